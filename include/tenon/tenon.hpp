@@ -1,0 +1,433 @@
+// Tenon's C++ API: modules, functions, tensors, sessions. Header-only over c_api.h; C++17.
+//
+//   auto module = tenon::Module::LoadFromFile("model.so");
+//   auto f = module.GetFunction("main");
+//   tenon::Tensor y = f(x);  // or f(x, y), which writes into y
+//
+// Errors are thrown as tenon::Error. Module, Function and Tensor are handles: copies refer to the
+// same thing. Threads may use one module, function or session at once, but not write one tensor.
+#ifndef TENON_TENON_HPP_
+#define TENON_TENON_HPP_
+
+#include <cstdint>
+#include <initializer_list>
+#include <map>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "tenon/c_api.h"
+
+namespace tenon {
+
+/// What went wrong, with the kind that Python would raise: "ValueError", "TypeError",
+/// "RuntimeError", …
+class Error : public std::runtime_error {
+ public:
+  Error(std::string kind, const std::string& message)
+      : std::runtime_error(message), kind_(std::move(kind)) {}
+  const std::string& kind() const noexcept { return kind_; }
+
+ private:
+  std::string kind_;
+};
+
+namespace detail {
+
+/// Throws the thread's error where a call has failed.
+inline void Check(int32_t status) {
+  if (status == 0) return;
+  const char* kind = "";
+  const char* message = tn_last_error(&kind);
+  throw Error(kind, message);
+}
+
+}  // namespace detail
+
+/// The type of an element.
+struct DataType : tn_dl_data_type {
+  constexpr DataType(uint8_t type_code, uint8_t type_bits, uint16_t type_lanes = 1)
+      : tn_dl_data_type{type_code, type_bits, type_lanes} {}
+  constexpr DataType(tn_dl_data_type type)
+      : tn_dl_data_type(type) {}  // NOLINT(google-explicit-constructor)
+
+  static const DataType kFloat32, kFloat64, kFloat16, kBFloat16, kBool;
+  static const DataType kInt8, kInt16, kInt32, kInt64, kUInt8, kUInt16, kUInt32, kUInt64;
+
+  friend constexpr bool operator==(DataType a, DataType b) {
+    return a.code == b.code && a.bits == b.bits && a.lanes == b.lanes;
+  }
+  friend constexpr bool operator!=(DataType a, DataType b) { return !(a == b); }
+};
+
+inline constexpr DataType DataType::kFloat32{TN_DL_FLOAT, 32};
+inline constexpr DataType DataType::kFloat64{TN_DL_FLOAT, 64};
+inline constexpr DataType DataType::kFloat16{TN_DL_FLOAT, 16};
+inline constexpr DataType DataType::kBFloat16{TN_DL_BFLOAT, 16};
+inline constexpr DataType DataType::kBool{TN_DL_BOOL, 8};
+inline constexpr DataType DataType::kInt8{TN_DL_INT, 8};
+inline constexpr DataType DataType::kInt16{TN_DL_INT, 16};
+inline constexpr DataType DataType::kInt32{TN_DL_INT, 32};
+inline constexpr DataType DataType::kInt64{TN_DL_INT, 64};
+inline constexpr DataType DataType::kUInt8{TN_DL_UINT, 8};
+inline constexpr DataType DataType::kUInt16{TN_DL_UINT, 16};
+inline constexpr DataType DataType::kUInt32{TN_DL_UINT, 32};
+inline constexpr DataType DataType::kUInt64{TN_DL_UINT, 64};
+
+/// Where a tensor's memory is.
+struct Device : tn_dl_device {
+  constexpr Device(int32_t type, int32_t id) : tn_dl_device{type, id} {}
+  constexpr Device(tn_dl_device device)
+      : tn_dl_device(device) {}  // NOLINT(google-explicit-constructor)
+
+  static constexpr Device Cpu(int32_t id = 0) { return {TN_DL_CPU, id}; }
+  static constexpr Device Cuda(int32_t id = 0) { return {TN_DL_CUDA, id}; }
+  static constexpr Device Null(int32_t id = 0) { return {TN_DL_NULL, id}; }
+  /// Whether this runtime can use it here.
+  bool exists() const { return device_id >= 0 && device_id < tn_device_count(device_type); }
+};
+
+/// A counted reference to a tensor; empty by default. Copying shares.
+class Tensor {
+ public:
+  Tensor() = default;
+  /// Takes over one reference.
+  static Tensor Adopt(tn_tensor_t* tensor) {
+    Tensor result;
+    result.tensor_ = tensor;
+    return result;
+  }
+  /// A new compact tensor, contents unspecified.
+  static Tensor Empty(const std::vector<int64_t>& shape, DataType dtype,
+                      Device device = Device::Cpu()) {
+    Tensor result;
+    detail::Check(tn_tensor_make(dtype, Dims(shape), shape.data(), device, &result.tensor_));
+    return result;
+  }
+  /// A compact tensor over memory that the caller owns and keeps. No copy.
+  static Tensor Wrap(void* data, const std::vector<int64_t>& shape, DataType dtype,
+                     Device device = Device::Cpu()) {
+    Tensor result;
+    detail::Check(tn_tensor_wrap(data, dtype, Dims(shape), shape.data(), device, &result.tensor_));
+    return result;
+  }
+  /// A tensor over a DLPack tensor (tn_dl_managed_tensor* or DLManagedTensorVersioned*), taken over
+  /// unless this throws. No copy.
+  template <class Managed>
+  static Tensor FromDLPack(Managed* managed) {
+    static_assert(sizeof(Managed) == sizeof(tn_dl_managed_tensor),
+                  "expected a DLManagedTensorVersioned");
+    Tensor result;
+    detail::Check(
+        tn_tensor_from_dlpack(reinterpret_cast<tn_dl_managed_tensor*>(managed), &result.tensor_));
+    return result;
+  }
+
+  Tensor(const Tensor& other) : tensor_(other.tensor_) {
+    if (tensor_) tn_tensor_retain(tensor_);
+  }
+  Tensor(Tensor&& other) noexcept : tensor_(std::exchange(other.tensor_, nullptr)) {}
+  Tensor& operator=(Tensor other) noexcept {
+    std::swap(tensor_, other.tensor_);
+    return *this;
+  }
+  ~Tensor() { tn_tensor_free(tensor_); }
+
+  explicit operator bool() const { return tensor_ != nullptr; }
+  tn_tensor_t* handle() const { return tensor_; }
+  const tn_dl_tensor& view() const { return tensor_->dl_tensor; }
+  std::vector<int64_t> shape() const { return {view().shape, view().shape + view().ndim}; }
+  int32_t ndim() const { return view().ndim; }
+  DataType dtype() const { return view().dtype; }
+  Device device() const { return view().device; }
+  int64_t num_elements() const {
+    int64_t count = 1;
+    for (int32_t i = 0; i < ndim(); ++i) count *= view().shape[i];
+    return count;
+  }
+  int64_t bytes() const { return tn_tensor_bytes(tensor_); }
+  /// The first element's address on its device.
+  void* data() const { return static_cast<char*>(view().data) + view().byte_offset; }
+  template <class T>
+  T* data_as() const {
+    return static_cast<T*>(data());
+  }
+
+  /// Copies exactly bytes() bytes between host memory and this compact tensor.
+  void CopyFromBytes(const void* source, int64_t size) {
+    detail::Check(tn_tensor_copy_from_bytes(tensor_, source, size));
+  }
+  void CopyToBytes(void* target, int64_t size) const {
+    detail::Check(tn_tensor_copy_to_bytes(tensor_, target, size));
+  }
+
+ private:
+  static int32_t Dims(const std::vector<int64_t>& shape) {
+    return static_cast<int32_t>(shape.size());
+  }
+  tn_tensor_t* tensor_ = nullptr;
+};
+
+/// A call's result: nothing, one tensor or several; or a number, for functions that return one.
+class Result {
+ public:
+  Result() = default;
+  Result(const Result&) = delete;
+  Result& operator=(const Result&) = delete;
+  Result(Result&& other) noexcept : value_(std::exchange(other.value_, tn_ffi_any{})) {}
+  Result& operator=(Result&& other) noexcept {
+    std::swap(value_, other.value_);
+    return *this;
+  }
+  ~Result() { tn_value_release(&value_); }
+
+  bool IsTensor() const { return value_.type_index == TN_FFI_TENSOR; }
+  /// How many tensors there are.
+  size_t size() const {
+    if (IsTensor()) return 1;
+    return value_.type_index == TN_FFI_ARRAY ? static_cast<size_t>(array().size) : 0;
+  }
+  Tensor operator[](size_t index) const {
+    if (index >= size()) {
+      throw Error("IndexError", "result " + std::to_string(index) +
+                                    " was asked for but there are " + std::to_string(size()));
+    }
+    const tn_ffi_any& item = IsTensor() ? value_ : array().data[index];
+    if (item.type_index != TN_FFI_TENSOR) throw Error("TypeError", "the result is not a tensor");
+    auto* tensor = reinterpret_cast<tn_tensor_t*>(item.u.v_obj);
+    tn_tensor_retain(tensor);
+    return Tensor::Adopt(tensor);
+  }
+  /// The only tensor.
+  operator Tensor() const {  // NOLINT(google-explicit-constructor)
+    if (size() != 1) {
+      throw Error("TypeError",
+                  "expected one result but the function gave " + std::to_string(size()));
+    }
+    return (*this)[0];
+  }
+  int64_t AsInt() const {
+    if (value_.type_index != TN_FFI_INT && value_.type_index != TN_FFI_BOOL) {
+      throw Error("TypeError", "the result is not an integer");
+    }
+    return value_.u.v_int64;
+  }
+  tn_ffi_any* raw() { return &value_; }
+
+ private:
+  const tn_ffi_array& array() const {
+    return *reinterpret_cast<const tn_ffi_array*>(value_.u.v_obj);
+  }
+  tn_ffi_any value_{};
+};
+
+namespace detail {
+
+/// Whether T looks like DLPack's DLTensor (which cannot be named without its header).
+template <class T, class = void>
+struct IsDLTensor : std::false_type {};
+template <class T>
+struct IsDLTensor<
+    T, std::void_t<decltype(T::data), decltype(T::device), decltype(T::ndim), decltype(T::dtype),
+                   decltype(T::shape), decltype(T::strides), decltype(T::byte_offset)>>
+    : std::bool_constant<sizeof(T) == sizeof(tn_dl_tensor)> {};
+
+inline tn_ffi_any ToAny(const Tensor& tensor) {
+  tn_ffi_any value{};
+  value.type_index = tensor ? TN_FFI_TENSOR : TN_FFI_NONE;
+  value.u.v_obj = reinterpret_cast<tn_ffi_object*>(tensor.handle());
+  return value;
+}
+
+template <class T, std::enable_if_t<IsDLTensor<T>::value, int> = 0>
+tn_ffi_any ToAny(T* tensor) {
+  tn_ffi_any value{};
+  value.type_index = TN_FFI_DL_TENSOR_PTR;
+  value.u.v_ptr = const_cast<std::remove_const_t<T>*>(tensor);
+  return value;
+}
+
+template <class T, std::enable_if_t<std::is_integral_v<T>, int> = 0>
+tn_ffi_any ToAny(T number) {
+  tn_ffi_any value{};
+  value.type_index = std::is_same_v<T, bool> ? TN_FFI_BOOL : TN_FFI_INT;
+  value.u.v_int64 = static_cast<int64_t>(number);
+  return value;
+}
+
+template <class T, std::enable_if_t<std::is_floating_point_v<T>, int> = 0>
+tn_ffi_any ToAny(T number) {
+  tn_ffi_any value{};
+  value.type_index = TN_FFI_FLOAT;
+  value.u.v_float64 = static_cast<double>(number);
+  return value;
+}
+
+}  // namespace detail
+
+/// An exported function.
+class Function {
+ public:
+  explicit Function(tn_packed_fn function) : function_(function) {}
+
+  /// Calls with tensors (Tensor or DLTensor*) or numbers: the inputs, then nothing or all outputs.
+  template <class... Args>
+  Result operator()(const Args&... args) const {
+    const tn_ffi_any values[sizeof...(Args) + 1] = {detail::ToAny(args)..., tn_ffi_any{}};
+    return Call(values, static_cast<int32_t>(sizeof...(Args)));
+  }
+
+  /// The same with arguments counted at run time; at most max_team threads where that is not 0.
+  Result Call(const tn_ffi_any* args, int32_t num_args, int32_t max_team = 0) const {
+    tn_call_options_t options{};
+    options.struct_bytes = sizeof options;
+    options.max_team = max_team;
+    Result result;
+    detail::Check(
+        tn_call(function_, max_team != 0 ? &options : nullptr, args, num_args, result.raw()));
+    return result;
+  }
+
+  tn_packed_fn raw() const { return function_; }
+
+ private:
+  tn_packed_fn function_;
+};
+
+/// An input or output: name, element type and shape; a symbolic dim is -1 and has a name.
+struct Parameter {
+  std::string name;
+  DataType dtype = DataType::kFloat32;
+  std::vector<int64_t> shape;
+  std::vector<std::string> dims;  // "" where the dim is a number
+};
+
+/// A loaded library.
+class Module {
+ public:
+  static Module LoadFromFile(const std::string& path) {
+    tn_module_t* module = nullptr;
+    detail::Check(tn_module_load(path.c_str(), &module));
+    Module result;
+    result.module_.reset(module, tn_module_free);
+    return result;
+  }
+
+  /// Usable for the rest of the process, also without the module.
+  Function GetFunction(const std::string& name) const {
+    tn_packed_fn function = nullptr;
+    detail::Check(tn_module_get_function(module_.get(), name.c_str(), &function));
+    return Function(function);
+  }
+  /// What the library says about itself, as JSON.
+  std::string GetInfo() const {
+    const char* text = nullptr;
+    uint64_t bytes = 0;
+    detail::Check(tn_module_get_info(module_.get(), &text, &bytes));
+    return {text, static_cast<size_t>(bytes)};
+  }
+  std::string GetMetadata(const std::string& key) const {
+    const char* value = nullptr;
+    detail::Check(tn_module_get_metadata(module_.get(), key.c_str(), &value));
+    return value;
+  }
+  std::vector<Parameter> Inputs() const {
+    return Parameters(tn_module_num_inputs(module_.get()), tn_module_get_input);
+  }
+  std::vector<Parameter> Outputs() const {
+    return Parameters(tn_module_num_outputs(module_.get()), tn_module_get_output);
+  }
+  /// See tn_module_reserve.
+  void Reserve(int32_t instances, int64_t arena_bytes = 0) const {
+    detail::Check(tn_module_reserve(module_.get(), instances, arena_bytes));
+  }
+  tn_module_t* handle() const { return module_.get(); }
+
+ private:
+  Module() = default;
+  std::vector<Parameter> Parameters(int32_t count, int32_t (*get)(const tn_module_t*, int32_t,
+                                                                  tn_parameter_t*)) const {
+    if (count < 0) detail::Check(-1);
+    std::vector<Parameter> result;
+    for (int32_t i = 0; i < count; ++i) {
+      tn_parameter_t raw;
+      detail::Check(get(module_.get(), i, &raw));
+      Parameter parameter;
+      parameter.name = raw.name;
+      parameter.dtype = raw.dtype;
+      parameter.shape.assign(raw.shape, raw.shape + raw.ndim);
+      for (int32_t d = 0; d < raw.ndim; ++d)
+        parameter.dims.emplace_back(raw.dims[d] ? raw.dims[d] : "");
+      result.push_back(std::move(parameter));
+    }
+    return result;
+  }
+
+  std::shared_ptr<tn_module_t> module_;
+};
+
+/// A module's main with its inputs and outputs by name.
+class Session {
+ public:
+  explicit Session(Module module)
+      : module_(std::move(module)),
+        main_(module_.GetFunction("main")),
+        inputs_(module_.Inputs()),
+        outputs_(module_.Outputs()) {}
+  explicit Session(const std::string& path) : Session(Module::LoadFromFile(path)) {}
+
+  const Module& module() const { return module_; }
+  const std::vector<Parameter>& inputs() const { return inputs_; }
+  const std::vector<Parameter>& outputs() const { return outputs_; }
+
+  /// Every input must be given, by its name; all outputs come back.
+  std::map<std::string, Tensor> Run(const std::map<std::string, Tensor>& feeds) const {
+    std::vector<tn_ffi_any> args = Bind(feeds, inputs_, "input");
+    Result result = main_.Call(args.data(), static_cast<int32_t>(args.size()));
+    std::map<std::string, Tensor> results;
+    for (size_t i = 0; i < outputs_.size(); ++i) results.emplace(outputs_[i].name, result[i]);
+    return results;
+  }
+  /// The same, written into the given outputs, of which there must be all.
+  void Run(const std::map<std::string, Tensor>& feeds,
+           const std::map<std::string, Tensor>& results) const {
+    std::vector<tn_ffi_any> args = Bind(feeds, inputs_, "input");
+    std::vector<tn_ffi_any> targets = Bind(results, outputs_, "output");
+    args.insert(args.end(), targets.begin(), targets.end());
+    main_.Call(args.data(), static_cast<int32_t>(args.size()));
+  }
+
+ private:
+  static std::vector<tn_ffi_any> Bind(const std::map<std::string, Tensor>& given,
+                                      const std::vector<Parameter>& parameters, const char* what) {
+    std::vector<tn_ffi_any> args;
+    for (const Parameter& parameter : parameters) {
+      auto found = given.find(parameter.name);
+      if (found == given.end()) {
+        throw Error("ValueError", std::string(what) + " '" + parameter.name + "' was not given");
+      }
+      args.push_back(detail::ToAny(found->second));
+    }
+    if (given.size() == parameters.size()) return args;
+    std::string unknown, known;
+    for (const auto& [name, tensor] : given) {
+      bool is_known = false;
+      for (const Parameter& parameter : parameters) is_known |= parameter.name == name;
+      if (!is_known) unknown = name;
+    }
+    for (const Parameter& parameter : parameters) known += " '" + parameter.name + "'";
+    throw Error("ValueError",
+                std::string("there is no ") + what + " '" + unknown + "'; there are" + known);
+  }
+
+  Module module_;
+  Function main_;
+  std::vector<Parameter> inputs_, outputs_;
+};
+
+}  // namespace tenon
+
+#endif  // TENON_TENON_HPP_

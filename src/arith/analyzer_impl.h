@@ -1,0 +1,180 @@
+// The workings of Analyzer, shared by the files of this folder: facts.cc (what is known), bounds.cc
+// (ranges and divisibility), prove.cc (inequalities), simplify.cc (the driver) and the rules of
+// sums.cc, div_mod.cc, compare.cc, logic.cc, vectors.cc and fold.cc.
+#pragma once
+
+#include <type_traits>
+#include <unordered_map>
+#include <vector>
+
+#include "arith/analyzer.h"
+#include "arith/expr_ids.h"
+#include "arith/linear.h"
+
+namespace tenon {
+
+/// What is known of one variable. `min` and `max` are symbolic and may be null.
+struct VarFacts {
+  Interval range;
+  ModularSet modular;
+  Expr min, max;
+  Expr value;     // null: not defined by an equation
+  int order = 0;  // bindings come outermost first; the innermost is eliminated first
+};
+
+/// An assumed inequality: sum <= bound, where the sum has no constant and its coefficients no
+/// common divisor.
+struct Inequality {
+  Linear sum;
+  int64_t bound;
+};
+
+/// A bool scalar known to be true.
+struct KnownTrue {
+  Expr condition;
+  ExprIds::Id id, negation;
+};
+
+struct Analyzer::Impl {
+  // ---- simplify.cc ----
+  Expr Simplify(const Expr& e);
+  /// One round of rules at the root over simplified children.
+  Expr RewriteRoot(const Expr& e);
+  Expr RewriteBinary(const Expr& e);
+  Expr RewriteSelect(const Expr& e);
+  Expr RewriteCast(const Expr& e);
+  Expr RewriteLoad(const Expr& e);
+  Expr RewriteCall(const Expr& e);
+  /// `e` with simplified children, `e` itself when they did not change.
+  Expr Children(const Expr& e);
+  /// True for scalar index sums, differences, products and negations: what LinearOf takes apart.
+  static bool IsArithmetic(const Expr& e);
+
+  // ---- sums.cc ----
+  /// The canonical sum equal to a scalar index expression, with simplified atoms.
+  const Linear& LinearOf(const Expr& e);
+  Linear ComputeLinear(const Expr& e);
+  bool Gather(const Expr& e, int64_t scale, Linear* sum);
+  /// (x / d) * d + x % d → x and its relatives.
+  /// True when something changed.
+  bool Recombine(Linear* sum);
+  std::optional<Linear> RecombineOnce(const Linear& sum);
+  std::optional<Linear> RecombineMod(const Linear& sum, const Term& t, const Binary& mod);
+  std::optional<Linear> RecombineDiv(const Linear& sum, const Term& t, const Binary& div);
+  Expr SimplifySum(const Expr& e);
+  std::optional<Linear> Difference(const Expr& a, const Expr& b);
+
+  // ---- div_mod.cc: floor division of index scalars ----
+  Expr SimplifyDivMod(BinaryOp op, const Expr& lhs, const Expr& rhs);
+  Expr DivModByConst(BinaryOp op, const Linear& n, int64_t d);
+  Expr DivModByExpr(BinaryOp op, const Linear& n, const Expr& d);
+  // Null: the rule does not apply.
+  Expr DivModGrouped(BinaryOp op, const Linear& rest, int64_t d, int64_t g);
+  Expr DivModAligned(BinaryOp op, const Linear& rest, int64_t d);
+  Expr DivNested(const Linear& rest, int64_t d);
+  void DropInnerMod(Linear* sum, int64_t d);
+  std::optional<int64_t> ScaleBetween(const Linear& n, const Linear& d);
+
+  // ---- compare.cc ----
+  Expr SimplifyComparison(BinaryOp op, const Expr& lhs, const Expr& rhs);
+  Expr SimplifyMinMax(BinaryOp op, const Expr& lhs, const Expr& rhs);
+  Expr CompareSums(BinaryOp op, const Linear& difference);  // difference op 0
+  Expr AtMost(Linear sum, int64_t bound);
+  Expr AtMostQuotient(const Linear& sum, int64_t bound);
+  Expr EqualTo(Linear sum, int64_t value, bool equal);
+  /// min(a, b) is a (op kMin), max(a, b) is a (op kMax).
+  bool Dominates(BinaryOp op, const Expr& a, const Expr& b);
+
+  // ---- logic.cc ----
+  Expr SimplifyLogic(BinaryOp op, const Expr& lhs, const Expr& rhs);
+  Expr SimplifyNot(const Expr& value);
+  std::optional<Inequality> AsInequality(const Expr& condition);
+  bool Implies(const Expr& a, const Expr& b);
+
+  // ---- vectors.cc ----
+  /// Rules for vectors of index: sums of ramps and broadcasts, division and modulo of ramps. Null:
+  /// no rule.
+  Expr SimplifyVector(BinaryOp op, const Expr& lhs, const Expr& rhs);
+  Expr DivModRamp(BinaryOp op, const Expr& base, const Expr& stride, const Expr& d, DType type);
+
+  // ---- bounds.cc ----
+  Interval Bounds(const Expr& e);
+  Interval ComputeBounds(const Expr& e);
+  Interval Bounds(const Linear& sum);
+  ModularSet ModularOf(const Expr& e);
+  ModularSet ComputeModular(const Expr& e);
+  ModularSet ModularOf(const Linear& sum);
+
+  // ---- prove.cc ----
+  /// True only if sum <= 0 for all values within the facts.
+  bool ProveNonPositive(const Linear& sum);
+  bool ProveStep(const Linear& sum, int facts_left);
+  bool ProveByFact(const Linear& sum, int facts_left);
+  bool ProveByCases(const Linear& sum, int facts_left);
+  bool ProveByQuotient(const Linear& sum, int facts_left);
+  std::optional<Linear> BoundQuotient(const Linear& sum, const Term& quotient, const Linear& x,
+                                      int64_t d);
+  bool ProveByRemainder(const Linear& sum, int facts_left);
+  bool ProveByElimination(const Linear& sum, int facts_left);
+  bool ProveLe(const Expr& a, const Expr& b, int64_t slack = 0);  // a + slack <= b
+
+  // ---- facts.cc ----
+  void Bind(const Var& var, const Expr& min, const Expr& extent);
+  VarFacts& FactsOf(const Var& var);
+  const VarFacts* FindFacts(const VarNode* var) const;
+  size_t Assume(const Expr& condition);
+  void Retract(size_t token);
+  void AssumeOne(const Expr& condition);
+  void AssumeAtMost(Inequality fact);
+  static bool Mentions(const Expr& e, const VarNode* var);
+  std::optional<bool> Known(const Expr& condition);
+  void ForgetResults();
+  /// Between calls: gives memory back that a long life has gathered.
+  void Trim();
+
+  /// Saved state of a variable, put back by Retract.
+  struct Undo {
+    const VarNode* var;
+    VarFacts facts;
+  };
+  struct Mark {
+    size_t inequalities, known, undo;
+  };
+  /// Results that hold under the current facts. Assumptions push a layer.
+  struct Results {
+    std::unordered_map<const ExprNode*, Expr> simplified;
+    std::unordered_map<const ExprNode*, Linear> linear;
+    std::unordered_map<const ExprNode*, Interval> bounds;
+    std::unordered_map<const ExprNode*, ModularSet> modular;
+    std::vector<Expr> keep;  // addresses above stay valid
+  };
+
+  static_assert(
+      std::is_nothrow_move_constructible_v<Results>);  // references into a layer outlive pushes
+
+  ExprIds ids;
+  std::unordered_map<const VarNode*, VarFacts> vars;
+  std::vector<Var> keep_vars;
+  std::vector<Inequality> inequalities;
+  std::vector<KnownTrue> known;
+  std::vector<Undo> undo;
+  std::vector<Mark> marks;
+  std::vector<Results> results = std::vector<Results>(1);
+  int next_order = 1;
+  int proof_steps = 0;    // left to the proof under way
+  int select_depth = 0;   // conditions assumed around the expression being simplified
+  int select_budget = 0;  // how many more may be assumed in this call
+};
+
+// ---- fold.cc: constants ----
+/// The value of an operation on constants (scalars or broadcasts of them), by the semantics of
+/// expr.h; null where an operand is no constant or an index result would overflow.
+Expr FoldBinary(BinaryOp op, const Expr& lhs, const Expr& rhs);
+Expr FoldUnary(UnaryOp op, const Expr& value);
+Expr FoldCast(DType type, const Expr& value);
+Expr FoldCall(const Call& call);
+/// Neutral and absorbing elements that hold in every type: x * 1, x - 0, true && x, …; null: none
+/// applies.
+Expr FoldIdentity(BinaryOp op, const Expr& lhs, const Expr& rhs);
+
+}  // namespace tenon

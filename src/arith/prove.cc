@@ -1,0 +1,177 @@
+// Proofs of inequalities: sum <= 0, by constant ranges, assumed facts, case distinction on min, max
+// and select, the bounds of floor quotients, and elimination of variables with symbolic bounds,
+// innermost first. Every step replaces the sum by one that is not smaller, so a success is a proof;
+// a budget bounds the search.
+#include <algorithm>
+
+#include "arith/analyzer_impl.h"
+#include "arith/int_math.h"
+#include "arith/interval.h"
+
+namespace tenon {
+
+namespace {
+
+constexpr int kProofSteps = 48;
+
+// The sum with term i replaced by its coefficient times `by`.
+std::optional<Linear> ReplaceTerm(ExprIds& ids, const Linear& sum, size_t i, const Linear& by) {
+  const Term& t = sum.terms[i];
+  auto out = AddScaled(ids, sum, AtomSum(t.product), -t.coefficient);
+  return out ? AddScaled(ids, *out, by, t.coefficient) : out;
+}
+
+}  // namespace
+
+bool Analyzer::Impl::ProveNonPositive(const Linear& sum) {
+  if (Bounds(sum).max <= 0) return true;
+  if (sum.IsConstant()) return false;
+  proof_steps = kProofSteps;
+  return ProveStep(sum, 3);
+}
+
+bool Analyzer::Impl::ProveLe(const Expr& a, const Expr& b, int64_t slack) {
+  auto difference = Difference(a, b);
+  if (difference) difference = AddScaled(ids, *difference, ConstantSum(slack), 1);
+  return difference && ProveNonPositive(*difference);
+}
+
+bool Analyzer::Impl::ProveStep(const Linear& sum, int facts_left) {
+  if (proof_steps-- <= 0) return false;
+  if (Bounds(sum).max <= 0) return true;
+  if (sum.IsConstant()) return false;
+  return (facts_left > 0 && ProveByFact(sum, facts_left)) || ProveByCases(sum, facts_left) ||
+         ProveByQuotient(sum, facts_left) || ProveByRemainder(sum, facts_left) ||
+         ProveByElimination(sum, facts_left);
+}
+
+bool Analyzer::Impl::ProveByFact(const Linear& sum, int facts_left) {
+  for (const Inequality& fact : inequalities) {
+    const Term& lead = fact.sum.terms[0];
+    for (const Term& t : sum.terms) {
+      if (!ids.Same(t.product, lead.product)) continue;
+      int64_t scale = t.coefficient / lead.coefficient;
+      if (scale <= 0 || scale * lead.coefficient != t.coefficient) continue;
+      // sum = (sum - scale * fact) + scale * fact <= rest + scale * bound
+      auto rest = AddScaled(ids, sum, fact.sum, -scale);
+      if (rest) rest = AddScaled(ids, *rest, ConstantSum(fact.bound), scale);
+      if (rest && ProveStep(*rest, facts_left - 1)) return true;
+    }
+  }
+  return false;
+}
+
+bool Analyzer::Impl::ProveByCases(const Linear& sum, int facts_left) {
+  for (size_t i = 0; i < sum.terms.size(); ++i) {
+    const Term& t = sum.terms[i];
+    const auto* select = As<Select>(t.product);
+    const auto* binary = As<Binary>(t.product);
+    bool is_min = binary && binary->op == BinaryOp::kMin;
+    bool is_max = binary && binary->op == BinaryOp::kMax;
+    if (!select && !is_min && !is_max) continue;
+    auto with = [&](const Expr& choice) {
+      auto next = ReplaceTerm(ids, sum, i, LinearOf(choice));
+      return next && ProveStep(*next, facts_left);
+    };
+    // c * min(a, b) with c > 0 is at most c * a and at most c * b: one of them is enough.
+    bool either = (is_min && t.coefficient > 0) || (is_max && t.coefficient < 0);
+    Expr a = select ? select->on_true : binary->lhs;
+    Expr b = select ? select->on_false : binary->rhs;
+    return either ? with(a) || with(b) : with(a) && with(b);
+  }
+  return false;
+}
+
+// A quotient with coefficient 1 or -1 goes exactly: x / d + r <= 0 is x + d r - d + 1 <= 0, and r -
+// x / d <= 0 is d r - x <= 0 (d > 0). Else d * (x / d) lies in [x - d + 1, x].
+bool Analyzer::Impl::ProveByQuotient(const Linear& sum, int facts_left) {
+  for (const Term& t : sum.terms) {
+    const auto* div = As<Binary>(t.product);
+    if (!div || div->op != BinaryOp::kDiv || Bounds(div->rhs).min <= 0) continue;
+    const Linear d = LinearOf(div->rhs), x = LinearOf(div->lhs);
+    std::optional<Linear> next;
+    if (t.coefficient == 1 || t.coefficient == -1) {
+      auto rest = AddScaled(ids, sum, AtomSum(t.product), -t.coefficient);
+      if (rest) rest = Multiply(ids, *rest, d);
+      next = rest ? AddScaled(ids, *rest, x, t.coefficient) : rest;
+      if (next && t.coefficient == 1) next = AddScaled(ids, *next, d, -1);
+      if (next && t.coefficient == 1) next = AddScaled(ids, *next, ConstantSum(1), 1);
+    } else if (d.IsConstant()) {
+      next = BoundQuotient(sum, t, x, d.constant);
+    }
+    return next && ProveStep(*next, facts_left);
+  }
+  return false;
+}
+
+std::optional<Linear> Analyzer::Impl::BoundQuotient(const Linear& sum, const Term& quotient,
+                                                    const Linear& x, int64_t d) {
+  const int64_t scale = d / GcdInt(quotient.coefficient, d);
+  auto scaled = Scale(sum, scale);
+  auto c = CheckedMul(quotient.coefficient, scale);  // a multiple of d
+  if (!scaled || !c) return std::nullopt;
+  auto next = AddScaled(ids, *scaled, AtomSum(quotient.product), -*c);
+  if (next) next = AddScaled(ids, *next, x, *c / d);
+  if (next && *c < 0) next = AddScaled(ids, *next, ConstantSum(d - 1), -(*c / d));
+  return next;
+}
+
+// x % d lies in [0, d - 1] for d > 0; constant d are known to Bounds already.
+bool Analyzer::Impl::ProveByRemainder(const Linear& sum, int facts_left) {
+  for (size_t i = 0; i < sum.terms.size(); ++i) {
+    const auto* mod = As<Binary>(sum.terms[i].product);
+    if (!mod || mod->op != BinaryOp::kMod || AsInt(mod->rhs) || Bounds(mod->rhs).min <= 0) continue;
+    auto most = AddScaled(ids, LinearOf(mod->rhs), ConstantSum(1), -1);
+    auto next =
+        most ? ReplaceTerm(ids, sum, i, sum.terms[i].coefficient > 0 ? *most : ConstantSum(0))
+             : most;
+    return next && ProveStep(*next, facts_left);
+  }
+  return false;
+}
+
+bool Analyzer::Impl::ProveByElimination(const Linear& sum, int facts_left) {
+  const VarNode* inner = nullptr;
+  const VarFacts* inner_facts = nullptr;
+  for (const Term& t : sum.terms) {
+    for (const Expr& atom : Factors(t.product)) {
+      const auto* var = As<VarNode>(atom);
+      const VarFacts* facts = var ? FindFacts(var) : nullptr;
+      if (!facts || (!facts->min && !facts->max)) continue;
+      if (!inner_facts || facts->order > inner_facts->order) {
+        inner = var;
+        inner_facts = facts;
+      }
+    }
+  }
+  if (!inner) return false;
+  // sum = rest + factor * var
+  Linear rest = ConstantSum(sum.constant), factor;
+  for (const Term& t : sum.terms) {
+    std::vector<Expr> atoms = Factors(t.product);
+    auto it =
+        std::find_if(atoms.begin(), atoms.end(), [&](const Expr& a) { return a.get() == inner; });
+    if (it == atoms.end()) {
+      rest.terms.push_back(t);
+      continue;
+    }
+    atoms.erase(it);
+    if (std::any_of(atoms.begin(), atoms.end(), [&](const Expr& a) { return a.get() == inner; }))
+      return false;
+    if (atoms.empty()) {
+      factor.constant = t.coefficient;
+    } else {
+      factor.terms.push_back({ProductOf(std::move(atoms)), t.coefficient});
+    }
+  }
+  auto normal = Normalize(ids, factor);
+  if (!normal) return false;
+  Interval sign = Bounds(*normal);
+  Expr bound = sign.min >= 0 ? inner_facts->max : sign.max <= 0 ? inner_facts->min : nullptr;
+  if (!bound) return false;
+  auto product = Multiply(ids, *normal, LinearOf(bound));
+  auto next = product ? AddScaled(ids, rest, *product, 1) : std::nullopt;
+  return next && ProveStep(*next, facts_left);
+}
+
+}  // namespace tenon

@@ -1,0 +1,211 @@
+// Sums of products.
+#include "arith/analyzer_impl.h"
+#include "arith/int_math.h"
+
+namespace tenon {
+
+bool Analyzer::Impl::IsArithmetic(const Expr& e) {
+  if (!e->dtype.IsIndex() || !e->dtype.IsScalar()) return false;
+  if (const auto* n = As<Unary>(e)) return n->op == UnaryOp::kNeg;
+  const auto* n = As<Binary>(e);
+  return n && (n->op == BinaryOp::kAdd || n->op == BinaryOp::kSub || n->op == BinaryOp::kMul);
+}
+
+const Linear& Analyzer::Impl::LinearOf(const Expr& e) {
+  auto& memo = results.back().linear;
+  if (auto it = memo.find(e.get()); it != memo.end()) return it->second;
+  Linear sum = ComputeLinear(e);
+  results.back().keep.push_back(e);
+  return results.back().linear.insert_or_assign(e.get(), std::move(sum)).first->second;
+}
+
+Linear Analyzer::Impl::ComputeLinear(const Expr& e) {
+  if (auto c = AsInt(e)) return ConstantSum(*c);
+  if (!IsArithmetic(e)) {
+    Expr simple = Simplify(e);
+    if (auto c = AsInt(simple)) return ConstantSum(*c);
+    return IsArithmetic(simple) ? LinearOf(simple) : AtomSum(simple);
+  }
+  Linear sum;
+  bool fits = Gather(e, 1, &sum);
+  auto normal = fits ? Normalize(ids, std::move(sum)) : std::nullopt;
+  return normal ? *normal : AtomSum(e);
+}
+
+// Adds scale * e to an unordered sum in one walk over additions and constant factors; false: a
+// coefficient overflows. What is shared, or needs its own normal form, goes through LinearOf, which
+// remembers.
+bool Analyzer::Impl::Gather(const Expr& e, int64_t scale, Linear* sum) {
+  auto add = [&](const Linear& part) {
+    auto constant = CheckedMul(part.constant, scale);
+    if (constant) constant = CheckedAdd(sum->constant, *constant);
+    if (!constant) return false;
+    sum->constant = *constant;
+    for (const Term& t : part.terms) {
+      auto c = CheckedMul(t.coefficient, scale);
+      if (!c) return false;
+      sum->terms.push_back({t.product, *c});
+    }
+    return true;
+  };
+  auto child = [&](const Expr& x, int64_t factor) {
+    auto product = CheckedMul(scale, factor);
+    if (!product) return false;
+    if (IsArithmetic(x) && x->IsUnique()) return Gather(x, *product, sum);
+    std::swap(scale, *product);
+    bool fits = add(LinearOf(x));
+    std::swap(scale, *product);
+    return fits;
+  };
+  if (const auto* neg = As<Unary>(e)) return child(neg->value, -1);
+  const auto* n = As<Binary>(e);
+  if (n->op != BinaryOp::kMul)
+    return child(n->lhs, 1) && child(n->rhs, n->op == BinaryOp::kAdd ? 1 : -1);
+  if (auto c = AsInt(n->rhs)) return child(n->lhs, *c);
+  if (auto c = AsInt(n->lhs)) return child(n->rhs, *c);
+  const Linear a = LinearOf(n->lhs);
+  auto product = Multiply(ids, a, LinearOf(n->rhs));
+  return product ? add(*product) : add(AtomSum(e));
+}
+
+std::optional<Linear> Analyzer::Impl::Difference(const Expr& a, const Expr& b) {
+  Linear x = LinearOf(a);
+  return AddScaled(ids, x, LinearOf(b), -1);
+}
+
+namespace {
+
+// The term of a sum with this product, or null.
+const Term* FindTerm(ExprIds& ids, const Linear& sum, const Expr& product) {
+  for (const Term& t : sum.terms) {
+    if (ids.Same(t.product, product)) return &t;
+  }
+  return nullptr;
+}
+
+// True when the sum has every term of `part` with `scale` times its coefficient.
+bool ContainsScaled(ExprIds& ids, const Linear& sum, const Linear& part, int64_t scale) {
+  if (part.IsConstant()) return false;
+  for (const Term& t : part.terms) {
+    const Term* found = FindTerm(ids, sum, t.product);
+    auto want = CheckedMul(t.coefficient, scale);
+    if (!found || !want || found->coefficient != *want) return false;
+  }
+  return true;
+}
+
+// An atom x / d or x % d with a constant d > 1.
+const Binary* AsConstDivMod(const Expr& e, BinaryOp op, int64_t* divisor) {
+  const auto* n = As<Binary>(e);
+  if (!n || n->op != op) return nullptr;
+  auto d = AsInt(n->rhs);
+  if (!d || *d <= 1) return nullptr;
+  *divisor = *d;
+  return n;
+}
+
+// sum + a * x + b * y, or nullopt.
+std::optional<Linear> Combine(ExprIds& ids, const Linear& sum, const Linear& x, int64_t a,
+                              const Linear& y, int64_t b) {
+  auto out = AddScaled(ids, sum, x, a);
+  return out ? AddScaled(ids, *out, y, b) : out;
+}
+
+}  // namespace
+
+// k * (x % d) + k * d * (x / d)        → k * x           (any d)
+// k * (x % d) + k * d * ((x / d) % e)  → k * (x % (d * e))
+// k * x - k * d * (x / d)              → k * (x % d)
+std::optional<Linear> Analyzer::Impl::RecombineOnce(const Linear& sum) {
+  for (const Term& t : sum.terms) {
+    const auto* n = As<Binary>(t.product);
+    std::optional<Linear> out;
+    if (n && n->op == BinaryOp::kMod) out = RecombineMod(sum, t, *n);
+    if (n && n->op == BinaryOp::kDiv) out = RecombineDiv(sum, t, *n);
+    if (out) return out;
+  }
+  return std::nullopt;
+}
+
+std::optional<Linear> Analyzer::Impl::RecombineMod(const Linear& sum, const Term& t,
+                                                   const Binary& mod) {
+  Expr quotient = Simplify(Binary::Make(BinaryOp::kDiv, mod.lhs, mod.rhs));
+  Linear q = LinearOf(quotient);
+  const int64_t k = t.coefficient;
+  auto whole = Multiply(ids, q, LinearOf(mod.rhs));
+  if (whole && ContainsScaled(ids, sum, *whole, k)) {
+    auto out = AddScaled(ids, sum, *whole, -k);
+    if (out) out = Combine(ids, *out, AtomSum(t.product), -k, LinearOf(mod.lhs), k);
+    if (out) return out;
+  }
+  auto d = AsInt(mod.rhs);
+  auto kd = d ? CheckedMul(k, *d) : std::nullopt;
+  if (!kd) return std::nullopt;
+  for (const Term& u : sum.terms) {
+    int64_t e = 0;
+    const Binary* outer = AsConstDivMod(u.product, BinaryOp::kMod, &e);
+    if (!outer || u.coefficient != *kd || !ids.Same(outer->lhs, quotient)) continue;
+    auto de = CheckedMul(*d, e);
+    if (!de) continue;
+    Linear merged = AtomSum(Binary::Make(BinaryOp::kMod, mod.lhs, IndexConst(*de)));
+    auto out = AddScaled(ids, sum, AtomSum(u.product), -*kd);
+    if (out) out = Combine(ids, *out, AtomSum(t.product), -k, merged, k);
+    if (out) return out;
+  }
+  return std::nullopt;
+}
+
+std::optional<Linear> Analyzer::Impl::RecombineDiv(const Linear& sum, const Term& t,
+                                                   const Binary& div) {
+  auto d = AsInt(div.rhs);
+  if (!d || *d <= 1 || t.coefficient % *d != 0) return std::nullopt;
+  int64_t k = -(t.coefficient / *d);
+  const Linear x = LinearOf(div.lhs);
+  if (!ContainsScaled(ids, sum, x, k)) return std::nullopt;
+  Linear mod = AtomSum(Binary::Make(BinaryOp::kMod, div.lhs, div.rhs));
+  auto out = AddScaled(ids, sum, AtomSum(t.product), -t.coefficient);
+  return out ? Combine(ids, *out, x, -k, mod, k) : out;
+}
+
+bool Analyzer::Impl::Recombine(Linear* sum) {
+  bool changed = false;
+  for (int round = 0; round < 8 && sum->terms.size() > 1; ++round) {
+    auto next = RecombineOnce(*sum);
+    if (!next) break;
+    *sum = std::move(*next);
+    changed = true;
+  }
+  return changed;
+}
+
+namespace {
+
+// Equality of the spines of two sums, down to their atoms.
+bool SameSpine(const Expr& a, const Expr& b) {
+  if (a == b) return true;
+  const auto *x = As<Binary>(a), *y = As<Binary>(b);
+  if (x && y) {
+    return Analyzer::Impl::IsArithmetic(a) && x->op == y->op && x->dtype == y->dtype &&
+           SameSpine(x->lhs, y->lhs) && SameSpine(x->rhs, y->rhs);
+  }
+  return IsA<IntConst>(a) && IsA<IntConst>(b) && a->dtype == b->dtype && AsInt(a) == AsInt(b);
+}
+
+}  // namespace
+
+Expr Analyzer::Impl::SimplifySum(const Expr& e) {
+  Linear sum = LinearOf(e);
+  bool recombined = Recombine(&sum);
+  Expr out = ToExpr(sum);
+  if (SameSpine(out, e)) return e;
+  if (!recombined && IsArithmetic(out)) {
+    // Simplified atoms in canonical order: `out` is its own simplest form.
+    Results& layer = results.back();
+    layer.linear.insert_or_assign(out.get(), std::move(sum));
+    layer.simplified[out.get()] = out;
+    layer.keep.push_back(out);
+  }
+  return out;
+}
+
+}  // namespace tenon

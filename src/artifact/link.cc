@@ -1,0 +1,272 @@
+#include "artifact/link.h"
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "artifact/lld.h"
+#include "artifact/memory_file.h"
+#include "artifact/relocatable.h"
+#include "artifact/symbols.h"
+#include "support/file.h"
+#include "support/strings.h"
+#include "tenon/kernel_abi.h"
+
+namespace tenon::artifact {
+namespace {
+
+namespace fs = std::filesystem;
+
+// A folder for lld's output, which cannot be a memory file; gone with this object.
+class TemporaryDirectory {
+ public:
+  static Expected<TemporaryDirectory> Create() {
+    std::error_code error;
+    std::string path = (fs::temp_directory_path(error) / "tenon-link-XXXXXX").string();
+    if (error || !mkdtemp(path.data())) return MakeLimitError("cannot create a temporary folder");
+    return TemporaryDirectory(path);
+  }
+  TemporaryDirectory(TemporaryDirectory&& other) noexcept : path_(std::exchange(other.path_, "")) {}
+  TemporaryDirectory& operator=(TemporaryDirectory&&) = delete;
+  ~TemporaryDirectory() {
+    std::error_code ignored;
+    if (!path_.empty()) fs::remove_all(path_, ignored);
+  }
+  const std::string& path() const { return path_; }
+
+ private:
+  explicit TemporaryDirectory(std::string path) : path_(std::move(path)) {}
+  std::string path_;
+};
+
+// Where everything goes. Read-only data, code, data that is read-only after relocation, data, and
+// last, at addresses that nothing else needs to be near, the weights. Sizes of pages are lld's for
+// the architecture.
+constexpr char kScript[] = R"(
+PHDRS {{
+  rodata PT_LOAD FILEHDR PHDRS FLAGS(4);
+  text PT_LOAD FLAGS(5);
+  data PT_LOAD FLAGS(6);{weights_header}
+  dynamic PT_DYNAMIC FLAGS(6);
+  tls PT_TLS FLAGS(4);
+  relro PT_GNU_RELRO FLAGS(4);
+  eh_frame PT_GNU_EH_FRAME FLAGS(4);
+  stack PT_GNU_STACK FLAGS(6);
+}}
+SECTIONS {{
+  . = SIZEOF_HEADERS;
+  .gnu.hash : {{ *(.gnu.hash) }} :rodata
+  .dynsym : {{ *(.dynsym) }} :rodata
+  .dynstr : {{ *(.dynstr) }} :rodata
+  .gnu.version : {{ *(.gnu.version) }} :rodata
+  .gnu.version_r : {{ *(.gnu.version_r) }} :rodata
+  .rela.dyn : {{ *(.rela.dyn) }} :rodata
+  .rela.plt : {{ *(.rela.plt) }} :rodata
+  .rodata : {{ *(.rodata .rodata.*) {weights_facts} }} :rodata
+  .eh_frame_hdr : {{ *(.eh_frame_hdr) }} :rodata :eh_frame
+  .eh_frame : {{ *(.eh_frame) }} :rodata
+  . = ALIGN(CONSTANT(MAXPAGESIZE));
+  .text : {{ *(.text .text.*) }} :text
+  .plt : {{ *(.plt .plt.*) }} :text
+  . = ALIGN(CONSTANT(MAXPAGESIZE));
+  .tdata : {{ *(.tdata .tdata.*) }} :data :relro :tls
+  .tbss : {{ *(.tbss .tbss.*) }} :data :relro :tls
+  .data.rel.ro : {{ *(.data.rel.ro .data.rel.ro.*) }} :data :relro
+  .dynamic : {{ *(.dynamic) }} :data :relro :dynamic
+  .got : {{ *(.got) }} :data :relro
+  .got.plt : {{ *(.got.plt) }} :data :relro
+  . = ALIGN(CONSTANT(MAXPAGESIZE));
+  .data : {{ *(.data .data.*) }} :data
+  .bss : {{ *(.bss .bss.*) *(COMMON) }} :data{weights}
+  /DISCARD/ : {{ *(.comment) *(.note.GNU-stack) }}
+}}
+)";
+
+// Data commands that define what the core asks about the weights.
+std::string WeightFacts(const LinkRequest& request) {
+  std::string text =
+      fmt::format(". = ALIGN(8); HIDDEN(tn_weights_size = .); QUAD({});", request.weights_bytes);
+  if (request.params_name.empty()) return text;
+  Hash128 id = ParamsId(request);
+  text += fmt::format(" HIDDEN(tn_params_id = .); QUAD({}); QUAD({});", id.high, id.low);
+  text += " HIDDEN(tn_params_name = .);";
+  for (unsigned char byte : request.params_name) text += fmt::format(" BYTE({});", byte);
+  return text + " BYTE(0);";
+}
+
+std::string LinkerScript(const LinkRequest& request) {
+  if (request.weights_bytes == 0) {
+    return fmt::format(kScript, fmt::arg("weights_header", ""), fmt::arg("weights_facts", ""),
+                       fmt::arg("weights", ""));
+  }
+  std::string section = fmt::format(
+      "\n  . = ALIGN({});\n"
+      "  .tn_weights (NOLOAD) : {{ HIDDEN(tn_weights_base = .); . += {}; }} :weights",
+      WeightAlignment(request.weights_bytes), request.weights_bytes);
+  return fmt::format(kScript, fmt::arg("weights_header", "\n  weights PT_LOAD FLAGS(4);"),
+                     fmt::arg("weights_facts", WeightFacts(request)), fmt::arg("weights", section));
+}
+
+std::string VersionScript(const std::vector<std::string>& exports) {
+  std::string script = "{";
+  if (!exports.empty()) script += " global: " + Join(exports, "; ") + ";";
+  return script + " local: *; };\n";
+}
+
+std::string ArchOf(const std::string& triple) { return triple.substr(0, triple.find('-')); }
+
+std::vector<std::string> CandidateDirectories() {
+  std::vector<std::string> roots;
+  if (const char* chosen = getenv("TENON_LIBRARY_DIR")) roots.emplace_back(chosen);
+  Dl_info info;  // of the program or library that this code is in
+  std::error_code error;
+  if (dladdr(reinterpret_cast<void*>(&LinkSharedLibrary), &info) && info.dli_fname) {
+    fs::path self = fs::canonical(info.dli_fname, error);
+    if (error) self = fs::canonical("/proc/self/exe", error);
+    roots.push_back(self.parent_path() / "../lib/tenon");
+    roots.push_back(self.parent_path() / "tenon");
+  }
+  roots.emplace_back(TENON_BUILD_LIBRARY_DIR);
+  return roots;
+}
+
+std::string EmulationOf(const std::string& arch) {
+  return arch == "aarch64" ? "aarch64linux" : "elf_x86_64";
+}
+
+// Replaces the paths of memory files in lld's messages by what they are.
+std::string NameInputs(std::string text,
+                       const std::vector<std::pair<std::string, std::string>>& names) {
+  // Longest first is not needed: a path is followed by a colon or a parenthesis, which keeps /fd/1
+  // out of /fd/12.
+  for (const auto& [path, name] : names) {
+    for (char after : {':', ')', '\n', ' '}) {
+      std::string from = path + after;
+      for (size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + 1)) {
+        text.replace(at, path.size(), name);
+      }
+    }
+  }
+  return text;
+}
+
+}  // namespace
+
+Hash128 ParamsId(const LinkRequest& request) {
+  Hasher hasher;
+  for (const ObjectFile& object : request.objects) hasher.Text(object.image);
+  for (const std::string& symbol : request.exports) hasher.Text(symbol);
+  return hasher.Text(request.triple).Int(request.weights_bytes).Finish();
+}
+
+Expected<std::string> LibraryDirectory(const std::string& triple) {
+  std::string folder = ArchOf(triple) + "-linux-gnu";
+  std::vector<std::string> roots = CandidateDirectories();
+  for (const std::string& root : roots) {
+    std::error_code error;
+    fs::path path = fs::path(root) / folder;
+    if (fs::exists(path / "libtenon_core.a", error)) return path.string();
+  }
+  Diagnostic error = MakeError(fmt::format("there is no runtime core for the target '{}'", triple));
+  for (const std::string& root : roots)
+    error.notes.push_back("looked for " + root + "/" + folder + "/libtenon_core.a");
+  return error;
+}
+
+namespace {
+
+// Runs lld with the options given, the request's objects, and the libraries after them; the image.
+Expected<std::string> Link(const LinkRequest& request, std::vector<std::string> arguments,
+                           const std::vector<std::string>& libraries) {
+  TN_ASSIGN_OR_RETURN(TemporaryDirectory directory, TemporaryDirectory::Create());
+  std::string output = directory.path() + "/output";
+  std::string emulation = EmulationOf(ArchOf(request.triple));
+  arguments.insert(arguments.end(), {"-m", emulation, "--threads=1", "-o", output});
+  std::vector<MemoryFile> inputs;
+  std::vector<std::pair<std::string, std::string>> names;
+  for (const ObjectFile& object : request.objects) {
+    TN_ASSIGN_OR_RETURN(MemoryFile input, MemoryFile::Create(object.name, object.image));
+    arguments.push_back(input.path());
+    names.emplace_back(input.path(), object.name);
+    inputs.push_back(std::move(input));
+  }
+  arguments.insert(arguments.end(), libraries.begin(), libraries.end());
+  Status status = RunLld(arguments);
+  if (status) return ReadFile(output);
+  for (Diagnostic& error : status.errors()) error.message = NameInputs(error.message, names);
+  return std::move(status.errors());
+}
+
+// A read-only section for the weights and one for their size. Merging into an object keeps sections
+// apart by name, so the rest needs no script.
+constexpr char kRelocatableScript[] = R"(
+SECTIONS {{
+  .rodata.tn_weights_size : {{ HIDDEN(tn_weights_size = .); QUAD({bytes}) }}
+  .tn_weights (NOLOAD) : {{ HIDDEN(tn_weights_base = .); . += {bytes}; }}
+}}
+)";
+
+}  // namespace
+
+Expected<std::string> LinkSharedLibrary(const LinkRequest& request) {
+  TN_ASSIGN_OR_RETURN(std::string folder, LibraryDirectory(request.triple));
+  std::vector<std::string> exports = request.exports;
+  if (request.core) exports.push_back(TN_QUERY_SYMBOL);
+  TN_ASSIGN_OR_RETURN(MemoryFile script, MemoryFile::Create("script", LinkerScript(request)));
+  TN_ASSIGN_OR_RETURN(MemoryFile versions, MemoryFile::Create("versions", VersionScript(exports)));
+  std::vector<std::string> arguments = {"-shared",
+                                        "--hash-style=gnu",
+                                        "--build-id=none",
+                                        "--eh-frame-hdr",
+                                        "--no-undefined",
+                                        "--gc-sections",
+                                        "-z",
+                                        "now",
+                                        "--script",
+                                        script.path(),
+                                        "--version-script",
+                                        versions.path()};
+  std::vector<std::string> libraries;
+  if (request.nodelete) arguments.insert(arguments.end(), {"-z", "nodelete"});
+  if (request.core) {
+    arguments.push_back("--undefined=" TN_QUERY_SYMBOL);
+    libraries.push_back(folder + "/libtenon_core.a");
+  }
+  libraries.push_back(folder + "/libc_stub.so");
+  return Link(request, arguments, libraries);
+}
+
+Expected<std::string> LinkRelocatable(const LinkRequest& request) {
+  constexpr uint64_t kMostWeights = uint64_t{1} << 30;
+  if (request.weights_bytes > kMostWeights) {
+    return MakeError(fmt::format(
+        "an object can hold {} bytes of weights but the model has {}; compile a shared library",
+        kMostWeights, request.weights_bytes));
+  }
+  TN_ASSIGN_OR_RETURN(std::string folder, LibraryDirectory(request.triple));
+  std::string text;
+  if (request.weights_bytes > 0) {
+    text = fmt::format(kRelocatableScript, fmt::arg("bytes", request.weights_bytes));
+  }
+  TN_ASSIGN_OR_RETURN(MemoryFile script, MemoryFile::Create("script", text));
+  std::vector<std::string> arguments = {"-r"};
+  if (request.weights_bytes > 0) arguments.insert(arguments.end(), {"--script", script.path()});
+  std::vector<std::string> libraries;
+  if (request.core) libraries.push_back(folder + "/libtenon_core.a");
+  TN_ASSIGN_OR_RETURN(std::string image, Link(request, arguments, libraries));
+  LocalizeSymbols(request.exports, &image);
+  return image;
+}
+
+Expected<std::string> LinkImage(const LinkRequest& request) {
+  switch (request.kind) {
+    case OutputKind::kSharedLibrary: return LinkSharedLibrary(request);
+    case OutputKind::kRelocatable: return LinkRelocatable(request);
+  }
+  TN_UNREACHABLE();
+}
+
+}  // namespace tenon::artifact

@@ -1,0 +1,19 @@
+// `--format obj`: everything of a library as one relocatable object, for linking into somebody's
+// program.
+#pragma once
+
+#include <string>
+
+#include "artifact/link.h"
+#include "support/expected.h"
+
+namespace tenon::artifact {
+
+/// Links the objects, the core and the reserved weights into one object that needs libc alone. Only
+/// request.exports stay global, so several such objects fit into one program as long as their
+/// exports differ. Weights larger than 1 GiB are refused: the program's own linker would have to
+/// place them within reach of its code. The weight section is empty, as in LinkSharedLibrary;
+/// LibraryWriter fills it. request.nodelete and params_name do not apply.
+Expected<std::string> LinkRelocatable(const LinkRequest& request);
+
+}  // namespace tenon::artifact

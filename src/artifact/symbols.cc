@@ -1,0 +1,81 @@
+#include "artifact/symbols.h"
+
+#include <elf.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <set>
+#include <span>
+#include <string_view>
+
+#include "support/check.h"
+
+namespace tenon::artifact {
+namespace {
+
+constexpr uint32_t kLlvmAddrsig = 0x6fff4c03;  // SHT_LLVM_ADDRSIG
+
+template <class T>
+std::span<T> ContentsOf(const Elf64_Shdr& section, std::string* image) {
+  TN_CHECK(section.sh_offset + section.sh_size <= image->size());
+  return {reinterpret_cast<T*>(image->data() + section.sh_offset), section.sh_size / sizeof(T)};
+}
+
+std::span<Elf64_Shdr> SectionsOf(std::string* image) {
+  auto* header = reinterpret_cast<Elf64_Ehdr*>(image->data());
+  TN_CHECK(header->e_shoff + header->e_shnum * sizeof(Elf64_Shdr) <= image->size());
+  return {reinterpret_cast<Elf64_Shdr*>(image->data() + header->e_shoff), header->e_shnum};
+}
+
+// Orders symbols as ELF wants them, locals first; returns where each went.
+std::vector<uint32_t> SortSymbols(std::span<Elf64_Sym> symbols, uint32_t* num_locals) {
+  std::vector<Elf64_Sym> sorted;
+  std::vector<uint32_t> place(symbols.size());
+  for (bool local : {true, false}) {
+    for (size_t i = 0; i < symbols.size(); ++i) {
+      if ((ELF64_ST_BIND(symbols[i].st_info) == STB_LOCAL) != local) continue;
+      place[i] = static_cast<uint32_t>(sorted.size());
+      sorted.push_back(symbols[i]);
+    }
+    if (local) *num_locals = static_cast<uint32_t>(sorted.size());
+  }
+  std::copy(sorted.begin(), sorted.end(), symbols.begin());
+  return place;
+}
+
+// Sections that name symbols by their place in the table.
+void RenumberSymbols(std::span<Elf64_Shdr> sections, const std::vector<uint32_t>& place,
+                     std::string* image) {
+  for (Elf64_Shdr& section : sections) {
+    TN_CHECK(section.sh_type != SHT_SYMTAB_SHNDX && section.sh_type != SHT_REL);
+    if (section.sh_type == SHT_GROUP) section.sh_info = place[section.sh_info];
+    if (section.sh_type == kLlvmAddrsig) section.sh_size = 0;  // a hint, in a form of its own
+    if (section.sh_type != SHT_RELA) continue;
+    for (Elf64_Rela& relocation : ContentsOf<Elf64_Rela>(section, image)) {
+      uint32_t symbol = place[ELF64_R_SYM(relocation.r_info)];
+      relocation.r_info = ELF64_R_INFO(uint64_t{symbol}, ELF64_R_TYPE(relocation.r_info));
+    }
+  }
+}
+
+}  // namespace
+
+void LocalizeSymbols(const std::vector<std::string>& exports, std::string* image) {
+  std::set<std::string_view> kept(exports.begin(), exports.end());
+  std::span<Elf64_Shdr> sections = SectionsOf(image);
+  for (Elf64_Shdr& table : sections) {
+    if (table.sh_type != SHT_SYMTAB) continue;
+    const char* names = image->data() + sections[table.sh_link].sh_offset;
+    std::span<Elf64_Sym> symbols = ContentsOf<Elf64_Sym>(table, image);
+    for (Elf64_Sym& symbol : symbols) {
+      if (symbol.st_shndx == SHN_UNDEF || kept.count(names + symbol.st_name)) continue;
+      symbol.st_info = ELF64_ST_INFO(STB_LOCAL, ELF64_ST_TYPE(symbol.st_info));
+      symbol.st_other = STV_DEFAULT;
+    }
+    std::vector<uint32_t> place = SortSymbols(symbols, &table.sh_info);
+    RenumberSymbols(sections, place, image);
+    return;
+  }
+}
+
+}  // namespace tenon::artifact

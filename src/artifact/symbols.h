@@ -1,0 +1,13 @@
+// Symbols of a relocatable object.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace tenon::artifact {
+
+/// Makes every symbol that the object (which our own linker made) defines local, but for those in
+/// `exports`.
+void LocalizeSymbols(const std::vector<std::string>& exports, std::string* image);
+
+}  // namespace tenon::artifact

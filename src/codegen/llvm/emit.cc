@@ -1,0 +1,132 @@
+// The entry points: from a module to bytes.
+#include <llvm/IR/DiagnosticInfo.h>
+#include <llvm/IR/DiagnosticPrinter.h>
+#include <llvm/IR/LegacyPassManager.h>
+#include <llvm/IR/Verifier.h>
+#include <llvm/MC/TargetRegistry.h>
+#include <llvm/Support/CommandLine.h>
+#include <llvm/Support/TargetSelect.h>
+#include <llvm/Target/TargetMachine.h>
+
+#include <mutex>
+
+#include "codegen/codegen.h"
+#include "codegen/llvm/module_emitter.h"
+#include "codegen/llvm/passes.h"
+
+namespace tenon::codegen {
+
+namespace {
+
+void InitializeLlvm() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    llvm::InitializeAllTargetInfos();
+    llvm::InitializeAllTargets();
+    llvm::InitializeAllTargetMCs();
+    llvm::InitializeAllAsmPrinters();
+    // Strength reduction invents one induction variable per stream and spills them.
+    const char* args[] = {"tenon", "-disable-lsr"};
+    llvm::cl::ParseCommandLineOptions(2, args);
+  });
+}
+
+Expected<std::unique_ptr<llvm::TargetMachine>> MakeMachine(const Target& target,
+                                                           const EmitOptions& options) {
+  if (target.kind() != TargetKind::kLlvm) {
+    return MakeError("target '" + target.ToString() + "' is not one for LLVM");
+  }
+  InitializeLlvm();
+  std::string problem;
+  const llvm::Target* found = llvm::TargetRegistry::lookupTarget(target.triple(), problem);
+  if (!found) return MakeError("triple '" + target.triple() + "': " + problem);
+  llvm::TargetOptions how;
+  how.AllowFPOpFusion = llvm::FPOpFusion::Standard;  // by each operation's flags
+  how.FunctionSections = true;                       // what is not called is not linked
+  how.DataSections = true;
+  std::unique_ptr<llvm::TargetMachine> machine(found->createTargetMachine(
+      target.triple(), target.LlvmCpu(), target.LlvmFeatures(), how,
+      options.position_independent ? llvm::Reloc::PIC_ : llvm::Reloc::Static,
+      llvm::CodeModel::Small, llvm::CodeGenOptLevel::Default));
+  if (!machine) return MakeError("triple '" + target.triple() + "': LLVM has no code generator");
+  return machine;
+}
+
+// What the back end has to say about a module becomes diagnostics rather than a line on stderr.
+struct Listener final : llvm::DiagnosticHandler {
+  explicit Listener(Diagnostics* errors) : errors(errors) {}
+  bool handleDiagnostics(const llvm::DiagnosticInfo& info) override {
+    if (info.getSeverity() != llvm::DS_Error) return true;
+    std::string text;
+    llvm::raw_string_ostream stream(text);
+    llvm::DiagnosticPrinterRawOStream printer(stream);
+    info.print(printer);
+    errors->push_back(MakeError("LLVM: " + text));
+    return true;
+  }
+  Diagnostics* errors;
+};
+
+enum class Form { kObject, kAssembly, kLlvm };
+
+Status Write(llvm::Module& module, llvm::TargetMachine& machine, Form form,
+             llvm::raw_svector_ostream& out) {
+  if (form == Form::kLlvm) {
+    module.print(out, nullptr);
+    return Ok();
+  }
+  llvm::legacy::PassManager passes;
+  const auto type = form == Form::kObject ? llvm::CodeGenFileType::ObjectFile
+                                          : llvm::CodeGenFileType::AssemblyFile;
+  if (machine.addPassesToEmitFile(passes, out, nullptr, type)) {
+    return MakeError("LLVM cannot write this kind of file for triple '" +
+                     machine.getTargetTriple().str() + "'");
+  }
+  passes.run(module);
+  return Ok();
+}
+
+Expected<std::string> EmitForm(const Module& module, const Target& given,
+                               const EmitOptions& options, Form form) {
+  const Target& target = given.Cpu();
+  TN_ASSIGN_OR_RETURN(std::unique_ptr<llvm::TargetMachine> machine, MakeMachine(target, options));
+  Diagnostics errors;
+  llvm::LLVMContext context;
+  context.setDiagnosticHandler(std::make_unique<Listener>(&errors));
+  llvm::Module out("tenon", context);
+  out.setTargetTriple(target.triple());
+  out.setDataLayout(machine->createDataLayout());
+  if (options.position_independent) out.setPICLevel(llvm::PICLevel::BigPIC);
+  TN_RETURN_IF_ERROR(ModuleEmitter(module, target, options, out).Emit());
+  if (options.verify) {
+    std::string problem;
+    llvm::raw_string_ostream stream(problem);
+    const bool broken = llvm::verifyModule(out, &stream);
+    TN_CHECK(!broken, "code generation made invalid LLVM IR: {}", problem);
+  }
+  RunPasses(out, *machine);
+  llvm::SmallString<0> bytes;
+  llvm::raw_svector_ostream stream(bytes);
+  TN_RETURN_IF_ERROR(Write(out, *machine, form, stream));
+  if (!errors.empty()) return errors;
+  return std::string(bytes);
+}
+
+}  // namespace
+
+Expected<std::string> EmitObject(const Module& module, const Target& target,
+                                 const EmitOptions& options) {
+  return EmitForm(module, target, options, Form::kObject);
+}
+
+Expected<std::string> EmitAssembly(const Module& module, const Target& target,
+                                   const EmitOptions& options) {
+  return EmitForm(module, target, options, Form::kAssembly);
+}
+
+Expected<std::string> EmitLlvm(const Module& module, const Target& target,
+                               const EmitOptions& options) {
+  return EmitForm(module, target, options, Form::kLlvm);
+}
+
+}  // namespace tenon::codegen

@@ -1,0 +1,381 @@
+#include "codegen/llvm/function_emitter.h"
+
+#include <llvm/IR/Constants.h>
+#include <llvm/IR/MDBuilder.h>
+
+#include <bit>
+
+#include "support/check.h"
+
+namespace tenon::codegen {
+
+using llvm::Value;
+
+namespace {
+
+// Larger temporaries belong to the memory plan, not to a worker's stack.
+constexpr int64_t kMaxStackBytes = 256 * 1024;
+constexpr int64_t kStackAlign = 64;
+
+}  // namespace
+
+llvm::BasicBlock* FunctionEmitter::NewBlock(const char* name) {
+  return llvm::BasicBlock::Create(module_.context(), name, f_);
+}
+
+void FunctionEmitter::Emit() {
+  ir_.SetInsertPoint(NewBlock("entry"));
+  exprs_.values().SetFpMode(fp_);
+  BindParams();
+  EmitStmt(func_.body);
+  Finish(ir_.getInt32(0));
+}
+
+void FunctionEmitter::BindParams() {
+  auto arg = f_->arg_begin();
+  for (const Buffer& b : func_.buffers) {
+    exprs_.BindBuffer(b.get(), {&*arg++, std::max(b->align, b->dtype.Element().Bytes())});
+  }
+  for (size_t i = 0; i < func_.dims.size(); ++i) {
+    exprs_.BindVar(func_.dims[i].get(), &*arg++);
+    const DimRange range = func_.dim_range(i);
+    exprs_.facts().Set(func_.dims[i].get(), {range.lo >= 0, range.lo == 0 ? range.step : 1});
+  }
+  for (const Var& v : func_.scalars) exprs_.BindVar(v.get(), &*arg++);
+  if (!module_.TakesTeam(func_)) return;
+  TeamValues team;
+  team.rank = &*arg++;
+  team.size = &*arg++;
+  team.team = &*arg++;
+  exprs_.SetTeam(team);
+}
+
+// What follows in the same sequence is dead and goes with the first simplification.
+void FunctionEmitter::Finish(Value* status) {
+  if (ReturnsStatus(func_)) {
+    ir_.CreateRet(status);
+  } else {
+    ir_.CreateRetVoid();
+  }
+}
+
+void FunctionEmitter::EmitStmt(const Stmt& s) {
+  exprs_.BeginStatement();
+  switch (s->kind) {
+    case NodeKind::kSeq:
+      for (const Stmt& x : As<Seq>(s)->stmts) EmitStmt(x);
+      return;
+    case NodeKind::kFor: return EmitFor(*As<For>(s));
+    case NodeKind::kIf: return EmitIf(*As<If>(s));
+    case NodeKind::kWhile: return EmitWhile(*As<While>(s));
+    case NodeKind::kLet: return EmitLet(*As<Let>(s));
+    case NodeKind::kAlloc: return EmitAlloc(*As<Alloc>(s));
+    case NodeKind::kBind: return EmitBind(*As<Bind>(s));
+    case NodeKind::kStore: {
+      const auto& store = *As<Store>(s);
+      return exprs_.EmitStore(store.buffer, store.indices, store.value, store.mask);
+    }
+    case NodeKind::kBlock: return EmitBlock(*As<Block>(s));
+    case NodeKind::kEvaluate: return EmitEvaluate(*As<Evaluate>(s));
+    case NodeKind::kCallFunc: return EmitCall(*As<CallFunc>(s));
+    case NodeKind::kCopy: return EmitCopy(*As<Copy>(s));
+    case NodeKind::kAssert: return EmitAssert(*As<Assert>(s));
+    case NodeKind::kReturn: return EmitReturn(*As<Return>(s));
+    case NodeKind::kSync: return EmitSync(*As<Sync>(s));
+    case NodeKind::kAtomic: return EmitAtomic(*As<Atomic>(s));
+    default: return Unsupported(std::string(Name(s->kind)) + " in code generation");
+  }
+}
+
+// ---- control ----
+
+void FunctionEmitter::EmitFor(const For& s) {
+  if (s.for_kind != ForKind::kSerial) {
+    return Unsupported(std::string(Name(s.for_kind)) + " loop " + s.var->name +
+                       " in code generation");
+  }
+  const auto count = AsInt(s.extent);
+  if (count && *count <= 0) return;
+  Value* min = exprs_.Emit(s.min);
+  Value* end = ir_.CreateNSWAdd(min, exprs_.Emit(s.extent));
+  const IndexFact first = exprs_.facts().Of(s.min);
+  exprs_.facts().Set(s.var.get(), {first.nonnegative, count && *count == 1 ? first.multiple : 1});
+
+  llvm::BasicBlock* body = NewBlock("loop");
+  llvm::BasicBlock* exit = NewBlock("done");
+  llvm::BasicBlock* before = ir_.GetInsertBlock();
+  if (count) {
+    ir_.CreateBr(body);
+  } else {
+    ir_.CreateCondBr(ir_.CreateICmpSLT(min, end), body, exit);
+  }
+  ir_.SetInsertPoint(body);
+  llvm::PHINode* var = ir_.CreatePHI(min->getType(), 2, s.var->name);
+  var->addIncoming(min, before);
+  exprs_.BindVar(s.var.get(), var);
+  EmitStmt(s.body);
+  Value* next = ir_.CreateNSWAdd(var, llvm::ConstantInt::get(var->getType(), 1));
+  var->addIncoming(next, ir_.GetInsertBlock());
+  llvm::BranchInst* back = ir_.CreateCondBr(ir_.CreateICmpSLT(next, end), body, exit);
+  llvm::LLVMContext& c = module_.context();
+  llvm::Metadata* off = llvm::MDNode::get(c, llvm::MDString::get(c, "llvm.loop.unroll.disable"));
+  llvm::MDNode* loop = llvm::MDNode::getDistinct(c, {nullptr, off});
+  loop->replaceOperandWith(0, loop);
+  back->setMetadata(llvm::LLVMContext::MD_loop, loop);
+  ir_.SetInsertPoint(exit);
+}
+
+void FunctionEmitter::EmitIf(const If& s) {
+  llvm::BasicBlock* yes = NewBlock("if");
+  llvm::BasicBlock* no = s.else_body ? NewBlock("else") : nullptr;
+  llvm::BasicBlock* join = NewBlock("endif");
+  ir_.CreateCondBr(exprs_.Emit(s.condition), yes, no ? no : join);
+  ir_.SetInsertPoint(yes);
+  EmitStmt(s.then_body);
+  ir_.CreateBr(join);
+  if (no) {
+    ir_.SetInsertPoint(no);
+    EmitStmt(s.else_body);
+    ir_.CreateBr(join);
+  }
+  ir_.SetInsertPoint(join);
+}
+
+void FunctionEmitter::EmitWhile(const While& s) {
+  llvm::BasicBlock* test = NewBlock("while");
+  llvm::BasicBlock* body = NewBlock("do");
+  llvm::BasicBlock* exit = NewBlock("done");
+  ir_.CreateBr(test);
+  ir_.SetInsertPoint(test);
+  ir_.CreateCondBr(exprs_.Emit(s.condition), body, exit);
+  ir_.SetInsertPoint(body);
+  EmitStmt(s.body);
+  ir_.CreateBr(test);
+  ir_.SetInsertPoint(exit);
+}
+
+void FunctionEmitter::EmitLet(const Let& s) {
+  Value* v = exprs_.Emit(s.value);
+  exprs_.BindVar(s.var.get(), v);
+  if (s.var->dtype.IsIndex()) exprs_.facts().Set(s.var.get(), exprs_.facts().Of(s.value));
+  EmitStmt(s.body);
+}
+
+// A marker is a block whose variables, if any, only name values; the fp mode is that of the
+// innermost block.
+void FunctionEmitter::EmitBlock(const Block& s) {
+  if (s.init || s.where || s.async) return Unsupported("block " + s.name + " in code generation");
+  for (const IterVar& v : s.iters) {
+    exprs_.BindVar(v->var.get(), exprs_.Emit(v->binding));
+    exprs_.facts().Set(v->var.get(), exprs_.facts().Of(v->binding));
+  }
+  const FpMode outer = fp_;
+  fp_ = s.fp;
+  exprs_.values().SetFpMode(fp_);
+  EmitStmt(s.body);
+  fp_ = outer;
+  exprs_.values().SetFpMode(fp_);
+}
+
+void FunctionEmitter::EmitReturn(const Return& s) {
+  Finish(s.value ? exprs_.Emit(s.value) : ir_.getInt32(0));
+  ir_.SetInsertPoint(NewBlock("dead"));
+}
+
+void FunctionEmitter::ReturnIfFailed(Value* status) {
+  llvm::BasicBlock* failed = NewBlock("failed");
+  llvm::BasicBlock* ok = NewBlock("ok");
+  ir_.CreateCondBr(ir_.CreateIsNotNull(status), failed, ok,
+                   llvm::MDBuilder(module_.context()).createUnlikelyBranchWeights());
+  ir_.SetInsertPoint(failed);
+  Finish(status);
+  ir_.SetInsertPoint(ok);
+}
+
+// ---- memory ----
+
+// All stack memory is taken in the entry block: once per call, and where sroa finds it.
+void FunctionEmitter::EmitAlloc(const Alloc& s) {
+  const Buffer& b = s.buffer;
+  int64_t elements = 1;
+  for (const Expr& extent : b->shape) {
+    auto n = AsInt(extent);
+    if (!n || __builtin_mul_overflow(elements, *n, &elements)) elements = kMaxStackBytes + 1;
+  }
+  const int64_t bytes = elements * b->dtype.Bytes();
+  if (elements > kMaxStackBytes || bytes > kMaxStackBytes) {
+    return Unsupported(
+        "alloc of " + b->name +
+        " that the memory plan has not placed (its size is unknown or above 256 KiB)");
+  }
+  llvm::Type* type = llvm::ArrayType::get(exprs_.values().MemoryTypeOf(b->dtype),
+                                          static_cast<uint64_t>(std::max<int64_t>(elements, 1)));
+  llvm::BasicBlock& entry = f_->getEntryBlock();
+  llvm::IRBuilder<> at_entry(&entry, entry.begin());
+  llvm::AllocaInst* place = at_entry.CreateAlloca(type, nullptr, b->name);
+  const auto natural =
+      static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(std::max<int64_t>(bytes, 1))));
+  const int64_t align = std::max(b->align, std::min(natural, kStackAlign));
+  place->setAlignment(llvm::Align(static_cast<uint64_t>(align)));
+  exprs_.BindBuffer(b.get(), {place, align, /*is_private=*/true});
+  EmitStmt(s.body);
+}
+
+void FunctionEmitter::EmitBind(const Bind& s) {
+  const int64_t align = std::max(s.buffer->align, s.buffer->dtype.Element().Bytes());
+  exprs_.BindBuffer(s.buffer.get(), {exprs_.Emit(s.data), align});
+  EmitStmt(s.body);
+}
+
+Value* FunctionEmitter::RegionAddress(const Region& region) {
+  std::vector<Expr> first;
+  for (const Range& r : region->ranges) first.push_back(r->min);
+  return exprs_.ElementAddress(region->buffer, first);
+}
+
+void FunctionEmitter::EmitCopy(const Copy& s) {
+  const DType type = s.dst->buffer->dtype;
+  if (s.dst->ranges.size() > 1 || s.src->ranges.size() > 1 || s.src->buffer->dtype != type) {
+    return Unsupported("copy of a box with several dimensions in code generation");
+  }
+  Value* dst = RegionAddress(s.dst);
+  Value* src = RegionAddress(s.src);
+  Value* count = s.dst->ranges.empty() ? ir_.getInt64(1) : exprs_.Emit(s.dst->ranges[0]->extent);
+  const auto align = llvm::Align(static_cast<uint64_t>(type.Bytes()));
+  Value* bytes = ir_.CreateNSWMul(count, ir_.getInt64(static_cast<uint64_t>(type.Bytes())));
+  ir_.CreateMemCpy(dst, align, src, align, bytes);
+}
+
+void FunctionEmitter::EmitAtomic(const Atomic& s) {
+  using Op = llvm::AtomicRMWInst::BinOp;
+  const DType type = s.value->dtype;
+  const bool is_float = type.IsFloat(), is_signed = type.IsSigned();
+  Op op = Op::BAD_BINOP;
+  if (s.op == BinaryOp::kAdd) op = is_float ? Op::FAdd : Op::Add;
+  if (s.op == BinaryOp::kMax) op = is_float ? Op::FMax : is_signed ? Op::Max : Op::UMax;
+  if (s.op == BinaryOp::kMin) op = is_float ? Op::FMin : is_signed ? Op::Min : Op::UMin;
+  if (s.op == BinaryOp::kBitAnd && !is_float) op = Op::And;
+  if (s.op == BinaryOp::kBitOr && !is_float) op = Op::Or;
+  if (s.op == BinaryOp::kBitXor && !is_float) op = Op::Xor;
+  if (op == Op::BAD_BINOP || type.IsVector() || type.IsBool() || (is_float && type.bits == 16)) {
+    return Unsupported(std::string("atomic ") + Info(s.op).text + " of " + type.ToString());
+  }
+  auto order = llvm::AtomicOrdering::Monotonic;
+  if (s.order == "acquire") order = llvm::AtomicOrdering::Acquire;
+  if (s.order == "release") order = llvm::AtomicOrdering::Release;
+  if (s.order == "acq_rel") order = llvm::AtomicOrdering::AcquireRelease;
+  Value* v = exprs_.Emit(s.value);
+  ir_.CreateAtomicRMW(op, exprs_.ElementAddress(s.buffer, s.indices), v,
+                      llvm::Align(static_cast<uint64_t>(type.Bytes())), order);
+}
+
+// ---- calls ----
+
+void FunctionEmitter::EmitEvaluate(const Evaluate& s) {
+  const auto* call = As<Call>(s.call);
+  if (!call) return Unsupported("evaluate of something that is not a call");
+  if (call->intrinsic == Intrinsic::kPtrStore) return exprs_.EmitPtrStore(*call);
+  if (call->intrinsic == Intrinsic::kPrefetch) return exprs_.EmitPrefetch(*call);
+  if (call->intrinsic != Intrinsic::kExtern) {
+    return Unsupported(std::string("evaluate of ") + Info(call->intrinsic).text);
+  }
+  Value* status = exprs_.EmitExtern(*call);
+  if (call->dtype != DType::Int(32)) return;
+  if (ReturnsStatus(func_)) return ReturnIfFailed(status);
+  Unsupported("a C call that can fail in a function that cannot");
+}
+
+void FunctionEmitter::EmitCall(const CallFunc& s) {
+  Func callee = module_.Find(s.callee);
+  if (!callee) return Unsupported("call of " + s.callee + ", which is not in the module");
+  if (callee->func_kind == FuncKind::kPacked || s.buffers.size() != callee->buffers.size() ||
+      s.scalars.size() != callee->dims.size() + callee->scalars.size()) {
+    return Unsupported("call of " + s.callee + " with other parameters than it has");
+  }
+  std::vector<Value*> args;
+  for (const Region& r : s.buffers) args.push_back(RegionAddress(r));
+  for (const Expr& e : s.scalars) args.push_back(exprs_.Emit(e));
+  if (module_.TakesTeam(*callee)) {
+    const TeamValues& team = exprs_.team();
+    args.push_back(team.rank ? team.rank : ir_.getInt32(0));
+    args.push_back(team.size ? team.size : ir_.getInt32(1));
+    args.push_back(team.team ? team.team : llvm::ConstantPointerNull::get(ir_.getPtrTy()));
+  }
+  llvm::Function* target = module_.Declare(*callee);
+  for (size_t i = 0; i < args.size(); ++i) {
+    if (args[i]->getType() != target->getArg(static_cast<unsigned>(i))->getType()) {
+      return Unsupported("call of " + s.callee + " with other types than it has");
+    }
+  }
+  llvm::CallInst* call = ir_.CreateCall(target, args);
+  call->setCallingConv(target->getCallingConv());
+  if (ReturnsStatus(*callee) && ReturnsStatus(func_)) ReturnIfFailed(call);
+}
+
+void FunctionEmitter::EmitSync(const Sync& s) {
+  if (s.level == Level::kThread || s.level == Level::kWorker) return;
+  if (s.level != Level::kTeam) {
+    return Unsupported(std::string("sync ") + Name(s.level) + " in code generation");
+  }
+  Value* team = exprs_.team().team;
+  if (!team) return;  // one worker
+  auto* type = llvm::FunctionType::get(ir_.getVoidTy(), {ir_.getPtrTy()}, false);
+  ir_.CreateCall(module_.DeclareC("tn_core_barrier", type), {team});
+}
+
+// The payload of a tn_msg_part (64 bits or a pointer), and its kind.
+Value* FunctionEmitter::MessagePart(const Expr& part, Value** kind) {
+  constexpr int kText = 0, kInt = 1, kDouble = 2, kDType = 3, kDevice = 4, kCString = 5;
+  if (const auto* call = As<Call>(part); call && (call->intrinsic == Intrinsic::kDTypeName ||
+                                                  call->intrinsic == Intrinsic::kDeviceName)) {
+    *kind = ir_.getInt32(call->intrinsic == Intrinsic::kDTypeName ? kDType : kDevice);
+    return exprs_.values().Cast(call->args[0]->dtype, DType::Int(64), exprs_.Emit(call->args[0]));
+  }
+  const DType type = part->dtype;
+  int k = kInt;
+  if (IsA<StringConst>(part)) k = kText;
+  if (type.IsFloat()) k = kDouble;
+  if (type.IsHandle() && k != kText) k = kCString;
+  *kind = ir_.getInt32(static_cast<uint32_t>(k));
+  if (const auto* text = As<StringConst>(part)) return module_.CString(text->value);
+  Value* v = exprs_.Emit(part);
+  if (type.IsFloat()) return exprs_.values().Cast(type, DType::Float(64), v);
+  return exprs_.values().Cast(type, DType::Int(64), v);
+}
+
+void FunctionEmitter::EmitAssert(const Assert& s) {
+  if (!ReturnsStatus(func_)) return Unsupported("assert in a function that cannot fail");
+  llvm::BasicBlock* failed = NewBlock("raise");
+  llvm::BasicBlock* ok = NewBlock("ok");
+  ir_.CreateCondBr(exprs_.Emit(s.condition), ok, failed,
+                   llvm::MDBuilder(module_.context()).createLikelyBranchWeights());
+  ir_.SetInsertPoint(failed);
+  // {i32 kind, i32 reserved, 64-bit payload} each.
+  const auto n = static_cast<unsigned>(s.parts.size());
+  auto* slot = llvm::StructType::get(ir_.getInt32Ty(), ir_.getInt32Ty(), ir_.getInt64Ty());
+  auto* array = llvm::ArrayType::get(slot, std::max(n, 1u));
+  llvm::BasicBlock& entry = f_->getEntryBlock();
+  llvm::IRBuilder<> at_entry(&entry, entry.begin());
+  Value* parts = at_entry.CreateAlloca(array, nullptr, "parts");
+  exprs_.BeginStatement();  // nothing of the cold block is computed before it
+  for (unsigned i = 0; i < n; ++i) {
+    Value* kind = nullptr;
+    Value* payload = MessagePart(s.parts[i], &kind);
+    auto field = [&](unsigned j) {
+      return ir_.CreateInBoundsGEP(array, parts,
+                                   {ir_.getInt32(0), ir_.getInt32(i), ir_.getInt32(j)});
+    };
+    ir_.CreateStore(kind, field(0));
+    ir_.CreateStore(ir_.getInt32(0), field(1));
+    ir_.CreateStore(payload, field(2));
+  }
+  llvm::Type* ptr = ir_.getPtrTy();
+  auto* type = llvm::FunctionType::get(ir_.getInt32Ty(), {ptr, ptr, ir_.getInt32Ty()}, false);
+  llvm::CallInst* raise = ir_.CreateCall(module_.DeclareC("tn_core_raise", type),
+                                         {module_.CString(s.error_kind), parts, ir_.getInt32(n)});
+  raise->addFnAttr(llvm::Attribute::Cold);
+  Finish(raise);
+  ir_.SetInsertPoint(ok);
+}
+
+}  // namespace tenon::codegen

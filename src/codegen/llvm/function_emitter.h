@@ -1,0 +1,50 @@
+// One function of the loop IR → one LLVM function.
+#pragma once
+
+#include "codegen/llvm/expr_emitter.h"
+
+namespace tenon::codegen {
+
+class FunctionEmitter {
+ public:
+  FunctionEmitter(ModuleEmitter& module, const PrimFunc& func, llvm::Function* f)
+      : module_(module), func_(func), f_(f), ir_(module.context()), exprs_(module, func, ir_) {}
+
+  /// Fills the declared function.
+  void Emit();
+
+ private:
+  void BindParams();
+  void EmitStmt(const Stmt& s);
+  void EmitFor(const For& s);
+  void EmitIf(const If& s);
+  void EmitWhile(const While& s);
+  void EmitLet(const Let& s);
+  void EmitAlloc(const Alloc& s);
+  void EmitBind(const Bind& s);
+  void EmitBlock(const Block& s);
+  void EmitEvaluate(const Evaluate& s);
+  void EmitCall(const CallFunc& s);
+  void EmitCopy(const Copy& s);
+  void EmitAssert(const Assert& s);
+  void EmitReturn(const Return& s);
+  void EmitSync(const Sync& s);
+  void EmitAtomic(const Atomic& s);
+
+  /// Leaves the function with the status where it is not 0.
+  void ReturnIfFailed(llvm::Value* status);
+  void Finish(llvm::Value* status);
+  llvm::Value* MessagePart(const Expr& part, llvm::Value** kind);
+  llvm::Value* RegionAddress(const Region& region);
+  llvm::BasicBlock* NewBlock(const char* name);
+  void Unsupported(const std::string& what) { exprs_.Unsupported(what, DType::Int(32)); }
+
+  ModuleEmitter& module_;
+  const PrimFunc& func_;
+  llvm::Function* f_;
+  llvm::IRBuilder<> ir_;
+  ExprEmitter exprs_;
+  FpMode fp_ = FpMode::kStrict;
+};
+
+}  // namespace tenon::codegen

@@ -1,0 +1,281 @@
+#include "driver/compile.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <mutex>
+
+#include "driver/companions.h"
+#include "driver/graph_pipeline.h"
+#include "driver/info.h"
+#include "driver/kernels.h"
+#include "driver/prepare.h"
+#include "driver/source.h"
+#include "driver/write_artifact.h"
+#include "graph/lower/lower.h"
+#include "graph/text.h"
+#include "ir/print.h"
+#include "loop/print.h"
+#include "support/file.h"
+#include "support/hash.h"
+#include "support/strings.h"
+#include "support/thread_pool.h"
+#include "tenon/kernel_abi.h"
+
+namespace tenon::driver {
+
+namespace {
+
+double Now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+/// Sums of times by name, in order of first appearance. Thread-safe.
+class Times {
+ public:
+  void Add(const std::string& name, double seconds) {
+    std::lock_guard lock(mutex_);
+    for (PassTime& t : times_) {
+      if (t.name != name) continue;
+      t.seconds += seconds;
+      ++t.runs;
+      return;
+    }
+    times_.push_back({name, seconds, 1});
+  }
+  std::vector<PassTime> Take() { return std::move(times_); }
+
+ private:
+  std::mutex mutex_;
+  std::vector<PassTime> times_;
+};
+
+std::string Commented(const std::string& text) {
+  std::string out;
+  for (std::string_view line : Split(text, '\n')) {
+    if (!line.empty()) out += fmt::format("//   {}\n", line);
+  }
+  return out;
+}
+
+// What weights are computed on: the plainest CPU of this machine's architecture, so that every
+// machine that compiles gets the same bytes (no fused multiply-add on x86, one width of vectors).
+Expected<Target> Baseline(const Target& host) {
+  if (host.arch() != Arch::kX86_64) return host;
+  return Target::Parse("llvm -mtriple=" + host.triple() + " -mcpu=x86-64");
+}
+
+class Compilation {
+ public:
+  explicit Compilation(const CompileOptions& options)
+      : options_(options), jobs_(options.jobs > 0 ? options.jobs : AvailableCpus()) {
+    graph_hooks_.after_pass = [this](const char* pass, const graph::Graph&,
+                                     const graph::Graph& after, double seconds) {
+      times_.Add(pass, seconds);
+      Dump(pass, [&] { return graph::Print(after); });
+    };
+  }
+
+  template <class F>
+  auto Phase(const char* name, F&& f) {
+    if (options_.progress) options_.progress(name, 0, 1);
+    double start = Now();
+    auto result = f();
+    times_.Add(name, Now() - start);
+    if (result && options_.progress) options_.progress(name, 1, 1);
+    return result;
+  }
+
+  Expected<CompileReport> Run() {
+    double start = Now();
+    TN_ASSIGN_OR_RETURN(Target target, Target::Parse(options_.target));
+    if (target.kind() != TargetKind::kLlvm) {
+      return MakeError(fmt::format("target '{}' cannot compile networks yet; use an llvm target",
+                                   options_.target));
+    }
+    TN_ASSIGN_OR_RETURN(output_, ResolveOutput(options_));
+    TN_ASSIGN_OR_RETURN(Target build_host, Baseline(Target::Host()));
+    TN_ASSIGN_OR_RETURN(graph::Graph g, Phase("import", [&] { return Import(); }));
+    Dump("import", [&] { return graph::Print(g); });
+    TN_ASSIGN_OR_RETURN(g, Phase("graph", [&] {
+                          return RunGraphPasses(std::move(g), target, options_, graph_hooks_);
+                        }));
+    TN_RETURN_IF_ERROR(EmitGraph(g));
+    graph::LowerOptions lower{&target, &build_host, options_.opt_level >= 2, options_.name};
+    TN_ASSIGN_OR_RETURN(graph::LoweredNetwork network,
+                        Phase("lower", [&] { return graph::Lower(g, lower); }));
+    Dump("lower", [&] { return Print(network.module) + "\n" + Print(network.prepare); });
+    TN_RETURN_IF_ERROR(MarkExportedKernels(&network));
+    TN_ASSIGN_OR_RETURN(CompiledModule code,
+                        Phase("kernels", [&] { return CompileCode(g, network, target); }));
+    TN_RETURN_IF_ERROR(WriteTexts());
+    TN_RETURN_IF_ERROR(WriteArtifact(network, code, target, build_host));
+    report_.seconds = Now() - start;
+    report_.passes = times_.Take();
+    return std::move(report_);
+  }
+
+ private:
+  // The IR after a pass or phase, where it was asked for. Called from several threads.
+  template <class F>
+  void Dump(const std::string& pass, F&& text) {
+    if (!options_.print_after.count(pass) || !options_.dump) return;
+    std::lock_guard lock(dump_mutex_);
+    options_.dump(fmt::format("// after {}\n{}", pass, text()));
+  }
+
+  Expected<graph::Graph> Import() {
+    TN_ASSIGN_OR_RETURN(graph::Graph g, ImportModel(options_));
+    TN_ASSIGN_OR_RETURN(source_hash_, HashSource(options_, g));
+    return RequireStaticShapes(std::move(g));
+  }
+
+  // Symbolic dims compile in a later version; until then each must be given.
+  Expected<graph::Graph> RequireStaticShapes(graph::Graph g) {
+    Diagnostics errors;
+    for (graph::ValueId v : g.inputs) {
+      const graph::Value& value = g.value(v);
+      if (value.type.StaticDims()) continue;
+      SourceLoc loc{options_.model, 0, 0, fmt::format("input '{}'", value.name)};
+      errors.push_back(MakeError(
+          fmt::format("shape {} has symbolic dims; give the sizes to compile for with --shape {}:…",
+                      value.type.ToString(), value.name),
+          loc));
+    }
+    if (!errors.empty()) return errors;
+    return g;
+  }
+
+  Status MarkExportedKernels(graph::LoweredNetwork* network) {
+    for (const std::string& name : options_.export_kernels) {
+      Func f = network->module.Find(name);
+      if (!f || f->func_kind != FuncKind::kKernel) {
+        std::vector<std::string> names;
+        for (const graph::KernelInfo& k : network->kernels) names.push_back(k.name);
+        return MakeError(fmt::format("there is no kernel '{}' to export; the kernels are {}", name,
+                                     Join(names, ", ")));
+      }
+      PrimFunc fields(*f);
+      fields.attrs.Set("exported", true);
+      network->module.Add(PrimFunc::Make(std::move(fields)));
+    }
+    return Ok();
+  }
+
+  Expected<CompiledModule> CompileCode(const graph::Graph& g, const graph::LoweredNetwork& network,
+                                       const Target& target) {
+    KernelJob job;
+    job.target = &target;
+    job.jobs = jobs_;
+    job.hooks.disabled = options_.disabled_passes;
+    job.hooks.after_pass = [this](const char* pass, const Module&, const Module& after,
+                                  double seconds) {
+      times_.Add(pass, seconds);
+      Dump(pass, [&] { return Print(after); });
+    };
+    job.after_schedule = [this](const Schedule& schedule, double seconds) {
+      times_.Add("schedule", seconds);
+      // The trace stands before the result, as comments: the dump reads back.
+      Dump("schedule",
+           [&] { return Commented(schedule.trace().ToString()) + Print(schedule.module()); });
+    };
+    job.blobs = [&](const Module& host) { return Blobs(g, network, host, target); };
+    job.inspect = [&](const Module& lowered, const std::vector<std::string>& functions) {
+      return CollectTexts(lowered, functions, target);
+    };
+    if (options_.progress) {
+      job.progress = [this](int64_t done, int64_t total) {
+        options_.progress("kernels", done, total);
+      };
+    }
+    return CompileModule(network.module, job);
+  }
+
+  std::vector<codegen::DataBlob> Blobs(const graph::Graph& g, const graph::LoweredNetwork& network,
+                                       const Module& host, const Target& target) {
+    info_ = InfoJson(g, network, host, target, options_, source_hash_);
+    Func main = host.Find(options_.name);
+    report_.arena_bytes = main ? main->attrs.GetInt("arena_bytes") : 0;
+    std::string size(8, '\0'), cpu;
+    for (size_t i = 0; i < 8; ++i) size[i] = static_cast<char>(info_.size() >> (8 * i));
+    for (const std::string& feature : target.FeatureList()) cpu += feature + '\0';
+    cpu += '\0';
+    return {{"tn_blob_info", info_, 1, false, false},
+            {"tn_blob_info_size", size, 8, false, false},
+            {"tn_cpu_required", cpu, 1, false, false},
+            {"tn_main_instances", std::string(TN_INSTANCES_BYTES, '\0'), 64, false, true}};
+  }
+
+  Status EmitGraph(const graph::Graph& g) {
+    if (!options_.emit.count("graph")) return Ok();
+    return WriteFile(output_.path + ".graph.txt", graph::Print(g));
+  }
+
+  Status CollectTexts(const Module& lowered, const std::vector<std::string>& functions,
+                      const Target& target) {
+    if (options_.emit.count("loop")) loop_text_ += Print(lowered) + "\n";
+    codegen::EmitOptions emit;
+    emit.functions = functions;
+    if (options_.emit.count("llvm")) {
+      TN_ASSIGN_OR_RETURN(std::string text, codegen::EmitLlvm(lowered, target, emit));
+      llvm_text_ += text;
+    }
+    if (options_.emit.count("asm")) {
+      TN_ASSIGN_OR_RETURN(std::string text, codegen::EmitAssembly(lowered, target, emit));
+      asm_text_ += text;
+    }
+    return Ok();
+  }
+
+  Status WriteTexts() {
+    if (options_.emit.count("loop"))
+      TN_RETURN_IF_ERROR(WriteFile(output_.path + ".loop.txt", loop_text_));
+    if (options_.emit.count("llvm"))
+      TN_RETURN_IF_ERROR(WriteFile(output_.path + ".ll", llvm_text_));
+    if (options_.emit.count("asm")) TN_RETURN_IF_ERROR(WriteFile(output_.path + ".s", asm_text_));
+    return Ok();
+  }
+
+  Status WriteArtifact(const graph::LoweredNetwork& network, const CompiledModule& code,
+                       const Target& target, const Target& build_host) {
+    auto writer =
+        Phase("link", [&] { return CreateArtifact(network, code, target, options_, output_); });
+    if (!writer) return writer.errors();
+    TN_RETURN_IF_ERROR(Phase("weights", [&] {
+      std::function<void(int64_t, int64_t)> progress;
+      if (options_.progress)
+        progress = [this](int64_t done, int64_t n) { options_.progress("weights", done, n); };
+      return WriteWeights(network, build_host, jobs_, &*writer, progress);
+    }));
+    TN_RETURN_IF_ERROR(WriteCompanions(info_, options_, output_));
+    TN_RETURN_IF_ERROR(writer->Commit());
+    for (const graph::KernelInfo& k : network.kernels) {
+      report_.kernels.push_back(
+          {k.name, k.kind, k.flops, k.bytes, k.launches, EstimateMicroseconds(k, target)});
+    }
+    report_.artifact = output_.path;
+    report_.artifact_bytes = ArtifactBytes(output_);
+    report_.weights_bytes = static_cast<int64_t>(network.weights_bytes);
+    return Ok();
+  }
+
+  const CompileOptions& options_;
+  int jobs_;
+  Times times_;
+  GraphHooks graph_hooks_;
+  std::mutex dump_mutex_;
+  CompileReport report_;
+  Output output_;
+  Hash128 source_hash_;
+  std::string info_;
+  std::string loop_text_, llvm_text_, asm_text_;
+};
+
+}  // namespace
+
+Expected<CompileReport> Compile(const CompileOptions& options) {
+  return Compilation(options).Run();
+}
+
+}  // namespace tenon::driver

@@ -1,0 +1,73 @@
+// Compiling a model: from a file to an artifact. What the command line and the C++ façade call.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "driver/pipeline.h"
+#include "frontend/onnx/import.h"
+#include "support/expected.h"
+
+namespace tenon::driver {
+
+enum class ParamsMode { kEmbed, kSeparate };
+enum class OutputFormat { kSharedLibrary, kObject };
+
+struct CompileOptions {
+  std::string model;  // path of an ONNX file
+  /// Path of the artifact, or a folder ("dir/", or one that exists): then model.so in it, with
+  /// metadata.json and inference_example.cpp beside it.
+  std::string output;
+  std::string name = "main";  // an identifier of C; another one than main also gives a header,
+                              // name.h beside the artifact
+  std::string target = "llvm";
+  std::map<std::string, std::vector<onnx::DimSpec>> shapes;  // by input
+  std::string external_data_dir;
+  std::string precision = "fp32";  // "exact" or "fp32"; both compute in fp32 today
+  int opt_level = 2;  // 0: one kernel per operator, plain schedules; 1: fusion; 2: layouts and
+                      // algorithms; 3: as 2
+  ParamsMode params = ParamsMode::kEmbed;
+  OutputFormat format = OutputFormat::kSharedLibrary;
+  std::set<std::string> emit;  // "graph", "loop", "llvm", "asm": files beside the output
+  std::vector<std::string> export_kernels;
+  std::set<std::string> print_after;  // passes after which the IR goes to `dump`
+  std::set<std::string> disabled_passes;
+  bool verify_each = false;
+  int jobs = 0;  // 0: as many as the machine has
+
+  /// Called when a phase begins ("import", "graph", "lower", "kernels", "weights", "link") and as
+  /// it goes on.
+  std::function<void(const std::string& phase, int64_t done, int64_t total)> progress;
+  std::function<void(const std::string& text)> dump;
+};
+
+struct KernelReport {
+  std::string name, kind;
+  int64_t flops = 0, bytes = 0;  // of one launch
+  int64_t launches = 0;
+  double estimated_us = 0;  // of one launch, on as many cores as the target says, else on one
+};
+
+struct PassTime {
+  std::string name;
+  double seconds = 0;
+  int64_t runs = 0;
+};
+
+struct CompileReport {
+  std::string artifact;  // its path
+  std::vector<KernelReport> kernels;
+  std::vector<PassTime>
+      passes;  // phases and passes, in order of first run; kernels' passes are summed over threads
+  int64_t artifact_bytes = 0;  // with the file of weights where that is separate
+  int64_t weights_bytes = 0, arena_bytes = 0;
+  double seconds = 0;
+};
+
+Expected<CompileReport> Compile(const CompileOptions& options);
+
+}  // namespace tenon::driver

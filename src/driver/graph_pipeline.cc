@@ -1,0 +1,59 @@
+#include "driver/graph_pipeline.h"
+
+#include <chrono>
+
+#include "graph/pass/pass.h"
+#include "graph/verify.h"
+#include "support/check.h"
+
+namespace tenon::driver {
+
+namespace {
+
+struct GraphStep {
+  const char* pass;
+  int min_opt_level;
+  const char* why;
+};
+
+constexpr GraphStep kSteps[] = {
+    {"dead_code", 0, "exporters leave unused nodes behind"},
+    {"common_subexpressions", 1, "so that later passes see every use of a value"},
+    {"simplify_views", 1, "so that raising looks through fewer of them"},
+    {"raise_hard_sigmoid", 1, "on single operators, as all raising; raise_hard_swish looks for it"},
+    {"raise_hard_swish", 1, "before fold_into_conv, which may take a factor away from it"},
+    {"raise_gelu", 1, "likewise"},
+    {"raise_softmax", 1, "raise_attention looks for it"},
+    {"raise_layer_norm", 1,
+     "before decompose_batch_norm, whose products and sums are not its parameters"},
+    {"raise_attention", 1, "before anything gives its matmuls other neighbours"},
+    {"simplify_views", 1, "raise_attention turns k around"},
+    {"decompose_batch_norm", 0, "one form of a product and a sum per channel"},
+    {"fold_into_conv", 1, "on logical weights"},
+    {"common_subexpressions", 1, "folding made equal transforms of equal weights"},
+    {"assign_layouts", 2, "kernels store their results in their result's layout, so before fusion"},
+    {"fuse", 1, "last: everything before reasons about single operators"},
+};
+
+}  // namespace
+
+Expected<graph::Graph> RunGraphPasses(graph::Graph g, const Target& target,
+                                      const CompileOptions& options, const GraphHooks& hooks) {
+  graph::GraphPassContext context{&target};
+  for (const GraphStep& step : kSteps) {
+    if (options.opt_level < step.min_opt_level || options.disabled_passes.count(step.pass))
+      continue;
+    const graph::GraphPassInfo* pass = graph::FindGraphPass(step.pass);
+    TN_CHECK(pass, "no pass '{}'", step.pass);
+    auto start = std::chrono::steady_clock::now();
+    graph::Graph after = pass->run(g, context);
+    double seconds =
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    if (hooks.after_pass) hooks.after_pass(step.pass, g, after, seconds);
+    if (options.verify_each) TN_RETURN_IF_ERROR(graph::Verify(after));
+    g = std::move(after);
+  }
+  return g;
+}
+
+}  // namespace tenon::driver

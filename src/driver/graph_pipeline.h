@@ -1,0 +1,21 @@
+// The passes over graphs, in order, as data.
+#pragma once
+
+#include <functional>
+
+#include "driver/compile.h"
+#include "graph/graph.h"
+#include "target/target.h"
+
+namespace tenon::driver {
+
+struct GraphHooks {
+  std::function<void(const char* pass, const graph::Graph& before, const graph::Graph& after,
+                     double seconds)>
+      after_pass;
+};
+
+Expected<graph::Graph> RunGraphPasses(graph::Graph g, const Target& target,
+                                      const CompileOptions& options, const GraphHooks& hooks);
+
+}  // namespace tenon::driver

@@ -1,0 +1,82 @@
+#include "driver/info.h"
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "cost/estimate.h"
+#include "ir/print.h"
+#include "tenon/kernel_abi.h"
+
+namespace tenon::driver {
+
+using Json = nlohmann::ordered_json;
+
+static Json ShapeJson(const std::vector<Expr>& dims) {
+  Json shape = Json::array();
+  for (const Expr& d : dims) {
+    if (auto n = AsInt(d)) {
+      shape.push_back(*n);
+    } else {
+      shape.push_back(ToString(d));
+    }
+  }
+  return shape;
+}
+
+static Json TensorJson(const std::string& name, const graph::TensorType& type) {
+  return {{"name", name}, {"dtype", LongName(type.dtype)}, {"shape", ShapeJson(type.dims)}};
+}
+
+double EstimateMicroseconds(const graph::KernelInfo& kernel, const Target& target) {
+  const MachineProfile profile = MachineProfile::Preset(target);
+  WorkDescription work;
+  // Products are what has many operations for each byte; anything else is bound by its elements.
+  bool product = kernel.kind == "matmul" || kernel.kind == "conv";
+  (product ? work.flops : work.vector_ops) = static_cast<double>(kernel.flops);
+  work.bytes_at(profile.LevelFor(kernel.bytes)) = static_cast<double>(kernel.bytes);
+  work.team = std::max(1, target.Cpu().cores());
+  work.tiles = work.team;
+  return EstimateSeconds(work, profile) * 1e6;
+}
+
+std::string InfoJson(const graph::Graph& g, const graph::LoweredNetwork& network,
+                     const Module& host, const Target& target, const CompileOptions& options,
+                     const Hash128& source) {
+  Json j;
+  j["abi"] = TN_ABI_VERSION;
+  j["name"] = options.name;
+  j["target"] = target.ToString();
+  j["triple"] = target.Cpu().triple();
+  j["features"] = target.Cpu().FeatureList();
+  Json main{{"name", options.name}, {"inputs", Json::array()}, {"outputs", Json::array()}};
+  for (graph::ValueId v : g.inputs)
+    main["inputs"].push_back(TensorJson(g.value(v).name, g.type(v)));
+  for (size_t k = 0; k < g.outputs.size(); ++k) {
+    main["outputs"].push_back(TensorJson(g.output_names[k], g.type(g.outputs[k])));
+  }
+  j["functions"] = Json::array({main});
+  j["dims"] = Json::array();
+  for (const graph::Dim& d : g.dims) {
+    j["dims"].push_back({{"name", d.var->name}, {"min", d.min}, {"max", d.max}, {"step", d.step}});
+  }
+  Func f = host.Find(options.name);
+  j["arena_bytes"] = f ? f->attrs.GetInt("arena_bytes") : 0;
+  j["weights_bytes"] = network.weights_bytes;
+  j["kernels"] = Json::array();
+  for (const graph::KernelInfo& k : network.kernels) {
+    j["kernels"].push_back(
+        {{"name", k.name},
+         {"kind", k.kind},
+         {"launches", k.launches},
+         {"flops", k.flops},
+         {"bytes", k.bytes},
+         {"estimated_us", std::round(EstimateMicroseconds(k, target) * 1e3) / 1e3}});
+  }
+  if (f) j["plan"] = f->attrs.GetString("plan");
+  if (!g.metadata.empty()) j["metadata"] = g.metadata;
+  j["hashes"] = {{"source", source.ToHex()}};
+  return j.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+}  // namespace tenon::driver

@@ -1,0 +1,22 @@
+// The description that an artifact carries (kernel_abi.h, tn_blob_info).
+#pragma once
+
+#include <string>
+
+#include "driver/compile.h"
+#include "graph/lower/lower.h"
+#include "support/hash.h"
+#include "target/target.h"
+
+namespace tenon::driver {
+
+/// The time of one launch by the cost model, in microseconds, on the target's cores (one, where it
+/// does not say).
+double EstimateMicroseconds(const graph::KernelInfo& kernel, const Target& target);
+
+/// JSON text. `host` holds the lowered host functions.
+std::string InfoJson(const graph::Graph& g, const graph::LoweredNetwork& network,
+                     const Module& host, const Target& target, const CompileOptions& options,
+                     const Hash128& source);
+
+}  // namespace tenon::driver

@@ -1,0 +1,41 @@
+// Kernels and host functions to objects, kernels in parallel.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "codegen/codegen.h"
+#include "driver/pipeline.h"
+#include "schedule/schedule.h"
+#include "support/expected.h"
+#include "target/target.h"
+
+namespace tenon::driver {
+
+/// What code generation made of a module of kernels and host functions.
+struct CompiledModule {
+  std::vector<std::string>
+      objects;  // relocatable images: one per kernel in name order, then the host functions'
+  Module host;  // the lowered host functions with their attributes (arena_bytes, plan)
+};
+
+struct KernelJob {
+  const Target* target = nullptr;
+  PassHooks hooks;
+  /// Sees each kernel's schedule. Called from several threads.
+  std::function<void(const Schedule& schedule, double seconds)> after_schedule;
+  int jobs = 1;
+  /// Makes the host functions' bodies (tn_body_fn) visible outside the library.
+  bool export_bodies = false;
+  /// Data that goes with the host functions, which have been lowered by then.
+  std::function<std::vector<codegen::DataBlob>(const Module& host)> blobs;
+  /// Sees each finished module of kernels (in name order) and then the host's, for dumps.
+  std::function<Status(const Module& lowered, const std::vector<std::string>& functions)> inspect;
+  std::function<void(int64_t done, int64_t total)> progress;
+};
+
+/// Schedules, lowers and compiles every function of the module.
+Expected<CompiledModule> CompileModule(const Module& module, const KernelJob& job);
+
+}  // namespace tenon::driver

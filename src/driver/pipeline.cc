@@ -1,0 +1,56 @@
+#include "driver/pipeline.h"
+
+#include <chrono>
+
+#include "support/check.h"
+
+namespace tenon::driver {
+
+const std::vector<Step>& KernelPipeline() {
+  static const std::vector<Step> kSteps = {
+      {"compact_buffers",
+       "schedules leave whole buffers at the root; regions of blocks are needed, so before "
+       "lower_blocks"},
+      {"lower_blocks", "from here on statements"},
+      {"simplify", "bindings were put in"},
+      {"split_guards", "interiors without ifs, while loops have their full ranges"},
+      {"simplify", "decides the guards that splitting made constant"},
+      {"plan_storage", "stack or workspace, on logical shapes"},
+      {"flatten_storage", "layouts are taken apart while lanes are loop variables"},
+      {"vectorize", "one copy of each body"},
+      {"lower_parallel", "ranges become opaque here, so after all that reasons about them"},
+      {"unroll", "code grows, so late"},
+      {"simplify", "indices of register buffers become constants"},
+      {"expand_math", "after vectorize, so that polynomials are built once per vector"},
+  };
+  return kSteps;
+}
+
+const std::vector<Step>& HostPipeline() {
+  static const std::vector<Step> kSteps = {
+      {"plan_storage", "the arena; barriers depend on which values share memory"},
+      {"lower_team", "launches become calls"},
+      {"make_packed", "exports with their checks, on logical shapes"},
+      {"flatten_storage", "code generation knows one-dimensional buffers"},
+      {"simplify", "checks that hold are gone"},
+  };
+  return kSteps;
+}
+
+Expected<Module> RunPipeline(const std::vector<Step>& steps, Module module,
+                             const PassContext& context, const PassHooks& hooks) {
+  for (const Step& step : steps) {
+    if (hooks.disabled.count(step.pass)) continue;
+    const PassInfo* pass = FindLoopPass(step.pass);
+    TN_CHECK(pass, "no pass '{}'", step.pass);
+    auto start = std::chrono::steady_clock::now();
+    Module after = pass->run(module, context);
+    double seconds =
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    if (hooks.after_pass) hooks.after_pass(step.pass, module, after, seconds);
+    module = std::move(after);
+  }
+  return module;
+}
+
+}  // namespace tenon::driver

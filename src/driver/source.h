@@ -1,0 +1,17 @@
+// The model as it lies in its files.
+#pragma once
+
+#include "driver/compile.h"
+#include "graph/graph.h"
+#include "support/hash.h"
+
+namespace tenon::driver {
+
+/// Reads the model that the options name. Nothing is compiled; weights stay in their files.
+Expected<graph::Graph> ImportModel(const CompileOptions& options);
+
+/// A hash of the bytes of the model's file and of the files of weights that the graph, which came
+/// from it, refers to. Releases the pages it reads.
+Expected<Hash128> HashSource(const CompileOptions& options, const graph::Graph& g);
+
+}  // namespace tenon::driver

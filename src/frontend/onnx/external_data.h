@@ -1,0 +1,33 @@
+// Files that hold tensors outside the model: opened only inside one directory.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+
+#include "frontend/onnx/proto.h"
+#include "graph/graph.h"
+#include "support/expected.h"
+
+namespace tenon::onnx {
+
+/// Opens each file once. A location is refused unless it is a relative path that stays inside the
+/// directory, names a regular file with one hard link, and reaches it without symbolic links:
+/// whoever wrote the model must not be able to make us read, and ship inside an artifact, a file of
+/// the person who compiles it.
+class ExternalData {
+ public:
+  /// Empty: every external tensor is an error.
+  explicit ExternalData(std::string directory) : directory_(std::move(directory)) {}
+
+  /// The bytes that `tensor` refers to, which must be `size`.
+  Expected<graph::Payload> Find(const TensorProto& tensor, uint64_t size);
+
+ private:
+  Expected<std::shared_ptr<const graph::WeightFile>> Open(const std::string& location);
+
+  const std::string directory_;
+  std::map<std::string, std::shared_ptr<const graph::WeightFile>> files_;
+};
+
+}  // namespace tenon::onnx

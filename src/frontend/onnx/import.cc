@@ -1,0 +1,301 @@
+// The importer's main line: header, names and order, unsupported operators, inputs, nodes, outputs.
+#include "frontend/onnx/import.h"
+
+#include <algorithm>
+#include <deque>
+#include <filesystem>
+#include <set>
+#include <unordered_map>
+
+#include "frontend/onnx/inline_functions.h"
+#include "frontend/onnx/input_shapes.h"
+#include "frontend/onnx/node_order.h"
+#include "frontend/onnx/op_context.h"
+#include "graph/verify.h"
+#include "support/strings.h"
+
+namespace tenon::onnx {
+namespace {
+
+using graph::Quoted;
+using graph::WeightFile;
+
+constexpr size_t kMostErrors = 20;
+constexpr ValueId kPoisoned =
+    -2;  // a tensor whose producer failed; what reads it is skipped without a word
+
+class Importer {
+ public:
+  Importer(std::shared_ptr<const WeightFile> file, const ImportOptions& options,
+           std::string external_data_dir)
+      : file_(std::move(file)),
+        options_(options),
+        external_(std::move(external_data_dir)),
+        shapes_(builder_.graph(), options.shapes) {}
+
+  Expected<graph::Graph> Run(const ModelProto& model);
+
+ private:
+  Diagnostic Error(std::string item, std::string message) const {
+    return MakeError(std::move(message), {.file = file_->path, .item = std::move(item)});
+  }
+  void Report(Diagnostics errors, const std::string& item, std::vector<std::string> notes = {});
+
+  int64_t OpsetOf(const NodeProto& node) const { return node.opset ? node.opset : opset_; }
+  Status CheckHeader(const ModelProto& model);
+  Status CheckOperators(const GraphProto& g) const;
+  Status CheckShapeOptions(const GraphProto& g) const;
+  void ImportInitializers(const GraphProto& g);
+  void ImportInputs(const GraphProto& g);
+  Expected<TensorType> InputType(const ValueInfoProto& input);
+  void ImportNode(const NodeProto& node, size_t index);
+  Status RunImporter(const NodeProto& node, const OpRow& row, const std::string& item,
+                     std::vector<ValueId> inputs);
+  void ImportOutputs(const GraphProto& g);
+
+  const std::shared_ptr<const WeightFile> file_;
+  const ImportOptions& options_;
+  ExternalData external_;
+  int64_t opset_ = 0;
+  graph::Builder builder_;
+  std::unordered_map<std::string_view, ValueId> values_;
+  InputShapes shapes_;
+  Diagnostics errors_;
+};
+
+void Importer::Report(Diagnostics errors, const std::string& item, std::vector<std::string> notes) {
+  for (Diagnostic& d : errors) {
+    if (errors_.size() >= kMostErrors) return;
+    d.loc = {.file = file_->path, .item = item};
+    d.notes.insert(d.notes.end(), notes.begin(), notes.end());
+    errors_.push_back(std::move(d));
+  }
+}
+
+Status Importer::CheckHeader(const ModelProto& model) {
+  if (!model.has_graph)
+    return Error("model", "expected an ONNX model with a graph, but there is none");
+  if (model.ir_version < 1 || model.ir_version > kMaxIrVersion) {
+    return Error("model", fmt::format("expected an IR version of 1 to {}, but got {}",
+                                      kMaxIrVersion, model.ir_version));
+  }
+  for (const OpsetId& id : model.opset_imports) {
+    if (!id.domain.empty() && id.domain != "ai.onnx") continue;
+    if (opset_ != 0 && opset_ != id.version)
+      return Error("model", "expected one version of the default operator set, but got several");
+    if (id.version < kMinOpset || id.version > kMaxOpset) {
+      return Error("model", fmt::format("expected operator set {} to {}, but got {}", kMinOpset,
+                                        kMaxOpset, id.version));
+    }
+    opset_ = id.version;
+  }
+  if (opset_ == 0)
+    return Error("model", "expected an opset_import for the default domain, but there is none");
+  for (const FunctionProto& f : model.functions) {
+    for (const OpsetId& id : f.opset_imports) {
+      const bool fits = id.version >= kMinOpset && id.version <= kMaxOpset;
+      if (fits || (!id.domain.empty() && id.domain != "ai.onnx")) continue;
+      return Error("function " + Quoted(f.name),
+                   fmt::format("expected operator set {} to {}, but got {}", kMinOpset, kMaxOpset,
+                               id.version));
+    }
+  }
+  if (model.graph.sparse_initializers > 0)
+    return Error("graph", "sparse initializers are not supported");
+  return Ok();
+}
+
+// One error per operator that cannot be imported, with the nodes that use it.
+Status Importer::CheckOperators(const GraphProto& g) const {
+  std::map<std::pair<std::string, std::string>, std::vector<size_t>> unknown;
+  for (size_t n = 0; n < g.nodes.size(); ++n) {
+    const NodeProto& node = g.nodes[n];
+    const std::string domain(node.domain == "ai.onnx" ? "" : node.domain);
+    if (domain.empty() && FindRow(node.op_type, OpsetOf(node))) continue;
+    unknown[{domain, std::string(node.op_type)}].push_back(n);
+  }
+  Diagnostics errors;
+  for (const auto& [op, nodes] : unknown) {
+    if (errors.size() >= 100) break;
+    const std::string where = op.first.empty()
+                                  ? fmt::format("of opset {}", OpsetOf(g.nodes[nodes[0]]))
+                                  : fmt::format("of domain {}", Quoted(op.first));
+    Diagnostic d =
+        Error(DescribeNode(g.nodes[nodes[0]], nodes[0]),
+              fmt::format("operator {} {} is not supported ({} node{})", Quoted(op.second), where,
+                          nodes.size(), nodes.size() == 1 ? "" : "s"));
+    for (size_t i = 0; i < nodes.size() && i < 8; ++i)
+      d.notes.push_back(DescribeNode(g.nodes[nodes[i]], nodes[i]));
+    if (nodes.size() > 8) d.notes.push_back(fmt::format("and {} more", nodes.size() - 8));
+    errors.push_back(std::move(d));
+  }
+  if (!errors.empty()) return errors;
+  return Ok();
+}
+
+void Importer::ImportInitializers(const GraphProto& g) {
+  for (const TensorProto& t : g.initializers) {
+    Expected<Tensor> tensor = ReadTensor(t, file_, &external_);
+    if (tensor) {
+      values_[t.name] = builder_.Constant(std::string(t.name), std::move(tensor->type),
+                                          std::move(tensor->payload));
+    } else {
+      values_[t.name] = kPoisoned;
+      Report(std::move(tensor.errors()), "initializer " + Quoted(t.name));
+    }
+  }
+}
+
+Status Importer::CheckShapeOptions(const GraphProto& g) const {
+  std::vector<std::string> names;
+  for (const ValueInfoProto& input : g.inputs) {
+    if (!values_.contains(input.name)) names.emplace_back(input.name);
+  }
+  for (const auto& [name, dims] : options_.shapes) {
+    if (std::find(names.begin(), names.end(), name) != names.end()) continue;
+    Diagnostic d =
+        Error("input " + Quoted(name), "a shape is given for it, but the model has no such input");
+    for (const std::string& n : names) d.notes.push_back("input " + Quoted(n));
+    return d;
+  }
+  return Ok();
+}
+
+Expected<TensorType> Importer::InputType(const ValueInfoProto& input) {
+  if (input.kind == ValueInfoProto::Kind::kNone)
+    return MakeError("expected a type, but the model gives none");
+  if (input.kind == ValueInfoProto::Kind::kOther) {
+    return MakeError("expected a tensor; sequences, maps and optionals are not supported");
+  }
+  TensorType type;
+  TN_ASSIGN_OR_RETURN(type.dtype, ToDType(input.elem_type));
+  TN_ASSIGN_OR_RETURN(type.dims, shapes_.Dims(input));
+  TN_RETURN_IF_ERROR(graph::CheckType(type));
+  return type;
+}
+
+void Importer::ImportInputs(const GraphProto& g) {
+  std::vector<const ValueInfoProto*> inputs;
+  for (const ValueInfoProto& input : g.inputs) {
+    if (!values_.contains(input.name))
+      inputs.push_back(&input);  // else an initializer fixes the value
+  }
+  for (const ValueInfoProto* input : inputs) {
+    Status bound = shapes_.Bind(*input);
+    if (!bound) Report(std::move(bound.errors()), "input " + Quoted(input->name));
+  }
+  for (const ValueInfoProto* input : inputs) {
+    Expected<TensorType> type = InputType(*input);
+    if (!type) Report(std::move(type.errors()), "input " + Quoted(input->name));
+    values_[input->name] =
+        type ? builder_.Input(std::string(input->name), std::move(*type)) : kPoisoned;
+  }
+}
+
+Status Importer::RunImporter(const NodeProto& node, const OpRow& row, const std::string& item,
+                             std::vector<ValueId> inputs) {
+  std::set<std::string_view> names;
+  for (const AttributeProto& a : node.attributes) {
+    if (!names.insert(a.name).second)
+      return MakeError(fmt::format("attribute {} is given twice", Quoted(a.name)));
+  }
+  const std::string name(!node.name.empty()     ? node.name
+                         : node.outputs.empty() ? node.op_type
+                                                : node.outputs[0]);
+  OpContext context(builder_, node, row, OpsetOf(node), name, std::move(inputs), file_, &external_);
+  TN_RETURN_IF_ERROR(row.import(context));
+  TN_RETURN_IF_ERROR(context.CheckDone());
+  for (size_t i = 0; i < node.outputs.size(); ++i) {
+    if (!node.outputs[i].empty()) values_[node.outputs[i]] = context.outputs()[i];
+  }
+  return Ok();
+}
+
+void Importer::ImportNode(const NodeProto& node, size_t index) {
+  std::vector<ValueId> inputs;
+  bool poisoned = false;
+  for (std::string_view input : node.inputs) {
+    inputs.push_back(input.empty() ? kNoValue : values_.at(input));
+    poisoned |= inputs.back() == kPoisoned;
+  }
+  if (!poisoned) {
+    const std::string item = DescribeNode(node, index);
+    Status done = RunImporter(node, *FindRow(node.op_type, OpsetOf(node)), item, inputs);
+    if (done) return;
+    std::vector<std::string> notes;
+    for (size_t i = 0; i < inputs.size() && i < 8; ++i) {
+      if (inputs[i] == kNoValue) continue;
+      notes.push_back(fmt::format("input {}: {} is {}", i, Quoted(node.inputs[i]),
+                                  builder_.type(inputs[i]).ToString()));
+    }
+    Report(std::move(done.errors()), item, std::move(notes));
+  }
+  for (std::string_view output : node.outputs) {
+    if (!output.empty()) values_[output] = kPoisoned;
+  }
+}
+
+void Importer::ImportOutputs(const GraphProto& g) {
+  if (g.outputs.empty()) Report({MakeError("expected outputs, but there are none")}, "graph");
+  for (const ValueInfoProto& output : g.outputs) {
+    const ValueId v = values_.at(output.name);
+    if (v == kPoisoned) continue;
+    const std::string item = "output " + Quoted(output.name);
+    if (output.kind == ValueInfoProto::Kind::kTensor && output.elem_type != 0) {
+      Expected<DType> declared = ToDType(output.elem_type);
+      if (!declared) {
+        Report(std::move(declared.errors()), item);
+      } else if (*declared != builder_.type(v).dtype) {
+        Report({MakeError(fmt::format("expected {} as the model declares, but the nodes give {}",
+                                      declared->ToString(), builder_.type(v).dtype.ToString()))},
+               item);
+      }
+    }
+    builder_.Output(std::string(output.name), v);
+  }
+}
+
+Expected<graph::Graph> Importer::Run(const ModelProto& model) {
+  TN_RETURN_IF_ERROR(CheckHeader(model));
+  const GraphProto& g = model.graph;
+  TN_RETURN_IF_ERROR(CheckOperators(g));
+  TN_ASSIGN_OR_RETURN(std::vector<size_t> order, OrderNodes(g, file_->path));
+  ImportInitializers(g);
+  TN_RETURN_IF_ERROR(CheckShapeOptions(g));
+  ImportInputs(g);
+  for (size_t n : order) {
+    if (errors_.size() >= kMostErrors) break;
+    ImportNode(g.nodes[n], n);
+  }
+  if (errors_.empty()) ImportOutputs(g);
+  if (!errors_.empty()) return std::move(errors_);
+  builder_.graph().name = "main";
+  for (const auto& [key, value] : model.metadata)
+    builder_.graph().metadata[std::string(key)] = std::string(value);
+  graph::Graph out = std::move(builder_).Finish();
+  TN_RETURN_IF_ERROR(graph::Verify(out));
+  return out;
+}
+
+}  // namespace
+
+Expected<graph::Graph> ImportOnnx(std::shared_ptr<const WeightFile> model,
+                                  const ImportOptions& options) {
+  TN_ASSIGN_OR_RETURN(ModelProto proto, ReadModel(model->map.text(), model->path, options.limits));
+  std::deque<std::string> names;
+  TN_RETURN_IF_ERROR(InlineFunctions(&proto, options.limits.max_nodes, &names, model->path));
+  return Importer(model, options, options.external_data_dir).Run(proto);
+}
+
+Expected<graph::Graph> ImportOnnx(const std::string& path, const ImportOptions& options) {
+  TN_ASSIGN_OR_RETURN(MappedFile map, MappedFile::Open(path));
+  auto file = std::make_shared<const WeightFile>(path, std::move(map));
+  ImportOptions with_directory = options;
+  if (with_directory.external_data_dir.empty()) {
+    const std::string parent = std::filesystem::path(path).parent_path().string();
+    with_directory.external_data_dir = parent.empty() ? "." : parent;
+  }
+  return ImportOnnx(std::move(file), with_directory);
+}
+
+}  // namespace tenon::onnx

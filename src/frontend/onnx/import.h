@@ -1,0 +1,53 @@
+// From an ONNX file to a graph.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "frontend/onnx/proto.h"
+#include "graph/graph.h"
+#include "support/expected.h"
+
+namespace tenon::onnx {
+
+/// The oldest and newest operator sets of the default domain that are read.
+inline constexpr int64_t kMinOpset = 7;
+inline constexpr int64_t kMaxOpset = 28;
+inline constexpr int64_t kMaxIrVersion = 14;
+
+/// What a user says about one dim of an input: a number, or a symbol with a range.
+struct DimSpec {
+  int64_t value = -1;  // >= 0: this size
+  std::string symbol;  // else
+  int64_t min = 1;
+  int64_t max = std::numeric_limits<int32_t>::max();
+  int64_t step = 1;
+};
+
+struct ImportOptions {
+  /// Shapes of inputs by name. A number given for a dim that the model calls `batch` fixes `batch`
+  /// everywhere.
+  std::map<std::string, std::vector<DimSpec>> shapes;
+  /// Where external data lies; empty: the model's directory. Nothing outside it is opened.
+  std::string external_data_dir;
+  ReadLimits limits;
+};
+
+/// Imports the model at `path`. The graph verifies, has the model's metadata, and refers to weights
+/// in the mapped files. Operators that are not known are reported all at once, with their nodes;
+/// other errors name node and tensor.
+Expected<graph::Graph> ImportOnnx(const std::string& path, const ImportOptions& options = {});
+
+/// The same from an open mapping. External data is an error where `options.external_data_dir` is
+/// empty.
+Expected<graph::Graph> ImportOnnx(std::shared_ptr<const graph::WeightFile> model,
+                                  const ImportOptions& options = {});
+
+/// The operators of the default domain that are read, as "Name" with the oldest version handled,
+/// for `inspect`.
+std::vector<std::pair<std::string, int64_t>> SupportedOps();
+
+}  // namespace tenon::onnx

@@ -1,0 +1,147 @@
+// Calls are expanded level by level: each round replaces the calls that it finds, so nothing
+// recurses, and a call that is still there after as many rounds as there are functions is part of a
+// cycle.
+#include "frontend/onnx/inline_functions.h"
+
+#include <fmt/format.h>
+
+#include <map>
+#include <tuple>
+#include <unordered_map>
+
+#include "frontend/onnx/node_order.h"
+#include "graph/graph.h"
+
+namespace tenon::onnx {
+namespace {
+
+using FunctionId =
+    std::tuple<std::string_view, std::string_view, std::string_view>;  // domain, name, overload
+
+class Inliner {
+ public:
+  Inliner(const ModelProto& model, size_t max_nodes, std::deque<std::string>* names)
+      : max_nodes_(max_nodes), names_(names) {
+    for (const FunctionProto& f : model.functions) functions_[{f.domain, f.name, f.overload}] = &f;
+  }
+
+  const FunctionProto* Callee(const NodeProto& node) const {
+    auto it = functions_.find({node.domain, node.op_type, node.overload});
+    return it == functions_.end() ? nullptr : it->second;
+  }
+
+  // One round over `nodes`; false where no call was found.
+  Expected<bool> Expand(std::vector<NodeProto>* nodes) {
+    std::vector<NodeProto> out;
+    bool found = false;
+    for (NodeProto& node : *nodes) {
+      const FunctionProto* callee = Callee(node);
+      if (!callee) {
+        out.push_back(std::move(node));
+      } else {
+        found = true;
+        TN_RETURN_IF_ERROR(Call(*callee, node, &out));
+      }
+      if (out.size() > max_nodes_) {
+        return MakeLimitError(
+            fmt::format("expanding the local functions gives more than {} nodes", max_nodes_));
+      }
+    }
+    *nodes = std::move(out);
+    return found;
+  }
+
+ private:
+  std::string_view Keep(std::string name) { return names_->emplace_back(std::move(name)); }
+
+  Status Call(const FunctionProto& f, const NodeProto& call, std::vector<NodeProto>* out) {
+    if (call.inputs.size() > f.inputs.size() || call.outputs.size() > f.outputs.size()) {
+      return MakeError(fmt::format(
+          "expected at most {} inputs and {} outputs for function {}, but got {} and {}",
+          f.inputs.size(), f.outputs.size(), graph::Quoted(f.name), call.inputs.size(),
+          call.outputs.size()));
+    }
+    const std::string prefix =
+        fmt::format("{}#{}/", call.name.empty() ? f.name : call.name, calls_++);
+    std::unordered_map<std::string_view, std::string_view> renamed;
+    for (size_t i = 0; i < f.inputs.size(); ++i)
+      renamed[f.inputs[i]] = i < call.inputs.size() ? call.inputs[i] : std::string_view();
+    for (size_t i = 0; i < call.outputs.size(); ++i) {
+      // An output that is an input as well is copied, or it would keep the input's name.
+      if (!call.outputs[i].empty() && !renamed.emplace(f.outputs[i], call.outputs[i]).second) {
+        out->push_back({.name = call.name,
+                        .op_type = "Identity",
+                        .inputs = {renamed[f.outputs[i]]},
+                        .outputs = {call.outputs[i]}});
+      }
+    }
+    auto rename = [&](std::string_view& name) {
+      if (name.empty()) return;
+      auto [it, is_new] = renamed.try_emplace(name);
+      if (is_new) it->second = Keep(prefix + std::string(name));
+      name = it->second;
+    };
+    for (const NodeProto& body_node : f.nodes) {
+      NodeProto node = body_node;
+      node.name = Keep(prefix + std::string(node.name));
+      for (std::string_view& i : node.inputs) rename(i);
+      for (std::string_view& o : node.outputs) rename(o);
+      BindAttributes(f, call, &node);
+      for (const OpsetId& id : f.opset_imports) {
+        if (id.domain.empty() || id.domain == "ai.onnx") node.opset = id.version;
+      }
+      out->push_back(std::move(node));
+    }
+    return Ok();
+  }
+
+  // References to the function's attributes become the call's values, or the defaults, or vanish.
+  static void BindAttributes(const FunctionProto& f, const NodeProto& call, NodeProto* node) {
+    std::vector<AttributeProto> bound;
+    for (AttributeProto& a : node->attributes) {
+      if (a.ref_attr_name.empty()) {
+        bound.push_back(std::move(a));
+        continue;
+      }
+      const AttributeProto* value = nullptr;
+      for (const AttributeProto& d : f.attribute_defaults)
+        value = d.name == a.ref_attr_name ? &d : value;
+      for (const AttributeProto& c : call.attributes)
+        value = c.name == a.ref_attr_name ? &c : value;
+      if (!value) continue;
+      const std::string_view name = a.name;
+      bound.push_back(*value);
+      bound.back().name = name;
+    }
+    node->attributes = std::move(bound);
+  }
+
+  const size_t max_nodes_;
+  std::deque<std::string>* names_;
+  std::map<FunctionId, const FunctionProto*> functions_;
+  size_t calls_ = 0;
+};
+
+}  // namespace
+
+Status InlineFunctions(ModelProto* model, size_t max_nodes, std::deque<std::string>* names,
+                       const std::string& file) {
+  if (model->functions.empty()) return Ok();
+  Inliner inliner(*model, max_nodes, names);
+  for (size_t round = 0; round <= model->functions.size(); ++round) {
+    Expected<bool> found = inliner.Expand(&model->graph.nodes);
+    if (!found) {
+      for (Diagnostic& d : found.errors()) d.loc = {.file = file, .item = "functions"};
+      return std::move(found.errors());
+    }
+    if (!*found) return Ok();
+  }
+  for (size_t n = 0; n < model->graph.nodes.size(); ++n) {
+    if (!inliner.Callee(model->graph.nodes[n])) continue;
+    return MakeError("the local function calls itself",
+                     {.file = file, .item = DescribeNode(model->graph.nodes[n], n)});
+  }
+  return Ok();
+}
+
+}  // namespace tenon::onnx

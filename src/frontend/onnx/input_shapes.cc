@@ -1,0 +1,100 @@
+#include "frontend/onnx/input_shapes.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "graph/dims.h"
+#include "support/strings.h"
+
+namespace tenon::onnx {
+
+using graph::Quoted;
+
+namespace {
+
+// "?" is how some exporters say that nothing is known.
+bool IsNamed(const DimProto& d) { return d.kind == DimProto::Kind::kParam && d.param != "?"; }
+
+}  // namespace
+
+const std::vector<DimSpec>* InputShapes::GivenFor(const ValueInfoProto& input) const {
+  auto it = given_.find(std::string(input.name));
+  return it == given_.end() ? nullptr : &it->second;
+}
+
+// The model's or user's name made an identifier that no other dim has.
+Expr InputShapes::NewDim(const std::string& wanted, const DimSpec& range) {
+  const std::string base = ToIdentifier(wanted.substr(0, 64));
+  auto taken = [&](const std::string& name) {
+    return std::any_of(graph_.dims.begin(), graph_.dims.end(),
+                       [&](const graph::Dim& d) { return d.var->name == name; });
+  };
+  std::string name = base;
+  for (int i = 1; taken(name); ++i) name = fmt::format("{}_{}", base, i);
+  graph_.dims.push_back(
+      {.var = VarNode::Make(name), .min = range.min, .max = range.max, .step = range.step});
+  return graph_.dims.back().var;
+}
+
+Expected<Expr> InputShapes::FromUser(const DimSpec& spec) {
+  if (spec.value >= 0) return IndexConst(spec.value);
+  if (auto it = symbols_.find(spec.symbol); it != symbols_.end()) return it->second;
+  if (spec.min < 1 || spec.max < spec.min || spec.max > INT32_MAX || spec.step < 1) {
+    return MakeError(fmt::format(
+        "expected a range within 1..{} and a step of at least 1 for {}, but got {}..{} step {}",
+        INT32_MAX, Quoted(spec.symbol), spec.min, spec.max, spec.step));
+  }
+  return symbols_[spec.symbol] = NewDim(spec.symbol, spec);
+}
+
+Expected<Expr> InputShapes::FromModel(const ValueInfoProto& input, size_t axis) {
+  const DimProto& declared = input.shape[axis];
+  if (declared.kind == DimProto::Kind::kValue && declared.value >= 0)
+    return IndexConst(declared.value);
+  if (declared.kind == DimProto::Kind::kValue && declared.value < -1) {
+    return MakeError(fmt::format("expected dims of at least 0, but got {}", declared.value));
+  }
+  if (!IsNamed(declared)) return NewDim(fmt::format("{}_d{}", input.name.substr(0, 48), axis), {});
+  auto [it, is_new] = params_.try_emplace(declared.param);
+  if (is_new) it->second = NewDim(std::string(declared.param), {});
+  return it->second;
+}
+
+Status InputShapes::Bind(const ValueInfoProto& input) {
+  const std::vector<DimSpec>* given = GivenFor(input);
+  if (!given || !input.has_shape) return Ok();
+  if (input.shape.size() != given->size()) {
+    return MakeError(
+        fmt::format("expected a shape of {} dims, but got {}", input.shape.size(), given->size()));
+  }
+  for (size_t i = 0; i < given->size(); ++i) {
+    if (!IsNamed(input.shape[i])) continue;
+    TN_ASSIGN_OR_RETURN(Expr dim, FromUser((*given)[i]));
+    auto [bound, is_new] = params_.try_emplace(input.shape[i].param, dim);
+    if (!is_new && !graph::ProveEqual(bound->second, dim)) {
+      return MakeError(fmt::format("expected dim {} to be {} as {} is elsewhere, but got {}", i,
+                                   graph::DimText(bound->second), Quoted(input.shape[i].param),
+                                   graph::DimText(dim)));
+    }
+  }
+  return Ok();
+}
+
+Expected<std::vector<Expr>> InputShapes::Dims(const ValueInfoProto& input) {
+  if (graph_.dims.size() > graph::Limits::kDims) {
+    return MakeLimitError(fmt::format("expected at most {} symbolic dims", graph::Limits::kDims));
+  }
+  const std::vector<DimSpec>* given = GivenFor(input);
+  if (!input.has_shape && !given)
+    return MakeError("expected a shape, but the model gives none; give one with --shape");
+  std::vector<Expr> dims;
+  const size_t rank = given ? given->size() : input.shape.size();
+  for (size_t i = 0; i < rank; ++i) {
+    TN_ASSIGN_OR_RETURN(Expr dim, given ? FromUser((*given)[i]) : FromModel(input, i));
+    dims.push_back(std::move(dim));
+  }
+  return dims;
+}
+
+}  // namespace tenon::onnx

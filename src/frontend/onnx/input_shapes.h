@@ -1,0 +1,39 @@
+// The shapes of a model's inputs: what the model says, overruled by what the user says.
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "frontend/onnx/import.h"
+#include "frontend/onnx/proto.h"
+#include "graph/graph.h"
+
+namespace tenon::onnx {
+
+/// Bind every input first, then ask for their dims: what a user gives for a dim that the model
+/// calls `batch` holds wherever the model says `batch`. New symbolic dims are added to the graph.
+class InputShapes {
+ public:
+  using Given = std::map<std::string, std::vector<DimSpec>>;
+  InputShapes(graph::Graph& g, const Given& given) : graph_(g), given_(given) {}
+
+  /// Errors: another rank than the model's, a range that makes no sense, one name for two sizes.
+  Status Bind(const ValueInfoProto& input);
+  Expected<std::vector<Expr>> Dims(const ValueInfoProto& input);
+
+ private:
+  const std::vector<DimSpec>* GivenFor(const ValueInfoProto& input) const;
+  Expected<Expr> FromUser(const DimSpec& spec);
+  Expected<Expr> FromModel(const ValueInfoProto& input, size_t axis);
+  Expr NewDim(const std::string& wanted, const DimSpec& range);
+
+  graph::Graph& graph_;
+  const Given& given_;
+  std::unordered_map<std::string_view, Expr> params_;  // by the model's names
+  std::map<std::string, Expr> symbols_;                // by the user's names
+};
+
+}  // namespace tenon::onnx

@@ -1,0 +1,140 @@
+#include "frontend/onnx/node_order.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <queue>
+#include <unordered_map>
+
+#include "graph/graph.h"
+
+namespace tenon::onnx {
+
+using graph::Quoted;
+
+std::string DescribeNode(const NodeProto& node, size_t index) {
+  const std::string op =
+      node.op_type.empty() ? "no operator" : std::string(node.op_type.substr(0, 64));
+  if (!node.name.empty()) return fmt::format("node {} ({})", Quoted(node.name), op);
+  for (std::string_view output : node.outputs) {
+    if (!output.empty()) return fmt::format("node of {} ({})", Quoted(output), op);
+  }
+  return fmt::format("node {} ({})", index, op);
+}
+
+namespace {
+
+constexpr size_t kMostErrors = 20;
+constexpr size_t kOutside = SIZE_MAX;  // defined by an input or initializer
+
+class Resolver {
+ public:
+  Resolver(const GraphProto& graph, const std::string& file) : graph_(graph), file_(file) {}
+
+  Expected<std::vector<size_t>> Run() {
+    DefineAll();
+    FindUses();
+    if (!errors_.empty()) return std::move(errors_);
+    std::vector<size_t> order = Sort();
+    if (order.size() < graph_.nodes.size()) return Cycle();
+    return order;
+  }
+
+ private:
+  void Report(std::string item, std::string message) {
+    if (errors_.size() < kMostErrors)
+      errors_.push_back(MakeError(std::move(message), {.file = file_, .item = std::move(item)}));
+  }
+
+  void DefineAll() {
+    for (const TensorProto& t : graph_.initializers) {
+      if (t.name.empty()) Report("initializer", "expected a name, but it has none");
+      if (!t.name.empty() && !defined_.emplace(t.name, kOutside).second)
+        Report("initializer " + Quoted(t.name), "the tensor is defined twice");
+    }
+    std::unordered_map<std::string_view, bool> inputs;
+    for (const ValueInfoProto& i : graph_.inputs) {
+      if (i.name.empty()) Report("input", "expected a name, but it has none");
+      if (!inputs.emplace(i.name, true).second)
+        Report("input " + Quoted(i.name), "the input is declared twice");
+      defined_.emplace(i.name, kOutside);  // an initializer of that name gives its default
+    }
+    for (size_t n = 0; n < graph_.nodes.size(); ++n) {
+      for (std::string_view output : graph_.nodes[n].outputs) {
+        if (!output.empty() && !defined_.emplace(output, n).second) {
+          Report(DescribeNode(graph_.nodes[n], n),
+                 fmt::format("output {} is defined twice", Quoted(output)));
+        }
+      }
+    }
+  }
+
+  void FindUses() {
+    readers_.resize(graph_.nodes.size());
+    waiting_.resize(graph_.nodes.size(), 0);
+    for (size_t n = 0; n < graph_.nodes.size(); ++n) {
+      for (std::string_view input : graph_.nodes[n].inputs) {
+        if (input.empty()) continue;
+        auto it = defined_.find(input);
+        if (it == defined_.end()) {
+          Report(DescribeNode(graph_.nodes[n], n),
+                 fmt::format("input {} is defined by no node, initializer or graph input",
+                             Quoted(input)));
+        } else if (it->second != kOutside) {
+          readers_[it->second].push_back(n);
+          ++waiting_[n];
+        }
+      }
+    }
+    std::unordered_map<std::string_view, bool> seen;
+    for (const ValueInfoProto& o : graph_.outputs) {
+      if (o.name.empty() || !defined_.contains(o.name))
+        Report("output " + Quoted(o.name), "no node produces it");
+      if (!seen.emplace(o.name, true).second)
+        Report("output " + Quoted(o.name), "the output is declared twice");
+    }
+  }
+
+  // Kahn's algorithm, lowest ready index first: a sorted file keeps its order.
+  std::vector<size_t> Sort() {
+    std::priority_queue<size_t, std::vector<size_t>, std::greater<>> ready;
+    for (size_t n = 0; n < waiting_.size(); ++n) {
+      if (waiting_[n] == 0) ready.push(n);
+    }
+    std::vector<size_t> order;
+    while (!ready.empty()) {
+      const size_t n = ready.top();
+      ready.pop();
+      order.push_back(n);
+      for (size_t reader : readers_[n]) {
+        if (--waiting_[reader] == 0) ready.push(reader);
+      }
+    }
+    return order;
+  }
+
+  Diagnostic Cycle() const {
+    Diagnostic d = MakeError(
+        "expected an acyclic graph, but these nodes depend on themselves or on such nodes",
+        {.file = file_, .item = "graph"});
+    for (size_t n = 0; n < waiting_.size() && d.notes.size() < 10; ++n) {
+      if (waiting_[n] > 0) d.notes.push_back(DescribeNode(graph_.nodes[n], n));
+    }
+    return d;
+  }
+
+  const GraphProto& graph_;
+  const std::string& file_;
+  std::unordered_map<std::string_view, size_t> defined_;  // by which node
+  std::vector<std::vector<size_t>> readers_;
+  std::vector<size_t> waiting_;
+  Diagnostics errors_;
+};
+
+}  // namespace
+
+Expected<std::vector<size_t>> OrderNodes(const GraphProto& graph, const std::string& file) {
+  return Resolver(graph, file).Run();
+}
+
+}  // namespace tenon::onnx

@@ -1,0 +1,129 @@
+// What the importer of one node works with, and the table of importers.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "frontend/onnx/proto.h"
+#include "frontend/onnx/tensor.h"
+#include "graph/builder.h"
+#include "graph/dims.h"
+
+namespace tenon::onnx {
+
+using graph::Builder;
+using graph::Elements;
+using graph::ExprAttrs;
+using graph::kNoValue;
+using graph::OpKind;
+using graph::TensorType;
+using graph::ValueId;
+
+class OpContext;
+
+/// One row: how nodes of operator `name` are imported from opset `since` on, until a row of a later
+/// version. `op` is for importers that serve several operators.
+struct OpRow {
+  const char* name;
+  int64_t since;
+  Status (*import)(OpContext&);
+  OpKind op = OpKind::kFused;
+};
+
+/// All rows of the default domain, and the row for an operator in an opset, or null.
+std::span<const std::span<const OpRow>> AllRows();
+const OpRow* FindRow(std::string_view op_type, int64_t opset);
+
+/// One node being imported. Importers read all attributes of the operator's version (what is left
+/// unread is reported as an attribute the operator does not have), emit graph nodes, and set
+/// outputs.
+class OpContext {
+ public:
+  OpContext(Builder& builder, const NodeProto& node, const OpRow& row, int64_t opset_version,
+            std::string node_name, std::vector<ValueId> inputs,
+            const std::shared_ptr<const graph::WeightFile>& file, ExternalData* external);
+
+  Builder& b;
+  const NodeProto& node;
+  const OpRow& row;
+  const int64_t opset;
+
+  // ---- Inputs. Index out of range and "" both mean left out. ----
+  size_t num_inputs() const { return inputs_.size(); }
+  size_t num_outputs() const { return node.outputs.size(); }
+  bool Has(size_t i) const { return i < inputs_.size() && inputs_[i] != kNoValue; }
+  bool Wants(size_t output) const {
+    return output < node.outputs.size() && !node.outputs[output].empty();
+  }
+  /// Present inputs only; checked by Arity.
+  ValueId In(size_t i) const { return inputs_[i]; }
+  ValueId InOr(size_t i) const { return Has(i) ? inputs_[i] : kNoValue; }
+  const TensorType& Type(size_t i) const { return b.type(In(i)); }
+  int Rank(size_t i) const { return Type(i).rank(); }
+  const std::vector<Expr>& Dims(size_t i) const { return Type(i).dims; }
+  /// Requires `least` leading inputs and allows up to `most` (-1: any number).
+  Status Arity(size_t least, int most) const;
+  /// Elements that must be known at compile time. `what` names the input, as in the specification.
+  Expected<Elements> Known(size_t i, const char* what) const;
+  Expected<std::vector<int64_t>> KnownInts(size_t i, const char* what) const;
+  Expected<std::vector<double>> KnownFloats(size_t i, const char* what) const;
+  Expected<int64_t> KnownInt(size_t i, const char* what) const;
+
+  // ---- Attributes. A present attribute of another type is an error. ----
+  Expected<int64_t> Int(const char* name, std::optional<int64_t> fallback);
+  Expected<bool> Bool(const char* name, bool fallback);
+  Expected<double> Float(const char* name, double fallback);
+  Expected<std::string> String(const char* name, const char* fallback);
+  Expected<std::optional<std::vector<int64_t>>> Ints(const char* name);
+  Expected<std::optional<std::vector<double>>> Floats(const char* name);
+  Expected<std::optional<Tensor>> TensorAttr(const char* name);
+  bool HasAttr(const char* name) const;
+  /// The attribute as an axis of a tensor of `rank`, in 0..rank-1 (or to rank, `one_past`).
+  Expected<int64_t> AxisAttr(const char* name, std::optional<int64_t> fallback, int64_t rank,
+                             bool one_past = false);
+  Expected<int64_t> NormalizeAxis(int64_t axis, int64_t rank, const char* what) const;
+  /// Sorted and distinct.
+  Expected<std::vector<int64_t>> NormalizeAxes(const std::vector<int64_t>& axes, int64_t rank,
+                                               const char* what) const;
+
+  // ---- Results. ----
+  Expected<ValueId> Emit(OpKind op, std::vector<ValueId> inputs, Attrs attrs = {},
+                         ExprAttrs exprs = {});
+  /// Emits and sets output 0.
+  Status Result(OpKind op, std::vector<ValueId> inputs, Attrs attrs = {}, ExprAttrs exprs = {});
+  Status SetOutput(size_t i, ValueId v);
+  ValueId Scalar(DType dtype, double value) { return b.Scalar(dtype, value); }
+  Expected<ValueId> Reshape(ValueId v, std::vector<Expr> shape) {
+    return Emit(OpKind::kReshape, {v}, {}, {{"shape", std::move(shape)}});
+  }
+
+  template <class... Args>
+  Diagnostic Error(fmt::format_string<Args...> format, Args&&... args) const {
+    return MakeError(fmt::format(format, std::forward<Args>(args)...));
+  }
+
+  const std::vector<ValueId>& outputs() const { return outputs_; }
+  /// Attributes that no importer asked for, and outputs that were wanted but not set.
+  Status CheckDone() const;
+
+ private:
+  const AttributeProto* Find(const char* name);
+  template <class T>
+  Expected<std::optional<T>> Get(const char* name, AttrProtoType type,
+                                 T (*get)(const AttributeProto&));
+
+  const std::string name_;
+  std::vector<ValueId> inputs_;
+  std::vector<ValueId> outputs_;
+  std::set<std::string, std::less<>> read_;
+  const std::shared_ptr<const graph::WeightFile>& file_;
+  ExternalData* external_;
+};
+
+}  // namespace tenon::onnx

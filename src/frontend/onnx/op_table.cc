@@ -1,0 +1,43 @@
+// The table of importers: the families' rows, found by name and version.
+#include <unordered_map>
+
+#include "frontend/onnx/import.h"
+#include "frontend/onnx/ops.h"
+
+namespace tenon::onnx {
+
+std::span<const std::span<const OpRow>> AllRows() {
+  static const std::span<const OpRow> kFamilies[] = {
+      ElementwiseRows(), ComputeRows(), ReduceRows(), MovementRows(), IndexRows(), ResizeRows()};
+  return kFamilies;
+}
+
+const OpRow* FindRow(std::string_view op_type, int64_t opset) {
+  static const auto* kByName = [] {
+    auto* map = new std::unordered_map<std::string_view, std::vector<const OpRow*>>();
+    for (std::span<const OpRow> family : AllRows()) {
+      for (const OpRow& row : family) (*map)[row.name].push_back(&row);
+    }
+    return map;
+  }();
+  auto it = kByName->find(op_type);
+  if (it == kByName->end()) return nullptr;
+  const OpRow* best = nullptr;
+  for (const OpRow* row : it->second) {
+    if (row->since <= opset && (!best || row->since > best->since)) best = row;
+  }
+  return best;
+}
+
+std::vector<std::pair<std::string, int64_t>> SupportedOps() {
+  std::map<std::string, int64_t> oldest;
+  for (std::span<const OpRow> family : AllRows()) {
+    for (const OpRow& row : family) {
+      auto [it, is_new] = oldest.emplace(row.name, row.since);
+      if (!is_new) it->second = std::min(it->second, row.since);
+    }
+  }
+  return {oldest.begin(), oldest.end()};
+}
+
+}  // namespace tenon::onnx

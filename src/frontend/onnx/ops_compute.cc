@@ -1,0 +1,319 @@
+// Products, convolutions, pools and normalisations.
+#include <algorithm>
+#include <cmath>
+
+#include "frontend/onnx/ops.h"
+
+namespace tenon::onnx {
+namespace {
+
+Status ImportMatMul(OpContext& c) {
+  TN_RETURN_IF_ERROR(c.Arity(2, 2));
+  std::vector<Expr> a = c.Dims(0), b = c.Dims(1);
+  if (a.empty() || b.empty())
+    return c.Error("expected tensors of rank 1 or more, but got a scalar");
+  // NumPy's rule: a vector on the left is a row, one on the right a column, and its axis vanishes
+  // afterwards.
+  const bool row = a.size() == 1, column = b.size() == 1;
+  ValueId x = c.In(0), y = c.In(1);
+  if (row) {
+    TN_ASSIGN_OR_RETURN(x, c.Reshape(x, {IndexConst(1), a[0]}));
+  }
+  if (column) {
+    TN_ASSIGN_OR_RETURN(y, c.Reshape(y, {b[0], IndexConst(1)}));
+  }
+  TN_ASSIGN_OR_RETURN(ValueId product, c.Emit(OpKind::kMatMul, {x, y}));
+  std::vector<Expr> dims = c.b.type(product).dims;
+  if (column) dims.pop_back();
+  if (row) dims.erase(dims.end() - (column ? 1 : 2));
+  TN_ASSIGN_OR_RETURN(product, c.Reshape(product, std::move(dims)));
+  return c.SetOutput(0, product);
+}
+
+Status ImportGemm(OpContext& c) {
+  TN_RETURN_IF_ERROR(c.Arity(c.opset < 11 ? 3 : 2, 3));
+  TN_ASSIGN_OR_RETURN(double alpha, c.Float("alpha", 1));
+  TN_ASSIGN_OR_RETURN(double beta, c.Float("beta", 1));
+  TN_ASSIGN_OR_RETURN(bool trans_a, c.Bool("transA", false));
+  TN_ASSIGN_OR_RETURN(bool trans_b, c.Bool("transB", false));
+  const DType dtype = c.Type(0).dtype;
+  if (c.Rank(0) != 2 || c.Rank(1) != 2) {
+    return c.Error("expected two matrices, but got {} and {}", c.Type(0).ToString(),
+                   c.Type(1).ToString());
+  }
+  if (dtype.IsInt() && (alpha != std::trunc(alpha) || beta != std::trunc(beta))) {
+    return c.Error("expected whole alpha and beta for {}, but got {} and {}", dtype.ToString(),
+                   alpha, beta);
+  }
+  TN_ASSIGN_OR_RETURN(ValueId v, c.Emit(OpKind::kMatMul, {c.In(0), c.In(1)},
+                                        {{"trans_a", trans_a}, {"trans_b", trans_b}}));
+  if (alpha != 1) {
+    TN_ASSIGN_OR_RETURN(v, c.Emit(OpKind::kMul, {v, c.Scalar(dtype, alpha)}));
+  }
+  if (!c.Has(2)) return c.SetOutput(0, v);
+  ValueId bias = c.In(2);
+  if (beta != 1) {
+    TN_ASSIGN_OR_RETURN(bias, c.Emit(OpKind::kMul, {bias, c.Scalar(dtype, beta)}));
+  }
+  TN_ASSIGN_OR_RETURN(ValueId sum, c.Emit(OpKind::kAdd, {v, bias}));
+  if (!(c.b.type(sum) == c.b.type(v))) {
+    return c.Error("expected C to broadcast to {}, but got {}", c.b.type(v).ToString(),
+                   c.Type(2).ToString());
+  }
+  return c.SetOutput(0, sum);
+}
+
+Status ImportConv(OpContext& c) {
+  TN_RETURN_IF_ERROR(c.Arity(2, 3));
+  const std::vector<Expr>& w = c.Dims(1);
+  if (c.Rank(0) < 3 || w.size() != static_cast<size_t>(c.Rank(0))) {
+    return c.Error(
+        "expected an input of rank 3 or more and a weight of the same rank, but got {} and {}",
+        c.Type(0).ToString(), c.Type(1).ToString());
+  }
+  std::optional<std::vector<int64_t>> kernel =
+      TensorType{c.Type(1).dtype, {w.begin() + 2, w.end()}}.StaticDims();
+  if (!kernel) return c.Error("expected a weight of known size, but got {}", c.Type(1).ToString());
+  TN_ASSIGN_OR_RETURN(WindowAttrs window, ReadWindow(c, *kernel));
+  TN_ASSIGN_OR_RETURN(int64_t group, c.Int("group", 1));
+  std::vector<ValueId> inputs = {c.In(0), c.In(1)};
+  if (c.Has(2)) inputs.push_back(c.In(2));
+  return c.Result(OpKind::kConv, std::move(inputs),
+                  {{"strides", window.strides},
+                   {"dilations", window.dilations},
+                   {"pads", window.pads},
+                   {"group", group}});
+}
+
+Status ImportPool(OpContext& c) {
+  TN_RETURN_IF_ERROR(c.Arity(1, 1));
+  if (c.Rank(0) < 3)
+    return c.Error("expected an input of rank 3 or more, but got {}", c.Type(0).ToString());
+  TN_ASSIGN_OR_RETURN(WindowAttrs window, ReadWindow(c, {}));
+  TN_ASSIGN_OR_RETURN(bool ceil_mode, c.Bool("ceil_mode", false));
+  const bool average = c.row.op == OpKind::kAvgPool;
+  Attrs attrs = {{"kernel", window.kernel},
+                 {"strides", window.strides},
+                 {"dilations", window.dilations},
+                 {"pads", window.pads}};
+  // With auto_pad the specification's sizes are the same for both modes.
+  attrs.Set("ceil_mode", ceil_mode && !window.auto_pad);
+  if (average) {
+    TN_ASSIGN_OR_RETURN(bool count_pads, c.Bool("count_include_pad", false));
+    attrs.Set("count_include_pad", count_pads);
+  } else {
+    TN_ASSIGN_OR_RETURN(bool column_major, c.Bool("storage_order", false));
+    if (c.Wants(1)) {
+      Attrs of_indices = attrs;
+      of_indices.Set("column_major", column_major);
+      TN_ASSIGN_OR_RETURN(ValueId indices,
+                          c.Emit(OpKind::kMaxPoolIndices, {c.In(0)}, std::move(of_indices)));
+      TN_RETURN_IF_ERROR(c.SetOutput(1, indices));
+    }
+  }
+  return c.Result(c.row.op, {c.In(0)}, std::move(attrs));
+}
+
+Status ImportGlobalPool(OpContext& c) {
+  TN_RETURN_IF_ERROR(c.Arity(1, 1));
+  if (c.Rank(0) < 2)
+    return c.Error("expected an input of rank 2 or more, but got {}", c.Type(0).ToString());
+  std::vector<int64_t> axes;
+  for (int64_t i = 2; i < c.Rank(0); ++i) axes.push_back(i);
+  const bool average = std::string_view(c.row.name) == "GlobalAveragePool";
+  return c.Result(
+      OpKind::kReduce, {c.In(0)},
+      {{"kind", std::string(average ? "mean" : "max")}, {"axes", axes}, {"keepdims", true}});
+}
+
+// Mean and variance over `axes`.
+struct Moments {
+  ValueId mean, variance;
+};
+Expected<Moments> ComputeMoments(OpContext& c, ValueId x, const std::vector<int64_t>& axes) {
+  const Attrs mean = {{"kind", std::string("mean")}, {"axes", axes}, {"keepdims", true}};
+  Moments m;
+  TN_ASSIGN_OR_RETURN(m.mean, c.Emit(OpKind::kReduce, {x}, mean));
+  TN_ASSIGN_OR_RETURN(ValueId d, c.Emit(OpKind::kSub, {x, m.mean}));
+  TN_ASSIGN_OR_RETURN(ValueId square, c.Emit(OpKind::kMul, {d, d}));
+  TN_ASSIGN_OR_RETURN(m.variance, c.Emit(OpKind::kReduce, {square}, mean));
+  return m;
+}
+
+// running · momentum + batch · (1 - momentum)
+Expected<ValueId> Blend(OpContext& c, ValueId running, ValueId batch, double momentum) {
+  const DType dtype = c.b.type(running).dtype;
+  TN_ASSIGN_OR_RETURN(ValueId old, c.Emit(OpKind::kMul, {running, c.Scalar(dtype, momentum)}));
+  TN_ASSIGN_OR_RETURN(ValueId add, c.Emit(OpKind::kMul, {batch, c.Scalar(dtype, 1 - momentum)}));
+  return c.Emit(OpKind::kAdd, {old, add});
+}
+
+Status ImportBatchNormTraining(OpContext& c, double epsilon, double momentum) {
+  std::vector<int64_t> axes;
+  for (int64_t i = 0; i < c.Rank(0); ++i) {
+    if (i != 1) axes.push_back(i);
+  }
+  if (c.Rank(0) < 2)
+    return c.Error("expected an input of rank 2 or more, but got {}", c.Type(0).ToString());
+  TN_ASSIGN_OR_RETURN(Moments m, ComputeMoments(c, c.In(0), axes));
+  TN_ASSIGN_OR_RETURN(m.mean, c.Reshape(m.mean, {c.Dims(0)[1]}));
+  TN_ASSIGN_OR_RETURN(m.variance, c.Reshape(m.variance, {c.Dims(0)[1]}));
+  TN_RETURN_IF_ERROR(c.Result(OpKind::kBatchNorm, {c.In(0), c.In(1), c.In(2), m.mean, m.variance},
+                              {{"epsilon", epsilon}}));
+  TN_ASSIGN_OR_RETURN(ValueId mean, Blend(c, c.In(3), m.mean, momentum));
+  TN_ASSIGN_OR_RETURN(ValueId variance, Blend(c, c.In(4), m.variance, momentum));
+  TN_RETURN_IF_ERROR(c.SetOutput(1, mean));
+  return c.SetOutput(2, variance);
+}
+
+Status ImportBatchNorm(OpContext& c) {
+  TN_RETURN_IF_ERROR(c.Arity(5, 5));
+  TN_ASSIGN_OR_RETURN(double epsilon, c.Float("epsilon", 1e-5));
+  TN_ASSIGN_OR_RETURN(double momentum, c.Float("momentum", 0.9));
+  if (c.opset < 9) {
+    TN_ASSIGN_OR_RETURN(bool spatial, c.Bool("spatial", true));
+    if (!spatial) return c.Error("batch normalization with spatial 0 is not supported");
+  }
+  bool training = false;
+  if (c.opset >= 14) {
+    TN_ASSIGN_OR_RETURN(training, c.Bool("training_mode", false));
+  }
+  if (training) return ImportBatchNormTraining(c, epsilon, momentum);
+  return c.Result(OpKind::kBatchNorm, {c.In(0), c.In(1), c.In(2), c.In(3), c.In(4)},
+                  {{"epsilon", epsilon}});
+}
+
+Status ImportLayerNorm(OpContext& c) {
+  TN_RETURN_IF_ERROR(c.Arity(2, 3));
+  TN_ASSIGN_OR_RETURN(int64_t axis, c.AxisAttr("axis", -1, c.Rank(0)));
+  TN_ASSIGN_OR_RETURN(double epsilon, c.Float("epsilon", 1e-5));
+  TN_ASSIGN_OR_RETURN(int64_t stash_type, c.Int("stash_type", 1));
+  if (stash_type != 1) return c.Error("expected stash_type 1 (float), but got {}", stash_type);
+  std::vector<ValueId> inputs = {c.In(0), c.In(1)};
+  if (c.Has(2)) inputs.push_back(c.In(2));
+  TN_RETURN_IF_ERROR(
+      c.Result(OpKind::kLayerNorm, std::move(inputs), {{"axis", axis}, {"epsilon", epsilon}}));
+  if (!c.Wants(1) && !c.Wants(2)) return Ok();
+  std::vector<int64_t> axes;
+  for (int64_t i = axis; i < c.Rank(0); ++i) axes.push_back(i);
+  TN_ASSIGN_OR_RETURN(Moments m, ComputeMoments(c, c.In(0), axes));
+  TN_ASSIGN_OR_RETURN(ValueId v,
+                      c.Emit(OpKind::kAdd, {m.variance, c.Scalar(c.Type(0).dtype, epsilon)}));
+  TN_ASSIGN_OR_RETURN(v, c.Emit(OpKind::kSqrt, {v}));
+  TN_ASSIGN_OR_RETURN(v, c.Emit(OpKind::kReciprocal, {v}));
+  TN_RETURN_IF_ERROR(c.SetOutput(1, m.mean));
+  return c.SetOutput(2, v);
+}
+
+Status ImportSoftmax(OpContext& c) {
+  TN_RETURN_IF_ERROR(c.Arity(1, 1));
+  TN_ASSIGN_OR_RETURN(int64_t axis, c.AxisAttr("axis", -1, c.Rank(0)));
+  return c.Result(c.row.op, {c.In(0)}, {{"axis", axis}});
+}
+
+// Before opset 13 the axes from `axis` on are normalised together, as one.
+Status ImportSoftmax1(OpContext& c) {
+  TN_RETURN_IF_ERROR(c.Arity(1, 1));
+  TN_ASSIGN_OR_RETURN(int64_t axis, c.AxisAttr("axis", 1, c.Rank(0), true));
+  const std::vector<Expr> dims = c.Dims(0);
+  const std::span<const Expr> all(dims);
+  const size_t at = static_cast<size_t>(axis);
+  if (at + 1 == dims.size()) return c.Result(c.row.op, {c.In(0)}, {{"axis", axis}});
+  TN_ASSIGN_OR_RETURN(ValueId flat, c.Reshape(c.In(0), {graph::DimProduct(all.first(at)),
+                                                        graph::DimProduct(all.subspan(at))}));
+  TN_ASSIGN_OR_RETURN(ValueId v, c.Emit(c.row.op, {flat}, {{"axis", int64_t{1}}}));
+  TN_ASSIGN_OR_RETURN(v, c.Reshape(v, dims));
+  return c.SetOutput(0, v);
+}
+
+constexpr OpRow kRows[] = {
+    {"MatMul", 1, ImportMatMul},
+    {"Gemm", 7, ImportGemm},
+    {"Conv", 1, ImportConv},
+    {"MaxPool", 1, ImportPool, OpKind::kMaxPool},
+    {"AveragePool", 7, ImportPool, OpKind::kAvgPool},
+    {"GlobalAveragePool", 1, ImportGlobalPool},
+    {"GlobalMaxPool", 1, ImportGlobalPool},
+    {"BatchNormalization", 7, ImportBatchNorm},
+    {"LayerNormalization", 17, ImportLayerNorm},
+    {"Softmax", 1, ImportSoftmax1, OpKind::kSoftmax},
+    {"Softmax", 13, ImportSoftmax, OpKind::kSoftmax},
+    {"LogSoftmax", 1, ImportSoftmax1, OpKind::kLogSoftmax},
+    {"LogSoftmax", 13, ImportSoftmax, OpKind::kLogSoftmax},
+};
+
+// Padding that keeps ceil(dim / stride) windows, the odd element at the end (upper) or the
+// beginning.
+Status SamePads(OpContext& c, bool upper, WindowAttrs* w) {
+  const size_t n = w->kernel.size();
+  w->pads.assign(2 * n, 0);
+  for (size_t i = 0; i < n; ++i) {
+    const int64_t extent = (w->kernel[i] - 1) * w->dilations[i] + 1;
+    int64_t total = extent - 1;
+    if (w->strides[i] != 1) {
+      std::optional<int64_t> dim = AsInt(c.Dims(0)[i + 2]);
+      if (!dim)
+        return c.Error(
+            "auto_pad with a stride needs a known size of axis {}; give the input's shape", i + 2);
+      total = std::max<int64_t>(
+          ((*dim + w->strides[i] - 1) / w->strides[i] - 1) * w->strides[i] + extent - *dim, 0);
+    }
+    w->pads[i] = upper ? total / 2 : total - total / 2;
+    w->pads[n + i] = total - w->pads[i];
+  }
+  return Ok();
+}
+
+Status CheckEntries(const OpContext& c, const char* name, const std::vector<int64_t>& list,
+                    size_t count, int64_t least) {
+  constexpr int64_t kMost = int64_t{1} << 31;
+  if (list.size() != count)
+    return c.Error("expected {} entries in {}, but got {}", count, name, list.size());
+  for (int64_t x : list) {
+    if (x < least || x > kMost)
+      return c.Error("expected {} in {}..{}, but got {}", name, least, kMost,
+                     ToString(AttrValue(list)));
+  }
+  return Ok();
+}
+
+}  // namespace
+
+Expected<WindowAttrs> ReadWindow(OpContext& c, std::vector<int64_t> kernel) {
+  const size_t n = static_cast<size_t>(c.Rank(0)) - 2;
+  TN_ASSIGN_OR_RETURN(std::optional<std::vector<int64_t>> kernel_shape, c.Ints("kernel_shape"));
+  TN_ASSIGN_OR_RETURN(std::optional<std::vector<int64_t>> strides, c.Ints("strides"));
+  TN_ASSIGN_OR_RETURN(std::optional<std::vector<int64_t>> dilations, c.Ints("dilations"));
+  TN_ASSIGN_OR_RETURN(std::optional<std::vector<int64_t>> pads, c.Ints("pads"));
+  TN_ASSIGN_OR_RETURN(std::string auto_pad, c.String("auto_pad", "NOTSET"));
+  if (!kernel_shape && kernel.empty())
+    return c.Error("expected the attribute kernel_shape, but it is missing");
+  if (kernel_shape && !kernel.empty() && *kernel_shape != kernel) {
+    return c.Error("expected kernel_shape {} as the weight has, but got {}",
+                   ToString(AttrValue(kernel)), ToString(AttrValue(*kernel_shape)));
+  }
+  WindowAttrs w;
+  w.kernel = kernel.empty() ? *kernel_shape : kernel;
+  w.strides = strides.value_or(std::vector<int64_t>(n, 1));
+  w.dilations = dilations.value_or(std::vector<int64_t>(n, 1));
+  TN_RETURN_IF_ERROR(CheckEntries(c, "kernel_shape", w.kernel, n, 1));
+  TN_RETURN_IF_ERROR(CheckEntries(c, "strides", w.strides, n, 1));
+  TN_RETURN_IF_ERROR(CheckEntries(c, "dilations", w.dilations, n, 1));
+  w.auto_pad = auto_pad != "NOTSET";
+  if (auto_pad == "SAME_UPPER" || auto_pad == "SAME_LOWER") {
+    TN_RETURN_IF_ERROR(SamePads(c, auto_pad == "SAME_UPPER", &w));
+  } else if (auto_pad == "VALID") {
+    w.pads.assign(2 * n, 0);
+  } else if (auto_pad == "NOTSET") {
+    w.pads = pads.value_or(std::vector<int64_t>(2 * n, 0));
+  } else {
+    return c.Error("expected auto_pad NOTSET, SAME_UPPER, SAME_LOWER or VALID, but got {}",
+                   graph::Quoted(auto_pad));
+  }
+  TN_RETURN_IF_ERROR(CheckEntries(c, "pads", w.pads, 2 * n, 0));
+  return w;
+}
+
+std::span<const OpRow> ComputeRows() { return kRows; }
+
+}  // namespace tenon::onnx

@@ -1,0 +1,361 @@
+// Elementwise operators. What the graph has no operator for is spelled out: fusion makes the parts
+// one kernel again.
+#include <cmath>
+#include <limits>
+
+#include "frontend/onnx/ops.h"
+
+namespace tenon::onnx {
+namespace {
+
+Status ImportUnary(OpContext& c) {
+  TN_RETURN_IF_ERROR(c.Arity(1, 1));
+  return c.Result(c.row.op, {c.In(0)});
+}
+
+// Rounding an integer changes nothing, and the graph's operators take floats only.
+Status ImportRounding(OpContext& c) {
+  TN_RETURN_IF_ERROR(c.Arity(1, 1));
+  if (c.Type(0).dtype.IsInt()) return c.SetOutput(0, c.In(0));
+  return c.Result(c.row.op, {c.In(0)});
+}
+
+Status ImportBinary(OpContext& c) {
+  TN_RETURN_IF_ERROR(c.Arity(2, 2));
+  return c.Result(c.row.op, {c.In(0), c.In(1)});
+}
+
+Status ImportVariadic(OpContext& c) {
+  TN_RETURN_IF_ERROR(c.Arity(1, -1));
+  ValueId v = c.In(0);
+  for (size_t i = 1; i < c.num_inputs(); ++i) {
+    TN_ASSIGN_OR_RETURN(v, c.Emit(c.row.op, {v, c.In(i)}));
+  }
+  return c.SetOutput(0, v);
+}
+
+Status ImportMean(OpContext& c) {
+  TN_RETURN_IF_ERROR(ImportVariadic(c));
+  const ValueId sum = c.outputs()[0];
+  const double count = static_cast<double>(c.num_inputs());
+  return c.Result(OpKind::kDiv, {sum, c.Scalar(c.b.type(sum).dtype, count)});
+}
+
+Status ImportPow(OpContext& c) {
+  TN_RETURN_IF_ERROR(c.Arity(2, 2));
+  const DType base = c.Type(0).dtype, exponent = c.Type(1).dtype;
+  // The result has the base's type; an integer base with a float exponent is computed in floats.
+  const DType type = base.IsInt() && exponent.IsFloat() ? exponent : base;
+  const Attrs to = {{"to", type.ToString()}};
+  TN_ASSIGN_OR_RETURN(ValueId x, c.Emit(OpKind::kCast, {c.In(0)}, to));
+  TN_ASSIGN_OR_RETURN(ValueId y, c.Emit(OpKind::kCast, {c.In(1)}, to));
+  TN_ASSIGN_OR_RETURN(ValueId power, c.Emit(OpKind::kPow, {x, y}));
+  return c.Result(OpKind::kCast, {power}, {{"to", base.ToString()}});
+}
+
+Status ImportMod(OpContext& c) {
+  TN_RETURN_IF_ERROR(c.Arity(2, 2));
+  TN_ASSIGN_OR_RETURN(bool fmod, c.Bool("fmod", false));
+  if (!fmod && c.Type(0).dtype.IsFloat() && c.opset < 28)
+    return c.Error("expected fmod 1 for {} inputs, but got 0", c.Type(0).dtype.ToString());
+  return c.Result(OpKind::kMod, {c.In(0), c.In(1)}, {{"fmod", fmod}});
+}
+
+Status ImportBitShift(OpContext& c) {
+  TN_RETURN_IF_ERROR(c.Arity(2, 2));
+  TN_ASSIGN_OR_RETURN(std::string direction, c.String("direction", ""));
+  if (direction != "LEFT" && direction != "RIGHT") {
+    return c.Error("expected direction LEFT or RIGHT, but got {}", graph::Quoted(direction));
+  }
+  return c.Result(direction == "LEFT" ? OpKind::kShl : OpKind::kShr, {c.In(0), c.In(1)});
+}
+
+Status ImportWhere(OpContext& c) {
+  TN_RETURN_IF_ERROR(c.Arity(3, 3));
+  return c.Result(OpKind::kWhere, {c.In(0), c.In(1), c.In(2)});
+}
+
+Status ImportCast(OpContext& c) {
+  TN_RETURN_IF_ERROR(c.Arity(1, 1));
+  TN_ASSIGN_OR_RETURN(int64_t to, c.Int("to", std::nullopt));
+  // These two speak of 8-bit and smaller floats only, which are not supported.
+  TN_RETURN_IF_ERROR(c.Int("saturate", 1));
+  TN_RETURN_IF_ERROR(c.String("round_mode", "up"));
+  if (to < 0 || to > INT32_MAX) return c.Error("unknown data type {}", to);
+  TN_ASSIGN_OR_RETURN(DType dtype, ToDType(static_cast<int32_t>(to)));
+  return c.Result(OpKind::kCast, {c.In(0)}, {{"to", dtype.ToString()}});
+}
+
+Status ImportCastLike(OpContext& c) {
+  TN_RETURN_IF_ERROR(c.Arity(2, 2));
+  TN_RETURN_IF_ERROR(c.Int("saturate", 1));
+  TN_RETURN_IF_ERROR(c.String("round_mode", "up"));
+  return c.Result(OpKind::kCast, {c.In(0)}, {{"to", c.Type(1).dtype.ToString()}});
+}
+
+Status ImportIsInf(OpContext& c) {
+  TN_RETURN_IF_ERROR(c.Arity(1, 1));
+  TN_ASSIGN_OR_RETURN(bool negative, c.Bool("detect_negative", true));
+  TN_ASSIGN_OR_RETURN(bool positive, c.Bool("detect_positive", true));
+  return c.Result(OpKind::kIsInf, {c.In(0)}, {{"negative", negative}, {"positive", positive}});
+}
+
+Status ImportGelu(OpContext& c) {
+  TN_RETURN_IF_ERROR(c.Arity(1, 1));
+  TN_ASSIGN_OR_RETURN(std::string approximate, c.String("approximate", "none"));
+  return c.Result(OpKind::kGelu, {c.In(0)}, {{"approximate", approximate}});
+}
+
+Status ImportHardSigmoid(OpContext& c) {
+  TN_RETURN_IF_ERROR(c.Arity(1, 1));
+  TN_ASSIGN_OR_RETURN(double alpha, c.Float("alpha", 0.2));
+  TN_ASSIGN_OR_RETURN(double beta, c.Float("beta", 0.5));
+  return c.Result(OpKind::kHardSigmoid, {c.In(0)}, {{"alpha", alpha}, {"beta", beta}});
+}
+
+Status ImportClip6(OpContext& c) {
+  TN_RETURN_IF_ERROR(c.Arity(1, 1));
+  constexpr double kMost = std::numeric_limits<float>::max();
+  TN_ASSIGN_OR_RETURN(double lo, c.Float("min", -kMost));
+  TN_ASSIGN_OR_RETURN(double hi, c.Float("max", kMost));
+  return c.Result(OpKind::kClip, {c.In(0)}, {{"lo", lo}, {"hi", hi}});
+}
+
+// A float bound that is a constant scalar, or the fallback where it is left out; nullopt where it
+// is known at run time only.
+std::optional<double> ConstantBound(const OpContext& c, size_t i, double fallback) {
+  if (!c.Has(i)) return fallback;
+  std::optional<std::vector<double>> v = graph::ReadFloats(c.b.graph().value(c.In(i)));
+  if (!v || v->size() != 1) return std::nullopt;
+  return (*v)[0];
+}
+
+Status ImportClip(OpContext& c) {
+  TN_RETURN_IF_ERROR(c.Arity(1, 3));
+  for (size_t i = 1; i < 3; ++i) {
+    if (c.Has(i) && (graph::StaticCount(c.Dims(i)) != 1 || c.Rank(i) > 1)) {
+      return c.Error("expected a scalar bound, but input {} is {}", graph::Quoted(c.node.inputs[i]),
+                     c.Type(i).ToString());
+    }
+  }
+  const std::optional<double> lo = ConstantBound(c, 1, -INFINITY),
+                              hi = ConstantBound(c, 2, INFINITY);
+  if (c.Type(0).dtype.IsFloat() && lo && hi && !std::isnan(*lo) && !std::isnan(*hi)) {
+    return c.Result(OpKind::kClip, {c.In(0)}, {{"lo", *lo}, {"hi", *hi}});
+  }
+  ValueId v = c.In(0);
+  for (size_t i = 1; i < 3; ++i) {
+    if (!c.Has(i)) continue;
+    TN_ASSIGN_OR_RETURN(ValueId bound, c.Reshape(c.In(i), {}));
+    TN_ASSIGN_OR_RETURN(v, c.Emit(i == 1 ? OpKind::kMax : OpKind::kMin, {v, bound}));
+  }
+  return c.SetOutput(0, v);
+}
+
+Status ImportIdentity(OpContext& c) {
+  TN_RETURN_IF_ERROR(c.Arity(1, 1));
+  return c.SetOutput(0, c.In(0));
+}
+
+// The mask of an inference-time dropout: everything is kept.
+Status SetDropoutMask(OpContext& c) {
+  if (!c.Wants(1)) return Ok();
+  TN_ASSIGN_OR_RETURN(ValueId mask, c.Emit(OpKind::kExpand, {c.Scalar(DType::Bool(), 1)}, {},
+                                           {{"shape", c.Dims(0)}}));
+  return c.SetOutput(1, mask);
+}
+
+Status ImportDropout7(OpContext& c) {
+  TN_RETURN_IF_ERROR(c.Arity(1, 1));
+  TN_RETURN_IF_ERROR(c.Float("ratio", 0.5));
+  TN_RETURN_IF_ERROR(c.SetOutput(0, c.In(0)));
+  return SetDropoutMask(c);
+}
+
+Status ImportDropout(OpContext& c) {
+  TN_RETURN_IF_ERROR(c.Arity(1, 3));
+  TN_RETURN_IF_ERROR(c.Int("seed", 0));
+  if (c.Has(2)) {
+    TN_ASSIGN_OR_RETURN(int64_t training, c.KnownInt(2, "training_mode"));
+    if (training != 0) return c.Error("dropout in training mode is not supported");
+  }
+  TN_RETURN_IF_ERROR(c.SetOutput(0, c.In(0)));
+  return SetDropoutMask(c);
+}
+
+// ---- Activations spelled out. x is input 0, s(v) a constant of its type. ----
+
+struct Formula {
+  OpContext& c;
+  ValueId x;
+  Expected<ValueId> Op(OpKind op, ValueId a) const { return c.Emit(op, {a}); }
+  Expected<ValueId> Op(OpKind op, ValueId a, ValueId b) const { return c.Emit(op, {a, b}); }
+  Expected<ValueId> Op(OpKind op, ValueId a, double b) const { return c.Emit(op, {a, S(b)}); }
+  Expected<ValueId> Where(ValueId condition, ValueId a, ValueId b) const {
+    return c.Emit(OpKind::kWhere, {condition, a, b});
+  }
+  ValueId S(double v) const { return c.Scalar(c.b.type(x).dtype, v); }
+};
+
+// where(x < 0, slope · x, x)
+Status LeakyWith(OpContext& c, ValueId slope) {
+  const Formula f{c, c.In(0)};
+  TN_ASSIGN_OR_RETURN(ValueId scaled, f.Op(OpKind::kMul, f.x, slope));
+  TN_ASSIGN_OR_RETURN(ValueId negative, f.Op(OpKind::kLess, f.x, 0.0));
+  TN_ASSIGN_OR_RETURN(ValueId y, f.Where(negative, scaled, f.x));
+  return c.SetOutput(0, y);
+}
+
+Status ImportLeakyRelu(OpContext& c) {
+  TN_RETURN_IF_ERROR(c.Arity(1, 1));
+  TN_ASSIGN_OR_RETURN(double alpha, c.Float("alpha", 0.01));
+  return LeakyWith(c, c.Scalar(c.Type(0).dtype, alpha));
+}
+
+Status ImportPRelu(OpContext& c) {
+  TN_RETURN_IF_ERROR(c.Arity(2, 2));
+  return LeakyWith(c, c.In(1));
+}
+
+// gamma · where(x > 0, x, alpha · (exp(x / scale) - 1))
+Status Exponential(OpContext& c, double alpha, double gamma, double scale) {
+  const Formula f{c, c.In(0)};
+  TN_ASSIGN_OR_RETURN(ValueId scaled,
+                      scale == 1 ? Expected<ValueId>(f.x) : f.Op(OpKind::kDiv, f.x, scale));
+  TN_ASSIGN_OR_RETURN(ValueId power, f.Op(OpKind::kExp, scaled));
+  TN_ASSIGN_OR_RETURN(ValueId below, f.Op(OpKind::kSub, power, 1.0));
+  TN_ASSIGN_OR_RETURN(below, f.Op(OpKind::kMul, below, alpha));
+  TN_ASSIGN_OR_RETURN(ValueId positive, f.Op(OpKind::kGreater, f.x, 0.0));
+  TN_ASSIGN_OR_RETURN(ValueId y, f.Where(positive, f.x, below));
+  if (gamma != 1) {
+    TN_ASSIGN_OR_RETURN(y, f.Op(OpKind::kMul, y, gamma));
+  }
+  return c.SetOutput(0, y);
+}
+
+Status ImportElu(OpContext& c) {
+  TN_RETURN_IF_ERROR(c.Arity(1, 1));
+  TN_ASSIGN_OR_RETURN(double alpha, c.Float("alpha", 1));
+  return Exponential(c, alpha, 1, 1);
+}
+
+Status ImportSelu(OpContext& c) {
+  TN_RETURN_IF_ERROR(c.Arity(1, 1));
+  TN_ASSIGN_OR_RETURN(double alpha, c.Float("alpha", 1.67326319217681884765625));
+  TN_ASSIGN_OR_RETURN(double gamma, c.Float("gamma", 1.05070102214813232421875));
+  return Exponential(c, alpha, gamma, 1);
+}
+
+Status ImportCelu(OpContext& c) {
+  TN_RETURN_IF_ERROR(c.Arity(1, 1));
+  TN_ASSIGN_OR_RETURN(double alpha, c.Float("alpha", 1));
+  return Exponential(c, alpha, 1, alpha);
+}
+
+Status ImportThresholdedRelu(OpContext& c) {
+  TN_RETURN_IF_ERROR(c.Arity(1, 1));
+  TN_ASSIGN_OR_RETURN(double alpha, c.Float("alpha", 1));
+  const Formula f{c, c.In(0)};
+  TN_ASSIGN_OR_RETURN(ValueId above, f.Op(OpKind::kGreater, f.x, alpha));
+  TN_ASSIGN_OR_RETURN(ValueId y, f.Where(above, f.x, f.S(0)));
+  return c.SetOutput(0, y);
+}
+
+Status ImportSoftsign(OpContext& c) {
+  TN_RETURN_IF_ERROR(c.Arity(1, 1));
+  const Formula f{c, c.In(0)};
+  TN_ASSIGN_OR_RETURN(ValueId size, f.Op(OpKind::kAbs, f.x));
+  TN_ASSIGN_OR_RETURN(size, f.Op(OpKind::kAdd, size, 1.0));
+  return c.Result(OpKind::kDiv, {f.x, size});
+}
+
+// x · sigmoid(alpha · x)
+Status ImportSwish(OpContext& c) {
+  TN_RETURN_IF_ERROR(c.Arity(1, 1));
+  TN_ASSIGN_OR_RETURN(double alpha, c.Float("alpha", 1));
+  const Formula f{c, c.In(0)};
+  TN_ASSIGN_OR_RETURN(ValueId scaled,
+                      alpha == 1 ? Expected<ValueId>(f.x) : f.Op(OpKind::kMul, f.x, alpha));
+  TN_ASSIGN_OR_RETURN(ValueId gate, f.Op(OpKind::kSigmoid, scaled));
+  return c.Result(OpKind::kMul, {f.x, gate});
+}
+
+Status ImportMish(OpContext& c) {
+  TN_RETURN_IF_ERROR(c.Arity(1, 1));
+  const Formula f{c, c.In(0)};
+  TN_ASSIGN_OR_RETURN(ValueId gate, f.Op(OpKind::kSoftplus, f.x));
+  TN_ASSIGN_OR_RETURN(gate, f.Op(OpKind::kTanh, gate));
+  return c.Result(OpKind::kMul, {f.x, gate});
+}
+
+constexpr OpRow kRows[] = {
+    {"Relu", 6, ImportUnary, OpKind::kRelu},
+    {"Sigmoid", 6, ImportUnary, OpKind::kSigmoid},
+    {"Tanh", 6, ImportUnary, OpKind::kTanh},
+    {"Exp", 6, ImportUnary, OpKind::kExp},
+    {"Log", 6, ImportUnary, OpKind::kLog},
+    {"Sqrt", 6, ImportUnary, OpKind::kSqrt},
+    {"Sin", 7, ImportUnary, OpKind::kSin},
+    {"Cos", 7, ImportUnary, OpKind::kCos},
+    {"Erf", 9, ImportUnary, OpKind::kErf},
+    {"Floor", 6, ImportRounding, OpKind::kFloor},
+    {"Ceil", 6, ImportRounding, OpKind::kCeil},
+    {"Round", 11, ImportRounding, OpKind::kRound},
+    {"Neg", 6, ImportUnary, OpKind::kNeg},
+    {"Abs", 6, ImportUnary, OpKind::kAbs},
+    {"Sign", 9, ImportUnary, OpKind::kSign},
+    {"Reciprocal", 6, ImportUnary, OpKind::kReciprocal},
+    {"Softplus", 1, ImportUnary, OpKind::kSoftplus},
+    {"HardSwish", 14, ImportUnary, OpKind::kHardSwish},
+    {"IsNaN", 9, ImportUnary, OpKind::kIsNan},
+    {"Not", 1, ImportUnary, OpKind::kNot},
+    {"BitwiseNot", 18, ImportUnary, OpKind::kBitNot},
+    {"Add", 7, ImportBinary, OpKind::kAdd},
+    {"Sub", 7, ImportBinary, OpKind::kSub},
+    {"Mul", 7, ImportBinary, OpKind::kMul},
+    {"Div", 7, ImportBinary, OpKind::kDiv},
+    {"And", 7, ImportBinary, OpKind::kAnd},
+    {"Or", 7, ImportBinary, OpKind::kOr},
+    {"Xor", 7, ImportBinary, OpKind::kXor},
+    {"BitwiseAnd", 18, ImportBinary, OpKind::kBitAnd},
+    {"BitwiseOr", 18, ImportBinary, OpKind::kBitOr},
+    {"BitwiseXor", 18, ImportBinary, OpKind::kBitXor},
+    {"Equal", 7, ImportBinary, OpKind::kEqual},
+    {"Less", 7, ImportBinary, OpKind::kLess},
+    {"Greater", 7, ImportBinary, OpKind::kGreater},
+    {"LessOrEqual", 12, ImportBinary, OpKind::kLessEqual},
+    {"GreaterOrEqual", 12, ImportBinary, OpKind::kGreaterEqual},
+    {"Min", 6, ImportVariadic, OpKind::kMin},
+    {"Max", 6, ImportVariadic, OpKind::kMax},
+    {"Sum", 6, ImportVariadic, OpKind::kAdd},
+    {"Mean", 6, ImportMean, OpKind::kAdd},
+    {"Pow", 7, ImportPow},
+    {"Mod", 10, ImportMod},
+    {"BitShift", 11, ImportBitShift},
+    {"Where", 9, ImportWhere},
+    {"Cast", 6, ImportCast},
+    {"CastLike", 15, ImportCastLike},
+    {"IsInf", 10, ImportIsInf},
+    {"Gelu", 20, ImportGelu},
+    {"HardSigmoid", 6, ImportHardSigmoid},
+    {"Clip", 6, ImportClip6},
+    {"Clip", 11, ImportClip},
+    {"Identity", 1, ImportIdentity},
+    {"Dropout", 7, ImportDropout7},
+    {"Dropout", 12, ImportDropout},
+    {"LeakyRelu", 6, ImportLeakyRelu},
+    {"PRelu", 7, ImportPRelu},
+    {"Elu", 6, ImportElu},
+    {"Selu", 6, ImportSelu},
+    {"Celu", 12, ImportCelu},
+    {"ThresholdedRelu", 10, ImportThresholdedRelu},
+    {"Softsign", 1, ImportSoftsign},
+    {"Swish", 24, ImportSwish},
+    {"Mish", 18, ImportMish},
+};
+
+}  // namespace
+
+std::span<const OpRow> ElementwiseRows() { return kRows; }
+
+}  // namespace tenon::onnx

@@ -1,0 +1,169 @@
+// Gathers, constants, and operators that speak of shapes.
+#include <algorithm>
+#include <cmath>
+
+#include "frontend/onnx/ops.h"
+
+namespace tenon::onnx {
+namespace {
+
+Status ImportGather(OpContext& c) {
+  TN_RETURN_IF_ERROR(c.Arity(2, 2));
+  TN_ASSIGN_OR_RETURN(int64_t axis, c.AxisAttr("axis", 0, c.Rank(0)));
+  return c.Result(c.row.op, {c.In(0), c.In(1)}, {{"axis", axis}});
+}
+
+Status ImportGatherNd(OpContext& c) {
+  TN_RETURN_IF_ERROR(c.Arity(2, 2));
+  int64_t batch_dims = 0;
+  if (c.opset >= 12) {
+    TN_ASSIGN_OR_RETURN(batch_dims, c.Int("batch_dims", 0));
+  }
+  return c.Result(OpKind::kGatherNd, {c.In(0), c.In(1)}, {{"batch_dims", batch_dims}});
+}
+
+// A bound of Shape: counted from the end where negative, then clamped.
+int64_t ClampAxis(int64_t axis, int64_t rank) {
+  return std::clamp<int64_t>(axis < 0 ? std::max(axis, -rank) + rank : axis, 0, rank);
+}
+
+Status ImportShape(OpContext& c) {
+  TN_RETURN_IF_ERROR(c.Arity(1, 1));
+  const int64_t rank = c.Rank(0);
+  int64_t start = 0, end = rank;
+  if (c.opset >= 15) {
+    TN_ASSIGN_OR_RETURN(start, c.Int("start", 0));
+    TN_ASSIGN_OR_RETURN(end, c.Int("end", rank));
+  }
+  start = ClampAxis(start, rank);
+  end = std::max(start, ClampAxis(end, rank));
+  return c.Result(OpKind::kShape, {c.In(0)}, {{"start", start}, {"end", end}});
+}
+
+Status ImportSize(OpContext& c) {
+  TN_RETURN_IF_ERROR(c.Arity(1, 1));
+  const int64_t rank = c.Rank(0);
+  TN_ASSIGN_OR_RETURN(ValueId shape,
+                      c.Emit(OpKind::kShape, {c.In(0)}, {{"start", int64_t{0}}, {"end", rank}}));
+  return c.Result(OpKind::kReduce, {shape},
+                  {{"kind", std::string("prod")}, {"axes", std::vector<int64_t>{0}}});
+}
+
+Status ImportConstantOfShape(OpContext& c) {
+  TN_RETURN_IF_ERROR(c.Arity(1, 1));
+  TN_ASSIGN_OR_RETURN(std::optional<Tensor> value, c.TensorAttr("value"));
+  TN_ASSIGN_OR_RETURN(Elements shape, c.Known(0, "a shape"));
+  if (value && graph::StaticCount(value->type.dims) != 1) {
+    return c.Error("expected one element in attribute value, but got {}", value->type.ToString());
+  }
+  ValueId scalar = value ? c.b.Constant("", {value->type.dtype, {}}, value->payload)
+                         : c.Scalar(DType::Float(32), 0);
+  return c.Result(OpKind::kExpand, {scalar}, {}, {{"shape", std::move(shape)}});
+}
+
+Status ImportConstant(OpContext& c) {
+  TN_RETURN_IF_ERROR(c.Arity(0, 0));
+  TN_ASSIGN_OR_RETURN(std::optional<Tensor> value, c.TensorAttr("value"));
+  if (c.node.attributes.size() != 1)
+    return c.Error("expected one attribute, but got {}", c.node.attributes.size());
+  const std::string name(c.node.outputs.empty() ? "" : c.node.outputs[0]);
+  if (value) return c.SetOutput(0, c.b.Constant(name, value->type, value->payload));
+  auto numbers = [&](DType dtype, auto list, bool scalar) {
+    TensorType type{dtype, {}};
+    if (!scalar) type.dims = {IndexConst(static_cast<int64_t>(list.size()))};
+    using T = typename decltype(list)::value_type;
+    return c.SetOutput(0, c.b.Constant(name, std::move(type),
+                                       graph::MakePayload(dtype, std::span<const T>(list))));
+  };
+  if (c.HasAttr("value_int")) {
+    TN_ASSIGN_OR_RETURN(int64_t i, c.Int("value_int", std::nullopt));
+    return numbers(DType::Int(64), std::vector<int64_t>{i}, true);
+  }
+  if (c.HasAttr("value_float")) {
+    TN_ASSIGN_OR_RETURN(double f, c.Float("value_float", 0));
+    return numbers(DType::Float(32), std::vector<double>{f}, true);
+  }
+  TN_ASSIGN_OR_RETURN(std::optional<std::vector<int64_t>> ints, c.Ints("value_ints"));
+  if (ints) return numbers(DType::Int(64), *ints, false);
+  TN_ASSIGN_OR_RETURN(std::optional<std::vector<double>> floats, c.Floats("value_floats"));
+  if (floats) return numbers(DType::Float(32), *floats, false);
+  return c.Error("a constant given by {} is not supported",
+                 graph::Quoted(c.node.attributes[0].name));
+}
+
+// ceil((limit - start) / delta), at least 0.
+Expected<Expr> RangeSize(const OpContext& c) {
+  if (c.Type(0).dtype.IsFloat()) {
+    TN_ASSIGN_OR_RETURN(std::vector<double> start, c.KnownFloats(0, "start"));
+    TN_ASSIGN_OR_RETURN(std::vector<double> limit, c.KnownFloats(1, "limit"));
+    TN_ASSIGN_OR_RETURN(std::vector<double> delta, c.KnownFloats(2, "delta"));
+    const double size = std::ceil((limit[0] - start[0]) / delta[0]);
+    if (!(delta[0] != 0) || !(size < 0x1p40))
+      return c.Error("expected a range of finite size, but got delta {}", delta[0]);
+    return IndexConst(std::max<int64_t>(0, static_cast<int64_t>(size)));
+  }
+  TN_ASSIGN_OR_RETURN(Elements start, c.Known(0, "start"));
+  TN_ASSIGN_OR_RETURN(Elements limit, c.Known(1, "limit"));
+  TN_ASSIGN_OR_RETURN(int64_t delta, c.KnownInt(2, "delta"));
+  if (delta == 0 || delta == INT64_MIN)
+    return c.Error("expected a range with a sensible delta, but got {}", delta);
+  const Expr way =
+      delta > 0 ? graph::DimSub(limit[0], start[0]) : graph::DimSub(start[0], limit[0]);
+  return graph::DimMax(IndexConst(0), graph::DimCeilDiv(way, IndexConst(std::abs(delta))));
+}
+
+Status ImportRange(OpContext& c) {
+  TN_RETURN_IF_ERROR(c.Arity(3, 3));
+  if (c.opset >= 27) {
+    TN_RETURN_IF_ERROR(c.Int("stash_type", 1));  // how narrow floats are computed
+  }
+  for (size_t i = 0; i < 3; ++i) {
+    if (graph::StaticCount(c.Dims(i)) != 1)
+      return c.Error("expected scalars, but got {}", c.Type(i).ToString());
+    if (c.Type(i).dtype != c.Type(0).dtype)
+      return c.Error("expected scalars of one type, but got {} and {}", c.Type(0).ToString(),
+                     c.Type(i).ToString());
+  }
+  TN_ASSIGN_OR_RETURN(Expr size, RangeSize(c));
+  TN_ASSIGN_OR_RETURN(ValueId start, c.Reshape(c.In(0), {}));
+  TN_ASSIGN_OR_RETURN(ValueId delta, c.Reshape(c.In(2), {}));
+  return c.Result(OpKind::kRange, {start, delta}, {}, {{"size", {size}}});
+}
+
+Status ImportOneHot(OpContext& c) {
+  TN_RETURN_IF_ERROR(c.Arity(3, 3));
+  TN_ASSIGN_OR_RETURN(int64_t axis, c.AxisAttr("axis", -1, c.Rank(0) + 1));
+  Elements depth;
+  if (c.Type(1).dtype.IsFloat()) {
+    TN_ASSIGN_OR_RETURN(std::vector<double> d, c.KnownFloats(1, "depth"));
+    if (d.size() != 1 || !(d[0] >= 0 && d[0] < 0x1p40))
+      return c.Error("expected one sensible depth");
+    depth = {IndexConst(static_cast<int64_t>(d[0]))};
+  } else {
+    TN_ASSIGN_OR_RETURN(depth, c.Known(1, "depth"));
+  }
+  ValueId indices = c.In(0);
+  if (c.Type(0).dtype.IsFloat()) {
+    TN_ASSIGN_OR_RETURN(indices, c.Emit(OpKind::kCast, {indices}, {{"to", std::string("i64")}}));
+  }
+  return c.Result(OpKind::kOneHot, {indices, c.In(2)}, {{"axis", axis}},
+                  {{"depth", std::move(depth)}});
+}
+
+constexpr OpRow kRows[] = {
+    {"Gather", 1, ImportGather, OpKind::kGather},
+    {"GatherElements", 11, ImportGather, OpKind::kGatherElements},
+    {"GatherND", 11, ImportGatherNd},
+    {"Shape", 1, ImportShape},
+    {"Size", 1, ImportSize},
+    {"ConstantOfShape", 9, ImportConstantOfShape},
+    {"Constant", 1, ImportConstant},
+    {"Range", 11, ImportRange},
+    {"OneHot", 9, ImportOneHot},
+};
+
+}  // namespace
+
+std::span<const OpRow> IndexRows() { return kRows; }
+
+}  // namespace tenon::onnx

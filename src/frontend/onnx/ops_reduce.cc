@@ -1,0 +1,98 @@
+// Reductions.
+#include "frontend/onnx/ops.h"
+
+namespace tenon::onnx {
+namespace {
+
+constexpr struct {
+  const char* name;
+  const char* kind;
+} kKinds[] = {{"ReduceSum", "sum"},        {"ReduceMean", "mean"},
+              {"ReduceMax", "max"},        {"ReduceMin", "min"},
+              {"ReduceProd", "prod"},      {"ReduceL1", "l1"},
+              {"ReduceL2", "l2"},          {"ReduceSumSquare", "sum_square"},
+              {"ReduceLogSum", "log_sum"}, {"ReduceLogSumExp", "log_sum_exp"}};
+
+std::string KindOf(const OpContext& c) {
+  for (const auto& [name, kind] : kKinds) {
+    if (std::string_view(name) == c.row.name) return kind;
+  }
+  TN_UNREACHABLE();
+}
+
+// No axes mean all of them, unless `noop`: then the reduction is over none.
+Status Reduce(OpContext& c, std::vector<int64_t> axes, bool noop) {
+  TN_ASSIGN_OR_RETURN(bool keepdims, c.Bool("keepdims", true));
+  TN_ASSIGN_OR_RETURN(axes, c.NormalizeAxes(axes, c.Rank(0), "axes"));
+  if (axes.empty() && !noop) {
+    for (int64_t i = 0; i < c.Rank(0); ++i) axes.push_back(i);
+  }
+  return c.Result(OpKind::kReduce, {c.In(0)},
+                  {{"kind", KindOf(c)}, {"axes", axes}, {"keepdims", keepdims}});
+}
+
+Status ImportReduceAttr(OpContext& c) {
+  TN_RETURN_IF_ERROR(c.Arity(1, 1));
+  TN_ASSIGN_OR_RETURN(std::optional<std::vector<int64_t>> axes, c.Ints("axes"));
+  return Reduce(c, axes.value_or(std::vector<int64_t>()), false);
+}
+
+Status ImportReduceInput(OpContext& c) {
+  TN_RETURN_IF_ERROR(c.Arity(1, 2));
+  TN_ASSIGN_OR_RETURN(bool noop, c.Bool("noop_with_empty_axes", false));
+  std::vector<int64_t> axes;
+  // An axes input without elements is known without being a constant.
+  if (c.Has(1) && graph::StaticCount(c.Dims(1)) != 0) {
+    TN_ASSIGN_OR_RETURN(axes, c.KnownInts(1, "axes"));
+  }
+  return Reduce(c, std::move(axes), noop);
+}
+
+Status ImportArg(OpContext& c) {
+  TN_RETURN_IF_ERROR(c.Arity(1, 1));
+  TN_ASSIGN_OR_RETURN(int64_t axis, c.AxisAttr("axis", 0, c.Rank(0)));
+  TN_ASSIGN_OR_RETURN(bool keepdims, c.Bool("keepdims", true));
+  bool last = false;
+  if (c.opset >= 12) {
+    TN_ASSIGN_OR_RETURN(last, c.Bool("select_last_index", false));
+  }
+  const std::string kind = std::string_view(c.row.name) == "ArgMax" ? "max" : "min";
+  return c.Result(OpKind::kArgReduce, {c.In(0)},
+                  {{"kind", kind}, {"axis", axis}, {"keepdims", keepdims}, {"select_last", last}});
+}
+
+Status ImportCumSum(OpContext& c) {
+  TN_RETURN_IF_ERROR(c.Arity(2, 2));
+  TN_ASSIGN_OR_RETURN(int64_t axis, c.KnownInt(1, "axis"));
+  TN_ASSIGN_OR_RETURN(axis, c.NormalizeAxis(axis, c.Rank(0), "axis"));
+  TN_ASSIGN_OR_RETURN(bool exclusive, c.Bool("exclusive", false));
+  TN_ASSIGN_OR_RETURN(bool reverse, c.Bool("reverse", false));
+  return c.Result(OpKind::kCumSum, {c.In(0)},
+                  {{"axis", axis}, {"exclusive", exclusive}, {"reverse", reverse}});
+}
+
+constexpr OpRow kRows[] = {
+    {"ReduceSum", 1, ImportReduceAttr},
+    {"ReduceSum", 13, ImportReduceInput},
+#define TN_REDUCE(name) \
+  {name, 1, ImportReduceAttr}, { name, 18, ImportReduceInput }
+    TN_REDUCE("ReduceMean"),
+    TN_REDUCE("ReduceMax"),
+    TN_REDUCE("ReduceMin"),
+    TN_REDUCE("ReduceProd"),
+    TN_REDUCE("ReduceL1"),
+    TN_REDUCE("ReduceL2"),
+    TN_REDUCE("ReduceSumSquare"),
+    TN_REDUCE("ReduceLogSum"),
+    TN_REDUCE("ReduceLogSumExp"),
+#undef TN_REDUCE
+    {"ArgMax", 1, ImportArg},
+    {"ArgMin", 1, ImportArg},
+    {"CumSum", 11, ImportCumSum},
+};
+
+}  // namespace
+
+std::span<const OpRow> ReduceRows() { return kRows; }
+
+}  // namespace tenon::onnx

@@ -1,0 +1,159 @@
+#include "frontend/onnx/tensor.h"
+
+#include <fmt/format.h>
+
+#include <cstring>
+
+#include "graph/infer.h"
+
+namespace tenon::onnx {
+
+using graph::Payload;
+
+Expected<DType> ToDType(int32_t elem_type) {
+  switch (elem_type) {
+    case 1: return DType::Float(32);
+    case 2: return DType::UInt(8);
+    case 3: return DType::Int(8);
+    case 4: return DType::UInt(16);
+    case 5: return DType::Int(16);
+    case 6: return DType::Int(32);
+    case 7: return DType::Int(64);
+    case 9: return DType::Bool();
+    case 10: return DType::Float(16);
+    case 11: return DType::Float(64);
+    case 12: return DType::UInt(32);
+    case 13: return DType::UInt(64);
+    case 16: return DType::BFloat16();
+    default: break;
+  }
+  static constexpr const char* kNames[] = {"undefined",
+                                           "",
+                                           "",
+                                           "",
+                                           "",
+                                           "",
+                                           "",
+                                           "",
+                                           "string",
+                                           "",
+                                           "",
+                                           "",
+                                           "",
+                                           "",
+                                           "complex64",
+                                           "complex128",
+                                           "",
+                                           "float8e4m3fn",
+                                           "float8e4m3fnuz",
+                                           "float8e5m2",
+                                           "float8e5m2fnuz",
+                                           "uint4",
+                                           "int4",
+                                           "float4e2m1",
+                                           "float8e8m0",
+                                           "uint2",
+                                           "int2",
+                                           "float6e2m3",
+                                           "float6e3m2"};
+  if (elem_type >= 0 && elem_type < static_cast<int32_t>(std::size(kNames))) {
+    return MakeError(fmt::format("data type {} is not supported", kNames[elem_type]));
+  }
+  return MakeError(fmt::format("unknown data type {}", elem_type));
+}
+
+namespace {
+
+// The typed field that holds elements of a type, and how wide its own elements are.
+const Chunks& TypedField(const TensorProto& t, DType dtype) {
+  if (dtype.IsFloat() && dtype.bits == 64) return t.double_data;
+  if (dtype.IsFloat() && dtype.bits == 32) return t.float_data;
+  if (dtype == DType::Int(64)) return t.int64_data;
+  if (dtype == DType::UInt(32) || dtype == DType::UInt(64)) return t.uint64_data;
+  return t.int32_data;
+}
+
+bool HasTypedData(const TensorProto& t) {
+  return !t.float_data.empty() || !t.int32_data.empty() || !t.int64_data.empty() ||
+         !t.double_data.empty() || !t.uint64_data.empty() || t.has_strings;
+}
+
+Payload InModel(std::string_view bytes, const std::shared_ptr<const graph::WeightFile>& file) {
+  return Payload::InFile(file, static_cast<uint64_t>(bytes.data() - file->map.text().data()),
+                         bytes.size());
+}
+
+Diagnostic WrongSize(uint64_t expected, uint64_t got) {
+  return MakeError(
+      fmt::format("expected {} bytes of data for the tensor's type, but got {}", expected, got));
+}
+
+Expected<Payload> DecodeTyped(const TensorProto& t, const graph::TensorType& type, uint64_t count,
+                              const std::shared_ptr<const graph::WeightFile>& file) {
+  const Chunks& chunks = TypedField(t, type.dtype);
+  const size_t width = static_cast<size_t>(type.dtype.Bytes());
+  std::vector<std::byte> bytes;
+  if (type.dtype.IsFloat() && type.dtype.bits >= 32) {
+    size_t total = 0;
+    for (std::string_view c : chunks) total += c.size();
+    if (total != count * width) return WrongSize(count * width, total);
+    if (chunks.size() == 1) return InModel(chunks[0], file);
+    for (std::string_view c : chunks) {
+      const std::byte* p = reinterpret_cast<const std::byte*>(c.data());
+      bytes.insert(bytes.end(), p, p + c.size());
+    }
+    return Payload::Owned(std::move(bytes));
+  }
+  std::vector<uint64_t> values;
+  if (!DecodeVarints(chunks, count, &values) || values.size() != count) {
+    return MakeError(fmt::format("expected {} elements in the typed data of the tensor", count));
+  }
+  bytes.resize(count * width);
+  for (size_t i = 0; i < values.size(); ++i)
+    memcpy(bytes.data() + i * width, &values[i], width);  // little-endian
+  return Payload::Owned(std::move(bytes));
+}
+
+Expected<Payload> ReadPayload(const TensorProto& t, const graph::TensorType& type, uint64_t count,
+                              const std::shared_ptr<const graph::WeightFile>& file,
+                              ExternalData* external) {
+  const uint64_t size = count * static_cast<uint64_t>(type.dtype.Bytes());
+  const bool is_external = t.data_location == 1;
+  if (t.has_segment) return MakeError("tensors in segments are not supported");
+  if (static_cast<int>(is_external) + static_cast<int>(t.has_raw) +
+          static_cast<int>(HasTypedData(t)) >
+      1) {
+    return MakeError("expected one of raw data, typed data and external data, but got several");
+  }
+  if (is_external) return external->Find(t, size);
+  if (t.data_location != 0)
+    return MakeError(fmt::format("unknown data location {}", t.data_location));
+  if (t.has_raw) {
+    if (t.raw.size() != size) return WrongSize(size, t.raw.size());
+    return InModel(t.raw, file);
+  }
+  return DecodeTyped(t, type, count, file);
+}
+
+}  // namespace
+
+Expected<Tensor> ReadTensor(const TensorProto& t,
+                            const std::shared_ptr<const graph::WeightFile>& file,
+                            ExternalData* external) {
+  Tensor out;
+  TN_ASSIGN_OR_RETURN(out.type.dtype, ToDType(t.data_type));
+  uint64_t count = 1;
+  for (int64_t d : t.dims) out.type.dims.push_back(IndexConst(d));
+  TN_RETURN_IF_ERROR(graph::CheckType(out.type));
+  for (int64_t d : t.dims) count *= static_cast<uint64_t>(d);
+  TN_ASSIGN_OR_RETURN(out.payload, ReadPayload(t, out.type, count, file, external));
+  if (out.type.dtype.IsBool()) {
+    for (std::byte b : out.payload.bytes()) {
+      if (b > std::byte{1})
+        return MakeError(fmt::format("expected bools of 0 or 1, but got {}", static_cast<int>(b)));
+    }
+  }
+  return out;
+}
+
+}  // namespace tenon::onnx

@@ -1,0 +1,246 @@
+#include "graph/builder.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "graph/dims.h"
+#include "graph/edit.h"
+
+namespace tenon::graph {
+namespace {
+
+Diagnostics Located(Diagnostics errors, const std::string& item) {
+  for (Diagnostic& d : errors) {
+    if (d.loc.item.empty()) d.loc.item = item;
+  }
+  return errors;
+}
+
+Status CheckArity(OpKind op, const std::vector<ValueId>& inputs) {
+  const OpInfo& info = Info(op);
+  const int count = static_cast<int>(inputs.size());
+  const bool enough = count >= info.min_inputs && (info.max_inputs < 0 || count <= info.max_inputs);
+  if (!enough || inputs.size() > Limits::kInputs) {
+    return MakeError(
+        fmt::format("expected {} to have {}{} inputs, but got {}", info.name, info.min_inputs,
+                    info.max_inputs < 0                  ? " or more"
+                    : info.max_inputs == info.min_inputs ? ""
+                                                         : fmt::format(" to {}", info.max_inputs),
+                    count));
+  }
+  for (int i = 0; i < count; ++i) {
+    const bool optional = i >= info.min_inputs && info.max_inputs >= 0;
+    if (inputs[static_cast<size_t>(i)] == kNoValue && !optional) {
+      return MakeError(fmt::format("expected input {} of {}, but it is left out", i, info.name));
+    }
+  }
+  return Ok();
+}
+
+// Where an operator gives its first input back: the same elements in the same places.
+struct IdentityRule {
+  OpKind op;
+  bool (*holds)(const OpView& v, const TensorType& out);
+};
+
+bool SameType(const OpView& v, const TensorType& out) { return out == v.in(0); }
+
+bool AllOf(const std::vector<int64_t>& list, int64_t value) {
+  return std::all_of(list.begin(), list.end(), [&](int64_t x) { return x == value; });
+}
+
+const std::vector<Expr>& ExprsOf(const OpView& v, const char* name) {
+  return v.exprs.find(name)->second;
+}
+
+constexpr IdentityRule kIdentities[] = {
+    {OpKind::kReshape, SameType},
+    {OpKind::kExpand, SameType},
+    {OpKind::kCast, SameType},
+    {OpKind::kConcat, [](const OpView& v, const TensorType&) { return v.inputs.size() == 1; }},
+    {OpKind::kPad,
+     [](const OpView& v, const TensorType&) { return AllOf(v.attrs.GetInts("pads"), 0); }},
+    {OpKind::kTranspose,
+     [](const OpView& v, const TensorType&) {
+       const std::vector<int64_t> perm = v.attrs.GetInts("perm");
+       return std::is_sorted(perm.begin(), perm.end());
+     }},
+    {OpKind::kTile,
+     [](const OpView& v, const TensorType&) {
+       const std::vector<Expr>& repeats = ExprsOf(v, "repeats");
+       return std::all_of(repeats.begin(), repeats.end(), IsOne);
+     }},
+    {OpKind::kSlice,
+     [](const OpView& v, const TensorType& out) {
+       const std::vector<Expr>& starts = ExprsOf(v, "starts");
+       return out == v.in(0) && std::all_of(starts.begin(), starts.end(), IsZero) &&
+              AllOf(v.attrs.GetInts("steps"), 1);
+     }},
+    // Over no axes, what these kinds compute from one element is that element.
+    {OpKind::kReduce,
+     [](const OpView& v, const TensorType&) {
+       const std::string kind = v.attrs.GetString("kind");
+       return v.attrs.GetInts("axes").empty() &&
+              (kind == "sum" || kind == "mean" || kind == "max" || kind == "min" || kind == "prod");
+     }},
+};
+
+bool IsIdentity(const OpView& v, const TensorType& out) {
+  for (const IdentityRule& rule : kIdentities) {
+    if (rule.op == v.op) return rule.holds(v, out);
+  }
+  return false;
+}
+
+}  // namespace
+
+Builder::Builder(std::string name) { graph_.name = std::move(name); }
+
+Builder::Builder(Graph g) : graph_(std::move(g)) {
+  for (size_t i = 0; i < graph_.values.size(); ++i) {
+    if (std::optional<Elements> e = ElementsOf(graph_.values[i]))
+      Remember(static_cast<ValueId>(i), std::move(*e));
+  }
+}
+
+Graph Builder::Finish() && {
+  Compact(graph_);
+  return std::move(graph_);
+}
+
+Expr Builder::DimVar(const std::string& dim_name) {
+  for (const Dim& d : graph_.dims) {
+    if (d.var->name == dim_name) return d.var;
+  }
+  graph_.dims.push_back({.var = VarNode::Make(dim_name)});
+  return graph_.dims.back().var;
+}
+
+ValueId Builder::Input(std::string value_name, TensorType type) {
+  return graph_.AddInput(std::move(value_name), std::move(type));
+}
+
+ValueId Builder::Constant(std::string value_name, TensorType type, Payload payload) {
+  const ValueId v = graph_.AddConstant(std::move(value_name), std::move(type), std::move(payload));
+  if (known_left_ <= 0) return v;
+  if (std::optional<Elements> e = ElementsOf(graph_.value(v))) Remember(v, std::move(*e));
+  return v;
+}
+
+ValueId Builder::Scalar(DType dtype, double value) {
+  return Constant("", {dtype, {}}, MakePayload(dtype, std::span<const double>(&value, 1)));
+}
+
+void Builder::Remember(ValueId v, Elements elements) {
+  known_left_ -= static_cast<int64_t>(elements.size()) + 1;
+  known_[v] = std::move(elements);
+}
+
+const Elements* Builder::Known(ValueId v) const {
+  auto it = known_.find(v);
+  return it == known_.end() ? nullptr : &it->second;
+}
+
+std::optional<std::vector<int64_t>> Builder::KnownInts(ValueId v) const {
+  const Elements* elements = Known(v);
+  if (!elements) return std::nullopt;
+  std::vector<int64_t> out;
+  for (const Expr& e : *elements) {
+    std::optional<int64_t> n = AsInt(e);
+    if (!n) return std::nullopt;
+    out.push_back(*n);
+  }
+  return out;
+}
+
+namespace {
+
+// a == min(a, b) says no more than a <= b; likewise max.
+Expr Unfold(const Expr& c) {
+  const Binary* eq = As<Binary>(c);
+  if (!eq || eq->op != BinaryOp::kEq) return c;
+  for (const auto& [a, other] : {std::pair(eq->lhs, eq->rhs), std::pair(eq->rhs, eq->lhs)}) {
+    const Binary* m = As<Binary>(other);
+    if (!m || (m->op != BinaryOp::kMin && m->op != BinaryOp::kMax)) continue;
+    for (const auto& [same, bound] : {std::pair(m->lhs, m->rhs), std::pair(m->rhs, m->lhs)}) {
+      if (ProveEqual(a, same))
+        return SimplifyDim(m->op == BinaryOp::kMin ? Le(a, bound) : Ge(a, bound));
+    }
+  }
+  return c;
+}
+
+// Takes a bound on a single dim into the dim's range; false where `c` is no such bound, or leaves
+// no size.
+bool TightenRange(std::vector<Dim>* dims, const Expr& c) {
+  const Binary* b = As<Binary>(c);
+  const VarNode* var = b ? As<VarNode>(b->lhs) : nullptr;
+  std::optional<int64_t> n = b ? AsInt(b->rhs) : std::nullopt;
+  if (!var || !n) return false;
+  auto it =
+      std::find_if(dims->begin(), dims->end(), [&](const Dim& d) { return d.var.get() == var; });
+  if (it == dims->end() || (b->op != BinaryOp::kLe && b->op != BinaryOp::kLt)) return false;
+  const int64_t max = std::min(it->max, b->op == BinaryOp::kLt ? *n - 1 : *n);
+  if (max < it->min) return false;
+  it->max = max;
+  return true;
+}
+
+}  // namespace
+
+void Builder::Require(const Expr& condition) {
+  Expr c = Unfold(SimplifyDim(condition));
+  if (AsInt(c) && *AsInt(c)) return;
+  if (TightenRange(&graph_.dims, c)) return;
+  if (graph_.constraints.size() > Limits::kConstraints) return;  // the verifier refuses the graph
+  for (const Expr& known : graph_.constraints) {
+    if (tenon::StructuralEqual(known, c)) return;
+  }
+  graph_.constraints.push_back(std::move(c));
+}
+
+Expected<ValueId> Builder::Add(OpKind op, std::vector<ValueId> inputs, std::string name,
+                               Attrs attrs, ExprAttrs exprs) {
+  const std::string item = fmt::format("node {} ({})", Quoted(name), Name(op));
+  auto fail = [&](Status s) { return Located(std::move(s.errors()), item); };
+  if (graph_.nodes.size() >= Limits::kNodes) {
+    return fail(MakeLimitError(fmt::format("expected at most {} nodes", Limits::kNodes)));
+  }
+  if (Status s = CheckArity(op, inputs); !s) return fail(std::move(s));
+  std::vector<const TensorType*> types;
+  std::vector<const Elements*> elements;
+  for (ValueId v : inputs) {
+    types.push_back(v == kNoValue ? nullptr : &type(v));
+    elements.push_back(v == kNoValue ? nullptr : Known(v));
+  }
+  if (Status s = CompleteAttrs(op, types.empty() ? 0 : types[0]->rank(), &attrs, exprs); !s)
+    return fail(std::move(s));
+  std::vector<Expr> constraints;
+  const OpView view{op, attrs, exprs, types, elements, &constraints};
+  Expected<TensorType> out = InferType(view);
+  if (!out) return Located(std::move(out.errors()), item);
+  std::optional<Elements> result;
+  if (known_left_ > 0) result = InferElements(view, *out);
+  for (const Expr& c : constraints) Require(c);
+  if (IsIdentity(view, *out)) return inputs[0];
+  if (result && std::all_of(result->begin(), result->end(),
+                            [](const Expr& e) { return AsInt(e).has_value(); })) {
+    std::vector<int64_t> numbers;
+    for (const Expr& e : *result) numbers.push_back(*AsInt(e));
+    const DType dtype = out->dtype;
+    return Constant(std::move(name), std::move(*out),
+                    MakePayload(dtype, std::span<const int64_t>(numbers)));
+  }
+  Node node{.op = op,
+            .name = std::move(name),
+            .inputs = std::move(inputs),
+            .attrs = std::move(attrs),
+            .exprs = std::move(exprs)};
+  const NodeId id = graph_.AddNode(std::move(node), {std::move(*out)});
+  const ValueId v = graph_.node(id).outputs[0];
+  if (result) Remember(v, std::move(*result));
+  return v;
+}
+
+}  // namespace tenon::graph

@@ -1,0 +1,42 @@
+// Arithmetic on dims: index expressions that are kept small and simplified. Constants fold and
+// saturate at ±2^62, which every limit rejects, so hostile sizes cannot overflow.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "arith/analyzer.h"
+#include "ir/expr.h"
+
+namespace tenon::graph {
+
+Expr DimAdd(const Expr& a, const Expr& b);
+Expr DimSub(const Expr& a, const Expr& b);
+Expr DimMul(const Expr& a, const Expr& b);
+Expr DimFloorDiv(const Expr& a, const Expr& b);  // b > 0
+Expr DimCeilDiv(const Expr& a, const Expr& b);   // b > 0
+Expr DimMin(const Expr& a, const Expr& b);
+Expr DimMax(const Expr& a, const Expr& b);
+Expr SimplifyDim(const Expr& e);
+
+/// 1 for none.
+Expr DimProduct(std::span<const Expr> dims);
+/// Number of elements where all dims are numbers; saturates.
+std::optional<int64_t> StaticCount(std::span<const Expr> dims);
+
+/// Provably equal / different for all values of the symbolic dims.
+bool ProveEqual(const Expr& a, const Expr& b);
+bool ProveDifferent(const Expr& a, const Expr& b);
+/// Bounds of an expression over symbolic dims (each at least 1).
+Interval DimRange(const Expr& e);
+
+/// "n * 4 + 1".
+std::string DimText(const Expr& e);
+/// "[1, n * 4]".
+std::string DimsText(std::span<const Expr> dims);
+/// Number of operators and leaves, counting shared ones each time, but no further than `limit` + 1.
+int ExprSize(const Expr& e, int limit);
+
+}  // namespace tenon::graph

@@ -1,0 +1,37 @@
+// Helpers for passes that edit a graph in place. They keep ids stable until Compact.
+#pragma once
+
+#include <vector>
+
+#include "graph/graph.h"
+
+namespace tenon::graph {
+
+/// users[v]: the nodes that read value v, in order, once per node. Graph outputs do not count.
+std::vector<std::vector<NodeId>> Users(const Graph& g);
+/// How often each value is read by nodes (once per operand) and as a graph output.
+std::vector<int32_t> UseCounts(const Graph& g);
+
+/// Makes every reader of `from`, graph outputs too, read `to`.
+void ReplaceAllUses(Graph& g, ValueId from, ValueId to);
+
+/// Appends the nodes and values of the graph that outputs depend on, in the old order; drops the
+/// rest; renumbers. Graph inputs stay, used or not. Answers the new id of each old value (kNoValue
+/// where dropped).
+std::vector<ValueId> Compact(Graph& g);
+
+/// Sorts nodes so that producers come first, keeping the old order where it may (stable). False
+/// where there is a cycle; the graph is then unchanged.
+bool TopologicalSort(Graph& g);
+
+/// Puts expressions for dims throughout (types, attributes, constraints) and drops these dims.
+/// Types are simplified.
+Graph SubstituteDims(const Graph& g, const std::map<std::string, Expr>& values);
+
+/// The nodes as a region: a graph whose inputs are the values that they read from outside
+/// (constants too), in order of first use, and whose outputs are `outputs`. `operands` gets those
+/// outside values.
+Graph ExtractRegion(const Graph& g, const std::vector<NodeId>& nodes,
+                    const std::vector<ValueId>& outputs, std::vector<ValueId>* operands);
+
+}  // namespace tenon::graph

@@ -1,0 +1,235 @@
+#include "graph/graph.h"
+
+#include <fmt/format.h>
+
+#include <bit>
+#include <cmath>
+#include <cstring>
+
+#include "graph/dims.h"
+
+namespace tenon::graph {
+
+std::optional<std::vector<int64_t>> TensorType::StaticDims() const {
+  std::vector<int64_t> out;
+  for (const Expr& d : dims) {
+    std::optional<int64_t> n = AsInt(d);
+    if (!n) return std::nullopt;
+    out.push_back(*n);
+  }
+  return out;
+}
+
+std::string TensorType::ToString() const {
+  std::string out = dtype.ToString() + DimsText(dims);
+  if (place.device != Place::kHost) out += fmt::format(" @device {}", place.device);
+  return out;
+}
+
+bool operator==(const TensorType& a, const TensorType& b) {
+  if (a.dtype != b.dtype || a.place != b.place || a.dims.size() != b.dims.size()) return false;
+  for (size_t i = 0; i < a.dims.size(); ++i) {
+    if (!ProveEqual(a.dims[i], b.dims[i])) return false;
+  }
+  return a.layout == b.layout ||
+         (a.layout && b.layout && tenon::StructuralEqual(a.layout, b.layout));
+}
+
+Payload Payload::InFile(std::shared_ptr<const WeightFile> file, uint64_t offset, uint64_t size) {
+  TN_CHECK(file && offset <= file->map.size() && size <= file->map.size() - offset);
+  Payload p;
+  p.file_ = std::move(file);
+  p.offset_ = offset;
+  p.size_ = size;
+  return p;
+}
+
+Payload Payload::Owned(std::vector<std::byte> bytes) {
+  Payload p;
+  p.size_ = bytes.size();
+  p.owned_ = std::make_shared<const std::vector<std::byte>>(std::move(bytes));
+  return p;
+}
+
+std::span<const std::byte> Payload::bytes() const {
+  if (owned_) return *owned_;
+  if (!file_) return {};
+  return file_->map.bytes().subspan(offset_, size_);
+}
+
+ValueId Graph::AddInput(std::string value_name, TensorType type) {
+  values.push_back({.name = std::move(value_name), .type = std::move(type)});
+  inputs.push_back(static_cast<ValueId>(values.size() - 1));
+  return inputs.back();
+}
+
+void Graph::AddOutput(std::string output_name, ValueId v) {
+  outputs.push_back(v);
+  output_names.push_back(std::move(output_name));
+}
+
+ValueId Graph::AddConstant(std::string value_name, TensorType type, Payload payload) {
+  values.push_back(
+      {.name = std::move(value_name), .type = std::move(type), .payload = std::move(payload)});
+  return static_cast<ValueId>(values.size() - 1);
+}
+
+NodeId Graph::AddNode(Node node, std::vector<TensorType> types) {
+  const NodeId id = static_cast<NodeId>(nodes.size());
+  node.outputs.clear();
+  for (size_t i = 0; i < types.size(); ++i) {
+    node.outputs.push_back(static_cast<ValueId>(values.size()));
+    values.push_back({.name = i == 0 ? node.name : fmt::format("{}:{}", node.name, i),
+                      .type = std::move(types[i]),
+                      .producer = id,
+                      .output = static_cast<int32_t>(i)});
+  }
+  nodes.push_back(std::move(node));
+  return id;
+}
+
+std::string Describe(const Graph& g, NodeId id) {
+  const Node& n = g.node(id);
+  if (n.name.empty()) return fmt::format("node {} ({})", id, Name(n.op));
+  return fmt::format("node {} ({})", Quoted(n.name), Name(n.op));
+}
+
+std::string Quoted(std::string_view text) {
+  constexpr size_t kMost = 120;
+  std::string out = "'";
+  for (char c : text.substr(0, kMost)) {
+    unsigned char byte = static_cast<unsigned char>(c);
+    if (byte < 0x20 || byte == 0x7F || c == '\\') {
+      out += fmt::format("\\x{:02x}", byte);
+    } else {
+      out += c;
+    }
+  }
+  // A cut in the middle of a UTF-8 sequence drops the sequence.
+  if (text.size() > kMost) {
+    while (out.size() > 1 && (static_cast<unsigned char>(out.back()) & 0xC0) == 0x80)
+      out.pop_back();
+    if (static_cast<unsigned char>(out.back()) >= 0xC0) out.pop_back();
+    out += "…";
+  }
+  return out + "'";
+}
+
+namespace {
+
+template <class T, class From>
+void Put(std::vector<std::byte>* out, From value) {
+  T typed = static_cast<T>(value);
+  const std::byte* p = reinterpret_cast<const std::byte*>(&typed);
+  out->insert(out->end(), p, p + sizeof(T));
+}
+
+// The upper half of an IEEE single after rounding: f16 and bf16 have no C++20 type.
+uint16_t HalfBits(DType type, double value) {
+  const double rounded = RoundToType(type, value);
+  if (type.code == TypeCode::kBFloat)
+    return static_cast<uint16_t>(std::bit_cast<uint32_t>(static_cast<float>(rounded)) >> 16);
+  const uint16_t sign = std::signbit(rounded) ? 0x8000 : 0;
+  const double a = std::fabs(rounded);
+  if (std::isnan(a)) return static_cast<uint16_t>(sign | 0x7E00);
+  if (std::isinf(a)) return static_cast<uint16_t>(sign | 0x7C00);
+  if (a < 0x1p-14) return static_cast<uint16_t>(sign | static_cast<uint16_t>(a * 0x1p24));
+  int exponent;
+  const double mantissa = std::frexp(a, &exponent);  // in [½, 1)
+  return static_cast<uint16_t>(sign | ((exponent + 14) << 10) |
+                               static_cast<uint16_t>((mantissa - 0.5) * 0x1p11));
+}
+
+double HalfValue(DType type, uint16_t bits) {
+  if (type.code == TypeCode::kBFloat)
+    return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16);
+  const double sign = bits & 0x8000 ? -1 : 1;
+  const int exponent = (bits >> 10) & 31;
+  const int mantissa = bits & 1023;
+  if (exponent == 31) return mantissa ? std::numeric_limits<double>::quiet_NaN() : sign * INFINITY;
+  if (exponent == 0) return sign * mantissa * 0x1p-24;
+  return sign * std::ldexp(1024 + mantissa, exponent - 25);
+}
+
+template <class From>
+std::vector<std::byte> Encode(DType dtype, std::span<const From> values) {
+  std::vector<std::byte> out;
+  for (From v : values) {
+    if (dtype.IsBool()) {
+      Put<uint8_t>(&out, v != 0);
+    } else if (dtype.IsFloat() && dtype.bits == 64) {
+      Put<double>(&out, v);
+    } else if (dtype.IsFloat() && dtype.bits == 32) {
+      Put<float>(&out, v);
+    } else if (dtype.IsFloat()) {
+      Put<uint16_t>(&out, HalfBits(dtype, static_cast<double>(v)));
+    } else {
+      const int64_t whole = static_cast<int64_t>(v);
+      const std::byte* p = reinterpret_cast<const std::byte*>(&whole);
+      out.insert(out.end(), p, p + dtype.Bytes());
+    }
+  }
+  return out;
+}
+
+// Calls f(i, pointer to element i) for each element; false where the value is no constant of at
+// most `limit` elements.
+template <class F>
+bool ForEachElement(const Value& v, int64_t limit, F f) {
+  if (!v.IsConstant() || v.type.dtype.StorageBits() % 8 != 0) return false;
+  std::span<const std::byte> bytes = v.payload.bytes();
+  const size_t width = static_cast<size_t>(v.type.dtype.Bytes());
+  if (bytes.size() / width > static_cast<size_t>(limit)) return false;
+  for (size_t i = 0; i + width <= bytes.size(); i += width) f(bytes.data() + i);
+  return true;
+}
+
+}  // namespace
+
+Payload MakePayload(DType dtype, std::span<const double> values) {
+  return Payload::Owned(Encode(dtype, values));
+}
+Payload MakePayload(DType dtype, std::span<const int64_t> values) {
+  return Payload::Owned(Encode(dtype, values));
+}
+
+std::optional<std::vector<int64_t>> ReadInts(const Value& v, int64_t limit) {
+  const DType dtype = v.type.dtype;
+  if (!dtype.IsInt() && !dtype.IsBool()) return std::nullopt;
+  std::vector<int64_t> out;
+  const size_t width = static_cast<size_t>(dtype.Bytes());
+  const bool whole = ForEachElement(v, limit, [&](const std::byte* p) {
+    uint64_t raw = 0;
+    memcpy(&raw, p, width);
+    const int shift = 64 - 8 * static_cast<int>(width);
+    const int64_t high = static_cast<int64_t>(raw << shift);
+    out.push_back(dtype.IsSigned() ? high >> shift : static_cast<int64_t>(raw));
+  });
+  if (!whole) return std::nullopt;
+  return out;
+}
+
+std::optional<std::vector<double>> ReadFloats(const Value& v, int64_t limit) {
+  const DType dtype = v.type.dtype;
+  if (!dtype.IsFloat()) return std::nullopt;
+  std::vector<double> out;
+  const bool whole = ForEachElement(v, limit, [&](const std::byte* p) {
+    if (dtype.bits == 64) {
+      double d;
+      memcpy(&d, p, 8);
+      out.push_back(d);
+    } else if (dtype.bits == 32) {
+      float f;
+      memcpy(&f, p, 4);
+      out.push_back(f);
+    } else {
+      uint16_t h;
+      memcpy(&h, p, 2);
+      out.push_back(HalfValue(dtype, h));
+    }
+  });
+  if (!whole) return std::nullopt;
+  return out;
+}
+
+}  // namespace tenon::graph

@@ -1,0 +1,175 @@
+// The graph IR: a network as operators on tensors.
+//
+// Semantics. A Graph is a list of nodes in an order in which every value is produced before it is
+// used (SSA). A value is a graph input, a constant, or an output of one node. Operators are pure;
+// what they mean stands in ops.def. Types are stored on values and always equal what the operators'
+// type rules infer (the verifier checks it). Dims are index expressions over the graph's `dims`; a
+// dim that appears in no input's type is an error. Execution order is free but for data dependence.
+//
+// Graphs are plain values: flat vectors, integer ids, cheap to copy but for names (payloads are
+// shared). A pass edits a copy with the helpers of edit.h or builds anew with builder.h. Ids are
+// dense; erased nodes and values vanish in Compact (edit.h). Several threads may read one graph.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "graph/op.h"
+#include "ir/buffer.h"
+#include "ir/dtype.h"
+#include "support/file.h"
+
+namespace tenon::graph {
+
+using ValueId = int32_t;
+using NodeId = int32_t;
+inline constexpr ValueId kNoValue = -1;
+inline constexpr NodeId kNoNode = -1;
+
+/// Bounds on what a graph may say, checked by makers, parsers and the verifier.
+struct Limits {
+  static constexpr size_t kNodes = size_t{1} << 20;
+  static constexpr size_t kInputs = size_t{1} << 16;  // of one node
+  static constexpr size_t kDims = 1024;               // symbolic
+  static constexpr size_t kConstraints = 1024;
+  static constexpr int kRank = 64;                        // of one tensor
+  static constexpr int64_t kElements = int64_t{1} << 40;  // of one tensor, where known
+  static constexpr int64_t kKnownElements = int64_t{1}
+                                            << 12;  // of one tensor followed by value rules
+  static constexpr int64_t kKnownTotal = int64_t{1}
+                                         << 22;  // of all such tensors while a graph is built
+  static constexpr int kExprSize = 256;          // operators in one dim
+  static constexpr int kRegionDepth = 16;
+};
+
+/// Where a tensor lives: the host, or device k.
+struct Place {
+  static constexpr int32_t kHost = -1;
+  int32_t device = kHost;
+  friend bool operator==(const Place&, const Place&) = default;
+};
+
+struct TensorType {
+  DType dtype;
+  std::vector<Expr> dims;  // logical, index
+  Layout layout;           // null: row-major
+  Place place;
+
+  int rank() const { return static_cast<int>(dims.size()); }
+  /// The dims as numbers; empty optional where one is symbolic.
+  std::optional<std::vector<int64_t>> StaticDims() const;
+  /// "f32[1, n * 4]", with " @device 0" and the layout where they are not the default.
+  std::string ToString() const;
+};
+/// Same dtype, place, layout and dims (structurally; dims are kept simplified).
+bool operator==(const TensorType& a, const TensorType& b);
+
+/// A file that constants lie in, mapped as long as one of them is alive. `path` is what the text
+/// form prints.
+struct WeightFile {
+  std::string path;
+  MappedFile map;
+};
+
+/// The bytes of a constant: a range of a mapped file, or a few bytes of its own. Copies share them.
+/// Row-major, little-endian, packed, NOT aligned to the element. Bools are bytes 0 and 1.
+class Payload {
+ public:
+  Payload() = default;
+  static Payload InFile(std::shared_ptr<const WeightFile> file, uint64_t offset, uint64_t size);
+  static Payload Owned(std::vector<std::byte> bytes);
+
+  explicit operator bool() const { return file_ != nullptr || owned_ != nullptr; }
+  std::span<const std::byte> bytes() const;
+  /// Null for owned bytes.
+  const std::shared_ptr<const WeightFile>& file() const { return file_; }
+  uint64_t offset() const { return offset_; }
+
+ private:
+  std::shared_ptr<const WeightFile> file_;
+  std::shared_ptr<const std::vector<std::byte>> owned_;
+  uint64_t offset_ = 0;
+  uint64_t size_ = 0;
+};
+
+struct Value {
+  std::string
+      name;  // for people and exports; any UTF-8; unique only among graph inputs and outputs
+  TensorType type;
+  NodeId producer = kNoNode;  // kNoNode: input or constant
+  int32_t output = 0;         // which of the producer's outputs
+  Payload payload;            // of a constant
+
+  bool IsConstant() const { return static_cast<bool>(payload); }
+};
+
+struct Graph;
+
+struct Node {
+  OpKind op{};
+  std::string name;             // from the model; for messages and kernel names
+  std::vector<ValueId> inputs;  // kNoValue where an optional one is left out
+  std::vector<ValueId> outputs;
+  Attrs attrs;  // complete: every attribute of the row
+  ExprAttrs exprs;
+  std::vector<std::shared_ptr<const Graph>> regions;
+};
+
+/// A symbolic dimension and the sizes it may take, checked at entry: min ≤ n ≤ max, n ≡ min (mod
+/// step).
+struct Dim {
+  Var var;
+  int64_t min = 1;
+  int64_t max = std::numeric_limits<int32_t>::max();
+  int64_t step = 1;
+};
+
+struct Graph {
+  std::string name;
+  std::vector<Value> values;
+  std::vector<Node> nodes;
+  std::vector<ValueId> inputs;
+  std::vector<ValueId> outputs;           // may repeat, and may be inputs and constants
+  std::vector<std::string> output_names;  // one per output, distinct
+  std::vector<Dim> dims;
+  std::vector<Expr>
+      constraints;  // bool, over the dims; hold for every accepted input (checked at entry)
+  std::map<std::string, std::string> metadata;
+
+  const Value& value(ValueId id) const { return values[static_cast<size_t>(id)]; }
+  Value& value(ValueId id) { return values[static_cast<size_t>(id)]; }
+  const Node& node(NodeId id) const { return nodes[static_cast<size_t>(id)]; }
+  Node& node(NodeId id) { return nodes[static_cast<size_t>(id)]; }
+  const TensorType& type(ValueId id) const { return value(id).type; }
+
+  ValueId AddInput(std::string value_name, TensorType type);
+  void AddOutput(std::string output_name, ValueId v);
+  ValueId AddConstant(std::string value_name, TensorType type, Payload payload);
+  /// Appends a node whose outputs have the given types; no checks, no inference (builder.h does
+  /// both).
+  NodeId AddNode(Node node, std::vector<TensorType> types);
+};
+
+/// "%12 'conv1' (conv)", for messages.
+std::string Describe(const Graph& g, NodeId id);
+
+/// `text` in single quotes with control characters escaped, cut at 120 bytes: names come from
+/// untrusted files.
+std::string Quoted(std::string_view text);
+
+/// A scalar or vector constant of the given elements (floats rounded, integers wrapped to `dtype`).
+Payload MakePayload(DType dtype, std::span<const double> values);
+Payload MakePayload(DType dtype, std::span<const int64_t> values);
+/// The elements of a constant of an integer or bool type (of a float type for the second), or
+/// nullopt where it is not one or has more than `limit` elements.
+std::optional<std::vector<int64_t>> ReadInts(const Value& v,
+                                             int64_t limit = Limits::kKnownElements);
+std::optional<std::vector<double>> ReadFloats(const Value& v,
+                                              int64_t limit = Limits::kKnownElements);
+
+}  // namespace tenon::graph

@@ -1,0 +1,53 @@
+// From a graph to loop IR: one kernel per distinct group, a host function that launches them, and a
+// prepare function per weight that is computed from weights alone. The only place that knows both
+// IRs.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "graph/graph.h"
+#include "loop/func.h"
+#include "support/expected.h"
+#include "target/target.h"
+
+namespace tenon::graph {
+
+/// One constant of the weight segment.
+struct Weight {
+  std::string name;
+  TensorType type;
+  uint64_t offset = 0, bytes = 0;  // in the segment; bytes as stored, padding included
+  /// A copy of `source` (prepare empty), or what the host function `prepare` of the prepare module
+  /// computes from `sources` (its buffer parameters in order, then the weight).
+  Payload source;
+  std::string prepare;
+  std::vector<Payload> sources;
+};
+
+/// What is told about a kernel.
+struct KernelInfo {
+  std::string name, kind;
+  int64_t flops = 0, bytes = 0;  // of one launch
+  int64_t launches = 0;
+};
+
+struct LoweredNetwork {
+  Module module;   // unscheduled kernels and the host function `main`
+  Module prepare;  // likewise the host functions prepare_0, …
+  std::vector<Weight> weights;
+  uint64_t weights_bytes = 0;
+  std::vector<KernelInfo> kernels;
+};
+
+struct LowerOptions {
+  const Target* target;          // of the kernels
+  const Target* prepare_target;  // of what computes weights: the machine that compiles
+  bool tuned_algorithms = true;
+  std::string name = "main";
+};
+
+/// The graph's dims are constant, its nodes are `fused` or single operators. Errors name the node.
+Expected<LoweredNetwork> Lower(const Graph& g, const LowerOptions& options);
+
+}  // namespace tenon::graph

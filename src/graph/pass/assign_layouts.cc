@@ -1,0 +1,172 @@
+#include "graph/pass/assign_layouts.h"
+
+#include <algorithm>
+
+#include "graph/edit.h"
+#include "graph/pass/constants.h"
+#include "graph/storage_desc.h"
+#include "ops/catalog.h"
+
+namespace tenon::graph {
+
+namespace {
+
+class Assigner {
+ public:
+  Assigner(const Graph& g, const Target& target)
+      : g_(g), target_(target), constant_(ConstantValues(g)) {}
+
+  Graph Run() {
+    size_t count = g_.nodes.size();
+    ChooseBlocked();
+    SplitOutputs();
+    ChooseHalos();
+    for (size_t v = 0; v < desc_.size(); ++v) {
+      TensorType& type = g_.values[v].type;
+      auto dims = type.StaticDims();
+      if (dims && !IsEnd(static_cast<ValueId>(v))) type.layout = MakeLayout(desc_[v], *dims);
+    }
+    for (size_t n = 0; n < count; ++n) CopyEnds(static_cast<NodeId>(n));
+    for (size_t n = 0; n < count; ++n) ArrangeWeights(static_cast<NodeId>(n));
+    TopologicalSort(g_);
+    Compact(g_);
+    return std::move(g_);
+  }
+
+ private:
+  bool IsGraphOutput(ValueId v) const {
+    return std::find(g_.outputs.begin(), g_.outputs.end(), v) != g_.outputs.end();
+  }
+  // Row-major: what callers see, and constants.
+  bool IsEnd(ValueId v) const { return g_.value(v).producer == kNoNode || IsGraphOutput(v); }
+
+  // Computed from constants alone.
+  bool IsConstant(ValueId v) const {
+    return static_cast<size_t>(v) < constant_.size() && constant_[static_cast<size_t>(v)];
+  }
+
+  // Operators that compute in whatever layout their operands have.
+  static bool Follows(OpKind op) {
+    switch (op) {
+      case OpKind::kMaxPool:
+      case OpKind::kAvgPool:
+      case OpKind::kConcat:
+      case OpKind::kResize: return true;
+      default: break;
+    }
+    IndexMapClass map = Info(op).map;
+    return map == IndexMapClass::kElementwise || map == IndexMapClass::kBroadcast;
+  }
+
+  bool KeepsChannels(const Node& n) const {
+    if (n.op == OpKind::kConcat) return n.attrs.GetInt("axis") == 1;
+    if (n.op != OpKind::kReduce) return Follows(n.op);
+    std::vector<int64_t> axes = n.attrs.GetInts("axes");
+    bool spatial = std::all_of(axes.begin(), axes.end(), [](int64_t a) { return a >= 2; });
+    return spatial && n.attrs.Get<bool>("keepdims", false);
+  }
+
+  void ChooseBlocked() {
+    desc_.resize(g_.values.size());
+    int64_t block = ops::ChannelBlock(target_);
+    for (const Node& n : g_.nodes) {
+      ValueId out = n.outputs[0];
+      auto dims = g_.type(out).StaticDims();
+      if (!dims || dims->size() != 4 || !(g_.type(out).dtype == DType::Float(32))) continue;
+      bool blocked = n.op == OpKind::kConv;
+      for (ValueId in : n.inputs) {
+        blocked |=
+            in != kNoValue && KeepsChannels(n) && !desc_[static_cast<size_t>(in)].blocks.empty();
+      }
+      if (blocked && (*dims)[1] > 1) desc_[static_cast<size_t>(out)].blocks = {{1, block}};
+    }
+  }
+
+  // A graph output that its operator computes in blocks becomes a row-major copy of the blocked
+  // value, which the rest of the network reads.
+  void SplitOutputs() {
+    for (size_t k = 0; k < g_.outputs.size(); ++k) {
+      ValueId v = g_.outputs[k];
+      if (g_.value(v).producer == kNoNode || desc_[static_cast<size_t>(v)].blocks.empty()) continue;
+      ValueId plain = Arrange(v, nullptr);
+      desc_.resize(g_.values.size());
+      std::replace(g_.outputs.begin(), g_.outputs.end(), v, plain);
+    }
+  }
+
+  // Each value gets the largest pads that any convolution reading it wants.
+  void ChooseHalos() {
+    halo_.resize(g_.values.size());
+    for (const Node& n : g_.nodes) {
+      if (n.op != OpKind::kConv || !ops::WantsHalo(g_, n)) continue;
+      std::vector<int64_t> pads = n.attrs.GetInts("pads");
+      size_t v = static_cast<size_t>(n.inputs[0]);
+      halo_[v].resize(pads.size());
+      for (size_t i = 0; i < pads.size(); ++i) halo_[v][i] = std::max(halo_[v][i], pads[i]);
+    }
+    for (size_t v = 0; v < halo_.size(); ++v) {
+      auto dims = g_.values[v].type.StaticDims();
+      if (!dims ||
+          !std::any_of(halo_[v].begin(), halo_[v].end(), [](int64_t p) { return p > 0; })) {
+        halo_[v].clear();
+        continue;
+      }
+      size_t spatial = halo_[v].size() / 2;
+      desc_[v].begin.assign(2, 0);
+      desc_[v].size = {(*dims)[0], (*dims)[1]};
+      for (size_t i = 0; i < spatial; ++i) {
+        desc_[v].begin.push_back(halo_[v][i]);
+        desc_[v].size.push_back((*dims)[i + 2] + halo_[v][i] + halo_[v][spatial + i]);
+      }
+    }
+  }
+
+  // A reshape to the same dims, which changes only how the value lies in memory.
+  ValueId Arrange(ValueId v, Layout layout) {
+    TensorType type = g_.type(v);
+    type.layout = std::move(layout);
+    Node n;
+    n.op = OpKind::kReshape;
+    n.name = g_.value(v).name + ".arranged";
+    n.inputs = {v};
+    n.exprs["shape"] = type.dims;
+    return g_.node(g_.AddNode(n, {type})).outputs[0];
+  }
+
+  // Convolutions read graph inputs (and values that are also outputs) through a copy with a halo.
+  void CopyEnds(NodeId id) {
+    if (g_.node(id).op != OpKind::kConv) return;
+    ValueId v = g_.node(id).inputs[0];
+    if (!IsEnd(v) || g_.value(v).IsConstant()) return;
+    const StorageDesc& want = desc_[static_cast<size_t>(v)];
+    if (want.IsPlain()) return;
+    auto [it, fresh] = copies_.emplace(v, kNoValue);
+    if (fresh) it->second = Arrange(v, MakeLayout(want, *g_.type(v).StaticDims()));
+    g_.node(id).inputs[0] = it->second;
+  }
+
+  void ArrangeWeights(NodeId id) {
+    for (size_t i = 1; i < g_.node(id).inputs.size(); ++i) {
+      ValueId v = g_.node(id).inputs[i];
+      if (v == kNoValue || !IsConstant(v) || !g_.type(v).StaticDims() || g_.type(v).layout)
+        continue;
+      Layout layout = ops::WeightLayout(g_, g_.node(id), i, target_);
+      if (layout) g_.node(id).inputs[i] = Arrange(v, layout);
+    }
+  }
+
+  Graph g_;
+  const Target& target_;
+  std::vector<bool> constant_;
+  std::vector<StorageDesc> desc_;
+  std::vector<std::vector<int64_t>> halo_;
+  std::map<ValueId, ValueId> copies_;
+};
+
+}  // namespace
+
+Graph AssignLayouts(const Graph& g, const GraphPassContext& context) {
+  return Assigner(g, *context.target).Run();
+}
+
+}  // namespace tenon::graph

@@ -1,0 +1,35 @@
+#include "graph/pass/pass.h"
+
+#include "graph/pass/assign_layouts.h"
+#include "graph/pass/common_subexpressions.h"
+#include "graph/pass/dead_code.h"
+#include "graph/pass/decompose_batch_norm.h"
+#include "graph/pass/fold_into_conv.h"
+#include "graph/pass/fuse.h"
+#include "graph/pass/raise_attention.h"
+#include "graph/pass/raise_gelu.h"
+#include "graph/pass/raise_hard_sigmoid.h"
+#include "graph/pass/raise_hard_swish.h"
+#include "graph/pass/raise_layer_norm.h"
+#include "graph/pass/raise_softmax.h"
+#include "graph/pass/simplify_views.h"
+
+namespace tenon::graph {
+
+const std::vector<GraphPassInfo>& GraphPasses() {
+  static const std::vector<GraphPassInfo> kPasses = {
+#define TN_GRAPH_PASS(Function, name, doc) {#name, Function, doc},
+#include "graph/pass/passes.def"
+#undef TN_GRAPH_PASS
+  };
+  return kPasses;
+}
+
+const GraphPassInfo* FindGraphPass(std::string_view name) {
+  for (const GraphPassInfo& p : GraphPasses()) {
+    if (name == p.name) return &p;
+  }
+  return nullptr;
+}
+
+}  // namespace tenon::graph

@@ -1,0 +1,31 @@
+// What all passes over graphs have in common. A pass is a free function from graph to graph, in a
+// file pair of its name. It never fails: what it cannot improve stays as it is.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "graph/graph.h"
+#include "target/target.h"
+
+namespace tenon::graph {
+
+struct GraphPassContext {
+  /// What the network is compiled for; never null.
+  const Target* target;
+};
+
+using GraphPassFn = Graph (*)(const Graph&, const GraphPassContext&);
+
+struct GraphPassInfo {
+  const char* name;
+  GraphPassFn run;
+  const char* doc;
+};
+
+/// Every pass, in the order of passes.def.
+const std::vector<GraphPassInfo>& GraphPasses();
+/// Null when there is none of that name.
+const GraphPassInfo* FindGraphPass(std::string_view name);
+
+}  // namespace tenon::graph

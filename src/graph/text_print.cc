@@ -1,0 +1,206 @@
+#include <fmt/format.h>
+
+#include <unordered_map>
+
+#include "graph/text.h"
+#include "ir/print.h"
+#include "support/strings.h"
+
+namespace tenon::graph {
+namespace {
+
+// Elements of an owned constant that print one by one; longer ones are hexadecimal.
+constexpr size_t kMostListed = 256;
+
+class GraphPrinter : IrPrinter {
+ public:
+  std::string Print(const Graph& g) {
+    out_ += "graph @" + WordText(g.name);
+    for (const Dim& d : g.dims) Declare(d.var, d.var->name);
+    PrintDims(g);
+    PrintParams(g);
+    out_ += " {\n";
+    for (const auto& [key, value] : g.metadata) {
+      out_ += fmt::format("  metadata {} {}\n", QuoteJson(key), QuoteJson(value));
+    }
+    if (!g.constraints.empty()) {
+      out_ += "  require [";
+      PrintList(g.constraints);
+      out_ += "]\n";
+    }
+    PrintBody(g, "  ");
+    out_ += "}\n";
+    return Take();
+  }
+
+ private:
+  void PrintDims(const Graph& g) {
+    if (g.dims.empty()) return;
+    out_ += "<";
+    for (size_t i = 0; i < g.dims.size(); ++i) {
+      const Dim& d = g.dims[i];
+      out_ += (i ? ", " : "") + NameOf(d.var, d.var->name);
+      const Dim any;
+      if (d.min != any.min || d.max != any.max || d.step != 1)
+        out_ += fmt::format(": {}..={}", d.min, d.max);
+      if (d.step != 1) out_ += fmt::format(" step {}", d.step);
+    }
+    out_ += ">";
+  }
+
+  void PrintParams(const Graph& g) {
+    out_ += "(";
+    for (size_t i = 0; i < g.inputs.size(); ++i) {
+      if (i) out_ += ", ";
+      PrintDefinition(g, g.inputs[i]);
+    }
+    out_ += ")";
+  }
+
+  // Gives the value the next number of this graph and prints "%3 "name": type".
+  void PrintDefinition(const Graph& g, ValueId v) {
+    const size_t number = numbers_.size();
+    numbers_[v] = number;
+    out_ += fmt::format("%{}", number);
+    if (!g.value(v).name.empty()) out_ += " " + QuoteJson(g.value(v).name);
+    out_ += ": ";
+    PrintType(g.type(v));
+  }
+
+  void PrintType(const TensorType& type) {
+    out_ += type.dtype.ToString() + "[";
+    PrintList(type.dims);
+    out_ += "]";
+    if (type.layout) {
+      out_ += " layout ";
+      PrintLayout(*type.layout);
+    }
+    if (type.place.device != Place::kHost) out_ += fmt::format(" on device {}", type.place.device);
+  }
+
+  void PrintUse(ValueId v) {
+    if (v == kNoValue) {
+      out_ += "_";
+      return;
+    }
+    auto it = numbers_.find(v);
+    out_ += it == numbers_.end() ? "%?" : fmt::format("%{}", it->second);
+  }
+
+  void PrintUses(const std::vector<ValueId>& list) {
+    for (size_t i = 0; i < list.size(); ++i) {
+      if (i) out_ += ", ";
+      PrintUse(list[i]);
+    }
+  }
+
+  void PrintBody(const Graph& g, const std::string& indent) {
+    for (size_t v = 0; v < g.values.size(); ++v) {
+      if (!g.values[v].IsConstant()) continue;
+      out_ += indent;
+      PrintDefinition(g, static_cast<ValueId>(v));
+      out_ += " = const ";
+      PrintPayload(g.values[v]);
+      out_ += "\n";
+    }
+    for (const Node& n : g.nodes) PrintNodeLine(g, n, indent);
+    out_ += indent + "return";
+    for (size_t i = 0; i < g.outputs.size(); ++i) {
+      out_ += i ? ", " : " ";
+      PrintUse(g.outputs[i]);
+      if (i < g.output_names.size()) out_ += " " + QuoteJson(g.output_names[i]);
+    }
+    out_ += "\n";
+  }
+
+  void PrintNodeLine(const Graph& g, const Node& n, const std::string& indent) {
+    out_ += indent;
+    for (size_t i = 0; i < n.outputs.size(); ++i) {
+      if (i) out_ += ", ";
+      PrintDefinition(g, n.outputs[i]);
+    }
+    out_ += fmt::format(" = {}(", Name(n.op));
+    PrintUses(n.inputs);
+    out_ += ")";
+    PrintAttrs(g, n);
+    if (!n.name.empty() && (n.outputs.empty() || n.name != g.value(n.outputs[0]).name))
+      out_ += " " + QuoteJson(n.name);
+    for (const std::shared_ptr<const Graph>& region : n.regions) PrintRegionBody(*region, indent);
+    out_ += "\n";
+  }
+
+  void PrintAttrs(const Graph& g, const Node& n) {
+    const int rank = !n.inputs.empty() && n.inputs[0] != kNoValue ? g.type(n.inputs[0]).rank() : 0;
+    const char* before = " {";
+    for (const AttrSpec& spec : Info(n.op).attrs) {
+      if (auto it = n.exprs.find(spec.name); it != n.exprs.end()) {
+        out_ += fmt::format("{}{}: [", before, spec.name);
+        PrintList(it->second);
+        out_ += "]";
+      } else if (const AttrValue* value = n.attrs.Find(spec.name);
+                 value && DefaultOf(spec, rank) != *value) {
+        out_ += fmt::format("{}{}: {}", before, spec.name, ToString(*value));
+      } else {
+        continue;
+      }
+      before = ", ";
+    }
+    if (before[0] == ',') out_ += "}";
+  }
+
+  void PrintRegionBody(const Graph& region, const std::string& indent) {
+    std::unordered_map<ValueId, size_t> outer;
+    std::swap(outer, numbers_);
+    out_ += " region";
+    PrintParams(region);
+    out_ += " {\n";
+    PrintBody(region, indent + "  ");
+    out_ += indent + "}";
+    std::swap(outer, numbers_);
+  }
+
+  void PrintPayload(const Value& v) {
+    if (v.payload.file()) {
+      out_ += fmt::format("@{}+{}", QuoteJson(v.payload.file()->path), v.payload.offset());
+      return;
+    }
+    if (const std::string list = ListText(v); !list.empty()) {
+      out_ += list;
+      return;
+    }
+    out_ += "hex \"";
+    for (std::byte b : v.payload.bytes()) out_ += fmt::format("{:02x}", static_cast<int>(b));
+    out_ += "\"";
+  }
+
+  // "[1, 2]", or "" where the elements are too many or their text would not give the same bytes
+  // back.
+  static std::string ListText(const Value& v) {
+    std::string out;
+    auto join = [&](const auto& list, auto text) {
+      for (const auto& x : list) out += (out.empty() ? "[" : ", ") + text(x);
+      if (out.empty()) out = "[";
+      out += "]";
+      const Payload again = MakePayload(v.type.dtype, std::span(list));
+      const std::span<const std::byte> a = again.bytes(), b = v.payload.bytes();
+      if (!std::equal(a.begin(), a.end(), b.begin(), b.end())) out.clear();
+    };
+    if (auto ints = ReadInts(v, kMostListed)) {
+      join(*ints, [](int64_t x) { return std::to_string(x); });
+    } else if (auto floats = ReadFloats(v, kMostListed)) {
+      const bool single = v.type.dtype.bits == 32;
+      join(*floats, [&](double x) {
+        return single ? fmt::format("{}", static_cast<float>(x)) : fmt::format("{}", x);
+      });
+    }
+    return out;
+  }
+
+  std::unordered_map<ValueId, size_t> numbers_;
+};
+
+}  // namespace
+
+std::string Print(const Graph& g) { return GraphPrinter().Print(g); }
+
+}  // namespace tenon::graph

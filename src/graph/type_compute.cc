@@ -1,0 +1,292 @@
+// Type rules of reductions, contractions and windows.
+#include <algorithm>
+
+#include "graph/graph.h"
+#include "graph/rules.h"
+
+namespace tenon::graph::rules {
+namespace {
+
+Status RequireFloat(const OpView& v) {
+  if (v.in(0).dtype.IsFloat()) return Ok();
+  return Bad("expected a float input, but got {}", v.in(0).dtype.ToString());
+}
+
+Status RequireNumber(const OpView& v) {
+  if (v.in(0).dtype.IsFloat() || v.in(0).dtype.IsInt()) return Ok();
+  return Bad("expected a float or integer input, but got {}", v.in(0).dtype.ToString());
+}
+
+// Every present input has the first one's dtype.
+Status RequireOneDType(const OpView& v) {
+  for (size_t i = 1; i < v.inputs.size(); ++i) {
+    if (v.Has(i) && v.in(i).dtype != v.in(0).dtype) {
+      return Bad("expected all inputs to have one dtype, but input 0 has {} and input {} has {}",
+                 v.in(0).dtype.ToString(), i, v.in(i).dtype.ToString());
+    }
+  }
+  return Ok();
+}
+
+Status CheckReduceDType(const std::string& kind, DType t) {
+  const bool logical = kind == "any" || kind == "all";
+  const bool ordered = kind == "max" || kind == "min";
+  const bool fits = t.IsBool() ? logical || ordered : !logical && (t.IsFloat() || t.IsInt());
+  if (fits) return Ok();
+  return Bad("expected a {} input for reduce of kind {}, but got {}",
+             logical ? "bool" : "float or integer", kind, t.ToString());
+}
+
+std::vector<Expr> Reduced(const std::vector<Expr>& dims, const std::vector<int64_t>& axes,
+                          bool keep) {
+  std::vector<Expr> out;
+  for (size_t i = 0; i < dims.size(); ++i) {
+    const bool gone = std::find(axes.begin(), axes.end(), static_cast<int64_t>(i)) != axes.end();
+    if (!gone) out.push_back(dims[i]);
+    if (gone && keep) out.push_back(IndexConst(1));
+  }
+  return out;
+}
+
+}  // namespace
+
+Expected<TensorType> TypeReduce(const OpView& v) {
+  TN_RETURN_IF_ERROR(CheckReduceDType(v.attrs.GetString("kind"), v.in(0).dtype));
+  const std::vector<int64_t> axes = v.attrs.GetInts("axes");
+  for (size_t i = 0; i < axes.size(); ++i) {
+    if (axes[i] < 0 || axes[i] >= v.in(0).rank() || (i > 0 && axes[i] <= axes[i - 1])) {
+      return Bad("expected axes to be sorted, distinct and below the rank {}, but got {}",
+                 v.in(0).rank(), ToString(AttrValue(axes)));
+    }
+  }
+  return TensorType{v.in(0).dtype,
+                    Reduced(v.in(0).dims, axes, v.attrs.Get<bool>("keepdims", false))};
+}
+
+Expected<TensorType> TypeArgReduce(const OpView& v) {
+  TN_RETURN_IF_ERROR(RequireNumber(v));
+  TN_ASSIGN_OR_RETURN(int axis, Axis(v, "axis", v.in(0).rank()));
+  if (IsZero(v.in(0).dims[static_cast<size_t>(axis)]))
+    return Bad("expected a reduced axis of at least 1, but got 0");
+  return TensorType{DType::Int(64),
+                    Reduced(v.in(0).dims, {axis}, v.attrs.Get<bool>("keepdims", false))};
+}
+
+Expected<TensorType> TypeAlongAxis(const OpView& v) {
+  TN_RETURN_IF_ERROR(RequireNumber(v));
+  TN_ASSIGN_OR_RETURN([[maybe_unused]] int axis, Axis(v, "axis", v.in(0).rank()));
+  return TensorType{v.in(0).dtype, v.in(0).dims};
+}
+
+Expected<TensorType> TypeAlongAxisFloat(const OpView& v) {
+  TN_RETURN_IF_ERROR(RequireFloat(v));
+  return TypeAlongAxis(v);
+}
+
+Expected<TensorType> TypeLayerNorm(const OpView& v) {
+  TN_RETURN_IF_ERROR(RequireFloat(v));
+  TN_RETURN_IF_ERROR(RequireOneDType(v));
+  TN_ASSIGN_OR_RETURN([[maybe_unused]] int axis, Axis(v, "axis", v.in(0).rank()));
+  for (size_t i = 1; i < v.inputs.size(); ++i) {
+    if (v.Has(i)) TN_RETURN_IF_ERROR(CheckBroadcastsTo(v, v.in(i).dims, v.in(0).dims));
+  }
+  return TensorType{v.in(0).dtype, v.in(0).dims};
+}
+
+Expected<TensorType> TypeBatchNorm(const OpView& v) {
+  TN_RETURN_IF_ERROR(RequireFloat(v));
+  TN_RETURN_IF_ERROR(RequireOneDType(v));
+  if (v.in(0).rank() < 2)
+    return Bad("expected an input of rank 2 or more, but got {}", DimsText(v.in(0).dims));
+  for (size_t i = 1; i < 5; ++i) {
+    if (v.in(i).rank() != 1) {
+      return Bad("expected one entry per channel in input {}, but got {}", i,
+                 DimsText(v.in(i).dims));
+    }
+    TN_RETURN_IF_ERROR(RequireEqual(v, v.in(0).dims[1], v.in(i).dims[0], "the number of channels"));
+  }
+  return TensorType{v.in(0).dtype, v.in(0).dims};
+}
+
+Expected<TensorType> TypeMatMul(const OpView& v) {
+  TN_RETURN_IF_ERROR(RequireNumber(v));
+  TN_RETURN_IF_ERROR(RequireOneDType(v));
+  const std::vector<Expr>& a = v.in(0).dims;
+  const std::vector<Expr>& b = v.in(1).dims;
+  if (a.size() < 2 || b.size() < 2)
+    return Bad("expected matrices, but got {} and {}", DimsText(a), DimsText(b));
+  const bool ta = v.attrs.Get<bool>("trans_a", false), tb = v.attrs.Get<bool>("trans_b", false);
+  const Expr& inner_a = a[a.size() - (ta ? 2 : 1)];
+  const Expr& inner_b = b[b.size() - (tb ? 1 : 2)];
+  if (ProveDifferent(inner_a, inner_b)) {
+    return Bad("expected equal inner dims, but got {} and {} in {}{} and {}{}", DimText(inner_a),
+               DimText(inner_b), DimsText(a), ta ? "ᵀ" : "", DimsText(b), tb ? "ᵀ" : "");
+  }
+  TN_RETURN_IF_ERROR(RequireEqual(v, inner_a, inner_b, "inner dims"));
+  TN_ASSIGN_OR_RETURN(std::vector<Expr> dims,
+                      BroadcastDims(v, {a.begin(), a.end() - 2}, {b.begin(), b.end() - 2}));
+  dims.push_back(a[a.size() - (ta ? 1 : 2)]);
+  dims.push_back(b[b.size() - (tb ? 2 : 1)]);
+  return TensorType{v.in(0).dtype, std::move(dims)};
+}
+
+namespace {
+
+// Sizes beyond this are taken for nonsense: it keeps the arithmetic below far from overflow.
+constexpr int64_t kMostWindow = int64_t{1} << 31;
+
+struct Window {
+  std::vector<int64_t> kernel, strides, dilations, pads;
+  bool ceil_mode = false;
+};
+
+Status CheckList(const char* name, const std::vector<int64_t>& list, size_t count, int64_t least) {
+  if (list.size() != count)
+    return Bad("expected {} entries in {}, but got {}", count, name, list.size());
+  for (int64_t x : list) {
+    if (x < least || x > kMostWindow) {
+      return Bad("expected {} in {}..{}, but got {}", name, least, kMostWindow,
+                 ToString(AttrValue(list)));
+    }
+  }
+  return Ok();
+}
+
+Expected<Window> ReadWindow(const OpView& v, std::vector<int64_t> kernel) {
+  const size_t n = v.in(0).dims.size() - 2;
+  Window w{std::move(kernel), v.attrs.GetInts("strides"), v.attrs.GetInts("dilations"),
+           v.attrs.GetInts("pads"), v.attrs.Get<bool>("ceil_mode", false)};
+  TN_RETURN_IF_ERROR(CheckList("kernel", w.kernel, n, 1));
+  TN_RETURN_IF_ERROR(CheckList("strides", w.strides, n, 1));
+  TN_RETURN_IF_ERROR(CheckList("dilations", w.dilations, n, 1));
+  TN_RETURN_IF_ERROR(CheckList("pads", w.pads, 2 * n, 0));
+  return w;
+}
+
+// The out dim of one spatial axis (ops.def, conv and max_pool).
+Expected<Expr> WindowDim(const Window& w, size_t i, const Expr& dim) {
+  const size_t n = w.kernel.size();
+  const int64_t extent = (w.kernel[i] - 1) * w.dilations[i] + 1;
+  const int64_t begin = w.pads[i], end = w.pads[n + i];
+  const Expr stride = IndexConst(w.strides[i]);
+  const Expr room = DimAdd(dim, IndexConst(begin + end - extent));
+  if (std::optional<int64_t> r = AsInt(room); r && *r < 0) {
+    return Bad(
+        "expected spatial axis {} to hold its window, but {} padded by {} and {} is less than {}",
+        i, DimText(dim), begin, end, extent);
+  }
+  if (!w.ceil_mode) return DimAdd(DimFloorDiv(room, stride), IndexConst(1));
+  const Expr rounded = DimAdd(DimCeilDiv(room, stride), IndexConst(1));
+  // (rounded - 1) * stride >= dim + begin: the last window begins in the end padding.
+  const Expr last = DimMul(DimSub(rounded, IndexConst(1)), stride);
+  const Expr limit = DimAdd(dim, IndexConst(begin));
+  if (AsInt(last) && AsInt(limit))
+    return *AsInt(last) >= *AsInt(limit) ? DimSub(rounded, IndexConst(1)) : rounded;
+  // At most ceil(limit / stride) windows begin before `limit`.
+  return DimMin(rounded, DimCeilDiv(limit, stride));
+}
+
+Expected<std::vector<Expr>> WindowDims(const OpView& v, const Window& w, const Expr& channels) {
+  const std::vector<Expr>& x = v.in(0).dims;
+  std::vector<Expr> dims = {x[0], channels};
+  for (size_t i = 0; i + 2 < x.size(); ++i) {
+    TN_ASSIGN_OR_RETURN(Expr dim, WindowDim(w, i, x[i + 2]));
+    dims.push_back(std::move(dim));
+  }
+  return dims;
+}
+
+Status CheckConvChannels(const OpView& v, int64_t group) {
+  const std::vector<Expr>& x = v.in(0).dims;
+  const std::vector<Expr>& w = v.in(1).dims;
+  if (group < 1) return Bad("expected group of at least 1, but got {}", group);
+  const Expr inputs = DimMul(w[1], IndexConst(group));
+  if (ProveDifferent(inputs, x[1])) {
+    return Bad("expected {} input channels (weight {} and group {}), but got {}", DimText(inputs),
+               DimsText(w), group, DimsText(x));
+  }
+  TN_RETURN_IF_ERROR(RequireEqual(v, inputs, x[1], "input channels"));
+  if (std::optional<int64_t> m = AsInt(w[0]); m && *m % group != 0) {
+    return Bad("expected group {} to divide the {} output channels", group, *m);
+  }
+  return Ok();
+}
+
+}  // namespace
+
+Expected<TensorType> TypeConv(const OpView& v) {
+  TN_RETURN_IF_ERROR(RequireFloat(v));
+  TN_RETURN_IF_ERROR(RequireOneDType(v));
+  const TensorType& x = v.in(0);
+  const TensorType& w = v.in(1);
+  if (x.rank() < 3) return Bad("expected an input of rank 3 or more, but got {}", DimsText(x.dims));
+  if (w.rank() != x.rank()) {
+    return Bad("expected a weight of rank {} like the input, but got {}", x.rank(),
+               DimsText(w.dims));
+  }
+  TN_RETURN_IF_ERROR(CheckConvChannels(v, v.attrs.GetInt("group", 1)));
+  std::optional<std::vector<int64_t>> kernel =
+      TensorType{w.dtype, {w.dims.begin() + 2, w.dims.end()}}.StaticDims();
+  if (!kernel)
+    return Bad("expected a weight with a kernel of known size, but got {}", DimsText(w.dims));
+  if (v.Has(2)) {
+    if (v.in(2).rank() != 1)
+      return Bad("expected a bias of rank 1, but got {}", DimsText(v.in(2).dims));
+    TN_RETURN_IF_ERROR(RequireEqual(v, w.dims[0], v.in(2).dims[0], "output channels and bias"));
+  }
+  TN_ASSIGN_OR_RETURN(Window window, ReadWindow(v, *kernel));
+  TN_ASSIGN_OR_RETURN(std::vector<Expr> dims, WindowDims(v, window, w.dims[0]));
+  return TensorType{x.dtype, std::move(dims)};
+}
+
+Expected<TensorType> TypePool(const OpView& v) {
+  TN_RETURN_IF_ERROR(RequireNumber(v));
+  if (v.in(0).rank() < 3)
+    return Bad("expected an input of rank 3 or more, but got {}", DimsText(v.in(0).dims));
+  TN_ASSIGN_OR_RETURN(Window window, ReadWindow(v, v.attrs.GetInts("kernel")));
+  TN_ASSIGN_OR_RETURN(std::vector<Expr> dims, WindowDims(v, window, v.in(0).dims[1]));
+  return TensorType{v.in(0).dtype, std::move(dims)};
+}
+
+Expected<TensorType> TypePoolIndices(const OpView& v) {
+  TN_ASSIGN_OR_RETURN(TensorType pooled, TypePool(v));
+  return TensorType{DType::Int(64), std::move(pooled.dims)};
+}
+
+Expected<TensorType> TypePoolFloat(const OpView& v) {
+  TN_RETURN_IF_ERROR(RequireFloat(v));
+  return TypePool(v);
+}
+
+Expected<TensorType> TypeAttention(const OpView& v) {
+  const std::vector<Expr>&q = v.in(0).dims, &k = v.in(1).dims, &value = v.in(2).dims;
+  TN_RETURN_IF_ERROR(RequireFloat(v));
+  for (size_t i = 1; i < 3; ++i) {
+    if (v.in(i).dtype != v.in(0).dtype) return Bad("expected q, k and v of one dtype");
+  }
+  const size_t r = q.size();
+  if (r < 2 || k.size() != r || value.size() != r) {
+    return Bad("expected q, k and v of one rank, at least 2, but got {}, {} and {}", DimsText(q),
+               DimsText(k), DimsText(value));
+  }
+  for (size_t i = 0; i + 2 < r; ++i) {
+    TN_RETURN_IF_ERROR(RequireEqual(v, q[i], k[i], "leading dims of q and k"));
+    TN_RETURN_IF_ERROR(RequireEqual(v, q[i], value[i], "leading dims of q and v"));
+  }
+  TN_RETURN_IF_ERROR(RequireEqual(v, q[r - 1], k[r - 1], "last dims of q and k"));
+  TN_RETURN_IF_ERROR(RequireEqual(v, k[r - 2], value[r - 2], "lengths of k and v"));
+  std::vector<Expr> scores = q;
+  scores[r - 1] = k[r - 2];
+  if (v.Has(3)) {
+    if (!v.in(3).dtype.IsBool() && v.in(3).dtype != v.in(0).dtype) {
+      return Bad("expected a mask of bool or {}, but got {}", v.in(0).dtype.ToString(),
+                 v.in(3).dtype.ToString());
+    }
+    TN_RETURN_IF_ERROR(CheckBroadcastsTo(v, v.in(3).dims, scores));
+  }
+  std::vector<Expr> dims = q;
+  dims[r - 1] = value[r - 1];
+  return TensorType{v.in(0).dtype, std::move(dims)};
+}
+
+}  // namespace tenon::graph::rules

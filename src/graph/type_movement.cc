@@ -1,0 +1,263 @@
+// Type rules of operators that move elements.
+#include <algorithm>
+#include <cmath>
+
+#include "graph/graph.h"
+#include "graph/rules.h"
+
+namespace tenon::graph::rules {
+namespace {
+
+const std::vector<Expr>& Exprs(const OpView& v, const char* name) {
+  static const std::vector<Expr> kNone;
+  auto it = v.exprs.find(name);
+  return it == v.exprs.end() ? kNone : it->second;
+}
+
+Status CheckLength(const char* name, size_t length, size_t expected) {
+  if (length == expected) return Ok();
+  return Bad("expected {} entries in {}, but got {}", expected, name, length);
+}
+
+Status RequireIndices(const OpView& v) {
+  const DType t = v.in(1).dtype;
+  if (t == DType::Int(32) || t == DType::Int(64)) return Ok();
+  return Bad("expected indices of i32 or i64, but got {}", t.ToString());
+}
+
+}  // namespace
+
+Expected<TensorType> TypeReshape(const OpView& v) {
+  const std::vector<Expr>& shape = Exprs(v, "shape");
+  const Expr have = DimProduct(v.in(0).dims), want = DimProduct(shape);
+  if (ProveDifferent(have, want)) {
+    return Bad("expected a shape of {} elements like the input's {}, but got {} with {}",
+               DimText(have), DimsText(v.in(0).dims), DimsText(shape), DimText(want));
+  }
+  TN_RETURN_IF_ERROR(RequireEqual(v, have, want, "element counts"));
+  return TensorType{v.in(0).dtype, shape};
+}
+
+Expected<TensorType> TypeTranspose(const OpView& v) {
+  const std::vector<int64_t> perm = v.attrs.GetInts("perm");
+  const std::vector<Expr>& x = v.in(0).dims;
+  std::vector<bool> seen(x.size(), false);
+  std::vector<Expr> dims;
+  for (int64_t p : perm) {
+    if (p < 0 || p >= v.in(0).rank() || seen[static_cast<size_t>(p)]) break;
+    seen[static_cast<size_t>(p)] = true;
+    dims.push_back(x[static_cast<size_t>(p)]);
+  }
+  if (perm.size() != x.size() || dims.size() != x.size()) {
+    return Bad("expected perm to permute {} axes, but got {}", x.size(), ToString(AttrValue(perm)));
+  }
+  return TensorType{v.in(0).dtype, std::move(dims)};
+}
+
+Expected<TensorType> TypeSlice(const OpView& v) {
+  const std::vector<Expr>& x = v.in(0).dims;
+  const std::vector<Expr>&starts = Exprs(v, "starts"), &sizes = Exprs(v, "sizes");
+  const std::vector<int64_t> steps = v.attrs.GetInts("steps");
+  TN_RETURN_IF_ERROR(CheckLength("starts", starts.size(), x.size()));
+  TN_RETURN_IF_ERROR(CheckLength("sizes", sizes.size(), x.size()));
+  TN_RETURN_IF_ERROR(CheckLength("steps", steps.size(), x.size()));
+  for (size_t i = 0; i < x.size(); ++i) {
+    if (steps[i] == 0) return Bad("expected steps other than 0 (axis {})", i);
+    std::optional<int64_t> start = AsInt(starts[i]), size = AsInt(sizes[i]), dim = AsInt(x[i]);
+    if (!start || !size || *size <= 0) continue;
+    const __int128 last =
+        static_cast<__int128>(*start) + static_cast<__int128>(*size - 1) * steps[i];
+    if (*start < 0 || last < 0 || (dim && (*start >= *dim || last >= *dim))) {
+      return Bad("expected a slice inside axis {} of {}, but got start {}, size {}, step {}", i,
+                 DimText(x[i]), *start, *size, steps[i]);
+    }
+  }
+  return TensorType{v.in(0).dtype, sizes};
+}
+
+Expected<TensorType> TypeConcat(const OpView& v) {
+  TensorType out{v.in(0).dtype, v.in(0).dims};
+  TN_ASSIGN_OR_RETURN(int axis, Axis(v, "axis", out.rank()));
+  const size_t at = static_cast<size_t>(axis);
+  for (size_t i = 1; i < v.inputs.size(); ++i) {
+    const TensorType& x = v.in(i);
+    if (x.dtype != out.dtype) {
+      return Bad("expected all inputs to have one dtype, but input 0 has {} and input {} has {}",
+                 out.dtype.ToString(), i, x.dtype.ToString());
+    }
+    bool fits = x.rank() == out.rank();
+    for (size_t d = 0; fits && d < x.dims.size(); ++d)
+      fits = d == at || !ProveDifferent(x.dims[d], out.dims[d]);
+    if (!fits) {
+      return Bad("expected inputs that differ along axis {} only, but got {} and {}", axis,
+                 DimsText(v.in(0).dims), DimsText(x.dims));
+    }
+    for (size_t d = 0; d < x.dims.size(); ++d) {
+      if (d != at) TN_RETURN_IF_ERROR(RequireEqual(v, x.dims[d], out.dims[d], "dims"));
+    }
+    out.dims[at] = DimAdd(out.dims[at], x.dims[at]);
+  }
+  return out;
+}
+
+Expected<TensorType> TypeExpand(const OpView& v) {
+  const std::vector<Expr>& shape = Exprs(v, "shape");
+  TN_RETURN_IF_ERROR(CheckBroadcastsTo(v, v.in(0).dims, shape));
+  return TensorType{v.in(0).dtype, shape};
+}
+
+Expected<TensorType> TypePad(const OpView& v) {
+  const std::vector<Expr>& x = v.in(0).dims;
+  const std::vector<int64_t> pads = v.attrs.GetInts("pads");
+  const std::string mode = v.attrs.GetString("mode");
+  TN_RETURN_IF_ERROR(CheckLength("pads", pads.size(), 2 * x.size()));
+  if (v.Has(1) && (v.in(1).rank() != 0 || v.in(1).dtype != v.in(0).dtype)) {
+    return Bad("expected a scalar of {} as padding value, but got {}", v.in(0).dtype.ToString(),
+               v.in(1).ToString());
+  }
+  TensorType out{v.in(0).dtype, {}};
+  for (size_t i = 0; i < x.size(); ++i) {
+    const int64_t begin = pads[i], end = pads[x.size() + i];
+    if (std::max(std::abs(begin / 2), std::abs(end / 2)) > (Limits::kElements / 2)) {
+      return Bad("expected sensible padding, but got {} and {} on axis {}", begin, end, i);
+    }
+    const int64_t most = std::max(begin, end);
+    std::optional<int64_t> dim = AsInt(x[i]);
+    if (dim && mode == "reflect" && most > 0 && most >= *dim) {
+      return Bad("expected reflected padding below axis {}'s dim {}, but got {}", i, *dim, most);
+    }
+    if (dim && (mode == "edge" || mode == "wrap") && most > 0 &&
+        *dim + std::min({begin, end, int64_t{0}}) <= 0) {
+      return Bad("expected a non-empty axis {} to pad by its own elements, but got {}", i, *dim);
+    }
+    Expr size = DimAdd(x[i], IndexConst(begin + end));
+    if (AsInt(size) && *AsInt(size) < 0)
+      return Bad("expected padding that leaves axis {} a size, but got {}", i, DimText(size));
+    out.dims.push_back(std::move(size));
+  }
+  return out;
+}
+
+Expected<TensorType> TypeTile(const OpView& v) {
+  const std::vector<Expr>& repeats = Exprs(v, "repeats");
+  TN_RETURN_IF_ERROR(CheckLength("repeats", repeats.size(), v.in(0).dims.size()));
+  TensorType out{v.in(0).dtype, {}};
+  for (size_t i = 0; i < repeats.size(); ++i) {
+    if (AsInt(repeats[i]) && *AsInt(repeats[i]) < 0)
+      return Bad("expected repeats of at least 0, but got {}", DimsText(repeats));
+    out.dims.push_back(DimMul(v.in(0).dims[i], repeats[i]));
+  }
+  return out;
+}
+
+Expected<TensorType> TypeGather(const OpView& v) {
+  TN_RETURN_IF_ERROR(RequireIndices(v));
+  TN_ASSIGN_OR_RETURN(int axis, Axis(v, "axis", v.in(0).rank()));
+  const std::vector<Expr>&x = v.in(0).dims, &indices = v.in(1).dims;
+  std::vector<Expr> dims(x.begin(), x.begin() + axis);
+  dims.insert(dims.end(), indices.begin(), indices.end());
+  dims.insert(dims.end(), x.begin() + axis + 1, x.end());
+  return TensorType{v.in(0).dtype, std::move(dims)};
+}
+
+Expected<TensorType> TypeGatherElements(const OpView& v) {
+  TN_RETURN_IF_ERROR(RequireIndices(v));
+  const std::vector<Expr>&x = v.in(0).dims, &indices = v.in(1).dims;
+  if (x.size() != indices.size()) {
+    return Bad("expected indices of the input's rank, but got {} and {}", DimsText(indices),
+               DimsText(x));
+  }
+  TN_ASSIGN_OR_RETURN(int axis, Axis(v, "axis", v.in(0).rank()));
+  for (size_t i = 0; i < x.size(); ++i) {
+    std::optional<int64_t> have = AsInt(x[i]), want = AsInt(indices[i]);
+    if (static_cast<int>(i) != axis && have && want && *want > *have) {
+      return Bad("expected indices within the input's axes, but got {} for {}", DimsText(indices),
+                 DimsText(x));
+    }
+    if (static_cast<int>(i) != axis && !(have && want) && !ProveEqual(x[i], indices[i]) &&
+        v.constraints) {
+      v.constraints->push_back(Le(indices[i], x[i]));
+    }
+  }
+  return TensorType{v.in(0).dtype, indices};
+}
+
+Expected<TensorType> TypeGatherNd(const OpView& v) {
+  TN_RETURN_IF_ERROR(RequireIndices(v));
+  const std::vector<Expr>&x = v.in(0).dims, &indices = v.in(1).dims;
+  const int64_t batch = v.attrs.GetInt("batch_dims");
+  if (x.empty() || indices.empty())
+    return Bad("expected tensors of rank 1 or more, but got {} and {}", DimsText(x),
+               DimsText(indices));
+  const int64_t least = static_cast<int64_t>(std::min(x.size(), indices.size()));
+  if (batch < 0 || batch >= least)
+    return Bad("expected batch_dims in 0..{}, but got {}", least - 1, batch);
+  std::optional<int64_t> q = AsInt(indices.back());
+  if (!q || *q < 1 || *q > static_cast<int64_t>(x.size()) - batch) {
+    return Bad("expected the last dim of indices in 1..{}, but got {}",
+               static_cast<int64_t>(x.size()) - batch, DimText(indices.back()));
+  }
+  for (int64_t i = 0; i < batch; ++i) {
+    TN_RETURN_IF_ERROR(
+        RequireEqual(v, x[static_cast<size_t>(i)], indices[static_cast<size_t>(i)], "batch dims"));
+  }
+  std::vector<Expr> dims(indices.begin(), indices.end() - 1);
+  dims.insert(dims.end(), x.begin() + batch + *q, x.end());
+  return TensorType{v.in(0).dtype, std::move(dims)};
+}
+
+Expected<TensorType> TypeResize(const OpView& v) {
+  const std::vector<Expr>&x = v.in(0).dims, &sizes = Exprs(v, "sizes");
+  TN_RETURN_IF_ERROR(CheckLength("sizes", sizes.size(), x.size()));
+  const auto scales = v.attrs.Get<std::vector<double>>("scales", {});
+  const auto roi = v.attrs.Get<std::vector<double>>("roi", {});
+  if (!scales.empty()) TN_RETURN_IF_ERROR(CheckLength("scales", scales.size(), x.size()));
+  for (double s : scales) {
+    if (!(s > 0) || !std::isfinite(s))
+      return Bad("expected finite scales above 0, but got {}", ToString(AttrValue(scales)));
+  }
+  const bool crops = v.attrs.GetString("coordinates") == "tf_crop_and_resize";
+  if (crops) TN_RETURN_IF_ERROR(CheckLength("roi", roi.size(), 2 * x.size()));
+  if (v.attrs.GetString("mode") != "nearest" && !v.in(0).dtype.IsFloat()) {
+    return Bad("expected a float input for mode {}, but got {}", v.attrs.GetString("mode"),
+               v.in(0).dtype.ToString());
+  }
+  for (size_t i = 0; i < x.size(); ++i) {
+    if (IsZero(x[i]) && AsInt(sizes[i]) && !IsZero(sizes[i]))
+      return Bad("expected a non-empty axis {} to resize", i);
+  }
+  return TensorType{v.in(0).dtype, sizes};
+}
+
+Expected<TensorType> TypeShape(const OpView& v) {
+  const int64_t start = v.attrs.GetInt("start"), end = v.attrs.GetInt("end");
+  if (start < 0 || end < start || end > v.in(0).rank()) {
+    return Bad("expected 0 ≤ start ≤ end ≤ {}, but got {} and {}", v.in(0).rank(), start, end);
+  }
+  return TensorType{DType::Int(64), {IndexConst(end - start)}};
+}
+
+Expected<TensorType> TypeRange(const OpView& v) {
+  TN_RETURN_IF_ERROR(CheckLength("size", Exprs(v, "size").size(), 1));
+  if (v.in(0).rank() != 0 || v.in(1).rank() != 0 || v.in(0).dtype != v.in(1).dtype) {
+    return Bad("expected two scalars of one dtype, but got {} and {}", v.in(0).ToString(),
+               v.in(1).ToString());
+  }
+  if (v.in(0).dtype.IsBool()) return Bad("expected float or integer scalars, but got bool");
+  return TensorType{v.in(0).dtype, Exprs(v, "size")};
+}
+
+Expected<TensorType> TypeOneHot(const OpView& v) {
+  TN_RETURN_IF_ERROR(CheckLength("depth", Exprs(v, "depth").size(), 1));
+  if (!v.in(0).dtype.IsInt())
+    return Bad("expected integer indices, but got {}", v.in(0).dtype.ToString());
+  if (v.in(1).rank() != 1 || !AsInt(v.in(1).dims[0]) || *AsInt(v.in(1).dims[0]) != 2) {
+    return Bad("expected two values, off and on, but got {}", DimsText(v.in(1).dims));
+  }
+  TN_ASSIGN_OR_RETURN(int axis, Axis(v, "axis", v.in(0).rank() + 1));
+  std::vector<Expr> dims = v.in(0).dims;
+  dims.insert(dims.begin() + axis, Exprs(v, "depth")[0]);
+  return TensorType{v.in(1).dtype, std::move(dims)};
+}
+
+}  // namespace tenon::graph::rules

@@ -1,0 +1,277 @@
+#include "graph/verify.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <unordered_set>
+
+#include "graph/dims.h"
+#include "graph/infer.h"
+#include "ir/visit.h"
+
+namespace tenon::graph {
+namespace {
+
+constexpr size_t kMostErrors = 20;
+
+class Verifier {
+ public:
+  Verifier(const Graph& g, int depth) : g_(g), depth_(depth) {}
+
+  Diagnostics Run() {
+    if (depth_ > Limits::kRegionDepth) {
+      Report("graph", fmt::format("regions nested deeper than {}", Limits::kRegionDepth));
+      return std::move(errors_);
+    }
+    CheckIds();
+    if (!errors_.empty()) return std::move(errors_);  // the other rules rely on ids
+    CheckOrder();
+    CheckNames();
+    CheckDims();
+    CheckPayloads();
+    for (NodeId n = 0; n < static_cast<NodeId>(g_.nodes.size()) && errors_.size() < kMostErrors;
+         ++n)
+      CheckNode(n);
+    return std::move(errors_);
+  }
+
+ private:
+  void Report(std::string item, std::string message) {
+    if (errors_.size() < kMostErrors)
+      errors_.push_back(MakeError(std::move(message), {.item = std::move(item)}));
+  }
+  void Report(const std::string& item, const Diagnostics& errors) {
+    for (const Diagnostic& d : errors)
+      Report(d.loc.item.empty() ? item : item + ": " + d.loc.item, d.message);
+  }
+  bool InRange(ValueId v) const { return v >= 0 && static_cast<size_t>(v) < g_.values.size(); }
+  std::string Item(ValueId v) const {
+    return fmt::format("value {} {}", v, Quoted(g_.value(v).name));
+  }
+
+  void CheckIds() {
+    if (g_.nodes.size() > Limits::kNodes)
+      Report("graph", fmt::format("expected at most {} nodes", Limits::kNodes));
+    std::vector<int> defined(g_.values.size(), 0);
+    auto check = [&](const std::string& item, const std::vector<ValueId>& list, bool optional) {
+      for (ValueId v : list) {
+        if (!InRange(v) && !(optional && v == kNoValue))
+          Report(item, fmt::format("value id {} is out of range", v));
+      }
+    };
+    check("inputs", g_.inputs, false);
+    check("outputs", g_.outputs, false);
+    for (size_t n = 0; n < g_.nodes.size(); ++n) {
+      const std::string item = Describe(g_, static_cast<NodeId>(n));
+      check(item, g_.nodes[n].inputs, true);
+      check(item, g_.nodes[n].outputs, false);
+      for (size_t i = 0; i < g_.nodes[n].outputs.size(); ++i) {
+        const ValueId v = g_.nodes[n].outputs[i];
+        if (!InRange(v)) continue;
+        ++defined[static_cast<size_t>(v)];
+        const Value& value = g_.value(v);
+        if (value.producer != static_cast<NodeId>(n) || value.output != static_cast<int32_t>(i)) {
+          Report(item, fmt::format("output {} names another producer", i));
+        }
+      }
+    }
+    for (ValueId v : g_.inputs) {
+      if (InRange(v)) ++defined[static_cast<size_t>(v)];
+    }
+    for (size_t v = 0; v < g_.values.size(); ++v) {
+      const int count = defined[v] + (g_.values[v].IsConstant() ? 1 : 0);
+      if (count != 1)
+        Report(Item(static_cast<ValueId>(v)),
+               fmt::format("expected one definition, but got {}", count));
+    }
+  }
+
+  void CheckOrder() {
+    for (size_t n = 0; n < g_.nodes.size(); ++n) {
+      for (ValueId v : g_.nodes[n].inputs) {
+        if (v == kNoValue || g_.value(v).producer < static_cast<NodeId>(n)) continue;
+        Report(Describe(g_, static_cast<NodeId>(n)),
+               fmt::format("{} is used before it is produced", Item(v)));
+      }
+    }
+  }
+
+  void CheckNames() {
+    std::set<std::string> seen;
+    for (ValueId v : g_.inputs) {
+      if (depth_ == 0 && !seen.insert(g_.value(v).name).second)
+        Report(Item(v), "another input has this name");
+    }
+    seen.clear();
+    if (g_.output_names.size() != g_.outputs.size()) {
+      Report("outputs", fmt::format("expected {} output names, but got {}", g_.outputs.size(),
+                                    g_.output_names.size()));
+    }
+    for (const std::string& name : g_.output_names) {
+      if (depth_ == 0 && !seen.insert(name).second)
+        Report("output " + Quoted(name), "another output has this name");
+    }
+  }
+
+  void CheckDims() {
+    if (g_.dims.size() > Limits::kDims || g_.constraints.size() > Limits::kConstraints) {
+      return Report(
+          "graph",
+          fmt::format("expected at most {} dims and {} constraints, but got {} and {}",
+                      Limits::kDims, Limits::kConstraints, g_.dims.size(), g_.constraints.size()));
+    }
+    std::set<std::string> names;
+    for (const Dim& d : g_.dims) {
+      if (!d.var->dtype.IsIndex()) Report("dim " + d.var->name, "expected the type index");
+      if (!names.insert(d.var->name).second)
+        Report("dim " + d.var->name, "another dim has this name");
+      if (d.min < 1 || d.max < d.min || d.max > INT32_MAX || d.step < 1) {
+        Report("dim " + d.var->name,
+               fmt::format("expected 1 ≤ min ≤ max < 2^31 and a step, but got {}..={} step {}",
+                           d.min, d.max, d.step));
+      }
+      declared_.insert(d.var.get());
+    }
+    for (size_t v = 0; v < g_.values.size(); ++v) {
+      const std::string item = Item(static_cast<ValueId>(v));
+      if (Status s = CheckType(g_.values[v].type); !s) Report(item, s.errors());
+      CheckExprs(item, g_.values[v].type.dims, DType::Index());
+    }
+    CheckExprs("constraints", g_.constraints, DType::Bool());
+    for (ValueId v : g_.inputs) MarkShown(g_.type(v));
+    for (const Dim& d : g_.dims) {
+      if (depth_ == 0 && !shown_.contains(d.var.get()))
+        Report("dim " + d.var->name, "no input has it as a dim, so its size cannot be known");
+    }
+  }
+
+  void MarkShown(const TensorType& type) {
+    for (const Expr& d : type.dims) {
+      if (IsA<VarNode>(d)) shown_.insert(As<VarNode>(d));
+    }
+  }
+
+  void CheckExprs(const std::string& item, const std::vector<Expr>& list, DType dtype) {
+    for (const Expr& e : list) {
+      if (!e) {
+        Report(item, "a null expression");
+        continue;
+      }
+      if (e->dtype != dtype)
+        Report(item, fmt::format("expected {} expressions, but got {}", dtype.ToString(),
+                                 e->dtype.ToString()));
+      if (AsInt(e)) continue;
+      PreOrder(e, [&](const NodeRef& n) {
+        if (const VarNode* var = As<VarNode>(n); var && !declared_.contains(var)) {
+          Report(item, fmt::format("dim {} is not declared", Quoted(var->name)));
+        }
+        return true;
+      });
+    }
+  }
+
+  void CheckPayloads() {
+    for (size_t v = 0; v < g_.values.size(); ++v) {
+      const Value& value = g_.values[v];
+      if (!value.IsConstant()) continue;
+      std::optional<int64_t> count = StaticCount(value.type.dims);
+      const size_t got = value.payload.bytes().size();
+      if (!count ||
+          static_cast<uint64_t>(*count) * static_cast<uint64_t>(value.type.dtype.Bytes()) != got) {
+        Report(Item(static_cast<ValueId>(v)),
+               fmt::format("expected the bytes of {}, but got {}", value.type.ToString(), got));
+      }
+    }
+  }
+
+  void CheckNode(NodeId id) {
+    const Node& n = g_.node(id);
+    const OpInfo& info = Info(n.op);
+    const std::string item = Describe(g_, id);
+    const int count = static_cast<int>(n.inputs.size());
+    if (count < info.min_inputs || (info.max_inputs >= 0 && count > info.max_inputs)) {
+      return Report(item, fmt::format("expected {} to {} inputs, but got {}", info.min_inputs,
+                                      info.max_inputs, count));
+    }
+    for (int i = 0; i < count; ++i) {
+      const bool optional = i >= info.min_inputs && info.max_inputs >= 0;
+      if (n.inputs[static_cast<size_t>(i)] == kNoValue && !optional)
+        return Report(item, fmt::format("input {} is left out", i));
+    }
+    for (const auto& [name, list] : n.exprs) CheckExprs(item, list, DType::Index());
+    Attrs complete = n.attrs;
+    const int rank = count > 0 && n.inputs[0] != kNoValue ? g_.type(n.inputs[0]).rank() : 0;
+    if (Status s = CompleteAttrs(n.op, rank, &complete, n.exprs); !s)
+      return Report(item, s.errors());
+    if (!(complete == n.attrs)) return Report(item, "expected all attributes of the operator");
+    if (n.op == OpKind::kFused) return CheckFused(id);
+    if (!n.regions.empty()) return Report(item, "expected no regions");
+    CheckTypes(id);
+  }
+
+  void CheckTypes(NodeId id) {
+    const Node& n = g_.node(id);
+    std::vector<const TensorType*> types;
+    for (ValueId v : n.inputs) types.push_back(v == kNoValue ? nullptr : &g_.type(v));
+    if (n.outputs.size() != 1)
+      return Report(Describe(g_, id),
+                    fmt::format("expected one output, but got {}", n.outputs.size()));
+    Expected<TensorType> want = InferType({n.op, n.attrs, n.exprs, types, {}, nullptr});
+    if (!want) return Report(Describe(g_, id), want.errors());
+    const TensorType& got = g_.type(n.outputs[0]);
+    want->layout = got.layout;  // where a value lies is the passes' choice
+    want->place = got.place;
+    if (!(*want == got)) {
+      Report(Describe(g_, id), fmt::format("expected its output to be {}, but got {}",
+                                           want->ToString(), got.ToString()));
+    }
+  }
+
+  void CheckFused(NodeId id) {
+    const Node& n = g_.node(id);
+    const std::string item = Describe(g_, id);
+    if (n.regions.size() != 1 || !n.regions[0]) return Report(item, "expected one region");
+    const Graph& region = *n.regions[0];
+    Report(item, Verifier(region, depth_ + 1).Run());
+    if (!errors_.empty()) return;
+    auto match = [&](const char* what, const std::vector<ValueId>& outside,
+                     const std::vector<ValueId>& inside) {
+      if (outside.size() != inside.size())
+        return Report(item, fmt::format("expected {} {} as the region has, but got {}",
+                                        inside.size(), what, outside.size()));
+      for (size_t i = 0; i < outside.size(); ++i) {
+        if (outside[i] != kNoValue && g_.type(outside[i]) == region.type(inside[i])) continue;
+        Report(item, fmt::format("expected {} {} to be {} as in the region", what, i,
+                                 region.type(inside[i]).ToString()));
+      }
+    };
+    match("inputs", n.inputs, region.inputs);
+    match("outputs", n.outputs, region.outputs);
+    const int64_t anchor = n.attrs.GetInt("anchor", -1);
+    if (anchor < -1 || anchor >= static_cast<int64_t>(region.nodes.size()))
+      Report(item, fmt::format("expected anchor to be a node of the region, but got {}", anchor));
+    const auto roles = n.attrs.Get<std::vector<std::string>>("roles", {});
+    if (!roles.empty() && roles.size() != region.nodes.size())
+      Report(item, "expected one role per node of the region");
+    for (const std::string& role : roles) {
+      if (role != "anchor" && role != "prologue" && role != "epilogue")
+        Report(item, fmt::format("unknown role {}", Quoted(role)));
+    }
+  }
+
+  const Graph& g_;
+  const int depth_;
+  Diagnostics errors_;
+  std::unordered_set<const VarNode*> declared_, shown_;
+};
+
+}  // namespace
+
+Status Verify(const Graph& g) {
+  Diagnostics errors = Verifier(g, 0).Run();
+  if (!errors.empty()) return errors;
+  return Ok();
+}
+
+}  // namespace tenon::graph

@@ -1,0 +1,20 @@
+// The graph verifier: a list of rules.
+#pragma once
+
+#include "graph/graph.h"
+
+namespace tenon::graph {
+
+/// Checks every rule and reports all violations (at most 20), each naming its node or value:
+///   ids        every id is in range; producers and outputs agree; inputs and constants have no
+///   producer order      values are produced before they are used; outputs exist names      graph
+///   inputs, and graph outputs, have distinct names; nothing is longer than the limits dims
+///   symbolic dims are declared, distinct, with sane ranges, and appear in an input's type
+///   attributes complete, of the row's types and choices; arity as the row says
+///   types      each output's type is what the type rule infers
+///   payloads   a constant's bytes are as many as its type needs
+///   regions    verify too; a fused node's operands have the types of the region's inputs; roles
+///   and anchor fit
+Status Verify(const Graph& g);
+
+}  // namespace tenon::graph

@@ -1,0 +1,174 @@
+// Buffers, bounds and elements.
+#include "interp/machine.h"
+#include "support/check.h"
+
+namespace tenon::interp {
+
+const View& Worker::ViewOf(const Buffer& buffer) {
+  auto it = frame_.buffers.find(buffer.get());
+  if (it == frame_.buffers.end()) Fail("buffer " + buffer->name + " is not in scope");
+  return it->second;
+}
+
+View Worker::MakeView(const Buffer& buffer, uintptr_t address) {
+  if (buffer->dtype.StorageBits() < 8)
+    Fail("unsupported: " + buffer->dtype.ToString() + " elements of " + buffer->name);
+  if (buffer->layout && (!buffer->layout->threads.empty() || buffer->layout->replicas != 1)) {
+    Fail("unsupported: layout of " + buffer->name + " over threads");
+  }
+  View view{buffer, address, m_.memory.Find(address), {}, {}};
+  for (const Expr& d : buffer->shape) view.shape.push_back(EvalInt(d));
+  for (const Expr& s : buffer->strides) view.strides.push_back(EvalInt(s));
+  if (!buffer->strides.empty()) return view;
+  const std::vector<Expr>& extents = m_.StorageOf(buffer);
+  view.strides.resize(extents.size());
+  int64_t stride = 1;
+  for (size_t i = extents.size(); i-- > 0;) {
+    view.strides[i] = stride;
+    stride *= EvalInt(extents[i]);
+  }
+  return view;
+}
+
+int64_t Worker::StorageElements(const Buffer& buffer) {
+  const std::vector<Expr>& extents = m_.StorageOf(buffer);
+  int64_t elements = 1, last = 0;
+  for (size_t i = 0; i < extents.size(); ++i) {
+    int64_t extent = EvalInt(extents[i]);
+    elements *= extent;
+    if (!buffer->strides.empty()) last += (extent - 1) * EvalInt(buffer->strides[i]);
+  }
+  if (elements < 0) Fail("buffer " + buffer->name + " has a negative size");
+  return buffer->strides.empty() || elements == 0 ? elements : last + 1;
+}
+
+std::string Worker::Place(const View& view, const std::vector<int64_t>& indices) const {
+  std::string out = view.buffer->name + "[";
+  for (size_t i = 0; i < indices.size(); ++i) out += (i ? ", " : "") + std::to_string(indices[i]);
+  return out + "]";
+}
+
+int64_t Worker::Offset(const View& view, const std::vector<int64_t>& indices, bool check) {
+  if (indices.size() != view.shape.size()) {
+    Fail("access of " + view.buffer->name + " with " + std::to_string(indices.size()) +
+         " indices, expected " + std::to_string(view.shape.size()));
+  }
+  for (size_t i = 0; check && i < indices.size(); ++i) {
+    if (indices[i] >= 0 && indices[i] < view.shape[i]) continue;
+    std::string shape;
+    for (int64_t d : view.shape) shape += (shape.empty() ? "" : ", ") + std::to_string(d);
+    Fail("access of " + Place(view, indices) + " is out of bounds: its shape is [" + shape + "]");
+  }
+  std::vector<int64_t> storage = indices;
+  if (const Layout& layout = view.buffer->layout) {
+    // The coordinates are this access's alone; a layout's expressions mention nothing else that
+    // they could shadow.
+    for (size_t i = 0; i < indices.size(); ++i)
+      frame_.vars[layout->coords[i].get()] = IndexValue(indices[i]);
+    storage.clear();
+    for (const Expr& e : layout->storage) storage.push_back(EvalInt(e));
+  }
+  int64_t offset = 0;
+  for (size_t i = 0; i < storage.size(); ++i) offset += storage[i] * view.strides[i];
+  return offset * view.buffer->dtype.Bytes();
+}
+
+uintptr_t Worker::AddressOf(const Load& n) {
+  View view = ViewOf(n.buffer);
+  std::vector<int64_t> indices;
+  for (const Expr& i : n.indices) indices.push_back(Eval(i).first.i);
+  return view.address + static_cast<uintptr_t>(Offset(view, indices, /*check=*/false));
+}
+
+void Worker::CheckInside(const Memory* memory, uintptr_t address, DType type,
+                         const std::string& what) {
+  auto offset = static_cast<int64_t>(address - memory->address());
+  if (offset < 0 || offset + type.Element().Bytes() > memory->size()) {
+    Fail(what + " is outside the memory of " + memory->name() + ": byte " + std::to_string(offset) +
+         " of " + std::to_string(memory->size()));
+  }
+}
+
+Lane Worker::ReadAt(Memory* memory, uintptr_t address, DType type, const std::string& what) {
+  const int64_t bytes = type.Element().Bytes();
+  if (memory) {
+    CheckInside(memory, address, type, what);
+    auto offset = static_cast<int64_t>(address - memory->address());
+    if (!memory->IsDefined(offset, bytes)) Fail(what + " is read before it is written");
+    if (team_ &&
+        !memory->Touch(offset, bytes, static_cast<uint8_t>(rank_ + 1), m_.phase, /*write=*/false)) {
+      Fail("race: " + what +
+           " is read by one worker and written by another without a barrier between");
+    }
+  }
+  return Decode(type.Element(), reinterpret_cast<const uint8_t*>(address));
+}
+
+void Worker::WriteAt(Memory* memory, uintptr_t address, DType type, Lane v,
+                     const std::string& what) {
+  const int64_t bytes = type.Element().Bytes();
+  if (memory) {
+    CheckInside(memory, address, type, what);
+    auto offset = static_cast<int64_t>(address - memory->address());
+    if (!memory->writable()) Fail(what + " is written, but " + memory->name() + " is constant");
+    if (team_ &&
+        !memory->Touch(offset, bytes, static_cast<uint8_t>(rank_ + 1), m_.phase, /*write=*/true)) {
+      Fail("race: " + what +
+           " is written by one worker and touched by another without a barrier between");
+    }
+    memory->Define(offset, bytes);
+  }
+  Encode(type.Element(), v, reinterpret_cast<uint8_t*>(address));
+}
+
+Lane Worker::Read(const View& view, const std::vector<int64_t>& indices) {
+  auto address = view.address + static_cast<uintptr_t>(Offset(view, indices, /*check=*/true));
+  return ReadAt(view.memory, address, view.buffer->dtype, Place(view, indices));
+}
+
+void Worker::Write(const View& view, const std::vector<int64_t>& indices, Lane v) {
+  auto address = view.address + static_cast<uintptr_t>(Offset(view, indices, /*check=*/true));
+  WriteAt(view.memory, address, view.buffer->dtype, v, Place(view, indices));
+}
+
+std::vector<std::vector<int64_t>> Worker::IndicesByLane(const std::vector<Expr>& indices,
+                                                        size_t lanes) {
+  std::vector<std::vector<int64_t>> out(lanes);
+  for (const Expr& e : indices) {
+    Value v = Eval(e);
+    for (size_t i = 0; i < lanes; ++i) out[i].push_back(v.at(i).i);
+  }
+  return out;
+}
+
+Value Worker::EvalLoad(const Load& n) {
+  const size_t lanes = LanesOf(n.dtype);
+  Value mask;
+  if (n.mask) mask = Eval(n.mask);
+  std::vector<std::vector<int64_t>> indices = IndicesByLane(n.indices, lanes);
+  const View& view = ViewOf(n.buffer);
+  Lane zero = n.dtype.IsFloat() ? FloatLane(0) : IntLane(0);
+  Value out{n.dtype, zero, {}};
+  for (size_t i = 0; i < lanes; ++i) {
+    bool touched = (!n.mask || mask.at(i).i != 0) && (n.dtype.IsScalar() || Active(i));
+    Lane lane = touched ? Read(view, indices[i]) : zero;
+    if (n.dtype.IsVector()) out.lanes.push_back(lane);
+    if (i == 0) out.first = lane;
+  }
+  return out;
+}
+
+// A scalar value stored at vector indices goes to every lane; lanes are written in order.
+void Worker::ExecStore(const Store& n) {
+  Value value = Eval(n.value), mask;
+  if (n.mask) mask = Eval(n.mask);
+  size_t lanes = LanesOf(n.value->dtype);
+  for (const Expr& e : n.indices) lanes = std::max(lanes, LanesOf(e->dtype));
+  std::vector<std::vector<int64_t>> indices = IndicesByLane(n.indices, lanes);
+  const View& view = ViewOf(n.buffer);
+  for (size_t i = 0; i < lanes; ++i) {
+    if (!n.mask || mask.at(i).i != 0) Write(view, indices[i], value.at(i));
+  }
+}
+
+}  // namespace tenon::interp

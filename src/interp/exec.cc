@@ -1,0 +1,320 @@
+#include <algorithm>
+
+#include "interp/machine.h"
+#include "interp/team.h"
+#include "ir/print.h"
+#include "support/check.h"
+
+namespace tenon::interp {
+
+namespace {
+[[noreturn]] void Unsupported(const std::string& what) { Fail("unsupported: " + what); }
+}  // namespace
+
+Worker::Flow Worker::Exec(const Stmt& s) {
+  m_.Step();
+  switch (s->kind) {
+    case NodeKind::kSeq:
+      for (const Stmt& part : As<Seq>(s)->stmts) {
+        if (Exec(part) == Flow::kReturn) return Flow::kReturn;
+      }
+      return Flow::kNext;
+    case NodeKind::kFor: return ExecFor(*As<For>(s));
+    case NodeKind::kIf: {
+      const auto* n = As<If>(s);
+      if (EvalBool(n->condition)) return Exec(n->then_body);
+      return n->else_body ? Exec(n->else_body) : Flow::kNext;
+    }
+    case NodeKind::kWhile: return ExecWhile(*As<While>(s));
+    case NodeKind::kLet: {
+      const auto* n = As<Let>(s);
+      return WithVar(n->var, Eval(n->value), [&] { return Exec(n->body); });
+    }
+    case NodeKind::kAlloc: return ExecAlloc(*As<Alloc>(s));
+    case NodeKind::kBind: {
+      const auto* n = As<Bind>(s);
+      frame_.buffers[n->buffer.get()] =
+          MakeView(n->buffer, static_cast<uintptr_t>(EvalInt(n->data)));
+      Flow flow = Exec(n->body);
+      frame_.buffers.erase(n->buffer.get());
+      return flow;
+    }
+    case NodeKind::kStore: ExecStore(*As<Store>(s)); return Flow::kNext;
+    case NodeKind::kBlock: return ExecBlock(*As<Block>(s));
+    case NodeKind::kEvaluate: ExecEvaluate(*As<Evaluate>(s)); return Flow::kNext;
+    case NodeKind::kCallFunc: ExecCall(*As<CallFunc>(s)); return Flow::kNext;
+    case NodeKind::kLaunch: ExecLaunch(*As<Launch>(s)); return Flow::kNext;
+    case NodeKind::kCopy: ExecCopy(*As<Copy>(s)); return Flow::kNext;
+    case NodeKind::kAssert: ExecAssert(*As<Assert>(s)); return Flow::kNext;
+    case NodeKind::kReturn: return ExecReturn(*As<Return>(s));
+    case NodeKind::kSync: ExecSync(*As<Sync>(s)); return Flow::kNext;
+    case NodeKind::kBarrier: Unsupported("barrier");
+    case NodeKind::kRoles: Unsupported("roles");
+    case NodeKind::kAtomic: Unsupported("atomic");
+    default: TN_UNREACHABLE();  // NOLINT: expressions are no statements
+  }
+}
+
+template <class Body>
+Worker::Flow Worker::WithVar(const Var& var, Value value, Body body) {
+  frame_.vars[var.get()] = std::move(value);
+  Flow flow = body();
+  frame_.vars.erase(var.get());
+  return flow;
+}
+
+Worker::Flow Worker::ExecFor(const For& n) {
+  if (n.for_kind == ForKind::kThread) Unsupported("loop over thread axis " + n.thread);
+  int64_t min = EvalInt(n.min), extent = EvalInt(n.extent);
+  bool any_order = n.for_kind == ForKind::kParallel || n.for_kind == ForKind::kVectorized;
+  std::vector<int64_t> order;
+  if (any_order && m_.options.seed != 0) order = m_.Order(extent);
+  for (int64_t i = 0; i < extent; ++i) {
+    m_.Step();
+    int64_t iteration = order.empty() ? i : order[static_cast<size_t>(i)];
+    frame_.vars[n.var.get()] = {n.var->dtype, IntLane(min + iteration), {}};
+    if (Exec(n.body) == Flow::kReturn) return Flow::kReturn;
+  }
+  frame_.vars.erase(n.var.get());
+  return Flow::kNext;
+}
+
+Worker::Flow Worker::ExecWhile(const While& n) {
+  while (EvalBool(n.condition)) {
+    if (Exec(n.body) == Flow::kReturn) return Flow::kReturn;
+  }
+  return Flow::kNext;
+}
+
+// Workers of a team see one `global` allocation; everything else is the worker's own.
+Worker::Flow Worker::ExecAlloc(const Alloc& n) {
+  if (n.buffer->scope == "barrier") Unsupported("barrier buffer " + n.buffer->name);
+  auto make = [&] {
+    int64_t bytes = StorageElements(n.buffer) * n.buffer->dtype.Bytes();
+    return std::make_unique<Memory>(n.buffer->name, bytes, /*defined=*/false);
+  };
+  bool shared = team_ && n.buffer->scope == "global";
+  Memory* memory = shared ? team_->Shared(&n, visits_[&n]++, make) : m_.memory.Add(make());
+  frame_.buffers[n.buffer.get()] = MakeView(n.buffer, memory->address());
+  frame_.buffers[n.buffer.get()].memory = memory;
+  Flow flow = Exec(n.body);
+  frame_.buffers.erase(n.buffer.get());
+  if (!shared) m_.memory.Remove(memory);
+  return flow;
+}
+
+Worker::Flow Worker::ExecBlock(const Block& n) {
+  if (n.async) Unsupported("async block " + n.name);
+  if (n.at != Level::kThread && n.at != Level::kWorker)
+    Unsupported("block " + n.name + " at " + Name(n.at));
+  bool first = true;  // all reduce and ordered variables are at the start of their domains
+  std::vector<std::pair<const VarNode*, Value>> values;
+  struct Checked {
+    std::string name;
+    int64_t value, min, extent;
+  };
+  std::vector<Checked> checked;
+  for (const IterVar& iter : n.iters) {
+    int64_t value = EvalInt(iter->binding);
+    int64_t min = EvalInt(iter->min), extent = EvalInt(iter->extent);
+    checked.push_back({iter->var->name, value, min, extent});
+    if (iter->iter_kind != IterKind::kSpatial) first &= value == min;
+    values.emplace_back(iter->var.get(), Value{iter->var->dtype, IntLane(value), {}});
+  }
+  for (auto& [var, value] : values) frame_.vars[var] = value;
+  Flow flow = Flow::kNext;
+  if (!n.where || EvalBool(n.where)) {
+    for (const Checked& c : checked) {
+      if (c.value >= c.min && c.value - c.min < c.extent) continue;
+      Fail("block " + n.name + ": " + c.name + " = " + std::to_string(c.value) +
+           " is outside its domain " + std::to_string(c.min) + ".." +
+           std::to_string(c.min + c.extent));
+    }
+    if (n.init && first) flow = Exec(n.init);
+    if (flow == Flow::kNext) flow = Exec(n.body);
+  }
+  for (auto& [var, value] : values) frame_.vars.erase(var);
+  return flow;
+}
+
+// Element by element in row-major order; the regions must not overlap.
+void Worker::ExecCopy(const Copy& n) {
+  std::vector<int64_t> dst_min, src_min, extents;
+  auto mins = [&](const Region& region, std::vector<int64_t>* out) {
+    for (const Range& r : region->ranges) out->push_back(EvalInt(r->min));
+  };
+  mins(n.dst, &dst_min);
+  mins(n.src, &src_min);
+  if (dst_min.size() != src_min.size() || n.dst->buffer->dtype != n.src->buffer->dtype) {
+    Fail("copy from " + n.src->buffer->name + " to " + n.dst->buffer->name +
+         ": rank or type differ");
+  }
+  for (size_t i = 0; i < dst_min.size(); ++i) {
+    int64_t to = EvalInt(n.dst->ranges[i]->extent), from = EvalInt(n.src->ranges[i]->extent);
+    if (to != from) {
+      Fail("copy from " + n.src->buffer->name + " to " + n.dst->buffer->name + ": extents " +
+           std::to_string(from) + " and " + std::to_string(to) + " differ");
+    }
+    if (to <= 0) return;
+    extents.push_back(to);
+  }
+  const View &dst = ViewOf(n.dst->buffer), &src = ViewOf(n.src->buffer);
+  std::vector<int64_t> at(extents.size(), 0);
+  while (true) {
+    m_.Step();
+    std::vector<int64_t> to = dst_min, from = src_min;
+    for (size_t i = 0; i < at.size(); ++i) {
+      to[i] += at[i];
+      from[i] += at[i];
+    }
+    Write(dst, to, Read(src, from));
+    size_t i = at.size();
+    while (i > 0 && ++at[i - 1] == extents[i - 1]) at[--i] = 0;
+    if (i == 0) return;
+  }
+}
+
+namespace {
+
+// A DLDataType (code | bits << 8 | lanes << 16) or a DLDeviceType by its name, as the core prints
+// it.
+std::string AbiName(Intrinsic what, int64_t value) {
+  if (what == Intrinsic::kDeviceName) {
+    if (value == 1) return "cpu";
+    return value == 2 ? "cuda" : "device_type(" + std::to_string(value) + ")";
+  }
+  const int64_t code = value & 255, bits = value >> 8 & 255, lanes = value >> 16;
+  const char* const kCodes[] = {"int", "uint", "float", "handle", "bfloat", "complex", "bool"};
+  if (code >= 7) return "dtype(" + std::to_string(value) + ")";
+  std::string name = code == 6 && bits == 8 ? "bool" : kCodes[code] + std::to_string(bits);
+  return lanes == 1 ? name : name + "x" + std::to_string(lanes);
+}
+
+}  // namespace
+
+void Worker::ExecAssert(const Assert& n) {
+  if (EvalBool(n.condition)) return;
+  std::string message = n.error_kind + ": ";
+  for (const Expr& part : n.parts) {
+    if (const auto* text = As<StringConst>(part)) {
+      message += text->value;
+      continue;
+    }
+    if (const auto* call = As<Call>(part); call && (call->intrinsic == Intrinsic::kDTypeName ||
+                                                    call->intrinsic == Intrinsic::kDeviceName)) {
+      message += AbiName(call->intrinsic, EvalInt(call->args[0]));
+      continue;
+    }
+    Value v = Eval(part);
+    char number[32];
+    std::snprintf(number, sizeof(number), "%g", v.first.f);
+    message += part->dtype.IsFloat() ? std::string(number) : std::to_string(v.first.i);
+  }
+  Fail(message);
+}
+
+// An i32 result of a C function is a status.
+void Worker::ExecEvaluate(const Evaluate& n) {
+  const auto* call = As<Call>(n.call);
+  Value v = Eval(n.call);
+  if (call->intrinsic == Intrinsic::kExtern && call->dtype == DType::Int(32) && v.first.i != 0) {
+    Fail("extern function " + As<StringConst>(call->args[0])->value + " returned " +
+         std::to_string(v.first.i));
+  }
+}
+
+void Worker::ExecSync(const Sync& n) {
+  switch (n.level) {
+    case Level::kTeam:
+      if (team_) team_->Barrier(rank_);
+      return;
+    case Level::kThread:
+    case Level::kWorker: return;
+    case Level::kWarp:
+    case Level::kWarpgroup:
+    case Level::kCta:
+    case Level::kCluster:
+    case Level::kGrid: Unsupported(std::string("sync ") + Name(n.level));
+  }
+}
+
+Worker::Flow Worker::ExecReturn(const Return& n) {
+  if (n.value) status_ = EvalInt(n.value);
+  return Flow::kReturn;
+}
+
+Frame Worker::CalleeFrame(const Func& callee, const std::vector<Region>& buffers,
+                          const std::vector<Expr>& scalars) {
+  if (buffers.size() != callee->buffers.size() ||
+      scalars.size() != callee->dims.size() + callee->scalars.size()) {
+    Fail("call of " + callee->name + " with " + std::to_string(buffers.size()) + " buffers and " +
+         std::to_string(scalars.size()) + " scalars, expected " +
+         std::to_string(callee->buffers.size()) + " and " +
+         std::to_string(callee->dims.size() + callee->scalars.size()));
+  }
+  Worker inner(m_, team_, rank_);
+  inner.frame_.func = callee;
+  for (size_t i = 0; i < scalars.size(); ++i) {
+    const Var& var =
+        i < callee->dims.size() ? callee->dims[i] : callee->scalars[i - callee->dims.size()];
+    if (var->dtype != scalars[i]->dtype)
+      Fail("call of " + callee->name + ": " + var->name + " has another type");
+    inner.frame_.vars[var.get()] = Eval(scalars[i]);
+  }
+  for (size_t i = 0; i < buffers.size(); ++i) {
+    const Buffer& param = callee->buffers[i];
+    const View& view = ViewOf(buffers[i]->buffer);
+    if (param->dtype != view.buffer->dtype)
+      Fail("call of " + callee->name + ": " + param->name + " has another type");
+    std::vector<int64_t> first;
+    for (const Range& r : buffers[i]->ranges) first.push_back(EvalInt(r->min));
+    auto address = view.address + static_cast<uintptr_t>(Offset(view, first, /*check=*/false));
+    View bound = inner.MakeView(param, address);
+    bound.memory = view.memory;
+    inner.frame_.buffers[param.get()] = std::move(bound);
+  }
+  return std::move(inner.frame_);
+}
+
+void Worker::ExecCall(const CallFunc& n) {
+  Func callee = m_.Callee(n.callee, "call");
+  // A kernel whose parallel loops are not yet divided is the team's work as a whole: one worker
+  // does it.
+  bool collective = callee->func_kind == FuncKind::kKernel && !m_.MentionsTeam(callee);
+  if (team_ && collective && rank_ != 0) return;
+  Frame frame = CalleeFrame(callee, n.buffers, n.scalars);
+  std::swap(frame, frame_);
+  int64_t outer_status = status_;
+  status_ = 0;
+  Exec(callee->body);
+  int64_t status = status_;
+  status_ = outer_status;
+  std::swap(frame, frame_);
+  if (status != 0) Fail("function " + n.callee + " returned " + std::to_string(status));
+}
+
+void Worker::ExecLaunch(const Launch& n) {
+  if (n.place != "host") Unsupported("launch on " + n.place);
+  Func kernel = m_.Callee(n.kernel, "launch");
+  int64_t status = RunOnTeam(m_, CalleeFrame(kernel, n.buffers, n.scalars), m_.options.team_size);
+  if (status != 0) Fail("kernel " + n.kernel + " returned " + std::to_string(status));
+}
+
+int64_t Worker::Run(Frame frame) {
+  frame_ = std::move(frame);
+  Exec(frame_.func->body);
+  return status_;
+}
+
+int64_t Worker::RunOnTeam(Machine& machine, const Frame& frame, int team_size) {
+  if (!machine.MentionsTeam(frame.func)) return Worker(machine, nullptr, 0).Run(frame);
+  Team team(machine, team_size);
+  std::vector<int64_t> status(static_cast<size_t>(team_size), 0);
+  team.Run([&](int rank) {
+    status[static_cast<size_t>(rank)] = Worker(machine, &team, rank).Run(frame);
+  });
+  auto failed = std::find_if(status.begin(), status.end(), [](int64_t s) { return s != 0; });
+  return failed == status.end() ? 0 : *failed;
+}
+
+}  // namespace tenon::interp

@@ -1,0 +1,150 @@
+// The machine that runs loop IR: what all workers share (Machine), their team (team.h), and one
+// worker's walk through a function (Worker).
+//
+// A failure inside unwinds to Interpret as the private exception Failure; nothing else sees it.
+#pragma once
+
+#include <random>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "interp/interp.h"
+#include "interp/memory.h"
+#include "interp/value.h"
+#include "loop/func.h"
+
+namespace tenon::interp {
+
+struct Failure {
+  Diagnostic diagnostic;
+};
+[[noreturn]] void Fail(std::string message);
+
+/// A buffer in a frame: where its first element is and how logical indices reach the others.
+struct View {
+  Buffer buffer;
+  uintptr_t address = 0;
+  Memory* memory = nullptr;      // null: foreign memory, unchecked
+  std::vector<int64_t> shape;    // logical
+  std::vector<int64_t> strides;  // elements, over storage dimensions
+};
+
+/// The names visible in a function.
+struct Frame {
+  Func func;
+  std::unordered_map<const VarNode*, Value> vars;
+  std::unordered_map<const BufferNode*, View> buffers;
+};
+
+class Team;
+
+/// What one call of Interpret shares between all its workers. Only one worker runs at a time.
+struct Machine {
+  Machine(const Module& m, const InterpOptions& o) : module(m), options(o), random(o.seed) {}
+
+  const Module& module;
+  const InterpOptions& options;
+  MemoryMap memory;
+  int64_t steps = 0;
+  uint32_t phase = 0;  // grows at every barrier, launch and end of a team
+  std::mt19937_64 random;
+  Memory* weights = nullptr;
+
+  void Step() {
+    if (++steps > options.max_steps) TooLong();
+  }
+  [[noreturn]] void TooLong() const;
+  /// The function, or a failure that names the caller.
+  Func Callee(const std::string& name, const char* what) const;
+  /// True when the function, or one that it calls, mentions its team.
+  bool MentionsTeam(const Func& func);
+  /// 0 … n-1, permuted unless the seed is 0.
+  std::vector<int64_t> Order(int64_t n);
+  /// Extents of a buffer's storage over its dims and layout.
+  const std::vector<Expr>& StorageOf(const Buffer& buffer);
+
+ private:
+  std::unordered_map<const PrimFunc*, bool> mentions_team_;
+  std::unordered_map<const BufferNode*, std::vector<Expr>> storage_;
+  std::vector<Buffer> keep_;
+};
+
+class Worker {
+ public:
+  /// `team` null: alone.
+  Worker(Machine& machine, Team* team, int rank) : m_(machine), team_(team), rank_(rank) {}
+
+  /// Runs a function whose frame is filled in. The status of a host function, else 0.
+  int64_t Run(Frame frame);
+  /// Runs a kernel or a host function over a team where it asks for one.
+  static int64_t RunOnTeam(Machine& machine, const Frame& frame, int team_size);
+
+  // ---- eval.cc ----
+  Value Eval(const Expr& e);
+  int64_t EvalInt(const Expr& e) { return Eval(e).first.i; }
+  bool EvalBool(const Expr& e) { return Eval(e).first.i != 0; }
+
+  // ---- access.cc ----
+  /// The buffer at an address; its dims are evaluated in this frame.
+  View MakeView(const Buffer& buffer, uintptr_t address);
+  int64_t StorageElements(const Buffer& buffer);
+  /// Byte offset of an element from the view's address; checks logical bounds when asked.
+  int64_t Offset(const View& view, const std::vector<int64_t>& indices, bool check);
+  Frame& frame() { return frame_; }
+
+ private:
+  enum class Flow { kNext, kReturn };
+
+  // ---- eval.cc ----
+  Value EvalBinary(const Binary& n);
+  Value EvalSelect(const Select& n);
+  Value EvalCall(const Call& n);
+  Value EvalReduce(const Call& n);
+  Value EvalReinterpret(const Call& n);
+  Value CallExtern(const Call& n);
+  size_t LanesOf(DType type) const;
+  bool Active(size_t lane) const { return !active_ || (*active_)[lane]; }
+
+  // ---- access.cc ----
+  const View& ViewOf(const Buffer& buffer);
+  Value EvalLoad(const Load& n);
+  void ExecStore(const Store& n);
+  uintptr_t AddressOf(const Load& n);
+  Lane Read(const View& view, const std::vector<int64_t>& indices);
+  void Write(const View& view, const std::vector<int64_t>& indices, Lane v);
+  Lane ReadAt(Memory* memory, uintptr_t address, DType type, const std::string& what);
+  void WriteAt(Memory* memory, uintptr_t address, DType type, Lane v, const std::string& what);
+  void CheckInside(const Memory* memory, uintptr_t address, DType type, const std::string& what);
+  std::vector<std::vector<int64_t>> IndicesByLane(const std::vector<Expr>& indices, size_t lanes);
+  std::string Place(const View& view, const std::vector<int64_t>& indices) const;
+
+  // ---- exec.cc ----
+  Flow Exec(const Stmt& s);
+  Flow ExecFor(const For& n);
+  Flow ExecWhile(const While& n);
+  Flow ExecAlloc(const Alloc& n);
+  Flow ExecBlock(const Block& n);
+  void ExecCopy(const Copy& n);
+  void ExecAssert(const Assert& n);
+  void ExecEvaluate(const Evaluate& n);
+  void ExecSync(const Sync& n);
+  Flow ExecReturn(const Return& n);
+  template <class Body>
+  Flow WithVar(const Var& var, Value value, Body body);
+  /// The frame of a callee, its parameters bound to regions and scalars of this frame.
+  Frame CalleeFrame(const Func& callee, const std::vector<Region>& buffers,
+                    const std::vector<Expr>& scalars);
+  void ExecCall(const CallFunc& n);
+  void ExecLaunch(const Launch& n);
+
+  Machine& m_;
+  Team* team_;
+  int rank_;
+  Frame frame_;
+  int64_t status_ = 0;
+  const std::vector<bool>* active_ = nullptr;    // lanes whose loads count; null: all
+  std::unordered_map<const Node*, int> visits_;  // of shared allocations
+};
+
+}  // namespace tenon::interp

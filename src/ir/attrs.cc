@@ -1,0 +1,48 @@
+#include "ir/attrs.h"
+
+#include <fmt/format.h>
+
+#include "support/strings.h"
+
+namespace tenon {
+
+static std::string FloatText(double v) {
+  std::string s = fmt::format("{}", v);
+  if (s.find_first_of(".enai") == std::string::npos) s += ".0";
+  return s;
+}
+
+template <class T, class F>
+static std::string ListText(const std::vector<T>& list, F&& item) {
+  std::string out = "[";
+  for (size_t i = 0; i < list.size(); ++i) out += (i ? ", " : "") + item(list[i]);
+  return out + "]";
+}
+
+std::string ToString(const AttrValue& value) {
+  struct Printer {
+    std::string operator()(bool v) const { return v ? "true" : "false"; }
+    std::string operator()(int64_t v) const { return std::to_string(v); }
+    std::string operator()(double v) const { return FloatText(v); }
+    std::string operator()(const std::string& v) const { return QuoteJson(v); }
+    std::string operator()(const std::vector<int64_t>& v) const {
+      return ListText(v, [](int64_t x) { return std::to_string(x); });
+    }
+    std::string operator()(const std::vector<double>& v) const { return ListText(v, FloatText); }
+    std::string operator()(const std::vector<std::string>& v) const {
+      return ListText(v, [](const std::string& s) { return QuoteJson(s); });
+    }
+  };
+  return std::visit(Printer{}, value);
+}
+
+std::string Attrs::ToString() const {
+  if (items_.empty()) return "";
+  std::string out = "{";
+  for (auto it = items_.begin(); it != items_.end(); ++it) {
+    out += (it == items_.begin() ? "" : ", ") + it->first + ": " + tenon::ToString(it->second);
+  }
+  return out + "}";
+}
+
+}  // namespace tenon

@@ -1,0 +1,66 @@
+// Scalar and vector types of expressions and buffers.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace tenon {
+
+enum class TypeCode : uint8_t {
+  kInt,     // two's complement; wraps
+  kUInt,    // wraps
+  kFloat,   // IEEE 754
+  kBFloat,  // bfloat16
+  kBool,    // one bit in an expression, one byte in memory
+  kIndex,   // loop variables, dims, subscripts: 64 bits until a pass proves that 32 serve; must not
+            // overflow
+  kHandle,  // a pointer
+};
+
+/// A type: what a lane is and how many lanes. `scalable` vectors have vscale × lanes lanes.
+struct DType {
+  TypeCode code = TypeCode::kInt;
+  uint8_t bits = 32;
+  int32_t lanes = 1;
+  bool scalable = false;
+
+  static constexpr DType Int(int bits) { return {TypeCode::kInt, static_cast<uint8_t>(bits)}; }
+  static constexpr DType UInt(int bits) { return {TypeCode::kUInt, static_cast<uint8_t>(bits)}; }
+  static constexpr DType Float(int bits) { return {TypeCode::kFloat, static_cast<uint8_t>(bits)}; }
+  static constexpr DType BFloat16() { return {TypeCode::kBFloat, 16}; }
+  static constexpr DType Bool() { return {TypeCode::kBool, 1}; }
+  static constexpr DType Index() { return {TypeCode::kIndex, 64}; }
+  static constexpr DType Handle() { return {TypeCode::kHandle, 64}; }
+
+  constexpr bool IsFloat() const { return code == TypeCode::kFloat || code == TypeCode::kBFloat; }
+  constexpr bool IsInt() const { return code == TypeCode::kInt || code == TypeCode::kUInt; }
+  constexpr bool IsSigned() const { return code == TypeCode::kInt || code == TypeCode::kIndex; }
+  constexpr bool IsIndex() const { return code == TypeCode::kIndex; }
+  constexpr bool IsBool() const { return code == TypeCode::kBool; }
+  constexpr bool IsHandle() const { return code == TypeCode::kHandle; }
+  constexpr bool IsScalar() const { return lanes == 1 && !scalable; }
+  constexpr bool IsVector() const { return !IsScalar(); }
+
+  constexpr DType WithLanes(int32_t n, bool is_scalable = false) const {
+    return {code, bits, n, is_scalable};
+  }
+  constexpr DType Element() const { return WithLanes(1); }
+  /// Bits of one lane in memory: bool takes 8.
+  constexpr int StorageBits() const { return IsBool() ? 8 : bits; }
+  /// Bytes of `lanes` lanes in memory, rounded up to whole bytes.
+  constexpr int64_t Bytes() const { return (static_cast<int64_t>(StorageBits()) * lanes + 7) / 8; }
+
+  friend constexpr bool operator==(const DType&, const DType&) = default;
+
+  /// "f32", "i64", "u8", "bf16", "bool", "index", "handle", "f32x16", "f32x[4]" (scalable).
+  std::string ToString() const;
+  static std::optional<DType> Parse(std::string_view text);
+};
+
+/// The C-like name used in user messages and signatures: "float32", "int64", "bool".
+std::string LongName(DType type);
+std::optional<DType> ParseLongName(std::string_view name);
+
+}  // namespace tenon

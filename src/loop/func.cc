@@ -1,0 +1,26 @@
+#include "loop/func.h"
+
+#include "support/check.h"
+
+namespace tenon {
+
+const char* Name(FuncKind kind) {
+  switch (kind) {
+    case FuncKind::kKernel: return "kernel";
+    case FuncKind::kDevice: return "device";
+    case FuncKind::kHost: return "host";
+    case FuncKind::kPacked: return "packed";
+  }
+  return "?";
+}
+
+Func PrimFunc::Make(PrimFunc fields) {
+  TN_CHECK(!fields.name.empty() && fields.body);
+  TN_CHECK(fields.dims.size() == fields.dim_lo.size() &&
+           fields.dims.size() == fields.dim_hi.size() &&
+           fields.dims.size() == fields.dim_step.size());
+  TN_CHECK(fields.num_outputs <= static_cast<int64_t>(fields.buffers.size()));
+  return MakeRef<PrimFunc>(std::move(fields));
+}
+
+}  // namespace tenon

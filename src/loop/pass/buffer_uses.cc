@@ -1,0 +1,181 @@
+#include "loop/pass/buffer_uses.h"
+
+#include "ir/visit.h"
+#include "loop/pass/rewrite.h"
+
+namespace tenon {
+
+namespace {
+
+class UseFinder final : public ChildVisitor {
+ public:
+  std::vector<AllocUses> operator()(const PrimFunc& func) {
+    VisitChild(func.body, FieldRole::kChild);
+    return std::move(found_);
+  }
+
+ private:
+  void VisitChild(const NodeRef& child, FieldRole role) override {
+    if (role == FieldRole::kBinds) return;
+    if (!IsA<StmtNode>(child)) return Expressions(child);
+    path_.push_back(As<StmtNode>(child));
+    if (const auto* block = As<Block>(child)) {
+      OnBlock(*block);
+    } else {
+      OnStmt(child);
+    }
+    path_.pop_back();
+  }
+
+  void OnStmt(const NodeRef& stmt) {
+    if (const auto* alloc = As<Alloc>(stmt)) {
+      index_[alloc->buffer.get()] = found_.size();
+      found_.push_back({alloc, path_, {}});
+    }
+    if (const auto* node = As<If>(stmt)) {
+      Expressions(node->condition);
+      Guarded(node->condition, node->then_body);
+      if (node->else_body) Guarded(Not(node->condition), node->else_body);
+      return;
+    }
+    if (const auto* store = As<Store>(stmt)) {
+      // The value is read before the element is written.
+      Expressions(store->value, store);
+      for (const Expr& i : store->indices) Expressions(i);
+      if (store->mask) Expressions(store->mask);
+      return Access(store->buffer, store->indices, false, true);
+    }
+    if (const auto* call = As<CallFunc>(stmt)) {
+      for (const Region& r : call->buffers) Box(r, true, true, true);
+      for (const Expr& e : call->scalars) Expressions(e);
+      return;
+    }
+    if (const auto* copy = As<Copy>(stmt)) {
+      Box(copy->src, true, false, false);
+      return Box(copy->dst, false, true, false);
+    }
+    if (const auto* atomic = As<Atomic>(stmt)) Access(atomic->buffer, atomic->indices, true, true);
+    stmt->VisitChildren(*this);
+  }
+
+  void Guarded(const Expr& condition, const Stmt& body) {
+    guards_.push_back(Outside(condition));
+    VisitChild(body, FieldRole::kChild);
+    guards_.pop_back();
+  }
+
+  void OnBlock(const Block& block) {
+    for (const IterVar& iter : block.iters) bindings_[iter->var.get()] = Outside(iter->binding);
+    if (block.where) {
+      Expressions(block.where);
+      guards_.push_back(Outside(block.where));
+    }
+    const Block* outer = std::exchange(block_, &block);
+    // Regions are promises, not accesses.
+    if (block.init) {
+      in_init_ = true;
+      VisitChild(block.init, FieldRole::kChild);
+      in_init_ = false;
+    }
+    VisitChild(block.body, FieldRole::kChild);
+    block_ = outer;
+    if (block.where) guards_.pop_back();
+  }
+
+  // Loads in an expression; `store`: of the value that it stores.
+  void Expressions(const NodeRef& root, const Store* store = nullptr) {
+    PreOrder(root, [&](const NodeRef& n) {
+      if (const auto* load = As<Load>(n)) {
+        bool update = store && load->buffer == store->buffer && IsUpdate(*load, *store);
+        Access(load->buffer, load->indices, true, false, update);
+      }
+      if (const auto* call = As<Call>(n); call && call->intrinsic == Intrinsic::kBufferData) {
+        if (const auto* load = As<Load>(call->args[0])) Escape(load->buffer);
+      }
+      return n->kind != NodeKind::kBuffer;
+    });
+  }
+
+  // The block's init has written the element that its body updates.
+  bool IsUpdate(const Load& load, const Store& store) const {
+    if (!block_ || !block_->init) return false;
+    for (size_t i = 0; i < load.indices.size(); ++i) {
+      if (!StructuralEqual(load.indices[i], store.indices[i])) return false;
+    }
+    return true;
+  }
+
+  void Access(const Buffer& buffer, const std::vector<Expr>& indices, bool reads, bool writes,
+              bool update = false) {
+    BufferUse* use = NewUse(buffer, reads, writes);
+    if (!use) return;
+    for (const Expr& i : indices) {
+      const auto* ramp = As<Ramp>(i);
+      Expr first = Outside(ramp ? ramp->base : i);
+      if (!ramp && i->dtype.IsVector()) {
+        use->in_call = true;  // no box
+        first = IndexConst(0);
+      }
+      use->first.push_back(first);
+      use->last.push_back(ramp ? Outside(ramp->base + ramp->stride * int64_t{ramp->dtype.lanes - 1})
+                               : first);
+    }
+    use->updates = update;
+    if (update || (writes && in_init_)) {
+      for (const IterVar& iter : block_->iters) {
+        if (iter->iter_kind != IterKind::kSpatial)
+          use->reduce_bindings.push_back(Outside(iter->binding));
+      }
+    }
+  }
+
+  void Box(const Region& region, bool reads, bool writes, bool in_call) {
+    for (const Range& r : region->ranges) {
+      Expressions(r->min);
+      Expressions(r->extent);
+    }
+    BufferUse* use = NewUse(region->buffer, reads, writes);
+    if (!use) return;
+    for (const Range& r : region->ranges) {
+      use->first.push_back(Outside(r->min));
+      use->last.push_back(Outside(r->min + r->extent - 1));
+    }
+    use->in_call = in_call;
+  }
+
+  void Escape(const Buffer& buffer) {
+    if (BufferUse* use = NewUse(buffer, true, true)) {
+      for (const Expr& d : buffer->shape) {
+        use->first.push_back(IndexConst(0));
+        use->last.push_back(d - 1);
+      }
+      use->in_call = true;
+    }
+  }
+
+  BufferUse* NewUse(const Buffer& buffer, bool reads, bool writes) {
+    auto it = index_.find(buffer.get());
+    if (it == index_.end()) return nullptr;
+    BufferUse& use = found_[it->second].uses.emplace_back();
+    use.path = path_;
+    use.reads = reads, use.writes = writes;
+    use.guards = guards_;
+    return &use;
+  }
+
+  Expr Outside(const Expr& e) const { return Substitute(e, bindings_); }
+
+  std::vector<AllocUses> found_;
+  std::unordered_map<const BufferNode*, size_t> index_;
+  std::vector<const StmtNode*> path_;
+  VarMap bindings_;
+  std::vector<Expr> guards_;
+  const Block* block_ = nullptr;
+  bool in_init_ = false;
+};
+
+}  // namespace
+
+std::vector<AllocUses> UsesOfAllocs(const PrimFunc& func) { return UseFinder()(func); }
+
+}  // namespace tenon

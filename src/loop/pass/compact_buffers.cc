@@ -1,0 +1,383 @@
+#include "loop/pass/compact_buffers.h"
+
+#include <algorithm>
+
+#include "loop/pass/buffer_uses.h"
+#include "loop/pass/rewrite.h"
+
+namespace tenon {
+
+namespace {
+
+struct Box {
+  std::vector<Expr> first, last;  // null where there is no bound
+};
+
+// What becomes of one allocation.
+struct Placement {
+  const StmtNode* around = nullptr;  // the Alloc is put around this statement
+  Buffer buffer;
+  std::vector<Expr> origin;  // the element that becomes the first, per dimension; null: 0
+};
+
+bool Repeats(const StmtNode* s) { return s->kind == NodeKind::kFor || s->kind == NodeKind::kWhile; }
+
+// A loop whose iterations are independent, so that none reads what another wrote.
+bool IsIndependent(const StmtNode* s) {
+  const auto* loop = As<For>(static_cast<const Node*>(s));
+  return loop && (loop->for_kind == ForKind::kParallel || loop->for_kind == ForKind::kVectorized);
+}
+
+// Decides about the allocations of one function.
+class Planner {
+ public:
+  explicit Planner(const PrimFunc& func) {
+    BindDims(func, &analyzer_);
+    PreOrder(func.body, [&](const NodeRef& n) {
+      const auto* loop = As<For>(n);
+      if (loop && IsPure(loop->min) && IsPure(loop->extent))
+        analyzer_.Bind(loop->var, loop->min, loop->extent);
+      return !IsA<ExprNode>(n);
+    });
+  }
+
+  Placement Plan(const AllocUses& a) {
+    Placement out;
+    size_t target = ChooseTarget(a);
+    const std::vector<const StmtNode*>& path = a.uses[0].path;
+    out.around = path[target];
+    bool in_parallel =
+        std::any_of(a.path.begin(), a.path.end(), IsParallel) ||
+        std::any_of(path.begin(), path.begin() + static_cast<int64_t>(target), IsParallel);
+    out.buffer = Shrink(a, target, &out.origin, in_parallel);
+    return out;
+  }
+
+ private:
+  static bool IsParallel(const StmtNode* s) {
+    const auto* loop = As<For>(static_cast<const Node*>(s));
+    return loop && loop->for_kind == ForKind::kParallel;
+  }
+
+  // ---- where ----
+
+  // The place in the first use's path of the statement to stand around: the smallest with all uses
+  // that is sound.
+  size_t ChooseTarget(const AllocUses& a) {
+    const std::vector<const StmtNode*>& path = a.uses[0].path;
+    size_t root = a.path.size(), common = path.size();
+    for (const BufferUse& use : a.uses) {
+      size_t n = 0;
+      while (n < common && n < use.path.size() && use.path[n] == path[n]) ++n;
+      common = n;
+    }
+    size_t target = std::max(root, common - 1);
+    for (size_t i = root; i < target; ++i) {
+      if (path[i]->kind == NodeKind::kBlock) target = i;  // blocks are moved whole
+    }
+    size_t serial = root;
+    while (serial < target && !(Repeats(path[serial]) && !IsIndependent(path[serial]))) ++serial;
+    return serial == target || IsFlowFree(a, target) ? target : serial;
+  }
+
+  // True when one execution of the statement at `target` reads nothing from an earlier one.
+  bool IsFlowFree(const AllocUses& a, size_t target) {
+    std::unordered_set<const VarNode*> outer;  // of the loops that would be entered
+    const std::vector<const StmtNode*>& path = a.uses[0].path;
+    for (size_t i = a.path.size(); i < target; ++i) {
+      if (const auto* loop = As<For>(static_cast<const Node*>(path[i])))
+        outer.insert(loop->var.get());
+    }
+    std::vector<Box> written;
+    for (const BufferUse& use : a.uses) {
+      bool init_runs = std::none_of(use.reduce_bindings.begin(), use.reduce_bindings.end(),
+                                    [&](const Expr& e) { return UsesAnyVar(e, outer); });
+      if (use.updates && init_runs) continue;
+      Box box = BoxOf(use, target);
+      bool covered =
+          std::any_of(written.begin(), written.end(), [&](const Box& w) { return Covers(w, box); });
+      if (use.reads && !covered) return false;
+      if (use.writes && !use.reads && init_runs && WritesAll(use, target, *a.alloc->buffer)) {
+        written.push_back(std::move(box));
+      }
+    }
+    return true;
+  }
+
+  bool Covers(const Box& w, const Box& r) {
+    for (size_t d = 0; d < r.first.size(); ++d) {
+      if (!w.first[d] || !w.last[d] || !r.first[d] || !r.last[d]) return false;
+      if (!analyzer_.CanProve(Le(w.first[d], r.first[d])) ||
+          !analyzer_.CanProve(Le(r.last[d], w.last[d]))) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  // ---- boxes ----
+
+  // Variables bound inside the statement at `target` on the way to a use; null interval: unknown.
+  struct Inner {
+    IntervalMap loops;
+    std::unordered_set<const VarNode*> vars;
+  };
+
+  Inner InnerOf(const BufferUse& use, size_t target) {
+    Inner inner;
+    for (size_t i = target; i < use.path.size(); ++i) {
+      const Node* s = use.path[i];
+      if (const auto* let = As<Let>(s)) inner.vars.insert(let->var.get());
+      const auto* loop = As<For>(s);
+      if (!loop) continue;
+      inner.vars.insert(loop->var.get());
+      inner.loops[loop->var.get()] = {loop->min, loop->min + loop->extent - 1};
+    }
+    return inner;
+  }
+
+  // The least (or greatest) value of e; null where it is not known in terms of what is outside.
+  Expr Extreme(Expr e, const Inner& inner, bool least) {
+    constexpr int kMaxChain = 4;  // loops whose ranges depend on loops whose ranges …
+    for (int i = 0; i < kMaxChain && e && UsesAnyVar(e, inner.vars); ++i) {
+      ExprInterval range = EvalInterval(e, inner.loops, &analyzer_);
+      e = least ? range.min : range.max;
+    }
+    if (!e || UsesAnyVar(e, inner.vars) || !IsPure(e)) return nullptr;
+    return analyzer_.Simplify(e);
+  }
+
+  Box BoxOf(const BufferUse& use, size_t target) {
+    Inner inner = InnerOf(use, target);
+    Box box;
+    for (size_t d = 0; d < use.first.size(); ++d) {
+      box.first.push_back(Extreme(use.first[d], inner, true));
+      box.last.push_back(Extreme(use.last[d], inner, false));
+    }
+    return box;
+  }
+
+  // True when one execution of the statement writes every element of the use's box.
+  bool WritesAll(const BufferUse& use, size_t target, const BufferNode& buffer) {
+    if (use.in_call || !GuardsAllowShape(use, buffer)) return false;
+    std::vector<Var> loops;
+    std::vector<int64_t> extents;
+    for (size_t i = target; i < use.path.size(); ++i) {
+      const Node* s = use.path[i];
+      if (s->kind == NodeKind::kWhile || s->kind == NodeKind::kLet) return false;
+      const auto* loop = As<For>(s);
+      if (!loop) continue;
+      loops.push_back(loop->var);
+      extents.push_back(AsInt(analyzer_.Simplify(loop->extent)).value_or(-1));
+    }
+    std::unordered_set<const VarNode*> taken;
+    for (size_t d = 0; d < use.first.size(); ++d) {
+      if (use.first[d] != use.last[d]) {
+        if (UsesAny(use.first[d], loops))
+          return false;  // a box that moves: rare, and harder to prove
+        continue;
+      }
+      if (!IsDense(use.first[d], loops, extents, &taken)) return false;
+    }
+    return true;
+  }
+
+  static bool UsesAny(const Expr& e, const std::vector<Var>& vars) {
+    return std::any_of(vars.begin(), vars.end(), [&](const Var& v) { return UsesVar(e, v.get()); });
+  }
+
+  // True when e takes every value between its extremes, and shares no loop with another dimension.
+  bool IsDense(const Expr& e, const std::vector<Var>& loops, const std::vector<int64_t>& extents,
+               std::unordered_set<const VarNode*>* taken) {
+    auto affine = DetectAffine(analyzer_.Simplify(e), loops);
+    if (!affine) return false;
+    std::vector<std::pair<int64_t, int64_t>> terms;  // step, extent
+    for (size_t i = 0; i < loops.size(); ++i) {
+      auto c = AsInt(analyzer_.Simplify(affine->coefficients[i]));
+      if (!c) return false;
+      if (*c == 0) continue;
+      if (!taken->insert(loops[i].get()).second) return false;
+      terms.emplace_back(std::abs(*c), extents[i]);
+    }
+    std::sort(terms.begin(), terms.end());
+    int64_t reach = 1;  // values 0 … reach-1 are taken by the smaller steps
+    for (size_t i = 0; i < terms.size(); ++i) {
+      auto [step, extent] = terms[i];
+      if (step > reach) return false;
+      if (extent < 0) return i + 1 == terms.size();
+      reach += step * (extent - 1);
+    }
+    return true;
+  }
+
+  // Guards that only keep accesses inside the buffer do not leave holes in it.
+  bool GuardsAllowShape(const BufferUse& use, const BufferNode& buffer) {
+    if (use.guards.empty()) return true;
+    std::vector<size_t> tokens;
+    for (size_t d = 0; d < use.first.size(); ++d) {
+      tokens.push_back(analyzer_.Assume(Ge(use.first[d], IndexConst(0))));
+      tokens.push_back(analyzer_.Assume(Lt(use.last[d], buffer.shape[d])));
+    }
+    bool all = std::all_of(use.guards.begin(), use.guards.end(),
+                           [&](const Expr& g) { return IsPure(g) && analyzer_.CanProve(g); });
+    while (!tokens.empty()) {
+      analyzer_.Retract(tokens.back());
+      tokens.pop_back();
+    }
+    return all;
+  }
+
+  // ---- how large ----
+
+  Buffer Shrink(const AllocUses& a, size_t target, std::vector<Expr>* origin, bool in_parallel) {
+    const BufferNode& b = *a.alloc->buffer;
+    origin->assign(b.shape.size(), nullptr);
+    bool fixed = !b.strides.empty() || (b.layout && !b.layout->extents.empty());
+    for (const BufferUse& use : a.uses) fixed |= use.in_call;
+    auto out = MakeRef<BufferNode>(b);
+    if (in_parallel && b.scope == "global") out->scope = "local";
+    if (fixed) return out;
+    std::vector<Box> boxes;
+    for (const BufferUse& use : a.uses) boxes.push_back(BoxOf(use, target));
+    for (size_t d = 0; d < b.shape.size(); ++d) {
+      Expr first, last;
+      bool known = true;
+      for (const Box& box : boxes) {
+        known &= box.first[d] && box.last[d];
+        if (!known) break;
+        first = first ? Min(first, box.first[d]) : box.first[d];
+        last = last ? Max(last, box.last[d]) : box.last[d];
+      }
+      if (!known) continue;
+      first = analyzer_.Simplify(first);
+      Expr extent = Size(first, analyzer_.Simplify(last));
+      if (!extent || !IsSmaller(extent, b.shape[d])) continue;
+      out->shape[d] = extent;
+      if (!IsZero(first)) (*origin)[d] = first;
+    }
+    return out;
+  }
+
+  // last - first + 1, as a constant where there is one; null where it depends on loops.
+  Expr Size(const Expr& first, const Expr& last) {
+    Expr extent = analyzer_.Simplify(last - first + 1);
+    if (AsInt(extent)) return extent;
+    int64_t most = analyzer_.ConstBounds(extent).max;
+    return most == Interval::kPosInf ? nullptr : IndexConst(std::max<int64_t>(most, 0));
+  }
+
+  bool IsSmaller(const Expr& extent, const Expr& whole) {
+    auto size = AsInt(extent), all = AsInt(whole);
+    return size && all ? *size < *all : !analyzer_.CanProve(Le(whole, extent));
+  }
+
+  Analyzer analyzer_;
+};
+
+// Carries placements out.
+class Mover final : public ScopedRewriter {
+ public:
+  void Add(const Buffer& old, Placement placement) {
+    around_[placement.around].push_back(placement.buffer);
+    placements_[old.get()] = std::move(placement);
+  }
+
+ private:
+  Stmt VisitStmt(const Stmt& stmt) override {
+    Stmt out = Rewritten(stmt);
+    auto it = around_.find(stmt.get());
+    if (it == around_.end() || !out) return out;
+    for (auto b = it->second.rbegin(); b != it->second.rend(); ++b) out = Alloc::Make(*b, out);
+    return out;
+  }
+
+  Stmt Rewritten(const Stmt& stmt) {
+    if (const auto* alloc = As<Alloc>(stmt); alloc && Find(alloc->buffer))
+      return VisitStmt(alloc->body);
+    if (const auto* store = As<Store>(stmt); store && Find(store->buffer)) {
+      Expr mask = store->mask ? VisitExpr(store->mask) : nullptr;
+      return Store::Make(VisitBuffer(store->buffer), Moved(store->buffer, store->indices),
+                         VisitExpr(store->value), mask);
+    }
+    if (const auto* atomic = As<Atomic>(stmt); atomic && Find(atomic->buffer)) {
+      return Atomic::Make(atomic->op, VisitBuffer(atomic->buffer),
+                          Moved(atomic->buffer, atomic->indices), VisitExpr(atomic->value),
+                          atomic->order, atomic->scope);
+    }
+    return Children(stmt);
+  }
+
+  const Placement* Find(const Buffer& b) const {
+    auto it = placements_.find(b.get());
+    return it == placements_.end() ? nullptr : &it->second;
+  }
+
+  Buffer VisitBuffer(const Buffer& b) override {
+    const Placement* p = Find(b);
+    return p ? p->buffer : b;
+  }
+
+  static Expr Minus(const Expr& index, const Expr& origin) {
+    if (!origin) return index;
+    Expr by = CastExpr::Make(index->dtype.Element(), origin);
+    return index - (index->dtype.IsVector() ? Broadcast::Make(by, index->dtype.lanes) : by);
+  }
+
+  std::vector<Expr> Moved(const Buffer& b, const std::vector<Expr>& indices) {
+    const Placement* p = Find(b);
+    std::vector<Expr> out;
+    for (size_t d = 0; d < indices.size(); ++d)
+      out.push_back(Minus(VisitExpr(indices[d]), p->origin[d]));
+    return out;
+  }
+
+  Expr VisitExpr(const Expr& expr) override {
+    return PostOrderRewrite(expr, [&](const NodeRef& n) -> NodeRef {
+      const auto* load = As<Load>(n);
+      const Placement* p = load ? Find(load->buffer) : nullptr;
+      if (!p) return n;
+      std::vector<Expr> indices;  // rewritten already
+      for (size_t d = 0; d < load->indices.size(); ++d)
+        indices.push_back(Minus(load->indices[d], p->origin[d]));
+      return Load::Make(p->buffer, std::move(indices), load->mask);
+    });
+  }
+
+  NodeRef VisitRegion(const Region& region) override {
+    const Placement* p = Find(region->buffer);
+    if (!p) return ScopedRewriter::VisitRegion(region);
+    std::vector<Range> ranges;
+    for (size_t d = 0; d < region->ranges.size(); ++d) {
+      const Range& r = region->ranges[d];
+      ranges.push_back(
+          RangeNode::Make(Minus(VisitExpr(r->min), p->origin[d]), VisitExpr(r->extent)));
+    }
+    return RegionNode::Make(p->buffer, std::move(ranges));
+  }
+
+  std::unordered_map<const StmtNode*, std::vector<Buffer>> around_;
+  std::unordered_map<const BufferNode*, Placement> placements_;
+};
+
+Func Compact(const Func& func) {
+  Mover mover;
+  Planner planner(*func);
+  bool any = false;
+  for (const AllocUses& a : UsesOfAllocs(*func)) {
+    if (a.uses.empty()) continue;
+    mover.Add(a.alloc->buffer, planner.Plan(a));
+    any = true;
+  }
+  return any ? WithBody(func, mover.Rewrite(func->body)) : func;
+}
+
+}  // namespace
+
+Module CompactBuffers(const Module& module, const PassContext&) {
+  return MapFuncs(module, [](const Func& func) {
+    bool runs_loops = func->func_kind == FuncKind::kKernel || func->func_kind == FuncKind::kDevice;
+    return runs_loops ? Compact(func) : func;
+  });
+}
+
+}  // namespace tenon

@@ -1,0 +1,66 @@
+#include "loop/pass/expand_math.h"
+
+#include "loop/pass/math_forms.h"
+#include "loop/pass/rewrite.h"
+
+namespace tenon {
+
+static bool IsExpanded(Intrinsic intrinsic) {
+  switch (intrinsic) {
+    case Intrinsic::kExp:
+    case Intrinsic::kExp2:
+    case Intrinsic::kLog:
+    case Intrinsic::kLog2:
+    case Intrinsic::kRsqrt:
+    case Intrinsic::kPow:
+    case Intrinsic::kSin:
+    case Intrinsic::kCos:
+    case Intrinsic::kTan:
+    case Intrinsic::kTanh:
+    case Intrinsic::kErf:
+    case Intrinsic::kSigmoid: return true;
+    default: return false;
+  }
+}
+
+static Expr Form(const math::Builder& b, Intrinsic intrinsic, const std::vector<Expr>& args) {
+  const Expr& x = args[0];
+  switch (intrinsic) {
+    case Intrinsic::kExp: return math::Exp(b, x);
+    case Intrinsic::kExp2: return math::Exp2(b, x);
+    case Intrinsic::kLog: return math::Log(b, x);
+    case Intrinsic::kLog2: return math::Log2(b, x);
+    case Intrinsic::kRsqrt: return b.C(1) / b.Sqrt(x);
+    case Intrinsic::kPow: return math::Pow(b, x, args[1]);
+    case Intrinsic::kSin: return math::Sin(b, x);
+    case Intrinsic::kCos: return math::Cos(b, x);
+    case Intrinsic::kTan: return math::Tan(b, x);
+    case Intrinsic::kTanh: return math::Tanh(b, x);
+    case Intrinsic::kErf: return math::Erf(b, x);
+    case Intrinsic::kSigmoid: return math::Sigmoid(b, x);
+    default: return nullptr;
+  }
+}
+
+Expr ExpandMathCall(const Call& call, bool has_fma) {
+  const DType type = call.dtype;
+  if (!IsExpanded(call.intrinsic) || !type.IsFloat() || type.scalable) return nullptr;
+  if (type.bits >= 32) return Form(math::Builder(type, has_fma), call.intrinsic, call.args);
+  const DType f32 = DType::Float(32).WithLanes(type.lanes);
+  std::vector<Expr> args;
+  for (const Expr& a : call.args) args.push_back(CastExpr::Make(f32, a));
+  return CastExpr::Make(type, Form(math::Builder(f32, has_fma), call.intrinsic, args));
+}
+
+Module ExpandMath(const Module& module, const PassContext& context) {
+  const bool has_fma = context.target && context.target->Cpu().HasFma();
+  return MapFuncs(module, [&](const Func& func) {
+    return WithBody(func, PostOrderRewrite(func->body, [&](const NodeRef& n) -> NodeRef {
+                      const auto* call = As<Call>(n);
+                      Expr expanded = call ? ExpandMathCall(*call, has_fma) : nullptr;
+                      return expanded ? NodeRef(expanded) : n;
+                    }));
+  });
+}
+
+}  // namespace tenon

@@ -1,0 +1,287 @@
+#include "loop/pass/make_packed.h"
+
+#include <fmt/format.h>
+
+#include "loop/pass/argument_checks.h"
+#include "loop/pass/packed_abi.h"
+#include "support/check.h"
+#include "support/strings.h"
+
+namespace tenon {
+
+using namespace packed;  // NOLINT(google-build-using-namespace): its words, in a file made of them
+
+namespace {
+
+/// F(closure): the host function as a body of the runtime's team.
+Func BodyOf(const PrimFunc& func) {
+  Var closure = VarNode::Make("closure", DType::Handle());
+  StmtList list;
+  size_t slot = func.buffers.size();
+  auto bind = [&](const Var& var) {
+    Expr value = LoadAt(var->dtype, closure, static_cast<int64_t>(slot++) * kSlotBytes);
+    list.Open([var, value](Stmt body) { return Let::Make(var, value, std::move(body)); });
+  };
+  for (const Var& dim : func.dims) bind(dim);
+  for (const Var& scalar : func.scalars) bind(scalar);
+  for (size_t i = 0; i < func.buffers.size(); ++i) {
+    Expr data = LoadAt(DType::Handle(), closure, static_cast<int64_t>(i) * kSlotBytes);
+    list.Open([buffer = func.buffers[i], data](Stmt body) {
+      return Bind::Make(buffer, data, std::move(body));
+    });
+  }
+  list.Add(func.body);
+  list.Add(Return::Make(I32(0)));
+
+  PrimFunc fields = func;
+  fields.dims.clear(), fields.dim_lo.clear(), fields.dim_hi.clear(), fields.dim_step.clear();
+  fields.buffers.clear();
+  fields.num_outputs = 0;
+  fields.scalars = {closure};
+  fields.attrs.Erase("exported");  // its wrapper is
+  fields.body = list.Close();
+  return PrimFunc::Make(std::move(fields));
+}
+
+PrimFunc PackedFields(std::string name, const std::string& target) {
+  PrimFunc fields;
+  fields.name = std::move(name);
+  fields.func_kind = FuncKind::kPacked;
+  fields.scalars = {VarNode::Make("self", DType::Handle()), VarNode::Make("args", DType::Handle()),
+                    VarNode::Make("num_args", DType::Int(32)),
+                    VarNode::Make("result", DType::Handle())};
+  fields.target = target;
+  return fields;
+}
+
+/// Builds __tvm_ffi_NAME.
+class Wrapper {
+ public:
+  Wrapper(const PrimFunc& func, const std::string& name, Func sizer)
+      : func_(func),
+        name_(name),
+        sizer_(std::move(sizer)),
+        packed_(PackedFields("__tvm_ffi_" + name, func.target)),
+        num_inputs_(func.buffers.size() - static_cast<size_t>(func.num_outputs)),
+        closure_(
+            LocalSlots("closure", func.buffers.size() + func.dims.size() + func.scalars.size())),
+        outputs_(LocalSlots("outputs", 2 * static_cast<size_t>(func.num_outputs))),
+        checker_(func, SignatureText(func, name, num_inputs_), args(), AddressOf(closure_)) {}
+
+  Func operator()() {
+    list_.Add(Evaluate::Make(CallC("tn_core_check_cpu", {}, DType::Int(32))));
+    Make(closure_, &list_);
+    Make(outputs_, &list_);
+    for (int64_t i = 0; i < func_.num_outputs; ++i) SetNone(AddressOf(outputs_), i);
+    Arguments();
+    Run();
+    GiveBack();
+    packed_.body = list_.Close();
+    return PrimFunc::Make(std::move(packed_));
+  }
+
+ private:
+  const Var& args() const { return packed_.scalars[1]; }
+  const Var& num_args() const { return packed_.scalars[2]; }
+  const Var& result() const { return packed_.scalars[3]; }
+  int32_t num_outputs() const { return static_cast<int32_t>(func_.num_outputs); }
+
+  static Buffer LocalSlots(const char* name, size_t count) {
+    Expr size = IndexConst(static_cast<int64_t>(std::max<size_t>(count, 1)));
+    return BufferNode::Make(name, DType::Int(64), {size}, "local", nullptr, {}, kSlotBytes);
+  }
+  static void Make(const Buffer& buffer, StmtList* list) {
+    list->Open([buffer](Stmt body) { return Alloc::Make(buffer, std::move(body)); });
+  }
+  void SetNone(const Expr& values, int64_t i) {
+    list_.Add(StoreAt(values, i * kAnyBytes, I64(kNone)));
+    list_.Add(StoreAt(values, i * kAnyBytes + kAnyValue, I64(0)));
+  }
+
+  Expr OutputsGiven() const {
+    return Eq(num_args(), I32(static_cast<int64_t>(func_.buffers.size())));
+  }
+
+  // Checks what is given; makes the outputs that are not. They can only be made when the inputs
+  // tell all dims.
+  void Arguments() {
+    auto all = static_cast<int64_t>(func_.buffers.size()),
+         inputs = static_cast<int64_t>(num_inputs_);
+    makes_outputs_ = num_outputs() > 0 && InputsTellDims();
+    Expr fits = OutputsGiven();
+    auto count = [](int64_t n) { return fmt::format("{} argument{}", n, n == 1 ? "" : "s"); };
+    std::string expected = fmt::format("Expected {} but got ", count(all));
+    if (makes_outputs_) {
+      fits = Or(Eq(num_args(), I32(inputs)), fits);
+      expected = fmt::format("Expected {}, or {} with outputs, but got ", count(inputs), all);
+    } else {
+      checker_.set_signature(SignatureText(func_, name_, func_.buffers.size()));
+    }
+    list_.Add(checker_.Fail(fits, "TypeError", {Text(expected), num_args()}));
+    for (size_t i = 0; i < num_inputs_; ++i) checker_.Check(i, &list_);
+    if (!makes_outputs_) return CheckOutputs(&list_);
+    checker_.set_signature(SignatureText(func_, name_, func_.buffers.size()));
+    StmtList given, made;
+    CheckOutputs(&given);
+    MakeOutputs(&made);
+    list_.Add(If::Make(OutputsGiven(), given.Close(), made.Close()));
+  }
+
+  bool InputsTellDims() const {
+    for (const Var& dim : func_.dims) {
+      bool found = false;
+      for (size_t i = 0; i < num_inputs_; ++i) {
+        for (const Expr& d : func_.buffers[i]->shape) found |= d.get() == dim.get();
+      }
+      if (!found) return false;
+    }
+    return true;
+  }
+
+  void CheckOutputs(StmtList* list) {
+    for (size_t i = num_inputs_; i < func_.buffers.size(); ++i) checker_.Check(i, list);
+    for (size_t i = num_inputs_; i < func_.buffers.size(); ++i) {
+      for (size_t j = 0; j < i; ++j) checker_.CheckApart(i, j, list);
+    }
+  }
+
+  void MakeOutputs(StmtList* list) {
+    size_t rank = 1;
+    for (size_t i = num_inputs_; i < func_.buffers.size(); ++i) {
+      rank = std::max(rank, func_.buffers[i]->shape.size());
+    }
+    Buffer shape = LocalSlots("output_shape", rank);
+    Make(shape, list);
+    for (size_t i = num_inputs_; i < func_.buffers.size(); ++i) {
+      const BufferNode& b = *func_.buffers[i];
+      for (size_t d = 0; d < b.shape.size(); ++d) {
+        list->Add(StoreAt(AddressOf(shape), static_cast<int64_t>(d) * 8, b.shape[d]));
+      }
+      auto any = static_cast<int64_t>(i - num_inputs_) * kAnyBytes;
+      Expr made = CallC(
+          "tn_core_tensor_alloc",
+          {I32(PackedDType(b.dtype)), I32(b.rank()), AddressOf(shape), At(AddressOf(outputs_), any),
+           At(AddressOf(closure_), static_cast<int64_t>(i) * kSlotBytes)},
+          DType::Int(32));
+      Var status = list->Define(b.name + ".status", made);
+      list->Add(If::Make(Ne(status, I32(0)), LeaveWith(I32(-1))));
+    }
+  }
+
+  // Outputs made so far are dropped.
+  Stmt LeaveWith(Expr status) {
+    std::vector<Stmt> out;
+    for (int64_t i = 0; i < func_.num_outputs; ++i) {
+      Expr value = At(AddressOf(outputs_), i * kAnyBytes);
+      out.push_back(Evaluate::Make(CallC("tn_core_release", {value}, DType::Handle())));
+    }
+    out.push_back(Return::Make(std::move(status)));
+    return Seq::Make(std::move(out));
+  }
+
+  void Run() {
+    Var arena;
+    if (!func_.scalars.empty()) arena = BorrowArena();
+    Expr team = I32(func_.attrs.GetInt("max_team"));
+    Var status = list_.Define(
+        "status", CallC("tn_core_run_team", {Text("@" + func_.name), AddressOf(closure_), team},
+                        DType::Int(32)));
+    if (arena) {
+      Expr release =
+          CallC("tn_core_arena_release", {Text("@" + Instances()), arena}, DType::Handle());
+      list_.Add(Evaluate::Make(release));
+    }
+    list_.Add(If::Make(Ne(status, I32(0)), LeaveWith(status)));
+  }
+
+  Var BorrowArena() {
+    Expr bytes = I64(func_.attrs.GetInt("arena_bytes"));
+    if (sizer_) {
+      Buffer size = LocalSlots("arena_size", 1);
+      Make(size, &list_);
+      Region whole = RegionNode::Make(size, {RangeNode::Make(IndexConst(0), IndexConst(1))});
+      list_.Add(CallFunc::Make(sizer_->name, {whole}, {func_.dims.begin(), func_.dims.end()}));
+      bytes = Load::Make(size, {IndexConst(0)});
+    }
+    Expr borrow = CallC("tn_core_arena_acquire", {Text("@" + Instances()), bytes}, DType::Handle());
+    Var arena = list_.Define("arena", borrow);
+    list_.Add(If::Make(Eq(Bits(arena), I64(0)), LeaveWith(I32(-1))));
+    auto slot = static_cast<int64_t>(func_.buffers.size() + func_.dims.size());
+    list_.Add(StoreAt(AddressOf(closure_), slot * kSlotBytes, arena));
+    packed_.attrs.Set("instances", Instances());
+    return arena;
+  }
+
+  std::string Instances() const {
+    return func_.attrs.Has("export_name") ? "tn_instances_" + name_ : "tn_main_instances";
+  }
+
+  void GiveBack() {
+    Expr give = CallC("tn_core_return", {AddressOf(outputs_), I32(num_outputs()), result()},
+                      DType::Int(32));
+    StmtList none;
+    none.Add(StoreAt(result(), 0, I64(kNone)));
+    none.Add(StoreAt(result(), 8, I64(0)));
+    Stmt nothing = none.Close();
+    list_.Add(makes_outputs_ ? If::Make(OutputsGiven(), nothing, Evaluate::Make(give)) : nothing);
+    list_.Add(Return::Make(I32(0)));
+  }
+
+  const PrimFunc& func_;
+  const std::string name_;
+  const Func sizer_;
+  PrimFunc packed_;
+  const size_t num_inputs_;
+  const Buffer closure_;
+  const Buffer outputs_;  // tn_ffi_any each
+  ArgumentChecker checker_;
+  StmtList list_;
+  bool makes_outputs_ = false;
+};
+
+/// __tvm_ffi__metadata_NAME: the JSON that TVM-FFI's stub generators read. The string is static:
+/// the library stays.
+Func Metadata(const PrimFunc& func, const std::string& name) {
+  const std::string tensor = R"({"type":"ffi.Tensor"})";
+  std::string result =
+      func.num_outputs == 1 ? tensor : R"({"type":"ffi.Array","args":[)" + tensor + "]}";
+  if (func.num_outputs == 0) result = R"({"type":"None"})";
+  std::string args = result;
+  for (size_t i = 0; i < func.buffers.size() - static_cast<size_t>(func.num_outputs); ++i)
+    args += "," + tensor;
+  std::string schema = R"({"type":"ffi.Function","args":[)" + args + "]}";
+  PrimFunc fields = PackedFields("__tvm_ffi__metadata_" + name, func.target);
+  const Var& out = fields.scalars[3];
+  fields.body =
+      Seq::Make({StoreAt(out, 0, I64(kRawStr)),
+                 StoreAt(out, 8, Text(fmt::format(R"({{"type_schema":{}}})", QuoteJson(schema)))),
+                 Return::Make(I32(0))});
+  return PrimFunc::Make(std::move(fields));
+}
+
+}  // namespace
+
+Module MakePacked(const Module& module, const PassContext& context) {
+  Module out = module;
+  for (const auto& [key, func] : module.funcs) {
+    if (func->func_kind != FuncKind::kHost) continue;
+    bool is_body = func->buffers.empty() && func->dims.empty() && func->scalars.size() == 1 &&
+                   func->scalars[0]->name == "closure";
+    if (is_body) continue;
+    // The arena is the only scalar that a wrapper can provide.
+    bool callable =
+        func->scalars.empty() || (func->scalars.size() == 1 && func->scalars[0]->name == "arena");
+    bool exported = func->attrs.Get<bool>("exported", false);
+    if (exported && !callable)
+      context.Remark(fmt::format("{}: not exported: it has scalar parameters", key));
+    if (exported && callable) {
+      std::string name = func->attrs.GetString("export_name", func->name);
+      out.Add(Wrapper(*func, name, module.Find(func->name + ".arena_bytes"))());
+      out.Add(Metadata(*func, name));
+    }
+    out.Add(BodyOf(*func));
+  }
+  return out;
+}
+
+}  // namespace tenon

@@ -1,0 +1,31 @@
+// make_packed: host functions get the signature they are called with, exported ones a wrapper for
+// the world.
+//
+// Needs: plan_storage and lower_team; parameters still have logical shapes.
+// Ensures: every host function F is a body for the runtime's team: its only parameter is `closure:
+// handle`, an array of 8-byte slots: the address of each buffer, each dim, each scalar (the arena
+// last), in the order of its parameters before; it returns 0i32. For an exported F (attributes
+// exported: true, export_name, default F's name) the module gets
+//   __tvm_ffi_NAME             packed, the TVM-FFI convention: checks the CPU and every argument,
+//                              borrows an arena,
+//                              makes the outputs where they are not given, runs F on a team,
+//                              returns
+//   __tvm_ffi__metadata_NAME   packed: the type schema of the former, as JSON
+// The last num_outputs buffers of F are outputs. A call with as many arguments as inputs returns
+// the outputs, one with outputs appended writes into them. An argument is a DLTensor* or an
+// ffi.Tensor. Checked, in this order: the CPU; the count; for each argument type, ndim, dtype,
+// device, each dim (constants; a dim's first place gives its value, range and step; later places
+// must agree), strides (compact; those of size-1 dims do not count), alignment to the element; that
+// no output overlaps another argument. Messages: docs/calling.md. The wrapper's attributes:
+// instances, the symbol of its tn_instances (absent where it needs no arena): tn_main_instances for
+// a function exported under its own name, else tn_instances_NAME. Why here: it sees final
+// placements and still the shapes to check; its code is flattened and simplified like any other.
+#pragma once
+
+#include "loop/pass/pass.h"
+
+namespace tenon {
+
+Module MakePacked(const Module& module, const PassContext& context);
+
+}  // namespace tenon

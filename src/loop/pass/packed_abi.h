@@ -1,0 +1,57 @@
+// Words of the packed convention in loop IR: values in memory at a handle, constants, calls of the
+// core.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "loop/stmt.h"
+
+namespace tenon::packed {
+
+inline constexpr int64_t kSlotBytes = 8;  // of a closure
+
+// The layouts of tenon/ffi_types.h, which this layer does not see; a test compares them.
+inline constexpr int64_t kAnyBytes = 16, kAnyValue = 8;  // tn_ffi_any: type_index first
+inline constexpr int64_t kNone = 0, kDlTensorPtr = 7, kRawStr = 8, kTensor = 70;
+inline constexpr int64_t kObjectHeaderBytes = 24;  // a tensor object's DLTensor stands behind it
+inline constexpr int64_t kData = 0, kDeviceType = 8, kNdim = 16, kDType = 20, kShape = 24,
+                         kStrides = 32,
+                         kByteOffset = 40;  // of a DLTensor
+inline constexpr int64_t kCpu = 1;          // a DLDeviceType
+
+inline Expr I32(int64_t v) { return IntConst::Make(DType::Int(32), v); }
+inline Expr I64(int64_t v) { return IntConst::Make(DType::Int(64), v); }
+inline Expr Text(std::string s) { return StringConst::Make(std::move(s)); }
+
+/// handle + bytes
+inline Expr At(Expr handle, int64_t bytes) {
+  return Call::Make(Intrinsic::kPtrOffset, {std::move(handle), IndexConst(bytes)});
+}
+inline Expr LoadAt(DType type, Expr handle, int64_t bytes) {
+  return Call::Make(Intrinsic::kPtrLoad, {std::move(handle), IndexConst(bytes)}, type);
+}
+inline Stmt StoreAt(Expr handle, int64_t bytes, Expr value) {
+  std::vector<Expr> args = {std::move(handle), IndexConst(bytes), std::move(value)};
+  return Evaluate::Make(Call::Make(Intrinsic::kPtrStore, std::move(args), DType::Int(32)));
+}
+/// A handle as an integer.
+inline Expr Bits(Expr handle) {
+  return Call::Make(Intrinsic::kReinterpret, {std::move(handle)}, DType::Int(64));
+}
+/// The address of a buffer's first element.
+inline Expr AddressOf(const Buffer& buffer) {
+  std::vector<Expr> first(buffer->shape.size(), IndexConst(0));
+  return Call::Make(Intrinsic::kBufferData, {Load::Make(buffer, std::move(first))},
+                    DType::Handle());
+}
+/// name(args…) of type `result`; handle for a C function without result.
+inline Expr CallC(const char* name, std::vector<Expr> args, DType result) {
+  args.insert(args.begin(), Text(name));
+  return Call::Make(Intrinsic::kExtern, std::move(args), result);
+}
+
+/// DLDataType as one word: code | bits << 8 | lanes << 16.
+int64_t PackedDType(DType type);
+
+}  // namespace tenon::packed

@@ -1,0 +1,47 @@
+#include "loop/pass/wrap_exports.h"
+
+#include <fmt/format.h>
+
+#include "support/check.h"
+
+namespace tenon {
+
+namespace {
+
+Region WholeRegion(const Buffer& buffer) {
+  std::vector<Range> ranges;
+  for (const Expr& extent : buffer->shape) ranges.push_back(RangeNode::Make(IndexConst(0), extent));
+  return RegionNode::Make(buffer, std::move(ranges));
+}
+
+Func HostOf(const PrimFunc& kernel) {
+  PrimFunc host = kernel;
+  host.name = kernel.name + ".host";
+  host.func_kind = FuncKind::kHost;
+  host.attrs = {{"exported", true}, {"export_name", kernel.name}};
+  std::vector<Region> regions;
+  for (const Buffer& b : kernel.buffers) regions.push_back(WholeRegion(b));
+  std::vector<Expr> dims(kernel.dims.begin(), kernel.dims.end());
+  host.body = Launch::Make(kernel.name, std::move(regions), std::move(dims));
+  return PrimFunc::Make(std::move(host));
+}
+
+}  // namespace
+
+Module WrapExports(const Module& module, const PassContext& context) {
+  Module out = module;
+  for (const auto& [name, func] : module.funcs) {
+    if (func->func_kind != FuncKind::kKernel || !func->attrs.Get<bool>("exported", false)) continue;
+    if (!func->scalars.empty()) {
+      context.Remark(fmt::format("{}: not exported: it has scalar parameters", name));
+      continue;
+    }
+    out.Add(HostOf(*func));
+    PrimFunc kernel = *func;
+    kernel.attrs.Erase("exported");
+    out.Add(PrimFunc::Make(std::move(kernel)));
+  }
+  return out;
+}
+
+}  // namespace tenon

@@ -1,0 +1,88 @@
+// Rules of the last stage: what back ends take, and what nobody lowers yet.
+#include "loop/verify_impl.h"
+#include "target/target.h"
+
+namespace tenon {
+
+namespace {
+
+bool IsGpu(const std::string& text) {
+  auto target = Target::Parse(text);
+  return target && target->IsGpu();
+}
+
+// The construct that has no lowering; "" when it has one.
+std::string UnsupportedExpr(const ExprNode& e) {
+  if (e.dtype.scalable) return fmt::format("scalable vectors ({})", e.dtype.ToString());
+  const auto* call = As<Call>(static_cast<const Node*>(&e));
+  return call && call->intrinsic == Intrinsic::kVScale ? "vscale" : "";
+}
+
+std::string UnsupportedBuffer(const BufferNode& b) {
+  if (b.layout && !b.layout->threads.empty())
+    return fmt::format("a layout with thread axes ('{}')", b.name);
+  if (b.dtype.StorageBits() % 8 != 0)
+    return fmt::format("packed elements of {} ('{}')", b.dtype.ToString(), b.name);
+  if (b.scope == "shared" || b.scope == "barrier")
+    return fmt::format("memory in {} ('{}')", b.scope, b.name);
+  return "";
+}
+
+std::string UnsupportedStmt(const NodeRef& node, const std::string& target) {
+  if (const auto* s = As<For>(node); s && s->for_kind == ForKind::kThread && !IsGpu(target)) {
+    return fmt::format("the thread axis {} on a CPU (loop '{}')", s->thread, s->var->name);
+  }
+  if (const auto* s = As<Block>(node)) {
+    if (s->async) return fmt::format("async ({})", Describe(node));
+    if (s->at != Level::kThread && s->at != Level::kWorker)
+      return fmt::format("level {} ({})", Name(s->at), Describe(node));
+  }
+  if (const auto* s = As<Sync>(node)) {
+    const bool known =
+        s->level == Level::kThread || s->level == Level::kWorker || s->level == Level::kTeam;
+    return known ? "" : fmt::format("sync {}", Name(s->level));
+  }
+  if (const auto* s = As<Launch>(node); s && s->place != "host") {
+    return fmt::format("a launch on {} ('{}')", s->place, s->kernel);
+  }
+  if (const auto* s = As<Barrier>(node))
+    return fmt::format("{} on a barrier ('{}')", Name(s->op), s->buffer->name);
+  return IsA<Roles>(node) ? "roles" : "";
+}
+
+}  // namespace
+
+void CheckSupported(const VerifyContext& context) {
+  context.ForEach([&](const NodeRef& node) {
+    std::string what;
+    if (IsA<ExprNode>(node)) {
+      what = UnsupportedExpr(static_cast<const ExprNode&>(*node));
+    } else if (const auto* buffer = As<BufferNode>(node)) {
+      what = UnsupportedBuffer(*buffer);
+    } else if (IsA<StmtNode>(node)) {
+      what = UnsupportedStmt(node, context.func.target);
+    }
+    if (!what.empty()) context.Unsupported(what);
+  });
+}
+
+void CheckLowered(const VerifyContext& context) {
+  context.ForEach([&](const NodeRef& node) {
+    if (const auto* b = As<BufferNode>(node)) {
+      if (b->shape.size() > 1)
+        context.Error("'{}' still has {} dimensions", b->name, b->shape.size());
+      if (b->layout || !b->strides.empty())
+        context.Error("'{}' still has a layout or strides", b->name);
+    } else if (const auto* s = As<For>(node)) {
+      const bool left = s->for_kind != ForKind::kSerial && s->for_kind != ForKind::kThread;
+      if (left) context.Error("{} is still {}", Describe(node), Name(s->for_kind));
+    } else if (const auto* s = As<Block>(node)) {
+      if (!s->iters.empty() || s->where || s->init)
+        context.Error("{} is still no mere marker", Describe(node));
+    } else if (IsA<Launch>(node)) {
+      context.Error("{} is still there", Describe(node));
+    }
+  });
+}
+
+}  // namespace tenon

@@ -1,0 +1,42 @@
+#include "ops/catalog.h"
+
+#include "ops/conv.h"
+#include "ops/matmul.h"
+
+namespace tenon::ops {
+
+using graph::IndexMapClass;
+using graph::OpKind;
+
+bool HasElementDefinition(OpKind op) {
+  switch (graph::Info(op).map) {
+    case IndexMapClass::kElementwise:
+    case IndexMapClass::kBroadcast:
+    case IndexMapClass::kInjective: return true;
+    case IndexMapClass::kReduction:
+    case IndexMapClass::kContraction: return false;
+    case IndexMapClass::kWindow: return op == OpKind::kResize;
+    case IndexMapClass::kOpaque: return op == OpKind::kShape;
+  }
+  return false;
+}
+
+bool IsView(OpKind op) {
+  return op == OpKind::kReshape || op == OpKind::kTranspose || op == OpKind::kSlice ||
+         op == OpKind::kExpand;
+}
+
+bool AbsorbsViews(OpKind anchor, size_t input) { return anchor == OpKind::kAttention && input < 3; }
+
+int64_t ChannelBlock(const Target& target) { return std::max(1, target.Cpu().VectorLanes(32)); }
+
+Layout WeightLayout(const graph::Graph& g, const graph::Node& node, size_t input,
+                    const Target& target) {
+  if (node.op == OpKind::kConv) return ConvWeightLayout(g, node, input, target);
+  if (node.op == OpKind::kMatMul) return MatMulWeightLayout(g, node, input, target);
+  return nullptr;
+}
+
+bool WantsHalo(const graph::Graph& g, const graph::Node& node) { return HasDirectConv(g, node); }
+
+}  // namespace tenon::ops

@@ -1,0 +1,91 @@
+// Contractions: matrix product and attention.
+#include <algorithm>
+
+#include "ops/define.h"
+
+namespace tenon::ops {
+
+using graph::OpKind;
+using te::Indices;
+
+static Operand DefineMatMul(const OpContext& op) {
+  const Operand &a = op.in[0], &b = op.in[1];
+  bool ta = op.node->attrs.Get<bool>("trans_a", false),
+       tb = op.node->attrs.Get<bool>("trans_b", false);
+  size_t r = op.out.dims.size();
+  Expr depth = a.dims[a.dims.size() - (ta ? 2 : 1)];
+  // The operand's indices: its own leading dims out of the result's, then row and column.
+  auto at = [r](const Operand& x, const Indices& out, const Expr& row, const Expr& col) {
+    Indices in;
+    size_t lead = x.dims.size() - 2;
+    for (size_t i = 0; i < lead; ++i)
+      in.push_back(IsOne(x.dims[i]) ? IndexConst(0) : out[r - 2 - lead + i]);
+    in.push_back(row);
+    in.push_back(col);
+    return x.at(in);
+  };
+  return Read(te::Compute(op.name, op.out.dims, [&](const Indices& out) {
+    te::Axis k = te::ReduceAxis("k", depth);
+    Expr x = ta ? at(a, out, k.var, out[r - 2]) : at(a, out, out[r - 2], k.var);
+    Expr y = tb ? at(b, out, out[r - 1], k.var) : at(b, out, k.var, out[r - 1]);
+    return te::Sum(x * y, {k});
+  }));
+}
+
+static Operand DefineAttention(const OpContext& op) {
+  const Operand &q = op.in[0], &k = op.in[1], &v = op.in[2];
+  size_t r = q.dims.size();
+  std::vector<Expr> scores_dims(q.dims.begin(), q.dims.end() - 1);
+  scores_dims.push_back(k.dims[r - 2]);
+  std::vector<Expr> row_dims(q.dims.begin(), q.dims.end() - 1);
+  Expr scale = MakeConst(q.dtype, op.node->attrs.GetFloat("scale", 1));
+  auto with = [r](const Indices& out, const Expr& row, const Expr& col) {
+    Indices in(out.begin(), out.begin() + static_cast<long>(r - 2));
+    in.push_back(row);
+    in.push_back(col);
+    return in;
+  };
+  Operand dot = Read(te::Compute(op.name + "_qk", scores_dims, [&](const Indices& i) {
+    te::Axis d = te::ReduceAxis("d", q.dims[r - 1]);
+    return te::Sum(q.at(with(i, i[r - 2], d.var)) * k.at(with(i, i[r - 1], d.var)), {d});
+  }));
+  auto score = [op, dot, scale](const Indices& i) {
+    Expr s = dot.at(i) * scale;
+    if (!op.Has(3)) return s;
+    Expr m = BroadcastAt(op.in[3], i);
+    if (!m->dtype.IsBool()) return s + m;
+    return Select::Make(m, s, LowestOf(s->dtype));
+  };
+  auto append = [](Indices i, const Expr& e) {
+    i.push_back(e);
+    return i;
+  };
+  Operand m = Read(te::Compute(op.name + "_max", row_dims, [&](const Indices& i) {
+    te::Axis j = te::ReduceAxis("j", k.dims[r - 2]);
+    return te::MaxOf(score(append(i, j.var)), {j});
+  }));
+  auto row = [](const Indices& i) { return Indices(i.begin(), i.end() - 1); };
+  Operand e = Read(te::Compute(op.name + "_exp", scores_dims, [&](const Indices& i) {
+    return Call::Make(Intrinsic::kExp, {score(i) - m.at(row(i))});
+  }));
+  Operand sum = Read(te::Compute(op.name + "_sum", row_dims, [&](const Indices& i) {
+    te::Axis j = te::ReduceAxis("j", k.dims[r - 2]);
+    return te::Sum(e.at(append(i, j.var)), {j});
+  }));
+  Operand weighted = Read(te::Compute(op.name + "_pv", op.out.dims, [&](const Indices& i) {
+    te::Axis j = te::ReduceAxis("j", k.dims[r - 2]);
+    return te::Sum(e.at(with(i, i[r - 2], j.var)) * v.at(with(i, j.var, i[r - 1])), {j});
+  }));
+  bool nan_to_zero = op.node->attrs.Get<bool>("nan_to_zero", false);
+  return {op.out.dtype, op.out.dims, [weighted, sum, row, nan_to_zero](const Indices& i) {
+            Expr y = weighted.at(i) / sum.at(row(i));
+            if (!nan_to_zero) return y;
+            return Select::Make(Call::Make(Intrinsic::kIsNan, {y}), MakeConst(y->dtype, 0), y);
+          }};
+}
+
+Operand DefineContraction(const OpContext& op) {
+  return op.node->op == OpKind::kMatMul ? DefineMatMul(op) : DefineAttention(op);
+}
+
+}  // namespace tenon::ops

@@ -1,0 +1,211 @@
+// Movement operators: which element of which operand stands where.
+#include "ops/define.h"
+
+namespace tenon::ops {
+
+using graph::OpKind;
+using te::Indices;
+
+static const std::vector<Expr>& Exprs(const OpContext& op, const char* name) {
+  auto it = op.node->exprs.find(name);
+  TN_CHECK(it != op.node->exprs.end(), "{} lacks {}", graph::Name(op.node->op), name);
+  return it->second;
+}
+
+static int64_t Fixed(const Expr& e) { return AsInt(e).value_or(-1); }
+
+// Indices into `from` of the element whose row-major position in `to` is `at`. Dims are matched in
+// groups of equal product, so that axes that do not change keep their index and only regrouped ones
+// cost divisions.
+static Indices ReshapeIndices(const std::vector<Expr>& from, const std::vector<Expr>& to,
+                              const Indices& at) {
+  Indices out(from.size());
+  size_t f = 0, t = 0;
+  while (f < from.size() || t < to.size()) {
+    size_t f0 = f, t0 = t;
+    int64_t pf = f < from.size() ? Fixed(from[f++]) : 1, pt = t < to.size() ? Fixed(to[t++]) : 1;
+    while (pf != pt) {
+      bool grow_from = pf < 0 || pt < 0 ? f < from.size() : pf < pt && f < from.size();
+      if (!grow_from && t >= to.size() && f >= from.size()) break;
+      if (grow_from || t >= to.size()) {
+        int64_t d = Fixed(from[f++]);
+        pf = pf < 0 || d < 0 ? -1 : pf * d;
+      } else {
+        int64_t d = Fixed(to[t++]);
+        pt = pt < 0 || d < 0 ? -2 : pt * d;
+      }
+    }
+    std::vector<Expr> to_dims(to.begin() + static_cast<long>(t0),
+                              to.begin() + static_cast<long>(t));
+    std::vector<Expr> from_dims(from.begin() + static_cast<long>(f0),
+                                from.begin() + static_cast<long>(f));
+    Indices part(at.begin() + static_cast<long>(t0), at.begin() + static_cast<long>(t));
+    if (from_dims.size() == 1 && to_dims.size() == 1) {
+      out[f0] = part[0];
+      continue;
+    }
+    Indices split = Delinearize(Linearize(part, to_dims), from_dims);
+    for (size_t i = 0; i < split.size(); ++i)
+      out[f0 + i] = IsOne(from_dims[i]) ? IndexConst(0) : split[i];
+  }
+  return out;
+}
+
+static Expr DefineSlice(const OpContext& op, const Indices& out) {
+  std::vector<int64_t> steps = op.node->attrs.GetInts("steps");
+  Indices in;
+  for (size_t i = 0; i < out.size(); ++i) in.push_back(Exprs(op, "starts")[i] + out[i] * steps[i]);
+  return op.in[0].at(in);
+}
+
+static Expr DefineConcat(const OpContext& op, const Indices& out) {
+  size_t axis = static_cast<size_t>(op.Int("axis"));
+  Expr start = IndexConst(0), value;
+  std::vector<Expr> starts;
+  for (const Operand& x : op.in) {
+    starts.push_back(start);
+    start = start + x.dims[axis];
+  }
+  for (size_t i = op.in.size(); i-- > 0;) {
+    Indices in = out;
+    // Clamped, so that the branch not taken stays in bounds.
+    Expr last = op.in[i].dims[axis] - 1;
+    in[axis] = op.in.size() == 1 ? out[axis] : Max(Min(out[axis] - starts[i], last), IndexConst(0));
+    if (IsZero(op.in[i].dims[axis])) continue;
+    Expr element = op.in[i].at(in);
+    value = value ? Select::Make(Lt(out[axis], starts[i] + op.in[i].dims[axis]), element, value)
+                  : element;
+  }
+  return value ? value : MakeConst(op.out.dtype, 0);
+}
+
+static Expr Clamp(const Expr& i, const Expr& dim) { return Max(Min(i, dim - 1), IndexConst(0)); }
+
+// Position in an operand's axis of padded coordinate `i` (already less the begin pad), by mode.
+static Expr PadIndex(const std::string& mode, const Expr& i, const Expr& dim) {
+  if (mode == "wrap") return i % dim;
+  if (mode == "reflect") {
+    Expr period = Max(dim * 2 - 2, IndexConst(1));
+    Expr m = i % period;
+    return Min(m, period - m);
+  }
+  return Clamp(i, dim);
+}
+
+static Expr DefinePad(const OpContext& op, const Indices& out) {
+  std::vector<int64_t> pads = op.node->attrs.GetInts("pads");
+  std::string mode = op.node->attrs.GetString("mode");
+  Indices in;
+  Expr inside = BoolConst(true);
+  bool guarded = false;
+  for (size_t i = 0; i < out.size(); ++i) {
+    Expr at = out[i] - pads[i];
+    if (mode == "constant" && (pads[i] > 0 || pads[out.size() + i] > 0)) {
+      Expr ok = And(Ge(at, IndexConst(0)), Lt(at, op.in[0].dims[i]));
+      inside = guarded ? And(inside, ok) : ok;
+      guarded = true;
+    }
+    bool grows = pads[i] > 0 || pads[out.size() + i] > 0;
+    in.push_back(grows ? PadIndex(mode, at, op.in[0].dims[i]) : at);
+  }
+  Expr fill = op.Has(1) ? op.in[1].at(Indices(op.in[1].dims.size(), IndexConst(0)))
+                        : MakeConst(op.out.dtype, 0);
+  bool empty = false;
+  for (const Expr& d : op.in[0].dims) empty |= IsZero(d);
+  if (empty) return fill;
+  Expr value = op.in[0].at(in);
+  return guarded ? Select::Make(inside, value, fill) : value;
+}
+
+// A data index as a position in an axis: negative counts from the end, and never out of bounds.
+static Expr DataIndex(const Expr& raw, const Expr& dim) {
+  Expr i = CastExpr::Make(DType::Index(), raw);
+  return Clamp(Select::Make(Lt(i, IndexConst(0)), i + dim, i), dim);
+}
+
+static Expr DefineGather(const OpContext& op, const Indices& out) {
+  size_t axis = static_cast<size_t>(op.Int("axis"));
+  size_t count = op.in[1].dims.size();
+  Indices where(out.begin() + static_cast<long>(axis),
+                out.begin() + static_cast<long>(axis + count));
+  Indices in(out.begin(), out.begin() + static_cast<long>(axis));
+  in.push_back(DataIndex(op.in[1].at(where), op.in[0].dims[axis]));
+  in.insert(in.end(), out.begin() + static_cast<long>(axis + count), out.end());
+  return op.in[0].at(in);
+}
+
+static Expr DefineGatherNd(const OpContext& op, const Indices& out) {
+  size_t batch = static_cast<size_t>(op.Int("batch_dims"));
+  size_t lead = op.in[1].dims.size() - 1;
+  Indices where(out.begin(), out.begin() + static_cast<long>(lead));
+  Indices in(out.begin(), out.begin() + static_cast<long>(batch));
+  int64_t q = op.in[1].dim(static_cast<int>(lead));
+  for (int64_t k = 0; k < q; ++k) {
+    Indices at = where;
+    at.push_back(IndexConst(k));
+    in.push_back(DataIndex(op.in[1].at(at), op.in[0].dims[in.size()]));
+  }
+  in.insert(in.end(), out.begin() + static_cast<long>(lead), out.end());
+  return op.in[0].at(in);
+}
+
+static Expr DefineOneHot(const OpContext& op, const Indices& out) {
+  size_t axis = static_cast<size_t>(op.Int("axis"));
+  Indices where = out;
+  where.erase(where.begin() + static_cast<long>(axis));
+  const Expr& depth = Exprs(op, "depth")[0];
+  Expr raw = CastExpr::Make(DType::Index(), op.in[0].at(where));
+  Expr hot = Eq(Select::Make(Lt(raw, IndexConst(0)), raw + depth, raw), out[axis]);
+  return Select::Make(hot, op.in[1].at({IndexConst(1)}), op.in[1].at({IndexConst(0)}));
+}
+
+static Expr DefineShape(const OpContext& op, const Indices& out) {
+  Expr value = MakeIntConst(DType::Int(64), 0);
+  int64_t start = op.Int("start");
+  for (int64_t i = op.Int("end"); i-- > start;) {
+    Expr dim = CastExpr::Make(DType::Int(64), op.in[0].dims[static_cast<size_t>(i)]);
+    value = Select::Make(Eq(out[0], IndexConst(i - start)), dim, value);
+  }
+  return value;
+}
+
+static Expr DefineTile(const OpContext& op, const Indices& out) {
+  Indices in;
+  for (size_t i = 0; i < out.size(); ++i) in.push_back(out[i] % op.in[0].dims[i]);
+  return op.in[0].at(in);
+}
+
+Expr DefineMovement(const OpContext& op, const Indices& out) {
+  switch (op.node->op) {
+    case OpKind::kReshape: return op.in[0].at(ReshapeIndices(op.in[0].dims, op.out.dims, out));
+    case OpKind::kTranspose: {
+      std::vector<int64_t> perm = op.node->attrs.GetInts("perm");
+      Indices in(out.size());
+      for (size_t i = 0; i < out.size(); ++i) in[static_cast<size_t>(perm[i])] = out[i];
+      return op.in[0].at(in);
+    }
+    case OpKind::kSlice: return DefineSlice(op, out);
+    case OpKind::kConcat: return DefineConcat(op, out);
+    case OpKind::kExpand: return BroadcastAt(op.in[0], out);
+    case OpKind::kPad: return DefinePad(op, out);
+    case OpKind::kTile: return DefineTile(op, out);
+    case OpKind::kGather: return DefineGather(op, out);
+    case OpKind::kGatherElements: {
+      size_t axis = static_cast<size_t>(op.Int("axis"));
+      Indices in = out;
+      in[axis] = DataIndex(op.in[1].at(out), op.in[0].dims[axis]);
+      return op.in[0].at(in);
+    }
+    case OpKind::kGatherNd: return DefineGatherNd(op, out);
+    case OpKind::kOneHot: return DefineOneHot(op, out);
+    case OpKind::kShape: return DefineShape(op, out);
+    case OpKind::kRange: {
+      Expr start = op.in[0].at({}), delta = op.in[1].at({});
+      return start + CastExpr::Make(op.out.dtype, out[0]) * delta;
+    }
+    default: break;  // not a movement: the caller dispatched wrongly
+  }
+  TN_UNREACHABLE();
+}
+
+}  // namespace tenon::ops

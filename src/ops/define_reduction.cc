@@ -1,0 +1,283 @@
+// Reductions along axes: reduce, arg_reduce, cumsum, softmax, log_softmax, layer_norm, batch_norm.
+#include <algorithm>
+
+#include "ops/define.h"
+
+namespace tenon::ops {
+
+using graph::OpKind;
+using te::Indices;
+
+static Expr Intrin(Intrinsic i, Expr x) { return Call::Make(i, {std::move(x)}); }
+static Expr Const(const Expr& like, double v) { return MakeConst(like->dtype, v); }
+
+// Splits the indices of a reduced tensor: `at(kept indices, reduced indices)` in the order of x's
+// axes.
+namespace {
+struct ReducedAxes {
+  std::vector<int64_t> axes;
+  bool keepdims;
+  const std::vector<Expr>& dims;
+
+  bool IsReduced(size_t i) const {
+    return std::find(axes.begin(), axes.end(), static_cast<int64_t>(i)) != axes.end();
+  }
+  std::vector<te::Axis> MakeAxes(const char* prefix) const {
+    std::vector<te::Axis> out;
+    for (int64_t a : axes) {
+      out.push_back(te::ReduceAxis(prefix + std::to_string(a), dims[static_cast<size_t>(a)]));
+    }
+    return out;
+  }
+  // The indices into x of result position `out` (of the kept axes, or all with keepdims) and the
+  // reduction's axes.
+  Indices Join(const Indices& out, const std::vector<te::Axis>& reduced) const {
+    Indices in;
+    size_t o = 0, r = 0;
+    for (size_t i = 0; i < dims.size(); ++i) {
+      if (IsReduced(i)) {
+        in.push_back(reduced[r++].var);
+        if (keepdims) ++o;
+      } else {
+        in.push_back(out[o++]);
+      }
+    }
+    return in;
+  }
+  Expr Count() const {
+    Expr n = IndexConst(1);
+    for (int64_t a : axes) n = n * dims[static_cast<size_t>(a)];
+    return n;
+  }
+};
+}  // namespace
+
+static Operand Sums(const OpContext& op, const std::string& suffix, const std::vector<Expr>& shape,
+                    const ReducedAxes& r,
+                    const std::function<te::Body(Expr, std::vector<te::Axis>)>& combine,
+                    const std::function<Expr(const Indices&, const Indices&)>& term) {
+  return Read(te::Compute(op.name + suffix, shape, [&](const Indices& out) {
+    std::vector<te::Axis> axes = r.MakeAxes("r");
+    return combine(term(out, r.Join(out, axes)), axes);
+  }));
+}
+
+static te::Body SumOf(Expr e, std::vector<te::Axis> a) {
+  return te::Sum(std::move(e), std::move(a));
+}
+
+// A maximum that keeps NaN: max over x plus a NaN made where any element is NaN.
+static te::Body NanMaxOf(Expr e, std::vector<te::Axis> a) {
+  return te::MaxOf(std::move(e), std::move(a));
+}
+
+static Expr MapInput(const std::string& kind, const Expr& x) {
+  if (kind == "l1")
+    return x->dtype.IsSigned() || x->dtype.IsFloat() ? Intrin(Intrinsic::kAbs, x) : x;
+  if (kind == "l2" || kind == "sum_square") return x * x;
+  return x;
+}
+
+static Expr MapResult(const std::string& kind, const Expr& sum, const Expr& count) {
+  if (kind == "mean") return sum / CastExpr::Make(sum->dtype, count);
+  if (kind == "l2") {
+    return sum->dtype.IsFloat()
+               ? Intrin(Intrinsic::kSqrt, sum)
+               : CastExpr::Make(sum->dtype,
+                                Intrin(Intrinsic::kSqrt, CastExpr::Make(DType::Float(64), sum)));
+  }
+  if (kind == "log_sum" || kind == "log_sum_exp") {
+    return sum->dtype.IsFloat()
+               ? Intrin(Intrinsic::kLog, sum)
+               : CastExpr::Make(sum->dtype,
+                                Intrin(Intrinsic::kLog, CastExpr::Make(DType::Float(64), sum)));
+  }
+  return sum;
+}
+
+// Maximum or minimum; for floats NaN wins, by a second reduction that counts NaNs.
+static Operand Extremum(const OpContext& op, const ReducedAxes& r, bool is_max,
+                        const std::string& suffix) {
+  const Operand& x = op.in[0];
+  DType wide = x.dtype.IsBool() ? DType::UInt(8) : x.dtype;
+  auto combine = [&](Expr e, std::vector<te::Axis> a) {
+    return is_max ? te::MaxOf(std::move(e), std::move(a)) : te::MinOf(std::move(e), std::move(a));
+  };
+  Operand best = Sums(op, suffix, op.out.dims, r, combine, [&](const Indices&, const Indices& in) {
+    return CastExpr::Make(wide, x.at(in));
+  });
+  if (!x.dtype.IsFloat()) {
+    Operand out = best;
+    out.dtype = x.dtype;
+    out.at = [best, type = x.dtype](const Indices& i) { return CastExpr::Make(type, best.at(i)); };
+    return out;
+  }
+  auto any = [&](Expr e, std::vector<te::Axis> a) { return te::MaxOf(std::move(e), std::move(a)); };
+  Operand nans =
+      Sums(op, suffix + "_nan", op.out.dims, r, any, [&](const Indices&, const Indices& in) {
+        return CastExpr::Make(DType::UInt(8), Intrin(Intrinsic::kIsNan, x.at(in)));
+      });
+  Operand out = best;
+  out.at = [best, nans](const Indices& i) {
+    Expr b = best.at(i);
+    Expr has_nan = Ne(nans.at(i), MakeIntConst(DType::UInt(8), 0));
+    return Select::Make(has_nan, MakeConst(b->dtype, std::numeric_limits<double>::quiet_NaN()), b);
+  };
+  return out;
+}
+
+static Operand LogSumExp(const OpContext& op, const ReducedAxes& r) {
+  const Operand& x = op.in[0];
+  DType type = x.dtype.IsFloat() ? x.dtype : DType::Float(64);
+  Operand xf = x;
+  xf.dtype = type;
+  xf.at = [x, type](const Indices& i) { return CastExpr::Make(type, x.at(i)); };
+  Operand m = Sums(op, "_max", op.out.dims, r, NanMaxOf,
+                   [&](const Indices&, const Indices& in) { return xf.at(in); });
+  // An infinite maximum would make inf - inf; shift by 0 then.
+  auto shift = [m, type](const Indices& out) {
+    Expr v = m.at(out);
+    Expr finite = Lt(Intrin(Intrinsic::kAbs, v), HighestOf(type));
+    return Select::Make(finite, v, MakeConst(type, 0));
+  };
+  Operand s = Sums(op, "_sum", op.out.dims, r, SumOf, [&](const Indices& out, const Indices& in) {
+    return Intrin(Intrinsic::kExp, xf.at(in) - shift(out));
+  });
+  return {op.out.dtype, op.out.dims, [shift, s, out_type = op.out.dtype](const Indices& i) {
+            return CastExpr::Make(out_type, shift(i) + Intrin(Intrinsic::kLog, s.at(i)));
+          }};
+}
+
+static Operand DefineReduce(const OpContext& op) {
+  std::string kind = op.node->attrs.GetString("kind");
+  const Operand& x = op.in[0];
+  ReducedAxes r{op.node->attrs.GetInts("axes"), op.node->attrs.Get<bool>("keepdims", false),
+                x.dims};
+  if (kind == "max" || kind == "min" || kind == "any" || kind == "all") {
+    return Extremum(op, r, kind == "max" || kind == "any", "_" + kind);
+  }
+  if (kind == "log_sum_exp") return LogSumExp(op, r);
+  auto combine = [&](Expr e, std::vector<te::Axis> a) {
+    return kind == "prod" ? te::Prod(std::move(e), std::move(a))
+                          : te::Sum(std::move(e), std::move(a));
+  };
+  Operand sum = Sums(op, "_" + kind, op.out.dims, r, combine,
+                     [&](const Indices&, const Indices& in) { return MapInput(kind, x.at(in)); });
+  Expr count = r.Count();
+  return {op.out.dtype, op.out.dims,
+          [sum, kind, count](const Indices& i) { return MapResult(kind, sum.at(i), count); }};
+}
+
+static Operand DefineArgReduce(const OpContext& op) {
+  const Operand& x = op.in[0];
+  bool is_max = op.node->attrs.GetString("kind") == "max";
+  bool last = op.node->attrs.Get<bool>("select_last", false);
+  OpContext plain = op;
+  ReducedAxes r{{op.Int("axis")}, op.node->attrs.Get<bool>("keepdims", false), x.dims};
+  auto combine = [&](Expr e, std::vector<te::Axis> a) {
+    return is_max ? te::MaxOf(std::move(e), std::move(a)) : te::MinOf(std::move(e), std::move(a));
+  };
+  Operand best = Sums(op, "_best", op.out.dims, r, combine,
+                      [&](const Indices&, const Indices& in) { return x.at(in); });
+  // The first (last) position that holds the best value: a second reduction over positions.
+  DType i64 = DType::Int(64);
+  auto pick = [&](Expr e, std::vector<te::Axis> a) {
+    return last ? te::MaxOf(std::move(e), std::move(a)) : te::MinOf(std::move(e), std::move(a));
+  };
+  size_t axis = static_cast<size_t>(op.Int("axis"));
+  return Sums(op, "_at", op.out.dims, r, pick, [&](const Indices& out, const Indices& in) {
+    Expr here = CastExpr::Make(i64, in[axis]);
+    Expr none = last ? MakeIntConst(i64, 0) : CastExpr::Make(i64, x.dims[axis] - 1);
+    return Select::Make(Eq(x.at(in), best.at(out)), here, none);
+  });
+}
+
+static Operand DefineCumSum(const OpContext& op) {
+  const Operand& x = op.in[0];
+  size_t axis = static_cast<size_t>(op.Int("axis"));
+  bool exclusive = op.node->attrs.Get<bool>("exclusive", false),
+       reverse = op.node->attrs.Get<bool>("reverse", false);
+  return Read(te::Compute(op.name + "_cumsum", x.dims, [&](const Indices& out) {
+    te::Axis r = te::ReduceAxis("r", x.dims[axis]);
+    Indices in = out;
+    in[axis] = r.var;
+    Expr counts = reverse ? (exclusive ? Gt(r.var, out[axis]) : Ge(r.var, out[axis]))
+                          : (exclusive ? Lt(r.var, out[axis]) : Le(r.var, out[axis]));
+    Expr e = x.at(in);
+    return te::Sum(Select::Make(counts, e, MakeConst(e->dtype, 0)), {r});
+  }));
+}
+
+static Operand DefineSoftmax(const OpContext& op, bool log) {
+  const Operand& x = op.in[0];
+  size_t axis = static_cast<size_t>(op.Int("axis"));
+  std::vector<Expr> rows = x.dims;
+  rows[axis] = IndexConst(1);
+  ReducedAxes r{{op.Int("axis")}, true, x.dims};
+  Operand m = Sums(op, "_max", rows, r, NanMaxOf,
+                   [&](const Indices&, const Indices& in) { return x.at(in); });
+  auto row = [axis](Indices i) {
+    i[axis] = IndexConst(0);
+    return i;
+  };
+  if (log) {
+    Operand s = Sums(op, "_sum", rows, r, SumOf, [&](const Indices& out, const Indices& in) {
+      return Intrin(Intrinsic::kExp, x.at(in) - m.at(row(out)));
+    });
+    return {x.dtype, x.dims, [x, m, s, row](const Indices& i) {
+              return x.at(i) - m.at(row(i)) - Intrin(Intrinsic::kLog, s.at(row(i)));
+            }};
+  }
+  Operand e = Read(te::Compute(op.name + "_exp", x.dims, [&](const Indices& i) {
+    return Intrin(Intrinsic::kExp, x.at(i) - m.at(row(i)));
+  }));
+  Operand s =
+      Sums(op, "_sum", rows, r, SumOf, [&](const Indices&, const Indices& in) { return e.at(in); });
+  return {x.dtype, x.dims, [e, s, row](const Indices& i) { return e.at(i) / s.at(row(i)); }};
+}
+
+static Operand DefineLayerNorm(const OpContext& op) {
+  const Operand& x = op.in[0];
+  size_t axis = static_cast<size_t>(op.Int("axis"));
+  std::vector<Expr> rows = x.dims;
+  std::vector<int64_t> axes;
+  for (size_t i = axis; i < rows.size(); ++i) {
+    rows[i] = IndexConst(1);
+    axes.push_back(static_cast<int64_t>(i));
+  }
+  ReducedAxes r{axes, true, x.dims};
+  Expr count = r.Count();
+  auto row = [axis](Indices i) {
+    for (size_t k = axis; k < i.size(); ++k) i[k] = IndexConst(0);
+    return i;
+  };
+  auto mean_of = [count](const Expr& sum) { return sum / CastExpr::Make(sum->dtype, count); };
+  Operand sum =
+      Sums(op, "_sum", rows, r, SumOf, [&](const Indices&, const Indices& in) { return x.at(in); });
+  Operand squares = Sums(op, "_var", rows, r, SumOf, [&](const Indices& out, const Indices& in) {
+    Expr d = x.at(in) - mean_of(sum.at(row(out)));
+    return d * d;
+  });
+  double epsilon = op.node->attrs.GetFloat("epsilon");
+  return {x.dtype, x.dims, [op, x, sum, squares, row, mean_of, epsilon](const Indices& i) {
+            Expr var = mean_of(squares.at(row(i)));
+            Expr scale = Const(var, 1) / Intrin(Intrinsic::kSqrt, var + Const(var, epsilon));
+            Expr y = (x.at(i) - mean_of(sum.at(row(i)))) * scale * BroadcastAt(op.in[1], i);
+            return op.Has(2) ? y + BroadcastAt(op.in[2], i) : y;
+          }};
+}
+
+Operand DefineReduction(const OpContext& op) {
+  switch (op.node->op) {
+    case OpKind::kReduce: return DefineReduce(op);
+    case OpKind::kArgReduce: return DefineArgReduce(op);
+    case OpKind::kCumSum: return DefineCumSum(op);
+    case OpKind::kSoftmax: return DefineSoftmax(op, false);
+    case OpKind::kLogSoftmax: return DefineSoftmax(op, true);
+    case OpKind::kLayerNorm: return DefineLayerNorm(op);
+    default: break;  // not a reduction: the caller dispatched wrongly
+  }
+  TN_UNREACHABLE();
+}
+
+}  // namespace tenon::ops

@@ -1,0 +1,168 @@
+// Resize: separable interpolation, with the coordinate rules of ONNX. Coordinates are f32, as its
+// reference computes them.
+#include <cmath>
+
+#include "ops/define.h"
+
+namespace tenon::ops {
+
+using te::Indices;
+
+namespace {
+
+// One axis that is resized.
+struct Axis {
+  size_t axis;
+  Expr in_dim, out_dim;
+  int64_t in, out;
+  double scale;
+  double roi_begin, roi_end;
+
+  // The resized length before it was rounded: scales need not give whole sizes.
+  double Whole() const {
+    double w = scale * static_cast<double>(in), rounded = std::round(w);
+    return std::abs(w - rounded) <= 1e-6 * rounded ? rounded : w;
+  }
+};
+
+Expr F(double v) { return FloatConst::Make(DType::Float(32), v); }
+Expr ToF(const Expr& i) { return CastExpr::Make(DType::Float(32), i); }
+Expr ToIndex(const Expr& f) { return CastExpr::Make(DType::Index(), f); }
+Expr Floor(const Expr& f) { return Call::Make(Intrinsic::kFloor, {f}); }
+Expr Ceil(const Expr& f) { return Call::Make(Intrinsic::kCeil, {f}); }
+Expr Abs(const Expr& f) { return Call::Make(Intrinsic::kAbs, {f}); }
+Expr ClampIndex(const Expr& i, int64_t dim) {
+  return Max(Min(i, IndexConst(dim - 1)), IndexConst(0));
+}
+
+// Where output position o lies in x, by the coordinate transformation.
+Expr Coordinate(const std::string& mode, const Axis& a, const Expr& position) {
+  Expr o = ToF(position);
+  double in = static_cast<double>(a.in), out = static_cast<double>(a.out), whole = a.Whole();
+  if (mode == "asymmetric") return o / F(a.scale);
+  if (mode == "align_corners") return whole == 1 ? F(0) : o * F(in - 1) / F(whole - 1);
+  if (mode == "tf_half_pixel_for_nn") return (o + F(0.5)) / F(a.scale);
+  if (mode == "tf_crop_and_resize") {
+    if (whole == 1) return F((a.roi_begin + a.roi_end) / 2 * (in - 1));
+    return F(a.roi_begin * (in - 1)) + o * F((a.roi_end - a.roi_begin) * (in - 1) / (whole - 1));
+  }
+  if (mode == "pytorch_half_pixel" && whole == 1) return F(0);
+  Expr half = (o + F(0.5)) / F(a.scale) - F(0.5);
+  if (mode == "half_pixel_symmetric") return half + F(in / 2 * (1 - out / whole));
+  return half;
+}
+
+Expr NearestIndex(const std::string& rule, const Expr& c) {
+  if (rule == "floor") return ToIndex(Floor(c));
+  if (rule == "ceil") return ToIndex(Ceil(c));
+  if (rule == "round_prefer_ceil") return ToIndex(Floor(c + F(0.5)));
+  return ToIndex(Ceil(c - F(0.5)));
+}
+
+// Keys' cubic kernel at distance t.
+Expr Cubic(const Expr& distance, double a) {
+  Expr t = Abs(distance);
+  Expr near = ((t * F(a + 2) - F(a + 3)) * t) * t + F(1);
+  Expr far = ((t * F(a) - F(5 * a)) * t + F(8 * a)) * t - F(4 * a);
+  return Select::Make(Le(t, F(1)), near, Select::Make(Lt(t, F(2)), far, F(0)));
+}
+Expr Triangle(const Expr& distance) { return Max(F(1) - Abs(distance), F(0)); }
+
+struct Tap {
+  Expr index, weight;
+};
+
+// The positions and weights along one axis that make up an output position.
+std::vector<Tap> Taps(const graph::Node& node, const Axis& a, const Expr& c) {
+  const Attrs& attrs = node.attrs;
+  std::string mode = attrs.GetString("mode");
+  if (mode == "nearest")
+    return {{ClampIndex(NearestIndex(attrs.GetString("nearest"), c), a.in), nullptr}};
+  bool cubic = mode == "cubic";
+  bool antialias = attrs.Get<bool>("antialias", false) && a.scale < 1;
+  bool drop_outside = attrs.Get<bool>("exclude_outside", false),
+       normalise = antialias || drop_outside;
+  double stretch = antialias ? a.scale : 1.0;
+  int64_t reach = static_cast<int64_t>(std::ceil((cubic ? 2 : 1) / stretch));
+  Expr base = Floor(c);
+  std::vector<Tap> taps;
+  Expr total;
+  for (int64_t j = 1 - reach; j <= reach; ++j) {
+    Expr at = base + F(static_cast<double>(j));
+    Expr distance = (at - c) * F(stretch);
+    Expr weight = cubic ? Cubic(distance, attrs.GetFloat("cubic_coeff_a")) : Triangle(distance);
+    Expr index = ToIndex(at);
+    if (drop_outside) {
+      Expr inside = And(Ge(index, IndexConst(0)), Lt(index, IndexConst(a.in)));
+      weight = Select::Make(inside, weight, F(0));
+    }
+    total = total ? total + weight : weight;
+    taps.push_back({ClampIndex(index, a.in), weight});
+  }
+  if (normalise) {
+    for (Tap& tap : taps) tap.weight = tap.weight / total;
+  }
+  return taps;
+}
+
+std::vector<Axis> ResizedAxes(const OpContext& op) {
+  std::vector<double> scales = op.node->attrs.Get<std::vector<double>>("scales", {});
+  std::vector<double> roi = op.node->attrs.Get<std::vector<double>>("roi", {});
+  size_t r = op.out.dims.size();
+  std::vector<Axis> axes;
+  for (size_t i = 0; i < r; ++i) {
+    int64_t in = op.in[0].dim(static_cast<int>(i));
+    int64_t out = AsInt(op.out.dims[i]).value_or(in);
+    double scale = scales.empty() ? static_cast<double>(out) / static_cast<double>(in) : scales[i];
+    Axis a{i, op.in[0].dims[i], op.out.dims[i], in, out, scale, 0, 1};
+    if (roi.size() == 2 * r) {
+      a.roi_begin = roi[i];
+      a.roi_end = roi[r + i];
+    }
+    if (scale == 1 && in == out && a.roi_begin == 0 && a.roi_end == 1) continue;
+    axes.push_back(a);
+  }
+  return axes;
+}
+
+}  // namespace
+
+Expr DefineResize(const OpContext& op, const Indices& out) {
+  std::string transform = op.node->attrs.GetString("coordinates");
+  std::vector<Axis> axes = ResizedAxes(op);
+  std::vector<std::vector<Tap>> taps;
+  Expr outside;
+  for (const Axis& a : axes) {
+    Expr c = Coordinate(transform, a, out[a.axis]);
+    if (transform == "tf_crop_and_resize") {
+      Expr bad = Or(Lt(c, F(0)), Gt(c, F(static_cast<double>(a.in - 1))));
+      outside = outside ? Or(outside, bad) : bad;
+    }
+    taps.push_back(Taps(*op.node, a, c));
+  }
+  // Sum over the product of taps, innermost axis first: an odometer over tap numbers.
+  std::vector<size_t> digit(axes.size(), 0);
+  Expr sum;
+  for (;;) {
+    Indices in = out;
+    Expr weight;
+    for (size_t i = 0; i < axes.size(); ++i) {
+      const Tap& tap = taps[i][digit[i]];
+      in[axes[i].axis] = tap.index;
+      if (tap.weight) weight = weight ? weight * tap.weight : tap.weight;
+    }
+    Expr element = op.in[0].at(in);
+    if (weight) element = element * CastExpr::Make(element->dtype, weight);
+    sum = sum ? sum + element : element;
+    size_t i = axes.size();
+    while (i > 0 && ++digit[i - 1] == taps[i - 1].size()) digit[--i] = 0;
+    if (i == 0) break;
+  }
+  if (outside) {
+    sum = Select::Make(outside,
+                       MakeConst(sum->dtype, op.node->attrs.GetFloat("extrapolation_value")), sum);
+  }
+  return sum;
+}
+
+}  // namespace tenon::ops

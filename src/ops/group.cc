@@ -1,0 +1,186 @@
+#include "ops/group.h"
+
+#include <fmt/format.h>
+
+namespace tenon::ops {
+
+using graph::ValueId;
+using te::Indices;
+
+static Buffer WithAlign(const Buffer& b, int64_t align) {
+  return BufferNode::Make(b->name, b->dtype, b->shape, b->scope, b->layout, b->strides, align);
+}
+
+// A one-element constant as an immediate, or a null operand.
+static Operand Immediate(const graph::Value& v) {
+  auto make = [&](Expr e) {
+    return Operand{v.type.dtype, v.type.dims, [e](const Indices&) { return e; }};
+  };
+  auto dims = v.type.StaticDims();
+  if (!v.IsConstant() || !dims) return {};
+  int64_t count = 1;
+  for (int64_t d : *dims) count *= d;
+  if (count != 1) return {};
+  if (auto ints = graph::ReadInts(v, 1)) return make(MakeIntConst(v.type.dtype, ints->at(0)));
+  if (auto floats = graph::ReadFloats(v, 1)) return make(MakeConst(v.type.dtype, floats->at(0)));
+  return {};
+}
+
+Group::Group(const KernelRequest& request) : request_(request) {
+  const graph::Graph& g = *request.region;
+  values_.resize(g.values.size());
+  for (size_t k = 0; k < g.outputs.size(); ++k) {
+    outputs_.push_back(Store(fmt::format("out{}", k), g.type(g.outputs[k])));
+    StoredTensor& out = outputs_.back();
+    if (k < request.output_align.size())
+      out.buffer = WithAlign(out.buffer, request.output_align[k]);
+    for (const Blocking& b : out.desc.blocks) {
+      if (out.IsRagged(b.axis)) ragged_.insert(out.dims[static_cast<size_t>(b.axis)]);
+    }
+  }
+  for (size_t i = 0; i < g.inputs.size(); ++i) {
+    inputs_.push_back(Store(fmt::format("in{}", i), g.type(g.inputs[i])));
+    StoredTensor& in = inputs_.back();
+    if (i < request.input_align.size()) in.buffer = WithAlign(in.buffer, request.input_align[i]);
+    params_.push_back(
+        te::Placeholder(in.buffer->name, in.buffer->shape, in.buffer->dtype, in.buffer));
+    values_[static_cast<size_t>(g.inputs[i])] = ReadInput(i);
+  }
+  for (size_t v = 0; v < g.values.size(); ++v) {
+    if (g.values[v].IsConstant()) values_[v] = Immediate(g.values[v]);
+  }
+  for (size_t n = 0; n < g.nodes.size(); ++n) {
+    if (!HasElementDefinition(g.nodes[n].op) && anchor_ < 0) anchor_ = static_cast<int>(n);
+  }
+}
+
+// Reads a parameter at logical indices. Where the kernel computes padding (ragged), an axis of that
+// size that is not padded itself is clamped.
+Operand Group::ReadInput(size_t i) const {
+  te::Tensor param = params_[i];
+  StoredTensor t = inputs_[i];
+  std::vector<Expr> dims;
+  for (int64_t d : t.dims) dims.push_back(IndexConst(d));
+  return {t.buffer->dtype, dims, [param, t, ragged = ragged_](const Indices& at) {
+            Indices in = at;
+            for (size_t a = 0; a < in.size(); ++a) {
+              bool padded = t.desc.BlockOf(static_cast<int>(a)) > 1;
+              if (ragged.count(t.dims[a]) && !padded) in[a] = Min(in[a], IndexConst(t.dims[a] - 1));
+            }
+            return param.At(t.Place(in));
+          }};
+}
+
+const StoredTensor* Group::Stored(ValueId v) const {
+  const graph::Graph& g = graph();
+  for (size_t i = 0; i < g.inputs.size(); ++i) {
+    if (g.inputs[i] == v) return &inputs_[i];
+  }
+  return nullptr;
+}
+
+OpContext Group::Context(const graph::Node& node) const {
+  OpContext c;
+  c.node = &node;
+  for (ValueId v : node.inputs) c.in.push_back(v == graph::kNoValue ? Operand{} : value(v));
+  c.out = graph().type(node.outputs[0]);
+  c.name = fmt::format("t{}", node.outputs[0]);
+  return c;
+}
+
+void Group::Set(ValueId v, Operand operand) {
+  values_[static_cast<size_t>(v)] = Memo(std::move(operand));
+}
+
+void Group::DefineNode(const graph::Node& node) { Set(node.outputs[0], Define(Context(node))); }
+
+// Which axis lies along memory, and how long its runs are, for the rules.
+static void SetVectorAttrs(const StoredTensor& t, Attrs* attrs) {
+  if (t.dims.empty()) return;
+  attrs->Set("vector_axis", int64_t{t.InnermostAxis()});
+  if (!t.desc.blocks.empty()) attrs->Set("vector_block", t.desc.blocks.back().size);
+}
+
+te::Tensor Group::StoreOutput(size_t k) {
+  const StoredTensor& out = outputs_[k];
+  const Operand& v = value(graph().outputs[k]);
+  std::vector<Expr> domain;
+  for (size_t a = 0; a < out.dims.size(); ++a)
+    domain.push_back(IndexConst(out.Padded(static_cast<int>(a))));
+  te::Storage storage;
+  storage.buffer = out.buffer;
+  storage.place = [out](const Indices& i) { return out.Place(i); };
+  storage.attrs.Set("role", std::string("output"));
+  SetVectorAttrs(out, &storage.attrs);
+  return te::Compute(
+      fmt::format("out{}", k), domain,
+      [&](const Indices& i) -> te::Body {
+        Expr e = v.at(i);
+        for (const Blocking& b : out.desc.blocks) {
+          if (!out.IsRagged(b.axis)) continue;
+          size_t a = static_cast<size_t>(b.axis);
+          e = Select::Make(Lt(i[a], IndexConst(out.dims[a])), e, MakeConst(e->dtype, 0));
+        }
+        return e;
+      },
+      storage);
+}
+
+void Group::FillHalo(size_t k, std::vector<te::Tensor>* tensors) const {
+  const StoredTensor& out = outputs_[k];
+  size_t r = out.dims.size();
+  if (out.desc.begin.empty() && out.desc.size.empty()) return;
+  auto begin = [&](size_t a) { return out.desc.begin.empty() ? 0 : out.desc.begin[a]; };
+  for (size_t a = 0; a < r; ++a) {
+    int64_t cells = *AsInt(out.buffer->shape[a]);
+    int64_t after = begin(a) + out.Padded(static_cast<int>(a));
+    int64_t from[2] = {0, after}, count[2] = {begin(a), cells - after};
+    for (int side = 0; side < 2; ++side) {
+      if (count[side] <= 0) continue;
+      // The slab: the axes before a in their interior, a at this side, the axes after a whole.
+      std::vector<Expr> domain;
+      std::vector<int64_t> offset(r, 0);
+      for (size_t b = 0; b < r; ++b) {
+        if (b < a) {
+          domain.push_back(IndexConst(out.Padded(static_cast<int>(b))));
+          offset[b] = begin(b);
+        } else {
+          domain.push_back(b == a ? IndexConst(count[side]) : out.buffer->shape[b]);
+          offset[b] = b == a ? from[side] : 0;
+        }
+      }
+      te::Storage storage;
+      storage.buffer = out.buffer;
+      storage.place = [offset](const Indices& i) {
+        Indices at;
+        for (size_t b = 0; b < i.size(); ++b) at.push_back(i[b] + offset[b]);
+        return at;
+      };
+      storage.attrs.Set("role", std::string("halo"));
+      SetVectorAttrs(out, &storage.attrs);
+      tensors->push_back(te::Compute(
+          fmt::format("halo{}_{}_{}", k, a, side), domain,
+          [&](const Indices&) { return MakeConst(out.buffer->dtype, 0); }, storage));
+    }
+  }
+}
+
+Expected<Kernel> Group::Finish(const std::string& rule, Attrs attrs) {
+  std::vector<te::Tensor> outputs;
+  for (size_t k = 0; k < outputs_.size(); ++k) outputs.push_back(StoreOutput(k));
+  for (size_t k = 0; k < outputs_.size(); ++k) FillHalo(k, &outputs);
+  te::FuncOptions options;
+  options.target = target().ToString();
+  options.attrs = std::move(attrs);
+  options.attrs.Set("rule", rule);
+  Kernel kernel;
+  TN_ASSIGN_OR_RETURN(kernel.func, te::MakeFunc(request_.name, params_, outputs, options));
+  for (size_t i = 0; i < inputs_.size(); ++i) {
+    kernel.operands.push_back(graph().inputs[i]);
+    kernel.bytes += inputs_[i].Bytes();
+  }
+  for (const StoredTensor& t : outputs_) kernel.bytes += t.Bytes();
+  return kernel;
+}
+
+}  // namespace tenon::ops

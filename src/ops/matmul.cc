@@ -1,0 +1,90 @@
+#include "ops/matmul.h"
+
+#include <algorithm>
+
+#include "ops/tile.h"
+
+namespace tenon::ops {
+
+using graph::OpKind;
+using te::Indices;
+
+namespace {
+
+struct Shape {
+  int64_t m, n, k;
+  bool trans_b;
+};
+
+// The product of [.., m, k] and a [k, n] (or [n, k]) matrix of f32.
+std::optional<Shape> ReadShape(const graph::Graph& g, const graph::Node& node) {
+  auto a = g.type(node.inputs[0]).StaticDims(), b = g.type(node.inputs[1]).StaticDims();
+  if (node.op != OpKind::kMatMul || !a || !b || b->size() != 2 || a->size() < 2)
+    return std::nullopt;
+  if (!(g.type(node.inputs[0]).dtype == DType::Float(32)) || node.attrs.Get<bool>("trans_a", false))
+    return std::nullopt;
+  bool trans = node.attrs.Get<bool>("trans_b", false);
+  if ((*b)[trans ? 0 : 1] < 2)
+    return std::nullopt;  // a column has no lanes: the fallback reduces it
+  return Shape{(*a)[a->size() - 2], (*b)[trans ? 0 : 1], a->back(), trans};
+}
+
+int64_t Lanes(const Target& target) { return std::max(1, target.Cpu().VectorLanes(32)); }
+
+// Rows along the tile's width. A ragged last vector is stored by mask, so any number of columns has
+// its tile; narrow products get the vectors they need.
+RegisterTile MatMulTile(const Shape& s, const Target& target) {
+  int64_t vectors = (s.n + Lanes(target) - 1) / Lanes(target);
+  int64_t rounded = vectors > 4 ? (vectors + 3) / 4 * 4 : vectors;
+  return ChooseTile(target, 1, s.m, rounded, 1);
+}
+
+StorageDesc PanelDesc(const Shape& s, const Target& target) {
+  StorageDesc d;
+  if (!s.trans_b) d.order = {1, 0};
+  d.blocks = {{s.trans_b ? 0 : 1, MatMulTile(s, target).nv * Lanes(target)}};
+  return d;
+}
+
+}  // namespace
+
+Layout MatMulWeightLayout(const graph::Graph& g, const graph::Node& node, size_t input,
+                          const Target& target) {
+  auto s = ReadShape(g, node);
+  if (!s || input != 1) return nullptr;
+  return MakeLayout(PanelDesc(*s, target), *g.type(node.inputs[1]).StaticDims());
+}
+
+bool PackedMatMulApplies(const Group& group, const graph::Node& node) {
+  auto s = ReadShape(group.graph(), node);
+  const StoredTensor* b = s ? group.Stored(node.inputs[1]) : nullptr;
+  return b != nullptr && b->desc == PanelDesc(*s, group.target()) && group.output(0).desc.IsPlain();
+}
+
+Operand BuildPackedMatMul(Group& group, const graph::Node& node, Attrs* attrs) {
+  OpContext op = group.Context(node);
+  Shape s = *ReadShape(group.graph(), node);
+  te::Storage storage;
+  storage.attrs.Set("role", std::string("anchor"));
+  size_t r = op.out.dims.size();
+  te::Tensor product = te::Compute(
+      op.name, op.out.dims,
+      [&](const Indices& o) {
+        te::Axis k = te::ReduceAxis("k", IndexConst(s.k));
+        Indices a(o.begin(), o.end() - 1);
+        a.push_back(k.var);
+        Indices b = s.trans_b ? Indices{o[r - 1], k.var} : Indices{k.var, o[r - 1]};
+        return te::Sum(op.in[0].at(a) * op.in[1].at(b), {k});
+      },
+      storage);
+  RegisterTile tile = MatMulTile(s, group.target());
+  attrs->Set("nv", tile.nv);
+  attrs->Set("tw", tile.tw);
+  // Where the weights fit the second-level cache beside a few rows, rows are the outer loop and
+  // each row tile meets all panels; else each panel is streamed once and meets all rows.
+  int64_t weights = s.k * s.n * 4;
+  attrs->Set("rows_outer", weights * 2 <= group.target().Cpu().caches().l2);
+  return Read(product);
+}
+
+}  // namespace tenon::ops

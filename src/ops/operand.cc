@@ -1,0 +1,67 @@
+#include "ops/operand.h"
+
+#include <map>
+#include <memory>
+
+namespace tenon::ops {
+
+int64_t Operand::dim(int i) const {
+  auto v = AsInt(dims.at(static_cast<size_t>(i)));
+  TN_CHECK(v, "dim {} is symbolic", i);
+  return *v;
+}
+
+Operand Read(const te::Tensor& tensor) {
+  return {tensor.dtype(), tensor.shape(), [tensor](const te::Indices& i) { return tensor.At(i); }};
+}
+
+Operand Memo(Operand operand) {
+  // Keys are the addresses of the index expressions; the indices are kept so that no address is
+  // used again.
+  struct Entry {
+    te::Indices indices;
+    Expr value;
+  };
+  auto cache = std::make_shared<std::map<std::vector<const ExprNode*>, Entry>>();
+  auto at = std::move(operand.at);
+  operand.at = [cache, at](const te::Indices& indices) {
+    std::vector<const ExprNode*> key;
+    for (const Expr& i : indices) key.push_back(i.get());
+    auto it = cache->find(key);
+    if (it != cache->end()) return it->second.value;
+    Expr value = at(indices);
+    cache->emplace(std::move(key), Entry{indices, value});
+    return value;
+  };
+  return operand;
+}
+
+Expr BroadcastAt(const Operand& x, const te::Indices& out) {
+  te::Indices indices;
+  size_t skip = out.size() - x.dims.size();
+  for (size_t i = 0; i < x.dims.size(); ++i) {
+    indices.push_back(IsOne(x.dims[i]) ? IndexConst(0) : out[skip + i]);
+  }
+  return x.at(indices);
+}
+
+Expr Linearize(const te::Indices& indices, const std::vector<Expr>& dims) {
+  Expr linear = IndexConst(0);
+  for (size_t i = 0; i < dims.size(); ++i) linear = linear * dims[i] + indices[i];
+  return linear;
+}
+
+te::Indices Delinearize(Expr linear, const std::vector<Expr>& dims) {
+  te::Indices out(dims.size());
+  for (size_t i = dims.size(); i-- > 0;) {
+    if (i == 0) {
+      out[i] = linear;
+    } else {
+      out[i] = linear % dims[i];
+      linear = linear / dims[i];
+    }
+  }
+  return out;
+}
+
+}  // namespace tenon::ops

@@ -1,0 +1,38 @@
+// What an operator's definition reads: values as functions from indices to elements.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "graph/graph.h"
+#include "te/te.h"
+
+namespace tenon::ops {
+
+/// A value as a definition sees it: a type and the element at logical indices. Where nothing is
+/// stored, `at` computes the element in place, which is how fused operators reach their operands.
+struct Operand {
+  DType dtype;
+  std::vector<Expr> dims;
+  std::function<Expr(const te::Indices&)> at;
+
+  int rank() const { return static_cast<int>(dims.size()); }
+  /// The dim as a number; it must be one.
+  int64_t dim(int i) const;
+};
+
+/// An operand that reads a te tensor (of the operand's logical shape).
+Operand Read(const te::Tensor& tensor);
+/// The same operand, evaluating each set of indices once, so that a value used twice stays one
+/// expression.
+Operand Memo(Operand operand);
+
+/// The element of `x` where the indices of a broadcast result point: right-aligned, axes of dim 1
+/// read at 0.
+Expr BroadcastAt(const Operand& x, const te::Indices& out);
+
+/// Row-major linear index of `indices` in `dims`, and back.
+Expr Linearize(const te::Indices& indices, const std::vector<Expr>& dims);
+te::Indices Delinearize(Expr linear, const std::vector<Expr>& dims);
+
+}  // namespace tenon::ops

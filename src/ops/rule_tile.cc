@@ -1,0 +1,87 @@
+// Rules for kernels that keep a tile of results in registers: direct and depthwise convolution,
+// windows on channel blocks, packed matrix product. All share one shape: the output is tiled, the
+// anchor is computed per tile in registers, its reduction loops stand outside the unrolled tile,
+// and what follows the anchor happens as the tile is stored.
+#include <algorithm>
+
+#include "ops/rules.h"
+
+namespace tenon::ops {
+
+namespace {
+
+/// The anchors' blocks, in program order: a definition may take several (a maximum and its NaNs,
+/// say).
+Names Anchors(const Schedule& s) {
+  Names out;
+  for (const std::string& b : s.GetBlocks()) {
+    std::string role = BlockAttrs(s, b).GetString("role");
+    if (role != "output" && role != "halo") out.push_back(b);
+  }
+  return out;
+}
+
+void ScheduleHalos(Schedule& s, const Target& target) {
+  for (const std::string& b : BlocksOfRole(s, "halo")) ScheduleBlock(s, target, b);
+}
+
+int64_t LanesOf(const Target& target) { return std::max(1, target.Cpu().VectorLanes(32)); }
+
+}  // namespace
+
+// out[n, c, h, w] in channel blocks.
+void ScheduleTile(Schedule& s, const Target& target) {
+  const Attrs& attrs = s.func()->attrs;
+  int64_t nv = s.Decide("nv", {1, 2, 3, 4, 5, 6, 7, 8}, attrs.GetInt("nv", 1));
+  int64_t th = attrs.GetInt("th", 1), tw = attrs.GetInt("tw", 1), lanes = LanesOf(target);
+  bool unroll_window = attrs.Get<bool>("unroll_window", false);
+  Names anchors = Anchors(s);
+  std::string out = BlocksOfRole(s, "output").at(0);
+  Names axes = s.GetLoops(out);
+  Names c = s.Split(axes[1], {-1, nv, lanes});
+  Names h = s.Split(axes[2], {-1, th});
+  Names w = s.Split(axes[3], {-1, tw});
+  s.Reorder({axes[0], c[0], h[0], w[0], h[1], w[1], c[1], c[2]});
+  for (auto it = anchors.rbegin(); it != anchors.rend(); ++it) {
+    Names window;
+    if (unroll_window) {
+      Names reduce = s.GetReduceLoops(*it);
+      if (!reduce.empty() && s.GetExtent(reduce.back()) <= 7) window = {reduce.back()};
+    }
+    ComputeInRegisters(s, *it, w[0], nv, lanes, 0, window);
+  }
+  s.Unroll(h[1]);
+  s.Unroll(w[1]);
+  s.Unroll(c[1]);
+  s.Vectorize(c[2]);
+  ParallelOuter(s, {axes[0], c[0], h[0]});
+  ScheduleHalos(s, target);
+}
+
+// out[…, i, j] with the second operand in panels.
+void ScheduleMatMul(Schedule& s, const Target& target) {
+  const Attrs& attrs = s.func()->attrs;
+  int64_t nv = attrs.GetInt("nv", 1), rows = attrs.GetInt("tw", 1), lanes = LanesOf(target);
+  Names anchors = Anchors(s);
+  std::string out = BlocksOfRole(s, "output").at(0);
+  Names axes = s.GetLoops(out);
+  size_t r = axes.size();
+  Names lead(axes.begin(), axes.end() - 2);
+  Names i = s.Split(axes[r - 2], {-1, rows});
+  Names j = s.Split(axes[r - 1], {-1, nv, lanes});
+  bool rows_outer = attrs.Get<bool>("rows_outer", true);
+  Names outer = rows_outer ? Concat({lead, {i[0], j[0]}}) : Concat({{j[0]}, lead, {i[0]}});
+  s.Reorder(Concat({outer, {i[1], j[1], j[2]}}));
+  for (auto it = anchors.rbegin(); it != anchors.rend(); ++it) {
+    ComputeInRegisters(s, *it, outer.back(), nv, lanes, SIZE_MAX, {});
+  }
+  s.Unroll(i[1]);
+  s.Unroll(j[1]);
+  s.Vectorize(j[2]);
+  Names parallel(outer.begin(), outer.end() - 1);
+  // Too few rows for every worker: panels are shared out as well.
+  ParallelOuter(s, rows_outer ? outer : parallel);
+  ScheduleHalos(s, target);
+}
+
+}  // namespace tenon::ops

@@ -1,0 +1,12 @@
+// The query symbol's parts that other files of the core implement.
+#pragma once
+
+#include "tenon/kernel_abi.h"
+
+namespace tenon::runtime {
+
+/// See tn_module_info.
+void Adopt(const tn_host_services* host);
+int32_t ReserveInstances(tn_instances* state, int32_t count, int64_t bytes);
+
+}  // namespace tenon::runtime

@@ -1,0 +1,10 @@
+// Looks at a library's file before it is loaded, so that what is wrong can be said.
+#pragma once
+
+namespace tenon::runtime {
+
+/// Null where the open file is a whole ELF shared library for this architecture; else what is wrong
+/// with it, to follow "cannot load 'x': ".
+const char* CheckLibraryFile(int fd);
+
+}  // namespace tenon::runtime

@@ -1,0 +1,239 @@
+// Loading modules, and what they say about themselves.
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <atomic>
+
+#include "runtime/core/error.h"
+#include "runtime/core/os.h"
+#include "runtime/core/pool.h"
+#include "runtime/elf_check.h"
+#include "runtime/json.h"
+#include "runtime/services.h"
+#include "runtime/signature.h"
+#include "tenon/c_api.h"
+#include "tenon/kernel_abi.h"
+
+using namespace tenon::runtime;
+
+struct tn_module {
+  void* handle;  // of dlopen
+  const tn_module_info* info;
+  uint32_t lock;  // of what follows
+  Signature* signature;
+  Metadata* metadata;
+};
+
+namespace tenon::runtime {
+namespace {
+
+int32_t LoadError(const char* path, const char* fault) {
+  const tn_msg_part parts[] = {{TN_MSG_TEXT, 0, {"cannot load '"}},
+                               {TN_MSG_TEXT, 0, {path}},
+                               {TN_MSG_TEXT, 0, {"': "}},
+                               {TN_MSG_TEXT, 0, {fault}}};
+  return tn_core_raise("RuntimeError", parts, 4);
+}
+
+// Opens the library through its descriptor, so that a file newly put under an old path is the new
+// library. The loader also remembers libraries by the name they were opened with, and descriptors
+// are used again: the name is made unique by spelling a counter in its slashes, '1' as "/./" and
+// '0' as "//", which change nothing.
+void* OpenDescriptor(int fd) {
+  static std::atomic<uint32_t> opened{0};
+  constexpr int kBits = 32;
+  char path[3 * kBits + 64];
+  char* p = path + snprintf(path, sizeof path, "/proc/self/fd");
+  for (uint32_t count = opened.fetch_add(1, std::memory_order_relaxed); count != 0; count >>= 1) {
+    *p++ = '/';
+    if (count & 1) *p++ = '.';
+    *p++ = '/';
+  }
+  snprintf(p, static_cast<size_t>(path + sizeof path - p), "/%d", fd);
+  return dlopen(path, RTLD_NOW | RTLD_LOCAL);
+}
+
+// The version in the name of the library's query symbol, where it is not ours; 0 for none.
+int OtherVersion(void* handle) {
+  constexpr int kLatest = 64;
+  char symbol[32];
+  for (int version = 1; version <= kLatest; ++version) {
+    snprintf(symbol, sizeof symbol, "__tenon_query_v%d", version);
+    if (version != TN_ABI_VERSION && dlsym(handle, symbol)) return version;
+  }
+  return 0;
+}
+
+int32_t WrongVersion(const char* path, uint32_t version) {
+  char fault[128];
+  snprintf(fault, sizeof fault,
+           "it was compiled for ABI version %u but this runtime expects version %d", version,
+           TN_ABI_VERSION);
+  return LoadError(path, fault);
+}
+
+// Asks the library what it is; null + error where this runtime cannot run it.
+const tn_module_info* Query(void* handle, const char* path) {
+  auto query = reinterpret_cast<tn_query_fn>(dlsym(handle, TN_QUERY_SYMBOL));
+  if (!query) {
+    int version = OtherVersion(handle);
+    if (version != 0) {
+      WrongVersion(path, static_cast<uint32_t>(version));
+    } else {
+      LoadError(path,
+                "it is not a library that Tenon compiled (it exports no " TN_QUERY_SYMBOL ")");
+    }
+    return nullptr;
+  }
+  const tn_module_info* info = query();
+  if (info->abi_version != TN_ABI_VERSION || info->struct_bytes < sizeof(tn_module_info)) {
+    WrongVersion(path, info->abi_version);
+    return nullptr;
+  }
+  info->adopt(&tn_host_services_v1);
+  return info->check_cpu() == 0 ? info : nullptr;
+}
+
+int32_t LoadFrom(int fd, const char* path, tn_module_t** out_module) {
+  const char* fault = CheckLibraryFile(fd);
+  if (fault) return LoadError(path, fault);
+  void* handle = OpenDescriptor(fd);
+  if (!handle) return LoadError(path, dlerror());
+  const tn_module_info* info = Query(handle, path);
+  auto* module = info ? static_cast<tn_module_t*>(calloc(1, sizeof(tn_module_t))) : nullptr;
+  if (!module) {
+    dlclose(handle);
+    return info ? LoadError(path, "out of memory") : -1;
+  }
+  module->handle = handle;
+  module->info = info;
+  *out_module = module;
+  return 0;
+}
+
+JsonValue InfoOf(const tn_module_t* module) {
+  const char* text = module->info->info_json;
+  return {text, text + *module->info->info_bytes};
+}
+
+// The parts of the information that are asked for by name are read at the first question.
+const Signature* SignatureOf(const tn_module_t* module) {
+  auto* own = const_cast<tn_module_t*>(module);
+  MutexLock lock(&own->lock);
+  if (!own->signature) own->signature = ReadSignature(InfoOf(module));
+  if (!own->signature) SetError("RuntimeError", "out of memory");
+  return own->signature;
+}
+
+int32_t GetParameter(const ParameterList& list, const char* what, int32_t index,
+                     tn_parameter_t* out) {
+  if (index >= 0 && index < list.count) {
+    *out = list.items[index];
+    return 0;
+  }
+  char message[96];
+  snprintf(message, sizeof message, "%s %d was asked for but the module has %d", what, index,
+           list.count);
+  return Fail("IndexError", message);
+}
+
+}  // namespace
+}  // namespace tenon::runtime
+
+const char* tn_version(void) { return TN_VERSION; }
+
+const char* tn_last_error(const char** out_kind) { return LastError(out_kind); }
+
+int32_t tn_module_load(const char* path, tn_module_t** out_module) {
+  int fd = open(path, O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return LoadError(path, strerror(errno));
+  int32_t status = LoadFrom(fd, path, out_module);
+  close(fd);
+  return status;
+}
+
+void tn_module_free(tn_module_t* module) {
+  if (!module) return;
+  dlclose(module->handle);
+  free(module->signature);
+  free(module->metadata);
+  free(module);
+}
+
+int32_t tn_module_get_function(const tn_module_t* module, const char* name,
+                               tn_packed_fn* out_function) {
+  char symbol[512];
+  int length = snprintf(symbol, sizeof symbol, "__tvm_ffi_%s", name);
+  bool fits = length < int{sizeof symbol};
+  auto function = fits ? reinterpret_cast<tn_packed_fn>(dlsym(module->handle, symbol)) : nullptr;
+  if (function) {
+    *out_function = function;
+    return 0;
+  }
+  const tn_msg_part parts[] = {{TN_MSG_TEXT, 0, {"the module has no function '"}},
+                               {TN_MSG_TEXT, 0, {name}},
+                               {TN_MSG_TEXT, 0, {"'"}}};
+  return tn_core_raise("ValueError", parts, 3);
+}
+
+int32_t tn_module_get_info(const tn_module_t* module, const char** out_json, uint64_t* out_bytes) {
+  *out_json = module->info->info_json;
+  *out_bytes = *module->info->info_bytes;
+  return 0;
+}
+
+int32_t tn_module_num_inputs(const tn_module_t* module) {
+  const Signature* signature = SignatureOf(module);
+  return signature ? signature->inputs.count : -1;
+}
+
+int32_t tn_module_num_outputs(const tn_module_t* module) {
+  const Signature* signature = SignatureOf(module);
+  return signature ? signature->outputs.count : -1;
+}
+
+int32_t tn_module_get_input(const tn_module_t* module, int32_t index, tn_parameter_t* out) {
+  const Signature* signature = SignatureOf(module);
+  return signature ? GetParameter(signature->inputs, "input", index, out) : -1;
+}
+
+int32_t tn_module_get_output(const tn_module_t* module, int32_t index, tn_parameter_t* out) {
+  const Signature* signature = SignatureOf(module);
+  return signature ? GetParameter(signature->outputs, "output", index, out) : -1;
+}
+
+int32_t tn_module_get_metadata(const tn_module_t* module, const char* key, const char** out_value) {
+  auto* own = const_cast<tn_module_t*>(module);
+  MutexLock lock(&own->lock);
+  if (!own->metadata) own->metadata = ReadMetadata(InfoOf(module));
+  if (!own->metadata) return Fail("RuntimeError", "out of memory");
+  for (int32_t i = 0; i < own->metadata->count; ++i) {
+    if (strcmp(own->metadata->items[i].key, key) != 0) continue;
+    *out_value = own->metadata->items[i].value;
+    return 0;
+  }
+  const tn_msg_part parts[] = {{TN_MSG_TEXT, 0, {"the model's metadata has no '"}},
+                               {TN_MSG_TEXT, 0, {key}},
+                               {TN_MSG_TEXT, 0, {"'"}}};
+  return tn_core_raise("ValueError", parts, 3);
+}
+
+int32_t tn_module_reserve(const tn_module_t* module, int32_t instances, int64_t arena_bytes) {
+  if (arena_bytes == 0) arena_bytes = JsonInt(JsonFind(InfoOf(module), "arena_bytes"), 0);
+  return module->info->reserve(module->info->main_instances, instances, arena_bytes);
+}
+
+int32_t tn_call(tn_packed_fn function, const tn_call_options_t* options, const tn_ffi_any* args,
+                int32_t num_args, tn_ffi_any* result) {
+  *result = {TN_FFI_NONE, 0, {0}};
+  if (!options) return function(nullptr, args, num_args, result);
+  int32_t before = SetThreadTeamLimit(options->max_team);
+  int32_t status = function(nullptr, args, num_args, result);
+  SetThreadTeamLimit(before);
+  return status;
+}

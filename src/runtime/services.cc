@@ -1,0 +1,13 @@
+// What libtenon_runtime.so offers to the cores of other libraries in the process.
+#include "runtime/services.h"
+
+#include "runtime/core/error.h"
+#include "runtime/core/pool.h"
+
+extern "C" __attribute__((visibility("default"))) const tn_host_services tn_host_services_v1 = {
+    TN_ABI_VERSION,
+    sizeof(tn_host_services),
+    tenon::runtime::RunTeam,
+    tenon::runtime::SetLocalError,
+    tenon::runtime::LastLocalError,
+};

@@ -1,0 +1,194 @@
+// compute_at and compute_root: a producer moves to where its consumers are.
+
+#include <algorithm>
+
+#include "ir/visit.h"
+#include "schedule/move.h"
+#include "schedule/solve.h"
+#include "schedule/state.h"
+
+namespace tenon::primitive {
+
+namespace {
+
+class ProducerMover {
+ public:
+  ProducerMover(State& s, Body* body, const Place& block, Target target)
+      : s_(s), body_(body), place_(block), block_(*block.block()), target_(std::move(target)) {}
+
+  Result Run() {
+    if (auto error = NotMovable(*body_, place_, target_)) return *error;
+    if (auto error = CheckBuffers()) return *error;
+    before_ = target_.loop ? FirstConsumer() : AnchorOf(place_, {});
+    if (auto error = CheckOthers()) return *error;
+    Analyzer analyzer;
+    Learn(*s_.func, &analyzer);
+    Learn(target_.path, &analyzer);
+    IterRanges ranges = target_.loop ? NeededRanges(&analyzer) : WholeDomain(block_);
+    Stmt nest = MakeNest(block_, ranges, Widen::kYes, body_, &analyzer);
+    Insert(Inherit(nest, InheritedGuards(), &analyzer));
+    return Names{};
+  }
+
+ private:
+  const Node* TargetNode() const { return target_.loop ? target_.loop->stmt.get() : nullptr; }
+  std::string NoLongerThere() const { return "loop " + target_.loop->loop()->var->name; }
+
+  // All consumers are at the target, and come after the block; there is no other producer.
+  std::optional<Diagnostic> CheckBuffers() {
+    for (const Buffer& b : WrittenBy(block_)) {
+      if (target_.loop && !body_->IsAlloc(b)) {
+        return OfBlock(block_.name, "it writes " + b->name +
+                                        ", which is not allocated in the function, so that all of "
+                                        "it must be computed");
+      }
+      for (const Place* w : body_->Writers(b)) {
+        if (w != &place_) {
+          return OfBlock(block_.name, "block " + w->block()->name + " writes " + b->name + " too");
+        }
+      }
+      for (const Place* r : body_->Readers(b)) {
+        if (r == &place_) continue;
+        if (!r->IsUnder(TargetNode())) {
+          return OfBlock(block_.name,
+                         "its consumer " + r->block()->name + " is not under " + NoLongerThere());
+        }
+        if (body_->OrderOf(r) < body_->OrderOf(&place_)) {
+          return OfBlock(block_.name, "block " + r->block()->name + " reads " + b->name +
+                                          " before it is written");
+        }
+        consumers_.push_back(r);
+      }
+    }
+    if (target_.loop && consumers_.empty()) {
+      return OfBlock(block_.name, "it has no consumer under " + NoLongerThere());
+    }
+    return std::nullopt;
+  }
+
+  // What the block reads is the same at both places.
+  std::optional<Diagnostic> CheckOthers() const {
+    const Node* meeting = MeetingPoint(place_, target_);
+    if (body_->HasStrayUnder(meeting)) {
+      return OfBlock(block_.name, "there are statements in no block near it");
+    }
+    for (const Place* other : body_->BlocksUnder(meeting)) {
+      if (other == &place_) continue;
+      for (const Buffer& b : WrittenBy(*other->block())) {
+        if (!Reads(block_, b)) continue;
+        if (body_->OrderOf(other) > body_->OrderOf(&place_)) {
+          return OfBlock(block_.name, "block " + other->block()->name + " writes " + b->name +
+                                          ", which it reads, in between");
+        }
+        if (other->IsUnder(before_.get())) {
+          return OfBlock(block_.name, "block " + other->block()->name +
+                                          ", which would come after it, writes " + b->name +
+                                          ", which it reads");
+        }
+        if (auto error = LeavesPartial(*other, b)) return error;
+      }
+    }
+    return std::nullopt;
+  }
+
+  // A producer of the block that still reduces in loops around both has not finished when the block
+  // runs now.
+  std::optional<Diagnostic> LeavesPartial(const Place& other, const Buffer& b) const {
+    for (const For* loop : other.Loops()) {
+      bool around = place_.IsUnder(loop);
+      if (around && (BindsLoop(*other.block(), IterKind::kReduce, loop) ||
+                     BindsLoop(*other.block(), IterKind::kOrdered, loop))) {
+        return OfBlock(block_.name, "it reads " + b->name + " while loop " + loop->var->name +
+                                        " still computes it");
+      }
+    }
+    return std::nullopt;
+  }
+
+  // What the consumers need in one iteration of the target loop.
+  IterRanges NeededRanges(Analyzer* analyzer) {
+    std::optional<IterRanges> needed;
+    for (const Access& a : body_->AccessesUnder(TargetNode())) {
+      if (a.write || a.place == &place_) continue;
+      for (const Region& w : block_.writes) {
+        if (w->buffer != a.region->buffer) continue;
+        std::vector<const For*> inner = a.place->LoopsInside(TargetNode());
+        for (const For* loop : inner) Learn(*loop, analyzer);
+        Box box = TouchedBox(a.region, *a.place->block(), DomainOf(inner, analyzer), analyzer);
+        IterRanges ranges = TouchingIters(block_, w, box, analyzer);
+        if (needed) {
+          UniteRanges(ranges, &*needed, analyzer);
+        } else {
+          needed = std::move(ranges);
+        }
+      }
+    }
+    for (size_t i = 0; i < block_.iters.size(); ++i) {
+      if (block_.iters[i]->iter_kind != IterKind::kSpatial) (*needed)[i] = {};
+    }
+    return *needed;
+  }
+
+  // Where no consumer runs, nothing need be there for the block to read. What guarded the block
+  // stays.
+  std::vector<Expr> InheritedGuards() const {
+    std::vector<Expr> out = GuardsAround(block_, target_.path);
+    if (consumers_.empty()) return out;
+    for (const Expr& c : GuardsAround(*consumers_[0]->block(), target_.path)) {
+      bool common = std::all_of(consumers_.begin(), consumers_.end(), [&](const Place* p) {
+        std::vector<Expr> theirs = GuardsAround(*p->block(), target_.path);
+        return std::any_of(theirs.begin(), theirs.end(),
+                           [&](const Expr& g) { return StructuralEqual(g, c); });
+      });
+      if (common) out.push_back(c);
+    }
+    return out;
+  }
+
+  void Insert(const Stmt& nest) {
+    Replacements edits{{place_.stmt.get(), nullptr}};
+    const Stmt& before = before_;
+    if (before == place_.stmt || place_.IsUnder(before.get())) {
+      Stmt rest = Edit(before, edits);
+      edits = {{before.get(), Before(nest, rest)}};
+    } else {
+      edits[before.get()] = Before(nest, before);
+    }
+    s_.SetBody(Edit(body_->root(), edits));
+  }
+
+  // The statement in the target's body that holds the first consumer.
+  Stmt FirstConsumer() const {
+    const Place* first = *std::min_element(
+        consumers_.begin(), consumers_.end(),
+        [&](const Place* a, const Place* b) { return body_->OrderOf(a) < body_->OrderOf(b); });
+    Stmt branch = BranchTowards(*first, TargetNode());
+    return IsA<Seq>(branch) ? BranchTowards(*first, branch.get()) : branch;
+  }
+
+  State& s_;
+  Body* body_;
+  const Place& place_;
+  const Block& block_;
+  Target target_;
+  std::vector<const Place*> consumers_;
+  Stmt before_;  // what the block will stand in front of
+};
+
+}  // namespace
+
+Result ComputeAt(State& s, const std::string& block, const std::string& loop) {
+  Body body(s.func);
+  TN_ASSIGN_OR_RETURN(const Place* b, body.NeedBlock(block));
+  TN_ASSIGN_OR_RETURN(const Place* l, body.NeedLoop(loop));
+  if (l->inner) return Because("loop " + loop + " is inside the body of a block");
+  return ProducerMover(s, &body, *b, Target::Under(*l)).Run();
+}
+
+Result ComputeRoot(State& s, const std::string& block) {
+  Body body(s.func);
+  TN_ASSIGN_OR_RETURN(const Place* b, body.NeedBlock(block));
+  return ProducerMover(s, &body, *b, Target::Outside(*b)).Run();
+}
+
+}  // namespace tenon::primitive

@@ -1,0 +1,423 @@
+#include "schedule/dependence.h"
+
+#include <algorithm>
+
+#include "ir/visit.h"
+#include "schedule/injective.h"
+#include "schedule/reducer.h"
+
+namespace tenon::primitive {
+
+namespace {
+
+using LoopList = std::vector<const For*>;
+
+bool In(const LoopList& loops, const For* loop) {
+  return std::find(loops.begin(), loops.end(), loop) != loops.end();
+}
+
+std::string NameOf(const For* loop) { return loop->var->name; }
+
+// The loops around all accesses, from `top` inwards.
+LoopList SharedLoops(const std::vector<Access>& accesses, const For* top) {
+  auto from_top = [&](const Place& p) {
+    LoopList loops = p.Loops();
+    loops.erase(loops.begin(), std::find(loops.begin(), loops.end(), top));
+    return loops;
+  };
+  LoopList shared = from_top(*accesses[0].place);
+  for (const Access& a : accesses) {
+    LoopList other = from_top(*a.place);
+    auto differ = std::mismatch(shared.begin(), shared.end(), other.begin(), other.end());
+    shared.erase(differ.first, shared.end());
+  }
+  return shared;
+}
+
+// All accesses of one block to its accumulator, or to elements that its spatial variables tell
+// apart.
+bool IsOneSpatialBlock(const std::vector<Access>& accesses) {
+  const Block& block = *accesses[0].place->block();
+  const Region& first = accesses[0].region;
+  for (const Access& a : accesses) {
+    if (a.place != accesses[0].place) return false;
+    if (a.region != first && !StructuralEqual(a.region, first)) return false;
+  }
+  return !HasKind(block, IterKind::kOrdered);
+}
+
+std::vector<KnownSum> SumsOfSpatial(const Block& block) {
+  std::vector<KnownSum> known;
+  for (const IterVar& v : block.iters) {
+    if (v->iter_kind == IterKind::kSpatial) known.push_back({v->binding});
+  }
+  return known;
+}
+
+// Where in the buffer one iteration of the shared loops is: one sum per dimension in which its
+// extent is bounded.
+std::vector<KnownSum> SumsOfRegions(const std::vector<Access>& accesses, const LoopList& shared,
+                                    Analyzer* analyzer) {
+  Box all;
+  for (const Access& a : accesses) {
+    LoopList inner = a.place->LoopsInside(shared.back());
+    Box box = TouchedBox(a.region, *a.place->block(), DomainOf(inner, analyzer), analyzer);
+    all = all.empty() ? box : Union(all, box, analyzer);
+  }
+  std::vector<KnownSum> known;
+  for (const ExprInterval& d : all) {
+    Expr length = Length(d, analyzer);
+    if (!length) continue;
+    int64_t longest = analyzer->ConstBounds(length).max;
+    if (longest != Interval::kPosInf) known.push_back({d.min, longest - 1});
+  }
+  return known;
+}
+
+}  // namespace
+
+std::vector<const For*> LoopsOfKind(const Block& block, IterKind kind, const LoopList& loops) {
+  LoopList out;
+  for (const For* loop : loops) {
+    if (BindsLoop(block, kind, loop)) out.push_back(loop);
+  }
+  return out;
+}
+
+bool BindsLoop(const Block& block, IterKind kind, const For* loop) {
+  return std::any_of(block.iters.begin(), block.iters.end(), [&](const IterVar& v) {
+    return v->iter_kind == kind && UsesVar(v->binding, loop->var.get());
+  });
+}
+
+const For* RepeatingLoop(const Body& body, const Place& place, const LoopList& loops) {
+  const Block& block = *place.block();
+  Analyzer analyzer;
+  Learn(*body.func(), &analyzer);
+  Learn(place.path, &analyzer);
+  std::unordered_set<const VarNode*> unknown;
+  for (const For* loop : loops) unknown.insert(loop->var.get());
+  auto fixed = FixedVars(SumsOfSpatial(block), unknown, &analyzer);
+  for (const For* loop : loops) {
+    bool once = fixed.count(loop->var.get()) != 0 || IsOne(loop->extent) ||
+                BindsLoop(block, IterKind::kReduce, loop);
+    if (!once) return loop;
+  }
+  return nullptr;
+}
+
+bool ElementFixesLoops(const Body& body, const std::vector<Access>& accesses,
+                       const LoopList& loops) {
+  Analyzer analyzer;
+  Learn(*body.func(), &analyzer);
+  for (const Access& a : accesses) Learn(a.place->path, &analyzer);
+  LoopList shared = SharedLoops(accesses, loops[0]);
+  if (shared.empty()) return false;
+  std::vector<KnownSum> known = IsOneSpatialBlock(accesses)
+                                    ? SumsOfSpatial(*accesses[0].place->block())
+                                    : SumsOfRegions(accesses, shared, &analyzer);
+  std::unordered_set<const VarNode*> unknown;
+  for (const For* loop : shared) unknown.insert(loop->var.get());
+  auto fixed = FixedVars(known, unknown, &analyzer);
+  return std::all_of(loops.begin(), loops.end(), [&](const For* loop) {
+    return fixed.count(loop->var.get()) != 0 || IsOne(loop->extent);
+  });
+}
+
+namespace {
+
+// The box that a region covers over the whole domain of its block.
+Box DomainBox(const Access& a, Analyzer* analyzer) {
+  IntervalMap domain;
+  for (const IterVar& v : a.place->block()->iters) {
+    domain[v->var.get()] = {v->min, analyzer->Simplify(v->min + v->extent - 1)};
+  }
+  Box out;
+  for (const Range& r : a.region->ranges) {
+    ExprInterval box = EvalInterval(r->min, domain, analyzer);
+    box.max = EvalInterval(analyzer->Simplify(r->min + r->extent - 1), domain, analyzer).max;
+    out.push_back(box);
+  }
+  return out;
+}
+
+// The block starts each of its reductions inside one iteration of `scope` (one run of it when
+// `whole`).
+bool StartsInside(const Place& place, const Node* scope, bool whole) {
+  const Block& block = *place.block();
+  if (!block.init || HasKind(block, IterKind::kOrdered)) return false;
+  LoopList all = place.Loops(), inside = place.LoopsInside(scope);
+  for (const For* l : LoopsOfKind(block, IterKind::kReduce, all)) {
+    if (!In(inside, l) && !(whole && l == scope)) return false;
+  }
+  return true;
+}
+
+// Earlier in the same iteration of their innermost common ancestor, `write` writes
+// all that `read` reads.
+bool WritesBefore(const Body& body, const Access& write, const Access& read) {
+  if (body.OrderOf(write.place) >= body.OrderOf(read.place)) return false;
+  const Node* common = CommonAncestor(*write.place, *read.place);
+  if (common == nullptr || !write.place->block()->exact) return false;
+  // A condition on the shared loops that the reader is under, too, is no obstacle.
+  std::vector<Stmt> shared = read.place->path;
+  while (!shared.empty() && shared.back().get() != common) shared.pop_back();
+  if (!GuardsOnlyDomain(*write.place, *body.func(), GuardsAround(*read.place->block(), shared))) {
+    return false;
+  }
+  Analyzer analyzer;
+  Learn(*body.func(), &analyzer);
+  Learn(write.place->path, &analyzer);
+  Learn(read.place->path, &analyzer);
+  auto box = [&](const Access& a) {
+    LoopList inner = a.place->LoopsInside(common);
+    return TouchedBox(a.region, *a.place->block(), DomainOf(inner, &analyzer), &analyzer);
+  };
+  if (!FillsItsBox(write.region, *write.place->block(), write.place->LoopsInside(common),
+                   &analyzer)) {
+    return false;
+  }
+  // What the reader touches is inside both of its boxes; the ends of either will do.
+  Box written = box(write), here = box(read), ever = DomainBox(read, &analyzer);
+  for (size_t d = 0; d < written.size(); ++d) {
+    auto reaches = [&](const ExprInterval& r, bool low) {
+      ExprInterval half = low ? ExprInterval{r.min, nullptr} : ExprInterval{nullptr, r.max};
+      ExprInterval limit =
+          low ? ExprInterval{written[d].min, nullptr} : ExprInterval{nullptr, written[d].max};
+      return Contains(limit, half, &analyzer);
+    };
+    if (!reaches(here[d], true) && !reaches(ever[d], true)) return false;
+    if (!reaches(here[d], false) && !reaches(ever[d], false)) return false;
+  }
+  if (!write.place->block()->where) return true;
+  return Contains(DomainBox(write, &analyzer), ever, &analyzer);
+}
+
+}  // namespace
+
+bool IsCoveredIn(const Body& body, const Buffer& buffer, const Node* scope, bool whole) {
+  std::vector<Access> all = body.AccessesUnder(scope);
+  std::erase_if(all, [&](const Access& a) { return a.region->buffer != buffer; });
+  for (const Access& read : all) {
+    if (read.write) continue;
+    bool covered = std::any_of(all.begin(), all.end(), [&](const Access& w) {
+      if (!w.write) return false;
+      if (w.place == read.place) return StartsInside(*w.place, scope, whole);
+      return WritesBefore(body, w, read);
+    });
+    if (!covered) return false;
+  }
+  return true;
+}
+
+bool AllUsesUnder(const Body& body, const Buffer& buffer, const Node* stmt) {
+  for (const Access& a : body.AccessesUnder(nullptr)) {
+    if (a.region->buffer == buffer && !a.place->IsUnder(stmt)) return false;
+  }
+  return true;
+}
+
+namespace {
+
+// The buffers written under a statement, each once, with all accesses to them there.
+std::vector<std::vector<Access>> WrittenUnder(const Body& body, const Node* stmt) {
+  std::vector<Access> all = body.AccessesUnder(stmt);
+  std::vector<std::vector<Access>> out;
+  for (const Access& a : all) {
+    if (!a.write) continue;
+    bool seen = std::any_of(out.begin(), out.end(), [&](const std::vector<Access>& group) {
+      return group[0].region->buffer == a.region->buffer;
+    });
+    if (seen) continue;
+    out.emplace_back();
+    for (const Access& b : all) {
+      if (b.region->buffer == a.region->buffer) out.back().push_back(b);
+    }
+  }
+  return out;
+}
+
+std::optional<Diagnostic> OpaqueUnder(const Body& body, const Node* stmt) {
+  if (body.HasStrayUnder(stmt)) {
+    return Because(
+        "the loop holds statements that are in no block, so that nothing is known of them");
+  }
+  for (const Place* p : body.BlocksUnder(stmt)) {
+    if (p->block()->opaque) return OfBlock(p->block()->name, "the block is opaque");
+  }
+  return std::nullopt;
+}
+
+// A reduction by one block without init, in an order that does not matter.
+bool IsFreeReduction(const std::vector<Access>& accesses, const For* loop) {
+  const Block& block = *accesses[0].place->block();
+  for (const Access& a : accesses) {
+    if (a.place != accesses[0].place) return false;
+  }
+  return !block.init && BindsLoop(block, IterKind::kReduce, loop) && PermitsReassociation(block);
+}
+
+Diagnostic WhyConflict(const std::vector<Access>& accesses, const For* loop) {
+  const Buffer& buffer = accesses[0].region->buffer;
+  for (const Access& a : accesses) {
+    if (a.write && BindsLoop(*a.place->block(), IterKind::kReduce, loop)) {
+      return OfBlock(a.place->block()->name, "loop " + NameOf(loop) + " runs over its reduction");
+    }
+  }
+  for (const Access& a : accesses) {
+    if (a.write) {
+      return OfBlock(a.place->block()->name, "iterations of loop " + NameOf(loop) +
+                                                 " are not known to touch different elements of " +
+                                                 buffer->name);
+    }
+  }
+  TN_UNREACHABLE();
+}
+
+}  // namespace
+
+std::optional<Diagnostic> ConflictBetweenIterations(const Body& body, const Place& place,
+                                                    bool reductions) {
+  const For* loop = place.loop();
+  if (place.inner) return Because("loop " + NameOf(loop) + " is inside the body of a block");
+  if (IsOne(loop->extent)) return std::nullopt;
+  if (auto opaque = OpaqueUnder(body, loop)) return opaque;
+  for (const Place* p : body.BlocksUnder(loop)) {
+    if (BindsLoop(*p->block(), IterKind::kOrdered, loop)) {
+      return OfBlock(p->block()->name, "loop " + NameOf(loop) + " runs over an ordered variable");
+    }
+  }
+  for (const std::vector<Access>& accesses : WrittenUnder(body, loop)) {
+    const Buffer& buffer = accesses[0].region->buffer;
+    if (ElementFixesLoops(body, accesses, {loop})) continue;
+    if (body.IsAlloc(buffer) && AllUsesUnder(body, buffer, loop) &&
+        IsCoveredIn(body, buffer, loop)) {
+      continue;
+    }
+    if (reductions && IsFreeReduction(accesses, loop)) continue;
+    return WhyConflict(accesses, loop);
+  }
+  return std::nullopt;
+}
+
+std::optional<Diagnostic> ConflictInConcurrentLoops(const Body& body) {
+  for (const Place& p : body.loops()) {
+    ForKind kind = p.loop()->for_kind;
+    bool in_turn = kind == ForKind::kSerial || kind == ForKind::kUnrolled;
+    if (in_turn || p.inner || body.HasStrayUnder(p.stmt.get())) continue;
+    bool vectorized = kind == ForKind::kVectorized;
+    if (auto conflict = ConflictBetweenIterations(body, p, vectorized)) {
+      conflict->notes.push_back("loop " + NameOf(p.loop()) + " is " + Name(kind));
+      return conflict;
+    }
+  }
+  return std::nullopt;
+}
+
+namespace {
+
+// The loops whose place relative to another changes: what is left without the common start and end.
+LoopList Moved(const LoopList& from, const LoopList& to) {
+  size_t first = 0, last = from.size();
+  while (first < last && from[first] == to[first]) ++first;
+  while (last > first && from[last - 1] == to[last - 1]) --last;
+  return LoopList(from.begin() + static_cast<ptrdiff_t>(first),
+                  from.begin() + static_cast<ptrdiff_t>(last));
+}
+
+bool SameOrder(const LoopList& some, const LoopList& to) {
+  LoopList in_to = to;
+  std::erase_if(in_to, [&](const For* loop) { return !In(some, loop); });
+  return in_to == some;
+}
+
+// A reduction with its init inside starts right in any order of loops when its first iteration is
+// the one with all of its loops at their first values.
+std::optional<Diagnostic> ConflictOfInit(const Body& body, const Place& place,
+                                         const LoopList& moved) {
+  const Block& block = *place.block();
+  if (!block.init) return std::nullopt;
+  LoopList reduce = LoopsOfKind(block, IterKind::kReduce, moved);
+  for (const For* loop : reduce) {
+    if (BindsLoop(block, IterKind::kSpatial, loop)) {
+      return OfBlock(block.name, "loop " + NameOf(loop) +
+                                     " runs over spatial and reduce variables at once; "
+                                     "decompose_reduction first");
+    }
+  }
+  if (!reduce.empty()) {
+    if (const For* loop = RepeatingLoop(body, place, moved)) {
+      return OfBlock(block.name, "each iteration of loop " + NameOf(loop) +
+                                     " computes it anew; decompose_reduction first");
+    }
+  }
+  Analyzer analyzer;
+  Learn(*body.func(), &analyzer);
+  VarMap first;
+  for (const For* loop : place.Loops()) {
+    Learn(*loop, &analyzer);
+    if (BindsLoop(block, IterKind::kReduce, loop)) first[loop->var.get()] = loop->min;
+  }
+  for (const IterVar& v : block.iters) {
+    if (reduce.empty() || v->iter_kind != IterKind::kReduce) continue;
+    if (!analyzer.CanProveEqual(Substitute(v->binding, first), v->min)) {
+      return OfBlock(block.name, "the first iteration is not known to start the reduction over " +
+                                     v->var->name);
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<Diagnostic> ConflictOfOrdered(const Body& body, const Place& place,
+                                            const LoopList& moved, const LoopList& to) {
+  const Block& block = *place.block();
+  LoopList ordered = LoopsOfKind(block, IterKind::kOrdered, moved);
+  if (ordered.empty()) return std::nullopt;
+  if (!SameOrder(ordered, to)) {
+    return OfBlock(block.name, "the order of loop " + NameOf(ordered[0]) +
+                                   " matters: it runs over an ordered variable");
+  }
+  LoopList others = moved;
+  std::erase_if(others, [&](const For* loop) { return In(ordered, loop); });
+  for (const std::vector<Access>& accesses : WrittenUnder(body, moved[0])) {
+    for (const For* loop : others) {
+      if (!ElementFixesLoops(body, accesses, {moved[0], loop}) &&
+          !ElementFixesLoops(body, accesses, {loop})) {
+        return OfBlock(block.name, "iterations of loop " + NameOf(loop) +
+                                       " may depend on each other through an ordered variable");
+      }
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<Diagnostic> ConflictOfOrder(const Body& body, const LoopList& from,
+                                          const LoopList& to) {
+  LoopList moved = Moved(from, to);
+  if (moved.empty()) return std::nullopt;
+  if (auto opaque = OpaqueUnder(body, moved[0])) return opaque;
+  for (const Place* p : body.BlocksUnder(moved[0])) {
+    if (auto conflict = ConflictOfInit(body, *p, moved)) return conflict;
+    if (auto conflict = ConflictOfOrdered(body, *p, moved, to)) return conflict;
+  }
+  for (const std::vector<Access>& accesses : WrittenUnder(body, moved[0])) {
+    bool one_block = std::all_of(accesses.begin(), accesses.end(),
+                                 [&](const Access& a) { return a.place == accesses[0].place; });
+    if (one_block && IsOneSpatialBlock(accesses)) continue;  // any order, by declaration
+    if (one_block && HasKind(*accesses[0].place->block(), IterKind::kOrdered)) continue;
+    if (ElementFixesLoops(body, accesses, moved)) continue;
+    bool complete = std::all_of(accesses.begin(), accesses.end(), [&](const Access& a) {
+      return LoopsOfKind(*a.place->block(), IterKind::kReduce, moved).empty() &&
+             LoopsOfKind(*a.place->block(), IterKind::kOrdered, moved).empty();
+    });
+    const Buffer& buffer = accesses[0].region->buffer;
+    if (complete && IsCoveredIn(body, buffer, moved.back())) continue;
+    return OfBlock(accesses.back().place->block()->name,
+                   "iterations of the loops depend on each other through " + buffer->name);
+  }
+  return std::nullopt;
+}
+
+}  // namespace tenon::primitive

@@ -1,0 +1,49 @@
+// Which iterations of loops depend on each other, judged on what blocks declare.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "schedule/region.h"
+
+namespace tenon::primitive {
+
+/// True when every element of the buffer that `accesses` (of one buffer, all under the outermost of
+/// `loops`) touch is touched in one iteration of the nest `loops` only. Then the order of these
+/// iterations does not matter to the buffer.
+bool ElementFixesLoops(const Body& body, const std::vector<Access>& accesses,
+                       const std::vector<const For*>& loops);
+
+/// One of `loops`, all around the block, whose iterations run the same reduction again (those of
+/// the block's spatial loops do not, given that the others stand still); null when there is none.
+const For* RepeatingLoop(const Body& body, const Place& block,
+                         const std::vector<const For*>& loops);
+
+/// True when, in each iteration of the loop `scope`, every read of the buffer finds what the same
+/// iteration has written. With `whole`, the same of each run of the statement `scope`, loop or not.
+bool IsCoveredIn(const Body& body, const Buffer& buffer, const Node* scope, bool whole = false);
+
+/// True when no block outside `stmt` touches the buffer.
+bool AllUsesUnder(const Body& body, const Buffer& buffer, const Node* stmt);
+
+/// Why the iterations of the loop cannot run at the same time; nothing when they can: each element
+/// is touched by one iteration only, or the buffer is scratch of each iteration. With `reductions`,
+/// updates of an accumulator by a block that has no init are no obstacle where the reduction
+/// permits reassociation.
+std::optional<Diagnostic> ConflictBetweenIterations(const Body& body, const Place& loop,
+                                                    bool reductions);
+
+/// The same for all loops that run their iterations at the same time already.
+std::optional<Diagnostic> ConflictInConcurrentLoops(const Body& body);
+
+/// Why the nest cannot run in another order; nothing when it can. `from`: loops of a perfect nest,
+/// outermost first; `to`: the same loops in the new order.
+std::optional<Diagnostic> ConflictOfOrder(const Body& body, const std::vector<const For*>& from,
+                                          const std::vector<const For*>& to);
+
+/// Loops (of `loops`) whose variables the bindings of that kind mention.
+std::vector<const For*> LoopsOfKind(const Block& block, IterKind kind,
+                                    const std::vector<const For*>& loops);
+bool BindsLoop(const Block& block, IterKind kind, const For* loop);
+
+}  // namespace tenon::primitive

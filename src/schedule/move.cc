@@ -1,0 +1,114 @@
+#include "schedule/move.h"
+
+#include <algorithm>
+
+#include "ir/print.h"
+#include "ir/visit.h"
+
+namespace tenon::primitive {
+
+Target Target::Under(const Place& loop) {
+  std::vector<Stmt> path = loop.path;
+  path.push_back(loop.stmt);
+  return {&loop, std::move(path)};
+}
+
+Target Target::Outside(const Place& block) {
+  auto outermost =
+      std::find_if(block.path.begin(), block.path.end(), [](const Stmt& s) { return IsA<For>(s); });
+  return {nullptr, std::vector<Stmt>(block.path.begin(), outermost)};
+}
+
+const Node* MeetingPoint(const Place& block, const Target& target) {
+  const Node* meeting = nullptr;
+  for (size_t i = 0; i < std::min(target.path.size(), block.path.size()); ++i) {
+    if (target.path[i] != block.path[i]) break;
+    meeting = target.path[i].get();
+  }
+  return meeting;
+}
+
+std::vector<Buffer> WrittenBy(const Block& block) {
+  std::vector<Buffer> out;
+  for (const Region& w : block.writes) {
+    if (std::find(out.begin(), out.end(), w->buffer) == out.end()) out.push_back(w->buffer);
+  }
+  return out;
+}
+
+bool Reads(const Block& block, const Buffer& buffer) {
+  return std::any_of(block.reads.begin(), block.reads.end(),
+                     [&](const Region& r) { return r->buffer == buffer; });
+}
+bool Writes(const Block& block, const Buffer& buffer) {
+  return std::any_of(block.writes.begin(), block.writes.end(),
+                     [&](const Region& r) { return r->buffer == buffer; });
+}
+
+namespace {
+
+// The block's value depends on more than its iteration variables and what it reads.
+std::optional<Diagnostic> NotClosed(const Place& place) {
+  const Block& block = *place.block();
+  std::unordered_set<const VarNode*> around;
+  for (const Stmt& s : place.path) {
+    if (const auto* loop = As<For>(s)) around.insert(loop->var.get());
+    if (const auto* let = As<Let>(s)) around.insert(let->var.get());
+  }
+  bool open = UsesAnyVar(block.body, around) || (block.init && UsesAnyVar(block.init, around));
+  for (const IterVar& v : block.iters) {
+    open |= UsesAnyVar(v->min, around) || UsesAnyVar(v->extent, around);
+  }
+  if (!open) return std::nullopt;
+  return OfBlock(block.name, "it uses variables of the loops around it, not through its own");
+}
+
+// What is around the block only, besides loops.
+std::optional<Diagnostic> NotFree(const Place& place, const std::vector<Stmt>& target_path) {
+  const Block& block = *place.block();
+  for (const Stmt& s : place.path) {
+    bool shared = std::find(target_path.begin(), target_path.end(), s) != target_path.end();
+    if (shared || IsA<For>(s) || IsA<Seq>(s)) continue;
+    const auto* alloc = As<Alloc>(s);
+    if (alloc == nullptr) return OfBlock(block.name, "it is inside a condition or a binding");
+    if (Reads(block, alloc->buffer) || Writes(block, alloc->buffer)) {
+      return OfBlock(block.name, "buffer " + alloc->buffer->name +
+                                     ", which it uses, is allocated inside a loop around it");
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<Diagnostic> NotMovable(const Body& body, const Place& place, const Target& target) {
+  const Block& block = *place.block();
+  if (place.inner) return OfBlock(block.name, "it is inside another block");
+  if (block.opaque) return OfBlock(block.name, "the block is opaque");
+  const std::vector<Stmt>& target_path = target.path;
+  if (auto error = NotFree(place, target_path)) return error;
+  if (auto error = NotClosed(place)) return error;
+  if (!GuardsOnlyDomain(place, *body.func(), GuardsAround(block, target_path))) {
+    return OfBlock(block.name, "its guard says more than its iteration variables' domains: " +
+                                   ToString(NodeRef(block.where)));
+  }
+  for (const For* loop : place.Loops()) {
+    bool stays = std::any_of(target_path.begin(), target_path.end(),
+                             [&](const Stmt& s) { return s.get() == loop; });
+    if (stays &&
+        (BindsLoop(block, IterKind::kReduce, loop) || BindsLoop(block, IterKind::kOrdered, loop))) {
+      return OfBlock(block.name, "loop " + loop->var->name +
+                                     ", around both places, runs over its "
+                                     "reduction");
+    }
+  }
+  bool starts = block.init || HasKind(block, IterKind::kOrdered);
+  for (const Region& r : ReadsOf(block)) {
+    if (!starts && Writes(block, r->buffer)) {
+      return OfBlock(block.name, "it updates " + r->buffer->name + " in place");
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace tenon::primitive

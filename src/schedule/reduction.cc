@@ -1,0 +1,400 @@
+// Primitives on reductions: decompose_reduction and rfactor.
+
+#include "schedule/reducer.h"
+
+#include <algorithm>
+
+#include "ir/print.h"
+#include "ir/visit.h"
+#include "schedule/dependence.h"
+#include "schedule/nest.h"
+#include "schedule/state.h"
+
+namespace tenon::primitive {
+
+namespace {
+
+using LoopList = std::vector<const For*>;
+
+Diagnostic NotReduction(const Block& block) {
+  return OfBlock(block.name, "the block is not a reduction with an init");
+}
+
+Diagnostic Mixed(const Block& block, const For* loop) {
+  return OfBlock(block.name,
+                 "loop " + loop->var->name + " runs over spatial and reduce variables at once");
+}
+
+bool UsesLoops(const Expr& e, const LoopList& loops) {
+  return std::any_of(loops.begin(), loops.end(),
+                     [&](const For* loop) { return UsesVar(e, loop->var.get()); });
+}
+
+// Splits the init off a reduction.
+class Decomposer {
+ public:
+  Decomposer(State& s, Body* body, const Place& block, const Place& loop)
+      : s_(s), body_(body), place_(block), block_(*block.block()), loop_(loop) {
+    reduce_ = LoopsOfKind(block_, IterKind::kReduce, place_.Loops());
+  }
+
+  Result Run() {
+    if (auto error = Check()) return *error;
+    TN_ASSIGN_OR_RETURN(Expr where, InitGuard());
+    Block init = InitBlock(where);
+    std::string name = init.name;
+    Stmt nest = Block::Make(std::move(init));
+    VarMap fresh;
+    LoopList loops = InnerLoops();
+    for (size_t i = loops.size(); i-- > 0;) {
+      const For& loop = *loops[i];
+      if (!BindsLoop(block_, IterKind::kSpatial, &loop)) continue;
+      Var var = VarNode::Make(body_->NewVarName(loop.var->name + ".init"));
+      fresh[loop.var.get()] = var;
+      nest = For::Make(var, loop.min, loop.extent, loop.for_kind, nest, loop.attrs, loop.thread);
+    }
+    nest = Substitute(nest, fresh);
+    Stmt rest = Edit(loop_.stmt, {{place_.stmt.get(), UpdateBlock()}});
+    s_.SetBody(Edit(body_->root(), {{loop_.stmt.get(), Before(nest, rest)}}));
+    return Names{name};
+  }
+
+ private:
+  // The loop itself and those between it and the block.
+  LoopList InnerLoops() const {
+    LoopList loops = place_.LoopsInside(loop_.stmt.get());
+    loops.insert(loops.begin(), loop_.loop());
+    return loops;
+  }
+
+  std::optional<Diagnostic> Check() const {
+    if (!block_.init || !HasKind(block_, IterKind::kReduce)) return NotReduction(block_);
+    if (!place_.IsUnder(loop_.stmt.get())) {
+      return OfBlock(block_.name, "it is not under loop " + loop_.loop()->var->name);
+    }
+    LoopList inner = InnerLoops();
+    for (const For* loop : reduce_) {
+      if (std::find(inner.begin(), inner.end(), loop) == inner.end()) {
+        return OfBlock(block_.name, "loop " + loop->var->name + ", outside loop " +
+                                        loop_.loop()->var->name + ", runs over its reduction");
+      }
+      if (BindsLoop(block_, IterKind::kSpatial, loop)) return Mixed(block_, loop);
+    }
+    for (const IterVar& v : block_.iters) {
+      if (v->iter_kind == IterKind::kReduce && UsesVar(block_.init, v->var.get())) {
+        return OfBlock(block_.name, "its init depends on " + v->var->name);
+      }
+    }
+    if (const For* loop = RepeatingLoop(*body_, place_, inner)) {
+      return OfBlock(block_.name, "each iteration of loop " + loop->var->name +
+                                      " computes it anew: its init must stay inside");
+    }
+    return CheckOthers();
+  }
+
+  // The init runs earlier than before: nothing under the loop may notice.
+  std::optional<Diagnostic> CheckOthers() const {
+    for (size_t i = 0; i < place_.path.size(); ++i) {
+      bool inside = place_.IsUnder(loop_.stmt.get()) && i > loop_.path.size();
+      if (inside && !IsA<For>(place_.path[i]) && !IsA<Seq>(place_.path[i])) {
+        return OfBlock(block_.name,
+                       "there is more than loops between it and loop " + loop_.loop()->var->name);
+      }
+    }
+    std::vector<Access> all = body_->AccessesUnder(loop_.stmt.get());
+    for (const Access& a : all) {
+      if (a.place == &place_) continue;
+      if (a.write && UsesBuffer(block_.init, a.region->buffer.get())) {
+        return OfBlock(block_.name, "block " + a.place->block()->name + " writes " +
+                                        a.region->buffer->name + ", which its init needs");
+      }
+    }
+    for (const Region& w : block_.writes) {
+      std::vector<Access> same = all;
+      std::erase_if(same, [&](const Access& a) { return a.region->buffer != w->buffer; });
+      bool alone = std::all_of(same.begin(), same.end(),
+                               [&](const Access& a) { return a.place == &place_; });
+      if (!alone && !ElementFixesLoops(*body_, same, {loop_.loop()})) {
+        return OfBlock(block_.name, "another block under loop " + loop_.loop()->var->name +
+                                        " touches " + w->buffer->name);
+      }
+    }
+    return std::nullopt;
+  }
+
+  // The guard less its conditions on the reduction, which hold at its start.
+  Expected<Expr> InitGuard() const {
+    LoopList dropped = InnerLoops(), kept = place_.Loops();
+    std::erase_if(dropped, [&](const For* l) { return BindsLoop(block_, IterKind::kSpatial, l); });
+    std::erase_if(kept, [&](const For* l) {
+      return std::find(dropped.begin(), dropped.end(), l) != dropped.end();
+    });
+    Expr out;
+    for (const Expr& raw : Conjuncts(block_.where)) {
+      Expr c = Substitute(raw, BindingsOf(block_));
+      if (!UsesLoops(c, dropped)) {
+        out = AndAlso(out, c);
+      } else if (UsesLoops(c, kept)) {
+        return OfBlock(block_.name,
+                       "its guard ties the reduction to other loops: " + ToString(NodeRef(c)));
+      }
+    }
+    return out;
+  }
+
+  Block InitBlock(const Expr& where) const {
+    Block init;
+    init.name = body_->NewBlockName(block_.name + ".init");
+    for (const IterVar& v : block_.iters) {
+      if (v->iter_kind != IterKind::kReduce) init.iters.push_back(v);
+    }
+    init.where = where;
+    init.writes = block_.writes;
+    init.reads = RegionsIn(block_.reads, block_.init);
+    init.exact = block_.exact;
+    init.fp = block_.fp;
+    init.body = block_.init;
+    return WithFreshVars(init, ".init", body_);
+  }
+
+  Stmt UpdateBlock() const {
+    Block update = block_;
+    update.reads = ReadsOf(block_);
+    std::erase_if(update.reads,
+                  [&](const Region& r) { return !UsesBuffer(block_.body, r->buffer.get()); });
+    update.init = nullptr;
+    return Block::Make(std::move(update));
+  }
+
+  State& s_;
+  Body* body_;
+  const Place& place_;
+  const Block& block_;
+  const Place& loop_;
+  LoopList reduce_;
+};
+
+// Reduces into a buffer with one more dimension first, and that dimension afterwards.
+class Factorer {
+ public:
+  Factorer(State& s, Body* body, const Place& block, const Place& loop, int64_t axis)
+      : s_(s),
+        body_(body),
+        place_(block),
+        block_(*block.block()),
+        loop_(*loop.loop()),
+        axis_(axis) {}
+
+  Result Run() {
+    if (auto error = Check()) return *error;
+    Analyzer analyzer;
+    Learn(*s_.func, &analyzer);
+    Learn(place_.path, &analyzer);
+    MakeBuffer();
+    TN_ASSIGN_OR_RETURN(Block factored, FactoredBlock());
+    std::string name = factored.name;
+    Block last = LastBlock();
+    Stmt anchor = AnchorOf(place_, Consumers());
+    LoopList inner = place_.LoopsInside(anchor.get());
+    inner.insert(inner.begin(), As<For>(anchor));
+    IterRanges ranges = RangesOver(last, inner, &analyzer);
+    ranges.back() = {};
+    Stmt nest = MakeNest(last, ranges, Widen::kNo, body_, &analyzer);
+    std::vector<Stmt> around(place_.path.begin(),
+                             std::find(place_.path.begin(), place_.path.end(), anchor));
+    nest = Inherit(nest, GuardsAround(block_, around), &analyzer);
+    Stmt rest = Edit(anchor, {{place_.stmt.get(), Block::Make(std::move(factored))}});
+    s_.SetBody(AddAlloc(partial_, Edit(body_->root(), {{anchor.get(), Before(rest, nest)}})));
+    return Names{name};
+  }
+
+ private:
+  std::vector<const Place*> Consumers() const {
+    std::vector<const Place*> readers = body_->Readers(reduction_->store->buffer);
+    std::erase(readers, &place_);
+    return readers;
+  }
+
+  std::optional<Diagnostic> Check() {
+    if (!block_.init || !HasKind(block_, IterKind::kReduce)) return NotReduction(block_);
+    reduction_ = ReadReduction(block_);
+    if (!reduction_ || block_.writes.size() != 1) {
+      return OfBlock(block_.name, "its body is not one update acc = acc op value");
+    }
+    const Buffer& buffer = reduction_->store->buffer;
+    identity_ = IdentityOf(reduction_->op, buffer->dtype);
+    if (!identity_) return OfBlock(block_.name, "its reduction has no identity in this type");
+    if (body_->Writers(buffer).size() != 1) {
+      return OfBlock(block_.name, "another block writes " + buffer->name + " too");
+    }
+    for (const For* loop : LoopsOfKind(block_, IterKind::kReduce, place_.Loops())) {
+      if (BindsLoop(block_, IterKind::kSpatial, loop)) return Mixed(block_, loop);
+      reduce_.push_back(loop);
+    }
+    // A loop of one iteration is in no binding: it may be any part of the reduction.
+    bool bound = std::find(reduce_.begin(), reduce_.end(), &loop_) != reduce_.end();
+    if (!bound && IsOne(loop_.extent)) {
+      reduce_.push_back(&loop_);
+    } else if (!bound) {
+      return OfBlock(block_.name, "loop " + loop_.var->name + " does not run over its reduction");
+    }
+    int64_t rank = buffer->rank();
+    if (axis_ < -rank - 1 || axis_ > rank) {
+      return OfBlock(block_.name, "axis " + std::to_string(axis_) + " is outside [" +
+                                      std::to_string(-rank - 1) + ", " + std::to_string(rank) +
+                                      "]");
+    }
+    if (axis_ < 0) axis_ += rank + 1;
+    return CheckPlace();
+  }
+
+  std::optional<Diagnostic> CheckPlace() const {
+    Stmt anchor = AnchorOf(place_, Consumers());
+    for (const For* loop : reduce_) {
+      if (loop != anchor.get() && place_.LoopsInside(anchor.get()).empty()) {
+        return OfBlock(block_.name, "its consumers are inside loop " + loop->var->name);
+      }
+      for (const Stmt& s : place_.path) {
+        if (s == anchor) break;
+        if (s.get() == loop) {
+          return OfBlock(block_.name, "loop " + loop->var->name +
+                                          ", around its consumers too, runs over its reduction");
+        }
+      }
+      for (const For* other : place_.Loops()) {
+        if (UsesVar(loop->extent, other->var.get()) || UsesVar(loop->min, other->var.get())) {
+          return OfBlock(block_.name,
+                         "the bounds of loop " + loop->var->name + " depend on other loops");
+        }
+      }
+    }
+    return std::nullopt;
+  }
+
+  void MakeBuffer() {
+    const Buffer& buffer = reduction_->store->buffer;
+    std::vector<Expr> shape = buffer->shape;
+    shape.insert(shape.begin() + axis_, loop_.extent);
+    partial_ = BufferNode::Make(body_->NewBufferName(buffer->name + ".rf"), buffer->dtype, shape,
+                                buffer->scope);
+  }
+
+  std::vector<Expr> PartialAt(const Expr& part) const {
+    std::vector<Expr> at = reduction_->store->indices;
+    at.insert(at.begin() + axis_, part);
+    return at;
+  }
+
+  // The block with the loop made spatial and one reduce variable for each other reduce loop.
+  Expected<Block> FactoredBlock() {
+    Block out = block_;
+    out.name = body_->NewBlockName(block_.name + ".rf");
+    std::erase_if(out.iters, [](const IterVar& v) { return v->iter_kind == IterKind::kReduce; });
+    VarMap loop_values;  // reduce loops in terms of the new variables
+    Expr part;
+    for (const For* loop : reduce_) {
+      bool factored = loop == &loop_;
+      Var v = VarNode::Make(body_->NewVarName(block_.name + ".v" + loop->var->name));
+      Expr min = factored ? IndexConst(0) : loop->min;
+      Expr binding = factored && !IsZero(loop->min) ? loop->var - loop->min : Expr(loop->var);
+      out.iters.push_back(IterVarNode::Make(v, factored ? IterKind::kSpatial : IterKind::kReduce,
+                                            min, loop->extent, binding));
+      loop_values[loop->var.get()] = factored && !IsZero(loop->min) ? v + loop->min : Expr(v);
+      if (factored) part = v;
+    }
+    VarMap values;  // the old reduce variables
+    for (const IterVar& v : block_.iters) {
+      if (v->iter_kind == IterKind::kReduce) {
+        values[v->var.get()] = Simplify(Substitute(v->binding, loop_values));
+      }
+    }
+    TN_ASSIGN_OR_RETURN(Expr condition, SplitGuard(loop_values, &out.where));
+    Expr value = Substitute(reduction_->value, values);
+    if (condition) value = Select::Make(condition, value, identity_);
+    bool reduces = HasKind(out, IterKind::kReduce);
+    std::vector<Expr> at = PartialAt(part);
+    if (reduces) value = Combine(reduction_->op, Load::Make(partial_, at), value);
+    out.body = Store::Make(partial_, at, value);
+    out.init = reduces ? Store::Make(partial_, at, identity_) : nullptr;
+    out.writes = {PointRegion(partial_, at)};
+    out.reads.clear();
+    for (const Region& r : RegionsIn(block_.reads, reduction_->value)) {
+      out.reads.push_back(Cast<RegionNode>(SubstituteNode(r, values)));
+    }
+    return out;
+  }
+
+  // Conditions on the reduction become a choice of the value, for every part must be started; the
+  // others stay.
+  Expected<Expr> SplitGuard(const VarMap& loop_values, Expr* where) const {
+    Expr chosen;
+    *where = nullptr;
+    LoopList others = place_.Loops();
+    std::erase_if(others, [&](const For* loop) {
+      return std::find(reduce_.begin(), reduce_.end(), loop) != reduce_.end();
+    });
+    for (const Expr& raw : Conjuncts(block_.where)) {
+      Expr c = Substitute(raw, BindingsOf(block_));
+      if (!UsesLoops(c, reduce_)) {
+        *where = AndAlso(*where, c);
+      } else if (UsesLoops(c, others)) {
+        return OfBlock(block_.name,
+                       "its guard ties the reduction to other loops: " + ToString(NodeRef(c)));
+      } else {
+        chosen = AndAlso(chosen, Substitute(c, loop_values));
+      }
+    }
+    return chosen;
+  }
+
+  // The block of the old name, which reduces the parts. Its last variable is the reduction.
+  Block LastBlock() {
+    Block out = block_;
+    std::erase_if(out.iters, [](const IterVar& v) { return v->iter_kind != IterKind::kSpatial; });
+    Var part = VarNode::Make(body_->NewVarName(block_.name + ".v" + loop_.var->name));
+    out.iters.push_back(
+        IterVarNode::Make(part, IterKind::kReduce, IndexConst(0), loop_.extent, IndexConst(0)));
+    const Store& store = *reduction_->store;
+    Expr acc = Load::Make(store.buffer, store.indices);
+    Expr value = Load::Make(partial_, PartialAt(part));
+    out.where = nullptr;
+    out.body = Store::Make(store.buffer, store.indices, Combine(reduction_->op, acc, value));
+    out.reads = RegionsIn(block_.reads, block_.init);
+    std::erase_if(out.reads, [&](const Region& r) { return r->buffer == store.buffer; });
+    out.reads.push_back(PointRegion(partial_, PartialAt(part)));
+    return WithFreshVars(out, ".rf", body_);
+  }
+
+  State& s_;
+  Body* body_;
+  const Place& place_;
+  const Block& block_;
+  const For& loop_;
+  int64_t axis_;
+  std::optional<Reduction> reduction_;
+  Expr identity_;
+  LoopList reduce_;
+  Buffer partial_;
+};
+
+}  // namespace
+
+Result DecomposeReduction(State& s, const std::string& block, const std::string& loop) {
+  Body body(s.func);
+  TN_ASSIGN_OR_RETURN(const Place* b, body.NeedBlock(block));
+  TN_ASSIGN_OR_RETURN(const Place* l, body.NeedLoop(loop));
+  return Decomposer(s, &body, *b, *l).Run();
+}
+
+Result RFactor(State& s, const std::string& loop, const int64_t& axis) {
+  Body body(s.func);
+  TN_ASSIGN_OR_RETURN(const Place* l, body.NeedLoop(loop));
+  std::vector<const Place*> blocks = body.BlocksUnder(l->stmt.get());
+  if (blocks.size() != 1 || l->inner) {
+    return Because("expected one block under loop " + loop + ", got " +
+                   std::to_string(blocks.size()));
+  }
+  return Factorer(s, &body, *blocks[0], *l, axis).Run();
+}
+
+}  // namespace tenon::primitive

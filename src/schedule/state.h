@@ -1,0 +1,62 @@
+// The state that a primitive works on, and the primitives themselves.
+//
+// A primitive changes the state only when it succeeds. Its results are the names it made; its
+// diagnostics lack the "name(arguments)" that Schedule puts in front.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "schedule/body.h"
+
+namespace tenon::primitive {
+
+struct State {
+  Module* module;  // changed by Outline only
+  Func func;       // the function being scheduled
+
+  /// The function with another body.
+  void SetBody(Stmt body);
+};
+
+using Result = Expected<Names>;
+using Ints = std::vector<int64_t>;
+
+// loops.cc
+Result Split(State& s, const std::string& loop, const Ints& factors);
+Result Fuse(State& s, const Names& loops);
+Result Reorder(State& s, const Names& loops);
+Result Parallel(State& s, const std::string& loop);
+Result Vectorize(State& s, const std::string& loop);
+Result Unroll(State& s, const std::string& loop);
+Result Bind(State& s, const std::string& loop, const std::string& thread_axis);
+// copies.cc
+Result Partition(State& s, const std::string& loop, const Ints& points);
+Result PartitionEqual(State& s, const std::string& loop, const int64_t& parts);
+Result Specialize(State& s, const Expr& condition);
+// compute_at.cc
+Result ComputeAt(State& s, const std::string& block, const std::string& loop);
+Result ComputeRoot(State& s, const std::string& block);
+// reverse_compute_at.cc
+Result ReverseComputeAt(State& s, const std::string& block, const std::string& loop);
+// inline.cc
+Result ComputeInline(State& s, const std::string& block);
+Result ReverseComputeInline(State& s, const std::string& block);
+// cache.cc
+Result CacheRead(State& s, const std::string& block, const std::string& buffer,
+                 const std::string& scope);
+Result CacheWrite(State& s, const std::string& block, const std::string& buffer,
+                  const std::string& scope);
+// reduction.cc
+Result DecomposeReduction(State& s, const std::string& block, const std::string& loop);
+Result RFactor(State& s, const std::string& loop, const int64_t& axis);
+// buffers.cc
+Result SetScope(State& s, const std::string& buffer, const std::string& scope);
+Result TransformLayout(State& s, const std::string& buffer, const Layout& layout);
+// outline.cc
+Result Outline(State& s, const std::string& loop_or_block, const std::string& name);
+
+Result Annotate(State& s, const std::string& loop_or_block, const std::string& key,
+                const AttrValue& value);
+
+}  // namespace tenon::primitive

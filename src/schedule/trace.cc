@@ -1,0 +1,148 @@
+#include "schedule/trace.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "support/json.h"
+#include "support/strings.h"
+
+namespace tenon {
+
+namespace {
+
+// Names and numbers stand as they are, anything else in quotes.
+bool IsPlainResult(const std::string& text) {
+  return !text.empty() && text.find_first_of(" \t\r\n,=()\"\\#") == std::string::npos;
+}
+
+}  // namespace
+
+std::string TraceStep::ToString() const {
+  std::vector<std::string> texts;
+  for (const AttrValue& a : args) texts.push_back(tenon::ToString(a));
+  std::string call = primitive + "(" + Join(texts, ", ") + ")";
+  std::vector<std::string> names;
+  for (const std::string& r : results) names.push_back(IsPlainResult(r) ? r : QuoteJson(r));
+  return results.empty() ? call : Join(names, ", ") + " = " + call;
+}
+
+std::string Trace::ToString() const {
+  std::string out;
+  for (const TraceStep& step : steps) out += step.ToString() + "\n";
+  return out;
+}
+
+namespace {
+
+using Json = nlohmann::json;
+
+template <class T>
+std::vector<T> ListOf(const Json& list) {
+  std::vector<T> out;
+  for (const Json& item : list) out.push_back(item.get<T>());
+  return out;
+}
+
+bool All(const Json& list, bool (Json::*is)() const noexcept) {
+  for (const Json& item : list) {
+    if (!(item.*is)()) return false;
+  }
+  return true;
+}
+
+std::optional<AttrValue> ToValue(const Json& value) {
+  if (value.is_boolean()) return value.get<bool>();
+  if (value.is_number_integer()) return value.get<int64_t>();
+  if (value.is_number()) return value.get<double>();
+  if (value.is_string()) return value.get<std::string>();
+  if (!value.is_array()) return std::nullopt;
+  if (All(value, &Json::is_number_integer)) return ListOf<int64_t>(value);
+  if (All(value, &Json::is_number)) return ListOf<double>(value);
+  if (All(value, &Json::is_string)) return ListOf<std::string>(value);
+  return std::nullopt;
+}
+
+// What is left of a line while it is read from its front.
+struct LineReader {
+  std::string_view rest;
+  SourceLoc loc;
+
+  // A quoted text, or everything up to a space or one of ",=(".
+  Expected<std::string> Word() {
+    rest = Trim(rest);
+    size_t end = rest.find_first_of(" \t,=(");
+    if (!rest.empty() && rest[0] == '"') {
+      end = 1;
+      while (end < rest.size() && rest[end] != '"') end += rest[end] == '\\' ? 2 : 1;
+      end = std::min(end + 1, rest.size());
+      Expected<Json> text = ParseJson(rest.substr(0, end), "", 1);
+      if (!text || !text->is_string()) return MakeError("expected a name", loc);
+      rest = Trim(rest.substr(end));
+      return text->get<std::string>();
+    }
+    std::string word(rest.substr(0, end));
+    if (word.empty()) return MakeError("expected a name", loc);
+    rest = Trim(rest.substr(word.size()));
+    return word;
+  }
+  bool Accept(char c) {
+    if (rest.empty() || rest[0] != c) return false;
+    rest = rest.substr(1);
+    return true;
+  }
+};
+
+Expected<std::vector<AttrValue>> ParseArgs(std::string_view text, const SourceLoc& loc) {
+  Expected<Json> args = ParseJson("[" + std::string(text) + "]", "", 4);
+  if (!args) return MakeError("in the arguments: " + args.errors()[0].message, loc);
+  std::vector<AttrValue> out;
+  for (const Json& item : *args) {
+    std::optional<AttrValue> value = ToValue(item);
+    if (!value) return MakeError("no primitive takes the argument " + item.dump(), loc);
+    out.push_back(std::move(*value));
+  }
+  return out;
+}
+
+// [result, … =] primitive(arguments), the arguments as in JSON
+Expected<TraceStep> ParseStep(std::string_view line, int number) {
+  LineReader reader{line, {"", number, 0, "trace"}};
+  TraceStep step;
+  while (true) {
+    TN_ASSIGN_OR_RETURN(std::string word, reader.Word());
+    if (reader.Accept('(')) {
+      step.primitive = std::move(word);
+      break;
+    }
+    step.results.push_back(std::move(word));
+    bool last = reader.Accept('=');
+    if (!last && !reader.Accept(',')) {
+      return MakeError("expected ',', '=' or '(' after a name", reader.loc);
+    }
+    if (!last) continue;
+    TN_ASSIGN_OR_RETURN(step.primitive, reader.Word());
+    if (!reader.Accept('(')) return MakeError("expected '(' after the primitive", reader.loc);
+    break;
+  }
+  if (!reader.rest.ends_with(')')) return MakeError("expected ')' at the end", reader.loc);
+  reader.rest.remove_suffix(1);
+  TN_ASSIGN_OR_RETURN(step.args, ParseArgs(reader.rest, reader.loc));
+  return step;
+}
+
+}  // namespace
+
+Expected<Trace> Trace::Parse(std::string_view text) {
+  Trace trace;
+  int number = 0;
+  for (const std::string& raw : Split(text, '\n')) {
+    ++number;
+    std::string_view line = Trim(raw);
+    if (line.empty() || line[0] == '#') continue;
+    TN_ASSIGN_OR_RETURN(TraceStep step, ParseStep(line, number));
+    trace.steps.push_back(std::move(step));
+  }
+  return trace;
+}
+
+}  // namespace tenon

@@ -1,0 +1,240 @@
+#include "support/file.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <climits>
+#include <cstdlib>
+#include <cstring>
+#include <iterator>
+#include <memory>
+#include <system_error>
+#include <utility>
+
+namespace tenon {
+
+namespace {
+
+// errno as an error about `path`.
+Diagnostic ErrnoError(std::string_view what, const std::string& path) {
+  return MakeError(
+      fmt::format("cannot {} '{}': {}", what, path, std::generic_category().message(errno)));
+}
+
+const char* KindOf(mode_t mode) {
+  if (S_ISDIR(mode)) return "a directory";
+  if (S_ISFIFO(mode)) return "a pipe";
+  if (S_ISSOCK(mode)) return "a socket";
+  return "a device";
+}
+
+Diagnostic NotRegular(const std::string& path, mode_t mode) {
+  return MakeError(fmt::format("expected a regular file but '{}' is {}", path, KindOf(mode)));
+}
+
+class FileDescriptor {
+ public:
+  explicit FileDescriptor(int fd) : fd_(fd) {}
+  FileDescriptor(FileDescriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  ~FileDescriptor() {
+    if (fd_ >= 0) close(fd_);
+  }
+  int get() const { return fd_; }
+
+ private:
+  int fd_;
+};
+
+// The temporary files there are now, for RemoveTemporaryFiles. Whoever takes a name out of its slot
+// owns it, so a handler and a thread never free or unlink the same one. Files beyond the slots are
+// only removed by their destructors.
+std::atomic<char*> temporary_files[64];
+
+int RememberTemporary(const std::string& path) {
+  char* name = strdup(path.c_str());
+  for (int i = 0; name && i < static_cast<int>(std::size(temporary_files)); ++i) {
+    char* empty = nullptr;
+    if (temporary_files[i].compare_exchange_strong(empty, name)) return i;
+  }
+  free(name);
+  return -1;
+}
+
+void ForgetTemporary(int slot) {
+  if (slot >= 0) free(temporary_files[slot].exchange(nullptr));
+}
+
+// The size of an open file, which must be regular.
+Expected<uint64_t> RegularSize(int fd, const std::string& path) {
+  struct stat info;
+  if (fstat(fd, &info) != 0) return ErrnoError("stat", path);
+  if (!S_ISREG(info.st_mode)) return NotRegular(path, info.st_mode);
+  return static_cast<uint64_t>(info.st_size);
+}
+
+// Opens a regular file for reading and reports its size.
+Expected<FileDescriptor> OpenRegular(const std::string& path, uint64_t* size) {
+  // Without O_NONBLOCK the open of a pipe would wait for a writer before it could be refused.
+  FileDescriptor fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (fd.get() < 0) return ErrnoError("open", path);
+  TN_ASSIGN_OR_RETURN(*size, RegularSize(fd.get(), path));
+  return fd;
+}
+
+}  // namespace
+
+Expected<MappedFile> MappedFile::Open(const std::string& path) {
+  uint64_t size = 0;
+  TN_ASSIGN_OR_RETURN(FileDescriptor fd, OpenRegular(path, &size));
+  return OpenDescriptor(fd.get(), path);
+}
+
+Expected<MappedFile> MappedFile::OpenDescriptor(int fd, const std::string& path) {
+  TN_ASSIGN_OR_RETURN(const uint64_t size, RegularSize(fd, path));
+  MappedFile file;
+  if (size == 0) return file;
+  void* address = mmap(nullptr, size, PROT_READ, MAP_PRIVATE, fd, 0);
+  if (address == MAP_FAILED) return ErrnoError("map", path);
+  file.data_ = static_cast<const std::byte*>(address);
+  file.size_ = size;
+  return file;
+}
+
+MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
+  std::swap(data_, other.data_);
+  std::swap(size_, other.size_);
+  return *this;
+}
+
+MappedFile::~MappedFile() {
+  if (data_) munmap(const_cast<std::byte*>(data_), size_);
+}
+
+void MappedFile::ReleasePages(size_t offset, size_t length) const {
+  TN_CHECK(offset <= size_ && length <= size_ - offset);
+  const size_t page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  const size_t begin = (offset + page - 1) / page * page;
+  // The last page of the file counts as whole: what follows its end belongs to nobody.
+  const size_t end = offset + length == size_ ? size_ : (offset + length) / page * page;
+  if (begin >= end) return;
+  // Only advice: where it fails the pages merely stay.
+  madvise(const_cast<std::byte*>(data_) + begin, end - begin, MADV_DONTNEED);
+}
+
+Expected<std::string> ReadFile(const std::string& path, size_t max_bytes) {
+  uint64_t size = 0;
+  TN_ASSIGN_OR_RETURN(FileDescriptor fd, OpenRegular(path, &size));
+  if (size > max_bytes) {
+    return MakeLimitError(
+        fmt::format("expected at most {} bytes but '{}' has {}", max_bytes, path, size));
+  }
+  std::string content(size, '\0');
+  size_t done = 0;
+  while (done < content.size()) {
+    const ssize_t n = read(fd.get(), content.data() + done, content.size() - done);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return ErrnoError("read", path);
+    if (n == 0) break;  // it became shorter since the fstat
+    done += static_cast<size_t>(n);
+  }
+  content.resize(done);
+  return content;
+}
+
+void RemoveTemporaryFiles() {
+  for (std::atomic<char*>& slot : temporary_files) {
+    char* name = slot.exchange(nullptr);
+    if (!name) continue;
+    unlink(name);
+    // Back into its slot, where the file's owner frees it; a signal handler must not.
+    char* empty = nullptr;
+    slot.compare_exchange_strong(empty, name);
+  }
+}
+
+Expected<AtomicFile> AtomicFile::Create(const std::string& path, mode_t mode) {
+  std::string target = path;
+  struct stat info;
+  if (stat(path.c_str(), &info) == 0) {
+    if (!S_ISREG(info.st_mode)) return NotRegular(path, info.st_mode);
+    // rename() would replace a symbolic link itself.
+    std::unique_ptr<char, decltype(&free)> real(realpath(path.c_str(), nullptr), &free);
+    if (real) target = real.get();
+  }
+  static std::atomic<uint32_t> counter = 0;
+  for (;;) {
+    std::string temporary = fmt::format("{}.tmp-{}-{}", target, getpid(), counter++);
+    const int fd = open(temporary.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+    if (fd >= 0) {
+      const int slot = RememberTemporary(temporary);
+      return AtomicFile(std::move(target), std::move(temporary), fd, slot);
+    }
+    if (errno != EEXIST) return ErrnoError("create", path);
+  }
+}
+
+AtomicFile::AtomicFile(AtomicFile&& other) noexcept
+    : path_(std::move(other.path_)),
+      temporary_path_(std::move(other.temporary_path_)),
+      fd_(std::exchange(other.fd_, -1)),
+      slot_(std::exchange(other.slot_, -1)),
+      size_(other.size_) {}
+
+AtomicFile::~AtomicFile() {
+  if (fd_ < 0) return;
+  close(fd_);
+  unlink(temporary_path_.c_str());
+  ForgetTemporary(slot_);
+}
+
+Diagnostic AtomicFile::Fail(std::string_view what) const { return ErrnoError(what, path_); }
+
+Status AtomicFile::Append(std::span<const std::byte> bytes) { return WriteAt(size_, bytes); }
+
+Status AtomicFile::WriteAt(uint64_t offset, std::span<const std::byte> bytes) {
+  TN_CHECK(fd_ >= 0, "write after Commit");
+  const uint64_t end = offset + bytes.size();
+  while (!bytes.empty()) {
+    const ssize_t n = pwrite(fd_, bytes.data(), bytes.size(), static_cast<off_t>(offset));
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return Fail("write");
+    offset += static_cast<uint64_t>(n);
+    bytes = bytes.subspan(static_cast<size_t>(n));
+  }
+  // Writers of disjoint ranges below size() must not touch it.
+  if (end > size_) size_ = end;
+  return Ok();
+}
+
+Status AtomicFile::Resize(uint64_t size) {
+  TN_CHECK(fd_ >= 0, "resize after Commit");
+  if (ftruncate(fd_, static_cast<off_t>(size)) != 0) return Fail("resize");
+  size_ = size;
+  return Ok();
+}
+
+Status AtomicFile::Commit() {
+  TN_CHECK(fd_ >= 0, "Commit twice");
+  // Some file systems report a full disk only here.
+  const bool closed = close(std::exchange(fd_, -1)) == 0;
+  Status status = Ok();
+  if (!closed || rename(temporary_path_.c_str(), path_.c_str()) != 0) {
+    status = Fail("write");
+    unlink(temporary_path_.c_str());
+  }
+  ForgetTemporary(std::exchange(slot_, -1));
+  return status;
+}
+
+Status WriteFile(const std::string& path, std::string_view content) {
+  TN_ASSIGN_OR_RETURN(AtomicFile file, AtomicFile::Create(path));
+  TN_RETURN_IF_ERROR(file.Append(content));
+  return file.Commit();
+}
+
+}  // namespace tenon

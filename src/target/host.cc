@@ -1,0 +1,90 @@
+// Asks this machine's CPU for its features. Nothing here looks at the CPU's name, family or model.
+#if defined(__x86_64__)
+#include <cpuid.h>
+#elif defined(__aarch64__)
+#include <sys/auxv.h>
+#endif
+
+#include <array>
+#include <cstdint>
+
+#include "target/features.h"
+
+namespace tenon {
+
+namespace {
+
+#if defined(__x86_64__)
+
+enum Register { kEax, kEbx, kEcx, kEdx };
+// State that the operating system has to save across a context switch, as bits of XCR0.
+enum State : uint64_t { kYmm = 0x6, kZmm = 0xe6, kAmx = 0x60000 };
+
+std::array<uint32_t, 4> Cpuid(uint32_t leaf, uint32_t subleaf) {
+  std::array<uint32_t, 4> r = {};
+  // For a leaf beyond the last, the instruction answers with the last one's content.
+  if (__get_cpuid_max(leaf & 0x80000000, nullptr) >= leaf) {
+    __cpuid_count(leaf, subleaf, r[kEax], r[kEbx], r[kEcx], r[kEdx]);
+  }
+  return r;
+}
+
+uint64_t EnabledState() {
+  constexpr uint32_t kOsxsave = 1u << 27;
+  if (!(Cpuid(1, 0)[kEcx] & kOsxsave)) return 0;
+  uint32_t low, high;
+  __asm__("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+  return (static_cast<uint64_t>(high) << 32) | low;
+}
+
+FeatureSet RawFeatures() {
+  const uint64_t enabled = EnabledState();
+  const uint32_t last_of_leaf_7 = Cpuid(7, 0)[kEax];
+  FeatureSet set;
+  auto add = [&](Feature f, uint32_t leaf, uint32_t subleaf, Register r, int bit, uint64_t state) {
+    if (leaf == 7 && subleaf > last_of_leaf_7) return;
+    if ((enabled & state) != state) return;
+    set.set(static_cast<size_t>(f), Cpuid(leaf, subleaf)[r] >> bit & 1);
+  };
+#define TN_X86_FEATURE(id, name, implies, leaf, subleaf, reg, bit, state) \
+  add(Feature::k##id, leaf, subleaf, reg, bit, state);
+#define TN_ARM_FEATURE(...)
+#define TN_WASM_FEATURE(...)
+#include "target/features.def"
+  return set;
+}
+
+#elif defined(__aarch64__)
+
+FeatureSet RawFeatures() {
+  const std::array<unsigned long, 2> words = {getauxval(AT_HWCAP), getauxval(AT_HWCAP2)};
+  FeatureSet set;
+#define TN_X86_FEATURE(...)
+#define TN_ARM_FEATURE(id, name, implies, word, bit) \
+  set.set(static_cast<size_t>(Feature::k##id), words[word - 1] >> bit & 1);
+#define TN_WASM_FEATURE(...)
+#include "target/features.def"
+  return set;
+}
+
+#else
+
+FeatureSet RawFeatures() { return {}; }
+
+#endif
+
+}  // namespace
+
+FeatureSet DetectHostFeatures() {
+  const FeatureSet raw = RawFeatures();
+  FeatureSet set;
+  for (size_t i = 0; i < raw.size(); ++i) {
+    if (!raw.test(i)) continue;
+    FeatureSet with = set;
+    AddFeature(static_cast<Feature>(i), &with);
+    if ((with & ~raw).none()) set = with;
+  }
+  return set;
+}
+
+}  // namespace tenon

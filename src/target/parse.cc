@@ -1,0 +1,353 @@
+// Target::Parse and Target::Host. A string is words: a kind or a preset, then options; -host takes
+// all that follows it.
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <map>
+#include <optional>
+
+#include "support/strings.h"
+#include "target/tables.h"
+
+namespace tenon {
+
+namespace {
+
+// Which kinds an option belongs to, as bits.
+constexpr unsigned Bit(TargetKind kind) { return 1u << static_cast<unsigned>(kind); }
+constexpr unsigned kLlvmOnly = Bit(TargetKind::kLlvm);
+constexpr unsigned kCpus = kLlvmOnly | Bit(TargetKind::kC);
+constexpr unsigned kGpus =
+    Bit(TargetKind::kCuda) | Bit(TargetKind::kRocm) | Bit(TargetKind::kOpenCl);
+
+struct Option {
+  std::string_view name;
+  unsigned kinds;
+};
+
+constexpr Option kOptions[] = {
+    {"mtriple", kLlvmOnly},
+    {"mcpu", kLlvmOnly | Bit(TargetKind::kRocm)},
+    {"mattr", kLlvmOnly},
+    {"l1-cache", kCpus},
+    {"l2-cache", kCpus},
+    {"l3-cache", kCpus},
+    {"num-cores", kCpus},
+    {"arch", Bit(TargetKind::kCuda)},
+    {"model", kGpus},
+    {"max_threads_per_block", kGpus},
+    {"max_shared_memory_per_block", kGpus},
+    {"registers_per_block", kGpus},
+    {"thread_warp_size", kGpus},
+    {"host", kGpus},
+};
+
+constexpr TargetKind kKinds[] = {TargetKind::kLlvm, TargetKind::kC, TargetKind::kCuda,
+                                 TargetKind::kRocm, TargetKind::kOpenCl};
+
+constexpr Arch HostArch() {
+#if defined(__x86_64__)
+  return Arch::kX86_64;
+#elif defined(__aarch64__)
+  return Arch::kAArch64;
+#else
+  return Arch::kNone;
+#endif
+}
+
+// Takes the next word off the front of `text`.
+std::string_view NextWord(std::string_view* text) {
+  *text = Trim(*text);
+  const std::string_view word = text->substr(0, text->find_first_of(" \t\n\r\v\f"));
+  text->remove_prefix(word.size());
+  return word;
+}
+
+std::optional<Arch> ArchOfTriple(std::string_view triple) {
+  const std::string first = Split(triple, '-')[0];
+  for (const ArchRow& row : ArchRows()) {
+    for (const std::string& name : Split(row.triple_names, ' ')) {
+      if (name == first) return row.arch;
+    }
+  }
+  return std::nullopt;
+}
+
+// "x86_64-linux-gnu" and "x86_64-unknown-linux-gnu" are one target and have one text.
+std::string NormalTriple(std::string_view triple) {
+  std::vector<std::string> parts = Split(triple, '-');
+  if (parts.size() > 1 && parts[1] == "linux") parts.insert(parts.begin() + 1, "unknown");
+  return Join(parts, "-");
+}
+
+// A cache size of this machine in bytes, or `otherwise` where the system does not know.
+int64_t HostCache(int name, int64_t otherwise) {
+  const long bytes = sysconf(name);
+  return bytes > 0 ? bytes : otherwise;
+}
+
+}  // namespace
+
+// One parse: reads the words into options, then resolves them in an order that does not depend on
+// theirs.
+class TargetParser {
+ public:
+  explicit TargetParser(std::string_view text) : text_(text) {}
+
+  Expected<Target> Run() {
+    TN_RETURN_IF_ERROR(ReadWords(text_));
+    switch (target_.kind_) {
+      case TargetKind::kLlvm: TN_RETURN_IF_ERROR(ResolveLlvm()); break;
+      case TargetKind::kC: target_.caches_ = PlainCaches(); break;
+      case TargetKind::kCuda:
+      case TargetKind::kRocm:
+      case TargetKind::kOpenCl: TN_RETURN_IF_ERROR(ResolveGpu()); break;
+    }
+    if (!target_.IsGpu()) TN_RETURN_IF_ERROR(ResolveNumbers());
+    return target_;
+  }
+
+  static Target Host() {
+    TargetParser parser("llvm");
+    parser.SetHost();
+    return parser.target_;
+  }
+
+ private:
+  // The error that `word` is not one of `valid`.
+  Diagnostic Unknown(std::string_view what, std::string_view word,
+                     std::vector<std::string> valid) const {
+    Diagnostic error = MakeError(fmt::format("unknown {} '{}' in target '{}'", what, word, text_));
+    const std::string nearest = NearestWord(word, valid);
+    if (!nearest.empty()) error.notes.push_back(fmt::format("did you mean '{}'?", nearest));
+    error.notes.push_back("valid: " + Join(valid, ", "));
+    return error;
+  }
+
+  Diagnostic Wrong(std::string_view option, std::string_view expected) const {
+    const std::string value = options_.at(std::string(option));
+    return MakeError(
+        fmt::format("expected {} but got '-{}={}' in target '{}'", expected, option, value, text_));
+  }
+
+  std::optional<std::string> Get(std::string_view option) const {
+    auto it = options_.find(std::string(option));
+    if (it == options_.end()) return std::nullopt;
+    return it->second;
+  }
+
+  // A kind or a preset, then options.
+  Status ReadWords(std::string_view rest) {
+    const std::string_view head = NextWord(&rest);
+    for (TargetKind kind : kKinds) {
+      if (head != NameOf(kind)) continue;
+      target_.kind_ = kind;
+      return ReadOptions(rest);
+    }
+    for (const PresetRow& preset : PresetRows()) {
+      if (head != preset.name) continue;
+      TN_RETURN_IF_ERROR(ReadWords(preset.text));
+      return ReadOptions(rest);
+    }
+    std::vector<std::string> valid;
+    for (TargetKind kind : kKinds) valid.emplace_back(NameOf(kind));
+    for (const PresetRow& preset : PresetRows()) valid.emplace_back(preset.name);
+    return Unknown("kind or preset", head, valid);
+  }
+
+  Status ReadOptions(std::string_view rest) {
+    while (!(rest = Trim(rest)).empty()) {
+      std::string_view value = rest;
+      const std::string_view word = NextWord(&rest);
+      const size_t equals = word.find('=');
+      const std::string_view name = word.substr(0, equals).substr(word.starts_with('-') ? 1 : 0);
+      if (!word.starts_with('-') || !IsOption(name)) return UnknownOption(word);
+      if (equals == std::string_view::npos || equals + 1 == word.size()) {
+        return MakeError(
+            fmt::format("expected '-{}=VALUE' but got '{}' in target '{}'", name, word, text_));
+      }
+      if (name == "host") {
+        options_["host"] = value.substr(equals + 1);
+        return Ok();
+      }
+      TN_RETURN_IF_ERROR(SetOption(std::string(name), std::string(word.substr(equals + 1))));
+    }
+    return Ok();
+  }
+
+  bool IsOption(std::string_view name) const {
+    return std::any_of(std::begin(kOptions), std::end(kOptions), [&](const Option& option) {
+      return option.name == name && (option.kinds & Bit(target_.kind_));
+    });
+  }
+
+  Diagnostic UnknownOption(std::string_view word) const {
+    std::vector<std::string> valid;
+    for (const Option& option : kOptions) {
+      if (option.kinds & Bit(target_.kind_)) valid.push_back("-" + std::string(option.name));
+    }
+    return Unknown(fmt::format("option of '{}'", NameOf(target_.kind_)),
+                   word.substr(0, word.find('=')), valid);
+  }
+
+  // The last of equal options counts, except that lists of attributes add up.
+  Status SetOption(const std::string& name, const std::string& value) {
+    if (name == "model") return ReadModel(value);
+    std::string& slot = options_[name];
+    slot = name == "mattr" && !slot.empty() ? slot + "," + value : value;
+    return Ok();
+  }
+
+  // -model=NAME stands for the options of the preset NAME, which has to be of the same kind.
+  Status ReadModel(std::string_view name) {
+    const TargetKind kind = target_.kind_;
+    std::vector<std::string> valid;
+    for (const PresetRow& preset : PresetRows()) {
+      std::string_view rest = preset.text;
+      if (NextWord(&rest) != NameOf(kind)) continue;
+      if (preset.name == name) return ReadOptions(rest);
+      valid.emplace_back(preset.name);
+    }
+    return Unknown("model", name, valid);
+  }
+
+  void SetCpu(const CpuRow& row) {
+    target_.arch_ = row.arch;
+    target_.cpu_ = row.name;
+    target_.triple_ = TripleOf(row);
+    target_.features_ = FeaturesOf(row);
+    target_.caches_ = row.caches;
+  }
+
+  // The richest plain CPU that this machine can do everything of, with this machine's features and
+  // caches.
+  void SetHost() {
+    if (HostArch() == Arch::kNone) return;
+    const FeatureSet features = DetectHostFeatures();
+    SetCpu(*FindCpu(RowOf(HostArch()).plain_cpu));
+    for (std::string_view name : {"x86-64-v2", "x86-64-v3", "x86-64-v4"}) {
+      const CpuRow& row = *FindCpu(name);
+      if (row.arch == HostArch() && (FeaturesOf(row) & ~features).none()) SetCpu(row);
+    }
+    target_.features_ = features;
+    CacheSizes& caches = target_.caches_;
+    caches.l1 = HostCache(_SC_LEVEL1_DCACHE_SIZE, caches.l1);
+    caches.l2 = HostCache(_SC_LEVEL2_CACHE_SIZE, caches.l2);
+    caches.l3 = HostCache(_SC_LEVEL3_CACHE_SIZE, caches.l3);
+  }
+
+  Status ResolveLlvm() {
+    const std::optional<std::string> triple = Get("mtriple");
+    const std::optional<std::string> cpu = Get("mcpu");
+    if (!triple && !cpu) {
+      SetHost();
+    } else {
+      TN_RETURN_IF_ERROR(ResolveCpu(triple, cpu));
+    }
+    return ResolveAttributes();
+  }
+
+  Status ResolveCpu(const std::optional<std::string>& triple,
+                    const std::optional<std::string>& cpu) {
+    std::optional<Arch> arch;
+    if (triple) {
+      arch = ArchOfTriple(*triple);
+      if (!arch) {
+        std::vector<std::string> valid;
+        for (const ArchRow& row : ArchRows()) valid.emplace_back(row.triple);
+        return Unknown("architecture of the triple", *triple, valid);
+      }
+    }
+    const CpuRow* row = FindCpu(cpu ? *cpu : RowOf(*arch).plain_cpu);
+    if (!row || (arch && row->arch != *arch)) {
+      std::vector<std::string> valid;
+      for (const CpuRow& r : CpuRows()) {
+        if (!arch || r.arch == *arch) valid.emplace_back(r.name);
+      }
+      return Unknown(arch ? fmt::format("CPU of {}", *triple) : "CPU", *cpu, valid);
+    }
+    SetCpu(*row);
+    if (triple) target_.triple_ = NormalTriple(*triple);
+    return Ok();
+  }
+
+  Status ResolveAttributes() {
+    const std::optional<std::string> attributes = Get("mattr");
+    if (!attributes) return Ok();
+    for (const std::string& word : Split(*attributes, ',')) {
+      const char sign = word.empty() ? '\0' : word[0];
+      if (sign != '+' && sign != '-') return Wrong("mattr", "a list of +FEATURE and -FEATURE");
+      const Feature feature = FindFeature(target_.arch_, word.substr(1));
+      if (feature == Feature::kCount) {
+        std::vector<std::string> valid;
+        for (Feature f : FeaturesOf(target_.arch_)) valid.emplace_back(InfoOf(f).name);
+        return Unknown("CPU feature", word.substr(1), valid);
+      }
+      (sign == '+' ? AddFeature : RemoveFeature)(feature, &target_.features_);
+    }
+    return Ok();
+  }
+
+  Status ResolveNumbers() {
+    TN_RETURN_IF_ERROR(ReadNumber("l1-cache", &target_.caches_.l1));
+    TN_RETURN_IF_ERROR(ReadNumber("l2-cache", &target_.caches_.l2));
+    TN_RETURN_IF_ERROR(ReadNumber("l3-cache", &target_.caches_.l3));
+    int64_t cores = target_.cores_;
+    TN_RETURN_IF_ERROR(ReadNumber("num-cores", &cores));
+    if (cores > 4096) return Wrong("num-cores", "at most 4096 cores");
+    target_.cores_ = static_cast<int>(cores);
+    return Ok();
+  }
+
+  Status ResolveGpu() {
+    const bool is_rocm = target_.kind_ == TargetKind::kRocm;
+    const std::string arch = Get(is_rocm ? "mcpu" : "arch").value_or("");
+    const GpuRow* row = FindGpu(target_.kind_, arch);
+    if (!row) {
+      std::vector<std::string> valid;
+      for (const GpuRow& r : GpuRows()) {
+        if (r.kind == target_.kind_) valid.push_back(r.limits.arch);
+      }
+      return Unknown("GPU architecture", arch, valid);
+    }
+    GpuLimits& gpu = target_.gpu_ = row->limits;
+    TN_RETURN_IF_ERROR(ReadNumber("max_threads_per_block", &gpu.max_threads_per_block));
+    TN_RETURN_IF_ERROR(ReadNumber("max_shared_memory_per_block", &gpu.max_shared_memory_per_block));
+    TN_RETURN_IF_ERROR(ReadNumber("registers_per_block", &gpu.registers_per_block));
+    TN_RETURN_IF_ERROR(ReadNumber("thread_warp_size", &gpu.thread_warp_size));
+    TN_ASSIGN_OR_RETURN(Target host, Target::Parse(Get("host").value_or("llvm")));
+    if (host.IsGpu()) return Wrong("host", "a CPU target as host");
+    target_.host_ = std::make_shared<const Target>(std::move(host));
+    return Ok();
+  }
+
+  // A positive count, with K or M for its multiples of 1024; leaves *out alone where the option is
+  // not given.
+  Status ReadNumber(std::string_view option, int64_t* out) {
+    const std::optional<std::string> text = Get(option);
+    if (!text) return Ok();
+    int64_t value = 0;
+    const char* end = text->data() + text->size();
+    const auto [stop, error] = std::from_chars(text->data(), end, value);
+    const std::string_view unit(stop, static_cast<size_t>(end - stop));
+    const int shift = unit == "K" ? 10 : unit == "M" ? 20 : 0;
+    constexpr int64_t kLimit = int64_t{1} << 40;
+    if (error != std::errc() || (shift == 0 && !unit.empty()) || value < 1 ||
+        value > kLimit >> shift) {
+      return Wrong(option, "a positive number, with K or M at most");
+    }
+    *out = value << shift;
+    return Ok();
+  }
+
+  std::string text_;
+  Target target_;
+  std::map<std::string, std::string> options_;
+};
+
+Expected<Target> Target::Parse(std::string_view text) { return TargetParser(text).Run(); }
+
+Target Target::Host() { return TargetParser::Host(); }
+
+}  // namespace tenon

@@ -1,0 +1,139 @@
+#include "target/target.h"
+
+#include <fmt/format.h>
+
+#include "support/strings.h"
+#include "target/tables.h"
+
+namespace tenon {
+
+namespace {
+
+// "48K", "2M" or plain bytes, whichever is exact and shortest.
+std::string FormatSize(int64_t bytes) {
+  if (bytes % (1 << 20) == 0) return fmt::format("{}M", bytes >> 20);
+  if (bytes % (1 << 10) == 0) return fmt::format("{}K", bytes >> 10);
+  return fmt::format("{}", bytes);
+}
+
+// " -mattr=-a,+b" that turns `from` into `to`. Removals stand first: a removal takes with it what
+// implies the feature, which nothing in `to` does, and an addition brings what it implies, which is
+// all in `to`.
+std::string FormatAttributes(Arch arch, const FeatureSet& from, const FeatureSet& to) {
+  std::vector<std::string> words;
+  for (const char sign : {'-', '+'}) {
+    const FeatureSet changed = sign == '-' ? from & ~to : to & ~from;
+    for (Feature f : FeaturesOf(arch)) {
+      if (changed.test(static_cast<size_t>(f)))
+        words.push_back(fmt::format("{}{}", sign, InfoOf(f).name));
+    }
+  }
+  return words.empty() ? "" : " -mattr=" + Join(words, ",");
+}
+
+std::string FormatCaches(const CacheSizes& from, const CacheSizes& to) {
+  std::string out;
+  if (from.l1 != to.l1) out += " -l1-cache=" + FormatSize(to.l1);
+  if (from.l2 != to.l2) out += " -l2-cache=" + FormatSize(to.l2);
+  if (from.l3 != to.l3) out += " -l3-cache=" + FormatSize(to.l3);
+  return out;
+}
+
+std::string FormatGpu(TargetKind kind, const GpuLimits& gpu) {
+  std::string out;
+  const GpuLimits& row = FindGpu(kind, gpu.arch)->limits;
+  if (kind == TargetKind::kCuda) out += " -arch=" + gpu.arch;
+  if (kind == TargetKind::kRocm) out += " -mcpu=" + gpu.arch;
+  auto add = [&out](const char* name, int64_t value, int64_t usual) {
+    if (value != usual) out += fmt::format(" -{}={}", name, value);
+  };
+  add("max_threads_per_block", gpu.max_threads_per_block, row.max_threads_per_block);
+  add("max_shared_memory_per_block", gpu.max_shared_memory_per_block,
+      row.max_shared_memory_per_block);
+  add("registers_per_block", gpu.registers_per_block, row.registers_per_block);
+  add("thread_warp_size", gpu.thread_warp_size, row.thread_warp_size);
+  return out;
+}
+
+}  // namespace
+
+std::string Target::ToString() const {
+  std::string out(NameOf(kind_));
+  if (IsGpu()) return out + FormatGpu(kind_, gpu_) + " -host=" + host_->ToString();
+  if (kind_ == TargetKind::kLlvm) {
+    const CpuRow& row = *FindCpu(cpu_);
+    if (triple_ != TripleOf(row)) out += " -mtriple=" + triple_;
+    out += " -mcpu=" + cpu_;
+    out += FormatAttributes(arch_, FeaturesOf(row), features_);
+    out += FormatCaches(row.caches, caches_);
+  } else {
+    out += FormatCaches(PlainCaches(), caches_);
+  }
+  if (cores_ > 0) out += fmt::format(" -num-cores={}", cores_);
+  return out;
+}
+
+bool Target::Has(std::string_view feature) const {
+  const Feature f = FindFeature(arch_, feature);
+  return f != Feature::kCount && Has(f);
+}
+
+std::vector<std::string> Target::FeatureList() const {
+  std::vector<std::string> names;
+  for (Feature f : FeaturesOf(arch_)) {
+    if (Has(f)) names.emplace_back(InfoOf(f).name);
+  }
+  return names;
+}
+
+std::vector<std::string> Target::MissingOn(const Target& machine) const {
+  std::vector<std::string> names;
+  for (Feature f : FeaturesOf(arch_)) {
+    if (Has(f) && !machine.Has(f)) names.emplace_back(InfoOf(f).name);
+  }
+  return names;
+}
+
+std::string Target::LlvmCpu() const { return arch_ == Arch::kX86_64 ? "x86-64" : "generic"; }
+
+std::string Target::LlvmFeatures() const {
+  std::vector<std::string> words;
+  for (Feature f : FeaturesOf(arch_)) {
+    words.push_back(fmt::format("{}{}", Has(f) ? '+' : '-', InfoOf(f).name));
+  }
+  return Join(words, ",");
+}
+
+std::string Target::LlvmTuneCpu() const {
+  return cpu_ == RowOf(arch_).plain_cpu ? LlvmCpu() : cpu_;
+}
+
+int Target::VectorBits() const {
+  if (Has(Feature::kAvx512F)) return 512;
+  if (Has(Feature::kAvx)) return 256;
+  return 128;
+}
+
+int Target::NumVectorRegisters() const {
+  switch (arch_) {
+    case Arch::kX86_64: return Has(Feature::kAvx512F) ? 32 : 16;
+    case Arch::kAArch64: return 32;
+    case Arch::kWasm32:
+    case Arch::kNone: return 16;
+  }
+  TN_UNREACHABLE();
+}
+
+bool Target::HasFma() const {
+  switch (arch_) {
+    case Arch::kX86_64: return Has(Feature::kFma);
+    case Arch::kAArch64: return true;
+    case Arch::kWasm32: return Has(Feature::kRelaxedSimd);
+    case Arch::kNone: return false;
+  }
+  TN_UNREACHABLE();
+}
+
+bool operator==(const Target& a, const Target& b) { return a.ToString() == b.ToString(); }
+
+}  // namespace tenon

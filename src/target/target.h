@@ -1,0 +1,105 @@
+// Targets as data: what kind of code to make, for which CPU or GPU, with which limits. A target is
+// a value; its text (docs/targets.md) says everything about it: Parse(t.ToString()) equals t on
+// every machine.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "support/expected.h"
+#include "target/features.h"
+
+namespace tenon {
+
+enum class TargetKind { kLlvm, kC, kCuda, kRocm, kOpenCl };
+
+/// Bytes. L1 (data) and L2 belong to one core, L3 is shared.
+struct CacheSizes {
+  int64_t l1 = 0;
+  int64_t l2 = 0;
+  int64_t l3 = 0;
+
+  bool operator==(const CacheSizes&) const = default;
+};
+
+/// Limits of one GPU launch.
+struct GpuLimits {
+  std::string arch;  // "sm_90", "gfx90a", "generic"
+  int64_t max_threads_per_block = 0;
+  int64_t max_shared_memory_per_block = 0;  // bytes
+  int64_t registers_per_block = 0;          // of 32 bits
+  int64_t thread_warp_size = 0;
+
+  bool operator==(const GpuLimits&) const = default;
+};
+
+class Target {
+ public:
+  /// Reads a target string: a kind ("llvm", "c", "cuda", "rocm", "opencl") or a preset's name, then
+  /// options. Bare "llvm" is this machine, resolved. A failure names the word at fault and lists
+  /// what would be valid.
+  static Expected<Target> Parse(std::string_view text);
+  /// This machine: features asked of the CPU, the plainest CPU name that has no more than them, its
+  /// cache sizes.
+  static Target Host();
+
+  /// The shortest string that means this target everywhere.
+  std::string ToString() const;
+
+  TargetKind kind() const { return kind_; }
+  bool IsGpu() const { return host_ != nullptr; }
+  /// The CPU that code of this target, or its host part, runs on.
+  const Target& Cpu() const { return host_ ? *host_ : *this; }
+
+  // --- CPUs (kLlvm; kC is a plain machine with 128-bit vectors) ---
+  Arch arch() const { return arch_; }
+  const std::string& triple() const { return triple_; }  // empty for kC
+  const std::string& cpu() const { return cpu_; }
+  bool Has(Feature feature) const { return features_.test(static_cast<size_t>(feature)); }
+  /// By LLVM's name; false for a name that this architecture does not know.
+  bool Has(std::string_view feature) const;
+  /// LLVM's names of what code for this target may use beyond its architecture's baseline, sorted.
+  std::vector<std::string> FeatureList() const;
+  /// Those of FeatureList() that `machine` lacks; empty where code for this target runs on it.
+  std::vector<std::string> MissingOn(const Target& machine) const;
+  /// What LLVM is told: the plain CPU of the architecture, "+a,-b,…" over every feature we know,
+  /// and the CPU to tune for. So code never uses a feature that FeatureList() does not name.
+  std::string LlvmCpu() const;
+  std::string LlvmFeatures() const;
+  std::string LlvmTuneCpu() const;
+
+  /// The widest vector register, and how many of its kind there are.
+  int VectorBits() const;
+  int NumVectorRegisters() const;
+  /// Elements of `element_bits` in the widest vector register.
+  int VectorLanes(int element_bits) const { return VectorBits() / element_bits; }
+  bool HasFma() const;
+  const CacheSizes& caches() const { return caches_; }
+  /// What -num-cores says; 0 where it says nothing. Only cost models may look: code serves every
+  /// size of team.
+  int cores() const { return cores_; }
+
+  // --- GPUs (kCuda, kRocm, kOpenCl) ---
+  const GpuLimits& gpu() const { return gpu_; }
+
+  friend bool operator==(const Target& a, const Target& b);
+
+ private:
+  friend class TargetParser;
+  Target() = default;
+
+  TargetKind kind_ = TargetKind::kLlvm;
+  Arch arch_ = Arch::kNone;
+  std::string triple_;
+  std::string cpu_;
+  FeatureSet features_;
+  CacheSizes caches_;
+  int cores_ = 0;
+  GpuLimits gpu_;
+  std::shared_ptr<const Target> host_;  // of a GPU; immutable
+};
+
+}  // namespace tenon

@@ -1,0 +1,129 @@
+// Tensor expressions: what is computed, element by element, without saying how.
+//
+//   te::Tensor a = te::Placeholder("A", {m, k}, DType::Float(32));
+//   te::Axis r = te::ReduceAxis("k", k);
+//   te::Tensor c = te::Compute("C", {m, n}, [&](const te::Indices& i) {
+//     return te::Sum(a(i[0], r.var) * b(r.var, i[1]), {r});
+//   });
+//   Expected<Func> f = te::MakeFunc("matmul", {a, b}, {c});
+//
+// A Tensor is a handle on an immutable description. `a(i, j)` is a Load of the tensor's buffer, so
+// the bodies are plain expressions; MakeFunc turns every computed tensor that the outputs need into
+// one block of loop IR over serial loops, ready to be scheduled. Nothing here assumes a target.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "loop/func.h"
+#include "support/expected.h"
+
+namespace tenon::te {
+
+using Indices = std::vector<Expr>;
+
+/// A reduction axis: `var` runs over [0, extent).
+struct Axis {
+  Var var;
+  Expr extent;
+};
+Axis ReduceAxis(std::string name, Expr extent);
+
+/// The value of a computed element: `value`, or the reduction of `value` over `axes` with a binary
+/// combiner whose identity (or bias) is `init`.
+struct Body {
+  Expr value;
+  std::vector<Axis> axes;  // empty: no reduction
+  BinaryOp combiner = BinaryOp::kAdd;
+  Expr init;
+
+  Body(Expr v) : value(std::move(v)) {}  // NOLINT(google-explicit-constructor)
+  Body(Expr v, std::vector<Axis> a, BinaryOp op, Expr i)
+      : value(std::move(v)), axes(std::move(a)), combiner(op), init(std::move(i)) {}
+};
+
+/// Reductions with their usual identities; `init` overrides the identity (a bias, say).
+Body Sum(Expr value, std::vector<Axis> axes, Expr init = nullptr);
+Body MaxOf(Expr value, std::vector<Axis> axes);
+Body MinOf(Expr value, std::vector<Axis> axes);
+Body Prod(Expr value, std::vector<Axis> axes);
+
+struct TensorNode;
+using TensorRef = Ref<const TensorNode>;
+
+/// How a computed tensor lies in memory and may be computed; the defaults are a compact row-major
+/// tensor.
+struct Storage {
+  /// The buffer written; null: a new one of the tensor's shape. Several tensors may write parts of
+  /// one buffer.
+  Buffer buffer;
+  /// Where element `i` is stored in `buffer`; null: at `i`.
+  std::function<Indices(const Indices&)> place;
+  FpMode fp = FpMode::kContract;
+  Attrs attrs;  // of the block: "role", …
+};
+
+class Tensor {
+ public:
+  Tensor() = default;
+  explicit Tensor(TensorRef node) : node_(std::move(node)) {}
+
+  /// The element at the given indices (index expressions).
+  template <class... I>
+  Expr operator()(I... indices) const {
+    return At({Expr(indices)...});
+  }
+  Expr At(const Indices& indices) const;
+
+  const std::string& name() const;
+  DType dtype() const;
+  const std::vector<Expr>& shape() const;
+  const Buffer& buffer() const;
+  explicit operator bool() const { return static_cast<bool>(node_); }
+  const TensorRef& node() const { return node_; }
+
+ private:
+  TensorRef node_;
+};
+
+struct TensorNode : RefCounted {
+  std::string name;
+  DType dtype;
+  std::vector<Expr> shape;
+  Buffer buffer;
+  std::function<Indices(const Indices&)> place;
+  // Computed tensors only:
+  std::vector<Var> axes;
+  std::vector<TensorRef> inputs;  // tensors whose elements the body reads, in order of first use
+  bool computed = false;
+  Expr value, init;
+  std::vector<Axis> reduce_axes;
+  BinaryOp combiner = BinaryOp::kAdd;
+  FpMode fp = FpMode::kContract;
+  Attrs attrs;
+};
+
+/// An input. `buffer` states its layout and place in memory; null: compact row-major.
+Tensor Placeholder(std::string name, std::vector<Expr> shape, DType dtype, Buffer buffer = nullptr);
+
+/// A tensor of `shape` whose element at `i` is `element(i)`. The body's type is the tensor's type.
+/// The tensors that the body reads are noted while `element` runs, so index them inside it.
+Tensor Compute(std::string name, std::vector<Expr> shape,
+               const std::function<Body(const Indices&)>& element, Storage storage = {});
+
+struct FuncOptions {
+  std::vector<Var> dims;  // symbolic sizes, in order
+  std::vector<DimRange> ranges;
+  std::string target;
+  Attrs attrs;
+};
+
+/// One function: parameters are the buffers of `inputs` and then of `outputs`, each once (several
+/// outputs may write parts of one buffer). Every computed tensor that an output needs becomes a
+/// block named after it, producers first. An input is not expanded, even if it is computed. Errors:
+/// a tensor is read that is neither computed nor an input; a buffer is both input and output.
+Expected<Func> MakeFunc(const std::string& name, const std::vector<Tensor>& inputs,
+                        const std::vector<Tensor>& outputs, const FuncOptions& options = {});
+
+}  // namespace tenon::te

@@ -1,0 +1,242 @@
+#!/usr/bin/env python3
+"""Runs official ONNX node tests through the whole compiler: model file to library to answer.
+
+Usage: run_node_tests.py TENON [--cases FOLDER] [--levels 0 1 2] [--list FILE | --match REGEX] [--jobs N] [--verbose]
+needs: pip install onnx numpy apache-tvm-ffi
+
+A case is FOLDER/<name>/{model.onnx, tolerance.txt, test_data_set_0/{input,output}_N.pb}; without --cases the installed
+onnx package's cases are written to a temporary folder. Parameters of the nodes are made constants (onnx/freeze.py). Each
+case is compiled at each level and called in a child process, once with its outputs returned and once with them passed in;
+count, shape, dtype and values must be those of the case, by the rules of ONNX's own backend test.
+
+With --list (default: node_tests.txt beside this file, unless --match is given) a case that does not pass is a failure.
+With --match, a case that the compiler refuses with a message (exit status 1) counts as skipped.
+"""
+import argparse
+import collections
+import concurrent.futures
+import multiprocessing
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+import numpy as np
+import onnx
+from onnx import numpy_helper
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE / "onnx"))
+from freeze import freeze  # noqa: E402
+
+COMPILE_SECONDS = 120
+RUN_SECONDS = 60
+Result = collections.namedtuple("Result", "case level status reason")  # status: passed, failed, refused
+
+
+class Case:
+    """One case as read from its folder: the frozen model, its inputs in the order of the graph, and its outputs."""
+
+    def __init__(self, folder: pathlib.Path):
+        self.name = folder.name
+        model = onnx.load(folder / "model.onnx")
+        ops = sorted({node.op_type for node in model.graph.node})
+        self.op = ops[0] if len(ops) == 1 else "(several operators)"
+        data = folder / "test_data_set_0"
+        inputs = [self.read(data / f"input_{i}.pb") for i in range(len(model.graph.input))]
+        self.outputs = [self.read(data / f"output_{i}.pb") for i in range(len(model.graph.output))]
+        self.rtol, self.atol = map(float, (folder / "tolerance.txt").read_text().split())
+        arrays = {info.name: x for info, x in zip(model.graph.input, inputs)}
+        self.model = freeze(model, arrays)
+        self.inputs = [arrays[info.name] for info in self.model.graph.input]
+        # Sizes that the model leaves open are those of the case.
+        self.shapes = []
+        for info, x in zip(self.model.graph.input, self.inputs):
+            shape = info.type.tensor_type.shape
+            if any(not d.HasField("dim_value") for d in shape.dim) or not info.type.tensor_type.HasField("shape"):
+                self.shapes += ["--shape", f"{info.name}:{'x'.join(map(str, x.shape))}"]
+
+    @staticmethod
+    def read(path: pathlib.Path) -> np.ndarray:
+        tensor = onnx.TensorProto()
+        tensor.ParseFromString(path.read_bytes())
+        return np.array(numpy_helper.to_array(tensor), order="C")  # of rank 0 too
+
+
+def compile_case(tenon: str, case: Case, level: int, tmp: pathlib.Path):
+    """None, or the Result that says why there is no library."""
+    model, library = tmp / f"{case.name}.O{level}.onnx", tmp / f"{case.name}.O{level}.so"
+    model.write_bytes(case.model.SerializeToString())
+    command = [tenon, "compile", str(model), "-o", str(library), f"-O{level}", "--jobs", "1", *case.shapes]
+    try:
+        run = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=COMPILE_SECONDS)
+    except subprocess.TimeoutExpired:
+        return Result(case, level, "failed", f"compile: no end after {COMPILE_SECONDS} s")
+    if run.returncode == 0:
+        return None
+    said = [line for line in (run.stderr + run.stdout).splitlines() if "rror" in line or "failed" in line]
+    reason = (said or run.stderr.splitlines() or ["nothing said"])[0].replace(f"{model}: ", "").strip()
+    if run.returncode == 1:
+        return Result(case, level, "refused", reason)
+    return Result(case, level, "failed", f"compile: exit status {run.returncode}: {reason}")
+
+
+def compare(got, want: np.ndarray, rtol: float, atol: float):
+    """None, or how `got` differs."""
+    if got.dtype != want.dtype:
+        return f"dtype {got.dtype}, expected {want.dtype}"
+    if got.shape != want.shape:
+        return f"shape {got.shape}, expected {want.shape}"
+    try:
+        np.testing.assert_allclose(got, want, rtol=rtol, atol=atol)
+    except AssertionError as error:
+        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+        return "values: " + "; ".join(line for line in lines if re.match(r"Mismatched|Max|nan|x and y|\[|ACTUAL|DESIRED", line))[:300]
+    return None
+
+
+def call(library: str, inputs, outputs, rtol: float, atol: float):
+    """None, or what is wrong with the library's answer."""
+    import tvm_ffi
+
+    main = tvm_ffi.load_module(library).main
+    returned = main(*inputs)
+    returned = list(returned) if isinstance(returned, (tvm_ffi.Array, list, tuple)) else [returned]
+    if len(returned) != len(outputs):
+        return f"{len(returned)} outputs, expected {len(outputs)}"
+    passed = [np.full(want.shape, 1, want.dtype) for want in outputs]
+    main(*inputs, *passed)
+    for how, all_got in (("returned", returned), ("passed in", passed)):
+        for i, (got, want) in enumerate(zip(all_got, outputs)):
+            difference = compare(np.from_dlpack(got) if how == "returned" else got, want, rtol, atol)
+            if difference:
+                return f"output {i} ({how}): {difference}"
+    return None
+
+
+def child(pipe):
+    """Answers calls until the pipe closes."""
+    while True:
+        try:
+            job = pipe.recv()
+        except EOFError:
+            return
+        try:
+            answer = call(*job)
+        except Exception as error:
+            answer = f"{type(error).__name__}: {error}"[:400]
+        pipe.send(answer)
+
+
+class Runner:
+    """A child process that calls libraries, started again when it dies."""
+
+    def __init__(self):
+        self.process = None
+
+    def run(self, *job):
+        if self.process is None:
+            self.pipe, theirs = multiprocessing.Pipe()
+            self.process = multiprocessing.get_context("fork").Process(target=child, args=(theirs,), daemon=True)
+            self.process.start()
+            theirs.close()
+        try:
+            self.pipe.send(job)
+            if self.pipe.poll(RUN_SECONDS):
+                return self.pipe.recv()
+            answer = f"run: no end after {RUN_SECONDS} s"
+        except (EOFError, ConnectionError):
+            self.process.join()
+            answer = f"run: the process died, status {self.process.exitcode}"
+        self.process.kill()
+        self.process.join()
+        self.process = None
+        return answer
+
+
+def run_all(tenon: str, cases, levels, jobs: int, tmp: pathlib.Path):
+    runner, results = Runner(), []
+    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+        work = [(case, level, pool.submit(compile_case, tenon, case, level, tmp)) for case in cases for level in levels]
+        for case, level, compiled in work:
+            result = compiled.result()
+            if result is None:
+                library = tmp / f"{case.name}.O{level}.so"
+                wrong = runner.run(str(library), case.inputs, case.outputs, case.rtol, case.atol)
+                result = Result(case, level, "failed" if wrong else "passed", wrong or "")
+                library.unlink()
+            results.append(result)
+    return results
+
+
+def print_table(results, verbose: bool):
+    by_op = collections.defaultdict(collections.Counter)
+    for r in results:
+        by_op[r.case.op][r.status] += 1
+    print(f"{'operator':40s} {'passed':>7s} {'failed':>7s} {'refused':>8s}")
+    for op, count in sorted(by_op.items()):
+        print(f"{op[:40]:40s} {count['passed']:7d} {count['failed']:7d} {count['refused']:8d}")
+    for status in ("refused", "failed"):
+        reasons = collections.defaultdict(list)
+        for r in results:
+            if r.status == status:
+                reasons[r.reason if status == "refused" else f"{r.case.name} -O{r.level}: {r.reason}"].append(r.case.name)
+        if reasons:
+            print(f"\n{status}:")
+        for reason, names in sorted(reasons.items()):
+            names = sorted(set(names))
+            print(f"  {reason}" + (f"  [{' '.join(names if verbose else names[:3])}]" if status == "refused" else ""))
+
+
+def read_list(path: pathlib.Path):
+    lines = (line.split("#")[0].strip() for line in path.read_text().splitlines())
+    return [line for line in lines if line]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("tenon")
+    parser.add_argument("--cases", type=pathlib.Path)
+    parser.add_argument("--levels", type=int, nargs="*", default=[0, 1, 2])
+    parser.add_argument("--list", type=pathlib.Path)
+    parser.add_argument("--match", help="regular expression: the names of the cases to run, whatever the list says")
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--passed", type=pathlib.Path, help="write the names of the cases that pass at every level here")
+    parser.add_argument("--verbose", action="store_true")
+    args = parser.parse_args()
+    with tempfile.TemporaryDirectory() as tmp:
+        tmp = pathlib.Path(tmp)
+        if args.cases is None:
+            args.cases = tmp / "cases"
+            subprocess.run([sys.executable, HERE.parents[1] / "bench" / "dump_node_tests.py", args.cases],
+                           check=True, stdout=subprocess.DEVNULL)
+        if args.match is None:
+            names = read_list(args.list or HERE / "node_tests.txt")
+        else:
+            names = sorted(p.name for p in args.cases.iterdir() if re.search(args.match, p.name))
+        cases, skipped = [], 0
+        for name in names:
+            try:
+                cases.append(Case(args.cases / name))
+            except Exception as error:  # sequences, optionals, element types that NumPy has not
+                if args.match is None:
+                    raise
+                skipped += 1
+                if args.verbose:
+                    print(f"skipped {name}: {error}")
+        results = run_all(args.tenon, cases, args.levels, args.jobs, tmp)
+    print_table(results, args.verbose)
+    count = collections.Counter(r.status for r in results)
+    if args.passed:
+        bad = {r.case.name for r in results if r.status != "passed"}
+        args.passed.write_text("".join(f"{case.name}\n" for case in cases if case.name not in bad))
+    refused = count["refused"]
+    failed = count["failed"] + (refused if args.match is None else 0)
+    skipped += refused if args.match is not None else 0
+    print(f"\n{count['passed']} passed, {failed} failed, {skipped} skipped")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

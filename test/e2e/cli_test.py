@@ -1,0 +1,414 @@
+#!/usr/bin/env python3
+"""The command line from outside.   cli_test.py --build DIR --cxx COMPILER --cc COMPILER [Class[.test]]…"""
+import argparse
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+import numpy as np
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+MODELS = ["mlp-4-2", "bert-tiny"]
+DONE, INPUT, USAGE, DIFFER, LIMIT = 0, 1, 2, 3, 5
+BENCH_KEYS = "mean_ms std_ms p50_ms p90_ms p99_ms min_ms runs threads compile_ms load_ms peak_rss_mb artifact_bytes"
+
+options = None  # of the command line, set by main
+models = None  # a folder with the models and their weights
+
+
+def reference(model):
+    arrays = np.load(HERE / "references" / f"{model}.npz")
+    part = lambda kind: {name.removeprefix(kind): arrays[name] for name in arrays if name.startswith(kind)}
+    return part("in/"), part("out/")
+
+
+class Case(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.dir = pathlib.Path(folder.name)
+
+    def path(self, name):
+        return str(self.dir / name)
+
+    def model(self, name):
+        return str(models / f"{name}.onnx")
+
+    def tenon(self, *args, status=DONE, env=None):
+        """Runs a verb; returns (stdout, stderr)."""
+        environment = {**os.environ, "TENON_CACHE_DIR": self.path("cache"), **(env or {})}
+        done = subprocess.run([options.build / "bin" / "tenon", *map(str, args)], capture_output=True, text=True,
+                              env=environment, timeout=300)
+        self.assertEqual(done.returncode, status, f"{args}\n{done.stdout}{done.stderr}")
+        return done.stdout, done.stderr
+
+    def compile(self, model, output="model.so", *args, **kwargs):
+        self.tenon("compile", self.model(model), "-o", f"{self.dir}/{output}", *args, **kwargs)
+        return f"{self.dir}/{output}"
+
+    def save(self, name, arrays):
+        np.savez(self.path(name), **arrays)
+        return self.path(name)
+
+    def build(self, output, *sources, libraries=()):
+        """Compiles C++ sources against the runtime of the build."""
+        command = [options.cxx, "-std=c++17", "-I", ROOT / "include", *sources, "-o", self.path(output), *libraries,
+                   "-L", options.build / "lib", "-ltenon_runtime", f"-Wl,-rpath,{options.build / 'lib'}"]
+        done = subprocess.run(list(map(str, command)), capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return self.path(output)
+
+    def assert_only(self, *names):
+        self.assertEqual(sorted(p.name for p in self.dir.iterdir() if p.name != "cache"), sorted(names))
+
+
+class Models(Case):
+    """Compile, run, compare."""
+
+    def test_results_are_those_of_the_reference(self):
+        for model in MODELS:
+            with self.subTest(model):
+                inputs, outputs = reference(model)
+                library = self.compile(model)
+                given, wanted = self.save("in.npz", inputs), self.save("want.npz", outputs)
+                self.tenon("run", library, "-i", given, "--expect", wanted, "--rtol", "1e-3", "--atol", "1e-4",
+                           "-o", self.path("out.npz"))
+                got = np.load(self.path("out.npz"))
+                self.assertEqual(set(got), set(outputs))
+                for name, want in outputs.items():
+                    self.assertEqual((got[name].dtype, got[name].shape), (want.dtype, want.shape))
+                    error = np.linalg.norm((got[name] - want).astype(np.float64)) / np.linalg.norm(want)
+                    self.assertLess(error, 1e-4)
+
+    def test_every_level_gives_the_same_answer(self):
+        inputs, outputs = reference("mlp-4-2")
+        given, wanted = self.save("in.npz", inputs), self.save("want.npz", outputs)
+        for level in ["-O0", "-O1", "-O2", "-O3"]:
+            self.tenon("run", self.model("mlp-4-2"), level, "-i", given, "--expect", wanted)
+
+    def test_an_onnx_file_is_compiled_once(self):
+        inputs, outputs = reference("mlp-4-2")
+        given, wanted = self.save("in.npz", inputs), self.save("want.npz", outputs)
+        run = lambda *args: self.tenon("run", self.model("mlp-4-2"), "-i", given, "--expect", wanted, *args)
+        cached = lambda: {p.name: p.stat().st_mtime_ns for p in (self.dir / "cache").iterdir()}
+        run()
+        first = cached()
+        self.assertEqual(len(first), 1)
+        run()
+        self.assertEqual(cached(), first)
+        run("-O1")
+        self.assertEqual(len(cached()), 2)
+
+    def test_differences_are_named(self):
+        inputs, outputs = reference("mlp-4-2")
+        library, given = self.compile("mlp-4-2"), self.save("in.npz", inputs)
+        (name, array), = outputs.items()
+        wrong = array.copy()
+        wrong.flat[1] += 0.5
+        for bad, message in [(wrong, "1 of 2 elements differ"), (array.astype(np.float64), "expected float64 but got float32"),
+                             (array[:, :1], "expected shape 1x1 but got 1x2")]:
+            _, err = self.tenon("run", library, "-i", given, "--expect", self.save("want.npz", {name: bad}), status=DIFFER)
+            self.assertIn(f"output '{name}': ", err)
+            self.assertIn(message, err)
+        nan = self.save("want.npz", {name: np.full_like(array, np.nan)})
+        self.tenon("run", library, "-i", given, "--expect", nan, status=DIFFER)
+        self.tenon("run", library, "-i", given, "--expect", self.save("want.npz", {"other": array}), status=INPUT)
+
+    def test_npy_files(self):
+        inputs, outputs = reference("mlp-4-2")
+        (in_name, x), = inputs.items()
+        (out_name, y), = outputs.items()
+        library = self.compile("mlp-4-2")
+        np.save(self.path("x.npy"), x)
+        np.save(self.path("columns.npy"), np.asfortranarray(np.vstack([x, x])))
+        self.tenon("run", library, "-i", f"{in_name}={self.path('x.npy')}", "-o", f"{out_name}={self.path('y.npy')}")
+        np.testing.assert_allclose(np.load(self.path("y.npy")), y, rtol=1e-4, atol=1e-5)
+        self.tenon("run", library, "-i", self.path("x.npy"), "-o", self.path("z.npy"))
+        np.testing.assert_array_equal(np.load(self.path("z.npy")), np.load(self.path("y.npy")))
+        self.tenon("run", library, "-i", self.path("columns.npy"), status=INPUT)  # read, and of a wrong shape
+
+    def test_print_top(self):
+        out, _ = self.tenon("run", self.compile("mlp-4-2"), "--fill", "ones", "--print-top", "1")
+        self.assertRegex(out, r"the 1 largest of 2\n  \[0, \d\] +-?\d")
+
+    def test_bench(self):
+        library = self.compile("mlp-4-2")
+        out, _ = self.tenon("bench", library, "--repeat", "7", "--threads", "1", "--json", self.path("b.json"))
+        self.assertIn("7 runs", out)
+        figures = json.loads(pathlib.Path(self.path("b.json")).read_text())
+        self.assertEqual(list(figures), BENCH_KEYS.split())
+        self.assertEqual((figures["runs"], figures["threads"], figures["compile_ms"]), (7, 1, 0))
+        self.assertEqual(figures["artifact_bytes"], os.path.getsize(library))
+        self.assertGreater(figures["peak_rss_mb"], 1)
+        self.assertLessEqual(figures["min_ms"], figures["p50_ms"])
+        self.tenon("bench", self.model("mlp-4-2"), "--duration", "0", "--json", self.path("b.json"))
+        figures = json.loads(pathlib.Path(self.path("b.json")).read_text())
+        self.assertGreaterEqual(figures["runs"], 3)
+        self.assertGreater(figures["compile_ms"], 0)
+
+
+class Outputs(Case):
+    """What compile writes."""
+
+    def test_same_input_same_bytes(self):
+        for model in MODELS:
+            contents = []
+            for jobs in ["1", "2"]:
+                contents.append(pathlib.Path(self.compile(model, f"{jobs}.so", "--jobs", jobs)).read_bytes())
+            self.assertEqual(*contents)
+
+    def test_separate_weights(self):
+        inputs, outputs = reference("bert-tiny")
+        library = self.compile("bert-tiny", "model.so", "--params", "separate")
+        self.assert_only("model.so", "model.params")
+        self.assertLess(os.path.getsize(library), 2_000_000)
+        self.tenon("run", library, "-i", self.save("in.npz", inputs), "--expect", self.save("want.npz", outputs),
+                   "--rtol", "1e-3", "--atol", "1e-4")
+        os.remove(self.path("model.params"))
+        _, err = self.tenon("run", library, "-i", self.path("in.npz"), status=INPUT)
+        self.assertIn("model.params", err)
+
+    def test_emit(self):
+        self.compile("mlp-4-2", "m.so", "--emit", "graph,loop,llvm,asm")
+        self.assert_only("m.so", "m.so.graph.txt", "m.so.loop.txt", "m.so.ll", "m.so.s")
+        for name, word in [("m.so.graph.txt", "graph"), ("m.so.loop.txt", "func @"), ("m.so.ll", "define"), ("m.so.s", ".text")]:
+            self.assertIn(word, pathlib.Path(self.path(name)).read_text())
+
+    def test_table_and_phases(self):
+        out, err = self.tenon("compile", self.model("mlp-4-2"), "-o", self.path("m.so"), "--time-passes")
+        for word in ["kernel", "matmul", "MFLOP", "est. µs", "total", "plan_storage", f"{self.path('m.so')}: "]:
+            self.assertIn(word, out)
+        self.assertEqual(err.split(), ["import", "graph", "lower", "kernels", "link", "weights"])
+        out, _ = self.tenon("compile", self.model("mlp-4-2"), "-o", self.path("m.so"), "--print-after", "lower_blocks")
+        self.assertIn("// after lower_blocks", out)
+
+    def test_code_for_another_cpu_is_refused(self):
+        for target in ["llvm -mattr=+amx-fp16,+avx512vp2intersect,+avxvnniint16"]:
+            library = self.compile("mlp-4-2", "other.so", "--target", target)
+            _, err = self.tenon("run", library, "--fill", "ones", status=INPUT)
+            for words in ["compiled for another CPU: it lacks", "amx-fp16", "the code needs:", "this CPU has:"]:
+                self.assertIn(words, err)
+            out, err = self.tenon("inspect", library, status=INPUT)
+            self.assertIn("avx512vp2intersect", out)
+            self.assertIn("compiled for another CPU", err)
+
+
+class Bundles(Case):
+    """The folder form, names and objects: what other programs link and include."""
+
+    def test_the_example_builds_and_runs(self):
+        for model in MODELS:
+            with self.subTest(model):
+                self.compile(model, f"{model}/")
+                bundle = self.dir / model
+                self.assertEqual({p.name for p in bundle.iterdir()}, {"model.so", "metadata.json", "inference_example.cpp"})
+                metadata = json.loads((bundle / "metadata.json").read_text())
+                self.assertEqual(metadata["functions"][0]["name"], "main")
+                program = self.build("example", bundle / "inference_example.cpp")
+                done = subprocess.run([program], cwd=bundle, capture_output=True, text=True)
+                self.assertEqual(done.returncode, 0, done.stderr)
+                for output in reference(model)[1]:
+                    self.assertIn(f"{output}: ", done.stdout)
+                self.assertNotEqual(subprocess.run([program, "nowhere.so"], capture_output=True).returncode, 0)
+
+    PROGRAM = """
+#include <cstdio>
+#include "first.h"
+#include "second.h"
+static tn_dl_tensor View(float* data, int64_t* shape) {
+  return {data, {TN_DL_CPU, 0}, 2, {TN_DL_FLOAT, 32, 1}, shape, nullptr, 0};
+}
+int main() {
+  float x[4] = {1, 2, 3, 4}, y[2] = {}, z[2] = {};
+  int64_t in[2] = {1, 4}, out[2] = {1, 2};
+  tn_dl_tensor a = View(x, in), b = View(y, out), c = View(z, out);
+  if (first(&a, &b) != 0 || second(&a, &c) != 0) return 1;
+  std::printf("%g %g\\n%g %g\\n", y[0], y[1], z[0], z[1]);
+  return first(&b, &b) == 0;
+}
+"""
+
+    def check_two_models(self, suffix, *flags):
+        self.compile("mlp-4-2", f"first{suffix}", "--name", "first", *flags)
+        self.compile("mlp-4-2", f"second{suffix}", "--name", "second", "-O0", *flags)
+        source = self.dir / "program.cc"
+        source.write_text(self.PROGRAM)
+        program = self.build("program", source, "-I", self.dir, libraries=[self.path(f"first{suffix}"), self.path(f"second{suffix}")])
+        done = subprocess.run([program], capture_output=True, text=True, env={**os.environ, "LD_LIBRARY_PATH": str(self.dir)})
+        self.assertEqual(done.returncode, 0, done.stderr)
+        rows = [list(map(float, line.split())) for line in done.stdout.splitlines()]
+        np.testing.assert_allclose(rows[0], rows[1], rtol=1e-4)
+        self.assertNotEqual(rows[0], [0, 0])
+
+    def test_two_libraries_in_one_program(self):
+        self.check_two_models(".so")
+        self.tenon("run", self.path("first.so"), "--fill", "ones")
+
+    def test_two_objects_in_one_program(self):
+        self.check_two_models(".o", "--format", "obj")
+
+    def test_header_is_c(self):
+        self.compile("mlp-4-2", "m.so", "--name", "net")
+        (self.dir / "use.c").write_text('#include "net.h"\nint main(void) { return net(0, 0) == 0; }\n')
+        subprocess.run([options.cc, "-std=c11", "-Wall", "-Werror", "-I", ROOT / "include", "-c", self.path("use.c"), "-o",
+                        self.path("use.o")], check=True)
+
+
+class Statuses(Case):
+    """Exit statuses and messages."""
+
+    def test_wrong_usage(self):
+        for args, message in [([], ""), (["compil"], "did you mean 'compile'"), (["run"], "model is required"),
+                              (["run", "x.so", "--frob"], "--frob"), (["compile", "m.onnx"], "--output is required"),
+                              (["compile", "m.onnx", "-o", "m.so", "--shape", "x:1xx2"], "is not a size"),
+                              (["compile", "m.onnx", "-o", "m.so", "--max-memory", "lots"], "a size such as 512M"),
+                              (["compile", "m.onnx", "-o", "m.so", "--disable", "simplif"], "did you mean 'simplify'"),
+                              (["compile", "m.onnx", "-o", "m.so", "-O7"], "7"),
+                              (["bench", "m.so", "--repeat", "3", "--duration", "2"], "excludes")]:
+            _, err = self.tenon(*args, status=USAGE)
+            self.assertIn(message, err)
+        self.assert_only()
+
+    def test_help_and_version(self):
+        for verb in [[], ["compile"], ["run"], ["bench"], ["inspect"]]:
+            out, _ = self.tenon(*verb, "--help")
+            self.assertIn("tenon", out)
+        out, _ = self.tenon("--version")
+        self.assertRegex(out, r"^tenon \d+\.\d+\.\d+$")
+
+    def test_files_at_fault(self):
+        (self.dir / "text.onnx").write_text("not a model")
+        (self.dir / "empty.so").write_bytes(b"")
+        library = self.compile("mlp-4-2")
+        (self.dir / "cut.so").write_bytes(pathlib.Path(library).read_bytes()[:9000])
+        for args, message in [(["compile", self.path("none.onnx"), "-o", self.path("m.so")], "none.onnx"),
+                              (["compile", self.path("text.onnx"), "-o", self.path("m.so")], "text.onnx"),
+                              (["run", self.path("cut.so")], "truncated"), (["run", self.path("empty.so")], "empty.so"),
+                              (["run", library], "is not given; give it with -i"),
+                              (["run", library, "-i", self.path("text.onnx") + ".npz"], "cannot open it"),
+                              (["compile", self.model("mlp-4-2"), "-o", self.path("no/such/m.so")], "no/such"),
+                              (["compile", self.model("mlp-4-2"), "-o", self.path("m.so"), "--name", "a-b"], "identifier"),
+                              (["compile", self.model("mlp-4-2"), "-o", self.path("m.so"), "--target", "llvm -mcpu=i9"], "i9"),
+                              (["inspect", "/dev/null"], "")]:
+            _, err = self.tenon(*args, status=INPUT)
+            self.assertIn(message, err)
+        self.assert_only("text.onnx", "empty.so", "cut.so", "model.so")
+
+    def test_wrong_inputs(self):
+        library = self.compile("mlp-4-2")
+        (name,) = reference("mlp-4-2")[0]
+        for array, message in [(np.zeros((1, 5), np.float32), "5"), (np.zeros((1, 4)), "float32"), (np.zeros(4, np.float32), "ndim=2")]:
+            _, err = self.tenon("run", library, "-i", self.save("in.npz", {name: array}), status=INPUT)
+            self.assertIn(message, err)
+        _, err = self.tenon("run", library, "-i", self.save("in.npz", {"y": np.zeros(1)}), status=INPUT)
+        self.assertIn(f"there is no input 'y'; there are {name}", err)
+
+    def test_broken_arrays(self):
+        library = self.compile("mlp-4-2")
+        good = self.path("x.npy")
+        np.save(good, np.zeros((1, 4), np.float32))
+        whole = pathlib.Path(good).read_bytes()
+        for size in list(range(0, 128, 7)) + [len(whole) - 1]:
+            pathlib.Path(good).write_bytes(whole[:size])
+            self.tenon("run", library, "-i", good, status=INPUT)
+        for old, new in [(b"<f4", b">f4"), (b"<f4", b"|O4"), (b"(1, 4)", b"(9, 4)"), (b"(1, 4)", b"(-1,4)"), (b"False", b"Fals ")]:
+            pathlib.Path(good).write_bytes(whole.replace(old, new))
+            self.tenon("run", library, "-i", good, status=INPUT)
+        archive = pathlib.Path(self.save("in.npz", reference("mlp-4-2")[0]))
+        whole = archive.read_bytes()
+        at = whole.index(b"NUMPY") + 140
+        archive.write_bytes(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1:])
+        self.tenon("run", library, "-i", archive, status=INPUT)
+
+    def test_errors_as_json(self):
+        _, err = self.tenon("--error-format", "json", "compile", self.path("none.onnx"), "-o", self.path("m.so"), status=INPUT)
+        (line,) = err.splitlines()
+        self.assertEqual(json.loads(line)["severity"], "error")
+
+
+class Stopping(Case):
+    """Limits and signals leave nothing behind."""
+
+    def test_limits(self):
+        for flag, value in [("--max-time", "0.02s"), ("--max-memory", "20M")]:
+            _, err = self.tenon("compile", self.model("bert-tiny"), "-o", self.path("m.so"), flag, value, status=LIMIT)
+            self.assertIn(flag, err)
+            self.assert_only()
+        self.tenon("compile", self.model("mlp-4-2"), "-o", self.path("m.so"), "--max-time", "5m", "--max-memory", "8G")
+
+    def test_signals(self):
+        for number in [signal.SIGINT, signal.SIGTERM]:
+            for delay in [0.05, 0.15, 0.25, 0.35, 0.45]:
+                process = subprocess.Popen([options.build / "bin" / "tenon", "compile", self.model("bert-tiny"), "-o",
+                                            self.path("m.so")], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+                time.sleep(delay)
+                process.send_signal(number)
+                self.assertIn(process.wait(), [-number, 0])
+                if process.returncode == 0:
+                    os.remove(self.path("m.so"))
+                self.assert_only()
+
+
+class Inspecting(Case):
+    def test_model(self):
+        out, _ = self.tenon("inspect", self.model("bert-tiny"))
+        for words in ["ONNX model", "operator set ai.onnx", "inputs:", "outputs:", "MatMul", "weights: "]:
+            self.assertIn(words, out)
+        out, _ = self.tenon("inspect", self.model("bert-tiny"), "--json")
+        model = json.loads(out)
+        self.assertEqual({t["name"] for t in model["inputs"]}, set(reference("bert-tiny")[0]))
+        self.assertGreater(model["operators"]["MatMul"], 10)
+
+    def test_artifact(self):
+        library = self.compile("mlp-4-2")
+        out, _ = self.tenon("inspect", library)
+        for words in ["Tenon library", "target: llvm", "CPU features needed: ", "matmul", "memory plan", "hash of source"]:
+            self.assertIn(words, out)
+        out, _ = self.tenon("inspect", library, "--json")
+        info = json.loads(out)
+        self.assertEqual((info["kind"], info["abi"], len(info["kernels"])), ("artifact", 1, 3))
+        self.assertTrue(all(kernel["estimated_us"] > 0 for kernel in info["kernels"]))
+
+    def test_unsupported_operators_are_told_all_at_once(self):
+        try:
+            from onnx import TensorProto, helper, save
+        except ImportError:
+            self.skipTest("needs onnx")
+        x = helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", 4])
+        y = helper.make_tensor_value_info("y", TensorProto.FLOAT, ["n", 4])
+        nodes = [helper.make_node("Frobnicate", ["x"], ["a"], name="one"), helper.make_node("Relu", ["a"], ["b"]),
+                 helper.make_node("Frobnicate", ["b"], ["c"], name="two"),
+                 helper.make_node("Turn", ["c"], ["y"], name="three", domain="org.other")]
+        graph = helper.make_graph(nodes, "g", [x], [y])
+        save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13), helper.make_opsetid("org.other", 1)]),
+             self.path("m.onnx"))
+        out, err = self.tenon("inspect", self.path("m.onnx"), status=INPUT)
+        self.assertRegex(out, r"Frobnicate +2")
+        self.assertIn("n x 4", out)
+        for words in ["'Frobnicate'", "one", "two", "'Turn'", "three", "org.other"]:
+            self.assertIn(words, err)
+
+
+def main():
+    global options, models
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--build", type=pathlib.Path, required=True)
+    parser.add_argument("--cxx", default="c++")
+    parser.add_argument("--cc", default="cc")
+    options, rest = parser.parse_known_args()
+    options.build = options.build.resolve()
+    with tempfile.TemporaryDirectory() as folder:
+        subprocess.run([sys.executable, ROOT / "bench" / "fill_weights.py", folder], check=True)
+        models = pathlib.Path(folder)
+        unittest.main(argv=[sys.argv[0], *rest])
+
+
+if __name__ == "__main__":
+    main()

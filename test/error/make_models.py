@@ -1,0 +1,363 @@
+#!/usr/bin/env python3
+"""Writes the bad models that the cases of this folder compile: GROUP/NAME.onnx beside GROUP/NAME.test.
+
+usage: make_models.py [--check]
+
+Needs nothing but Python: the bytes are written field by field, since no ONNX library would write most of them. With
+--check it writes nothing and fails where a file is not what this script makes, or a model has no test.
+"""
+import math
+import pathlib
+import struct
+import sys
+
+FLOAT, UINT8, INT32, INT64, STRING, BOOL = 1, 2, 6, 7, 8, 9
+I64_MIN, I64_MAX = -(2**63), 2**63 - 1
+
+
+# --- protobuf
+
+def varint(value):
+    value &= 2**64 - 1
+    out = bytearray()
+    while value >= 0x80:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+def number(tag, value):
+    return varint(tag << 3) + varint(value)
+
+
+def float32(tag, value):
+    return varint(tag << 3 | 5) + struct.pack("<f", value)
+
+
+def data(tag, value):
+    value = value.encode() if isinstance(value, str) else value
+    return varint(tag << 3 | 2) + varint(len(value)) + value
+
+
+# --- onnx.proto
+
+def tensor(name, dims, values=(), elem=INT64, *, raw=None, more=b""):
+    """`values` as raw data of `elem`, or the bytes `raw`."""
+    if raw is None:
+        raw = struct.pack(f"<{len(values)}{ {FLOAT: 'f', INT64: 'q', INT32: 'i', UINT8: 'B', BOOL: '?'}[elem] }", *values)
+    head = b"".join(number(1, d) for d in dims) + number(2, elem) + data(8, name)
+    return head + (data(9, raw) if raw is not False else b"") + more
+
+
+def ints(name, *values):
+    return tensor(name, [len(values)], values)
+
+
+def floats(name, *values):
+    return tensor(name, [len(values)], values, FLOAT)
+
+
+def weight(name, *dims):
+    """Float32 zeros."""
+    return tensor(name, dims, raw=bytes(4 * math.prod(dims)), elem=FLOAT)
+
+
+def external(name, dims, **entries):
+    more = b"".join(data(13, data(1, k) + data(2, v)) for k, v in entries.items()) + number(14, 1)
+    return tensor(name, dims, raw=False, elem=FLOAT, more=more)
+
+
+def attribute(name, value):
+    """An int, a float, a string, a list of ints, or bytes: a tensor."""
+    if isinstance(value, int):
+        return data(1, name) + number(3, value) + number(20, 2)
+    if isinstance(value, float):
+        return data(1, name) + float32(2, value) + number(20, 1)
+    if isinstance(value, str):
+        return data(1, name) + data(4, value) + number(20, 3)
+    if isinstance(value, bytes):
+        return data(1, name) + data(5, value) + number(20, 4)
+    return data(1, name) + b"".join(number(8, v) for v in value) + number(20, 7)
+
+
+def subgraph(name, graph):
+    return data(1, name) + data(6, graph) + number(20, 5)
+
+
+def node(op, inputs, outputs, /, *more, name="bad", domain="", **attributes):
+    """`more` are attributes in bytes."""
+    out = b"".join(data(1, i) for i in inputs.split()) if isinstance(inputs, str) else b"".join(data(1, i) for i in inputs)
+    out += b"".join(data(2, o) for o in (outputs.split() if isinstance(outputs, str) else outputs))
+    out += data(3, name) + data(4, op)
+    out += b"".join(data(5, attribute(k, v)) for k, v in attributes.items()) + b"".join(data(5, a) for a in more)
+    return out + (data(7, domain) if domain else b"")
+
+
+def value(name, *dims, elem=FLOAT):
+    """A ValueInfoProto; a dim is a size or a name."""
+    shape = b"".join(data(1, number(1, d) if isinstance(d, int) else data(2, d)) for d in dims)
+    return data(1, name) + data(2, data(1, number(1, elem) + data(2, shape)))
+
+
+def untyped(name, elem=FLOAT):
+    return data(1, name) + data(2, data(1, number(1, elem)))
+
+
+def graph(nodes, inputs=(), outputs=("y",), weights=(), more=b""):
+    out = b"".join(data(1, n) for n in nodes) + data(2, "g") + b"".join(data(5, w) for w in weights)
+    out += b"".join(data(11, i) for i in inputs)
+    return out + b"".join(data(12, untyped(o) if isinstance(o, str) else o) for o in outputs) + more
+
+
+def opset(version, domain=""):
+    return data(8, data(1, domain) + number(2, version))
+
+
+def model(*args, ir=8, opsets=opset(17), more=b""):
+    """The model of graph(*args)."""
+    return number(1, ir) + opsets + data(7, graph(*args)) + more
+
+
+def function(name, nodes, domain="my"):
+    head = data(1, name) + data(4, "x") + data(5, "y")
+    return data(25, head + b"".join(data(7, n) for n in nodes) + opset(17).replace(b"\x42", b"\x4a", 1) + data(10, domain))
+
+
+X = value("x", 2, 3)
+IMAGE = value("x", 1, 4, 8, 8)
+GOOD = model([node("Relu", "x", "y")], [X])
+
+
+def one(op, inputs="x", weights=(), x=X, outputs="y", **attributes):
+    """A model of one node named 'bad'."""
+    return model([node(op, inputs, outputs, **attributes)], [x], outputs.split(), weights)
+
+
+def conv(*dims, weight_dims=None, **attributes):
+    return one("Conv", "x w", [weight("w", *(weight_dims or (4, 4, 3, 3)))], IMAGE, **attributes)
+
+
+def pool(**attributes):
+    return one("MaxPool", x=IMAGE, **attributes)
+
+
+def resize(*scales):
+    return model([node("Resize", ["x", "", "s"], "y")], [IMAGE], ["y"], [floats("s", *scales)])
+
+
+# --- the models
+
+def files():
+    yield "empty", b""
+    yield "one_byte", b"\x08"
+    yield "truncated", GOOD[:-7]
+    yield "garbage", bytes(range(255, 127, -1))
+    yield "length_past_the_end", number(1, 8) + opset(17) + b"\x3a\xff\x7f"
+    yield "length_over_2_gib", number(1, 8) + opset(17) + b"\x3a" + varint(3 << 30)
+    yield "length_over_64_bits", number(1, 8) + b"\x3a" + b"\xff" * 10 + b"\x7f"
+    nested = graph([node("Relu", "x", "y")])
+    for _ in range(200):
+        nested = graph([node("If", "c", "y", subgraph("then_branch", nested))])
+    yield "nested_subgraphs", number(1, 8) + opset(17) + data(7, nested)
+    yield "no_graph", number(1, 8) + opset(17)
+    yield "ir_version_from_the_future", model([node("Relu", "x", "y")], [X], ir=999)
+    yield "opset_missing", model([node("Relu", "x", "y")], [X], opsets=b"")
+    yield "opset_0", model([node("Relu", "x", "y")], [X], opsets=opset(0))
+    yield "opset_9999", model([node("Relu", "x", "y")], [X], opsets=opset(9999))
+
+
+def graphs():
+    yield "cycle", model([node("Add", "x b", "a", name="first"), node("Relu", "a", "b", name="second"), node("Relu", "a", "y")], [X])
+    yield "undefined_input", model([node("Add", "x nowhere", "y")], [X])
+    yield "output_never_produced", model([node("Relu", "x", "z")], [X])
+    yield "tensor_made_twice", model([node("Relu", "x", "y", name="first"), node("Abs", "x", "y", name="second")], [X])
+    yield "input_twice", model([node("Relu", "x", "y")], [X, X])
+    yield "no_outputs", model([node("Relu", "x", "y")], [X], [])
+    yield "unknown_operators", model([node("Frobnicate", "x", "a", name="first"), node("Frobnicate", "a", "b", name="second"),
+                                      node("Gelu2", "b", "y", name="third", domain="com.example")], [X])
+    yield "loop", model([node("Loop", "n c", "y", subgraph("body", graph([node("Relu", "x", "z")])))], [X], ["y"],
+                        [ints("n", 10**18), tensor("c", [], [1], BOOL)])
+    call = node("f", "x", "y", domain="my")
+    yield "recursive_function", model([call], [X], more=function("f", [call]))
+    yield "mutually_recursive_functions", model([call], [X], more=function("f", [node("g", "x", "y", domain="my")]) +
+                                                function("g", [call]))
+    bomb = function("f0", [node("Relu", "x", "y")])
+    for i in range(1, 40):
+        callee = f"f{i - 1}"
+        bomb += function(f"f{i}", [node(callee, "x", "t", domain="my"), node(callee, "t", "y", domain="my")])
+    yield "exponential_functions", model([node("f39", "x", "y", domain="my")], [X], more=bomb)
+    yield "sparse_initializer", model([node("Relu", "x", "y")], [X], ["y"], (), data(15, b""))
+    yield "sparse_constant", model([node("Constant", "", "y", data(1, "sparse_value") + data(22, b"") + number(20, 11))])
+    yield "symbolic_dim_of_two_sizes", model([node("Add", "a b", "y")], [value("a", "n", 4), value("b", "n", 4)])
+
+
+def tensors():
+    add = [node("Add", "x w", "y")]
+
+    def with_weight(w):
+        return model(add, [X], ["y"], [w])
+
+    yield "dim_negative", one("Relu", x=value("x", 2, -3))
+    yield "dims_overflow", one("Relu", x=value("x", 2**40, 2**40))
+    yield "rank_of_thousands", one("Relu", x=value("x", *[1] * 5000))
+    yield "weight_dim_negative", with_weight(tensor("w", [-1], [0.0], FLOAT))
+    yield "weight_dims_overflow", with_weight(tensor("w", [2**32, 2**32, 2], [0.0], FLOAT))
+    yield "raw_data_short", with_weight(tensor("w", [2, 3], [1.0] * 5, FLOAT))
+    yield "raw_data_long", with_weight(tensor("w", [2, 3], [1.0] * 7, FLOAT))
+    yield "raw_and_typed_data", with_weight(tensor("w", [1], [1.0], FLOAT, more=data(4, struct.pack("<f", 1))))
+    yield "elements_missing", with_weight(tensor("w", [3], raw=False, elem=FLOAT, more=data(4, struct.pack("<f", 1))))
+    yield "dtype_unknown", with_weight(tensor("w", [1], raw=b"....", elem=77))
+    yield "dtype_string", with_weight(tensor("w", [1], raw=False, elem=STRING, more=data(6, "text")))
+    yield "input_dtype_unknown", one("Relu", x=value("x", 2, 3, elem=77))
+    yield "input_string", one("Relu", x=value("x", 2, 3, elem=STRING))
+    yield "input_without_type", one("Relu", x=data(1, "x"))
+    yield "dtypes_differ", model(add, [X], ["y"], [ints("w", 1, 2, 3)])
+    yield "external_absolute", with_weight(external("w", [3], location="/etc/passwd"))
+    yield "external_parent", with_weight(external("w", [3], location="../make_models.py"))
+    yield "external_hidden_parent", with_weight(external("w", [3], location="a/../../make_models.py"))
+    yield "external_empty", with_weight(external("w", [3], location=""))
+    yield "external_without_location", with_weight(external("w", [3], offset="0"))
+    yield "external_folder", with_weight(external("w", [3], location="."))
+    yield "external_missing", with_weight(external("w", [3], location="nowhere.bin"))
+    yield "external_offset_negative", with_weight(external("w", [3], location="external.bin", offset="-4"))
+    yield "external_offset_word", with_weight(external("w", [3], location="external.bin", offset="twelve"))
+    yield "external_offset_past_the_end", with_weight(external("w", [3], location="external.bin", offset="4096"))
+    yield "external_length_past_the_end", with_weight(external("w", [3], location="external.bin", length=str(10**18)))
+    yield "external_length_short", with_weight(external("w", [3], location="external.bin", length="8"))
+
+
+def attributes():
+    yield "wrong_type", one("Softmax", axis="last")
+    yield "missing", model([node("Concat", "x x", "y")], [X])
+    yield "twice", model([node("Softmax", "x", "y", attribute("axis", 1), attribute("axis", 0))], [X])
+    yield "unknown", one("Relu", alpha=1.0)
+    yield "axis_out_of_range", one("Softmax", axis=2)
+    yield "axis_int64_min", one("Softmax", axis=I64_MIN)
+    yield "axes_twice", one("Unsqueeze", "x a", [ints("a", 0, 0)])
+    yield "perm_twice", one("Transpose", perm=[0, 0])
+    yield "kernel_0", pool(kernel_shape=[0, 2])
+    yield "kernel_larger_than_input", pool(kernel_shape=[9, 9])
+    yield "kernel_rank", pool(kernel_shape=[2])
+    yield "stride_0", conv(strides=[0, 1])
+    yield "stride_negative", conv(strides=[1, -1])
+    yield "dilation_0", conv(dilations=[0, 1])
+    yield "dilation_huge", conv(dilations=[2**62, 2**62])
+    yield "group_0", conv(group=0)
+    yield "group_not_dividing", conv(group=3)
+    yield "pads_negative", conv(pads=[-4, 0, -4, 0])
+    yield "pads_huge", conv(pads=[2**62] * 4)
+    yield "pads_rank", conv(pads=[1, 1])
+    yield "auto_pad_unknown", conv(auto_pad="SAME")
+    yield "conv_weight_rank", conv(weight_dims=(4, 4))
+    yield "conv_weight_channels", conv(weight_dims=(4, 5, 3, 3))
+    yield "cast_to_string", one("Cast", to=STRING)
+    yield "cast_to_unknown", one("Cast", to=1000)
+
+
+def shapes():
+    def reshape(*shape):
+        return one("Reshape", "x s", [ints("s", *shape)])
+
+    def slice_(start, end, step):
+        return one("Slice", "x b e a s", [ints("b", start), ints("e", end), ints("a", 1), ints("s", step)])
+
+    def pad(*pads, **attrs):
+        return one("Pad", "x p", [ints("p", *pads)], **attrs)
+
+    yield "reshape_two_unknown", reshape(-1, -1)
+    yield "reshape_below_minus_one", reshape(-2, 3)
+    yield "reshape_count", reshape(4, 2)
+    yield "reshape_not_dividing", reshape(-1, 4)
+    yield "reshape_zero_beyond_rank", reshape(2, 3, 0)
+    yield "reshape_int64_min", reshape(I64_MIN, 1)
+    yield "reshape_overflow", reshape(2**33, 2**31)
+    yield "split_not_summing", one("Split", "x s", [ints("s", 1, 3)], outputs="y z", axis=1)
+    yield "split_zero_outputs", one("Split", "x s", [ints("s")], outputs="y", axis=1)
+    yield "split_negative", one("Split", "x s", [ints("s", 4, -1)], outputs="y z", axis=1)
+    yield "slice_step_0", slice_(0, 2, 0)
+    yield "slice_axis", one("Slice", "x b e a", [ints("b", 0), ints("e", 1), ints("a", 7)])
+    yield "matmul_inner", one("MatMul", "x w", [weight("w", 4, 2)])
+    yield "gemm_bias", one("Gemm", "x w b", [weight("w", 3, 4), weight("b", 5)])
+    yield "broadcast", one("Add", "x w", [weight("w", 4)])
+    yield "concat_ranks", one("Concat", "x w", [weight("w", 3)], axis=0)
+    yield "gather_constant_index", model([node("Gather", "s i", "t"), node("Expand", "x t", "y", name="expand")], [X], ["y"],
+                                         [ints("s", 1, 2, 3), ints("i", 7)])
+    yield "expand_incompatible", one("Expand", "x s", [ints("s", 4, 3)])
+    yield "tile_rank", one("Tile", "x r", [ints("r", 2)])
+    yield "tile_negative", one("Tile", "x r", [ints("r", 2, -1)])
+    yield "pad_rank", pad(1, 1)
+    yield "pad_below_zero", pad(-3, 0, 0, 0)
+    yield "pad_reflect_too_far", pad(5, 0, 0, 0, mode="reflect")
+    yield "pad_mode", pad(0, 0, 0, 0, mode="mirror")
+    yield "resize_scale_0", resize(1, 1, 0, 2)
+    yield "resize_scale_nan", resize(1, 1, math.nan, 2)
+    yield "resize_scale_inf", resize(1, 1, math.inf, 2)
+    yield "resize_scale_negative", resize(1, 1, -2, 2)
+    yield "resize_scale_count", resize(2, 2)
+    yield "range_step_0", one("Range", "a b c", [tensor(n, [], [v]) for n, v in (("a", 0), ("b", 9), ("c", 0))])
+    yield "shape_from_data", model([node("Cast", "x", "s", name="cast", to=INT64), node("Reshape", "x s", "y")], [value("x", 2)])
+    yield "topk_beyond_dim", one("TopK", "x k", [ints("k", 9)], outputs="y z")
+    yield "nonzero", one("NonZero")
+    yield "einsum_equation", one("Einsum", equation="ij->jk->")
+
+
+def sizes():
+    huge = ints("s", 2**30, 2**30)
+    yield "expand", one("Expand", "x s", [ints("s", 2**60, 2, 3)])
+    yield "tile", one("Tile", "x s", [huge])
+    yield "tile_overflow", one("Tile", "x s", [ints("s", I64_MAX, I64_MAX)])
+    yield "constant_of_shape", model([node("ConstantOfShape", "s", "y")], [], ["y"], [huge])
+    yield "constant_of_shape_negative", model([node("ConstantOfShape", "s", "y")], [], ["y"], [ints("s", -1, 3)])
+    yield "range", one("Range", "a b c", [tensor(n, [], [v]) for n, v in (("a", I64_MIN), ("b", I64_MAX), ("c", 1))])
+    yield "pad", one("Pad", "x p", [ints("p", 2**60, 0, 2**60, 0)])
+    yield "pad_overflow", one("Pad", "x p", [ints("p", I64_MAX, 0, I64_MAX, 0)])
+    yield "resize", resize(1, 1, 1e15, 1e15)
+    yield "resize_to", model([node("Resize", ["x", "", "", "s"], "y")], [IMAGE], ["y"], [ints("s", 1, 4, 2**40, 2**40)])
+    yield "one_hot", one("OneHot", "i d v", [ints("i", 0, 1), ints("d", 2**60), floats("v", 0, 1)])
+    yield "matmul", model([node("Expand", "x s", "b", name="expand"), node("MatMul", "b c", "y")], [value("x", 1, 1), value("c", 1, 2**30)], ["y"],
+                          [ints("s", 2**30, 1)])
+    yield "conv_output", conv(pads=[2**30] * 4)
+    yield "memory", model([node("Expand", "x s", "y")], [value("x", 1)], ["y"], [ints("s", 2**38)])
+    yield "constant_folding", model([node("Expand", "w s", "a", name="expand"), node("Add", "a a", "b", name="add"), node("ReduceSum", "b", "c", name="sum"),
+                                     node("Add", "x c", "y")], [X], ["y"], [weight("w", 1), ints("s", 2**36)])
+
+
+def names():
+    def named(input_name, output_name, node_name):
+        inner = node("Reshape", [input_name, "s"], [output_name], name=node_name)
+        return model([inner], [value(input_name, 2, 3)], [output_name], [ints("s", -1, -1)])
+
+    yield "invalid_utf8", named(b"x\xff\xfe", "y", "bad")
+    yield "nul", named(b"x\x00y", b"\x00", b"n\x00ode")
+    yield "newline_and_quotes", named("x\n'\"", "y\r", "n\n\"'\\ode")
+    yield "path", named("../../etc/passwd", "$(touch pwned)", "../../bad")
+    yield "too_long", named("x", "y", "n" * (2**16 + 1))
+    yield "long", named("x", "y", "n" * 2**16)
+
+
+GROUPS = {"file": files, "graph": graphs, "tensor": tensors, "attribute": attributes, "shape": shapes, "size": sizes, "name": names}
+
+
+def main():
+    here = pathlib.Path(__file__).resolve().parent
+    check = sys.argv[1:] == ["--check"]
+    wrong = []
+    made = {here / group / f"{name}.onnx": bytes_ for group, make in GROUPS.items() for name, bytes_ in make()}
+    made[here / "tensor/external.bin"] = bytes(16)
+    for path, content in made.items():
+        if check:
+            if not path.is_file() or path.read_bytes() != content:
+                wrong.append(f"{path}: not what make_models.py writes")
+            if path.suffix == ".onnx" and not path.with_suffix(".test").is_file():
+                wrong.append(f"{path}: no test beside it")
+        elif not path.is_file() or path.read_bytes() != content:
+            path.parent.mkdir(exist_ok=True)
+            path.write_bytes(content)
+    wrong += [f"{path}: not made by make_models.py" for path in here.glob("*/*.onnx") if path not in made]
+    print("\n".join(wrong), file=sys.stderr, end="\n" if wrong else "")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,382 @@
+#!/usr/bin/env python3
+"""Small models at the edges of the operators' meaning, through the whole compiler: empty tensors, scalars, bool, integer
+division, NaN and infinities, casts out of range, negative indices, forms of old operator sets, sizes around vectors and
+tiles; and models that once made the compiler fail.
+
+Usage: onnx_cases.py TENON [--levels 0 1 2] [--match REGEX]      needs: pip install onnx onnxruntime numpy apache-tvm-ffi
+A case that states no expected outputs is compared with ONNX Runtime.
+"""
+import argparse
+import collections
+import pathlib
+import re
+import sys
+import tempfile
+import warnings
+
+import numpy as np
+import onnx
+import onnxruntime
+from onnx import helper, numpy_helper
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "conformance"))
+import run_node_tests  # noqa: E402
+
+f32, f64, i32, i64, u8 = np.float32, np.float64, np.int32, np.int64, np.uint8
+NAN, INF = np.nan, np.inf
+rng = np.random.default_rng(0)
+cases = []
+
+
+def rand(*shape, dtype=f32):
+    dtype = np.dtype(dtype)
+    if dtype == bool:
+        return rng.integers(0, 2, shape).astype(bool)
+    if dtype.kind in "iu":
+        return rng.integers(0 if dtype.kind == "u" else -50, 50, shape).astype(dtype)
+    return rng.standard_normal(shape).astype(dtype)
+
+
+def empty(*shape, dtype=f32):
+    return np.zeros(shape, dtype)
+
+
+def ints(*values, dtype=i64):
+    return np.array(values, dtype)
+
+
+def floats(*values):
+    return np.array(values, f32)
+
+
+def scalar(value, dtype=f32):
+    return np.array(value, dtype)
+
+
+def add(name, nodes, inputs, outputs=1, constants=(), opset=21, expect=None):
+    """A case. `nodes` read i0, i1, … (those listed in `constants` are initializers) and write o0, o1, …"""
+    cases.append((name, nodes, inputs, outputs, constants, opset, expect))
+
+
+def one(name, op, inputs, outputs=1, constants=(), opset=21, expect=None, **attrs):
+    """A case of one node. An input that is None is left out."""
+    names = ["" if x is None else f"i{k}" for k, x in enumerate(inputs)]
+    node = helper.make_node(op, names, [f"o{k}" for k in range(outputs)], **attrs)
+    add(name, [node], inputs, outputs, constants, opset, expect)
+
+
+def add_empty_tensors():
+    one("empty_add", "Add", [empty(0, 3), rand(1, 3)])
+    one("empty_relu", "Relu", [empty(0)])
+    for m, k, n in ((0, 3, 2), (2, 0, 3), (2, 3, 0)):
+        one(f"empty_matmul_{m}_{k}_{n}", "MatMul", [rand(m, k), rand(k, n)], expect=[rand(m, k) @ rand(k, n) * 0 if 0 in (m, n) else empty(m, n)])
+    one("empty_matmul_batch", "MatMul", [empty(0, 2, 3), rand(3, 4)])
+    one("empty_gemm", "Gemm", [empty(0, 4), rand(4, 3), rand(3)])
+    bias = rand(3)
+    one("empty_gemm_depth", "Gemm", [empty(2, 0), empty(0, 3), bias], expect=[np.stack([bias, bias])])
+    for kind, value in (("Sum", 0), ("Prod", 1), ("Max", -INF), ("Min", INF), ("Mean", NAN), ("L2", 0), ("LogSumExp", -INF)):
+        one(f"empty_reduce_{kind}", f"Reduce{kind}", [empty(2, 0, 3), ints(1)], constants=(1,), expect=[np.full((2, 1, 3), value, f32)])
+        one(f"no_rows_reduce_{kind}", f"Reduce{kind}", [empty(0, 5), ints(1)], constants=(1,), keepdims=0, expect=[empty(0)])
+    one("empty_reduce_max_int", "ReduceMax", [empty(2, 0, dtype=i32), ints(1)], constants=(1,), expect=[np.full((2, 1), -2**31, i32)])
+    one("empty_concat", "Concat", [empty(0, 3), rand(2, 3)], axis=0)
+    one("empty_concat_inner", "Concat", [rand(2, 0), rand(2, 3), rand(2, 0)], axis=1)
+    one("empty_slice", "Slice", [rand(4, 5), ints(3), ints(1), ints(0)], constants=(1, 2, 3))
+    one("empty_softmax", "Softmax", [empty(3, 0)])
+    one("empty_softmax_rows", "Softmax", [empty(0, 3)])
+    one("empty_transpose", "Transpose", [empty(0, 2)], perm=[1, 0])
+    one("empty_conv", "Conv", [empty(0, 3, 5, 5), rand(4, 3, 3, 3)])
+    one("empty_global_pool", "GlobalAveragePool", [empty(0, 3, 4, 4)])
+    one("empty_layer_norm", "LayerNormalization", [empty(0, 4), rand(4), rand(4)])
+    one("empty_batch_norm", "BatchNormalization", [empty(0, 3, 2), rand(3), rand(3), rand(3), abs(rand(3))])
+    one("empty_gather", "Gather", [rand(3, 4), empty(0, dtype=i64)])
+    one("empty_gather_of_empty", "Gather", [empty(0, 4), empty(0, dtype=i64)])
+    one("empty_gather_nd", "GatherND", [rand(3, 4), empty(0, 2, dtype=i64)])
+    one("empty_gather_elements", "GatherElements", [rand(3, 4), empty(0, 4, dtype=i64)])
+    one("empty_reshape", "Reshape", [empty(2, 0), ints(0, 5)], constants=(1,), allowzero=1)
+    one("empty_expand", "Expand", [rand(1, 3), ints(0, 3)], constants=(1,))
+    one("empty_where", "Where", [empty(0, dtype=bool), rand(1), rand(1)])
+    one("empty_split", "Split", [rand(4, 2), ints(0, 4)], outputs=2, constants=(1,), axis=0)
+    one("empty_pad", "Pad", [empty(0, 2), ints(1, 0, 1, 0)], constants=(1,))
+    one("empty_max_pool", "MaxPool", [empty(0, 2, 4, 4)], kernel_shape=[2, 2])
+    one("empty_tile", "Tile", [rand(2, 3), ints(0, 1)], constants=(1,))
+    one("empty_resize", "Resize", [empty(0, 1, 2, 2), None, floats(1, 1, 2, 2)], constants=(2,), expect=[empty(0, 1, 4, 4)])
+
+
+def add_scalars_and_bool():
+    one("scalar_add", "Add", [scalar(1.5), scalar(2)])
+    one("scalar_gather", "Gather", [rand(4), scalar(-1, i64)])
+    one("scalar_index", "Gather", [rand(4, 3), scalar(2, i64)], axis=1)
+    one("scalar_reduce", "ReduceSum", [scalar(3.0)], expect=[scalar(3)])
+    one("scalar_reshape", "Reshape", [rand(1, 1), empty(0, dtype=i64)], constants=(1,))
+    one("scalar_unsqueeze", "Unsqueeze", [scalar(2.0), ints(0, 1)], constants=(1,))
+    one("scalar_where", "Where", [scalar(True, bool), scalar(1.0), scalar(2.0)])
+    one("scalar_dot", "MatMul", [rand(5), rand(5)])
+    one("vector_matrix", "MatMul", [rand(5), rand(5, 3)])
+    one("batch_vector", "MatMul", [rand(4, 2, 5), rand(5)])
+    one("scalar_expand", "Expand", [scalar(2.0), ints(2, 3)], constants=(1,))
+    one("scalar_shape", "Shape", [scalar(2.0)])
+    one("scalar_clip", "Clip", [scalar(2.0), scalar(0.0), scalar(1.0)])
+    for op in ("And", "Or", "Xor", "Equal"):
+        one(f"bool_{op}", op, [rand(3, 5, dtype=bool), rand(5, dtype=bool)])
+    one("bool_not", "Not", [rand(17, dtype=bool)])
+    c, a, b = rand(4, 1, dtype=bool), rand(4, 5, dtype=bool), rand(1, 5, dtype=bool)
+    one("bool_where", "Where", [c, a, b], expect=[np.where(c, a, b)])
+    one("bool_gather", "Gather", [rand(4, 5, dtype=bool), ints(-1, 0)])
+    one("bool_concat", "Concat", [rand(3, 2, dtype=bool), rand(3, 5, dtype=bool)], axis=1)
+    one("bool_transpose", "Transpose", [rand(7, 9, dtype=bool)], perm=[1, 0])
+    one("bool_pad", "Pad", [rand(3, 3, dtype=bool), ints(1, 0, 0, 2)], constants=(1,))
+    x = rand(6, 7, dtype=bool)
+    one("bool_slice_back", "Slice", [x, ints(-1), ints(-100), ints(1), ints(-2)], constants=(1, 2, 3, 4), expect=[x[:, ::-2]])
+    one("bool_reduce_max", "ReduceMax", [x, ints(1)], constants=(1,), expect=[x.any(1, keepdims=True)])
+    one("bool_reduce_min", "ReduceMin", [x, ints(1)], constants=(1,), expect=[x.all(1, keepdims=True)])
+
+
+def add_integers():
+    for dtype in (i32, i64):
+        low, n = np.iinfo(dtype).min, np.dtype(dtype).name
+        a = np.array([7, -7, 7, -7, 5, low, low, 0], dtype)
+        b = np.array([2, 2, -2, -2, 0, -1, 1, 0], dtype)
+        one(f"div_{n}", "Div", [a, b], expect=[np.array([3, -3, -3, 3, 0, low, low, 0], dtype)])
+        a, b = np.array([7, -7, 7, -7, 5, low, 0], dtype), np.array([3, 3, -3, -3, 0, -1, 5], dtype)
+        one(f"mod_{n}", "Mod", [a, b], expect=[np.array([1, 2, -2, -1, 0, 0, 0], dtype)])
+        one(f"fmod_{n}", "Mod", [a, b], fmod=1, expect=[np.array([1, -1, 1, -1, 0, 0, 0], dtype)])
+        for by in (7, 8, -8, -7):
+            x = rand(100, dtype=dtype) * 1000
+            one(f"div_{n}_by_{by}", "Div", [x, scalar(by, dtype)], constants=(1,), expect=[np.trunc(x / by).astype(dtype)])
+            one(f"mod_{n}_by_{by}", "Mod", [x, scalar(by, dtype)], constants=(1,), expect=[np.mod(x, dtype(by))])
+        one(f"div_{n}_by_0", "Div", [rand(20, dtype=dtype), scalar(0, dtype)], constants=(1,), expect=[empty(20, dtype=dtype)])
+        # Once an expression of 2^31 nodes to all that walk it as a tree.
+        a, b = np.array([2, -3, 1, -1, 0, 7, -1, 5, 3], dtype), np.array([10, 3, -5, -3, 0, 2, -4, -1, 19], dtype)
+        one(f"pow_{n}", "Pow", [a, b], expect=[np.array([1024, -27, 1, -1, 1, 49, 1, 0, 3**19], dtype)])
+        x = rand(30, dtype=dtype)
+        one(f"pow_{n}_by_3", "Pow", [x, scalar(3, dtype)], constants=(1,), expect=[x**3])
+        one(f"pow_{n}_by_5", "Pow", [x, scalar(5, dtype)], constants=(1,), expect=[x**5])
+        one(f"matmul_{n}", "MatMul", [rand(5, 7, dtype=dtype), rand(7, 3, dtype=dtype)])
+        one(f"clip_{n}", "Clip", [rand(19, dtype=dtype), scalar(-5, dtype), scalar(5, dtype)])
+        for kind in ("Sum", "Max", "Min", "Mean"):
+            one(f"reduce_{kind}_{n}", f"Reduce{kind}", [rand(5, 11, dtype=dtype), ints(1)], constants=(1,))
+        one(f"relu_{n}", "Relu", [np.array([low, -1, 0, 1], dtype)], expect=[np.array([0, 0, 0, 1], dtype)])
+    one("div_u8", "Div", [ints(200, 7, 5, dtype=u8), ints(3, 0, 255, dtype=u8)], expect=[ints(66, 0, 0, dtype=u8)])
+    one("neg_lowest", "Neg", [ints(-2**31, 5, dtype=i32)], expect=[ints(-2**31, -5, dtype=i32)])
+    one("abs_lowest", "Abs", [ints(-2**31, -5, dtype=i32)], expect=[ints(-2**31, 5, dtype=i32)])
+    one("max_pool_u8", "MaxPool", [rand(1, 2, 7, 7, dtype=u8)], kernel_shape=[3, 3], pads=[1, 1, 1, 1])
+
+
+def add_nan_and_infinity():
+    a, b = floats(NAN, 1, -1, INF, -INF, 0, -0.0, NAN), floats(1, NAN, NAN, NAN, 2, NAN, -3, NAN)
+    one("nan_max", "Max", [a, b], expect=[np.maximum(a, b)])
+    one("nan_min", "Min", [a, b], expect=[np.minimum(a, b)])
+    one("nan_relu", "Relu", [a], expect=[np.maximum(a, 0)])
+    clipped = [np.clip(a, -0.5, 0.5)]
+    one("nan_clip", "Clip", [a, scalar(-0.5), scalar(0.5)], expect=clipped)
+    one("nan_clip_constant", "Clip", [a, scalar(-0.5), scalar(0.5)], constants=(1, 2), expect=clipped)
+    one("nan_clip_attributes", "Clip", [a], opset=7, min=-0.5, max=0.5, expect=clipped)
+    rows = floats(1, NAN, 2, 3, 4, 5, -INF, -INF, -INF).reshape(3, 3)
+    one("nan_reduce_max", "ReduceMax", [rows, ints(1)], constants=(1,), expect=[rows.max(1, keepdims=True)])
+    one("nan_reduce_min", "ReduceMin", [rows, ints(1)], constants=(1,), expect=[rows.min(1, keepdims=True)])
+    for op in ("Sigmoid Tanh Exp Log Sqrt Erf HardSwish HardSigmoid Softplus Floor Ceil Round Sign Neg Abs Reciprocal IsNaN "
+               "IsInf Sin Cos Elu LeakyRelu Selu Softsign Celu").split():
+        one(f"nan_{op}", op, [a])
+    large = floats(100, -100, 88, 89, 1e4, -1e4, -88, -104, 1e-30, -1e-30, 1e38, -1e38)
+    for op in ("Sigmoid", "Tanh", "Exp", "Erf", "HardSwish", "Softplus"):
+        one(f"large_{op}", op, [large])
+    for op in ("Equal", "Less", "GreaterOrEqual"):
+        one(f"nan_{op}", op, [a, b])
+    one("nan_softmax", "Softmax", [np.array([[1, NAN, 2], [1, 2, 3], [INF, 1, 2], [-INF, -INF, -INF], [-INF, 1, 2]], f32)])
+    one("large_log_softmax", "LogSoftmax", [np.array([[1, 2, 3], [-INF, 1, 2], [1e4, 0, -1e4]], f32)])
+    x = np.array([[1, 2, 3], [-INF, -INF, -INF], [1e4, 1e4, 0], [INF, 1, 2]], f32)
+    one("large_log_sum_exp", "ReduceLogSumExp", [x, ints(1)], constants=(1,), expect=[floats(3.407606, -INF, 1e4 + np.log(2), INF).reshape(4, 1)])
+    a, b = floats(0, 0, -1, -8, INF, -INF, NAN, 1, 2, 0, -2, 4), floats(0, -1, INF, 1 / 3, 0, 3, 0, NAN, -INF, 2, 3, 0.5)
+    one("nan_pow", "Pow", [a, b], expect=[np.power(a, b)])
+    a, b = floats(1e8, -1e8, 7.5, -7.5, 3, 0, -0.0, 1e7, -3, 5), floats(3, 3, 2, 2, INF, 5, 5, 0.1, INF, -INF)
+    one("fmod_float", "Mod", [a, b], fmod=1, expect=[np.fmod(a, b)])
+    one("mod_float", "Mod", [a, b], opset=28, expect=[np.mod(a, b)])
+
+
+def saturated(x, dtype):
+    info = np.iinfo(dtype)
+    def element(v):
+        if np.isnan(v):
+            return 0
+        return info.max if v >= info.max else info.min if v <= info.min else int(v)
+    return np.array([element(float(v)) for v in x], dtype)
+
+
+def add_casts():
+    x = np.tile(floats(1e20, -1e20, INF, -INF, NAN, 2.9, -2.9, 255.9, -0.5, 2147483520.0, 3e9, -3e9, 0), 3)
+    for dtype in (np.int8, u8, np.int16, np.uint16, i32, np.uint32, i64, np.uint64):
+        to = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+        one(f"cast_f32_{np.dtype(dtype).name}", "Cast", [x], to=to, expect=[saturated(x, dtype)])
+    one("cast_f32_bool", "Cast", [x], to=onnx.TensorProto.BOOL, expect=[x != 0])
+    wide = ints(2**40 + 5, -2**33 - 1, -1, 2**31)
+    one("cast_i64_i32", "Cast", [wide], to=onnx.TensorProto.INT32, expect=[wide.astype(i32)])
+    one("cast_i32_u8", "Cast", [ints(300, -1, 128, dtype=i32)], to=onnx.TensorProto.UINT8, expect=[ints(44, 255, 128, dtype=u8)])
+    one("cast_f64_f32", "Cast", [np.array([1e300, -1e300, 1e-300, 0.1])], to=onnx.TensorProto.FLOAT)
+    kinds = (bool, np.float16, f32, f64, np.int8, u8, np.int16, np.uint16, i32, np.uint32, i64, np.uint64)
+    for source in kinds:
+        x = np.abs(rand(37, dtype=source)) if source != bool else rand(37, dtype=bool)
+        for target in kinds:
+            to = helper.np_dtype_to_tensor_dtype(np.dtype(target))
+            one(f"cast_{np.dtype(source).name}_{np.dtype(target).name}", "Cast", [x], to=to, expect=[x.astype(target)])
+
+
+def add_indices():
+    one("gather_negative", "Gather", [rand(5, 6, 7), ints(-1, 0, -5, 4)], axis=0)
+    one("gather_negative_i32", "Gather", [rand(5, 6, 7), ints(-1, 0, -6, 5, dtype=i32)], axis=1)
+    one("gather_negative_axis", "Gather", [rand(5, 6, 7), ints(-7, 6, 0)], axis=-1)
+    one("gather_constant", "Gather", [rand(5, 6, 7), ints(-1, 2)], constants=(1,), axis=1)
+    one("gather_elements_negative", "GatherElements", [rand(3, 4), ints(-1, 0, 1, -3, 2, 2).reshape(3, 2)], axis=0)
+    one("gather_nd_negative", "GatherND", [rand(4, 5, 6), ints(-1, -1, 0, 2, 3, -5).reshape(3, 2)])
+    one("gather_nd_batch", "GatherND", [rand(2, 5, 6), ints(1, -1, 0, 4).reshape(2, 2, 1)], batch_dims=1)
+    x = rand(4, 3)  # out of range: clamped, so that nothing is read out of bounds
+    one("gather_out_of_range", "Gather", [x, ints(100, -100, 2**40, -2**62)], expect=[x[[3, 0, 3, 0]]])
+
+
+def add_old_operator_sets():
+    for axis in (0, 1, 2, -1):
+        one(f"softmax_11_axis_{axis}", "Softmax", [rand(2, 3, 4)], opset=11, axis=axis)
+    one("log_softmax_7", "LogSoftmax", [rand(2, 3, 4)], opset=7)
+    one("clip_11", "Clip", [rand(9), scalar(0)], opset=11)
+    one("clip_7", "Clip", [rand(9)], opset=7, min=-0.3)
+    one("slice_7", "Slice", [rand(5, 6, 7)], opset=7, starts=[1, -3], ends=[1000, -1], axes=[0, 2])
+    one("slice_10_back", "Slice", [rand(5, 6, 7), ints(-1, 2), ints(-2**63, 100), ints(0, -1), ints(-2, 3)], constants=(1, 2, 3, 4), opset=10)
+    one("slice_11_i32", "Slice", [rand(5, 6), ints(0, dtype=i32), ints(2**31 - 1, dtype=i32)], constants=(1, 2), opset=11)
+    one("squeeze_11", "Squeeze", [rand(1, 3, 1)], opset=11, axes=[-1])
+    one("unsqueeze_11", "Unsqueeze", [rand(3)], opset=11, axes=[0, -1])
+    one("reduce_sum_11", "ReduceSum", [rand(3, 4, 5)], opset=11, axes=[1, -1], keepdims=0)
+    one("reduce_mean_11", "ReduceMean", [rand(3, 4, 5)], opset=11)
+    one("pad_7_crop", "Pad", [rand(3, 4)], opset=7, pads=[1, -1, 2, 0], value=1.5)
+    one("pad_9_reflect", "Pad", [rand(3, 4)], opset=9, pads=[2, 1, 1, 3], mode="reflect")
+    one("pad_18_axes", "Pad", [rand(3, 4), ints(2, 1), scalar(7), ints(-1)], constants=(1, 2, 3), opset=18)
+    one("upsample_9", "Upsample", [rand(1, 2, 3, 4), floats(1, 1, 2, 3)], constants=(1,), opset=9)
+    one("upsample_9_linear", "Upsample", [rand(1, 2, 3, 4), floats(1, 1, 2, 2)], constants=(1,), opset=9, mode="linear")
+    one("resize_10", "Resize", [rand(1, 2, 6, 4), floats(1, 1, 0.5, 2)], constants=(1,), opset=10)
+    one("split_7", "Split", [rand(6, 5)], outputs=3, opset=7, axis=0)
+    one("split_11", "Split", [rand(6, 5)], outputs=2, opset=11, axis=-1, split=[2, 3])
+    one("split_18", "Split", [rand(7, 5)], outputs=3, opset=18, axis=0, num_outputs=3)
+    one("batch_norm_7", "BatchNormalization", [rand(2, 3, 4, 5), rand(3), rand(3), rand(3), abs(rand(3))], opset=7)
+    one("batch_norm_9", "BatchNormalization", [rand(2, 3), rand(3), rand(3), rand(3), abs(rand(3))], opset=9, constants=(1, 2, 3, 4))
+    one("gemm_7", "Gemm", [rand(4, 3), rand(5, 4), rand(5)], opset=7, transA=1, transB=1, alpha=0.5, beta=2.0)
+    one("dropout_7", "Dropout", [rand(5)], opset=7)
+    one("flatten_9", "Flatten", [rand(2, 3, 4)], opset=9, axis=2)
+    one("arg_min_11", "ArgMin", [rand(5, 7)], opset=11, axis=-1, keepdims=0)
+
+
+def add_windows():
+    one("average_pool_ceil", "AveragePool", [rand(1, 2, 7, 6)], opset=10, kernel_shape=[3, 3], pads=[1, 1, 1, 1], strides=[2, 2], ceil_mode=1, count_include_pad=1)
+    one("max_pool_same_lower", "MaxPool", [rand(1, 2, 7, 6)], opset=8, kernel_shape=[3, 3], auto_pad="SAME_LOWER", strides=[2, 2])
+    one("max_pool_dilated", "MaxPool", [rand(1, 2, 9, 9)], opset=12, kernel_shape=[3, 2], dilations=[2, 3], strides=[2, 1], ceil_mode=1)
+    one("max_pool_indices", "MaxPool", [rand(2, 3, 9, 9)], outputs=2, opset=12, kernel_shape=[3, 3], strides=[2, 2], pads=[1, 0, 1, 1])
+    one("max_pool_indices_column_major", "MaxPool", [rand(2, 3, 9, 7)], outputs=2, opset=12, kernel_shape=[3, 3], strides=[2, 2], storage_order=1)
+    one("max_pool_indices_of_negatives", "MaxPool", [-abs(rand(1, 1, 5, 5)) - 1], outputs=2, opset=12, kernel_shape=[3, 3], pads=[1, 1, 1, 1])
+    one("max_pool_1d", "MaxPool", [rand(2, 3, 17)], opset=12, kernel_shape=[4], strides=[3])
+    one("average_pool_3d", "AveragePool", [rand(2, 3, 5, 6, 7)], opset=12, kernel_shape=[2, 3, 2], pads=[1, 1, 1, 0, 1, 0])
+    for n, c, o, g, k, s, d, p, h in ((1, 3, 16, 1, 3, 2, 1, 1, 15), (2, 17, 5, 1, 1, 1, 1, 0, 7), (1, 16, 32, 1, 3, 1, 1, 1, 8),
+                                      (1, 16, 16, 16, 3, 1, 1, 1, 9), (1, 24, 24, 24, 5, 2, 1, 2, 13), (2, 8, 12, 4, 3, 1, 2, 2, 9),
+                                      (1, 1, 1, 1, 1, 1, 1, 0, 1), (1, 32, 64, 2, 3, 2, 1, 1, 14), (1, 6, 9, 3, 2, 3, 1, 0, 10),
+                                      (1, 15, 30, 15, 3, 1, 1, 1, 6)):
+        for constants in ((), (1, 2)):
+            one(f"conv_c{c}_o{o}_g{g}_k{k}_s{s}_d{d}{'_constant' if constants else ''}", "Conv", [rand(n, c, h, h + 1), rand(o, c // g, k, k), rand(o)],
+                constants=constants, group=g, strides=[s, s], dilations=[d, d], pads=[p] * 4)
+    one("conv_1d", "Conv", [rand(2, 3, 18), rand(4, 3, 5), rand(4)], constants=(1, 2), pads=[2, 2], strides=[2])
+    one("conv_3d", "Conv", [rand(1, 3, 5, 6, 7), rand(4, 3, 2, 3, 2)], constants=(1,))
+    one("conv_uneven_pads", "Conv", [rand(1, 3, 8, 7), rand(4, 3, 3, 4)], constants=(1,), pads=[0, 2, 1, 1])
+    for mode in ("nearest", "linear", "cubic"):
+        for rule in ("half_pixel", "asymmetric", "align_corners", "pytorch_half_pixel"):
+            for height, width in ((7, 11), (3, 1)):
+                one(f"resize_{mode}_{rule}_{height}", "Resize", [rand(1, 2, 5, 6), None, None, ints(1, 2, height, width)], constants=(3,), mode=mode,
+                    coordinate_transformation_mode=rule)
+
+
+def add_sizes():
+    # A row of exactly one vector (8 or 16 lanes) once had no reduction loop to schedule.
+    for m, n in ((1, 1), (7, 13), (16, 16), (3, 8), (17, 31), (64, 65), (127, 1), (1, 129)):
+        at = f"_{m}_{n}"
+        one("softmax" + at, "Softmax", [rand(m, n)])
+        one("softmax_columns" + at, "Softmax", [rand(m, n)], axis=0)
+        one("layer_norm" + at, "LayerNormalization", [rand(m, n), rand(n), rand(n)])
+        one("layer_norm_2" + at, "LayerNormalization", [rand(2, m, n), rand(m, n)], axis=1)
+        one("transpose" + at, "Transpose", [rand(m, n)], perm=[1, 0])
+        one("concat" + at, "Concat", [rand(3, m), rand(3, n), rand(3, 1)], axis=1)
+        one("reduce_rows" + at, "ReduceSum", [rand(m, n), ints(0)], constants=(1,))
+        one("reduce_columns" + at, "ReduceMax", [rand(m, n), ints(1)], constants=(1,), keepdims=0)
+        one("matmul" + at, "MatMul", [rand(m, n), rand(n, m)])
+        one("matmul_constant" + at, "MatMul", [rand(5, m, n), rand(n, 33)], constants=(1,))
+        one("gemm_transposed" + at, "Gemm", [rand(m, n), rand(19, n), rand(19)], constants=(1, 2), transB=1)
+        one("cumsum" + at, "CumSum", [rand(m, n), scalar(0, i64)], constants=(1,))
+        one("arg_max" + at, "ArgMax", [rand(m, n)], axis=0)
+        one("broadcast" + at, "Add", [rand(m, 1), rand(1, n)])
+        one("global_pool" + at, "GlobalAveragePool", [rand(2, 5, m, n)])
+        x = rand(m, n)
+        one("slice_back" + at, "Slice", [x, ints(m, n), ints(-2**60, -2**60), ints(0, 1), ints(-1, -3)], constants=(1, 2, 3, 4), expect=[x[::-1, ::-3]])
+        one("expand" + at, "Expand", [rand(m, 1), ints(2, 1, n)], constants=(1,))
+
+
+def add_graphs():
+    # As a tree, each of these is 2^40 nodes.
+    squares = [helper.make_node("Mul", [f"t{k}" if k else "i0"] * 2, ["o0" if k == 39 else f"t{k + 1}"]) for k in range(40)]
+    add("squares_of_squares", squares, [floats(0, 1, 1.0000001)], expect=[floats(0, 1, INF)])
+    picks = [helper.make_node("Less", ["i0", "i1"], ["c"])]
+    for k in range(40):
+        x = f"t{k}" if k else "i0"
+        picks += [helper.make_node("Neg", [x], [f"n{k}"]),
+                  helper.make_node("Where", ["c", x, f"n{k}"], ["o0" if k == 39 else f"t{k + 1}"])]
+    add("choices_of_choices", picks, [rand(17), rand(17)])
+
+
+def model_of(nodes, inputs, outputs, constants, opset):
+    def info(k):
+        return helper.make_tensor_value_info(f"i{k}", helper.np_dtype_to_tensor_dtype(inputs[k].dtype), inputs[k].shape)
+    given = [k for k, x in enumerate(inputs) if x is not None]
+    graph = helper.make_graph(nodes, "case", [info(k) for k in given if k not in constants],
+                              [helper.make_empty_tensor_value_info(f"o{k}") for k in range(outputs)],
+                              [numpy_helper.from_array(inputs[k], f"i{k}") for k in given if k in constants])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8)
+
+
+class Case:
+    """As run_node_tests.Case."""
+    rtol, atol, shapes = 2e-5, 1e-5, ()
+
+    def __init__(self, name, nodes, inputs, outputs, constants, opset, expect):
+        self.name, self.op = name, nodes[-1].op_type
+        self.model = model_of(nodes, inputs, outputs, constants, opset)
+        feeds = {f"i{k}": x for k, x in enumerate(inputs) if x is not None and k not in constants}
+        self.inputs = list(feeds.values())
+        if expect is None:
+            try:
+                expect = onnxruntime.InferenceSession(self.model.SerializeToString()).run(None, feeds)
+            except Exception as error:
+                raise ValueError(f"{name} must state its outputs: {error}") from error
+        self.outputs = [np.asarray(x) for x in expect]
+        del self.model.graph.output[:]
+        for k, x in enumerate(self.outputs):
+            self.model.graph.output.append(helper.make_tensor_value_info(f"o{k}", helper.np_dtype_to_tensor_dtype(x.dtype), x.shape))
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("tenon")
+    parser.add_argument("--levels", type=int, nargs="*", default=[0, 1, 2])
+    parser.add_argument("--match", default=".")
+    parser.add_argument("--jobs", type=int, default=2)
+    args = parser.parse_args()
+    warnings.simplefilter("ignore")
+    onnxruntime.set_default_logger_severity(4)
+    with np.errstate(all="ignore"):
+        for section in (add_empty_tensors, add_scalars_and_bool, add_integers, add_nan_and_infinity, add_casts, add_indices,
+                        add_old_operator_sets, add_windows, add_sizes, add_graphs):
+            section()
+        chosen = [Case(*case) for case in cases if re.search(args.match, case[0])]
+        with tempfile.TemporaryDirectory() as tmp:
+            results = run_node_tests.run_all(args.tenon, chosen, args.levels, args.jobs, pathlib.Path(tmp))
+    for r in results:
+        if r.status != "passed":
+            print(f"{r.case.name} -O{r.level}: {r.reason}")
+    passed = collections.Counter(r.status for r in results)["passed"]
+    print(f"{passed} passed, {len(results) - passed} failed, 0 skipped")
+    return 0 if passed == len(results) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,65 @@
+#!/usr/bin/env python3
+"""Tests of scripts/check_layers.py on a small tree of its own."""
+
+import pathlib
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "scripts"))
+import check_layers  # noqa: E402
+
+
+class CheckLayersTest(unittest.TestCase):
+
+    def check(self, files):
+        errors = []
+        with tempfile.TemporaryDirectory() as directory:
+            root = check_layers.ROOT
+            check_layers.ROOT = pathlib.Path(directory)
+            try:
+                for name, text in files.items():
+                    path = check_layers.ROOT / name
+                    path.parent.mkdir(parents=True, exist_ok=True)
+                    path.write_text(text)
+                check_layers.check_cycles(check_layers.check_includes(errors), errors)
+                check_layers.check_cmake(errors)
+            finally:
+                check_layers.ROOT = root
+        return errors
+
+    def test_edges_of_the_table_are_allowed(self):
+        self.assertEqual([], self.check({
+            "src/ir/a.h": '#include <vector>\n#include <fmt/format.h>\n',
+            "src/loop/b.h": '#include "ir/a.h"\n',
+            "src/ops/catalog.h": "",
+            "src/graph/pass/c.cc": '#include "ops/catalog.h"\n',
+            "include/tenon/c_api.h": "",
+            "src/runtime/d.cc": '#include "tenon/c_api.h"\n',
+        }))
+
+    def test_other_edges_are_not(self):
+        for files in ({"src/ir/a.h": '#include "loop/b.h"\n', "src/loop/b.h": ""},
+                      {"src/graph/pass/a.h": '#include "ops/b.h"\n', "src/ops/b.h": ""},
+                      {"src/runtime/a.h": '#include "support/b.h"\n', "src/support/b.h": ""},
+                      {"src/runtime/a.h": "#include <fmt/format.h>\n"},
+                      {"src/ir/a.h": "#include <llvm/IR/IRBuilder.h>\n"},
+                      {"src/ir/a.h": '#include "b.h"\n', "src/ir/b.h": ""},
+                      {"src/nowhere/a.h": ""}):
+            self.assertEqual(1, len(self.check(files)), files)
+
+    def test_cycles_inside_a_row_are_found(self):
+        errors = self.check({"src/runtime/a.h": '#include "runtime/core/b.h"\n',
+                             "src/runtime/core/b.h": '#include "runtime/a.h"\n'})
+        self.assertEqual(1, len(errors))
+        self.assertIn("cycle src/runtime -> src/runtime/core -> src/runtime", errors[0])
+
+    def test_cmake_has_the_same_edges(self):
+        self.assertEqual([], self.check({"src/CMakeLists.txt": "tenon_layer(target target tn_support)\n"
+                                                               "tenon_layer(cost cost tn_target)\n"}))
+        self.assertEqual(1, len(self.check({"src/CMakeLists.txt": "tenon_layer(target target tn_support)\n"
+                                                                  "tenon_layer(cost cost tn_support)\n"})))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,373 @@
+// A slow and obvious evaluator of graphs, in doubles, written from the page above ops.def: what
+// graph passes are checked against. Knows the operators that their tests use; dims must be numbers.
+// Integers and bools are doubles too.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <functional>
+#include <numeric>
+#include <random>
+#include <stdexcept>
+#include <vector>
+
+#include "graph/graph.h"
+
+namespace tenon::graph {
+
+struct Array {
+  std::vector<int64_t> dims;
+  std::vector<double> data;
+
+  static int64_t Count(const std::vector<int64_t>& dims) {
+    return std::accumulate(dims.begin(), dims.end(), int64_t{1}, std::multiplies<>());
+  }
+  explicit Array(std::vector<int64_t> d = {})
+      : dims(std::move(d)), data(static_cast<size_t>(Count(dims))) {}
+  size_t rank() const { return dims.size(); }
+
+  /// Row-major; read as NumPy broadcasts: aligned right, axes of dim 1 at 0.
+  double& At(const std::vector<int64_t>& index) {
+    size_t at = 0;
+    for (size_t i = 0; i < dims.size(); ++i) {
+      const int64_t k = index[index.size() - dims.size() + i];
+      at = at * static_cast<size_t>(dims[i]) + static_cast<size_t>(dims[i] == 1 ? 0 : k);
+    }
+    return data[at];
+  }
+  double At(const std::vector<int64_t>& index) const { return const_cast<Array*>(this)->At(index); }
+};
+
+/// Every index of these dims, in row-major order.
+inline void ForEach(const std::vector<int64_t>& dims,
+                    const std::function<void(const std::vector<int64_t>&)>& f) {
+  std::vector<int64_t> index(dims.size());
+  for (int64_t n = 0; n < Array::Count(dims); ++n) {
+    int64_t left = n;
+    for (size_t i = dims.size(); i-- > 0; left /= dims[i]) index[i] = left % dims[i];
+    f(index);
+  }
+}
+
+class GraphEvaluator {
+ public:
+  explicit GraphEvaluator(const Graph& g) : g_(g), values_(g.values.size()) {}
+
+  std::vector<Array> Run(const std::vector<Array>& inputs) {
+    for (size_t v = 0; v < g_.values.size(); ++v) {
+      if (g_.values[v].IsConstant()) values_[v] = ReadConstant(g_.values[v]);
+    }
+    for (size_t i = 0; i < inputs.size(); ++i)
+      values_[static_cast<size_t>(g_.inputs[i])] = inputs[i];
+    for (const Node& n : g_.nodes) {
+      if (n.op == OpKind::kFused) {
+        std::vector<Array> operands;
+        for (ValueId v : n.inputs) operands.push_back(values_[static_cast<size_t>(v)]);
+        std::vector<Array> results = GraphEvaluator(*n.regions.at(0)).Run(operands);
+        for (size_t k = 0; k < results.size(); ++k)
+          values_[static_cast<size_t>(n.outputs[k])] = results[k];
+      } else {
+        values_[static_cast<size_t>(n.outputs[0])] = Evaluate(n);
+      }
+    }
+    std::vector<Array> outputs;
+    for (ValueId v : g_.outputs) outputs.push_back(values_[static_cast<size_t>(v)]);
+    return outputs;
+  }
+
+ private:
+  using Index = std::vector<int64_t>;
+
+  const Array& in(const Node& n, size_t i) const {
+    return values_[static_cast<size_t>(n.inputs[i])];
+  }
+  static bool Has(const Node& n, size_t i) {
+    return i < n.inputs.size() && n.inputs[i] != kNoValue;
+  }
+
+  static Array ReadConstant(const Value& v) {
+    Array a(*v.type.StaticDims());
+    if (auto floats = ReadFloats(v)) a.data = *floats;
+    if (auto ints = ReadInts(v)) a.data.assign(ints->begin(), ints->end());
+    return a;
+  }
+
+  static std::vector<int64_t> Numbers(const std::vector<Expr>& exprs) {
+    std::vector<int64_t> out;
+    for (const Expr& e : exprs) out.push_back(AsInt(e).value());
+    return out;
+  }
+
+  Array Evaluate(const Node& n) const {
+    Array out(*g_.type(n.outputs[0]).StaticDims());
+    const IndexMapClass map = Info(n.op).map;
+    const bool batch_norm = n.op == OpKind::kBatchNorm;
+    if ((map == IndexMapClass::kElementwise || map == IndexMapClass::kBroadcast) && !batch_norm) {
+      ForEach(out.dims, [&](const Index& i) { out.At(i) = Scalar(n, i); });
+    } else if (map == IndexMapClass::kInjective) {
+      Move(n, &out);
+    } else if (n.op == OpKind::kMatMul) {
+      MatMul(in(n, 0), in(n, 1), n.attrs.Get<bool>("trans_a", false),
+             n.attrs.Get<bool>("trans_b", false), &out);
+    } else if (n.op == OpKind::kAttention) {
+      Attention(n, &out);
+    } else if (n.op == OpKind::kConv) {
+      Conv(n, &out);
+    } else {
+      Normalise(n, &out);
+    }
+    return out;
+  }
+
+  double Scalar(const Node& n, const Index& i) const {
+    const double a = in(n, 0).At(i);
+    auto b = [&] { return in(n, 1).At(i); };
+    switch (n.op) {
+      case OpKind::kRelu: return a < 0 ? 0 : a;
+      case OpKind::kSigmoid: return 1 / (1 + std::exp(-a));
+      case OpKind::kTanh: return std::tanh(a);
+      case OpKind::kExp: return std::exp(a);
+      case OpKind::kLog: return std::log(a);
+      case OpKind::kSqrt: return std::sqrt(a);
+      case OpKind::kErf: return std::erf(a);
+      case OpKind::kNeg: return -a;
+      case OpKind::kReciprocal: return 1 / a;
+      case OpKind::kGelu:
+        if (n.attrs.GetString("approximate") == "none")
+          return a / 2 * (1 + std::erf(a / std::sqrt(2.0)));
+        return a / 2 * (1 + std::tanh(std::sqrt(2 / M_PI) * (a + 0.044715 * a * a * a)));
+      case OpKind::kHardSigmoid:
+        return std::max(0.0,
+                        std::min(1.0, n.attrs.GetFloat("alpha") * a + n.attrs.GetFloat("beta")));
+      case OpKind::kHardSwish: return a * std::max(0.0, std::min(1.0, a / 6 + 0.5));
+      case OpKind::kClip:
+        return std::isnan(a)
+                   ? a
+                   : std::min(std::max(a, n.attrs.GetFloat("lo")), n.attrs.GetFloat("hi"));
+      case OpKind::kIsNan: return std::isnan(a);
+      case OpKind::kNot: return a == 0;
+      case OpKind::kCast: return a;
+      case OpKind::kExpand: return a;
+      case OpKind::kAdd: return a + b();
+      case OpKind::kSub: return a - b();
+      case OpKind::kMul: return a * b();
+      case OpKind::kDiv: return a / b();
+      case OpKind::kPow: return std::pow(a, b());
+      case OpKind::kAnd: return a != 0 && b() != 0;
+      case OpKind::kEqual: return a == b();
+      case OpKind::kWhere: return a != 0 ? b() : in(n, 2).At(i);
+      default:
+        throw std::logic_error(std::string("the evaluator of tests does not know ") + Name(n.op));
+    }
+  }
+
+  void Move(const Node& n, Array* out) const {
+    const Array& x = in(n, 0);
+    if (n.op == OpKind::kReshape) {
+      out->data = x.data;
+      return;
+    }
+    if (n.op == OpKind::kConcat) return Concat(n, out);
+    if (n.op == OpKind::kPad) return Pad(n, out);
+    ForEach(out->dims, [&](const Index& i) {
+      Index at = i;
+      if (n.op == OpKind::kTranspose) {
+        const std::vector<int64_t> perm = n.attrs.GetInts("perm");
+        for (size_t k = 0; k < perm.size(); ++k) at[static_cast<size_t>(perm[k])] = i[k];
+      } else if (n.op == OpKind::kSlice) {
+        const std::vector<int64_t> starts = Numbers(n.exprs.at("starts")),
+                                   steps = n.attrs.GetInts("steps");
+        for (size_t k = 0; k < steps.size(); ++k) at[k] = starts[k] + i[k] * steps[k];
+      } else if (n.op == OpKind::kGather) {
+        const size_t axis = static_cast<size_t>(n.attrs.GetInt("axis")), q = in(n, 1).rank();
+        const auto from = i.begin() + static_cast<long>(axis), to = from + static_cast<long>(q);
+        const double index = in(n, 1).At(Index(from, to));
+        at.assign(i.begin(), from);
+        at.push_back(
+            static_cast<int64_t>(index < 0 ? index + static_cast<double>(x.dims[axis]) : index));
+        at.insert(at.end(), to, i.end());
+      } else {
+        throw std::logic_error(std::string("the evaluator of tests does not know ") + Name(n.op));
+      }
+      out->At(i) = x.At(at);
+    });
+  }
+
+  // Mode constant.
+  void Pad(const Node& n, Array* out) const {
+    const std::vector<int64_t> pads = n.attrs.GetInts("pads");
+    ForEach(out->dims, [&](const Index& i) {
+      Index at = i;
+      bool inside = true;
+      for (size_t k = 0; k < at.size(); ++k) {
+        at[k] -= pads[k];
+        inside &= at[k] >= 0 && at[k] < in(n, 0).dims[k];
+      }
+      out->At(i) = inside ? in(n, 0).At(at) : Has(n, 1) ? in(n, 1).data[0] : 0;
+    });
+  }
+
+  void Concat(const Node& n, Array* out) const {
+    const size_t axis = static_cast<size_t>(n.attrs.GetInt("axis"));
+    ForEach(out->dims, [&](const Index& i) {
+      Index at = i;
+      size_t k = 0;
+      for (; at[axis] >= in(n, k).dims[axis]; ++k) at[axis] -= in(n, k).dims[axis];
+      out->At(i) = in(n, k).At(at);
+    });
+  }
+
+  static void MatMul(const Array& a, const Array& b, bool trans_a, bool trans_b, Array* out) {
+    const int64_t inner = a.dims[a.rank() - (trans_a ? 2 : 1)];
+    ForEach(out->dims, [&](const Index& i) {
+      Index x = i, y = i;
+      const size_t r = i.size();
+      double sum = 0;
+      for (int64_t k = 0; k < inner; ++k) {
+        x[r - 2] = trans_a ? k : i[r - 2];
+        x[r - 1] = trans_a ? i[r - 2] : k;
+        y[r - 2] = trans_b ? i[r - 1] : k;
+        y[r - 1] = trans_b ? k : i[r - 1];
+        sum += a.At(x) * b.At(y);
+      }
+      out->At(i) = sum;
+    });
+  }
+
+  // Over each row along `axis`: f sees its elements and changes them.
+  static void ForEachRow(Array* x, size_t axis,
+                         const std::function<void(std::vector<double>*)>& f) {
+    std::vector<int64_t> outer = x->dims;
+    outer[axis] = 1;
+    ForEach(outer, [&](Index i) {
+      std::vector<double> row;
+      for (i[axis] = 0; i[axis] < x->dims[axis]; ++i[axis]) row.push_back(x->At(i));
+      f(&row);
+      for (i[axis] = 0; i[axis] < x->dims[axis]; ++i[axis])
+        x->At(i) = row[static_cast<size_t>(i[axis])];
+    });
+  }
+
+  static void Softmax(std::vector<double>* row, bool log) {
+    const double top = *std::max_element(row->begin(), row->end());
+    double sum = 0;
+    for (double x : *row) sum += std::exp(x - top);
+    for (double& x : *row) x = log ? x - top - std::log(sum) : std::exp(x - top) / sum;
+  }
+
+  void Attention(const Node& n, Array* out) const {
+    const Array &q = in(n, 0), &k = in(n, 1), &v = in(n, 2);
+    std::vector<int64_t> dims = q.dims;
+    dims.back() = k.dims[k.rank() - 2];
+    Array scores(dims);
+    MatMul(q, k, false, true, &scores);
+    const bool is_bool = Has(n, 3) && g_.type(n.inputs[3]).dtype.IsBool();
+    ForEach(dims, [&](const Index& i) {
+      scores.At(i) *= n.attrs.GetFloat("scale");
+      if (!Has(n, 3)) return;
+      scores.At(i) += !is_bool ? in(n, 3).At(i) : in(n, 3).At(i) != 0 ? 0 : -INFINITY;
+    });
+    ForEachRow(&scores, dims.size() - 1, [&](std::vector<double>* row) {
+      Softmax(row, false);
+      for (double& x : *row) x = std::isnan(x) && n.attrs.Get<bool>("nan_to_zero", false) ? 0 : x;
+    });
+    MatMul(scores, v, false, false, out);
+  }
+
+  // Two spatial axes.
+  void Conv(const Node& n, Array* out) const {
+    const Array &x = in(n, 0), &w = in(n, 1);
+    const std::vector<int64_t> s = n.attrs.GetInts("strides"), d = n.attrs.GetInts("dilations"),
+                               p = n.attrs.GetInts("pads");
+    const int64_t per_group = w.dims[0] / n.attrs.GetInt("group", 1);
+    ForEach(out->dims, [&](const Index& o) {
+      double sum = Has(n, 2) ? in(n, 2).At({o[1]}) : 0;
+      ForEach({w.dims[1], w.dims[2], w.dims[3]}, [&](const Index& k) {
+        const int64_t y = o[2] * s[0] + k[1] * d[0] - p[0], z = o[3] * s[1] + k[2] * d[1] - p[1];
+        if (y < 0 || z < 0 || y >= x.dims[2] || z >= x.dims[3]) return;
+        sum += x.At({o[0], o[1] / per_group * w.dims[1] + k[0], y, z}) *
+               w.At({o[1], k[0], k[1], k[2]});
+      });
+      out->At(o) = sum;
+    });
+  }
+
+  void Normalise(const Node& n, Array* out) const {
+    const Array& x = in(n, 0);
+    if (n.op == OpKind::kSoftmax || n.op == OpKind::kLogSoftmax) {
+      *out = x;
+      ForEachRow(out, static_cast<size_t>(n.attrs.GetInt("axis")),
+                 [&](std::vector<double>* row) { Softmax(row, n.op == OpKind::kLogSoftmax); });
+    } else if (n.op == OpKind::kBatchNorm) {
+      ForEach(x.dims, [&](const Index& i) {
+        auto at = [&](size_t k) { return in(n, k).At({i[1]}); };
+        out->At(i) =
+            (x.At(i) - at(3)) / std::sqrt(at(4) + n.attrs.GetFloat("epsilon")) * at(1) + at(2);
+      });
+    } else if (n.op == OpKind::kLayerNorm) {
+      LayerNorm(n, out);
+    } else if (n.op == OpKind::kReduce) {
+      Reduce(n, out);
+    } else {
+      throw std::logic_error(std::string("the evaluator of tests does not know ") + Name(n.op));
+    }
+  }
+
+  void LayerNorm(const Node& n, Array* out) const {
+    const Array& x = in(n, 0);
+    const auto outer = x.dims.begin() + n.attrs.GetInt("axis");
+    const size_t inner = static_cast<size_t>(Array::Count({outer, x.dims.end()}));
+    for (size_t first = 0; first < x.data.size(); first += inner) {
+      double mean = 0, var = 0;
+      for (size_t k = 0; k < inner; ++k) mean += x.data[first + k] / static_cast<double>(inner);
+      for (size_t k = 0; k < inner; ++k)
+        var += std::pow(x.data[first + k] - mean, 2) / static_cast<double>(inner);
+      for (size_t k = 0; k < inner; ++k) {
+        out->data[first + k] =
+            (x.data[first + k] - mean) / std::sqrt(var + n.attrs.GetFloat("epsilon"));
+      }
+    }
+    ForEach(x.dims, [&](const Index& i) {
+      out->At(i) = out->At(i) * in(n, 1).At(i) + (Has(n, 2) ? in(n, 2).At(i) : 0);
+    });
+  }
+
+  void Reduce(const Node& n, Array* out) const {
+    const Array& x = in(n, 0);
+    const std::string kind = n.attrs.GetString("kind");
+    std::vector<int64_t> kept = x.dims;
+    for (int64_t a : n.attrs.GetInts("axes")) kept[static_cast<size_t>(a)] = 1;
+    Array result(kept);
+    if (kind == "max") std::fill(result.data.begin(), result.data.end(), -INFINITY);
+    ForEach(x.dims, [&](const Index& i) {
+      double& r = result.At(i);
+      if (kind != "max" && kind != "sum" && kind != "mean")
+        throw std::logic_error("reduce " + kind);
+      r = kind == "max" ? std::max(r, x.At(i)) : r + x.At(i);
+    });
+    const double count =
+        static_cast<double>(x.data.size()) / static_cast<double>(result.data.size());
+    for (double& r : result.data) r /= kind == "mean" ? count : 1;
+    out->data = result.data;
+  }
+
+  const Graph& g_;
+  std::vector<Array> values_;
+};
+
+/// Inputs of a graph: floats between -2 and 2, integers and bools 0 or 1.
+inline std::vector<Array> RandomInputs(const Graph& g, uint32_t seed) {
+  std::mt19937 random(seed);
+  std::vector<Array> inputs;
+  for (ValueId v : g.inputs) {
+    inputs.emplace_back(*g.type(v).StaticDims());
+    for (double& x : inputs.back().data) {
+      const double unit = random() / 4294967296.0;
+      x = g.type(v).dtype.IsFloat() ? unit * 4 - 2 : std::floor(unit * 2);
+    }
+  }
+  return inputs;
+}
+
+}  // namespace tenon::graph

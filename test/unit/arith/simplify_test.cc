@@ -1,0 +1,107 @@
+// Simplification of index expressions, case by case.
+#include <gtest/gtest.h>
+
+#include "arith/analyzer.h"
+#include "ir/buffer.h"
+
+namespace tenon {
+namespace {
+
+class SimplifyTest : public ::testing::Test {
+ protected:
+  void ExpectSimplifies(const Expr& from, const Expr& to) {
+    Expr got = analyzer.Simplify(from);
+    std::string path;
+    EXPECT_TRUE(StructuralEqual(got, to, &path)) << "differs at " << path;
+    EXPECT_EQ(analyzer.Simplify(got).get(), got.get()) << "not idempotent";
+  }
+  static Expr C(int64_t v) { return IndexConst(v); }
+
+  Var i = VarNode::Make("i"), j = VarNode::Make("j"), io = VarNode::Make("io"),
+      ii = VarNode::Make("ii"), m = VarNode::Make("m"), a = VarNode::Make("a"),
+      b = VarNode::Make("b");
+  Analyzer analyzer;
+};
+
+TEST_F(SimplifyTest, SumsOfProducts) {
+  ExpectSimplifies(i + j - i, j);
+  ExpectSimplifies((i + 1) * 4 - 4, Expr(i) * 4);
+  ExpectSimplifies(Expr(i) * 3 + Expr(i) * 5, Expr(i) * 8);
+  ExpectSimplifies((Expr(i) + j) * (Expr(i) - j) + Expr(j) * j, Expr(i) * i);
+  ExpectSimplifies(C(0) - i - j + 4, C(4) - i - j);
+}
+
+TEST_F(SimplifyTest, DivModOfSplitLoops) {
+  analyzer.Bind(ii, C(0), C(4));
+  ExpectSimplifies((Expr(io) * 4 + ii) / 4, io);
+  ExpectSimplifies((Expr(io) * 4 + ii) % 4, ii);
+  ExpectSimplifies((Expr(io) * 4 + ii) / 8, Expr(io) / 2);
+  ExpectSimplifies((Expr(io) * 4 + ii) % 8, Expr(io) % 2 * 4 + ii);
+  ExpectSimplifies((Expr(a) * 16 + b) / 4, Expr(a) * 4 + Expr(b) / 4);
+  ExpectSimplifies(Expr(a) / 4 / 8, Expr(a) / 32);
+  ExpectSimplifies(Expr(a) % 32 / 4, Expr(a) / 4 % 8);
+  ExpectSimplifies(Expr(a) % 32 % 8, Expr(a) % 8);
+}
+
+TEST_F(SimplifyTest, Recombination) {
+  ExpectSimplifies(Expr(a) / 4 * 4 + Expr(a) % 4, a);
+  ExpectSimplifies(Expr(a) / 4 % 8 * 4 + Expr(a) % 4, Expr(a) % 32);
+  ExpectSimplifies(Expr(a) - Expr(a) / 4 * 4, Expr(a) % 4);
+}
+
+TEST_F(SimplifyTest, SymbolicDivisor) {
+  analyzer.Bind(i, C(0), m);
+  ExpectSimplifies((Expr(j) * m + i) / m, j);
+  ExpectSimplifies((Expr(j) * m + i) % m, i);
+  ExpectSimplifies(Lt(i, m), BoolConst(true));
+  ExpectSimplifies(Min(i, m - 1), i);
+}
+
+TEST_F(SimplifyTest, Comparisons) {
+  analyzer.Bind(i, C(0), C(16));
+  ExpectSimplifies(Lt(Expr(i) * 4, C(64)), BoolConst(true));
+  ExpectSimplifies(Ge(i, C(16)), BoolConst(false));
+  ExpectSimplifies(Lt(Expr(j) * 4, C(15)), Lt(j, C(4)));
+  ExpectSimplifies(Ge(j, C(0)), Le(C(0), j));
+  ExpectSimplifies(Lt(Expr(j) / 4, C(3)), Lt(j, C(12)));
+  ExpectSimplifies(Eq(Expr(j) * 4, C(3)), BoolConst(false));
+  ExpectSimplifies(And(Lt(j, C(3)), Lt(j, C(5))), Lt(j, C(3)));
+  ExpectSimplifies(And(Lt(j, C(3)), Ge(j, C(5))), BoolConst(false));
+}
+
+TEST_F(SimplifyTest, Ramps) {
+  auto ramp = [](Expr base, int64_t stride, int lanes) {
+    return Ramp::Make(base, IndexConst(stride), lanes);
+  };
+  ExpectSimplifies(ramp(Expr(b) * 16, 1, 16) / 16, Broadcast::Make(b, 16));
+  ExpectSimplifies(ramp(Expr(b) * 16, 1, 16) % 16, ramp(C(0), 1, 16));
+  ExpectSimplifies(ramp(Expr(b) * 8, 1, 8) / 16, Broadcast::Make(Expr(b) / 2, 8));
+  ExpectSimplifies(ramp(Expr(b) * 8, 1, 8) % 16, ramp(Expr(b) % 2 * 8, 1, 8));
+  ExpectSimplifies(ramp(b, 1, 8) + Broadcast::Make(a, 8), ramp(Expr(a) + b, 1, 8));
+  ExpectSimplifies(Broadcast::Make(a, 8) * ramp(b, 1, 8), Ramp::Make(Expr(a) * b, a, 8));
+}
+
+// A negative number cast to u64 is a huge one: ranges of its bits do not order it.
+TEST_F(SimplifyTest, UnsignedWideOrder) {
+  Var x = VarNode::Make("x", DType::Int(32));
+  analyzer.BindInterval(x, {-5, -1});
+  Expr wide = CastExpr::Make(DType::UInt(64), x), ten = IntConst::Make(DType::UInt(64), 10);
+  ExpectSimplifies(Lt(wide, ten), Lt(wide, ten));
+  ExpectSimplifies(Min(ten, wide), analyzer.Simplify(Min(ten, wide)));
+  EXPECT_FALSE(AsInt(analyzer.Simplify(Min(ten, wide))));
+  analyzer.BindInterval(x, {0, 9});
+  ExpectSimplifies(Lt(wide, ten), BoolConst(true));
+}
+
+TEST_F(SimplifyTest, DataIntegersWrap) {
+  Var x = VarNode::Make("x", DType::Int(8));
+  Expr c100 = IntConst::Make(DType::Int(8), 100);
+  // x + 100 > x does not hold for x = 100.
+  ExpectSimplifies(Gt(x + c100, x), Gt(x + c100, x));
+  ExpectSimplifies((x + c100) + c100, x + IntConst::Make(DType::Int(8), -56));
+  ExpectSimplifies(IntConst::Make(DType::Int(8), -7) / IntConst::Make(DType::Int(8), 2),
+                   IntConst::Make(DType::Int(8), -3));
+}
+
+}  // namespace
+}  // namespace tenon

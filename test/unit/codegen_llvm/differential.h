@@ -1,0 +1,135 @@
+// Runs a function of plain buffers both in the interpreter and as compiled code, and compares every
+// byte.
+#pragma once
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "harness.h"
+#include "interp/interp.h"
+
+namespace tenon::test {
+
+/// Elements of `type` agree: equal bytes, or both NaN, or (where `any_zero`) both zero.
+inline bool SameElement(DType type, const uint8_t* a, const uint8_t* b, bool any_zero) {
+  const auto size = static_cast<size_t>(type.Bytes());
+  if (std::memcmp(a, b, size) == 0) return true;
+  if (!type.IsFloat()) return false;
+  uint64_t x = 0, y = 0;
+  std::memcpy(&x, a, size);
+  std::memcpy(&y, b, size);
+  const int exponent = type.bits == 64                                     ? 11
+                       : type.bits == 32 || type.code == TypeCode::kBFloat ? 8
+                                                                           : 5;
+  const int mantissa = type.bits - 1 - exponent;
+  const uint64_t inf = ((uint64_t{1} << exponent) - 1) << mantissa;
+  const uint64_t magnitude = (uint64_t{1} << (type.bits - 1)) - 1;
+  if ((x & magnitude) > inf && (y & magnitude) > inf) return true;
+  return any_zero && (x & magnitude) == 0 && (y & magnitude) == 0;
+}
+
+/// Calls compiled code with up to four buffers, dims and int64 scalars in order.
+inline void CallKernel(void* f, const std::vector<void*>& buffers,
+                       const std::vector<int64_t>& ints) {
+  using I = int64_t;
+  // Buffers and integers travel in the same registers: six of them.
+  std::vector<I> args;
+  for (void* p : buffers) args.push_back(reinterpret_cast<I>(p));
+  for (I i : ints) args.push_back(i);
+  TN_CHECK(args.size() <= 6);
+  args.resize(6, 0);
+  reinterpret_cast<void (*)(I, I, I, I, I, I)>(f)(args[0], args[1], args[2], args[3], args[4],
+                                                  args[5]);
+}
+
+/// Interprets `name` of the module with the arguments, runs `code`'s version, and compares the
+/// outputs (the buffers from `first_output` on). `any_zero`: the sign of zeros does not matter.
+inline void ExpectSame(const Module& module, const Compiled& code, const std::string& name,
+                       std::vector<InterpArg> args, size_t first_output, std::vector<int64_t> ints,
+                       bool any_zero = false) {
+  std::vector<std::unique_ptr<GuardedBytes>> memory;
+  std::vector<void*> pointers;
+  for (const InterpArg& a : args) {
+    if (a.kind != InterpArg::Kind::kTensor) continue;
+    const auto bytes = static_cast<size_t>(a.num_elements() * a.dtype.Bytes());
+    memory.push_back(std::make_unique<GuardedBytes>(bytes));
+    if (a.defined && bytes > 0) std::memcpy(memory.back()->data(), a.bytes.data(), bytes);
+    pointers.push_back(memory.back()->data());
+  }
+  CallKernel(reinterpret_cast<void*>(code.Get<void()>(name)), pointers, ints);
+  InterpOptions options;
+  const Func func = module.Find(name);
+  for (size_t i = 0; i < func->dims.size() && i < ints.size(); ++i) {
+    options.dims[func->dims[i]->name] = ints[i];
+  }
+  Status status = Interpret(module, name, args, options);
+  ASSERT_TRUE(status) << name << ": " << ToString(status.errors());
+  for (size_t k = first_output; k < pointers.size(); ++k) {
+    const InterpArg& want = args[k];
+    EXPECT_TRUE(memory[k]->FrontIntact()) << name;
+    const auto* got = static_cast<const uint8_t*>(pointers[k]);
+    for (int64_t i = 0; i < want.num_elements(); ++i) {
+      const int64_t at = i * want.dtype.Bytes();
+      if (SameElement(want.dtype, got + at, want.bytes.data() + at, any_zero)) continue;
+      auto show = [&](const uint8_t* p) {
+        uint64_t bits = 0;
+        std::memcpy(&bits, p, static_cast<size_t>(want.dtype.Bytes()));
+        return fmt::format("{:#x}", bits);
+      };
+      std::string inputs;
+      for (size_t j = 0; j < first_output; ++j) {
+        if (args[j].num_elements() != want.num_elements()) continue;
+        inputs += " " + show(args[j].bytes.data() + i * args[j].dtype.Bytes());
+      }
+      ADD_FAILURE() << name << ": element " << i << " of " << want.dtype.ToString() << " is "
+                    << show(got + at) << ", interpreted " << show(want.bytes.data() + at)
+                    << ", from" << inputs;
+      break;
+    }
+  }
+}
+
+/// n values of a type, most of them where something may go wrong, as they lie in memory.
+inline std::vector<uint8_t> EdgeValues(DType type, size_t n, uint64_t seed) {
+  std::vector<uint8_t> out;
+  const auto size = static_cast<size_t>(type.Bytes());
+  std::vector<uint64_t> edges;
+  if (type.IsBool()) {
+    edges = {0, 1};
+  } else if (type.IsFloat()) {
+    const int exponent = type.bits == 64                                     ? 11
+                         : type.bits == 32 || type.code == TypeCode::kBFloat ? 8
+                                                                             : 5;
+    const int mantissa = type.bits - 1 - exponent;
+    const uint64_t inf = ((uint64_t{1} << exponent) - 1) << mantissa;
+    const uint64_t one = ((uint64_t{1} << (exponent - 1)) - 1) << mantissa;
+    const uint64_t sign = uint64_t{1} << (type.bits - 1);
+    const uint64_t step = uint64_t{1} << mantissa;
+    edges = {0,   1,       step - 1,       step, one, one + 1, one - 1, one + step / 2,
+             inf, inf - 1, inf | step >> 1};
+    // Powers of two about the limits of the integers, and halves.
+    for (int e : {-1, 1, 2, 7, 8, 15, 16, 31, 32, 63, 64}) {
+      if (e < (1 << (exponent - 1)))
+        edges.push_back(one + static_cast<uint64_t>(static_cast<int64_t>(step) * e));
+    }
+    for (size_t i = 0, count = edges.size(); i < count; ++i) edges.push_back(edges[i] | sign);
+  } else {
+    const uint64_t top = uint64_t{1} << (type.bits - 1);
+    edges = {0, 1, 2, 3, 7, 31, 32, 33, top - 1, top, top + 1, ~uint64_t{0}, ~uint64_t{0} - 1};
+  }
+  uint64_t state = seed * 0x9E3779B97F4A7C15ull + 1;
+  auto random = [&] {
+    state = state * 6364136223846793005ull + 1442695040888963407ull;
+    return state ^ (state >> 29);
+  };
+  for (size_t i = 0; i < n; ++i) {
+    uint64_t v = random() % 3 != 0 ? edges[random() % edges.size()] : random();
+    if (type.IsBool()) v &= 1;
+    const auto* p = reinterpret_cast<const uint8_t*>(&v);
+    out.insert(out.end(), p, p + size);
+  }
+  return out;
+}
+
+}  // namespace tenon::test

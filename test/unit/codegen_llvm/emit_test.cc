@@ -1,0 +1,300 @@
+// What is asked of the emitted code as a whole: registers, determinism, parts, data, errors,
+// messages.
+#include <regex>
+#include <sstream>
+
+#include "differential.h"
+#include "support/gemm_ir.h"
+#include "tenon/kernel_abi.h"
+
+namespace tenon {
+namespace {
+
+using codegen::EmitAssembly;
+using codegen::EmitObject;
+using codegen::EmitOptions;
+using test::Compiled;
+using test::Kernel;
+
+const DType kF32 = DType::Float(32);
+
+Module One(Func f) {
+  Module m;
+  m.Add(std::move(f));
+  return m;
+}
+
+// The lines of the innermost loop that holds FMAs: from its label to the backward jump.
+std::vector<std::string> FmaLoop(const std::string& assembly) {
+  std::vector<std::string> lines, loop;
+  std::istringstream in(assembly);
+  for (std::string line; std::getline(in, line);) lines.push_back(line);
+  for (size_t end = 0; end < lines.size(); ++end) {
+    std::smatch m;
+    if (!std::regex_search(lines[end], m, std::regex(R"(\tj\w+\t(\.LBB\w+))"))) continue;
+    for (size_t start = 0; start < end; ++start) {
+      if (lines[start].find(m[1].str() + ":") != 0) continue;
+      std::vector<std::string> body(lines.begin() + static_cast<int64_t>(start),
+                                    lines.begin() + static_cast<int64_t>(end));
+      const bool fma = std::any_of(body.begin(), body.end(), [](const std::string& s) {
+        return s.find("vfmadd") != std::string::npos;
+      });
+      if (fma && (loop.empty() || body.size() < loop.size())) loop = body;
+    }
+  }
+  return loop;
+}
+
+TEST(MicroKernel, KLoopKeepsEverythingInRegisters) {
+  struct {
+    const char* target;
+    int32_t lanes;
+    int64_t mr, nr;
+  } cases[] = {{"llvm -mcpu=x86-64-v4", 16, 12, 32}, {"llvm -mcpu=x86-64-v4", 16, 14, 32},
+               {"llvm -mcpu=x86-64-v4", 16, 6, 64},  {"llvm -mcpu=x86-64-v4", 16, 9, 48},
+               {"llvm -mcpu=x86-64-v3", 8, 6, 16},   {"llvm -mcpu=x86-64-v3", 8, 4, 24}};
+  for (const auto& c : cases) {
+    SCOPED_TRACE(fmt::format("{} {}x{}", c.target, c.mr, c.nr));
+    auto target = Target::Parse(c.target);
+    ASSERT_TRUE(target) << ToString(target.errors());
+    auto text =
+        EmitAssembly(One(test::GemmMicroKernel("kernel", c.mr, c.nr, c.lanes)), *target, {});
+    ASSERT_TRUE(text) << ToString(text.errors());
+    const auto loop = FmaLoop(*text);
+    int64_t fmas = 0, loads = 0;
+    for (const std::string& line : loop) {
+      EXPECT_EQ(line.find("%rsp"), std::string::npos) << line;
+      EXPECT_EQ(line.find("%rbp"), std::string::npos) << line;
+      fmas += line.find("vfmadd") != std::string::npos;
+      loads += line.find('(') != std::string::npos;
+    }
+    EXPECT_EQ(fmas, c.mr * c.nr / c.lanes);
+    // One load per vector of B, one broadcast per row of A (and an address or two).
+    EXPECT_LE(loads, c.mr + c.nr / c.lanes + 4);
+    EXPECT_LE(static_cast<int64_t>(loop.size()), fmas + c.mr + c.nr / c.lanes + 12);
+  }
+}
+
+TEST(MicroKernel, ComputesTheProduct) {
+  const Target host = Target::Host();
+  const int32_t lanes = host.VectorLanes(32);
+  for (int64_t k : {0, 1, 2, 17}) {
+    const int64_t mr = 3, nr = 2 * lanes;
+    const Compiled code(One(test::GemmMicroKernel("kernel", mr, nr, lanes)));
+    // Panels are aligned to 64 bytes by contract; their sizes are multiples of it or their ends
+    // unguarded.
+    auto* a = static_cast<float*>(
+        std::aligned_alloc(64, static_cast<size_t>(k * mr * 4 / 64 * 64 + 128)));
+    auto* b = static_cast<float*>(std::aligned_alloc(64, static_cast<size_t>(k * nr * 4 + 64)));
+    for (int64_t i = 0; i < k * mr; ++i) a[i] = static_cast<float>(i % 5 - 2);
+    for (int64_t i = 0; i < k * nr; ++i) b[i] = static_cast<float>(i % 7 - 3);
+    test::GuardedBuffer<float> c(static_cast<size_t>(mr * nr));
+    code.Get<void(const float*, const float*, float*, int64_t, int64_t)>("kernel")(a, b, c.data(),
+                                                                                   k, nr);
+    for (int64_t m = 0; m < mr; ++m) {
+      for (int64_t n = 0; n < nr; ++n) {
+        float want = 0;
+        for (int64_t x = 0; x < k; ++x) want += a[x * mr + m] * b[x * nr + n];
+        ASSERT_EQ(c[static_cast<size_t>(m * nr + n)], want) << m << ", " << n;
+      }
+    }
+    std::free(a);
+    std::free(b);
+  }
+}
+
+TEST(Emit, EqualInputsGiveEqualBytes) {
+  const Target host = Target::Host();
+  auto make = [&] {
+    return *EmitObject(One(test::GemmMicroKernel("kernel", 6, 32, 16)), host, {});
+  };
+  EXPECT_EQ(make(), make());
+}
+
+TEST(Emit, PartsLinkTogether) {
+  PrimFunc d;
+  d.name = "twice";
+  d.func_kind = FuncKind::kDevice;
+  Buffer x = test::FlatBuffer("x", kF32, IndexConst(1));
+  d.buffers = {x};
+  d.num_outputs = 1;
+  d.body = Store::Make(x, {IndexConst(0)}, Load::Make(x, {IndexConst(0)}) * MakeConst(kF32, 2));
+  Module m = One(PrimFunc::Make(d));
+  m.Add(Kernel("f", {kF32}, [](const auto& b, Expr) {
+    return CallFunc::Make(
+        "twice", {RegionNode::Make(b[0], {RangeNode::Make(IndexConst(1), IndexConst(1))})}, {});
+  }));
+  EmitOptions first, second;
+  first.functions = {"f"};
+  second.functions = {"twice"};
+  second.blobs.push_back({"tn_cpu_required", std::string("\0", 1), 1, false, false});
+  auto a = EmitObject(m, Target::Host(), first), b = EmitObject(m, Target::Host(), second);
+  ASSERT_TRUE(a && b);
+  auto library =
+      artifact::LoadTemporaryLibrary({{"a.o", *a}, {"b.o", *b}}, {"f"}, Target::Host().triple());
+  ASSERT_TRUE(library) << ToString(library.errors());
+  float v[2] = {3, 4};
+  reinterpret_cast<void (*)(float*, int64_t)>(library->Find("f"))(v, 2);
+  EXPECT_EQ(v[0], 3);
+  EXPECT_EQ(v[1], 8);
+}
+
+std::string ErrorOf(const Module& m) {
+  auto object = EmitObject(m, Target::Host(), {});
+  return object ? "" : ToString(object.errors());
+}
+
+TEST(Emit, WhatIsNotLoweredIsADiagnostic) {
+  auto kernel = [](auto f) { return One(Kernel("f", {kF32}, f)); };
+  auto store = [](const auto& b, Expr v) {
+    return Store::Make(b[0], {IndexConst(0)}, std::move(v));
+  };
+  auto has = [](const std::string& text, const std::string& part) {
+    EXPECT_NE(text.find(part), std::string::npos) << text;
+  };
+  has(ErrorOf(kernel([&](const auto& b, Expr) {
+        return store(b, Call::Make(Intrinsic::kExp, {MakeConst(kF32, 1)}));
+      })),
+      "expand_math");
+  has(ErrorOf(kernel([&](const auto& b, Expr n) {
+        return For::Make(VarNode::Make("i"), IndexConst(0), n, ForKind::kParallel,
+                         store(b, MakeConst(kF32, 1)));
+      })),
+      "parallel loop i");
+  has(ErrorOf(kernel([&](const auto& b, Expr n) {
+        Buffer big = test::FlatBuffer("big", kF32, n);
+        return Alloc::Make(big, store(b, Load::Make(big, {IndexConst(0)})));
+      })),
+      "alloc of big");
+  has(ErrorOf(kernel([&](const auto&, Expr) { return CallFunc::Make("nowhere", {}, {}); })),
+      "call of nowhere");
+  has(ErrorOf(
+          kernel([&](const auto&, Expr n) { return Assert::Make(Lt(n, n), "ValueError", {}); })),
+      "assert in a function that cannot fail");
+  has(ErrorOf(kernel([&](const auto&, Expr) { return Launch::Make("k", {}, {}); })), "Launch");
+  has(ErrorOf(kernel([&](const auto& b, Expr) {
+        return store(b, Load::Make(b[0], {IndexConst(0)}) % MakeConst(kF32, 2));
+      })),
+      "remainder of floats");
+  const auto all =
+      EmitObject(kernel([&](const auto& b, Expr) {
+                   return Seq::Make({store(b, Call::Make(Intrinsic::kExp, {MakeConst(kF32, 1)})),
+                                     store(b, Call::Make(Intrinsic::kTanh, {MakeConst(kF32, 1)}))});
+                 }),
+                 Target::Host(), {});
+  EXPECT_EQ(all.errors().size(), 2u);  // several per run
+}
+
+// A host function over a closure: an assertion becomes the thread's error and the status; C is
+// called by name.
+TEST(Host, AssertsRaiseAndStatusesTravel) {
+  PrimFunc body;
+  body.name = "body";
+  body.func_kind = FuncKind::kHost;
+  Var closure = VarNode::Make("closure", DType::Handle());
+  body.scalars = {closure};
+  body.attrs.Set("exported", true);
+  Expr value = Call::Make(Intrinsic::kPtrLoad, {closure, IndexConst(8)}, DType::Int(64));
+  Expr status = Call::Make(Intrinsic::kPtrLoad, {closure, IndexConst(0)}, DType::Int(32));
+  Stmt check = Assert::Make(
+      Lt(value, MakeIntConst(DType::Int(64), 100)), "IndexError",
+      {StringConst::Make("value "), value, StringConst::Make(" of "), MakeConst(kF32, 2.5)});
+  Stmt mark = Evaluate::Make(
+      Call::Make(Intrinsic::kPtrStore, {closure, IndexConst(16), value + 1}, DType::Int(32)));
+  body.body = Seq::Make({check, mark, Return::Make(status)});
+  PrimFunc outer;
+  outer.name = "outer";
+  outer.func_kind = FuncKind::kHost;
+  Var c2 = VarNode::Make("c", DType::Handle());
+  outer.scalars = {c2};
+  outer.attrs.Set("exported", true);
+  std::vector<Expr> run = {StringConst::Make("tn_core_run_team"), StringConst::Make("@body"), c2,
+                           MakeIntConst(DType::Int(32), 1)};
+  outer.body =
+      Seq::Make({Evaluate::Make(Call::Make(Intrinsic::kExtern, run, DType::Int(32))),
+                 Evaluate::Make(Call::Make(Intrinsic::kPtrStore,
+                                           {c2, IndexConst(24), MakeIntConst(DType::Int(64), 7)},
+                                           DType::Int(32)))});
+  Module m = One(PrimFunc::Make(body));
+  m.Add(PrimFunc::Make(outer));
+  auto object = EmitObject(m, Target::Host(), {});
+  ASSERT_TRUE(object) << ToString(object.errors());
+  auto library = artifact::LoadTemporaryLibrary(
+      {{"t.o", *object}}, {"body", "outer", TN_QUERY_SYMBOL}, Target::Host().triple());
+  ASSERT_TRUE(library) << ToString(library.errors());
+  const auto* info = reinterpret_cast<tn_query_fn>(library->Find(TN_QUERY_SYMBOL))();
+  auto call = [&](const char* name, int64_t* data) {
+    return reinterpret_cast<int32_t (*)(void*, int32_t, int32_t, void*)>(library->Find(name))(
+        data, 0, 1, nullptr);
+  };
+  int64_t good[4] = {0, 41, 0, 0};
+  EXPECT_EQ(call("outer", good), 0);
+  EXPECT_EQ(good[2], 42);
+  EXPECT_EQ(good[3], 7);
+  int64_t failing[4] = {5, 1, 0, 0};
+  EXPECT_EQ(call("outer", failing), 5);
+  EXPECT_EQ(failing[3], 0);
+  int64_t bad[4] = {0, 123, 0, 0};
+  EXPECT_EQ(call("body", bad), -1);
+  EXPECT_EQ(bad[2], 0);
+  const char* kind = nullptr;
+  EXPECT_STREQ(info->last_error(&kind), "value 123 of 2.5");
+  EXPECT_STREQ(kind, "IndexError");
+}
+
+TEST(Kernels, TeamsMeetAtBarriers) {
+  // Each worker writes its element; after the barrier rank 0 adds up what the others wrote.
+  PrimFunc f;
+  f.name = "body";
+  f.func_kind = FuncKind::kHost;
+  Var closure = VarNode::Make("closure", DType::Handle());
+  f.scalars = {closure};
+  f.attrs.Set("exported", true);
+  const DType i64 = DType::Int(64);
+  Buffer slots = BufferNode::Make("slots", i64, {IndexConst(64)});
+  Expr rank = Call::Make(Intrinsic::kTeamRank, {}, DType::Index());
+  Expr size = Call::Make(Intrinsic::kTeamSize, {}, DType::Index());
+  Var i = VarNode::Make("i");
+  Expr total = Load::Make(slots, {IndexConst(63)});
+  Stmt add = For::Make(i, IndexConst(0), size, ForKind::kSerial,
+                       Store::Make(slots, {IndexConst(63)}, total + Load::Make(slots, {i})));
+  f.body =
+      Bind::Make(slots, closure,
+                 Seq::Make({Store::Make(slots, {rank}, CastExpr::Make(i64, rank + 1)),
+                            Sync::Make(Level::kTeam), If::Make(Eq(rank, IndexConst(0)), add)}));
+  PrimFunc run;
+  run.name = "run";
+  run.func_kind = FuncKind::kHost;
+  Var c = VarNode::Make("c", DType::Handle());
+  run.scalars = {c};
+  run.attrs.Set("exported", true);
+  std::vector<Expr> args = {StringConst::Make("tn_core_run_team"), StringConst::Make("@body"), c,
+                            MakeIntConst(DType::Int(32), 2)};
+  run.body = Evaluate::Make(Call::Make(Intrinsic::kExtern, args, DType::Int(32)));
+  Module m = One(PrimFunc::Make(f));
+  m.Add(PrimFunc::Make(run));
+  Compiled code(m);
+  auto* go = code.Get<int32_t(void*, int32_t, int32_t, void*)>("run");
+  for (int repeat = 0; repeat < 100; ++repeat) {
+    int64_t data[64] = {};
+    ASSERT_EQ(go(data, 0, 1, nullptr), 0);
+    const int64_t workers = data[1] == 0 ? 1 : 2;
+    ASSERT_EQ(data[63], workers == 1 ? 1 : 3);
+  }
+}
+
+TEST(Emit, OtherMachines) {
+  for (const char* name : {"llvm -mtriple=aarch64-linux-gnu -mcpu=cortex-a72",
+                           "llvm -mtriple=wasm32-unknown-unknown"}) {
+    auto target = Target::Parse(name);
+    ASSERT_TRUE(target) << ToString(target.errors());
+    auto object = EmitObject(
+        One(test::Elementwise("f", {kF32}, kF32, 4,
+                              [](const auto& a) { return Max(a[0], MakeConst(a[0]->dtype, 0)); })),
+        *target, {});
+    EXPECT_TRUE(object) << name << ": " << ToString(object.errors());
+  }
+}
+
+}  // namespace
+}  // namespace tenon

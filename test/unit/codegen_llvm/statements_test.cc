@@ -1,0 +1,258 @@
+// Statements and memory accesses as compiled code against the interpreter.
+#include "differential.h"
+
+namespace tenon {
+namespace {
+
+using test::Compiled;
+using test::ExpectSame;
+using test::Kernel;
+
+const DType kF32 = DType::Float(32);
+
+Expr Vec(Expr base, int32_t lanes, int64_t stride = 1) {
+  return Ramp::Make(std::move(base), IndexConst(stride), lanes);
+}
+Expr Bc(Expr e, int32_t lanes) { return Broadcast::Make(std::move(e), lanes); }
+Stmt Loop(const Var& v, Expr extent, Stmt body, Expr min = IndexConst(0)) {
+  return For::Make(v, std::move(min), std::move(extent), ForKind::kSerial, std::move(body));
+}
+
+std::vector<double> Iota(int64_t n) {
+  std::vector<double> v;
+  for (int64_t i = 0; i < n; ++i) v.push_back(static_cast<double>(i * 7 % 101 - 50));
+  return v;
+}
+
+// Runs kernel(in f32[n], out f32[n]) for awkward n.
+void CheckCopyLike(const std::function<Stmt(const std::vector<Buffer>&, Expr)>& body,
+                   const std::vector<int64_t>& sizes) {
+  Module m;
+  m.Add(Kernel("f", {kF32, kF32}, body));
+  Compiled code(m);
+  for (int64_t n : sizes) {
+    SCOPED_TRACE(n);
+    // The output is an input too, so that what a kernel leaves alone is compared.
+    ExpectSame(m, code, "f",
+               {InterpArg::Tensor(kF32, {n}, Iota(n)), InterpArg::Tensor(kF32, {n}, Iota(n))}, 1,
+               {n});
+  }
+}
+
+TEST(Memory, ContiguousWithMaskedTail) {
+  for (int32_t lanes : {2, 3, 8, 16, 64}) {
+    CheckCopyLike(
+        [&](const auto& b, Expr n) {
+          Var i = VarNode::Make("i");
+          Expr at = Vec(i * lanes, lanes);
+          Expr mask = Lt(at, Bc(n, lanes));
+          return Loop(
+              i, CeilDiv(n, IndexConst(lanes)),
+              Store::Make(b[1], {at},
+                          Load::Make(b[0], {at}, mask) + MakeConst(kF32.WithLanes(lanes), 1),
+                          mask));
+        },
+        {0, 1, lanes - 1, lanes, lanes + 1, 97});
+  }
+}
+
+TEST(Memory, StridesReversalGatherScatterAndSplat) {
+  constexpr int32_t kLanes = 8;
+  for (int64_t stride : {2, 3, -1, -2, 0}) {
+    for (bool masked : {false, true}) {
+      SCOPED_TRACE(fmt::format("stride {} masked {}", stride, masked));
+      auto at = [&](Expr base) {
+        return Vec(stride < 0 ? base + (kLanes - 1) * -stride : base, kLanes, stride);
+      };
+      Expr mask;
+      if (masked)
+        mask = Ne(Vec(IndexConst(0), kLanes) % MakeIntConst(DType::Index().WithLanes(kLanes), 3),
+                  MakeIntConst(DType::Index().WithLanes(kLanes), 1));
+      CheckCopyLike(  // gather, contiguous store
+          [&](const auto& b, Expr) {
+            return Store::Make(b[1], {Vec(IndexConst(3), kLanes)},
+                               Load::Make(b[0], {at(IndexConst(2))}, mask), mask);
+          },
+          {31});
+      if (stride == 0 && !masked) continue;
+      CheckCopyLike(  // contiguous load, scatter
+          [&](const auto& b, Expr) {
+            return Store::Make(b[1], {at(IndexConst(2))},
+                               Load::Make(b[0], {Vec(IndexConst(3), kLanes)}), mask);
+          },
+          {31});
+    }
+  }
+}
+
+// Every comparison of a ramp with a ramp or a splat, with bounds on both sides of the lanes.
+TEST(Memory, IndexMasks) {
+  constexpr BinaryOp kOps[] = {BinaryOp::kLt, BinaryOp::kLe, BinaryOp::kGt,
+                               BinaryOp::kGe, BinaryOp::kEq, BinaryOp::kNe};
+  for (int32_t lanes : {2, 5, 16, 32, 40}) {
+    for (int64_t left : {0, 1, -1, 2}) {
+      for (int64_t right : {0, 1}) {
+        CheckCopyLike(
+            [&](const auto& b, Expr n) {
+              Var i = VarNode::Make("i");
+              std::vector<Stmt> body;
+              for (BinaryOp op : kOps) {
+                Expr mask =
+                    Binary::Make(op, Vec(i * 3 - 5, lanes, left), Vec(n - i * 2, lanes, right));
+                Expr at = Vec(IndexConst(0), lanes);
+                const double weight = 1 << static_cast<int>(op);
+                Expr more = Load::Make(b[1], {at}) + MakeConst(kF32.WithLanes(lanes), weight);
+                body.push_back(Store::Make(b[1], {at}, more, mask));
+              }
+              return Loop(i, IndexConst(30), Seq::Make(body));
+            },
+            {lanes, lanes + 9});
+      }
+    }
+  }
+}
+
+TEST(Memory, BoolsAreBytes) {
+  Module m;
+  constexpr int32_t kLanes = 5;
+  m.Add(Kernel("f", {DType::Bool(), DType::Bool()}, [&](const auto& b, Expr n) {
+    Var i = VarNode::Make("i");
+    Expr at = Vec(i * kLanes, kLanes);
+    Expr mask = Lt(at, Bc(n, kLanes));
+    return Loop(i, CeilDiv(n, IndexConst(kLanes)),
+                Store::Make(b[1], {at}, Not(Load::Make(b[0], {at}, mask)), mask));
+  }));
+  Compiled code(m);
+  ExpectSame(m, code, "f",
+             {InterpArg::Tensor(DType::Bool(), {13}, test::EdgeValues(DType::Bool(), 13, 1)),
+              InterpArg::Output(DType::Bool(), {13})},
+             1, {13});
+}
+
+// Padding: the untaken side of a select must not be read, though it lies outside the buffer.
+TEST(Select, GuardsLoads) {
+  CheckCopyLike(  // scalar condition: a branch
+      [&](const auto& b, Expr n) {
+        Var i = VarNode::Make("i");
+        Expr j = i - 2000;
+        Expr inside = And(Ge(j, IndexConst(0)), Lt(j, n));
+        Expr v = Select::Make(inside, Load::Make(b[0], {j}), MakeConst(kF32, -1));
+        return Loop(i, n + 4000,
+                    Seq::Make({If::Make(Lt(i, n), Store::Make(b[1], {i}, v)),
+                               If::Make(inside, Store::Make(b[1], {j}, v + v))}));
+      },
+      {0, 1, 5, 17});
+  constexpr int32_t kLanes = 8;
+  CheckCopyLike(  // lanes: a mask, here of a select within a select and of a division
+      [&](const auto& b, Expr n) {
+        Var i = VarNode::Make("i");
+        const DType index = DType::Index().WithLanes(kLanes);
+        Expr at = Vec(i * kLanes, kLanes);
+        Expr far = Vec(i * kLanes - 5000, kLanes);
+        Expr tail = Lt(at, Bc(n, kLanes));
+        Expr zero = MakeConst(kF32.WithLanes(kLanes), 0);
+        Expr shifted = Select::Make(Ge(far, MakeIntConst(index, 0)), Load::Make(b[0], {far}), zero);
+        Expr near =
+            Select::Make(Lt(at, Bc(n, kLanes)),
+                         Load::Make(b[0], {at}) + Bc(Load::Make(b[0], {i * 0}), kLanes), shifted);
+        Expr divided =
+            Select::Make(Ne(at, MakeIntConst(index, 0)), MakeIntConst(index, 100) / at, at);
+        return Loop(i, CeilDiv(n, IndexConst(kLanes)),
+                    Store::Make(b[1], {at}, near + CastExpr::Make(kF32, divided), tail));
+      },
+      {1, 7, 8, 9, 40});
+}
+
+TEST(Control, LoopsIfsWhilesLets) {
+  CheckCopyLike(
+      [&](const auto& b, Expr n) {
+        Var i = VarNode::Make("i"), j = VarNode::Make("j"), twice = VarNode::Make("twice");
+        Buffer c = BufferNode::Make("c", DType::Index(), {IndexConst(1)}, "local");
+        Expr count = Load::Make(c, {IndexConst(0)});
+        // c halves until it is small; the loop over j starts above 0 and may be empty.
+        Stmt halve =
+            While::Make(Gt(count, IndexConst(3)), Store::Make(c, {IndexConst(0)}, count / 2));
+        Stmt add = Store::Make(b[1], {i}, Load::Make(b[1], {i}) + CastExpr::Make(kF32, twice + j));
+        Stmt inner = Let::Make(twice, count * 2, Loop(j, i % 4, add, IndexConst(2)));
+        Stmt odd = If::Make(Eq(i % 2, IndexConst(1)), inner,
+                            Store::Make(b[1], {i}, Load::Make(b[0], {i})));
+        return Loop(i, n,
+                    Alloc::Make(c, Seq::Make({Store::Make(c, {IndexConst(0)}, i), halve, odd})));
+      },
+      {0, 1, 2, 29});
+}
+
+TEST(Control, EarlyReturn) {
+  CheckCopyLike(
+      [&](const auto& b, Expr n) {
+        Var i = VarNode::Make("i");
+        return Loop(i, n,
+                    Seq::Make({If::Make(Ge(i, IndexConst(5)), Return::Make()),
+                               Store::Make(b[1], {i}, MakeConst(kF32, 9))}));
+      },
+      {0, 4, 6, 11});
+}
+
+TEST(Memory, RegisterBuffersCopiesAndReductions) {
+  constexpr int32_t kLanes = 8;
+  CheckCopyLike(
+      [&](const auto& b, Expr n) {
+        Buffer acc = BufferNode::Make("acc", kF32, {IndexConst(2 * kLanes)}, "register");
+        Var i = VarNode::Make("i");
+        Expr lo = Vec(IndexConst(0), kLanes), hi = Vec(IndexConst(kLanes), kLanes);
+        Expr at = Vec(i * kLanes, kLanes);
+        Stmt zero = Seq::Make({Store::Make(acc, {lo}, MakeConst(kF32.WithLanes(kLanes), 0)),
+                               Store::Make(acc, {hi}, MakeConst(kF32.WithLanes(kLanes), -1e30))});
+        Stmt step =
+            Seq::Make({Store::Make(acc, {lo}, Load::Make(acc, {lo}) + Load::Make(b[0], {at})),
+                       Store::Make(acc, {hi}, Max(Load::Make(acc, {hi}), Load::Make(b[0], {at})))});
+        auto reduce = [&](Intrinsic r, const Expr& part) {
+          return Call::Make(r, {Load::Make(acc, {part})}, kF32);
+        };
+        Stmt out =
+            Seq::Make({Store::Make(b[1], {IndexConst(0)}, reduce(Intrinsic::kReduceAdd, lo)),
+                       Store::Make(b[1], {IndexConst(1)}, reduce(Intrinsic::kReduceMax, hi)),
+                       Store::Make(b[1], {IndexConst(2)}, reduce(Intrinsic::kReduceMin, hi))});
+        auto box = [&](const Buffer& x, Expr from) {
+          return RegionNode::Make(x, {RangeNode::Make(std::move(from), IndexConst(4))});
+        };
+        Stmt copy = Copy::Make(box(b[1], IndexConst(5)), box(acc, IndexConst(6)));
+        return Alloc::Make(acc, Seq::Make({zero, Loop(i, n / kLanes, step), out, copy}));
+      },
+      {16, 23, 64});
+}
+
+// A device function is called in place with the address of a box and sizes; it sees its worker's
+// rank through it.
+TEST(Calls, DeviceFunctionsWithRegionsAndTeams) {
+  PrimFunc d;
+  d.name = "add_rank";
+  d.func_kind = FuncKind::kDevice;
+  Var m_dim = VarNode::Make("m"), value = VarNode::Make("value", kF32);
+  d.dims = {m_dim};
+  d.dim_lo = {0}, d.dim_hi = {-1}, d.dim_step = {1};
+  d.scalars = {value};
+  Buffer x = test::FlatBuffer("x", kF32, m_dim);
+  d.buffers = {x};
+  d.num_outputs = 1;
+  Var k = VarNode::Make("k");
+  Expr rank = CastExpr::Make(kF32, Call::Make(Intrinsic::kTeamRank, {}, DType::Index()));
+  d.body = Loop(k, m_dim, Store::Make(x, {k}, Load::Make(x, {k}) + value + rank));
+  Module m;
+  m.Add(PrimFunc::Make(d));
+  m.Add(Kernel("f", {kF32, kF32}, [&](const auto& b, Expr n) {
+    Region box = RegionNode::Make(b[1], {RangeNode::Make(IndexConst(2), n - 3)});
+    return CallFunc::Make("add_rank", {box}, {n - 3, Load::Make(b[0], {IndexConst(1)})});
+  }));
+  Compiled code(m);
+  ExpectSame(m, code, "f",
+             {InterpArg::Tensor(kF32, {9}, Iota(9)), InterpArg::Tensor(kF32, {9}, Iota(9))}, 1,
+             {9});
+  std::vector<float> in(9, 1), out(9, 0);
+  code.Get<void(float*, float*, int64_t, int32_t, int32_t, void*)>("f")(in.data(), out.data(), 9, 3,
+                                                                        4, nullptr);
+  EXPECT_EQ(out, (std::vector<float>{0, 0, 4, 4, 4, 4, 4, 4, 0}));
+}
+
+}  // namespace
+}  // namespace tenon

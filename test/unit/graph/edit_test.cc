@@ -1,0 +1,147 @@
+// Editing helpers and the verifier.
+#include "graph/edit.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "graph/text.h"
+#include "graph/verify.h"
+
+namespace tenon::graph {
+namespace {
+
+Graph MustParse(const std::string& text) {
+  Expected<Graph> g = Parse(text, "t");
+  EXPECT_TRUE(g) << (g ? "" : ToString(g.errors()));
+  return g ? std::move(*g) : Graph();
+}
+
+constexpr const char* kDiamond = R"(graph @g<n>(%0 "x": f32[n, 4], %1 "unused": f32[2]) {
+  %2 "w": f32[4] = const [1, 2, 3, 4]
+  %3 "a": f32[n, 4] = add(%0, %2)
+  %4 "dead": f32[n, 4] = exp(%3)
+  %5 "b": f32[n, 4] = relu(%3)
+  %6 "c": f32[n, 4] = mul(%5, %3)
+  return %6 "y", %3 "z"
+})";
+
+TEST(GraphEdit, UsersAndCounts) {
+  const Graph g = MustParse(kDiamond);
+  const ValueId a = g.nodes[0].outputs[0];
+  EXPECT_EQ(Users(g)[static_cast<size_t>(a)], (std::vector<NodeId>{1, 2, 3}));
+  EXPECT_EQ(UseCounts(g)[static_cast<size_t>(a)], 4);
+}
+
+TEST(GraphEdit, CompactDropsWhatNothingNeedsAndKeepsInputs) {
+  Graph g = MustParse(kDiamond);
+  const ValueId dead = g.nodes[1].outputs[0];
+  const std::vector<ValueId> ids = Compact(g);
+  EXPECT_EQ(ids[static_cast<size_t>(dead)], kNoValue);
+  EXPECT_EQ(g.nodes.size(), 3u);
+  EXPECT_EQ(g.inputs.size(), 2u);
+  EXPECT_TRUE(Verify(g));
+  ReplaceAllUses(g, g.nodes[0].outputs[0], g.inputs[0]);
+  Compact(g);
+  EXPECT_EQ(g.nodes.size(), 2u);
+  EXPECT_TRUE(Verify(g));
+  EXPECT_EQ(g.outputs[1], g.inputs[0]);
+}
+
+TEST(GraphEdit, SortIsStableAndFindsCycles) {
+  Graph g = MustParse(kDiamond);
+  const Graph before = g;
+  EXPECT_TRUE(TopologicalSort(g));
+  EXPECT_TRUE(StructuralEqual(before, g));
+  std::rotate(g.nodes.begin(), g.nodes.begin() + 1, g.nodes.end());
+  for (size_t n = 0; n < g.nodes.size(); ++n)
+    g.value(g.nodes[n].outputs[0]).producer = static_cast<NodeId>(n);
+  EXPECT_FALSE(Verify(g));
+  EXPECT_TRUE(TopologicalSort(g));
+  EXPECT_TRUE(Verify(g));
+  g.nodes[0].inputs[0] = g.nodes[2].outputs[0];
+  EXPECT_FALSE(TopologicalSort(g));
+}
+
+TEST(GraphEdit, SubstituteDimsMakesShapesStatic) {
+  const Graph g = SubstituteDims(MustParse(kDiamond), {{"n", IndexConst(3)}});
+  EXPECT_TRUE(g.dims.empty());
+  EXPECT_EQ(g.type(g.outputs[0]).ToString(), "f32[3, 4]");
+  EXPECT_TRUE(Verify(g));
+}
+
+TEST(GraphEdit, ExtractRegionMakesAFusedGroup) {
+  Graph g = MustParse(kDiamond);
+  std::vector<ValueId> operands;
+  const std::vector<ValueId> outputs = {g.nodes[3].outputs[0]};
+  Graph region = ExtractRegion(g, {2, 3}, outputs, &operands);
+  EXPECT_EQ(operands, (std::vector<ValueId>{g.nodes[0].outputs[0]}));
+  EXPECT_EQ(region.nodes.size(), 2u);
+  Node fused{
+      .op = OpKind::kFused,
+      .name = "group",
+      .inputs = operands,
+      .attrs = {{"anchor", int64_t{0}}, {"roles", std::vector<std::string>{"anchor", "epilogue"}}}};
+  const TensorType type = g.type(outputs[0]);
+  fused.regions.push_back(std::make_shared<const Graph>(std::move(region)));
+  const NodeId id = g.AddNode(std::move(fused), {type});
+  ReplaceAllUses(g, outputs[0], g.node(id).outputs[0]);
+  Compact(g);
+  EXPECT_TRUE(Verify(g)) << Print(g);
+  EXPECT_TRUE(Parse(Print(g))) << Print(g);
+}
+
+std::string FirstError(const Graph& g) {
+  Status s = Verify(g);
+  return s ? "verified" : s.errors()[0].ToString();
+}
+
+TEST(GraphVerify, EachRule) {
+  const Graph good = MustParse(kDiamond);
+  EXPECT_EQ(FirstError(good), "verified");
+  Graph g = good;
+  g.nodes[0].inputs[0] = 99;
+  EXPECT_EQ(FirstError(g), "node 'a' (add): error: value id 99 is out of range");
+  g = good;
+  g.nodes[0].inputs[1] = kNoValue;
+  EXPECT_EQ(FirstError(g), "node 'a' (add): error: input 1 is left out");
+  g = good;
+  g.value(g.nodes[2].outputs[0]).producer = 0;
+  EXPECT_EQ(FirstError(g), "node 'b' (relu): error: output 0 names another producer");
+  g = good;
+  g.output_names[1] = "y";
+  EXPECT_EQ(FirstError(g), "output 'y': error: another output has this name");
+  g = good;
+  g.value(g.inputs[1]).name = "x";
+  EXPECT_EQ(FirstError(g), "value 1 'x': error: another input has this name");
+  g = good;
+  g.dims[0].min = 0;
+  EXPECT_EQ(
+      FirstError(g),
+      "dim n: error: expected 1 ≤ min ≤ max < 2^31 and a step, but got 0..=2147483647 step 1");
+  g = good;
+  g.dims.clear();
+  EXPECT_EQ(FirstError(g), "value 0 'x': error: dim 'n' is not declared");
+  g = good;
+  g.dims.push_back({.var = VarNode::Make("m")});
+  EXPECT_EQ(FirstError(g), "dim m: error: no input has it as a dim, so its size cannot be known");
+  g = good;
+  g.nodes[0].attrs.Set("axis", int64_t{1});
+  EXPECT_EQ(FirstError(g), "node 'a' (add): error: add has no attribute axis");
+  g = good;
+  g.value(2).payload = Payload::Owned({});
+  EXPECT_EQ(FirstError(g), "value 2 'w': error: expected the bytes of f32[4], but got 0");
+  g = good;
+  g.value(g.outputs[0]).type.dtype = DType::Int(32);
+  EXPECT_EQ(FirstError(g),
+            "node 'c' (mul): error: expected its output to be f32[n, 4], but got i32[n, 4]");
+}
+
+TEST(Names, AreQuotedForMessages) {
+  EXPECT_EQ(Quoted("a\nb\x01"), "'a\\x0ab\\x01'");
+  EXPECT_EQ(Quoted(std::string(119, 'a') + "é"), "'" + std::string(119, 'a') + "…'");
+  EXPECT_LT(Quoted(std::string(1 << 20, 'x')).size(), 130u);
+}
+
+}  // namespace
+}  // namespace tenon::graph

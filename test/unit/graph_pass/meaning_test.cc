@@ -1,0 +1,101 @@
+// Every text case of graph passes keeps its graph's meaning: the graph computes the same before and
+// after.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "graph/edit.h"
+#include "graph/pass/pass.h"
+#include "graph/text.h"
+#include "graph/verify.h"
+#include "support/file.h"
+#include "support/graph_eval.h"
+
+namespace tenon::graph {
+namespace {
+
+struct Case {
+  std::string name;
+  std::vector<std::string> passes;
+  std::string text;
+};
+void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
+
+Case ReadCase(const std::filesystem::path& path) {
+  Expected<std::string> file = ReadFile(path.string());
+  TN_CHECK(file, "cannot read {}", path.string());
+  Case c{path.stem().string(), {}, file->substr(0, file->find("// EXPECT:"))};
+  const std::string key = "--passes=";
+  const size_t from = c.text.find(key) + key.size(), to = c.text.find_first_of(" \n", from);
+  for (size_t at = from; at < to;) {
+    const size_t comma = std::min(c.text.find(',', at), to);
+    c.passes.push_back(c.text.substr(at, comma - at));
+    at = comma + 1;
+  }
+  return c;
+}
+
+std::vector<Case> Cases() {
+  std::vector<Case> cases;
+  for (const auto& entry : std::filesystem::directory_iterator(TENON_GRAPH_PASS_CASES)) {
+    if (entry.path().extension() == ".test") cases.push_back(ReadCase(entry.path()));
+  }
+  std::sort(cases.begin(), cases.end(),
+            [](const Case& a, const Case& b) { return a.name < b.name; });
+  return cases;
+}
+
+// Symbolic dims become small numbers, all different.
+Graph Fixed(const Graph& g) {
+  std::map<std::string, Expr> sizes;
+  for (const Dim& d : g.dims)
+    sizes[d.var->name] = IndexConst(static_cast<int64_t>(sizes.size()) + 2);
+  return SubstituteDims(g, sizes);
+}
+
+void ExpectSame(const std::vector<Array>& a, const std::vector<Array>& b, const Graph& g) {
+  ASSERT_EQ(a.size(), b.size());
+  for (size_t k = 0; k < a.size(); ++k) {
+    ASSERT_EQ(a[k].dims, b[k].dims) << g.output_names[k];
+    for (size_t i = 0; i < a[k].data.size(); ++i) {
+      const double x = a[k].data[i], y = b[k].data[i];
+      // Constants are rounded to floats before they are combined.
+      const bool same =
+          x == y || (std::isnan(x) && std::isnan(y)) || std::abs(x - y) <= 1e-6 * (1 + std::abs(x));
+      ASSERT_TRUE(same) << g.output_names[k] << "[" << i << "]: " << x << " became " << y;
+    }
+  }
+}
+
+class GraphPassMeaning : public testing::TestWithParam<Case> {};
+
+TEST_P(GraphPassMeaning, Stays) {
+  Expected<Graph> parsed = Parse(GetParam().text, GetParam().name);
+  ASSERT_TRUE(parsed) << ToString(parsed.errors());
+  const Target target = Target::Parse("llvm -mcpu=core-avx2").value();
+  const GraphPassContext context{&target};
+  for (const Graph& start : {*parsed, Fixed(*parsed)}) {
+    Graph after = start;
+    for (const std::string& name : GetParam().passes) {
+      const GraphPassInfo* pass = FindGraphPass(name);
+      ASSERT_TRUE(pass) << name;
+      after = pass->run(after, context);
+      Status ok = Verify(after);
+      ASSERT_TRUE(ok) << name << ": " << ToString(ok.errors()) << Print(after);
+      EXPECT_TRUE(StructuralEqual(pass->run(after, context), after))
+          << name << " finds more the second time";
+    }
+    const Graph before = Fixed(start), result = Fixed(after);
+    for (uint32_t seed = 0; seed < 4; ++seed) {
+      const std::vector<Array> inputs = RandomInputs(before, seed);
+      ExpectSame(GraphEvaluator(before).Run(inputs), GraphEvaluator(result).Run(inputs), before);
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Cases, GraphPassMeaning, testing::ValuesIn(Cases()),
+                         [](const auto& info) { return info.param.name; });
+
+}  // namespace
+}  // namespace tenon::graph

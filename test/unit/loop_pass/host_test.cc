@@ -1,0 +1,291 @@
+// Host functions: storage plan, team, wrapper with its checks.
+#include <atomic>
+#include <cstring>
+
+#include "loop/pass/packed_abi.h"
+#include "pass_test.h"
+#include "tenon/kernel_abi.h"
+
+namespace tenon {
+namespace {
+
+static_assert(sizeof(tn_ffi_any) == packed::kAnyBytes &&
+              offsetof(tn_ffi_any, u) == packed::kAnyValue);
+static_assert(TN_FFI_NONE == packed::kNone && TN_FFI_DL_TENSOR_PTR == packed::kDlTensorPtr &&
+              TN_FFI_RAW_STR == packed::kRawStr && TN_FFI_TENSOR == packed::kTensor &&
+              TN_DL_CPU == packed::kCpu);
+static_assert(offsetof(tn_ffi_tensor, dl_tensor) == packed::kObjectHeaderBytes);
+static_assert(offsetof(tn_dl_tensor, data) == packed::kData &&
+              offsetof(tn_dl_tensor, device) == packed::kDeviceType &&
+              offsetof(tn_dl_tensor, ndim) == packed::kNdim &&
+              offsetof(tn_dl_tensor, dtype) == packed::kDType &&
+              offsetof(tn_dl_tensor, shape) == packed::kShape &&
+              offsetof(tn_dl_tensor, strides) == packed::kStrides &&
+              offsetof(tn_dl_tensor, byte_offset) == packed::kByteOffset);
+
+// y = ((x * 2 + w) * 2 + w) * 2 + w through two temporaries, each step over a team.
+const char kNetwork[] = R"(
+func @step(A: f32[6, 8], W: f32[8], out B: f32[6, 8]) {
+  alloc T: f32[8] in global
+  for i in 0..6 parallel {
+    for j in 0..8 {
+      block T(vj: spatial = j) {
+        reads W[vj]; writes T[vj]
+        T[vj] = W[vj]
+      }
+    }
+    for k in 0..8 {
+      block B(vi: spatial = i, vj: spatial = k) {
+        reads A[vi, vj], T[vj]; writes B[vi, vj]
+        B[vi, vj] = A[vi, vj] * 2f32 + T[vj]
+      }
+    }
+  }
+}
+func @main(x: f32[6, 8], out y: f32[6, 8]) kind host {exported: true, weights: ["w"], weight_offsets: [64]} {
+  alloc w: f32[8] in const
+  alloc t0: f32[6, 8]
+  alloc t1: f32[6, 8]
+  launch @step(x, w, t0) on host
+  launch @step(t0, w, t1) on host
+  launch @step(t1, w, y) on host
+}
+)";
+
+const std::vector<const char*> kHostPasses = {
+    "wrap_exports", "compact_buffers", "lower_blocks",    "simplify",       "plan_storage",
+    "lower_team",   "make_packed",     "flatten_storage", "lower_parallel", "simplify"};
+
+/// The functions of the core that wrappers call, on this machine; bodies run in the interpreter.
+class Core {
+ public:
+  explicit Core(const Module& module, int team_size) : module_(module) {
+    options.team_size = 1;
+    auto handle = [](void* p) { return InterpScalar{reinterpret_cast<int64_t>(p), 0}; };
+    options.functions["tn_core_check_cpu"] = [](auto) { return InterpScalar{}; };
+    options.functions["tn_core_arena_acquire"] = [=, this](std::span<const InterpScalar> a) {
+      arena.assign(static_cast<size_t>(a[1].i) + 64, 0x7f);
+      auto at = reinterpret_cast<uintptr_t>(arena.data());
+      return handle(reinterpret_cast<void*>((at + 63) / 64 * 64));
+    };
+    options.functions["tn_core_arena_release"] = [this](auto) {
+      ++released;
+      return InterpScalar{};
+    };
+    options.functions["tn_core_run_team"] = [=, this](std::span<const InterpScalar> a) {
+      std::string body = reinterpret_cast<const char*>(a[0].i) + 1;
+      max_team = a[2].i;
+      InterpOptions inner;
+      inner.weights = options.weights;
+      inner.team_size = team_size;
+      inner.seed = 3;
+      std::vector<InterpArg> args = {InterpArg::Int(a[1].i)};
+      Status ran = Interpret(module_, body, args, inner);
+      EXPECT_TRUE(ran) << ToString(ran.errors());
+      return InterpScalar{ran ? 0 : -1, 0};
+    };
+    options.functions["tn_core_tensor_alloc"] = [=, this](std::span<const InterpScalar> a) {
+      int64_t count = 1;
+      for (int64_t d = 0; d < a[1].i; ++d) {
+        shape.push_back(reinterpret_cast<const int64_t*>(a[2].i)[d]);
+        count *= shape.back();
+      }
+      made.assign(static_cast<size_t>(count), -1);
+      *reinterpret_cast<void**>(a[4].i) = made.data();
+      reinterpret_cast<tn_ffi_any*>(a[3].i)->type_index = TN_FFI_TENSOR;
+      return InterpScalar{};
+    };
+    options.functions["tn_core_return"] = [](std::span<const InterpScalar> a) {
+      *reinterpret_cast<tn_ffi_any*>(a[2].i) = *reinterpret_cast<tn_ffi_any*>(a[0].i);
+      return InterpScalar{};
+    };
+    options.functions["tn_core_release"] = [](auto) { return InterpScalar{}; };
+  }
+
+  Status Call(const std::string& name, std::vector<tn_ffi_any>& args) {
+    std::vector<InterpArg> scalars = {InterpArg::Int(0),
+                                      InterpArg::Int(reinterpret_cast<int64_t>(args.data())),
+                                      InterpArg::Int(static_cast<int64_t>(args.size())),
+                                      InterpArg::Int(reinterpret_cast<int64_t>(&result))};
+    return Interpret(module_, name, scalars, options);
+  }
+
+  InterpOptions options;
+  tn_ffi_any result = {};
+  std::vector<float> made;
+  std::vector<int64_t> shape;
+  std::vector<uint8_t> arena;
+  int released = 0;
+  int64_t max_team = -1;
+
+ private:
+  const Module& module_;
+};
+
+/// A tensor over its own memory, as DLTensor*.
+struct TestTensor {
+  std::vector<float> data;
+  std::vector<int64_t> shape, strides;
+  tn_dl_tensor view = {};
+
+  explicit TestTensor(std::vector<int64_t> s, float first = 0) : shape(std::move(s)) {
+    int64_t n = 1;
+    for (int64_t d : shape) n *= d;
+    for (int64_t i = 0; i < n; ++i) data.push_back(first + static_cast<float>(i));
+    view = {data.data(),
+            {TN_DL_CPU, 0},
+            static_cast<int32_t>(shape.size()),
+            {TN_DL_FLOAT, 32, 1},
+            shape.data(),
+            nullptr,
+            0};
+  }
+  TestTensor(const TestTensor&) = delete;
+  tn_ffi_any Arg() {
+    tn_ffi_any any = {TN_FFI_DL_TENSOR_PTR, 0, {}};
+    any.u.v_ptr = &view;
+    return any;
+  }
+};
+
+TEST(HostPasses, NetworkWithTemporariesWeightsAndTeam) {
+  Module module = RunPasses(Parse(kNetwork), kHostPasses);
+  if (getenv("SHOW")) puts(Print(module).c_str());
+  std::vector<float> weights(24, 0);
+  for (int i = 0; i < 8; ++i) weights[16 + static_cast<size_t>(i)] = static_cast<float>(i);
+  for (int team : {1, 2, 5}) {
+    Core core(module, team);
+    core.options.weights = {reinterpret_cast<const uint8_t*>(weights.data()), weights.size() * 4};
+    TestTensor x({6, 8}, 3), y({6, 8});
+    std::vector<tn_ffi_any> args = {x.Arg(), y.Arg()};
+    Status ran = core.Call("__tvm_ffi_main", args);
+    ASSERT_TRUE(ran) << ToString(ran.errors());
+    for (size_t i = 0; i < 48; ++i)
+      EXPECT_EQ(y.data[i], x.data[i] * 8 + 7 * static_cast<float>(i % 8));
+    EXPECT_EQ(core.released, 1);
+    args.pop_back();
+    ran = core.Call("__tvm_ffi_main", args);
+    ASSERT_TRUE(ran) << ToString(ran.errors());
+    EXPECT_EQ(core.made, y.data);
+    EXPECT_EQ(core.shape, (std::vector<int64_t>{6, 8}));
+    EXPECT_EQ(core.result.type_index, TN_FFI_TENSOR);
+  }
+}
+
+const char kDot[] = R"(
+func @add<n0>(a: f32[n0, 4], b: f32[n0, 4], out c: f32[n0]) {exported: true} {
+  for i in 0..n0, j in 0..4 {
+    block c(vi: spatial = i, vj: reduce = j) {
+      reads a[vi, vj], b[vi, vj]; writes c[vi]
+      init { c[vi] = 0f32 }
+      c[vi] = c[vi] + a[vi, vj] * b[vi, vj]
+    }
+  }
+}
+)";
+
+class Checks : public testing::Test {
+ protected:
+  std::string Message(std::vector<tn_ffi_any> args) {
+    Status ran = core.Call("__tvm_ffi_add", args);
+    return ran ? "" : ran.errors()[0].message;
+  }
+  static std::string Says(const std::string& what, bool outputs = false) {
+    return what + "\nwhen calling: `add(a: Tensor([n0, 4], float32), b: Tensor([n0, 4], float32)" +
+           (outputs ? ", c: Tensor([n0], float32))`" : ")`");
+  }
+
+  Module module = RunPasses(Parse(kDot), kHostPasses);
+  Core core{module, 1};
+  TestTensor a{{3, 4}}, b{{3, 4}}, c{{3}};
+};
+
+TEST_F(Checks, AcceptsBothForms) {
+  EXPECT_EQ(Message({a.Arg(), b.Arg(), c.Arg()}), "");
+  EXPECT_EQ(c.data, (std::vector<float>{14, 126, 366}));
+  EXPECT_EQ(core.max_team, 1);  // nothing in it is parallel
+  EXPECT_EQ(Message({a.Arg(), b.Arg()}), "");
+  EXPECT_EQ(core.made, c.data);
+}
+
+TEST_F(Checks, AcceptsTensorObjectsAndOffsets) {
+  tn_ffi_tensor object = {};
+  object.dl_tensor = a.view;
+  object.dl_tensor.byte_offset = 16;
+  int64_t two[] = {2, 4};
+  object.dl_tensor.shape = two;
+  tn_ffi_any any = {TN_FFI_TENSOR, 0, {}};
+  any.u.v_ptr = &object;
+  TestTensor d({2, 4});
+  EXPECT_EQ(Message({any, d.Arg()}), "");
+  EXPECT_EQ(core.made, (std::vector<float>{0 + 5 + 12 + 21, 32 + 45 + 60 + 77}));
+}
+
+TEST_F(Checks, Count) {
+  EXPECT_EQ(Message({a.Arg()}),
+            Says("TypeError: Expected 2 arguments, or 3 with outputs, but got 1"));
+}
+
+TEST_F(Checks, TypeNdimDtypeDevice) {
+  tn_ffi_any number = {TN_FFI_INT, 0, {}};
+  EXPECT_EQ(Message({number, b.Arg()}),
+            Says("TypeError: Parameter `a` expects tensor but got type_index=1"));
+  TestTensor three({3, 4, 1});
+  EXPECT_EQ(Message({three.Arg(), b.Arg()}),
+            Says("ValueError: Parameter `a` expects ndim=2 but got ndim=3"));
+  b.view.dtype = {TN_DL_INT, 64, 1};
+  EXPECT_EQ(Message({a.Arg(), b.Arg()}),
+            Says("TypeError: Parameter `b` expects dtype=float32 but got dtype=int64"));
+  a.view.device.device_type = TN_DL_CUDA;
+  EXPECT_EQ(Message({a.Arg(), b.Arg()}),
+            Says("ValueError: Parameter `a` expects device=cpu but got device=cuda"));
+}
+
+TEST_F(Checks, Shapes) {
+  TestTensor wide({3, 5}), longer({5, 4});
+  EXPECT_EQ(Message({wide.Arg(), b.Arg()}),
+            Says("ValueError: Parameter `a` expects shape[1]=4 but got shape[1]=5"));
+  EXPECT_EQ(Message({a.Arg(), longer.Arg()}),
+            Says("ValueError: Shape mismatch: n0=3 (from a.shape[0]) but b.shape[0]=5"));
+  TestTensor short_out({2});
+  EXPECT_EQ(Message({a.Arg(), b.Arg(), short_out.Arg()}),
+            Says("ValueError: Shape mismatch: n0=3 (from a.shape[0]) but c.shape[0]=2", true));
+}
+
+TEST_F(Checks, StridesAlignmentOverlap) {
+  int64_t strides[] = {5, 1};
+  a.view.strides = strides;
+  EXPECT_EQ(
+      Message({a.Arg(), b.Arg()}),
+      Says("ValueError: Parameter `a` expects compact strides, strides[0]=4 but got strides[0]=5"));
+  strides[0] = 4;
+  EXPECT_EQ(Message({a.Arg(), b.Arg()}), "");
+  TestTensor row({1, 4}), row2({1, 4});
+  int64_t any_stride[] = {-77, 1};  // of a dim of size 1: says nothing
+  row.view.strides = any_stride;
+  EXPECT_EQ(Message({row.Arg(), row2.Arg()}), "");
+  b.view.byte_offset = 2;
+  EXPECT_EQ(Message({a.Arg(), b.Arg()}), Says("ValueError: Parameter `b` expects data aligned to 4 "
+                                              "bytes but its address modulo 4 is 2"));
+  b.view.byte_offset = 0;
+  c.view.data = &a.data[2];
+  EXPECT_EQ(Message({a.Arg(), b.Arg(), c.Arg()}),
+            Says("ValueError: Parameter `c` expects memory of its own but it overlaps `a`", true));
+}
+
+TEST_F(Checks, EmptyTensors) {
+  TestTensor none({0, 4}), none2({0, 4}), out({0});
+  int64_t odd[] = {9, 9};
+  none.view.strides = odd;
+  EXPECT_EQ(Message({none.Arg(), none2.Arg(), out.Arg()}), "");
+  EXPECT_EQ(Message({none.Arg(), none2.Arg()}), "");
+}
+
+TEST_F(Checks, Metadata) {
+  std::vector<tn_ffi_any> none;
+  ASSERT_TRUE(core.Call("__tvm_ffi__metadata_add", none));
+  EXPECT_EQ(core.result.type_index, TN_FFI_RAW_STR);
+}
+
+}  // namespace
+}  // namespace tenon

@@ -1,0 +1,97 @@
+// Runs passes on loop IR given as text, and compares what it means before and after.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "arith/analyzer.h"
+#include "interp/interp.h"
+#include "ir/visit.h"
+#include "loop/parse.h"
+#include "loop/pass/pass.h"
+#include "loop/print.h"
+#include "loop/verify.h"
+
+namespace tenon {
+
+inline Module Parse(const std::string& text) {
+  auto module = ParseModule(text, "test");
+  EXPECT_TRUE(module) << (module ? "" : ToString(module.errors()));
+  return module ? *module : Module{};
+}
+
+inline Module RunPasses(Module module, const std::vector<const char*>& passes,
+                        const PassContext& context = {}) {
+  for (const char* name : passes) {
+    const PassInfo* pass = FindLoopPass(name);
+    EXPECT_NE(pass, nullptr) << name;
+    if (!pass) continue;
+    module = pass->run(module, context);
+    Status ok = Verify(module, Stage::kSchedulable);
+    EXPECT_TRUE(ok) << "after " << name << ": " << ToString(ok.errors()) << Print(module);
+  }
+  return module;
+}
+
+/// Arguments for a function: small integers, exact in any order of additions; outputs undefined.
+/// Shapes with dims need their values.
+inline std::vector<InterpArg> ArgsFor(const PrimFunc& func,
+                                      const std::map<std::string, int64_t>& dims, int seed) {
+  std::mt19937 random(static_cast<unsigned>(seed));
+  std::vector<InterpArg> args;
+  VarMap values;
+  for (const Var& d : func.dims) values[d.get()] = IndexConst(dims.at(d->name));
+  for (size_t i = 0; i < func.buffers.size(); ++i) {
+    std::vector<int64_t> shape;
+    int64_t count = 1;
+    for (const Expr& d : func.buffers[i]->shape) {
+      shape.push_back(AsInt(Simplify(Substitute(d, values))).value());
+      count *= shape.back();
+    }
+    bool output = i >= func.buffers.size() - static_cast<size_t>(func.num_outputs);
+    std::vector<double> elements;
+    for (int64_t k = 0; k < count; ++k) elements.push_back(static_cast<double>(random() % 9) - 4);
+    DType type = func.buffers[i]->dtype;
+    args.push_back(output ? InterpArg::Output(type, shape)
+                          : InterpArg::Tensor(type, shape, elements));
+  }
+  return args;
+}
+
+/// The outputs' bytes after running `name` of both modules on the same arguments are the same.
+/// Parameters may have been flattened in between (same elements in the same order); a workspace
+/// parameter gets memory.
+inline void ExpectSameMeaning(const Module& before, const Module& after, const std::string& name,
+                              const std::map<std::string, int64_t>& dims = {}, int team_size = 1,
+                              uint64_t seed = 0) {
+  Func f = before.Find(name), g = after.Find(name);
+  ASSERT_TRUE(f && g);
+  InterpOptions options;
+  options.dims = dims;
+  std::vector<InterpArg> a = ArgsFor(*f, dims, 1), b = a;
+  Status ran = Interpret(before, name, a, options);
+  ASSERT_TRUE(ran) << ToString(ran.errors()) << Print(before);
+  for (size_t i = 0; i < b.size(); ++i) {
+    if (g->buffers[i]->rank() == f->buffers[i]->rank()) continue;
+    int64_t count = 1;
+    for (int64_t d : b[i].shape) count *= d;
+    b[i].shape = {count};
+  }
+  if (g->scalars.size() > f->scalars.size()) b.push_back(InterpArg::Memory(1 << 20));
+  options.team_size = team_size;
+  options.seed = seed;
+  ran = Interpret(after, name, b, options);
+  ASSERT_TRUE(ran) << ToString(ran.errors()) << Print(after);
+  for (size_t i = 0; i < a.size(); ++i)
+    EXPECT_EQ(a[i].bytes, b[i].bytes) << f->buffers[i]->name << "\n" << Print(after);
+}
+
+/// The text of one function after the passes.
+inline std::string After(const std::string& text, const std::vector<const char*>& passes,
+                         const std::string& name) {
+  Func f = RunPasses(Parse(text), passes).Find(name);
+  return f ? Print(f) : "";
+}
+
+}  // namespace tenon

@@ -1,0 +1,519 @@
+// Broken and hostile models: each ends in a diagnostic that names the node and the tensor.
+#include <gtest/gtest.h>
+
+#include "model_builder.h"
+
+namespace tenon::onnx::test {
+namespace {
+
+#define EXPECT_SAYS(model, words) \
+  EXPECT_NE(Errors(model).find(words), std::string::npos) << "errors:\n" << Errors(model)
+
+std::string ErrorsOf(std::string_view bytes) {
+  Expected<graph::Graph> g = ImportOnnx(InMemory(bytes), {});
+  return g ? "" : ToString(g.errors());
+}
+
+Model Good() {
+  Model m;
+  m.Input("x", {1, 4})
+      .Init("w", kFloat, {4, 2}, std::string(32, '\0'))
+      .Node("MatMul", {"x", "w"}, {"h"});
+  m.Node("Relu", {"h"}, {"y"}).Output("y");
+  return m;
+}
+
+Model One(const std::string& op, const std::vector<std::vector<DimText>>& inputs,
+          const std::vector<std::string>& attrs = {}) {
+  Model m;
+  std::vector<std::string> names;
+  for (const std::vector<DimText>& dims : inputs) {
+    names.push_back("x" + std::to_string(names.size()));
+    m.Input(names.back(), dims);
+  }
+  m.Node(op, names, {"y"}, attrs).Output("y");
+  return m;
+}
+
+// ---- files and wire format ----
+
+TEST(Hostile, EmptyTruncatedAndGarbageFiles) {
+  EXPECT_NE(ErrorsOf("").find("expected an ONNX model, but the file is empty"), std::string::npos);
+  EXPECT_NE(ErrorsOf("\x08").find("not a readable ONNX model"), std::string::npos);
+  EXPECT_NE(ErrorsOf("PK\x03\x04 this is a zip").find("not a readable ONNX model"),
+            std::string::npos);
+  const std::string good = Good().Bytes();
+  EXPECT_EQ(ErrorsOf(good), "");
+  for (size_t n = 0; n < good.size(); ++n) EXPECT_NE(ErrorsOf(good.substr(0, n)), "") << n;
+}
+
+TEST(Hostile, LengthsBeyondTheEndAreLocated) {
+  Model m;
+  m.Field(1,
+          "\x0a\xff\xff\xff\xff\xff\xff\xff\xff\x7f"
+          "abc");
+  EXPECT_SAYS(m,
+              "graph.node[0].input[0]: error: not a readable ONNX model: field 1 claims "
+              "9223372036854775807 bytes where 3 are left");
+}
+
+TEST(Hostile, WrongWireTypesAreUnknownFields) {
+  Model m = Good();
+  m.Field(1, Message([](pbf_writer& w) {
+            w.add_int64(4, 7);
+          }));  // op_type as a number: no operator at all
+  EXPECT_SAYS(m, "operator '' of opset 17 is not supported (1 node)");
+}
+
+TEST(Hostile, NamesMustBeText) {
+  EXPECT_SAYS(One("Relu\xff", {{1}}),
+              "graph.node[0].op_type: error: not a readable ONNX model: a string that is not valid "
+              "UTF-8 without NUL");
+  EXPECT_SAYS(One(std::string("Re\0lu", 5), {{1}}), "not valid UTF-8 without NUL");
+  EXPECT_SAYS(One(std::string(1 << 20, 'a'), {{1}}),
+              "a name of 1048576 bytes; at most 65536 are accepted");
+  Model m;
+  m.Input("x\n\"../'", {4}).Node("Softmax", {"x\n\"../'"}, {"y"}, {Int("axis", 5)}).Output("y");
+  EXPECT_SAYS(m, "input 0: 'x\\x0a\"../'' is f32[4]");
+}
+
+TEST(Hostile, DeepSubgraphsAreNotRead) {
+  std::string graph;
+  for (int i = 0; i < 2000; ++i) {
+    const std::string attr = Message([&](pbf_writer& w) {
+      w.add_string(1, "body"), w.add_message(6, graph), w.add_int32(20, 5);
+    });
+    const std::string node =
+        Message([&](pbf_writer& w) { w.add_string(4, "Loop"), w.add_message(5, attr); });
+    graph = Message([&](pbf_writer& w) { w.add_message(1, node); });
+  }
+  Model m;
+  m.Field(1, Message([&](pbf_writer& w) {
+            w.add_string(4, "Loop");
+            w.add_message(5, Message([&](pbf_writer& a) {
+                            a.add_string(1, "body"), a.add_message(6, graph), a.add_int32(20, 5);
+                          }));
+          }));
+  EXPECT_SAYS(m, "operator 'Loop' of opset 17 is not supported");
+}
+
+// ---- header ----
+
+TEST(Hostile, Versions) {
+  Model m = Good();
+  m.opset = 0;
+  EXPECT_SAYS(m, "expected an opset_import for the default domain, but there is none");
+  m.opset = 9999;
+  EXPECT_SAYS(m, "expected operator set 7 to 28, but got 9999");
+  m.opset = 6;
+  EXPECT_SAYS(m, "expected operator set 7 to 28, but got 6");
+  m.opset = 17;
+  m.ir_version = 1 << 20;
+  EXPECT_SAYS(m, "expected an IR version of 1 to 14, but got 1048576");
+  m.ir_version = 0;
+  EXPECT_SAYS(m, "expected an IR version of 1 to 14, but got 0");
+}
+
+TEST(Hostile, UnknownOperatorsAreReportedTogether) {
+  Model m;
+  m.Input("x", {4})
+      .Node("NoSuch", {"x"}, {"a"})
+      .Node("Attention", {"x"}, {"b"}, {}, "com.microsoft")
+      .Node("NoSuch", {"a"}, {"c"})
+      .Output("c");
+  const std::string errors = Errors(m);
+  EXPECT_NE(errors.find("node 'n0' (NoSuch): error: operator 'NoSuch' of opset 17 is not supported "
+                        "(2 nodes)\n  note: node 'n0' (NoSuch)\n  note: node 'n2' (NoSuch)"),
+            std::string::npos)
+      << errors;
+  EXPECT_NE(errors.find("operator 'Attention' of domain 'com.microsoft' is not supported (1 node)"),
+            std::string::npos)
+      << errors;
+}
+
+// ---- graph structure ----
+
+TEST(Hostile, GraphStructure) {
+  Model cycle;
+  cycle.Input("x", {4}).Node("Add", {"x", "b"}, {"a"}).Node("Relu", {"a"}, {"b"}).Output("b");
+  EXPECT_SAYS(cycle,
+              "graph: error: expected an acyclic graph, but these nodes depend on themselves or on "
+              "such nodes\n  note: node 'n0' (Add)");
+  Model undefined = Good();
+  undefined.Node("Relu", {"nowhere"}, {"z"});
+  EXPECT_SAYS(
+      undefined,
+      "node 'n2' (Relu): error: input 'nowhere' is defined by no node, initializer or graph input");
+  Model twice = Good();
+  twice.Node("Exp", {"x"}, {"h"});
+  EXPECT_SAYS(twice, "node 'n2' (Exp): error: output 'h' is defined twice");
+  Model missing = Good();
+  missing.Output("z");
+  EXPECT_SAYS(missing, "output 'z': error: no node produces it");
+  Model none;
+  none.Input("x", {4}).Node("Relu", {"x"}, {"y"});
+  EXPECT_SAYS(none, "graph: error: expected outputs, but there are none");
+  Model inputs = Good();
+  inputs.Input("x", {4});
+  EXPECT_SAYS(inputs, "input 'x': error: the input is declared twice");
+  Model init = Good();
+  init.Init("w", kFloat, {1}, std::string(4, 0));
+  EXPECT_SAYS(init, "initializer 'w': error: the tensor is defined twice");
+  Model sparse = Good();
+  sparse.Field(15, "");
+  EXPECT_SAYS(sparse, "sparse initializers are not supported");
+}
+
+TEST(Hostile, ErrorsOfOneNodeDoNotSpread) {
+  Model m;
+  m.Input("x", {2, 3}).Input("z", {4, 5});
+  m.Node("Add", {"x", "z"}, {"a"})
+      .Node("Relu", {"a"}, {"b"})
+      .Node("MatMul", {"x", "z"}, {"c"})
+      .Output("b")
+      .Output("c");
+  Expected<graph::Graph> g = Import(m);
+  ASSERT_FALSE(g);
+  ASSERT_EQ(g.errors().size(), 2u) << ToString(g.errors());
+  EXPECT_EQ(g.errors()[0].ToString(),
+            "model.onnx: node 'n0' (Add): error: expected shapes that broadcast together, but got "
+            "[2, 3] and [4, 5]\n"
+            "  note: input 0: 'x' is f32[2, 3]\n  note: input 1: 'z' is f32[4, 5]");
+}
+
+// ---- types and tensors ----
+
+TEST(Hostile, InputTypes) {
+  EXPECT_SAYS(One("Relu", {{-2}}), "input 'x0': error: expected dims of at least 0, but got -2");
+  EXPECT_SAYS(One("Relu", {{int64_t{1} << 62, int64_t{1} << 62}}),
+              "input 'x0': error: expected a tensor of at most 2^40 elements");
+  EXPECT_SAYS(
+      One("Relu", {std::vector<DimText>(65, 1)}),
+      "graph.input[0].type.tensor_type: error: not a readable ONNX model: more than 64 dimensions");
+  Model m;
+  m.Input("x", {4}, 99).Node("Relu", {"x"}, {"y"}).Output("y");
+  EXPECT_SAYS(m, "input 'x': error: unknown data type 99");
+  Model strings;
+  strings.Input("x", {4}, kString).Node("Relu", {"x"}, {"y"}).Output("y");
+  EXPECT_SAYS(strings, "input 'x': error: data type string is not supported");
+  Model shapeless;
+  shapeless.Field(11, ValueInfo("x", TensorType(kFloat, {}, false)))
+      .Node("Relu", {"x"}, {"y"})
+      .Output("y");
+  EXPECT_SAYS(
+      shapeless,
+      "input 'x': error: expected a shape, but the model gives none; give one with --shape");
+  Model sequence;
+  sequence
+      .Field(11, ValueInfo("x", Message([](pbf_writer& w) { w.add_message(4, std::string()); })))
+      .Node("Relu", {"x"}, {"y"})
+      .Output("y");
+  EXPECT_SAYS(
+      sequence,
+      "input 'x': error: expected a tensor; sequences, maps and optionals are not supported");
+  Model declared = One("Relu", {{4}});
+  declared.Output("x0", kInt64);
+  EXPECT_SAYS(declared,
+              "output 'x0': error: expected i64 as the model declares, but the nodes give f32");
+}
+
+TEST(Hostile, TensorData) {
+  const auto init = [](const std::string& tensor) {
+    Model m;
+    m.Input("x", {4}).Field(5, tensor).Node("Relu", {"x"}, {"y"}).Output("y");
+    return m;
+  };
+  EXPECT_SAYS(init(Tensor("w", kFloat, {3}, std::string(8, '\0'))),
+              "initializer 'w': error: expected 12 bytes of data for the tensor's type, but got 8");
+  EXPECT_SAYS(init(Tensor("w", kFloat, {-1}, "")),
+              "initializer 'w': error: expected dims of at least 0, but got f32[-1]");
+  EXPECT_SAYS(init(Tensor("w", kFloat, {int64_t{1} << 33, int64_t{1} << 33}, "")),
+              "initializer 'w': error: expected a tensor of at most 2^40 elements");
+  EXPECT_SAYS(init(Tensor("w", 22, {2}, "\x01")),
+              "initializer 'w': error: data type int4 is not supported");
+  EXPECT_SAYS(init(Tensor("w", -7, {2}, "\x01")), "initializer 'w': error: unknown data type -7");
+  EXPECT_SAYS(init(Tensor("w", kBool, {2}, "\x01\x02")),
+              "initializer 'w': error: expected bools of 0 or 1, but got 2");
+  std::string both = Tensor("w", kFloat, {1}, std::string(4, '\0'));
+  pbf_writer(both).add_float(4, 1.0f);
+  EXPECT_SAYS(init(both),
+              "initializer 'w': error: expected one of raw data, typed data and external data, but "
+              "got several");
+  std::string few = Message([](pbf_writer& w) {
+    w.add_int64(1, 1000000), w.add_int32(2, kInt64), w.add_string(8, "w"), w.add_int64(7, 1);
+  });
+  EXPECT_SAYS(init(few),
+              "initializer 'w': error: expected 1000000 elements in the typed data of the tensor");
+  std::string broken = Message([](pbf_writer& w) {
+    w.add_int64(1, 1), w.add_int32(2, kInt64), w.add_string(8, "w"), w.add_bytes(7, "\xff");
+  });
+  EXPECT_SAYS(init(broken),
+              "initializer 'w': error: expected 1 elements in the typed data of the tensor");
+  EXPECT_SAYS(init(Message([](pbf_writer& w) {
+                w.add_string(8, "w");
+                w.add_int32(2, kFloat);
+                for (int i = 0; i < 1000; ++i) w.add_int64(1, 1);
+              })),
+              "graph.initializer[0].dims: error: not a readable ONNX model: a broken integer list, "
+              "or one of more than 64 entries");
+  EXPECT_SAYS(init(External("w", {1}, {{"location", "w.bin"}})),
+              "initializer 'w': error: external data in a model that was not read from a file");
+}
+
+// ---- attributes and shapes of nodes ----
+
+TEST(Hostile, Attributes) {
+  EXPECT_SAYS(One("Softmax", {{4}}, {Float("axis", 0)}),
+              "node 'n0' (Softmax): error: expected attribute axis to be an int, but got a float");
+  EXPECT_SAYS(One("Softmax", {{4}}, {Int("axis", 0), Int("axis", 0)}),
+              "attribute 'axis' is given twice");
+  EXPECT_SAYS(One("Softmax", {{4}}, {Int("axis", 1)}), "expected axis in -1..0, but got 1");
+  EXPECT_SAYS(One("Softmax", {{4}}, {Int("axes", 0)}),
+              "unknown attribute 'axes' for Softmax in opset 17");
+  EXPECT_SAYS(One("Concat", {{4}}), "expected the attribute axis, but it is missing");
+  EXPECT_SAYS(One("Relu", {{4}, {4}}), "expected 1 inputs, but got 2");
+  EXPECT_SAYS(One("Cast", {{4}}, {Int("to", 8)}), "data type string is not supported");
+  EXPECT_SAYS(One("Cast", {{4}}, {Int("to", int64_t{1} << 40)}), "unknown data type 1099511627776");
+  Model ref = One("Softmax", {{4}}, {Message([](pbf_writer& w) {
+                    w.add_string(1, "axis"), w.add_string(21, "outer"), w.add_int32(20, 2);
+                  })});
+  EXPECT_SAYS(ref, "attribute axis refers to a function's attribute outside a function");
+}
+
+TEST(Hostile, Windows) {
+  const std::vector<std::vector<DimText>> xw = {{1, 4, 8, 8}, {8, 4, 3, 3}};
+  EXPECT_SAYS(One("Conv", {{1, 4, 8, 8}, {8, 4, 3}}),
+              "expected an input of rank 3 or more and a weight of the same rank, but got f32[1, "
+              "4, 8, 8] and f32[8, 4, 3]");
+  EXPECT_SAYS(One("Conv", xw, {Ints("strides", {0, 1})}),
+              "expected strides in 1..2147483648, but got [0, 1]");
+  EXPECT_SAYS(One("Conv", xw, {Ints("dilations", {1, -1})}),
+              "expected dilations in 1..2147483648, but got [1, -1]");
+  EXPECT_SAYS(One("Conv", xw, {Ints("pads", {0, 0, 0})}), "expected 4 entries in pads, but got 3");
+  EXPECT_SAYS(One("Conv", xw, {Ints("pads", {-1, 0, 0, 0})}),
+              "expected pads in 0..2147483648, but got [-1, 0, 0, 0]");
+  EXPECT_SAYS(One("Conv", xw, {Ints("pads", {INT64_MAX, 0, 0, 0})}),
+              "expected pads in 0..2147483648");
+  EXPECT_SAYS(
+      One("Conv", xw,
+          {Ints("pads", {int64_t{1} << 31, int64_t{1} << 31, int64_t{1} << 31, int64_t{1} << 31})}),
+      "expected a tensor of at most 2^40 elements");
+  EXPECT_SAYS(One("Conv", xw, {Ints("kernel_shape", {5, 5})}),
+              "expected kernel_shape [3, 3] as the weight has, but got [5, 5]");
+  EXPECT_SAYS(One("Conv", xw, {Int("group", 0)}), "expected group of at least 1, but got 0");
+  EXPECT_SAYS(One("Conv", xw, {Int("group", INT64_MAX)}), "input channels");
+  EXPECT_SAYS(One("Conv", {{1, 4, 8, 8}, {8, 4, 0, 3}}),
+              "expected kernel_shape in 1..2147483648, but got [0, 3]");
+  EXPECT_SAYS(One("Conv", xw, {Str("auto_pad", "SAME")}),
+              "expected auto_pad NOTSET, SAME_UPPER, SAME_LOWER or VALID, but got 'SAME'");
+  EXPECT_SAYS(One("MaxPool", {{1, 4, 8, 8}}),
+              "expected the attribute kernel_shape, but it is missing");
+  EXPECT_SAYS(One("MaxPool", {{1, 4, 8, 8}}, {Ints("kernel_shape", {0, 0})}),
+              "expected kernel_shape in 1..2147483648, but got [0, 0]");
+  EXPECT_SAYS(One("MaxPool", {{1, 4}}, {Ints("kernel_shape", {})}),
+              "expected an input of rank 3 or more, but got f32[1, 4]");
+}
+
+// A node whose further inputs are constants.
+Model WithInts(const std::string& op, const std::vector<DimText>& dims,
+               const std::vector<std::vector<int64_t>>& ints, int outputs = 1,
+               const std::vector<std::string>& attrs = {}) {
+  Model m;
+  m.Input("x", dims);
+  std::vector<std::string> inputs = {"x"}, names;
+  for (const std::vector<int64_t>& v : ints) {
+    inputs.push_back("c" + std::to_string(inputs.size()));
+    m.Init64(inputs.back(), v);
+  }
+  for (int i = 0; i < outputs; ++i) names.push_back("y" + std::to_string(i));
+  m.Node(op, inputs, names, attrs);
+  for (const std::string& n : names) m.Output(n);
+  return m;
+}
+
+TEST(Hostile, Movement) {
+  EXPECT_SAYS(WithInts("Reshape", {4}, {{-1, -1}}),
+              "expected at most one -1 in the shape, but got [-1, -1]");
+  EXPECT_SAYS(WithInts("Reshape", {4}, {{-2, 2}}),
+              "expected dims of -1 or more in the shape, but got [-2, 2]");
+  EXPECT_SAYS(WithInts("Reshape", {4}, {{3}}),
+              "expected a shape of 4 elements like the input's [4], but got [3] with 3");
+  EXPECT_SAYS(WithInts("Reshape", {4}, {{3, -1}}), "expected a shape of 4 elements");
+  EXPECT_SAYS(WithInts("Reshape", {4}, {{4, 1, 0}}),
+              "expected 0 in the shape to copy one of 1 dims, but it stands at 2");
+  EXPECT_SAYS(WithInts("Reshape", {0, 4}, {{0, -1}}),
+              "expected a shape whose -1 can be inferred, but another dim is 0");
+  EXPECT_SAYS(
+      WithInts("Reshape", {4}, {{int64_t{1} << 32, int64_t{1} << 32, 0}}, 1, {Int("allowzero", 1)}),
+      "expected a shape of 4 elements");
+  EXPECT_SAYS(WithInts("Slice", {4}, {{0}, {4}, {0}, {0}}),
+              "expected slice steps other than 0 (axis 0)");
+  EXPECT_SAYS(WithInts("Slice", {4}, {{0, 0}, {4, 4}, {0, 0}}),
+              "expected distinct axes, but 0 is repeated");
+  EXPECT_SAYS(WithInts("Slice", {4}, {{0}, {4, 5}}),
+              "expected starts, ends, axes and steps of one length, but got 1, 2, 1 and 1");
+  EXPECT_SAYS(WithInts("Split", {7}, {{3, 3}}, 2),
+              "expected 2 split sizes that sum to 7, but got [3, 3]");
+  EXPECT_SAYS(WithInts("Split", {7}, {{8, -1}}, 2),
+              "expected split sizes of at least 0, but got -1");
+  EXPECT_SAYS(WithInts("Split", {7}, {}, 2),
+              "expected an axis that splits into 2 equal parts, but got 7");
+  EXPECT_SAYS(WithInts("Split", {7}, {}, 0), "expected outputs to split into, but there are none");
+  EXPECT_SAYS(WithInts("Expand", {4}, {{int64_t{1} << 60, 4}}),
+              "expected a tensor of at most 2^40 elements");
+  EXPECT_SAYS(WithInts("Expand", {4}, {{-3}}), "expected");
+  EXPECT_SAYS(WithInts("Tile", {4}, {{int64_t{1} << 60}}),
+              "expected a tensor of at most 2^40 elements");
+  EXPECT_SAYS(WithInts("Tile", {4}, {{-1}}), "expected repeats of at least 0, but got [-1]");
+  EXPECT_SAYS(WithInts("Pad", {4}, {{INT64_MAX, INT64_MAX}}), "expected sensible padding");
+  EXPECT_SAYS(WithInts("Pad", {4}, {{-3, -3}}),
+              "expected padding that leaves axis 0 a size, but got -2");
+  EXPECT_SAYS(WithInts("Pad", {4}, {{4, 0}}, 1, {Str("mode", "reflect")}),
+              "expected reflected padding below axis 0's dim 4, but got 4");
+  EXPECT_SAYS(
+      WithInts("Pad", {4}, {{1, 1}}, 1, {Str("mode", "mirror")}),
+      "expected attribute mode of pad to be one of constant|reflect|edge|wrap, but got 'mirror'");
+  EXPECT_SAYS(WithInts("Squeeze", {1, 2}, {{1}}),
+              "expected axis 1 to squeeze to be 1, but got f32[1, 2]");
+  EXPECT_SAYS(WithInts("Unsqueeze", {1, 2}, {{0, 0}}),
+              "expected distinct axes, but one is repeated");
+  EXPECT_SAYS(One("Transpose", {{1, 2}}, {Ints("perm", {0, 0})}),
+              "expected perm to permute 2 axes, but got [0, 0]");
+  EXPECT_SAYS(One("Concat", {{1, 2}, {1, 2, 3}}, {Int("axis", 0)}),
+              "expected inputs that differ along axis 0 only, but got [1, 2] and [1, 2, 3]");
+  EXPECT_SAYS(One("Gather", {{4}, {2}}), "expected indices of i32 or i64, but got f32");
+}
+
+TEST(Hostile, ShapesThatDependOnRunTimeData) {
+  Model m;
+  m.Input("x", {4}).Input("shape", {2}, kInt64).Node("Reshape", {"x", "shape"}, {"y"}).Output("y");
+  EXPECT_SAYS(m,
+              "node 'n0' (Reshape): error: expected a shape that is known when the model is "
+              "compiled, but input 'shape' (i64[2]) depends on run-time data");
+}
+
+TEST(Hostile, ConstantsOfAbsurdSize) {
+  Model m;
+  m.Input("x", {4})
+      .Init64("s", {int64_t{1} << 31, int64_t{1} << 31})
+      .Node("ConstantOfShape", {"s"}, {"y"})
+      .Output("y");
+  EXPECT_SAYS(m, "node 'n0' (ConstantOfShape): error: expected a tensor of at most 2^40 elements");
+  Model range;
+  range.Input("x", {4})
+      .Init("a", kInt64, {}, Raw<int64_t>({0}))
+      .Init("b", kInt64, {}, Raw<int64_t>({INT64_MAX}))
+      .Init("c", kInt64, {}, Raw<int64_t>({1}));
+  range.Node("Range", {"a", "b", "c"}, {"y"}).Output("y", kInt64);
+  EXPECT_SAYS(range, "node 'n0' (Range): error: expected a tensor of at most 2^40 elements");
+  Model zero;
+  zero.Input("x", {4})
+      .Init("a", kInt64, {}, Raw<int64_t>({0}))
+      .Node("Range", {"a", "a", "a"}, {"y"})
+      .Output("y", kInt64);
+  EXPECT_SAYS(zero, "expected a range with a sensible delta, but got 0");
+  Model nan;
+  nan.Input("x", {4})
+      .Init("a", kFloat, {}, Raw<float>({0}))
+      .Init("n", kFloat, {}, Raw<float>({NAN}))
+      .Node("Range", {"a", "n", "a"}, {"y"})
+      .Output("y");
+  EXPECT_SAYS(nan, "expected a range of finite size");
+}
+
+TEST(Hostile, ResizeScales) {
+  const auto resize = [](float scale) {
+    Model m;
+    m.Input("x", {1, 1, 4, 4})
+        .Init("s", kFloat, {4}, Raw<float>({1, 1, scale, 1}))
+        .Node("Resize", {"x", "", "s"}, {"y"})
+        .Output("y");
+    return m;
+  };
+  EXPECT_EQ(Errors(resize(2)), "");
+  EXPECT_SAYS(resize(0), "node 'n0' (Resize): error: expected finite scales above 0, but got 0");
+  EXPECT_SAYS(resize(-1), "expected finite scales above 0, but got -1");
+  EXPECT_SAYS(resize(NAN), "expected finite scales above 0, but got nan");
+  EXPECT_SAYS(resize(INFINITY), "expected finite scales above 0, but got inf");
+  EXPECT_SAYS(resize(1e30f), "expected a sensible size, but dim 4 times scale");
+}
+
+TEST(Hostile, IntegerArithmeticInShapes) {
+  Model m;
+  m.Input("x", {4})
+      .Init64("a", {INT64_MIN})
+      .Init64("b", {-1})
+      .Node("Div", {"a", "b"}, {"q"})
+      .Node("Reshape", {"x", "q"}, {"y"})
+      .Output("y");
+  EXPECT_SAYS(m, "expected dims of -1 or more in the shape, but got [-9223372036854775808]");
+}
+
+TEST(Hostile, FunctionsCannotExplode) {
+  Model m;
+  m.Input("x", {4}).Node("f29", {"x"}, {"y"}, {}, "my").Output("y");
+  for (int i = 0; i < 30; ++i) {
+    m.ModelField(25, Message([&](pbf_writer& w) {
+                   w.add_string(1, "f" + std::to_string(i));
+                   w.add_string(4, "x");
+                   w.add_string(5, "y");
+                   for (int k = 0; k < 2; ++k) {
+                     w.add_message(7, Message([&](pbf_writer& n) {
+                                     n.add_string(1, k ? "t" : "x");
+                                     n.add_string(2, k ? "y" : "t");
+                                     n.add_string(4, i ? "f" + std::to_string(i - 1) : "Relu");
+                                     if (i) n.add_string(7, "my");
+                                   }));
+                   }
+                   w.add_string(10, "my");
+                 }));
+  }
+  ImportOptions options;
+  options.limits.max_nodes = 5000;
+  EXPECT_NE(Errors(m, options)
+                .find("functions: error: expanding the local functions gives more than 5000 nodes"),
+            std::string::npos)
+      << Errors(m, options);
+}
+
+TEST(Hostile, SymbolicDimsAreCounted) {
+  Model m;
+  std::vector<std::string> names;
+  for (int i = 0; i < 40; ++i) {
+    names.push_back("x" + std::to_string(i));
+    m.Input(names.back(), std::vector<DimText>(64, ""));
+  }
+  m.Node("Sum", names, {"y"}).Output("y");
+  EXPECT_SAYS(m, "error: expected at most 1024 symbolic dims");
+}
+
+TEST(Hostile, FoldingIsBounded) {
+  // Each node would fold to 4,096 numbers; beyond a total the rest is left to run.
+  Model m;
+  m.Input("x", {1}).Init64("c0", std::vector<int64_t>(4096, 1));
+  for (int i = 0; i < 3000; ++i) {
+    const std::string from = "c" + std::to_string(i);
+    m.Node("Add", {from, from}, {"c" + std::to_string(i + 1)});
+  }
+  m.Output("c3000", kInt64);
+  Expected<graph::Graph> g = Import(m);
+  ASSERT_TRUE(g) << ToString(g.errors());
+  EXPECT_GT(g->nodes.size(), 1000u);
+  EXPECT_LT(g->nodes.size(), 3000u);
+}
+
+TEST(Hostile, ExpressionsCannotGrowWithoutBound) {
+  Model m;
+  m.Input("x", {"n", "m"}).Node("Shape", {"x"}, {"s0"}).Init64("k", {3, 5});
+  for (int i = 0; i < 200; ++i) {
+    const std::string from = "s" + std::to_string(i), to = "s" + std::to_string(i + 1);
+    m.Node("Add", {from, "k"}, {from + "a"})
+        .Node("Div", {from + "a", "k"}, {from + "d"})
+        .Node("Mul", {from + "d", from}, {to});
+  }
+  m.Node("ConstantOfShape", {"s200"}, {"y"}).Output("y");
+  EXPECT_NE(Errors(m), "");
+}
+
+}  // namespace
+}  // namespace tenon::onnx::test

@@ -1,0 +1,216 @@
+#include "runtime/core/pool.h"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <set>
+#include <thread>
+#include <vector>
+
+#include "testing.h"
+
+#if !defined(__has_feature)
+#define __has_feature(x) 0
+#endif
+
+namespace tenon::runtime {
+namespace {
+
+// More than this machine may have, so that teams are oversubscribed and the sleeping paths run.
+constexpr int32_t kThreads = 5;
+const bool chosen = setenv("TENON_NUM_THREADS", "5", 1) == 0;
+
+// Runs a lambda (rank, size, team) -> result on a team.
+template <class F>
+int32_t RunBody(F body, int32_t max_team = 0) {
+  return tn_core_run_team(
+      [](void* closure, int32_t rank, int32_t size, tn_team* team) {
+        return (*static_cast<F*>(closure))(rank, size, team);
+      },
+      &body, max_team);
+}
+
+// Teams take idle workers only; those of the test before may still be on their way to idleness.
+int32_t FullTeam() {
+  for (int attempt = 0; attempt < 10000; ++attempt) {
+    int32_t got = 0;
+    RunBody([&](int32_t rank, int32_t size, tn_team*) { return rank == 0 ? (got = size, 0) : 0; });
+    if (got == kThreads) return got;
+    std::this_thread::yield();
+  }
+  return 0;
+}
+
+TEST(Pool, EveryRankRunsOnceOnItsOwnThread) {
+  ASSERT_TRUE(chosen);
+  ASSERT_EQ(FullTeam(), kThreads);
+  for (int round = 0; round < 200; ++round) {
+    std::vector<int> runs(kThreads);
+    std::vector<std::thread::id> threads(kThreads);
+    int32_t team_size = 0;
+    ASSERT_EQ(0, RunBody([&](int32_t rank, int32_t size, tn_team*) {
+                runs[rank]++;
+                threads[rank] = std::this_thread::get_id();
+                if (rank == 0) team_size = size;
+                return 0;
+              }));
+    EXPECT_EQ(threads[0], std::this_thread::get_id());
+    threads.resize(team_size);
+    EXPECT_EQ(std::set(threads.begin(), threads.end()).size(), static_cast<size_t>(team_size));
+    for (int32_t i = 0; i < kThreads; ++i) EXPECT_EQ(runs[i], i < team_size ? 1 : 0);
+  }
+}
+
+TEST(Pool, TeamIsBoundedByWhatIsAskedFor) {
+  for (int32_t most = 1; most <= kThreads + 3; ++most) {
+    int32_t got = 0;
+    RunBody([&](int32_t rank, int32_t size, tn_team*) { return rank == 0 ? (got = size, 0) : 0; },
+            most);
+    EXPECT_GE(got, 1);
+    EXPECT_LE(got, std::min(most, kThreads));
+  }
+  EXPECT_EQ(SetThreadTeamLimit(2), 0);
+  int32_t got = 0;
+  RunBody([&](int32_t rank, int32_t size, tn_team*) { return rank == 0 ? (got = size, 0) : 0; });
+  EXPECT_LE(got, 2);
+  EXPECT_EQ(SetThreadTeamLimit(0), 2);
+}
+
+TEST(Pool, BarrierSeparatesPhases) {
+  // Plain memory: under a thread sanitizer every missing edge is a report.
+  constexpr int kPhases = 300;
+  std::vector<int> values(kThreads);
+  std::atomic<int> wrong{0};
+  for (int round = 0; round < 20; ++round) {
+    RunBody([&](int32_t rank, int32_t size, tn_team* team) {
+      for (int phase = 0; phase < kPhases; ++phase) {
+        values[rank] = phase;
+        tn_core_barrier(team);
+        for (int32_t i = 0; i < size; ++i) wrong += values[i] != phase;
+        tn_core_barrier(team);
+      }
+      return 0;
+    });
+  }
+  EXPECT_EQ(wrong, 0);
+}
+
+TEST(Pool, BarrierWaitsForLateMembers) {
+  // Late enough that the others sleep.
+  std::atomic<int> arrived{0}, wrong{0};
+  ASSERT_EQ(FullTeam(), kThreads);
+  RunBody([&](int32_t rank, int32_t size, tn_team* team) {
+    if (rank == size - 1) usleep(20000);
+    arrived++;
+    tn_core_barrier(team);
+    wrong += arrived != size;
+    return 0;
+  });
+  EXPECT_EQ(wrong, 0);
+}
+
+TEST(Pool, CallerWaitsForLateWorkers) {
+  int done = 0;
+  ASSERT_EQ(FullTeam(), kThreads);
+  RunBody([&](int32_t rank, int32_t size, tn_team*) {
+    if (rank == size - 1) {
+      usleep(20000);
+      done = 1;
+    }
+    return 0;
+  });
+  EXPECT_EQ(done, 1);
+}
+
+TEST(Pool, WorkersWakeFromSleep) {
+  for (int round = 0; round < 20; ++round) {
+    usleep(2000);  // longer than they poll
+    std::atomic<int> runs{0};
+    int32_t team_size = 0;
+    RunBody([&](int32_t rank, int32_t size, tn_team*) {
+      runs++;
+      return rank == 0 ? (team_size = size, 0) : 0;
+    });
+    EXPECT_EQ(runs, team_size);
+  }
+}
+
+TEST(Pool, CallersAtOnceShareTheWorkers) {
+  std::vector<std::thread> callers;
+  std::atomic<int> active{0}, most{0}, wrong{0};
+  for (int t = 0; t < 4; ++t) {
+    callers.emplace_back([&] {
+      for (int round = 0; round < 500; ++round) {
+        std::vector<int> runs(kThreads);
+        int32_t team_size = 0;
+        RunBody([&](int32_t rank, int32_t size, tn_team* team) {
+          int now = ++active;
+          int before = most;
+          while (now > before && !most.compare_exchange_weak(before, now)) {
+          }
+          runs[rank]++;
+          tn_core_barrier(team);
+          active--;
+          return rank == 0 ? (team_size = size, 0) : 0;
+        });
+        for (int32_t i = 0; i < kThreads; ++i) wrong += runs[i] != (i < team_size ? 1 : 0);
+      }
+    });
+  }
+  for (auto& caller : callers) caller.join();
+  EXPECT_EQ(wrong, 0);
+  EXPECT_LE(most, kThreads - 1 + 4);  // the workers and the callers
+}
+
+TEST(Pool, CallInsideABody) {
+  std::atomic<int> inner{0};
+  int32_t outer = 0;
+  RunBody([&](int32_t rank, int32_t size, tn_team*) {
+    if (rank == 0) outer = size;
+    return RunBody([&](int32_t inner_rank, int32_t, tn_team* team) {
+      tn_core_barrier(team);
+      if (inner_rank == 0) inner++;
+      return 0;
+    });
+  });
+  EXPECT_EQ(inner, outer);
+}
+
+int32_t Raise(int32_t rank) {
+  tn_msg_part parts[] = {{TN_MSG_TEXT, 0, {"rank "}}, {TN_MSG_INT, 0, {nullptr}}};
+  parts[1].u.i = rank;
+  return tn_core_raise("IndexError", parts, 2);
+}
+
+TEST(Pool, LowestFailingRankIsReported) {
+  ASSERT_EQ(FullTeam(), kThreads);
+  for (int32_t first = 0; first < kThreads; ++first) {
+    int32_t size_got = 0;
+    int32_t status = RunBody([&](int32_t rank, int32_t size, tn_team*) {
+      if (rank == 0) size_got = size;
+      return rank >= first ? Raise(rank) : 0;
+    });
+    if (first >= size_got) continue;
+    EXPECT_EQ(status, -1);
+    EXPECT_EQ(LastErrorText(), "IndexError: rank " + std::to_string(first));
+  }
+}
+
+TEST(Pool, ForkedChildStartsWorkersOfItsOwn) {
+#if __has_feature(thread_sanitizer)
+  GTEST_SKIP() << "thread sanitizers do not follow threads started after a fork";
+#endif
+  ASSERT_EQ(FullTeam(), kThreads);
+  pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) _exit(FullTeam() == kThreads ? 0 : 1);
+  int status = -1;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+  EXPECT_EQ(FullTeam(), kThreads);  // and the parent's are as they were
+}
+
+}  // namespace
+}  // namespace tenon::runtime

@@ -1,0 +1,127 @@
+#include "artifact_source.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+
+#include "driver/source.h"
+#include "progress.h"
+#include "support/file.h"
+
+namespace tenon::tools {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+double Now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+Expected<std::string> CacheDirectory() {
+  std::string path;
+  if (const char* dir = std::getenv("TENON_CACHE_DIR"); dir && *dir) {
+    path = dir;
+  } else if (const char* home = std::getenv("HOME"); home && *home) {
+    path = std::string(home) + "/.cache/tenon";
+  } else {
+    return MakeError("there is no folder for the cache: neither TENON_CACHE_DIR nor HOME is set");
+  }
+  std::error_code fault;
+  fs::create_directories(path, fault);
+  if (fault) return MakeError(fmt::format("cannot make the cache '{}': {}", path, fault.message()));
+  return path;
+}
+
+// What tells one build of the compiler from another: an entry of the cache serves only the one that
+// made it.
+void AddCompiler(Hasher* hasher) {
+  struct stat self{};
+  stat("/proc/self/exe", &self);
+  hasher->Text(TENON_VERSION).Int(static_cast<uint64_t>(self.st_size));
+  hasher->Int(static_cast<uint64_t>(self.st_mtim.tv_sec));
+  hasher->Int(static_cast<uint64_t>(self.st_mtim.tv_nsec));
+}
+
+Expected<std::string> CacheKey(const driver::CompileOptions& o) {
+  TN_ASSIGN_OR_RETURN(graph::Graph g, driver::ImportModel(o));
+  TN_ASSIGN_OR_RETURN(Hash128 source, driver::HashSource(o, g));
+  TN_ASSIGN_OR_RETURN(Target target, Target::Parse(o.target));
+  Hasher hasher;
+  AddCompiler(&hasher);
+  hasher.Int(source.high).Int(source.low).Text(target.ToString()).Text(o.precision);
+  hasher.Int(static_cast<uint64_t>(o.opt_level)).Int(o.shapes.size());
+  for (const auto& [name, dims] : o.shapes) {
+    hasher.Text(name).Int(dims.size());
+    for (const onnx::DimSpec& d : dims) hasher.Int(static_cast<uint64_t>(d.value));
+  }
+  return hasher.Finish().ToHex();
+}
+
+// The path of the compiled model in the cache.
+Expected<std::string> CompileIntoCache(driver::CompileOptions options, bool verbose,
+                                       double* seconds) {
+  TN_ASSIGN_OR_RETURN(std::string directory, CacheDirectory());
+  TN_ASSIGN_OR_RETURN(std::string key, CacheKey(options));
+  options.output = directory + "/" + fs::path(options.model).stem().string() + "-" + key + ".so";
+  if (access(options.output.c_str(), R_OK) == 0) return options.output;
+  Progress progress(verbose ? Progress::Lines::kPhasesWithTimes : Progress::Lines::kNone);
+  options.progress = [&](const std::string& phase, int64_t done, int64_t total) {
+    progress.Show(phase, done, total);
+  };
+  double start = Now();
+  TN_RETURN_IF_ERROR(driver::Compile(options));
+  *seconds = Now() - start;
+  // What compiling took is not part of what running takes (VmHWM starts anew).
+  if (int fd = open("/proc/self/clear_refs", O_WRONLY | O_CLOEXEC); fd >= 0) {
+    [[maybe_unused]] ssize_t written = write(fd, "5", 1);
+    close(fd);
+  }
+  return options.output;
+}
+
+void TakeShapes(const NamedTensors& given, driver::CompileOptions* options) {
+  for (const auto& [name, tensor] : given) {
+    if (name.empty() || options->shapes.count(name)) continue;
+    std::vector<onnx::DimSpec>& dims = options->shapes[name];
+    for (int64_t extent : tensor.shape()) {
+      dims.emplace_back();
+      dims.back().value = extent;
+    }
+  }
+}
+
+}  // namespace
+
+Expected<bool> IsArtifact(const std::string& path) {
+  TN_ASSIGN_OR_RETURN(MappedFile file, MappedFile::Open(path));
+  return file.text().starts_with(
+      "\x7f"
+      "ELF");
+}
+
+Expected<LoadedModel> LoadModel(const std::string& path, const CompileArguments& how,
+                                const CallArguments& call, bool verbose) {
+  TN_ASSIGN_OR_RETURN(bool compiled, IsArtifact(path));
+  std::string library = path;
+  double compile_seconds = 0;
+  if (!compiled) {
+    driver::CompileOptions options = how.options;
+    options.model = path;
+    TakeShapes(call.given(), &options);
+    TN_ASSIGN_OR_RETURN(library, CompileIntoCache(std::move(options), verbose, &compile_seconds));
+  }
+  std::error_code ignored;
+  auto bytes = static_cast<int64_t>(fs::file_size(library, ignored));
+  double start = Now();
+  TN_ASSIGN_OR_RETURN(Program program, Program::Load(library));
+  return LoadedModel{std::move(program), compile_seconds, Now() - start, bytes};
+}
+
+}  // namespace tenon::tools

@@ -1,0 +1,186 @@
+// tenon bench MODEL_OR_SO
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdlib>
+#include <fstream>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <numeric>
+
+#include "artifact_source.h"
+#include "support/file.h"
+#include "support/strings.h"
+#include "support/thread_pool.h"
+#include "verbs.h"
+
+namespace tenon::tools {
+
+namespace {
+
+struct Arguments {
+  std::string model;
+  CompileArguments how;
+  CallArguments call;
+  int64_t warm_up = 3, repeat = 0;  // repeat 0: as `duration` says
+  double duration = 3;
+  int threads = 0;  // 0: as TENON_NUM_THREADS says
+  std::string json;
+};
+
+struct Statistics {
+  double mean = 0, deviation = 0, p50 = 0, p90 = 0, p99 = 0, min = 0;
+  size_t runs = 0;
+};
+
+/// Of at least one time, all in the same unit.
+Statistics Summarize(std::vector<double> times) {
+  std::sort(times.begin(), times.end());
+  auto n = static_cast<double>(times.size());
+  // The nearest rank: an actual measurement, never one between two.
+  auto percentile = [&](double part) {
+    auto rank = static_cast<size_t>(std::ceil(part * n));
+    return times[std::max<size_t>(rank, 1) - 1];
+  };
+  Statistics s;
+  s.runs = times.size();
+  s.mean = std::accumulate(times.begin(), times.end(), 0.0) / n;
+  double squares = 0;
+  for (double t : times) squares += (t - s.mean) * (t - s.mean);
+  s.deviation = times.size() > 1 ? std::sqrt(squares / (n - 1)) : 0;
+  s.p50 = percentile(0.50);
+  s.p90 = percentile(0.90);
+  s.p99 = percentile(0.99);
+  s.min = times.front();
+  return s;
+}
+
+/// The most memory this process has held, file pages included. (getrusage would count what the
+/// process that started this one held.)
+double PeakResidentMegabytes() {
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);) {
+    if (line.starts_with("VmHWM:")) return std::strtod(line.c_str() + 6, nullptr) / 1024;
+  }
+  return 0;
+}
+
+Expected<std::vector<double>> Measure(Program::Repeated call, const Arguments& args) {
+  using Clock = std::chrono::steady_clock;
+  auto milliseconds = [](Clock::duration d) {
+    return std::chrono::duration<double, std::milli>(d).count();
+  };
+  for (int64_t i = 0; i < args.warm_up; ++i) {
+    if (!call.Run()) return ApiError();
+  }
+  constexpr size_t kFewest = 3;
+  std::vector<double> times;
+  const Clock::time_point begin = Clock::now();
+  for (;;) {
+    const Clock::time_point start = Clock::now();
+    if (!call.Run()) return ApiError();
+    const Clock::time_point end = Clock::now();
+    times.push_back(milliseconds(end - start));
+    const bool enough = args.repeat > 0 ? times.size() >= static_cast<size_t>(args.repeat)
+                                        : times.size() >= kFewest &&
+                                              milliseconds(end - begin) >= 1e3 * args.duration;
+    if (enough) return times;
+  }
+}
+
+/// How many threads the runtime will use.
+int Threads() {
+  const char* text = std::getenv("TENON_NUM_THREADS");
+  int threads = text ? std::atoi(text) : 0;
+  return threads > 0 ? threads : AvailableCpus();
+}
+
+Status Print(const Statistics& s, const LoadedModel& model, const Arguments& args) {
+  const double peak = PeakResidentMegabytes();
+  fmt::print("latency    {:.4f} ms ± {:.4f}   p50 {:.4f}   p90 {:.4f}   p99 {:.4f}   min {:.4f}\n",
+             s.mean, s.deviation, s.p50, s.p90, s.p99, s.min);
+  fmt::print("throughput {:.1f} runs/s on {} threads, of {} runs\n", 1e3 / s.mean, Threads(),
+             s.runs);
+  fmt::print("memory     {:.1f} MB at most; artifact {:.1f} MB\n", peak,
+             static_cast<double>(model.artifact_bytes) / 1e6);
+  fmt::print("loaded in  {:.2f} ms", model.load_seconds * 1e3);
+  if (model.compile_seconds > 0) fmt::print(", compiled in {:.2f} s", model.compile_seconds);
+  fmt::print("\n");
+  if (args.json.empty()) return Ok();
+  const nlohmann::ordered_json json = {
+      {"mean_ms", s.mean},
+      {"std_ms", s.deviation},
+      {"p50_ms", s.p50},
+      {"p90_ms", s.p90},
+      {"p99_ms", s.p99},
+      {"min_ms", s.min},
+      {"runs", s.runs},
+      {"threads", Threads()},
+      {"compile_ms", model.compile_seconds * 1e3},
+      {"load_ms", model.load_seconds * 1e3},
+      {"peak_rss_mb", peak},
+      {"artifact_bytes", model.artifact_bytes},
+  };
+  return WriteFile(args.json, json.dump(1) + "\n");
+}
+
+Status BenchModel(Arguments& args, const Common& common) {
+  // Before the first call: the pool is made then.
+  if (args.threads > 0) setenv("TENON_NUM_THREADS", std::to_string(args.threads).c_str(), 1);
+  TN_RETURN_IF_ERROR(args.call.ReadFiles());
+  TN_ASSIGN_OR_RETURN(LoadedModel model,
+                      LoadModel(args.model, args.how, args.call, common.verbose));
+  TN_ASSIGN_OR_RETURN(NamedTensors inputs, args.call.Inputs(model.program));
+  // The first call makes the outputs, and with them their shapes; the measured ones write into
+  // them.
+  TN_ASSIGN_OR_RETURN(NamedTensors outputs, model.program.Call(inputs));
+  TN_ASSIGN_OR_RETURN(std::vector<double> times,
+                      Measure(model.program.Prepare(inputs, outputs), args));
+  return Print(Summarize(std::move(times)), model, args);
+}
+
+}  // namespace
+
+Run AddBench(CLI::App& app, const Common& common) {
+  auto args = std::make_shared<Arguments>();
+  CLI::App* verb = app.add_subcommand("bench", "measure how long a model takes");
+  verb->footer(
+      "Examples:\n"
+      "  tenon bench model.so --threads 2\n"
+      "  tenon bench model.onnx --shape tokens:1x128 --repeat 100 --json result.json\n"
+      "Calls write into outputs made beforehand; loading and compiling are not part of the "
+      "latency.");
+  verb->add_option("model", args->model, "a compiled library or an ONNX file")->required();
+  const char* group = "Measuring";
+  verb->add_option("--threads", args->threads,
+                   "threads to run with; default: TENON_NUM_THREADS, else all CPUs of this process")
+      ->group(group)
+      ->check(CLI::Range(1, 4096));
+  verb->add_option("--warm-up", args->warm_up, "calls before the measured ones")
+      ->group(group)
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  CLI::Option* repeat = verb->add_option("--repeat", args->repeat, "measure exactly N calls")
+                            ->group(group)
+                            ->check(CLI::PositiveNumber);
+  verb->add_option("--duration", args->duration,
+                   "measure for so many seconds, three calls at least")
+      ->group(group)
+      ->check(CLI::NonNegativeNumber)
+      ->excludes(repeat)
+      ->capture_default_str();
+  verb->add_option("--json", args->json, "also write the figures to a file, as one JSON object")
+      ->group(group);
+  args->call.AddTo(verb, "random");
+  args->how.AddTo(verb);
+  return [args, &common]() -> int {
+    if (Status status = args->how.Finish(); !status)
+      return Report(status.errors(), common), kWrongUsage;
+    Status status = BenchModel(*args, common);
+    return status ? kDone : Report(status.errors(), common);
+  };
+}
+
+}  // namespace tenon::tools

@@ -1,0 +1,145 @@
+#include "call_arguments.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cmath>
+#include <random>
+#include <set>
+
+#include "npy.h"
+#include "support/strings.h"
+
+namespace tenon::tools {
+
+namespace {
+
+// Standard normal numbers, the same on every machine (std::normal_distribution is not).
+class Normal {
+ public:
+  explicit Normal(uint64_t seed) : bits_(seed) {}
+  double Next() {
+    constexpr double kTau = 6.283185307179586;
+    const double radius = std::sqrt(-2 * std::log(1 - Uniform()));
+    return radius * std::cos(kTau * Uniform());
+  }
+
+ private:
+  double Uniform() { return static_cast<double>(bits_() >> 11) * 0x1p-53; }
+  std::mt19937_64 bits_;
+};
+
+std::vector<std::string> Names(const std::vector<Parameter>& parameters) {
+  std::vector<std::string> names;
+  for (const Parameter& p : parameters) names.push_back(p.name);
+  return names;
+}
+
+}  // namespace
+
+Expected<ArrayPath> ParseArrayPath(const std::string& option, const std::string& text) {
+  if (text.ends_with(".npz")) return ArrayPath{"", text, true};
+  size_t equals = text.find('=');
+  ArrayPath result{text.substr(0, equals == std::string::npos ? 0 : equals),
+                   text.substr(equals == std::string::npos ? 0 : equals + 1), false};
+  if (result.path.ends_with(".npy")) return result;
+  return MakeError(fmt::format("{} '{}': expected x.npz, name=x.npy or x.npy", option, text));
+}
+
+void CallArguments::AddTo(CLI::App* verb, const std::string& fill) {
+  const char* group = "Inputs";
+  fill_ = fill;
+  verb->add_option(
+          "-i,--input", files_,
+          "x.npz holds inputs by name; name=x.npy is one input; x.npy that of a model with "
+          "one input; may be repeated")
+      ->group(group)
+      ->allow_extra_args(false);
+  verb->add_option("--fill", fill_,
+                   "what inputs that are not given hold; random: normal floats, zeros and ones as "
+                   "integers; none: they must be given")
+      ->group(group)
+      ->check(CLI::IsMember({"random", "zeros", "ones", "none"}))
+      ->capture_default_str();
+  verb->add_option("--seed", seed_, "of --fill random")->group(group)->capture_default_str();
+  verb->add_option("--device", device_, "where to run")
+      ->group(group)
+      ->check(CLI::IsMember({"cpu"}))
+      ->capture_default_str();
+}
+
+Status CallArguments::ReadFiles() {
+  for (const std::string& text : files_) {
+    TN_ASSIGN_OR_RETURN(ArrayPath where, ParseArrayPath("-i", text));
+    NamedTensors arrays;
+    if (where.archive) {
+      TN_ASSIGN_OR_RETURN(arrays, ReadNpz(where.path));
+    } else {
+      TN_ASSIGN_OR_RETURN(Tensor tensor, ReadNpy(where.path));
+      arrays.emplace_back(where.name, std::move(tensor));
+    }
+    for (auto& [name, tensor] : arrays) {
+      if (Find(given_, name)) return MakeError(fmt::format("input '{}' is given twice", name));
+      given_.emplace_back(name, std::move(tensor));
+    }
+  }
+  return Ok();
+}
+
+Expected<NamedTensors> CallArguments::Inputs(const Program& program) const {
+  const std::vector<Parameter>& parameters = program.inputs();
+  Diagnostics errors;
+  std::set<std::string> known;
+  for (const Parameter& p : parameters) known.insert(p.name);
+  for (const auto& [name, tensor] : given_) {
+    if (known.count(name) || (name.empty() && parameters.size() == 1)) continue;
+    errors.push_back(MakeError(
+        fmt::format("there is no input '{}'; there are {}", name, Join(Names(parameters), ", "))));
+  }
+  NamedTensors inputs;
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    const Parameter& p = parameters[i];
+    const Tensor* given = Find(given_, p.name);
+    if (!given && parameters.size() == 1) given = Find(given_, "");
+    if (given) {
+      inputs.emplace_back(p.name, *given);
+      continue;
+    }
+    Expected<Tensor> filled = Fill(p, i);
+    if (filled) {
+      inputs.emplace_back(p.name, std::move(*filled));
+    } else {
+      errors.insert(errors.end(), filled.errors().begin(), filled.errors().end());
+    }
+  }
+  if (!errors.empty()) return errors;
+  return inputs;
+}
+
+Expected<Tensor> CallArguments::Fill(const Parameter& p, size_t index) const {
+  if (fill_ == "none") {
+    return MakeError(fmt::format("input '{}' ({}) is not given; give it with -i or choose a --fill",
+                                 p.name, p.ToString()));
+  }
+  for (size_t d = 0; d < p.shape.size(); ++d) {
+    if (p.shape[d] >= 0) continue;
+    return MakeError(
+        fmt::format("input '{}' ({}) cannot be filled: the size of '{}' is open; give it with -i",
+                    p.name, p.ToString(), p.dims[d]));
+  }
+  if (!IsPlainType(p.dtype)) {
+    return MakeError(
+        fmt::format("input '{}' of type {} cannot be filled", p.name, ToString(p.dtype)));
+  }
+  TN_ASSIGN_OR_RETURN(Tensor tensor, Tensor::Make(p.dtype, p.shape));
+  Normal normal(seed_ + 1000003 * index);
+  bool is_float = p.dtype.code == TN_DL_FLOAT;
+  for (int64_t i = 0; i < tensor.num_elements(); ++i) {
+    double drawn = fill_ == "random" ? normal.Next() : fill_ == "ones" ? 1 : 0;
+    // Integers are mostly indices: 0 and 1 are valid in almost every table.
+    tensor.Set(i, is_float ? drawn : drawn > 0 ? 1 : 0);
+  }
+  return tensor;
+}
+
+}  // namespace tenon::tools

@@ -1,0 +1,190 @@
+// tenon compile MODEL -o OUT
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <memory>
+
+#include "compile_arguments.h"
+#include "driver/pipeline.h"
+#include "graph/pass/pass.h"
+#include "guard.h"
+#include "loop/pass/pass.h"
+#include "progress.h"
+#include "support/strings.h"
+#include "verbs.h"
+
+namespace tenon::tools {
+
+namespace {
+
+struct Arguments {
+  CompileArguments how;
+  std::vector<std::string> emit, print_after, disabled;
+  std::string params = "embed", format = "so", max_memory, max_time;
+  bool time_passes = false;
+};
+
+// A kernel's row counts all its launches, so that the columns add up.
+void PrintKernels(const std::vector<driver::KernelReport>& kernels) {
+  fmt::print("{:<24} {:<16} {:>8} {:>12} {:>12} {:>12}\n", "kernel", "kind", "launches", "MFLOP",
+             "KB", "est. µs");
+  double flops = 0, bytes = 0, micros = 0;
+  for (const driver::KernelReport& k : kernels) {
+    const auto launches = static_cast<double>(k.launches);
+    const double row_flops = launches * static_cast<double>(k.flops) / 1e6;
+    const double row_bytes = launches * static_cast<double>(k.bytes) / 1e3;
+    const double row_micros = launches * k.estimated_us;
+    fmt::print("{:<24} {:<16} {:>8} {:>12.3f} {:>12.1f} {:>12.1f}\n", k.name, k.kind, k.launches,
+               row_flops, row_bytes, row_micros);
+    flops += row_flops;
+    bytes += row_bytes;
+    micros += row_micros;
+  }
+  fmt::print("{:<24} {:<16} {:>8} {:>12.3f} {:>12.1f} {:>12.1f}\n", "total", "", "", flops, bytes,
+             micros);
+}
+
+void PrintReport(const driver::CompileReport& report, bool time_passes) {
+  PrintKernels(report.kernels);
+  if (time_passes) {
+    fmt::print("\n{:<24} {:>8} {:>12}\n", "phase or pass", "runs", "ms");
+    for (const driver::PassTime& t : report.passes) {
+      fmt::print("{:<24} {:>8} {:>12.2f}\n", t.name, t.runs, t.seconds * 1e3);
+    }
+  }
+  auto megabytes = [](int64_t bytes) { return static_cast<double>(bytes) / 1e6; };
+  fmt::print(
+      "\n{}: {:.2f} MB, of which weights {:.2f} MB; working memory {:.2f} MB; compiled in {:.2f} "
+      "s\n",
+      report.artifact, megabytes(report.artifact_bytes), megabytes(report.weights_bytes),
+      megabytes(report.arena_bytes), report.seconds);
+}
+
+// Wrong usage that the parser could not see.
+Status Finish(Arguments* args, int64_t* max_bytes, double* max_seconds) {
+  TN_RETURN_IF_ERROR(args->how.Finish());
+  if (!args->max_memory.empty()) {
+    TN_ASSIGN_OR_RETURN(*max_bytes, ParseBytes(args->max_memory));
+  }
+  if (!args->max_time.empty()) {
+    TN_ASSIGN_OR_RETURN(*max_seconds, ParseSeconds(args->max_time));
+  }
+  driver::CompileOptions& o = args->how.options;
+  o.params =
+      args->params == "separate" ? driver::ParamsMode::kSeparate : driver::ParamsMode::kEmbed;
+  o.format =
+      args->format == "obj" ? driver::OutputFormat::kObject : driver::OutputFormat::kSharedLibrary;
+  o.emit.insert(args->emit.begin(), args->emit.end());
+  o.print_after.insert(args->print_after.begin(), args->print_after.end());
+  o.disabled_passes.insert(args->disabled.begin(), args->disabled.end());
+  return Ok();
+}
+
+int Compile(Arguments& args, const Common& common) {
+  int64_t max_bytes = 0;
+  double max_seconds = 0;
+  if (Status status = Finish(&args, &max_bytes, &max_seconds); !status) {
+    return Report(status.errors(), common), kWrongUsage;
+  }
+  Watchdog watchdog(max_bytes, max_seconds, common);
+  driver::CompileOptions& o = args.how.options;
+  o.dump = [](const std::string& text) { fmt::print("{}\n", text); };
+  Progress progress(common.verbose ? Progress::Lines::kPhasesWithTimes : Progress::Lines::kPhases);
+  o.progress = [&](const std::string& phase, int64_t done, int64_t total) {
+    progress.Show(phase, done, total);
+  };
+  Expected<driver::CompileReport> report = driver::Compile(o);
+  progress.Clear();
+  if (!report) return Report(report.errors(), common);
+  PrintReport(*report, args.time_passes);
+  return kDone;
+}
+
+// "" or what is wrong with the name of a pass, or of a phase whose result can be printed.
+std::string CheckPassName(const std::string& name) {
+  std::vector<std::string> names = {"import", "lower", "schedule"};
+  for (const PassInfo& pass : LoopPasses()) names.push_back(pass.name);
+  for (const auto& pass : graph::GraphPasses()) names.push_back(pass.name);
+  if (std::find(names.begin(), names.end(), name) != names.end()) return "";
+  const std::string near = NearestWord(name, names);
+  return fmt::format("there is no pass '{}'{}; tenon-opt --list-passes lists them", name,
+                     near.empty() ? "" : fmt::format(" (did you mean '{}'?)", near));
+}
+
+void AddOutputOptions(CLI::App* verb, Arguments* args) {
+  driver::CompileOptions& o = args->how.options;
+  const char* group = "What to write";
+  verb->add_option("-o,--output", o.output,
+                   "the library; or a folder (dir/): model.so, metadata.json and "
+                   "inference_example.cpp in it")
+      ->group(group)
+      ->required();
+  verb->add_option("--name", o.name,
+                   "the name of the exported function; another one than main also writes NAME.h, "
+                   "so that two "
+                   "models link into one program")
+      ->group(group)
+      ->capture_default_str();
+  verb->add_option("--params", args->params,
+                   "embed: weights in the library; separate: in a .params file beside it")
+      ->group(group)
+      ->check(CLI::IsMember({"embed", "separate"}))
+      ->capture_default_str();
+  verb->add_option("--format", args->format,
+                   "so: a shared library; obj: an object to link into a program")
+      ->group(group)
+      ->check(CLI::IsMember({"so", "obj"}))
+      ->capture_default_str();
+  verb->add_option("--export-kernel", o.export_kernels,
+                   "also export this kernel as a function; may be repeated")
+      ->group(group)
+      ->allow_extra_args(false);
+}
+
+void AddLookingOptions(CLI::App* verb, Arguments* args) {
+  const char* group = "Looking inside";
+  const CLI::Validator pass_name(CheckPassName, "PASS");
+  verb->add_option("--emit", args->emit,
+                   "also write these forms beside the output: graph,loop,llvm,asm")
+      ->group(group)
+      ->delimiter(',')
+      ->check(CLI::IsMember({"graph", "loop", "llvm", "asm"}));
+  verb->add_option("--print-after", args->print_after,
+                   "print the code after this pass, or import, lower or schedule; may be repeated")
+      ->group(group)
+      ->allow_extra_args(false)
+      ->check(pass_name);
+  verb->add_option("--disable", args->disabled, "leave this pass out; may be repeated")
+      ->group(group)
+      ->allow_extra_args(false)
+      ->check(pass_name);
+  verb->add_flag("--verify-each", args->how.options.verify_each, "check the code after every pass")
+      ->group(group);
+  verb->add_flag("--time-passes", args->time_passes, "print the time of every phase and pass")
+      ->group(group);
+}
+
+}  // namespace
+
+Run AddCompile(CLI::App& app, const Common& common) {
+  auto args = std::make_shared<Arguments>();
+  CLI::App* verb = app.add_subcommand("compile", "compile an ONNX model to a native library");
+  verb->footer(
+      "Examples:\n"
+      "  tenon compile model.onnx -o model.so\n"
+      "  tenon compile model.onnx -o dir/ --shape image:1x3x224x224\n"
+      "  tenon compile model.onnx -o model.so --target \"llvm -mcpu=core-avx2\" --time-passes\n"
+      "Nothing is written under its own name before it is whole.");
+  verb->add_option("model", args->how.options.model, "the ONNX file")->required();
+  AddOutputOptions(verb, args.get());
+  args->how.AddTo(verb);
+  const char* group = "Limits (exit 5)";
+  verb->add_option("--max-memory", args->max_memory, "stop when more is resident, as 512M or 2G")
+      ->group(group);
+  verb->add_option("--max-time", args->max_time, "stop after so long, as 30s or 5m")->group(group);
+  AddLookingOptions(verb, args.get());
+  return [args, &common] { return Compile(*args, common); };
+}
+
+}  // namespace tenon::tools

@@ -1,0 +1,72 @@
+#include "compile_arguments.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <charconv>
+
+#include "support/strings.h"
+
+namespace tenon::tools {
+
+namespace {
+
+// "name:1x3x224x224"; names may hold colons, sizes do not.
+Status ReadShape(const std::string& text, driver::CompileOptions* options) {
+  size_t colon = text.rfind(':');
+  if (colon == std::string::npos || colon == 0) {
+    return MakeError(fmt::format("--shape '{}': expected name:1x3x224x224", text));
+  }
+  std::vector<onnx::DimSpec> dims;
+  std::string list = text.substr(colon + 1);
+  for (const std::string& word : list.empty() ? std::vector<std::string>{} : Split(list, 'x')) {
+    onnx::DimSpec dim;
+    auto [end, fault] = std::from_chars(word.data(), word.data() + word.size(), dim.value);
+    if (fault != std::errc() || end != word.data() + word.size() || dim.value < 0) {
+      return MakeError(fmt::format("--shape '{}': '{}' is not a size", text, word));
+    }
+    dims.push_back(dim);
+  }
+  if (!options->shapes.emplace(text.substr(0, colon), std::move(dims)).second) {
+    return MakeError(fmt::format("--shape is given twice for '{}'", text.substr(0, colon)));
+  }
+  return Ok();
+}
+
+}  // namespace
+
+void CompileArguments::AddTo(CLI::App* verb) {
+  const char* group = "How to compile";
+  verb->add_option("--target", options.target, "what to compile for; llvm is this machine")
+      ->group(group)
+      ->capture_default_str();
+  verb->add_option("--shape", shapes_,
+                   "the sizes of an input, as name:1x3x224x224; needed where the model leaves them "
+                   "open; may be repeated")
+      ->group(group)
+      ->allow_extra_args(false);
+  verb->add_option("-O", options.opt_level,
+                   "0: no fusion, plain schedules; 1: fusion; 2: everything; 3: a wider choice")
+      ->group(group)
+      ->check(CLI::Range(0, 3))
+      ->capture_default_str();
+  verb->add_option("--precision", options.precision,
+                   "exact: fp32 arithmetic only; fp32: as good as that, by whatever is fastest")
+      ->group(group)
+      ->check(CLI::IsMember({"exact", "fp32"}))
+      ->capture_default_str();
+  verb->add_option("--external-data-dir", options.external_data_dir,
+                   "where the files of external weights lie; default: beside the model")
+      ->group(group);
+  verb->add_option("--jobs", options.jobs, "threads to compile with; 0: as many as there are CPUs")
+      ->group(group)
+      ->check(CLI::Range(0, 1024))
+      ->capture_default_str();
+}
+
+Status CompileArguments::Finish() {
+  for (const std::string& text : shapes_) TN_RETURN_IF_ERROR(ReadShape(text, &options));
+  return Ok();
+}
+
+}  // namespace tenon::tools

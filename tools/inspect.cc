@@ -1,0 +1,151 @@
+// tenon inspect FILE
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+
+#include "artifact_source.h"
+#include "compile_arguments.h"
+#include "describe.h"
+#include "support/strings.h"
+#include "verbs.h"
+
+namespace tenon::tools {
+
+namespace {
+
+struct Arguments {
+  std::string file;
+  CompileArguments how;
+  bool json = false;
+};
+
+// Text of a value from a file: as it stands, without what a terminal would obey, and not too long.
+std::string Shown(std::string text) {
+  constexpr size_t kMost = 160;
+  for (char& c : text) c = static_cast<unsigned char>(c) < ' ' || c == '\x7f' ? ' ' : c;
+  if (text.size() <= kMost) return text;
+  return fmt::format("{}… ({} bytes)", text.substr(0, kMost), text.size());
+}
+
+std::string TextOf(const Json& value) {
+  return value.is_string() ? Shown(value.get<std::string>()) : value.dump();
+}
+
+void PrintTensors(const char* title, const Json& tensors) {
+  fmt::print("{}:\n", title);
+  for (const Json& t : tensors) {
+    std::vector<std::string> dims;
+    if (t.contains("shape")) {
+      for (const Json& d : t["shape"]) dims.push_back(TextOf(d));
+    }
+    std::string shape = !t.contains("shape") ? "of unknown shape"
+                        : dims.empty()       ? "scalar"
+                                             : Join(dims, " x ");
+    fmt::print("  {:<24} {} {}\n", TextOf(t["name"]), TextOf(t["dtype"]), shape);
+  }
+}
+
+void PrintMetadata(const Json& json) {
+  if (!json.contains("metadata")) return;
+  fmt::print("metadata:\n");
+  for (const auto& [key, value] : json["metadata"].items())
+    fmt::print("  {}: {}\n", Shown(key), TextOf(value));
+}
+
+void PrintModel(const Json& json) {
+  fmt::print("ONNX model, IR version {}, made by {}\n", json["ir_version"].dump(),
+             TextOf(json["producer"]));
+  if (json.contains("opset")) {
+    for (const auto& [domain, version] : json["opset"].items()) {
+      fmt::print("operator set {} {}\n", Shown(domain), version.dump());
+    }
+  }
+  PrintTensors("inputs", json["inputs"]);
+  PrintTensors("outputs", json["outputs"]);
+  std::vector<std::pair<std::string, int64_t>> operators;
+  for (const auto& [name, count] : json["operators"].items()) operators.emplace_back(name, count);
+  std::stable_sort(operators.begin(), operators.end(),
+                   [](const auto& a, const auto& b) { return a.second > b.second; });
+  fmt::print("operators:\n");
+  for (const auto& [name, count] : operators) fmt::print("  {:<24} {}\n", Shown(name), count);
+  fmt::print("weights: {}", json["weights"].dump());
+  if (json.contains("weights_bytes"))
+    fmt::print(", {:.1f} MB", json["weights_bytes"].get<double>() / 1e6);
+  fmt::print("\n");
+  PrintMetadata(json);
+}
+
+void PrintKernels(const Json& kernels) {
+  fmt::print("kernels:\n  {:<24} {:<14} {:>8} {:>12} {:>12} {:>12}\n", "name", "kind", "launches",
+             "MFLOP", "KB", "est. µs");
+  for (const Json& k : kernels) {
+    fmt::print("  {:<24} {:<14} {:>8} {:>12.3f} {:>12.1f} {:>12.1f}\n", TextOf(k["name"]),
+               TextOf(k["kind"]), k.value("launches", int64_t{0}), k.value("flops", 0.0) / 1e6,
+               k.value("bytes", 0.0) / 1e3, k.value("estimated_us", 0.0));
+  }
+}
+
+void PrintArtifact(const Json& json) {
+  fmt::print("Tenon library, ABI version {}, {:.1f} MB, {:.1f} MB of it weights\n",
+             json["abi"].dump(), json["file_bytes"].get<double>() / 1e6,
+             json.value("weights_bytes", 0.0) / 1e6);
+  fmt::print("target: {}\n", json["target"].get<std::string>());
+  fmt::print("triple: {}\n", TextOf(json["triple"]));
+  std::vector<std::string> features;
+  for (const Json& f : json["features"]) features.push_back(TextOf(f));
+  fmt::print("CPU features needed: {}\n", features.empty() ? "none" : Join(features, " "));
+  for (const Json& f : json["functions"]) {
+    fmt::print("function {}\n", TextOf(f["name"]));
+    PrintTensors("inputs", f["inputs"]);
+    PrintTensors("outputs", f["outputs"]);
+  }
+  for (const Json& d : json["dims"]) {
+    fmt::print("dim {}: {} to {} in steps of {}\n", TextOf(d["name"]), d["min"].dump(),
+               d["max"].dump(), d["step"].dump());
+  }
+  PrintKernels(json["kernels"]);
+  fmt::print("working memory: {:.1f} MB\n", json.value("arena_bytes", 0.0) / 1e6);
+  if (json.contains("plan")) fmt::print("memory plan:\n{}\n", json["plan"].get<std::string>());
+  PrintMetadata(json);
+  for (const auto& [what, hash] : json["hashes"].items())
+    fmt::print("hash of {}: {}\n", what, TextOf(hash));
+}
+
+Expected<int> Inspect(Arguments& args, const Common& common) {
+  TN_ASSIGN_OR_RETURN(bool compiled, IsArtifact(args.file));
+  args.how.options.model = args.file;
+  Diagnostics problems;
+  TN_ASSIGN_OR_RETURN(Json json, compiled ? DescribeArtifact(args.file, &problems)
+                                          : DescribeModel(args.how.options, &problems));
+  if (args.json) {
+    fmt::print("{}\n", json.dump(2, ' ', false, Json::error_handler_t::replace));
+  } else if (compiled) {
+    PrintArtifact(json);
+  } else {
+    PrintModel(json);
+  }
+  std::fflush(stdout);
+  return problems.empty() ? kDone : Report(problems, common);
+}
+
+}  // namespace
+
+Run AddInspect(CLI::App& app, const Common& common) {
+  auto args = std::make_shared<Arguments>();
+  CLI::App* verb = app.add_subcommand("inspect", "say what a model or a compiled library holds");
+  verb->footer(
+      "Of a model: inputs, outputs, operators, metadata, and everything that keeps it from being\n"
+      "compiled (exit 1). Of a library: its functions, kernels, memory plan and target.");
+  verb->add_option("file", args->file, "an ONNX file or a compiled library")->required();
+  verb->add_flag("--json", args->json, "print one JSON object instead");
+  args->how.AddTo(verb);
+  return [args, &common]() -> int {
+    if (Status status = args->how.Finish(); !status)
+      return Report(status.errors(), common), kWrongUsage;
+    Expected<int> status = Inspect(*args, common);
+    return status ? *status : Report(status.errors(), common);
+  };
+}
+
+}  // namespace tenon::tools

@@ -1,0 +1,117 @@
+#include "program.h"
+
+#include <fmt/format.h>
+
+#include "support/json.h"
+#include "support/strings.h"
+
+namespace tenon::tools {
+
+namespace {
+
+using Getter = int32_t (*)(const tn_module_t*, int32_t, tn_parameter_t*);
+
+Expected<std::vector<Parameter>> Parameters(const tn_module_t* module, int32_t count, Getter get) {
+  if (count < 0) return ApiError();
+  std::vector<Parameter> list;
+  for (int32_t i = 0; i < count; ++i) {
+    tn_parameter_t raw;
+    if (get(module, i, &raw) != 0) return ApiError();
+    Parameter p{raw.name, raw.dtype, {raw.shape, raw.shape + raw.ndim}, {}};
+    for (int32_t d = 0; d < raw.ndim; ++d) p.dims.emplace_back(raw.dims[d] ? raw.dims[d] : "");
+    list.push_back(std::move(p));
+  }
+  return list;
+}
+
+tn_ffi_any Argument(const Tensor& tensor) {
+  tn_ffi_any value{};
+  value.type_index = TN_FFI_TENSOR;
+  value.u.v_obj = &tensor.handle()->header;
+  return value;
+}
+
+// One more reference to a tensor inside a result.
+Tensor Share(const tn_ffi_any& value) {
+  auto* tensor = reinterpret_cast<tn_tensor_t*>(value.u.v_obj);
+  tn_tensor_retain(tensor);
+  return Tensor(tensor);
+}
+
+}  // namespace
+
+std::string Parameter::ToString() const {
+  std::vector<std::string> words;
+  for (size_t d = 0; d < shape.size(); ++d) {
+    words.push_back(shape[d] >= 0 ? std::to_string(shape[d]) : dims[d]);
+  }
+  return tools::ToString(dtype) + (words.empty() ? " scalar" : " " + Join(words, "x"));
+}
+
+Expected<Program> Program::Load(const std::string& path) {
+  tn_module_t* module = nullptr;
+  if (tn_module_load(path.c_str(), &module) != 0) return ApiError();
+  Program program;
+  program.module_.reset(module, tn_module_free);
+  TN_ASSIGN_OR_RETURN(program.inputs_,
+                      Parameters(module, tn_module_num_inputs(module), tn_module_get_input));
+  TN_ASSIGN_OR_RETURN(program.outputs_,
+                      Parameters(module, tn_module_num_outputs(module), tn_module_get_output));
+  TN_RETURN_IF_ERROR(program.FindMain());
+  return program;
+}
+
+// The first function of the information is the one to run; --name gives it another name than main.
+Status Program::FindMain() {
+  TN_ASSIGN_OR_RETURN(nlohmann::json info, ParseJson(Info(), "the artifact's information"));
+  std::string name = "main";
+  if (info.contains("functions") && info["functions"].is_array() && !info["functions"].empty()) {
+    name = info["functions"][0].value("name", name);
+  }
+  if (tn_module_get_function(module_.get(), name.c_str(), &main_) != 0) return ApiError();
+  return Ok();
+}
+
+std::string Program::Info() const {
+  const char* text = nullptr;
+  uint64_t bytes = 0;
+  tn_module_get_info(module_.get(), &text, &bytes);
+  return {text, static_cast<size_t>(bytes)};
+}
+
+Expected<NamedTensors> Program::Call(const NamedTensors& inputs) const {
+  std::vector<tn_ffi_any> args;
+  for (const auto& [name, tensor] : inputs) args.push_back(Argument(tensor));
+  tn_ffi_any result{};
+  if (tn_call(main_, nullptr, args.data(), static_cast<int32_t>(args.size()), &result) != 0) {
+    return ApiError();
+  }
+  NamedTensors outputs;
+  if (result.type_index == TN_FFI_TENSOR) {
+    outputs.emplace_back(outputs_[0].name, Share(result));
+  } else if (result.type_index == TN_FFI_ARRAY) {
+    const auto& array = *reinterpret_cast<const tn_ffi_array*>(result.u.v_obj);
+    for (size_t i = 0; i < outputs_.size(); ++i) {
+      outputs.emplace_back(outputs_[i].name, Share(array.data[i]));
+    }
+  }
+  tn_value_release(&result);
+  return outputs;
+}
+
+Program::Repeated Program::Prepare(const NamedTensors& inputs, const NamedTensors& outputs) const {
+  Repeated call;
+  call.function_ = main_;
+  call.tensors_ = inputs;
+  call.tensors_.insert(call.tensors_.end(), outputs.begin(), outputs.end());
+  for (const auto& [name, tensor] : call.tensors_) call.args_.push_back(Argument(tensor));
+  return call;
+}
+
+bool Program::Repeated::Run() {
+  tn_ffi_any result{};
+  return tn_call(function_, nullptr, args_.data(), static_cast<int32_t>(args_.size()), &result) ==
+         0;
+}
+
+}  // namespace tenon::tools

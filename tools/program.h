@@ -1,0 +1,59 @@
+// A loaded artifact and its main function, through the runtime's C API.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "support/expected.h"
+#include "tensor.h"
+
+namespace tenon::tools {
+
+/// An input or output. A symbolic dim is -1 in `shape` and its name in `dims`, where others are "".
+struct Parameter {
+  std::string name;
+  tn_dl_data_type dtype = {};
+  std::vector<int64_t> shape;
+  std::vector<std::string> dims;
+
+  /// "float32 nx3x224x224".
+  std::string ToString() const;
+};
+
+class Program {
+ public:
+  static Expected<Program> Load(const std::string& path);
+
+  const std::vector<Parameter>& inputs() const { return inputs_; }
+  const std::vector<Parameter>& outputs() const { return outputs_; }
+  /// The information text (kernel_abi.h).
+  std::string Info() const;
+
+  /// Calls main; the runtime makes the outputs.
+  Expected<NamedTensors> Call(const NamedTensors& inputs) const;
+
+  /// A call with all its arguments in place, outputs too, that can be made many times.
+  class Repeated {
+   public:
+    /// Allocates nothing. False: see ApiError().
+    bool Run();
+
+   private:
+    friend class Program;
+    tn_packed_fn function_ = nullptr;
+    NamedTensors tensors_;  // keeps what args_ refers to
+    std::vector<tn_ffi_any> args_;
+  };
+  Repeated Prepare(const NamedTensors& inputs, const NamedTensors& outputs) const;
+
+ private:
+  Program() = default;
+  Status FindMain();
+
+  std::shared_ptr<tn_module_t> module_;
+  tn_packed_fn main_ = nullptr;
+  std::vector<Parameter> inputs_, outputs_;
+};
+
+}  // namespace tenon::tools

@@ -1,0 +1,133 @@
+// tenon run MODEL_OR_SO
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <numeric>
+
+#include "artifact_source.h"
+#include "compare_tensors.h"
+#include "npy.h"
+#include "verbs.h"
+
+namespace tenon::tools {
+
+namespace {
+
+struct Arguments {
+  std::string model;
+  CompileArguments how;
+  CallArguments call;
+  std::vector<std::string> outputs;
+  std::string expect;
+  Tolerance tolerance;
+  int64_t print_top = 0;
+};
+
+Status WriteOutputs(const NamedTensors& outputs, const std::vector<std::string>& paths) {
+  for (const std::string& text : paths) {
+    TN_ASSIGN_OR_RETURN(ArrayPath where, ParseArrayPath("-o", text));
+    if (where.archive) {
+      TN_RETURN_IF_ERROR(WriteNpz(where.path, outputs));
+      continue;
+    }
+    const Tensor* one =
+        where.name.empty() && outputs.size() == 1 ? &outputs[0].second : Find(outputs, where.name);
+    if (!one) return MakeError(fmt::format("-o '{}': there is no output '{}'", text, where.name));
+    TN_RETURN_IF_ERROR(WriteNpy(where.path, *one));
+  }
+  return Ok();
+}
+
+void PrintTop(const std::string& name, const Tensor& tensor, int64_t count) {
+  std::vector<int64_t> order(static_cast<size_t>(tensor.num_elements()));
+  std::iota(order.begin(), order.end(), 0);
+  auto shown = order.begin() + std::min<int64_t>(count, tensor.num_elements());
+  // Equal ones in the order of their places; a NaN comes last.
+  std::partial_sort(order.begin(), shown, order.end(), [&](int64_t a, int64_t b) {
+    double x = tensor.At(a), y = tensor.At(b);
+    if (x != y && !(x != x && y != y)) return x > y || y != y;
+    return a < b;
+  });
+  fmt::print("{}: the {} largest of {}\n", name, shown - order.begin(), order.size());
+  for (auto it = order.begin(); it != shown; ++it) {
+    fmt::print("  {:<16} {:.6g}\n", IndexText(*it, tensor.shape()), tensor.At(*it));
+  }
+}
+
+// Names the outputs that are not as expected; false where there are any.
+Expected<bool> AreExpected(const NamedTensors& outputs, const Arguments& args) {
+  TN_ASSIGN_OR_RETURN(NamedTensors expected, ReadNpz(args.expect));
+  if (expected.empty()) return MakeError("there is nothing to compare with", {args.expect});
+  bool same = true;
+  for (const auto& [name, want] : expected) {
+    const Tensor* got = Find(outputs, name);
+    if (!got)
+      return MakeError(fmt::format("there is no output '{}' to compare with", name), {args.expect});
+    std::string difference = Difference(*got, want, args.tolerance);
+    if (!difference.empty()) fmt::print(stderr, "tenon: output '{}': {}\n", name, difference);
+    same &= difference.empty();
+  }
+  return same;
+}
+
+Expected<int> RunModel(Arguments& args, const Common& common) {
+  TN_RETURN_IF_ERROR(args.call.ReadFiles());
+  TN_ASSIGN_OR_RETURN(LoadedModel model,
+                      LoadModel(args.model, args.how, args.call, common.verbose));
+  TN_ASSIGN_OR_RETURN(NamedTensors inputs, args.call.Inputs(model.program));
+  TN_ASSIGN_OR_RETURN(NamedTensors outputs, model.program.Call(inputs));
+  TN_RETURN_IF_ERROR(WriteOutputs(outputs, args.outputs));
+  for (const auto& [name, tensor] : outputs) {
+    if (args.print_top > 0 && IsPlainType(tensor.dtype())) {
+      PrintTop(name, tensor, args.print_top);
+    } else if (args.outputs.empty() && args.expect.empty()) {
+      fmt::print("{}: {} {}\n", name, ToString(tensor.dtype()), ShapeText(tensor.shape()));
+    }
+  }
+  if (args.expect.empty()) return kDone;
+  TN_ASSIGN_OR_RETURN(bool same, AreExpected(outputs, args));
+  return same ? kDone : kResultsDiffer;
+}
+
+}  // namespace
+
+Run AddRun(CLI::App& app, const Common& common) {
+  auto args = std::make_shared<Arguments>();
+  CLI::App* verb = app.add_subcommand("run", "run a model once");
+  verb->footer(
+      "Examples:\n"
+      "  tenon run model.so -i inputs.npz -o outputs.npz\n"
+      "  tenon run model.onnx -i image=cat.npy --print-top 5\n"
+      "  tenon run model.so -i inputs.npz --expect outputs.npz --rtol 1e-4\n"
+      "An ONNX file is compiled first, into TENON_CACHE_DIR (default ~/.cache/tenon).");
+  verb->add_option("model", args->model, "a compiled library or an ONNX file")->required();
+  args->call.AddTo(verb, "none");
+  const char* group = "Results";
+  verb->add_option("-o,--output", args->outputs,
+                   "y.npz takes all outputs by name; name=y.npy one; may be repeated")
+      ->group(group)
+      ->allow_extra_args(false);
+  verb->add_option("--print-top", args->print_top, "print the N largest elements of each output")
+      ->group(group)
+      ->check(CLI::NonNegativeNumber);
+  verb->add_option("--expect", args->expect, "compare with ref.npz: exit 3 where an output differs")
+      ->group(group);
+  verb->add_option("--rtol", args->tolerance.relative, "of --expect: relative tolerance")
+      ->group(group)
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  verb->add_option("--atol", args->tolerance.absolute, "of --expect: absolute tolerance")
+      ->group(group)
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  args->how.AddTo(verb);
+  return [args, &common]() -> int {
+    if (Status status = args->how.Finish(); !status)
+      return Report(status.errors(), common), kWrongUsage;
+    Expected<int> status = RunModel(*args, common);
+    return status ? *status : Report(status.errors(), common);
+  };
+}
+
+}  // namespace tenon::tools

@@ -1,0 +1,190 @@
+// tenon-opt: loop IR or a graph as text in, the trace of a schedule and any list of passes, text
+// out. The tool of text tests and of curious people.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <iostream>
+#include <iterator>
+#include <optional>
+
+#include "opt_texts.h"
+#include "support/file.h"
+#include "support/strings.h"
+
+namespace tenon {
+namespace {
+
+constexpr int kInputFault = 1, kUsage = 2, kBug = 4, kLimit = 5;
+
+struct Options {
+  std::string file = "-";
+  std::vector<std::string> passes;
+  std::string target, replay;
+  std::string verify = "schedulable";
+  bool parse_only = false, list_passes = false, list_rules = false, remarks = false;
+};
+
+int Report(const Diagnostics& errors) {
+  bool limit = false;
+  for (const Diagnostic& d : errors) {
+    fmt::print(stderr, "{}\n", d.ToString());
+    limit |= d.kind == ErrorKind::kLimit;
+  }
+  return limit ? kLimit : kInputFault;
+}
+
+// That printing and reading gives the same again is what --parse-only proves.
+template <class Text>
+int CheckRoundTrip(const typename Text::Ir& ir) {
+  const std::string text = Text::Print(ir);
+  auto again = Text::Parse(text, "<printed>");
+  if (!again) return Report(again.errors()), kBug;
+  std::string where;
+  if (!Text::Equal(ir, *again, &where)) {
+    fmt::print(stderr, "the printed text reads back differently at {}\n", where);
+    return kBug;
+  }
+  if (Text::Print(*again) != text) {
+    fmt::print(stderr, "the printed text prints differently once read\n");
+    return kBug;
+  }
+  fmt::print("{}", text);
+  return 0;
+}
+
+template <class Text>
+Expected<typename Text::Ir> Replay(const std::string& file, const typename Text::Ir& ir) {
+  TN_ASSIGN_OR_RETURN(std::string text, ReadFile(file));
+  TN_ASSIGN_OR_RETURN(Trace trace, Trace::Parse(text));
+  return Text::Replay(ir, trace);
+}
+
+template <class Text>
+int RunPasses(const Options& options, typename Text::Ir ir) {
+  const std::string text = options.target.empty() ? Text::TargetText(ir) : options.target;
+  std::optional<Target> target;
+  if (!text.empty()) {
+    auto parsed = Target::Parse(text);
+    if (!parsed) return Report(parsed.errors());
+    target = std::move(*parsed);
+  }
+  const bool verify = options.verify != "none";
+  if (Status ok = verify ? Text::Verify(ir) : Ok(); !ok) return Report(ok.errors());
+  if (!options.replay.empty()) {
+    Expected<typename Text::Ir> scheduled = Replay<Text>(options.replay, ir);
+    if (!scheduled) return Report(scheduled.errors());
+    ir = std::move(*scheduled);
+  }
+  std::vector<std::string> remarks;
+  for (const std::string& name : options.passes) {
+    const auto* pass = Text::FindPass(name);
+    if (!pass) {
+      fmt::print(stderr, "the pass '{}' does not run on {}\n", name, Text::kWhat);
+      return kUsage;
+    }
+    ir = Text::Run(*pass, ir, target ? &*target : nullptr, options.remarks ? &remarks : nullptr);
+    if (Status ok = verify ? Text::Verify(ir) : Ok(); !ok) {
+      fmt::print(stderr, "after {}:\n{}", name, Text::Print(ir));
+      return Report(ok.errors()), kBug;
+    }
+  }
+  if (options.verify == "lowered") {
+    if (Status ok = Text::VerifyLowered(ir); !ok) return Report(ok.errors());
+  }
+  fmt::print("{}", Text::Print(ir));
+  for (const std::string& remark : remarks) fmt::print(stderr, "remark: {}\n", remark);
+  return 0;
+}
+
+template <class Text>
+int RunText(const Options& options, const std::string& text) {
+  auto ir = Text::Parse(text, options.file == "-" ? "<stdin>" : options.file);
+  if (!ir) return Report(ir.errors());
+  return options.parse_only ? CheckRoundTrip<Text>(*ir) : RunPasses<Text>(options, std::move(*ir));
+}
+
+Expected<std::string> ReadInput(const std::string& file) {
+  if (file != "-") return ReadFile(file);
+  return std::string(std::istreambuf_iterator<char>(std::cin), {});
+}
+
+// A text of graphs starts with the word; comments before it do not count.
+bool IsGraph(std::string_view text) {
+  for (text = Trim(text); text.starts_with("//"); text = Trim(text)) {
+    text.remove_prefix(std::min(text.find('\n'), text.size()));
+  }
+  return text.starts_with("graph");
+}
+
+int Run(const Options& options) {
+  if (options.list_passes) {
+    for (const auto& pass : graph::GraphPasses())
+      fmt::print("graph {:<22} {}\n", pass.name, pass.doc);
+    for (const PassInfo& pass : LoopPasses()) fmt::print("loop  {:<22} {}\n", pass.name, pass.doc);
+    return 0;
+  }
+  if (options.list_rules) {
+    for (const VerifyRule& rule : VerifyRules()) {
+      fmt::print("{:<12} {:<15} {}\n", rule.stage == Stage::kLowered ? "lowered" : "always",
+                 rule.name, rule.doc);
+    }
+    return 0;
+  }
+  auto text = ReadInput(options.file);
+  if (!text) return Report(text.errors());
+  return IsGraph(*text) ? RunText<GraphText>(options, *text) : RunText<LoopText>(options, *text);
+}
+
+std::string CheckPassName(const std::string& name) {
+  std::vector<std::string> names;
+  for (const PassInfo& pass : LoopPasses()) names.push_back(pass.name);
+  for (const auto& pass : graph::GraphPasses()) names.push_back(pass.name);
+  if (std::find(names.begin(), names.end(), name) != names.end()) return "";
+  const std::string near = NearestWord(name, names);
+  return fmt::format("unknown pass '{}'{}", name,
+                     near.empty() ? "" : fmt::format("; did you mean '{}'?", near));
+}
+
+int Main(int argc, char** argv) {
+  Options options;
+  CLI::App app("Reads loop IR or a graph as text, runs passes over it and prints the result.",
+               "tenon-opt");
+  app.add_option("file", options.file, "the text; - is the standard input")->capture_default_str();
+  app.add_option("--passes", options.passes, "passes to run, in order: a,b,c")
+      ->delimiter(',')
+      ->check(CLI::Validator(CheckPassName, "PASS"));
+  app.add_option(
+      "--replay", options.replay,
+      "a file with the trace of a schedule, applied to the one function before any pass");
+  app.add_option("--target", options.target,
+                 "what passes compile for; default: what the text says, else this host");
+  app.add_option("--verify", options.verify,
+                 "none, schedulable (before and after every pass) or lowered (that, and the result "
+                 "by the rules of code "
+                 "generation)")
+      ->check(CLI::IsMember({"none", "schedulable", "lowered"}))
+      ->capture_default_str();
+  app.add_flag("--parse-only", options.parse_only,
+               "no passes, no verifier of loops: check that printing round-trips");
+  app.add_flag("--remarks", options.remarks, "say what passes could not do and why");
+  app.add_flag("--list-passes", options.list_passes, "the passes and what each does");
+  app.add_flag("--list-rules", options.list_rules, "the rules of the verifier of loop IR");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : kUsage;
+  }
+  try {
+    return Run(options);
+  } catch (const InternalError& error) {
+    fmt::print(stderr, "a bug of tenon: {}\n", error.what());
+    return kBug;
+  }
+}
+
+}  // namespace
+}  // namespace tenon
+
+int main(int argc, char** argv) { return tenon::Main(argc, argv); }

@@ -1,0 +1,96 @@
+// tenon: compile, run, measure and look at models. One file per verb.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <map>
+#include <new>
+
+#include "guard.h"
+#include "support/check.h"
+#include "support/strings.h"
+#include "verbs.h"
+
+namespace tenon::tools {
+
+namespace {
+
+// What wrong usage is answered with, for the whole program and for a verb.
+std::string UsageMessage(const CLI::App* app, const CLI::Error& error) {
+  std::string name = app->get_name();
+  for (const CLI::App* verb : app->get_subcommands()) name += " " + verb->get_name();
+  return fmt::format("tenon: wrong usage: {}\nsee {} --help\n", error.what(), name);
+}
+
+// The verb that the user seems to have meant, where the first word is none.
+int ReportUnknownVerb(const std::string& word, const std::map<std::string, Run>& verbs) {
+  std::vector<std::string> names;
+  for (const auto& [name, run] : verbs) names.push_back(name);
+  const std::string near = NearestWord(word, names);
+  fmt::print(stderr,
+             "tenon: wrong usage: there is no verb '{}'{}; there are {}\nsee tenon --help\n", word,
+             near.empty() ? "" : fmt::format(" (did you mean '{}'?)", near), Join(names, ", "));
+  return kWrongUsage;
+}
+
+int Execute(const Run& run) {
+  RemoveOutputsOnSignals();
+  try {
+    return run();
+  } catch (const std::bad_alloc&) {
+    std::fprintf(stderr, "tenon: error: out of memory\n");
+    return kLimitHit;
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "tenon: this is a bug in tenon, please report it: %s\n", e.what());
+    return kBug;
+  }
+}
+
+int Main(int argc, char** argv) {
+  CLI::App app{"Tenon compiles neural networks to small native libraries.", "tenon"};
+  app.footer(
+      "Start with:\n"
+      "  tenon inspect model.onnx              what the model takes and gives\n"
+      "  tenon compile model.onnx -o model.so  a library that needs libc alone\n"
+      "  tenon run model.so --fill random      call it once\n"
+      "  tenon bench model.so                  and measure it\n"
+      "`tenon VERB --help` describes a verb; docs/command-line.md all of them.\n"
+      "Exit status: 0 done, 1 the input is at fault, 2 wrong usage, 3 results differ,\n"
+      "4 a bug of tenon, 5 a limit was hit.");
+  app.set_version_flag("--version", "tenon " TENON_VERSION);
+  app.require_subcommand(0, 1);
+  app.failure_message(UsageMessage);
+  Common common;
+  app.add_flag("-v,--verbose", common.verbose, "say more");
+  app.add_option("--error-format", common.error_format,
+                 "text, or json: each error is an object on a line of its own")
+      ->check(CLI::IsMember({"text", "json"}))
+      ->capture_default_str();
+  app.fallthrough();
+  const std::map<std::string, Run> verbs = {
+      {"compile", AddCompile(app, common)},
+      {"run", AddRun(app, common)},
+      {"bench", AddBench(app, common)},
+      {"inspect", AddInspect(app, common)},
+  };
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ExtrasError& e) {
+    if (app.get_subcommands().empty()) return ReportUnknownVerb(app.remaining().front(), verbs);
+    app.exit(e);
+    return kWrongUsage;
+  } catch (const CLI::ParseError& e) {
+    return app.exit(e) == 0 ? kDone : kWrongUsage;
+  }
+  if (app.get_subcommands().empty()) {
+    fmt::print(stderr, "{}", app.help());
+    return kWrongUsage;
+  }
+  return Execute(verbs.at(app.get_subcommands().front()->get_name()));
+}
+
+}  // namespace
+
+}  // namespace tenon::tools
+
+int main(int argc, char** argv) { return tenon::tools::Main(argc, argv); }

@@ -1,0 +1,108 @@
+#include "tensor.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <cstring>
+
+namespace tenon::tools {
+
+namespace {
+
+// Calls f with a value of the C++ type that a plain element type has.
+template <class F>
+auto WithType(tn_dl_data_type type, F&& f) {
+  switch (type.code) {
+    case TN_DL_FLOAT: return type.bits == 32 ? f(float{}) : f(double{});
+    case TN_DL_BOOL: return f(uint8_t{});
+    case TN_DL_INT:
+      switch (type.bits) {
+        case 8: return f(int8_t{});
+        case 16: return f(int16_t{});
+        case 32: return f(int32_t{});
+        default: return f(int64_t{});
+      }
+    default:
+      switch (type.bits) {
+        case 8: return f(uint8_t{});
+        case 16: return f(uint16_t{});
+        case 32: return f(uint32_t{});
+        default: return f(uint64_t{});
+      }
+  }
+}
+
+}  // namespace
+
+Diagnostic ApiError() {
+  const char* kind = "";
+  return MakeError(tn_last_error(&kind));
+}
+
+std::string ToString(tn_dl_data_type type) {
+  switch (type.code) {
+    case TN_DL_INT: return fmt::format("int{}", type.bits);
+    case TN_DL_UINT: return fmt::format("uint{}", type.bits);
+    case TN_DL_FLOAT: return fmt::format("float{}", type.bits);
+    case TN_DL_BFLOAT: return fmt::format("bfloat{}", type.bits);
+    case TN_DL_BOOL: return "bool";
+    default: return fmt::format("type {} of {} bits", type.code, type.bits);
+  }
+}
+
+std::string ShapeText(std::span<const int64_t> shape) {
+  return shape.empty() ? "scalar" : fmt::format("{}", fmt::join(shape, "x"));
+}
+
+bool IsPlainType(tn_dl_data_type type) {
+  if (type.lanes != 1) return false;
+  switch (type.code) {
+    case TN_DL_FLOAT: return type.bits == 32 || type.bits == 64;
+    case TN_DL_BOOL: return type.bits == 8;
+    case TN_DL_INT:
+    case TN_DL_UINT: return type.bits == 8 || type.bits == 16 || type.bits == 32 || type.bits == 64;
+    default: return false;
+  }
+}
+
+Expected<Tensor> Tensor::Make(tn_dl_data_type dtype, const std::vector<int64_t>& shape) {
+  tn_tensor_t* tensor = nullptr;
+  auto ndim = static_cast<int32_t>(shape.size());
+  if (tn_tensor_make(dtype, ndim, shape.data(), {TN_DL_CPU, 0}, &tensor) != 0) return ApiError();
+  return Tensor(tensor);
+}
+
+int64_t Tensor::num_elements() const {
+  int64_t count = 1;
+  for (int64_t extent : shape()) count *= extent;
+  return count;
+}
+
+std::span<std::byte> Tensor::bytes() const {
+  const tn_dl_tensor& view = tensor_->dl_tensor;
+  return {static_cast<std::byte*>(view.data) + view.byte_offset,
+          static_cast<size_t>(tn_tensor_bytes(tensor_))};
+}
+
+double Tensor::At(int64_t i) const {
+  return WithType(dtype(), [&](auto value) {
+    std::memcpy(&value, bytes().data() + static_cast<size_t>(i) * sizeof value, sizeof value);
+    return static_cast<double>(value);
+  });
+}
+
+void Tensor::Set(int64_t i, double value) {
+  WithType(dtype(), [&](auto kind) {
+    auto element = static_cast<decltype(kind)>(value);
+    std::memcpy(bytes().data() + static_cast<size_t>(i) * sizeof element, &element, sizeof element);
+  });
+}
+
+const Tensor* Find(const NamedTensors& tensors, const std::string& name) {
+  for (const auto& [key, tensor] : tensors) {
+    if (key == name) return &tensor;
+  }
+  return nullptr;
+}
+
+}  // namespace tenon::tools

@@ -1,0 +1,38 @@
+// The verbs of `tenon`: each adds its subcommand and returns what runs when it is chosen.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <functional>
+#include <string>
+
+#include "support/diagnostic.h"
+
+namespace tenon::tools {
+
+/// Exit statuses that users script against.
+enum ExitStatus {
+  kDone = 0,
+  kInputAtFault = 1,
+  kWrongUsage = 2,
+  kResultsDiffer = 3,
+  kBug = 4,
+  kLimitHit = 5
+};
+
+/// Options of every verb.
+struct Common {
+  bool verbose = false;
+  std::string error_format = "text";
+};
+
+using Run = std::function<int()>;
+
+/// Prints diagnostics to stderr as the user asked; returns the exit status that they call for.
+int Report(const Diagnostics& diagnostics, const Common& common);
+
+Run AddCompile(CLI::App& app, const Common& common);
+Run AddRun(CLI::App& app, const Common& common);
+Run AddBench(CLI::App& app, const Common& common);
+Run AddInspect(CLI::App& app, const Common& common);
+
+}  // namespace tenon::tools
