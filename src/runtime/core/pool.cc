@@ -37,7 +37,9 @@ constexpr uint32_t kCallerSleeps = uint32_t{1} << 31;
 
 struct Team;
 
-// A counter that one member raises and one waits for; on a cache line of its own.
+// A counter that one member raises and one waits for; on a cache line of its own. The receiver
+// sleeps on `asleep`, not on the counter: a futex compares 32 bits, and of the counter's halves
+// neither changes with every raise (the lower one counts a team's barriers and starts anew).
 struct alignas(64) Signal {
   std::atomic<uint64_t> value;
   std::atomic<uint32_t> asleep;
@@ -350,11 +352,6 @@ int32_t RunAlone(tn_body_fn body, void* closure) {
   return body(closure, 0, 1, &member);
 }
 
-// The half of the counter that changes with every barrier. (Little-endian, as all our targets are.)
-std::atomic<uint32_t>* FutexWord(Signal* signal) {
-  return reinterpret_cast<std::atomic<uint32_t>*>(&signal->value);
-}
-
 thread_local int32_t thread_team_limit;
 
 }  // namespace
@@ -398,18 +395,22 @@ namespace {
 // ahead: it may raise the signal twice before the receiver looks, so receivers wait for "at least".
 void Send(Signal* signal, uint64_t phase) {
   signal->value.store(phase, std::memory_order_seq_cst);
-  if (signal->asleep.load(std::memory_order_seq_cst)) FutexWake(FutexWord(signal), 1);
+  if (!signal->asleep.load(std::memory_order_seq_cst)) return;
+  signal->asleep.store(0, std::memory_order_seq_cst);  // who is about to sleep on it does not
+  FutexWake(&signal->asleep, 1);
 }
 
 void Await(tn_team* self, int32_t round, uint64_t phase) {
   Signal* signal = &self->signals[round];
   auto sent = [&] { return signal->value.load(std::memory_order_acquire) >= phase; };
   if (Poll(self->team, self, sent)) return;
-  signal->asleep.store(1, std::memory_order_seq_cst);
+  // Sequential consistency on both sides: either this thread sees the new value, or the sender sees
+  // `asleep` and takes it away. A sender that is one barrier ahead may take it away twice, hence
+  // the loop.
   while (true) {
-    uint64_t value = signal->value.load(std::memory_order_seq_cst);
-    if (value >= phase) break;
-    FutexWait(FutexWord(signal), static_cast<uint32_t>(value));
+    signal->asleep.store(1, std::memory_order_seq_cst);
+    if (signal->value.load(std::memory_order_seq_cst) >= phase) break;
+    FutexWait(&signal->asleep, 1);
   }
   signal->asleep.store(0, std::memory_order_relaxed);
   self->cpu.store(sched_getcpu(), std::memory_order_relaxed);

@@ -111,6 +111,22 @@ TEST(Pool, BarrierWaitsForLateMembers) {
   EXPECT_EQ(wrong, 0);
 }
 
+// Teams one after another, each with as many barriers as the one before: a member that is about to
+// sleep while its signal is raised must not take the new count for the old one.
+TEST(Pool, BarriersOfShortTeams) {
+  const int rounds = __has_feature(thread_sanitizer) ? 1000 : 5000;
+  std::atomic<int> arrived{0};
+  for (int round = 0; round < rounds; ++round) {
+    arrived = 0;
+    int status = RunBody([&](int32_t, int32_t size, tn_team* team) {
+      ++arrived;
+      tn_core_barrier(team);
+      return arrived == size ? 0 : 1;
+    });
+    ASSERT_EQ(status, 0) << "team " << round;
+  }
+}
+
 TEST(Pool, CallerWaitsForLateWorkers) {
   int done = 0;
   ASSERT_EQ(FullTeam(), kThreads);
