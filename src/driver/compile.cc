@@ -214,7 +214,11 @@ class Compilation {
 
   Status CollectTexts(const Module& lowered, const std::vector<std::string>& functions,
                       const Target& target) {
-    if (options_.emit.count("loop")) loop_text_ += Print(lowered) + "\n";
+    if (options_.emit.count("loop")) {
+      Module defined;
+      for (const std::string& name : functions) defined.Add(lowered.Find(name));
+      loop_text_ += Print(defined) + "\n";
+    }
     codegen::EmitOptions emit;
     emit.functions = functions;
     if (options_.emit.count("llvm")) {

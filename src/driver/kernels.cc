@@ -1,9 +1,12 @@
 #include "driver/kernels.h"
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <optional>
+#include <map>
+#include <unordered_map>
 
+#include "loop/pass/outline_micro_kernels.h"
 #include "ops/kernel.h"
 #include "support/thread_pool.h"
 #include "tenon/kernel_abi.h"
@@ -13,7 +16,8 @@ namespace tenon::driver {
 namespace {
 
 struct KernelResult {
-  Module lowered;
+  Module lowered;                      // the kernel and the micro-kernels that it calls
+  std::vector<std::string> functions;  // those of them that its object defines
   std::string object;
   Diagnostics errors;
 };
@@ -26,18 +30,53 @@ Func Declaration(const Func& f) {
   return PrimFunc::Make(std::move(fields));
 }
 
-Expected<KernelResult> CompileKernel(const Func& kernel, const KernelJob& job) {
+Expected<Module> LowerKernel(const Func& kernel, const KernelJob& job) {
   PassContext context;
   context.target = job.target;
   auto start = std::chrono::steady_clock::now();
   TN_ASSIGN_OR_RETURN(Schedule schedule, ops::ScheduleKernel(kernel, *job.target));
   double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   if (job.after_schedule) job.after_schedule(schedule, seconds);
-  KernelResult r;
-  TN_ASSIGN_OR_RETURN(r.lowered,
-                      RunPipeline(KernelPipeline(), schedule.module(), context, job.hooks));
-  TN_ASSIGN_OR_RETURN(r.object, codegen::EmitObject(r.lowered, *job.target, {}));
-  return r;
+  return RunPipeline(KernelPipeline(), schedule.module(), context, job.hooks);
+}
+
+// Equal micro-kernels of several kernels become one: the first kernel's, which defines it for all.
+void ShareMicroKernels(std::vector<KernelResult>* kernels) {
+  std::unordered_map<uint64_t, std::vector<Func>> shared;  // by the hash without the name
+  for (KernelResult& k : *kernels) {
+    Module own;
+    std::map<std::string, std::string> names;
+    for (const auto& [name, f] : k.lowered.funcs) {
+      if (!f->attrs.Has(kMicroKernel)) continue;
+      Func nameless = Renamed(f, kMicroKernel, {});
+      std::vector<Func>& equal = shared[StructuralHash(nameless)];
+      auto it = std::find_if(equal.begin(), equal.end(), [&](const Func& other) {
+        return StructuralEqual(Renamed(other, kMicroKernel, {}), nameless);
+      });
+      if (it == equal.end()) {
+        k.functions.push_back(name);
+        it = equal.insert(equal.end(), f);
+      }
+      names[name] = (*it)->name;
+      own.Add(*it);
+    }
+    for (const auto& [name, f] : k.lowered.funcs) {
+      if (names.count(name)) continue;
+      k.functions.push_back(name);
+      own.Add(Renamed(f, name, names));
+    }
+    k.lowered = std::move(own);
+  }
+}
+
+// Runs `step` for every kernel, in parallel.
+void ForEachKernel(std::vector<KernelResult>* kernels, const KernelJob& job,
+                   const std::function<Status(int64_t, KernelResult*)>& step) {
+  ParallelFor(static_cast<int64_t>(kernels->size()), job.jobs, [&](int64_t i) {
+    KernelResult& k = (*kernels)[static_cast<size_t>(i)];
+    if (!k.errors.empty()) return;
+    if (Status status = step(i, &k); !status) k.errors = std::move(status.errors());
+  });
 }
 
 Diagnostics InKernel(Diagnostics errors, const std::string& kernel) {
@@ -70,26 +109,27 @@ Expected<CompiledModule> CompileModule(const Module& input, const KernelJob& job
   }
   auto n = static_cast<int64_t>(kernels.size());
   std::vector<KernelResult> results(kernels.size());
+  ForEachKernel(&results, job, [&](int64_t i, KernelResult* k) -> Status {
+    TN_ASSIGN_OR_RETURN(k->lowered, LowerKernel(kernels[static_cast<size_t>(i)], job));
+    return Ok();
+  });
+  ShareMicroKernels(&results);
   std::atomic<int64_t> done{0};
-  ParallelFor(n, job.jobs, [&](int64_t i) {
-    size_t k = static_cast<size_t>(i);
-    Expected<KernelResult> r = CompileKernel(kernels[k], job);
-    if (r) {
-      results[k] = std::move(*r);
-    } else {
-      results[k].errors = InKernel(std::move(r.errors()), kernels[k]->name);
-    }
+  ForEachKernel(&results, job, [&](int64_t, KernelResult* k) -> Status {
+    codegen::EmitOptions emit;
+    emit.functions = k->functions;
+    TN_ASSIGN_OR_RETURN(k->object, codegen::EmitObject(k->lowered, *job.target, emit));
     if (job.progress) job.progress(++done, n);
+    return Ok();
   });
 
   CompiledModule out;
   Diagnostics errors;
   for (size_t k = 0; k < kernels.size(); ++k) {
-    errors.insert(errors.end(), results[k].errors.begin(), results[k].errors.end());
+    Diagnostics own = InKernel(std::move(results[k].errors), kernels[k]->name);
+    errors.insert(errors.end(), own.begin(), own.end());
     if (!errors.empty()) continue;
-    std::vector<std::string> names;
-    for (const auto& [name, f] : results[k].lowered.funcs) names.push_back(name);
-    if (job.inspect) TN_RETURN_IF_ERROR(job.inspect(results[k].lowered, names));
+    if (job.inspect) TN_RETURN_IF_ERROR(job.inspect(results[k].lowered, results[k].functions));
     host.Add(Declaration(results[k].lowered.Find(kernels[k]->name)));
     out.objects.push_back(std::move(results[k].object));
   }

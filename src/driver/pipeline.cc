@@ -19,6 +19,8 @@ const std::vector<Step>& KernelPipeline() {
       {"flatten_storage", "layouts are taken apart while lanes are loop variables"},
       {"vectorize", "one copy of each body"},
       {"lower_parallel", "ranges become opaque here, so after all that reasons about them"},
+      {"outline_micro_kernels",
+       "interiors are free of guards, and what is compared is still short"},
       {"unroll", "code grows, so late"},
       {"simplify", "indices of register buffers become constants"},
       {"expand_math", "after vectorize, so that polynomials are built once per vector"},

@@ -11,6 +11,7 @@
 #include <memory>
 
 #include "ir/visit.h"
+#include "loop/outer_values.h"
 #include "schedule/dependence.h"
 #include "schedule/nest.h"
 #include "schedule/state.h"
@@ -32,15 +33,13 @@ struct Param {
   Buffer inner;
 };
 
-// A value that comes from outside.
-struct Value {
-  Var var;
-  Expr outer;
-};
-
 class Outliner {
  public:
-  Outliner(State& s, Body* body, const Place& place) : s_(s), body_(body), place_(place) {}
+  Outliner(State& s, Body* body, const Place& place)
+      : s_(s),
+        body_(body),
+        place_(place),
+        values_([body](const std::string& base) { return body->NewVarName(base); }) {}
 
   Result Run(const std::string& name) {
     if (auto error = Check()) return *error;
@@ -89,12 +88,6 @@ class Outliner {
     return false;
   }
 
-  Var NewDim(const std::string& base, const Expr& outer) {
-    Var dim = VarNode::Make(body_->NewVarName(base));
-    dims_.push_back({dim, outer});
-    return dim;
-  }
-
   // Loops count from 0; serial loops over nothing but reductions get a parameter as their trip
   // count.
   void FreeTripCounts() {
@@ -103,7 +96,7 @@ class Outliner {
       const auto* loop = As<For>(s);
       if (loop == nullptr || loop->for_kind != ForKind::kSerial || IsOne(loop->extent)) return s;
       if (!AsInt(loop->extent) || !OnlyReduces(As<For>(raw)->var)) return s;
-      Var n = NewDim("n_" + loop->var->name, loop->extent);
+      Var n = values_.NewDim("n_" + loop->var->name, loop->extent);
       analyzer_.BindInterval(n, {1, Interval::kPosInf});
       return For::Make(loop->var, loop->min, n, loop->for_kind, loop->body, loop->attrs);
     });
@@ -113,7 +106,7 @@ class Outliner {
     freed_ = std::make_unique<Body>(PrimFunc::Make(std::move(copy)));
     for (const Place* p : freed_->BlocksUnder(piece_.get())) {
       for (const For* loop : PieceLoops(*p)) {
-        inner_vars_.insert(loop->var.get());
+        values_.AddInner(loop->var.get());
         Learn(*loop, &analyzer_);
       }
     }
@@ -174,7 +167,7 @@ class Outliner {
         const ExprInterval& range = boxes_[i].second[d];
         Expr extent = Length(range, &analyzer_);
         bool empty = extent && AsInt(extent).value_or(1) < 1;  // declared, never touched
-        bool whole = !extent || empty || UsesAnyVar(extent, inner_vars_);
+        bool whole = !extent || empty || UsesAnyVar(extent, values_.inner());
         p.mins.push_back(whole ? IndexConst(0) : range.min);
         p.extents.push_back(whole ? p.outer->shape[d] : extent);
       }
@@ -198,10 +191,10 @@ class Outliner {
   // A size or stride inside: itself when constant, else a dim.
   Expr DimFor(const Expr& e, const std::string& base) {
     if (AsInt(e)) return e;
-    for (const Value& v : dims_) {
+    for (const OuterValues::Value& v : values_.dims()) {
       if (v.var == e) return e;  // a freed trip count
     }
-    return NewDim(base, e);
+    return values_.NewDim(base, e);
   }
 
   std::optional<Diagnostic> MakeInner(Param* p) {
@@ -227,7 +220,8 @@ class Outliner {
         strides[d] = dense;
       } else {
         compact = false;
-        strides[d] = IsOne(strides[d]) ? strides[d] : NewDim("stride_" + outer->name, strides[d]);
+        strides[d] =
+            IsOne(strides[d]) ? strides[d] : values_.NewDim("stride_" + outer->name, strides[d]);
       }
       dense = analyzer_.Simplify(dense * shape[d]);
     }
@@ -279,8 +273,8 @@ class Outliner {
     code = MapStmts(code, [&](const Stmt& s) -> Stmt {
       const auto* loop = As<For>(s);
       if (loop == nullptr) return s;
-      return For::Make(loop->var, Abstract(loop->min), Abstract(loop->extent), loop->for_kind,
-                       loop->body, loop->attrs, loop->thread);
+      return For::Make(loop->var, values_.Abstract(loop->min), values_.Abstract(loop->extent),
+                       loop->for_kind, loop->body, loop->attrs, loop->thread);
     });
     for (const Param& p : params_) {
       if (p.scratch) code = Alloc::Make(p.inner, code);
@@ -316,13 +310,14 @@ class Outliner {
       }
       analyzer_.Bind(v->var, range.min, count);
       if (!IsZero(base)) shift[v->var.get()] = v->var + base;
-      v = IterVarNode::Make(v->var, v->iter_kind, Abstract(range.min), Abstract(count),
-                            Abstract(local));
-      inner_vars_.insert(v->var.get());
+      v = IterVarNode::Make(v->var, v->iter_kind, values_.Abstract(range.min),
+                            values_.Abstract(count), values_.Abstract(local));
+      values_.AddInner(v->var.get());
     }
     out.where = nullptr;
     for (const Expr& c : Conjuncts(block.where)) {
-      out.where = AndAlso(out.where, LocalCondition(Substitute(c, BindingsOf(block)), vars));
+      out.where = AndAlso(
+          out.where, values_.AbstractCondition(Substitute(c, BindingsOf(block)), vars, &analyzer_));
     }
     for (Region& r : out.reads) r = LocalRegion(r, shift);
     for (Region& r : out.writes) r = LocalRegion(r, shift);
@@ -340,7 +335,7 @@ class Outliner {
   std::vector<Expr> LocalIndices(const Param& p, const std::vector<Expr>& indices) {
     std::vector<Expr> out;
     for (size_t d = 0; d < indices.size(); ++d) {
-      out.push_back(Abstract(analyzer_.Simplify(indices[d] - p.mins[d])));
+      out.push_back(values_.Abstract(analyzer_.Simplify(indices[d] - p.mins[d])));
     }
     return out;
   }
@@ -352,8 +347,8 @@ class Outliner {
     for (size_t d = 0; d < raw->ranges.size(); ++d) {
       Expr min = Substitute(raw->ranges[d]->min, shift);
       Expr extent = Substitute(raw->ranges[d]->extent, shift);
-      ranges.push_back(RangeNode::Make(Abstract(analyzer_.Simplify(min - p->mins[d])),
-                                       Abstract(analyzer_.Simplify(extent))));
+      ranges.push_back(RangeNode::Make(values_.Abstract(analyzer_.Simplify(min - p->mins[d])),
+                                       values_.Abstract(analyzer_.Simplify(extent))));
     }
     return RegionNode::Make(p->inner, std::move(ranges));
   }
@@ -362,10 +357,10 @@ class Outliner {
     // Loops inside the body are the piece's own, too.
     PreOrder(s, [&](const NodeRef& n) {
       if (const auto* loop = As<For>(n)) {
-        inner_vars_.insert(loop->var.get());
+        values_.AddInner(loop->var.get());
         Learn(*loop, &analyzer_);
       }
-      if (const auto* let = As<Let>(n)) inner_vars_.insert(let->var.get());
+      if (const auto* let = As<Let>(n)) values_.AddInner(let->var.get());
       return true;
     });
     Stmt moved = PostOrderRewrite(s, [&](const NodeRef& n) -> NodeRef {
@@ -384,83 +379,7 @@ class Outliner {
       }
       return n;
     });
-    return AbstractStmt(moved);
-  }
-
-  // inner + outer < bound as inner < value: what is outer makes one value.
-  Expr LocalCondition(const Expr& c, const std::vector<Var>& vars) {
-    const auto* b = As<Binary>(c);
-    if (b == nullptr || !Info(b->op).is_comparison || !b->lhs->dtype.IsIndex()) return Abstract(c);
-    std::optional<AffineForm> form = DetectAffine(analyzer_.Simplify(b->lhs - b->rhs), vars);
-    if (!form) return Abstract(c);
-    Expr inner = IndexConst(0);
-    for (size_t i = 0; i < vars.size(); ++i) inner = inner + form->coefficients[i] * vars[i];
-    Expr bound = analyzer_.Simplify(IndexConst(0) - form->base);
-    return Binary::Make(b->op, Abstract(analyzer_.Simplify(inner)), Abstract(bound));
-  }
-
-  // ---- Values from outside ----
-
-  bool IsOwn(const VarNode* var) const {
-    auto has = [&](const std::vector<Value>& list) {
-      return std::any_of(list.begin(), list.end(),
-                         [&](const Value& v) { return v.var.get() == var; });
-    };
-    return inner_vars_.count(var) != 0 || has(dims_) || has(scalars_);
-  }
-
-  // The expression depends on the surroundings and on nothing else.
-  bool IsOuter(const Expr& e) const {
-    bool outer = false, inner = false;
-    PreOrder(e, [&](const NodeRef& n) {
-      const auto* var = As<VarNode>(n);
-      if (var != nullptr) (IsOwn(var) ? inner : outer) = true;
-      inner |= IsA<Load>(n) ||
-               (IsA<ExprNode>(n) && !static_cast<const ExprNode*>(n.get())->dtype.IsScalar());
-      return true;
-    });
-    return outer && !inner;
-  }
-
-  // Replaces the largest outer parts of an expression by scalars.
-  Expr Abstract(const Expr& e) {
-    class Mapper final : public ChildMapper {
-     public:
-      explicit Mapper(Outliner* self) : self_(self) {}
-      NodeRef MapChild(const NodeRef& n, FieldRole) override {
-        return IsA<ExprNode>(n) ? NodeRef(self_->Abstract(Cast<ExprNode>(n))) : n;
-      }
-
-     private:
-      Outliner* self_;
-    } mapper(this);
-    if (IsOuter(e)) return ScalarFor(e);
-    return Cast<ExprNode>(e->MapChildren(mapper));
-  }
-
-  Stmt AbstractStmt(const Stmt& s) {
-    class Mapper final : public ChildMapper {
-     public:
-      explicit Mapper(Outliner* self) : self_(self) {}
-      NodeRef MapChild(const NodeRef& n, FieldRole role) override {
-        if (role == FieldRole::kBinds) return n;
-        if (IsA<ExprNode>(n)) return self_->Abstract(Cast<ExprNode>(n));
-        return IsA<StmtNode>(n) ? n->MapChildren(*this) : n;
-      }
-
-     private:
-      Outliner* self_;
-    } mapper(this);
-    return Cast<StmtNode>(s->MapChildren(mapper));
-  }
-
-  Expr ScalarFor(const Expr& e) {
-    for (const Value& v : scalars_) {
-      if (StructuralEqual(v.outer, e)) return v.var;
-    }
-    std::string base = "s" + std::to_string(scalars_.size());
-    scalars_.push_back({VarNode::Make(body_->NewVarName(base), e->dtype), e});
-    return scalars_.back().var;
+    return values_.Abstract(moved);
   }
 
   // ---- The function and the call ----
@@ -471,13 +390,13 @@ class Outliner {
     f.func_kind = FuncKind::kDevice;
     f.target = s_.func->target;
     f.attrs.Set(kOutlined, true);
-    for (const Value& v : dims_) {
+    for (const OuterValues::Value& v : values_.dims()) {
       f.dims.push_back(v.var);
       f.dim_lo.push_back(0);
       f.dim_hi.push_back(-1);
       f.dim_step.push_back(1);
     }
-    for (const Value& v : scalars_) f.scalars.push_back(v.var);
+    for (const OuterValues::Value& v : values_.scalars()) f.scalars.push_back(v.var);
     for (const Param& p : params_) {
       if (p.scratch) continue;
       f.buffers.push_back(p.inner);
@@ -508,7 +427,7 @@ class Outliner {
   // Sizes that were freed have their values again.
   Expr Actual(const Expr& e) const {
     VarMap values;
-    for (const Value& v : dims_) values[v.var.get()] = v.outer;
+    for (const OuterValues::Value& v : values_.dims()) values[v.var.get()] = v.outer;
     return Simplify(Substitute(e, values));
   }
 
@@ -523,8 +442,8 @@ class Outliner {
       }
       regions.push_back(RegionNode::Make(p.outer, std::move(ranges)));
     }
-    for (const Value& v : dims_) scalars.push_back(Actual(v.outer));
-    for (const Value& v : scalars_) scalars.push_back(Actual(v.outer));
+    for (const OuterValues::Value& v : values_.dims()) scalars.push_back(Actual(v.outer));
+    for (const OuterValues::Value& v : values_.scalars()) scalars.push_back(Actual(v.outer));
     Stmt call = CallFunc::Make(callee, std::move(regions), std::move(scalars));
     Stmt root = Edit(body_->root(), {{place_.stmt.get(), call}});
     for (const Param& p : params_) {
@@ -539,10 +458,9 @@ class Outliner {
   Analyzer analyzer_;
   Stmt piece_;                   // with freed trip counts
   std::unique_ptr<Body> freed_;  // the function with that piece
-  std::unordered_set<const VarNode*> inner_vars_;
   std::vector<std::pair<Buffer, Box>> boxes_;
   std::vector<Param> params_;
-  std::vector<Value> dims_, scalars_;
+  OuterValues values_;
 };
 
 }  // namespace

@@ -9,12 +9,13 @@ namespace tenon {
 namespace {
 
 // A comparison that holds exactly, or at least, where the variable is >= lo and < hi; null: no
-// bound on that side.
+// bound on that side. Without either, it holds at least where `holds` does.
 struct Guard {
   const Node* comparison;
   bool exact;
   Expr lo, hi;
   bool equality = false;
+  Expr holds = nullptr;
 };
 
 // The guards in a loop's body that speak of its variable.
@@ -87,6 +88,7 @@ class GuardFinder {
     if (comparison.op == BinaryOp::kEq) return AddEquality(comparison);
     Expr f = NonNegative(comparison);
     auto affine = f ? DetectAffine(analyzer_->Simplify(f), {var_}) : std::nullopt;
+    if (f && !affine) return AddCurved(comparison, f);
     auto slope = affine ? AsInt(analyzer_->Simplify(affine->coefficients[0])) : std::nullopt;
     if (!slope || *slope == 0) return;
     Expr least = affine->base;
@@ -102,6 +104,13 @@ class GuardFinder {
     else
       guard.hi = least / IndexConst(-*slope) + 1;
     guards_.push_back(std::move(guard));
+  }
+
+  // f >= 0 where the variable stands under a division: one loop over several axes of tiles.
+  void AddCurved(const Binary& comparison, const Expr& f) {
+    Expr least = Inner(f) ? EvalInterval(analyzer_->Simplify(f), inner_, analyzer_).min : nullptr;
+    if (!least || Inner(least) || UsesAnyVar(least, outer_loops_)) return;
+    guards_.push_back({&comparison, false, nullptr, nullptr, false, Ge(least, IndexConst(0))});
   }
 
   const Var& var_;
@@ -168,7 +177,9 @@ class GuardSplitter final : public ScopedRewriter {
     if ((serial || parallel) && fits) {
       analyzer_.Bind(loop->var, loop->min, loop->extent);
       guards = GuardFinder(loop->var, &analyzer_, loops_)(loop->body);
-      std::erase_if(guards, [&](const Guard& g) { return g.exact ? parallel : in_edge_; });
+      std::erase_if(guards, [&](const Guard& g) {
+        return (g.exact ? parallel : in_edge_) || (g.holds && !parallel);
+      });
       KeepOneKind(&guards);
     }
     loops_.insert(loop->var.get());
@@ -254,7 +265,9 @@ class GuardSplitter final : public ScopedRewriter {
 
   Stmt Version(const For& loop, const std::vector<Guard>& guards) {
     std::vector<Expr> hold;
-    for (const Guard& g : guards) hold.push_back(g.lo ? Ge(loop.var, g.lo) : Lt(loop.var, g.hi));
+    for (const Guard& g : guards) {
+      hold.push_back(g.holds ? g.holds : g.lo ? Ge(loop.var, g.lo) : Lt(loop.var, g.hi));
+    }
     Expr all = analyzer_.Simplify(Conjunction(hold));
     Stmt inside = Decide(loop.body, AllTrue(guards));
     if (IsOne(all)) return Children(Rebuild(loop, inside));

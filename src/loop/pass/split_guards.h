@@ -13,8 +13,10 @@
 //             the edges keep it. Done when the split does not depend on outer loops, once per nest.
 // An equality (the init of a reduction) has its iteration peeled off.
 // A parallel loop is not split, for its parts must stay near-equal: its body gets a version without
-// the guard, chosen by whether it holds for the whole body. Why before vectorize: masks then remain
-// at the edges alone. A function above PassContext::max_unrolled_stmts is left.
+// the guard, chosen by whether it holds for the whole body. There the guard need not be affine in
+// the variable (a loop fused from several axes of tiles, taken apart by division). Why before
+// vectorize: masks then remain at the edges alone. A function above PassContext::max_unrolled_stmts
+// is left.
 #pragma once
 
 #include "loop/pass/pass.h"
