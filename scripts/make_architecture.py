@@ -352,7 +352,7 @@ class Page:
         return ["```", *body, "```"]
 
     def replay(self, name: str, body: list) -> list:
-        result = self.call_replay(name, body)
+        result = self.call_replay(name, body, "--check")
         if result.returncode:
             raise BadTemplate(f"refused: {result.stderr}")
         lines = trim(result.stdout.splitlines())
@@ -364,9 +364,9 @@ class Page:
             raise BadTemplate(f"expected a refusal, but got exit {result.returncode}")
         return ["```", *body, "```", "", "is refused:", "", "```", *trim(result.stderr.splitlines()), "```"]
 
-    def call_replay(self, name: str, trace: list) -> subprocess.CompletedProcess:
+    def call_replay(self, name: str, trace: list, *flags: str) -> subprocess.CompletedProcess:
         (self.folder / "trace.txt").write_text("\n".join(trace) + "\n")
-        return self.call(["tenon-opt", "--replay", "trace.txt"], self.functions[name])
+        return self.call(["tenon-opt", "--replay", "trace.txt", *flags], self.functions[name])
 
 
 def main() -> int:

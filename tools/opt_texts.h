@@ -13,7 +13,7 @@
 #include "loop/pass/pass.h"
 #include "loop/print.h"
 #include "loop/verify.h"
-#include "schedule/schedule.h"
+#include "opt_replay.h"
 
 namespace tenon {
 
@@ -40,14 +40,11 @@ struct LoopText {
     return a.funcs.size() == b.funcs.size() && a.attrs == b.attrs;
   }
   /// Schedules the text's one function by a trace.
-  static Expected<Module> Replay(const Module& m, const Trace& trace) {
-    if (m.funcs.size() != 1) {
-      return MakeError(
-          fmt::format("a trace schedules one function, but the text has {}", m.funcs.size()));
-    }
-    Schedule schedule(m, m.funcs.begin()->first);
-    TN_RETURN_IF_ERROR(schedule.Replay(trace));
-    return schedule.module();
+  static Expected<Module> Replay(const Module& m, const std::string& trace, bool check,
+                                 std::vector<std::string>* refusals) {
+    TN_ASSIGN_OR_RETURN(Replayed replayed, ReplayText(m, trace, check));
+    *refusals = std::move(replayed.refusals);
+    return std::move(replayed.module);
   }
   static Module Run(const PassInfo& pass, const Module& m, const Target* target,
                     std::vector<std::string>* remarks) {
@@ -76,7 +73,7 @@ struct GraphText {
   static bool Equal(const Ir& a, const Ir& b, std::string* where) {
     return graph::StructuralEqual(a, b, where);
   }
-  static Expected<Ir> Replay(const Ir&, const Trace&) {
+  static Expected<Ir> Replay(const Ir&, const std::string&, bool, std::vector<std::string>*) {
     return MakeError("a graph has no schedule: expected loop IR");
   }
   static Ir Run(const graph::GraphPassInfo& pass, const Ir& g, const Target* target,

@@ -24,6 +24,7 @@ struct Options {
   std::string target, replay;
   std::string verify = "schedulable";
   bool parse_only = false, list_passes = false, list_rules = false, remarks = false;
+  bool check = false;
 };
 
 int Report(const Diagnostics& errors) {
@@ -54,15 +55,24 @@ int CheckRoundTrip(const typename Text::Ir& ir) {
   return 0;
 }
 
+// Prints what was refused, as comments in front of the result.
 template <class Text>
-Expected<typename Text::Ir> Replay(const std::string& file, const typename Text::Ir& ir) {
-  TN_ASSIGN_OR_RETURN(std::string text, ReadFile(file));
-  TN_ASSIGN_OR_RETURN(Trace trace, Trace::Parse(text));
-  return Text::Replay(ir, trace);
+Expected<typename Text::Ir> Replay(const Options& options, const std::string& input,
+                                   const typename Text::Ir& ir) {
+  std::string trace = TraceInText(input);
+  if (options.replay != "-") {
+    TN_ASSIGN_OR_RETURN(trace, ReadFile(options.replay));
+  }
+  std::vector<std::string> refusals;
+  TN_ASSIGN_OR_RETURN(typename Text::Ir out, Text::Replay(ir, trace, options.check, &refusals));
+  for (const std::string& refusal : refusals) {
+    for (const std::string& line : Split(refusal, '\n')) fmt::print("// {}\n", line);
+  }
+  return out;
 }
 
 template <class Text>
-int RunPasses(const Options& options, typename Text::Ir ir) {
+int RunPasses(const Options& options, const std::string& input, typename Text::Ir ir) {
   const std::string text = options.target.empty() ? Text::TargetText(ir) : options.target;
   std::optional<Target> target;
   if (!text.empty()) {
@@ -73,7 +83,7 @@ int RunPasses(const Options& options, typename Text::Ir ir) {
   const bool verify = options.verify != "none";
   if (Status ok = verify ? Text::Verify(ir) : Ok(); !ok) return Report(ok.errors());
   if (!options.replay.empty()) {
-    Expected<typename Text::Ir> scheduled = Replay<Text>(options.replay, ir);
+    Expected<typename Text::Ir> scheduled = Replay<Text>(options, input, ir);
     if (!scheduled) return Report(scheduled.errors());
     ir = std::move(*scheduled);
   }
@@ -102,7 +112,8 @@ template <class Text>
 int RunText(const Options& options, const std::string& text) {
   auto ir = Text::Parse(text, options.file == "-" ? "<stdin>" : options.file);
   if (!ir) return Report(ir.errors());
-  return options.parse_only ? CheckRoundTrip<Text>(*ir) : RunPasses<Text>(options, std::move(*ir));
+  if (options.parse_only) return CheckRoundTrip<Text>(*ir);
+  return RunPasses<Text>(options, text, std::move(*ir));
 }
 
 Expected<std::string> ReadInput(const std::string& file) {
@@ -157,7 +168,11 @@ int Main(int argc, char** argv) {
       ->check(CLI::Validator(CheckPassName, "PASS"));
   app.add_option(
       "--replay", options.replay,
-      "a file with the trace of a schedule, applied to the one function before any pass");
+      "a file with the trace of a schedule, applied to the one function before any pass; - is the "
+      "lines of the text that start with //>");
+  app.add_flag("--check", options.check,
+               "with --replay: the schedule must keep the meaning (the interpreter, on small "
+               "integers), and the trace must print, store and replay");
   app.add_option("--target", options.target,
                  "what passes compile for; default: what the text says, else this host");
   app.add_option("--verify", options.verify,

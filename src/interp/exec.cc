@@ -64,9 +64,8 @@ Worker::Flow Worker::WithVar(const Var& var, Value value, Body body) {
 }
 
 Worker::Flow Worker::ExecFor(const For& n) {
-  if (n.for_kind == ForKind::kThread) Unsupported("loop over thread axis " + n.thread);
   int64_t min = EvalInt(n.min), extent = EvalInt(n.extent);
-  bool any_order = n.for_kind == ForKind::kParallel || n.for_kind == ForKind::kVectorized;
+  bool any_order = n.for_kind != ForKind::kSerial && n.for_kind != ForKind::kUnrolled;
   std::vector<int64_t> order;
   if (any_order && m_.options.seed != 0) order = m_.Order(extent);
   for (int64_t i = 0; i < extent; ++i) {

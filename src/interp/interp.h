@@ -9,10 +9,11 @@
 // A function that mentions its team (team_rank, team_size, sync team, also in what it calls) is run
 // by every worker of a team of `team_size`; the workers take turns between barriers, in an order
 // that `seed` decides. Other functions run once, and the iterations of their parallel and
-// vectorized loops in an order that `seed` decides (0: as written).
+// vectorized loops in an order that `seed` decides (0: as written). So do the iterations of a loop
+// over a thread axis: without a sync inside they are independent.
 //
-// Not yet: barrier buffers, roles, atomics, async blocks, thread axes, levels above a worker,
-// sub-byte elements. They are answered with "unsupported: <construct>".
+// Not yet: barrier buffers, roles, atomics, async blocks, syncs and blocks at levels above a
+// worker, sub-byte elements. They are answered with "unsupported: <construct>".
 #pragma once
 
 #include <functional>

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <set>
 #include <string>
 #include <unordered_map>
@@ -131,5 +132,7 @@ Stmt Tidy(const Stmt& stmt, Analyzer* analyzer);
 
 Diagnostic OfBlock(const std::string& block, const std::string& reason);
 Diagnostic Because(const std::string& reason);
+/// Why memory for values that a schedule moves around cannot live there; nothing where it can.
+std::optional<Diagnostic> NotAScope(const std::string& scope);
 
 }  // namespace tenon::primitive

@@ -24,7 +24,7 @@ void ReplaceBuffer(State& s, const Buffer& from, const Buffer& to) {
 Result SetScope(State& s, const std::string& name, const std::string& scope) {
   Body body(s.func);
   TN_ASSIGN_OR_RETURN(Buffer b, body.NeedBuffer(name));
-  if (scope.empty()) return Because("expected the name of a scope");
+  if (auto error = NotAScope(scope)) return *error;
   if (!body.IsAlloc(b)) return Because("buffer " + name + " is not allocated in the function");
   ReplaceBuffer(
       s, b, BufferNode::Make(b->name, b->dtype, b->shape, scope, b->layout, b->strides, b->align));

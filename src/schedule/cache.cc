@@ -107,7 +107,7 @@ Result CacheRead(State& s, const std::string& name, const std::string& buffer_na
   Body body(s.func);
   TN_ASSIGN_OR_RETURN(const Place* place, body.NeedBlock(name));
   TN_ASSIGN_OR_RETURN(Buffer buffer, body.NeedBuffer(buffer_name));
-  if (scope.empty()) return Because("expected the name of a scope");
+  if (auto error = NotAScope(scope)) return *error;
   if (place->inner || place->block()->opaque) {
     return OfBlock(name, "it is opaque or inside another block");
   }
@@ -140,7 +140,7 @@ Result CacheWrite(State& s, const std::string& name, const std::string& buffer_n
   TN_ASSIGN_OR_RETURN(const Place* place, body.NeedBlock(name));
   TN_ASSIGN_OR_RETURN(Buffer buffer, body.NeedBuffer(buffer_name));
   const Block& block = *place->block();
-  if (scope.empty()) return Because("expected the name of a scope");
+  if (auto error = NotAScope(scope)) return *error;
   if (place->inner || block.opaque) return OfBlock(name, "it is opaque or inside another block");
   std::vector<Access> writes = AccessesOf(body, place, buffer, true);
   if (writes.empty()) return OfBlock(name, "it does not write " + buffer_name);

@@ -393,6 +393,20 @@ std::optional<Diagnostic> ConflictOfOrdered(const Body& body, const Place& place
 
 }  // namespace
 
+namespace {
+
+bool OneWriter(const std::vector<Access>& accesses) {
+  const Place* writer = nullptr;
+  for (const Access& a : accesses) {
+    if (!a.write) continue;
+    if (writer != nullptr && writer != a.place) return false;
+    writer = a.place;
+  }
+  return true;
+}
+
+}  // namespace
+
 std::optional<Diagnostic> ConflictOfOrder(const Body& body, const LoopList& from,
                                           const LoopList& to) {
   LoopList moved = Moved(from, to);
@@ -413,7 +427,11 @@ std::optional<Diagnostic> ConflictOfOrder(const Body& body, const LoopList& from
              LoopsOfKind(*a.place->block(), IterKind::kOrdered, moved).empty();
     });
     const Buffer& buffer = accesses[0].region->buffer;
-    if (complete && IsCoveredIn(body, buffer, moved.back())) continue;
+    // Elements that several iterations write have the last one's value afterwards: the same whoever
+    // is last where one block alone writes them, and nobody's business where all uses are inside.
+    bool last_is_any =
+        OneWriter(accesses) || (body.IsAlloc(buffer) && AllUsesUnder(body, buffer, moved[0]));
+    if (complete && last_is_any && IsCoveredIn(body, buffer, moved.back())) continue;
     return OfBlock(accesses.back().place->block()->name,
                    "iterations of the loops depend on each other through " + buffer->name);
   }

@@ -259,12 +259,30 @@ Result Unroll(State& s, const std::string& name) {
   return SetKind(s, body, *place, ForKind::kUnrolled);
 }
 
+namespace {
+
+// A dimension of the grid or of a block of threads; "vthread" (also .x, .y, .z) are threads that
+// one thread plays in turn.
+bool IsThreadAxis(const std::string& axis) {
+  for (const char* group : {"threadIdx", "blockIdx", "vthread"}) {
+    for (const char* dim : {".x", ".y", ".z"}) {
+      if (axis == std::string(group) + dim) return true;
+    }
+  }
+  return axis == "vthread";
+}
+
+}  // namespace
+
 Result Bind(State& s, const std::string& name, const std::string& thread_axis) {
   Body body(s.func);
   TN_ASSIGN_OR_RETURN(const Place* place, body.NeedLoop(name));
   if (auto error = NotSerial(*place->loop())) return *error;
-  if (thread_axis.empty()) return Because("expected the name of a thread axis");
-  if (thread_axis != "vthread") {
+  if (!IsThreadAxis(thread_axis)) {
+    return Because("expected a thread axis such as threadIdx.x, blockIdx.y or vthread, got " +
+                   QuoteJson(thread_axis));
+  }
+  if (!thread_axis.starts_with("vthread")) {
     for (const For* outer : place->Loops()) {
       if (outer->thread == thread_axis) return Nested(*outer);
     }

@@ -51,6 +51,15 @@ std::string Heading(const std::string& primitive, const primitive::Args& args) {
   return primitive + "(" + Join(parts, ", ") + ")";
 }
 
+// "split(i, [2])" + " of block C: reason" or ": reason". What a parser said of an argument is a
+// reason, too; its place is in the argument's text, not in a file.
+Diagnostic Headed(const std::string& heading, Diagnostic d) {
+  bool ours = d.message.starts_with(':') || d.message.starts_with(" of block ");
+  d.message = heading + (ours ? "" : ": ") + d.message;
+  d.loc = {};
+  return d;
+}
+
 }  // namespace
 
 Names Schedule::Steps::Apply(Schedule& s, const char* primitive, primitive::Args args,
@@ -66,7 +75,7 @@ Names Schedule::Steps::Apply(Schedule& s, const char* primitive, primitive::Args
   }
   if (!result) {
     Diagnostics errors = result.errors();
-    for (Diagnostic& d : errors) d.message = Heading(primitive, args) + d.message;
+    for (Diagnostic& d : errors) d = Headed(Heading(primitive, args), std::move(d));
     Fail(s, std::move(errors));
     return failed;
   }

@@ -145,4 +145,58 @@ Expected<Trace> Trace::Parse(std::string_view text) {
   return trace;
 }
 
+namespace {
+
+constexpr int64_t kJsonVersion = 1;
+
+Json ToJsonValue(const AttrValue& value) {
+  return std::visit([](const auto& v) { return Json(v); }, value);
+}
+
+Expected<TraceStep> StepFromJson(const Json& step) {
+  auto has = [&](const char* key, auto is) { return step.contains(key) && (step[key].*is)(); };
+  if (!step.is_object() || !has("primitive", &Json::is_string) || !has("args", &Json::is_array) ||
+      !has("results", &Json::is_array) || !All(step["results"], &Json::is_string)) {
+    return MakeError("trace: expected a step with primitive, args and results, got " + step.dump());
+  }
+  TraceStep out;
+  out.primitive = step["primitive"].get<std::string>();
+  out.results = ListOf<std::string>(step["results"]);
+  for (const Json& item : step["args"]) {
+    std::optional<AttrValue> value = ToValue(item);
+    if (!value) return MakeError("trace: no primitive takes the argument " + item.dump());
+    out.args.push_back(std::move(*value));
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string Trace::ToJson() const {
+  Json list = Json::array();
+  for (const TraceStep& step : steps) {
+    Json args = Json::array();
+    for (const AttrValue& a : step.args) args.push_back(ToJsonValue(a));
+    list.push_back({{"primitive", step.primitive}, {"args", args}, {"results", step.results}});
+  }
+  return Json{{"trace", kJsonVersion}, {"steps", list}}.dump(-1, ' ', false,
+                                                             Json::error_handler_t::replace);
+}
+
+Expected<Trace> Trace::FromJson(std::string_view text) {
+  TN_ASSIGN_OR_RETURN(Json json, ParseJson(text, "trace", 8));
+  if (!json.is_object() || !json.contains("steps") || !json["steps"].is_array()) {
+    return MakeError("trace: expected an object with a list of steps");
+  }
+  if (!json.contains("trace") || json["trace"] != kJsonVersion) {
+    return MakeError("trace: expected version " + std::to_string(kJsonVersion));
+  }
+  Trace trace;
+  for (const Json& item : json["steps"]) {
+    TN_ASSIGN_OR_RETURN(TraceStep step, StepFromJson(item));
+    trace.steps.push_back(std::move(step));
+  }
+  return trace;
+}
+
 }  // namespace tenon

@@ -35,6 +35,10 @@ struct Trace {
   std::string ToString() const;
   /// Reads what ToString writes; blank lines and lines that start with '#' are skipped.
   static Expected<Trace> Parse(std::string_view text);
+  /// One JSON object: {"trace": 1, "steps": [{"primitive": …, "args": […], "results": […]}, …]},
+  /// where 1 is the version of the form. For files and databases.
+  std::string ToJson() const;
+  static Expected<Trace> FromJson(std::string_view text);
   /// The choices made, by name; the last one where a name was decided twice.
   std::map<std::string, int64_t> Decisions() const;
   friend bool operator==(const Trace&, const Trace&) = default;

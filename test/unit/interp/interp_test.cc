@@ -189,9 +189,27 @@ TEST(Interp, ReportsWhatAMachineWouldNot) {
           "C[0] = 1f32 }",
           {F32({3}, {1, 2, 3}), Out({1})}),
       "ValueError: got n=3");
-  has(ErrorOf("func @f(out C: f32[1]) { for i in 0..1 thread \"threadIdx.x\" { C[0] = 1f32 } }",
+  has(ErrorOf("func @f(out C: f32[1]) { for i in 0..1 thread threadIdx.x { sync cta } }",
               {Out({1})}),
-      "unsupported");
+      "unsupported: sync cta");
+}
+
+// Without a sync inside, threads are independent iterations: another order, the same result.
+TEST(Interp, ThreadAxes) {
+  Module m = Parse(R"(
+func @f(A: f32[8], out C: f32[8]) {
+  for b in 0..2 thread blockIdx.x {
+    for t in 0..4 thread threadIdx.x { C[b * 4 + t] = A[b * 4 + t] + 1f32 }
+  }
+})");
+  for (uint64_t seed : {0, 1, 2}) {
+    InterpOptions options;
+    options.seed = seed;
+    std::vector<InterpArg> args{F32({8}, {0, 1, 2, 3, 4, 5, 6, 7}), Out({8})};
+    Status status = Interpret(m, "f", args, options);
+    ASSERT_TRUE(status) << ToString(status.errors());
+    EXPECT_EQ(Values(args[1]), (std::vector<double>{1, 2, 3, 4, 5, 6, 7, 8}));
+  }
 }
 
 TEST(Interp, BindsAndPointers) {

@@ -1,0 +1,195 @@
+#include "opt_replay.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <random>
+
+#include "arith/analyzer.h"
+#include "interp/interp.h"
+#include "ir/visit.h"
+#include "loop/print.h"
+#include "loop/verify.h"
+#include "schedule/schedule.h"
+#include "support/strings.h"
+
+namespace tenon {
+
+std::string TraceInText(std::string_view text) {
+  std::string out;
+  for (const std::string& raw : Split(text, '\n')) {
+    std::string_view line = Trim(raw);
+    if (line.starts_with("//>")) out += std::string(line.substr(3)) + "\n";
+  }
+  return out;
+}
+
+namespace {
+
+// ---- Running a function ----
+
+using Dims = std::map<std::string, int64_t>;
+constexpr int64_t kSizes = 13;  // so many values of each dim are tried
+
+// Sizes for the function's dims, the k-th choice: small multiples of the step above the least, in
+// another order for each dim.
+Dims DimsAt(const PrimFunc& func, int64_t k) {
+  Dims out;
+  for (size_t i = 0; i < func.dims.size(); ++i) {
+    DimRange range = func.dim_range(i);
+    int64_t size = range.lo + k * static_cast<int64_t>(i + 1) % kSizes * range.step;
+    if (range.hi >= 0 && size > range.hi) size = range.lo;
+    out[func.dims[i]->name] = size;
+  }
+  return out;
+}
+
+Expected<int64_t> SizeOf(const Expr& e, const PrimFunc& func, const Dims& dims) {
+  VarMap values;
+  for (const Var& d : func.dims) values[d.get()] = IndexConst(dims.at(d->name));
+  std::optional<int64_t> size = AsInt(Simplify(Substitute(e, values)));
+  if (size) return *size;
+  return MakeError("check: the size " + ToString(NodeRef(e)) + " does not follow from the dims");
+}
+
+// Small integers, the same for the same function; outputs undefined.
+Expected<std::vector<InterpArg>> Arguments(const PrimFunc& func, const Dims& dims) {
+  std::mt19937 random(7);
+  std::vector<InterpArg> args;
+  for (size_t i = 0; i < func.buffers.size(); ++i) {
+    const Buffer& b = func.buffers[i];
+    std::vector<int64_t> shape;
+    int64_t count = 1;
+    for (const Expr& e : b->shape) {
+      TN_ASSIGN_OR_RETURN(int64_t size, SizeOf(e, func, dims));
+      shape.push_back(size);
+      count *= size;
+    }
+    std::vector<double> values(static_cast<size_t>(count));
+    for (double& v : values) v = static_cast<double>(random() % 9) - 4;
+    bool output = i + static_cast<size_t>(func.num_outputs) >= func.buffers.size();
+    args.push_back(output ? InterpArg::Output(b->dtype, shape)
+                          : InterpArg::Tensor(b->dtype, shape, values));
+  }
+  for (const Var& v : func.scalars) {
+    args.push_back(v->dtype.IsFloat() ? InterpArg::Float(3) : InterpArg::Int(3));
+  }
+  return args;
+}
+
+Expected<std::vector<double>> Outputs(const Module& module, const std::string& name,
+                                      const Dims& dims, uint64_t seed) {
+  const PrimFunc& func = *module.Find(name);
+  TN_ASSIGN_OR_RETURN(std::vector<InterpArg> args, Arguments(func, dims));
+  InterpOptions options;
+  options.seed = seed;
+  options.dims = dims;
+  TN_RETURN_IF_ERROR(Interpret(module, name, args, options));
+  std::vector<double> out;
+  for (size_t i = func.buffers.size() - static_cast<size_t>(func.num_outputs);
+       i < func.buffers.size(); ++i) {
+    for (int64_t k = 0; k < args[i].num_elements(); ++k) out.push_back(args[i].Get(k));
+  }
+  return out;
+}
+
+// Equal, but for the rounding of what is no integer.
+bool Agree(double a, double b) {
+  if (a == b || (std::isnan(a) && std::isnan(b))) return true;
+  bool exact = a == std::trunc(a) && b == std::trunc(b);
+  return !exact && std::abs(a - b) <= 1e-5 * std::max(1.0, std::abs(a));
+}
+
+Status CheckMeaning(const Module& before, const Module& after, const std::string& name) {
+  int64_t sizes = before.Find(name)->dims.empty() ? 1 : kSizes;
+  for (int64_t k = 0; k < sizes; ++k) {
+    Dims dims = DimsAt(*before.Find(name), k);
+    TN_ASSIGN_OR_RETURN(std::vector<double> want, Outputs(before, name, dims, 0));
+    for (uint64_t seed : {0, 1, 2}) {
+      TN_ASSIGN_OR_RETURN(std::vector<double> got, Outputs(after, name, dims, seed));
+      auto differ = std::mismatch(want.begin(), want.end(), got.begin(), got.end(), Agree);
+      if (differ.first == want.end()) continue;
+      return MakeError(
+          fmt::format("check: output element {} is {} before and {} after the schedule",
+                      differ.first - want.begin(), *differ.first, *differ.second));
+    }
+  }
+  return Ok();
+}
+
+// ---- The trace ----
+
+Status CheckTrace(const Module& before, const Schedule& after) {
+  const std::string text = after.trace().ToString();
+  TN_ASSIGN_OR_RETURN(Trace parsed, Trace::Parse(text));
+  if (parsed != after.trace())
+    return MakeError("check: the trace reads back differently:\n" + text);
+  TN_ASSIGN_OR_RETURN(Trace stored, Trace::FromJson(after.trace().ToJson()));
+  if (stored != after.trace()) {
+    return MakeError("check: the trace changes when it is stored:\n" + after.trace().ToJson());
+  }
+  Schedule again(before, after.func()->name);
+  TN_RETURN_IF_ERROR(again.Replay(parsed));
+  if (Print(again.module()) != Print(after.module()) || again.trace() != after.trace()) {
+    return MakeError("check: the trace replays to something else:\n" + text);
+  }
+  return Verify(after.module(), Stage::kSchedulable);
+}
+
+Expected<std::string> FunctionToSchedule(const Module& module) {
+  std::vector<std::string> names;
+  for (const auto& [name, func] : module.funcs) {
+    if (func->func_kind != FuncKind::kDevice) names.push_back(name);
+  }
+  if (names.size() == 1) return names[0];
+  return MakeError(
+      fmt::format("a trace schedules one function, but the text has {}", names.size()));
+}
+
+// What a refused step says; the schedule is left as it was.
+Expected<std::string> Refusal(Schedule schedule, const std::string& step) {
+  TN_ASSIGN_OR_RETURN(Trace trace, Trace::Parse(step));
+  Status status = schedule.Replay(trace);
+  if (status) return MakeError("this step was to be refused, but it is legal: " + step);
+  std::vector<std::string> texts;
+  for (const Diagnostic& d : status.errors()) texts.push_back(d.ToString());
+  return Join(texts, "\n");
+}
+
+}  // namespace
+
+Expected<Replayed> ReplayText(const Module& module, std::string_view text, bool check) {
+  TN_ASSIGN_OR_RETURN(std::string name, FunctionToSchedule(module));
+  Schedule schedule(module, name);
+  Replayed out;
+  // Steps up to the next one that must be refused are replayed at once, so that what is wrong with
+  // a line is said with its number.
+  std::string pending;
+  auto flush = [&]() -> Status {
+    TN_ASSIGN_OR_RETURN(Trace trace, Trace::Parse(pending));
+    pending =
+        std::string(static_cast<size_t>(std::count(pending.begin(), pending.end(), '\n')), '\n');
+    return schedule.Replay(trace);
+  };
+  for (const std::string& raw : Split(text, '\n')) {
+    std::string_view line = Trim(raw);
+    if (!line.starts_with("!")) {
+      pending += raw + "\n";
+      continue;
+    }
+    TN_RETURN_IF_ERROR(flush());
+    pending += "\n";
+    TN_ASSIGN_OR_RETURN(std::string message, Refusal(schedule, std::string(Trim(line.substr(1)))));
+    out.refusals.push_back(std::move(message));
+  }
+  TN_RETURN_IF_ERROR(flush());
+  out.module = schedule.module();
+  if (!check) return out;
+  TN_RETURN_IF_ERROR(CheckTrace(module, schedule));
+  TN_RETURN_IF_ERROR(CheckMeaning(module, out.module, name));
+  return out;
+}
+
+}  // namespace tenon
