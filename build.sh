@@ -132,7 +132,7 @@ run_tests() {
   make_venv  # before configuring: some tests are made for the Python that is found there
   build
   say "test"
-  ctest --test-dir "$build_dir" --output-on-failure --no-tests=error -j "$(nproc)"
+  ctest --test-dir "$build_dir" --output-on-failure --no-tests=error --timeout 900 -j "$(nproc)"
 }
 
 demo() {

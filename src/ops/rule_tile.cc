@@ -25,6 +25,16 @@ void ScheduleHalos(Schedule& s, const Target& target) {
   for (const std::string& b : BlocksOfRole(s, "halo")) ScheduleBlock(s, target, b);
 }
 
+/// A decision on a size of the tile: any that leaves registers for its operands, whatever the other
+/// size is.
+int64_t DecideSize(Schedule& s, const Target& target, const std::string& name, int64_t nv,
+                   int64_t guess) {
+  int64_t most = std::max(guess, (target.Cpu().NumVectorRegisters() - 1) / nv - 1);
+  std::vector<int64_t> domain;
+  for (int64_t i = 1; i <= most; ++i) domain.push_back(i);
+  return s.Decide(name, std::move(domain), guess);
+}
+
 int64_t LanesOf(const Target& target) { return std::max(1, target.Cpu().VectorLanes(32)); }
 
 }  // namespace
@@ -33,7 +43,9 @@ int64_t LanesOf(const Target& target) { return std::max(1, target.Cpu().VectorLa
 void ScheduleTile(Schedule& s, const Target& target) {
   const Attrs& attrs = s.func()->attrs;
   int64_t nv = s.Decide("nv", {1, 2, 3, 4, 5, 6, 7, 8}, attrs.GetInt("nv", 1));
-  int64_t th = attrs.GetInt("th", 1), tw = attrs.GetInt("tw", 1), lanes = LanesOf(target);
+  int64_t th = DecideSize(s, target, "tile_height", nv, attrs.GetInt("th", 1));
+  int64_t tw = DecideSize(s, target, "tile_width", nv, attrs.GetInt("tw", 1));
+  int64_t lanes = LanesOf(target);
   bool unroll_window = attrs.Get<bool>("unroll_window", false);
   Names anchors = Anchors(s);
   std::string out = BlocksOfRole(s, "output").at(0);
@@ -61,7 +73,9 @@ void ScheduleTile(Schedule& s, const Target& target) {
 // out[…, i, j] with the second operand in panels.
 void ScheduleMatMul(Schedule& s, const Target& target) {
   const Attrs& attrs = s.func()->attrs;
-  int64_t nv = attrs.GetInt("nv", 1), rows = attrs.GetInt("tw", 1), lanes = LanesOf(target);
+  // How many vectors stand side by side in a panel is settled: the weights lie so.
+  int64_t nv = attrs.GetInt("nv", 1), lanes = LanesOf(target);
+  int64_t rows = DecideSize(s, target, "tile_rows", nv, attrs.GetInt("tw", 1));
   Names anchors = Anchors(s);
   std::string out = BlocksOfRole(s, "output").at(0);
   Names axes = s.GetLoops(out);
@@ -69,7 +83,7 @@ void ScheduleMatMul(Schedule& s, const Target& target) {
   Names lead(axes.begin(), axes.end() - 2);
   Names i = s.Split(axes[r - 2], {-1, rows});
   Names j = s.Split(axes[r - 1], {-1, nv, lanes});
-  bool rows_outer = attrs.Get<bool>("rows_outer", true);
+  bool rows_outer = s.Decide("rows_outer", {0, 1}, attrs.Get<bool>("rows_outer", true)) == 1;
   Names outer = rows_outer ? Concat({lead, {i[0], j[0]}}) : Concat({{j[0]}, lead, {i[0]}});
   s.Reorder(Concat({outer, {i[1], j[1], j[2]}}));
   for (auto it = anchors.rbegin(); it != anchors.rend(); ++it) {
