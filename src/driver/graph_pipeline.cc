@@ -30,6 +30,7 @@ constexpr GraphStep kSteps[] = {
     {"simplify_views", 1, "raise_attention turns k around"},
     {"decompose_batch_norm", 0, "one form of a product and a sum per channel"},
     {"fold_into_conv", 1, "on logical weights"},
+    {"crop_conv", 1, "layouts give inputs the halos that pads ask for"},
     {"common_subexpressions", 1, "folding made equal transforms of equal weights"},
     {"assign_layouts", 2, "kernels store their results in their result's layout, so before fusion"},
     {"fuse", 1, "last: everything before reasons about single operators"},

@@ -2,6 +2,7 @@
 
 #include "graph/pass/assign_layouts.h"
 #include "graph/pass/common_subexpressions.h"
+#include "graph/pass/crop_conv.h"
 #include "graph/pass/dead_code.h"
 #include "graph/pass/decompose_batch_norm.h"
 #include "graph/pass/fold_into_conv.h"
