@@ -3,6 +3,7 @@
 // anchor is computed per tile in registers, its reduction loops stand outside the unrolled tile,
 // and what follows the anchor happens as the tile is stored.
 #include <algorithm>
+#include <numeric>
 
 #include "ops/rules.h"
 
@@ -70,31 +71,32 @@ void ScheduleTile(Schedule& s, const Target& target) {
   ScheduleHalos(s, target);
 }
 
-// out[…, i, j] with the second operand in panels.
+// out[…, i, j] with the second operand in panels. A block of rows that the second-level cache holds
+// meets each panel in turn, so panels, which lie in one piece, are all that is streamed.
 void ScheduleMatMul(Schedule& s, const Target& target) {
   const Attrs& attrs = s.func()->attrs;
   // How many vectors stand side by side in a panel is settled: the weights lie so.
   int64_t nv = attrs.GetInt("nv", 1), lanes = LanesOf(target);
   int64_t rows = DecideSize(s, target, "tile_rows", nv, attrs.GetInt("tw", 1));
+  std::vector<int64_t> tiles(kMaxRowBlock);
+  std::iota(tiles.begin(), tiles.end(), 1);
+  int64_t block = s.Decide("row_block", std::move(tiles), attrs.GetInt("row_block", 1));
   Names anchors = Anchors(s);
   std::string out = BlocksOfRole(s, "output").at(0);
   Names axes = s.GetLoops(out);
   size_t r = axes.size();
   Names lead(axes.begin(), axes.end() - 2);
-  Names i = s.Split(axes[r - 2], {-1, rows});
+  Names i = s.Split(axes[r - 2], {-1, block, rows});
   Names j = s.Split(axes[r - 1], {-1, nv, lanes});
-  bool rows_outer = s.Decide("rows_outer", {0, 1}, attrs.Get<bool>("rows_outer", true)) == 1;
-  Names outer = rows_outer ? Concat({lead, {i[0], j[0]}}) : Concat({{j[0]}, lead, {i[0]}});
-  s.Reorder(Concat({outer, {i[1], j[1], j[2]}}));
+  Names outer = Concat({lead, {i[0], j[0], i[1]}});
+  s.Reorder(Concat({outer, {i[2], j[1], j[2]}}));
   for (auto it = anchors.rbegin(); it != anchors.rend(); ++it) {
     ComputeInRegisters(s, *it, outer.back(), nv, lanes, SIZE_MAX, {});
   }
-  s.Unroll(i[1]);
+  s.Unroll(i[2]);
   s.Unroll(j[1]);
   s.Vectorize(j[2]);
-  Names parallel(outer.begin(), outer.end() - 1);
-  // Too few rows for every worker: panels are shared out as well.
-  ParallelOuter(s, rows_outer ? outer : parallel);
+  ParallelOuter(s, outer);
   ScheduleHalos(s, target);
 }
 

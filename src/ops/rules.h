@@ -40,6 +40,8 @@ void ComputeInRegisters(Schedule& s, const std::string& block, const std::string
 void ScheduleMap(Schedule& s, const Target& target);
 
 /// Rules that keep a tile of results in registers (rule_tile.cc).
+inline constexpr int64_t kMaxRowBlock =
+    64;  // tiles of rows that may meet a panel one after another
 void ScheduleTile(Schedule& s, const Target& target);
 void ScheduleMatMul(Schedule& s, const Target& target);
 /// Row by row (rule_rows.cc).

@@ -43,6 +43,15 @@ class GuardFinder {
       inner_[loop.var.get()] = {loop.min, analyzer_->Simplify(loop.min + loop.extent - 1)};
     else
       opaque_.insert(loop.var.get());
+    if (loop.for_kind == ForKind::kSerial) serial_.insert(loop.var.get());
+  }
+
+  // Of a tile that serial loops move over the tensor, the innermost one of them knows best whether
+  // the tile is inside.
+  bool IsForInnerLoop(const Expr& f) const {
+    bool moves = UsesAnyVar(f, serial_), tile = false;
+    for (const auto& [var, range] : inner_) tile |= !serial_.count(var) && UsesVar(f, var);
+    return moves && tile;
   }
 
   bool Inner(const Expr& e) const {
@@ -94,9 +103,13 @@ class GuardFinder {
     Expr least = affine->base;
     bool exact = !Inner(least);
     if (!exact) {
+      if (IsForInnerLoop(least)) return;
+      bool moves = UsesAnyVar(least, serial_);
       least = EvalInterval(least, inner_, analyzer_).min;
-      // Worth a split of the whole nest only where it is one split, not one per outer iteration.
-      if (!least || Inner(least) || UsesAnyVar(least, outer_loops_)) return;
+      if (!least || Inner(least)) return;
+      // A split of a whole nest is worth it only where it is one split, not one per outer
+      // iteration.
+      if (moves && UsesAnyVar(least, outer_loops_)) return;
     }
     Guard guard{&comparison, exact, nullptr, nullptr, false};
     if (*slope > 0)
@@ -108,6 +121,7 @@ class GuardFinder {
 
   // f >= 0 where the variable stands under a division: one loop over several axes of tiles.
   void AddCurved(const Binary& comparison, const Expr& f) {
+    if (IsForInnerLoop(f)) return;
     Expr least = Inner(f) ? EvalInterval(analyzer_->Simplify(f), inner_, analyzer_).min : nullptr;
     if (!least || Inner(least) || UsesAnyVar(least, outer_loops_)) return;
     guards_.push_back({&comparison, false, nullptr, nullptr, false, Ge(least, IndexConst(0))});
@@ -117,7 +131,7 @@ class GuardFinder {
   Analyzer* analyzer_;
   const std::unordered_set<const VarNode*>& outer_loops_;
   IntervalMap inner_;
-  std::unordered_set<const VarNode*> opaque_;
+  std::unordered_set<const VarNode*> opaque_, serial_;
   std::unordered_set<const Node*> seen_;
   std::vector<Guard> guards_;
 };

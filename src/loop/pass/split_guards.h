@@ -5,12 +5,11 @@
 // variable. Where it holds is then a range of that variable, and the serial loop is split into what
 // lies before, inside and after: inside, the guard is true. Two cases:
 //   exact     only the loop's variable and what is outside occur in it (a padded convolution's
-//             kernel loop): before and
-//             after, the guard is false where it is the only one, so an `if` without else leaves no
-//             loop there at all.
+//             kernel loop): before and after, the guard is false where it is the only one, so an
+//             `if` without else leaves no loop there at all.
 //   relaxed   inner loops' variables occur too (a tile at the edge of a tensor): inside, it holds
-//   for all their values;
-//             the edges keep it. Done when the split does not depend on outer loops, once per nest.
+//             for all their values; the edges keep it. Of several serial loops that move a tile,
+//             the innermost is split; else a split that depends on outer loops is not worth it.
 // An equality (the init of a reduction) has its iteration peeled off.
 // A parallel loop is not split, for its parts must stay near-equal: its body gets a version without
 // the guard, chosen by whether it holds for the whole body. There the guard need not be affine in
