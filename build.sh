@@ -12,7 +12,7 @@ usage: ./build.sh [WORD] [--preset NAME] [--yes]
   demo     build, compile a trained text recogniser and let it read a picture
   bench    build, then run the micro-benchmarks
   dist     one relocatable archive (not available yet)
-  python   the Python package (not available yet)
+  python   build and install the Python package into .venv
   clean    remove what the presets have built
 
   --preset NAME   release (default: build/), debug (build-debug/), asan, tsan, runtime
@@ -165,11 +165,20 @@ bench() {
   done
 }
 
+# pip builds in build-python/, with the packages of .venv.
+python_package() {
+  install_packages
+  make_venv
+  say "the Python package into .venv"
+  .venv/bin/pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps .
+  .venv/bin/python -c 'import tenon; print("tenon", tenon.__version__, "in .venv/bin/python")'
+}
+
 not_yet() { die "'$word' is not available yet; './build.sh build' makes $build_dir/bin/tenon and the libraries"; }
 
 clean() {
   local name
-  for name in build build-debug build-asan build-tsan build-runtime; do
+  for name in build build-debug build-asan build-tsan build-runtime build-python; do
     [[ -e $name ]] || continue
     say "remove $name/"
     rm -rf "$name"
@@ -182,6 +191,7 @@ case $word in
   test) run_tests ;;
   demo) demo ;;
   bench) bench ;;
-  dist | python) not_yet ;;
+  dist) not_yet ;;
+  python) python_package ;;
   clean) clean ;;
 esac

@@ -22,10 +22,13 @@
 #include "tenon/c_api.h"
 
 namespace tenon {
+// The public names are those of tenon::v0, so that they never meet the compiler's own of the same
+// name in one program (docs/decisions/005).
+inline namespace v0 {
 
 /// What went wrong, with the kind that Python would raise: "ValueError", "TypeError",
 /// "RuntimeError", …
-class Error : public std::runtime_error {
+class TN_API Error : public std::runtime_error {
  public:
   Error(std::string kind, const std::string& message)
       : std::runtime_error(message), kind_(std::move(kind)) {}
@@ -428,6 +431,7 @@ class Session {
   std::vector<Parameter> inputs_, outputs_;
 };
 
+}  // namespace v0
 }  // namespace tenon
 
 #endif  // TENON_TENON_HPP_

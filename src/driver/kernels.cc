@@ -22,14 +22,6 @@ struct KernelResult {
   Diagnostics errors;
 };
 
-// Host functions call kernels by their signatures and attributes; bodies would only be lowered
-// again.
-Func Declaration(const Func& f) {
-  PrimFunc fields(*f);
-  fields.body = Seq::Make({});
-  return PrimFunc::Make(std::move(fields));
-}
-
 Expected<Module> LowerKernel(const Func& kernel, const KernelJob& job) {
   PassContext context;
   context.target = job.target;
@@ -84,7 +76,15 @@ Diagnostics InKernel(Diagnostics errors, const std::string& kernel) {
   return errors;
 }
 
-// The idle arenas of every exported function that borrows one and has none among the blobs yet.
+}  // namespace
+
+// Bodies would only be lowered again.
+Func Declaration(const Func& kernel) {
+  PrimFunc fields(*kernel);
+  fields.body = Seq::Make({});
+  return PrimFunc::Make(std::move(fields));
+}
+
 void AddInstances(const Module& host, std::vector<codegen::DataBlob>* blobs) {
   for (const auto& [name, f] : host.funcs) {
     std::string symbol = f->attrs.GetString("instances");
@@ -93,8 +93,6 @@ void AddInstances(const Module& host, std::vector<codegen::DataBlob>* blobs) {
     if (!there) blobs->push_back({symbol, std::string(TN_INSTANCES_BYTES, '\0'), 64, false, true});
   }
 }
-
-}  // namespace
 
 Expected<CompiledModule> CompileModule(const Module& input, const KernelJob& job) {
   Module module = FindLoopPass("wrap_exports")->run(input, {});

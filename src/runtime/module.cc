@@ -43,9 +43,9 @@ int32_t LoadError(const char* path, const char* fault) {
 // Opens the library through its descriptor, so that a file newly put under an old path is the new
 // library. The loader also remembers libraries by the name they were opened with, and descriptors
 // are used again: the name is made unique by spelling a counter in its slashes, '1' as "/./" and
-// '0' as "//", which change nothing.
+// '0' as "//", which change nothing. It starts at 1: the plain path is for others in this process.
 void* OpenDescriptor(int fd) {
-  static std::atomic<uint32_t> opened{0};
+  static std::atomic<uint32_t> opened{1};
   constexpr int kBits = 32;
   char path[3 * kBits + 64];
   char* p = path + snprintf(path, sizeof path, "/proc/self/fd");

@@ -51,6 +51,19 @@ Body Prod(Expr value, std::vector<Axis> axes) {
 // The tensors indexed while a Compute's lambda runs, innermost Compute last.
 static thread_local std::vector<std::vector<TensorRef>*> g_recorders;
 
+namespace {
+
+/// Keeps g_recorders as it was, also when an element function throws (those of users may).
+class Recording {
+ public:
+  explicit Recording(std::vector<TensorRef>* seen) { g_recorders.push_back(seen); }
+  Recording(const Recording&) = delete;
+  Recording& operator=(const Recording&) = delete;
+  ~Recording() { g_recorders.pop_back(); }
+};
+
+}  // namespace
+
 static void Record(const TensorRef& t) {
   if (g_recorders.empty()) return;
   std::vector<TensorRef>& seen = *g_recorders.back();
@@ -82,12 +95,12 @@ Tensor Compute(std::string name, std::vector<Expr> shape,
   auto n = MakeRef<TensorNode>();
   Indices indices;
   for (size_t i = 0; i < shape.size(); ++i) {
-    n->axes.push_back(VarNode::Make(fmt::format("i{}", i)));
+    bool named = i < storage.axis_names.size() && !storage.axis_names[i].empty();
+    n->axes.push_back(VarNode::Make(named ? storage.axis_names[i] : fmt::format("i{}", i)));
     indices.push_back(n->axes.back());
   }
-  g_recorders.push_back(&n->inputs);
+  const Recording recording(&n->inputs);
   Body body = element(indices);
-  g_recorders.pop_back();
   n->dtype = body.value->dtype;
   n->buffer = storage.buffer ? storage.buffer : BufferNode::Make(name, n->dtype, shape);
   n->place = std::move(storage.place);
@@ -133,7 +146,7 @@ class BlockBuilder {
 
   Stmt Build() {
     for (size_t i = 0; i < t_.axes.size(); ++i) {
-      AddAxis(t_.axes[i], t_.shape[i], IterKind::kSpatial, fmt::format("i{}", i));
+      AddAxis(t_.axes[i], t_.shape[i], IterKind::kSpatial, t_.axes[i]->name);
     }
     for (const Axis& a : t_.reduce_axes) {
       AddAxis(a.var, a.extent, IterKind::kReduce, a.var->name);

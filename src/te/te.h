@@ -61,7 +61,8 @@ struct Storage {
   /// Where element `i` is stored in `buffer`; null: at `i`.
   std::function<Indices(const Indices&)> place;
   FpMode fp = FpMode::kContract;
-  Attrs attrs;  // of the block: "role", …
+  Attrs attrs;                          // of the block: "role", …
+  std::vector<std::string> axis_names;  // of the loops, in place of i0, i1, …; "" keeps the default
 };
 
 class Tensor {

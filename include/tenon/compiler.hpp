@@ -1,0 +1,111 @@
+// The compiler: schedules and models in, code out. C++20; link Tenon::compiler.
+//
+//   Library add = Build(s, {a, b, c}, Target("llvm"), "add");
+//   add.GetFunction("add")(x, y, z);
+//   add.ExportLibrary("add.so");  // Module::LoadFromFile reads it, wherever the runtime is
+//
+// Errors are thrown as tenon::Error with the compiler's diagnostics as their message.
+#ifndef TENON_COMPILER_HPP_
+#define TENON_COMPILER_HPP_
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tenon/schedule.hpp"
+#include "tenon/te.hpp"
+#include "tenon/tenon.hpp"
+
+namespace tenon {
+inline namespace v0 {
+
+struct TargetData;
+struct IrData;
+struct LibraryData;
+
+/// What code is made for: docs/targets.md.
+class TN_API Target {
+ public:
+  /// This machine.
+  Target() : Target("llvm") {}
+  /// Reads a target string.
+  explicit Target(const std::string& text);
+  std::string str() const;
+  /// "llvm", "c", "cuda", …
+  std::string kind() const;
+  /// The words of -mattr that code for it may use.
+  std::vector<std::string> features() const;
+  const TargetData& data() const { return *data_; }
+  friend bool operator==(const Target& a, const Target& b) { return a.str() == b.str(); }
+
+ private:
+  std::shared_ptr<const TargetData> data_;
+};
+
+/// Functions of loop IR, as docs/loop-ir.md describes them.
+class TN_API IrModule {
+ public:
+  explicit IrModule(std::shared_ptr<const IrData> data) : data_(std::move(data)) {}
+  /// Reads the text form.
+  static IrModule Parse(const std::string& text);
+  std::string str() const;
+  std::vector<std::string> functions() const;
+  const IrData& data() const { return *data_; }
+
+ private:
+  std::shared_ptr<const IrData> data_;
+};
+
+/// Code that was built, in memory. A handle.
+class TN_API Library {
+ public:
+  explicit Library(std::shared_ptr<LibraryData> data) : data_(std::move(data)) {}
+
+  /// Loads the code into this process at the first call. Errors: it was built for another machine.
+  Function GetFunction(const std::string& name) const;
+  Module module() const;
+  std::vector<std::string> functions() const;
+  Target target() const;
+
+  /// Writes a shared library that needs libc alone.
+  void ExportLibrary(const std::string& path) const;
+  /// By the name's end: ".so" a shared library, ".o" an object to be linked by others, ".ll", ".s",
+  /// ".tir" the source in that form.
+  void Save(const std::string& path) const;
+  /// The code as "llvm" (or "ll"), "asm" (or "s"), or loop IR as built ("tir").
+  std::string GetSource(const std::string& format = "llvm") const;
+
+ private:
+  std::shared_ptr<LibraryData> data_;
+};
+
+/// The loop IR of a schedule, as Build would take it. `args` are the parameters in order: every
+/// input that is read, and every output.
+TN_API IrModule Lower(const Schedule& schedule, const std::vector<te::Tensor>& args,
+                      const std::string& name = "main");
+/// Code of a schedule, or of functions of loop IR whose attribute `exported` is true. A library
+/// with one function exports it as "main" too.
+TN_API Library Build(const Schedule& schedule, const std::vector<te::Tensor>& args,
+                     const Target& target = Target(), const std::string& name = "main");
+TN_API Library Build(const IrModule& module, const Target& target = Target());
+
+/// What `tenon compile` takes; docs/command-line.md.
+struct ModelOptions {
+  Target target;
+  /// Sizes that the model leaves open, by input.
+  std::map<std::string, std::vector<int64_t>> shapes;
+  std::string name = "main";
+  std::string precision = "fp32";
+  int opt_level = 2;
+  int jobs = 0;
+};
+/// Compiles an ONNX file into the shared library `output`.
+TN_API void CompileModel(const std::string& model, const std::string& output,
+                         const ModelOptions& options = {});
+
+}  // namespace v0
+}  // namespace tenon
+
+#endif  // TENON_COMPILER_HPP_

@@ -1,0 +1,240 @@
+// Tensor expressions: what is computed, element by element, without saying how. C++20; link
+// Tenon::compiler.
+//
+//   te::Var n("n");
+//   te::Tensor a = te::Placeholder({n}, DataType::kFloat32, "A");
+//   te::Tensor b = te::Placeholder({n}, DataType::kFloat32, "B");
+//   te::Tensor c = te::Compute({n}, [&](te::Var i) { return a(i) + b(i); }, "C");
+//
+// All classes are handles: copies mean the same thing. They are immutable, so threads may share
+// them. Errors are thrown as tenon::Error. schedule.hpp says how it is computed, compiler.hpp
+// builds it. docs/tensor-expressions.md is the guide.
+#ifndef TENON_TE_HPP_
+#define TENON_TE_HPP_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "tenon/tenon.hpp"
+
+namespace tenon {
+inline namespace v0 {
+
+/// The type of a name such as "float32", "int8", "bool"; throws ValueError.
+TN_API DataType ParseDataType(std::string_view name);
+TN_API std::string ToString(DataType dtype);
+
+namespace te {
+
+struct ExprData;
+struct IterVarData;
+struct OperationData;
+
+/// A scalar value in terms of variables and tensor elements. A plain number takes the type of what
+/// it is combined with; operands of different types are converted to the wider one, and integers
+/// to floats where they meet.
+class TN_API Expr {
+ public:
+  Expr() = default;
+  Expr(int value);        // NOLINT(google-explicit-constructor)
+  Expr(long value);       // NOLINT(google-explicit-constructor)
+  Expr(long long value);  // NOLINT(google-explicit-constructor)
+  Expr(double value);     // NOLINT(google-explicit-constructor)
+  explicit Expr(std::shared_ptr<const ExprData> data) : data_(std::move(data)) {}
+
+  explicit operator bool() const { return data_ != nullptr; }
+  /// Variables of loops and sizes are int64.
+  DataType dtype() const;
+  std::string str() const;
+  /// What it is inside; never null (throws where the handle is empty).
+  const ExprData& data() const;
+
+ protected:
+  std::shared_ptr<const ExprData> data_;
+};
+
+/// A symbolic size: lo <= value <= hi (hi < 0: no bound), a multiple of `step`. Checked at every
+/// call; schedules rely on it.
+class TN_API Var : public Expr {
+ public:
+  explicit Var(const std::string& name, int64_t lo = 0, int64_t hi = -1, int64_t step = 1);
+  explicit Var(std::shared_ptr<const ExprData> data) : Expr(std::move(data)) {}
+  std::string name() const;
+};
+
+/// A loop: of a tensor's elements, of a reduction, made by a schedule, or a thread axis. As an
+/// expression it is its variable.
+class TN_API IterVar : public Expr {
+ public:
+  IterVar() = default;
+  explicit IterVar(std::shared_ptr<const IterVarData> data);
+  std::string name() const;
+  const std::shared_ptr<const IterVarData>& node() const { return node_; }
+  friend bool operator==(const IterVar& a, const IterVar& b) { return a.node_ == b.node_; }
+
+ private:
+  std::shared_ptr<const IterVarData> node_;
+};
+
+class Tensor;
+
+/// What computes one or several tensors, and its loops.
+class TN_API Operation {
+ public:
+  Operation() = default;
+  explicit Operation(std::shared_ptr<const OperationData> data) : data_(std::move(data)) {}
+  std::string name() const;
+  std::vector<IterVar> axis() const;
+  std::vector<IterVar> reduce_axis() const;
+  std::vector<Tensor> input_tensors() const;
+  int num_outputs() const;
+  Tensor output(int index) const;
+  explicit operator bool() const { return data_ != nullptr; }
+  const std::shared_ptr<const OperationData>& node() const { return data_; }
+
+ private:
+  std::shared_ptr<const OperationData> data_;
+};
+
+/// A tensor to compute with; no memory belongs to it.
+class TN_API Tensor {
+ public:
+  Tensor() = default;
+  Tensor(std::shared_ptr<const OperationData> op, int index) : op_(std::move(op)), index_(index) {}
+
+  /// The element at these indices, as many as there are dims.
+  template <class... I>
+  Expr operator()(const I&... indices) const {
+    return At({Expr(indices)...});
+  }
+  Expr At(const std::vector<Expr>& indices) const;
+
+  std::string name() const;
+  std::vector<Expr> shape() const;
+  DataType dtype() const;
+  Operation op() const { return Operation(op_); }
+  int value_index() const { return index_; }
+  explicit operator bool() const { return op_ != nullptr; }
+  friend bool operator==(const Tensor& a, const Tensor& b) {
+    return a.op_ == b.op_ && a.index_ == b.index_;
+  }
+
+ private:
+  std::shared_ptr<const OperationData> op_;
+  int index_ = 0;
+};
+
+// ---- Arithmetic. `/` and `%` of sizes and loop variables floor; of integer data they truncate.
+// ----
+TN_API Expr operator+(const Expr& a, const Expr& b);
+TN_API Expr operator-(const Expr& a, const Expr& b);
+TN_API Expr operator*(const Expr& a, const Expr& b);
+TN_API Expr operator/(const Expr& a, const Expr& b);
+TN_API Expr operator%(const Expr& a, const Expr& b);
+TN_API Expr operator-(const Expr& a);
+TN_API Expr operator<(const Expr& a, const Expr& b);
+TN_API Expr operator<=(const Expr& a, const Expr& b);
+TN_API Expr operator>(const Expr& a, const Expr& b);
+TN_API Expr operator>=(const Expr& a, const Expr& b);
+TN_API Expr operator&&(const Expr& a, const Expr& b);
+TN_API Expr operator||(const Expr& a, const Expr& b);
+TN_API Expr operator!(const Expr& a);
+TN_API Expr operator&(const Expr& a, const Expr& b);
+TN_API Expr operator|(const Expr& a, const Expr& b);
+TN_API Expr operator^(const Expr& a, const Expr& b);
+TN_API Expr operator<<(const Expr& a, const Expr& b);
+TN_API Expr operator>>(const Expr& a, const Expr& b);
+TN_API Expr operator~(const Expr& a);
+/// Comparisons as functions, since == of handles means the same handle.
+TN_API Expr Equal(const Expr& a, const Expr& b);
+TN_API Expr NotEqual(const Expr& a, const Expr& b);
+TN_API Expr Minimum(const Expr& a, const Expr& b);
+TN_API Expr Maximum(const Expr& a, const Expr& b);
+/// Division that floors, and its remainder, for integers of every kind.
+TN_API Expr FloorDiv(const Expr& a, const Expr& b);
+TN_API Expr FloorMod(const Expr& a, const Expr& b);
+/// The untaken side is not evaluated: it may read outside a tensor.
+TN_API Expr Select(const Expr& condition, const Expr& on_true, const Expr& on_false);
+TN_API Expr Cast(const Expr& value, DataType dtype);
+TN_API Expr Constant(double value, DataType dtype);
+TN_API Expr ConstantInt(int64_t value, DataType dtype);
+/// The bits of `value` as another type of the same width.
+TN_API Expr Reinterpret(const Expr& value, DataType dtype);
+/// A function of src/ir/intrinsics.def by its name: "exp", "tanh", "sqrt", "pow", "fma", …
+TN_API Expr CallIntrinsic(const std::string& name, const std::vector<Expr>& args);
+
+// ---- Reductions. A reduction is the whole body of a Compute. ----
+/// A loop over [lo, hi) to reduce over.
+TN_API IterVar ReduceAxis(const Expr& lo, const Expr& hi, const std::string& name = "k");
+/// A loop over the threads of an axis such as "threadIdx.x" or "vthread", for Stage::Bind.
+TN_API IterVar ThreadAxis(const std::string& tag);
+TN_API Expr Sum(const Expr& value, const std::vector<IterVar>& axes);
+TN_API Expr Max(const Expr& value, const std::vector<IterVar>& axes);
+TN_API Expr Min(const Expr& value, const std::vector<IterVar>& axes);
+TN_API Expr Prod(const Expr& value, const std::vector<IterVar>& axes);
+
+// ---- Tensors ----
+/// An input. Its dims are numbers, variables, or expressions of variables that stand alone in the
+/// shape of some input.
+TN_API Tensor Placeholder(const std::vector<Expr>& shape, DataType dtype, const std::string& name);
+/// The tensor whose element at the given loop variables is `element` of them. `axis_names` names
+/// the loops in the IR's text ("": i0, i1, …).
+TN_API Tensor ComputeIndexed(const std::vector<Expr>& shape,
+                             const std::function<Expr(const std::vector<Var>&)>& element,
+                             const std::string& name,
+                             const std::vector<std::string>& axis_names = {});
+
+namespace detail {
+
+template <class F, size_t... I>
+Expr Apply(const F& element, const std::vector<Var>& i, std::index_sequence<I...>) {
+  return Expr(element(i[I]...));
+}
+template <class F, size_t N = 0>
+constexpr size_t Arity() {
+  if constexpr (N > 8) {
+    return N;
+  } else if constexpr ([]<size_t... I>(std::index_sequence<I...>) {
+                         return std::is_invocable_v<F, decltype((void)I, std::declval<Var>())...>;
+                       }(std::make_index_sequence<N>())) {
+    return N;
+  } else {
+    return Arity<F, N + 1>();
+  }
+}
+
+}  // namespace detail
+
+/// The same for a function of one Var per dim, up to eight: [&](Var i, Var j) { return … }.
+template <class F>
+Tensor Compute(const std::vector<Expr>& shape, const F& element, const std::string& name) {
+  if constexpr (std::is_invocable_v<F, const std::vector<Var>&>) {
+    return ComputeIndexed(shape, element, name);
+  } else {
+    constexpr size_t kArity = detail::Arity<F>();
+    static_assert(kArity <= 8, "expected a function of Var, one per dim");
+    if (shape.size() != kArity) {
+      throw Error("ValueError", "compute '" + name + "': the shape has " +
+                                    std::to_string(shape.size()) + " dims but the function takes " +
+                                    std::to_string(kArity) + " variables");
+    }
+    return ComputeIndexed(
+        shape,
+        [&](const std::vector<Var>& i) {
+          return detail::Apply(element, i, std::make_index_sequence<kArity>());
+        },
+        name);
+  }
+}
+
+}  // namespace te
+}  // namespace v0
+}  // namespace tenon
+
+#endif  // TENON_TE_HPP_

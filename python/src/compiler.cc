@@ -1,0 +1,57 @@
+// compiler.hpp.
+#include "tenon/compiler.hpp"
+
+#include "bindings.h"
+
+namespace tenon::python {
+
+void BindCompiler(nb::module_& m) {
+  nb::class_<Target>(m, "Target")
+      .def(nb::init<const std::string&>(), nb::arg("target") = "llvm")
+      .def_prop_ro("kind", &Target::kind)
+      .def_prop_ro("features", &Target::features)
+      .def("__str__", &Target::str)
+      .def("__repr__", [](const Target& t) { return "Target('" + t.str() + "')"; })
+      .def(
+          "__eq__", [](const Target& a, const Target& b) { return a == b; }, nb::is_operator())
+      .def("__hash__", [](const Target& t) { return std::hash<std::string>()(t.str()); });
+  nb::class_<IrModule>(m, "IrModule")
+      .def_static("parse", &IrModule::Parse, nb::arg("text"))
+      .def_prop_ro("functions", &IrModule::functions)
+      .def("__str__", &IrModule::str)
+      .def("__repr__", &IrModule::str);
+  nb::class_<Library>(m, "Library")
+      .def_prop_ro("functions", &Library::functions)
+      .def_prop_ro("target", &Library::target)
+      .def("module", &Library::module)
+      .def("export_library", &Library::ExportLibrary)
+      .def("save", &Library::Save)
+      .def("get_source", &Library::GetSource);
+  m.def("lower", Lower);
+  // The compiler works on immutable data of its own: other Python threads may run meanwhile.
+  m.def(
+      "build_schedule",
+      [](const Schedule& s, const std::vector<te::Tensor>& args, const Target& target,
+         const std::string& name) { return Build(s, args, target, name); },
+      nb::call_guard<nb::gil_scoped_release>());
+  m.def(
+      "build_module", [](const IrModule& ir, const Target& target) { return Build(ir, target); },
+      nb::call_guard<nb::gil_scoped_release>());
+  m.def(
+      "compile_model",
+      [](const std::string& model, const std::string& output, const std::string& target,
+         const std::map<std::string, std::vector<int64_t>>& shapes, const std::string& name,
+         const std::string& precision, int opt_level, int jobs) {
+        ModelOptions options;
+        options.target = Target(target);
+        options.shapes = shapes;
+        options.name = name;
+        options.precision = precision;
+        options.opt_level = opt_level;
+        options.jobs = jobs;
+        CompileModel(model, output, options);
+      },
+      nb::call_guard<nb::gil_scoped_release>());
+}
+
+}  // namespace tenon::python

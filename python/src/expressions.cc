@@ -1,0 +1,198 @@
+// te.hpp: expressions, loops, tensors.
+#include "tenon/te.hpp"
+
+#include "bindings.h"
+
+namespace tenon::python {
+
+namespace {
+
+using te::Expr;
+using te::IterVar;
+using te::Operation;
+using te::Var;
+
+bool IsInteger(const Expr& e) {
+  return e.dtype().code == TN_DL_INT || e.dtype().code == TN_DL_UINT;
+}
+
+// Python's `/`: of integers it is refused, since it would give a float there.
+Expr TrueDivide(const Expr& a, const Expr& b) {
+  if (IsInteger(a) && IsInteger(b)) {
+    throw Error("TypeError",
+                "`/` of integers is ambiguous; use // (floor) or te.truncdiv, or cast to a float");
+  }
+  return a / b;
+}
+
+Expr FromNumber(const nb::handle& value) {
+  if (PyFloat_Check(value.ptr())) return Expr(PyFloat_AS_DOUBLE(value.ptr()));
+  return Expr(nb::cast<long long>(value));
+}
+
+Expr Item(const te::Tensor& t, const nb::object& index) {
+  std::vector<Expr> indices;
+  if (PyTuple_Check(index.ptr())) {
+    for (nb::handle h : nb::cast<nb::tuple>(index)) indices.push_back(nb::cast<Expr>(h));
+  } else {
+    indices.push_back(nb::cast<Expr>(index));
+  }
+  return t.At(indices);
+}
+
+template <class F>
+void Operators(nb::class_<F>& c) {
+  c.def(
+       "__add__", [](const Expr& a, const Expr& b) { return a + b; }, nb::is_operator())
+      .def(
+          "__radd__", [](const Expr& a, const Expr& b) { return b + a; }, nb::is_operator())
+      .def(
+          "__sub__", [](const Expr& a, const Expr& b) { return a - b; }, nb::is_operator())
+      .def(
+          "__rsub__", [](const Expr& a, const Expr& b) { return b - a; }, nb::is_operator())
+      .def(
+          "__mul__", [](const Expr& a, const Expr& b) { return a * b; }, nb::is_operator())
+      .def(
+          "__rmul__", [](const Expr& a, const Expr& b) { return b * a; }, nb::is_operator())
+      .def("__truediv__", TrueDivide, nb::is_operator())
+      .def(
+          "__rtruediv__", [](const Expr& a, const Expr& b) { return TrueDivide(b, a); },
+          nb::is_operator())
+      .def("__floordiv__", te::FloorDiv, nb::is_operator())
+      .def(
+          "__rfloordiv__", [](const Expr& a, const Expr& b) { return te::FloorDiv(b, a); },
+          nb::is_operator())
+      .def("__mod__", te::FloorMod, nb::is_operator())
+      .def(
+          "__rmod__", [](const Expr& a, const Expr& b) { return te::FloorMod(b, a); },
+          nb::is_operator())
+      .def(
+          "__pow__", [](const Expr& a, const Expr& b) { return te::CallIntrinsic("pow", {a, b}); },
+          nb::is_operator())
+      .def("__neg__", [](const Expr& a) { return -a; })
+      .def("__invert__", [](const Expr& a) { return ~a; })
+      .def("__abs__", [](const Expr& a) { return te::CallIntrinsic("abs", {a}); })
+      .def(
+          "__lt__", [](const Expr& a, const Expr& b) { return a < b; }, nb::is_operator())
+      .def(
+          "__le__", [](const Expr& a, const Expr& b) { return a <= b; }, nb::is_operator())
+      .def(
+          "__gt__", [](const Expr& a, const Expr& b) { return a > b; }, nb::is_operator())
+      .def(
+          "__ge__", [](const Expr& a, const Expr& b) { return a >= b; }, nb::is_operator())
+      .def(
+          "__and__", [](const Expr& a, const Expr& b) { return a & b; }, nb::is_operator())
+      .def(
+          "__or__", [](const Expr& a, const Expr& b) { return a | b; }, nb::is_operator())
+      .def(
+          "__xor__", [](const Expr& a, const Expr& b) { return a ^ b; }, nb::is_operator())
+      .def(
+          "__lshift__", [](const Expr& a, const Expr& b) { return a << b; }, nb::is_operator())
+      .def(
+          "__rshift__", [](const Expr& a, const Expr& b) { return a >> b; }, nb::is_operator())
+      .def("__eq__", te::Equal, nb::is_operator())
+      .def("__ne__", te::NotEqual, nb::is_operator())
+      .def("__hash__", [](nb::handle self) { return reinterpret_cast<intptr_t>(self.ptr()) >> 4; });
+}
+
+void BindExpr(nb::module_& m) {
+  nb::class_<Expr> expr(m, "Expr");
+  expr.def("__init__", [](Expr* self, nb::int_ value) { new (self) Expr(FromNumber(value)); })
+      .def("__init__", [](Expr* self, nb::float_ value) { new (self) Expr(FromNumber(value)); });
+  nb::implicitly_convertible<nb::int_, Expr>();
+  nb::implicitly_convertible<nb::float_, Expr>();
+  Operators(expr);
+  expr.def_prop_ro("dtype", [](const Expr& e) { return ToString(e.dtype()); })
+      .def("astype", [](const Expr& e,
+                        const std::string& dtype) { return te::Cast(e, ParseDataType(dtype)); })
+      .def("__bool__",
+           [](const Expr&) -> bool {
+             throw Error("TypeError",
+                         "an expression has no truth value; use te.select, te.all or te.any");
+           })
+      .def("__str__", &Expr::str)
+      .def("__repr__", &Expr::str);
+  nb::class_<Var, Expr>(m, "Var")
+      .def(nb::init<const std::string&, int64_t, int64_t, int64_t>(), nb::arg("name"),
+           nb::arg("lo") = 0, nb::arg("hi") = -1, nb::arg("step") = 1)
+      .def_prop_ro("name", &Var::name);
+  nb::class_<IterVar, Expr>(m, "IterVar")
+      .def_prop_ro("name", &IterVar::name)
+      .def_prop_ro("var", [](const IterVar& v) -> Expr { return v; })
+      .def(
+          "__eq__", [](const IterVar& a, const IterVar& b) { return a == b; }, nb::is_operator())
+      .def("__eq__", te::Equal, nb::is_operator())
+      .def("__hash__",
+           [](const IterVar& v) { return reinterpret_cast<intptr_t>(v.node().get()) >> 4; })
+      .def("__repr__", [](const IterVar& v) { return "IterVar(" + v.name() + ")"; });
+}
+
+void BindTensor(nb::module_& m) {
+  nb::class_<te::Tensor>(m, "Tensor")
+      .def("__getitem__", Item)
+      .def("__call__", [](const te::Tensor& t, const nb::args& index) { return Item(t, index); })
+      .def_prop_ro("name", &te::Tensor::name)
+      .def_prop_ro("shape_exprs", &te::Tensor::shape)
+      .def_prop_ro("ndim", [](const te::Tensor& t) { return t.shape().size(); })
+      .def_prop_ro("dtype", [](const te::Tensor& t) { return ToString(t.dtype()); })
+      .def_prop_ro("op", &te::Tensor::op)
+      .def_prop_ro("value_index", &te::Tensor::value_index)
+      .def(
+          "__eq__", [](const te::Tensor& a, const te::Tensor& b) { return a == b; },
+          nb::is_operator())
+      .def("__hash__",
+           [](const te::Tensor& t) { return reinterpret_cast<intptr_t>(t.op().node().get()) >> 4; })
+      .def("__repr__", [](const te::Tensor& t) {
+        std::string shape;
+        for (const Expr& d : t.shape()) shape += (shape.empty() ? "" : ", ") + d.str();
+        return "Tensor(" + t.name() + ", [" + shape + "], " + ToString(t.dtype()) + ")";
+      });
+  nb::class_<Operation>(m, "Operation")
+      .def_prop_ro("name", &Operation::name)
+      .def_prop_ro("axis", &Operation::axis)
+      .def_prop_ro("reduce_axis", &Operation::reduce_axis)
+      .def_prop_ro("input_tensors", &Operation::input_tensors)
+      .def_prop_ro("num_outputs", &Operation::num_outputs)
+      .def("output", &Operation::output)
+      .def(
+          "__eq__", [](const Operation& a, const Operation& b) { return a.node() == b.node(); },
+          nb::is_operator())
+      .def("__hash__",
+           [](const Operation& o) { return reinterpret_cast<intptr_t>(o.node().get()) >> 4; })
+      .def("__repr__", [](const Operation& o) { return "Operation(" + o.name() + ")"; });
+}
+
+}  // namespace
+
+void BindExpressions(nb::module_& m) {
+  BindExpr(m);
+  BindTensor(m);
+  m.def("placeholder",
+        [](const std::vector<Expr>& shape, const std::string& dtype, const std::string& name) {
+          return te::Placeholder(shape, ParseDataType(dtype), name);
+        });
+  m.def("compute", te::ComputeIndexed);
+  m.def("reduce_axis", te::ReduceAxis);
+  m.def("thread_axis", te::ThreadAxis);
+  m.def("sum", te::Sum);
+  m.def("max", te::Max);
+  m.def("min", te::Min);
+  m.def("prod", te::Prod);
+  m.def("maximum", te::Maximum);
+  m.def("minimum", te::Minimum);
+  m.def("select", te::Select);
+  m.def("cast", [](const Expr& e, const std::string& t) { return te::Cast(e, ParseDataType(t)); });
+  m.def("const", [](const Expr& e, const std::string& t) { return te::Cast(e, ParseDataType(t)); });
+  m.def("reinterpret",
+        [](const Expr& e, const std::string& t) { return te::Reinterpret(e, ParseDataType(t)); });
+  m.def("call_intrinsic", te::CallIntrinsic);
+  m.def("logical_and", [](const Expr& a, const Expr& b) { return a && b; });
+  m.def("logical_or", [](const Expr& a, const Expr& b) { return a || b; });
+  m.def("logical_not", [](const Expr& a) { return !a; });
+  m.def("truncdiv", [](const Expr& a, const Expr& b) { return a / b; });
+  m.def("truncmod", [](const Expr& a, const Expr& b) { return a % b; });
+  m.def("equal", te::Equal);
+  m.def("not_equal", te::NotEqual);
+}
+
+}  // namespace tenon::python

@@ -1,0 +1,58 @@
+"""From schedules, loop IR and models to code."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from typing import Any, Sequence
+
+from . import _tenon
+from ._tenon import IrModule, Schedule, Tensor
+from .runtime import Module, load_module
+from .target import resolve
+
+__all__ = ["build", "compile", "load", "lower"]
+
+load = load_module
+
+
+def lower(inputs: Schedule, args: Sequence[Tensor], name: str = "main", simple_mode: bool = False) -> IrModule:
+    """The loop IR that build would compile; str() is its text."""
+    return _tenon.lower(inputs, list(args), name)
+
+
+def build(
+    inputs: Any, args: Sequence[Tensor] | None = None, target: Any = None, target_host: Any = None, name: str = "main"
+) -> Module:
+    """Code of a schedule, with `args` as parameters (inputs first, then outputs), or of loop IR."""
+    if isinstance(inputs, Schedule):
+        if args is None:
+            raise ValueError("build of a schedule needs its arguments")
+        return Module(_tenon.build_schedule(inputs, list(args), resolve(target), name))
+    return Module(_tenon.build_module(inputs, resolve(target)))
+
+
+def compile(
+    model: Any,
+    output: Any = None,
+    *,
+    target: Any = None,
+    shapes: dict | None = None,
+    name: str = "main",
+    precision: str = "fp32",
+    opt_level: int = 2,
+    jobs: int = 0,
+) -> Module:
+    """Compiles an ONNX file (or its bytes) and loads the result. `shapes` gives the sizes that the model
+    leaves open, by input. `output` keeps the library; without it, it lives as long as this process."""
+    with tempfile.TemporaryDirectory(prefix="tenon-") as folder:
+        if isinstance(model, bytes):
+            path = os.path.join(folder, "model.onnx")
+            with open(path, "wb") as file:
+                file.write(model)
+        else:
+            path = os.fspath(model)
+        library = os.path.join(folder, "model.so") if output is None else os.fspath(output)
+        sizes = {key: [int(d) for d in dims] for key, dims in (shapes or {}).items()}
+        _tenon.compile_model(path, library, str(resolve(target)), sizes, name, precision, opt_level, jobs)
+        return load_module(library)

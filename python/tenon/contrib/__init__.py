@@ -1,0 +1,5 @@
+"""Helpers around the compiler."""
+
+from . import cc, utils
+
+__all__ = ["cc", "utils"]

@@ -1,0 +1,55 @@
+"""Tensors with memory. Every array library's arrays can be passed to compiled functions as they are;
+these are for code that uses no other."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ._tenon import Device, NDArray, device, empty as _empty, from_dlpack
+
+__all__ = ["Device", "NDArray", "array", "cpu", "cuda", "device", "empty", "from_dlpack"]
+
+
+def cpu(index: int = 0) -> Device:
+    return device(1, index)
+
+
+def cuda(index: int = 0) -> Device:
+    return device(2, index)
+
+
+def empty(shape: Any, dtype: str = "float32", device: Device | None = None) -> NDArray:
+    """A new tensor; its contents are not set."""
+    shape = (shape,) if isinstance(shape, int) else shape
+    return _empty([int(d) for d in shape], str(np.dtype(dtype)) if not isinstance(dtype, str) else dtype, device or cpu())
+
+
+def array(values: Any, device: Device | None = None) -> NDArray:
+    """A copy of an array, or of a list of numbers."""
+    source = values.numpy() if isinstance(values, NDArray) else np.ascontiguousarray(values)
+    result = empty(source.shape, source.dtype.name, device)
+    return result.copyfrom(source)
+
+
+def _numpy(self) -> np.ndarray:
+    """A copy as a NumPy array."""
+    return self._array().copy()
+
+
+def _copyfrom(self, values: Any) -> NDArray:
+    """Sets all elements."""
+    self._array()[...] = values.numpy() if isinstance(values, NDArray) else values
+    return self
+
+
+NDArray.numpy = _numpy
+NDArray.asnumpy = _numpy
+NDArray.copyfrom = _copyfrom
+NDArray.copyto = lambda self, target: target.copyfrom(self)
+NDArray.__array__ = lambda self, dtype=None, copy=None: self.numpy() if dtype is None else self.numpy().astype(dtype)
+NDArray.__repr__ = lambda self: f"<tenon.NDArray shape={self.shape}, {self.device}>\n{self.numpy()}"
+NDArray.__len__ = lambda self: self.shape[0]
+NDArray.__getitem__ = lambda self, index: self._array()[index]
+NDArray.__setitem__ = lambda self, index, value: self._array().__setitem__(index, value)

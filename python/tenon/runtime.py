@@ -1,0 +1,152 @@
+"""Compiled code: modules and their functions."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from typing import Any
+
+from . import _tenon
+from ._tenon import Function, Parameter
+
+__all__ = ["Function", "Module", "Parameter", "load_module"]
+
+
+class Module:
+    """Code that was built or loaded. Calling it calls its entry: `main`, or its only function."""
+
+    def __init__(self, library: Any = None, loaded: Any = None, path: str = ""):
+        self._library = library
+        self._loaded = loaded
+        self._path = path
+        self._functions: dict = {}
+        self._imports: list = []
+        self._entry = None
+        self._inputs: dict | None = None
+
+    @property
+    def runtime_module(self) -> Any:
+        """The code, loaded into this process at the first question."""
+        if self._loaded is None:
+            self._loaded = self._library.module()
+        return self._loaded
+
+    def _num_inputs(self, name: str) -> int:
+        if self._inputs is None:
+            functions = json.loads(self.runtime_module.info()).get("functions", [])
+            self._inputs = {f["name"]: len(f["inputs"]) for f in functions}
+            if len(functions) == 1:
+                self._inputs["main"] = len(functions[0]["inputs"])
+        return self._inputs.get(name, -1)
+
+    def get_function(self, name: str, query_imports: bool = False) -> Function:
+        if name not in self._functions:
+            try:
+                self._functions[name] = self.runtime_module.get_function(name, self._num_inputs(name))
+            except ValueError:
+                for module in self._imports if query_imports else []:
+                    try:
+                        return module.get_function(name, True)
+                    except ValueError:
+                        continue
+                raise
+        return self._functions[name]
+
+    __getitem__ = get_function
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        try:
+            return self.get_function(name)
+        except ValueError as error:
+            raise AttributeError(str(error)) from None
+
+    @property
+    def entry_func(self) -> Function:
+        if self._entry is None:
+            self._entry = self.get_function("main")
+        return self._entry
+
+    def __call__(self, *args: Any) -> Any:
+        return self.entry_func(*args)
+
+    @property
+    def inputs(self) -> list:
+        return self.runtime_module.inputs()
+
+    @property
+    def outputs(self) -> list:
+        return self.runtime_module.outputs()
+
+    def import_module(self, module: "Module") -> None:
+        """Functions that this module lacks are looked for in imported ones."""
+        self._imports.append(module)
+
+    @property
+    def imported_modules(self) -> list:
+        return list(self._imports)
+
+    def _built(self) -> Any:
+        if self._library is None:
+            raise ValueError(f"the module was loaded from '{self._path}': its source is not at hand")
+        return self._library
+
+    def get_source(self, fmt: str = "llvm") -> str:
+        """"llvm" (or "ll"), "asm" (or "s"), or loop IR ("tir")."""
+        return self._built().get_source(fmt)
+
+    def export_library(self, file_name: Any) -> None:
+        """A shared library that needs libc alone."""
+        self._built().export_library(os.fspath(file_name))
+
+    def save(self, file_name: Any, fmt: str = "") -> None:
+        """The name's end says what: .so, .o (for contrib.cc.create_shared), .ll, .s, .tir."""
+        name = os.fspath(file_name)
+        self._built().save(f"{name}.{fmt}" if fmt and not name.endswith("." + fmt) else name)
+
+    def time_evaluator(self, func_name: str, dev: Any = None, number: int = 10, repeat: int = 1, min_repeat_ms: int = 0):
+        """A function that measures calls with given arguments: .mean and .results, in seconds a call."""
+        function = self.get_function(func_name)
+
+        def evaluate(*args: Any) -> "TimeResult":
+            function(*args)
+            results = []
+            for _ in range(repeat):
+                count = number
+                while True:
+                    start = time.perf_counter()
+                    for _ in range(count):
+                        function(*args)
+                    elapsed = time.perf_counter() - start
+                    if elapsed * 1e3 >= min_repeat_ms:
+                        break
+                    count *= 2
+                results.append(elapsed / count)
+            return TimeResult(results)
+
+        return evaluate
+
+
+class TimeResult:
+    def __init__(self, results: list):
+        self.results = results
+        self.mean = sum(results) / len(results)
+        self.median = sorted(results)[len(results) // 2]
+        self.min = min(results)
+        self.max = max(results)
+
+    def __repr__(self) -> str:
+        return f"TimeResult(mean={self.mean:.3e} s, min={self.min:.3e} s)"
+
+
+def load_module(path: Any) -> Module:
+    """A library that Tenon compiled; an object (.o) is linked first."""
+    path = os.fspath(path)
+    if path.endswith(".o"):
+        from .contrib import cc
+
+        cc.create_shared(path + ".so", path)
+        path += ".so"
+    return Module(loaded=_tenon.load(path), path=path)

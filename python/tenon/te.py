@@ -1,0 +1,229 @@
+"""Tensor expressions: what is computed, element by element; and schedules: how."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any, Callable, Sequence
+
+from . import _tenon
+from ._tenon import Expr, IterVar, Operation, Schedule, Stage, Tensor, Var
+
+__all__ = [
+    "Expr", "IterVar", "Operation", "Schedule", "Stage", "Tensor", "Var", "abs", "all", "any", "ceil", "compute", "const",
+    "cos", "create_schedule", "div", "erf", "exp", "exp2", "floor", "floordiv", "floormod", "fma", "if_then_else",
+    "indexdiv", "indexmod", "isinf", "isnan", "log", "log2", "max", "max_value", "min", "min_value", "placeholder", "power",
+    "prod", "reduce_axis", "round", "rsqrt", "select", "sigmoid", "sin", "size_var", "sqrt", "sum", "tan", "tanh",
+    "thread_axis", "trunc", "truncdiv", "truncmod", "var",
+]  # fmt: skip
+
+
+def var(name: str = "n", dtype: str = "int64", *, lo: int = 0, hi: int = -1, step: int = 1) -> Var:
+    """A symbolic size: lo <= value <= hi (hi < 0: no bound), a multiple of step. Sizes are 64-bit
+    integers whatever integer type is asked for."""
+    if not dtype.startswith(("int", "uint")):
+        raise ValueError(f"a size is an integer, not {dtype}; pass numbers as tensors of shape (1,)")
+    return Var(name, lo, hi, step)
+
+
+size_var = var
+
+
+def _shape(shape: Any) -> list:
+    if isinstance(shape, (int, Expr)) or hasattr(shape, "__index__"):
+        shape = (shape,)
+    return [d if isinstance(d, Expr) else int(d) for d in shape]
+
+
+def placeholder(shape: Any, dtype: str = "float32", name: str = "placeholder") -> Tensor:
+    """An input."""
+    return _tenon.placeholder(_shape(shape), str(dtype), name)
+
+
+def compute(shape: Any, fcompute: Callable, name: str = "compute", tag: str = "", attrs: Any = None) -> Tensor:
+    """The tensor whose element at (i, j, …) is fcompute(i, j, …). The loops are called as fcompute's
+    parameters are."""
+    dims = _shape(shape)
+    parameters = inspect.signature(fcompute).parameters.values()
+    takes_any = [p for p in parameters if p.kind is p.VAR_POSITIONAL]
+    names = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    if takes_any:
+        names += [f"i{k}" for k in range(len(names), len(dims))]
+    if len(names) != len(dims):
+        raise ValueError(f"compute '{name}': the shape has {len(dims)} dims but the function takes {len(names)} variables")
+    return _tenon.compute(dims, lambda i: _expr(fcompute(*i)), name, names)
+
+
+def _expr(value: Any) -> Expr:
+    if isinstance(value, Expr):
+        return value
+    if isinstance(value, (int, float)):
+        return Expr(value)
+    raise TypeError(f"expected an expression or a number but got {type(value).__name__}")
+
+
+def reduce_axis(dom: Any, name: str = "rv", thread_tag: str = "") -> IterVar:
+    """A loop over dom = (begin, end) to reduce over."""
+    begin, end = dom
+    return _tenon.reduce_axis(_expr(begin), _expr(end), name)
+
+
+def thread_axis(dom: Any = None, tag: str = "", name: str = "") -> IterVar:
+    """A loop over the threads of an axis, for Stage.bind: thread_axis("threadIdx.x")."""
+    return _tenon.thread_axis(dom if isinstance(dom, str) else tag)
+
+
+def _reducer(over: Callable, both: Callable | None, doc: str) -> Callable:
+    def reduce(expr, axis=None, *more):
+        if isinstance(axis, IterVar):
+            return over(_expr(expr), [axis])
+        if isinstance(axis, (list, tuple)):
+            return over(_expr(expr), list(axis))
+        if both is None or axis is None:
+            raise ValueError("a reduction needs an axis; see reduce_axis")
+        result = both(_expr(expr), _expr(axis))
+        for value in more:
+            result = both(result, _expr(value))
+        return result
+
+    reduce.__doc__ = doc
+    return reduce
+
+
+sum = _reducer(_tenon.sum, None, "The sum over axis, a reduce axis or several.")
+prod = _reducer(_tenon.prod, None, "The product over axis.")
+max = _reducer(_tenon.max, _tenon.maximum, "The maximum over axis; of two expressions, the larger one.")
+min = _reducer(_tenon.min, _tenon.minimum, "The minimum over axis; of two expressions, the smaller one.")
+
+
+def select(condition: Any, true_value: Any, false_value: Any) -> Expr:
+    """The untaken side is not evaluated: it may read outside a tensor."""
+    return _tenon.select(_expr(condition), _expr(true_value), _expr(false_value))
+
+
+if_then_else = select
+
+
+def all(*conditions: Any) -> Expr:
+    result = _expr(conditions[0])
+    for c in conditions[1:]:
+        result = _tenon.logical_and(result, _expr(c))
+    return result
+
+
+def any(*conditions: Any) -> Expr:
+    result = _expr(conditions[0])
+    for c in conditions[1:]:
+        result = _tenon.logical_or(result, _expr(c))
+    return result
+
+
+def const(value: Any, dtype: str = "float32") -> Expr:
+    return _tenon.const(_expr(value), dtype)
+
+
+def _limits(dtype: str) -> tuple:
+    if dtype.startswith("uint"):
+        return 0, 2 ** int(dtype[4:]) - 1
+    if dtype.startswith("int"):
+        return -(2 ** (int(dtype[3:]) - 1)), 2 ** (int(dtype[3:]) - 1) - 1
+    largest = {"float16": 65504.0, "float32": 3.4028234663852886e38, "float64": 1.7976931348623157e308,
+               "bfloat16": 3.3895313892515355e38}  # fmt: skip
+    return -largest[dtype], largest[dtype]
+
+
+def min_value(dtype: str) -> Expr:
+    return const(_limits(dtype)[0], dtype)
+
+
+def max_value(dtype: str) -> Expr:
+    return const(_limits(dtype)[1], dtype)
+
+
+def _math(name: str) -> Callable:
+    def call(*args):
+        return _tenon.call_intrinsic(name, [_expr(a) for a in args])
+
+    call.__name__ = name
+    return call
+
+
+exp, exp2, log, log2, sqrt, rsqrt = (_math(f) for f in ("exp", "exp2", "log", "log2", "sqrt", "rsqrt"))
+sin, cos, tan, tanh, erf, sigmoid = (_math(f) for f in ("sin", "cos", "tan", "tanh", "erf", "sigmoid"))
+abs, floor, ceil, trunc, round = (_math(f) for f in ("abs", "floor", "ceil", "trunc", "round_even"))
+power, fma, isnan, isinf = (_math(f) for f in ("pow", "fma", "is_nan", "is_inf"))
+
+
+def truncdiv(a: Any, b: Any) -> Expr:
+    return _tenon.truncdiv(_expr(a), _expr(b))
+
+
+def truncmod(a: Any, b: Any) -> Expr:
+    return _tenon.truncmod(_expr(a), _expr(b))
+
+
+def floordiv(a: Any, b: Any) -> Expr:
+    return _expr(a) // _expr(b)
+
+
+def floormod(a: Any, b: Any) -> Expr:
+    return _expr(a) % _expr(b)
+
+
+indexdiv, indexmod, div = floordiv, floormod, truncdiv
+
+
+def create_schedule(ops: Any) -> Schedule:
+    """The schedule of everything that the operations, or tensors, need; each in loops of its own."""
+    if isinstance(ops, (Operation, Tensor)):
+        ops = [ops]
+    outputs: list = []
+    for op in ops:
+        outputs += [op] if isinstance(op, Tensor) else [op.output(i) for i in range(op.num_outputs)]
+    return _tenon.create_schedule(outputs)
+
+
+# ---- Stage and Schedule take what textbooks give them: keyword arguments, single items or lists. ----
+
+
+def _loops(args: Sequence) -> list:
+    return list(args[0]) if len(args) == 1 and isinstance(args[0], (list, tuple)) else list(args)
+
+
+def _split(self, parent, factor=None, nparts=None):
+    """{outer, inner}; inner of `factor` iterations, or outer of `nparts`."""
+    if (factor is None) == (nparts is None):
+        raise ValueError("split: expected either factor or nparts")
+    return self._split(parent, int(factor)) if nparts is None else self._split_parts(parent, int(nparts))
+
+
+def _tile(self, x_parent, y_parent, x_factor, y_factor):
+    """x outer, y outer, x inner, y inner."""
+    return tuple(self._tile(x_parent, y_parent, int(x_factor), int(y_factor)))
+
+
+def _pragma(self, var, pragma_type, pragma_value=None):
+    """An attribute of the loop, for passes and back ends."""
+    self._pragma(var, pragma_type, "" if pragma_value is None else str(pragma_value))
+
+
+def _ops(readers: Any) -> list:
+    readers = readers if isinstance(readers, (list, tuple)) else [readers]
+    return [r.op if isinstance(r, Tensor) else r for r in readers]
+
+
+Stage.split = _split
+Stage.tile = _tile
+Stage.fuse = lambda self, *args: self._fuse(_loops(args))
+Stage.reorder = lambda self, *args: self._reorder(_loops(args))
+Stage.pragma = _pragma
+Schedule.cache_read = lambda self, tensor, scope, readers: self._cache_read(tensor, scope, _ops(readers))
+Schedule.cache_write = lambda self, tensor, scope: self._cache_write(tensor, scope)
+Schedule.rfactor = lambda self, tensor, axis, factor_axis=0: self._rfactor(tensor, axis, factor_axis)
+
+
+def _tensor_shape(self) -> tuple:
+    dims = self.shape_exprs
+    return tuple(int(str(d)) if str(d).isdigit() else d for d in dims)
+
+
+Tensor.shape = property(_tensor_shape)

@@ -1,0 +1,127 @@
+// The façades' view of both sides: the compiler's own classes and the public ones over them.
+//
+// The order matters, and this is why no other header is included by the façades: the internal
+// headers come first, then the names that the public headers make ambiguous get others in
+// tenon::inner, then come the public headers (docs/decisions/005).
+#pragma once
+
+#include <fmt/format.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "artifact/memory_file.h"
+#include "codegen/codegen.h"
+#include "driver/build.h"
+#include "driver/compile.h"
+#include "ir/print.h"
+#include "ir/visit.h"
+#include "loop/parse.h"
+#include "loop/print.h"
+#include "loop/verify.h"
+#include "schedule/schedule.h"
+#include "support/file.h"
+#include "te/te.h"
+
+namespace tenon::inner {
+namespace te = tenon::te;
+using Expr = tenon::Expr;
+using Var = tenon::Var;
+using Module = tenon::Module;
+using Schedule = tenon::Schedule;
+using Target = tenon::Target;
+using Select = tenon::Select;
+inline constexpr tenon::Stage kSchedulable = tenon::Stage::kSchedulable;
+
+/// What v0 has functions of the same name for.
+inline std::string Text(const NodeRef& node) { return ToString(node); }
+inline std::string Text(const Diagnostics& errors) {
+  std::string text;
+  for (const Diagnostic& d : errors) {
+    if (!text.empty()) text += "\n";
+    text += d.loc.ToString() + d.message;
+    for (const std::string& note : d.notes) text += "\n  note: " + note;
+  }
+  return text;
+}
+}  // namespace tenon::inner
+
+#include "tenon/compiler.hpp"
+#include "tenon/schedule.hpp"
+#include "tenon/te.hpp"
+#include "tenon/tenon.hpp"
+
+namespace tenon::inline v0 {
+
+[[noreturn]] inline void ThrowValue(const std::string& message) {
+  throw Error("ValueError", message);
+}
+[[noreturn]] inline void ThrowType(const std::string& message) {
+  throw Error("TypeError", message);
+}
+/// The value, or its diagnostics as an exception.
+template <class T>
+T Take(Expected<T> result) {
+  if (!result) ThrowValue(inner::Text(result.errors()));
+  return std::move(*result);
+}
+
+DType FromPublic(DataType dtype);
+DataType ToPublic(DType dtype);
+
+struct TargetData {
+  inner::Target target;
+};
+
+struct IrData {
+  inner::Module module;
+};
+
+namespace te {
+
+/// A reduction: `values` over `axes`. Its place in a Compute is the whole body.
+struct ReduceData {
+  BinaryOp combiner = BinaryOp::kAdd;
+  inner::Expr value, identity;
+  std::vector<IterVar> axes;
+};
+
+struct ExprData {
+  inner::Expr expr;
+  bool literal = false;  // a plain number, which takes the type of what it meets
+  double number = 0;     // of a literal that is not an integer
+  std::shared_ptr<const ReduceData> reduce;
+  DimRange range;  // of a size
+};
+
+enum class LoopKind : uint8_t { kSpatial, kReduce, kThread, kDerived };
+
+struct IterVarData {
+  std::string name;
+  LoopKind kind = LoopKind::kSpatial;
+  inner::Var var;      // null: a loop that a schedule made
+  inner::Expr min;     // null: 0
+  inner::Expr extent;  // null: not known here
+  std::string tag;     // of a thread axis
+};
+
+struct OperationData {
+  std::string name;
+  std::vector<inner::te::Tensor> outputs;
+  std::vector<Expr> shape;
+  std::vector<IterVar> axis, reduce_axis;
+  std::vector<Tensor> inputs;
+  bool computed = false;
+};
+
+/// Handles around internal values.
+Expr Wrap(inner::Expr expr);
+const inner::Expr& Unwrap(const Expr& expr);
+/// An index expression; a data integer is converted.
+inner::Expr AsIndex(const Expr& expr);
+const inner::te::Tensor& Unwrap(const Tensor& tensor);
+
+}  // namespace te
+}  // namespace tenon::inline v0

@@ -1,0 +1,224 @@
+// Targets, loop IR and libraries.
+#include <unistd.h>
+
+#include <algorithm>
+#include <mutex>
+
+#include "api/schedule_data.h"
+
+namespace tenon::inline v0 {
+
+struct LibraryData {
+  explicit LibraryData(inner::Target t) : target(std::move(t)) {}
+
+  inner::Target target;
+  inner::Module source;
+  driver::BuiltCode code;
+  std::string image;
+  std::mutex loading;
+  std::optional<Module> loaded;
+};
+
+namespace {
+
+/// Sets the parameters of a lowered schedule: the tensors in the caller's order.
+class Parameters {
+ public:
+  Parameters(const ScheduleData& data, const Func& func) : data_(data), fields_(*func) {}
+
+  Func Set(const std::vector<te::Tensor>& args, const std::string& name) {
+    std::vector<Buffer> before = std::move(fields_.buffers);
+    fields_.buffers.clear();
+    fields_.num_outputs = 0;
+    for (const te::Tensor& t : args) Add(t, before);
+    for (const Buffer& b : before) {
+      if (Has(b)) continue;
+      ThrowValue(fmt::format("'{}' is {} but is not among the arguments", b->name,
+                             b == before.back() ? "computed" : "read"));
+    }
+    SetDims(args);
+    fields_.name = name;
+    fields_.attrs.Set("exported", true);
+    return PrimFunc::Make(fields_);
+  }
+
+ private:
+  bool Has(const Buffer& b) const {
+    return std::find(fields_.buffers.begin(), fields_.buffers.end(), b) != fields_.buffers.end();
+  }
+
+  void Add(const te::Tensor& t, const std::vector<Buffer>& before) {
+    Buffer wanted = data_.BufferOf(t);
+    Buffer buffer = wanted;
+    for (const Buffer& b : before) {
+      if (b->name == wanted->name) buffer = b;
+    }
+    bool computed = t.op().node()->computed;
+    if (computed && std::find(before.begin(), before.end(), buffer) == before.end()) {
+      buffer = TakeAlloc(wanted->name);
+    }
+    if (Has(buffer)) ThrowValue(fmt::format("'{}' is twice among the arguments", buffer->name));
+    if (!computed && fields_.num_outputs > 0) {
+      ThrowValue(fmt::format("the input '{}' comes after an output; inputs come first", t.name()));
+    }
+    fields_.buffers.push_back(buffer);
+    fields_.num_outputs += computed ? 1 : 0;
+  }
+
+  // A tensor in between that the caller wants to have, too.
+  Buffer TakeAlloc(const std::string& name) {
+    Buffer found;
+    fields_.body = PostOrderRewrite(fields_.body, [&](const NodeRef& n) -> NodeRef {
+      const auto* alloc = As<Alloc>(n);
+      if (!alloc || alloc->buffer->name != name) return n;
+      found = alloc->buffer;
+      return alloc->body;
+    });
+    if (!found) {
+      ThrowValue(fmt::format("'{}' is not computed by this schedule (or is inlined)", name));
+    }
+    return found;
+  }
+
+  void SetDims(const std::vector<te::Tensor>& args) {
+    for (const te::Tensor& t : args) {
+      for (const te::Expr& d : t.shape()) {
+        if (!As<VarNode>(te::Unwrap(d))) continue;
+        auto var = Cast<VarNode>(te::Unwrap(d));
+        auto known = std::find(fields_.dims.begin(), fields_.dims.end(), var);
+        if (known != fields_.dims.end()) continue;
+        fields_.dims.push_back(var);
+        fields_.dim_lo.push_back(d.data().range.lo);
+        fields_.dim_hi.push_back(d.data().range.hi);
+        fields_.dim_step.push_back(d.data().range.step);
+      }
+    }
+  }
+
+  const ScheduleData& data_;
+  PrimFunc fields_;
+};
+
+bool EndsWith(const std::string& text, std::string_view end) {
+  return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
+}
+
+Library MakeLibrary(inner::Module module, const Target& target) {
+  auto data = std::make_shared<LibraryData>(target.data().target);
+  driver::BuildOptions options;
+  options.target = &data->target;
+  data->code = Take(driver::BuildModule(module, options));
+  data->image = Take(driver::LinkBuilt(data->code, data->target, false));
+  data->source = std::move(module);
+  return Library(std::move(data));
+}
+
+std::string Emitted(const LibraryData& data, const std::string& format) {
+  if (format == "tir" || format == "loop") return Print(data.source);
+  if (format == "lowered") return Print(data.code.lowered);
+  if (format == "llvm" || format == "ll") {
+    return Take(codegen::EmitLlvm(data.code.lowered, data.target, {}));
+  }
+  if (format == "asm" || format == "s") {
+    return Take(codegen::EmitAssembly(data.code.lowered, data.target, {}));
+  }
+  ThrowValue(fmt::format("there is no source in the form '{}'; expected llvm, asm, tir or lowered",
+                         format));
+}
+
+}  // namespace
+
+Target::Target(const std::string& text)
+    : data_(std::make_shared<const TargetData>(TargetData{Take(inner::Target::Parse(text))})) {}
+std::string Target::str() const { return data_->target.ToString(); }
+std::string Target::kind() const {
+  switch (data_->target.kind()) {
+    case TargetKind::kLlvm: return "llvm";
+    case TargetKind::kC: return "c";
+    case TargetKind::kCuda: return "cuda";
+    case TargetKind::kRocm: return "rocm";
+    case TargetKind::kOpenCl: return "opencl";
+  }
+  return "";
+}
+std::vector<std::string> Target::features() const { return data_->target.FeatureList(); }
+
+IrModule IrModule::Parse(const std::string& text) {
+  return IrModule(std::make_shared<const IrData>(IrData{Take(ParseModule(text))}));
+}
+std::string IrModule::str() const { return Print(data_->module); }
+std::vector<std::string> IrModule::functions() const {
+  std::vector<std::string> names;
+  for (const auto& [name, f] : data_->module.funcs) names.push_back(name);
+  return names;
+}
+
+IrModule Lower(const Schedule& schedule, const std::vector<te::Tensor>& args,
+               const std::string& name) {
+  const ScheduleData& data = *schedule.data();
+  inner::Schedule carried = CarryOut(data);
+  inner::Module module = carried.module();
+  const Func func = carried.func();
+  module.funcs.erase(func->name);
+  if (module.Find(name)) ThrowValue(fmt::format("there is a function '{}' already", name));
+  module.Add(Parameters(data, func).Set(args, name));
+  Take(Verify(module, inner::kSchedulable));
+  return IrModule(std::make_shared<const IrData>(IrData{std::move(module)}));
+}
+
+Library Build(const Schedule& schedule, const std::vector<te::Tensor>& args, const Target& target,
+              const std::string& name) {
+  return MakeLibrary(Lower(schedule, args, name).data().module, target);
+}
+Library Build(const IrModule& module, const Target& target) {
+  return MakeLibrary(module.data().module, target);
+}
+
+Module Library::module() const {
+  std::lock_guard lock(data_->loading);
+  if (!data_->loaded) {
+    artifact::MemoryFile file = Take(artifact::MemoryFile::Create("tenon-library", data_->image));
+    data_->loaded = Module::LoadFromFile(file.path());
+  }
+  return *data_->loaded;
+}
+Function Library::GetFunction(const std::string& name) const { return module().GetFunction(name); }
+std::vector<std::string> Library::functions() const { return data_->code.functions; }
+Target Library::target() const { return Target(data_->target.ToString()); }
+
+void Library::ExportLibrary(const std::string& path) const { Take(WriteFile(path, data_->image)); }
+
+void Library::Save(const std::string& path) const {
+  if (EndsWith(path, ".so")) return ExportLibrary(path);
+  if (EndsWith(path, ".o")) {
+    Take(WriteFile(path, Take(driver::LinkBuilt(data_->code, data_->target, true))));
+    return;
+  }
+  for (const char* format : {"ll", "s", "tir"}) {
+    if (!EndsWith(path, std::string(".") + format)) continue;
+    Take(WriteFile(path, Emitted(*data_, format)));
+    return;
+  }
+  ThrowValue(
+      fmt::format("cannot tell the format of '{}'; expected .so, .o, .ll, .s or .tir", path));
+}
+
+std::string Library::GetSource(const std::string& format) const { return Emitted(*data_, format); }
+
+void CompileModel(const std::string& model, const std::string& output,
+                  const ModelOptions& options) {
+  driver::CompileOptions compile;
+  compile.model = model;
+  compile.output = output;
+  compile.name = options.name;
+  compile.target = options.target.str();
+  compile.precision = options.precision;
+  compile.opt_level = options.opt_level;
+  compile.jobs = options.jobs;
+  for (const auto& [input, dims] : options.shapes) {
+    for (int64_t d : dims) compile.shapes[input].push_back({d, "", 1, 0, 1});
+  }
+  Take(driver::Compile(compile));
+}
+
+}  // namespace tenon::inline v0

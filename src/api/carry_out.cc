@@ -1,0 +1,155 @@
+// Carrying a schedule out: the noted primitives, applied to the loops that there are.
+#include <algorithm>
+
+#include "api/schedule_data.h"
+
+namespace tenon::inline v0 {
+
+namespace {
+
+using te::IterVar;
+
+const Block* FindBlock(const Func& func, const std::string& name) {
+  const Block* found = nullptr;
+  PreOrder(func->body, [&](const NodeRef& n) {
+    const auto* block = As<Block>(n);
+    if (block && block->name == name) found = block;
+    return !IsA<ExprNode>(n);
+  });
+  return found;
+}
+
+using StageNames = std::map<const StageData*, LoopNames>;
+
+// The loop that a stage hangs on: where its own has one iteration and is not there, the next one
+// outside; "" where there is none.
+std::string LoopToHangOn(const StageData& stage, const StageNames& names) {
+  const StageData* at = stage.at_stage;
+  IterVar loop = stage.at_loop;
+  auto leaf = std::find(at->leaves.begin(), at->leaves.end(), loop);
+  if (leaf == at->leaves.end()) {
+    ThrowValue(fmt::format("compute_at of '{}': '{}' is no loop of '{}' any more", stage.op.name(),
+                           loop.name(), at->op.name()));
+  }
+  const LoopNames& theirs = names.at(at);
+  for (;; --leaf) {
+    const std::string& name = theirs.at(leaf->node().get());
+    if (!name.empty()) return name;
+    if (leaf == at->leaves.begin()) break;
+  }
+  return at->attach == Attach::kAt ? LoopToHangOn(*at, names) : "";
+}
+
+void ApplyNote(const LoopNote& note, const std::string& loop, inner::Schedule* s) {
+  if (loop.empty()) return;
+  switch (note.kind) {
+    case LoopNote::Kind::kParallel: return s->Parallel(loop);
+    case LoopNote::Kind::kVectorize: return s->Vectorize(loop);
+    case LoopNote::Kind::kUnroll: return s->Unroll(loop);
+    case LoopNote::Kind::kBind: return s->Bind(loop, note.key);
+    case LoopNote::Kind::kPragma: return s->Annotate(loop, note.key, note.value);
+  }
+}
+
+// A reduction starts outside its reduce loops, so that they run without a test. Where that is not
+// legal it stays inside.
+void MoveInits(const ScheduleData& data, inner::Schedule* schedule) {
+  for (const auto& stage : data.stages) {
+    if (stage->block.empty() || !schedule->HasBlock(stage->block)) continue;
+    const Block* block = FindBlock(schedule->func(), stage->block);
+    if (!block || !block->init) continue;
+    std::vector<std::string> loops = schedule->GetReduceLoops(stage->block);
+    if (loops.empty()) continue;
+    inner::Schedule next = *schedule;
+    next.DecomposeReduction(stage->block, loops[0]);
+    if (next.ok()) *schedule = std::move(next);
+  }
+}
+
+}  // namespace
+
+LoopNames RootNames(const StageData& stage, const inner::Schedule& schedule,
+                    const std::string& at) {
+  LoopNames names;
+  inner::Schedule look = schedule;
+  std::vector<std::string> loops = look.GetLoops(stage.block);
+  RequireOk(look);
+  auto first = std::find(loops.begin(), loops.end(), at);
+  loops.erase(loops.begin(), first == loops.end() ? loops.begin() : first + 1);
+  const Block* block = FindBlock(schedule.func(), stage.block);
+  for (const auto& [loop, index] : stage.roots) {
+    std::string& name = names[loop.node().get()];
+    PreOrder(block->iters[index]->binding, [&](const NodeRef& n) {
+      const auto* var = As<VarNode>(n);
+      if (var && std::find(loops.begin(), loops.end(), var->name) != loops.end()) name = var->name;
+      return true;
+    });
+  }
+  return names;
+}
+
+void ApplyStep(const LoopStep& step, inner::Schedule* schedule, LoopNames* names) {
+  std::vector<std::string> from;
+  for (const IterVar& l : step.from) {
+    const std::string& name = (*names)[l.node().get()];
+    if (!name.empty()) from.push_back(name);
+  }
+  switch (step.kind) {
+    case LoopStep::Kind::kSplit: {
+      // A loop that is not there has one iteration, and so have its parts.
+      std::vector<std::string> parts(2);
+      if (!from.empty()) parts = schedule->Split(from[0], step.factors);
+      for (size_t i = 0; i < 2; ++i) (*names)[step.to[i].node().get()] = parts[i];
+      return;
+    }
+    case LoopStep::Kind::kFuse: {
+      std::string fused;
+      if (!from.empty()) fused = from.size() == 1 ? from[0] : schedule->Fuse(from);
+      (*names)[step.to[0].node().get()] = fused;
+      return;
+    }
+    case LoopStep::Kind::kReorder:
+      if (from.size() > 1) schedule->Reorder(from);
+      return;
+  }
+}
+
+inner::Schedule CarryOut(const ScheduleData& data) {
+  inner::Schedule s = data.base;
+  for (const auto& stage : data.stages) {
+    if (!stage->scope.empty()) s.SetScope(data.BufferOf(stage->op.output(0))->name, stage->scope);
+    if (stage->attach == Attach::kInline) s.ComputeInline(stage->block);
+  }
+  RequireOk(s);
+  StageNames names;
+  for (auto it = data.stages.rbegin(); it != data.stages.rend(); ++it) {
+    const StageData& stage = **it;
+    if (stage.block.empty() || stage.attach == Attach::kInline) continue;
+    std::string at;
+    if (stage.attach == Attach::kAt) {
+      if (!names.count(stage.at_stage)) {
+        ThrowValue(fmt::format("compute_at of '{}': '{}' is computed earlier, or inline",
+                               stage.op.name(), stage.at_stage->op.name()));
+      }
+      at = LoopToHangOn(stage, names);
+      if (!at.empty()) s.ComputeAt(stage.block, at);
+      RequireOk(s);
+    }
+    LoopNames& own = names[&stage];
+    own = RootNames(stage, s, at);
+    for (const LoopStep& step : stage.steps) ApplyStep(step, &s, &own);
+    RequireOk(s);
+  }
+  for (const auto& stage : data.stages) {
+    for (const LoopNote& note : stage->notes) {
+      auto own = names.find(stage.get());
+      if (own == names.end()) continue;
+      ApplyNote(note, own->second.at(note.loop.node().get()), &s);
+    }
+  }
+  RequireOk(s);
+  MoveInits(data, &s);
+  return s;
+}
+
+}  // namespace tenon::inline v0

@@ -1,0 +1,317 @@
+// Expressions: conversion of operands, and the operators.
+#include "api/bridge.h"
+
+namespace tenon::inline v0 {
+
+DType FromPublic(DataType dtype) {
+  if (dtype.lanes != 1) ThrowType("expected a type of one lane");
+  switch (dtype.code) {
+    case TN_DL_INT: return DType::Int(dtype.bits);
+    case TN_DL_UINT: return DType::UInt(dtype.bits);
+    case TN_DL_FLOAT: return DType::Float(dtype.bits);
+    case TN_DL_BFLOAT: return DType::BFloat16();
+    case TN_DL_BOOL: return DType::Bool();
+    default:
+      ThrowType(fmt::format("tensors of DLPack's type code {} cannot be computed", dtype.code));
+  }
+}
+
+DataType ToPublic(DType dtype) {
+  auto bits = static_cast<uint8_t>(dtype.StorageBits());
+  switch (dtype.code) {
+    case TypeCode::kInt:
+    case TypeCode::kIndex: return {TN_DL_INT, bits};
+    case TypeCode::kUInt: return {TN_DL_UINT, bits};
+    case TypeCode::kFloat: return {TN_DL_FLOAT, bits};
+    case TypeCode::kBFloat: return {TN_DL_BFLOAT, bits};
+    case TypeCode::kBool: return {TN_DL_BOOL, bits};
+    case TypeCode::kHandle: break;
+  }
+  return {TN_DL_HANDLE, bits};
+}
+
+DataType ParseDataType(std::string_view name) {
+  std::optional<DType> dtype = ParseLongName(name);
+  if (!dtype || dtype->IsHandle() || dtype->IsIndex()) {
+    ThrowValue(
+        fmt::format("there is no type '{}'; expected a name such as float32, int8 or bool", name));
+  }
+  return ToPublic(*dtype);
+}
+
+std::string ToString(DataType dtype) { return LongName(FromPublic(dtype)); }
+
+namespace te {
+
+namespace {
+
+Expr Make(ExprData data) { return Expr(std::make_shared<const ExprData>(std::move(data))); }
+
+Expr Literal(int64_t value) {
+  ExprData data;
+  data.expr = IndexConst(value);
+  data.literal = true;
+  data.number = static_cast<double>(value);
+  return Make(std::move(data));
+}
+
+bool IsFloatLiteral(const ExprData& e) { return e.literal && e.expr->dtype.IsFloat(); }
+
+// The type that two operands are computed in. An integer literal fits everything; a float literal
+// makes floats of integers, as f32.
+DType CommonType(const ExprData& a, const ExprData& b) {
+  const DType x = a.expr->dtype, y = b.expr->dtype;
+  if (a.literal && b.literal) return x.IsFloat() ? x : y;
+  if (a.literal) return IsFloatLiteral(a) && !y.IsFloat() ? DType::Float(32) : y;
+  if (b.literal) return IsFloatLiteral(b) && !x.IsFloat() ? DType::Float(32) : x;
+  if (x == y) return x;
+  if (x.IsHandle() || y.IsHandle()) ThrowType("a handle cannot be computed with");
+  if (x.IsFloat() != y.IsFloat()) return x.IsFloat() ? x : y;
+  if (x.IsFloat() && x.bits == y.bits) return DType::Float(32);  // f16 with bf16
+  if (x.IsBool() || y.IsBool()) return x.IsBool() ? y : x;
+  if (x.IsIndex() || y.IsIndex()) return x.IsIndex() ? y : x;
+  if (x.bits == y.bits) return x.IsSigned() ? y : x;  // unsigned, as in C
+  return x.bits > y.bits ? x : y;
+}
+
+inner::Expr Convert(const ExprData& e, DType type) {
+  if (!e.literal) return CastExpr::Make(type, e.expr);
+  if (type.IsFloat()) return FloatConst::Make(type, RoundToType(type, e.number));
+  if (type.IsBool()) return BoolConst(e.number != 0);
+  if (e.expr->dtype.IsFloat()) {
+    ThrowType(fmt::format("{} is no value of type {}", e.number, LongName(type)));
+  }
+  return IntConst::Make(type, *AsInt(e.expr));
+}
+
+void RequireScalarValue(const ExprData& e) {
+  if (e.reduce) ThrowValue("a reduction must be the whole body of a compute, not an operand");
+}
+
+struct Operands {
+  inner::Expr a, b;
+  bool literals;  // both were
+};
+
+Operands Meet(const Expr& a, const Expr& b) {
+  RequireScalarValue(a.data());
+  RequireScalarValue(b.data());
+  DType type = CommonType(a.data(), b.data());
+  return {Convert(a.data(), type), Convert(b.data(), type), a.data().literal && b.data().literal};
+}
+
+Expr Compare(BinaryOp op, const Expr& a, const Expr& b) {
+  Operands o = Meet(a, b);
+  return Wrap(Binary::Make(op, o.a, o.b));
+}
+
+Expr CombineBools(BinaryOp op, const inner::Expr& a, const inner::Expr& b) {
+  switch (op) {
+    case BinaryOp::kBitAnd: return Wrap(And(a, b));
+    case BinaryOp::kBitOr: return Wrap(Or(a, b));
+    case BinaryOp::kBitXor: return Wrap(Ne(a, b));
+    default: ThrowType("a bool is no number; cast it");
+  }
+}
+
+Expr Combine(BinaryOp op, const Expr& a, const Expr& b) {
+  Operands o = Meet(a, b);
+  const DType type = o.a->dtype;
+  if (type.IsBool()) return CombineBools(op, o.a, o.b);
+  bool is_bits = op == BinaryOp::kBitAnd || op == BinaryOp::kBitOr || op == BinaryOp::kBitXor ||
+                 op == BinaryOp::kShl || op == BinaryOp::kShr;
+  if (is_bits && !type.IsInt()) {
+    ThrowType(fmt::format("bits of {} cannot be combined; cast to an integer type",
+                          type.IsIndex() ? "a size or loop variable" : LongName(type)));
+  }
+  if (o.literals && type.IsIndex()) {
+    if ((op == BinaryOp::kDiv || op == BinaryOp::kMod) && IsZero(o.b)) {
+      ThrowValue("division of a constant by zero");
+    }
+  }
+  return Wrap(Binary::Make(op, o.a, o.b));
+}
+
+inner::Expr AsBool(const Expr& e) {
+  RequireScalarValue(e.data());
+  return CastExpr::Make(DType::Bool(), e.data().expr);
+}
+
+}  // namespace
+
+Expr::Expr(int value) : Expr(static_cast<long long>(value)) {}
+Expr::Expr(long value) : Expr(static_cast<long long>(value)) {}
+Expr::Expr(long long value) : Expr(Literal(value)) {}
+Expr::Expr(double value) {
+  ExprData data;
+  data.expr = FloatConst::Make(DType::Float(32), RoundToType(DType::Float(32), value));
+  data.literal = true;
+  data.number = value;
+  data_ = std::make_shared<const ExprData>(std::move(data));
+}
+
+const ExprData& Expr::data() const {
+  if (!data_) ThrowValue("the expression is empty");
+  return *data_;
+}
+DataType Expr::dtype() const { return ToPublic(data().expr->dtype); }
+std::string Expr::str() const {
+  const ExprData& e = data();
+  if (!e.reduce) return inner::Text(e.expr);
+  std::string axes;
+  for (const IterVar& a : e.reduce->axes) axes += ", " + a.name();
+  return fmt::format("reduce({}, {}{})", Info(e.reduce->combiner).text, inner::Text(e.expr), axes);
+}
+
+Var::Var(const std::string& name, int64_t lo, int64_t hi, int64_t step) {
+  if (lo < 0 || step < 1 || (hi >= 0 && hi < lo)) {
+    ThrowValue(
+        fmt::format("size '{}': expected 0 <= lo <= hi and step >= 1 but got lo {}, hi {}, step {}",
+                    name, lo, hi, step));
+  }
+  ExprData data;
+  data.expr = VarNode::Make(name);
+  data.range = {lo, hi, step};
+  data_ = std::make_shared<const ExprData>(std::move(data));
+}
+std::string Var::name() const {
+  const auto* var = As<VarNode>(data().expr);
+  return var ? var->name : str();
+}
+
+IterVar::IterVar(std::shared_ptr<const IterVarData> data) : node_(std::move(data)) {
+  if (!node_->var) return;
+  ExprData value;
+  value.expr = node_->min ? node_->var + node_->min : inner::Expr(node_->var);
+  data_ = std::make_shared<const ExprData>(std::move(value));
+}
+std::string IterVar::name() const { return node_ ? node_->name : ""; }
+
+Expr Wrap(inner::Expr expr) {
+  ExprData data;
+  data.expr = std::move(expr);
+  return Make(std::move(data));
+}
+const inner::Expr& Unwrap(const Expr& expr) {
+  RequireScalarValue(expr.data());
+  return expr.data().expr;
+}
+inner::Expr AsIndex(const Expr& expr) {
+  const inner::Expr& e = Unwrap(expr);
+  if (!e->dtype.IsInt() && !e->dtype.IsIndex()) {
+    ThrowType(fmt::format("expected an integer where '{}' is {}", expr.str(), LongName(e->dtype)));
+  }
+  return CastExpr::Make(DType::Index(), e);
+}
+
+Expr operator+(const Expr& a, const Expr& b) { return Combine(BinaryOp::kAdd, a, b); }
+Expr operator-(const Expr& a, const Expr& b) { return Combine(BinaryOp::kSub, a, b); }
+Expr operator*(const Expr& a, const Expr& b) { return Combine(BinaryOp::kMul, a, b); }
+Expr operator/(const Expr& a, const Expr& b) { return Combine(BinaryOp::kDiv, a, b); }
+Expr operator%(const Expr& a, const Expr& b) { return Combine(BinaryOp::kMod, a, b); }
+Expr operator-(const Expr& a) { return Expr(0) - a; }
+Expr operator<(const Expr& a, const Expr& b) { return Compare(BinaryOp::kLt, a, b); }
+Expr operator<=(const Expr& a, const Expr& b) { return Compare(BinaryOp::kLe, a, b); }
+Expr operator>(const Expr& a, const Expr& b) { return Compare(BinaryOp::kGt, a, b); }
+Expr operator>=(const Expr& a, const Expr& b) { return Compare(BinaryOp::kGe, a, b); }
+Expr Equal(const Expr& a, const Expr& b) { return Compare(BinaryOp::kEq, a, b); }
+Expr NotEqual(const Expr& a, const Expr& b) { return Compare(BinaryOp::kNe, a, b); }
+Expr operator&&(const Expr& a, const Expr& b) { return Wrap(And(AsBool(a), AsBool(b))); }
+Expr operator||(const Expr& a, const Expr& b) { return Wrap(Or(AsBool(a), AsBool(b))); }
+Expr operator!(const Expr& a) { return Wrap(Not(AsBool(a))); }
+Expr operator&(const Expr& a, const Expr& b) { return Combine(BinaryOp::kBitAnd, a, b); }
+Expr operator|(const Expr& a, const Expr& b) { return Combine(BinaryOp::kBitOr, a, b); }
+Expr operator^(const Expr& a, const Expr& b) { return Combine(BinaryOp::kBitXor, a, b); }
+Expr operator<<(const Expr& a, const Expr& b) { return Combine(BinaryOp::kShl, a, b); }
+Expr operator>>(const Expr& a, const Expr& b) { return Combine(BinaryOp::kShr, a, b); }
+Expr operator~(const Expr& a) {
+  if (!Unwrap(a)->dtype.IsInt()) ThrowType("only integer data has bits to invert");
+  return Wrap(Unary::Make(UnaryOp::kBitNot, Unwrap(a)));
+}
+Expr Minimum(const Expr& a, const Expr& b) { return Combine(BinaryOp::kMin, a, b); }
+Expr Maximum(const Expr& a, const Expr& b) { return Combine(BinaryOp::kMax, a, b); }
+
+// Data integers truncate, so where the remainder's sign is not the divisor's, one less.
+Expr FloorDiv(const Expr& a, const Expr& b) {
+  Expr q = a / b;
+  const DType type = Unwrap(q)->dtype;
+  if (type.IsFloat()) return CallIntrinsic("floor", {q});
+  if (type.code != TypeCode::kInt) return q;
+  Expr r = a % b;
+  return Select(NotEqual(r, 0) && ((r < 0) ^ (Cast(b, ToPublic(type)) < 0)), q - 1, q);
+}
+Expr FloorMod(const Expr& a, const Expr& b) {
+  Expr r = a % b;
+  const DType type = Unwrap(r)->dtype;
+  if (type.IsFloat()) return a - FloorDiv(a, b) * b;
+  if (type.code != TypeCode::kInt) return r;
+  return Select(NotEqual(r, 0) && ((r < 0) ^ (Cast(b, ToPublic(type)) < 0)), r + b, r);
+}
+
+Expr Select(const Expr& condition, const Expr& on_true, const Expr& on_false) {
+  Operands o = Meet(on_true, on_false);
+  return Wrap(inner::Select::Make(AsBool(condition), o.a, o.b));
+}
+Expr Cast(const Expr& value, DataType dtype) {
+  RequireScalarValue(value.data());
+  return Wrap(Convert(value.data(), FromPublic(dtype)));
+}
+Expr Constant(double value, DataType dtype) { return Cast(Expr(value), dtype); }
+Expr ConstantInt(int64_t value, DataType dtype) {
+  return Cast(Expr(static_cast<long long>(value)), dtype);
+}
+Expr Reinterpret(const Expr& value, DataType dtype) {
+  const inner::Expr& e = Unwrap(value);
+  DType type = FromPublic(dtype);
+  if (e->dtype.StorageBits() != type.StorageBits() || e->dtype.IsBool() || type.IsBool()) {
+    ThrowType(fmt::format("{} and {} differ in width", LongName(e->dtype), LongName(type)));
+  }
+  return Wrap(Call::Make(Intrinsic::kReinterpret, {e}, type));
+}
+
+namespace {
+
+struct MathRow {
+  Intrinsic intrinsic;
+  const char* name;
+  int arity;
+  Purity purity;
+  IntrinsicType type;
+};
+constexpr MathRow kIntrinsics[] = {
+#define TN_INTRINSIC(name, text, arity, type, purity, doc) \
+  {Intrinsic::k##name, text, arity, Purity::purity, IntrinsicType::type},
+#include "ir/intrinsics.def"
+#undef TN_INTRINSIC
+};
+
+}  // namespace
+
+Expr CallIntrinsic(const std::string& name, const std::vector<Expr>& args) {
+  for (const MathRow& row : kIntrinsics) {
+    if (name != row.name || row.purity != Purity::kPure || row.type == IntrinsicType::kGiven ||
+        row.intrinsic == Intrinsic::kPtrOffset || row.intrinsic == Intrinsic::kReduceAdd) {
+      continue;
+    }
+    if (static_cast<int>(args.size()) != row.arity) {
+      ThrowType(fmt::format("{} takes {} arguments but got {}", name, row.arity, args.size()));
+    }
+    const bool needs_float = row.intrinsic != Intrinsic::kAbs && row.intrinsic != Intrinsic::kPow;
+    ExprData common = args[0].data();
+    for (const Expr& a : args) {
+      RequireScalarValue(a.data());
+      DType type = CommonType(common, a.data());
+      common.literal = common.literal && a.data().literal;
+      common.expr = Convert(a.data(), type);
+    }
+    DType type = common.expr->dtype;
+    if (type.IsIndex() || (needs_float && !type.IsFloat())) type = DType::Float(32);
+    std::vector<inner::Expr> values;
+    for (const Expr& a : args) values.push_back(Convert(a.data(), type));
+    return Wrap(Call::Make(row.intrinsic, std::move(values)));
+  }
+  ThrowValue(fmt::format("there is no function '{}' of numbers; see docs/loop-ir.md", name));
+}
+
+}  // namespace te
+}  // namespace tenon::inline v0

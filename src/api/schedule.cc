@@ -1,0 +1,439 @@
+// Schedules as they are written: stages, their loops, and the primitives that make new stages.
+#include <algorithm>
+#include <set>
+
+#include "api/schedule_data.h"
+
+namespace tenon::inline v0 {
+
+namespace {
+
+using te::IterVar;
+using te::LoopKind;
+using te::Operation;
+using te::OperationData;
+
+IterVar Derived(const std::string& name, LoopKind kind) {
+  auto data = std::make_shared<te::IterVarData>();
+  data->name = name;
+  data->kind = kind;
+  return IterVar(data);
+}
+
+IterVar CopyOf(const IterVar& axis) {
+  auto data = std::make_shared<te::IterVarData>(*axis.node());
+  return IterVar(data);
+}
+
+std::string Names(const std::vector<IterVar>& loops) {
+  std::string text;
+  for (const IterVar& l : loops) text += (text.empty() ? "" : ", ") + l.name();
+  return text;
+}
+
+size_t LeafOf(const StageData& stage, const IterVar& loop, const char* primitive) {
+  auto it = std::find(stage.leaves.begin(), stage.leaves.end(), loop);
+  if (it == stage.leaves.end()) {
+    ThrowValue(fmt::format("{} of '{}': '{}' is no loop of it now; its loops are {}", primitive,
+                           stage.op.name(), loop ? loop.name() : "", Names(stage.leaves)));
+  }
+  return static_cast<size_t>(it - stage.leaves.begin());
+}
+
+LoopKind KindOf(const std::vector<IterVar>& loops) {
+  for (const IterVar& l : loops) {
+    if (l.node()->kind != LoopKind::kReduce) return LoopKind::kSpatial;
+  }
+  return LoopKind::kReduce;
+}
+
+// Buffers and blocks get names of their own; people often call several tensors by one.
+Func WithUniqueNames(const Func& func, std::map<const BufferNode*, Buffer>* renamed) {
+  std::set<std::string> used;
+  BufferMap map;
+  auto visit = [&](const Buffer& b) {
+    std::string name = b->name;
+    for (int i = 1; !used.insert(name).second; ++i) name = fmt::format("{}_{}", b->name, i);
+    Buffer own = name == b->name ? b
+                                 : BufferNode::Make(name, b->dtype, b->shape, b->scope, b->layout,
+                                                    b->strides, b->align);
+    (*renamed)[b.get()] = own;
+    if (own != b) map[b.get()] = own;
+  };
+  for (const Buffer& b : func->buffers) visit(b);
+  PreOrder(func->body, [&](const NodeRef& n) {
+    if (const auto* alloc = As<Alloc>(n)) visit(alloc->buffer);
+    return !IsA<ExprNode>(n);
+  });
+  if (map.empty()) return func;
+  PrimFunc fields(*func);
+  for (Buffer& b : fields.buffers) b = renamed->at(b.get());
+  fields.body = SubstituteBuffers(func->body, map);
+  return PrimFunc::Make(std::move(fields));
+}
+
+// Sizes that are variables of their own, in the order of their first place.
+void CollectDims(const std::vector<te::Expr>& shape, inner::te::FuncOptions* options) {
+  for (const te::Expr& d : shape) {
+    if (!As<VarNode>(te::Unwrap(d))) continue;
+    auto var = Cast<VarNode>(te::Unwrap(d));
+    if (std::find(options->dims.begin(), options->dims.end(), var) != options->dims.end()) continue;
+    options->dims.push_back(var);
+    options->ranges.push_back(d.data().range);
+  }
+}
+
+std::vector<Operation> ProducersFirst(const std::vector<te::Tensor>& outputs) {
+  std::vector<Operation> order;
+  std::set<const OperationData*> done;
+  std::vector<std::pair<Operation, size_t>> stack;
+  for (const te::Tensor& out : outputs) {
+    te::Unwrap(out);
+    stack.emplace_back(out.op(), 0);
+    while (!stack.empty()) {
+      auto& [op, next] = stack.back();
+      if (done.count(op.node().get())) {
+        stack.pop_back();
+      } else if (next < op.node()->inputs.size()) {
+        Operation input = op.node()->inputs[next++].op();
+        stack.emplace_back(std::move(input), 0);
+      } else {
+        done.insert(op.node().get());
+        order.push_back(op);
+        stack.pop_back();
+      }
+    }
+  }
+  return order;
+}
+
+StageData* AddStage(ScheduleData* data, const Operation& op, const StageData* before) {
+  auto stage = std::make_unique<StageData>();
+  stage->op = op;
+  StageData* made = stage.get();
+  auto at = std::find_if(data->stages.begin(), data->stages.end(),
+                         [&](const auto& s) { return s.get() == before; });
+  data->stages.insert(at, std::move(stage));
+  data->by_op[op.node().get()] = made;
+  return made;
+}
+
+void SetRoots(StageData* stage) {
+  stage->roots.clear();
+  stage->leaves.clear();
+  stage->steps.clear();
+  for (const IterVar& v : stage->op.axis()) stage->roots.emplace_back(v, stage->roots.size());
+  for (const IterVar& v : stage->op.reduce_axis()) {
+    stage->roots.emplace_back(v, stage->roots.size());
+  }
+  for (const auto& [v, index] : stage->roots) stage->leaves.push_back(v);
+}
+
+const Block* FindBlock(const Func& func, const std::string& name) {
+  const Block* found = nullptr;
+  PreOrder(func->body, [&](const NodeRef& n) {
+    const auto* block = As<Block>(n);
+    if (block && block->name == name) found = block;
+    return !IsA<ExprNode>(n);
+  });
+  return found;
+}
+
+// The operation that a new block is.
+std::shared_ptr<OperationData> NewOperation(const std::string& name, const Buffer& buffer,
+                                            const std::vector<te::Expr>& shape) {
+  auto op = std::make_shared<OperationData>();
+  op->name = name;
+  op->computed = true;
+  op->shape = shape;
+  op->outputs = {inner::te::Placeholder(name, buffer->shape, buffer->dtype, buffer)};
+  return op;
+}
+
+}  // namespace
+
+StageData* ScheduleData::Find(const Operation& op) const {
+  auto it = op ? by_op.find(op.node().get()) : by_op.end();
+  if (it == by_op.end()) {
+    ThrowValue(fmt::format("the schedule has no operation '{}'", op ? op.name() : ""));
+  }
+  return it->second;
+}
+
+Buffer ScheduleData::BufferOf(const te::Tensor& tensor) const {
+  const Buffer& buffer = te::Unwrap(tensor).buffer();
+  auto it = buffers.find(buffer.get());
+  return it == buffers.end() ? buffer : it->second;
+}
+
+void RequireOk(const inner::Schedule& schedule) {
+  if (!schedule.ok()) ThrowValue(inner::Text(schedule.status().errors()));
+}
+
+Operation Stage::op() const { return stage_->op; }
+std::vector<IterVar> Stage::leaf_iter_vars() const { return stage_->leaves; }
+
+static std::pair<IterVar, IterVar> SplitInto(StageData* stage, const IterVar& parent,
+                                             std::vector<int64_t> factors, int64_t given) {
+  size_t at = LeafOf(*stage, parent, "split");
+  if (given < 1) {
+    ThrowValue(
+        fmt::format("split of '{}': expected at least 1 but got {}", stage->op.name(), given));
+  }
+  LoopKind kind = parent.node()->kind;
+  IterVar outer = Derived(parent.name() + ".outer", kind);
+  IterVar inner = Derived(parent.name() + ".inner", kind);
+  stage->leaves[at] = outer;
+  stage->leaves.insert(stage->leaves.begin() + static_cast<long>(at) + 1, inner);
+  stage->steps.push_back({LoopStep::Kind::kSplit, {parent}, {outer, inner}, std::move(factors)});
+  return {outer, inner};
+}
+
+std::pair<IterVar, IterVar> Stage::Split(const IterVar& parent, int64_t factor) {
+  return SplitInto(stage_, parent, {-1, factor}, factor);
+}
+std::pair<IterVar, IterVar> Stage::SplitParts(const IterVar& parent, int64_t parts) {
+  return SplitInto(stage_, parent, {parts, -1}, parts);
+}
+
+std::array<IterVar, 4> Stage::Tile(const IterVar& x, const IterVar& y, int64_t x_factor,
+                                   int64_t y_factor) {
+  auto [xo, xi] = Split(x, x_factor);
+  auto [yo, yi] = Split(y, y_factor);
+  Reorder({xo, yo, xi, yi});
+  return {xo, yo, xi, yi};
+}
+
+IterVar Stage::Fuse(const std::vector<IterVar>& loops) {
+  if (loops.empty()) ThrowValue("fuse of no loops");
+  size_t first = LeafOf(*stage_, loops[0], "fuse");
+  std::string name;
+  for (size_t i = 0; i < loops.size(); ++i) {
+    if (LeafOf(*stage_, loops[i], "fuse") != first + i) {
+      ThrowValue(fmt::format("fuse of '{}': {} are not neighbours in this order; its loops are {}",
+                             stage_->op.name(), Names(loops), Names(stage_->leaves)));
+    }
+    name += loops[i].name() + ".";
+  }
+  if (loops.size() == 1) return loops[0];
+  IterVar fused = Derived(name + "fused", KindOf(loops));
+  auto begin = stage_->leaves.begin() + static_cast<long>(first);
+  stage_->leaves.erase(begin, begin + static_cast<long>(loops.size()));
+  stage_->leaves.insert(stage_->leaves.begin() + static_cast<long>(first), fused);
+  stage_->steps.push_back({LoopStep::Kind::kFuse, loops, {fused}, {}});
+  return fused;
+}
+
+void Stage::Reorder(const std::vector<IterVar>& order) {
+  std::vector<size_t> places;
+  for (const IterVar& l : order) places.push_back(LeafOf(*stage_, l, "reorder"));
+  std::sort(places.begin(), places.end());
+  if (std::adjacent_find(places.begin(), places.end()) != places.end()) {
+    ThrowValue(fmt::format("reorder of '{}': a loop is named twice", stage_->op.name()));
+  }
+  for (size_t i = 0; i < order.size(); ++i) stage_->leaves[places[i]] = order[i];
+  stage_->steps.push_back({LoopStep::Kind::kReorder, order, {}, {}});
+}
+
+void Stage::Vectorize(const IterVar& loop) {
+  LeafOf(*stage_, loop, "vectorize");
+  stage_->notes.push_back({LoopNote::Kind::kVectorize, loop, "", ""});
+}
+void Stage::Parallel(const IterVar& loop) {
+  LeafOf(*stage_, loop, "parallel");
+  stage_->notes.push_back({LoopNote::Kind::kParallel, loop, "", ""});
+}
+void Stage::Unroll(const IterVar& loop) {
+  LeafOf(*stage_, loop, "unroll");
+  stage_->notes.push_back({LoopNote::Kind::kUnroll, loop, "", ""});
+}
+void Stage::Bind(const IterVar& loop, const IterVar& thread_axis) {
+  LeafOf(*stage_, loop, "bind");
+  if (!thread_axis.node() || thread_axis.node()->kind != LoopKind::kThread) {
+    ThrowValue(
+        fmt::format("bind of '{}': expected a thread axis; see thread_axis", stage_->op.name()));
+  }
+  stage_->notes.push_back({LoopNote::Kind::kBind, loop, thread_axis.node()->tag, ""});
+}
+void Stage::Pragma(const IterVar& loop, const std::string& key, const std::string& value) {
+  LeafOf(*stage_, loop, "pragma");
+  stage_->notes.push_back({LoopNote::Kind::kPragma, loop, key, value});
+}
+
+void Stage::ComputeAt(const Stage& consumer, const IterVar& loop) {
+  if (consumer.schedule_ != schedule_) ThrowValue("the stages are of different schedules");
+  if (consumer.stage_ == stage_) ThrowValue("a stage cannot be computed inside itself");
+  LeafOf(*consumer.stage_, loop, "compute_at");
+  stage_->attach = Attach::kAt;
+  stage_->at_stage = consumer.stage_;
+  stage_->at_loop = loop;
+}
+void Stage::ComputeInline() {
+  if (stage_->block.empty()) ThrowValue(fmt::format("'{}' is an input", stage_->op.name()));
+  stage_->attach = Attach::kInline;
+}
+void Stage::ComputeRoot() { stage_->attach = Attach::kRoot; }
+void Stage::SetScope(const std::string& scope) { stage_->scope = scope; }
+
+Stage Schedule::operator[](const Operation& op) const { return {data_.get(), data_->Find(op)}; }
+std::vector<Stage> Schedule::stages() const {
+  std::vector<Stage> out;
+  for (const auto& s : data_->stages) out.emplace_back(data_.get(), s.get());
+  return out;
+}
+std::vector<te::Tensor> Schedule::outputs() const { return data_->outputs; }
+
+te::Tensor Schedule::CacheRead(const te::Tensor& tensor, const std::string& scope,
+                               const std::vector<Operation>& readers) {
+  if (readers.size() != 1) {
+    ThrowValue(fmt::format("cache_read of '{}': expected one reader but got {}", tensor.name(),
+                           readers.size()));
+  }
+  StageData* reader = data_->Find(readers[0]);
+  StageData* source = data_->Find(tensor.op());
+  inner::Schedule next = data_->base;
+  std::string block = next.CacheRead(reader->block, data_->BufferOf(tensor)->name, scope);
+  RequireOk(next);
+  const Block* made = FindBlock(next.func(), block);
+  auto op = NewOperation(block, made->writes[0]->buffer, tensor.shape());
+  for (size_t i = 0; i < op->shape.size(); ++i) {
+    op->axis.push_back(Derived(fmt::format("ax{}", i), LoopKind::kSpatial));
+  }
+  op->inputs = {tensor};
+  data_->base = std::move(next);
+  auto after = std::find_if(data_->stages.begin(), data_->stages.end(),
+                            [&](const auto& s) { return s.get() == source; });
+  StageData* stage = AddStage(data_.get(), Operation(op),
+                              after + 1 == data_->stages.end() ? nullptr : (after + 1)->get());
+  stage->block = block;
+  SetRoots(stage);
+  return {op, 0};
+}
+
+te::Tensor Schedule::CacheWrite(const te::Tensor& tensor, const std::string& scope) {
+  StageData* stage = data_->Find(tensor.op());
+  if (stage->block.empty()) ThrowValue(fmt::format("'{}' is an input", tensor.name()));
+  if (!stage->steps.empty() || !stage->notes.empty()) {
+    ThrowValue(fmt::format("cache_write of '{}': it comes before other primitives of the stage",
+                           tensor.name()));
+  }
+  inner::Schedule next = data_->base;
+  std::string block = next.CacheWrite(stage->block, data_->BufferOf(tensor)->name, scope);
+  RequireOk(next);
+  const Block* copy = FindBlock(next.func(), block);
+  auto op = NewOperation(block, copy->reads[0]->buffer, tensor.shape());
+  for (const IterVar& v : stage->op.axis()) op->axis.push_back(CopyOf(v));
+  op->reduce_axis = stage->op.reduce_axis();
+  op->inputs = stage->op.input_tensors();
+  auto rest = NewOperation(stage->op.name(), copy->writes[0]->buffer, tensor.shape());
+  rest->axis = stage->op.axis();
+  rest->inputs = {{op, 0}};
+  data_->base = std::move(next);
+  StageData* cache = AddStage(data_.get(), Operation(op), stage);
+  cache->block = stage->block;
+  SetRoots(cache);
+  stage->op = Operation(rest);
+  stage->block = block;
+  data_->by_op[rest.get()] = stage;
+  SetRoots(stage);
+  return {op, 0};
+}
+
+te::Tensor Schedule::RFactor(const te::Tensor& tensor, const IterVar& axis, int factor_axis) {
+  StageData* stage = data_->Find(tensor.op());
+  LeafOf(*stage, axis, "rfactor");
+  if (axis.node()->kind != LoopKind::kReduce) {
+    ThrowValue(fmt::format("rfactor of '{}': '{}' is no reduce loop", tensor.name(), axis.name()));
+  }
+  inner::Schedule next = data_->base;
+  LoopNames names = RootNames(*stage, next, "");
+  for (const LoopStep& step : stage->steps) {
+    if (step.kind != LoopStep::Kind::kReorder && KindOf(step.from) == LoopKind::kReduce) {
+      ApplyStep(step, &next, &names);
+    }
+  }
+  RequireOk(next);
+  std::string loop = names[axis.node().get()];
+  if (loop.empty()) ThrowValue(fmt::format("rfactor: loop '{}' has one iteration", axis.name()));
+  std::vector<std::string> reduce = next.GetReduceLoops(stage->block);
+  std::string block = next.RFactor(loop, factor_axis);
+  RequireOk(next);
+  const Block* made = FindBlock(next.func(), block);
+  auto rank = static_cast<int>(stage->op.axis().size());
+  int at = factor_axis < 0 ? factor_axis + rank + 1 : factor_axis;
+  std::vector<te::Expr> shape = tensor.shape();
+  shape.insert(shape.begin() + at,
+               te::Wrap(made->writes[0]->buffer->shape[static_cast<size_t>(at)]));
+  auto op = NewOperation(block, made->writes[0]->buffer, shape);
+  auto rest = NewOperation(stage->op.name(), data_->BufferOf(tensor), tensor.shape());
+  op->inputs = stage->op.input_tensors();
+  StageData fresh;
+  for (const IterVar& v : stage->op.axis()) {
+    op->axis.push_back(CopyOf(v));
+    fresh.roots.emplace_back(op->axis.back(), fresh.roots.size());
+  }
+  IterVar part;
+  for (const std::string& l : reduce) {
+    bool factored = l == loop;
+    IterVar v = Derived(factored ? axis.name() : "k" + std::to_string(op->reduce_axis.size()),
+                        factored ? LoopKind::kSpatial : LoopKind::kReduce);
+    fresh.roots.emplace_back(v, fresh.roots.size());
+    if (factored) {
+      part = v;
+    } else {
+      op->reduce_axis.push_back(v);
+    }
+  }
+  op->axis.insert(op->axis.begin() + at, part);
+  rest->axis = stage->op.axis();
+  rest->reduce_axis = {Derived(axis.name() + ".v", LoopKind::kReduce)};
+  rest->inputs = {{op, 0}};
+  data_->base = std::move(next);
+  StageData* partial = AddStage(data_.get(), Operation(op), stage);
+  partial->block = block;
+  partial->roots = fresh.roots;
+  for (const auto& [v, index] : partial->roots) partial->leaves.push_back(v);
+  stage->op = Operation(rest);
+  data_->by_op[rest.get()] = stage;
+  SetRoots(stage);
+  stage->notes.clear();
+  return {op, 0};
+}
+
+Schedule CreateSchedule(const std::vector<te::Tensor>& outputs) {
+  if (outputs.empty()) ThrowValue("a schedule needs an output");
+  std::vector<Operation> order = ProducersFirst(outputs);
+  std::vector<inner::te::Tensor> inputs, results;
+  inner::te::FuncOptions options;
+  for (const Operation& op : order) {
+    if (op.node()->computed) continue;
+    inputs.push_back(op.node()->outputs[0]);
+    CollectDims(op.node()->shape, &options);
+  }
+  for (const te::Tensor& out : outputs) {
+    if (!out.op().node()->computed) {
+      ThrowValue(fmt::format("'{}' is an input, which nothing computes", out.name()));
+    }
+    results.push_back(te::Unwrap(out));
+    CollectDims(out.shape(), &options);
+  }
+  Func func = Take(inner::te::MakeFunc("main", inputs, results, options));
+  std::map<const BufferNode*, Buffer> buffers;
+  func = WithUniqueNames(func, &buffers);
+  inner::Module module;
+  module.Add(func);
+  Take(Verify(module, inner::kSchedulable));
+  auto data = std::make_shared<ScheduleData>(inner::Schedule(module, "main"));
+  data->outputs = outputs;
+  data->buffers = std::move(buffers);
+  for (const Operation& op : order) {
+    StageData* stage = AddStage(data.get(), op, nullptr);
+    if (!op.node()->computed) continue;
+    stage->block = data->base.GetBlockOf(data->BufferOf(op.output(0))->name);
+    SetRoots(stage);
+  }
+  RequireOk(data->base);
+  return Schedule(std::move(data));
+}
+
+}  // namespace tenon::inline v0

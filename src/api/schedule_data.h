@@ -1,0 +1,85 @@
+// What a schedule holds until it is lowered.
+//
+// The inner schedule applies every primitive at once, and moving a block renames its loops; people
+// write the primitives of several stages in any order. So loop primitives are noted per stage and
+// carried out by Lower, consumers first: a stage is put inside its consumer's loop when that loop
+// is there, and then gets its own loops changed. What makes new stages (caches, partial
+// reductions) is done at once, on `base`, in which all other loops are as they were made.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "api/bridge.h"
+
+namespace tenon::inline v0 {
+
+/// A change of a stage's loops: `from` become `to`.
+struct LoopStep {
+  enum class Kind : uint8_t { kSplit, kFuse, kReorder } kind = Kind::kSplit;
+  std::vector<te::IterVar> from, to;
+  std::vector<int64_t> factors;  // of a split, outermost first; -1: derived
+};
+
+/// A mark on a loop.
+struct LoopNote {
+  enum class Kind : uint8_t {
+    kParallel,
+    kVectorize,
+    kUnroll,
+    kBind,
+    kPragma
+  } kind = Kind::kParallel;
+  te::IterVar loop;
+  std::string key, value;  // of a pragma; `key` is the axis of a bind
+};
+
+enum class Attach : uint8_t { kRoot, kInline, kAt };
+
+struct StageData {
+  te::Operation op;
+  std::string block;  // in ScheduleData::base; "" for an input
+  std::string scope;  // to be set; "": as made
+  /// The loops that the block was made with, by the number of the block's variable.
+  std::vector<std::pair<te::IterVar, size_t>> roots;
+  std::vector<te::IterVar> leaves;
+  std::vector<LoopStep> steps;
+  std::vector<LoopNote> notes;
+  Attach attach = Attach::kRoot;
+  const StageData* at_stage = nullptr;
+  te::IterVar at_loop;
+};
+
+struct ScheduleData {
+  explicit ScheduleData(inner::Schedule schedule) : base(std::move(schedule)) {}
+
+  inner::Schedule base;
+  std::vector<std::unique_ptr<StageData>> stages;  // producers first
+  /// Stages by operation; one that a primitive replaced is found by its old operation too.
+  std::map<const te::OperationData*, StageData*> by_op;
+  std::vector<te::Tensor> outputs;
+  /// A tensor's buffer in `base`, whose names are unique.
+  std::map<const BufferNode*, Buffer> buffers;
+
+  StageData* Find(const te::Operation& op) const;
+  Buffer BufferOf(const te::Tensor& tensor) const;
+};
+
+/// Names that the inner schedule gave to the loops of each stage; "" for a loop of one iteration
+/// that was not made.
+using LoopNames = std::map<const te::IterVarData*, std::string>;
+
+/// Applies one step to the loops of a stage.
+void ApplyStep(const LoopStep& step, inner::Schedule* schedule, LoopNames* names);
+/// The names of the stage's first loops: those under `at` ("" for all) in the bindings of its
+/// block.
+LoopNames RootNames(const StageData& stage, const inner::Schedule& schedule, const std::string& at);
+/// Throws the inner schedule's diagnostics.
+void RequireOk(const inner::Schedule& schedule);
+/// The schedule carried out.
+inner::Schedule CarryOut(const ScheduleData& data);
+
+}  // namespace tenon::inline v0

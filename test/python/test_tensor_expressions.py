@@ -1,0 +1,277 @@
+"""Tensor expressions and schedules from Python, as textbooks print them."""
+
+import functools
+import subprocess
+import sys
+import unittest
+
+import numpy as np
+from onnx import TensorProto, helper, numpy_helper
+
+import tenon
+from tenon import te
+
+
+def vector_add(n):
+    a = te.placeholder((n,), name="A")
+    b = te.placeholder((n,), name="B")
+    return a, b, te.compute((n,), lambda i: a[i] + b[i], name="C")
+
+
+def matmul(n):
+    a = te.placeholder((n, n), name="A")
+    b = te.placeholder((n, n), name="B")
+    k = te.reduce_axis((0, n), name="k")
+    return a, b, te.compute((n, n), lambda i, j: te.sum(a[i, k] * b[k, j], axis=k), name="C")
+
+
+def random(*shape):
+    return np.random.default_rng(7).random(shape, dtype="float32")
+
+
+class VectorAdd(unittest.TestCase):
+    def setUp(self):
+        a, b, c = vector_add(te.var("n"))
+        s = te.create_schedule(c.op)
+        outer, inner = s[c].split(c.op.axis[0], factor=64)
+        s[c].parallel(outer)
+        s[c].vectorize(inner)
+        self.schedule, self.args = s, [a, b, c]
+        self.add = tenon.build(s, self.args, "llvm", name="add")
+
+    def test_every_size_and_kind_of_array(self):
+        for n in (0, 1, 63, 64, 65, 1000):
+            x, y, z = random(n), random(n) + 1, np.full(n, -1, "float32")
+            self.add(x, y, z)
+            np.testing.assert_array_equal(z, x + y)
+            held = [tenon.nd.array(v, tenon.cpu(0)) for v in (x, y, np.zeros(n, "float32"))]
+            self.add(*held)
+            np.testing.assert_array_equal(held[2].numpy(), x + y)
+            np.testing.assert_array_equal(self.add(x, held[1]).numpy(), x + y)
+
+    def test_a_saved_library_is_loaded_by_tenon_and_by_tvm_ffi(self):
+        folder = tenon.contrib.utils.tempdir()
+        path = folder.relpath("add.so")
+        self.add.export_library(path)
+        x, y = random(10), random(10)
+        for module in (tenon.runtime.load_module(path), tenon.load(path)):
+            np.testing.assert_array_equal(module["add"](x, y).numpy(), x + y)
+        code = f"import numpy, tvm_ffi; x = numpy.ones(3, 'float32'); m = tvm_ffi.load_module({path!r}); " \
+               "z = numpy.zeros(3, 'float32'); m.add(x, x, z); m.main(x, x, z); assert (z == 2).all()"
+        subprocess.run([sys.executable, "-c", code], check=True)
+
+    def test_an_object_is_linked_by_the_system(self):
+        folder = tenon.contrib.utils.tempdir()
+        self.add.save(folder.relpath("add.o"))
+        tenon.contrib.cc.create_shared(folder.relpath("linked.so"), [folder.relpath("add.o")])
+        x, y = random(10), random(10)
+        add = tenon.runtime.load_module(folder.relpath("linked.so"))
+        np.testing.assert_array_equal(add(x, y).numpy(), x + y)
+
+    def test_texts(self):
+        self.assertIn("parallel", str(tenon.lower(self.schedule, self.args, simple_mode=True)))
+        self.assertIn("define", self.add.get_source())
+        self.assertIn("__tvm_ffi_add", self.add.get_source("asm"))
+        ir = tenon.lower(self.schedule, self.args, name="add")
+        again = tenon.build(tenon.IrModule.parse(str(ir)))
+        self.assertEqual(str(tenon.IrModule.parse(str(ir))), str(ir))
+        np.testing.assert_array_equal(again(random(5), random(5)).numpy(), 2 * random(5))
+
+    def test_wrong_arguments_are_exceptions(self):
+        x = random(4)
+        read_only = random(4)
+        read_only.flags.writeable = False
+        for error, message, call in (
+            (TypeError, "Expected 2 arguments, or 3 with outputs, but got 1", lambda: self.add(x)),
+            (ValueError, "Shape mismatch: n=4 .* B.shape\\[0\\]=3", lambda: self.add(x, x[:3])),
+            (TypeError, "expected a tensor or a number but got str", lambda: self.add(x, "x")),
+            (ValueError, "an output is read-only", lambda: self.add(x, x, read_only)),
+            (TypeError, "dtype", lambda: self.add(x, x.astype("int32"))),
+            (TypeError, "keyword", lambda: self.add(x, b=x)),
+        ):
+            with self.subTest(message), self.assertRaisesRegex(error, message):
+                call()
+
+
+class Schedules(unittest.TestCase):
+    def check_matmul(self, schedule, args, n):
+        f = tenon.build(schedule, args, "llvm")
+        x, y, z = random(n, n), random(n, n) - 0.5, np.empty((n, n), "float32")
+        f(x, y, z)
+        np.testing.assert_allclose(z, x @ y, rtol=1e-4, atol=1e-4)
+
+    def test_blocked_vectorized_reordered(self):
+        for n in (64, 50):
+            a, b, c = matmul(n)
+            s = te.create_schedule(c.op)
+            mo, no, mi, ni = s[c].tile(c.op.axis[0], c.op.axis[1], 32, 32)
+            (kaxis,) = s[c].op.reduce_axis
+            ko, ki = s[c].split(kaxis, factor=4)
+            s[c].reorder(mo, no, ko, mi, ki, ni)
+            s[c].vectorize(ni)
+            self.check_matmul(s, [a, b, c], n)
+
+    def test_packed_with_write_cache_in_parallel(self):
+        n, bn = 64, 32
+        a = te.placeholder((n, n), name="A")
+        b = te.placeholder((n, n), name="B")
+        k = te.reduce_axis((0, n), name="k")
+        packed = te.compute((n // bn, n, bn), lambda x, y, z: b[y, x * bn + z], name="packedB")
+        c = te.compute(
+            (n, n), lambda m, j: te.sum(a[m, k] * packed[j // bn, k, te.indexmod(j, bn)], axis=k), name="C"
+        )
+        s = te.create_schedule(c.op)
+        cc = s.cache_write(c, "global")
+        mo, no, mi, ni = s[c].tile(c.op.axis[0], c.op.axis[1], bn, bn)
+        s[cc].compute_at(s[c], no)
+        mc, nc = s[cc].op.axis
+        (kaxis,) = s[cc].op.reduce_axis
+        ko, ki = s[cc].split(kaxis, factor=4)
+        s[cc].reorder(ko, mc, ki, nc)
+        s[cc].unroll(ki)
+        s[cc].vectorize(nc)
+        s[c].parallel(mo)
+        x, y, z = s[packed].op.axis
+        s[packed].vectorize(z)
+        s[packed].parallel(x)
+        self.check_matmul(s, [a, b, c], n)
+
+    def test_read_cache(self):
+        a, b, c = matmul(32)
+        s = te.create_schedule(c.op)
+        bb = s.cache_read(b, "local", [c])
+        mo, mi = s[c].split(c.op.axis[0], nparts=4)
+        ko, ki = s[c].split(s[c].op.reduce_axis[0], 8)
+        s[c].reorder(mo, ko, ki, mi, c.op.axis[1])
+        s[bb].compute_at(s[c], ko)
+        self.check_matmul(s, [a, b, c], 32)
+
+    def test_rfactor(self):
+        n = te.var("n")
+        a = te.placeholder((n, 1000), name="A")
+        k = te.reduce_axis((0, 1000), name="k")
+        b = te.compute((n,), lambda i: te.sum(a[i, k], axis=k), name="B")
+        s = te.create_schedule(b.op)
+        ko, ki = s[b].split(b.op.reduce_axis[0], factor=16)
+        bf = s.rfactor(b, ki)
+        s[bf].compute_at(s[b], s[b].op.axis[0])
+        x = random(5, 1000)
+        np.testing.assert_allclose(tenon.build(s, [a, b])(x).numpy(), x.sum(1), rtol=1e-4)
+
+    def test_inline_and_intermediate_results(self):
+        n = te.var("n")
+        a = te.placeholder((n,), name="A")
+        b = te.compute((n,), lambda i: a[i] * 2, name="B")
+        c = te.compute((n,), lambda i: te.exp(b[i]) + 1.0, name="C")
+        x = random(33)
+        s = te.create_schedule(c.op)
+        s[b].compute_inline()
+        self.assertNotIn("block B", str(tenon.lower(s, [a, c])))
+        np.testing.assert_allclose(tenon.build(s, [a, c])(x).numpy(), np.exp(2 * x) + 1, rtol=1e-6)
+        both = tenon.build(te.create_schedule([b.op, c.op]), [a, b, c])(x)
+        np.testing.assert_array_equal(both[0].numpy(), 2 * x)
+        between = tenon.build(te.create_schedule(c.op), [a, b, c])(x)
+        np.testing.assert_array_equal(between[0].numpy(), 2 * x)
+
+    def test_mistakes_are_exceptions(self):
+        a, b, c = vector_add(te.var("n"))
+        s = te.create_schedule(c.op)
+        i = c.op.axis[0]
+        s[c].split(i, 4)
+        d = te.compute((8,), lambda j: c[j] * 2, name="D")
+        for error, message, call in (
+            (ValueError, "vectorize of 'C': 'i' is no loop of it now", lambda: s[c].vectorize(i)),
+            (ValueError, "expected either factor or nparts", lambda: s[c].split(i)),
+            (ValueError, "'A' has 1 dims but got 2 indices", lambda: a[1, 2]),
+            (ValueError, "'B' is read but is not among the arguments", lambda: tenon.build(s, [a, c])),
+            (ValueError, "has no operation 'D'", lambda: s[d]),
+            (ValueError, "takes 2 variables", lambda: te.compute((8,), lambda x, y: a[x])),
+            (TypeError, "`/` of integers", lambda: te.var("m") / 2),
+            (TypeError, "no truth value", lambda: bool(te.var("m") < 2)),
+            (ValueError, "whole body", lambda: te.sum(a[0], axis=te.reduce_axis((0, 4))) + 1),
+            (ValueError, "is no reduce axis", lambda: te.sum(a[0], axis=i)),
+            (ValueError, "no type 'float31'", lambda: te.placeholder((1,), "float31")),
+            (ValueError, "unknown", lambda: tenon.target.Target("lvm")),
+        ):
+            with self.subTest(message), self.assertRaisesRegex(error, message):
+                call()
+
+    def test_exceptions_of_the_callers_function_pass_through(self):
+        with self.assertRaises(ZeroDivisionError):
+            te.compute((4,), lambda i: 1 // 0)
+
+
+class Expressions(unittest.TestCase):
+    def evaluate(self, element, *inputs):
+        places = [te.placeholder(x.shape, x.dtype.name, f"x{k}") for k, x in enumerate(inputs)]
+        out = te.compute(inputs[0].shape, lambda i: element(i, *places), name="out")
+        return tenon.build(te.create_schedule(out.op), [*places, out])(*inputs).numpy()
+
+    def test_arithmetic_follows_python_and_numpy(self):
+        x = np.array([-7, -1, 0, 5, 9], "int32")
+        y = np.array([2, -3, 4, -2, 5], "int32")
+        f = np.linspace(-2, 2, 5).astype("float32")
+        for element, want, arrays in (
+            (lambda i, x, y: x[i] // y[i], x // y, (x, y)),
+            (lambda i, x, y: x[i] % y[i], x % y, (x, y)),
+            (lambda i, x: x[i] * 2 - 1, x * 2 - 1, (x,)),
+            (lambda i, x: -x[i] & 6, -x & 6, (x,)),
+            (lambda i, f: te.select(f[i] > 0, f[i], 0.5), np.where(f > 0, f, 0.5), (f,)),
+            (lambda i, f: te.max(f[i], 0.25) + i, np.maximum(f, 0.25) + np.arange(5), (f,)),
+            (lambda i, f: te.tanh(f[i]) / 3, np.tanh(f) / 3, (f,)),
+            (lambda i, f: f[i].astype("int32"), f.astype("int32"), (f,)),
+            (lambda i, x, f: x[i] + f[i], x + f, (x, f)),
+            (lambda i, x: te.all(x[i] > -2, x[i] < 6), (x > -2) & (x < 6), (x,)),
+        ):
+            np.testing.assert_allclose(self.evaluate(element, *arrays), want, rtol=1e-6)
+
+    def test_reductions(self):
+        x = random(6, 50)
+        a = te.placeholder(x.shape, name="A")
+        for reduce, want in ((te.sum, x.sum(1)), (te.max, x.max(1)), (te.min, x.min(1)), (te.prod, x.prod(1))):
+            k = te.reduce_axis((0, 50), "k")
+            b = te.compute((6,), lambda i: reduce(a[i, k], axis=k), name="B")
+            got = tenon.build(te.create_schedule(b.op), [a, b])(x).numpy()
+            np.testing.assert_allclose(got, want, rtol=1e-4)
+
+    def test_sizes_with_ranges(self):
+        n = te.var("n", lo=8, hi=64, step=8)
+        a = te.placeholder((n,), name="A")
+        b = te.compute((n,), lambda i: a[i] + 1)
+        f = tenon.build(te.create_schedule(b.op), [a, b])
+        np.testing.assert_array_equal(f(random(16)).numpy(), random(16) + 1)
+        for size in (0, 9, 72):
+            with self.assertRaises(ValueError):
+                f(random(size))
+
+
+class Targets(unittest.TestCase):
+    def test_a_target_is_a_context(self):
+        a, b, c = vector_add(8)
+        with tenon.target.Target("llvm -mcpu=x86-64"):
+            f = tenon.build(te.create_schedule(c.op), [a, b, c])
+        self.assertIn("x86-64", str(f._library.target))
+        self.assertIsNone(tenon.target.Target.current())
+
+
+class Sessions(unittest.TestCase):
+    def test_a_model_runs_under_onnxruntimes_names(self):
+        w = random(4, 2)
+        tensor = functools.partial(helper.make_tensor_value_info, elem_type=TensorProto.FLOAT)
+        graph = helper.make_graph(
+            [helper.make_node("MatMul", ["x", "w"], ["t"]), helper.make_node("Relu", ["t"], ["y"])], "g",
+            [tensor("x", shape=["batch", 4])], [tensor("y", shape=["batch", 2])], [numpy_helper.from_array(w, "w")],
+        )  # fmt: skip
+        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+        session = tenon.InferenceSession(model.SerializeToString(), shapes={"x": [3, 4]})
+        (x,) = session.get_inputs()
+        self.assertEqual((x.name, x.shape, x.type), ("x", [3, 4], "tensor(float)"))
+        feed = random(3, 4) - 0.5
+        (y,) = session.run(None, {x.name: feed})
+        np.testing.assert_allclose(y, np.maximum(feed @ w, 0), rtol=1e-5, atol=1e-6)
+        with self.assertRaisesRegex(ValueError, "missing"):
+            session.run(None, {})
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,187 @@
+// From tensor expressions to running code, through the public headers alone.
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <vector>
+
+#include "tenon/compiler.hpp"
+
+namespace {
+
+using tenon::DataType;
+using tenon::Error;
+namespace te = tenon::te;
+
+std::vector<float> Ramp(size_t n, float scale) {
+  std::vector<float> v(n);
+  for (size_t i = 0; i < n; ++i) v[i] = scale * static_cast<float>(i % 17) - 3;
+  return v;
+}
+
+tenon::Tensor View(std::vector<float>& v, const std::vector<int64_t>& shape) {
+  return tenon::Tensor::Wrap(v.data(), shape, DataType::kFloat32);
+}
+
+struct VectorAdd {
+  te::Var n{"n"};
+  te::Tensor a = te::Placeholder({n}, DataType::kFloat32, "A");
+  te::Tensor b = te::Placeholder({n}, DataType::kFloat32, "B");
+  te::Tensor c = te::Compute({n}, [&](te::Var i) { return a(i) + b(i); }, "C");
+};
+
+void ExpectAdds(const tenon::Function& add, size_t n) {
+  std::vector<float> x = Ramp(n, 1), y = Ramp(n, 2), z(n, -1);
+  auto dim = static_cast<int64_t>(n);
+  add(View(x, {dim}), View(y, {dim}), View(z, {dim}));
+  for (size_t i = 0; i < n; ++i) ASSERT_EQ(z[i], x[i] + y[i]) << i << " of " << n;
+}
+
+TEST(Build, VectorAddServesEverySize) {
+  VectorAdd v;
+  tenon::Schedule s = tenon::CreateSchedule({v.c});
+  auto [outer, inner] = s[v.c].Split(v.c.op().axis()[0], 64);
+  s[v.c].Parallel(outer);
+  s[v.c].Vectorize(inner);
+  tenon::Library add = tenon::Build(s, {v.a, v.b, v.c}, tenon::Target(), "add");
+  for (size_t n : {0U, 1U, 63U, 64U, 65U, 1000U}) {
+    ExpectAdds(add.GetFunction("add"), n);
+    ExpectAdds(add.GetFunction("main"), n);
+  }
+}
+
+TEST(Build, AnExportedLibraryIsLoaded) {
+  VectorAdd v;
+  tenon::Schedule s = tenon::CreateSchedule({v.c});
+  std::string path = testing::TempDir() + "tenon_add.so";
+  tenon::Build(s, {v.a, v.b, v.c}, tenon::Target(), "add").ExportLibrary(path);
+  tenon::Module module = tenon::Module::LoadFromFile(path);
+  ExpectAdds(module.GetFunction("add"), 10);
+  ASSERT_EQ(module.Inputs().size(), 2U);
+  EXPECT_EQ(module.Inputs()[1].name, "B");
+  EXPECT_EQ(module.Inputs()[1].dims[0], "n");
+  EXPECT_EQ(module.Outputs()[0].name, "C");
+  std::filesystem::remove(path);
+}
+
+TEST(Build, ArgumentsAreChecked) {
+  VectorAdd v;
+  tenon::Schedule s = tenon::CreateSchedule({v.c});
+  tenon::Library add = tenon::Build(s, {v.a, v.b, v.c}, tenon::Target(), "add");
+  std::vector<float> x = Ramp(4, 1), y = Ramp(5, 1);
+  try {
+    add.GetFunction("add")(View(x, {4}), View(y, {5}));
+    FAIL() << "no error";
+  } catch (const Error& e) {
+    EXPECT_STREQ(e.what(),
+                 "Shape mismatch: n=4 (from A.shape[0]) but B.shape[0]=5\nwhen calling: "
+                 "`add(A: Tensor([n], float32), B: Tensor([n], float32))`");
+  }
+}
+
+struct MatMul {
+  te::Tensor a, b, c;
+  explicit MatMul(int64_t size) {
+    te::Expr n(static_cast<long long>(size));
+    a = te::Placeholder({n, n}, DataType::kFloat32, "A");
+    b = te::Placeholder({n, n}, DataType::kFloat32, "B");
+    te::IterVar k = te::ReduceAxis(0, n, "k");
+    c = te::Compute(
+        {n, n}, [&](te::Var i, te::Var j) { return te::Sum(a(i, k) * b(k, j), {k}); }, "C");
+  }
+};
+
+void ExpectProduct(const tenon::Library& library, size_t n) {
+  std::vector<float> x = Ramp(n * n, 1), y = Ramp(n * n, 0.5F), z(n * n, -1);
+  auto dim = static_cast<int64_t>(n);
+  library.GetFunction("main")(View(x, {dim, dim}), View(y, {dim, dim}), View(z, {dim, dim}));
+  for (size_t i = 0; i < n; ++i) {
+    for (size_t j = 0; j < n; ++j) {
+      double want = 0;
+      for (size_t k = 0; k < n; ++k) want += double{x[i * n + k]} * y[k * n + j];
+      ASSERT_NEAR(z[i * n + j], want, 1e-2) << i << ", " << j << " of " << n;
+    }
+  }
+}
+
+TEST(Build, MatMulTiledAndReordered) {
+  for (int64_t n : {64, 50}) {
+    MatMul m(n);
+    tenon::Schedule s = tenon::CreateSchedule({m.c});
+    tenon::Stage c = s[m.c];
+    auto [io, jo, ii, ji] = c.Tile(m.c.op().axis()[0], m.c.op().axis()[1], 16, 16);
+    auto [ko, ki] = c.Split(c.op().reduce_axis()[0], 4);
+    c.Reorder({io, jo, ko, ki, ii, ji});
+    c.Vectorize(ji);
+    c.Parallel(io);
+    ExpectProduct(tenon::Build(s, {m.a, m.b, m.c}), static_cast<size_t>(n));
+  }
+}
+
+TEST(Build, MatMulThroughAWriteCacheWhicheverStageComesFirst) {
+  for (bool cache_first : {false, true}) {
+    MatMul m(64);
+    tenon::Schedule s = tenon::CreateSchedule({m.c});
+    te::Tensor cache = s.CacheWrite(m.c, "local");
+    tenon::Stage c = s[m.c], cc = s[cache];
+    auto shape_cache = [&] {
+      auto [ko, ki] = cc.Split(cc.op().reduce_axis()[0], 4);
+      te::IterVar y = cc.op().axis()[0], x = cc.op().axis()[1];
+      cc.Reorder({ko, ki, y, x});
+      cc.Vectorize(x);
+      cc.Unroll(ki);
+    };
+    if (cache_first) shape_cache();
+    auto [io, jo, ii, ji] = c.Tile(m.c.op().axis()[0], m.c.op().axis()[1], 8, 16);
+    cc.ComputeAt(c, jo);
+    if (!cache_first) shape_cache();
+    c.Vectorize(ji);
+    ExpectProduct(tenon::Build(s, {m.a, m.b, m.c}), 64);
+  }
+}
+
+TEST(Build, PartialSumsByRFactor) {
+  te::Tensor a = te::Placeholder({8, 100}, DataType::kFloat32, "A");
+  te::IterVar k = te::ReduceAxis(0, 100, "k");
+  te::Tensor b = te::Compute({8}, [&](te::Var i) { return te::Sum(a(i, k), {k}); }, "B");
+  tenon::Schedule s = tenon::CreateSchedule({b});
+  auto [ko, ki] = s[b].Split(k, 16);
+  te::Tensor part = s.RFactor(b, ki);
+  s[part].ComputeAt(s[b], s[b].op().axis()[0]);
+  s[part].Vectorize(part.op().axis()[0]);
+  tenon::Library sum = tenon::Build(s, {a, b});
+  std::vector<float> x = Ramp(800, 1), y(8);
+  sum.GetFunction("main")(View(x, {8, 100}), View(y, {8}));
+  for (size_t i = 0; i < 8; ++i) {
+    double want = 0;
+    for (size_t j = 0; j < 100; ++j) want += x[i * 100 + j];
+    EXPECT_NEAR(y[i], want, 1e-3);
+  }
+}
+
+TEST(Build, MistakesAreErrorsThatNameThem) {
+  VectorAdd v;
+  auto message = [](auto&& f) -> std::string {
+    try {
+      f();
+    } catch (const Error& e) {
+      return e.what();
+    }
+    return "no error";
+  };
+  tenon::Schedule s = tenon::CreateSchedule({v.c});
+  te::IterVar i = v.c.op().axis()[0];
+  s[v.c].Split(i, 4);
+  EXPECT_EQ(message([&] { s[v.c].Vectorize(i); }),
+            "vectorize of 'C': 'i0' is no loop of it now; its loops are i0.outer, i0.inner");
+  EXPECT_EQ(message([&] { v.a(1, 2); }), "'A' has 1 dims but got 2 indices");
+  EXPECT_EQ(message([&] { tenon::Build(s, {v.a, v.c}); }),
+            "'B' is read but is not among the arguments");
+  EXPECT_EQ(message([&] { tenon::Target("llvm -mcpu=none-such"); }).substr(0, 7), "unknown");
+  te::Tensor d = te::Compute({v.n}, [&](te::Var j) { return v.c(j) * 2; }, "D");
+  tenon::Schedule two = tenon::CreateSchedule({d});
+  two[d].Vectorize(d.op().axis()[0]);
+  EXPECT_EQ(message([&] { tenon::Lower(two, {v.a, v.b, d}); }).substr(0, 15), "vectorize(D.i0)");
+}
+
+}  // namespace
