@@ -16,8 +16,9 @@ A test is a file whose first line is a RUN key; other files are left alone. PATH
 
 The command is a tool of DIR/bin with arguments as a shell would split them. It runs in the test's folder, so that it can
 name files beside it. `{tmp}` in its arguments is an empty folder that goes away afterwards; in what it prints, that
-folder's path reads `{tmp}` again. The input keeps its line numbers (the keys become empty lines), so places in
-diagnostics are places in the test. Outputs are compared without trailing blanks and without empty lines at both ends.
+folder's path reads `{tmp}` again. What the tool caches goes there too. The input keeps its line numbers (the keys become
+empty lines), so places in diagnostics are places in the test. Outputs are compared without trailing blanks and without
+empty lines at both ends.
 
 --rebase writes the actual outputs into the files. It never changes the exit status that a test expects.
 """
@@ -107,7 +108,8 @@ def run_command(test, bin_dir):
     with tempfile.TemporaryDirectory(prefix="tenon-test-") as tmp:
         result = subprocess.run(
             [str(tool)] + [word.replace("{tmp}", tmp) for word in words[1:]],
-            input=test.input().encode(), capture_output=True, cwd=test.path.parent, timeout=TIMEOUT_SECONDS)
+            input=test.input().encode(), capture_output=True, cwd=test.path.parent, timeout=TIMEOUT_SECONDS,
+            env={**os.environ, "TENON_CACHE_DIR": f"{tmp}/cache"})
 
         def clean(data):
             return normal(data.decode("utf-8", errors="backslashreplace").replace(tmp, "{tmp}"))

@@ -23,6 +23,15 @@ void OnSignal(int signal_number) {
   raise(signal_number);  // delivered when this handler returns
 }
 
+// Touching a page of a mapped file that is no longer there: somebody made it shorter meanwhile.
+void OnLostPage(int) {
+  constexpr char kMessage[] =
+      "tenon: error: a file that was being read has become shorter, or a disk is full\n";
+  RemoveTemporaryFiles();
+  [[maybe_unused]] ssize_t written = write(STDERR_FILENO, kMessage, sizeof kMessage - 1);
+  _exit(kInputAtFault);
+}
+
 // A number and one of the units, in lower or upper case.
 Expected<double> ParseQuantity(const std::string& text, const std::string& units,
                                const double* factors, const char* expected) {
@@ -63,6 +72,11 @@ void RemoveOutputsOnSignals() {
     action.sa_handler = OnSignal;
     sigaction(signal_number, &action, nullptr);
   }
+  struct sigaction lost_page{};
+  lost_page.sa_handler = OnLostPage;
+  sigaction(SIGBUS, &lost_page, nullptr);
+  // A file beyond the size that is allowed is an error of write() like others.
+  signal(SIGXFSZ, SIG_IGN);
 }
 
 Expected<int64_t> ParseBytes(const std::string& text) {

@@ -36,7 +36,8 @@ auto WithType(tn_dl_data_type type, F&& f) {
 
 Diagnostic ApiError() {
   const char* kind = "";
-  return MakeError(tn_last_error(&kind));
+  const char* message = tn_last_error(&kind);
+  return std::string_view(kind) == "MemoryError" ? MakeLimitError(message) : MakeError(message);
 }
 
 std::string ToString(tn_dl_data_type type) {

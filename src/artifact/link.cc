@@ -1,11 +1,15 @@
 #include "artifact/link.h"
 
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <fmt/format.h>
-#include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <filesystem>
+#include <memory>
+#include <thread>
 
 #include "artifact/lld.h"
 #include "artifact/memory_file.h"
@@ -20,26 +24,45 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A folder for lld's output, which cannot be a memory file; gone with this object.
-class TemporaryDirectory {
+// What lld writes, without a file: it maps a regular output file, and builds any other kind in
+// memory and writes it at the end. A pipe leaves nothing behind, however the process ends.
+class OutputPipe {
  public:
-  static Expected<TemporaryDirectory> Create() {
-    std::error_code error;
-    std::string path = (fs::temp_directory_path(error) / "tenon-link-XXXXXX").string();
-    if (error || !mkdtemp(path.data())) return MakeLimitError("cannot create a temporary folder");
-    return TemporaryDirectory(path);
+  static Expected<std::unique_ptr<OutputPipe>> Create() {
+    auto result = std::make_unique<OutputPipe>();
+    if (pipe2(result->ends_, O_CLOEXEC) != 0) {
+      return MakeLimitError("cannot make a pipe: " + std::string(strerror(errno)));
+    }
+    result->reader_ = std::thread([out = result.get()] { out->ReadToEnd(); });
+    return result;
   }
-  TemporaryDirectory(TemporaryDirectory&& other) noexcept : path_(std::exchange(other.path_, "")) {}
-  TemporaryDirectory& operator=(TemporaryDirectory&&) = delete;
-  ~TemporaryDirectory() {
-    std::error_code ignored;
-    if (!path_.empty()) fs::remove_all(path_, ignored);
+  ~OutputPipe() { Finish(); }
+
+  std::string path() const { return fmt::format("/proc/self/fd/{}", ends_[1]); }
+  /// All that was written, once nobody writes any more.
+  std::string Finish() {
+    if (!reader_.joinable()) return "";
+    close(ends_[1]);
+    reader_.join();
+    close(ends_[0]);
+    return std::move(content_);
   }
-  const std::string& path() const { return path_; }
 
  private:
-  explicit TemporaryDirectory(std::string path) : path_(std::move(path)) {}
-  std::string path_;
+  void ReadToEnd() {
+    constexpr size_t kPiece = size_t{64} << 10;
+    for (size_t size = 0;;) {
+      content_.resize(size + kPiece);
+      const ssize_t n = read(ends_[0], content_.data() + size, kPiece);
+      if (n > 0) size += static_cast<size_t>(n);
+      content_.resize(size);
+      if (n == 0 || (n < 0 && errno != EINTR)) return;
+    }
+  }
+
+  int ends_[2];
+  std::string content_;
+  std::thread reader_;
 };
 
 // Where everything goes. Read-only data, code, data that is read-only after relocation, data, and
@@ -181,10 +204,9 @@ namespace {
 // Runs lld with the options given, the request's objects, and the libraries after them; the image.
 Expected<std::string> Link(const LinkRequest& request, std::vector<std::string> arguments,
                            const std::vector<std::string>& libraries) {
-  TN_ASSIGN_OR_RETURN(TemporaryDirectory directory, TemporaryDirectory::Create());
-  std::string output = directory.path() + "/output";
+  TN_ASSIGN_OR_RETURN(std::unique_ptr<OutputPipe> output, OutputPipe::Create());
   std::string emulation = EmulationOf(ArchOf(request.triple));
-  arguments.insert(arguments.end(), {"-m", emulation, "--threads=1", "-o", output});
+  arguments.insert(arguments.end(), {"-m", emulation, "--threads=1", "-o", output->path()});
   std::vector<MemoryFile> inputs;
   std::vector<std::pair<std::string, std::string>> names;
   for (const ObjectFile& object : request.objects) {
@@ -195,7 +217,7 @@ Expected<std::string> Link(const LinkRequest& request, std::vector<std::string> 
   }
   arguments.insert(arguments.end(), libraries.begin(), libraries.end());
   Status status = RunLld(arguments);
-  if (status) return ReadFile(output);
+  if (status) return output->Finish();
   for (Diagnostic& error : status.errors()) error.message = NameInputs(error.message, names);
   return std::move(status.errors());
 }

@@ -55,7 +55,8 @@ Group::Group(const KernelRequest& request) : request_(request) {
 }
 
 // Reads a parameter at logical indices. Where the kernel computes padding (ragged), an axis of that
-// size that is not padded itself is clamped.
+// size that is not padded itself is clamped: to what is stored, since such an axis need not be the
+// padded one, and a window may be reading its halo.
 Operand Group::ReadInput(size_t i) const {
   te::Tensor param = params_[i];
   StoredTensor t = inputs_[i];
@@ -64,8 +65,9 @@ Operand Group::ReadInput(size_t i) const {
   return {t.buffer->dtype, dims, [param, t, ragged = ragged_](const Indices& at) {
             Indices in = at;
             for (size_t a = 0; a < in.size(); ++a) {
-              bool padded = t.desc.BlockOf(static_cast<int>(a)) > 1;
-              if (ragged.count(t.dims[a]) && !padded) in[a] = Min(in[a], IndexConst(t.dims[a] - 1));
+              const int axis = static_cast<int>(a);
+              if (!ragged.count(t.dims[a]) || t.desc.BlockOf(axis) > 1) continue;
+              in[a] = Min(in[a], IndexConst(*AsInt(t.buffer->shape[a]) - t.Halo(axis) - 1));
             }
             return param.At(t.Place(in));
           }};

@@ -126,7 +126,7 @@ const Signature* SignatureOf(const tn_module_t* module) {
   auto* own = const_cast<tn_module_t*>(module);
   MutexLock lock(&own->lock);
   if (!own->signature) own->signature = ReadSignature(InfoOf(module));
-  if (!own->signature) SetError("RuntimeError", "out of memory");
+  if (!own->signature) SetError("MemoryError", "out of memory");
   return own->signature;
 }
 
@@ -211,7 +211,7 @@ int32_t tn_module_get_metadata(const tn_module_t* module, const char* key, const
   auto* own = const_cast<tn_module_t*>(module);
   MutexLock lock(&own->lock);
   if (!own->metadata) own->metadata = ReadMetadata(InfoOf(module));
-  if (!own->metadata) return Fail("RuntimeError", "out of memory");
+  if (!own->metadata) return Fail("MemoryError", "out of memory");
   for (int32_t i = 0; i < own->metadata->count; ++i) {
     if (strcmp(own->metadata->items[i].key, key) != 0) continue;
     *out_value = own->metadata->items[i].value;

@@ -36,7 +36,7 @@ OwnedTensor* MakeOwned(tn_dl_data_type dtype, int32_t ndim, const int64_t* shape
   size_t bytes = sizeof(OwnedTensor) + 2 * dims * sizeof(int64_t);
   auto* owned = static_cast<OwnedTensor*>(AllocateObject(bytes, 64, TN_FFI_TENSOR, DeleteOwned));
   if (!owned) {
-    SetError("RuntimeError", "out of memory");
+    SetError("MemoryError", "out of memory");
     return nullptr;
   }
   owned->driver = nullptr;

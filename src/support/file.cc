@@ -20,10 +20,14 @@ namespace tenon {
 
 namespace {
 
+bool IsNoSpace(int error) { return error == ENOSPC || error == EDQUOT || error == EFBIG; }
+
 // errno as an error about `path`.
 Diagnostic ErrnoError(std::string_view what, const std::string& path) {
-  return MakeError(
-      fmt::format("cannot {} '{}': {}", what, path, std::generic_category().message(errno)));
+  const int error = errno;
+  std::string message =
+      fmt::format("cannot {} '{}': {}", what, path, std::generic_category().message(error));
+  return IsNoSpace(error) ? MakeLimitError(std::move(message)) : MakeError(std::move(message));
 }
 
 const char* KindOf(mode_t mode) {
@@ -213,7 +217,11 @@ Status AtomicFile::WriteAt(uint64_t offset, std::span<const std::byte> bytes) {
 
 Status AtomicFile::Resize(uint64_t size) {
   TN_CHECK(fd_ >= 0, "resize after Commit");
-  if (ftruncate(fd_, static_cast<off_t>(size)) != 0) return Fail("resize");
+  // With its blocks, where the file system can: who writes through a mapping learns of a full disk
+  // by a signal only.
+  const auto bytes = static_cast<off_t>(size);
+  if (size > size_ && fallocate(fd_, 0, 0, bytes) != 0 && IsNoSpace(errno)) return Fail("resize");
+  if (ftruncate(fd_, bytes) != 0) return Fail("resize");
   size_ = size;
   return Ok();
 }

@@ -76,7 +76,7 @@ class AtomicFile {
   /// Writes at `offset`; a gap before it reads as zeros. Threads may write disjoint ranges below
   /// size() at once.
   Status WriteAt(uint64_t offset, std::span<const std::byte> bytes);
-  /// Sets the size; new bytes read as zeros and take no disk space.
+  /// Sets the size; new bytes read as zeros and have their disk space where the file system can.
   Status Resize(uint64_t size);
   uint64_t size() const { return size_; }
 

@@ -318,9 +318,9 @@ def sizes():
     yield "matmul", model([node("Expand", "x s", "b", name="expand"), node("MatMul", "b c", "y")], [value("x", 1, 1), value("c", 1, 2**30)], ["y"],
                           [ints("s", 2**30, 1)])
     yield "conv_output", conv(pads=[2**30] * 4)
-    yield "memory", model([node("Expand", "x s", "y")], [value("x", 1)], ["y"], [ints("s", 2**38)])
+    yield "memory", model([node("Expand", "x s", "y")], [value("x", 1)], ["y"], [ints("s", 2**40)])
     yield "constant_folding", model([node("Expand", "w s", "a", name="expand"), node("Add", "a a", "b", name="add"), node("ReduceSum", "b", "c", name="sum"),
-                                     node("Add", "x c", "y")], [X], ["y"], [weight("w", 1), ints("s", 2**36)])
+                                     node("Add", "x c", "y")], [X], ["y"], [weight("w", 1), ints("s", 2**40)])
 
 
 def names():

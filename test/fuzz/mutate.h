@@ -8,16 +8,16 @@
 
 namespace tenon::fuzz {
 
-/// Bytes changed in one to four places: bits, bytes that protobuf takes for lengths and tags, cuts,
-/// repeats, and pieces of another sample. Deterministic for a seed.
+/// Bytes changed in one to `most` places: bits, bytes that protobuf takes for lengths and tags,
+/// cuts, repeats, and pieces of another sample. Deterministic for a seed.
 class Mutator {
  public:
-  Mutator(uint64_t seed, std::vector<std::string> samples)
-      : random_(seed), samples_(std::move(samples)) {}
+  Mutator(uint64_t seed, std::vector<std::string> samples, size_t most = 4)
+      : random_(seed), samples_(std::move(samples)), most_(most) {}
 
   std::string Next() {
     std::string s = samples_[Below(samples_.size())];
-    for (size_t n = 1 + Below(4); n > 0; --n) Mutate(&s);
+    for (size_t n = 1 + Below(most_); n > 0; --n) Mutate(&s);
     return s;
   }
 
@@ -47,6 +47,7 @@ class Mutator {
 
   std::mt19937_64 random_;
   const std::vector<std::string> samples_;
+  const size_t most_;
 };
 
 /// The seed of a run: TENON_FUZZ_SEED, else a fixed one.

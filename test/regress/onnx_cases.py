@@ -274,7 +274,9 @@ def add_windows():
     for n, c, o, g, k, s, d, p, h in ((1, 3, 16, 1, 3, 2, 1, 1, 15), (2, 17, 5, 1, 1, 1, 1, 0, 7), (1, 16, 32, 1, 3, 1, 1, 1, 8),
                                       (1, 16, 16, 16, 3, 1, 1, 1, 9), (1, 24, 24, 24, 5, 2, 1, 2, 13), (2, 8, 12, 4, 3, 1, 2, 2, 9),
                                       (1, 1, 1, 1, 1, 1, 1, 0, 1), (1, 32, 64, 2, 3, 2, 1, 1, 14), (1, 6, 9, 3, 2, 3, 1, 0, 10),
-                                      (1, 15, 30, 15, 3, 1, 1, 1, 6)):
+                                      (1, 15, 30, 15, 3, 1, 1, 1, 6),
+                                      # Rows as long as there are maps: such a row's halo was once read as the padding of maps.
+                                      (1, 5, 20, 1, 3, 1, 1, 1, 20), (1, 20, 20, 20, 3, 1, 1, 1, 20)):
         for constants in ((), (1, 2)):
             one(f"conv_c{c}_o{o}_g{g}_k{k}_s{s}_d{d}{'_constant' if constants else ''}", "Conv", [rand(n, c, h, h + 1), rand(o, c // g, k, k), rand(o)],
                 constants=constants, group=g, strides=[s, s], dilations=[d, d], pads=[p] * 4)

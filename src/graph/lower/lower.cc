@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "graph/edit.h"
+#include "graph/lower/prepare_split.h"
 #include "ops/kernel.h"
 
 namespace tenon::graph {
@@ -225,45 +226,6 @@ class HostBuilder {
   int serial_ = 0;
 };
 
-/// Splits what is computed from constants alone off a graph.
-class PrepareSplitter {
- public:
-  explicit PrepareSplitter(const Graph& g) : g_(g), constant_(g.values.size()) {
-    for (size_t v = 0; v < g.values.size(); ++v) constant_[v] = g.values[v].IsConstant();
-    for (const Node& n : g.nodes) {
-      bool all = !n.inputs.empty();
-      for (ValueId v : n.inputs) all &= v == kNoValue || constant_[static_cast<size_t>(v)];
-      for (ValueId v : n.outputs) constant_[static_cast<size_t>(v)] = all;
-    }
-  }
-  bool IsConstant(ValueId v) const { return constant_[static_cast<size_t>(v)]; }
-  bool IsPrepared(NodeId n) const { return IsConstant(g_.node(n).outputs[0]); }
-
-  /// The nodes that compute v, in order.
-  std::vector<NodeId> Slice(ValueId v) const {
-    std::vector<bool> wanted(g_.nodes.size());
-    std::vector<ValueId> stack = {v};
-    while (!stack.empty()) {
-      NodeId p = g_.value(stack.back()).producer;
-      stack.pop_back();
-      if (p == kNoNode || wanted[static_cast<size_t>(p)]) continue;
-      wanted[static_cast<size_t>(p)] = true;
-      for (ValueId in : g_.node(p).inputs) {
-        if (in != kNoValue) stack.push_back(in);
-      }
-    }
-    std::vector<NodeId> out;
-    for (size_t n = 0; n < wanted.size(); ++n) {
-      if (wanted[n]) out.push_back(static_cast<NodeId>(n));
-    }
-    return out;
-  }
-
- private:
-  const Graph& g_;
-  std::vector<bool> constant_;
-};
-
 class Lowering {
  public:
   Lowering(const Graph& g, const LowerOptions& options)
@@ -277,10 +239,11 @@ class Lowering {
     Graph runtime = RuntimeGraph();
     HostBuilder host(runtime, options_.name, *options_.target, options_.tuned_algorithms, 0,
                      &kernels_);
+    const std::vector<int32_t> uses = UseCounts(runtime);
     for (size_t v = 0; v < runtime.values.size(); ++v) {
-      if (!runtime.values[v].IsConstant()) continue;
+      if (!runtime.values[v].IsConstant() || uses[v] == 0) continue;
       auto id = static_cast<ValueId>(v);
-      TN_ASSIGN_OR_RETURN(uint64_t offset, PlaceWeight(runtime, id));
+      TN_ASSIGN_OR_RETURN(uint64_t offset, PlaceWeight(id));
       host.BindWeight(id, offset);
     }
     TN_ASSIGN_OR_RETURN(Func main, host.Build());
@@ -313,20 +276,7 @@ class Lowering {
     return runtime;
   }
 
-  static bool IsRead(const Graph& g, ValueId v) {
-    for (const Node& n : g.nodes) {
-      for (ValueId in : n.inputs) {
-        if (in == v) return true;
-      }
-    }
-    for (ValueId o : g.outputs) {
-      if (o == v) return true;
-    }
-    return false;
-  }
-
-  Expected<uint64_t> PlaceWeight(const Graph& runtime, ValueId v) {
-    if (!IsRead(runtime, v)) return uint64_t{0};
+  Expected<uint64_t> PlaceWeight(ValueId v) {
     Weight w;
     w.name = g_.value(v).name;
     w.type = g_.type(v);
@@ -358,7 +308,7 @@ class Lowering {
 
   const Graph& g_;
   const LowerOptions& options_;
-  PrepareSplitter split_;
+  PrepareSplit split_;
   LoweredNetwork out_;
   KernelTable kernels_, prepare_kernels_;
   std::map<ValueId, bool> prepared_;

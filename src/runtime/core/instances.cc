@@ -141,7 +141,7 @@ extern "C" void* tn_core_arena_acquire(tn_instances* state, int64_t bytes) {
     char message[96];
     snprintf(message, sizeof message, "out of memory: an arena of %lld bytes",
              static_cast<long long>(bytes));
-    SetError("RuntimeError", message);
+    SetError("MemoryError", message);
   }
   return arena;
 }

@@ -40,7 +40,7 @@ int32_t OutOfMemory(int64_t bytes) {
   char message[96];
   snprintf(message, sizeof message, "out of memory: an output of %lld bytes",
            static_cast<long long>(bytes));
-  return Fail("RuntimeError", message);
+  return Fail("MemoryError", message);
 }
 
 // From the allocator that a framework has set, so that the output is that framework's own.

@@ -75,7 +75,7 @@ TEST(Instances, ReserveMakesDifferentOnes) {
 TEST(Instances, OutOfMemoryIsAnError) {
   tn_instances state{};
   EXPECT_EQ(tn_core_arena_acquire(&state, int64_t{1} << 60), nullptr);
-  EXPECT_EQ(LastErrorText(), "RuntimeError: out of memory: an arena of 1152921504606846976 bytes");
+  EXPECT_EQ(LastErrorText(), "MemoryError: out of memory: an arena of 1152921504606846976 bytes");
   EXPECT_EQ(tn_core_arena_acquire(&state, -1), nullptr);
   EXPECT_NE(tn_core_arena_acquire(&state, 100), nullptr);  // and is forgotten
 }

@@ -57,7 +57,7 @@ TEST(Output, ImpossibleShapes) {
   }
   int64_t huge[] = {int64_t{1} << 55};
   EXPECT_EQ(tn_core_tensor_alloc(kFloat32, 1, huge, &value, &data), -1);
-  EXPECT_EQ(LastErrorText(), "RuntimeError: out of memory: an output of 144115188075855872 bytes");
+  EXPECT_EQ(LastErrorText(), "MemoryError: out of memory: an output of 144115188075855872 bytes");
 }
 
 TEST(Output, Return) {

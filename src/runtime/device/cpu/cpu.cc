@@ -13,7 +13,7 @@ int32_t Count() { return 1; }
 int32_t Allocate(int32_t, int64_t bytes, void** out) {
   // Never an address of nothing: an empty tensor has one too.
   if (posix_memalign(out, 64, bytes > 0 ? static_cast<size_t>(bytes) : 1) == 0) return 0;
-  return Fail("RuntimeError", "out of memory");
+  return Fail("MemoryError", "out of memory");
 }
 
 void Free(int32_t, void* memory) { free(memory); }
