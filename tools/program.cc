@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include "support/json.h"
 #include "support/strings.h"
 
 namespace tenon::tools {
@@ -61,14 +60,10 @@ Expected<Program> Program::Load(const std::string& path) {
   return program;
 }
 
-// The first function of the information is the one to run; --name gives it another name than main.
 Status Program::FindMain() {
-  TN_ASSIGN_OR_RETURN(nlohmann::json info, ParseJson(Info(), "the artifact's information"));
-  std::string name = "main";
-  if (info.contains("functions") && info["functions"].is_array() && !info["functions"].empty()) {
-    name = info["functions"][0].value("name", name);
-  }
-  if (tn_module_get_function(module_.get(), name.c_str(), &main_) != 0) return ApiError();
+  const char* name = nullptr;
+  if (tn_module_get_name(module_.get(), &name) != 0) return ApiError();
+  if (tn_module_get_function(module_.get(), name, &main_) != 0) return ApiError();
   return Ok();
 }
 

@@ -44,6 +44,10 @@ TN_API int32_t tn_module_load(const char* path, tn_module_t** out_module);
  * came from it remain valid. */
 TN_API void tn_module_free(tn_module_t* module);
 
+/* The name of the module's first function: "main", or what it was compiled as (--name). Belongs to
+ * the module. */
+TN_API int32_t tn_module_get_name(const tn_module_t* module, const char** out_name);
+
 /* Looks up the exported function `name` ("main", or a kernel's name). Valid for the rest of the
  * process. */
 TN_API int32_t tn_module_get_function(const tn_module_t* module, const char* name,

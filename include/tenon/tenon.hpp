@@ -319,6 +319,12 @@ class Module {
     return result;
   }
 
+  /// Of the first function: "main", or what the library was compiled as.
+  std::string Name() const {
+    const char* name = nullptr;
+    detail::Check(tn_module_get_name(module_.get(), &name));
+    return name;
+  }
   /// Usable for the rest of the process, also without the module.
   Function GetFunction(const std::string& name) const {
     tn_packed_fn function = nullptr;
@@ -372,12 +378,12 @@ class Module {
   std::shared_ptr<tn_module_t> module_;
 };
 
-/// A module's main with its inputs and outputs by name.
+/// A module's first function with its inputs and outputs by name.
 class Session {
  public:
   explicit Session(Module module)
       : module_(std::move(module)),
-        main_(module_.GetFunction("main")),
+        main_(module_.GetFunction(module_.Name())),
         inputs_(module_.Inputs()),
         outputs_(module_.Outputs()) {}
   explicit Session(const std::string& path) : Session(Module::LoadFromFile(path)) {}

@@ -165,6 +165,13 @@ void tn_module_free(tn_module_t* module) {
   free(module);
 }
 
+int32_t tn_module_get_name(const tn_module_t* module, const char** out_name) {
+  const Signature* signature = SignatureOf(module);
+  if (!signature) return -1;
+  *out_name = signature->name;
+  return 0;
+}
+
 int32_t tn_module_get_function(const tn_module_t* module, const char* name,
                                tn_packed_fn* out_function) {
   char symbol[512];

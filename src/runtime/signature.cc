@@ -99,9 +99,10 @@ ParameterList ReadParameters(JsonValue list, Block* block) {
 Signature* LayOutSignature(JsonValue info, Block* block) {
   auto* signature = block->Take<Signature>(1);
   JsonValue function = JsonItems(JsonFind(info, "functions")).Next();
+  const char* name = block->TakeString(JsonFind(function, "name"));
   ParameterList inputs = ReadParameters(JsonFind(function, "inputs"), block);
   ParameterList outputs = ReadParameters(JsonFind(function, "outputs"), block);
-  if (signature) *signature = {inputs, outputs};
+  if (signature) *signature = {name, inputs, outputs};
   return signature;
 }
 

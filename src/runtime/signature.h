@@ -12,7 +12,9 @@ struct ParameterList {
   int32_t count;
 };
 
+/// Of the first function.
 struct Signature {
+  const char* name;
   ParameterList inputs, outputs;
 };
 

@@ -7,8 +7,13 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
+#ifndef TEST_NAME
+#define TEST_NAME "main"
+#endif
+
 const char tn_blob_info[] =
-    "{\"abi\": 1, \"name\": \"main\", \"functions\": [{\"name\": \"main\", \"inputs\": ["
+    "{\"abi\": 1, \"name\": \"" TEST_NAME "\", \"functions\": [{\"name\": \"" TEST_NAME
+    "\", \"inputs\": ["
     "{\"name\": \"a\", \"dtype\": \"float32\", \"shape\": [\"n\"]}, "
     "{\"name\": \"b\", \"dtype\": \"float32\", \"shape\": [\"n\"]}], \"outputs\": ["
     "{\"name\": \"c\", \"dtype\": \"float32\", \"shape\": [\"n\"]}]}], \"arena_bytes\": 4096, "

@@ -144,6 +144,18 @@ TEST(Module, Session) {
   }
 }
 
+// Compiled with --name: the library has no main.
+TEST(Module, SessionOfAnotherName) {
+  EXPECT_EQ(Module::LoadFromFile(ModulePath("add")).Name(), "main");
+  Module module = Module::LoadFromFile(ModulePath("named"));
+  EXPECT_EQ(module.Name(), "named");
+  EXPECT_THROW(module.GetFunction("main"), Error);
+  Tensor a = Tensor::Empty({1}, DataType::kFloat32);
+  const float value = 3;
+  a.CopyFromBytes(&value, sizeof value);
+  EXPECT_EQ(Session(module).Run({{"a", a}, {"b", a}}).at("c").data_as<float>()[0], 6);
+}
+
 TEST(Module, ThreadsCallAtOnce) {
   Module module = Module::LoadFromFile(ModulePath("add"));
   std::vector<std::thread> threads;
