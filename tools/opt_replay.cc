@@ -4,12 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <optional>
-#include <random>
 
-#include "arith/analyzer.h"
-#include "interp/interp.h"
-#include "ir/visit.h"
+#include "interp/arguments.h"
 #include "loop/print.h"
 #include "loop/verify.h"
 #include "schedule/schedule.h"
@@ -30,7 +26,7 @@ namespace {
 
 // ---- Running a function ----
 
-using Dims = std::map<std::string, int64_t>;
+using Dims = DimValues;
 constexpr int64_t kSizes = 13;  // so many values of each dim are tried
 
 // Sizes for the function's dims, the k-th choice: small multiples of the step above the least, in
@@ -46,43 +42,10 @@ Dims DimsAt(const PrimFunc& func, int64_t k) {
   return out;
 }
 
-Expected<int64_t> SizeOf(const Expr& e, const PrimFunc& func, const Dims& dims) {
-  VarMap values;
-  for (const Var& d : func.dims) values[d.get()] = IndexConst(dims.at(d->name));
-  std::optional<int64_t> size = AsInt(Simplify(Substitute(e, values)));
-  if (size) return *size;
-  return MakeError("check: the size " + ToString(NodeRef(e)) + " does not follow from the dims");
-}
-
-// Small integers, the same for the same function; outputs undefined.
-Expected<std::vector<InterpArg>> Arguments(const PrimFunc& func, const Dims& dims) {
-  std::mt19937 random(7);
-  std::vector<InterpArg> args;
-  for (size_t i = 0; i < func.buffers.size(); ++i) {
-    const Buffer& b = func.buffers[i];
-    std::vector<int64_t> shape;
-    int64_t count = 1;
-    for (const Expr& e : b->shape) {
-      TN_ASSIGN_OR_RETURN(int64_t size, SizeOf(e, func, dims));
-      shape.push_back(size);
-      count *= size;
-    }
-    std::vector<double> values(static_cast<size_t>(count));
-    for (double& v : values) v = static_cast<double>(random() % 9) - 4;
-    bool output = i + static_cast<size_t>(func.num_outputs) >= func.buffers.size();
-    args.push_back(output ? InterpArg::Output(b->dtype, shape)
-                          : InterpArg::Tensor(b->dtype, shape, values));
-  }
-  for (const Var& v : func.scalars) {
-    args.push_back(v->dtype.IsFloat() ? InterpArg::Float(3) : InterpArg::Int(3));
-  }
-  return args;
-}
-
 Expected<std::vector<double>> Outputs(const Module& module, const std::string& name,
                                       const Dims& dims, uint64_t seed) {
   const PrimFunc& func = *module.Find(name);
-  TN_ASSIGN_OR_RETURN(std::vector<InterpArg> args, Arguments(func, dims));
+  TN_ASSIGN_OR_RETURN(std::vector<InterpArg> args, SmallIntegerArgs(func, dims, 7));
   InterpOptions options;
   options.seed = seed;
   options.dims = dims;

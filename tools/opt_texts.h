@@ -13,6 +13,7 @@
 #include "loop/pass/pass.h"
 #include "loop/print.h"
 #include "loop/verify.h"
+#include "opt_interpret.h"
 #include "opt_replay.h"
 
 namespace tenon {
@@ -46,6 +47,9 @@ struct LoopText {
     *refusals = std::move(replayed.refusals);
     return std::move(replayed.module);
   }
+  static Expected<std::string> Interpret(const Module& m, const InterpretOptions& options) {
+    return InterpretText(m, options);
+  }
   static Module Run(const PassInfo& pass, const Module& m, const Target* target,
                     std::vector<std::string>* remarks) {
     PassContext context;
@@ -75,6 +79,9 @@ struct GraphText {
   }
   static Expected<Ir> Replay(const Ir&, const std::string&, bool, std::vector<std::string>*) {
     return MakeError("a graph has no schedule: expected loop IR");
+  }
+  static Expected<std::string> Interpret(const Ir&, const InterpretOptions&) {
+    return MakeError("a graph is not interpreted: expected loop IR");
   }
   static Ir Run(const graph::GraphPassInfo& pass, const Ir& g, const Target* target,
                 std::vector<std::string>*) {

@@ -24,7 +24,8 @@ struct Options {
   std::string target, replay;
   std::string verify = "schedulable";
   bool parse_only = false, list_passes = false, list_rules = false, remarks = false;
-  bool check = false;
+  bool check = false, interpret = false;
+  InterpretOptions run;
 };
 
 int Report(const Diagnostics& errors) {
@@ -103,7 +104,13 @@ int RunPasses(const Options& options, const std::string& input, typename Text::I
   if (options.verify == "lowered") {
     if (Status ok = Text::VerifyLowered(ir); !ok) return Report(ok.errors());
   }
-  fmt::print("{}", Text::Print(ir));
+  if (options.interpret) {
+    Expected<std::string> results = Text::Interpret(ir, options.run);
+    if (!results) return Report(results.errors());
+    fmt::print("{}", *results);
+  } else {
+    fmt::print("{}", Text::Print(ir));
+  }
   for (const std::string& remark : remarks) fmt::print(stderr, "remark: {}\n", remark);
   return 0;
 }
@@ -158,6 +165,33 @@ std::string CheckPassName(const std::string& name) {
                      near.empty() ? "" : fmt::format("; did you mean '{}'?", near));
 }
 
+void AddInterpretOptions(CLI::App* app, Options* options) {
+  InterpretOptions& run = options->run;
+  const char* group = "Running a function in the interpreter";
+  CLI::Option* interpret =
+      app->add_flag("--interpret", options->interpret,
+                    "instead of the text, print a function's arguments and what it leaves in them")
+          ->group(group);
+  app->add_option("--function", run.function, "which; default: the one that no other calls")
+      ->group(group)
+      ->needs(interpret);
+  app->add_option("--dim", run.dims, "a size, as n=8; may be repeated")
+      ->group(group)
+      ->allow_extra_args(false)
+      ->needs(interpret);
+  app->add_option("--set", run.values,
+                  "a parameter, as A=1,2,3 in row-major order or A=1 for every element; others get "
+                  "small integers; may be repeated")
+      ->group(group)
+      ->allow_extra_args(false)
+      ->needs(interpret);
+  app->add_option("--seed", run.seed, "of the small integers")->group(group)->needs(interpret);
+  app->add_option("--team", run.team, "workers that run the function together, where it asks")
+      ->group(group)
+      ->check(CLI::Range(1, 64))
+      ->needs(interpret);
+}
+
 int Main(int argc, char** argv) {
   Options options;
   CLI::App app("Reads loop IR or a graph as text, runs passes over it and prints the result.",
@@ -181,6 +215,7 @@ int Main(int argc, char** argv) {
                  "generation)")
       ->check(CLI::IsMember({"none", "schedulable", "lowered"}))
       ->capture_default_str();
+  AddInterpretOptions(&app, &options);
   app.add_flag("--parse-only", options.parse_only,
                "no passes, no verifier of loops: check that printing round-trips");
   app.add_flag("--remarks", options.remarks, "say what passes could not do and why");

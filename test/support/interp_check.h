@@ -9,79 +9,17 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cstring>
-#include <map>
-#include <random>
 #include <string>
 #include <vector>
 
-#include "arith/analyzer.h"
+#include "interp/arguments.h"
 #include "interp/interp.h"
-#include "ir/visit.h"
 #include "loop/func.h"
 
 namespace tenon::testing {
 
-using Dims = std::map<std::string, int64_t>;
-
-/// The shape of a buffer parameter for the given dims; fails the test on a dim that is missing.
-inline std::vector<int64_t> ShapeOf(const Func& func, const Buffer& buffer, const Dims& dims) {
-  VarMap values;
-  for (const Var& v : func->dims) {
-    auto it = dims.find(v->name);
-    if (it != dims.end()) values[v.get()] = IndexConst(it->second);
-  }
-  std::vector<int64_t> out;
-  for (const Expr& d : buffer->shape) {
-    auto value = AsInt(Simplify(Substitute(d, values)));
-    EXPECT_TRUE(value) << "a dim of " << buffer->name << " is not given";
-    out.push_back(value.value_or(0));
-  }
-  return out;
-}
-
-/// Integers in [-4, 4] (unsigned and index-like types: [0, 7]; bools: 0 or 1).
-inline InterpArg RandomTensor(DType dtype, const std::vector<int64_t>& shape,
-                              std::mt19937& random) {
-  InterpArg sized = InterpArg::Output(dtype, shape);
-  std::vector<double> values(static_cast<size_t>(sized.num_elements()));
-  for (double& v : values) {
-    int64_t bits = random() >> 8;
-    v = dtype.IsBool()                  ? static_cast<double>(bits % 2)
-        : dtype.code == TypeCode::kUInt ? static_cast<double>(bits % 8)
-                                        : static_cast<double>(bits % 9 - 4);
-  }
-  return InterpArg::Tensor(dtype, shape, values);
-}
-
-/// One argument per buffer: random inputs, undefined outputs; then scalars: workspaces of the size
-/// that the function's attributes state for the last `workspace` handle, else small integers.
-inline std::vector<InterpArg> RandomArgs(const Func& func, const Dims& dims, uint32_t seed,
-                                         int team_size = 1) {
-  std::mt19937 random(seed);
-  std::vector<InterpArg> args;
-  size_t inputs = func->buffers.size() - static_cast<size_t>(func->num_outputs);
-  for (size_t i = 0; i < func->buffers.size(); ++i) {
-    const Buffer& b = func->buffers[i];
-    std::vector<int64_t> shape = ShapeOf(func, b, dims);
-    args.push_back(i < inputs ? RandomTensor(b->dtype, shape, random)
-                              : InterpArg::Output(b->dtype, shape));
-  }
-  for (const Var& v : func->scalars) {
-    if (v->dtype.IsHandle()) {
-      int64_t bytes = func->attrs.GetInt("workspace_bytes") +
-                      team_size * func->attrs.GetInt("scratch_bytes") +
-                      func->attrs.GetInt("arena_bytes");
-      args.push_back(InterpArg::Memory(bytes));
-    } else {
-      int64_t value = static_cast<int64_t>(random() % 4);
-      args.push_back(v->dtype.IsFloat() ? InterpArg::Float(static_cast<double>(value))
-                                        : InterpArg::Int(value));
-    }
-  }
-  return args;
-}
+using Dims = DimValues;
 
 struct RunResult {
   std::string error;  // "" when it ran
@@ -95,7 +33,9 @@ inline RunResult RunRandom(const Module& module, const std::string& func, const 
   Func f = module.Find(func);
   if (!f) return {"no function " + func, {}};
   options.dims = dims;
-  out.args = RandomArgs(f, dims, seed, options.team_size);
+  Expected<std::vector<InterpArg>> args = SmallIntegerArgs(*f, dims, seed, options.team_size);
+  if (!args) return {ToString(args.errors()), {}};
+  out.args = std::move(*args);
   Status status = Interpret(module, func, out.args, options);
   if (!status) out.error = ToString(status.errors());
   return out;
