@@ -159,7 +159,8 @@ void AddLookingOptions(CLI::App* verb, Arguments* args) {
       ->group(group)
       ->allow_extra_args(false)
       ->check(pass_name);
-  verb->add_flag("--verify-each", args->how.options.verify_each, "check the code after every pass")
+  verb->add_flag("--verify-each,!--no-verify-each", args->how.options.verify_each,
+                 "check the code after every pass")
       ->group(group);
   verb->add_flag("--time-passes", args->time_passes, "print the time of every phase and pass")
       ->group(group);

@@ -17,6 +17,7 @@
 #include "graph/text.h"
 #include "ir/print.h"
 #include "loop/print.h"
+#include "loop/verify.h"
 #include "support/file.h"
 #include "support/hash.h"
 #include "support/strings.h"
@@ -105,6 +106,10 @@ class Compilation {
     graph::LowerOptions lower{&target, &build_host, options_.opt_level >= 2, options_.name};
     TN_ASSIGN_OR_RETURN(graph::LoweredNetwork network,
                         Phase("lower", [&] { return graph::Lower(g, lower); }));
+    if (options_.verify_each) {
+      CheckVerified(Verify(network.module, Stage::kSchedulable), "lower");
+      CheckVerified(Verify(network.prepare, Stage::kSchedulable), "lower");
+    }
     Dump("lower", [&] { return Print(network.module) + "\n" + Print(network.prepare); });
     TN_RETURN_IF_ERROR(MarkExportedKernels(&network));
     TN_ASSIGN_OR_RETURN(CompiledModule code,
@@ -169,6 +174,7 @@ class Compilation {
     job.target = &target;
     job.jobs = jobs_;
     job.hooks.disabled = options_.disabled_passes;
+    job.hooks.verify = options_.verify_each;
     job.hooks.after_pass = [this](const char* pass, const Module&, const Module& after,
                                   double seconds) {
       times_.Add(pass, seconds);
@@ -250,7 +256,7 @@ class Compilation {
       std::function<void(int64_t, int64_t)> progress;
       if (options_.progress)
         progress = [this](int64_t done, int64_t n) { options_.progress("weights", done, n); };
-      return WriteWeights(network, build_host, jobs_, &*writer, progress);
+      return WriteWeights(network, build_host, {jobs_, options_.verify_each}, &*writer, progress);
     }));
     TN_RETURN_IF_ERROR(WriteCompanions(info_, options_, output_));
     TN_RETURN_IF_ERROR(writer->Commit());

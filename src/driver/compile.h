@@ -36,8 +36,9 @@ struct CompileOptions {
   std::vector<std::string> export_kernels;
   std::set<std::string> print_after;  // passes after which the IR goes to `dump`
   std::set<std::string> disabled_passes;
-  bool verify_each = false;
-  int jobs = 0;  // 0: as many as the machine has
+  bool verify_each =
+      kVerifyByDefault;  // the IR after every phase and pass; a fault is a bug of ours
+  int jobs = 0;          // 0: as many as the machine has
 
   /// Called when a phase begins ("import", "graph", "lower", "kernels", "weights", "link") and as
   /// it goes on.

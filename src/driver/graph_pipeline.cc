@@ -51,8 +51,8 @@ Expected<graph::Graph> RunGraphPasses(graph::Graph g, const Target& target,
     double seconds =
         std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     if (hooks.after_pass) hooks.after_pass(step.pass, g, after, seconds);
-    if (options.verify_each) TN_RETURN_IF_ERROR(graph::Verify(after));
     g = std::move(after);
+    if (options.verify_each) CheckVerified(graph::Verify(g), step.pass);
   }
   return g;
 }

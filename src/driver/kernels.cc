@@ -7,6 +7,7 @@
 #include <unordered_map>
 
 #include "loop/pass/outline_micro_kernels.h"
+#include "loop/verify.h"
 #include "ops/kernel.h"
 #include "support/thread_pool.h"
 #include "tenon/kernel_abi.h"
@@ -29,6 +30,9 @@ Expected<Module> LowerKernel(const Func& kernel, const KernelJob& job) {
   TN_ASSIGN_OR_RETURN(Schedule schedule, ops::ScheduleKernel(kernel, *job.target));
   double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   if (job.after_schedule) job.after_schedule(schedule, seconds);
+  if (job.hooks.verify) {
+    CheckVerified(Verify(schedule.module(), Stage::kSchedulable), "the schedule");
+  }
   return RunPipeline(KernelPipeline(), schedule.module(), context, job.hooks);
 }
 
@@ -116,6 +120,7 @@ Expected<CompiledModule> CompileModule(const Module& input, const KernelJob& job
   ForEachKernel(&results, job, [&](int64_t, KernelResult* k) -> Status {
     codegen::EmitOptions emit;
     emit.functions = k->functions;
+    emit.verify |= job.hooks.verify;
     TN_ASSIGN_OR_RETURN(k->object, codegen::EmitObject(k->lowered, *job.target, emit));
     if (job.progress) job.progress(++done, n);
     return Ok();
@@ -145,6 +150,7 @@ Expected<CompiledModule> CompileModule(const Module& input, const KernelJob& job
     }
   }
   codegen::EmitOptions emit;
+  emit.verify |= job.hooks.verify;
   for (const auto& [name, f] : out.host.funcs) {
     if (f->func_kind == FuncKind::kHost || f->func_kind == FuncKind::kPacked)
       emit.functions.push_back(name);

@@ -2,6 +2,7 @@
 
 #include <chrono>
 
+#include "loop/verify.h"
 #include "support/check.h"
 
 namespace tenon::driver {
@@ -39,6 +40,10 @@ const std::vector<Step>& HostPipeline() {
   return kSteps;
 }
 
+void CheckVerified(const Status& verified, std::string_view after) {
+  TN_CHECK(verified, "after {} the code is faulty:\n{}", after, ToString(verified.errors()));
+}
+
 Expected<Module> RunPipeline(const std::vector<Step>& steps, Module module,
                              const PassContext& context, const PassHooks& hooks) {
   for (const Step& step : steps) {
@@ -51,7 +56,10 @@ Expected<Module> RunPipeline(const std::vector<Step>& steps, Module module,
         std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     if (hooks.after_pass) hooks.after_pass(step.pass, module, after, seconds);
     module = std::move(after);
+    if (hooks.verify) CheckVerified(Verify(module, Stage::kSchedulable), step.pass);
   }
+  // What no pass lowers is named here; it may have come with the input.
+  if (hooks.verify) TN_RETURN_IF_ERROR(Verify(module, Stage::kLowered));
   return module;
 }
 

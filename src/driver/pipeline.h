@@ -4,6 +4,7 @@
 #include <functional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "loop/pass/pass.h"
@@ -22,12 +23,24 @@ const std::vector<Step>& KernelPipeline();
 /// declarations here.
 const std::vector<Step>& HostPipeline();
 
+/// Debug builds check the IR after every pass unless told not to.
+#ifdef NDEBUG
+inline constexpr bool kVerifyByDefault = false;
+#else
+inline constexpr bool kVerifyByDefault = true;
+#endif
+
 /// Looks at every pass from outside: dumps, timing, verification. Called from several threads.
 struct PassHooks {
   std::function<void(const char* pass, const Module& before, const Module& after, double seconds)>
       after_pass;
   std::set<std::string> disabled;
+  bool verify = kVerifyByDefault;  // after every pass; and the result by the rules of back ends
 };
+
+/// What a verifier says of the result of a phase or pass. A violation is a bug of that one: it
+/// throws.
+void CheckVerified(const Status& verified, std::string_view after);
 
 Expected<Module> RunPipeline(const std::vector<Step>& steps, Module module,
                              const PassContext& context, const PassHooks& hooks);

@@ -25,11 +25,12 @@ class WeightWriter {
   WeightWriter(const graph::LoweredNetwork& network, artifact::LibraryWriter* writer)
       : network_(network), writer_(writer) {}
 
-  Status Compile(const Target& build_host, int jobs) {
+  Status Compile(const Target& build_host, const PrepareOptions& options) {
     if (network_.prepare.funcs.empty()) return Ok();
     KernelJob job;
     job.target = &build_host;
-    job.jobs = jobs;
+    job.jobs = options.jobs;
+    job.hooks.verify = options.verify_each;
     job.export_bodies = true;
     TN_ASSIGN_OR_RETURN(compiled_, CompileModule(network_.prepare, job));
     std::vector<artifact::ObjectFile> objects;
@@ -91,15 +92,15 @@ class WeightWriter {
 
 }  // namespace
 
-Status WriteWeights(const graph::LoweredNetwork& network, const Target& build_host, int jobs,
-                    artifact::LibraryWriter* writer,
+Status WriteWeights(const graph::LoweredNetwork& network, const Target& build_host,
+                    const PrepareOptions& options, artifact::LibraryWriter* writer,
                     const std::function<void(int64_t, int64_t)>& progress) {
   WeightWriter weights(network, writer);
-  TN_RETURN_IF_ERROR(weights.Compile(build_host, jobs));
+  TN_RETURN_IF_ERROR(weights.Compile(build_host, options));
   auto n = static_cast<int64_t>(network.weights.size());
   std::vector<Diagnostics> errors(network.weights.size());
   std::atomic<int64_t> done{0};
-  ParallelFor(n, jobs, [&](int64_t i) {
+  ParallelFor(n, options.jobs, [&](int64_t i) {
     Status s = weights.Write(network.weights[static_cast<size_t>(i)]);
     if (!s) errors[static_cast<size_t>(i)] = s.errors();
     if (progress) progress(++done, n);

@@ -10,10 +10,15 @@
 
 namespace tenon::driver {
 
+struct PrepareOptions {
+  int jobs = 1;
+  bool verify_each = false;  // as CompileOptions
+};
+
 /// Writes every weight of the network to its place: copies, and what prepare functions compute.
 /// Source pages are released as it goes, so that memory holds one weight at a time.
-Status WriteWeights(const graph::LoweredNetwork& network, const Target& build_host, int jobs,
-                    artifact::LibraryWriter* writer,
+Status WriteWeights(const graph::LoweredNetwork& network, const Target& build_host,
+                    const PrepareOptions& options, artifact::LibraryWriter* writer,
                     const std::function<void(int64_t, int64_t)>& progress);
 
 }  // namespace tenon::driver

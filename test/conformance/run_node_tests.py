@@ -68,7 +68,7 @@ def compile_case(tenon: str, case: Case, level: int, tmp: pathlib.Path):
     """None, or the Result that says why there is no library."""
     model, library = tmp / f"{case.name}.O{level}.onnx", tmp / f"{case.name}.O{level}.so"
     model.write_bytes(case.model.SerializeToString())
-    command = [tenon, "compile", str(model), "-o", str(library), f"-O{level}", "--jobs", "1", *case.shapes]
+    command = [tenon, "compile", str(model), "-o", str(library), f"-O{level}", "--jobs", "1", "--verify-each", *case.shapes]
     try:
         run = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=COMPILE_SECONDS)
     except subprocess.TimeoutExpired:

@@ -52,7 +52,7 @@ class Case(unittest.TestCase):
         return done.stdout, done.stderr
 
     def compile(self, model, output="model.so", *args, **kwargs):
-        self.tenon("compile", self.model(model), "-o", f"{self.dir}/{output}", *args, **kwargs)
+        self.tenon("compile", self.model(model), "-o", f"{self.dir}/{output}", "--verify-each", *args, **kwargs)
         return f"{self.dir}/{output}"
 
     def save(self, name, arrays):
