@@ -24,7 +24,8 @@ class Assigner {
     for (size_t v = 0; v < desc_.size(); ++v) {
       TensorType& type = g_.values[v].type;
       auto dims = type.StaticDims();
-      if (dims && !IsEnd(static_cast<ValueId>(v))) type.layout = MakeLayout(desc_[v], *dims);
+      if (dims && !type.layout && !IsEnd(static_cast<ValueId>(v)))
+        type.layout = MakeLayout(desc_[v], *dims);
     }
     for (size_t n = 0; n < count; ++n) CopyEnds(static_cast<NodeId>(n));
     for (size_t n = 0; n < count; ++n) ArrangeWeights(static_cast<NodeId>(n));

@@ -5,7 +5,8 @@
 // convolution algorithms want them (a reshape that changes only the layout, on a constant:
 // `prepare`); graph inputs that a padded convolution reads are copied once into a layout with a
 // halo. Graph inputs and outputs stay row-major: layouts change only at the ends. Everything
-// remains correct in any layout, only the cost differs: operators speak logical axes.
+// remains correct in any layout, only the cost differs: operators speak logical axes. A value that
+// has a layout keeps it.
 #pragma once
 
 #include "graph/pass/pass.h"

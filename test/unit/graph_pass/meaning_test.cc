@@ -2,49 +2,19 @@
 // after.
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <filesystem>
+#include <set>
 
 #include "graph/edit.h"
 #include "graph/pass/pass.h"
 #include "graph/text.h"
 #include "graph/verify.h"
-#include "support/file.h"
 #include "support/graph_eval.h"
+#include "support/text_cases.h"
 
 namespace tenon::graph {
 namespace {
 
-struct Case {
-  std::string name;
-  std::vector<std::string> passes;
-  std::string text;
-};
-void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
-
-Case ReadCase(const std::filesystem::path& path) {
-  Expected<std::string> file = ReadFile(path.string());
-  TN_CHECK(file, "cannot read {}", path.string());
-  Case c{path.stem().string(), {}, file->substr(0, file->find("// EXPECT:"))};
-  const std::string key = "--passes=";
-  const size_t from = c.text.find(key) + key.size(), to = c.text.find_first_of(" \n", from);
-  for (size_t at = from; at < to;) {
-    const size_t comma = std::min(c.text.find(',', at), to);
-    c.passes.push_back(c.text.substr(at, comma - at));
-    at = comma + 1;
-  }
-  return c;
-}
-
-std::vector<Case> Cases() {
-  std::vector<Case> cases;
-  for (const auto& entry : std::filesystem::directory_iterator(TENON_GRAPH_PASS_CASES)) {
-    if (entry.path().extension() == ".test") cases.push_back(ReadCase(entry.path()));
-  }
-  std::sort(cases.begin(), cases.end(),
-            [](const Case& a, const Case& b) { return a.name < b.name; });
-  return cases;
-}
+using tenon::testing::PassCase;
 
 // Symbolic dims become small numbers, all different.
 Graph Fixed(const Graph& g) {
@@ -68,7 +38,7 @@ void ExpectSame(const std::vector<Array>& a, const std::vector<Array>& b, const 
   }
 }
 
-class GraphPassMeaning : public testing::TestWithParam<Case> {};
+class GraphPassMeaning : public ::testing::TestWithParam<PassCase> {};
 
 TEST_P(GraphPassMeaning, Stays) {
   Expected<Graph> parsed = Parse(GetParam().text, GetParam().name);
@@ -94,8 +64,16 @@ TEST_P(GraphPassMeaning, Stays) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Cases, GraphPassMeaning, testing::ValuesIn(Cases()),
+INSTANTIATE_TEST_SUITE_P(Cases, GraphPassMeaning,
+                         ::testing::ValuesIn(testing::ReadPassCases(TENON_GRAPH_PASS_CASES)),
                          [](const auto& info) { return info.param.name; });
+
+TEST(GraphPasses, EachHasATextCase) {
+  std::set<std::string> seen;
+  for (const PassCase& c : tenon::testing::ReadPassCases(TENON_GRAPH_PASS_CASES))
+    seen.insert(c.passes.begin(), c.passes.end());
+  for (const GraphPassInfo& pass : GraphPasses()) EXPECT_TRUE(seen.count(pass.name)) << pass.name;
+}
 
 }  // namespace
 }  // namespace tenon::graph

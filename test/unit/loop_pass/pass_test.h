@@ -3,11 +3,8 @@
 
 #include <gtest/gtest.h>
 
-#include <random>
-
-#include "arith/analyzer.h"
+#include "interp/arguments.h"
 #include "interp/interp.h"
-#include "ir/visit.h"
 #include "loop/parse.h"
 #include "loop/pass/pass.h"
 #include "loop/print.h"
@@ -34,31 +31,6 @@ inline Module RunPasses(Module module, const std::vector<const char*>& passes,
   return module;
 }
 
-/// Arguments for a function: small integers, exact in any order of additions; outputs undefined.
-/// Shapes with dims need their values.
-inline std::vector<InterpArg> ArgsFor(const PrimFunc& func,
-                                      const std::map<std::string, int64_t>& dims, int seed) {
-  std::mt19937 random(static_cast<unsigned>(seed));
-  std::vector<InterpArg> args;
-  VarMap values;
-  for (const Var& d : func.dims) values[d.get()] = IndexConst(dims.at(d->name));
-  for (size_t i = 0; i < func.buffers.size(); ++i) {
-    std::vector<int64_t> shape;
-    int64_t count = 1;
-    for (const Expr& d : func.buffers[i]->shape) {
-      shape.push_back(AsInt(Simplify(Substitute(d, values))).value());
-      count *= shape.back();
-    }
-    bool output = i >= func.buffers.size() - static_cast<size_t>(func.num_outputs);
-    std::vector<double> elements;
-    for (int64_t k = 0; k < count; ++k) elements.push_back(static_cast<double>(random() % 9) - 4);
-    DType type = func.buffers[i]->dtype;
-    args.push_back(output ? InterpArg::Output(type, shape)
-                          : InterpArg::Tensor(type, shape, elements));
-  }
-  return args;
-}
-
 /// The outputs' bytes after running `name` of both modules on the same arguments are the same.
 /// Parameters may have been flattened in between (same elements in the same order); a workspace
 /// parameter gets memory.
@@ -69,7 +41,9 @@ inline void ExpectSameMeaning(const Module& before, const Module& after, const s
   ASSERT_TRUE(f && g);
   InterpOptions options;
   options.dims = dims;
-  std::vector<InterpArg> a = ArgsFor(*f, dims, 1), b = a;
+  Expected<std::vector<InterpArg>> args = SmallIntegerArgs(*f, dims, 1);
+  ASSERT_TRUE(args) << ToString(args.errors());
+  std::vector<InterpArg> a = *args, b = a;
   Status ran = Interpret(before, name, a, options);
   ASSERT_TRUE(ran) << ToString(ran.errors()) << Print(before);
   for (size_t i = 0; i < b.size(); ++i) {
