@@ -2,6 +2,7 @@
 
 #include "ops/attention.h"
 #include "ops/conv.h"
+#include "ops/implicit_gemm.h"
 #include "ops/matmul.h"
 #include "ops/rows.h"
 
@@ -17,6 +18,7 @@ const Algorithm* ChooseAlgorithm(const Group& group, const graph::Node& anchor) 
   static constexpr Row kRows[] = {
       {OpKind::kConv, {"direct_conv", "tile", DirectConvApplies, BuildDirectConv}},
       {OpKind::kConv, {"depthwise", "tile", DepthwiseApplies, BuildDepthwise}},
+      {OpKind::kConv, {"implicit_gemm", "implicit_gemm", ImplicitGemmApplies, BuildImplicitGemm}},
       {OpKind::kMaxPool, {"blocked_pool", "window", BlockedWindowApplies, BuildBlockedWindow}},
       {OpKind::kAvgPool, {"blocked_pool", "window", BlockedWindowApplies, BuildBlockedWindow}},
       {OpKind::kReduce, {"blocked_reduce", "window", BlockedWindowApplies, BuildBlockedWindow}},

@@ -1,6 +1,7 @@
 #include "ops/catalog.h"
 
 #include "ops/conv.h"
+#include "ops/implicit_gemm.h"
 #include "ops/matmul.h"
 
 namespace tenon::ops {
@@ -32,11 +33,20 @@ int64_t ChannelBlock(const Target& target) { return std::max(1, target.Cpu().Vec
 
 Layout WeightLayout(const graph::Graph& g, const graph::Node& node, size_t input,
                     const Target& target) {
-  if (node.op == OpKind::kConv) return ConvWeightLayout(g, node, input, target);
+  if (node.op == OpKind::kConv) {
+    return HasDirectConv(g, node) ? ConvWeightLayout(g, node, input, target)
+                                  : ImplicitGemmWeightLayout(g, node, input, target);
+  }
   if (node.op == OpKind::kMatMul) return MatMulWeightLayout(g, node, input, target);
   return nullptr;
 }
 
-bool WantsHalo(const graph::Graph& g, const graph::Node& node) { return HasDirectConv(g, node); }
+bool WantsBlocks(const graph::Graph& g, const graph::Node& node) { return HasDirectConv(g, node); }
+
+std::vector<int64_t> WantedHalo(const graph::Graph& g, const graph::Node& node,
+                                const Target& target) {
+  if (HasDirectConv(g, node)) return node.attrs.GetInts("pads");
+  return HasImplicitGemm(g, node) ? ImplicitGemmHalo(g, node, target) : std::vector<int64_t>{};
+}
 
 }  // namespace tenon::ops

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "graph/graph.h"
 #include "target/target.h"
@@ -28,8 +29,13 @@ int64_t ChannelBlock(const Target& target);
 Layout WeightLayout(const graph::Graph& g, const graph::Node& node, size_t input,
                     const Target& target);
 
-/// True when a convolution reads feature maps in channel blocks (or, for few channels, plainly), so
-/// that its input wants a halo of its pads.
-bool WantsHalo(const graph::Graph& g, const graph::Node& node);
+/// True when a convolution reads feature maps in channel blocks (or, for few channels, plainly) and
+/// writes them so; else it does both plainly.
+bool WantsBlocks(const graph::Graph& g, const graph::Node& node);
+
+/// Cells of zeros that a convolution wants around its input: begins of the axes of space, then
+/// ends. Empty: it reads the input as it is.
+std::vector<int64_t> WantedHalo(const graph::Graph& g, const graph::Node& node,
+                                const Target& target);
 
 }  // namespace tenon::ops

@@ -71,33 +71,55 @@ void ScheduleTile(Schedule& s, const Target& target) {
   ScheduleHalos(s, target);
 }
 
+// The loops of the output are `outer` and then the tile's: rows, vectors, lanes. The anchors are
+// computed per tile, and outer loops run in parallel.
+static void FillTile(Schedule& s, const Target& target, const Names& outer, int64_t nv,
+                     const Names& tile) {
+  s.Reorder(Concat({outer, tile}));
+  Names anchors = Anchors(s);
+  for (auto it = anchors.rbegin(); it != anchors.rend(); ++it) {
+    ComputeInRegisters(s, *it, outer.back(), nv, LanesOf(target), SIZE_MAX, {});
+  }
+  s.Unroll(tile[0]);
+  s.Unroll(tile[1]);
+  s.Vectorize(tile[2]);
+  ParallelOuter(s, outer);
+  ScheduleHalos(s, target);
+}
+
 // out[…, i, j] with the second operand in panels. A block of rows that the second-level cache holds
 // meets each panel in turn, so panels, which lie in one piece, are all that is streamed.
 void ScheduleMatMul(Schedule& s, const Target& target) {
   const Attrs& attrs = s.func()->attrs;
   // How many vectors stand side by side in a panel is settled: the weights lie so.
-  int64_t nv = attrs.GetInt("nv", 1), lanes = LanesOf(target);
+  int64_t nv = attrs.GetInt("nv", 1);
   int64_t rows = DecideSize(s, target, "tile_rows", nv, attrs.GetInt("tw", 1));
   std::vector<int64_t> tiles(kMaxRowBlock);
   std::iota(tiles.begin(), tiles.end(), 1);
   int64_t block = s.Decide("row_block", std::move(tiles), attrs.GetInt("row_block", 1));
-  Names anchors = Anchors(s);
   std::string out = BlocksOfRole(s, "output").at(0);
   Names axes = s.GetLoops(out);
   size_t r = axes.size();
   Names lead(axes.begin(), axes.end() - 2);
   Names i = s.Split(axes[r - 2], {-1, block, rows});
-  Names j = s.Split(axes[r - 1], {-1, nv, lanes});
+  Names j = s.Split(axes[r - 1], {-1, nv, LanesOf(target)});
   Names outer = Concat({lead, {i[0], j[0], i[1]}});
-  s.Reorder(Concat({outer, {i[2], j[1], j[2]}}));
-  for (auto it = anchors.rbegin(); it != anchors.rend(); ++it) {
-    ComputeInRegisters(s, *it, outer.back(), nv, lanes, SIZE_MAX, {});
-  }
-  s.Unroll(i[2]);
-  s.Unroll(j[1]);
-  s.Vectorize(j[2]);
-  ParallelOuter(s, outer);
-  ScheduleHalos(s, target);
+  FillTile(s, target, outer, nv, {i[2], j[1], j[2]});
+}
+
+// out[n, m, …, w]: maps by vectors along w. The windows of a tile's width stay in the first-level
+// cache while all maps go by.
+void ScheduleImplicitGemm(Schedule& s, const Target& target) {
+  const Attrs& attrs = s.func()->attrs;
+  int64_t nv = attrs.GetInt("nv", 1);
+  int64_t maps = attrs.GetInt("tw", 1);  // settled: the weights lie so
+  std::string out = BlocksOfRole(s, "output").at(0);
+  Names axes = s.GetLoops(out);
+  Names m = s.Split(axes[1], {-1, maps});
+  Names w = s.Split(axes.back(), {-1, nv, LanesOf(target)});
+  Names space(axes.begin() + 2, axes.end() - 1);
+  Names outer = Concat({{axes[0]}, space, {w[0], m[0]}});
+  FillTile(s, target, outer, nv, {m[1], w[1], w[2]});
 }
 
 }  // namespace tenon::ops

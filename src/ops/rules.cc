@@ -7,9 +7,13 @@
 namespace tenon::ops {
 
 const Rule* FindRule(const std::string& name) {
-  static constexpr Rule kRules[] = {{"map", ScheduleMap},     {"tile", ScheduleTile},
-                                    {"window", ScheduleTile}, {"matmul", ScheduleMatMul},
-                                    {"rows", ScheduleRows},   {"attention", ScheduleAttention}};
+  static constexpr Rule kRules[] = {{"map", ScheduleMap},
+                                    {"tile", ScheduleTile},
+                                    {"window", ScheduleTile},
+                                    {"matmul", ScheduleMatMul},
+                                    {"implicit_gemm", ScheduleImplicitGemm},
+                                    {"rows", ScheduleRows},
+                                    {"attention", ScheduleAttention}};
   for (const Rule& r : kRules) {
     if (name == r.name) return &r;
   }

@@ -44,6 +44,7 @@ inline constexpr int64_t kMaxRowBlock =
     64;  // tiles of rows that may meet a panel one after another
 void ScheduleTile(Schedule& s, const Target& target);
 void ScheduleMatMul(Schedule& s, const Target& target);
+void ScheduleImplicitGemm(Schedule& s, const Target& target);
 /// Row by row (rule_rows.cc).
 void ScheduleRows(Schedule& s, const Target& target);
 /// Attention by blocks of queries (rule_attention.cc).

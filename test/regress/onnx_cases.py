@@ -281,6 +281,10 @@ def add_windows():
             one(f"conv_c{c}_o{o}_g{g}_k{k}_s{s}_d{d}{'_constant' if constants else ''}", "Conv", [rand(n, c, h, h + 1), rand(o, c // g, k, k), rand(o)],
                 constants=constants, group=g, strides=[s, s], dilations=[d, d], pads=[p] * 4)
     one("conv_1d", "Conv", [rand(2, 3, 18), rand(4, 3, 5), rand(4)], constants=(1, 2), pads=[2, 2], strides=[2])
+    for w, k, s, d, g in ((1, 1, 1, 1, 1), (15, 3, 1, 1, 1), (16, 3, 1, 2, 2), (17, 5, 2, 1, 4), (64, 1, 1, 1, 1), (65, 3, 3, 1, 2), (131, 4, 1, 1, 1)):
+        one(f"conv_1d_w{w}_k{k}_s{s}_d{d}_g{g}", "Conv", [rand(2, 8, w), rand(12, 8 // g, k), rand(12)], constants=(1, 2), group=g, strides=[s],
+            dilations=[d], pads=[d * (k - 1) // 2, d * k // 2])
+    one("conv_3d_strided", "Conv", [rand(1, 6, 5, 7, 19), rand(9, 2, 3, 2, 3)], constants=(1,), group=3, strides=[2, 1, 2], pads=[1, 0, 2, 1, 1, 0])
     one("conv_3d", "Conv", [rand(1, 3, 5, 6, 7), rand(4, 3, 2, 3, 2)], constants=(1,))
     one("conv_uneven_pads", "Conv", [rand(1, 3, 8, 7), rand(4, 3, 3, 4)], constants=(1,), pads=[0, 2, 1, 1])
     for mode in ("nearest", "linear", "cubic"):

@@ -74,10 +74,11 @@ class Assigner {
       ValueId out = n.outputs[0];
       auto dims = g_.type(out).StaticDims();
       if (!dims || dims->size() != 4 || !(g_.type(out).dtype == DType::Float(32))) continue;
-      bool blocked = n.op == OpKind::kConv;
+      bool conv = n.op == OpKind::kConv;
+      bool blocked = conv && ops::WantsBlocks(g_, n);
       for (ValueId in : n.inputs) {
-        blocked |=
-            in != kNoValue && KeepsChannels(n) && !desc_[static_cast<size_t>(in)].blocks.empty();
+        blocked |= !conv && in != kNoValue && KeepsChannels(n) &&
+                   !desc_[static_cast<size_t>(in)].blocks.empty();
       }
       if (blocked && (*dims)[1] > 1) desc_[static_cast<size_t>(out)].blocks = {{1, block}};
     }
@@ -99,8 +100,9 @@ class Assigner {
   void ChooseHalos() {
     halo_.resize(g_.values.size());
     for (const Node& n : g_.nodes) {
-      if (n.op != OpKind::kConv || !ops::WantsHalo(g_, n)) continue;
-      std::vector<int64_t> pads = n.attrs.GetInts("pads");
+      if (n.op != OpKind::kConv) continue;
+      std::vector<int64_t> pads = ops::WantedHalo(g_, n, target_);
+      if (pads.empty()) continue;
       size_t v = static_cast<size_t>(n.inputs[0]);
       halo_[v].resize(pads.size());
       for (size_t i = 0; i < pads.size(); ++i) halo_[v][i] = std::max(halo_[v][i], pads[i]);
@@ -134,13 +136,16 @@ class Assigner {
     return g_.node(g_.AddNode(n, {type})).outputs[0];
   }
 
-  // Convolutions read graph inputs (and values that are also outputs) through a copy with a halo.
+  // Convolutions read graph inputs (and values that are also outputs) through a copy with a halo,
+  // and those that want no blocks a blocked value through a plain copy.
   void CopyEnds(NodeId id) {
     if (g_.node(id).op != OpKind::kConv) return;
     ValueId v = g_.node(id).inputs[0];
-    if (!IsEnd(v) || g_.value(v).IsConstant()) return;
-    const StorageDesc& want = desc_[static_cast<size_t>(v)];
-    if (want.IsPlain()) return;
+    if (g_.value(v).IsConstant() || static_cast<size_t>(v) >= desc_.size()) return;
+    StorageDesc have = IsEnd(v) ? StorageDesc{} : desc_[static_cast<size_t>(v)];
+    StorageDesc want = desc_[static_cast<size_t>(v)];
+    if (!ops::WantsBlocks(g_, g_.node(id))) want.blocks.clear();
+    if (want == have) return;
     auto [it, fresh] = copies_.emplace(v, kNoValue);
     if (fresh) it->second = Arrange(v, MakeLayout(want, *g_.type(v).StaticDims()));
     g_.node(id).inputs[0] = it->second;

@@ -172,6 +172,47 @@ TEST(Kernel, DepthwiseConvolution) {
   Check(Conv(32, 32, 7, 5, 2, 2, 32), "tile");
 }
 
+// x: [1, channels, space…], w: [maps, channels / group, 3…] with the layouts that the catalog asks
+// for.
+Case PlainConv(int64_t channels, int64_t maps, int64_t group, std::vector<int64_t> space,
+               int64_t stride, int64_t dilation) {
+  const size_t n = space.size();
+  std::vector<int64_t> x = {1, channels}, w = {maps, channels / group};
+  x.insert(x.end(), space.begin(), space.end());
+  w.insert(w.end(), n, 3);
+  Case c;
+  c.op = OpKind::kConv;
+  c.attrs = Attrs{{"strides", std::vector<int64_t>(n, stride)},
+                  {"dilations", std::vector<int64_t>(n, dilation)},
+                  {"pads", std::vector<int64_t>(2 * n, dilation)},
+                  {"group", group}};
+  graph::Builder b;
+  ValueId in = b.Input("x", F32(x)), weights = b.Input("w", F32(w));
+  ValueId y = *b.Add(OpKind::kConv, {in, weights}, "y", c.attrs);
+  const graph::Graph& g = b.graph();
+  const graph::Node& node = g.node(g.value(y).producer);
+  std::vector<int64_t> halo = WantedHalo(g, node, TestTarget());
+  StorageDesc desc;
+  desc.begin = {0, 0};
+  desc.size = {x[0], x[1]};
+  for (size_t i = 0; i < n; ++i) {
+    desc.begin.push_back(halo[i]);
+    desc.size.push_back(halo[i] + x[i + 2] + halo[n + i]);
+  }
+  c.inputs = {F32(x, desc), b.type(weights)};
+  c.inputs[1].layout = WeightLayout(g, node, 1, TestTarget());
+  return c;
+}
+
+TEST(Kernel, ConvolutionAsImplicitProduct) {
+  for (int64_t width : {1, 15, 16, 17, 37}) {
+    SCOPED_TRACE(fmt::format("width {}", width));
+    Check(PlainConv(2, 10, 1, {width}, 1, 1), "implicit_gemm");
+  }
+  Check(PlainConv(2, 4, 2, {2, 9}, 1, 2), "implicit_gemm");
+  Check(PlainConv(2, 2, 2, {1, 2, 5}, 2, 1), "implicit_gemm");
+}
+
 TEST(Kernel, WindowsOnChannelBlocks) {
   std::vector<int64_t> x = {1, 24, 9, 9};
   Case c;
