@@ -286,6 +286,9 @@ def add_windows():
             dilations=[d], pads=[d * (k - 1) // 2, d * k // 2])
     one("conv_3d_strided", "Conv", [rand(1, 6, 5, 7, 19), rand(9, 2, 3, 2, 3)], constants=(1,), group=3, strides=[2, 1, 2], pads=[1, 0, 2, 1, 1, 0])
     one("conv_3d", "Conv", [rand(1, 3, 5, 6, 7), rand(4, 3, 2, 3, 2)], constants=(1,))
+    for d, s in ((6, 1), (4, 2), (3, 1)):
+        one(f"conv_cropped_d{d}_s{s}", "Conv", [rand(1, 5, 4, 5), rand(20, 5, 3, 3), rand(20)], constants=(1, 2), dilations=[d, d], pads=[d] * 4,
+            strides=[s, s])
     one("conv_uneven_pads", "Conv", [rand(1, 3, 8, 7), rand(4, 3, 3, 4)], constants=(1,), pads=[0, 2, 1, 1])
     for mode in ("nearest", "linear", "cubic"):
         for rule in ("half_pixel", "asymmetric", "align_corners", "pytorch_half_pixel"):
