@@ -112,7 +112,7 @@ void PrintArtifact(const Json& json) {
     fmt::print("hash of {}: {}\n", what, TextOf(hash));
 }
 
-Expected<int> Inspect(Arguments& args, const Common& common) {
+Expected<int> InspectFile(Arguments& args, const Common& common) {
   TN_ASSIGN_OR_RETURN(bool compiled, IsArtifact(args.file));
   args.how.options.model = args.file;
   Diagnostics problems;
@@ -127,6 +127,16 @@ Expected<int> Inspect(Arguments& args, const Common& common) {
   }
   std::fflush(stdout);
   return problems.empty() ? kDone : Report(problems, common);
+}
+
+// What a library says about itself may have been changed: parts may be missing, or of another type.
+Expected<int> Inspect(Arguments& args, const Common& common) {
+  try {
+    return InspectFile(args, common);
+  } catch (const Json::exception&) {
+    std::fflush(stdout);
+    return MakeError("the library's information about itself is damaged", {args.file});
+  }
 }
 
 }  // namespace

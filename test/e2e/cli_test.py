@@ -329,6 +329,29 @@ class Statuses(Case):
         archive.write_bytes(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1:])
         self.tenon("run", library, "-i", archive, status=INPUT)
 
+    def test_broken_libraries(self):
+        """Cut anywhere, or with a changed head or other information: refused with a message."""
+        library = self.compile("mlp-4-2")
+        whole = pathlib.Path(library).read_bytes()
+        broken = {f"cut at {size}": whole[:size] for size in [0, 1, 4, 63, 64, 100, 1000, 4096, len(whole) // 2, len(whole) - 1]}
+        for at in [4, 5, 16, 18, 32, 54, 56]:  # class, byte order, type, machine, tables
+            broken[f"byte {at}"] = whole[:at] + bytes([whole[at] ^ 0x7F]) + whole[at + 1:]
+        refused = set(broken)
+        begin = whole.index(b'{"', whole.index(b'"functions"') - 4000)
+        end = whole.index(b"\0", begin)
+        for old, new in [(b'"inputs"', b'"inqots"'), (b'"float32"', b'"float99"'), (b'"name"', b'"nome"'), (b'"abi"', b'"abj"'),
+                         (b'"target"', b'"torget"'), (b'"kernels"', b'"colonel"'), (b"[", b"{"), (b":", b","), (b"{", b"["),
+                         (b'"', b"5"), (b"1", b'"'), (b"}", b" ")]:
+            broken[f"{old} as {new}"] = whole[:begin] + whole[begin:end].replace(old, new) + whole[end:]
+        for what, content in broken.items():
+            pathlib.Path(library).write_bytes(content)
+            for verb in [["run", library, "--fill", "ones"], ["inspect", library]]:
+                with self.subTest(what, verb=verb[0]):
+                    done = subprocess.run([options.build / "bin" / "tenon", *verb], capture_output=True, timeout=60)
+                    self.assertIn(done.returncode, [INPUT] if what in refused else [DONE, INPUT], done.stderr)
+                    if done.returncode == INPUT:
+                        self.assertIn(b"tenon: ", done.stderr)
+
     def test_errors_as_json(self):
         _, err = self.tenon("--error-format", "json", "compile", self.path("none.onnx"), "-o", self.path("m.so"), status=INPUT)
         (line,) = err.splitlines()

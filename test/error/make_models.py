@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes the bad models that the cases of this folder compile: GROUP/NAME.onnx beside GROUP/NAME.test.
+"""Writes the bad files that the cases of this folder read: GROUP/NAME.onnx (or .npz) beside GROUP/NAME.test.
 
 usage: make_models.py [--check]
 
@@ -10,6 +10,7 @@ import math
 import pathlib
 import struct
 import sys
+import zlib
 
 FLOAT, UINT8, INT32, INT64, STRING, BOOL = 1, 2, 6, 7, 8, 9
 I64_MIN, I64_MAX = -(2**63), 2**63 - 1
@@ -146,6 +147,54 @@ def resize(*scales):
     return model([node("Resize", ["x", "", "s"], "y")], [IMAGE], ["y"], [floats("s", *scales)])
 
 
+# --- .npz archives
+
+def npy(*shape, values=None):
+    """An array of float32."""
+    text = f"{{'descr': '<f4', 'fortran_order': False, 'shape': {shape}, }}"
+    text += " " * (-(len(text) + 11) % 64) + "\n"
+    values = [1.0] * math.prod(shape) if values is None else values
+    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(text)) + text.encode() + struct.pack(f"<{len(values)}f", *values)
+
+
+def archive(*entries, after=b""):
+    """Entries are (name, content) with what their heads claim otherwise: name, flags, method, crc, size, stored, extra."""
+    out, directory = b"", b""
+    for name, content, *claims in entries:
+        claim = dict(local=name, flags=0, method=0, crc=zlib.crc32(content), size=len(content), stored=len(content), extra=b"", data=content)
+        claim.update(claims[0] if claims else {})
+        sizes = struct.pack("<III", claim["crc"], claim["stored"], claim["size"])
+        common = struct.pack("<HHHHH", 45, claim["flags"], claim["method"], 0, 33) + sizes
+        directory += b"PK\x01\x02" + struct.pack("<H", 45) + common + struct.pack(
+            "<HHHHHII", len(name), len(claim["extra"]), 0, 0, 0, 0, len(out)) + name.encode() + claim["extra"]
+        out += b"PK\x03\x04" + common + struct.pack("<HH", len(claim["local"]), len(claim["extra"]))
+        out += claim["local"].encode() + claim["extra"] + claim["data"]
+    end = struct.pack("<HHHHIIH", 0, 0, len(entries), len(entries), len(directory), len(out), 0)
+    return out + directory + b"PK\x05\x06" + end + after
+
+
+def archives():
+    x = npy(2, 3)
+    deflate = zlib.compressobj(9, wbits=-15)
+    unpacked = npy(1 << 14, 1 << 8, values=[]) + bytes(1 << 24)
+    packed = deflate.compress(unpacked) + deflate.flush()
+    yield "good", archive(("x.npy", x))
+    yield "empty", archive()
+    yield "truncated", archive(("x.npy", x))[:-30]
+    yield "twice", archive(("x.npy", x), ("x.npy", x))
+    yield "other_local_name", archive(("x.npy", x, {"local": "z.npy"}))
+    yield "parent_name", archive(("../x.npy", x))
+    yield "encrypted", archive(("x.npy", x, {"flags": 1}))
+    yield "wrong_crc", archive(("x.npy", x, {"crc": 1}))
+    yield "size_too_large", archive(("x.npy", x, {"size": 1 << 30, "stored": 1 << 30}))
+    yield "zip64_size", archive(("x.npy", x, {"size": 2**32 - 1, "extra": struct.pack("<HHQ", 1, 8, 1 << 60)}))
+    yield "method_unknown", archive(("x.npy", x, {"method": 77}))
+    yield "bomb", archive(("x.npy", unpacked, {"method": 8, "data": packed, "stored": len(packed)}))
+    yield "not_an_array", archive(("x.npy", b"some text that is no array"))
+    yield "array_too_large", archive(("x.npy", npy(1 << 40, 1 << 40, values=[])))
+    yield "array_of_2_to_the_50", archive(("x.npy", npy(1 << 50, values=[])))
+
+
 # --- the models
 
 def files():
@@ -170,6 +219,7 @@ def files():
 def graphs():
     yield "cycle", model([node("Add", "x b", "a", name="first"), node("Relu", "a", "b", name="second"), node("Relu", "a", "y")], [X])
     yield "undefined_input", model([node("Add", "x nowhere", "y")], [X])
+    yield "unsorted", model([node("Relu", "a", "y", name="second"), node("Abs", "x", "a", name="first")], [X])
     yield "output_never_produced", model([node("Relu", "x", "z")], [X])
     yield "tensor_made_twice", model([node("Relu", "x", "y", name="first"), node("Abs", "x", "y", name="second")], [X])
     yield "input_twice", model([node("Relu", "x", "y")], [X, X])
@@ -217,6 +267,9 @@ def tensors():
     yield "external_parent", with_weight(external("w", [3], location="../make_models.py"))
     yield "external_hidden_parent", with_weight(external("w", [3], location="a/../../make_models.py"))
     yield "external_empty", with_weight(external("w", [3], location=""))
+    yield "external_memory_marker", with_weight(external("w", [3], location="*/_ORT_MEM_ADDR_/*", offset="140000000000", length="12"))
+    yield "external_device", with_weight(external("w", [3], location="/dev/zero"))
+    yield "int4_raw_data_short", with_weight(tensor("w", [2, 3], raw=b"12", elem=22))
     yield "external_without_location", with_weight(external("w", [3], offset="0"))
     yield "external_folder", with_weight(external("w", [3], location="."))
     yield "external_missing", with_weight(external("w", [3], location="nowhere.bin"))
@@ -345,16 +398,18 @@ def main():
     wrong = []
     made = {here / group / f"{name}.onnx": bytes_ for group, make in GROUPS.items() for name, bytes_ in make()}
     made[here / "tensor/external.bin"] = bytes(16)
+    made[here / "archive/model.onnx"] = GOOD
+    made |= {here / "archive" / f"{name}.npz": bytes_ for name, bytes_ in archives()}
     for path, content in made.items():
         if check:
             if not path.is_file() or path.read_bytes() != content:
                 wrong.append(f"{path}: not what make_models.py writes")
-            if path.suffix == ".onnx" and not path.with_suffix(".test").is_file():
+            if path.suffix in (".onnx", ".npz") and path.stem != "model" and not path.with_suffix(".test").is_file():
                 wrong.append(f"{path}: no test beside it")
         elif not path.is_file() or path.read_bytes() != content:
             path.parent.mkdir(exist_ok=True)
             path.write_bytes(content)
-    wrong += [f"{path}: not made by make_models.py" for path in here.glob("*/*.onnx") if path not in made]
+    wrong += [f"{path}: not made by make_models.py" for path in here.glob("*/*.[on][np][nz]*") if path not in made]
     print("\n".join(wrong), file=sys.stderr, end="\n" if wrong else "")
     return 1 if wrong else 0
 
