@@ -36,7 +36,7 @@ class Mutator {
       case 4: s->erase(at, length); break;
       case 5: s->insert(at, s->substr(Below(s->size()), length)); break;
       case 6: s->insert(at, "\xff\xff\xff\xff\xff\xff\xff\xff\x7f", 1 + Below(9)); break;
-      case 7: {
+      default: {
         const std::string& other = samples_[Below(samples_.size())];
         const size_t from = Below(other.size());
         s->replace(at, length, other.substr(from, 1 + Below(64)));
