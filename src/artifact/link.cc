@@ -195,7 +195,7 @@ Expected<std::string> LibraryDirectory(const std::string& triple) {
   }
   Diagnostic error = MakeError(fmt::format("there is no runtime core for the target '{}'", triple));
   for (const std::string& root : roots)
-    error.notes.push_back("looked for " + root + "/" + folder + "/libtenon_core.a");
+    error.notes.push_back(fmt::format("looked for {}/{}/libtenon_core.a", root, folder));
   return error;
 }
 
