@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "ir/visit.h"
+#include "loop/reducer.h"
 #include "schedule/injective.h"
-#include "schedule/reducer.h"
 
 namespace tenon::primitive {
 
@@ -246,6 +246,13 @@ std::optional<Diagnostic> OpaqueUnder(const Body& body, const Node* stmt) {
     if (p->block()->opaque) return OfBlock(p->block()->name, "the block is opaque");
   }
   return std::nullopt;
+}
+
+// The updates may be combined in another association than one after the other.
+bool PermitsReassociation(const Block& block) {
+  if (block.fp == FpMode::kReassoc) return true;
+  std::optional<Reduction> reduction = DetectReducer(block);
+  return reduction && IsExactInAnyOrder(*reduction);
 }
 
 // A reduction by one block without init, in an order that does not matter.

@@ -1,11 +1,10 @@
 // Primitives on reductions: decompose_reduction and rfactor.
 
-#include "schedule/reducer.h"
-
 #include <algorithm>
 
 #include "ir/print.h"
 #include "ir/visit.h"
+#include "loop/reducer.h"
 #include "schedule/dependence.h"
 #include "schedule/nest.h"
 #include "schedule/state.h"
@@ -210,20 +209,26 @@ class Factorer {
 
  private:
   std::vector<const Place*> Consumers() const {
-    std::vector<const Place*> readers = body_->Readers(reduction_->store->buffer);
+    std::vector<const Place*> readers = body_->Readers(Update().buffer);
     std::erase(readers, &place_);
     return readers;
   }
 
+  // The one component of the reduction.
+  const Store& Update() const { return *reduction_->stores[0]; }
+  const Expr& Combinand() const { return reduction_->values[0]; }
+  Expr Combined(const Expr& acc, const Expr& value) const {
+    return reduction_->reducer->combine({{acc}}, {{value}}).front();
+  }
+
   std::optional<Diagnostic> Check() {
     if (!block_.init || !HasKind(block_, IterKind::kReduce)) return NotReduction(block_);
-    reduction_ = ReadReduction(block_);
-    if (!reduction_ || block_.writes.size() != 1) {
+    reduction_ = DetectReducer(block_);
+    if (!reduction_ || reduction_->stores.size() != 1 || block_.writes.size() != 1) {
       return OfBlock(block_.name, "its body is not one update acc = acc op value");
     }
-    const Buffer& buffer = reduction_->store->buffer;
-    identity_ = IdentityOf(reduction_->op, buffer->dtype);
-    if (!identity_) return OfBlock(block_.name, "its reduction has no identity in this type");
+    const Buffer& buffer = Update().buffer;
+    identity_ = reduction_->reducer->identity({{buffer->dtype}}).front();
     if (body_->Writers(buffer).size() != 1) {
       return OfBlock(block_.name, "another block writes " + buffer->name + " too");
     }
@@ -272,7 +277,7 @@ class Factorer {
   }
 
   void MakeBuffer() {
-    const Buffer& buffer = reduction_->store->buffer;
+    const Buffer& buffer = Update().buffer;
     std::vector<Expr> shape = buffer->shape;
     shape.insert(shape.begin() + axis_, loop_.extent);
     partial_ = BufferNode::Make(body_->NewBufferName(buffer->name + ".rf"), buffer->dtype, shape,
@@ -280,7 +285,7 @@ class Factorer {
   }
 
   std::vector<Expr> PartialAt(const Expr& part) const {
-    std::vector<Expr> at = reduction_->store->indices;
+    std::vector<Expr> at = Update().indices;
     at.insert(at.begin() + axis_, part);
     return at;
   }
@@ -309,16 +314,16 @@ class Factorer {
       }
     }
     TN_ASSIGN_OR_RETURN(Expr condition, SplitGuard(loop_values, &out.where));
-    Expr value = Substitute(reduction_->value, values);
+    Expr value = Substitute(Combinand(), values);
     if (condition) value = Select::Make(condition, value, identity_);
     bool reduces = HasKind(out, IterKind::kReduce);
     std::vector<Expr> at = PartialAt(part);
-    if (reduces) value = Combine(reduction_->op, Load::Make(partial_, at), value);
+    if (reduces) value = Combined(Load::Make(partial_, at), value);
     out.body = Store::Make(partial_, at, value);
     out.init = reduces ? Store::Make(partial_, at, identity_) : nullptr;
     out.writes = {PointRegion(partial_, at)};
     out.reads.clear();
-    for (const Region& r : RegionsIn(block_.reads, reduction_->value)) {
+    for (const Region& r : RegionsIn(block_.reads, Combinand())) {
       out.reads.push_back(Cast<RegionNode>(SubstituteNode(r, values)));
     }
     return out;
@@ -354,13 +359,12 @@ class Factorer {
     Var part = VarNode::Make(body_->NewVarName(block_.name + ".v" + loop_.var->name));
     out.iters.push_back(
         IterVarNode::Make(part, IterKind::kReduce, IndexConst(0), loop_.extent, IndexConst(0)));
-    const Store& store = *reduction_->store;
-    Expr acc = Load::Make(store.buffer, store.indices);
+    Expr acc = Load::Make(Update().buffer, Update().indices);
     Expr value = Load::Make(partial_, PartialAt(part));
     out.where = nullptr;
-    out.body = Store::Make(store.buffer, store.indices, Combine(reduction_->op, acc, value));
+    out.body = Store::Make(Update().buffer, Update().indices, Combined(acc, value));
     out.reads = RegionsIn(block_.reads, block_.init);
-    std::erase_if(out.reads, [&](const Region& r) { return r->buffer == store.buffer; });
+    std::erase_if(out.reads, [&](const Region& r) { return r->buffer == Update().buffer; });
     out.reads.push_back(PointRegion(partial_, PartialAt(part)));
     return WithFreshVars(out, ".rf", body_);
   }
