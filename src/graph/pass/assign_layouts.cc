@@ -5,6 +5,7 @@
 #include "graph/edit.h"
 #include "graph/pass/constants.h"
 #include "graph/storage_desc.h"
+#include "ir/print.h"
 #include "ops/catalog.h"
 
 namespace tenon::graph {
@@ -157,7 +158,10 @@ class Assigner {
       if (v == kNoValue || !IsConstant(v) || !g_.type(v).StaticDims() || g_.type(v).layout)
         continue;
       Layout layout = ops::WeightLayout(g_, g_.node(id), i, target_);
-      if (layout) g_.node(id).inputs[i] = Arrange(v, layout);
+      if (!layout) continue;
+      auto [it, fresh] = arranged_.emplace(std::pair(v, ToString(layout)), kNoValue);
+      if (fresh) it->second = Arrange(v, layout);
+      g_.node(id).inputs[i] = it->second;
     }
   }
 
@@ -167,6 +171,7 @@ class Assigner {
   std::vector<StorageDesc> desc_;
   std::vector<std::vector<int64_t>> halo_;
   std::map<ValueId, ValueId> copies_;
+  std::map<std::pair<ValueId, std::string>, ValueId> arranged_;  // by weight and layout
 };
 
 }  // namespace

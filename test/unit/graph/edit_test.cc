@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <functional>
 
 #include "graph/text.h"
 #include "graph/verify.h"
@@ -135,6 +136,74 @@ TEST(GraphVerify, EachRule) {
   g.value(g.outputs[0]).type.dtype = DType::Int(32);
   EXPECT_EQ(FirstError(g),
             "node 'c' (mul): error: expected its output to be f32[n, 4], but got i32[n, 4]");
+}
+
+TEST(GraphVerify, DefinitionsAndArity) {
+  const Graph good = MustParse(kDiamond);
+  Graph g = good;
+  g.nodes[3].outputs[0] = g.nodes[2].outputs[0];
+  g.value(g.nodes[2].outputs[0]).producer = 3;
+  EXPECT_EQ(FirstError(g), "node 'b' (relu): error: output 0 names another producer");
+  g = good;
+  g.nodes.pop_back();
+  EXPECT_EQ(FirstError(g), "value 6 'c': error: expected one definition, but got 0");
+  g = good;
+  std::swap(g.nodes[1], g.nodes[2]);
+  for (NodeId n : {1, 2}) g.value(g.node(n).outputs[0]).producer = n;
+  std::swap(g.nodes[0], g.nodes[1]);
+  for (NodeId n : {0, 1}) g.value(g.node(n).outputs[0]).producer = n;
+  EXPECT_EQ(FirstError(g), "node 'b' (relu): error: value 3 'a' is used before it is produced");
+  g = good;
+  g.nodes[0].inputs.pop_back();
+  EXPECT_EQ(FirstError(g), "node 'a' (add): error: expected 2 to 2 inputs, but got 1");
+  g = good;
+  g.output_names.pop_back();
+  EXPECT_EQ(FirstError(g), "outputs: error: expected 2 output names, but got 1");
+  g = good;
+  g.nodes[0].regions.push_back(std::make_shared<const Graph>());
+  EXPECT_EQ(FirstError(g), "node 'a' (add): error: expected no regions");
+  g = good;
+  g.constraints.push_back(IndexConst(1));
+  EXPECT_EQ(FirstError(g), "constraints: error: expected bool expressions, but got index");
+}
+
+TEST(GraphVerify, FusedNodes) {
+  const Graph good = MustParse(R"(graph @g(%0 "x": f32[4]) {
+  %1: f32[4] = fused(%0) {anchor: 0, roles: ["anchor", "epilogue"]} "group" region(%0: f32[4]) {
+    %1: f32[4] = exp(%0)
+    %2: f32[4] = relu(%1)
+    return %2 "r"
+  }
+  return %1 "y"
+})");
+  const std::string item = "node 'group' (fused): ";
+  auto with_region = [&](const std::function<void(Graph*)>& change) {
+    Graph g = good, region = *good.nodes[0].regions[0];
+    change(&region);
+    g.nodes[0].regions[0] = std::make_shared<const Graph>(std::move(region));
+    return FirstError(g);
+  };
+  EXPECT_EQ(FirstError(good), "verified");
+  EXPECT_EQ(with_region([](Graph* r) { r->nodes[0].inputs[0] = 9; }),
+            item + "node 0 (exp): error: value id 9 is out of range");
+  EXPECT_EQ(with_region([](Graph* r) {
+              for (Value& v : r->values) v.type.dims = {IndexConst(5)};
+            }),
+            item + "error: expected inputs 0 to be f32[5] as in the region");
+  EXPECT_EQ(with_region([](Graph* r) { r->AddOutput("again", 2); }),
+            item + "error: expected 2 outputs as the region has, but got 1");
+  Graph g = good;
+  g.nodes[0].regions.clear();
+  EXPECT_EQ(FirstError(g), item + "error: expected one region");
+  g = good;
+  g.nodes[0].attrs.Set("anchor", int64_t{2});
+  EXPECT_EQ(FirstError(g), item + "error: expected anchor to be a node of the region, but got 2");
+  g = good;
+  g.nodes[0].attrs.Set("roles", std::vector<std::string>{"anchor"});
+  EXPECT_EQ(FirstError(g), item + "error: expected one role per node of the region");
+  g = good;
+  g.nodes[0].attrs.Set("roles", std::vector<std::string>{"anchor", "extra"});
+  EXPECT_EQ(FirstError(g), item + "error: unknown role 'extra'");
 }
 
 TEST(Names, AreQuotedForMessages) {

@@ -1,0 +1,186 @@
+// Lowering networks: one function per distinct kernel, weights computed apart, equal ones once.
+#include "graph/lower/lower.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "graph/pass/pass.h"
+#include "graph/text.h"
+#include "ir/visit.h"
+#include "loop/print.h"
+#include "loop/verify.h"
+
+namespace tenon::graph {
+namespace {
+
+const Target& Cpu() {
+  static const Target kTarget = Target::Parse("llvm -mcpu=core-avx2").value();
+  return kTarget;
+}
+
+Graph Passed(const std::string& text, const std::vector<const char*>& passes) {
+  Expected<Graph> g = Parse(text, "test");
+  EXPECT_TRUE(g) << (g ? "" : ToString(g.errors()));
+  if (!g) return {};
+  for (const char* name : passes) *g = FindGraphPass(name)->run(*g, {&Cpu()});
+  return *g;
+}
+
+LoweredNetwork MustLower(const Graph& g, const std::string& name = "main") {
+  Expected<LoweredNetwork> network = Lower(g, {&Cpu(), &Cpu(), true, name});
+  EXPECT_TRUE(network) << (network ? "" : ToString(network.errors()));
+  if (!network) return {};
+  for (const Module* m : {&network->module, &network->prepare}) {
+    Status ok = Verify(*m, Stage::kSchedulable);
+    EXPECT_TRUE(ok) << ToString(ok.errors()) << Print(*m);
+  }
+  return std::move(*network);
+}
+
+// The kernels that a host function launches, in order.
+std::vector<std::string> Launches(const Module& module, const std::string& function) {
+  std::vector<std::string> out;
+  PreOrder(module.Find(function)->body, [&](const NodeRef& n) {
+    if (const auto* launch = As<Launch>(n)) out.push_back(launch->kernel);
+    return true;
+  });
+  return out;
+}
+
+TEST(Lower, EqualKernelsAreOneFunction) {
+  const LoweredNetwork network = MustLower(Passed(R"(graph @g(%0 "x": f32[4, 8]) {
+  %1: f32[4, 8] = exp(%0)
+  %2: f32[4, 8] = exp(%1)
+  %3: f32[4, 8] = exp(%2)
+  %4: f32[4, 8] = exp(%3)
+  %5: f32[4, 8] = tanh(%4)
+  return %5 "y"
+})",
+                                                  {}));
+  // The first one reads an argument, which is aligned to its element only; the others are equal.
+  const std::vector<std::string> launches = Launches(network.module, "main");
+  ASSERT_EQ(launches.size(), 5u);
+  EXPECT_EQ(launches[1], launches[2]);
+  EXPECT_EQ(launches[2], launches[3]);
+  EXPECT_NE(launches[0], launches[1]);
+  EXPECT_NE(launches[3], launches[4]);
+  EXPECT_EQ(network.kernels.size(), 3u);
+  EXPECT_EQ(network.module.funcs.size(), 4u);
+  int64_t total = 0;
+  for (const KernelInfo& k : network.kernels) {
+    EXPECT_EQ(k.launches, std::count(launches.begin(), launches.end(), k.name)) << k.name;
+    EXPECT_TRUE(network.module.Find(k.name)) << k.name;
+    total += k.launches;
+  }
+  EXPECT_EQ(total, 5);
+}
+
+TEST(Lower, KernelsOfOtherConstantsAreOthers) {
+  const LoweredNetwork network = MustLower(Passed(R"(graph @g(%0 "x": f32[8]) {
+  %1: f32[] = const [2]
+  %2: f32[] = const [3]
+  %3: f32[8] = exp(%0)
+  %4: f32[8] = mul(%3, %1)
+  %5: f32[8] = mul(%4, %2)
+  %6: f32[8] = mul(%5, %1)
+  %7: f32[8] = exp(%6)
+  return %7 "y"
+})",
+                                                  {}));
+  const std::vector<std::string> launches = Launches(network.module, "main");
+  ASSERT_EQ(launches.size(), 5u);
+  EXPECT_NE(launches[1], launches[2]);
+  EXPECT_EQ(launches[1], launches[3]);
+}
+
+constexpr const char* kPrepared = R"(graph @g(%0 "x": f32[3, 4]) {
+  %1 "w": f32[4, 2] = const [1, 2, 3, 4, 5, 6, 7, 8]
+  %2 "s": f32[2] = const [10, 20]
+  %3 "scaled": f32[4, 2] = mul(%1, %2)
+  %4 "root": f32[4, 2] = sqrt(%3)
+  %5: f32[3, 2] = matmul(%0, %4)
+  %6: f32[3, 2] = add(%5, %2)
+  return %6 "y"
+})";
+
+TEST(Lower, WhatWeightsAloneDecideIsPrepared) {
+  const LoweredNetwork network = MustLower(Passed(kPrepared, {"fuse"}));
+  // At run time: one kernel of the product and the sum.
+  EXPECT_EQ(Launches(network.module, "main").size(), 1u);
+  ASSERT_EQ(network.weights.size(), 2u);
+  const auto prepared = std::find_if(network.weights.begin(), network.weights.end(),
+                                     [](const Weight& w) { return !w.prepare.empty(); });
+  ASSERT_NE(prepared, network.weights.end());
+  EXPECT_EQ(prepared->name, "root");
+  EXPECT_EQ(prepared->sources.size(), 2u);
+  EXPECT_FALSE(prepared->source);
+  ASSERT_TRUE(network.prepare.Find(prepared->prepare));
+  EXPECT_FALSE(Launches(network.prepare, prepared->prepare).empty());
+  for (const Weight& w : network.weights) {
+    EXPECT_EQ(w.offset % 64, 0u) << w.name;
+    EXPECT_LE(w.offset + w.bytes, network.weights_bytes) << w.name;
+  }
+  for (const auto& [name, f] : network.prepare.funcs) {
+    if (f->func_kind == FuncKind::kHost) EXPECT_EQ(name, prepared->prepare);
+  }
+}
+
+TEST(Lower, WhatNoWeightDecidesIsNotPrepared) {
+  const LoweredNetwork network =
+      MustLower(Passed(R"(graph @g(%0 "x": f32[2, 2], %1 "w": f32[2, 2]) {
+  %2: f32[2, 2] = sqrt(%1)
+  %3: f32[2, 2] = matmul(%0, %2)
+  return %3 "y"
+})",
+                       {}));
+  EXPECT_TRUE(network.prepare.funcs.empty());
+  EXPECT_TRUE(network.weights.empty());
+  EXPECT_EQ(network.weights_bytes, 0u);
+}
+
+// Two convolutions share their weights: these are arranged once, whatever arranges them.
+TEST(Lower, EqualTransformsOfOneSourceAreDoneOnce) {
+  const char text[] = R"(graph @g(%0 "a": f32[1, 8, 4, 4], %1 "b": f32[1, 8, 4, 4]) {
+  %2: f32[1, 8, 1, 1] = const [1, -1, 2, -2, 3, -3, 4, -4]
+  %3 "w": f32[16, 8, 3, 3] = expand(%2) {shape: [16, 8, 3, 3]}
+  %4: f32[1, 16, 4, 4] = conv(%0, %3) {pads: [1, 1, 1, 1]}
+  %5: f32[1, 16, 4, 4] = conv(%1, %3) {pads: [1, 1, 1, 1]}
+  %6: f32[1, 16, 4, 4] = add(%4, %5)
+  return %6 "y"
+})";
+  const LoweredNetwork network = MustLower(Passed(text, {"assign_layouts", "fuse"}));
+  EXPECT_EQ(network.weights.size(), 1u);
+  int functions = 0;
+  for (const auto& [name, f] : network.prepare.funcs) functions += f->func_kind == FuncKind::kHost;
+  EXPECT_EQ(functions, 1);
+}
+
+TEST(Lower, TheNameIsThatOfTheFunctionAndOfItsKernels) {
+  const LoweredNetwork network = MustLower(Passed(kPrepared, {"fuse"}), "scores");
+  EXPECT_FALSE(network.module.Find("main"));
+  ASSERT_TRUE(network.module.Find("scores"));
+  EXPECT_TRUE(network.module.Find("scores")->attrs.Get<bool>("exported", false));
+  for (const KernelInfo& k : network.kernels) EXPECT_TRUE(k.name.starts_with("scores_")) << k.name;
+}
+
+TEST(Lower, InputsAndConstantsMayBeOutputs) {
+  const LoweredNetwork network = MustLower(Passed(R"(graph @g(%0 "x": f32[2]) {
+  %1 "c": f32[2] = const [1, 2]
+  %2: f32[2] = relu(%0)
+  return %0 "same", %1 "constant", %2 "y", %2 "again"
+})",
+                                                  {}));
+  EXPECT_EQ(network.module.Find("main")->num_outputs, 4);
+  EXPECT_EQ(Launches(network.module, "main").size(), 4u);  // three copies and the operator
+}
+
+TEST(Lower, SameInputSameText) {
+  const Graph g = Passed(kPrepared, {"fuse"});
+  const LoweredNetwork a = MustLower(g), b = MustLower(g);
+  EXPECT_EQ(Print(a.module), Print(b.module));
+  EXPECT_EQ(Print(a.prepare), Print(b.prepare));
+}
+
+}  // namespace
+}  // namespace tenon::graph
