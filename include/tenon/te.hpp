@@ -211,6 +211,23 @@ constexpr size_t Arity() {
 
 }  // namespace detail
 
+/// Values that are computed together, of one tensor each; with axes, reduced over them by `combine`
+/// of (old, new), which must be associative and commutative and leave any value as it is where the
+/// old ones are `identity`.
+struct Tuple {
+  std::vector<Expr> values;
+  std::vector<IterVar> axes;
+  std::function<std::vector<Expr>(const std::vector<Expr>&, const std::vector<Expr>&)> combine;
+  std::vector<Expr> identity;
+};
+TN_API std::vector<Tensor> ComputeTuple(
+    const std::vector<Expr>& shape, const std::function<Tuple(const std::vector<Var>&)>& element,
+    const std::string& name, const std::vector<std::string>& axis_names = {});
+/// Rows computed in order: the first ones as `init` has them (it has as many rows as are there
+/// before), each other by `update`, which may read earlier rows of `state`, a placeholder.
+TN_API Tensor Scan(const Tensor& init, const Tensor& update, const Tensor& state,
+                   const std::string& name);
+
 /// The same for a function of one Var per dim, up to eight: [&](Var i, Var j) { return … }.
 template <class F>
 Tensor Compute(const std::vector<Expr>& shape, const F& element, const std::string& name) {

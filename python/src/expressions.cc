@@ -171,7 +171,19 @@ void BindExpressions(nb::module_& m) {
         [](const std::vector<Expr>& shape, const std::string& dtype, const std::string& name) {
           return te::Placeholder(shape, ParseDataType(dtype), name);
         });
-  m.def("compute", te::ComputeIndexed);
+  nb::class_<te::Tuple>(m, "Tuple")
+      .def(
+          "__init__",
+          [](te::Tuple* self, std::vector<Expr> values, std::vector<IterVar> axes,
+             decltype(te::Tuple::combine) combine, std::vector<Expr> identity) {
+            new (self) te::Tuple{std::move(values), std::move(axes), std::move(combine),
+                                 std::move(identity)};
+          },
+          nb::arg("values"), nb::arg("axes") = nb::list(), nb::arg("combine").none() = nb::none(),
+          nb::arg("identity") = nb::list())
+      .def_ro("values", &te::Tuple::values);
+  m.def("compute", te::ComputeTuple);
+  m.def("scan", te::Scan);
   m.def("reduce_axis", te::ReduceAxis);
   m.def("thread_axis", te::ThreadAxis);
   m.def("sum", te::Sum);

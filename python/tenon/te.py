@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import inspect
+import operator
 from typing import Any, Callable, Sequence
 
 from . import _tenon
 from ._tenon import Expr, IterVar, Operation, Schedule, Stage, Tensor, Var
 
 __all__ = [
-    "Expr", "IterVar", "Operation", "Schedule", "Stage", "Tensor", "Var", "abs", "all", "any", "ceil", "compute", "const",
+    "Expr", "IterVar", "Operation", "Schedule", "Stage", "Tensor", "Var", "abs", "all", "any", "ceil", "comm_reducer", "compute", "const",
     "cos", "create_schedule", "div", "erf", "exp", "exp2", "floor", "floordiv", "floormod", "fma", "if_then_else",
     "indexdiv", "indexmod", "isinf", "isnan", "log", "log2", "max", "max_value", "min", "min_value", "placeholder", "power",
-    "prod", "reduce_axis", "round", "rsqrt", "select", "sigmoid", "sin", "size_var", "sqrt", "sum", "tan", "tanh",
+    "prod", "reduce_axis", "round", "rsqrt", "scan", "select", "sigmoid", "sin", "size_var", "sqrt", "sum", "tan", "tanh",
     "thread_axis", "trunc", "truncdiv", "truncmod", "var",
 ]  # fmt: skip
 
@@ -31,7 +32,7 @@ size_var = var
 def _shape(shape: Any) -> list:
     if isinstance(shape, (int, Expr)) or hasattr(shape, "__index__"):
         shape = (shape,)
-    return [d if isinstance(d, Expr) else int(d) for d in shape]
+    return [d if isinstance(d, Expr) else operator.index(d) for d in shape]
 
 
 def placeholder(shape: Any, dtype: str = "float32", name: str = "placeholder") -> Tensor:
@@ -40,8 +41,8 @@ def placeholder(shape: Any, dtype: str = "float32", name: str = "placeholder") -
 
 
 def compute(shape: Any, fcompute: Callable, name: str = "compute", tag: str = "", attrs: Any = None) -> Tensor:
-    """The tensor whose element at (i, j, …) is fcompute(i, j, …). The loops are called as fcompute's
-    parameters are."""
+    """The tensor whose element at (i, j, …) is fcompute(i, j, …); several tensors, where it gives a tuple
+    of values or a reduction of one. The loops are called as fcompute's parameters are."""
     dims = _shape(shape)
     parameters = inspect.signature(fcompute).parameters.values()
     takes_any = [p for p in parameters if p.kind is p.VAR_POSITIONAL]
@@ -50,7 +51,21 @@ def compute(shape: Any, fcompute: Callable, name: str = "compute", tag: str = ""
         names += [f"i{k}" for k in range(len(names), len(dims))]
     if len(names) != len(dims):
         raise ValueError(f"compute '{name}': the shape has {len(dims)} dims but the function takes {len(names)} variables")
-    return _tenon.compute(dims, lambda i: _expr(fcompute(*i)), name, names)
+    single = True
+
+    def element(i):
+        nonlocal single
+        value = fcompute(*i)
+        if isinstance(value, _tenon.Tuple):
+            single = len(value.values) == 1
+            return value
+        if isinstance(value, (tuple, list)):
+            single = False
+            return _tenon.Tuple([_expr(v) for v in value])
+        return _tenon.Tuple([_expr(value)])
+
+    tensors = _tenon.compute(dims, element, name, names)
+    return tensors[0] if single else tuple(tensors)
 
 
 def _expr(value: Any) -> Expr:
@@ -93,6 +108,34 @@ sum = _reducer(_tenon.sum, None, "The sum over axis, a reduce axis or several.")
 prod = _reducer(_tenon.prod, None, "The product over axis.")
 max = _reducer(_tenon.max, _tenon.maximum, "The maximum over axis; of two expressions, the larger one.")
 min = _reducer(_tenon.min, _tenon.minimum, "The minimum over axis; of two expressions, the smaller one.")
+
+
+def comm_reducer(fcombine: Callable, fidentity: Callable, name: str = "reduce") -> Callable:
+    """A reducer of one's own: fcombine(old, new), associative and commutative, of values or of tuples of
+    them; fidentity(dtype, …) gives what leaves any value as it is. The reducer takes a value, or a
+    tuple, and an axis, as te.sum does."""
+
+    def reducer(expr, axis):
+        many = isinstance(expr, (tuple, list))
+        values = [_expr(e) for e in (expr if many else (expr,))]
+        identity = fidentity(*(v.dtype for v in values))
+        identity = [_expr(e) for e in (identity if many else (identity,))]
+
+        def combine(old, new):
+            result = fcombine(tuple(old), tuple(new)) if many else fcombine(old[0], new[0])
+            return [_expr(e) for e in (result if many else (result,))]
+
+        axes = list(axis) if isinstance(axis, (list, tuple)) else [axis]
+        return _tenon.Tuple(values, axes, combine, identity)
+
+    reducer.__name__ = name
+    return reducer
+
+
+def scan(init: Tensor, update: Tensor, state_placeholder: Tensor, inputs: Any = None, name: str = "scan") -> Tensor:
+    """Rows computed in order: the first ones as init has them, each other by update, which may read
+    earlier rows of state_placeholder."""
+    return _tenon.scan(init, update, state_placeholder, name)
 
 
 def select(condition: Any, true_value: Any, false_value: Any) -> Expr:

@@ -23,6 +23,7 @@
 #include "loop/verify.h"
 #include "schedule/schedule.h"
 #include "support/file.h"
+#include "support/strings.h"
 #include "te/te.h"
 
 namespace tenon::inner {
@@ -94,6 +95,7 @@ struct ExprData {
   double number = 0;     // of a literal that is not an integer
   std::shared_ptr<const ReduceData> reduce;
   DimRange range;  // of a size
+  int depth = 1;   // of its nesting, which is bounded: walks over expressions recurse
 };
 
 enum class LoopKind : uint8_t { kSpatial, kReduce, kThread, kDerived };
@@ -114,10 +116,14 @@ struct OperationData {
   std::vector<IterVar> axis, reduce_axis;
   std::vector<Tensor> inputs;
   bool computed = false;
+  std::shared_ptr<const OperationData> scan_state;  // of a scan: the placeholder of its rows
 };
 
 /// Handles around internal values.
 Expr Wrap(inner::Expr expr);
+/// The same for one made of these; throws where it is nested too deep.
+Expr Wrap(inner::Expr expr, std::initializer_list<const Expr*> operands);
+Expr Wrap(inner::Expr expr, const std::vector<Expr>& operands);
 const inner::Expr& Unwrap(const Expr& expr);
 /// An index expression; a data integer is converted.
 inner::Expr AsIndex(const Expr& expr);

@@ -155,6 +155,9 @@ std::vector<std::string> IrModule::functions() const {
 
 IrModule Lower(const Schedule& schedule, const std::vector<te::Tensor>& args,
                const std::string& name) {
+  if (name.empty() || ToIdentifier(name) != name) {
+    ThrowValue(fmt::format("the name '{}' is not an identifier of C, which exports need", name));
+  }
   const ScheduleData& data = *schedule.data();
   inner::Schedule carried = CarryOut(data);
   inner::Module module = carried.module();

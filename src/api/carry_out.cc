@@ -9,16 +9,6 @@ namespace {
 
 using te::IterVar;
 
-const Block* FindBlock(const Func& func, const std::string& name) {
-  const Block* found = nullptr;
-  PreOrder(func->body, [&](const NodeRef& n) {
-    const auto* block = As<Block>(n);
-    if (block && block->name == name) found = block;
-    return !IsA<ExprNode>(n);
-  });
-  return found;
-}
-
 using StageNames = std::map<const StageData*, LoopNames>;
 
 // The loop that a stage hangs on: where its own has one iteration and is not there, the next one
@@ -67,6 +57,16 @@ void MoveInits(const ScheduleData& data, inner::Schedule* schedule) {
 }
 
 }  // namespace
+
+const Block* FindBlock(const Func& func, const std::string& name) {
+  const Block* found = nullptr;
+  PreOrder(func->body, [&](const NodeRef& n) {
+    const auto* block = As<Block>(n);
+    if (block && block->name == name) found = block;
+    return !IsA<ExprNode>(n);
+  });
+  return found;
+}
 
 LoopNames RootNames(const StageData& stage, const inner::Schedule& schedule,
                     const std::string& at) {

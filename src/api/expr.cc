@@ -1,4 +1,6 @@
 // Expressions: conversion of operands, and the operators.
+#include <algorithm>
+
 #include "api/bridge.h"
 
 namespace tenon::inline v0 {
@@ -102,14 +104,14 @@ Operands Meet(const Expr& a, const Expr& b) {
 
 Expr Compare(BinaryOp op, const Expr& a, const Expr& b) {
   Operands o = Meet(a, b);
-  return Wrap(Binary::Make(op, o.a, o.b));
+  return Wrap(Binary::Make(op, o.a, o.b), {&a, &b});
 }
 
-Expr CombineBools(BinaryOp op, const inner::Expr& a, const inner::Expr& b) {
+inner::Expr CombineBools(BinaryOp op, const inner::Expr& a, const inner::Expr& b) {
   switch (op) {
-    case BinaryOp::kBitAnd: return Wrap(And(a, b));
-    case BinaryOp::kBitOr: return Wrap(Or(a, b));
-    case BinaryOp::kBitXor: return Wrap(Ne(a, b));
+    case BinaryOp::kBitAnd: return And(a, b);
+    case BinaryOp::kBitOr: return Or(a, b);
+    case BinaryOp::kBitXor: return Ne(a, b);
     default: ThrowType("a bool is no number; cast it");
   }
 }
@@ -117,7 +119,7 @@ Expr CombineBools(BinaryOp op, const inner::Expr& a, const inner::Expr& b) {
 Expr Combine(BinaryOp op, const Expr& a, const Expr& b) {
   Operands o = Meet(a, b);
   const DType type = o.a->dtype;
-  if (type.IsBool()) return CombineBools(op, o.a, o.b);
+  if (type.IsBool()) return Wrap(CombineBools(op, o.a, o.b), {&a, &b});
   bool is_bits = op == BinaryOp::kBitAnd || op == BinaryOp::kBitOr || op == BinaryOp::kBitXor ||
                  op == BinaryOp::kShl || op == BinaryOp::kShr;
   if (is_bits && !type.IsInt()) {
@@ -129,7 +131,7 @@ Expr Combine(BinaryOp op, const Expr& a, const Expr& b) {
       ThrowValue("division of a constant by zero");
     }
   }
-  return Wrap(Binary::Make(op, o.a, o.b));
+  return Wrap(Binary::Make(op, o.a, o.b), {&a, &b});
 }
 
 inner::Expr AsBool(const Expr& e) {
@@ -192,6 +194,28 @@ Expr Wrap(inner::Expr expr) {
   data.expr = std::move(expr);
   return Make(std::move(data));
 }
+static Expr WrapNested(inner::Expr expr, int depth) {
+  constexpr int kMaxDepth = 500;
+  if (depth > kMaxDepth) {
+    ThrowValue(fmt::format(
+        "an expression is nested more than {} deep; compute parts of it in tensors of their own",
+        kMaxDepth));
+  }
+  ExprData data;
+  data.expr = std::move(expr);
+  data.depth = depth;
+  return Make(std::move(data));
+}
+Expr Wrap(inner::Expr expr, std::initializer_list<const Expr*> operands) {
+  int depth = 0;
+  for (const Expr* e : operands) depth = std::max(depth, e->data().depth);
+  return WrapNested(std::move(expr), depth + 1);
+}
+Expr Wrap(inner::Expr expr, const std::vector<Expr>& operands) {
+  int depth = 0;
+  for (const Expr& e : operands) depth = std::max(depth, e.data().depth);
+  return WrapNested(std::move(expr), depth + 1);
+}
 const inner::Expr& Unwrap(const Expr& expr) {
   RequireScalarValue(expr.data());
   return expr.data().expr;
@@ -216,9 +240,9 @@ Expr operator>(const Expr& a, const Expr& b) { return Compare(BinaryOp::kGt, a, 
 Expr operator>=(const Expr& a, const Expr& b) { return Compare(BinaryOp::kGe, a, b); }
 Expr Equal(const Expr& a, const Expr& b) { return Compare(BinaryOp::kEq, a, b); }
 Expr NotEqual(const Expr& a, const Expr& b) { return Compare(BinaryOp::kNe, a, b); }
-Expr operator&&(const Expr& a, const Expr& b) { return Wrap(And(AsBool(a), AsBool(b))); }
-Expr operator||(const Expr& a, const Expr& b) { return Wrap(Or(AsBool(a), AsBool(b))); }
-Expr operator!(const Expr& a) { return Wrap(Not(AsBool(a))); }
+Expr operator&&(const Expr& a, const Expr& b) { return Wrap(And(AsBool(a), AsBool(b)), {&a, &b}); }
+Expr operator||(const Expr& a, const Expr& b) { return Wrap(Or(AsBool(a), AsBool(b)), {&a, &b}); }
+Expr operator!(const Expr& a) { return Wrap(Not(AsBool(a)), {&a}); }
 Expr operator&(const Expr& a, const Expr& b) { return Combine(BinaryOp::kBitAnd, a, b); }
 Expr operator|(const Expr& a, const Expr& b) { return Combine(BinaryOp::kBitOr, a, b); }
 Expr operator^(const Expr& a, const Expr& b) { return Combine(BinaryOp::kBitXor, a, b); }
@@ -226,7 +250,7 @@ Expr operator<<(const Expr& a, const Expr& b) { return Combine(BinaryOp::kShl, a
 Expr operator>>(const Expr& a, const Expr& b) { return Combine(BinaryOp::kShr, a, b); }
 Expr operator~(const Expr& a) {
   if (!Unwrap(a)->dtype.IsInt()) ThrowType("only integer data has bits to invert");
-  return Wrap(Unary::Make(UnaryOp::kBitNot, Unwrap(a)));
+  return Wrap(Unary::Make(UnaryOp::kBitNot, Unwrap(a)), {&a});
 }
 Expr Minimum(const Expr& a, const Expr& b) { return Combine(BinaryOp::kMin, a, b); }
 Expr Maximum(const Expr& a, const Expr& b) { return Combine(BinaryOp::kMax, a, b); }
@@ -250,11 +274,11 @@ Expr FloorMod(const Expr& a, const Expr& b) {
 
 Expr Select(const Expr& condition, const Expr& on_true, const Expr& on_false) {
   Operands o = Meet(on_true, on_false);
-  return Wrap(inner::Select::Make(AsBool(condition), o.a, o.b));
+  return Wrap(inner::Select::Make(AsBool(condition), o.a, o.b), {&condition, &on_true, &on_false});
 }
 Expr Cast(const Expr& value, DataType dtype) {
   RequireScalarValue(value.data());
-  return Wrap(Convert(value.data(), FromPublic(dtype)));
+  return Wrap(Convert(value.data(), FromPublic(dtype)), {&value});
 }
 Expr Constant(double value, DataType dtype) { return Cast(Expr(value), dtype); }
 Expr ConstantInt(int64_t value, DataType dtype) {
@@ -266,7 +290,7 @@ Expr Reinterpret(const Expr& value, DataType dtype) {
   if (e->dtype.StorageBits() != type.StorageBits() || e->dtype.IsBool() || type.IsBool()) {
     ThrowType(fmt::format("{} and {} differ in width", LongName(e->dtype), LongName(type)));
   }
-  return Wrap(Call::Make(Intrinsic::kReinterpret, {e}, type));
+  return Wrap(Call::Make(Intrinsic::kReinterpret, {e}, type), {&value});
 }
 
 namespace {
@@ -308,7 +332,7 @@ Expr CallIntrinsic(const std::string& name, const std::vector<Expr>& args) {
     if (type.IsIndex() || (needs_float && !type.IsFloat())) type = DType::Float(32);
     std::vector<inner::Expr> values;
     for (const Expr& a : args) values.push_back(Convert(a.data(), type));
-    return Wrap(Call::Make(row.intrinsic, std::move(values)));
+    return Wrap(Call::Make(row.intrinsic, std::move(values)), args);
   }
   ThrowValue(fmt::format("there is no function '{}' of numbers; see docs/loop-ir.md", name));
 }

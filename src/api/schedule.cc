@@ -69,7 +69,7 @@ Func WithUniqueNames(const Func& func, std::map<const BufferNode*, Buffer>* rena
   PrimFunc fields(*func);
   for (Buffer& b : fields.buffers) b = renamed->at(b.get());
   fields.body = SubstituteBuffers(func->body, map);
-  return PrimFunc::Make(std::move(fields));
+  return PrimFunc::Make(fields);
 }
 
 // Sizes that are variables of their own, in the order of their first place.
@@ -127,16 +127,6 @@ void SetRoots(StageData* stage) {
     stage->roots.emplace_back(v, stage->roots.size());
   }
   for (const auto& [v, index] : stage->roots) stage->leaves.push_back(v);
-}
-
-const Block* FindBlock(const Func& func, const std::string& name) {
-  const Block* found = nullptr;
-  PreOrder(func->body, [&](const NodeRef& n) {
-    const auto* block = As<Block>(n);
-    if (block && block->name == name) found = block;
-    return !IsA<ExprNode>(n);
-  });
-  return found;
 }
 
 // The operation that a new block is.
@@ -400,11 +390,56 @@ te::Tensor Schedule::RFactor(const te::Tensor& tensor, const IterVar& axis, int 
   return {op, 0};
 }
 
+namespace {
+
+// A size is read off the shape of an argument: it must stand alone in one.
+void RequireKnownDims(const inner::te::Tensor& tensor, const std::vector<inner::Var>& dims) {
+  for (const inner::Expr& d : tensor.shape()) {
+    PreOrder(d, [&](const NodeRef& n) {
+      const auto* var = As<VarNode>(n);
+      bool known = std::any_of(dims.begin(), dims.end(),
+                               [&](const inner::Var& v) { return v.get() == var; });
+      if (var && !known) {
+        ThrowValue(fmt::format("the size '{}' of '{}' stands alone in no shape", var->name,
+                               tensor.name()));
+      }
+      return true;
+    });
+  }
+}
+
+std::vector<std::string> BlocksWriting(const Func& func, const std::string& buffer) {
+  std::vector<std::string> names;
+  PreOrder(func->body, [&](const NodeRef& n) {
+    const auto* block = As<Block>(n);
+    if (!block) return !IsA<ExprNode>(n);
+    for (const Region& w : block->writes) {
+      if (w->buffer->name == buffer) names.push_back(block->name);
+    }
+    return false;
+  });
+  return names;
+}
+
+// A scan's two parts write its buffer, the first rows before the others.
+void FindScanBlocks(const Operation& scan, ScheduleData* data) {
+  std::vector<std::string> blocks =
+      BlocksWriting(data->base.func(), data->BufferOf(scan.output(0))->name);
+  for (size_t i = 0; i < 2 && i < blocks.size(); ++i) {
+    data->Find(scan.input_tensors()[i].op())->block = blocks[i];
+  }
+}
+
+}  // namespace
+
 Schedule CreateSchedule(const std::vector<te::Tensor>& outputs) {
   if (outputs.empty()) ThrowValue("a schedule needs an output");
   std::vector<Operation> order = ProducersFirst(outputs);
   std::vector<inner::te::Tensor> inputs, results;
   inner::te::FuncOptions options;
+  std::set<const OperationData*> states;  // of scans, which are no inputs
+  for (const Operation& op : order) states.insert(op.node()->scan_state.get());
+  std::erase_if(order, [&](const Operation& op) { return states.count(op.node().get()) != 0; });
   for (const Operation& op : order) {
     if (op.node()->computed) continue;
     inputs.push_back(op.node()->outputs[0]);
@@ -417,6 +452,7 @@ Schedule CreateSchedule(const std::vector<te::Tensor>& outputs) {
     results.push_back(te::Unwrap(out));
     CollectDims(out.shape(), &options);
   }
+  for (const inner::te::Tensor& input : inputs) RequireKnownDims(input, options.dims);
   Func func = Take(inner::te::MakeFunc("main", inputs, results, options));
   std::map<const BufferNode*, Buffer> buffers;
   func = WithUniqueNames(func, &buffers);
@@ -428,9 +464,14 @@ Schedule CreateSchedule(const std::vector<te::Tensor>& outputs) {
   data->buffers = std::move(buffers);
   for (const Operation& op : order) {
     StageData* stage = AddStage(data.get(), op, nullptr);
-    if (!op.node()->computed) continue;
-    stage->block = data->base.GetBlockOf(data->BufferOf(op.output(0))->name);
+    if (!op.node()->computed || op.node()->scan_state) continue;
+    const std::string buffer = data->BufferOf(op.output(0))->name;
+    std::vector<std::string> blocks = BlocksWriting(data->base.func(), buffer);
+    if (!blocks.empty()) stage->block = blocks[0];
     SetRoots(stage);
+  }
+  for (const Operation& op : order) {
+    if (op.node()->scan_state) FindScanBlocks(op, data.get());
   }
   RequireOk(data->base);
   return Schedule(std::move(data));

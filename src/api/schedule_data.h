@@ -77,6 +77,8 @@ void ApplyStep(const LoopStep& step, inner::Schedule* schedule, LoopNames* names
 /// The names of the stage's first loops: those under `at` ("" for all) in the bindings of its
 /// block.
 LoopNames RootNames(const StageData& stage, const inner::Schedule& schedule, const std::string& at);
+/// The block of this name, or null.
+const Block* FindBlock(const Func& func, const std::string& name);
 /// Throws the inner schedule's diagnostics.
 void RequireOk(const inner::Schedule& schedule);
 /// The schedule carried out.

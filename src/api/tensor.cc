@@ -48,16 +48,11 @@ IterVar Loop(const std::string& name, LoopKind kind, inner::Var var, inner::Expr
   return IterVar(data);
 }
 
-inner::te::Body BodyOf(const std::string& name, const Expr& value) {
-  const ExprData& e = value.data();
-  if (!e.reduce)
-    return e.literal && !e.expr->dtype.IsFloat()
-               ? inner::te::Body(MakeIntConst(DType::Int(32), *AsInt(e.expr)))
-               : inner::te::Body(e.expr->dtype.IsIndex() ? CastExpr::Make(DType::Int(64), e.expr)
-                                                         : e.expr);
-  std::vector<inner::te::Axis> axes;
-  for (const IterVar& a : e.reduce->axes) axes.push_back({a.node()->var, a.node()->extent});
-  return {e.reduce->value, std::move(axes), e.reduce->combiner, e.reduce->identity};
+inner::te::Axis AxisOf(const IterVar& axis) {
+  if (!axis.node() || axis.node()->kind != LoopKind::kReduce) {
+    ThrowValue(fmt::format("'{}' is no reduce axis", axis.name()));
+  }
+  return {axis.node()->var, axis.node()->extent};
 }
 
 Expr Reduce(const Expr& value, const std::vector<IterVar>& axes,
@@ -69,9 +64,7 @@ Expr Reduce(const Expr& value, const std::vector<IterVar>& axes,
   }
   auto reduce = std::make_shared<ReduceData>();
   for (const IterVar& a : axes) {
-    if (!a.node() || a.node()->kind != LoopKind::kReduce) {
-      ThrowValue(fmt::format("'{}' is no reduce axis", a.name()));
-    }
+    AxisOf(a);
     reduce->axes.push_back(a);
   }
   inner::te::Body body = make(v);
@@ -130,7 +123,7 @@ Expr Tensor::At(const std::vector<Expr>& indices) const {
                            indices.size()));
   }
   Note(*this);
-  return Wrap(t.At(Dims(indices)));
+  return Wrap(t.At(Dims(indices)), indices);
 }
 std::string Tensor::name() const { return Unwrap(*this).name(); }
 std::vector<Expr> Tensor::shape() const {
@@ -160,35 +153,126 @@ Tensor Placeholder(const std::vector<Expr>& shape, DataType dtype, const std::st
   return {op, 0};
 }
 
-Tensor ComputeIndexed(const std::vector<Expr>& shape,
-                      const std::function<Expr(const std::vector<Var>&)>& element,
-                      const std::string& name, const std::vector<std::string>& axis_names) {
+namespace {
+
+// What a body is computed in: numbers have a type only then.
+inner::Expr Typed(const Expr& value) {
+  const inner::Expr& e = Unwrap(value);
+  if (!e->dtype.IsIndex()) return e;
+  return CastExpr::Make(DType::Int(value.data().literal ? 32 : 64), e);
+}
+
+inner::te::Body BodyOf(const Expr& value) {
+  const std::shared_ptr<const ReduceData>& reduce = value.data().reduce;
+  if (!reduce) return Typed(value);
+  std::vector<inner::te::Axis> axes;
+  for (const IterVar& a : reduce->axes) axes.push_back(AxisOf(a));
+  return {reduce->value, std::move(axes), reduce->combiner, reduce->identity};
+}
+
+std::vector<Expr> WrapAll(const std::vector<inner::Expr>& values) {
+  std::vector<Expr> out;
+  for (const inner::Expr& v : values) out.push_back(Wrap(v));
+  return out;
+}
+
+inner::te::TupleBody TupleOf(const std::string& name, const Tuple& tuple) {
+  inner::te::TupleBody body;
+  for (const Expr& v : tuple.values) body.values.push_back(Typed(v));
+  for (const IterVar& a : tuple.axes) body.axes.push_back(AxisOf(a));
+  if (tuple.axes.empty() != !tuple.combine ||
+      (tuple.combine && tuple.identity.size() != tuple.values.size())) {
+    ThrowValue(
+        fmt::format("compute '{}': a reduction of several values needs axes, a combiner and one "
+                    "identity for each value",
+                    name));
+  }
+  for (size_t k = 0; k < tuple.identity.size(); ++k) {
+    body.identity.push_back(Unwrap(Cast(tuple.identity[k], ToPublic(body.values[k]->dtype))));
+  }
+  body.combine = [&tuple, &name](const std::vector<inner::Expr>& old,
+                                 const std::vector<inner::Expr>& value) {
+    std::vector<Expr> combined = tuple.combine(WrapAll(old), WrapAll(value));
+    if (combined.size() != old.size()) {
+      ThrowValue(fmt::format("compute '{}': the combiner gives {} values for {}", name,
+                             combined.size(), old.size()));
+    }
+    std::vector<inner::Expr> out;
+    for (size_t k = 0; k < combined.size(); ++k) {
+      out.push_back(Unwrap(Cast(combined[k], ToPublic(old[k]->dtype))));
+    }
+    return out;
+  };
+  return body;
+}
+
+void SetAxes(const inner::te::TensorNode& node, OperationData* op) {
+  for (size_t i = 0; i < node.axes.size(); ++i) {
+    op->axis.push_back(Loop(node.axes[i]->name, LoopKind::kSpatial, node.axes[i], node.shape[i]));
+  }
+}
+
+}  // namespace
+
+std::vector<Tensor> ComputeTuple(const std::vector<Expr>& shape,
+                                 const std::function<Tuple(const std::vector<Var>&)>& element,
+                                 const std::string& name,
+                                 const std::vector<std::string>& axis_names) {
   CheckShape(name, shape);
   auto op = std::make_shared<OperationData>();
   op->name = name;
   op->shape = shape;
   op->computed = true;
-  std::shared_ptr<const ReduceData> reduce;
   inner::te::Storage storage;
-  storage.axis_names = axis_names;
-  auto body = [&](const inner::te::Indices& indices) {
-    std::vector<Var> vars;
-    for (const inner::Expr& i : indices) {
-      ExprData data;
-      data.expr = i;
-      vars.emplace_back(std::make_shared<const ExprData>(std::move(data)));
-    }
-    Reading reading(&op->inputs);
-    Expr value = element(vars);
-    reduce = value.data().reduce;
-    return BodyOf(name, value);
-  };
-  op->outputs = {inner::te::Compute(name, Dims(shape), body, storage)};
-  const inner::te::TensorNode& node = *op->outputs[0].node();
-  for (size_t i = 0; i < node.axes.size(); ++i) {
-    op->axis.push_back(Loop(node.axes[i]->name, LoopKind::kSpatial, node.axes[i], node.shape[i]));
+  std::vector<Var> vars;
+  for (size_t i = 0; i < shape.size(); ++i) {
+    bool named = i < axis_names.size() && !axis_names[i].empty();
+    storage.axes.push_back(VarNode::Make(named ? axis_names[i] : fmt::format("i{}", i)));
+    ExprData data;
+    data.expr = storage.axes.back();
+    vars.emplace_back(std::make_shared<const ExprData>(std::move(data)));
   }
-  if (reduce) op->reduce_axis = reduce->axes;
+  Tuple tuple;
+  {
+    Reading reading(&op->inputs);
+    tuple = element(vars);
+  }
+  for (const Tensor& input : op->inputs) storage.inputs.push_back(Unwrap(input).node());
+  if (tuple.values.empty()) ThrowValue(fmt::format("compute '{}': there is no value", name));
+  if (tuple.values.size() == 1 && tuple.axes.empty()) {
+    const Expr& value = tuple.values[0];
+    if (value.data().reduce) op->reduce_axis = value.data().reduce->axes;
+    op->outputs = {inner::te::Compute(
+        name, Dims(shape), [&](const inner::te::Indices&) { return BodyOf(value); }, storage)};
+  } else {
+    op->reduce_axis = tuple.axes;
+    op->outputs = inner::te::ComputeTuple(
+        name, Dims(shape), [&](const inner::te::Indices&) { return TupleOf(name, tuple); },
+        storage);
+  }
+  SetAxes(*op->outputs[0].node(), op.get());
+  std::vector<Tensor> out;
+  for (size_t k = 0; k < op->outputs.size(); ++k) out.emplace_back(op, static_cast<int>(k));
+  return out;
+}
+
+Tensor ComputeIndexed(const std::vector<Expr>& shape,
+                      const std::function<Expr(const std::vector<Var>&)>& element,
+                      const std::string& name, const std::vector<std::string>& axis_names) {
+  return ComputeTuple(
+      shape, [&](const std::vector<Var>& i) { return Tuple{{element(i)}, {}, {}, {}}; }, name,
+      axis_names)[0];
+}
+
+Tensor Scan(const Tensor& init, const Tensor& update, const Tensor& state,
+            const std::string& name) {
+  auto op = std::make_shared<OperationData>();
+  op->name = name;
+  op->shape = state.shape();
+  op->computed = true;
+  op->inputs = {init, update};
+  op->scan_state = state.op().node();
+  op->outputs = {Take(inner::te::Scan(name, Unwrap(init), Unwrap(update), Unwrap(state)))};
   return {op, 0};
 }
 

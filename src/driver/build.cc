@@ -9,6 +9,7 @@
 #include "driver/kernels.h"
 #include "ir/print.h"
 #include "loop/verify.h"
+#include "support/strings.h"
 #include "tenon/kernel_abi.h"
 
 namespace tenon::driver {
@@ -90,7 +91,7 @@ Func Forward(const PrimFunc& packed, const std::string& name) {
   fields.body =
       Seq::Make({Evaluate::Make(Call::Make(Intrinsic::kExtern, std::move(args), DType::Int(32))),
                  Return::Make(IntConst::Make(DType::Int(32), 0))});
-  return PrimFunc::Make(std::move(fields));
+  return PrimFunc::Make(fields);
 }
 
 std::vector<Func> Exported(const Module& module) {
@@ -109,7 +110,7 @@ Module Annotated(const Module& module, const Target& target) {
     PrimFunc fields(*f);
     fields.target = target.ToString();
     if (f->func_kind == FuncKind::kKernel) fields.attrs.Set("noalias", true);
-    out.Add(PrimFunc::Make(std::move(fields)));
+    out.Add(PrimFunc::Make(fields));
   }
   return out;
 }
@@ -126,6 +127,11 @@ Expected<BuiltCode> BuildModule(const Module& input, const BuildOptions& options
   const std::vector<Func> exported = Exported(input);
   if (exported.empty()) return MakeError("no function of the module has the attribute exported");
 
+  for (const Func& f : exported) {
+    if (ToIdentifier(f->name) == f->name) continue;
+    return MakeError(
+        fmt::format("the name '{}' is not an identifier of C, which exports need", f->name));
+  }
   Module module = FindLoopPass("wrap_exports")->run(Annotated(input, target), {});
   Module kernels, host;
   for (const auto& [name, f] : module.funcs) {

@@ -4,9 +4,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <set>
-#include <unordered_map>
-#include <unordered_set>
 
 #include "ir/visit.h"
 
@@ -90,15 +87,20 @@ Tensor Placeholder(std::string name, std::vector<Expr> shape, DType dtype, Buffe
   return Tensor(n);
 }
 
+// The loops' variables, and what is known to be read before the body is.
+static Indices Begin(size_t rank, Storage* storage, TensorNode* n) {
+  n->axes = std::move(storage->axes);
+  n->inputs = std::move(storage->inputs);
+  for (size_t i = n->axes.size(); i < rank; ++i) {
+    n->axes.push_back(VarNode::Make(fmt::format("i{}", i)));
+  }
+  return {n->axes.begin(), n->axes.end()};
+}
+
 Tensor Compute(std::string name, std::vector<Expr> shape,
                const std::function<Body(const Indices&)>& element, Storage storage) {
   auto n = MakeRef<TensorNode>();
-  Indices indices;
-  for (size_t i = 0; i < shape.size(); ++i) {
-    bool named = i < storage.axis_names.size() && !storage.axis_names[i].empty();
-    n->axes.push_back(VarNode::Make(named ? storage.axis_names[i] : fmt::format("i{}", i)));
-    indices.push_back(n->axes.back());
-  }
+  Indices indices = Begin(shape.size(), &storage, n.get());
   const Recording recording(&n->inputs);
   Body body = element(indices);
   n->dtype = body.value->dtype;
@@ -116,164 +118,78 @@ Tensor Compute(std::string name, std::vector<Expr> shape,
   return Tensor(n);
 }
 
-namespace {
-
-Region PointRegion(const Buffer& buffer, const Indices& indices) {
-  std::vector<Range> ranges;
-  for (const Expr& i : indices) ranges.push_back(RangeNode::Make(i, IndexConst(1)));
-  return RegionNode::Make(buffer, std::move(ranges));
+std::vector<Tensor> ComputeTuple(std::string name, std::vector<Expr> shape,
+                                 const std::function<TupleBody(const Indices&)>& element,
+                                 Storage storage) {
+  auto shared = MakeRef<TensorNode>();
+  Indices indices = Begin(shape.size(), &storage, shared.get());
+  TupleBody body;
+  {
+    const Recording recording(&shared->inputs);
+    body = element(indices);
+  }
+  auto tuple = MakeRef<TupleNode>();
+  tuple->name = name;
+  tuple->values = body.values;
+  tuple->identity = body.identity;
+  std::vector<Expr> old;
+  for (size_t k = 0; k < body.values.size(); ++k) {
+    tuple->buffers.push_back(
+        BufferNode::Make(fmt::format("{}.v{}", name, k), body.values[k]->dtype, shape));
+    old.push_back(Load::Make(tuple->buffers[k], indices));
+  }
+  if (!body.axes.empty()) tuple->combined = body.combine(old, body.values);
+  shared->shape = std::move(shape);
+  shared->computed = true;
+  shared->reduce_axes = std::move(body.axes);
+  shared->fp = storage.fp;
+  shared->attrs = std::move(storage.attrs);
+  shared->tuple = tuple;
+  std::vector<Tensor> out;
+  for (const Buffer& b : tuple->buffers) {
+    auto n = MakeRef<TensorNode>(*shared);
+    n->name = b->name;
+    n->dtype = b->dtype;
+    n->buffer = b;
+    out.emplace_back(n);
+  }
+  return out;
 }
 
-// The elements read by `e`, in the order of their first appearance, each place once.
-std::vector<Region> Reads(const Expr& e) {
-  std::vector<Region> reads;
-  PreOrder(e, [&](const NodeRef& n) {
-    if (const auto* load = As<Load>(n)) {
-      Region r = PointRegion(load->buffer, load->indices);
-      bool known = false;
-      for (const Region& other : reads) known |= StructuralEqual(other, r);
-      if (!known) reads.push_back(std::move(r));
-    }
-    return n->kind != NodeKind::kBuffer;
-  });
-  return reads;
-}
-
-// Builds the block of one computed tensor under its serial loops.
-class BlockBuilder {
- public:
-  BlockBuilder(const TensorNode& t, std::string name) : t_(t) { block_.name = std::move(name); }
-
-  Stmt Build() {
-    for (size_t i = 0; i < t_.axes.size(); ++i) {
-      AddAxis(t_.axes[i], t_.shape[i], IterKind::kSpatial, t_.axes[i]->name);
-    }
-    for (const Axis& a : t_.reduce_axes) {
-      AddAxis(a.var, a.extent, IterKind::kReduce, a.var->name);
-    }
-    Indices place;
-    for (const Var& v : t_.axes) place.push_back(v);
-    if (t_.place) place = t_.place(place);
-    Expr value = t_.value;
-    block_.reads = Reads(value);
-    if (!t_.reduce_axes.empty()) {
-      Expr old = Load::Make(t_.buffer, place);
-      value = Binary::Make(t_.combiner, old, value);
-      block_.init = Store::Make(t_.buffer, place, t_.init);
-      for (Region& r : Reads(t_.init)) block_.reads.push_back(std::move(r));
-    }
-    block_.writes = {PointRegion(t_.buffer, place)};
-    block_.body = Store::Make(t_.buffer, place, value);
-    block_.fp = t_.fp;
-    block_.attrs = t_.attrs;
-    return Wrap();
-  }
-
- private:
-  void AddAxis(const Var& var, const Expr& extent, IterKind kind, const std::string& axis) {
-    Var loop = VarNode::Make(block_.name + "." + axis);
-    Var fresh = VarNode::Make("v" + axis);
-    rename_[var.get()] = fresh;
-    loops_.push_back({loop, extent});
-    block_.iters.push_back(IterVarNode::Make(fresh, kind, IndexConst(0), extent, loop));
-  }
-
-  Stmt Wrap() {
-    for (Region& r : block_.reads) r = Substitute(r, rename_);
-    for (Region& r : block_.writes) r = Substitute(r, rename_);
-    if (block_.init) block_.init = Substitute(block_.init, rename_);
-    block_.body = Substitute(block_.body, rename_);
-    Stmt body = Block::Make(std::move(block_));
-    for (auto it = loops_.rbegin(); it != loops_.rend(); ++it) {
-      body = For::Make(it->var, IndexConst(0), it->extent, ForKind::kSerial, body);
-    }
-    return body;
-  }
-
-  const TensorNode& t_;
-  Block block_;
-  std::vector<Axis> loops_;
-  VarMap rename_;
-};
-
-std::string Unique(const std::string& wanted, std::set<std::string>* used) {
-  std::string name = wanted;
-  for (int i = 1; !used->insert(name).second; ++i) name = fmt::format("{}_{}", wanted, i);
-  return name;
-}
-
-}  // namespace
-
-// Computed tensors that `outputs` need, producers first; `stop` are the function's inputs.
-static std::vector<TensorRef> ProducersFirst(const std::vector<Tensor>& outputs,
-                                             const std::unordered_set<const TensorNode*>& stop) {
-  std::vector<TensorRef> order;
-  std::unordered_set<const TensorNode*> done(stop);
-  std::vector<std::pair<TensorRef, size_t>> stack;
-  for (const Tensor& out : outputs) {
-    stack.emplace_back(out.node(), 0);
-    while (!stack.empty()) {
-      auto& [node, next] = stack.back();
-      if (done.count(node.get())) {
-        stack.pop_back();
-      } else if (next < node->inputs.size()) {
-        TensorRef input = node->inputs[next++];
-        stack.emplace_back(std::move(input), 0);
-      } else {
-        done.insert(node.get());
-        order.push_back(node);
-        stack.pop_back();
-      }
-    }
-  }
-  return order;
-}
-
-Expected<Func> MakeFunc(const std::string& name, const std::vector<Tensor>& inputs,
-                        const std::vector<Tensor>& outputs, const FuncOptions& options) {
-  PrimFunc f;
-  std::unordered_set<const TensorNode*> stop;
-  std::unordered_set<const BufferNode*> params, locals_seen;
-  for (const Tensor& t : inputs) {
-    stop.insert(t.node().get());
-    if (params.insert(t.buffer().get()).second) f.buffers.push_back(t.buffer());
-  }
-  for (const Tensor& t : outputs) {
-    if (locals_seen.insert(t.buffer().get()).second) {
-      if (!params.insert(t.buffer().get()).second) {
-        return MakeError(
-            fmt::format("function '{}': '{}' is both an input and an output", name, t.name()));
-      }
-      f.buffers.push_back(t.buffer());
-      ++f.num_outputs;
-    }
-  }
-  std::set<std::string> used;
-  std::vector<Stmt> blocks;
-  std::vector<Buffer> locals;
-  for (const TensorRef& t : ProducersFirst(outputs, stop)) {
-    if (!t->computed) {
+Expected<Tensor> Scan(std::string name, Tensor init, Tensor update, Tensor state) {
+  for (const Tensor* t : {&init, &update}) {
+    if (!t->node()->computed || t->node()->tuple || t->dtype() != state.dtype() ||
+        t->shape().size() != state.shape().size()) {
       return MakeError(
-          fmt::format("function '{}': '{}' is read but is not an input", name, t->name));
-    }
-    blocks.push_back(BlockBuilder(*t, Unique(t->name, &used)).Build());
-    if (!params.count(t->buffer.get()) && locals_seen.insert(t->buffer.get()).second) {
-      locals.push_back(t->buffer);
+          fmt::format("scan '{}': '{}' is not a computed tensor of the state's rank and type", name,
+                      t->name()));
     }
   }
-  Stmt body = Seq::Make(std::move(blocks));
-  for (auto it = locals.rbegin(); it != locals.rend(); ++it) body = Alloc::Make(*it, body);
-  f.name = name;
-  f.dims = options.dims;
-  for (const DimRange& r : options.ranges) {
-    f.dim_lo.push_back(r.lo);
-    f.dim_hi.push_back(r.hi);
-    f.dim_step.push_back(r.step);
+  if (state.shape().empty())
+    return MakeError(fmt::format("scan '{}': the state has no dims", name));
+  auto n = MakeRef<TensorNode>();
+  for (const TensorNode* part : {init.node().get(), update.node().get()}) {
+    for (const TensorRef& input : part->inputs) {
+      if (input == state.node()) continue;
+      for (const TensorRef& behind : input->inputs) {
+        if (behind != state.node()) continue;
+        return MakeError(fmt::format("scan '{}': '{}' reads the state '{}'; only the update may",
+                                     name, input->name, state.name()));
+      }
+      if (std::find(n->inputs.begin(), n->inputs.end(), input) == n->inputs.end()) {
+        n->inputs.push_back(input);
+      }
+    }
   }
-  f.target = options.target;
-  f.attrs = options.attrs;
-  f.body = body;
-  return PrimFunc::Make(std::move(f));
+  n->dtype = state.dtype();
+  n->shape = state.shape();
+  n->buffer = BufferNode::Make(name, n->dtype, n->shape);
+  n->name = std::move(name);
+  n->computed = true;
+  n->scan_init = init.node();
+  n->scan_update = update.node();
+  n->scan_state = state.node();
+  return Tensor(n);
 }
 
 }  // namespace tenon::te

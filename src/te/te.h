@@ -30,6 +30,9 @@ struct Axis {
 };
 Axis ReduceAxis(std::string name, Expr extent);
 
+struct TensorNode;
+using TensorRef = Ref<const TensorNode>;
+
 /// The value of a computed element: `value`, or the reduction of `value` over `axes` with a binary
 /// combiner whose identity (or bias) is `init`.
 struct Body {
@@ -49,8 +52,15 @@ Body MaxOf(Expr value, std::vector<Axis> axes);
 Body MinOf(Expr value, std::vector<Axis> axes);
 Body Prod(Expr value, std::vector<Axis> axes);
 
-struct TensorNode;
-using TensorRef = Ref<const TensorNode>;
+/// A reduction by a combiner that has no name: `combine` gives the components of (old, new), which
+/// must be associative and commutative, and `identity` leaves any value as it is.
+struct TupleBody {
+  std::vector<Expr> values;  // one per component
+  std::vector<Expr> identity;
+  std::vector<Axis> axes;
+  std::function<std::vector<Expr>(const std::vector<Expr>& old, const std::vector<Expr>& value)>
+      combine;
+};
 
 /// How a computed tensor lies in memory and may be computed; the defaults are a compact row-major
 /// tensor.
@@ -61,8 +71,11 @@ struct Storage {
   /// Where element `i` is stored in `buffer`; null: at `i`.
   std::function<Indices(const Indices&)> place;
   FpMode fp = FpMode::kContract;
-  Attrs attrs;                          // of the block: "role", …
-  std::vector<std::string> axis_names;  // of the loops, in place of i0, i1, …; "" keeps the default
+  Attrs attrs;  // of the block: "role", …
+  /// The variables of the loops, one per dim; empty: new ones, i0, i1, ….
+  std::vector<Var> axes;
+  /// Tensors that the body reads besides those that are indexed while `element` runs.
+  std::vector<TensorRef> inputs;
 };
 
 class Tensor {
@@ -88,6 +101,15 @@ class Tensor {
   TensorRef node_;
 };
 
+/// What several tensors computed by one block share.
+struct TupleNode : RefCounted {
+  std::string name;
+  std::vector<Buffer> buffers;  // one per component
+  std::vector<Expr> values;
+  // Reductions only:
+  std::vector<Expr> identity, combined;  // `combined`: of the buffers' elements and the values
+};
+
 struct TensorNode : RefCounted {
   std::string name;
   DType dtype;
@@ -103,6 +125,9 @@ struct TensorNode : RefCounted {
   BinaryOp combiner = BinaryOp::kAdd;
   FpMode fp = FpMode::kContract;
   Attrs attrs;
+  Ref<const TupleNode> tuple;  // null: the tensor has a block of its own
+  // Scans only: the tensors of the first steps and of the others, which reads `state`.
+  TensorRef scan_init, scan_update, scan_state;
 };
 
 /// An input. `buffer` states its layout and place in memory; null: compact row-major.
@@ -112,6 +137,17 @@ Tensor Placeholder(std::string name, std::vector<Expr> shape, DType dtype, Buffe
 /// The tensors that the body reads are noted while `element` runs, so index them inside it.
 Tensor Compute(std::string name, std::vector<Expr> shape,
                const std::function<Body(const Indices&)>& element, Storage storage = {});
+
+/// Tensors of one shape that are computed together: without axes each is its value. `element` is
+/// called once.
+std::vector<Tensor> ComputeTuple(std::string name, std::vector<Expr> shape,
+                                 const std::function<TupleBody(const Indices&)>& element,
+                                 Storage storage = {});
+
+/// The tensor of `state`'s shape whose first rows (along dim 0) are those of `init` and whose
+/// others are computed in order by `update`, which alone may read `state`, in rows before its own.
+/// Errors: ranks or types differ; another tensor reads the state.
+Expected<Tensor> Scan(std::string name, Tensor init, Tensor update, Tensor state);
 
 struct FuncOptions {
   std::vector<Var> dims;  // symbolic sizes, in order

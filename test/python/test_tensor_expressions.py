@@ -25,6 +25,11 @@ def matmul(n):
     return a, b, te.compute((n, n), lambda i, j: te.sum(a[i, k] * b[k, j], axis=k), name="C")
 
 
+def shifted(size):
+    a = te.placeholder((size,), name="A")
+    return te.create_schedule(te.compute((size,), lambda i: a[i] + 1).op)
+
+
 def random(*shape):
     return np.random.default_rng(7).random(shape, dtype="float32")
 
@@ -191,6 +196,10 @@ class Schedules(unittest.TestCase):
             (ValueError, "whole body", lambda: te.sum(a[0], axis=te.reduce_axis((0, 4))) + 1),
             (ValueError, "is no reduce axis", lambda: te.sum(a[0], axis=i)),
             (ValueError, "no type 'float31'", lambda: te.placeholder((1,), "float31")),
+            (ValueError, "'m' of 'A' stands alone in no shape", lambda: shifted(te.var("m") + 1)),
+            (ValueError, "not an identifier of C", lambda: tenon.build(s, [a, b, c], name="a b")),
+            (ValueError, "nested more than 500 deep", lambda: functools.reduce(lambda e, _: e + 1, range(600), a[0])),
+            (TypeError, "integer", lambda: te.placeholder((2.5,))),
             (ValueError, "unknown", lambda: tenon.target.Target("lvm")),
         ):
             with self.subTest(message), self.assertRaisesRegex(error, message):
@@ -233,6 +242,51 @@ class Expressions(unittest.TestCase):
             b = te.compute((6,), lambda i: reduce(a[i, k], axis=k), name="B")
             got = tenon.build(te.create_schedule(b.op), [a, b])(x).numpy()
             np.testing.assert_allclose(got, want, rtol=1e-4)
+
+    def test_several_results_of_one_loop(self):
+        x = random(4, 7)
+        a = te.placeholder(x.shape, name="A")
+        b, c = te.compute((4, 7), lambda i, j: (a[i, j] + 1, a[i, j] * 2), name="B")
+        got = tenon.build(te.create_schedule(b.op), [a, b, c])(x)
+        np.testing.assert_array_equal(got[0].numpy(), x + 1)
+        np.testing.assert_array_equal(got[1].numpy(), x * 2)
+
+    def test_a_reducer_of_ones_own(self):
+        x = random(5, 40)
+        a = te.placeholder(x.shape, name="A")
+        k = te.reduce_axis((0, 40), "k")
+
+        def better(old, new):
+            keep = old[1] >= new[1]
+            return te.select(keep, old[0], new[0]), te.select(keep, old[1], new[1])
+
+        argmax = te.comm_reducer(better, lambda t0, t1: (te.const(-1, t0), te.min_value(t1)), name="argmax")
+        index = te.const(0, "int32") + k
+        at, best = te.compute((5,), lambda i: argmax((index, a[i, k]), axis=k), name="T")
+        s = te.create_schedule(at.op)
+        s[at].split(s[at].op.axis[0], 2)
+        got = tenon.build(s, [a, at, best])(x)
+        np.testing.assert_array_equal(got[0].numpy(), x.argmax(1))
+        np.testing.assert_array_equal(got[1].numpy(), x.max(1))
+        root = te.comm_reducer(lambda u, v: u + v * v, lambda t: te.const(0, t))
+        b = te.compute((5,), lambda i: root(a[i, k], axis=k), name="B")
+        got = tenon.build(te.create_schedule(b.op), [a, b])(x).numpy()
+        np.testing.assert_allclose(got, (x * x).sum(1), rtol=1e-5)
+
+    def test_scan(self):
+        m, n = te.var("m", lo=1), te.var("n")
+        a = te.placeholder((m, n), name="A")
+        state = te.placeholder((m, n), name="state")
+        init = te.compute((1, n), lambda _, i: a[0, i], name="init")
+        update = te.compute((m, n), lambda t, i: state[t - 1, i] + a[t, i], name="update")
+        total = te.scan(init, update, state, inputs=[a], name="total")
+        s = te.create_schedule(total.op)
+        outer, inner = s[update].split(update.op.axis[1], factor=8)
+        s[update].vectorize(inner)
+        sums = tenon.build(s, [a, total])
+        for shape in ((1, 3), (9, 20)):
+            x = random(*shape)
+            np.testing.assert_allclose(sums(x).numpy(), np.cumsum(x, 0), rtol=1e-5)
 
     def test_sizes_with_ranges(self):
         n = te.var("n", lo=8, hi=64, step=8)

@@ -92,5 +92,73 @@ TEST(Te, EmptyTensors) {
   EXPECT_EQ((*f)->buffers.size(), 2u);
 }
 
+TEST(Te, TuplesAreReducedTogether) {
+  Tensor x = Placeholder("x", {IndexConst(3), IndexConst(7)}, DType::Int(32));
+  auto element = [&](const Indices& i) {
+    Axis k = ReduceAxis("k", IndexConst(7));
+    TupleBody body;
+    body.axes = {k};
+    body.values = {CastExpr::Make(DType::Int(32), k.var), x(i[0], k.var)};
+    body.identity = {IntConst::Make(DType::Int(32), -1), IntConst::Make(DType::Int(32), -100)};
+    body.combine = [](const std::vector<Expr>& old, const std::vector<Expr>& value) {
+      Expr keep = Ge(old[1], value[1]);
+      return std::vector<Expr>{Select::Make(keep, old[0], value[0]),
+                               Select::Make(keep, old[1], value[1])};
+    };
+    return body;
+  };
+  std::vector<Tensor> best = ComputeTuple("best", {IndexConst(3)}, element);
+  Expected<Func> f = MakeFunc("f", {x}, {best[0], best[1]});
+  ASSERT_TRUE(f) << ToString(f.errors());
+  Module m;
+  m.Add(*f);
+  testing::RunResult run = testing::RunRandom(m, "f", {});
+  ASSERT_EQ(run.error, "");
+  for (int64_t i = 0; i < 3; ++i) {
+    int64_t at = 0;
+    for (int64_t k = 1; k < 7; ++k) {
+      if (run.args[0].Get(i * 7 + k) > run.args[0].Get(i * 7 + at)) at = k;
+    }
+    EXPECT_EQ(run.args[1].Get(i), static_cast<double>(at));
+    EXPECT_EQ(run.args[2].Get(i), run.args[0].Get(i * 7 + at));
+  }
+}
+
+TEST(Te, AScanReadsEarlierRows) {
+  Tensor x = Placeholder("x", {IndexConst(6)}, DType::Int(32));
+  Tensor state = Placeholder("state", {IndexConst(6)}, DType::Int(32));
+  Tensor init = Compute("init", {IndexConst(2)}, [&](const Indices& i) { return x.At(i); });
+  Tensor update = Compute("update", {IndexConst(6)}, [&](const Indices& i) {
+    return state(i[0] - 1) + state(i[0] - 2) + x.At(i);
+  });
+  Expected<Tensor> sums = Scan("sums", init, update, state);
+  ASSERT_TRUE(sums) << ToString(sums.errors());
+  Expected<Func> f = MakeFunc("f", {x}, {*sums});
+  ASSERT_TRUE(f) << ToString(f.errors());
+  Module m;
+  m.Add(*f);
+  testing::RunResult run = testing::RunRandom(m, "f", {});
+  ASSERT_EQ(run.error, "");
+  for (int64_t i = 0; i < 6; ++i) {
+    double want = run.args[0].Get(i);
+    if (i >= 2) want += run.args[1].Get(i - 1) + run.args[1].Get(i - 2);
+    EXPECT_EQ(run.args[1].Get(i), want);
+  }
+}
+
+TEST(Te, OnlyTheUpdateOfAScanReadsItsState) {
+  Tensor state = Placeholder("state", {IndexConst(6)}, DType::Int(32));
+  Tensor init = Compute("init", {IndexConst(1)},
+                        [&](const Indices&) { return IntConst::Make(DType::Int(32), 1); });
+  Tensor twice = Compute("twice", {IndexConst(6)},
+                         [&](const Indices& i) { return state.At(i) + state.At(i); });
+  Tensor update =
+      Compute("update", {IndexConst(6)}, [&](const Indices& i) { return twice(i[0] - 1); });
+  Expected<Tensor> scan = Scan("scan", init, update, state);
+  ASSERT_FALSE(scan);
+  EXPECT_EQ(scan.errors()[0].message,
+            "scan 'scan': 'twice' reads the state 'state'; only the update may");
+}
+
 }  // namespace
 }  // namespace tenon::te

@@ -1,0 +1,270 @@
+// From tensors to a function: one block of loop IR per computed tensor.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "ir/visit.h"
+#include "te/te.h"
+
+namespace tenon::te {
+
+namespace {
+
+Region PointRegion(const Buffer& buffer, const Indices& indices) {
+  std::vector<Range> ranges;
+  for (const Expr& i : indices) ranges.push_back(RangeNode::Make(i, IndexConst(1)));
+  return RegionNode::Make(buffer, std::move(ranges));
+}
+
+// The elements read by expressions, in the order of their first appearance, each place once.
+std::vector<Region> Reads(const std::vector<Expr>& values) {
+  std::vector<Region> reads;
+  auto visit = [&](const NodeRef& n) {
+    if (const auto* load = As<Load>(n)) {
+      Region r = PointRegion(load->buffer, load->indices);
+      bool known = false;
+      for (const Region& other : reads) known |= StructuralEqual(other, r);
+      if (!known) reads.push_back(std::move(r));
+    }
+    return n->kind != NodeKind::kBuffer;
+  };
+  for (const Expr& e : values) PreOrder(e, visit);
+  return reads;
+}
+
+// Builds the block of one computed tensor under its serial loops.
+class BlockBuilder {
+ public:
+  /// `steps`, where given: rows of dim 0 that are there before; the others follow in order.
+  BlockBuilder(const TensorNode& t, std::string name, Expr steps = nullptr)
+      : t_(t), steps_(std::move(steps)) {
+    block_.name = std::move(name);
+  }
+
+  Stmt Build() {
+    for (size_t i = 0; i < t_.axes.size(); ++i) {
+      AddAxis(t_.axes[i], t_.shape[i], IterKind::kSpatial, t_.axes[i]->name);
+    }
+    for (const Axis& a : t_.reduce_axes) {
+      AddAxis(a.var, a.extent, IterKind::kReduce, a.var->name);
+    }
+    Indices place;
+    for (const Var& v : t_.axes) place.push_back(v);
+    if (t_.tuple) return BuildTuple(place);
+    if (t_.place) place = t_.place(place);
+    Expr value = t_.value;
+    block_.reads = Reads({value});
+    if (!t_.reduce_axes.empty()) {
+      Expr old = Load::Make(t_.buffer, place);
+      value = Binary::Make(t_.combiner, old, value);
+      block_.init = Store::Make(t_.buffer, place, t_.init);
+      for (Region& r : Reads({t_.init})) block_.reads.push_back(std::move(r));
+    }
+    block_.writes = {PointRegion(t_.buffer, place)};
+    block_.body = Store::Make(t_.buffer, place, value);
+    block_.fp = t_.fp;
+    block_.attrs = t_.attrs;
+    return Wrap();
+  }
+
+ private:
+  void AddAxis(const Var& var, const Expr& extent, IterKind kind, const std::string& axis) {
+    std::string name = axis;
+    for (int i = 1; !names_.insert(name).second; ++i) name = fmt::format("{}_{}", axis, i);
+    Var loop = VarNode::Make(block_.name + "." + name);
+    Var fresh = VarNode::Make("v" + name);
+    rename_[var.get()] = fresh;
+    bool in_order = steps_ && loops_.empty();
+    Expr min = in_order ? steps_ : IndexConst(0), count = in_order ? extent - steps_ : extent;
+    loops_.push_back({loop, min, count});
+    block_.iters.push_back(
+        IterVarNode::Make(fresh, in_order ? IterKind::kOrdered : kind, min, count, loop));
+  }
+
+  // All components are combined before the first is stored, for each may need the others' old
+  // value.
+  Stmt BuildTuple(const Indices& place) {
+    const TupleNode& tuple = *t_.tuple;
+    const bool reduces = !t_.reduce_axes.empty();
+    const std::vector<Expr>& values = reduces ? tuple.combined : tuple.values;
+    std::vector<Stmt> stores, starts;
+    std::vector<Var> held;
+    for (size_t k = 0; k < values.size(); ++k) {
+      held.push_back(VarNode::Make(fmt::format("{}.new{}", block_.name, k), values[k]->dtype));
+      stores.push_back(Store::Make(tuple.buffers[k], place, held[k]));
+      if (reduces) starts.push_back(Store::Make(tuple.buffers[k], place, tuple.identity[k]));
+      block_.writes.push_back(PointRegion(tuple.buffers[k], place));
+    }
+    for (const Region& r : Reads(values)) {
+      bool own =
+          std::find(tuple.buffers.begin(), tuple.buffers.end(), r->buffer) != tuple.buffers.end();
+      if (!own) block_.reads.push_back(r);
+    }
+    if (reduces) block_.init = Seq::Make(std::move(starts));
+    Stmt body = Seq::Make(std::move(stores));
+    for (size_t k = values.size(); k-- > 0;) body = Let::Make(held[k], values[k], body);
+    block_.body = body;
+    block_.fp = t_.fp;
+    block_.attrs = t_.attrs;
+    return Wrap();
+  }
+
+  Stmt Wrap() {
+    for (Region& r : block_.reads) r = Substitute(r, rename_);
+    for (Region& r : block_.writes) r = Substitute(r, rename_);
+    if (block_.init) block_.init = Substitute(block_.init, rename_);
+    block_.body = Substitute(block_.body, rename_);
+    Stmt body = Block::Make(block_);
+    for (auto it = loops_.rbegin(); it != loops_.rend(); ++it) {
+      body = For::Make(it->var, it->min, it->extent, ForKind::kSerial, body);
+    }
+    return body;
+  }
+
+  struct Loop {
+    Var var;
+    Expr min, extent;
+  };
+  const TensorNode& t_;
+  const Expr steps_;
+  Block block_;
+  std::vector<Loop> loops_;
+  std::set<std::string> names_;
+  VarMap rename_;
+};
+
+std::string Unique(const std::string& wanted, std::set<std::string>* used) {
+  std::string name = wanted;
+  for (int i = 1; !used->insert(name).second; ++i) name = fmt::format("{}_{}", wanted, i);
+  return name;
+}
+
+}  // namespace
+
+// Computed tensors that `outputs` need, producers first; `stop` are the function's inputs.
+static std::vector<TensorRef> ProducersFirst(const std::vector<Tensor>& outputs,
+                                             const std::unordered_set<const TensorNode*>& stop) {
+  std::vector<TensorRef> order;
+  std::unordered_set<const TensorNode*> done(stop);
+  std::vector<std::pair<TensorRef, size_t>> stack;
+  for (const Tensor& out : outputs) {
+    stack.emplace_back(out.node(), 0);
+    while (!stack.empty()) {
+      auto& [node, next] = stack.back();
+      if (done.count(node.get())) {
+        stack.pop_back();
+      } else if (next < node->inputs.size()) {
+        TensorRef input = node->inputs[next++];
+        stack.emplace_back(std::move(input), 0);
+      } else {
+        done.insert(node.get());
+        order.push_back(node);
+        stack.pop_back();
+      }
+    }
+  }
+  return order;
+}
+
+namespace {
+
+/// Builds the body: a block per computed tensor or tuple, and what they need allocated.
+class FuncBuilder {
+ public:
+  FuncBuilder(const std::string& name, PrimFunc* f) : name_(name), f_(*f) {}
+
+  Status Parameters(const std::vector<Tensor>& inputs, const std::vector<Tensor>& outputs) {
+    for (const Tensor& t : inputs) {
+      stop_.insert(t.node().get());
+      if (known_.insert(t.buffer().get()).second) f_.buffers.push_back(t.buffer());
+    }
+    std::unordered_set<const BufferNode*> written;
+    for (const Tensor& t : outputs) {
+      if (!written.insert(t.buffer().get()).second) continue;
+      if (!known_.insert(t.buffer().get()).second) {
+        return MakeError(
+            fmt::format("function '{}': '{}' is both an input and an output", name_, t.name()));
+      }
+      f_.buffers.push_back(t.buffer());
+      ++f_.num_outputs;
+    }
+    return Ok();
+  }
+
+  Status Body(const std::vector<Tensor>& outputs) {
+    for (const TensorRef& t : ProducersFirst(outputs, stop_)) {
+      if (!t->computed) {
+        return MakeError(
+            fmt::format("function '{}': '{}' is read but is not an input", name_, t->name));
+      }
+      Add(*t);
+    }
+    Stmt body = Seq::Make(std::move(blocks_));
+    for (auto it = locals_.rbegin(); it != locals_.rend(); ++it) body = Alloc::Make(*it, body);
+    f_.body = body;
+    return Ok();
+  }
+
+ private:
+  void Add(const TensorNode& t) {
+    if (t.scan_update) return AddScan(t);
+    if (!t.tuple) {
+      blocks_.push_back(BlockBuilder(t, Unique(t.name, &used_)).Build());
+      return Need(t.buffer);
+    }
+    if (!tuples_.insert(t.tuple.get()).second) return;
+    blocks_.push_back(BlockBuilder(t, Unique(t.tuple->name, &used_)).Build());
+    for (const Buffer& b : t.tuple->buffers) Need(b);
+  }
+
+  // The first rows, then the others in order, all in one buffer.
+  void AddScan(const TensorNode& t) {
+    const TensorNode &init = *t.scan_init, &update = *t.scan_update;
+    const BufferMap one = {{init.buffer.get(), t.buffer},
+                           {update.buffer.get(), t.buffer},
+                           {t.scan_state->buffer.get(), t.buffer}};
+    Stmt first = BlockBuilder(init, Unique(init.name, &used_)).Build();
+    Stmt rest = BlockBuilder(update, Unique(update.name, &used_), init.shape[0]).Build();
+    blocks_.push_back(SubstituteBuffers(first, one));
+    blocks_.push_back(SubstituteBuffers(rest, one));
+    Need(t.buffer);
+  }
+
+  void Need(const Buffer& buffer) {
+    if (known_.insert(buffer.get()).second) locals_.push_back(buffer);
+  }
+
+  const std::string& name_;
+  PrimFunc& f_;
+  std::unordered_set<const TensorNode*> stop_;
+  std::unordered_set<const BufferNode*> known_;
+  std::unordered_set<const TupleNode*> tuples_;
+  std::set<std::string> used_;
+  std::vector<Stmt> blocks_;
+  std::vector<Buffer> locals_;
+};
+
+}  // namespace
+
+Expected<Func> MakeFunc(const std::string& name, const std::vector<Tensor>& inputs,
+                        const std::vector<Tensor>& outputs, const FuncOptions& options) {
+  PrimFunc f;
+  FuncBuilder builder(name, &f);
+  TN_RETURN_IF_ERROR(builder.Parameters(inputs, outputs));
+  TN_RETURN_IF_ERROR(builder.Body(outputs));
+  f.name = name;
+  f.dims = options.dims;
+  for (const DimRange& r : options.ranges) {
+    f.dim_lo.push_back(r.lo);
+    f.dim_hi.push_back(r.hi);
+    f.dim_step.push_back(r.step);
+  }
+  f.target = options.target;
+  f.attrs = options.attrs;
+  return PrimFunc::Make(f);
+}
+
+}  // namespace tenon::te
