@@ -73,8 +73,9 @@ Status Finish(Arguments* args, int64_t* max_bytes, double* max_seconds) {
   driver::CompileOptions& o = args->how.options;
   o.params =
       args->params == "separate" ? driver::ParamsMode::kSeparate : driver::ParamsMode::kEmbed;
-  o.format =
-      args->format == "obj" ? driver::OutputFormat::kObject : driver::OutputFormat::kSharedLibrary;
+  o.format = args->format == "obj" ? driver::OutputFormat::kObject
+             : args->format == "c" ? driver::OutputFormat::kCSource
+                                   : driver::OutputFormat::kSharedLibrary;
   o.emit.insert(args->emit.begin(), args->emit.end());
   o.print_after.insert(args->print_after.begin(), args->print_after.end());
   o.disabled_passes.insert(args->disabled.begin(), args->disabled.end());
@@ -131,10 +132,11 @@ void AddOutputOptions(CLI::App* verb, Arguments* args) {
       ->group(group)
       ->check(CLI::IsMember({"embed", "separate"}))
       ->capture_default_str();
-  verb->add_option("--format", args->format,
-                   "so: a shared library; obj: an object to link into a program")
+  verb->add_option(
+          "--format", args->format,
+          "so: a shared library; obj: an object to link into a program; c: C source and its header")
       ->group(group)
-      ->check(CLI::IsMember({"so", "obj"}))
+      ->check(CLI::IsMember({"so", "obj", "c"}))
       ->capture_default_str();
   verb->add_option("--export-kernel", o.export_kernels,
                    "also export this kernel as a function; may be repeated")
@@ -146,10 +148,10 @@ void AddLookingOptions(CLI::App* verb, Arguments* args) {
   const char* group = "Looking inside";
   const CLI::Validator pass_name(CheckPassName, "PASS");
   verb->add_option("--emit", args->emit,
-                   "also write these forms beside the output: graph,loop,llvm,asm")
+                   "also write these forms beside the output: graph,loop,llvm,asm,c")
       ->group(group)
       ->delimiter(',')
-      ->check(CLI::IsMember({"graph", "loop", "llvm", "asm"}));
+      ->check(CLI::IsMember({"graph", "loop", "llvm", "asm", "c"}));
   verb->add_option("--print-after", args->print_after,
                    "print the code after this pass, or import, lower or schedule; may be repeated")
       ->group(group)

@@ -13,7 +13,8 @@
 //   device   returns nothing: (…), with the same three where it, or what it calls, asks for its
 //            rank or team or synchronises
 //   host     returns i32: (…, i32 rank, i32 team_size, ptr team); with one handle: tn_body_fn
-//   packed   returns i32: (ptr self, ptr args, i32 n, ptr result), its scalars: tn_packed_fn
+//   packed   returns i32: (ptr self, ptr args, i32 n, ptr result), its scalars: tn_packed_fn; with
+//            buffers, those first: a function for C programs that know its signature
 //
 // The team pointer stands last, so that C code may call a kernel that never synchronises without
 // it. Symbols: packed functions and those with attribute `exported: true` are visible outside the
@@ -54,6 +55,8 @@ struct EmitOptions {
   /// by several threads.
   std::vector<std::string> functions;
   bool position_independent = true;
+  /// Source only: text that stands before the runtime core and the functions.
+  std::string declarations;
 #ifdef NDEBUG
   bool verify = false;
 #else
@@ -73,5 +76,12 @@ Expected<std::string> EmitAssembly(const Module& module, const Target& target,
 /// The same as LLVM IR, after the passes that EmitObject runs.
 Expected<std::string> EmitLlvm(const Module& module, const Target& target,
                                const EmitOptions& options);
+
+/// C11 that compiles without a warning and needs the standard library's headers alone. Vectors are
+/// loops over their lanes; every function is for a team of one worker and takes neither rank nor
+/// team. What is neither exported nor used by another function can be called too. Of the blobs,
+/// those that the code mentions. Where it calls the runtime core, the text holds a small one of its
+/// own (src/codegen/c/core.c).
+Expected<std::string> EmitC(const Module& module, const Target& target, const EmitOptions& options);
 
 }  // namespace tenon::codegen

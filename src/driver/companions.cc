@@ -190,13 +190,13 @@ static inline int32_t {name}({parameters}) {{
 Status WriteCompanions(const std::string& info, const CompileOptions& options,
                        const Output& output) {
   const fs::path directory = output.directory;
-  if (options.name != "main") {
+  if (options.name != "main" && options.format != OutputFormat::kCSource) {
     TN_RETURN_IF_ERROR(
         WriteFile(directory / (options.name + ".h"), HeaderText(info, options.name)));
   }
   if (!output.is_bundle) return Ok();
   TN_RETURN_IF_ERROR(WriteFile(directory / "metadata.json", Json::parse(info).dump(2) + "\n"));
-  if (options.format == OutputFormat::kObject) return Ok();  // the example loads a library
+  if (options.format != OutputFormat::kSharedLibrary) return Ok();  // the example loads a library
   const std::string library = fs::path(output.path).filename();
   return WriteFile(directory / "inference_example.cpp", ExampleText(info, library));
 }

@@ -13,9 +13,11 @@
 #include "driver/prepare.h"
 #include "driver/source.h"
 #include "driver/write_artifact.h"
+#include "driver/write_source.h"
 #include "graph/lower/lower.h"
 #include "graph/text.h"
 #include "ir/print.h"
+#include "loop/pass/make_packed.h"
 #include "loop/print.h"
 #include "loop/verify.h"
 #include "support/file.h"
@@ -67,10 +69,20 @@ Expected<Target> Baseline(const Target& host) {
   return Target::Parse("llvm -mtriple=" + host.triple() + " -mcpu=x86-64");
 }
 
+// C source is asked for by the format, by the target, or by the file's name.
+CompileOptions Settled(CompileOptions options) {
+  const bool is_c =
+      options.target == "c" || options.target.starts_with("c ") || options.output.ends_with(".c");
+  if (is_c && options.format == OutputFormat::kSharedLibrary)
+    options.format = OutputFormat::kCSource;
+  if (options.format == OutputFormat::kCSource && options.target == "llvm") options.target = "c";
+  return options;
+}
+
 class Compilation {
  public:
   explicit Compilation(const CompileOptions& options)
-      : options_(options), jobs_(options.jobs > 0 ? options.jobs : AvailableCpus()) {
+      : options_(Settled(options)), jobs_(options.jobs > 0 ? options.jobs : AvailableCpus()) {
     graph_hooks_.after_pass = [this](const char* pass, const graph::Graph&,
                                      const graph::Graph& after, double seconds) {
       times_.Add(pass, seconds);
@@ -91,10 +103,7 @@ class Compilation {
   Expected<CompileReport> Run() {
     double start = Now();
     TN_ASSIGN_OR_RETURN(Target target, Target::Parse(options_.target));
-    if (target.kind() != TargetKind::kLlvm) {
-      return MakeError(fmt::format("target '{}' cannot compile networks yet; use an llvm target",
-                                   options_.target));
-    }
+    TN_RETURN_IF_ERROR(CheckTarget(target));
     TN_ASSIGN_OR_RETURN(output_, ResolveOutput(options_));
     TN_ASSIGN_OR_RETURN(Target build_host, Baseline(Target::Host()));
     TN_ASSIGN_OR_RETURN(graph::Graph g, Phase("import", [&] { return Import(); }));
@@ -112,10 +121,11 @@ class Compilation {
     }
     Dump("lower", [&] { return Print(network.module) + "\n" + Print(network.prepare); });
     TN_RETURN_IF_ERROR(MarkExportedKernels(&network));
+    if (options_.format == OutputFormat::kCSource) MarkPlain(&network);
     TN_ASSIGN_OR_RETURN(CompiledModule code,
                         Phase("kernels", [&] { return CompileCode(g, network, target); }));
-    TN_RETURN_IF_ERROR(WriteTexts());
-    TN_RETURN_IF_ERROR(WriteArtifact(network, code, target, build_host));
+    TN_RETURN_IF_ERROR(WriteTexts(code, target));
+    TN_RETURN_IF_ERROR(WriteOutput(network, code, target, build_host));
     report_.seconds = Now() - start;
     report_.passes = times_.Take();
     return std::move(report_);
@@ -128,6 +138,30 @@ class Compilation {
     if (!options_.print_after.count(pass) || !options_.dump) return;
     std::lock_guard lock(dump_mutex_);
     options_.dump(fmt::format("// after {}\n{}", pass, text()));
+  }
+
+  Status CheckTarget(const Target& target) {
+    const bool source = options_.format == OutputFormat::kCSource;
+    if (source == (target.kind() == TargetKind::kC) &&
+        (source || target.kind() == TargetKind::kLlvm)) {
+      return Ok();
+    }
+    if (source)
+      return MakeError(fmt::format("C source is for target 'c', not for '{}'", options_.target));
+    if (target.kind() == TargetKind::kC)
+      return MakeError("target 'c' makes C source: expected --format c");
+    return MakeError(fmt::format(
+        "target '{}' cannot compile networks yet; use an llvm target or 'c'", options_.target));
+  }
+
+  // The network's function for C programs.
+  void MarkPlain(graph::LoweredNetwork* network) {
+    Func main = network->module.Find(options_.name);
+    TN_CHECK(main, "no function {}", options_.name);
+    PrimFunc fields(*main);
+    fields.attrs.Set(kPlain, PlainName(options_));
+    fields.attrs.Set("plain_checks", true);
+    network->module.Add(PrimFunc::Make(std::move(fields)));
   }
 
   Expected<graph::Graph> Import() {
@@ -173,6 +207,7 @@ class Compilation {
     KernelJob job;
     job.target = &target;
     job.jobs = jobs_;
+    job.source = options_.format == OutputFormat::kCSource;
     job.hooks.disabled = options_.disabled_passes;
     job.hooks.verify = options_.verify_each;
     job.hooks.after_pass = [this](const char* pass, const Module&, const Module& after,
@@ -238,7 +273,13 @@ class Compilation {
     return Ok();
   }
 
-  Status WriteTexts() {
+  Status WriteTexts(const CompiledModule& code, const Target& target) {
+    if (options_.emit.count("c") && options_.format != OutputFormat::kCSource) {
+      codegen::EmitOptions emit = code.emit;
+      emit.functions.clear();
+      TN_ASSIGN_OR_RETURN(std::string text, codegen::EmitC(code.whole, target, emit));
+      TN_RETURN_IF_ERROR(WriteFile(output_.path + ".c", text));
+    }
     if (options_.emit.count("loop"))
       TN_RETURN_IF_ERROR(WriteFile(output_.path + ".loop.txt", loop_text_));
     if (options_.emit.count("llvm"))
@@ -247,19 +288,39 @@ class Compilation {
     return Ok();
   }
 
-  Status WriteArtifact(const graph::LoweredNetwork& network, const CompiledModule& code,
-                       const Target& target, const Target& build_host) {
-    auto writer =
-        Phase("link", [&] { return CreateArtifact(network, code, target, options_, output_); });
-    if (!writer) return writer.errors();
-    TN_RETURN_IF_ERROR(Phase("weights", [&] {
-      std::function<void(int64_t, int64_t)> progress;
-      if (options_.progress)
-        progress = [this](int64_t done, int64_t n) { options_.progress("weights", done, n); };
-      return WriteWeights(network, build_host, {jobs_, options_.verify_each}, &*writer, progress);
-    }));
-    TN_RETURN_IF_ERROR(WriteCompanions(info_, options_, output_));
-    TN_RETURN_IF_ERROR(writer->Commit());
+  Status WriteOutput(const graph::LoweredNetwork& network, const CompiledModule& code,
+                     const Target& target, const Target& build_host) {
+    std::function<void(int64_t, int64_t)> progress;
+    if (options_.progress)
+      progress = [this](int64_t done, int64_t n) { options_.progress("weights", done, n); };
+    if (options_.format == OutputFormat::kCSource) {
+      TN_RETURN_IF_ERROR(Phase("weights", [&] {
+        return WriteSource({network,
+                            code,
+                            target,
+                            build_host,
+                            options_,
+                            output_,
+                            info_,
+                            {jobs_, options_.verify_each},
+                            progress});
+      }));
+      TN_RETURN_IF_ERROR(WriteCompanions(info_, options_, output_));
+    } else {
+      auto writer =
+          Phase("link", [&] { return CreateArtifact(network, code, target, options_, output_); });
+      if (!writer) return writer.errors();
+      TN_RETURN_IF_ERROR(Phase("weights", [&] {
+        return WriteWeights(network, build_host, {jobs_, options_.verify_each}, &*writer, progress);
+      }));
+      TN_RETURN_IF_ERROR(WriteCompanions(info_, options_, output_));
+      TN_RETURN_IF_ERROR(writer->Commit());
+    }
+    Report(network, target);
+    return Ok();
+  }
+
+  void Report(const graph::LoweredNetwork& network, const Target& target) {
     for (const graph::KernelInfo& k : network.kernels) {
       report_.kernels.push_back(
           {k.name, k.kind, k.flops, k.bytes, k.launches, EstimateMicroseconds(k, target)});
@@ -267,10 +328,9 @@ class Compilation {
     report_.artifact = output_.path;
     report_.artifact_bytes = ArtifactBytes(output_);
     report_.weights_bytes = static_cast<int64_t>(network.weights_bytes);
-    return Ok();
   }
 
-  const CompileOptions& options_;
+  const CompileOptions options_;
   int jobs_;
   Times times_;
   GraphHooks graph_hooks_;

@@ -15,7 +15,7 @@
 namespace tenon::driver {
 
 enum class ParamsMode { kEmbed, kSeparate };
-enum class OutputFormat { kSharedLibrary, kObject };
+enum class OutputFormat { kSharedLibrary, kObject, kCSource };
 
 struct CompileOptions {
   std::string model;  // path of an ONNX file
@@ -32,7 +32,7 @@ struct CompileOptions {
                       // algorithms; 3: as 2
   ParamsMode params = ParamsMode::kEmbed;
   OutputFormat format = OutputFormat::kSharedLibrary;
-  std::set<std::string> emit;  // "graph", "loop", "llvm", "asm": files beside the output
+  std::set<std::string> emit;  // "graph", "loop", "llvm", "asm", "c": files beside the output
   std::vector<std::string> export_kernels;
   std::set<std::string> print_after;  // passes after which the IR goes to `dump`
   std::set<std::string> disabled_passes;

@@ -80,6 +80,20 @@ Diagnostics InKernel(Diagnostics errors, const std::string& kernel) {
   return errors;
 }
 
+// One file holds the functions of all kernels: device functions that are not shared get their
+// kernel's name where another has theirs.
+void AddKernel(const Module& lowered, const std::string& kernel, Module* whole) {
+  std::map<std::string, std::string> names;
+  for (const auto& [name, f] : lowered.funcs) {
+    Func there = whole->Find(name);
+    if (there && !StructuralEqual(there, f)) names[name] = kernel + "." + name;
+  }
+  for (const auto& [name, f] : lowered.funcs) {
+    auto it = names.find(name);
+    whole->Add(Renamed(f, it == names.end() ? name : it->second, names));
+  }
+}
+
 }  // namespace
 
 // Bodies would only be lowered again.
@@ -121,7 +135,9 @@ Expected<CompiledModule> CompileModule(const Module& input, const KernelJob& job
     codegen::EmitOptions emit;
     emit.functions = k->functions;
     emit.verify |= job.hooks.verify;
-    TN_ASSIGN_OR_RETURN(k->object, codegen::EmitObject(k->lowered, *job.target, emit));
+    if (!job.source) {
+      TN_ASSIGN_OR_RETURN(k->object, codegen::EmitObject(k->lowered, *job.target, emit));
+    }
     if (job.progress) job.progress(++done, n);
     return Ok();
   });
@@ -134,7 +150,8 @@ Expected<CompiledModule> CompileModule(const Module& input, const KernelJob& job
     if (!errors.empty()) continue;
     if (job.inspect) TN_RETURN_IF_ERROR(job.inspect(results[k].lowered, results[k].functions));
     host.Add(Declaration(results[k].lowered.Find(kernels[k]->name)));
-    out.objects.push_back(std::move(results[k].object));
+    AddKernel(results[k].lowered, kernels[k]->name, &out.whole);
+    if (!job.source) out.objects.push_back(std::move(results[k].object));
   }
   if (!errors.empty()) return errors;
 
@@ -149,7 +166,7 @@ Expected<CompiledModule> CompileModule(const Module& input, const KernelJob& job
       f = PrimFunc::Make(std::move(fields));
     }
   }
-  codegen::EmitOptions emit;
+  codegen::EmitOptions& emit = out.emit;
   emit.verify |= job.hooks.verify;
   for (const auto& [name, f] : out.host.funcs) {
     if (f->func_kind == FuncKind::kHost || f->func_kind == FuncKind::kPacked)
@@ -158,6 +175,8 @@ Expected<CompiledModule> CompileModule(const Module& input, const KernelJob& job
   if (job.blobs) emit.blobs = job.blobs(out.host);
   AddInstances(out.host, &emit.blobs);
   if (job.inspect) TN_RETURN_IF_ERROR(job.inspect(out.host, emit.functions));
+  for (const std::string& name : emit.functions) out.whole.Add(out.host.Find(name));
+  if (job.source) return out;
   TN_ASSIGN_OR_RETURN(std::string object, codegen::EmitObject(out.host, *job.target, emit));
   out.objects.push_back(std::move(object));
   return out;

@@ -16,8 +16,10 @@ namespace tenon::driver {
 /// What code generation made of a module of kernels and host functions.
 struct CompiledModule {
   std::vector<std::string>
-      objects;  // relocatable images: one per kernel in name order, then the host functions'
-  Module host;  // the lowered host functions with their attributes (arena_bytes, plan)
+      objects;   // relocatable images: one per kernel in name order, then the host functions'
+  Module host;   // the lowered host functions with their attributes (arena_bytes, plan)
+  Module whole;  // every function, lowered
+  codegen::EmitOptions emit;  // what goes with the host functions
 };
 
 struct KernelJob {
@@ -26,6 +28,8 @@ struct KernelJob {
   /// Sees each kernel's schedule. Called from several threads.
   std::function<void(const Schedule& schedule, double seconds)> after_schedule;
   int jobs = 1;
+  /// Source is wanted: no objects are made.
+  bool source = false;
   /// Makes the host functions' bodies (tn_body_fn) visible outside the library.
   bool export_bodies = false;
   /// Data that goes with the host functions, which have been lowered by then.

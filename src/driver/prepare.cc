@@ -22,7 +22,7 @@ constexpr size_t kPiece = size_t{8} << 20;
 
 class WeightWriter {
  public:
-  WeightWriter(const graph::LoweredNetwork& network, artifact::LibraryWriter* writer)
+  WeightWriter(const graph::LoweredNetwork& network, artifact::WeightSink* writer)
       : network_(network), writer_(writer) {}
 
   Status Compile(const Target& build_host, const PrepareOptions& options) {
@@ -85,7 +85,7 @@ class WeightWriter {
   }
 
   const graph::LoweredNetwork& network_;
-  artifact::LibraryWriter* writer_;
+  artifact::WeightSink* writer_;
   CompiledModule compiled_;
   std::optional<artifact::TemporaryLibrary> library_;
 };
@@ -93,7 +93,7 @@ class WeightWriter {
 }  // namespace
 
 Status WriteWeights(const graph::LoweredNetwork& network, const Target& build_host,
-                    const PrepareOptions& options, artifact::LibraryWriter* writer,
+                    const PrepareOptions& options, artifact::WeightSink* writer,
                     const std::function<void(int64_t, int64_t)>& progress) {
   WeightWriter weights(network, writer);
   TN_RETURN_IF_ERROR(weights.Compile(build_host, options));

@@ -4,7 +4,7 @@
 
 #include <functional>
 
-#include "artifact/library_writer.h"
+#include "artifact/weight_sink.h"
 #include "graph/lower/lower.h"
 #include "support/expected.h"
 
@@ -18,7 +18,7 @@ struct PrepareOptions {
 /// Writes every weight of the network to its place: copies, and what prepare functions compute.
 /// Source pages are released as it goes, so that memory holds one weight at a time.
 Status WriteWeights(const graph::LoweredNetwork& network, const Target& build_host,
-                    const PrepareOptions& options, artifact::LibraryWriter* writer,
+                    const PrepareOptions& options, artifact::WeightSink* writer,
                     const std::function<void(int64_t, int64_t)>& progress);
 
 }  // namespace tenon::driver

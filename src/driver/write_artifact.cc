@@ -45,12 +45,23 @@ artifact::ParamEntry Entry(const graph::Weight& w) {
 
 }  // namespace
 
+std::vector<artifact::ParamEntry> WeightTable(const graph::LoweredNetwork& network) {
+  std::vector<artifact::ParamEntry> table;
+  for (const graph::Weight& w : network.weights) table.push_back(Entry(w));
+  return table;
+}
+
 Expected<Output> ResolveOutput(const CompileOptions& options) {
   if (ToIdentifier(options.name) != options.name) {
     return MakeError(
         fmt::format("the name '{}' is not an identifier of C, which exports need", options.name));
   }
   const bool object = options.format == OutputFormat::kObject;
+  const bool source = options.format == OutputFormat::kCSource;
+  if (source && !options.output.ends_with('/') && !options.output.ends_with(".c")) {
+    return MakeError(fmt::format(
+        "C source goes to a file that ends in .c, or into a folder/; got '{}'", options.output));
+  }
   if (object && options.params == ParamsMode::kSeparate) {
     return MakeError("an object holds its weights; expected --params embed with --format obj");
   }
@@ -61,7 +72,8 @@ Expected<Output> ResolveOutput(const CompileOptions& options) {
     if (fault)
       return MakeError(
           fmt::format("cannot make the folder '{}': {}", options.output, fault.message()));
-    output.path = (fs::path(options.output) / (object ? "model.o" : "model.so")).string();
+    const char* name = object ? "model.o" : source ? "model.c" : "model.so";
+    output.path = (fs::path(options.output) / name).string();
     output.is_bundle = true;
   }
   output.directory = fs::path(output.path).parent_path().string();
@@ -88,7 +100,7 @@ Expected<artifact::LibraryWriter> CreateArtifact(const graph::LoweredNetwork& ne
   std::vector<artifact::ParamEntry> table;
   if (!output.params.empty()) {
     link.params_name = fs::path(output.params).filename();
-    for (const graph::Weight& w : network.weights) table.push_back(Entry(w));
+    table = WeightTable(network);
   }
   return artifact::LibraryWriter::Create(link, output.path, table);
 }

@@ -28,6 +28,9 @@ Expected<artifact::LibraryWriter> CreateArtifact(const graph::LoweredNetwork& ne
                                                  const CompileOptions& options,
                                                  const Output& output);
 
+/// What a file of weights says about each of them.
+std::vector<artifact::ParamEntry> WeightTable(const graph::LoweredNetwork& network);
+
 /// Bytes of the finished artifact with its file of weights.
 int64_t ArtifactBytes(const Output& output);
 

@@ -9,7 +9,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "codegen/llvm/facts.h"
+#include "codegen/facts.h"
 #include "codegen/llvm/module_emitter.h"
 #include "codegen/llvm/values.h"
 #include "ir/visit.h"

@@ -259,6 +259,40 @@ Func Metadata(const PrimFunc& func, const std::string& name) {
   return PrimFunc::Make(std::move(fields));
 }
 
+/// NAME(buffers…, dims…, workspace): F for callers who know its signature, on their own thread.
+Func Plain(const PrimFunc& func, const std::string& name) {
+  PrimFunc fields;
+  fields.name = name;
+  fields.func_kind = FuncKind::kPacked;
+  fields.target = func.target;
+  fields.dims = func.dims;
+  fields.dim_lo = func.dim_lo, fields.dim_hi = func.dim_hi, fields.dim_step = func.dim_step;
+  fields.buffers = func.buffers;
+  fields.num_outputs = func.num_outputs;
+  Var workspace = VarNode::Make("workspace", DType::Handle());
+  fields.scalars = {workspace};
+  fields.attrs.Set(kPlain, name);
+  StmtList list;
+  if (func.attrs.Get<bool>("plain_checks", false)) {
+    list.Add(Evaluate::Make(CallC("tn_core_check_cpu", {}, DType::Int(32))));
+  }
+  std::vector<Expr> values;
+  for (const Buffer& b : func.buffers) values.push_back(AddressOf(b));
+  values.insert(values.end(), func.dims.begin(), func.dims.end());
+  if (!func.scalars.empty()) values.push_back(workspace);
+  Expr count = IndexConst(static_cast<int64_t>(std::max<size_t>(values.size(), 1)));
+  Buffer closure =
+      BufferNode::Make("closure", DType::Int(64), {count}, "local", nullptr, {}, kSlotBytes);
+  list.Open([closure](Stmt body) { return Alloc::Make(closure, std::move(body)); });
+  for (size_t i = 0; i < values.size(); ++i) {
+    list.Add(StoreAt(AddressOf(closure), static_cast<int64_t>(i) * kSlotBytes, values[i]));
+  }
+  list.Add(CallFunc::Make(func.name, {}, {AddressOf(closure)}));
+  list.Add(Return::Make(I32(0)));
+  fields.body = list.Close();
+  return PrimFunc::Make(std::move(fields));
+}
+
 }  // namespace
 
 Module MakePacked(const Module& module, const PassContext& context) {
@@ -278,6 +312,7 @@ Module MakePacked(const Module& module, const PassContext& context) {
       std::string name = func->attrs.GetString("export_name", func->name);
       out.Add(Wrapper(*func, name, module.Find(func->name + ".arena_bytes"))());
       out.Add(Metadata(*func, name));
+      if (func->attrs.Has(kPlain)) out.Add(Plain(*func, func->attrs.GetString(kPlain)));
     }
     out.Add(BodyOf(*func));
   }

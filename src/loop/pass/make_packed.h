@@ -11,6 +11,9 @@
 //                              makes the outputs where they are not given, runs F on a team,
 //                              returns
 //   __tvm_ffi__metadata_NAME   packed: the type schema of the former, as JSON
+//   PLAIN                      with attribute plain: PLAIN. packed, but with the parameters of F:
+//                              addresses of buffers, dims, then the address of its working memory
+//                              (arena_bytes, aligned to 64). It checks nothing and runs F alone
 // The last num_outputs buffers of F are outputs. A call with as many arguments as inputs returns
 // the outputs, one with outputs appended writes into them. An argument is a DLTensor* or an
 // ffi.Tensor. Checked, in this order: the CPU; the count; for each argument type, ndim, dtype,
@@ -25,6 +28,10 @@
 #include "loop/pass/pass.h"
 
 namespace tenon {
+
+/// On a host function: the name of the plain function that it is to get besides; on that function:
+/// its name. With `plain_checks: true` beside it, it first asks the core whether the code may run.
+inline constexpr const char* kPlain = "plain";
 
 Module MakePacked(const Module& module, const PassContext& context);
 

@@ -1,4 +1,5 @@
-// Compiles hand-made loop IR for this machine and calls it, with guard pages around every buffer.
+// Makes small kernels of loop IR, has a back end compile them (compiled.h is the back end's own)
+// and calls them, with guard pages around every buffer.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -8,48 +9,15 @@
 #include <string>
 #include <vector>
 
-#include "artifact/temporary_library.h"
-#include "codegen/codegen.h"
+#include "compiled.h"
 #include "loop/func.h"
-#include "loop/pass/expand_math.h"
 #include "support/guarded_buffer.h"
-#include "target/target.h"
 
 namespace tenon::test {
 
 inline Buffer FlatBuffer(const std::string& name, DType type, Expr n) {
   return BufferNode::Make(name, type, {std::move(n)});
 }
-
-/// The loaded code of a module whose exported functions can be asked for.
-class Compiled {
- public:
-  explicit Compiled(const Module& given, const Target& target = Target::Host()) {
-    PassContext context;
-    context.target = &target;
-    const Module module = ExpandMath(given, context);
-    codegen::EmitOptions options;
-    options.verify = true;
-    auto object = codegen::EmitObject(module, target, options);
-    TN_CHECK(object, "{}", ToString(object.errors()));
-    std::vector<std::string> exports;
-    for (const auto& [name, func] : module.funcs) {
-      if (func->attrs.Get<bool>("exported", false)) exports.push_back(name);
-    }
-    auto library = artifact::LoadTemporaryLibrary({{"test.o", *object}}, exports, target.triple());
-    TN_CHECK(library, "{}", ToString(library.errors()));
-    library_ = std::make_unique<artifact::TemporaryLibrary>(std::move(*library));
-  }
-  template <class Fn>
-  Fn* Get(const std::string& name) const {
-    void* f = library_->Find(name);
-    TN_CHECK(f, "no {}", name);
-    return reinterpret_cast<Fn*>(f);
-  }
-
- private:
-  std::unique_ptr<artifact::TemporaryLibrary> library_;
-};
 
 /// kernel name(buffers; n): the body is made of the buffers and n.
 inline Func Kernel(const std::string& name, const std::vector<DType>& buffers,

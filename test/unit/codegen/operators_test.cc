@@ -1,5 +1,5 @@
-// Every operator on every type and several lane counts, compiled for several instruction sets,
-// against the interpreter.
+// Every operator on every type and several lane counts, compiled in several ways, against the
+// interpreter.
 #include <random>
 
 #include "differential.h"
@@ -20,19 +20,6 @@ const std::vector<DType>& DataTypes() {
       DType::UInt(16),  DType::UInt(32),  DType::UInt(64), DType::Float(16), DType::BFloat16(),
       DType::Float(32), DType::Float(64), DType::Bool()};
   return types;
-}
-
-// This machine and, on x86, older ones whose code it runs; many lanes on this machine only, for the
-// sake of time.
-std::vector<Target> Targets(int32_t lanes) {
-  std::vector<Target> out = {Target::Host()};
-  if (lanes > 8) return out;
-  for (const char* cpu : {"x86-64-v3", "x86-64"}) {
-    if (auto t = Target::Parse(std::string("llvm -mcpu=") + cpu)) {
-      if (t->MissingOn(out[0]).empty() && t->arch() == out[0].arch()) out.push_back(*t);
-    }
-  }
-  return out;
 }
 
 InterpArg Input(DType type, uint64_t seed) {
@@ -59,7 +46,7 @@ class OperatorTest : public ::testing::TestWithParam<int32_t> {};
 
 TEST_P(OperatorTest, Binary) {
   const int32_t lanes = GetParam();
-  for (const Target& target : Targets(lanes)) {
+  for (const Target& target : test::TargetsToTry(lanes)) {
     SCOPED_TRACE(target.ToString());
     Module m;
     for (DType type : DataTypes()) {
@@ -86,7 +73,7 @@ TEST_P(OperatorTest, Binary) {
 
 TEST_P(OperatorTest, Casts) {
   const int32_t lanes = GetParam();
-  for (const Target& target : Targets(lanes)) {
+  for (const Target& target : test::TargetsToTry(lanes)) {
     SCOPED_TRACE(target.ToString());
     Module m;
     for (DType from : DataTypes()) {
@@ -105,7 +92,7 @@ TEST_P(OperatorTest, Casts) {
 
 TEST_P(OperatorTest, UnaryAndMath) {
   const int32_t lanes = GetParam();
-  for (const Target& target : Targets(lanes)) {
+  for (const Target& target : test::TargetsToTry(lanes)) {
     SCOPED_TRACE(target.ToString());
     Module m;
     for (DType t : DataTypes()) {
@@ -143,10 +130,10 @@ TEST_P(OperatorTest, UnaryAndMath) {
 TEST_P(OperatorTest, FmaRoundsOnce) {
   const int32_t lanes = GetParam();
   const DType f32 = DType::Float(32);
-  for (const Target& target : Targets(lanes)) {
+  for (const Target& target : test::TargetsToTry(lanes)) {
     SCOPED_TRACE(target.ToString());
     Module m;
-    m.Add(Elementwise("fma", {f32, f32, f32}, f32, lanes, [](const auto& a) {
+    m.Add(Elementwise("fused", {f32, f32, f32}, f32, lanes, [](const auto& a) {
       return Call::Make(Intrinsic::kFma, {a[0], a[1], a[2]});
     }));
     Compiled code(m, target);
@@ -162,13 +149,13 @@ TEST_P(OperatorTest, FmaRoundsOnce) {
     };
     for (int exponents : {1, 8, 60, 200}) {
       ExpectSame(
-          m, code, "fma",
+          m, code, "fused",
           {InterpArg::Tensor(f32, {kCount}, values(exponents)),
            InterpArg::Tensor(f32, {kCount}, values(exponents)),
            InterpArg::Tensor(f32, {kCount}, values(exponents)), InterpArg::Output(f32, {kCount})},
           3, {kCount});
     }
-    ExpectSame(m, code, "fma",
+    ExpectSame(m, code, "fused",
                {Input(f32, 1), Input(f32, 2), Input(f32, 3), InterpArg::Output(f32, {kCount})}, 3,
                {kCount});
   }
@@ -187,8 +174,8 @@ TEST_P(OperatorTest, IndexDivision) {
       return CastExpr::Make(i64, f(CastExpr::Make(index, a[0]), CastExpr::Make(index, divisor)));
     }));
   };
-  add("div", [](Expr a, Expr b) { return Binary::Make(BinaryOp::kDiv, a, b); });
-  add("mod", [](Expr a, Expr b) { return Binary::Make(BinaryOp::kMod, a, b); });
+  add("quotient", [](Expr a, Expr b) { return Binary::Make(BinaryOp::kDiv, a, b); });
+  add("modulo", [](Expr a, Expr b) { return Binary::Make(BinaryOp::kMod, a, b); });
   for (int64_t d : {1, 3, 8, 12}) {
     add(fmt::format("div{}", d),
         [d](Expr a, Expr) { return Binary::Make(BinaryOp::kDiv, a, MakeIntConst(a->dtype, d)); });
@@ -216,7 +203,7 @@ TEST_P(OperatorTest, IndexDivision) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Lanes, OperatorTest, ::testing::Values(1, 7, 16));
+INSTANTIATE_TEST_SUITE_P(Lanes, OperatorTest, ::testing::ValuesIn(test::LanesToTry()));
 
 }  // namespace
 }  // namespace tenon

@@ -1,4 +1,4 @@
-#include "codegen/llvm/facts.h"
+#include "codegen/facts.h"
 
 #include <cstdlib>
 #include <limits>

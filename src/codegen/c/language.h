@@ -1,0 +1,10 @@
+// C11 as a language of the C family.
+#pragma once
+
+#include "codegen/language.h"
+
+namespace tenon::codegen {
+
+const Language& C11();
+
+}  // namespace tenon::codegen

@@ -1,0 +1,20 @@
+#include "codegen/language.h"
+
+namespace tenon::codegen {
+
+const char* Language::TypeName(DType type) const {
+  const DType element = type.Element();
+  for (const TypeSpelling& row : types) {
+    if (row.type == element) return row.name;
+  }
+  return nullptr;
+}
+
+const char* Language::MathName(Intrinsic intrinsic, DType type) const {
+  for (const MathSpelling& row : math) {
+    if (row.intrinsic == intrinsic) return type.bits == 64 ? row.f64 : row.f32;
+  }
+  return nullptr;
+}
+
+}  // namespace tenon::codegen

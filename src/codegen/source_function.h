@@ -1,0 +1,84 @@
+// One function of the loop IR → one function in a language of the C family, for a team of one
+// worker: its rank is 0, barriers are nothing and atomics plain operations.
+#pragma once
+
+#include <set>
+
+#include "codegen/source_expr.h"
+
+namespace tenon::codegen {
+
+/// The buffers that a function, or one that it calls, may write through. `module` finds the
+/// callees.
+class WrittenBuffers {
+ public:
+  explicit WrittenBuffers(SourceModule& module) : module_(module) {}
+  const std::set<const BufferNode*>& Of(const PrimFunc& func);
+
+ private:
+  SourceModule& module_;
+  std::unordered_map<const PrimFunc*, std::set<const BufferNode*>> known_;
+};
+
+class SourceFunction {
+ public:
+  SourceFunction(SourceModule& module, const PrimFunc& func, const Language& language,
+                 Helpers* helpers, WrittenBuffers* written);
+
+  /// "void name(const float* a, …)" without qualifiers.
+  std::string Signature();
+  /// The whole definition, `qualifiers` before it.
+  std::string Emit(const std::string& qualifiers);
+
+ private:
+  struct Scope {
+    std::vector<std::string> names;
+  };
+
+  void EmitStmt(const Stmt& s);
+  void EmitSeq(const Seq& s);
+  void EmitFor(const For& s);
+  void EmitIf(const If& s);
+  void EmitWhile(const While& s);
+  void EmitLet(const Let& s);
+  void EmitAlloc(const Alloc& s);
+  void EmitBind(const Bind& s);
+  void EmitBlock(const Block& s);
+  void EmitEvaluate(const Evaluate& s);
+  void EmitCall(const CallFunc& s);
+  void EmitCopy(const Copy& s);
+  void EmitAssert(const Assert& s);
+  void EmitReturn(const Return& s);
+  void EmitAtomic(const Atomic& s);
+
+  void BindParams();
+  void FindUses();
+  void Begin(const std::vector<Expr>& roots) { exprs_.Begin(indent_, roots); }
+  void Flush() { out_ += exprs_.TakeLines(); }
+  void Line(const std::string& text);
+  void OpenBlock(const std::string& head);
+  void CloseBlock(const std::string& tail = "}");
+  std::string Declare(const std::string& wanted);
+  void DefineVar(const Var& var, const Expr& value);
+  SourceText RegionAddress(const Region& region);
+  std::string MessagePart(const Expr& part);
+  void CheckStatus(const SourceText& call);
+  std::string PointerTo(const Buffer& buffer);
+  void Unsupported(const std::string& what) { exprs_.Unsupported(what); }
+
+  SourceModule& module_;
+  const PrimFunc& func_;
+  const Language& language_;
+  WrittenBuffers& written_;
+  Names names_;
+  SourceValues values_;
+  SourceExpr exprs_;
+  std::vector<std::string> params_;
+  std::set<const Node*> used_;  // variables and buffers that the body mentions; buffers: reads
+  std::vector<Scope> scopes_{1};
+  std::string out_;
+  int indent_ = 1;
+  FpMode fp_ = FpMode::kStrict;
+};
+
+}  // namespace tenon::codegen
