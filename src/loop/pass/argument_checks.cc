@@ -109,12 +109,12 @@ void ArgumentChecker::Check(size_t i, StmtList* list) {
   Expr offset = LoadAt(DType::Index(), tensor, kByteOffset);
   Expr start = LoadAt(DType::Handle(), tensor, kData);
   Var data = list->Define(b.name + ".data", Call::Make(Intrinsic::kPtrOffset, {start, offset}));
-  int64_t element = b.dtype.Bytes();
-  if (element > 1) {
-    Expr rest = Binary::Make(BinaryOp::kBitAnd, Bits(data), I64(element - 1));
+  const int64_t align = std::max<int64_t>(b.dtype.Bytes(), b.align);
+  if (align > 1) {
+    Expr rest = Binary::Make(BinaryOp::kBitAnd, Bits(data), I64(align - 1));
     list->Add(Fail(Eq(rest, I64(0)), "ValueError",
                    {expects(fmt::format("data aligned to {} bytes but its address modulo {} is ",
-                                        element, element)),
+                                        align, align)),
                     rest}));
   }
   list->Add(StoreAt(closure_, static_cast<int64_t>(i) * kSlotBytes, data));

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "arith/analyzer.h"
 #include "support/check.h"
 
 namespace tenon {
@@ -14,13 +15,23 @@ Region WholeRegion(const Buffer& buffer) {
   return RegionNode::Make(buffer, std::move(ranges));
 }
 
+// A kernel's parameter as it lies in memory: what a caller can hand over has no layout.
+Buffer InMemory(const Buffer& b) {
+  if (!b->layout) return b;
+  return BufferNode::Make(b->name, b->dtype, StorageExtents(b->shape, b->layout), b->scope, nullptr,
+                          b->strides, b->align);
+}
+
 Func HostOf(const PrimFunc& kernel) {
   PrimFunc host = kernel;
   host.name = kernel.name + ".host";
   host.func_kind = FuncKind::kHost;
   host.attrs = {{"exported", true}, {"export_name", kernel.name}};
   std::vector<Region> regions;
-  for (const Buffer& b : kernel.buffers) regions.push_back(WholeRegion(b));
+  for (Buffer& b : host.buffers) {
+    b = InMemory(b);
+    regions.push_back(WholeRegion(b));
+  }
   std::vector<Expr> dims(kernel.dims.begin(), kernel.dims.end());
   host.body = Launch::Make(kernel.name, std::move(regions), std::move(dims));
   return PrimFunc::Make(std::move(host));
