@@ -288,7 +288,7 @@ class Source(Case):
                           f'  if ({name}_run({call}workspace) != 0) return fprintf(stderr, "%s\\n", {name}_error()), 2;',
                           *use("fwrite"), "  return 0;", "}", ""])
 
-    def run_program(self, compiler, name, arrays, load="", extra=()):
+    def run_program(self, compiler, name, arrays, load="", extra=(), runner=()):
         inputs, outputs = arrays
         (self.dir / "main.c").write_text(self.program(name, arrays, load))
         done = subprocess.run([compiler, *self.FLAGS, "main.c", f"{name}.c", *extra, "-lm", "-o", "program"], cwd=self.dir,
@@ -296,7 +296,7 @@ class Source(Case):
         self.assertEqual(done.returncode, 0, done.stderr[:4000])
         for k, array in enumerate(inputs.values()):
             (self.dir / f"in{k}.bin").write_bytes(np.ascontiguousarray(array).tobytes())
-        done = subprocess.run([self.path("program")], cwd=self.dir, capture_output=True, text=True)
+        done = subprocess.run([*runner, self.path("program")], cwd=self.dir, capture_output=True, text=True)
         if done.returncode == 0:
             for k, want in enumerate(outputs.values()):
                 got = np.frombuffer((self.dir / f"out{k}.bin").read_bytes(), want.dtype).reshape(want.shape)
@@ -308,6 +308,17 @@ class Source(Case):
             with self.subTest(compiler):
                 self.compile("mlp-4-2", "m.c", "--name", "m")
                 self.assertEqual(self.run_program(compiler, "m", reference("mlp-4-2")).returncode, 0)
+
+    def test_other_machines(self):
+        machines = [m for m in ["aarch64", "riscv64"] if shutil.which(f"qemu-{m}") and shutil.which(f"{m}-linux-gnu-gcc")]
+        if not machines:
+            self.skipTest("neither qemu-aarch64 nor qemu-riscv64 with a compiler for it")
+        self.compile("mlp-4-2", "m.c", "--name", "m")
+        for machine in machines:
+            with self.subTest(machine):
+                done = self.run_program(f"{machine}-linux-gnu-gcc", "m", reference("mlp-4-2"), extra=["-static"],
+                                        runner=[f"qemu-{machine}"])
+                self.assertEqual(done.returncode, 0, done.stderr)
 
     def test_separate_weights(self):
         self.compile("bert-tiny", "bert.c", "--format", "c", "--name", "bert", "--params", "separate")
