@@ -285,6 +285,7 @@ void BindTensors(nb::module_& m) {
     auto* holder = new Holder{{}, std::move(array)};
     nb::ndarray<>& a = holder->array;
     tn_dl_data_type type{a.dtype().code, a.dtype().bits, a.dtype().lanes};
+    holder->managed.version_major = 1;
     holder->managed.manager_ctx = holder;
     holder->managed.dl_tensor = {
         a.data(), {a.device_type(), a.device_id()},    static_cast<int32_t>(a.ndim()),

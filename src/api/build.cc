@@ -161,7 +161,7 @@ IrModule Lower(const Schedule& schedule, const std::vector<te::Tensor>& args,
   const ScheduleData& data = *schedule.data();
   inner::Schedule carried = CarryOut(data);
   inner::Module module = carried.module();
-  const Func func = carried.func();
+  const Func& func = carried.func();
   module.funcs.erase(func->name);
   if (module.Find(name)) ThrowValue(fmt::format("there is a function '{}' already", name));
   module.Add(Parameters(data, func).Set(args, name));

@@ -151,6 +151,59 @@ class Schedules(unittest.TestCase):
         s[bb].compute_at(s[c], ko)
         self.check_matmul(s, [a, b, c], 32)
 
+    def test_a_chain_of_caches(self):
+        a, b, c = matmul(32)
+        s = te.create_schedule(c.op)
+        sums = s.cache_write(c, "local")
+        near = s.cache_read(a, "local", [sums])
+        nearer = s.cache_read(near, "register", [sums])
+        io, jo, ii, ji = s[c].tile(c.op.axis[0], c.op.axis[1], 8, 8)
+        s[sums].compute_at(s[c], jo)
+        ko, ki = s[sums].split(s[sums].op.reduce_axis[0], 4)
+        s[sums].reorder(ko, ki, *s[sums].op.axis)
+        s[near].compute_at(s[sums], ko)
+        s[nearer].compute_at(s[sums], ki)
+        self.check_matmul(s, [a, b, c], 32)
+
+    def test_padded_convolution(self):
+        h = 16
+        d = te.placeholder((h, h), name="D")
+        w = te.placeholder((3, 3), name="W")
+        inside = lambda i, j: te.all(i >= 1, i < h + 1, j >= 1, j < h + 1)  # noqa: E731
+        p = te.compute((h + 2, h + 2), lambda i, j: te.if_then_else(inside(i, j), d[i - 1, j - 1], 0.0), name="P")
+        r, c = te.reduce_axis((0, 3), "r"), te.reduce_axis((0, 3), "c")
+        o = te.compute((h, h), lambda i, j: te.sum(p[i + r, j + c] * w[r, c], axis=[r, c]), name="O")
+        x, k = random(h, h), random(3, 3)
+        padded = np.pad(x, 1)
+        want = sum(padded[i : i + h, j : j + h] * k[i, j] for i in range(3) for j in range(3))
+        for place in ("root", "inline", "at"):
+            s = te.create_schedule(o.op)
+            if place == "inline":
+                s[p].compute_inline()
+            if place == "at":
+                outer, _ = s[o].split(o.op.axis[0], 4)
+                s[p].compute_at(s[o], outer)
+                s[o].parallel(outer)
+                s[o].vectorize(o.op.axis[1])
+            np.testing.assert_allclose(tenon.build(s, [d, w, o])(x, k).numpy(), want, rtol=1e-4)
+
+    def test_softmax_by_rows(self):
+        m = te.var("m")
+        x = te.placeholder((m, 100), name="X")
+        k1, k2 = te.reduce_axis((0, 100), "k1"), te.reduce_axis((0, 100), "k2")
+        top = te.compute((m,), lambda i: te.max(x[i, k1], axis=k1), name="top")
+        e = te.compute((m, 100), lambda i, j: te.exp(x[i, j] - top[i]), name="e")
+        total = te.compute((m,), lambda i: te.sum(e[i, k2], axis=k2), name="total")
+        y = te.compute((m, 100), lambda i, j: e[i, j] / total[i], name="Y")
+        s = te.create_schedule(y.op)
+        for t in (top, e, total):
+            s[t].compute_at(s[y], y.op.axis[0])
+        s[y].parallel(y.op.axis[0])
+        v = random(7, 100)
+        want = np.exp(v - v.max(1, keepdims=True))
+        want /= want.sum(1, keepdims=True)
+        np.testing.assert_allclose(tenon.build(s, [x, y])(v).numpy(), want, rtol=1e-5)
+
     def test_rfactor(self):
         n = te.var("n")
         a = te.placeholder((n, 1000), name="A")
@@ -297,6 +350,22 @@ class Expressions(unittest.TestCase):
         for size in (0, 9, 72):
             with self.assertRaises(ValueError):
                 f(random(size))
+
+
+class Arrays(unittest.TestCase):
+    def test_dlpack_goes_both_ways_without_a_copy(self):
+        source = np.arange(6, dtype="float32").reshape(2, 3)
+        shared = tenon.nd.from_dlpack(source)
+        source[0, 0] = 7
+        self.assertEqual(shared.shape, (2, 3))
+        np.testing.assert_array_equal(shared.numpy(), source)
+        held = tenon.nd.array(source)
+        view = np.from_dlpack(held)
+        held.copyfrom(source + 1)
+        np.testing.assert_array_equal(view, source + 1)
+        del held
+        np.testing.assert_array_equal(view, source + 1)
+        self.assertEqual((tenon.cpu(0).exist, tenon.nd.empty((2,)).dtype), (True, "float32"))
 
 
 class Targets(unittest.TestCase):
