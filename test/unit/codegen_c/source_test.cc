@@ -35,6 +35,38 @@ TEST(Source, EqualInputsGiveEqualBytes) {
   EXPECT_EQ(make(), make());
 }
 
+// The text itself, behind what every file begins with: lanes, a tail under a mask, a shared value.
+TEST(Source, ReadsLikeC) {
+  const std::string text = TextOf(One(Elementwise("f", {kF32}, kF32, 4, [](const auto& a) {
+    Expr square = a[0] * a[0];
+    return Max(square, square + MakeConst(a[0]->dtype, 1.5));
+  })));
+  EXPECT_EQ(text.substr(text.find("static inline")),
+            R"(static inline float tn_max_f32(float a, float b) {
+  return a > b || b != b ? a : b;
+}
+
+TN_EXPORT void f(const float* b0, float* b1, int64_t n) {
+  const int64_t t0 = (n + 3) / 4;
+  for (int64_t i = 0; i < t0; ++i) {
+    float v1[4];
+    for (int64_t lane = 0; lane < 4; ++lane) {
+      const int64_t t2 = i * 4 + lane;
+      const bool t3 = t2 < n;
+      const float t4 = t3 ? b0[t2] : 0.0f;
+      const float t5 = t4 * t4;
+      v1[lane] = tn_max_f32(t5, t5 + 1.5f);
+    }
+    for (int64_t lane = 0; lane < 4; ++lane) {
+      const int64_t t6 = i * 4 + lane;
+      const bool t7 = t6 < n;
+      if (t7) b1[t6] = v1[lane];
+    }
+  }
+}
+)");
+}
+
 // Names that C has taken, names of nothing that C allows, and one name in several places.
 TEST(Source, NamesDoNotClash) {
   Module m;
