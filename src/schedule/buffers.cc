@@ -1,7 +1,8 @@
-// Primitives on buffers: their scope and how they are stored. Also annotations.
+// Primitives on buffers: their scope, how they are stored and aligned. Also annotations.
 
 #include "ir/visit.h"
 #include "schedule/injective.h"
+#include "schedule/retarget.h"
 #include "schedule/state.h"
 
 namespace tenon::primitive {
@@ -35,6 +36,7 @@ Result TransformLayout(State& s, const std::string& name, const Layout& layout) 
   Body body(s.func);
   TN_ASSIGN_OR_RETURN(Buffer b, body.NeedBuffer(name));
   if (!b->strides.empty()) return Because("buffer " + name + " has strides of its own");
+  if (auto error = PassedToCall(body, b)) return *error;
   if (layout) {
     if (layout->coords.size() != b->shape.size()) {
       return Because("buffer " + name + " has " + std::to_string(b->shape.size()) +
@@ -54,6 +56,45 @@ Result TransformLayout(State& s, const std::string& name, const Layout& layout) 
                      " a place of its own");
     }
   }
+  ReplaceBuffer(s, b,
+                BufferNode::Make(b->name, b->dtype, b->shape, b->scope, layout, {}, b->align));
+  return Names{};
+}
+
+Result StorageAlign(State& s, const std::string& name, const int64_t& axis, const int64_t& factor,
+                    const int64_t& offset) {
+  Body body(s.func);
+  TN_ASSIGN_OR_RETURN(Buffer b, body.NeedBuffer(name));
+  if (!body.IsAlloc(b)) return Because("buffer " + name + " is not allocated in the function");
+  if (b->layout || !b->strides.empty()) {
+    return Because("buffer " + name + " has a layout or strides of its own");
+  }
+  if (auto error = PassedToCall(body, b)) return *error;
+  if (axis < 0 || axis + 1 >= b->rank()) {
+    return Because("axis " + std::to_string(axis) + " of buffer " + name +
+                   " has nothing after it to pad: expected 0 <= axis < " +
+                   std::to_string(b->rank() - 1));
+  }
+  if (factor < 1 || offset < 0 || offset >= factor) {
+    return Because("expected a positive factor and 0 <= offset < factor, got " +
+                   std::to_string(factor) + " and " + std::to_string(offset));
+  }
+  // The dimensions after the axis become one, whose extent is the stride in question.
+  std::vector<Var> coords;
+  for (int d = 0; d < b->rank(); ++d) coords.push_back(VarNode::Make("x" + std::to_string(d)));
+  auto split = static_cast<size_t>(axis) + 1;
+  std::vector<Expr> storage(coords.begin(), coords.begin() + static_cast<ptrdiff_t>(split));
+  std::vector<Expr> extents(split, nullptr);
+  Expr within = IndexConst(0), size = IndexConst(1);
+  for (size_t d = split; d < coords.size(); ++d) {
+    within = within * b->shape[d] + coords[d];
+    size = size * b->shape[d];
+  }
+  Analyzer analyzer;
+  Learn(*s.func, &analyzer);
+  storage.push_back(analyzer.Simplify(within));
+  extents.push_back(analyzer.Simplify(size + (IndexConst(offset) - size) % factor));
+  Layout layout = LayoutNode::Make(coords, std::move(storage), std::move(extents));
   ReplaceBuffer(s, b,
                 BufferNode::Make(b->name, b->dtype, b->shape, b->scope, layout, {}, b->align));
   return Names{};

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 
+#include "ir/print.h"
 #include "ir/visit.h"
 #include "schedule/dependence.h"
 #include "schedule/nest.h"
+#include "schedule/retarget.h"
 #include "schedule/state.h"
 
 namespace tenon::primitive {
@@ -108,6 +110,7 @@ Result CacheRead(State& s, const std::string& name, const std::string& buffer_na
   TN_ASSIGN_OR_RETURN(const Place* place, body.NeedBlock(name));
   TN_ASSIGN_OR_RETURN(Buffer buffer, body.NeedBuffer(buffer_name));
   if (auto error = NotAScope(scope)) return *error;
+  if (auto error = PassedToCall(body, buffer)) return *error;
   if (place->inner || place->block()->opaque) {
     return OfBlock(name, "it is opaque or inside another block");
   }
@@ -118,6 +121,13 @@ Result CacheRead(State& s, const std::string& name, const std::string& buffer_na
     return OfBlock(name, "it writes " + buffer_name + " too");
   }
   Stmt anchor = AnchorOf(*place, writers);
+  const Block& reader_block = *place->block();
+  // The copy reads whatever the loops run over; of a buffer that is made here, there may be less.
+  if (!writers.empty() &&
+      !GuardsOnlyDomain(*place, *s.func, GuardsAround(reader_block, PathTo(*place, anchor)))) {
+    return OfBlock(name, "its guard may leave out parts of " + buffer_name +
+                             " that are not written: " + ToString(NodeRef(reader_block.where)));
+  }
   Analyzer analyzer;
   Learn(*s.func, &analyzer);
   Learn(place->path, &analyzer);
@@ -141,6 +151,7 @@ Result CacheWrite(State& s, const std::string& name, const std::string& buffer_n
   TN_ASSIGN_OR_RETURN(Buffer buffer, body.NeedBuffer(buffer_name));
   const Block& block = *place->block();
   if (auto error = NotAScope(scope)) return *error;
+  if (auto error = PassedToCall(body, buffer)) return *error;
   if (place->inner || block.opaque) return OfBlock(name, "it is opaque or inside another block");
   std::vector<Access> writes = AccessesOf(body, place, buffer, true);
   if (writes.empty()) return OfBlock(name, "it does not write " + buffer_name);

@@ -26,6 +26,7 @@ class ProducerMover {
     Learn(target_.path, &analyzer);
     IterRanges ranges = target_.loop ? NeededRanges(&analyzer) : WholeDomain(block_);
     Stmt nest = MakeNest(block_, ranges, Widen::kYes, body_, &analyzer);
+    if (auto error = CheckAvailable(nest, &analyzer)) return *error;
     Insert(Inherit(nest, InheritedGuards(), &analyzer));
     return Names{};
   }
@@ -100,6 +101,43 @@ class ProducerMover {
                      BindsLoop(*other.block(), IterKind::kOrdered, loop))) {
         return OfBlock(block_.name, "it reads " + b->name + " while loop " + loop->var->name +
                                         " still computes it");
+      }
+    }
+    return std::nullopt;
+  }
+
+  // The innermost loop around both places and the other block; null when there is none.
+  const For* SharedLoop(const Place& other) const {
+    const For* shared = nullptr;
+    for (const For* loop : other.Loops()) {
+      bool both =
+          place_.IsUnder(loop) && std::any_of(target_.path.begin(), target_.path.end(),
+                                              [&](const Stmt& s) { return s.get() == loop; });
+      if (both) shared = loop;
+    }
+    return shared;
+  }
+
+  // What a loop around both places makes bit by bit is there only as far as the block used it in
+  // the same iteration so far: the nest, larger than what is needed perhaps, may run over no more.
+  std::optional<Diagnostic> CheckAvailable(const Stmt& nest, Analyzer* analyzer) const {
+    std::vector<const For*> loops;
+    const Node* inside = nest.get();
+    for (; IsA<For>(inside); inside = As<For>(inside)->body.get()) loops.push_back(As<For>(inside));
+    IterRanges now = RangesOver(*As<Block>(inside), loops, analyzer);
+    for (const Access& a : body_->AccessesUnder(nullptr)) {
+      const For* shared = a.write && a.place != &place_ ? SharedLoop(*a.place) : nullptr;
+      if (shared == nullptr || !Reads(block_, a.region->buffer)) continue;
+      std::vector<const For*> inner = place_.LoopsInside(shared);
+      for (const For* loop : inner) Learn(*loop, analyzer);
+      IterRanges before = RangesOver(block_, inner, analyzer);
+      for (size_t i = 0; i < now.size(); ++i) {
+        const IterVar& v = block_.iters[i];
+        ExprInterval domain{v->min, analyzer->Simplify(v->min + v->extent - 1)};
+        bool known = Contains(before[i], now[i], analyzer) || Contains(before[i], domain, analyzer);
+        if (known) continue;
+        return OfBlock(block_.name, "loop " + shared->var->name + " may not have made all of " +
+                                        a.region->buffer->name + " that it would read there");
       }
     }
     return std::nullopt;

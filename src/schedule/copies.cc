@@ -165,7 +165,14 @@ class Partitioner {
     IntervalMap domain = DomainOf(loops, &analyzer);
     Stmt narrow = MapStmts(
         copy, [&](const Stmt& s) { return NarrowBlock(s, part, index == 0, domain, &analyzer); });
-    return Tidy(narrow, &analyzer);
+    Stmt tidy = Tidy(narrow, &analyzer);
+    // What never runs in this part goes, unless nothing would be left.
+    Stmt live = MapStmts(tidy, [](const Stmt& s) -> Stmt {
+      const auto* block = As<Block>(s);
+      bool dead = block != nullptr && block->where && IsZero(block->where);
+      return dead ? nullptr : s;
+    });
+    return IsA<For>(live) ? live : tidy;
   }
 
   State& s_;
@@ -180,6 +187,7 @@ Expected<const Place*> SerialLoop(const Body& body, const std::string& name) {
   if (kind != ForKind::kSerial) {
     return Because("loop " + name + " is " + Name(kind) + ", expected serial");
   }
+  if (place->inner) return Because("loop " + name + " is inside the body of a block");
   return place;
 }
 

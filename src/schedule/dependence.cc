@@ -5,6 +5,7 @@
 #include "ir/visit.h"
 #include "loop/reducer.h"
 #include "schedule/injective.h"
+#include "schedule/retarget.h"
 
 namespace tenon::primitive {
 
@@ -297,6 +298,8 @@ std::optional<Diagnostic> ConflictBetweenIterations(const Body& body, const Plac
   for (const std::vector<Access>& accesses : WrittenUnder(body, loop)) {
     const Buffer& buffer = accesses[0].region->buffer;
     if (ElementFixesLoops(body, accesses, {loop})) continue;
+    // Lanes of a vector share what is allocated among them.
+    if (!reductions && IsAllocatedUnder(*accesses[0].place, buffer, loop)) continue;
     if (body.IsAlloc(buffer) && AllUsesUnder(body, buffer, loop) &&
         IsCoveredIn(body, buffer, loop)) {
       continue;
@@ -434,6 +437,7 @@ std::optional<Diagnostic> ConflictOfOrder(const Body& body, const LoopList& from
              LoopsOfKind(*a.place->block(), IterKind::kOrdered, moved).empty();
     });
     const Buffer& buffer = accesses[0].region->buffer;
+    if (IsAllocatedUnder(*accesses[0].place, buffer, moved.back())) continue;
     // Elements that several iterations write have the last one's value afterwards: the same whoever
     // is last where one block alone writes them, and nobody's business where all uses are inside.
     bool last_is_any =

@@ -182,6 +182,7 @@ class Inliner {
     PreOrder(reader.stmt, [&](const NodeRef& n) {
       if (const auto* load = As<Load>(n)) whole |= load->buffer == b && load->mask;
       whole |= IsA<CallFunc>(n) || IsA<Copy>(n) || IsA<Atomic>(n);
+      whole |= IsA<Block>(n) && n != reader.stmt;  // which declares what it reads
       if (const auto* call = As<Call>(n)) whole |= call->intrinsic == Intrinsic::kBufferData;
       return true;
     });

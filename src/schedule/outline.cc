@@ -35,11 +35,11 @@ struct Param {
 
 class Outliner {
  public:
-  Outliner(State& s, Body* body, const Place& place)
-      : s_(s),
-        body_(body),
-        place_(place),
-        values_([body](const std::string& base) { return body->NewVarName(base); }) {}
+  /// With `exact`, trip counts stay as they are.
+  Outliner(State& s, Body* body, const Place& place, bool exact)
+      : s_(s), body_(body), place_(place), exact_(exact), values_([body](const std::string& base) {
+          return body->NewVarName(base);
+        }) {}
 
   Result Run(const std::string& name) {
     if (auto error = Check()) return *error;
@@ -63,6 +63,12 @@ class Outliner {
     if (body_->HasStrayUnder(place_.stmt.get())) {
       return Because("it holds statements that are in no block");
     }
+    bool calls = false;
+    PreOrder(place_.stmt, [&](const NodeRef& n) {
+      calls |= IsA<CallFunc>(n);
+      return IsA<StmtNode>(n) && !calls;
+    });
+    if (calls) return Because("it holds a call, which knows the strides of what it is passed");
     for (const Place* p : body_->BlocksUnder(place_.stmt.get())) {
       for (const Place& other : body_->blocks()) {
         if (other.inner && other.IsUnder(p->stmt.get())) {
@@ -94,7 +100,8 @@ class Outliner {
     piece_ = MapStmts(place_.stmt, [&](const Stmt& raw) -> Stmt {
       Stmt s = FromZero(raw);
       const auto* loop = As<For>(s);
-      if (loop == nullptr || loop->for_kind != ForKind::kSerial || IsOne(loop->extent)) return s;
+      if (exact_ || loop == nullptr || loop->for_kind != ForKind::kSerial) return s;
+      if (IsOne(loop->extent)) return s;
       if (!AsInt(loop->extent) || !OnlyReduces(As<For>(raw)->var)) return s;
       Var n = values_.NewDim("n_" + loop->var->name, loop->extent);
       analyzer_.BindInterval(n, {1, Interval::kPosInf});
@@ -455,6 +462,7 @@ class Outliner {
   State& s_;
   Body* body_;
   const Place& place_;
+  bool exact_;
   Analyzer analyzer_;
   Stmt piece_;                   // with freed trip counts
   std::unique_ptr<Body> freed_;  // the function with that piece
@@ -465,12 +473,24 @@ class Outliner {
 
 }  // namespace
 
-Result Outline(State& s, const std::string& what, const std::string& name) {
+namespace {
+
+Result OutlinePiece(State& s, const std::string& what, const std::string& name, bool exact) {
   Body body(s.func);
   if (name.empty()) return Because("expected a name for the function");
-  if (const Place* loop = body.FindLoop(what)) return Outliner(s, &body, *loop).Run(name);
+  if (const Place* loop = body.FindLoop(what)) return Outliner(s, &body, *loop, exact).Run(name);
   TN_ASSIGN_OR_RETURN(const Place* block, body.NeedBlock(what));
-  return Outliner(s, &body, *block).Run(name);
+  return Outliner(s, &body, *block, exact).Run(name);
+}
+
+}  // namespace
+
+Result Outline(State& s, const std::string& what, const std::string& name) {
+  return OutlinePiece(s, what, name, false);
+}
+
+Result OutlineExactly(State& s, const std::string& what, const std::string& name) {
+  return OutlinePiece(s, what, name, true);
 }
 
 }  // namespace tenon::primitive

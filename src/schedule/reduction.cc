@@ -67,6 +67,7 @@ class Decomposer {
   }
 
   std::optional<Diagnostic> Check() const {
+    if (place_.inner) return OfBlock(block_.name, "it is inside another block");
     if (!block_.init || !HasKind(block_, IterKind::kReduce)) return NotReduction(block_);
     if (!place_.IsUnder(loop_.stmt.get())) {
       return OfBlock(block_.name, "it is not under loop " + loop_.loop()->var->name);

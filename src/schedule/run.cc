@@ -1,11 +1,13 @@
 #include "schedule/run.h"
 
 #include <algorithm>
+#include <charconv>
 #include <utility>
 
 #include "ir/parse.h"
 #include "ir/parse_core.h"
 #include "ir/print.h"
+#include "support/strings.h"
 
 namespace tenon::primitive {
 
@@ -13,12 +15,49 @@ namespace {
 
 // ---- From a plain value to the type that a primitive takes ----
 
+// "$name", the value of a choice; or a number.
+Expected<int64_t> NumberOf(const State& s, const std::string& text) {
+  int64_t value = 0;
+  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error == std::errc() && end == text.data() + text.size()) return value;
+  if (!text.starts_with('$'))
+    return Because("expected a number or a choice, got " + QuoteJson(text));
+  const std::string name = text.substr(1);
+  if (s.decisions == nullptr || s.decisions->count(name) == 0) {
+    return Because("no choice is named " + QuoteJson(name));
+  }
+  return s.decisions->at(name);
+}
+
+bool IsChoice(const AttrValue& value) {
+  const auto* text = std::get_if<std::string>(&value);
+  return text != nullptr && text->starts_with('$');
+}
+
 template <class T>
-Status Convert(const State&, const AttrValue& value, T* out) {
+Status Convert(const State& s, const AttrValue& value, T* out) {
   if constexpr (std::is_same_v<T, AttrValue>) {
     *out = value;
+    if (IsChoice(value)) {
+      TN_ASSIGN_OR_RETURN(*out, NumberOf(s, std::get<std::string>(value)));
+    }
     return Ok();
   } else {
+    if constexpr (std::is_same_v<T, int64_t>) {
+      if (IsChoice(value)) {
+        TN_ASSIGN_OR_RETURN(*out, NumberOf(s, std::get<std::string>(value)));
+        return Ok();
+      }
+    }
+    if constexpr (std::is_same_v<T, Ints>) {
+      if (const auto* texts = std::get_if<Names>(&value)) {
+        for (const std::string& text : *texts) {
+          TN_ASSIGN_OR_RETURN(int64_t number, NumberOf(s, text));
+          out->push_back(number);
+        }
+        return Ok();
+      }
+    }
     if (const T* typed = std::get_if<T>(&value)) {
       *out = *typed;
       return Ok();

@@ -68,6 +68,14 @@ class Schedule {
   std::vector<std::string> Tile(const std::string& loop, int64_t factor) {
     return Split(loop, {-1, factor});
   }
+  /// Split whose factors are texts: numbers, or "$name" for the choice of that name (Decide), so
+  /// that a replay with other choices splits otherwise. Any number among a primitive's arguments in
+  /// a trace can be such a reference.
+  std::vector<std::string> SplitBy(const std::string& loop, std::vector<std::string> factors);
+  /// Splits each loop by its factor and puts the tiles' loops outside: {outer of the first, …,
+  /// inner of the first, …}. The loops are of one perfect nest, outermost first; legal as Reorder
+  /// is.
+  std::vector<std::string> TileLoops(std::vector<std::string> loops, std::vector<int64_t> factors);
   /// loop → loop.p0, loop.p1, …: consecutive loops over [min, points[0]), [points[0], points[1]),
   /// …, [points.back(), end). Points increase strictly; with a symbolic extent they are clamped to
   /// it. Everything inside is copied with names suffixed the same way (block C → C.p0, C.p1, …).
@@ -86,7 +94,8 @@ class Schedule {
   /// integers, a min or a max, or when the block's fp mode is reassoc.
   void Vectorize(const std::string& loop);
   void Unroll(const std::string& loop);
-  /// Axes: "threadIdx.x", "blockIdx.y", "vthread", ….
+  /// Axes: "threadIdx.x", "blockIdx.y", … (up to .z), and "vthread", threads that one thread plays
+  /// in turn. Legal as Parallel is. An axis is not inside itself, virtual threads aside.
   void Bind(const std::string& loop, const std::string& thread_axis);
 
   // ---- Where a block is computed ----
@@ -134,6 +143,54 @@ class Schedule {
   /// Sets how a buffer is stored; accesses stay logical. Null: row-major.
   void TransformLayout(const std::string& buffer, Layout layout);
 
+  /// Pads rows so that the stride of dimension `axis` is `offset` modulo `factor` (in elements):
+  /// the dimensions after it are stored as one of that extent. For buffers made in the function,
+  /// and without a layout of their own.
+  void StorageAlign(const std::string& buffer, int64_t axis, int64_t factor, int64_t offset);
+  /// Runs a block over other coordinates: `map` takes its iteration variables (in their order) to
+  /// new ones, such as (i, j, k) -> (i / 4, j, k, i % 4), one to one and onto. The block is alone
+  /// in a perfect nest that gives each variable a loop of its own; its new loops are <block>.ax0,
+  /// ….
+  void TransformBlockLayout(const std::string& block, Layout map);
+  /// Rounds the domain of each iteration variable up to a multiple of its `padding`: what is read
+  /// is copied with zeros around it (<buffer>.pad), and the result is computed in a padded buffer
+  /// and copied out. For blocks alone in their nest whose indices are single variables, and sums of
+  /// products that zeros do not change. Returns the names of the new blocks.
+  std::vector<std::string> PadEinsum(const std::string& block, std::vector<int64_t> padding);
+
+  // ---- Time ----
+  /// Asks, in each iteration of `loop`, for what `block` reads of `buffer` `distance` iterations
+  /// later: a hint per cache line, without a meaning. The buffer is one that the function does not
+  /// write. Returns the name of the new block, "<buffer>.prefetch".
+  std::string Prefetch(const std::string& block, const std::string& buffer, const std::string& loop,
+                       int64_t distance);
+  /// The statements in the loop's body run in different iterations: statement c of iteration i runs
+  /// in iteration i + stages[c] of the new loop, as number order[c] there. Buffers that an
+  /// iteration hands from one stage to a later one get as many versions as are alive at once, each
+  /// as large as what one iteration uses. First and last iterations guard what they do not run;
+  /// Partition at [last stage, extent] gives them loops of their own. Returns the name of the new
+  /// loop, which counts from 0: <loop>.pipe.
+  std::string SoftwarePipeline(const std::string& loop, std::vector<int64_t> stages,
+                               std::vector<int64_t> order);
+  /// The producer, a statement of a serial loop's body, fills one half of its buffer while the rest
+  /// of the body uses the other: SoftwarePipeline of that loop with the producer one stage ahead.
+  std::string DoubleBuffer(const std::string& block);
+  /// The producer, under `loop` (ComputeAt), computes only what the iteration before has not, and
+  /// its buffer is a ring that holds what one iteration needs.
+  void RollingBuffer(const std::string& block, const std::string& loop);
+
+  // ---- Tiles ----
+  /// A perfect nest with one block in it becomes the body of a new block, <block>.tile, whose
+  /// iteration variables are the loops around it and whose regions are what the nest touches: other
+  /// primitives move and judge it as one. Returns the new block's name.
+  std::string Blockize(const std::string& loop);
+  /// Replaces a nest by a call of an intrinsic that computes the same: a `kind device` function of
+  /// the module by that name (a user's, as loop text), or a row of src/intrin. The call stands in a
+  /// block as Blockize makes it. Types, shapes, scopes (where the intrinsic names one other than
+  /// global) and strides must agree; strides and sizes that are dims of the intrinsic are passed.
+  /// Returns the block's name.
+  std::string Tensorize(const std::string& loop, const std::string& intrinsic);
+
   // ---- Functions ----
   /// if (condition) {the body, with every name suffixed ".s"} else {the body}. The condition is
   /// over the function's dims; dims that it equates with a constant become that constant in the
@@ -146,19 +203,31 @@ class Schedule {
   /// Outline last: a call is moved only with the loops around it.
   std::string Outline(const std::string& loop_or_block, const std::string& name);
 
-  /// Sets an attribute of a loop or a block.
+  /// Sets an attribute of a loop or a block: a pragma, for whatever reads it later.
   void Annotate(const std::string& loop_or_block, const std::string& key, AttrValue value);
 
   // ---- Choices and replay ----
   /// A choice: the guess, unless UseDecisions gave another value of the domain for this name. The
   /// guess must be in the domain.
   int64_t Decide(const std::string& name, std::vector<int64_t> domain, int64_t guess);
-  /// Choices to take instead of guesses from now on. A value outside the domain it meets is
-  /// ignored.
+  /// A choice among candidates with the probability of each; the guess is the most probable.
+  int64_t SampleCategorical(const std::string& name, std::vector<int64_t> candidates,
+                            std::vector<double> probabilities);
+  /// Factors that multiply to the loop's extent, outermost first, the innermost at most
+  /// `max_innermost`. They are the choices "name.0", "name.1", ….
+  std::vector<int64_t> SamplePerfectTile(const std::string& name, const std::string& loop,
+                                         int64_t parts, int64_t max_innermost);
+  /// Choices to take instead of guesses, or of what a replayed trace chose, from now on. A value
+  /// outside the domain it meets is ignored.
   void UseDecisions(std::map<std::string, int64_t> choices) { choices_ = std::move(choices); }
-  /// Applies the steps of a trace to this schedule. Results must get the names that the trace gives
-  /// them.
+  /// Applies the steps of a trace to this schedule, which may be of another function or of other
+  /// sizes: it fails at the first step that is not legal here. A choice is taken from UseDecisions,
+  /// else as the trace took it if it is possible here, else by its guess; what refers to it
+  /// ("$name") follows. Results must get the names that the trace gives them.
   Status Replay(const Trace& trace);
+
+  /// True for the steps of traces that are choices.
+  static bool IsChoice(const std::string& primitive);
 
   struct Steps;  // the table of primitives (internal)
 
@@ -168,7 +237,8 @@ class Schedule {
   std::string func_;
   Trace trace_;
   Diagnostics errors_;
-  std::map<std::string, int64_t> choices_;
+  std::map<std::string, int64_t> choices_;  // to be taken
+  std::map<std::string, int64_t> decided_;  // taken
 };
 
 }  // namespace tenon

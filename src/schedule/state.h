@@ -4,6 +4,7 @@
 // diagnostics lack the "name(arguments)" that Schedule puts in front.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -12,8 +13,10 @@
 namespace tenon::primitive {
 
 struct State {
-  Module* module;  // changed by Outline only
+  Module* module;  // changed by Outline and Tensorize only
   Func func;       // the function being scheduled
+  const std::map<std::string, int64_t>* decisions =
+      nullptr;  // what "$name" in arguments stands for
 
   /// The function with another body.
   void SetBody(Stmt body);
@@ -30,6 +33,8 @@ Result Parallel(State& s, const std::string& loop);
 Result Vectorize(State& s, const std::string& loop);
 Result Unroll(State& s, const std::string& loop);
 Result Bind(State& s, const std::string& loop, const std::string& thread_axis);
+// tile.cc
+Result Tile(State& s, const Names& loops, const Ints& factors);
 // copies.cc
 Result Partition(State& s, const std::string& loop, const Ints& points);
 Result PartitionEqual(State& s, const std::string& loop, const int64_t& parts);
@@ -53,8 +58,28 @@ Result RFactor(State& s, const std::string& loop, const int64_t& axis);
 // buffers.cc
 Result SetScope(State& s, const std::string& buffer, const std::string& scope);
 Result TransformLayout(State& s, const std::string& buffer, const Layout& layout);
+Result StorageAlign(State& s, const std::string& buffer, const int64_t& axis, const int64_t& factor,
+                    const int64_t& offset);
+// remap.cc
+Result TransformBlockLayout(State& s, const std::string& block, const Layout& map);
+// pad_einsum.cc
+Result PadEinsum(State& s, const std::string& block, const Ints& padding);
+// prefetch.cc
+Result Prefetch(State& s, const std::string& block, const std::string& buffer,
+                const std::string& loop, const int64_t& distance);
+// pipeline.cc
+Result SoftwarePipeline(State& s, const std::string& loop, const Ints& stages, const Ints& order);
+Result DoubleBuffer(State& s, const std::string& block);
+// rolling.cc
+Result RollingBuffer(State& s, const std::string& block, const std::string& loop);
+// blockize.cc
+Result Blockize(State& s, const std::string& loop);
+// tensorize.cc
+Result Tensorize(State& s, const std::string& loop, const std::string& intrinsic);
 // outline.cc
 Result Outline(State& s, const std::string& loop_or_block, const std::string& name);
+/// The same, but trip counts do not become parameters; for comparing pieces.
+Result OutlineExactly(State& s, const std::string& loop_or_block, const std::string& name);
 
 Result Annotate(State& s, const std::string& loop_or_block, const std::string& key,
                 const AttrValue& value);

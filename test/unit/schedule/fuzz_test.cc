@@ -1,9 +1,10 @@
 // Random sequences of primitives: whatever is accepted must mean the same. Values are small
-// integers stored as floats, so that any order of additions is exact. TENON_FUZZ_SEED and
-// TENON_FUZZ_COUNT choose; a failure prints its seed and trace.
+// integers, exact in any order of additions also as floats. TENON_FUZZ_SEED and TENON_FUZZ_COUNT
+// choose; a failure prints its seed and trace.
 #include <cstdlib>
 #include <random>
 
+#include "ir/visit.h"
 #include "unit/schedule/support.h"
 
 namespace tenon::test {
@@ -22,10 +23,18 @@ struct Subject {
 };
 
 const std::vector<Subject> kSubjects = {
-    {kMatmul, {"M", "N", "K"}},    {kMatmulRelu, {"M", "N", "K"}},
-    {kChain, {"M", "N"}},          {kBlur, {"M"}},
-    {kConv, {"C", "H", "W", "O"}}, {kSoftmax, {"M", "N"}},
-    {kRowSum, {"M", "N"}},         {kScan, {"M", "N"}},
+    {kMatmul, {"M", "N", "K"}},
+    {kMatmulRelu, {"M", "N", "K"}},
+    {kChain, {"M", "N"}},
+    {kBlur, {"M"}},
+    {kConv, {"C", "H", "W", "O"}},
+    {kSoftmax, {"M", "N"}},
+    {kRowSum, {"M", "N"}},
+    {kScan, {"M", "N"}},
+    {kStencil, {"M", "N"}},
+    {kIntSum, {"M", "N"}},
+    {kPipe, {"M"}},
+    {kTileMatmul, {"M", "N", "K"}},
 };
 
 std::vector<std::string> AllLoops(Schedule& s) {
@@ -39,70 +48,186 @@ std::vector<std::string> AllLoops(Schedule& s) {
 std::vector<std::string> BuffersOf(const Schedule& s) {
   std::vector<std::string> out;
   for (const Buffer& b : s.func()->buffers) out.push_back(b->name);
-  for (const char* name : {"T", "P", "Y", "C", "mx", "ex", "sm"}) out.push_back(name);
+  PreOrder(s.func()->body, [&](const NodeRef& n) {
+    if (const auto* alloc = As<Alloc>(n)) out.push_back(alloc->buffer->name);
+    return IsA<StmtNode>(n);
+  });
   return out;
 }
+
+int64_t Between(Random& random, int64_t lo, int64_t hi) {
+  return lo + static_cast<int64_t>(random() % static_cast<uint64_t>(hi - lo + 1));
+}
+
+// Where a step may act.
+struct Site {
+  Random& random;
+  std::string loop, block, buffer;
+  std::vector<std::string> own;  // the loops around the block
+
+  std::vector<std::string> SomeOwn(size_t most) {
+    std::vector<std::string> out = own;
+    std::shuffle(out.begin(), out.end(), random);
+    out.resize(std::min(out.size(), most));
+    return out;
+  }
+};
+
+Layout MapOf(Random& random, size_t rank) {
+  std::vector<Var> coords;
+  std::vector<Expr> storage;
+  for (size_t d = 0; d < rank; ++d) coords.push_back(VarNode::Make("c" + std::to_string(d)));
+  int64_t tile = Between(random, 2, 4);
+  size_t split = random() % rank;
+  for (size_t d = 0; d < rank; ++d) {
+    storage.push_back(d == split ? coords[d] / tile : Expr(coords[d]));
+  }
+  storage.push_back(coords[split] % tile);
+  if (random() % 2) std::swap(storage[0], storage[rank - 1]);
+  return LayoutNode::Make(std::move(coords), std::move(storage));
+}
+
+void TransformSomeBlock(Schedule& t, Site& at) {
+  if (!at.own.empty()) t.TransformBlockLayout(at.block, MapOf(at.random, at.own.size()));
+}
+
+void TransformSomeBuffer(Schedule& t, Site& at) {
+  for (size_t rank : {1, 2, 3}) {
+    Schedule u = t;
+    u.TransformLayout(at.buffer, MapOf(at.random, rank));
+    if (u.ok()) t = u;
+  }
+}
+
+void Pipeline(Schedule& t, Site& at) {
+  size_t count = 2 + at.random() % 2;
+  std::vector<int64_t> stages(count), order(count);
+  for (size_t i = 0; i < count; ++i) {
+    stages[i] = Between(at.random, 0, 2);
+    order[i] = static_cast<int64_t>(i);
+  }
+  stages[at.random() % count] = 0;
+  if (at.random() % 2) std::shuffle(order.begin(), order.end(), at.random);
+  std::string pipe = t.SoftwarePipeline(at.loop, stages, order);
+  if (t.ok() && at.random() % 2) t.Partition(pipe, {Between(at.random, 1, 3)});
+}
+
+// What leads up to an intrinsic is too special for chance.
+void TensorizeMatmul(Schedule& t, Site& at) {
+  t.Split("k", {-1, 2});
+  std::vector<std::string> tile = t.TileLoops({"i", "j"}, {2, 2});
+  t.Reorder({tile[0], tile[1], "k.0", tile[2], tile[3], "k.1"});
+  t.DecomposeReduction("C", "k.0");
+  t.Tensorize(tile[2], "mma2");
+}
+
+void SampledSplit(Schedule& t, Site& at) {
+  t.SamplePerfectTile("tile_" + at.loop, at.loop, 2, 4);
+  t.SplitBy(at.loop, {"$tile_" + at.loop + ".0", "$tile_" + at.loop + ".1"});
+}
+
+void RollUnder(Schedule& t, Site& at) {
+  t.ComputeAt(at.block, at.loop);
+  t.RollingBuffer(at.block, at.loop);
+}
+
+using Act = void (*)(Schedule& t, Site& at);
+// Rows that are more often of use stand here more than once.
+const std::vector<Act> kActs = {
+    [](Schedule& t, Site& at) { t.Split(at.loop, {-1, Between(at.random, 2, 5)}); },
+    [](Schedule& t, Site& at) { t.Split(at.loop, {-1, Between(at.random, 2, 5)}); },
+    [](Schedule& t, Site& at) { t.Split(at.loop, {Between(at.random, 1, 3), -1}); },
+    [](Schedule& t, Site& at) { t.Split(at.loop, {-1, 2, Between(at.random, 1, 3)}); },
+    [](Schedule& t, Site& at) {
+      if (at.own.size() < 2) return;
+      size_t i = at.random() % (at.own.size() - 1);
+      t.Fuse({at.own[i], at.own[i + 1]});
+    },
+    [](Schedule& t, Site& at) { t.Reorder(at.SomeOwn(2 + at.random() % 3)); },
+    [](Schedule& t, Site& at) { t.Reorder(at.SomeOwn(2 + at.random() % 3)); },
+    [](Schedule& t, Site& at) { t.TileLoops(at.SomeOwn(2), {Between(at.random, 2, 4), 2}); },
+    [](Schedule& t, Site& at) { t.Partition(at.loop, {Between(at.random, 1, 4)}); },
+    [](Schedule& t, Site& at) { t.PartitionEqual(at.loop, 2); },
+    [](Schedule& t, Site& at) { t.Parallel(at.loop); },
+    [](Schedule& t, Site& at) { t.Vectorize(at.loop); },
+    [](Schedule& t, Site& at) { t.Unroll(at.loop); },
+    [](Schedule& t, Site& at) { t.Bind(at.loop, at.random() % 2 ? "threadIdx.x" : "vthread"); },
+    [](Schedule& t, Site& at) { t.ComputeAt(at.block, at.loop); },
+    [](Schedule& t, Site& at) { t.ComputeAt(at.block, at.loop); },
+    [](Schedule& t, Site& at) { t.ReverseComputeAt(at.block, at.loop); },
+    [](Schedule& t, Site& at) { t.ComputeRoot(at.block); },
+    [](Schedule& t, Site& at) { t.ComputeInline(at.block); },
+    [](Schedule& t, Site& at) { t.ReverseComputeInline(at.block); },
+    [](Schedule& t, Site& at) { t.CacheRead(at.block, at.buffer, "local"); },
+    [](Schedule& t, Site& at) { t.CacheWrite(at.block, at.buffer, "local"); },
+    [](Schedule& t, Site& at) { t.SetScope(at.buffer, "local"); },
+    [](Schedule& t, Site& at) { t.DecomposeReduction(at.block, at.loop); },
+    [](Schedule& t, Site& at) {
+      if (!at.own.empty()) t.DecomposeReduction(at.block, Pick(at.own, at.random));
+    },
+    [](Schedule& t, Site& at) { t.RFactor(at.loop, Between(at.random, 0, 1)); },
+    TransformSomeBuffer,
+    TransformSomeBlock,
+    [](Schedule& t, Site& at) { t.StorageAlign(at.buffer, 0, 4, Between(at.random, 0, 3)); },
+    [](Schedule& t, Site& at) {
+      t.PadEinsum(at.block, std::vector<int64_t>(at.own.size(), Between(at.random, 2, 4)));
+    },
+    [](Schedule& t, Site& at) {
+      t.Prefetch(at.block, at.buffer, at.loop, Between(at.random, 1, 2));
+    },
+    Pipeline,
+    Pipeline,
+    [](Schedule& t, Site& at) { t.DoubleBuffer(at.block); },
+    [](Schedule& t, Site& at) { t.RollingBuffer(at.block, at.loop); },
+    RollUnder,
+    [](Schedule& t, Site& at) { t.Blockize(at.loop); },
+    TensorizeMatmul,
+    SampledSplit,
+    [](Schedule& t, Site& at) { t.Annotate(at.loop, "pragma", Between(at.random, 0, 9)); },
+};
 
 // Tries one random primitive on a copy; keeps the copy when it was legal.
 bool Step(Schedule* s, Random& random) {
   Schedule t = *s;
   std::vector<std::string> loops = AllLoops(t), blocks = t.GetBlocks();
   if (loops.empty()) return false;
-  std::string loop = Pick(loops, random), block = Pick(blocks, random);
-  std::vector<std::string> own = t.GetLoops(block);
-  switch (random() % 20) {
-    case 0:
-    case 1:
-    case 2: t.Split(loop, {-1, static_cast<int64_t>(2 + random() % 4)}); break;
-    case 3: t.Split(loop, {static_cast<int64_t>(1 + random() % 3), -1}); break;
-    case 4:
-      if (own.size() >= 2) {
-        size_t at = random() % (own.size() - 1);
-        t.Fuse({own[at], own[at + 1]});
-      }
-      break;
-    case 5:
-    case 6:
-    case 7:
-      std::shuffle(own.begin(), own.end(), random);
-      own.resize(std::min<size_t>(own.size(), 2 + random() % 3));
-      t.Reorder(own);
-      break;
-    case 8: t.Parallel(loop); break;
-    case 9: t.Vectorize(loop); break;
-    case 10: t.Unroll(loop); break;
-    case 11: t.ComputeAt(block, loop); break;
-    case 12: t.ReverseComputeAt(block, loop); break;
-    case 13: random() % 2 ? t.ComputeInline(block) : t.ReverseComputeInline(block); break;
-    case 14: t.CacheRead(block, Pick(BuffersOf(t), random), "local"); break;
-    case 15: t.CacheWrite(block, Pick(BuffersOf(t), random), "local"); break;
-    case 16: t.DecomposeReduction(block, own.empty() ? loop : Pick(own, random)); break;
-    case 17: t.RFactor(loop, static_cast<int64_t>(random() % 2)); break;
-    case 18: t.Partition(loop, {static_cast<int64_t>(1 + random() % 4)}); break;
-    case 19: random() % 2 ? t.ComputeRoot(block) : (void)t.PartitionEqual(loop, 2); break;
-  }
+  Site at{random, Pick(loops, random), Pick(blocks, random), Pick(BuffersOf(t), random), {}};
+  at.own = t.GetLoops(at.block);
+  Pick(kActs, random)(t, at);
   if (!t.ok() || t.trace().steps.size() == s->trace().steps.size()) return false;
   *s = t;
   return true;
 }
 
+std::map<std::string, int64_t> SizesFor(const Subject& subject, Random& random) {
+  // Around the tiles of 2 to 4, and primes.
+  const std::vector<int64_t> few = {1, 2, 3, 4, 5}, many = {1, 2, 3, 4, 5, 7, 8, 11, 13};
+  std::map<std::string, int64_t> sizes;
+  for (const std::string& name : subject.sizes) {
+    sizes[name] = Pick(subject.sizes.size() > 2 ? few : many, random);
+  }
+  return sizes;
+}
+
+uint64_t FromEnvironment(const char* name, uint64_t fallback) {
+  const char* text = std::getenv(name);
+  return text != nullptr ? std::strtoull(text, nullptr, 10) : fallback;
+}
+
+#ifdef NDEBUG
+constexpr uint64_t kCases = 2000;
+#else
+constexpr uint64_t kCases = 200;  // debug and sanitizer builds are slow
+#endif
+
 TEST(Fuzz, RandomSequencesKeepMeaning) {
-  const char* seed_text = std::getenv("TENON_FUZZ_SEED");
-  const char* count_text = std::getenv("TENON_FUZZ_COUNT");
-  uint64_t first = seed_text ? std::strtoull(seed_text, nullptr, 10) : 1;
-  uint64_t count = count_text ? std::strtoull(count_text, nullptr, 10) : 150;
+  uint64_t first = FromEnvironment("TENON_FUZZ_SEED", 1);
+  uint64_t count = FromEnvironment("TENON_FUZZ_COUNT", kCases);
   size_t applied = 0;
   for (uint64_t seed = first; seed < first + count; ++seed) {
     Random random(seed);
     const Subject& subject = Pick(kSubjects, random);
-    std::map<std::string, int64_t> sizes;
-    bool small = subject.sizes.size() > 2;
-    for (const std::string& name : subject.sizes) {
-      const std::vector<int64_t> all = small ? std::vector<int64_t>{1, 2, 3, 4, 5}
-                                             : std::vector<int64_t>{1, 2, 3, 4, 5, 7, 8, 11};
-      sizes[name] = Pick(all, random);
-    }
-    Module before = Parse(Fill(subject.text, sizes));
+    Module before = Parse(Fill(subject.text, SizesFor(subject, random)));
     Schedule s(before, "f");
     size_t steps = 3 + random() % 10;
     for (size_t tries = 0; tries < 60 && s.trace().steps.size() < steps; ++tries) Step(&s, random);
@@ -119,6 +244,28 @@ TEST(Fuzz, RandomSequencesKeepMeaning) {
     }
   }
   RecordProperty("primitives", static_cast<int>(applied));
+}
+
+// A trace made at one size is refused at another, or means the same there.
+TEST(Fuzz, TracesSurviveOtherSizes) {
+  uint64_t first = FromEnvironment("TENON_FUZZ_SEED", 1);
+  uint64_t count = FromEnvironment("TENON_FUZZ_COUNT", kCases) / 4;
+  int replayed = 0;
+  for (uint64_t seed = first; seed < first + count; ++seed) {
+    Random random(seed);
+    const Subject& subject = Pick(kSubjects, random);
+    Schedule s(Parse(Fill(subject.text, SizesFor(subject, random))), "f");
+    for (size_t tries = 0; tries < 30 && s.trace().steps.size() < 6; ++tries) Step(&s, random);
+    Module other = Parse(Fill(subject.text, SizesFor(subject, random)));
+    Schedule again(other, "f");
+    if (!again.Replay(s.trace())) continue;
+    ++replayed;
+    ExpectSame(other, again);
+    if (testing::Test::HasFailure()) {
+      FAIL() << "TENON_FUZZ_SEED=" << seed << " TENON_FUZZ_COUNT=4";
+    }
+  }
+  RecordProperty("replayed", replayed);
 }
 
 }  // namespace

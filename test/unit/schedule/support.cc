@@ -232,6 +232,86 @@ func @f(A: f32[$M, $N], out P: f32[$M, $N]) {
   }
 })";
 
+const char kStencil[] = R"(
+func @f(A: f32[$M + 2, $N + 2], out D: f32[$M, $N]) {
+  alloc T: f32[$M + 2, $N + 2] in global
+  for p in 0..$M + 2, q in 0..$N + 2 {
+    block T(vp: spatial = p, vq: spatial = q) {
+      reads A[vp, vq]; writes T[vp, vq]
+      T[vp, vq] = A[vp, vq] * A[vp, vq]
+    }
+  }
+  for i in 0..$M, j in 0..$N {
+    block D(vi: spatial = i, vj: spatial = j) {
+      reads T[vi..+3, vj..+3]; writes D[vi, vj]
+      D[vi, vj] = T[vi, vj + 1] + T[vi + 1, vj] + T[vi + 1, vj + 1] + T[vi + 1, vj + 2] + T[vi + 2, vj + 1]
+    }
+  }
+})";
+
+const char kIntSum[] = R"(
+func @f(A: i32[$M, $N], out S: i32[$M], out X: i32[$M]) {
+  for i in 0..$M, j in 0..$N {
+    block S(vi: spatial = i, vj: reduce = j) {
+      reads A[vi, vj]; writes S[vi]
+      init { S[vi] = 0i32 }
+      S[vi] = S[vi] + A[vi, vj]
+    }
+  }
+  for x in 0..$M, y in 0..$N {
+    block X(vx: spatial = x, vy: reduce = y) {
+      reads A[vx, vy]; writes X[vx]
+      init { X[vx] = -100i32 }
+      X[vx] = max(X[vx], A[vx, vy])
+    }
+  }
+})";
+
+const char kPipe[] = R"(
+func @f(A: f32[$M * 4], out D: f32[$M * 4]) {
+  alloc B: f32[$M * 4] in global
+  alloc C: f32[$M * 4] in global
+  for t in 0..$M {
+    for b in 0..4 {
+      block B(vb: spatial in 0..$M * 4 = t * 4 + b) {
+        reads A[vb]; writes B[vb]
+        B[vb] = A[vb] * 2f32
+      }
+    }
+    for c in 0..4 {
+      block C(vc: spatial in 0..$M * 4 = t * 4 + c) {
+        reads B[vc]; writes C[vc]
+        C[vc] = B[vc] + 1f32
+      }
+    }
+    for d in 0..4 {
+      block D(vd: spatial in 0..$M * 4 = t * 4 + d) {
+        reads C[vd]; writes D[vd]
+        D[vd] = C[vd] * C[vd]
+      }
+    }
+  }
+})";
+
+const char kTileMatmul[] = R"(
+func @mma2<a, b, c>(A: f32[2, 2] strides (a, 1), B: f32[2, 2] strides (b, 1), out C: f32[2, 2] strides (c, 1)) kind device {
+  for i in 0..2, j in 0..2, k in 0..2 {
+    block C(vi: spatial = i, vj: spatial = j, vk: reduce = k) {
+      reads A[vi, vk], B[vk, vj], C[vi, vj]; writes C[vi, vj]
+      C[vi, vj] = C[vi, vj] + A[vi, vk] * B[vk, vj]
+    }
+  }
+}
+func @f(A: f32[$M, $K], B: f32[$K, $N], out C: f32[$M, $N]) {
+  for i in 0..$M, j in 0..$N, k in 0..$K {
+    block C(vi: spatial = i, vj: spatial = j, vk: reduce = k) fp: contract {
+      reads A[vi, vk], B[vk, vj]; writes C[vi, vj]
+      init { C[vi, vj] = 0f32 }
+      C[vi, vj] = C[vi, vj] + A[vi, vk] * B[vk, vj]
+    }
+  }
+})";
+
 const char kMatmulRelu[] = R"(
 func @f(A: f32[$M, $K], B: f32[$K, $N], bias: f32[$N], out D: f32[$M, $N]) {
   alloc C: f32[$M, $N] in global

@@ -43,4 +43,10 @@ extern const char kRowSum[];      // S[M] = sum over N
 extern const char kScan[];        // P[t, i] = P[t - 1, i] + A[t, i]
 extern const char kMatmulRelu[];  // C = A * B + bias; D = max(C, 0)
 
+extern const char
+    kStencil[];               // D = 5-point stencil of T over [M, N], T = A * A over [M + 2, N + 2]
+extern const char kIntSum[];  // S[M] = sum and X[M] = maximum over N, of integers
+extern const char kPipe[];    // M tiles of 4: B = A * 2, C = B + 1, D = C * C, tile by tile
+extern const char kTileMatmul[];  // kMatmul, and an intrinsic @mma2 for tiles of 2 x 2 x 2
+
 }  // namespace tenon::test

@@ -1,0 +1,17 @@
+// A nest as one block.
+#pragma once
+
+#include "schedule/nest.h"
+
+namespace tenon::primitive {
+
+/// The nest as a block, still without a place: what blockize puts there. Its body is the nest in
+/// terms of the block's iteration variables; `inner` takes the variables of the loops around to
+/// those.
+struct Blockized {
+  Block block;
+  std::unordered_map<const VarNode*, Expr> inner;
+};
+Expected<Blockized> MakeBlock(Body* body, const Place& loop, const std::string& suffix);
+
+}  // namespace tenon::primitive

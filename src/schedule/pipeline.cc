@@ -1,0 +1,252 @@
+// software_pipeline and double_buffer: the statements of a loop's body run in different iterations,
+// so that those of one stage work on the next element while those of a later stage use the last.
+//
+// Statement c of iteration i runs in iteration i + stage[c] of the new loop. Two accesses of one
+// element, one of them a write, must keep their order. Within an iteration that is a question of
+// (stage, order) pairs. Between iterations i < j, a at i + stage[a] and b at j + stage[b], the
+// worst case is j = i + 1: a may be at most one stage later than b, and then before it in the
+// order. A buffer that each iteration fills for itself is spared the second condition: it gets as
+// many versions as iterations have it in use at once, found by the iteration's number modulo that.
+
+#include <algorithm>
+
+#include "ir/print.h"
+#include "ir/visit.h"
+#include "schedule/dependence.h"
+#include "schedule/nest.h"
+#include "schedule/retarget.h"
+#include "schedule/state.h"
+
+namespace tenon::primitive {
+
+namespace {
+
+class Pipeliner {
+ public:
+  Pipeliner(State& s, Body* body, const Place& loop, Ints stages, Ints order)
+      : s_(s),
+        body_(body),
+        place_(loop),
+        loop_(*loop.loop()),
+        stages_(std::move(stages)),
+        order_(std::move(order)) {}
+
+  Result Run() {
+    if (auto error = CheckForm()) return *error;
+    last_stage_ = *std::max_element(stages_.begin(), stages_.end());
+    Learn(*s_.func, &analyzer_);
+    Learn(place_.path, &analyzer_);
+    Learn(loop_, &analyzer_);
+    std::vector<Access> all = body_->AccessesUnder(&loop_);
+    std::vector<Buffer> written;
+    for (const Access& a : all) {
+      bool known = std::find(written.begin(), written.end(), a.region->buffer) != written.end();
+      if (a.write && !known) written.push_back(a.region->buffer);
+    }
+    for (const Buffer& b : written) {
+      std::vector<Access> accesses = all;
+      std::erase_if(accesses, [&](const Access& a) { return a.region->buffer != b; });
+      if (auto error = CheckBuffer(b, accesses)) return *error;
+    }
+    return Names{Build()};
+  }
+
+ private:
+  std::optional<Diagnostic> CheckForm() {
+    if (place_.inner) return Because("loop " + Name() + " is inside the body of a block");
+    if (loop_.for_kind != ForKind::kSerial) {
+      return Because("loop " + Name() + " is " + tenon::Name(loop_.for_kind) + ", expected serial");
+    }
+    const auto* seq = As<Seq>(loop_.body);
+    if (seq == nullptr) return Because("the body of loop " + Name() + " is one statement");
+    children_ = seq->stmts;
+    size_t count = children_.size();
+    if (stages_.size() != count || order_.size() != count) {
+      return Because("the body of loop " + Name() + " has " + std::to_string(count) +
+                     " statements, got " + std::to_string(stages_.size()) + " stages and " +
+                     std::to_string(order_.size()) + " places in the order");
+    }
+    Ints sorted = order_;
+    std::sort(sorted.begin(), sorted.end());
+    for (size_t i = 0; i < count; ++i) {
+      if (sorted[i] != static_cast<int64_t>(i)) {
+        return Because("the order is not one of the numbers 0 to " + std::to_string(count - 1));
+      }
+    }
+    constexpr int64_t kMostStages = 64;
+    auto [least, most] = std::minmax_element(stages_.begin(), stages_.end());
+    if (*least != 0 || *most > kMostStages) {
+      return Because("expected stages from 0 to 64 at most");
+    }
+    if (body_->HasStrayUnder(&loop_)) {
+      return Because("loop " + Name() + " holds statements that are in no block");
+    }
+    for (const Place* p : body_->BlocksUnder(&loop_)) {
+      if (p->block()->opaque) return OfBlock(p->block()->name, "the block is opaque");
+    }
+    return std::nullopt;
+  }
+
+  std::string Name() const { return loop_.var->name; }
+
+  // The statement of the loop's body that the place is in.
+  size_t ChildOf(const Place& place) const {
+    Stmt child = BranchTowards(place, loop_.body.get());
+    return static_cast<size_t>(std::find(children_.begin(), children_.end(), child) -
+                               children_.begin());
+  }
+
+  // Runs before it within the new loop's iterations, when both are of one old iteration.
+  bool Before(size_t a, size_t b) const {
+    return std::pair(stages_[a], order_[a]) < std::pair(stages_[b], order_[b]);
+  }
+
+  // a in one iteration still runs before b in the next.
+  bool BeforeNext(size_t a, size_t b) const {
+    return stages_[a] <= stages_[b] || (stages_[a] == stages_[b] + 1 && order_[a] < order_[b]);
+  }
+
+  std::optional<Diagnostic> CheckBuffer(const Buffer& buffer, const std::vector<Access>& accesses) {
+    int64_t least = last_stage_, most = 0;
+    for (const Access& a : accesses) {
+      least = std::min(least, stages_[ChildOf(*a.place)]);
+      most = std::max(most, stages_[ChildOf(*a.place)]);
+    }
+    bool fixed = ElementFixesLoops(*body_, accesses, {&loop_});
+    bool own = most > least && !NotRetargetable(*body_, buffer) &&
+               AllUsesUnder(*body_, buffer, &loop_) && IsCoveredIn(*body_, buffer, &loop_);
+    for (const Access& a : accesses) {
+      for (const Access& b : accesses) {
+        size_t x = ChildOf(*a.place), y = ChildOf(*b.place);
+        if (!a.write && !b.write) continue;
+        if (x < y && !Before(x, y)) {
+          return OfBlock(b.place->block()->name, "it would run before block " +
+                                                     a.place->block()->name + ", which touches " +
+                                                     buffer->name + " before it now");
+        }
+        if (!fixed && !own && !BeforeNext(x, y)) {
+          return OfBlock(b.place->block()->name, "its next iteration would run before block " +
+                                                     a.place->block()->name + " is done with " +
+                                                     buffer->name);
+        }
+      }
+    }
+    if (own) AddVersions(buffer, accesses, most - least + 1);
+    return std::nullopt;
+  }
+
+  // A buffer of `count` parts, each as large as what one iteration uses.
+  void AddVersions(const Buffer& buffer, const std::vector<Access>& accesses, int64_t count) {
+    Box box;
+    std::unordered_set<const VarNode*> inside;
+    for (const Access& a : accesses) {
+      std::vector<const For*> inner = a.place->LoopsInside(&loop_);
+      for (const For* l : inner) {
+        Learn(*l, &analyzer_);
+        inside.insert(l->var.get());
+      }
+      Box touched =
+          TouchedBox(a.region, *a.place->block(), DomainOf(inner, &analyzer_), &analyzer_);
+      box = box.empty() ? touched : Union(box, touched, &analyzer_);
+    }
+    std::vector<Expr> low, shape = {IndexConst(count)};
+    for (size_t d = 0; d < box.size(); ++d) {
+      ExprInterval range = RelaxToConstantLength(box[d], &analyzer_);
+      Expr length = Length(range, &analyzer_);
+      std::optional<int64_t> most = AsInt(buffer->shape[d]);
+      bool part = length && AsInt(length) && (!most || *AsInt(length) < *most) &&
+                  !UsesAnyVar(range.min, inside);
+      low.push_back(part ? range.min : IndexConst(0));
+      shape.push_back(part ? length : buffer->shape[d]);
+    }
+    Expr version = analyzer_.Simplify((loop_.var - loop_.min) % count);
+    auto inner = [this, low](size_t d, const Expr& e) { return analyzer_.Simplify(e - low[d]); };
+    Retarget r;
+    r.from = buffer;
+    r.to = BufferNode::Make(buffer->name, buffer->dtype, shape, buffer->scope, nullptr, {},
+                            buffer->align);
+    r.element = [version, inner](const std::vector<Expr>& indices) {
+      std::vector<Expr> out = {version};
+      for (size_t d = 0; d < indices.size(); ++d) out.push_back(inner(d, indices[d]));
+      return out;
+    };
+    r.box = [version, inner](const std::vector<Range>& ranges) {
+      std::vector<Range> out = {RangeNode::Make(version, IndexConst(1))};
+      for (size_t d = 0; d < ranges.size(); ++d) {
+        out.push_back(RangeNode::Make(inner(d, ranges[d]->min), ranges[d]->extent));
+      }
+      return out;
+    };
+    versions_.push_back(std::move(r));
+  }
+
+  std::string Build() {
+    std::string name = body_->NewVarName(Name() + ".pipe");
+    Var var = VarNode::Make(name);
+    Expr extent = analyzer_.Simplify(loop_.extent + last_stage_);
+    analyzer_.Bind(var, IndexConst(0), extent);
+    std::vector<Stmt> stmts(children_.size());
+    for (size_t c = 0; c < children_.size(); ++c) {
+      Stmt child = children_[c];
+      for (const Retarget& r : versions_) child = Apply(r, child);
+      Expr iteration = analyzer_.Simplify(var - stages_[c]);
+      child = Substitute(child, {{loop_.var.get(), analyzer_.Simplify(loop_.min + iteration)}});
+      Expr guard;
+      if (stages_[c] > 0) guard = Ge(var, IndexConst(stages_[c]));
+      if (stages_[c] < last_stage_) guard = AndAlso(guard, Lt(iteration, loop_.extent));
+      stmts[static_cast<size_t>(order_[c])] = guard ? AddGuard(child, guard) : child;
+    }
+    Stmt out = For::Make(var, IndexConst(0), extent, ForKind::kSerial, Seq::Make(std::move(stmts)),
+                         loop_.attrs);
+    out = Tidy(out, &analyzer_);
+    for (const Retarget& r : versions_) out = AddAlloc(r.to, out);
+    Stmt root = Edit(body_->root(), {{place_.stmt.get(), out}});
+    for (const Retarget& r : versions_) root = RemoveAlloc(r.from, root);
+    s_.SetBody(root);
+    return name;
+  }
+
+  State& s_;
+  Body* body_;
+  const Place& place_;
+  const For& loop_;
+  Ints stages_, order_;
+  int64_t last_stage_ = 0;
+  std::vector<Stmt> children_;
+  std::vector<Retarget> versions_;
+  Analyzer analyzer_;
+};
+
+}  // namespace
+
+Result SoftwarePipeline(State& s, const std::string& name, const Ints& stages, const Ints& order) {
+  Body body(s.func);
+  TN_ASSIGN_OR_RETURN(const Place* loop, body.NeedLoop(name));
+  return Pipeliner(s, &body, *loop, stages, order).Run();
+}
+
+Result DoubleBuffer(State& s, const std::string& name) {
+  Body body(s.func);
+  TN_ASSIGN_OR_RETURN(const Place* place, body.NeedBlock(name));
+  const Place* loop = nullptr;
+  const Seq* seq = nullptr;
+  for (const Stmt& stmt : place->path) {
+    const auto* around = As<For>(stmt);
+    if (around == nullptr || !IsA<Seq>(around->body)) continue;
+    loop = body.FindLoop(around->var->name);
+    seq = As<Seq>(around->body);
+  }
+  if (loop == nullptr || place->inner) {
+    return OfBlock(name, "it is not one of several statements in the body of a loop");
+  }
+  Stmt producer = BranchTowards(*place, seq);
+  Ints stages, order;
+  int64_t next = 1;
+  for (const Stmt& stmt : seq->stmts) {
+    stages.push_back(stmt == producer ? 0 : 1);
+    order.push_back(stmt == producer ? 0 : next++);
+  }
+  return Pipeliner(s, &body, *loop, stages, order).Run();
+}
+
+}  // namespace tenon::primitive

@@ -1,0 +1,255 @@
+// tensorize: a nest that computes what an intrinsic does becomes a call of it.
+//
+// Both are outlined: what comes from around them goes, and equal code becomes equal text. Then they
+// are compared without what is not computation (names, declarations, where operands lie), and how
+// the operands lie is compared on its own.
+
+#include <algorithm>
+
+#include "intrin/tile_intrinsic.h"
+#include "ir/print.h"
+#include "ir/visit.h"
+#include "schedule/blockize.h"
+#include "schedule/state.h"
+#include "support/strings.h"
+
+namespace tenon::primitive {
+
+namespace {
+
+// A nest as outline writes it, and the call that replaces it.
+struct Outlined {
+  Func callee;
+  Ref<const CallFunc> call;
+};
+
+Expected<Outlined> OutlineOf(const Module& module, const Func& func, const std::string& loop) {
+  Module copy = module;
+  State state{&copy, func};
+  TN_ASSIGN_OR_RETURN(Names name, OutlineExactly(state, loop, "tile"));
+  Outlined out{copy.Find(name[0]), nullptr};
+  PreOrder(state.func->body, [&](const NodeRef& n) {
+    if (const auto* call = As<CallFunc>(n); call != nullptr && call->callee == name[0]) {
+      out.call = Cast<CallFunc>(n);
+    }
+    return true;
+  });
+  TN_CHECK(out.call != nullptr);
+  return out;
+}
+
+// The module without functions that were outlined before, so that none is found equal.
+Module WithoutOutlined(const Module& module) {
+  Module out;
+  for (const auto& [name, func] : module.funcs) {
+    if (!func->attrs.Has("outlined")) out.Add(func);
+  }
+  return out;
+}
+
+// The values that the call gives to the callee's dims and scalars.
+VarMap ArgumentsOf(const Outlined& o) {
+  VarMap out;
+  const PrimFunc& f = *o.callee;
+  for (size_t i = 0; i < o.call->scalars.size(); ++i) {
+    const Var& v = i < f.dims.size() ? f.dims[i] : f.scalars[i - f.dims.size()];
+    out[v.get()] = o.call->scalars[i];
+  }
+  return out;
+}
+
+// Constant sizes are put in; buffers keep type and shape alone, blocks what they compute.
+Func Computation(const Outlined& o) {
+  VarMap constants;
+  for (const auto& [var, value] : ArgumentsOf(o)) {
+    if (AsInt(value)) constants[var] = value;
+  }
+  PrimFunc out;
+  out.name = "computation";
+  out.func_kind = FuncKind::kDevice;
+  out.num_outputs = o.callee->num_outputs;
+  BufferMap buffers;
+  for (const Buffer& b : o.callee->buffers) {
+    std::vector<Expr> shape;
+    for (const Expr& e : b->shape) shape.push_back(Simplify(Substitute(e, constants)));
+    out.buffers.push_back(BufferNode::Make("b", b->dtype, shape));
+    buffers[b.get()] = out.buffers.back();
+  }
+  // Buffers first: those of the callee have the dims in their shapes.
+  Stmt body = Substitute(SubstituteBuffers(o.callee->body, buffers), constants);
+  out.body = MapStmts(body, [](const Stmt& s) -> Stmt {
+    if (const auto* loop = As<For>(s)) {
+      return For::Make(loop->var, loop->min, loop->extent, ForKind::kSerial, loop->body);
+    }
+    const auto* block = As<Block>(s);
+    if (block == nullptr) return s;
+    Block plain;
+    plain.name = "block";
+    plain.iters = block->iters;
+    plain.where = block->where;
+    plain.init = block->init;
+    plain.body = block->body;
+    return Block::Make(std::move(plain));
+  });
+  return PrimFunc::Make(std::move(out));
+}
+
+// The freest mode in which all blocks may compute, or the strictest that one asks for.
+FpMode StrictestMode(const Stmt& stmt) {
+  FpMode mode = FpMode::kReassoc;
+  PreOrder(stmt, [&](const NodeRef& n) {
+    if (const auto* block = As<Block>(n)) mode = std::min(mode, block->fp);
+    return IsA<StmtNode>(n);
+  });
+  return mode;
+}
+
+FpMode FreestMode(const Stmt& stmt) {
+  FpMode mode = FpMode::kStrict;
+  PreOrder(stmt, [&](const NodeRef& n) {
+    if (const auto* block = As<Block>(n)) mode = std::max(mode, block->fp);
+    return IsA<StmtNode>(n);
+  });
+  return mode;
+}
+
+// Elements between neighbours in each dimension.
+std::vector<Expr> StridesOf(const BufferNode& b) {
+  if (!b.strides.empty()) return b.strides;
+  std::vector<Expr> out(b.shape.size());
+  Expr dense = IndexConst(1);
+  for (size_t d = out.size(); d-- > 0;) {
+    out[d] = dense;
+    dense = Simplify(dense * b.shape[d]);
+  }
+  return out;
+}
+
+class Matcher {
+ public:
+  Matcher(const Func& intrinsic, const Outlined& mine, const Outlined& theirs)
+      : intrinsic_(intrinsic), mine_(mine), theirs_(theirs), values_(ArgumentsOf(mine)) {}
+
+  // The call of the intrinsic that stands for the nest.
+  Expected<Stmt> Run() {
+    if (mine_.callee->buffers.size() != theirs_.callee->buffers.size()) {
+      return Because("it touches " + std::to_string(mine_.callee->buffers.size()) +
+                     " buffers, intrinsic " + intrinsic_->name + " " +
+                     std::to_string(theirs_.callee->buffers.size()));
+    }
+    std::string where;
+    if (!StructuralEqual(Computation(mine_), Computation(theirs_), &where)) {
+      Diagnostic d = Because("it does not compute what intrinsic " + intrinsic_->name + " does");
+      d.notes.push_back("they differ at " + where);
+      return d;
+    }
+    if (FreestMode(intrinsic_->body) > StrictestMode(mine_.callee->body)) {
+      return Because("intrinsic " + intrinsic_->name +
+                     " rounds otherwise than the block's fp mode permits");
+    }
+    for (const Buffer& param : intrinsic_->buffers) {
+      TN_RETURN_IF_ERROR(AddOperand(param));
+    }
+    return MakeCall();
+  }
+
+ private:
+  Status AddOperand(const Buffer& param) {
+    for (size_t i = 0; i < theirs_.call->buffers.size(); ++i) {
+      if (theirs_.call->buffers[i]->buffer != param) continue;
+      const Region& region = mine_.call->buffers[i];
+      TN_RETURN_IF_ERROR(CheckOperand(param, *mine_.callee->buffers[i], region));
+      regions_.push_back(region);
+      return Ok();
+    }
+    return Because("intrinsic " + intrinsic_->name + " does not use its operand " + param->name);
+  }
+
+  Status CheckOperand(const Buffer& param, const BufferNode& tile, const Region& region) {
+    const std::string& name = region->buffer->name;
+    if (param->layout) return Because("operand " + param->name + " has a layout of its own");
+    if (param->scope != "global" && param->scope != region->buffer->scope) {
+      return Because("buffer " + name + " is in " + region->buffer->scope + ", operand " +
+                     param->name + " of intrinsic " + intrinsic_->name + " in " + param->scope);
+    }
+    std::vector<Expr> wanted = StridesOf(*param), here = StridesOf(tile);
+    for (size_t d = 0; d < wanted.size(); ++d) {
+      Expr stride = Simplify(Substitute(here[d], values_));
+      const auto* var = As<VarNode>(wanted[d]);
+      if (var != nullptr && !bound_.count(var)) {
+        bound_[var] = stride;
+        continue;
+      }
+      Expr want = Simplify(Substitute(wanted[d], bound_));
+      if (IsOne(tile.shape[d]) || StructuralEqual(want, stride)) continue;
+      return Because("elements of " + name + " are " + ToString(NodeRef(stride)) +
+                     " apart in dimension " + std::to_string(d) + " of the tile, intrinsic " +
+                     intrinsic_->name + " expects " + ToString(NodeRef(want)));
+    }
+    return Ok();
+  }
+
+  Expected<Stmt> MakeCall() const {
+    std::vector<Expr> scalars;
+    std::vector<Var> params = intrinsic_->dims;
+    params.insert(params.end(), intrinsic_->scalars.begin(), intrinsic_->scalars.end());
+    for (const Var& v : params) {
+      auto it = bound_.find(v.get());
+      if (it == bound_.end()) {
+        return Because("what " + v->name + " of intrinsic " + intrinsic_->name +
+                       " is does not follow from its operands' strides");
+      }
+      scalars.push_back(it->second);
+    }
+    return CallFunc::Make(intrinsic_->name, regions_, std::move(scalars));
+  }
+
+  const Func& intrinsic_;
+  const Outlined& mine_;
+  const Outlined& theirs_;
+  VarMap values_, bound_;
+  std::vector<Region> regions_;
+};
+
+// A function of the module, or a row of the table.
+Expected<Func> FindIntrinsic(const Module& module, const std::string& name) {
+  Func func = module.Find(name);
+  if (func && func->func_kind == FuncKind::kDevice) return func;
+  if (const TileIntrinsic* row = BuiltinTileIntrinsics().Find(name)) return MeaningOf(*row);
+  Diagnostic d = Because("no intrinsic is named " + QuoteJson(name));
+  Names known;
+  for (const TileIntrinsic& row : BuiltinTileIntrinsics().rows()) known.push_back(row.name);
+  for (const auto& [other, f] : module.funcs) {
+    if (f->func_kind == FuncKind::kDevice) known.push_back(other);
+  }
+  std::string near = NearestWord(name, known);
+  if (!near.empty()) d.notes.push_back("did you mean " + near + "?");
+  return d;
+}
+
+Expected<Outlined> MeaningAsNest(const Func& intrinsic) {
+  const auto* loop = As<For>(intrinsic->body);
+  if (loop == nullptr) return Because("intrinsic " + intrinsic->name + " is not one loop nest");
+  Module module;
+  module.Add(intrinsic);
+  return OutlineOf(module, intrinsic, loop->var->name);
+}
+
+}  // namespace
+
+Result Tensorize(State& s, const std::string& name, const std::string& intrinsic_name) {
+  Body body(s.func);
+  TN_ASSIGN_OR_RETURN(const Place* loop, body.NeedLoop(name));
+  TN_ASSIGN_OR_RETURN(Func intrinsic, FindIntrinsic(*s.module, intrinsic_name));
+  TN_ASSIGN_OR_RETURN(Blockized made, MakeBlock(&body, *loop, ".tile"));
+  TN_ASSIGN_OR_RETURN(Outlined mine, OutlineOf(WithoutOutlined(*s.module), s.func, name));
+  TN_ASSIGN_OR_RETURN(Outlined theirs, MeaningAsNest(intrinsic));
+  TN_ASSIGN_OR_RETURN(Stmt call, Matcher(intrinsic, mine, theirs).Run());
+  made.block.body = Substitute(call, made.inner);
+  std::string block = made.block.name;
+  s.module->Add(intrinsic);
+  s.SetBody(Edit(body.root(), {{loop->stmt.get(), Block::Make(std::move(made.block))}}));
+  return Names{block};
+}
+
+}  // namespace tenon::primitive
