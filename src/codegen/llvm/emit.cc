@@ -13,6 +13,7 @@
 #include "codegen/codegen.h"
 #include "codegen/llvm/module_emitter.h"
 #include "codegen/llvm/passes.h"
+#include "support/check.h"
 
 namespace tenon::codegen {
 
@@ -25,9 +26,11 @@ void InitializeLlvm() {
     llvm::InitializeAllTargets();
     llvm::InitializeAllTargetMCs();
     llvm::InitializeAllAsmPrinters();
-    // Strength reduction invents one induction variable per stream and spills them.
-    const char* args[] = {"tenon", "-disable-lsr"};
-    llvm::cl::ParseCommandLineOptions(2, args);
+    // Strength reduction invents one induction variable per stream and spills them. Off by default:
+    // the linker, in the same process, sets all options back to their defaults.
+    llvm::cl::Option* option = llvm::cl::getRegisteredOptions().lookup("disable-lsr");
+    TN_CHECK(option, "this LLVM has no option disable-lsr");
+    static_cast<llvm::cl::opt<bool>*>(option)->setInitialValue(true);
   });
 }
 
