@@ -45,9 +45,6 @@ bool Writes(const Block& block, const Buffer& buffer) {
                      [&](const Region& r) { return r->buffer == buffer; });
 }
 
-namespace {
-
-// The block's value depends on more than its iteration variables and what it reads.
 std::optional<Diagnostic> NotClosed(const Place& place) {
   const Block& block = *place.block();
   std::unordered_set<const VarNode*> around;
@@ -62,6 +59,8 @@ std::optional<Diagnostic> NotClosed(const Place& place) {
   if (!open) return std::nullopt;
   return OfBlock(block.name, "it uses variables of the loops around it, not through its own");
 }
+
+namespace {
 
 // What is around the block only, besides loops.
 std::optional<Diagnostic> NotFree(const Place& place, const std::vector<Stmt>& target_path) {

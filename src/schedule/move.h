@@ -26,6 +26,10 @@ const Node* MeetingPoint(const Place& block, const Target& target);
 /// around it, and its guard may say no more than its domains do.
 std::optional<Diagnostic> NotMovable(const Body& body, const Place& block, const Target& target);
 
+/// The block's value depends on more than its iteration variables and what it reads: on loops (or
+/// lets) around it, as that of a pipeline's stage does.
+std::optional<Diagnostic> NotClosed(const Place& block);
+
 /// Buffers that a block writes, each once.
 std::vector<Buffer> WrittenBy(const Block& block);
 bool Reads(const Block& block, const Buffer& buffer);

@@ -13,6 +13,7 @@
 #include "ir/visit.h"
 #include "loop/outer_values.h"
 #include "schedule/dependence.h"
+#include "schedule/move.h"
 #include "schedule/nest.h"
 #include "schedule/state.h"
 
@@ -75,6 +76,7 @@ class Outliner {
           return OfBlock(p->block()->name, "it holds another block");
         }
       }
+      if (auto error = NotClosed(*p)) return error;
       const Block& block = *p->block();
       for (const IterVar& v : block.iters) {
         bool outside = v->iter_kind == IterKind::kReduce && UsesOuterLoop(v->binding);
