@@ -86,7 +86,8 @@ void AddKernel(const Module& lowered, const std::string& kernel, Module* whole) 
   std::map<std::string, std::string> names;
   for (const auto& [name, f] : lowered.funcs) {
     Func there = whole->Find(name);
-    if (there && !StructuralEqual(there, f)) names[name] = kernel + "." + name;
+    if (!there || StructuralEqual(there, f)) continue;
+    names[name] = std::string(kernel).append(".").append(name);
   }
   for (const auto& [name, f] : lowered.funcs) {
     auto it = names.find(name);
