@@ -308,7 +308,7 @@ void BindTensors(nb::module_& m) {
 
 void BindRuntime(nb::module_& m) {
   BindTensors(m);
-  nb::class_<PyFunction>(m, "Function", nb::type_slots(kFunctionSlots));
+  [[maybe_unused]] nb::class_<PyFunction> function(m, "Function", nb::type_slots(kFunctionSlots));
   nb::class_<Parameter>(m, "Parameter")
       .def_ro("name", &Parameter::name)
       .def_ro("shape", &Parameter::shape)
