@@ -256,6 +256,25 @@ int main() {
     def test_two_objects_in_one_program(self):
         self.check_two_models(".o", "--format", "obj")
 
+    def test_a_session_finds_the_function_by_its_name(self):
+        self.compile("mlp-4-2", "first.so", "--name", "first")
+        source = self.dir / "session.cc"
+        source.write_text("""
+#include <cstdio>
+#include <cstring>
+#include <tenon/tenon.hpp>
+int main(int, char** argv) {
+  tenon::Session session(argv[1]);
+  auto x = tenon::Tensor::Empty(session.inputs()[0].shape, session.inputs()[0].dtype);
+  std::memset(x.data(), 0, static_cast<size_t>(x.bytes()));
+  auto results = session.Run({{session.inputs()[0].name, x}});
+  std::printf("%s %zu\\n", session.module().Name().c_str(), results.size());
+}
+""")
+        program = self.build("session", source)
+        done = subprocess.run([program, self.path("first.so")], capture_output=True, text=True)
+        self.assertEqual((done.returncode, done.stdout), (0, "first 1\n"), done.stderr)
+
     def test_header_is_c(self):
         self.compile("mlp-4-2", "m.so", "--name", "net")
         (self.dir / "use.c").write_text('#include "net.h"\nint main(void) { return net(0, 0) == 0; }\n')
