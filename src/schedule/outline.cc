@@ -307,13 +307,16 @@ class Outliner {
         base = analyzer_.Simplify(form->base);
         local = analyzer_.Simplify(v->binding - base);
       }
-      if (block.init && v->iter_kind == IterKind::kReduce) {
+      bool starts = block.init && v->iter_kind == IterKind::kReduce;
+      if (starts) {
         base = IndexConst(0);
         local = v->binding;
       }
       ExprInterval range = EvalInterval(local, domain, &analyzer_);
       Expr count = Length(range, &analyzer_);
-      if (!count) {
+      // The init runs where the reduction starts, which loops may overshoot (a pipeline's).
+      bool elsewhere = starts && count && !analyzer_.CanProveEqual(range.min, v->min);
+      if (!count || elsewhere) {
         range.min = analyzer_.Simplify(v->min - base);
         count = v->extent;
       }
