@@ -1,4 +1,4 @@
-// An empty folder that goes away with its object.
+// An empty folder that goes away with its object; and whether this is a slow build.
 #pragma once
 
 #include <cstdlib>
@@ -8,6 +8,13 @@
 #include "support/check.h"
 
 namespace tenon::driver::test {
+
+/// Compiling takes some ten times as long under a sanitizer: tests that search do less of it there.
+#if defined(__has_feature)
+inline constexpr bool kSanitized = __has_feature(address_sanitizer);
+#else
+inline constexpr bool kSanitized = false;
+#endif
 
 class Folder {
  public:

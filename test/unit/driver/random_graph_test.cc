@@ -16,7 +16,7 @@
 namespace tenon::driver::test {
 namespace {
 
-constexpr int kGraphs = 16, kSteps = 10;
+constexpr int kGraphs = kSanitized ? 3 : 16, kSteps = 10;
 constexpr double kTolerance = 1e-3;  // of the bound, for what is not exact
 
 struct Way {
