@@ -80,8 +80,12 @@ struct Answer {
   std::string error;
   std::vector<float> y = std::vector<float>(8);
 };
+// Data lie at `offset` floats behind a boundary of 64 bytes, which is what kernels count on.
 Answer CallExport(tn_module_t* module, const std::string& name,
-                  std::vector<std::vector<float>> inputs) {
+                  std::vector<std::vector<float>> inputs, size_t offset = 0) {
+  struct alignas(64) Line {
+    float values[16];
+  };
   Answer out;
   tn_packed_fn function = nullptr;
   if (tn_module_get_function(module, name.c_str(), &function) != 0) {
@@ -90,12 +94,15 @@ Answer CallExport(tn_module_t* module, const std::string& name,
   }
   std::vector<tn_ffi_any> args;
   std::vector<tn_tensor_t*> tensors;
+  std::vector<std::vector<Line>> lines;
   inputs.push_back(out.y);
-  for (std::vector<float>& data : inputs) {
-    const int64_t shape[] = {static_cast<int64_t>(data.size()) / 4, 4};
+  for (const std::vector<float>& values : inputs) {
+    lines.emplace_back((values.size() + offset) / 16 + 1);
+    float* data = lines.back()[0].values + offset;
+    std::copy(values.begin(), values.end(), data);
+    const int64_t shape[] = {static_cast<int64_t>(values.size()) / 4, 4};
     tensors.push_back(nullptr);
-    EXPECT_EQ(tn_tensor_wrap(data.data(), {TN_DL_FLOAT, 32, 1}, 2, shape, {TN_DL_CPU, 0},
-                             &tensors.back()),
+    EXPECT_EQ(tn_tensor_wrap(data, {TN_DL_FLOAT, 32, 1}, 2, shape, {TN_DL_CPU, 0}, &tensors.back()),
               0);
     tn_ffi_any any{};
     any.type_index = TN_FFI_TENSOR;
@@ -105,7 +112,8 @@ Answer CallExport(tn_module_t* module, const std::string& name,
   tn_ffi_any result{};
   if (tn_call(function, nullptr, args.data(), static_cast<int32_t>(args.size()), &result) != 0)
     out.error = tn_last_error(nullptr);
-  out.y = inputs.back();
+  const float* y = lines.back()[0].values + offset;
+  out.y.assign(y, y + out.y.size());
   for (tn_tensor_t* t : tensors) tn_tensor_free(t);
   return out;
 }
@@ -178,6 +186,9 @@ TEST_F(Compiling, ExportedKernelsCheckTheirArguments) {
   for (size_t i = 0; i < 4; ++i) w[i * 5] = -1;
   EXPECT_EQ(CallExport(library.module, relu, {kX, w}).y,
             (std::vector<float>{0, 1, 0, 2, 0, 0, 3, 0}));
+  EXPECT_NE(CallExport(library.module, relu, {kX, w}, 1)
+                .error.find("expects data aligned to 64 bytes but its address modulo 64 is 4"),
+            std::string::npos);
   const std::string error = CallExport(library.module, relu, {kX, kX}).error;
   EXPECT_NE(error.find("expects shape[0]=4 but got shape[0]=2"), std::string::npos) << error;
   EXPECT_NE(error.find("when calling: `" + relu + "("), std::string::npos) << error;
