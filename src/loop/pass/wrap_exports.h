@@ -3,9 +3,9 @@
 // Needs: nothing; the first pass. Ensures: exported functions are host functions. A kernel K with
 // attribute `exported` loses it to a new host function K.host of the same dims and buffers, with
 // attribute export_name: "K", whose body is `launch K`. Callers have tensors without layouts: a
-// buffer with one is, in the host function, the tensor of its storage. From there on a single exported kernel and
-// a whole network take the same road. A kernel with scalar parameters cannot be called with tensors
-// alone; it stays as it is and a remark says so.
+// buffer with one is, in the host function, the tensor of its storage. From there on a single
+// exported kernel and a whole network take the same road. A kernel with scalar parameters cannot be
+// called with tensors alone; it stays as it is and a remark says so.
 #pragma once
 
 #include "loop/pass/pass.h"
