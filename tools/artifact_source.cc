@@ -5,14 +5,17 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <charconv>
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
 
+#include "driver/check_options.h"
 #include "driver/source.h"
 #include "progress.h"
 #include "support/file.h"
+#include "verbs.h"
 
 namespace tenon::tools {
 
@@ -50,9 +53,9 @@ void AddCompiler(Hasher* hasher) {
 }
 
 Expected<std::string> CacheKey(const driver::CompileOptions& o) {
+  TN_ASSIGN_OR_RETURN(Target target, driver::CheckOptions(o));
   TN_ASSIGN_OR_RETURN(graph::Graph g, driver::ImportModel(o));
   TN_ASSIGN_OR_RETURN(Hash128 source, driver::HashSource(o, g));
-  TN_ASSIGN_OR_RETURN(Target target, Target::Parse(o.target));
   Hasher hasher;
   AddCompiler(&hasher);
   hasher.Int(source.high).Int(source.low).Text(target.ToString()).Text(o.precision);
@@ -86,6 +89,17 @@ Expected<std::string> CompileIntoCache(driver::CompileOptions options, bool verb
   return options.output;
 }
 
+// The runtime of a library takes no notice of what is no number.
+Status CheckThreads() {
+  const char* text = std::getenv("TENON_NUM_THREADS");
+  if (!text) return Ok();
+  int threads = 0;
+  const char* end = text + std::strlen(text);
+  const auto [rest, fault] = std::from_chars(text, end, threads);
+  if (fault == std::errc() && rest == end && threads >= 1) return Ok();
+  return MakeError(fmt::format("TENON_NUM_THREADS is '{}'; expected a number of at least 1", text));
+}
+
 void TakeShapes(const NamedTensors& given, driver::CompileOptions* options) {
   for (const auto& [name, tensor] : given) {
     if (name.empty() || options->shapes.count(name)) continue;
@@ -100,15 +114,22 @@ void TakeShapes(const NamedTensors& given, driver::CompileOptions* options) {
 }  // namespace
 
 Expected<bool> IsArtifact(const std::string& path) {
-  TN_ASSIGN_OR_RETURN(MappedFile file, MappedFile::Open(path));
-  return file.text().starts_with(
+  Expected<MappedFile> file = MappedFile::Open(path);
+  if (!file) return InFile(std::move(file.errors()), path);
+  return file->text().starts_with(
       "\x7f"
       "ELF");
 }
 
 Expected<LoadedModel> LoadModel(const std::string& path, const CompileArguments& how,
                                 const CallArguments& call, bool verbose) {
+  TN_RETURN_IF_ERROR(CheckThreads());
   TN_ASSIGN_OR_RETURN(bool compiled, IsArtifact(path));
+  if (const std::string option = how.Given(); compiled && !option.empty()) {
+    return MakeError(
+        fmt::format("{} says how to compile a model, and this is compiled already", option),
+        {path});
+  }
   std::string library = path;
   double compile_seconds = 0;
   if (!compiled) {

@@ -99,10 +99,14 @@ int Threads() {
 
 Status Print(const Statistics& s, const LoadedModel& model, const Arguments& args) {
   const double peak = PeakResidentMegabytes();
-  fmt::print("latency    {:.4f} ms ± {:.4f}   p50 {:.4f}   p90 {:.4f}   p99 {:.4f}   min {:.4f}\n",
-             s.mean, s.deviation, s.p50, s.p90, s.p99, s.min);
-  fmt::print("throughput {:.1f} runs/s on {} threads, of {} runs\n", 1e3 / s.mean, Threads(),
-             s.runs);
+  // Calls of a small model take less than a microsecond.
+  const bool small = s.p50 < 0.1;
+  const double unit = small ? 1e3 : 1;
+  fmt::print("latency    {:.3f} {} ± {:.3f}   p50 {:.3f}   p90 {:.3f}   p99 {:.3f}   min {:.3f}\n",
+             unit * s.mean, small ? "µs" : "ms", unit * s.deviation, unit * s.p50, unit * s.p90,
+             unit * s.p99, unit * s.min);
+  fmt::print("throughput {:.1f} runs/s on {} thread{}, of {} runs\n", 1e3 / s.mean, Threads(),
+             Threads() == 1 ? "" : "s", s.runs);
   fmt::print("memory     {:.1f} MB at most; artifact {:.1f} MB\n", peak,
              static_cast<double>(model.artifact_bytes) / 1e6);
   fmt::print("loaded in  {:.2f} ms", model.load_seconds * 1e3);
@@ -176,8 +180,7 @@ Run AddBench(CLI::App& app, const Common& common) {
   args->call.AddTo(verb, "random");
   args->how.AddTo(verb);
   return [args, &common]() -> int {
-    if (Status status = args->how.Finish(); !status)
-      return Report(status.errors(), common), kWrongUsage;
+    if (Status status = args->how.Finish(); !status) return ReportUsage(status.errors(), common);
     Status status = BenchModel(*args, common);
     return status ? kDone : Report(status.errors(), common);
   };

@@ -46,6 +46,14 @@ Expected<ArrayPath> ParseArrayPath(const std::string& option, const std::string&
   return MakeError(fmt::format("{} '{}': expected x.npz, name=x.npy or x.npy", option, text));
 }
 
+CLI::Validator ArrayFile(const std::string& option) {
+  return {[option](const std::string& text) {
+            Expected<ArrayPath> path = ParseArrayPath(option, text);
+            return path ? std::string() : path.errors()[0].message;
+          },
+          "FILE"};
+}
+
 void CallArguments::AddTo(CLI::App* verb, const std::string& fill) {
   const char* group = "Inputs";
   fill_ = fill;
@@ -54,7 +62,8 @@ void CallArguments::AddTo(CLI::App* verb, const std::string& fill) {
           "x.npz holds inputs by name; name=x.npy is one input; x.npy that of a model with "
           "one input; may be repeated")
       ->group(group)
-      ->allow_extra_args(false);
+      ->allow_extra_args(false)
+      ->check(ArrayFile("-i"));
   verb->add_option("--fill", fill_,
                    "what inputs that are not given hold; random: normal floats, zeros and ones as "
                    "integers; none: they must be given")
@@ -93,6 +102,14 @@ Expected<NamedTensors> CallArguments::Inputs(const Program& program) const {
   for (const Parameter& p : parameters) known.insert(p.name);
   for (const auto& [name, tensor] : given_) {
     if (known.count(name) || (name.empty() && parameters.size() == 1)) continue;
+    if (name.empty()) {
+      errors.push_back(
+          MakeError(fmt::format("an array is given without a name, and there are {} inputs; say "
+                                "which it is: {}=x.npy (there are {})",
+                                parameters.size(), parameters.empty() ? "" : parameters[0].name,
+                                Join(Names(parameters), ", "))));
+      continue;
+    }
     errors.push_back(MakeError(
         fmt::format("there is no input '{}'; there are {}", name, Join(Names(parameters), ", "))));
   }

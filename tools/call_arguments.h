@@ -1,16 +1,13 @@
 // The options that say what a model is called with, for `run` and `bench`.
 #pragma once
 
+#include <CLI/CLI.hpp>
 #include <cstdint>
 #include <string>
 #include <vector>
 
 #include "program.h"
 #include "tensor.h"
-
-namespace CLI {
-class App;
-}
 
 namespace tenon::tools {
 
@@ -43,5 +40,7 @@ struct ArrayPath {
   bool archive = false;
 };
 Expected<ArrayPath> ParseArrayPath(const std::string& option, const std::string& text);
+/// Takes what ParseArrayPath takes.
+CLI::Validator ArrayFile(const std::string& option);
 
 }  // namespace tenon::tools

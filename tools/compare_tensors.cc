@@ -54,4 +54,13 @@ std::string Difference(const Tensor& got, const Tensor& want, const Tolerance& t
       want.At(worst), got.At(worst));
 }
 
+double WorstDifference(const Tensor& got, const Tensor& want) {
+  double worst = 0;
+  for (int64_t i = 0; i < want.num_elements(); ++i) {
+    const double error = std::fabs(got.At(i) - want.At(i));
+    if (std::isfinite(error)) worst = std::max(worst, error);
+  }
+  return worst;
+}
+
 }  // namespace tenon::tools

@@ -19,4 +19,8 @@ std::string IndexText(int64_t flat, std::span<const int64_t> shape);
 /// absolute + relative * |want|, NaN equal to NaN; else a line that says how they differ.
 std::string Difference(const Tensor& got, const Tensor& want, const Tolerance& tolerance);
 
+/// The largest |got - want| of tensors that Difference finds equal; 0 where NaN or infinity meets
+/// itself.
+double WorstDifference(const Tensor& got, const Tensor& want);
+
 }  // namespace tenon::tools

@@ -22,13 +22,13 @@ struct Arguments {
   CompileArguments how;
   std::vector<std::string> emit, print_after, disabled;
   std::string params = "embed", format = "so", max_memory, max_time;
-  bool time_passes = false;
+  bool time_passes = false, quiet = false;
 };
 
 // A kernel's row counts all its launches, so that the columns add up.
 void PrintKernels(const std::vector<driver::KernelReport>& kernels) {
-  fmt::print("{:<24} {:<16} {:>8} {:>12} {:>12} {:>12}\n", "kernel", "kind", "launches", "MFLOP",
-             "KB", "est. µs");
+  fmt::print("of all launches of a kernel:\n{:<24} {:<16} {:>8} {:>12} {:>12} {:>12}\n", "kernel",
+             "kind", "launches", "MFLOP", "KB", "est. µs");
   double flops = 0, bytes = 0, micros = 0;
   for (const driver::KernelReport& k : kernels) {
     const auto launches = static_cast<double>(k.launches);
@@ -45,25 +45,37 @@ void PrintKernels(const std::vector<driver::KernelReport>& kernels) {
              micros);
 }
 
-void PrintReport(const driver::CompileReport& report, bool time_passes) {
-  PrintKernels(report.kernels);
-  if (time_passes) {
-    fmt::print("\n{:<24} {:>8} {:>12}\n", "phase or pass", "runs", "ms");
-    for (const driver::PassTime& t : report.passes) {
-      fmt::print("{:<24} {:>8} {:>12.2f}\n", t.name, t.runs, t.seconds * 1e3);
+// Passes are parts of the phase "graph" or "kernels"; those of kernels run side by side.
+void PrintTimes(const std::vector<driver::PassTime>& times) {
+  const auto is_phase = [](const driver::PassTime& t) {
+    const auto& phases = driver::Phases();
+    return std::find(phases.begin(), phases.end(), t.name) != phases.end();
+  };
+  for (const bool phases : {true, false}) {
+    fmt::print("\n{:<24} {:>8} {:>12}\n", phases ? "phase" : "pass (sum over threads)", "runs",
+               "ms");
+    for (const driver::PassTime& t : times) {
+      if (is_phase(t) == phases)
+        fmt::print("{:<24} {:>8} {:>12.2f}\n", t.name, t.runs, t.seconds * 1e3);
     }
   }
+}
+
+void PrintReport(const driver::CompileReport& report, const Arguments& args) {
+  if (!args.quiet) PrintKernels(report.kernels);
+  if (args.time_passes) PrintTimes(report.passes);
+  if (args.quiet) return;
   auto megabytes = [](int64_t bytes) { return static_cast<double>(bytes) / 1e6; };
   fmt::print(
       "\n{}: {:.2f} MB, of which weights {:.2f} MB; working memory {:.2f} MB; compiled in {:.2f} "
       "s\n",
-      report.artifact, megabytes(report.artifact_bytes), megabytes(report.weights_bytes),
+      report.params.empty() ? report.artifact : report.artifact + " and " + report.params,
+      megabytes(report.artifact_bytes), megabytes(report.weights_bytes),
       megabytes(report.arena_bytes), report.seconds);
 }
 
 // Wrong usage that the parser could not see.
 Status Finish(Arguments* args, int64_t* max_bytes, double* max_seconds) {
-  TN_RETURN_IF_ERROR(args->how.Finish());
   if (!args->max_memory.empty()) {
     TN_ASSIGN_OR_RETURN(*max_bytes, ParseBytes(args->max_memory));
   }
@@ -79,26 +91,27 @@ Status Finish(Arguments* args, int64_t* max_bytes, double* max_seconds) {
   o.emit.insert(args->emit.begin(), args->emit.end());
   o.print_after.insert(args->print_after.begin(), args->print_after.end());
   o.disabled_passes.insert(args->disabled.begin(), args->disabled.end());
-  return Ok();
+  return args->how.Finish();
 }
 
 int Compile(Arguments& args, const Common& common) {
   int64_t max_bytes = 0;
   double max_seconds = 0;
   if (Status status = Finish(&args, &max_bytes, &max_seconds); !status) {
-    return Report(status.errors(), common), kWrongUsage;
+    return ReportUsage(status.errors(), common);
   }
   Watchdog watchdog(max_bytes, max_seconds, common);
   driver::CompileOptions& o = args.how.options;
   o.dump = [](const std::string& text) { fmt::print("{}\n", text); };
   Progress progress(common.verbose ? Progress::Lines::kPhasesWithTimes : Progress::Lines::kPhases);
-  o.progress = [&](const std::string& phase, int64_t done, int64_t total) {
-    progress.Show(phase, done, total);
-  };
+  if (!args.quiet)
+    o.progress = [&](const std::string& phase, int64_t done, int64_t total) {
+      progress.Show(phase, done, total);
+    };
   Expected<driver::CompileReport> report = driver::Compile(o);
   progress.Clear();
-  if (!report) return Report(report.errors(), common);
-  PrintReport(*report, args.time_passes);
+  if (!report) return Report(InFile(std::move(report.errors()), o.model), common);
+  PrintReport(*report, args);
   return kDone;
 }
 
@@ -151,6 +164,7 @@ void AddLookingOptions(CLI::App* verb, Arguments* args) {
                    "also write these forms beside the output: graph,loop,llvm,asm,c")
       ->group(group)
       ->delimiter(',')
+      ->allow_extra_args(false)
       ->check(CLI::IsMember({"graph", "loop", "llvm", "asm", "c"}));
   verb->add_option("--print-after", args->print_after,
                    "print the code after this pass, or import, lower or schedule; may be repeated")
@@ -187,6 +201,7 @@ Run AddCompile(CLI::App& app, const Common& common) {
       ->group(group);
   verb->add_option("--max-time", args->max_time, "stop after so long, as 30s or 5m")->group(group);
   AddLookingOptions(verb, args.get());
+  verb->add_flag("-q,--quiet", args->quiet, "no progress, no table: errors only");
   return [args, &common] { return Compile(*args, common); };
 }
 

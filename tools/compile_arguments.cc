@@ -5,11 +5,14 @@
 #include <CLI/CLI.hpp>
 #include <charconv>
 
+#include "driver/check_options.h"
 #include "support/strings.h"
 
 namespace tenon::tools {
 
 namespace {
+
+constexpr const char* kGroup = "How to compile";
 
 // "name:1x3x224x224"; names may hold colons, sizes do not.
 Status ReadShape(const std::string& text, driver::CompileOptions* options) {
@@ -36,7 +39,8 @@ Status ReadShape(const std::string& text, driver::CompileOptions* options) {
 }  // namespace
 
 void CompileArguments::AddTo(CLI::App* verb) {
-  const char* group = "How to compile";
+  const char* group = kGroup;
+  verb_ = verb;
   verb->add_option("--target", options.target, "what to compile for; llvm is this machine")
       ->group(group)
       ->capture_default_str();
@@ -66,7 +70,15 @@ void CompileArguments::AddTo(CLI::App* verb) {
 
 Status CompileArguments::Finish() {
   for (const std::string& text : shapes_) TN_RETURN_IF_ERROR(ReadShape(text, &options));
+  TN_RETURN_IF_ERROR(driver::CheckOptions(options));
   return Ok();
+}
+
+std::string CompileArguments::Given() const {
+  for (const CLI::Option* option : verb_->get_options()) {
+    if (option->get_group() == kGroup && option->count() > 0) return option->get_name();
+  }
+  return "";
 }
 
 }  // namespace tenon::tools

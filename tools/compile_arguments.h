@@ -16,12 +16,16 @@ class CompileArguments {
  public:
   /// Adds --shape, -O, --precision, --target, --external-data-dir and --jobs to a verb.
   void AddTo(CLI::App* verb);
-  /// Reads what the parser left as text. Errors are wrong usage.
+  /// Reads what the parser left as text, and checks what can be without a file. Errors are wrong
+  /// usage.
   Status Finish();
+  /// The first of these options that was given, as "--shape"; "" for none.
+  std::string Given() const;
 
   driver::CompileOptions options;
 
  private:
+  CLI::App* verb_ = nullptr;
   std::vector<std::string> shapes_;
 };
 

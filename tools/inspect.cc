@@ -151,8 +151,7 @@ Run AddInspect(CLI::App& app, const Common& common) {
   verb->add_flag("--json", args->json, "print one JSON object instead");
   args->how.AddTo(verb);
   return [args, &common]() -> int {
-    if (Status status = args->how.Finish(); !status)
-      return Report(status.errors(), common), kWrongUsage;
+    if (Status status = args->how.Finish(); !status) return ReportUsage(status.errors(), common);
     Expected<int> status = Inspect(*args, common);
     return status ? *status : Report(status.errors(), common);
   };

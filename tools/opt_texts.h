@@ -21,7 +21,7 @@ namespace tenon {
 struct LoopText {
   using Ir = Module;
   static constexpr const char* kWhat = "loop IR";
-  static auto Parse(const std::string& text, const std::string& file) {
+  static auto Parse(const std::string& text, const std::string& file, const graph::WeightSource&) {
     return ParseModule(text, file);
   }
   static std::string Print(const Module& m) { return tenon::Print(m); }
@@ -62,8 +62,9 @@ struct LoopText {
 struct GraphText {
   using Ir = graph::Graph;
   static constexpr const char* kWhat = "a graph";
-  static auto Parse(const std::string& text, const std::string& file) {
-    return graph::Parse(text, file);
+  static auto Parse(const std::string& text, const std::string& file,
+                    const graph::WeightSource& weights) {
+    return graph::Parse(text, file, weights);
   }
   static std::string Print(const Ir& g) { return graph::Print(g); }
   static Status Verify(const Ir& g) { return graph::Verify(g); }

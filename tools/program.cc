@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "support/strings.h"
+#include "verbs.h"
 
 namespace tenon::tools {
 
@@ -49,7 +50,7 @@ std::string Parameter::ToString() const {
 
 Expected<Program> Program::Load(const std::string& path) {
   tn_module_t* module = nullptr;
-  if (tn_module_load(path.c_str(), &module) != 0) return ApiError();
+  if (tn_module_load(path.c_str(), &module) != 0) return InFile({ApiError()}, path);
   Program program;
   program.module_.reset(module, tn_module_free);
   TN_ASSIGN_OR_RETURN(program.inputs_,

@@ -65,7 +65,12 @@ Expected<bool> AreExpected(const NamedTensors& outputs, const Arguments& args) {
     if (!got)
       return MakeError(fmt::format("there is no output '{}' to compare with", name), {args.expect});
     std::string difference = Difference(*got, want, args.tolerance);
-    if (!difference.empty()) fmt::print(stderr, "tenon: output '{}': {}\n", name, difference);
+    if (!difference.empty()) {
+      fmt::print(stderr, "tenon: output '{}': {}\n", name, difference);
+    } else {
+      fmt::print("{}: as expected; the worst difference is {:.3g}\n", name,
+                 WorstDifference(*got, want));
+    }
     same &= difference.empty();
   }
   return same;
@@ -107,7 +112,8 @@ Run AddRun(CLI::App& app, const Common& common) {
   verb->add_option("-o,--output", args->outputs,
                    "y.npz takes all outputs by name; name=y.npy one; may be repeated")
       ->group(group)
-      ->allow_extra_args(false);
+      ->allow_extra_args(false)
+      ->check(ArrayFile("-o"));
   verb->add_option("--print-top", args->print_top, "print the N largest elements of each output")
       ->group(group)
       ->check(CLI::NonNegativeNumber);
@@ -123,8 +129,7 @@ Run AddRun(CLI::App& app, const Common& common) {
       ->capture_default_str();
   args->how.AddTo(verb);
   return [args, &common]() -> int {
-    if (Status status = args->how.Finish(); !status)
-      return Report(status.errors(), common), kWrongUsage;
+    if (Status status = args->how.Finish(); !status) return ReportUsage(status.errors(), common);
     Expected<int> status = RunModel(*args, common);
     return status ? *status : Report(status.errors(), common);
   };

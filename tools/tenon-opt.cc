@@ -10,6 +10,7 @@
 #include <optional>
 
 #include "opt_texts.h"
+#include "opt_weights.h"
 #include "support/file.h"
 #include "support/strings.h"
 
@@ -20,7 +21,7 @@ constexpr int kInputFault = 1, kUsage = 2, kBug = 4, kLimit = 5;
 
 struct Options {
   std::string file = "-";
-  std::vector<std::string> passes;
+  std::vector<std::string> passes, weights;
   std::string target, replay;
   std::string verify = "schedulable";
   bool parse_only = false, list_passes = false, list_rules = false, remarks = false;
@@ -29,27 +30,27 @@ struct Options {
 };
 
 int Report(const Diagnostics& errors) {
-  bool limit = false;
+  int status = kInputFault;
   for (const Diagnostic& d : errors) {
     fmt::print(stderr, "{}\n", d.ToString());
-    limit |= d.kind == ErrorKind::kLimit;
+    if (d.kind == ErrorKind::kLimit) status = kLimit;
   }
-  return limit ? kLimit : kInputFault;
+  return status;
 }
 
 // That printing and reading gives the same again is what --parse-only proves.
 template <class Text>
-int CheckRoundTrip(const typename Text::Ir& ir) {
+int CheckRoundTrip(const typename Text::Ir& ir, const graph::WeightSource& weights) {
   const std::string text = Text::Print(ir);
-  auto again = Text::Parse(text, "<printed>");
+  auto again = Text::Parse(text, "<printed>", weights);
   if (!again) return Report(again.errors()), kBug;
   std::string where;
   if (!Text::Equal(ir, *again, &where)) {
-    fmt::print(stderr, "the printed text reads back differently at {}\n", where);
+    fmt::print(stderr, "tenon-opt: the printed text reads back differently at {}\n", where);
     return kBug;
   }
   if (Text::Print(*again) != text) {
-    fmt::print(stderr, "the printed text prints differently once read\n");
+    fmt::print(stderr, "tenon-opt: the printed text prints differently once read\n");
     return kBug;
   }
   fmt::print("{}", text);
@@ -92,12 +93,13 @@ int RunPasses(const Options& options, const std::string& input, typename Text::I
   for (const std::string& name : options.passes) {
     const auto* pass = Text::FindPass(name);
     if (!pass) {
-      fmt::print(stderr, "the pass '{}' does not run on {}\n", name, Text::kWhat);
+      fmt::print(stderr, "tenon-opt: wrong usage: the pass '{}' does not run on {}\n", name,
+                 Text::kWhat);
       return kUsage;
     }
     ir = Text::Run(*pass, ir, target ? &*target : nullptr, options.remarks ? &remarks : nullptr);
     if (Status ok = verify ? Text::Verify(ir) : Ok(); !ok) {
-      fmt::print(stderr, "after {}:\n{}", name, Text::Print(ir));
+      fmt::print(stderr, "tenon-opt: after {}:\n{}", name, Text::Print(ir));
       return Report(ok.errors()), kBug;
     }
   }
@@ -117,9 +119,10 @@ int RunPasses(const Options& options, const std::string& input, typename Text::I
 
 template <class Text>
 int RunText(const Options& options, const std::string& text) {
-  auto ir = Text::Parse(text, options.file == "-" ? "<stdin>" : options.file);
+  const graph::WeightSource weights = FindWeights(options.file, options.weights);
+  auto ir = Text::Parse(text, options.file == "-" ? "<stdin>" : options.file, weights);
   if (!ir) return Report(ir.errors());
-  if (options.parse_only) return CheckRoundTrip<Text>(*ir);
+  if (options.parse_only) return CheckRoundTrip<Text>(*ir, weights);
   return RunPasses<Text>(options, text, std::move(*ir));
 }
 
@@ -196,17 +199,22 @@ int Main(int argc, char** argv) {
   Options options;
   CLI::App app("Reads loop IR or a graph as text, runs passes over it and prints the result.",
                "tenon-opt");
+  app.failure_message([](const CLI::App*, const CLI::Error& error) {
+    return fmt::format("tenon-opt: wrong usage: {}\nsee tenon-opt --help\n", error.what());
+  });
   app.add_option("file", options.file, "the text; - is the standard input")->capture_default_str();
   app.add_option("--passes", options.passes, "passes to run, in order: a,b,c")
       ->delimiter(',')
+      ->allow_extra_args(false)
       ->check(CLI::Validator(CheckPassName, "PASS"));
-  app.add_option(
+  CLI::Option* replay = app.add_option(
       "--replay", options.replay,
       "a file with the trace of a schedule, applied to the one function before any pass; - is the "
       "lines of the text that start with //>");
   app.add_flag("--check", options.check,
                "with --replay: the schedule must keep the meaning (the interpreter, on small "
-               "integers), and the trace must print, store and replay");
+               "integers), and the trace must print, store and replay")
+      ->needs(replay);
   app.add_option("--target", options.target,
                  "what passes compile for; default: what the text says, else this host");
   app.add_option("--verify", options.verify,
@@ -215,6 +223,11 @@ int Main(int argc, char** argv) {
                  "generation)")
       ->check(CLI::IsMember({"none", "schedulable", "lowered"}))
       ->capture_default_str();
+  app.add_option("--weights", options.weights,
+                 "a file of weights that a graph's constants name, or a folder with them; by "
+                 "default they are looked for beside the text and from here; may be repeated")
+      ->allow_extra_args(false)
+      ->check(CLI::ExistingPath);
   AddInterpretOptions(&app, &options);
   app.add_flag("--parse-only", options.parse_only,
                "no passes, no verifier of loops: check that printing round-trips");
@@ -229,7 +242,7 @@ int Main(int argc, char** argv) {
   try {
     return Run(options);
   } catch (const InternalError& error) {
-    fmt::print(stderr, "a bug of tenon: {}\n", error.what());
+    fmt::print(stderr, "tenon-opt: this is a bug in tenon, please report it: {}\n", error.what());
     return kBug;
   }
 }

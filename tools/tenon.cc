@@ -15,22 +15,38 @@ namespace tenon::tools {
 
 namespace {
 
-// What wrong usage is answered with, for the whole program and for a verb.
-std::string UsageMessage(const CLI::App* app, const CLI::Error& error) {
-  std::string name = app->get_name();
-  for (const CLI::App* verb : app->get_subcommands()) name += " " + verb->get_name();
-  return fmt::format("tenon: wrong usage: {}\nsee {} --help\n", error.what(), name);
+// Reports wrong usage in the words that the user asked for; `verb` as "tenon compile".
+int WrongUsage(const std::string& message, const std::string& verb, bool json) {
+  if (json) {
+    Common common;
+    common.error_format = "json";
+    return ReportUsage({MakeError(message)}, common);
+  }
+  fmt::print(stderr, "tenon: wrong usage: {}\nsee {} --help\n", message, verb);
+  return kWrongUsage;
+}
+
+// Whether errors are wanted as JSON, asked of the words themselves: what is wrong may stand before
+// the option, and then the parser has not seen it.
+bool WantsJson(int argc, char** argv) {
+  bool json = false;
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view word = argv[i];
+    if (word.starts_with("--error-format=")) json = word == "--error-format=json";
+    if (word == "--error-format" && i + 1 < argc) json = argv[i + 1] == std::string_view("json");
+  }
+  return json;
 }
 
 // The verb that the user seems to have meant, where the first word is none.
-int ReportUnknownVerb(const std::string& word, const std::map<std::string, Run>& verbs) {
+int ReportUnknownVerb(const std::string& word, const std::map<std::string, Run>& verbs, bool json) {
   std::vector<std::string> names;
   for (const auto& [name, run] : verbs) names.push_back(name);
   const std::string near = NearestWord(word, names);
-  fmt::print(stderr,
-             "tenon: wrong usage: there is no verb '{}'{}; there are {}\nsee tenon --help\n", word,
-             near.empty() ? "" : fmt::format(" (did you mean '{}'?)", near), Join(names, ", "));
-  return kWrongUsage;
+  return WrongUsage(fmt::format("there is no verb '{}'{}; there are {}", word,
+                                near.empty() ? "" : fmt::format(" (did you mean '{}'?)", near),
+                                Join(names, ", ")),
+                    "tenon", json);
 }
 
 int Execute(const Run& run) {
@@ -59,7 +75,6 @@ int Main(int argc, char** argv) {
       "4 a bug of tenon, 5 a limit was hit.");
   app.set_version_flag("--version", "tenon " TENON_VERSION);
   app.require_subcommand(0, 1);
-  app.failure_message(UsageMessage);
   Common common;
   app.add_flag("-v,--verbose", common.verbose, "say more");
   app.add_option("--error-format", common.error_format,
@@ -73,14 +88,21 @@ int Main(int argc, char** argv) {
       {"bench", AddBench(app, common)},
       {"inspect", AddInspect(app, common)},
   };
+  const bool json = WantsJson(argc, argv);
+  const auto chosen = [&app] {
+    std::string name = app.get_name();
+    for (const CLI::App* verb : app.get_subcommands()) name += " " + verb->get_name();
+    return name;
+  };
   try {
     app.parse(argc, argv);
   } catch (const CLI::ExtrasError& e) {
-    if (app.get_subcommands().empty()) return ReportUnknownVerb(app.remaining().front(), verbs);
-    app.exit(e);
-    return kWrongUsage;
+    if (app.get_subcommands().empty())
+      return ReportUnknownVerb(app.remaining().front(), verbs, json);
+    return WrongUsage(e.what(), chosen(), json);
   } catch (const CLI::ParseError& e) {
-    return app.exit(e) == 0 ? kDone : kWrongUsage;
+    if (e.get_exit_code() == 0) return app.exit(e);  // help and version
+    return WrongUsage(e.what(), chosen(), json);
   }
   if (app.get_subcommands().empty()) {
     fmt::print(stderr, "{}", app.help());

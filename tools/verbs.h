@@ -30,6 +30,12 @@ using Run = std::function<int()>;
 /// Prints diagnostics to stderr as the user asked; returns the exit status that they call for.
 int Report(const Diagnostics& diagnostics, const Common& common);
 
+/// The same of wrong usage: returns kWrongUsage.
+int ReportUsage(const Diagnostics& diagnostics, const Common& common);
+
+/// Says of errors that name a file in their message that they are about it.
+Diagnostics InFile(Diagnostics errors, const std::string& file);
+
 Run AddCompile(CLI::App& app, const Common& common);
 Run AddRun(CLI::App& app, const Common& common);
 Run AddBench(CLI::App& app, const Common& common);

@@ -416,20 +416,28 @@ class Session {
     for (const Parameter& parameter : parameters) {
       auto found = given.find(parameter.name);
       if (found == given.end()) {
+        // A wrong name is why this one lacks, more often than not.
+        RefuseUnknown(given, parameters, what);
         throw Error("ValueError", std::string(what) + " '" + parameter.name + "' was not given");
       }
       args.push_back(detail::ToAny(found->second));
     }
-    if (given.size() == parameters.size()) return args;
-    std::string unknown, known;
+    if (given.size() != parameters.size()) RefuseUnknown(given, parameters, what);
+    return args;
+  }
+
+  // Throws where a name is given that no parameter has.
+  static void RefuseUnknown(const std::map<std::string, Tensor>& given,
+                            const std::vector<Parameter>& parameters, const char* what) {
+    std::string known;
+    for (const Parameter& parameter : parameters) known += " '" + parameter.name + "'";
     for (const auto& [name, tensor] : given) {
       bool is_known = false;
       for (const Parameter& parameter : parameters) is_known |= parameter.name == name;
-      if (!is_known) unknown = name;
+      if (is_known) continue;
+      throw Error("ValueError",
+                  std::string("there is no ") + what + " '" + name + "'; there are" + known);
     }
-    for (const Parameter& parameter : parameters) known += " '" + parameter.name + "'";
-    throw Error("ValueError",
-                std::string("there is no ") + what + " '" + unknown + "'; there are" + known);
   }
 
   Module module_;

@@ -196,6 +196,10 @@ Expected<std::string> LibraryDirectory(const std::string& triple) {
   Diagnostic error = MakeError(fmt::format("there is no runtime core for the target '{}'", triple));
   for (const std::string& root : roots)
     error.notes.push_back(fmt::format("looked for {}/{}/libtenon_core.a", root, folder));
+  error.notes.push_back(fmt::format(
+      "a build of Tenon on such a machine makes it: copy its lib/tenon/{} into a folder "
+      "and name that with TENON_LIBRARY_DIR",
+      folder));
   return error;
 }
 

@@ -6,6 +6,8 @@
 #include <chrono>
 #include <mutex>
 
+#include "artifact/link.h"
+#include "driver/check_options.h"
 #include "driver/companions.h"
 #include "driver/graph_pipeline.h"
 #include "driver/info.h"
@@ -69,16 +71,6 @@ Expected<Target> Baseline(const Target& host) {
   return Target::Parse("llvm -mtriple=" + host.triple() + " -mcpu=x86-64");
 }
 
-// C source is asked for by the format, by the target, or by the file's name.
-CompileOptions Settled(CompileOptions options) {
-  const bool is_c =
-      options.target == "c" || options.target.starts_with("c ") || options.output.ends_with(".c");
-  if (is_c && options.format == OutputFormat::kSharedLibrary)
-    options.format = OutputFormat::kCSource;
-  if (options.format == OutputFormat::kCSource && options.target == "llvm") options.target = "c";
-  return options;
-}
-
 class Compilation {
  public:
   explicit Compilation(const CompileOptions& options)
@@ -102,8 +94,9 @@ class Compilation {
 
   Expected<CompileReport> Run() {
     double start = Now();
-    TN_ASSIGN_OR_RETURN(Target target, Target::Parse(options_.target));
-    TN_RETURN_IF_ERROR(CheckTarget(target));
+    TN_ASSIGN_OR_RETURN(Target target, CheckOptions(options_));
+    if (options_.format != OutputFormat::kCSource)
+      TN_RETURN_IF_ERROR(artifact::LibraryDirectory(target.triple()));
     TN_ASSIGN_OR_RETURN(output_, ResolveOutput(options_));
     TN_ASSIGN_OR_RETURN(Target build_host, Baseline(Target::Host()));
     TN_ASSIGN_OR_RETURN(graph::Graph g, Phase("import", [&] { return Import(); }));
@@ -138,20 +131,6 @@ class Compilation {
     if (!options_.print_after.count(pass) || !options_.dump) return;
     std::lock_guard lock(dump_mutex_);
     options_.dump(fmt::format("// after {}\n{}", pass, text()));
-  }
-
-  Status CheckTarget(const Target& target) {
-    const bool source = options_.format == OutputFormat::kCSource;
-    if (source == (target.kind() == TargetKind::kC) &&
-        (source || target.kind() == TargetKind::kLlvm)) {
-      return Ok();
-    }
-    if (source)
-      return MakeError(fmt::format("C source is for target 'c', not for '{}'", options_.target));
-    if (target.kind() == TargetKind::kC)
-      return MakeError("target 'c' makes C source: expected --format c");
-    return MakeError(fmt::format(
-        "target '{}' cannot compile networks yet; use an llvm target or 'c'", options_.target));
   }
 
   // The network's function for C programs.
@@ -221,6 +200,7 @@ class Compilation {
       Dump("schedule",
            [&] { return Commented(schedule.trace().ToString()) + Print(schedule.module()); });
     };
+    job.after_codegen = [this](double seconds) { times_.Add("code generation (LLVM)", seconds); };
     job.blobs = [&](const Module& host) { return Blobs(g, network, host, target); };
     job.inspect = [&](const Module& lowered, const std::vector<std::string>& functions) {
       return CollectTexts(lowered, functions, target);
@@ -326,6 +306,7 @@ class Compilation {
           {k.name, k.kind, k.flops, k.bytes, k.launches, EstimateMicroseconds(k, target)});
     }
     report_.artifact = output_.path;
+    report_.params = output_.params;
     report_.artifact_bytes = ArtifactBytes(output_);
     report_.weights_bytes = static_cast<int64_t>(network.weights_bytes);
   }
@@ -343,6 +324,12 @@ class Compilation {
 };
 
 }  // namespace
+
+const std::vector<std::string>& Phases() {
+  static const std::vector<std::string> kPhases = {"import",  "graph", "lower",
+                                                   "kernels", "link",  "weights"};
+  return kPhases;
+}
 
 Expected<CompileReport> Compile(const CompileOptions& options) {
   return Compilation(options).Run();

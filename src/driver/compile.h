@@ -61,6 +61,7 @@ struct PassTime {
 
 struct CompileReport {
   std::string artifact;  // its path
+  std::string params;    // that of the file of weights; "": they are in the artifact
   std::vector<KernelReport> kernels;
   std::vector<PassTime>
       passes;  // phases and passes, in order of first run; kernels' passes are summed over threads
@@ -68,6 +69,9 @@ struct CompileReport {
   int64_t weights_bytes = 0, arena_bytes = 0;
   double seconds = 0;
 };
+
+/// The phases, in order; what else CompileReport::passes names is a pass or a part of "kernels".
+const std::vector<std::string>& Phases();
 
 Expected<CompileReport> Compile(const CompileOptions& options);
 

@@ -136,9 +136,14 @@ Expected<CompiledModule> CompileModule(const Module& input, const KernelJob& job
     codegen::EmitOptions emit;
     emit.functions = k->functions;
     emit.verify |= job.hooks.verify;
-    if (!job.source) {
-      TN_ASSIGN_OR_RETURN(k->object, codegen::EmitObject(k->lowered, *job.target, emit));
+    if (job.source) {
+      if (job.progress) job.progress(++done, n);
+      return Ok();
     }
+    const auto start = std::chrono::steady_clock::now();
+    TN_ASSIGN_OR_RETURN(k->object, codegen::EmitObject(k->lowered, *job.target, emit));
+    const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
+    if (job.after_codegen) job.after_codegen(taken.count());
     if (job.progress) job.progress(++done, n);
     return Ok();
   });

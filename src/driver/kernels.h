@@ -27,6 +27,8 @@ struct KernelJob {
   PassHooks hooks;
   /// Sees each kernel's schedule. Called from several threads.
   std::function<void(const Schedule& schedule, double seconds)> after_schedule;
+  /// Told how long LLVM took for each kernel. Called from several threads.
+  std::function<void(double seconds)> after_codegen;
   int jobs = 1;
   /// Source is wanted: no objects are made.
   bool source = false;

@@ -5,7 +5,7 @@
 #include <filesystem>
 
 #include "ir/print.h"
-#include "support/strings.h"
+#include "support/file.h"
 
 namespace tenon::driver {
 
@@ -52,18 +52,11 @@ std::vector<artifact::ParamEntry> WeightTable(const graph::LoweredNetwork& netwo
 }
 
 Expected<Output> ResolveOutput(const CompileOptions& options) {
-  if (ToIdentifier(options.name) != options.name) {
-    return MakeError(
-        fmt::format("the name '{}' is not an identifier of C, which exports need", options.name));
-  }
   const bool object = options.format == OutputFormat::kObject;
   const bool source = options.format == OutputFormat::kCSource;
   if (source && !options.output.ends_with('/') && !options.output.ends_with(".c")) {
     return MakeError(fmt::format(
         "C source goes to a file that ends in .c, or into a folder/; got '{}'", options.output));
-  }
-  if (object && options.params == ParamsMode::kSeparate) {
-    return MakeError("an object holds its weights; expected --params embed with --format obj");
   }
   Output output{options.output, "", "", false};
   std::error_code fault;
@@ -80,6 +73,8 @@ Expected<Output> ResolveOutput(const CompileOptions& options) {
   output.directory = output.directory.empty() ? "." : output.directory;
   if (options.params == ParamsMode::kSeparate)
     output.params = fs::path(output.path).replace_extension(".params");
+  // That it cannot be written is better known before compiling than after; nothing stays of this.
+  TN_RETURN_IF_ERROR(AtomicFile::Create(output.path));
   return output;
 }
 

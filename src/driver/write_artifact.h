@@ -18,8 +18,8 @@ struct Output {
   bool is_bundle = false;  // metadata and an example are wanted beside it
 };
 
-/// Makes the folder where the options name one that is not there. Errors: options that do not go
-/// together.
+/// Makes the folder where the options name one that is not there. Errors: the
+/// output cannot be written.
 Expected<Output> ResolveOutput(const CompileOptions& options);
 
 /// Links the code; the weights are still zero and nothing is in its place until the writer commits.

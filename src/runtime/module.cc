@@ -103,7 +103,12 @@ int32_t LoadFrom(int fd, const char* path, tn_module_t** out_module) {
   const char* fault = CheckLibraryFile(fd);
   if (fault) return LoadError(path, fault);
   void* handle = OpenDescriptor(fd);
-  if (!handle) return LoadError(path, dlerror());
+  if (!handle) {
+    // The loader's message starts with the descriptor's path, which says nothing to anyone.
+    const char* fault = dlerror();
+    const char* colon = strstr(fault, ": ");
+    return LoadError(path, colon && fault[0] == '/' ? colon + 2 : fault);
+  }
   const tn_module_info* info = Query(handle, path);
   auto* module = info ? static_cast<tn_module_t*>(calloc(1, sizeof(tn_module_t))) : nullptr;
   if (!module) {

@@ -64,8 +64,16 @@ std::optional<AttrValue> ToValue(const Json& value) {
 
 // What is left of a line while it is read from its front.
 struct LineReader {
-  std::string_view rest;
-  SourceLoc loc;
+  std::string_view line, rest;
+  int number;
+
+  // At the first character that is left; the line stands below, so that a lost quote is seen.
+  Diagnostic Fault(std::string message) const {
+    const auto column = static_cast<int32_t>(rest.data() - line.data()) + 1;
+    Diagnostic d = MakeError(std::move(message), {"trace", number, column, ""});
+    d.notes.push_back("the line is: " + std::string(Trim(line)));
+    return d;
+  }
 
   // A quoted text, or everything up to a space or one of ",=(".
   Expected<std::string> Word() {
@@ -76,12 +84,12 @@ struct LineReader {
       while (end < rest.size() && rest[end] != '"') end += rest[end] == '\\' ? 2 : 1;
       end = std::min(end + 1, rest.size());
       Expected<Json> text = ParseJson(rest.substr(0, end), "", 1);
-      if (!text || !text->is_string()) return MakeError("expected a name", loc);
+      if (!text || !text->is_string()) return Fault("expected a name");
       rest = Trim(rest.substr(end));
       return text->get<std::string>();
     }
     std::string word(rest.substr(0, end));
-    if (word.empty()) return MakeError("expected a name", loc);
+    if (word.empty()) return Fault("expected a name");
     rest = Trim(rest.substr(word.size()));
     return word;
   }
@@ -92,13 +100,13 @@ struct LineReader {
   }
 };
 
-Expected<std::vector<AttrValue>> ParseArgs(std::string_view text, const SourceLoc& loc) {
-  Expected<Json> args = ParseJson("[" + std::string(text) + "]", "", 4);
-  if (!args) return MakeError("in the arguments: " + args.errors()[0].message, loc);
+Expected<std::vector<AttrValue>> ParseArgs(const LineReader& reader) {
+  Expected<Json> args = ParseJson("[" + std::string(reader.rest) + "]", "", 4);
+  if (!args) return reader.Fault("in the arguments: " + args.errors()[0].message);
   std::vector<AttrValue> out;
   for (const Json& item : *args) {
     std::optional<AttrValue> value = ToValue(item);
-    if (!value) return MakeError("no primitive takes the argument " + item.dump(), loc);
+    if (!value) return reader.Fault("no primitive takes the argument " + item.dump());
     out.push_back(std::move(*value));
   }
   return out;
@@ -106,7 +114,7 @@ Expected<std::vector<AttrValue>> ParseArgs(std::string_view text, const SourceLo
 
 // [result, … =] primitive(arguments), the arguments as in JSON
 Expected<TraceStep> ParseStep(std::string_view line, int number) {
-  LineReader reader{line, {"", number, 0, "trace"}};
+  LineReader reader{line, Trim(line), number};
   TraceStep step;
   while (true) {
     TN_ASSIGN_OR_RETURN(std::string word, reader.Word());
@@ -117,16 +125,16 @@ Expected<TraceStep> ParseStep(std::string_view line, int number) {
     step.results.push_back(std::move(word));
     bool last = reader.Accept('=');
     if (!last && !reader.Accept(',')) {
-      return MakeError("expected ',', '=' or '(' after a name", reader.loc);
+      return reader.Fault("expected ',', '=' or '(' after a name");
     }
     if (!last) continue;
     TN_ASSIGN_OR_RETURN(step.primitive, reader.Word());
-    if (!reader.Accept('(')) return MakeError("expected '(' after the primitive", reader.loc);
+    if (!reader.Accept('(')) return reader.Fault("expected '(' after the primitive");
     break;
   }
-  if (!reader.rest.ends_with(')')) return MakeError("expected ')' at the end", reader.loc);
+  if (!reader.rest.ends_with(')')) return reader.Fault("expected ')' at the end");
   reader.rest.remove_suffix(1);
-  TN_ASSIGN_OR_RETURN(step.args, ParseArgs(reader.rest, reader.loc));
+  TN_ASSIGN_OR_RETURN(step.args, ParseArgs(reader));
   return step;
 }
 
@@ -139,7 +147,7 @@ Expected<Trace> Trace::Parse(std::string_view text) {
     ++number;
     std::string_view line = Trim(raw);
     if (line.empty() || line[0] == '#') continue;
-    TN_ASSIGN_OR_RETURN(TraceStep step, ParseStep(line, number));
+    TN_ASSIGN_OR_RETURN(TraceStep step, ParseStep(raw, number));
     trace.steps.push_back(std::move(step));
   }
   return trace;

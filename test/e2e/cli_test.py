@@ -92,6 +92,8 @@ class Models(Case):
     def test_every_level_gives_the_same_answer(self):
         inputs, outputs = reference("mlp-4-2")
         given, wanted = self.save("in.npz", inputs), self.save("want.npz", outputs)
+        out, _ = self.tenon("run", self.model("mlp-4-2"), "-i", given, "--expect", wanted)
+        self.assertRegex(out, r"^output: as expected; the worst difference is [0-9.e-]+\n$")
         for level in ["-O0", "-O1", "-O2", "-O3"]:
             self.tenon("run", self.model("mlp-4-2"), level, "-i", given, "--expect", wanted)
 
@@ -170,6 +172,8 @@ class Outputs(Case):
         inputs, outputs = reference("bert-tiny")
         library = self.compile("bert-tiny", "model.so", "--params", "separate")
         self.assert_only("model.so", "model.params")
+        out, _ = self.tenon("compile", self.model("bert-tiny"), "-o", library, "--params", "separate")
+        self.assertIn(f"{library} and {self.path('model.params')}: ", out)
         self.assertLess(os.path.getsize(library), 2_000_000)
         self.tenon("run", library, "-i", self.save("in.npz", inputs), "--expect", self.save("want.npz", outputs),
                    "--rtol", "1e-3", "--atol", "1e-4")
@@ -183,9 +187,35 @@ class Outputs(Case):
         for name, word in [("m.so.graph.txt", "graph"), ("m.so.loop.txt", "func @"), ("m.so.ll", "define"), ("m.so.s", ".text")]:
             self.assertIn(word, pathlib.Path(self.path(name)).read_text())
 
+    def test_dumps_read_back(self):
+        """Weights are found from where the model was compiled, beside the dump, or where --weights says."""
+        shutil.copy(self.model("bert-tiny"), self.dir)
+        shutil.copy(self.model("bert-tiny").replace(".onnx", ".weights"), self.dir)
+        (self.dir / "out").mkdir()
+        self.tenon("compile", "--emit", "graph", self.path("bert-tiny.onnx"), "-o", self.path("out/m.so"))
+        opt = lambda *args: subprocess.run([options.build / "bin" / "tenon-opt", *args], capture_output=True, text=True, cwd="/")
+        dump = self.path("out/m.so.graph.txt")
+        lost = opt("--parse-only", dump)
+        self.assertEqual(lost.returncode, INPUT)
+        self.assertIn("name it with --weights", lost.stderr)
+        for args in [["--weights", self.path("bert-tiny.weights")], ["--weights", str(self.dir)]]:
+            found = opt("--parse-only", *args, dump)
+            self.assertEqual((found.returncode, found.stdout), (DONE, pathlib.Path(dump).read_text()), found.stderr)
+        shutil.copy(self.path("bert-tiny.weights"), self.dir / "out")
+        self.assertEqual(opt("--passes=dead_code", dump).returncode, DONE)
+        os.truncate(self.dir / "out" / "bert-tiny.weights", 100)
+        short = opt("--parse-only", dump)
+        self.assertEqual(short.returncode, INPUT)
+        self.assertIn("beyond the end of the weight file (100 bytes)", short.stderr)
+
+    def test_quiet(self):
+        out, err = self.tenon("compile", self.model("mlp-4-2"), "-o", self.path("m.so"), "-q")
+        self.assertEqual((out, err), ("", ""))
+
     def test_table_and_phases(self):
         out, err = self.tenon("compile", self.model("mlp-4-2"), "-o", self.path("m.so"), "--time-passes")
-        for word in ["kernel", "matmul", "MFLOP", "est. µs", "total", "plan_storage", f"{self.path('m.so')}: "]:
+        for word in ["kernel", "matmul", "MFLOP", "est. µs", "total", "plan_storage", "of all launches", "phase  ", "pass (sum over threads)", "code generation (LLVM)",
+                     f"{self.path('m.so')}: "]:
             self.assertIn(word, out)
         self.assertEqual(err.split(), ["import", "graph", "lower", "kernels", "link", "weights"])
         out, _ = self.tenon("compile", self.model("mlp-4-2"), "-o", self.path("m.so"), "--print-after", "lower_blocks")
@@ -393,9 +423,20 @@ class Statuses(Case):
                               (["compile", "m.onnx", "-o", "m.so", "--max-memory", "lots"], "a size such as 512M"),
                               (["compile", "m.onnx", "-o", "m.so", "--disable", "simplif"], "did you mean 'simplify'"),
                               (["compile", "m.onnx", "-o", "m.so", "-O7"], "7"),
+                              (["compile", "m.onnx", "-o", "m.so", "--name", "a-b"], "identifier"),
+                              (["compile", "m.onnx", "-o", "m.so", "--name", "printf"], "a function of C's library"),
+                              (["compile", "m.onnx", "-o", "m.so", "--name", "while"], "a word of C"),
+                              (["compile", "m.onnx", "-o", "m.so", "--target", "llvm -mcpu=i9"], "i9"),
+                              (["compile", "m.onnx", "-o", "m.so", "--disable", "make_packed"], "cannot be left out"),
+                              (["run", "m.so", "-i", "x.txt"], "expected x.npz"), (["run", "m.so", "-o", "x.txt"], "expected x.npz"),
                               (["bench", "m.so", "--repeat", "3", "--duration", "2"], "excludes")]:
             _, err = self.tenon(*args, status=USAGE)
             self.assertIn(message, err)
+            _, err = self.tenon(*args, "--error-format", "json", status=USAGE)
+            if args:
+                found = json.loads(err)
+                self.assertEqual(found["kind"], "usage")
+                self.assertIn(message, found["message"])
         self.assert_only()
 
     def test_help_and_version(self):
@@ -416,12 +457,48 @@ class Statuses(Case):
                               (["run", library], "is not given; give it with -i"),
                               (["run", library, "-i", self.path("text.onnx") + ".npz"], "cannot open it"),
                               (["compile", self.model("mlp-4-2"), "-o", self.path("no/such/m.so")], "no/such"),
-                              (["compile", self.model("mlp-4-2"), "-o", self.path("m.so"), "--name", "a-b"], "identifier"),
-                              (["compile", self.model("mlp-4-2"), "-o", self.path("m.so"), "--target", "llvm -mcpu=i9"], "i9"),
+                              (["compile", library, "-o", self.path("m.so")], "not an ONNX model but a compiled library"),
+                              (["compile", self.path("text.onnx"), "-o", self.path("m.so")], "not an ONNX model"),
+                              (["compile", self.model("mlp-4-2"), "-o", self.path("m.so"), "--target", "raspberry-pi/4b"],
+                               "TENON_LIBRARY_DIR"),
+                              (["run", library, "-O0", "--fill", "ones"], "is compiled already"),
+                              (["run", library, "--shape", "input:1x4", "--fill", "ones"], "--shape says how to compile"),
+                              (["run", "/bin/ls"], "/bin/ls: error: cannot load it: cannot dynamically load"),
                               (["inspect", "/dev/null"], "")]:
             _, err = self.tenon(*args, status=INPUT)
             self.assertIn(message, err)
         self.assert_only("text.onnx", "empty.so", "cut.so", "model.so")
+
+    def test_output_is_checked_first(self):
+        _, err = self.tenon("compile", self.model("mlp-4-2"), "-o", self.path("no/such/m.so"), status=INPUT)
+        self.assertEqual(len(err.splitlines()), 1, err)  # no phase came before
+
+    def test_every_pass_that_can_be_left_out(self):
+        """What --disable takes gives a library that works."""
+        passes = subprocess.run([options.build / "bin" / "tenon-opt", "--list-passes"], capture_output=True, text=True).stdout
+        inputs, outputs = reference("mlp-4-2")
+        given, wanted = self.save("in.npz", inputs), self.save("want.npz", outputs)
+        left_out = 0
+        for name in [line.split()[1] for line in passes.splitlines()]:
+            with self.subTest(name):
+                done = subprocess.run([options.build / "bin" / "tenon", "compile", self.model("mlp-4-2"), "-o", self.path("m.so"),
+                                       "--disable", name], capture_output=True, text=True)
+                self.assertIn(done.returncode, [DONE, USAGE], done.stderr)
+                if done.returncode == DONE:
+                    left_out += 1
+                    self.tenon("run", self.path("m.so"), "-i", given, "--expect", wanted)
+        self.assertGreater(left_out, 10)
+
+    def test_threads(self):
+        library = self.compile("mlp-4-2")
+        for value in ["abc", "0", "2x", ""]:
+            _, err = self.tenon("run", library, "--fill", "ones", status=INPUT, env={"TENON_NUM_THREADS": value})
+            self.assertIn(f"TENON_NUM_THREADS is '{value}'", err)
+
+    def test_arrays_without_a_name(self):
+        np.save(self.path("x.npy"), np.zeros((1, 4), np.float32))
+        _, err = self.tenon("run", self.compile("bert-tiny"), "-i", self.path("x.npy"), "--fill", "ones", status=INPUT)
+        self.assertIn("say which it is: ", err)
 
     def test_wrong_inputs(self):
         library = self.compile("mlp-4-2")
@@ -476,6 +553,9 @@ class Statuses(Case):
         _, err = self.tenon("--error-format", "json", "compile", self.path("none.onnx"), "-o", self.path("m.so"), status=INPUT)
         (line,) = err.splitlines()
         self.assertEqual(json.loads(line)["severity"], "error")
+        for verb in [["run"], ["inspect"], ["compile", "-o", self.path("m.so")]]:
+            _, err = self.tenon("--error-format", "json", *verb, self.path("none.onnx"), status=INPUT)
+            self.assertEqual(json.loads(err.splitlines()[-1])["file"], self.path("none.onnx"))
 
 
 class Stopping(Case):

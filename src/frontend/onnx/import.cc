@@ -60,6 +60,7 @@ class Importer {
   graph::Builder builder_;
   std::unordered_map<std::string_view, ValueId> values_;
   InputShapes shapes_;
+  std::vector<std::string> overruled_;  // sizes that the user changes, which may be why it fails
   Diagnostics errors_;
 };
 
@@ -182,9 +183,15 @@ void Importer::ImportInputs(const GraphProto& g) {
   }
   for (const ValueInfoProto* input : inputs) {
     Status bound = shapes_.Bind(*input);
-    if (!bound) Report(std::move(bound.errors()), "input " + Quoted(input->name));
+    if (bound) continue;
+    Report(std::move(bound.errors()), "input " + Quoted(input->name));
+    values_[input->name] = kPoisoned;
   }
   for (const ValueInfoProto* input : inputs) {
+    for (std::string& line : shapes_.Overruled(*input)) overruled_.push_back(std::move(line));
+  }
+  for (const ValueInfoProto* input : inputs) {
+    if (values_.contains(input->name)) continue;
     Expected<TensorType> type = InputType(*input);
     if (!type) Report(std::move(type.errors()), "input " + Quoted(input->name));
     values_[input->name] =
@@ -268,7 +275,11 @@ Expected<graph::Graph> Importer::Run(const ModelProto& model) {
     ImportNode(g.nodes[n], n);
   }
   if (errors_.empty()) ImportOutputs(g);
-  if (!errors_.empty()) return std::move(errors_);
+  if (!errors_.empty()) {
+    std::vector<std::string>& notes = errors_[0].notes;
+    notes.insert(notes.end(), overruled_.begin(), overruled_.end());
+    return std::move(errors_);
+  }
   builder_.graph().name = "main";
   for (const auto& [key, value] : model.metadata)
     builder_.graph().metadata[std::string(key)] = std::string(value);

@@ -97,4 +97,20 @@ Expected<std::vector<Expr>> InputShapes::Dims(const ValueInfoProto& input) {
   return dims;
 }
 
+std::vector<std::string> InputShapes::Overruled(const ValueInfoProto& input) const {
+  std::vector<std::string> lines;
+  const std::vector<DimSpec>* given = GivenFor(input);
+  if (!given) return lines;
+  for (size_t i = 0; i < std::min(given->size(), input.shape.size()); ++i) {
+    const DimProto& fixed = input.shape[i];
+    const bool same = (*given)[i].value == fixed.value;
+    if (fixed.kind != DimProto::Kind::kValue || fixed.value < 0 || same) continue;
+    const std::string size =
+        (*given)[i].value < 0 ? Quoted((*given)[i].symbol) : std::to_string((*given)[i].value);
+    lines.push_back(fmt::format("the model fixes dim {} of {} at {}, --shape gives {}", i,
+                                Quoted(input.name), fixed.value, size));
+  }
+  return lines;
+}
+
 }  // namespace tenon::onnx

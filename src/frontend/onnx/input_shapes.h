@@ -23,6 +23,8 @@ class InputShapes {
   /// Errors: another rank than the model's, a range that makes no sense, one name for two sizes.
   Status Bind(const ValueInfoProto& input);
   Expected<std::vector<Expr>> Dims(const ValueInfoProto& input);
+  /// A line for each size that the model fixes and the user changes.
+  std::vector<std::string> Overruled(const ValueInfoProto& input) const;
 
  private:
   const std::vector<DimSpec>* GivenFor(const ValueInfoProto& input) const;

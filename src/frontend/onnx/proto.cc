@@ -546,12 +546,19 @@ Expected<ModelProto> ReadModel(std::string_view bytes, const std::string& file,
   };
   if (bytes.empty())
     return fail("expected an ONNX model, but the file is empty", ErrorKind::kInput);
+  if (bytes.starts_with("\x7f"
+                        "ELF")) {
+    return fail(
+        "not an ONNX model but a compiled library or a program; what Tenon compiled is for "
+        "`tenon run`, `bench` and `inspect`",
+        ErrorKind::kInput);
+  }
   try {
     return reader.Model(pbf_reader(bytes.data(), bytes.size()));
   } catch (const ReadError& e) {
     return fail("not a readable ONNX model: " + e.message, e.kind);
   } catch (const protozero::exception& e) {
-    return fail(fmt::format("not a readable ONNX model: {} (protobuf)", e.what()),
+    return fail(fmt::format("not an ONNX model, or a damaged one: {} (protobuf)", e.what()),
                 ErrorKind::kInput);
   }
 }

@@ -131,10 +131,16 @@ TEST(Module, Session) {
   session.Run({{"a", a}, {"b", a}}, {{"c", c}});
   EXPECT_EQ(c.data_as<float>()[0], 2);
   try {
-    session.Run({{"a", a}, {"x", a}});
+    session.Run({{"a", a}});
     FAIL();
   } catch (const Error& error) {
     EXPECT_STREQ(error.what(), "input 'b' was not given");
+  }
+  try {
+    session.Run({{"a", a}, {"x", a}});
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_STREQ(error.what(), "there is no input 'x'; there are 'a' 'b'");
   }
   try {
     session.Run({{"a", a}, {"b", a}, {"x", a}});

@@ -1,0 +1,91 @@
+#include "driver/check_options.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "support/strings.h"
+
+namespace tenon::driver {
+
+namespace {
+
+struct Words {
+  const char* names;
+  const char* what;
+};
+
+constexpr Words kTaken[] = {
+#define TN_C_WORDS(names, what) {names, what},
+#include "driver/c_names.def"
+#undef TN_C_WORDS
+};
+
+// What lowering cannot do without. The other passes only make code better.
+constexpr const char* kNeeded[] = {
+    "wrap_exports",   "lower_blocks", "plan_storage", "flatten_storage", "vectorize",
+    "lower_parallel", "unroll",       "expand_math",  "lower_team",      "make_packed"};
+
+// Otherwise the back end would name what it cannot make, or the library have no function.
+Status CheckDisabled(const std::set<std::string>& passes) {
+  Diagnostics errors;
+  for (const std::string& pass : passes) {
+    if (std::find(std::begin(kNeeded), std::end(kNeeded), pass) == std::end(kNeeded)) continue;
+    errors.push_back(
+        MakeError(fmt::format("the pass '{}' cannot be left out: lowering needs it", pass)));
+  }
+  if (!errors.empty()) return errors;
+  return Ok();
+}
+
+Status CheckTarget(const CompileOptions& options, const Target& target) {
+  const bool source = options.format == OutputFormat::kCSource;
+  if (source == (target.kind() == TargetKind::kC) &&
+      (source || target.kind() == TargetKind::kLlvm)) {
+    return Ok();
+  }
+  if (source)
+    return MakeError(fmt::format("C source is for target 'c', not for '{}'", options.target));
+  if (target.kind() == TargetKind::kC)
+    return MakeError("target 'c' makes C source: expected --format c");
+  return MakeError(fmt::format("target '{}' cannot compile networks yet; use an llvm target or 'c'",
+                               options.target));
+}
+
+}  // namespace
+
+Status CheckExportName(const std::string& name) {
+  if (ToIdentifier(name) != name) {
+    return MakeError(
+        fmt::format("the name '{}' is not an identifier of C, which exports need", name));
+  }
+  for (const Words& words : kTaken) {
+    const std::vector<std::string> names = Split(words.names, ' ');
+    if (std::find(names.begin(), names.end(), name) == names.end()) continue;
+    return MakeError(fmt::format("the name '{}' is {}; choose another", name, words.what));
+  }
+  return Ok();
+}
+
+CompileOptions Settled(CompileOptions options) {
+  const bool is_c =
+      options.target == "c" || options.target.starts_with("c ") || options.output.ends_with(".c");
+  if (is_c && options.format == OutputFormat::kSharedLibrary)
+    options.format = OutputFormat::kCSource;
+  if (options.format == OutputFormat::kCSource && options.target == "llvm") options.target = "c";
+  return options;
+}
+
+Expected<Target> CheckOptions(const CompileOptions& given) {
+  const CompileOptions options = Settled(given);
+  TN_ASSIGN_OR_RETURN(Target target, Target::Parse(options.target));
+  TN_RETURN_IF_ERROR(CheckTarget(options, target));
+  TN_RETURN_IF_ERROR(CheckExportName(options.name));
+  if (options.format == OutputFormat::kObject && options.params == ParamsMode::kSeparate) {
+    return MakeError("an object holds its weights; expected --params embed with --format obj");
+  }
+  TN_RETURN_IF_ERROR(CheckDisabled(options.disabled_passes));
+  return target;
+}
+
+}  // namespace tenon::driver
