@@ -409,7 +409,7 @@ class Source(Case):
         _, err = self.tenon("compile", self.model("mlp-4-2"), "-o", self.path("m.so"), "--target", "c", status=INPUT)
         self.assertIn("ends in .c", err)
         _, err = self.tenon("compile", self.model("mlp-4-2"), "-o", self.path("m.c"), "--format", "c", "--target",
-                            "llvm -mcpu=x86-64", status=INPUT)
+                            "llvm -mcpu=x86-64", status=USAGE)
         self.assertIn("C source is for target 'c'", err)
 
 
