@@ -182,10 +182,11 @@ class GraphEvaluator {
       } else if (n.op == OpKind::kGather) {
         const size_t axis = static_cast<size_t>(n.attrs.GetInt("axis")), q = in(n, 1).rank();
         const auto from = i.begin() + static_cast<long>(axis), to = from + static_cast<long>(q);
-        const double index = in(n, 1).At(Index(from, to));
+        const auto index = static_cast<int64_t>(in(n, 1).At(Index(from, to)));
         at.assign(i.begin(), from);
-        at.push_back(
-            static_cast<int64_t>(index < 0 ? index + static_cast<double>(x.dims[axis]) : index));
+        // Indices out of bounds have no meaning: any element will do, in both evaluations the same.
+        const int64_t counted = index < 0 ? index + x.dims[axis] : index;
+        at.push_back(std::clamp<int64_t>(counted, 0, x.dims[axis] - 1));
         at.insert(at.end(), to, i.end());
       } else {
         throw std::logic_error(std::string("the evaluator of tests does not know ") + Name(n.op));

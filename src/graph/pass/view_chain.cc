@@ -276,7 +276,7 @@ ViewChain::Plan ViewChain::Best() const {
 
 int ViewChain::Length() const { return Best().Length(); }
 
-Expected<ValueId> ViewChain::Build(Builder& b, const std::string& name) const {
+Expected<ValueId> ViewChain::Build(Builder& b, std::string name) const {
   const Plan plan = Best();
   ExprAttrs cut, slice, last;
   std::vector<int64_t> steps;

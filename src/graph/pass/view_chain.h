@@ -29,7 +29,7 @@ class ViewChain {
   /// How many nodes Build makes.
   int Length() const;
   /// Makes the nodes; the result has the dims of the last node applied.
-  Expected<ValueId> Build(Builder& b, const std::string& name) const;
+  Expected<ValueId> Build(Builder& b, std::string name) const;
 
  private:
   // A piece of the source's axes, and which of its coordinates are read.
