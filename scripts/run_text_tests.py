@@ -95,6 +95,10 @@ class Test:
         self.path.write_text(text, encoding="utf-8")
 
 
+# A sanitizer's remark on an allocation that fails, as it fails without sanitizers: no output of the tool.
+SANITIZER_REMARK = re.compile(r"^==\d+==WARNING: AddressSanitizer failed to allocate .*\n?", re.MULTILINE)
+
+
 def normal(text):
     return "\n".join(line.rstrip() for line in text.splitlines()).strip("\n")
 
@@ -112,7 +116,8 @@ def run_command(test, bin_dir):
             env={**os.environ, "TENON_CACHE_DIR": f"{tmp}/cache"})
 
         def clean(data):
-            return normal(data.decode("utf-8", errors="backslashreplace").replace(tmp, "{tmp}"))
+            text = data.decode("utf-8", errors="backslashreplace").replace(tmp, "{tmp}")
+            return normal(SANITIZER_REMARK.sub("", text))
 
         return result.returncode, {"stdout": clean(result.stdout), "stderr": clean(result.stderr)}
 
