@@ -15,6 +15,7 @@ With --match, a case that the compiler refuses with a message (exit status 1) co
 import argparse
 import collections
 import concurrent.futures
+import faulthandler
 import multiprocessing
 import pathlib
 import re
@@ -32,6 +33,7 @@ from freeze import freeze  # noqa: E402
 
 COMPILE_SECONDS = 120
 RUN_SECONDS = 60
+STANDSTILL_SECONDS = 240
 Result = collections.namedtuple("Result", "case level status reason")  # status: passed, failed, refused
 
 
@@ -116,7 +118,8 @@ def call(library: str, inputs, outputs, rtol: float, atol: float):
 
 
 def child(pipe):
-    """Answers calls until the pipe closes."""
+    """Answers calls until the pipe closes; says first that it listens."""
+    pipe.send(None)
     while True:
         try:
             job = pipe.recv()
@@ -130,17 +133,25 @@ def child(pipe):
 
 
 class Runner:
-    """A child process that calls libraries, started again when it dies."""
+    """A child process that calls libraries, started again when it dies. Not forked: this process has threads, whose locks
+    a fork would copy as they are at that moment."""
 
     def __init__(self):
         self.process = None
 
+    def start(self):
+        context = multiprocessing.get_context("spawn")
+        self.pipe, theirs = context.Pipe()
+        self.process = context.Process(target=child, args=(theirs,), daemon=True)
+        self.process.start()
+        theirs.close()
+        if not self.pipe.poll(RUN_SECONDS):
+            raise TimeoutError("the process that calls libraries does not start")
+        self.pipe.recv()
+
     def run(self, *job):
         if self.process is None:
-            self.pipe, theirs = multiprocessing.Pipe()
-            self.process = multiprocessing.get_context("fork").Process(target=child, args=(theirs,), daemon=True)
-            self.process.start()
-            theirs.close()
+            self.start()
         try:
             self.pipe.send(job)
             if self.pipe.poll(RUN_SECONDS):
@@ -156,6 +167,8 @@ class Runner:
 
 
 def run_all(tenon: str, cases, levels, jobs: int, tmp: pathlib.Path):
+    """The results of all; what failed is said at once. Where a run stands still is written to stderr now and then."""
+    faulthandler.dump_traceback_later(STANDSTILL_SECONDS, repeat=True)
     runner, results = Runner(), []
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
         work = [(case, level, pool.submit(compile_case, tenon, case, level, tmp)) for case in cases for level in levels]
@@ -166,7 +179,11 @@ def run_all(tenon: str, cases, levels, jobs: int, tmp: pathlib.Path):
                 wrong = runner.run(str(library), case.inputs, case.outputs, case.rtol, case.atol)
                 result = Result(case, level, "failed" if wrong else "passed", wrong or "")
                 library.unlink()
+            if result.status == "failed":
+                print(f"{case.name} -O{level}: {result.reason}", flush=True)
             results.append(result)
+            faulthandler.dump_traceback_later(STANDSTILL_SECONDS, repeat=True)
+    faulthandler.cancel_dump_traceback_later()
     return results
 
 

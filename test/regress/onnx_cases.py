@@ -8,6 +8,7 @@ A case that states no expected outputs is compared with ONNX Runtime.
 """
 import argparse
 import collections
+import faulthandler
 import pathlib
 import re
 import sys
@@ -25,6 +26,8 @@ import run_node_tests  # noqa: E402
 f32, f64, i32, i64, u8 = np.float32, np.float64, np.int32, np.int64, np.uint8
 NAN, INF = np.nan, np.inf
 rng = np.random.default_rng(0)
+one_thread = onnxruntime.SessionOptions()
+one_thread.intra_op_num_threads = 1
 cases = []
 
 
@@ -354,7 +357,7 @@ class Case:
         self.inputs = list(feeds.values())
         if expect is None:
             try:
-                expect = onnxruntime.InferenceSession(self.model.SerializeToString()).run(None, feeds)
+                expect = onnxruntime.InferenceSession(self.model.SerializeToString(), one_thread).run(None, feeds)
             except Exception as error:
                 raise ValueError(f"{name} must state its outputs: {error}") from error
         self.outputs = [np.asarray(x) for x in expect]
@@ -371,6 +374,7 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=2)
     args = parser.parse_args()
     warnings.simplefilter("ignore")
+    faulthandler.dump_traceback_later(run_node_tests.STANDSTILL_SECONDS, repeat=True)
     onnxruntime.set_default_logger_severity(4)
     with np.errstate(all="ignore"):
         for section in (add_empty_tensors, add_scalars_and_bool, add_integers, add_nan_and_infinity, add_casts, add_indices,
@@ -380,7 +384,7 @@ def main() -> int:
         with tempfile.TemporaryDirectory() as tmp:
             results = run_node_tests.run_all(args.tenon, chosen, args.levels, args.jobs, pathlib.Path(tmp))
     for r in results:
-        if r.status != "passed":
+        if r.status == "refused":
             print(f"{r.case.name} -O{r.level}: {r.reason}")
     passed = collections.Counter(r.status for r in results)["passed"]
     print(f"{passed} passed, {len(results) - passed} failed, 0 skipped")
