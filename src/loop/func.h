@@ -43,6 +43,7 @@ struct PrimFunc final : NodeOf<PrimFunc, NodeKind::kPrimFunc> {
 
   PrimFunc() = default;
   PrimFunc(const PrimFunc&) = default;
+  PrimFunc(PrimFunc&&) = default;
   static Ref<const PrimFunc> Make(PrimFunc fields);
   DimRange dim_range(size_t i) const { return {dim_lo[i], dim_hi[i], dim_step[i]}; }
   template <class S, class F>

@@ -203,6 +203,7 @@ struct Block final : NodeOf<Block, NodeKind::kBlock, StmtNode> {
   static Ref<const Block> Make(Block fields);
   Block() = default;
   Block(const Block&) = default;
+  Block(Block&&) = default;
   template <class S, class F>
   static void Fields(S& s, F&& f) {
     f("name", s.name, FieldRole::kAttribute);
