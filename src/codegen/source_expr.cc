@@ -19,7 +19,7 @@ void SourceExpr::Begin(int indent, const std::vector<Expr>& roots) {
   statement_.indent = indent;
   now_ = &statement_;
   uses_.clear();
-  needs_guard_.clear();
+  guards_.Clear();
   struct Counter final : ChildVisitor {
     std::unordered_map<const ExprNode*, int>* uses;
     std::vector<Expr> open;
@@ -224,34 +224,8 @@ SourceText SourceExpr::VisitBroadcast(const Broadcast& n, const Expr&) { return 
 
 // ---- Select ----
 
-// True for expressions that must not be evaluated where their Select does not take them.
-bool SourceExpr::NeedsGuard(const Expr& e) {
-  if (auto it = needs_guard_.find(e.get()); it != needs_guard_.end()) return it->second;
-  bool needs = IsA<Load>(e);
-  if (const auto* call = As<Call>(e)) {
-    needs = Info(call->intrinsic).purity != Purity::kPure;
-  } else if (const auto* b = As<Binary>(e)) {
-    needs = (b->op == BinaryOp::kDiv || b->op == BinaryOp::kMod) && b->dtype.IsIndex() &&
-            !AsInt(b->rhs);
-  }
-  if (!needs) {
-    struct Children final : ChildVisitor {
-      SourceExpr* self;
-      bool needs = false;
-      void VisitChild(const NodeRef& child, FieldRole) override {
-        if (!needs && IsA<ExprNode>(child)) needs = self->NeedsGuard(Cast<ExprNode>(child));
-      }
-    } children;
-    children.self = this;
-    e->VisitChildren(children);
-    needs = children.needs;
-  }
-  needs_guard_[e.get()] = needs;
-  return needs;
-}
-
 SourceText SourceExpr::VisitSelect(const Select& n, const Expr&) {
-  if (NeedsGuard(n.on_true) || NeedsGuard(n.on_false)) return Branches(n);
+  if (guards_.Needs(n.on_true) || guards_.Needs(n.on_false)) return Branches(n);
   SourceText c = Visit(n.condition), t = Visit(n.on_true), f = Visit(n.on_false);
   return values_.Select(c, t, f);
 }

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "codegen/facts.h"
+#include "codegen/guards.h"
 #include "codegen/source_values.h"
 #include "ir/visit.h"
 #include "loop/func.h"
@@ -116,7 +117,6 @@ class SourceExpr : private ExprFunctor<SourceText> {
   std::optional<SourceText> Contracted(const Binary& n);
   SourceText Reduce(const Call& n);
   SourceText PtrLoad(const Call& n);
-  bool NeedsGuard(const Expr& e);
   SourceText Element(const Buffer& buffer, const std::vector<Expr>& indices);
   bool IsUsable(const Buffer& buffer, const std::vector<Expr>& indices);
   void StoreLanes(const Buffer& buffer, const std::vector<Expr>& indices, const Expr& value,
@@ -138,7 +138,7 @@ class SourceExpr : private ExprFunctor<SourceText> {
   Section statement_;
   Section* now_ = &statement_;
   std::unordered_map<const ExprNode*, int> uses_;
-  std::unordered_map<const ExprNode*, bool> needs_guard_;
+  Guards guards_;
   int next_ = 0;  // of names
 };
 

@@ -22,6 +22,7 @@
 #include "loop/pass/make_packed.h"
 #include "loop/print.h"
 #include "loop/verify.h"
+#include "support/deep_stack.h"
 #include "support/file.h"
 #include "support/hash.h"
 #include "support/strings.h"
@@ -332,7 +333,9 @@ const std::vector<std::string>& Phases() {
 }
 
 Expected<CompileReport> Compile(const CompileOptions& options) {
-  return Compilation(options).Run();
+  std::optional<Expected<CompileReport>> report;
+  OnDeepStack([&] { report = Compilation(options).Run(); });
+  return *std::move(report);
 }
 
 }  // namespace tenon::driver

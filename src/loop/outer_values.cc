@@ -86,4 +86,21 @@ Expr OuterValues::AbstractCondition(const Expr& condition, const std::vector<Var
   return Binary::Make(b->op, Abstract(analyzer->Simplify(inner)), Abstract(bound));
 }
 
+void OuterValues::DeclareIn(PrimFunc* func) const {
+  for (const Value& v : dims_) {
+    func->dims.push_back(v.var);
+    func->dim_lo.push_back(0);
+    func->dim_hi.push_back(-1);
+    func->dim_step.push_back(1);
+  }
+  for (const Value& v : scalars_) func->scalars.push_back(v.var);
+}
+
+std::vector<Expr> OuterValues::Arguments() const {
+  std::vector<Expr> out;
+  for (const Value& v : dims_) out.push_back(v.outer);
+  for (const Value& v : scalars_) out.push_back(v.outer);
+  return out;
+}
+
 }  // namespace tenon

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "arith/analyzer.h"
-#include "loop/stmt.h"
+#include "loop/func.h"
 
 namespace tenon {
 
@@ -42,7 +42,11 @@ class OuterValues {
   Expr AbstractCondition(const Expr& condition, const std::vector<Var>& vars, Analyzer* analyzer);
 
   const std::vector<Value>& dims() const { return dims_; }
-  const std::vector<Value>& scalars() const { return scalars_; }
+
+  /// The function of the piece gets its dims and scalars …
+  void DeclareIn(PrimFunc* func) const;
+  /// … and a call of it their values, in the order that CallFunc wants: dims, scalars.
+  std::vector<Expr> Arguments() const;
 
  private:
   bool IsOwn(const VarNode* var) const;

@@ -9,17 +9,13 @@ namespace tenon::ops {
 
 using te::Indices;
 
-static int64_t Lanes(const Group& group) {
-  return std::max(1, group.target().Cpu().VectorLanes(32));
-}
-
 bool AttentionApplies(const Group& group, const graph::Node& node) {
   const graph::Graph& g = group.graph();
   if (!(g.type(node.inputs[0]).dtype == DType::Float(32)) || !group.output(0).desc.IsPlain())
     return false;
   auto k = g.type(node.inputs[1]).StaticDims(), y = g.type(node.outputs[0]).StaticDims();
-  return k && y && y->size() >= 3 && (*k)[k->size() - 2] >= Lanes(group) &&
-         y->back() >= Lanes(group) && group.output(0).dims == *y;
+  return k && y && y->size() >= 3 && (*k)[k->size() - 2] >= Lanes32(group.target()) &&
+         y->back() >= Lanes32(group.target()) && group.output(0).dims == *y;
 }
 
 static Indices With(const Indices& i, const Expr& row, const Expr& col) {
@@ -39,7 +35,7 @@ Operand BuildAttention(Group& group, const graph::Node& node, Attrs* attrs) {
   OpContext op = group.Context(node);
   const Operand &q = op.in[0], &k = op.in[1], &v = op.in[2];
   size_t r = op.out.dims.size();
-  int64_t lanes = Lanes(group), keys = k.dim(static_cast<int>(r) - 2),
+  int64_t lanes = Lanes32(group.target()), keys = k.dim(static_cast<int>(r) - 2),
           queries = q.dim(static_cast<int>(r) - 2);
   int64_t depth = q.dim(static_cast<int>(r) - 1), width = v.dim(static_cast<int>(r) - 1);
   std::vector<Expr> lead(op.out.dims.begin(), op.out.dims.end() - 2);

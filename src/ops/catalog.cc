@@ -3,6 +3,7 @@
 #include "ops/conv.h"
 #include "ops/implicit_gemm.h"
 #include "ops/matmul.h"
+#include "ops/tile.h"
 
 namespace tenon::ops {
 
@@ -29,7 +30,7 @@ bool IsView(OpKind op) {
 
 bool AbsorbsViews(OpKind anchor, size_t input) { return anchor == OpKind::kAttention && input < 3; }
 
-int64_t ChannelBlock(const Target& target) { return std::max(1, target.Cpu().VectorLanes(32)); }
+int64_t ChannelBlock(const Target& target) { return Lanes32(target); }
 
 Layout WeightLayout(const graph::Graph& g, const graph::Node& node, size_t input,
                     const Target& target) {

@@ -34,22 +34,21 @@ std::optional<Geometry> ReadGeometry(const graph::Graph& g, const graph::Node& n
                   n.attrs.GetInts("pads")};
 }
 
-int64_t Lanes(const Target& target) { return std::max(1, target.Cpu().VectorLanes(32)); }
 int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 RegisterTile ConvTile(const Geometry& c, const Target& target) {
-  return ChooseTile(target, c.height, c.width, CeilDiv(c.maps, Lanes(target)),
+  return ChooseTile(target, c.height, c.width, CeilDiv(c.maps, Lanes32(target)),
                     c.width >= 14 ? 1 : 4);
 }
 
 StorageDesc WeightDesc(const Geometry& c, const Target& target, int64_t input_block) {
   StorageDesc d;
   if (c.Depthwise()) {
-    d.blocks = {{0, Lanes(target)}};
+    d.blocks = {{0, Lanes32(target)}};
     return d;
   }
   if (input_block > 1) d.blocks.push_back({1, input_block});
-  d.blocks.push_back({0, ConvTile(c, target).nv * Lanes(target)});
+  d.blocks.push_back({0, ConvTile(c, target).nv * Lanes32(target)});
   return d;
 }
 
@@ -77,7 +76,7 @@ bool StoredAs(const Group& group, const graph::Node& n, size_t input, const Stor
 
 bool BlockedOutput(const Group& group) {
   const StoredTensor& y = group.output(0);
-  return y.dims.size() == 4 && y.desc.BlockOf(1) == Lanes(group.target());
+  return y.dims.size() == 4 && y.desc.BlockOf(1) == Lanes32(group.target());
 }
 
 void SetTile(const RegisterTile& t, Attrs* attrs) {
@@ -108,7 +107,7 @@ Layout ConvWeightLayout(const graph::Graph& g, const graph::Node& node, size_t i
   if (input == 1) {
     d = WeightDesc(c, target, InputBlock(g.type(node.inputs[0])));
   } else {
-    d.blocks = {{0, Lanes(target)}};
+    d.blocks = {{0, Lanes32(target)}};
   }
   return MakeLayout(d, *g.type(node.inputs[input]).StaticDims());
 }
@@ -119,7 +118,7 @@ static bool CommonConditions(const Group& group, const graph::Node& n, bool dept
   const StoredTensor* x = group.Stored(n.inputs[0]);
   if (c.Depthwise() != depthwise || x == nullptr || !HaloCovers(*x, c)) return false;
   int64_t block = x->desc.BlockOf(1);
-  if (block != 1 && block != Lanes(group.target())) return false;
+  if (block != 1 && block != Lanes32(group.target())) return false;
   return StoredAs(group, n, 1, WeightDesc(c, group.target(), block));
 }
 
@@ -181,7 +180,7 @@ Operand BuildDepthwise(Group& group, const graph::Node& n, Attrs* attrs) {
 
 bool BlockedWindowApplies(const Group& group, const graph::Node& n) {
   const StoredTensor* x = group.Stored(n.inputs[0]);
-  return BlockedOutput(group) && x != nullptr && x->desc.BlockOf(1) == Lanes(group.target());
+  return BlockedOutput(group) && x != nullptr && x->desc.BlockOf(1) == Lanes32(group.target());
 }
 
 Operand BuildBlockedWindow(Group& group, const graph::Node& n, Attrs* attrs) {

@@ -35,14 +35,11 @@ std::optional<Geometry> ReadGeometry(const graph::Graph& g, const graph::Node& n
                   n.attrs.GetInts("pads")};
 }
 
-int64_t Lanes(const Target& target) { return std::max(1, target.Cpu().VectorLanes(32)); }
-
 // Maps in the tile's width, along which one group's windows serve: a divisor of its maps.
 RegisterTile GemmTile(const Geometry& c, const Target& target) {
   constexpr int64_t kMaxMaps = 8;
-  int64_t vectors = (c.y.back() + Lanes(target) - 1) / Lanes(target), maps = c.maps_per_group();
-  int64_t rounded = vectors > 4 ? (vectors + 3) / 4 * 4 : vectors;
-  RegisterTile tile = ChooseTile(target, 1, std::min(maps, kMaxMaps), rounded, 1);
+  const int64_t maps = c.maps_per_group();
+  RegisterTile tile = ChoosePanelTile(target, std::min(maps, kMaxMaps), c.y.back());
   while (c.group > 1 && maps % tile.tw != 0) --tile.tw;
   return tile;
 }
@@ -56,7 +53,7 @@ StorageDesc WeightDesc(const Geometry& c, const Target& target) {
 // The innermost axis of space in whole tiles: what the tiles compute, and do not store, beyond its
 // end costs no guards.
 int64_t PaddedWidth(const Geometry& c, const Target& target) {
-  int64_t tile = GemmTile(c, target).nv * Lanes(target);
+  int64_t tile = GemmTile(c, target).nv * Lanes32(target);
   return (c.y.back() + tile - 1) / tile * tile;
 }
 

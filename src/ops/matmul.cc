@@ -30,19 +30,14 @@ std::optional<Shape> ReadShape(const graph::Graph& g, const graph::Node& node) {
   return Shape{(*a)[a->size() - 2], (*b)[trans ? 0 : 1], a->back(), trans};
 }
 
-int64_t Lanes(const Target& target) { return std::max(1, target.Cpu().VectorLanes(32)); }
-
 // A tile reads one element of each of its rows at a time. Where rows are a multiple of 4 KB long,
 // these lie in one set of the first-level cache, which has 8 ways or a few more: a tile of more
 // rows keeps missing it. (14 rows of 1024 columns run at 0.6 of the speed of 6.)
 constexpr int64_t kMaxRows = 8;
 
-// Rows along the tile's width. A ragged last vector is stored by mask, so any number of columns has
-// its tile; narrow products get the vectors they need.
+// Rows along the tile's width.
 RegisterTile MatMulTile(const Shape& s, const Target& target) {
-  int64_t vectors = (s.n + Lanes(target) - 1) / Lanes(target);
-  int64_t rounded = vectors > 4 ? (vectors + 3) / 4 * 4 : vectors;
-  return ChooseTile(target, 1, std::min(s.m, kMaxRows), rounded, 1);
+  return ChoosePanelTile(target, std::min(s.m, kMaxRows), s.n);
 }
 
 // Tiles of rows that half of the second-level cache holds, in blocks of near-equal size.
@@ -56,7 +51,7 @@ int64_t RowBlock(const Shape& s, int64_t rows, const Target& target) {
 StorageDesc PanelDesc(const Shape& s, const Target& target) {
   StorageDesc d;
   if (!s.trans_b) d.order = {1, 0};
-  d.blocks = {{s.trans_b ? 0 : 1, MatMulTile(s, target).nv * Lanes(target)}};
+  d.blocks = {{s.trans_b ? 0 : 1, MatMulTile(s, target).nv * Lanes32(target)}};
   return d;
 }
 

@@ -1,6 +1,6 @@
 #include "ops/rows.h"
 
-#include <algorithm>
+#include "ops/tile.h"
 
 namespace tenon::ops {
 
@@ -8,8 +8,6 @@ using graph::OpKind;
 using te::Indices;
 
 namespace {
-
-int64_t Lanes(const Group& group) { return std::max(1, group.target().Cpu().VectorLanes(32)); }
 
 // Additions take four cycles and two start in each: four vectors hide most of it, where the row is
 // long enough.
@@ -67,7 +65,8 @@ bool RowsApply(const Group& group, const graph::Node& node) {
     return false;
   }
   int64_t last = static_cast<int64_t>(x->size()) - 1;
-  if (node.attrs.GetInt("axis") != last || x->back() < Lanes(group) || y.dims.back() != x->back())
+  if (node.attrs.GetInt("axis") != last || x->back() < Lanes32(group.target()) ||
+      y.dims.back() != x->back())
     return false;
   return group.Stored(node.inputs[0]) == nullptr || group.Stored(node.inputs[0])->desc.IsPlain();
 }
@@ -134,8 +133,8 @@ Operand BuildRows(Group& group, const graph::Node& node, Attrs* attrs) {
   OpContext op = group.Context(node);
   std::vector<Expr> rows(op.in[0].dims.begin(), op.in[0].dims.end() - 1);
   int64_t n = op.in[0].dim(op.in[0].rank() - 1);
-  if (node.op == OpKind::kSoftmax) return BuildSoftmax(op, rows, n, Lanes(group));
-  return BuildLayerNorm(op, rows, n, Lanes(group));
+  if (node.op == OpKind::kSoftmax) return BuildSoftmax(op, rows, n, Lanes32(group.target()));
+  return BuildLayerNorm(op, rows, n, Lanes32(group.target()));
 }
 
 }  // namespace tenon::ops

@@ -1,8 +1,7 @@
 // The rule for attention (attention.cc): heads are shared out; a head's keys are packed, then
 // blocks of queries go through all steps.
-#include <algorithm>
-
 #include "ops/rules.h"
+#include "ops/tile.h"
 
 namespace tenon::ops {
 
@@ -58,7 +57,7 @@ void ScheduleRowSteps(Schedule& s, const std::string& at, int64_t lanes) {
 
 void ScheduleAttention(Schedule& s, const Target& target) {
   const Attrs attrs = s.func()->attrs;
-  int64_t lanes = std::max(1, target.Cpu().VectorLanes(32));
+  int64_t lanes = Lanes32(target);
   int64_t rows = attrs.GetInt("rows", 1), score_vectors = attrs.GetInt("score_vectors", 1);
   int64_t out_vectors = attrs.GetInt("out_vectors", 1);
   std::string out = Only(s, "output"), weighted = Only(s, "anchor"), scores = Only(s, "scores");

@@ -1,8 +1,7 @@
 // The rule for kernels that work row by row (rows.cc): rows are shared out, every step of a row
 // runs under its row.
-#include <algorithm>
-
 #include "ops/rules.h"
+#include "ops/tile.h"
 
 namespace tenon::ops {
 
@@ -16,7 +15,7 @@ static void VectorizeAlong(Schedule& s, const std::string& loop, int64_t lanes) 
 }
 
 void ScheduleRows(Schedule& s, const Target& target) {
-  int64_t lanes = std::max(1, target.Cpu().VectorLanes(32));
+  int64_t lanes = Lanes32(target);
   std::string out = BlocksOfRole(s, "output").at(0);
   Names axes = s.GetLoops(out);
   Names rows(axes.begin(), axes.end() - 1);

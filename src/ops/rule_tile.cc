@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "ops/rules.h"
+#include "ops/tile.h"
 
 namespace tenon::ops {
 
@@ -36,8 +37,6 @@ int64_t DecideSize(Schedule& s, const Target& target, const std::string& name, i
   return s.Decide(name, std::move(domain), guess);
 }
 
-int64_t LanesOf(const Target& target) { return std::max(1, target.Cpu().VectorLanes(32)); }
-
 }  // namespace
 
 // out[n, c, h, w] in channel blocks.
@@ -46,7 +45,7 @@ void ScheduleTile(Schedule& s, const Target& target) {
   int64_t nv = s.Decide("nv", {1, 2, 3, 4, 5, 6, 7, 8}, attrs.GetInt("nv", 1));
   int64_t th = DecideSize(s, target, "tile_height", nv, attrs.GetInt("th", 1));
   int64_t tw = DecideSize(s, target, "tile_width", nv, attrs.GetInt("tw", 1));
-  int64_t lanes = LanesOf(target);
+  int64_t lanes = Lanes32(target);
   bool unroll_window = attrs.Get<bool>("unroll_window", false);
   Names anchors = Anchors(s);
   std::string out = BlocksOfRole(s, "output").at(0);
@@ -78,7 +77,7 @@ static void FillTile(Schedule& s, const Target& target, const Names& outer, int6
   s.Reorder(Concat({outer, tile}));
   Names anchors = Anchors(s);
   for (auto it = anchors.rbegin(); it != anchors.rend(); ++it) {
-    ComputeInRegisters(s, *it, outer.back(), nv, LanesOf(target), SIZE_MAX, {});
+    ComputeInRegisters(s, *it, outer.back(), nv, Lanes32(target), SIZE_MAX, {});
   }
   s.Unroll(tile[0]);
   s.Unroll(tile[1]);
@@ -102,7 +101,7 @@ void ScheduleMatMul(Schedule& s, const Target& target) {
   size_t r = axes.size();
   Names lead(axes.begin(), axes.end() - 2);
   Names i = s.Split(axes[r - 2], {-1, block, rows});
-  Names j = s.Split(axes[r - 1], {-1, nv, LanesOf(target)});
+  Names j = s.Split(axes[r - 1], {-1, nv, Lanes32(target)});
   Names outer = Concat({lead, {i[0], j[0], i[1]}});
   FillTile(s, target, outer, nv, {i[2], j[1], j[2]});
 }
@@ -116,7 +115,7 @@ void ScheduleImplicitGemm(Schedule& s, const Target& target) {
   std::string out = BlocksOfRole(s, "output").at(0);
   Names axes = s.GetLoops(out);
   Names m = s.Split(axes[1], {-1, maps});
-  Names w = s.Split(axes.back(), {-1, nv, LanesOf(target)});
+  Names w = s.Split(axes.back(), {-1, nv, Lanes32(target)});
   Names space(axes.begin() + 2, axes.end() - 1);
   Names outer = Concat({{axes[0]}, space, {w[0], m[0]}});
   FillTile(s, target, outer, nv, {m[1], w[1], w[2]});

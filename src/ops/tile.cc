@@ -4,6 +4,8 @@
 
 namespace tenon::ops {
 
+int64_t Lanes32(const Target& target) { return std::max(1, target.Cpu().VectorLanes(32)); }
+
 double StepCycles(int64_t rows, int64_t nv) {
   constexpr double kUnits = 2, kLoads = 2, kLatency = 4;
   double fmas = static_cast<double>(rows * nv) / kUnits;
@@ -29,9 +31,10 @@ RegisterTile ChooseTile(const Target& target, int64_t height, int64_t width, int
       for (int64_t tw = 1; tw <= width; ++tw) {
         if (th * tw * nv + nv + 1 > registers) break;
         // Rows of tiles: full ones of th, one of the rest.
-        double rows = static_cast<double>(height / th) * AxisCycles(width, tw, th, nv);
+        const int64_t full_rows = height / th, columns = vectors / nv;
+        double rows = static_cast<double>(full_rows) * AxisCycles(width, tw, th, nv);
         if (height % th != 0) rows += AxisCycles(width, tw, height % th, nv);
-        double cycles = rows * static_cast<double>(vectors / nv);
+        double cycles = rows * static_cast<double>(columns);
         if (cycles < best_cycles - 1e-9) {
           best_cycles = cycles;
           best = {nv, th, tw};
@@ -40,6 +43,14 @@ RegisterTile ChooseTile(const Target& target, int64_t height, int64_t width, int
     }
   }
   return best;
+}
+
+// A ragged last vector is stored by mask, so any number of columns has its tile; narrow results get
+// the vectors they need.
+RegisterTile ChoosePanelTile(const Target& target, int64_t max_rows, int64_t columns) {
+  int64_t vectors = (columns + Lanes32(target) - 1) / Lanes32(target);
+  int64_t rounded = vectors > 4 ? (vectors + 3) / 4 * 4 : vectors;
+  return ChooseTile(target, 1, max_rows, rounded, 1);
 }
 
 }  // namespace tenon::ops

@@ -8,6 +8,9 @@
 
 namespace tenon::ops {
 
+/// Elements of 32 bits in a vector register; 1 where the target has none.
+int64_t Lanes32(const Target& target);
+
 /// Accumulators are th × tw positions × nv vectors; nv vectors of the second operand and one
 /// broadcast of the first are live beside them.
 struct RegisterTile {
@@ -24,5 +27,9 @@ double StepCycles(int64_t rows, int64_t nv);
 /// bounds th.
 RegisterTile ChooseTile(const Target& target, int64_t height, int64_t width, int64_t vectors,
                         int64_t max_height);
+
+/// The tile of a matrix product whose result has `columns` columns: at most max_rows rows (tw), and
+/// as many vectors as the panels of the second operand get, which are packed for it.
+RegisterTile ChoosePanelTile(const Target& target, int64_t max_rows, int64_t columns);
 
 }  // namespace tenon::ops

@@ -402,13 +402,7 @@ class Outliner {
     f.func_kind = FuncKind::kDevice;
     f.target = s_.func->target;
     f.attrs.Set(kOutlined, true);
-    for (const OuterValues::Value& v : values_.dims()) {
-      f.dims.push_back(v.var);
-      f.dim_lo.push_back(0);
-      f.dim_hi.push_back(-1);
-      f.dim_step.push_back(1);
-    }
-    for (const OuterValues::Value& v : values_.scalars()) f.scalars.push_back(v.var);
+    values_.DeclareIn(&f);
     for (const Param& p : params_) {
       if (p.scratch) continue;
       f.buffers.push_back(p.inner);
@@ -454,8 +448,7 @@ class Outliner {
       }
       regions.push_back(RegionNode::Make(p.outer, std::move(ranges)));
     }
-    for (const OuterValues::Value& v : values_.dims()) scalars.push_back(Actual(v.outer));
-    for (const OuterValues::Value& v : values_.scalars()) scalars.push_back(Actual(v.outer));
+    for (const Expr& e : values_.Arguments()) scalars.push_back(Actual(e));
     Stmt call = CallFunc::Make(callee, std::move(regions), std::move(scalars));
     Stmt root = Edit(body_->root(), {{place_.stmt.get(), call}});
     for (const Param& p : params_) {

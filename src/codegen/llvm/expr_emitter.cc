@@ -15,7 +15,7 @@ Value* ExprEmitter::Unsupported(const std::string& what, DType type) {
 
 void ExprEmitter::BeginStatement() {
   scopes_.assign(1, {});
-  needs_guard_.clear();
+  guards_.Clear();
 }
 
 Value* ExprEmitter::Emit(const Expr& e) { return Visit(e); }
@@ -80,35 +80,11 @@ Value* ExprEmitter::VisitBinary(const Binary& n, const Expr&) {
 
 // ---- Select ----
 
-// True for expressions that must not be evaluated where their Select does not take them.
-bool ExprEmitter::NeedsGuard(const Expr& e) {
-  if (auto it = needs_guard_.find(e.get()); it != needs_guard_.end()) return it->second;
-  bool needs = false;
-  if (const auto* load = As<Load>(e)) {
-    const BufferPlace* place = PlaceOf(load->buffer);
-    needs = !(place && place->is_private && load->indices.size() == 1 &&
-              (AsInt(load->indices[0]) ||
-               (IsA<Ramp>(load->indices[0]) && AsInt(As<Ramp>(load->indices[0])->base))));
-  } else if (const auto* call = As<Call>(e)) {
-    needs = Info(call->intrinsic).purity != Purity::kPure;
-  } else if (const auto* b = As<Binary>(e)) {
-    needs = (b->op == BinaryOp::kDiv || b->op == BinaryOp::kMod) && b->dtype.IsIndex() &&
-            !AsInt(b->rhs);
-  }
-  if (!needs) {
-    struct Children final : ChildVisitor {
-      ExprEmitter* self;
-      bool needs = false;
-      void VisitChild(const NodeRef& child, FieldRole) override {
-        if (!needs && IsA<ExprNode>(child)) needs = self->NeedsGuard(Cast<ExprNode>(child));
-      }
-    } children;
-    children.self = this;
-    e->VisitChildren(children);
-    needs = children.needs;
-  }
-  needs_guard_[e.get()] = needs;
-  return needs;
+bool ExprEmitter::IsSafe(const Load& load) {
+  const BufferPlace* place = PlaceOf(load.buffer);
+  if (place == nullptr || !place->is_private || load.indices.size() != 1) return false;
+  const auto* ramp = As<Ramp>(load.indices[0]);
+  return AsInt(ramp ? ramp->base : load.indices[0]).has_value();
 }
 
 Value* ExprEmitter::EmitGuarded(const Expr& e, Value* mask) {
@@ -145,7 +121,7 @@ Value* ExprEmitter::Branch(Value* condition, const std::function<Value*()>& then
 
 Value* ExprEmitter::VisitSelect(const Select& n, const Expr&) {
   Value* c = Emit(n.condition);
-  if (!NeedsGuard(n.on_true) && !NeedsGuard(n.on_false)) {
+  if (!guards_.Needs(n.on_true) && !guards_.Needs(n.on_false)) {
     Value* t = Emit(n.on_true);
     return ir_.CreateSelect(c, t, Emit(n.on_false));
   }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "codegen/facts.h"
+#include "codegen/guards.h"
 #include "codegen/llvm/module_emitter.h"
 #include "codegen/llvm/values.h"
 #include "ir/visit.h"
@@ -86,7 +87,8 @@ class ExprEmitter : private ExprFunctor<llvm::Value*> {
   /// The value of `then` where the scalar condition holds, else of `otherwise`, by a branch.
   llvm::Value* Branch(llvm::Value* condition, const std::function<llvm::Value*()>& then,
                       const std::function<llvm::Value*()>& otherwise);
-  bool NeedsGuard(const Expr& e);
+  /// A register at a place that is known.
+  bool IsSafe(const Load& load);
 
   const BufferPlace* PlaceOf(const Buffer& buffer);
   Affine AsAffine(const Expr& index);
@@ -109,7 +111,7 @@ class ExprEmitter : private ExprFunctor<llvm::Value*> {
   std::unordered_map<const VarNode*, llvm::Value*> vars_;
   std::unordered_map<const BufferNode*, BufferPlace> buffers_;
   std::vector<Memo> scopes_{1};
-  std::unordered_map<const ExprNode*, bool> needs_guard_;
+  Guards guards_{[this](const Load& load) { return IsSafe(load); }};
   llvm::Value* guard_ = nullptr;  // lane mask that all memory accesses of the moment stand under
 };
 

@@ -67,12 +67,26 @@ void ModuleEmitter::DecorateParams(const PrimFunc& func, llvm::Function* f) {
   }
 }
 
+// More calls and arguments than any network that people write has: LLVM takes time quadratic in
+// such a function, whose own time is nothing beside that of what it calls.
+static bool CallsTooMuch(const PrimFunc& func) {
+  constexpr size_t kMany = 10000;
+  size_t arguments = 0;
+  PreOrder(func.body, [&](const NodeRef& n) {
+    const auto* call = As<CallFunc>(n);
+    if (call != nullptr) arguments += call->buffers.size() + call->scalars.size();
+    return IsA<StmtNode>(n) && arguments <= kMany;
+  });
+  return arguments > kMany;
+}
+
 void ModuleEmitter::Decorate(const PrimFunc& func, llvm::Function* f) {
   f->setDoesNotThrow();
   f->addFnAttr("prefer-vector-width", std::to_string(target_.VectorBits()));
   f->addFnAttr("tune-cpu", target_.LlvmTuneCpu());
   f->addFnAttr("no-trapping-math", "true");
   f->addFnAttr(llvm::Attribute::NoInline);
+  if (Defines(func) && CallsTooMuch(func)) f->addFnAttr(llvm::Attribute::OptimizeNone);
   if (func.func_kind == FuncKind::kDevice && !IsExported(func)) {
     f->setCallingConv(llvm::CallingConv::Fast);
   }

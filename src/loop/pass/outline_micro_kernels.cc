@@ -37,10 +37,8 @@ class Piece {
     CollectBound();
     if (!good_ || Work(piece_) < kMinWork || !has_serial_) return false;
     PreOrder(piece_, [&](const NodeRef& n) {
-      if (const auto* load = As<Load>(n)) LearnAccess(load->buffer, load->indices, 1, false);
-      if (const auto* store = As<Store>(n)) {
-        LearnAccess(store->buffer, store->indices, store->value->dtype.lanes, true);
-      }
+      if (const auto* load = As<Load>(n)) LearnAccess(load->buffer, load->indices, false);
+      if (const auto* store = As<Store>(n)) LearnAccess(store->buffer, store->indices, true);
       return good_;
     });
     return good_;
@@ -55,13 +53,7 @@ class Piece {
     f.target = caller_->target;
     f.attrs.Set(kMicroKernel, true);
     if (caller_->attrs.Get<bool>("noalias", false)) f.attrs.Set("noalias", true);
-    for (const OuterValues::Value& v : values_.dims()) {
-      f.dims.push_back(v.var);
-      f.dim_lo.push_back(0);
-      f.dim_hi.push_back(-1);
-      f.dim_step.push_back(1);
-    }
-    for (const OuterValues::Value& v : values_.scalars()) f.scalars.push_back(v.var);
+    values_.DeclareIn(&f);
     for (const Param& p : params_) {
       f.buffers.push_back(p.inner);
       f.num_outputs += p.written;
@@ -72,15 +64,12 @@ class Piece {
 
   Stmt MakeCall(const std::string& callee) const {
     std::vector<Region> regions;
-    std::vector<Expr> scalars;
     for (const Param& p : params_) {
       Expr first = Simplify(p.base + p.lo);
       regions.push_back(
           RegionNode::Make(p.outer, {RangeNode::Make(first, IndexConst(p.hi - p.lo + 1))}));
     }
-    for (const OuterValues::Value& v : values_.dims()) scalars.push_back(v.outer);
-    for (const OuterValues::Value& v : values_.scalars()) scalars.push_back(v.outer);
-    return CallFunc::Make(callee, std::move(regions), std::move(scalars));
+    return CallFunc::Make(callee, std::move(regions), values_.Arguments());
   }
 
  private:
@@ -165,8 +154,7 @@ class Piece {
     return it == params_.end() ? nullptr : &*it;
   }
 
-  void LearnAccess(const Buffer& buffer, const std::vector<Expr>& indices, int64_t lanes,
-                   bool write) {
+  void LearnAccess(const Buffer& buffer, const std::vector<Expr>& indices, bool write) {
     if (own_.count(buffer.get())) return;
     Expr first = FirstLane(indices);
     std::optional<AffineForm> form = first ? Form(first) : std::nullopt;
@@ -182,7 +170,7 @@ class Piece {
     auto step = ramp ? AsInt(ramp->stride) : std::optional<int64_t>(1);
     good_ &= delta && step;
     if (!good_) return;
-    int64_t last = (ramp ? indices[0]->dtype.lanes : lanes) - 1;
+    int64_t last = indices[0]->dtype.lanes - 1;
     int64_t lo = *delta + std::min<int64_t>(0, last * *step),
             hi = *delta + std::max<int64_t>(0, last * *step);
     for (size_t i = 0; i < loops_.size(); ++i) {

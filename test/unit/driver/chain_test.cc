@@ -46,6 +46,19 @@ TEST(Chains, OfElementwiseOperators) { ExpectCompiles(Chain("Relu", "Neg", ""));
 
 TEST(Chains, WithAWeight) { ExpectCompiles(Chain("Add", "Mul", "w")); }
 
+TEST(Chains, WithAWeightEach) {
+  onnx::test::Model m;
+  m.Input("t0", {4});
+  const int n = Length();
+  for (int i = 1; i <= n; ++i) {
+    const std::string to = i == n ? "y" : "t" + std::to_string(i), w = "w" + std::to_string(i);
+    m.Init(w, onnx::test::kFloat, {4}, std::string(16, '\0'));
+    m.Node(i % 2 == 0 ? "Add" : "Mul", {"t" + std::to_string(i - 1), w}, {to});
+  }
+  m.Output("y");
+  ExpectCompiles(m);
+}
+
 TEST(Chains, ThatReadTheInputAgain) { ExpectCompiles(Chain("Max", "Sub", "x")); }
 
 TEST(Chains, OfConstants) {
