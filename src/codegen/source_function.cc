@@ -1,5 +1,6 @@
 #include "codegen/source_function.h"
 
+#include <fmt/args.h>
 #include <fmt/format.h>
 
 #include "codegen/abi.h"
@@ -147,9 +148,22 @@ std::string SourceFunction::Emit(const std::string& qualifiers) {
   for (const Var& v : func_.dims) unused(v.get(), exprs_.NameOf(v));
   for (const Var& v : func_.scalars) unused(v.get(), exprs_.NameOf(v));
   exprs_.SetFpMode(fp_);
+  const TileIntrinsic* row = IntrinsicOf(func_);
+  if (row != nullptr) BeginTileIntrinsic(*row->EmissionOf(Emission::Kind::kC));
   EmitStmt(func_.body);
   if (ReturnsStatus(func_) && !EndsInReturn(func_.body)) Line("return 0;");
   return out_ + "}\n";
+}
+
+// The operation where the compiler knows it, else its meaning, which follows. (Not behind #else:
+// helpers that are used there alone would be reported as unused.)
+void SourceFunction::BeginTileIntrinsic(const Emission& emission) {
+  fmt::dynamic_format_arg_store<fmt::format_context> names;
+  for (const Buffer& b : func_.buffers) names.push_back(exprs_.NameOf(b));
+  out_ += fmt::format("#if defined({})\n", emission.macro);
+  Line(fmt::vformat(emission.text, names));
+  Line("return;");
+  out_ += "#endif\n";
 }
 
 // ---- lines and scopes ----

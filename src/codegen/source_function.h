@@ -5,6 +5,7 @@
 #include <set>
 
 #include "codegen/source_expr.h"
+#include "intrin/tile_intrinsic.h"
 
 namespace tenon::codegen {
 
@@ -51,6 +52,7 @@ class SourceFunction {
   void EmitReturn(const Return& s);
   void EmitAtomic(const Atomic& s);
 
+  void BeginTileIntrinsic(const Emission& emission);
   void BindParams();
   void FindUses();
   void Begin(const std::vector<Expr>& roots) { exprs_.Begin(indent_, roots); }

@@ -9,6 +9,7 @@ namespace tenon::driver {
 
 const std::vector<Step>& KernelPipeline() {
   static const std::vector<Step> kSteps = {
+      {"select_intrinsics", "compares functions as they were written"},
       {"compact_buffers",
        "schedules leave whole buffers at the root; regions of blocks are needed, so before "
        "lower_blocks"},

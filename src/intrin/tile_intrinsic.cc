@@ -5,6 +5,13 @@
 
 namespace tenon {
 
+const Emission* TileIntrinsic::EmissionOf(Emission::Kind kind) const {
+  for (const Emission& e : emissions) {
+    if (e.kind == kind) return &e;
+  }
+  return nullptr;
+}
+
 void TileIntrinsics::Add(TileIntrinsic row) {
   TN_CHECK(!Find(row.name), "tile intrinsic {} is registered twice", row.name);
   rows_.push_back(std::move(row));
@@ -21,13 +28,24 @@ const TileIntrinsics& BuiltinTileIntrinsics() {
   static const TileIntrinsics table = [] {
     TileIntrinsics t;
     RegisterX86Vnni(&t);
+    RegisterX86Bf16(&t);
     return t;
   }();
   return table;
 }
 
 Expected<Func> MeaningOf(const TileIntrinsic& intrinsic) {
-  return ParseFunc(intrinsic.meaning, std::string("meaning of ") + intrinsic.name);
+  return ParseFunc(intrinsic.meaning, "meaning of " + intrinsic.name);
+}
+
+Expected<Func> PatternOf(const TileIntrinsic& intrinsic) {
+  if (intrinsic.pattern.empty()) return MeaningOf(intrinsic);
+  return ParseFunc(intrinsic.pattern, "pattern of " + intrinsic.name);
+}
+
+const TileIntrinsic* IntrinsicOf(const PrimFunc& func) {
+  const std::string name = func.attrs.Get<std::string>(kIntrinsicAttr, "");
+  return name.empty() ? nullptr : BuiltinTileIntrinsics().Find(name);
 }
 
 }  // namespace tenon

@@ -1,13 +1,18 @@
 // The table of tile intrinsics: machine operations on whole tiles, as data.
 //
 // A row says what an operation means (a device function in the text of loop IR: its buffers are the
-// operands, their layouts are how the operands lie in registers, its blocks are what a schedule
-// matches), what the machine must have and must have set up, and how it is written in the code of
-// each back end. Schedules replace a block that equals the meaning by a call of the intrinsic; the
-// interpreter runs the meaning; back ends emit the row.
+// operands, their layouts are how the operands lie in registers), what a schedule replaces by it,
+// what the machine must have and must have set up, and how it is written in the code of each back
+// end. The interpreter runs the meaning, and so does code for a machine without the unit.
+//
+// Where the machine's arithmetic is not what a person writes (VDPBF16PS takes denormals for zero),
+// the meaning says what the machine does, to the bit, and `pattern` what a schedule may replace by
+// it: code that asks for the intrinsic by its name accepts the difference. Its block must leave the
+// order of rounding free, by `fp: reassoc`, where the pattern's does.
 #pragma once
 
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -17,30 +22,43 @@
 
 namespace tenon {
 
-/// An argument of the emitted operation: an operand's elements seen as one register.
-struct RegisterArg {
+/// How an operand reaches the emitted operation.
+enum class ArgKind {
+  kValue,    // its elements as one register of `type`
+  kSplat,    // its elements, repeated until a register of `type` is full
+  kTile,     // the number of the tile register that it lies in
+  kAddress,  // the address of its first element
+  kStride,   // bytes between its rows
+};
+
+struct EmissionArg {
+  ArgKind kind;
   int operand;  // index of the meaning's buffer parameter
-  DType type;   // what the register is for the operation, e.g. i32x16 for 64 bytes
+  DType type = DType::Handle();
 };
 
 /// How the operation is written.
 struct Emission {
   enum class Kind {
-    kLlvm,      // `text` is the name of an LLVM intrinsic; its result goes to the last operand
-    kTemplate,  // `text` is C-family source in which {0}, {1}, … are the arguments
+    kLlvm,  // `text` is the name of an LLVM intrinsic; a result goes to the last operand
+    kC,     // `text` is a statement of C in which {0}, {1}, … point to the operands
   };
   Kind kind;
-  const char* text;
-  std::vector<RegisterArg> args;
+  std::string text;
+  std::vector<EmissionArg> args;  // of kLlvm
+  std::string macro;              // of kC: defined where the compiler knows the operation
 };
 
 struct TileIntrinsic {
-  const char* name;     // unique; "isa.operation.shape"
-  const char* feature;  // of the target, as LLVM spells it
-  const char*
-      state;  // what must be set up once per worker; "" for none ("amx": one tile configuration)
-  const char* meaning;  // see above; the function's name is the intrinsic's
+  std::string name;     // unique; "isa.operation.shape"
+  std::string feature;  // of the target, as LLVM spells it
+  std::string state;    // what a worker sets up before; "" for none, "amx": a tile configuration
+  std::string meaning;  // see above; the function's name is the intrinsic's
+  std::string pattern;  // the same parameters; empty: the meaning is the pattern
   std::vector<Emission> emissions;
+
+  /// Null where the back end has no way to write it.
+  const Emission* EmissionOf(Emission::Kind kind) const;
 };
 
 /// The rows known so far. Filled by the Register functions below; no order matters.
@@ -58,8 +76,16 @@ class TileIntrinsics {
 /// All rows of this library.
 const TileIntrinsics& BuiltinTileIntrinsics();
 void RegisterX86Vnni(TileIntrinsics* table);
+void RegisterX86Bf16(TileIntrinsics* table);
 
-/// The meaning as a function.
+/// The meaning, and the pattern, as functions.
 Expected<Func> MeaningOf(const TileIntrinsic& intrinsic);
+Expected<Func> PatternOf(const TileIntrinsic& intrinsic);
+
+/// The attribute of a device function that is a row's meaning, for a target that has the unit: the
+/// row's name. The pass select_intrinsics sets it, and back ends write the operation instead.
+inline constexpr const char* kIntrinsicAttr = "intrinsic";
+/// The row that such a function stands for; null for all others.
+const TileIntrinsic* IntrinsicOf(const PrimFunc& func);
 
 }  // namespace tenon

@@ -1,8 +1,8 @@
 // tensorize: a nest that computes what an intrinsic does becomes a call of it.
 //
 // Both are outlined: what comes from around them goes, and equal code becomes equal text. Then they
-// are compared without what is not computation (names, declarations, where operands lie), and how
-// the operands lie is compared on its own.
+// are compared without what is not computation (names, declarations, where operands lie,
+// dimensions of one element), and how the operands lie is compared on its own.
 
 #include <algorithm>
 
@@ -58,6 +58,65 @@ VarMap ArgumentsOf(const Outlined& o) {
   return out;
 }
 
+// The dimensions of a buffer of more than one element.
+std::vector<size_t> LongDims(const std::vector<Expr>& shape) {
+  std::vector<size_t> out;
+  for (size_t d = 0; d < shape.size(); ++d) {
+    if (!IsOne(shape[d])) out.push_back(d);
+  }
+  return out;
+}
+
+template <class T>
+std::vector<T> Picked(const std::vector<T>& all, const std::vector<size_t>& places) {
+  std::vector<T> out;
+  for (size_t i : places) out.push_back(all[i]);
+  return out;
+}
+
+// A buffer that stands for another, which has further dimensions of one element.
+struct Squeezed {
+  Buffer buffer;
+  std::vector<size_t> dims;
+};
+using SqueezedMap = std::unordered_map<const BufferNode*, Squeezed>;
+
+// Regions keep their buffers.
+Stmt Squeeze(const Stmt& body, const SqueezedMap& buffers) {
+  return PostOrderRewrite(body, [&](const NodeRef& n) -> NodeRef {
+    if (const auto* load = As<Load>(n)) {
+      auto it = buffers.find(load->buffer.get());
+      if (it == buffers.end()) return n;
+      return Load::Make(it->second.buffer, Picked(load->indices, it->second.dims), load->mask);
+    }
+    if (const auto* store = As<Store>(n)) {
+      auto it = buffers.find(store->buffer.get());
+      if (it == buffers.end()) return n;
+      return Store::Make(it->second.buffer, Picked(store->indices, it->second.dims), store->value,
+                         store->mask);
+    }
+    return n;
+  });
+}
+
+// What the block computes; variables that have one value are put in.
+Ref<const Block> PlainBlock(const Block& block) {
+  Block plain;
+  plain.name = "block";
+  VarMap fixed;
+  for (const IterVar& v : block.iters) {
+    if (IsOne(v->extent)) {
+      fixed[v->var.get()] = v->min;
+    } else {
+      plain.iters.push_back(v);
+    }
+  }
+  if (block.where) plain.where = Substitute(block.where, fixed);
+  if (block.init) plain.init = Substitute(block.init, fixed);
+  plain.body = Substitute(block.body, fixed);
+  return Block::Make(std::move(plain));
+}
+
 // Constant sizes are put in; buffers keep type and shape alone, blocks what they compute.
 Func Computation(const Outlined& o) {
   VarMap constants;
@@ -68,28 +127,22 @@ Func Computation(const Outlined& o) {
   out.name = "computation";
   out.func_kind = FuncKind::kDevice;
   out.num_outputs = o.callee->num_outputs;
-  BufferMap buffers;
+  SqueezedMap buffers;
   for (const Buffer& b : o.callee->buffers) {
     std::vector<Expr> shape;
     for (const Expr& e : b->shape) shape.push_back(Simplify(Substitute(e, constants)));
-    out.buffers.push_back(BufferNode::Make("b", b->dtype, shape));
-    buffers[b.get()] = out.buffers.back();
+    std::vector<size_t> dims = LongDims(shape);
+    out.buffers.push_back(BufferNode::Make("b", b->dtype, Picked(shape, dims)));
+    buffers[b.get()] = {out.buffers.back(), dims};
   }
   // Buffers first: those of the callee have the dims in their shapes.
-  Stmt body = Substitute(SubstituteBuffers(o.callee->body, buffers), constants);
+  Stmt body = Substitute(Squeeze(o.callee->body, buffers), constants);
   out.body = MapStmts(body, [](const Stmt& s) -> Stmt {
     if (const auto* loop = As<For>(s)) {
       return For::Make(loop->var, loop->min, loop->extent, ForKind::kSerial, loop->body);
     }
     const auto* block = As<Block>(s);
-    if (block == nullptr) return s;
-    Block plain;
-    plain.name = "block";
-    plain.iters = block->iters;
-    plain.where = block->where;
-    plain.init = block->init;
-    plain.body = block->body;
-    return Block::Make(std::move(plain));
+    return block == nullptr ? s : Stmt(PlainBlock(*block));
   });
   return PrimFunc::Make(std::move(out));
 }
@@ -172,7 +225,10 @@ class Matcher {
       return Because("buffer " + name + " is in " + region->buffer->scope + ", operand " +
                      param->name + " of intrinsic " + intrinsic_->name + " in " + param->scope);
     }
-    std::vector<Expr> wanted = StridesOf(*param), here = StridesOf(tile);
+    const std::vector<size_t> dims = LongDims(tile.shape);
+    const std::vector<Expr> wanted = Picked(StridesOf(*param), LongDims(param->shape));
+    const std::vector<Expr> here = Picked(StridesOf(tile), dims);
+    TN_CHECK(here.size() == wanted.size());  // their computations are equal
     for (size_t d = 0; d < wanted.size(); ++d) {
       Expr stride = Simplify(Substitute(here[d], values_));
       const auto* var = As<VarNode>(wanted[d]);
@@ -181,9 +237,9 @@ class Matcher {
         continue;
       }
       Expr want = Simplify(Substitute(wanted[d], bound_));
-      if (IsOne(tile.shape[d]) || StructuralEqual(want, stride)) continue;
+      if (StructuralEqual(want, stride)) continue;
       return Because("elements of " + name + " are " + ToString(NodeRef(stride)) +
-                     " apart in dimension " + std::to_string(d) + " of the tile, intrinsic " +
+                     " apart in dimension " + std::to_string(dims[d]) + " of the tile, intrinsic " +
                      intrinsic_->name + " expects " + ToString(NodeRef(want)));
     }
     return Ok();
@@ -211,11 +267,30 @@ class Matcher {
   std::vector<Region> regions_;
 };
 
+Func WithoutNotes(const Func& func) {
+  PrimFunc fields = *func;
+  fields.target.clear();
+  fields.attrs = {};
+  return PrimFunc::Make(std::move(fields));
+}
+
+struct IntrinsicFuncs {
+  Func pattern;  // what a nest is compared with
+  Func meaning;  // what is called instead
+};
+
 // A function of the module, or a row of the table.
-Expected<Func> FindIntrinsic(const Module& module, const std::string& name) {
+Expected<IntrinsicFuncs> FindIntrinsic(const Module& module, const std::string& name) {
+  if (const TileIntrinsic* row = BuiltinTileIntrinsics().Find(name)) {
+    IntrinsicFuncs out;
+    TN_ASSIGN_OR_RETURN(out.pattern, PatternOf(*row));
+    TN_ASSIGN_OR_RETURN(out.meaning, MeaningOf(*row));
+    Func other = module.Find(name);
+    if (!other || StructuralEqual(WithoutNotes(other), out.meaning)) return out;
+    return Because("the module's function " + name + " is another than the intrinsic of that name");
+  }
   Func func = module.Find(name);
-  if (func && func->func_kind == FuncKind::kDevice) return func;
-  if (const TileIntrinsic* row = BuiltinTileIntrinsics().Find(name)) return MeaningOf(*row);
+  if (func && func->func_kind == FuncKind::kDevice) return IntrinsicFuncs{func, func};
   Diagnostic d = Because("no intrinsic is named " + QuoteJson(name));
   Names known;
   for (const TileIntrinsic& row : BuiltinTileIntrinsics().rows()) known.push_back(row.name);
@@ -227,7 +302,7 @@ Expected<Func> FindIntrinsic(const Module& module, const std::string& name) {
   return d;
 }
 
-Expected<Outlined> MeaningAsNest(const Func& intrinsic) {
+Expected<Outlined> PatternAsNest(const Func& intrinsic) {
   const auto* loop = As<For>(intrinsic->body);
   if (loop == nullptr) return Because("intrinsic " + intrinsic->name + " is not one loop nest");
   Module module;
@@ -240,14 +315,14 @@ Expected<Outlined> MeaningAsNest(const Func& intrinsic) {
 Result Tensorize(State& s, const std::string& name, const std::string& intrinsic_name) {
   Body body(s.func);
   TN_ASSIGN_OR_RETURN(const Place* loop, body.NeedLoop(name));
-  TN_ASSIGN_OR_RETURN(Func intrinsic, FindIntrinsic(*s.module, intrinsic_name));
+  TN_ASSIGN_OR_RETURN(IntrinsicFuncs intrinsic, FindIntrinsic(*s.module, intrinsic_name));
   TN_ASSIGN_OR_RETURN(Blockized made, MakeBlock(&body, *loop, ".tile"));
   TN_ASSIGN_OR_RETURN(Outlined mine, OutlineOf(WithoutOutlined(*s.module), s.func, name));
-  TN_ASSIGN_OR_RETURN(Outlined theirs, MeaningAsNest(intrinsic));
-  TN_ASSIGN_OR_RETURN(Stmt call, Matcher(intrinsic, mine, theirs).Run());
+  TN_ASSIGN_OR_RETURN(Outlined theirs, PatternAsNest(intrinsic.pattern));
+  TN_ASSIGN_OR_RETURN(Stmt call, Matcher(intrinsic.pattern, mine, theirs).Run());
   made.block.body = Substitute(call, made.inner);
   std::string block = made.block.name;
-  s.module->Add(intrinsic);
+  s.module->Add(intrinsic.meaning);
   s.SetBody(Edit(body.root(), {{loop->stmt.get(), Block::Make(std::move(made.block))}}));
   return Names{block};
 }

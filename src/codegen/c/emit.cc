@@ -88,6 +88,7 @@ class CModule final : public SourceModule {
   std::string Qualifiers(const PrimFunc& func) const;
   void EmitFunction(const std::string& name);
   std::string Blob(const DataBlob& blob) const;
+  std::string IntrinsicHeaders() const;
 
   const Module& module_;
   const EmitOptions& options_;
@@ -204,6 +205,18 @@ void CModule::EmitFunction(const std::string& name) {
   done_.insert(name);
 }
 
+// The compiler's own header, where one of its operations is used.
+std::string CModule::IntrinsicHeaders() const {
+  std::set<std::string> macros;
+  for (const auto& [name, func] : module_.funcs) {
+    const TileIntrinsic* row = Defines(name) ? IntrinsicOf(*func) : nullptr;
+    if (row != nullptr)
+      macros.insert("defined(" + row->EmissionOf(Emission::Kind::kC)->macro + ")");
+  }
+  if (macros.empty()) return "";
+  return fmt::format("\n#if {}\n#include <immintrin.h>\n#endif\n", fmt::join(macros, " || "));
+}
+
 Expected<std::string> CModule::Emit() {
   for (const std::string& name : options_.functions) {
     if (!Find(name)) return MakeError("no function '" + name + "' in the module");
@@ -216,6 +229,7 @@ Expected<std::string> CModule::Emit() {
   if (!errors_.empty()) return std::move(errors_);
   std::string out = kPreamble;
   if (functions_.find("TN_PREFETCH") != std::string::npos) out += kPrefetch;
+  out += IntrinsicHeaders();
   if (!options_.declarations.empty()) out += "\n" + options_.declarations;
   if (needs_core_) {
     out += std::string("\n") + kFfiTypesText + "\n";

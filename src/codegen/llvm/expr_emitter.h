@@ -48,6 +48,9 @@ class ExprEmitter : private ExprFunctor<llvm::Value*> {
   llvm::Value* Emit(const Expr& e);
   void EmitStore(const Buffer& buffer, const std::vector<Expr>& indices, const Expr& value,
                  const Expr& mask);
+  /// The bytes from a region's first element on as a value of `type`, and back.
+  llvm::Value* LoadAt(const Region& region, llvm::Type* type);
+  void StoreAt(const Region& region, llvm::Value* value);
   /// The address of buffer[index…] (scalar indices).
   llvm::Value* ElementAddress(const Buffer& buffer, const std::vector<Expr>& indices);
   /// The value that a call of C returns; undefined for handle-typed calls of void functions.

@@ -292,6 +292,9 @@ void FunctionEmitter::EmitCall(const CallFunc& s) {
       s.scalars.size() != callee->dims.size() + callee->scalars.size()) {
     return Unsupported("call of " + s.callee + " with other parameters than it has");
   }
+  if (const TileIntrinsic* row = IntrinsicOf(*callee)) {
+    return EmitTileIntrinsic(s, *callee, *row->EmissionOf(Emission::Kind::kLlvm));
+  }
   std::vector<Value*> args;
   for (const Region& r : s.buffers) args.push_back(RegionAddress(r));
   for (const Expr& e : s.scalars) args.push_back(exprs_.Emit(e));

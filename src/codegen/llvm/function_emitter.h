@@ -2,6 +2,7 @@
 #pragma once
 
 #include "codegen/llvm/expr_emitter.h"
+#include "intrin/tile_intrinsic.h"
 
 namespace tenon::codegen {
 
@@ -30,6 +31,11 @@ class FunctionEmitter {
   void EmitReturn(const Return& s);
   void EmitSync(const Sync& s);
   void EmitAtomic(const Atomic& s);
+
+  // tile_calls.cc
+  void EmitTileIntrinsic(const CallFunc& s, const PrimFunc& callee, const Emission& emission);
+  llvm::Value* TileArgument(const CallFunc& s, const PrimFunc& callee, const EmissionArg& arg,
+                            llvm::Type* param);
 
   /// Leaves the function with the status where it is not 0.
   void ReturnIfFailed(llvm::Value* status);

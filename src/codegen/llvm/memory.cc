@@ -120,6 +120,23 @@ Value* ExprEmitter::ElementAddress(const Buffer& buffer, const std::vector<Expr>
   return access.address ? access.address : llvm::PoisonValue::get(ir_.getPtrTy());
 }
 
+static std::vector<Expr> FirstOf(const Region& region) {
+  std::vector<Expr> first;
+  for (const Range& r : region->ranges) first.push_back(r->min);
+  return first;
+}
+
+Value* ExprEmitter::LoadAt(const Region& region, llvm::Type* type) {
+  Access access = Locate(region->buffer, FirstOf(region), /*in_bounds=*/true);
+  if (!access.address) return llvm::PoisonValue::get(type);
+  return ir_.CreateAlignedLoad(type, access.address, access.align);
+}
+
+void ExprEmitter::StoreAt(const Region& region, Value* value) {
+  Access access = Locate(region->buffer, FirstOf(region), /*in_bounds=*/true);
+  if (access.address) ir_.CreateAlignedStore(value, access.address, access.align);
+}
+
 // ---- loads ----
 
 Value* ExprEmitter::LoadVector(const Access& access, llvm::Type* type, Value* mask) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "codegen/llvm/function_emitter.h"
+#include "intrin/tile_intrinsic.h"
 #include "ir/visit.h"
 
 namespace tenon::codegen {
@@ -169,6 +170,7 @@ Status ModuleEmitter::Emit() {
     if (!Find(name)) return MakeError("no function '" + name + "' in the module");
   }
   for (const auto& [name, func] : module_.funcs) {
+    if (IntrinsicOf(*func)) continue;  // its calls are operations
     if (Defines(*func)) FunctionEmitter(*this, *func, Declare(*func)).Emit();
   }
   if (!errors_.empty()) return std::move(errors_);

@@ -113,7 +113,7 @@ class UseFinder final : public ChildVisitor {
       const auto* ramp = As<Ramp>(i);
       Expr first = Outside(ramp ? ramp->base : i);
       if (!ramp && i->dtype.IsVector()) {
-        use->in_call = true;  // no box
+        use->no_box = true;
         first = IndexConst(0);
       }
       use->first.push_back(first);

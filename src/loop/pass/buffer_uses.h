@@ -21,6 +21,7 @@ struct BufferUse {
   std::vector<Expr> reduce_bindings;
   std::vector<Expr> guards;  // conditions around it
   bool in_call = false;      // passed to a function, or its address taken
+  bool no_box = false;       // what it touches is not known
 };
 
 struct AllocUses {

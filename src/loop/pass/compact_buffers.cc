@@ -150,6 +150,8 @@ class Planner {
   Box BoxOf(const BufferUse& use, size_t target) {
     Inner inner = InnerOf(use, target);
     Box box;
+    if (use.no_box)
+      return {std::vector<Expr>(use.first.size()), std::vector<Expr>(use.last.size())};
     for (size_t d = 0; d < use.first.size(); ++d) {
       box.first.push_back(Extreme(use.first[d], inner, true));
       box.last.push_back(Extreme(use.last[d], inner, false));
@@ -159,7 +161,7 @@ class Planner {
 
   // True when one execution of the statement writes every element of the use's box.
   bool WritesAll(const BufferUse& use, size_t target, const BufferNode& buffer) {
-    if (use.in_call || !GuardsAllowShape(use, buffer)) return false;
+    if (use.in_call || use.no_box || !GuardsAllowShape(use, buffer)) return false;
     std::vector<Var> loops;
     std::vector<int64_t> extents;
     for (size_t i = target; i < use.path.size(); ++i) {
@@ -232,14 +234,14 @@ class Planner {
   Buffer Shrink(const AllocUses& a, size_t target, std::vector<Expr>* origin, bool in_parallel) {
     const BufferNode& b = *a.alloc->buffer;
     origin->assign(b.shape.size(), nullptr);
-    bool fixed = !b.strides.empty() || (b.layout && !b.layout->extents.empty());
-    for (const BufferUse& use : a.uses) fixed |= use.in_call;
+    const bool fixed = !b.strides.empty() || (b.layout && !b.layout->extents.empty());
     auto out = MakeRef<BufferNode>(b);
     if (in_parallel && b.scope == "global") out->scope = "local";
     if (fixed) return out;
     std::vector<Box> boxes;
     for (const BufferUse& use : a.uses) boxes.push_back(BoxOf(use, target));
-    for (size_t d = 0; d < b.shape.size(); ++d) {
+    const size_t free = FreeDims(a);
+    for (size_t d = 0; d < free; ++d) {
       Expr first, last;
       bool known = true;
       for (const Box& box : boxes) {
@@ -256,6 +258,22 @@ class Planner {
       if (!IsZero(first)) (*origin)[d] = first;
     }
     return out;
+  }
+
+  // How many of the outer dimensions may shrink. A function that is passed a part of the buffer
+  // knows its strides: a dimension changes those of the ones before it, which count for nothing
+  // where the part has one element along them.
+  size_t FreeDims(const AllocUses& a) {
+    const BufferNode& b = *a.alloc->buffer;
+    size_t free = b.shape.size();
+    for (const BufferUse& use : a.uses) {
+      if (!use.in_call) continue;
+      if (b.layout) return 0;
+      size_t d = 0;
+      while (d < free && IsOne(analyzer_.Simplify(use.last[d] - use.first[d] + 1))) ++d;
+      free = std::min(free, d + 1);
+    }
+    return free;
   }
 
   // last - first + 1, as a constant where there is one; null where it depends on loops.
