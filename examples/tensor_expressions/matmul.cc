@@ -6,15 +6,13 @@
 // could do at most, which is measured with a loop of multiply-adds on registers. The last two steps
 // use all cores. docs/tutorial.md says why each step helps; matmul.py is this program in Python.
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
-#include <functional>
 #include <random>
-#include <thread>
 #include <vector>
 
+#include "measure.h"
 #include "tenon/compiler.hpp"
 
 namespace te = tenon::te;
@@ -151,12 +149,6 @@ Kernel Prepacked(int64_t n) {
   return p;
 }
 
-double SecondsOf(const std::function<void()>& call) {
-  auto start = std::chrono::steady_clock::now();
-  call();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
-
 struct Step {
   const char* name;
   Kernel (*make)(int64_t n);
@@ -170,51 +162,6 @@ constexpr Step kSteps[] = {{"naive", Naive},
                            {"cached", Cached},
                            {"parallel", Parallel, true},
                            {"prepacked", Prepacked, true, true}};
-
-// What these cores do at most, in GFLOP/s: multiply-adds on eight vectors in registers each.
-class Probe {
- public:
-  explicit Probe(int cores) : cores_(cores), library_(Make(cores)) {
-    std::fill_n(x_.data_as<float>(), kSteps, 1.0f);
-    std::fill_n(y_.data_as<float>(), kVectors * kLanes, 1.0f);
-  }
-  double operator()() const {
-    double best = 1e9;
-    for (int i = 0; i < 3; ++i) best = std::min(best, SecondsOf([&] { run_(x_, y_, z_); }));
-    return 2.0 * kSteps * cores_ * kVectors * kLanes / best / 1e9;
-  }
-
- private:
-  static constexpr int64_t kLanes = 16, kVectors = 8, kSteps = 400000;
-  static tenon::Library Make(int cores) {
-    te::Tensor x = te::Placeholder({kSteps}, DataType::kFloat32, "X");
-    te::Tensor y = te::Placeholder({kVectors * kLanes}, DataType::kFloat32, "Y");
-    te::IterVar k = te::ReduceAxis(0, kSteps);
-    te::Tensor z = te::Compute(
-        {cores, kVectors * kLanes},
-        [&](te::Var core, te::Var i) { return te::Sum(x(k) * y(i), {k}); }, "Z");
-    Schedule s = tenon::CreateSchedule({z});
-    tenon::Stage sums = s[s.CacheWrite(z, "register")];
-    sums.ComputeAt(s[z], z.op().axis()[0]);
-    s[z].Parallel(z.op().axis()[0]);
-    auto [vectors, lane] = sums.Split(sums.op().axis()[1], kLanes);
-    sums.Reorder({sums.op().reduce_axis()[0], vectors, lane});
-    sums.Unroll(vectors);
-    sums.Vectorize(lane);
-    return tenon::Build(s, {x, y, z});
-  }
-  int cores_;
-  tenon::Library library_;
-  tenon::Function run_ = library_.GetFunction("main");
-  Tensor x_ = Tensor::Empty({kSteps}, DataType::kFloat32);
-  Tensor y_ = Tensor::Empty({kVectors * kLanes}, DataType::kFloat32);
-  Tensor z_ = Tensor::Empty({cores_, kVectors* kLanes}, DataType::kFloat32);
-};
-
-double Median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
-}
 
 // Of a few rows, against sums in double precision.
 bool IsProduct(const float* x, const float* y, const float* z, int64_t n) {
@@ -247,8 +194,7 @@ int main(int argc, char** argv) try {
     y.data_as<float>()[i] = value;
     panels.data_as<float>()[(i % n / kWidth * n + i / n) * kWidth + i % kWidth] = value;
   }
-  const char* threads = std::getenv("TENON_NUM_THREADS");
-  const int cores = threads ? std::atoi(threads) : int(std::thread::hardware_concurrency());
+  const int cores = Cores();
   const Probe one(1), all(cores);
   std::printf("%d x %d, peak %.1f GFLOP/s on one core, %.1f on %d\n\n", int(n), int(n), one(),
               all(), cores);
