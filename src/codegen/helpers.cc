@@ -10,28 +10,6 @@ namespace tenon::codegen {
 
 namespace {
 
-enum Class : unsigned {
-  kSigned = 1,
-  kUnsigned = 2,
-  kFloats = 4,
-  kF16 = 8,
-  kBF16 = 16,
-  kOther = 32
-};
-constexpr unsigned kInts = kSigned | kUnsigned;
-constexpr unsigned kMemory = kInts | kFloats | kF16 | kBF16 | kOther;
-
-/// {q} qualifiers; {T} and {t} the type and its short name, {F} and {f} those of the second type;
-/// {U} the unsigned type of its width, {W} an unsigned type that arithmetic on it is done in (no
-/// promotion to int overflows); {B} its bits; {MIN} {MAX} its limits; {ABOVE} the power of two
-/// above them, in the second type.
-struct HelperRow {
-  const char* family;
-  unsigned classes;  // of the type
-  const char* text;
-  const char* needs;  // "family:type …": helpers that the text calls
-};
-
 // In the order they are written out: what a text calls stands before it.
 constexpr HelperRow kRows[] = {
     {"bits", kInts | kFloats | kOther,
@@ -187,11 +165,29 @@ std::string Limit(DType type, bool most) {
 
 }  // namespace
 
+// Its place in the order of writing too: a language's own stand last, nothing of ours calls them.
+const HelperRow* Helpers::Find(const std::string& family, DType type, size_t* place) const {
+  for (const auto& [rows, first] : {std::pair(language_.helpers, std::size(kRows)),
+                                    std::pair(std::span<const HelperRow>(kRows), size_t{0})}) {
+    for (size_t i = 0; i < rows.size(); ++i) {
+      if (family != rows[i].family || (ClassOf(type) & rows[i].classes) == 0) continue;
+      *place = first + i;
+      return &rows[i];
+    }
+  }
+  return nullptr;
+}
+
+bool Helpers::Has(const std::string& family, DType type) const {
+  size_t place = 0;
+  return Find(family, Canonical(type), &place) != nullptr;
+}
+
 std::string Helpers::Use(const std::string& family, DType given, DType given_from) {
   const DType type = Canonical(given), from = Canonical(given_from);
-  for (size_t place = 0; place < std::size(kRows); ++place) {
-    const HelperRow& row = kRows[place];
-    if (family != row.family || (ClassOf(type) & row.classes) == 0) continue;
+  size_t place = 0;
+  if (const HelperRow* found = Find(family, type, &place)) {
+    const HelperRow& row = *found;
     const bool is_signed = type.IsSigned(), is_double = type.bits == 64;
     const char* wide = type.bits == 64 ? "uint64_t" : "uint32_t";
     const char* unsigned_name = language_.TypeName(DType::UInt(type.IsInt() ? type.bits : 8));

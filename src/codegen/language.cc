@@ -10,9 +10,11 @@ const char* Language::TypeName(DType type) const {
   return nullptr;
 }
 
-const char* Language::MathName(Intrinsic intrinsic, DType type) const {
+const char* Language::MathName(Intrinsic intrinsic, DType type, bool approximate) const {
   for (const MathSpelling& row : math) {
-    if (row.intrinsic == intrinsic) return type.bits == 64 ? row.f64 : row.f32;
+    if (row.intrinsic != intrinsic) continue;
+    if (type.bits == 64) return row.f64;
+    return approximate && row.approximate_f32 ? row.approximate_f32 : row.f32;
   }
   return nullptr;
 }

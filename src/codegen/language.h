@@ -19,6 +19,49 @@ struct MathSpelling {
   Intrinsic intrinsic;
   const char* f32;
   const char* f64;
+  const char* approximate_f32 = nullptr;  // where `fp: reassoc` allows it; null: f32 does
+};
+
+/// A type that moves so many bytes at once, from and to addresses that are a multiple of them.
+struct WideSpelling {
+  int64_t bytes;
+  const char* name;
+  const char* of_f32;  // for memory of f32, so that it is never seen as another type
+};
+
+/// A row of helpers.cc, or a language's own in its place.
+struct HelperRow {
+  const char* family;
+  unsigned classes;  // of HelperClass: the types it is for
+  const char* text;
+  const char* needs = "";  // "family:type:from …": helpers that the text calls
+};
+
+/// A thread axis, and the expression that is a thread's place on it.
+struct AxisSpelling {
+  const char* axis;
+  const char* text;
+};
+
+/// An atomic update: `function(pointer to type, value)`, or the helper of a family (types empty).
+struct AtomicSpelling {
+  BinaryOp op;
+  DType type;
+  const char* function;
+  const char* memory;  // the type that the function works on
+};
+
+/// What a language has whose functions are run by the threads of a GPU. Null in a Language: they
+/// are run by one worker.
+struct GpuSpelling {
+  const char* shared;          // qualifier of a block's memory
+  const char* dynamic_shared;  // the name of the array whose size a launch gives
+  std::span<const AxisSpelling> axes;
+  const char* sync_cta;
+  const char* sync_warp;
+  const char* fence_cta;
+  const char* fence_grid;
+  std::span<const AtomicSpelling> atomics;
 };
 
 struct Language {
@@ -28,15 +71,21 @@ struct Language {
   const char* visible;         // of an exported one
   const char* restrict_word;   // of a pointer that nothing else aliases
   const char* copy;            // copies bytes: (to, from, count)
+  const char* align;           // of a declaration, before its type; {} are bytes
+  const char* unroll;          // a line before a loop that must be unrolled; null: none
+  const char* divide;          // approximates a quotient of f32; null: none
   const char* reserved_words;  // besides those of C, separated by blanks
   std::span<const TypeSpelling> types;
   std::span<const MathSpelling> math;
+  std::span<const WideSpelling> wide;  // the widest first; empty: lanes move one by one
+  std::span<const HelperRow> helpers;  // come before those of helpers.cc
+  const GpuSpelling* gpu = nullptr;
 
   /// The element type's name; null where the language has none. `index` is a signed integer of 64
   /// bits, a handle a pointer to void.
   const char* TypeName(DType type) const;
   /// The library function for an intrinsic on f32 or f64; null where there is none.
-  const char* MathName(Intrinsic intrinsic, DType type) const;
+  const char* MathName(Intrinsic intrinsic, DType type, bool approximate) const;
 };
 
 }  // namespace tenon::codegen

@@ -76,7 +76,9 @@ void SourceExpr::OpenLanes(Section* section, int32_t lanes) {
 
 void SourceExpr::CloseLanes(Section* section) {
   now_ = section->parent;
-  Line(fmt::format("for (int64_t {0} = 0; {0} < {1}; ++{0}) {{", section->lane, section->lanes));
+  if (values_.language().unroll) Line(values_.language().unroll);
+  Line(fmt::format("for ({2} {0} = 0; {0} < {1}; ++{0}) {{", section->lane, section->lanes,
+                   values_.TypeName(DType::Index())));
   now_->lines += section->lines;
   Line("}");
   names_.Give(section->lane);
@@ -268,9 +270,9 @@ void SourceExpr::EmitLanes(const Expr& e, const std::string& name) {
 }
 
 void SourceExpr::IntoArray(const Expr& e) {
-  if (!e || e->dtype.IsScalar() || ArrayOf(e)) return;
+  if (!e || e->dtype.IsScalar() || ArrayOf(e) || LoadWide(e)) return;
   std::string name = Fresh("v");
-  Line(fmt::format("{} {}[{}];", values_.TypeName(e->dtype), name, e->dtype.lanes));
+  Line(ArrayDeclaration(e->dtype, name));
   EmitLanes(e, name);
   now_->arrays[e.get()] = name;
 }
@@ -296,7 +298,9 @@ SourceText SourceExpr::Reduce(const Call& n) {
   };
   Line(fmt::format("{} {} = {};", values_.TypeName(wide), name, lane_value("0").text));
   const std::string lane = names_.Take("lane");
-  Line(fmt::format("for (int64_t {0} = 1; {0} < {1}; ++{0}) {{", lane, v->dtype.lanes));
+  if (values_.language().unroll) Line(values_.language().unroll);
+  Line(fmt::format("for ({2} {0} = 1; {0} < {1}; ++{0}) {{", lane, v->dtype.lanes,
+                   values_.TypeName(DType::Index())));
   SourceText next = values_.Binary(op, wide, total, lane_value(lane), false);
   Line(fmt::format("  {} = {};", name, next.text));
   Line("}");

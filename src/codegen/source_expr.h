@@ -39,6 +39,7 @@ struct BufferSource {
   std::string name;
   bool is_private = false;   // an array of this function's own whose address nobody else has
   bool is_distinct = false;  // a parameter that overlaps no other (attribute noalias)
+  int64_t align = 0;         // bytes that the source aligns it to, where that is more than it asked
 };
 
 class SourceExpr : private ExprFunctor<SourceText> {
@@ -48,7 +49,10 @@ class SourceExpr : private ExprFunctor<SourceText> {
 
   SourceValues& values() { return values_; }
   IndexFacts& facts() { return facts_; }
-  void SetFpMode(FpMode mode) { fp_ = mode; }
+  void SetFpMode(FpMode mode) {
+    fp_ = mode;
+    values_.SetApproximate(mode == FpMode::kReassoc);
+  }
   void BindVar(const VarNode* var, std::string name) { vars_[var] = std::move(name); }
   void BindBuffer(const BufferNode* buffer, BufferSource source) { buffers_[buffer] = source; }
   const std::string& NameOf(const Buffer& buffer) { return buffers_.at(buffer.get()).name; }
@@ -117,10 +121,16 @@ class SourceExpr : private ExprFunctor<SourceText> {
   std::optional<SourceText> Contracted(const Binary& n);
   SourceText Reduce(const Call& n);
   SourceText PtrLoad(const Call& n);
+  SourceText OnlyOnCpu(const Call& call);
   SourceText Element(const Buffer& buffer, const std::vector<Expr>& indices);
   bool IsUsable(const Buffer& buffer, const std::vector<Expr>& indices);
   void StoreLanes(const Buffer& buffer, const std::vector<Expr>& indices, const Expr& value,
                   const Expr& mask);
+  const WideSpelling* WideAccess(const Buffer& buffer, const Expr& index);
+  std::string ArrayDeclaration(DType type, const std::string& name);
+  void MoveWide(const WideSpelling& wide, DType type, const std::string& array,
+                const Buffer& buffer, const Expr& index, bool writes);
+  bool LoadWide(const Expr& e);
   bool ReadsWhatIsWritten(const Buffer& buffer, const std::vector<Expr>& indices, const Expr& e);
   bool MayOverlap(const Buffer& a, const Buffer& b) const;
   void IntoArray(const Expr& e);

@@ -3,6 +3,8 @@
 #include <fmt/args.h>
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "codegen/abi.h"
 #include "support/check.h"
 #include "support/strings.h"
@@ -62,14 +64,16 @@ const std::set<const BufferNode*>& WrittenBuffers::Of(const PrimFunc& func) {
 }
 
 SourceFunction::SourceFunction(SourceModule& module, const PrimFunc& func, const Language& language,
-                               Helpers* helpers, WrittenBuffers* written)
+                               Helpers* helpers, WrittenBuffers* written, FunctionForm form)
     : module_(module),
       func_(func),
       language_(language),
       written_(*written),
       names_(language.reserved_words),
       values_(language, helpers),
-      exprs_(module, func, values_, names_) {
+      exprs_(module, func, values_, names_),
+      form_(std::move(form)) {
+  values_.SetIndexBits(form_.index_bits);
   FindUses();
   BindParams();
 }
@@ -101,27 +105,40 @@ void SourceFunction::BindParams() {
     exprs_.BindBuffer(b.get(), {name, /*is_private=*/false, distinct});
   }
   for (size_t i = 0; i < func_.dims.size(); ++i) {
-    const std::string name = Declare(func_.dims[i]->name);
-    params_.push_back(values_.TypeName(DType::Index()) + " " + name);
-    exprs_.BindVar(func_.dims[i].get(), name);
+    exprs_.BindVar(func_.dims[i].get(), BindIndex(func_.dims[i]));
     const DimRange range = func_.dim_range(i);
     exprs_.facts().Set(func_.dims[i].get(), {range.lo >= 0, range.lo == 0 ? range.step : 1});
   }
   for (const Var& v : func_.scalars) {
+    if (v->dtype.IsIndex()) {
+      exprs_.BindVar(v.get(), BindIndex(v));
+      continue;
+    }
     const std::string name = Declare(v->name);
     params_.push_back(values_.TypeName(v->dtype) + " " + name);
     exprs_.BindVar(v.get(), name);
   }
 }
 
-std::string SourceFunction::Signature() {
+// The signature's indices have 64 bits whatever the function computes with.
+std::string SourceFunction::BindIndex(const Var& var) {
+  const std::string name = Declare(var->name);
+  const bool narrows = form_.index_bits < 64 && used_.contains(var.get());
+  const std::string param = narrows ? Declare(var->name + "_64") : name;
+  params_.push_back(std::string(language_.TypeName(DType::Index())) + " " + param);
+  const std::string type = values_.TypeName(DType::Index());
+  if (narrows) narrowed_.push_back(fmt::format("const {0} {1} = ({0}){2};", type, name, param));
+  return name;
+}
+
+std::string SourceFunction::Signature(size_t before) {
   const std::string head =
       std::string(ReturnsStatus(func_) ? "int32_t " : "void ") + module_.NameOf(func_) + "(";
   if (params_.empty()) return head + "void)";
   std::string line = head + Join(params_, ", ") + ")";
-  if (line.size() + 10 <= kMostColumns) return line;
+  if (line.size() + before <= kMostColumns) return line;
   std::string out = head;
-  size_t column = out.size() + 10;
+  size_t column = out.size() + before;
   for (size_t i = 0; i < params_.size(); ++i) {
     const std::string piece = params_[i] + (i + 1 < params_.size() ? "," : ")");
     if (column + piece.size() + 1 > kMostColumns) {
@@ -138,7 +155,8 @@ std::string SourceFunction::Signature() {
 }
 
 std::string SourceFunction::Emit(const std::string& qualifiers) {
-  out_ = qualifiers + (qualifiers.empty() ? "" : " ") + Signature() + " {\n";
+  out_ = qualifiers + (qualifiers.empty() ? "" : " ") +
+         Signature(std::max<size_t>(10, qualifiers.size() + 1)) + " {\n";
   auto unused = [&](const Node* node, const std::string& name) {
     if (!used_.contains(node)) Line(fmt::format("(void){};", name));
   };
@@ -147,6 +165,7 @@ std::string SourceFunction::Emit(const std::string& qualifiers) {
   }
   for (const Var& v : func_.dims) unused(v.get(), exprs_.NameOf(v));
   for (const Var& v : func_.scalars) unused(v.get(), exprs_.NameOf(v));
+  for (const std::string& line : narrowed_) Line(line);
   exprs_.SetFpMode(fp_);
   const TileIntrinsic* row = IntrinsicOf(func_);
   if (row != nullptr) BeginTileIntrinsic(*row->EmissionOf(Emission::Kind::kC));
@@ -216,13 +235,7 @@ void SourceFunction::EmitStmt(const Stmt& s) {
     case NodeKind::kCopy: return EmitCopy(*As<Copy>(s));
     case NodeKind::kAssert: return EmitAssert(*As<Assert>(s));
     case NodeKind::kReturn: return EmitReturn(*As<Return>(s));
-    case NodeKind::kSync: {
-      const Level level = As<Sync>(s)->level;
-      const bool alone =
-          level == Level::kThread || level == Level::kWorker || level == Level::kTeam;
-      if (!alone) Unsupported(std::string("sync ") + Name(level) + " in code generation");
-      return;
-    }
+    case NodeKind::kSync: return EmitSync(As<Sync>(s)->level);
     case NodeKind::kAtomic: return EmitAtomic(*As<Atomic>(s));
     default: return Unsupported(std::string(Name(s->kind)) + " in code generation");
   }
@@ -238,7 +251,46 @@ void SourceFunction::EmitSeq(const Seq& s) {
   }
 }
 
+void SourceFunction::EmitSync(Level level) {
+  if (language_.gpu && level == Level::kCta) return Line(language_.gpu->sync_cta);
+  if (language_.gpu && level == Level::kWarp) return Line(language_.gpu->sync_warp);
+  const bool on_cpu = level == Level::kWorker || level == Level::kTeam;
+  if (level == Level::kThread || (on_cpu && !language_.gpu)) return;
+  Unsupported(std::string("sync ") + Name(level) + " in code generation");
+}
+
+void SourceFunction::EmitThreadFor(const For& s) {
+  for (const AxisSpelling& row : language_.gpu->axes) {
+    if (s.thread != row.axis) continue;
+    const std::string name = Declare(s.var->name), type = values_.TypeName(s.var->dtype);
+    Line(fmt::format("const {0} {1} = ({0}){2};", type, name, row.text));
+    exprs_.BindVar(s.var.get(), name);
+    exprs_.facts().Set(s.var.get(), {/*nonnegative=*/true, AsInt(s.extent) == 1 ? 0 : 1});
+    return EmitStmt(s.body);
+  }
+  Unsupported("the thread axis " + s.thread + " in code generation");
+}
+
+// Registers have no addresses: what indexes them must be a constant once loops are unrolled.
+bool SourceFunction::IndexesRegisters(const For& s) const {
+  if (!language_.unroll || !AsInt(s.extent)) return false;
+  bool found = false;
+  auto names = [&](const Buffer& b, const std::vector<Expr>& indices) {
+    if (b->scope != "local" && b->scope != "register") return;
+    for (const Expr& e : indices) {
+      PreOrder(e, [&](const NodeRef& n) { return !(found |= n.get() == s.var.get()); });
+    }
+  };
+  PreOrder(s.body, [&](const NodeRef& n) {
+    if (const auto* load = As<Load>(n)) names(load->buffer, load->indices);
+    if (const auto* store = As<Store>(n)) names(store->buffer, store->indices);
+    return !found;
+  });
+  return found;
+}
+
 void SourceFunction::EmitFor(const For& s) {
+  if (s.for_kind == ForKind::kThread && language_.gpu) return EmitThreadFor(s);
   if (s.for_kind != ForKind::kSerial) {
     return Unsupported(std::string(Name(s.for_kind)) + " loop " + s.var->name +
                        " in code generation");
@@ -254,6 +306,7 @@ void SourceFunction::EmitFor(const For& s) {
   exprs_.facts().Set(s.var.get(), {fact.nonnegative, count && *count == 1 ? fact.multiple : 1});
   const std::string name = names_.Take(s.var->name);
   exprs_.BindVar(s.var.get(), name);
+  if (IndexesRegisters(s)) Line(language_.unroll);
   OpenBlock(fmt::format("for ({0} {1} = {2}; {1} < {3}; ++{1})", values_.TypeName(s.var->dtype),
                         name, first.text, end.As(Binding::kAdd)));
   scopes_.back().names.push_back(name);

@@ -1,7 +1,9 @@
-// One function of the loop IR → one function in a language of the C family, for a team of one
-// worker: its rank is 0, barriers are nothing and atomics plain operations.
+// One function of the loop IR → one function in a language of the C family. On a CPU for a team of
+// one worker: its rank is 0, barriers are nothing and atomics plain operations. On a GPU
+// (Language::gpu) what a thread runs: loops over thread axes become the thread's place on them.
 #pragma once
 
+#include <map>
 #include <set>
 
 #include "codegen/source_expr.h"
@@ -21,13 +23,21 @@ class WrittenBuffers {
   std::unordered_map<const PrimFunc*, std::set<const BufferNode*>> known_;
 };
 
+/// What is decided about a function as a whole, before its text.
+struct FunctionForm {
+  int index_bits = 64;  // 32: every index of the function fits
+  /// Places of shared buffers in the language's dynamic array, in bytes; those that are not here
+  /// are arrays of their own.
+  std::map<const BufferNode*, int64_t> dynamic_shared;
+};
+
 class SourceFunction {
  public:
   SourceFunction(SourceModule& module, const PrimFunc& func, const Language& language,
-                 Helpers* helpers, WrittenBuffers* written);
+                 Helpers* helpers, WrittenBuffers* written, FunctionForm form = {});
 
-  /// "void name(const float* a, …)" without qualifiers.
-  std::string Signature();
+  /// "void name(const float* a, …)" without qualifiers, which take `before` columns.
+  std::string Signature(size_t before = 10);
   /// The whole definition, `qualifiers` before it.
   std::string Emit(const std::string& qualifiers);
 
@@ -39,6 +49,8 @@ class SourceFunction {
   void EmitStmt(const Stmt& s);
   void EmitSeq(const Seq& s);
   void EmitFor(const For& s);
+  void EmitThreadFor(const For& s);
+  bool IndexesRegisters(const For& s) const;
   void EmitIf(const If& s);
   void EmitWhile(const While& s);
   void EmitLet(const Let& s);
@@ -51,9 +63,12 @@ class SourceFunction {
   void EmitAssert(const Assert& s);
   void EmitReturn(const Return& s);
   void EmitAtomic(const Atomic& s);
+  void EmitGpuAtomic(const Atomic& s);
+  void EmitSync(Level level);
 
   void BeginTileIntrinsic(const Emission& emission);
   void BindParams();
+  std::string BindIndex(const Var& var);
   void FindUses();
   void Begin(const std::vector<Expr>& roots) { exprs_.Begin(indent_, roots); }
   void Flush() { out_ += exprs_.TakeLines(); }
@@ -75,7 +90,9 @@ class SourceFunction {
   Names names_;
   SourceValues values_;
   SourceExpr exprs_;
+  FunctionForm form_;
   std::vector<std::string> params_;
+  std::vector<std::string> narrowed_;  // lines that take indices down to 32 bits
   std::set<const Node*> used_;  // variables and buffers that the body mentions; buffers: reads
   std::vector<Scope> scopes_{1};
   std::string out_;

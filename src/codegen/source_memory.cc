@@ -1,6 +1,8 @@
 // Loads, stores, and calls: where source text touches memory or the world.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "codegen/source_expr.h"
 #include "support/check.h"
 
@@ -32,8 +34,68 @@ SourceText SourceExpr::Element(const Buffer& buffer, const std::vector<Expr>& in
           false};
 }
 
-SourceText SourceExpr::VisitLoad(const Load& n, const Expr&) {
+// ---- several lanes in one access ----
+
+// The widest access that moves lanes of buffer[index] together; null where they move one by one:
+// their addresses must follow each other, and the first be a multiple of what is moved at once.
+const WideSpelling* SourceExpr::WideAccess(const Buffer& buffer, const Expr& index) {
+  const auto* ramp = As<Ramp>(index);
+  if (!ramp || !IsOne(ramp->stride) || buffer->dtype.IsBool()) return nullptr;
+  const int64_t element = buffer->dtype.Element().Bytes();
+  const int64_t align = std::max({buffer->align, buffers_.at(buffer.get()).align, element});
+  const int64_t multiple = facts_.Of(ramp->base).multiple;
+  for (const WideSpelling& wide : values_.language().wide) {
+    const int64_t step = wide.bytes / element;
+    const bool fits = step > 1 && index->dtype.lanes % step == 0;
+    if (fits && align % wide.bytes == 0 && multiple % step == 0) return &wide;
+  }
+  return nullptr;
+}
+
+std::string SourceExpr::ArrayDeclaration(DType type, const std::string& name) {
+  const std::span<const WideSpelling> wide = values_.language().wide;
+  const std::string align =
+      wide.empty() ? "" : fmt::format(fmt::runtime(values_.language().align), wide[0].bytes);
+  return fmt::format("{}{} {}[{}];", align, values_.TypeName(type), name, type.lanes);
+}
+
+void SourceExpr::MoveWide(const WideSpelling& wide, DType type, const std::string& array,
+                          const Buffer& buffer, const Expr& index, bool writes) {
+  const int64_t step = wide.bytes / buffer->dtype.Element().Bytes();
+  const char* name = buffer->dtype == DType::Float(32) ? wide.of_f32 : wide.name;
+  SourceText base = ElementAddress(buffer, {As<Ramp>(index)->base});
+  for (int64_t lane = 0; lane < type.lanes; lane += step) {
+    const std::string offset = lane ? fmt::format(" + {}", lane) : "";
+    const std::string at = base.text + offset, part = array + offset;
+    const std::string memory = fmt::format("({}{}*)({})", writes ? "" : "const ", name, at);
+    const std::string own = fmt::format("({}{}*)({})", writes ? "const " : "", name, part);
+    Line(writes ? fmt::format("*{} = *{};", memory, own) : fmt::format("*{} = *{};", own, memory));
+  }
+}
+
+// Brings a vector that wide accesses serve into an array, before the loop over its lanes. Not from
+// a branch inside that loop, whose loads must wait for its condition.
+bool SourceExpr::LoadWide(const Expr& e) {
+  const auto* load = As<Load>(e);
+  if (!load || load->mask || !e->dtype.IsVector() || load->indices.empty()) return false;
+  if (now_->kind == Kind::kBranch && LanesOf()) return false;
+  const WideSpelling* wide = WideAccess(load->buffer, load->indices[0]);
+  if (!wide) return false;
+  Section* inside = now_;
+  if (inside->kind == Kind::kLanes) now_ = inside->parent;
+  const std::string name = Fresh("v");
+  Line(ArrayDeclaration(e->dtype, name));
+  MoveWide(*wide, e->dtype, name, load->buffer, load->indices[0], /*writes=*/false);
+  now_->arrays[e.get()] = name;
+  now_ = inside;
+  return true;
+}
+
+SourceText SourceExpr::VisitLoad(const Load& n, const Expr& e) {
   if (!IsUsable(n.buffer, n.indices)) return {"0", Binding::kPrimary, 0, false};
+  if (LoadWide(e)) {
+    return {fmt::format("{}[{}]", *ArrayOf(e), LanesOf()->lane), Binding::kPrimary, 0, false};
+  }
   const DType type = n.dtype.Element();
   // The index may hold names; they are computed for every lane, the load only where the mask holds.
   SourceText element = Element(n.buffer, n.indices);
@@ -79,6 +141,11 @@ bool SourceExpr::ReadsWhatIsWritten(const Buffer& buffer, const std::vector<Expr
 
 void SourceExpr::StoreLanes(const Buffer& buffer, const std::vector<Expr>& indices,
                             const Expr& value, const Expr& mask) {
+  const WideSpelling* wide = mask ? nullptr : WideAccess(buffer, indices[0]);
+  if (wide) {
+    IntoArray(value);
+    return MoveWide(*wide, value->dtype, *ArrayOf(value), buffer, indices[0], /*writes=*/true);
+  }
   for (const Expr& e : {value, indices[0], mask}) {
     if (e && ReadsWhatIsWritten(buffer, indices, e)) IntoArray(e);
   }
@@ -108,6 +175,10 @@ void SourceExpr::EmitStore(const Buffer& buffer, const std::vector<Expr>& indice
 }
 
 // ---- calls ----
+
+SourceText SourceExpr::OnlyOnCpu(const Call& call) {
+  return Unsupported(std::string(Info(call.intrinsic).text) + " on a GPU");
+}
 
 SourceText SourceExpr::PtrLoad(const Call& n) {
   const DType memory = n.dtype.IsBool() ? DType::UInt(8) : n.dtype.Element();
@@ -147,6 +218,7 @@ void SourceExpr::EmitPrefetch(const Call& call) {
 }
 
 SourceText SourceExpr::EmitExtern(const Call& call, bool as_value) {
+  if (values_.language().gpu) return OnlyOnCpu(call);
   const auto* name = call.args.empty() ? nullptr : As<StringConst>(call.args[0]);
   if (!name) return Unsupported("extern without a function name");
   std::vector<SourceText> args;
@@ -175,9 +247,12 @@ SourceText SourceExpr::VisitCall(const Call& n, const Expr&) {
       if (n.args[0]->dtype.lanes != n.dtype.lanes)
         return Unsupported("reinterpret that changes the number of lanes");
       return values_.Reinterpret(n.args[0]->dtype, n.dtype, Visit(n.args[0]));
-    case Intrinsic::kTeamRank: return values_.Int(n.dtype, 0);  // a team of one
-    case Intrinsic::kTeamSize: return values_.Int(n.dtype, 1);
+    case Intrinsic::kTeamRank:  // a team of one
+    case Intrinsic::kTeamSize:
+      if (values_.language().gpu) return OnlyOnCpu(n);
+      return values_.Int(n.dtype, n.intrinsic == Intrinsic::kTeamSize ? 1 : 0);
     case Intrinsic::kWeightsBase:
+      if (values_.language().gpu) return OnlyOnCpu(n);
       return {"(void*)" + module_.Symbol("tn_weights_base"), Binding::kUnary, 1, false};
     case Intrinsic::kBufferData: {
       const auto* load = As<Load>(n.args[0]);

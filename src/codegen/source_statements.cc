@@ -1,6 +1,8 @@
 // Statements that reserve memory, move it, or call: the other half of source_function.cc.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "codegen/abi.h"
 #include "codegen/source_function.h"
 #include "support/strings.h"
@@ -11,6 +13,12 @@ namespace {
 
 // Larger temporaries belong to the memory plan, not to the stack.
 constexpr int64_t kMaxStackBytes = 256 * 1024;
+
+// Where accesses of several lanes pay, arrays are aligned for the widest.
+int64_t AlignOf(const Buffer& b, const Language& language) {
+  const int64_t widest = language.wide.empty() ? 0 : language.wide[0].bytes;
+  return std::max(b->align, widest);
+}
 
 }  // namespace
 
@@ -28,11 +36,19 @@ void SourceFunction::EmitAlloc(const Alloc& s) {
         "alloc of " + b->name +
         " that the memory plan has not placed (its size is unknown or above 256 KiB)");
   }
-  const std::string name = Declare(b->name);
+  const std::string name = Declare(b->name), type = values_.MemoryTypeName(b->dtype);
+  const int64_t bytes = AlignOf(b, language_);
   const std::string align =
-      b->align > b->dtype.Element().Bytes() ? fmt::format("_Alignas({}) ", b->align) : "";
-  Line(fmt::format("{}{} {}[{}];", align, values_.MemoryTypeName(b->dtype), name,
-                   std::max<int64_t>(elements, 1)));
+      bytes > b->dtype.Element().Bytes() ? fmt::format(fmt::runtime(language_.align), bytes) : "";
+  const bool shared = language_.gpu && b->scope == "shared";
+  const std::string qualifier = shared ? std::string(language_.gpu->shared) + " " : "";
+  if (auto place = form_.dynamic_shared.find(b.get()); place != form_.dynamic_shared.end()) {
+    Line(fmt::format("{0}* const {1} = ({0}*)({2} + {3});", type, name,
+                     language_.gpu->dynamic_shared, place->second));
+  } else {
+    Line(fmt::format("{}{}{} {}[{}];", qualifier, align, type, name,
+                     std::max<int64_t>(elements, 1)));
+  }
   if (!used_.contains(b.get())) Line(fmt::format("(void){};", name));
   bool leaks = false;
   PreOrder(s.body, [&](const NodeRef& n) {
@@ -42,7 +58,7 @@ void SourceFunction::EmitAlloc(const Alloc& s) {
     leaks |= load && load->buffer.get() == b.get();
     return !leaks;
   });
-  exprs_.BindBuffer(b.get(), {name, /*is_private=*/!leaks, /*is_distinct=*/false});
+  exprs_.BindBuffer(b.get(), {name, /*is_private=*/!leaks, /*is_distinct=*/false, bytes});
   EmitStmt(s.body);
 }
 
@@ -85,8 +101,32 @@ void SourceFunction::EmitCopy(const Copy& s) {
                    n.As(Binding::kUnary), values_.MemoryTypeName(type)));
 }
 
+// A GPU's atomics are relaxed; an order is a fence on the side that it speaks of.
+void SourceFunction::EmitGpuAtomic(const Atomic& s) {
+  const GpuSpelling& gpu = *language_.gpu;
+  const DType type = s.value->dtype.IsIndex() ? DType::Int(64) : s.value->dtype;
+  for (const AtomicSpelling& row : gpu.atomics) {
+    if (row.op != s.op || row.type != type) continue;
+    std::vector<Expr> roots = s.indices;
+    roots.push_back(s.value);
+    Begin(roots);
+    SourceText at = exprs_.ElementAddress(s.buffer, s.indices), value = exprs_.Emit(s.value);
+    Flush();
+    const bool in_block = s.scope != Level::kGrid && s.scope != Level::kCluster;
+    const char* fence = in_block ? gpu.fence_cta : gpu.fence_grid;
+    if (s.order == "release" || s.order == "acq_rel") Line(fence);
+    const std::string helper = std::string("atomic_") + Info(s.op).text;
+    const std::string function = row.function ? row.function : values_.helpers().Use(helper, type);
+    Line(fmt::format("{0}(({1}*)({2}), ({1})({3}));", function, row.memory, at.text, value.text));
+    if (s.order == "acquire" || s.order == "acq_rel") Line(fence);
+    return;
+  }
+  Unsupported(std::string("atomic ") + Info(s.op).text + " of " + type.ToString());
+}
+
 // One worker: nobody else is there to interfere.
 void SourceFunction::EmitAtomic(const Atomic& s) {
+  if (language_.gpu) return EmitGpuAtomic(s);
   const DType type = s.value->dtype;
   const bool bits =
       s.op == BinaryOp::kBitAnd || s.op == BinaryOp::kBitOr || s.op == BinaryOp::kBitXor;

@@ -30,7 +30,7 @@ bool IsConstant(const SourceText& v) {
 }  // namespace
 
 std::string SourceValues::TypeName(DType type) const {
-  const char* name = language_.TypeName(type);
+  const char* name = language_.TypeName(type.IsIndex() ? DType::Int(index_bits_) : type);
   return name ? name : "";
 }
 
@@ -173,8 +173,11 @@ SourceText SourceValues::FloatBinary(BinaryOp op, DType type, const SourceText& 
     case BinaryOp::kMin: return Helper("min", type, {l, r});
     case BinaryOp::kMax: return Helper("max", type, {l, r});
     case BinaryOp::kMod: return CallOf(type.bits == 64 ? "fmod" : "fmodf", {l, r});
-    case BinaryOp::kMul:
-    case BinaryOp::kDiv: return Infix(Operator(op), Binding::kMultiply, l, r);
+    case BinaryOp::kDiv:
+      if (approximate_ && language_.divide && type.bits == 32)
+        return CallOf(language_.divide, {l, r});
+      return Infix(Operator(op), Binding::kMultiply, l, r);
+    case BinaryOp::kMul: return Infix(Operator(op), Binding::kMultiply, l, r);
     default: return Infix(Operator(op), Binding::kAdd, l, r);  // NOLINT: no operator of floats
   }
 }
@@ -290,8 +293,11 @@ SourceText SourceValues::Math(Intrinsic intrinsic, DType given,
     return is_test || out.text.empty() ? out : Narrow(type, out);
   }
   if (type.IsFloat()) {
-    const char* name = language_.MathName(intrinsic, type);
-    if (!name) return {};
+    const char* name = language_.MathName(intrinsic, type, approximate_);
+    if (!name) {
+      const char* family = Info(intrinsic).text;
+      return helpers_.Has(family, type) ? Helper(family, type, args) : SourceText{};
+    }
     SourceText out = CallOf(name, args);
     const bool is_test = intrinsic == Intrinsic::kIsNan || intrinsic == Intrinsic::kIsInf;
     return is_test ? Infix("!=", Binding::kCompare, out, Int(DType::Int(32), 0)) : out;

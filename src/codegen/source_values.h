@@ -18,6 +18,12 @@ class SourceValues {
   SourceValues(const Language& language, Helpers* helpers)
       : language_(language), helpers_(*helpers) {}
 
+  const Language& language() const { return language_; }
+  /// Bits of the integers that indices are computed in: 64, or 32 where none needs more.
+  void SetIndexBits(int bits) { index_bits_ = bits; }
+  /// Whether functions may be approximated (`fp: reassoc`) where the language knows how.
+  void SetApproximate(bool approximate) { approximate_ = approximate; }
+
   /// Of a value in registers, and of an element in memory (bool takes a byte); "" where the
   /// language has no such type.
   std::string TypeName(DType type) const;
@@ -32,8 +38,8 @@ class SourceValues {
   SourceText Cast(DType from, DType to, const SourceText& v);
   SourceText Reinterpret(DType from, DType to, const SourceText& v);
   SourceText Select(const SourceText& c, const SourceText& t, const SourceText& f);
-  /// fma, sqrt, abs, floor, ceil, trunc, round_even, is_nan, is_inf and pow of integers; an empty
-  /// text for others.
+  /// What the language has a function or a helper for, abs and pow of integers; an empty text for
+  /// others.
   SourceText Math(Intrinsic intrinsic, DType type, const std::vector<SourceText>& args);
   /// a * b + c, in one rounding or two.
   SourceText MulAdd(DType type, const SourceText& a, const SourceText& b, const SourceText& c);
@@ -44,7 +50,7 @@ class SourceValues {
   SourceText Infix(const char* op, Binding binding, const SourceText& l, const SourceText& r);
   SourceText CastTo(const std::string& type, const SourceText& v);
   SourceText Helper(const char* family, DType type, const std::vector<SourceText>& args) {
-    return CallOf(helpers_.Use(family, type), args);
+    return CallOf(helpers_.Use(family, type.IsIndex() ? DType::Int(index_bits_) : type), args);
   }
   SourceText Wrapping(BinaryOp op, DType type, const SourceText& l, const SourceText& r);
   SourceText Compare(BinaryOp op, DType type, const SourceText& l, const SourceText& r);
@@ -57,6 +63,8 @@ class SourceValues {
 
   const Language& language_;
   Helpers& helpers_;
+  int index_bits_ = 64;
+  bool approximate_ = false;
 };
 
 }  // namespace tenon::codegen

@@ -27,11 +27,17 @@ const Language& C11() {
       .visible = "TN_EXPORT",
       .restrict_word = "restrict",
       .copy = "memcpy",
+      .align = "_Alignas({}) ",
+      .unroll = nullptr,
+      .divide = nullptr,
       .reserved_words =
           "_Alignas _Alignof _Atomic _Bool _Complex _Generic _Imaginary _Noreturn "
           "_Static_assert _Thread_local NULL NAN INFINITY HUGE_VAL",
       .types = kTypes,
       .math = kMath,
+      .wide = {},
+      .helpers = {},
+      .gpu = nullptr,
   };
   return language;
 }

@@ -1,0 +1,139 @@
+#include "codegen/cuda/language.h"
+
+#include "codegen/helpers.h"
+
+namespace tenon::codegen {
+
+static constexpr TypeSpelling kTypes[] = {
+    {DType::Bool(), "bool"},        {DType::Int(8), "int8_t"},       {DType::Int(16), "int16_t"},
+    {DType::Int(32), "int32_t"},    {DType::Int(64), "int64_t"},     {DType::UInt(8), "uint8_t"},
+    {DType::UInt(16), "uint16_t"},  {DType::UInt(32), "uint32_t"},   {DType::UInt(64), "uint64_t"},
+    {DType::Float(16), "uint16_t"}, {DType::BFloat16(), "uint16_t"}, {DType::Float(32), "float"},
+    {DType::Float(64), "double"},   {DType::Index(), "int64_t"},     {DType::Handle(), "void*"},
+};
+
+// Precise functions of CUDA's library, within 2 units in the last place but for pow and tan (4).
+// The approximate ones are single instructions: e^x loses a unit per 1.2 in |x|.
+static constexpr MathSpelling kMath[] = {
+    {Intrinsic::kFma, "fmaf", "fma"},           {Intrinsic::kSqrt, "sqrtf", "sqrt"},
+    {Intrinsic::kRsqrt, "rsqrtf", "rsqrt"},     {Intrinsic::kAbs, "fabsf", "fabs"},
+    {Intrinsic::kFloor, "floorf", "floor"},     {Intrinsic::kCeil, "ceilf", "ceil"},
+    {Intrinsic::kTrunc, "truncf", "trunc"},     {Intrinsic::kRoundEven, "rintf", "rint"},
+    {Intrinsic::kIsNan, "isnan", "isnan"},      {Intrinsic::kIsInf, "isinf", "isinf"},
+    {Intrinsic::kExp, "expf", "exp", "__expf"}, {Intrinsic::kExp2, "exp2f", "exp2"},
+    {Intrinsic::kLog, "logf", "log"},           {Intrinsic::kLog2, "log2f", "log2"},
+    {Intrinsic::kPow, "powf", "pow"},           {Intrinsic::kSin, "sinf", "sin"},
+    {Intrinsic::kCos, "cosf", "cos"},           {Intrinsic::kTan, "tanf", "tan"},
+    {Intrinsic::kTanh, "tanhf", "tanh"},        {Intrinsic::kErf, "erff", "erf"},
+};
+
+static constexpr WideSpelling kWide[] = {
+    {16, "uint4", "float4"}, {8, "uint2", "float2"}, {4, "uint32_t", "float"}, {2, "uint16_t", ""}};
+
+// Where the machine has an instruction for what helpers.cc spells out. (bf16 from sm_80 on.)
+static constexpr HelperRow kHelpers[] = {
+    {"widen", kF16,
+     "{q} float tn_widen_f16(uint16_t h) {{\n  float r;\n"
+     "  asm(\"cvt.f32.f16 %0, %1;\" : \"=f\"(r) : \"h\"(h));\n  return r;\n}}\n"},
+    {"narrow", kF16,
+     "{q} uint16_t tn_narrow_f16(float v) {{\n  uint16_t r;\n"
+     "  asm(\"cvt.rn.f16.f32 %0, %1;\" : \"=h\"(r) : \"f\"(v));\n  return r;\n}}\n"},
+    {"narrow", kBF16,
+     "{q} uint16_t tn_narrow_bf16(float v) {{\n"
+     "#if __CUDA_ARCH__ >= 800\n  uint16_t r;\n"
+     "  asm(\"cvt.rn.bf16.f32 %0, %1;\" : \"=h\"(r) : \"f\"(v));\n  return r;\n#else\n"
+     "  const uint32_t bits = __float_as_uint(v);\n"
+     "  if (v != v) return (uint16_t)(bits >> 16 | 0x40);\n"
+     "  return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);\n#endif\n}}\n"},
+    {"min", kFloats, "{q} {T} tn_min_{t}({T} a, {T} b) {{\n  return fmin{s}(a, b);\n}}\n"},
+    {"max", kFloats, "{q} {T} tn_max_{t}({T} a, {T} b) {{\n  return fmax{s}(a, b);\n}}\n"},
+    {"muladd", kFloats,
+     "{q} {T} tn_muladd_{t}({T} a, {T} b, {T} c) {{\n  return fma{s}(a, b, c);\n}}\n"},
+    {"sigmoid", kFloats, "{q} {T} tn_sigmoid_{t}({T} v) {{\n  return 1 / (1 + exp{s}(-v));\n}}\n"},
+    // By comparing and swapping bits: there is no instruction.
+    {"atomic_min", kFloats,
+     "{q} void tn_atomic_min_{t}({T}* p, {T} v) {{\n  int* bits = (int*)p;\n"
+     "  for (int seen = *bits, old; !(__int_as_float(seen) <= v) && v == v; seen = old) {{\n"
+     "    old = atomicCAS(bits, seen, __float_as_int(v));\n    if (old == seen) break;\n  "
+     "}}\n}}\n"},
+    {"atomic_max", kFloats,
+     "{q} void tn_atomic_max_{t}({T}* p, {T} v) {{\n  int* bits = (int*)p;\n"
+     "  for (int seen = *bits, old; !(__int_as_float(seen) >= v) && v == v; seen = old) {{\n"
+     "    old = atomicCAS(bits, seen, __float_as_int(v));\n    if (old == seen) break;\n  "
+     "}}\n}}\n"},
+};
+
+static constexpr AxisSpelling kAxes[] = {
+    {"blockIdx.x", "blockIdx.x"},   {"blockIdx.y", "blockIdx.y"},   {"blockIdx.z", "blockIdx.z"},
+    {"threadIdx.x", "threadIdx.x"}, {"threadIdx.y", "threadIdx.y"}, {"threadIdx.z", "threadIdx.z"},
+};
+
+// Sums wrap, so a signed one is that of the unsigned bits. No function: a helper.
+static constexpr AtomicSpelling kAtomics[] = {
+    {BinaryOp::kAdd, DType::Int(32), "atomicAdd", "int"},
+    {BinaryOp::kAdd, DType::UInt(32), "atomicAdd", "unsigned int"},
+    {BinaryOp::kAdd, DType::Int(64), "atomicAdd", "unsigned long long"},
+    {BinaryOp::kAdd, DType::UInt(64), "atomicAdd", "unsigned long long"},
+    {BinaryOp::kAdd, DType::Float(32), "atomicAdd", "float"},
+    {BinaryOp::kAdd, DType::Float(64), "atomicAdd", "double"},
+    {BinaryOp::kMin, DType::Int(32), "atomicMin", "int"},
+    {BinaryOp::kMin, DType::UInt(32), "atomicMin", "unsigned int"},
+    {BinaryOp::kMin, DType::Int(64), "atomicMin", "long long"},
+    {BinaryOp::kMin, DType::UInt(64), "atomicMin", "unsigned long long"},
+    {BinaryOp::kMin, DType::Float(32), nullptr, "float"},
+    {BinaryOp::kMax, DType::Int(32), "atomicMax", "int"},
+    {BinaryOp::kMax, DType::UInt(32), "atomicMax", "unsigned int"},
+    {BinaryOp::kMax, DType::Int(64), "atomicMax", "long long"},
+    {BinaryOp::kMax, DType::UInt(64), "atomicMax", "unsigned long long"},
+    {BinaryOp::kMax, DType::Float(32), nullptr, "float"},
+    {BinaryOp::kBitAnd, DType::Int(32), "atomicAnd", "int"},
+    {BinaryOp::kBitAnd, DType::UInt(32), "atomicAnd", "unsigned int"},
+    {BinaryOp::kBitAnd, DType::Int(64), "atomicAnd", "unsigned long long"},
+    {BinaryOp::kBitAnd, DType::UInt(64), "atomicAnd", "unsigned long long"},
+    {BinaryOp::kBitOr, DType::Int(32), "atomicOr", "int"},
+    {BinaryOp::kBitOr, DType::UInt(32), "atomicOr", "unsigned int"},
+    {BinaryOp::kBitOr, DType::Int(64), "atomicOr", "unsigned long long"},
+    {BinaryOp::kBitOr, DType::UInt(64), "atomicOr", "unsigned long long"},
+    {BinaryOp::kBitXor, DType::Int(32), "atomicXor", "int"},
+    {BinaryOp::kBitXor, DType::UInt(32), "atomicXor", "unsigned int"},
+    {BinaryOp::kBitXor, DType::Int(64), "atomicXor", "unsigned long long"},
+    {BinaryOp::kBitXor, DType::UInt(64), "atomicXor", "unsigned long long"},
+};
+
+static constexpr GpuSpelling kGpu = {
+    .shared = "__shared__",
+    .dynamic_shared = "tn_shared",
+    .axes = kAxes,
+    .sync_cta = "__syncthreads();",
+    .sync_warp = "__syncwarp();",
+    .fence_cta = "__threadfence_block();",
+    .fence_grid = "__threadfence();",
+    .atomics = kAtomics,
+};
+
+const Language& CudaCpp() {
+  static const Language language = {
+      .name = "CUDA C++",
+      .helper = "static __device__ __forceinline__",
+      .hidden = "static __device__",
+      .visible = "extern \"C\" __global__",
+      .restrict_word = "__restrict__",
+      .copy = "memcpy",
+      .align = "__align__({}) ",
+      .unroll = "#pragma unroll",
+      .divide = "__fdividef",
+      .reserved_words =
+          "threadIdx blockIdx blockDim gridDim warpSize NAN INFINITY NULL dim3 float2 float4 uint2 "
+          "uint4 int2 int4 expf exp2f logf log2f powf sinf cosf tanf tanhf erff sqrtf rsqrt rsqrtf "
+          "fabsf floorf ceilf truncf rintf fmaf fminf fmaxf isnan isinf atomicAdd atomicMin "
+          "atomicMax atomicAnd atomicOr atomicXor atomicCAS min max size_t",
+      .types = kTypes,
+      .math = kMath,
+      .wide = kWide,
+      .helpers = kHelpers,
+      .gpu = &kGpu,
+  };
+  return language;
+}
+
+}  // namespace tenon::codegen

@@ -1,0 +1,10 @@
+// CUDA C++ as a language of the C family, for NVRTC, which has no host headers, and nvcc.
+#pragma once
+
+#include "codegen/language.h"
+
+namespace tenon::codegen {
+
+const Language& CudaCpp();
+
+}  // namespace tenon::codegen

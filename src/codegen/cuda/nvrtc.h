@@ -1,0 +1,35 @@
+// CUDA C++ → PTX or machine code by NVRTC, which is loaded when it is first needed: one build of
+// Tenon serves machines with and without CUDA, and making code needs no GPU.
+//
+// Where it is looked for: the file or folder that TENON_NVRTC names, and then nowhere else; the
+// loader's path; /usr/local/cuda/lib64; the nvidia packages of the Python environment that is
+// active (VIRTUAL_ENV, CONDA_PREFIX) or that Tenon is installed in. Version 13 goes before 12.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "support/expected.h"
+
+namespace tenon::codegen {
+
+enum class CudaFormat {
+  kPtx,    // text that drivers compile, for this architecture and later ones
+  kCubin,  // an ELF file for this architecture
+};
+
+struct NvrtcInfo {
+  std::string path;
+  int major = 0, minor = 0;
+  std::vector<int> archs;  // 75, 80, …: what it compiles for, in order
+};
+
+/// What was found, or where was looked in vain. Any number of threads may ask.
+Expected<NvrtcInfo> FindNvrtc();
+
+/// Compiles `source`, which messages call `file`, for `arch` ("sm_90a"). What the compiler says
+/// comes back as diagnostics with their lines. Any number of threads may compile at the same time.
+Expected<std::string> CompileCuda(const std::string& source, const std::string& file,
+                                  const std::string& arch, CudaFormat format);
+
+}  // namespace tenon::codegen
