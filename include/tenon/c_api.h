@@ -132,11 +132,37 @@ TN_API int64_t tn_tensor_bytes(const tn_tensor_t* tensor);
 TN_API int32_t tn_tensor_copy_from_bytes(tn_tensor_t* tensor, const void* source, int64_t bytes);
 TN_API int32_t tn_tensor_copy_to_bytes(const tn_tensor_t* tensor, void* target, int64_t bytes);
 
+/* Copies a compact tensor into another of as many bytes, on any devices of one kind or with the CPU
+ * on one side. Where the CPU takes part the copy is done on return; else it is queued on the
+ * thread's stream of the target's device. */
+TN_API int32_t tn_tensor_copy(tn_tensor_t* target, const tn_tensor_t* source);
+
 /* ---- Devices ---- */
 
 /* How many devices of this type (TN_DL_CPU, …) this runtime can use here; 0 for types that it does
  * not know. */
 TN_API int32_t tn_device_count(int32_t device_type);
+
+/* ---- Streams ----
+ * Work on a GPU is queued on streams. They are the vendor's own handles, so that any stream of the
+ * caller's can be used (on CUDA a CUstream, which a cudaStream_t is); NULL is the device's default
+ * stream, on CUDA the legacy one. Devices without streams (the CPU) are an error. */
+
+/* A new stream of a device that does not wait for the default one; freed with tn_stream_free, which
+ * takes NULL. */
+TN_API int32_t tn_stream_make(tn_dl_device device, void** out_stream);
+TN_API int32_t tn_stream_free(tn_dl_device device, void* stream);
+
+/* Returns when all that is queued on the stream is done; errors of that work are reported here. */
+TN_API int32_t tn_stream_wait(tn_dl_device device, void* stream);
+
+/* Sets the stream that this thread's work on the device is queued on from now on: copies, and calls
+ * of compiled functions. NULL: none is set, and the work goes to TVM-FFI's current stream where
+ * that library is in the process (PyTorch's, when it is called from there), else to the default
+ * stream. *out_before (may be NULL) becomes what was set. tn_stream_get says where the work goes.
+ */
+TN_API int32_t tn_stream_set(tn_dl_device device, void* stream, void** out_before);
+TN_API int32_t tn_stream_get(tn_dl_device device, void** out_stream);
 
 #ifdef __cplusplus
 } /* extern "C" */

@@ -93,6 +93,49 @@ struct Device : tn_dl_device {
   bool exists() const { return device_id >= 0 && device_id < tn_device_count(device_type); }
 };
 
+/// A stream of a GPU that this object owns.
+class Stream {
+ public:
+  explicit Stream(Device device) : device_(device) {
+    detail::Check(tn_stream_make(device, &stream_));
+  }
+  Stream(Stream&& other) noexcept
+      : device_(other.device_), stream_(std::exchange(other.stream_, nullptr)) {}
+  Stream& operator=(Stream&& other) noexcept {
+    std::swap(device_, other.device_);
+    std::swap(stream_, other.stream_);
+    return *this;
+  }
+  ~Stream() { tn_stream_free(device_, stream_); }
+
+  Device device() const { return device_; }
+  /// The vendor's handle: on CUDA a CUstream, which a cudaStream_t is.
+  void* handle() const { return stream_; }
+  /// Returns when all that is queued is done.
+  void Wait() const { detail::Check(tn_stream_wait(device_, stream_)); }
+
+ private:
+  Device device_;
+  void* stream_ = nullptr;
+};
+
+/// While it lives, this thread's work on the device is queued on the stream; then again where it
+/// was before. The stream may be the caller's own.
+class StreamScope {
+ public:
+  explicit StreamScope(const Stream& stream) : StreamScope(stream.device(), stream.handle()) {}
+  StreamScope(Device device, void* stream) : device_(device) {
+    detail::Check(tn_stream_set(device, stream, &before_));
+  }
+  StreamScope(const StreamScope&) = delete;
+  StreamScope& operator=(const StreamScope&) = delete;
+  ~StreamScope() { tn_stream_set(device_, before_, nullptr); }
+
+ private:
+  Device device_;
+  void* before_ = nullptr;
+};
+
 /// A counted reference to a tensor; empty by default. Copying shares.
 class Tensor {
  public:
@@ -166,6 +209,9 @@ class Tensor {
   void CopyToBytes(void* target, int64_t size) const {
     detail::Check(tn_tensor_copy_to_bytes(tensor_, target, size));
   }
+  /// Copies from a compact tensor of as many bytes; between GPUs it is queued on the thread's
+  /// stream of this tensor's device.
+  void CopyFrom(const Tensor& source) { detail::Check(tn_tensor_copy(tensor_, source.tensor_)); }
 
  private:
   static int32_t Dims(const std::vector<int64_t>& shape) {
@@ -435,8 +481,10 @@ class Session {
       bool is_known = false;
       for (const Parameter& parameter : parameters) is_known |= parameter.name == name;
       if (is_known) continue;
-      throw Error("ValueError",
-                  std::string("there is no ") + what + " '" + name + "'; there are" + known);
+      std::string message = "there is no ";
+      message += what;
+      message.append(" '").append(name).append("'; there are").append(known);
+      throw Error("ValueError", message);
     }
   }
 

@@ -165,4 +165,21 @@ int32_t tn_tensor_copy_to_bytes(const tn_tensor_t* tensor, void* target, int64_t
                               static_cast<const char*>(view.data) + view.byte_offset, bytes);
 }
 
+int32_t tn_tensor_copy(tn_tensor_t* target, const tn_tensor_t* source) {
+  const tn_dl_tensor &to = target->dl_tensor, &from = source->dl_tensor;
+  const int64_t bytes = TensorBytes(from.dtype, from.ndim, from.shape);
+  const DeviceDriver* reader = PrepareCopy(from, bytes);
+  const DeviceDriver* writer = reader ? PrepareCopy(to, bytes) : nullptr;
+  if (!writer) return -1;
+  void* out = static_cast<char*>(to.data) + to.byte_offset;
+  const void* in = static_cast<const char*>(from.data) + from.byte_offset;
+  const int32_t to_id = to.device.device_id, from_id = from.device.device_id;
+  if (writer == &cpu_driver) return reader->copy_to_host(from_id, out, in, bytes);
+  if (reader == &cpu_driver) return writer->copy_from_host(to_id, out, in, bytes);
+  if (reader != writer) {
+    return Fail("ValueError", "expected devices of one kind, or the CPU on one side of a copy");
+  }
+  return writer->copy_between(to_id, out, from_id, in, bytes, CurrentStream(to.device));
+}
+
 void tn_value_release(tn_ffi_any* value) { tn_core_release(value); }

@@ -88,6 +88,7 @@ const TvmFfi* FindTvmFfi() {
   ForeignLibrary* library = &tvm_ffi_library;
   Bind(library, "TVMFFIErrorSetRaisedFromCStr", &tvm_ffi.error_set_raised_from_c_str);
   Bind(library, "TVMFFIEnvTensorAlloc", &tvm_ffi.env_tensor_alloc);
+  Bind(library, "TVMFFIEnvGetStream", &tvm_ffi.env_get_stream);
   Bind(library, "TVMFFIEnvGetDLPackManagedTensorAllocator", &tvm_ffi.env_get_allocator);
   Bind(library, "TVMFFITensorFromDLPackVersioned", &tvm_ffi.tensor_from_dlpack_versioned);
   Bind(library, "TVMFFIFunctionGetGlobal", &tvm_ffi.function_get_global);

@@ -29,6 +29,7 @@ struct TvmFfi {
   void (*error_set_raised_from_c_str)(const char* kind, const char* message);
   int (*env_tensor_alloc)(tn_dl_tensor* prototype, void** out);
   void* (*env_get_allocator)();
+  void* (*env_get_stream)(int32_t device_type, int32_t device_id);
   int (*tensor_from_dlpack_versioned)(tn_dl_managed_tensor* from, int32_t require_alignment,
                                       int32_t require_contiguous, void** out);
   int (*function_get_global)(const tn_ffi_byte_array* name, void** out);

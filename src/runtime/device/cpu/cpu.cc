@@ -25,6 +25,32 @@ int32_t Copy(int32_t, void* target, const void* source, int64_t bytes) {
 
 }  // namespace
 
-const DeviceDriver cpu_driver = {TN_DL_CPU, "cpu", Count, Allocate, Free, Copy, Copy};
+// No streams: what is called is done.
+const DeviceDriver cpu_driver = {
+    .type = TN_DL_CPU,
+    .name = "cpu",
+    .count = Count,
+    .missing = nullptr,
+    .allocate = Allocate,
+    .free = Free,
+    .copy_from_host = Copy,
+    .copy_to_host = Copy,
+    .copy_from_host_async = nullptr,
+    .copy_to_host_async = nullptr,
+    .copy_between = nullptr,
+    .stream_make = nullptr,
+    .stream_free = nullptr,
+    .stream_wait = nullptr,
+    .stream_wait_event = nullptr,
+    .event_make = nullptr,
+    .event_free = nullptr,
+    .event_record = nullptr,
+    .event_wait = nullptr,
+    .event_elapsed = nullptr,
+    .module_load = nullptr,
+    .module_free = nullptr,
+    .find_function = nullptr,
+    .launch = nullptr,
+};
 
 }  // namespace tenon::runtime

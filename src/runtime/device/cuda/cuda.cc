@@ -1,0 +1,306 @@
+// NVIDIA GPUs by the driver API. Everything happens in each device's primary context, the one that
+// CUDA's own runtime, and with it PyTorch, uses; it is retained at the device's first use and kept.
+// The calling thread's current context is put back after every call.
+#include <stdio.h>
+
+#include <atomic>
+
+#include "runtime/core/error.h"
+#include "runtime/core/os.h"
+#include "runtime/device/cuda/library.h"
+#include "runtime/device/device.h"
+
+namespace tenon::runtime {
+namespace {
+
+using cuda::Context;
+using cuda::DevicePtr;
+using cuda::Library;
+using cuda::Result;
+
+constexpr int32_t kMaxDevices = 64;
+constexpr uint32_t kStaticShared = 48 * 1024;  // more must be asked for
+
+std::atomic<Context> contexts[kMaxDevices];
+uint32_t context_lock;
+
+/// -1 with the thread's error: what failed, on which device, and why. `of` is a kernel's name, or
+/// null; `log` says more where it is not empty.
+int32_t Raise(int32_t id, const char* function, const char* of, Result result,
+              const char* log = "") {
+  const Library* library = cuda::Find(nullptr);
+  const char *name = nullptr, *text = nullptr;
+  library->error_name(result, &name);
+  library->error_text(result, &text);
+  char message[1024];
+  snprintf(message, sizeof message, "%s%s%s%s on cuda:%d failed: %s (%s)%s%s", function,
+           of ? " of '" : "", of ? of : "", of ? "'" : "", id, name ? name : "unknown error",
+           text ? text : "no text", *log ? ": " : "", log);
+  return Fail(result == cuda::kOutOfMemory ? "MemoryError" : "RuntimeError", message);
+}
+
+/// The device's context for as long as this object lives. `library` is null where that failed, with
+/// the error set.
+class Use {
+ public:
+  explicit Use(int32_t id) {
+    const char* missing = nullptr;
+    const Library* found = cuda::Find(&missing);
+    if (!found) {
+      Fail("RuntimeError", missing);
+      return;
+    }
+    if (id < 0 || id >= found->devices) {
+      Fail("RuntimeError", "there is no such CUDA device");
+      return;
+    }
+    context_ = Retain(*found, id);
+    if (!context_) return;
+    Context current = nullptr;
+    found->get_current(&current);
+    if (current != context_) {
+      Result result = found->push(context_);
+      if (result != 0) {
+        Raise(id, "cuCtxPushCurrent", nullptr, result);
+        return;
+      }
+      pushed_ = true;
+    }
+    library = found;
+  }
+  ~Use() {
+    Context ignored;
+    if (pushed_) library->pop(&ignored);
+  }
+  Use(const Use&) = delete;
+  Use& operator=(const Use&) = delete;
+  Context context() const { return context_; }
+
+  const Library* library = nullptr;
+
+ private:
+  static Context Retain(const Library& library, int32_t id) {
+    Context context = contexts[id].load(std::memory_order_acquire);
+    if (context) return context;
+    MutexLock guard(&context_lock);
+    context = contexts[id].load(std::memory_order_relaxed);
+    if (context) return context;
+    int32_t device = 0;
+    Result result = library.device_get(&device, id);
+    const char* function = "cuDeviceGet";
+    if (result == 0) {
+      result = library.retain(&context, device);
+      function = "cuDevicePrimaryCtxRetain";
+    }
+    if (result != 0) {
+      Raise(id, function, nullptr, result);
+      return nullptr;
+    }
+    contexts[id].store(context, std::memory_order_release);
+    return context;
+  }
+
+  Context context_ = nullptr;
+  bool pushed_ = false;
+};
+
+// Calls a function of the driver in the device's context.
+#define TN_CALL(id, symbol, of, member, ...)              \
+  Use use(id);                                            \
+  if (!use.library) return -1;                            \
+  const Result result = use.library->member(__VA_ARGS__); \
+  return result == 0 ? 0 : Raise(id, symbol, of, result)
+
+DevicePtr Address(const void* memory) { return reinterpret_cast<DevicePtr>(memory); }
+
+int32_t Count() {
+  const Library* library = cuda::Find(nullptr);
+  return library ? library->devices : 0;
+}
+
+const char* Missing() {
+  const char* missing = nullptr;
+  cuda::Find(&missing);
+  return missing;
+}
+
+// ---- memory ----
+
+int32_t Allocate(int32_t id, int64_t bytes, void** out) {
+  Use use(id);
+  if (!use.library) return -1;
+  DevicePtr address = 0;
+  // Never an address of nothing: an empty tensor has one too.
+  const size_t size = bytes > 0 ? static_cast<size_t>(bytes) : 1;
+  const Result result = use.library->allocate(&address, size);
+  if (result == cuda::kOutOfMemory) {
+    char message[96];
+    snprintf(message, sizeof message, "out of memory on cuda:%d: %lld bytes were asked for", id,
+             static_cast<long long>(bytes));
+    return Fail("MemoryError", message);
+  }
+  if (result != 0) return Raise(id, "cuMemAlloc", nullptr, result);
+  *out = reinterpret_cast<void*>(address);  // NOLINT(performance-no-int-to-ptr): CUDA's are numbers
+  return 0;
+}
+
+// What it could report belongs to work that was queued before; the next wait reports it too.
+void Free(int32_t id, void* memory) {
+  Use use(id);
+  if (use.library) use.library->free(Address(memory));
+}
+
+int32_t CopyFromHostAsync(int32_t id, void* target, const void* source, int64_t bytes,
+                          void* stream) {
+  if (bytes <= 0) return 0;
+  TN_CALL(id, "cuMemcpyHtoDAsync", nullptr, to_device, Address(target), source,
+          static_cast<size_t>(bytes), stream);
+}
+
+int32_t CopyToHostAsync(int32_t id, void* target, const void* source, int64_t bytes, void* stream) {
+  if (bytes <= 0) return 0;
+  TN_CALL(id, "cuMemcpyDtoHAsync", nullptr, to_host, target, Address(source),
+          static_cast<size_t>(bytes), stream);
+}
+
+int32_t CopyBetween(int32_t target_id, void* target, int32_t source_id, const void* source,
+                    int64_t bytes, void* stream) {
+  if (bytes <= 0) return 0;
+  const size_t size = static_cast<size_t>(bytes);
+  if (target_id == source_id) {
+    TN_CALL(target_id, "cuMemcpyDtoDAsync", nullptr, on_device, Address(target), Address(source),
+            size, stream);
+  }
+  Context from = nullptr;
+  {
+    Use source_use(source_id);
+    if (!source_use.library) return -1;
+    from = source_use.context();
+  }
+  TN_CALL(target_id, "cuMemcpyPeerAsync", nullptr, between, Address(target), use.context(),
+          Address(source), from, size, stream);
+}
+
+// ---- streams and events ----
+
+int32_t StreamMake(int32_t id, void** out) {
+  TN_CALL(id, "cuStreamCreate", nullptr, stream_make, out, cuda::kNonBlocking);
+}
+
+int32_t StreamFree(int32_t id, void* stream) {
+  TN_CALL(id, "cuStreamDestroy", nullptr, stream_free, stream);
+}
+
+int32_t StreamWait(int32_t id, void* stream) {
+  TN_CALL(id, "cuStreamSynchronize", nullptr, stream_wait, stream);
+}
+
+int32_t StreamWaitEvent(int32_t id, void* stream, void* event) {
+  TN_CALL(id, "cuStreamWaitEvent", nullptr, stream_wait_event, stream, event, 0);
+}
+
+int32_t EventMake(int32_t id, void** out) {
+  TN_CALL(id, "cuEventCreate", nullptr, event_make, out, 0);
+}
+
+int32_t EventFree(int32_t id, void* event) {
+  TN_CALL(id, "cuEventDestroy", nullptr, event_free, event);
+}
+
+int32_t EventRecord(int32_t id, void* event, void* stream) {
+  TN_CALL(id, "cuEventRecord", nullptr, event_record, event, stream);
+}
+
+int32_t EventWait(int32_t id, void* event) {
+  TN_CALL(id, "cuEventSynchronize", nullptr, event_wait, event);
+}
+
+int32_t EventElapsed(int32_t id, void* from, void* to, float* out_milliseconds) {
+  TN_CALL(id, "cuEventElapsedTime", nullptr, event_elapsed, out_milliseconds, from, to);
+}
+
+// Pageable host memory: the driver may return before a copy to the host is done.
+int32_t CopyFromHost(int32_t id, void* target, const void* source, int64_t bytes) {
+  void* stream = CurrentStream({TN_DL_CUDA, id});
+  if (CopyFromHostAsync(id, target, source, bytes, stream) != 0) return -1;
+  return bytes > 0 ? StreamWait(id, stream) : 0;
+}
+
+int32_t CopyToHost(int32_t id, void* target, const void* source, int64_t bytes) {
+  void* stream = CurrentStream({TN_DL_CUDA, id});
+  if (CopyToHostAsync(id, target, source, bytes, stream) != 0) return -1;
+  return bytes > 0 ? StreamWait(id, stream) : 0;
+}
+
+// ---- code ----
+
+// PTX is a text that ends in 0, a cubin says its own size.
+int32_t ModuleLoad(int32_t id, const void* code, int64_t, void** out) {
+  Use use(id);
+  if (!use.library) return -1;
+  char log[512] = "";
+  int32_t options[] = {cuda::kErrorLog, cuda::kErrorLogBytes};
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): a number in a pointer's place
+  void* values[] = {log, reinterpret_cast<void*>(sizeof log - 1)};
+  const Result result = use.library->module_load(out, code, 2, options, values);
+  return result == 0 ? 0 : Raise(id, "cuModuleLoadData", nullptr, result, log);
+}
+
+int32_t ModuleFree(int32_t id, void* module) {
+  TN_CALL(id, "cuModuleUnload", nullptr, module_free, module);
+}
+
+int32_t FindFunction(int32_t id, void* module, const char* name, uint32_t shared_bytes,
+                     void** out) {
+  Use use(id);
+  if (!use.library) return -1;
+  void* function = nullptr;
+  Result result = use.library->find_function(&function, module, name);
+  if (result != 0) return Raise(id, "cuModuleGetFunction", name, result);
+  if (shared_bytes > kStaticShared) {
+    result = use.library->set_attribute(function, cuda::kMaxDynamicShared,
+                                        static_cast<int32_t>(shared_bytes));
+    if (result != 0) return Raise(id, "cuFuncSetAttribute", name, result);
+  }
+  *out = function;
+  return 0;
+}
+
+int32_t Launch(int32_t id, const DeviceLaunch& launch) {
+  TN_CALL(id, "cuLaunchKernel", launch.name, launch, launch.function, launch.grid[0],
+          launch.grid[1], launch.grid[2], launch.block[0], launch.block[1], launch.block[2],
+          launch.shared_bytes, launch.stream, launch.args, nullptr);
+}
+
+#undef TN_CALL
+
+}  // namespace
+
+const DeviceDriver cuda_driver = {
+    .type = TN_DL_CUDA,
+    .name = "cuda",
+    .count = Count,
+    .missing = Missing,
+    .allocate = Allocate,
+    .free = Free,
+    .copy_from_host = CopyFromHost,
+    .copy_to_host = CopyToHost,
+    .copy_from_host_async = CopyFromHostAsync,
+    .copy_to_host_async = CopyToHostAsync,
+    .copy_between = CopyBetween,
+    .stream_make = StreamMake,
+    .stream_free = StreamFree,
+    .stream_wait = StreamWait,
+    .stream_wait_event = StreamWaitEvent,
+    .event_make = EventMake,
+    .event_free = EventFree,
+    .event_record = EventRecord,
+    .event_wait = EventWait,
+    .event_elapsed = EventElapsed,
+    .module_load = ModuleLoad,
+    .module_free = ModuleFree,
+    .find_function = FindFunction,
+    .launch = Launch,
+};
+
+}  // namespace tenon::runtime

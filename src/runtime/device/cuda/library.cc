@@ -1,0 +1,77 @@
+#include "runtime/device/cuda/library.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <atomic>
+
+#include "runtime/core/os.h"
+
+namespace tenon::runtime::cuda {
+namespace {
+
+constexpr int32_t kMaxDevices = 64;
+
+Library library;
+char missing[512];
+std::atomic<int32_t> state;  // 0: not looked for; 1: here; 2: missing
+uint32_t lock;
+
+bool BindAll(void* handle) {
+#define TN_CU(member, symbol, parameters)                                                   \
+  library.member = reinterpret_cast<decltype(library.member)>(dlsym(handle, #symbol));      \
+  if (!library.member) {                                                                    \
+    snprintf(missing, sizeof missing, "the CUDA driver has no %s: it is too old", #symbol); \
+    return false;                                                                           \
+  }
+  TN_CUDA_FUNCTIONS(TN_CU)
+#undef TN_CU
+  return true;
+}
+
+bool Check(const char* function, Result result) {
+  if (result == 0) return true;
+  const char *name = nullptr, *text = nullptr;
+  library.error_name(result, &name);
+  library.error_text(result, &text);
+  snprintf(missing, sizeof missing, "the CUDA driver cannot be used: %s failed: %s (%s)", function,
+           name ? name : "unknown error", text ? text : "");
+  return false;
+}
+
+bool Load() {
+  const char* given = getenv("TENON_CUDA_DRIVER");
+  const char* name = given && *given ? given : "libcuda.so.1";
+  void* handle = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+  if (!handle) {
+    snprintf(missing, sizeof missing, "NVIDIA's driver is not installed: %s was not found", name);
+    return false;
+  }
+  if (!BindAll(handle) || !Check("cuInit", library.init(0)) ||
+      !Check("cuDeviceGetCount", library.device_count(&library.devices))) {
+    return false;
+  }
+  if (library.devices > kMaxDevices) library.devices = kMaxDevices;
+  if (library.devices == 0) snprintf(missing, sizeof missing, "the CUDA driver sees no GPU");
+  return library.devices > 0;
+}
+
+}  // namespace
+
+const Library* Find(const char** out_missing) {
+  int32_t found = state.load(std::memory_order_acquire);
+  if (found == 0) {
+    MutexLock guard(&lock);
+    found = state.load(std::memory_order_relaxed);
+    if (found == 0) {
+      found = Load() ? 1 : 2;
+      state.store(found, std::memory_order_release);
+    }
+  }
+  if (found == 1) return &library;
+  if (out_missing) *out_missing = missing;
+  return nullptr;
+}
+
+}  // namespace tenon::runtime::cuda
