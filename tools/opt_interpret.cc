@@ -166,7 +166,7 @@ Expected<std::string> InterpretText(const Module& module, const InterpretOptions
     TN_RETURN_IF_ERROR(Set(*func, a, &args));
   }
   run.team_size = options.team;
-  TN_RETURN_IF_ERROR(Interpret(module, func->name, args, run));
+  TN_RETURN_IF_ERROR(InterpretOrders(module, func->name, args, run));
   return Describe(*func, args);
 }
 

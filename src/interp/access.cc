@@ -1,4 +1,5 @@
 // Buffers, bounds and elements.
+#include "interp/grid.h"
 #include "interp/machine.h"
 #include "support/check.h"
 
@@ -89,33 +90,38 @@ void Worker::CheckInside(const Memory* memory, uintptr_t address, DType type,
   }
 }
 
-Lane Worker::ReadAt(Memory* memory, uintptr_t address, DType type, const std::string& what) {
+// Atomics of a team order themselves; those of a launch do so with each other only.
+void Worker::NoteAccess(Memory* memory, int64_t offset, int64_t bytes, AccessKind kind,
+                        const std::string& what) {
+  if (thread_) return thread_->Touch(memory, offset, bytes, kind, what);
+  if (!team_ || kind == AccessKind::kAtomic) return;
+  const bool write = kind == AccessKind::kWrite;
+  if (memory->Touch(offset, bytes, static_cast<uint8_t>(rank_ + 1), m_.phase, write)) return;
+  Fail("race: " + what +
+       (write ? " is written by one worker and touched by another without a barrier between"
+              : " is read by one worker and written by another without a barrier between"));
+}
+
+Lane Worker::ReadAt(Memory* memory, uintptr_t address, DType type, const std::string& what,
+                    AccessKind kind) {
   const int64_t bytes = type.Element().Bytes();
   if (memory) {
     CheckInside(memory, address, type, what);
     auto offset = static_cast<int64_t>(address - memory->address());
     if (!memory->IsDefined(offset, bytes)) Fail(what + " is read before it is written");
-    if (team_ &&
-        !memory->Touch(offset, bytes, static_cast<uint8_t>(rank_ + 1), m_.phase, /*write=*/false)) {
-      Fail("race: " + what +
-           " is read by one worker and written by another without a barrier between");
-    }
+    NoteAccess(memory, offset, bytes, kind, what);
   }
   return Decode(type.Element(), reinterpret_cast<const uint8_t*>(address));
 }
 
-void Worker::WriteAt(Memory* memory, uintptr_t address, DType type, Lane v,
-                     const std::string& what) {
+void Worker::WriteAt(Memory* memory, uintptr_t address, DType type, Lane v, const std::string& what,
+                     AccessKind kind) {
   const int64_t bytes = type.Element().Bytes();
   if (memory) {
     CheckInside(memory, address, type, what);
     auto offset = static_cast<int64_t>(address - memory->address());
     if (!memory->writable()) Fail(what + " is written, but " + memory->name() + " is constant");
-    if (team_ &&
-        !memory->Touch(offset, bytes, static_cast<uint8_t>(rank_ + 1), m_.phase, /*write=*/true)) {
-      Fail("race: " + what +
-           " is written by one worker and touched by another without a barrier between");
-    }
+    NoteAccess(memory, offset, bytes, kind, what);
     memory->Define(offset, bytes);
   }
   Encode(type.Element(), v, reinterpret_cast<uint8_t*>(address));
@@ -169,6 +175,22 @@ void Worker::ExecStore(const Store& n) {
   for (size_t i = 0; i < lanes; ++i) {
     if (!n.mask || mask.at(i).i != 0) Write(view, indices[i], value.at(i));
   }
+}
+
+// Between its read and its write nobody else runs.
+void Worker::ExecAtomic(const Atomic& n) {
+  Value operand = Eval(n.value);
+  std::vector<int64_t> indices;
+  for (const Expr& e : n.indices) indices.push_back(EvalInt(e));
+  const View& view = ViewOf(n.buffer);
+  const std::string what = Place(view, indices);
+  auto address = view.address + static_cast<uintptr_t>(Offset(view, indices, /*check=*/true));
+  const DType type = n.buffer->dtype;
+  Lane old = ReadAt(view.memory, address, type, what, AccessKind::kAtomic);
+  std::optional<Lane> sum = Apply(n.op, type, old, operand.first);
+  if (!sum) Fail("atomic on " + what + ": overflow");
+  if (view.memory) CheckInside(view.memory, address, type, what);
+  Encode(type.Element(), *sum, reinterpret_cast<uint8_t*>(address));
 }
 
 }  // namespace tenon::interp

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "interp/grid.h"
 #include "interp/machine.h"
 #include "interp/team.h"
 #include "ir/print.h"
@@ -50,7 +51,7 @@ Worker::Flow Worker::Exec(const Stmt& s) {
     case NodeKind::kSync: ExecSync(*As<Sync>(s)); return Flow::kNext;
     case NodeKind::kBarrier: Unsupported("barrier");
     case NodeKind::kRoles: Unsupported("roles");
-    case NodeKind::kAtomic: Unsupported("atomic");
+    case NodeKind::kAtomic: ExecAtomic(*As<Atomic>(s)); return Flow::kNext;
     default: TN_UNREACHABLE();  // NOLINT: expressions are no statements
   }
 }
@@ -85,15 +86,20 @@ Worker::Flow Worker::ExecWhile(const While& n) {
   return Flow::kNext;
 }
 
-// Workers of a team see one `global` allocation; everything else is the worker's own.
+// Workers of a team see one `global` allocation, threads of a launch one per launch, and one
+// `shared` one per block; everything else is the worker's own.
 Worker::Flow Worker::ExecAlloc(const Alloc& n) {
   if (n.buffer->scope == "barrier") Unsupported("barrier buffer " + n.buffer->name);
   auto make = [&] {
     int64_t bytes = StorageElements(n.buffer) * n.buffer->dtype.Bytes();
     return std::make_unique<Memory>(n.buffer->name, bytes, /*defined=*/false);
   };
-  bool shared = team_ && n.buffer->scope == "global";
-  Memory* memory = shared ? team_->Shared(&n, visits_[&n]++, make) : m_.memory.Add(make());
+  Memory* memory = nullptr;
+  if (team_ && n.buffer->scope == "global") memory = team_->Shared(&n, visits_[&n]++, make);
+  if (thread_) memory = thread_->Shared(&n, make);
+  const bool shared = memory != nullptr;
+  if (!shared) memory = m_.memory.Add(make());
+  if (thread_ && !shared) memory->MakePrivate();
   frame_.buffers[n.buffer.get()] = MakeView(n.buffer, memory->address());
   frame_.buffers[n.buffer.get()].memory = memory;
   Flow flow = Exec(n.body);
@@ -230,8 +236,10 @@ void Worker::ExecSync(const Sync& n) {
     case Level::kThread:
     case Level::kWorker: return;
     case Level::kWarp:
-    case Level::kWarpgroup:
     case Level::kCta:
+      if (thread_) return thread_->Sync(n);
+      [[fallthrough]];
+    case Level::kWarpgroup:
     case Level::kCluster:
     case Level::kGrid: Unsupported(std::string("sync ") + Name(n.level));
   }
@@ -305,7 +313,16 @@ int64_t Worker::Run(Frame frame) {
   return status_;
 }
 
+void Worker::RunBody(Frame frame, const Stmt& body) {
+  frame_ = std::move(frame);
+  Exec(body);
+}
+
 int64_t Worker::RunOnTeam(Machine& machine, const Frame& frame, int team_size) {
+  if (IsBound(*frame.func)) {
+    RunGrid(machine, frame);
+    return 0;
+  }
   if (!machine.MentionsTeam(frame.func)) return Worker(machine, nullptr, 0).Run(frame);
   Team team(machine, team_size);
   std::vector<int64_t> status(static_cast<size_t>(team_size), 0);

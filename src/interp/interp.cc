@@ -110,6 +110,16 @@ std::vector<int64_t> Machine::Order(int64_t n) {
   return out;
 }
 
+std::vector<int64_t> Machine::ThreadOrderOf(int64_t n) {
+  std::vector<int64_t> out(static_cast<size_t>(std::max<int64_t>(n, 0)));
+  std::iota(out.begin(), out.end(), 0);
+  if (options.order == ThreadOrder::kInOrder) return out;
+  std::reverse(out.begin(), out.end());
+  if (options.order == ThreadOrder::kReversed) return out;
+  for (size_t i = out.size(); i > 1; --i) std::swap(out[i - 1], out[random() % i]);
+  return out;
+}
+
 const std::vector<Expr>& Machine::StorageOf(const Buffer& buffer) {
   auto [it, added] = storage_.try_emplace(buffer.get());
   if (added) {

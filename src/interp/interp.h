@@ -10,10 +10,18 @@
 // by every worker of a team of `team_size`; the workers take turns between barriers, in an order
 // that `seed` decides. Other functions run once, and the iterations of their parallel and
 // vectorized loops in an order that `seed` decides (0: as written). So do the iterations of a loop
-// over a thread axis: without a sync inside they are independent.
+// over a thread axis of a kernel that is still being scheduled: without a sync inside they are
+// independent.
 //
-// Not yet: barrier buffers, roles, atomics, async blocks, syncs and blocks at levels above a
-// worker, sub-byte elements. They are answered with "unsupported: <construct>".
+// A kernel in its bound form (loop/threads.h) is run by every thread of its launch. Threads take
+// turns at barriers, in the order that InterpOptions::order names; blocks run one after another.
+// Reported are accesses of two threads to one element, one of them a write, without a barrier
+// between that orders them (whether or not they met in this order); barriers that some threads of
+// the block or warp do not reach, or reach at another place; reads of shared memory that nobody has
+// written since it was allocated.
+//
+// Not yet: barrier buffers, roles, async blocks, syncs above a block of threads, blocks at levels
+// above a worker, sub-byte elements. They are answered with "unsupported: <construct>".
 #pragma once
 
 #include <functional>
@@ -68,9 +76,18 @@ struct InterpArg {
 /// A C function that `extern` may call. A string argument is the address of its characters.
 using HostFunction = std::function<InterpScalar(std::span<const InterpScalar> args)>;
 
+/// In which order the threads of a launch take turns between barriers, and its blocks run.
+enum class ThreadOrder : uint8_t {
+  kInOrder,
+  kReversed,
+  kShuffled,   // anew at every barrier, by the seed
+  kSwitching,  // shuffled, and each thread hands over before every access of memory that it shares
+};
+
 struct InterpOptions {
   int team_size = 1;
   uint64_t seed = 0;
+  ThreadOrder order = ThreadOrder::kInOrder;
   int64_t max_steps = 400'000'000;      // expressions and statements
   int64_t vscale = 2;                   // for scalable vectors
   std::map<std::string, int64_t> dims;  // dims of the function that no argument's shape tells
@@ -83,5 +100,11 @@ struct InterpOptions {
 /// program that runs for longer than max_steps is a limit error.
 Status Interpret(const Module& module, const std::string& func, std::vector<InterpArg>& args,
                  const InterpOptions& options = {});
+
+/// Runs a function that launches threads in several orders of them: as written, reversed, shuffled
+/// twice, switching at every access. Errors: those of the first order that has any, and outputs
+/// that differ between orders. A function without bound kernels is run once.
+Status InterpretOrders(const Module& module, const std::string& func, std::vector<InterpArg>& args,
+                       const InterpOptions& options = {});
 
 }  // namespace tenon

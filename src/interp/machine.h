@@ -38,6 +38,7 @@ struct Frame {
 };
 
 class Team;
+class GridThread;
 
 /// What one call of Interpret shares between all its workers. Only one worker runs at a time.
 struct Machine {
@@ -61,6 +62,8 @@ struct Machine {
   bool MentionsTeam(const Func& func);
   /// 0 … n-1, permuted unless the seed is 0.
   std::vector<int64_t> Order(int64_t n);
+  /// 0 … n-1 as InterpOptions::order says, for threads and blocks.
+  std::vector<int64_t> ThreadOrderOf(int64_t n);
   /// Extents of a buffer's storage over its dims and layout.
   const std::vector<Expr>& StorageOf(const Buffer& buffer);
 
@@ -72,11 +75,14 @@ struct Machine {
 
 class Worker {
  public:
-  /// `team` null: alone.
-  Worker(Machine& machine, Team* team, int rank) : m_(machine), team_(team), rank_(rank) {}
+  /// `team` null: alone. `thread`: it is one of a launch.
+  Worker(Machine& machine, Team* team, int rank, GridThread* thread = nullptr)
+      : m_(machine), team_(team), rank_(rank), thread_(thread) {}
 
   /// Runs a function whose frame is filled in. The status of a host function, else 0.
   int64_t Run(Frame frame);
+  /// Runs a statement under a filled-in frame.
+  void RunBody(Frame frame, const Stmt& body);
   /// Runs a kernel or a host function over a team where it asks for one.
   static int64_t RunOnTeam(Machine& machine, const Frame& frame, int team_size);
 
@@ -113,8 +119,13 @@ class Worker {
   uintptr_t AddressOf(const Load& n);
   Lane Read(const View& view, const std::vector<int64_t>& indices);
   void Write(const View& view, const std::vector<int64_t>& indices, Lane v);
-  Lane ReadAt(Memory* memory, uintptr_t address, DType type, const std::string& what);
-  void WriteAt(Memory* memory, uintptr_t address, DType type, Lane v, const std::string& what);
+  /// Notes an access of `offset` for the reports of races.
+  void NoteAccess(Memory* memory, int64_t offset, int64_t bytes, AccessKind kind,
+                  const std::string& what);
+  Lane ReadAt(Memory* memory, uintptr_t address, DType type, const std::string& what,
+              AccessKind kind = AccessKind::kRead);
+  void WriteAt(Memory* memory, uintptr_t address, DType type, Lane v, const std::string& what,
+               AccessKind kind = AccessKind::kWrite);
   void CheckInside(const Memory* memory, uintptr_t address, DType type, const std::string& what);
   std::vector<std::vector<int64_t>> IndicesByLane(const std::vector<Expr>& indices, size_t lanes);
   std::string Place(const View& view, const std::vector<int64_t>& indices) const;
@@ -127,6 +138,7 @@ class Worker {
   Flow ExecBlock(const Block& n);
   void ExecCopy(const Copy& n);
   void ExecAssert(const Assert& n);
+  void ExecAtomic(const Atomic& n);
   void ExecEvaluate(const Evaluate& n);
   void ExecSync(const Sync& n);
   Flow ExecReturn(const Return& n);
@@ -141,6 +153,7 @@ class Worker {
   Machine& m_;
   Team* team_;
   int rank_;
+  GridThread* thread_;
   Frame frame_;
   int64_t status_ = 0;
   const std::vector<bool>* active_ = nullptr;    // lanes whose loads count; null: all

@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "interp/access_history.h"
+
 namespace tenon::interp {
 
 /// What the workers of a team did to a byte since their last barrier. Worker numbers are rank + 1;
@@ -31,6 +33,14 @@ class Memory {
   int64_t size() const { return size_; }
   uintptr_t address() const { return reinterpret_cast<uintptr_t>(data_); }
   bool writable() const { return storage_ != nullptr; }
+  /// Memory of one thread of a launch, which nobody else sees.
+  bool is_private() const { return private_; }
+  void MakePrivate() { private_ = true; }
+  /// What the threads of a launch did to it.
+  AccessHistory& history() {
+    if (!history_) history_ = std::make_unique<AccessHistory>(size_);
+    return *history_;
+  }
 
   bool IsDefined(int64_t offset, int64_t bytes) const;
   void Define(int64_t offset, int64_t bytes);
@@ -45,6 +55,8 @@ class Memory {
   uint8_t* data_;
   std::vector<bool> defined_;
   std::vector<Touched> touched_;  // made at the first Touch
+  std::unique_ptr<AccessHistory> history_;
+  bool private_ = false;
 };
 
 /// All memory alive, by address.

@@ -1,0 +1,52 @@
+// Who touched each byte of memory last, and whether the next one to touch it may rely on having
+// been ordered after: the race detector for the threads of a kernel.
+//
+// Order comes from barriers alone: two accesses of one block of threads are ordered when a `sync
+// cta` lies between them, or a `sync warp` if both are of one warp; accesses of two blocks never
+// are. As in FastTrack (Flanagan and Freund, 2009) the last writer of a byte is enough, because a
+// write that is not ordered after the one before is reported; of readers, the last one or the
+// smallest group (warp, block, launch) that holds those since.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace tenon::interp {
+
+/// A thread at a moment: where it is in its launch, and how many barriers it has passed.
+struct Actor {
+  uint32_t launch = 0;                       // 0: nobody
+  uint32_t block = 0, warp = 0, thread = 0;  // of the launch; of the block; of the block
+  uint32_t cta_epoch = 0, warp_epoch = 0;
+  std::string ToString() const;  // "thread 3 of block 0"
+};
+
+enum class AccessKind : uint8_t { kRead, kWrite, kAtomic };
+
+class AccessHistory {
+ public:
+  explicit AccessHistory(int64_t bytes) : marks_(static_cast<size_t>(bytes)) {}
+
+  /// Notes an access; what it races with, or "". `visit`: how often the thread has entered the
+  /// allocation, for StaleRead.
+  std::string Note(int64_t offset, int64_t bytes, const Actor& actor, AccessKind kind,
+                   uint32_t visit);
+  /// True when a byte was last written in an earlier visit of the allocation: its content is gone.
+  bool StaleRead(int64_t offset, int64_t bytes, const Actor& actor, uint32_t visit) const;
+
+ private:
+  enum class Group : uint8_t { kThread, kWarp, kBlock, kLaunch };
+  struct Mark {
+    Actor writer, reader;
+    Group readers = Group::kThread;
+    bool atomic = false;  // the writer was
+    uint32_t visit = 0;   // of the writer
+  };
+  static bool ReadersOrdered(const Mark& mark, const Actor& now);
+  static void AddReader(Mark* mark, const Actor& now);
+
+  std::vector<Mark> marks_;
+};
+
+}  // namespace tenon::interp
