@@ -15,6 +15,9 @@ const std::vector<Step>& KernelPipeline() {
        "lower_blocks"},
       {"lower_blocks", "from here on statements"},
       {"simplify", "bindings were put in"},
+      {"bind_threads",
+       "a GPU kernel's launch, while extents are those of the schedule and indices have all their "
+       "dimensions"},
       {"split_guards", "interiors without ifs, while loops have their full ranges"},
       {"simplify", "decides the guards that splitting made constant"},
       {"plan_storage", "stack or workspace, on logical shapes"},

@@ -18,18 +18,18 @@ std::string UnsupportedExpr(const ExprNode& e) {
   return call && call->intrinsic == Intrinsic::kVScale ? "vscale" : "";
 }
 
-std::string UnsupportedBuffer(const BufferNode& b) {
+std::string UnsupportedBuffer(const BufferNode& b, bool gpu) {
   if (b.layout && !b.layout->threads.empty())
     return fmt::format("a layout with thread axes ('{}')", b.name);
   if (b.dtype.StorageBits() % 8 != 0)
     return fmt::format("packed elements of {} ('{}')", b.dtype.ToString(), b.name);
-  if (b.scope == "shared" || b.scope == "barrier")
+  if ((b.scope == "shared" && !gpu) || b.scope == "barrier")
     return fmt::format("memory in {} ('{}')", b.scope, b.name);
   return "";
 }
 
-std::string UnsupportedStmt(const NodeRef& node, const std::string& target) {
-  if (const auto* s = As<For>(node); s && s->for_kind == ForKind::kThread && !IsGpu(target)) {
+std::string UnsupportedStmt(const NodeRef& node, bool gpu) {
+  if (const auto* s = As<For>(node); s && s->for_kind == ForKind::kThread && !gpu) {
     return fmt::format("the thread axis {} on a CPU (loop '{}')", s->thread, s->var->name);
   }
   if (const auto* s = As<Block>(node)) {
@@ -38,8 +38,9 @@ std::string UnsupportedStmt(const NodeRef& node, const std::string& target) {
       return fmt::format("level {} ({})", Name(s->at), Describe(node));
   }
   if (const auto* s = As<Sync>(node)) {
-    const bool known =
-        s->level == Level::kThread || s->level == Level::kWorker || s->level == Level::kTeam;
+    const bool known = s->level == Level::kThread || s->level == Level::kWorker ||
+                       s->level == Level::kTeam ||
+                       (gpu && (s->level == Level::kCta || s->level == Level::kWarp));
     return known ? "" : fmt::format("sync {}", Name(s->level));
   }
   if (const auto* s = As<Launch>(node); s && s->place != "host") {
@@ -53,14 +54,15 @@ std::string UnsupportedStmt(const NodeRef& node, const std::string& target) {
 }  // namespace
 
 void CheckSupported(const VerifyContext& context) {
+  const bool gpu = IsGpu(context.func.target);
   context.ForEach([&](const NodeRef& node) {
     std::string what;
     if (IsA<ExprNode>(node)) {
       what = UnsupportedExpr(static_cast<const ExprNode&>(*node));
     } else if (const auto* buffer = As<BufferNode>(node)) {
-      what = UnsupportedBuffer(*buffer);
+      what = UnsupportedBuffer(*buffer, gpu);
     } else if (IsA<StmtNode>(node)) {
-      what = UnsupportedStmt(node, context.func.target);
+      what = UnsupportedStmt(node, gpu);
     }
     if (!what.empty()) context.Unsupported(what);
   });

@@ -2,6 +2,7 @@
 
 #include "loop/pass/access.h"
 #include "loop/pass/rewrite.h"
+#include "loop/threads.h"
 
 namespace tenon {
 
@@ -164,7 +165,9 @@ class TeamLowerer {
 Module LowerParallel(const Module& module, const PassContext&) {
   return MapFuncs(module, [&](const Func& func) {
     switch (func->func_kind) {
-      case FuncKind::kKernel: return WithBody(func, TeamLowerer(func, module)(func->body));
+      case FuncKind::kKernel:
+        if (IsBound(*func)) return func;  // its launch is its team
+        return WithBody(func, TeamLowerer(func, module)(func->body));
       case FuncKind::kDevice: return WithBody(func, ParallelToSerial(func->body));
       case FuncKind::kHost:
       case FuncKind::kPacked: return func;

@@ -7,6 +7,7 @@
 #include "loop/pass/access.h"
 #include "loop/pass/arena.h"
 #include "loop/pass/storage.h"
+#include "loop/threads.h"
 
 namespace tenon {
 
@@ -112,6 +113,8 @@ class KernelPlanner final : public ScopedRewriter {
       std::optional<int64_t> bytes = LargestBytes(b);
       bool registers = b->scope == "register" && bytes && *bytes <= kMaxRegisterBytes;
       if (registers || b->scope == "barrier") continue;
+      // A GPU's compiler finds places for a thread's and a block's memory.
+      if (IsBound(*func_) && b->scope != "global") continue;
       if (!bytes) {
         context_.Remark(fmt::format("{}: {} has no largest size", func_->name, b->name));
       } else if (b->scope == "global" && !life.in_parallel) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "loop/pass/place_syncs.h"
 #include "loop/pass/rewrite.h"
 
 namespace tenon {
@@ -188,7 +189,8 @@ class GuardSplitter final : public ScopedRewriter {
          parallel = loop->for_kind == ForKind::kParallel;
     bool fits = stmts_ + 2 * CountStmts(loop->body) <= max_stmts_;
     std::vector<Guard> guards;
-    if ((serial || parallel) && fits) {
+    // Where it splits, threads could come to barriers by different ways.
+    if ((serial || parallel) && fits && !HasSync(loop->body)) {
       analyzer_.Bind(loop->var, loop->min, loop->extent);
       guards = GuardFinder(loop->var, &analyzer_, loops_)(loop->body);
       std::erase_if(guards, [&](const Guard& g) {

@@ -144,7 +144,7 @@ bool ExpectSame(const Module& before, const Module& after, const std::string& na
   }
   options.team_size = team;
   options.seed = static_cast<uint64_t>(team - 1);
-  Status ran = Interpret(after, name, got, options);
+  Status ran = InterpretOrders(after, name, got, options);
   EXPECT_TRUE(ran) << ToString(ran.errors()) << Print(after);
   for (size_t i = 0; ran && i < f->buffers.size(); ++i) {
     const InterpArg arg = flat.count(i) ? Loaded(got[i], want[i], flat[i]) : got[i];

@@ -1,0 +1,383 @@
+#include "loop/pass/bind_threads.h"
+
+#include <algorithm>
+
+#include "loop/pass/access.h"
+#include "loop/pass/place_syncs.h"
+#include "loop/pass/rewrite.h"
+#include "loop/threads.h"
+
+namespace tenon {
+
+namespace {
+
+constexpr const char* kAxisNames[] = {"blockIdx.z",  "blockIdx.y",  "blockIdx.x",
+                                      "threadIdx.z", "threadIdx.y", "threadIdx.x"};
+constexpr int64_t kMaxUnrolled = 16;  // virtual threads that are written out
+
+bool IsGpuKernel(const PrimFunc& func) {
+  if (func.func_kind != FuncKind::kKernel || IsBound(func)) return false;
+  auto target = Target::Parse(func.target);
+  return target && target->IsGpu();
+}
+
+int RankOf(const For& loop) {
+  return loop.for_kind == ForKind::kThread ? AxisRank(loop.thread) : -1;
+}
+int RankOf(const NodeRef& node) {
+  const auto* loop = As<For>(node);
+  return loop ? RankOf(*loop) : -1;
+}
+
+bool HasAxisLoop(const Stmt& stmt) {
+  bool found = false;
+  PreOrder(stmt, [&](const NodeRef& n) {
+    found |= RankOf(n) >= 0;
+    return !found && !IsA<ExprNode>(n);
+  });
+  return found;
+}
+
+// Loops that are no axes of a launch: virtual threads one after another, parallel loops in order.
+Stmt WithoutOtherLoops(const Stmt& body) {
+  return PostOrderRewrite(body, [](const NodeRef& n) -> NodeRef {
+    const auto* loop = As<For>(n);
+    if (!loop) return n;
+    const bool virtual_thread = loop->for_kind == ForKind::kThread && loop->thread == "vthread";
+    if (!virtual_thread && loop->for_kind != ForKind::kParallel) return n;
+    const auto extent = AsInt(loop->extent);
+    const bool unrolled = virtual_thread && extent && *extent <= kMaxUnrolled;
+    return For::Make(loop->var, loop->min, loop->extent,
+                     unrolled ? ForKind::kUnrolled : ForKind::kSerial, loop->body, loop->attrs);
+  });
+}
+
+// The extents of a launch: per axis the largest of its loops' extents, over the kernel's dims.
+class Extents final : public ScopedRewriter {
+ public:
+  Extents(const PrimFunc& func, const Stmt& body) {
+    BindDims(func, &analyzer_);
+    for (const Var& dim : func.dims) known_.insert(dim.get());
+    for (const Var& scalar : func.scalars) known_.insert(scalar.get());
+    Rewrite(body);
+  }
+  AxisExtents extents;
+  std::vector<std::string> unmet;
+
+ private:
+  Stmt VisitStmt(const Stmt& stmt) override {
+    const int rank = RankOf(stmt);
+    if (rank >= 0) Add(&extents[static_cast<size_t>(rank)], *As<For>(stmt));
+    return Children(stmt);
+  }
+
+  void Add(Expr* extent, const For& loop) {
+    Expr now = analyzer_.Simplify(loop.extent);
+    bool over_dims = IsPure(now);
+    PreOrder(now, [&](const NodeRef& n) {
+      over_dims &= !IsA<Load>(n) && (!IsA<VarNode>(n) || known_.count(n.get()) != 0);
+      return over_dims;
+    });
+    if (!over_dims) {
+      const int64_t most = analyzer_.ConstBounds(now).max;
+      if (most == Interval::kPosInf) {
+        unmet.push_back("loop '" + loop.var->name + "' over " + loop.thread +
+                        " has an extent that depends on loops around it: expected one that the "
+                        "kernel's dims tell");
+        return;
+      }
+      now = IndexConst(most);
+    }
+    if (!*extent) {
+      *extent = now;
+    } else if (analyzer_.CanProve(Le(*extent, now))) {
+      *extent = now;
+    } else if (!analyzer_.CanProve(Le(now, *extent))) {
+      *extent = analyzer_.Simplify(Max(*extent, now));
+    }
+  }
+
+  std::unordered_set<const Node*> known_;
+};
+
+// Takes the loops over axes out of a body; their variables become those of the launch.
+class Converter {
+ public:
+  Converter(const PrimFunc& func, const Module& module, AxisExtents extents)
+      : module_(module), names_(func), extents_(std::move(extents)) {
+    BindDims(func, &analyzer_);
+    for (size_t i = 0; i < extents_.size(); ++i) {
+      if (!extents_[i]) continue;
+      vars_[i] = VarNode::Make(names_.Fresh(kAxisNames[i]), DType::Index());
+      analyzer_.Bind(vars_[i], IndexConst(0), extents_[i]);
+    }
+  }
+
+  Stmt operator()(const Stmt& body) {
+    Stmt out = Together(body, {});
+    if (!out) out = Seq::Make({});
+    for (size_t i = extents_.size(); i-- > 0;) {
+      if (!extents_[i]) continue;
+      // The first thread must be there where it does what belongs to none of them.
+      Expr extent = extents_[i];
+      if (alone_[i]) extent = analyzer_.Simplify(Max(extent, IndexConst(1)));
+      out = For::Make(vars_[i], IndexConst(0), extent, ForKind::kThread, out, {}, kAxisNames[i]);
+    }
+    return out;
+  }
+
+ private:
+  struct Guard {
+    Expr condition;
+    int axis = -1;  // it keeps a loop over this axis to its extent; -1: a condition of the kernel
+  };
+  using Guards = std::vector<Guard>;
+
+  static Expr AllOf(const Guards& guards) {
+    std::vector<Expr> conditions;
+    for (const Guard& g : guards) conditions.push_back(g.condition);
+    return Conjunction(conditions);
+  }
+
+  static Stmt Guarded(const Guards& guards, const Stmt& stmt) {
+    if (!stmt || guards.empty()) return stmt;
+    return If::Make(AllOf(guards), stmt);
+  }
+
+  // Those that all threads of a block agree on.
+  Guards OfBlock(const Guards& guards) const {
+    Guards out;
+    for (const Guard& g : guards) {
+      if (OneForBlock(g.condition)) out.push_back(g);
+    }
+    return out;
+  }
+
+  bool OneForBlock(const Expr& e) const {
+    for (size_t i = 3; i < vars_.size(); ++i) {
+      if (vars_[i] && UsesVar(e, vars_[i].get())) return false;
+    }
+    return true;
+  }
+
+  // A value that loads, for all threads of a block: whoever the guards leave out must not read, but
+  // where threads agree on a value they must go on to.
+  Expr Protected(const Expr& value, const Guards& guards) const {
+    if (IsPure(value)) return value;
+    const Guards own = OneForBlock(value) ? OfBlock(guards) : guards;
+    if (own.empty()) return value;
+    Expr none = value->dtype.IsBool() ? BoolConst(false) : MakeConst(value->dtype, 0);
+    return Select::Make(AllOf(own), value, none);
+  }
+
+  // A statement that all threads of a block walk through; `guards` say for whom it does something.
+  // Where it holds a barrier, the guards go inside.
+  Stmt Together(const Stmt& stmt, const Guards& guards) {
+    if (!HasSync(stmt) && !Rebinds(stmt, guards)) return Guarded(guards, Apart(stmt));
+    switch (stmt->kind) {
+      case NodeKind::kSeq: {
+        std::vector<Stmt> out;
+        for (const Stmt& s : As<Seq>(stmt)->stmts) {
+          if (Stmt part = Together(s, guards)) out.push_back(part);
+        }
+        return Seq::Make(std::move(out));
+      }
+      case NodeKind::kFor: return ForTogether(*As<For>(stmt), guards);
+      case NodeKind::kIf: return IfTogether(*As<If>(stmt), guards);
+      case NodeKind::kLet: {
+        const auto* let = As<Let>(stmt);
+        return Let::Make(let->var, Protected(let->value, guards), Together(let->body, guards));
+      }
+      case NodeKind::kAlloc:
+        made_[As<Alloc>(stmt)->buffer.get()] = bound_;
+        return Alloc::Make(As<Alloc>(stmt)->buffer, Together(As<Alloc>(stmt)->body, guards));
+      case NodeKind::kBind: {
+        const auto* bind = As<Bind>(stmt);
+        return Bind::Make(bind->buffer, bind->data, Together(bind->body, guards));
+      }
+      case NodeKind::kWhile:
+        return While::Make(Protected(As<While>(stmt)->condition, guards),
+                           Together(As<While>(stmt)->body, guards));
+      default: return HasSync(stmt) ? stmt : Guarded(guards, Apart(stmt));
+    }
+  }
+
+  // Loops over an axis that a guard is about are not under the guard.
+  static bool Rebinds(const Stmt& stmt, const Guards& guards) {
+    bool found = false;
+    PreOrder(stmt, [&](const NodeRef& n) {
+      const int rank = RankOf(n);
+      for (const Guard& g : guards) found |= rank >= 0 && g.axis == rank;
+      return !found && !IsA<ExprNode>(n);
+    });
+    return found;
+  }
+
+  Stmt ForTogether(const For& loop, const Guards& guards) {
+    if (RankOf(loop) >= 0) {
+      return OnAxis(loop, [&](const Stmt& body, const Guards& own) {
+        // Inside a loop over the same axis: what each of its threads would do, all do together.
+        Guards all = own;
+        for (const Guard& g : guards) {
+          if (g.axis != RankOf(loop)) all.push_back(g);
+        }
+        return Together(body, all);
+      });
+    }
+    analyzer_.Bind(loop.var, loop.min, loop.extent);
+    return For::Make(loop.var, loop.min, loop.extent, loop.for_kind, Together(loop.body, guards),
+                     loop.attrs, loop.thread);
+  }
+
+  // A condition without loads moves inside, whether threads agree on it or not: they do after all
+  // on a barrier.
+  Stmt IfTogether(const If& node, const Guards& guards) {
+    const bool loads = !IsPure(node.condition);
+    if (loads || (OneForBlock(node.condition) && guards.empty())) {
+      Stmt yes = Together(node.then_body, guards);
+      Stmt no = node.else_body ? Together(node.else_body, guards) : nullptr;
+      return If::Make(Protected(node.condition, guards), yes, no);
+    }
+    Guards yes = guards, no = guards;
+    yes.push_back({node.condition});
+    no.push_back({Not(node.condition)});
+    std::vector<Stmt> out{Together(node.then_body, yes)};
+    if (node.else_body) out.push_back(Together(node.else_body, no));
+    return Seq::Make(std::move(out));
+  }
+
+  template <class Body>
+  Stmt OnAxis(const For& loop, Body body) {
+    const auto axis = static_cast<size_t>(RankOf(loop));
+    Expr var = vars_[axis];
+    Guards guards;
+    Expr inside = analyzer_.Simplify(Lt(var, loop.extent));
+    if (!IsOne(inside)) guards.push_back({inside, static_cast<int>(axis)});
+    ++bound_[axis];
+    Expr value = IsZero(loop.min) ? var : loop.min + var;
+    Stmt out = body(Substitute(loop.body, VarMap{{loop.var.get(), value}}), guards);
+    --bound_[axis];
+    return out;
+  }
+
+  // A statement without barriers.
+  Stmt Apart(const Stmt& stmt) {
+    const bool whole = !HasAxisLoop(stmt) && !WritesOwn(stmt);
+    if (whole || !HasStatements(stmt)) return Alone(stmt);
+    switch (stmt->kind) {
+      case NodeKind::kSeq: {
+        std::vector<Stmt> out;
+        for (const Stmt& s : As<Seq>(stmt)->stmts) {
+          if (Stmt part = Apart(s)) out.push_back(part);
+        }
+        return Seq::Make(std::move(out));
+      }
+      case NodeKind::kFor: {
+        const auto* loop = As<For>(stmt);
+        if (RankOf(stmt) >= 0) {
+          return OnAxis(*loop,
+                        [&](const Stmt& body, const Guards& own) { return Together(body, own); });
+        }
+        analyzer_.Bind(loop->var, loop->min, loop->extent);
+        return For::Make(loop->var, loop->min, loop->extent, loop->for_kind, Apart(loop->body),
+                         loop->attrs, loop->thread);
+      }
+      case NodeKind::kIf: {
+        const auto* node = As<If>(stmt);
+        Stmt no = node->else_body ? Apart(node->else_body) : nullptr;
+        return If::Make(node->condition, Apart(node->then_body), no);
+      }
+      case NodeKind::kLet:
+        return Let::Make(As<Let>(stmt)->var, As<Let>(stmt)->value, Apart(As<Let>(stmt)->body));
+      case NodeKind::kAlloc:
+        made_[As<Alloc>(stmt)->buffer.get()] = bound_;
+        return Alloc::Make(As<Alloc>(stmt)->buffer, Apart(As<Alloc>(stmt)->body));
+      case NodeKind::kBind: {
+        const auto* bind = As<Bind>(stmt);
+        return Bind::Make(bind->buffer, bind->data, Apart(bind->body));
+      }
+      case NodeKind::kWhile:
+        return While::Make(As<While>(stmt)->condition, Apart(As<While>(stmt)->body));
+      default: return Alone(stmt);
+    }
+  }
+
+  static bool HasStatements(const Stmt& stmt) {
+    switch (stmt->kind) {
+      case NodeKind::kSeq:
+      case NodeKind::kFor:
+      case NodeKind::kIf:
+      case NodeKind::kLet:
+      case NodeKind::kAlloc:
+      case NodeKind::kBind:
+      case NodeKind::kWhile: return true;
+      default: return false;
+    }
+  }
+
+  // Writes of a thread's own memory, or of its block's: which threads do them is said for each
+  // statement.
+  bool WritesOwn(const Stmt& stmt) const {
+    auto own = [](const Buffer& b) { return IsThreadPrivate(b) || b->scope == "shared"; };
+    return !AccessesOf(stmt, module_, own).writes.empty();
+  }
+
+  // As Placer::LeaveRepetitions.
+  bool Repeats(const Stmt& stmt, const Accesses& visible, size_t axis) const {
+    if (axis < 3 || UsesVar(stmt, vars_[axis].get())) return false;
+    return std::all_of(visible.writes.begin(), visible.writes.end(), [&](const BufferNode* b) {
+      auto it = made_.find(b);
+      return b->scope == "shared" && it != made_.end() && it->second[axis] == bound_[axis];
+    });
+  }
+
+  // What writes memory that threads share is done once: by the first thread along each axis that
+  // it is in no loop of.
+  Stmt Alone(const Stmt& stmt) {
+    const Accesses visible =
+        AccessesOf(stmt, module_, [](const Buffer& b) { return !IsThreadPrivate(b); });
+    if (visible.writes.empty()) return stmt;
+    Guards first;
+    for (size_t i = 0; i < extents_.size(); ++i) {
+      if (!extents_[i] || (bound_[i] > 0 && !Repeats(stmt, visible, i))) continue;
+      alone_[i] = true;
+      if (!IsOne(extents_[i])) first.push_back({Eq(Expr(vars_[i]), IndexConst(0))});
+    }
+    return Guarded(first, stmt);
+  }
+
+  const Module& module_;
+  NameSupply names_;
+  AxisExtents extents_;
+  std::array<Var, 6> vars_;
+  std::array<int, 6> bound_{};  // loops over each axis around
+  std::array<bool, 6> alone_{};
+  std::unordered_map<const BufferNode*, std::array<int, 6>> made_;  // bound_, where it is made
+  Analyzer analyzer_;
+};
+
+Func BindKernel(const Func& func, const Module& module) {
+  Stmt body = WithoutOtherLoops(func->body);
+  Extents extents(*func, body);
+  std::vector<std::string> unmet = std::move(extents.unmet);
+  PrimFunc fields = *func;
+  if (unmet.empty()) {
+    SyncPlan plan = PlaceSyncs(*func, module, body, extents.extents);
+    unmet = std::move(plan.unmet);
+    body = Converter(*func, module, extents.extents)(plan.body);
+    fields.body = body;
+    fields.attrs.Set(kBoundAttr, int64_t{1});
+  }
+  if (!unmet.empty()) fields.attrs.Set("unmet", unmet);
+  return PrimFunc::Make(std::move(fields));
+}
+
+}  // namespace
+
+Module BindThreads(const Module& module, const PassContext&) {
+  return MapFuncs(module, [&](const Func& func) {
+    return IsGpuKernel(*func) ? BindKernel(func, module) : func;
+  });
+}
+
+}  // namespace tenon

@@ -1,0 +1,23 @@
+// bind_threads: a GPU kernel's loops over thread axes become its launch.
+//
+// Needs: blocks are lowered; loops bound to axes stand anywhere, one axis in several nests, also
+// inside each other (a tile loaded by all threads, within what each of them does). Run serially
+// such a kernel gives its answer. Ensures, for kernels of a GPU target: the bound form of
+// loop/threads.h. An axis has the largest extent of its loops; loops with less get a condition;
+// what stands outside of all loops over an axis and writes memory that threads share is done by
+// the first thread of it, and what writes a thread's own memory by every thread. Where threads of a
+// block read or overwrite what others wrote stands `sync cta`, reached by all of them: conditions
+// are moved inside of it. Virtual threads become unrolled loops, parallel ones serial. What cannot
+// be done is said in the attribute `unmet`, which the verifier reports before code generation: data
+// that crosses blocks, threads' own memory, or a barrier where threads take different ways.
+// Why here: the loops' extents are still those of the schedule, and indices have all their
+// dimensions, from which it is read which thread touches what.
+#pragma once
+
+#include "loop/pass/pass.h"
+
+namespace tenon {
+
+Module BindThreads(const Module& module, const PassContext& context);
+
+}  // namespace tenon

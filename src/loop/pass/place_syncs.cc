@@ -1,0 +1,468 @@
+#include "loop/pass/place_syncs.h"
+
+#include <algorithm>
+
+#include "loop/pass/access.h"
+#include "loop/pass/rewrite.h"
+#include "loop/threads.h"
+
+namespace tenon {
+
+bool IsThreadPrivate(const Buffer& buffer) {
+  return buffer->scope == "local" || buffer->scope == "register";
+}
+
+bool HasSync(const Stmt& stmt) {
+  bool found = false;
+  PreOrder(stmt, [&](const NodeRef& n) {
+    found |= n->kind == NodeKind::kSync;
+    return !found && !IsA<ExprNode>(n);
+  });
+  return found;
+}
+
+namespace {
+
+constexpr size_t kAxes = std::tuple_size_v<AxisExtents>;
+bool IsBlockRank(size_t axis) { return axis < 3; }
+
+// The loop that gives an access its thread along an axis.
+struct Binder {
+  const For* loop = nullptr;
+  size_t depth = 0;       // loops around it
+  size_t around = 0;      // conditions, bounds and lets around it
+  bool repeated = false;  // one of them runs it several times
+};
+
+struct Access {
+  Buffer buffer;
+  std::vector<Expr> indices;  // empty: anywhere
+  bool write = false, atomic = false;
+  bool solo = false;  // its statement is left to one thread along axes without a binder
+  std::array<Binder, kAxes> binders;
+};
+using AccessList = std::vector<Access>;
+
+// What a statement does around its barriers.
+struct Flow {
+  Stmt stmt;
+  AccessList head, tail;  // before the first barrier, after the last one
+  bool always = false;    // there is one on every path
+};
+
+void Append(AccessList* to, const AccessList& from) {
+  to->insert(to->end(), from.begin(), from.end());
+}
+
+class Placer {
+ public:
+  Placer(const PrimFunc& func, const Module& module, const AxisExtents& extents)
+      : module_(module), extents_(extents) {
+    BindDims(func, &analyzer_);
+    written_ = AccessesOf(func.body, module, [](const Buffer&) { return true; }).writes;
+  }
+
+  SyncPlan operator()(const Stmt& body) {
+    Stmt placed = Walk(body).stmt;
+    CheckPairs();
+    return {placed, std::move(unmet_)};
+  }
+
+ private:
+  // ---- accesses ----
+
+  Access At(const Buffer& buffer, std::vector<Expr> indices, bool write, bool atomic) const {
+    return {buffer, std::move(indices), write, atomic, false, binders_};
+  }
+
+  AccessList Collect(const NodeRef& node) {
+    AccessList out;
+    auto add = [&](const Buffer& b, std::vector<Expr> indices, bool write, bool atomic = false) {
+      if (written_.count(b.get()) != 0) out.push_back(At(b, std::move(indices), write, atomic));
+    };
+    PreOrder(node, [&](const NodeRef& n) {
+      if (const auto* s = As<Load>(n)) add(s->buffer, s->indices, false);
+      if (const auto* s = As<Store>(n)) add(s->buffer, s->indices, true);
+      if (const auto* s = As<Atomic>(n)) add(s->buffer, s->indices, true, true);
+      if (IsA<Copy>(n) || IsA<CallFunc>(n) || IsA<Call>(n)) {
+        Accesses all = AccessesOf(n, module_, [](const Buffer&) { return true; });
+        AddUnknown(n, all, &out);
+        return IsA<Call>(n);
+      }
+      return true;
+    });
+    const bool visible = std::any_of(out.begin(), out.end(), [](const Access& a) {
+      return a.write && !IsThreadPrivate(a.buffer);
+    });
+    for (Access& a : out) a.solo = visible && !IsA<ExprNode>(node);
+    if (visible && !IsA<ExprNode>(node)) LeaveRepetitions(node, &out);
+    Append(&all_, out);
+    return out;
+  }
+
+  // A statement that fills a block's memory the same for every iteration of a loop over an axis,
+  // within which that memory is made, is done by the first thread of the axis.
+  void LeaveRepetitions(const NodeRef& node, AccessList* list) const {
+    for (size_t axis = 3; axis < kAxes; ++axis) {
+      const Binder& binder = binders_[axis];
+      if (!binder.loop || UsesVar(node, binder.loop->var.get())) continue;
+      bool repeats = true;
+      for (const Access& a : *list) {
+        if (a.write && !IsThreadPrivate(a.buffer))
+          repeats &= a.buffer->scope == "shared" && MadeInside(a.buffer, binder);
+      }
+      for (Access& a : *list) {
+        if (repeats) a.binders[axis] = {};
+      }
+    }
+  }
+
+  // Whole buffers that a copy or a callee touches, or whose address is taken.
+  void AddUnknown(const NodeRef& node, const Accesses& found, AccessList* out) {
+    const auto* call = As<Call>(node);
+    if (call && call->intrinsic != Intrinsic::kBufferData) return;
+    auto regions = [&](const std::vector<Region>& list) {
+      for (const Region& r : list) {
+        if (written_.count(r->buffer.get()) == 0) continue;
+        out->push_back(At(r->buffer, {}, found.writes.count(r->buffer.get()) != 0, false));
+      }
+    };
+    if (const auto* s = As<Copy>(node)) regions({s->dst, s->src});
+    if (const auto* s = As<CallFunc>(node)) regions(s->buffers);
+    if (call) {
+      if (const auto* load = As<Load>(call->args[0]))
+        out->push_back(At(load->buffer, {}, true, false));
+    }
+  }
+
+  // ---- dependence ----
+
+  bool Matters(size_t axis) const { return extents_[axis] && !IsOne(extents_[axis]); }
+
+  bool MadeInside(const Buffer& buffer, const Binder& binder) const {
+    auto it = alloc_depth_.find(buffer.get());
+    return it != alloc_depth_.end() && it->second > binder.depth;
+  }
+
+  // True when the two touch one element only in the same thread along the axis; the two executions
+  // have the loops up to `depth` in common.
+  bool SameThread(const Access& a, const Access& b, size_t axis, size_t depth) {
+    if (!Matters(axis)) return true;
+    const Binder &x = a.binders[axis], &y = b.binders[axis];
+    if (!x.loop && !y.loop) return IsThreadPrivate(a.buffer) || (a.solo && b.solo);
+    if (!x.loop || !y.loop) {
+      // Every thread has written its own copy of what it reads.
+      const Access& writer = a.write ? a : b;
+      return IsThreadPrivate(a.buffer) && !IsBlockRank(axis) && !writer.binders[axis].loop &&
+             !(a.write && b.write);
+    }
+    const bool own = a.buffer->scope == "shared" && !IsBlockRank(axis) && MadeInside(a.buffer, x);
+    if (x.loop == y.loop && x.depth < depth && !own) return true;
+    return IndexTells(a, b, x, y);
+  }
+
+  // A number that can be read off the element's index is the thread's in both accesses.
+  bool IndexTells(const Access& a, const Access& b, const Binder& x, const Binder& y) {
+    if (a.indices.empty() || a.indices.size() != b.indices.size()) return false;
+    if (!IsZero(x.loop->min) || !IsZero(y.loop->min)) return false;
+    std::vector<std::pair<Expr, Expr>> pairs;
+    for (size_t i = 0; i < a.indices.size(); ++i) pairs.emplace_back(a.indices[i], b.indices[i]);
+    pairs.emplace_back(Flat(a), Flat(b));
+    for (const auto& [i, j] : pairs) {
+      auto affine = DetectAffine(i, {x.loop->var});
+      auto step = affine ? AsInt(analyzer_.Simplify(affine->coefficients[0])) : std::nullopt;
+      if (!step || *step <= 0) continue;
+      auto holds = [&](const Expr& number, const Expr& var) {
+        return analyzer_.CanProveEqual(number, var);
+      };
+      Expr p = i / *step, q = j / *step;
+      if (holds(p, x.loop->var) && holds(q, y.loop->var)) return true;
+      auto n = AsInt(analyzer_.Simplify(x.loop->extent));
+      if (n && *n > 0 && holds(p % *n, x.loop->var) && holds(q % *n, y.loop->var)) return true;
+    }
+    return false;
+  }
+
+  // The element's number in row-major order.
+  Expr Flat(const Access& a) {
+    Expr out = IndexConst(0);
+    for (size_t i = 0; i < a.indices.size(); ++i) out = out * a.buffer->shape[i] + a.indices[i];
+    return analyzer_.Simplify(out);
+  }
+
+  static bool Depend(const Access& a, const Access& b) {
+    return a.buffer == b.buffer && (a.write || b.write) && !(a.atomic && b.atomic);
+  }
+
+  // A buffer through which threads of a block depend on each other; null: none.
+  const Access* Conflict(const AccessList& before, const AccessList& after, size_t depth) {
+    for (const Access& a : before) {
+      if (IsThreadPrivate(a.buffer)) continue;
+      for (const Access& b : after) {
+        if (!Depend(a, b)) continue;
+        for (size_t axis = 3; axis < kAxes; ++axis) {
+          if (!SameThread(a, b, axis, depth)) return &a;
+        }
+      }
+    }
+    return nullptr;
+  }
+
+  // What no barrier helps: data that crosses blocks, or threads through their own memory, or shared
+  // memory of which each thread needs a copy.
+  void CheckPairs() {
+    for (size_t i = 0; i < all_.size(); ++i) {
+      for (size_t j = i; j < all_.size(); ++j) {
+        if (Depend(all_[i], all_[j]) && CheckPair(all_[i], all_[j])) return;
+      }
+    }
+  }
+
+  bool CheckPair(const Access& a, const Access& b) {
+    for (size_t axis = 0; axis < kAxes; ++axis) {
+      const bool block = IsBlockRank(axis), own = IsThreadPrivate(a.buffer);
+      if (own && a.write && b.write) continue;
+      const Binder &x = a.binders[axis], &y = b.binders[axis];
+      const bool shared_copy = !block && a.buffer->scope == "shared" && x.loop &&
+                               x.loop == y.loop && a.write && b.write && MadeInside(a.buffer, x);
+      if (!block && !own && !shared_copy) continue;
+      const bool once = !x.repeated || MadeInside(a.buffer, x);
+      if (SameThread(a, b, axis, once ? x.depth + 1 : 0)) continue;
+      const std::string& name = a.buffer->name;
+      if (block) {
+        Unmet("buffer " + name +
+              " is written by one block of threads and touched by another: "
+              "blocks cannot wait for each other");
+      } else if (own) {
+        Unmet("buffer " + name + " in " + a.buffer->scope +
+              " is written by one thread and read by another: expected it in shared");
+      } else {
+        Unmet("buffer " + name + " in shared is made for each thread: expected it in local");
+      }
+      return true;
+    }
+    return false;
+  }
+
+  void Unmet(const std::string& what) {
+    if (std::find(unmet_.begin(), unmet_.end(), what) == unmet_.end()) unmet_.push_back(what);
+  }
+
+  // ---- control flow ----
+
+  // True when all threads of a block see the same value.
+  bool IsUniform(const Expr& e) const {
+    bool uniform = true;
+    PreOrder(e, [&](const NodeRef& n) {
+      if (const auto* load = As<Load>(n)) uniform &= !IsThreadPrivate(load->buffer);
+      if (IsA<VarNode>(n)) uniform &= varying_.count(n.get()) == 0;
+      return uniform;
+    });
+    return uniform;
+  }
+  static bool LoadsNothing(const Expr& e) {
+    bool loads = false;
+    PreOrder(e, [&](const NodeRef& n) {
+      loads |= IsA<Load>(n);
+      return !loads;
+    });
+    return !loads && IsPure(e);
+  }
+
+  Stmt Barrier(const Access& why) {
+    if (blocked_.empty()) return Sync::Make(Level::kCta);
+    Unmet("buffer " + why.buffer->name + " needs a barrier " + blocked_);
+    return nullptr;
+  }
+
+  Flow Walk(const Stmt& stmt) {
+    switch (stmt->kind) {
+      case NodeKind::kSeq: return InOrder({}, As<Seq>(stmt)->stmts);
+      case NodeKind::kFor: return OnFor(*As<For>(stmt));
+      case NodeKind::kIf: return OnIf(*As<If>(stmt));
+      case NodeKind::kWhile: return OnWhile(*As<While>(stmt));
+      case NodeKind::kLet: {
+        const auto* let = As<Let>(stmt);
+        if (!IsUniform(let->value)) varying_.insert(let->var.get());
+        if (IsPure(let->value) && LoadsNothing(let->value) && !let->var->dtype.IsFloat())
+          analyzer_.BindValue(let->var, let->value);
+        around_.push_back(let->value);
+        Flow flow = InOrder(Collect(let->value), {let->body});
+        around_.pop_back();
+        flow.stmt = Let::Make(let->var, let->value, flow.stmt);
+        return flow;
+      }
+      case NodeKind::kAlloc: {
+        const auto* alloc = As<Alloc>(stmt);
+        alloc_depth_[alloc->buffer.get()] = depth_;
+        Flow flow = Walk(alloc->body);
+        flow.stmt = Alloc::Make(alloc->buffer, flow.stmt);
+        return flow;
+      }
+      case NodeKind::kBind: {
+        const auto* bind = As<Bind>(stmt);
+        Flow flow = Walk(bind->body);
+        flow.stmt = Bind::Make(bind->buffer, bind->data, flow.stmt);
+        return flow;
+      }
+      case NodeKind::kSync: {
+        if (As<Sync>(stmt)->level != Level::kCta) return {stmt, {}, {}, false};
+        if (!blocked_.empty()) Unmet("a barrier stands " + blocked_);
+        return {stmt, {}, {}, true};
+      }
+      default: {
+        AccessList own = Collect(stmt);
+        return {stmt, own, own, false};
+      }
+    }
+  }
+
+  // `first`, then the statements, with barriers between them.
+  Flow InOrder(const AccessList& first, const std::vector<Stmt>& stmts) {
+    std::vector<Stmt> out;
+    Flow all{nullptr, first, first, false};
+    for (const Stmt& s : stmts) {
+      Flow flow = Walk(s);
+      if (const Access* why = Conflict(all.tail, flow.head, depth_)) {
+        if (Stmt barrier = Barrier(*why)) {
+          out.push_back(barrier);
+          all.tail.clear();
+          all.always = true;
+        }
+      }
+      if (!all.always) Append(&all.head, flow.head);
+      if (flow.always) all.tail.clear();
+      all.always |= flow.always;
+      Append(&all.tail, flow.tail);
+      out.push_back(flow.stmt);
+    }
+    all.stmt = Seq::Make(std::move(out));
+    return all;
+  }
+
+  Flow OnFor(const For& loop) {
+    AccessList bounds = Collect(loop.extent);
+    const int rank = loop.for_kind == ForKind::kThread ? AxisRank(loop.thread) : -1;
+    const bool uniform = IsUniform(loop.min) && IsUniform(loop.extent);
+    if (!uniform || (rank >= 0 && !IsBlockRank(static_cast<size_t>(rank))))
+      varying_.insert(loop.var.get());
+    analyzer_.Bind(loop.var, loop.min, loop.extent);
+    const size_t depth = depth_++;
+    Flow flow =
+        rank >= 0 ? OnAxis(loop, static_cast<size_t>(rank), depth) : OnSerial(loop, uniform, depth);
+    --depth_;
+    AccessList head = bounds;
+    Append(&head, flow.head);
+    flow.head = std::move(head);
+    return flow;
+  }
+
+  Flow OnAxis(const For& loop, size_t axis, size_t depth) {
+    if (const For* outer = binders_[axis].loop) CheckRepeats(loop, *outer, binders_[axis].around);
+    Binder outer =
+        std::exchange(binders_[axis], Binder{&loop, depth, around_.size(), repeating_ > 0});
+    Flow flow = Walk(loop.body);
+    binders_[axis] = outer;
+    flow.stmt = For::Make(loop.var, loop.min, loop.extent, loop.for_kind, flow.stmt, loop.attrs,
+                          loop.thread);
+    return flow;
+  }
+
+  // All threads together do what each iteration of `outer` would do in full, so that must be the
+  // same for all of these.
+  void CheckRepeats(const For& loop, const For& outer, size_t around) {
+    bool differs = UsesVar(loop.body, outer.var.get()) || UsesVar(loop.extent, outer.var.get());
+    for (size_t i = around; i < around_.size(); ++i)
+      differs |= UsesVar(around_[i], outer.var.get());
+    if (!differs) return;
+    Unmet("loop '" + loop.var->name + "' over " + loop.thread + " does other things in each " +
+          "iteration of loop '" + outer.var->name + "', which is over " + loop.thread + " too");
+  }
+
+  Flow OnSerial(const For& loop, bool uniform, size_t depth) {
+    std::string outer = blocked_;
+    if (!uniform) blocked_ = "in loop '" + loop.var->name + "', whose bounds differ by thread";
+    ++repeating_;
+    around_.push_back(loop.min);
+    around_.push_back(loop.extent);
+    Flow flow = Walk(loop.body);
+    around_.resize(around_.size() - 2);
+    --repeating_;
+    if (const Access* why = Conflict(flow.tail, flow.head, depth)) {
+      if (Stmt barrier = Barrier(*why)) {
+        flow.stmt = Seq::Make({flow.stmt, barrier});
+        flow.tail.clear();
+      }
+    }
+    blocked_ = outer;
+    flow.stmt = For::Make(loop.var, loop.min, loop.extent, loop.for_kind, flow.stmt, loop.attrs,
+                          loop.thread);
+    flow.always = flow.always && analyzer_.CanProve(Gt(loop.extent, IndexConst(0)));
+    return flow;
+  }
+
+  Flow OnIf(const If& node) {
+    AccessList condition = Collect(node.condition);
+    std::string outer = blocked_;
+    const bool moves = LoadsNothing(node.condition);
+    if (!IsUniform(node.condition) && !moves) blocked_ = "under a condition that differs by thread";
+    around_.push_back(node.condition);
+    Flow yes = InOrder(condition, {node.then_body});
+    Flow no{nullptr, condition, condition, false};
+    if (node.else_body) no = InOrder(condition, {node.else_body});
+    around_.pop_back();
+    blocked_ = outer;
+    Flow out{If::Make(node.condition, yes.stmt, no.stmt), yes.head, yes.tail,
+             yes.always && no.always};
+    Append(&out.head, no.head);
+    Append(&out.tail, no.tail);
+    return out;
+  }
+
+  Flow OnWhile(const While& node) {
+    AccessList condition = Collect(node.condition);
+    std::string outer = blocked_;
+    if (!IsUniform(node.condition)) blocked_ = "in a while loop whose condition differs by thread";
+    const size_t depth = depth_++;
+    ++repeating_;
+    around_.push_back(node.condition);
+    Flow flow = InOrder(condition, {node.body});
+    around_.pop_back();
+    --repeating_;
+    --depth_;
+    if (const Access* why = Conflict(flow.tail, flow.head, depth)) {
+      if (Stmt barrier = Barrier(*why)) {
+        flow.stmt = Seq::Make({flow.stmt, barrier});
+        flow.tail.clear();
+      }
+    }
+    blocked_ = outer;
+    flow.stmt = While::Make(node.condition, flow.stmt);
+    Append(&flow.tail, condition);
+    flow.always = false;
+    return flow;
+  }
+
+  const Module& module_;
+  const AxisExtents& extents_;
+  Analyzer analyzer_;
+  std::unordered_set<const BufferNode*> written_;
+  std::unordered_map<const BufferNode*, size_t> alloc_depth_;
+  std::unordered_set<const Node*> varying_;  // variables that differ between threads of a block
+  std::array<Binder, kAxes> binders_;
+  std::vector<Expr> around_;  // conditions, bounds and values of lets around
+  size_t depth_ = 0;          // loops around
+  int repeating_ = 0;         // serial ones among them
+  std::string blocked_;       // why no barrier can stand here; "": it can
+  AccessList all_;
+  std::vector<std::string> unmet_;
+};
+
+}  // namespace
+
+SyncPlan PlaceSyncs(const PrimFunc& func, const Module& module, const Stmt& body,
+                    const AxisExtents& extents) {
+  return Placer(func, module, extents)(body);
+}
+
+}  // namespace tenon

@@ -1,0 +1,39 @@
+// Where the threads of a block must wait for each other: a part of bind_threads.
+#pragma once
+
+#include <array>
+#include <string>
+#include <vector>
+
+#include "loop/func.h"
+
+namespace tenon {
+
+/// Extents of the axes of a launch, by AxisRank; null: the kernel has no such axis.
+using AxisExtents = std::array<Expr, 6>;
+
+struct SyncPlan {
+  Stmt body;                       // with `sync cta` added
+  std::vector<std::string> unmet;  // what no barrier can order, and why
+};
+
+/// Adds `sync cta` to a body in which loops over thread axes still stand where the schedule has
+/// them.
+///
+/// Iterations of one such loop are independent, by what the loop means. So threads depend on each
+/// other only between two loops over the same axis (or the same one in two iterations of a loop
+/// around it), where one writes what the other touches. There, it is tried to show from the indices
+/// that equal elements mean equal threads: an index from which the thread's number can be read off
+/// by division and remainder. Barriers stand between two statements, and at the end of a loop
+/// whose next iteration depends on this one; never under a condition or in a loop that threads see
+/// differently, unless the condition can be moved inwards (it loads nothing).
+SyncPlan PlaceSyncs(const PrimFunc& func, const Module& module, const Stmt& body,
+                    const AxisExtents& extents);
+
+/// True for memory that each thread has for itself.
+bool IsThreadPrivate(const Buffer& buffer);
+
+/// True when the statement holds a barrier of a block or warp.
+bool HasSync(const Stmt& stmt);
+
+}  // namespace tenon

@@ -1,0 +1,121 @@
+// Rules about kernels whose threads are those of a GPU: their form, their needs, their size.
+#include <algorithm>
+
+#include "arith/analyzer.h"
+#include "loop/threads.h"
+#include "loop/verify_impl.h"
+#include "target/target.h"
+
+namespace tenon {
+
+namespace {
+
+void CheckAxis(const VerifyContext& c, const For& loop) {
+  if (!IsZero(loop.min)) {
+    c.Error("the launch's axis {} starts at {}: expected 0", loop.thread,
+            ToString(NodeRef(loop.min)));
+  }
+  PreOrder(loop.extent, [&](const NodeRef& n) {
+    const auto& dims = c.func.dims;
+    const auto& scalars = c.func.scalars;
+    auto is = [&](const Var& v) { return v.get() == n.get(); };
+    const bool known = std::any_of(dims.begin(), dims.end(), is) ||
+                       std::any_of(scalars.begin(), scalars.end(), is);
+    if (IsA<Load>(n) || (IsA<VarNode>(n) && !known)) {
+      c.Error("the launch's extent of {}, {}, needs more than the kernel's dims", loop.thread,
+              ToString(NodeRef(loop.extent)));
+      return false;
+    }
+    return true;
+  });
+}
+
+// The nest, whether or not the function says that it is bound: back ends take no other.
+void CheckNest(const VerifyContext& c) {
+  const ThreadNest nest = PeelThreads(c.func);
+  int last = -1;
+  for (const For* loop : nest.axes) {
+    const int rank = AxisRank(loop->thread);
+    if (rank <= last) {
+      c.Error(
+          "the launch's axes are out of order at {}: expected blockIdx.z, y, x, then "
+          "threadIdx.z, y, x, each once",
+          loop->thread);
+    }
+    last = std::max(last, rank);
+    CheckAxis(c, *loop);
+  }
+  PreOrder(nest.body, [&](const NodeRef& n) {
+    const auto* loop = As<For>(n);
+    if (loop && loop->for_kind == ForKind::kThread) {
+      c.Error(
+          "loop '{}' over {} stands inside the body of the launch: expected all axes in one "
+          "nest around it",
+          loop->var->name, loop->thread);
+    }
+    return !IsA<ExprNode>(n);
+  });
+}
+
+int64_t SharedBytes(const VerifyContext& c) {
+  int64_t bytes = 0;
+  c.ForEach([&](const NodeRef& node) {
+    const auto* alloc = As<Alloc>(node);
+    if (!alloc || alloc->buffer->scope != "shared") return;
+    __int128 size = alloc->buffer->dtype.Bytes();
+    for (const Expr& extent : StorageExtents(alloc->buffer->shape, alloc->buffer->layout)) {
+      auto n = AsInt(Simplify(extent));
+      if (!n) return c.Error("'{}' in shared has a size that is not constant", alloc->buffer->name);
+      size = std::min<__int128>(size * std::max<int64_t>(*n, 0), int64_t{1} << 50);
+    }
+    bytes += static_cast<int64_t>(size);
+  });
+  return bytes;
+}
+
+void CheckLimits(const VerifyContext& c, const Target& target) {
+  const GpuLimits& limits = target.gpu();
+  __int128 threads = 1;
+  for (const For* loop : PeelThreads(c.func).axes) {
+    auto extent = AsInt(Simplify(loop->extent));
+    if (!IsThreadAxis(loop->thread)) continue;
+    if (!extent) {
+      c.Error("the extent of {} is not constant: blocks have a fixed number of threads",
+              loop->thread);
+      return;
+    }
+    threads = std::min<__int128>(threads * *extent, int64_t{1} << 50);
+  }
+  if (threads > limits.max_threads_per_block) {
+    c.Error("{} threads per block, but {} has at most {}", static_cast<int64_t>(threads),
+            limits.arch, limits.max_threads_per_block);
+  }
+  const int64_t shared = SharedBytes(c);
+  if (shared > limits.max_shared_memory_per_block) {
+    c.Error("{} bytes of shared memory per block, but {} has at most {}", shared, limits.arch,
+            limits.max_shared_memory_per_block);
+  }
+}
+
+}  // namespace
+
+void CheckBoundForm(const VerifyContext& context) {
+  if (!IsBound(context.func)) return;
+  if (context.func.func_kind != FuncKind::kKernel)
+    context.Error("only a kernel is launched over threads");
+  CheckNest(context);
+}
+
+void CheckLaunch(const VerifyContext& context) {
+  if (context.func.func_kind != FuncKind::kKernel) return;
+  auto target = Target::Parse(context.func.target);
+  if (!target || !target->IsGpu()) return;
+  const auto* unmet = context.func.attrs.Find("unmet");
+  const auto* needs = unmet ? std::get_if<std::vector<std::string>>(unmet) : nullptr;
+  for (size_t i = 0; needs && i < needs->size(); ++i) context.Error("{}", (*needs)[i]);
+  if (needs) return;
+  CheckNest(context);
+  CheckLimits(context, *target);
+}
+
+}  // namespace tenon
