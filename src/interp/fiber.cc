@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <cstdint>
+#include <utility>
 
 #include "support/check.h"
 
@@ -41,6 +42,9 @@ constexpr size_t kStackBytes = size_t{1} << 20;
 #else
 constexpr size_t kStackBytes = size_t{256} << 10;
 #endif
+
+// Whose first switch is under way: makecontext passes no pointers.
+thread_local Fiber* entered = nullptr;
 
 size_t PageBytes() { return static_cast<size_t>(sysconf(_SC_PAGESIZE)); }
 
@@ -81,9 +85,7 @@ Fiber::Fiber(FiberStack* stack, std::function<void()> body)
   own_.uc_stack.ss_sp = stack->bottom();
   own_.uc_stack.ss_size = stack->size();
   own_.uc_link = nullptr;
-  const auto self = reinterpret_cast<uintptr_t>(this);  // makecontext passes ints
-  makecontext(&own_, reinterpret_cast<void (*)()>(&Fiber::Enter), 2,
-              static_cast<unsigned>(uint64_t{self} >> 32), static_cast<unsigned>(self));
+  makecontext(&own_, &Fiber::Enter, 0);
 #ifdef TN_FIBER_TSAN
   own_tsan_ = __tsan_create_fiber(0);
 #endif
@@ -96,9 +98,7 @@ Fiber::~Fiber() {
 #endif
 }
 
-void Fiber::Enter(unsigned high, unsigned low) {
-  reinterpret_cast<Fiber*>(static_cast<uintptr_t>(uint64_t{high} << 32 | low))->Main();
-}
+void Fiber::Enter() { entered->Main(); }
 
 void Fiber::Main() {
   FinishSwitch(nullptr, &resumer_bottom_, &resumer_size_);
@@ -111,7 +111,7 @@ void Fiber::Main() {
 
 void Fiber::Resume() {
   TN_CHECK(!done_);
-  started_ = true;
+  if (!std::exchange(started_, true)) entered = this;
 #ifdef TN_FIBER_TSAN
   resumer_tsan_ = __tsan_get_current_fiber();
 #endif

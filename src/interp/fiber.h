@@ -40,7 +40,7 @@ class Fiber {
   void Yield();
 
  private:
-  static void Enter(unsigned high, unsigned low);
+  static void Enter();
   void Main();
 
   FiberStack* stack_;

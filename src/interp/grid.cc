@@ -87,7 +87,8 @@ void Cta::Body(GridThread* thread) {
       Worker worker(grid_.machine, nullptr, 0, thread);
       worker.RunBody(FrameOf(thread->actor_.thread), grid_.nest.body);
     }
-  } catch (const Cancelled&) {  // another thread failed; its failure is the one to report
+  } catch (const Cancelled&) {
+    cancelled_ = true;  // another thread failed; its failure is the one to report
   } catch (...) {
     if (!failure_) failure_ = std::current_exception();
   }
