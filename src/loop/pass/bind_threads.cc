@@ -5,6 +5,7 @@
 #include "loop/pass/access.h"
 #include "loop/pass/place_syncs.h"
 #include "loop/pass/rewrite.h"
+#include "loop/pass/thread_memory.h"
 #include "loop/threads.h"
 
 namespace tenon {
@@ -365,7 +366,7 @@ Func BindKernel(const Func& func, const Module& module) {
     SyncPlan plan = PlaceSyncs(*func, module, body, extents.extents);
     unmet = std::move(plan.unmet);
     body = Converter(*func, module, extents.extents)(plan.body);
-    fields.body = body;
+    fields.body = ShrinkThreadMemory(*func, body);
     fields.attrs.Set(kBoundAttr, int64_t{1});
   }
   if (!unmet.empty()) fields.attrs.Set("unmet", unmet);
