@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "tenon/ir.hpp"
 #include "tenon/schedule.hpp"
 #include "tenon/te.hpp"
 #include "tenon/tenon.hpp"
@@ -22,7 +23,6 @@ namespace tenon {
 inline namespace v0 {
 
 struct TargetData;
-struct IrData;
 struct LibraryData;
 
 /// What code is made for: docs/targets.md.
@@ -42,20 +42,6 @@ class TN_API Target {
 
  private:
   std::shared_ptr<const TargetData> data_;
-};
-
-/// Functions of loop IR, as docs/loop-ir.md describes them.
-class TN_API IrModule {
- public:
-  explicit IrModule(std::shared_ptr<const IrData> data) : data_(std::move(data)) {}
-  /// Reads the text form.
-  static IrModule Parse(const std::string& text);
-  std::string str() const;
-  std::vector<std::string> functions() const;
-  const IrData& data() const { return *data_; }
-
- private:
-  std::shared_ptr<const IrData> data_;
 };
 
 /// Code that was built, in memory. A handle.

@@ -13,11 +13,13 @@
 
 #include <array>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "tenon/ir.hpp"
 #include "tenon/te.hpp"
 
 namespace tenon {
@@ -39,6 +41,9 @@ class TN_API Stage {
   std::pair<te::IterVar, te::IterVar> Split(const te::IterVar& parent, int64_t factor);
   /// {outer, inner}, outer of `parts` iterations.
   std::pair<te::IterVar, te::IterVar> SplitParts(const te::IterVar& parent, int64_t parts);
+  /// By several factors, outermost first; one may be -1, which is derived.
+  std::vector<te::IterVar> SplitFactors(const te::IterVar& parent,
+                                        const std::vector<int64_t>& factors);
   /// {x outer, y outer, x inner, y inner}, in this order.
   std::array<te::IterVar, 4> Tile(const te::IterVar& x, const te::IterVar& y, int64_t x_factor,
                                   int64_t y_factor);
@@ -60,8 +65,46 @@ class TN_API Stage {
   void ComputeInline();
   /// In loops of its own, before its consumers: the default.
   void ComputeRoot();
+  /// Computed inside that loop of its producer, from what one iteration makes available.
+  void ReverseComputeAt(const Stage& producer, const te::IterVar& loop);
+  /// Folded into its producer, which must be elementwise for it.
+  void ReverseComputeInline();
+
   /// "global", "shared", "local", "register".
   void SetScope(const std::string& scope);
+  /// Pads rows: the stride of dimension `axis` becomes `offset` modulo `factor`, in elements.
+  void StorageAlign(const te::IterVar& axis, int64_t factor, int64_t offset);
+  /// How the tensor is stored: "(i, j) -> (i / 4, j, i % 4)". Indices stay as they are.
+  void TransformLayout(const std::string& layout);
+  /// Runs over other coordinates: `map` takes op().axis() and op().reduce_axis() to new loops,
+  /// which are the result. Comes before other primitives of the stage.
+  std::vector<te::IterVar> TransformBlockLayout(const std::string& map);
+
+  // Those below apply after all that comes above, in this order: first all of decompose_reduction,
+  // then all of tensorize, ….
+  /// The initial value is set in loops of its own, just before `loop`. Without it this is done in
+  /// front of the outermost reduce loop, where that is legal.
+  void DecomposeReduction(const te::IterVar& loop);
+  /// This loop and those inside become a call of an intrinsic (IrSchedule::Tensorize). Where its
+  /// description is of part of a reduction, the initial value is set outside.
+  void Tensorize(const te::IterVar& loop, const std::string& intrinsic);
+  /// This loop and those inside become one block.
+  void Blockize(const te::IterVar& loop);
+  /// For a stage inside a loop of its consumer: only what the iteration before has not computed.
+  void RollingBuffer();
+  /// For a stage inside a loop of its consumer: one half of its memory is filled while the other is
+  /// used.
+  void DoubleBuffer();
+  /// Statement c of the loop's body runs stages[c] iterations later, as number order[c].
+  void SoftwarePipeline(const te::IterVar& loop, const std::vector<int64_t>& stages,
+                        const std::vector<int64_t>& order);
+  /// A hint, in each iteration of the loop, for what will be read of an input `distance` iterations
+  /// later.
+  void Prefetch(const te::Tensor& tensor, const te::IterVar& loop, int64_t distance);
+  /// Consecutive loops over [min, points[0]), [points[0], points[1]), …
+  void Partition(const te::IterVar& loop, const std::vector<int64_t>& points);
+  /// This loop and those inside become a function that is called.
+  void Outline(const te::IterVar& loop, const std::string& name);
 
  private:
   friend class Schedule;
@@ -78,7 +121,7 @@ class TN_API Schedule {
   std::vector<Stage> stages() const;
   std::vector<te::Tensor> outputs() const;
 
-  /// A copy of `tensor`, in `scope`, that these operations read instead.
+  /// A copy of `tensor`, in `scope`, that these operations read instead: one for all of them.
   te::Tensor CacheRead(const te::Tensor& tensor, const std::string& scope,
                        const std::vector<te::Operation>& readers);
   /// The tensor is computed into the result, in `scope`, from which its own stage then copies.
@@ -87,6 +130,25 @@ class TN_API Schedule {
   /// Partial results along `axis`, a reduce loop of the tensor's stage: its stage then reduces
   /// them. They have one more dim, at `factor_axis` (negative: from the end).
   te::Tensor RFactor(const te::Tensor& tensor, const te::IterVar& axis, int factor_axis = 0);
+
+  /// Rounds the domain of the tensor's operation up to multiples, one for each of its axes and
+  /// reduce axes: copies with zeros around them of what it reads, and a padded result that its own
+  /// stage then copies out. The result: first the padded tensor, then the copies.
+  std::vector<te::Tensor> PadEinsum(const te::Tensor& tensor,
+                                    const std::vector<int64_t>& multiples);
+  /// A version of everything for where the condition over sizes holds.
+  void Specialize(const te::Expr& condition);
+
+  /// Choices (IrSchedule); a loop to be tiled is one that the operation was made with.
+  int64_t Decide(const std::string& name, const std::vector<int64_t>& domain, int64_t guess);
+  int64_t SampleCategorical(const std::string& name, const std::vector<int64_t>& candidates,
+                            const std::vector<double>& probabilities);
+  std::vector<int64_t> SamplePerfectTile(const std::string& name, const te::IterVar& loop,
+                                         int64_t parts, int64_t max_innermost);
+  void UseDecisions(const std::map<std::string, int64_t>& choices);
+
+  /// What carrying it out applies to the function that CreateFunc makes of the same tensors.
+  Trace trace() const;
 
   const std::shared_ptr<ScheduleData>& data() const { return data_; }
 

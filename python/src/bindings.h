@@ -14,6 +14,7 @@ namespace tenon::python {
 namespace nb = nanobind;
 
 void BindExpressions(nb::module_& m);
+void BindIr(nb::module_& m);
 void BindSchedules(nb::module_& m);
 void BindCompiler(nb::module_& m);
 void BindRuntime(nb::module_& m);

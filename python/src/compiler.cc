@@ -15,11 +15,6 @@ void BindCompiler(nb::module_& m) {
       .def(
           "__eq__", [](const Target& a, const Target& b) { return a == b; }, nb::is_operator())
       .def("__hash__", [](const Target& t) { return std::hash<std::string>()(t.str()); });
-  nb::class_<IrModule>(m, "IrModule")
-      .def_static("parse", &IrModule::Parse, nb::arg("text"))
-      .def_prop_ro("functions", &IrModule::functions)
-      .def("__str__", &IrModule::str)
-      .def("__repr__", &IrModule::str);
   nb::class_<Library>(m, "Library")
       .def_prop_ro("functions", &Library::functions)
       .def_prop_ro("target", &Library::target)

@@ -31,6 +31,7 @@ NB_MODULE(_tenon, m) {
   nanobind::set_leak_warnings(false);
   m.attr("__version__") = tn_version();
   py::BindExpressions(m);
+  py::BindIr(m);
   py::BindSchedules(m);
   py::BindCompiler(m);
   py::BindRuntime(m);

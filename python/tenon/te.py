@@ -8,10 +8,11 @@ from typing import Any, Callable, Sequence
 
 from . import _tenon
 from ._tenon import Expr, IterVar, Operation, Schedule, Stage, Tensor, Var
+from .tir import _intrin_name, _map_text
 
 __all__ = [
     "Expr", "IterVar", "Operation", "Schedule", "Stage", "Tensor", "Var", "abs", "all", "any", "ceil", "comm_reducer", "compute", "const",
-    "cos", "create_schedule", "div", "erf", "exp", "exp2", "floor", "floordiv", "floormod", "fma", "if_then_else",
+    "cos", "create_prim_func", "create_schedule", "div", "erf", "exp", "exp2", "floor", "floordiv", "floormod", "fma", "if_then_else",
     "indexdiv", "indexmod", "isinf", "isnan", "log", "log2", "max", "max_value", "min", "min_value", "placeholder", "power",
     "prod", "reduce_axis", "round", "rsqrt", "scan", "select", "sigmoid", "sin", "size_var", "sqrt", "sum", "tan", "tanh",
     "thread_axis", "trunc", "truncdiv", "truncmod", "var",
@@ -215,6 +216,12 @@ def floormod(a: Any, b: Any) -> Expr:
 indexdiv, indexmod, div = floordiv, floormod, truncdiv
 
 
+def create_prim_func(args: Sequence[Tensor], name: str = "main") -> _tenon.IrModule:
+    """The function of these parameters, inputs first: a block for each tensor, not scheduled. What
+    tir.Schedule works on."""
+    return _tenon.create_func(list(args), name)
+
+
 def create_schedule(ops: Any) -> Schedule:
     """The schedule of everything that the operations, or tensors, need; each in loops of its own."""
     if isinstance(ops, (Operation, Tensor)):
@@ -232,10 +239,13 @@ def _loops(args: Sequence) -> list:
     return list(args[0]) if len(args) == 1 and isinstance(args[0], (list, tuple)) else list(args)
 
 
-def _split(self, parent, factor=None, nparts=None):
-    """{outer, inner}; inner of `factor` iterations, or outer of `nparts`."""
-    if (factor is None) == (nparts is None):
-        raise ValueError("split: expected either factor or nparts")
+def _split(self, parent, factor=None, nparts=None, factors=None):
+    """{outer, inner}: inner of `factor` iterations, or outer of `nparts`; or as many loops as there are
+    `factors`, outermost first, of which one may be None."""
+    if (factor is not None) + (nparts is not None) + (factors is not None) != 1:
+        raise ValueError("split: expected one of factor, nparts and factors")
+    if factors is not None:
+        return tuple(self._split_factors(parent, [-1 if f is None else int(f) for f in factors]))
     return self._split(parent, int(factor)) if nparts is None else self._split_parts(parent, int(nparts))
 
 
@@ -254,7 +264,15 @@ def _ops(readers: Any) -> list:
     return [r.op if isinstance(r, Tensor) else r for r in readers]
 
 
+def _tensorize(self, var, tensor_intrin):
+    """This loop and those inside become a call: of tir.TensorIntrin.register's result, or by name."""
+    self._tensorize(var, _intrin_name(tensor_intrin))
+
+
 Stage.split = _split
+Stage.tensorize = _tensorize
+Stage.transform_layout = lambda self, layout: self._transform_layout(_map_text(layout))
+Stage.transform_block_layout = lambda self, index_map: self._transform_block_layout(_map_text(index_map))
 Stage.tile = _tile
 Stage.fuse = lambda self, *args: self._fuse(_loops(args))
 Stage.reorder = lambda self, *args: self._reorder(_loops(args))

@@ -1,5 +1,302 @@
-"""Loop IR, as text."""
+"""Loop IR: its text, its schedules and intrinsics of one's own.
 
-from ._tenon import IrModule
+    s = tenon.tir.Schedule(te.create_prim_func([A, B, C]))
+    i, j, k = s.get_loops("C")
+    i0, i1 = s.split(i, [None, 8])
+    s.reorder(i0, j, k, i1)
+    f = tenon.build(s.mod)
+    text = s.trace.as_json()
 
-__all__ = ["IrModule"]
+Blocks, loops and buffers are found by name: the handles are texts. A primitive that is illegal changes
+nothing and is a ValueError that names the primitive, the block, the loop and the reason; what each does,
+and when it is legal, is in docs/schedules.md.
+"""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any, Callable, Sequence, Union
+
+from . import _tenon
+from ._tenon import IrModule, Trace
+
+__all__ = ["IrModule", "IndexMap", "Schedule", "TensorIntrin", "Trace"]
+
+Number = Union[int, str]
+"""A number, or "$name": the value of the choice of that name."""
+IndexMap = Union[str, Callable]
+"""The text of a map such as "(i, j) -> (i / 4, j, i % 4)", or a function of loop variables that gives
+a tuple of expressions."""
+
+
+def _map_text(index_map: IndexMap) -> str:
+    if isinstance(index_map, str):
+        return index_map
+    names = list(inspect.signature(index_map).parameters)
+    result = index_map(*(_tenon.Var(name) for name in names))
+    result = result if isinstance(result, (tuple, list)) else (result,)
+    texts = ", ".join(str(e) for e in result)
+    return f"({', '.join(names)}) -> ({texts})"
+
+
+def _names(loops: Sequence) -> list[str]:
+    """One list, or one argument each."""
+    return list(loops[0]) if len(loops) == 1 and not isinstance(loops[0], str) else list(loops)
+
+
+def _numbers(values: Sequence) -> list:
+    return [-1 if v is None else v for v in values]
+
+
+class Schedule:
+    """Primitives applied to one function of a module, at once and in order."""
+
+    def __init__(self, mod: Any, func_name: str = ""):
+        if isinstance(mod, str):
+            mod = IrModule.parse(mod)
+        self._s = mod if isinstance(mod, _tenon.IrSchedule) else _tenon.IrSchedule(mod, func_name)
+
+    # ---- What there is ----
+
+    @property
+    def mod(self) -> IrModule:
+        """The module as it is now."""
+        return self._s.module()
+
+    @property
+    def func_name(self) -> str:
+        return self._s.function()
+
+    @property
+    def trace(self) -> Trace:
+        """What was applied so far."""
+        return self._s.trace()
+
+    def copy(self) -> "Schedule":
+        """An independent schedule of the same state."""
+        return Schedule(self._s.copy())
+
+    def __str__(self) -> str:
+        return str(self.mod)
+
+    def show(self) -> None:
+        print(self.mod)
+
+    def get_block(self, name: str) -> str:
+        """The name, where there is such a block."""
+        self._s.get_loops(name)
+        return name
+
+    def get_blocks(self) -> list[str]:
+        return self._s.get_blocks()
+
+    def get_loops(self, block: str) -> list[str]:
+        """The loops around it, outermost first."""
+        return self._s.get_loops(block)
+
+    def get_child_blocks(self, loop: str) -> list[str]:
+        return self._s.get_child_blocks(loop)
+
+    def get_producers(self, block: str) -> list[str]:
+        return self._s.get_producers(block)
+
+    def get_consumers(self, block: str) -> list[str]:
+        return self._s.get_consumers(block)
+
+    def get_block_of(self, buffer: str) -> str:
+        """The last block that writes it."""
+        return self._s.get_block_of(buffer)
+
+    def get_spatial_loops(self, block: str) -> list[str]:
+        return self._s.get_spatial_loops(block)
+
+    def get_reduce_loops(self, block: str) -> list[str]:
+        return self._s.get_reduce_loops(block)
+
+    def get_extent(self, loop: str) -> int:
+        """The trip count, or -1 where it is symbolic."""
+        return self._s.get_extent(loop)
+
+    def has_block(self, block: str) -> bool:
+        return self._s.has_block(block)
+
+    def has_loop(self, loop: str) -> bool:
+        return self._s.has_loop(loop)
+
+    # ---- Loops ----
+
+    def split(self, loop: str, factors: Sequence[Number | None]) -> list[str]:
+        """Outermost first; one factor may be None (or -1). What is beyond the end is guarded."""
+        return self._s.apply("split", [loop, _numbers(factors)])
+
+    def tile(self, loops: Sequence[str], factors: Sequence[Number]) -> list[str]:
+        return self._s.apply("tile", [list(loops), list(factors)])
+
+    def partition(self, loop: str, points: Sequence[Number]) -> list[str]:
+        return self._s.apply("partition", [loop, list(points)])
+
+    def partition_equal(self, loop: str, parts: Number) -> list[str]:
+        return self._s.apply("partition_equal", [loop, parts])
+
+    def fuse(self, *loops: Any) -> str:
+        return self._s.apply("fuse", [_names(loops)])[0]
+
+    def reorder(self, *loops: Any) -> None:
+        self._s.apply("reorder", [_names(loops)])
+
+    def parallel(self, loop: str) -> None:
+        self._s.apply("parallel", [loop])
+
+    def vectorize(self, loop: str) -> None:
+        self._s.apply("vectorize", [loop])
+
+    def unroll(self, loop: str) -> None:
+        self._s.apply("unroll", [loop])
+
+    def bind(self, loop: str, thread_axis: str) -> None:
+        self._s.apply("bind", [loop, thread_axis])
+
+    # ---- Where a block is computed ----
+
+    def compute_at(self, block: str, loop: str) -> None:
+        self._s.apply("compute_at", [block, loop])
+
+    def reverse_compute_at(self, block: str, loop: str) -> None:
+        self._s.apply("reverse_compute_at", [block, loop])
+
+    def compute_root(self, block: str) -> None:
+        self._s.apply("compute_root", [block])
+
+    def compute_inline(self, block: str) -> None:
+        self._s.apply("compute_inline", [block])
+
+    def reverse_compute_inline(self, block: str) -> None:
+        self._s.apply("reverse_compute_inline", [block])
+
+    # ---- Data ----
+
+    def cache_read(self, block: str, buffer: str, scope: str) -> str:
+        """The new block; place it with compute_at."""
+        return self._s.apply("cache_read", [block, buffer, scope])[0]
+
+    def cache_write(self, block: str, buffer: str, scope: str) -> str:
+        """The new block; place it with reverse_compute_at."""
+        return self._s.apply("cache_write", [block, buffer, scope])[0]
+
+    def set_scope(self, buffer: str, scope: str) -> None:
+        self._s.apply("set_scope", [buffer, scope])
+
+    def transform_layout(self, buffer: str, layout: IndexMap) -> None:
+        self._s.apply("transform_layout", [buffer, _map_text(layout)])
+
+    def storage_align(self, buffer: str, axis: Number, factor: Number, offset: Number = 0) -> None:
+        self._s.apply("storage_align", [buffer, axis, factor, offset])
+
+    def transform_block_layout(self, block: str, index_map: IndexMap) -> None:
+        self._s.apply("transform_block_layout", [block, _map_text(index_map)])
+
+    def pad_einsum(self, block: str, padding: Sequence[Number]) -> list[str]:
+        """The new blocks."""
+        return self._s.apply("pad_einsum", [block, list(padding)])
+
+    # ---- Reductions ----
+
+    def decompose_reduction(self, block: str, loop: str) -> str:
+        return self._s.apply("decompose_reduction", [block, loop])[0]
+
+    def rfactor(self, loop: str, factor_axis: Number = 0) -> str:
+        return self._s.apply("rfactor", [loop, factor_axis])[0]
+
+    # ---- Time ----
+
+    def prefetch(self, block: str, buffer: str, loop: str, distance: Number = 1) -> str:
+        return self._s.apply("prefetch", [block, buffer, loop, distance])[0]
+
+    def software_pipeline(self, loop: str, stages: Sequence[Number], order: Sequence[Number]) -> str:
+        return self._s.apply("software_pipeline", [loop, list(stages), list(order)])[0]
+
+    def double_buffer(self, block: str) -> str:
+        return self._s.apply("double_buffer", [block])[0]
+
+    def rolling_buffer(self, block: str, loop: str) -> None:
+        self._s.apply("rolling_buffer", [block, loop])
+
+    # ---- Tiles and functions ----
+
+    def blockize(self, loop: str) -> str:
+        return self._s.apply("blockize", [loop])[0]
+
+    def tensorize(self, loop: str, intrin: Any) -> str:
+        """`intrin`: a name, or what TensorIntrin.register gave."""
+        return self._s.apply("tensorize", [loop, _intrin_name(intrin)])[0]
+
+    def specialize(self, condition: Any) -> None:
+        """A copy of the body for where the condition, such as "m == 8", holds."""
+        self._s.apply("specialize", [str(condition)])
+
+    def outline(self, loop_or_block: str, name: str) -> str:
+        return self._s.apply("outline", [loop_or_block, name])[0]
+
+    def annotate(self, loop_or_block: str, key: str, value: Any) -> None:
+        self._s.apply("annotate", [loop_or_block, key, value])
+
+    # ---- Choices ----
+
+    def decide(self, name: str, domain: Sequence[int], guess: int) -> int:
+        """The guess, unless use_decisions gave another value of the domain for this name."""
+        return self._s.decide(name, list(domain), guess)
+
+    def sample_categorical(self, name: str, candidates: Sequence[int], probabilities: Sequence[float]) -> int:
+        return self._s.sample_categorical(name, list(candidates), [float(p) for p in probabilities])
+
+    def sample_perfect_tile(self, name: str, loop: str, parts: int, max_innermost: int = 16) -> list[int]:
+        """Factors that multiply to the loop's extent; "$name.0", "$name.1", … among arguments are they."""
+        return self._s.sample_perfect_tile(name, loop, parts, max_innermost)
+
+    def use_decisions(self, decisions: dict[str, int]) -> None:
+        """Values to take instead of guesses from now on."""
+        self._s.use_decisions(dict(decisions))
+
+    def replay(self, trace: Any) -> None:
+        """All steps of a trace (or of its text or JSON); where one is not legal here, none."""
+        if isinstance(trace, str):
+            trace = Trace.from_json(trace) if trace.lstrip().startswith("{") else Trace.parse(trace)
+        self._s.replay(trace)
+
+
+class TensorIntrin:
+    """An intrinsic of one's own: what equals its description is replaced by a call of its implementation."""
+
+    def __init__(self, name: str):
+        self.name = name
+
+    @staticmethod
+    def register(name: str, desc: Any, impl: Any = None) -> "TensorIntrin":
+        """`desc` and `impl`: loop IR, or its text, with a function of kind device of this name; `desc` may be
+        tensors, inputs first. Without `impl` the description is called. Both must compute the same, which is
+        tried on small numbers. A description with an initial value is for whole reductions; for parts of
+        them `name.update` is used, which `impl` may have, too."""
+
+        def module(of: Any) -> Any:
+            return IrModule.parse(of) if isinstance(of, str) else of
+
+        parts = [module(desc) if isinstance(desc, (str, IrModule)) else list(desc)]
+        parts += [] if impl is None else [module(impl)]
+        _tenon.register_intrinsic(name, *parts)
+        return TensorIntrin(name)
+
+    @staticmethod
+    def get(name: str) -> "TensorIntrin":
+        _tenon.get_intrinsic(name)
+        return TensorIntrin(name)
+
+    @property
+    def desc(self) -> IrModule:
+        return _tenon.get_intrinsic(self.name)
+
+    def __repr__(self) -> str:
+        return f"TensorIntrin({self.name})"
+
+
+def _intrin_name(intrin: Any) -> str:
+    return intrin.name if isinstance(intrin, TensorIntrin) else str(intrin)

@@ -16,12 +16,14 @@
 #include "codegen/codegen.h"
 #include "driver/build.h"
 #include "driver/compile.h"
+#include "interp/interp.h"
 #include "ir/print.h"
 #include "ir/visit.h"
 #include "loop/parse.h"
 #include "loop/print.h"
 #include "loop/verify.h"
 #include "schedule/schedule.h"
+#include "schedule/steps.h"
 #include "support/file.h"
 #include "support/strings.h"
 #include "te/te.h"
@@ -32,7 +34,9 @@ using Expr = tenon::Expr;
 using Var = tenon::Var;
 using Module = tenon::Module;
 using Schedule = tenon::Schedule;
+using Steps = tenon::Schedule::Steps;
 using Target = tenon::Target;
+using Trace = tenon::Trace;
 using Select = tenon::Select;
 inline constexpr tenon::Stage kSchedulable = tenon::Stage::kSchedulable;
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <mutex>
 
+#include "api/ir_data.h"
 #include "api/schedule_data.h"
 
 namespace tenon::inline v0 {
@@ -143,30 +144,35 @@ std::string Target::kind() const {
 }
 std::vector<std::string> Target::features() const { return data_->target.FeatureList(); }
 
-IrModule IrModule::Parse(const std::string& text) {
-  return IrModule(std::make_shared<const IrData>(IrData{Take(ParseModule(text))}));
-}
-std::string IrModule::str() const { return Print(data_->module); }
-std::vector<std::string> IrModule::functions() const {
-  std::vector<std::string> names;
-  for (const auto& [name, f] : data_->module.funcs) names.push_back(name);
-  return names;
+// The function of a schedule's state, with its parameters in the caller's order.
+static IrModule Finish(const ScheduleData& data, const inner::Schedule& schedule,
+                       const std::vector<te::Tensor>& args, const std::string& name) {
+  if (name.empty() || ToIdentifier(name) != name) {
+    ThrowValue(fmt::format("the name '{}' is not an identifier of C, which exports need", name));
+  }
+  inner::Module module = schedule.module();
+  const Func& func = schedule.func();
+  module.funcs.erase(func->name);
+  if (module.Find(name)) ThrowValue(fmt::format("there is a function '{}' already", name));
+  module.Add(Parameters(data, func).Set(args, name));
+  module = WithImplementations(module);
+  Take(Verify(module, inner::kSchedulable));
+  return WrapModule(std::move(module));
 }
 
 IrModule Lower(const Schedule& schedule, const std::vector<te::Tensor>& args,
                const std::string& name) {
-  if (name.empty() || ToIdentifier(name) != name) {
-    ThrowValue(fmt::format("the name '{}' is not an identifier of C, which exports need", name));
+  return Finish(*schedule.data(), CarryOut(*schedule.data()), args, name);
+}
+
+IrModule CreateFunc(const std::vector<te::Tensor>& args, const std::string& name) {
+  std::vector<te::Tensor> outputs;
+  for (const te::Tensor& t : args) {
+    te::Unwrap(t);
+    if (t.op().node()->computed) outputs.push_back(t);
   }
-  const ScheduleData& data = *schedule.data();
-  inner::Schedule carried = CarryOut(data);
-  inner::Module module = carried.module();
-  const Func& func = carried.func();
-  module.funcs.erase(func->name);
-  if (module.Find(name)) ThrowValue(fmt::format("there is a function '{}' already", name));
-  module.Add(Parameters(data, func).Set(args, name));
-  Take(Verify(module, inner::kSchedulable));
-  return IrModule(std::make_shared<const IrData>(IrData{std::move(module)}));
+  Schedule schedule = CreateSchedule(outputs);
+  return Finish(*schedule.data(), schedule.data()->base, args, name);
 }
 
 Library Build(const Schedule& schedule, const std::vector<te::Tensor>& args, const Target& target,

@@ -9,8 +9,6 @@ namespace {
 
 using te::IterVar;
 
-using StageNames = std::map<const StageData*, LoopNames>;
-
 // The loop that a stage hangs on: where its own has one iteration and is not there, the next one
 // outside; "" where there is none.
 std::string LoopToHangOn(const StageData& stage, const StageNames& names) {
@@ -27,7 +25,8 @@ std::string LoopToHangOn(const StageData& stage, const StageNames& names) {
     if (!name.empty()) return name;
     if (leaf == at->leaves.begin()) break;
   }
-  return at->attach == Attach::kAt ? LoopToHangOn(*at, names) : "";
+  return at->attach == Attach::kAt || at->attach == Attach::kReverseAt ? LoopToHangOn(*at, names)
+                                                                       : "";
 }
 
 void ApplyNote(const LoopNote& note, const std::string& loop, inner::Schedule* s) {
@@ -41,19 +40,37 @@ void ApplyNote(const LoopNote& note, const std::string& loop, inner::Schedule* s
   }
 }
 
-// A reduction starts outside its reduce loops, so that they run without a test. Where that is not
-// legal it stays inside.
-void MoveInits(const ScheduleData& data, inner::Schedule* schedule) {
-  for (const auto& stage : data.stages) {
-    if (stage->block.empty() || !schedule->HasBlock(stage->block)) continue;
-    const Block* block = FindBlock(schedule->func(), stage->block);
-    if (!block || !block->init) continue;
-    std::vector<std::string> loops = schedule->GetReduceLoops(stage->block);
-    if (loops.empty()) continue;
-    inner::Schedule next = *schedule;
-    next.DecomposeReduction(stage->block, loops[0]);
-    if (next.ok()) *schedule = std::move(next);
+bool IsInline(const StageData& stage) {
+  return stage.attach == Attach::kInline || stage.attach == Attach::kReverseInline;
+}
+
+// Puts a stage where it is asked to be, and its loops into the form that is asked for.
+void Place(const StageData& stage, StageNames* names, inner::Schedule* s) {
+  const bool reverse = stage.attach == Attach::kReverseAt;
+  std::string at;
+  if (stage.at_stage && stage.attach != Attach::kRoot) {
+    if (!names->count(stage.at_stage)) {
+      ThrowValue(fmt::format("{} of '{}': '{}' is {}, or inline",
+                             reverse ? "reverse_compute_at" : "compute_at", stage.op.name(),
+                             stage.at_stage->op.name(),
+                             reverse ? "placed after it" : "computed earlier"));
+    }
+    at = LoopToHangOn(stage, *names);
+    if (!at.empty() && reverse) s->ReverseComputeAt(stage.block, at);
+    if (!at.empty() && !reverse) s->ComputeAt(stage.block, at);
+    if (!at.empty() && stage.rolling) s->RollingBuffer(stage.block, at);
+    RequireOk(*s);
   }
+  if (stage.rolling && at.empty()) {
+    ThrowValue(
+        fmt::format("rolling_buffer of '{}': it is not inside a loop of its consumer; "
+                    "compute_at puts it there",
+                    stage.op.name()));
+  }
+  LoopNames& own = (*names)[&stage];
+  own = RootNames(stage, *s, at);
+  for (const LoopStep& step : stage.steps) ApplyStep(step, s, &own);
+  RequireOk(*s);
 }
 
 }  // namespace
@@ -97,9 +114,9 @@ void ApplyStep(const LoopStep& step, inner::Schedule* schedule, LoopNames* names
   switch (step.kind) {
     case LoopStep::Kind::kSplit: {
       // A loop that is not there has one iteration, and so have its parts.
-      std::vector<std::string> parts(2);
+      std::vector<std::string> parts(step.to.size());
       if (!from.empty()) parts = schedule->Split(from[0], step.factors);
-      for (size_t i = 0; i < 2; ++i) (*names)[step.to[i].node().get()] = parts[i];
+      for (size_t i = 0; i < parts.size(); ++i) (*names)[step.to[i].node().get()] = parts[i];
       return;
     }
     case LoopStep::Kind::kFuse: {
@@ -119,26 +136,17 @@ inner::Schedule CarryOut(const ScheduleData& data) {
   for (const auto& stage : data.stages) {
     if (!stage->scope.empty()) s.SetScope(data.BufferOf(stage->op.output(0))->name, stage->scope);
     if (stage->attach == Attach::kInline) s.ComputeInline(stage->block);
+    if (stage->attach == Attach::kReverseInline) s.ReverseComputeInline(stage->block);
   }
   RequireOk(s);
   StageNames names;
   for (auto it = data.stages.rbegin(); it != data.stages.rend(); ++it) {
     const StageData& stage = **it;
-    if (stage.block.empty() || stage.attach == Attach::kInline) continue;
-    std::string at;
-    if (stage.attach == Attach::kAt) {
-      if (!names.count(stage.at_stage)) {
-        ThrowValue(fmt::format("compute_at of '{}': '{}' is computed earlier, or inline",
-                               stage.op.name(), stage.at_stage->op.name()));
-      }
-      at = LoopToHangOn(stage, names);
-      if (!at.empty()) s.ComputeAt(stage.block, at);
-      RequireOk(s);
-    }
-    LoopNames& own = names[&stage];
-    own = RootNames(stage, s, at);
-    for (const LoopStep& step : stage.steps) ApplyStep(step, &s, &own);
-    RequireOk(s);
+    if (stage.block.empty() || IsInline(stage) || stage.attach == Attach::kReverseAt) continue;
+    Place(stage, &names, &s);
+  }
+  for (const auto& stage : data.stages) {
+    if (stage->attach == Attach::kReverseAt) Place(*stage, &names, &s);
   }
   for (const auto& stage : data.stages) {
     for (const LoopNote& note : stage->notes) {
@@ -148,7 +156,7 @@ inner::Schedule CarryOut(const ScheduleData& data) {
     }
   }
   RequireOk(s);
-  MoveInits(data, &s);
+  ApplyLate(data, &names, &s);
   return s;
 }
 

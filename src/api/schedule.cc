@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <set>
 
+#include "api/ir_data.h"
 #include "api/schedule_data.h"
 
 namespace tenon::inline v0 {
@@ -13,38 +14,10 @@ using te::LoopKind;
 using te::Operation;
 using te::OperationData;
 
-IterVar Derived(const std::string& name, LoopKind kind) {
-  auto data = std::make_shared<te::IterVarData>();
-  data->name = name;
-  data->kind = kind;
-  return IterVar(data);
-}
-
-IterVar CopyOf(const IterVar& axis) {
-  auto data = std::make_shared<te::IterVarData>(*axis.node());
-  return IterVar(data);
-}
-
 std::string Names(const std::vector<IterVar>& loops) {
   std::string text;
   for (const IterVar& l : loops) text += (text.empty() ? "" : ", ") + l.name();
   return text;
-}
-
-size_t LeafOf(const StageData& stage, const IterVar& loop, const char* primitive) {
-  auto it = std::find(stage.leaves.begin(), stage.leaves.end(), loop);
-  if (it == stage.leaves.end()) {
-    ThrowValue(fmt::format("{} of '{}': '{}' is no loop of it now; its loops are {}", primitive,
-                           stage.op.name(), loop ? loop.name() : "", Names(stage.leaves)));
-  }
-  return static_cast<size_t>(it - stage.leaves.begin());
-}
-
-LoopKind KindOf(const std::vector<IterVar>& loops) {
-  for (const IterVar& l : loops) {
-    if (l.node()->kind != LoopKind::kReduce) return LoopKind::kSpatial;
-  }
-  return LoopKind::kReduce;
 }
 
 // Buffers and blocks get names of their own; people often call several tensors by one.
@@ -107,6 +80,36 @@ std::vector<Operation> ProducersFirst(const std::vector<te::Tensor>& outputs) {
   return order;
 }
 
+}  // namespace
+
+IterVar Derived(const std::string& name, LoopKind kind) {
+  auto data = std::make_shared<te::IterVarData>();
+  data->name = name;
+  data->kind = kind;
+  return IterVar(data);
+}
+
+IterVar CopyOf(const IterVar& axis) {
+  auto data = std::make_shared<te::IterVarData>(*axis.node());
+  return IterVar(data);
+}
+
+size_t LeafOf(const StageData& stage, const IterVar& loop, const char* primitive) {
+  auto it = std::find(stage.leaves.begin(), stage.leaves.end(), loop);
+  if (it == stage.leaves.end()) {
+    ThrowValue(fmt::format("{} of '{}': '{}' is no loop of it now; its loops are {}", primitive,
+                           stage.op.name(), loop ? loop.name() : "", Names(stage.leaves)));
+  }
+  return static_cast<size_t>(it - stage.leaves.begin());
+}
+
+LoopKind KindOf(const std::vector<IterVar>& loops) {
+  for (const IterVar& l : loops) {
+    if (l.node()->kind != LoopKind::kReduce) return LoopKind::kSpatial;
+  }
+  return LoopKind::kReduce;
+}
+
 StageData* AddStage(ScheduleData* data, const Operation& op, const StageData* before) {
   auto stage = std::make_unique<StageData>();
   stage->op = op;
@@ -129,19 +132,6 @@ void SetRoots(StageData* stage) {
   for (const auto& [v, index] : stage->roots) stage->leaves.push_back(v);
 }
 
-// The operation that a new block is.
-std::shared_ptr<OperationData> NewOperation(const std::string& name, const Buffer& buffer,
-                                            const std::vector<te::Expr>& shape) {
-  auto op = std::make_shared<OperationData>();
-  op->name = name;
-  op->computed = true;
-  op->shape = shape;
-  op->outputs = {inner::te::Placeholder(name, buffer->shape, buffer->dtype, buffer)};
-  return op;
-}
-
-}  // namespace
-
 StageData* ScheduleData::Find(const Operation& op) const {
   auto it = op ? by_op.find(op.node().get()) : by_op.end();
   if (it == by_op.end()) {
@@ -163,27 +153,32 @@ void RequireOk(const inner::Schedule& schedule) {
 Operation Stage::op() const { return stage_->op; }
 std::vector<IterVar> Stage::leaf_iter_vars() const { return stage_->leaves; }
 
-static std::pair<IterVar, IterVar> SplitInto(StageData* stage, const IterVar& parent,
-                                             std::vector<int64_t> factors, int64_t given) {
-  size_t at = LeafOf(*stage, parent, "split");
-  if (given < 1) {
-    ThrowValue(
-        fmt::format("split of '{}': expected at least 1 but got {}", stage->op.name(), given));
+std::vector<IterVar> Stage::SplitFactors(const IterVar& parent,
+                                         const std::vector<int64_t>& factors) {
+  size_t at = LeafOf(*stage_, parent, "split");
+  if (factors.empty()) ThrowValue(fmt::format("split of '{}': no factors", stage_->op.name()));
+  for (int64_t f : factors) {
+    if (f >= 1 || f == -1) continue;
+    ThrowValue(fmt::format("split of '{}': expected at least 1 but got {}", stage_->op.name(), f));
   }
-  LoopKind kind = parent.node()->kind;
-  IterVar outer = Derived(parent.name() + ".outer", kind);
-  IterVar inner = Derived(parent.name() + ".inner", kind);
-  stage->leaves[at] = outer;
-  stage->leaves.insert(stage->leaves.begin() + static_cast<long>(at) + 1, inner);
-  stage->steps.push_back({LoopStep::Kind::kSplit, {parent}, {outer, inner}, std::move(factors)});
-  return {outer, inner};
+  std::vector<IterVar> parts;
+  for (size_t i = 0; i < factors.size(); ++i) {
+    std::string suffix = factors.size() == 2 ? (i == 0 ? "outer" : "inner") : std::to_string(i);
+    parts.push_back(Derived(parent.name() + "." + suffix, parent.node()->kind));
+  }
+  auto place = stage_->leaves.erase(stage_->leaves.begin() + static_cast<long>(at));
+  stage_->leaves.insert(place, parts.begin(), parts.end());
+  stage_->steps.push_back({LoopStep::Kind::kSplit, {parent}, parts, factors});
+  return parts;
 }
 
 std::pair<IterVar, IterVar> Stage::Split(const IterVar& parent, int64_t factor) {
-  return SplitInto(stage_, parent, {-1, factor}, factor);
+  std::vector<IterVar> parts = SplitFactors(parent, {-1, std::max<int64_t>(factor, 0)});
+  return {parts[0], parts[1]};
 }
 std::pair<IterVar, IterVar> Stage::SplitParts(const IterVar& parent, int64_t parts) {
-  return SplitInto(stage_, parent, {parts, -1}, parts);
+  std::vector<IterVar> made = SplitFactors(parent, {std::max<int64_t>(parts, 0), -1});
+  return {made[0], made[1]};
 }
 
 std::array<IterVar, 4> Stage::Tile(const IterVar& x, const IterVar& y, int64_t x_factor,
@@ -263,7 +258,109 @@ void Stage::ComputeInline() {
   stage_->attach = Attach::kInline;
 }
 void Stage::ComputeRoot() { stage_->attach = Attach::kRoot; }
+void Stage::ReverseComputeAt(const Stage& producer, const IterVar& loop) {
+  ComputeAt(producer, loop);
+  stage_->attach = Attach::kReverseAt;
+}
+void Stage::ReverseComputeInline() {
+  ComputeInline();
+  stage_->attach = Attach::kReverseInline;
+}
 void Stage::SetScope(const std::string& scope) { stage_->scope = scope; }
+
+static int64_t DimOf(const StageData& stage, const IterVar& axis) {
+  std::vector<IterVar> axes = stage.op.axis();
+  auto it = std::find(axes.begin(), axes.end(), axis);
+  if (it == axes.end()) {
+    ThrowValue(fmt::format("storage_align of '{}': '{}' is no axis of it, which are {}",
+                           stage.op.name(), axis.name(), Names(axes)));
+  }
+  return it - axes.begin();
+}
+
+using Late = LateStep::Kind;
+void Stage::StorageAlign(const IterVar& axis, int64_t factor, int64_t offset) {
+  schedule_->late.push_back(
+      {Late::kStorageAlign, stage_, {}, "", {DimOf(*stage_, axis), factor, offset}, {}});
+}
+void Stage::TransformLayout(const std::string& layout) {
+  schedule_->late.push_back({Late::kLayout, stage_, {}, layout, {}, {}});
+}
+void Stage::DecomposeReduction(const IterVar& loop) {
+  LeafOf(*stage_, loop, "decompose_reduction");
+  schedule_->late.push_back({Late::kDecompose, stage_, loop, "", {}, {}});
+}
+void Stage::Tensorize(const IterVar& loop, const std::string& intrinsic) {
+  LeafOf(*stage_, loop, "tensorize");
+  schedule_->late.push_back({Late::kTensorize, stage_, loop, intrinsic, {}, {}});
+}
+void Stage::Blockize(const IterVar& loop) {
+  LeafOf(*stage_, loop, "blockize");
+  schedule_->late.push_back({Late::kBlockize, stage_, loop, "", {}, {}});
+}
+void Stage::RollingBuffer() { stage_->rolling = true; }
+void Stage::DoubleBuffer() {
+  schedule_->late.push_back({Late::kDoubleBuffer, stage_, {}, "", {}, {}});
+}
+void Stage::SoftwarePipeline(const IterVar& loop, const std::vector<int64_t>& stages,
+                             const std::vector<int64_t>& order) {
+  LeafOf(*stage_, loop, "software_pipeline");
+  schedule_->late.push_back({Late::kPipeline, stage_, loop, "", stages, order});
+}
+void Stage::Prefetch(const te::Tensor& tensor, const IterVar& loop, int64_t distance) {
+  LeafOf(*stage_, loop, "prefetch");
+  schedule_->late.push_back(
+      {Late::kPrefetch, stage_, loop, schedule_->BufferOf(tensor)->name, {distance}, {}});
+}
+void Stage::Partition(const IterVar& loop, const std::vector<int64_t>& points) {
+  LeafOf(*stage_, loop, "partition");
+  schedule_->late.push_back({Late::kPartition, stage_, loop, "", points, {}});
+}
+void Stage::Outline(const IterVar& loop, const std::string& name) {
+  LeafOf(*stage_, loop, "outline");
+  schedule_->late.push_back({Late::kOutline, stage_, loop, name, {}, {}});
+}
+
+void Schedule::Specialize(const te::Expr& condition) {
+  data_->late.push_back({Late::kSpecialize, nullptr, {}, condition.str(), {}, {}});
+}
+int64_t Schedule::Decide(const std::string& name, const std::vector<int64_t>& domain,
+                         int64_t guess) {
+  inner::Schedule next = data_->base;
+  int64_t chosen = next.Decide(name, domain, guess);
+  RequireOk(next);
+  data_->base = std::move(next);
+  return chosen;
+}
+int64_t Schedule::SampleCategorical(const std::string& name, const std::vector<int64_t>& candidates,
+                                    const std::vector<double>& probabilities) {
+  inner::Schedule next = data_->base;
+  int64_t chosen = next.SampleCategorical(name, candidates, probabilities);
+  RequireOk(next);
+  data_->base = std::move(next);
+  return chosen;
+}
+std::vector<int64_t> Schedule::SamplePerfectTile(const std::string& name, const IterVar& loop,
+                                                 int64_t parts, int64_t max_innermost) {
+  std::string found;
+  for (const auto& stage : data_->stages) {
+    if (stage->block.empty() || !stage->Has(loop)) continue;
+    found = RootNames(*stage, data_->base, "")[loop.node().get()];
+  }
+  if (found.empty()) {
+    ThrowValue(fmt::format("sample_perfect_tile: '{}' is no loop that an operation was made with",
+                           loop.name()));
+  }
+  inner::Schedule next = data_->base;
+  std::vector<int64_t> chosen = next.SamplePerfectTile(name, found, parts, max_innermost);
+  RequireOk(next);
+  data_->base = std::move(next);
+  return chosen;
+}
+void Schedule::UseDecisions(const std::map<std::string, int64_t>& choices) {
+  data_->base.UseDecisions(choices);
+}
+Trace Schedule::trace() const { return WrapTrace(CarryOut(*data_).trace()); }
 
 Stage Schedule::operator[](const Operation& op) const { return {data_.get(), data_->Find(op)}; }
 std::vector<Stage> Schedule::stages() const {
@@ -272,123 +369,6 @@ std::vector<Stage> Schedule::stages() const {
   return out;
 }
 std::vector<te::Tensor> Schedule::outputs() const { return data_->outputs; }
-
-te::Tensor Schedule::CacheRead(const te::Tensor& tensor, const std::string& scope,
-                               const std::vector<Operation>& readers) {
-  if (readers.size() != 1) {
-    ThrowValue(fmt::format("cache_read of '{}': expected one reader but got {}", tensor.name(),
-                           readers.size()));
-  }
-  StageData* reader = data_->Find(readers[0]);
-  StageData* source = data_->Find(tensor.op());
-  inner::Schedule next = data_->base;
-  std::string block = next.CacheRead(reader->block, data_->BufferOf(tensor)->name, scope);
-  RequireOk(next);
-  const Block* made = FindBlock(next.func(), block);
-  auto op = NewOperation(block, made->writes[0]->buffer, tensor.shape());
-  for (size_t i = 0; i < op->shape.size(); ++i) {
-    op->axis.push_back(Derived(fmt::format("ax{}", i), LoopKind::kSpatial));
-  }
-  op->inputs = {tensor};
-  data_->base = std::move(next);
-  auto after = std::find_if(data_->stages.begin(), data_->stages.end(),
-                            [&](const auto& s) { return s.get() == source; });
-  StageData* stage = AddStage(data_.get(), Operation(op),
-                              after + 1 == data_->stages.end() ? nullptr : (after + 1)->get());
-  stage->block = block;
-  SetRoots(stage);
-  return {op, 0};
-}
-
-te::Tensor Schedule::CacheWrite(const te::Tensor& tensor, const std::string& scope) {
-  StageData* stage = data_->Find(tensor.op());
-  if (stage->block.empty()) ThrowValue(fmt::format("'{}' is an input", tensor.name()));
-  if (!stage->steps.empty() || !stage->notes.empty()) {
-    ThrowValue(fmt::format("cache_write of '{}': it comes before other primitives of the stage",
-                           tensor.name()));
-  }
-  inner::Schedule next = data_->base;
-  std::string block = next.CacheWrite(stage->block, data_->BufferOf(tensor)->name, scope);
-  RequireOk(next);
-  const Block* copy = FindBlock(next.func(), block);
-  auto op = NewOperation(block, copy->reads[0]->buffer, tensor.shape());
-  for (const IterVar& v : stage->op.axis()) op->axis.push_back(CopyOf(v));
-  op->reduce_axis = stage->op.reduce_axis();
-  op->inputs = stage->op.input_tensors();
-  auto rest = NewOperation(stage->op.name(), copy->writes[0]->buffer, tensor.shape());
-  rest->axis = stage->op.axis();
-  rest->inputs = {{op, 0}};
-  data_->base = std::move(next);
-  StageData* cache = AddStage(data_.get(), Operation(op), stage);
-  cache->block = stage->block;
-  SetRoots(cache);
-  stage->op = Operation(rest);
-  stage->block = block;
-  data_->by_op[rest.get()] = stage;
-  SetRoots(stage);
-  return {op, 0};
-}
-
-te::Tensor Schedule::RFactor(const te::Tensor& tensor, const IterVar& axis, int factor_axis) {
-  StageData* stage = data_->Find(tensor.op());
-  LeafOf(*stage, axis, "rfactor");
-  if (axis.node()->kind != LoopKind::kReduce) {
-    ThrowValue(fmt::format("rfactor of '{}': '{}' is no reduce loop", tensor.name(), axis.name()));
-  }
-  inner::Schedule next = data_->base;
-  LoopNames names = RootNames(*stage, next, "");
-  for (const LoopStep& step : stage->steps) {
-    if (step.kind != LoopStep::Kind::kReorder && KindOf(step.from) == LoopKind::kReduce) {
-      ApplyStep(step, &next, &names);
-    }
-  }
-  RequireOk(next);
-  std::string loop = names[axis.node().get()];
-  if (loop.empty()) ThrowValue(fmt::format("rfactor: loop '{}' has one iteration", axis.name()));
-  std::vector<std::string> reduce = next.GetReduceLoops(stage->block);
-  std::string block = next.RFactor(loop, factor_axis);
-  RequireOk(next);
-  const Block* made = FindBlock(next.func(), block);
-  auto rank = static_cast<int>(stage->op.axis().size());
-  int at = factor_axis < 0 ? factor_axis + rank + 1 : factor_axis;
-  std::vector<te::Expr> shape = tensor.shape();
-  shape.insert(shape.begin() + at,
-               te::Wrap(made->writes[0]->buffer->shape[static_cast<size_t>(at)]));
-  auto op = NewOperation(block, made->writes[0]->buffer, shape);
-  auto rest = NewOperation(stage->op.name(), data_->BufferOf(tensor), tensor.shape());
-  op->inputs = stage->op.input_tensors();
-  StageData fresh;
-  for (const IterVar& v : stage->op.axis()) {
-    op->axis.push_back(CopyOf(v));
-    fresh.roots.emplace_back(op->axis.back(), fresh.roots.size());
-  }
-  IterVar part;
-  for (const std::string& l : reduce) {
-    bool factored = l == loop;
-    IterVar v = Derived(factored ? axis.name() : "k" + std::to_string(op->reduce_axis.size()),
-                        factored ? LoopKind::kSpatial : LoopKind::kReduce);
-    fresh.roots.emplace_back(v, fresh.roots.size());
-    if (factored) {
-      part = v;
-    } else {
-      op->reduce_axis.push_back(v);
-    }
-  }
-  op->axis.insert(op->axis.begin() + at, part);
-  rest->axis = stage->op.axis();
-  rest->reduce_axis = {Derived(axis.name() + ".v", LoopKind::kReduce)};
-  rest->inputs = {{op, 0}};
-  data_->base = std::move(next);
-  StageData* partial = AddStage(data_.get(), Operation(op), stage);
-  partial->block = block;
-  partial->roots = fresh.roots;
-  for (const auto& [v, index] : partial->roots) partial->leaves.push_back(v);
-  stage->op = Operation(rest);
-  data_->by_op[rest.get()] = stage;
-  SetRoots(stage);
-  stage->notes.clear();
-  return {op, 0};
-}
 
 namespace {
 

@@ -37,7 +37,29 @@ struct LoopNote {
   std::string key, value;  // of a pragma; `key` is the axis of a bind
 };
 
-enum class Attach : uint8_t { kRoot, kInline, kAt };
+/// What is done last, once all loops are there: in the order of the kinds, then as called.
+struct LateStep {
+  enum class Kind : uint8_t {
+    kStorageAlign,
+    kLayout,
+    kDecompose,
+    kTensorize,
+    kBlockize,
+    kDoubleBuffer,
+    kPipeline,
+    kPrefetch,
+    kPartition,
+    kOutline,
+    kSpecialize
+  } kind = Kind::kLayout;
+  const struct StageData* stage = nullptr;
+  te::IterVar loop;
+  std::string text;              // an intrinsic, a layout, a buffer, a name, a condition
+  std::vector<int64_t> numbers;  // points, stages, [axis, factor, offset], [distance]
+  std::vector<int64_t> order;
+};
+
+enum class Attach : uint8_t { kRoot, kInline, kAt, kReverseInline, kReverseAt };
 
 struct StageData {
   te::Operation op;
@@ -49,8 +71,17 @@ struct StageData {
   std::vector<LoopStep> steps;
   std::vector<LoopNote> notes;
   Attach attach = Attach::kRoot;
+  bool rolling = false;
   const StageData* at_stage = nullptr;
   te::IterVar at_loop;
+
+  /// Whether the operation was made with this loop.
+  bool Has(const te::IterVar& loop) const {
+    for (const auto& [root, index] : roots) {
+      if (root == loop) return true;
+    }
+    return false;
+  }
 };
 
 struct ScheduleData {
@@ -60,6 +91,7 @@ struct ScheduleData {
   std::vector<std::unique_ptr<StageData>> stages;  // producers first
   /// Stages by operation; one that a primitive replaced is found by its old operation too.
   std::map<const te::OperationData*, StageData*> by_op;
+  std::vector<LateStep> late;
   std::vector<te::Tensor> outputs;
   /// A tensor's buffer in `base`, whose names are unique.
   std::map<const BufferNode*, Buffer> buffers;
@@ -71,6 +103,20 @@ struct ScheduleData {
 /// Names that the inner schedule gave to the loops of each stage; "" for a loop of one iteration
 /// that was not made.
 using LoopNames = std::map<const te::IterVarData*, std::string>;
+
+using StageNames = std::map<const StageData*, LoopNames>;
+
+/// Loops of schedules, and stages of operations.
+te::IterVar Derived(const std::string& name, te::LoopKind kind);
+te::IterVar CopyOf(const te::IterVar& axis);
+size_t LeafOf(const StageData& stage, const te::IterVar& loop, const char* primitive);
+te::LoopKind KindOf(const std::vector<te::IterVar>& loops);
+StageData* AddStage(ScheduleData* data, const te::Operation& op, const StageData* before);
+/// The loops that the operation has now, and nothing done to them.
+void SetRoots(StageData* stage);
+
+/// Initial values and LateSteps, once every stage has its loops.
+void ApplyLate(const ScheduleData& data, StageNames* names, inner::Schedule* schedule);
 
 /// Applies one step to the loops of a stage.
 void ApplyStep(const LoopStep& step, inner::Schedule* schedule, LoopNames* names);

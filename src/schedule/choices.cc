@@ -191,6 +191,18 @@ void Schedule::Steps::ReplayChoice(Schedule& s, const TraceStep& step) {
   s.trace_.steps.push_back({step.primitive, args, {std::to_string(chosen)}});
 }
 
+Names Schedule::Steps::ApplyByName(Schedule& s, const std::string& primitive,
+                                   primitive::Args args) {
+  if (primitive::FindPrimitive(primitive) == nullptr) {
+    Diagnostic d = MakeError("schedule: no primitive is named " + QuoteJson(primitive));
+    std::string near = NearestWord(primitive, primitive::PrimitiveNames());
+    if (!near.empty()) d.notes.push_back("did you mean " + near + "?");
+    Fail(s, {d});
+    return {};
+  }
+  return Apply(s, primitive.c_str(), std::move(args), 0);
+}
+
 Status Schedule::Replay(const Trace& trace) {
   for (const TraceStep& step : trace.steps) {
     if (!ok()) return status();
@@ -198,14 +210,7 @@ Status Schedule::Replay(const Trace& trace) {
       Steps::ReplayChoice(*this, step);
       continue;
     }
-    if (primitive::FindPrimitive(step.primitive) == nullptr) {
-      Diagnostic d = MakeError("replay: no primitive is named " + QuoteJson(step.primitive));
-      std::string near = NearestWord(step.primitive, primitive::PrimitiveNames());
-      if (!near.empty()) d.notes.push_back("did you mean " + near + "?");
-      Steps::Fail(*this, {d});
-      break;
-    }
-    Names got = Steps::Apply(*this, step.primitive.c_str(), step.args, 0);
+    Names got = Steps::ApplyByName(*this, step.primitive, step.args);
     if (ok() && got != step.results) {
       Steps::Fail(*this, {MakeError("replay: " + Steps::Heading(step.primitive, step.args) +
                                     " gave [" + Join(got, ", ") + "], the trace expects [" +

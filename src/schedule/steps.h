@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <utility>
 
 #include "schedule/run.h"
 #include "schedule/schedule.h"
@@ -12,6 +13,13 @@ struct Schedule::Steps {
   /// The results, or `count` empty names after a failure (now or earlier).
   static primitive::Names Apply(Schedule& s, const char* primitive, primitive::Args args,
                                 size_t count);
+  /// A primitive as a step of a trace has it.
+  static primitive::Names ApplyByName(Schedule& s, const std::string& primitive,
+                                      primitive::Args args);
+  /// What went wrong; the schedule, which a failed primitive left as it was, goes on from there.
+  static Diagnostics TakeErrors(Schedule& s) { return std::exchange(s.errors_, {}); }
+  /// Puts a function into the module, for Tensorize to call. No primitive: no trace has it.
+  static void AddFunction(Schedule& s, Func f) { s.module_.Add(std::move(f)); }
   /// The first failure stays.
   static void Fail(Schedule& s, Diagnostics errors) {
     if (s.errors_.empty()) s.errors_ = std::move(errors);

@@ -1,0 +1,123 @@
+// ir.hpp: loop IR and its schedules. The methods of schedules are written in Python
+// (tenon/tir.py) over apply, the door that traces use.
+#include "tenon/ir.hpp"
+
+#include "bindings.h"
+
+namespace tenon::python {
+
+namespace {
+
+template <class T>
+std::vector<T> ListOf(const nb::handle& value) {
+  std::vector<T> out;
+  for (nb::handle item : nb::cast<nb::sequence>(value)) out.push_back(nb::cast<T>(item));
+  return out;
+}
+
+bool All(const nb::handle& value, bool (*is)(nb::handle)) {
+  for (nb::handle item : nb::cast<nb::sequence>(value)) {
+    if (!is(item)) return false;
+  }
+  return true;
+}
+
+bool IsInt(nb::handle h) { return PyLong_Check(h.ptr()) && !PyBool_Check(h.ptr()); }
+bool IsNumber(nb::handle h) { return IsInt(h) || PyFloat_Check(h.ptr()); }
+
+// A list of which some items are texts is one of texts: numbers may be names of choices.
+std::vector<std::string> TextsOf(const nb::handle& value) {
+  std::vector<std::string> out;
+  for (nb::handle item : nb::cast<nb::sequence>(value)) {
+    out.push_back(IsInt(item) ? nb::cast<std::string>(nb::str(item)) : nb::cast<std::string>(item));
+  }
+  return out;
+}
+
+Value FromPython(const nb::handle& value) {
+  PyObject* p = value.ptr();
+  if (PyBool_Check(p)) return Value(p == Py_True);
+  if (PyLong_Check(p)) return Value(static_cast<long long>(nb::cast<int64_t>(value)));
+  if (PyFloat_Check(p)) return Value(PyFloat_AS_DOUBLE(p));
+  if (PyUnicode_Check(p)) return Value(nb::cast<std::string>(value));
+  if (!PyList_Check(p) && !PyTuple_Check(p)) {
+    throw Error("TypeError", std::string("no primitive takes a value of type ") +
+                                 nb::cast<std::string>(value.type().attr("__name__")));
+  }
+  if (All(value, IsInt)) return Value(Value::Data(ListOf<int64_t>(value)));
+  if (All(value, IsNumber)) return Value(Value::Data(ListOf<double>(value)));
+  return Value(Value::Data(TextsOf(value)));
+}
+
+void BindTrace(nb::module_& m) {
+  nb::class_<Trace>(m, "Trace")
+      .def_static("parse", &Trace::Parse, nb::arg("text"), "Reads what str() writes.")
+      .def_static("from_json", &Trace::FromJson, nb::arg("text"))
+      .def("as_json", &Trace::ToJson, "For files and databases.")
+      .def("as_python", &Trace::ToPython, "A function `apply` of a tenon.tir.Schedule.")
+      .def("as_cpp", &Trace::ToCpp, "A function `Apply` of a tenon::IrSchedule.")
+      .def_prop_ro("decisions", &Trace::decisions, "The choices that were made, by name.")
+      .def("__len__", &Trace::size)
+      .def("__str__", &Trace::str)
+      .def("__repr__", &Trace::str);
+}
+
+void BindIntrinsics(nb::module_& m) {
+  using Tensors = std::vector<te::Tensor>;
+  m.def("register_intrinsic",
+        [](const std::string& name, const IrModule& desc, const IrModule& impl) {
+          TensorIntrin::Register(name, desc, impl);
+        });
+  m.def("register_intrinsic",
+        [](const std::string& name, const IrModule& desc) { TensorIntrin::Register(name, desc); });
+  m.def("register_intrinsic",
+        [](const std::string& name, const Tensors& desc, const IrModule& impl) {
+          TensorIntrin::Register(name, desc, impl);
+        });
+  m.def("register_intrinsic",
+        [](const std::string& name, const Tensors& desc) { TensorIntrin::Register(name, desc); });
+  m.def("get_intrinsic", &TensorIntrin::Get);
+}
+
+}  // namespace
+
+void BindIr(nb::module_& m) {
+  nb::class_<IrModule>(m, "IrModule")
+      .def_static("parse", &IrModule::Parse, nb::arg("text"), "Reads the text form.")
+      .def_prop_ro("functions", &IrModule::functions)
+      .def("__str__", &IrModule::str)
+      .def("__repr__", &IrModule::str);
+  m.def("create_func", CreateFunc);
+  BindTrace(m);
+  BindIntrinsics(m);
+  nb::class_<IrSchedule>(m, "IrSchedule")
+      .def(nb::init<const IrModule&, const std::string&>())
+      .def("module", &IrSchedule::module)
+      .def("function", &IrSchedule::function)
+      .def("trace", &IrSchedule::trace)
+      .def("copy", &IrSchedule::Copy)
+      .def("get_blocks", &IrSchedule::GetBlocks)
+      .def("get_loops", &IrSchedule::GetLoops)
+      .def("get_child_blocks", &IrSchedule::GetChildBlocks)
+      .def("get_producers", &IrSchedule::GetProducers)
+      .def("get_consumers", &IrSchedule::GetConsumers)
+      .def("get_block_of", &IrSchedule::GetBlockOf)
+      .def("get_spatial_loops", &IrSchedule::GetSpatialLoops)
+      .def("get_reduce_loops", &IrSchedule::GetReduceLoops)
+      .def("get_extent", &IrSchedule::GetExtent)
+      .def("has_block", &IrSchedule::HasBlock)
+      .def("has_loop", &IrSchedule::HasLoop)
+      .def("apply",
+           [](IrSchedule& s, const std::string& primitive, const nb::list& args) {
+             std::vector<Value> values;
+             for (nb::handle a : args) values.push_back(FromPython(a));
+             return s.Apply(primitive, values);
+           })
+      .def("decide", &IrSchedule::Decide)
+      .def("sample_categorical", &IrSchedule::SampleCategorical)
+      .def("sample_perfect_tile", &IrSchedule::SamplePerfectTile)
+      .def("use_decisions", &IrSchedule::UseDecisions)
+      .def("replay", &IrSchedule::Replay);
+}
+
+}  // namespace tenon::python

@@ -1,0 +1,278 @@
+// Loop IR, its schedules and their traces.
+#include <algorithm>
+
+#include "api/bridge.h"
+#include "api/ir_data.h"
+
+namespace tenon::inline v0 {
+
+using Names = IrSchedule::Names;
+using Values = IrSchedule::Values;
+
+IrModule WrapModule(inner::Module module) {
+  return IrModule(std::make_shared<const IrData>(IrData{std::move(module)}));
+}
+Trace WrapTrace(inner::Trace trace) {
+  return Trace(std::make_shared<const TraceData>(TraceData{std::move(trace)}));
+}
+
+IrModule IrModule::Parse(const std::string& text) { return WrapModule(Take(ParseModule(text))); }
+std::string IrModule::str() const { return Print(data_->module); }
+Names IrModule::functions() const {
+  Names names;
+  for (const auto& [name, f] : data_->module.funcs) names.push_back(name);
+  return names;
+}
+
+Trace Trace::Parse(const std::string& text) { return WrapTrace(Take(inner::Trace::Parse(text))); }
+Trace Trace::FromJson(const std::string& text) {
+  return WrapTrace(Take(inner::Trace::FromJson(text)));
+}
+std::string Trace::str() const { return data_->trace.ToString(); }
+std::string Trace::ToJson() const { return data_->trace.ToJson(); }
+std::map<std::string, int64_t> Trace::decisions() const { return data_->trace.Decisions(); }
+int Trace::size() const { return static_cast<int>(data_->trace.steps.size()); }
+
+namespace {
+
+// The function to be scheduled where none is named.
+std::string OnlyFunction(const inner::Module& module) {
+  Names candidates;
+  for (const auto& [name, f] : module.funcs) {
+    if (f->func_kind != FuncKind::kDevice) candidates.push_back(name);
+  }
+  if (candidates.size() != 1) {
+    ThrowValue(fmt::format("which function to schedule must be said: the module has {}",
+                           candidates.empty() ? "none" : Join(candidates, ", ")));
+  }
+  return candidates[0];
+}
+
+// After a step: its errors as an exception, and the schedule goes on as it was.
+void Check(IrScheduleData* data) {
+  if (data->schedule.ok()) return;
+  Diagnostics errors = inner::Steps::TakeErrors(data->schedule);
+  ThrowValue(inner::Text(errors));
+}
+
+template <class T>
+T Checked(IrScheduleData* data, T result) {
+  Check(data);
+  return result;
+}
+
+// Numbers alone are a list of numbers; with a choice or a name among them, of texts.
+AttrValue ListOf(const Values& values) {
+  std::vector<int64_t> numbers;
+  Names texts;
+  for (const Value& v : values) {
+    if (const auto* n = std::get_if<int64_t>(&v.data())) {
+      numbers.push_back(*n);
+      texts.push_back(std::to_string(*n));
+    } else if (const auto* text = std::get_if<std::string>(&v.data())) {
+      texts.push_back(*text);
+    } else {
+      ThrowType("expected a list of integers, or of names of choices such as \"$tile\"");
+    }
+  }
+  if (numbers.size() == texts.size()) return numbers;
+  return texts;
+}
+
+Names Run(IrScheduleData* data, const char* primitive, std::vector<AttrValue> args) {
+  return Checked(data, inner::Steps::ApplyByName(data->schedule, primitive, std::move(args)));
+}
+
+// The one result of a primitive that makes one thing.
+std::string RunOne(IrScheduleData* data, const char* primitive, std::vector<AttrValue> args) {
+  return Run(data, primitive, std::move(args)).at(0);
+}
+
+}  // namespace
+
+IrSchedule::IrSchedule(const IrModule& module, const std::string& func) {
+  const inner::Module& m = module.data().module;
+  std::string name = func.empty() ? OnlyFunction(m) : func;
+  Take(Verify(m, inner::kSchedulable));
+  data_ = std::make_shared<IrScheduleData>(inner::Schedule(m, name));
+  data_->func = name;
+  Check(data_.get());
+}
+IrModule IrSchedule::module() const {
+  return WrapModule(WithImplementations(data_->schedule.module()));
+}
+std::string IrSchedule::function() const { return data_->func; }
+Trace IrSchedule::trace() const { return WrapTrace(data_->schedule.trace()); }
+IrSchedule IrSchedule::Copy() const { return IrSchedule(std::make_shared<IrScheduleData>(*data_)); }
+
+Names IrSchedule::GetBlocks() const { return data_->schedule.GetBlocks(); }
+Names IrSchedule::GetLoops(const std::string& block) const {
+  return Checked(data_.get(), data_->schedule.GetLoops(block));
+}
+Names IrSchedule::GetChildBlocks(const std::string& loop) const {
+  return Checked(data_.get(), data_->schedule.GetChildBlocks(loop));
+}
+Names IrSchedule::GetProducers(const std::string& block) const {
+  return Checked(data_.get(), data_->schedule.GetProducers(block));
+}
+Names IrSchedule::GetConsumers(const std::string& block) const {
+  return Checked(data_.get(), data_->schedule.GetConsumers(block));
+}
+std::string IrSchedule::GetBlockOf(const std::string& buffer) const {
+  return Checked(data_.get(), data_->schedule.GetBlockOf(buffer));
+}
+Names IrSchedule::GetSpatialLoops(const std::string& block) const {
+  return Checked(data_.get(), data_->schedule.GetSpatialLoops(block));
+}
+Names IrSchedule::GetReduceLoops(const std::string& block) const {
+  return Checked(data_.get(), data_->schedule.GetReduceLoops(block));
+}
+int64_t IrSchedule::GetExtent(const std::string& loop) const {
+  return Checked(data_.get(), data_->schedule.GetExtent(loop));
+}
+bool IrSchedule::HasBlock(const std::string& block) const {
+  return data_->schedule.HasBlock(block);
+}
+bool IrSchedule::HasLoop(const std::string& loop) const { return data_->schedule.HasLoop(loop); }
+
+Names IrSchedule::Split(const std::string& loop, const Values& factors) {
+  return Run(data_.get(), "split", {loop, ListOf(factors)});
+}
+Names IrSchedule::Tile(const Names& loops, const Values& factors) {
+  return Run(data_.get(), "tile", {loops, ListOf(factors)});
+}
+Names IrSchedule::Partition(const std::string& loop, const Values& points) {
+  return Run(data_.get(), "partition", {loop, ListOf(points)});
+}
+Names IrSchedule::PartitionEqual(const std::string& loop, const Value& parts) {
+  return Run(data_.get(), "partition_equal", {loop, parts.data()});
+}
+std::string IrSchedule::Fuse(const Names& loops) { return RunOne(data_.get(), "fuse", {loops}); }
+void IrSchedule::Reorder(const Names& loops) { Run(data_.get(), "reorder", {loops}); }
+void IrSchedule::Parallel(const std::string& loop) { Run(data_.get(), "parallel", {loop}); }
+void IrSchedule::Vectorize(const std::string& loop) { Run(data_.get(), "vectorize", {loop}); }
+void IrSchedule::Unroll(const std::string& loop) { Run(data_.get(), "unroll", {loop}); }
+void IrSchedule::Bind(const std::string& loop, const std::string& thread_axis) {
+  Run(data_.get(), "bind", {loop, thread_axis});
+}
+
+void IrSchedule::ComputeAt(const std::string& block, const std::string& loop) {
+  Run(data_.get(), "compute_at", {block, loop});
+}
+void IrSchedule::ReverseComputeAt(const std::string& block, const std::string& loop) {
+  Run(data_.get(), "reverse_compute_at", {block, loop});
+}
+void IrSchedule::ComputeRoot(const std::string& block) {
+  Run(data_.get(), "compute_root", {block});
+}
+void IrSchedule::ComputeInline(const std::string& block) {
+  Run(data_.get(), "compute_inline", {block});
+}
+void IrSchedule::ReverseComputeInline(const std::string& block) {
+  Run(data_.get(), "reverse_compute_inline", {block});
+}
+
+std::string IrSchedule::CacheRead(const std::string& block, const std::string& buffer,
+                                  const std::string& scope) {
+  return RunOne(data_.get(), "cache_read", {block, buffer, scope});
+}
+std::string IrSchedule::CacheWrite(const std::string& block, const std::string& buffer,
+                                   const std::string& scope) {
+  return RunOne(data_.get(), "cache_write", {block, buffer, scope});
+}
+void IrSchedule::SetScope(const std::string& buffer, const std::string& scope) {
+  Run(data_.get(), "set_scope", {buffer, scope});
+}
+void IrSchedule::TransformLayout(const std::string& buffer, const std::string& layout) {
+  Run(data_.get(), "transform_layout", {buffer, layout});
+}
+void IrSchedule::StorageAlign(const std::string& buffer, const Value& axis, const Value& factor,
+                              const Value& offset) {
+  Run(data_.get(), "storage_align", {buffer, axis.data(), factor.data(), offset.data()});
+}
+void IrSchedule::TransformBlockLayout(const std::string& block, const std::string& map) {
+  Run(data_.get(), "transform_block_layout", {block, map});
+}
+Names IrSchedule::PadEinsum(const std::string& block, const Values& multiples) {
+  return Run(data_.get(), "pad_einsum", {block, ListOf(multiples)});
+}
+
+std::string IrSchedule::DecomposeReduction(const std::string& block, const std::string& loop) {
+  return RunOne(data_.get(), "decompose_reduction", {block, loop});
+}
+std::string IrSchedule::RFactor(const std::string& loop, const Value& axis) {
+  return RunOne(data_.get(), "rfactor", {loop, axis.data()});
+}
+
+std::string IrSchedule::Prefetch(const std::string& block, const std::string& buffer,
+                                 const std::string& loop, const Value& distance) {
+  return RunOne(data_.get(), "prefetch", {block, buffer, loop, distance.data()});
+}
+std::string IrSchedule::SoftwarePipeline(const std::string& loop, const Values& stages,
+                                         const Values& order) {
+  return RunOne(data_.get(), "software_pipeline", {loop, ListOf(stages), ListOf(order)});
+}
+std::string IrSchedule::DoubleBuffer(const std::string& block) {
+  return RunOne(data_.get(), "double_buffer", {block});
+}
+void IrSchedule::RollingBuffer(const std::string& block, const std::string& loop) {
+  Run(data_.get(), "rolling_buffer", {block, loop});
+}
+
+std::string IrSchedule::Blockize(const std::string& loop) {
+  return RunOne(data_.get(), "blockize", {loop});
+}
+std::string IrSchedule::Tensorize(const std::string& loop, const std::string& intrinsic) {
+  Names results;
+  TensorizeWith(loop, intrinsic, &data_->schedule, &results);
+  Check(data_.get());
+  return results.at(0);
+}
+void IrSchedule::Specialize(const std::string& condition) {
+  Run(data_.get(), "specialize", {condition});
+}
+std::string IrSchedule::Outline(const std::string& loop_or_block, const std::string& name) {
+  return RunOne(data_.get(), "outline", {loop_or_block, name});
+}
+void IrSchedule::Annotate(const std::string& loop_or_block, const std::string& key,
+                          const Value& value) {
+  Run(data_.get(), "annotate", {loop_or_block, key, value.data()});
+}
+
+int64_t IrSchedule::Decide(const std::string& name, const std::vector<int64_t>& domain,
+                           int64_t guess) {
+  return Checked(data_.get(), data_->schedule.Decide(name, domain, guess));
+}
+int64_t IrSchedule::SampleCategorical(const std::string& name,
+                                      const std::vector<int64_t>& candidates,
+                                      const std::vector<double>& probabilities) {
+  return Checked(data_.get(), data_->schedule.SampleCategorical(name, candidates, probabilities));
+}
+std::vector<int64_t> IrSchedule::SamplePerfectTile(const std::string& name, const std::string& loop,
+                                                   int64_t parts, int64_t max_innermost) {
+  return Checked(data_.get(), data_->schedule.SamplePerfectTile(name, loop, parts, max_innermost));
+}
+void IrSchedule::UseDecisions(const std::map<std::string, int64_t>& choices) {
+  data_->schedule.UseDecisions(choices);
+}
+
+Names IrSchedule::Apply(const std::string& primitive, const Values& args) {
+  std::vector<AttrValue> values;
+  for (const Value& v : args) values.push_back(v.data());
+  if (primitive == "tensorize" && values.size() == 2 &&
+      std::holds_alternative<std::string>(values[0]) &&
+      std::holds_alternative<std::string>(values[1])) {
+    return {Tensorize(std::get<std::string>(values[0]), std::get<std::string>(values[1]))};
+  }
+  return Checked(data_.get(),
+                 inner::Steps::ApplyByName(data_->schedule, primitive, std::move(values)));
+}
+
+void IrSchedule::Replay(const Trace& trace) {
+  IrScheduleData next = *data_;
+  AddIntrinsicsOf(trace.data().trace, &next.schedule);
+  Take(next.schedule.Replay(trace.data().trace));
+  *data_ = std::move(next);
+}
+
+}  // namespace tenon::inline v0

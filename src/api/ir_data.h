@@ -1,0 +1,33 @@
+// What modules of loop IR, traces, schedules of them and users' intrinsics hold.
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "api/bridge.h"
+
+namespace tenon::inline v0 {
+
+struct TraceData {
+  inner::Trace trace;
+};
+
+struct IrScheduleData {
+  explicit IrScheduleData(inner::Schedule s) : schedule(std::move(s)) {}
+  inner::Schedule schedule;
+  std::string func;
+};
+
+IrModule WrapModule(inner::Module module);
+Trace WrapTrace(inner::Trace trace);
+
+/// Tensorize with what users registered known to the schedule. With an intrinsic for whole
+/// reductions, where that does not match, the one for parts of them.
+void TensorizeWith(const std::string& loop, const std::string& intrinsic, inner::Schedule* schedule,
+                   std::vector<std::string>* results);
+/// Makes the registered intrinsics that a trace calls known to the schedule.
+void AddIntrinsicsOf(const inner::Trace& trace, inner::Schedule* schedule);
+/// The module with descriptions of registered intrinsics replaced by their implementations.
+inner::Module WithImplementations(const inner::Module& module);
+
+}  // namespace tenon::inline v0

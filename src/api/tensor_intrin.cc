@@ -1,0 +1,309 @@
+// Users' intrinsics: a table for the whole process of what they compute and how.
+#include <algorithm>
+#include <mutex>
+
+#include "api/bridge.h"
+#include "api/ir_data.h"
+
+namespace tenon::inline v0 {
+
+namespace {
+
+struct Row {
+  Func description;
+  inner::Module implementation;
+};
+
+/// Rows stay where they are: a schedule may be reading one while another thread adds.
+struct Table {
+  std::mutex mutex;
+  std::map<std::string, std::shared_ptr<const Row>> rows;
+};
+
+Table& TheTable() {
+  static Table table;
+  return table;
+}
+
+std::shared_ptr<const Row> Find(const std::string& name) {
+  Table& table = TheTable();
+  const std::lock_guard lock(table.mutex);
+  auto it = table.rows.find(name);
+  return it == table.rows.end() ? nullptr : it->second;
+}
+
+std::string UpdateName(const std::string& name) { return name + ".update"; }
+
+Func DeviceFunction(const inner::Module& module, const std::string& name, const char* what) {
+  Func f = module.Find(name);
+  if (!f) ThrowValue(fmt::format("the {} of '{}' has no function of this name", what, name));
+  if (f->func_kind != FuncKind::kDevice) {
+    ThrowValue(fmt::format("the {} of '{}' must be of kind device", what, name));
+  }
+  return f;
+}
+
+void CheckSameParameters(const PrimFunc& a, const PrimFunc& b) {
+  bool same = a.buffers.size() == b.buffers.size() && a.dims.size() == b.dims.size() &&
+              a.scalars.size() == b.scalars.size() && a.num_outputs == b.num_outputs;
+  for (size_t i = 0; same && i < a.buffers.size(); ++i) {
+    const BufferNode &x = *a.buffers[i], &y = *b.buffers[i];
+    same = x.dtype == y.dtype && x.shape.size() == y.shape.size() && x.scope == y.scope;
+    for (size_t d = 0; same && d < x.shape.size(); ++d) {
+      same = AsInt(x.shape[d]) == AsInt(y.shape[d]);
+    }
+  }
+  if (same) return;
+  ThrowValue(fmt::format(
+      "intrinsic '{}': description and implementation differ in their parameters", a.name));
+}
+
+// Small numbers, the same ones for both; what is written starts as one of them, for it may be
+// updated.
+std::vector<InterpArg> SmallNumbers(const PrimFunc& f) {
+  std::vector<InterpArg> args;
+  uint64_t state = 1;
+  for (const Buffer& b : f.buffers) {
+    std::vector<int64_t> shape;
+    int64_t count = 1;
+    for (const inner::Expr& e : b->shape) {
+      shape.push_back(*AsInt(e));
+      count *= shape.back();
+    }
+    std::vector<double> values(static_cast<size_t>(count));
+    for (double& v : values) {
+      state = state * 6364136223846793005ULL + 1442695040888963407ULL;
+      auto number = static_cast<double>((state >> 33) % 7);
+      v = b->dtype.IsBool()                           ? number > 3
+          : b->dtype.IsSigned() || b->dtype.IsFloat() ? number - 3
+                                                      : number;
+    }
+    args.push_back(InterpArg::Tensor(b->dtype, shape, values));
+  }
+  return args;
+}
+
+// Rows lie further apart than they are long.
+std::map<std::string, int64_t> SomeStrides(const PrimFunc& f) {
+  std::map<std::string, int64_t> out;
+  for (const Buffer& b : f.buffers) {
+    int64_t dense = 1;
+    for (size_t d = b->shape.size(); d-- > 0;) {
+      const auto* var = d < b->strides.size() ? As<VarNode>(b->strides[d]) : nullptr;
+      if (var) out[var->name] = dense *= 2;
+      dense *= *AsInt(b->shape[d]);
+    }
+  }
+  return out;
+}
+
+bool CanRun(const PrimFunc& f) {
+  return f.scalars.empty() && std::all_of(f.buffers.begin(), f.buffers.end(), [](const Buffer& b) {
+           return std::all_of(b->shape.begin(), b->shape.end(),
+                              [](const inner::Expr& e) { return AsInt(e).has_value(); });
+         });
+}
+
+Expected<std::vector<InterpArg>> RunOnSmallNumbers(const inner::Module& module,
+                                                   const std::string& name) {
+  const PrimFunc& f = *module.Find(name);
+  std::vector<InterpArg> args = SmallNumbers(f);
+  InterpOptions options;
+  options.dims = SomeStrides(f);
+  TN_RETURN_IF_ERROR(Interpret(module, name, args, options));
+  return args;
+}
+
+// An implementation that calls C functions cannot be run here; it is taken at its word.
+void CheckComputesTheSame(const inner::Module& description, const inner::Module& implementation,
+                          const std::string& name) {
+  if (!CanRun(*description.Find(name))) return;
+  std::vector<InterpArg> want = Take(RunOnSmallNumbers(description, name));
+  Expected<std::vector<InterpArg>> got = RunOnSmallNumbers(implementation, name);
+  if (!got) {
+    std::string text = inner::Text(got.errors());
+    if (text.find("extern") != std::string::npos) return;
+    ThrowValue(fmt::format("intrinsic '{}': running its implementation: {}", name, text));
+  }
+  for (size_t i = 0; i < want.size(); ++i) {
+    for (int64_t k = 0; k < want[i].num_elements(); ++k) {
+      if (want[i].Get(k) == (*got)[i].Get(k)) continue;
+      ThrowValue(fmt::format(
+          "intrinsic '{}': the implementation computes something else than the description: "
+          "element {} of '{}' is {} but should be {}",
+          name, k, description.Find(name)->buffers[i]->name, (*got)[i].Get(k), want[i].Get(k)));
+    }
+  }
+}
+
+// The one block of a description, or null.
+const Block* OnlyBlock(const Func& f) {
+  const Block* found = nullptr;
+  int count = 0;
+  PreOrder(f->body, [&](const NodeRef& n) {
+    if (const auto* block = As<Block>(n)) found = block, ++count;
+    return !IsA<ExprNode>(n);
+  });
+  return count == 1 ? found : nullptr;
+}
+
+// The same without its initial value: what is there is updated. Null where there is none.
+Func UpdateForm(const Func& f) {
+  const Block* block = OnlyBlock(f);
+  if (!block || !block->init) return nullptr;
+  PrimFunc fields(*f);
+  fields.name = UpdateName(f->name);
+  fields.body = PostOrderRewrite(f->body, [](const NodeRef& n) -> NodeRef {
+    const auto* b = As<Block>(n);
+    if (!b) return n;
+    Block update(*b);
+    update.init = nullptr;
+    for (const Region& r : b->writes) update.reads.push_back(r);
+    return Block::Make(std::move(update));
+  });
+  return PrimFunc::Make(std::move(fields));
+}
+
+inner::Module With(inner::Module module, const Func& f) {
+  module.Add(f);
+  return module;
+}
+
+void Add(const std::string& name, const inner::Module& description,
+         const inner::Module& implementation) {
+  Take(Verify(description, inner::kSchedulable));
+  Take(Verify(implementation, inner::kSchedulable));
+  auto row = std::make_shared<Row>();
+  row->description = DeviceFunction(description, name, "description");
+  row->implementation = implementation;
+  CheckSameParameters(*row->description, *DeviceFunction(implementation, name, "implementation"));
+  CheckComputesTheSame(description, implementation, name);
+  Table& table = TheTable();
+  const std::lock_guard lock(table.mutex);
+  table.rows[name] = row;
+}
+
+// Tiles of larger tensors: all strides but the last are dims of the function.
+Func WithOpenStrides(const Func& f) {
+  PrimFunc fields(*f);
+  BufferMap map;
+  for (Buffer& b : fields.buffers) {
+    if (b->shape.size() < 2) continue;
+    std::vector<inner::Expr> strides;
+    for (size_t d = 0; d + 1 < b->shape.size(); ++d) {
+      inner::Var v = VarNode::Make(fmt::format("{}_stride{}", b->name, d));
+      fields.dims.push_back(v);
+      fields.dim_lo.push_back(0);
+      fields.dim_hi.push_back(-1);
+      fields.dim_step.push_back(1);
+      strides.push_back(v);
+    }
+    strides.push_back(IndexConst(1));
+    Buffer open =
+        BufferNode::Make(b->name, b->dtype, b->shape, b->scope, b->layout, strides, b->align);
+    map[b.get()] = open;
+    b = open;
+  }
+  fields.body = SubstituteBuffers(f->body, map);
+  return PrimFunc::Make(std::move(fields));
+}
+
+inner::Module DescribedBy(const std::string& name, const std::vector<te::Tensor>& tensors) {
+  if (tensors.empty()) ThrowValue(fmt::format("intrinsic '{}' is described by no tensors", name));
+  std::vector<inner::te::Tensor> inputs;
+  for (const te::Tensor& t : tensors) {
+    for (const te::Expr& d : t.shape()) {
+      if (!AsInt(te::Unwrap(d))) {
+        ThrowValue(fmt::format("intrinsic '{}': the size '{}' of '{}' is no number", name, d.str(),
+                               t.name()));
+      }
+    }
+    inputs.push_back(te::Unwrap(t));
+  }
+  std::vector<inner::te::Tensor> outputs = {inputs.back()};
+  inputs.pop_back();
+  PrimFunc fields(*Take(inner::te::MakeFunc(name, inputs, outputs)));
+  fields.func_kind = FuncKind::kDevice;
+  inner::Module module;
+  module.Add(WithOpenStrides(PrimFunc::Make(std::move(fields))));
+  return module;
+}
+
+void AddWithUpdate(const std::string& name, const inner::Module& description,
+                   const inner::Module& implementation) {
+  Add(name, description, implementation);
+  Func update = UpdateForm(description.Find(name));
+  if (update && implementation.Find(update->name)) {
+    Add(update->name, With(description, update), implementation);
+  }
+}
+
+void AddAlone(const std::string& name, inner::Module description) {
+  if (Func update = UpdateForm(DeviceFunction(description, name, "description"))) {
+    description.Add(update);
+  }
+  AddWithUpdate(name, description, description);
+}
+
+}  // namespace
+
+void TensorIntrin::Register(const std::string& name, const IrModule& description,
+                            const IrModule& implementation) {
+  DeviceFunction(description.data().module, name, "description");
+  AddWithUpdate(name, description.data().module, implementation.data().module);
+}
+void TensorIntrin::Register(const std::string& name, const IrModule& description) {
+  AddAlone(name, description.data().module);
+}
+void TensorIntrin::Register(const std::string& name, const std::vector<te::Tensor>& description) {
+  AddAlone(name, DescribedBy(name, description));
+}
+void TensorIntrin::Register(const std::string& name, const std::vector<te::Tensor>& description,
+                            const IrModule& implementation) {
+  AddWithUpdate(name, DescribedBy(name, description), implementation.data().module);
+}
+IrModule TensorIntrin::Get(const std::string& name) {
+  std::shared_ptr<const Row> row = Find(name);
+  if (!row) ThrowValue(fmt::format("no intrinsic '{}' is registered", name));
+  inner::Module module;
+  module.Add(row->description);
+  return WrapModule(std::move(module));
+}
+
+void TensorizeWith(const std::string& loop, const std::string& intrinsic, inner::Schedule* schedule,
+                   std::vector<std::string>* results) {
+  std::shared_ptr<const Row> row = Find(intrinsic), update = Find(UpdateName(intrinsic));
+  inner::Schedule first = *schedule;
+  if (row) inner::Steps::AddFunction(first, row->description);
+  *results = {first.Tensorize(loop, intrinsic)};
+  if (!first.ok() && update) {
+    inner::Schedule second = *schedule;
+    inner::Steps::AddFunction(second, update->description);
+    *results = {second.Tensorize(loop, update->description->name)};
+    if (second.ok()) first = std::move(second);
+  }
+  *schedule = std::move(first);
+}
+
+void AddIntrinsicsOf(const inner::Trace& trace, inner::Schedule* schedule) {
+  for (const TraceStep& step : trace.steps) {
+    if (step.primitive != "tensorize" || step.args.size() != 2) continue;
+    const auto* name = std::get_if<std::string>(&step.args[1]);
+    std::shared_ptr<const Row> row = name ? Find(*name) : nullptr;
+    if (row) inner::Steps::AddFunction(*schedule, row->description);
+  }
+}
+
+inner::Module WithImplementations(const inner::Module& module) {
+  inner::Module out = module;
+  for (const auto& [name, f] : module.funcs) {
+    std::shared_ptr<const Row> row = Find(name);
+    if (!row || !StructuralEqual(f, row->description)) continue;
+    for (const auto& [other, implementation] : row->implementation.funcs) {
+      if (implementation->func_kind == FuncKind::kDevice) out.Add(implementation);
+    }
+  }
+  return out;
+}
+
+}  // namespace tenon::inline v0
