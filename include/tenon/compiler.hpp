@@ -57,11 +57,17 @@ class TN_API Library {
 
   /// Writes a shared library that needs libc alone.
   void ExportLibrary(const std::string& path) const;
-  /// By the name's end: ".so" a shared library, ".o" an object to be linked by others, ".ll", ".s",
-  /// ".tir" the source in that form.
+  /// By the name's end: ".so" a shared library; ".o" an object with the runtime core, to be linked
+  /// by others, several of them together, too; ".tar" the library and what it was made of, which
+  /// tenon.runtime.load_module reads; ".c", ".ll", ".s", ".tir" the source in that form.
   void Save(const std::string& path) const;
-  /// The code as "llvm" (or "ll"), "asm" (or "s"), or loop IR as built ("tir").
-  std::string GetSource(const std::string& format = "llvm") const;
+  /// For C programs: `path`, which may end in .o or .c (C11 source, whatever the target), and the
+  /// header beside it, which declares the functions with their tensors as pointers. A single
+  /// function may be given another name.
+  void ExportToC(const std::string& path, const std::string& function_name = "") const;
+  /// The code as "c" (target c), "llvm" (or "ll"), "asm" (or "s"), or loop IR as built ("tir") or
+  /// lowered ("lowered"). "": what the target's is.
+  std::string GetSource(const std::string& format = "") const;
 
  private:
   std::shared_ptr<LibraryData> data_;

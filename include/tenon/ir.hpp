@@ -47,6 +47,18 @@ class TN_API IrModule {
 /// one block per tensor, not scheduled.
 TN_API IrModule CreateFunc(const std::vector<te::Tensor>& args, const std::string& name = "main");
 
+namespace te {
+
+/// Tensors computed by a function of loop IR: `body` has one of kind device, of this name or alone,
+/// whose parameters are the inputs and then the outputs, compact. Its dims are sizes or strides of
+/// them. It may call C functions, which are linked to an object of the library (Library::Save). Its
+/// block is scheduled as a whole.
+TN_API std::vector<Tensor> Extern(const std::vector<std::vector<Expr>>& shapes,
+                                  const std::vector<Tensor>& inputs, const IrModule& body,
+                                  const std::vector<DataType>& dtypes, const std::string& name);
+
+}  // namespace te
+
 /// An argument of a primitive. Wherever a number is asked for, "$name" is the value of the choice
 /// of that name.
 class TN_API Value {

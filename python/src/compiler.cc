@@ -21,6 +21,7 @@ void BindCompiler(nb::module_& m) {
       .def("module", &Library::module)
       .def("export_library", &Library::ExportLibrary)
       .def("save", &Library::Save)
+      .def("export_to_c", &Library::ExportToC)
       .def("get_source", &Library::GetSource);
   m.def("lower", Lower);
   // The compiler works on immutable data of its own: other Python threads may run meanwhile.

@@ -88,6 +88,13 @@ void BindIr(nb::module_& m) {
       .def("__str__", &IrModule::str)
       .def("__repr__", &IrModule::str);
   m.def("create_func", CreateFunc);
+  m.def("extern",
+        [](const std::vector<std::vector<te::Expr>>& shapes, const std::vector<te::Tensor>& inputs,
+           const IrModule& body, const std::vector<std::string>& dtypes, const std::string& name) {
+          std::vector<DataType> types;
+          for (const std::string& t : dtypes) types.push_back(ParseDataType(t));
+          return te::Extern(shapes, inputs, body, types, name);
+        });
   BindTrace(m);
   BindIntrinsics(m);
   nb::class_<IrSchedule>(m, "IrSchedule")

@@ -6,7 +6,7 @@ import os
 import tempfile
 from typing import Any, Sequence
 
-from . import _tenon
+from . import _tenon, tir
 from ._tenon import IrModule, Schedule, Tensor
 from .runtime import Module, load_module
 from .target import resolve
@@ -24,12 +24,16 @@ def lower(inputs: Schedule, args: Sequence[Tensor], name: str = "main", simple_m
 def build(
     inputs: Any, args: Sequence[Tensor] | None = None, target: Any = None, target_host: Any = None, name: str = "main"
 ) -> Module:
-    """Code of a schedule, with `args` as parameters (inputs first, then outputs), or of loop IR."""
+    """Code of a schedule, with `args` as parameters (inputs first, then outputs), or of loop IR: an IrModule or a
+    tir.Schedule. `target_host`, the CPU of a device's host, is the target where no other is given."""
+    target = resolve(target, target_host)
     if isinstance(inputs, Schedule):
         if args is None:
             raise ValueError("build of a schedule needs its arguments")
-        return Module(_tenon.build_schedule(inputs, list(args), resolve(target), name))
-    return Module(_tenon.build_module(inputs, resolve(target)))
+        return Module(_tenon.build_schedule(inputs, list(args), target, name))
+    if isinstance(inputs, tir.Schedule):
+        inputs = inputs.mod
+    return Module(_tenon.build_module(inputs, target))
 
 
 def compile(

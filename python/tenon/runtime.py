@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
+import tarfile
+import tempfile
 import time
 from typing import Any
 
@@ -93,16 +96,22 @@ class Module:
             raise ValueError(f"the module was loaded from '{self._path}': its source is not at hand")
         return self._library
 
-    def get_source(self, fmt: str = "llvm") -> str:
-        """"llvm" (or "ll"), "asm" (or "s"), or loop IR ("tir")."""
+    def get_source(self, fmt: str = "") -> str:
+        """"c" (of target c), "llvm" (or "ll"), "asm" (or "s"), or loop IR as built ("tir") or "lowered"; what
+        the target's is, if nothing is said."""
         return self._built().get_source(fmt)
 
     def export_library(self, file_name: Any) -> None:
         """A shared library that needs libc alone."""
         self._built().export_library(os.fspath(file_name))
 
+    def export_to_c(self, file_name: Any, function_name: str = "") -> None:
+        """For C programs: an object (or, where the name ends in .c, C11 source) and the header beside it. A
+        single function may be given another name."""
+        self._built().export_to_c(os.fspath(file_name), function_name)
+
     def save(self, file_name: Any, fmt: str = "") -> None:
-        """The name's end says what: .so, .o (for contrib.cc.create_shared), .ll, .s, .tir."""
+        """The name's end says what: .so, .o (for contrib.cc.create_shared), .tar, .c, .ll, .s, .tir."""
         name = os.fspath(file_name)
         self._built().save(f"{name}.{fmt}" if fmt and not name.endswith("." + fmt) else name)
 
@@ -142,11 +151,19 @@ class TimeResult:
 
 
 def load_module(path: Any) -> Module:
-    """A library that Tenon compiled; an object (.o) is linked first."""
+    """A library that Tenon compiled, or a .tar of one; an object (.o) is linked first."""
     path = os.fspath(path)
     if path.endswith(".o"):
         from .contrib import cc
 
         cc.create_shared(path + ".so", path)
         path += ".so"
-    return Module(loaded=_tenon.load(path), path=path)
+    if not path.endswith(".tar"):
+        return Module(loaded=_tenon.load(path), path=path)
+    with tempfile.TemporaryDirectory(prefix="tenon-") as folder, tarfile.open(path) as archive:
+        member = archive.getmember("deploy_lib.so")
+        library = os.path.join(folder, "deploy_lib.so")
+        with open(library, "wb") as file, archive.extractfile(member) as content:
+            shutil.copyfileobj(content, file)
+        # The file may go: the loader has it open.
+        return Module(loaded=_tenon.load(library), path=path)

@@ -16,7 +16,7 @@ class Target(_tenon.Target):
     """Target("llvm -mcpu=core-avx2"). As a context manager it is the target of builds that name none."""
 
     def __init__(self, target: Any = "llvm", host: Any = None):
-        super().__init__(str(target))
+        super().__init__(str(target) if host is None else str(resolve(target, host)))
 
     @staticmethod
     def current(allow_none: bool = True) -> "Target | None":
@@ -35,8 +35,18 @@ class Target(_tenon.Target):
         _current.stack.pop()
 
 
-def resolve(target: Any) -> _tenon.Target:
+def resolve(target: Any, host: Any = None) -> _tenon.Target:
     """A target from what a caller may give: a Target, a string, or nothing."""
     if target is None:
-        return Target.current() or Target("llvm")
-    return target if isinstance(target, _tenon.Target) else Target(target)
+        target = Target.current() or host or "llvm"
+    target = target if isinstance(target, _tenon.Target) else Target(target)
+    if host is None:
+        return target
+    host = host if isinstance(host, _tenon.Target) else Target(host)
+    if host.kind not in ("llvm", "c"):
+        raise ValueError(f"target_host: expected a CPU but got '{host}'")
+    if target.kind in ("llvm", "c"):
+        if str(host) != str(target) and host.kind != target.kind:
+            raise ValueError(f"target_host: '{target}' is a CPU, which has no other host '{host}'")
+        return target
+    return Target(f"{str(target).partition(' -host=')[0]} -host={host}")

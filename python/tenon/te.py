@@ -12,7 +12,7 @@ from .tir import _intrin_name, _map_text
 
 __all__ = [
     "Expr", "IterVar", "Operation", "Schedule", "Stage", "Tensor", "Var", "abs", "all", "any", "ceil", "comm_reducer", "compute", "const",
-    "cos", "create_prim_func", "create_schedule", "div", "erf", "exp", "exp2", "floor", "floordiv", "floormod", "fma", "if_then_else",
+    "cos", "create_prim_func", "create_schedule", "div", "erf", "exp", "exp2", "extern", "floor", "floordiv", "floormod", "fma", "if_then_else",
     "indexdiv", "indexmod", "isinf", "isnan", "log", "log2", "max", "max_value", "min", "min_value", "placeholder", "power",
     "prod", "reduce_axis", "round", "rsqrt", "scan", "select", "sigmoid", "sin", "size_var", "sqrt", "sum", "tan", "tanh",
     "thread_axis", "trunc", "truncdiv", "truncmod", "var",
@@ -137,6 +137,17 @@ def scan(init: Tensor, update: Tensor, state_placeholder: Tensor, inputs: Any = 
     """Rows computed in order: the first ones as init has them, each other by update, which may read
     earlier rows of state_placeholder."""
     return _tenon.scan(init, update, state_placeholder, name)
+
+
+def extern(shape: Any, inputs: Sequence[Tensor], body: Any, dtype: Any = "float32", name: str = "extern") -> Any:
+    """A tensor computed by a function of loop IR (an IrModule, or its text): of kind device, its parameters the
+    inputs and then the output. Lists of shapes and dtypes make several tensors."""
+    several = isinstance(shape, (list, tuple)) and len(shape) > 0 and isinstance(shape[0], (list, tuple))
+    shapes = [_shape(s) for s in (shape if several else [shape])]
+    dtypes = [str(d) for d in dtype] if isinstance(dtype, (list, tuple)) else [str(dtype)] * len(shapes)
+    module = _tenon.IrModule.parse(body) if isinstance(body, str) else body
+    tensors = _tenon.extern(shapes, list(inputs), module, dtypes, name)
+    return tuple(tensors) if several else tensors[0]
 
 
 def select(condition: Any, true_value: Any, false_value: Any) -> Expr:

@@ -26,6 +26,7 @@
 #include "schedule/steps.h"
 #include "support/file.h"
 #include "support/strings.h"
+#include "support/tar.h"
 #include "te/te.h"
 
 namespace tenon::inner {
@@ -121,6 +122,10 @@ struct OperationData {
   std::vector<Tensor> inputs;
   bool computed = false;
   std::shared_ptr<const OperationData> scan_state;  // of a scan: the placeholder of its rows
+  // Of an extern: the functions, the name of the one that is called, the outputs' shapes.
+  std::shared_ptr<const IrData> extern_body;
+  std::string extern_name;
+  std::vector<std::vector<Expr>> extern_shapes;
 };
 
 /// Handles around internal values.

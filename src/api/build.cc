@@ -109,7 +109,6 @@ Library MakeLibrary(inner::Module module, const Target& target) {
   driver::BuildOptions options;
   options.target = &data->target;
   data->code = Take(driver::BuildModule(module, options));
-  data->image = Take(driver::LinkBuilt(data->code, data->target, false));
   data->source = std::move(module);
   return Library(std::move(data));
 }
@@ -117,6 +116,12 @@ Library MakeLibrary(inner::Module module, const Target& target) {
 std::string Emitted(const LibraryData& data, const std::string& format) {
   if (format == "tir" || format == "loop") return Print(data.source);
   if (format == "lowered") return Print(data.code.lowered);
+  if (!data.code.source.empty()) {
+    if (format == "c" || format.empty()) return data.code.source;
+    ThrowValue(
+        fmt::format("target c has no source in the form '{}'; expected c, tir or lowered", format));
+  }
+  if (format.empty()) return Take(codegen::EmitLlvm(data.code.lowered, data.target, {}));
   if (format == "llvm" || format == "ll") {
     return Take(codegen::EmitLlvm(data.code.lowered, data.target, {}));
   }
@@ -183,10 +188,18 @@ Library Build(const IrModule& module, const Target& target) {
   return MakeLibrary(module.data().module, target);
 }
 
+// The shared library's bytes, linked (C source: compiled) at the first question; the caller holds
+// `loading`.
+static const std::string& Image(LibraryData* data) {
+  if (data->image.empty()) data->image = Take(driver::LinkBuilt(data->code, data->target, false));
+  return data->image;
+}
+
 Module Library::module() const {
   std::lock_guard lock(data_->loading);
   if (!data_->loaded) {
-    artifact::MemoryFile file = Take(artifact::MemoryFile::Create("tenon-library", data_->image));
+    artifact::MemoryFile file =
+        Take(artifact::MemoryFile::Create("tenon-library", Image(data_.get())));
     data_->loaded = Module::LoadFromFile(file.path());
   }
   return *data_->loaded;
@@ -195,7 +208,60 @@ Function Library::GetFunction(const std::string& name) const { return module().G
 std::vector<std::string> Library::functions() const { return data_->code.functions; }
 Target Library::target() const { return Target(data_->target.ToString()); }
 
-void Library::ExportLibrary(const std::string& path) const { Take(WriteFile(path, data_->image)); }
+void Library::ExportLibrary(const std::string& path) const {
+  std::lock_guard lock(data_->loading);
+  Take(WriteFile(path, Image(data_.get())));
+}
+
+namespace {
+
+// A tar file of the library and what it was made of, the times of its files zero.
+std::string TarOf(const std::string& library, const LibraryData& data) {
+  TarWriter tar;
+  tar.Add("deploy_lib.so", library);
+  tar.Add("module.tir", Print(data.source));
+  if (!data.code.source.empty()) tar.Add("module.c", data.code.source);
+  return tar.Finish();
+}
+
+// The module with one function called otherwise.
+inner::Module Renamed(const inner::Module& module, const std::string& from, const std::string& to) {
+  inner::Module out = module;
+  PrimFunc fields(*module.Find(from));
+  fields.name = to;
+  out.funcs.erase(from);
+  if (out.Find(to)) ThrowValue(fmt::format("there is a function '{}' already", to));
+  out.Add(PrimFunc::Make(std::move(fields)));
+  return out;
+}
+
+}  // namespace
+
+void Library::ExportToC(const std::string& path, const std::string& function_name) const {
+  inner::Module module = data_->source;
+  if (!function_name.empty() && !module.Find(function_name)) {
+    if (data_->code.functions.size() != 1) {
+      ThrowValue(fmt::format("export_to_c: which of {} is to be called '{}'?",
+                             Join(data_->code.functions, ", "), function_name));
+    }
+    module = Renamed(module, data_->code.functions[0], function_name);
+  }
+  const bool is_source = EndsWith(path, ".c");
+  inner::Target target = is_source ? Take(inner::Target::Parse("c")) : data_->target;
+  driver::BuildOptions options;
+  options.target = &target;
+  options.plain = true;
+  driver::BuiltCode code = Take(driver::BuildModule(module, options));
+  std::string stem = path;
+  if (is_source || EndsWith(path, ".o")) stem.resize(stem.size() - 2);
+  const std::string name = stem.substr(stem.rfind('/') + 1);
+  Take(WriteFile(stem + ".h", driver::HeaderOfBuilt(module, code, name)));
+  if (is_source) {
+    Take(WriteFile(path, code.source));
+    return;
+  }
+  Take(WriteFile(stem + ".o", Take(driver::LinkBuilt(code, target, true))));
+}
 
 void Library::Save(const std::string& path) const {
   if (EndsWith(path, ".so")) return ExportLibrary(path);
@@ -203,13 +269,18 @@ void Library::Save(const std::string& path) const {
     Take(WriteFile(path, Take(driver::LinkBuilt(data_->code, data_->target, true))));
     return;
   }
-  for (const char* format : {"ll", "s", "tir"}) {
+  if (EndsWith(path, ".tar")) {
+    std::lock_guard lock(data_->loading);
+    Take(WriteFile(path, TarOf(Image(data_.get()), *data_)));
+    return;
+  }
+  for (const char* format : {"c", "ll", "s", "tir"}) {
     if (!EndsWith(path, std::string(".") + format)) continue;
     Take(WriteFile(path, Emitted(*data_, format)));
     return;
   }
-  ThrowValue(
-      fmt::format("cannot tell the format of '{}'; expected .so, .o, .ll, .s or .tir", path));
+  ThrowValue(fmt::format(
+      "cannot tell the format of '{}'; expected .so, .o, .tar, .c, .ll, .s or .tir", path));
 }
 
 std::string Library::GetSource(const std::string& format) const { return Emitted(*data_, format); }

@@ -40,10 +40,6 @@ void ApplyNote(const LoopNote& note, const std::string& loop, inner::Schedule* s
   }
 }
 
-bool IsInline(const StageData& stage) {
-  return stage.attach == Attach::kInline || stage.attach == Attach::kReverseInline;
-}
-
 // Puts a stage where it is asked to be, and its loops into the form that is asked for.
 void Place(const StageData& stage, StageNames* names, inner::Schedule* s) {
   const bool reverse = stage.attach == Attach::kReverseAt;
@@ -136,13 +132,15 @@ inner::Schedule CarryOut(const ScheduleData& data) {
   for (const auto& stage : data.stages) {
     if (!stage->scope.empty()) s.SetScope(data.BufferOf(stage->op.output(0))->name, stage->scope);
     if (stage->attach == Attach::kInline) s.ComputeInline(stage->block);
-    if (stage->attach == Attach::kReverseInline) s.ReverseComputeInline(stage->block);
   }
   RequireOk(s);
   StageNames names;
   for (auto it = data.stages.rbegin(); it != data.stages.rend(); ++it) {
     const StageData& stage = **it;
-    if (stage.block.empty() || IsInline(stage) || stage.attach == Attach::kReverseAt) continue;
+    if (stage.block.empty() || stage.attach == Attach::kInline ||
+        stage.attach == Attach::kReverseAt) {
+      continue;
+    }
     Place(stage, &names, &s);
   }
   for (const auto& stage : data.stages) {

@@ -262,9 +262,18 @@ void Stage::ReverseComputeAt(const Stage& producer, const IterVar& loop) {
   ComputeAt(producer, loop);
   stage_->attach = Attach::kReverseAt;
 }
+// At once, for the block that is left is the producer's in all but its name.
 void Stage::ReverseComputeInline() {
-  ComputeInline();
-  stage_->attach = Attach::kReverseInline;
+  if (stage_->block.empty()) ThrowValue(fmt::format("'{}' is an input", stage_->op.name()));
+  inner::Schedule next = schedule_->base;
+  next.ReverseComputeInline(stage_->block);
+  RequireOk(next);
+  schedule_->base = std::move(next);
+  for (const auto& producer : schedule_->stages) {
+    if (producer->block.empty() || schedule_->base.HasBlock(producer->block)) continue;
+    producer->block = stage_->block;
+  }
+  stage_->block.clear();
 }
 void Stage::SetScope(const std::string& scope) { stage_->scope = scope; }
 
@@ -433,11 +442,11 @@ Schedule CreateSchedule(const std::vector<te::Tensor>& outputs) {
     CollectDims(out.shape(), &options);
   }
   for (const inner::te::Tensor& input : inputs) RequireKnownDims(input, options.dims);
+  CheckReads(order);
   Func func = Take(inner::te::MakeFunc("main", inputs, results, options));
   std::map<const BufferNode*, Buffer> buffers;
   func = WithUniqueNames(func, &buffers);
-  inner::Module module;
-  module.Add(func);
+  inner::Module module = WithExterns(func, order, buffers);
   Take(Verify(module, inner::kSchedulable));
   auto data = std::make_shared<ScheduleData>(inner::Schedule(module, "main"));
   data->outputs = outputs;
@@ -448,7 +457,7 @@ Schedule CreateSchedule(const std::vector<te::Tensor>& outputs) {
     const std::string buffer = data->BufferOf(op.output(0))->name;
     std::vector<std::string> blocks = BlocksWriting(data->base.func(), buffer);
     if (!blocks.empty()) stage->block = blocks[0];
-    SetRoots(stage);
+    if (!op.node()->extern_body) SetRoots(stage);
   }
   for (const Operation& op : order) {
     if (op.node()->scan_state) FindScanBlocks(op, data.get());

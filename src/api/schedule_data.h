@@ -59,7 +59,7 @@ struct LateStep {
   std::vector<int64_t> order;
 };
 
-enum class Attach : uint8_t { kRoot, kInline, kAt, kReverseInline, kReverseAt };
+enum class Attach : uint8_t { kRoot, kInline, kAt, kReverseAt };
 
 struct StageData {
   te::Operation op;
@@ -117,6 +117,12 @@ void SetRoots(StageData* stage);
 
 /// Initial values and LateSteps, once every stage has its loops.
 void ApplyLate(const ScheduleData& data, StageNames* names, inner::Schedule* schedule);
+
+/// Throws where an operation is certain to read outside a tensor.
+void CheckReads(const std::vector<te::Operation>& order);
+/// The function with calls in the places of extern operations, and the functions that they call.
+inner::Module WithExterns(const Func& func, const std::vector<te::Operation>& order,
+                          const std::map<const BufferNode*, Buffer>& buffers);
 
 /// Applies one step to the loops of a stage.
 void ApplyStep(const LoopStep& step, inner::Schedule* schedule, LoopNames* names);

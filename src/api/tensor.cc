@@ -128,7 +128,7 @@ Expr Tensor::At(const std::vector<Expr>& indices) const {
 std::string Tensor::name() const { return Unwrap(*this).name(); }
 std::vector<Expr> Tensor::shape() const {
   Unwrap(*this);
-  return op_->shape;
+  return op_->extern_body ? op_->extern_shapes[static_cast<size_t>(index_)] : op_->shape;
 }
 DataType Tensor::dtype() const { return ToPublic(Unwrap(*this).dtype()); }
 

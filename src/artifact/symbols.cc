@@ -78,4 +78,17 @@ void LocalizeSymbols(const std::vector<std::string>& exports, std::string* image
   }
 }
 
+void WeakenSymbols(const std::vector<std::string>& names, std::string* image) {
+  std::span<Elf64_Shdr> sections = SectionsOf(image);
+  for (const Elf64_Shdr& table : sections) {
+    if (table.sh_type != SHT_SYMTAB) continue;
+    const char* texts = image->data() + sections[table.sh_link].sh_offset;
+    for (Elf64_Sym& symbol : ContentsOf<Elf64_Sym>(table, image)) {
+      bool wanted = std::find(names.begin(), names.end(), texts + symbol.st_name) != names.end();
+      if (!wanted || ELF64_ST_BIND(symbol.st_info) != STB_GLOBAL) continue;
+      symbol.st_info = ELF64_ST_INFO(STB_WEAK, ELF64_ST_TYPE(symbol.st_info));
+    }
+  }
+}
+
 }  // namespace tenon::artifact

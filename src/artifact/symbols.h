@@ -10,4 +10,7 @@ namespace tenon::artifact {
 /// `exports`.
 void LocalizeSymbols(const std::vector<std::string>& exports, std::string* image);
 
+/// Makes global symbols of these names weak: where several objects define one, the first is taken.
+void WeakenSymbols(const std::vector<std::string>& names, std::string* image);
+
 }  // namespace tenon::artifact

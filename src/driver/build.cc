@@ -3,11 +3,15 @@
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "artifact/link.h"
+#include "artifact/symbols.h"
 #include "codegen/codegen.h"
 #include "driver/kernels.h"
 #include "ir/print.h"
+#include "ir/visit.h"
+#include "loop/pass/make_packed.h"
 #include "loop/verify.h"
 #include "support/strings.h"
 #include "tenon/kernel_abi.h"
@@ -94,6 +98,23 @@ Func Forward(const PrimFunc& packed, const std::string& name) {
   return PrimFunc::Make(fields);
 }
 
+// This machine, without what only some of its kind have.
+Expected<Target> PlainHost() {
+  const Target host = Target::Host();
+  if (host.arch() != Arch::kX86_64) return host;
+  return Target::Parse("llvm -mtriple=" + host.triple() + " -mcpu=x86-64");
+}
+
+// NAME_error: what went wrong in C source that stands alone.
+std::string ErrorFunctions(const std::vector<Func>& exported) {
+  std::string text;
+  for (const Func& f : exported) {
+    text += fmt::format("\nTN_EXPORT const char* {}_error(void) {{\n  return tn_error_text;\n}}\n",
+                        f->name);
+  }
+  return text;
+}
+
 std::vector<Func> Exported(const Module& module) {
   std::vector<Func> out;
   for (const auto& [name, f] : module.funcs) {
@@ -102,26 +123,62 @@ std::vector<Func> Exported(const Module& module) {
   return out;
 }
 
+// Virtual threads are played in turn, by a loop; other threads are a device's.
+Expected<Stmt> WithoutThreads(const Stmt& body, const Target& target) {
+  Diagnostics errors;
+  NodeRef out = PostOrderRewrite(body, [&](const NodeRef& n) -> NodeRef {
+    const auto* loop = As<For>(n);
+    if (!loop || loop->for_kind != ForKind::kThread) return n;
+    if (loop->thread != "vthread") {
+      errors.push_back(MakeError(fmt::format(
+          "bind({0}, {1}): target '{2}' has no threads {1}; use parallel({0}) to share the "
+          "iterations among cores, vectorize({0}) to make them lanes, or bind the loop to vthread",
+          loop->var->name, loop->thread, target.ToString())));
+    }
+    return For::Make(loop->var, loop->min, loop->extent, ForKind::kSerial, loop->body, loop->attrs);
+  });
+  if (!errors.empty()) return errors;
+  return Cast<StmtNode>(out);
+}
+
+constexpr const char* kKernelSuffix = "_kernel";
+
 // Every function's target, and which of them have parameters that never overlap: an output is
-// checked at entry to overlap nothing, and what is only read may.
-Module Annotated(const Module& module, const Target& target) {
-  Module out = module;
+// checked at entry to overlap nothing, and what is only read may. Where the exported name is taken
+// by the function for C programs, the kernel has another.
+Expected<Module> Annotated(const Module& module, const BuildOptions& options) {
+  Module out;
+  out.attrs = module.attrs;
   for (const auto& [name, f] : module.funcs) {
     PrimFunc fields(*f);
-    fields.target = target.ToString();
+    fields.target = options.target->ToString();
+    TN_ASSIGN_OR_RETURN(fields.body, WithoutThreads(f->body, *options.target));
     if (f->func_kind == FuncKind::kKernel) fields.attrs.Set("noalias", true);
+    if (options.plain && f->attrs.Get<bool>("exported", false)) fields.name += kKernelSuffix;
     out.Add(PrimFunc::Make(fields));
   }
   return out;
+}
+
+// The host functions' own names, and the functions for C programs.
+void MarkPlain(const std::vector<Func>& exported, Module* module) {
+  for (const Func& f : exported) {
+    PrimFunc host(*module->Find(f->name + kKernelSuffix + ".host"));
+    host.attrs.Set("export_name", f->name);
+    host.attrs.Set(kPlain, f->name);
+    host.attrs.Set("plain_checks", true);
+    module->Add(PrimFunc::Make(std::move(host)));
+  }
 }
 
 }  // namespace
 
 Expected<BuiltCode> BuildModule(const Module& input, const BuildOptions& options) {
   const Target& target = *options.target;
-  if (target.kind() != TargetKind::kLlvm) {
-    return MakeError(
-        fmt::format("target '{}' cannot be built for yet; use an llvm target", target.ToString()));
+  const bool is_source = target.kind() == TargetKind::kC;
+  if (target.kind() != TargetKind::kLlvm && !is_source) {
+    return MakeError(fmt::format("target '{}' cannot be built for yet; use an llvm target, or c",
+                                 target.ToString()));
   }
   TN_RETURN_IF_ERROR(Verify(input, Stage::kSchedulable));
   const std::vector<Func> exported = Exported(input);
@@ -132,7 +189,9 @@ Expected<BuiltCode> BuildModule(const Module& input, const BuildOptions& options
     return MakeError(
         fmt::format("the name '{}' is not an identifier of C, which exports need", f->name));
   }
-  Module module = FindLoopPass("wrap_exports")->run(Annotated(input, target), {});
+  TN_ASSIGN_OR_RETURN(Module module, Annotated(input, options));
+  module = FindLoopPass("wrap_exports")->run(module, {});
+  if (options.plain) MarkPlain(exported, &module);
   Module kernels, host;
   for (const auto& [name, f] : module.funcs) {
     (f->func_kind == FuncKind::kHost ? host : kernels).Add(f);
@@ -162,20 +221,65 @@ Expected<BuiltCode> BuildModule(const Module& input, const BuildOptions& options
   AddInstances(host, &emit.blobs);
   code.lowered = std::move(host);
   for (const auto& [name, f] : kernels.funcs) code.lowered.Add(f);
-  TN_ASSIGN_OR_RETURN(code.object, codegen::EmitObject(code.lowered, target, emit));
+  if (!is_source) {
+    TN_ASSIGN_OR_RETURN(code.object, codegen::EmitObject(code.lowered, target, emit));
+    return code;
+  }
+  TN_ASSIGN_OR_RETURN(code.source, codegen::EmitC(code.lowered, target, emit));
+  if (options.plain) code.source += ErrorFunctions(exported);
+  // What a library says of itself is data, whatever language its code is in.
+  TN_ASSIGN_OR_RETURN(const Target plain, PlainHost());
+  emit.blobs = Blobs(InfoText(exported, code.lowered, target), plain);
+  AddInstances(code.lowered, &emit.blobs);
+  TN_ASSIGN_OR_RETURN(code.object, codegen::EmitObject(Module(), plain, emit));
   return code;
 }
 
+// C functions that the code calls and that neither it nor the runtime core has.
+static Status CheckCalls(const Module& lowered) {
+  std::set<std::string> missing;
+  for (const auto& [name, f] : lowered.funcs) {
+    PreOrder(f->body, [&](const NodeRef& n) {
+      const auto* call = As<Call>(n);
+      if (!call || call->intrinsic != Intrinsic::kExtern) return true;
+      const auto* callee = As<StringConst>(call->args[0]);
+      bool ours = !callee || callee->value.starts_with("tn_") ||
+                  callee->value.starts_with("TVMFFI") || lowered.Find(callee->value);
+      if (!ours) missing.insert(callee->value);
+      return true;
+    });
+  }
+  if (missing.empty()) return Ok();
+  return MakeError(fmt::format(
+      "the code calls {}, which is not part of it; save an object and link it with what defines "
+      "that (create_shared)",
+      Join({missing.begin(), missing.end()}, ", ")));
+}
+
 Expected<std::string> LinkBuilt(const BuiltCode& code, const Target& target, bool relocatable) {
+  const bool is_source = !code.source.empty();
+  if (!relocatable) TN_RETURN_IF_ERROR(CheckCalls(code.lowered));
   artifact::LinkRequest link;
-  link.kind =
-      relocatable ? artifact::OutputKind::kRelocatable : artifact::OutputKind::kSharedLibrary;
+  link.kind = relocatable || is_source ? artifact::OutputKind::kRelocatable
+                                       : artifact::OutputKind::kSharedLibrary;
   link.objects = {{"module.o", code.object}};
+  std::string compiled;
+  if (is_source && relocatable) {
+    TN_ASSIGN_OR_RETURN(compiled, CompileObject(code.source));
+    link.objects.push_back({"source.o", compiled});
+  }
   link.exports = code.exports;
   // A library links it by itself; an object must show it to whoever makes a library of it.
-  if (relocatable) link.exports.push_back(TN_QUERY_SYMBOL);
-  link.triple = target.triple();
-  return artifact::LinkImage(link);
+  if (relocatable || is_source) link.exports.push_back(TN_QUERY_SYMBOL);
+  link.triple = is_source ? Target::Host().triple() : target.triple();
+  TN_ASSIGN_OR_RETURN(std::string image, artifact::LinkImage(link));
+  // C source asks more of the C library than a library of ours does: its own linker knows where.
+  if (is_source && !relocatable) return CompileLibrary(code.source, image);
+  if (relocatable) {
+    artifact::WeakenSymbols({TN_QUERY_SYMBOL, "__tvm_ffi_main", "__tvm_ffi__metadata_main"},
+                            &image);
+  }
+  return image;
 }
 
 }  // namespace tenon::driver

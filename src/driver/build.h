@@ -12,8 +12,9 @@ namespace tenon::driver {
 
 /// Code of one module. The exports are those of its functions and the query symbol's data.
 struct BuiltCode {
-  std::string object;                  // relocatable, for the target
-  std::vector<std::string> exports;    // symbols
+  std::string object;                // relocatable, for the target; of C source, what goes with it
+  std::string source;                // C11, for target c
+  std::vector<std::string> exports;  // symbols
   std::vector<std::string> functions;  // that can be called, in name order
   Module lowered;                      // what the object was made of
 };
@@ -21,14 +22,27 @@ struct BuiltCode {
 struct BuildOptions {
   const Target* target = nullptr;
   PassHooks hooks;
+  /// For C programs: besides, every exported function F as F itself, in the signature that
+  /// HeaderOfBuilt declares.
+  bool plain = false;
 };
 
 /// Compiles a module of kernels, and of device functions that they call: kernels whose attribute
-/// `exported` is true can be called in the packed convention, one alone also as "main". Errors: the
-/// module does not verify, or exports nothing; the target has no code generator.
+/// `exported` is true can be called in the packed convention, one alone also as "main". For target
+/// c source is made. Errors: the module does not verify, or exports
+/// nothing; loops are bound to threads that the target has not; it has no code generator.
 Expected<BuiltCode> BuildModule(const Module& module, const BuildOptions& options);
 
-/// The image of a shared library, or of one relocatable object with the runtime core.
+/// The object of C source for this machine, made by $CC or a compiler on the path; a shared library
+/// of it and another object.
+Expected<std::string> CompileObject(const std::string& source);
+Expected<std::string> CompileLibrary(const std::string& source, const std::string& object);
+
+/// The image of a shared library, or of one relocatable object with the runtime core. Such objects
+/// can be linked together: what each brings (the query symbol, "main") is then the first one's.
 Expected<std::string> LinkBuilt(const BuiltCode& code, const Target& target, bool relocatable);
+
+/// The header for code that was built with `plain`; `name` is of the file.
+std::string HeaderOfBuilt(const Module& source, const BuiltCode& code, const std::string& name);
 
 }  // namespace tenon::driver

@@ -102,45 +102,91 @@ Block WriteBack(const std::string& name, const Block& block, const Region& write
   return WithFreshVars(copy, "." + cache->scope, body);
 }
 
-}  // namespace
+// A block that is to read a copy: the statement that the copy comes before, and what it reads.
+struct Reader {
+  const Place* place;
+  Stmt anchor;
+  std::vector<Access> reads;
+  std::vector<Stmt> Path() const { return PathTo(*place, anchor); }
+  std::vector<Expr> Guards() const { return GuardsAround(*place->block(), Path()); }
+};
 
-Result CacheRead(State& s, const std::string& name, const std::string& buffer_name,
-                 const std::string& scope) {
-  Body body(s.func);
+Expected<Reader> FindReader(const Body& body, const std::string& name, const Buffer& buffer) {
   TN_ASSIGN_OR_RETURN(const Place* place, body.NeedBlock(name));
-  TN_ASSIGN_OR_RETURN(Buffer buffer, body.NeedBuffer(buffer_name));
-  if (auto error = NotAScope(scope)) return *error;
-  if (auto error = PassedToCall(body, buffer)) return *error;
   if (place->inner || place->block()->opaque) {
     return OfBlock(name, "it is opaque or inside another block");
   }
   std::vector<Access> reads = AccessesOf(body, place, buffer, false);
-  if (reads.empty()) return OfBlock(name, "it does not read " + buffer_name);
+  if (reads.empty()) return OfBlock(name, "it does not read " + buffer->name);
   std::vector<const Place*> writers = body.Writers(buffer);
   if (std::find(writers.begin(), writers.end(), place) != writers.end()) {
-    return OfBlock(name, "it writes " + buffer_name + " too");
+    return OfBlock(name, "it writes " + buffer->name + " too");
   }
-  Stmt anchor = AnchorOf(*place, writers);
-  const Block& reader_block = *place->block();
+  Reader reader{place, AnchorOf(*place, writers), std::move(reads)};
   // The copy reads whatever the loops run over; of a buffer that is made here, there may be less.
-  if (!writers.empty() &&
-      !GuardsOnlyDomain(*place, *s.func, GuardsAround(reader_block, PathTo(*place, anchor)))) {
-    return OfBlock(name, "its guard may leave out parts of " + buffer_name +
-                             " that are not written: " + ToString(NodeRef(reader_block.where)));
+  if (!writers.empty() && !GuardsOnlyDomain(*place, *body.func(), reader.Guards())) {
+    return OfBlock(name, "its guard may leave out parts of " + buffer->name +
+                             " that are not written: " + ToString(NodeRef(place->block()->where)));
   }
+  return reader;
+}
+
+// In program order.
+Expected<std::vector<Reader>> FindReaders(const Body& body, const Names& names,
+                                          const Buffer& buffer) {
+  std::vector<Reader> readers;
+  for (const std::string& name : names) {
+    TN_ASSIGN_OR_RETURN(Reader reader, FindReader(body, name, buffer));
+    readers.push_back(std::move(reader));
+  }
+  if (readers.empty()) return Because("no block is named");
+  std::sort(readers.begin(), readers.end(),
+            [](const Reader& a, const Reader& b) { return a.place < b.place; });
+  const Reader& first = readers[0];
+  for (const Reader& other : readers) {
+    if (other.Path() == first.Path()) continue;
+    return OfBlock(other.place->block()->name,
+                   "it does not stand beside block " + first.place->block()->name);
+  }
+  for (const Place* w : body.Writers(buffer)) {
+    bool between = first.place < w && w < readers.back().place;
+    if (!between) continue;
+    return OfBlock(w->block()->name, "it writes " + buffer->name + " between the readers");
+  }
+  return readers;
+}
+
+}  // namespace
+
+Result CacheRead(State& s, const Names& names, const std::string& buffer_name,
+                 const std::string& scope) {
+  Body body(s.func);
+  TN_ASSIGN_OR_RETURN(Buffer buffer, body.NeedBuffer(buffer_name));
+  if (auto error = NotAScope(scope)) return *error;
+  if (auto error = PassedToCall(body, buffer)) return *error;
+  TN_ASSIGN_OR_RETURN(std::vector<Reader> readers, FindReaders(body, names, buffer));
+  const Reader& first = readers[0];
   Analyzer analyzer;
   Learn(*s.func, &analyzer);
-  Learn(place->path, &analyzer);
-  Box box = BoxAt(reads, anchor, &analyzer);
+  Learn(readers.size() == 1 ? first.place->path : first.Path(), &analyzer);
+  Box box;
+  for (const Reader& r : readers) {
+    Box own = BoxAt(r.reads, r.anchor, &analyzer);
+    box = box.empty() ? own : Union(box, own, &analyzer);
+  }
 
   std::string block_name = body.NewBlockName(buffer_name + "." + scope);
   Buffer cache = CacheBuffer(buffer, body.NewBufferName(buffer_name + "." + scope), scope);
   Stmt nest =
       MakeNest(CopyBlock(block_name, buffer, cache, &body), box, Widen::kYes, &body, &analyzer);
-  nest = Inherit(nest, GuardsAround(*place->block(), PathTo(*place, anchor)), &analyzer);
-  Stmt reader = SubstituteBuffers(place->stmt, {{buffer.get(), cache}});
-  Stmt rest = Edit(anchor, {{place->stmt.get(), reader}});
-  s.SetBody(AddAlloc(cache, Edit(body.root(), {{anchor.get(), Before(nest, rest)}})));
+  if (readers.size() == 1) nest = Inherit(nest, first.Guards(), &analyzer);
+  Replacements edits;
+  for (const Reader& r : readers) {
+    edits[r.place->stmt.get()] = SubstituteBuffers(r.place->stmt, {{buffer.get(), cache}});
+  }
+  Stmt anchor = Edit(first.anchor, edits);
+  edits[first.anchor.get()] = Before(nest, anchor);
+  s.SetBody(AddAlloc(cache, Edit(body.root(), edits)));
   return Names{block_name};
 }
 

@@ -66,11 +66,13 @@ Status Convert(const State& s, const AttrValue& value, T* out) {
   }
 }
 
-// An empty list does not say of what.
+// An empty list does not say of what; one name stands for a list of it.
 Status Convert(const State&, const AttrValue& value, Names* out) {
   const auto* ints = std::get_if<Ints>(&value);
   if (const auto* names = std::get_if<Names>(&value)) {
     *out = *names;
+  } else if (const auto* name = std::get_if<std::string>(&value)) {
+    *out = {*name};
   } else if (ints == nullptr || !ints->empty()) {
     return Because("expected a list of names, got " + ToString(value));
   }

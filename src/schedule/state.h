@@ -48,7 +48,8 @@ Result ReverseComputeAt(State& s, const std::string& block, const std::string& l
 Result ComputeInline(State& s, const std::string& block);
 Result ReverseComputeInline(State& s, const std::string& block);
 // cache.cc
-Result CacheRead(State& s, const std::string& block, const std::string& buffer,
+/// One copy for several readers that stand beside each other.
+Result CacheRead(State& s, const Names& blocks, const std::string& buffer,
                  const std::string& scope);
 Result CacheWrite(State& s, const std::string& block, const std::string& buffer,
                   const std::string& scope);

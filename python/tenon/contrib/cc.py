@@ -22,7 +22,7 @@ def get_cc() -> str:
 def create_shared(output: Any, objects: Any, options: Any = None, cc: str | None = None) -> None:
     """Links objects, those of Module.save among them, into a shared library."""
     objects = [objects] if isinstance(objects, (str, os.PathLike)) else list(objects)
-    command = [cc or get_cc(), "-shared", "-fPIC", "-o", os.fspath(output), *map(os.fspath, objects), *(options or [])]
+    command = [cc or get_cc(), "-shared", "-fPIC", "-Wl,-z,nodelete", "-o", os.fspath(output), *map(os.fspath, objects), *(options or [])]
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
     if done.returncode != 0:
         raise RuntimeError(f"{' '.join(command)}\n{done.stdout}")

@@ -1,0 +1,189 @@
+// Tensors computed by functions of loop IR: one opaque block that calls the function.
+//
+// Until the schedule's function is made such a tensor is a compute of zeros with an attribute; then
+// its nest becomes the block.
+#include <algorithm>
+
+#include "api/ir_data.h"
+#include "api/schedule_data.h"
+
+namespace tenon::inline v0 {
+
+namespace {
+
+constexpr const char* kExtern = "extern_function";
+
+Func OnlyDevice(const std::string& name, const inner::Module& module) {
+  Func found = module.Find(name);
+  for (const auto& [other, f] : module.funcs) {
+    if (found || f->func_kind != FuncKind::kDevice) continue;
+    if (module.funcs.size() > 1) {
+      ThrowValue(fmt::format("extern '{}': of several functions, one must have this name", name));
+    }
+    found = f;
+  }
+  if (found && found->func_kind == FuncKind::kDevice) return found;
+  ThrowValue(fmt::format("extern '{}': the body has no function of kind device", name));
+}
+
+void CheckParameters(const std::string& name, const PrimFunc& f,
+                     const std::vector<te::Tensor>& inputs, const std::vector<DType>& outputs,
+                     const std::vector<std::vector<te::Expr>>& shapes) {
+  bool same = f.buffers.size() == inputs.size() + outputs.size() &&
+              f.num_outputs == static_cast<int64_t>(outputs.size()) && f.scalars.empty();
+  for (size_t i = 0; same && i < f.buffers.size(); ++i) {
+    bool in = i < inputs.size();
+    size_t rank = in ? inputs[i].shape().size() : shapes[i - inputs.size()].size();
+    DType type = in ? te::Unwrap(inputs[i]).dtype() : outputs[i - inputs.size()];
+    same = f.buffers[i]->dtype == type && f.buffers[i]->shape.size() == rank;
+  }
+  if (same) return;
+  ThrowValue(
+      fmt::format("extern '{}': the parameters of @{} are not the inputs and then the outputs, "
+                  "by number, types and dims",
+                  name, f.name));
+}
+
+Region Whole(const Buffer& b) {
+  std::vector<Range> ranges;
+  for (const inner::Expr& e : b->shape) ranges.push_back(RangeNode::Make(IndexConst(0), e));
+  return RegionNode::Make(b, std::move(ranges));
+}
+
+// What the function's dims are: sizes, or strides of compact tensors.
+std::vector<inner::Expr> DimsOf(const PrimFunc& f, const std::vector<Buffer>& args) {
+  std::unordered_map<const VarNode*, inner::Expr> values;
+  auto learn = [&](const inner::Expr& e, const inner::Expr& value) {
+    if (const auto* var = As<VarNode>(e)) values.emplace(var, value);
+  };
+  for (size_t i = 0; i < args.size(); ++i) {
+    const BufferNode& param = *f.buffers[i];
+    inner::Expr dense = IndexConst(1);
+    for (size_t d = param.shape.size(); d-- > 0;) {
+      learn(param.shape[d], args[i]->shape[d]);
+      if (d < param.strides.size()) learn(param.strides[d], dense);
+      dense = Simplify(dense * args[i]->shape[d]);
+    }
+  }
+  std::vector<inner::Expr> out;
+  for (const inner::Var& v : f.dims) {
+    auto it = values.find(v.get());
+    if (it == values.end()) {
+      ThrowValue(fmt::format("extern: what '{}' of @{} is does not follow from a tensor's shape",
+                             v->name, f.name));
+    }
+    out.push_back(it->second);
+  }
+  return out;
+}
+
+// The nest's block, with a call for its body.
+Stmt CallBlock(const Block& nest, const PrimFunc& f, const std::vector<Buffer>& inputs) {
+  Block block;
+  block.name = nest.name;
+  block.opaque = true;
+  std::vector<Buffer> args = inputs;
+  for (const Region& w : nest.writes) args.push_back(w->buffer);
+  std::vector<Region> regions;
+  for (size_t i = 0; i < args.size(); ++i) {
+    regions.push_back(Whole(args[i]));
+    (i < inputs.size() ? block.reads : block.writes).push_back(regions.back());
+  }
+  block.body = CallFunc::Make(f.name, std::move(regions), DimsOf(f, args));
+  return Block::Make(std::move(block));
+}
+
+const Block* BlockIn(Stmt s) {
+  while (const auto* loop = As<For>(s)) s = loop->body;
+  return As<Block>(s);
+}
+
+// The first extern operation whose first output is the buffer.
+const te::OperationData* Owner(const std::vector<te::Operation>& order,
+                               const std::map<const BufferNode*, Buffer>& buffers,
+                               const Buffer& written) {
+  for (const te::Operation& op : order) {
+    if (!op.node()->extern_body) continue;
+    auto it = buffers.find(op.node()->outputs[0].buffer().get());
+    if (it != buffers.end() && it->second == written) return op.node().get();
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+namespace te {
+
+std::vector<Tensor> Extern(const std::vector<std::vector<Expr>>& shapes,
+                           const std::vector<Tensor>& inputs, const IrModule& body,
+                           const std::vector<DataType>& dtypes, const std::string& name) {
+  if (shapes.empty() || shapes.size() != dtypes.size()) {
+    ThrowValue(fmt::format("extern '{}': expected a shape and a type for each output", name));
+  }
+  auto op = std::make_shared<OperationData>();
+  op->name = name;
+  op->shape = shapes[0];
+  op->computed = true;
+  op->inputs = inputs;
+  op->extern_body = std::make_shared<const IrData>(body.data());
+  op->extern_shapes = shapes;
+  std::vector<DType> types;
+  for (DataType t : dtypes) types.push_back(FromPublic(t));
+  Func f = OnlyDevice(name, body.data().module);
+  op->extern_name = f->name;
+  CheckParameters(name, *f, inputs, types, shapes);
+  inner::te::Storage storage;
+  storage.attrs.Set(kExtern, f->name);
+  for (const Tensor& t : inputs) storage.inputs.push_back(Unwrap(t).node());
+  for (size_t i = 0; i < shapes.size(); ++i) {
+    std::vector<inner::Expr> dims;
+    for (const Expr& d : shapes[i]) dims.push_back(AsIndex(d));
+    // The first output stands for the call; the others are filled by it.
+    inner::te::Storage own = storage;
+    if (i > 0) own.inputs = {op->outputs[0].node()};
+    op->outputs.push_back(inner::te::Compute(
+        shapes.size() == 1 ? name : fmt::format("{}.v{}", name, i), dims,
+        [&](const inner::te::Indices&) -> inner::te::Body { return MakeConst(types[i], 0); }, own));
+  }
+  std::vector<Tensor> out;
+  for (size_t i = 0; i < shapes.size(); ++i) out.emplace_back(op, static_cast<int>(i));
+  return out;
+}
+
+}  // namespace te
+
+inner::Module WithExterns(const Func& func, const std::vector<te::Operation>& order,
+                          const std::map<const BufferNode*, Buffer>& buffers) {
+  inner::Module module;
+  PrimFunc fields(*func);
+  auto buffer_of = [&](const inner::te::Tensor& t) {
+    auto it = buffers.find(t.buffer().get());
+    return it == buffers.end() ? t.buffer() : it->second;
+  };
+  NodeRef body = PostOrderRewrite(func->body, [&](const NodeRef& n) -> NodeRef {
+    if (!As<For>(n) && !As<Block>(n)) return n;
+    const Block* block = BlockIn(Cast<StmtNode>(n));
+    if (!block || !block->attrs.Has(kExtern)) return n;
+    const te::OperationData* op = Owner(order, buffers, block->writes[0]->buffer);
+    // The nest of a further output: the call fills it.
+    if (!op) return Seq::Make({});
+    Block whole(*block);
+    whole.writes.clear();
+    std::vector<Buffer> inputs;
+    for (const te::Tensor& t : op->inputs) inputs.push_back(buffer_of(te::Unwrap(t)));
+    for (const inner::te::Tensor& t : op->outputs) whole.writes.push_back(Whole(buffer_of(t)));
+    for (const auto& [name, f] : op->extern_body->module.funcs) {
+      Func known = module.Find(name);
+      if (known && !StructuralEqual(known, f)) {
+        ThrowValue(fmt::format("extern '{}': there is another function @{}", op->name, name));
+      }
+      module.Add(f);
+    }
+    return CallBlock(whole, *op->extern_body->module.Find(op->extern_name), inputs);
+  });
+  fields.body = Cast<StmtNode>(body);
+  module.Add(PrimFunc::Make(std::move(fields)));
+  return module;
+}
+
+}  // namespace tenon::inline v0
