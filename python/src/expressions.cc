@@ -40,6 +40,20 @@ Expr Item(const te::Tensor& t, const nb::object& index) {
   return t.At(indices);
 }
 
+// Numbers where they are numbers.
+nb::tuple Shape(const te::Tensor& t) {
+  nb::list dims;
+  for (const Expr& d : t.shape()) {
+    const std::string text = d.str();
+    if (!text.empty() && text.find_first_not_of("0123456789") == std::string::npos) {
+      dims.append(nb::int_(nb::str(text.c_str())));
+    } else {
+      dims.append(d);
+    }
+  }
+  return nb::tuple(dims);
+}
+
 template <class F>
 void Operators(nb::class_<F>& c) {
   c.def(
@@ -132,7 +146,7 @@ void BindTensor(nb::module_& m) {
       .def("__getitem__", Item)
       .def("__call__", [](const te::Tensor& t, const nb::args& index) { return Item(t, index); })
       .def_prop_ro("name", &te::Tensor::name)
-      .def_prop_ro("shape_exprs", &te::Tensor::shape)
+      .def_prop_ro("shape", Shape, nb::sig("def shape(self) -> tuple[int | Expr, ...]"))
       .def_prop_ro("ndim", [](const te::Tensor& t) { return t.shape().size(); })
       .def_prop_ro("dtype", [](const te::Tensor& t) { return ToString(t.dtype()); })
       .def_prop_ro("op", &te::Tensor::op)

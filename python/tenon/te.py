@@ -8,7 +8,6 @@ from typing import Any, Callable, Sequence
 
 from . import _tenon
 from ._tenon import Expr, IterVar, Operation, Schedule, Stage, Tensor, Var
-from .tir import _intrin_name, _map_text
 
 __all__ = [
     "Expr", "IterVar", "Operation", "Schedule", "Stage", "Tensor", "Var", "abs", "all", "any", "ceil", "comm_reducer", "compute", "const",
@@ -241,61 +240,3 @@ def create_schedule(ops: Any) -> Schedule:
     for op in ops:
         outputs += [op] if isinstance(op, Tensor) else [op.output(i) for i in range(op.num_outputs)]
     return _tenon.create_schedule(outputs)
-
-
-# ---- Stage and Schedule take what textbooks give them: keyword arguments, single items or lists. ----
-
-
-def _loops(args: Sequence) -> list:
-    return list(args[0]) if len(args) == 1 and isinstance(args[0], (list, tuple)) else list(args)
-
-
-def _split(self, parent, factor=None, nparts=None, factors=None):
-    """{outer, inner}: inner of `factor` iterations, or outer of `nparts`; or as many loops as there are
-    `factors`, outermost first, of which one may be None."""
-    if (factor is not None) + (nparts is not None) + (factors is not None) != 1:
-        raise ValueError("split: expected one of factor, nparts and factors")
-    if factors is not None:
-        return tuple(self._split_factors(parent, [-1 if f is None else int(f) for f in factors]))
-    return self._split(parent, int(factor)) if nparts is None else self._split_parts(parent, int(nparts))
-
-
-def _tile(self, x_parent, y_parent, x_factor, y_factor):
-    """x outer, y outer, x inner, y inner."""
-    return tuple(self._tile(x_parent, y_parent, int(x_factor), int(y_factor)))
-
-
-def _pragma(self, var, pragma_type, pragma_value=None):
-    """An attribute of the loop, for passes and back ends."""
-    self._pragma(var, pragma_type, "" if pragma_value is None else str(pragma_value))
-
-
-def _ops(readers: Any) -> list:
-    readers = readers if isinstance(readers, (list, tuple)) else [readers]
-    return [r.op if isinstance(r, Tensor) else r for r in readers]
-
-
-def _tensorize(self, var, tensor_intrin):
-    """This loop and those inside become a call: of tir.TensorIntrin.register's result, or by name."""
-    self._tensorize(var, _intrin_name(tensor_intrin))
-
-
-Stage.split = _split
-Stage.tensorize = _tensorize
-Stage.transform_layout = lambda self, layout: self._transform_layout(_map_text(layout))
-Stage.transform_block_layout = lambda self, index_map: self._transform_block_layout(_map_text(index_map))
-Stage.tile = _tile
-Stage.fuse = lambda self, *args: self._fuse(_loops(args))
-Stage.reorder = lambda self, *args: self._reorder(_loops(args))
-Stage.pragma = _pragma
-Schedule.cache_read = lambda self, tensor, scope, readers: self._cache_read(tensor, scope, _ops(readers))
-Schedule.cache_write = lambda self, tensor, scope: self._cache_write(tensor, scope)
-Schedule.rfactor = lambda self, tensor, axis, factor_axis=0: self._rfactor(tensor, axis, factor_axis)
-
-
-def _tensor_shape(self) -> tuple:
-    dims = self.shape_exprs
-    return tuple(int(str(d)) if str(d).isdigit() else d for d in dims)
-
-
-Tensor.shape = property(_tensor_shape)

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <filesystem>
 #include <memory>
@@ -282,6 +283,11 @@ Expected<std::string> LinkRelocatable(const LinkRequest& request) {
   if (request.weights_bytes > 0) arguments.insert(arguments.end(), {"--script", script.path()});
   std::vector<std::string> libraries;
   if (request.core) libraries.push_back(folder + "/libtenon_core.a");
+  // Nothing need refer to it: an object may hold data alone.
+  const auto& shown = request.exports;
+  if (std::find(shown.begin(), shown.end(), TN_QUERY_SYMBOL) != shown.end()) {
+    arguments.push_back("--undefined=" TN_QUERY_SYMBOL);
+  }
   TN_ASSIGN_OR_RETURN(std::string image, Link(request, arguments, libraries));
   LocalizeSymbols(request.exports, &image);
   return image;

@@ -23,7 +23,7 @@ class Snippets(unittest.TestCase):
             finally:
                 os.chdir(before)
         self.assertEqual(names["z"].tolist(), [2.0] * 1000)
-        self.assertEqual(names["u"].get_extent("i.1"), 8)
+        self.assertEqual(names["u"].get_extent("R.i.1"), 8)
 
 
 if __name__ == "__main__":

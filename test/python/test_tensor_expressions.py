@@ -239,7 +239,7 @@ class Schedules(unittest.TestCase):
         d = te.compute((8,), lambda j: c[j] * 2, name="D")
         for error, message, call in (
             (ValueError, "vectorize of 'C': 'i' is no loop of it now", lambda: s[c].vectorize(i)),
-            (ValueError, "expected either factor or nparts", lambda: s[c].split(i)),
+            (ValueError, "expected one of factor, nparts and factors", lambda: s[c].split(i)),
             (ValueError, "'A' has 1 dims but got 2 indices", lambda: a[1, 2]),
             (ValueError, "'B' is read but is not among the arguments", lambda: tenon.build(s, [a, c])),
             (ValueError, "has no operation 'D'", lambda: s[d]),
