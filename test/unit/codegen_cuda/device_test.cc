@@ -23,7 +23,8 @@ class OnDevice {
   OnDevice& operator=(const OnDevice&) = delete;
   ~OnDevice() { cuda_driver.free(0, memory_); }
 
-  void** argument() { return &memory_; }
+  /// The address of the pointer, as launches want it.
+  void* argument() { return static_cast<void*>(&memory_); }
   std::vector<float> Read() const {
     std::vector<float> out(bytes_ / 4);
     EXPECT_EQ(cuda_driver.copy_to_host(0, out.data(), memory_, static_cast<int64_t>(bytes_)), 0);
@@ -161,8 +162,8 @@ TEST(CudaDevice, ReducesAcrossThreads) {
   std::string steps;
   for (int half = 128; half > 0; half /= 2) {
     const std::string h = std::to_string(half);
-    steps +=
-        "      if tx < " + h + " { part[tx] = part[tx] + part[tx + " + h + "] }\n      sync cta\n";
+    steps.append("      if tx < ").append(h).append(" { part[tx] = part[tx] + part[tx + ");
+    steps.append(h).append("] }\n      sync cta\n");
   }
   Kernel sum(
       "func @sum(A: f32[1024] align 64, out C: f32[4] align 64) target \"cuda\" {\n"
