@@ -14,6 +14,7 @@ namespace {
 
 constexpr const char* kAxisNames[] = {"blockIdx.z",  "blockIdx.y",  "blockIdx.x",
                                       "threadIdx.z", "threadIdx.y", "threadIdx.x"};
+constexpr int64_t kDefaultThreads = 128;
 constexpr int64_t kMaxUnrolled = 16;  // virtual threads that are written out
 
 bool IsGpuKernel(const PrimFunc& func) {
@@ -52,6 +53,43 @@ Stmt WithoutOtherLoops(const Stmt& body) {
                      unrolled ? ForKind::kUnrolled : ForKind::kSerial, loop->body, loop->attrs);
   });
 }
+
+bool IsParallelLoop(const NodeRef& n) {
+  const auto* loop = As<For>(n);
+  return loop && loop->for_kind == ForKind::kParallel;
+}
+
+bool HasParallel(const Stmt& stmt) {
+  bool found = false;
+  PreOrder(stmt, [&](const NodeRef& n) {
+    found |= IsParallelLoop(n);
+    return !found && !IsA<ExprNode>(n);
+  });
+  return found;
+}
+
+// Where no loop is bound: the iterations of outermost parallel loops become threads, in blocks of
+// kDefaultThreads.
+class DefaultBinding final : public ScopedRewriter {
+ public:
+  explicit DefaultBinding(const PrimFunc& func) : names_(func) {}
+
+ private:
+  Stmt VisitStmt(const Stmt& stmt) override {
+    if (!IsParallelLoop(stmt)) return Children(stmt);
+    const auto* loop = As<For>(stmt);
+    Var block = VarNode::Make(names_.Fresh(loop->var->name + ".block"), DType::Index());
+    Var thread = VarNode::Make(names_.Fresh(loop->var->name + ".thread"), DType::Index());
+    Expr number = Expr(block) * kDefaultThreads + Expr(thread);
+    Stmt body = Substitute(loop->body, VarMap{{loop->var.get(), loop->min + number}});
+    body = If::Make(Lt(number, loop->extent), body);
+    body = For::Make(thread, IndexConst(0), IndexConst(kDefaultThreads), ForKind::kThread, body, {},
+                     "threadIdx.x");
+    Expr blocks = (loop->extent + (kDefaultThreads - 1)) / kDefaultThreads;
+    return For::Make(block, IndexConst(0), blocks, ForKind::kThread, body, {}, "blockIdx.x");
+  }
+  NameSupply names_;
+};
 
 // The extents of a launch: per axis the largest of its loops' extents, over the kernel's dims.
 class Extents final : public ScopedRewriter {
@@ -357,27 +395,54 @@ class Converter {
   Analyzer analyzer_;
 };
 
-Func BindKernel(const Func& func, const Module& module) {
-  Stmt body = WithoutOtherLoops(func->body);
+struct Launched {
+  Stmt body;
+  bool bound = true;
+  std::vector<std::string> unmet;
+};
+
+Launched MakeLaunch(const Func& func, const Module& module, const Stmt& scheduled) {
+  Stmt body = WithoutOtherLoops(scheduled);
   Extents extents(*func, body);
-  std::vector<std::string> unmet = std::move(extents.unmet);
-  PrimFunc fields = *func;
-  if (unmet.empty()) {
-    SyncPlan plan = PlaceSyncs(*func, module, body, extents.extents);
-    unmet = std::move(plan.unmet);
-    body = Converter(*func, module, extents.extents)(plan.body);
-    fields.body = ShrinkThreadMemory(*func, body);
-    fields.attrs.Set(kBoundAttr, int64_t{1});
+  if (!extents.unmet.empty()) return {func->body, false, std::move(extents.unmet)};
+  SyncPlan plan = PlaceSyncs(*func, module, body, extents.extents);
+  body = Converter(*func, module, extents.extents)(plan.body);
+  return {ShrinkThreadMemory(*func, body), true, std::move(plan.unmet)};
+}
+
+// Parallel loops of a kernel that binds none; what threads make of them may need what no barrier
+// gives, and then one thread does it all.
+Launched LaunchByDefault(const Func& func, const Module& module, const PassContext& context) {
+  Launched out = MakeLaunch(func, module, DefaultBinding(*func).Rewrite(func->body));
+  if (out.unmet.empty()) {
+    context.Remark(func->name + ": no loop is bound; the iterations of its parallel loops are " +
+                   "threads, in blocks of " + std::to_string(kDefaultThreads));
+    return out;
   }
-  if (!unmet.empty()) fields.attrs.Set("unmet", unmet);
+  context.Remark(func->name + ": no loop is bound, and its parallel loops cannot be by default (" +
+                 out.unmet.front() + "); one thread does everything");
+  return MakeLaunch(func, module, func->body);
+}
+
+Func BindKernel(const Func& func, const Module& module, const PassContext& context) {
+  const bool axes = HasAxisLoop(func->body), parallel = HasParallel(func->body);
+  if (axes && parallel)
+    context.Remark(func->name + ": parallel loops beside bound ones run in order");
+  Launched launch = parallel && !axes ? LaunchByDefault(func, module, context)
+                                      : MakeLaunch(func, module, func->body);
+  PrimFunc fields = *func;
+  fields.body = launch.body;
+  // An extent that nobody knows leaves the kernel as it was.
+  if (launch.bound) fields.attrs.Set(kBoundAttr, int64_t{1});
+  if (!launch.unmet.empty()) fields.attrs.Set("unmet", launch.unmet);
   return PrimFunc::Make(std::move(fields));
 }
 
 }  // namespace
 
-Module BindThreads(const Module& module, const PassContext&) {
+Module BindThreads(const Module& module, const PassContext& context) {
   return MapFuncs(module, [&](const Func& func) {
-    return IsGpuKernel(*func) ? BindKernel(func, module) : func;
+    return IsGpuKernel(*func) ? BindKernel(func, module, context) : func;
   });
 }
 
