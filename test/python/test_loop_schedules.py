@@ -1,5 +1,6 @@
 """Schedules of loop IR, their traces, and intrinsics of one's own, from Python."""
 
+import subprocess
 import unittest
 
 import numpy as np
@@ -380,6 +381,29 @@ class Outputs(unittest.TestCase):
         both = tenon.runtime.load_module(library)
         np.testing.assert_array_equal(both["add_one"](small(5)).numpy(), small(5) + 1)
         np.testing.assert_array_equal(both["twice"](small(5)).numpy(), small(5) * 2)
+
+    def test_a_function_of_c(self):
+        cube = """
+func @cube<n>(A: f32[n], out B: f32[n]) kind device {
+  for i in 0..n {
+    let y = extern<f32>("my_cube", A[i])
+    B[i] = y
+  }
+}
+"""
+        a = self.args[0]
+        b = te.extern(a.shape, [a], cube, name="cube")
+        f = tenon.build(te.create_schedule(b.op), [a, b], name="cubes")
+        with self.assertRaisesRegex(ValueError, "the code calls my_cube, which is not part of it; save an object"):
+            f(small(3))
+        f.save(self.folder.relpath("f.o"))
+        with open(self.folder.relpath("cube.c"), "w", encoding="utf-8") as source:
+            source.write("float my_cube(float x) { return x * x * x; }")
+        compiler = tenon.contrib.cc.get_cc()
+        subprocess.run([compiler, "-x", "c", "-fPIC", "-c", source.name, "-o", self.folder.relpath("cube.o")], check=True)
+        library = self.folder.relpath("cubes.so")
+        tenon.contrib.cc.create_shared(library, [self.folder.relpath("f.o"), self.folder.relpath("cube.o")])
+        np.testing.assert_array_equal(tenon.load(library)(small(5)).numpy(), small(5) ** 3)
 
     def test_tar(self):
         self.build(self.args).save(self.folder.relpath("f.tar"))
