@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "cuda.h"
+#include "matmul.h"
 #include "runtime/device/device.h"
 
 namespace tenon {
@@ -86,6 +87,16 @@ std::vector<float> SmallIntegers(size_t n, uint32_t seed) {
   return out;
 }
 
+std::vector<float> Product(const std::vector<float>& a, const std::vector<float>& b, size_t size) {
+  std::vector<float> out(size * size);
+  for (size_t i = 0; i < size; ++i) {
+    for (size_t k = 0; k < size; ++k) {
+      for (size_t j = 0; j < size; ++j) out[i * size + j] += a[i * size + k] * b[k * size + j];
+    }
+  }
+  return out;
+}
+
 TEST(CudaDevice, AddsVectorsOfAnySize) {
   NEEDS_GPU();
   Kernel add(R"(
@@ -143,16 +154,21 @@ func @matmul(A: f32[4096] align 64, B: f32[4096] align 64, out C: f32[4096] alig
 )",
                 "matmul");
   const std::vector<float> a = SmallIntegers(kSize * kSize, 3), b = SmallIntegers(kSize * kSize, 4);
-  std::vector<float> product(kSize * kSize);
-  for (size_t i = 0; i < kSize; ++i) {
-    for (size_t k = 0; k < kSize; ++k) {
-      for (size_t j = 0; j < kSize; ++j) {
-        product[i * kSize + j] += a[i * kSize + k] * b[k * kSize + j];
-      }
-    }
-  }
+  const std::vector<float> product = Product(a, b, kSize);
   OnDevice da(a), db(b), dc(std::vector<float>(kSize * kSize, NAN));
   ASSERT_TRUE(matmul.Run({4, 4, 1}, {16, 16, 1}, {da.argument(), db.argument(), dc.argument()}));
+  EXPECT_EQ(dc.Read(), product);
+}
+
+// Four lanes at a time through shared memory into a tile of registers.
+TEST(CudaDevice, MultipliesByVectorsAndRegisters) {
+  NEEDS_GPU();
+  constexpr size_t kSize = 1024;
+  Kernel matmul(test::kMatmul, "matmul");
+  const std::vector<float> a = SmallIntegers(kSize * kSize, 6), b = SmallIntegers(kSize * kSize, 7);
+  OnDevice da(a), db(b), dc(std::vector<float>(kSize * kSize, NAN));
+  ASSERT_TRUE(matmul.Run({16, 16, 1}, {16, 16, 1}, {da.argument(), db.argument(), dc.argument()}));
+  const std::vector<float> product = Product(a, b, kSize);
   EXPECT_EQ(dc.Read(), product);
 }
 

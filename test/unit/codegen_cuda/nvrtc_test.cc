@@ -1,5 +1,8 @@
 // What NVRTC makes of emitted source: facts of the PTX that speed rests on, for every architecture.
+#include <fmt/format.h>
+
 #include "cuda.h"
+#include "matmul.h"
 
 namespace tenon {
 namespace {
@@ -9,50 +12,10 @@ using codegen::CudaFormat;
 using test::Has;
 using test::PtxOf;
 
-// A tiled product: 64 x 64 of C by 16 x 16 threads, 4 x 4 each in registers, tiles in shared
-// memory, brought there 16 bytes at a time.
-constexpr char kMatmul[] = R"(
-func @matmul(A: f32[1048576] align 64, B: f32[1048576] align 64, out C: f32[1048576] align 64)
-    target "cuda" {noalias: true} {
-  for by in 0..16 thread blockIdx.y {
-    for bx in 0..16 thread blockIdx.x {
-      for ty in 0..16 thread threadIdx.y {
-        for tx in 0..16 thread threadIdx.x {
-          alloc As: f32[1024] in shared
-          alloc Bs: f32[1024] in shared
-          alloc acc: f32[16] in local
-          for i in 0..16 { acc[i] = 0f32 }
-          for ko in 0..64 {
-            As[ramp((ty * 16 + tx) * 4, 1, 4)] =
-                A[ramp((by * 64 + (ty * 16 + tx) / 4) * 1024 + ko * 16 + tx % 4 * 4, 1, 4)]
-            Bs[ramp((ty * 16 + tx) * 4, 1, 4)] =
-                B[ramp((ko * 16 + ty) * 1024 + bx * 64 + tx * 4, 1, 4)]
-            sync cta
-            for k in 0..16 {
-              for i in 0..4 {
-                for j in 0..4 {
-                  block update() fp: contract {
-                    acc[i * 4 + j] = acc[i * 4 + j] + As[(ty * 4 + i) * 16 + k] * Bs[k * 64 + tx * 4 + j]
-                  }
-                }
-              }
-            }
-            sync cta
-          }
-          for i in 0..4 {
-            C[ramp((by * 64 + ty * 4 + i) * 1024 + bx * 64 + tx * 4, 1, 4)] = acc[ramp(i * 4, 1, 4)]
-          }
-        }
-      }
-    }
-  }
-}
-)";
-
 TEST(Nvrtc, MatmulOnEveryArchitecture) {
   NEEDS_NVRTC();
   for (const char* arch : {"sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_90a"}) {
-    const std::string ptx = PtxOf(kMatmul, arch);
+    const std::string ptx = PtxOf(test::kMatmul, arch);
     EXPECT_TRUE(Has(ptx, std::string(".target ") + arch)) << arch;
     EXPECT_TRUE(Has(ptx, "ld.global.nc.v4.f32")) << arch;
     EXPECT_TRUE(Has(ptx, "st.shared.v4.f32")) << arch;
@@ -66,8 +29,8 @@ TEST(Nvrtc, MatmulOnEveryArchitecture) {
 
 TEST(Nvrtc, CubinIsAnElfFile) {
   NEEDS_NVRTC();
-  auto cubin =
-      CompileCuda(test::SourceOf(kMatmul, "sm_90a"), "matmul.cu", "sm_90a", CudaFormat::kCubin);
+  auto cubin = CompileCuda(test::SourceOf(test::kMatmul, "sm_90a"), "matmul.cu", "sm_90a",
+                           CudaFormat::kCubin);
   ASSERT_TRUE(cubin) << ToString(cubin.errors());
   EXPECT_EQ(cubin->substr(0, 4),
             "\x7f"
@@ -111,18 +74,13 @@ TEST(Nvrtc, HalvesAreConvertedByInstructions) {
 TEST(Nvrtc, Atomics) {
   NEEDS_NVRTC();
   std::string params, body;
-  for (const char* type : {"i32", "u32", "i64", "u64", "f32", "f64"}) {
-    const std::string t = type, c = "C" + t;
-    params += (params.empty() ? "" : ", ") + ("out " + c + ": " + t + "[128]");
-    body += "    atomic + " + c + "[t], 1" + t + " relaxed at grid\n";
-    if (t != "f64") {
-      for (const char* op : {"min", "max"})
-        body += "    atomic " + std::string(op) + " " + c + "[t], 1" + t + " relaxed at grid\n";
-    }
-    if (t[0] != 'f') {
-      for (const char* op : {"bitand", "bitor", "bitxor"})
-        body += "    atomic " + std::string(op) + " " + c + "[t], 1" + t + " relaxed at grid\n";
-    }
+  for (const std::string type : {"i32", "u32", "i64", "u64", "f32", "f64"}) {
+    params += fmt::format("{}out C{}: {}[128]", params.empty() ? "" : ", ", type, type);
+    std::vector<const char*> ops = {"+"};
+    if (type != "f64") ops.insert(ops.end(), {"min", "max"});
+    if (type[0] != 'f') ops.insert(ops.end(), {"bitand", "bitor", "bitxor"});
+    for (const char* op : ops)
+      body += fmt::format("    atomic {} C{}[t], 1{} relaxed at grid\n", op, type, type);
   }
   const std::string ptx = PtxOf(Threads(body, params));
   EXPECT_FALSE(Has(ptx, "membar"));
@@ -143,15 +101,16 @@ TEST(Nvrtc, FunctionsAndHelpersExist) {
   NEEDS_NVRTC();
   std::string body;
   for (const char* type : {"f32", "f64"}) {
-    const std::string t = type, x = "A" + t + "[t]", c = "    C" + t + "[t] = ";
     for (const char* f : {"exp", "exp2", "log", "log2", "sqrt", "rsqrt", "sin", "cos", "tan",
                           "tanh", "erf", "sigmoid", "abs", "floor", "ceil", "trunc", "round_even"})
-      body += c + f + "(" + x + ")\n";
-    body += c + "fma(" + x + ", " + x + ", pow(" + x + ", 2" + t + "))\n";
-    body += c + "select(is_nan(" + x + ") || is_inf(" + x + "), inf." + t + ", nan." + t + ")\n";
-    body += c + "min(max(" + x + ", 0" + t + "), " + x + " % 3" + t + ")\n";
-    body += c + t + "(i32(" + x + ")) + " + t + "(u64(" + x + ")) + " + t + "(i8(" + x + "))\n";
-    body += c + t + "(f16(" + x + ")) + " + t + "(bf16(" + x + "))\n";
+      body += fmt::format("    C{t}[t] = {f}(A{t}[t])\n", fmt::arg("t", type), fmt::arg("f", f));
+    body += fmt::format(
+        "    C{t}[t] = fma(A{t}[t], A{t}[t], pow(A{t}[t], 2{t}))\n"
+        "    C{t}[t] = select(is_nan(A{t}[t]) || is_inf(A{t}[t]), inf.{t}, nan.{t})\n"
+        "    C{t}[t] = min(max(A{t}[t], 0{t}), A{t}[t] % 3{t})\n"
+        "    C{t}[t] = {t}(i32(A{t}[t])) + {t}(u64(A{t}[t])) + {t}(i8(A{t}[t]))\n"
+        "    C{t}[t] = {t}(f16(A{t}[t])) + {t}(bf16(A{t}[t]))\n",
+        fmt::arg("t", type));
   }
   body += "    Ci[t] = Ai[t] / 3i64 + Ai[t] % 5i64 + (Ai[t] << 2i64) + (Ai[t] >> 1i64)\n";
   body += "    Ci[t] = pow(abs(Ai[t]), 3i64) + min(Ai[t], 4611686018427387904i64)\n";
