@@ -86,8 +86,8 @@ Expected<std::string> EmitC(const Module& module, const Target& target, const Em
 
 /// CUDA C++ for NVRTC (nvrtc.h) or nvcc with -fmad=false, of the kernels whose target is a cuda one
 /// (or those of `functions`) and the device functions they call; other functions of the module are
-/// left out. Kernels are in thread form (gpu_launch.h says what that is and how they are launched);
-/// their parameters are those of the machine signature above without rank, size and team.
+/// left out. Kernels are in their bound form (loop/threads.h); gpu_launch.h says how to launch
+/// them; their parameters are those of the machine signature above without rank, size and team.
 /// Functions within 4 units in the last place, quotients and roots exact; under `fp: reassoc`
 /// e^x and quotients of f32 are the machine's approximations.
 Expected<std::string> EmitCuda(const Module& module, const Target& target,

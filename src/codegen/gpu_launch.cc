@@ -6,6 +6,7 @@
 #include <set>
 
 #include "ir/visit.h"
+#include "loop/threads.h"
 
 namespace tenon::codegen {
 
@@ -23,8 +24,9 @@ class LaunchReader {
 
   Expected<GpuLaunch> Read() {
     launch_.grid.fill(IndexConst(1));
-    Stmt body = ReadNest();
-    PreOrder(body, [&](const NodeRef& n) {
+    const ThreadNest nest = PeelThreads(kernel_);
+    for (const For* loop : nest.axes) ReadLoop(*loop);
+    PreOrder(nest.body, [&](const NodeRef& n) {
       const auto* loop = As<For>(n);
       if (loop && loop->for_kind == ForKind::kThread) {
         Error("the loop '{}' over {} is not part of the nest around the kernel's body",
@@ -46,25 +48,6 @@ class LaunchReader {
     errors_.push_back(MakeError(fmt::format(format, std::forward<Args>(args)...), std::move(loc)));
   }
 
-  // Down the chain of loops; what comes back is the first statement that is no part of it.
-  Stmt ReadNest() {
-    Stmt s = kernel_.body;
-    for (;;) {
-      if (const auto* loop = As<For>(s); loop && loop->for_kind == ForKind::kThread) {
-        ReadLoop(*loop);
-        s = loop->body;
-      } else if (const auto* let = As<Let>(s)) {
-        s = let->body;
-      } else if (const auto* alloc = As<Alloc>(s)) {
-        s = alloc->body;
-      } else if (const auto* block = As<Block>(s)) {
-        s = block->body;
-      } else {
-        return s;
-      }
-    }
-  }
-
   void ReadLoop(const For& loop) {
     if (!axes_.insert(loop.thread).second) Error("two loops over {}", loop.thread);
     if (!IsZero(loop.min)) Error("the loop '{}' does not begin at 0", loop.var->name);
@@ -79,7 +62,6 @@ class LaunchReader {
       }
       return;
     }
-    Error("unsupported: the thread axis {} in code generation", loop.thread);
   }
 
   void ReadGrid(size_t i, const For& loop) {

@@ -1,8 +1,5 @@
-// How a kernel in thread form is launched: the form that back ends for GPUs take.
-//
-// A kernel is one nest of loops over thread axes around its body, each axis once: blockIdx.{x,y,z}
-// with extents over the kernel's dims, threadIdx.{x,y,z} with constant ones. Between and inside
-// them stand allocations, lets and what is lowered for any machine.
+// How a kernel in its bound form (loop/threads.h) is launched: over how many blocks of how many
+// threads, with how much shared memory.
 #pragma once
 
 #include <array>

@@ -26,6 +26,10 @@ int64_t AlignOf(const Buffer& b, const Language& language) {
 
 void SourceFunction::EmitAlloc(const Alloc& s) {
   const Buffer& b = s.buffer;
+  // One for all threads: no thread can make it.
+  if (language_.gpu && b->scope == "global") {
+    return Unsupported("alloc of " + b->name + " in global memory on a GPU");
+  }
   int64_t elements = 1;
   for (const Expr& extent : b->shape) {
     auto n = AsInt(extent);

@@ -119,6 +119,8 @@ TEST(CudaSource, RefusesWhatNoThreadCanRun) {
   EXPECT_TRUE(Has(ErrorOf(Threads("    C[team_rank<index>()] = 1f32")),
                   "function 'f': error: unsupported: team_rank on a GPU"));
   EXPECT_TRUE(Has(ErrorOf(Threads("    extern<handle>(\"puts\")")), "extern on a GPU"));
+  EXPECT_TRUE(Has(ErrorOf(Threads("    alloc g: f32[4] in global\n    g[0] = 1f32")),
+                  "unsupported: alloc of g in global memory on a GPU"));
   EXPECT_TRUE(Has(ErrorOf(Threads("    sync cluster")), "unsupported: sync cluster"));
   EXPECT_TRUE(Has(ErrorOf(Threads("    sync team")), "unsupported: sync team"));
   EXPECT_TRUE(Has(ErrorOf(Threads("    for i in 0..4 parallel { C[i] = 0f32 }")), "parallel loop"));
@@ -134,7 +136,7 @@ TEST(CudaSource, RefusesWhatIsNotInThreadForm) {
   EXPECT_TRUE(Has(ErrorOf(Threads("    for u in 0..16 thread threadIdx.y { C[u] = 0f32 }")),
                   "a block of 2048 threads, but sm_80 has at most 1024"));
   EXPECT_TRUE(Has(ErrorOf(Threads("    for u in 0..4 thread vthread { C[u] = 0f32 }")),
-                  "the thread axis vthread"));
+                  "the loop 'u' over vthread is not part of the nest"));
   EXPECT_TRUE(Has(ErrorOf("func @f<n>(out C: f32[n]) target \"cuda\" {\n"
                           "  for t in 0..n thread threadIdx.x { C[t] = 0f32 }\n}\n"),
                   "threadIdx.x needs a constant number of threads"));
