@@ -7,8 +7,7 @@
 //
 // Where the machine's arithmetic is not what a person writes (VDPBF16PS takes denormals for zero),
 // the meaning says what the machine does, to the bit, and `pattern` what a schedule may replace by
-// it: code that asks for the intrinsic by its name accepts the difference. Its block must leave the
-// order of rounding free, by `fp: reassoc`, where the pattern's does.
+// it: code that asks for the intrinsic by its name accepts the difference.
 #pragma once
 
 #include <span>

@@ -54,7 +54,7 @@ std::string Pattern(const std::string& name, const std::string& a_shape, const s
   return fmt::format(R"(
 func @{0}(A: bf16[{1}2], B: bf16[16, 2], out C: f32[16]) kind device {{
   for i in 0..16, k in 0..2 {{
-    block dot(vi: spatial = i, vk: reduce = k) reducer: add fp: reassoc {{
+    block dot(vi: spatial = i, vk: reduce = k) reducer: add fp: contract {{
       reads A[{2}vk], B[vi, vk], C[vi]
       writes C[vi]
       C[vi] = C[vi] + f32(A[{2}vk]) * f32(B[vi, vk])

@@ -346,6 +346,58 @@ Value* FunctionEmitter::MessagePart(const Expr& part, Value** kind) {
   return exprs_.values().Cast(type, DType::Int(64), v);
 }
 
+// Texts side by side become one.
+static std::vector<Expr> JoinTexts(const std::vector<Expr>& parts) {
+  std::vector<Expr> out;
+  for (const Expr& part : parts) {
+    const auto* text = As<StringConst>(part);
+    const auto* before = text && !out.empty() ? As<StringConst>(out.back()) : nullptr;
+    if (before) {
+      out.back() = StringConst::Make(before->value + text->value);
+    } else {
+      out.push_back(part);
+    }
+  }
+  return out;
+}
+
+// An array of {i32 kind, i32 reserved, 64-bit payload}. What is known of it is a constant of the
+// object, and the rest is stored into a copy: checks are the larger part of an export's code, and
+// compiling them of its compile time.
+Value* FunctionEmitter::MessageParts(const std::vector<Expr>& parts) {
+  llvm::LLVMContext& c = module_.context();
+  const bool wide = f_->getParent()->getDataLayout().getPointerSize() == 8;
+  std::vector<llvm::Constant*> slots;
+  std::vector<std::pair<unsigned, Value*>> dynamic;
+  for (const Expr& part : parts) {
+    Value* kind = nullptr;
+    Value* payload = MessagePart(part, &kind);
+    auto* known = llvm::dyn_cast<llvm::Constant>(payload);
+    if (!known) {
+      dynamic.emplace_back(static_cast<unsigned>(slots.size()), payload);
+      known = ir_.getInt64(0);
+    }
+    std::vector<llvm::Constant*> fields = {llvm::cast<llvm::Constant>(kind), ir_.getInt32(0),
+                                           known};
+    if (known->getType()->isPointerTy() && !wide) fields.push_back(ir_.getInt32(0));
+    slots.push_back(llvm::ConstantStruct::getAnon(c, fields));
+  }
+  llvm::Constant* known = llvm::ConstantStruct::getAnon(c, slots);
+  auto* global = new llvm::GlobalVariable(*f_->getParent(), known->getType(), /*isConstant=*/true,
+                                          llvm::GlobalValue::PrivateLinkage, known, "parts");
+  global->setAlignment(llvm::Align(8));
+  if (dynamic.empty()) return global;
+  llvm::BasicBlock& entry = f_->getEntryBlock();
+  llvm::IRBuilder<> at_entry(&entry, entry.begin());
+  llvm::AllocaInst* copy = at_entry.CreateAlloca(known->getType(), nullptr, "parts");
+  copy->setAlignment(llvm::Align(8));
+  ir_.CreateMemCpy(copy, llvm::Align(8), global, llvm::Align(8), 16 * slots.size());
+  for (const auto& [i, payload] : dynamic) {
+    ir_.CreateStore(payload, ir_.CreateConstInBoundsGEP1_32(ir_.getInt8Ty(), copy, 16 * i + 8));
+  }
+  return copy;
+}
+
 void FunctionEmitter::EmitAssert(const Assert& s) {
   if (!ReturnsStatus(func_)) return Unsupported("assert in a function that cannot fail");
   llvm::BasicBlock* failed = NewBlock("raise");
@@ -353,25 +405,10 @@ void FunctionEmitter::EmitAssert(const Assert& s) {
   ir_.CreateCondBr(exprs_.Emit(s.condition), ok, failed,
                    llvm::MDBuilder(module_.context()).createLikelyBranchWeights());
   ir_.SetInsertPoint(failed);
-  // {i32 kind, i32 reserved, 64-bit payload} each.
-  const auto n = static_cast<unsigned>(s.parts.size());
-  auto* slot = llvm::StructType::get(ir_.getInt32Ty(), ir_.getInt32Ty(), ir_.getInt64Ty());
-  auto* array = llvm::ArrayType::get(slot, std::max(n, 1u));
-  llvm::BasicBlock& entry = f_->getEntryBlock();
-  llvm::IRBuilder<> at_entry(&entry, entry.begin());
-  Value* parts = at_entry.CreateAlloca(array, nullptr, "parts");
+  const std::vector<Expr> message = JoinTexts(s.parts);
+  const auto n = static_cast<unsigned>(message.size());
   exprs_.BeginStatement();  // nothing of the cold block is computed before it
-  for (unsigned i = 0; i < n; ++i) {
-    Value* kind = nullptr;
-    Value* payload = MessagePart(s.parts[i], &kind);
-    auto field = [&](unsigned j) {
-      return ir_.CreateInBoundsGEP(array, parts,
-                                   {ir_.getInt32(0), ir_.getInt32(i), ir_.getInt32(j)});
-    };
-    ir_.CreateStore(kind, field(0));
-    ir_.CreateStore(ir_.getInt32(0), field(1));
-    ir_.CreateStore(payload, field(2));
-  }
+  Value* parts = MessageParts(message);
   llvm::Type* ptr = ir_.getPtrTy();
   auto* type = llvm::FunctionType::get(ir_.getInt32Ty(), {ptr, ptr, ir_.getInt32Ty()}, false);
   llvm::CallInst* raise = ir_.CreateCall(module_.DeclareC("tn_core_raise", type),

@@ -41,6 +41,7 @@ class FunctionEmitter {
   void ReturnIfFailed(llvm::Value* status);
   void Finish(llvm::Value* status);
   llvm::Value* MessagePart(const Expr& part, llvm::Value** kind);
+  llvm::Value* MessageParts(const std::vector<Expr>& parts);
   llvm::Value* RegionAddress(const Region& region);
   llvm::BasicBlock* NewBlock(const char* name);
   void Unsupported(const std::string& what) { exprs_.Unsupported(what, DType::Int(32)); }
