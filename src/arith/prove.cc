@@ -3,6 +3,7 @@
 // innermost first. Every step replaces the sum by one that is not smaller, so a success is a proof;
 // a budget bounds the search.
 #include <algorithm>
+#include <utility>
 
 #include "arith/analyzer_impl.h"
 #include "arith/int_math.h"
@@ -13,6 +14,9 @@ namespace tenon {
 namespace {
 
 constexpr int kProofSteps = 48;
+// A step that simplifies a bound may want proofs of its own, and they the first one again: a
+// variable's bound may hold a quotient whose dividend is known to be below that variable.
+constexpr int kProofDepth = 4;
 
 // The sum with term i replaced by its coefficient times `by`.
 std::optional<Linear> ReplaceTerm(ExprIds& ids, const Linear& sum, size_t i, const Linear& by) {
@@ -25,9 +29,13 @@ std::optional<Linear> ReplaceTerm(ExprIds& ids, const Linear& sum, size_t i, con
 
 bool Analyzer::Impl::ProveNonPositive(const Linear& sum) {
   if (Bounds(sum).max <= 0) return true;
-  if (sum.IsConstant()) return false;
-  proof_steps = kProofSteps;
-  return ProveStep(sum, 3);
+  if (sum.IsConstant() || proof_depth >= kProofDepth) return false;
+  const int outer_steps = std::exchange(proof_steps, kProofSteps >> proof_depth);
+  ++proof_depth;
+  const bool proved = ProveStep(sum, 3);
+  --proof_depth;
+  proof_steps = outer_steps;
+  return proved;
 }
 
 bool Analyzer::Impl::ProveLe(const Expr& a, const Expr& b, int64_t slack) {

@@ -169,6 +169,17 @@ TEST_F(ScenarioTest, SharedNodesDoNotBlowUp) {
   EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(5));
 }
 
+// y / d is at least x, and x is known to be at least y: whoever wants to simplify the quotient
+// wants to know whether y < d, for which the bound of x is wanted, which is that quotient.
+TEST_F(ScenarioTest, BoundsThatLeadToThemselvesEnd) {
+  Var d = Loop("d", C(8)), y = Loop("y", C(64));
+  Var x = VarNode::Make("x");
+  analyzer.Bind(x, C(0), Expr(y) / (Expr(d) + 1) + 1);
+  analyzer.Assume(Le(y, x));
+  EXPECT_EQ(Simple(Expr(y) / (Expr(d) + 1) * 0), "0");
+  EXPECT_NE(Simple(Expr(y) / (Expr(d) + 1)), "");
+}
+
 // A kernel has thousands of index expressions; a network must compile in seconds.
 TEST_F(ScenarioTest, ThousandsOfExpressionsTakeMilliseconds) {
   Var n = Loop("n", C(8)), co = Loop("co", C(16)), h = Loop("h", C(56)), w = Loop("w", C(56)),
