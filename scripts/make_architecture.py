@@ -23,6 +23,7 @@ with the tools of DIR/bin (default: build).
     @@ page FILE | FILTER | …           the comment that opens a source file, after its first paragraph
     @@ table FILE MACRO COLUMN: NAME …  rows of a .def file as a table: COLUMN is a column's number from 0
     @@ passes                           the passes over graphs and loop IR: order, reasons, contracts
+    @@ primitives                       the schedule primitives: cases, trace, doors (primitive_table.py)
 
     ```example ARGUMENTS                a worked example: the block is the input of `tenon-opt ARGUMENTS`
     ```define NAME                      a function for the next two, shown as it stands
@@ -40,6 +41,8 @@ import subprocess
 import sys
 import tempfile
 import zlib
+
+import primitive_table
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
@@ -272,6 +275,13 @@ def pass_pages() -> list:
     return lines[:-1]
 
 
+def primitive_page() -> list:
+    try:
+        return table(primitive_table.HEAD, primitive_table.primitive_rows(ROOT))
+    except primitive_table.EmptyCells as error:
+        raise BadTemplate(str(error)) from error
+
+
 # ---- Pages ----
 
 
@@ -305,7 +315,7 @@ class Page:
 
     def directive(self, word: str, rest: str = "") -> list:
         directives = {"run": self.run_silently, "show": self.show, "page": self.page, "table": self.table,
-                      "passes": lambda _: pass_pages()}
+                      "passes": lambda _: pass_pages(), "primitives": lambda _: primitive_page()}
         if word not in directives:
             raise BadTemplate(f"unknown directive {word!r}")
         return directives[word](rest)
