@@ -1,6 +1,6 @@
 # cmake -DLIST=libc_symbols.txt -DARCH=x86_64 -DSOURCE=out.s -DSCRIPT=out.map -P libc_stub.cmake
 # Writes the assembly and the version script of a stub that has libc's name and the listed symbols, and no code.
-set(columns x86_64 aarch64)
+set(columns x86_64 aarch64 riscv64)
 list(FIND columns ${ARCH} column)
 math(EXPR column "${column} + 1")
 file(STRINGS ${LIST} lines REGEX "^[^#]")
@@ -9,6 +9,9 @@ foreach(line ${lines})
   separate_arguments(fields UNIX_COMMAND "${line}")
   list(GET fields 0 symbol)
   list(GET fields ${column} version)
+  if(version STREQUAL "-")
+    continue()
+  endif()
   string(APPEND assembly ".globl ${symbol}\n.type ${symbol}, %function\n${symbol}:\n.long 0\n")
   list(APPEND versions ${version})
   string(MAKE_C_IDENTIFIER ${version} key)

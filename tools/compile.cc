@@ -72,6 +72,9 @@ void PrintReport(const driver::CompileReport& report, const Arguments& args) {
       report.params.empty() ? report.artifact : report.artifact + " and " + report.params,
       megabytes(report.artifact_bytes), megabytes(report.weights_bytes),
       megabytes(report.arena_bytes), report.seconds);
+  if (!report.lacks_core_for.empty()) {
+    fmt::print("who uses the object links libtenon_core.a for {} besides\n", report.lacks_core_for);
+  }
 }
 
 // Wrong usage that the parser could not see.

@@ -89,7 +89,7 @@ SECTIONS {{
   .gnu.version_r : {{ *(.gnu.version_r) }} :rodata
   .rela.dyn : {{ *(.rela.dyn) }} :rodata
   .rela.plt : {{ *(.rela.plt) }} :rodata
-  .rodata : {{ *(.rodata .rodata.*) {weights_facts} }} :rodata
+  .rodata : {{ *(.rodata .rodata.* .srodata .srodata.*) {weights_facts} }} :rodata
   .eh_frame_hdr : {{ *(.eh_frame_hdr) }} :rodata :eh_frame
   .eh_frame : {{ *(.eh_frame) }} :rodata
   . = ALIGN(CONSTANT(MAXPAGESIZE));
@@ -103,11 +103,13 @@ SECTIONS {{
   .got : {{ *(.got) }} :data :relro
   .got.plt : {{ *(.got.plt) }} :data :relro
   . = ALIGN(CONSTANT(MAXPAGESIZE));
-  .data : {{ *(.data .data.*) }} :data
-  .bss : {{ *(.bss .bss.*) *(COMMON) }} :data{weights}
+  .data : {{ *(.data .data.* .sdata .sdata.*) }} :data
+  .bss : {{ *(.bss .bss.* .sbss .sbss.*) *(COMMON) }} :data{weights}
   /DISCARD/ : {{ *(.comment) *(.note.GNU-stack) }}
 }}
 )";
+
+std::string ArchOf(const std::string& triple) { return triple.substr(0, triple.find('-')); }
 
 // Data commands that define what the core asks about the weights.
 std::string WeightFacts(const LinkRequest& request) {
@@ -129,7 +131,8 @@ std::string LinkerScript(const LinkRequest& request) {
   std::string section = fmt::format(
       "\n  . = ALIGN({});\n"
       "  .tn_weights (NOLOAD) : {{ HIDDEN(tn_weights_base = .); . += {}; }} :weights",
-      WeightAlignment(request.weights_bytes), request.weights_bytes);
+      WeightAlignment(request.weights_bytes, PageBytes(ArchOf(request.triple))),
+      request.weights_bytes);
   return fmt::format(kScript, fmt::arg("weights_header", "\n  weights PT_LOAD FLAGS(4);"),
                      fmt::arg("weights_facts", WeightFacts(request)), fmt::arg("weights", section));
 }
@@ -139,8 +142,6 @@ std::string VersionScript(const std::vector<std::string>& exports) {
   if (!exports.empty()) script += " global: " + Join(exports, "; ") + ";";
   return script + " local: *; };\n";
 }
-
-std::string ArchOf(const std::string& triple) { return triple.substr(0, triple.find('-')); }
 
 std::vector<std::string> CandidateDirectories() {
   std::vector<std::string> roots;
@@ -157,8 +158,20 @@ std::vector<std::string> CandidateDirectories() {
   return roots;
 }
 
-std::string EmulationOf(const std::string& arch) {
-  return arch == "aarch64" ? "aarch64linux" : "elf_x86_64";
+// lld's name for an architecture; null where we make nothing for it.
+const char* EmulationOf(const std::string& arch) {
+  if (arch == "aarch64") return "aarch64linux";
+  if (arch == "riscv64") return "elf64lriscv";
+  return arch == "x86_64" ? "elf_x86_64" : nullptr;
+}
+
+// "linux-gnu" of "aarch64-unknown-linux-gnu" and "aarch64-linux-gnu".
+std::string SystemOf(const std::string& triple) {
+  const size_t linux = triple.find("-linux");
+  if (linux == std::string::npos)
+    return triple.substr(std::min(triple.find('-'), triple.size() - 1) + 1);
+  const std::string system = triple.substr(linux + 1);
+  return system == "linux" ? "linux-gnu" : system;
 }
 
 // Replaces the paths of memory files in lld's messages by what they are.
@@ -186,8 +199,16 @@ Hash128 ParamsId(const LinkRequest& request) {
   return hasher.Text(request.triple).Int(request.weights_bytes).Finish();
 }
 
+Status CheckLinkable(const std::string& triple) {
+  if (EmulationOf(ArchOf(triple)) && SystemOf(triple).starts_with("linux-")) return Ok();
+  return MakeError(fmt::format(
+      "libraries and objects are made for Linux on x86-64, aarch64 and riscv64, not for '{}'; "
+      "--emit asm shows the code",
+      triple));
+}
+
 Expected<std::string> LibraryDirectory(const std::string& triple) {
-  std::string folder = ArchOf(triple) + "-linux-gnu";
+  std::string folder = ArchOf(triple) + "-" + SystemOf(triple);
   std::vector<std::string> roots = CandidateDirectories();
   for (const std::string& root : roots) {
     std::error_code error;
@@ -198,8 +219,9 @@ Expected<std::string> LibraryDirectory(const std::string& triple) {
   for (const std::string& root : roots)
     error.notes.push_back(fmt::format("looked for {}/{}/libtenon_core.a", root, folder));
   error.notes.push_back(fmt::format(
-      "a build of Tenon on such a machine makes it: copy its lib/tenon/{} into a folder "
-      "and name that with TENON_LIBRARY_DIR",
+      "a build of Tenon makes it where libc's headers for {} are installed (on Debian for aarch64 "
+      "and riscv64: libc6-dev-arm64-cross, libc6-dev-riscv64-cross); one that was made elsewhere "
+      "goes into a folder that TENON_LIBRARY_DIR names; objects need none",
       folder));
   return error;
 }
@@ -209,6 +231,7 @@ namespace {
 // Runs lld with the options given, the request's objects, and the libraries after them; the image.
 Expected<std::string> Link(const LinkRequest& request, std::vector<std::string> arguments,
                            const std::vector<std::string>& libraries) {
+  TN_RETURN_IF_ERROR(CheckLinkable(request.triple));
   TN_ASSIGN_OR_RETURN(std::unique_ptr<OutputPipe> output, OutputPipe::Create());
   std::string emulation = EmulationOf(ArchOf(request.triple));
   arguments.insert(arguments.end(), {"-m", emulation, "--threads=1", "-o", output->path()});
@@ -273,7 +296,7 @@ Expected<std::string> LinkRelocatable(const LinkRequest& request) {
         "an object can hold {} bytes of weights but the model has {}; compile a shared library",
         kMostWeights, request.weights_bytes));
   }
-  TN_ASSIGN_OR_RETURN(std::string folder, LibraryDirectory(request.triple));
+  const Expected<std::string> folder = LibraryDirectory(request.triple);
   std::string text;
   if (request.weights_bytes > 0) {
     text = fmt::format(kRelocatableScript, fmt::arg("bytes", request.weights_bytes));
@@ -282,10 +305,10 @@ Expected<std::string> LinkRelocatable(const LinkRequest& request) {
   std::vector<std::string> arguments = {"-r"};
   if (request.weights_bytes > 0) arguments.insert(arguments.end(), {"--script", script.path()});
   std::vector<std::string> libraries;
-  if (request.core) libraries.push_back(folder + "/libtenon_core.a");
+  if (request.core && folder) libraries.push_back(*folder + "/libtenon_core.a");
   // Nothing need refer to it: an object may hold data alone.
   const auto& shown = request.exports;
-  if (std::find(shown.begin(), shown.end(), TN_QUERY_SYMBOL) != shown.end()) {
+  if (folder && std::find(shown.begin(), shown.end(), TN_QUERY_SYMBOL) != shown.end()) {
     arguments.push_back("--undefined=" TN_QUERY_SYMBOL);
   }
   TN_ASSIGN_OR_RETURN(std::string image, Link(request, arguments, libraries));

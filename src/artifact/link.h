@@ -35,13 +35,21 @@ struct LinkRequest {
                                      // holds them itself
 };
 
+/// The largest pages that systems of an architecture (the first part of a triple) come with.
+constexpr uint64_t PageBytes(std::string_view arch) {
+  return arch == "aarch64" ? uint64_t{64} << 10 : uint64_t{4} << 10;
+}
+
 /// The alignment of a weight segment, in the file and in memory.
-constexpr uint64_t WeightAlignment(uint64_t weights_bytes) {
-  return weights_bytes < (uint64_t{8} << 20) ? uint64_t{4} << 10 : uint64_t{2} << 20;
+constexpr uint64_t WeightAlignment(uint64_t weights_bytes, uint64_t page_bytes) {
+  return weights_bytes < (uint64_t{8} << 20) ? page_bytes : uint64_t{2} << 20;
 }
 
 /// LinkSharedLibrary or LinkRelocatable (relocatable.h), by the request's kind.
 Expected<std::string> LinkImage(const LinkRequest& request);
+
+/// Whether objects for a triple can be linked: for Linux on an architecture that we know.
+Status CheckLinkable(const std::string& triple);
 
 /// Links the objects with lld. The library needs libc alone, has no undefined symbols but those of
 /// the libc stub, and the same request gives the same bytes. With weights, their section and
@@ -52,8 +60,8 @@ Expected<std::string> LinkSharedLibrary(const LinkRequest& request);
 Hash128 ParamsId(const LinkRequest& request);
 
 /// The folder of the archives for a triple (libtenon_core.a, libc_stub.so): $TENON_LIBRARY_DIR,
-/// else beside this program, else that of the build tree. Errors name the triple and the folders
-/// looked at.
+/// else beside this program, else that of the build tree. Errors name the triple, the folders
+/// looked at, and what would help.
 Expected<std::string> LibraryDirectory(const std::string& triple);
 
 }  // namespace tenon::artifact

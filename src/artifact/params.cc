@@ -100,7 +100,7 @@ std::string EncodeParamsHead(const std::vector<ParamEntry>& entries, const Hash1
     TN_CHECK(entry.offset <= payload_bytes && entry.bytes <= payload_bytes - entry.offset);
     PutEntry(entry, &table);
   }
-  uint64_t alignment = WeightAlignment(payload_bytes);
+  uint64_t alignment = WeightAlignment(payload_bytes, PageBytes("aarch64"));
   uint64_t head_bytes = sizeof(tn_params_header) + table.size();
   tn_params_header header = {};
   memcpy(header.magic, TN_PARAMS_MAGIC, sizeof header.magic);

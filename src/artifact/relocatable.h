@@ -13,7 +13,8 @@ namespace tenon::artifact {
 /// request.exports stay global, so several such objects fit into one program as long as their
 /// exports differ. Weights larger than 1 GiB are refused: the program's own linker would have to
 /// place them within reach of its code. The weight section is empty, as in LinkSharedLibrary;
-/// LibraryWriter fills it. request.nodelete and params_name do not apply.
+/// LibraryWriter fills it. Where there is no core for the triple, its functions stay undefined: the
+/// program has to link libtenon_core.a besides. request.nodelete and params_name do not apply.
 Expected<std::string> LinkRelocatable(const LinkRequest& request);
 
 }  // namespace tenon::artifact

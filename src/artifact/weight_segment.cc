@@ -18,6 +18,7 @@ struct Headers {
   std::span<Elf64_Shdr> sections;
   const char* section_names;
   bool relocatable;
+  uint64_t page_bytes;
 };
 
 Headers HeadersOf(std::string& image) {
@@ -30,15 +31,16 @@ Headers HeadersOf(std::string& image) {
   return {{reinterpret_cast<Elf64_Phdr*>(base + header->e_phoff), header->e_phnum},
           sections,
           base + sections[header->e_shstrndx].sh_offset,
-          header->e_type == ET_REL};
+          header->e_type == ET_REL,
+          PageBytes(header->e_machine == EM_AARCH64 ? "aarch64" : "")};
 }
 
 }  // namespace
 
 Expected<uint64_t> PlaceWeightSegment(std::string& image, uint64_t weights_bytes) {
-  uint64_t alignment = WeightAlignment(weights_bytes);
-  uint64_t offset = (image.size() + alignment - 1) / alignment * alignment;
   Headers headers = HeadersOf(image);
+  uint64_t alignment = WeightAlignment(weights_bytes, headers.page_bytes);
+  uint64_t offset = (image.size() + alignment - 1) / alignment * alignment;
   Elf64_Shdr* weights = nullptr;
   for (Elf64_Shdr& section : headers.sections) {
     if (headers.section_names + section.sh_name == std::string_view(".tn_weights"))

@@ -73,6 +73,8 @@ CompileOptions Settled(CompileOptions options) {
   if (is_c && options.format == OutputFormat::kSharedLibrary)
     options.format = OutputFormat::kCSource;
   if (options.format == OutputFormat::kCSource && options.target == "llvm") options.target = "c";
+  if (options.format == OutputFormat::kSharedLibrary && options.output.ends_with(".o"))
+    options.format = OutputFormat::kObject;
   return options;
 }
 

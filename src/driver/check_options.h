@@ -14,7 +14,7 @@ namespace tenon::driver {
 Status CheckExportName(const std::string& name);
 
 /// The options with what they leave open filled in: C source is asked for by the format, by the
-/// target, or by the file's name.
+/// target, or by the file's name, an object by the format or the file's name.
 CompileOptions Settled(CompileOptions options);
 
 /// The target that the options name. Errors: networks cannot be compiled for it, options have wrong

@@ -96,8 +96,7 @@ class Compilation {
   Expected<CompileReport> Run() {
     double start = Now();
     TN_ASSIGN_OR_RETURN(Target target, CheckOptions(options_));
-    if (options_.format != OutputFormat::kCSource)
-      TN_RETURN_IF_ERROR(artifact::LibraryDirectory(target.triple()));
+    TN_RETURN_IF_ERROR(CheckCore(target));
     TN_ASSIGN_OR_RETURN(output_, ResolveOutput(options_));
     TN_ASSIGN_OR_RETURN(Target build_host, Baseline(Target::Host()));
     TN_ASSIGN_OR_RETURN(graph::Graph g, Phase("import", [&] { return Import(); }));
@@ -132,6 +131,15 @@ class Compilation {
     if (!options_.print_after.count(pass) || !options_.dump) return;
     std::lock_guard lock(dump_mutex_);
     options_.dump(fmt::format("// after {}\n{}", pass, text()));
+  }
+
+  // Better known before compiling than after.
+  Status CheckCore(const Target& target) {
+    if (options_.format == OutputFormat::kCSource) return Ok();
+    const Expected<std::string> core = artifact::LibraryDirectory(target.triple());
+    if (options_.format == OutputFormat::kSharedLibrary) return core ? Ok() : Status(core.errors());
+    if (!core) report_.lacks_core_for = target.triple();
+    return artifact::CheckLinkable(target.triple());
   }
 
   // The network's function for C programs.

@@ -62,6 +62,8 @@ struct PassTime {
 struct CompileReport {
   std::string artifact;  // its path
   std::string params;    // that of the file of weights; "": they are in the artifact
+  std::string
+      lacks_core_for;  // a triple: the object needs a runtime core that is not here; else ""
   std::vector<KernelReport> kernels;
   std::vector<PassTime>
       passes;  // phases and passes, in order of first run; kernels' passes are summed over threads

@@ -12,6 +12,8 @@ namespace {
 constexpr int kMachine = EM_X86_64;
 #elif defined(__aarch64__)
 constexpr int kMachine = EM_AARCH64;
+#elif defined(__riscv)
+constexpr int kMachine = EM_RISCV;
 #else
 constexpr int kMachine = EM_NONE;
 #endif
@@ -27,6 +29,7 @@ const char* CheckHeader(const Elf64_Ehdr& header) {
   switch (header.e_machine) {
     case EM_X86_64: return "it is for x86-64, which this machine is not";
     case EM_AARCH64: return "it is for aarch64, which this machine is not";
+    case EM_RISCV: return "it is for riscv64, which this machine is not";
     default: return "it is for another architecture than this machine's";
   }
 }

@@ -14,6 +14,7 @@ constexpr size_t kCount = static_cast<size_t>(Feature::kCount);
 constexpr std::array<FeatureInfo, kCount> kFeatures = {{
 #define TN_X86_FEATURE(id, name, implies, ...) {name, Arch::kX86_64, implies},
 #define TN_ARM_FEATURE(id, name, implies, ...) {name, Arch::kAArch64, implies},
+#define TN_RISCV_FEATURE(id, name, implies, ...) {name, Arch::kRiscV64, implies},
 #define TN_WASM_FEATURE(id, name, implies) {name, Arch::kWasm32, implies},
 #include "target/features.def"
 }};

@@ -11,11 +11,12 @@ namespace tenon {
 
 /// Instruction sets that code can be made for. kNone: a target that is not a CPU we know (C source,
 /// GPUs).
-enum class Arch { kX86_64, kAArch64, kWasm32, kNone };
+enum class Arch { kX86_64, kAArch64, kRiscV64, kWasm32, kNone };
 
 enum class Feature {
 #define TN_X86_FEATURE(id, ...) k##id,
 #define TN_ARM_FEATURE(id, ...) k##id,
+#define TN_RISCV_FEATURE(id, ...) k##id,
 #define TN_WASM_FEATURE(id, ...) k##id,
 #include "target/features.def"
   kCount

@@ -1,7 +1,7 @@
 // Asks this machine's CPU for its features. Nothing here looks at the CPU's name, family or model.
 #if defined(__x86_64__)
 #include <cpuid.h>
-#elif defined(__aarch64__)
+#elif defined(__aarch64__) || defined(__riscv)
 #include <sys/auxv.h>
 #endif
 
@@ -49,6 +49,7 @@ FeatureSet RawFeatures() {
 #define TN_X86_FEATURE(id, name, implies, leaf, subleaf, reg, bit, state) \
   add(Feature::k##id, leaf, subleaf, reg, bit, state);
 #define TN_ARM_FEATURE(...)
+#define TN_RISCV_FEATURE(...)
 #define TN_WASM_FEATURE(...)
 #include "target/features.def"
   return set;
@@ -62,6 +63,21 @@ FeatureSet RawFeatures() {
 #define TN_X86_FEATURE(...)
 #define TN_ARM_FEATURE(id, name, implies, word, bit) \
   set.set(static_cast<size_t>(Feature::k##id), words[word - 1] >> bit & 1);
+#define TN_RISCV_FEATURE(...)
+#define TN_WASM_FEATURE(...)
+#include "target/features.def"
+  return set;
+}
+
+#elif defined(__riscv)
+
+FeatureSet RawFeatures() {
+  const unsigned long letters = getauxval(AT_HWCAP);
+  FeatureSet set;
+#define TN_X86_FEATURE(...)
+#define TN_ARM_FEATURE(...)
+#define TN_RISCV_FEATURE(id, name, implies, letter) \
+  set.set(static_cast<size_t>(Feature::k##id), letters >> (letter - 'a') & 1);
 #define TN_WASM_FEATURE(...)
 #include "target/features.def"
   return set;

@@ -51,6 +51,8 @@ constexpr Arch HostArch() {
   return Arch::kX86_64;
 #elif defined(__aarch64__)
   return Arch::kAArch64;
+#elif defined(__riscv) && __riscv_xlen == 64
+  return Arch::kRiscV64;
 #else
   return Arch::kNone;
 #endif

@@ -9,7 +9,8 @@ namespace tenon {
 
 std::span<const ArchRow> ArchRows() {
   static constexpr ArchRow kRows[] = {
-#define TN_ARCH(id, names, triple, cpu) {Arch::k##id, names, triple, cpu},
+#define TN_ARCH(id, names, triple, cpu, llvm_cpu, features) \
+  {Arch::k##id, names, triple, cpu, llvm_cpu, features},
 #define TN_CPU(...)
 #define TN_GPU(...)
 #define TN_PRESET(...)

@@ -13,6 +13,8 @@ struct ArchRow {
   std::string_view triple_names;  // separated by blanks
   std::string_view triple;
   std::string_view plain_cpu;
+  std::string_view llvm_cpu;       // that one, as LLVM calls it
+  std::string_view llvm_features;  // of it, as far as LLVM does not know them by that name
 };
 
 struct CpuRow {

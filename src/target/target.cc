@@ -94,10 +94,12 @@ std::vector<std::string> Target::MissingOn(const Target& machine) const {
   return names;
 }
 
-std::string Target::LlvmCpu() const { return arch_ == Arch::kX86_64 ? "x86-64" : "generic"; }
+std::string Target::LlvmCpu() const { return std::string(RowOf(arch_).llvm_cpu); }
 
 std::string Target::LlvmFeatures() const {
   std::vector<std::string> words;
+  const std::string_view baseline = RowOf(arch_).llvm_features;
+  if (!baseline.empty()) words.emplace_back(baseline);
   for (Feature f : FeaturesOf(arch_)) {
     words.push_back(fmt::format("{}{}", Has(f) ? '+' : '-', InfoOf(f).name));
   }
@@ -108,27 +110,39 @@ std::string Target::LlvmTuneCpu() const {
   return cpu_ == RowOf(arch_).plain_cpu ? LlvmCpu() : cpu_;
 }
 
+// Where there are no vector registers, pairs of fp32 registers stand for them: code in vectors of
+// that width becomes scalar code that fills the registers.
 int Target::VectorBits() const {
-  if (Has(Feature::kAvx512F)) return 512;
-  if (Has(Feature::kAvx)) return 256;
-  return 128;
+  switch (arch_) {
+    case Arch::kX86_64: return Has(Feature::kAvx512F) ? 512 : Has(Feature::kAvx) ? 256 : 128;
+    case Arch::kRiscV64: return Has(Feature::kRiscVVector) ? 128 : 64;  // every V has 128
+    case Arch::kWasm32: return Has(Feature::kSimd128) ? 128 : 64;
+    case Arch::kAArch64:
+    case Arch::kNone: return 128;
+  }
+  TN_UNREACHABLE();
 }
 
 int Target::NumVectorRegisters() const {
   switch (arch_) {
     case Arch::kX86_64: return Has(Feature::kAvx512F) ? 32 : 16;
     case Arch::kAArch64: return 32;
-    case Arch::kWasm32:
+    case Arch::kRiscV64: return Has(Feature::kRiscVVector) ? 32 : 16;
+    // Engines give the registers of the machine: at least 16.
+    case Arch::kWasm32: return Has(Feature::kSimd128) ? 16 : 8;
     case Arch::kNone: return 16;
   }
   TN_UNREACHABLE();
 }
 
+int Target::PointerBits() const { return arch_ == Arch::kWasm32 ? 32 : 64; }
+
 bool Target::HasFma() const {
   switch (arch_) {
     case Arch::kX86_64: return Has(Feature::kFma);
-    case Arch::kAArch64: return true;
-    case Arch::kWasm32: return Has(Feature::kRelaxedSimd);
+    case Arch::kAArch64:
+    case Arch::kRiscV64: return true;
+    case Arch::kWasm32:  // relaxed-simd may round in between
     case Arch::kNone: return false;
   }
   TN_UNREACHABLE();

@@ -76,7 +76,9 @@ class Target {
   int NumVectorRegisters() const;
   /// Elements of `element_bits` in the widest vector register.
   int VectorLanes(int element_bits) const { return VectorBits() / element_bits; }
+  /// fma in hardware, rounded once.
   bool HasFma() const;
+  int PointerBits() const;
   const CacheSizes& caches() const { return caches_; }
   /// What -num-cores says; 0 where it says nothing. Only cost models may look: code serves every
   /// size of team.

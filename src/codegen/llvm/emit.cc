@@ -47,6 +47,8 @@ Expected<std::unique_ptr<llvm::TargetMachine>> MakeMachine(const Target& target,
   how.AllowFPOpFusion = llvm::FPOpFusion::Standard;  // by each operation's flags
   how.FunctionSections = true;                       // what is not called is not linked
   how.DataSections = true;
+  // Floats in registers, as every system for such machines has it.
+  if (target.arch() == Arch::kRiscV64) how.MCOptions.ABIName = "lp64d";
   std::unique_ptr<llvm::TargetMachine> machine(found->createTargetMachine(
       target.triple(), target.LlvmCpu(), target.LlvmFeatures(), how,
       options.position_independent ? llvm::Reloc::PIC_ : llvm::Reloc::Static,

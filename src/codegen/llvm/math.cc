@@ -13,8 +13,6 @@ Value* ValueBuilder::Intrinsic1(llvm::Intrinsic::ID id, Value* v) {
   return ir_.CreateUnaryIntrinsic(id, v);
 }
 
-bool ValueBuilder::HasFma() const { return target_.HasFma() && target_.arch() != Arch::kWasm32; }
-
 bool ValueBuilder::HasRounding() const {
   return target_.arch() != Arch::kX86_64 || target_.Has(Feature::kSse41);
 }
@@ -103,7 +101,7 @@ Value* ValueBuilder::Math(Intrinsic intrinsic, DType type, const std::vector<Val
   Value* v = args.at(0);
   switch (intrinsic) {
     case Intrinsic::kFma:
-      if (!HasFma()) return SoftFma(v, args.at(1), args.at(2));
+      if (!target_.HasFma()) return SoftFma(v, args.at(1), args.at(2));
       return ir_.CreateIntrinsic(llvm::Intrinsic::fma, {v->getType()}, {v, args.at(1), args.at(2)});
     case Intrinsic::kSqrt: return Intrinsic1(llvm::Intrinsic::sqrt, v);
     case Intrinsic::kAbs:

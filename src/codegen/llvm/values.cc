@@ -146,7 +146,7 @@ Value* ValueBuilder::FloatBinary(BinaryOp op, Value* l, Value* r) {
 // calls fminf and fmaxf for llvm.minnum on some types; the select is what x86's min and max do, and
 // the test goes where the right side is a number.
 Value* ValueBuilder::FloatMinMax(bool max, Value* l, Value* r) {
-  if (target_.arch() == Arch::kAArch64)
+  if (target_.arch() == Arch::kAArch64 || target_.arch() == Arch::kRiscV64)
     return max ? ir_.CreateMaxNum(l, r) : ir_.CreateMinNum(l, r);
   if (llvm::isa<llvm::Constant>(l)) std::swap(l, r);
   Value* takes_left = max ? ir_.CreateFCmpOGT(l, r) : ir_.CreateFCmpOLT(l, r);

@@ -64,7 +64,6 @@ class ValueBuilder {
   llvm::Value* Shift(BinaryOp op, DType type, llvm::Value* l, llvm::Value* r);
   // math.cc
   llvm::Value* Intrinsic1(llvm::Intrinsic::ID id, llvm::Value* v);
-  bool HasFma() const;
   bool HasRounding() const;
   llvm::Value* RoundByAdding(llvm::Value* magnitude);
   llvm::Value* SoftRound(Intrinsic intrinsic, llvm::Value* v);

@@ -63,8 +63,9 @@ struct ArgumentChecker::Argument {
 };
 
 ArgumentChecker::ArgumentChecker(const PrimFunc& func, std::string signature, Expr args,
-                                 Expr closure)
+                                 Expr closure, int pointer_bits)
     : func_(func),
+      fields_(pointer_bits == 32 ? kFields32 : kFields64),
       signature_(std::move(signature)),
       args_(std::move(args)),
       closure_(std::move(closure)) {}
@@ -89,25 +90,25 @@ void ArgumentChecker::Check(size_t i, StmtList* list) {
   Var tensor =
       list->Define(b.name + ".tensor", Select::Make(Eq(type, I32(kTensor)), behind_header, object));
 
-  Expr ndim = LoadAt(DType::Int(32), tensor, kNdim);
+  Expr ndim = LoadAt(DType::Int(32), tensor, fields_.ndim);
   list->Add(Fail(Eq(ndim, I32(b.rank())), "ValueError",
                  {expects(fmt::format("ndim={} but got ndim=", b.rank())), ndim}));
-  Expr dtype = LoadAt(DType::UInt(32), tensor, kDType);
+  Expr dtype = LoadAt(DType::UInt(32), tensor, fields_.dtype);
   list->Add(Fail(Eq(dtype, IntConst::Make(DType::UInt(32), PackedDType(b.dtype))), "TypeError",
                  {expects(fmt::format("dtype={} but got dtype=", LongName(b.dtype))),
                   Call::Make(Intrinsic::kDTypeName, {dtype}, DType::Handle())}));
-  Expr device = LoadAt(DType::Int(32), tensor, kDeviceType);
+  Expr device = LoadAt(DType::Int(32), tensor, fields_.device_type);
   list->Add(Fail(Eq(device, I32(kCpu)), "ValueError",
                  {expects("device=cpu but got device="),
                   Call::Make(Intrinsic::kDeviceName, {device}, DType::Handle())}));
 
-  Var shape = list->Define(b.name + ".shape", LoadAt(DType::Handle(), tensor, kShape));
+  Var shape = list->Define(b.name + ".shape", LoadAt(DType::Handle(), tensor, fields_.shape));
   Argument a{b, tensor, shape};
   for (size_t d = 0; d < b.shape.size(); ++d) CheckDim(a, d, list);
   CheckStrides(a, list);
 
-  Expr offset = LoadAt(DType::Index(), tensor, kByteOffset);
-  Expr start = LoadAt(DType::Handle(), tensor, kData);
+  Expr offset = LoadAt(DType::Index(), tensor, fields_.byte_offset);
+  Expr start = LoadAt(DType::Handle(), tensor, fields_.data);
   Var data = list->Define(b.name + ".data", Call::Make(Intrinsic::kPtrOffset, {start, offset}));
   const int64_t align = std::max<int64_t>(b.dtype.Bytes(), b.align);
   if (align > 1) {
@@ -172,8 +173,8 @@ void ArgumentChecker::DefineDim(const Argument& a, size_t d, const Var& dim, Stm
 void ArgumentChecker::CheckStrides(const Argument& a, StmtList* list) {
   if (a.buffer.rank() == 0) return;
   // A null pointer says compact. The strides of an empty tensor lead nowhere.
-  Expr strides = LoadAt(DType::Handle(), a.tensor, kStrides);
-  Expr given = Ne(LoadAt(DType::Int(64), a.tensor, kStrides), I64(0));
+  Expr strides = LoadAt(DType::Handle(), a.tensor, fields_.strides);
+  Expr given = Ne(Bits(strides), I64(0));
   std::vector<Stmt> checks;
   Expr empty = Eq(Product(a.buffer.shape, 0), IndexConst(0));
   for (size_t d = 0; d < a.buffer.shape.size(); ++d) {
@@ -191,7 +192,7 @@ void ArgumentChecker::CheckStrides(const Argument& a, StmtList* list) {
 
 void ArgumentChecker::CheckApart(size_t i, size_t j, StmtList* list) {
   auto start = [&](size_t k) {
-    return LoadAt(DType::Int(64), closure_, static_cast<int64_t>(k) * kSlotBytes);
+    return Bits(LoadAt(DType::Handle(), closure_, static_cast<int64_t>(k) * kSlotBytes));
   };
   auto bytes = [&](size_t k) {
     const BufferNode& b = *func_.buffers[k];

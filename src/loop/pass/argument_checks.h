@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "loop/func.h"
+#include "loop/pass/packed_abi.h"
 #include "loop/pass/stmt_list.h"
 
 namespace tenon {
@@ -17,8 +18,9 @@ std::string SignatureText(const PrimFunc& func, const std::string& name, size_t 
 class ArgumentChecker {
  public:
   /// `args`: address of the array of values; `closure`: address of the slots. Messages end with the
-  /// signature.
-  ArgumentChecker(const PrimFunc& func, std::string signature, Expr args, Expr closure);
+  /// signature. `pointer_bits` are those of the machine that runs it.
+  ArgumentChecker(const PrimFunc& func, std::string signature, Expr args, Expr closure,
+                  int pointer_bits);
   void set_signature(std::string signature) { signature_ = std::move(signature); }
 
   /// Appends the checks of buffer parameter i, given as argument i; stores its address in slot i.
@@ -42,6 +44,7 @@ class ArgumentChecker {
   void CheckStrides(const Argument& a, StmtList* list);
 
   const PrimFunc& func_;
+  const packed::TensorFields& fields_;
   std::string signature_;
   const Expr args_, closure_;
   std::unordered_map<const VarNode*, std::string> known_;  // dim → where it came from, "a.shape[0]"

@@ -57,7 +57,7 @@ PrimFunc PackedFields(std::string name, const std::string& target) {
 /// Builds __tvm_ffi_NAME.
 class Wrapper {
  public:
-  Wrapper(const PrimFunc& func, const std::string& name, Func sizer)
+  Wrapper(const PrimFunc& func, const std::string& name, Func sizer, int pointer_bits)
       : func_(func),
         name_(name),
         sizer_(std::move(sizer)),
@@ -66,7 +66,8 @@ class Wrapper {
         closure_(
             LocalSlots("closure", func.buffers.size() + func.dims.size() + func.scalars.size())),
         outputs_(LocalSlots("outputs", 2 * static_cast<size_t>(func.num_outputs))),
-        checker_(func, SignatureText(func, name, num_inputs_), args(), AddressOf(closure_)) {}
+        checker_(func, SignatureText(func, name, num_inputs_), args(), AddressOf(closure_),
+                 pointer_bits) {}
 
   Func operator()() {
     list_.Add(Evaluate::Make(CallC("tn_core_check_cpu", {}, DType::Int(32))));
@@ -297,6 +298,7 @@ Func Plain(const PrimFunc& func, const std::string& name) {
 
 Module MakePacked(const Module& module, const PassContext& context) {
   Module out = module;
+  const int pointer_bits = context.target ? context.target->Cpu().PointerBits() : 64;
   for (const auto& [key, func] : module.funcs) {
     if (func->func_kind != FuncKind::kHost) continue;
     bool is_body = func->buffers.empty() && func->dims.empty() && func->scalars.size() == 1 &&
@@ -310,7 +312,7 @@ Module MakePacked(const Module& module, const PassContext& context) {
       context.Remark(fmt::format("{}: not exported: it has scalar parameters", key));
     if (exported && callable) {
       std::string name = func->attrs.GetString("export_name", func->name);
-      out.Add(Wrapper(*func, name, module.Find(func->name + ".arena_bytes"))());
+      out.Add(Wrapper(*func, name, module.Find(func->name + ".arena_bytes"), pointer_bits)());
       out.Add(Metadata(*func, name));
       if (func->attrs.Has(kPlain)) out.Add(Plain(*func, func->attrs.GetString(kPlain)));
     }

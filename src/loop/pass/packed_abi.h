@@ -15,10 +15,14 @@ inline constexpr int64_t kSlotBytes = 8;  // of a closure
 inline constexpr int64_t kAnyBytes = 16, kAnyValue = 8;  // tn_ffi_any: type_index first
 inline constexpr int64_t kNone = 0, kDlTensorPtr = 7, kRawStr = 8, kTensor = 70;
 inline constexpr int64_t kObjectHeaderBytes = 24;  // a tensor object's DLTensor stands behind it
-inline constexpr int64_t kData = 0, kDeviceType = 8, kNdim = 16, kDType = 20, kShape = 24,
-                         kStrides = 32,
-                         kByteOffset = 40;  // of a DLTensor
-inline constexpr int64_t kCpu = 1;          // a DLDeviceType
+inline constexpr int64_t kCpu = 1;                 // a DLDeviceType
+
+/// Where the fields of a DLTensor are.
+struct TensorFields {
+  int64_t data, device_type, ndim, dtype, shape, strides, byte_offset;
+};
+inline constexpr TensorFields kFields64 = {0, 8, 16, 20, 24, 32, 40};
+inline constexpr TensorFields kFields32 = {0, 4, 12, 16, 20, 24, 32};  // pointers of 32 bits
 
 inline Expr I32(int64_t v) { return IntConst::Make(DType::Int(32), v); }
 inline Expr I64(int64_t v) { return IntConst::Make(DType::Int(64), v); }

@@ -11,7 +11,7 @@
 
 #if defined(__x86_64__)
 #include <cpuid.h>
-#elif defined(__aarch64__)
+#elif defined(__aarch64__) || defined(__riscv)
 #include <sys/auxv.h>
 #endif
 
@@ -83,6 +83,18 @@ constexpr Feature kFeatures[] = {
 bool Has(const Feature& feature) {
   return (getauxval(feature.type) & feature.mask) == feature.mask;
 }
+bool Permit(const char*) { return true; }
+
+#elif defined(__riscv)
+
+struct Feature {
+  const char* name;
+};
+
+// Linux has a bit for each extension of one letter.
+constexpr Feature kFeatures[] = {{"v"}};
+
+bool Has(const Feature& feature) { return getauxval(AT_HWCAP) >> (feature.name[0] - 'a') & 1; }
 bool Permit(const char*) { return true; }
 
 #else

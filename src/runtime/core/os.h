@@ -20,6 +20,8 @@ inline void Pause() {
   __builtin_ia32_pause();
 #elif defined(__aarch64__)
   asm volatile("yield");
+#elif defined(__riscv)
+  asm volatile(".4byte 0x100000f");  // pause; where there is none, a fence that orders nothing
 #endif
 }
 

@@ -8,6 +8,7 @@
 
 #include "harness.h"
 #include "interp/interp.h"
+#include "support/remote.h"
 
 namespace tenon::test {
 
@@ -29,18 +30,27 @@ inline bool SameElement(DType type, const uint8_t* a, const uint8_t* b, bool any
   return any_zero && (x & magnitude) == 0 && (y & magnitude) == 0;
 }
 
-/// Calls compiled code with up to four buffers, dims and int64 scalars in order.
-inline void CallKernel(void* f, const std::vector<void*>& buffers,
+/// Calls compiled code; what went wrong, "" where nothing did. Code of this process is called with
+/// up to six buffers and integers together, which travel in the same registers.
+template <class Code>
+std::string CallKernel(const Code& code, const std::string& name,
+                       const std::vector<std::unique_ptr<GuardedBytes>>& buffers,
                        const std::vector<int64_t>& ints) {
-  using I = int64_t;
-  // Buffers and integers travel in the same registers: six of them.
-  std::vector<I> args;
-  for (void* p : buffers) args.push_back(reinterpret_cast<I>(p));
-  for (I i : ints) args.push_back(i);
-  TN_CHECK(args.size() <= 6);
-  args.resize(6, 0);
-  reinterpret_cast<void (*)(I, I, I, I, I, I)>(f)(args[0], args[1], args[2], args[3], args[4],
-                                                  args[5]);
+  if constexpr (requires { code.Call(name, {}, ints); }) {
+    std::vector<RemoteLibrary::Bytes> bytes;
+    for (const auto& b : buffers) bytes.push_back({b->data(), b->size()});
+    return code.Call(name, bytes, ints);
+  } else {
+    using I = int64_t;
+    std::vector<I> args;
+    for (const auto& b : buffers) args.push_back(reinterpret_cast<I>(b->data()));
+    for (I i : ints) args.push_back(i);
+    TN_CHECK(args.size() <= 6);
+    args.resize(6, 0);
+    auto* f = reinterpret_cast<void (*)(I, I, I, I, I, I)>(code.template Get<void()>(name));
+    f(args[0], args[1], args[2], args[3], args[4], args[5]);
+    return "";
+  }
 }
 
 /// Interprets `name` of the module with the arguments, runs `code`'s version, and compares the
@@ -57,7 +67,7 @@ inline void ExpectSame(const Module& module, const Compiled& code, const std::st
     if (a.defined && bytes > 0) std::memcpy(memory.back()->data(), a.bytes.data(), bytes);
     pointers.push_back(memory.back()->data());
   }
-  CallKernel(reinterpret_cast<void*>(code.Get<void()>(name)), pointers, ints);
+  ASSERT_EQ(CallKernel(code, name, memory, ints), "") << name;
   InterpOptions options;
   const Func func = module.Find(name);
   for (size_t i = 0; i < func->dims.size() && i < ints.size(); ++i) {

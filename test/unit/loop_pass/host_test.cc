@@ -15,13 +15,13 @@ static_assert(TN_FFI_NONE == packed::kNone && TN_FFI_DL_TENSOR_PTR == packed::kD
               TN_FFI_RAW_STR == packed::kRawStr && TN_FFI_TENSOR == packed::kTensor &&
               TN_DL_CPU == packed::kCpu);
 static_assert(offsetof(tn_ffi_tensor, dl_tensor) == packed::kObjectHeaderBytes);
-static_assert(offsetof(tn_dl_tensor, data) == packed::kData &&
-              offsetof(tn_dl_tensor, device) == packed::kDeviceType &&
-              offsetof(tn_dl_tensor, ndim) == packed::kNdim &&
-              offsetof(tn_dl_tensor, dtype) == packed::kDType &&
-              offsetof(tn_dl_tensor, shape) == packed::kShape &&
-              offsetof(tn_dl_tensor, strides) == packed::kStrides &&
-              offsetof(tn_dl_tensor, byte_offset) == packed::kByteOffset);
+static_assert(offsetof(tn_dl_tensor, data) == packed::kFields64.data &&
+              offsetof(tn_dl_tensor, device) == packed::kFields64.device_type &&
+              offsetof(tn_dl_tensor, ndim) == packed::kFields64.ndim &&
+              offsetof(tn_dl_tensor, dtype) == packed::kFields64.dtype &&
+              offsetof(tn_dl_tensor, shape) == packed::kFields64.shape &&
+              offsetof(tn_dl_tensor, strides) == packed::kFields64.strides &&
+              offsetof(tn_dl_tensor, byte_offset) == packed::kFields64.byte_offset);
 
 // y = ((x * 2 + w) * 2 + w) * 2 + w through two temporaries, each step over a team.
 const char kNetwork[] = R"(

@@ -78,6 +78,17 @@ TEST(Target, VectorsFollowFeatures) {
   EXPECT_EQ(arm.triple(), "aarch64-unknown-linux-gnu");
   EXPECT_EQ(arm.VectorLanes(32), 4);
   EXPECT_EQ(arm.NumVectorRegisters(), 32);
+  const Target risc = Must("llvm -mtriple=riscv64-linux-gnu");
+  EXPECT_EQ(risc.VectorLanes(32) * risc.NumVectorRegisters(), 32);  // scalar registers, in pairs
+  EXPECT_TRUE(risc.HasFma());
+  EXPECT_EQ(Must("llvm -mtriple=riscv64-linux-gnu -mattr=+v").VectorLanes(32), 4);
+  EXPECT_NE(risc.LlvmFeatures().find("+d,"), std::string::npos) << risc.LlvmFeatures();
+  const Target wasm = Must("llvm -mtriple=wasm32-unknown-unknown");
+  EXPECT_EQ(wasm.VectorLanes(32), 4);
+  EXPECT_FALSE(Must("llvm -mcpu=wasm-generic -mattr=+relaxed-simd").HasFma());
+  EXPECT_EQ(Must("llvm -mcpu=wasm-generic -mattr=-simd128").VectorLanes(32), 2);
+  EXPECT_EQ(wasm.PointerBits(), 32);
+  EXPECT_EQ(arm.PointerBits(), 64);
 }
 
 TEST(Target, AttributesCloseOverWhatTheyImply) {

@@ -1,0 +1,55 @@
+# tenon_cross_core(ARCH): the runtime core and the libc stub for another Linux, in lib/tenon/ARCH-linux-gnu, where this
+# machine has clang, lld and that libc's headers (Debian: libc6-dev-arm64-cross, libc6-dev-riscv64-cross); else a line that
+# says what is missing. The core takes header-only parts of the C++ library alone, so the build machine's headers do.
+find_program(TENON_CLANG NAMES clang++-19 clang++)
+find_program(TENON_LLD NAMES ld.lld-19 ld.lld)
+find_program(TENON_LLVM_AR NAMES llvm-ar-19 llvm-ar PATHS /usr/lib/llvm-19/bin)
+set(TENON_CXX_HEADERS ${CMAKE_CXX_IMPLICIT_INCLUDE_DIRECTORIES})
+list(FILTER TENON_CXX_HEADERS INCLUDE REGEX "/c\\+\\+")
+list(TRANSFORM TENON_CXX_HEADERS PREPEND -isystem OUTPUT_VARIABLE TENON_CXX_HEADERS)
+
+# Compiles sources with `flags` and puts the objects into `archive`.
+function(tenon_cross_archive archive flags)
+  get_filename_component(folder ${archive} DIRECTORY)
+  get_filename_component(triple ${folder} NAME)
+  set(objects_folder ${CMAKE_CURRENT_BINARY_DIR}/core-${triple})
+  set(objects)
+  foreach(source IN LISTS ARGN)
+    file(RELATIVE_PATH name ${PROJECT_SOURCE_DIR}/src ${source})
+    string(REPLACE "/" "_" name ${name})
+    set(object ${objects_folder}/${name}.o)
+    add_custom_command(OUTPUT ${object}
+      COMMAND ${CMAKE_COMMAND} -E make_directory ${folder} ${objects_folder}
+      COMMAND ${CMAKE_CXX_COMPILER_LAUNCHER} ${TENON_CLANG} ${flags} -I${PROJECT_SOURCE_DIR}/include
+              -I${PROJECT_SOURCE_DIR}/src -MD -MF ${object}.d -c ${source} -o ${object}
+      DEPENDS ${source} DEPFILE ${object}.d VERBATIM)
+    list(APPEND objects ${object})
+  endforeach()
+  add_custom_command(OUTPUT ${archive}
+    COMMAND ${CMAKE_COMMAND} -E rm -f ${archive}
+    COMMAND ${TENON_LLVM_AR} rcsD ${archive} ${objects}
+    DEPENDS ${objects} VERBATIM)
+endfunction()
+
+function(tenon_cross_core arch)
+  set(triple ${arch}-linux-gnu)
+  set(headers /usr/${triple}/include)
+  if(CMAKE_SYSTEM_PROCESSOR STREQUAL ${arch})
+    return()
+  endif()
+  if(NOT TENON_CLANG OR NOT TENON_LLD OR NOT TENON_LLVM_AR OR NOT EXISTS ${headers}/sys/auxv.h)
+    message(STATUS "no runtime core for ${triple}: it takes clang, lld and libc's headers in ${headers}")
+    return()
+  endif()
+  set(folder ${CMAKE_BINARY_DIR}/lib/tenon/${triple})
+  set(flags --target=${triple} -std=c++20 -nostdinc++ ${TENON_CXX_HEADERS} -isystem ${headers} ${TENON_CORE_FLAGS} -fPIC
+            -fvisibility=hidden -fvisibility-inlines-hidden)
+  if(arch STREQUAL aarch64)
+    list(APPEND flags -mno-outline-atomics)  # their functions are the compiler's library's
+  endif()
+  tenon_cross_archive(${folder}/libtenon_core.a "${flags}" ${core_archive_sources})
+  tenon_libc_stub(${arch} ${folder} ${TENON_CLANG} --target=${triple} -fuse-ld=lld)
+  add_custom_target(tenon_core_${arch} ALL DEPENDS ${folder}/libtenon_core.a ${folder}/libc_stub.so)
+  install(FILES ${folder}/libtenon_core.a ${folder}/libc_stub.so DESTINATION ${CMAKE_INSTALL_LIBDIR}/tenon/${triple}
+          COMPONENT runtime)
+endfunction()
