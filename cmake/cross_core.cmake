@@ -53,3 +53,20 @@ function(tenon_cross_core arch)
   install(FILES ${folder}/libtenon_core.a ${folder}/libc_stub.so DESTINATION ${CMAKE_INSTALL_LIBDIR}/tenon/${triple}
           COMPONENT runtime)
 endfunction()
+
+# tenon_wasm_core(): the same for WebAssembly, in lib/tenon/wasm32-unknown-unknown. It needs clang alone.
+function(tenon_wasm_core)
+  if(NOT TENON_CLANG OR NOT TENON_LLVM_AR)
+    message(STATUS "no runtime core for wasm32: it takes clang and llvm-ar")
+    return()
+  endif()
+  set(folder ${CMAKE_BINARY_DIR}/lib/tenon/wasm32-unknown-unknown)
+  set(flags --target=wasm32-unknown-unknown -std=c++20 -ffreestanding -fno-builtin -nostdinc++ -nostdlibinc -mbulk-memory
+            -isystem ${PROJECT_SOURCE_DIR}/src/runtime/wasm/include ${TENON_CORE_FLAGS} -fvisibility=hidden)
+  list(TRANSFORM wasm_shared_sources PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/core/)
+  file(GLOB own CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/wasm/*.cc)
+  tenon_cross_archive(${folder}/libtenon_core.a "${flags}" ${own} ${wasm_shared_sources})
+  add_custom_target(tenon_core_wasm32 ALL DEPENDS ${folder}/libtenon_core.a)
+  install(FILES ${folder}/libtenon_core.a DESTINATION ${CMAKE_INSTALL_LIBDIR}/tenon/wasm32-unknown-unknown
+          COMPONENT runtime)
+endfunction()

@@ -1,5 +1,9 @@
 // A vector addition for every size: described, scheduled, built, called, saved and loaded again.
+//
+//   vector_add [FILE]                     for this machine
+//   vector_add --target TARGET FILE       for another one, which calls what is saved
 #include <cstdio>
+#include <cstring>
 #include <vector>
 
 #include "tenon/compiler.hpp"
@@ -9,6 +13,10 @@ using tenon::DataType;
 using tenon::Tensor;
 
 int main(int argc, char** argv) try {
+  const bool elsewhere = argc == 4 && std::strcmp(argv[1], "--target") == 0;
+  const tenon::Target target = elsewhere ? tenon::Target(argv[2]) : tenon::Target();
+  const char* path = elsewhere ? argv[3] : argc > 1 ? argv[1] : "add.so";
+
   // What: the size n is known when the function is called.
   te::Var n("n");
   te::Tensor a = te::Placeholder({n}, DataType::kFloat32, "A");
@@ -22,9 +30,9 @@ int main(int argc, char** argv) try {
   s[c].Vectorize(inner);
   std::printf("%s\n", tenon::Lower(s, {a, b, c}, "add").str().c_str());
 
-  tenon::Library add = tenon::Build(s, {a, b, c}, tenon::Target(), "add");
-  const char* path = argc > 1 ? argv[1] : "add.so";
-  add.ExportLibrary(path);
+  tenon::Library add = tenon::Build(s, {a, b, c}, target, "add");
+  add.Save(path);
+  if (elsewhere) return std::printf("%s is for %s\n", path, target.str().c_str()), 0;
   tenon::Module loaded = tenon::Module::LoadFromFile(path);
 
   std::vector<float> x(1000), y(1000, 1), z(1000);

@@ -1,9 +1,20 @@
-"""A vector addition for every size: described, scheduled, built, called, saved and loaded again."""
+"""A vector addition for every size: described, scheduled, built, called, saved and loaded again.
+
+    vector_add.py                         for this machine
+    vector_add.py --target TARGET FILE    for another one, which calls what is saved
+"""
+
+import argparse
 
 import numpy as np
 
 import tenon
 from tenon import te
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--target", default="llvm")
+parser.add_argument("file", nargs="?")
+args = parser.parse_args()
 
 # What: the size n is known when the function is called.
 n = te.var("n")
@@ -18,7 +29,11 @@ s[C].parallel(outer)
 s[C].vectorize(inner)
 print(tenon.lower(s, [A, B, C], name="add"))
 
-add = tenon.build(s, [A, B, C], "llvm", name="add")
+add = tenon.build(s, [A, B, C], args.target, name="add")
+if args.file:
+    add.save(args.file)
+    print(f"{args.file} is for {args.target}")
+    raise SystemExit
 
 x = np.arange(1000, dtype="float32")
 y = np.ones(1000, dtype="float32")

@@ -264,7 +264,7 @@ void Library::ExportToC(const std::string& path, const std::string& function_nam
 }
 
 void Library::Save(const std::string& path) const {
-  if (EndsWith(path, ".so")) return ExportLibrary(path);
+  if (EndsWith(path, ".so") || EndsWith(path, ".wasm")) return ExportLibrary(path);
   if (EndsWith(path, ".o")) {
     Take(WriteFile(path, Take(driver::LinkBuilt(data_->code, data_->target, true))));
     return;
@@ -280,7 +280,7 @@ void Library::Save(const std::string& path) const {
     return;
   }
   ThrowValue(fmt::format(
-      "cannot tell the format of '{}'; expected .so, .o, .tar, .c, .ll, .s or .tir", path));
+      "cannot tell the format of '{}'; expected .so, .wasm, .o, .tar, .c, .ll, .s or .tir", path));
 }
 
 std::string Library::GetSource(const std::string& format) const { return Emitted(*data_, format); }

@@ -199,12 +199,16 @@ Hash128 ParamsId(const LinkRequest& request) {
   return hasher.Text(request.triple).Int(request.weights_bytes).Finish();
 }
 
+bool IsWasm(const std::string& triple) { return ArchOf(triple) == "wasm32"; }
+
 Status CheckLinkable(const std::string& triple) {
+  if (IsWasm(triple)) return Ok();
   if (EmulationOf(ArchOf(triple)) && SystemOf(triple).starts_with("linux-")) return Ok();
-  return MakeError(fmt::format(
-      "libraries and objects are made for Linux on x86-64, aarch64 and riscv64, not for '{}'; "
-      "--emit asm shows the code",
-      triple));
+  return MakeError(
+      fmt::format("libraries and objects are made for Linux on x86-64, aarch64 and riscv64, and "
+                  "for wasm32, not for '{}'; "
+                  "--emit asm shows the code",
+                  triple));
 }
 
 Expected<std::string> LibraryDirectory(const std::string& triple) {
@@ -233,8 +237,9 @@ Expected<std::string> Link(const LinkRequest& request, std::vector<std::string> 
                            const std::vector<std::string>& libraries) {
   TN_RETURN_IF_ERROR(CheckLinkable(request.triple));
   TN_ASSIGN_OR_RETURN(std::unique_ptr<OutputPipe> output, OutputPipe::Create());
-  std::string emulation = EmulationOf(ArchOf(request.triple));
-  arguments.insert(arguments.end(), {"-m", emulation, "--threads=1", "-o", output->path()});
+  const bool wasm = IsWasm(request.triple);
+  if (!wasm) arguments.insert(arguments.end(), {"-m", EmulationOf(ArchOf(request.triple))});
+  arguments.insert(arguments.end(), {"--threads=1", "-o", output->path()});
   std::vector<MemoryFile> inputs;
   std::vector<std::pair<std::string, std::string>> names;
   for (const ObjectFile& object : request.objects) {
@@ -244,7 +249,7 @@ Expected<std::string> Link(const LinkRequest& request, std::vector<std::string> 
     inputs.push_back(std::move(input));
   }
   arguments.insert(arguments.end(), libraries.begin(), libraries.end());
-  Status status = RunLld(arguments);
+  Status status = RunLld(wasm ? "wasm-ld" : "ld.lld", arguments);
   if (status) return output->Finish();
   for (Diagnostic& error : status.errors()) error.message = NameInputs(error.message, names);
   return std::move(status.errors());
@@ -259,9 +264,26 @@ SECTIONS {{
 }}
 )";
 
+// The stack lies below everything, so that what grows beyond it traps. Functions that nobody
+// defines are the host's to give.
+Expected<std::string> LinkWasmModule(const LinkRequest& request) {
+  TN_ASSIGN_OR_RETURN(std::string folder, LibraryDirectory(request.triple));
+  std::vector<std::string> arguments = {"--no-entry",        "--import-undefined", "--gc-sections",
+                                        "--strip-all",       "--stack-first",      "-z",
+                                        "stack-size=1048576"};
+  std::vector<std::string> exports = request.exports, libraries;
+  if (request.core) {
+    exports.insert(exports.end(), {TN_QUERY_SYMBOL, "tn_alloc", "tn_free", "tn_release", "tn_last_error"});
+    libraries.push_back(folder + "/libtenon_core.a");
+  }
+  for (const std::string& symbol : exports) arguments.push_back("--export=" + symbol);
+  return Link(request, arguments, libraries);
+}
+
 }  // namespace
 
 Expected<std::string> LinkSharedLibrary(const LinkRequest& request) {
+  if (IsWasm(request.triple)) return LinkWasmModule(request);
   TN_ASSIGN_OR_RETURN(std::string folder, LibraryDirectory(request.triple));
   std::vector<std::string> exports = request.exports;
   if (request.core) exports.push_back(TN_QUERY_SYMBOL);
@@ -290,6 +312,8 @@ Expected<std::string> LinkSharedLibrary(const LinkRequest& request) {
 }
 
 Expected<std::string> LinkRelocatable(const LinkRequest& request) {
+  // Other programs for WebAssembly have a libc, where the core brings parts of one: it stays apart.
+  if (IsWasm(request.triple)) return Link(request, {"-r"}, {});
   constexpr uint64_t kMostWeights = uint64_t{1} << 30;
   if (request.weights_bytes > kMostWeights) {
     return MakeError(fmt::format(

@@ -3,7 +3,8 @@
 // The image holds code and small data. Weights are not linked: the image only reserves their
 // addresses, as a segment of its own after everything else, and names its start tn_weights_base;
 // LibraryWriter (library_writer.h) puts the bytes into the file behind the image. So no weight is
-// ever copied through the linker, and their size costs nothing here.
+// ever copied through the linker, and their size costs nothing here. Modules of WebAssembly are the
+// exception: they have no segments, and their weights are data of an object.
 #pragma once
 
 #include <cstdint>
@@ -48,7 +49,13 @@ constexpr uint64_t WeightAlignment(uint64_t weights_bytes, uint64_t page_bytes) 
 /// LinkSharedLibrary or LinkRelocatable (relocatable.h), by the request's kind.
 Expected<std::string> LinkImage(const LinkRequest& request);
 
-/// Whether objects for a triple can be linked: for Linux on an architecture that we know.
+/// Whether a triple is WebAssembly's. Then LinkSharedLibrary makes a module that exports its memory,
+/// request.exports, the query symbol and what callers outside need (src/runtime/wasm/core.cc), and
+/// imports what nobody defines; weights_bytes and params_name do not apply.
+bool IsWasm(const std::string& triple);
+
+/// Whether objects for a triple can be linked: for Linux on an architecture that we know, or
+/// WebAssembly.
 Status CheckLinkable(const std::string& triple);
 
 /// Links the objects with lld. The library needs libc alone, has no undefined symbols but those of

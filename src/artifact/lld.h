@@ -8,9 +8,9 @@
 
 namespace tenon::artifact {
 
-/// Runs ld.lld with these arguments (its name is put before them). One at a time per process: lld
+/// Runs ld.lld or wasm-ld, as `linker` says, with these arguments. One at a time per process: lld
 /// keeps global state, so this waits for its turn. A malformed ELF input may end the process: pass
 /// only objects that we made. Errors carry lld's text.
-Status RunLld(const std::vector<std::string>& arguments);
+Status RunLld(const char* linker, const std::vector<std::string>& arguments);
 
 }  // namespace tenon::artifact

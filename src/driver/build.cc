@@ -196,8 +196,7 @@ Expected<BuiltCode> BuildModule(const Module& input, const BuildOptions& options
   for (const auto& [name, f] : module.funcs) {
     (f->func_kind == FuncKind::kHost ? host : kernels).Add(f);
   }
-  PassContext context;
-  context.target = &target;
+  PassContext context = ContextOf(target);
   TN_ASSIGN_OR_RETURN(kernels,
                       RunPipeline(KernelPipeline(), std::move(kernels), context, options.hooks));
   for (const auto& [name, f] : kernels.funcs) {

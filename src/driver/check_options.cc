@@ -86,6 +86,9 @@ Expected<Target> CheckOptions(const CompileOptions& given) {
   if (options.format == OutputFormat::kObject && options.params == ParamsMode::kSeparate) {
     return MakeError("an object holds its weights; expected --params embed with --format obj");
   }
+  if (target.arch() == Arch::kWasm32 && options.params == ParamsMode::kSeparate) {
+    return MakeError("a module of WebAssembly holds its weights; expected --params embed");
+  }
   TN_RETURN_IF_ERROR(CheckDisabled(options.disabled_passes));
   return target;
 }

@@ -196,7 +196,9 @@ Status WriteCompanions(const std::string& info, const CompileOptions& options,
   }
   if (!output.is_bundle) return Ok();
   TN_RETURN_IF_ERROR(WriteFile(directory / "metadata.json", Json::parse(info).dump(2) + "\n"));
-  if (options.format != OutputFormat::kSharedLibrary) return Ok();  // the example loads a library
+  // The example loads a library.
+  const bool wasm = Json::parse(info)["triple"].get<std::string>().starts_with("wasm32");
+  if (options.format != OutputFormat::kSharedLibrary || wasm) return Ok();
   const std::string library = fs::path(output.path).filename();
   return WriteFile(directory / "inference_example.cpp", ExampleText(info, library));
 }

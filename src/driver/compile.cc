@@ -16,6 +16,7 @@
 #include "driver/source.h"
 #include "driver/write_artifact.h"
 #include "driver/write_source.h"
+#include "driver/write_wasm.h"
 #include "graph/lower/lower.h"
 #include "graph/text.h"
 #include "ir/print.h"
@@ -97,7 +98,7 @@ class Compilation {
     double start = Now();
     TN_ASSIGN_OR_RETURN(Target target, CheckOptions(options_));
     TN_RETURN_IF_ERROR(CheckCore(target));
-    TN_ASSIGN_OR_RETURN(output_, ResolveOutput(options_));
+    TN_ASSIGN_OR_RETURN(output_, ResolveOutput(options_, target));
     TN_ASSIGN_OR_RETURN(Target build_host, Baseline(Target::Host()));
     TN_ASSIGN_OR_RETURN(graph::Graph g, Phase("import", [&] { return Import(); }));
     Dump("import", [&] { return graph::Print(g); });
@@ -138,7 +139,7 @@ class Compilation {
     if (options_.format == OutputFormat::kCSource) return Ok();
     const Expected<std::string> core = artifact::LibraryDirectory(target.triple());
     if (options_.format == OutputFormat::kSharedLibrary) return core ? Ok() : Status(core.errors());
-    if (!core) report_.lacks_core_for = target.triple();
+    if (!core || artifact::IsWasm(target.triple())) report_.lacks_core_for = target.triple();
     return artifact::CheckLinkable(target.triple());
   }
 
@@ -282,17 +283,18 @@ class Compilation {
     std::function<void(int64_t, int64_t)> progress;
     if (options_.progress)
       progress = [this](int64_t done, int64_t n) { options_.progress("weights", done, n); };
-    if (options_.format == OutputFormat::kCSource) {
+    const bool wasm = artifact::IsWasm(target.triple());
+    if (options_.format == OutputFormat::kCSource || wasm) {
       TN_RETURN_IF_ERROR(Phase("weights", [&] {
-        return WriteSource({network,
-                            code,
-                            target,
-                            build_host,
-                            options_,
-                            output_,
-                            info_,
-                            {jobs_, options_.verify_each},
-                            progress});
+        return (wasm ? WriteWasm : WriteSource)({network,
+                                                 code,
+                                                 target,
+                                                 build_host,
+                                                 options_,
+                                                 output_,
+                                                 info_,
+                                                 {jobs_, options_.verify_each},
+                                                 progress});
       }));
       TN_RETURN_IF_ERROR(WriteCompanions(info_, options_, output_));
     } else {

@@ -24,8 +24,7 @@ struct KernelResult {
 };
 
 Expected<Module> LowerKernel(const Func& kernel, const KernelJob& job) {
-  PassContext context;
-  context.target = job.target;
+  PassContext context = ContextOf(*job.target);
   auto start = std::chrono::steady_clock::now();
   TN_ASSIGN_OR_RETURN(Schedule schedule, ops::ScheduleKernel(kernel, *job.target));
   double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -161,8 +160,7 @@ Expected<CompiledModule> CompileModule(const Module& input, const KernelJob& job
   }
   if (!errors.empty()) return errors;
 
-  PassContext context;
-  context.target = job.target;
+  PassContext context = ContextOf(*job.target);
   TN_ASSIGN_OR_RETURN(out.host, RunPipeline(HostPipeline(), std::move(host), context, job.hooks));
   if (job.export_bodies) {
     for (auto& [name, f] : out.host.funcs) {

@@ -48,6 +48,13 @@ void CheckVerified(const Status& verified, std::string_view after) {
   TN_CHECK(verified, "after {} the code is faulty:\n{}", after, ToString(verified.errors()));
 }
 
+PassContext ContextOf(const Target& target) {
+  PassContext context;
+  context.target = &target;
+  if (target.Cpu().arch() == Arch::kWasm32) context.max_team = 1;  // a module has one thread
+  return context;
+}
+
 Expected<Module> RunPipeline(const std::vector<Step>& steps, Module module,
                              const PassContext& context, const PassHooks& hooks) {
   for (const Step& step : steps) {

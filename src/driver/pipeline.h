@@ -42,6 +42,9 @@ struct PassHooks {
 /// throws.
 void CheckVerified(const Status& verified, std::string_view after);
 
+/// What passes are told of a target.
+PassContext ContextOf(const Target& target);
+
 Expected<Module> RunPipeline(const std::vector<Step>& steps, Module module,
                              const PassContext& context, const PassHooks& hooks);
 

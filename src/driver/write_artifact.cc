@@ -51,7 +51,7 @@ std::vector<artifact::ParamEntry> WeightTable(const graph::LoweredNetwork& netwo
   return table;
 }
 
-Expected<Output> ResolveOutput(const CompileOptions& options) {
+Expected<Output> ResolveOutput(const CompileOptions& options, const Target& target) {
   const bool object = options.format == OutputFormat::kObject;
   const bool source = options.format == OutputFormat::kCSource;
   if (source && !options.output.ends_with('/') && !options.output.ends_with(".c")) {
@@ -65,7 +65,10 @@ Expected<Output> ResolveOutput(const CompileOptions& options) {
     if (fault)
       return MakeError(
           fmt::format("cannot make the folder '{}': {}", options.output, fault.message()));
-    const char* name = object ? "model.o" : source ? "model.c" : "model.so";
+    const char* name = object                              ? "model.o"
+                       : source                            ? "model.c"
+                       : artifact::IsWasm(target.triple()) ? "model.wasm"
+                                                           : "model.so";
     output.path = (fs::path(options.output) / name).string();
     output.is_bundle = true;
   }
@@ -78,10 +81,8 @@ Expected<Output> ResolveOutput(const CompileOptions& options) {
   return output;
 }
 
-Expected<artifact::LibraryWriter> CreateArtifact(const graph::LoweredNetwork& network,
-                                                 const CompiledModule& code, const Target& target,
-                                                 const CompileOptions& options,
-                                                 const Output& output) {
+artifact::LinkRequest RequestLink(const CompiledModule& code, const Target& target,
+                                  const CompileOptions& options) {
   artifact::LinkRequest link;
   link.kind = options.format == OutputFormat::kObject ? artifact::OutputKind::kRelocatable
                                                       : artifact::OutputKind::kSharedLibrary;
@@ -91,6 +92,14 @@ Expected<artifact::LibraryWriter> CreateArtifact(const graph::LoweredNetwork& ne
     if (f->func_kind == FuncKind::kPacked) link.exports.push_back(name);
   }
   link.triple = target.triple();
+  return link;
+}
+
+Expected<artifact::LibraryWriter> CreateArtifact(const graph::LoweredNetwork& network,
+                                                 const CompiledModule& code, const Target& target,
+                                                 const CompileOptions& options,
+                                                 const Output& output) {
+  artifact::LinkRequest link = RequestLink(code, target, options);
   link.weights_bytes = network.weights_bytes;
   std::vector<artifact::ParamEntry> table;
   if (!output.params.empty()) {

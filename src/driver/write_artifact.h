@@ -20,7 +20,11 @@ struct Output {
 
 /// Makes the folder where the options name one that is not there. Errors: the
 /// output cannot be written.
-Expected<Output> ResolveOutput(const CompileOptions& options);
+Expected<Output> ResolveOutput(const CompileOptions& options, const Target& target);
+
+/// What to link of a network's code; nothing about weights.
+artifact::LinkRequest RequestLink(const CompiledModule& code, const Target& target,
+                                  const CompileOptions& options);
 
 /// Links the code; the weights are still zero and nothing is in its place until the writer commits.
 Expected<artifact::LibraryWriter> CreateArtifact(const graph::LoweredNetwork& network,

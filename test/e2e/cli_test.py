@@ -418,7 +418,8 @@ class Source(Case):
 class Machines(Case):
     """Libraries for other machines, under their emulators."""
 
-    TARGETS = {"aarch64": "llvm -mtriple=aarch64-linux-gnu -mcpu=cortex-a72", "riscv64": "llvm -mtriple=riscv64-linux-gnu"}
+    TARGETS = {"aarch64": "llvm -mtriple=aarch64-linux-gnu -mcpu=cortex-a72", "riscv64": "llvm -mtriple=riscv64-linux-gnu",
+               "wasm32": "llvm -mtriple=wasm32-unknown-unknown"}
 
     def machines(self):
         there = {arch: os.environ[f"TENON_REMOTE_{arch}"] for arch in self.TARGETS if f"TENON_REMOTE_{arch}" in os.environ}
@@ -459,7 +460,25 @@ class Machines(Case):
                 (x,) = inputs.values()
                 self.assertIn("expects ndim=2 but got ndim=1",
                               self.call(runner, library, [x[0]], list(outputs.values())))
-                self.check(arch, runner, "bert-tiny", *reference("bert-tiny"), "--params", "separate")
+                separate = [] if arch == "wasm32" else ["--params", "separate"]
+                self.check(arch, runner, "bert-tiny", *reference("bert-tiny"), *separate)
+
+    def test_tensor_expressions(self):
+        """The same source of a vector addition, with a size known at the call."""
+        for arch, runner in self.machines().items():
+            with self.subTest(arch):
+                library = self.path(f"add-{arch}.wasm" if arch == "wasm32" else f"add-{arch}.so")
+                subprocess.run([options.build / "bin" / "vector_add", "--target", self.TARGETS[arch], library], check=True,
+                               stdout=subprocess.DEVNULL)
+                for n in [0, 1, 63, 64, 65, 1000]:
+                    x, y = np.arange(n, dtype=np.float32), np.ones(n, np.float32)
+                    (z,) = self.call(runner, library, [x, y], [x], "__tvm_ffi_add")
+                    np.testing.assert_array_equal(z, x + y)
+                self.assertIn("Shape mismatch: n=3", self.call(runner, library, [x[:3], y[:2]], [x[:3]], "__tvm_ffi_add"))
+                if arch == "wasm32":
+                    program = ROOT / "examples/tensor_expressions/vector_add.mjs"
+                    done = subprocess.run([runner.split()[0], program, library], capture_output=True, text=True)
+                    self.assertEqual((done.returncode, done.stdout), (0, "the results agree\n"), done.stderr)
 
     def test_convolutions(self):
         machines = self.machines()

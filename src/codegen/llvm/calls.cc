@@ -34,6 +34,9 @@ Value* ExprEmitter::EmitIntrinsic(const Call& n) {
     case Intrinsic::kReduceMin:
       return values_.Reduce(n.intrinsic, n.args[0]->dtype, Emit(n.args[0]));
     case Intrinsic::kReinterpret:
+      if (n.args[0]->dtype.IsHandle() != n.dtype.IsHandle()) {
+        return values_.Cast(n.args[0]->dtype, n.dtype, Emit(n.args[0]));  // widths may differ
+      }
       return ir_.CreateBitOrPointerCast(Emit(n.args[0]), values_.TypeOf(n.dtype));
     case Intrinsic::kTeamRank:
       return ir_.CreateZExtOrTrunc(team_.rank ? team_.rank : ir_.getInt32(0),
@@ -51,7 +54,7 @@ Value* ExprEmitter::EmitIntrinsic(const Call& n) {
       return ir_.CreateGEP(ir_.getInt8Ty(), Emit(n.args[0]), Emit(n.args[1]));
     case Intrinsic::kPtrLoad: {
       Value* address = ir_.CreateGEP(ir_.getInt8Ty(), Emit(n.args[0]), Emit(n.args[1]));
-      const auto align = llvm::Align(static_cast<uint64_t>(n.dtype.Element().Bytes()));
+      const llvm::Align align = values_.AlignOf(n.dtype);
       return values_.FromMemory(
           n.dtype, ir_.CreateAlignedLoad(values_.MemoryTypeOf(n.dtype), address, align));
     }
@@ -83,7 +86,7 @@ Value* ExprEmitter::EmitIntrinsic(const Call& n) {
   TN_UNREACHABLE();
 }
 
-Value* ExprEmitter::EmitExtern(const Call& call) {
+Value* ExprEmitter::EmitExtern(const Call& call, bool has_result) {
   const auto* name = call.args.empty() ? nullptr : As<StringConst>(call.args[0]);
   if (!name) return Unsupported("extern without a function name", call.dtype);
   std::vector<Value*> args;
@@ -96,7 +99,8 @@ Value* ExprEmitter::EmitExtern(const Call& call) {
     args.push_back(v);
     types.push_back(v->getType());
   }
-  auto* type = llvm::FunctionType::get(values_.TypeOf(call.dtype), types, false);
+  llvm::Type* result = has_result ? values_.TypeOf(call.dtype) : ir_.getVoidTy();
+  auto* type = llvm::FunctionType::get(result, types, false);
   return ir_.CreateCall(module_.DeclareC(name->value, type), args);
 }
 
@@ -104,7 +108,7 @@ void ExprEmitter::EmitPtrStore(const Call& call) {
   const DType type = call.args[2]->dtype;
   Value* address = ir_.CreateGEP(ir_.getInt8Ty(), Emit(call.args[0]), Emit(call.args[1]));
   ir_.CreateAlignedStore(values_.ToMemory(type, Emit(call.args[2])), address,
-                         llvm::Align(static_cast<uint64_t>(type.Element().Bytes())));
+                         values_.AlignOf(type));
 }
 
 void ExprEmitter::EmitPrefetch(const Call& call) {

@@ -34,6 +34,11 @@ void InitializeLlvm() {
   });
 }
 
+// A module of WebAssembly has its memory to itself: everything is where the linker puts it.
+bool IsPositionIndependent(const Target& target, const EmitOptions& options) {
+  return options.position_independent && target.arch() != Arch::kWasm32;
+}
+
 Expected<std::unique_ptr<llvm::TargetMachine>> MakeMachine(const Target& target,
                                                            const EmitOptions& options) {
   if (target.kind() != TargetKind::kLlvm) {
@@ -51,7 +56,7 @@ Expected<std::unique_ptr<llvm::TargetMachine>> MakeMachine(const Target& target,
   if (target.arch() == Arch::kRiscV64) how.MCOptions.ABIName = "lp64d";
   std::unique_ptr<llvm::TargetMachine> machine(found->createTargetMachine(
       target.triple(), target.LlvmCpu(), target.LlvmFeatures(), how,
-      options.position_independent ? llvm::Reloc::PIC_ : llvm::Reloc::Static,
+      IsPositionIndependent(target, options) ? llvm::Reloc::PIC_ : llvm::Reloc::Static,
       llvm::CodeModel::Small, llvm::CodeGenOptLevel::Default));
   if (!machine) return MakeError("triple '" + target.triple() + "': LLVM has no code generator");
   return machine;
@@ -101,7 +106,7 @@ Expected<std::string> EmitForm(const Module& module, const Target& given,
   llvm::Module out("tenon", context);
   out.setTargetTriple(target.triple());
   out.setDataLayout(machine->createDataLayout());
-  if (options.position_independent) out.setPICLevel(llvm::PICLevel::BigPIC);
+  if (IsPositionIndependent(target, options)) out.setPICLevel(llvm::PICLevel::BigPIC);
   TN_RETURN_IF_ERROR(ModuleEmitter(module, target, options, out).Emit());
   if (options.verify) {
     std::string problem;

@@ -54,7 +54,7 @@ class ExprEmitter : private ExprFunctor<llvm::Value*> {
   /// The address of buffer[index…] (scalar indices).
   llvm::Value* ElementAddress(const Buffer& buffer, const std::vector<Expr>& indices);
   /// The value that a call of C returns; undefined for handle-typed calls of void functions.
-  llvm::Value* EmitExtern(const Call& call);
+  llvm::Value* EmitExtern(const Call& call, bool has_result = true);
   void EmitPtrStore(const Call& call);
   void EmitPrefetch(const Call& call);
 

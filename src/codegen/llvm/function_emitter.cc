@@ -279,7 +279,8 @@ void FunctionEmitter::EmitEvaluate(const Evaluate& s) {
   if (call->intrinsic != Intrinsic::kExtern) {
     return Unsupported(std::string("evaluate of ") + Info(call->intrinsic).text);
   }
-  Value* status = exprs_.EmitExtern(*call);
+  // WebAssembly wants the very type: a function whose result is not looked at may have none.
+  Value* status = exprs_.EmitExtern(*call, /*has_result=*/!call->dtype.IsHandle());
   if (call->dtype != DType::Int(32)) return;
   if (ReturnsStatus(func_)) return ReturnIfFailed(status);
   Unsupported("a C call that can fail in a function that cannot");

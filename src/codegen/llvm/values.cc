@@ -31,6 +31,11 @@ llvm::Type* ValueBuilder::MemoryTypeOf(DType type) const {
   return TypeOf(type.IsBool() ? DType::UInt(8).WithLanes(type.lanes) : type);
 }
 
+llvm::Align ValueBuilder::AlignOf(DType type) const {
+  const int64_t bytes = type.IsHandle() ? target_.PointerBits() / 8 : type.Element().Bytes();
+  return llvm::Align(static_cast<uint64_t>(bytes));
+}
+
 Value* ValueBuilder::FromMemory(DType type, Value* v) {
   return type.IsBool() ? ir_.CreateIsNotNull(v) : v;
 }

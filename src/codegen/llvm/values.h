@@ -22,6 +22,8 @@ class ValueBuilder {
   llvm::Type* TypeOf(DType type) const;
   /// The type of an element (or of contiguous lanes) in memory: bool takes a byte.
   llvm::Type* MemoryTypeOf(DType type) const;
+  /// What an element's address is a multiple of.
+  llvm::Align AlignOf(DType type) const;
   /// Between the two; a bool in memory is true when its byte is not zero.
   llvm::Value* FromMemory(DType type, llvm::Value* v);
   llvm::Value* ToMemory(DType type, llvm::Value* v);
