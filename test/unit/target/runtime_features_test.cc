@@ -31,6 +31,7 @@ std::vector<Row> TargetRows() {
 #define TN_X86_FEATURE(id, name, implies, leaf, subleaf, reg, bit, state) \
   {name, leaf, subleaf, reg, bit, state},
 #define TN_ARM_FEATURE(...)
+#define TN_RISCV_FEATURE(...)
 #define TN_WASM_FEATURE(...)
 #include "target/features.def"
   };

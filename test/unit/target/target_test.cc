@@ -28,7 +28,7 @@ TEST(Target, TextRoundTrips) {
            "-l3-cache=1000",
            "llvm -mtriple=aarch64-unknown-linux-musl -mcpu=cortex-a72",
            "llvm -mcpu=apple-m1",
-           "llvm -mcpu=wasm-generic -mattr=+simd128",
+           "llvm -mcpu=wasm-generic -mattr=-simd128",
            "c",
            "c -l1-cache=16K -num-cores=4",
            "cuda -arch=sm_90 -max_threads_per_block=512 -host=llvm -mcpu=x86-64-v3",
