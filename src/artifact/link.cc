@@ -273,7 +273,8 @@ Expected<std::string> LinkWasmModule(const LinkRequest& request) {
                                         "stack-size=1048576"};
   std::vector<std::string> exports = request.exports, libraries;
   if (request.core) {
-    exports.insert(exports.end(), {TN_QUERY_SYMBOL, "tn_alloc", "tn_free", "tn_release", "tn_last_error"});
+    exports.insert(exports.end(),
+                   {TN_QUERY_SYMBOL, "tn_alloc", "tn_free", "tn_release", "tn_last_error"});
     libraries.push_back(folder + "/libtenon_core.a");
   }
   for (const std::string& symbol : exports) arguments.push_back("--export=" + symbol);

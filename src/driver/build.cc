@@ -257,7 +257,8 @@ static Status CheckCalls(const Module& lowered) {
 
 Expected<std::string> LinkBuilt(const BuiltCode& code, const Target& target, bool relocatable) {
   const bool is_source = !code.source.empty();
-  if (!relocatable) TN_RETURN_IF_ERROR(CheckCalls(code.lowered));
+  const bool wasm = artifact::IsWasm(target.triple());  // whose modules import what they call
+  if (!relocatable && !wasm) TN_RETURN_IF_ERROR(CheckCalls(code.lowered));
   artifact::LinkRequest link;
   link.kind = relocatable || is_source ? artifact::OutputKind::kRelocatable
                                        : artifact::OutputKind::kSharedLibrary;
@@ -274,7 +275,7 @@ Expected<std::string> LinkBuilt(const BuiltCode& code, const Target& target, boo
   TN_ASSIGN_OR_RETURN(std::string image, artifact::LinkImage(link));
   // C source asks more of the C library than a library of ours does: its own linker knows where.
   if (is_source && !relocatable) return CompileLibrary(code.source, image);
-  if (relocatable) {
+  if (relocatable && !wasm) {
     artifact::WeakenSymbols({TN_QUERY_SYMBOL, "__tvm_ffi_main", "__tvm_ffi__metadata_main"},
                             &image);
   }
