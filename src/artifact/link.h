@@ -49,9 +49,10 @@ constexpr uint64_t WeightAlignment(uint64_t weights_bytes, uint64_t page_bytes) 
 /// LinkSharedLibrary or LinkRelocatable (relocatable.h), by the request's kind.
 Expected<std::string> LinkImage(const LinkRequest& request);
 
-/// Whether a triple is WebAssembly's. Then LinkSharedLibrary makes a module that exports its memory,
-/// request.exports, the query symbol and what callers outside need (src/runtime/wasm/core.cc), and
-/// imports what nobody defines; weights_bytes and params_name do not apply.
+/// Whether a triple is WebAssembly's. Then LinkSharedLibrary makes a module that exports its
+/// memory, request.exports, the query symbol and what callers outside need
+/// (src/runtime/wasm/core.cc), and imports what nobody defines; weights_bytes and params_name do
+/// not apply.
 bool IsWasm(const std::string& triple);
 
 /// Whether objects for a triple can be linked: for Linux on an architecture that we know, or
