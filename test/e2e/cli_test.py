@@ -591,8 +591,6 @@ class Statuses(Case):
                               (["compile", self.model("mlp-4-2"), "-o", self.path("no/such/m.so")], "no/such"),
                               (["compile", library, "-o", self.path("m.so")], "not an ONNX model but a compiled library"),
                               (["compile", self.path("text.onnx"), "-o", self.path("m.so")], "not an ONNX model"),
-                              (["compile", self.model("mlp-4-2"), "-o", self.path("m.so"), "--target", "raspberry-pi/4b"],
-                               "TENON_LIBRARY_DIR"),
                               (["run", library, "-O0", "--fill", "ones"], "is compiled already"),
                               (["run", library, "--shape", "input:1x4", "--fill", "ones"], "--shape says how to compile"),
                               (["run", "/bin/ls"], "/bin/ls: error: cannot load it: cannot dynamically load"),

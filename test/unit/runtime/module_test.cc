@@ -222,7 +222,7 @@ TEST(Module, AnotherArchitecture) {
   std::string image = Contents(ModulePath("add"));
   image[18] = static_cast<char>(0xf3);  // RISC-V
   std::string path = Write("riscv.so", image);
-  EXPECT_EQ(Load(path), Refusal(path, "it is for another architecture than this machine's"));
+  EXPECT_EQ(Load(path), Refusal(path, "it is for riscv64, which this machine is not"));
   image[4] = 1;
   path = Write("elf32.so", image);
   EXPECT_EQ(Load(path), Refusal(path, "expected a 64-bit little-endian library"));
