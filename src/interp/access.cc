@@ -1,4 +1,6 @@
 // Buffers, bounds and elements.
+#include <array>
+
 #include "interp/grid.h"
 #include "interp/machine.h"
 #include "support/check.h"
@@ -132,6 +134,22 @@ Lane Worker::Read(const View& view, const std::vector<int64_t>& indices) {
   return ReadAt(view.memory, address, view.buffer->dtype, Place(view, indices));
 }
 
+// One lane of a vector: of memory that nothing has written it has any value, here one that shows in
+// whatever is made of it.
+Lane Worker::ReadLane(const View& view, const std::vector<int64_t>& indices) {
+  auto address = view.address + static_cast<uintptr_t>(Offset(view, indices, /*check=*/true));
+  const DType type = view.buffer->dtype.Element();
+  if (view.memory) {
+    CheckInside(view.memory, address, type, Place(view, indices));
+    const auto offset = static_cast<int64_t>(address - view.memory->address());
+    if (!view.memory->IsDefined(offset, type.Bytes())) {
+      constexpr std::array<uint8_t, 8> kAnything = {255, 255, 255, 255, 255, 255, 255, 255};
+      return Decode(type, kAnything.data());
+    }
+  }
+  return ReadAt(view.memory, address, view.buffer->dtype, Place(view, indices));
+}
+
 void Worker::Write(const View& view, const std::vector<int64_t>& indices, Lane v) {
   auto address = view.address + static_cast<uintptr_t>(Offset(view, indices, /*check=*/true));
   WriteAt(view.memory, address, view.buffer->dtype, v, Place(view, indices));
@@ -157,7 +175,9 @@ Value Worker::EvalLoad(const Load& n) {
   Value out{n.dtype, zero, {}};
   for (size_t i = 0; i < lanes; ++i) {
     bool touched = (!n.mask || mask.at(i).i != 0) && (n.dtype.IsScalar() || Active(i));
-    Lane lane = touched ? Read(view, indices[i]) : zero;
+    Lane lane = !touched             ? zero
+                : n.dtype.IsVector() ? ReadLane(view, indices[i])
+                                     : Read(view, indices[i]);
     if (n.dtype.IsVector()) out.lanes.push_back(lane);
     if (i == 0) out.first = lane;
   }

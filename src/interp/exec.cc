@@ -95,7 +95,10 @@ Worker::Flow Worker::ExecAlloc(const Alloc& n) {
     return std::make_unique<Memory>(n.buffer->name, bytes, /*defined=*/false);
   };
   Memory* memory = nullptr;
-  if (team_ && n.buffer->scope == "global") memory = team_->Shared(&n, visits_[&n]++, make);
+  const bool device = frame_.func->func_kind == FuncKind::kDevice;  // within one worker
+  if (team_ && !device && n.buffer->scope == "global") {
+    memory = team_->Shared(&n, visits_[&n]++, make);
+  }
   if (thread_) memory = thread_->Shared(&n, make);
   const bool shared = memory != nullptr;
   if (!shared) memory = m_.memory.Add(make());

@@ -118,6 +118,7 @@ class Worker {
   void ExecStore(const Store& n);
   uintptr_t AddressOf(const Load& n);
   Lane Read(const View& view, const std::vector<int64_t>& indices);
+  Lane ReadLane(const View& view, const std::vector<int64_t>& indices);
   void Write(const View& view, const std::vector<int64_t>& indices, Lane v);
   /// Notes an access of `offset` for the reports of races.
   void NoteAccess(Memory* memory, int64_t offset, int64_t bytes, AccessKind kind,

@@ -65,6 +65,10 @@ class GuardFinder {
     return inner;
   }
 
+  // Inner loops are gone from it, and with their ranges the variable itself has not come in (j in
+  // 0..i + 1).
+  bool IsBound(const Expr& e) const { return !Inner(e) && !UsesVar(e, var_.get()); }
+
   void Conditions(const Expr& condition) {
     for (const Expr& e : SplitConjunction(condition)) {
       if (!seen_.insert(e.get()).second || !UsesVar(e, var_.get()) || !IsPure(e)) continue;
@@ -107,7 +111,7 @@ class GuardFinder {
       if (IsForInnerLoop(least)) return;
       bool moves = UsesAnyVar(least, serial_);
       least = EvalInterval(least, inner_, analyzer_).min;
-      if (!least || Inner(least)) return;
+      if (!least || !IsBound(least)) return;
       // A split of a whole nest is worth it only where it is one split, not one per outer
       // iteration.
       if (moves && UsesAnyVar(least, outer_loops_)) return;
