@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ir/print.h"
 #include "ir/visit.h"
 #include "schedule/move.h"
 #include "schedule/solve.h"
@@ -27,6 +28,7 @@ class ProducerMover {
     IterRanges ranges = target_.loop ? NeededRanges(&analyzer) : WholeDomain(block_);
     Stmt nest = MakeNest(block_, ranges, Widen::kYes, body_, &analyzer);
     if (auto error = CheckAvailable(nest, &analyzer)) return *error;
+    if (auto error = CheckGuards()) return *error;
     Insert(Inherit(nest, InheritedGuards(), &analyzer));
     return Names{};
   }
@@ -165,6 +167,20 @@ class ProducerMover {
       if (block_.iters[i]->iter_kind != IterKind::kSpatial) (*needed)[i] = {};
     }
     return *needed;
+  }
+
+  // What guards the block at its new place, too, guards its consumers: else they read what an
+  // earlier iteration of the loops around both made (a pipeline's).
+  std::optional<Diagnostic> CheckGuards() const {
+    for (const Expr& guard : GuardsAround(block_, target_.path)) {
+      for (const Place* consumer : consumers_) {
+        if (HoldsWhereRuns(*consumer, *s_.func, guard)) continue;
+        return OfBlock(block_.name, "it runs where " + ToString(NodeRef(guard)) +
+                                        " only, its consumer " + consumer->block()->name +
+                                        " elsewhere too");
+      }
+    }
+    return std::nullopt;
   }
 
   // Where no consumer runs, nothing need be there for the block to read. What guarded the block

@@ -260,10 +260,11 @@ Result Specialize(State& s, const Expr& condition) {
   if (!condition || condition->dtype != DType::Bool()) {
     return Because("expected a condition of type bool");
   }
-  VarMap known = KnownDims(*s.func, condition);
-  Stmt copy = CopyRenamed(body.root(), ".s", &body, known);
   Analyzer analyzer;
   Learn(*s.func, &analyzer);
+  if (analyzer.CanProve(Not(condition))) return Because("it holds for no sizes of the function");
+  VarMap known = KnownDims(*s.func, condition);
+  Stmt copy = CopyRenamed(body.root(), ".s", &body, known);
   analyzer.Assume(condition);
   s.SetBody(If::Make(condition, Tidy(copy, &analyzer), body.root()));
   return Names{};

@@ -215,6 +215,9 @@ bool AllUsesUnder(const Body& body, const Buffer& buffer, const Node* stmt) {
   for (const Access& a : body.AccessesUnder(nullptr)) {
     if (a.region->buffer == buffer && !a.place->IsUnder(stmt)) return false;
   }
+  for (const Place& stray : body.strays()) {  // calls of what was outlined, say
+    if (UsesBuffer(stray.stmt, buffer.get()) && !stray.IsUnder(stmt)) return false;
+  }
   return true;
 }
 
@@ -256,13 +259,25 @@ bool PermitsReassociation(const Block& block) {
   return reduction && IsExactInAnyOrder(*reduction);
 }
 
+// The first of its iterations sets the initial value, in itself or in a block inside.
+bool HasInit(const Block& block) {
+  bool found = block.init != nullptr;
+  PreOrder(block.body, [&](const NodeRef& n) {
+    const auto* inner = As<Block>(n);
+    found |= inner != nullptr && inner->init;
+    return IsA<StmtNode>(n) && !found;
+  });
+  return found;
+}
+
 // A reduction by one block without init, in an order that does not matter.
 bool IsFreeReduction(const std::vector<Access>& accesses, const For* loop) {
   const Block& block = *accesses[0].place->block();
   for (const Access& a : accesses) {
     if (a.place != accesses[0].place) return false;
   }
-  return !block.init && BindsLoop(block, IterKind::kReduce, loop) && PermitsReassociation(block);
+  return !HasInit(block) && BindsLoop(block, IterKind::kReduce, loop) &&
+         PermitsReassociation(block);
 }
 
 Diagnostic WhyConflict(const std::vector<Access>& accesses, const For* loop) {
@@ -310,13 +325,43 @@ std::optional<Diagnostic> ConflictBetweenIterations(const Body& body, const Plac
   return std::nullopt;
 }
 
+namespace {
+
+// Does each worker, or thread of the axis, have the memory for itself?
+bool IsOwn(const std::string& scope, ForKind kind, const std::string& thread) {
+  if (kind == ForKind::kParallel) return scope != "global";
+  if (kind != ForKind::kThread || thread.starts_with("vthread")) return false;
+  return scope != "global" && (scope != "shared" || thread.starts_with("blockIdx"));
+}
+
+}  // namespace
+
+std::optional<Diagnostic> ConflictOfScopes(const Body& body, const Place& place, ForKind kind,
+                                           const std::string& thread) {
+  const For* loop = place.loop();
+  for (const std::vector<Access>& accesses : WrittenUnder(body, loop)) {
+    const Buffer& buffer = accesses[0].region->buffer;
+    if (!IsOwn(buffer->scope, kind, thread) || !body.IsAlloc(buffer)) continue;
+    for (const Access& a : body.AccessesUnder(nullptr)) {
+      if (a.region->buffer != buffer || a.place->IsUnder(loop)) continue;
+      return OfBlock(a.place->block()->name, "it uses " + buffer->name + " outside loop " +
+                                                 NameOf(loop) +
+                                                 ", whose iterations write it, each worker in " +
+                                                 buffer->scope + " memory of its own");
+    }
+  }
+  return std::nullopt;
+}
+
 std::optional<Diagnostic> ConflictInConcurrentLoops(const Body& body) {
   for (const Place& p : body.loops()) {
     ForKind kind = p.loop()->for_kind;
     bool in_turn = kind == ForKind::kSerial || kind == ForKind::kUnrolled;
     if (in_turn || p.inner || body.HasStrayUnder(p.stmt.get())) continue;
     bool vectorized = kind == ForKind::kVectorized;
-    if (auto conflict = ConflictBetweenIterations(body, p, vectorized)) {
+    auto conflict = ConflictBetweenIterations(body, p, vectorized);
+    if (!conflict) conflict = ConflictOfScopes(body, p, kind, p.loop()->thread);
+    if (conflict) {
       conflict->notes.push_back("loop " + NameOf(p.loop()) + " is " + Name(kind));
       return conflict;
     }
@@ -346,7 +391,7 @@ bool SameOrder(const LoopList& some, const LoopList& to) {
 std::optional<Diagnostic> ConflictOfInit(const Body& body, const Place& place,
                                          const LoopList& moved) {
   const Block& block = *place.block();
-  if (!block.init) return std::nullopt;
+  if (!HasInit(block)) return std::nullopt;
   LoopList reduce = LoopsOfKind(block, IterKind::kReduce, moved);
   for (const For* loop : reduce) {
     if (BindsLoop(block, IterKind::kSpatial, loop)) {

@@ -34,6 +34,12 @@ std::optional<Diagnostic> ConflictBetweenIterations(const Body& body, const Plac
                                                     bool reductions);
 
 /// The same for all loops that run their iterations at the same time already.
+/// Why the loop may not be `kind` (over axis `thread`) because of where its values live: each
+/// worker, or thread, has memory of its own in most scopes, so that nobody outside the loop finds
+/// there what its iterations wrote.
+std::optional<Diagnostic> ConflictOfScopes(const Body& body, const Place& loop, ForKind kind,
+                                           const std::string& thread);
+
 std::optional<Diagnostic> ConflictInConcurrentLoops(const Body& body);
 
 /// Why the nest cannot run in another order; nothing when it can. `from`: loops of a perfect nest,

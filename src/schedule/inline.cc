@@ -32,7 +32,7 @@ std::optional<Diagnostic> NotElementwise(const Place& place) {
   if (SingleStore(block) == nullptr) {
     return OfBlock(block.name, "its body is not a single store");
   }
-  return std::nullopt;
+  return NotClosed(place);
 }
 
 // Iteration variable of each index; fails unless indices are distinct variables (or constants) that
@@ -157,6 +157,16 @@ class Inliner {
     }
     std::vector<const Place*> readers = body_.Readers(b);
     if (readers.empty()) return OfBlock(block_.name, "it has no consumer");
+    for (const Stmt& around : place_.path) {
+      const auto* alloc = As<Alloc>(around);
+      if (alloc == nullptr || !Reads(block_, alloc->buffer)) continue;
+      for (const Place* reader : readers) {
+        if (reader->IsUnder(alloc)) continue;
+        return OfBlock(block_.name, "it reads " + alloc->buffer->name +
+                                        ", which is not there for its consumer " +
+                                        reader->block()->name);
+      }
+    }
     for (const Place* reader : readers) {
       if (auto error = CheckReader(*reader, b)) return error;
     }

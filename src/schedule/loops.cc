@@ -227,6 +227,7 @@ Result Parallel(State& s, const std::string& name) {
     if (outer->for_kind == ForKind::kVectorized) return Nested(*outer);
   }
   if (auto conflict = ConflictBetweenIterations(body, *place, false)) return *conflict;
+  if (auto conflict = ConflictOfScopes(body, *place, ForKind::kParallel, "")) return *conflict;
   return SetKind(s, body, *place, ForKind::kParallel);
 }
 
@@ -288,6 +289,9 @@ Result Bind(State& s, const std::string& name, const std::string& thread_axis) {
     }
   }
   if (auto conflict = ConflictBetweenIterations(body, *place, false)) return *conflict;
+  if (auto conflict = ConflictOfScopes(body, *place, ForKind::kThread, thread_axis)) {
+    return *conflict;
+  }
   return SetKind(s, body, *place, ForKind::kThread, thread_axis);
 }
 

@@ -4,6 +4,7 @@
 
 #include "ir/print.h"
 #include "ir/visit.h"
+#include "schedule/nest.h"
 
 namespace tenon::primitive {
 
@@ -78,6 +79,39 @@ std::optional<Diagnostic> NotFree(const Place& place, const std::vector<Stmt>& t
   return std::nullopt;
 }
 
+// The block's loops that do not stay may leave out a part of its reduction (k in 0..i + 1 of a
+// domain 0..n); the loops of its new place run over all of it.
+std::optional<Diagnostic> RunsPartly(const Body& body, const Place& place,
+                                     const std::vector<Stmt>& target_path) {
+  const Block& block = *place.block();
+  Analyzer analyzer;
+  Learn(*body.func(), &analyzer);
+  Learn(target_path, &analyzer);
+  std::vector<const For*> moving = place.Loops();
+  std::erase_if(moving, [&](const For* loop) {
+    return std::any_of(target_path.begin(), target_path.end(),
+                       [&](const Stmt& s) { return s.get() == loop; });
+  });
+  const IterRanges ranges = RangesOver(block, moving, &analyzer);
+  for (size_t i = 0; i < block.iters.size(); ++i) {
+    const IterVar& v = block.iters[i];
+    if (v->iter_kind == IterKind::kSpatial) continue;
+    const ExprInterval domain{v->min, analyzer.Simplify(v->min + v->extent - 1)};
+    bool whole = Contains(ranges[i], domain, &analyzer);
+    for (const For* loop : moving) {
+      if (!UsesVar(v->binding, loop->var.get())) continue;
+      for (const For* other : moving) {
+        whole &= !UsesVar(loop->min, other->var.get()) && !UsesVar(loop->extent, other->var.get());
+      }
+    }
+    if (!whole) {
+      return OfBlock(block.name, "the loops around it are not known to run over all of " +
+                                     v->var->name + "'s domain");
+    }
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 std::optional<Diagnostic> NotMovable(const Body& body, const Place& place, const Target& target) {
@@ -101,6 +135,7 @@ std::optional<Diagnostic> NotMovable(const Body& body, const Place& place, const
                                      "reduction");
     }
   }
+  if (auto error = RunsPartly(body, place, target_path)) return error;
   bool starts = block.init || HasKind(block, IterKind::kOrdered);
   for (const Region& r : ReadsOf(block)) {
     if (!starts && Writes(block, r->buffer)) {

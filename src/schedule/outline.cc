@@ -177,13 +177,28 @@ class Outliner {
         Expr extent = Length(range, &analyzer_);
         bool empty = extent && AsInt(extent).value_or(1) < 1;  // declared, never touched
         bool whole = !extent || empty || UsesAnyVar(extent, values_.inner());
+        const Expr& size = p.outer->shape[d];
+        if (!whole && !p.scratch) {
+          // A guarded piece's box may reach beyond the buffer; what the callee is told does not.
+          Expr end = Substitute(range.min + extent, FreedTripCounts());
+          if (!analyzer_.CanProve(Le(end, size))) {
+            extent = analyzer_.Simplify(Max(Min(extent, size - range.min), IndexConst(0)));
+          }
+          whole = !analyzer_.CanProve(Ge(range.min, IndexConst(0)));
+        }
         p.mins.push_back(whole ? IndexConst(0) : range.min);
-        p.extents.push_back(whole ? p.outer->shape[d] : extent);
+        p.extents.push_back(whole ? size : extent);
       }
     }
     // What is written comes last, as outputs do.
     std::stable_partition(params_.begin(), params_.end(),
                           [](const Param& p) { return !p.written; });
+  }
+
+  VarMap FreedTripCounts() const {
+    VarMap out;
+    for (const OuterValues::Value& v : values_.dims()) out[v.var.get()] = v.outer;
+    return out;
   }
 
   // Allocated in the piece.

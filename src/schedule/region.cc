@@ -140,6 +140,19 @@ std::vector<Expr> GuardsAround(const Block& block, const std::vector<Stmt>& path
   return out;
 }
 
+bool HoldsWhereRuns(const Place& place, const PrimFunc& func, const Expr& condition) {
+  const Block& block = *place.block();
+  Analyzer analyzer;
+  Learn(func, &analyzer);
+  Learn(place.path, &analyzer);
+  for (const IterVar& v : block.iters) {
+    analyzer.Assume(Ge(v->binding, v->min));
+    analyzer.Assume(Lt(v->binding, v->min + v->extent));
+  }
+  for (const Expr& c : Conjuncts(block.where)) analyzer.Assume(Substitute(c, BindingsOf(block)));
+  return analyzer.CanProve(condition);
+}
+
 bool GuardsOnlyDomain(const Place& place, const PrimFunc& func, const std::vector<Expr>& given) {
   const Block& block = *place.block();
   if (!block.where) return true;

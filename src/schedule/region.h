@@ -46,4 +46,7 @@ std::vector<Expr> GuardsAround(const Block& block, const std::vector<Stmt>& path
 bool GuardsOnlyDomain(const Place& block, const PrimFunc& func,
                       const std::vector<Expr>& given = {});
 
+/// Wherever the block runs, the condition over loops around it holds.
+bool HoldsWhereRuns(const Place& block, const PrimFunc& func, const Expr& condition);
+
 }  // namespace tenon::primitive

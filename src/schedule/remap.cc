@@ -119,6 +119,12 @@ class Remapper {
       if (digits.empty()) return NotReadable(map_->storage[k]);
       if (auto error = AddCoordinate(k, digits)) return error;
     }
+    const bool reduces = std::any_of(coordinates_.begin(), coordinates_.end(), [](const auto& v) {
+      return v->iter_kind == IterKind::kReduce;
+    });
+    if (block_.init && !reduces) {
+      return OfBlock(block_.name, "no coordinate is left that its reduction runs over");
+    }
     return std::nullopt;
   }
 

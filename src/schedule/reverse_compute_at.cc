@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ir/print.h"
 #include "ir/visit.h"
 #include "schedule/injective.h"
 #include "schedule/move.h"
@@ -57,7 +58,27 @@ class ConsumerMover {
     if (producers_.empty()) {
       return OfBlock(block_.name, "it has no producer under loop " + loop_.var->name);
     }
+    if (auto error = CheckGuards()) return error;
     return CheckElsewhere();
+  }
+
+  // In loops around both, the block runs where its producers do: else it reads what they made in an
+  // earlier iteration (a pipeline's).
+  std::optional<Diagnostic> CheckGuards() const {
+    std::vector<Stmt> shared;
+    for (const Stmt& s : target_.path) {
+      if (meeting_ == nullptr) break;
+      shared.push_back(s);
+      if (s.get() == meeting_) break;
+    }
+    for (const Place* producer : producers_) {
+      for (const Expr& guard : GuardsAround(*producer->block(), shared)) {
+        if (HoldsWhereRuns(place_, *s_.func, guard)) continue;
+        return OfBlock(block_.name, "its producer " + producer->block()->name + " runs where " +
+                                        ToString(NodeRef(guard)) + " only, it elsewhere too");
+      }
+    }
+    return std::nullopt;
   }
 
   std::optional<Diagnostic> CheckOther(const Place& other) {
