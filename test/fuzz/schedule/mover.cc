@@ -1,0 +1,408 @@
+#include "fuzz/schedule/mover.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "ir/visit.h"
+
+namespace tenon::fuzz {
+
+using primitive::Args;
+using primitive::Names;
+using primitive::Place;
+
+Mover::Mover(Schedule* schedule, Random& random, const MoveOptions& options, Counts* counts)
+    : schedule_(schedule),
+      random_(random),
+      options_(options),
+      counts_(counts),
+      body_(schedule->func()) {
+  for (const Place& p : body_.loops()) loops_.push_back(p.loop()->var->name);
+  for (const Place& p : body_.blocks()) blocks_.push_back(p.block()->name);
+  for (const tenon::Buffer& b : schedule->func()->buffers) buffers_.push_back(b->name);
+  for (const tenon::Buffer& b : body_.allocs()) buffers_.push_back(b->name);
+}
+
+std::string Mover::Loop() { return Sometimes(100) ? "nothing" : Pick(loops_, random_); }
+std::string Mover::Block() { return Sometimes(100) ? "nothing" : Pick(blocks_, random_); }
+std::string Mover::Buffer() { return Sometimes(100) ? "nothing" : Pick(buffers_, random_); }
+std::string Mover::Scope() {
+  const std::string scope =
+      Pick<std::string>({"local", "local", "register", "shared", "global", "", "heaven"}, random_);
+  return scope == "shared" && !options_.threads ? "local" : scope;
+}
+
+std::vector<std::string> Mover::LoopsOf(const std::string& block) const {
+  std::vector<std::string> out;
+  const Place* place = body_.FindBlock(block);
+  if (place == nullptr) return out;
+  for (const For* loop : place->Loops()) out.push_back(loop->var->name);
+  return out;
+}
+
+std::string Mover::LoopOf(const std::string& block) {
+  std::vector<std::string> own = LoopsOf(block);
+  return own.empty() ? Loop() : Pick(own, random_);
+}
+
+std::string Mover::ReduceLoopOf(const std::string& block) {
+  const Place* place = body_.FindBlock(block);
+  if (place == nullptr) return Loop();
+  std::vector<std::string> found;
+  for (const For* loop : place->Loops()) {
+    for (const IterVar& iter : place->block()->iters) {
+      const bool runs =
+          iter->iter_kind == IterKind::kReduce && UsesVar(iter->binding, loop->var.get());
+      if (runs) found.push_back(loop->var->name);
+    }
+  }
+  return found.empty() ? LoopOf(block) : Pick(found, random_);
+}
+
+std::string Mover::BufferOf(const std::string& block) {
+  const Place* place = body_.FindBlock(block);
+  if (place == nullptr) return Buffer();
+  std::vector<std::string> found;
+  for (const Region& r : place->block()->reads) found.push_back(r->buffer->name);
+  for (const Region& r : place->block()->writes) found.push_back(r->buffer->name);
+  return found.empty() ? Buffer() : Pick(found, random_);
+}
+
+std::string Mover::Neighbour(const std::string& block, bool reader) {
+  const Place* place = body_.FindBlock(block);
+  if (place == nullptr) return Block();
+  std::vector<std::string> found;
+  for (const Place& other : body_.blocks()) {
+    const auto& from = reader ? *place->block() : *other.block();
+    const auto& to = reader ? *other.block() : *place->block();
+    if (&other == place) continue;
+    for (const Region& w : from.writes) {
+      for (const Region& r : to.reads) {
+        if (r->buffer == w->buffer) found.push_back(other.block()->name);
+      }
+    }
+  }
+  return found.empty() ? Block() : Pick(found, random_);
+}
+
+std::vector<std::string> Mover::SomeLoopsOf(const std::string& block, size_t most, bool in_order) {
+  std::vector<std::string> own = LoopsOf(block);
+  std::vector<size_t> chosen(own.size());
+  std::iota(chosen.begin(), chosen.end(), 0);
+  std::shuffle(chosen.begin(), chosen.end(), random_);
+  chosen.resize(std::min(own.size(), most));
+  if (in_order) std::sort(chosen.begin(), chosen.end());
+  std::vector<std::string> out;
+  for (size_t i : chosen) out.push_back(own[i]);
+  return out;
+}
+
+std::string Mover::Map(size_t rank) {
+  std::vector<std::string> coords, storage;
+  for (size_t d = 0; d < rank; ++d) coords.push_back("c" + std::to_string(d));
+  storage = coords;
+  if (rank > 0 && !Sometimes(4)) {
+    const std::string tile = std::to_string(Number(2, 4));
+    const size_t split = random_() % rank;
+    storage[split] = coords[split] + " / " + tile;
+    storage.push_back(coords[split] + " % " + tile);
+  }
+  if (Sometimes(2)) std::shuffle(storage.begin(), storage.end(), random_);
+  if (Sometimes(12) && !storage.empty()) storage.pop_back();
+  if (Sometimes(12) && !storage.empty()) storage[0] += Sometimes(2) ? " + 1" : " * 2";
+  auto list = [](const std::vector<std::string>& items) {
+    std::string out;
+    for (const std::string& item : items) out += (out.empty() ? "" : ", ") + item;
+    return "(" + out + ")";
+  };
+  return list(coords) + " -> " + list(storage);
+}
+
+size_t Mover::RankOf(const std::string& buffer) const {
+  Expected<tenon::Buffer> found = body_.NeedBuffer(buffer);
+  return found ? (*found)->shape.size() : 1;
+}
+
+std::string Mover::Condition() {
+  const std::vector<Var>& dims = schedule_->func()->dims;
+  if (dims.empty()) return Pick<std::string>({"3 > 2", "n == 1", "1 +", ""}, random_);
+  auto one = [&] {
+    const std::string op = Pick<std::string>({" == ", " >= ", " < ", " % 4 == "}, random_);
+    return Pick(dims, random_)->name + op + std::to_string(Number(0, 5));
+  };
+  return Sometimes(3) ? one() + " && " + one() : one();
+}
+
+Mover::Done Mover::Try(const std::string& primitive, Args args, Names chosen) {
+  const size_t before = schedule_->trace().steps.size();
+  TraceStep step{primitive, std::move(args), std::move(chosen)};
+  if (!TryStep(schedule_, step, counts_)) {
+    last_refused_ = std::move(step);
+    return {};
+  }
+  const std::vector<TraceStep>& steps = schedule_->trace().steps;
+  return {true, steps.size() > before ? steps.back().results : Names()};
+}
+
+namespace {
+
+using Ints = std::vector<int64_t>;
+
+// ---- Primitives, one by one ----
+
+void Split(Mover& m) {
+  const int64_t f = m.Number(2, 5);
+  const std::vector<Ints> shapes = {{-1, f}, {-1, f},    {-1, f},
+                                    {f, -1}, {-1, 2, f}, {2, -1, f},
+                                    {f, 4},  {-1, 1},    {m.Number(1, 16), m.Number(1, 4)}};
+  const std::vector<Ints> odd = {{}, {0, -1}, {-1, -1}, {-2, 3}, {int64_t{1} << 40, -1}, {1}};
+  m.Try("split", {m.Loop(), Pick(m.Sometimes(20) ? odd : shapes, m.random())});
+}
+void Tile(Mover& m) {
+  Names loops = m.SomeLoopsOf(m.Block(), static_cast<size_t>(m.Number(1, 3)), !m.Sometimes(4));
+  Ints factors(loops.size());
+  for (int64_t& f : factors) f = m.Number(m.Sometimes(20) ? 0 : 1, 4);
+  if (m.Sometimes(20)) factors.push_back(2);
+  m.Try("tile", {loops, factors});
+}
+void Partition(Mover& m) {
+  Ints points = {m.Number(-1, 5)};
+  while (m.Sometimes(3)) points.push_back(points.back() + m.Number(m.Sometimes(8) ? 0 : 1, 4));
+  m.Try("partition", {m.Loop(), points});
+}
+void PartitionEqual(Mover& m) { m.Try("partition_equal", {m.Loop(), m.Number(0, 3)}); }
+void Fuse(Mover& m) {
+  Names loops = m.LoopsOf(m.Block());
+  if (m.Sometimes(8)) {
+    m.Try("fuse", {m.SomeLoopsOf(m.Block(), 3, false)});
+  } else if (loops.size() >= 2) {
+    const auto first = static_cast<ptrdiff_t>(m.random()() % (loops.size() - 1));
+    const auto left = static_cast<ptrdiff_t>(loops.size()) - first;
+    const ptrdiff_t count = std::min<ptrdiff_t>(left, m.Number(2, 3));
+    m.Try("fuse", {Names(loops.begin() + first, loops.begin() + first + count)});
+  }
+}
+void Reorder(Mover& m) {
+  Names loops = m.SomeLoopsOf(m.Block(), static_cast<size_t>(m.Number(2, 4)), false);
+  if (m.Sometimes(30)) loops.push_back(m.Loop());
+  m.Try("reorder", {loops});
+}
+void Parallel(Mover& m) { m.Try("parallel", {m.Loop()}); }
+void Vectorize(Mover& m) { m.Try("vectorize", {m.Loop()}); }
+void Unroll(Mover& m) { m.Try("unroll", {m.Loop()}); }
+void Bind(Mover& m) {
+  static const Names kThreads = {"threadIdx.x", "threadIdx.y", "blockIdx.x", "vthread"};
+  static const Names kOther = {"threadIdx.q"};
+  m.Try("bind", {m.Loop(), Pick(m.options().threads ? kThreads : kOther, m.random())});
+}
+void ComputeAt(Mover& m) {
+  const std::string block = m.Block();
+  m.Try("compute_at", {block, m.Sometimes(5) ? m.Loop() : m.LoopOf(m.Neighbour(block, true))});
+}
+void ReverseComputeAt(Mover& m) {
+  const std::string block = m.Block();
+  m.Try("reverse_compute_at",
+        {block, m.Sometimes(5) ? m.Loop() : m.LoopOf(m.Neighbour(block, false))});
+}
+void ComputeRoot(Mover& m) { m.Try("compute_root", {m.Block()}); }
+void ComputeInline(Mover& m) { m.Try("compute_inline", {m.Block()}); }
+void ReverseComputeInline(Mover& m) { m.Try("reverse_compute_inline", {m.Block()}); }
+void CacheRead(Mover& m) {
+  const std::string block = m.Block();
+  m.Try("cache_read", {block, m.Sometimes(8) ? m.Buffer() : m.BufferOf(block), m.Scope()});
+}
+void CacheWrite(Mover& m) {
+  const std::string block = m.Block();
+  m.Try("cache_write", {block, m.Sometimes(8) ? m.Buffer() : m.BufferOf(block), m.Scope()});
+}
+void SetScope(Mover& m) { m.Try("set_scope", {m.Buffer(), m.Scope()}); }
+void DecomposeReduction(Mover& m) {
+  const std::string block = m.Block();
+  m.Try("decompose_reduction", {block, m.Sometimes(8) ? m.Loop() : m.LoopOf(block)});
+}
+void RFactor(Mover& m) {
+  m.Try("rfactor", {m.Sometimes(8) ? m.Loop() : m.ReduceLoopOf(m.Block()), m.Number(-3, 3)});
+}
+void TransformLayout(Mover& m) {
+  const std::string buffer = m.Buffer();
+  const size_t rank = m.Sometimes(20) ? 2 : m.RankOf(buffer);
+  m.Try("transform_layout", {buffer, m.Sometimes(20) ? "" : m.Map(rank)});
+}
+void StorageAlign(Mover& m) {
+  m.Try("storage_align", {m.Buffer(), m.Number(-2, 3), m.Number(0, 8), m.Number(-1, 8)});
+}
+void TransformBlockLayout(Mover& m) {
+  const std::string block = m.Block();
+  m.Try("transform_block_layout", {block, m.Map(m.LoopsOf(block).size())});
+}
+void PadEinsum(Mover& m) {
+  const std::string block = m.Block();
+  Ints padding(m.LoopsOf(block).size() + (m.Sometimes(20) ? 1 : 0));
+  for (int64_t& p : padding) p = m.Number(m.Sometimes(30) ? 0 : 1, 4);
+  m.Try("pad_einsum", {block, padding});
+}
+void Prefetch(Mover& m) {
+  const std::string block = m.Block();
+  m.Try("prefetch", {block, m.BufferOf(block), m.Sometimes(8) ? m.Loop() : m.LoopOf(block),
+                     m.Number(m.Sometimes(10) ? -1 : 1, 3)});
+}
+void SoftwarePipeline(Mover& m) {
+  const auto count = static_cast<size_t>(m.Number(2, 4));
+  Ints stages(count), order(count);
+  std::iota(order.begin(), order.end(), 0);
+  for (int64_t& stage : stages) stage = m.Number(0, 2);
+  if (!m.Sometimes(20)) stages[m.random()() % count] = 0;
+  if (m.Sometimes(2)) std::shuffle(order.begin(), order.end(), m.random());
+  Mover::Done done = m.Try("software_pipeline", {m.Loop(), stages, order});
+  if (done.ok && m.Sometimes(2)) m.Try("partition", {done.results[0], Ints{m.Number(1, 3)}});
+}
+void DoubleBuffer(Mover& m) { m.Try("double_buffer", {m.Block()}); }
+void RollingBuffer(Mover& m) {
+  const std::string block = m.Block();
+  m.Try("rolling_buffer", {block, m.Sometimes(8) ? m.Loop() : m.LoopOf(block)});
+}
+void Blockize(Mover& m) { m.Try("blockize", {m.Loop()}); }
+void Tensorize(Mover& m) {
+  m.Try("tensorize",
+        {m.Loop(), Pick<std::string>({"mma2", "x86.vpdpbusd.512", "none"}, m.random())});
+}
+void Specialize(Mover& m) { m.Try("specialize", {m.Condition()}); }
+void Outline(Mover& m) { m.Try("outline", {m.Sometimes(3) ? m.Block() : m.Loop(), "piece"}); }
+void Annotate(Mover& m) {
+  m.Try("annotate", {m.Sometimes(2) ? m.Block() : m.Loop(), "pragma", m.Number(0, 9)});
+}
+
+// ---- What chance would not put together ----
+
+void TileForIntrinsic(Mover& m) {
+  m.Try("split", {"k", Ints{-1, 2}});
+  Mover::Done t = m.Try("tile", {Names{"i", "j"}, Ints{2, 2}});
+  if (!t.ok) return;
+  m.Try("reorder", {Names{t.results[0], t.results[1], "k.0", t.results[2], t.results[3], "k.1"}});
+  m.Try("decompose_reduction", {"C", "k.0"});
+  m.Try("tensorize", {t.results[2], "mma2"});
+}
+void TileAsBlock(Mover& m) {
+  const std::string block = m.Block();
+  Names loops = m.LoopsOf(block);
+  if (loops.empty()) return;
+  Mover::Done t = m.Try("tile", {loops, Ints(loops.size(), m.Number(2, 3))});
+  if (t.ok) m.Try("blockize", {t.results[loops.size()]});
+}
+void SampledSplit(Mover& m) {
+  const std::string loop = m.Loop(), name = "tile_" + loop;
+  if (!m.Try("sample_perfect_tile", {name, loop, int64_t{2}, m.Number(1, 5)}).ok) return;
+  m.Try("split", {loop, Names{"$" + name + ".0", "$" + name + ".1"}});
+}
+void DecidedSplit(Mover& m) {
+  const Ints factors = {2, 3, 4};
+  const bool decide = m.Sometimes(2);
+  const Args args = decide ? Args{"f", factors, int64_t{3}}
+                           : Args{"f", factors, std::vector<double>{0.25, 0.5, 0.25}};
+  if (!m.Try(decide ? "decide" : "sample_categorical", args, {"3"}).ok) return;
+  m.Try("split", {m.Loop(), Names{"-1", "$f"}});
+}
+void RollUnder(Mover& m) {
+  const std::string block = m.Block(), loop = m.LoopOf(m.Neighbour(block, true));
+  if (m.Try("compute_at", {block, loop}).ok) m.Try("rolling_buffer", {block, loop});
+}
+void CacheTile(Mover& m) {
+  const std::string block = m.Block(), loop = m.LoopOf(block);
+  Mover::Done s = m.Try("split", {loop, Ints{-1, m.Number(2, 4)}});
+  if (!s.ok) return;
+  Mover::Done c = m.Try("cache_read", {block, m.BufferOf(block), m.Scope()});
+  if (!c.ok || !m.Try("compute_at", {c.results[0], s.results[0]}).ok) return;
+  if (m.Sometimes(2)) m.Try("double_buffer", {c.results[0]});
+}
+void CacheResult(Mover& m) {
+  const std::string block = m.Block();
+  Mover::Done c = m.Try("cache_write", {block, m.BufferOf(block), m.Scope()});
+  if (c.ok) m.Try("reverse_compute_at", {c.results[0], m.LoopOf(block)});
+}
+void FactorReduction(Mover& m) {
+  Mover::Done s = m.Try("split", {m.ReduceLoopOf(m.Block()), Ints{-1, m.Number(2, 4)}});
+  if (s.ok) m.Try("rfactor", {s.results[m.random()() % 2], int64_t{0}});
+}
+void VectorInside(Mover& m) {
+  const std::string block = m.Block();
+  Names loops = m.LoopsOf(block);
+  if (loops.empty()) return;
+  const std::string loop = Pick(loops, m.random());
+  Mover::Done s = m.Try("split", {loop, Ints{-1, m.Number(2, 8)}});
+  if (!s.ok) return;
+  Names order;
+  for (const std::string& l : loops) order.push_back(l == loop ? s.results[0] : l);
+  order.push_back(s.results[1]);
+  m.Try("reorder", {order});
+  m.Try("vectorize", {s.results[1]});
+  if (m.Sometimes(2)) m.Try("parallel", {order[0]});
+}
+
+struct Row {
+  const char* primitive;  // or what leads up to one
+  void (*move)(Mover&);
+  int weight;
+};
+constexpr Row kRows[] = {
+    {"split", Split, 4},
+    {"tile", Tile, 2},
+    {"partition", Partition, 1},
+    {"partition_equal", PartitionEqual, 1},
+    {"fuse", Fuse, 2},
+    {"reorder", Reorder, 3},
+    {"parallel", Parallel, 1},
+    {"vectorize", Vectorize, 1},
+    {"unroll", Unroll, 1},
+    {"bind", Bind, 1},
+    {"compute_at", ComputeAt, 3},
+    {"reverse_compute_at", ReverseComputeAt, 3},
+    {"compute_root", ComputeRoot, 1},
+    {"compute_inline", ComputeInline, 1},
+    {"reverse_compute_inline", ReverseComputeInline, 1},
+    {"cache_read", CacheRead, 2},
+    {"cache_write", CacheWrite, 2},
+    {"set_scope", SetScope, 1},
+    {"decompose_reduction", DecomposeReduction, 2},
+    {"rfactor", RFactor, 2},
+    {"transform_layout", TransformLayout, 1},
+    {"storage_align", StorageAlign, 1},
+    {"transform_block_layout", TransformBlockLayout, 1},
+    {"pad_einsum", PadEinsum, 1},
+    {"prefetch", Prefetch, 1},
+    {"software_pipeline", SoftwarePipeline, 2},
+    {"double_buffer", DoubleBuffer, 1},
+    {"rolling_buffer", RollingBuffer, 1},
+    {"blockize", Blockize, 1},
+    {"tensorize", Tensorize, 1},
+    {"specialize", Specialize, 1},
+    {"outline", Outline, 1},
+    {"annotate", Annotate, 1},
+    {"tensorize after tiling", TileForIntrinsic, 1},
+    {"blockize after tiling", TileAsBlock, 1},
+    {"split by sample_perfect_tile", SampledSplit, 1},
+    {"split by decide", DecidedSplit, 1},
+    {"rolling_buffer after compute_at", RollUnder, 1},
+    {"double_buffer after cache_read", CacheTile, 2},
+    {"reverse_compute_at after cache_write", CacheResult, 1},
+    {"rfactor after split", FactorReduction, 1},
+    {"vectorize after split", VectorInside, 2},
+};
+
+}  // namespace
+
+void Mover::Move() {
+  int total = 0;
+  for (const Row& row : kRows) total += row.weight;
+  int64_t at = Number(0, total - 1);
+  for (const Row& row : kRows) {
+    at -= row.weight;
+    if (at < 0) return row.move(*this);
+  }
+}
+
+bool Mover::HasMove(const std::string& primitive) {
+  return std::any_of(std::begin(kRows), std::end(kRows),
+                     [&](const Row& row) { return primitive == row.primitive; });
+}
+
+}  // namespace tenon::fuzz
