@@ -3,8 +3,9 @@
 // It runs functions at every stage of lowering: with blocks and without, before and after
 // flattening, vectorizing, division over workers, and wrapping. Beyond results it reports what a
 // machine would do silently: accesses outside a buffer's shape or memory, reads of uninitialised
-// elements (lanes of a vector that read one are NaN or -1: they may be lanes that nobody uses), index overflow and division by zero, block bindings outside their domain, workers that
-// never meet at a barrier, races between workers. For tests and `--reference` only.
+// elements (lanes of a vector that read one are NaN or -1: they may be lanes that nobody uses),
+// index overflow and division by zero, block bindings outside their domain, workers that never meet
+// at a barrier, races between workers. For tests and `--reference` only.
 //
 // A function that mentions its team (team_rank, team_size, sync team, also in what it calls) is run
 // by every worker of a team of `team_size`; the workers take turns between barriers, in an order
