@@ -14,7 +14,6 @@
 #include "schedule/schedule.h"
 #include "support/schedule_functions.h"
 
-
 namespace tenon::test {
 
 /// `text` with every $NAME replaced by its value.
