@@ -31,11 +31,21 @@ def tracked_files():
             yield pathlib.PurePath(name), path.read_text(encoding="utf-8", errors="replace").splitlines()
 
 
+RAW_STRING = re.compile(r'R"(?P<mark>[^ ()\\]{0,16})\(')
+
+
 def functions(lines):
-    """(first line, length) of the functions of a C++ file, lambdas and local classes not counted on their own."""
-    start = None
+    """(first line, length) of the functions of a C++ file, lambdas and local classes not counted on their own. Texts of
+    other languages in raw strings have none."""
+    start = raw_end = None
     for number, line in enumerate(lines, 1):
-        if start is None:
+        if raw_end is not None:
+            if raw_end not in line:
+                continue
+            raw_end = None
+        elif (raw := RAW_STRING.search(line)) and f'){raw["mark"]}"' not in line[raw.end():]:
+            raw_end = f'){raw["mark"]}"'
+        elif start is None:
             match = FUNCTION.match(line)
             if match:
                 start, closing = number, match["indent"] + "}"
