@@ -23,11 +23,8 @@ namespace tenon {
 
 /// How an operand reaches the emitted operation.
 enum class ArgKind {
-  kValue,    // its elements as one register of `type`
-  kSplat,    // its elements, repeated until a register of `type` is full
-  kTile,     // the number of the tile register that it lies in
-  kAddress,  // the address of its first element
-  kStride,   // bytes between its rows
+  kValue,  // its elements as one register of `type`
+  kSplat,  // its elements, repeated until a register of `type` is full
 };
 
 struct EmissionArg {

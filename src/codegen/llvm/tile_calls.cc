@@ -37,12 +37,8 @@ llvm::Value* FunctionEmitter::TileArgument(const CallFunc& s, const PrimFunc& ca
       const auto times = static_cast<unsigned>(arg.type.Bytes() / bytes);
       return ir_.CreateBitCast(ir_.CreateVectorSplat(times, v), param);
     }
-    case ArgKind::kAddress: return RegionAddress(region);
-    case ArgKind::kTile:
-    case ArgKind::kStride: break;
   }
-  Unsupported("an operand of " + callee.name);
-  return llvm::PoisonValue::get(param);
+  TN_UNREACHABLE();
 }
 
 void FunctionEmitter::EmitTileIntrinsic(const CallFunc& s, const PrimFunc& callee,
