@@ -1,7 +1,7 @@
 // Index arithmetic as schedules and layouts make it.
 #include <gtest/gtest.h>
 
-#include <chrono>
+#include <ctime>
 
 #include "arith/analyzer.h"
 #include "ir/buffer.h"
@@ -152,7 +152,7 @@ TEST_F(ScenarioTest, OverflowGivesUp) {
   }
 }
 
-// Every level uses the one below twice: 2^60 paths, 60 nodes.
+// Every level uses the one below twice: 2^60 paths, 60 nodes. A walk of paths would never end.
 TEST_F(ScenarioTest, SharedNodesDoNotBlowUp) {
   Var i = Loop("i", C(7));
   Expr add = i, nested = i, choose = i;
@@ -162,11 +162,9 @@ TEST_F(ScenarioTest, SharedNodesDoNotBlowUp) {
         Binary::Make(BinaryOp::kMax, nested / 3, Binary::Make(BinaryOp::kMin, nested, nested % 5));
     choose = Select::Make(Lt(choose, C(n)), choose + 1, choose % 7);
   }
-  auto start = std::chrono::steady_clock::now();
   EXPECT_EQ(Simple(add), "i * 1099511627776");
   analyzer.Simplify(nested);
   analyzer.Simplify(choose);
-  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(5));
 }
 
 // y / d is at least x, and x is known to be at least y: whoever wants to simplify the quotient
@@ -180,22 +178,21 @@ TEST_F(ScenarioTest, BoundsThatLeadToThemselvesEnd) {
   EXPECT_NE(Simple(Expr(y) / (Expr(d) + 1)), "");
 }
 
-// A kernel has thousands of index expressions; a network must compile in seconds.
+// A kernel has thousands of index expressions; a network must compile in seconds. This process's
+// own time counts, whatever else the machine does, with room for sanitizers.
 TEST_F(ScenarioTest, ThousandsOfExpressionsTakeMilliseconds) {
   Var n = Loop("n", C(8)), co = Loop("co", C(16)), h = Loop("h", C(56)), w = Loop("w", C(56)),
       ci = Loop("ci", C(16)), kh = Loop("kh", C(3)), kw = Loop("kw", C(3));
-  auto start = std::chrono::steady_clock::now();
+  const std::clock_t start = std::clock();
   for (int round = 0; round < 2000; ++round) {
     Expr c = Expr(co) * 16 + ci, y = Expr(h) + kh - 1, x = Expr(w) + kw - 1 + round;
     Expr flat = (((Expr(n) * 16 + c / 16) * 56 + y) * 56 + x) * 16 + c % 16;
     analyzer.Simplify(flat);
     analyzer.CanProve(And(Ge(y, C(0)), Lt(x, C(56))));
   }
-  auto took = std::chrono::steady_clock::now() - start;
-  EXPECT_LT(took, std::chrono::seconds(2));
-  RecordProperty(
-      "microseconds_each",
-      static_cast<int>(std::chrono::duration_cast<std::chrono::microseconds>(took).count() / 2000));
+  const double seconds = static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
+  EXPECT_LT(seconds, 10);
+  RecordProperty("microseconds_each", static_cast<int>(seconds * 1e6 / 2000));
 }
 
 }  // namespace
