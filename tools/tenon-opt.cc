@@ -11,6 +11,7 @@
 
 #include "opt_texts.h"
 #include "opt_weights.h"
+#include "support/check.h"
 #include "support/file.h"
 #include "support/strings.h"
 

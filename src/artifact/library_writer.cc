@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "artifact/weight_segment.h"
+#include "support/check.h"
 
 namespace tenon::artifact {
 

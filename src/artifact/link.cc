@@ -16,6 +16,7 @@
 #include "artifact/memory_file.h"
 #include "artifact/relocatable.h"
 #include "artifact/symbols.h"
+#include "support/check.h"
 #include "support/file.h"
 #include "support/strings.h"
 #include "tenon/kernel_abi.h"

@@ -6,6 +6,7 @@
 #include <type_traits>
 
 #include "artifact/link.h"
+#include "support/check.h"
 #include "tenon/kernel_abi.h"
 
 namespace tenon::artifact {

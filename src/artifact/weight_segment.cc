@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "artifact/link.h"
+#include "support/check.h"
 
 namespace tenon::artifact {
 namespace {

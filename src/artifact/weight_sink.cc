@@ -8,6 +8,8 @@
 #include <cerrno>
 #include <utility>
 
+#include "support/check.h"
+
 namespace tenon::artifact {
 
 WritableRange::WritableRange(WritableRange&& other) noexcept

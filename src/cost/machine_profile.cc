@@ -2,6 +2,8 @@
 
 #include <limits>
 
+#include "support/check.h"
+
 namespace tenon {
 
 namespace {

@@ -23,6 +23,7 @@
 #include "loop/pass/make_packed.h"
 #include "loop/print.h"
 #include "loop/verify.h"
+#include "support/check.h"
 #include "support/deep_stack.h"
 #include "support/file.h"
 #include "support/hash.h"

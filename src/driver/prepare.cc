@@ -10,6 +10,7 @@
 
 #include "artifact/temporary_library.h"
 #include "driver/kernels.h"
+#include "support/check.h"
 #include "support/thread_pool.h"
 #include "tenon/kernel_abi.h"
 

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "graph/dims.h"
+#include "support/check.h"
 
 namespace tenon::graph {
 

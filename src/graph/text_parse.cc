@@ -7,6 +7,7 @@
 #include "graph/text.h"
 #include "graph/verify.h"
 #include "ir/parse_core.h"
+#include "support/check.h"
 
 namespace tenon::graph {
 namespace {

@@ -36,6 +36,24 @@ std::string ToString(const AttrValue& value) {
   return std::visit(Printer{}, value);
 }
 
+Attrs::Attrs() = default;
+Attrs::Attrs(std::initializer_list<std::pair<const std::string, AttrValue>> items)
+    : items_(items) {}
+Attrs::Attrs(const Attrs&) = default;
+Attrs::Attrs(Attrs&&) noexcept = default;
+Attrs& Attrs::operator=(const Attrs&) = default;
+Attrs& Attrs::operator=(Attrs&&) noexcept = default;
+Attrs::~Attrs() = default;
+bool operator==(const Attrs& a, const Attrs& b) { return a.items_ == b.items_; }
+
+void Attrs::Set(std::string name, AttrValue value) {
+  items_.insert_or_assign(std::move(name), std::move(value));
+}
+
+void Attrs::Erase(std::string_view name) {
+  if (auto it = items_.find(name); it != items_.end()) items_.erase(it);
+}
+
 std::string Attrs::ToString() const {
   if (items_.empty()) return "";
   std::string out = "{";

@@ -18,8 +18,14 @@ using AttrValue = std::variant<bool, int64_t, double, std::string, std::vector<i
 /// of a name that holds another type, give the caller's default.
 class Attrs {
  public:
-  Attrs() = default;
-  Attrs(std::initializer_list<std::pair<const std::string, AttrValue>> items) : items_(items) {}
+  // Copies and comparison are in attrs.cc: every node that has attributes would have them inline.
+  Attrs();
+  Attrs(std::initializer_list<std::pair<const std::string, AttrValue>> items);
+  Attrs(const Attrs&);
+  Attrs(Attrs&&) noexcept;
+  Attrs& operator=(const Attrs&);
+  Attrs& operator=(Attrs&&) noexcept;
+  ~Attrs();
 
   bool Has(std::string_view name) const { return items_.find(name) != items_.end(); }
   const AttrValue* Find(std::string_view name) const {
@@ -45,12 +51,8 @@ class Attrs {
     return Get<std::vector<int64_t>>(name, {});
   }
 
-  void Set(std::string name, AttrValue value) {
-    items_.insert_or_assign(std::move(name), std::move(value));
-  }
-  void Erase(std::string_view name) {
-    if (auto it = items_.find(name); it != items_.end()) items_.erase(it);
-  }
+  void Set(std::string name, AttrValue value);
+  void Erase(std::string_view name);
   bool empty() const { return items_.empty(); }
   size_t size() const { return items_.size(); }
   auto begin() const { return items_.begin(); }
@@ -60,7 +62,7 @@ class Attrs {
   /// or "nan".
   std::string ToString() const;
 
-  friend bool operator==(const Attrs&, const Attrs&) = default;
+  friend bool operator==(const Attrs& a, const Attrs& b);
 
  private:
   std::map<std::string, AttrValue, std::less<>> items_;

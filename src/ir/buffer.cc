@@ -1,5 +1,6 @@
 #include "ir/buffer.h"
 
+#include "ir/node_fields.h"
 #include "ir/visit.h"
 #include "support/check.h"
 
@@ -61,5 +62,10 @@ Region RegionNode::Make(Buffer buffer, std::vector<Range> ranges) {
   n->ranges = std::move(ranges);
   return n;
 }
+
+template class NodeOf<LayoutNode, NodeKind::kLayout>;
+template class NodeOf<BufferNode, NodeKind::kBuffer>;
+template class NodeOf<RangeNode, NodeKind::kRange>;
+template class NodeOf<RegionNode, NodeKind::kRegion>;
 
 }  // namespace tenon

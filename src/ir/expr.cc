@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "ir/buffer.h"
+#include "ir/node_fields.h"
 #include "support/check.h"
 
 namespace tenon {
@@ -298,5 +299,18 @@ Expr Or(Expr a, Expr b) { return Binary::Make(BinaryOp::kOr, std::move(a), std::
 Expr Not(Expr a) { return Unary::Make(UnaryOp::kNot, std::move(a)); }
 
 Expr CeilDiv(Expr a, Expr b) { return (a + (b - 1)) / b; }
+
+template class NodeOf<IntConst, NodeKind::kIntConst, ExprNode>;
+template class NodeOf<FloatConst, NodeKind::kFloatConst, ExprNode>;
+template class NodeOf<StringConst, NodeKind::kStringConst, ExprNode>;
+template class NodeOf<VarNode, NodeKind::kVar, ExprNode>;
+template class NodeOf<Unary, NodeKind::kUnary, ExprNode>;
+template class NodeOf<Binary, NodeKind::kBinary, ExprNode>;
+template class NodeOf<Select, NodeKind::kSelect, ExprNode>;
+template class NodeOf<CastExpr, NodeKind::kCast, ExprNode>;
+template class NodeOf<Load, NodeKind::kLoad, ExprNode>;
+template class NodeOf<Ramp, NodeKind::kRamp, ExprNode>;
+template class NodeOf<Broadcast, NodeKind::kBroadcast, ExprNode>;
+template class NodeOf<Call, NodeKind::kCall, ExprNode>;
 
 }  // namespace tenon

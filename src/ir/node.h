@@ -165,176 +165,24 @@ bool StructuralEqual(const NodeRef& a, const NodeRef& b, bool map_free = false);
 bool StructuralEqual(const NodeRef& a, const NodeRef& b, std::string* path, bool map_free = false);
 uint64_t StructuralHash(const NodeRef& n);
 
-namespace node_internal {
-
-template <class T>
-inline constexpr bool kIsRef = false;
-template <class T>
-inline constexpr bool kIsRef<Ref<const T>> = true;
-template <class T>
-inline constexpr bool kIsRefs = false;
-template <class T>
-inline constexpr bool kIsRefs<std::vector<Ref<const T>>> = true;
-template <class T>
-inline constexpr bool kIsRefs<const std::vector<Ref<const T>>> = true;
-
-/// Floats are equal when they are the same value: 0 is not -0, every NaN is NaN.
-template <class T>
-bool EqualValue(const T& a, const T& b) {
-  if constexpr (std::is_same_v<T, double>) {
-    return (a != a && b != b) || __builtin_bit_cast(uint64_t, a) == __builtin_bit_cast(uint64_t, b);
-  } else {
-    return a == b;
-  }
-}
-
-template <class T>
-void HashValue(HashContext& c, const T& v) {
-  if constexpr (std::is_same_v<T, std::string>) {
-    c.Add(v);
-  } else if constexpr (std::is_same_v<T, double>) {
-    c.Add(v != v ? ~uint64_t{0} : __builtin_bit_cast(uint64_t, v));
-  } else if constexpr (std::is_same_v<T, DType>) {
-    c.Add(v.ToString());
-  } else if constexpr (std::is_same_v<T, Attrs>) {
-    c.Add(v.ToString());
-  } else if constexpr (std::is_same_v<T, std::vector<std::string>>) {
-    for (const std::string& s : v) c.Add(s);
-  } else if constexpr (std::is_same_v<T, std::vector<int64_t>>) {
-    for (int64_t s : v) c.Add(static_cast<uint64_t>(s));
-  } else {
-    c.Add(static_cast<uint64_t>(v));
-  }
-}
-
-}  // namespace node_internal
-
-/// Implements Node for a struct with a Fields list.
+/// Implements Node for a struct with a Fields list. The definitions are in ir/node_fields.h; the
+/// file that defines a node's Make instantiates them, so that no other file compiles them.
 template <class Self, NodeKind K, class Base = Node>
 class NodeOf : public Base {
  public:
   static bool Classof(NodeKind k) { return k == K; }
   static constexpr NodeKind kKind = K;
 
-  void VisitChildren(ChildVisitor& v) const override {
-    Self::Fields(self(), [&](const char*, const auto& field, FieldRole role) {
-      using T = std::remove_cvref_t<decltype(field)>;
-      if (role == FieldRole::kIgnore) return;
-      if constexpr (node_internal::kIsRef<T>) {
-        if (field) v.VisitChild(field, role);
-      } else if constexpr (node_internal::kIsRefs<T>) {
-        for (const auto& x : field) {
-          if (x) v.VisitChild(x, role);
-        }
-      }
-    });
-  }
-
-  NodeRef MapChildren(ChildMapper& m) const override {
-    Ref<Self> copy;
-    auto writable = [&]() -> Self& {
-      if (!copy) copy = MakeRef<Self>(self());
-      return *copy;
-    };
-    // Walk the original; write changes into the copy at the same field.
-    int index = 0;
-    Self::Fields(self(), [&](const char*, const auto& field, FieldRole role) {
-      using T = std::remove_cvref_t<decltype(field)>;
-      int here = index++;
-      if (role == FieldRole::kIgnore) return;
-      if constexpr (node_internal::kIsRef<T>) {
-        if (!field) return;
-        NodeRef mapped = m.MapChild(field, role);
-        if (mapped.get() != static_cast<const Node*>(field.get()))
-          Assign<T>(writable(), here, mapped);
-      } else if constexpr (node_internal::kIsRefs<T>) {
-        T result;
-        bool changed = false;
-        result.reserve(field.size());
-        for (const auto& x : field) {
-          NodeRef mapped = x ? m.MapChild(x, role) : NodeRef();
-          changed |= mapped.get() != static_cast<const Node*>(x.get());
-          result.push_back(CastRef<typename T::value_type>(mapped));
-        }
-        if (changed) AssignVector<T>(writable(), here, std::move(result));
-      }
-    });
-    if (!copy) return NodeRef(this);
-    return copy;
-  }
-
-  bool EqualFields(const Node& other, EqualContext& c) const override {
-    const Self& a = self();
-    const Self& b = static_cast<const Self&>(other);
-    std::vector<const void*> others;
-    Self::Fields(b, [&](const char*, const auto& field, FieldRole) { others.push_back(&field); });
-    size_t index = 0;
-    bool equal = true;
-    Self::Fields(a, [&](const char* name, const auto& field, FieldRole role) {
-      using T = std::remove_cvref_t<decltype(field)>;
-      const T& theirs = *static_cast<const T*>(others[index++]);
-      if (!equal || role == FieldRole::kIgnore) return;
-      if constexpr (node_internal::kIsRef<T>) {
-        equal = c.Field(name, field, theirs, role);
-      } else if constexpr (node_internal::kIsRefs<T>) {
-        if (field.size() != theirs.size()) {
-          equal = c.Differ(name);
-          return;
-        }
-        for (size_t i = 0; equal && i < field.size(); ++i) {
-          equal = c.Field(name, field[i], theirs[i], role);
-        }
-      } else {
-        if (!node_internal::EqualValue(field, theirs)) equal = c.Differ(name);
-      }
-    });
-    return equal;
-  }
-
-  void HashFields(HashContext& c) const override {
-    Self::Fields(self(), [&](const char*, const auto& field, FieldRole role) {
-      using T = std::remove_cvref_t<decltype(field)>;
-      if (role == FieldRole::kIgnore) return;
-      if constexpr (node_internal::kIsRef<T>) {
-        c.AddNode(field, role);
-      } else if constexpr (node_internal::kIsRefs<T>) {
-        c.Add(field.size());
-        for (const auto& x : field) c.AddNode(x, role);
-      } else {
-        node_internal::HashValue(c, field);
-      }
-    });
-  }
+  void VisitChildren(ChildVisitor& v) const override;
+  NodeRef MapChildren(ChildMapper& m) const override;
+  bool EqualFields(const Node& other, EqualContext& c) const override;
+  void HashFields(HashContext& c) const override;
 
  protected:
   NodeOf() : Base(K) {}
 
  private:
   const Self& self() const { return static_cast<const Self&>(*this); }
-
-  template <class R>
-  static R CastRef(const NodeRef& n) {
-    using P = std::remove_pointer_t<decltype(std::declval<R>().get())>;
-    return R(static_cast<P*>(n.get()));
-  }
-  template <class T>
-  static void Assign(Self& target, int field_index, const NodeRef& value) {
-    int index = 0;
-    Self::Fields(target, [&](const char*, auto& field, FieldRole) {
-      using F = std::remove_cvref_t<decltype(field)>;
-      if (index++ != field_index) return;
-      if constexpr (std::is_same_v<F, T>) field = CastRef<T>(value);
-    });
-  }
-  template <class T>
-  static void AssignVector(Self& target, int field_index, T value) {
-    int index = 0;
-    Self::Fields(target, [&](const char*, auto& field, FieldRole) {
-      using F = std::remove_cvref_t<decltype(field)>;
-      if (index++ != field_index) return;
-      if constexpr (std::is_same_v<F, T>) field = std::move(value);
-    });
-  }
 };
 
 }  // namespace tenon

@@ -1,5 +1,6 @@
 #include "loop/func.h"
 
+#include "ir/node_fields.h"
 #include "support/check.h"
 
 namespace tenon {
@@ -22,5 +23,12 @@ Func PrimFunc::Make(PrimFunc fields) {
   TN_CHECK(fields.num_outputs <= static_cast<int64_t>(fields.buffers.size()));
   return MakeRef<PrimFunc>(std::move(fields));
 }
+
+PrimFunc::PrimFunc() = default;
+PrimFunc::PrimFunc(const PrimFunc&) = default;
+PrimFunc::PrimFunc(PrimFunc&&) noexcept = default;
+PrimFunc::~PrimFunc() = default;
+
+template class NodeOf<PrimFunc, NodeKind::kPrimFunc>;
 
 }  // namespace tenon

@@ -41,9 +41,10 @@ struct PrimFunc final : NodeOf<PrimFunc, NodeKind::kPrimFunc> {
   Attrs attrs;               // "exported", "role", "flops", …
   Stmt body;
 
-  PrimFunc() = default;
-  PrimFunc(const PrimFunc&) = default;
-  PrimFunc(PrimFunc&&) = default;
+  PrimFunc();
+  PrimFunc(const PrimFunc&);
+  PrimFunc(PrimFunc&&) noexcept;
+  ~PrimFunc() override;
   static Ref<const PrimFunc> Make(PrimFunc fields);
   DimRange dim_range(size_t i) const { return {dim_lo[i], dim_hi[i], dim_step[i]}; }
   template <class S, class F>

@@ -1,5 +1,6 @@
 #include "loop/stmt.h"
 
+#include "ir/node_fields.h"
 #include "support/check.h"
 
 namespace tenon {
@@ -242,5 +243,15 @@ Stmt Atomic::Make(BinaryOp op, Buffer buffer, std::vector<Expr> indices, Expr va
   n->scope = scope;
   return n;
 }
+
+Block::Block() = default;
+Block::Block(const Block&) = default;
+Block::Block(Block&&) noexcept = default;
+Block::~Block() = default;
+
+template class NodeOf<IterVarNode, NodeKind::kIterVar>;
+#define TN_STMT(name) template class NodeOf<name, NodeKind::k##name, StmtNode>;
+#include "ir/stmt_kinds.def"
+#undef TN_STMT
 
 }  // namespace tenon

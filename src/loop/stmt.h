@@ -201,9 +201,10 @@ struct Block final : NodeOf<Block, NodeKind::kBlock, StmtNode> {
   Stmt body;
 
   static Ref<const Block> Make(Block fields);
-  Block() = default;
-  Block(const Block&) = default;
-  Block(Block&&) = default;
+  Block();
+  Block(const Block&);
+  Block(Block&&) noexcept;
+  ~Block() override;
   template <class S, class F>
   static void Fields(S& s, F&& f) {
     f("name", s.name, FieldRole::kAttribute);

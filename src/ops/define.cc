@@ -1,5 +1,7 @@
 #include "ops/define.h"
 
+#include "support/check.h"
+
 namespace tenon::ops {
 
 using graph::IndexMapClass;

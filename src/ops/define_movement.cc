@@ -1,5 +1,6 @@
 // Movement operators: which element of which operand stands where.
 #include "ops/define.h"
+#include "support/check.h"
 
 namespace tenon::ops {
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "ops/define.h"
+#include "support/check.h"
 
 namespace tenon::ops {
 

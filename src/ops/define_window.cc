@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "ops/define.h"
+#include "support/check.h"
 
 namespace tenon::ops {
 

@@ -5,6 +5,7 @@
 #include "ops/algorithms.h"
 #include "ops/group.h"
 #include "ops/rules.h"
+#include "support/check.h"
 
 namespace tenon::ops {
 

@@ -3,6 +3,8 @@
 #include <map>
 #include <memory>
 
+#include "support/check.h"
+
 namespace tenon::ops {
 
 int64_t Operand::dim(int i) const {

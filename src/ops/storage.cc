@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "support/check.h"
+
 namespace tenon::ops {
 
 static int64_t RoundUp(int64_t n, int64_t to) { return (n + to - 1) / to * to; }

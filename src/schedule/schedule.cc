@@ -4,6 +4,7 @@
 
 #include "schedule/dependence.h"
 #include "schedule/steps.h"
+#include "support/check.h"
 #include "support/strings.h"
 
 namespace tenon {

@@ -3,7 +3,7 @@
 // cause is an Expected (expected.h).
 #pragma once
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <stdexcept>
 #include <string>
@@ -17,16 +17,16 @@ class InternalError : public std::logic_error {
 };
 
 [[noreturn]] void CheckFailed(const char* file, int line, const char* condition,
-                              const std::string& message);
+                              const std::string& message = {});
 
 }  // namespace tenon
 
 /// TN_CHECK(condition) or TN_CHECK(condition, "format {}", args…).
-#define TN_CHECK(cond, ...)                                                           \
-  do {                                                                                \
-    if (!(cond)) [[unlikely]]                                                         \
-      ::tenon::CheckFailed(__FILE__, __LINE__, #cond, ::fmt::format("" __VA_ARGS__)); \
+#define TN_CHECK(cond, ...)                                                                     \
+  do {                                                                                          \
+    if (!(cond)) [[unlikely]]                                                                   \
+      ::tenon::CheckFailed(__FILE__, __LINE__, #cond __VA_OPT__(, ::fmt::format(__VA_ARGS__))); \
   } while (false)
 
 /// For the end of a switch over our own enums.
-#define TN_UNREACHABLE() ::tenon::CheckFailed(__FILE__, __LINE__, "unreachable", "")
+#define TN_UNREACHABLE() ::tenon::CheckFailed(__FILE__, __LINE__, "unreachable")

@@ -6,12 +6,14 @@
 #include <utility>
 #include <variant>
 
-#include "support/check.h"
 #include "support/diagnostic.h"
 
 namespace tenon {
 
 struct Unit {};  // for Expected<Unit>, "done"
+
+/// What asking for the value of errors ends with: a bug of ours.
+[[noreturn]] void NoValue(const Diagnostics& errors);
 
 template <class T>
 class [[nodiscard]] Expected {
@@ -27,12 +29,14 @@ class [[nodiscard]] Expected {
   const T* operator->() const { return &value(); }
 
   T& value() {
-    TN_CHECK(*this, "{}", ToString(std::get<Diagnostics>(state_)));
-    return std::get<T>(state_);
+    if (!*this) [[unlikely]]
+      NoValue(errors());
+    return *std::get_if<T>(&state_);
   }
   const T& value() const {
-    TN_CHECK(*this, "{}", ToString(std::get<Diagnostics>(state_)));
-    return std::get<T>(state_);
+    if (!*this) [[unlikely]]
+      NoValue(errors());
+    return *std::get_if<T>(&state_);
   }
   Diagnostics& errors() { return std::get<Diagnostics>(state_); }
   const Diagnostics& errors() const { return std::get<Diagnostics>(state_); }

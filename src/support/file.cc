@@ -1,6 +1,7 @@
 #include "support/file.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -15,6 +16,8 @@
 #include <memory>
 #include <system_error>
 #include <utility>
+
+#include "support/check.h"
 
 namespace tenon {
 

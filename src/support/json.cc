@@ -1,5 +1,7 @@
 #include "support/json.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 namespace tenon {

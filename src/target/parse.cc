@@ -1,5 +1,6 @@
 // Target::Parse and Target::Host. A string is words: a kind or a preset, then options; -host takes
 // all that follows it.
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>

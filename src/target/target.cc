@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "support/check.h"
 #include "support/strings.h"
 #include "target/tables.h"
 

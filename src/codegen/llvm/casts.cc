@@ -1,5 +1,6 @@
 // Conversions between scalar types. No conversion of ours traps, and none needs a library.
 #include <llvm/IR/Intrinsics.h>
+#include <cmath>
 
 #include "codegen/llvm/values.h"
 #include "support/check.h"

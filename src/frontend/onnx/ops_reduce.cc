@@ -1,5 +1,6 @@
 // Reductions.
 #include "frontend/onnx/ops.h"
+#include "support/check.h"
 
 namespace tenon::onnx {
 namespace {

@@ -4,6 +4,8 @@
 #include <limits>
 #include <unordered_set>
 
+#include "support/check.h"
+
 namespace tenon::graph {
 
 namespace {

@@ -21,6 +21,7 @@
 #include "fuzz/schedule/moves.h"
 #include "fuzz/schedule/reduce.h"
 #include "loop/print.h"
+#include "support/check.h"
 
 namespace tenon::fuzz {
 

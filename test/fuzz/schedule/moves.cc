@@ -7,6 +7,7 @@
 #include "loop/print.h"
 #include "schedule/run.h"
 #include "schedule/steps.h"
+#include "support/check.h"
 
 namespace tenon::fuzz {
 

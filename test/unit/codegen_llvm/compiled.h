@@ -9,6 +9,7 @@
 #include "codegen/codegen.h"
 #include "loop/func.h"
 #include "loop/pass/expand_math.h"
+#include "support/check.h"
 #include "target/target.h"
 
 namespace tenon::test {

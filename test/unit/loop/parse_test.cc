@@ -5,6 +5,7 @@
 #include <random>
 
 #include "round_trip.h"
+#include "support/check.h"
 
 namespace tenon {
 namespace {

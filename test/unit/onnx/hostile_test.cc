@@ -1,4 +1,6 @@
 // Broken and hostile models: each ends in a diagnostic that names the node and the tensor.
+#include <cmath>
+
 #include <gtest/gtest.h>
 
 #include "model_builder.h"

@@ -1,5 +1,6 @@
 #include "target/target.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "target/tables.h"
