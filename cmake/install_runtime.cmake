@@ -10,6 +10,8 @@ foreach(header c_api.h ffi_types.h kernel_abi.h tenon.hpp)
   install(FILES ${PROJECT_SOURCE_DIR}/include/tenon/${header} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tenon
           COMPONENT runtime)
 endforeach()
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/tenon/compat DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tenon
+        COMPONENT runtime)
 install(TARGETS tenon_core DESTINATION ${CMAKE_INSTALL_LIBDIR}/tenon/${TENON_ARCH}-linux-gnu COMPONENT runtime)
 install(FILES ${triple_dir}/libc_stub.so DESTINATION ${CMAKE_INSTALL_LIBDIR}/tenon/${TENON_ARCH}-linux-gnu
         COMPONENT runtime)
