@@ -165,17 +165,23 @@ std::string Limit(DType type, bool most) {
 
 }  // namespace
 
-// Its place in the order of writing too: a language's own stand last, nothing of ours calls them.
-const HelperRow* Helpers::Find(const std::string& family, DType type, size_t* place) const {
-  for (const auto& [rows, first] : {std::pair(language_.helpers, std::size(kRows)),
-                                    std::pair(std::span<const HelperRow>(kRows), size_t{0})}) {
-    for (size_t i = 0; i < rows.size(); ++i) {
-      if (family != rows[i].family || (ClassOf(type) & rows[i].classes) == 0) continue;
-      *place = first + i;
-      return &rows[i];
-    }
+static const HelperRow* FindRow(std::span<const HelperRow> rows, const std::string& family,
+                                DType type) {
+  for (const HelperRow& row : rows) {
+    if (family == row.family && (ClassOf(type) & row.classes) != 0) return &row;
   }
   return nullptr;
+}
+
+// Its place in the order of writing too: a language's own stands where it replaces one of ours,
+// else last, since nothing of ours calls it.
+const HelperRow* Helpers::Find(const std::string& family, DType type, size_t* place) const {
+  const HelperRow* own = FindRow(language_.helpers, family, type);
+  const HelperRow* ours = FindRow(kRows, family, type);
+  *place = std::size(kRows);
+  if (own) *place += static_cast<size_t>(own - language_.helpers.data());
+  if (ours) *place = static_cast<size_t>(ours - std::begin(kRows));
+  return own ? own : ours;
 }
 
 bool Helpers::Has(const std::string& family, DType type) const {

@@ -43,7 +43,8 @@ struct AxisSpelling {
   const char* text;
 };
 
-/// An atomic update: `function(pointer to type, value)`, or the helper of a family (types empty).
+/// An atomic update: `function(pointer to type, value)`; null: the helper atomic_OP, for languages
+/// with address spaces atomic_OP_global and atomic_OP_shared.
 struct AtomicSpelling {
   BinaryOp op;
   DType type;
@@ -51,17 +52,30 @@ struct AtomicSpelling {
   const char* memory;  // the type that the function works on
 };
 
+/// Text that a file begins with where it mentions one of the words (separated by blanks).
+struct PreambleSpelling {
+  const char* words;
+  const char* text;
+};
+
 /// What a language has whose functions are run by the threads of a GPU. Null in a Language: they
 /// are run by one worker.
 struct GpuSpelling {
   const char* shared;          // qualifier of a block's memory
-  const char* dynamic_shared;  // the name of the array whose size a launch gives
+  const char* dynamic_shared;  // the name of the array whose size a launch gives; null: none
+  const char*
+      threads;  // of a kernel: {0} threads in a block, {1} along x, {2} along y, {3} along z
+  const char* global_space;  // before the type of pointers to global memory; "" where any will do
+  const char* shared_space;
+  bool shared_first;  // shared arrays stand at the beginning of a kernel
   std::span<const AxisSpelling> axes;
   const char* sync_cta;
-  const char* sync_warp;
-  const char* fence_cta;
+  const char* sync_warp;  // null: threads of a warp cannot wait for each other alone
+  const char* fence_cta;  // null, and below: there is no such order
   const char* fence_grid;
   std::span<const AtomicSpelling> atomics;
+  const char* preamble;  // what every file begins with
+  std::span<const PreambleSpelling> preambles;
 };
 
 struct Language {
@@ -70,10 +84,11 @@ struct Language {
   const char* hidden;          // of a function that this source alone calls
   const char* visible;         // of an exported one
   const char* restrict_word;   // of a pointer that nothing else aliases
-  const char* copy;            // copies bytes: (to, from, count)
+  const char* copy;            // copies bytes: (to, from, count); null: elements are copied
   const char* align;           // of a declaration, before its type; {} are bytes
   const char* unroll;          // a line before a loop that must be unrolled; null: none
   const char* divide;          // approximates a quotient of f32; null: none
+  const char* remainder_f32;   // of a quotient rounded towards zero
   const char* reserved_words;  // besides those of C, separated by blanks
   std::span<const TypeSpelling> types;
   std::span<const MathSpelling> math;

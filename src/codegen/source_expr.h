@@ -26,6 +26,11 @@ class SourceModule {
   virtual Func Find(const std::string& name) const = 0;
   /// The identifier of a function of the module.
   virtual std::string NameOf(const PrimFunc& func) = 0;
+  /// The identifier that a call of it needs, with buffers in memories of these address spaces.
+  virtual std::string CalleeOf(const PrimFunc& func, const std::vector<std::string>& spaces) {
+    (void)spaces;
+    return NameOf(func);
+  }
   /// The address of a symbol: a function of the module, a blob, or something the linker knows.
   virtual std::string Symbol(const std::string& name) = 0;
   /// A C function that is called with these types; a second call with others is an error.
@@ -40,6 +45,7 @@ struct BufferSource {
   bool is_private = false;   // an array of this function's own whose address nobody else has
   bool is_distinct = false;  // a parameter that overlaps no other (attribute noalias)
   int64_t align = 0;         // bytes that the source aligns it to, where that is more than it asked
+  std::string space = "";  // address space of pointers to it, with a blank behind; see GpuSpelling
 };
 
 class SourceExpr : private ExprFunctor<SourceText> {
@@ -56,6 +62,8 @@ class SourceExpr : private ExprFunctor<SourceText> {
   void BindVar(const VarNode* var, std::string name) { vars_[var] = std::move(name); }
   void BindBuffer(const BufferNode* buffer, BufferSource source) { buffers_[buffer] = source; }
   const std::string& NameOf(const Buffer& buffer) { return buffers_.at(buffer.get()).name; }
+  const std::string& SpaceOf(const Buffer& buffer) { return buffers_.at(buffer.get()).space; }
+  bool IsBound(const Buffer& buffer) const { return buffers_.contains(buffer.get()); }
   const std::string& NameOf(const Var& var) { return vars_.at(var.get()); }
 
   /// Starts a statement made of `roots`, whose lines stand `indent` deep; forgets the one before.

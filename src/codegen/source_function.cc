@@ -91,33 +91,41 @@ void SourceFunction::FindUses() {
 
 std::string SourceFunction::PointerTo(const Buffer& buffer) {
   const bool writes = written_.Of(func_).contains(buffer.get());
-  return (writes ? "" : "const ") + values_.MemoryTypeName(buffer->dtype) + "*";
+  const std::string space = exprs_.IsBound(buffer) ? exprs_.SpaceOf(buffer) : "";
+  return (writes ? "" : "const ") + space + values_.MemoryTypeName(buffer->dtype) + "*";
 }
 
 void SourceFunction::BindParams() {
   const bool distinct = func_.attrs.Get<bool>("noalias", false);
   // The function's own name stays what it is inside, for calls of itself and for people.
-  names_.Reserve(module_.NameOf(func_));
-  for (const Buffer& b : func_.buffers) {
+  if (form_.name.empty()) form_.name = module_.NameOf(func_);
+  names_.Reserve(form_.name);
+  for (size_t i = 0; i < func_.buffers.size(); ++i) {
+    const Buffer& b = func_.buffers[i];
     const std::string name = Declare(b->name);
+    exprs_.BindBuffer(b.get(), {name, /*is_private=*/false, distinct, 0,
+                                form_.spaces.empty() ? "" : form_.spaces[i]});
     params_.push_back(fmt::format(
         "{} {}{}", PointerTo(b), distinct ? std::string(language_.restrict_word) + " " : "", name));
-    exprs_.BindBuffer(b.get(), {name, /*is_private=*/false, distinct});
   }
   for (size_t i = 0; i < func_.dims.size(); ++i) {
     exprs_.BindVar(func_.dims[i].get(), BindIndex(func_.dims[i]));
     const DimRange range = func_.dim_range(i);
     exprs_.facts().Set(func_.dims[i].get(), {range.lo >= 0, range.lo == 0 ? range.step : 1});
   }
-  for (const Var& v : func_.scalars) {
-    if (v->dtype.IsIndex()) {
-      exprs_.BindVar(v.get(), BindIndex(v));
-      continue;
-    }
-    const std::string name = Declare(v->name);
-    params_.push_back(values_.TypeName(v->dtype) + " " + name);
-    exprs_.BindVar(v.get(), name);
-  }
+  for (const Var& v : func_.scalars) BindScalar(v);
+}
+
+// A bool takes a byte of a kernel's parameters.
+void SourceFunction::BindScalar(const Var& var) {
+  if (var->dtype.IsIndex()) return exprs_.BindVar(var.get(), BindIndex(var));
+  const bool in_memory = language_.gpu && func_.func_kind == FuncKind::kKernel;
+  const std::string type =
+      in_memory ? values_.MemoryTypeName(var->dtype) : values_.TypeName(var->dtype);
+  if (type.empty()) Unsupported("parameters of type " + var->dtype.ToString());
+  const std::string name = Declare(var->name);
+  params_.push_back(type + " " + name);
+  exprs_.BindVar(var.get(), name);
 }
 
 // The signature's indices have 64 bits whatever the function computes with.
@@ -133,7 +141,7 @@ std::string SourceFunction::BindIndex(const Var& var) {
 
 std::string SourceFunction::Signature(size_t before) {
   const std::string head =
-      std::string(ReturnsStatus(func_) ? "int32_t " : "void ") + module_.NameOf(func_) + "(";
+      std::string(ReturnsStatus(func_) ? "int32_t " : "void ") + form_.name + "(";
   if (params_.empty()) return head + "void)";
   std::string line = head + Join(params_, ", ") + ")";
   if (line.size() + before <= kMostColumns) return line;
@@ -167,7 +175,9 @@ std::string SourceFunction::Emit(const std::string& qualifiers) {
   for (const Var& v : func_.scalars) unused(v.get(), exprs_.NameOf(v));
   for (const std::string& line : narrowed_) Line(line);
   exprs_.SetFpMode(fp_);
-  const TileIntrinsic* row = IntrinsicOf(func_);
+  if (language_.gpu && language_.gpu->shared_first && func_.func_kind == FuncKind::kKernel)
+    DeclareShared();
+  const TileIntrinsic* row = language_.gpu ? nullptr : IntrinsicOf(func_);
   if (row != nullptr) BeginTileIntrinsic(*row->EmissionOf(Emission::Kind::kC));
   EmitStmt(func_.body);
   if (ReturnsStatus(func_) && !EndsInReturn(func_.body)) Line("return 0;");
@@ -253,7 +263,8 @@ void SourceFunction::EmitSeq(const Seq& s) {
 
 void SourceFunction::EmitSync(Level level) {
   if (language_.gpu && level == Level::kCta) return Line(language_.gpu->sync_cta);
-  if (language_.gpu && level == Level::kWarp) return Line(language_.gpu->sync_warp);
+  if (language_.gpu && level == Level::kWarp && language_.gpu->sync_warp)
+    return Line(language_.gpu->sync_warp);
   const bool on_cpu = level == Level::kWorker || level == Level::kTeam;
   if (level == Level::kThread || (on_cpu && !language_.gpu)) return;
   Unsupported(std::string("sync ") + Name(level) + " in code generation");

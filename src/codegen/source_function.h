@@ -26,6 +26,9 @@ class WrittenBuffers {
 /// What is decided about a function as a whole, before its text.
 struct FunctionForm {
   int index_bits = 64;  // 32: every index of the function fits
+  std::string name;     // "": the module's for the function
+  /// The address spaces of the buffer parameters; none: the language has none.
+  std::vector<std::string> spaces;
   /// Places of shared buffers in the language's dynamic array, in bytes; those that are not here
   /// are arrays of their own.
   std::map<const BufferNode*, int64_t> dynamic_shared;
@@ -64,10 +67,14 @@ class SourceFunction {
   void EmitReturn(const Return& s);
   void EmitAtomic(const Atomic& s);
   void EmitGpuAtomic(const Atomic& s);
+  void EmitPlainUpdate(const Atomic& s);
   void EmitSync(Level level);
 
   void BeginTileIntrinsic(const Emission& emission);
   void BindParams();
+  void BindScalar(const Var& var);
+  void DeclareShared();
+  void DeclareArray(const Buffer& b, const Stmt& body);
   std::string BindIndex(const Var& var);
   void FindUses();
   void Begin(const std::vector<Expr>& roots) { exprs_.Begin(indent_, roots); }

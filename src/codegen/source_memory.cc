@@ -63,11 +63,13 @@ void SourceExpr::MoveWide(const WideSpelling& wide, DType type, const std::strin
                           const Buffer& buffer, const Expr& index, bool writes) {
   const int64_t step = wide.bytes / buffer->dtype.Element().Bytes();
   const char* name = buffer->dtype == DType::Float(32) ? wide.of_f32 : wide.name;
+  const std::string& space = SpaceOf(buffer);
   SourceText base = ElementAddress(buffer, {As<Ramp>(index)->base});
   for (int64_t lane = 0; lane < type.lanes; lane += step) {
     const std::string offset = lane ? fmt::format(" + {}", lane) : "";
     const std::string at = base.text + offset, part = array + offset;
-    const std::string memory = fmt::format("({}{}*)({})", writes ? "" : "const ", name, at);
+    const std::string memory =
+        fmt::format("({}{}{}*)({})", writes ? "" : "const ", space, name, at);
     const std::string own = fmt::format("({}{}*)({})", writes ? "const " : "", name, part);
     Line(writes ? fmt::format("*{} = *{};", memory, own) : fmt::format("*{} = *{};", own, memory));
   }

@@ -24,12 +24,8 @@ int64_t AlignOf(const Buffer& b, const Language& language) {
 
 // ---- memory ----
 
-void SourceFunction::EmitAlloc(const Alloc& s) {
-  const Buffer& b = s.buffer;
-  // One for all threads: no thread can make it.
-  if (language_.gpu && b->scope == "global") {
-    return Unsupported("alloc of " + b->name + " in global memory on a GPU");
-  }
+// Declares the array of an allocation whose uses are in `body`.
+void SourceFunction::DeclareArray(const Buffer& b, const Stmt& body) {
   int64_t elements = 1;
   for (const Expr& extent : b->shape) {
     auto n = AsInt(extent);
@@ -55,15 +51,38 @@ void SourceFunction::EmitAlloc(const Alloc& s) {
   }
   if (!used_.contains(b.get())) Line(fmt::format("(void){};", name));
   bool leaks = false;
-  PreOrder(s.body, [&](const NodeRef& n) {
+  PreOrder(body, [&](const NodeRef& n) {
     const auto* call = As<Call>(n);
     const auto* load =
         call && call->intrinsic == Intrinsic::kBufferData ? As<Load>(call->args[0]) : nullptr;
     leaks |= load && load->buffer.get() == b.get();
     return !leaks;
   });
-  exprs_.BindBuffer(b.get(), {name, /*is_private=*/!leaks, /*is_distinct=*/false, bytes});
-  EmitStmt(s.body);
+  exprs_.BindBuffer(b.get(), {name, /*is_private=*/!leaks, /*is_distinct=*/false, bytes,
+                              shared ? language_.gpu->shared_space : ""});
+}
+
+// Where the language wants them before everything else.
+void SourceFunction::DeclareShared() {
+  PreOrder(func_.body, [&](const NodeRef& n) {
+    const auto* alloc = As<Alloc>(n);
+    if (alloc && alloc->buffer->scope == "shared") DeclareArray(alloc->buffer, alloc->body);
+    return IsA<StmtNode>(n);
+  });
+}
+
+void SourceFunction::EmitAlloc(const Alloc& s) {
+  const Buffer& b = s.buffer;
+  // One for all threads: no thread can make it.
+  if (language_.gpu && b->scope == "global") {
+    return Unsupported("alloc of " + b->name + " in global memory on a GPU");
+  }
+  const bool first = language_.gpu && language_.gpu->shared_first && b->scope == "shared";
+  if (first && func_.func_kind != FuncKind::kKernel)
+    return Unsupported("shared memory of a function that is no kernel in " +
+                       std::string(language_.name));
+  if (!first) DeclareArray(b, s.body);
+  if (exprs_.IsBound(b)) EmitStmt(s.body);
 }
 
 void SourceFunction::EmitBind(const Bind& s) {
@@ -99,8 +118,18 @@ void SourceFunction::EmitCopy(const Copy& s) {
     if (!region->ranges.empty()) roots.push_back(region->ranges[0]->min);
   }
   Begin(roots);
-  SourceText dst = RegionAddress(s.dst), src = RegionAddress(s.src), n = exprs_.Emit(count);
+  SourceText dst = RegionAddress(s.dst), src = RegionAddress(s.src);
+  SourceText n = exprs_.Emit(count, /*once=*/language_.copy == nullptr);
   Flush();
+  if (!language_.copy) {
+    const std::string at = names_.Take("at");
+    OpenBlock(fmt::format("for ({0} {1} = 0; {1} < {2}; ++{1})", values_.TypeName(DType::Index()),
+                          at, n.As(Binding::kAdd)));
+    scopes_.back().names.push_back(at);
+    Line(fmt::format("{0}[{2}] = {1}[{2}];", dst.As(Binding::kPrimary), src.As(Binding::kPrimary),
+                     at));
+    return CloseBlock();
+  }
   Line(fmt::format("{}({}, {}, (size_t){} * sizeof({}));", language_.copy, dst.text, src.text,
                    n.As(Binding::kUnary), values_.MemoryTypeName(type)));
 }
@@ -109,6 +138,10 @@ void SourceFunction::EmitCopy(const Copy& s) {
 void SourceFunction::EmitGpuAtomic(const Atomic& s) {
   const GpuSpelling& gpu = *language_.gpu;
   const DType type = s.value->dtype.IsIndex() ? DType::Int(64) : s.value->dtype;
+  const bool in_block = s.scope != Level::kGrid && s.scope != Level::kCluster;
+  const char* fence = in_block ? gpu.fence_cta : gpu.fence_grid;
+  if (s.order != "relaxed" && !fence)
+    return Unsupported("atomic " + s.order + " at " + Name(s.scope) + " in " + language_.name);
   for (const AtomicSpelling& row : gpu.atomics) {
     if (row.op != s.op || row.type != type) continue;
     std::vector<Expr> roots = s.indices;
@@ -116,21 +149,28 @@ void SourceFunction::EmitGpuAtomic(const Atomic& s) {
     Begin(roots);
     SourceText at = exprs_.ElementAddress(s.buffer, s.indices), value = exprs_.Emit(s.value);
     Flush();
-    const bool in_block = s.scope != Level::kGrid && s.scope != Level::kCluster;
-    const char* fence = in_block ? gpu.fence_cta : gpu.fence_grid;
+    const std::string& space = exprs_.SpaceOf(s.buffer);
     if (s.order == "release" || s.order == "acq_rel") Line(fence);
-    const std::string helper = std::string("atomic_") + Info(s.op).text;
+    std::string helper =
+        std::string("atomic_") + (s.op == BinaryOp::kAdd ? "add" : Info(s.op).text);
+    if (!space.empty()) helper += space == gpu.global_space ? "_global" : "_shared";
     const std::string function = row.function ? row.function : values_.helpers().Use(helper, type);
-    Line(fmt::format("{0}(({1}*)({2}), ({1})({3}));", function, row.memory, at.text, value.text));
+    Line(fmt::format("{0}(({4}{1}*)({2}), ({1})({3}));", function, row.memory, at.text, value.text,
+                     space));
     if (s.order == "acquire" || s.order == "acq_rel") Line(fence);
     return;
   }
   Unsupported(std::string("atomic ") + Info(s.op).text + " of " + type.ToString());
 }
 
-// One worker: nobody else is there to interfere.
 void SourceFunction::EmitAtomic(const Atomic& s) {
-  if (language_.gpu) return EmitGpuAtomic(s);
+  const bool is_private = s.buffer->scope == "local" || s.buffer->scope == "register";
+  if (language_.gpu && !is_private) return EmitGpuAtomic(s);
+  EmitPlainUpdate(s);
+}
+
+// One worker, or a thread's own memory: nobody else is there to interfere.
+void SourceFunction::EmitPlainUpdate(const Atomic& s) {
   const DType type = s.value->dtype;
   const bool bits =
       s.op == BinaryOp::kBitAnd || s.op == BinaryOp::kBitOr || s.op == BinaryOp::kBitXor;
@@ -192,15 +232,17 @@ void SourceFunction::EmitCall(const CallFunc& s) {
   }
   Begin(roots);
   std::vector<SourceText> args;
+  std::vector<std::string> spaces;
   for (size_t i = 0; i < s.buffers.size(); ++i) {
     args.push_back(RegionAddress(s.buffers[i]));
+    spaces.push_back(exprs_.SpaceOf(s.buffers[i]->buffer));
     if (s.buffers[i]->buffer->dtype != callee->buffers[i]->dtype) {
       return Unsupported("call of " + s.callee + " with other types than it has");
     }
   }
   for (const Expr& e : s.scalars) args.push_back(exprs_.Emit(e));
   Flush();
-  SourceText call = values_.CallOf(module_.NameOf(*callee), args);
+  SourceText call = values_.CallOf(module_.CalleeOf(*callee, spaces), args);
   if (ReturnsStatus(*callee) && ReturnsStatus(func_)) return CheckStatus(call);
   Line(call.text + ";");
 }

@@ -172,7 +172,7 @@ SourceText SourceValues::FloatBinary(BinaryOp op, DType type, const SourceText& 
   switch (op) {
     case BinaryOp::kMin: return Helper("min", type, {l, r});
     case BinaryOp::kMax: return Helper("max", type, {l, r});
-    case BinaryOp::kMod: return CallOf(type.bits == 64 ? "fmod" : "fmodf", {l, r});
+    case BinaryOp::kMod: return CallOf(type.bits == 64 ? "fmod" : language_.remainder_f32, {l, r});
     case BinaryOp::kDiv:
       if (approximate_ && language_.divide && type.bits == 32)
         return CallOf(language_.divide, {l, r});

@@ -83,7 +83,10 @@ const DeviceDriver* PrepareCopy(const tn_dl_tensor& view, int64_t bytes) {
     SetError("ValueError", "expected a compact row-major tensor but its strides are others");
     return nullptr;
   }
-  return RequireDevice(view.device);
+  const DeviceDriver* driver = RequireDevice(view.device);
+  if (!driver || !driver->opaque || view.byte_offset == 0) return driver;
+  SetError("ValueError", "expected a tensor that begins where its memory does: byte_offset 0");
+  return nullptr;
 }
 
 }  // namespace

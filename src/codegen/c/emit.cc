@@ -3,13 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
 
 #include "codegen/abi.h"
 #include "codegen/c/core_text.h"
 #include "codegen/c/language.h"
 #include "codegen/codegen.h"
-#include "codegen/source_function.h"
+#include "codegen/source_file.h"
 #include "support/strings.h"
 
 namespace tenon::codegen {
@@ -59,78 +58,32 @@ constexpr char kPrefetch[] = R"(
 #endif
 )";
 
-class CModule final : public SourceModule {
+class CFile final : public SourceFile {
  public:
-  CModule(const Module& module, const EmitOptions& options)
-      : module_(module),
-        options_(options),
-        language_(C11()),
-        helpers_(language_),
-        names_(language_.reserved_words),
-        written_(*this) {}
+  CFile(const Module& module, const EmitOptions& options) : SourceFile(module, options, C11()) {}
 
   Expected<std::string> Emit();
 
-  Func Find(const std::string& name) const override { return module_.Find(name); }
-  std::string NameOf(const PrimFunc& func) override { return function_names_.at(func.name); }
   std::string Symbol(const std::string& name) override;
   bool DeclareC(const std::string& name, const std::string& result,
                 const std::vector<std::string>& args) override;
-  void Error(const PrimFunc& func, std::string message) override;
 
  private:
-  bool Defines(const std::string& name) const {
-    const auto& wanted = options_.functions;
-    return wanted.empty() || std::find(wanted.begin(), wanted.end(), name) != wanted.end();
-  }
-  void NameFunctions();
   void FindReferences();
   std::string Qualifiers(const PrimFunc& func) const;
   void EmitFunction(const std::string& name);
   std::string Blob(const DataBlob& blob) const;
   std::string IntrinsicHeaders() const;
 
-  const Module& module_;
-  const EmitOptions& options_;
-  const Language& language_;
-  Helpers helpers_;
-  Names names_;
-  WrittenBuffers written_;
-  std::map<std::string, std::string> function_names_;
   std::map<std::string, std::vector<std::string>> references_;  // by function, in order
-  std::set<std::string> referenced_, begun_, done_;
+  std::set<std::string> referenced_, begun_;
   std::map<std::string, std::string> externs_;  // prototypes by name
   std::set<std::string> blobs_;                 // that are mentioned
   bool needs_core_ = false;
-  std::string prototypes_, functions_;
-  Diagnostics errors_;
-  std::set<std::string> reported_;
 };
 
-void CModule::Error(const PrimFunc& func, std::string message) {
-  if (!reported_.insert(func.name + '\0' + message).second) return;
-  SourceLoc loc;
-  loc.item = "function '" + func.name + "'";
-  errors_.push_back(MakeError(std::move(message), std::move(loc)));
-}
-
-void CModule::NameFunctions() {
-  for (const auto& [name, func] : module_.funcs) {
-    if (!IsExported(*func)) continue;
-    if (ToIdentifier(name) != name || !names_.IsFree(name)) {
-      Error(*func, "an export of C source needs an identifier that C does not use itself");
-    }
-    names_.Reserve(name);
-    function_names_[name] = name;
-  }
-  for (const auto& [name, func] : module_.funcs) {
-    if (IsExported(*func)) continue;
-    function_names_[name] = names_.Take(func->func_kind == FuncKind::kHost ? name + "_body" : name);
-  }
-}
-
 // What each function mentions: callees, and functions whose address it takes.
-void CModule::FindReferences() {
+void CFile::FindReferences() {
   for (const auto& [name, func] : module_.funcs) {
     std::vector<std::string>& found = references_[name];
     PreOrder(func->body, [&](const NodeRef& n) {
@@ -139,16 +92,16 @@ void CModule::FindReferences() {
         found.push_back(text->value.substr(1));
       return true;
     });
-    if (Defines(name)) referenced_.insert(found.begin(), found.end());
+    if (IsAskedFor(name)) referenced_.insert(found.begin(), found.end());
   }
 }
 
-std::string CModule::Qualifiers(const PrimFunc& func) const {
+std::string CFile::Qualifiers(const PrimFunc& func) const {
   if (IsExported(func)) return language_.visible;
-  return referenced_.contains(func.name) && Defines(func.name) ? language_.hidden : "";
+  return referenced_.contains(func.name) && IsAskedFor(func.name) ? language_.hidden : "";
 }
 
-std::string CModule::Symbol(const std::string& name) {
+std::string CFile::Symbol(const std::string& name) {
   if (Func f = Find(name)) return NameOf(*f);
   for (const DataBlob& blob : options_.blobs) {
     if (blob.symbol != name) continue;
@@ -160,8 +113,8 @@ std::string CModule::Symbol(const std::string& name) {
   return name;
 }
 
-bool CModule::DeclareC(const std::string& name, const std::string& result,
-                       const std::vector<std::string>& args) {
+bool CFile::DeclareC(const std::string& name, const std::string& result,
+                     const std::vector<std::string>& args) {
   if (name.starts_with("tn_core_")) {
     needs_core_ = true;
     return true;
@@ -171,7 +124,7 @@ bool CModule::DeclareC(const std::string& name, const std::string& result,
   return externs_.emplace(name, prototype).first->second == prototype;
 }
 
-std::string CModule::Blob(const DataBlob& blob) const {
+std::string CFile::Blob(const DataBlob& blob) const {
   std::string out =
       fmt::format("static {}_Alignas({}) unsigned char {}[{}]", blob.writable ? "" : "const ",
                   blob.align, blob.symbol, std::max<size_t>(blob.bytes.size(), 1));
@@ -186,12 +139,12 @@ std::string CModule::Blob(const DataBlob& blob) const {
 }
 
 // The functions that it mentions stand before it; where they mention each other, a prototype does.
-void CModule::EmitFunction(const std::string& name) {
+void CFile::EmitFunction(const std::string& name) {
   Func func = module_.Find(name);
   if (!func || done_.contains(name)) return;
   SourceFunction source(*this, *func, language_, &helpers_, &written_);
   const std::string qualifiers = Qualifiers(*func);
-  if (!Defines(name) || !begun_.insert(name).second) {
+  if (!IsAskedFor(name) || !begun_.insert(name).second) {
     prototypes_ += qualifiers + (qualifiers.empty() ? "" : " ") + source.Signature() + ";\n";
     done_.insert(name);
     return;
@@ -206,10 +159,10 @@ void CModule::EmitFunction(const std::string& name) {
 }
 
 // The compiler's own header, where one of its operations is used.
-std::string CModule::IntrinsicHeaders() const {
+std::string CFile::IntrinsicHeaders() const {
   std::set<std::string> macros;
   for (const auto& [name, func] : module_.funcs) {
-    const TileIntrinsic* row = Defines(name) ? IntrinsicOf(*func) : nullptr;
+    const TileIntrinsic* row = IsAskedFor(name) ? IntrinsicOf(*func) : nullptr;
     if (row != nullptr)
       macros.insert("defined(" + row->EmissionOf(Emission::Kind::kC)->macro + ")");
   }
@@ -217,14 +170,14 @@ std::string CModule::IntrinsicHeaders() const {
   return fmt::format("\n#if {}\n#include <immintrin.h>\n#endif\n", fmt::join(macros, " || "));
 }
 
-Expected<std::string> CModule::Emit() {
-  for (const std::string& name : options_.functions) {
-    if (!Find(name)) return MakeError("no function '" + name + "' in the module");
-  }
-  NameFunctions();
+Expected<std::string> CFile::Emit() {
+  TN_RETURN_IF_ERROR(CheckOptions());
+  NameFunctions(IsExported, "an export", [](const PrimFunc& f) {
+    return f.func_kind == FuncKind::kHost ? f.name + "_body" : f.name;
+  });
   FindReferences();
   for (const auto& [name, func] : module_.funcs) {
-    if (Defines(name)) EmitFunction(name);
+    if (IsAskedFor(name)) EmitFunction(name);
   }
   if (!errors_.empty()) return std::move(errors_);
   std::string out = kPreamble;
@@ -250,7 +203,7 @@ Expected<std::string> CModule::Emit() {
 
 Expected<std::string> EmitC(const Module& module, const Target& target,
                             const EmitOptions& options) {
-  return CModule(module, options).Emit();
+  return CFile(module, options).Emit();
 }
 
 }  // namespace tenon::codegen

@@ -21,7 +21,7 @@ static constexpr MathSpelling kMath[] = {
 
 const Language& C11() {
   static const Language language = {
-      .name = "C11",
+      .name = "C",
       .helper = "static inline",
       .hidden = "static",
       .visible = "TN_EXPORT",
@@ -30,6 +30,7 @@ const Language& C11() {
       .align = "_Alignas({}) ",
       .unroll = nullptr,
       .divide = nullptr,
+      .remainder_f32 = "fmodf",
       .reserved_words =
           "_Alignas _Alignof _Atomic _Bool _Complex _Generic _Imaginary _Noreturn "
           "_Static_assert _Thread_local NULL NAN INFINITY HUGE_VAL",

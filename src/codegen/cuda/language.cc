@@ -100,15 +100,66 @@ static constexpr AtomicSpelling kAtomics[] = {
     {BinaryOp::kBitXor, DType::UInt(64), "atomicXor", "unsigned long long"},
 };
 
+static constexpr char kPreamble[] =
+    R"(// The arithmetic is exact about roundings: compile with -fmad=false (what may be fused, is).
+#if defined(__CUDACC_RTC__)
+typedef signed char int8_t;
+typedef short int16_t;
+typedef int int32_t;
+typedef long long int64_t;
+typedef unsigned char uint8_t;
+typedef unsigned short uint16_t;
+typedef unsigned int uint32_t;
+typedef unsigned long long uint64_t;
+typedef long long intptr_t;
+#define INT8_MIN (-128)
+#define INT8_MAX 127
+#define INT16_MIN (-32768)
+#define INT16_MAX 32767
+#define INT32_MIN (-2147483647 - 1)
+#define INT32_MAX 2147483647
+#define INT64_MIN (-9223372036854775807ll - 1)
+#define INT64_MAX 9223372036854775807ll
+#define UINT8_MAX 255
+#define UINT16_MAX 65535
+#define UINT32_MAX 4294967295u
+#define UINT64_MAX 18446744073709551615ull
+#define INT64_C(value) value##ll
+#define UINT64_C(value) value##ull
+#define NAN __int_as_float(0x7fffffff)
+#define INFINITY __int_as_float(0x7f800000)
+#else
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+#endif
+)";
+
+static constexpr char kPrefetch[] = R"(
+#define TN_PREFETCH(address, write) asm volatile("prefetch.L2 [%0];" ::"l"(address))
+)";
+
+static constexpr char kDynamicShared[] =
+    "\nextern __shared__ __align__(128) unsigned char tn_shared[];\n";
+
+static constexpr PreambleSpelling kPreambles[] = {{"TN_PREFETCH", kPrefetch},
+                                                  {"tn_shared", kDynamicShared}};
+
 static constexpr GpuSpelling kGpu = {
     .shared = "__shared__",
     .dynamic_shared = "tn_shared",
+    .threads = "__launch_bounds__({0})",
+    .global_space = "",
+    .shared_space = "",
+    .shared_first = false,
     .axes = kAxes,
     .sync_cta = "__syncthreads();",
     .sync_warp = "__syncwarp();",
     .fence_cta = "__threadfence_block();",
     .fence_grid = "__threadfence();",
     .atomics = kAtomics,
+    .preamble = kPreamble,
+    .preambles = kPreambles,
 };
 
 const Language& CudaCpp() {
@@ -122,6 +173,7 @@ const Language& CudaCpp() {
       .align = "__align__({}) ",
       .unroll = "#pragma unroll",
       .divide = "__fdividef",
+      .remainder_f32 = "fmodf",
       .reserved_words =
           "threadIdx blockIdx blockDim gridDim warpSize NAN INFINITY NULL dim3 float2 float4 uint2 "
           "uint4 int2 int4 expf exp2f logf log2f powf sinf cosf tanf tanhf erff sqrtf rsqrt rsqrtf "

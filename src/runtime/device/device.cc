@@ -51,6 +51,9 @@ const DeviceDriver* FindDriver(int32_t type) {
 #if TENON_WITH_CUDA
       &cuda_driver,
 #endif
+#if TENON_WITH_OPENCL
+      &opencl_driver,
+#endif
   };
   for (const DeviceDriver* driver : drivers) {
     if (driver->type == type) return driver;

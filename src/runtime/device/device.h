@@ -22,15 +22,20 @@ struct DeviceLaunch {
   uint32_t block[3];
   uint32_t shared_bytes;  // of dynamic shared memory
   void* stream;
-  void** args;  // the address of each parameter's value
+  void** args;            // the address of each parameter's value
+  const uint8_t* params;  // what each parameter is: 0 for a buffer, whose value is its address,
+                          // else the bytes of its value
+  uint32_t num_params;
 };
 
 /// Functions return 0, or -1 with the thread's error set. `id` counts from 0 to count(); memory is
-/// what Allocate of the same device gave, at any offset, or the caller's own on that device. The
+/// what Allocate of the same device gave, at any offset, or the caller's own on that device; where
+/// memory has handles in the place of addresses (`opaque`), the handle alone, without offsets. The
 /// functions from copy_from_host_async on are null for a device without streams.
 struct DeviceDriver {
   int32_t type;  // DLDeviceType
   const char* name;
+  bool opaque;  // a pointer to its memory is a handle (DLPack's `data` of OpenCL: a cl_mem)
   int32_t (*count)();
   const char* (*missing)();  // why count() is 0: static text; null otherwise
   int32_t (*allocate)(int32_t id, int64_t bytes, void** out);  // aligned to 64 bytes at least
@@ -84,5 +89,6 @@ int32_t SetCurrentStream(tn_dl_device device, void* stream, void** out_before);
 extern const DeviceDriver cpu_driver;
 extern const DeviceDriver null_driver;
 extern const DeviceDriver cuda_driver;
+extern const DeviceDriver opencl_driver;
 
 }  // namespace tenon::runtime

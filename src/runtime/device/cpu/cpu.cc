@@ -29,6 +29,7 @@ int32_t Copy(int32_t, void* target, const void* source, int64_t bytes) {
 const DeviceDriver cpu_driver = {
     .type = TN_DL_CPU,
     .name = "cpu",
+    .opaque = false,
     .count = Count,
     .missing = nullptr,
     .allocate = Allocate,

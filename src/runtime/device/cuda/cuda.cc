@@ -279,6 +279,7 @@ int32_t Launch(int32_t id, const DeviceLaunch& launch) {
 const DeviceDriver cuda_driver = {
     .type = TN_DL_CUDA,
     .name = "cuda",
+    .opaque = false,
     .count = Count,
     .missing = Missing,
     .allocate = Allocate,

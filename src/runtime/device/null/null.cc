@@ -116,6 +116,7 @@ const NullLaunch* NullLaunchAt(int64_t number) {
 const DeviceDriver null_driver = {
     .type = TN_DL_NULL,
     .name = "null",
+    .opaque = false,
     .count = Count,
     .missing = nullptr,
     .allocate = Allocate,

@@ -1,0 +1,10 @@
+// OpenCL C 1.2 as a language of the C family.
+#pragma once
+
+#include "codegen/language.h"
+
+namespace tenon::codegen {
+
+const Language& OpenClC();
+
+}  // namespace tenon::codegen
