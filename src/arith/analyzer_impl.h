@@ -29,6 +29,13 @@ struct Inequality {
   int64_t bound;
 };
 
+/// What a comparison says: a sum without a constant lies in a range, or (`excluded`) outside it.
+struct SumRange {
+  Linear sum;
+  Interval range;
+  bool excluded = false;
+};
+
 /// A bool scalar known to be true.
 struct KnownTrue {
   Expr condition;
@@ -88,7 +95,7 @@ struct Analyzer::Impl {
   // ---- logic.cc ----
   Expr SimplifyLogic(BinaryOp op, const Expr& lhs, const Expr& rhs);
   Expr SimplifyNot(const Expr& value);
-  std::optional<Inequality> AsInequality(const Expr& condition);
+  std::optional<SumRange> AsRange(const Expr& condition);
   bool Implies(const Expr& a, const Expr& b);
 
   // ---- vectors.cc ----

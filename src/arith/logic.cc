@@ -46,28 +46,56 @@ Expr Analyzer::Impl::SimplifyNot(const Expr& value) {
   return Unary::Make(UnaryOp::kNot, value);
 }
 
-// lhs - rhs <= bound of an ordered index comparison.
-std::optional<Inequality> Analyzer::Impl::AsInequality(const Expr& condition) {
+// The values of `difference`, of which the comparison with zero says something.
+static std::optional<SumRange> RangeOf(BinaryOp op, Linear difference) {
+  auto at = CheckedSub(0, difference.constant);
+  auto below = at ? CheckedSub(*at, 1) : std::nullopt;
+  auto above = at ? CheckedAdd(*at, 1) : std::nullopt;
+  if (!below || !above || difference.IsConstant()) return std::nullopt;
+  difference.constant = 0;
+  SumRange out{std::move(difference), Point(*at)};
+  switch (op) {
+    case BinaryOp::kEq: return out;
+    case BinaryOp::kNe: out.excluded = true; return out;
+    case BinaryOp::kLt: out.range = {Interval::kNegInf, *below}; return out;
+    case BinaryOp::kLe: out.range = {Interval::kNegInf, *at}; return out;
+    case BinaryOp::kGt: out.range = {*above, Interval::kPosInf}; return out;
+    case BinaryOp::kGe: out.range = {*at, Interval::kPosInf}; return out;
+    default: return std::nullopt;  // NOLINT: not a comparison
+  }
+}
+
+// Differences of data wrap: there, only a comparison with a constant says something of a sum.
+std::optional<SumRange> Analyzer::Impl::AsRange(const Expr& condition) {
   const auto* n = As<Binary>(condition);
-  if (!n || !n->lhs->dtype.IsIndex() || !n->lhs->dtype.IsScalar()) return std::nullopt;
-  if (n->op != BinaryOp::kLt && n->op != BinaryOp::kLe)
-    return std::nullopt;  // canonical comparisons
-  auto sum = Difference(n->lhs, n->rhs);
-  auto bound = sum ? CheckedSub(n->op == BinaryOp::kLt ? -1 : 0, sum->constant) : std::nullopt;
-  if (!bound || sum->IsConstant()) return std::nullopt;
-  sum->constant = 0;
-  return Inequality{std::move(*sum), *bound};
+  if (!n || !Info(n->op).is_comparison || !n->lhs->dtype.IsScalar()) return std::nullopt;
+  const DType type = n->lhs->dtype;
+  if (type.IsIndex()) {
+    auto difference = Difference(n->lhs, n->rhs);
+    return difference ? RangeOf(n->op, std::move(*difference)) : std::nullopt;
+  }
+  auto bound = AsInt(n->rhs);
+  auto constant = bound ? CheckedSub(0, *bound) : std::nullopt;
+  if (!type.IsInt() || type == DType::UInt(64) || !constant || AsInt(n->lhs)) return std::nullopt;
+  Linear sum = AtomSum(n->lhs);
+  sum.constant = *constant;
+  return RangeOf(n->op, std::move(sum));
 }
 
 // True only if a implies b.
 bool Analyzer::Impl::Implies(const Expr& a, const Expr& b) {
   if (ids.Same(a, b)) return true;
-  auto x = AsInequality(a), y = AsInequality(b);
-  if (!x || !y) return false;
-  auto step = AddScaled(ids, y->sum, x->sum, -1);  // y = x + step
-  if (!step) return false;
-  Interval limit = Add(Bounds(*step), Point(x->bound));
-  return limit.max <= y->bound;
+  auto x = AsRange(a), y = AsRange(b);
+  if (!x || !y || x->excluded) return false;
+  for (const int64_t sign : {1, -1}) {
+    auto step = AddScaled(ids, y->sum, x->sum, -sign);  // y = step + sign * x
+    if (!step) continue;
+    if (sign < 0 && step->terms.size() == x->sum.terms.size() + y->sum.terms.size()) continue;
+    const Interval limit = Add(Bounds(*step), sign > 0 ? x->range : Neg(x->range));
+    const bool apart = limit.max < y->range.min || limit.min > y->range.max;
+    if (y->excluded ? apart : Contains(y->range, limit)) return true;
+  }
+  return false;
 }
 
 Expr Analyzer::Impl::SimplifyLogic(BinaryOp op, const Expr& lhs, const Expr& rhs) {

@@ -69,6 +69,21 @@ TEST_F(SimplifyTest, Comparisons) {
   ExpectSimplifies(And(Lt(j, C(3)), Ge(j, C(5))), BoolConst(false));
 }
 
+// What one comparison of a sum says decides another of it, also where one of them is an equality.
+TEST_F(SimplifyTest, ComparisonsOfOneSum) {
+  ExpectSimplifies(And(Eq(j, C(1)), Eq(j, C(4))), BoolConst(false));
+  ExpectSimplifies(Or(Ne(j, C(1)), Ne(j, C(4))), BoolConst(true));
+  ExpectSimplifies(And(Eq(j, C(1)), Lt(j, C(3))), Eq(j, C(1)));
+  ExpectSimplifies(And(Lt(j, C(3)), Ne(j, C(5))), Lt(j, C(3)));
+  ExpectSimplifies(Or(Ge(j, C(3)), Eq(j, C(5))), Le(C(3), j));
+  ExpectSimplifies(And(Eq(Expr(i) - j, C(2)), Lt(i, j)), BoolConst(false));
+  ExpectSimplifies(And(Eq(j, C(1)), Eq(i, C(4))), And(Eq(j, C(1)), Eq(i, C(4))));
+  Var x = VarNode::Make("x", DType::Int(32));
+  auto n = [](int64_t v) { return IntConst::Make(DType::Int(32), v); };
+  ExpectSimplifies(And(Eq(x, n(1)), Eq(x, n(4))), BoolConst(false));
+  ExpectSimplifies(And(Gt(x, n(1)), Ne(x, n(1))), Gt(x, n(1)));
+}
+
 TEST_F(SimplifyTest, Ramps) {
   auto ramp = [](Expr base, int64_t stride, int lanes) {
     return Ramp::Make(base, IndexConst(stride), lanes);
