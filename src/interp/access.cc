@@ -134,7 +134,8 @@ Lane Worker::Read(const View& view, const std::vector<int64_t>& indices) {
   return ReadAt(view.memory, address, view.buffer->dtype, Place(view, indices));
 }
 
-// One lane of a vector: of memory that nothing has written it has any value, here one that shows in
+// One lane of a vector. It may be one whose value nobody uses, of memory that nothing has written
+// or that another worker writes at the same time: then it has any value, here one that shows in
 // whatever is made of it.
 Lane Worker::ReadLane(const View& view, const std::vector<int64_t>& indices) {
   auto address = view.address + static_cast<uintptr_t>(Offset(view, indices, /*check=*/true));
@@ -142,10 +143,14 @@ Lane Worker::ReadLane(const View& view, const std::vector<int64_t>& indices) {
   if (view.memory) {
     CheckInside(view.memory, address, type, Place(view, indices));
     const auto offset = static_cast<int64_t>(address - view.memory->address());
-    if (!view.memory->IsDefined(offset, type.Bytes())) {
+    const bool torn = team_ && !thread_ &&
+                      view.memory->IsWrittenByAnother(offset, type.Bytes(),
+                                                      static_cast<uint8_t>(rank_ + 1), m_.phase);
+    if (torn || !view.memory->IsDefined(offset, type.Bytes())) {
       constexpr std::array<uint8_t, 8> kAnything = {255, 255, 255, 255, 255, 255, 255, 255};
       return Decode(type, kAnything.data());
     }
+    if (!thread_) return Decode(type, reinterpret_cast<const uint8_t*>(address));
   }
   return ReadAt(view.memory, address, view.buffer->dtype, Place(view, indices));
 }

@@ -55,6 +55,15 @@ bool Memory::Touch(int64_t offset, int64_t bytes, uint8_t worker, uint32_t phase
   return clean;
 }
 
+bool Memory::IsWrittenByAnother(int64_t offset, int64_t bytes, uint8_t worker,
+                                uint32_t phase) const {
+  for (int64_t i = offset; !touched_.empty() && i < offset + bytes; ++i) {
+    const Touched& t = touched_[static_cast<size_t>(i)];
+    if (t.phase == phase && t.writer != 0 && t.writer != worker) return true;
+  }
+  return false;
+}
+
 Memory* MemoryMap::Add(std::unique_ptr<Memory> memory) {
   Memory* out = memory.get();
   by_address_[out->address()] = std::move(memory);

@@ -47,6 +47,8 @@ class Memory {
   /// Notes an access by `worker` (rank + 1) in the given phase; false when it races with another
   /// worker's.
   bool Touch(int64_t offset, int64_t bytes, uint8_t worker, uint32_t phase, bool write);
+  /// Another worker has written some of it in this phase.
+  bool IsWrittenByAnother(int64_t offset, int64_t bytes, uint8_t worker, uint32_t phase) const;
 
  private:
   std::string name_;
