@@ -1,6 +1,7 @@
 // cache_read and cache_write: a copy of what a block reads or writes, made by a block of its own.
 
 #include <algorithm>
+#include <unordered_set>
 
 #include "ir/print.h"
 #include "ir/visit.h"
@@ -41,6 +42,16 @@ Box BoxAt(const std::vector<Access>& accesses, const Stmt& anchor, Analyzer* ana
     ExprInterval& r = out[d];
     r.min = r.min ? analyzer->Simplify(Max(r.min, IndexConst(0))) : IndexConst(0);
     r.max = r.max ? analyzer->Simplify(Min(r.max, last)) : last;
+  }
+  return out;
+}
+
+// What the accesses touch over their blocks' whole domains.
+Box WholeBox(const std::vector<Access>& accesses, Analyzer* analyzer) {
+  Box out;
+  for (const Access& a : accesses) {
+    Box box = DomainBox(a.region, *a.place->block(), analyzer);
+    out = out.empty() ? box : Union(out, box, analyzer);
   }
   return out;
 }
@@ -108,7 +119,7 @@ struct Reader {
   Stmt anchor;
   std::vector<Access> reads;
   std::vector<Stmt> Path() const { return PathTo(*place, anchor); }
-  std::vector<Expr> Guards() const { return GuardsAround(*place->block(), Path()); }
+  std::vector<Expr> Guards() const { return GuardsAround(*place, Path()); }
 };
 
 Expected<Reader> FindReader(const Body& body, const std::string& name, const Buffer& buffer) {
@@ -129,6 +140,38 @@ Expected<Reader> FindReader(const Body& body, const std::string& name, const Buf
                              " that are not written: " + ToString(NodeRef(place->block()->where)));
   }
   return reader;
+}
+
+// The guards that keep a nest of copies to what the readers touch over their domains: where their
+// loops run beyond, nobody may have written what is there. Fails where that depends on those loops.
+Expected<std::vector<Expr>> DomainGuards(const Stmt& nest, const std::vector<Reader>& readers,
+                                         Analyzer* analyzer) {
+  std::vector<Access> reads;
+  std::unordered_set<const VarNode*> inner;
+  for (const Reader& r : readers) {
+    reads.insert(reads.end(), r.reads.begin(), r.reads.end());
+    for (const For* loop : LoopsFrom(*r.place, r.anchor)) inner.insert(loop->var.get());
+  }
+  const Node* block = nest.get();
+  while (const auto* loop = As<For>(block)) block = loop->body.get();
+  const Box box = WholeBox(reads, analyzer);
+  std::vector<Expr> out;
+  auto within = [&](const Expr& condition) {
+    if (analyzer->CanProve(condition)) return true;
+    out.push_back(analyzer->Simplify(condition));
+    return !UsesAnyVar(condition, inner);
+  };
+  for (size_t d = 0; d < box.size(); ++d) {
+    const Expr& at = As<Block>(block)->iters[d]->binding;
+    const bool known =
+        (!box[d].min || within(Ge(at, box[d].min))) && (!box[d].max || within(Le(at, box[d].max)));
+    if (known) continue;
+    const Place& reader = *readers[0].place;
+    return OfBlock(reader.block()->name,
+                   "its guard may leave out parts of " + reads[0].region->buffer->name +
+                       " that are not written: " + ToString(NodeRef(reader.block()->where)));
+  }
+  return out;
 }
 
 // In program order.
@@ -164,6 +207,7 @@ Result CacheRead(State& s, const Names& names, const std::string& buffer_name,
   TN_ASSIGN_OR_RETURN(Buffer buffer, body.NeedBuffer(buffer_name));
   if (auto error = NotAScope(scope)) return *error;
   if (auto error = PassedToCall(body, buffer)) return *error;
+  if (auto error = UsedInNoBlock(body, buffer)) return *error;
   TN_ASSIGN_OR_RETURN(std::vector<Reader> readers, FindReaders(body, names, buffer));
   const Reader& first = readers[0];
   Analyzer analyzer;
@@ -179,6 +223,12 @@ Result CacheRead(State& s, const Names& names, const std::string& buffer_name,
   Buffer cache = CacheBuffer(buffer, body.NewBufferName(buffer_name + "." + scope), scope);
   Stmt nest =
       MakeNest(CopyBlock(block_name, buffer, cache, &body), box, Widen::kYes, &body, &analyzer);
+  const bool guarded = std::any_of(readers.begin(), readers.end(),
+                                   [](const Reader& r) { return r.place->block()->where; });
+  if (guarded && !body.Writers(buffer).empty()) {
+    TN_ASSIGN_OR_RETURN(std::vector<Expr> guards, DomainGuards(nest, readers, &analyzer));
+    nest = Inherit(nest, guards, &analyzer);
+  }
   if (readers.size() == 1) nest = Inherit(nest, first.Guards(), &analyzer);
   Replacements edits;
   for (const Reader& r : readers) {
@@ -198,6 +248,7 @@ Result CacheWrite(State& s, const std::string& name, const std::string& buffer_n
   const Block& block = *place->block();
   if (auto error = NotAScope(scope)) return *error;
   if (auto error = PassedToCall(body, buffer)) return *error;
+  if (auto error = UsedInNoBlock(body, buffer)) return *error;
   if (place->inner || block.opaque) return OfBlock(name, "it is opaque or inside another block");
   std::vector<Access> writes = AccessesOf(body, place, buffer, true);
   if (writes.empty()) return OfBlock(name, "it does not write " + buffer_name);
@@ -217,7 +268,7 @@ Result CacheWrite(State& s, const std::string& name, const std::string& buffer_n
   std::vector<const Place*> readers = body.Readers(buffer);
   std::erase(readers, place);
   Stmt anchor = AnchorOf(*place, readers);
-  if (!GuardsOnlyDomain(*place, *s.func, GuardsAround(block, PathTo(*place, anchor))) ||
+  if (!GuardsOnlyDomain(*place, *s.func, GuardsAround(*place, PathTo(*place, anchor))) ||
       !block.exact) {
     return OfBlock(name, "it may write only a part of " + buffer_name);
   }
@@ -238,7 +289,7 @@ Result CacheWrite(State& s, const std::string& name, const std::string& buffer_n
   Buffer cache = CacheBuffer(buffer, body.NewBufferName(buffer_name + "." + scope), scope);
   Block copy = WriteBack(block_name, block, writes[0].region, cache, &body);
   Stmt nest = MakeNest(copy, RangesOver(copy, inner, &analyzer), Widen::kNo, &body, &analyzer);
-  nest = Inherit(nest, GuardsAround(block, PathTo(*place, anchor)), &analyzer);
+  nest = Inherit(nest, GuardsAround(*place, PathTo(*place, anchor)), &analyzer);
   Stmt writer = SubstituteBuffers(place->stmt, {{buffer.get(), cache}});
   Stmt rest = Edit(anchor, {{place->stmt.get(), writer}});
   s.SetBody(AddAlloc(cache, Edit(body.root(), {{anchor.get(), Before(rest, nest)}})));

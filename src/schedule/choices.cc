@@ -62,12 +62,31 @@ int64_t Schedule::Steps::Choose(Schedule& s, const std::string& name, const Ints
   return chosen;
 }
 
+namespace {
+
+// Of decide: a guess of the domain. Of sample_categorical: a probability for each of it.
+std::optional<Diagnostic> NoChoice(const std::string& primitive, const primitive::Args& args) {
+  const Ints& domain = std::get<Ints>(args[1]);
+  if (primitive == kDecide) {
+    const auto* guess = std::get_if<int64_t>(&args[2]);
+    if (guess != nullptr && Has(domain, *guess)) return std::nullopt;
+    return MakeError(Schedule::Steps::Heading(primitive, args) +
+                     ": the guess is not in the domain");
+  }
+  const auto* probabilities = std::get_if<std::vector<double>>(&args[2]);
+  const bool each = probabilities != nullptr && probabilities->size() == domain.size();
+  if (each && !domain.empty()) return std::nullopt;
+  return MakeError(Schedule::Steps::Heading(primitive, args) +
+                   ": expected one probability per candidate");
+}
+
+}  // namespace
+
 int64_t Schedule::Decide(const std::string& name, Ints domain, int64_t guess) {
   if (!ok()) return guess;
   primitive::Args args = {name, domain, guess};
-  if (!Has(domain, guess)) {
-    Steps::Fail(*this,
-                {MakeError(Steps::Heading(kDecide, args) + ": the guess is not in the domain")});
+  if (auto error = NoChoice(kDecide, args)) {
+    Steps::Fail(*this, {*error});
     return guess;
   }
   int64_t chosen = Steps::Choose(*this, name, domain, guess);
@@ -79,9 +98,8 @@ int64_t Schedule::SampleCategorical(const std::string& name, Ints candidates,
                                     std::vector<double> probabilities) {
   if (!ok()) return 0;
   primitive::Args args = {name, candidates, probabilities};
-  if (candidates.empty() || candidates.size() != probabilities.size()) {
-    Steps::Fail(*this, {MakeError(Steps::Heading(kCategorical, args) +
-                                  ": expected one probability per candidate")});
+  if (auto error = NoChoice(kCategorical, args)) {
+    Steps::Fail(*this, {*error});
     return 0;
   }
   auto best = std::max_element(probabilities.begin(), probabilities.end());
@@ -131,8 +149,14 @@ Ints Schedule::Steps::ChooseTile(Schedule& s, primitive::Args args, const Ints& 
       *parts > kMostParts || *most < 1) {
     return fail("expected a name, a loop, 1 to 16 parts and a positive largest innermost factor");
   }
-  int64_t extent = s.GetExtent(*loop);
-  if (!s.ok()) return {};
+  const primitive::Body body(s.func());
+  Expected<const primitive::Place*> place = body.NeedLoop(*loop);
+  if (!place) {
+    for (Diagnostic& d : place.errors()) d.message = Heading(kPerfectTile, args) + d.message;
+    Fail(s, place.errors());
+    return {};
+  }
+  const int64_t extent = AsInt((*place)->loop()->extent).value_or(-1);
   if (extent < 1) return fail("expected a constant extent of at least 1");
   Ints chosen = IsTile(before, extent, *parts, *most) ? before : GuessTile(extent, *parts, *most);
   Ints wanted = chosen;
@@ -187,6 +211,7 @@ void Schedule::Steps::ReplayChoice(Schedule& s, const TraceStep& step) {
   if (name == nullptr || domain == nullptr || before.size() != 1 || !Has(*domain, before[0])) {
     return malformed();
   }
+  if (auto error = NoChoice(step.primitive, args)) return Fail(s, {*error});
   int64_t chosen = Choose(s, *name, *domain, before[0]);
   s.trace_.steps.push_back({step.primitive, args, {std::to_string(chosen)}});
 }

@@ -172,7 +172,7 @@ class ProducerMover {
   // What guards the block at its new place, too, guards its consumers: else they read what an
   // earlier iteration of the loops around both made (a pipeline's).
   std::optional<Diagnostic> CheckGuards() const {
-    for (const Expr& guard : GuardsAround(block_, target_.path)) {
+    for (const Expr& guard : GuardsAround(place_, target_.path)) {
       for (const Place* consumer : consumers_) {
         if (HoldsWhereRuns(*consumer, *s_.func, guard)) continue;
         return OfBlock(block_.name, "it runs where " + ToString(NodeRef(guard)) +
@@ -186,11 +186,11 @@ class ProducerMover {
   // Where no consumer runs, nothing need be there for the block to read. What guarded the block
   // stays.
   std::vector<Expr> InheritedGuards() const {
-    std::vector<Expr> out = GuardsAround(block_, target_.path);
+    std::vector<Expr> out = GuardsAround(place_, target_.path);
     if (consumers_.empty()) return out;
-    for (const Expr& c : GuardsAround(*consumers_[0]->block(), target_.path)) {
+    for (const Expr& c : GuardsAround(*consumers_[0], target_.path)) {
       bool common = std::all_of(consumers_.begin(), consumers_.end(), [&](const Place* p) {
-        std::vector<Expr> theirs = GuardsAround(*p->block(), target_.path);
+        std::vector<Expr> theirs = GuardsAround(*p, target_.path);
         return std::any_of(theirs.begin(), theirs.end(),
                            [&](const Expr& g) { return StructuralEqual(g, c); });
       });

@@ -127,21 +127,6 @@ bool ElementFixesLoops(const Body& body, const std::vector<Access>& accesses,
 
 namespace {
 
-// The box that a region covers over the whole domain of its block.
-Box DomainBox(const Access& a, Analyzer* analyzer) {
-  IntervalMap domain;
-  for (const IterVar& v : a.place->block()->iters) {
-    domain[v->var.get()] = {v->min, analyzer->Simplify(v->min + v->extent - 1)};
-  }
-  Box out;
-  for (const Range& r : a.region->ranges) {
-    ExprInterval box = EvalInterval(r->min, domain, analyzer);
-    box.max = EvalInterval(analyzer->Simplify(r->min + r->extent - 1), domain, analyzer).max;
-    out.push_back(box);
-  }
-  return out;
-}
-
 // The block starts each of its reductions inside one iteration of `scope` (one run of it when
 // `whole`).
 bool StartsInside(const Place& place, const Node* scope, bool whole) {
@@ -163,7 +148,7 @@ bool WritesBefore(const Body& body, const Access& write, const Access& read) {
   // A condition on the shared loops that the reader is under, too, is no obstacle.
   std::vector<Stmt> shared = read.place->path;
   while (!shared.empty() && shared.back().get() != common) shared.pop_back();
-  if (!GuardsOnlyDomain(*write.place, *body.func(), GuardsAround(*read.place->block(), shared))) {
+  if (!GuardsOnlyDomain(*write.place, *body.func(), GuardsAround(*read.place, shared))) {
     return false;
   }
   Analyzer analyzer;
@@ -179,7 +164,8 @@ bool WritesBefore(const Body& body, const Access& write, const Access& read) {
     return false;
   }
   // What the reader touches is inside both of its boxes; the ends of either will do.
-  Box written = box(write), here = box(read), ever = DomainBox(read, &analyzer);
+  Box written = box(write), here = box(read);
+  Box ever = DomainBox(read.region, *read.place->block(), &analyzer);
   for (size_t d = 0; d < written.size(); ++d) {
     auto reaches = [&](const ExprInterval& r, bool low) {
       ExprInterval half = low ? ExprInterval{r.min, nullptr} : ExprInterval{nullptr, r.max};
@@ -191,7 +177,7 @@ bool WritesBefore(const Body& body, const Access& write, const Access& read) {
     if (!reaches(here[d], false) && !reaches(ever[d], false)) return false;
   }
   if (!write.place->block()->where) return true;
-  return Contains(DomainBox(write, &analyzer), ever, &analyzer);
+  return Contains(DomainBox(write.region, *write.place->block(), &analyzer), ever, &analyzer);
 }
 
 }  // namespace
@@ -334,11 +320,25 @@ bool IsOwn(const std::string& scope, ForKind kind, const std::string& thread) {
   return scope != "global" && (scope != "shared" || thread.starts_with("blockIdx"));
 }
 
+bool IsUsedUnder(const Body& body, const Buffer& buffer, const Node* stmt) {
+  auto uses = [&](const Access& a) { return a.region->buffer == buffer; };
+  const std::vector<Access> all = body.AccessesUnder(stmt);
+  return std::any_of(all.begin(), all.end(), uses) ||
+         std::any_of(body.strays().begin(), body.strays().end(), [&](const Place& stray) {
+           return stray.IsUnder(stmt) && UsesBuffer(stray.stmt, buffer.get());
+         });
+}
+
 }  // namespace
 
 std::optional<Diagnostic> ConflictOfScopes(const Body& body, const Place& place, ForKind kind,
                                            const std::string& thread) {
   const For* loop = place.loop();
+  for (const Buffer& buffer : body.allocs()) {
+    if (!IsOwn(buffer->scope, kind, thread) || !IsUsedUnder(body, buffer, loop)) continue;
+    if (AllUsesUnder(body, buffer, loop)) continue;
+    if (auto error = UsedInNoBlock(body, buffer)) return error;
+  }
   for (const std::vector<Access>& accesses : WrittenUnder(body, loop)) {
     const Buffer& buffer = accesses[0].region->buffer;
     if (!IsOwn(buffer->scope, kind, thread) || !body.IsAlloc(buffer)) continue;
@@ -357,9 +357,12 @@ std::optional<Diagnostic> ConflictInConcurrentLoops(const Body& body) {
   for (const Place& p : body.loops()) {
     ForKind kind = p.loop()->for_kind;
     bool in_turn = kind == ForKind::kSerial || kind == ForKind::kUnrolled;
-    if (in_turn || p.inner || body.HasStrayUnder(p.stmt.get())) continue;
+    if (in_turn || p.inner) continue;
     bool vectorized = kind == ForKind::kVectorized;
-    auto conflict = ConflictBetweenIterations(body, p, vectorized);
+    std::optional<Diagnostic> conflict;
+    if (!body.HasStrayUnder(p.stmt.get())) {
+      conflict = ConflictBetweenIterations(body, p, vectorized);
+    }
     if (!conflict) conflict = ConflictOfScopes(body, p, kind, p.loop()->thread);
     if (conflict) {
       conflict->notes.push_back("loop " + NameOf(p.loop()) + " is " + Name(kind));

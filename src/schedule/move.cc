@@ -121,7 +121,7 @@ std::optional<Diagnostic> NotMovable(const Body& body, const Place& place, const
   const std::vector<Stmt>& target_path = target.path;
   if (auto error = NotFree(place, target_path)) return error;
   if (auto error = NotClosed(place)) return error;
-  if (!GuardsOnlyDomain(place, *body.func(), GuardsAround(block, target_path))) {
+  if (!GuardsOnlyDomain(place, *body.func(), GuardsAround(place, target_path))) {
     return OfBlock(block.name, "its guard says more than its iteration variables' domains: " +
                                    ToString(NodeRef(block.where)));
   }

@@ -7,6 +7,7 @@
 #include "loop/reducer.h"
 #include "schedule/dependence.h"
 #include "schedule/nest.h"
+#include "schedule/retarget.h"
 #include "schedule/state.h"
 
 namespace tenon::primitive {
@@ -100,6 +101,10 @@ class Decomposer {
         return OfBlock(block_.name,
                        "there is more than loops between it and loop " + loop_.loop()->var->name);
       }
+    }
+    for (const Region& w : block_.writes) {
+      if (!body_->HasStrayUnder(loop_.stmt.get())) break;
+      if (auto error = UsedInNoBlock(*body_, w->buffer)) return error;
     }
     std::vector<Access> all = body_->AccessesUnder(loop_.stmt.get());
     for (const Access& a : all) {
@@ -202,7 +207,7 @@ class Factorer {
     Stmt nest = MakeNest(last, ranges, Widen::kNo, body_, &analyzer);
     std::vector<Stmt> around(place_.path.begin(),
                              std::find(place_.path.begin(), place_.path.end(), anchor));
-    nest = Inherit(nest, GuardsAround(block_, around), &analyzer);
+    nest = Inherit(nest, GuardsAround(place_, around), &analyzer);
     Stmt rest = Edit(anchor, {{place_.stmt.get(), Block::Make(std::move(factored))}});
     s_.SetBody(AddAlloc(partial_, Edit(body_->root(), {{anchor.get(), Before(rest, nest)}})));
     return Names{name};
@@ -233,6 +238,7 @@ class Factorer {
     if (body_->Writers(buffer).size() != 1) {
       return OfBlock(block_.name, "another block writes " + buffer->name + " too");
     }
+    if (auto error = UsedInNoBlock(*body_, buffer)) return error;
     for (const For* loop : LoopsOfKind(block_, IterKind::kReduce, place_.Loops())) {
       if (BindsLoop(block_, IterKind::kSpatial, loop)) return Mixed(block_, loop);
       reduce_.push_back(loop);

@@ -33,6 +33,20 @@ Box TouchedBox(const Region& region, const Block& block, const IntervalMap& doma
   return out;
 }
 
+Box DomainBox(const Region& region, const Block& block, Analyzer* analyzer) {
+  IntervalMap domain;
+  for (const IterVar& v : block.iters) {
+    domain[v->var.get()] = {v->min, analyzer->Simplify(v->min + v->extent - 1)};
+  }
+  Box out;
+  for (const Range& r : region->ranges) {
+    ExprInterval box = EvalInterval(r->min, domain, analyzer);
+    box.max = EvalInterval(analyzer->Simplify(r->min + r->extent - 1), domain, analyzer).max;
+    out.push_back(box);
+  }
+  return out;
+}
+
 bool FillsItsBox(const Region& region, const Block& block, const std::vector<const For*>& loops,
                  Analyzer* analyzer) {
   VarMap bindings = BindingsOf(block);
@@ -121,21 +135,18 @@ Expr BoundsGuard(const Expr& e, const Expr& lo, const Expr& extent, Analyzer* an
   return guard;
 }
 
-std::vector<Expr> GuardsAround(const Block& block, const std::vector<Stmt>& path) {
-  std::unordered_set<const VarNode*> around;
-  for (const Stmt& s : path) {
-    if (const auto* loop = As<For>(s)) around.insert(loop->var.get());
+std::vector<Expr> GuardsAround(const Place& place, const std::vector<Stmt>& path) {
+  const Block& block = *place.block();
+  std::unordered_set<const VarNode*> own;
+  for (const Stmt& s : place.path) {
+    if (std::find(path.begin(), path.end(), s) != path.end()) continue;
+    if (const auto* loop = As<For>(s)) own.insert(loop->var.get());
+    if (const auto* let = As<Let>(s)) own.insert(let->var.get());
   }
   std::vector<Expr> out;
   for (const Expr& raw : Conjuncts(block.where)) {
     Expr c = Substitute(raw, BindingsOf(block));
-    bool decided = UsesAnyVar(c, around);
-    PreOrder(c, [&](const NodeRef& n) {
-      const auto* var = As<VarNode>(n);
-      decided &= var == nullptr || around.count(var) != 0;
-      return decided;
-    });
-    if (decided) out.push_back(c);
+    if (!UsesAnyVar(c, own)) out.push_back(c);
   }
   return out;
 }

@@ -20,6 +20,9 @@ IntervalMap DomainOf(const std::vector<const For*>& loops, Analyzer* analyzer);
 Box TouchedBox(const Region& region, const Block& block, const IntervalMap& domain,
                Analyzer* analyzer);
 
+/// What it covers over the whole domain of the block.
+Box DomainBox(const Region& region, const Block& block, Analyzer* analyzer);
+
 /// True when every point of that box is really touched while the loops run (guards aside): no
 /// strides, no diagonals.
 bool FillsItsBox(const Region& region, const Block& block, const std::vector<const For*>& loops,
@@ -39,8 +42,9 @@ ExprInterval RelaxToConstantLength(const ExprInterval& interval, Analyzer* analy
 
 /// The condition lo <= e < lo + extent less the halves that always hold; null when both do.
 Expr BoundsGuard(const Expr& e, const Expr& lo, const Expr& extent, Analyzer* analyzer);
-/// The conjuncts of the block's `where` that only loops of `path` (and dims) decide.
-std::vector<Expr> GuardsAround(const Block& block, const std::vector<Stmt>& path);
+/// The conjuncts of the block's `where` that are decided outside its own loops: those around it
+/// that are not in `path`.
+std::vector<Expr> GuardsAround(const Place& place, const std::vector<Stmt>& path);
 /// True when the block's `where` says no more than that its iteration variables are in their
 /// domains, given some conditions.
 bool GuardsOnlyDomain(const Place& block, const PrimFunc& func,

@@ -72,7 +72,7 @@ class ConsumerMover {
       if (s.get() == meeting_) break;
     }
     for (const Place* producer : producers_) {
-      for (const Expr& guard : GuardsAround(*producer->block(), shared)) {
+      for (const Expr& guard : GuardsAround(*producer, shared)) {
         if (HoldsWhereRuns(place_, *s_.func, guard)) continue;
         return OfBlock(block_.name, "its producer " + producer->block()->name + " runs where " +
                                         ToString(NodeRef(guard)) + " only, it elsewhere too");
@@ -189,7 +189,7 @@ class ConsumerMover {
                                         block.name);
       }
     }
-    if (GuardsOnlyDomain(producer, *s_.func, GuardsAround(block, target_.path)) && block.exact) {
+    if (GuardsOnlyDomain(producer, *s_.func, GuardsAround(producer, target_.path)) && block.exact) {
       return std::nullopt;
     }
     return OfBlock(block_.name,
@@ -317,9 +317,9 @@ class ConsumerMover {
 
   // The block runs where its producers have run. What guarded it stays.
   std::vector<Expr> InheritedGuards() const {
-    std::vector<Expr> out = GuardsAround(block_, target_.path);
+    std::vector<Expr> out = GuardsAround(place_, target_.path);
     for (const Place* p : producers_) {
-      for (const Expr& c : GuardsAround(*p->block(), target_.path)) {
+      for (const Expr& c : GuardsAround(*p, target_.path)) {
         bool there = std::any_of(out.begin(), out.end(),
                                  [&](const Expr& g) { return StructuralEqual(g, c); });
         if (!there) out.push_back(c);

@@ -61,6 +61,8 @@ Result SetScope(State& s, const std::string& buffer, const std::string& scope);
 Result TransformLayout(State& s, const std::string& buffer, const Layout& layout);
 Result StorageAlign(State& s, const std::string& buffer, const int64_t& axis, const int64_t& factor,
                     const int64_t& offset);
+Result Annotate(State& s, const std::string& loop_or_block, const std::string& key,
+                const AttrValue& value);
 // remap.cc
 Result TransformBlockLayout(State& s, const std::string& block, const Layout& map);
 // pad_einsum.cc
@@ -81,8 +83,5 @@ Result Tensorize(State& s, const std::string& loop, const std::string& intrinsic
 Result Outline(State& s, const std::string& loop_or_block, const std::string& name);
 /// The same, but trip counts do not become parameters; for comparing pieces.
 Result OutlineExactly(State& s, const std::string& loop_or_block, const std::string& name);
-
-Result Annotate(State& s, const std::string& loop_or_block, const std::string& key,
-                const AttrValue& value);
 
 }  // namespace tenon::primitive
