@@ -1,6 +1,7 @@
 #include "loop/pass/compact_buffers.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "loop/pass/buffer_uses.h"
 #include "loop/pass/rewrite.h"
@@ -19,6 +20,22 @@ struct Placement {
   Buffer buffer;
   std::vector<Expr> origin;  // the element that becomes the first, per dimension; null: 0
 };
+
+std::vector<Expr> Conjuncts(std::vector<Expr> conditions) {
+  std::vector<Expr> out;
+  while (!conditions.empty()) {
+    const Expr c = conditions.back();
+    conditions.pop_back();
+    const auto* both = As<Binary>(c);
+    if (both != nullptr && both->op == BinaryOp::kAnd) {
+      conditions.push_back(both->lhs);
+      conditions.push_back(both->rhs);
+    } else {
+      out.push_back(c);
+    }
+  }
+  return out;
+}
 
 bool Repeats(const StmtNode* s) { return s->kind == NodeKind::kFor || s->kind == NodeKind::kWhile; }
 
@@ -88,20 +105,35 @@ class Planner {
       if (const auto* loop = As<For>(static_cast<const Node*>(path[i])))
         outer.insert(loop->var.get());
     }
-    std::vector<Box> written;
+    std::vector<Written> written;
     for (const BufferUse& use : a.uses) {
       bool init_runs = std::none_of(use.reduce_bindings.begin(), use.reduce_bindings.end(),
                                     [&](const Expr& e) { return UsesAnyVar(e, outer); });
       if (use.updates && init_runs) continue;
       Box box = BoxOf(use, target);
-      bool covered =
-          std::any_of(written.begin(), written.end(), [&](const Box& w) { return Covers(w, box); });
+      bool covered = std::any_of(written.begin(), written.end(), [&](const Written& w) {
+        return Holds(w.conditions, Conjuncts(use.guards)) && Covers(w.box, box);
+      });
       if (use.reads && !covered) return false;
-      if (use.writes && !use.reads && init_runs && WritesAll(use, target, *a.alloc->buffer)) {
-        written.push_back(std::move(box));
-      }
+      if (!use.writes || use.reads || !init_runs) continue;
+      auto conditions = WritesAllWhere(use, target, *a.alloc->buffer);
+      if (conditions) written.push_back({std::move(box), std::move(*conditions)});
     }
     return true;
+  }
+
+  // A box of which every element is written, where the conditions hold, which stay the same in one
+  // execution of the statement.
+  struct Written {
+    Box box;
+    std::vector<Expr> conditions;
+  };
+
+  static bool Holds(const std::vector<Expr>& conditions, const std::vector<Expr>& given) {
+    return std::all_of(conditions.begin(), conditions.end(), [&](const Expr& c) {
+      return std::any_of(given.begin(), given.end(),
+                         [&](const Expr& g) { return StructuralEqual(g, c); });
+    });
   }
 
   bool Covers(const Box& w, const Box& r) {
@@ -159,9 +191,21 @@ class Planner {
     return box;
   }
 
-  // True when one execution of the statement writes every element of the use's box.
-  bool WritesAll(const BufferUse& use, size_t target, const BufferNode& buffer) {
-    if (use.in_call || use.no_box || !GuardsAllowShape(use, buffer)) return false;
+  // The conditions under which one execution of the statement writes every element of the use's
+  // box; nothing where it is not known to.
+  std::optional<std::vector<Expr>> WritesAllWhere(const BufferUse& use, size_t target,
+                                                  const BufferNode& buffer) {
+    if (use.in_call || use.no_box || !IsFilled(use, target)) return std::nullopt;
+    std::vector<Expr> conditions = GuardsBesideShape(use, buffer);
+    const Inner inner = InnerOf(use, target);
+    for (const Expr& c : conditions) {
+      if (!IsPure(c) || UsesAnyVar(c, inner.vars)) return std::nullopt;
+    }
+    return conditions;
+  }
+
+  // Guards aside, every element of the use's box is touched.
+  bool IsFilled(const BufferUse& use, size_t target) {
     std::vector<Var> loops;
     std::vector<int64_t> extents;
     for (size_t i = target; i < use.path.size(); ++i) {
@@ -212,21 +256,23 @@ class Planner {
     return true;
   }
 
-  // Guards that only keep accesses inside the buffer do not leave holes in it.
-  bool GuardsAllowShape(const BufferUse& use, const BufferNode& buffer) {
-    if (use.guards.empty()) return true;
+  // Guards that only keep accesses inside the buffer do not leave holes in it; the others.
+  std::vector<Expr> GuardsBesideShape(const BufferUse& use, const BufferNode& buffer) {
+    if (use.guards.empty()) return {};
     std::vector<size_t> tokens;
     for (size_t d = 0; d < use.first.size(); ++d) {
       tokens.push_back(analyzer_.Assume(Ge(use.first[d], IndexConst(0))));
       tokens.push_back(analyzer_.Assume(Lt(use.last[d], buffer.shape[d])));
     }
-    bool all = std::all_of(use.guards.begin(), use.guards.end(),
-                           [&](const Expr& g) { return IsPure(g) && analyzer_.CanProve(g); });
+    std::vector<Expr> others;
+    for (const Expr& g : Conjuncts(use.guards)) {
+      if (!IsPure(g) || !analyzer_.CanProve(g)) others.push_back(g);
+    }
     while (!tokens.empty()) {
       analyzer_.Retract(tokens.back());
       tokens.pop_back();
     }
-    return all;
+    return others;
   }
 
   // ---- how large ----
