@@ -206,6 +206,31 @@ func @f(A: f32[$M, $K], B: f32[$K, $N], out C: f32[$M, $N]) {
   }
 })";
 
+const char kTileChain[] = R"(
+func @twice2(X: f32[2], out Y: f32[2]) kind device {
+  for i in 0..2 {
+    block Y(vi: spatial = i) {
+      reads X[vi]; writes Y[vi]
+      Y[vi] = X[vi] * 2f32
+    }
+  }
+}
+func @f(A: f32[$M, $N], out D: f32[$M, $N]) {
+  alloc T: f32[$M, $N] in global
+  for i in 0..$M, j in 0..$N {
+    block T(vi: spatial = i, vj: spatial = j) {
+      reads A[vi, vj]; writes T[vi, vj]
+      T[vi, vj] = A[vi, vj] * 2f32
+    }
+  }
+  for x in 0..$M, y in 0..$N {
+    block D(vx: spatial = x, vy: spatial = y) {
+      reads T[vx, vy], A[vx, vy]; writes D[vx, vy]
+      D[vx, vy] = T[vx, vy] + A[vx, vy]
+    }
+  }
+})";
+
 const char kMatmulRelu[] = R"(
 func @f(A: f32[$M, $K], B: f32[$K, $N], bias: f32[$N], out D: f32[$M, $N]) {
   alloc C: f32[$M, $N] in global

@@ -17,6 +17,7 @@ extern const char
 extern const char kIntSum[];  // S[M] = sum and X[M] = maximum over N, of integers
 extern const char kPipe[];    // M tiles of 4: B = A * 2, C = B + 1, D = C * C, tile by tile
 extern const char kTileMatmul[];    // kMatmul, and an intrinsic @mma2 for tiles of 2 x 2 x 2
+extern const char kTileChain[];     // T = A * 2; D = T + A, and an intrinsic @twice2 for 2 elements
 extern const char kBatchMatmul[];   // C[B, M, N] = A[B, M, K] * W[B, N, K]
 extern const char kArgMax[];        // I[M], V[M] = where the maximum of a row is, and what it is
 extern const char kTuple[];         // S[M], X[M] = sum and maximum over N in one block; D = S + X

@@ -123,6 +123,17 @@ size_t Mover::RankOf(const std::string& buffer) const {
   return found ? (*found)->shape.size() : 1;
 }
 
+std::pair<std::string, size_t> Mover::Intrinsic() {
+  std::vector<std::pair<std::string, size_t>> found;
+  for (const auto& [name, func] : schedule_->module().funcs) {
+    if (func->func_kind != FuncKind::kDevice || func->attrs.Has("outlined")) continue;
+    size_t depth = 0;
+    for (Stmt s = func->body; IsA<For>(s); s = As<For>(s)->body) ++depth;
+    if (depth > 0) found.emplace_back(name, depth);
+  }
+  return found.empty() ? std::pair<std::string, size_t>() : Pick(found, random_);
+}
+
 std::string Mover::Condition() {
   const std::vector<Var>& dims = schedule_->func()->dims;
   if (dims.empty()) return Pick<std::string>({"3 > 2", "n == 1", "1 +", ""}, random_);
@@ -274,13 +285,18 @@ void Annotate(Mover& m) {
 
 // ---- What chance would not put together ----
 
+// All intrinsics of the subjects have two elements in each dimension.
 void TileForIntrinsic(Mover& m) {
-  m.Try("split", {"k", Ints{-1, 2}});
-  Mover::Done t = m.Try("tile", {Names{"i", "j"}, Ints{2, 2}});
+  const std::string block = m.Block();
+  const auto [intrinsic, depth] = m.Intrinsic();
+  Names loops = m.LoopsOf(block);
+  if (depth == 0 || loops.size() < depth) return;
+  if (m.Sometimes(2)) m.Try("pad_einsum", {block, Ints(loops.size(), 2)});
+  loops.erase(loops.begin(), loops.end() - static_cast<ptrdiff_t>(depth));
+  Mover::Done t = m.Try("tile", {loops, Ints(depth, 2)});
   if (!t.ok) return;
-  m.Try("reorder", {Names{t.results[0], t.results[1], "k.0", t.results[2], t.results[3], "k.1"}});
-  m.Try("decompose_reduction", {"C", "k.0"});
-  m.Try("tensorize", {t.results[2], "mma2"});
+  m.Try("decompose_reduction", {block, t.results[depth - 1]});
+  m.Try("tensorize", {t.results[depth], intrinsic});
 }
 void TileAsBlock(Mover& m) {
   const std::string block = m.Block();
@@ -291,15 +307,21 @@ void TileAsBlock(Mover& m) {
 }
 void SampledSplit(Mover& m) {
   const std::string loop = m.Loop(), name = "tile_" + loop;
-  if (!m.Try("sample_perfect_tile", {name, loop, int64_t{2}, m.Number(1, 5)}).ok) return;
+  const int64_t parts = m.Sometimes(10) ? m.Number(-1, 0) : 2;
+  if (!m.Try("sample_perfect_tile", {name, loop, parts, m.Number(m.Sometimes(10) ? 0 : 1, 5)}).ok) {
+    return;
+  }
   m.Try("split", {loop, Names{"$" + name + ".0", "$" + name + ".1"}});
 }
 void DecidedSplit(Mover& m) {
   const Ints factors = {2, 3, 4};
+  std::vector<double> probabilities = {0.25, 0.5, 0.25};
+  if (m.Sometimes(8)) probabilities.pop_back();
+  const std::string chosen = m.Sometimes(8) ? "5" : "3";  // 5 is not in the domain
   const bool decide = m.Sometimes(2);
-  const Args args = decide ? Args{"f", factors, int64_t{3}}
-                           : Args{"f", factors, std::vector<double>{0.25, 0.5, 0.25}};
-  if (!m.Try(decide ? "decide" : "sample_categorical", args, {"3"}).ok) return;
+  const Args args = decide ? Args{"f", factors, m.Sometimes(8) ? int64_t{1} : int64_t{3}}
+                           : Args{"f", factors, probabilities};
+  if (!m.Try(decide ? "decide" : "sample_categorical", args, {chosen}).ok) return;
   m.Try("split", {m.Loop(), Names{"-1", "$f"}});
 }
 void RollUnder(Mover& m) {
@@ -377,7 +399,7 @@ constexpr Row kRows[] = {
     {"specialize", Specialize, 1},
     {"outline", Outline, 1},
     {"annotate", Annotate, 1},
-    {"tensorize after tiling", TileForIntrinsic, 1},
+    {"tensorize after tiling", TileForIntrinsic, 3},
     {"blockize after tiling", TileAsBlock, 1},
     {"split by sample_perfect_tile", SampledSplit, 1},
     {"split by decide", DecidedSplit, 1},

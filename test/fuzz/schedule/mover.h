@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "fuzz/schedule/moves.h"
@@ -50,6 +51,8 @@ class Mover {
   /// The text of a map of `rank` coordinates onto as many or more.
   std::string Map(size_t rank);
   size_t RankOf(const std::string& buffer) const;
+  /// An intrinsic that the module describes, and how many loops its nest has; 0: there is none.
+  std::pair<std::string, size_t> Intrinsic();
   /// A condition over the function's dims, where it has any.
   std::string Condition();
 

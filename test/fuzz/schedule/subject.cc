@@ -19,6 +19,7 @@ const std::vector<Kind> kKinds = {
     {"matmul_relu", test::kMatmulRelu, {"M", "N", "K"}},
     {"batch_matmul", test::kBatchMatmul, {"B", "M", "N", "K"}},
     {"tile_matmul", test::kTileMatmul, {"M", "N", "K"}},
+    {"tile_chain", test::kTileChain, {"M", "N"}},
     {"convolution", test::kConv, {"C", "H", "W", "O"}},
     {"depthwise", test::kDepthwise, {"C", "M"}},
     {"pool", test::kPool, {"M", "N"}},
