@@ -74,6 +74,13 @@ class Padder {
         }
       }
     }
+    for (const Region& r : all) {
+      for (const Region& other : all) {
+        if (r->buffer != other->buffer || (!Grows(r) && !Grows(other))) continue;
+        if (StructuralEqual(r, other)) continue;
+        return OfBlock(block_.name, "it touches " + r->buffer->name + " in several ways");
+      }
+    }
     const Buffer& out = block_.writes[0]->buffer;
     if (body_->Writers(out).size() != 1) {
       return OfBlock(block_.name, "another block writes " + out->name + " too");
@@ -149,8 +156,16 @@ class Padder {
                        [&](const Range& range) { return Grows(range->min); });
   }
 
-  // to[v…] = from[v…] over to's shape, zero outside of from's (or over from's shape alone).
-  Stmt CopyNest(const Buffer& from, const Buffer& to, bool pad) {
+  // What an index runs over before it grows: one of the block's variables, or one element.
+  Range DomainOfIndex(const Expr& index) const {
+    for (const IterVar& v : block_.iters) {
+      if (v->var.get() == As<VarNode>(index)) return RangeNode::Make(v->min, v->extent);
+    }
+    return RangeNode::Make(index, IndexConst(1));
+  }
+
+  // to[v…] = from[v…] where the block touches `region`; when `pad`, also where it will, with zeros.
+  Stmt CopyNest(const Buffer& from, const Buffer& to, const Region& region, bool pad) {
     Block copy;
     copy.name = body_->NewBlockName(pad ? to->name : from->name);
     std::vector<Expr> at;
@@ -159,14 +174,14 @@ class Padder {
     for (size_t d = 0; d < to->shape.size(); ++d) {
       Var v = VarNode::Make(body_->NewVarName(copy.name + ".v" + std::to_string(d)));
       at.push_back(v);
-      const Expr& extent = to->shape[d];
-      copy.iters.push_back(
-          IterVarNode::Make(v, IterKind::kSpatial, IndexConst(0), extent, IndexConst(0)));
-      bool beyond = pad && !StructuralEqual(extent, from->shape[d]);
-      if (beyond) inside = AndAlso(inside, Lt(v, from->shape[d]));
+      const Range own = DomainOfIndex(region->ranges[d]->min);
+      const bool beyond = pad && Grows(region->ranges[d]->min);
+      copy.iters.push_back(IterVarNode::Make(v, IterKind::kSpatial, own->min,
+                                             beyond ? to->shape[d] : own->extent, own->min));
+      if (beyond) inside = AndAlso(inside, Lt(v, own->extent));
       // Beyond the end, an empty range is read.
-      Expr low = beyond ? Min(v, from->shape[d]) : Expr(v);
-      Expr count = beyond ? Min(v + 1, from->shape[d]) - low : IndexConst(1);
+      Expr low = beyond ? Min(v, own->extent) : Expr(v);
+      Expr count = beyond ? Min(v + 1, own->extent) - low : IndexConst(1);
       read.push_back(RangeNode::Make(low, count));
     }
     Expr value = Load::Make(from, at);
@@ -187,7 +202,7 @@ class Padder {
       if (r->buffer == out || !Grows(r) || buffers.count(r->buffer.get())) continue;
       allocs.push_back(Padded(r));
       buffers[r->buffer.get()] = allocs.back();
-      stmts.push_back(CopyNest(r->buffer, allocs.back(), true));
+      stmts.push_back(CopyNest(r->buffer, allocs.back(), r, true));
     }
     size_t center = stmts.size();
     if (Grows(block_.writes[0])) {
@@ -196,7 +211,8 @@ class Padder {
     }
     Stmt nest = MapStmts(nest_, [&](const Stmt& s) { return Grown(s); });
     stmts.insert(stmts.begin() + static_cast<ptrdiff_t>(center), SubstituteBuffers(nest, buffers));
-    if (buffers.count(out.get())) stmts.push_back(CopyNest(allocs.back(), out, false));
+    if (buffers.count(out.get()))
+      stmts.push_back(CopyNest(allocs.back(), out, block_.writes[0], false));
     Stmt root = Edit(body_->root(), {{nest_.get(), Seq::Make(std::move(stmts))}});
     for (const Buffer& b : allocs) root = AddAlloc(b, root);
     s_.SetBody(root);

@@ -116,7 +116,7 @@ class Planner {
       });
       if (use.reads && !covered) return false;
       if (!use.writes || use.reads || !init_runs) continue;
-      auto conditions = WritesAllWhere(use, target, *a.alloc->buffer);
+      auto conditions = WritesAllWhere(use, target, *a.alloc->buffer, &box);
       if (conditions) written.push_back({std::move(box), std::move(*conditions)});
     }
     return true;
@@ -192,16 +192,33 @@ class Planner {
   }
 
   // The conditions under which one execution of the statement writes every element of the use's
-  // box; nothing where it is not known to.
+  // box, less what is beyond an index that a guard ends; nothing where it is not known to.
   std::optional<std::vector<Expr>> WritesAllWhere(const BufferUse& use, size_t target,
-                                                  const BufferNode& buffer) {
+                                                  const BufferNode& buffer, Box* box) {
     if (use.in_call || use.no_box || !IsFilled(use, target)) return std::nullopt;
     std::vector<Expr> conditions = GuardsBesideShape(use, buffer);
     const Inner inner = InnerOf(use, target);
+    std::erase_if(conditions, [&](const Expr& c) { return EndsAnIndex(c, use, inner, box); });
     for (const Expr& c : conditions) {
       if (!IsPure(c) || UsesAnyVar(c, inner.vars)) return std::nullopt;
     }
     return conditions;
+  }
+
+  // An index < end, where only what is outside tells the end: the box ends there.
+  bool EndsAnIndex(const Expr& guard, const BufferUse& use, const Inner& inner, Box* box) {
+    if (!IsPure(guard) || !UsesAnyVar(guard, inner.vars)) return false;
+    const Expr simple = analyzer_.Simplify(guard);
+    const auto* less = As<Binary>(simple);
+    if (less == nullptr || less->op != BinaryOp::kLt || !less->lhs->dtype.IsIndex()) return false;
+    for (size_t d = 0; d < use.first.size(); ++d) {
+      if (use.first[d] != use.last[d] || !box->last[d]) continue;
+      Expr last = analyzer_.Simplify(use.first[d] - less->lhs + less->rhs - 1);
+      if (UsesAnyVar(last, inner.vars)) continue;
+      box->last[d] = analyzer_.Simplify(Min(box->last[d], last));
+      return true;
+    }
+    return false;
   }
 
   // Guards aside, every element of the use's box is touched.
