@@ -17,6 +17,12 @@ Expected<std::vector<Parameter>> Parameters(const tn_module_t* module, int32_t c
   for (int32_t i = 0; i < count; ++i) {
     tn_parameter_t raw;
     if (get(module, i, &raw) != 0) return ApiError();
+    if (raw.ndim < 0) {
+      return MakeError(
+          fmt::format("the input '{}' is a number passed by value; such a function is "
+                      "called from a program, docs/calling.md",
+                      raw.name));
+    }
     Parameter p{raw.name, raw.dtype, {raw.shape, raw.shape + raw.ndim}, {}};
     for (int32_t d = 0; d < raw.ndim; ++d) p.dims.emplace_back(raw.dims[d] ? raw.dims[d] : "");
     list.push_back(std::move(p));

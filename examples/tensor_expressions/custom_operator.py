@@ -1,7 +1,7 @@
 """An operator of one's own, called with another framework's tensors: y = x / sqrt(mean(x^2) + 1e-6) * g for each row.
 
 The library is loaded by the apache-tvm-ffi package, which knows nothing of Tenon, and called with NumPy arrays and, where
-it is installed, PyTorch tensors: none is copied. custom_operator.cc is this program in C++.
+they are installed, JAX and PyTorch tensors: none is copied. custom_operator.cc is this program in C++.
 """
 
 import numpy as np
@@ -59,6 +59,15 @@ def main():
         operator(x, g[:100], y)
     except ValueError as error:
         print(f"a wrong call says: {str(error).splitlines()[0]}")
+
+    try:
+        import jax.numpy as jnp
+    except ImportError:
+        pass
+    else:  # whose arrays never change: a new one each time
+        z = jnp.from_dlpack(operator(jnp.asarray(x), jnp.asarray(g)))
+        np.testing.assert_array_equal(np.asarray(z), y)
+        print("JAX: the results agree")
 
     try:
         import torch

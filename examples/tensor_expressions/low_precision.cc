@@ -1,5 +1,5 @@
-// Matrix products of bytes and of bfloat16 numbers by the dot-product units of AVX-512, by
-// tensorize.
+// Matrix products of bytes and of bfloat16 numbers by the dot-product units of AVX-512, or in the
+// tiles of AMX, by tensorize.
 //
 //   low_precision [SIZE [REPEAT]]
 //
@@ -72,10 +72,86 @@ void Tensorize(tenon::Schedule& s, const te::Tensor& c, int64_t group, const cha
   s[c].Parallel(io);
 }
 
+// C = A B in tiles of 16 rows of 64 bytes. Four tiles of sums, two of A and two of B are what the
+// machine has; what moves a tile is an intrinsic as what multiplies two of them is.
+struct TileIntrinsics {
+  const char *load_rows, *load_columns, *product, *store;
+};
+te::Tensor ProductInTiles(int64_t n, const te::Tensor& a, const te::Tensor& panels, int64_t group,
+                          DataType result, te::Tensor* rows, te::Tensor* columns,
+                          te::Tensor* sums) {
+  const int64_t width = 16 * group;  // of a tile of A
+  *rows = te::Compute(
+      {n / 16, n / width, 16, width},
+      [&](te::Var p, te::Var q, te::Var i, te::Var k) { return a(p * 16 + i, q * width + k); },
+      "rows");
+  *columns = te::Compute(
+      {n / 16, n / width, 16, 16, group},
+      [&](te::Var p, te::Var q, te::Var r, te::Var j, te::Var k) {
+        return panels(p, q * 16 + r, j, k);
+      },
+      "columns");
+  te::IterVar q = te::ReduceAxis(0, n / width), k = te::ReduceAxis(0, width);
+  *sums = te::Compute(
+      {n / 16, n / 16, 16, 16},
+      [&](te::Var p, te::Var r, te::Var i, te::Var j) {
+        return te::Sum(te::Cast((*rows)(p, q, i, k), result) *
+                           te::Cast((*columns)(r, q, k / group, j, k % group), result),
+                       {q, k});
+      },
+      "sums");
+  return te::Compute(
+      {n, n}, [&](te::Var i, te::Var j) { return (*sums)(i / 16, j / 16, i % 16, j % 16); }, "C");
+}
+
+tenon::Schedule InTiles(int64_t n, const te::Tensor& a, const te::Tensor& panels, int64_t group,
+                        DataType result, const TileIntrinsics& by, te::Tensor* c) {
+  te::Tensor rows, columns, sums;
+  *c = ProductInTiles(n, a, panels, group, result, &rows, &columns, &sums);
+  tenon::Schedule s = tenon::CreateSchedule({*c});
+  tenon::Stage out = s[*c], add = s[sums];
+  auto [io, jo, ii, ji] = out.Tile(c->op().axis()[0], c->op().axis()[1], 32, 32);
+  auto [it, i] = out.Split(ii, 16);
+  auto [jt, j] = out.Split(ji, 16);
+  out.Reorder({io, jo, it, jt, i, j});
+  out.Unroll(it);
+  out.Unroll(jt);
+  out.Tensorize(i, by.store);
+  out.Parallel(io);
+  add.SetScope("tile");
+  add.ComputeAt(out, jo);
+  std::vector<te::IterVar> x = sums.op().axis(), k = sums.op().reduce_axis();
+  add.Reorder({k[0], x[0], x[1], x[2], x[3], k[1]});
+  add.Unroll(x[0]);  // a tile's number is part of the instruction
+  add.Unroll(x[1]);
+  add.Tensorize(x[2], by.product);
+  for (const auto& [tile, load] : {std::pair{rows, by.load_rows}, {columns, by.load_columns}}) {
+    s[tile].SetScope("tile");
+    s[tile].ComputeAt(add, k[0]);
+    s[tile].Unroll(tile.op().axis()[0]);
+    s[tile].Tensorize(tile.op().axis()[2], load);
+  }
+  return s;
+}
+
+bool Has(const char* feature) {
+  for (const std::string& f : tenon::Target().features()) {
+    if (f == feature) return true;
+  }
+  return false;
+}
+
 // Bytes without a sign times bytes with one, summed in 32 bits: exact.
 Kernel Int8(int64_t n) {
   te::Tensor a = te::Placeholder({n, n}, DataType::kUInt8, "A");
   te::Tensor panels = te::Placeholder(PanelShape(n, 4), DataType::kInt8, "panels");
+  if (Has("amx-int8")) {
+    te::Tensor c;
+    tenon::Schedule s = InTiles(
+        n, a, panels, 4, DataType::kInt32,
+        {"x86.tileloadd.u8", "x86.tileloadd.i8.groups", "x86.tdpbusd", "x86.tilestored.i32"}, &c);
+    return {s, {a, panels, c}};
+  }
   te::Tensor c = Product(n, a, panels, 4, DataType::kInt32);
   tenon::Schedule s = tenon::CreateSchedule({c});
   Tensorize(s, c, 4, "x86.vpdpbusd.512.row");
@@ -88,6 +164,16 @@ Kernel Bf16(int64_t n) {
   te::Tensor half = te::Compute(
       {n, n}, [&](te::Var i, te::Var k) { return te::Cast(a(i, k), DataType::kBFloat16); }, "half");
   te::Tensor panels = te::Placeholder(PanelShape(n, 2), DataType::kBFloat16, "panels");
+  if (Has("amx-bf16")) {
+    te::Tensor c;
+    tenon::Schedule s = InTiles(
+        n, half, panels, 2, DataType::kFloat32,
+        {"x86.tileloadd.bf16", "x86.tileloadd.bf16.groups", "x86.tdpbf16ps", "x86.tilestored.f32"},
+        &c);
+    s[half].Vectorize(s[half].Split(half.op().axis()[1], kLanes).second);
+    s[half].Parallel(half.op().axis()[0]);
+    return {s, {a, panels, c}};
+  }
   te::Tensor c = Product(n, half, panels, 2, DataType::kFloat32);
   tenon::Schedule s = tenon::CreateSchedule({c});
   s[half].Vectorize(s[half].Split(half.op().axis()[1], kLanes).second);

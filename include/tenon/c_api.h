@@ -62,7 +62,7 @@ TN_API int32_t tn_module_get_info(const tn_module_t* module, const char** out_js
 typedef struct tn_parameter {
   const char* name;
   tn_dl_data_type dtype;
-  int32_t ndim;
+  int32_t ndim;            /* -1: no tensor but a number, passed by value */
   const int64_t* shape;    /* -1 where the dim is symbolic */
   const char* const* dims; /* the symbolic dim's name or expression, NULL where it is a number */
 } tn_parameter_t;

@@ -74,14 +74,20 @@ class TN_API Library {
 };
 
 /// The loop IR of a schedule, as Build would take it. `args` are the parameters in order: every
-/// input that is read, and every output.
-TN_API IrModule Lower(const Schedule& schedule, const std::vector<te::Tensor>& args,
+/// input that is read, the variables that are passed by value (sizes that are dims of an input need
+/// not be), then every output.
+TN_API IrModule Lower(const Schedule& schedule, const te::Arguments& args,
                       const std::string& name = "main");
 /// Code of a schedule, or of functions of loop IR whose attribute `exported` is true. A library
 /// with one function exports it as "main" too.
-TN_API Library Build(const Schedule& schedule, const std::vector<te::Tensor>& args,
+TN_API Library Build(const Schedule& schedule, const te::Arguments& args,
                      const Target& target = Target(), const std::string& name = "main");
 TN_API Library Build(const IrModule& module, const Target& target = Target());
+
+/// Writes the object `path`, by which a library that is linked of it and several objects of
+/// Library::Save describes the functions of all; without it, only those of the first. False, and
+/// nothing is written, where fewer than two of the files are such objects.
+TN_API bool DescribeObjects(const std::vector<std::string>& objects, const std::string& path);
 
 /// What `tenon compile` takes; docs/command-line.md.
 struct ModelOptions {

@@ -45,7 +45,7 @@ class TN_API IrModule {
 
 /// The function that computes the last of `args`, which are its parameters in order, inputs first:
 /// one block per tensor, not scheduled.
-TN_API IrModule CreateFunc(const std::vector<te::Tensor>& args, const std::string& name = "main");
+TN_API IrModule CreateFunc(const te::Arguments& args, const std::string& name = "main");
 
 namespace te {
 
@@ -222,7 +222,7 @@ class TN_API TensorIntrin {
   static void Register(const std::string& name, const std::vector<te::Tensor>& description);
   static void Register(const std::string& name, const std::vector<te::Tensor>& description,
                        const IrModule& implementation);
-  /// The description.
+  /// The description; of an intrinsic of Tenon's own, what it means.
   static IrModule Get(const std::string& name);
 };
 

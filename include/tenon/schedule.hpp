@@ -70,7 +70,7 @@ class TN_API Stage {
   /// Folded into its producer, which must be elementwise for it.
   void ReverseComputeInline();
 
-  /// "global", "shared", "local", "register".
+  /// "global", "shared", "local", "register", "tile".
   void SetScope(const std::string& scope);
   /// Pads rows: the stride of dimension `axis` becomes `offset` modulo `factor`, in elements.
   void StorageAlign(const te::IterVar& axis, int64_t factor, int64_t offset);

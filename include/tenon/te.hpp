@@ -14,6 +14,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <initializer_list>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -60,10 +61,13 @@ class TN_API Expr {
 };
 
 /// A symbolic size: lo <= value <= hi (hi < 0: no bound), a multiple of `step`. Checked at every
-/// call; schedules rely on it.
+/// call; schedules rely on it. Or a number of any type. Either can be an argument of Build: callers
+/// then pass it by value.
 class TN_API Var : public Expr {
  public:
   explicit Var(const std::string& name, int64_t lo = 0, int64_t hi = -1, int64_t step = 1);
+  /// A number of this type, of which nothing is known until the call.
+  Var(const std::string& name, DataType dtype);
   explicit Var(std::shared_ptr<const ExprData> data) : Expr(std::move(data)) {}
   std::string name() const;
 };
@@ -128,6 +132,29 @@ class TN_API Tensor {
  private:
   std::shared_ptr<const OperationData> op_;
   int index_ = 0;
+};
+
+/// A parameter of a function that is built: a tensor, or a number that is passed by value.
+class TN_API Argument {
+ public:
+  Argument(Tensor tensor) : tensor_(std::move(tensor)) {}  // NOLINT(google-explicit-constructor)
+  Argument(Var number) : number_(std::move(number)) {}     // NOLINT(google-explicit-constructor)
+  bool IsTensor() const { return !number_; }
+  const Tensor& tensor() const { return tensor_; }
+  const Expr& number() const { return number_; }
+
+ private:
+  Tensor tensor_;
+  Expr number_;
+};
+
+/// All of them in order, the outputs last.
+class TN_API Arguments : public std::vector<Argument> {
+ public:
+  using std::vector<Argument>::vector;
+  Arguments(std::initializer_list<Argument> list) : std::vector<Argument>(list) {}
+  Arguments(const std::vector<Tensor>& tensors)  // NOLINT(google-explicit-constructor)
+      : std::vector<Argument>(tensors.begin(), tensors.end()) {}
 };
 
 // ---- Arithmetic. `/` and `%` of sizes and loop variables floor; of integer data they truncate.

@@ -349,6 +349,7 @@ class Function {
 /// An input or output: name, element type and shape; a symbolic dim is -1 and has a name.
 struct Parameter {
   std::string name;
+  bool is_number = false;  // passed by value: a number of the type, not a tensor
   DataType dtype = DataType::kFloat32;
   std::vector<int64_t> shape;
   std::vector<std::string> dims;  // "" where the dim is a number
@@ -413,7 +414,8 @@ class Module {
       Parameter parameter;
       parameter.name = raw.name;
       parameter.dtype = raw.dtype;
-      parameter.shape.assign(raw.shape, raw.shape + raw.ndim);
+      parameter.is_number = raw.ndim < 0;
+      if (!parameter.is_number) parameter.shape.assign(raw.shape, raw.shape + raw.ndim);
       for (int32_t d = 0; d < raw.ndim; ++d)
         parameter.dims.emplace_back(raw.dims[d] ? raw.dims[d] : "");
       result.push_back(std::move(parameter));

@@ -5,6 +5,26 @@
 
 namespace tenon::python {
 
+namespace {
+
+// Tensors, and variables that are passed by value.
+te::Arguments ArgumentsFrom(const nb::list& items) {
+  te::Arguments out;
+  for (nb::handle item : items) {
+    if (nb::isinstance<te::Tensor>(item)) {
+      out.emplace_back(nb::cast<te::Tensor>(item));
+    } else if (nb::isinstance<te::Var>(item)) {
+      out.emplace_back(nb::cast<te::Var>(item));
+    } else {
+      throw Error("TypeError", std::string("arguments are tensors and variables, not ") +
+                                   nb::type_name(item.type()).c_str());
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
 void BindCompiler(nb::module_& m) {
   nb::class_<Target>(m, "Target")
       .def(nb::init<const std::string&>(), nb::arg("target") = "llvm")
@@ -23,16 +43,23 @@ void BindCompiler(nb::module_& m) {
       .def("save", &Library::Save)
       .def("export_to_c", &Library::ExportToC)
       .def("get_source", &Library::GetSource);
-  m.def("lower", Lower);
+  m.def("lower", [](const Schedule& s, const nb::list& args, const std::string& name) {
+    return Lower(s, ArgumentsFrom(args), name);
+  });
+  m.def("create_func", [](const nb::list& args, const std::string& name) {
+    return CreateFunc(ArgumentsFrom(args), name);
+  });
   // The compiler works on immutable data of its own: other Python threads may run meanwhile.
-  m.def(
-      "build_schedule",
-      [](const Schedule& s, const std::vector<te::Tensor>& args, const Target& target,
-         const std::string& name) { return Build(s, args, target, name); },
-      nb::call_guard<nb::gil_scoped_release>());
+  m.def("build_schedule",
+        [](const Schedule& s, const nb::list& args, const Target& target, const std::string& name) {
+          const te::Arguments arguments = ArgumentsFrom(args);
+          const nb::gil_scoped_release others_run;
+          return Build(s, arguments, target, name);
+        });
   m.def(
       "build_module", [](const IrModule& ir, const Target& target) { return Build(ir, target); },
       nb::call_guard<nb::gil_scoped_release>());
+  m.def("describe_objects", DescribeObjects);
   m.def(
       "compile_model",
       [](const std::string& model, const std::string& output, const std::string& target,

@@ -129,6 +129,12 @@ void BindExpr(nb::module_& m) {
   nb::class_<Var, Expr>(m, "Var")
       .def(nb::init<const std::string&, int64_t, int64_t, int64_t>(), nb::arg("name"),
            nb::arg("lo") = 0, nb::arg("hi") = -1, nb::arg("step") = 1)
+      .def_static(
+          "number",
+          [](const std::string& name, const std::string& dtype) {
+            return Var(name, ParseDataType(dtype));
+          },
+          nb::arg("name"), nb::arg("dtype"))
       .def_prop_ro("name", &Var::name);
   nb::class_<IterVar, Expr>(m, "IterVar")
       .def_prop_ro("name", &IterVar::name)

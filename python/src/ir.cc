@@ -87,7 +87,6 @@ void BindIr(nb::module_& m) {
       .def_prop_ro("functions", &IrModule::functions)
       .def("__str__", &IrModule::str)
       .def("__repr__", &IrModule::str);
-  m.def("create_func", CreateFunc);
   m.def("extern",
         [](const std::vector<std::vector<te::Expr>>& shapes, const std::vector<te::Tensor>& inputs,
            const IrModule& body, const std::vector<std::string>& dtypes, const std::string& name) {

@@ -1,8 +1,12 @@
 // tenon.hpp: tensors and compiled functions. The way of a call is written against the C API of
 // Python: nothing is allocated between the caller's arrays and the kernel.
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
 
+#include <algorithm>
 #include <cstring>
+#include <iterator>
+#include <optional>
 
 #include "bindings.h"
 #include "tenon/te.hpp"
@@ -15,10 +19,12 @@ namespace {
 constexpr int kMaxArgs = 32;
 constexpr int kMaxDims = 16;
 
-/// An exported function, with how many of its arguments are inputs (-1: not known).
+/// An exported function, with how many of its arguments are inputs (-1: not known) and which of
+/// them are numbers, by bits.
 struct PyFunction {
   Function function;
   int num_inputs;
+  uint32_t numbers;
 };
 
 /// Arguments of one call: the values, and what must be given back after it.
@@ -28,22 +34,29 @@ class Arguments {
   Arguments(const Arguments&) = delete;
   Arguments& operator=(const Arguments&) = delete;
   ~Arguments() {
-    for (int i = 0; i < num_views_; ++i) PyBuffer_Release(&views_[i].buffer);
+    for (int i = 0; i < num_views_; ++i) {
+      if (views_[i].holds_buffer) PyBuffer_Release(&views_[i].buffer);
+    }
   }
 
   /// False with a Python error set.
   bool Add(PyObject* value, bool is_output);
+  /// A number that Python's own types are not: NumPy's, or an array of one.
+  bool AddNumber(PyObject* value);
   const tn_ffi_any* values() const { return values_; }
   int32_t count() const { return count_; }
 
  private:
   struct View {
+    bool holds_buffer;
     Py_buffer buffer;
     tn_dl_tensor tensor;
     int64_t shape[kMaxDims], strides[kMaxDims];
   };
+  bool AddArray(PyObject* value, bool is_output);
   bool AddBuffer(PyObject* value, bool is_output);
   bool AddDLPack(PyObject* value);
+  void AddView(View* view);
 
   tn_ffi_any values_[kMaxArgs];
   int32_t count_ = 0;
@@ -80,8 +93,97 @@ tn_dl_data_type TypeOfFormat(const char* format, Py_ssize_t itemsize) {
   }
 }
 
+/// The beginnings of NumPy's arrays and of their types, which its binary interface fixes: asking
+/// for an array's buffer costs as much as all else of a call together.
+struct NumpyType {
+  PyObject base;
+  PyTypeObject* scalar;
+  char kind, character, byte_order, flags;
+  int number;
+};
+struct NumpyArray {
+  PyObject base;
+  void* data;
+  int ndim;
+  Py_ssize_t* shape;
+  Py_ssize_t* strides;  // in bytes
+  PyObject* owner;
+  NumpyType* type;
+  int flags;
+};
+
+// bits 0 where it is none of ours.
+tn_dl_data_type TypeOfNumpy(const NumpyType& type) {
+  static constexpr int kHalf = 23;
+  static constexpr tn_dl_data_type kTypes[] = {{TN_DL_BOOL, 8, 1},
+                                               {TN_DL_INT, 8, 1},
+                                               {TN_DL_UINT, 8, 1},
+                                               {TN_DL_INT, 16, 1},
+                                               {TN_DL_UINT, 16, 1},
+                                               {TN_DL_INT, 8 * sizeof(int), 1},
+                                               {TN_DL_UINT, 8 * sizeof(int), 1},
+                                               {TN_DL_INT, 8 * sizeof(long), 1},
+                                               {TN_DL_UINT, 8 * sizeof(long), 1},
+                                               {TN_DL_INT, 64, 1},
+                                               {TN_DL_UINT, 64, 1},
+                                               {TN_DL_FLOAT, 32, 1},
+                                               {TN_DL_FLOAT, 64, 1}};
+  if (type.byte_order != '=' && type.byte_order != '|') return {0, 0, 1};
+  if (type.number == kHalf) return {TN_DL_FLOAT, 16, 1};
+  const auto number = static_cast<size_t>(type.number);
+  return number < std::size(kTypes) ? kTypes[number] : tn_dl_data_type{0, 0, 1};
+}
+
+// numpy.ndarray; null while nobody has imported it.
+PyTypeObject* NumpyArrayType() {
+  static PyTypeObject* type = nullptr;
+  if (type) return type;
+  PyObject* name = PyUnicode_InternFromString("numpy");
+  PyObject* module = PyImport_GetModule(name);
+  Py_XDECREF(name);
+  if (module) type = reinterpret_cast<PyTypeObject*>(PyObject_GetAttrString(module, "ndarray"));
+  Py_XDECREF(module);
+  PyErr_Clear();
+  return type;  // held for good
+}
+
+void Arguments::AddView(View* view) {
+  ++num_views_;
+  tn_ffi_any& any = values_[count_++];
+  any = {TN_FFI_DL_TENSOR_PTR, 0, {0}};
+  any.u.v_ptr = &view->tensor;
+}
+
+// False, without an error, where it is no plain array of numbers; the general ways then say what is
+// wrong.
+bool Arguments::AddArray(PyObject* value, bool is_output) {
+  static_assert(sizeof(Py_ssize_t) == sizeof(int64_t));
+  constexpr int kContiguous = 0x1, kWriteable = 0x400;
+  if (Py_TYPE(value) != NumpyArrayType()) return false;
+  const auto& array = *reinterpret_cast<const NumpyArray*>(value);
+  const tn_dl_data_type type = TypeOfNumpy(*array.type);
+  if (type.bits == 0 || array.ndim > kMaxDims) return false;
+  if (is_output && (array.flags & kWriteable) == 0) return false;
+  View& view = views_[num_views_];
+  view.holds_buffer = false;
+  int64_t* strides = nullptr;  // contiguous
+  if ((array.flags & kContiguous) == 0) {
+    strides = view.strides;
+    const Py_ssize_t size = type.bits / 8;
+    for (int d = 0; d < array.ndim; ++d) {
+      if (array.strides[d] % size != 0) return false;
+      strides[d] = array.strides[d] / size;
+    }
+  }
+  for (int d = 0; d < array.ndim; ++d) view.shape[d] = array.shape[d];
+  view.tensor = {array.data, {TN_DL_CPU, 0}, array.ndim, type, view.shape, strides, 0};
+  AddView(&view);
+  return true;
+}
+
 bool Arguments::AddBuffer(PyObject* value, bool is_output) {
   View& view = views_[num_views_];
+  view.holds_buffer = false;
   int flags = PyBUF_FORMAT | PyBUF_STRIDES | (is_output ? PyBUF_WRITABLE : 0);
   if (PyObject_GetBuffer(value, &view.buffer, flags) != 0) {
     if (!is_output) return false;
@@ -89,26 +191,26 @@ bool Arguments::AddBuffer(PyObject* value, bool is_output) {
     PyErr_SetString(PyExc_ValueError, "an output is read-only");
     return false;
   }
-  ++num_views_;
   const Py_buffer& b = view.buffer;
   tn_dl_data_type type = TypeOfFormat(b.format, b.itemsize);
   if (type.bits == 0 || b.ndim > kMaxDims) {
     PyErr_Format(PyExc_TypeError, "arrays of format '%s' with %d dims cannot be passed",
                  b.format ? b.format : "", b.ndim);
+    PyBuffer_Release(&view.buffer);
     return false;
   }
   for (int d = 0; d < b.ndim; ++d) {
     view.shape[d] = b.shape[d];
     view.strides[d] = b.strides[d] / b.itemsize;
     if (b.strides[d] % b.itemsize != 0) {
+      PyBuffer_Release(&view.buffer);
       PyErr_SetString(PyExc_ValueError, "an array's strides are no multiple of its elements' size");
       return false;
     }
   }
   view.tensor = {b.buf, {TN_DL_CPU, 0}, b.ndim, type, view.shape, view.strides, 0};
-  tn_ffi_any& any = values_[count_++];
-  any = {TN_FFI_DL_TENSOR_PTR, 0, {0}};
-  any.u.v_ptr = &view.tensor;
+  view.holds_buffer = true;
+  AddView(&view);
   return true;
 }
 
@@ -140,11 +242,31 @@ bool Arguments::AddDLPack(PyObject* value) {
   return true;
 }
 
+bool Arguments::AddNumber(PyObject* value) {
+  Py_buffer buffer;
+  if (!PyObject_CheckBuffer(value) ||
+      PyObject_GetBuffer(value, &buffer, PyBUF_FORMAT | PyBUF_STRIDES) != 0) {
+    PyErr_Clear();
+    return Add(value, false);
+  }
+  const uint8_t code = TypeOfFormat(buffer.format, buffer.itemsize).code;
+  const bool is_one = buffer.ndim == 0;
+  PyBuffer_Release(&buffer);
+  if (!is_one) return Add(value, false);  // whose argument check says what is wrong
+  PyObject* number = code == TN_DL_BOOL    ? PyBool_FromLong(PyObject_IsTrue(value))
+                     : code == TN_DL_FLOAT ? PyNumber_Float(value)
+                                           : PyNumber_Index(value);
+  const bool added = number != nullptr && Add(number, false);
+  Py_XDECREF(number);
+  return added;
+}
+
 bool Arguments::Add(PyObject* value, bool is_output) {
   if (count_ == kMaxArgs) {
     PyErr_Format(PyExc_TypeError, "more than %d arguments", kMaxArgs);
     return false;
   }
+  if (AddArray(value, is_output)) return true;
   nb::handle h(value);
   if (nb::inst_check(h) && h.type().is(nb::type<Tensor>())) {
     values_[count_++] = detail::ToAny(*nb::inst_ptr<Tensor>(h));
@@ -201,7 +323,11 @@ PyObject* CallFunction(PyObject* self, PyObject* args, PyObject* kwargs) {
   try {
     for (Py_ssize_t i = 0; i < count; ++i) {
       bool is_output = f.num_inputs >= 0 && i >= f.num_inputs;
-      if (!arguments.Add(PyTuple_GET_ITEM(args, i), is_output)) return nullptr;
+      PyObject* value = PyTuple_GET_ITEM(args, i);
+      const bool is_number = !is_output && (f.numbers >> i & 1U) != 0;
+      const bool is_plain = PyFloat_Check(value) || PyLong_Check(value);
+      if (!(is_number && !is_plain ? arguments.AddNumber(value) : arguments.Add(value, is_output)))
+        return nullptr;
     }
     Result result;
     int32_t status = 0;
@@ -311,14 +437,24 @@ void BindRuntime(nb::module_& m) {
   [[maybe_unused]] nb::class_<PyFunction> function(m, "Function", nb::type_slots(kFunctionSlots));
   nb::class_<Parameter>(m, "Parameter")
       .def_ro("name", &Parameter::name)
+      .def_ro("is_number", &Parameter::is_number)
       .def_ro("shape", &Parameter::shape)
       .def_ro("dims", &Parameter::dims)
       .def_prop_ro("dtype", [](const Parameter& p) { return ToString(p.dtype); });
   nb::class_<Module>(m, "RuntimeModule")
-      .def("get_function",
-           [](const Module& module, const std::string& name, int num_inputs) {
-             return PyFunction{module.GetFunction(name), num_inputs};
-           })
+      .def(
+          "get_function",
+          [](const Module& module, const std::string& name,
+             const std::optional<std::vector<bool>>& inputs) {
+            PyFunction f{module.GetFunction(name), -1, 0};
+            if (!inputs) return f;
+            f.num_inputs = static_cast<int>(inputs->size());
+            for (size_t i = 0; i < std::min<size_t>(inputs->size(), kMaxArgs); ++i) {
+              if ((*inputs)[i]) f.numbers |= 1U << i;
+            }
+            return f;
+          },
+          nb::arg("name"), nb::arg("inputs").none())
       .def("info", &Module::GetInfo)
       .def("metadata", &Module::GetMetadata)
       .def("inputs", &Module::Inputs)

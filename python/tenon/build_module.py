@@ -7,7 +7,7 @@ import tempfile
 from typing import Any, Sequence
 
 from . import _tenon, tir
-from ._tenon import IrModule, Schedule, Tensor
+from ._tenon import IrModule, Schedule, Tensor, Var
 from .runtime import Module, load_module
 from .target import resolve
 
@@ -16,16 +16,20 @@ __all__ = ["build", "compile", "load", "lower"]
 load = load_module
 
 
-def lower(inputs: Schedule, args: Sequence[Tensor], name: str = "main", simple_mode: bool = False) -> IrModule:
+def lower(inputs: Schedule, args: Sequence[Tensor | Var], name: str = "main", simple_mode: bool = False) -> IrModule:
     """The loop IR that build would compile; str() is its text."""
     return _tenon.lower(inputs, list(args), name)
 
 
 def build(
-    inputs: Any, args: Sequence[Tensor] | None = None, target: Any = None, target_host: Any = None, name: str = "main"
+    inputs: Any,
+    args: Sequence[Tensor | Var] | None = None,
+    target: Any = None,
+    target_host: Any = None,
+    name: str = "main",
 ) -> Module:
-    """Code of a schedule, with `args` as parameters (inputs first, then outputs), or of loop IR: an IrModule or a
-    tir.Schedule. `target_host`, the CPU of a device's host, is the target where no other is given."""
+    """Code of a schedule, with `args` as parameters (inputs first, then outputs; variables among them are passed by
+    value), or of loop IR: an IrModule or a tir.Schedule. `target_host`, the CPU of a device's host, is the target where no other is given."""
     target = resolve(target, target_host)
     if isinstance(inputs, Schedule):
         if args is None:

@@ -26,7 +26,7 @@ class Module:
         self._functions: dict = {}
         self._imports: list = []
         self._entry = None
-        self._inputs: dict | None = None
+        self._numbers: dict | None = None
 
     @property
     def runtime_module(self) -> Any:
@@ -35,18 +35,19 @@ class Module:
             self._loaded = self._library.module()
         return self._loaded
 
-    def _num_inputs(self, name: str) -> int:
-        if self._inputs is None:
+    def _inputs(self, name: str) -> list | None:
+        """Which inputs of the function are numbers; None where that is not known."""
+        if self._numbers is None:
             functions = json.loads(self.runtime_module.info()).get("functions", [])
-            self._inputs = {f["name"]: len(f["inputs"]) for f in functions}
+            self._numbers = {f["name"]: ["shape" not in i for i in f["inputs"]] for f in functions}
             if len(functions) == 1:
-                self._inputs["main"] = len(functions[0]["inputs"])
-        return self._inputs.get(name, -1)
+                self._numbers["main"] = self._numbers[functions[0]["name"]]
+        return self._numbers.get(name)
 
     def get_function(self, name: str, query_imports: bool = False) -> Function:
         if name not in self._functions:
             try:
-                self._functions[name] = self.runtime_module.get_function(name, self._num_inputs(name))
+                self._functions[name] = self.runtime_module.get_function(name, self._inputs(name))
             except ValueError:
                 for module in self._imports if query_imports else []:
                     try:

@@ -13,17 +13,22 @@ __all__ = [
     "Expr", "IterVar", "Operation", "Schedule", "Stage", "Tensor", "Var", "abs", "all", "any", "ceil", "comm_reducer", "compute", "const",
     "cos", "create_prim_func", "create_schedule", "div", "erf", "exp", "exp2", "extern", "floor", "floordiv", "floormod", "fma", "if_then_else",
     "indexdiv", "indexmod", "isinf", "isnan", "log", "log2", "max", "max_value", "min", "min_value", "placeholder", "power",
-    "prod", "reduce_axis", "round", "rsqrt", "scan", "select", "sigmoid", "sin", "size_var", "sqrt", "sum", "tan", "tanh",
+    "prod", "reduce_axis", "round", "rsqrt", "scalar", "scan", "select", "sigmoid", "sin", "size_var", "sqrt", "sum", "tan", "tanh",
     "thread_axis", "trunc", "truncdiv", "truncmod", "var",
 ]  # fmt: skip
 
 
 def var(name: str = "n", dtype: str = "int64", *, lo: int = 0, hi: int = -1, step: int = 1) -> Var:
     """A symbolic size: lo <= value <= hi (hi < 0: no bound), a multiple of step. Sizes are 64-bit
-    integers whatever integer type is asked for."""
+    integers whatever integer type is asked for. With another type, a number that is passed by value."""
     if not dtype.startswith(("int", "uint")):
-        raise ValueError(f"a size is an integer, not {dtype}; pass numbers as tensors of shape (1,)")
+        return scalar(name, dtype)
     return Var(name, lo, hi, step)
+
+
+def scalar(name: str, dtype: str = "float32") -> Var:
+    """A number of this type, of any value; an argument of build, which callers pass by value."""
+    return Var.number(name, dtype)
 
 
 size_var = var

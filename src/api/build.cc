@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <mutex>
+#include <set>
 
 #include "api/ir_data.h"
 #include "api/schedule_data.h"
@@ -22,22 +23,25 @@ struct LibraryData {
 
 namespace {
 
-/// Sets the parameters of a lowered schedule: the tensors in the caller's order.
+/// Sets the parameters of a lowered schedule: tensors and numbers in the caller's order.
 class Parameters {
  public:
   Parameters(const ScheduleData& data, const Func& func) : data_(data), fields_(*func) {}
 
-  Func Set(const std::vector<te::Tensor>& args, const std::string& name) {
+  Func Set(const te::Arguments& args, const std::string& name) {
     std::vector<Buffer> before = std::move(fields_.buffers);
     fields_.buffers.clear();
     fields_.num_outputs = 0;
-    for (const te::Tensor& t : args) Add(t, before);
+    for (const te::Argument& a : args) {
+      a.IsTensor() ? AddTensor(a.tensor(), before) : AddNumber(a.number());
+    }
     for (const Buffer& b : before) {
       if (Has(b)) continue;
       ThrowValue(fmt::format("'{}' is {} but is not among the arguments", b->name,
                              b == before.back() ? "computed" : "read"));
     }
-    SetDims(args);
+    RequireNumbers();
+    if (!numbers_.empty()) SetOrder();
     fields_.name = name;
     fields_.attrs.Set("exported", true);
     return PrimFunc::Make(fields_);
@@ -48,7 +52,7 @@ class Parameters {
     return std::find(fields_.buffers.begin(), fields_.buffers.end(), b) != fields_.buffers.end();
   }
 
-  void Add(const te::Tensor& t, const std::vector<Buffer>& before) {
+  void AddTensor(const te::Tensor& t, const std::vector<Buffer>& before) {
     Buffer wanted = data_.BufferOf(t);
     Buffer buffer = wanted;
     for (const Buffer& b : before) {
@@ -64,6 +68,52 @@ class Parameters {
     }
     fields_.buffers.push_back(buffer);
     fields_.num_outputs += computed ? 1 : 0;
+    order_.push_back(buffer->name);
+    for (const te::Expr& d : t.shape()) {
+      if (As<VarNode>(te::Unwrap(d))) SetDim(d);
+    }
+  }
+
+  void AddNumber(const te::Expr& number) {
+    const inner::Expr& e = te::Unwrap(number);
+    if (!IsA<VarNode>(e)) ThrowValue(fmt::format("'{}' is no variable", number.str()));
+    auto var = Cast<VarNode>(e);
+    if (fields_.num_outputs > 0) {
+      ThrowValue(fmt::format("'{}' comes after an output; inputs come first", var->name));
+    }
+    if (!numbers_.insert(var.get()).second) {
+      ThrowValue(fmt::format("'{}' is twice among the arguments", var->name));
+    }
+    order_.push_back(var->name);
+    if (var->dtype.IsIndex()) return SetDim(number);
+    std::vector<inner::Var>& scalars = fields_.scalars;
+    if (std::find(scalars.begin(), scalars.end(), var) == scalars.end()) scalars.push_back(var);
+  }
+
+  // Every variable must get a value.
+  void RequireNumbers() const {
+    for (const inner::Var& dim : fields_.dims) {
+      if (told_.count(dim.get()) != 0) continue;
+      ThrowValue(
+          fmt::format("the size '{0}' stands alone in the shape of no argument; pass '{0}' itself "
+                      "as an argument",
+                      dim->name));
+    }
+    for (const inner::Var& scalar : fields_.scalars) {
+      if (numbers_.count(scalar.get()) != 0) continue;
+      ThrowValue(fmt::format("'{}' is read but is not among the arguments", scalar->name));
+    }
+  }
+
+  void SetOrder() {
+    std::vector<std::string> names = order_;
+    std::sort(names.begin(), names.end());
+    auto twice = std::adjacent_find(names.begin(), names.end());
+    if (twice != names.end()) {
+      ThrowValue(
+          fmt::format("two arguments are called '{}'; give them names of their own", *twice));
+    }
+    fields_.attrs.Set(kArgumentsAttr, order_);
   }
 
   // A tensor in between that the caller wants to have, too.
@@ -81,23 +131,26 @@ class Parameters {
     return found;
   }
 
-  void SetDims(const std::vector<te::Tensor>& args) {
-    for (const te::Tensor& t : args) {
-      for (const te::Expr& d : t.shape()) {
-        if (!As<VarNode>(te::Unwrap(d))) continue;
-        auto var = Cast<VarNode>(te::Unwrap(d));
-        auto known = std::find(fields_.dims.begin(), fields_.dims.end(), var);
-        if (known != fields_.dims.end()) continue;
-        fields_.dims.push_back(var);
-        fields_.dim_lo.push_back(d.data().range.lo);
-        fields_.dim_hi.push_back(d.data().range.hi);
-        fields_.dim_step.push_back(d.data().range.step);
-      }
+  // A size whose value an argument tells.
+  void SetDim(const te::Expr& size) {
+    auto var = Cast<VarNode>(te::Unwrap(size));
+    const DimRange range = size.data().range;
+    told_.insert(var.get());
+    auto known = std::find(fields_.dims.begin(), fields_.dims.end(), var);
+    auto at = static_cast<size_t>(known - fields_.dims.begin());
+    if (known == fields_.dims.end()) {
+      fields_.dims.push_back(var);
+      fields_.dim_lo.push_back(0), fields_.dim_hi.push_back(0), fields_.dim_step.push_back(0);
     }
+    fields_.dim_lo[at] = range.lo, fields_.dim_hi[at] = range.hi;
+    fields_.dim_step[at] = range.step;
   }
 
   const ScheduleData& data_;
   PrimFunc fields_;
+  std::vector<std::string> order_;
+  std::set<const Node*> numbers_;  // passed by value
+  std::set<const Node*> told_;     // dims that an argument tells
 };
 
 bool EndsWith(const std::string& text, std::string_view end) {
@@ -151,7 +204,7 @@ std::vector<std::string> Target::features() const { return data_->target.Feature
 
 // The function of a schedule's state, with its parameters in the caller's order.
 static IrModule Finish(const ScheduleData& data, const inner::Schedule& schedule,
-                       const std::vector<te::Tensor>& args, const std::string& name) {
+                       const te::Arguments& args, const std::string& name) {
   if (name.empty() || ToIdentifier(name) != name) {
     ThrowValue(fmt::format("the name '{}' is not an identifier of C, which exports need", name));
   }
@@ -165,22 +218,22 @@ static IrModule Finish(const ScheduleData& data, const inner::Schedule& schedule
   return WrapModule(std::move(module));
 }
 
-IrModule Lower(const Schedule& schedule, const std::vector<te::Tensor>& args,
-               const std::string& name) {
+IrModule Lower(const Schedule& schedule, const te::Arguments& args, const std::string& name) {
   return Finish(*schedule.data(), CarryOut(*schedule.data()), args, name);
 }
 
-IrModule CreateFunc(const std::vector<te::Tensor>& args, const std::string& name) {
+IrModule CreateFunc(const te::Arguments& args, const std::string& name) {
   std::vector<te::Tensor> outputs;
-  for (const te::Tensor& t : args) {
-    te::Unwrap(t);
-    if (t.op().node()->computed) outputs.push_back(t);
+  for (const te::Argument& a : args) {
+    if (!a.IsTensor()) continue;
+    te::Unwrap(a.tensor());
+    if (a.tensor().op().node()->computed) outputs.push_back(a.tensor());
   }
   Schedule schedule = CreateSchedule(outputs);
   return Finish(*schedule.data(), schedule.data()->base, args, name);
 }
 
-Library Build(const Schedule& schedule, const std::vector<te::Tensor>& args, const Target& target,
+Library Build(const Schedule& schedule, const te::Arguments& args, const Target& target,
               const std::string& name) {
   return MakeLibrary(Lower(schedule, args, name).data().module, target);
 }
@@ -284,6 +337,14 @@ void Library::Save(const std::string& path) const {
 }
 
 std::string Library::GetSource(const std::string& format) const { return Emitted(*data_, format); }
+
+bool DescribeObjects(const std::vector<std::string>& objects, const std::string& path) {
+  std::vector<std::string> files;
+  for (const std::string& object : objects) files.push_back(Take(ReadFile(object)));
+  std::string description = Take(driver::DescribeObjects({files.begin(), files.end()}));
+  if (!description.empty()) Take(WriteFile(path, description));
+  return !description.empty();
+}
 
 void CompileModel(const std::string& model, const std::string& output,
                   const ModelOptions& options) {

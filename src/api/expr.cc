@@ -176,6 +176,11 @@ Var::Var(const std::string& name, int64_t lo, int64_t hi, int64_t step) {
   data.range = {lo, hi, step};
   data_ = std::make_shared<const ExprData>(std::move(data));
 }
+Var::Var(const std::string& name, DataType dtype) {
+  ExprData data;
+  data.expr = VarNode::Make(name, FromPublic(dtype));
+  data_ = std::make_shared<const ExprData>(std::move(data));
+}
 std::string Var::name() const {
   const auto* var = As<VarNode>(data().expr);
   return var ? var->name : str();

@@ -123,6 +123,20 @@ class LateSteps {
     part.DecomposeReduction(block, StartOf(block, loop));
     if (part.ok()) TensorizeWith(loop, step.text, &part, &made);
     s_ = std::move(part);
+    const TileIntrinsic* row = BuiltinTileIntrinsics().Find(step.text);
+    if (s_.ok() && row && !row->start.empty()) TensorizeStart(block + ".init", row->start);
+  }
+
+  // The initial value, by the intrinsic that goes with the one of the sums.
+  void TensorizeStart(const std::string& block, const std::string& intrinsic) {
+    std::vector<std::string> loops = s_.GetLoops(block);
+    for (auto loop = loops.rbegin(); loop != loops.rend(); ++loop) {
+      inner::Schedule next = s_;
+      next.Tensorize(*loop, intrinsic);
+      if (!next.ok()) continue;
+      s_ = std::move(next);
+      return;
+    }
   }
 
   // The outermost reduce loop around the tile, or the tile's own outermost loop.

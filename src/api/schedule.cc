@@ -381,20 +381,42 @@ std::vector<te::Tensor> Schedule::outputs() const { return data_->outputs; }
 
 namespace {
 
-// A size is read off the shape of an argument: it must stand alone in one.
-void RequireKnownDims(const inner::te::Tensor& tensor, const std::vector<inner::Var>& dims) {
-  for (const inner::Expr& d : tensor.shape()) {
-    PreOrder(d, [&](const NodeRef& n) {
-      const auto* var = As<VarNode>(n);
-      bool known = std::any_of(dims.begin(), dims.end(),
-                               [&](const inner::Var& v) { return v.get() == var; });
-      if (var && !known) {
-        ThrowValue(fmt::format("the size '{}' of '{}' stands alone in no shape", var->name,
-                               tensor.name()));
-      }
-      return true;
-    });
+// Variables that nothing in the function gives a value, in the order of their first use.
+std::vector<inner::Var> FreeVars(const PrimFunc& func) {
+  std::set<const Node*> bound;
+  std::vector<inner::Var> used;
+  auto visit = [&](const NodeRef& n) {
+    if (const auto* loop = As<For>(n)) bound.insert(loop->var.get());
+    if (const auto* let = As<Let>(n)) bound.insert(let->var.get());
+    if (const auto* block = As<Block>(n)) {
+      for (const auto& iter : block->iters) bound.insert(iter->var.get());
+    }
+    if (IsA<VarNode>(n)) used.push_back(Cast<VarNode>(n));
+    return true;
+  };
+  for (const inner::Var& dim : func.dims) bound.insert(dim.get());
+  for (const Buffer& b : func.buffers) PreOrder(b, visit);
+  PreOrder(func.body, visit);
+  std::erase_if(used, [&](const inner::Var& v) { return !bound.insert(v.get()).second; });
+  return used;
+}
+
+// The function with a parameter for each of them: sizes are dims, of which nothing is known yet but
+// that they are none below 0.
+Func WithNumbers(const Func& func) {
+  PrimFunc fields(*func);
+  for (const inner::Var& var : FreeVars(*func)) {
+    if (!var->dtype.IsIndex()) {
+      fields.scalars.push_back(var);
+      continue;
+    }
+    const DimRange size;
+    fields.dims.push_back(var);
+    fields.dim_lo.push_back(size.lo);
+    fields.dim_hi.push_back(size.hi);
+    fields.dim_step.push_back(size.step);
   }
+  return PrimFunc::Make(std::move(fields));
 }
 
 std::vector<std::string> BlocksWriting(const Func& func, const std::string& buffer) {
@@ -441,9 +463,8 @@ Schedule CreateSchedule(const std::vector<te::Tensor>& outputs) {
     results.push_back(te::Unwrap(out));
     CollectDims(out.shape(), &options);
   }
-  for (const inner::te::Tensor& input : inputs) RequireKnownDims(input, options.dims);
   CheckReads(order);
-  Func func = Take(inner::te::MakeFunc("main", inputs, results, options));
+  Func func = WithNumbers(Take(inner::te::MakeFunc("main", inputs, results, options)));
   std::map<const BufferNode*, Buffer> buffers;
   func = WithUniqueNames(func, &buffers);
   inner::Module module = WithExterns(func, order, buffers);

@@ -264,9 +264,10 @@ void TensorIntrin::Register(const std::string& name, const std::vector<te::Tenso
 }
 IrModule TensorIntrin::Get(const std::string& name) {
   std::shared_ptr<const Row> row = Find(name);
-  if (!row) ThrowValue(fmt::format("no intrinsic '{}' is registered", name));
+  const TileIntrinsic* builtin = BuiltinTileIntrinsics().Find(name);
+  if (!row && !builtin) ThrowValue(fmt::format("no intrinsic '{}' is registered", name));
   inner::Module module;
-  module.Add(row->description);
+  module.Add(row ? row->description : Take(MeaningOf(*builtin)));
   return WrapModule(std::move(module));
 }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstring>
 #include <set>
 #include <span>
 #include <string_view>
@@ -89,6 +90,64 @@ void WeakenSymbols(const std::vector<std::string>& names, std::string* image) {
       symbol.st_info = ELF64_ST_INFO(STB_WEAK, ELF64_ST_TYPE(symbol.st_info));
     }
   }
+}
+
+namespace {
+
+/// Reads structures out of a file that may be cut short or lie about its parts.
+class Reader {
+ public:
+  explicit Reader(std::string_view image) : image_(image) {}
+
+  std::string_view Bytes(uint64_t offset, uint64_t size) const {
+    if (offset > image_.size() || size > image_.size() - offset) return {};
+    return image_.substr(offset, size);
+  }
+  /// All zero where it is not inside the file.
+  template <class T>
+  T At(uint64_t offset, uint64_t index) const {
+    T out{};
+    if (index > image_.size() / sizeof(T)) return out;
+    std::string_view bytes = Bytes(offset, (index + 1) * sizeof(T));
+    if (!bytes.empty()) std::memcpy(&out, bytes.data() + index * sizeof(T), sizeof(T));
+    return out;
+  }
+  std::string_view Text(const Elf64_Shdr& strings, uint64_t at) const {
+    std::string_view all = Bytes(strings.sh_offset, strings.sh_size);
+    if (at >= all.size()) return {};
+    all.remove_prefix(at);
+    return all.substr(0, all.find('\0'));
+  }
+
+ private:
+  const std::string_view image_;
+};
+
+}  // namespace
+
+std::string_view SymbolContents(std::string_view image, std::string_view name) {
+  const Reader file(image);
+  const auto header = file.At<Elf64_Ehdr>(0, 0);
+  const bool is_object = std::memcmp(header.e_ident, ELFMAG, SELFMAG) == 0 &&
+                         header.e_ident[EI_CLASS] == ELFCLASS64 && header.e_type == ET_REL;
+  for (uint64_t s = 0; is_object && s < header.e_shnum; ++s) {
+    const auto table = file.At<Elf64_Shdr>(header.e_shoff, s);
+    if (table.sh_type != SHT_SYMTAB) continue;
+    const auto strings = file.At<Elf64_Shdr>(header.e_shoff, table.sh_link);
+    const uint64_t count = file.Bytes(table.sh_offset, table.sh_size).size() / sizeof(Elf64_Sym);
+    for (uint64_t i = 0; i < count; ++i) {
+      const auto symbol = file.At<Elf64_Sym>(table.sh_offset, i);
+      const bool defined = symbol.st_shndx != SHN_UNDEF && symbol.st_shndx < header.e_shnum;
+      if (!defined || file.Text(strings, symbol.st_name) != name) continue;
+      const auto section = file.At<Elf64_Shdr>(header.e_shoff, symbol.st_shndx);
+      std::string_view bytes = section.sh_type == SHT_NOBITS
+                                   ? std::string_view()
+                                   : file.Bytes(section.sh_offset, section.sh_size);
+      if (symbol.st_value > bytes.size()) return {};
+      return bytes.substr(symbol.st_value, symbol.st_size);
+    }
+  }
+  return {};
 }
 
 }  // namespace tenon::artifact

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace tenon::artifact {
@@ -12,5 +13,9 @@ void LocalizeSymbols(const std::vector<std::string>& exports, std::string* image
 
 /// Makes global symbols of these names weak: where several objects define one, the first is taken.
 void WeakenSymbols(const std::vector<std::string>& names, std::string* image);
+
+/// The bytes of a symbol that a 64-bit relocatable ELF object defines, before relocation; a view
+/// into `image`. Empty where there is no such symbol. The file may be anything.
+std::string_view SymbolContents(std::string_view image, std::string_view name);
 
 }  // namespace tenon::artifact

@@ -11,8 +11,10 @@
 #include "driver/kernels.h"
 #include "ir/print.h"
 #include "ir/visit.h"
+#include "loop/arguments.h"
 #include "loop/pass/make_packed.h"
 #include "loop/verify.h"
+#include "support/check.h"
 #include "support/strings.h"
 #include "tenon/kernel_abi.h"
 
@@ -34,11 +36,19 @@ Json TensorJson(const BufferNode& buffer) {
   return {{"name", buffer.name}, {"dtype", LongName(buffer.dtype)}, {"shape", shape}};
 }
 
-Json FunctionJson(const PrimFunc& f, const std::string& name) {
-  Json j{{"name", name}, {"inputs", Json::array()}, {"outputs", Json::array()}};
-  size_t inputs = f.buffers.size() - static_cast<size_t>(f.num_outputs);
-  for (size_t i = 0; i < f.buffers.size(); ++i) {
-    j[i < inputs ? "inputs" : "outputs"].push_back(TensorJson(*f.buffers[i]));
+// A number has no shape.
+Json NumberJson(const VarNode& var) {
+  const DType type = var.dtype.IsIndex() ? DType::Int(64) : var.dtype;
+  return {{"name", var.name}, {"dtype", LongName(type)}};
+}
+
+Json FunctionJson(const PrimFunc& f, const std::vector<Argument>& arguments) {
+  Json j{{"name", f.name}, {"inputs", Json::array()}, {"outputs", Json::array()}};
+  const size_t inputs = arguments.size() - static_cast<size_t>(f.num_outputs);
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const Var number = arguments[i].VarOf(f);
+    j[i < inputs ? "inputs" : "outputs"].push_back(
+        number ? NumberJson(*number) : TensorJson(*f.buffers[arguments[i].index]));
   }
   return j;
 }
@@ -54,7 +64,9 @@ std::string InfoText(const std::vector<Func>& exported, const Module& host, cons
   j["functions"] = Json::array();
   j["dims"] = Json::array();
   for (const Func& f : exported) {
-    j["functions"].push_back(FunctionJson(*f, f->name));
+    auto arguments = ArgumentsOf(*f);
+    TN_CHECK(arguments, "{} has been checked", f->name);
+    j["functions"].push_back(FunctionJson(*f, *arguments));
     for (size_t i = 0; i < f->dims.size(); ++i) {
       DimRange r = f->dim_range(i);
       j["dims"].push_back(
@@ -70,10 +82,11 @@ std::string InfoText(const std::vector<Func>& exported, const Module& host, cons
   return j.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-std::vector<codegen::DataBlob> Blobs(const std::string& info, const Target& target) {
+std::vector<codegen::DataBlob> Blobs(const std::string& info,
+                                     const std::vector<std::string>& features) {
   std::string size(8, '\0'), cpu;
   for (size_t i = 0; i < 8; ++i) size[i] = static_cast<char>(info.size() >> (8 * i));
-  for (const std::string& feature : target.FeatureList()) cpu += feature + '\0';
+  for (const std::string& feature : features) cpu += feature + '\0';
   cpu += '\0';
   return {{"tn_blob_info", info, 1, false, false},
           {"tn_blob_info_size", size, 8, false, false},
@@ -171,6 +184,18 @@ void MarkPlain(const std::vector<Func>& exported, Module* module) {
   }
 }
 
+// A C program hands over working memory of a size that the header says.
+Status CheckWorkspaces(const std::vector<Func>& exported, const Module& host) {
+  for (const Func& f : exported) {
+    if (!host.Find(f->name + kKernelSuffix + ".host.arena_bytes")) continue;
+    return MakeError(
+        fmt::format("function '{}': the size of its working memory has no bound, which a function "
+                    "for C programs needs; give its sizes upper bounds",
+                    f->name));
+  }
+  return Ok();
+}
+
 }  // namespace
 
 Expected<BuiltCode> BuildModule(const Module& input, const BuildOptions& options) {
@@ -185,6 +210,7 @@ Expected<BuiltCode> BuildModule(const Module& input, const BuildOptions& options
   if (exported.empty()) return MakeError("no function of the module has the attribute exported");
 
   for (const Func& f : exported) {
+    if (auto arguments = ArgumentsOf(*f); !arguments) return arguments.errors();
     if (ToIdentifier(f->name) == f->name) continue;
     return MakeError(
         fmt::format("the name '{}' is not an identifier of C, which exports need", f->name));
@@ -204,6 +230,7 @@ Expected<BuiltCode> BuildModule(const Module& input, const BuildOptions& options
   }
   TN_ASSIGN_OR_RETURN(host, RunPipeline(HostPipeline(), std::move(host), context, options.hooks));
 
+  if (options.plain) TN_RETURN_IF_ERROR(CheckWorkspaces(exported, host));
   BuiltCode code;
   for (const Func& f : exported) code.functions.push_back(f->name);
   if (exported.size() == 1 && exported[0]->name != "main") {
@@ -216,7 +243,7 @@ Expected<BuiltCode> BuildModule(const Module& input, const BuildOptions& options
     if (f->func_kind == FuncKind::kPacked) code.exports.push_back(name);
   }
   codegen::EmitOptions emit;
-  emit.blobs = Blobs(InfoText(exported, host, target), target);
+  emit.blobs = Blobs(InfoText(exported, host, target), target.FeatureList());
   AddInstances(host, &emit.blobs);
   code.lowered = std::move(host);
   for (const auto& [name, f] : kernels.funcs) code.lowered.Add(f);
@@ -228,10 +255,18 @@ Expected<BuiltCode> BuildModule(const Module& input, const BuildOptions& options
   if (options.plain) code.source += ErrorFunctions(exported);
   // What a library says of itself is data, whatever language its code is in.
   TN_ASSIGN_OR_RETURN(const Target plain, PlainHost());
-  emit.blobs = Blobs(InfoText(exported, code.lowered, target), plain);
+  emit.blobs = Blobs(InfoText(exported, code.lowered, target), plain.FeatureList());
   AddInstances(code.lowered, &emit.blobs);
   TN_ASSIGN_OR_RETURN(code.object, codegen::EmitObject(Module(), plain, emit));
   return code;
+}
+
+Expected<std::string> DescriptionObject(const std::string& info,
+                                        const std::vector<std::string>& features,
+                                        const Target& target) {
+  codegen::EmitOptions emit;
+  emit.blobs = Blobs(info, features);
+  return codegen::EmitObject(Module(), target, emit);
 }
 
 // C functions that the code calls and that neither it nor the runtime core has.

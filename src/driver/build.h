@@ -33,6 +33,11 @@ struct BuildOptions {
 /// nothing; loops are bound to threads that the target has not; it has no code generator.
 Expected<BuiltCode> BuildModule(const Module& module, const BuildOptions& options);
 
+/// The object of what a library says of itself, without code.
+Expected<std::string> DescriptionObject(const std::string& info,
+                                        const std::vector<std::string>& features,
+                                        const Target& target);
+
 /// The object of C source for this machine, made by $CC or a compiler on the path; a shared library
 /// of it and another object.
 Expected<std::string> CompileObject(const std::string& source);

@@ -109,6 +109,10 @@ std::string DeclarationOf(const PrimFunc& f, const BuiltCode& code) {
     if (range.step > 1) tensors += fmt::format(", a multiple of {}", range.step);
     tensors += "\n";
   }
+  for (const Var& v : f.scalars) {
+    parameters += fmt::format("{} {}, ", CType(v->dtype), v->name);
+    tensors += fmt::format(" *   {}: {}\n", v->name, LongName(v->dtype));
+  }
   return fmt::format(
       R"(
 /* What a call of {name} needs for intermediate values, aligned to 64 bytes. */

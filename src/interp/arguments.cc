@@ -5,6 +5,7 @@
 #include "arith/analyzer.h"
 #include "ir/print.h"
 #include "ir/visit.h"
+#include "loop/workspace.h"
 
 namespace tenon {
 
@@ -26,6 +27,15 @@ Expected<std::vector<int64_t>> ExtentsOf(const PrimFunc& func, const Buffer& buf
     out.push_back(*value);
   }
   return out;
+}
+
+int64_t WorkspaceBytes(const PrimFunc& kernel, const DimValues& dims, int team_size) {
+  VarMap values;
+  for (const Var& v : kernel.dims) {
+    auto it = dims.find(v->name);
+    values[v.get()] = IndexConst(it == dims.end() ? 0 : it->second);
+  }
+  return AsInt(Simplify(Substitute(WorkspaceOf(kernel, team_size), values))).value_or(0);
 }
 
 InterpArg SmallIntegers(DType dtype, const std::vector<int64_t>& shape, std::mt19937& random) {
@@ -55,8 +65,7 @@ Expected<std::vector<InterpArg>> SmallIntegerArgs(const PrimFunc& func, const Di
   }
   for (const Var& v : func.scalars) {
     if (v->dtype.IsHandle()) {
-      args.push_back(InterpArg::Memory(func.attrs.GetInt("workspace_bytes") +
-                                       team_size * func.attrs.GetInt("scratch_bytes") +
+      args.push_back(InterpArg::Memory(WorkspaceBytes(func, dims, team_size) +
                                        func.attrs.GetInt("arena_bytes")));
       continue;
     }

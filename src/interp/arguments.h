@@ -18,6 +18,9 @@ using DimValues = std::map<std::string, int64_t>;
 Expected<std::vector<int64_t>> ExtentsOf(const PrimFunc& func, const Buffer& buffer,
                                          const DimValues& dims);
 
+/// The working memory that plan_storage has found a kernel to need.
+int64_t WorkspaceBytes(const PrimFunc& kernel, const DimValues& dims, int team_size);
+
 /// Integers in [-4, 4]; unsigned in [0, 7]; bools.
 InterpArg SmallIntegers(DType dtype, const std::vector<int64_t>& shape, std::mt19937& random);
 

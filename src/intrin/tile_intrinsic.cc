@@ -29,6 +29,7 @@ const TileIntrinsics& BuiltinTileIntrinsics() {
     TileIntrinsics t;
     RegisterX86Vnni(&t);
     RegisterX86Bf16(&t);
+    RegisterX86Amx(&t);
     return t;
   }();
   return table;

@@ -23,13 +23,16 @@ namespace tenon {
 
 /// How an operand reaches the emitted operation.
 enum class ArgKind {
-  kValue,  // its elements as one register of `type`
-  kSplat,  // its elements, repeated until a register of `type` is full
+  kValue,    // its elements as one register of `type`
+  kSplat,    // its elements, repeated until a register of `type` is full
+  kTile,     // the number of the tile that it is in, a constant; its scope is `tile`
+  kAddress,  // the address of its first element
+  kStride,   // scalar `operand` of the call, a distance in elements of `type`, in bytes
 };
 
 struct EmissionArg {
   ArgKind kind;
-  int operand;  // index of the meaning's buffer parameter
+  int operand;  // index of the meaning's buffer parameter (kStride: of its dims)
   DType type = DType::Handle();
 };
 
@@ -52,10 +55,14 @@ struct TileIntrinsic {
   std::string meaning;  // see above; the function's name is the intrinsic's
   std::string pattern;  // the same parameters; empty: the meaning is the pattern
   std::vector<Emission> emissions;
+  std::string start = {};  // the row that sets its result to zero; "": any code does
 
   /// Null where the back end has no way to write it.
   const Emission* EmissionOf(Emission::Kind kind) const;
 };
+
+/// A tile of a target with such: a buffer in scope `tile` holds as many as it has of these bytes.
+inline constexpr int64_t kTileBytes = 1024, kNumTiles = 8;
 
 /// The rows known so far. Filled by the Register functions below; no order matters.
 class TileIntrinsics {
@@ -73,6 +80,7 @@ class TileIntrinsics {
 const TileIntrinsics& BuiltinTileIntrinsics();
 void RegisterX86Vnni(TileIntrinsics* table);
 void RegisterX86Bf16(TileIntrinsics* table);
+void RegisterX86Amx(TileIntrinsics* table);
 
 /// The meaning, and the pattern, as functions.
 Expected<Func> MeaningOf(const TileIntrinsic& intrinsic);

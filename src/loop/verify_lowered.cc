@@ -23,7 +23,7 @@ std::string UnsupportedBuffer(const BufferNode& b, bool gpu) {
     return fmt::format("a layout with thread axes ('{}')", b.name);
   if (b.dtype.StorageBits() % 8 != 0)
     return fmt::format("packed elements of {} ('{}')", b.dtype.ToString(), b.name);
-  if ((b.scope == "shared" && !gpu) || b.scope == "barrier")
+  if ((b.scope == "shared" && !gpu) || (b.scope == "tile" && gpu) || b.scope == "barrier")
     return fmt::format("memory in {} ('{}')", b.scope, b.name);
   return "";
 }

@@ -2,6 +2,7 @@
 #include <map>
 #include <unordered_set>
 
+#include "loop/arguments.h"
 #include "loop/verify_impl.h"
 
 namespace tenon {
@@ -110,6 +111,12 @@ void CheckDims(const VerifyContext& context) {
     if (r.step < 1)
       context.Error("dim '{}': expected a step of at least 1 but got {}", name, r.step);
   }
+}
+
+void CheckArguments(const VerifyContext& context) {
+  if (!context.func.attrs.Has(kArgumentsAttr)) return;
+  auto order = ArgumentsOf(context.func);
+  if (!order) context.Error("{}", order.errors()[0].message);
 }
 
 }  // namespace tenon

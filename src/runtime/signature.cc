@@ -89,8 +89,8 @@ ParameterList ReadParameters(JsonValue list, Block* block) {
     tn_parameter_t parameter;
     parameter.name = block->TakeString(JsonFind(item, "name"));
     parameter.dtype = ParseDType(JsonFind(item, "dtype"));
-    parameter.ndim = JsonCount(shape);
-    ReadDims(shape, block, parameter.ndim, &parameter);
+    parameter.ndim = shape.exists() ? JsonCount(shape) : -1;  // -1: a number
+    ReadDims(shape, block, parameter.ndim < 0 ? 0 : parameter.ndim, &parameter);
     if (block->filling()) parameters[i] = parameter;
   }
   return {parameters, count};

@@ -27,7 +27,8 @@ def matmul(n):
 
 def shifted(size):
     a = te.placeholder((size,), name="A")
-    return te.create_schedule(te.compute((size,), lambda i: a[i] + 1).op)
+    b = te.compute((size,), lambda i: a[i] + 1)
+    return te.create_schedule(b.op), [a, b]
 
 
 def random(*shape):
@@ -249,7 +250,7 @@ class Schedules(unittest.TestCase):
             (ValueError, "whole body", lambda: te.sum(a[0], axis=te.reduce_axis((0, 4))) + 1),
             (ValueError, "is no reduce axis", lambda: te.sum(a[0], axis=i)),
             (ValueError, "no type 'float31'", lambda: te.placeholder((1,), "float31")),
-            (ValueError, "'m' of 'A' stands alone in no shape", lambda: shifted(te.var("m") + 1)),
+            (ValueError, "'m' stands alone in the shape of no argument", lambda: tenon.build(*shifted(te.var("m") + 1))),
             (ValueError, "not an identifier of C", lambda: tenon.build(s, [a, b, c], name="a b")),
             (ValueError, "nested more than 500 deep", lambda: functools.reduce(lambda e, _: e + 1, range(600), a[0])),
             (TypeError, "integer", lambda: te.placeholder((2.5,))),
@@ -257,6 +258,57 @@ class Schedules(unittest.TestCase):
         ):
             with self.subTest(message), self.assertRaisesRegex(error, message):
                 call()
+
+    def test_intermediate_results_of_every_size(self):
+        for bounds in ({}, {"hi": 500}):
+            for scope in ("global", "local", "register"):
+                n, m = te.var("n", **bounds), te.var("m", **bounds)
+                a = te.placeholder((n, m), name="A")
+                b = te.compute((n, m), lambda i, j: a[i, j] * 2, name="B")
+                c = te.compute((n, m), lambda i, j: b[i, j] + b[n - 1 - i, m - 1 - j], name="C")
+                s = te.create_schedule(c.op)
+                s[b].set_scope(scope)
+                if scope == "global":
+                    s[b].parallel(b.op.axis[0])
+                    s[c].parallel(c.op.axis[0])
+                f = tenon.build(s, [a, c], name="mirror")
+                for shape in ((1, 1), (0, 3), (7, 33), (200, 500)):
+                    with self.subTest(bounds=bounds, scope=scope, shape=shape):
+                        x = random(*shape)
+                        np.testing.assert_array_equal(f(x).numpy(), 2 * x + (2 * x)[::-1, ::-1])
+                folder = tenon.contrib.utils.tempdir()
+                path = folder.relpath("mirror.c")
+                if bounds:
+                    f.export_to_c(path)
+                else:
+                    with self.assertRaisesRegex(ValueError, "working memory has no bound"):
+                        f.export_to_c(path)
+
+    def test_numbers_are_passed_by_value(self):
+        n, alpha = te.var("n"), te.var("alpha", "float32")
+        flip, shift = te.scalar("flip", "bool"), te.scalar("shift", "int32")
+        x = te.placeholder((n * 2,), name="X")
+        y = te.compute((n * 2,), lambda i: te.select(flip, -1.0, 1.0) * (x[i] * alpha + shift), name="Y")
+        f = tenon.build(te.create_schedule(y.op), [n, x, alpha, flip, shift, y], name="axpy")
+        v = random(6)
+        np.testing.assert_allclose(f(3, v, 0.5, False, -7).numpy(), v * 0.5 - 7)
+        out = np.empty(6, "float32")
+        f(np.int64(3), v, np.float32(0.5), np.True_, np.array(2), out)
+        np.testing.assert_allclose(out, -(v * 0.5 + 2))
+        for error, message, args in (
+            (TypeError, "`alpha` expects float but got type_index=", (3, v, v, True, 1)),
+            (TypeError, "`n` expects int but got type_index=3", (3.0, v, 1, True, 1)),
+            (ValueError, "`shift` expects a value in .* but got 2147483648", (3, v, 1, True, 2**31)),
+            (ValueError, "`X` expects shape\\[0\\]=.*4 but got shape\\[0\\]=6", (2, v, 1, True, 1)),
+        ):
+            with self.subTest(message), self.assertRaisesRegex(error, message):
+                f(*args)
+        folder = tenon.contrib.utils.tempdir()
+        f.export_library(folder.relpath("axpy.so"))
+        code = "import numpy, tvm_ffi; x = numpy.ones(6, 'float32'); z = numpy.zeros(6, 'float32'); " \
+               f"m = tvm_ffi.load_module({folder.relpath('axpy.so')!r}); " \
+               "m.axpy(3, x, 2.5, True, 4, z); assert (z == -6.5).all()"
+        subprocess.run([sys.executable, "-c", code], check=True)
 
     def test_exceptions_of_the_callers_function_pass_through(self):
         with self.assertRaises(ZeroDivisionError):

@@ -5,7 +5,10 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import tempfile
 from typing import Any
+
+from .. import _tenon
 
 __all__ = ["create_shared", "get_cc"]
 
@@ -20,9 +23,15 @@ def get_cc() -> str:
 
 
 def create_shared(output: Any, objects: Any, options: Any = None, cc: str | None = None) -> None:
-    """Links objects, those of Module.save among them, into a shared library."""
+    """Links objects, those of Module.save among them, into a shared library, which describes the functions of all."""
     objects = [objects] if isinstance(objects, (str, os.PathLike)) else list(objects)
-    command = [cc or get_cc(), "-shared", "-fPIC", "-Wl,-z,nodelete", "-o", os.fspath(output), *map(os.fspath, objects), *(options or [])]
-    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    files = [os.fspath(file) for file in objects]
+    with tempfile.TemporaryDirectory(prefix="tenon-") as folder:
+        description = os.path.join(folder, "description.o")
+        saved = [file for file in files if file.endswith(".o") and os.path.isfile(file)]
+        if _tenon.describe_objects(saved, description):
+            files.insert(0, description)
+        command = [cc or get_cc(), "-shared", "-fPIC", "-Wl,-z,nodelete", "-o", os.fspath(output), *files, *(options or [])]
+        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
     if done.returncode != 0:
         raise RuntimeError(f"{' '.join(command)}\n{done.stdout}")

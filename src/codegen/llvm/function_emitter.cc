@@ -1,6 +1,7 @@
 #include "codegen/llvm/function_emitter.h"
 
 #include <llvm/IR/Constants.h>
+#include <llvm/IR/IntrinsicsX86.h>
 #include <llvm/IR/MDBuilder.h>
 
 #include <bit>
@@ -27,6 +28,7 @@ void FunctionEmitter::Emit() {
   ir_.SetInsertPoint(NewBlock("entry"));
   exprs_.values().SetFpMode(fp_);
   BindParams();
+  ConfigureTiles();
   EmitStmt(func_.body);
   Finish(ir_.getInt32(0));
 }
@@ -52,6 +54,7 @@ void FunctionEmitter::BindParams() {
 
 // What follows in the same sequence is dead and goes with the first simplification.
 void FunctionEmitter::Finish(Value* status) {
+  if (uses_tiles_) ir_.CreateIntrinsic(llvm::Intrinsic::x86_tilerelease, {}, {});
   if (ReturnsStatus(func_)) {
     ir_.CreateRet(status);
   } else {
@@ -208,6 +211,7 @@ void FunctionEmitter::EmitAlloc(const Alloc& s) {
         "alloc of " + b->name +
         " that the memory plan has not placed (its size is unknown or above 256 KiB)");
   }
+  if (b->scope == "tile" && HasTiles()) return EmitTileAlloc(s, bytes);
   llvm::Type* type = llvm::ArrayType::get(exprs_.values().MemoryTypeOf(b->dtype),
                                           static_cast<uint64_t>(std::max<int64_t>(elements, 1)));
   llvm::BasicBlock& entry = f_->getEntryBlock();

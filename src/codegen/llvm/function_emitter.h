@@ -36,6 +36,12 @@ class FunctionEmitter {
   void EmitTileIntrinsic(const CallFunc& s, const PrimFunc& callee, const Emission& emission);
   llvm::Value* TileArgument(const CallFunc& s, const PrimFunc& callee, const EmissionArg& arg,
                             llvm::Type* param);
+  /// Whether buffers in scope `tile` are tiles of the machine, not memory.
+  bool HasTiles() const { return module_.target().Has("amx-tile"); }
+  void ConfigureTiles();
+  void EmitTileAlloc(const Alloc& s, int64_t bytes);
+  bool OnlyTileOperand(const Alloc& s);
+  llvm::Value* TileNumber(const Region& region);
 
   /// Leaves the function with the status where it is not 0.
   void ReturnIfFailed(llvm::Value* status);
@@ -52,6 +58,9 @@ class FunctionEmitter {
   llvm::IRBuilder<> ir_;
   ExprEmitter exprs_;
   FpMode fp_ = FpMode::kStrict;
+  bool uses_tiles_ = false;
+  int64_t num_tiles_ = 0;                                 // alive here
+  std::unordered_map<const BufferNode*, int64_t> tiles_;  // a buffer's first tile
 };
 
 }  // namespace tenon::codegen

@@ -1,11 +1,16 @@
 // Calls of device functions that stand for an operation of the machine: a row of src/intrin.
 //
 // Operands in memory are loaded and stored around the operation; those in register buffers are
-// allocas with constant indices, which sroa turns into the registers themselves.
+// allocas with constant indices, which sroa turns into the registers themselves. Tiles are named by
+// number: LLVM neither allots nor spills them, so that what a function uses is what it says.
 #include <llvm/IR/Constants.h>
 #include <llvm/IR/Intrinsics.h>
+#include <llvm/IR/IntrinsicsX86.h>
 
+#include "arith/analyzer.h"
 #include "codegen/llvm/function_emitter.h"
+#include "ir/print.h"
+#include "ir/visit.h"
 #include "support/check.h"
 
 namespace tenon::codegen {
@@ -25,7 +30,7 @@ int64_t BytesOf(const Region& region, const PrimFunc& callee, size_t operand) {
 llvm::Value* FunctionEmitter::TileArgument(const CallFunc& s, const PrimFunc& callee,
                                            const EmissionArg& arg, llvm::Type* param) {
   const auto operand = static_cast<size_t>(arg.operand);
-  const Region& region = s.buffers[operand];
+  const Region& region = s.buffers[arg.kind == ArgKind::kStride ? 0 : operand];
   switch (arg.kind) {
     case ArgKind::kValue: {
       Value* v = exprs_.LoadAt(region, exprs_.values().MemoryTypeOf(arg.type));
@@ -37,8 +42,110 @@ llvm::Value* FunctionEmitter::TileArgument(const CallFunc& s, const PrimFunc& ca
       const auto times = static_cast<unsigned>(arg.type.Bytes() / bytes);
       return ir_.CreateBitCast(ir_.CreateVectorSplat(times, v), param);
     }
+    case ArgKind::kTile: return TileNumber(region);
+    case ArgKind::kAddress: return RegionAddress(region);
+    case ArgKind::kStride: {
+      Value* elements = exprs_.Emit(s.scalars[operand]);
+      return ir_.CreateNSWMul(elements, llvm::ConstantInt::get(param, arg.type.Bytes()));
+    }
   }
   TN_UNREACHABLE();
+}
+
+// All eight, whole: 16 rows of 64 bytes. The format is that of LDTILECFG.
+static llvm::Constant* TileConfiguration(llvm::Module& module) {
+  constexpr const char* kName = "tn_tile_configuration";
+  if (llvm::GlobalVariable* known = module.getNamedGlobal(kName)) return known;
+  constexpr size_t kBytes = 64, kRowBytesAt = 16, kRowsAt = 48;
+  uint8_t bytes[kBytes] = {1};  // the palette
+  for (size_t tile = 0; tile < size_t{kNumTiles}; ++tile) {
+    bytes[kRowBytesAt + 2 * tile] = 64;
+    bytes[kRowsAt + tile] = 16;
+  }
+  llvm::Constant* data =
+      llvm::ConstantDataArray::get(module.getContext(), llvm::ArrayRef<uint8_t>(bytes));
+  auto* global = new llvm::GlobalVariable(module, data->getType(), /*isConstant=*/true,
+                                          llvm::GlobalValue::PrivateLinkage, data, kName);
+  global->setAlignment(llvm::Align(kBytes));
+  return global;
+}
+
+static bool AllocatesTiles(const Stmt& body) {
+  bool found = false;
+  PreOrder(body, [&](const NodeRef& n) {
+    const auto* alloc = As<Alloc>(n);
+    found |= alloc && alloc->buffer->scope == "tile";
+    return !found && !IsA<ExprNode>(n);
+  });
+  return found;
+}
+
+// Once per worker and call of the function; tile_release gives the registers back to the system,
+// which saves them at every switch otherwise.
+void FunctionEmitter::ConfigureTiles() {
+  uses_tiles_ = HasTiles() && AllocatesTiles(func_.body);
+  if (!uses_tiles_) return;
+  ir_.CreateIntrinsic(llvm::Intrinsic::x86_ldtilecfg, {}, {TileConfiguration(module_.out())});
+}
+
+// Whether nothing but operations of tiles touches the buffer; what does is an error.
+bool FunctionEmitter::OnlyTileOperand(const Alloc& s) {
+  const BufferNode* tile = s.buffer.get();
+  std::string fault;
+  PreOrder(s.body, [&](const NodeRef& n) {
+    const auto* load = As<Load>(n);
+    const auto* store = As<Store>(n);
+    if ((load && load->buffer.get() == tile) || (store && store->buffer.get() == tile)) {
+      fault =
+          "elements of " + tile->name + ", which is in tiles: they are reached by intrinsics only";
+    }
+    const auto* call = As<CallFunc>(n);
+    const Func callee = call ? module_.Find(call->callee) : nullptr;
+    if (!callee || IntrinsicOf(*callee)) return fault.empty();
+    for (const Region& r : call->buffers) {
+      if (r->buffer.get() == tile)
+        fault = "a call of " + call->callee + " with the tile " + tile->name;
+    }
+    if (AllocatesTiles(callee->body)) {
+      fault = "a call of " + call->callee + ", which uses tiles, while " + tile->name + " is alive";
+    }
+    return fault.empty();
+  });
+  if (!fault.empty()) Unsupported(fault);
+  return fault.empty();
+}
+
+void FunctionEmitter::EmitTileAlloc(const Alloc& s, int64_t bytes) {
+  if (!OnlyTileOperand(s)) return;
+  const int64_t count = (bytes + kTileBytes - 1) / kTileBytes;
+  if (num_tiles_ + count > kNumTiles) {
+    return Unsupported("more than " + std::to_string(kNumTiles) + " tiles at a time (" +
+                       s.buffer->name + " needs " + std::to_string(count) + " and " +
+                       std::to_string(num_tiles_) + " are taken)");
+  }
+  tiles_[s.buffer.get()] = num_tiles_;
+  num_tiles_ += count;
+  EmitStmt(s.body);
+  num_tiles_ -= count;
+}
+
+Value* FunctionEmitter::TileNumber(const Region& region) {
+  auto it = tiles_.find(region->buffer.get());
+  int64_t number = 0;
+  if (it == tiles_.end()) {
+    Unsupported("memory (" + region->buffer->name + ") in the place of a tile");
+    return ir_.getInt8(0);
+  }
+  for (const Range& range : region->ranges) {
+    const auto first = AsInt(Simplify(range->min));
+    if (!first || region->ranges.size() != 1) {
+      Unsupported("a tile of " + region->buffer->name + " that is not constant (" +
+                  tenon::ToString(range->min) + "); unroll the loops around it");
+      return ir_.getInt8(0);
+    }
+    number = it->second + *first * region->buffer->dtype.Bytes() / kTileBytes;
+  }
+  return ir_.getInt8(static_cast<uint8_t>(number));
 }
 
 void FunctionEmitter::EmitTileIntrinsic(const CallFunc& s, const PrimFunc& callee,

@@ -34,16 +34,24 @@ Expr Product(const std::vector<Expr>& factors, size_t first) {
   return product;
 }
 
+// What a caller sees of a number: sizes are 64-bit integers.
+DType Passed(DType type) { return type.IsIndex() ? DType::Int(64) : type; }
+
 }  // namespace
 
 int64_t packed::PackedDType(DType type) {
   return DlCode(type) | int64_t{type.StorageBits()} << 8 | int64_t{type.lanes} << 16;
 }
 
-std::string SignatureText(const PrimFunc& func, const std::string& name, size_t num_params) {
+std::string SignatureText(const PrimFunc& func, const std::string& name,
+                          std::span<const Argument> arguments) {
   std::vector<std::string> params;
-  for (size_t i = 0; i < num_params; ++i) {
-    const BufferNode& b = *func.buffers[i];
+  for (const Argument& a : arguments) {
+    if (const Var var = a.VarOf(func)) {
+      params.push_back(fmt::format("{}: {}", var->name, LongName(Passed(var->dtype))));
+      continue;
+    }
+    const BufferNode& b = *func.buffers[a.index];
     std::vector<std::string> dims;
     for (const Expr& d : b.shape) dims.push_back(ToString(d));
     params.push_back(
@@ -52,14 +60,22 @@ std::string SignatureText(const PrimFunc& func, const std::string& name, size_t 
   return fmt::format("{}({})", name, Join(params, ", "));
 }
 
-/// One argument while it is being checked.
-struct ArgumentChecker::Argument {
+/// A buffer's argument while it is being checked.
+struct ArgumentChecker::Given {
   const BufferNode& buffer;
   Expr tensor;  // address of the DLTensor
   Expr shape;   // address of its dims
 
   Expr Dim(size_t d) const { return LoadAt(DType::Index(), shape, static_cast<int64_t>(d) * 8); }
-  std::string Place(size_t d) const { return fmt::format("{}.shape[{}]", buffer.name, d); }
+};
+
+/// Where a dim's value is given: in a shape, or as a number.
+struct ArgumentChecker::Place {
+  Expr value;
+  std::string name;       // "a.shape[0]", "n"
+  std::string parameter;  // "a", "n"
+  std::string what;       // what messages call it: "shape[0]", "a value"
+  std::string came;       // … and what came: "shape[0]=", ""
 };
 
 ArgumentChecker::ArgumentChecker(const PrimFunc& func, std::string signature, Expr args,
@@ -75,9 +91,73 @@ Stmt ArgumentChecker::Fail(Expr condition, const char* kind, std::vector<Expr> p
   return Assert::Make(std::move(condition), kind, std::move(parts));
 }
 
-void ArgumentChecker::Check(size_t i, StmtList* list) {
+void ArgumentChecker::Check(const Argument& argument, size_t position, StmtList* list) {
+  if (argument.kind == Argument::Kind::kBuffer) return CheckBuffer(argument.index, position, list);
+  CheckNumber(argument.VarOf(func_), argument, position, list);
+}
+
+Stmt ArgumentChecker::StoreSlot(const Argument& argument, Expr value) const {
+  size_t slot = argument.index;
+  if (argument.kind != Argument::Kind::kBuffer) slot += func_.buffers.size();
+  if (argument.kind == Argument::Kind::kScalar) slot += func_.dims.size();
+  return StoreAt(closure_, static_cast<int64_t>(slot) * kSlotBytes, std::move(value));
+}
+
+// A bool, an int or a float as the convention has them, as the parameter's type: what is wider
+// takes what is narrower, as in Python.
+Expr ArgumentChecker::NumberOf(const Var& var, size_t position, StmtList* list) const {
+  const int64_t any = static_cast<int64_t>(position) * kAnyBytes;
+  Var type = list->Define(var->name + ".type_index", LoadAt(DType::Int(32), args_, any));
+  auto is = [&](int64_t index) { return Eq(type, I32(index)); };
+  Expr fits = Or(is(kInt), is(kBool));
+  const bool is_float = var->dtype.IsFloat();
+  if (is_float) fits = Or(is(kFloat), fits);
+  const char* name = is_float ? "float" : var->dtype.IsBool() ? "bool" : "int";
+  list->Add(Fail(
+      fits, "TypeError",
+      {Text(fmt::format("Parameter `{}` expects {} but got type_index=", var->name, name)), type}));
+  Expr whole = LoadAt(DType::Int(64), args_, any + kAnyValue);
+  if (!is_float) return list->Define(var->name + ".given", whole);
+  Expr real = LoadAt(DType::Float(64), args_, any + kAnyValue);
+  return list->Define(var->name + ".given",
+                      Select::Make(is(kFloat), real, CastExpr::Make(DType::Float(64), whole)));
+}
+
+// An integer must fit its type.
+void ArgumentChecker::CheckFits(const Var& var, const Expr& given, StmtList* list) const {
+  const DType type = var->dtype;
+  if (type.code != TypeCode::kInt && type.code != TypeCode::kUInt) return;
+  auto expects = [&](const std::string& what) {
+    return std::vector<Expr>{
+        Text(fmt::format("Parameter `{}` expects a value {} but got ", var->name, what)), given};
+  };
+  if (type.bits >= 64) {
+    if (type.IsSigned()) return;
+    list->Add(Fail(Ge(given, I64(0)), "ValueError", expects("of at least 0")));
+    return;
+  }
+  const int64_t low = type.IsSigned() ? -(int64_t{1} << (type.bits - 1)) : 0;
+  const int64_t high = (int64_t{1} << (type.bits - (type.IsSigned() ? 1 : 0))) - 1;
+  list->Add(Fail(And(Ge(given, I64(low)), Le(given, I64(high))), "ValueError",
+                 expects(fmt::format("in {}..={}", low, high))));
+}
+
+void ArgumentChecker::CheckNumber(const Var& var, const Argument& argument, size_t position,
+                                  StmtList* list) {
+  Expr given = NumberOf(var, position, list);
+  if (argument.kind == Argument::Kind::kDim) {
+    const Place place{CastExpr::Make(DType::Index(), given), var->name, var->name, "a value", ""};
+    return known_.count(var.get()) == 0 ? DefineDim(var, place, list) : Agree(var, place, list);
+  }
+  CheckFits(var, given, list);
+  Expr value =
+      var->dtype.IsBool() ? Ne(given, I64(0)) : CastExpr::Make(var->dtype, std::move(given));
+  list->Add(StoreSlot(argument, std::move(value)));
+}
+
+void ArgumentChecker::CheckBuffer(size_t i, size_t position, StmtList* list) {
   const BufferNode& b = *func_.buffers[i];
-  const int64_t any = static_cast<int64_t>(i) * kAnyBytes;
+  const int64_t any = static_cast<int64_t>(position) * kAnyBytes;
   auto expects = [&](const std::string& what) {
     return Text(fmt::format("Parameter `{}` expects {}", b.name, what));
   };
@@ -103,7 +183,7 @@ void ArgumentChecker::Check(size_t i, StmtList* list) {
                   Call::Make(Intrinsic::kDeviceName, {device}, DType::Handle())}));
 
   Var shape = list->Define(b.name + ".shape", LoadAt(DType::Handle(), tensor, fields_.shape));
-  Argument a{b, tensor, shape};
+  Given a{b, tensor, shape};
   for (size_t d = 0; d < b.shape.size(); ++d) CheckDim(a, d, list);
   CheckStrides(a, list);
 
@@ -118,19 +198,24 @@ void ArgumentChecker::Check(size_t i, StmtList* list) {
                                         align, align)),
                     rest}));
   }
-  list->Add(StoreAt(closure_, static_cast<int64_t>(i) * kSlotBytes, data));
+  list->Add(StoreSlot({Argument::Kind::kBuffer, i}, data));
 }
 
-void ArgumentChecker::CheckDim(const Argument& a, size_t d, StmtList* list) {
+// A dim that is known already has the same value here.
+void ArgumentChecker::Agree(const Var& dim, const Place& place, StmtList* list) {
+  list->Add(
+      Fail(Eq(place.value, dim), "ValueError",
+           {Text(fmt::format("Shape mismatch: {}=", dim->name)), dim,
+            Text(fmt::format(" (from {}) but {}=", known_[dim.get()], place.name)), place.value}));
+}
+
+void ArgumentChecker::CheckDim(const Given& a, size_t d, StmtList* list) {
   const Expr& expected = a.buffer.shape[d];
   Expr got = a.Dim(d);
-  const auto* var = As<VarNode>(expected);
-  if (var && known_.count(var) == 0) return DefineDim(a, d, Var(var), list);
-  if (var) {
-    list->Add(Fail(Eq(got, expected), "ValueError",
-                   {Text(fmt::format("Shape mismatch: {}=", var->name)), expected,
-                    Text(fmt::format(" (from {}) but {}=", known_[var], a.Place(d))), got}));
-    return;
+  if (const auto* var = As<VarNode>(expected)) {
+    const std::string shape = fmt::format("shape[{}]", d);
+    const Place place{got, a.buffer.name + "." + shape, a.buffer.name, shape, shape + "="};
+    return known_.count(var) == 0 ? DefineDim(Var(var), place, list) : Agree(Var(var), place, list);
   }
   Expr value = Simplify(expected);
   std::string text = AsInt(value) ? ToString(value) : ToString(expected) + "=";
@@ -142,16 +227,15 @@ void ArgumentChecker::CheckDim(const Argument& a, size_t d, StmtList* list) {
   list->Add(Fail(Eq(got, value), "ValueError", std::move(parts)));
 }
 
-void ArgumentChecker::DefineDim(const Argument& a, size_t d, const Var& dim, StmtList* list) {
+void ArgumentChecker::DefineDim(const Var& dim, const Place& place, StmtList* list) {
   size_t index = 0;
   while (func_.dims[index] != dim) ++index;
   DimRange range = func_.dim_range(index);
-  Expr got = a.Dim(d);
+  const Expr& got = place.value;
   auto expects = [&](const std::string& what) {
-    return std::vector<Expr>{
-        Text(fmt::format("Parameter `{}` expects shape[{}] {} but got shape[{}]=", a.buffer.name, d,
-                         what, d)),
-        got};
+    return std::vector<Expr>{Text(fmt::format("Parameter `{}` expects {} {} but got {}",
+                                              place.parameter, place.what, what, place.came)),
+                             got};
   };
   if (range.hi >= 0) {
     list->Add(Fail(And(Ge(got, IndexConst(range.lo)), Le(got, IndexConst(range.hi))), "ValueError",
@@ -164,13 +248,12 @@ void ArgumentChecker::DefineDim(const Argument& a, size_t d, const Var& dim, Stm
     list->Add(Fail(Eq((got - range.lo) % range.step, IndexConst(0)), "ValueError",
                    expects(fmt::format("in {} + multiples of {}", range.lo, range.step))));
   }
-  known_[dim.get()] = a.Place(d);
+  known_[dim.get()] = place.name;
   list->Open([dim, got](Stmt body) { return Let::Make(dim, got, std::move(body)); });
-  int64_t slot = static_cast<int64_t>(func_.buffers.size() + index);
-  list->Add(StoreAt(closure_, slot * kSlotBytes, dim));
+  list->Add(StoreSlot({Argument::Kind::kDim, index}, dim));
 }
 
-void ArgumentChecker::CheckStrides(const Argument& a, StmtList* list) {
+void ArgumentChecker::CheckStrides(const Given& a, StmtList* list) {
   if (a.buffer.rank() == 0) return;
   // A null pointer says compact. The strides of an empty tensor lead nowhere.
   Expr strides = LoadAt(DType::Handle(), a.tensor, fields_.strides);

@@ -1,18 +1,19 @@
-// The loop IR that takes a tensor argument of the packed convention apart and checks it.
+// The loop IR that takes the arguments of the packed convention apart and checks them.
 #pragma once
 
+#include <span>
 #include <string>
 #include <unordered_map>
 
-#include "loop/func.h"
+#include "loop/arguments.h"
 #include "loop/pass/packed_abi.h"
 #include "loop/pass/stmt_list.h"
 
 namespace tenon {
 
-/// "main(a: Tensor([n0, 256], float32), b: Tensor([n0, 256], float32))", of the first num_params
-/// parameters.
-std::string SignatureText(const PrimFunc& func, const std::string& name, size_t num_params);
+/// "main(n: int64, a: Tensor([n, 256], float32), b: Tensor([n, 256], float32))".
+std::string SignatureText(const PrimFunc& func, const std::string& name,
+                          std::span<const Argument> arguments);
 
 /// Checks the arguments of one function and fills its closure.
 class ArgumentChecker {
@@ -23,10 +24,10 @@ class ArgumentChecker {
                   int pointer_bits);
   void set_signature(std::string signature) { signature_ = std::move(signature); }
 
-  /// Appends the checks of buffer parameter i, given as argument i; stores its address in slot i.
-  /// Dims that stand as such in its shape for the first time are bound in `list` for all that
-  /// follows, and stored in their slots.
-  void Check(size_t i, StmtList* list);
+  /// Appends the checks of one argument, which is given as the one of number `position`; stores the
+  /// buffer's address or the number in its slot. Dims that are met for the first time, as numbers
+  /// or as such in a shape, are bound in `list` for all that follows, and stored in their slots.
+  void Check(const Argument& argument, size_t position, StmtList* list);
   /// Appends the check that parameter i's memory does not meet parameter j's; both have been
   /// checked.
   void CheckApart(size_t i, size_t j, StmtList* list);
@@ -37,17 +38,25 @@ class ArgumentChecker {
   Stmt Fail(Expr condition, const char* kind, std::vector<Expr> parts) const;
 
  private:
-  struct Argument;
+  struct Given;
+  struct Place;
 
-  void CheckDim(const Argument& a, size_t d, StmtList* list);
-  void DefineDim(const Argument& a, size_t d, const Var& dim, StmtList* list);
-  void CheckStrides(const Argument& a, StmtList* list);
+  void CheckBuffer(size_t i, size_t position, StmtList* list);
+  void CheckNumber(const Var& var, const Argument& argument, size_t position, StmtList* list);
+  void CheckDim(const Given& a, size_t d, StmtList* list);
+  void Agree(const Var& dim, const Place& place, StmtList* list);
+  void DefineDim(const Var& dim, const Place& place, StmtList* list);
+  void CheckStrides(const Given& a, StmtList* list);
+  Expr NumberOf(const Var& var, size_t position, StmtList* list) const;
+  void CheckFits(const Var& var, const Expr& given, StmtList* list) const;
+  Stmt StoreSlot(const Argument& argument, Expr value) const;
 
   const PrimFunc& func_;
   const packed::TensorFields& fields_;
   std::string signature_;
   const Expr args_, closure_;
-  std::unordered_map<const VarNode*, std::string> known_;  // dim → where it came from, "a.shape[0]"
+  std::unordered_map<const VarNode*, std::string>
+      known_;  // dim → where it came from: "a.shape[0]", "n"
 };
 
 }  // namespace tenon

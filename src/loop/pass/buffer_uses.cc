@@ -7,8 +7,41 @@ namespace tenon {
 
 namespace {
 
+// Whether a function stores every element of a parameter once and looks at none: one nest of loops
+// that start from 0 and run over its dims, without a condition.
+bool WritesWhole(const PrimFunc& f, const BufferNode& param) {
+  std::unordered_map<const VarNode*, const For*> loops;  // that a variable runs over
+  Stmt at = f.body;
+  while (at) {
+    if (const auto* loop = As<For>(at); loop && IsZero(loop->min)) {
+      loops[loop->var.get()] = loop;
+      at = loop->body;
+      continue;
+    }
+    const auto* block = As<Block>(at);
+    if (!block || block->where || block->init) break;
+    for (const IterVar& iter : block->iters) {
+      auto it = loops.find(As<VarNode>(iter->binding));
+      if (it != loops.end()) loops[iter->var.get()] = it->second;
+    }
+    at = block->body;
+  }
+  const auto* store = As<Store>(at);
+  if (!store || store->buffer.get() != &param || store->mask) return false;
+  if (UsesBuffer(store->value, &param)) return false;
+  std::unordered_set<const Node*> used;
+  for (size_t d = 0; d < store->indices.size(); ++d) {
+    auto it = loops.find(As<VarNode>(store->indices[d]));
+    if (it == loops.end() || !used.insert(it->second).second) return false;
+    if (!StructuralEqual(it->second->extent, param.shape[d])) return false;
+  }
+  return true;
+}
+
 class UseFinder final : public ChildVisitor {
  public:
+  explicit UseFinder(const Module& module) : module_(module) {}
+
   std::vector<AllocUses> operator()(const PrimFunc& func) {
     VisitChild(func.body, FieldRole::kChild);
     return std::move(found_);
@@ -46,7 +79,13 @@ class UseFinder final : public ChildVisitor {
       return Access(store->buffer, store->indices, false, true);
     }
     if (const auto* call = As<CallFunc>(stmt)) {
-      for (const Region& r : call->buffers) Box(r, true, true, true);
+      const Func callee = module_.Find(call->callee);
+      for (size_t i = 0; i < call->buffers.size(); ++i) {
+        const bool fills =
+            callee && i < callee->buffers.size() && WritesWhole(*callee, *callee->buffers[i]);
+        Box(call->buffers[i], !fills, true, true);
+        if (fills) MarkFilled(call->buffers[i]->buffer);
+      }
       for (const Expr& e : call->scalars) Expressions(e);
       return;
     }
@@ -153,6 +192,11 @@ class UseFinder final : public ChildVisitor {
     }
   }
 
+  void MarkFilled(const Buffer& buffer) {
+    auto it = index_.find(buffer.get());
+    if (it != index_.end()) found_[it->second].uses.back().fills = true;
+  }
+
   BufferUse* NewUse(const Buffer& buffer, bool reads, bool writes) {
     auto it = index_.find(buffer.get());
     if (it == index_.end()) return nullptr;
@@ -165,6 +209,7 @@ class UseFinder final : public ChildVisitor {
 
   Expr Outside(const Expr& e) const { return Substitute(e, bindings_); }
 
+  const Module& module_;
   std::vector<AllocUses> found_;
   std::unordered_map<const BufferNode*, size_t> index_;
   std::vector<const StmtNode*> path_;
@@ -176,6 +221,8 @@ class UseFinder final : public ChildVisitor {
 
 }  // namespace
 
-std::vector<AllocUses> UsesOfAllocs(const PrimFunc& func) { return UseFinder()(func); }
+std::vector<AllocUses> UsesOfAllocs(const PrimFunc& func, const Module& module) {
+  return UseFinder(module)(func);
+}
 
 }  // namespace tenon

@@ -21,6 +21,7 @@ struct BufferUse {
   std::vector<Expr> reduce_bindings;
   std::vector<Expr> guards;  // conditions around it
   bool in_call = false;      // passed to a function, or its address taken
+  bool fills = false;        // passed to a function that writes all of the box and reads none
   bool no_box = false;       // what it touches is not known
 };
 
@@ -30,7 +31,7 @@ struct AllocUses {
   std::vector<BufferUse> uses;        // in program order
 };
 
-/// Every allocation of the function, outermost and first ones first.
-std::vector<AllocUses> UsesOfAllocs(const PrimFunc& func);
+/// Every allocation of the function, outermost and first ones first. `module` has what it calls.
+std::vector<AllocUses> UsesOfAllocs(const PrimFunc& func, const Module& module);
 
 }  // namespace tenon

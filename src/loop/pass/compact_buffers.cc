@@ -195,7 +195,7 @@ class Planner {
   // box, less what is beyond an index that a guard ends; nothing where it is not known to.
   std::optional<std::vector<Expr>> WritesAllWhere(const BufferUse& use, size_t target,
                                                   const BufferNode& buffer, Box* box) {
-    if (use.in_call || use.no_box || !IsFilled(use, target)) return std::nullopt;
+    if ((use.in_call && !use.fills) || use.no_box || !IsFilled(use, target)) return std::nullopt;
     std::vector<Expr> conditions = GuardsBesideShape(use, buffer);
     const Inner inner = InnerOf(use, target);
     std::erase_if(conditions, [&](const Expr& c) { return EndsAnIndex(c, use, inner, box); });
@@ -235,7 +235,7 @@ class Planner {
     }
     std::unordered_set<const VarNode*> taken;
     for (size_t d = 0; d < use.first.size(); ++d) {
-      if (use.first[d] != use.last[d]) {
+      if (!IsZero(analyzer_.Simplify(use.last[d] - use.first[d]))) {
         if (UsesAny(use.first[d], loops))
           return false;  // a box that moves: rare, and harder to prove
         continue;
@@ -440,11 +440,11 @@ class Mover final : public ScopedRewriter {
   std::unordered_map<const BufferNode*, Placement> placements_;
 };
 
-Func Compact(const Func& func) {
+Func Compact(const Func& func, const Module& module) {
   Mover mover;
   Planner planner(*func);
   bool any = false;
-  for (const AllocUses& a : UsesOfAllocs(*func)) {
+  for (const AllocUses& a : UsesOfAllocs(*func, module)) {
     if (a.uses.empty()) continue;
     mover.Add(a.alloc->buffer, planner.Plan(a));
     any = true;
@@ -455,9 +455,9 @@ Func Compact(const Func& func) {
 }  // namespace
 
 Module CompactBuffers(const Module& module, const PassContext&) {
-  return MapFuncs(module, [](const Func& func) {
+  return MapFuncs(module, [&](const Func& func) {
     bool runs_loops = func->func_kind == FuncKind::kKernel || func->func_kind == FuncKind::kDevice;
-    return runs_loops ? Compact(func) : func;
+    return runs_loops ? Compact(func, module) : func;
   });
 }
 

@@ -1,7 +1,9 @@
 #include "loop/pass/lower_team.h"
 
+#include "arith/analyzer.h"
 #include "loop/pass/access.h"
 #include "loop/pass/rewrite.h"
+#include "loop/workspace.h"
 
 namespace tenon {
 
@@ -40,7 +42,8 @@ struct KernelFacts {
   bool known = false;
   std::vector<bool> reads, writes;  // per buffer parameter
   bool parallel = true;
-  std::optional<int64_t> workspace_bytes;
+  Expr team_width;                         // null: not known
+  std::optional<int64_t> workspace_bytes;  // none: dims decide
 };
 
 KernelFacts FactsOf(const Func& kernel, int64_t max_team) {
@@ -52,8 +55,8 @@ KernelFacts FactsOf(const Func& kernel, int64_t max_team) {
   for (int64_t i : kernel->attrs.GetInts("reads")) facts.reads.at(static_cast<size_t>(i)) = true;
   for (int64_t i : kernel->attrs.GetInts("writes")) facts.writes.at(static_cast<size_t>(i)) = true;
   facts.parallel = kernel->attrs.Get<bool>("parallel", true);
-  facts.workspace_bytes =
-      kernel->attrs.GetInt("workspace_bytes") + max_team * kernel->attrs.GetInt("scratch_bytes");
+  facts.team_width = TeamWidthOf(*kernel);
+  facts.workspace_bytes = AsInt(WorkspaceOf(*kernel, max_team));
   return facts;
 }
 
@@ -65,6 +68,7 @@ class TeamBody {
   Func operator()() {
     fields_.body = Lower(fields_.body);
     if (!any_parallel_) fields_.attrs.Set("max_team", int64_t{1});
+    if (any_parallel_ && width_) SetTeamWidth(Simplify(width_), &fields_);
     return PrimFunc::Make(std::move(fields_));
   }
 
@@ -113,6 +117,7 @@ class TeamBody {
     if (launch.place != "host") return stmt;
     const KernelFacts& kernel = Facts(launch.kernel);
     any_parallel_ |= kernel.parallel;
+    if (kernel.parallel) Widen(launch, kernel.team_width);
     Touched now;
     for (size_t i = 0; i < launch.buffers.size(); ++i) {
       bool reads = !kernel.known || kernel.reads[i], writes = !kernel.known || kernel.writes[i];
@@ -123,6 +128,18 @@ class TeamBody {
     }
     return WithSync(now,
                     [&] { return CallFunc::Make(launch.kernel, launch.buffers, launch.scalars); });
+  }
+
+  // The team is as large as the widest launch has work for.
+  void Widen(const Launch& launch, const Expr& width) {
+    Func kernel = module_.Find(launch.kernel);
+    VarMap dims;
+    for (size_t i = 0; kernel && i < kernel->dims.size(); ++i) {
+      dims[kernel->dims[i].get()] = launch.scalars[i];
+    }
+    Expr here = width ? Substitute(width, dims) : nullptr;
+    const bool known = width_ && here && IsOfDims(here, fields_);
+    width_ = known ? Max(width_, here) : nullptr;
   }
 
   // Control flow around launches: nothing is pending at its borders, and a loop's iterations are a
@@ -247,6 +264,7 @@ class TeamBody {
   PrimFunc fields_;
   Touched pending_;  // since the last barrier
   bool any_parallel_ = false;
+  Expr width_ = IndexConst(1);  // of the team; null: not known
   std::unordered_map<const BufferNode*, Address> base_;
   std::unordered_map<std::string, KernelFacts> facts_;
 };

@@ -2,8 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <limits>
+
+#include "arith/analyzer.h"
 #include "loop/pass/argument_checks.h"
 #include "loop/pass/packed_abi.h"
+#include "loop/workspace.h"
 #include "support/check.h"
 #include "support/strings.h"
 
@@ -39,8 +43,15 @@ Func BodyOf(const PrimFunc& func) {
   fields.num_outputs = 0;
   fields.scalars = {closure};
   fields.attrs.Erase("exported");  // its wrapper is
+  fields.attrs.Erase(kArgumentsAttr);
   fields.body = list.Close();
   return PrimFunc::Make(std::move(fields));
+}
+
+// plan_storage appends it where something is to be stored.
+bool NeedsArena(const PrimFunc& func) {
+  return !func.scalars.empty() && func.scalars.back()->name == "arena" &&
+         func.scalars.back()->dtype.IsHandle();
 }
 
 PrimFunc PackedFields(std::string name, const std::string& target) {
@@ -57,17 +68,18 @@ PrimFunc PackedFields(std::string name, const std::string& target) {
 /// Builds __tvm_ffi_NAME.
 class Wrapper {
  public:
-  Wrapper(const PrimFunc& func, const std::string& name, Func sizer, int pointer_bits)
+  Wrapper(const PrimFunc& func, const std::string& name, std::vector<Argument> arguments,
+          Func sizer, int pointer_bits)
       : func_(func),
         name_(name),
+        arguments_(std::move(arguments)),
         sizer_(std::move(sizer)),
         packed_(PackedFields("__tvm_ffi_" + name, func.target)),
-        num_inputs_(func.buffers.size() - static_cast<size_t>(func.num_outputs)),
+        num_inputs_(arguments_.size() - static_cast<size_t>(func.num_outputs)),
         closure_(
             LocalSlots("closure", func.buffers.size() + func.dims.size() + func.scalars.size())),
         outputs_(LocalSlots("outputs", 2 * static_cast<size_t>(func.num_outputs))),
-        checker_(func, SignatureText(func, name, num_inputs_), args(), AddressOf(closure_),
-                 pointer_bits) {}
+        checker_(func, SignatureOf(num_inputs_), args(), AddressOf(closure_), pointer_bits) {}
 
   Func operator()() {
     list_.Add(Evaluate::Make(CallC("tn_core_check_cpu", {}, DType::Int(32))));
@@ -87,6 +99,13 @@ class Wrapper {
   const Var& result() const { return packed_.scalars[3]; }
   int32_t num_outputs() const { return static_cast<int32_t>(func_.num_outputs); }
 
+  std::string SignatureOf(size_t count) const {
+    return SignatureText(func_, name_, std::span(arguments_).first(count));
+  }
+  size_t first_output() const {
+    return func_.buffers.size() - static_cast<size_t>(func_.num_outputs);
+  }
+
   static Buffer LocalSlots(const char* name, size_t count) {
     Expr size = IndexConst(static_cast<int64_t>(std::max<size_t>(count, 1)));
     return BufferNode::Make(name, DType::Int(64), {size}, "local", nullptr, {}, kSlotBytes);
@@ -99,15 +118,12 @@ class Wrapper {
     list_.Add(StoreAt(values, i * kAnyBytes + kAnyValue, I64(0)));
   }
 
-  Expr OutputsGiven() const {
-    return Eq(num_args(), I32(static_cast<int64_t>(func_.buffers.size())));
-  }
+  Expr OutputsGiven() const { return Eq(num_args(), I32(static_cast<int64_t>(arguments_.size()))); }
 
   // Checks what is given; makes the outputs that are not. They can only be made when the inputs
   // tell all dims.
   void Arguments() {
-    auto all = static_cast<int64_t>(func_.buffers.size()),
-         inputs = static_cast<int64_t>(num_inputs_);
+    auto all = static_cast<int64_t>(arguments_.size()), inputs = static_cast<int64_t>(num_inputs_);
     makes_outputs_ = num_outputs() > 0 && InputsTellDims();
     Expr fits = OutputsGiven();
     auto count = [](int64_t n) { return fmt::format("{} argument{}", n, n == 1 ? "" : "s"); };
@@ -116,12 +132,12 @@ class Wrapper {
       fits = Or(Eq(num_args(), I32(inputs)), fits);
       expected = fmt::format("Expected {}, or {} with outputs, but got ", count(inputs), all);
     } else {
-      checker_.set_signature(SignatureText(func_, name_, func_.buffers.size()));
+      checker_.set_signature(SignatureOf(arguments_.size()));
     }
     list_.Add(checker_.Fail(fits, "TypeError", {Text(expected), num_args()}));
-    for (size_t i = 0; i < num_inputs_; ++i) checker_.Check(i, &list_);
+    for (size_t i = 0; i < num_inputs_; ++i) checker_.Check(arguments_[i], i, &list_);
     if (!makes_outputs_) return CheckOutputs(&list_);
-    checker_.set_signature(SignatureText(func_, name_, func_.buffers.size()));
+    checker_.set_signature(SignatureOf(arguments_.size()));
     StmtList given, made;
     CheckOutputs(&given);
     MakeOutputs(&made);
@@ -131,8 +147,10 @@ class Wrapper {
   bool InputsTellDims() const {
     for (const Var& dim : func_.dims) {
       bool found = false;
-      for (size_t i = 0; i < num_inputs_; ++i) {
-        for (const Expr& d : func_.buffers[i]->shape) found |= d.get() == dim.get();
+      for (const Argument& a : std::span(arguments_).first(num_inputs_)) {
+        found |= a.VarOf(func_) == dim;
+        if (a.kind != Argument::Kind::kBuffer) continue;
+        for (const Expr& d : func_.buffers[a.index]->shape) found |= d.get() == dim.get();
       }
       if (!found) return false;
     }
@@ -140,25 +158,27 @@ class Wrapper {
   }
 
   void CheckOutputs(StmtList* list) {
-    for (size_t i = num_inputs_; i < func_.buffers.size(); ++i) checker_.Check(i, list);
-    for (size_t i = num_inputs_; i < func_.buffers.size(); ++i) {
+    for (size_t i = num_inputs_; i < arguments_.size(); ++i) {
+      checker_.Check(arguments_[i], i, list);
+    }
+    for (size_t i = first_output(); i < func_.buffers.size(); ++i) {
       for (size_t j = 0; j < i; ++j) checker_.CheckApart(i, j, list);
     }
   }
 
   void MakeOutputs(StmtList* list) {
     size_t rank = 1;
-    for (size_t i = num_inputs_; i < func_.buffers.size(); ++i) {
+    for (size_t i = first_output(); i < func_.buffers.size(); ++i) {
       rank = std::max(rank, func_.buffers[i]->shape.size());
     }
     Buffer shape = LocalSlots("output_shape", rank);
     Make(shape, list);
-    for (size_t i = num_inputs_; i < func_.buffers.size(); ++i) {
+    for (size_t i = first_output(); i < func_.buffers.size(); ++i) {
       const BufferNode& b = *func_.buffers[i];
       for (size_t d = 0; d < b.shape.size(); ++d) {
         list->Add(StoreAt(AddressOf(shape), static_cast<int64_t>(d) * 8, b.shape[d]));
       }
-      auto any = static_cast<int64_t>(i - num_inputs_) * kAnyBytes;
+      auto any = static_cast<int64_t>(i - first_output()) * kAnyBytes;
       Expr made = CallC(
           "tn_core_tensor_alloc",
           {I32(PackedDType(b.dtype)), I32(b.rank()), AddressOf(shape), At(AddressOf(outputs_), any),
@@ -182,8 +202,8 @@ class Wrapper {
 
   void Run() {
     Var arena;
-    if (!func_.scalars.empty()) arena = BorrowArena();
-    Expr team = I32(func_.attrs.GetInt("max_team"));
+    if (NeedsArena(func_)) arena = BorrowArena();
+    Expr team = TeamSize();
     Var status = list_.Define(
         "status", CallC("tn_core_run_team", {Text("@" + func_.name), AddressOf(closure_), team},
                         DType::Int(32)));
@@ -193,6 +213,16 @@ class Wrapper {
       list_.Add(Evaluate::Make(release));
     }
     list_.Add(If::Make(Ne(status, I32(0)), LeaveWith(status)));
+  }
+
+  // The largest that has work for all; 0 stands for the pool's.
+  Expr TeamSize() const {
+    const int64_t most = func_.attrs.GetInt("max_team");
+    const Expr width = TeamWidthOf(func_);
+    if (!width || most == 1) return I32(most);
+    constexpr int64_t kNoLimit = std::numeric_limits<int32_t>::max();
+    Expr size = Max(IndexConst(1), Min(width, IndexConst(most > 0 ? most : kNoLimit)));
+    return CastExpr::Make(DType::Int(32), Simplify(size));
   }
 
   Var BorrowArena() {
@@ -207,7 +237,8 @@ class Wrapper {
     Expr borrow = CallC("tn_core_arena_acquire", {Text("@" + Instances()), bytes}, DType::Handle());
     Var arena = list_.Define("arena", borrow);
     list_.Add(If::Make(Eq(Bits(arena), I64(0)), LeaveWith(I32(-1))));
-    auto slot = static_cast<int64_t>(func_.buffers.size() + func_.dims.size());
+    auto slot =
+        static_cast<int64_t>(func_.buffers.size() + func_.dims.size() + func_.scalars.size() - 1);
     list_.Add(StoreAt(AddressOf(closure_), slot * kSlotBytes, arena));
     packed_.attrs.Set("instances", Instances());
     return arena;
@@ -230,6 +261,7 @@ class Wrapper {
 
   const PrimFunc& func_;
   const std::string name_;
+  const std::vector<Argument> arguments_;
   const Func sizer_;
   PrimFunc packed_;
   const size_t num_inputs_;
@@ -242,14 +274,21 @@ class Wrapper {
 
 /// __tvm_ffi__metadata_NAME: the JSON that TVM-FFI's stub generators read. The string is static:
 /// the library stays.
-Func Metadata(const PrimFunc& func, const std::string& name) {
+Func Metadata(const PrimFunc& func, const std::string& name,
+              const std::vector<Argument>& arguments) {
   const std::string tensor = R"({"type":"ffi.Tensor"})";
   std::string result =
       func.num_outputs == 1 ? tensor : R"({"type":"ffi.Array","args":[)" + tensor + "]}";
   if (func.num_outputs == 0) result = R"({"type":"None"})";
   std::string args = result;
-  for (size_t i = 0; i < func.buffers.size() - static_cast<size_t>(func.num_outputs); ++i)
-    args += "," + tensor;
+  for (size_t i = 0; i < arguments.size() - static_cast<size_t>(func.num_outputs); ++i) {
+    const Var number = arguments[i].VarOf(func);
+    const char* type = !number                   ? "ffi.Tensor"
+                       : number->dtype.IsBool()  ? "bool"
+                       : number->dtype.IsFloat() ? "float"
+                                                 : "int";
+    args += fmt::format(R"(,{{"type":"{}"}})", type);
+  }
   std::string schema = R"({"type":"ffi.Function","args":[)" + args + "]}";
   PrimFunc fields = PackedFields("__tvm_ffi__metadata_" + name, func.target);
   const Var& out = fields.scalars[3];
@@ -260,7 +299,8 @@ Func Metadata(const PrimFunc& func, const std::string& name) {
   return PrimFunc::Make(std::move(fields));
 }
 
-/// NAME(buffers…, dims…, workspace): F for callers who know its signature, on their own thread.
+/// NAME(buffers…, dims…, scalars…, workspace): F for callers who know its signature, on their own
+/// thread.
 Func Plain(const PrimFunc& func, const std::string& name) {
   PrimFunc fields;
   fields.name = name;
@@ -271,7 +311,9 @@ Func Plain(const PrimFunc& func, const std::string& name) {
   fields.buffers = func.buffers;
   fields.num_outputs = func.num_outputs;
   Var workspace = VarNode::Make("workspace", DType::Handle());
-  fields.scalars = {workspace};
+  fields.scalars = func.scalars;
+  if (NeedsArena(func)) fields.scalars.pop_back();
+  fields.scalars.push_back(workspace);
   fields.attrs.Set(kPlain, name);
   StmtList list;
   if (func.attrs.Get<bool>("plain_checks", false)) {
@@ -280,7 +322,8 @@ Func Plain(const PrimFunc& func, const std::string& name) {
   std::vector<Expr> values;
   for (const Buffer& b : func.buffers) values.push_back(AddressOf(b));
   values.insert(values.end(), func.dims.begin(), func.dims.end());
-  if (!func.scalars.empty()) values.push_back(workspace);
+  values.insert(values.end(), fields.scalars.begin(), fields.scalars.end() - 1);
+  if (NeedsArena(func)) values.push_back(workspace);
   Expr count = IndexConst(static_cast<int64_t>(std::max<size_t>(values.size(), 1)));
   Buffer closure =
       BufferNode::Make("closure", DType::Int(64), {count}, "local", nullptr, {}, kSlotBytes);
@@ -304,16 +347,16 @@ Module MakePacked(const Module& module, const PassContext& context) {
     bool is_body = func->buffers.empty() && func->dims.empty() && func->scalars.size() == 1 &&
                    func->scalars[0]->name == "closure";
     if (is_body) continue;
-    // The arena is the only scalar that a wrapper can provide.
-    bool callable =
-        func->scalars.empty() || (func->scalars.size() == 1 && func->scalars[0]->name == "arena");
+    auto arguments = ArgumentsOf(*func);
     bool exported = func->attrs.Get<bool>("exported", false);
-    if (exported && !callable)
-      context.Remark(fmt::format("{}: not exported: it has scalar parameters", key));
-    if (exported && callable) {
+    if (exported && !arguments) {
+      context.Remark(fmt::format("not exported: {}", arguments.errors()[0].message));
+    }
+    if (exported && arguments) {
       std::string name = func->attrs.GetString("export_name", func->name);
-      out.Add(Wrapper(*func, name, module.Find(func->name + ".arena_bytes"), pointer_bits)());
-      out.Add(Metadata(*func, name));
+      Func sizer = module.Find(func->name + ".arena_bytes");
+      out.Add(Wrapper(*func, name, *arguments, sizer, pointer_bits)());
+      out.Add(Metadata(*func, name, *arguments));
       if (func->attrs.Has(kPlain)) out.Add(Plain(*func, func->attrs.GetString(kPlain)));
     }
     out.Add(BodyOf(*func));

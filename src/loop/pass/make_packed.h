@@ -12,17 +12,21 @@
 //                              returns
 //   __tvm_ffi__metadata_NAME   packed: the type schema of the former, as JSON
 //   PLAIN                      with attribute plain: PLAIN. packed, but with the parameters of F:
-//                              addresses of buffers, dims, then the address of its working memory
-//                              (arena_bytes, aligned to 64). It checks nothing and runs F alone
-// The last num_outputs buffers of F are outputs. A call with as many arguments as inputs returns
-// the outputs, one with outputs appended writes into them. An argument is a DLTensor* or an
-// ffi.Tensor. Checked, in this order: the CPU; the count; for each argument type, ndim, dtype,
-// device, each dim (constants; a dim's first place gives its value, range and step; later places
-// must agree), strides (compact; those of size-1 dims do not count), alignment to the element; that
-// no output overlaps another argument. Messages: docs/calling.md. The wrapper's attributes:
-// instances, the symbol of its tn_instances (absent where it needs no arena): tn_main_instances for
-// a function exported under its own name, else tn_instances_NAME. Why here: it sees final
-// placements and still the shapes to check; its code is flattened and simplified like any other.
+//                              addresses of buffers, dims, scalars, then the address of its working
+//                              memory (arena_bytes, aligned to 64). It checks nothing and runs F
+//                              alone
+// The arguments and their order are those of loop/arguments.h; the last num_outputs are outputs. A
+// call with as many arguments as inputs returns the outputs, one with outputs appended writes into
+// them. A buffer's argument is a DLTensor* or an ffi.Tensor, a number's an int, a float or a bool,
+// where the wider one takes the narrower. Checked, in this order: the CPU; the count; for each
+// buffer type, ndim, dtype, device, each dim (constants; a dim's first place gives its value, range
+// and step; later places must agree), strides (compact; those of size-1 dims do not count),
+// alignment to the element; for each number its type, and that an integer fits or a dim is in its
+// range; that no output overlaps another argument. Messages: docs/calling.md. The wrapper's
+// attributes: instances, the symbol of its tn_instances (absent where it needs no arena):
+// tn_main_instances for a function exported under its own name, else tn_instances_NAME. Why here:
+// it sees final placements and still the shapes to check; its code is flattened and simplified like
+// any other.
 #pragma once
 
 #include "loop/pass/pass.h"

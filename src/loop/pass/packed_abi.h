@@ -13,7 +13,8 @@ inline constexpr int64_t kSlotBytes = 8;  // of a closure
 
 // The layouts of tenon/ffi_types.h, which this layer does not see; a test compares them.
 inline constexpr int64_t kAnyBytes = 16, kAnyValue = 8;  // tn_ffi_any: type_index first
-inline constexpr int64_t kNone = 0, kDlTensorPtr = 7, kRawStr = 8, kTensor = 70;
+inline constexpr int64_t kNone = 0, kInt = 1, kBool = 2, kFloat = 3, kDlTensorPtr = 7, kRawStr = 8,
+                         kTensor = 70;
 inline constexpr int64_t kObjectHeaderBytes = 24;  // a tensor object's DLTensor stands behind it
 inline constexpr int64_t kCpu = 1;                 // a DLDeviceType
 

@@ -9,7 +9,7 @@
 namespace tenon {
 
 bool IsThreadPrivate(const Buffer& buffer) {
-  return buffer->scope == "local" || buffer->scope == "register";
+  return buffer->scope == "local" || buffer->scope == "register" || buffer->scope == "tile";
 }
 
 bool HasSync(const Stmt& stmt) {

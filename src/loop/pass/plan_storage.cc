@@ -4,10 +4,12 @@
 
 #include <algorithm>
 
+#include "intrin/tile_intrinsic.h"
 #include "loop/pass/access.h"
 #include "loop/pass/arena.h"
 #include "loop/pass/storage.h"
 #include "loop/threads.h"
+#include "loop/workspace.h"
 
 namespace tenon {
 
@@ -16,8 +18,6 @@ namespace {
 // More than any register file: a buffer that asked for registers and is larger goes where others
 // go.
 constexpr int64_t kMaxRegisterBytes = 8192;
-
-constexpr char kWorkspaceBytes[] = "workspace_bytes", kScratchBytes[] = "scratch_bytes";
 
 int64_t ElementBytes(const BufferNode& b) { return b.dtype.Bytes(); }
 
@@ -78,8 +78,7 @@ class KernelPlanner final : public ScopedRewriter {
 
   // What launchers need to know, so that a declaration will do for them.
   Func Describe(PrimFunc fields, const ArenaPlan& shared, const ArenaPlan& own) const {
-    fields.attrs.Set(kWorkspaceBytes, AsInt(shared.bytes).value());
-    fields.attrs.Set(kScratchBytes, AsInt(own.bytes).value());
+    SetWorkspace(shared.bytes, own.bytes, &fields);
     ParamUse use = ParamUseOf(*func_, module_);
     std::vector<int64_t> reads, writes;
     for (size_t i = 0; i < use.reads.size(); ++i) {
@@ -89,11 +88,15 @@ class KernelPlanner final : public ScopedRewriter {
     fields.attrs.Set("reads", std::move(reads));
     fields.attrs.Set("writes", std::move(writes));
     bool parallel = false;
+    Expr width = IndexConst(1);
     PreOrder(func_->body, [&](const NodeRef& n) {
       const auto* loop = As<For>(n);
-      parallel |= loop && loop->for_kind == ForKind::kParallel;
-      return !parallel && !IsA<ExprNode>(n);
+      if (!loop || loop->for_kind != ForKind::kParallel) return !IsA<ExprNode>(n);
+      parallel = true;
+      if (width) width = IsOfDims(loop->extent, *func_) ? Max(width, loop->extent) : nullptr;
+      return false;
     });
+    if (width) SetTeamWidth(Simplify(width), &fields);
     fields.attrs.Set("parallel", parallel);
     return PrimFunc::Make(std::move(fields));
   }
@@ -107,40 +110,47 @@ class KernelPlanner final : public ScopedRewriter {
 
   void Choose() {
     Lifetimes lives = LifetimesOf(func_->body);
-    std::vector<std::pair<const Lifetime*, int64_t>> own;
+    std::vector<std::pair<const Lifetime*, Expr>> own;
     for (const Lifetime& life : lives.allocs) {
       const Buffer& b = life.alloc->buffer;
       std::optional<int64_t> bytes = LargestBytes(b);
-      bool registers = b->scope == "register" && bytes && *bytes <= kMaxRegisterBytes;
-      if (registers || b->scope == "barrier") continue;
+      const bool is_constant = AsInt(StorageBytes(b)).has_value();
+      bool registers =
+          b->scope == "register" && is_constant && bytes && *bytes <= kMaxRegisterBytes;
+      const bool tiles = b->scope == "tile" && bytes && *bytes <= kTileBytes * kNumTiles;
+      if (registers || tiles || b->scope == "barrier") continue;
       // A GPU's compiler finds places for a thread's and a block's memory.
       if (IsBound(*func_) && b->scope != "global") continue;
-      if (!bytes) {
+      const Expr size = bytes ? IndexConst(*bytes) : Simplify(StorageBytes(b));
+      if (!IsOfDims(size, *func_)) {
         context_.Remark(fmt::format("{}: {} has no largest size", func_->name, b->name));
       } else if (b->scope == "global" && !life.in_parallel) {
         // The team's buffers never overlap: workers may be a barrier apart.
-        Add(life, *bytes, &shared_, &shared_items_);
+        Add(life, size, &shared_, &shared_items_);
       } else {
-        own.emplace_back(&life, *bytes);
+        own.emplace_back(&life, size);
       }
     }
-    std::sort(own.begin(), own.end(), [](const auto& a, const auto& b) {
-      return std::pair(a.second, a.first->first) < std::pair(b.second, b.first->first);
+    std::sort(own.begin(), own.end(), [&](const auto& a, const auto& b) {
+      return std::pair(Guess(a.second), a.first->first) <
+             std::pair(Guess(b.second), b.first->first);
     });
     int64_t room = context_.max_stack_bytes;
     for (const auto& [life, bytes] : own) {
-      if (bytes <= room && AsInt(StorageBytes(life->alloc->buffer)))
-        room -= bytes;
+      if (Guess(bytes) <= room && AsInt(StorageBytes(life->alloc->buffer)))
+        room -= Guess(bytes);
       else
         Add(*life, bytes, &own_, &own_items_);
     }
     for (ArenaItem& item : shared_items_) item.first = 0, item.last = lives.end;
   }
 
-  static void Add(const Lifetime& life, int64_t bytes, std::vector<Buffer>* buffers,
-                  std::vector<ArenaItem>* items) {
+  int64_t Guess(const Expr& bytes) const { return GuessBytes(bytes, *func_); }
+
+  void Add(const Lifetime& life, const Expr& bytes, std::vector<Buffer>* buffers,
+           std::vector<ArenaItem>* items) const {
     buffers->push_back(life.alloc->buffer);
-    items->push_back({buffers->back()->name, IndexConst(bytes), bytes, life.first, life.last});
+    items->push_back({buffers->back()->name, bytes, Guess(bytes), life.first, life.last});
   }
 
   void Place(const std::vector<Buffer>& buffers, const Var& base, const char* scope,
@@ -224,10 +234,10 @@ class HostPlanner final : public StorageRewriter {
       AddItem(b->name, StorageBytes(b), life.first, life.last);
     }
     for (const auto& [launch, point] : lives.launches) {
-      int64_t bytes = LaunchBytes(*launch);
-      if (bytes == 0) continue;
+      Expr bytes = LaunchBytes(*launch);
+      if (IsZero(bytes)) continue;
       workspace_of_[launch] = items_.size();
-      AddItem(launch->kernel + " workspace", IndexConst(bytes), point, point);
+      AddItem(launch->kernel + " workspace", bytes, point, point);
     }
     plan_ = PlanArena(items_);
   }
@@ -237,12 +247,15 @@ class HostPlanner final : public StorageRewriter {
     items_.push_back({std::move(name), bytes, GuessBytes(bytes, *func_), first, last});
   }
 
-  int64_t LaunchBytes(const Launch& launch) {
+  Expr LaunchBytes(const Launch& launch) {
     Func kernel = module_.Find(launch.kernel);
-    if (!kernel) return 0;
-    int64_t per_worker = kernel->attrs.GetInt(kScratchBytes);
-    uses_team_size_ |= per_worker != 0;
-    return kernel->attrs.GetInt(kWorkspaceBytes) + per_worker * context_.max_team;
+    if (!kernel) return IndexConst(0);
+    uses_team_size_ |= kernel->attrs.GetInt(kScratchBytes) != 0 || kernel->attrs.Has(kScratchSize);
+    VarMap dims;
+    for (size_t i = 0; i < kernel->dims.size(); ++i) {
+      dims[kernel->dims[i].get()] = launch.scalars[i];
+    }
+    return Substitute(WorkspaceOf(*kernel, context_.max_team), dims);
   }
 
   FlatBuffer Place(const Buffer& buffer) override {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "arith/analyzer.h"
+#include "loop/arguments.h"
 #include "support/check.h"
 
 namespace tenon {
@@ -32,8 +33,12 @@ Func HostOf(const PrimFunc& kernel) {
     b = InMemory(b);
     regions.push_back(WholeRegion(b));
   }
-  std::vector<Expr> dims(kernel.dims.begin(), kernel.dims.end());
-  host.body = Launch::Make(kernel.name, std::move(regions), std::move(dims));
+  if (const AttrValue* order = kernel.attrs.Find(kArgumentsAttr)) {
+    host.attrs.Set(kArgumentsAttr, *order);
+  }
+  std::vector<Expr> numbers(kernel.dims.begin(), kernel.dims.end());
+  numbers.insert(numbers.end(), kernel.scalars.begin(), kernel.scalars.end());
+  host.body = Launch::Make(kernel.name, std::move(regions), std::move(numbers));
   return PrimFunc::Make(std::move(host));
 }
 
@@ -43,13 +48,14 @@ Module WrapExports(const Module& module, const PassContext& context) {
   Module out = module;
   for (const auto& [name, func] : module.funcs) {
     if (func->func_kind != FuncKind::kKernel || !func->attrs.Get<bool>("exported", false)) continue;
-    if (!func->scalars.empty()) {
-      context.Remark(fmt::format("{}: not exported: it has scalar parameters", name));
+    if (auto order = ArgumentsOf(*func); !order) {
+      context.Remark(fmt::format("not exported: {}", order.errors()[0].message));
       continue;
     }
     out.Add(HostOf(*func));
     PrimFunc kernel = *func;
     kernel.attrs.Erase("exported");
+    kernel.attrs.Erase(kArgumentsAttr);
     out.Add(PrimFunc::Make(std::move(kernel)));
   }
   return out;

@@ -1,11 +1,11 @@
 // wrap_exports: gives an exported kernel a host function that launches it.
 //
 // Needs: nothing; the first pass. Ensures: exported functions are host functions. A kernel K with
-// attribute `exported` loses it to a new host function K.host of the same dims and buffers, with
-// attribute export_name: "K", whose body is `launch K`. Callers have tensors without layouts: a
-// buffer with one is, in the host function, the tensor of its storage. From there on a single
-// exported kernel and a whole network take the same road. A kernel with scalar parameters cannot be
-// called with tensors alone; it stays as it is and a remark says so.
+// attribute `exported` loses it to a new host function K.host of the same parameters, with
+// attribute export_name: "K" and the kernel's `arguments`, whose body is `launch K`. Callers have
+// tensors without layouts: a buffer with one is, in the host function, the tensor of its storage.
+// From there on a single exported kernel and a whole network take the same road. A kernel with
+// parameters that no caller can pass (loop/arguments.h) stays as it is and a remark says so.
 #pragma once
 
 #include "loop/pass/pass.h"

@@ -68,8 +68,7 @@ std::string Called(void* function, const Unit& unit, const Run& run, bool teams,
   for (const Var& dim : lowered->dims) call.args.at(call.count++) = run.dims.at(dim->name);
   for (const Var& scalar : lowered->scalars) {
     TN_CHECK(scalar->dtype.IsHandle(), "{} takes a scalar", unit.name);
-    const int64_t bytes = lowered->attrs.GetInt("workspace_bytes") +
-                          team_size * lowered->attrs.GetInt("scratch_bytes");
+    const int64_t bytes = WorkspaceBytes(*lowered, run.dims, team_size);
     add(static_cast<size_t>((bytes + 63) / 64 * 64));
   }
   TN_CHECK(call.count + 3 <= kMostArgs, "{} has many arguments", unit.name);

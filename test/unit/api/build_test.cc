@@ -159,6 +159,62 @@ TEST(Build, PartialSumsByRFactor) {
   }
 }
 
+// y = (x * alpha + y0) for the first n elements of a longer y.
+struct Axpy {
+  te::Var n{"n"}, alpha{"alpha", DataType::kFloat32}, negate{"negate", DataType::kBool};
+  te::Tensor x = te::Placeholder({100}, DataType::kFloat32, "X");
+  te::Tensor y = te::Compute(
+      {100},
+      [&](te::Var i) {
+        te::Expr v = te::Select(i < n, x(i) * alpha, x(i));
+        return te::Select(negate, 0 - v, v);
+      },
+      "Y");
+
+  tenon::Library Build(const char* target) const {
+    tenon::Schedule s = tenon::CreateSchedule({y});
+    auto [outer, inner] = s[y].Split(y.op().axis()[0], 32);
+    s[y].Vectorize(inner);
+    s[y].Parallel(outer);
+    return tenon::Build(s, {n, x, alpha, negate, y}, tenon::Target(target), "axpy");
+  }
+};
+
+TEST(Build, NumbersArePassedByValue) {
+  for (const char* target : {"llvm", "c"}) {
+    tenon::Library axpy = Axpy().Build(target);
+    std::vector<float> x = Ramp(100, 1), y(100);
+    axpy.GetFunction("axpy")(40, View(x, {100}), 2.5, true, View(y, {100}));
+    for (size_t i = 0; i < 100; ++i) ASSERT_EQ(y[i], -(i < 40 ? 2.5F * x[i] : x[i])) << target;
+    std::vector<tenon::Parameter> inputs = axpy.module().Inputs();
+    ASSERT_EQ(inputs.size(), 4U);
+    EXPECT_TRUE(inputs[0].is_number && inputs[2].is_number && !inputs[1].is_number);
+    EXPECT_EQ(inputs[2].name, "alpha");
+  }
+}
+
+TEST(Build, NumbersMustBeArguments) {
+  Axpy f;
+  auto message = [&](const te::Arguments& args) -> std::string {
+    try {
+      tenon::Lower(tenon::CreateSchedule({f.y}), args);
+    } catch (const Error& e) {
+      return e.what();
+    }
+    return "";
+  };
+  EXPECT_EQ(
+      message({f.x, f.alpha, f.negate, f.y}),
+      "the size 'n' stands alone in the shape of no argument; pass 'n' itself as an argument");
+  EXPECT_EQ(message({f.x, f.n, f.negate, f.y}), "'alpha' is read but is not among the arguments");
+  EXPECT_EQ(message({f.x, f.n, f.n, f.alpha, f.negate, f.y}), "'n' is twice among the arguments");
+  EXPECT_EQ(message({f.x, f.n, f.alpha, f.y, f.negate}),
+            "'negate' comes after an output; inputs come first");
+  te::Var other("X", DataType::kFloat32);
+  EXPECT_EQ(message({f.x, f.n, f.alpha, f.negate, other, f.y}),
+            "two arguments are called 'X'; give them names of their own");
+}
+
 TEST(Build, MistakesAreErrorsThatNameThem) {
   VectorAdd v;
   auto message = [](auto&& f) -> std::string {

@@ -1,10 +1,16 @@
 // Tile intrinsics: what a back end makes of each row of the table computes what the interpreter
 // says, to the bit, on random and on special values; as the operation where this machine has it, as
 // plain code elsewhere.
+#ifdef __x86_64__
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
+
 #include <random>
 
 #include "differential.h"
 #include "intrin/tile_intrinsic.h"
+#include "ir/visit.h"
 #include "loop/parse.h"
 #include "loop/pass/pass.h"
 
@@ -89,7 +95,7 @@ Module Lowered(Module module, const Target& target) {
 TEST(Intrinsics, ComputeWhatTheirMeaningsSay) {
   std::mt19937 random(1);
   for (const TileIntrinsic& row : BuiltinTileIntrinsics().rows()) {
-    if (!row.state.empty()) continue;  // of the back end alone that keeps it
+    if (!row.state.empty()) continue;  // below
     Module module;
     module.Add(KernelOf(row));
     module.Add(MeaningOf(row).value());
@@ -104,6 +110,80 @@ TEST(Intrinsics, ComputeWhatTheirMeaningsSay) {
              unit ? "as the operation" : "by its meaning");
       // The compilers of C take turns, with and without this machine's features.
       for (int turn = 0; turn < (target.kind() == TargetKind::kC ? 4 : 1); ++turn) {
+        ExpectSame(module, Compiled(Lowered(module, target), target), "f", args, 3, {});
+      }
+    }
+  }
+}
+
+// A product of tiles, or what needs no other row of its kind: in tiles from memory and back.
+struct TileProduct {
+  const char *row, *a, *b, *c;
+  int group;         // elements of B that go with one of a column
+  const char* init;  // of the sums: "S" for a buffer's, "zero"
+};
+
+// Rows of A, S and C are longer than a tile's: the strides count.
+std::string TextOf(const TileProduct& p) {
+  const int columns = 16 * p.group;
+  const std::string init = std::string(p.init) == "S"
+                               ? fmt::format("call @x86.tileloadd.{}(S[0..16, 2..18], T; 20)", p.c)
+                               : fmt::format("call @x86.tilezero.{}(T)", p.c);
+  return fmt::format(
+      R"(func @f(A: {0}[16, {3}], B: {1}[16, 16, {4}], S: {2}[16, 20], out C: {2}[16, 24]) {{exported: true}} {{
+  for i in 0..16, j in 0..24 {{
+    block C(vi: spatial = i, vj: spatial = j) {{
+      writes C[vi, vj]
+      C[vi, vj] = 1{2}
+    }}
+  }}
+  alloc Z: {0}[16, {5}] in tile
+  alloc T: {2}[16, 16] in tile
+  alloc X: {0}[16, {5}] in tile
+  alloc Y: {1}[16, 16, {4}] in tile
+  {6}
+  call @x86.tileloadd.{0}(A[0..16, 3..+{5}], X; {3})
+  call @x86.tileloadd.{0}(A[0..16, 0..{5}], Z; {3})
+  call @x86.tileloadd.{1}.groups(B, Y; {5})
+  call @{7}(X, Y, T)
+  call @{7}(Z, Y, T)
+  call @x86.tilestored.{2}(T, C[0..16, 5..21]; 24)
+}})",
+      p.a, p.b, p.c, columns + 8, p.group, columns, init, p.row);
+}
+
+// The system lets a process use tiles once it has asked; in libraries the runtime core does.
+void AskForTiles() {
+#ifdef __x86_64__
+  constexpr long kRequestPermission = 0x1023, kTileData = 18;
+  if (Target::Host().Has("amx-tile")) syscall(SYS_arch_prctl, kRequestPermission, kTileData);
+#endif
+}
+
+TEST(Intrinsics, ProductsOfTiles) {
+  AskForTiles();
+  std::mt19937 random(3);
+  for (const TileProduct& p : {TileProduct{"x86.tdpbusd", "u8", "i8", "i32", 4, "S"},
+                               TileProduct{"x86.tdpbssd", "i8", "i8", "i32", 4, "zero"},
+                               TileProduct{"x86.tdpbf16ps", "bf16", "bf16", "f32", 2, "S"},
+                               TileProduct{"x86.tdpbf16ps", "bf16", "bf16", "f32", 2, "zero"}}) {
+    Module module = ParseModule(TextOf(p)).value();
+    PreOrder(module.Find("f")->body, [&](const NodeRef& n) {
+      const auto* call = As<CallFunc>(n);
+      if (call) module.Add(MeaningOf(*BuiltinTileIntrinsics().Find(call->callee)).value());
+      return !IsA<ExprNode>(n);
+    });
+    for (int turn = 0; turn < 20; ++turn) {
+      std::vector<InterpArg> args;
+      const Func f = module.Find("f");
+      for (const Buffer& b : f->buffers) args.push_back(Operand(b, random));
+      args.back() = InterpArg::Output(f->buffers.back()->dtype, args.back().shape);
+      for (const Target& target : TargetsToTry(9)) {
+        if (turn == 0) {
+          printf("%s for %s: %s\n", p.row, target.ToString().c_str(),
+                 target.Has("amx-tile") ? "in tiles" : "by its meaning");
+        }
+        if (turn > 0 && !target.Has("amx-tile")) continue;  // it is arithmetic like any other
         ExpectSame(module, Compiled(Lowered(module, target), target), "f", args, 3, {});
       }
     }

@@ -11,9 +11,10 @@ namespace {
 
 static_assert(sizeof(tn_ffi_any) == packed::kAnyBytes &&
               offsetof(tn_ffi_any, u) == packed::kAnyValue);
-static_assert(TN_FFI_NONE == packed::kNone && TN_FFI_DL_TENSOR_PTR == packed::kDlTensorPtr &&
-              TN_FFI_RAW_STR == packed::kRawStr && TN_FFI_TENSOR == packed::kTensor &&
-              TN_DL_CPU == packed::kCpu);
+static_assert(TN_FFI_NONE == packed::kNone && TN_FFI_INT == packed::kInt &&
+              TN_FFI_BOOL == packed::kBool && TN_FFI_FLOAT == packed::kFloat &&
+              TN_FFI_DL_TENSOR_PTR == packed::kDlTensorPtr && TN_FFI_RAW_STR == packed::kRawStr &&
+              TN_FFI_TENSOR == packed::kTensor && TN_DL_CPU == packed::kCpu);
 static_assert(offsetof(tn_ffi_tensor, dl_tensor) == packed::kObjectHeaderBytes);
 static_assert(offsetof(tn_dl_tensor, data) == packed::kFields64.data &&
               offsetof(tn_dl_tensor, device) == packed::kFields64.device_type &&
@@ -285,6 +286,74 @@ TEST_F(Checks, Metadata) {
   std::vector<tn_ffi_any> none;
   ASSERT_TRUE(core.Call("__tvm_ffi__metadata_add", none));
   EXPECT_EQ(core.result.type_index, TN_FFI_RAW_STR);
+}
+
+const char kScale[] = R"(
+func @scale<n: 1..=64, m: 0..>(X: f32[n], out Y: f32[n], alpha: f32, shift: i8, twice: bool)
+    {exported: true, arguments: ["n", "X", "alpha", "m", "shift", "twice", "Y"]} {
+  for i in 0..n {
+    block Y(vi: spatial = i) {
+      reads X[vi]; writes Y[vi]
+      Y[vi] = (X[vi] * alpha + f32(shift)) * select(twice, 2f32, 1f32) + f32(m)
+    }
+  }
+}
+)";
+
+class Numbers : public testing::Test {
+ protected:
+  static tn_ffi_any Int(int64_t v, int32_t type = TN_FFI_INT) {
+    tn_ffi_any any = {type, 0, {}};
+    any.u.v_int64 = v;
+    return any;
+  }
+  static tn_ffi_any Bool(bool v) { return Int(v ? 1 : 0, TN_FFI_BOOL); }
+  static tn_ffi_any Float(double v) {
+    tn_ffi_any any = {TN_FFI_FLOAT, 0, {}};
+    any.u.v_float64 = v;
+    return any;
+  }
+  std::string Message(std::vector<tn_ffi_any> args) {
+    Status ran = core.Call("__tvm_ffi_scale", args);
+    return ran ? "" : ran.errors()[0].message;
+  }
+  static std::string Says(const std::string& what) {
+    return what +
+           "\nwhen calling: `scale(n: int64, X: Tensor([n], float32), alpha: float32, m: int64, "
+           "shift: int8, twice: bool)`";
+  }
+
+  Module module = RunPasses(Parse(kScale), kHostPasses);
+  Core core{module, 1};
+  TestTensor x{{3}, 1}, y{{3}};
+};
+
+TEST_F(Numbers, ArePassedByValueInTheCallersOrder) {
+  EXPECT_EQ(Message({Int(3), x.Arg(), Float(0.5), Int(100), Int(-2), Bool(true), y.Arg()}), "");
+  EXPECT_EQ(y.data, (std::vector<float>{97, 98, 99}));
+  EXPECT_EQ(Message({Int(3), x.Arg(), Int(2), Int(0), Bool(true), Int(0)}), "");
+  EXPECT_EQ(core.made, (std::vector<float>{3, 5, 7}));
+}
+
+TEST_F(Numbers, AreChecked) {
+  auto with = [&](size_t at, tn_ffi_any value) {
+    std::vector<tn_ffi_any> args = {Int(3), x.Arg(), Float(1), Int(0), Int(0), Bool(false)};
+    args[at] = value;
+    return Message(args);
+  };
+  EXPECT_EQ(with(0, Float(3)), Says("TypeError: Parameter `n` expects int but got type_index=3"));
+  EXPECT_EQ(with(1, Int(3)), Says("TypeError: Parameter `X` expects tensor but got type_index=1"));
+  EXPECT_EQ(with(2, x.Arg()),
+            Says("TypeError: Parameter `alpha` expects float but got type_index=7"));
+  EXPECT_EQ(with(5, Float(1)),
+            Says("TypeError: Parameter `twice` expects bool but got type_index=3"));
+  EXPECT_EQ(with(0, Int(65)),
+            Says("ValueError: Parameter `n` expects a value in 1..=64 but got 65"));
+  EXPECT_EQ(with(3, Int(-1)),
+            Says("ValueError: Parameter `m` expects a value at least 0 but got -1"));
+  EXPECT_EQ(with(4, Int(128)),
+            Says("ValueError: Parameter `shift` expects a value in -128..=127 but got 128"));
+  EXPECT_EQ(with(0, Int(4)), Says("ValueError: Shape mismatch: n=4 (from n) but X.shape[0]=3"));
 }
 
 }  // namespace

@@ -1,0 +1,108 @@
+#include "loop/arguments.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+namespace tenon {
+
+namespace {
+
+using Kind = Argument::Kind;
+
+// Memory that the caller of a kernel or a host function provides, not that of the library.
+bool IsWorkingMemory(const Var& scalar) {
+  return scalar->dtype.IsHandle() && (scalar->name == "arena" || scalar->name == "workspace");
+}
+
+std::optional<Argument> Find(const PrimFunc& func, const std::string& name) {
+  for (size_t i = 0; i < func.buffers.size(); ++i) {
+    if (func.buffers[i]->name == name) return Argument{Kind::kBuffer, i};
+  }
+  for (size_t i = 0; i < func.scalars.size(); ++i) {
+    if (func.scalars[i]->name == name) return Argument{Kind::kScalar, i};
+  }
+  for (size_t i = 0; i < func.dims.size(); ++i) {
+    if (func.dims[i]->name == name) return Argument{Kind::kDim, i};
+  }
+  return std::nullopt;
+}
+
+std::vector<Argument> DefaultOrder(const PrimFunc& func) {
+  const size_t inputs = func.buffers.size() - static_cast<size_t>(func.num_outputs);
+  std::vector<Argument> order;
+  for (size_t i = 0; i < inputs; ++i) order.push_back({Kind::kBuffer, i});
+  for (size_t i = 0; i < func.scalars.size(); ++i) {
+    if (!IsWorkingMemory(func.scalars[i])) order.push_back({Kind::kScalar, i});
+  }
+  for (size_t i = inputs; i < func.buffers.size(); ++i) order.push_back({Kind::kBuffer, i});
+  return order;
+}
+
+Expected<std::vector<Argument>> Named(const PrimFunc& func, const std::vector<std::string>& names) {
+  std::vector<Argument> order;
+  std::set<std::string> seen;
+  for (const std::string& name : names) {
+    std::optional<Argument> found = Find(func, name);
+    if (!found) {
+      return MakeError(
+          fmt::format("function '{}': there is no parameter or dim '{}', which its "
+                      "attribute {} names",
+                      func.name, name, kArgumentsAttr));
+    }
+    if (!seen.insert(name).second) {
+      return MakeError(fmt::format("function '{}': '{}' is twice in its attribute {}", func.name,
+                                   name, kArgumentsAttr));
+    }
+    order.push_back(*found);
+  }
+  for (const Argument& a : DefaultOrder(func)) {
+    if (seen.count(a.NameOf(func)) != 0) continue;
+    return MakeError(fmt::format("function '{}': its attribute {} lacks '{}'", func.name,
+                                 kArgumentsAttr, a.NameOf(func)));
+  }
+  return order;
+}
+
+}  // namespace
+
+Var Argument::VarOf(const PrimFunc& func) const {
+  switch (kind) {
+    case Kind::kBuffer: return nullptr;
+    case Kind::kScalar: return func.scalars[index];
+    case Kind::kDim: return func.dims[index];
+  }
+  return nullptr;
+}
+
+const std::string& Argument::NameOf(const PrimFunc& func) const {
+  return kind == Kind::kBuffer ? func.buffers[index]->name : VarOf(func)->name;
+}
+
+Expected<std::vector<Argument>> ArgumentsOf(const PrimFunc& func) {
+  using Names = std::vector<std::string>;
+  std::vector<Argument> order = DefaultOrder(func);
+  if (func.attrs.Has(kArgumentsAttr)) {
+    TN_ASSIGN_OR_RETURN(order, Named(func, func.attrs.Get<Names>(kArgumentsAttr, {})));
+  }
+  const size_t outputs = static_cast<size_t>(func.num_outputs);
+  for (size_t i = 0; i < outputs; ++i) {
+    const Argument& a = order[order.size() - outputs + i];
+    const size_t buffer = func.buffers.size() - outputs + i;
+    if (a.kind == Kind::kBuffer && a.index == buffer) continue;
+    return MakeError(fmt::format("function '{}': its attribute {} does not end with the outputs",
+                                 func.name, kArgumentsAttr));
+  }
+  for (const Argument& a : order) {
+    const Var var = a.VarOf(func);
+    if (!var || (!var->dtype.IsHandle() && !var->dtype.IsVector())) continue;
+    return MakeError(
+        fmt::format("function '{}': the parameter '{}' is {}, which callers cannot "
+                    "pass; expected a buffer, an integer, a float or a bool",
+                    func.name, var->name, var->dtype.ToString()));
+  }
+  return order;
+}
+
+}  // namespace tenon

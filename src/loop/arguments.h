@@ -1,0 +1,32 @@
+// How a function is called from outside: its arguments, in the caller's order.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "loop/func.h"
+#include "support/expected.h"
+
+namespace tenon {
+
+/// The attribute of an exported function that names its arguments in the caller's order: buffers,
+/// scalars, and dims that are passed as numbers. The outputs come last. Without it callers pass
+/// the input buffers, the scalars, the outputs.
+inline constexpr const char* kArgumentsAttr = "arguments";
+
+/// One argument. Dims that are none are found in the shapes of those that are buffers.
+struct Argument {
+  enum class Kind { kBuffer, kScalar, kDim } kind;
+  size_t index;  // into the function's buffers, scalars or dims
+
+  /// Of a number; null for a buffer.
+  Var VarOf(const PrimFunc& func) const;
+  const std::string& NameOf(const PrimFunc& func) const;
+};
+
+/// Errors: the attribute names what is no parameter, something twice, not every buffer and scalar,
+/// or not the outputs last; a scalar has a type that callers cannot pass (handles, but for those
+/// that the compiler adds: "arena", "workspace").
+Expected<std::vector<Argument>> ArgumentsOf(const PrimFunc& func);
+
+}  // namespace tenon
