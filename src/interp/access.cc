@@ -7,6 +7,15 @@
 
 namespace tenon::interp {
 
+namespace {
+
+// What loop IR computes with handles, it computes with numbers.
+uint8_t* BytesAt(uintptr_t address) {
+  return reinterpret_cast<uint8_t*>(address);  // NOLINT(performance-no-int-to-ptr)
+}
+
+}  // namespace
+
 const View& Worker::ViewOf(const Buffer& buffer) {
   auto it = frame_.buffers.find(buffer.get());
   if (it == frame_.buffers.end()) Fail("buffer " + buffer->name + " is not in scope");
@@ -113,7 +122,7 @@ Lane Worker::ReadAt(Memory* memory, uintptr_t address, DType type, const std::st
     if (!memory->IsDefined(offset, bytes)) Fail(what + " is read before it is written");
     NoteAccess(memory, offset, bytes, kind, what);
   }
-  return Decode(type.Element(), reinterpret_cast<const uint8_t*>(address));
+  return Decode(type.Element(), BytesAt(address));
 }
 
 void Worker::WriteAt(Memory* memory, uintptr_t address, DType type, Lane v, const std::string& what,
@@ -126,7 +135,7 @@ void Worker::WriteAt(Memory* memory, uintptr_t address, DType type, Lane v, cons
     NoteAccess(memory, offset, bytes, kind, what);
     memory->Define(offset, bytes);
   }
-  Encode(type.Element(), v, reinterpret_cast<uint8_t*>(address));
+  Encode(type.Element(), v, BytesAt(address));
 }
 
 Lane Worker::Read(const View& view, const std::vector<int64_t>& indices) {
@@ -150,7 +159,7 @@ Lane Worker::ReadLane(const View& view, const std::vector<int64_t>& indices) {
       constexpr std::array<uint8_t, 8> kAnything = {255, 255, 255, 255, 255, 255, 255, 255};
       return Decode(type, kAnything.data());
     }
-    if (!thread_) return Decode(type, reinterpret_cast<const uint8_t*>(address));
+    if (!thread_) return Decode(type, BytesAt(address));
   }
   return ReadAt(view.memory, address, view.buffer->dtype, Place(view, indices));
 }
@@ -215,7 +224,7 @@ void Worker::ExecAtomic(const Atomic& n) {
   std::optional<Lane> sum = Apply(n.op, type, old, operand.first);
   if (!sum) Fail("atomic on " + what + ": overflow");
   if (view.memory) CheckInside(view.memory, address, type, what);
-  Encode(type.Element(), *sum, reinterpret_cast<uint8_t*>(address));
+  Encode(type.Element(), *sum, BytesAt(address));
 }
 
 }  // namespace tenon::interp

@@ -239,7 +239,11 @@ class Call {
     std::vector<int64_t> at(view.shape.size(), 0);
     for (int64_t e = 0; e < elements; ++e) {
       f(e * bytes, binder_.Offset(view, at, /*check=*/true));
-      for (size_t d = at.size(); d-- > 0 && ++at[d] == view.shape[d];) at[d] = 0;
+      for (size_t d = at.size(); d-- > 0;) {
+        ++at[d];
+        if (at[d] < view.shape[d]) break;
+        at[d] = 0;
+      }
     }
   }
 

@@ -16,8 +16,8 @@ Memory::Memory(std::string name, int64_t size, bool defined)
       size_(size),
       storage_(new uint8_t[static_cast<size_t>(size + 2 * kAlign)]),
       defined_(static_cast<size_t>(size), defined) {
-  auto start = reinterpret_cast<uintptr_t>(storage_.get()) + kAlign - 1;
-  data_ = reinterpret_cast<uint8_t*>(start / kAlign * kAlign);
+  const auto past = static_cast<int64_t>(reinterpret_cast<uintptr_t>(storage_.get()) % kAlign);
+  data_ = storage_.get() + (kAlign - past) % kAlign;
   std::fill_n(data_, size, uint8_t{0xFB});
 }
 

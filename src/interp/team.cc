@@ -43,9 +43,10 @@ void Team::Work(int rank, const std::function<void(int rank)>& body) {
     lock.unlock();
     body(rank);
     lock.lock();
-  } catch (const Cancelled&) {  // another worker failed; its failure is the one to report
   } catch (...) {
     if (!lock.owns_lock()) lock.lock();
+    // Where another worker failed, this one was cancelled: the other's failure is the one to
+    // report.
     if (!failure_) failure_ = std::current_exception();
   }
   if (!lock.owns_lock()) lock.lock();

@@ -168,8 +168,23 @@ class Planner {
     return inner;
   }
 
+  // An index that is read from memory may be anything.
+  static Expr WithoutLoads(const Expr& e, Inner* inner) {
+    if (IsPure(e)) return e;
+    return PostOrderRewrite(e, [&](const NodeRef& n) -> NodeRef {
+      if (!IsA<Load>(n) && !IsA<CastExpr>(n)) return n;
+      const Expr part = Cast<ExprNode>(n);
+      if (part->dtype != DType::Index() || IsPure(part)) return n;
+      Var anything = VarNode::Make("anything");
+      inner->vars.insert(anything.get());
+      inner->loops[anything.get()] = {nullptr, nullptr};
+      return anything;
+    });
+  }
+
   // The least (or greatest) value of e; null where it is not known in terms of what is outside.
-  Expr Extreme(Expr e, const Inner& inner, bool least) {
+  Expr Extreme(const Expr& of, Inner inner, bool least) {
+    Expr e = WithoutLoads(of, &inner);
     constexpr int kMaxChain = 4;  // loops whose ranges depend on loops whose ranges …
     for (int i = 0; i < kMaxChain && e && UsesAnyVar(e, inner.vars); ++i) {
       ExprInterval range = EvalInterval(e, inner.loops, &analyzer_);

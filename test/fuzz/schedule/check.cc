@@ -146,7 +146,11 @@ Stored StorageOf(const Buffer& buffer, const std::vector<int64_t>& shape, const 
     const std::vector<Expr> place = ApplyLayout(buffer->layout, indices);
     for (size_t d = 0; d < place.size(); ++d) offset = offset * extents[d] + number(place[d]);
     out.offsets.push_back(offset);
-    for (size_t d = at.size(); d-- > 0 && ++at[d] == shape[d];) at[d] = 0;
+    for (size_t d = at.size(); d-- > 0;) {
+      ++at[d];
+      if (at[d] < shape[d]) break;
+      at[d] = 0;
+    }
   }
   return out;
 }

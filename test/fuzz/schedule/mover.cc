@@ -240,7 +240,14 @@ void TransformLayout(Mover& m) {
   m.Try("transform_layout", {buffer, m.Sometimes(20) ? "" : m.Map(rank)});
 }
 void StorageAlign(Mover& m) {
-  m.Try("storage_align", {m.Buffer(), m.Number(-2, 3), m.Number(0, 8), m.Number(-1, 8)});
+  const std::string buffer = m.Buffer();
+  if (m.Sometimes(4)) {
+    m.Try("storage_align", {buffer, m.Number(-2, 3), m.Number(0, 8), m.Number(-1, 8)});
+    return;
+  }
+  const auto last = std::max<int64_t>(static_cast<int64_t>(m.RankOf(buffer)) - 2, 0);
+  const int64_t factor = m.Number(1, 8);
+  m.Try("storage_align", {buffer, m.Number(0, last), factor, m.Number(0, factor - 1)});
 }
 void TransformBlockLayout(Mover& m) {
   const std::string block = m.Block();
