@@ -25,7 +25,7 @@ class ProducerMover {
     Analyzer analyzer;
     Learn(*s_.func, &analyzer);
     Learn(target_.path, &analyzer);
-    IterRanges ranges = target_.loop ? NeededRanges(&analyzer) : WholeDomain(block_);
+    IterRanges ranges = target_.loop ? NeededRanges(&analyzer) : OwnRanges(&analyzer);
     Stmt nest = MakeNest(block_, ranges, Widen::kYes, body_, &analyzer);
     if (auto error = CheckAvailable(nest, &analyzer)) return *error;
     if (auto error = CheckGuards()) return *error;
@@ -167,6 +167,16 @@ class ProducerMover {
       if (block_.iters[i]->iter_kind != IterKind::kSpatial) (*needed)[i] = {};
     }
     return *needed;
+  }
+
+  // What its loops run over now: beyond that, what it reads may be written by nobody.
+  IterRanges OwnRanges(Analyzer* analyzer) {
+    for (const For* loop : place_.Loops()) Learn(*loop, analyzer);
+    IterRanges ranges = RangesOver(block_, place_.Loops(), analyzer);
+    for (size_t i = 0; i < ranges.size(); ++i) {
+      if (block_.iters[i]->iter_kind != IterKind::kSpatial) ranges[i] = {};
+    }
+    return ranges;
   }
 
   // What guards the block at its new place, too, guards its consumers: else they read what an

@@ -106,7 +106,7 @@ class Schedule {
   /// Moves a consumer under `loop`, just after the last of its producers there, over what one
   /// iteration makes available.
   void ReverseComputeAt(const std::string& block, const std::string& loop);
-  /// Moves a block out of all loops, over its whole domain, just before the outermost loop it is
+  /// Moves a block out of all loops, over all they run over, just before the outermost loop it is
   /// in.
   void ComputeRoot(const std::string& block);
   /// Puts the value of a block that stores one element per iteration into all of its consumers;
