@@ -65,8 +65,11 @@ def check(call):
 class Runner:
     """A library on another machine: the protocol of test/remote/runner.c."""
 
-    def __init__(self, command, library):
-        self.process = subprocess.Popen([*shlex.split(command), library], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    def __init__(self, command, library, environment=None):
+        self.process = subprocess.Popen(
+            [*shlex.split(command), library],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, env={**os.environ, **(environment or {})},
+        )  # fmt: skip
 
     def __enter__(self):
         return self
@@ -118,6 +121,18 @@ class OneSource(unittest.TestCase):
                     check(lambda x, y, r=runner: r.call("__tvm_ffi_gate", x, y))
                     with self.assertRaisesRegex(RuntimeError, "Shape mismatch: n=2"):
                         runner.call("__tvm_ffi_gate", np.zeros(2, "float32"), np.zeros(3, "float32"))
+
+    def test_vectors_of_riscv(self):
+        if "riscv64" not in RUNNERS:
+            self.skipTest("riscv64 is not emulated here")
+        path = self.folder.relpath("gate.so")
+        build("llvm -mtriple=riscv64-linux-gnu -mattr=+v").save(path)
+        with Runner(RUNNERS["riscv64"], path) as runner, self.assertRaisesRegex(RuntimeError, "it lacks v"):
+            runner.call("__tvm_ffi_gate", np.zeros(2, "float32"), np.zeros(2, "float32"))
+        for bits in (128, 256):  # of a register, which the code does not know
+            cpu = {"QEMU_CPU": f"rv64,v=true,vlen={bits},vext_spec=v1.0"}
+            with self.subTest(bits=bits), Runner(RUNNERS["riscv64"], path, cpu) as runner:
+                check(lambda x, y, r=runner: r.call("__tvm_ffi_gate", x, y))
 
     def test_programs_of_c(self):
         with open(self.folder.relpath("main.c"), "w", encoding="ascii") as file:
