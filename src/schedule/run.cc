@@ -98,7 +98,7 @@ class LayoutReader final : private TextParser {
       Layout layout = TakeBufferType("layout")->layout;
       if (errors_.empty()) return layout;
     } catch (Abort) {
-      // errors_ says why
+      return errors_;
     }
     return errors_;
   }
