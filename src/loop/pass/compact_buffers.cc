@@ -5,6 +5,7 @@
 
 #include "loop/pass/buffer_uses.h"
 #include "loop/pass/rewrite.h"
+#include "loop/threads.h"
 
 namespace tenon {
 
@@ -37,12 +38,24 @@ std::vector<Expr> Conjuncts(std::vector<Expr> conditions) {
   return out;
 }
 
-bool Repeats(const StmtNode* s) { return s->kind == NodeKind::kFor || s->kind == NodeKind::kWhile; }
-
-// A loop whose iterations are independent, so that none reads what another wrote.
-bool IsIndependent(const StmtNode* s) {
+bool Repeats(const StmtNode* s) {
   const auto* loop = As<For>(static_cast<const Node*>(s));
-  return loop && (loop->for_kind == ForKind::kParallel || loop->for_kind == ForKind::kVectorized);
+  return loop ? !IsOne(loop->extent) : s->kind == NodeKind::kWhile;
+}
+
+bool RunsThreads(const StmtNode* s) {
+  const auto* loop = As<For>(static_cast<const Node*>(s));
+  return loop && loop->for_kind == ForKind::kThread && IsThreadAxis(loop->thread);
+}
+
+// A loop whose iterations are independent, so that none reads what another wrote. (What a block of
+// threads shares is made for all of them.)
+bool IsIndependent(const StmtNode* s, const BufferNode& buffer) {
+  const auto* loop = As<For>(static_cast<const Node*>(s));
+  if (!loop) return false;
+  if (loop->for_kind == ForKind::kThread)
+    return buffer.scope != "shared" || !IsThreadAxis(loop->thread);
+  return loop->for_kind == ForKind::kParallel || loop->for_kind == ForKind::kVectorized;
 }
 
 // Decides about the allocations of one function.
@@ -73,7 +86,7 @@ class Planner {
  private:
   static bool IsParallel(const StmtNode* s) {
     const auto* loop = As<For>(static_cast<const Node*>(s));
-    return loop && loop->for_kind == ForKind::kParallel;
+    return (loop && loop->for_kind == ForKind::kParallel) || RunsThreads(s);
   }
 
   // ---- where ----
@@ -93,7 +106,10 @@ class Planner {
       if (path[i]->kind == NodeKind::kBlock) target = i;  // blocks are moved whole
     }
     size_t serial = root;
-    while (serial < target && !(Repeats(path[serial]) && !IsIndependent(path[serial]))) ++serial;
+    auto keeps = [&](const StmtNode* s) {
+      return Repeats(s) && !IsIndependent(s, *a.alloc->buffer);
+    };
+    while (serial < target && !keeps(path[serial])) ++serial;
     return serial == target || IsFlowFree(a, target) ? target : serial;
   }
 
@@ -112,7 +128,8 @@ class Planner {
       if (use.updates && init_runs) continue;
       Box box = BoxOf(use, target);
       bool covered = std::any_of(written.begin(), written.end(), [&](const Written& w) {
-        return Holds(w.conditions, Conjuncts(use.guards)) && Covers(w.box, box);
+        return Holds(w.conditions, Conjuncts(use.guards)) &&
+               Covers(w.box, box, a.alloc->buffer->shape);
       });
       if (use.reads && !covered) return false;
       if (!use.writes || use.reads || !init_runs) continue;
@@ -136,13 +153,14 @@ class Planner {
     });
   }
 
-  bool Covers(const Box& w, const Box& r) {
+  // What is read at an index that nobody knows is an element all the same.
+  bool Covers(const Box& w, const Box& r, const std::vector<Expr>& shape) {
     for (size_t d = 0; d < r.first.size(); ++d) {
-      if (!w.first[d] || !w.last[d] || !r.first[d] || !r.last[d]) return false;
-      if (!analyzer_.CanProve(Le(w.first[d], r.first[d])) ||
-          !analyzer_.CanProve(Le(r.last[d], w.last[d]))) {
+      if (!w.first[d] || !w.last[d]) return false;
+      const Expr first = r.first[d] ? r.first[d] : IndexConst(0);
+      const Expr last = r.last[d] ? r.last[d] : shape[d] - 1;
+      if (!analyzer_.CanProve(Le(w.first[d], first)) || !analyzer_.CanProve(Le(last, w.last[d])))
         return false;
-      }
     }
     return true;
   }

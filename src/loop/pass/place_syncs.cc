@@ -144,6 +144,13 @@ class Placer {
     return it != alloc_depth_.end() && it->second > binder.depth;
   }
 
+  // True for memory that is made in each iteration of the loop, but is there once for all threads
+  // along the axis.
+  bool MadeOnce(const Buffer& buffer, size_t axis, const Binder& binder) const {
+    const bool one = buffer->scope == "global" || (buffer->scope == "shared" && !IsBlockRank(axis));
+    return one && MadeInside(buffer, binder);
+  }
+
   // True when the two touch one element only in the same thread along the axis; the two executions
   // have the loops up to `depth` in common.
   bool SameThread(const Access& a, const Access& b, size_t axis, size_t depth) {
@@ -156,8 +163,7 @@ class Placer {
       return IsThreadPrivate(a.buffer) && !IsBlockRank(axis) && !writer.binders[axis].loop &&
              !(a.write && b.write);
     }
-    const bool own = a.buffer->scope == "shared" && !IsBlockRank(axis) && MadeInside(a.buffer, x);
-    if (x.loop == y.loop && x.depth < depth && !own) return true;
+    if (x.loop == y.loop && x.depth < depth && !MadeOnce(a.buffer, axis, x)) return true;
     return IndexTells(a, b, x, y);
   }
 
@@ -223,21 +229,23 @@ class Placer {
       const bool block = IsBlockRank(axis), own = IsThreadPrivate(a.buffer);
       if (own && a.write && b.write) continue;
       const Binder &x = a.binders[axis], &y = b.binders[axis];
-      const bool shared_copy = !block && a.buffer->scope == "shared" && x.loop &&
-                               x.loop == y.loop && a.write && b.write && MadeInside(a.buffer, x);
-      if (!block && !own && !shared_copy) continue;
+      const bool copies =
+          x.loop && x.loop == y.loop && a.write && b.write && MadeOnce(a.buffer, axis, x);
+      if (!block && !own && !copies) continue;
       const bool once = !x.repeated || MadeInside(a.buffer, x);
       if (SameThread(a, b, axis, once ? x.depth + 1 : 0)) continue;
       const std::string& name = a.buffer->name;
-      if (block) {
+      if (copies) {
+        Unmet("buffer " + name + " in " + a.buffer->scope + " is made for each " +
+              (block ? "block of threads: expected it in shared or local"
+                     : "thread: expected it in local"));
+      } else if (block) {
         Unmet("buffer " + name +
               " is written by one block of threads and touched by another: "
               "blocks cannot wait for each other");
-      } else if (own) {
+      } else {
         Unmet("buffer " + name + " in " + a.buffer->scope +
               " is written by one thread and read by another: expected it in shared");
-      } else {
-        Unmet("buffer " + name + " in shared is made for each thread: expected it in local");
       }
       return true;
     }
