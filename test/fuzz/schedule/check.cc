@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <functional>
@@ -14,6 +15,7 @@
 #include "loop/parse.h"
 #include "loop/pass/outline_micro_kernels.h"
 #include "loop/print.h"
+#include "loop/threads.h"
 #include "loop/verify.h"
 
 namespace tenon::fuzz {
@@ -25,14 +27,16 @@ constexpr int64_t kMostSteps = 4'000'000;
 
 // Runs it; what went wrong.
 std::string Interpreted(const Module& module, const std::string& name, const DimValues& dims,
-                        int team_size, uint64_t seed, std::vector<InterpArg>* args) {
+                        int team_size, uint64_t seed, std::vector<InterpArg>* args,
+                        bool all_orders = false) {
   InterpOptions options;
   options.dims = dims;
   options.team_size = team_size;
   options.seed = seed;
   options.max_steps = kMostSteps;
   try {
-    const Status status = Interpret(module, name, *args, options);
+    const Status status = all_orders ? InterpretOrders(module, name, *args, options)
+                                     : Interpret(module, name, *args, options);
     if (status) return "";
     const std::string why = ToString(status.errors());
     if (why.find("interpretation takes more than") != std::string::npos) throw TooLong(why);
@@ -241,7 +245,8 @@ std::string RunLowered(const Module& lowered, const std::string& name, const Pri
     const bool flat = func->buffers[i]->shape.size() == 1 && !func->buffers[i]->layout;
     (*args)[i] = flat ? ToStorage(run.given[i], before.buffers[i], run.dims) : run.given[i];
   }
-  std::string wrong = Interpreted(lowered, name, run.dims, team_size, seed, &*args);
+  const bool launched = IsBound(*func);
+  std::string wrong = Interpreted(lowered, name, run.dims, team_size, seed, &*args, launched);
   if (!wrong.empty()) return wrong;
   std::vector<InterpArg> got = run.want;
   for (size_t i = 0; i < before.buffers.size(); ++i) {
@@ -272,16 +277,36 @@ static bool FitsMemory(const Module& lowered) {
   return fits;
 }
 
+// What a processor has none of; what threads would need of a GPU that has no such thing.
+static bool IsRefusal(const std::string& message, bool gpu) {
+  const std::vector<const char*> on_cpu = {"unsupported: the thread axis",
+                                           "unsupported: memory in shared"};
+  const std::vector<const char*> on_gpu = {
+      "blocks cannot wait for each other",
+      "by one thread and read by another: expected it in shared",
+      "is made for each ",
+      "needs a barrier ",
+      "a barrier stands ",
+      "does other things in each ",
+      "has an extent that depends on loops around it",
+      "is not constant: blocks have a fixed number of threads",
+      "threads per block, but ",
+      "bytes of shared memory per block, but ",
+      "in shared has a size that is not constant"};
+  const std::vector<const char*>& parts = gpu ? on_gpu : on_cpu;
+  return std::any_of(parts.begin(), parts.end(),
+                     [&](const char* part) { return message.find(part) != std::string::npos; });
+}
+
 std::optional<Module> Lowered(const Schedule& schedule, const Target& target,
                               const std::string& name) {
   Expected<Module> out = Passed(Exported(schedule, target, name), target, nullptr);
   if (out) return FitsMemory(*out) ? std::optional(*out) : std::nullopt;
-  const std::string why = ToString(out.errors());
-  // What a processor has none of.
-  for (const char* part : {"unsupported: the thread axis", "unsupported: memory in shared"}) {
-    if (why.find(part) != std::string::npos) return std::nullopt;
+  for (const Diagnostic& d : out.errors()) {
+    if (!IsRefusal(d.message, target.IsGpu()))
+      throw Finding("it cannot be lowered: " + ToString(out.errors()));
   }
-  throw Finding("it cannot be lowered: " + why);
+  return std::nullopt;
 }
 
 void CheckLowered(const Module& lowered, const std::string& name, const Schedule& schedule,
@@ -296,8 +321,9 @@ void CheckLowered(const Module& lowered, const std::string& name, const Schedule
       std::string now = RunLowered(m, name, *schedule.func(), run, team_size, seed);
       if (!now.empty()) guilty = std::string("after ") + pass + ": " + now;
     });
-    throw Finding(fmt::format("lowered, by a team of {}: {}{}", team_size, At(run.dims),
-                              guilty.empty() ? wrong : guilty));
+    const std::string by = target.IsGpu() ? "threads" : fmt::format("a team of {}", team_size);
+    throw Finding(
+        fmt::format("lowered, by {}: {}{}", by, At(run.dims), guilty.empty() ? wrong : guilty));
   }
 }
 

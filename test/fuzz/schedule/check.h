@@ -30,11 +30,13 @@ void CheckForm(const Subject& subject, const Schedule& schedule);
 void CheckMeaning(const Schedule& schedule, const std::vector<Run>& runs, uint64_t seed);
 
 /// The scheduled function after the passes that kernels go through, exported under `name`, and
-/// names of its own for all that it calls. Nothing where it needs what the target has not.
+/// names of its own for all that it calls. Nothing where it needs what the target has not, or where
+/// threads need what no GPU has.
 std::optional<Module> Lowered(const Schedule& schedule, const Target& target,
                               const std::string& name);
-/// The interpreter gets the same results from the lowered function by a team. `schedule` is what
-/// was lowered, for saying after which pass it went wrong.
+/// The interpreter gets the same results from the lowered function by a team, or by the threads of
+/// a launch in several orders, without a race. `schedule` is what was lowered, for saying after
+/// which pass it went wrong.
 void CheckLowered(const Module& lowered, const std::string& name, const Schedule& schedule,
                   const std::vector<Run>& runs, int team_size, uint64_t seed);
 

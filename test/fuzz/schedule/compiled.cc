@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstdlib>
@@ -15,6 +16,7 @@
 #include "codegen/codegen.h"
 #include "support/file.h"
 #include "support/guarded_buffer.h"
+#include "support/opencl_code.h"
 #include "tenon/kernel_abi.h"
 
 namespace tenon::fuzz {
@@ -215,6 +217,74 @@ std::vector<Found> RunByC(const std::vector<Unit>& units, const Target& target,
   }
   return OneByOne(units, "C: " + what,
                   [&](const auto& one) { return RunByC(one, target, compilers); });
+}
+
+// ---- OpenCL ----
+
+namespace {
+
+std::string CalledOnDevice(test::OpenClCode* code, const Unit& unit, const Run& run) {
+  const Func& lowered = unit.lowered.Find(unit.name);
+  std::vector<InterpArg> stored;
+  std::vector<test::OpenClCode::Bytes> bytes;
+  for (size_t i = 0; i < unit.func->buffers.size(); ++i) {
+    stored.push_back(ToStorage(run.given[i], unit.func->buffers[i], run.dims));
+    InterpArg& arg = stored.back();
+    arg.bytes.resize(static_cast<size_t>(arg.num_elements() * arg.dtype.Bytes()), 0xA5);
+  }
+  for (InterpArg& arg : stored) bytes.push_back({arg.bytes.data(), arg.bytes.size()});
+  std::vector<int64_t> ints;
+  for (const Var& dim : lowered->dims) ints.push_back(run.dims.at(dim->name));
+  running_seed = unit.seed;
+  code->Call(unit.name, bytes, ints);
+  running_seed = 0;
+  std::vector<InterpArg> got = run.want;
+  for (size_t i = 0; i < stored.size(); ++i) {
+    FromStorage(stored[i], unit.func->buffers[i], run.dims, &got[i]);
+  }
+  return Difference(*unit.func, run.want, got);
+}
+
+bool IsLeftOut(const Unit& unit, const Target& target) {
+  auto source = codegen::EmitOpenCl(unit.lowered, target, {});
+  if (source) return false;
+  const std::vector<Diagnostic>& errors = source.errors();
+  return std::all_of(errors.begin(), errors.end(), [](const Diagnostic& d) {
+    return d.message.find("in global memory on a GPU") != std::string::npos ||
+           d.message.find("of type handle") != std::string::npos;  // to such memory
+  });
+}
+
+std::vector<Found> RunOnDevice(const std::vector<Unit>& units, const Target& target) {
+  std::string what;
+  try {
+    test::OpenClCode code(Together(units), target);
+    std::vector<Found> out;
+    for (const Unit& unit : units) {
+      std::string wrong;
+      for (const Run& run : unit.runs) {
+        if (wrong.empty()) wrong = CalledOnDevice(&code, unit, run);
+      }
+      if (!wrong.empty()) out.push_back({unit.seed, "OpenCL: " + wrong});
+    }
+    return out;
+  } catch (const InternalError& error) {
+    what = error.what();
+  }
+  return OneByOne(units, "OpenCL: " + what,
+                  [&](const auto& one) { return RunOnDevice(one, target); });
+}
+
+}  // namespace
+
+std::vector<Found> RunByOpenCl(const std::vector<Unit>& units, const Target& target,
+                               size_t* left_out) {
+  std::vector<Unit> those;
+  for (const Unit& unit : units) {
+    if (!IsLeftOut(unit, target)) those.push_back(unit);
+  }
+  *left_out += units.size() - those.size();
+  return those.empty() ? std::vector<Found>() : RunOnDevice(those, target);
 }
 
 }  // namespace tenon::fuzz

@@ -31,6 +31,11 @@ std::vector<Found> RunByLlvm(const std::vector<Unit>& units, const Target& targe
 std::vector<Found> RunByC(const std::vector<Unit>& units, const Target& target,
                           const std::vector<std::string>& compilers);
 
+/// As OpenCL C, on the first device; kernels that want what this code generator refuses by design
+/// (global memory of their own) are left out, and counted in `left_out`.
+std::vector<Found> RunByOpenCl(const std::vector<Unit>& units, const Target& target,
+                               size_t* left_out);
+
 /// The seed whose code is running now, for whoever hears of a crash; 0: none.
 uint64_t RunningSeed();
 

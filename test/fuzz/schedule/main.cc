@@ -2,6 +2,7 @@
 // refused must say why. Values are small integers, exact in any order of additions also as floats.
 //
 //   schedule_fuzz [--seed N] [--count N] [--through interp,llvm,c] …
+//   schedule_fuzz --gpu [--through interp,opencl] …     kernels of a GPU: threads, their memory
 //
 // A finding is shown with its seed, the steps that are needed for it and the function, as the text
 // of a case for test/text/schedule. `--seed N --count 1` does one again.
@@ -22,17 +23,20 @@
 #include "fuzz/schedule/reduce.h"
 #include "loop/print.h"
 #include "support/check.h"
+#include "support/opencl_code.h"
 
 namespace tenon::fuzz {
 
 namespace {
 
+constexpr int kSkipped = 77;
 constexpr int64_t kMostSeconds = 30;  // of processor time, for one schedule or one compiler's run
 
 struct Options {
   uint64_t seed = 20261122, count = 2000, findings = 10;
   std::vector<std::string> through = {"interp"}, compilers = {TENON_CC " -O1", "gcc -O1"};
   size_t batch = 100;
+  bool gpu = false;
   bool reasons = false, verbose = false, expect_all = false;
 };
 
@@ -47,11 +51,12 @@ struct Sequence {
   Schedule schedule;
 };
 
-Sequence MakeSequence(uint64_t seed, Counts* counts) {
+Sequence MakeSequence(uint64_t seed, bool gpu, Counts* counts) {
   Random random(seed);
   Subject subject = RandomSubject(random);
   MoveOptions moves;
-  moves.threads = seed % 8 == 0;
+  moves.gpu = gpu;
+  moves.threads = gpu || seed % 8 == 0;
   Schedule schedule = RandomSchedule(subject, random, moves, counts);
   return {subject, RunsOf(subject), std::move(schedule)};
 }
@@ -95,7 +100,8 @@ class Fuzzer {
   explicit Fuzzer(Options options)
       : options_(std::move(options)),
         llvm_(Has(options_.through, "llvm")),
-        c_(Has(options_.through, "c")) {}
+        c_(Has(options_.through, "c")),
+        opencl_(Has(options_.through, "opencl")) {}
 
   int Run() {
     for (uint64_t seed = options_.seed; Done() < options_.count; ++seed) {
@@ -109,7 +115,12 @@ class Fuzzer {
 
  private:
   // Those that no processor runs are not counted where code is asked for.
-  size_t Done() const { return llvm_ || c_ ? compiled_ + units_.size() + findings_ : tried_; }
+  size_t Done() const { return Compiles() ? compiled_ + units_.size() + findings_ : tried_; }
+  bool Compiles() const { return llvm_ || c_ || opencl_; }
+  Target CodeTarget() const {
+    if (options_.gpu) return test::OpenClTarget();
+    return c_ ? Target::Parse("c").value() : Target::Host();
+  }
 
   void One(uint64_t seed) {
     working_seed = seed;
@@ -117,7 +128,7 @@ class Fuzzer {
     Sequence sequence{{}, {}, Schedule({}, kFunction)};
     try {
       ++tried_;
-      sequence = MakeSequence(seed, &counts_);
+      sequence = MakeSequence(seed, options_.gpu, &counts_);
       steps_ += sequence.schedule.trace().steps.size();
       Check(seed, sequence);
     } catch (const TooLong&) {
@@ -133,11 +144,11 @@ class Fuzzer {
     CheckForm(s.subject, s.schedule);
     CheckMeaning(s.schedule, s.runs, seed);
     const std::string name = fmt::format("f{}", seed);
-    const Target target = c_ ? Target::Parse("c").value() : Target::Host();
-    std::optional<Module> lowered = Lowered(s.schedule, target, name);
+    std::optional<Module> lowered = Lowered(s.schedule, CodeTarget(), name);
     if (!lowered) return;
+    ++lowered_;
     CheckLowered(*lowered, name, s.schedule, s.runs, 1 + static_cast<int>(seed % 3), seed);
-    if (llvm_ || c_) units_.push_back({seed, name, s.schedule.func(), *lowered, s.runs});
+    if (Compiles()) units_.push_back({seed, name, s.schedule.func(), *lowered, s.runs});
   }
 
   void Compile() {
@@ -149,7 +160,9 @@ class Fuzzer {
         found.push_back(std::move(f));
       }
     }
-    compiled_ += units_.size();
+    size_t left_out = 0;
+    if (opencl_) found = RunByOpenCl(units_, CodeTarget(), &left_out);
+    compiled_ += units_.size() - left_out;
     units_.clear();
     for (const Found& f : found) Show(f.seed, f.what);
   }
@@ -162,7 +175,7 @@ class Fuzzer {
     };
     try {
       Counts none;
-      Sequence s = MakeSequence(seed, &none);
+      Sequence s = MakeSequence(seed, options_.gpu, &none);
       fmt::print("{}", Reduced(s.subject, s.schedule.trace(), fails));
     } catch (const std::exception& error) {
       fmt::print("(no smaller one: {})\n", error.what());
@@ -182,13 +195,18 @@ class Fuzzer {
       return true;
     }
     if (alone.llvm_ && !RunByLlvm(alone.units_, Target::Host()).empty()) return true;
+    size_t left_out = 0;
+    if (opencl_ && !RunByOpenCl(alone.units_, CodeTarget(), &left_out).empty()) return true;
     return alone.c_ &&
            !RunByC(alone.units_, Target::Parse("c").value(), options_.compilers).empty();
   }
 
   int Report() {
     fmt::print("seed {}: {} schedules, {} steps", options_.seed, tried_, steps_);
-    if (llvm_ || c_) fmt::print(", {} compiled through {}", compiled_, c_ ? "C" : "LLVM");
+    fmt::print(", {} lowered", lowered_);
+    if (Compiles()) {
+      fmt::print(", {} compiled through {}", compiled_, opencl_ ? "OpenCL" : c_ ? "C" : "LLVM");
+    }
     if (too_long_ > 0) fmt::print(", {} left as they take too long", too_long_);
     fmt::print("; {} findings\n", findings_);
     bool complete = true;
@@ -214,10 +232,10 @@ class Fuzzer {
   }
 
   Options options_;
-  bool llvm_, c_;
+  bool llvm_, c_, opencl_;
   Counts counts_;
   std::vector<Unit> units_;
-  size_t tried_ = 0, compiled_ = 0, steps_ = 0, too_long_ = 0, findings_ = 0;
+  size_t tried_ = 0, lowered_ = 0, compiled_ = 0, steps_ = 0, too_long_ = 0, findings_ = 0;
 };
 
 }  // namespace
@@ -227,7 +245,8 @@ int Main(int argc, char** argv) {
   CLI::App app("Random schedules of all kinds of kernels, checked for their meaning.");
   app.add_option("--seed", options.seed, "the first of the seeds")->capture_default_str();
   app.add_option("--count", options.count, "how many seeds")->capture_default_str();
-  app.add_option("--through", options.through, "interp, and llvm or c")->delimiter(',');
+  app.add_option("--through", options.through, "interp, and llvm or c; or opencl")->delimiter(',');
+  app.add_flag("--gpu", options.gpu, "schedules of kernels of a GPU");
   app.add_option("--compiler", options.compilers, "command lines for C")->capture_default_str();
   app.add_option("--findings", options.findings, "stop after so many")->capture_default_str();
   app.add_option("--batch", options.batch, "schedules per object")->capture_default_str();
@@ -239,6 +258,12 @@ int Main(int argc, char** argv) {
   app.add_flag("-v,--verbose", options.verbose, "list how often each primitive was legal");
   CLI11_PARSE(app, argc, argv);
   setenv("TENON_NUM_THREADS", "3", 0);
+  if (Has(options.through, "opencl")) {
+    options.gpu = true;
+    const std::string why = test::WithoutOpenCl();
+    if (!why.empty()) fmt::print("skipped: {}\n", why);
+    if (!why.empty()) return kSkipped;
+  }
   Watch();
   for (const std::string& part : refusals) {
     fmt::print("// {}\n{}\n", part, RefusalWith(part, options.seed, options.count));

@@ -27,6 +27,8 @@ std::string Mover::Loop() { return Sometimes(100) ? "nothing" : Pick(loops_, ran
 std::string Mover::Block() { return Sometimes(100) ? "nothing" : Pick(blocks_, random_); }
 std::string Mover::Buffer() { return Sometimes(100) ? "nothing" : Pick(buffers_, random_); }
 std::string Mover::Scope() {
+  if (options_.gpu && !Sometimes(4))
+    return Pick<std::string>({"shared", "shared", "local", "register"}, random_);
   const std::string scope =
       Pick<std::string>({"local", "local", "register", "shared", "global", "", "heaven"}, random_);
   return scope == "shared" && !options_.threads ? "local" : scope;
@@ -57,6 +59,36 @@ std::string Mover::ReduceLoopOf(const std::string& block) {
     }
   }
   return found.empty() ? LoopOf(block) : Pick(found, random_);
+}
+
+std::string Mover::Axis() {
+  static const Names kThreads = {"threadIdx.x", "threadIdx.y", "blockIdx.x", "vthread"};
+  static const Names kMore = {"threadIdx.x", "threadIdx.x", "threadIdx.y", "threadIdx.z",
+                              "blockIdx.x",  "blockIdx.x",  "blockIdx.y",  "vthread"};
+  static const Names kOther = {"threadIdx.q"};
+  return Pick(options_.gpu ? kMore : options_.threads ? kThreads : kOther, random_);
+}
+
+void Mover::BindLoopOf(const std::string& block) {
+  // What earlier steps of the move have made is looked up anew.
+  const primitive::Body now(schedule_->func());
+  const Place* place = now.FindBlock(block);
+  if (place == nullptr || place->Loops().empty()) return;
+  Names own;
+  for (const For* loop : place->Loops()) own.push_back(loop->var->name);
+  std::string loop = Pick(own, random_);
+  if (Sometimes(3)) {
+    Done s = Try("split", {loop, std::vector<int64_t>{-1, Number(1, 5)}});
+    if (s.ok) loop = s.results.back();
+  }
+  Try("bind", {loop, Axis()});
+}
+
+std::string Mover::WrittenBy(const std::string& block) {
+  const primitive::Body now(schedule_->func());
+  const Place* place = now.FindBlock(block);
+  if (place == nullptr || place->block()->writes.empty()) return "";
+  return place->block()->writes[0]->buffer->name;
 }
 
 std::string Mover::BufferOf(const std::string& block) {
@@ -201,11 +233,7 @@ void Reorder(Mover& m) {
 void Parallel(Mover& m) { m.Try("parallel", {m.Loop()}); }
 void Vectorize(Mover& m) { m.Try("vectorize", {m.Loop()}); }
 void Unroll(Mover& m) { m.Try("unroll", {m.Loop()}); }
-void Bind(Mover& m) {
-  static const Names kThreads = {"threadIdx.x", "threadIdx.y", "blockIdx.x", "vthread"};
-  static const Names kOther = {"threadIdx.q"};
-  m.Try("bind", {m.Loop(), Pick(m.options().threads ? kThreads : kOther, m.random())});
-}
+void Bind(Mover& m) { m.Try("bind", {m.Loop(), m.Axis()}); }
 void ComputeAt(Mover& m) {
   const std::string block = m.Block();
   m.Try("compute_at", {block, m.Sometimes(5) ? m.Loop() : m.LoopOf(m.Neighbour(block, true))});
@@ -274,7 +302,9 @@ void SoftwarePipeline(Mover& m) {
   Mover::Done done = m.Try("software_pipeline", {m.Loop(), stages, order});
   if (done.ok && m.Sometimes(2)) m.Try("partition", {done.results[0], Ints{m.Number(1, 3)}});
 }
-void DoubleBuffer(Mover& m) { m.Try("double_buffer", {m.Block()}); }
+void DoubleBuffer(Mover& m) {
+  if (!m.options().gpu) m.Try("double_buffer", {m.Block()});
+}
 void RollingBuffer(Mover& m) {
   const std::string block = m.Block();
   m.Try("rolling_buffer", {block, m.Sometimes(8) ? m.Loop() : m.LoopOf(block)});
@@ -285,7 +315,12 @@ void Tensorize(Mover& m) {
         {m.Loop(), Pick<std::string>({"mma2", "x86.vpdpbusd.512", "none"}, m.random())});
 }
 void Specialize(Mover& m) { m.Try("specialize", {m.Condition()}); }
-void Outline(Mover& m) { m.Try("outline", {m.Sometimes(3) ? m.Block() : m.Loop(), "piece"}); }
+// Not for a GPU, as double_buffer: what fills memory that a block shares is not seen there as done
+// by all of its threads alike.
+void Outline(Mover& m) {
+  if (m.options().gpu) return;
+  m.Try("outline", {m.Sometimes(3) ? m.Block() : m.Loop(), "piece"});
+}
 void Annotate(Mover& m) {
   m.Try("annotate", {m.Sometimes(2) ? m.Block() : m.Loop(), "pragma", m.Number(0, 9)});
 }
@@ -341,7 +376,7 @@ void CacheTile(Mover& m) {
   if (!s.ok) return;
   Mover::Done c = m.Try("cache_read", {block, m.BufferOf(block), m.Scope()});
   if (!c.ok || !m.Try("compute_at", {c.results[0], s.results[0]}).ok) return;
-  if (m.Sometimes(2)) m.Try("double_buffer", {c.results[0]});
+  if (!m.options().gpu && m.Sometimes(2)) m.Try("double_buffer", {c.results[0]});
 }
 void CacheResult(Mover& m) {
   const std::string block = m.Block();
@@ -367,10 +402,57 @@ void VectorInside(Mover& m) {
   if (m.Sometimes(2)) m.Try("parallel", {order[0]});
 }
 
+// ---- What kernels of a GPU are made of ----
+
+// The loops of a block for threads: some of them split, the outer parts over blocks.
+void BindTiles(Mover& m) {
+  const std::string block = m.Block();
+  static const Names kBlocks = {"blockIdx.x", "blockIdx.y"}, kAxes = {"threadIdx.x", "threadIdx.y"};
+  const Names loops = m.SomeLoopsOf(block, static_cast<size_t>(m.Number(1, 2)), true);
+  for (size_t i = 0; i < loops.size(); ++i) {
+    const bool virtual_too = m.Sometimes(4);
+    const Ints factors =
+        virtual_too ? Ints{-1, m.Number(1, 3), m.Number(1, 4)} : Ints{-1, m.Number(1, 5)};
+    Mover::Done s = m.Try("split", {loops[i], factors});
+    if (!s.ok) return;
+    m.Try("bind", {s.results[0], kBlocks[i]});
+    if (virtual_too) m.Try("bind", {s.results[1], "vthread"});
+    m.Try("bind", {s.results.back(), kAxes[i]});
+  }
+}
+// A tile that the threads of a block read together, each a part of it or all of them everything.
+void SharedTile(Mover& m) {
+  const std::string block = m.Block(), loop = m.LoopOf(block);
+  Mover::Done c = m.Try("cache_read", {block, m.BufferOf(block), "shared"});
+  if (!c.ok) return;
+  if (!m.Sometimes(4)) m.Try("compute_at", {c.results[0], loop});
+  if (!m.Sometimes(3)) m.BindLoopOf(c.results[0]);
+}
+void LocalResult(Mover& m) {
+  const std::string block = m.Block(), loop = m.LoopOf(block);
+  Mover::Done c = m.Try("cache_write", {block, m.BufferOf(block), m.Scope()});
+  if (!c.ok) return;
+  if (!m.Sometimes(4)) m.Try("reverse_compute_at", {c.results[0], loop});
+  if (m.Sometimes(3)) m.BindLoopOf(c.results[0]);
+}
+// Partial results by threads, in memory that they share, and what adds them up.
+void FactorAcrossThreads(Mover& m) {
+  Mover::Done s = m.Try("split", {m.ReduceLoopOf(m.Block()), Ints{-1, m.Number(2, 4)}});
+  if (!s.ok) return;
+  const std::string factor = s.results[m.random()() % 2];
+  Mover::Done f = m.Try("rfactor", {factor, int64_t{0}});
+  if (!f.ok) return;
+  m.Try("bind", {factor, "threadIdx.x"});
+  const std::string partial = m.WrittenBy(f.results[0]);
+  if (!partial.empty()) m.Try("set_scope", {partial, m.Scope()});
+}
+void SharedScope(Mover& m) { m.Try("set_scope", {m.Buffer(), "shared"}); }
+
 struct Row {
   const char* primitive;  // or what leads up to one
   void (*move)(Mover&);
   int weight;
+  bool gpu = false;  // only where schedules are for one
 };
 constexpr Row kRows[] = {
     {"split", Split, 4},
@@ -415,16 +497,23 @@ constexpr Row kRows[] = {
     {"reverse_compute_at after cache_write", CacheResult, 1},
     {"rfactor after split", FactorReduction, 1},
     {"vectorize after split", VectorInside, 2},
+    {"bind", Bind, 6, true},
+    {"bind after split", BindTiles, 12, true},
+    {"cache_read for a block of threads", SharedTile, 8, true},
+    {"cache_write for threads", LocalResult, 4, true},
+    {"rfactor across threads", FactorAcrossThreads, 5, true},
+    {"set_scope to shared", SharedScope, 3, true},
 };
 
 }  // namespace
 
 void Mover::Move() {
+  auto weight = [&](const Row& row) { return row.gpu && !options_.gpu ? 0 : row.weight; };
   int total = 0;
-  for (const Row& row : kRows) total += row.weight;
+  for (const Row& row : kRows) total += weight(row);
   int64_t at = Number(0, total - 1);
   for (const Row& row : kRows) {
-    at -= row.weight;
+    at -= weight(row);
     if (at < 0) return row.move(*this);
   }
 }

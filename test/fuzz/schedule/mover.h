@@ -44,6 +44,13 @@ class Mover {
   std::vector<std::string> LoopsOf(const std::string& block) const;
   /// A buffer that the block touches.
   std::string BufferOf(const std::string& block);
+  /// A thread axis that the options allow, or one that there is none of.
+  std::string Axis();
+  /// Binds one of the loops around the block, or a part of it; the state after this move's steps is
+  /// looked at.
+  void BindLoopOf(const std::string& block);
+  /// The first buffer that the block writes, after this move's steps; "" where there is none.
+  std::string WrittenBy(const std::string& block);
   /// A block that reads what `block` writes, or the other way round; any one where there is none.
   std::string Neighbour(const std::string& block, bool reader);
   /// Up to `most` of the loops around the block, in their order or in any.

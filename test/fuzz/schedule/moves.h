@@ -37,6 +37,7 @@ struct Counts {
 struct MoveOptions {
   size_t most_steps = 12;
   bool threads = true;  // loops over thread axes, which no CPU has
+  bool gpu = false;     // mostly those, with what belongs to them
 };
 
 /// Applies one step, a choice or a primitive. A refused one leaves the schedule as it was, and its
