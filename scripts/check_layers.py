@@ -49,7 +49,7 @@ LAYERS = {
     "src/runtime/device/opencl": ["src/runtime"],
     "src/driver": [
         "src/graph/lower", "src/graph/pass", "src/loop/pass", "src/frontend/onnx", "src/codegen/llvm", "src/codegen/c",
-        "src/artifact", "src/interp", "include/tenon/c_api.h", "include/tenon/kernel_abi.h",
+        "src/codegen/cuda", "src/codegen/opencl", "src/artifact", "src/interp", "include/tenon/c_api.h", "include/tenon/kernel_abi.h",
     ],
     "src/api": ["src/driver", "include/tenon"],
     "tools": ["src/driver", "include/tenon/c_api.h"],

@@ -54,19 +54,24 @@ class TN_API Library {
   Module module() const;
   std::vector<std::string> functions() const;
   Target target() const;
+  /// The forms in which GetSource and Save give the kernels of a GPU target: "cu", "ptx", "cubin";
+  /// none for other targets. Where NVRTC is missing only source, and the library cannot be linked.
+  std::vector<std::string> device_forms() const;
 
   /// Writes a shared library that needs libc alone.
   void ExportLibrary(const std::string& path) const;
   /// By the name's end: ".so" a shared library; ".o" an object with the runtime core, to be linked
   /// by others, several of them together, too; ".tar" the library and what it was made of, which
-  /// tenon.runtime.load_module reads; ".c", ".ll", ".s", ".tir" the source in that form.
+  /// tenon.runtime.load_module reads; ".c", ".ll", ".s", ".tir" the source in that form; ".cu",
+  /// ".ptx", ".cubin", ".cl" the kernels of a GPU target.
   void Save(const std::string& path) const;
   /// For C programs: `path`, which may end in .o or .c (C11 source, whatever the target), and the
   /// header beside it, which declares the functions with their tensors as pointers. A single
   /// function may be given another name.
   void ExportToC(const std::string& path, const std::string& function_name = "") const;
-  /// The code as "c" (target c), "llvm" (or "ll"), "asm" (or "s"), or loop IR as built ("tir") or
-  /// lowered ("lowered"). "": what the target's is.
+  /// The code as "c" (target c), "cuda", "ptx", "cubin" (a GPU target's kernels), "llvm" (or "ll"),
+  /// "asm" (or "s"; of a GPU target the host's), or loop IR as built ("tir") or lowered
+  /// ("lowered"). "": what the target's is.
   std::string GetSource(const std::string& format = "") const;
 
  private:

@@ -122,6 +122,65 @@ TN_CORE_API int32_t tn_core_return(tn_ffi_any* tensors, int32_t n, tn_ffi_any* r
 /* Drops the reference a value holds, if it holds one, and makes it None. */
 TN_CORE_API void tn_core_release(tn_ffi_any* value);
 
+/* ---- Devices ---- */
+
+/* The code of a library's kernels for one kind of device: read-only data of the library, aligned to
+ * 64 bytes. Behind this header stand `num_kernels` tn_device_kernel, then `num_images`
+ * tn_device_image, then what they point to; offsets count from the header's first byte. */
+typedef struct tn_device_code {
+  uint32_t struct_bytes; /* sizeof(tn_device_code), where the kernels begin */
+  int32_t device_type;   /* a DLDeviceType */
+  uint32_t num_kernels;
+  uint32_t num_images;
+} tn_device_code;
+
+typedef struct tn_device_kernel {
+  uint32_t name;         /* offset of its name in the code, NUL-terminated */
+  uint32_t shared_bytes; /* shared memory that every launch asks for */
+  uint32_t params;       /* offset of a byte per parameter: 0 for a buffer, else its size */
+  uint32_t num_params;
+} tn_device_kernel;
+
+/* The same kernels in several forms: the first that a device takes is used. CUDA: a cubin, then
+ * PTX, which ends in a zero byte. OpenCL: source. */
+typedef struct tn_device_image {
+  uint64_t offset, bytes;
+  uint32_t form; /* offset of what it is, for errors: "cubin for sm_90a" */
+  uint32_t reserved;
+} tn_device_image;
+
+/* What the devices of one process have loaded of it: zero-initialised data of the library, private
+ * to the functions below. sizeof is TN_DEVICE_STATE_BYTES. */
+#define TN_MAX_DEVICES 64
+typedef struct tn_device_state {
+  void* loaded[TN_MAX_DEVICES]; /* by device id */
+  uint32_t lock;
+  uint32_t reserved;
+} tn_device_state;
+#define TN_DEVICE_STATE_BYTES (8 * (TN_MAX_DEVICES + 1))
+
+/* Launches kernel number `kernel` of `code` on the calling thread's stream of the device (see
+ * tn_stream_set), loading the code there first where this is the first launch. `extents`: blocks
+ * along x, y, z, threads of a block along x, y, z; with one of them 0 nothing is launched. `args`:
+ * the address of each parameter's value, read before the function returns. Returns 0, or -1 + error
+ * that names the kernel. Where a host (below) is in the process, its devices are used. */
+TN_CORE_API int32_t tn_core_device_launch(const tn_device_code* code, tn_device_state* state,
+                                          int32_t kernel, int32_t device_id, const int64_t* extents,
+                                          void** args);
+
+/* tn_core_tensor_alloc on a device. */
+TN_CORE_API int32_t tn_core_device_tensor_alloc(int32_t device_type, int32_t device_id,
+                                                int32_t dtype_packed, int32_t ndim,
+                                                const int64_t* shape, tn_ffi_any* out,
+                                                void** out_data);
+
+/* As tn_core_arena_acquire, in memory of a device, for work on the calling thread's stream there:
+ * an arena that was used on a stream is lent for that stream only, so that it may be released while
+ * work on it is still queued. `state` serves nothing else. */
+TN_CORE_API void* tn_core_device_arena_acquire(tn_instances* state, int32_t device_type,
+                                               int32_t device_id, int64_t bytes);
+TN_CORE_API void tn_core_device_arena_release(tn_instances* state, void* arena);
+
 /* ---- CPU features ---- */
 
 /* Compares tn_cpu_required with this CPU (and operating system: wide registers must be enabled)
@@ -141,6 +200,10 @@ extern TN_CORE_API const uint64_t tn_blob_info_size;
  * by an empty one: "avx2\0fma\0avx512f\0\0". Only features that change what instructions may
  * appear; none is the empty list "\0". A name that the core does not know counts as lacking. */
 extern TN_CORE_API const char tn_cpu_required[];
+
+/* The library's device code and its state; no kernels where it has none. */
+extern TN_CORE_API const tn_device_code tn_blob_device_code;
+extern TN_CORE_API tn_device_state tn_blob_device_state;
 
 /* The instances of `main`, so that tn_module_reserve reaches them. */
 extern TN_CORE_API tn_instances tn_main_instances;
@@ -208,6 +271,7 @@ typedef struct tn_module_info {
   /* The calling thread's last error in this core (the host's, where one was adopted): the message,
    * with *out_kind its kind; "" where there was none. */
   const char* (*last_error)(const char** out_kind);
+  const tn_device_code* device_code; /* tn_blob_device_code */
 } tn_module_info;
 
 typedef const tn_module_info* (*tn_query_fn)(void);
@@ -222,6 +286,13 @@ typedef struct tn_host_services {
   /* The calling thread's error slot, which tn_last_error reads. */
   void (*set_error)(const char* kind, const char* message);
   const char* (*last_error)(const char** out_kind);
+  /* tn_core_device_launch, and a new compact tensor on a device. */
+  int32_t (*device_launch)(const tn_device_code* code, tn_device_state* state, int32_t kernel,
+                           int32_t device_id, const int64_t* extents, void** args);
+  int32_t (*tensor_make)(tn_dl_data_type dtype, int32_t ndim, const int64_t* shape,
+                         tn_dl_device device, tn_ffi_tensor** out_tensor);
+  void* (*device_arena_acquire)(tn_instances* state, int32_t device_type, int32_t device_id,
+                                int64_t bytes);
 } tn_host_services;
 #define TN_HOST_SYMBOL "tn_host_services_v1"
 

@@ -360,12 +360,30 @@ nb::object Share(nb::handle self) {
   return nb::cast(array, nb::rv_policy::reference);
 }
 
+const char* NameOf(const Device& device) {
+  switch (device.device_type) {
+    case TN_DL_CPU: return "cpu";
+    case TN_DL_CUDA: return "cuda";
+    case TN_DL_OPENCL: return "opencl";
+    case TN_DL_NULL: return "null";
+    default: return "device";
+  }
+}
+
 void BindTensors(nb::module_& m) {
   nb::class_<Device>(m, "Device")
       .def_prop_ro("device_type", [](const Device& d) { return d.device_type; })
       .def_prop_ro("device_id", [](const Device& d) { return d.device_id; })
       .def_prop_ro("exist", &Device::exists)
-      .def("sync", [](const Device&) {})
+      .def(
+          "sync",
+          [](const Device& d) {
+            void* stream = nullptr;
+            if (d.device_type == TN_DL_CPU) return;
+            const bool done = tn_stream_get(d, &stream) == 0 && tn_stream_wait(d, stream) == 0;
+            if (!done) detail::Check(-1);
+          },
+          nb::call_guard<nb::gil_scoped_release>())
       .def(
           "__eq__",
           [](const Device& a, const Device& b) {
@@ -374,10 +392,7 @@ void BindTensors(nb::module_& m) {
           nb::is_operator())
       .def("__hash__", [](const Device& d) { return d.device_type * 31 + d.device_id; })
       .def("__repr__", [](const Device& d) {
-        const char* name = d.device_type == TN_DL_CPU    ? "cpu"
-                           : d.device_type == TN_DL_CUDA ? "cuda"
-                                                         : "device";
-        return std::string(name) + "(" + std::to_string(d.device_id) + ")";
+        return std::string(NameOf(d)) + "(" + std::to_string(d.device_id) + ")";
       });
   m.def("device", [](int32_t type, int32_t id) { return Device(type, id); });
   nb::class_<Tensor>(m, "NDArray")
@@ -392,6 +407,17 @@ void BindTensors(nb::module_& m) {
       .def_prop_ro("device", &Tensor::device)
       .def_prop_ro("nbytes", &Tensor::bytes)
       .def("_array", [](nb::handle self) { return Share<nb::numpy>(self); })
+      .def("_copy", [](Tensor& t, const Tensor& from) { t.CopyFrom(from); })
+      .def("_read",
+           [](const Tensor& t, const nb::ndarray<nb::numpy, nb::c_contig>& to) {
+             nb::gil_scoped_release others;
+             t.CopyToBytes(to.data(), static_cast<int64_t>(to.nbytes()));
+           })
+      .def("_write",
+           [](Tensor& t, const nb::ndarray<nb::numpy, nb::ro, nb::c_contig>& from) {
+             nb::gil_scoped_release others;
+             t.CopyFromBytes(from.data(), static_cast<int64_t>(from.nbytes()));
+           })
       // A capsule of DLPack's first form, which every consumer reads.
       .def("__dlpack__",
            [](nb::handle self, const nb::kwargs& /*options*/) { return Share<>(self); })

@@ -9,7 +9,10 @@ import numpy as np
 
 from ._tenon import Device, NDArray, device, empty as _empty, from_dlpack
 
-__all__ = ["Device", "NDArray", "array", "cpu", "cuda", "device", "empty", "from_dlpack"]
+__all__ = ["Device", "NDArray", "array", "cpu", "cuda", "device", "empty", "from_dlpack", "opencl"]
+
+
+_CPU = 1  # DLPack's number
 
 
 def cpu(index: int = 0) -> Device:
@@ -18,6 +21,10 @@ def cpu(index: int = 0) -> Device:
 
 def cuda(index: int = 0) -> Device:
     return device(2, index)
+
+
+def opencl(index: int = 0) -> Device:
+    return device(4, index)
 
 
 def empty(shape: Any, dtype: str = "float32", device: Device | None = None) -> NDArray:
@@ -35,13 +42,30 @@ def array(values: Any, device: Device | None = None) -> NDArray:
 
 def _numpy(self) -> np.ndarray:
     """A copy as a NumPy array."""
-    return self._array().copy()
+    if self.device.device_type == _CPU:
+        return self._array().copy()
+    result = np.empty(self.shape, self.dtype)
+    self._read(result)
+    return result
 
 
 def _copyfrom(self, values: Any) -> NDArray:
     """Sets all elements."""
-    self._array()[...] = values.numpy() if isinstance(values, NDArray) else values
+    if isinstance(values, NDArray):
+        if (values.shape, values.dtype) == (self.shape, self.dtype):
+            self._copy(values)
+            return self
+        values = values.numpy()
+    if self.device.device_type == _CPU:
+        self._array()[...] = values
+    else:
+        self._write(np.ascontiguousarray(np.broadcast_to(np.asarray(values, self.dtype), self.shape)))
     return self
+
+
+def _getitem(self, index: Any) -> Any:
+    """Of an array on a device, of a copy."""
+    return self._array()[index] if self.device.device_type == _CPU else self.numpy()[index]
 
 
 NDArray.numpy = _numpy
@@ -51,5 +75,5 @@ NDArray.copyto = lambda self, target: target.copyfrom(self)
 NDArray.__array__ = lambda self, dtype=None, copy=None: self.numpy() if dtype is None else self.numpy().astype(dtype)
 NDArray.__repr__ = lambda self: f"<tenon.NDArray shape={self.shape}, {self.device}>\n{self.numpy()}"
 NDArray.__len__ = lambda self: self.shape[0]
-NDArray.__getitem__ = lambda self, index: self._array()[index]
+NDArray.__getitem__ = _getitem
 NDArray.__setitem__ = lambda self, index, value: self._array().__setitem__(index, value)

@@ -13,7 +13,7 @@ from typing import Any
 from . import _tenon
 from ._tenon import Function, Parameter
 
-__all__ = ["Function", "Module", "Parameter", "load_module"]
+__all__ = ["DeviceModule", "Function", "Module", "Parameter", "load_module"]
 
 
 class Module:
@@ -50,6 +50,8 @@ class Module:
                 self._functions[name] = self.runtime_module.get_function(name, self._inputs(name))
             except ValueError:
                 for module in self._imports if query_imports else []:
+                    if isinstance(module, DeviceModule):
+                        continue
                     try:
                         return module.get_function(name, True)
                     except ValueError:
@@ -84,13 +86,16 @@ class Module:
     def outputs(self) -> list:
         return self.runtime_module.outputs()
 
-    def import_module(self, module: "Module") -> None:
-        """Functions that this module lacks are looked for in imported ones."""
+    def import_module(self, module: Any) -> None:
+        """Functions that this module lacks are looked for in imported ones. Device code may be imported too: a library
+        carries its own, so that this only keeps them together."""
         self._imports.append(module)
 
     @property
     def imported_modules(self) -> list:
-        return list(self._imports)
+        """The device's part of a module for a GPU, then what was imported."""
+        own = [DeviceModule(self._library)] if self._library is not None and self._library.device_forms else []
+        return own + self._imports
 
     def _built(self) -> Any:
         if self._library is None:
@@ -98,8 +103,8 @@ class Module:
         return self._library
 
     def get_source(self, fmt: str = "") -> str:
-        """"c" (of target c), "llvm" (or "ll"), "asm" (or "s"), or loop IR as built ("tir") or "lowered"; what
-        the target's is, if nothing is said."""
+        """"c" (of target c), "cuda", "ptx" (of a GPU), "llvm" (or "ll"), "asm" (or "s"; both of a GPU's host), or loop IR
+        as built ("tir") or "lowered"; what the target's is, if nothing is said."""
         return self._built().get_source(fmt)
 
     def export_library(self, file_name: Any) -> None:
@@ -112,13 +117,16 @@ class Module:
         self._built().export_to_c(os.fspath(file_name), function_name)
 
     def save(self, file_name: Any, fmt: str = "") -> None:
-        """The name's end says what: .so, .o (for contrib.cc.create_shared), .tar, .c, .ll, .s, .tir."""
+        """The name's end says what: .so, .o (for contrib.cc.create_shared), .tar, .c, .ll, .s, .tir; of a GPU .cu, .ptx,
+        .cubin."""
         name = os.fspath(file_name)
         self._built().save(f"{name}.{fmt}" if fmt and not name.endswith("." + fmt) else name)
 
     def time_evaluator(self, func_name: str, dev: Any = None, number: int = 10, repeat: int = 1, min_repeat_ms: int = 0):
-        """A function that measures calls with given arguments: .mean and .results, in seconds a call."""
+        """A function that measures calls with given arguments: .mean and .results, in seconds a call, the work that they
+        queue on `dev` included."""
         function = self.get_function(func_name)
+        wait = dev.sync if dev is not None else lambda: None
 
         def evaluate(*args: Any) -> "TimeResult":
             function(*args)
@@ -126,9 +134,11 @@ class Module:
             for _ in range(repeat):
                 count = number
                 while True:
+                    wait()
                     start = time.perf_counter()
                     for _ in range(count):
                         function(*args)
+                    wait()
                     elapsed = time.perf_counter() - start
                     if elapsed * 1e3 >= min_repeat_ms:
                         break
@@ -137,6 +147,38 @@ class Module:
             return TimeResult(results)
 
         return evaluate
+
+
+class DeviceModule:
+    """The kernels of a module for a GPU: of one that was built, or a file of them."""
+
+    def __init__(self, library: Any = None, path: str = ""):
+        self._library = library
+        self._path = path
+
+    @property
+    def type_key(self) -> str:
+        """What runs it: "cuda", "opencl"."""
+        if self._library is not None:
+            return self._library.target.kind
+        return "opencl" if self._path.endswith(".cl") else "cuda"
+
+    def get_source(self, fmt: str = "") -> str:
+        if self._library is not None:
+            return self._library.get_source(fmt)
+        if self._path.endswith(".cubin"):
+            raise ValueError(f"'{self._path}' is machine code: its source is not at hand")
+        with open(self._path, encoding="utf-8") as file:
+            return file.read()
+
+    def save(self, file_name: Any, fmt: str = "") -> None:
+        """The name's end says what: .cu, .ptx, .cubin, .cl."""
+        name = os.fspath(file_name)
+        name = f"{name}.{fmt}" if fmt and not name.endswith("." + fmt) else name
+        if self._library is not None:
+            self._library.save(name)
+        else:
+            shutil.copyfile(self._path, name)
 
 
 class TimeResult:
@@ -152,8 +194,11 @@ class TimeResult:
 
 
 def load_module(path: Any) -> Module:
-    """A library that Tenon compiled, or a .tar of one; an object (.o) is linked first."""
+    """A library that Tenon compiled, or a .tar of one; an object (.o) is linked first. Of a file of device code (.ptx,
+    .cubin, .cu, .cl) a DeviceModule."""
     path = os.fspath(path)
+    if path.endswith((".ptx", ".cubin", ".cu", ".cl")):
+        return DeviceModule(path=path)
     if path.endswith(".o"):
         from .contrib import cc
 

@@ -166,9 +166,37 @@ Library MakeLibrary(inner::Module module, const Target& target) {
   return Library(std::move(data));
 }
 
+// What the device runs, and what its host does; the source where nothing is said.
+std::string EmittedForDevice(const LibraryData& data, const std::string& format) {
+  const driver::DeviceCode& device = data.code.device;
+  const std::string& wanted = format == "cuda" ? "cu" : format;
+  if (wanted.empty()) return device.source;
+  if (auto it = device.files.find(wanted); it != device.files.end()) return it->second;
+  codegen::EmitOptions host;
+  for (const auto& [name, f] : data.code.lowered.funcs) {
+    const bool is_host = f->func_kind == FuncKind::kHost || f->func_kind == FuncKind::kPacked;
+    if (is_host) host.functions.push_back(name);
+  }
+  const inner::Target& cpu = data.target.Cpu();
+  if (wanted == "llvm" || wanted == "ll") {
+    return Take(codegen::EmitLlvm(data.code.lowered, cpu, host));
+  }
+  if (wanted == "asm" || wanted == "s") {
+    return Take(codegen::EmitAssembly(data.code.lowered, cpu, host));
+  }
+  if (!device.missing.empty()) ThrowValue(inner::Text(device.missing));
+  std::vector<std::string> forms;
+  for (const auto& [form, text] : device.files) forms.push_back(form);
+  ThrowValue(
+      fmt::format("there is no source in the form '{}'; expected {}, or of the host llvm or asm, "
+                  "tir or lowered",
+                  format, Join(forms, ", ")));
+}
+
 std::string Emitted(const LibraryData& data, const std::string& format) {
   if (format == "tir" || format == "loop") return Print(data.source);
   if (format == "lowered") return Print(data.code.lowered);
+  if (data.target.IsGpu()) return EmittedForDevice(data, format);
   if (!data.code.source.empty()) {
     if (format == "c" || format.empty()) return data.code.source;
     ThrowValue(
@@ -259,6 +287,11 @@ Module Library::module() const {
 }
 Function Library::GetFunction(const std::string& name) const { return module().GetFunction(name); }
 std::vector<std::string> Library::functions() const { return data_->code.functions; }
+std::vector<std::string> Library::device_forms() const {
+  std::vector<std::string> out;
+  for (const auto& [form, text] : data_->code.device.files) out.push_back(form);
+  return out;
+}
 Target Library::target() const { return Target(data_->target.ToString()); }
 
 void Library::ExportLibrary(const std::string& path) const {
@@ -274,6 +307,7 @@ std::string TarOf(const std::string& library, const LibraryData& data) {
   tar.Add("deploy_lib.so", library);
   tar.Add("module.tir", Print(data.source));
   if (!data.code.source.empty()) tar.Add("module.c", data.code.source);
+  for (const auto& [form, text] : data.code.device.files) tar.Add("module." + form, text);
   return tar.Finish();
 }
 
@@ -327,13 +361,16 @@ void Library::Save(const std::string& path) const {
     Take(WriteFile(path, TarOf(Image(data_.get()), *data_)));
     return;
   }
-  for (const char* format : {"c", "ll", "s", "tir"}) {
+  for (const char* format : {"c", "ll", "s", "tir", "cu", "ptx", "cubin", "cl"}) {
     if (!EndsWith(path, std::string(".") + format)) continue;
     Take(WriteFile(path, Emitted(*data_, format)));
     return;
   }
-  ThrowValue(fmt::format(
-      "cannot tell the format of '{}'; expected .so, .wasm, .o, .tar, .c, .ll, .s or .tir", path));
+  ThrowValue(
+      fmt::format("cannot tell the format of '{}'; expected .so, .wasm, .o, .tar, .c, .ll, .s or "
+                  ".tir, or for a "
+                  "GPU .cu, .ptx, .cubin or .cl",
+                  path));
 }
 
 std::string Library::GetSource(const std::string& format) const { return Emitted(*data_, format); }

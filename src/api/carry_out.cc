@@ -66,6 +66,10 @@ void Place(const StageData& stage, StageNames* names, inner::Schedule* s) {
   LoopNames& own = (*names)[&stage];
   own = RootNames(stage, *s, at);
   for (const LoopStep& step : stage.steps) ApplyStep(step, s, &own);
+  // Producers that come under these loops see which of them are threads.
+  for (const LoopNote& note : stage.notes) {
+    if (note.kind == LoopNote::Kind::kBind) ApplyNote(note, own.at(note.loop.node().get()), s);
+  }
   RequireOk(*s);
 }
 
@@ -149,7 +153,7 @@ inner::Schedule CarryOut(const ScheduleData& data) {
   for (const auto& stage : data.stages) {
     for (const LoopNote& note : stage->notes) {
       auto own = names.find(stage.get());
-      if (own == names.end()) continue;
+      if (own == names.end() || note.kind == LoopNote::Kind::kBind) continue;
       ApplyNote(note, own->second.at(note.loop.node().get()), &s);
     }
   }

@@ -165,7 +165,9 @@ Expected<Module> Annotated(const Module& module, const BuildOptions& options) {
   for (const auto& [name, f] : module.funcs) {
     PrimFunc fields(*f);
     fields.target = options.target->ToString();
-    TN_ASSIGN_OR_RETURN(fields.body, WithoutThreads(f->body, *options.target));
+    if (!options.target->IsGpu()) {
+      TN_ASSIGN_OR_RETURN(fields.body, WithoutThreads(f->body, *options.target));
+    }
     if (f->func_kind == FuncKind::kKernel) fields.attrs.Set("noalias", true);
     if (options.plain && f->attrs.Get<bool>("exported", false)) fields.name += kKernelSuffix;
     out.Add(PrimFunc::Make(fields));
@@ -196,14 +198,81 @@ Status CheckWorkspaces(const std::vector<Func>& exported, const Module& host) {
   return Ok();
 }
 
+// A module after its pipelines: what runs on the target, and what calls it. The host's has the
+// kernels' declarations too.
+struct Parts {
+  Module kernels, host;
+};
+
+Expected<Parts> Lowered(Module module, const std::vector<Func>& exported,
+                        const BuildOptions& options) {
+  const Target& target = *options.target;
+  module = FindLoopPass("wrap_exports")->run(module, {});
+  if (options.plain) MarkPlain(exported, &module);
+  Parts parts;
+  for (const auto& [name, f] : module.funcs) {
+    (f->func_kind == FuncKind::kHost ? parts.host : parts.kernels).Add(f);
+  }
+  TN_ASSIGN_OR_RETURN(parts.kernels,
+                      RunPipeline(target.IsGpu() ? DevicePipeline() : KernelPipeline(),
+                                  std::move(parts.kernels), ContextOf(target), options.hooks));
+  // A schedule may ask for what a GPU cannot do; nothing before this knows.
+  if (target.IsGpu()) TN_RETURN_IF_ERROR(Verify(parts.kernels, Stage::kLowered));
+  for (const auto& [name, f] : parts.kernels.funcs) {
+    if (f->func_kind == FuncKind::kKernel) parts.host.Add(Declaration(f));
+  }
+  TN_ASSIGN_OR_RETURN(parts.host, RunPipeline(HostPipeline(), std::move(parts.host),
+                                              ContextOf(target.Cpu()), options.hooks));
+  return parts;
+}
+
+// A single function is `main` as well.
+void AddMain(const std::vector<Func>& exported, Module* host) {
+  if (exported.size() != 1 || exported[0]->name == "main") return;
+  for (const char* prefix : {"__tvm_ffi_", "__tvm_ffi__metadata_"}) {
+    if (Func f = host->Find(prefix + exported[0]->name))
+      host->Add(Forward(*f, prefix + std::string("main")));
+  }
+}
+
+Status EmitForDevice(const Parts& parts, const Target& target, codegen::EmitOptions emit,
+                     BuiltCode* code) {
+  TN_ASSIGN_OR_RETURN(code->device, MakeDeviceCode(parts.kernels, target));
+  if (code->device.missing.empty()) {
+    TN_ASSIGN_OR_RETURN(auto blobs, DeviceBlobs(parts.kernels, code->device, target));
+    emit.blobs.insert(emit.blobs.end(), blobs.begin(), blobs.end());
+  }
+  Module host;
+  for (const auto& [name, f] : parts.host.funcs) {
+    if (f->func_kind != FuncKind::kKernel) host.Add(f);
+  }
+  TN_ASSIGN_OR_RETURN(code->object, codegen::EmitObject(host, target.Cpu(), emit));
+  return Ok();
+}
+
+Status EmitSource(const std::vector<Func>& exported, const BuildOptions& options,
+                  const codegen::EmitOptions& emit, BuiltCode* code) {
+  TN_ASSIGN_OR_RETURN(code->source, codegen::EmitC(code->lowered, *options.target, emit));
+  if (options.plain) code->source += ErrorFunctions(exported);
+  // What a library says of itself is data, whatever language its code is in.
+  TN_ASSIGN_OR_RETURN(const Target plain, PlainHost());
+  codegen::EmitOptions data;
+  data.blobs = Blobs(InfoText(exported, code->lowered, *options.target), plain.FeatureList());
+  AddInstances(code->lowered, &data.blobs);
+  TN_ASSIGN_OR_RETURN(code->object, codegen::EmitObject(Module(), plain, data));
+  return Ok();
+}
+
 }  // namespace
 
 Expected<BuiltCode> BuildModule(const Module& input, const BuildOptions& options) {
   const Target& target = *options.target;
-  const bool is_source = target.kind() == TargetKind::kC;
-  if (target.kind() != TargetKind::kLlvm && !is_source) {
-    return MakeError(fmt::format("target '{}' cannot be built for yet; use an llvm target, or c",
-                                 target.ToString()));
+  TN_RETURN_IF_ERROR(CheckBuildable(target));
+  if (options.plain && target.IsGpu()) {
+    return MakeError(
+        fmt::format("C programs call what runs on a device in the packed convention: "
+                    "save the library of target '{}' instead",
+                    target.ToString()));
   }
   TN_RETURN_IF_ERROR(Verify(input, Stage::kSchedulable));
   const std::vector<Func> exported = Exported(input);
@@ -216,48 +285,27 @@ Expected<BuiltCode> BuildModule(const Module& input, const BuildOptions& options
         fmt::format("the name '{}' is not an identifier of C, which exports need", f->name));
   }
   TN_ASSIGN_OR_RETURN(Module module, Annotated(input, options));
-  module = FindLoopPass("wrap_exports")->run(module, {});
-  if (options.plain) MarkPlain(exported, &module);
-  Module kernels, host;
-  for (const auto& [name, f] : module.funcs) {
-    (f->func_kind == FuncKind::kHost ? host : kernels).Add(f);
-  }
-  PassContext context = ContextOf(target);
-  TN_ASSIGN_OR_RETURN(kernels,
-                      RunPipeline(KernelPipeline(), std::move(kernels), context, options.hooks));
-  for (const auto& [name, f] : kernels.funcs) {
-    if (f->func_kind == FuncKind::kKernel) host.Add(Declaration(f));
-  }
-  TN_ASSIGN_OR_RETURN(host, RunPipeline(HostPipeline(), std::move(host), context, options.hooks));
+  TN_ASSIGN_OR_RETURN(Parts parts, Lowered(std::move(module), exported, options));
 
-  if (options.plain) TN_RETURN_IF_ERROR(CheckWorkspaces(exported, host));
+  if (options.plain) TN_RETURN_IF_ERROR(CheckWorkspaces(exported, parts.host));
   BuiltCode code;
   for (const Func& f : exported) code.functions.push_back(f->name);
-  if (exported.size() == 1 && exported[0]->name != "main") {
-    for (const char* prefix : {"__tvm_ffi_", "__tvm_ffi__metadata_"}) {
-      if (Func f = host.Find(prefix + exported[0]->name))
-        host.Add(Forward(*f, prefix + std::string("main")));
-    }
-  }
-  for (const auto& [name, f] : host.funcs) {
+  AddMain(exported, &parts.host);
+  for (const auto& [name, f] : parts.host.funcs) {
     if (f->func_kind == FuncKind::kPacked) code.exports.push_back(name);
   }
   codegen::EmitOptions emit;
-  emit.blobs = Blobs(InfoText(exported, host, target), target.FeatureList());
-  AddInstances(host, &emit.blobs);
-  code.lowered = std::move(host);
-  for (const auto& [name, f] : kernels.funcs) code.lowered.Add(f);
-  if (!is_source) {
+  emit.blobs = Blobs(InfoText(exported, parts.host, target), target.Cpu().FeatureList());
+  AddInstances(parts.host, &emit.blobs);
+  code.lowered = parts.host;
+  for (const auto& [name, f] : parts.kernels.funcs) code.lowered.Add(f);
+  if (target.IsGpu()) {
+    TN_RETURN_IF_ERROR(EmitForDevice(parts, target, std::move(emit), &code));
+  } else if (target.kind() == TargetKind::kC) {
+    TN_RETURN_IF_ERROR(EmitSource(exported, options, emit, &code));
+  } else {
     TN_ASSIGN_OR_RETURN(code.object, codegen::EmitObject(code.lowered, target, emit));
-    return code;
   }
-  TN_ASSIGN_OR_RETURN(code.source, codegen::EmitC(code.lowered, target, emit));
-  if (options.plain) code.source += ErrorFunctions(exported);
-  // What a library says of itself is data, whatever language its code is in.
-  TN_ASSIGN_OR_RETURN(const Target plain, PlainHost());
-  emit.blobs = Blobs(InfoText(exported, code.lowered, target), plain.FeatureList());
-  AddInstances(code.lowered, &emit.blobs);
-  TN_ASSIGN_OR_RETURN(code.object, codegen::EmitObject(Module(), plain, emit));
   return code;
 }
 
@@ -291,8 +339,10 @@ static Status CheckCalls(const Module& lowered) {
 }
 
 Expected<std::string> LinkBuilt(const BuiltCode& code, const Target& target, bool relocatable) {
+  if (!code.device.missing.empty()) return code.device.missing;
   const bool is_source = !code.source.empty();
-  const bool wasm = artifact::IsWasm(target.triple());  // whose modules import what they call
+  const std::string triple = is_source ? Target::Host().triple() : target.Cpu().triple();
+  const bool wasm = artifact::IsWasm(triple);  // whose modules import what they call
   if (!relocatable && !wasm) TN_RETURN_IF_ERROR(CheckCalls(code.lowered));
   artifact::LinkRequest link;
   link.kind = relocatable || is_source ? artifact::OutputKind::kRelocatable
@@ -306,7 +356,7 @@ Expected<std::string> LinkBuilt(const BuiltCode& code, const Target& target, boo
   link.exports = code.exports;
   // A library links it by itself; an object must show it to whoever makes a library of it.
   if (relocatable || is_source) link.exports.push_back(TN_QUERY_SYMBOL);
-  link.triple = is_source ? Target::Host().triple() : target.triple();
+  link.triple = triple;
   TN_ASSIGN_OR_RETURN(std::string image, artifact::LinkImage(link));
   // C source asks more of the C library than a library of ours does: its own linker knows where.
   if (is_source && !relocatable) return CompileLibrary(code.source, image);

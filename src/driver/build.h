@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "driver/device.h"
 #include "driver/pipeline.h"
 #include "support/expected.h"
 #include "target/target.h"
@@ -16,7 +17,8 @@ struct BuiltCode {
   std::string source;                // C11, for target c
   std::vector<std::string> exports;  // symbols
   std::vector<std::string> functions;  // that can be called, in name order
-  Module lowered;                      // what the object was made of
+  Module lowered;                      // what the code was made of
+  DeviceCode device;                   // of a GPU target: its kernels; the object is the host's
 };
 
 struct BuildOptions {
@@ -29,7 +31,8 @@ struct BuildOptions {
 
 /// Compiles a module of kernels, and of device functions that they call: kernels whose attribute
 /// `exported` is true can be called in the packed convention, one alone also as "main". For target
-/// c source is made. Errors: the module does not verify, or exports
+/// c source is made. For a GPU target the kernels are the device's, and the object is that of the
+/// functions on its host that launch them. Errors: the module does not verify, or exports
 /// nothing; loops are bound to threads that the target has not; it has no code generator.
 Expected<BuiltCode> BuildModule(const Module& module, const BuildOptions& options);
 

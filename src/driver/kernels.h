@@ -41,7 +41,8 @@ struct KernelJob {
   std::function<void(int64_t done, int64_t total)> progress;
 };
 
-/// A kernel's signature and attributes, which are all that host functions need of it.
+/// A kernel's signature and attributes, and the axes of its launch where it has one: all that host
+/// functions need of it.
 Func Declaration(const Func& kernel);
 /// Adds the idle arenas of every exported function that borrows one and has none among the blobs.
 void AddInstances(const Module& host, std::vector<codegen::DataBlob>* blobs);

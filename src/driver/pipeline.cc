@@ -33,10 +33,29 @@ const std::vector<Step>& KernelPipeline() {
   return kSteps;
 }
 
+const std::vector<Step>& DevicePipeline() {
+  static const std::vector<Step> kSteps = {
+      {"select_intrinsics", "compares functions as they were written"},
+      {"compact_buffers", "as on a CPU: regions of blocks are needed"},
+      {"lower_blocks", "from here on statements"},
+      {"simplify", "bindings were put in"},
+      {"bind_threads",
+       "the launch, while extents are those of the schedule and indices have all their dimensions"},
+      {"simplify", "the axes' ranges are known now"},
+      {"plan_storage", "memory in between that lies on the device"},
+      {"flatten_storage", "layouts are taken apart while lanes are loop variables"},
+      {"vectorize", "one copy of each body"},
+      {"unroll", "code grows, so late"},
+      {"simplify", "indices of register buffers become constants"},
+  };
+  return kSteps;
+}
+
 const std::vector<Step>& HostPipeline() {
   static const std::vector<Step> kSteps = {
       {"plan_storage", "the arena; barriers depend on which values share memory"},
       {"lower_team", "launches become calls"},
+      {"lower_launches", "those on devices, while dims are parameters"},
       {"make_packed", "exports with their checks, on logical shapes"},
       {"flatten_storage", "code generation knows one-dimensional buffers"},
       {"simplify", "checks that hold are gone"},

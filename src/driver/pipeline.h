@@ -19,6 +19,8 @@ struct Step {
 
 /// From a scheduled kernel to what code generation takes.
 const std::vector<Step>& KernelPipeline();
+/// The same for a kernel of a GPU target.
+const std::vector<Step>& DevicePipeline();
 /// From a host function that launches kernels to what code generation takes. Kernels are
 /// declarations here.
 const std::vector<Step>& HostPipeline();

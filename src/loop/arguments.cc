@@ -11,8 +11,10 @@ namespace {
 
 using Kind = Argument::Kind;
 
-// Memory that the caller of a kernel or a host function provides, not that of the library.
-bool IsWorkingMemory(const Var& scalar) {
+// What the caller of a kernel or a host function provides, not that of the library: memory, and the
+// number of its tensors' device.
+bool IsProvided(const Var& scalar) {
+  if (scalar->name == kDeviceId) return true;
   return scalar->dtype.IsHandle() && (scalar->name == "arena" || scalar->name == "workspace");
 }
 
@@ -34,7 +36,7 @@ std::vector<Argument> DefaultOrder(const PrimFunc& func) {
   std::vector<Argument> order;
   for (size_t i = 0; i < inputs; ++i) order.push_back({Kind::kBuffer, i});
   for (size_t i = 0; i < func.scalars.size(); ++i) {
-    if (!IsWorkingMemory(func.scalars[i])) order.push_back({Kind::kScalar, i});
+    if (!IsProvided(func.scalars[i])) order.push_back({Kind::kScalar, i});
   }
   for (size_t i = inputs; i < func.buffers.size(); ++i) order.push_back({Kind::kBuffer, i});
   return order;

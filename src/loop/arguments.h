@@ -14,6 +14,10 @@ namespace tenon {
 /// the input buffers, the scalars, the outputs.
 inline constexpr const char* kArgumentsAttr = "arguments";
 
+/// A scalar parameter of functions that launch on a device, i32, which no caller passes: the number
+/// of the device that the tensors are on.
+inline constexpr const char* kDeviceId = "device.id";
+
 /// One argument. Dims that are none are found in the shapes of those that are buffers.
 struct Argument {
   enum class Kind { kBuffer, kScalar, kDim } kind;

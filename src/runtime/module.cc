@@ -2,6 +2,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -91,7 +92,9 @@ const tn_module_info* Query(void* handle, const char* path) {
     return nullptr;
   }
   const tn_module_info* info = query();
-  if (info->abi_version != TN_ABI_VERSION || info->struct_bytes < sizeof(tn_module_info)) {
+  // What was appended since the first libraries of this version may be missing.
+  constexpr size_t kFirstBytes = offsetof(tn_module_info, device_code);
+  if (info->abi_version != TN_ABI_VERSION || info->struct_bytes < kFirstBytes) {
     WrongVersion(path, info->abi_version);
     return nullptr;
   }

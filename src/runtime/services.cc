@@ -3,6 +3,9 @@
 
 #include "runtime/core/error.h"
 #include "runtime/core/pool.h"
+#include "runtime/device/arena.h"
+#include "runtime/device/code.h"
+#include "runtime/device/tensor.h"
 
 extern "C" __attribute__((visibility("default"))) const tn_host_services tn_host_services_v1 = {
     TN_ABI_VERSION,
@@ -10,4 +13,7 @@ extern "C" __attribute__((visibility("default"))) const tn_host_services tn_host
     tenon::runtime::RunTeam,
     tenon::runtime::SetLocalError,
     tenon::runtime::LastLocalError,
+    tenon::runtime::LaunchDeviceCode,
+    tenon::runtime::MakeDeviceTensor,
+    tenon::runtime::AcquireDeviceArena,
 };

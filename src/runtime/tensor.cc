@@ -1,58 +1,15 @@
 // Tensors of the C API.
-#include <stdlib.h>
 #include <string.h>
 
 #include "runtime/core/error.h"
 #include "runtime/core/object.h"
 #include "runtime/device/device.h"
+#include "runtime/device/tensor.h"
 #include "tenon/c_api.h"
 #include "tenon/kernel_abi.h"
 
 namespace tenon::runtime {
 namespace {
-
-// A tensor whose memory is a device's, the caller's or a DLPack producer's; shape and strides
-// follow it.
-struct OwnedTensor {
-  tn_ffi_tensor tensor;
-  const DeviceDriver* driver;     // frees `data` where not null
-  tn_dl_managed_tensor* managed;  // deleted where not null
-};
-
-void DeleteOwned(void* self, int flags) {
-  auto* owned = static_cast<OwnedTensor*>(self);
-  if (flags & 1) {
-    const tn_dl_tensor& view = owned->tensor.dl_tensor;
-    if (owned->driver) owned->driver->free(view.device.device_id, view.data);
-    if (owned->managed && owned->managed->deleter) owned->managed->deleter(owned->managed);
-  }
-  if (flags & 2) FreeObject(self);
-}
-
-// A tensor object with its dims, compact strides and nothing else; null + error when memory is out.
-OwnedTensor* MakeOwned(tn_dl_data_type dtype, int32_t ndim, const int64_t* shape,
-                       tn_dl_device device) {
-  size_t dims = static_cast<size_t>(ndim);
-  size_t bytes = sizeof(OwnedTensor) + 2 * dims * sizeof(int64_t);
-  auto* owned = static_cast<OwnedTensor*>(AllocateObject(bytes, 64, TN_FFI_TENSOR, DeleteOwned));
-  if (!owned) {
-    SetError("MemoryError", "out of memory");
-    return nullptr;
-  }
-  owned->driver = nullptr;
-  owned->managed = nullptr;
-  auto* own_shape = reinterpret_cast<int64_t*>(owned + 1);
-  int64_t* strides = own_shape + dims;
-  owned->tensor.dl_tensor = {nullptr, device, ndim, dtype, own_shape, strides, 0};
-  FillCompact(ndim, shape, own_shape, strides);
-  return owned;
-}
-
-int32_t CheckShape(tn_dl_data_type dtype, int32_t ndim, const int64_t* shape) {
-  if (ndim >= 0 && ndim <= kMaxDims && TensorBytes(dtype, ndim, shape) >= 0) return 0;
-  return Fail("ValueError",
-              "expected a shape of at most 64 dims, none negative, whose size fits 63 bits");
-}
 
 bool IsCompact(const tn_dl_tensor& view) {
   if (!view.strides) return true;
@@ -96,25 +53,12 @@ using namespace tenon::runtime;
 
 int32_t tn_tensor_make(tn_dl_data_type dtype, int32_t ndim, const int64_t* shape,
                        tn_dl_device device, tn_tensor_t** out_tensor) {
-  if (CheckShape(dtype, ndim, shape) != 0) return -1;
-  const DeviceDriver* driver = RequireDevice(device);
-  if (!driver) return -1;
-  OwnedTensor* owned = MakeOwned(dtype, ndim, shape, device);
-  if (!owned) return -1;
-  void* data;
-  if (driver->allocate(device.device_id, TensorBytes(dtype, ndim, shape), &data) != 0) {
-    Release(&owned->tensor.header);
-    return -1;
-  }
-  owned->driver = driver;
-  owned->tensor.dl_tensor.data = data;
-  *out_tensor = &owned->tensor;
-  return 0;
+  return MakeDeviceTensor(dtype, ndim, shape, device, out_tensor);
 }
 
 int32_t tn_tensor_wrap(void* data, tn_dl_data_type dtype, int32_t ndim, const int64_t* shape,
                        tn_dl_device device, tn_tensor_t** out_tensor) {
-  if (CheckShape(dtype, ndim, shape) != 0) return -1;
+  if (CheckTensorShape(dtype, ndim, shape) != 0) return -1;
   OwnedTensor* owned = MakeOwned(dtype, ndim, shape, device);
   if (!owned) return -1;
   owned->tensor.dl_tensor.data = data;
@@ -127,7 +71,7 @@ int32_t tn_tensor_from_dlpack(tn_dl_managed_tensor* managed, tn_tensor_t** out_t
     return Fail("ValueError", "expected a DLPack tensor of version 1");
   }
   const tn_dl_tensor& view = managed->dl_tensor;
-  if (CheckShape(view.dtype, view.ndim, view.shape) != 0) return -1;
+  if (CheckTensorShape(view.dtype, view.ndim, view.shape) != 0) return -1;
   OwnedTensor* owned = MakeOwned(view.dtype, view.ndim, view.shape, view.device);
   if (!owned) return -1;
   tn_dl_tensor& own = owned->tensor.dl_tensor;

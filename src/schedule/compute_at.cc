@@ -20,6 +20,7 @@ class ProducerMover {
   Result Run() {
     if (auto error = NotMovable(*body_, place_, target_)) return *error;
     if (auto error = CheckBuffers()) return *error;
+    FindSharers();
     before_ = target_.loop ? FirstConsumer() : AnchorOf(place_, {});
     if (auto error = CheckOthers()) return *error;
     Analyzer analyzer;
@@ -145,6 +146,22 @@ class ProducerMover {
     return std::nullopt;
   }
 
+  // The threads around the target that have `shared` memory in common: it must hold what all of
+  // them need, whichever of them fill it.
+  void FindSharers() {
+    std::vector<Buffer> written = WrittenBy(block_);
+    const bool shared = std::all_of(written.begin(), written.end(),
+                                    [](const Buffer& b) { return b->scope == "shared"; });
+    for (const Stmt& s : target_.path) {
+      const auto* loop = As<For>(s);
+      if (!shared || !loop || loop->for_kind != ForKind::kThread) continue;
+      if (loop->thread.starts_with("threadIdx") || loop->thread == "vthread") {
+        sharers_.push_back(loop);
+        sharer_vars_.insert(loop->var.get());
+      }
+    }
+  }
+
   // What the consumers need in one iteration of the target loop.
   IterRanges NeededRanges(Analyzer* analyzer) {
     std::optional<IterRanges> needed;
@@ -152,8 +169,11 @@ class ProducerMover {
       if (a.write || a.place == &place_) continue;
       for (const Region& w : block_.writes) {
         if (w->buffer != a.region->buffer) continue;
-        std::vector<const For*> inner = a.place->LoopsInside(TargetNode());
-        for (const For* loop : inner) Learn(*loop, analyzer);
+        std::vector<const For*> inner = sharers_;
+        for (const For* loop : a.place->LoopsInside(TargetNode())) {
+          Learn(*loop, analyzer);
+          inner.push_back(loop);
+        }
         Box box = TouchedBox(a.region, *a.place->block(), DomainOf(inner, analyzer), analyzer);
         IterRanges ranges = TouchingIters(block_, w, box, analyzer);
         if (needed) {
@@ -204,7 +224,8 @@ class ProducerMover {
         return std::any_of(theirs.begin(), theirs.end(),
                            [&](const Expr& g) { return StructuralEqual(g, c); });
       });
-      if (common) out.push_back(c);
+      // One thread's part of shared memory is needed by others.
+      if (common && !UsesAnyVar(c, sharer_vars_)) out.push_back(c);
     }
     return out;
   }
@@ -236,6 +257,8 @@ class ProducerMover {
   const Block& block_;
   Target target_;
   std::vector<const Place*> consumers_;
+  std::vector<const For*> sharers_;
+  std::unordered_set<const VarNode*> sharer_vars_;
   Stmt before_;  // what the block will stand in front of
 };
 

@@ -283,7 +283,8 @@ Result Bind(State& s, const std::string& name, const std::string& thread_axis) {
     return Because("expected a thread axis such as threadIdx.x, blockIdx.y or vthread, got " +
                    QuoteJson(thread_axis));
   }
-  if (!thread_axis.starts_with("vthread")) {
+  // A tile that all threads load together stands inside what each of them does.
+  if (thread_axis.starts_with("blockIdx")) {
     for (const For* outer : place->Loops()) {
       if (outer->thread == thread_axis) return Nested(*outer);
     }

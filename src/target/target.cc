@@ -139,6 +139,7 @@ int Target::NumVectorRegisters() const {
 int Target::PointerBits() const { return arch_ == Arch::kWasm32 ? 32 : 64; }
 
 bool Target::HasFma() const {
+  if (IsGpu()) return true;
   switch (arch_) {
     case Arch::kX86_64: return Has(Feature::kFma);
     case Arch::kAArch64:

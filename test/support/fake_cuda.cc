@@ -69,6 +69,10 @@ int cuDeviceGet(int* device, int ordinal) {
   *device = ordinal;
   return Note("cuDeviceGet");
 }
+int cuDeviceGetAttribute(int* out, int attribute, int) {
+  *out = attribute == 75 ? 9 : 0;  // sm_90
+  return Note("cuDeviceGetAttribute");
+}
 int cuDevicePrimaryCtxRetain(void** context, int device) {
   *context = ContextOf(device);
   return Note("cuDevicePrimaryCtxRetain", std::to_string(device));

@@ -202,22 +202,14 @@ std::string ReadText(Result (*size)(Program, size_t*), Result (*read)(Program, c
   return out;
 }
 
-}  // namespace
-
-Expected<NvrtcInfo> FindNvrtc() {
-  const Expected<Nvrtc>& nvrtc = TheNvrtc();
-  if (!nvrtc) return nvrtc.errors();
-  return nvrtc->info;
-}
-
-Expected<std::string> CompileCuda(const std::string& source, const std::string& file,
-                                  const std::string& arch, CudaFormat format) {
+// One compilation for "sm" (machine code, and the PTX it came from) or "compute" (PTX alone) of an
+// architecture; what is not wanted is null.
+Status Compile(const std::string& source, const std::string& file, const std::string& arch,
+               const char* kind, std::string* ptx, std::string* cubin) {
   const Expected<Nvrtc>& nvrtc = TheNvrtc();
   if (!nvrtc) return nvrtc.errors();
   TN_ASSIGN_OR_RETURN(const std::string number, ArchOf(arch, nvrtc->info));
-  const bool is_ptx = format == CudaFormat::kPtx;
-  const std::string option =
-      fmt::format("--gpu-architecture={}_{}", is_ptx ? "compute" : "sm", number);
+  const std::string option = fmt::format("--gpu-architecture={}_{}", kind, number);
   const char* options[] = {option.c_str(), "--std=c++17", "--fmad=false", "--disable-warnings"};
   Program program = nullptr;
   Result result = nvrtc->create(&program, source.c_str(), file.c_str(), 0, nullptr, nullptr);
@@ -231,11 +223,36 @@ Expected<std::string> CompileCuda(const std::string& source, const std::string& 
     while (!log.empty() && log.back() == '\0') log.pop_back();
     return ReadLog(log.empty() ? nvrtc->error_string(result) : log, file);
   }
-  std::string out = is_ptx ? ReadText(nvrtc->ptx_size, nvrtc->ptx, program)
-                           : ReadText(nvrtc->cubin_size, nvrtc->cubin, program);
-  if (out.empty()) return MakeError("NVRTC made nothing of " + file);
-  if (is_ptx) out.pop_back();  // the terminating zero
-  return out;
+  if (ptx) *ptx = ReadText(nvrtc->ptx_size, nvrtc->ptx, program);
+  if (cubin) *cubin = ReadText(nvrtc->cubin_size, nvrtc->cubin, program);
+  if ((ptx && ptx->empty()) || (cubin && cubin->empty()))
+    return MakeError("NVRTC made nothing of " + file);
+  if (ptx) ptx->pop_back();  // the terminating zero
+  return Ok();
+}
+
+}  // namespace
+
+Expected<NvrtcInfo> FindNvrtc() {
+  const Expected<Nvrtc>& nvrtc = TheNvrtc();
+  if (!nvrtc) return nvrtc.errors();
+  return nvrtc->info;
+}
+
+Expected<std::string> CompileCuda(const std::string& source, const std::string& file,
+                                  const std::string& arch, CudaFormat format) {
+  const bool is_ptx = format == CudaFormat::kPtx;
+  CudaCode code;
+  TN_RETURN_IF_ERROR(Compile(source, file, arch, is_ptx ? "compute" : "sm",
+                             is_ptx ? &code.ptx : nullptr, is_ptx ? nullptr : &code.cubin));
+  return is_ptx ? code.ptx : code.cubin;
+}
+
+Expected<CudaCode> CompileCudaBoth(const std::string& source, const std::string& file,
+                                   const std::string& arch) {
+  CudaCode code;
+  TN_RETURN_IF_ERROR(Compile(source, file, arch, "sm", &code.ptx, &code.cubin));
+  return code;
 }
 
 }  // namespace tenon::codegen

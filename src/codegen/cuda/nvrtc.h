@@ -32,4 +32,11 @@ Expected<NvrtcInfo> FindNvrtc();
 Expected<std::string> CompileCuda(const std::string& source, const std::string& file,
                                   const std::string& arch, CudaFormat format);
 
+struct CudaCode {
+  std::string ptx, cubin;
+};
+/// The same in both formats, by one compilation.
+Expected<CudaCode> CompileCudaBoth(const std::string& source, const std::string& file,
+                                   const std::string& arch);
+
 }  // namespace tenon::codegen

@@ -43,6 +43,32 @@ int64_t packed::PackedDType(DType type) {
   return DlCode(type) | int64_t{type.StorageBits()} << 8 | int64_t{type.lanes} << 16;
 }
 
+int64_t packed::DeviceTypeOf(const Target& target) {
+  switch (target.kind()) {
+    case TargetKind::kLlvm:
+    case TargetKind::kC: return kCpu;
+    case TargetKind::kCuda: return target.gpu().arch == "null" ? 12 : 2;
+    case TargetKind::kOpenCl: return kOpenCl;
+    case TargetKind::kRocm: return 10;
+  }
+  TN_UNREACHABLE();
+}
+
+bool ArgumentChecker::HasHandles() const {
+  return func_.attrs.GetInt(kDeviceTypeAttr, kCpu) == kOpenCl;
+}
+
+std::string packed::DeviceName(int64_t type) {
+  switch (type) {
+    case kCpu: return "cpu";
+    case 2: return "cuda";
+    case kOpenCl: return "opencl";
+    case 10: return "rocm";
+    case 12: return "null";
+    default: return fmt::format("device(type={})", type);
+  }
+}
+
 std::string SignatureText(const PrimFunc& func, const std::string& name,
                           std::span<const Argument> arguments) {
   std::vector<std::string> params;
@@ -177,18 +203,31 @@ void ArgumentChecker::CheckBuffer(size_t i, size_t position, StmtList* list) {
   list->Add(Fail(Eq(dtype, IntConst::Make(DType::UInt(32), PackedDType(b.dtype))), "TypeError",
                  {expects(fmt::format("dtype={} but got dtype=", LongName(b.dtype))),
                   Call::Make(Intrinsic::kDTypeName, {dtype}, DType::Handle())}));
-  Expr device = LoadAt(DType::Int(32), tensor, fields_.device_type);
-  list->Add(Fail(Eq(device, I32(kCpu)), "ValueError",
-                 {expects("device=cpu but got device="),
-                  Call::Make(Intrinsic::kDeviceName, {device}, DType::Handle())}));
+  CheckDevice(b, tensor, list);
 
   Var shape = list->Define(b.name + ".shape", LoadAt(DType::Handle(), tensor, fields_.shape));
   Given a{b, tensor, shape};
   for (size_t d = 0; d < b.shape.size(); ++d) CheckDim(a, d, list);
   CheckStrides(a, list);
 
-  Expr offset = LoadAt(DType::Index(), tensor, fields_.byte_offset);
-  Expr start = LoadAt(DType::Handle(), tensor, fields_.data);
+  const Var data = CheckData(a, list);
+  list->Add(StoreSlot({Argument::Kind::kBuffer, i}, data));
+}
+
+// Where the tensor's first element is. A handle in the place of an address has no offset, and says
+// nothing of alignment.
+Var ArgumentChecker::CheckData(const Given& a, StmtList* list) {
+  const BufferNode& b = a.buffer;
+  auto expects = [&](const std::string& what) {
+    return Text(fmt::format("Parameter `{}` expects {}", b.name, what));
+  };
+  Expr offset = LoadAt(DType::Index(), a.tensor, fields_.byte_offset);
+  Expr start = LoadAt(DType::Handle(), a.tensor, fields_.data);
+  if (HasHandles()) {
+    list->Add(Fail(Eq(offset, IndexConst(0)), "ValueError",
+                   {expects("byte_offset=0 but got byte_offset="), offset}));
+    return list->Define(b.name + ".data", start);
+  }
   Var data = list->Define(b.name + ".data", Call::Make(Intrinsic::kPtrOffset, {start, offset}));
   const int64_t align = std::max<int64_t>(b.dtype.Bytes(), b.align);
   if (align > 1) {
@@ -198,7 +237,31 @@ void ArgumentChecker::CheckBuffer(size_t i, size_t position, StmtList* list) {
                                         align, align)),
                     rest}));
   }
-  list->Add(StoreSlot({Argument::Kind::kBuffer, i}, data));
+  return data;
+}
+
+// The first tensor's device is that of the call.
+void ArgumentChecker::CheckDevice(const BufferNode& b, const Var& tensor, StmtList* list) {
+  const int64_t wanted = func_.attrs.GetInt(kDeviceTypeAttr, kCpu);
+  const std::string name = DeviceName(wanted);
+  auto expects = [&](const std::string& what) {
+    return Text(fmt::format("Parameter `{}` expects device={}", b.name, what));
+  };
+  Expr device = LoadAt(DType::Int(32), tensor, fields_.device_type);
+  list->Add(Fail(Eq(device, I32(wanted)), "ValueError",
+                 {expects(name + " but got device="),
+                  Call::Make(Intrinsic::kDeviceName, {device}, DType::Handle())}));
+  if (wanted == kCpu) return;
+  Expr id = LoadAt(DType::Int(32), tensor, fields_.device_type + 4);
+  if (!device_id_) {
+    device_id_ = list->Define(kDeviceId, id);
+    device_from_ = b.name;
+    return;
+  }
+  list->Add(
+      Fail(Eq(id, device_id_), "ValueError",
+           {expects(name + ":"), device_id_,
+            Text(fmt::format(" (that of `{}`) but got device={}:", device_from_, name)), id}));
 }
 
 // A dim that is known already has the same value here.
@@ -281,7 +344,9 @@ void ArgumentChecker::CheckApart(size_t i, size_t j, StmtList* list) {
     const BufferNode& b = *func_.buffers[k];
     return CastExpr::Make(DType::Int(64), Simplify(Product(b.shape, 0) * b.dtype.Bytes()));
   };
-  Expr apart = Or(Le(start(i) + bytes(i), start(j)), Le(start(j) + bytes(j), start(i)));
+  Expr apart = HasHandles()
+                   ? Ne(start(i), start(j))
+                   : Or(Le(start(i) + bytes(i), start(j)), Le(start(j) + bytes(j), start(i)));
   Expr empty = Or(Eq(bytes(i), I64(0)), Eq(bytes(j), I64(0)));
   list->Add(Fail(Simplify(Or(apart, empty)), "ValueError",
                  {Text(fmt::format("Parameter `{}` expects memory of its own but it overlaps `{}`",

@@ -31,6 +31,8 @@ class ArgumentChecker {
   /// Appends the check that parameter i's memory does not meet parameter j's; both have been
   /// checked.
   void CheckApart(size_t i, size_t j, StmtList* list);
+  /// The number of the device that the arguments are on; null on a CPU, and before the first check.
+  const Var& device_id() const { return device_id_; }
   /// True when every dim of the function has been found.
   bool AllDimsKnown() const { return known_.size() == func_.dims.size(); }
 
@@ -41,6 +43,9 @@ class ArgumentChecker {
   struct Given;
   struct Place;
 
+  void CheckDevice(const BufferNode& b, const Var& tensor, StmtList* list);
+  Var CheckData(const Given& a, StmtList* list);
+  bool HasHandles() const;  // memory has handles in the place of addresses
   void CheckBuffer(size_t i, size_t position, StmtList* list);
   void CheckNumber(const Var& var, const Argument& argument, size_t position, StmtList* list);
   void CheckDim(const Given& a, size_t d, StmtList* list);
@@ -55,6 +60,8 @@ class ArgumentChecker {
   const packed::TensorFields& fields_;
   std::string signature_;
   const Expr args_, closure_;
+  Var device_id_;
+  std::string device_from_;  // the parameter that it came from
   std::unordered_map<const VarNode*, std::string>
       known_;  // dim → where it came from: "a.shape[0]", "n"
 };

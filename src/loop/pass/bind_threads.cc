@@ -5,7 +5,9 @@
 #include "loop/pass/access.h"
 #include "loop/pass/place_syncs.h"
 #include "loop/pass/rewrite.h"
+#include "loop/pass/share_loads.h"
 #include "loop/pass/thread_memory.h"
+#include "loop/pass/virtual_threads.h"
 #include "loop/threads.h"
 
 namespace tenon {
@@ -15,7 +17,6 @@ namespace {
 constexpr const char* kAxisNames[] = {"blockIdx.z",  "blockIdx.y",  "blockIdx.x",
                                       "threadIdx.z", "threadIdx.y", "threadIdx.x"};
 constexpr int64_t kDefaultThreads = 128;
-constexpr int64_t kMaxUnrolled = 16;  // virtual threads that are written out
 
 bool IsGpuKernel(const PrimFunc& func) {
   if (func.func_kind != FuncKind::kKernel || IsBound(func)) return false;
@@ -40,17 +41,17 @@ bool HasAxisLoop(const Stmt& stmt) {
   return found;
 }
 
-// Loops that are no axes of a launch: virtual threads one after another, parallel loops in order.
-Stmt WithoutOtherLoops(const Stmt& body) {
-  return PostOrderRewrite(body, [](const NodeRef& n) -> NodeRef {
+// Loops that are no axes of a launch: virtual threads side by side, parallel loops in order.
+Stmt WithoutOtherLoops(const PrimFunc& func, const Stmt& body) {
+  NameSupply names(func);
+  return PostOrderRewrite(body, [&](const NodeRef& n) -> NodeRef {
     const auto* loop = As<For>(n);
     if (!loop) return n;
     const bool virtual_thread = loop->for_kind == ForKind::kThread && loop->thread == "vthread";
     if (!virtual_thread && loop->for_kind != ForKind::kParallel) return n;
-    const auto extent = AsInt(loop->extent);
-    const bool unrolled = virtual_thread && extent && *extent <= kMaxUnrolled;
-    return For::Make(loop->var, loop->min, loop->extent,
-                     unrolled ? ForKind::kUnrolled : ForKind::kSerial, loop->body, loop->attrs);
+    Stmt together = virtual_thread ? InterleaveVirtualThreads(*loop, &names) : nullptr;
+    if (together) return together;
+    return For::Make(loop->var, loop->min, loop->extent, ForKind::kSerial, loop->body, loop->attrs);
   });
 }
 
@@ -402,7 +403,7 @@ struct Launched {
 };
 
 Launched MakeLaunch(const Func& func, const Module& module, const Stmt& scheduled) {
-  Stmt body = WithoutOtherLoops(scheduled);
+  Stmt body = WithoutOtherLoops(*func, scheduled);
   Extents extents(*func, body);
   if (!extents.unmet.empty()) return {func->body, false, std::move(extents.unmet)};
   SyncPlan plan = PlaceSyncs(*func, module, body, extents.extents);
@@ -424,7 +425,14 @@ Launched LaunchByDefault(const Func& func, const Module& module, const PassConte
   return MakeLaunch(func, module, func->body);
 }
 
-Func BindKernel(const Func& func, const Module& module, const PassContext& context) {
+Func BindKernel(const Func& scheduled, const Module& module, const PassContext& context) {
+  std::vector<std::string> filled;
+  const Func func = WithBody(scheduled, ShareLoads(*scheduled, module, &filled));
+  for (const std::string& name : filled) {
+    context.Remark(func->name + ": '" + name +
+                   "' in shared is loaded by all threads of a block together: its loops are bound "
+                   "to no threads");
+  }
   const bool axes = HasAxisLoop(func->body), parallel = HasParallel(func->body);
   if (axes && parallel)
     context.Remark(func->name + ": parallel loops beside bound ones run in order");

@@ -7,13 +7,14 @@
 // what stands outside of all loops over an axis and writes memory that threads share is done by
 // the first thread of it, and what writes a thread's own memory by every thread. Where threads of a
 // block read or overwrite what others wrote stands `sync cta`, reached by all of them: conditions
-// are moved inside of it. A thread's own memory is as small as one thread needs it. Virtual threads
-// become unrolled loops. Where no loop is bound, the iterations of parallel loops become threads,
-// with a remark that says so; else parallel loops run in order. What cannot be done is said in the
-// attribute `unmet`, which the verifier reports before code generation: data that crosses blocks,
-// threads' own memory, or a barrier where threads take different ways. Why here: the loops' extents
-// are still those of the schedule, and indices have all their dimensions, from which it is read
-// which thread touches what.
+// are moved inside of it. A thread's own memory is as small as one thread needs it. What virtual
+// threads have in common is done once, the rest by each of them in turn, in unrolled loops. Shared
+// memory whose loops no thread has is filled by all threads together, with a remark that says so.
+// Where no loop is bound, the iterations of parallel loops become threads, with a remark that says
+// so; else parallel loops run in order. What cannot be done is said in the attribute `unmet`, which
+// the verifier reports before code generation: data that crosses blocks, threads' own memory, or a
+// barrier where threads take different ways. Why here: the loops' extents are still those of the
+// schedule, and indices have all their dimensions, from which it is read which thread touches what.
 #pragma once
 
 #include "loop/pass/pass.h"

@@ -266,16 +266,53 @@ class Planner {
       loops.push_back(loop->var);
       extents.push_back(AsInt(analyzer_.Simplify(loop->extent)).value_or(-1));
     }
-    std::unordered_set<const VarNode*> taken;
+    std::vector<Expr> indices;
     for (size_t d = 0; d < use.first.size(); ++d) {
-      if (!IsZero(analyzer_.Simplify(use.last[d] - use.first[d]))) {
-        if (UsesAny(use.first[d], loops))
-          return false;  // a box that moves: rare, and harder to prove
-        continue;
+      if (IsZero(analyzer_.Simplify(use.last[d] - use.first[d]))) {
+        indices.push_back(use.first[d]);
+      } else if (UsesAny(use.first[d], loops)) {
+        return false;  // a box that moves: rare, and harder to prove
       }
-      if (!IsDense(use.first[d], loops, extents, &taken)) return false;
     }
-    return true;
+    for (size_t i = 0; i < loops.size(); ++i) Unfuse(i, &indices, &loops, &extents);
+    std::unordered_set<const VarNode*> taken;
+    return std::all_of(indices.begin(), indices.end(),
+                       [&](const Expr& e) { return IsDense(e, loops, extents, &taken); });
+  }
+
+  // The smallest c of which indices take v / c or v % c; 0 where they do neither.
+  static int64_t SmallestPart(const std::vector<Expr>& indices, const Var& v) {
+    int64_t least = 0;
+    for (const Expr& e : indices) {
+      PreOrder(e, [&](const NodeRef& n) {
+        const auto* b = As<Binary>(n);
+        if (!b || (b->op != BinaryOp::kDiv && b->op != BinaryOp::kMod)) return true;
+        const auto c = b->lhs == v ? AsInt(b->rhs) : std::nullopt;
+        if (c && *c > 1 && (least == 0 || *c < least)) least = *c;
+        return true;
+      });
+    }
+    return least;
+  }
+
+  // A loop made by fusing two, of whose variable indices take quotient and remainder, becomes two
+  // again: loop i the outer one, and an inner one at the end.
+  void Unfuse(size_t i, std::vector<Expr>* indices, std::vector<Var>* loops,
+              std::vector<int64_t>* extents) {
+    const Var fused = (*loops)[i];
+    const int64_t extent = (*extents)[i], part = SmallestPart(*indices, fused);
+    if (part == 0 || extent <= part || extent % part != 0) return;
+    Var outer = VarNode::Make(fused->name + ".outer", DType::Index());
+    Var inner = VarNode::Make(fused->name + ".inner", DType::Index());
+    analyzer_.Bind(outer, IndexConst(0), IndexConst(extent / part));
+    analyzer_.Bind(inner, IndexConst(0), IndexConst(part));
+    const VarMap split{{fused.get(), Expr(outer) * part + Expr(inner)}};
+    for (Expr& e : *indices) e = analyzer_.Simplify(Substitute(e, split));
+    (*loops)[i] = outer;
+    (*extents)[i] = extent / part;
+    loops->push_back(inner);
+    extents->push_back(part);
+    Unfuse(i, indices, loops, extents);
   }
 
   static bool UsesAny(const Expr& e, const std::vector<Var>& vars) {

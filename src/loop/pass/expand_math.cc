@@ -53,7 +53,7 @@ Expr ExpandMathCall(const Call& call, bool has_fma) {
 }
 
 Module ExpandMath(const Module& module, const PassContext& context) {
-  const bool has_fma = context.target && context.target->Cpu().HasFma();
+  const bool has_fma = context.target && context.target->HasFma();
   return MapFuncs(module, [&](const Func& func) {
     return WithBody(func, PostOrderRewrite(func->body, [&](const NodeRef& n) -> NodeRef {
                       const auto* call = As<Call>(n);

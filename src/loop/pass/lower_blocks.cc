@@ -91,7 +91,7 @@ class BlockLowerer final : public ScopedRewriter {
 }  // namespace
 
 Module LowerBlocks(const Module& module, const PassContext& context) {
-  bool has_fma = context.target && context.target->Cpu().HasFma();
+  bool has_fma = context.target && context.target->HasFma();
   return MapFuncs(module, [&](const Func& func) {
     return WithBody(func, BlockLowerer(*func, has_fma).Rewrite(func->body));
   });

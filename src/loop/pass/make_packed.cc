@@ -145,6 +145,7 @@ class Wrapper {
   }
 
   bool InputsTellDims() const {
+    if (first_output() == 0 && func_.attrs.Has(kDeviceTypeAttr)) return false;  // nor the device
     for (const Var& dim : func_.dims) {
       bool found = false;
       for (const Argument& a : std::span(arguments_).first(num_inputs_)) {
@@ -179,12 +180,13 @@ class Wrapper {
         list->Add(StoreAt(AddressOf(shape), static_cast<int64_t>(d) * 8, b.shape[d]));
       }
       auto any = static_cast<int64_t>(i - first_output()) * kAnyBytes;
-      Expr made = CallC(
-          "tn_core_tensor_alloc",
-          {I32(PackedDType(b.dtype)), I32(b.rank()), AddressOf(shape), At(AddressOf(outputs_), any),
-           At(AddressOf(closure_), static_cast<int64_t>(i) * kSlotBytes)},
-          DType::Int(32));
-      Var status = list->Define(b.name + ".status", made);
+      std::vector<Expr> args = {I32(PackedDType(b.dtype)), I32(b.rank()), AddressOf(shape),
+                                At(AddressOf(outputs_), any),
+                                At(AddressOf(closure_), static_cast<int64_t>(i) * kSlotBytes)};
+      const int64_t device = func_.attrs.GetInt(kDeviceTypeAttr, kCpu);
+      if (device != kCpu) args.insert(args.begin(), {I32(device), checker_.device_id()});
+      const char* make = device == kCpu ? "tn_core_tensor_alloc" : "tn_core_device_tensor_alloc";
+      Var status = list->Define(b.name + ".status", CallC(make, std::move(args), DType::Int(32)));
       list->Add(If::Make(Ne(status, I32(0)), LeaveWith(I32(-1))));
     }
   }
@@ -202,14 +204,20 @@ class Wrapper {
 
   void Run() {
     Var arena;
+    for (size_t i = 0; i < func_.scalars.size(); ++i) {
+      if (func_.scalars[i]->name != kDeviceId) continue;
+      const size_t slot = func_.buffers.size() + func_.dims.size() + i;
+      list_.Add(StoreAt(AddressOf(closure_), static_cast<int64_t>(slot) * kSlotBytes,
+                        checker_.device_id()));
+    }
     if (NeedsArena(func_)) arena = BorrowArena();
     Expr team = TeamSize();
     Var status = list_.Define(
         "status", CallC("tn_core_run_team", {Text("@" + func_.name), AddressOf(closure_), team},
                         DType::Int(32)));
     if (arena) {
-      Expr release =
-          CallC("tn_core_arena_release", {Text("@" + Instances()), arena}, DType::Handle());
+      const char* name = on_device() ? "tn_core_device_arena_release" : "tn_core_arena_release";
+      Expr release = CallC(name, {Text("@" + Instances()), arena}, DType::Handle());
       list_.Add(Evaluate::Make(release));
     }
     list_.Add(If::Make(Ne(status, I32(0)), LeaveWith(status)));
@@ -234,7 +242,8 @@ class Wrapper {
       list_.Add(CallFunc::Make(sizer_->name, {whole}, {func_.dims.begin(), func_.dims.end()}));
       bytes = Load::Make(size, {IndexConst(0)});
     }
-    Expr borrow = CallC("tn_core_arena_acquire", {Text("@" + Instances()), bytes}, DType::Handle());
+    Expr borrow = CallC(on_device() ? "tn_core_device_arena_acquire" : "tn_core_arena_acquire",
+                        WithDevice({Text("@" + Instances())}, bytes), DType::Handle());
     Var arena = list_.Define("arena", borrow);
     list_.Add(If::Make(Eq(Bits(arena), I64(0)), LeaveWith(I32(-1))));
     auto slot =
@@ -242,6 +251,18 @@ class Wrapper {
     list_.Add(StoreAt(AddressOf(closure_), slot * kSlotBytes, arena));
     packed_.attrs.Set("instances", Instances());
     return arena;
+  }
+
+  bool on_device() const { return func_.attrs.Has(kDeviceTypeAttr); }
+
+  // Arguments of a call of the core, with the device in front of the last one where there is one.
+  std::vector<Expr> WithDevice(std::vector<Expr> args, const Expr& last) const {
+    if (on_device()) {
+      args.push_back(I32(func_.attrs.GetInt(kDeviceTypeAttr)));
+      args.push_back(checker_.device_id());
+    }
+    args.push_back(last);
+    return args;
   }
 
   std::string Instances() const {
@@ -352,7 +373,9 @@ Module MakePacked(const Module& module, const PassContext& context) {
     if (exported && !arguments) {
       context.Remark(fmt::format("not exported: {}", arguments.errors()[0].message));
     }
-    if (exported && arguments) {
+    // The tensors tell the device.
+    const bool device_known = !func->buffers.empty() || !func->attrs.Has(kDeviceTypeAttr);
+    if (exported && arguments && device_known) {
       std::string name = func->attrs.GetString("export_name", func->name);
       Func sizer = module.Find(func->name + ".arena_bytes");
       out.Add(Wrapper(*func, name, *arguments, sizer, pointer_bits)());

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "loop/stmt.h"
+#include "target/target.h"
 
 namespace tenon::packed {
 
@@ -16,7 +17,13 @@ inline constexpr int64_t kAnyBytes = 16, kAnyValue = 8;  // tn_ffi_any: type_ind
 inline constexpr int64_t kNone = 0, kInt = 1, kBool = 2, kFloat = 3, kDlTensorPtr = 7, kRawStr = 8,
                          kTensor = 70;
 inline constexpr int64_t kObjectHeaderBytes = 24;  // a tensor object's DLTensor stands behind it
-inline constexpr int64_t kCpu = 1;                 // a DLDeviceType
+inline constexpr int64_t kCpu = 1, kOpenCl = 4;    // DLDeviceTypes
+
+/// On host functions that launch kernels on a device: the DLDeviceType of their tensors.
+inline constexpr const char* kDeviceTypeAttr = "device_type";
+/// Data of the library (tenon/kernel_abi.h): its device code, and what is loaded of it.
+inline constexpr const char* kDeviceCode = "tn_blob_device_code";
+inline constexpr const char* kDeviceState = "tn_blob_device_state";
 
 /// Where the fields of a DLTensor are.
 struct TensorFields {
@@ -58,5 +65,9 @@ inline Expr CallC(const char* name, std::vector<Expr> args, DType result) {
 
 /// DLDataType as one word: code | bits << 8 | lanes << 16.
 int64_t PackedDType(DType type);
+
+/// The DLDeviceType of a target's memory, and its name in messages.
+int64_t DeviceTypeOf(const Target& target);
+std::string DeviceName(int64_t type);
 
 }  // namespace tenon::packed

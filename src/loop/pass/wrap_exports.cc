@@ -2,8 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "arith/analyzer.h"
+#include "ir/visit.h"
 #include "loop/arguments.h"
+#include "loop/pass/packed_abi.h"
+#include "loop/pass/split_kernel.h"
 #include "support/check.h"
 
 namespace tenon {
@@ -23,22 +28,71 @@ Buffer InMemory(const Buffer& b) {
                           b->strides, b->align);
 }
 
-Func HostOf(const PrimFunc& kernel) {
+// The widest access of a GPU's thread.
+constexpr int64_t kWidestAccess = 16;
+
+// A GPU kernel with lanes reads and writes several elements at once, which its callers' tensors
+// must be aligned for.
+Func WithAlignedParams(const Func& kernel) {
+  bool lanes = false;
+  PreOrder(kernel->body, [&](const NodeRef& n) {
+    const auto* loop = As<For>(n);
+    lanes |= loop && loop->for_kind == ForKind::kVectorized;
+    return !lanes && !IsA<ExprNode>(n);
+  });
+  auto target = Target::Parse(kernel->target);
+  if (!lanes || !target || !target->IsGpu()) return kernel;
+  PrimFunc fields = *kernel;
+  BufferMap aligned;
+  for (Buffer& b : fields.buffers) {
+    Buffer before = b;
+    b = BufferNode::Make(b->name, b->dtype, b->shape, b->scope, b->layout, b->strides,
+                         std::max(b->align, kWidestAccess));
+    aligned[before.get()] = b;
+  }
+  fields.body = SubstituteBuffers(fields.body, aligned);
+  return PrimFunc::Make(std::move(fields));
+}
+
+// A launch of a kernel whose parameters are, by name, some of the host function's and what it made.
+Stmt LaunchOf(const PrimFunc& kernel, const std::vector<Buffer>& known, const std::string& place) {
+  std::vector<Region> regions;
+  for (const Buffer& b : kernel.buffers) {
+    const auto it = std::find_if(known.begin(), known.end(),
+                                 [&](const Buffer& k) { return k->name == b->name; });
+    TN_CHECK(it != known.end());
+    regions.push_back(WholeRegion(*it));
+  }
+  std::vector<Expr> numbers(kernel.dims.begin(), kernel.dims.end());
+  numbers.insert(numbers.end(), kernel.scalars.begin(), kernel.scalars.end());
+  return Launch::Make(kernel.name, std::move(regions), std::move(numbers), place);
+}
+
+Func HostOf(const PrimFunc& kernel, const KernelParts& parts) {
   PrimFunc host = kernel;
   host.name = kernel.name + ".host";
   host.func_kind = FuncKind::kHost;
   host.attrs = {{"exported", true}, {"export_name", kernel.name}};
-  std::vector<Region> regions;
-  for (Buffer& b : host.buffers) {
-    b = InMemory(b);
-    regions.push_back(WholeRegion(b));
+  std::string place = "host";
+  auto target = Target::Parse(kernel.target);
+  if (target && target->IsGpu()) {
+    place = "device 0";
+    host.target = target->Cpu().ToString();
+    host.attrs.Set(packed::kDeviceTypeAttr, packed::DeviceTypeOf(*target));
+    host.scalars.push_back(VarNode::Make(kDeviceId, DType::Int(32)));
+  }
+  for (Buffer& b : host.buffers) b = InMemory(b);
+  std::vector<Buffer> known = host.buffers;
+  for (const Buffer& b : parts.between) known.push_back(InMemory(b));
+  std::vector<Stmt> launches;
+  for (const Func& part : parts.kernels) launches.push_back(LaunchOf(*part, known, place));
+  host.body = Seq::Make(std::move(launches));
+  for (size_t i = known.size(); i-- > host.buffers.size();) {
+    host.body = Alloc::Make(known[i], host.body);
   }
   if (const AttrValue* order = kernel.attrs.Find(kArgumentsAttr)) {
     host.attrs.Set(kArgumentsAttr, *order);
   }
-  std::vector<Expr> numbers(kernel.dims.begin(), kernel.dims.end());
-  numbers.insert(numbers.end(), kernel.scalars.begin(), kernel.scalars.end());
-  host.body = Launch::Make(kernel.name, std::move(regions), std::move(numbers));
   return PrimFunc::Make(std::move(host));
 }
 
@@ -52,11 +106,18 @@ Module WrapExports(const Module& module, const PassContext& context) {
       context.Remark(fmt::format("not exported: {}", order.errors()[0].message));
       continue;
     }
-    out.Add(HostOf(*func));
-    PrimFunc kernel = *func;
-    kernel.attrs.Erase("exported");
-    kernel.attrs.Erase(kArgumentsAttr);
-    out.Add(PrimFunc::Make(std::move(kernel)));
+    const Func aligned = WithAlignedParams(func);
+    auto target = Target::Parse(func->target);
+    const bool gpu = target && target->IsGpu();
+    const KernelParts parts = gpu ? SplitKernel(aligned) : KernelParts{{aligned}, {}};
+    out.Add(HostOf(*aligned, parts));
+    if (parts.kernels.size() > 1) out.funcs.erase(name);
+    for (const Func& part : parts.kernels) {
+      PrimFunc kernel = *part;
+      kernel.attrs.Erase("exported");
+      kernel.attrs.Erase(kArgumentsAttr);
+      out.Add(PrimFunc::Make(std::move(kernel)));
+    }
   }
   return out;
 }

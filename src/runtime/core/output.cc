@@ -1,4 +1,6 @@
 // Output tensors and results, made by TVM-FFI where it is there, so that its owners know them.
+#include "runtime/core/output.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -45,9 +47,8 @@ int32_t OutOfMemory(int64_t bytes) {
 
 // From the allocator that a framework has set, so that the output is that framework's own.
 int32_t FromAllocator(const TvmFfi& ffi, tn_dl_data_type dtype, int32_t ndim, const int64_t* shape,
-                      tn_ffi_any* out, void** out_data) {
-  tn_dl_tensor prototype = {
-      nullptr, {TN_DL_CPU, 0}, ndim, dtype, const_cast<int64_t*>(shape), nullptr, 0};
+                      tn_dl_device device, tn_ffi_any* out, void** out_data) {
+  tn_dl_tensor prototype = {nullptr, device, ndim, dtype, const_cast<int64_t*>(shape), nullptr, 0};
   void* object = nullptr;
   if (ffi.env_tensor_alloc(&prototype, &object) != 0) return -1;  // TVM-FFI has set the error
   SetObject(object, out);
@@ -68,19 +69,11 @@ int32_t Wrap(const TvmFfi& ffi, tn_ffi_tensor* tensor, void** out) {
   return -1;
 }
 
-int32_t AllocateOutput(tn_dl_data_type dtype, int32_t ndim, const int64_t* shape, tn_ffi_any* out,
-                       void** out_data) {
-  const TvmFfi* ffi = FindTvmFfi();
-  if (ffi && ffi->env_tensor_alloc && ffi->env_get_allocator && ffi->env_get_allocator()) {
-    return FromAllocator(*ffi, dtype, ndim, shape, out, out_data);
-  }
-  tn_ffi_tensor* tensor = MakeCpuTensor(dtype, ndim, shape);
-  if (!tensor) return OutOfMemory(TensorBytes(dtype, ndim, shape));
-  *out_data = tensor->dl_tensor.data;
-  void* object = tensor;
-  if (ffi && ffi->tensor_from_dlpack_versioned && Wrap(*ffi, tensor, &object) != 0) return -1;
-  SetObject(object, out);
-  return 0;
+// On the CPU, without what the runtime knows of devices.
+int32_t MakeOnCpu(tn_dl_data_type dtype, int32_t ndim, const int64_t* shape, tn_dl_device,
+                  tn_ffi_tensor** out) {
+  *out = MakeCpuTensor(dtype, ndim, shape);
+  return *out ? 0 : OutOfMemory(TensorBytes(dtype, ndim, shape));
 }
 
 int32_t ReturnArray(tn_ffi_any* tensors, int32_t n, tn_ffi_any* result) {
@@ -103,11 +96,9 @@ int32_t ReturnArray(tn_ffi_any* tensors, int32_t n, tn_ffi_any* result) {
 }
 
 }  // namespace
-}  // namespace tenon::runtime
 
-extern "C" int32_t tn_core_tensor_alloc(int32_t dtype_packed, int32_t ndim, const int64_t* shape,
-                                        tn_ffi_any* out, void** out_data) {
-  using namespace tenon::runtime;
+int32_t AllocateOutput(int32_t dtype_packed, int32_t ndim, const int64_t* shape,
+                       tn_dl_device device, MakeTensorFn make, tn_ffi_any* out, void** out_data) {
   SetNone(out);
   tn_dl_data_type dtype;
   static_assert(sizeof dtype == sizeof dtype_packed);
@@ -115,7 +106,25 @@ extern "C" int32_t tn_core_tensor_alloc(int32_t dtype_packed, int32_t ndim, cons
   if (ndim < 0 || ndim > kMaxDims || TensorBytes(dtype, ndim, shape) < 0) {
     return Fail("ValueError", "an output has a negative dim, too many dims or too many elements");
   }
-  return AllocateOutput(dtype, ndim, shape, out, out_data);
+  const TvmFfi* ffi = FindTvmFfi();
+  if (ffi && ffi->env_tensor_alloc && ffi->env_get_allocator && ffi->env_get_allocator()) {
+    return FromAllocator(*ffi, dtype, ndim, shape, device, out, out_data);
+  }
+  tn_ffi_tensor* tensor = nullptr;
+  if (make(dtype, ndim, shape, device, &tensor) != 0) return -1;
+  *out_data = tensor->dl_tensor.data;
+  void* object = tensor;
+  if (ffi && ffi->tensor_from_dlpack_versioned && Wrap(*ffi, tensor, &object) != 0) return -1;
+  SetObject(object, out);
+  return 0;
+}
+
+}  // namespace tenon::runtime
+
+extern "C" int32_t tn_core_tensor_alloc(int32_t dtype_packed, int32_t ndim, const int64_t* shape,
+                                        tn_ffi_any* out, void** out_data) {
+  using namespace tenon::runtime;
+  return AllocateOutput(dtype_packed, ndim, shape, {TN_DL_CPU, 0}, MakeOnCpu, out, out_data);
 }
 
 extern "C" int32_t tn_core_return(tn_ffi_any* tensors, int32_t n, tn_ffi_any* result) {

@@ -5,6 +5,7 @@
 
 #include "cuda.h"
 #include "matmul.h"
+#include "runtime/device/cuda/library.h"
 #include "runtime/device/device.h"
 
 namespace tenon {
@@ -37,11 +38,20 @@ class OnDevice {
   void* memory_ = nullptr;
 };
 
+/// "sm_90" of device 0.
+std::string ArchOfDevice() {
+  const runtime::cuda::Library* library = runtime::cuda::Find(nullptr);
+  int32_t major = 0, minor = 0;
+  EXPECT_EQ(library->device_attribute(&major, runtime::cuda::kArchMajor, 0), 0);
+  EXPECT_EQ(library->device_attribute(&minor, runtime::cuda::kArchMinor, 0), 0);
+  return "sm_" + std::to_string(10 * major + minor);
+}
+
 /// One kernel on device 0.
 class Kernel {
  public:
   Kernel(const std::string& text, const std::string& name) : name_(name) {
-    const std::string arch = "sm_90";
+    const std::string arch = ArchOfDevice();
     auto cubin = codegen::CompileCuda(test::SourceOf(text, arch), "kernel.cu", arch,
                                       codegen::CudaFormat::kCubin);
     EXPECT_TRUE(cubin) << (cubin ? "" : ToString(cubin.errors()));

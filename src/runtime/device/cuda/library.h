@@ -12,50 +12,52 @@ using DevicePtr = uint64_t;
 using Context = void*;
 
 constexpr Result kOutOfMemory = 2;
-constexpr int32_t kMaxDynamicShared = 8;  // an attribute of functions
-constexpr uint32_t kNonBlocking = 1;      // of a stream: does not wait for the default one
-constexpr int32_t kErrorLog = 5;          // options of loading a module: where to, how much
+constexpr int32_t kMaxDynamicShared = 8;             // an attribute of functions
+constexpr int32_t kArchMajor = 75, kArchMinor = 76;  // attributes of devices
+constexpr uint32_t kNonBlocking = 1;  // of a stream: does not wait for the default one
+constexpr int32_t kErrorLog = 5;      // options of loading a module: where to, how much
 constexpr int32_t kErrorLogBytes = 6;
 
 /// TN_CU(member, symbol, parameters): the symbols carry the version that CUDA 12 and 13 share.
-#define TN_CUDA_FUNCTIONS(TN_CU)                                                                  \
-  TN_CU(init, cuInit, (uint32_t flags))                                                           \
-  TN_CU(device_count, cuDeviceGetCount, (int32_t* count))                                         \
-  TN_CU(device_get, cuDeviceGet, (int32_t* device, int32_t ordinal))                              \
-  TN_CU(retain, cuDevicePrimaryCtxRetain, (Context * context, int32_t device))                    \
-  TN_CU(get_current, cuCtxGetCurrent, (Context * context))                                        \
-  TN_CU(push, cuCtxPushCurrent_v2, (Context context))                                             \
-  TN_CU(pop, cuCtxPopCurrent_v2, (Context * context))                                             \
-  TN_CU(allocate, cuMemAlloc_v2, (DevicePtr * out, size_t bytes))                                 \
-  TN_CU(free, cuMemFree_v2, (DevicePtr memory))                                                   \
-  TN_CU(to_device, cuMemcpyHtoDAsync_v2,                                                          \
-        (DevicePtr target, const void* source, size_t bytes, void* stream))                       \
-  TN_CU(to_host, cuMemcpyDtoHAsync_v2,                                                            \
-        (void* target, DevicePtr source, size_t bytes, void* stream))                             \
-  TN_CU(on_device, cuMemcpyDtoDAsync_v2,                                                          \
-        (DevicePtr target, DevicePtr source, size_t bytes, void* stream))                         \
-  TN_CU(                                                                                          \
-      between, cuMemcpyPeerAsync,                                                                 \
-      (DevicePtr target, Context to, DevicePtr source, Context from, size_t bytes, void* stream)) \
-  TN_CU(stream_make, cuStreamCreate, (void** out, uint32_t flags))                                \
-  TN_CU(stream_free, cuStreamDestroy_v2, (void* stream))                                          \
-  TN_CU(stream_wait, cuStreamSynchronize, (void* stream))                                         \
-  TN_CU(stream_wait_event, cuStreamWaitEvent, (void* stream, void* event, uint32_t flags))        \
-  TN_CU(event_make, cuEventCreate, (void** out, uint32_t flags))                                  \
-  TN_CU(event_free, cuEventDestroy_v2, (void* event))                                             \
-  TN_CU(event_record, cuEventRecord, (void* event, void* stream))                                 \
-  TN_CU(event_wait, cuEventSynchronize, (void* event))                                            \
-  TN_CU(event_elapsed, cuEventElapsedTime, (float* milliseconds, void* from, void* to))           \
-  TN_CU(module_load, cuModuleLoadDataEx,                                                          \
-        (void** out, const void* code, uint32_t count, int32_t* options, void** values))          \
-  TN_CU(module_free, cuModuleUnload, (void* module))                                              \
-  TN_CU(find_function, cuModuleGetFunction, (void** out, void* module, const char* name))         \
-  TN_CU(set_attribute, cuFuncSetAttribute, (void* function, int32_t attribute, int32_t value))    \
-  TN_CU(launch, cuLaunchKernel,                                                                   \
-        (void* function, uint32_t grid_x, uint32_t grid_y, uint32_t grid_z, uint32_t block_x,     \
-         uint32_t block_y, uint32_t block_z, uint32_t shared_bytes, void* stream, void** args,    \
-         void** extra))                                                                           \
-  TN_CU(error_name, cuGetErrorName, (Result error, const char** out))                             \
+#define TN_CUDA_FUNCTIONS(TN_CU)                                                                   \
+  TN_CU(init, cuInit, (uint32_t flags))                                                            \
+  TN_CU(device_count, cuDeviceGetCount, (int32_t* count))                                          \
+  TN_CU(device_get, cuDeviceGet, (int32_t* device, int32_t ordinal))                               \
+  TN_CU(device_attribute, cuDeviceGetAttribute, (int32_t* out, int32_t attribute, int32_t device)) \
+  TN_CU(retain, cuDevicePrimaryCtxRetain, (Context * context, int32_t device))                     \
+  TN_CU(get_current, cuCtxGetCurrent, (Context * context))                                         \
+  TN_CU(push, cuCtxPushCurrent_v2, (Context context))                                              \
+  TN_CU(pop, cuCtxPopCurrent_v2, (Context * context))                                              \
+  TN_CU(allocate, cuMemAlloc_v2, (DevicePtr * out, size_t bytes))                                  \
+  TN_CU(free, cuMemFree_v2, (DevicePtr memory))                                                    \
+  TN_CU(to_device, cuMemcpyHtoDAsync_v2,                                                           \
+        (DevicePtr target, const void* source, size_t bytes, void* stream))                        \
+  TN_CU(to_host, cuMemcpyDtoHAsync_v2,                                                             \
+        (void* target, DevicePtr source, size_t bytes, void* stream))                              \
+  TN_CU(on_device, cuMemcpyDtoDAsync_v2,                                                           \
+        (DevicePtr target, DevicePtr source, size_t bytes, void* stream))                          \
+  TN_CU(                                                                                           \
+      between, cuMemcpyPeerAsync,                                                                  \
+      (DevicePtr target, Context to, DevicePtr source, Context from, size_t bytes, void* stream))  \
+  TN_CU(stream_make, cuStreamCreate, (void** out, uint32_t flags))                                 \
+  TN_CU(stream_free, cuStreamDestroy_v2, (void* stream))                                           \
+  TN_CU(stream_wait, cuStreamSynchronize, (void* stream))                                          \
+  TN_CU(stream_wait_event, cuStreamWaitEvent, (void* stream, void* event, uint32_t flags))         \
+  TN_CU(event_make, cuEventCreate, (void** out, uint32_t flags))                                   \
+  TN_CU(event_free, cuEventDestroy_v2, (void* event))                                              \
+  TN_CU(event_record, cuEventRecord, (void* event, void* stream))                                  \
+  TN_CU(event_wait, cuEventSynchronize, (void* event))                                             \
+  TN_CU(event_elapsed, cuEventElapsedTime, (float* milliseconds, void* from, void* to))            \
+  TN_CU(module_load, cuModuleLoadDataEx,                                                           \
+        (void** out, const void* code, uint32_t count, int32_t* options, void** values))           \
+  TN_CU(module_free, cuModuleUnload, (void* module))                                               \
+  TN_CU(find_function, cuModuleGetFunction, (void** out, void* module, const char* name))          \
+  TN_CU(set_attribute, cuFuncSetAttribute, (void* function, int32_t attribute, int32_t value))     \
+  TN_CU(launch, cuLaunchKernel,                                                                    \
+        (void* function, uint32_t grid_x, uint32_t grid_y, uint32_t grid_z, uint32_t block_x,      \
+         uint32_t block_y, uint32_t block_z, uint32_t shared_bytes, void* stream, void** args,     \
+         void** extra))                                                                            \
+  TN_CU(error_name, cuGetErrorName, (Result error, const char** out))                              \
   TN_CU(error_text, cuGetErrorString, (Result error, const char** out))
 
 struct Library {

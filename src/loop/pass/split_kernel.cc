@@ -1,0 +1,125 @@
+#include "loop/pass/split_kernel.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "ir/visit.h"
+#include "loop/pass/access.h"
+#include "loop/threads.h"
+
+namespace tenon {
+
+namespace {
+
+constexpr int64_t kBetweenAlign = 64;  // of memory that host functions plan
+
+bool HasLoopOver(const Stmt& stmt, bool (*is_axis)(std::string_view)) {
+  bool found = false;
+  PreOrder(stmt, [&](const NodeRef& n) {
+    const auto* loop = As<For>(n);
+    found |= loop && loop->for_kind == ForKind::kThread && is_axis(loop->thread);
+    return !found && !IsA<ExprNode>(n);
+  });
+  return found;
+}
+
+class Splitter {
+ public:
+  explicit Splitter(const Func& kernel) : kernel_(kernel) {
+    Stmt body = kernel->body;
+    for (; IsA<Alloc>(body); body = As<Alloc>(body)->body) {
+      allocs_.push_back(As<Alloc>(body)->buffer);
+    }
+    if (const auto* seq = As<Seq>(body)) stmts_ = seq->stmts;
+  }
+
+  KernelParts operator()() {
+    KernelParts out;
+    if (stmts_.size() > 1 && !IsOneBlock()) FindGroups();
+    if (groups_.size() < 2) return {{kernel_}, {}};
+    for (const Buffer& b : allocs_) {
+      if (UsersOf(b) < 2) continue;
+      auto aligned = MakeRef<BufferNode>(*b);
+      aligned->align = std::max(b->align, kBetweenAlign);
+      between_[b.get()] = aligned;
+      out.between.push_back(between_[b.get()]);
+    }
+    for (size_t i = 0; i < groups_.size(); ++i) out.kernels.push_back(Part(i));
+    return out;
+  }
+
+ private:
+  bool IsOneBlock() const {
+    bool threads = false;
+    for (const Stmt& s : stmts_) {
+      if (HasLoopOver(s, IsBlockAxis)) return false;
+      threads |= HasLoopOver(s, IsThreadAxis);
+    }
+    return threads;
+  }
+
+  void FindGroups() {
+    for (size_t first = 0; first < stmts_.size();) {
+      size_t end = first + 1;
+      // Until no statement behind shares a thread's or a block's memory with one of the group.
+      for (size_t i = first; i < end; ++i) {
+        for (const Buffer& b : allocs_) {
+          if (b->scope == "global" || !UsesBuffer(stmts_[i], b.get())) continue;
+          for (size_t j = end; j < stmts_.size(); ++j) {
+            if (UsesBuffer(stmts_[j], b.get())) end = j + 1;
+          }
+        }
+      }
+      groups_.push_back(Seq::Make({stmts_.begin() + static_cast<int64_t>(first),
+                                   stmts_.begin() + static_cast<int64_t>(end)}));
+      first = end;
+    }
+  }
+
+  int64_t UsersOf(const Buffer& b) const {
+    return std::count_if(groups_.begin(), groups_.end(),
+                         [&](const Stmt& s) { return UsesBuffer(s, b.get()); });
+  }
+
+  Func Part(size_t number) const {
+    const Stmt& group = groups_[number];
+    const Accesses touched = AccessesOf(group, Module(), [](const Buffer&) { return true; });
+    PrimFunc fields = *kernel_;
+    fields.name = fmt::format("{}_{}", kernel_->name, number);
+    fields.buffers.clear();
+    fields.num_outputs = 0;
+    for (const bool written : {false, true}) {
+      auto add = [&](const Buffer& b) {
+        const bool writes = touched.writes.count(b.get()) != 0;
+        if (!UsesBuffer(group, b.get()) || writes != written) return;
+        auto it = between_.find(b.get());
+        fields.buffers.push_back(it == between_.end() ? b : it->second);
+        fields.num_outputs += written ? 1 : 0;
+      };
+      for (const Buffer& b : kernel_->buffers) add(b);
+      for (const Buffer& b : allocs_) {
+        if (between_.count(b.get()) != 0) add(b);
+      }
+    }
+    Stmt body = group;
+    for (size_t i = allocs_.size(); i-- > 0;) {
+      const Buffer& b = allocs_[i];
+      if (between_.count(b.get()) == 0 && UsesBuffer(group, b.get())) body = Alloc::Make(b, body);
+    }
+    fields.body = SubstituteBuffers(body, between_);
+    return PrimFunc::Make(std::move(fields));
+  }
+
+  const Func& kernel_;
+  std::vector<Buffer> allocs_;  // around the statements
+  std::vector<Stmt> stmts_;
+  std::vector<Stmt> groups_;
+  BufferMap between_;  // memory that crosses groups → as parameter
+};
+
+}  // namespace
+
+KernelParts SplitKernel(const Func& kernel) { return Splitter(kernel)(); }
+
+}  // namespace tenon

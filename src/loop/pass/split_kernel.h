@@ -1,0 +1,21 @@
+// Kernels that need more than one launch: a part of wrap_exports.
+#pragma once
+
+#include <vector>
+
+#include "loop/func.h"
+
+namespace tenon {
+
+struct KernelParts {
+  std::vector<Func> kernels;    // in the order of their launches; one alone is the kernel itself
+  std::vector<Buffer> between;  // what they hand over in global memory, parameters of those kernels
+};
+
+/// A GPU kernel's statements outside of all loops, one launch each: blocks of threads cannot wait
+/// for each other, but a launch waits for the one before it. Statements that hand over memory of a
+/// thread or block stay together, and all of them do in a kernel of one block of threads. The parts
+/// are named NAME_0, NAME_1, …
+KernelParts SplitKernel(const Func& kernel);
+
+}  // namespace tenon
