@@ -18,8 +18,9 @@ CODE = {".h", ".hpp", ".c", ".cc", ".cpp", ".py", ".sh", ".def"}
 FILE_SOFT, FILE_HARD = 500, 1000
 FUNCTION_SOFT, FUNCTION_HARD = 40, 80
 
-# clang-format puts a function's closing brace in the column of its first line, so indentation is enough to find ends.
-FUNCTION = re.compile(r"^(?P<indent>(?:  )*)(?!else|namespace|class|struct|enum|union|switch|if|for|while|do|return|extern)"
+# clang-format puts a function's closing brace in the column of its first line, so indentation is enough to find ends. A
+# name with an underscore behind it is a member that a constructor sets.
+FUNCTION = re.compile(r"^(?P<indent>(?:  )*)(?!else|namespace|class|struct|enum|union|switch|if|for|while|do|return|extern|\w+_\()"
                       r"[A-Za-z_~].*\)[^;={]*\{$")
 
 

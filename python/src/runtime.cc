@@ -370,7 +370,7 @@ const char* NameOf(const Device& device) {
   }
 }
 
-void BindTensors(nb::module_& m) {
+void BindDevices(nb::module_& m) {
   nb::class_<Device>(m, "Device")
       .def_prop_ro("device_type", [](const Device& d) { return d.device_type; })
       .def_prop_ro("device_id", [](const Device& d) { return d.device_id; })
@@ -395,6 +395,9 @@ void BindTensors(nb::module_& m) {
         return std::string(NameOf(d)) + "(" + std::to_string(d.device_id) + ")";
       });
   m.def("device", [](int32_t type, int32_t id) { return Device(type, id); });
+}
+
+void BindTensors(nb::module_& m) {
   nb::class_<Tensor>(m, "NDArray")
       .def_prop_ro("shape",
                    [](const Tensor& t) {
@@ -459,6 +462,7 @@ void BindTensors(nb::module_& m) {
 }  // namespace
 
 void BindRuntime(nb::module_& m) {
+  BindDevices(m);
   BindTensors(m);
   [[maybe_unused]] nb::class_<PyFunction> function(m, "Function", nb::type_slots(kFunctionSlots));
   nb::class_<Parameter>(m, "Parameter")
