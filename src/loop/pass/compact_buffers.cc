@@ -173,10 +173,12 @@ class Planner {
     std::unordered_set<const VarNode*> vars;
   };
 
-  Inner InnerOf(const BufferUse& use, size_t target) {
+  // `threads`: all threads of a block, also where their loops are outside.
+  Inner InnerOf(const BufferUse& use, size_t target, bool threads = false) {
     Inner inner;
-    for (size_t i = target; i < use.path.size(); ++i) {
+    for (size_t i = threads ? 0 : target; i < use.path.size(); ++i) {
       const Node* s = use.path[i];
+      if (i < target && !RunsThreads(use.path[i])) continue;
       if (const auto* let = As<Let>(s)) inner.vars.insert(let->var.get());
       const auto* loop = As<For>(s);
       if (!loop) continue;
@@ -212,8 +214,8 @@ class Planner {
     return analyzer_.Simplify(e);
   }
 
-  Box BoxOf(const BufferUse& use, size_t target) {
-    Inner inner = InnerOf(use, target);
+  Box BoxOf(const BufferUse& use, size_t target, bool threads = false) {
+    Inner inner = InnerOf(use, target, threads);
     Box box;
     if (use.no_box)
       return {std::vector<Expr>(use.first.size()), std::vector<Expr>(use.last.size())};
@@ -372,7 +374,7 @@ class Planner {
     if (in_parallel && b.scope == "global") out->scope = "local";
     if (fixed) return out;
     std::vector<Box> boxes;
-    for (const BufferUse& use : a.uses) boxes.push_back(BoxOf(use, target));
+    for (const BufferUse& use : a.uses) boxes.push_back(BoxOf(use, target, b.scope == "shared"));
     const size_t free = FreeDims(a);
     for (size_t d = 0; d < free; ++d) {
       Expr first, last;

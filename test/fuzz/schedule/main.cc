@@ -176,7 +176,7 @@ class Fuzzer {
     try {
       Counts none;
       Sequence s = MakeSequence(seed, options_.gpu, &none);
-      fmt::print("{}", Reduced(s.subject, s.schedule.trace(), fails));
+      fmt::print("{}", Reduced(s.subject, s.schedule.trace(), fails, !opencl_));
     } catch (const std::exception& error) {
       fmt::print("(no smaller one: {})\n", error.what());
     }
