@@ -36,6 +36,18 @@ int main(void) {
 }
 """
 
+NUMBERS = r"""
+#include <stdio.h>
+#include "numbers.h"
+
+int main(void) {
+  float x[3] = {1, 2, -3}, y[3];
+  if (numbers(x, y, 3, 1, 0.5f, NULL) != 0 || y[0] != 1 || y[2] != -3) return 1;
+  if (numbers(x, y, 3, 0, 0.5f, NULL) != 0 || y[0] != 0.5f || y[2] != -1.5f) return 2;
+  return 0;
+}
+"""
+
 
 def build(target):
     """Every size, vectors with a tail, a function of numbers, pieces for the cores."""
@@ -141,10 +153,26 @@ class OneSource(unittest.TestCase):
             with self.subTest(target=target, end=end):
                 code = self.folder.relpath("gate" + end)
                 build(target).export_to_c(code, function_name="gate")
-                program = self.folder.relpath("main")
-                strict = ["-std=c11", "-O1", "-Wall", "-Wextra", "-Werror"]
-                subprocess.run(["cc", *strict, "-o", program, self.folder.relpath("main.c"), code, "-lm"], check=True)
-                subprocess.run([program], check=True)
+                self.run_program("main.c", code)
+
+    def test_numbers_in_c(self):
+        n, scale, keep = te.var("n"), te.var("scale", "float32"), te.scalar("keep", "bool")
+        x = te.placeholder((n,), name="X")
+        y = te.compute((n,), lambda i: te.if_then_else(keep, x[i], x[i] * scale), name="Y")
+        with open(self.folder.relpath("numbers_main.c"), "w", encoding="ascii") as file:
+            file.write(NUMBERS)
+        for target, end in (("llvm", ".o"), ("c", ".c")):
+            with self.subTest(target=target):
+                code = self.folder.relpath("numbers" + end)
+                f = tenon.build(te.create_schedule(y.op), [x, scale, keep, y], target, name="numbers")
+                f.export_to_c(code)
+                self.run_program("numbers_main.c", code)
+
+    def run_program(self, main, code):
+        program = self.folder.relpath("main")
+        strict = ["-std=c11", "-O1", "-Wall", "-Wextra", "-Werror"]
+        subprocess.run(["cc", *strict, "-o", program, self.folder.relpath(main), code, "-lm"], check=True)
+        subprocess.run([program], check=True)
 
 
 if __name__ == "__main__":
