@@ -4,6 +4,7 @@
 
 #include "loop/pass/access.h"
 #include "loop/pass/place_syncs.h"
+#include "loop/pass/repetitions.h"
 #include "loop/pass/rewrite.h"
 #include "loop/pass/share_loads.h"
 #include "loop/pass/thread_memory.h"
@@ -42,14 +43,18 @@ bool HasAxisLoop(const Stmt& stmt) {
 }
 
 // Loops that are no axes of a launch: virtual threads side by side, parallel loops in order.
-Stmt WithoutOtherLoops(const PrimFunc& func, const Stmt& body) {
-  NameSupply names(func);
+Stmt WithoutOtherLoops(const Stmt& body, NameSupply* names) {
+  BufferSet made;
+  PreOrder(body, [&](const NodeRef& n) {
+    if (const auto* alloc = As<Alloc>(n)) made.insert(alloc->buffer.get());
+    return !IsA<ExprNode>(n);
+  });
   return PostOrderRewrite(body, [&](const NodeRef& n) -> NodeRef {
     const auto* loop = As<For>(n);
     if (!loop) return n;
     const bool virtual_thread = loop->for_kind == ForKind::kThread && loop->thread == "vthread";
     if (!virtual_thread && loop->for_kind != ForKind::kParallel) return n;
-    Stmt together = virtual_thread ? InterleaveVirtualThreads(*loop, &names) : nullptr;
+    Stmt together = virtual_thread ? InterleaveVirtualThreads(*loop, made, names) : nullptr;
     if (together) return together;
     return For::Make(loop->var, loop->min, loop->extent, ForKind::kSerial, loop->body, loop->attrs);
   });
@@ -229,7 +234,6 @@ class Converter {
         return Let::Make(let->var, Protected(let->value, guards), Together(let->body, guards));
       }
       case NodeKind::kAlloc:
-        made_[As<Alloc>(stmt)->buffer.get()] = bound_;
         return Alloc::Make(As<Alloc>(stmt)->buffer, Together(As<Alloc>(stmt)->body, guards));
       case NodeKind::kBind: {
         const auto* bind = As<Bind>(stmt);
@@ -264,6 +268,7 @@ class Converter {
         return Together(body, all);
       });
     }
+    if (OnceRank(loop) >= 0) return Once(loop, [&] { return Together(loop.body, guards); });
     analyzer_.Bind(loop.var, loop.min, loop.extent);
     return For::Make(loop.var, loop.min, loop.extent, loop.for_kind, Together(loop.body, guards),
                      loop.attrs, loop.thread);
@@ -300,6 +305,16 @@ class Converter {
     return out;
   }
 
+  // As if outside of all loops over the axis.
+  template <class Body>
+  Stmt Once(const For& loop, Body body) {
+    int& bound = bound_[static_cast<size_t>(OnceRank(loop))];
+    const int outer = std::exchange(bound, 0);
+    Stmt out = body();
+    bound = outer;
+    return out;
+  }
+
   // A statement without barriers.
   Stmt Apart(const Stmt& stmt) {
     const bool whole = !HasAxisLoop(stmt) && !WritesOwn(stmt);
@@ -318,6 +333,7 @@ class Converter {
           return OnAxis(*loop,
                         [&](const Stmt& body, const Guards& own) { return Together(body, own); });
         }
+        if (OnceRank(*loop) >= 0) return Once(*loop, [&] { return Apart(loop->body); });
         analyzer_.Bind(loop->var, loop->min, loop->extent);
         return For::Make(loop->var, loop->min, loop->extent, loop->for_kind, Apart(loop->body),
                          loop->attrs, loop->thread);
@@ -330,7 +346,6 @@ class Converter {
       case NodeKind::kLet:
         return Let::Make(As<Let>(stmt)->var, As<Let>(stmt)->value, Apart(As<Let>(stmt)->body));
       case NodeKind::kAlloc:
-        made_[As<Alloc>(stmt)->buffer.get()] = bound_;
         return Alloc::Make(As<Alloc>(stmt)->buffer, Apart(As<Alloc>(stmt)->body));
       case NodeKind::kBind: {
         const auto* bind = As<Bind>(stmt);
@@ -362,15 +377,6 @@ class Converter {
     return !AccessesOf(stmt, module_, own).writes.empty();
   }
 
-  // As Placer::LeaveRepetitions.
-  bool Repeats(const Stmt& stmt, const Accesses& visible, size_t axis) const {
-    if (axis < 3 || UsesVar(stmt, vars_[axis].get())) return false;
-    return std::all_of(visible.writes.begin(), visible.writes.end(), [&](const BufferNode* b) {
-      auto it = made_.find(b);
-      return b->scope == "shared" && it != made_.end() && it->second[axis] == bound_[axis];
-    });
-  }
-
   // What writes memory that threads share is done once: by the first thread along each axis that
   // it is in no loop of.
   Stmt Alone(const Stmt& stmt) {
@@ -379,7 +385,7 @@ class Converter {
     if (visible.writes.empty()) return stmt;
     Guards first;
     for (size_t i = 0; i < extents_.size(); ++i) {
-      if (!extents_[i] || (bound_[i] > 0 && !Repeats(stmt, visible, i))) continue;
+      if (!extents_[i] || bound_[i] > 0) continue;
       alone_[i] = true;
       if (!IsOne(extents_[i])) first.push_back({Eq(Expr(vars_[i]), IndexConst(0))});
     }
@@ -392,7 +398,6 @@ class Converter {
   std::array<Var, 6> vars_;
   std::array<int, 6> bound_{};  // loops over each axis around
   std::array<bool, 6> alone_{};
-  std::unordered_map<const BufferNode*, std::array<int, 6>> made_;  // bound_, where it is made
   Analyzer analyzer_;
 };
 
@@ -403,9 +408,11 @@ struct Launched {
 };
 
 Launched MakeLaunch(const Func& func, const Module& module, const Stmt& scheduled) {
-  Stmt body = WithoutOtherLoops(*func, scheduled);
+  NameSupply names(*func);
+  Stmt body = WithoutOtherLoops(scheduled, &names);
   Extents extents(*func, body);
   if (!extents.unmet.empty()) return {func->body, false, std::move(extents.unmet)};
+  body = MarkRepetitions(body, module, &names);
   SyncPlan plan = PlaceSyncs(*func, module, body, extents.extents);
   body = Converter(*func, module, extents.extents)(plan.body);
   return {ShrinkThreadMemory(*func, body), true, std::move(plan.unmet)};

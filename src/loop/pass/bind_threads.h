@@ -5,8 +5,9 @@
 // such a kernel gives its answer. Ensures, for kernels of a GPU target: the bound form of
 // loop/threads.h. An axis has the largest extent of its loops; loops with less get a condition;
 // what stands outside of all loops over an axis and writes memory that threads share is done by
-// the first thread of it, and what writes a thread's own memory by every thread. Where threads of a
-// block read or overwrite what others wrote stands `sync cta`, reached by all of them: conditions
+// the first thread of it, and what writes a thread's own memory by every thread. What a loop writes
+// to shared memory the same in each iteration is left to the first thread as well. Where threads of
+// a block read or overwrite what others wrote stands `sync cta`, reached by all of them: conditions
 // are moved inside of it. A thread's own memory is as small as one thread needs it. What virtual
 // threads have in common is done once, the rest by each of them in turn, in unrolled loops. Shared
 // memory whose loops no thread has is filled by all threads together, with a remark that says so.

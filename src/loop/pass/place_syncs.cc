@@ -3,7 +3,9 @@
 #include <algorithm>
 
 #include "loop/pass/access.h"
+#include "loop/pass/repetitions.h"
 #include "loop/pass/rewrite.h"
+#include "loop/pass/variance.h"
 #include "loop/threads.h"
 
 namespace tenon {
@@ -59,10 +61,11 @@ class Placer {
   Placer(const PrimFunc& func, const Module& module, const AxisExtents& extents)
       : module_(module), extents_(extents) {
     BindDims(func, &analyzer_);
-    written_ = AccessesOf(func.body, module, [](const Buffer&) { return true; }).writes;
   }
 
   SyncPlan operator()(const Stmt& body) {
+    body_ = body;
+    written_ = AccessesOf(body, module_, [](const Buffer&) { return true; }).writes;
     Stmt placed = Walk(body).stmt;
     CheckPairs();
     return {placed, std::move(unmet_)};
@@ -95,26 +98,8 @@ class Placer {
       return a.write && !IsThreadPrivate(a.buffer);
     });
     for (Access& a : out) a.solo = visible && !IsA<ExprNode>(node);
-    if (visible && !IsA<ExprNode>(node)) LeaveRepetitions(node, &out);
     Append(&all_, out);
     return out;
-  }
-
-  // A statement that fills a block's memory the same for every iteration of a loop over an axis,
-  // within which that memory is made, is done by the first thread of the axis.
-  void LeaveRepetitions(const NodeRef& node, AccessList* list) const {
-    for (size_t axis = 3; axis < kAxes; ++axis) {
-      const Binder& binder = binders_[axis];
-      if (!binder.loop || UsesVar(node, binder.loop->var.get())) continue;
-      bool repeats = true;
-      for (const Access& a : *list) {
-        if (a.write && !IsThreadPrivate(a.buffer))
-          repeats &= a.buffer->scope == "shared" && MadeInside(a.buffer, binder);
-      }
-      for (Access& a : *list) {
-        if (repeats) a.binders[axis] = {};
-      }
-    }
   }
 
   // Whole buffers that a copy or a callee touches, or whose address is taken.
@@ -144,11 +129,26 @@ class Placer {
     return it != alloc_depth_.end() && it->second > binder.depth;
   }
 
-  // True for memory that is made in each iteration of the loop, but is there once for all threads
-  // along the axis.
-  bool MadeOnce(const Buffer& buffer, size_t axis, const Binder& binder) const {
+  // True for memory that each iteration of the loop may treat as its own, made in it or written
+  // before it is read, but that is there once for all threads along the axis.
+  bool MadeOnce(const Buffer& buffer, size_t axis, const Binder& binder) {
     const bool one = buffer->scope == "global" || (buffer->scope == "shared" && !IsBlockRank(axis));
-    return one && MadeInside(buffer, binder);
+    return one && (MadeInside(buffer, binder) || IsOwnOf(*binder.loop, buffer));
+  }
+
+  // True for memory made here that is used in that loop alone.
+  bool IsOwnOf(const For& loop, const Buffer& buffer) {
+    auto [it, fresh] = used_outside_.try_emplace(&loop);
+    if (fresh) {
+      PreOrder(body_, [&, outside = &it->second](const NodeRef& n) {
+        if (const auto* s = As<Store>(n)) outside->insert(s->buffer.get());
+        if (const auto* s = As<Load>(n)) outside->insert(s->buffer.get());
+        if (const auto* s = As<Atomic>(n)) outside->insert(s->buffer.get());
+        if (const auto* s = As<RegionNode>(n)) outside->insert(s->buffer.get());
+        return n.get() != &loop;
+      });
+    }
+    return alloc_depth_.count(buffer.get()) != 0 && it->second.count(buffer.get()) == 0;
   }
 
   // True when the two touch one element only in the same thread along the axis; the two executions
@@ -167,33 +167,10 @@ class Placer {
     return IndexTells(a, b, x, y);
   }
 
-  // A number that can be read off the element's index is the thread's in both accesses.
   bool IndexTells(const Access& a, const Access& b, const Binder& x, const Binder& y) {
-    if (a.indices.empty() || a.indices.size() != b.indices.size()) return false;
     if (!IsZero(x.loop->min) || !IsZero(y.loop->min)) return false;
-    std::vector<std::pair<Expr, Expr>> pairs;
-    for (size_t i = 0; i < a.indices.size(); ++i) pairs.emplace_back(a.indices[i], b.indices[i]);
-    pairs.emplace_back(Flat(a), Flat(b));
-    for (const auto& [i, j] : pairs) {
-      auto affine = DetectAffine(i, {x.loop->var});
-      auto step = affine ? AsInt(analyzer_.Simplify(affine->coefficients[0])) : std::nullopt;
-      if (!step || *step <= 0) continue;
-      auto holds = [&](const Expr& number, const Expr& var) {
-        return analyzer_.CanProveEqual(number, var);
-      };
-      Expr p = i / *step, q = j / *step;
-      if (holds(p, x.loop->var) && holds(q, y.loop->var)) return true;
-      auto n = AsInt(analyzer_.Simplify(x.loop->extent));
-      if (n && *n > 0 && holds(p % *n, x.loop->var) && holds(q % *n, y.loop->var)) return true;
-    }
-    return false;
-  }
-
-  // The element's number in row-major order.
-  Expr Flat(const Access& a) {
-    Expr out = IndexConst(0);
-    for (size_t i = 0; i < a.indices.size(); ++i) out = out * a.buffer->shape[i] + a.indices[i];
-    return analyzer_.Simplify(out);
+    return ElementTells(*a.buffer, a.indices, {x.loop->var, x.loop->extent}, b.indices,
+                        {y.loop->var, y.loop->extent}, &analyzer_);
   }
 
   static bool Depend(const Access& a, const Access& b) {
@@ -224,13 +201,23 @@ class Placer {
     }
   }
 
+  // Within one loop over the axis: each iteration may have its own values in elements that others
+  // write as well. (Where each element has one writer, it is the one who reads it. An author of
+  // barriers speaks of threads.)
+  bool NeedsCopies(const Access& a, const Access& b, size_t axis) {
+    const For* loop = a.binders[axis].loop;
+    if (!MadeOnce(a.buffer, axis, a.binders[axis]) || HasSync(loop->body)) return false;
+    return (a.write && b.write) || std::any_of(all_.begin(), all_.end(), [&](const Access& other) {
+             return other.buffer == a.buffer && other.write && other.binders[axis].loop != loop;
+           });
+  }
+
   bool CheckPair(const Access& a, const Access& b) {
     for (size_t axis = 0; axis < kAxes; ++axis) {
       const bool block = IsBlockRank(axis), own = IsThreadPrivate(a.buffer);
       if (own && a.write && b.write) continue;
       const Binder &x = a.binders[axis], &y = b.binders[axis];
-      const bool copies =
-          x.loop && x.loop == y.loop && a.write && b.write && MadeOnce(a.buffer, axis, x);
+      const bool copies = x.loop && x.loop == y.loop && NeedsCopies(a, b, axis);
       if (!block && !own && !copies) continue;
       const bool once = !x.repeated || MadeInside(a.buffer, x);
       if (SameThread(a, b, axis, once ? x.depth + 1 : 0)) continue;
@@ -355,6 +342,7 @@ class Placer {
     if (!uniform || (rank >= 0 && !IsBlockRank(static_cast<size_t>(rank))))
       varying_.insert(loop.var.get());
     analyzer_.Bind(loop.var, loop.min, loop.extent);
+    if (OnceRank(loop) >= 0) return OnOnce(loop, static_cast<size_t>(OnceRank(loop)));
     const size_t depth = depth_++;
     Flow flow =
         rank >= 0 ? OnAxis(loop, static_cast<size_t>(rank), depth) : OnSerial(loop, uniform, depth);
@@ -362,6 +350,14 @@ class Placer {
     AccessList head = bounds;
     Append(&head, flow.head);
     flow.head = std::move(head);
+    return flow;
+  }
+
+  Flow OnOnce(const For& loop, size_t axis) {
+    Binder outer = std::exchange(binders_[axis], Binder{});
+    Flow flow = Walk(loop.body);
+    binders_[axis] = outer;
+    flow.stmt = For::Make(loop.var, loop.min, loop.extent, loop.for_kind, flow.stmt, loop.attrs);
     return flow;
   }
 
@@ -379,9 +375,10 @@ class Placer {
   // All threads together do what each iteration of `outer` would do in full, so that must be the
   // same for all of these.
   void CheckRepeats(const For& loop, const For& outer, size_t around) {
-    bool differs = UsesVar(loop.body, outer.var.get()) || UsesVar(loop.extent, outer.var.get());
-    for (size_t i = around; i < around_.size(); ++i)
-      differs |= UsesVar(around_[i], outer.var.get());
+    const Variance& variance =
+        variance_.try_emplace(&outer, Variance(outer.var, outer.body)).first->second;
+    bool differs = variance.Differs(loop.body) || variance.Differs(loop.extent);
+    for (size_t i = around; i < around_.size(); ++i) differs |= variance.Differs(around_[i]);
     if (!differs) return;
     Unmet("loop '" + loop.var->name + "' over " + loop.thread + " does other things in each " +
           "iteration of loop '" + outer.var->name + "', which is over " + loop.thread + " too");
@@ -453,9 +450,12 @@ class Placer {
 
   const Module& module_;
   const AxisExtents& extents_;
+  Stmt body_;
   Analyzer analyzer_;
   std::unordered_set<const BufferNode*> written_;
   std::unordered_map<const BufferNode*, size_t> alloc_depth_;
+  std::unordered_map<const For*, std::unordered_set<const BufferNode*>> used_outside_;
+  std::unordered_map<const For*, Variance> variance_;
   std::unordered_set<const Node*> varying_;  // variables that differ between threads of a block
   std::array<Binder, kAxes> binders_;
   std::vector<Expr> around_;  // conditions, bounds and values of lets around

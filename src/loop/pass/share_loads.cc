@@ -4,6 +4,7 @@
 
 #include "loop/pass/access.h"
 #include "loop/pass/rewrite.h"
+#include "loop/pass/variance.h"
 #include "loop/threads.h"
 
 namespace tenon {
@@ -43,7 +44,9 @@ class Sharing final : public ScopedRewriter {
     const auto* loop = As<For>(stmt);
     if (loop && IsThreadLoop(*loop)) {
       axes_.push_back(loop);
+      variances_.emplace_back(loop->var, loop->body);
       Stmt out = Children(stmt);
+      variances_.pop_back();
       axes_.pop_back();
       return out;
     }
@@ -92,9 +95,9 @@ class Sharing final : public ScopedRewriter {
   // The nest over all threads around it; null where it is not what the header says.
   Stmt Shared(const Stmt& stmt) {
     int64_t threads = 1;
-    for (const For* axis : axes_) {
-      const auto extent = AsInt(axis->extent);
-      if (!extent || !IsZero(axis->min) || UsesVar(stmt, axis->var.get())) return nullptr;
+    for (size_t i = 0; i < axes_.size(); ++i) {
+      const auto extent = AsInt(axes_[i]->extent);
+      if (!extent || !IsZero(axes_[i]->min) || variances_[i].Differs(stmt)) return nullptr;
       threads *= *extent;
     }
     if (threads <= 1 || HasThreadLoop(stmt)) return nullptr;
@@ -203,8 +206,9 @@ class Sharing final : public ScopedRewriter {
   NameSupply names_;
   std::vector<std::string>* filled_;
   std::vector<const For*> axes_;  // loops over threadIdx axes around
-  int apart_ = 0;                 // statements around that take threads apart
-  std::string name_;              // of what the nest fills
+  std::vector<Variance> variances_;
+  int apart_ = 0;     // statements around that take threads apart
+  std::string name_;  // of what the nest fills
 };
 
 }  // namespace

@@ -1,8 +1,9 @@
 #include "loop/pass/virtual_threads.h"
 
-#include <unordered_set>
+#include <optional>
 
 #include "ir/visit.h"
+#include "loop/pass/variance.h"
 
 namespace tenon {
 
@@ -13,9 +14,8 @@ constexpr int64_t kMostUnrolled = 16;  // that are written out
 
 class Interleaver {
  public:
-  Interleaver(const For& loop, NameSupply* names) : loop_(loop), names_(names) {
-    differing_.insert(loop.var.get());
-  }
+  Interleaver(const For& loop, const BufferSet& outer, NameSupply* names)
+      : loop_(loop), outer_(outer), names_(names) {}
 
   Stmt operator()() {
     const auto extent = AsInt(loop_.extent);
@@ -29,83 +29,68 @@ class Interleaver {
       if (const auto* alloc = As<Alloc>(n)) made_.insert(alloc->buffer.get());
       return !IsA<ExprNode>(n);
     });
-    size_t before = 0;
-    do {
-      before = differing_.size();
-      Scan(body, false);
-    } while (differing_.size() != before && fits_);
+    differs_.emplace(loop_.var, body);
+    Fit(body);
+    fits_ = fits_ && ElementsTell(body);
     return fits_ ? Push(Widened(body)) : nullptr;
   }
 
  private:
-  // What is not the same for all virtual threads: a variable, or a buffer made inside.
-  bool Differs(const NodeRef& node) const {
-    bool found = false;
-    PreOrder(node, [&](const NodeRef& n) {
-      found |= differing_.count(n.get()) != 0;
-      if (const auto* load = As<Load>(n)) found |= differing_.count(load->buffer.get()) != 0;
-      return !found;
-    });
-    return found;
-  }
-
-  void Scan(const Stmt& stmt, bool guarded) {
-    switch (stmt->kind) {
-      case NodeKind::kSeq:
-        for (const Stmt& s : As<Seq>(stmt)->stmts) Scan(s, guarded);
-        return;
-      case NodeKind::kFor: {
-        const auto* loop = As<For>(stmt);
-        const bool differs = Differs(loop->min) || Differs(loop->extent);
-        if (differs) differing_.insert(loop->var.get());
-        return Scan(loop->body, guarded || differs);
-      }
-      case NodeKind::kIf: {
-        const auto* node = As<If>(stmt);
-        const bool differs = guarded || Differs(node->condition);
-        Scan(node->then_body, differs);
-        if (node->else_body) Scan(node->else_body, differs);
-        return;
-      }
-      case NodeKind::kLet:
-        if (Differs(As<Let>(stmt)->value)) differing_.insert(As<Let>(stmt)->var.get());
-        return Scan(As<Let>(stmt)->body, guarded);
-      case NodeKind::kAlloc: return Scan(As<Alloc>(stmt)->body, guarded);
-      case NodeKind::kWhile:
-        return Scan(As<While>(stmt)->body, guarded || Differs(As<While>(stmt)->condition));
-      case NodeKind::kBlock: return Scan(As<Block>(stmt)->body, guarded);
-      case NodeKind::kStore: {
-        const BufferNode* buffer = As<Store>(stmt)->buffer.get();
-        if (made_.count(buffer) == 0 || !(guarded || Differs(stmt))) return;
-        differing_.insert(buffer);
-        fits_ &= !As<Store>(stmt)->buffer->layout && As<Store>(stmt)->buffer->strides.empty();
-        return;
-      }
-      default: ScanOther(stmt, guarded);
-    }
-  }
-
-  // Memory that differs cannot be widened where whole regions of it are named.
-  void ScanOther(const Stmt& stmt, bool guarded) {
-    const bool differs = guarded || Differs(stmt);
-    PreOrder(stmt, [&](const NodeRef& n) {
+  // Memory made inside that differs gets a dimension more: not where it has a layout, or whole
+  // regions of it are named.
+  void Fit(const Stmt& body) {
+    PreOrder(body, [&](const NodeRef& n) {
       const auto* region = As<RegionNode>(n);
       const auto* atomic = As<Atomic>(n);
+      const auto* alloc = As<Alloc>(n);
       const auto* call = As<Call>(n);
       const BufferNode* buffer = region   ? region->buffer.get()
                                  : atomic ? atomic->buffer.get()
                                           : nullptr;
-      if (buffer && made_.count(buffer) != 0) fits_ &= !differs && differing_.count(buffer) == 0;
+      if (buffer && made_.count(buffer) != 0) fits_ &= !differs_->Has(buffer);
+      if (alloc && differs_->Has(alloc->buffer.get()))
+        fits_ &= !alloc->buffer->layout && alloc->buffer->strides.empty();
       if (call && call->intrinsic == Intrinsic::kBufferData) fits_ = false;
       return fits_;
     });
+  }
+
+  // Memory made outside, each virtual thread's own all the same if it writes before it reads, stays
+  // one for all: then no two of them may touch one element.
+  bool ElementsTell(const Stmt& body) {
+    std::unordered_map<const BufferNode*, std::vector<std::vector<Expr>>> touched;
+    Analyzer analyzer;
+    analyzer.Bind(loop_.var, IndexConst(0), IndexConst(extent_));
+    auto add = [&](const Buffer& b, const std::vector<Expr>& indices) {
+      const bool outside = outer_.count(b.get()) != 0 && made_.count(b.get()) == 0;
+      if (outside && differs_->Has(b.get())) touched[b.get()].push_back(indices);
+    };
+    PreOrder(body, [&](const NodeRef& n) {
+      if (const auto* s = As<Load>(n)) add(s->buffer, s->indices);
+      if (const auto* s = As<Store>(n)) add(s->buffer, s->indices);
+      if (const auto* s = As<Atomic>(n)) add(s->buffer, s->indices);
+      if (const auto* s = As<RegionNode>(n)) add(s->buffer, {});
+      const auto* loop = As<For>(n);
+      if (loop && IsPure(loop->min) && IsPure(loop->extent))
+        analyzer.Bind(loop->var, loop->min, loop->extent);
+      return true;
+    });
+    const Iteration v{loop_.var, IndexConst(extent_)};
+    for (const auto& [buffer, accesses] : touched) {
+      for (size_t i = 0; i < accesses.size(); ++i) {
+        for (size_t j = i; j < accesses.size(); ++j) {
+          if (!ElementTells(*buffer, accesses[i], v, accesses[j], v, &analyzer)) return false;
+        }
+      }
+    }
+    return true;
   }
 
   // Every virtual thread with its own part of what differs.
   Stmt Widened(const Stmt& body) {
     std::unordered_map<const BufferNode*, Buffer> wide;
     for (const BufferNode* b : made_) {
-      if (differing_.count(b) == 0) continue;
+      if (!differs_->Has(b)) continue;
       std::vector<Expr> shape = {IndexConst(extent_)};
       shape.insert(shape.end(), b->shape.begin(), b->shape.end());
       wide[b] =
@@ -174,17 +159,18 @@ class Interleaver {
   }
 
   const For& loop_;
+  const BufferSet& outer_;
   NameSupply* names_;
   int64_t extent_ = 1;
   bool fits_ = true;
-  std::unordered_set<const BufferNode*> made_;  // allocated inside
-  std::unordered_set<const Node*> differing_;   // variables and buffers
+  BufferSet made_;                   // allocated inside
+  std::optional<Variance> differs_;  // between virtual threads
 };
 
 }  // namespace
 
-Stmt InterleaveVirtualThreads(const For& loop, NameSupply* names) {
-  return Interleaver(loop, names)();
+Stmt InterleaveVirtualThreads(const For& loop, const BufferSet& made, NameSupply* names) {
+  return Interleaver(loop, made, names)();
 }
 
 }  // namespace tenon
