@@ -8,6 +8,7 @@ import numpy as np
 import tenon
 
 COPY_BYTES = 1 << 30
+OPENCL = 4  # a device type of DLPack, often a CPU
 
 
 def arguments(doc, **sizes):
@@ -28,7 +29,7 @@ def build(schedule, tensors, name, options):
         print(module.get_source())
     if options.save:
         module.save(options.save)
-    device = tenon.cuda(0)
+    device = (tenon.opencl if options.target.startswith("opencl") else tenon.cuda)(0)
     if device.exist:
         return module, device
     print(f"{name}: built for {options.target}; no GPU here to run it on")
@@ -42,15 +43,16 @@ def seconds(module, name, device, arrays, repeat):
 
 def copy_bandwidth(device, repeat):
     """Bytes read and written a second by a plain copy on the device."""
-    source = tenon.nd.empty((COPY_BYTES // 4,), "float32", device)
-    target = tenon.nd.empty((COPY_BYTES // 4,), "float32", device)
+    size = COPY_BYTES if device.device_type != OPENCL else COPY_BYTES >> 4
+    source = tenon.nd.empty((size // 4,), "float32", device)
+    target = tenon.nd.empty((size // 4,), "float32", device)
     for count in (1, repeat):
         device.sync()
         start = time.perf_counter()
         for _ in range(count):
             target.copyfrom(source)
         device.sync()
-    return 2 * COPY_BYTES * repeat / (time.perf_counter() - start)
+    return 2 * size * repeat / (time.perf_counter() - start)
 
 
 def check(got, wanted, tolerance):

@@ -17,7 +17,7 @@
 from . import contrib, nd, runtime, te, target, tir
 from ._tenon import IrModule, Schedule, Stage, __version__
 from .build_module import build, compile, load, lower
-from .nd import cpu, cuda
+from .nd import cpu, cuda, opencl
 from .session import InferenceSession
 from .te import create_schedule
 
@@ -36,6 +36,7 @@ __all__ = [
     "load",
     "lower",
     "nd",
+    "opencl",
     "runtime",
     "target",
     "te",

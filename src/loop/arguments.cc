@@ -15,7 +15,7 @@ using Kind = Argument::Kind;
 // number of its tensors' device.
 bool IsProvided(const Var& scalar) {
   if (scalar->name == kDeviceId) return true;
-  return scalar->dtype.IsHandle() && (scalar->name == "arena" || scalar->name == "workspace");
+  return IsArena(scalar) || (scalar->dtype.IsHandle() && scalar->name == "workspace");
 }
 
 std::optional<Argument> Find(const PrimFunc& func, const std::string& name) {
@@ -68,6 +68,11 @@ Expected<std::vector<Argument>> Named(const PrimFunc& func, const std::vector<st
 }
 
 }  // namespace
+
+bool IsArena(const Var& scalar) {
+  return scalar->dtype.IsHandle() &&
+         (scalar->name == "arena" || scalar->name.starts_with("arena_"));
+}
 
 Var Argument::VarOf(const PrimFunc& func) const {
   switch (kind) {

@@ -17,6 +17,9 @@ inline constexpr const char* kArgumentsAttr = "arguments";
 /// A scalar parameter of functions that launch on a device, i32, which no caller passes: the number
 /// of the device that the tensors are on.
 inline constexpr const char* kDeviceId = "device.id";
+/// Memory that plan_storage has a call of a host function borrow: `arena`, or `arena_0`, `arena_1`,
+/// …
+bool IsArena(const Var& scalar);
 
 /// One argument. Dims that are none are found in the shapes of those that are buffers.
 struct Argument {

@@ -54,8 +54,8 @@ int64_t packed::DeviceTypeOf(const Target& target) {
   TN_UNREACHABLE();
 }
 
-bool ArgumentChecker::HasHandles() const {
-  return func_.attrs.GetInt(kDeviceTypeAttr, kCpu) == kOpenCl;
+bool packed::HasHandles(const PrimFunc& func) {
+  return func.attrs.GetInt(kDeviceTypeAttr, kCpu) == kOpenCl;
 }
 
 std::string packed::DeviceName(int64_t type) {
@@ -223,7 +223,7 @@ Var ArgumentChecker::CheckData(const Given& a, StmtList* list) {
   };
   Expr offset = LoadAt(DType::Index(), a.tensor, fields_.byte_offset);
   Expr start = LoadAt(DType::Handle(), a.tensor, fields_.data);
-  if (HasHandles()) {
+  if (HasHandles(func_)) {
     list->Add(Fail(Eq(offset, IndexConst(0)), "ValueError",
                    {expects("byte_offset=0 but got byte_offset="), offset}));
     return list->Define(b.name + ".data", start);
@@ -344,7 +344,7 @@ void ArgumentChecker::CheckApart(size_t i, size_t j, StmtList* list) {
     const BufferNode& b = *func_.buffers[k];
     return CastExpr::Make(DType::Int(64), Simplify(Product(b.shape, 0) * b.dtype.Bytes()));
   };
-  Expr apart = HasHandles()
+  Expr apart = HasHandles(func_)
                    ? Ne(start(i), start(j))
                    : Or(Le(start(i) + bytes(i), start(j)), Le(start(j) + bytes(j), start(i)));
   Expr empty = Or(Eq(bytes(i), I64(0)), Eq(bytes(j), I64(0)));

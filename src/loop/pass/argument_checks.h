@@ -45,7 +45,6 @@ class ArgumentChecker {
 
   void CheckDevice(const BufferNode& b, const Var& tensor, StmtList* list);
   Var CheckData(const Given& a, StmtList* list);
-  bool HasHandles() const;  // memory has handles in the place of addresses
   void CheckBuffer(size_t i, size_t position, StmtList* list);
   void CheckNumber(const Var& var, const Argument& argument, size_t position, StmtList* list);
   void CheckDim(const Given& a, size_t d, StmtList* list);

@@ -48,10 +48,13 @@ Func BodyOf(const PrimFunc& func) {
   return PrimFunc::Make(std::move(fields));
 }
 
-// plan_storage appends it where something is to be stored.
-bool NeedsArena(const PrimFunc& func) {
-  return !func.scalars.empty() && func.scalars.back()->name == "arena" &&
-         func.scalars.back()->dtype.IsHandle();
+// What plan_storage appends where something is to be stored: the numbers of these scalars.
+std::vector<size_t> ArenasOf(const PrimFunc& func) {
+  std::vector<size_t> out;
+  for (size_t i = 0; i < func.scalars.size(); ++i) {
+    if (IsArena(func.scalars[i])) out.push_back(i);
+  }
+  return out;
 }
 
 PrimFunc PackedFields(std::string name, const std::string& target) {
@@ -191,9 +194,9 @@ class Wrapper {
     }
   }
 
-  // Outputs made so far are dropped.
+  // Outputs made and memory borrowed so far are dropped.
   Stmt LeaveWith(Expr status) {
-    std::vector<Stmt> out;
+    std::vector<Stmt> out = Releases();
     for (int64_t i = 0; i < func_.num_outputs; ++i) {
       Expr value = At(AddressOf(outputs_), i * kAnyBytes);
       out.push_back(Evaluate::Make(CallC("tn_core_release", {value}, DType::Handle())));
@@ -203,23 +206,19 @@ class Wrapper {
   }
 
   void Run() {
-    Var arena;
     for (size_t i = 0; i < func_.scalars.size(); ++i) {
       if (func_.scalars[i]->name != kDeviceId) continue;
       const size_t slot = func_.buffers.size() + func_.dims.size() + i;
       list_.Add(StoreAt(AddressOf(closure_), static_cast<int64_t>(slot) * kSlotBytes,
                         checker_.device_id()));
     }
-    if (NeedsArena(func_)) arena = BorrowArena();
+    BorrowArenas();
     Expr team = TeamSize();
     Var status = list_.Define(
         "status", CallC("tn_core_run_team", {Text("@" + func_.name), AddressOf(closure_), team},
                         DType::Int(32)));
-    if (arena) {
-      const char* name = on_device() ? "tn_core_device_arena_release" : "tn_core_arena_release";
-      Expr release = CallC(name, {Text("@" + Instances()), arena}, DType::Handle());
-      list_.Add(Evaluate::Make(release));
-    }
+    for (Stmt& release : Releases()) list_.Add(std::move(release));
+    borrowed_.clear();
     list_.Add(If::Make(Ne(status, I32(0)), LeaveWith(status)));
   }
 
@@ -233,24 +232,37 @@ class Wrapper {
     return CastExpr::Make(DType::Int(32), Simplify(size));
   }
 
-  Var BorrowArena() {
-    Expr bytes = I64(func_.attrs.GetInt("arena_bytes"));
-    if (sizer_) {
-      Buffer size = LocalSlots("arena_size", 1);
-      Make(size, &list_);
-      Region whole = RegionNode::Make(size, {RangeNode::Make(IndexConst(0), IndexConst(1))});
-      list_.Add(CallFunc::Make(sizer_->name, {whole}, {func_.dims.begin(), func_.dims.end()}));
-      bytes = Load::Make(size, {IndexConst(0)});
-    }
-    Expr borrow = CallC(on_device() ? "tn_core_device_arena_acquire" : "tn_core_arena_acquire",
-                        WithDevice({Text("@" + Instances())}, bytes), DType::Handle());
-    Var arena = list_.Define("arena", borrow);
-    list_.Add(If::Make(Eq(Bits(arena), I64(0)), LeaveWith(I32(-1))));
-    auto slot =
-        static_cast<int64_t>(func_.buffers.size() + func_.dims.size() + func_.scalars.size() - 1);
-    list_.Add(StoreAt(AddressOf(closure_), slot * kSlotBytes, arena));
+  void BorrowArenas() {
+    const std::vector<size_t> arenas = ArenasOf(func_);
+    if (arenas.empty()) return;
     packed_.attrs.Set("instances", Instances());
-    return arena;
+    Buffer sizes = LocalSlots("arena_size", arenas.size());
+    if (sizer_) {
+      Make(sizes, &list_);
+      const Range all = RangeNode::Make(IndexConst(0), sizes->shape[0]);
+      list_.Add(CallFunc::Make(sizer_->name, {RegionNode::Make(sizes, {all})},
+                               {func_.dims.begin(), func_.dims.end()}));
+    }
+    for (size_t i = 0; i < arenas.size(); ++i) {
+      Expr bytes = sizer_ ? Load::Make(sizes, {IndexConst(static_cast<int64_t>(i))})
+                          : I64(func_.attrs.GetInt("arena_bytes"));
+      Expr borrow = CallC(on_device() ? "tn_core_device_arena_acquire" : "tn_core_arena_acquire",
+                          WithDevice({Text("@" + Instances())}, bytes), DType::Handle());
+      Var arena = list_.Define(func_.scalars[arenas[i]]->name, borrow);
+      list_.Add(If::Make(Eq(Bits(arena), I64(0)), LeaveWith(I32(-1))));
+      const size_t slot = func_.buffers.size() + func_.dims.size() + arenas[i];
+      list_.Add(StoreAt(AddressOf(closure_), static_cast<int64_t>(slot) * kSlotBytes, arena));
+      borrowed_.push_back(arena);
+    }
+  }
+
+  std::vector<Stmt> Releases() const {
+    const char* name = on_device() ? "tn_core_device_arena_release" : "tn_core_arena_release";
+    std::vector<Stmt> out;
+    for (const Var& arena : borrowed_) {
+      out.push_back(Evaluate::Make(CallC(name, {Text("@" + Instances()), arena}, DType::Handle())));
+    }
+    return out;
   }
 
   bool on_device() const { return func_.attrs.Has(kDeviceTypeAttr); }
@@ -291,6 +303,7 @@ class Wrapper {
   ArgumentChecker checker_;
   StmtList list_;
   bool makes_outputs_ = false;
+  std::vector<Var> borrowed_;  // arenas, while the call has them
 };
 
 /// __tvm_ffi__metadata_NAME: the JSON that TVM-FFI's stub generators read. The string is static:
@@ -333,7 +346,8 @@ Func Plain(const PrimFunc& func, const std::string& name) {
   fields.num_outputs = func.num_outputs;
   Var workspace = VarNode::Make("workspace", DType::Handle());
   fields.scalars = func.scalars;
-  if (NeedsArena(func)) fields.scalars.pop_back();
+  const bool needs_arena = !ArenasOf(func).empty();  // one: these functions are for CPUs
+  if (needs_arena) fields.scalars.pop_back();
   fields.scalars.push_back(workspace);
   fields.attrs.Set(kPlain, name);
   StmtList list;
@@ -344,7 +358,7 @@ Func Plain(const PrimFunc& func, const std::string& name) {
   for (const Buffer& b : func.buffers) values.push_back(AddressOf(b));
   values.insert(values.end(), func.dims.begin(), func.dims.end());
   values.insert(values.end(), fields.scalars.begin(), fields.scalars.end() - 1);
-  if (NeedsArena(func)) values.push_back(workspace);
+  if (needs_arena) values.push_back(workspace);
   Expr count = IndexConst(static_cast<int64_t>(std::max<size_t>(values.size(), 1)));
   Buffer closure =
       BufferNode::Make("closure", DType::Int(64), {count}, "local", nullptr, {}, kSlotBytes);

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "loop/func.h"
 #include "loop/stmt.h"
 #include "target/target.h"
 
@@ -21,6 +22,8 @@ inline constexpr int64_t kCpu = 1, kOpenCl = 4;    // DLDeviceTypes
 
 /// On host functions that launch kernels on a device: the DLDeviceType of their tensors.
 inline constexpr const char* kDeviceTypeAttr = "device_type";
+/// Whether the memory of that device has handles in the place of addresses.
+bool HasHandles(const PrimFunc& func);
 /// Data of the library (tenon/kernel_abi.h): its device code, and what is loaded of it.
 inline constexpr const char* kDeviceCode = "tn_blob_device_code";
 inline constexpr const char* kDeviceState = "tn_blob_device_state";

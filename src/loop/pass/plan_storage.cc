@@ -7,6 +7,7 @@
 #include "intrin/tile_intrinsic.h"
 #include "loop/pass/access.h"
 #include "loop/pass/arena.h"
+#include "loop/pass/packed_abi.h"
 #include "loop/pass/storage.h"
 #include "loop/threads.h"
 #include "loop/workspace.h"
@@ -211,13 +212,16 @@ class HostPlanner final : public StorageRewriter {
       Expr base = Call::Make(Intrinsic::kWeightsBase, {}, DType::Handle());
       body = Bind::Make(view, base, body);
     }
-    for (auto& [dtype, view] : arena_views_) body = Bind::Make(view, arena_, body);
+    for (const Arena& arena : arenas_) {
+      for (const auto& [dtype, view] : arena.views) body = Bind::Make(view, arena.memory, body);
+      fields.scalars.push_back(arena.memory);
+    }
     fields.body = body ? body : Seq::Make({});
     if (!items_.empty()) {
-      fields.scalars.push_back(arena_);
       fields.attrs.Set("plan", ToString(items_, plan_));
-      SetIfConst(&fields.attrs, "arena_bytes", plan_.bytes);
-      if (!AsInt(plan_.bytes)) *sizer = Sizer();
+      const bool is_constant = arenas_.size() == 1 && AsInt(plan_.bytes);
+      if (is_constant) SetIfConst(&fields.attrs, "arena_bytes", plan_.bytes);
+      if (!is_constant) *sizer = Sizer();
     }
     if (uses_team_size_) fields.attrs.Set("max_team", context_.max_team);
     return PrimFunc::Make(std::move(fields));
@@ -240,6 +244,20 @@ class HostPlanner final : public StorageRewriter {
       AddItem(launch->kernel + " workspace", bytes, point, point);
     }
     plan_ = PlanArena(items_);
+    if (items_.empty()) return;
+    if (packed::HasHandles(*func_)) return PlanApart();
+    arenas_ = {{VarNode::Make("arena", DType::Handle()), plan_.bytes, {}}};
+  }
+
+  // No part of such memory can be handed to a kernel: each item has its own.
+  void PlanApart() {
+    plan_.bytes = IndexConst(0);
+    for (size_t i = 0; i < items_.size(); ++i) {
+      plan_.offsets[i] = IndexConst(0);
+      plan_.bytes = analyzer_.Simplify(plan_.bytes + items_[i].bytes);
+      Var memory = VarNode::Make(fmt::format("arena_{}", i), DType::Handle());
+      arenas_.push_back({memory, items_[i].bytes, {}});
+    }
   }
 
   void AddItem(std::string name, Expr bytes, int64_t first, int64_t last) {
@@ -270,15 +288,24 @@ class HostPlanner final : public StorageRewriter {
       flat.buffer =
           View(&weight_views_, "weights", buffer->dtype, "const", WeightBytes() / element);
     } else {
-      flat.offset =
-          analyzer_.Simplify(plan_.offsets[item_of_.at(buffer.get())] / IndexConst(element));
-      flat.buffer =
-          View(&arena_views_, "arena", buffer->dtype, "global", plan_.bytes / IndexConst(element));
+      const size_t item = item_of_.at(buffer.get());
+      Arena& arena = ArenaOf(item);
+      flat.offset = analyzer_.Simplify(plan_.offsets[item] / IndexConst(element));
+      flat.buffer = View(&arena.views, arena.memory->name, buffer->dtype, "global",
+                         arena.bytes / IndexConst(element));
     }
     return flat;
   }
 
   using Views = std::map<std::string, Buffer>;
+  /// Memory that a call borrows.
+  struct Arena {
+    Var memory;
+    Expr bytes;
+    Views views;
+  };
+  Arena& ArenaOf(size_t item) { return arenas_.size() == 1 ? arenas_[0] : arenas_[item]; }
+
   static Buffer View(Views* views, const std::string& name, DType dtype, const char* scope,
                      const Expr& size) {
     Buffer& view = (*views)[dtype.ToString()];
@@ -312,8 +339,8 @@ class HostPlanner final : public StorageRewriter {
       auto it = workspace_of_.find(launch);
       if (it == workspace_of_.end()) return out;
       auto with = MakeRef<Launch>(*As<Launch>(out));
-      with->scalars.push_back(
-          Call::Make(Intrinsic::kPtrOffset, {arena_, plan_.offsets[it->second]}));
+      with->scalars.push_back(Call::Make(Intrinsic::kPtrOffset,
+                                         {ArenaOf(it->second).memory, plan_.offsets[it->second]}));
       return with;
     }
     return StorageRewriter::VisitStmt(stmt);
@@ -325,18 +352,23 @@ class HostPlanner final : public StorageRewriter {
     fields.func_kind = FuncKind::kDevice;
     fields.dims = func_->dims;
     fields.dim_lo = func_->dim_lo, fields.dim_hi = func_->dim_hi, fields.dim_step = func_->dim_step;
-    Buffer bytes = BufferNode::Make("bytes", DType::Int(64), {IndexConst(1)});
+    const auto count = static_cast<int64_t>(arenas_.size());
+    Buffer bytes = BufferNode::Make("bytes", DType::Int(64), {IndexConst(count)});
     fields.buffers = {bytes};
     fields.num_outputs = 1;
     fields.target = func_->target;
-    fields.body = Store::Make(bytes, {IndexConst(0)}, CastExpr::Make(DType::Int(64), plan_.bytes));
+    std::vector<Stmt> stores;
+    for (int64_t i = 0; i < count; ++i) {
+      Expr size = CastExpr::Make(DType::Int(64), arenas_[static_cast<size_t>(i)].bytes);
+      stores.push_back(Store::Make(bytes, {IndexConst(i)}, size));
+    }
+    fields.body = Seq::Make(std::move(stores));
     return PrimFunc::Make(std::move(fields));
   }
 
   const Func& func_;
   const Module& module_;
   const PassContext& context_;
-  const Var arena_ = VarNode::Make("arena", DType::Handle());
   std::map<std::string, int64_t> weight_offsets_;
   Expr weight_bytes_;
   std::vector<ArenaItem> items_;
@@ -345,7 +377,8 @@ class HostPlanner final : public StorageRewriter {
   std::unordered_set<const BufferNode*> allocated_;
   std::unordered_map<const BufferNode*, size_t> item_of_;
   std::unordered_map<const Launch*, size_t> workspace_of_;
-  Views arena_views_, weight_views_;
+  std::vector<Arena> arenas_;  // one with all items, or one for each
+  Views weight_views_;
 };
 
 }  // namespace
