@@ -207,9 +207,6 @@ bool AllUsesUnder(const Body& body, const Buffer& buffer, const Node* stmt) {
   return true;
 }
 
-namespace {
-
-// The buffers written under a statement, each once, with all accesses to them there.
 std::vector<std::vector<Access>> WrittenUnder(const Body& body, const Node* stmt) {
   std::vector<Access> all = body.AccessesUnder(stmt);
   std::vector<std::vector<Access>> out;
@@ -226,6 +223,8 @@ std::vector<std::vector<Access>> WrittenUnder(const Body& body, const Node* stmt
   }
   return out;
 }
+
+namespace {
 
 std::optional<Diagnostic> OpaqueUnder(const Body& body, const Node* stmt) {
   if (body.HasStrayUnder(stmt)) {
@@ -307,48 +306,6 @@ std::optional<Diagnostic> ConflictBetweenIterations(const Body& body, const Plac
     }
     if (reductions && IsFreeReduction(accesses, loop)) continue;
     return WhyConflict(accesses, loop);
-  }
-  return std::nullopt;
-}
-
-namespace {
-
-// Does each worker, or thread of the axis, have the memory for itself?
-bool IsOwn(const std::string& scope, ForKind kind, const std::string& thread) {
-  if (kind == ForKind::kParallel) return scope != "global";
-  if (kind != ForKind::kThread || thread.starts_with("vthread")) return false;
-  return scope != "global" && (scope != "shared" || thread.starts_with("blockIdx"));
-}
-
-bool IsUsedUnder(const Body& body, const Buffer& buffer, const Node* stmt) {
-  auto uses = [&](const Access& a) { return a.region->buffer == buffer; };
-  const std::vector<Access> all = body.AccessesUnder(stmt);
-  return std::any_of(all.begin(), all.end(), uses) ||
-         std::any_of(body.strays().begin(), body.strays().end(), [&](const Place& stray) {
-           return stray.IsUnder(stmt) && UsesBuffer(stray.stmt, buffer.get());
-         });
-}
-
-}  // namespace
-
-std::optional<Diagnostic> ConflictOfScopes(const Body& body, const Place& place, ForKind kind,
-                                           const std::string& thread) {
-  const For* loop = place.loop();
-  for (const Buffer& buffer : body.allocs()) {
-    if (!IsOwn(buffer->scope, kind, thread) || !IsUsedUnder(body, buffer, loop)) continue;
-    if (AllUsesUnder(body, buffer, loop)) continue;
-    if (auto error = UsedInNoBlock(body, buffer)) return error;
-  }
-  for (const std::vector<Access>& accesses : WrittenUnder(body, loop)) {
-    const Buffer& buffer = accesses[0].region->buffer;
-    if (!IsOwn(buffer->scope, kind, thread) || !body.IsAlloc(buffer)) continue;
-    for (const Access& a : body.AccessesUnder(nullptr)) {
-      if (a.region->buffer != buffer || a.place->IsUnder(loop)) continue;
-      return OfBlock(a.place->block()->name, "it uses " + buffer->name + " outside loop " +
-                                                 NameOf(loop) +
-                                                 ", whose iterations write it, each worker in " +
-                                                 buffer->scope + " memory of its own");
-    }
   }
   return std::nullopt;
 }

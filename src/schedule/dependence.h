@@ -33,14 +33,17 @@ bool AllUsesUnder(const Body& body, const Buffer& buffer, const Node* stmt);
 std::optional<Diagnostic> ConflictBetweenIterations(const Body& body, const Place& loop,
                                                     bool reductions);
 
-/// The same for all loops that run their iterations at the same time already.
 /// Why the loop may not be `kind` (over axis `thread`) because of where its values live: each
 /// worker, or thread, has memory of its own in most scopes, so that nobody outside the loop finds
-/// there what its iterations wrote.
+/// there what its iterations wrote; but a thread may in another loop of the same threadIdx axis.
 std::optional<Diagnostic> ConflictOfScopes(const Body& body, const Place& loop, ForKind kind,
                                            const std::string& thread);
 
+/// Both for all loops that run their iterations at the same time already.
 std::optional<Diagnostic> ConflictInConcurrentLoops(const Body& body);
+
+/// The buffers written under a statement, each once, with all accesses to them there.
+std::vector<std::vector<Access>> WrittenUnder(const Body& body, const Node* stmt);
 
 /// Why the nest cannot run in another order; nothing when it can. `from`: loops of a perfect nest,
 /// outermost first; `to`: the same loops in the new order.
