@@ -88,6 +88,7 @@ struct Device : tn_dl_device {
 
   static constexpr Device Cpu(int32_t id = 0) { return {TN_DL_CPU, id}; }
   static constexpr Device Cuda(int32_t id = 0) { return {TN_DL_CUDA, id}; }
+  static constexpr Device OpenCl(int32_t id = 0) { return {TN_DL_OPENCL, id}; }
   static constexpr Device Null(int32_t id = 0) { return {TN_DL_NULL, id}; }
   /// Whether this runtime can use it here.
   bool exists() const { return device_id >= 0 && device_id < tn_device_count(device_type); }
