@@ -144,24 +144,25 @@ Lane Worker::Read(const View& view, const std::vector<int64_t>& indices) {
 }
 
 // One lane of a vector. It may be one whose value nobody uses, of memory that nothing has written
-// or that another worker writes at the same time: then it has any value, here one that shows in
-// whatever is made of it.
+// or that another worker or thread writes at the same time: then it has any value, here one that
+// shows in whatever is made of it. (The read is not noted either; where it does race with a write
+// after it, another order of the threads has that write before it.)
 Lane Worker::ReadLane(const View& view, const std::vector<int64_t>& indices) {
   auto address = view.address + static_cast<uintptr_t>(Offset(view, indices, /*check=*/true));
   const DType type = view.buffer->dtype.Element();
   if (view.memory) {
     CheckInside(view.memory, address, type, Place(view, indices));
     const auto offset = static_cast<int64_t>(address - view.memory->address());
-    const bool torn = team_ && !thread_ &&
-                      view.memory->IsWrittenByAnother(offset, type.Bytes(),
-                                                      static_cast<uint8_t>(rank_ + 1), m_.phase);
+    const bool torn =
+        thread_ ? thread_->SeesAnything(view.memory, offset, type.Bytes())
+                : team_ && view.memory->IsWrittenByAnother(
+                               offset, type.Bytes(), static_cast<uint8_t>(rank_ + 1), m_.phase);
     if (torn || !view.memory->IsDefined(offset, type.Bytes())) {
       constexpr std::array<uint8_t, 8> kAnything = {255, 255, 255, 255, 255, 255, 255, 255};
       return Decode(type, kAnything.data());
     }
-    if (!thread_) return Decode(type, BytesAt(address));
   }
-  return ReadAt(view.memory, address, view.buffer->dtype, Place(view, indices));
+  return Decode(type, BytesAt(address));
 }
 
 void Worker::Write(const View& view, const std::vector<int64_t>& indices, Lane v) {

@@ -76,6 +76,13 @@ std::string AccessHistory::Note(int64_t offset, int64_t bytes, const Actor& acto
   return "";
 }
 
+bool AccessHistory::TornRead(int64_t offset, int64_t bytes, const Actor& actor) const {
+  for (int64_t i = offset; i < offset + bytes; ++i) {
+    if (!Ordered(marks_[static_cast<size_t>(i)].writer, actor)) return true;
+  }
+  return false;
+}
+
 bool AccessHistory::StaleRead(int64_t offset, int64_t bytes, const Actor& actor,
                               uint32_t visit) const {
   for (int64_t i = offset; i < offset + bytes; ++i) {

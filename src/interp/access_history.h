@@ -34,6 +34,8 @@ class AccessHistory {
                    uint32_t visit);
   /// True when a byte was last written in an earlier visit of the allocation: its content is gone.
   bool StaleRead(int64_t offset, int64_t bytes, const Actor& actor, uint32_t visit) const;
+  /// True when a read would race with the last write of a byte. Nothing is noted.
+  bool TornRead(int64_t offset, int64_t bytes, const Actor& actor) const;
 
  private:
   enum class Group : uint8_t { kThread, kWarp, kBlock, kLaunch };

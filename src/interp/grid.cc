@@ -189,15 +189,30 @@ Memory* GridThread::Shared(const Alloc* alloc,
   return memory;
 }
 
+void GridThread::BeforeAccess() {
+  if (cta_->grid_.machine.options.order != ThreadOrder::kSwitching) return;
+  cta_->fibers_[actor_.thread]->Yield();
+  if (cta_->cancelled_) throw Cancelled{};
+}
+
+uint32_t GridThread::VisitOf(Memory* memory) const {
+  auto it = visits_.find(memory);
+  return it == visits_.end() ? 0 : it->second;
+}
+
+bool GridThread::SeesAnything(Memory* memory, int64_t offset, int64_t bytes) {
+  if (memory->is_private()) return false;
+  BeforeAccess();
+  const AccessHistory& history = memory->history();
+  return history.TornRead(offset, bytes, actor_) ||
+         history.StaleRead(offset, bytes, actor_, VisitOf(memory));
+}
+
 void GridThread::Touch(Memory* memory, int64_t offset, int64_t bytes, AccessKind kind,
                        const std::string& what) {
   if (memory->is_private()) return;
-  if (cta_->grid_.machine.options.order == ThreadOrder::kSwitching) {
-    cta_->fibers_[actor_.thread]->Yield();
-    if (cta_->cancelled_) throw Cancelled{};
-  }
-  auto it = visits_.find(memory);
-  const uint32_t visit = it == visits_.end() ? 0 : it->second;
+  BeforeAccess();
+  const uint32_t visit = VisitOf(memory);
   AccessHistory& history = memory->history();
   std::string race = history.Note(offset, bytes, actor_, kind, visit);
   if (!race.empty()) Fail("race: " + what + " " + race);

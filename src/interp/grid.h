@@ -29,9 +29,13 @@ class GridThread {
   /// Notes an access; fails when it races.
   void Touch(Memory* memory, int64_t offset, int64_t bytes, AccessKind kind,
              const std::string& what);
+  /// True when a read would race, or what was there is gone. The read is not noted.
+  bool SeesAnything(Memory* memory, int64_t offset, int64_t bytes);
 
  private:
   friend class Cta;
+  void BeforeAccess();
+  uint32_t VisitOf(Memory* memory) const;
   enum class State { kReady, kWaiting, kDone };
   Cta* cta_;
   Actor actor_;

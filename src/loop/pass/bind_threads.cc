@@ -105,6 +105,9 @@ class Extents final : public ScopedRewriter {
     for (const Var& dim : func.dims) known_.insert(dim.get());
     for (const Var& scalar : func.scalars) known_.insert(scalar.get());
     Rewrite(body);
+    Analyzer analyzer;  // of what holds everywhere: loops stand under conditions
+    BindDims(func, &analyzer);
+    for (const auto& [rank, extent] : found_) Add(&extents[rank], extent, &analyzer);
   }
   AxisExtents extents;
   std::vector<std::string> unmet;
@@ -112,11 +115,11 @@ class Extents final : public ScopedRewriter {
  private:
   Stmt VisitStmt(const Stmt& stmt) override {
     const int rank = RankOf(stmt);
-    if (rank >= 0) Add(&extents[static_cast<size_t>(rank)], *As<For>(stmt));
+    if (rank >= 0) Find(static_cast<size_t>(rank), *As<For>(stmt));
     return Children(stmt);
   }
 
-  void Add(Expr* extent, const For& loop) {
+  void Find(size_t rank, const For& loop) {
     Expr now = analyzer_.Simplify(loop.extent);
     bool over_dims = IsPure(now);
     PreOrder(now, [&](const NodeRef& n) {
@@ -133,14 +136,18 @@ class Extents final : public ScopedRewriter {
       }
       now = IndexConst(most);
     }
-    if (!*extent) {
+    found_.emplace_back(rank, now);
+  }
+
+  static void Add(Expr* extent, const Expr& now, Analyzer* analyzer) {
+    if (!*extent || analyzer->CanProve(Le(*extent, now))) {
       *extent = now;
-    } else if (analyzer_.CanProve(Le(*extent, now))) {
-      *extent = now;
-    } else if (!analyzer_.CanProve(Le(now, *extent))) {
-      *extent = analyzer_.Simplify(Max(*extent, now));
+    } else if (!analyzer->CanProve(Le(now, *extent))) {
+      *extent = analyzer->Simplify(Max(*extent, now));
     }
   }
+
+  std::vector<std::pair<size_t, Expr>> found_;  // axes, as loops have them
 
   std::unordered_set<const Node*> known_;
 };

@@ -43,6 +43,8 @@ std::string Interpreted(const Module& module, const std::string& name, const Dim
     return why;
   } catch (const InternalError& error) {
     return error.what();
+  } catch (const std::bad_alloc&) {
+    throw TooLong("it takes more memory than there is");
   }
 }
 
@@ -127,18 +129,18 @@ struct Stored {
   std::vector<int64_t> offsets;  // of logical elements, row-major
 };
 
+int64_t NumberOf(const Expr& e, const DimValues& dims) {
+  Expr value = PostOrderRewrite(e, [&](const NodeRef& n) -> NodeRef {
+    const auto* var = As<VarNode>(n);
+    auto it = var ? dims.find(var->name) : dims.end();
+    return it == dims.end() ? n : NodeRef(IndexConst(it->second));
+  });
+  return AsInt(Simplify(value)).value();
+}
+
 Stored StorageOf(const Buffer& buffer, const std::vector<int64_t>& shape, const DimValues& dims) {
-  auto number = [&](const Expr& e) {
-    Expr value = PostOrderRewrite(e, [&](const NodeRef& n) -> NodeRef {
-      const auto* var = As<VarNode>(n);
-      auto it = var ? dims.find(var->name) : dims.end();
-      return it == dims.end() ? n : NodeRef(IndexConst(it->second));
-    });
-    return AsInt(Simplify(value)).value();
-  };
   Stored out;
-  std::vector<int64_t> extents;
-  for (const Expr& e : StorageExtents(buffer->shape, buffer->layout)) extents.push_back(number(e));
+  const std::vector<int64_t> extents = StorageShape(buffer, dims);
   for (int64_t e : extents) out.size *= e;
   std::vector<int64_t> at(shape.size(), 0);
   int64_t count = 1;
@@ -148,7 +150,8 @@ Stored StorageOf(const Buffer& buffer, const std::vector<int64_t>& shape, const 
     for (int64_t index : at) indices.push_back(IndexConst(index));
     int64_t offset = 0;
     const std::vector<Expr> place = ApplyLayout(buffer->layout, indices);
-    for (size_t d = 0; d < place.size(); ++d) offset = offset * extents[d] + number(place[d]);
+    for (size_t d = 0; d < place.size(); ++d)
+      offset = offset * extents[d] + NumberOf(place[d], dims);
     out.offsets.push_back(offset);
     for (size_t d = at.size(); d-- > 0;) {
       ++at[d];
@@ -160,6 +163,13 @@ Stored StorageOf(const Buffer& buffer, const std::vector<int64_t>& shape, const 
 }
 
 }  // namespace
+
+std::vector<int64_t> StorageShape(const Buffer& buffer, const DimValues& dims) {
+  std::vector<int64_t> out;
+  for (const Expr& e : StorageExtents(buffer->shape, buffer->layout))
+    out.push_back(NumberOf(e, dims));
+  return out;
+}
 
 InterpArg ToStorage(const InterpArg& arg, const Buffer& buffer, const DimValues& dims) {
   InterpArg out = arg;
@@ -195,8 +205,6 @@ void FromStorage(const InterpArg& stored, const Buffer& buffer, const DimValues&
 
 // ---- Lowering ----
 
-namespace {
-
 Module Exported(const Schedule& schedule, const Target& target, const std::string& name) {
   std::map<std::string, std::string> names;
   for (const auto& [old, func] : schedule.module().funcs) {
@@ -215,6 +223,8 @@ Module Exported(const Schedule& schedule, const Target& target, const std::strin
   }
   return out;
 }
+
+namespace {
 
 using AfterPass = std::function<void(const char* pass, const Module& after)>;
 

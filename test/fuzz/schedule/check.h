@@ -29,9 +29,11 @@ void CheckForm(const Subject& subject, const Schedule& schedule);
 /// The interpreter gets the same results from it, with parallel iterations in the order of `seed`.
 void CheckMeaning(const Schedule& schedule, const std::vector<Run>& runs, uint64_t seed);
 
-/// The scheduled function after the passes that kernels go through, exported under `name`, and
-/// names of its own for all that it calls. Nothing where it needs what the target has not, or where
-/// threads need what no GPU has.
+/// The scheduled function for a target, exported under `name`, and names of its own for all that it
+/// calls.
+Module Exported(const Schedule& schedule, const Target& target, const std::string& name);
+/// The same after the passes that kernels go through. Nothing where it needs what the target has
+/// not, or where threads need what no GPU has.
 std::optional<Module> Lowered(const Schedule& schedule, const Target& target,
                               const std::string& name);
 /// The interpreter gets the same results from the lowered function by a team, or by the threads of
@@ -40,6 +42,8 @@ std::optional<Module> Lowered(const Schedule& schedule, const Target& target,
 void CheckLowered(const Module& lowered, const std::string& name, const Schedule& schedule,
                   const std::vector<Run>& runs, int team_size, uint64_t seed);
 
+/// The extents of a buffer in memory.
+std::vector<int64_t> StorageShape(const Buffer& buffer, const DimValues& dims);
 /// The argument as it lies in memory where the buffer is stored in its own way, and back.
 InterpArg ToStorage(const InterpArg& arg, const Buffer& buffer, const DimValues& dims);
 void FromStorage(const InterpArg& stored, const Buffer& buffer, const DimValues& dims,
