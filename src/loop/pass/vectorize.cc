@@ -4,6 +4,7 @@
 
 #include "loop/pass/lanes.h"
 #include "loop/pass/rewrite.h"
+#include "target/target.h"
 
 namespace tenon {
 
@@ -65,9 +66,10 @@ std::optional<Update> AsUpdate(const Store& store) {
 // The body of one loop for all lanes. When failure() is set the result is meaningless.
 class LaneRewriter final : public Widener {
  public:
-  /// `analyzer`: what is known around the loop.
-  LaneRewriter(const Var& lane, const Expr& min, int32_t lanes, Analyzer* analyzer)
-      : Widener(lanes), lane_(lane), min_(min), analyzer_(*analyzer) {
+  /// `analyzer`: what is known around the loop. `apart`: where a guard holds in all lanes there is
+  /// code without masks, for targets that take lanes with masks one after the other.
+  LaneRewriter(const Var& lane, const Expr& min, int32_t lanes, Analyzer* analyzer, bool apart)
+      : Widener(lanes), lane_(lane), min_(min), analyzer_(*analyzer), apart_(apart) {
     Set(lane, Ramp::Make(min, IndexConst(1), lanes));
   }
 
@@ -148,6 +150,27 @@ class LaneRewriter final : public Widener {
     return Implies(first, last) && Implies(last, first) ? analyzer_.Simplify(first) : e;
   }
 
+  // What says that a guard holds in all lanes; null where that is not a matter of the first and the
+  // last.
+  Expr InAllLanes(const Expr& condition) {
+    std::vector<Expr> ends;
+    for (const Expr& e : SplitConjunction(condition)) {
+      if (!Varies(Agreeing(e))) continue;
+      const auto* comparison = As<Binary>(e);
+      const bool ordered = comparison && IsPure(e) && comparison->lhs->dtype == DType::Index() &&
+                           comparison->op != BinaryOp::kNe && comparison->op != BinaryOp::kEq &&
+                           comparison->dtype == DType::Bool();
+      if (!ordered || !DetectAffine(comparison->lhs - comparison->rhs, {lane_})) return nullptr;
+      for (const Expr& lane : {min_, min_ + (lanes_ - 1)}) {
+        const Expr end = analyzer_.Simplify(Visit(Substitute(e, VarMap{{lane_.get(), lane}})));
+        if (ends.empty() || !Implies(Conjunction(ends), end)) ends.push_back(end);
+      }
+      if (ends.size() > 1 && Implies(ends.back(), ends[ends.size() - 2]))
+        ends.erase(ends.end() - 2);
+    }
+    return Conjunction(ends);
+  }
+
   bool Implies(const Expr& a, const Expr& b) {
     size_t token = analyzer_.Assume(a);
     bool proved = analyzer_.CanProve(b);
@@ -170,7 +193,9 @@ class LaneRewriter final : public Widener {
       Expr c = Condition(e);
       (c->dtype.IsScalar() ? common : varying).push_back(c);
     }
+    const Expr all = apart_ && !mask_ ? InAllLanes(node.condition) : nullptr;
     Stmt masked = Masked(Conjunction(varying), node.then_body);
+    if (all) masked = If::Make(all, Rewrite(node.then_body), masked);
     return common.empty() ? masked : If::Make(Conjunction(common), masked);
   }
 
@@ -342,8 +367,9 @@ class LaneRewriter final : public Widener {
   Analyzer& analyzer_;
   std::vector<Expr> loaded_;  // loads that all lanes do anyway
   const Stmt body_of_failure_ =
-      Seq::Make({});      // stands for what could not be rewritten; dropped with the rest
-  Expr mask_;             // the lanes that are active; null: all
+      Seq::Make({});  // stands for what could not be rewritten; dropped with the rest
+  Expr mask_;         // the lanes that are active; null: all
+  const bool apart_;
   bool any_lane_ = true;  // mask_ is known to have one
   BufferMap private_;     // buffers made inside → theirs with room for all lanes
 };
@@ -352,6 +378,8 @@ class LoopVectorizer final : public ScopedRewriter {
  public:
   LoopVectorizer(const Func& func, const PassContext& context) : func_(*func), context_(context) {
     BindDims(*func, &analyzer_);
+    const auto target = Target::Parse(func->target);
+    is_gpu_ = target && target->IsGpu();
   }
 
  private:
@@ -377,7 +405,7 @@ class LoopVectorizer final : public ScopedRewriter {
       return *failure = fmt::format("{} lanes, more than {}", *extent, context_.max_lanes), body;
     }
     analyzer_.Bind(loop.var, loop.min, loop.extent);
-    LaneRewriter rewriter(loop.var, loop.min, static_cast<int32_t>(*extent), &analyzer_);
+    LaneRewriter rewriter(loop.var, loop.min, static_cast<int32_t>(*extent), &analyzer_, is_gpu_);
     Stmt out = rewriter.Rewrite(body);
     *failure = rewriter.failure();
     return out;
@@ -385,6 +413,7 @@ class LoopVectorizer final : public ScopedRewriter {
 
   const PrimFunc& func_;
   const PassContext& context_;
+  bool is_gpu_ = false;
 };
 
 }  // namespace
