@@ -1,4 +1,4 @@
-"""An operator of one's own in PyTorch: its tensors, its streams, its autograd, a kernel of ours.
+"""An operator of one's own in PyTorch: its tensors, its streams, a kernel of ours.
 
     torch_operator.py [--size N] [--target "cuda -arch=sm_90"]
 
