@@ -80,7 +80,7 @@ class WeightWriter {
     for (const graph::Payload& p : w.sources) closure.push_back(p.bytes().data());
     closure.push_back(range.bytes().data());
     closure.push_back(arena.get());
-    TN_CHECK(body(closure.data(), 0, 1, nullptr) == 0, "{} failed", w.prepare);
+    TN_CHECK(body(static_cast<void*>(closure.data()), 0, 1, nullptr) == 0, "{} failed", w.prepare);
     for (const graph::Payload& p : w.sources) Release(p);
     return Ok();
   }

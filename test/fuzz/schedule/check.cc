@@ -208,7 +208,7 @@ void FromStorage(const InterpArg& stored, const Buffer& buffer, const DimValues&
 Module Exported(const Schedule& schedule, const Target& target, const std::string& name) {
   std::map<std::string, std::string> names;
   for (const auto& [old, func] : schedule.module().funcs) {
-    if (BuiltinTileIntrinsics().Find(old) == nullptr) names[old] = name + "." + old;
+    if (BuiltinTileIntrinsics().Find(old) == nullptr) names[old] = fmt::format("{}.{}", name, old);
   }
   names[kFunction] = name;
   Module out;

@@ -100,7 +100,7 @@ std::vector<Found> RunAll(const std::vector<Unit>& units, const std::string& how
         if (wrong.empty()) wrong = Called(function, unit, run, teams, team);
       }
     }
-    if (!wrong.empty()) out.push_back({unit.seed, how + ": " + wrong});
+    if (!wrong.empty()) out.push_back({unit.seed, fmt::format("{}: {}", how, wrong)});
   }
   return out;
 }
