@@ -1,5 +1,6 @@
 // Rules about kernels whose threads are those of a GPU: their form, their needs, their size.
 #include <algorithm>
+#include <optional>
 
 #include "arith/analyzer.h"
 #include "loop/threads.h"
@@ -57,20 +58,44 @@ void CheckNest(const VerifyContext& c) {
   });
 }
 
+constexpr int64_t kMost = int64_t{1} << 50;  // more than any machine has
+
+// Nothing where it is not constant.
+std::optional<int64_t> BytesOf(const Buffer& buffer) {
+  __int128 size = buffer->dtype.Bytes();
+  for (const Expr& extent : StorageExtents(buffer->shape, buffer->layout)) {
+    auto n = AsInt(Simplify(extent));
+    if (!n) return std::nullopt;
+    size = std::min<__int128>(size * std::max<int64_t>(*n, 0), kMost);
+  }
+  return static_cast<int64_t>(size);
+}
+
 int64_t SharedBytes(const VerifyContext& c) {
   int64_t bytes = 0;
   c.ForEach([&](const NodeRef& node) {
     const auto* alloc = As<Alloc>(node);
     if (!alloc || alloc->buffer->scope != "shared") return;
-    __int128 size = alloc->buffer->dtype.Bytes();
-    for (const Expr& extent : StorageExtents(alloc->buffer->shape, alloc->buffer->layout)) {
-      auto n = AsInt(Simplify(extent));
-      if (!n) return c.Error("'{}' in shared has a size that is not constant", alloc->buffer->name);
-      size = std::min<__int128>(size * std::max<int64_t>(*n, 0), int64_t{1} << 50);
-    }
-    bytes += static_cast<int64_t>(size);
+    const auto size = BytesOf(alloc->buffer);
+    if (!size)
+      return c.Error("'{}' in shared has a size that is not constant", alloc->buffer->name);
+    bytes = std::min(bytes + *size, kMost);
   });
   return bytes;
+}
+
+// The registers of 32 bits that one thread asks for at a time.
+int64_t NumRegisters(const Stmt& stmt) {
+  int64_t most = 0;
+  PreOrder(stmt, [&](const NodeRef& n) {
+    const auto* alloc = As<Alloc>(n);
+    if (!alloc) return !IsA<ExprNode>(n);
+    const bool counts = alloc->buffer->scope == "register";
+    const int64_t own = counts ? (BytesOf(alloc->buffer).value_or(0) + 3) / 4 : 0;
+    most = std::max(most, std::min(own + NumRegisters(alloc->body), kMost));
+    return false;
+  });
+  return most;
 }
 
 void CheckLimits(const VerifyContext& c, const Target& target) {
@@ -84,7 +109,7 @@ void CheckLimits(const VerifyContext& c, const Target& target) {
               loop->thread);
       return;
     }
-    threads = std::min<__int128>(threads * *extent, int64_t{1} << 50);
+    threads = std::min<__int128>(threads * *extent, kMost);
   }
   if (threads > limits.max_threads_per_block) {
     c.Error("{} threads per block, but {} has at most {}", static_cast<int64_t>(threads),
@@ -94,6 +119,14 @@ void CheckLimits(const VerifyContext& c, const Target& target) {
   if (shared > limits.max_shared_memory_per_block) {
     c.Error("{} bytes of shared memory per block, but {} has at most {}", shared, limits.arch,
             limits.max_shared_memory_per_block);
+  }
+  const __int128 registers = threads * NumRegisters(c.func.body);
+  if (registers > limits.registers_per_block) {
+    c.Error(
+        "{} registers per block, but {} has at most {}: expected fewer threads, or less in "
+        "register",
+        static_cast<int64_t>(std::min<__int128>(registers, kMost)), limits.arch,
+        limits.registers_per_block);
   }
 }
 

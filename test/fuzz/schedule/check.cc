@@ -302,6 +302,7 @@ static bool IsRefusal(const std::string& message, bool gpu) {
       "is not constant: blocks have a fixed number of threads",
       "threads per block, but ",
       "bytes of shared memory per block, but ",
+      "registers per block, but ",
       "in shared has a size that is not constant"};
   const std::vector<const char*>& parts = gpu ? on_gpu : on_cpu;
   return std::any_of(parts.begin(), parts.end(),

@@ -15,6 +15,7 @@ struct Unit {
   Func func;         // before it was lowered
   Module lowered;
   std::vector<Run> runs;
+  Module exported;  // func and what it calls, for a library
 };
 
 /// A finding and whose it is.

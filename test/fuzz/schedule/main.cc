@@ -3,6 +3,8 @@
 //
 //   schedule_fuzz [--seed N] [--count N] [--through interp,llvm,c] …
 //   schedule_fuzz --gpu [--through interp,opencl] …     kernels of a GPU: threads, their memory
+//   schedule_fuzz --gpu --through cuda --out FOLDER …   their libraries, for replay.py on a machine
+//                                                       with a GPU (--target: another one's)
 //
 // A finding is shown with its seed, the steps that are needed for it and the function, as the text
 // of a case for test/text/schedule. `--seed N --count 1` does one again.
@@ -20,6 +22,7 @@
 #include "fuzz/schedule/check.h"
 #include "fuzz/schedule/compiled.h"
 #include "fuzz/schedule/moves.h"
+#include "fuzz/schedule/recorded.h"
 #include "fuzz/schedule/reduce.h"
 #include "loop/print.h"
 #include "support/check.h"
@@ -37,6 +40,7 @@ struct Options {
   std::vector<std::string> through = {"interp"}, compilers = {TENON_CC " -O1", "gcc -O1"};
   size_t batch = 100;
   bool gpu = false;
+  std::string out, target = "cuda -arch=sm_90 -host=llvm -mcpu=x86-64";  // of what is recorded
   bool reasons = false, verbose = false, expect_all = false;
 };
 
@@ -101,7 +105,8 @@ class Fuzzer {
       : options_(std::move(options)),
         llvm_(Has(options_.through, "llvm")),
         c_(Has(options_.through, "c")),
-        opencl_(Has(options_.through, "opencl")) {}
+        opencl_(Has(options_.through, "opencl")),
+        cuda_(Has(options_.through, "cuda")) {}
 
   int Run() {
     for (uint64_t seed = options_.seed; Done() < options_.count; ++seed) {
@@ -116,8 +121,9 @@ class Fuzzer {
  private:
   // Those that no processor runs are not counted where code is asked for.
   size_t Done() const { return Compiles() ? compiled_ + units_.size() + findings_ : tried_; }
-  bool Compiles() const { return llvm_ || c_ || opencl_; }
+  bool Compiles() const { return llvm_ || c_ || opencl_ || cuda_; }
   Target CodeTarget() const {
+    if (cuda_) return Target::Parse(options_.target).value();
     if (options_.gpu) return test::OpenClTarget();
     return c_ ? Target::Parse("c").value() : Target::Host();
   }
@@ -148,7 +154,11 @@ class Fuzzer {
     if (!lowered) return;
     ++lowered_;
     CheckLowered(*lowered, name, s.schedule, s.runs, 1 + static_cast<int>(seed % 3), seed);
-    if (Compiles()) units_.push_back({seed, name, s.schedule.func(), *lowered, s.runs});
+    if (!Compiles()) return;
+    units_.push_back({seed, name, s.schedule.func(), *lowered, s.runs, {}});
+    if (!cuda_) return;
+    units_.back().exported = Exported(s.schedule, CodeTarget(), name);
+    if (!CanBeCalled(units_.back(), CodeTarget())) units_.pop_back();
   }
 
   void Compile() {
@@ -162,9 +172,14 @@ class Fuzzer {
     }
     size_t left_out = 0;
     if (opencl_) found = RunByOpenCl(units_, CodeTarget(), &left_out);
+    if (cuda_) found = RecordBatch();
     compiled_ += units_.size() - left_out;
     units_.clear();
     for (const Found& f : found) Show(f.seed, f.what);
+  }
+
+  std::vector<Found> RecordBatch() {
+    return Record(units_, CodeTarget(), options_.out, fmt::format("{:03}", batches_++));
   }
 
   void Show(uint64_t seed, const std::string& what) {
@@ -196,6 +211,9 @@ class Fuzzer {
     }
     if (alone.llvm_ && !RunByLlvm(alone.units_, Target::Host()).empty()) return true;
     size_t left_out = 0;
+    if (cuda_) {
+      return !Record(alone.units_, CodeTarget(), options_.out, "alone").empty();
+    }
     if (opencl_ && !RunByOpenCl(alone.units_, CodeTarget(), &left_out).empty()) return true;
     return alone.c_ &&
            !RunByC(alone.units_, Target::Parse("c").value(), options_.compilers).empty();
@@ -205,7 +223,8 @@ class Fuzzer {
     fmt::print("seed {}: {} schedules, {} steps", options_.seed, tried_, steps_);
     fmt::print(", {} lowered", lowered_);
     if (Compiles()) {
-      fmt::print(", {} compiled through {}", compiled_, opencl_ ? "OpenCL" : c_ ? "C" : "LLVM");
+      const char* by = opencl_ ? "OpenCL" : cuda_ ? "libraries" : c_ ? "C" : "LLVM";
+      fmt::print(", {} compiled through {}", compiled_, by);
     }
     if (too_long_ > 0) fmt::print(", {} left as they take too long", too_long_);
     fmt::print("; {} findings\n", findings_);
@@ -232,7 +251,8 @@ class Fuzzer {
   }
 
   Options options_;
-  bool llvm_, c_, opencl_;
+  bool llvm_, c_, opencl_, cuda_;
+  int batches_ = 0;
   Counts counts_;
   std::vector<Unit> units_;
   size_t tried_ = 0, lowered_ = 0, compiled_ = 0, steps_ = 0, too_long_ = 0, findings_ = 0;
@@ -245,7 +265,12 @@ int Main(int argc, char** argv) {
   CLI::App app("Random schedules of all kinds of kernels, checked for their meaning.");
   app.add_option("--seed", options.seed, "the first of the seeds")->capture_default_str();
   app.add_option("--count", options.count, "how many seeds")->capture_default_str();
-  app.add_option("--through", options.through, "interp, and llvm or c; or opencl")->delimiter(',');
+  app.add_option("--through", options.through, "interp, and llvm or c; or opencl; or cuda")
+      ->delimiter(',');
+  auto* out =
+      app.add_option("--out", options.out, "for cuda: where libraries go, a folder that is");
+  out->check(CLI::ExistingDirectory);
+  app.add_option("--target", options.target, "for cuda: what they are for")->capture_default_str();
   app.add_flag("--gpu", options.gpu, "schedules of kernels of a GPU");
   app.add_option("--compiler", options.compilers, "command lines for C")->capture_default_str();
   app.add_option("--findings", options.findings, "stop after so many")->capture_default_str();
@@ -258,6 +283,10 @@ int Main(int argc, char** argv) {
   app.add_flag("-v,--verbose", options.verbose, "list how often each primitive was legal");
   CLI11_PARSE(app, argc, argv);
   setenv("TENON_NUM_THREADS", "3", 0);
+  if (Has(options.through, "cuda")) {
+    options.gpu = true;
+    if (options.out.empty()) throw std::runtime_error("--through cuda needs --out");
+  }
   if (Has(options.through, "opencl")) {
     options.gpu = true;
     const std::string why = test::WithoutOpenCl();
