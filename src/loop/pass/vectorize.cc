@@ -66,9 +66,11 @@ std::optional<Update> AsUpdate(const Store& store) {
 // The body of one loop for all lanes. When failure() is set the result is meaningless.
 class LaneRewriter final : public Widener {
  public:
-  /// `analyzer`: what is known around the loop. `apart`: where a guard holds in all lanes there is
-  /// code without masks, for targets that take lanes with masks one after the other.
-  LaneRewriter(const Var& lane, const Expr& min, int32_t lanes, Analyzer* analyzer, bool apart)
+  /// `analyzer`: what is known around the loop. `apart`: names for a copy of what is guarded, code
+  /// without masks where a guard holds in all lanes, for targets that take lanes with masks one
+  /// after the other; null: there is none.
+  LaneRewriter(const Var& lane, const Expr& min, int32_t lanes, Analyzer* analyzer,
+               NameSupply* apart)
       : Widener(lanes), lane_(lane), min_(min), analyzer_(*analyzer), apart_(apart) {
     Set(lane, Ramp::Make(min, IndexConst(1), lanes));
   }
@@ -195,7 +197,7 @@ class LaneRewriter final : public Widener {
     }
     const Expr all = apart_ && !mask_ ? InAllLanes(node.condition) : nullptr;
     Stmt masked = Masked(Conjunction(varying), node.then_body);
-    if (all) masked = If::Make(all, Rewrite(node.then_body), masked);
+    if (all) masked = If::Make(all, Rewrite(FreshCopy(node.then_body, {}, apart_)), masked);
     return common.empty() ? masked : If::Make(Conjunction(common), masked);
   }
 
@@ -369,14 +371,15 @@ class LaneRewriter final : public Widener {
   const Stmt body_of_failure_ =
       Seq::Make({});  // stands for what could not be rewritten; dropped with the rest
   Expr mask_;         // the lanes that are active; null: all
-  const bool apart_;
+  NameSupply* apart_;
   bool any_lane_ = true;  // mask_ is known to have one
   BufferMap private_;     // buffers made inside → theirs with room for all lanes
 };
 
 class LoopVectorizer final : public ScopedRewriter {
  public:
-  LoopVectorizer(const Func& func, const PassContext& context) : func_(*func), context_(context) {
+  LoopVectorizer(const Func& func, const PassContext& context)
+      : func_(*func), context_(context), names_(*func) {
     BindDims(*func, &analyzer_);
     const auto target = Target::Parse(func->target);
     is_gpu_ = target && target->IsGpu();
@@ -405,7 +408,8 @@ class LoopVectorizer final : public ScopedRewriter {
       return *failure = fmt::format("{} lanes, more than {}", *extent, context_.max_lanes), body;
     }
     analyzer_.Bind(loop.var, loop.min, loop.extent);
-    LaneRewriter rewriter(loop.var, loop.min, static_cast<int32_t>(*extent), &analyzer_, is_gpu_);
+    LaneRewriter rewriter(loop.var, loop.min, static_cast<int32_t>(*extent), &analyzer_,
+                          is_gpu_ ? &names_ : nullptr);
     Stmt out = rewriter.Rewrite(body);
     *failure = rewriter.failure();
     return out;
@@ -413,6 +417,7 @@ class LoopVectorizer final : public ScopedRewriter {
 
   const PrimFunc& func_;
   const PassContext& context_;
+  NameSupply names_;
   bool is_gpu_ = false;
 };
 
