@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "codegen/narrow.h"
+#include "intrin/tile_intrinsic.h"
 #include "support/strings.h"
 
 namespace tenon::codegen {
@@ -54,7 +55,7 @@ std::string GpuFile::CalleeOf(const PrimFunc& func, const std::vector<std::strin
   form.name = name;
   form.spaces = spaces;
   const PrimFunc* caller = now_;
-  EmitFunction(func, language_.hidden, std::move(form));
+  EmitFunction(func, IntrinsicOf(func) ? language_.helper : language_.hidden, std::move(form));
   now_ = caller;
   return name;
 }

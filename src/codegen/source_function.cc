@@ -177,7 +177,11 @@ std::string SourceFunction::Emit(const std::string& qualifiers) {
   exprs_.SetFpMode(fp_);
   if (language_.gpu && language_.gpu->shared_first && func_.func_kind == FuncKind::kKernel)
     DeclareShared();
-  const TileIntrinsic* row = language_.gpu ? nullptr : IntrinsicOf(func_);
+  const TileIntrinsic* row = IntrinsicOf(func_);
+  if (row != nullptr && language_.gpu) {
+    EmitWarpOperation(*row->EmissionOf(Emission::Kind::kCuda));
+    return out_ + "}\n";
+  }
   if (row != nullptr) BeginTileIntrinsic(*row->EmissionOf(Emission::Kind::kC));
   EmitStmt(func_.body);
   if (ReturnsStatus(func_) && !EndsInReturn(func_.body)) Line("return 0;");
@@ -193,6 +197,13 @@ void SourceFunction::BeginTileIntrinsic(const Emission& emission) {
   Line(fmt::vformat(emission.text, names));
   Line("return;");
   out_ += "#endif\n";
+}
+
+void SourceFunction::EmitWarpOperation(const Emission& emission) {
+  fmt::dynamic_format_arg_store<fmt::format_context> names;
+  for (const Buffer& b : func_.buffers) names.push_back(exprs_.NameOf(b));
+  for (const Var& v : func_.dims) names.push_back(exprs_.NameOf(v));
+  Line(fmt::vformat(emission.text, names));
 }
 
 // ---- lines and scopes ----

@@ -71,6 +71,7 @@ class SourceFunction {
   void EmitSync(Level level);
 
   void BeginTileIntrinsic(const Emission& emission);
+  void EmitWarpOperation(const Emission& emission);
   void BindParams();
   void BindScalar(const Var& var);
   void DeclareShared();

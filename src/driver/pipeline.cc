@@ -39,6 +39,8 @@ const std::vector<Step>& DevicePipeline() {
       {"compact_buffers", "as on a CPU: regions of blocks are needed"},
       {"lower_blocks", "from here on statements"},
       {"simplify", "bindings were put in"},
+      {"lower_async", "before barriers, which stand behind its waits"},
+      {"distribute", "while a warp's fragments have the extents of the schedule"},
       {"bind_threads",
        "the launch, while extents are those of the schedule and indices have all their dimensions"},
       {"simplify", "the axes' ranges are known now"},

@@ -3,6 +3,7 @@
 
 #include "interp/grid.h"
 #include "interp/machine.h"
+#include "loop/threads.h"
 #include "support/check.h"
 
 namespace tenon::interp {
@@ -25,10 +26,11 @@ const View& Worker::ViewOf(const Buffer& buffer) {
 View Worker::MakeView(const Buffer& buffer, uintptr_t address) {
   if (buffer->dtype.StorageBits() < 8)
     Fail("unsupported: " + buffer->dtype.ToString() + " elements of " + buffer->name);
-  if (buffer->layout && (!buffer->layout->threads.empty() || buffer->layout->replicas != 1)) {
+  const bool threads = buffer->layout && !buffer->layout->threads.empty();
+  if ((threads && !IsFragment(*buffer)) || (buffer->layout && buffer->layout->replicas != 1)) {
     Fail("unsupported: layout of " + buffer->name + " over threads");
   }
-  View view{buffer, address, m_.memory.Find(address), {}, {}};
+  View view{buffer, address, m_.memory.Find(address), {}, {}, nullptr};
   for (const Expr& d : buffer->shape) view.shape.push_back(EvalInt(d));
   for (const Expr& s : buffer->strides) view.strides.push_back(EvalInt(s));
   if (!buffer->strides.empty()) return view;
@@ -39,13 +41,15 @@ View Worker::MakeView(const Buffer& buffer, uintptr_t address) {
     view.strides[i] = stride;
     stride *= EvalInt(extents[i]);
   }
+  if (threads && thread_) view.strides[0] = 0;  // each lane has its own
   return view;
 }
 
 int64_t Worker::StorageElements(const Buffer& buffer) {
   const std::vector<Expr>& extents = m_.StorageOf(buffer);
   int64_t elements = 1, last = 0;
-  for (size_t i = 0; i < extents.size(); ++i) {
+  const bool lanes = thread_ && buffer->layout && !buffer->layout->threads.empty();
+  for (size_t i = lanes ? 1 : 0; i < extents.size(); ++i) {
     int64_t extent = EvalInt(extents[i]);
     elements *= extent;
     if (!buffer->strides.empty()) last += (extent - 1) * EvalInt(buffer->strides[i]);
@@ -60,25 +64,39 @@ std::string Worker::Place(const View& view, const std::vector<int64_t>& indices)
   return out + "]";
 }
 
-int64_t Worker::Offset(const View& view, const std::vector<int64_t>& indices, bool check) {
-  if (indices.size() != view.shape.size()) {
-    Fail("access of " + view.buffer->name + " with " + std::to_string(indices.size()) +
-         " indices, expected " + std::to_string(view.shape.size()));
-  }
-  for (size_t i = 0; check && i < indices.size(); ++i) {
+void Worker::CheckBounds(const View& view, const std::vector<int64_t>& indices) const {
+  for (size_t i = 0; i < indices.size(); ++i) {
     if (indices[i] >= 0 && indices[i] < view.shape[i]) continue;
     std::string shape;
     for (int64_t d : view.shape) shape += (shape.empty() ? "" : ", ") + std::to_string(d);
     Fail("access of " + Place(view, indices) + " is out of bounds: its shape is [" + shape + "]");
   }
-  std::vector<int64_t> storage = indices;
-  if (const Layout& layout = view.buffer->layout) {
-    // The coordinates are this access's alone; a layout's expressions mention nothing else that
-    // they could shadow.
-    for (size_t i = 0; i < indices.size(); ++i)
-      frame_.vars[layout->coords[i].get()] = IndexValue(indices[i]);
-    storage.clear();
-    for (const Expr& e : layout->storage) storage.push_back(EvalInt(e));
+}
+
+// An element's place among the storage dimensions.
+std::vector<int64_t> Worker::StorageOf(const View& view, const std::vector<int64_t>& indices) {
+  const Layout& layout = view.buffer->layout;
+  if (!layout) return indices;
+  // The coordinates are this access's alone; a layout's expressions mention nothing else that they
+  // could shadow.
+  for (size_t i = 0; i < indices.size(); ++i)
+    frame_.vars[layout->coords[i].get()] = IndexValue(indices[i]);
+  std::vector<int64_t> storage;
+  for (const Expr& e : layout->storage) storage.push_back(EvalInt(e));
+  return storage;
+}
+
+int64_t Worker::Offset(const View& view, const std::vector<int64_t>& indices, bool check) {
+  if (indices.size() != view.shape.size()) {
+    Fail("access of " + view.buffer->name + " with " + std::to_string(indices.size()) +
+         " indices, expected " + std::to_string(view.shape.size()));
+  }
+  if (check) CheckBounds(view, indices);
+  const std::vector<int64_t> storage = StorageOf(view, indices);
+  const bool lanes = thread_ && view.buffer->layout && !view.buffer->layout->threads.empty();
+  if (lanes && check && storage[0] != thread_->lane()) {
+    Fail(Place(view, indices) + " lies in lane " + std::to_string(storage[0]) +
+         " and is touched by lane " + std::to_string(thread_->lane()));
   }
   int64_t offset = 0;
   for (size_t i = 0; i < storage.size(); ++i) offset += storage[i] * view.strides[i];
@@ -119,6 +137,7 @@ Lane Worker::ReadAt(Memory* memory, uintptr_t address, DType type, const std::st
   if (memory) {
     CheckInside(memory, address, type, what);
     auto offset = static_cast<int64_t>(address - memory->address());
+    if (memory->IsUnderWay(offset, bytes)) Fail(what + " is read while a copy to it is under way");
     if (!memory->IsDefined(offset, bytes)) Fail(what + " is read before it is written");
     NoteAccess(memory, offset, bytes, kind, what);
   }
@@ -131,6 +150,8 @@ void Worker::WriteAt(Memory* memory, uintptr_t address, DType type, Lane v, cons
   if (memory) {
     CheckInside(memory, address, type, what);
     auto offset = static_cast<int64_t>(address - memory->address());
+    if (memory->IsUnderWay(offset, bytes))
+      Fail(what + " is written while a copy to it is under way");
     if (!memory->writable()) Fail(what + " is written, but " + memory->name() + " is constant");
     NoteAccess(memory, offset, bytes, kind, what);
     memory->Define(offset, bytes);
@@ -138,9 +159,15 @@ void Worker::WriteAt(Memory* memory, uintptr_t address, DType type, Lane v, cons
   Encode(type.Element(), v, BytesAt(address));
 }
 
+Spot Worker::Locate(const View& view, const std::vector<int64_t>& indices) {
+  if (view.window) return LocateInWindow(view, indices);
+  return {view.memory,
+          view.address + static_cast<uintptr_t>(Offset(view, indices, /*check=*/true))};
+}
+
 Lane Worker::Read(const View& view, const std::vector<int64_t>& indices) {
-  auto address = view.address + static_cast<uintptr_t>(Offset(view, indices, /*check=*/true));
-  return ReadAt(view.memory, address, view.buffer->dtype, Place(view, indices));
+  const auto [memory, address] = Locate(view, indices);
+  return ReadAt(memory, address, view.buffer->dtype, Place(view, indices));
 }
 
 // One lane of a vector. It may be one whose value nobody uses, of memory that nothing has written
@@ -166,8 +193,9 @@ Lane Worker::ReadLane(const View& view, const std::vector<int64_t>& indices) {
 }
 
 void Worker::Write(const View& view, const std::vector<int64_t>& indices, Lane v) {
-  auto address = view.address + static_cast<uintptr_t>(Offset(view, indices, /*check=*/true));
-  WriteAt(view.memory, address, view.buffer->dtype, v, Place(view, indices));
+  const auto [memory, address] = Locate(view, indices);
+  if (copying_) return BeginWrite(memory, address, view.buffer->dtype, v, Place(view, indices));
+  WriteAt(memory, address, view.buffer->dtype, v, Place(view, indices));
 }
 
 std::vector<std::vector<int64_t>> Worker::IndicesByLane(const std::vector<Expr>& indices,

@@ -4,6 +4,7 @@
 #include "interp/machine.h"
 #include "interp/team.h"
 #include "ir/print.h"
+#include "loop/threads.h"
 #include "support/check.h"
 
 namespace tenon::interp {
@@ -107,13 +108,15 @@ Worker::Flow Worker::ExecAlloc(const Alloc& n) {
   frame_.buffers[n.buffer.get()].memory = memory;
   Flow flow = Exec(n.body);
   frame_.buffers.erase(n.buffer.get());
+  if (!shared && memory->AnyUnderWay())
+    Fail(n.buffer->name + " is given up while copies to it are under way");
   if (!shared) m_.memory.Remove(memory);
   return flow;
 }
 
 Worker::Flow Worker::ExecBlock(const Block& n) {
   if (n.async) Unsupported("async block " + n.name);
-  if (n.at != Level::kThread && n.at != Level::kWorker)
+  if (n.at != Level::kThread && n.at != Level::kWorker && n.at != Level::kWarp)
     Unsupported("block " + n.name + " at " + Name(n.at));
   bool first = true;  // all reduce and ordered variables are at the start of their domains
   std::vector<std::pair<const VarNode*, Value>> values;
@@ -278,7 +281,16 @@ Frame Worker::CalleeFrame(const Func& callee, const std::vector<Region>& buffers
       Fail("call of " + callee->name + ": " + param->name + " has another type");
     std::vector<int64_t> first;
     for (const Range& r : buffers[i]->ranges) first.push_back(EvalInt(r->min));
+    if (IsFragment(*param)) {
+      inner.frame_.buffers[param.get()] = WindowOn(param, view, buffers[i], &inner);
+      continue;
+    }
     auto address = view.address + static_cast<uintptr_t>(Offset(view, first, /*check=*/false));
+    if (IsWarpFunction(*callee) && param->align > 0 &&
+        address % static_cast<uintptr_t>(param->align) != 0) {
+      Fail("call of " + callee->name + ": " + param->name +
+           " is at an address that is no multiple " + "of " + std::to_string(param->align));
+    }
     View bound = inner.MakeView(param, address);
     bound.memory = view.memory;
     inner.frame_.buffers[param.get()] = std::move(bound);
@@ -292,7 +304,13 @@ void Worker::ExecCall(const CallFunc& n) {
   // does it.
   bool collective = callee->func_kind == FuncKind::kKernel && !m_.MentionsTeam(callee);
   if (team_ && collective && rank_ != 0) return;
+  if (ExecAsync(n, callee)) return;
   Frame frame = CalleeFrame(callee, n.buffers, n.scalars);
+  if (thread_ && IsWarpFunction(*callee)) return ExecWarpCall(n, callee, std::move(frame));
+  RunCallee(n, callee, std::move(frame));
+}
+
+void Worker::RunCallee(const CallFunc& n, const Func& callee, Frame frame) {
   std::swap(frame, frame_);
   int64_t outer_status = status_;
   status_ = 0;

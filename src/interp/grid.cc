@@ -37,7 +37,7 @@ class Cta {
   void Body(GridThread* thread);
   Frame FrameOf(int64_t thread) const;
   void RunReady();
-  void Wait(GridThread* thread, const Sync& sync);
+  void Wait(GridThread* thread, const StmtNode& at, Level level);
   void Release(GridThread* last);
   void Cancel();
   [[noreturn]] void FailDivergent() const;
@@ -132,9 +132,10 @@ void Cta::Cancel() {
   }
 }
 
-void Cta::Wait(GridThread* thread, const Sync& sync) {
+void Cta::Wait(GridThread* thread, const StmtNode& at, Level level) {
   thread->state_ = GridThread::State::kWaiting;
-  thread->at_ = &sync;
+  thread->at_ = &at;
+  thread->level_ = level;
   Release(thread);
   fibers_[thread->actor_.thread]->Yield();
   if (cancelled_) throw Cancelled{};
@@ -142,7 +143,7 @@ void Cta::Wait(GridThread* thread, const Sync& sync) {
 
 // Lets the threads of a group go on when the last of them has arrived.
 void Cta::Release(GridThread* last) {
-  const bool warp = last->at_->level == Level::kWarp;
+  const bool warp = last->level_ == Level::kWarp, orders = last->at_->kind == NodeKind::kSync;
   for (const auto& t : threads_) {
     if (warp && t->actor_.warp != last->actor_.warp) continue;
     if (t->state_ != GridThread::State::kWaiting || t->at_ != last->at_) return;
@@ -150,7 +151,7 @@ void Cta::Release(GridThread* last) {
   for (const auto& t : threads_) {
     if (warp && t->actor_.warp != last->actor_.warp) continue;
     t->state_ = GridThread::State::kReady;
-    ++t->actor_.warp_epoch;
+    if (orders) ++t->actor_.warp_epoch;
     if (!warp) ++t->actor_.cta_epoch;
   }
 }
@@ -167,9 +168,11 @@ void Cta::FailDivergent() const {
     if (!first) first = t.get();
     if (!other && t->at_ != first->at_) other = t.get();
   }
-  std::string what = std::string("sync ") + Name(first->at_->level) + ": " +
-                     std::to_string(waiting) + " of the " + std::to_string(threads_.size()) +
-                     " threads of block " + std::to_string(block_) + " wait";
+  const auto* call = As<CallFunc>(static_cast<const Node*>(first->at_));
+  std::string what =
+      (call ? "call of " + call->callee : std::string("sync ") + Name(first->level_)) + ": " +
+      std::to_string(waiting) + " of the " + std::to_string(threads_.size()) +
+      " threads of block " + std::to_string(block_) + " wait";
   if (done)
     Fail(what + " at a barrier that thread " + std::to_string(done->actor_.thread) +
          " never reaches");
@@ -178,7 +181,19 @@ void Cta::FailDivergent() const {
        " at one, thread " + std::to_string(other->actor_.thread) + " at another");
 }
 
-void GridThread::Sync(const tenon::Sync& sync) { cta_->Wait(this, sync); }
+void GridThread::Sync(const tenon::Sync& sync) { cta_->Wait(this, sync, sync.level); }
+
+int64_t GridThread::lane() const { return actor_.thread % cta_->grid_.warp_size; }
+
+void GridThread::Meet(const CallFunc& call) { cta_->Wait(this, call, Level::kWarp); }
+
+std::vector<Frame*> GridThread::PostedByWarp() const {
+  std::vector<Frame*> out;
+  for (const auto& t : cta_->threads_) {
+    if (t->actor_.warp == actor_.warp) out.push_back(t->posted);
+  }
+  return out;
+}
 
 Memory* GridThread::Shared(const Alloc* alloc,
                            const std::function<std::unique_ptr<Memory>()>& make) {
@@ -215,6 +230,14 @@ void GridThread::Touch(Memory* memory, int64_t offset, int64_t bytes, AccessKind
   const uint32_t visit = VisitOf(memory);
   AccessHistory& history = memory->history();
   std::string race = history.Note(offset, bytes, actor_, kind, visit);
+  if (for_warp_ && kind != AccessKind::kRead)
+    Fail("unsupported: " + what + " is written by the lanes of a warp together");
+  // Two of its lanes stand for all: whoever wrote it last is not one of them.
+  if (for_warp_ && race.empty()) {
+    Actor other = actor_;
+    other.thread += static_cast<uint32_t>(cta_->grid_.warp_size) - 1;
+    race = history.Note(offset, bytes, other, kind, visit);
+  }
   if (!race.empty()) Fail("race: " + what + " " + race);
   if (kind == AccessKind::kRead && history.StaleRead(offset, bytes, actor_, visit))
     Fail(what + " is read before it is written");

@@ -23,6 +23,15 @@ class GridThread {
 
   /// Waits for those that the level names. Fails where threads do not meet.
   void Sync(const Sync& sync);
+  /// Its place in its warp.
+  int64_t lane() const;
+  /// Waits for all lanes of its warp at an operation that they do together, which orders nothing.
+  void Meet(const CallFunc& call);
+  /// What the lane whose turn it is gets to see of the others: set before, read after a Meet.
+  Frame* posted = nullptr;
+  std::vector<Frame*> PostedByWarp() const;
+  /// Between a Meet and the next one of lane 0: what it reads, it reads for all.
+  void SetForWarp(bool together) { for_warp_ = together; }
   /// The memory of an allocation that threads share; null: the thread's own. Each call is a new
   /// visit: what was written in earlier ones is gone.
   Memory* Shared(const Alloc* alloc, const std::function<std::unique_ptr<Memory>()>& make);
@@ -40,7 +49,9 @@ class GridThread {
   Cta* cta_;
   Actor actor_;
   State state_ = State::kReady;
-  const tenon::Sync* at_ = nullptr;  // where it waits
+  const StmtNode* at_ = nullptr;  // where it waits
+  Level level_ = Level::kThread;  // and for whom
+  bool for_warp_ = false;
   std::unordered_map<const Memory*, uint32_t> visits_;
 };
 

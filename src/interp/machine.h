@@ -4,6 +4,7 @@
 // A failure inside unwinds to Interpret as the private exception Failure; nothing else sees it.
 #pragma once
 
+#include <memory>
 #include <random>
 #include <string>
 #include <unordered_map>
@@ -21,13 +22,30 @@ struct Failure {
 };
 [[noreturn]] void Fail(std::string message);
 
+struct Window;
+
 /// A buffer in a frame: where its first element is and how logical indices reach the others.
 struct View {
   Buffer buffer;
   uintptr_t address = 0;
-  Memory* memory = nullptr;      // null: foreign memory, unchecked
-  std::vector<int64_t> shape;    // logical
-  std::vector<int64_t> strides;  // elements, over storage dimensions
+  Memory* memory = nullptr;              // null: foreign memory, unchecked
+  std::vector<int64_t> shape;            // logical
+  std::vector<int64_t> strides;          // elements, over storage dimensions
+  std::shared_ptr<const Window> window;  // of a fragment that is passed on; null: memory
+};
+
+/// A box of a fragment: the caller's buffer as it is in each lane (one entry where one worker does
+/// everything), the box's first element, and the dimensions that the callee sees.
+struct Window {
+  std::vector<View> lanes;
+  std::vector<int64_t> origin;
+  std::vector<size_t> dims;
+};
+
+/// Where an element is.
+struct Spot {
+  Memory* memory;
+  uintptr_t address;
 };
 
 /// The names visible in a function.
@@ -98,6 +116,7 @@ class Worker {
   /// Byte offset of an element from the view's address; checks logical bounds when asked.
   int64_t Offset(const View& view, const std::vector<int64_t>& indices, bool check);
   Frame& frame() { return frame_; }
+  std::vector<int64_t> StorageOf(const View& view, const std::vector<int64_t>& indices);
 
  private:
   enum class Flow { kNext, kReturn };
@@ -117,6 +136,8 @@ class Worker {
   Value EvalLoad(const Load& n);
   void ExecStore(const Store& n);
   uintptr_t AddressOf(const Load& n);
+  void CheckBounds(const View& view, const std::vector<int64_t>& indices) const;
+  Spot Locate(const View& view, const std::vector<int64_t>& indices);
   Lane Read(const View& view, const std::vector<int64_t>& indices);
   Lane ReadLane(const View& view, const std::vector<int64_t>& indices);
   void Write(const View& view, const std::vector<int64_t>& indices, Lane v);
@@ -149,6 +170,26 @@ class Worker {
   Frame CalleeFrame(const Func& callee, const std::vector<Region>& buffers,
                     const std::vector<Expr>& scalars);
   void ExecCall(const CallFunc& n);
+  void RunCallee(const CallFunc& n, const Func& callee, Frame frame);
+
+  // ---- warp.cc ----
+  Spot LocateInWindow(const View& view, const std::vector<int64_t>& indices);
+  /// What a parameter in a fragment is of the caller's.
+  View WindowOn(const Buffer& param, const View& view, const Region& region, Worker* callee);
+  void ExecWarpCall(const CallFunc& n, const Func& callee, Frame frame);
+
+  // ---- async.cc ----
+  struct AsyncWrite {
+    Memory* memory;
+    uintptr_t address;
+    DType type;
+    Lane value;
+    std::string what;
+  };
+  /// Carries out a call of a part of an asynchronous copy; false: it is none.
+  bool ExecAsync(const CallFunc& n, const Func& callee);
+  void BeginWrite(Memory* memory, uintptr_t address, DType type, Lane v, const std::string& what);
+  void Complete(const std::vector<AsyncWrite>& group);
   void ExecLaunch(const Launch& n);
 
   Machine& m_;
@@ -157,6 +198,9 @@ class Worker {
   GridThread* thread_;
   Frame frame_;
   int64_t status_ = 0;
+  bool copying_ = false;                         // what is written is written later
+  std::vector<AsyncWrite> begun_;                // in no group yet
+  std::vector<std::vector<AsyncWrite>> groups_;  // under way, the earliest first
   const std::vector<bool>* active_ = nullptr;    // lanes whose loads count; null: all
   std::unordered_map<const Node*, int> visits_;  // of shared allocations
 };

@@ -38,6 +38,21 @@ void Memory::Define(int64_t offset, int64_t bytes) {
   std::fill_n(defined_.begin() + offset, bytes, true);
 }
 
+void Memory::SetUnderWay(int64_t offset, int64_t bytes, bool under_way) {
+  if (under_way_.empty()) under_way_.resize(static_cast<size_t>(size_));
+  for (int64_t i = offset; i < offset + bytes; ++i) {
+    under_way_count_ += (under_way ? 1 : 0) - (under_way_[static_cast<size_t>(i)] ? 1 : 0);
+    under_way_[static_cast<size_t>(i)] = under_way;
+  }
+}
+
+bool Memory::IsUnderWay(int64_t offset, int64_t bytes) const {
+  for (int64_t i = offset; under_way_count_ > 0 && i < offset + bytes; ++i) {
+    if (under_way_[static_cast<size_t>(i)]) return true;
+  }
+  return false;
+}
+
 bool Memory::Touch(int64_t offset, int64_t bytes, uint8_t worker, uint32_t phase, bool write) {
   if (touched_.empty()) touched_.resize(static_cast<size_t>(size_));
   bool clean = true;

@@ -42,6 +42,11 @@ class Memory {
     return *history_;
   }
 
+  /// Bytes that an asynchronous copy is on its way to.
+  void SetUnderWay(int64_t offset, int64_t bytes, bool under_way);
+  bool IsUnderWay(int64_t offset, int64_t bytes) const;
+  bool AnyUnderWay() const { return under_way_count_ > 0; }
+
   bool IsDefined(int64_t offset, int64_t bytes) const;
   void Define(int64_t offset, int64_t bytes);
   /// Notes an access by `worker` (rank + 1) in the given phase; false when it races with another
@@ -58,6 +63,8 @@ class Memory {
   std::vector<bool> defined_;
   std::vector<Touched> touched_;  // made at the first Touch
   std::unique_ptr<AccessHistory> history_;
+  std::vector<bool> under_way_;  // made when first needed
+  int64_t under_way_count_ = 0;
   bool private_ = false;
 };
 

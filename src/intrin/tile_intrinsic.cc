@@ -30,6 +30,8 @@ const TileIntrinsics& BuiltinTileIntrinsics() {
     RegisterX86Vnni(&t);
     RegisterX86Bf16(&t);
     RegisterX86Amx(&t);
+    RegisterPtxMma(&t);
+    RegisterPtxAsync(&t);
     return t;
   }();
   return table;

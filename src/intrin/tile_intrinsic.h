@@ -8,6 +8,10 @@
 // Where the machine's arithmetic is not what a person writes (VDPBF16PS takes denormals for zero),
 // the meaning says what the machine does, to the bit, and `pattern` what a schedule may replace by
 // it: code that asks for the intrinsic by its name accepts the difference.
+//
+// An operand in scope `fragment` makes it an operation of a warp: its lanes do it together, and the
+// operand's layout says which element lies in which lane (its first coordinate, on threadIdx.x) and
+// where among that lane's registers. `distribute` gives the caller's buffers such layouts.
 #pragma once
 
 #include <span>
@@ -41,6 +45,8 @@ struct Emission {
   enum class Kind {
     kLlvm,  // `text` is the name of an LLVM intrinsic; a result goes to the last operand
     kC,     // `text` is a statement of C in which {0}, {1}, … point to the operands
+    kCuda,  // the same of CUDA C++, with the scalars after the operands; fragments are what a lane
+            // has of them
   };
   Kind kind;
   std::string text;
@@ -50,7 +56,7 @@ struct Emission {
 
 struct TileIntrinsic {
   std::string name;     // unique; "isa.operation.shape"
-  std::string feature;  // of the target, as LLVM spells it
+  std::string feature;  // of the target, as LLVM spells it; of a GPU, the first architecture
   std::string state;    // what a worker sets up before; "" for none, "amx": a tile configuration
   std::string meaning;  // see above; the function's name is the intrinsic's
   std::string pattern;  // the same parameters; empty: the meaning is the pattern
@@ -81,6 +87,15 @@ const TileIntrinsics& BuiltinTileIntrinsics();
 void RegisterX86Vnni(TileIntrinsics* table);
 void RegisterX86Bf16(TileIntrinsics* table);
 void RegisterX86Amx(TileIntrinsics* table);
+void RegisterPtxMma(TileIntrinsics* table);
+void RegisterPtxAsync(TileIntrinsics* table);
+
+/// Asynchronous copies: what their rows' names begin with, what closes a group of them, and, with
+/// the number of groups that may stay under way behind it, what waits.
+inline constexpr const char* kAsyncCopyRows = "ptx.cp.async.copy.";
+inline constexpr const char* kAsyncCommitRow = "ptx.cp.async.commit";
+inline constexpr const char* kAsyncWaitRows = "ptx.cp.async.wait.";
+inline constexpr int64_t kMostAsyncGroups = 7;
 
 /// The meaning, and the pattern, as functions.
 Expected<Func> MeaningOf(const TileIntrinsic& intrinsic);

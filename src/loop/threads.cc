@@ -22,6 +22,21 @@ bool IsBlockAxis(std::string_view axis) {
 
 bool IsThreadAxis(std::string_view axis) { return AxisRank(axis) >= 3; }
 
+std::string AsyncPart(const PrimFunc& func) { return func.attrs.Get<std::string>(kAsyncAttr, ""); }
+
+int64_t AsyncGroups(const PrimFunc& func) {
+  int64_t groups = 0;
+  const size_t digits = func.name.find_last_not_of("0123456789") + 1;
+  for (char c : std::string_view(func.name).substr(digits)) groups = groups * 10 + (c - '0');
+  return groups;
+}
+
+bool IsWarpFunction(const PrimFunc& func) {
+  return func.func_kind == FuncKind::kDevice &&
+         std::any_of(func.buffers.begin(), func.buffers.end(),
+                     [](const Buffer& b) { return IsFragment(*b); });
+}
+
 ThreadNest PeelThreads(const PrimFunc& func) {
   ThreadNest nest{{}, func.body};
   while (const auto* loop = As<For>(nest.body)) {

@@ -5,6 +5,17 @@
 // to an axis. The loops start at 0; their extents, over the kernel's dims, are those of the launch.
 // Every thread runs the body: allocations in `shared` are one per block of threads (CTA), those in
 // `global` one per launch, all others the thread's own, wherever they stand in the body.
+//
+// A buffer in `fragment` is memory of a warp, the 32 threads along threadIdx.x: each of its
+// elements lies in the registers of one lane, as its layout says, whose first storage coordinate is
+// the lane. Device functions with such parameters are operations that the lanes do together; they
+// are passed the same boxes of the same buffers. Everything else touches a fragment within the
+// lane.
+//
+// A device function with the attribute `async` is part of an asynchronous copy: the writes of a
+// "copy" may take effect at any time until a wait; "commit" closes a group of those that the thread
+// has begun; "wait" (its name ends in a number) lets it go on when no more than so many of its
+// groups, the latest, are under way. Until then nobody may touch what is copied.
 #pragma once
 
 #include <string>
@@ -24,6 +35,22 @@ bool IsThreadAxis(std::string_view axis);
 int AxisRank(std::string_view axis);
 
 inline bool IsBound(const PrimFunc& func) { return func.attrs.Has(kBoundAttr); }
+
+inline constexpr char kFragmentScope[] = "fragment";
+inline constexpr char kLaneAxis[] = "threadIdx.x";
+inline constexpr int64_t kLanes = 32;
+inline bool IsFragment(const BufferNode& buffer) { return buffer.scope == kFragmentScope; }
+inline constexpr char kAsyncAttr[] = "async";
+inline constexpr char kAsyncCopy[] = "copy";
+inline constexpr char kAsyncCommit[] = "commit";
+inline constexpr char kAsyncWait[] = "wait";
+/// One of these, or "".
+std::string AsyncPart(const PrimFunc& func);
+/// Of a "wait": how many groups may stay under way.
+int64_t AsyncGroups(const PrimFunc& func);
+
+/// A device function with an operand in a fragment.
+bool IsWarpFunction(const PrimFunc& func);
 
 /// The loops over thread axes at the top of a function, outermost first, and what they enclose.
 struct ThreadNest {

@@ -1,4 +1,5 @@
 // Rules of the last stage: what back ends take, and what nobody lowers yet.
+#include "loop/threads.h"
 #include "loop/verify_impl.h"
 #include "target/target.h"
 
@@ -23,7 +24,8 @@ std::string UnsupportedBuffer(const BufferNode& b, bool gpu) {
     return fmt::format("a layout with thread axes ('{}')", b.name);
   if (b.dtype.StorageBits() % 8 != 0)
     return fmt::format("packed elements of {} ('{}')", b.dtype.ToString(), b.name);
-  if ((b.scope == "shared" && !gpu) || (b.scope == "tile" && gpu) || b.scope == "barrier")
+  if ((b.scope == "shared" && !gpu) || (b.scope == "tile" && gpu) || IsFragment(b) ||
+      b.scope == "barrier")
     return fmt::format("memory in {} ('{}')", b.scope, b.name);
   return "";
 }
@@ -54,6 +56,14 @@ std::string UnsupportedStmt(const NodeRef& node, bool gpu) {
 }  // namespace
 
 void CheckSupported(const VerifyContext& context) {
+  // Its body says what it means; what is written is the target's operation.
+  if (IsWarpFunction(context.func)) {
+    if (!context.func.attrs.Has("intrinsic")) {
+      context.Unsupported(fmt::format("'{}', an operation of a warp that the target does not have",
+                                      context.func.name));
+    }
+    return;
+  }
   const bool gpu = IsGpu(context.func.target);
   context.ForEach([&](const NodeRef& node) {
     std::string what;
@@ -69,6 +79,7 @@ void CheckSupported(const VerifyContext& context) {
 }
 
 void CheckLowered(const VerifyContext& context) {
+  if (IsWarpFunction(context.func)) return;
   context.ForEach([&](const NodeRef& node) {
     if (const auto* b = As<BufferNode>(node)) {
       if (b->shape.size() > 1)

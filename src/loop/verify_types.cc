@@ -195,8 +195,8 @@ void CheckExprTypes(const VerifyContext& context) {
 
 namespace {
 
-constexpr std::string_view kScopes[] = {"global", "shared", "local",   "register",
-                                        "tile",   "const",  "barrier", "args"};
+constexpr std::string_view kScopes[] = {"global",   "shared", "local",   "register", "tile",
+                                        "fragment", "const",  "barrier", "args"};
 
 void CheckIndexList(const VerifyContext& c, const std::string& what,
                     const std::vector<Expr>& list) {

@@ -9,6 +9,7 @@
 #include "intrin/tile_intrinsic.h"
 #include "ir/print.h"
 #include "ir/visit.h"
+#include "loop/threads.h"
 #include "schedule/blockize.h"
 #include "schedule/state.h"
 #include "support/strings.h"
@@ -225,6 +226,7 @@ class Matcher {
       return Because("buffer " + name + " is in " + region->buffer->scope + ", operand " +
                      param->name + " of intrinsic " + intrinsic_->name + " in " + param->scope);
     }
+    if (IsFragment(*param)) return Ok();  // where its elements lie is found out later
     const std::vector<size_t> dims = LongDims(tile.shape);
     const std::vector<Expr> wanted = Picked(StridesOf(*param), LongDims(param->shape));
     const std::vector<Expr> here = Picked(StridesOf(tile), dims);
@@ -302,6 +304,22 @@ Expected<IntrinsicFuncs> FindIntrinsic(const Module& module, const std::string& 
   return d;
 }
 
+// The function with its operands in fragments as what they look like.
+Func WithoutFragmentLayouts(const Func& func) {
+  BufferMap plain;
+  PrimFunc fields = *func;
+  for (Buffer& b : fields.buffers) {
+    if (!IsFragment(*b)) continue;
+    auto param = MakeRef<BufferNode>(*b);
+    param->layout = nullptr;
+    plain[b.get()] = param;
+    b = param;
+  }
+  if (plain.empty()) return func;
+  fields.body = SubstituteBuffers(fields.body, plain);
+  return PrimFunc::Make(std::move(fields));
+}
+
 Expected<Outlined> PatternAsNest(const Func& intrinsic) {
   const auto* loop = As<For>(intrinsic->body);
   if (loop == nullptr) return Because("intrinsic " + intrinsic->name + " is not one loop nest");
@@ -316,6 +334,7 @@ Result Tensorize(State& s, const std::string& name, const std::string& intrinsic
   Body body(s.func);
   TN_ASSIGN_OR_RETURN(const Place* loop, body.NeedLoop(name));
   TN_ASSIGN_OR_RETURN(IntrinsicFuncs intrinsic, FindIntrinsic(*s.module, intrinsic_name));
+  intrinsic.pattern = WithoutFragmentLayouts(intrinsic.pattern);
   TN_ASSIGN_OR_RETURN(Blockized made, MakeBlock(&body, *loop, ".tile"));
   TN_ASSIGN_OR_RETURN(Outlined mine, OutlineOf(WithoutOutlined(*s.module), s.func, name));
   TN_ASSIGN_OR_RETURN(Outlined theirs, PatternAsNest(intrinsic.pattern));

@@ -408,6 +408,18 @@ class Converter {
   Analyzer analyzer_;
 };
 
+// Then threads along the last axis are the lanes of a warp.
+bool HasWarpCall(const Stmt& stmt, const Module& module) {
+  bool found = false;
+  PreOrder(stmt, [&](const NodeRef& n) {
+    const auto* call = As<CallFunc>(n);
+    const Func callee = call ? module.Find(call->callee) : nullptr;
+    found |= callee && IsWarpFunction(*callee);
+    return !found && !IsA<ExprNode>(n);
+  });
+  return found;
+}
+
 struct Launched {
   Stmt body;
   bool bound = true;
@@ -418,6 +430,7 @@ Launched MakeLaunch(const Func& func, const Module& module, const Stmt& schedule
   NameSupply names(*func);
   Stmt body = WithoutOtherLoops(scheduled, &names);
   Extents extents(*func, body);
+  if (HasWarpCall(body, module)) extents.extents.back() = IndexConst(kLanes);
   if (!extents.unmet.empty()) return {func->body, false, std::move(extents.unmet)};
   body = MarkRepetitions(body, module, &names);
   SyncPlan plan = PlaceSyncs(*func, module, body, extents.extents);
@@ -456,7 +469,9 @@ Func BindKernel(const Func& scheduled, const Module& module, const PassContext& 
   fields.body = launch.body;
   // An extent that nobody knows leaves the kernel as it was.
   if (launch.bound) fields.attrs.Set(kBoundAttr, int64_t{1});
-  if (!launch.unmet.empty()) fields.attrs.Set("unmet", launch.unmet);
+  auto unmet = func->attrs.Get<std::vector<std::string>>("unmet", {});
+  unmet.insert(unmet.end(), launch.unmet.begin(), launch.unmet.end());
+  if (!unmet.empty()) fields.attrs.Set("unmet", unmet);
   return PrimFunc::Make(std::move(fields));
 }
 

@@ -401,6 +401,7 @@ class Planner {
   size_t FreeDims(const AllocUses& a) {
     const BufferNode& b = *a.alloc->buffer;
     size_t free = b.shape.size();
+    if (IsFragment(b)) return free;  // who gets a box of it sees its elements, wherever they lie
     for (const BufferUse& use : a.uses) {
       if (!use.in_call) continue;
       if (b.layout) return 0;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "loop/pass/storage.h"
+#include "loop/threads.h"
 
 namespace tenon {
 
@@ -70,11 +71,23 @@ class Flattener final : public StorageRewriter {
 
  private:
   FlatBuffer Place(const Buffer& buffer) override {
+    if (IsFragment(*buffer)) return Registers(buffer);
     bool memory = !buffer->layout || buffer->layout->threads.empty();
     if (!memory || buffer->scope == "barrier") return {};
     FlatBuffer flat = Flatten(buffer);
     auto axis = axes_.find(buffer.get());
     if (axis != axes_.end()) PutInnermost(axis->second, &flat);
+    return flat;
+  }
+
+  // What each lane has of a fragment.
+  static FlatBuffer Registers(const Buffer& buffer) {
+    FlatBuffer flat = Flatten(buffer);
+    if (!buffer->layout || buffer->layout->threads.empty()) return {};
+    flat.size = Simplify(flat.strides[0]);
+    flat.strides[0] = IndexConst(0);
+    flat.buffer = BufferNode::Make(buffer->name, buffer->dtype, {flat.size}, "register", nullptr,
+                                   {}, buffer->align);
     return flat;
   }
 
@@ -94,7 +107,10 @@ class Flattener final : public StorageRewriter {
 }  // namespace
 
 Module FlattenStorage(const Module& module, const PassContext&) {
-  return MapFuncs(module, [](const Func& func) { return Flattener()(func); });
+  return MapFuncs(module, [](const Func& func) {
+    // The meaning of an operation of a warp, which nobody writes as code.
+    return IsWarpFunction(*func) ? func : Flattener()(func);
+  });
 }
 
 }  // namespace tenon

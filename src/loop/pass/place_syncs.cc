@@ -11,7 +11,8 @@
 namespace tenon {
 
 bool IsThreadPrivate(const Buffer& buffer) {
-  return buffer->scope == "local" || buffer->scope == "register" || buffer->scope == "tile";
+  return buffer->scope == "local" || buffer->scope == "register" || buffer->scope == "tile" ||
+         IsFragment(*buffer);
 }
 
 bool HasSync(const Stmt& stmt) {
@@ -26,6 +27,7 @@ bool HasSync(const Stmt& stmt) {
 namespace {
 
 constexpr size_t kAxes = std::tuple_size_v<AxisExtents>;
+const auto kLaneRank = static_cast<size_t>(AxisRank(kLaneAxis));
 bool IsBlockRank(size_t axis) { return axis < 3; }
 
 // The loop that gives an access its thread along an axis.
@@ -40,7 +42,9 @@ struct Access {
   Buffer buffer;
   std::vector<Expr> indices;  // empty: anywhere
   bool write = false, atomic = false;
-  bool solo = false;  // its statement is left to one thread along axes without a binder
+  bool arrival = false;     // a wait of the thread for what it copied to the buffer
+  std::vector<Expr> fixed;  // of a box: its indices in dimensions of one element; null: others
+  bool solo = false;        // its statement is left to one thread along axes without a binder
   std::array<Binder, kAxes> binders;
 };
 using AccessList = std::vector<Access>;
@@ -66,6 +70,13 @@ class Placer {
   SyncPlan operator()(const Stmt& body) {
     body_ = body;
     written_ = AccessesOf(body, module_, [](const Buffer&) { return true; }).writes;
+    PreOrder(body, [&](const NodeRef& n) {
+      const auto* call = As<CallFunc>(n);
+      if (const Func callee = call ? module_.Find(call->callee) : nullptr;
+          callee && AsyncPart(*callee) == kAsyncCopy)
+        copied_.push_back(call->buffers.back()->buffer);
+      return !IsA<ExprNode>(n);
+    });
     Stmt placed = Walk(body).stmt;
     CheckPairs();
     return {placed, std::move(unmet_)};
@@ -75,7 +86,7 @@ class Placer {
   // ---- accesses ----
 
   Access At(const Buffer& buffer, std::vector<Expr> indices, bool write, bool atomic) const {
-    return {buffer, std::move(indices), write, atomic, false, binders_};
+    return {buffer, std::move(indices), write, atomic, false, {}, false, binders_};
   }
 
   AccessList Collect(const NodeRef& node) {
@@ -110,8 +121,18 @@ class Placer {
       for (const Region& r : list) {
         if (written_.count(r->buffer.get()) == 0) continue;
         out->push_back(At(r->buffer, {}, found.writes.count(r->buffer.get()) != 0, false));
+        for (const Range& range : r->ranges)
+          out->back().fixed.push_back(IsOne(range->extent) ? range->min : nullptr);
       }
     };
+    if (const auto* s = As<CallFunc>(node)) {
+      const Func callee = module_.Find(s->callee);
+      const bool waits = callee && AsyncPart(*callee) == kAsyncWait;
+      for (size_t i = 0; waits && i < copied_.size(); ++i) {
+        out->push_back(At(copied_[i], {}, false, false));
+        out->back().arrival = true;
+      }
+    }
     if (const auto* s = As<Copy>(node)) regions({s->dst, s->src});
     if (const auto* s = As<CallFunc>(node)) regions(s->buffers);
     if (call) {
@@ -154,7 +175,8 @@ class Placer {
   // True when the two touch one element only in the same thread along the axis; the two executions
   // have the loops up to `depth` in common.
   bool SameThread(const Access& a, const Access& b, size_t axis, size_t depth) {
-    if (!Matters(axis)) return true;
+    // Which lane has an element is said by its layout, and the same everywhere.
+    if (!Matters(axis) || (axis == kLaneRank && IsFragment(*a.buffer))) return true;
     const Binder &x = a.binders[axis], &y = b.binders[axis];
     if (!x.loop && !y.loop) return IsThreadPrivate(a.buffer) || (a.solo && b.solo);
     if (!x.loop || !y.loop) {
@@ -173,8 +195,37 @@ class Placer {
                         {y.loop->var, y.loop->extent}, &analyzer_);
   }
 
+  // What was waited for is there for other threads behind a barrier; before it, nobody is in the
+  // way that was not when it was copied.
   static bool Depend(const Access& a, const Access& b) {
+    if (a.arrival || b.arrival) return a.buffer == b.buffer && a.arrival && !b.arrival && !b.write;
     return a.buffer == b.buffer && (a.write || b.write) && !(a.atomic && b.atomic);
+  }
+
+  // Boxes of different versions of a buffer, told by the loops that both are in.
+  bool Apart(const Access& a, const Access& b, size_t depth) {
+    for (size_t d = 0; d < a.fixed.size() && d < b.fixed.size(); ++d) {
+      if (!a.fixed[d] || !b.fixed[d]) continue;
+      if (!IsTold(a.fixed[d], depth) || !IsTold(b.fixed[d], depth)) continue;
+      const auto count = AsInt(a.buffer->shape[d]);
+      if (!count) continue;
+      const auto apart = AsInt(analyzer_.Simplify((a.fixed[d] - b.fixed[d]) % *count));
+      if (apart && *apart != 0) return true;
+      if (analyzer_.CanProve(Ne(a.fixed[d], b.fixed[d]))) return true;
+    }
+    return false;
+  }
+
+  // Only variables of the outermost `depth` loops.
+  bool IsTold(const Expr& e, size_t depth) const {
+    bool told = IsPure(e);
+    PreOrder(e, [&](const NodeRef& n) {
+      auto it = loop_depth_.find(n.get());
+      if (IsA<VarNode>(n)) told &= it != loop_depth_.end() && it->second < depth;
+      told &= !IsA<Load>(n);
+      return told;
+    });
+    return told;
   }
 
   // A buffer through which threads of a block depend on each other; null: none.
@@ -182,7 +233,7 @@ class Placer {
     for (const Access& a : before) {
       if (IsThreadPrivate(a.buffer)) continue;
       for (const Access& b : after) {
-        if (!Depend(a, b)) continue;
+        if (!Depend(a, b) || Apart(a, b, depth)) continue;
         for (size_t axis = 3; axis < kAxes; ++axis) {
           if (!SameThread(a, b, axis, depth)) return &a;
         }
@@ -344,6 +395,7 @@ class Placer {
     analyzer_.Bind(loop.var, loop.min, loop.extent);
     if (OnceRank(loop) >= 0) return OnOnce(loop, static_cast<size_t>(OnceRank(loop)));
     const size_t depth = depth_++;
+    loop_depth_[loop.var.get()] = depth;
     Flow flow =
         rank >= 0 ? OnAxis(loop, static_cast<size_t>(rank), depth) : OnSerial(loop, uniform, depth);
     --depth_;
@@ -453,6 +505,8 @@ class Placer {
   Stmt body_;
   Analyzer analyzer_;
   std::unordered_set<const BufferNode*> written_;
+  std::vector<Buffer> copied_;                          // asynchronously
+  std::unordered_map<const Node*, size_t> loop_depth_;  // of variables: how many are around
   std::unordered_map<const BufferNode*, size_t> alloc_depth_;
   std::unordered_map<const For*, std::unordered_set<const BufferNode*>> used_outside_;
   std::unordered_map<const For*, Variance> variance_;

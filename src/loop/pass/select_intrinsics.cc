@@ -8,12 +8,24 @@ namespace tenon {
 
 namespace {
 
+// 80 of "sm_80"; 0 of what is no such name.
+int Generation(std::string_view arch) {
+  int number = 0;
+  if (!arch.starts_with("sm_")) return 0;
+  for (char c : arch.substr(3)) {
+    if (c >= '0' && c <= '9') number = number * 10 + (c - '0');
+  }
+  return number;
+}
+
 bool CanWrite(const TileIntrinsic& row, const Target& target) {
   switch (target.kind()) {
     case TargetKind::kLlvm:
       return row.EmissionOf(Emission::Kind::kLlvm) != nullptr && target.Has(row.feature);
     case TargetKind::kC: return row.EmissionOf(Emission::Kind::kC) != nullptr;
     case TargetKind::kCuda:
+      return row.EmissionOf(Emission::Kind::kCuda) != nullptr &&
+             Generation(target.gpu().arch) >= Generation(row.feature);
     case TargetKind::kOpenCl:
     case TargetKind::kRocm: return false;
   }

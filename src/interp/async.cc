@@ -1,0 +1,50 @@
+// Asynchronous copies: what they read they read at once, what they write waits for its group.
+#include "interp/machine.h"
+#include "loop/threads.h"
+
+namespace tenon::interp {
+
+bool Worker::ExecAsync(const CallFunc& n, const Func& callee) {
+  const std::string part = AsyncPart(*callee);
+  if (part.empty()) return false;
+  if (part == kAsyncCommit) {
+    groups_.push_back(std::move(begun_));
+    begun_.clear();
+  } else if (part == kAsyncWait) {
+    const auto stay = static_cast<size_t>(AsyncGroups(*callee));
+    while (groups_.size() > stay) {
+      Complete(groups_.front());
+      groups_.erase(groups_.begin());
+    }
+  } else {
+    copying_ = true;
+    RunCallee(n, callee, CalleeFrame(callee, n.buffers, n.scalars));
+    copying_ = false;
+  }
+  return true;
+}
+
+// It may happen at once, so nobody else may be there any more; that it is not seen yet is checked
+// by everybody else.
+void Worker::BeginWrite(Memory* memory, uintptr_t address, DType type, Lane v,
+                        const std::string& what) {
+  if (!memory) Fail("unsupported: an asynchronous copy to foreign memory");
+  CheckInside(memory, address, type, what);
+  const auto offset = static_cast<int64_t>(address - memory->address());
+  const int64_t bytes = type.Element().Bytes();
+  if (memory->IsUnderWay(offset, bytes)) Fail(what + " is written while a copy to it is under way");
+  NoteAccess(memory, offset, bytes, AccessKind::kWrite, what);
+  memory->SetUnderWay(offset, bytes, true);
+  begun_.push_back({memory, address, type, v, what});
+}
+
+// Other threads see it behind a barrier after this moment.
+void Worker::Complete(const std::vector<AsyncWrite>& group) {
+  for (const AsyncWrite& w : group) {
+    const auto offset = static_cast<int64_t>(w.address - w.memory->address());
+    w.memory->SetUnderWay(offset, w.type.Element().Bytes(), false);
+    WriteAt(w.memory, w.address, w.type, w.value, w.what);
+  }
+}
+
+}  // namespace tenon::interp

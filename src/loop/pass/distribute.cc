@@ -1,0 +1,371 @@
+#include "loop/pass/distribute.h"
+
+#include <algorithm>
+#include <map>
+
+#include "loop/pass/fragment_layout.h"
+#include "loop/pass/rewrite.h"
+#include "loop/threads.h"
+
+namespace tenon {
+
+namespace {
+
+// A fragment: the tiles that cover it, and its layout.
+struct Fragment {
+  FragmentTile tile;
+  std::vector<size_t> dims;  // that the tile's are
+  Layout layout;
+};
+using Fragments = std::map<const BufferNode*, Fragment>;
+
+// The dimensions of a box that a parameter's stand for.
+std::vector<size_t> LongDims(const Region& region) {
+  std::vector<size_t> out;
+  for (size_t d = 0; d < region->ranges.size(); ++d) {
+    if (!IsOne(region->ranges[d]->extent)) out.push_back(d);
+  }
+  return out;
+}
+
+// Reads the layouts off the calls.
+class Finder final : public ScopedRewriter {
+ public:
+  Finder(const PrimFunc& func, const Module& module) : module_(module) {
+    BindDims(func, &analyzer_);
+    Rewrite(func.body);
+    if (!any_call_) return;
+    for (const BufferNode* b : made_) {
+      if (passed_.count(b) == 0) Unmet("fragment " + b->name + " is in no operation of a warp");
+    }
+  }
+  Fragments found;
+  std::vector<std::string> unmet;
+
+ private:
+  Stmt VisitStmt(const Stmt& stmt) override {
+    if (const auto* alloc = As<Alloc>(stmt); alloc && IsFragment(*alloc->buffer))
+      made_.push_back(alloc->buffer.get());
+    if (const auto* call = As<CallFunc>(stmt)) See(*call);
+    const auto* loop = As<For>(stmt);
+    const bool lanes = loop && loop->for_kind == ForKind::kThread && loop->thread == kLaneAxis;
+    if (lanes && AsInt(analyzer_.Simplify(loop->extent)).value_or(kLanes + 1) > kLanes)
+      long_axis_ = loop->var->name;
+    lane_loops_ += lanes ? 1 : 0;
+    Stmt out = Children(stmt);
+    lane_loops_ -= lanes ? 1 : 0;
+    if (any_call_ && !std::exchange(long_axis_, "").empty()) {
+      Unmet(std::string("loop over ") + kLaneAxis + " is longer than a warp, whose lanes it " +
+            "numbers: expected 32 iterations, and other axes for warps");
+    }
+    return out;
+  }
+
+  void Unmet(const std::string& what) {
+    if (std::find(unmet.begin(), unmet.end(), what) == unmet.end()) unmet.push_back(what);
+  }
+
+  void See(const CallFunc& call) {
+    const Func callee = module_.Find(call.callee);
+    if (!callee || !IsWarpFunction(*callee)) return;
+    any_call_ = true;
+    if (lane_loops_ > 0) {
+      Unmet(call.callee + " is an operation of a warp inside of a loop over " + kLaneAxis +
+            ", which numbers its lanes");
+    }
+    for (size_t i = 0; i < call.buffers.size(); ++i) {
+      if (IsFragment(*callee->buffers[i])) See(call.callee, *callee->buffers[i], call.buffers[i]);
+    }
+  }
+
+  void See(const std::string& callee, const BufferNode& param, const Region& region) {
+    const Buffer& buffer = region->buffer;
+    passed_.insert(buffer.get());
+    const std::string what = "operand " + param.name + " of " + callee + ", " + buffer->name + ", ";
+    auto tile = FragmentTile::Of(param);
+    const std::vector<size_t> dims = LongDims(region);
+    if (!tile || dims.size() != tile->shape().size()) {
+      return Unmet(what + "has no layout over the lanes of a warp");
+    }
+    for (size_t i = 0; i < dims.size(); ++i) {
+      const RangeNode& range = *region->ranges[dims[i]];
+      const int64_t size = tile->shape()[i];
+      const Expr rest = analyzer_.Simplify(range.min % size);
+      if (!IsZero(rest) || AsInt(analyzer_.Simplify(range.extent)) != size)
+        return Unmet(what + "does not begin where a tile of it does");
+      const auto whole = AsInt(buffer->shape[dims[i]]);
+      if (!whole || *whole % size != 0) return Unmet(what + "is not made of whole tiles");
+    }
+    Fragment fragment{*tile, dims, tile->Cover(buffer->shape.size(), dims)};
+    auto [it, fresh] = found.try_emplace(buffer.get(), fragment);
+    if (fresh) return;
+    if (!Agrees(it->second, fragment, *buffer))
+      return Unmet(what + "is asked for in another layout elsewhere");
+  }
+
+  // Every element lies in the same lane and register by both.
+  static bool Agrees(const Fragment& a, const Fragment& b, const BufferNode& buffer) {
+    if (a.dims != b.dims) return false;
+    std::vector<int64_t> shape, point(buffer.shape.size(), 0);
+    for (size_t i = 0; i < a.dims.size(); ++i)
+      shape.push_back(std::max(a.tile.shape()[i], b.tile.shape()[i]) * 2);
+    const std::vector<int64_t> x = SizesOf(a, buffer), y = SizesOf(b, buffer);
+    std::vector<int64_t> inner(shape.size(), 0);
+    do {
+      for (size_t i = 0; i < a.dims.size(); ++i) point[a.dims[i]] = inner[i];
+      if (AsInt(buffer.shape[a.dims[0]]).value_or(0) <= inner[0]) continue;
+      if (a.dims.size() > 1 && AsInt(buffer.shape[a.dims[1]]).value_or(0) <= inner[1]) continue;
+      if (PlaceOf(a, x, point) != PlaceOf(b, y, point)) return false;
+    } while (Next(shape, &inner));
+    return true;
+  }
+
+  static bool Next(const std::vector<int64_t>& shape, std::vector<int64_t>* point) {
+    for (size_t d = shape.size(); d-- > 0;) {
+      if (++(*point)[d] < shape[d]) return true;
+      (*point)[d] = 0;
+    }
+    return false;
+  }
+
+  static std::vector<int64_t> SizesOf(const Fragment& f, const BufferNode& buffer) {
+    std::vector<int64_t> out;
+    for (const Expr& e : StorageExtents(buffer.shape, f.layout))
+      out.push_back(AsInt(e).value_or(0));
+    return out;
+  }
+
+  // Lane, and number of the register in it.
+  static std::pair<int64_t, int64_t> PlaceOf(const Fragment& f, const std::vector<int64_t>& sizes,
+                                             const std::vector<int64_t>& point) {
+    const std::vector<int64_t> storage = StorageAt(*f.layout, point);
+    int64_t number = 0;
+    for (size_t i = 1; i < storage.size(); ++i) number = number * sizes[i] + storage[i];
+    return {storage.empty() ? -1 : storage[0], number};
+  }
+
+  const Module& module_;
+  std::vector<const BufferNode*> made_;
+  std::unordered_set<const BufferNode*> passed_;
+  bool any_call_ = false;
+  int lane_loops_ = 0;
+  std::string long_axis_;
+};
+
+// A perfect nest of loops, outermost first, and what it runs.
+struct Nest {
+  std::vector<const For*> loops;
+  Stmt body;
+};
+
+// Gives each lane its elements.
+class Distributor final : public ScopedRewriter {
+ public:
+  Distributor(const PrimFunc& func, const Fragments& fragments)
+      : names_(func), fragments_(fragments) {
+    BindDims(func, &analyzer_);
+  }
+  std::vector<std::string> unmet;
+
+ private:
+  struct Element {
+    const Fragment* fragment = nullptr;
+    Buffer buffer;
+    std::vector<Expr> indices;
+  };
+
+  Stmt VisitStmt(const Stmt& stmt) override {
+    const auto* loop = As<For>(stmt);
+    if (!loop || loop->for_kind == ForKind::kThread) {
+      for (const Element& e : HasLoops(stmt) ? std::vector<Element>{} : ElementsOf(stmt)) {
+        if (IsA<Store>(stmt)) Unmet(e.buffer, "is touched outside of loops over its elements");
+      }
+      return Children(stmt);
+    }
+    const Nest nest = NestOf(stmt);
+    if (HasLoops(nest.body)) return Children(stmt);
+    const std::vector<Element> elements = ElementsOf(nest.body);
+    if (elements.empty()) return Children(stmt);
+    return Distribute(nest, elements, stmt);
+  }
+
+  void Unmet(const Buffer& buffer, const std::string& why) {
+    unmet.push_back("fragment " + buffer->name + " " + why);
+  }
+
+  static bool HasLoops(const Stmt& stmt) {
+    bool found = false;
+    PreOrder(stmt, [&](const NodeRef& n) {
+      found |= IsA<For>(n) || IsA<While>(n);
+      return !found && !IsA<ExprNode>(n);
+    });
+    return found;
+  }
+
+  static Nest NestOf(const Stmt& stmt) {
+    Nest nest{{}, stmt};
+    while (const auto* loop = As<For>(nest.body)) {
+      if (loop->for_kind == ForKind::kThread) break;
+      nest.loops.push_back(loop);
+      nest.body = loop->body;
+    }
+    return nest;
+  }
+
+  std::vector<Element> ElementsOf(const Stmt& stmt) const {
+    std::vector<Element> out;
+    auto add = [&](const Buffer& b, const std::vector<Expr>& indices) {
+      if (auto it = fragments_.find(b.get()); it != fragments_.end())
+        out.push_back({&it->second, b, indices});
+    };
+    PreOrder(stmt, [&](const NodeRef& n) {
+      if (const auto* s = As<Load>(n)) add(s->buffer, s->indices);
+      if (const auto* s = As<Store>(n)) add(s->buffer, s->indices);
+      return true;
+    });
+    return out;
+  }
+
+  // The loop that runs over a dimension of tiles of `size`: its variable is the index but for
+  // multiples of the size.
+  std::optional<size_t> LoopOver(const Expr& index, int64_t size, const Nest& nest) {
+    std::vector<Var> vars;
+    for (const For* loop : nest.loops) vars.push_back(loop->var);
+    auto affine = DetectAffine(analyzer_.Simplify(index), vars);
+    if (!affine || !IsZero(analyzer_.Simplify(affine->base % size))) return std::nullopt;
+    std::optional<size_t> out;
+    for (size_t i = 0; i < vars.size(); ++i) {
+      const Expr step = analyzer_.Simplify(affine->coefficients[i]);
+      const auto extent = AsInt(analyzer_.Simplify(nest.loops[i]->extent));
+      if (IsOne(step) && !out && IsZero(nest.loops[i]->min) && extent && *extent % size == 0) {
+        out = i;
+      } else if (!IsZero(analyzer_.Simplify(step % size))) {
+        return std::nullopt;
+      }
+    }
+    return out;
+  }
+
+  Stmt Distribute(const Nest& nest, const std::vector<Element>& elements, const Stmt& stmt) {
+    for (const For* loop : nest.loops) analyzer_.Bind(loop->var, loop->min, loop->extent);
+    const Element& first = elements[0];
+    const std::vector<int64_t>& shape = first.fragment->tile.shape();
+    std::vector<size_t> over;  // the loop over each dimension of the tile
+    for (size_t i = 0; i < shape.size(); ++i) {
+      auto loop = LoopOver(first.indices[first.fragment->dims[i]], shape[i], nest);
+      if (!loop || std::find(over.begin(), over.end(), *loop) != over.end()) {
+        Unmet(first.buffer, "is not touched in loops that run over whole tiles");
+        return stmt;
+      }
+      over.push_back(*loop);
+    }
+    Stmt out = Split(nest, *first.fragment, over);
+    return CheckLanes(elements) ? out : stmt;
+  }
+
+  Var Fresh(const std::string& name, int64_t extent) {
+    Var v = VarNode::Make(names_.Fresh(name), DType::Index());
+    analyzer_.Bind(v, IndexConst(0), IndexConst(extent));
+    return v;
+  }
+
+  Stmt Split(const Nest& nest, const Fragment& fragment, const std::vector<size_t>& over) {
+    lane_ = Fresh("lane", kLanes);
+    std::vector<Expr> inside(over.size(), IndexConst(0));
+    std::vector<std::pair<Var, const TileDigit*>> registers;
+    for (const TileDigit& digit : fragment.tile.digits()) {
+      const int64_t count = int64_t{1} << digit.bits;
+      Expr number;
+      if (digit.of_lane) {
+        number = Expr(lane_) / (int64_t{1} << digit.shift) % count;
+      } else {
+        registers.emplace_back(Fresh("own", count), &digit);
+        number = registers.back().first;
+      }
+      inside[digit.dim] = inside[digit.dim] + number * digit.step;
+    }
+    values_.clear();
+    std::vector<std::pair<Var, int64_t>> outer(nest.loops.size());
+    for (size_t i = 0; i < over.size(); ++i) {
+      const For& loop = *nest.loops[over[i]];
+      const int64_t tiles = *AsInt(analyzer_.Simplify(loop.extent)) / fragment.tile.shape()[i];
+      outer[over[i]] = {Fresh(loop.var->name + ".tile", tiles), tiles};
+      Expr tile = tiles == 1 ? IndexConst(0) : Expr(outer[over[i]].first);
+      values_[loop.var.get()] = tile * fragment.tile.shape()[i] + inside[i];
+    }
+    Stmt body = Substitute(nest.body, values_);
+    for (size_t i = registers.size(); i-- > 0;) {
+      const auto& [var, digit] = registers[i];
+      const bool last = i + 1 == registers.size() && digit->step == 1;
+      const bool lanes = nest.loops[over[digit->dim]]->for_kind == ForKind::kVectorized;
+      body = For::Make(var, IndexConst(0), IndexConst(int64_t{1} << digit->bits),
+                       last && lanes ? ForKind::kVectorized : ForKind::kUnrolled, body);
+    }
+    body =
+        For::Make(lane_, IndexConst(0), IndexConst(kLanes), ForKind::kThread, body, {}, kLaneAxis);
+    for (size_t i = nest.loops.size(); i-- > 0;) body = Around(*nest.loops[i], outer[i], body);
+    return body;
+  }
+
+  static Stmt Around(const For& loop, const std::pair<Var, int64_t>& tiles, const Stmt& body) {
+    const bool lanes = loop.for_kind == ForKind::kVectorized;
+    const ForKind kind = lanes ? ForKind::kUnrolled : loop.for_kind;
+    if (!tiles.first) return For::Make(loop.var, loop.min, loop.extent, kind, body, loop.attrs);
+    if (tiles.second == 1) return body;
+    return For::Make(tiles.first, IndexConst(0), IndexConst(tiles.second), kind, body, loop.attrs);
+  }
+
+  // All that a lane touches is its own.
+  bool CheckLanes(const std::vector<Element>& elements) {
+    for (const Element& e : elements) {
+      std::vector<Expr> indices;
+      for (const Expr& i : e.indices) indices.push_back(Substitute(i, values_));
+      const Expr lane = ApplyLayout(e.fragment->layout, indices)[0];
+      if (analyzer_.CanProveEqual(lane, lane_)) continue;
+      Unmet(e.buffer, "has elements in one lane that another lane needs");
+      return false;
+    }
+    return true;
+  }
+
+  NameSupply names_;
+  const Fragments& fragments_;
+  Var lane_;
+  VarMap values_;  // of the loops that are split
+};
+
+Func DistributeIn(const Func& func, const Module& module) {
+  auto target = Target::Parse(func->target);
+  if (func->func_kind != FuncKind::kKernel || IsBound(*func) || !target || !target->IsGpu())
+    return func;
+  Finder finder(*func, module);
+  if (finder.found.empty() && finder.unmet.empty()) return func;
+  std::vector<std::string> unmet = std::move(finder.unmet);
+  Stmt body = func->body;
+  if (unmet.empty()) {
+    Distributor distributor(*func, finder.found);
+    body = distributor.Rewrite(body);
+    unmet = std::move(distributor.unmet);
+  }
+  PrimFunc fields = *func;
+  if (unmet.empty()) {
+    BufferMap buffers;
+    for (const auto& [buffer, fragment] : finder.found) {
+      auto with = MakeRef<BufferNode>(*buffer);
+      with->layout = fragment.layout;
+      buffers[buffer] = with;
+    }
+    fields.body = SubstituteBuffers(body, buffers);
+  } else {
+    fields.attrs.Set("unmet", unmet);
+  }
+  return PrimFunc::Make(std::move(fields));
+}
+
+}  // namespace
+
+Module Distribute(const Module& module, const PassContext&) {
+  return MapFuncs(module, [&](const Func& func) { return DistributeIn(func, module); });
+}
+
+}  // namespace tenon

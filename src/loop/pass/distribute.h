@@ -1,0 +1,19 @@
+// distribute: fragments get their layouts, and each lane of a warp its elements.
+//
+// Needs: blocks are lowered, loops over thread axes are those of the schedule. Ensures, for kernels
+// of a GPU target: a buffer in `fragment` has a layout over the lanes (loop/threads.h), the one
+// that the operations which it is passed to ask for; a nest of serial loops that touches elements
+// of fragments otherwise (an initial value, what is made of a result) becomes one over threadIdx.x
+// in which each lane runs over its own registers, innermost those that lie next to each other in
+// memory. What cannot be done is said in the attribute `unmet`, which the verifier reports before
+// code generation: layouts that do not agree, boxes that do not begin where a tile does, elements
+// of one lane that another needs. Why before bind_threads: it makes loops over an axis.
+#pragma once
+
+#include "loop/pass/pass.h"
+
+namespace tenon {
+
+Module Distribute(const Module& module, const PassContext& context);
+
+}  // namespace tenon
