@@ -44,6 +44,8 @@ const std::vector<Step>& DevicePipeline() {
       {"bind_threads",
        "the launch, while extents are those of the schedule and indices have all their dimensions"},
       {"simplify", "the axes' ranges are known now"},
+      {"split_guards", "pipelined loops without ifs, while they have their full ranges"},
+      {"simplify", "decides the guards that splitting made constant"},
       {"plan_storage", "memory in between that lies on the device"},
       {"flatten_storage", "layouts are taken apart while lanes are loop variables"},
       {"vectorize", "one copy of each body"},

@@ -65,12 +65,15 @@ void CheckSupported(const VerifyContext& context) {
     return;
   }
   const bool gpu = IsGpu(context.func.target);
+  const bool part = context.func.func_kind == FuncKind::kDevice && context.func.target.empty();
   context.ForEach([&](const NodeRef& node) {
     std::string what;
     if (IsA<ExprNode>(node)) {
       what = UnsupportedExpr(static_cast<const ExprNode&>(*node));
     } else if (const auto* buffer = As<BufferNode>(node)) {
-      what = UnsupportedBuffer(*buffer, gpu);
+      // Of a part of a kernel that has no target, its callers say where it runs.
+      const bool anywhere = buffer->scope == "shared" && part;
+      what = UnsupportedBuffer(*buffer, gpu || anywhere);
     } else if (IsA<StmtNode>(node)) {
       what = UnsupportedStmt(node, gpu);
     }

@@ -16,7 +16,8 @@ namespace {
 
 class Blockizer {
  public:
-  Blockizer(Body* body, const Place& loop) : body_(body), loop_(loop) {}
+  Blockizer(Body* body, const Place& loop, bool in_order)
+      : body_(body), loop_(loop), in_order_(in_order) {}
 
   Expected<Blockized> Run(const std::string& suffix) {
     if (auto error = CheckForm()) return *error;
@@ -26,7 +27,7 @@ class Blockizer {
     out.block.name = body_->NewBlockName(block_->name + suffix);
     if (auto error = AddIters(&out)) return *error;
     if (auto error = AddRegions(&out)) return *error;
-    if (auto error = CheckApart()) return *error;
+    if (auto error = CheckApart(&out.block)) return *error;
     out.block.fp = block_->fp;
     out.block.body = Substitute(loop_.stmt, out.inner);
     return out;
@@ -110,7 +111,7 @@ class Blockizer {
   }
 
   // Different values of the spatial variables must write different elements.
-  std::optional<Diagnostic> CheckApart() {
+  std::optional<Diagnostic> CheckApart(Block* made) {
     std::unordered_set<const VarNode*> unknown;
     for (const For* loop : spatial_) unknown.insert(loop->var.get());
     for (const auto& [access, box] : written_) {
@@ -123,6 +124,11 @@ class Blockizer {
       auto fixed = FixedVars(known, unknown, &analyzer_);
       for (const For* loop : spatial_) {
         if (fixed.count(loop->var.get()) != 0 || IsOne(loop->extent)) continue;
+        if (IsOwn(access.region->buffer->scope, loop->for_kind, loop->thread)) continue;
+        if (in_order_ && loop->for_kind == ForKind::kSerial) {
+          RunInOrder(*loop, made);
+          continue;
+        }
         return OfBlock(block_->name, "iterations of loop " + loop->var->name +
                                          " are not known to write different elements of " +
                                          access.region->buffer->name);
@@ -131,8 +137,16 @@ class Blockizer {
     return std::nullopt;
   }
 
+  static void RunInOrder(const For& loop, Block* made) {
+    for (IterVar& v : made->iters) {
+      if (v->binding != loop.var) continue;
+      v = IterVarNode::Make(v->var, IterKind::kOrdered, v->min, v->extent, v->binding);
+    }
+  }
+
   Body* body_;
   const Place& loop_;
+  bool in_order_;
   const Place* place_ = nullptr;
   const Block* block_ = nullptr;
   std::vector<const For*> inner_loops_, spatial_;
@@ -142,8 +156,9 @@ class Blockizer {
 
 }  // namespace
 
-Expected<Blockized> MakeBlock(Body* body, const Place& loop, const std::string& suffix) {
-  return Blockizer(body, loop).Run(suffix);
+Expected<Blockized> MakeBlock(Body* body, const Place& loop, const std::string& suffix,
+                              bool in_order) {
+  return Blockizer(body, loop, in_order).Run(suffix);
 }
 
 Result Blockize(State& s, const std::string& name) {

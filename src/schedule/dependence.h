@@ -54,5 +54,7 @@ std::optional<Diagnostic> ConflictOfOrder(const Body& body, const std::vector<co
 std::vector<const For*> LoopsOfKind(const Block& block, IterKind kind,
                                     const std::vector<const For*>& loops);
 bool BindsLoop(const Block& block, IterKind kind, const For* loop);
+/// Does each worker, or thread of the axis, have memory of the scope for itself?
+bool IsOwn(const std::string& scope, ForKind kind, const std::string& thread);
 
 }  // namespace tenon::primitive

@@ -45,7 +45,9 @@ class Outliner {
   Result Run(const std::string& name) {
     if (auto error = Check()) return *error;
     Learn(*s_.func, &analyzer_);
-    Learn(place_.path, &analyzer_);
+    std::vector<Stmt> path = place_.path;
+    path.push_back(place_.stmt);  // so that a condition right around it is known to hold
+    Learn(path, &analyzer_);
     FreeTripCounts();
     FindParams();
     for (Param& p : params_) {

@@ -8,14 +8,13 @@
 
 namespace tenon::primitive {
 
-namespace {
-
-// Does each worker, or thread of the axis, have the memory for itself?
 bool IsOwn(const std::string& scope, ForKind kind, const std::string& thread) {
   if (kind == ForKind::kParallel) return scope != "global";
   if (kind != ForKind::kThread || thread.starts_with("vthread")) return false;
   return scope != "global" && (scope != "shared" || thread.starts_with("blockIdx"));
 }
+
+namespace {
 
 // A loop's variable as a digit of what an access touches: element / weight % extent, in one
 // dimension, less what is in both.

@@ -11,6 +11,7 @@
 #include "ir/visit.h"
 #include "loop/threads.h"
 #include "schedule/blockize.h"
+#include "schedule/dependence.h"
 #include "schedule/state.h"
 #include "support/strings.h"
 
@@ -328,21 +329,64 @@ Expected<Outlined> PatternAsNest(const Func& intrinsic) {
   return OutlineOf(module, intrinsic, loop->var->name);
 }
 
+// What a pipelined nest has besides what it computes: the number of the iteration in its accesses
+// becomes a variable of the block, and guards that say which iterations run it go around, where
+// they tell what is touched.
+State Unpiped(const State& s, const std::string& name, Expr* guard) {
+  Body body(s.func);
+  const Place* loop = body.FindLoop(name);
+  const auto blocks = loop ? body.BlocksUnder(loop->stmt.get()) : std::vector<const Place*>{};
+  if (blocks.size() != 1 || blocks[0]->inner || blocks[0]->block()->init) return s;
+  std::unordered_set<const VarNode*> inside;
+  for (const For* l : blocks[0]->LoopsInside(loop->stmt.get())) inside.insert(l->var.get());
+  inside.insert(loop->loop()->var.get());
+  Block block = *blocks[0]->block();
+  for (const IterVar& v : block.iters) inside.insert(v->var.get());
+  Expr stays;
+  for (const Expr& c : Conjuncts(block.where)) {
+    Expr* to = UsesAnyVar(c, inside) ? &stays : guard;
+    *to = AndAlso(*to, c);
+  }
+  block.where = stays;
+  for (const For* around : loop->Loops()) {
+    if (!UsesVar(block.body, around->var.get())) continue;
+    const bool spatial = BindsLoop(block, IterKind::kSpatial, around);
+    const bool reduce = BindsLoop(block, IterKind::kReduce, around);
+    const IterKind kind = spatial  ? IterKind::kSpatial
+                          : reduce ? IterKind::kReduce
+                                   : IterKind::kOrdered;
+    Var v = VarNode::Make(body.NewVarName("v" + around->var->name));
+    const VarMap own{{around->var.get(), v}};
+    block.body = Substitute(block.body, own);
+    for (Region& r : block.reads) r = Substitute(r, own);
+    for (Region& r : block.writes) r = Substitute(r, own);
+    block.iters.push_back(IterVarNode::Make(v, kind, around->min, around->extent, around->var));
+  }
+  State out = s;
+  Stmt nest = Edit(loop->stmt, {{blocks[0]->stmt.get(), Stmt(Block::Make(std::move(block)))}});
+  out.SetBody(Edit(body.root(), {{loop->stmt.get(), *guard ? If::Make(*guard, nest) : nest}}));
+  return out;
+}
+
 }  // namespace
 
-Result Tensorize(State& s, const std::string& name, const std::string& intrinsic_name) {
+Result Tensorize(State& given, const std::string& name, const std::string& intrinsic_name) {
+  Expr guard;
+  State s = Unpiped(given, name, &guard);
   Body body(s.func);
   TN_ASSIGN_OR_RETURN(const Place* loop, body.NeedLoop(name));
   TN_ASSIGN_OR_RETURN(IntrinsicFuncs intrinsic, FindIntrinsic(*s.module, intrinsic_name));
   intrinsic.pattern = WithoutFragmentLayouts(intrinsic.pattern);
-  TN_ASSIGN_OR_RETURN(Blockized made, MakeBlock(&body, *loop, ".tile"));
+  TN_ASSIGN_OR_RETURN(Blockized made, MakeBlock(&body, *loop, ".tile", true));
   TN_ASSIGN_OR_RETURN(Outlined mine, OutlineOf(WithoutOutlined(*s.module), s.func, name));
   TN_ASSIGN_OR_RETURN(Outlined theirs, PatternAsNest(intrinsic.pattern));
   TN_ASSIGN_OR_RETURN(Stmt call, Matcher(intrinsic.pattern, mine, theirs).Run());
   made.block.body = Substitute(call, made.inner);
+  made.block.where = AndAlso(guard, made.block.where);
   std::string block = made.block.name;
-  s.module->Add(intrinsic.meaning);
-  s.SetBody(Edit(body.root(), {{loop->stmt.get(), Block::Make(std::move(made.block))}}));
+  given.module->Add(intrinsic.meaning);
+  const Stmt place = guard ? loop->path.back() : loop->stmt;
+  given.SetBody(Edit(body.root(), {{place.get(), Block::Make(std::move(made.block))}}));
   return Names{block};
 }
 

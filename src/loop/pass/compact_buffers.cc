@@ -273,7 +273,10 @@ class Planner {
       if (IsZero(analyzer_.Simplify(use.last[d] - use.first[d]))) {
         indices.push_back(use.first[d]);
       } else if (UsesAny(use.first[d], loops)) {
-        return false;  // a box that moves: rare, and harder to prove
+        // A box that moves by its own width is an element of a coarser dimension.
+        const Expr width = analyzer_.Simplify(use.last[d] - use.first[d] + 1);
+        if (!AsInt(width) || !IsZero(analyzer_.Simplify(use.first[d] % width))) return false;
+        indices.push_back(analyzer_.Simplify(use.first[d] / width));
       }
     }
     for (size_t i = 0; i < loops.size(); ++i) Unfuse(i, &indices, &loops, &extents);

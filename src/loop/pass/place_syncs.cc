@@ -123,6 +123,7 @@ class Placer {
         out->push_back(At(r->buffer, {}, found.writes.count(r->buffer.get()) != 0, false));
         for (const Range& range : r->ranges)
           out->back().fixed.push_back(IsOne(range->extent) ? range->min : nullptr);
+        out->back().indices = AnyOf(*r);
       }
     };
     if (const auto* s = As<CallFunc>(node)) {
@@ -139,6 +140,19 @@ class Placer {
       if (const auto* load = As<Load>(call->args[0]))
         out->push_back(At(load->buffer, {}, true, false));
     }
+  }
+
+  // The indices of any element of a box of constant size; empty for others.
+  std::vector<Expr> AnyOf(const RegionNode& region) {
+    std::vector<Expr> out;
+    for (const Range& range : region.ranges) {
+      const auto extent = AsInt(analyzer_.Simplify(range->extent));
+      if (!extent) return {};
+      Var any = VarNode::Make("any", DType::Index());
+      analyzer_.Bind(any, IndexConst(0), range->extent);
+      out.push_back(*extent == 1 ? range->min : range->min + any);
+    }
+    return out;
   }
 
   // ---- dependence ----
@@ -264,6 +278,7 @@ class Placer {
   }
 
   bool CheckPair(const Access& a, const Access& b) {
+    if (a.arrival) return false;  // the copy is checked
     for (size_t axis = 0; axis < kAxes; ++axis) {
       const bool block = IsBlockRank(axis), own = IsThreadPrivate(a.buffer);
       if (own && a.write && b.write) continue;
@@ -428,7 +443,7 @@ class Placer {
   // same for all of these.
   void CheckRepeats(const For& loop, const For& outer, size_t around) {
     const Variance& variance =
-        variance_.try_emplace(&outer, Variance(outer.var, outer.body)).first->second;
+        variance_.try_emplace(&outer, Variance(outer.var, outer.body, &module_)).first->second;
     bool differs = variance.Differs(loop.body) || variance.Differs(loop.extent);
     for (size_t i = around; i < around_.size(); ++i) differs |= variance.Differs(around_[i]);
     if (!differs) return;

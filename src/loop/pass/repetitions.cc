@@ -67,7 +67,7 @@ class Marker {
     const Apart inside(this, loop);
     std::optional<Variance> outer = within_;
     const bool outer_apart = apart_;
-    if (on_axis) within_.emplace(loop.var, loop.body);
+    if (on_axis) within_.emplace(loop.var, loop.body, &module_);
     if (on_axis) apart_ = false;
     Stmt body = Visit(loop.body);
     within_ = std::move(outer);

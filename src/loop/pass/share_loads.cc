@@ -44,7 +44,7 @@ class Sharing final : public ScopedRewriter {
     const auto* loop = As<For>(stmt);
     if (loop && IsThreadLoop(*loop)) {
       axes_.push_back(loop);
-      variances_.emplace_back(loop->var, loop->body);
+      variances_.emplace_back(loop->var, loop->body, &module_);
       Stmt out = Children(stmt);
       variances_.pop_back();
       axes_.pop_back();

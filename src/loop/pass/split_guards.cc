@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "loop/pass/place_syncs.h"
 #include "loop/pass/rewrite.h"
+#include "loop/threads.h"
 
 namespace tenon {
 
@@ -181,7 +181,10 @@ Stmt Decide(const Stmt& stmt, const std::unordered_map<const Node*, bool>& known
 class GuardSplitter final : public ScopedRewriter {
  public:
   GuardSplitter(const Func& func, const PassContext& context)
-      : names_(*func), stmts_(CountStmts(func->body)), max_stmts_(context.max_unrolled_stmts) {
+      : names_(*func),
+        stmts_(CountStmts(func->body)),
+        max_stmts_(context.max_unrolled_stmts),
+        bound_(IsBound(*func)) {
     BindDims(*func, &analyzer_);
   }
 
@@ -193,11 +196,11 @@ class GuardSplitter final : public ScopedRewriter {
          parallel = loop->for_kind == ForKind::kParallel;
     bool fits = stmts_ + 2 * CountStmts(loop->body) <= max_stmts_;
     std::vector<Guard> guards;
-    // Where it splits, threads could come to barriers by different ways.
-    if ((serial || parallel) && fits && !HasSync(loop->body)) {
+    if ((serial || parallel) && fits) {
       analyzer_.Bind(loop->var, loop->min, loop->extent);
       guards = GuardFinder(loop->var, &analyzer_, loops_)(loop->body);
       std::erase_if(guards, [&](const Guard& g) {
+        if (bound_ && !(g.exact && IsConstant(g.lo) && IsConstant(g.hi))) return true;
         return (g.exact ? parallel : in_edge_) || (g.holds && !parallel);
       });
       KeepOneKind(&guards);
@@ -209,6 +212,8 @@ class GuardSplitter final : public ScopedRewriter {
     loops_.erase(loop->var.get());
     return out;
   }
+
+  static bool IsConstant(const Expr& bound) { return !bound || AsInt(Simplify(bound)).has_value(); }
 
   // Ranges first; what equalities single out is peeled from the interior that they leave, in a
   // second round.
@@ -315,6 +320,7 @@ class GuardSplitter final : public ScopedRewriter {
   NameSupply names_;
   int64_t stmts_;
   const int64_t max_stmts_;
+  const bool bound_;  // threads must go by the same way, where there may be barriers
   std::unordered_set<const VarNode*> loops_;  // around the present place
   bool in_edge_ = false;
 };

@@ -15,7 +15,8 @@
 // the guard, chosen by whether it holds for the whole body. There the guard need not be affine in
 // the variable (a loop fused from several axes of tiles, taken apart by division). Why before
 // vectorize: masks then remain at the edges alone. A function above PassContext::max_unrolled_stmts
-// is left.
+// is left, and so are, among the threads of a launch, guards whose ranges are not constants: where
+// loops are split, all threads go by the same way.
 #pragma once
 
 #include "loop/pass/pass.h"

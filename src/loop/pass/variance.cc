@@ -1,10 +1,11 @@
 #include "loop/pass/variance.h"
 
 #include "ir/visit.h"
+#include "loop/pass/access.h"
 
 namespace tenon {
 
-Variance::Variance(const Var& var, const Stmt& body) {
+Variance::Variance(const Var& var, const Stmt& body, const Module* module) : module_(module) {
   differing_.insert(var.get());
   size_t before = 0;
   do {  // memory that differs is read by what stands before it too, in a loop around both
@@ -66,6 +67,11 @@ void Variance::Scan(const Stmt& stmt, bool apart) {
 // Everything that a statement touches but loads counts as written.
 void Variance::ScanWritten(const Stmt& stmt) {
   if (const auto* store = As<Store>(stmt)) differing_.insert(store->buffer.get());
+  if (const auto* call = As<CallFunc>(stmt); call && module_) {
+    const Accesses all = AccessesOf(stmt, *module_, [](const Buffer&) { return true; });
+    differing_.insert(all.writes.begin(), all.writes.end());
+    return;
+  }
   PreOrder(stmt, [&](const NodeRef& n) {
     if (const auto* region = As<RegionNode>(n)) differing_.insert(region->buffer.get());
     if (const auto* atomic = As<Atomic>(n)) differing_.insert(atomic->buffer.get());
@@ -88,6 +94,54 @@ Expr Flat(const BufferNode& buffer, const std::vector<Expr>& indices, Analyzer* 
 
 }  // namespace
 
+namespace {
+
+// The smallest c of which indices take v / c or v % c; 0 where they do neither.
+int64_t SmallestPart(const std::vector<Expr>& indices, const Var& v) {
+  int64_t least = 0;
+  for (const Expr& e : indices) {
+    PreOrder(e, [&](const NodeRef& n) {
+      const auto* b = As<Binary>(n);
+      if (!b || (b->op != BinaryOp::kDiv && b->op != BinaryOp::kMod)) return true;
+      const auto c = b->lhs == v ? AsInt(b->rhs) : std::nullopt;
+      if (c && *c > 1 && (least == 0 || *c < least)) least = *c;
+      return true;
+    });
+  }
+  return least;
+}
+
+// A number as a quotient and a remainder.
+struct Split {
+  Iteration quotient, remainder;
+  std::vector<Expr> indices;
+};
+
+Split SplitBy(int64_t part, int64_t extent, const Iteration& x, const std::vector<Expr>& indices,
+              Analyzer* analyzer) {
+  Split out{{VarNode::Make(x.var->name + ".outer", DType::Index()), IndexConst(extent / part)},
+            {VarNode::Make(x.var->name + ".inner", DType::Index()), IndexConst(part)},
+            {}};
+  for (const Iteration* i : {&out.quotient, &out.remainder})
+    analyzer->Bind(i->var, IndexConst(0), i->extent);
+  const VarMap parts{{x.var.get(), Expr(out.quotient.var) * part + Expr(out.remainder.var)}};
+  for (const Expr& e : indices) out.indices.push_back(analyzer->Simplify(Substitute(e, parts)));
+  return out;
+}
+
+// As ElementTells, by parts of the numbers that the indices tell one by one.
+bool PartsTell(const BufferNode& buffer, const std::vector<Expr>& a, const Iteration& x,
+               const std::vector<Expr>& b, const Iteration& y, Analyzer* analyzer) {
+  const auto n = AsInt(analyzer->Simplify(x.extent)), m = AsInt(analyzer->Simplify(y.extent));
+  const int64_t part = SmallestPart(a, x.var);
+  if (!n || n != m || part == 0 || *n <= part || *n % part != 0) return false;
+  const Split p = SplitBy(part, *n, x, a, analyzer), q = SplitBy(part, *n, y, b, analyzer);
+  return ElementTells(buffer, p.indices, p.quotient, q.indices, q.quotient, analyzer) &&
+         ElementTells(buffer, p.indices, p.remainder, q.indices, q.remainder, analyzer);
+}
+
+}  // namespace
+
 bool ElementTells(const BufferNode& buffer, const std::vector<Expr>& a, const Iteration& x,
                   const std::vector<Expr>& b, const Iteration& y, Analyzer* analyzer) {
   if (a.empty() || a.size() != b.size()) return false;
@@ -106,7 +160,7 @@ bool ElementTells(const BufferNode& buffer, const std::vector<Expr>& a, const It
     auto n = AsInt(analyzer->Simplify(x.extent));
     if (n && *n > 0 && tell(p % *n, q % *n)) return true;
   }
-  return false;
+  return PartsTell(buffer, a, x, b, y, analyzer);
 }
 
 }  // namespace tenon

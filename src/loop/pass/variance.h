@@ -14,8 +14,9 @@ namespace tenon {
 /// counts as a whole.
 class Variance {
  public:
-  /// Of a loop over `var` around `body`.
-  Variance(const Var& var, const Stmt& body);
+  /// Of a loop over `var` around `body`. `module` says what callees write; null: all they are
+  /// passed.
+  Variance(const Var& var, const Stmt& body, const Module* module = nullptr);
 
   bool Has(const Node* var_or_buffer) const { return differing_.count(var_or_buffer) != 0; }
   /// True where one of them has a say in the expression, or in what the statement does.
@@ -27,6 +28,7 @@ class Variance {
   void Scan(const Stmt& stmt, bool apart);
   void ScanWritten(const Stmt& stmt);
 
+  const Module* module_;
   std::unordered_set<const Node*> differing_;
 };
 

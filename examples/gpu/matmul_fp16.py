@@ -1,0 +1,100 @@
+"""C = A B in fp16 on a GPU's tensor cores, summed in fp32 (sm_80 and later).
+
+    matmul_fp16.py [--size 4096] [--target "cuda -arch=sm_90"] [--save matmul_fp16.so] [--show]
+
+A block of 8 warps makes 128 x 256 elements of C, each warp 64 x 64 of them in its registers. Tiles of A and B, 32 steps of
+k at a time, are copied to shared memory by `cp.async` while those of up to three steps before are used; rows there are
+padded by 16 bytes, so that `ldmatrix`, which reads eight rows at once, meets no bank twice.
+"""
+
+import numpy as np
+
+import tenon
+from measure import arguments, build, check, seconds
+from tenon import te, tir
+
+ROWS, COLUMNS, DEPTH = 128, 256, 32  # of a block
+WARPS_Y, WARPS_X = 2, 4
+STAGES = 4
+
+
+def product(n):
+    a = te.placeholder((n, n), name="A", dtype="float16")
+    b = te.placeholder((n, n), name="B", dtype="float16")
+    k = te.reduce_axis((0, n), name="k")
+    term = lambda i, j: a[i, k].astype("float32") * b[k, j].astype("float32")
+    total = te.compute((n, n), lambda i, j: te.sum(term(i, j), axis=k), name="total")
+    c = te.compute((n, n), lambda i, j: total[i, j].astype("float16"), name="C")
+    return [a, b, c]
+
+
+def copy_tile(s, block, warps):
+    """The block's threads copy 16 bytes each, as often as it takes."""
+    tile = s.fuse(*s.get_loops(block)[-2:])
+    rest, y, x, lane, part = s.split(tile, [None, *warps, 32, 8])
+    s.bind(y, "threadIdx.y")
+    s.bind(x, "threadIdx.z")
+    s.bind(lane, "threadIdx.x")
+    s.unroll(rest)
+    s.tensorize(part, "ptx.cp.async.copy.f16")
+
+
+def load_fragments(s, block, intrinsic):
+    i, j = s.get_loops(block)[-2:]
+    io, ii = s.split(i, [None, 16])
+    jo, ji = s.split(j, [None, 16])
+    s.reorder(io, jo, ii, ji)
+    s.tensorize(ii, intrinsic)
+    s.unroll(io)
+    s.unroll(jo)
+
+
+def schedule(n, rows=ROWS, columns=COLUMNS, depth=DEPTH, warps=(WARPS_Y, WARPS_X), stages=STAGES):
+    s = tir.Schedule(te.create_prim_func(product(n), "matmul_fp16"))
+    s.set_scope("total", "fragment")
+    i, j, k = s.get_loops("total")
+    block_y, warp_y, i, ii = s.split(i, [None, warps[0], rows // warps[0] // 16, 16])
+    block_x, warp_x, j, jj = s.split(j, [None, warps[1], columns // warps[1] // 8, 8])
+    ko, k, kk = s.split(k, [None, depth // 16, 16])
+    s.reorder(block_y, block_x, warp_y, warp_x, ko, k, i, j, ii, jj, kk)
+    s.reverse_compute_at("C", warp_x)
+    s.vectorize(s.get_loops("C")[-1])
+    tile_a = s.cache_read("total", "A", "shared")
+    tile_b = s.cache_read("total", "B", "shared")
+    left = s.cache_read("total", tile_a, "fragment")
+    right = s.cache_read("total", tile_b, "fragment")
+    for block in (left, right):
+        s.compute_at(block, k)
+    for loop, axis in ((block_y, "blockIdx.y"), (block_x, "blockIdx.x"), (warp_y, "threadIdx.y"), (warp_x, "threadIdx.z")):
+        s.bind(loop, axis)
+    for block in (tile_b, tile_a):
+        s.compute_at(block, ko)
+    s.decompose_reduction("total", ko)
+    s.software_pipeline(ko, [0, 0, stages - 1], [1, 2, 0])
+    for tile in (tile_a, tile_b):
+        s.storage_align(tile, 1, 16, 8)
+        copy_tile(s, tile, warps)
+    load_fragments(s, left, "ptx.ldmatrix.a.f16")
+    load_fragments(s, right, "ptx.ldmatrix.b.trans.f16")
+    s.tensorize(ii, "ptx.mma.m16n8k16.f16")
+    for loop in (k, i, j):
+        s.unroll(loop)
+    return s.mod
+
+
+def main():
+    options = arguments(__doc__, size=4096)
+    n = options.size
+    module, device = build(schedule(n), None, "matmul_fp16", options)
+    if device is None:
+        return
+    x, y = ((np.random.rand(n, n) - 0.5).astype("float16") for _ in range(2))
+    arrays = [tenon.nd.array(v, device) for v in (x, y)] + [tenon.nd.empty((n, n), "float16", device)]
+    module["matmul_fp16"](*arrays)
+    check(arrays[2].numpy().astype("float32"), x.astype("float32") @ y.astype("float32"), 1e-3)
+    rate = 2 * n**3 / seconds(module, "matmul_fp16", device, arrays, options.repeat)
+    print(f"fp16 matmul of {n} x {n}: {rate / 1e12:.1f} TFLOP/s")
+
+
+if __name__ == "__main__":
+    main()
