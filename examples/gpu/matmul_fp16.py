@@ -2,9 +2,10 @@
 
     matmul_fp16.py [--size 4096] [--target "cuda -arch=sm_90"] [--save matmul_fp16.so] [--show]
 
-A block of 8 warps makes 128 x 256 elements of C, each warp 64 x 64 of them in its registers. Tiles of A and B, 32 steps of
-k at a time, are copied to shared memory by `cp.async` while those of up to three steps before are used; rows there are
-padded by 16 bytes, so that `ldmatrix`, which reads eight rows at once, meets no bank twice.
+A block of 8 warps makes 128 x 256 elements of C, each warp 64 x 64 of them in its registers. Tiles of A and B, 64 steps of
+k at a time, are copied to shared memory by `cp.async` while those of the two steps before are used; rows there are padded
+by 16 bytes, so that `ldmatrix`, which reads eight rows at once, meets no bank twice. Within a tile, fragments are loaded
+one product ahead.
 """
 
 import numpy as np
@@ -13,9 +14,9 @@ import tenon
 from measure import arguments, build, check, seconds
 from tenon import te, tir
 
-ROWS, COLUMNS, DEPTH = 128, 256, 32  # of a block
+ROWS, COLUMNS, DEPTH = 128, 256, 64  # of a block
 WARPS_Y, WARPS_X = 2, 4
-STAGES = 4
+STAGES = 3
 
 
 def product(n):
@@ -49,7 +50,7 @@ def load_fragments(s, block, intrinsic):
     s.unroll(jo)
 
 
-def schedule(n, rows=ROWS, columns=COLUMNS, depth=DEPTH, warps=(WARPS_Y, WARPS_X), stages=STAGES):
+def schedule(n, rows=ROWS, columns=COLUMNS, depth=DEPTH, warps=(WARPS_Y, WARPS_X), stages=STAGES, ahead=1):
     s = tir.Schedule(te.create_prim_func(product(n), "matmul_fp16"))
     s.set_scope("total", "fragment")
     i, j, k = s.get_loops("total")
@@ -71,6 +72,8 @@ def schedule(n, rows=ROWS, columns=COLUMNS, depth=DEPTH, warps=(WARPS_Y, WARPS_X
         s.compute_at(block, ko)
     s.decompose_reduction("total", ko)
     s.software_pipeline(ko, [0, 0, stages - 1], [1, 2, 0])
+    if ahead:
+        k = s.software_pipeline(k, [0, 0, ahead], [0, 1, 2])
     for tile in (tile_a, tile_b):
         s.storage_align(tile, 1, 16, 8)
         copy_tile(s, tile, warps)

@@ -357,7 +357,9 @@ Func DistributeIn(const Func& func, const Module& module) {
     }
     fields.body = SubstituteBuffers(body, buffers);
   } else {
-    fields.attrs.Set("unmet", unmet);
+    auto all = func->attrs.Get<std::vector<std::string>>("unmet", {});
+    all.insert(all.end(), unmet.begin(), unmet.end());
+    fields.attrs.Set("unmet", all);
   }
   return PrimFunc::Make(std::move(fields));
 }

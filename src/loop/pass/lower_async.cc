@@ -34,6 +34,7 @@ class AsyncLowerer final : public ScopedRewriter {
     });
   }
   bool any() const { return !written_.empty(); }
+  std::vector<std::string> unmet;
   /// Names of the functions that calls were added of.
   std::set<std::string> called;
 
@@ -51,8 +52,32 @@ class AsyncLowerer final : public ScopedRewriter {
       loop_ = outer;
       return out;
     }
+    if (const CallFunc* call = CopyOf(stmt)) CheckBytes(*call);
     const auto* seq = As<Seq>(stmt);
     return seq ? InOrder(*seq) : Children(stmt);
+  }
+
+  // The machine copies from global memory alone, and from and to multiples of what it copies.
+  void CheckBytes(const CallFunc& call) {
+    const Func callee = module_.Find(call.callee);
+    for (size_t i = 0; i < call.buffers.size(); ++i) {
+      const BufferNode& b = *call.buffers[i]->buffer;
+      const int64_t align = callee->buffers[i]->align;
+      std::vector<Expr> first;
+      for (const Range& r : call.buffers[i]->ranges) first.push_back(r->min);
+      const std::vector<Expr> at = ApplyLayout(b.layout, first);
+      const std::vector<Expr> extents = StorageExtents(b.shape, b.layout);
+      Expr bytes = IndexConst(0), stride = IndexConst(b.dtype.Bytes());
+      for (size_t d = at.size(); d-- > 0; stride = stride * extents[d])
+        bytes = bytes + at[d] * stride;
+      const bool base = b.scope == "shared" || (b.scope == "global" && b.align >= align);
+      const bool known = base && b.strides.empty() && IsZero(analyzer_.Simplify(bytes % align));
+      if (known && (i == 1 || b.scope == "global")) continue;
+      const std::string what = call.callee + " of " + b.name + ": expected " +
+                               (i == 0 ? "global" : "shared") + " memory at a multiple of " +
+                               std::to_string(align) + " bytes";
+      if (std::find(unmet.begin(), unmet.end(), what) == unmet.end()) unmet.push_back(what);
+    }
   }
 
   // What the statements of a list do with asynchronously written buffers.
@@ -210,7 +235,10 @@ Module LowerAsync(const Module& module, const PassContext&) {
       continue;
     AsyncLowerer lowerer(*func, module);
     if (!lowerer.any()) continue;
-    out.Add(WithBody(func, lowerer.Rewrite(func->body)));
+    PrimFunc fields = *func;
+    fields.body = lowerer.Rewrite(func->body);
+    if (!lowerer.unmet.empty()) fields.attrs.Set("unmet", lowerer.unmet);
+    out.Add(PrimFunc::Make(std::move(fields)));
     called.insert(lowerer.called.begin(), lowerer.called.end());
   }
   if (called.empty()) return out;
