@@ -211,19 +211,73 @@ func @f<n: 1..=64>(A: f32[n], out C: f32[n]) {exported: true} {
   }
 }
 
-// What no barrier can give is refused before code is made.
-TEST(Launch, KernelsWithUnmetNeedsAreRefused) {
-  const std::string error = ErrorOf(R"(
-func @f(A: f32[4], out C: f32[4]) {exported: true} {
-  for k in 0..2 {
-    alloc B: f32[4]
-    for i in 0..4 thread blockIdx.x { B[i] = A[i] }
-    for j in 0..4 thread blockIdx.x { C[j] = B[3 - j] }
+// What a body asks for that no barrier can give, or that the device has not, is refused before code
+// is made.
+struct Refused {
+  const char* body;
+  const char* message;
+};
+constexpr Refused kRefused[] = {
+    {R"(for k in 0..2 {
+          alloc B: f32[4]
+          for i in 0..4 thread blockIdx.x { B[i] = A[i] }
+          for j in 0..4 thread blockIdx.x { C[j] = B[3 - j] }
+        })",
+     "buffer B is written by one block of threads and touched by another: blocks cannot wait"},
+    {R"(alloc L: f32[4] in local
+        for i in 0..4 thread threadIdx.x { L[i] = A[i] }
+        for j in 0..4 thread threadIdx.x { C[j] = L[3 - j] })",
+     "buffer L in local is written by one thread and read by another: expected it in shared"},
+    {R"(alloc S: f32[1] in shared
+        for i in 0..4 thread threadIdx.x {
+          S[0] = A[i]
+          C[i] = S[0]
+        })",
+     "buffer S in shared is made for each thread: expected it in local"},
+    {R"(alloc S: f32[4] in shared
+        for i in 0..4 thread threadIdx.x {
+          if A[i] < 0f32 {
+            S[i] = A[i]
+            sync cta
+            C[i] = S[3 - i]
+          }
+        })",
+     "a barrier stands under a condition that differs by thread"},
+    {R"(alloc S: f32[4] in shared
+        for i in 0..4 thread threadIdx.x {
+          for k in 0..i {
+            S[i] = A[k]
+            sync cta
+            C[i] = S[3 - i]
+          }
+        })",
+     "a barrier stands in loop 'k', whose bounds differ by thread"},
+    {"for y in 0..2 thread threadIdx.y { for x in 0..1024 thread threadIdx.x { "
+     "if y * 1024 + x < 4 { C[y * 1024 + x] = A[y * 1024 + x] } } }",
+     "2048 threads per block, but null has at most 1024"},
+    {R"(for i in 0..4 thread threadIdx.x {
+          alloc S: f32[16384] in shared
+          S[i * 4096] = A[i]
+          C[i] = S[i * 4096]
+        })",
+     "49156 bytes of shared memory per block, but null has at most 49152"},
+    {R"(for i in 0..1024 thread threadIdx.x {
+          if i < 4 {
+            alloc R: f32[128] in register
+            for k in 0..128 { R[k] = A[i] }
+            for m in 0..128 { C[i] = R[127 - m] }
+          }
+        })",
+     "131072 registers per block, but null has at most 65536: expected fewer threads"},
+};
+
+TEST(Launch, KernelsThatNoDeviceRunsAreRefused) {
+  for (const Refused& r : kRefused) {
+    const std::string error = ErrorOf(
+        std::string("func @f(A: f32[4], out C: f32[4]) {exported: true} {\n") + r.body + "\n}\n",
+        "cuda -arch=null");
+    EXPECT_NE(error.find(r.message), std::string::npos) << r.message << "\ngot: " << error;
   }
-}
-)",
-                                    "cuda -arch=null");
-  EXPECT_NE(error.find("buffer B is written by one block of threads"), std::string::npos) << error;
 }
 
 TEST(Launch, WithoutADriverSaysWhatIsMissing) {

@@ -2,6 +2,7 @@
 // loaded by all threads, sums in their own.
 #include <gtest/gtest.h>
 
+#include "ir/visit.h"
 #include "pass_test.h"
 
 namespace tenon {
@@ -79,6 +80,76 @@ TEST(GpuKernels, ScheduledMatmul) {
     Status ran = InterpretOrders(after, "f", got, options);
     ASSERT_TRUE(ran) << ToString(ran.errors()) << Print(after);
     EXPECT_EQ(got[2].bytes, want[2].bytes) << n;
+  }
+}
+
+// Partial sums of threads, each adding its neighbour's; then rows turned round in shared memory.
+constexpr char kRowSum[] = R"(
+func @f<n: 1..=64>(A: f32[n, 32], out C: f32[n]) target "cuda" {
+  for b in 0..n thread blockIdx.x {
+    alloc S: f32[8] in shared
+    for t in 0..8 thread threadIdx.x {
+      S[t] = 0f32
+      for k in 0..4 { S[t] = S[t] + A[b, t * 4 + k] }
+    }
+    alloc R: f32[2] in shared
+    for u in 0..2 thread threadIdx.x {
+      R[u] = 0f32
+      for m in 0..4 { R[u] = R[u] + S[u * 4 + m] }
+    }
+    C[b] = R[0] + R[1]
+  }
+}
+)";
+constexpr char kTurned[] = R"(
+func @f<n: 1..=64>(A: f32[n, 32], out C: f32[n, 32]) target "cuda" {
+  for b in 0..n thread blockIdx.x {
+    for k in 0..4 {
+      alloc S: f32[8] in shared
+      for t in 0..8 thread threadIdx.x { S[t] = A[b, k * 8 + t] }
+      for u in 0..8 thread threadIdx.x { C[b, k * 8 + u] = S[7 - u] }
+    }
+  }
+}
+)";
+
+// The module without the barrier of that number; null where it has less.
+Func WithoutBarrier(const Func& func, int number) {
+  int seen = 0;
+  PrimFunc fields = *func;
+  fields.body = PostOrderRewrite(func->body, [&](const NodeRef& n) -> NodeRef {
+    if (n->kind != NodeKind::kSync || seen++ != number) return n;
+    return Seq::Make({});
+  });
+  return seen > number ? PrimFunc::Make(std::move(fields)) : nullptr;
+}
+
+// What a kernel does without one of its barriers; "": the interpreter has nothing to say.
+std::string ReportWithout(const Func& func) {
+  Module module;
+  module.Add(func);
+  InterpOptions options;
+  options.dims["n"] = 9;
+  Expected<std::vector<InterpArg>> args = SmallIntegerArgs(*func, options.dims, 1);
+  EXPECT_TRUE(args);
+  const Status status = InterpretOrders(module, "f", *args, options);
+  return status ? "" : ToString(status.errors());
+}
+
+TEST(GpuKernels, EachBarrierThatIsLeftOutIsReported) {
+  for (const char* text : {kMatmul, kRowSum, kTurned}) {
+    const Module module =
+        RunPasses(Parse(text), {"compact_buffers", "lower_blocks", "simplify", "bind_threads"});
+    const Func func = module.Find("f");
+    EXPECT_EQ(ReportWithout(func), "");
+    int barriers = 0;
+    for (; Func fewer = WithoutBarrier(func, barriers); ++barriers) {
+      const std::string report = ReportWithout(fewer);
+      const bool says = report.find("with no sync between") != std::string::npos ||
+                        report.find("is read before it is written") != std::string::npos;
+      EXPECT_TRUE(says) << barriers << ": " << report << Print(fewer);
+    }
+    EXPECT_EQ(barriers, 2) << Print(func);
   }
 }
 
