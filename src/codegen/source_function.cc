@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "codegen/abi.h"
+#include "codegen/exchanged.h"
 #include "support/check.h"
 #include "support/strings.h"
 
@@ -100,13 +101,15 @@ void SourceFunction::BindParams() {
   // The function's own name stays what it is inside, for calls of itself and for people.
   if (form_.name.empty()) form_.name = module_.NameOf(func_);
   names_.Reserve(form_.name);
+  const auto exchanged = ExchangedBuffers(func_);
   for (size_t i = 0; i < func_.buffers.size(); ++i) {
     const Buffer& b = func_.buffers[i];
     const std::string name = Declare(b->name);
+    const bool restricted = distinct && !exchanged.contains(b.get());
     exprs_.BindBuffer(b.get(), {name, /*is_private=*/false, distinct, 0,
                                 form_.spaces.empty() ? "" : form_.spaces[i]});
-    params_.push_back(fmt::format(
-        "{} {}{}", PointerTo(b), distinct ? std::string(language_.restrict_word) + " " : "", name));
+    const std::string word = restricted ? std::string(language_.restrict_word) + " " : "";
+    params_.push_back(fmt::format("{} {}{}", PointerTo(b), word, name));
   }
   for (size_t i = 0; i < func_.dims.size(); ++i) {
     exprs_.BindVar(func_.dims[i].get(), BindIndex(func_.dims[i]));

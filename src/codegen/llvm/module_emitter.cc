@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "codegen/exchanged.h"
 #include "codegen/llvm/function_emitter.h"
 #include "intrin/tile_intrinsic.h"
 #include "ir/visit.h"
@@ -54,12 +55,13 @@ void ModuleEmitter::DecorateParams(const PrimFunc& func, llvm::Function* f) {
   bool leaks = false;
   const auto written = WrittenBuffers(func, &leaks);
   const bool noalias = func.attrs.Get<bool>("noalias", false);
+  const auto exchanged = ExchangedBuffers(func);
   for (size_t i = 0; i < func.buffers.size(); ++i) {
     const Buffer& b = func.buffers[i];
     llvm::AttrBuilder attrs(context());
     attrs.addAlignmentAttr(
         llvm::Align(static_cast<uint64_t>(std::max(b->align, b->dtype.Element().Bytes()))));
-    if (noalias) attrs.addAttribute(llvm::Attribute::NoAlias);
+    if (noalias && !exchanged.contains(b.get())) attrs.addAttribute(llvm::Attribute::NoAlias);
     if (!leaks) {
       attrs.addAttribute(llvm::Attribute::NoCapture);
       if (!written.contains(b.get())) attrs.addAttribute(llvm::Attribute::ReadOnly);

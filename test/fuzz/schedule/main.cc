@@ -41,7 +41,7 @@ struct Options {
   size_t batch = 100;
   bool gpu = false;
   std::string out, target = "cuda -arch=sm_90 -host=llvm -mcpu=x86-64";  // of what is recorded
-  bool reasons = false, verbose = false, expect_all = false;
+  bool show = false, reasons = false, verbose = false, expect_all = false;
 };
 
 bool Has(const std::vector<std::string>& list, const std::string& item) {
@@ -136,6 +136,9 @@ class Fuzzer {
       ++tried_;
       sequence = MakeSequence(seed, options_.gpu, &counts_);
       steps_ += sequence.schedule.trace().steps.size();
+      if (options_.show) {
+        fmt::print("{}{}", sequence.schedule.trace().ToString(), Print(sequence.schedule.module()));
+      }
       Check(seed, sequence);
     } catch (const TooLong&) {
       ++too_long_;
@@ -280,6 +283,7 @@ int Main(int argc, char** argv) {
   app.add_flag("--reasons", options.reasons, "list what refusals said");
   app.add_flag("--all-primitives", options.expect_all,
                "fail where one was never legal, or never refused");
+  app.add_flag("--show", options.show, "print each schedule and what it makes of the function");
   app.add_flag("-v,--verbose", options.verbose, "list how often each primitive was legal");
   CLI11_PARSE(app, argc, argv);
   setenv("TENON_NUM_THREADS", "3", 0);

@@ -16,7 +16,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// "" or why there is none.
+// PATH.so, and the kernels' source for reading; "" or why there are none.
 std::string BuildLibrary(const std::vector<Unit>& units, const Target& target,
                          const std::string& path) {
   Module all;
@@ -31,7 +31,8 @@ std::string BuildLibrary(const std::vector<Unit>& units, const Target& target,
     if (!code) return ToString(code.errors());
     auto image = driver::LinkBuilt(*code, target, false);
     if (!image) return ToString(image.errors());
-    TN_CHECK(WriteFile(path, *image), "cannot write {}", path);
+    TN_CHECK(WriteFile(path + ".so", *image), "cannot write {}.so", path);
+    TN_CHECK(WriteFile(path + ".cu", code->device.source), "cannot write {}.cu", path);
     return "";
   } catch (const InternalError& error) {
     return error.what();
@@ -90,11 +91,11 @@ std::vector<Found> Record(const std::vector<Unit>& units, const Target& target,
                           const std::string& folder, const std::string& batch) {
   if (units.empty()) return {};
   const std::string path = folder + "/" + batch;
-  const std::string wrong = BuildLibrary(units, target, path + ".so");
+  const std::string wrong = BuildLibrary(units, target, path);
   std::vector<Unit> good;
   std::vector<Found> out;
   for (const Unit& unit : units) {
-    const std::string own = wrong.empty() ? "" : BuildLibrary({unit}, target, path + ".so");
+    const std::string own = wrong.empty() ? "" : BuildLibrary({unit}, target, path);
     if (!own.empty()) out.push_back({unit.seed, "library: " + own});
     if (own.empty()) good.push_back(unit);
   }

@@ -13,7 +13,8 @@ namespace tenon::fuzz {
 bool CanBeCalled(const Unit& unit, const Target& target);
 
 /// Writes FOLDER/BATCH.so with a function for each unit, FOLDER/BATCH.bin with the bytes of its
-/// tensors and FOLDER/BATCH.json, which says what is where: for replay.py. Units whose own code is
+/// tensors and FOLDER/BATCH.json, which says what is where, for replay.py; FOLDER/BATCH.cu is for
+/// reading. Units whose own code is
 /// refused come back.
 std::vector<Found> Record(const std::vector<Unit>& units, const Target& target,
                           const std::string& folder, const std::string& batch);

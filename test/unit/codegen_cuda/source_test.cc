@@ -54,6 +54,23 @@ std::string Threads(const std::string& body, const std::string& params = "out C:
          body + "\n  }\n}\n";
 }
 
+// What another thread writes before a barrier is read anew after it: no promise says that only this
+// thread writes there.
+TEST(CudaSource, MemoryThatThreadsExchangeIsNotRestricted) {
+  const std::string source = SourceOf(R"(
+func @f(A: f32[64], out C: f32[64], out D: f32[64]) target "cuda" {noalias: true} {
+  for t in 0..64 thread threadIdx.x {
+    C[t] = A[t]
+    sync cta
+    D[t] = C[63 - t]
+  }
+}
+)");
+  EXPECT_NE(source.find("f(const float* __restrict__ A, float* C,\n    float* __restrict__ D)"),
+            std::string::npos)
+      << source;
+}
+
 // What is known of an address decides how much moves at once.
 TEST(CudaSource, AccessesAreAsWideAsAlignmentIsProved) {
   auto copy = [](const char* index, const char* align) {
