@@ -418,7 +418,7 @@ class Planner {
   // last - first + 1, as a constant where there is one; null where it depends on loops.
   Expr Size(const Expr& first, const Expr& last) {
     Expr extent = analyzer_.Simplify(last - first + 1);
-    if (AsInt(extent)) return extent;
+    if (auto size = AsInt(extent)) return IndexConst(std::max<int64_t>(*size, 0));
     int64_t most = analyzer_.ConstBounds(extent).max;
     return most == Interval::kPosInf ? nullptr : IndexConst(std::max<int64_t>(most, 0));
   }
