@@ -152,7 +152,9 @@ func @{0}<s: 0.. step {1}>(M: {2}[{3}, {4}] strides (s, 1) in shared align 16, o
   const std::string text = fmt::format(
       R"(const int lane = threadIdx.x % 32;
   uint32_t* const r = (uint32_t*){{1}};
-  const uint32_t at = (uint32_t)__cvta_generic_to_shared({{0}} + ({0}) * {{2}} + {1});
+  // What differs between lanes is apart, so that it is computed once for all tiles.
+  const uint32_t own = (uint32_t)((({0}) * (int){{2}} + {1}) * sizeof(*{{0}}));
+  const uint32_t at = (uint32_t)__cvta_generic_to_shared({{0}}) + own;
   asm volatile("ldmatrix.sync.aligned.m8n8.x4{2}.shared.b16 {{{{%0, %1, %2, %3}}}}, [%4];"
                : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
                : "r"(at));)",

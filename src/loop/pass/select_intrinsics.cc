@@ -1,5 +1,7 @@
 #include "loop/pass/select_intrinsics.h"
 
+#include <limits>
+
 #include "intrin/tile_intrinsic.h"
 #include "loop/pass/rewrite.h"
 #include "support/check.h"
@@ -8,9 +10,10 @@ namespace tenon {
 
 namespace {
 
-// 80 of "sm_80"; 0 of what is no such name.
+// 80 of "sm_80"; 0 of what is no such name. The null device, which runs nothing, has everything.
 int Generation(std::string_view arch) {
   int number = 0;
+  if (arch == "null") return std::numeric_limits<int>::max();
   if (!arch.starts_with("sm_")) return 0;
   for (char c : arch.substr(3)) {
     if (c >= '0' && c <= '9') number = number * 10 + (c - '0');
