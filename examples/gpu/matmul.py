@@ -2,10 +2,10 @@
 
     matmul.py [--size 4096] [--target "cuda -arch=sm_90"] [--save matmul.so] [--show]
 
-A block of 256 threads makes 128 x 128 elements of C. Tiles of A and B, 16 steps of k at a time, go through shared memory;
-each thread keeps 8 x 8 sums in registers, as 2 x 2 pieces of 4 x 4 (virtual threads), so that neighbouring threads read
-neighbouring vectors of shared memory. The tile of A stands transposed, so that its columns are read as vectors too, with
-its rows padded so that writing them meets no bank twice.
+A block of 256 threads makes 128 x 128 elements of C. Tiles of A and B, 8 steps of k at a time, go through shared memory,
+which holds two of each: one is filled while the other is used, with one barrier between. Each thread keeps 8 x 8 sums in
+registers, as 2 x 2 pieces of 4 x 4 (virtual threads), so that neighbouring threads read neighbouring vectors of shared
+memory. The tile of A stands transposed, so that its columns are read as vectors too.
 """
 
 import numpy as np
@@ -14,7 +14,7 @@ import tenon
 from measure import arguments, build, check, seconds
 from tenon import te
 
-TILE, DEPTH, THREADS, PIECE = 128, 16, 16, 4
+TILE, DEPTH, THREADS, PIECE = 128, 8, 16, 4
 
 
 def schedule(n):
@@ -62,24 +62,23 @@ def schedule(n):
     for stage in (at, bs):
         s[stage].compute_at(s[cl], ko)
 
-    # The block's threads load the tiles, twice four neighbouring elements of A or B each.
+    # The block's threads load the tiles, four neighbouring elements of A and of B each.
     x, i = at.op.axis
     xo, xi = s[at].split(x, factor=4)
-    rest, i = s[at].split(i, factor=TILE // 2)
-    ty, i = s[at].split(i, factor=4)
-    s[at].reorder(rest, ty, i, xo, xi)
+    ty, i = s[at].split(i, factor=TILE // THREADS)
+    s[at].reorder(ty, i, xo, xi)
     s[at].bind(ty, thread_y)
     s[at].bind(s[at].fuse(i, xo), thread_x)
-    s[at].unroll(rest)
     s[at].vectorize(xi)
-    ty, j = s[bs].op.axis
-    rest, j = s[bs].split(j, factor=TILE // 2)
+    k, j = s[bs].op.axis
+    half, j = s[bs].split(j, factor=TILE // 2)
     tx, j = s[bs].split(j, factor=4)
-    s[bs].reorder(rest, ty, tx, j)
-    s[bs].bind(ty, thread_y)
+    s[bs].reorder(k, half, tx, j)
+    s[bs].bind(s[bs].fuse(k, half), thread_y)
     s[bs].bind(tx, thread_x)
-    s[bs].unroll(rest)
     s[bs].vectorize(j)
+    # The tiles of a step are loaded behind the products of the one before.
+    s[cl].software_pipeline(ko, [0, 0, 1], [1, 2, 0])
     return s, [a, b, c]
 
 

@@ -3,9 +3,9 @@
     matmul_fp16.py [--size 4096] [--target "cuda -arch=sm_90"] [--save matmul_fp16.so] [--show]
 
 A block of 8 warps makes 128 x 256 elements of C, each warp 64 x 64 of them in its registers. Tiles of A and B, 64 steps of
-k at a time, are copied to shared memory by `cp.async` while those of the two steps before are used; rows there are padded
-by 16 bytes, so that `ldmatrix`, which reads eight rows at once, meets no bank twice. Within a tile, fragments are loaded
-one product ahead.
+k at a time, are copied to shared memory by `cp.async` while those of up to three steps before are used; rows there are
+padded by 16 bytes, so that `ldmatrix`, which reads eight rows at once, meets no bank twice. Within a tile, fragments are
+loaded one product ahead.
 """
 
 import numpy as np
@@ -16,7 +16,7 @@ from tenon import te, tir
 
 ROWS, COLUMNS, DEPTH = 128, 256, 64  # of a block
 WARPS_Y, WARPS_X = 2, 4
-STAGES = 3
+STAGES = 4
 
 
 def product(n):
@@ -50,7 +50,7 @@ def load_fragments(s, block, intrinsic):
     s.unroll(jo)
 
 
-def schedule(n, rows=ROWS, columns=COLUMNS, depth=DEPTH, warps=(WARPS_Y, WARPS_X), stages=STAGES, parts=2, ahead=1):
+def schedule(n, rows=ROWS, columns=COLUMNS, depth=DEPTH, warps=(WARPS_Y, WARPS_X), stages=STAGES):
     s = tir.Schedule(te.create_prim_func(product(n), "matmul_fp16"))
     s.set_scope("total", "fragment")
     i, j, k = s.get_loops("total")
@@ -71,27 +71,16 @@ def schedule(n, rows=ROWS, columns=COLUMNS, depth=DEPTH, warps=(WARPS_Y, WARPS_X
     for block in (tile_b, tile_a):
         s.compute_at(block, ko)
     s.decompose_reduction("total", ko)
-    # Copies go between parts of the products, so that loads of fragments do not wait behind all of them.
-    steps = s.partition_equal(k, parts) if parts > 1 else [k]
-    order = {1: [1, 2, 0], 2: [1, 2, 0, 3], 4: [1, 3, 0, 2, 4, 5]}[parts]
-    s.software_pipeline(ko, [0, 0] + [stages - 1] * parts, order)
-    if ahead and parts == 1:
-        steps = [s.software_pipeline(k, [0, 0, ahead], [0, 1, 2])]
+    s.software_pipeline(ko, [0, 0, stages - 1], [1, 2, 0])
+    k = s.software_pipeline(k, [0, 0, 1], [0, 1, 2])
     for tile in (tile_a, tile_b):
         s.storage_align(tile, 1, 16, 8)
         copy_tile(s, tile, warps)
-    for block in s.get_blocks():
-        if block.startswith(left):
-            load_fragments(s, block, "ptx.ldmatrix.a.f16")
-        elif block.startswith(right):
-            load_fragments(s, block, "ptx.ldmatrix.b.trans.f16")
-        elif block.startswith("total") and block != "total.init":
-            i, j, ii = s.get_loops(block)[-5:-2]
-            s.tensorize(ii, "ptx.mma.m16n8k16.f16")
-            s.unroll(i)
-            s.unroll(j)
-    for step in steps:
-        s.unroll(step)
+    load_fragments(s, left, "ptx.ldmatrix.a.f16")
+    load_fragments(s, right, "ptx.ldmatrix.b.trans.f16")
+    s.tensorize(ii, "ptx.mma.m16n8k16.f16")
+    for loop in (k, i, j):
+        s.unroll(loop)
     return s.mod
 
 
