@@ -3,6 +3,8 @@
 // innermost first. Every step replaces the sum by one that is not smaller, so a success is a proof;
 // a budget bounds the search.
 #include <algorithm>
+#include <cstdlib>
+#include <numeric>
 #include <utility>
 
 #include "arith/analyzer_impl.h"
@@ -58,10 +60,13 @@ bool Analyzer::Impl::ProveByFact(const Linear& sum, int facts_left) {
     const Term& lead = fact.sum.terms[0];
     for (const Term& t : sum.terms) {
       if (!ids.Same(t.product, lead.product)) continue;
-      int64_t scale = t.coefficient / lead.coefficient;
-      if (scale <= 0 || scale * lead.coefficient != t.coefficient) continue;
-      // sum = (sum - scale * fact) + scale * fact <= rest + scale * bound
-      auto rest = AddScaled(ids, sum, fact.sum, -scale);
+      if ((t.coefficient < 0) != (lead.coefficient < 0)) continue;
+      const int64_t common = std::gcd(t.coefficient, lead.coefficient);
+      const int64_t scale = std::abs(t.coefficient / common);
+      // times * sum = (times * sum - scale * fact) + scale * fact <= rest + scale * bound
+      const int64_t times = std::abs(lead.coefficient / common);
+      std::optional<Linear> rest = Scale(sum, times);
+      if (rest) rest = AddScaled(ids, *rest, fact.sum, -scale);
       if (rest) rest = AddScaled(ids, *rest, ConstantSum(fact.bound), scale);
       if (rest && ProveStep(*rest, facts_left - 1)) return true;
     }

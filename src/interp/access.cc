@@ -51,7 +51,9 @@ int64_t Worker::StorageElements(const Buffer& buffer) {
   const bool lanes = thread_ && buffer->layout && !buffer->layout->threads.empty();
   for (size_t i = lanes ? 1 : 0; i < extents.size(); ++i) {
     int64_t extent = EvalInt(extents[i]);
-    elements *= extent;
+    if (__builtin_mul_overflow(elements, extent, &elements)) {
+      Fail("buffer " + buffer->name + " is too large");
+    }
     if (!buffer->strides.empty()) last += (extent - 1) * EvalInt(buffer->strides[i]);
   }
   if (elements < 0) Fail("buffer " + buffer->name + " has a negative size");

@@ -92,8 +92,7 @@ Worker::Flow Worker::ExecWhile(const While& n) {
 Worker::Flow Worker::ExecAlloc(const Alloc& n) {
   if (n.buffer->scope == "barrier") Unsupported("barrier buffer " + n.buffer->name);
   auto make = [&] {
-    int64_t bytes = StorageElements(n.buffer) * n.buffer->dtype.Bytes();
-    return std::make_unique<Memory>(n.buffer->name, bytes, /*defined=*/false);
+    return m_.NewMemory(n.buffer->name, StorageElements(n.buffer), n.buffer->dtype.Bytes());
   };
   Memory* memory = nullptr;
   const bool device = frame_.func->func_kind == FuncKind::kDevice;  // within one worker

@@ -76,6 +76,15 @@ void Machine::TooLong() const {
                                std::to_string(options.max_steps) + " steps")};
 }
 
+std::unique_ptr<Memory> Machine::NewMemory(const std::string& name, int64_t elements,
+                                           int64_t bytes_each) const {
+  if (elements > options.max_bytes / bytes_each) {
+    throw Failure{MakeLimitError("interpretation takes more than " +
+                                 std::to_string(options.max_bytes) + " bytes for " + name)};
+  }
+  return std::make_unique<Memory>(name, elements * bytes_each, /*defined=*/false);
+}
+
 Func Machine::Callee(const std::string& name, const char* what) const {
   Func func = module.Find(name);
   if (!func) Fail(std::string(what) + " of " + name + ": the module has no such function");
@@ -187,8 +196,7 @@ class Call {
     Value value{var->dtype, IntLane(arg.scalar.i), {}};
     if (var->dtype.IsFloat()) value.first = FloatLane(RoundToType(var->dtype, arg.scalar.f));
     if (arg.kind == InterpArg::Kind::kMemory) {
-      Memory* memory =
-          machine_.memory.Add(std::make_unique<Memory>(var->name, arg.memory_bytes, false));
+      Memory* memory = machine_.memory.Add(machine_.NewMemory(var->name, arg.memory_bytes, 1));
       value.first = IntLane(static_cast<int64_t>(memory->address()));
     }
     frame->vars[var.get()] = value;

@@ -89,16 +89,18 @@ struct InterpOptions {
   int team_size = 1;
   uint64_t seed = 0;
   ThreadOrder order = ThreadOrder::kInOrder;
-  int64_t max_steps = 400'000'000;      // expressions and statements
-  int64_t vscale = 2;                   // for scalable vectors
-  std::map<std::string, int64_t> dims;  // dims of the function that no argument's shape tells
+  int64_t max_steps = 400'000'000;       // expressions and statements
+  int64_t max_bytes = int64_t{4} << 30;  // of any one allocation
+  int64_t vscale = 2;                    // for scalable vectors
+  std::map<std::string, int64_t> dims;   // dims of the function that no argument's shape tells
   std::map<std::string, HostFunction> functions;
   std::span<const uint8_t> weights;  // what weights_base points to; must live during the call
 };
 
 /// Runs a function of the module; outputs are left in `args`. Errors: a failed Assert ("ValueError:
 /// …"), a non-zero status, or what the header above lists, with the statement's function named. A
-/// program that runs for longer than max_steps is a limit error.
+/// program that runs for longer than max_steps, or allocates more than max_bytes at once, is a
+/// limit error.
 Status Interpret(const Module& module, const std::string& func, std::vector<InterpArg>& args,
                  const InterpOptions& options = {});
 

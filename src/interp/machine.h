@@ -74,6 +74,9 @@ struct Machine {
     if (++steps > options.max_steps) TooLong();
   }
   [[noreturn]] void TooLong() const;
+  /// Memory for `elements` of so many bytes, nothing of it written; fails where that is too much.
+  std::unique_ptr<Memory> NewMemory(const std::string& name, int64_t elements,
+                                    int64_t bytes_each) const;
   /// The function, or a failure that names the caller.
   Func Callee(const std::string& name, const char* what) const;
   /// True when the function, or one that it calls, mentions its team.

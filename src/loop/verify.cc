@@ -10,17 +10,17 @@ namespace {
 
 constexpr size_t kMaxErrors = 20;
 
-class EachNode final : public ChildVisitor {
+class NodeLister final : public ChildVisitor {
  public:
-  explicit EachNode(const std::function<void(const NodeRef&)>& visit) : visit_(visit) {}
+  explicit NodeLister(std::vector<NodeRef>* out) : out_(*out) {}
   void VisitChild(const NodeRef& child, FieldRole) override {
-    if (!seen_.insert(child.get()).second) return;
-    visit_(child);
+    if (!child->IsUnique() && !seen_.insert(child.get()).second) return;
+    out_.push_back(child);
     child->VisitChildren(*this);
   }
 
  private:
-  const std::function<void(const NodeRef&)>& visit_;
+  std::vector<NodeRef>& out_;
   std::unordered_set<const Node*> seen_;
 };
 
@@ -37,8 +37,13 @@ constexpr RuleEntry kRules[] = {
 
 }  // namespace
 
+VerifyContext::VerifyContext(const Module& module, const Func& func, Diagnostics* errors)
+    : module(module), func(*func), root(func), errors_(errors) {
+  NodeLister(&nodes_).VisitChild(root, FieldRole::kChild);
+}
+
 void VerifyContext::ForEach(const std::function<void(const NodeRef&)>& visit) const {
-  EachNode(visit).VisitChild(root, FieldRole::kChild);
+  for (const NodeRef& node : nodes_) visit(node);
 }
 
 std::string Describe(const NodeRef& node) {

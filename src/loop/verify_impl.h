@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "ir/print.h"
 #include "ir/visit.h"
@@ -15,8 +16,7 @@ namespace tenon {
 /// One function under one rule.
 class VerifyContext {
  public:
-  VerifyContext(const Module& module, const Func& func, Diagnostics* errors)
-      : module(module), func(*func), root(func), errors_(errors) {}
+  VerifyContext(const Module& module, const Func& func, Diagnostics* errors);
 
   const Module& module;
   const PrimFunc& func;
@@ -34,6 +34,7 @@ class VerifyContext {
 
  private:
   Diagnostics* errors_;
+  std::vector<NodeRef> nodes_;  // in the order of ForEach: walked once for all rules
 };
 
 #define TN_VERIFY_RULE(function, name, stage, doc) void function(const VerifyContext& context);

@@ -1,6 +1,7 @@
 // cache_read and cache_write: a copy of what a block reads or writes, made by a block of its own.
 
 #include <algorithm>
+#include <functional>
 #include <unordered_set>
 
 #include "ir/print.h"
@@ -46,12 +47,39 @@ Box BoxAt(const std::vector<Access>& accesses, const Stmt& anchor, Analyzer* ana
   return out;
 }
 
-// What the accesses touch over their blocks' whole domains.
-Box WholeBox(const std::vector<Access>& accesses, Analyzer* analyzer) {
+// The smaller of two ends of a range; where that is not known, the one that `other` says.
+Expr Smaller(const Expr& a, const Expr& b, bool other, bool* open, Analyzer* analyzer) {
+  if (!a || analyzer->CanProve(Le(b, a))) return b;
+  if (analyzer->CanProve(Le(a, b))) return a;
+  *open = true;
+  return other ? a : b;
+}
+
+// What the reader touches while the loops from its anchor inwards run, as far as they stay in its
+// variables' domains. Where it is not known which of the two ends first, bit i of `choice` says for
+// variable i; `open` gets those bits: what is touched is inside the boxes of all choices.
+Box BoxInDomain(const Access& a, const Stmt& anchor, unsigned choice, unsigned* open,
+                Analyzer* analyzer) {
+  const Block& block = *a.place->block();
+  const IterRanges ranges = RangesOver(block, LoopsFrom(*a.place, anchor), analyzer);
+  IntervalMap domain;
+  for (size_t i = 0; i < ranges.size(); ++i) {
+    const IterVar& v = block.iters[i];
+    const unsigned bit = i < 4 ? 1U << i : 0;
+    bool either = false;
+    const Expr last = analyzer->Simplify(v->min + v->extent - 1);
+    const Expr min = ranges[i].min ? analyzer->Simplify(-ranges[i].min) : nullptr;
+    const bool loops = (choice & bit) != 0;
+    const Expr low = Smaller(min, analyzer->Simplify(-v->min), loops, &either, analyzer);
+    domain[v->var.get()] = {analyzer->Simplify(-low),
+                            Smaller(ranges[i].max, last, loops, &either, analyzer)};
+    if (either) *open |= bit;
+  }
   Box out;
-  for (const Access& a : accesses) {
-    Box box = DomainBox(a.region, *a.place->block(), analyzer);
-    out = out.empty() ? box : Union(out, box, analyzer);
+  for (const Range& r : a.region->ranges) {
+    ExprInterval box = EvalInterval(r->min, domain, analyzer);
+    box.max = EvalInterval(analyzer->Simplify(r->min + r->extent - 1), domain, analyzer).max;
+    out.push_back(box);
   }
   return out;
 }
@@ -142,36 +170,73 @@ Expected<Reader> FindReader(const Body& body, const std::string& name, const Buf
   return reader;
 }
 
-// The guards that keep a nest of copies to what the readers touch over their domains: where their
-// loops run beyond, nobody may have written what is there. Fails where that depends on those loops.
+Box UnionOver(const std::vector<Reader>& readers,
+              const std::function<Box(const Access&, const Stmt& anchor)>& box_of) {
+  Analyzer analyzer;
+  Box out;
+  for (const Reader& r : readers) {
+    for (const Access& a : r.reads) {
+      Box own = box_of(a, r.anchor);
+      out = out.empty() ? own : Union(out, own, &analyzer);
+    }
+  }
+  return out;
+}
+
+bool IsAnEnd(const Expr& e, const Expr& a, const Expr& b) {
+  return (a && StructuralEqual(e, a)) || (b && StructuralEqual(e, b));
+}
+
+// The guards that keep a nest of copies to what the readers touch in their domains: where their
+// loops run beyond, nobody may have written what is there: first over their whole domains, then
+// over what the loops outside leave of them. Fails where that depends on the readers' own loops.
 Expected<std::vector<Expr>> DomainGuards(const Stmt& nest, const std::vector<Reader>& readers,
                                          Analyzer* analyzer) {
-  std::vector<Access> reads;
   std::unordered_set<const VarNode*> inner;
   for (const Reader& r : readers) {
-    reads.insert(reads.end(), r.reads.begin(), r.reads.end());
     for (const For* loop : LoopsFrom(*r.place, r.anchor)) inner.insert(loop->var.get());
   }
   const Node* block = nest.get();
   while (const auto* loop = As<For>(block)) block = loop->body.get();
-  const Box box = WholeBox(reads, analyzer);
   std::vector<Expr> out;
   auto within = [&](const Expr& condition) {
     if (analyzer->CanProve(condition)) return true;
-    out.push_back(analyzer->Simplify(condition));
-    return !UsesAnyVar(condition, inner);
+    const Expr simple = analyzer->Simplify(condition);
+    const bool there = std::any_of(out.begin(), out.end(),
+                                   [&](const Expr& c) { return StructuralEqual(c, simple); });
+    if (!there) out.push_back(simple);
+    return !UsesAnyVar(simple, inner);
   };
-  for (size_t d = 0; d < box.size(); ++d) {
-    const Expr& at = As<Block>(block)->iters[d]->binding;
-    const bool known =
-        (!box[d].min || within(Ge(at, box[d].min))) && (!box[d].max || within(Le(at, box[d].max)));
-    if (known) continue;
-    const Place& reader = *readers[0].place;
-    return OfBlock(reader.block()->name,
-                   "its guard may leave out parts of " + reads[0].region->buffer->name +
-                       " that are not written: " + ToString(NodeRef(reader.block()->where)));
+  const Box loops = UnionOver(
+      readers, [&](const Access& a, const Stmt& anchor) { return BoxAt({a}, anchor, analyzer); });
+  const Box whole = UnionOver(readers, [&](const Access& a, const Stmt&) {
+    return DomainBox(a.region, *a.place->block(), analyzer);
+  });
+  auto fails = [&](const Box& box, bool all) {
+    for (size_t d = 0; d < box.size(); ++d) {
+      const Expr& at = As<Block>(block)->iters[d]->binding;
+      const bool low = box[d].min && (all || !IsAnEnd(box[d].min, loops[d].min, whole[d].min));
+      const bool high = box[d].max && (all || !IsAnEnd(box[d].max, loops[d].max, whole[d].max));
+      if (low && !within(Ge(at, box[d].min))) return true;
+      if (high && !within(Le(at, box[d].max))) return true;
+    }
+    return false;
+  };
+  bool failed = fails(whole, true);
+  unsigned open = 0;
+  for (unsigned choice = 0; choice <= open && !failed; ++choice) {
+    if ((choice & ~open) != 0) continue;
+    failed = fails(UnionOver(readers,
+                             [&](const Access& a, const Stmt& anchor) {
+                               return BoxInDomain(a, anchor, choice, &open, analyzer);
+                             }),
+                   false);
   }
-  return out;
+  if (!failed) return out;
+  const Place& reader = *readers[0].place;
+  return OfBlock(reader.block()->name,
+                 "its guard may leave out parts of " + readers[0].reads[0].region->buffer->name +
+                     " that are not written: " + ToString(NodeRef(reader.block()->where)));
 }
 
 // In program order.
@@ -197,6 +262,14 @@ Expected<std::vector<Reader>> FindReaders(const Body& body, const Names& names,
     return OfBlock(w->block()->name, "it writes " + buffer->name + " between the readers");
   }
   return readers;
+}
+
+bool ReadsWhatIsThere(const Func& func, const std::string& block) {
+  const Body body(func);
+  const Place* place = body.FindBlock(block);
+  const std::vector<Access> accesses = body.AccessesUnder(place->stmt.get());
+  return std::all_of(accesses.begin(), accesses.end(),
+                     [&](const Access& a) { return a.write || IsWrittenBefore(body, a); });
 }
 
 }  // namespace
@@ -236,7 +309,16 @@ Result CacheRead(State& s, const Names& names, const std::string& buffer_name,
   }
   Stmt anchor = Edit(first.anchor, edits);
   edits[first.anchor.get()] = Before(nest, anchor);
-  s.SetBody(AddAlloc(cache, Edit(body.root(), edits)));
+  State after = s;
+  after.SetBody(AddAlloc(cache, Edit(body.root(), edits)));
+  const bool exact = std::all_of(readers.begin(), readers.end(),
+                                 [](const Reader& r) { return r.place->block()->exact; });
+  if (!exact && !body.Writers(buffer).empty() && !ReadsWhatIsThere(after.func, block_name)) {
+    return OfBlock(first.place->block()->name, "it may read less of " + buffer_name +
+                                                   " than it declares, and the rest of it is not "
+                                                   "known to be written");
+  }
+  s = after;
   return Names{block_name};
 }
 

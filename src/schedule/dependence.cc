@@ -197,6 +197,13 @@ bool IsCoveredIn(const Body& body, const Buffer& buffer, const Node* scope, bool
   return true;
 }
 
+bool IsWrittenBefore(const Body& body, const Access& read) {
+  const std::vector<Access> all = body.AccessesUnder(nullptr);
+  return std::any_of(all.begin(), all.end(), [&](const Access& w) {
+    return w.write && w.region->buffer == read.region->buffer && WritesBefore(body, w, read);
+  });
+}
+
 bool AllUsesUnder(const Body& body, const Buffer& buffer, const Node* stmt) {
   for (const Access& a : body.AccessesUnder(nullptr)) {
     if (a.region->buffer == buffer && !a.place->IsUnder(stmt)) return false;
@@ -255,14 +262,15 @@ bool HasInit(const Block& block) {
   return found;
 }
 
-// A reduction by one block without init, in an order that does not matter.
+// A reduction by one block without init, in an order that does not matter. A loop over spatial
+// variables too (a fused one) changes element as it goes.
 bool IsFreeReduction(const std::vector<Access>& accesses, const For* loop) {
   const Block& block = *accesses[0].place->block();
   for (const Access& a : accesses) {
     if (a.place != accesses[0].place) return false;
   }
   return !HasInit(block) && BindsLoop(block, IterKind::kReduce, loop) &&
-         PermitsReassociation(block);
+         !BindsLoop(block, IterKind::kSpatial, loop) && PermitsReassociation(block);
 }
 
 Diagnostic WhyConflict(const std::vector<Access>& accesses, const For* loop) {

@@ -23,6 +23,10 @@ const For* RepeatingLoop(const Body& body, const Place& block,
 /// iteration has written. With `whole`, the same of each run of the statement `scope`, loop or not.
 bool IsCoveredIn(const Body& body, const Buffer& buffer, const Node* scope, bool whole = false);
 
+/// True when one block is known to have written all that `read` declares, before it and in the same
+/// iteration of the loops around both.
+bool IsWrittenBefore(const Body& body, const Access& read);
+
 /// True when no block outside `stmt` touches the buffer.
 bool AllUsesUnder(const Body& body, const Buffer& buffer, const Node* stmt);
 

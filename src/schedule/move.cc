@@ -4,6 +4,7 @@
 
 #include "ir/print.h"
 #include "ir/visit.h"
+#include "schedule/injective.h"
 #include "schedule/nest.h"
 
 namespace tenon::primitive {
@@ -79,8 +80,36 @@ std::optional<Diagnostic> NotFree(const Place& place, const std::vector<Stmt>& t
   return std::nullopt;
 }
 
+// In a loop that does not stay, the block's ordered iterations may write an element again, after
+// others in the loop have read it: behind the loop, only the last value is left.
+std::optional<Diagnostic> Overwrites(const Body& body, const Place& place,
+                                     const std::vector<Stmt>& target_path) {
+  for (const For* loop : LoopsOfKind(*place.block(), IterKind::kOrdered, place.Loops())) {
+    const bool stays = std::any_of(target_path.begin(), target_path.end(),
+                                   [&](const Stmt& s) { return s.get() == loop; });
+    if (stays) continue;
+    for (const Buffer& b : WrittenBy(*place.block())) {
+      std::vector<Access> writes = body.AccessesUnder(place.stmt.get());
+      std::erase_if(writes, [&](const Access& a) { return !a.write || a.region->buffer != b; });
+      for (const Place* reader : body.Readers(b)) {
+        if (reader == &place || !reader->IsUnder(loop)) continue;
+        if (ElementFixesLoops(body, writes, {loop})) break;
+        return OfBlock(place.block()->name, "block " + reader->block()->name + " reads " + b->name +
+                                                " while loop " + loop->var->name +
+                                                " goes on writing the same elements");
+      }
+    }
+  }
+  return std::nullopt;
+}
+
+Diagnostic NotAllOf(const Block& block, const std::string& iters) {
+  return OfBlock(block.name,
+                 "the loops around it are not known to run over all of " + iters + "'s domain");
+}
+
 // The block's loops that do not stay may leave out a part of its reduction (k in 0..i + 1 of a
-// domain 0..n); the loops of its new place run over all of it.
+// domain 0..n, or every third of them); the loops of its new place run over all of it.
 std::optional<Diagnostic> RunsPartly(const Body& body, const Place& place,
                                      const std::vector<Stmt>& target_path) {
   const Block& block = *place.block();
@@ -93,6 +122,13 @@ std::optional<Diagnostic> RunsPartly(const Body& body, const Place& place,
                        [&](const Stmt& s) { return s.get() == loop; });
   });
   const IterRanges ranges = RangesOver(block, moving, &analyzer);
+  std::unordered_set<const VarNode*> vars;
+  for (const For* loop : moving) {
+    Learn(*loop, &analyzer);
+    vars.insert(loop->var.get());
+  }
+  std::vector<Expr> bindings, ones;
+  std::string names;
   for (size_t i = 0; i < block.iters.size(); ++i) {
     const IterVar& v = block.iters[i];
     if (v->iter_kind == IterKind::kSpatial) continue;
@@ -104,12 +140,13 @@ std::optional<Diagnostic> RunsPartly(const Body& body, const Place& place,
         whole &= !UsesVar(loop->min, other->var.get()) && !UsesVar(loop->extent, other->var.get());
       }
     }
-    if (!whole) {
-      return OfBlock(block.name, "the loops around it are not known to run over all of " +
-                                     v->var->name + "'s domain");
-    }
+    if (!whole) return NotAllOf(block, v->var->name);
+    bindings.push_back(v->binding);
+    ones.push_back(IndexConst(1));
+    names += (names.empty() ? "" : ", ") + v->var->name;
   }
-  return std::nullopt;
+  if (FillsBox(bindings, ones, vars, &analyzer)) return std::nullopt;
+  return NotAllOf(block, names);
 }
 
 }  // namespace
@@ -135,6 +172,7 @@ std::optional<Diagnostic> NotMovable(const Body& body, const Place& place, const
                                      "reduction");
     }
   }
+  if (auto error = Overwrites(body, place, target_path)) return error;
   if (auto error = RunsPartly(body, place, target_path)) return error;
   bool starts = block.init || HasKind(block, IterKind::kOrdered);
   for (const Region& r : ReadsOf(block)) {

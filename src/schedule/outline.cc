@@ -188,6 +188,8 @@ class Outliner {
           }
           whole = !analyzer_.CanProve(Ge(range.min, IndexConst(0)));
         }
+        // Scratch is no larger inside than it was outside.
+        if (!whole && p.scratch) whole = !analyzer_.CanProve(Le(extent, size));
         p.mins.push_back(whole ? IndexConst(0) : range.min);
         p.extents.push_back(whole ? size : extent);
       }
@@ -302,10 +304,30 @@ class Outliner {
       return For::Make(loop->var, values_.Abstract(loop->min), values_.Abstract(loop->extent),
                        loop->for_kind, loop->body, loop->attrs, loop->thread);
     });
+    code = AbstractAllocs(code);
     for (const Param& p : params_) {
       if (p.scratch) code = Alloc::Make(p.inner, code);
     }
     return code;
+  }
+
+  // What is allocated in the piece has sizes that may come from outside.
+  Stmt AbstractAllocs(const Stmt& code) {
+    BufferMap buffers;
+    PreOrder(code, [&](const NodeRef& n) {
+      const auto* alloc = As<Alloc>(n);
+      if (alloc == nullptr) return IsA<StmtNode>(n);
+      const Buffer& b = alloc->buffer;
+      std::vector<Expr> shape, strides;
+      for (const Expr& e : b->shape) shape.push_back(values_.Abstract(e));
+      for (const Expr& e : b->strides) strides.push_back(values_.Abstract(e));
+      if (shape != b->shape || strides != b->strides) {
+        buffers[b.get()] = BufferNode::Make(b->name, b->dtype, std::move(shape), b->scope,
+                                            b->layout, std::move(strides), b->align);
+      }
+      return true;
+    });
+    return SubstituteBuffers(code, buffers);
   }
 
   // A block with iteration variables that start where the piece does, regions and accesses counted

@@ -205,15 +205,17 @@ class Factorer {
     IterRanges ranges = RangesOver(last, inner, &analyzer);
     ranges.back() = {};
     Stmt nest = MakeNest(last, ranges, Widen::kNo, body_, &analyzer);
-    std::vector<Stmt> around(place_.path.begin(),
-                             std::find(place_.path.begin(), place_.path.end(), anchor));
-    nest = Inherit(nest, GuardsAround(place_, around), &analyzer);
+    nest = Inherit(nest, GuardsAround(place_, PathTo(anchor)), &analyzer);
     Stmt rest = Edit(anchor, {{place_.stmt.get(), Block::Make(std::move(factored))}});
     s_.SetBody(AddAlloc(partial_, Edit(body_->root(), {{anchor.get(), Before(rest, nest)}})));
     return Names{name};
   }
 
  private:
+  std::vector<Stmt> PathTo(const Stmt& anchor) const {
+    return {place_.path.begin(), std::find(place_.path.begin(), place_.path.end(), anchor)};
+  }
+
   std::vector<const Place*> Consumers() const {
     std::vector<const Place*> readers = body_->Readers(Update().buffer);
     std::erase(readers, &place_);
@@ -257,7 +259,21 @@ class Factorer {
                                       "]");
     }
     if (axis_ < 0) axis_ += rank + 1;
+    if (auto error = CheckGuard()) return error;
     return CheckPlace();
+  }
+
+  // The parts are combined for all elements that the block's loops run over within its domain: all
+  // of them must be there.
+  std::optional<Diagnostic> CheckGuard() const {
+    std::vector<Expr> given = GuardsAround(place_, PathTo(AnchorOf(place_, Consumers())));
+    for (const Expr& c : Conjuncts(block_.where)) {
+      const Expr outside = Substitute(c, BindingsOf(block_));
+      if (UsesLoops(outside, reduce_)) given.push_back(outside);
+    }
+    if (GuardsOnlyDomain(place_, *s_.func, given)) return std::nullopt;
+    return OfBlock(block_.name, "its guard says more than its iteration variables' domains: " +
+                                    ToString(NodeRef(block_.where)));
   }
 
   std::optional<Diagnostic> CheckPlace() const {
@@ -330,10 +346,34 @@ class Factorer {
     out.init = reduces ? Store::Make(partial_, at, identity_) : nullptr;
     out.writes = {PointRegion(partial_, at)};
     out.reads.clear();
-    for (const Region& r : RegionsIn(block_.reads, Combinand())) {
-      out.reads.push_back(Cast<RegionNode>(SubstituteNode(r, values)));
+    for (const Region& raw : RegionsIn(block_.reads, Combinand())) {
+      Region r = Cast<RegionNode>(SubstituteNode(raw, values));
+      out.reads.push_back(condition ? WithinBuffer(r, *raw, out) : r);
+      // What is not read where the value is the identity may not be there.
+      if (condition && !body_->Writers(r->buffer).empty()) out.exact = false;
     }
     return out;
+  }
+
+  // Where the value is the identity instead, nothing is read beyond the buffer's end. `before`: the
+  // region in terms of the old variables.
+  Region WithinBuffer(const Region& r, const RegionNode& before, const Block& block) const {
+    Analyzer analyzer;
+    Learn(*s_.func, &analyzer);
+    for (const IterVar& v : block.iters) analyzer.Bind(v->var, v->min, v->extent);
+    std::vector<Range> ranges;
+    for (size_t d = 0; d < r->ranges.size(); ++d) {
+      const Range& range = r->ranges[d];
+      const Expr& size = r->buffer->shape[d];
+      const Expr end = range->min + range->extent;
+      if (range == before.ranges[d] || analyzer.CanProve(Le(end, size))) {
+        ranges.push_back(range);
+        continue;
+      }
+      const Expr low = analyzer.Simplify(Min(range->min, size));
+      ranges.push_back(RangeNode::Make(low, analyzer.Simplify(Min(end, size) - low)));
+    }
+    return RegionNode::Make(r->buffer, std::move(ranges));
   }
 
   // Conditions on the reduction become a choice of the value, for every part must be started; the

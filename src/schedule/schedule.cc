@@ -43,7 +43,8 @@ Names Schedule::Steps::Apply(Schedule& s, const char* primitive, primitive::Args
   if (!s.ok()) return failed;
   const primitive::PrimitiveRow* row = primitive::FindPrimitive(primitive);
   TN_CHECK(row != nullptr, "{} is not in the table", primitive);
-  primitive::State state{&s.module_, s.func(), &s.decided_};
+  Module module = s.module_;  // what a refused primitive added to it goes with it
+  primitive::State state{&module, s.func(), &s.decided_};
   primitive::Result result = row->run(state, args);
   if (result && row->places_blocks) {
     if (auto conflict = primitive::ConflictInConcurrentLoops(Body(state.func))) result = *conflict;
@@ -54,7 +55,8 @@ Names Schedule::Steps::Apply(Schedule& s, const char* primitive, primitive::Args
     Fail(s, std::move(errors));
     return failed;
   }
-  s.module_.Add(state.func);
+  module.Add(state.func);
+  s.module_ = std::move(module);
   s.trace_.steps.push_back({primitive, std::move(args), *result});
   return *result;
 }

@@ -121,9 +121,16 @@ class UseFinder final : public ChildVisitor {
     if (block.where) guards_.pop_back();
   }
 
-  // Loads in an expression; `store`: of the value that it stores.
+  // Loads in an expression; `store`: of the value that it stores. An arm of a choice is looked at
+  // where the condition says so.
   void Expressions(const NodeRef& root, const Store* store = nullptr) {
     PreOrder(root, [&](const NodeRef& n) {
+      if (const auto* select = As<Select>(n); select && select->condition->dtype.IsScalar()) {
+        Expressions(select->condition, store);
+        Arm(select->condition, select->on_true, store);
+        Arm(Not(select->condition), select->on_false, store);
+        return false;
+      }
       if (const auto* load = As<Load>(n)) {
         bool update = store && load->buffer == store->buffer && IsUpdate(*load, *store);
         Access(load->buffer, load->indices, true, false, update);
@@ -133,6 +140,12 @@ class UseFinder final : public ChildVisitor {
       }
       return n->kind != NodeKind::kBuffer;
     });
+  }
+
+  void Arm(const Expr& condition, const Expr& value, const Store* store) {
+    guards_.push_back(Outside(condition));
+    Expressions(value, store);
+    guards_.pop_back();
   }
 
   // The block's init has written the element that its body updates.

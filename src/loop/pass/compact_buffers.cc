@@ -127,11 +127,7 @@ class Planner {
                                     [&](const Expr& e) { return UsesAnyVar(e, outer); });
       if (use.updates && init_runs) continue;
       Box box = BoxOf(use, target);
-      bool covered = std::any_of(written.begin(), written.end(), [&](const Written& w) {
-        return Holds(w.conditions, Conjuncts(use.guards)) &&
-               Covers(w.box, box, a.alloc->buffer->shape);
-      });
-      if (use.reads && !covered) return false;
+      if (use.reads && !IsCovered(written, use, box, a.alloc->buffer->shape, target)) return false;
       if (!use.writes || use.reads || !init_runs) continue;
       auto conditions = WritesAllWhere(use, target, *a.alloc->buffer, &box);
       if (conditions) written.push_back({std::move(box), std::move(*conditions)});
@@ -145,6 +141,31 @@ class Planner {
     Box box;
     std::vector<Expr> conditions;
   };
+
+  // Where the use's guards hold, one of what is written covers its box.
+  bool IsCovered(const std::vector<Written>& written, const BufferUse& use, Box box,
+                 const std::vector<Expr>& shape, size_t target) {
+    const std::vector<Expr> given = Conjuncts(use.guards);
+    const Inner inner = InnerOf(use, target);
+    std::vector<size_t> tokens;
+    for (const Expr& c : given) {
+      if (!IsPure(c)) continue;
+      if (UsesAnyVar(c, inner.vars)) {
+        EndIndices(c, use, inner, &box);
+      } else {
+        tokens.push_back(analyzer_.Assume(c));
+      }
+    }
+    const bool covered = std::any_of(written.begin(), written.end(), [&](const Written& w) {
+      return Holds(w.conditions, given) && Covers(w.box, box, shape);
+    });
+    Retract(&tokens);
+    return covered;
+  }
+
+  void Retract(std::vector<size_t>* tokens) {
+    for (; !tokens->empty(); tokens->pop_back()) analyzer_.Retract(tokens->back());
+  }
 
   static bool Holds(const std::vector<Expr>& conditions, const std::vector<Expr>& given) {
     return std::all_of(conditions.begin(), conditions.end(), [&](const Expr& c) {
@@ -232,6 +253,7 @@ class Planner {
                                                   const BufferNode& buffer, Box* box) {
     if ((use.in_call && !use.fills) || use.no_box || !IsFilled(use, target)) return std::nullopt;
     std::vector<Expr> conditions = GuardsBesideShape(use, buffer);
+    DropImplied(&conditions);
     const Inner inner = InnerOf(use, target);
     std::erase_if(conditions, [&](const Expr& c) { return EndsAnIndex(c, use, inner, box); });
     for (const Expr& c : conditions) {
@@ -254,6 +276,25 @@ class Planner {
       return true;
     }
     return false;
+  }
+
+  // Where an index differs from a side of the guard by what is outside, the guard is an end of it.
+  void EndIndices(const Expr& guard, const BufferUse& use, const Inner& inner, Box* box) {
+    const Expr simple = analyzer_.Simplify(guard);
+    const auto* order = As<Binary>(simple);
+    const bool less = order && (order->op == BinaryOp::kLt || order->op == BinaryOp::kLe);
+    if (!less || !order->lhs->dtype.IsIndex()) return;
+    const Expr slack = order->rhs - order->lhs - (order->op == BinaryOp::kLt ? 1 : 0);  // >= 0
+    for (size_t d = 0; d < use.first.size(); ++d) {
+      const Expr last = analyzer_.Simplify(use.last[d] + slack);
+      const Expr first = analyzer_.Simplify(use.first[d] - slack);
+      if (IsPure(last) && !UsesAnyVar(last, inner.vars)) {
+        box->last[d] = box->last[d] ? Min(box->last[d], last) : last;
+      }
+      if (IsPure(first) && !UsesAnyVar(first, inner.vars)) {
+        box->first[d] = box->first[d] ? Max(box->first[d], first) : first;
+      }
+    }
   }
 
   // Guards aside, every element of the use's box is touched.
@@ -360,11 +401,22 @@ class Planner {
     for (const Expr& g : Conjuncts(use.guards)) {
       if (!IsPure(g) || !analyzer_.CanProve(g)) others.push_back(g);
     }
-    while (!tokens.empty()) {
-      analyzer_.Retract(tokens.back());
-      tokens.pop_back();
-    }
+    Retract(&tokens);
     return others;
+  }
+
+  // Less those that the others imply.
+  void DropImplied(std::vector<Expr>* conditions) {
+    for (size_t i = conditions->size(); i-- > 0;) {
+      std::vector<size_t> tokens;
+      for (size_t k = 0; k < conditions->size(); ++k) {
+        const Expr& other = (*conditions)[k];
+        if (k != i && IsPure(other)) tokens.push_back(analyzer_.Assume(other));
+      }
+      const bool implied = IsPure((*conditions)[i]) && analyzer_.CanProve((*conditions)[i]);
+      Retract(&tokens);
+      if (implied) conditions->erase(conditions->begin() + static_cast<ptrdiff_t>(i));
+    }
   }
 
   // ---- how large ----
@@ -441,11 +493,27 @@ class Mover final : public ScopedRewriter {
 
  private:
   Stmt VisitStmt(const Stmt& stmt) override {
-    Stmt out = Rewritten(stmt);
     auto it = around_.find(stmt.get());
-    if (it == around_.end() || !out) return out;
-    for (auto b = it->second.rbegin(); b != it->second.rend(); ++b) out = Alloc::Make(*b, out);
+    if (it == around_.end()) return Rewritten(stmt);
+    for (const Buffer& b : it->second) in_scope_.insert(b.get());
+    Stmt out = Rewritten(stmt);
+    for (auto b = it->second.rbegin(); b != it->second.rend(); ++b) {
+      in_scope_.erase(b->get());
+      if (out) out = Alloc::Make(*b, out);
+    }
     return out;
+  }
+
+  // What a block declares but does not touch may be allocated elsewhere now.
+  Stmt WithRegionsInScope(const Stmt& stmt) const {
+    auto elsewhere = [&](const Region& r) {
+      const Placement* p = Find(r->buffer);
+      return p != nullptr && in_scope_.count(p->buffer.get()) == 0;
+    };
+    Block block = *As<Block>(stmt);
+    const size_t gone =
+        std::erase_if(block.reads, elsewhere) + std::erase_if(block.writes, elsewhere);
+    return gone == 0 ? stmt : Block::Make(std::move(block));
   }
 
   Stmt Rewritten(const Stmt& stmt) {
@@ -461,7 +529,7 @@ class Mover final : public ScopedRewriter {
                           Moved(atomic->buffer, atomic->indices), VisitExpr(atomic->value),
                           atomic->order, atomic->scope);
     }
-    return Children(stmt);
+    return Children(IsA<Block>(stmt) ? WithRegionsInScope(stmt) : stmt);
   }
 
   const Placement* Find(const Buffer& b) const {
@@ -514,6 +582,7 @@ class Mover final : public ScopedRewriter {
 
   std::unordered_map<const StmtNode*, std::vector<Buffer>> around_;
   std::unordered_map<const BufferNode*, Placement> placements_;
+  std::unordered_set<const BufferNode*> in_scope_;  // of those placed
 };
 
 Func Compact(const Func& func, const Module& module) {

@@ -52,6 +52,16 @@ TEST_F(ScenarioTest, FusedLoopsOfSymbolicExtents) {
   EXPECT_TRUE(analyzer.CanProve(Lt(Expr(a) * n + b, Expr(m) * n)));
 }
 
+// What is known of a multiple of a sum says something of the sum.
+TEST_F(ScenarioTest, FactsAboutMultiples) {
+  Var x = Loop("x", C(7)), y = Loop("y", C(2)), z = Loop("z", C(4));
+  EXPECT_FALSE(analyzer.CanProve(Lt(Expr(x) * 2 + y, C(2))));
+  analyzer.Assume(Lt(Expr(x) * 8 + Expr(y) * 4 + z, C(3)));
+  EXPECT_TRUE(analyzer.CanProve(Lt(Expr(x) * 2 + y, C(2))));
+  EXPECT_TRUE(analyzer.CanProve(Lt(Expr(x) * 6 + Expr(y) * 3, C(3))));
+  EXPECT_FALSE(analyzer.CanProve(Lt(Expr(z), C(2))));
+}
+
 TEST_F(ScenarioTest, TilesOfASymbolicExtent) {
   Var m = VarNode::Make("m");
   analyzer.BindInterval(m, {1, 4096});

@@ -184,6 +184,11 @@ TEST(Interp, ReportsWhatAMachineWouldNot) {
   short_run.max_steps = 1000;
   has(ErrorOf("func @f(out C: f32[1]) { while true { C[0] = 1f32 } }", {Out({1})}, short_run),
       "more than 1000 steps");
+  InterpOptions small;
+  small.max_bytes = 100;
+  has(ErrorOf("func @f(out C: f32[1]) { alloc t: f32[26] in local\n C[0] = 1f32 }", {Out({1})},
+              small),
+      "more than 100 bytes for t");
   has(ErrorOf(
           "func @f<n>(A: f32[n], out C: f32[1]) { assert n == 2, \"ValueError\", \"got n=\", n\n "
           "C[0] = 1f32 }",
