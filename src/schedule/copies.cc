@@ -103,20 +103,43 @@ std::optional<Diagnostic> SharesInit(const Block& block, const For* loop) {
                                  "decompose_reduction first");
 }
 
+// A part of a loop, with what its variables run over.
+struct LoopPart {
+  const For* loop;
+  Expr whole_min;  // where the whole loop, and so its first part, starts; null: that may be empty
+  bool first;      // of its parts
+  IntervalMap domain;
+};
+
+// Where a block's reduction starts: in this part, in an earlier one, or either (nothing).
+std::optional<bool> StartsIn(const Block& block, const LoopPart& part, Analyzer* analyzer) {
+  if (part.first || !block.init || !BindsLoop(block, IterKind::kReduce, part.loop)) return true;
+  IntervalMap at_start = part.domain;
+  at_start[part.loop->var.get()] = {part.whole_min, part.whole_min};
+  bool here = true;
+  for (const IterVar& v : block.iters) {
+    if (v->iter_kind != IterKind::kReduce || !UsesVar(v->binding, part.loop->var.get())) continue;
+    const Expr lowest = EvalInterval(v->binding, part.domain, analyzer).min;
+    if (lowest && analyzer->CanProve(Gt(lowest, v->min))) return false;
+    const Expr earliest =
+        part.whole_min ? EvalInterval(v->binding, at_start, analyzer).min : nullptr;
+    if (earliest && analyzer->CanProveEqual(earliest, v->min)) return false;
+    here &= lowest && analyzer->CanProve(Le(lowest, v->min));
+  }
+  return here ? std::optional(true) : std::nullopt;
+}
+
 // The part of the domains that a part of the loop runs over; the init only where the reduction
 // starts.
-Stmt NarrowBlock(const Stmt& s, const For* part, bool first, const IntervalMap& domain,
-                 Analyzer* analyzer) {
-  const auto* block = As<Block>(s);
-  if (block == nullptr) return s;
-  Block copy = *block;
-  if (copy.init && !first && BindsLoop(*block, IterKind::kReduce, part)) {
-    copy.reads = ReadsOf(*block);
+Stmt NarrowBlock(const Block& block, const LoopPart& part, bool starts, Analyzer* analyzer) {
+  Block copy = block;
+  if (!starts) {
+    copy.reads = ReadsOf(block);
     copy.init = nullptr;
   }
   for (IterVar& v : copy.iters) {
-    if (!UsesVar(v->binding, part->var.get())) continue;
-    ExprInterval range = EvalInterval(v->binding, domain, analyzer);
+    if (!UsesVar(v->binding, part.loop->var.get())) continue;
+    ExprInterval range = EvalInterval(v->binding, part.domain, analyzer);
     if (!range.min || !range.max) continue;
     Expr lo = analyzer->Simplify(Max(range.min, v->min));
     Expr hi = analyzer->Simplify(Min(range.max + 1, v->min + v->extent));
@@ -127,8 +150,9 @@ Stmt NarrowBlock(const Stmt& s, const For* part, bool first, const IntervalMap& 
 
 class Partitioner {
  public:
-  Partitioner(State& s, Body* body, const Place& place)
-      : s_(s), body_(body), place_(place), loop_(*place.loop()) {}
+  /// `first_filled`: where the loop has an iteration, its first part has one.
+  Partitioner(State& s, Body* body, const Place& place, bool first_filled)
+      : s_(s), body_(body), place_(place), loop_(*place.loop()), first_filled_(first_filled) {}
 
   // Consecutive parts between the bounds, which rise.
   Result Run(const std::vector<Expr>& bounds) {
@@ -138,7 +162,8 @@ class Partitioner {
     Names names;
     std::vector<Stmt> parts;
     for (size_t i = 0; i + 1 < bounds.size(); ++i) {
-      parts.push_back(Part(bounds[i], bounds[i + 1], i));
+      TN_ASSIGN_OR_RETURN(Stmt part, Part(bounds[i], bounds[i + 1], i));
+      parts.push_back(std::move(part));
       names.push_back(As<For>(parts.back())->var->name);
     }
     s_.SetBody(Edit(body_->root(), {{place_.stmt.get(), Seq::Make(std::move(parts))}}));
@@ -146,7 +171,7 @@ class Partitioner {
   }
 
  private:
-  Stmt Part(const Expr& from, const Expr& to, size_t index) {
+  Expected<Stmt> Part(const Expr& from, const Expr& to, size_t index) {
     Analyzer analyzer;
     Learn(*s_.func, &analyzer);
     Learn(place_.path, &analyzer);
@@ -162,9 +187,22 @@ class Partitioner {
       }
       return IsA<StmtNode>(n) && !IsA<Block>(n);
     });
-    IntervalMap domain = DomainOf(loops, &analyzer);
-    Stmt narrow = MapStmts(
-        copy, [&](const Stmt& s) { return NarrowBlock(s, part, index == 0, domain, &analyzer); });
+    const LoopPart here{part, first_filled_ ? loop_.min : nullptr, index == 0,
+                        DomainOf(loops, &analyzer)};
+    std::optional<Diagnostic> unknown;
+    Stmt narrow = MapStmts(copy, [&](const Stmt& s) -> Stmt {
+      const auto* block = As<Block>(s);
+      if (block == nullptr) return s;
+      const std::optional<bool> starts = StartsIn(*block, here, &analyzer);
+      if (!starts) {
+        unknown = OfBlock(block->name,
+                          "its reduction is not known to start in an earlier part of "
+                          "loop " +
+                              loop_.var->name);
+      }
+      return NarrowBlock(*block, here, starts.value_or(true), &analyzer);
+    });
+    if (unknown) return *unknown;
     Stmt tidy = Tidy(narrow, &analyzer);
     // What never runs in this part goes, unless nothing would be left.
     Stmt live = MapStmts(tidy, [](const Stmt& s) -> Stmt {
@@ -179,6 +217,7 @@ class Partitioner {
   Body* body_;
   const Place& place_;
   const For& loop_;
+  bool first_filled_;
 };
 
 Expected<const Place*> SerialLoop(const Body& body, const std::string& name) {
@@ -212,7 +251,7 @@ Result Partition(State& s, const std::string& name, const Ints& points) {
     bounds.push_back(min && extent ? point : Min(point, end));
   }
   bounds.push_back(end);
-  return Partitioner(s, &body, *place).Run(bounds);
+  return Partitioner(s, &body, *place, min.has_value()).Run(bounds);
 }
 
 Result PartitionEqual(State& s, const std::string& name, const int64_t& parts) {
@@ -234,7 +273,7 @@ Result PartitionEqual(State& s, const std::string& name, const int64_t& parts) {
     Expr longer = Min(loop.extent % parts, IndexConst(i));
     bounds.push_back(loop.min + (loop.extent / parts) * i + longer);
   }
-  return Partitioner(s, &body, *place).Run(bounds);
+  return Partitioner(s, &body, *place, true).Run(bounds);
 }
 
 namespace {

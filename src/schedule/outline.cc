@@ -48,6 +48,7 @@ class Outliner {
     std::vector<Stmt> path = place_.path;
     path.push_back(place_.stmt);  // so that a condition right around it is known to hold
     Learn(path, &analyzer_);
+    hoisted_ = CommonGuards();
     FreeTripCounts();
     FindParams();
     for (Param& p : params_) {
@@ -89,6 +90,23 @@ class Outliner {
       }
     }
     return std::nullopt;
+  }
+
+  // What the surroundings alone decide, for all of the piece: whether it is called.
+  std::vector<Expr> CommonGuards() const {
+    std::vector<const Place*> blocks = body_->BlocksUnder(place_.stmt.get());
+    std::vector<Expr> out;
+    if (!blocks.empty()) out = GuardsAround(*blocks[0], place_.path);
+    for (const Place* p : blocks) {
+      const std::vector<Expr> own = GuardsAround(*p, place_.path);
+      std::erase_if(out, [&](const Expr& c) { return !IsAmong(c, own); });
+    }
+    return out;
+  }
+
+  static bool IsAmong(const Expr& e, const std::vector<Expr>& list) {
+    return std::any_of(list.begin(), list.end(),
+                       [&](const Expr& other) { return StructuralEqual(e, other); });
   }
 
   bool UsesOuterLoop(const Expr& e) const {
@@ -366,9 +384,10 @@ class Outliner {
       values_.AddInner(v->var.get());
     }
     out.where = nullptr;
-    for (const Expr& c : Conjuncts(block.where)) {
-      out.where = AndAlso(
-          out.where, values_.AbstractCondition(Substitute(c, BindingsOf(block)), vars, &analyzer_));
+    for (const Expr& raw : Conjuncts(block.where)) {
+      const Expr c = Substitute(raw, BindingsOf(block));
+      if (IsAmong(c, hoisted_)) continue;
+      out.where = AndAlso(out.where, values_.AbstractCondition(c, vars, &analyzer_));
     }
     for (Region& r : out.reads) r = LocalRegion(r, shift);
     for (Region& r : out.writes) r = LocalRegion(r, shift);
@@ -489,6 +508,9 @@ class Outliner {
     }
     for (const Expr& e : values_.Arguments()) scalars.push_back(Actual(e));
     Stmt call = CallFunc::Make(callee, std::move(regions), std::move(scalars));
+    Expr called;
+    for (const Expr& c : hoisted_) called = AndAlso(called, c);
+    if (called) call = If::Make(called, call);
     Stmt root = Edit(body_->root(), {{place_.stmt.get(), call}});
     for (const Param& p : params_) {
       if (p.scratch) root = RemoveAlloc(p.outer, root);
@@ -506,6 +528,7 @@ class Outliner {
   std::vector<std::pair<Buffer, Box>> boxes_;
   std::vector<Param> params_;
   OuterValues values_;
+  std::vector<Expr> hoisted_;  // conditions of the call
 };
 
 }  // namespace

@@ -253,6 +253,12 @@ class Planner {
                                                   const BufferNode& buffer, Box* box) {
     if ((use.in_call && !use.fills) || use.no_box || !IsFilled(use, target)) return std::nullopt;
     std::vector<Expr> conditions = GuardsBesideShape(use, buffer);
+    const VarMap start = StartOfOtherLoops(use, target);
+    for (Expr& c : conditions) {
+      const Expr there = Substitute(c, start);
+      if (there != c) c = analyzer_.Simplify(there);
+    }
+    std::erase_if(conditions, [&](const Expr& c) { return IsPure(c) && analyzer_.CanProve(c); });
     DropImplied(&conditions);
     const Inner inner = InnerOf(use, target);
     std::erase_if(conditions, [&](const Expr& c) { return EndsAnIndex(c, use, inner, box); });
@@ -260,6 +266,22 @@ class Planner {
       if (!IsPure(c) || UsesAnyVar(c, inner.vars)) return std::nullopt;
     }
     return conditions;
+  }
+
+  // The inner loops that choose no index (a reduction's), where they start: one of their iterations
+  // is enough to write an element.
+  static VarMap StartOfOtherLoops(const BufferUse& use, size_t target) {
+    VarMap out;
+    for (size_t i = target; i < use.path.size(); ++i) {
+      const auto* loop = As<For>(static_cast<const Node*>(use.path[i]));
+      if (loop == nullptr) continue;
+      bool chooses = false;
+      for (size_t d = 0; d < use.first.size(); ++d) {
+        chooses |= UsesVar(use.first[d], loop->var.get()) || UsesVar(use.last[d], loop->var.get());
+      }
+      if (!chooses) out[loop->var.get()] = Substitute(loop->min, out);
+    }
+    return out;
   }
 
   // An index < end, where only what is outside tells the end: the box ends there.
