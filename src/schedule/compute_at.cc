@@ -27,7 +27,8 @@ class ProducerMover {
     Learn(*s_.func, &analyzer);
     Learn(target_.path, &analyzer);
     IterRanges ranges = target_.loop ? NeededRanges(&analyzer) : OwnRanges(&analyzer);
-    Stmt nest = MakeNest(block_, ranges, Widen::kYes, body_, &analyzer);
+    Stmt nest =
+        MakeNest(target_.loop ? WithinLoops() : block_, ranges, Widen::kYes, body_, &analyzer);
     if (auto error = CheckAvailable(nest, &analyzer)) return *error;
     if (auto error = CheckGuards()) return *error;
     Insert(Inherit(nest, InheritedGuards(), &analyzer));
@@ -187,6 +188,29 @@ class ProducerMover {
       if (block_.iters[i]->iter_kind != IterKind::kSpatial) (*needed)[i] = {};
     }
     return *needed;
+  }
+
+  // The block with no more of its domains than its loops run over, as OwnRanges says for a block
+  // that goes outside.
+  Block WithinLoops() const {
+    Block out = block_;
+    Analyzer analyzer;
+    Learn(*s_.func, &analyzer);
+    Learn(place_.path, &analyzer);
+    const IterRanges ranges = RangesOver(block_, place_.Loops(), &analyzer);
+    for (size_t i = 0; i < ranges.size(); ++i) {
+      IterVar& v = out.iters[i];
+      const ExprInterval& r = ranges[i];
+      if (v->iter_kind != IterKind::kSpatial || !r.min || !r.max) continue;
+      const Expr end = v->min + v->extent;
+      const bool later = analyzer.CanProve(Gt(r.min, v->min));
+      const bool sooner = analyzer.CanProve(Lt(r.max + 1, end));
+      if (!later && !sooner) continue;
+      const Expr min = later ? r.min : v->min;
+      const Expr extent = analyzer.Simplify((sooner ? r.max + 1 : end) - min);
+      v = IterVarNode::Make(v->var, v->iter_kind, min, extent, v->binding);
+    }
+    return out;
   }
 
   // What its loops run over now: beyond that, what it reads may be written by nobody.

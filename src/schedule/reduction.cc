@@ -6,6 +6,7 @@
 #include "ir/visit.h"
 #include "loop/reducer.h"
 #include "schedule/dependence.h"
+#include "schedule/move.h"
 #include "schedule/nest.h"
 #include "schedule/retarget.h"
 #include "schedule/state.h"
@@ -114,17 +115,25 @@ class Decomposer {
                                         a.region->buffer->name + ", which its init needs");
       }
     }
-    for (const Region& w : block_.writes) {
-      std::vector<Access> same = all;
-      std::erase_if(same, [&](const Access& a) { return a.region->buffer != w->buffer; });
-      bool alone = std::all_of(same.begin(), same.end(),
-                               [&](const Access& a) { return a.place == &place_; });
-      if (!alone && !ElementFixesLoops(*body_, same, {loop_.loop()})) {
-        return OfBlock(block_.name, "another block under loop " + loop_.loop()->var->name +
-                                        " touches " + w->buffer->name);
-      }
+    for (const Access& a : all) {
+      if (a.place == &place_ || !Writes(block_, a.region->buffer) || SeesWholeOnly(a, all))
+        continue;
+      return OfBlock(block_.name, "another block under loop " + loop_.loop()->var->name +
+                                      " touches " + a.region->buffer->name);
     }
     return std::nullopt;
+  }
+
+  // In the loops around both, each element that the block and the other access touch is touched in
+  // one iteration only.
+  bool SeesWholeOnly(const Access& other, const std::vector<Access>& all) const {
+    std::vector<Access> both = {other};
+    for (const Access& a : all) {
+      if (a.place == &place_ && a.region->buffer == other.region->buffer) both.push_back(a);
+    }
+    LoopList shared = InnerLoops();
+    std::erase_if(shared, [&](const For* loop) { return !other.place->IsUnder(loop); });
+    return ElementFixesLoops(*body_, both, shared);
   }
 
   // The guard less its conditions on the reduction, which hold at its start.
@@ -276,8 +285,26 @@ class Factorer {
                                     ToString(NodeRef(block_.where)));
   }
 
+  // The init goes with the combination of the parts, outside the anchor.
+  std::optional<Diagnostic> CheckInit(const Stmt& anchor) const {
+    for (auto s = std::find(place_.path.begin(), place_.path.end(), anchor); s != place_.path.end();
+         ++s) {
+      const auto* loop = As<For>(*s);
+      const auto* alloc = As<Alloc>(*s);
+      if (loop && UsesVar(block_.init, loop->var.get())) {
+        return OfBlock(block_.name, "its init uses loop " + loop->var->name + " around it");
+      }
+      if (alloc && UsesBuffer(block_.init, alloc->buffer.get())) {
+        return OfBlock(block_.name, "its init reads " + alloc->buffer->name +
+                                        ", which is allocated inside a loop around it");
+      }
+    }
+    return std::nullopt;
+  }
+
   std::optional<Diagnostic> CheckPlace() const {
     Stmt anchor = AnchorOf(place_, Consumers());
+    if (auto error = CheckInit(anchor)) return error;
     for (const For* loop : reduce_) {
       if (loop != anchor.get() && place_.LoopsInside(anchor.get()).empty()) {
         return OfBlock(block_.name, "its consumers are inside loop " + loop->var->name);

@@ -61,6 +61,7 @@ class UseFinder final : public ChildVisitor {
   }
 
   void OnStmt(const NodeRef& stmt) {
+    arms_ = 0;
     if (const auto* alloc = As<Alloc>(stmt)) {
       index_[alloc->buffer.get()] = found_.size();
       found_.push_back({alloc, path_, {}});
@@ -125,7 +126,8 @@ class UseFinder final : public ChildVisitor {
   // where the condition says so.
   void Expressions(const NodeRef& root, const Store* store = nullptr) {
     PreOrder(root, [&](const NodeRef& n) {
-      if (const auto* select = As<Select>(n); select && select->condition->dtype.IsScalar()) {
+      const auto* select = As<Select>(n);
+      if (select && select->condition->dtype.IsScalar() && arms_ < kMostArms) {
         Expressions(select->condition, store);
         Arm(select->condition, select->on_true, store);
         Arm(Not(select->condition), select->on_false, store);
@@ -144,6 +146,7 @@ class UseFinder final : public ChildVisitor {
 
   void Arm(const Expr& condition, const Expr& value, const Store* store) {
     guards_.push_back(Outside(condition));
+    ++arms_;
     Expressions(value, store);
     guards_.pop_back();
   }
@@ -230,6 +233,9 @@ class UseFinder final : public ChildVisitor {
   std::vector<Expr> guards_;
   const Block* block_ = nullptr;
   bool in_init_ = false;
+  // Of one statement, so many arms are looked at by themselves: what they share is looked at anew.
+  static constexpr int kMostArms = 16;
+  int arms_ = 0;
 };
 
 }  // namespace
