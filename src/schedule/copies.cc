@@ -111,12 +111,11 @@ struct LoopPart {
   IntervalMap domain;
 };
 
-// Where a block's reduction starts: in this part, in an earlier one, or either (nothing).
-std::optional<bool> StartsIn(const Block& block, const LoopPart& part, Analyzer* analyzer) {
+// Whether a block's reduction may start in this part of the loop.
+bool MayStartIn(const Block& block, const LoopPart& part, Analyzer* analyzer) {
   if (part.first || !block.init || !BindsLoop(block, IterKind::kReduce, part.loop)) return true;
   IntervalMap at_start = part.domain;
   at_start[part.loop->var.get()] = {part.whole_min, part.whole_min};
-  bool here = true;
   for (const IterVar& v : block.iters) {
     if (v->iter_kind != IterKind::kReduce || !UsesVar(v->binding, part.loop->var.get())) continue;
     const Expr lowest = EvalInterval(v->binding, part.domain, analyzer).min;
@@ -124,24 +123,27 @@ std::optional<bool> StartsIn(const Block& block, const LoopPart& part, Analyzer*
     const Expr earliest =
         part.whole_min ? EvalInterval(v->binding, at_start, analyzer).min : nullptr;
     if (earliest && analyzer->CanProveEqual(earliest, v->min)) return false;
-    here &= lowest && analyzer->CanProve(Le(lowest, v->min));
   }
-  return here ? std::optional(true) : std::nullopt;
+  return true;
 }
 
 // The part of the domains that a part of the loop runs over; the init only where the reduction
 // starts.
-Stmt NarrowBlock(const Block& block, const LoopPart& part, bool starts, Analyzer* analyzer) {
-  Block copy = block;
-  if (!starts) {
-    copy.reads = ReadsOf(block);
+Stmt NarrowBlock(const Stmt& s, const LoopPart& part, Analyzer* analyzer) {
+  const auto* block = As<Block>(s);
+  if (block == nullptr) return s;
+  Block copy = *block;
+  if (!MayStartIn(*block, part, analyzer)) {
+    copy.reads = ReadsOf(*block);
     copy.init = nullptr;
   }
   for (IterVar& v : copy.iters) {
     if (!UsesVar(v->binding, part.loop->var.get())) continue;
     ExprInterval range = EvalInterval(v->binding, part.domain, analyzer);
     if (!range.min || !range.max) continue;
-    Expr lo = analyzer->Simplify(Max(range.min, v->min));
+    // An init runs where its variables are at the start of their domains, which stays.
+    const bool keeps_start = copy.init && v->iter_kind == IterKind::kReduce;
+    Expr lo = keeps_start ? v->min : analyzer->Simplify(Max(range.min, v->min));
     Expr hi = analyzer->Simplify(Min(range.max + 1, v->min + v->extent));
     v = IterVarNode::Make(v->var, v->iter_kind, lo, analyzer->Simplify(hi - lo), v->binding);
   }
@@ -162,8 +164,7 @@ class Partitioner {
     Names names;
     std::vector<Stmt> parts;
     for (size_t i = 0; i + 1 < bounds.size(); ++i) {
-      TN_ASSIGN_OR_RETURN(Stmt part, Part(bounds[i], bounds[i + 1], i));
-      parts.push_back(std::move(part));
+      parts.push_back(Part(bounds[i], bounds[i + 1], i));
       names.push_back(As<For>(parts.back())->var->name);
     }
     s_.SetBody(Edit(body_->root(), {{place_.stmt.get(), Seq::Make(std::move(parts))}}));
@@ -171,7 +172,7 @@ class Partitioner {
   }
 
  private:
-  Expected<Stmt> Part(const Expr& from, const Expr& to, size_t index) {
+  Stmt Part(const Expr& from, const Expr& to, size_t index) {
     Analyzer analyzer;
     Learn(*s_.func, &analyzer);
     Learn(place_.path, &analyzer);
@@ -189,20 +190,7 @@ class Partitioner {
     });
     const LoopPart here{part, first_filled_ ? loop_.min : nullptr, index == 0,
                         DomainOf(loops, &analyzer)};
-    std::optional<Diagnostic> unknown;
-    Stmt narrow = MapStmts(copy, [&](const Stmt& s) -> Stmt {
-      const auto* block = As<Block>(s);
-      if (block == nullptr) return s;
-      const std::optional<bool> starts = StartsIn(*block, here, &analyzer);
-      if (!starts) {
-        unknown = OfBlock(block->name,
-                          "its reduction is not known to start in an earlier part of "
-                          "loop " +
-                              loop_.var->name);
-      }
-      return NarrowBlock(*block, here, starts.value_or(true), &analyzer);
-    });
-    if (unknown) return *unknown;
+    Stmt narrow = MapStmts(copy, [&](const Stmt& s) { return NarrowBlock(s, here, &analyzer); });
     Stmt tidy = Tidy(narrow, &analyzer);
     // What never runs in this part goes, unless nothing would be left.
     Stmt live = MapStmts(tidy, [](const Stmt& s) -> Stmt {
