@@ -49,6 +49,7 @@ class Outliner {
     path.push_back(place_.stmt);  // so that a condition right around it is known to hold
     Learn(path, &analyzer_);
     hoisted_ = CommonGuards();
+    for (const Expr& c : hoisted_) analyzer_.Assume(c);
     FreeTripCounts();
     FindParams();
     for (Param& p : params_) {
@@ -386,7 +387,7 @@ class Outliner {
     out.where = nullptr;
     for (const Expr& raw : Conjuncts(block.where)) {
       const Expr c = Substitute(raw, BindingsOf(block));
-      if (IsAmong(c, hoisted_)) continue;
+      if (IsAmong(c, hoisted_) || analyzer_.CanProve(c)) continue;
       out.where = AndAlso(out.where, values_.AbstractCondition(c, vars, &analyzer_));
     }
     for (Region& r : out.reads) r = LocalRegion(r, shift);

@@ -49,7 +49,9 @@ class Decomposer {
     LoopList loops = InnerLoops();
     for (size_t i = loops.size(); i-- > 0;) {
       const For& loop = *loops[i];
-      if (!BindsLoop(block_, IterKind::kSpatial, &loop)) continue;
+      const bool used =
+          BindsLoop(block_, IterKind::kSpatial, &loop) || UsesVar(nest, loop.var.get());
+      if (!used) continue;
       Var var = VarNode::Make(body_->NewVarName(loop.var->name + ".init"));
       fresh[loop.var.get()] = var;
       nest = For::Make(var, loop.min, loop.extent, loop.for_kind, nest, loop.attrs, loop.thread);

@@ -1,5 +1,7 @@
 #include "loop/pass/buffer_uses.h"
 
+#include <algorithm>
+
 #include "ir/visit.h"
 #include "loop/pass/rewrite.h"
 
@@ -7,10 +9,31 @@ namespace tenon {
 
 namespace {
 
-// Whether a function stores every element of a parameter once and looks at none: one nest of loops
-// that start from 0 and run over its dims, without a condition.
-bool WritesWhole(const PrimFunc& f, const BufferNode& param) {
+using LoopEnds = std::unordered_map<const For*, Expr>;
+
+// A block that runs where its loops' variables are below some ends: false where it says more.
+bool AddEnds(const Expr& where, const std::unordered_map<const VarNode*, const For*>& loops,
+             LoopEnds* ends) {
+  if (!where) return true;
+  for (const Expr& c : SplitConjunction(where)) {
+    const auto* less = As<Binary>(c);
+    if (!less || less->op != BinaryOp::kLt) return false;
+    auto it = loops.find(As<VarNode>(less->lhs));
+    const bool fixed = std::none_of(loops.begin(), loops.end(), [&](const auto& entry) {
+      return UsesVar(less->rhs, entry.first);
+    });
+    if (it == loops.end() || !fixed) return false;
+    Expr& end = ends->try_emplace(it->second, it->second->extent).first->second;
+    end = Min(end, less->rhs);
+  }
+  return true;
+}
+
+// Whether a function, called with these values of its dims and scalars, stores every element of a
+// parameter and looks at none: one nest of loops that start from 0 and run over its dims.
+bool WritesWhole(const PrimFunc& f, const BufferNode& param, const VarMap& values) {
   std::unordered_map<const VarNode*, const For*> loops;  // that a variable runs over
+  LoopEnds ends;
   Stmt at = f.body;
   while (at) {
     if (const auto* loop = As<For>(at); loop && IsZero(loop->min)) {
@@ -19,7 +42,7 @@ bool WritesWhole(const PrimFunc& f, const BufferNode& param) {
       continue;
     }
     const auto* block = As<Block>(at);
-    if (!block || block->where || block->init) break;
+    if (!block || block->init || !AddEnds(block->where, loops, &ends)) break;
     for (const IterVar& iter : block->iters) {
       auto it = loops.find(As<VarNode>(iter->binding));
       if (it != loops.end()) loops[iter->var.get()] = it->second;
@@ -33,9 +56,24 @@ bool WritesWhole(const PrimFunc& f, const BufferNode& param) {
   for (size_t d = 0; d < store->indices.size(); ++d) {
     auto it = loops.find(As<VarNode>(store->indices[d]));
     if (it == loops.end() || !used.insert(it->second).second) return false;
-    if (!StructuralEqual(it->second->extent, param.shape[d])) return false;
+    auto end = ends.find(it->second);
+    const Expr count = end == ends.end() ? it->second->extent : end->second;
+    if (StructuralEqual(count, param.shape[d])) continue;
+    if (!Analyzer().CanProve(Substitute(Le(param.shape[d], count), values))) return false;
   }
-  return true;
+  // A loop that runs less often, and over no dimension, may leave out everything.
+  return std::all_of(ends.begin(), ends.end(),
+                     [&](const auto& entry) { return used.count(entry.first) != 0; });
+}
+
+VarMap ValuesOf(const CallFunc& call, const PrimFunc& callee) {
+  std::vector<Var> params = callee.dims;
+  params.insert(params.end(), callee.scalars.begin(), callee.scalars.end());
+  VarMap out;
+  for (size_t i = 0; i < std::min(params.size(), call.scalars.size()); ++i) {
+    out[params[i].get()] = call.scalars[i];
+  }
+  return out;
 }
 
 class UseFinder final : public ChildVisitor {
@@ -81,9 +119,10 @@ class UseFinder final : public ChildVisitor {
     }
     if (const auto* call = As<CallFunc>(stmt)) {
       const Func callee = module_.Find(call->callee);
+      const VarMap values = callee ? ValuesOf(*call, *callee) : VarMap();
       for (size_t i = 0; i < call->buffers.size(); ++i) {
-        const bool fills =
-            callee && i < callee->buffers.size() && WritesWhole(*callee, *callee->buffers[i]);
+        const bool fills = callee && i < callee->buffers.size() &&
+                           WritesWhole(*callee, *callee->buffers[i], values);
         Box(call->buffers[i], !fills, true, true);
         if (fills) MarkFilled(call->buffers[i]->buffer);
       }

@@ -251,7 +251,7 @@ class Planner {
   // box, less what is beyond an index that a guard ends; nothing where it is not known to.
   std::optional<std::vector<Expr>> WritesAllWhere(const BufferUse& use, size_t target,
                                                   const BufferNode& buffer, Box* box) {
-    if ((use.in_call && !use.fills) || use.no_box || !IsFilled(use, target)) return std::nullopt;
+    if ((use.in_call && !use.fills) || use.no_box) return std::nullopt;
     std::vector<Expr> conditions = GuardsBesideShape(use, buffer);
     const VarMap start = StartOfOtherLoops(use, target);
     for (Expr& c : conditions) {
@@ -260,6 +260,7 @@ class Planner {
     }
     std::erase_if(conditions, [&](const Expr& c) { return IsPure(c) && analyzer_.CanProve(c); });
     DropImplied(&conditions);
+    if (!IsFilled(use, target, &conditions)) return std::nullopt;
     const Inner inner = InnerOf(use, target);
     std::erase_if(conditions, [&](const Expr& c) { return EndsAnIndex(c, use, inner, box); });
     for (const Expr& c : conditions) {
@@ -319,8 +320,9 @@ class Planner {
     }
   }
 
-  // Guards aside, every element of the use's box is touched.
-  bool IsFilled(const BufferUse& use, size_t target) {
+  // Guards aside, every element of the use's box is touched. Those that end a part of an index are
+  // taken account of, and away.
+  bool IsFilled(const BufferUse& use, size_t target, std::vector<Expr>* guards) {
     std::vector<Var> loops;
     std::vector<int64_t> extents;
     for (size_t i = target; i < use.path.size(); ++i) {
@@ -345,7 +347,7 @@ class Planner {
     for (size_t i = 0; i < loops.size(); ++i) Unfuse(i, &indices, &loops, &extents);
     std::unordered_set<const VarNode*> taken;
     return std::all_of(indices.begin(), indices.end(),
-                       [&](const Expr& e) { return IsDense(e, loops, extents, &taken); });
+                       [&](const Expr& e) { return IsDense(e, loops, extents, &taken, guards); });
   }
 
   // The smallest c of which indices take v / c or v % c; 0 where they do neither.
@@ -389,25 +391,82 @@ class Planner {
 
   // True when e takes every value between its extremes, and shares no loop with another dimension.
   bool IsDense(const Expr& e, const std::vector<Var>& loops, const std::vector<int64_t>& extents,
-               std::unordered_set<const VarNode*>* taken) {
+               std::unordered_set<const VarNode*>* taken, std::vector<Expr>* guards) {
+    std::vector<int64_t> steps;
+    if (!StepsOf(e, loops, &steps)) return false;
+    for (size_t i = 0; i < loops.size(); ++i) {
+      if (steps[i] != 0 && !taken->insert(loops[i].get()).second) return false;
+    }
+    std::vector<Term> terms;
+    std::erase_if(*guards,
+                  [&](const Expr& g) { return EndsAPart(g, loops, extents, &steps, &terms); });
+    for (size_t i = 0; i < loops.size(); ++i) {
+      if (steps[i] != 0) terms.push_back({std::abs(steps[i]), extents[i]});
+    }
+    return Reach(std::move(terms)).has_value();
+  }
+
+  // step * t for t in 0..extent (-1: any number).
+  struct Term {
+    int64_t step, extent;
+  };
+
+  // The constant coefficients of the loops in an index or a bound.
+  bool StepsOf(const Expr& e, const std::vector<Var>& loops, std::vector<int64_t>* out) {
     auto affine = DetectAffine(analyzer_.Simplify(e), loops);
     if (!affine) return false;
-    std::vector<std::pair<int64_t, int64_t>> terms;  // step, extent
-    for (size_t i = 0; i < loops.size(); ++i) {
-      auto c = AsInt(analyzer_.Simplify(affine->coefficients[i]));
+    for (const Expr& coefficient : affine->coefficients) {
+      auto c = AsInt(analyzer_.Simplify(coefficient));
       if (!c) return false;
-      if (*c == 0) continue;
-      if (!taken->insert(loops[i].get()).second) return false;
-      terms.emplace_back(std::abs(*c), extents[i]);
+      out->push_back(*c);
     }
-    std::sort(terms.begin(), terms.end());
+    return true;
+  }
+
+  // How many values from 0 up the sum of the terms takes, all of them (-1: any number); nothing
+  // where there are gaps.
+  static std::optional<int64_t> Reach(std::vector<Term> terms) {
+    std::sort(terms.begin(), terms.end(), [](const Term& a, const Term& b) {
+      return std::pair(a.step, a.extent) < std::pair(b.step, b.extent);
+    });
     int64_t reach = 1;  // values 0 … reach-1 are taken by the smaller steps
     for (size_t i = 0; i < terms.size(); ++i) {
-      auto [step, extent] = terms[i];
-      if (step > reach) return false;
-      if (extent < 0) return i + 1 == terms.size();
-      reach += step * (extent - 1);
+      if (terms[i].step > reach) return std::nullopt;
+      if (terms[i].extent < 0) return i + 1 == terms.size() ? std::optional(-1) : std::nullopt;
+      reach += terms[i].step * (terms[i].extent - 1);
     }
+    return reach;
+  }
+
+  // a * 3 + b < 4, where the index has (a * 3 + b) * step (uneven splits inside each other): both
+  // loops together are one over 0..4, which comes to `terms` in place of their steps.
+  bool EndsAPart(const Expr& guard, const std::vector<Var>& loops,
+                 const std::vector<int64_t>& extents, std::vector<int64_t>* steps,
+                 std::vector<Term>* terms) {
+    const Expr simple = analyzer_.Simplify(guard);
+    const auto* less = As<Binary>(simple);
+    const auto end = less ? AsInt(less->rhs) : std::nullopt;
+    if (!end || *end < 1 || less->op != BinaryOp::kLt || !less->lhs->dtype.IsIndex()) return false;
+    auto affine = DetectAffine(less->lhs, loops);
+    std::vector<int64_t> own;
+    if (!affine || !IsZero(analyzer_.Simplify(affine->base))) return false;
+    if (!StepsOf(less->lhs, loops, &own)) return false;
+    std::vector<Term> part;
+    int64_t times = 0;  // how often the part is in the index
+    for (size_t i = 0; i < loops.size(); ++i) {
+      if (own[i] == 0) continue;
+      const int64_t step = (*steps)[i];
+      if (own[i] < 0 || step == 0 || step % own[i] != 0) return false;
+      if (times != 0 && step / own[i] != times) return false;
+      times = step / own[i];
+      part.push_back({own[i], extents[i]});
+    }
+    const auto reach = Reach(part);
+    if (part.empty() || !reach || (*reach >= 0 && *reach < *end)) return false;
+    for (size_t i = 0; i < loops.size(); ++i) {
+      if (own[i] != 0) (*steps)[i] = 0;
+    }
+    terms->push_back({std::abs(times), *end});
     return true;
   }
 
