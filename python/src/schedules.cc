@@ -46,8 +46,9 @@ nb::tuple Split(Stage& s, const IterVar& parent, Number factor, Number nparts,
 
 // What has a name, or is one.
 std::string NameOf(const nb::object& intrin) {
-  return nb::cast<std::string>(nb::hasattr(intrin, "name") ? nb::object(intrin.attr("name"))
-                                                           : intrin);
+  const nb::object name = nb::hasattr(intrin, "name") ? nb::object(intrin.attr("name")) : intrin;
+  if (nb::isinstance<nb::str>(name)) return nb::cast<std::string>(name);
+  throw nb::type_error("tensorize takes what tir.TensorIntrin.register returned, or its name");
 }
 
 // A text, or a function of loop variables.
@@ -154,7 +155,16 @@ void BindSchedules(nb::module_& m) {
           "__getitem__", [](const Schedule& s, const te::Operation& op) { return s[op]; },
           nb::keep_alive<0, 1>())
       .def_prop_ro("outputs", &Schedule::outputs)
-      .def_prop_ro("stages", &Schedule::stages, nb::keep_alive<0, 1>())
+      .def_prop_ro(
+          "stages",
+          [](nb::handle self) {
+            nb::list out;
+            for (const Stage& stage : nb::cast<const Schedule&>(self).stages()) {
+              out.append(self[nb::cast(stage.op())]);  // which keeps the schedule
+            }
+            return out;
+          },
+          nb::sig("def stages(self) -> list[Stage]"))
       .def_prop_ro("trace", &Schedule::trace)
       .def("pad_einsum", &Schedule::PadEinsum, nb::arg("tensor"), nb::arg("padding"))
       .def("specialize", &Schedule::Specialize, nb::arg("condition"))

@@ -108,8 +108,12 @@ class Module:
         return self._built().get_source(fmt)
 
     def export_library(self, file_name: Any) -> None:
-        """A shared library that needs libc alone."""
-        self._built().export_library(os.fspath(file_name))
+        """A shared library that needs libc alone; in a tar where the name ends so."""
+        name = os.fspath(file_name)
+        if name.endswith(".tar"):
+            self._built().save(name)
+        else:
+            self._built().export_library(name)
 
     def export_to_c(self, file_name: Any, function_name: str = "") -> None:
         """For C programs: an object (or, where the name ends in .c, C11 source) and the header beside it. A

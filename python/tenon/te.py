@@ -12,7 +12,7 @@ from ._tenon import Expr, IterVar, Operation, Schedule, Stage, Tensor, Var
 __all__ = [
     "Expr", "IterVar", "Operation", "Schedule", "Stage", "Tensor", "Var", "abs", "all", "any", "ceil", "comm_reducer", "compute", "const",
     "cos", "create_prim_func", "create_schedule", "div", "erf", "exp", "exp2", "extern", "floor", "floordiv", "floormod", "fma", "if_then_else",
-    "indexdiv", "indexmod", "isinf", "isnan", "log", "log2", "max", "max_value", "min", "min_value", "placeholder", "power",
+    "indexdiv", "indexmod", "isinf", "isnan", "log", "log2", "max", "max_value", "min", "min_value", "placeholder", "pow", "power",
     "prod", "reduce_axis", "round", "rsqrt", "scalar", "scan", "select", "sigmoid", "sin", "size_var", "sqrt", "sum", "tan", "tanh",
     "thread_axis", "trunc", "truncdiv", "truncmod", "var",
 ]  # fmt: skip
@@ -210,6 +210,7 @@ exp, exp2, log, log2, sqrt, rsqrt = (_math(f) for f in ("exp", "exp2", "log", "l
 sin, cos, tan, tanh, erf, sigmoid = (_math(f) for f in ("sin", "cos", "tan", "tanh", "erf", "sigmoid"))
 abs, floor, ceil, trunc, round = (_math(f) for f in ("abs", "floor", "ceil", "trunc", "round_even"))
 power, fma, isnan, isinf = (_math(f) for f in ("pow", "fma", "is_nan", "is_inf"))
+pow = power
 
 
 def truncdiv(a: Any, b: Any) -> Expr:

@@ -6,6 +6,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "arith/analyzer.h"
 #include "ir/visit.h"
 #include "te/te.h"
 
@@ -106,6 +107,7 @@ class BlockBuilder {
     if (reduces) block_.init = Seq::Make(std::move(starts));
     Stmt body = Seq::Make(std::move(stores));
     for (size_t k = values.size(); k-- > 0;) body = Let::Make(held[k], values[k], body);
+    if (values.size() == 1) body = Store::Make(tuple.buffers[0], place, values[0]);
     block_.body = body;
     block_.fp = t_.fp;
     block_.attrs = t_.attrs;
@@ -226,7 +228,9 @@ class FuncBuilder {
     const BufferMap one = {{init.buffer.get(), t.buffer},
                            {update.buffer.get(), t.buffer},
                            {t.scan_state->buffer.get(), t.buffer}};
-    Stmt first = BlockBuilder(init, Unique(init.name, &used_)).Build();
+    TensorNode begin = init;  // as far as there are rows for it
+    if (!AsInt(t.shape[0])) begin.shape[0] = Simplify(Min(init.shape[0], t.shape[0]));
+    Stmt first = BlockBuilder(begin, Unique(init.name, &used_)).Build();
     Stmt rest = BlockBuilder(update, Unique(update.name, &used_), init.shape[0]).Build();
     blocks_.push_back(SubstituteBuffers(first, one));
     blocks_.push_back(SubstituteBuffers(rest, one));

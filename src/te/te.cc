@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "ir/print.h"
 #include "ir/visit.h"
 
 namespace tenon::te {
@@ -167,6 +168,17 @@ Expected<Tensor> Scan(std::string name, Tensor init, Tensor update, Tensor state
   }
   if (state.shape().empty())
     return MakeError(fmt::format("scan '{}': the state has no dims", name));
+  for (size_t d = 0; d < state.shape().size(); ++d) {
+    const Expr first = init.shape()[d], whole = state.shape()[d], next = update.shape()[d];
+    const auto rows = AsInt(first), all = AsInt(whole);
+    const bool fits = d == 0 ? !rows || !all || *rows <= *all : StructuralEqual(first, whole);
+    if (fits && StructuralEqual(next, whole)) continue;
+    return MakeError(fmt::format(
+        "scan '{}': dim {} of the state is {}, of the first rows '{}' {} and of the update '{}' "
+        "{}; "
+        "expected the same, but for the number of first rows, which is not more",
+        name, d, ToString(whole), init.name(), ToString(first), update.name(), ToString(next)));
+  }
   auto n = MakeRef<TensorNode>();
   for (const TensorNode* part : {init.node().get(), update.node().get()}) {
     for (const TensorRef& input : part->inputs) {

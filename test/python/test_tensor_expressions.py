@@ -378,6 +378,37 @@ class Expressions(unittest.TestCase):
         got = tenon.build(te.create_schedule(b.op), [a, b])(x).numpy()
         np.testing.assert_allclose(got, (x * x).sum(1), rtol=1e-5)
 
+    def test_scans_of_fewer_rows_than_they_begin_with(self):
+        m = te.var("m")
+        a = te.placeholder((m, 3), name="A")
+        state = te.placeholder((m, 3), name="state")
+        init = te.compute((2, 3), lambda i, j: 7.0, name="init")
+        update = te.compute((m, 3), lambda t, j: state[t - 2, j] + a[t, j], name="update")
+        total = te.scan(init, update, state, inputs=[a], name="total")
+        f = tenon.build(te.create_schedule(total.op), [a, total])
+        for rows in (0, 1, 2, 5):
+            x, out = random(rows, 3), np.zeros((rows + 3, 3), "float32")
+            f(x, out[:rows])
+            want = np.full((rows, 3), 7, "float32")
+            for t in range(2, rows):
+                want[t] = want[t - 2] + x[t]
+            np.testing.assert_allclose(out[:rows], want, rtol=1e-6)
+            np.testing.assert_array_equal(out[rows:], 0)
+        few = te.placeholder((1, 3), name="few")
+        with self.assertRaisesRegex(ValueError, "scan 'short': dim 0 of the state is 1, of the first rows 'init' 2"):
+            te.scan(init, te.compute((1, 3), lambda t, j: few[t - 2, j], name="u"), few, name="short")
+
+    def test_one_value_by_a_reducer_of_ones_own(self):
+        a, k = te.placeholder((1000,), name="A"), te.reduce_axis((0, 1000), name="k")
+        add = te.comm_reducer(lambda x, y: x + y, lambda t: te.const(0, t), name="add")
+        total = te.compute((1,), lambda i: add(a[k], axis=k), name="total")
+        s = te.create_schedule(total.op)
+        outer, _ = s[total].split(k, factor=8)
+        s.rfactor(total, outer)
+        self.assertGreaterEqual(len(s.stages), 2)
+        x = np.arange(1000, dtype="float32")
+        self.assertEqual(tenon.build(s, [a, total])(x).numpy()[0], x.sum())
+
     def test_scan(self):
         m, n = te.var("m", lo=1), te.var("n")
         a = te.placeholder((m, n), name="A")
