@@ -284,6 +284,19 @@ class Schedules(unittest.TestCase):
                     with self.assertRaisesRegex(ValueError, "working memory has no bound"):
                         f.export_to_c(path)
 
+    def test_more_memory_than_there_is(self):
+        k, a = te.var("k"), te.placeholder((1,), name="A")
+        one = np.ones(1, "float32")
+        for shape in ((k, k), (k, k, k, k), (2**30, 2**30, 2**10), (k * 2**40, 2**30)):
+            b = te.compute(shape, lambda *i: a[0] + 1, name="B")
+            c = te.compute((1,), lambda i: te.select(k > 0, b[(0,) * len(shape)], 0.0), name="C")
+            f = tenon.build(te.create_schedule(c.op), [k, a, c])
+            if isinstance(shape[0], te.Var):
+                self.assertEqual(f(3, one).numpy()[0], 2)
+            for size in (2**20, 2**31, 2**62):
+                with self.subTest(shape=str(shape), size=size), self.assertRaisesRegex(RuntimeError, "out of memory: an arena of"):
+                    f(size, one)
+
     def test_numbers_are_passed_by_value(self):
         n, alpha = te.var("n"), te.var("alpha", "float32")
         flip, shift = te.scalar("flip", "bool"), te.scalar("shift", "int32")

@@ -192,6 +192,27 @@ class KernelPlanner final : public ScopedRewriter {
 
 // ---- host functions ----
 
+// More than any machine has; sums of some of these are integers still.
+constexpr int64_t kTooManyBytes = int64_t{1} << 56;
+
+// A size as a float: no less than it is but for roundings.
+Expr Approximate(const Expr& e) {
+  const DType type = DType::Float(64);
+  if (auto n = AsInt(e)) return FloatConst::Make(type, static_cast<double>(*n));
+  const auto* b = As<Binary>(e);
+  if (!b) return CastExpr::Make(type, e);
+  switch (b->op) {
+    case BinaryOp::kAdd:
+    case BinaryOp::kMul:
+    case BinaryOp::kMax: return Binary::Make(b->op, Approximate(b->lhs), Approximate(b->rhs));
+    case BinaryOp::kDiv:
+      if (AsInt(b->rhs))
+        return Approximate(b->lhs) / Approximate(b->rhs) + Approximate(IndexConst(1));
+      return Approximate(b->lhs);
+    default: return CastExpr::Make(type, e);
+  }
+}
+
 class HostPlanner final : public StorageRewriter {
  public:
   HostPlanner(const Func& func, const Module& module, const PassContext& context)
@@ -346,7 +367,24 @@ class HostPlanner final : public StorageRewriter {
     return StorageRewriter::VisitStmt(stmt);
   }
 
-  Func Sizer() const {
+  // The bytes of an arena, or a number of them that no machine has where they may be so many that
+  // integers wrap around.
+  Expr Bounded(size_t arena) {
+    const Expr& bytes = arenas_[arena].bytes;
+    Expr sum = FloatConst::Make(DType::Float(64), 0);
+    double most = 0;
+    for (size_t i = 0; i < items_.size(); ++i) {
+      if (&ArenaOf(i) != &arenas_[arena]) continue;
+      sum = sum + Approximate(items_[i].bytes);
+      const Interval range = analyzer_.ConstBounds(items_[i].bytes);
+      most += static_cast<double>(range.max);
+    }
+    if (most < static_cast<double>(kTooManyBytes)) return bytes;
+    const Expr limit = FloatConst::Make(DType::Float(64), static_cast<double>(kTooManyBytes));
+    return Select::Make(Lt(sum, limit), bytes, IndexConst(kTooManyBytes));
+  }
+
+  Func Sizer() {
     PrimFunc fields;
     fields.name = func_->name + ".arena_bytes";
     fields.func_kind = FuncKind::kDevice;
@@ -359,7 +397,7 @@ class HostPlanner final : public StorageRewriter {
     fields.target = func_->target;
     std::vector<Stmt> stores;
     for (int64_t i = 0; i < count; ++i) {
-      Expr size = CastExpr::Make(DType::Int(64), arenas_[static_cast<size_t>(i)].bytes);
+      Expr size = CastExpr::Make(DType::Int(64), Bounded(static_cast<size_t>(i)));
       stores.push_back(Store::Make(bytes, {IndexConst(i)}, size));
     }
     fields.body = Seq::Make(std::move(stores));
