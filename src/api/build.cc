@@ -70,7 +70,9 @@ class Parameters {
     fields_.num_outputs += computed ? 1 : 0;
     order_.push_back(buffer->name);
     for (const te::Expr& d : t.shape()) {
-      if (As<VarNode>(te::Unwrap(d))) SetDim(d);
+      if (!As<VarNode>(te::Unwrap(d))) continue;
+      SetDim(d);
+      if (!computed) of_inputs_.insert(te::Unwrap(d).get());
     }
   }
 
@@ -85,6 +87,7 @@ class Parameters {
       ThrowValue(fmt::format("'{}' is twice among the arguments", var->name));
     }
     order_.push_back(var->name);
+    of_inputs_.insert(var.get());
     if (var->dtype.IsIndex()) return SetDim(number);
     std::vector<inner::Var>& scalars = fields_.scalars;
     if (std::find(scalars.begin(), scalars.end(), var) == scalars.end()) scalars.push_back(var);
@@ -99,10 +102,28 @@ class Parameters {
                       "as an argument",
                       dim->name));
     }
+    // Inputs are checked before outputs are looked at.
+    const size_t inputs = fields_.buffers.size() - static_cast<size_t>(fields_.num_outputs);
+    for (size_t i = 0; i < inputs; ++i) {
+      for (const inner::Expr& size : fields_.buffers[i]->shape)
+        RequireTold(size, *fields_.buffers[i]);
+    }
     for (const inner::Var& scalar : fields_.scalars) {
       if (numbers_.count(scalar.get()) != 0) continue;
       ThrowValue(fmt::format("'{}' is read but is not among the arguments", scalar->name));
     }
+  }
+
+  void RequireTold(const inner::Expr& size, const BufferNode& input) const {
+    PreOrder(size, [&](const NodeRef& n) {
+      if (IsA<VarNode>(n) && of_inputs_.count(n.get()) == 0) {
+        ThrowValue(fmt::format(
+            "the shape of '{}' has '{}' in it, which stands alone in the shape of no input; "
+            "pass it as an argument",
+            input.name, As<VarNode>(n)->name));
+      }
+      return true;
+    });
   }
 
   void SetOrder() {
@@ -149,8 +170,9 @@ class Parameters {
   const ScheduleData& data_;
   PrimFunc fields_;
   std::vector<std::string> order_;
-  std::set<const Node*> numbers_;  // passed by value
-  std::set<const Node*> told_;     // dims that an argument tells
+  std::set<const Node*> numbers_;    // passed by value
+  std::set<const Node*> told_;       // dims that an argument tells
+  std::set<const Node*> of_inputs_;  // those that an input tells
 };
 
 bool EndsWith(const std::string& text, std::string_view end) {

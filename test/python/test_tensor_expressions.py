@@ -297,6 +297,16 @@ class Schedules(unittest.TestCase):
                 with self.subTest(shape=str(shape), size=size), self.assertRaisesRegex(RuntimeError, "out of memory: an arena of"):
                     f(size, one)
 
+    def test_sizes_that_only_an_output_tells(self):
+        h = te.var("h")
+        a = te.placeholder((h + 2,), name="A")
+        c = te.compute((h,), lambda i: a[i] + a[i + 2], name="C")
+        s = te.create_schedule(c.op)
+        with self.assertRaisesRegex(ValueError, "the shape of 'A' has 'h' in it, which stands alone in the shape of no input"):
+            tenon.build(s, [a, c])
+        x = np.arange(5, dtype="float32")
+        np.testing.assert_array_equal(tenon.build(s, [h, a, c])(3, x).numpy(), x[:3] + x[2:])
+
     def test_numbers_are_passed_by_value(self):
         n, alpha = te.var("n"), te.var("alpha", "float32")
         flip, shift = te.scalar("flip", "bool"), te.scalar("shift", "int32")

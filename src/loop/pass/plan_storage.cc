@@ -371,11 +371,12 @@ class HostPlanner final : public StorageRewriter {
   // integers wrap around.
   Expr Bounded(size_t arena) {
     const Expr& bytes = arenas_[arena].bytes;
-    Expr sum = FloatConst::Make(DType::Float(64), 0);
+    Expr sum;
     double most = 0;
     for (size_t i = 0; i < items_.size(); ++i) {
       if (&ArenaOf(i) != &arenas_[arena]) continue;
-      sum = sum + Approximate(items_[i].bytes);
+      Expr size = Approximate(items_[i].bytes);
+      sum = sum ? sum + size : size;
       const Interval range = analyzer_.ConstBounds(items_[i].bytes);
       most += static_cast<double>(range.max);
     }
