@@ -18,4 +18,10 @@ try {
 } catch (error) {
   if (!error.message.includes("Shape mismatch: n=1000 (from A.shape[0]) but B.shape[0]=999")) throw error;
 }
+try {
+  tensor(new Float32Array(3), [2, 4]);
+  throw new Error("a shape is no array's and nobody says so");
+} catch (error) {
+  if (!error.message.includes("shape [2,4] has 8 elements but the array has 3")) throw error;
+}
 console.log("the results agree");

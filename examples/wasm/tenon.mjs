@@ -4,6 +4,7 @@
 //   const add = await load(bytes);                        // what `tenon compile … -o add.wasm` wrote
 //   const c = add.call("main", tensor(a), tensor(b));     // returns the outputs, …
 //   add.call("main", tensor(a), tensor(b), tensor(c));    // … or writes into arrays that are given
+//   axpy.call("main", 2.5, tensor(x), tensor(y));         // numbers and booleans are arguments, too
 //
 // Every function of a module is `f(self, args, count, result)`, the packed convention of
 // include/tenon/ffi_types.h with pointers of 32 bits: an argument is 16 bytes, of which the first
@@ -16,13 +17,15 @@ const TYPES = {
   uint32: [1, 32, Uint32Array], uint64: [1, 64, BigUint64Array], bool: [6, 8, Uint8Array], float16: [2, 16, Uint16Array],
   bfloat16: [4, 16, Uint16Array],
 };
-const TENSOR_POINTER = 7, TENSOR_OBJECT = 70, ARRAY_OBJECT = 71;
+const INT = 1, BOOL = 2, FLOAT = 3, TENSOR_POINTER = 7, TENSOR_OBJECT = 70, ARRAY_OBJECT = 71;
 const ANY_BYTES = 16, TENSOR_BYTES = 40, HEADER_BYTES = 24;  // of an object, before what it holds
 
 /** A tensor over a typed array. The dtype is the array's unless it is named (float16, bfloat16, bool). */
 export function tensor(data, shape = [data.length], dtype = undefined) {
   dtype ??= Object.keys(TYPES).find((name) => TYPES[name][2] === data.constructor);
   if (!dtype) throw new TypeError(`no dtype for a ${data.constructor.name}`);
+  const size = shape.reduce((a, b) => a * b, 1);
+  if (size !== data.length) throw new RangeError(`shape [${shape}] has ${size} elements but the array has ${data.length}`);
   return { data, shape, dtype };
 }
 
@@ -51,10 +54,10 @@ export class Module {
   }
 
   /**
-   * Calls a function with its inputs, which returns its outputs (one tensor, or an array of them), or with its inputs
-   * and then its outputs, which writes into those. What it refuses is an Error with its message.
+   * Calls a function with its inputs (tensors and numbers), which returns its outputs (one tensor, or an array of them),
+   * or with its inputs and then its outputs, which writes into those. What it refuses is an Error with its message.
    */
-  call(name, ...tensors) {
+  call(name, ...values) {
     const f = this.exports[`__tvm_ffi_${name}`];
     if (!f) throw new Error(`there is no function '${name}'; the functions are ${this.functions.join(", ")}`);
     const taken = [];
@@ -65,13 +68,13 @@ export class Module {
       return at;
     };
     try {
-      const args = alloc((tensors.length + 1) * ANY_BYTES);
-      const places = tensors.map((t, i) => this.#put(t, args + i * ANY_BYTES, alloc));
-      const result = args + tensors.length * ANY_BYTES;
+      const args = alloc((values.length + 1) * ANY_BYTES);
+      const places = values.map((v, i) => this.#put(v, args + i * ANY_BYTES, alloc));
+      const result = args + values.length * ANY_BYTES;
       new Uint8Array(this.exports.memory.buffer, result, ANY_BYTES).fill(0);
-      if (f(0, args, tensors.length, result) !== 0) throw new Error(this.#lastError());
+      if (f(0, args, values.length, result) !== 0) throw new Error(this.#lastError());
       // Memory may have grown and moved: views are made anew.
-      tensors.forEach((t, i) => t.data.set(this.#array(places[i], t.dtype, t.data.length)));
+      values.forEach((v, i) => places[i] !== null && v.data.set(this.#array(places[i], v.dtype, v.data.length)));
       return this.#take(result);
     } finally {
       taken.forEach((at) => this.exports.tn_free(at));
@@ -86,8 +89,10 @@ export class Module {
     return new TYPES[dtype][2](this.exports.memory.buffer, at, length);
   }
 
-  // Copies a tensor into the module and describes it there; where its elements are.
-  #put({ data, shape, dtype }, any, alloc) {
+  // Writes an argument; a tensor is copied into the module and described there. Where its elements are, null of a number.
+  #put(value, any, alloc) {
+    if (typeof value !== "object") return this.#putNumber(value, any);
+    const { data, shape, dtype } = value;
     const [code, bits] = TYPES[dtype];
     const elements = alloc(data.byteLength), dims = alloc(shape.length * 8), description = alloc(TENSOR_BYTES);
     this.#array(elements, dtype, data.length).set(data);
@@ -97,6 +102,16 @@ export class Module {
     fields.forEach((value, i) => view.setUint32(description + i * 4, value, true));
     [TENSOR_POINTER, 0, description, 0].forEach((value, i) => view.setUint32(any + i * 4, value, true));
     return elements;
+  }
+
+  #putNumber(value, any) {
+    const view = this.#view();
+    const kind = typeof value === "boolean" ? BOOL : typeof value === "bigint" || Number.isInteger(value) ? INT : FLOAT;
+    if (kind === FLOAT && typeof value !== "number") throw new TypeError(`a ${typeof value} is no tensor and no number`);
+    view.setBigInt64(any, BigInt(kind), true);
+    if (kind === FLOAT) view.setFloat64(any + 8, value, true);
+    else view.setBigInt64(any + 8, BigInt(value), true);
+    return null;
   }
 
   // What a result holds, copied out; the module's own is let go.

@@ -44,6 +44,31 @@ void CheckParameters(const std::string& name, const PrimFunc& f,
                   name, f.name));
 }
 
+// The sizes that the function's parameters say are those of the tensors.
+void CheckSizes(const std::string& name, const PrimFunc& f, const std::vector<te::Tensor>& inputs,
+                const std::vector<std::vector<te::Expr>>& shapes) {
+  VarMap values;
+  auto shape_of = [&](size_t i) {
+    return i < inputs.size() ? inputs[i].shape() : shapes[i - inputs.size()];
+  };
+  auto each_dim = [&](const auto& see) {
+    for (size_t i = 0; i < f.buffers.size(); ++i) {
+      const std::vector<te::Expr> shape = shape_of(i);
+      for (size_t d = 0; d < shape.size(); ++d) see(*f.buffers[i], d, te::AsIndex(shape[d]));
+    }
+  };
+  each_dim([&](const BufferNode& b, size_t d, const inner::Expr& size) {
+    if (const auto* var = As<VarNode>(b.shape[d])) values.emplace(var, size);
+  });
+  each_dim([&](const BufferNode& b, size_t d, const inner::Expr& size) {
+    const inner::Expr said = Simplify(Substitute(b.shape[d], values));
+    if (StructuralEqual(said, Simplify(size))) return;
+    ThrowValue(
+        fmt::format("extern '{}': '{}' of @{} has {} elements along dim {} but its tensor {}", name,
+                    b.name, f.name, ToString(b.shape[d]), d, ToString(size)));
+  });
+}
+
 Region Whole(const Buffer& b) {
   std::vector<Range> ranges;
   for (const inner::Expr& e : b->shape) ranges.push_back(RangeNode::Make(IndexConst(0), e));
@@ -132,6 +157,7 @@ std::vector<Tensor> Extern(const std::vector<std::vector<Expr>>& shapes,
   Func f = OnlyDevice(name, body.data().module);
   op->extern_name = f->name;
   CheckParameters(name, *f, inputs, types, shapes);
+  CheckSizes(name, *f, inputs, shapes);
   inner::te::Storage storage;
   storage.attrs.Set(kExtern, f->name);
   for (const Tensor& t : inputs) storage.inputs.push_back(Unwrap(t).node());

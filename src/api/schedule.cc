@@ -97,10 +97,23 @@ IterVar CopyOf(const IterVar& axis) {
 size_t LeafOf(const StageData& stage, const IterVar& loop, const char* primitive) {
   auto it = std::find(stage.leaves.begin(), stage.leaves.end(), loop);
   if (it == stage.leaves.end()) {
-    ThrowValue(fmt::format("{} of '{}': '{}' is no loop of it now; its loops are {}", primitive,
-                           stage.op.name(), loop ? loop.name() : "", Names(stage.leaves)));
+    const std::string name = loop ? fmt::format("'{}'", loop.name()) : "an empty loop";
+    const bool same_name =
+        std::any_of(stage.leaves.begin(), stage.leaves.end(),
+                    [&](const IterVar& own) { return loop.node() && own.name() == loop.name(); });
+    ThrowValue(fmt::format(
+        "{} of '{}': {} is no loop of it now{}; its loops are {}", primitive, stage.op.name(), name,
+        same_name ? ", but one of another tensor or schedule" : "", Names(stage.leaves)));
   }
   return static_cast<size_t>(it - stage.leaves.begin());
+}
+
+// The one factor of a split; among several, -1 stands for what is left.
+void CheckFactor(const StageData& stage, const IterVar& parent, int64_t factor) {
+  LeafOf(stage, parent, "split");
+  if (factor >= 1) return;
+  ThrowValue(fmt::format("split of '{}': the factor of '{}' is at least 1 but is {}",
+                         stage.op.name(), parent.name(), factor));
 }
 
 LoopKind KindOf(const std::vector<IterVar>& loops) {
@@ -159,7 +172,8 @@ std::vector<IterVar> Stage::SplitFactors(const IterVar& parent,
   if (factors.empty()) ThrowValue(fmt::format("split of '{}': no factors", stage_->op.name()));
   for (int64_t f : factors) {
     if (f >= 1 || f == -1) continue;
-    ThrowValue(fmt::format("split of '{}': expected at least 1 but got {}", stage_->op.name(), f));
+    ThrowValue(fmt::format("split of '{}': the factors of '{}' are at least 1 but one is {}",
+                           stage_->op.name(), parent.name(), f));
   }
   std::vector<IterVar> parts;
   for (size_t i = 0; i < factors.size(); ++i) {
@@ -173,11 +187,13 @@ std::vector<IterVar> Stage::SplitFactors(const IterVar& parent,
 }
 
 std::pair<IterVar, IterVar> Stage::Split(const IterVar& parent, int64_t factor) {
-  std::vector<IterVar> parts = SplitFactors(parent, {-1, std::max<int64_t>(factor, 0)});
+  CheckFactor(*stage_, parent, factor);
+  std::vector<IterVar> parts = SplitFactors(parent, {-1, factor});
   return {parts[0], parts[1]};
 }
 std::pair<IterVar, IterVar> Stage::SplitParts(const IterVar& parent, int64_t parts) {
-  std::vector<IterVar> made = SplitFactors(parent, {std::max<int64_t>(parts, 0), -1});
+  CheckFactor(*stage_, parent, parts);
+  std::vector<IterVar> made = SplitFactors(parent, {parts, -1});
   return {made[0], made[1]};
 }
 

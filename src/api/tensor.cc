@@ -132,11 +132,16 @@ std::vector<Expr> Tensor::shape() const {
 }
 DataType Tensor::dtype() const { return ToPublic(Unwrap(*this).dtype()); }
 
-std::string Operation::name() const { return data_->name; }
-std::vector<IterVar> Operation::axis() const { return data_->axis; }
-std::vector<IterVar> Operation::reduce_axis() const { return data_->reduce_axis; }
-std::vector<Tensor> Operation::input_tensors() const { return data_->inputs; }
-int Operation::num_outputs() const { return static_cast<int>(data_->outputs.size()); }
+static const OperationData& Known(const std::shared_ptr<const OperationData>& data) {
+  if (!data) ThrowValue("the operation is empty");
+  return *data;
+}
+
+std::string Operation::name() const { return Known(data_).name; }
+std::vector<IterVar> Operation::axis() const { return Known(data_).axis; }
+std::vector<IterVar> Operation::reduce_axis() const { return Known(data_).reduce_axis; }
+std::vector<Tensor> Operation::input_tensors() const { return Known(data_).inputs; }
+int Operation::num_outputs() const { return static_cast<int>(Known(data_).outputs.size()); }
 Tensor Operation::output(int index) const {
   if (index < 0 || index >= num_outputs()) {
     throw Error("IndexError", fmt::format("'{}' has {} outputs", data_->name, num_outputs()));

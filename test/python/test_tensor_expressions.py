@@ -307,6 +307,16 @@ class Schedules(unittest.TestCase):
         x = np.arange(5, dtype="float32")
         np.testing.assert_array_equal(tenon.build(s, [h, a, c])(3, x).numpy(), x[:3] + x[2:])
 
+    def test_sizes_of_extern_functions_are_those_of_their_tensors(self):
+        n = te.var("n")
+        a = te.placeholder((n,), name="A")
+        body = "func @f<m>(A: f32[{0}], out B: f32[{0}]) kind device {{ for i in 0..{0} {{ B[i] = A[i] }} }}"
+        te.extern((n,), [a], body.format("m"), name="E")
+        with self.assertRaisesRegex(ValueError, "extern 'E': 'A' of @f has 4 elements along dim 0 but its tensor n"):
+            te.extern((n,), [a], body.format("4").replace("<m>", ""), name="E")
+        with self.assertRaisesRegex(ValueError, "'B' of @f has m elements along dim 0 but its tensor n \\+ 1"):
+            te.extern((n + 1,), [a], body.format("m"), name="E")
+
     def test_numbers_are_passed_by_value(self):
         n, alpha = te.var("n"), te.var("alpha", "float32")
         flip, shift = te.scalar("flip", "bool"), te.scalar("shift", "int32")

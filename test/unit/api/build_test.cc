@@ -230,12 +230,24 @@ TEST(Build, MistakesAreErrorsThatNameThem) {
   s[v.c].Split(i, 4);
   EXPECT_EQ(message([&] { s[v.c].Vectorize(i); }),
             "vectorize of 'C': 'i0' is no loop of it now; its loops are i0.outer, i0.inner");
+  tenon::Schedule fresh = tenon::CreateSchedule({v.c});
+  EXPECT_EQ(message([&] { fresh[v.c].Split(i, -5); }),
+            "split of 'C': the factor of 'i0' is at least 1 but is -5");
+  EXPECT_EQ(message([&] { fresh[v.c].SplitFactors(i, {2, 0}); }),
+            "split of 'C': the factors of 'i0' are at least 1 but one is 0");
+  EXPECT_EQ(message([&] { fresh[v.c].Vectorize(te::IterVar()); }),
+            "vectorize of 'C': an empty loop is no loop of it now; its loops are i0");
+  EXPECT_EQ(message([&] { te::Operation().axis(); }), "the operation is empty");
   EXPECT_EQ(message([&] { v.a(1, 2); }), "'A' has 1 dims but got 2 indices");
   EXPECT_EQ(message([&] { tenon::Build(s, {v.a, v.c}); }),
             "'B' is read but is not among the arguments");
   EXPECT_EQ(message([&] { tenon::Target("llvm -mcpu=none-such"); }).substr(0, 7), "unknown");
   te::Tensor d = te::Compute({v.n}, [&](te::Var j) { return v.c(j) * 2; }, "D");
   tenon::Schedule two = tenon::CreateSchedule({d});
+  EXPECT_EQ(
+      message([&] { two[d].Vectorize(i); }),
+      "vectorize of 'D': 'i0' is no loop of it now, but one of another tensor or schedule; its "
+      "loops are i0");
   two[d].Vectorize(d.op().axis()[0]);
   EXPECT_EQ(message([&] { tenon::Lower(two, {v.a, v.b, d}); }).substr(0, 15), "vectorize(D.i0)");
 }
