@@ -247,7 +247,8 @@ bool FillsBox(const std::vector<Expr>& indices, const std::vector<Expr>& extents
   for (const auto& [var, places] : digits) {
     Interval bounds = analyzer->ConstBounds(Expr(var));
     if (places.size() > 1 && (bounds.min != 0 || bounds.max == Interval::kPosInf)) return false;
-    if (!AreIndependent(places, bounds.max + 1)) return false;
+    const bool ends = bounds.max != Interval::kPosInf;
+    if (!AreIndependent(places, ends ? bounds.max + 1 : bounds.max)) return false;
   }
   return true;
 }
