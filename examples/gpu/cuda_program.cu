@@ -4,6 +4,9 @@
 //   nvcc -std=c++20 cuda_program.cu -o cuda_program $(pkg-config --cflags --libs tenon)
 //   ./cuda_program lib
 //
+// pkg-config finds Tenon where PKG_CONFIG_PATH names the pkgconfig folder of an install tree, the program its library where
+// LD_LIBRARY_PATH names the lib folder.
+//
 // 1. own kernel -> compiled function -> own kernel, on one stream, without a copy and without waiting in between
 // 2. a compiled feature extractor feeds a kernel
 // 3. two compiled functions on two streams, and a kernel that combines what they say

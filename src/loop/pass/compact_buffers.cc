@@ -5,6 +5,7 @@
 
 #include "loop/pass/buffer_uses.h"
 #include "loop/pass/rewrite.h"
+#include "loop/pass/variance.h"
 #include "loop/threads.h"
 
 namespace tenon {
@@ -348,21 +349,6 @@ class Planner {
     std::unordered_set<const VarNode*> taken;
     return std::all_of(indices.begin(), indices.end(),
                        [&](const Expr& e) { return IsDense(e, loops, extents, &taken, guards); });
-  }
-
-  // The smallest c of which indices take v / c or v % c; 0 where they do neither.
-  static int64_t SmallestPart(const std::vector<Expr>& indices, const Var& v) {
-    int64_t least = 0;
-    for (const Expr& e : indices) {
-      PreOrder(e, [&](const NodeRef& n) {
-        const auto* b = As<Binary>(n);
-        if (!b || (b->op != BinaryOp::kDiv && b->op != BinaryOp::kMod)) return true;
-        const auto c = b->lhs == v ? AsInt(b->rhs) : std::nullopt;
-        if (c && *c > 1 && (least == 0 || *c < least)) least = *c;
-        return true;
-      });
-    }
-    return least;
   }
 
   // A loop made by fusing two, of whose variable indices take quotient and remainder, becomes two

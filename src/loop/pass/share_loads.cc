@@ -134,10 +134,6 @@ class Sharing final : public ScopedRewriter {
   // Different iterations write different elements: the element's number is a number in a mixed
   // radix whose digits are the loops' variables.
   bool TellsLoops(const Store& store, const Nest& nest) {
-    Expr flat = IndexConst(0);
-    for (size_t i = 0; i < store.indices.size(); ++i) {
-      flat = flat * store.buffer->shape[i] + store.indices[i];
-    }
     std::vector<const For*> loops = nest.loops;  // and those inside, which stay: lanes
     PreOrder(nest.body, [&](const NodeRef& n) {
       if (const auto* loop = As<For>(n)) loops.push_back(loop);
@@ -145,7 +141,7 @@ class Sharing final : public ScopedRewriter {
     });
     std::vector<Var> vars;
     for (const For* loop : loops) vars.push_back(loop->var);
-    auto affine = DetectAffine(analyzer_.Simplify(flat), vars);
+    auto affine = DetectAffine(FlatIndex(*store.buffer, store.indices, &analyzer_), vars);
     if (!affine) return false;
     std::vector<std::pair<int64_t, int64_t>> digits;  // weight, extent
     for (size_t i = 0; i < vars.size(); ++i) {

@@ -83,20 +83,12 @@ void Variance::ScanWritten(const Stmt& stmt) {
   });
 }
 
-namespace {
-
-// The element's number in row-major order.
-Expr Flat(const BufferNode& buffer, const std::vector<Expr>& indices, Analyzer* analyzer) {
+Expr FlatIndex(const BufferNode& buffer, const std::vector<Expr>& indices, Analyzer* analyzer) {
   Expr out = IndexConst(0);
   for (size_t i = 0; i < indices.size(); ++i) out = out * buffer.shape[i] + indices[i];
   return analyzer->Simplify(out);
 }
 
-}  // namespace
-
-namespace {
-
-// The smallest c of which indices take v / c or v % c; 0 where they do neither.
 int64_t SmallestPart(const std::vector<Expr>& indices, const Var& v) {
   int64_t least = 0;
   for (const Expr& e : indices) {
@@ -110,6 +102,8 @@ int64_t SmallestPart(const std::vector<Expr>& indices, const Var& v) {
   }
   return least;
 }
+
+namespace {
 
 // A number as a quotient and a remainder.
 struct Split {
@@ -147,7 +141,7 @@ bool ElementTells(const BufferNode& buffer, const std::vector<Expr>& a, const It
   if (a.empty() || a.size() != b.size()) return false;
   std::vector<std::pair<Expr, Expr>> pairs;
   for (size_t i = 0; i < a.size(); ++i) pairs.emplace_back(a[i], b[i]);
-  pairs.emplace_back(Flat(buffer, a, analyzer), Flat(buffer, b, analyzer));
+  pairs.emplace_back(FlatIndex(buffer, a, analyzer), FlatIndex(buffer, b, analyzer));
   for (const auto& [i, j] : pairs) {
     auto affine = DetectAffine(i, {x.var});
     auto step = affine ? AsInt(analyzer->Simplify(affine->coefficients[0])) : std::nullopt;

@@ -32,6 +32,12 @@ class Variance {
   std::unordered_set<const Node*> differing_;
 };
 
+/// The element's number in row-major order, simplified.
+Expr FlatIndex(const BufferNode& buffer, const std::vector<Expr>& indices, Analyzer* analyzer);
+
+/// The smallest c of which indices take v / c or v % c; 0 where they do neither.
+int64_t SmallestPart(const std::vector<Expr>& indices, const Var& v);
+
 /// An iteration of a loop from 0, by its variable.
 struct Iteration {
   Var var;
