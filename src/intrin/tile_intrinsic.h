@@ -95,7 +95,7 @@ void RegisterPtxAsync(TileIntrinsics* table);
 inline constexpr const char* kAsyncCopyRows = "ptx.cp.async.copy.";
 inline constexpr const char* kAsyncCommitRow = "ptx.cp.async.commit";
 inline constexpr const char* kAsyncWaitRows = "ptx.cp.async.wait.";
-inline constexpr int64_t kMostAsyncGroups = 7;
+inline constexpr int64_t kMostAsyncGroups = 31;
 
 /// The meaning, and the pattern, as functions.
 Expected<Func> MeaningOf(const TileIntrinsic& intrinsic);

@@ -139,45 +139,105 @@ bool StartsInside(const Place& place, const Node* scope, bool whole) {
   return true;
 }
 
-// Earlier in the same iteration of their innermost common ancestor, `write` writes
-// all that `read` reads.
-bool WritesBefore(const Body& body, const Access& write, const Access& read) {
-  if (body.OrderOf(write.place) >= body.OrderOf(read.place)) return false;
+// What a block has written by the time that another reads.
+struct Written {
+  const Node* common = nullptr;  // what both are in
+  Box box;                       // by one iteration of it, every element of it
+};
+
+// What `write` writes earlier in the same iteration of their innermost common ancestor.
+std::optional<Written> WrittenBefore(const Body& body, const Access& write, const Access& read,
+                                     Analyzer* analyzer) {
+  if (body.OrderOf(write.place) >= body.OrderOf(read.place)) return std::nullopt;
   const Node* common = CommonAncestor(*write.place, *read.place);
-  if (common == nullptr || !write.place->block()->exact) return false;
+  if (common == nullptr || !write.place->block()->exact) return std::nullopt;
   // A condition on the shared loops that the reader is under, too, is no obstacle.
   std::vector<Stmt> shared = read.place->path;
   while (!shared.empty() && shared.back().get() != common) shared.pop_back();
-  if (!GuardsOnlyDomain(*write.place, *body.func(), GuardsAround(*read.place, shared))) {
-    return false;
-  }
-  Analyzer analyzer;
-  Learn(*body.func(), &analyzer);
-  Learn(write.place->path, &analyzer);
-  Learn(read.place->path, &analyzer);
-  auto box = [&](const Access& a) {
-    LoopList inner = a.place->LoopsInside(common);
-    return TouchedBox(a.region, *a.place->block(), DomainOf(inner, &analyzer), &analyzer);
-  };
-  if (!FillsItsBox(write.region, *write.place->block(), write.place->LoopsInside(common),
-                   &analyzer)) {
-    return false;
-  }
+  if (!GuardsOnlyDomain(*write.place, *body.func(), GuardsAround(*read.place, shared)))
+    return std::nullopt;
+  Learn(write.place->path, analyzer);
+  LoopList inner = write.place->LoopsInside(common);
+  if (!FillsItsBox(write.region, *write.place->block(), inner, analyzer)) return std::nullopt;
+  return Written{
+      common, TouchedBox(write.region, *write.place->block(), DomainOf(inner, analyzer), analyzer)};
+}
+
+// All that `read` touches in an iteration of `written.common` is in that box.
+bool ReadsWithin(const Written& written, const Access& read, Analyzer* analyzer) {
+  Learn(read.place->path, analyzer);
   // What the reader touches is inside both of its boxes; the ends of either will do.
-  Box written = box(write), here = box(read);
-  Box ever = DomainBox(read.region, *read.place->block(), &analyzer);
-  for (size_t d = 0; d < written.size(); ++d) {
+  Box here = TouchedBox(read.region, *read.place->block(),
+                        DomainOf(read.place->LoopsInside(written.common), analyzer), analyzer);
+  Box ever = DomainBox(read.region, *read.place->block(), analyzer);
+  for (size_t d = 0; d < written.box.size(); ++d) {
     auto reaches = [&](const ExprInterval& r, bool low) {
       ExprInterval half = low ? ExprInterval{r.min, nullptr} : ExprInterval{nullptr, r.max};
-      ExprInterval limit =
-          low ? ExprInterval{written[d].min, nullptr} : ExprInterval{nullptr, written[d].max};
-      return Contains(limit, half, &analyzer);
+      ExprInterval limit = low ? ExprInterval{written.box[d].min, nullptr}
+                               : ExprInterval{nullptr, written.box[d].max};
+      return Contains(limit, half, analyzer);
     };
     if (!reaches(here[d], true) && !reaches(ever[d], true)) return false;
     if (!reaches(here[d], false) && !reaches(ever[d], false)) return false;
   }
+  return true;
+}
+
+// Earlier in the same iteration of their innermost common ancestor, `write` writes
+// all that `read` reads.
+bool WritesBefore(const Body& body, const Access& write, const Access& read) {
+  Analyzer analyzer;
+  Learn(*body.func(), &analyzer);
+  auto written = WrittenBefore(body, write, read, &analyzer);
+  if (!written || !ReadsWithin(*written, read, &analyzer)) return false;
   if (!write.place->block()->where) return true;
-  return Contains(DomainBox(write.region, *write.place->block(), &analyzer), ever, &analyzer);
+  return Contains(DomainBox(write.region, *write.place->block(), &analyzer),
+                  DomainBox(read.region, *read.place->block(), &analyzer), &analyzer);
+}
+
+// Two boxes that are one: they differ in one dimension, where `b` begins behind the end of `a`.
+std::optional<Box> Joined(const Box& a, const Box& b, Analyzer* analyzer) {
+  auto equal = [&](const Expr& x, const Expr& y) {
+    return x && y && analyzer->CanProveEqual(x, y);
+  };
+  std::optional<size_t> along;
+  for (size_t d = 0; d < a.size(); ++d) {
+    if (equal(a[d].min, b[d].min) && equal(a[d].max, b[d].max)) continue;
+    if (along || !a[d].max || !equal(a[d].max + 1, b[d].min)) return std::nullopt;
+    along = d;
+  }
+  if (!along) return std::nullopt;
+  Box out = a;
+  out[*along].max = b[*along].max;
+  return out;
+}
+
+// Several blocks, each with a part of it, write all that `read` reads.
+bool PartsWrittenBefore(const Body& body, const std::vector<Access>& all, const Access& read) {
+  constexpr size_t kMostParts = 64;
+  Analyzer analyzer;
+  Learn(*body.func(), &analyzer);
+  std::vector<Written> parts;
+  for (const Access& w : all) {
+    const bool other = w.write && w.region->buffer == read.region->buffer &&
+                       w.place != read.place && !w.place->block()->where;
+    if (!other || parts.size() == kMostParts) continue;
+    if (auto written = WrittenBefore(body, w, read, &analyzer)) parts.push_back(*written);
+  }
+  for (size_t i = 0; i < parts.size(); ++i) {
+    Written whole = parts[i];
+    for (bool grows = true; grows;) {
+      grows = false;
+      for (size_t j = 0; j < parts.size() && !grows; ++j) {
+        if (j == i || parts[j].common != whole.common) continue;
+        auto joined = Joined(whole.box, parts[j].box, &analyzer);
+        grows = joined.has_value();
+        if (grows) whole.box = *joined;
+      }
+      if (grows && ReadsWithin(whole, read, &analyzer)) return true;
+    }
+  }
+  return false;
 }
 
 }  // namespace
@@ -192,16 +252,17 @@ bool IsCoveredIn(const Body& body, const Buffer& buffer, const Node* scope, bool
       if (w.place == read.place) return StartsInside(*w.place, scope, whole);
       return WritesBefore(body, w, read);
     });
-    if (!covered) return false;
+    if (!covered && !PartsWrittenBefore(body, all, read)) return false;
   }
   return true;
 }
 
 bool IsWrittenBefore(const Body& body, const Access& read) {
   const std::vector<Access> all = body.AccessesUnder(nullptr);
-  return std::any_of(all.begin(), all.end(), [&](const Access& w) {
+  const bool by_one = std::any_of(all.begin(), all.end(), [&](const Access& w) {
     return w.write && w.region->buffer == read.region->buffer && WritesBefore(body, w, read);
   });
+  return by_one || PartsWrittenBefore(body, all, read);
 }
 
 bool AllUsesUnder(const Body& body, const Buffer& buffer, const Node* stmt) {

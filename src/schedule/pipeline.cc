@@ -3,10 +3,12 @@
 //
 // Statement c of iteration i runs in iteration i + stage[c] of the new loop. Two accesses of one
 // element, one of them a write, must keep their order. Within an iteration that is a question of
-// (stage, order) pairs. Between iterations i < j, a at i + stage[a] and b at j + stage[b], the
-// worst case is j = i + 1: a may be at most one stage later than b, and then before it in the
-// order. A buffer that each iteration fills for itself is spared the second condition: it gets as
-// many versions as iterations have it in use at once, found by the iteration's number modulo that.
+// (stage, order) pairs. Between iterations i < j, a at i + stage[a] must come before b at j +
+// stage[b], which is so for all j but those next to i: for these, a and b must touch different
+// elements where the order is not kept. A buffer that each iteration fills for itself is spared the
+// second condition: it gets as many versions as iterations have it in use at once, found by the
+// iteration's number modulo that. (Registers do so only where they must: they are few, and no other
+// thread is to be kept waiting.)
 
 #include <algorithm>
 
@@ -20,6 +22,11 @@
 namespace tenon::primitive {
 
 namespace {
+
+// Memory of one thread, of which there is little.
+bool IsInRegisters(const BufferNode& buffer) {
+  return buffer.scope == "register" || buffer.scope == "fragment" || buffer.scope == "tile";
+}
 
 class Pipeliner {
  public:
@@ -57,10 +64,9 @@ class Pipeliner {
     if (loop_.for_kind != ForKind::kSerial) {
       return Because("loop " + Name() + " is " + tenon::Name(loop_.for_kind) + ", expected serial");
     }
-    const auto* seq = As<Seq>(loop_.body);
-    if (seq == nullptr) return Because("the body of loop " + Name() + " is one statement");
-    children_ = seq->stmts;
+    Flatten(loop_.body);
     size_t count = children_.size();
+    if (count == 1) return Because("the body of loop " + Name() + " is one statement");
     if (stages_.size() != count || order_.size() != count) {
       return Because("the body of loop " + Name() + " has " + std::to_string(count) +
                      " statements, got " + std::to_string(stages_.size()) + " stages and " +
@@ -87,23 +93,92 @@ class Pipeliner {
     return std::nullopt;
   }
 
+  // The statements of the body, out of the memory that is made for several of them.
+  void Flatten(const Stmt& body) {
+    std::vector<Stmt> rest = {body};
+    while (!rest.empty()) {
+      Stmt stmt = rest.back();
+      rest.pop_back();
+      if (const auto* seq = As<Seq>(stmt)) {
+        rest.insert(rest.end(), seq->stmts.rbegin(), seq->stmts.rend());
+      } else if (const auto* alloc = As<Alloc>(stmt); alloc && !IsSizedByLoop(*alloc->buffer)) {
+        made_.push_back(alloc->buffer);
+        rest.push_back(alloc->body);
+      } else {
+        children_.push_back(stmt);
+      }
+    }
+  }
+
+  bool IsSizedByLoop(const BufferNode& buffer) const {
+    return std::any_of(buffer.shape.begin(), buffer.shape.end(),
+                       [&](const Expr& e) { return UsesVar(e, loop_.var.get()); });
+  }
+
   std::string Name() const { return loop_.var->name; }
 
   // The statement of the loop's body that the place is in.
   size_t ChildOf(const Place& place) const {
-    Stmt child = BranchTowards(place, loop_.body.get());
-    return static_cast<size_t>(std::find(children_.begin(), children_.end(), child) -
-                               children_.begin());
+    auto it = std::find_if(children_.begin(), children_.end(),
+                           [&](const Stmt& child) { return place.IsUnder(child.get()); });
+    return static_cast<size_t>(it - children_.begin());
   }
 
-  // Runs before it within the new loop's iterations, when both are of one old iteration.
-  bool Before(size_t a, size_t b) const {
-    return std::pair(stages_[a], order_[a]) < std::pair(stages_[b], order_[b]);
+  // a still runs before b of the iteration `later` ones after it.
+  bool Before(size_t a, size_t b, int64_t later) const {
+    return std::pair(stages_[a], order_[a]) < std::pair(stages_[b] + later, order_[b]);
   }
 
-  // a in one iteration still runs before b in the next.
-  bool BeforeNext(size_t a, size_t b) const {
-    return stages_[a] <= stages_[b] || (stages_[a] == stages_[b] + 1 && order_[a] < order_[b]);
+  // The two touch different elements, b `later` iterations after a.
+  bool Apart(const Access& a, const Access& b, int64_t later) {
+    auto box_of = [&](const Access& access) {
+      std::vector<const For*> inner = access.place->LoopsInside(&loop_);
+      for (const For* l : inner) Learn(*l, &analyzer_);
+      return TouchedBox(access.region, *access.place->block(), DomainOf(inner, &analyzer_),
+                        &analyzer_);
+    };
+    const Box x = box_of(a), y = box_of(b);
+    const VarMap then{{loop_.var.get(), loop_.var + later}};
+    for (size_t d = 0; d < x.size(); ++d) {
+      auto less = [&](const Expr& high, const Expr& low) {
+        return high && low && analyzer_.CanProve(Lt(high, low));
+      };
+      const Expr min = y[d].min ? Substitute(y[d].min, then) : nullptr;
+      const Expr max = y[d].max ? Substitute(y[d].max, then) : nullptr;
+      if (less(x[d].max, min) || less(max, x[d].min)) return true;
+      const bool points = min && max && x[d].min && x[d].max &&
+                          analyzer_.CanProveEqual(x[d].min, x[d].max) &&
+                          analyzer_.CanProveEqual(min, max);
+      const auto size = AsInt(a.region->buffer->shape[d]);
+      if (!points || !size) continue;
+      const auto apart = AsInt(analyzer_.Simplify((min - x[d].min) % *size));
+      if (apart && *apart != 0) return true;
+    }
+    return false;
+  }
+
+  // Why accesses of one element would lose their order; `across`: from iteration to iteration too.
+  std::optional<Diagnostic> LostOrder(const std::vector<Access>& accesses, bool across) {
+    for (const Access& a : accesses) {
+      for (const Access& b : accesses) {
+        if (!a.write && !b.write) continue;
+        const size_t x = ChildOf(*a.place), y = ChildOf(*b.place);
+        for (int64_t later = 0; later <= (across ? last_stage_ : 0); ++later) {
+          if (later == 0 ? x >= y : x == y) continue;
+          if (Before(x, y, later) || Apart(a, b, later)) continue;
+          const std::string& name = b.place->block()->name;
+          const std::string& first = a.place->block()->name;
+          const std::string& buffer = a.region->buffer->name;
+          if (later == 0) {
+            return OfBlock(name, "it would run before block " + first + ", which touches " +
+                                     buffer + " before it now");
+          }
+          return OfBlock(name, "its next iteration would run before block " + first +
+                                   " is done with " + buffer);
+        }
+      }
+    }
+    return std::nullopt;
   }
 
   std::optional<Diagnostic> CheckBuffer(const Buffer& buffer, const std::vector<Access>& accesses) {
@@ -112,25 +187,11 @@ class Pipeliner {
       least = std::min(least, stages_[ChildOf(*a.place)]);
       most = std::max(most, stages_[ChildOf(*a.place)]);
     }
-    bool fixed = ElementFixesLoops(*body_, accesses, {&loop_});
+    const bool fixed = ElementFixesLoops(*body_, accesses, {&loop_});
     bool own = most > least && !NotRetargetable(*body_, buffer) &&
                AllUsesUnder(*body_, buffer, &loop_) && IsCoveredIn(*body_, buffer, &loop_);
-    for (const Access& a : accesses) {
-      for (const Access& b : accesses) {
-        size_t x = ChildOf(*a.place), y = ChildOf(*b.place);
-        if (!a.write && !b.write) continue;
-        if (x < y && !Before(x, y)) {
-          return OfBlock(b.place->block()->name, "it would run before block " +
-                                                     a.place->block()->name + ", which touches " +
-                                                     buffer->name + " before it now");
-        }
-        if (!fixed && !own && !BeforeNext(x, y)) {
-          return OfBlock(b.place->block()->name, "its next iteration would run before block " +
-                                                     a.place->block()->name + " is done with " +
-                                                     buffer->name);
-        }
-      }
-    }
+    if (own && !fixed && IsInRegisters(*buffer)) own = LostOrder(accesses, true).has_value();
+    if (auto error = LostOrder(accesses, !fixed && !own)) return error;
     if (own) AddVersions(buffer, accesses, most - least + 1);
     return std::nullopt;
   }
@@ -199,6 +260,11 @@ class Pipeliner {
     Stmt out = For::Make(var, IndexConst(0), extent, ForKind::kSerial, Seq::Make(std::move(stmts)),
                          loop_.attrs);
     out = Tidy(out, &analyzer_);
+    for (const Buffer& b : made_) {
+      const bool has_versions = std::any_of(versions_.begin(), versions_.end(),
+                                            [&](const Retarget& r) { return r.from == b; });
+      if (!has_versions) out = AddAlloc(b, out);
+    }
     for (const Retarget& r : versions_) out = AddAlloc(r.to, out);
     Stmt root = Edit(body_->root(), {{place_.stmt.get(), out}});
     for (const Retarget& r : versions_) root = RemoveAlloc(r.from, root);
@@ -213,6 +279,7 @@ class Pipeliner {
   Ints stages_, order_;
   int64_t last_stage_ = 0;
   std::vector<Stmt> children_;
+  std::vector<Buffer> made_;  // in the loop's body
   std::vector<Retarget> versions_;
   Analyzer analyzer_;
 };

@@ -153,21 +153,41 @@ class AsyncLowerer final : public ScopedRewriter {
   }
 
   Stmt Counting(const Seq& seq, const std::vector<Part>& parts, const std::vector<size_t>& runs) {
+    const std::vector<int64_t> waits = Waits(parts, runs, loop_ && loop_->body.get() == &seq);
     std::vector<Stmt> out;
-    int64_t under_way = kMostAsyncGroups + 1;  // at most, by the last wait and what came after
     for (size_t i = 0; i < parts.size(); ++i) {
-      if (!parts[i].reads.empty()) {
-        const int64_t n = GroupsSince(parts, runs, i);
-        if (n < under_way) out.push_back(Wait(n));
-        under_way = std::min(under_way, n);
-      }
+      if (waits[i] >= 0) out.push_back(Wait(waits[i]));
       out.push_back(VisitStmt(seq.stmts[i]));
-      const bool goes_on = i + 1 < parts.size() && !parts[i + 1].copies.empty();
-      if (parts[i].copies.empty() || goes_on) continue;
-      out.push_back(CallTo(kAsyncCommitRow));
-      ++under_way;
+      if (Closes(parts, i)) out.push_back(CallTo(kAsyncCommitRow));
     }
     return Seq::Make(std::move(out));
+  }
+
+  // A group ends behind the last of several statements that copy.
+  static bool Closes(const std::vector<Part>& parts, size_t i) {
+    return !parts[i].copies.empty() && (i + 1 == parts.size() || parts[i + 1].copies.empty());
+  }
+
+  // How many groups may be under way at each statement that has to wait, else -1. In a loop, the
+  // waits of an iteration count for the next one: what the first one reads was not copied before.
+  std::vector<int64_t> Waits(const std::vector<Part>& parts, const std::vector<size_t>& runs,
+                             bool repeats) {
+    constexpr int64_t kAny = kMostAsyncGroups + 1;
+    std::vector<int64_t> least(parts.size(), kAny);
+    for (size_t i = 0; i < parts.size(); ++i) {
+      if (!parts[i].reads.empty()) least[i] = GroupsSince(parts, runs, i);
+    }
+    std::vector<int64_t> out(parts.size(), -1);
+    // Under way where the statements begin, at most; no more than where they end, in the end.
+    for (int64_t begin = repeats ? 0 : kAny;;) {
+      int64_t under_way = begin;
+      for (size_t i = 0; i < parts.size(); ++i) {
+        out[i] = least[i] < under_way ? least[i] : -1;
+        under_way = std::min(under_way, least[i]) + (Closes(parts, i) ? 1 : 0);
+      }
+      if (!repeats || std::min(under_way, kAny) <= begin) return out;
+      begin = std::min(under_way, kAny);
+    }
   }
 
   // How many groups were closed after the latest one that statement `reader` reads from.

@@ -43,7 +43,7 @@ struct Access {
   std::vector<Expr> indices;  // empty: anywhere
   bool write = false, atomic = false;
   bool arrival = false;     // a wait of the thread for what it copied to the buffer
-  std::vector<Expr> fixed;  // of a box: its indices in dimensions of one element; null: others
+  std::vector<Expr> fixed;  // its indices; null: of a box, in dimensions of several elements
   bool solo = false;        // its statement is left to one thread along axes without a binder
   std::array<Binder, kAxes> binders;
 };
@@ -86,7 +86,7 @@ class Placer {
   // ---- accesses ----
 
   Access At(const Buffer& buffer, std::vector<Expr> indices, bool write, bool atomic) const {
-    return {buffer, std::move(indices), write, atomic, false, {}, false, binders_};
+    return {buffer, indices, write, atomic, false, std::move(indices), false, binders_};
   }
 
   AccessList Collect(const NodeRef& node) {
@@ -121,6 +121,7 @@ class Placer {
       for (const Region& r : list) {
         if (written_.count(r->buffer.get()) == 0) continue;
         out->push_back(At(r->buffer, {}, found.writes.count(r->buffer.get()) != 0, false));
+        out->back().fixed.clear();
         for (const Range& range : r->ranges)
           out->back().fixed.push_back(IsOne(range->extent) ? range->min : nullptr);
         out->back().indices = AnyOf(*r);
@@ -230,30 +231,45 @@ class Placer {
     return false;
   }
 
-  // Only variables of the outermost `depth` loops.
+  // Only variables of the outermost `depth` loops, with one value for all threads of a block.
   bool IsTold(const Expr& e, size_t depth) const {
     bool told = IsPure(e);
     PreOrder(e, [&](const NodeRef& n) {
       auto it = loop_depth_.find(n.get());
-      if (IsA<VarNode>(n)) told &= it != loop_depth_.end() && it->second < depth;
+      if (IsA<VarNode>(n))
+        told &= it != loop_depth_.end() && it->second < depth && varying_.count(n.get()) == 0;
       told &= !IsA<Load>(n);
       return told;
     });
     return told;
   }
 
-  // A buffer through which threads of a block depend on each other; null: none.
-  const Access* Conflict(const AccessList& before, const AccessList& after, size_t depth) {
+  // A buffer through which threads of a block depend on each other; null: none. The two lists have
+  // the loops up to `depth` in common; boxes speak of the loops up to `told`.
+  const Access* Conflict(const AccessList& before, const AccessList& after, size_t depth,
+                         size_t told) {
     for (const Access& a : before) {
       if (IsThreadPrivate(a.buffer)) continue;
       for (const Access& b : after) {
-        if (!Depend(a, b) || Apart(a, b, depth)) continue;
+        if (!Depend(a, b) || Apart(a, b, told)) continue;
         for (size_t axis = 3; axis < kAxes; ++axis) {
           if (!SameThread(a, b, axis, depth)) return &a;
         }
       }
     }
     return nullptr;
+  }
+
+  // The same between one iteration and those that follow it. Where each has a barrier, that is the
+  // next one.
+  const Access* ConflictWithNext(const Flow& flow, const For& loop, size_t depth) {
+    if (!flow.always) return Conflict(flow.tail, flow.head, depth, depth);
+    AccessList next = flow.head;
+    for (Access& a : next) {
+      for (Expr& e : a.fixed)
+        e = e ? Substitute(e, VarMap{{loop.var.get(), Expr(loop.var) + 1}}) : nullptr;
+    }
+    return Conflict(flow.tail, next, depth, depth + 1);
   }
 
   // What no barrier helps: data that crosses blocks, or threads through their own memory, or shared
@@ -384,7 +400,7 @@ class Placer {
     Flow all{nullptr, first, first, false};
     for (const Stmt& s : stmts) {
       Flow flow = Walk(s);
-      if (const Access* why = Conflict(all.tail, flow.head, depth_)) {
+      if (const Access* why = Conflict(all.tail, flow.head, depth_, depth_)) {
         if (Stmt barrier = Barrier(*why)) {
           out.push_back(barrier);
           all.tail.clear();
@@ -460,7 +476,7 @@ class Placer {
     Flow flow = Walk(loop.body);
     around_.resize(around_.size() - 2);
     --repeating_;
-    if (const Access* why = Conflict(flow.tail, flow.head, depth)) {
+    if (const Access* why = ConflictWithNext(flow, loop, depth)) {
       if (Stmt barrier = Barrier(*why)) {
         flow.stmt = Seq::Make({flow.stmt, barrier});
         flow.tail.clear();
@@ -502,7 +518,7 @@ class Placer {
     around_.pop_back();
     --repeating_;
     --depth_;
-    if (const Access* why = Conflict(flow.tail, flow.head, depth)) {
+    if (const Access* why = Conflict(flow.tail, flow.head, depth, depth)) {
       if (Stmt barrier = Barrier(*why)) {
         flow.stmt = Seq::Make({flow.stmt, barrier});
         flow.tail.clear();
