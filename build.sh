@@ -116,7 +116,7 @@ make_venv() {
 build() {
   install_packages
   say "configure ($preset)"
-  local options=()
+  local options=(-DTENON_PRECOMPILED_HEADERS=ON)
   [[ ! -x .venv/bin/python ]] || options=("-DTENON_PYTHON=$PWD/.venv/bin/python")
   cmake --preset "$preset" "${options[@]}" >"$build_dir.log" 2>&1 || {
     cat "$build_dir.log" >&2

@@ -4,6 +4,8 @@ namespace tenon::interp {
 
 namespace {
 
+constexpr uint32_t kSomeLane = 1U << 31;
+
 bool SameThread(const Actor& a, const Actor& b) {
   return a.block == b.block && a.thread == b.thread;
 }
@@ -21,7 +23,15 @@ bool Ordered(const Actor& before, const Actor& now) {
 
 }  // namespace
 
+Actor Actor::SomeLane() const {
+  Actor out = *this;
+  out.thread = kSomeLane | warp;
+  return out;
+}
+
 std::string Actor::ToString() const {
+  if ((thread & kSomeLane) != 0)
+    return "a lane of warp " + std::to_string(warp) + " of block " + std::to_string(block);
   return "thread " + std::to_string(thread) + " of block " + std::to_string(block);
 }
 

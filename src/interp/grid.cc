@@ -229,11 +229,11 @@ void GridThread::Touch(Memory* memory, int64_t offset, int64_t bytes, AccessKind
   BeforeAccess();
   const uint32_t visit = VisitOf(memory);
   AccessHistory& history = memory->history();
-  std::string race = history.Note(offset, bytes, actor_, kind, visit);
-  if (for_warp_ && kind != AccessKind::kRead)
-    Fail("unsupported: " + what + " is written by the lanes of a warp together");
+  const bool together = for_warp_ && kind != AccessKind::kRead;
+  std::string race =
+      history.Note(offset, bytes, together ? actor_.SomeLane() : actor_, kind, visit);
   // Two of its lanes stand for all: whoever wrote it last is not one of them.
-  if (for_warp_ && race.empty()) {
+  if (for_warp_ && !together && race.empty()) {
     Actor other = actor_;
     other.thread += static_cast<uint32_t>(cta_->grid_.warp_size) - 1;
     race = history.Note(offset, bytes, other, kind, visit);

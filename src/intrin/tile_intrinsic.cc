@@ -31,6 +31,7 @@ const TileIntrinsics& BuiltinTileIntrinsics() {
     RegisterX86Bf16(&t);
     RegisterX86Amx(&t);
     RegisterPtxMma(&t);
+    RegisterPtxWmma(&t);
     RegisterPtxAsync(&t);
     return t;
   }();

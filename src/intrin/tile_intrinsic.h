@@ -88,6 +88,7 @@ void RegisterX86Vnni(TileIntrinsics* table);
 void RegisterX86Bf16(TileIntrinsics* table);
 void RegisterX86Amx(TileIntrinsics* table);
 void RegisterPtxMma(TileIntrinsics* table);
+void RegisterPtxWmma(TileIntrinsics* table);
 void RegisterPtxAsync(TileIntrinsics* table);
 
 /// Asynchronous copies: what their rows' names begin with, what closes a group of them, and, with

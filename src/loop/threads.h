@@ -10,7 +10,9 @@
 // elements lies in the registers of one lane, as its layout says, whose first storage coordinate is
 // the lane. Device functions with such parameters are operations that the lanes do together; they
 // are passed the same boxes of the same buffers. Everything else touches a fragment within the
-// lane.
+// lane. Where the function has the attribute `opaque`, nobody knows which element lies where: its
+// layouts stand for the unit's own, and tell operands apart that cannot be exchanged. All that can
+// be done with such a fragment besides is the same to every element.
 //
 // A device function with the attribute `async` is part of an asynchronous copy: the writes of a
 // "copy" may take effect at any time until a wait; "commit" closes a group of those that the thread
@@ -39,6 +41,7 @@ inline bool IsBound(const PrimFunc& func) { return func.attrs.Has(kBoundAttr); }
 inline constexpr char kFragmentScope[] = "fragment";
 inline constexpr char kLaneAxis[] = "threadIdx.x";
 inline constexpr int64_t kLanes = 32;
+inline constexpr char kOpaqueAttr[] = "opaque";
 inline bool IsFragment(const BufferNode& buffer) { return buffer.scope == kFragmentScope; }
 inline constexpr char kAsyncAttr[] = "async";
 inline constexpr char kAsyncCopy[] = "copy";

@@ -152,6 +152,18 @@ class Extents final : public ScopedRewriter {
   std::unordered_set<const Node*> known_;
 };
 
+// Then threads along the last axis are the lanes of a warp.
+bool HasWarpCall(const Stmt& stmt, const Module& module) {
+  bool found = false;
+  PreOrder(stmt, [&](const NodeRef& n) {
+    const auto* call = As<CallFunc>(n);
+    const Func callee = call ? module.Find(call->callee) : nullptr;
+    found |= callee && IsWarpFunction(*callee);
+    return !found && !IsA<ExprNode>(n);
+  });
+  return found;
+}
+
 // Takes the loops over axes out of a body; their variables become those of the launch.
 class Converter {
  public:
@@ -385,7 +397,7 @@ class Converter {
   }
 
   // What writes memory that threads share is done once: by the first thread along each axis that
-  // it is in no loop of.
+  // it is in no loop of. The lanes of a warp do their operations together.
   Stmt Alone(const Stmt& stmt) {
     const Accesses visible =
         AccessesOf(stmt, module_, [](const Buffer& b) { return !IsThreadPrivate(b); });
@@ -393,6 +405,7 @@ class Converter {
     Guards first;
     for (size_t i = 0; i < extents_.size(); ++i) {
       if (!extents_[i] || bound_[i] > 0) continue;
+      if (static_cast<int>(i) == AxisRank(kLaneAxis) && HasWarpCall(stmt, module_)) continue;
       alone_[i] = true;
       if (!IsOne(extents_[i])) first.push_back({Eq(Expr(vars_[i]), IndexConst(0))});
     }
@@ -407,18 +420,6 @@ class Converter {
   std::array<bool, 6> alone_{};
   Analyzer analyzer_;
 };
-
-// Then threads along the last axis are the lanes of a warp.
-bool HasWarpCall(const Stmt& stmt, const Module& module) {
-  bool found = false;
-  PreOrder(stmt, [&](const NodeRef& n) {
-    const auto* call = As<CallFunc>(n);
-    const Func callee = call ? module.Find(call->callee) : nullptr;
-    found |= callee && IsWarpFunction(*callee);
-    return !found && !IsA<ExprNode>(n);
-  });
-  return found;
-}
 
 struct Launched {
   Stmt body;

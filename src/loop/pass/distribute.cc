@@ -74,15 +74,16 @@ class Finder final : public ScopedRewriter {
             ", which numbers its lanes");
     }
     for (size_t i = 0; i < call.buffers.size(); ++i) {
-      if (IsFragment(*callee->buffers[i])) See(call.callee, *callee->buffers[i], call.buffers[i]);
+      if (IsFragment(*callee->buffers[i])) See(*callee, *callee->buffers[i], call.buffers[i]);
     }
   }
 
-  void See(const std::string& callee, const BufferNode& param, const Region& region) {
+  void See(const PrimFunc& callee, const BufferNode& param, const Region& region) {
     const Buffer& buffer = region->buffer;
     passed_.insert(buffer.get());
-    const std::string what = "operand " + param.name + " of " + callee + ", " + buffer->name + ", ";
-    auto tile = FragmentTile::Of(param);
+    const std::string what =
+        "operand " + param.name + " of " + callee.name + ", " + buffer->name + ", ";
+    auto tile = FragmentTile::Of(param, callee.attrs.Has(kOpaqueAttr));
     const std::vector<size_t> dims = LongDims(region);
     if (!tile || dims.size() != tile->shape().size()) {
       return Unmet(what + "has no layout over the lanes of a warp");
@@ -105,7 +106,7 @@ class Finder final : public ScopedRewriter {
 
   // Every element lies in the same lane and register by both.
   static bool Agrees(const Fragment& a, const Fragment& b, const BufferNode& buffer) {
-    if (a.dims != b.dims) return false;
+    if (a.dims != b.dims || a.tile.opaque() != b.tile.opaque()) return false;
     std::vector<int64_t> shape, point(buffer.shape.size(), 0);
     for (size_t i = 0; i < a.dims.size(); ++i)
       shape.push_back(std::max(a.tile.shape()[i], b.tile.shape()[i]) * 2);
@@ -249,18 +250,55 @@ class Distributor final : public ScopedRewriter {
   Stmt Distribute(const Nest& nest, const std::vector<Element>& elements, const Stmt& stmt) {
     for (const For* loop : nest.loops) analyzer_.Bind(loop->var, loop->min, loop->extent);
     const Element& first = elements[0];
-    const std::vector<int64_t>& shape = first.fragment->tile.shape();
-    std::vector<size_t> over;  // the loop over each dimension of the tile
-    for (size_t i = 0; i < shape.size(); ++i) {
-      auto loop = LoopOver(first.indices[first.fragment->dims[i]], shape[i], nest);
-      if (!loop || std::find(over.begin(), over.end(), *loop) != over.end()) {
-        Unmet(first.buffer, "is not touched in loops that run over whole tiles");
-        return stmt;
-      }
-      over.push_back(*loop);
+    const std::vector<size_t> over = TileLoops(first, nest);
+    if (over.empty()) {
+      Unmet(first.buffer, "is not touched in loops that run over whole tiles");
+      return stmt;
     }
+    if (!CheckAlike(nest, elements, over)) return stmt;
     Stmt out = Split(nest, *first.fragment, over);
     return CheckLanes(elements) ? out : stmt;
+  }
+
+  // The loop over each dimension of an element's tile; none where there is no such loop.
+  std::vector<size_t> TileLoops(const Element& element, const Nest& nest) {
+    const std::vector<int64_t>& shape = element.fragment->tile.shape();
+    std::vector<size_t> over;
+    for (size_t i = 0; i < shape.size(); ++i) {
+      auto loop = LoopOver(element.indices[element.fragment->dims[i]], shape[i], nest);
+      if (!loop || std::find(over.begin(), over.end(), *loop) != over.end()) return {};
+      over.push_back(*loop);
+    }
+    return over;
+  }
+
+  // Where nobody knows which element lies where, all are treated alike.
+  bool CheckAlike(const Nest& nest, const std::vector<Element>& elements,
+                  const std::vector<size_t>& over) {
+    auto opaque = [](const Element& e) { return e.fragment->tile.opaque(); };
+    auto it = std::find_if(elements.begin(), elements.end(), opaque);
+    if (it == elements.end()) return true;
+    bool alike = !it->fragment->tile.digits().empty();
+    for (const Element& e : elements) alike = alike && opaque(e) && TileLoops(e, nest) == over;
+    for (size_t loop : over) alike = alike && !UsesBesides(nest.body, *nest.loops[loop]->var);
+    if (!alike) Unmet(it->buffer, "has elements of which nobody knows where they lie");
+    return alike;
+  }
+
+  // The variable stands somewhere else than in indices of fragments.
+  bool UsesBesides(const NodeRef& node, const VarNode& var) {
+    bool found = false;
+    PreOrder(node, [&](const NodeRef& n) {
+      const auto* load = As<Load>(n);
+      const auto* store = As<Store>(n);
+      found = found || n.get() == &var;
+      if (load && fragments_.count(load->buffer.get()) > 0) return false;
+      if (!store || fragments_.count(store->buffer.get()) == 0) return !found;
+      found =
+          found || UsesBesides(store->value, var) || (store->mask && UsesBesides(store->mask, var));
+      return false;
+    });
+    return found;
   }
 
   Var Fresh(const std::string& name, int64_t extent) {

@@ -7,7 +7,8 @@
 // in which each lane runs over its own registers, innermost those that lie next to each other in
 // memory. What cannot be done is said in the attribute `unmet`, which the verifier reports before
 // code generation: layouts that do not agree, boxes that do not begin where a tile does, elements
-// of one lane that another needs. Why before bind_threads: it makes loops over an axis.
+// of one lane that another needs, elements that are not all treated alike where nobody knows which
+// lies where. Why before bind_threads: it makes loops over an axis.
 #pragma once
 
 #include "loop/pass/pass.h"

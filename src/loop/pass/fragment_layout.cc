@@ -130,17 +130,18 @@ std::vector<int64_t> StorageAt(const LayoutNode& layout, const std::vector<int64
   return out;
 }
 
-std::optional<FragmentTile> FragmentTile::Of(const BufferNode& param) {
+std::optional<FragmentTile> FragmentTile::Of(const BufferNode& param, bool opaque) {
   const Layout& layout = param.layout;
   const bool fits = layout && layout->replicas == 1 && layout->threads.size() == 1 &&
                     layout->threads[0] == kLaneAxis;
   if (!fits) return std::nullopt;
   FragmentTile out;
   out.layout_ = layout;
+  out.opaque_ = opaque;
   for (const Expr& e : param.shape) out.shape_.push_back(AsInt(e).value_or(0));
   auto table = Invert(*layout, StorageExtents(param.shape, layout), out.shape_);
+  if (!table && opaque) return out;
   if (!table) return std::nullopt;
-  out.registers_ = table->registers;
   for (bool of_lane : {true, false}) {
     auto digits = DigitsOf(*table, of_lane);
     if (!digits) return std::nullopt;

@@ -18,17 +18,18 @@ struct TileDigit {
   int64_t step = 1;  // elements along dim for each of it
 };
 
-/// A tile of constant size whose elements lie, each once, in the registers of 32 lanes.
+/// A tile of constant size whose elements lie in the registers of 32 lanes.
 class FragmentTile {
  public:
   /// Of a parameter with a layout over threadIdx.x; nothing where it is no such map, or its
-  /// inverse is not made of digits.
-  static std::optional<FragmentTile> Of(const BufferNode& param);
+  /// inverse is not made of digits. One that only stands for the unit's own (`opaque`) may leave
+  /// registers free: such a tile has no digits.
+  static std::optional<FragmentTile> Of(const BufferNode& param, bool opaque);
 
   const std::vector<int64_t>& shape() const { return shape_; }
+  bool opaque() const { return opaque_; }
   /// The digits of an element's place in its tile, those of the lowest bits last.
   const std::vector<TileDigit>& digits() const { return digits_; }
-  int64_t registers() const { return registers_; }
   /// The layout of a buffer of the given rank whose dimensions `dims` are covered with such tiles.
   Layout Cover(size_t rank, const std::vector<size_t>& dims) const;
 
@@ -36,7 +37,7 @@ class FragmentTile {
   Layout layout_;
   std::vector<int64_t> shape_;
   std::vector<TileDigit> digits_;
-  int64_t registers_ = 0;
+  bool opaque_ = false;
 };
 
 /// The values of a layout's storage coordinates at a point.

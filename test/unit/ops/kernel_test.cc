@@ -150,16 +150,17 @@ Case Conv(int64_t channels, int64_t maps, int64_t size, int64_t kernel, int64_t 
   return c;
 }
 
-TEST(Kernel, DirectConvolution) {
-  // Channels below, at and above a block; widths around the tile; strides.
-  for (int64_t channels : {3, 24}) {
-    for (int64_t maps : {16, 40}) {
-      for (int64_t size : {1, 4}) {
-        SCOPED_TRACE(fmt::format("{} -> {} at {}", channels, maps, size));
-        Check(Conv(channels, maps, size, 3, 1, 1, 1), "tile");
-      }
-    }
-  }
+// Channels below, at and above a block; widths around the tile.
+class DirectConvolution : public ::testing::TestWithParam<std::tuple<int64_t, int64_t, int64_t>> {};
+TEST_P(DirectConvolution, AnySize) {
+  const auto [channels, maps, size] = GetParam();
+  Check(Conv(channels, maps, size, 3, 1, 1, 1), "tile");
+}
+INSTANTIATE_TEST_SUITE_P(Kernel, DirectConvolution,
+                         ::testing::Combine(::testing::Values(3, 24), ::testing::Values(16, 40),
+                                          ::testing::Values(1, 4)));
+
+TEST(Kernel, DirectConvolutionWithStridesAndResiduals) {
   Check(Conv(16, 16, 15, 1, 1, 0, 1), "tile");
   Check(Conv(16, 16, 6, 3, 2, 1, 1), "tile");
   Case residual = Conv(16, 24, 3, 3, 1, 1, 1);
