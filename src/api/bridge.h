@@ -24,6 +24,7 @@
 #include "loop/arguments.h"
 #include "loop/parse.h"
 #include "loop/print.h"
+#include "loop/requirements.h"
 #include "loop/verify.h"
 #include "schedule/schedule.h"
 #include "schedule/steps.h"
@@ -86,6 +87,8 @@ struct TargetData {
 
 struct IrData {
   inner::Module module;
+  /// Its functions say what they require of their sizes (loop/requirements.h).
+  bool has_requirements = false;
 };
 
 namespace te {

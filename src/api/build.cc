@@ -265,7 +265,7 @@ static IrModule Finish(const ScheduleData& data, const inner::Schedule& schedule
   module.Add(Parameters(data, func).Set(args, name));
   module = WithImplementations(module);
   Take(Verify(module, inner::kSchedulable));
-  return WrapModule(std::move(module));
+  return WrapScheduled(std::move(module));
 }
 
 IrModule Lower(const Schedule& schedule, const te::Arguments& args, const std::string& name) {
@@ -288,7 +288,8 @@ Library Build(const Schedule& schedule, const te::Arguments& args, const Target&
   return MakeLibrary(Lower(schedule, args, name).data().module, target);
 }
 Library Build(const IrModule& module, const Target& target) {
-  return MakeLibrary(module.data().module, target);
+  Take(Verify(module.data().module, inner::kSchedulable));
+  return MakeLibrary(WithRequirements(module.data()), target);
 }
 
 // The shared library's bytes, linked (C source: compiled) at the first question; the caller holds

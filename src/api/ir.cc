@@ -12,6 +12,19 @@ using Values = IrSchedule::Values;
 IrModule WrapModule(inner::Module module) {
   return IrModule(std::make_shared<const IrData>(IrData{std::move(module)}));
 }
+IrModule WrapScheduled(inner::Module module) {
+  return IrModule(std::make_shared<const IrData>(IrData{std::move(module), true}));
+}
+
+inner::Module WithRequirements(const IrData& data) {
+  if (data.has_requirements) return data.module;
+  inner::Module out = data.module;
+  for (const auto& [name, f] : data.module.funcs) {
+    if (f->func_kind == FuncKind::kKernel) out.Add(Take(WithRequirements(f, data.module)));
+  }
+  return out;
+}
+
 Trace WrapTrace(inner::Trace trace) {
   return Trace(std::make_shared<const TraceData>(TraceData{std::move(trace)}));
 }
@@ -91,15 +104,15 @@ std::string RunOne(IrScheduleData* data, const char* primitive, std::vector<Attr
 }  // namespace
 
 IrSchedule::IrSchedule(const IrModule& module, const std::string& func) {
-  const inner::Module& m = module.data().module;
+  Take(Verify(module.data().module, inner::kSchedulable));
+  const inner::Module m = WithRequirements(module.data());
   std::string name = func.empty() ? OnlyFunction(m) : func;
-  Take(Verify(m, inner::kSchedulable));
   data_ = std::make_shared<IrScheduleData>(inner::Schedule(m, name));
   data_->func = name;
   Check(data_.get());
 }
 IrModule IrSchedule::module() const {
-  return WrapModule(WithImplementations(data_->schedule.module()));
+  return WrapScheduled(WithImplementations(data_->schedule.module()));
 }
 std::string IrSchedule::function() const { return data_->func; }
 Trace IrSchedule::trace() const { return WrapTrace(data_->schedule.trace()); }

@@ -19,6 +19,10 @@ struct IrScheduleData {
 };
 
 IrModule WrapModule(inner::Module module);
+/// Of a schedule, whose function had its requirements before it was scheduled.
+IrModule WrapScheduled(inner::Module module);
+/// The module, its kernels with their requirements of sizes; throws where none would do.
+inner::Module WithRequirements(const IrData& data);
 Trace WrapTrace(inner::Trace trace);
 
 /// Tensorize with what users registered known to the schedule. With an intrinsic for whole

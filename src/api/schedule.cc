@@ -485,6 +485,7 @@ Schedule CreateSchedule(const std::vector<te::Tensor>& outputs) {
   func = WithUniqueNames(func, &buffers);
   inner::Module module = WithExterns(func, order, buffers);
   Take(Verify(module, inner::kSchedulable));
+  module.Add(Take(WithRequirements(module.Find("main"), module)));
   auto data = std::make_shared<ScheduleData>(inner::Schedule(module, "main"));
   data->outputs = outputs;
   data->buffers = std::move(buffers);

@@ -78,6 +78,7 @@ constexpr HelperRow kRows[] = {
      ""},
     {"mod", kUnsigned,
      "{q} {T} tn_mod_{t}({T} a, {T} b) {{\n  return ({T})(b == 0 ? 0 : a % b);\n}}\n", ""},
+    {"divisor", kSigned, "{q} {T} tn_divisor_{t}({T} d) {{\n  return d == 0 ? 1 : d;\n}}\n", ""},
     {"floordiv", kSigned,
      "{q} {T} tn_floordiv_{t}({T} a, {T} b) {{\n"
      "  return a / b - (a % b != 0 && (a < 0) != (b < 0) ? 1 : 0);\n}}\n",

@@ -205,16 +205,20 @@ SourceText SourceValues::IndexBinary(BinaryOp op, DType type, const SourceText& 
   SourceText left = l;
   // Two literals would be computed in int.
   if (l.is_literal && r.is_literal) left = CastTo(TypeName(type), l);
+  // A size may be 0 where nothing needs the quotient; only GPUs divide by it without a trap.
+  const bool divides = op == BinaryOp::kDiv || op == BinaryOp::kMod;
+  const bool traps = divides && !r.is_literal && !language_.gpu;
+  const SourceText divisor = traps ? Helper("divisor", type, {r}) : r;
   switch (op) {
     case BinaryOp::kAdd:
     case BinaryOp::kSub: return Infix(Operator(op), Binding::kAdd, left, r);
     case BinaryOp::kMul: return Infix(Operator(op), Binding::kMultiply, left, r);
     case BinaryOp::kDiv:
-      if (nonnegative) return Infix("/", Binding::kMultiply, left, r);
-      return Helper("floordiv", type, {l, r});
+      if (nonnegative) return Infix("/", Binding::kMultiply, left, divisor);
+      return Helper("floordiv", type, {l, divisor});
     case BinaryOp::kMod:
-      if (nonnegative) return Infix("%", Binding::kMultiply, left, r);
-      return Helper("floormod", type, {l, r});
+      if (nonnegative) return Infix("%", Binding::kMultiply, left, divisor);
+      return Helper("floormod", type, {l, divisor});
     default: return IntBinary(op, type, l, r);  // NOLINT: order and comparison are for all types
   }
 }

@@ -279,7 +279,14 @@ Expected<BuiltCode> BuildModule(const Module& input, const BuildOptions& options
   if (exported.empty()) return MakeError("no function of the module has the attribute exported");
 
   for (const Func& f : exported) {
-    if (auto arguments = ArgumentsOf(*f); !arguments) return arguments.errors();
+    auto arguments = ArgumentsOf(*f);
+    if (!arguments) return arguments.errors();
+    if (const Var dim = UntoldDim(*f, *arguments)) {
+      return MakeError(
+          fmt::format("function '{}': the size '{}' follows from the shape of no argument; its "
+                      "attribute {} can make it one",
+                      f->name, dim->name, kArgumentsAttr));
+    }
     if (ToIdentifier(f->name) == f->name) continue;
     return MakeError(
         fmt::format("the name '{}' is not an identifier of C, which exports need", f->name));
@@ -349,7 +356,7 @@ Expected<std::string> LinkBuilt(const BuiltCode& code, const Target& target, boo
                                        : artifact::OutputKind::kSharedLibrary;
   link.objects = {{"module.o", code.object}};
   std::string compiled;
-  if (is_source && relocatable) {
+  if (is_source) {
     TN_ASSIGN_OR_RETURN(compiled, CompileObject(code.source));
     link.objects.push_back({"source.o", compiled});
   }
@@ -359,7 +366,7 @@ Expected<std::string> LinkBuilt(const BuiltCode& code, const Target& target, boo
   link.triple = triple;
   TN_ASSIGN_OR_RETURN(std::string image, artifact::LinkImage(link));
   // C source asks more of the C library than a library of ours does: its own linker knows where.
-  if (is_source && !relocatable) return CompileLibrary(code.source, image);
+  if (is_source && !relocatable) return SharedLibraryOf(image);
   if (relocatable && !wasm) {
     artifact::WeakenSymbols({TN_QUERY_SYMBOL, "__tvm_ffi_main", "__tvm_ffi__metadata_main"},
                             &image);

@@ -41,10 +41,10 @@ Expected<std::string> DescriptionObject(const std::string& info,
                                         const std::vector<std::string>& features,
                                         const Target& target);
 
-/// The object of C source for this machine, made by $CC or a compiler on the path; a shared library
-/// of it and another object.
+/// The object of C source for this machine, made by $CC or a compiler on the path, to be linked
+/// with the runtime core, which gets its errors; a shared library of an object.
 Expected<std::string> CompileObject(const std::string& source);
-Expected<std::string> CompileLibrary(const std::string& source, const std::string& object);
+Expected<std::string> SharedLibraryOf(const std::string& object);
 
 /// The image of a shared library, or of one relocatable object with the runtime core. Such objects
 /// can be linked together: what each brings (the query symbol, "main") is then the first one's.

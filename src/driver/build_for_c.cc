@@ -137,18 +137,13 @@ int32_t __tvm_ffi_{name}(void* self, void* args, int32_t num_args, void* result)
 
 }  // namespace
 
-// What the first compiler that is there makes of code.c in the folder.
-static Expected<std::string> Compile(const Folder& folder, std::vector<std::string> options) {
+// What the first compiler that is there makes of a file in the folder.
+static Expected<std::string> Compile(const Folder& folder, const char* file,
+                                     std::vector<std::string> options) {
   const std::string output = folder.File("output"), messages = folder.File("messages");
-  std::vector<std::string> command = {"",
-                                      "-std=c11",
-                                      "-O2",
-                                      "-fPIC",
-                                      "-ffp-contract=off",
-                                      "-fvisibility=hidden",
-                                      "-o",
-                                      output,
-                                      folder.File("code.c")};
+  std::vector<std::string> command = {
+      "",     "-std=c11",       "-O2", "-fPIC", "-ffp-contract=off", "-fvisibility=hidden", "-o",
+      output, folder.File(file)};
   command.insert(command.end(), options.begin(), options.end());
   for (const std::string& compiler : Compilers()) {
     command[0] = compiler;
@@ -166,15 +161,13 @@ static Expected<std::string> Compile(const Folder& folder, std::vector<std::stri
 Expected<std::string> CompileObject(const std::string& source) {
   TN_ASSIGN_OR_RETURN(std::unique_ptr<Folder> folder, Folder::Create());
   TN_RETURN_IF_ERROR(WriteFile(folder->File("code.c"), source));
-  return Compile(*folder, {"-c"});
+  return Compile(*folder, "code.c", {"-c", "-DTN_WITH_CORE"});
 }
 
-Expected<std::string> CompileLibrary(const std::string& source, const std::string& object) {
+Expected<std::string> SharedLibraryOf(const std::string& object) {
   TN_ASSIGN_OR_RETURN(std::unique_ptr<Folder> folder, Folder::Create());
-  TN_RETURN_IF_ERROR(WriteFile(folder->File("code.c"), source));
-  TN_RETURN_IF_ERROR(WriteFile(folder->File("core.o"), object));
-  return Compile(
-      *folder, {folder->File("core.o"), "-shared", "-Wl,-z,nodelete", "-Wl,--no-undefined", "-lm"});
+  TN_RETURN_IF_ERROR(WriteFile(folder->File("code.o"), object));
+  return Compile(*folder, "code.o", {"-shared", "-Wl,-z,nodelete", "-Wl,--no-undefined", "-lm"});
 }
 
 std::string HeaderOfBuilt(const Module& source, const BuiltCode& code, const std::string& name) {

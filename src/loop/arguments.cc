@@ -5,6 +5,9 @@
 #include <algorithm>
 #include <set>
 
+#include "arith/analyzer.h"
+#include "ir/visit.h"
+
 namespace tenon {
 
 namespace {
@@ -110,6 +113,41 @@ Expected<std::vector<Argument>> ArgumentsOf(const PrimFunc& func) {
                     func.name, var->name, var->dtype.ToString()));
   }
   return order;
+}
+
+Var DimToldBy(const PrimFunc& func, const Expr& size,
+              const std::function<bool(const Var&)>& known) {
+  Var unknown;
+  for (const Var& dim : func.dims) {
+    if (known(dim) || !UsesVar(size, dim.get())) continue;
+    if (unknown) return nullptr;
+    unknown = dim;
+  }
+  if (!unknown) return nullptr;
+  const std::optional<AffineForm> form = DetectAffine(size, {unknown});
+  if (!form) return nullptr;
+  return AsInt(form->coefficients[0]).value_or(0) == 0 ? nullptr : unknown;
+}
+
+Var UntoldDim(const PrimFunc& func, std::span<const Argument> arguments) {
+  std::set<const VarNode*> told;
+  std::vector<Expr> sizes;
+  for (const Argument& a : arguments) {
+    if (a.kind == Argument::Kind::kDim) told.insert(func.dims[a.index].get());
+    if (a.kind != Argument::Kind::kBuffer) continue;
+    const std::vector<Expr>& shape = func.buffers[a.index]->shape;
+    sizes.insert(sizes.end(), shape.begin(), shape.end());
+  }
+  auto known = [&](const Var& v) { return told.count(v.get()) != 0; };
+  for (bool more = true; more;) {
+    more = false;
+    for (const Expr& size : sizes) {
+      const Var dim = DimToldBy(func, size, known);
+      more |= dim && told.insert(dim.get()).second;
+    }
+  }
+  const auto untold = std::find_if_not(func.dims.begin(), func.dims.end(), known);
+  return untold == func.dims.end() ? nullptr : *untold;
 }
 
 }  // namespace tenon

@@ -1,6 +1,8 @@
 // How a function is called from outside: its arguments, in the caller's order.
 #pragma once
 
+#include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -35,5 +37,12 @@ struct Argument {
 /// or not the outputs last; a scalar has a type that callers cannot pass (handles, but for those
 /// that the compiler adds: "arena", "workspace").
 Expected<std::vector<Argument>> ArgumentsOf(const PrimFunc& func);
+
+/// The dim that a size of a shape tells, given those that are known: n in 2 * n + m where m is
+/// known, or n itself. Null where all are known, or where it takes more to find it.
+Var DimToldBy(const PrimFunc& func, const Expr& size, const std::function<bool(const Var&)>& known);
+/// The first dim that the arguments do not tell, neither as numbers nor by their shapes; null where
+/// there is none.
+Var UntoldDim(const PrimFunc& func, std::span<const Argument> arguments);
 
 }  // namespace tenon

@@ -67,6 +67,65 @@ VarMap ValuesAt(const Block& block, const std::vector<const VarNode*>& vars,
   return out;
 }
 
+// Nothing larger is made by inlining: every later step would take its time.
+constexpr int64_t kMaxNodes = 65536;
+
+/// How many nodes an expression has when shared ones are counted wherever they stand.
+class TreeSize {
+ public:
+  /// Loads of `inlined`, if any, count as the value that is put in their place.
+  TreeSize(const BufferNode* inlined, int64_t value) : inlined_(inlined), value_(value) {}
+
+  /// Of all expressions of a statement or an expression.
+  int64_t Of(const NodeRef& root) {
+    std::vector<NodeRef> tops;
+    PreOrder(root, [&](const NodeRef& n) {
+      if (IsA<ExprNode>(n)) tops.push_back(n);
+      return !IsA<ExprNode>(n);
+    });
+    int64_t sum = 0;
+    for (const NodeRef& n : tops) sum = Add(sum, OfExpr(Cast<ExprNode>(n)));
+    return sum;
+  }
+
+ private:
+  static int64_t Add(int64_t a, int64_t b) { return std::min(a + b, kMaxNodes + 1); }
+
+  int64_t OfExpr(const Expr& e) {
+    if (auto it = known_.find(e.get()); it != known_.end()) return it->second;
+    int64_t size = 1;
+    auto add = [&](const Expr& part) { size = part ? Add(size, OfExpr(part)) : size; };
+    if (const auto* load = As<Load>(e)) {
+      if (load->buffer.get() == inlined_) size = value_;
+      for (const Expr& i : load->indices) add(i);
+    } else if (const auto* b = As<Binary>(e)) {
+      add(b->lhs), add(b->rhs);
+    } else if (const auto* u = As<Unary>(e)) {
+      add(u->value);
+    } else if (const auto* s = As<Select>(e)) {
+      add(s->condition), add(s->on_true), add(s->on_false);
+    } else if (const auto* c = As<CastExpr>(e)) {
+      add(c->value);
+    } else if (const auto* call = As<Call>(e)) {
+      for (const Expr& a : call->args) add(a);
+    }
+    return known_[e.get()] = size;
+  }
+
+  const BufferNode* inlined_;
+  const int64_t value_;
+  std::unordered_map<const Node*, int64_t> known_;
+};
+
+std::optional<Diagnostic> TooLarge(const Block& block, const Stmt& consumer, const Buffer& buffer,
+                                   const Expr& value) {
+  const int64_t each = TreeSize(nullptr, 0).Of(value);
+  if (TreeSize(buffer.get(), each).Of(consumer) <= kMaxNodes) return std::nullopt;
+  return OfBlock(block.name, "the expression that it makes has more than " +
+                                 std::to_string(kMaxNodes) +
+                                 " nodes; keep some of what it reads in memory");
+}
+
 FpMode Stricter(FpMode a, FpMode b) { return std::min(a, b); }
 
 // What a region covers while the block's variables range over `box`, one interval per index of its
@@ -169,6 +228,8 @@ class Inliner {
     }
     for (const Place* reader : readers) {
       if (auto error = CheckReader(*reader, b)) return error;
+      const Block& consumer = *reader->block();
+      if (auto error = TooLarge(block_, consumer.body, b, store_->value)) return error;
     }
     return std::nullopt;
   }
@@ -332,6 +393,7 @@ class ReverseInliner {
       return OfBlock(producer.name, "the indices of its store are not its iteration variables");
     }
     if (auto error = DomainsDiffer(producer, *made, *vars)) return *error;
+    if (auto error = TooLarge(block_, block_.body, buffer_, made->value)) return *error;
     VarMap values = ValuesAt(block_, *vars, made->indices);
     auto here = [&](const NodeRef& n) { return SubstituteNode(n, values); };
     Block out = producer;

@@ -1,6 +1,7 @@
 // Primitives on loops: split, fuse, reorder, and how a loop runs.
 
 #include <algorithm>
+#include <limits>
 
 #include "ir/print.h"
 #include "ir/visit.h"
@@ -26,6 +27,19 @@ std::optional<Diagnostic> NotSerial(const For& loop) {
   return Because("loop " + loop.var->name + " is " + Name(loop.for_kind) + ", expected serial");
 }
 
+// Beyond these a loop is a mistake, and what makes code or lanes of it would not end.
+constexpr int64_t kMaxFactor = std::numeric_limits<int32_t>::max();
+constexpr int64_t kMaxCopies = 65536;
+
+std::optional<Diagnostic> TooLong(const For& loop, const char* kind) {
+  const std::optional<int64_t> extent = AsInt(loop.extent);
+  if (!extent) return Because("expected a constant extent, got " + ToString(loop.extent));
+  if (*extent <= kMaxCopies) return std::nullopt;
+  return Because("loop " + loop.var->name + " has " + std::to_string(*extent) +
+                 " iterations, more than the " + std::to_string(kMaxCopies) + " that can be " +
+                 kind);
+}
+
 // The trip counts, with -1 replaced.
 Expected<std::vector<Expr>> TripCounts(const For& loop, const Ints& factors, Analyzer* analyzer) {
   if (factors.empty()) return Because("expected at least one factor");
@@ -34,6 +48,8 @@ Expected<std::vector<Expr>> TripCounts(const For& loop, const Ints& factors, Ana
   for (int64_t f : factors) {
     if (f == -1) {
       ++derived;
+    } else if (f > kMaxFactor) {
+      return Because("factor " + std::to_string(f) + " is more than " + std::to_string(kMaxFactor));
     } else if (f <= 0 || __builtin_mul_overflow(product, f, &product)) {
       return Because("factor " + std::to_string(f) + " is not a positive size or -1");
     }
@@ -236,9 +252,7 @@ Result Vectorize(State& s, const std::string& name) {
   TN_ASSIGN_OR_RETURN(const Place* place, body.NeedLoop(name));
   const For& loop = *place->loop();
   if (auto error = NotSerial(loop)) return *error;
-  if (!AsInt(loop.extent)) {
-    return Because("expected a constant extent, got " + ToString(loop.extent));
-  }
+  if (auto error = TooLong(loop, "lanes")) return *error;
   if (const For* other = Related(body, *place, ForKind::kVectorized, ForKind::kVectorized)) {
     return Nested(*other);
   }
@@ -254,9 +268,7 @@ Result Unroll(State& s, const std::string& name) {
   Body body(s.func);
   TN_ASSIGN_OR_RETURN(const Place* place, body.NeedLoop(name));
   if (auto error = NotSerial(*place->loop())) return *error;
-  if (!AsInt(place->loop()->extent)) {
-    return Because("expected a constant extent, got " + ToString(place->loop()->extent));
-  }
+  if (auto error = TooLong(*place->loop(), "unrolled")) return *error;
   return SetKind(s, body, *place, ForKind::kUnrolled);
 }
 

@@ -52,11 +52,21 @@ extern TN_WEAK int TVMFFIFunctionCall(void* function, tn_ffi_any* args, int32_t 
 
 /* ---- Errors ---- */
 
+/* Where the library has Tenon's own core besides, errors are told to that. */
+#ifdef TN_WITH_CORE
+#define tn_core_raise tn_source_raise
+extern int32_t tn_library_raise(const char* kind, const tn_msg_part* parts,
+                                int32_t n) __asm__("tn_core_raise");
+#endif
+
 static TN_THREAD_LOCAL char tn_error_text[1024];
 
 static TN_UNUSED int32_t tn_core_fail(const char* kind, const char* message) {
   snprintf(tn_error_text, sizeof tn_error_text, "%s: %s", kind, message);
-#if TN_TVM_FFI
+#if defined(TN_WITH_CORE)
+  const tn_msg_part text = {TN_MSG_TEXT, 0, {.text = message}};
+  tn_library_raise(kind, &text, 1);
+#elif TN_TVM_FFI
   if (TVMFFIErrorSetRaisedFromCStr) TVMFFIErrorSetRaisedFromCStr(kind, message);
 #endif
   return -1;

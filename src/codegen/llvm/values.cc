@@ -191,9 +191,15 @@ Value* ValueBuilder::IntBinary(BinaryOp op, DType type, Value* l, Value* r) {
 }
 
 // Floor division and its remainder, which has the divisor's sign. With both sides never negative
-// that is the machine's unsigned division, else the truncated result is corrected.
+// that is the machine's unsigned division, else the truncated result is corrected. A size may be 0
+// where no iteration needs the quotient, and passes compute it ahead of the loop all the same: the
+// machine must not trap then.
 Value* ValueBuilder::IndexDivision(BinaryOp op, Value* l, Value* r, bool nonnegative) {
   const bool is_div = op == BinaryOp::kDiv;
+  if (!llvm::isa<llvm::Constant>(r)) {
+    Value* is_zero = ir_.CreateICmpEQ(r, llvm::Constant::getNullValue(r->getType()));
+    r = ir_.CreateSelect(is_zero, llvm::ConstantInt::get(r->getType(), 1), r);
+  }
   if (nonnegative) return is_div ? ir_.CreateUDiv(l, r) : ir_.CreateURem(l, r);
   const llvm::APInt* d = nullptr;
   if (auto* c = llvm::dyn_cast<llvm::ConstantInt>(r)) d = &c->getValue();

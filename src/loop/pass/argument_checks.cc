@@ -2,9 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "arith/analyzer.h"
 #include "ir/print.h"
+#include "ir/visit.h"
 #include "loop/pass/packed_abi.h"
+#include "loop/requirements.h"
 #include "support/check.h"
 #include "support/strings.h"
 
@@ -85,15 +89,6 @@ std::string SignatureText(const PrimFunc& func, const std::string& name,
   }
   return fmt::format("{}({})", name, Join(params, ", "));
 }
-
-/// A buffer's argument while it is being checked.
-struct ArgumentChecker::Given {
-  const BufferNode& buffer;
-  Expr tensor;  // address of the DLTensor
-  Expr shape;   // address of its dims
-
-  Expr Dim(size_t d) const { return LoadAt(DType::Index(), shape, static_cast<int64_t>(d) * 8); }
-};
 
 /// Where a dim's value is given: in a shape, or as a number.
 struct ArgumentChecker::Place {
@@ -206,9 +201,11 @@ void ArgumentChecker::CheckBuffer(size_t i, size_t position, StmtList* list) {
   CheckDevice(b, tensor, list);
 
   Var shape = list->Define(b.name + ".shape", LoadAt(DType::Handle(), tensor, fields_.shape));
-  Given a{b, tensor, shape};
+  const Given a{func_.buffers[i], tensor, shape};
   for (size_t d = 0; d < b.shape.size(); ++d) CheckDim(a, d, list);
-  CheckStrides(a, list);
+  const bool known =
+      std::all_of(b.shape.begin(), b.shape.end(), [&](const Expr& size) { return IsKnown(size); });
+  known ? CheckStrides(a, list) : waiting_.push_back({a, Waiting::kStrides});
 
   const Var data = CheckData(a, list);
   list->Add(StoreSlot({Argument::Kind::kBuffer, i}, data));
@@ -217,7 +214,7 @@ void ArgumentChecker::CheckBuffer(size_t i, size_t position, StmtList* list) {
 // Where the tensor's first element is. A handle in the place of an address has no offset, and says
 // nothing of alignment.
 Var ArgumentChecker::CheckData(const Given& a, StmtList* list) {
-  const BufferNode& b = a.buffer;
+  const BufferNode& b = *a.buffer;
   auto expects = [&](const std::string& what) {
     return Text(fmt::format("Parameter `{}` expects {}", b.name, what));
   };
@@ -273,17 +270,75 @@ void ArgumentChecker::Agree(const Var& dim, const Place& place, StmtList* list) 
 }
 
 void ArgumentChecker::CheckDim(const Given& a, size_t d, StmtList* list) {
-  const Expr& expected = a.buffer.shape[d];
-  Expr got = a.Dim(d);
+  const Expr& expected = a.buffer->shape[d];
   if (const auto* var = As<VarNode>(expected)) {
     const std::string shape = fmt::format("shape[{}]", d);
-    const Place place{got, a.buffer.name + "." + shape, a.buffer.name, shape, shape + "="};
+    const Place place{a.Dim(d), a.buffer->name + "." + shape, a.buffer->name, shape, shape + "="};
     return known_.count(var) == 0 ? DefineDim(Var(var), place, list) : Agree(Var(var), place, list);
   }
+  IsKnown(expected) ? CheckShape(a, d, list) : waiting_.push_back({a, d});
+}
+
+bool ArgumentChecker::IsKnown(const Expr& e) const {
+  return std::all_of(func_.dims.begin(), func_.dims.end(), [&](const Var& dim) {
+    return known_.count(dim.get()) != 0 || !UsesVar(e, dim.get());
+  });
+}
+
+void ArgumentChecker::CheckWaiting(StmtList* list) {
+  auto each = [&](const auto& done) {
+    const size_t before = waiting_.size();
+    std::erase_if(waiting_, done);
+    return waiting_.size() < before;
+  };
+  auto check = [&](const Waiting& w) {
+    const std::vector<Expr>& shape = w.given.buffer->shape;
+    if (w.d == Waiting::kStrides || !IsKnown(shape[w.d])) return false;
+    CheckShape(w.given, w.d, list);
+    return true;
+  };
+  auto solve = [&](const Waiting& w) {
+    return w.d != Waiting::kStrides && Solve(w.given, w.d, list);
+  };
+  while (each(check) || each(solve)) {
+  }
+  each([&](const Waiting& w) {
+    const std::vector<Expr>& shape = w.given.buffer->shape;
+    if (!std::all_of(shape.begin(), shape.end(), [&](const Expr& e) { return IsKnown(e); })) {
+      return false;
+    }
+    CheckStrides(w.given, list);
+    return true;
+  });
+}
+
+// The one dim that is not known, from what the others leave of the shape's.
+bool ArgumentChecker::Solve(const Given& a, size_t d, StmtList* list) {
+  const Expr& size = a.buffer->shape[d];
+  const Var dim = DimToldBy(func_, size, [&](const Var& v) { return known_.count(v.get()) != 0; });
+  if (!dim) return false;
+  const AffineForm form = *DetectAffine(size, {dim});
+  const Expr rest = Simplify(a.Dim(d) - form.base);
+  const std::string place = fmt::format("shape[{}]", d);
+  list->Add(Fail(Eq(rest % form.coefficients[0], IndexConst(0)), "ValueError",
+                 {Text(fmt::format("Parameter `{}` expects {}={} for some {} but got {}=",
+                                   a.buffer->name, place, ToString(size), dim->name, place)),
+                  a.Dim(d)}));
+  const Var value = list->Define(dim->name + ".told", rest / form.coefficients[0]);
+  DefineDim(dim,
+            {value, a.buffer->name + "." + place, a.buffer->name,
+             fmt::format("{} of {}={}", dim->name, place, ToString(size)), dim->name + "="},
+            list);
+  return true;
+}
+
+void ArgumentChecker::CheckShape(const Given& a, size_t d, StmtList* list) {
+  const Expr& expected = a.buffer->shape[d];
+  const Expr got = a.Dim(d);
   Expr value = Simplify(expected);
   std::string text = AsInt(value) ? ToString(value) : ToString(expected) + "=";
   std::vector<Expr> parts = {
-      Text(fmt::format("Parameter `{}` expects shape[{}]={}", a.buffer.name, d, text))};
+      Text(fmt::format("Parameter `{}` expects shape[{}]={}", a.buffer->name, d, text))};
   if (!AsInt(value)) parts.push_back(value);
   parts.push_back(Text(fmt::format(" but got shape[{}]=", d)));
   parts.push_back(got);
@@ -317,20 +372,20 @@ void ArgumentChecker::DefineDim(const Var& dim, const Place& place, StmtList* li
 }
 
 void ArgumentChecker::CheckStrides(const Given& a, StmtList* list) {
-  if (a.buffer.rank() == 0) return;
+  if (a.buffer->rank() == 0) return;
   // A null pointer says compact. The strides of an empty tensor lead nowhere.
   Expr strides = LoadAt(DType::Handle(), a.tensor, fields_.strides);
   Expr given = Ne(Bits(strides), I64(0));
   std::vector<Stmt> checks;
-  Expr empty = Eq(Product(a.buffer.shape, 0), IndexConst(0));
-  for (size_t d = 0; d < a.buffer.shape.size(); ++d) {
+  Expr empty = Eq(Product(a.buffer->shape, 0), IndexConst(0));
+  for (size_t d = 0; d < a.buffer->shape.size(); ++d) {
     Expr stride = LoadAt(DType::Index(), strides, static_cast<int64_t>(d) * 8);
-    Expr compact = Product(a.buffer.shape, d + 1);
-    Expr fine = Or(Eq(stride, compact), Or(Eq(a.buffer.shape[d], IndexConst(1)), empty));
+    Expr compact = Product(a.buffer->shape, d + 1);
+    Expr fine = Or(Eq(stride, compact), Or(Eq(a.buffer->shape[d], IndexConst(1)), empty));
     checks.push_back(
         Fail(Simplify(fine), "ValueError",
              {Text(fmt::format(
-                  "Parameter `{}` expects compact strides, strides[{}]=", a.buffer.name, d)),
+                  "Parameter `{}` expects compact strides, strides[{}]=", a.buffer->name, d)),
               Simplify(compact), Text(fmt::format(" but got strides[{}]=", d)), stride}));
   }
   list->Add(If::Make(given, Seq::Make(std::move(checks))));
@@ -351,6 +406,62 @@ void ArgumentChecker::CheckApart(size_t i, size_t j, StmtList* list) {
   list->Add(Fail(Simplify(Or(apart, empty)), "ValueError",
                  {Text(fmt::format("Parameter `{}` expects memory of its own but it overlaps `{}`",
                                    func_.buffers[i]->name, func_.buffers[j]->name))}));
+}
+
+namespace {
+
+// "n + 2=" and its value; of a constant, its value.
+void AddNamed(const Expr& value, std::vector<Expr>* parts) {
+  if (AsInt(value)) return parts->push_back(Text(ToString(value)));
+  parts->push_back(Text(ToString(value) + "="));
+  parts->push_back(value);
+}
+
+std::vector<Expr> MessageOf(const Requirement& r) {
+  std::vector<Expr> parts;
+  if (r.holds->op == BinaryOp::kNe) {
+    parts.push_back(Text("Division by zero: " + r.what + " at "));
+    AddNamed(r.holds->lhs, &parts);
+    return parts;
+  }
+  parts.push_back(Text("Index out of range: " + r.what + " takes the value "));
+  if (r.holds->op == BinaryOp::kLe) {
+    AddNamed(r.holds->rhs, &parts);
+    return parts;
+  }
+  AddNamed(r.holds->lhs, &parts);
+  parts.push_back(Text(", but the dim has "));
+  AddNamed(r.holds->rhs, &parts);
+  parts.push_back(Text(" elements"));
+  return parts;
+}
+
+}  // namespace
+
+void ArgumentChecker::CheckRequirements(StmtList* list) {
+  const std::vector<Requirement> needs = Requirement::Parse(func_);
+  for (size_t i = 0; i < func_.scalars.size(); ++i) {
+    const Var& scalar = func_.scalars[i];
+    const bool used = std::any_of(needs.begin(), needs.end(), [&](const Requirement& r) {
+      return UsesVar(r.holds, scalar.get()) || (r.when && UsesVar(r.when, scalar.get()));
+    });
+    if (!used) continue;
+    const size_t slot = func_.buffers.size() + func_.dims.size() + i;
+    Expr value = LoadAt(scalar->dtype, closure_, static_cast<int64_t>(slot) * kSlotBytes);
+    list->Open([scalar, value](Stmt body) { return Let::Make(scalar, value, std::move(body)); });
+  }
+  Analyzer known;
+  for (size_t i = 0; i < func_.dims.size(); ++i) {
+    const DimRange range = func_.dim_range(i);
+    known.BindInterval(func_.dims[i], {range.lo, range.hi < 0 ? Interval::kPosInf : range.hi});
+  }
+  for (const Requirement& r : needs) {
+    Expr holds = r.holds;
+    if (r.when) holds = Or(Not(r.when), holds);
+    holds = known.Simplify(holds);
+    if (AsInt(holds) == 1) continue;
+    list->Add(Fail(holds, "ValueError", MessageOf(r)));
+  }
 }
 
 }  // namespace tenon

@@ -27,20 +27,39 @@ class ArgumentChecker {
   /// Appends the checks of one argument, which is given as the one of number `position`; stores the
   /// buffer's address or the number in its slot. Dims that are met for the first time, as numbers
   /// or as such in a shape, are bound in `list` for all that follows, and stored in their slots.
+  /// Shapes of dims that are not known yet wait for CheckWaiting.
   void Check(const Argument& argument, size_t position, StmtList* list);
+  /// Appends what waited for dims that are known by now, or that the waiting shapes tell: n from
+  /// the shape [2 * n + 1]. What needs others goes on waiting.
+  void CheckWaiting(StmtList* list);
   /// Appends the check that parameter i's memory does not meet parameter j's; both have been
   /// checked.
   void CheckApart(size_t i, size_t j, StmtList* list);
+  /// Appends what the function requires of its sizes and numbers, all of which are known.
+  void CheckRequirements(StmtList* list);
   /// The number of the device that the arguments are on; null on a CPU, and before the first check.
   const Var& device_id() const { return device_id_; }
-  /// True when every dim of the function has been found.
-  bool AllDimsKnown() const { return known_.size() == func_.dims.size(); }
 
   /// assert condition, kind, parts and the signature.
   Stmt Fail(Expr condition, const char* kind, std::vector<Expr> parts) const;
 
  private:
-  struct Given;
+  /// A buffer's argument while it is being checked.
+  struct Given {
+    Buffer buffer;
+    Expr tensor;  // address of the DLTensor
+    Expr shape;   // address of its dims
+
+    Expr Dim(size_t d) const {
+      return packed::LoadAt(DType::Index(), shape, static_cast<int64_t>(d) * 8);
+    }
+  };
+  /// A dim of a shape, or all strides, to be checked when more dims are known.
+  struct Waiting {
+    Given given;
+    size_t d;
+    static constexpr size_t kStrides = ~size_t{0};
+  };
   struct Place;
 
   void CheckDevice(const BufferNode& b, const Var& tensor, StmtList* list);
@@ -48,6 +67,9 @@ class ArgumentChecker {
   void CheckBuffer(size_t i, size_t position, StmtList* list);
   void CheckNumber(const Var& var, const Argument& argument, size_t position, StmtList* list);
   void CheckDim(const Given& a, size_t d, StmtList* list);
+  void CheckShape(const Given& a, size_t d, StmtList* list);
+  bool Solve(const Given& a, size_t d, StmtList* list);
+  bool IsKnown(const Expr& e) const;
   void Agree(const Var& dim, const Place& place, StmtList* list);
   void DefineDim(const Var& dim, const Place& place, StmtList* list);
   void CheckStrides(const Given& a, StmtList* list);
@@ -63,6 +85,7 @@ class ArgumentChecker {
   std::string device_from_;  // the parameter that it came from
   std::unordered_map<const VarNode*, std::string>
       known_;  // dim → where it came from: "a.shape[0]", "n"
+  std::vector<Waiting> waiting_;
 };
 
 }  // namespace tenon

@@ -7,6 +7,7 @@
 #include "arith/analyzer.h"
 #include "loop/pass/argument_checks.h"
 #include "loop/pass/packed_abi.h"
+#include "loop/requirements.h"
 #include "loop/workspace.h"
 #include "support/check.h"
 #include "support/strings.h"
@@ -44,6 +45,7 @@ Func BodyOf(const PrimFunc& func) {
   fields.scalars = {closure};
   fields.attrs.Erase("exported");  // its wrapper is
   fields.attrs.Erase(kArgumentsAttr);
+  fields.attrs.Erase(kRequiresAttr);
   fields.body = list.Close();
   return PrimFunc::Make(std::move(fields));
 }
@@ -139,7 +141,9 @@ class Wrapper {
     }
     list_.Add(checker_.Fail(fits, "TypeError", {Text(expected), num_args()}));
     for (size_t i = 0; i < num_inputs_; ++i) checker_.Check(arguments_[i], i, &list_);
-    if (!makes_outputs_) return CheckOutputs(&list_);
+    makes_outputs_ ? checker_.CheckWaiting(&list_) : CheckOutputs(&list_);
+    checker_.CheckRequirements(&list_);
+    if (!makes_outputs_) return;
     checker_.set_signature(SignatureOf(arguments_.size()));
     StmtList given, made;
     CheckOutputs(&given);
@@ -149,22 +153,14 @@ class Wrapper {
 
   bool InputsTellDims() const {
     if (first_output() == 0 && func_.attrs.Has(kDeviceTypeAttr)) return false;  // nor the device
-    for (const Var& dim : func_.dims) {
-      bool found = false;
-      for (const Argument& a : std::span(arguments_).first(num_inputs_)) {
-        found |= a.VarOf(func_) == dim;
-        if (a.kind != Argument::Kind::kBuffer) continue;
-        for (const Expr& d : func_.buffers[a.index]->shape) found |= d.get() == dim.get();
-      }
-      if (!found) return false;
-    }
-    return true;
+    return !UntoldDim(func_, std::span(arguments_).first(num_inputs_));
   }
 
   void CheckOutputs(StmtList* list) {
     for (size_t i = num_inputs_; i < arguments_.size(); ++i) {
       checker_.Check(arguments_[i], i, list);
     }
+    checker_.CheckWaiting(list);
     for (size_t i = first_output(); i < func_.buffers.size(); ++i) {
       for (size_t j = 0; j < i; ++j) checker_.CheckApart(i, j, list);
     }

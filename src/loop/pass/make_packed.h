@@ -22,7 +22,8 @@
 // buffer type, ndim, dtype, device, each dim (constants; a dim's first place gives its value, range
 // and step; later places must agree), strides (compact; those of size-1 dims do not count),
 // alignment to the element; for each number its type, and that an integer fits or a dim is in its
-// range; that no output overlaps another argument. A function with the attribute device_type takes
+// range; that no output overlaps another argument; what the attribute `requires` lists
+// (loop/requirements.h). A function with the attribute device_type takes
 // tensors of that kind of device, all on the first one's, whose number is its scalar `device.id`.
 // Messages: docs/calling.md. The wrapper's
 // attributes: instances, the symbol of its tn_instances (absent where it needs no arena):

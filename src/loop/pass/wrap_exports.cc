@@ -9,6 +9,7 @@
 #include "loop/arguments.h"
 #include "loop/pass/packed_abi.h"
 #include "loop/pass/split_kernel.h"
+#include "loop/requirements.h"
 #include "support/check.h"
 
 namespace tenon {
@@ -54,6 +55,9 @@ Func WithAlignedParams(const Func& kernel) {
   return PrimFunc::Make(std::move(fields));
 }
 
+// Attributes that say how the function is called.
+constexpr const char* kOfCalls[] = {kArgumentsAttr, kRequiresAttr};
+
 // A launch of a kernel whose parameters are, by name, some of the host function's and what it made.
 Stmt LaunchOf(const PrimFunc& kernel, const std::vector<Buffer>& known, const std::string& place) {
   std::vector<Region> regions;
@@ -90,8 +94,8 @@ Func HostOf(const PrimFunc& kernel, const KernelParts& parts) {
   for (size_t i = known.size(); i-- > host.buffers.size();) {
     host.body = Alloc::Make(known[i], host.body);
   }
-  if (const AttrValue* order = kernel.attrs.Find(kArgumentsAttr)) {
-    host.attrs.Set(kArgumentsAttr, *order);
+  for (const char* name : kOfCalls) {
+    if (const AttrValue* value = kernel.attrs.Find(name)) host.attrs.Set(name, *value);
   }
   return PrimFunc::Make(std::move(host));
 }
@@ -115,7 +119,7 @@ Module WrapExports(const Module& module, const PassContext& context) {
     for (const Func& part : parts.kernels) {
       PrimFunc kernel = *part;
       kernel.attrs.Erase("exported");
-      kernel.attrs.Erase(kArgumentsAttr);
+      for (const char* attr : kOfCalls) kernel.attrs.Erase(attr);
       out.Add(PrimFunc::Make(std::move(kernel)));
     }
   }

@@ -1,4 +1,6 @@
 // Where blocks are computed: compute_at and its kin, inlining, caches, reductions.
+#include <fmt/format.h>
+
 #include "unit/schedule/support.h"
 
 namespace tenon::test {
@@ -201,6 +203,30 @@ TEST(Inline, Reverse) {
     EXPECT_EQ(s.GetBlocks(), (std::vector<std::string>{"D"}));
     ExpectSame(before, s);
   }
+}
+
+// Each value stands twice in the next one.
+TEST(Inline, ExpressionsOfNoEnd) {
+  std::string text = "func @f(A: f32[4], out D: f32[4]) {\n";
+  constexpr int kSteps = 40;
+  for (int i = 0; i < kSteps; ++i) text += fmt::format("  alloc T{}: f32[4]\n", i);
+  for (int i = 0; i <= kSteps; ++i) {
+    const std::string from = i == 0 ? "A" : fmt::format("T{}", i - 1);
+    const std::string to = i == kSteps ? "D" : fmt::format("T{}", i);
+    text += fmt::format(
+        "  for i{0} in 0..4 {{\n    block {1}(v: spatial = i{0}) {{\n      reads {2}[v]; writes "
+        "{1}[v]\n      {1}[v] = {2}[v] + {2}[v]\n    }}\n  }}\n",
+        i, to, from);
+  }
+  Schedule s(Parse(text + "}\n"), "f");
+  int done = 0;
+  for (; done < kSteps && s.ok(); ++done) s.ComputeInline(fmt::format("T{}", done));
+  EXPECT_LT(done, 20);
+  ExpectError(s, "the expression that it makes has more than 65536 nodes");
+  Schedule reverse(Parse(text + "}\n"), "f");
+  for (done = 0; done < kSteps && reverse.ok(); ++done) reverse.ReverseComputeInline("D");
+  EXPECT_LT(done, 20);
+  ExpectError(reverse, "the expression that it makes has more than 65536 nodes");
 }
 
 TEST(Inline, Errors) {

@@ -1,0 +1,42 @@
+// What a function needs of its sizes so that no access is outside its buffer and no index is
+// divided by zero: found where the function is made, checked where it is called.
+//
+// An access reaches its ends at the ends of the loops around it. Each requirement is about one such
+// iteration, the witness: wherever it runs (no loop around it is empty, every condition on the way
+// holds), its index is inside. So what is refused is wrong for certain. What depends on data is not
+// looked at, and neither is what lies between the ends of an index that does not rise or fall with
+// its loops.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "loop/func.h"
+#include "support/expected.h"
+
+namespace tenon {
+
+/// The attribute of an exported function, or one that is to be, that lists its requirements as
+/// text: "n + 2 < m if n >= 1: A[i + 3] along dim 0".
+inline constexpr const char* kRequiresAttr = "requires";
+
+/// A condition on the function's dims and integer scalars.
+struct Requirement {
+  Ref<const Binary> holds;  // 0 <= index, index < extent, divisor != 0
+  Expr when;                // null: at every call
+  std::string what;         // the place: "A[i + 3] along dim 0", "i % n"
+
+  std::string ToString() const;
+  /// The variables are the function's. Nothing where the text is none.
+  static std::vector<Requirement> Parse(const PrimFunc& func);
+};
+
+/// The requirements of a function that are not certain to hold. Errors: an iteration that is sure
+/// to run once its loops do, and reads or writes outside a buffer or divides by zero, whatever the
+/// sizes.
+Expected<std::vector<Requirement>> RequirementsOf(const PrimFunc& func, const Module& module);
+
+/// The function with its requirements as an attribute, unless it has that already.
+Expected<Func> WithRequirements(const Func& func, const Module& module);
+
+}  // namespace tenon
