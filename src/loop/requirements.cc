@@ -295,7 +295,7 @@ class Finder {
 
   // The loop's value at the witness.
   Expr PlaceOf(const Step& loop, Side side, Otherwise otherwise, Witness* w) {
-    const Expr last = loop.min + loop.extent - 1;
+    Expr last = loop.min + loop.extent - 1;
     switch (TrendOf(side == Side::kMost ? w->left : w->right, loop.var)) {
       case Trend::kNone: return loop.min;
       case Trend::kRises: return side == Side::kMost ? last : loop.min;
@@ -304,7 +304,7 @@ class Finder {
     }
     w->unsure = true;
     if (otherwise == Otherwise::kFirst) return loop.min;
-    const Expr wraps = otherwise == Otherwise::kWraps ? WhereItWraps(w->left, loop.var) : nullptr;
+    Expr wraps = otherwise == Otherwise::kWraps ? WhereItWraps(w->left, loop.var) : nullptr;
     if (!wraps) return last;
     w->conditions.push_back(And(Le(loop.min, wraps), Le(wraps, last)));
     return wraps;
