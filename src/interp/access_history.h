@@ -19,8 +19,8 @@ struct Actor {
   uint32_t launch = 0;                       // 0: nobody
   uint32_t block = 0, warp = 0, thread = 0;  // of the launch; of the block; of the block
   uint32_t cta_epoch = 0, warp_epoch = 0;
-  /// One of the lanes of its warp, nobody knows which: no thread, not even of the warp, sees what it
-  /// wrote without a barrier.
+  /// One of the lanes of its warp, nobody knows which: no thread, not even of the warp, sees what
+  /// it wrote without a barrier.
   Actor SomeLane() const;
   std::string ToString() const;  // "thread 3 of block 0"
 };

@@ -158,7 +158,7 @@ TEST_P(DirectConvolution, AnySize) {
 }
 INSTANTIATE_TEST_SUITE_P(Kernel, DirectConvolution,
                          ::testing::Combine(::testing::Values(3, 24), ::testing::Values(16, 40),
-                                          ::testing::Values(1, 4)));
+                                            ::testing::Values(1, 4)));
 
 TEST(Kernel, DirectConvolutionWithStridesAndResiduals) {
   Check(Conv(16, 16, 15, 1, 1, 0, 1), "tile");
