@@ -1,8 +1,8 @@
 # tenon_precompile(TARGET LEVEL): the headers that most files include are compiled once for all targets of the same kind
 # and the same level of optimisation. Saves a fifth of a cold build, and costs what ccache shares between checkouts.
-option(TENON_PRECOMPILED_HEADERS "compile common headers once" OFF)
+option(TENON_PRECOMPILED_HEADERS "compile common headers once (Clang)" OFF)
 function(tenon_precompile target level)
-  if(NOT TENON_PRECOMPILED_HEADERS OR NOT TENON_BUILD_COMPILER)
+  if(NOT TENON_PRECOMPILED_HEADERS OR NOT TENON_BUILD_COMPILER OR NOT CMAKE_CXX_COMPILER_ID MATCHES "Clang")
     return()
   endif()
   find_package(fmt REQUIRED)
