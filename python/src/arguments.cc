@@ -169,7 +169,7 @@ bool Arguments::AddBuffer(PyObject* value, bool is_output) {
   if (PyObject_GetBuffer(value, &view.buffer, flags) != 0) {
     if (!is_output) return false;
     PyErr_Clear();
-    PyErr_SetString(PyExc_ValueError, "an output is read-only");
+    PyErr_Format(PyExc_ValueError, "argument %d, an output, is read-only", count_ + 1);
     return false;
   }
   const Py_buffer& b = view.buffer;
@@ -221,8 +221,11 @@ bool Arguments::AddDLPack(PyObject* value) {
   nb::ndarray<> array;
   if (!nb::try_cast(nb::handle(value), array)) {
     PyErr_Clear();
-    PyErr_Format(PyExc_TypeError, "expected a tensor or a number but got %s",
-                 Py_TYPE(value)->tp_name);
+    // An array may be one of a type that no tensor has: of big-endian numbers, of texts.
+    const nb::object dtype = nb::getattr(nb::handle(value), "dtype", nb::none());
+    const std::string of = dtype.is_none() ? "" : std::string(" of ") + nb::str(dtype).c_str();
+    PyErr_Format(PyExc_TypeError, "argument %d: expected a tensor or a number but got %s%s",
+                 count_ + 1, Py_TYPE(value)->tp_name, of.c_str());
     return false;
   }
   tn_dl_data_type type{array.dtype().code, array.dtype().bits, array.dtype().lanes};

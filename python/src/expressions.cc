@@ -32,10 +32,18 @@ Expr FromNumber(const nb::handle& value) {
 
 Expr Item(const te::Tensor& t, const nb::object& index) {
   std::vector<Expr> indices;
+  auto add = [&](nb::handle h) {
+    Expr e(0);
+    if (!nb::try_cast(h, e)) {
+      throw Error("TypeError", "an index of '" + t.name() + "': expected an expression or an " +
+                                   "integer but got " + nb::type_name(h.type()).c_str());
+    }
+    indices.push_back(std::move(e));
+  };
   if (PyTuple_Check(index.ptr())) {
-    for (nb::handle h : nb::cast<nb::tuple>(index)) indices.push_back(nb::cast<Expr>(h));
+    for (nb::handle h : nb::cast<nb::tuple>(index)) add(h);
   } else {
-    indices.push_back(nb::cast<Expr>(index));
+    add(index);
   }
   return t.At(indices);
 }
@@ -150,6 +158,13 @@ void BindExpr(nb::module_& m) {
 void BindTensor(nb::module_& m) {
   nb::class_<te::Tensor>(m, "Tensor")
       .def("__getitem__", Item)
+      // Else its items, of which there is no end, were asked for one by one.
+      .def("__iter__",
+           [](const te::Tensor& t) -> nb::object {
+             throw Error("TypeError", "'" + t.name() +
+                                          "' is one tensor, where several things are " +
+                                          "expected; a list or tuple of it may be meant");
+           })
       .def("__call__", [](const te::Tensor& t, const nb::args& index) { return Item(t, index); })
       .def_prop_ro("name", &te::Tensor::name)
       .def_prop_ro("shape", Shape, nb::sig("def shape(self) -> tuple[int | Expr, ...]"))

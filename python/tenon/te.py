@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import inspect
 import operator
 from typing import Any, Callable, Sequence
@@ -37,18 +38,29 @@ size_var = var
 def _shape(shape: Any) -> list:
     if isinstance(shape, (int, Expr)) or hasattr(shape, "__index__"):
         shape = (shape,)
+    if not isinstance(shape, (list, tuple)) or not builtins.all(isinstance(d, Expr) or hasattr(d, "__index__") for d in shape):
+        raise TypeError(f"a shape is a list or tuple of expressions and integers, not {_kinds(shape)}")
     return [d if isinstance(d, Expr) else operator.index(d) for d in shape]
+
+
+def _dtype(dtype: Any) -> str:
+    """The name of a type, of NumPy's and PyTorch's too."""
+    if isinstance(dtype, str):
+        return dtype
+    return getattr(dtype, "__name__", None) or getattr(dtype, "name", None) or str(dtype).rpartition(".")[2]
 
 
 def placeholder(shape: Any, dtype: str = "float32", name: str = "placeholder") -> Tensor:
     """An input."""
-    return _tenon.placeholder(_shape(shape), str(dtype), name)
+    return _tenon.placeholder(_shape(shape), _dtype(dtype), name)
 
 
 def compute(shape: Any, fcompute: Callable, name: str = "compute", tag: str = "", attrs: Any = None) -> Tensor:
     """The tensor whose element at (i, j, …) is fcompute(i, j, …); several tensors, where it gives a tuple
     of values or a reduction of one. The loops are called as fcompute's parameters are."""
     dims = _shape(shape)
+    if not callable(fcompute):
+        raise TypeError(f"compute '{name}': expected a function of the loops but got {type(fcompute).__name__}")
     parameters = inspect.signature(fcompute).parameters.values()
     takes_any = [p for p in parameters if p.kind is p.VAR_POSITIONAL]
     names = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
@@ -76,13 +88,24 @@ def compute(shape: Any, fcompute: Callable, name: str = "compute", tag: str = ""
 def _expr(value: Any) -> Expr:
     if isinstance(value, Expr):
         return value
+    if hasattr(value, "dtype") and getattr(value, "ndim", None) == 0 and not isinstance(value, Tensor):
+        value = value.item()  # a number of NumPy's
     if isinstance(value, (int, float)):
         return Expr(value)
     raise TypeError(f"expected an expression or a number but got {type(value).__name__}")
 
 
+def _kinds(value: Any) -> str:
+    """What to call a value of the wrong kind."""
+    if not isinstance(value, (list, tuple)):
+        return type(value).__name__
+    return type(value).__name__ + " of " + (", ".join(type(v).__name__ for v in value) or "nothing")
+
+
 def reduce_axis(dom: Any, name: str = "rv", thread_tag: str = "") -> IterVar:
     """A loop over dom = (begin, end) to reduce over."""
+    if not isinstance(dom, (list, tuple)) or len(dom) != 2:
+        raise TypeError(f"reduce_axis '{name}': expected (begin, end) but got {_kinds(dom)}")
     begin, end = dom
     return _tenon.reduce_axis(_expr(begin), _expr(end), name)
 
@@ -242,6 +265,8 @@ def create_schedule(ops: Any) -> Schedule:
     """The schedule of everything that the operations, or tensors, need; each in loops of its own."""
     if isinstance(ops, (Operation, Tensor)):
         ops = [ops]
+    if not isinstance(ops, (list, tuple)) or not builtins.all(isinstance(op, (Operation, Tensor)) for op in ops):
+        raise TypeError(f"create_schedule: expected operations or tensors but got {_kinds(ops)}")
     outputs: list = []
     for op in ops:
         outputs += [op] if isinstance(op, Tensor) else [op.output(i) for i in range(op.num_outputs)]

@@ -25,6 +25,7 @@
 #include "loop/parse.h"
 #include "loop/print.h"
 #include "loop/requirements.h"
+#include "loop/threads.h"
 #include "loop/verify.h"
 #include "schedule/schedule.h"
 #include "schedule/steps.h"

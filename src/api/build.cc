@@ -7,6 +7,7 @@
 
 #include "api/ir_data.h"
 #include "api/schedule_data.h"
+#include "artifact/link.h"
 
 namespace tenon::inline v0 {
 
@@ -317,7 +318,22 @@ std::vector<std::string> Library::device_forms() const {
 }
 Target Library::target() const { return Target(data_->target.ToString()); }
 
+// What is written is the target's; a name that says otherwise is a mistake.
+static void CheckSuffix(const std::string& path, const inner::Target& target) {
+  const bool wasm = artifact::IsWasm(target.Cpu().triple());
+  for (const char* foreign : {".dll", ".dylib", ".exe", ".o", ".a", ".lib"}) {
+    if (!EndsWith(path, foreign)) continue;
+    ThrowValue(fmt::format("'{}' does not end as a library of target '{}' does: expected {}", path,
+                           target.ToString(), wasm ? ".wasm" : ".so"));
+  }
+  if (EndsWith(path, ".wasm") && !wasm) {
+    ThrowValue(fmt::format("'{}': target '{}' is not wasm; expected .so", path, target.ToString()));
+  }
+}
+
 void Library::ExportLibrary(const std::string& path) const {
+  if (EndsWith(path, ".tar")) return Save(path);
+  CheckSuffix(path, data_->target);
   std::lock_guard lock(data_->loading);
   Take(WriteFile(path, Image(data_.get())));
 }

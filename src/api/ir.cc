@@ -267,6 +267,7 @@ std::vector<int64_t> IrSchedule::SamplePerfectTile(const std::string& name, cons
 }
 void IrSchedule::UseDecisions(const std::map<std::string, int64_t>& choices) {
   data_->schedule.UseDecisions(choices);
+  data_->wanted = choices;
 }
 
 Names IrSchedule::Apply(const std::string& primitive, const Values& args) {
@@ -281,10 +282,23 @@ Names IrSchedule::Apply(const std::string& primitive, const Values& args) {
                  inner::Steps::ApplyByName(data_->schedule, primitive, std::move(values)));
 }
 
+// Decisions that were given are those of a choice.
+static void RequireMade(const IrScheduleData& data) {
+  const std::map<std::string, int64_t> made = data.schedule.trace().Decisions();
+  std::vector<std::string> names;
+  for (const auto& [name, value] : made) names.push_back(name);
+  for (const auto& [name, value] : data.wanted) {
+    if (made.count(name) != 0) continue;
+    ThrowValue(fmt::format("use_decisions: the schedule has no choice '{}'; it has {}", name,
+                           names.empty() ? "none" : Join(names, ", ")));
+  }
+}
+
 void IrSchedule::Replay(const Trace& trace) {
   IrScheduleData next = *data_;
   AddIntrinsicsOf(trace.data().trace, &next.schedule);
   Take(next.schedule.Replay(trace.data().trace));
+  RequireMade(next);
   *data_ = std::move(next);
 }
 

@@ -16,6 +16,7 @@ struct IrScheduleData {
   explicit IrScheduleData(inner::Schedule s) : schedule(std::move(s)) {}
   inner::Schedule schedule;
   std::string func;
+  std::map<std::string, int64_t> wanted;  // decisions, for a replay
 };
 
 IrModule WrapModule(inner::Module module);

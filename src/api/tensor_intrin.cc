@@ -169,6 +169,11 @@ inner::Module With(inner::Module module, const Func& f) {
   return module;
 }
 
+bool SameRow(const Row& a, const Row& b) {
+  return StructuralEqual(a.description, b.description) &&
+         Print(a.implementation) == Print(b.implementation);
+}
+
 void Add(const std::string& name, const inner::Module& description,
          const inner::Module& implementation) {
   Take(Verify(description, inner::kSchedulable));
@@ -180,6 +185,13 @@ void Add(const std::string& name, const inner::Module& description,
   CheckComputesTheSame(description, implementation, name);
   Table& table = TheTable();
   const std::lock_guard lock(table.mutex);
+  const std::shared_ptr<const Row>& known = table.rows[name];
+  if (known && !SameRow(*known, *row)) {
+    ThrowValue(
+        fmt::format("intrinsic '{}' is registered already, with another description or "
+                    "implementation; expected a new name",
+                    name));
+  }
   table.rows[name] = row;
 }
 

@@ -59,6 +59,9 @@ int32_t tn_tensor_make(tn_dl_data_type dtype, int32_t ndim, const int64_t* shape
 int32_t tn_tensor_wrap(void* data, tn_dl_data_type dtype, int32_t ndim, const int64_t* shape,
                        tn_dl_device device, tn_tensor_t** out_tensor) {
   if (CheckTensorShape(dtype, ndim, shape) != 0) return -1;
+  if (!data && TensorBytes(dtype, ndim, shape) != 0) {
+    return Fail("ValueError", "expected the memory of a tensor but got a null pointer");
+  }
   OwnedTensor* owned = MakeOwned(dtype, ndim, shape, device);
   if (!owned) return -1;
   owned->tensor.dl_tensor.data = data;

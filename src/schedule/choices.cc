@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <optional>
 
 #include "schedule/steps.h"
@@ -75,9 +76,18 @@ std::optional<Diagnostic> NoChoice(const std::string& primitive, const primitive
   }
   const auto* probabilities = std::get_if<std::vector<double>>(&args[2]);
   const bool each = probabilities != nullptr && probabilities->size() == domain.size();
-  if (each && !domain.empty()) return std::nullopt;
-  return MakeError(Schedule::Steps::Heading(primitive, args) +
-                   ": expected one probability per candidate");
+  const std::string heading = Schedule::Steps::Heading(primitive, args);
+  if (!each || domain.empty())
+    return MakeError(heading + ": expected one probability per candidate");
+  double sum = 0;
+  for (double p : *probabilities) {
+    sum += p;
+    if (p >= 0 && p <= 1) continue;
+    return MakeError(heading + ": expected probabilities from 0 to 1");
+  }
+  constexpr double kRounding = 1e-3;
+  if (std::abs(sum - 1) <= kRounding) return std::nullopt;
+  return MakeError(heading + ": expected probabilities that add up to 1");
 }
 
 }  // namespace

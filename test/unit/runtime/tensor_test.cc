@@ -57,6 +57,8 @@ TEST(Tensor, WrapsMemory) {
   float data[4] = {1, 2, 3, 4};
   Tensor tensor = Tensor::Wrap(data, {4}, DataType::kFloat32);
   EXPECT_EQ(tensor.data(), data);
+  EXPECT_THROW(Tensor::Wrap(nullptr, {4}, DataType::kFloat32), Error);
+  EXPECT_EQ(Tensor::Wrap(nullptr, {0, 4}, DataType::kFloat32).data(), nullptr);
 }
 
 TEST(Tensor, TakesOverDlpack) {

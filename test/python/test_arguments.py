@@ -1,0 +1,114 @@
+"""Arguments of the wrong kind: which one, what was expected and what came, in one line."""
+
+import os
+import tempfile
+import unittest
+
+import numpy as np
+
+import tenon
+from tenon import te, tir
+
+n = te.var("n")
+A = te.placeholder((n,), name="A")
+C = te.compute((n,), lambda i: A[i] + 1, name="C")
+k = te.reduce_axis((0, n), name="k")
+
+
+def fresh():
+    return te.create_schedule(C.op)
+
+
+def stage():
+    return fresh()[C]
+
+
+AXIS = C.op.axis[0]
+
+REFUSED = [
+    (TypeError, "a shape is a list or tuple of expressions and integers, not str", lambda: te.placeholder("n")),
+    (TypeError, "a shape is a list or tuple of expressions and integers, not tuple of float", lambda: te.placeholder((1.5,))),
+    (TypeError, "placeholder: expected str but got int", lambda: te.placeholder((n,), name=5)),
+    (ValueError, "there is no type 'flot32'", lambda: te.placeholder((n,), "flot32")),
+    (TypeError, "compute 'D': expected a function of the loops but got int", lambda: te.compute((n,), 5, name="D")),
+    (TypeError, "expected an expression or a number but got NoneType", lambda: te.compute((n,), lambda i: None)),
+    (TypeError, "an index of 'A': expected an expression or an integer but got str", lambda: A["x"]),
+    (TypeError, "'A' is one tensor, where several things are expected", lambda: list(A)),
+    (TypeError, "'A' is one tensor, where several things are expected", lambda: tenon.build(fresh(), A)),
+    (TypeError, "reduce_axis 'rv': expected .begin, end. but got int", lambda: te.reduce_axis(5)),
+    (ValueError, "there is no thread axis 'threadIdx.w'; expected", lambda: te.thread_axis("threadIdx.w")),
+    (TypeError, "create_schedule: expected operations or tensors but got int", lambda: te.create_schedule(5)),
+    (TypeError, "split: expected IterVar for 'parent' but got str", lambda: stage().split("i", factor=4)),
+    (TypeError, "split: expected int . None for 'factor' but got float", lambda: stage().split(AXIS, factor=4.0)),
+    (TypeError, "tile: expected IterVar for 'y_parent' but got int", lambda: stage().tile(AXIS, 4)),
+    (TypeError, "bind: expected IterVar for 'thread_ivar' but got str", lambda: stage().bind(AXIS, "threadIdx.x")),
+    (TypeError, "compute_at: expected Stage for 'parent' but got Tensor", lambda: stage().compute_at(C, AXIS)),
+    (TypeError, "parallel: there is no argument 'axis'; expected var", lambda: stage().parallel(axis=AXIS)),
+    (TypeError, "vectorize: the argument 'var' of type IterVar is missing", lambda: stage().vectorize()),
+    (TypeError, "Schedule.….: expected .Tensor. or .Operation. but got .str.", lambda: fresh()["C"]),
+    (TypeError, "build_module: expected IrModule but got Tensor", lambda: tenon.build(C, [A, C])),
+    (TypeError, "IrModule.parse: expected str for 'text' but got int", lambda: tenon.IrModule.parse(5)),
+    (ValueError, r"sample_categorical.*: expected probabilities from 0 to 1",
+     lambda: tir.Schedule(te.create_prim_func([A, C])).sample_categorical("x", [1, 2], [-0.5, 1.5])),
+    (ValueError, r"sample_categorical.*: expected probabilities that add up to 1",
+     lambda: tir.Schedule(te.create_prim_func([A, C])).sample_categorical("x", [1, 2], [0.5, 0.6])),
+]  # fmt: skip
+
+
+class Arguments(unittest.TestCase):
+    def test_of_the_wrong_kind(self):
+        for kind, message, call in REFUSED:
+            with self.subTest(message=message):
+                with self.assertRaisesRegex(kind, message) as caught:
+                    call()
+                self.assertEqual(len(str(caught.exception).splitlines()), 1)
+
+    def test_of_kinds_that_numpy_has(self):
+        self.assertEqual(te.placeholder((np.int64(4),), np.float64).dtype, "float64")
+        self.assertEqual(te.compute((n,), lambda i: np.float32(3)).dtype, "float32")
+        self.assertEqual(len(stage().split(AXIS, factor=np.int32(4))), 2)
+
+    def test_of_calls(self):
+        f = tenon.build(fresh(), [A, C])
+        x = np.ones(3, "float32")
+        locked = np.ones(3, "float32")
+        locked.flags.writeable = False
+        with self.assertRaisesRegex(ValueError, "argument 2, an output, is read-only"):
+            f(x, locked)
+        with self.assertRaisesRegex(TypeError, "argument 1: expected a tensor or a number but got numpy.ndarray of >f4"):
+            f(x.astype(">f4"))
+
+    def test_of_replays(self):
+        t = tir.Schedule(te.create_prim_func([A, C]))
+        t.split(t.get_loops("C")[0], [None, f"${'rows'}"] if t.decide("rows", [2, 4], 4) else [])
+        again = tir.Schedule(te.create_prim_func([A, C]))
+        again.use_decisions({"row": 2})
+        with self.assertRaisesRegex(ValueError, "use_decisions: the schedule has no choice 'row'; it has rows"):
+            again.replay(t.trace.as_json())
+        again.use_decisions({"rows": 2})
+        again.replay(t.trace.as_json())
+        self.assertIn("0..2", str(again))
+
+    def test_of_files(self):
+        f = tenon.build(fresh(), [A, C])
+        with tempfile.TemporaryDirectory() as folder:
+            for name, message in [("x.wasm", "is not wasm; expected .so"), ("x.dll", "expected .so"), ("x.o", "expected .so")]:
+                with self.assertRaisesRegex(ValueError, message):
+                    f.export_library(os.path.join(folder, name))
+            with self.assertRaisesRegex(ValueError, "is not wasm"):
+                f.save(os.path.join(folder, "x.wasm"))
+            self.assertEqual(os.listdir(folder), [])
+
+    def test_of_intrinsics_of_one_name(self):
+        def tile(m):
+            P, Q = te.placeholder((m,), name="P"), te.placeholder((m,), name="Q")
+            return [P, Q, te.compute((m,), lambda i: P[i] + Q[i], name="R")]
+
+        tir.TensorIntrin.register("of_one_name", tile(4))
+        tir.TensorIntrin.register("of_one_name", tile(4))
+        with self.assertRaisesRegex(ValueError, "intrinsic 'of_one_name' is registered already"):
+            tir.TensorIntrin.register("of_one_name", tile(8))
+
+
+if __name__ == "__main__":
+    unittest.main()
