@@ -6,6 +6,8 @@ set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/Tenon)
 install(TARGETS tenon_runtime_shared tenon_runtime_static EXPORT TenonRuntimeTargets COMPONENT runtime
         INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(EXPORT TenonRuntimeTargets NAMESPACE Tenon:: DESTINATION ${package_dir} COMPONENT runtime)
+# The same from the build folder: find_package(Tenon PATHS build).
+export(EXPORT TenonRuntimeTargets NAMESPACE Tenon:: FILE ${CMAKE_BINARY_DIR}/TenonRuntimeTargets.cmake)
 foreach(header c_api.h ffi_types.h kernel_abi.h tenon.hpp)
   install(FILES ${PROJECT_SOURCE_DIR}/include/tenon/${header} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tenon
           COMPONENT runtime)

@@ -14,6 +14,12 @@ foreach(program consumer_runtime consumer_runtime_static consumer_c_runtime cons
   run(${work}/build/${program} ${MODULE})
 endforeach()
 
+# From the build folder, without installing.
+run(${CMAKE_COMMAND} -S ${SOURCE} -B ${work}/in_place -G ${GENERATOR} -DCMAKE_C_COMPILER=${C} -DCMAKE_CXX_COMPILER=${CXX}
+    -DTenon_DIR=${BUILD})
+run(${CMAKE_COMMAND} --build ${work}/in_place --target consumer_runtime)
+run(${work}/in_place/consumer_runtime ${MODULE})
+
 find_program(PKG_CONFIG pkg-config)
 if(PKG_CONFIG)
   file(GLOB_RECURSE package ${work}/prefix/*/tenon.pc)
