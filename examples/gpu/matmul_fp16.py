@@ -2,10 +2,11 @@
 
     matmul_fp16.py [--size 4096] [--target "cuda -arch=sm_90"] [--save matmul_fp16.so] [--show]
 
-A block of 8 warps makes 128 x 256 elements of C, each warp 64 x 64 of them in its registers. Tiles of A and B, 64 steps of
-k at a time, are copied to shared memory by `cp.async` while those of up to three steps before are used; rows there are
-padded by 16 bytes, so that `ldmatrix`, which reads eight rows at once, meets no bank twice. Within a tile, fragments are
-loaded one product ahead.
+A block of 8 warps makes 128 x 256 elements of C, each warp 64 x 64 of them in its registers. Tiles of A and B, 32 steps of
+k at a time, are copied to shared memory by `cp.async` while those of up to three tiles before are used; rows there are
+padded by 16 bytes, so that `ldmatrix`, which reads eight rows at once, meets no bank twice. Fragments are loaded one
+product ahead, those of the next tile too: tensor cores never wait at a barrier for loads. The result leaves through shared
+memory, for a lane has two elements of a row and memory takes whole lines.
 """
 
 import numpy as np
@@ -14,7 +15,7 @@ import tenon
 from measure import arguments, build, check, seconds
 from tenon import te, tir
 
-ROWS, COLUMNS, DEPTH = 128, 256, 64  # of a block
+ROWS, COLUMNS, DEPTH = 128, 256, 32  # of a block
 WARPS_Y, WARPS_X = 2, 4
 STAGES = 4
 
@@ -58,8 +59,9 @@ def schedule(n, rows=ROWS, columns=COLUMNS, depth=DEPTH, warps=(WARPS_Y, WARPS_X
     block_x, warp_x, j, jj = s.split(j, [None, warps[1], columns // warps[1] // 8, 8])
     ko, k, kk = s.split(k, [None, depth // 16, 16])
     s.reorder(block_y, block_x, warp_y, warp_x, ko, k, i, j, ii, jj, kk)
-    s.reverse_compute_at("C", warp_x)
-    s.vectorize(s.get_loops("C")[-1])
+    out = s.cache_write("C", "C", "shared")
+    for block in ("C", out):
+        s.reverse_compute_at(block, warp_x)
     tile_a = s.cache_read("total", "A", "shared")
     tile_b = s.cache_read("total", "B", "shared")
     left = s.cache_read("total", tile_a, "fragment")
@@ -68,20 +70,37 @@ def schedule(n, rows=ROWS, columns=COLUMNS, depth=DEPTH, warps=(WARPS_Y, WARPS_X
         s.compute_at(block, k)
     for loop, axis in ((block_y, "blockIdx.y"), (block_x, "blockIdx.x"), (warp_y, "threadIdx.y"), (warp_x, "threadIdx.z")):
         s.bind(loop, axis)
+    s.decompose_reduction("total", ko)
+    # Per step of k: its loads, and the product of the step before. The first loads become a statement of the loop over tiles.
+    k = s.software_pipeline(k, [0, 0, 1], [0, 1, 2])
+    s.partition(k, [1, depth // 16])
     for block in (tile_b, tile_a):
         s.compute_at(block, ko)
-    s.decompose_reduction("total", ko)
-    s.software_pipeline(ko, [0, 0, stages - 1], [1, 2, 0])
-    k = s.software_pipeline(k, [0, 0, 1], [0, 1, 2])
+    # Copies of B and A; then the tile's steps but the last, the first loads of the next tile, and the last product.
+    s.software_pipeline(ko, [0, 0, stages - 2, stages - 1, stages - 1], [0, 1, 3, 2, 4])
     for tile in (tile_a, tile_b):
         s.storage_align(tile, 1, 16, 8)
         copy_tile(s, tile, warps)
-    load_fragments(s, left, "ptx.ldmatrix.a.f16")
-    load_fragments(s, right, "ptx.ldmatrix.b.trans.f16")
-    s.tensorize(ii, "ptx.mma.m16n8k16.f16")
-    for loop in (k, i, j):
-        s.unroll(loop)
+    for part in ("p0", "p1"):
+        load_fragments(s, f"{left}.{part}", "ptx.ldmatrix.a.f16")
+        load_fragments(s, f"{right}.{part}", "ptx.ldmatrix.b.trans.f16")
+    for part in ("p1", "p2"):
+        k, i, j, ii = s.get_loops(f"total.{part}")[-6:-2]
+        s.tensorize(ii, "ptx.mma.m16n8k16.f16")
+        for loop in (k, i, j):
+            s.unroll(loop)
+    store_tile(s, out)
     return s.mod
+
+
+def store_tile(s, block):
+    """Each warp writes its part of C by rows, 16 bytes a lane."""
+    s.vectorize(s.get_loops("C")[-1])
+    s.storage_align("C.shared", 0, 16, 8)
+    rest, lane, part = s.split(s.fuse(*s.get_loops(block)[-2:]), [None, 32, 8])
+    s.bind(lane, "threadIdx.x")
+    s.unroll(rest)
+    s.vectorize(part)
 
 
 def main():

@@ -33,6 +33,7 @@ const TileIntrinsics& BuiltinTileIntrinsics() {
     RegisterPtxMma(&t);
     RegisterPtxWmma(&t);
     RegisterPtxAsync(&t);
+    RegisterPtxQuad(&t);
     return t;
   }();
   return table;

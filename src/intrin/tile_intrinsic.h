@@ -90,6 +90,7 @@ void RegisterX86Amx(TileIntrinsics* table);
 void RegisterPtxMma(TileIntrinsics* table);
 void RegisterPtxWmma(TileIntrinsics* table);
 void RegisterPtxAsync(TileIntrinsics* table);
+void RegisterPtxQuad(TileIntrinsics* table);
 
 /// Asynchronous copies: what their rows' names begin with, what closes a group of them, and, with
 /// the number of groups that may stay under way behind it, what waits.

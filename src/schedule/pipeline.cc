@@ -157,6 +157,14 @@ class Pipeliner {
     return false;
   }
 
+  static std::string WhyLost(const Access& first, bool across) {
+    std::string why = across ? "its next iteration" : "it";
+    why.append(" would run before block ").append(first.place->block()->name);
+    why.append(across ? " is done with " : ", which touches ");
+    why.append(first.region->buffer->name);
+    return across ? why : why.append(" before it now");
+  }
+
   // Why accesses of one element would lose their order; `across`: from iteration to iteration too.
   std::optional<Diagnostic> LostOrder(const std::vector<Access>& accesses, bool across) {
     for (const Access& a : accesses) {
@@ -166,15 +174,7 @@ class Pipeliner {
         for (int64_t later = 0; later <= (across ? last_stage_ : 0); ++later) {
           if (later == 0 ? x >= y : x == y) continue;
           if (Before(x, y, later) || Apart(a, b, later)) continue;
-          const std::string& name = b.place->block()->name;
-          const std::string& first = a.place->block()->name;
-          const std::string& buffer = a.region->buffer->name;
-          if (later == 0) {
-            return OfBlock(name, "it would run before block " + first + ", which touches " +
-                                     buffer + " before it now");
-          }
-          return OfBlock(name, "its next iteration would run before block " + first +
-                                   " is done with " + buffer);
+          return OfBlock(b.place->block()->name, WhyLost(a, later > 0));
         }
       }
     }

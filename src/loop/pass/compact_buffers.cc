@@ -491,7 +491,8 @@ class Planner {
   Buffer Shrink(const AllocUses& a, size_t target, std::vector<Expr>* origin, bool in_parallel) {
     const BufferNode& b = *a.alloc->buffer;
     origin->assign(b.shape.size(), nullptr);
-    const bool fixed = !b.strides.empty() || (b.layout && !b.layout->extents.empty());
+    const bool fixed =
+        !b.strides.empty() || (b.layout && !b.layout->extents.empty() && !HasPaddedRows(b));
     auto out = MakeRef<BufferNode>(b);
     if (in_parallel && b.scope == "global") out->scope = "local";
     if (fixed) return out;
@@ -514,7 +515,31 @@ class Planner {
       out->shape[d] = extent;
       if (!IsZero(first)) (*origin)[d] = first;
     }
+    if (HasPaddedRows(b) && !StructuralEqual(out->shape.back(), b.shape.back()))
+      out->layout = Padded(*b.layout, out->shape.back());
     return out;
+  }
+
+  // Row-major, but for rows that are longer than what they hold.
+  static bool HasPaddedRows(const BufferNode& b) {
+    if (!b.layout || b.layout->extents.size() != b.shape.size() || !b.layout->threads.empty())
+      return false;
+    const LayoutNode& layout = *b.layout;
+    for (size_t d = 0; d < b.shape.size(); ++d) {
+      if (layout.storage[d].get() != layout.coords[d].get()) return false;
+      if ((d + 1 < b.shape.size()) != (layout.extents[d] == nullptr)) return false;
+    }
+    return AsInt(layout.extents.back()) && AsInt(b.shape.back());
+  }
+
+  // The same with rows of another size, which begin in the banks of memory that they began in:
+  // their length stays what it is modulo all of them.
+  static Layout Padded(const LayoutNode& layout, const Expr& size) {
+    constexpr int64_t kBankElements = 128;  // of a byte each; fewer of larger ones
+    const int64_t had = *AsInt(layout.extents.back()), now = AsInt(size).value_or(had);
+    std::vector<Expr> extents = layout.extents;
+    extents.back() = IndexConst(now + (had - now) % kBankElements);
+    return LayoutNode::Make(layout.coords, layout.storage, std::move(extents), layout.threads);
   }
 
   // How many of the outer dimensions may shrink. A function that is passed a part of the buffer

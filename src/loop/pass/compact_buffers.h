@@ -9,8 +9,9 @@
 // for its iterations are independent; `global` becomes `local` there. Each dimension shrinks to the
 // box that is used within one execution of that statement, if its size is constant or does not
 // depend on loops; indices and declared regions are relative to the box. A layout stays, over the
-// smaller logical shape; buffers with explicit storage extents or strides, and ones passed to calls
-// (which know their strides), move but keep their shape. Why first: schedule primitives look for
+// smaller logical shape; padded rows keep their length modulo 128 elements; buffers with other
+// storage extents or strides, and ones passed to calls (which know their strides), move but keep
+// their shape. Why first: schedule primitives look for
 // buffers at their old place; everything later profits from small ones.
 #pragma once
 

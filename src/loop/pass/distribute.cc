@@ -35,8 +35,11 @@ class Finder final : public ScopedRewriter {
     BindDims(func, &analyzer_);
     Rewrite(func.body);
     if (!any_call_) return;
+    while (InferMore(func.body)) {
+    }
     for (const BufferNode* b : made_) {
-      if (passed_.count(b) == 0) Unmet("fragment " + b->name + " is in no operation of a warp");
+      const bool known = passed_.count(b) != 0 || found.count(b) != 0;
+      if (!known) Unmet("fragment " + b->name + " is in no operation of a warp, nor beside one");
     }
   }
   Fragments found;
@@ -59,6 +62,44 @@ class Finder final : public ScopedRewriter {
             "numbers: expected 32 iterations, and other axes for warps");
     }
     return out;
+  }
+
+  // Fragments that no operation takes lie as those of the same shape that a statement touches at
+  // the same element.
+  bool InferMore(const Stmt& body) {
+    bool more = false;
+    PreOrder(body, [&](const NodeRef& n) {
+      if (IsA<Store>(n)) more |= InferIn(n);
+      return !IsA<ExprNode>(n);
+    });
+    return more;
+  }
+
+  bool InferIn(const NodeRef& statement) {
+    std::vector<std::pair<const BufferNode*, const std::vector<Expr>*>> touched;
+    PreOrder(statement, [&](const NodeRef& n) {
+      if (const auto* s = As<Store>(n)) touched.emplace_back(s->buffer.get(), &s->indices);
+      if (const auto* s = As<Load>(n)) touched.emplace_back(s->buffer.get(), &s->indices);
+      return true;
+    });
+    bool more = false;
+    for (const auto& [open, at] : touched) {
+      if (!IsFragment(*open) || found.count(open) != 0) continue;
+      for (const auto& [known, there] : touched) {
+        auto it = found.find(known);
+        if (it == found.end() || it->second.tile.opaque()) continue;
+        if (!Equal(open->shape, known->shape) || !Equal(*at, *there)) continue;
+        found.emplace(open, it->second);
+        more = true;
+        break;
+      }
+    }
+    return more;
+  }
+
+  static bool Equal(const std::vector<Expr>& a, const std::vector<Expr>& b) {
+    return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                      [](const Expr& x, const Expr& y) { return StructuralEqual(x, y); });
   }
 
   void Unmet(const std::string& what) {
@@ -173,6 +214,7 @@ class Distributor final : public ScopedRewriter {
     const Fragment* fragment = nullptr;
     Buffer buffer;
     std::vector<Expr> indices;
+    bool stored = false;
   };
 
   Stmt VisitStmt(const Stmt& stmt) override {
@@ -215,13 +257,13 @@ class Distributor final : public ScopedRewriter {
 
   std::vector<Element> ElementsOf(const Stmt& stmt) const {
     std::vector<Element> out;
-    auto add = [&](const Buffer& b, const std::vector<Expr>& indices) {
+    auto add = [&](const Buffer& b, const std::vector<Expr>& indices, bool stored) {
       if (auto it = fragments_.find(b.get()); it != fragments_.end())
-        out.push_back({&it->second, b, indices});
+        out.push_back({&it->second, b, indices, stored});
     };
     PreOrder(stmt, [&](const NodeRef& n) {
-      if (const auto* s = As<Load>(n)) add(s->buffer, s->indices);
-      if (const auto* s = As<Store>(n)) add(s->buffer, s->indices);
+      if (const auto* s = As<Load>(n)) add(s->buffer, s->indices, false);
+      if (const auto* s = As<Store>(n)) add(s->buffer, s->indices, true);
       return true;
     });
     return out;
@@ -249,15 +291,47 @@ class Distributor final : public ScopedRewriter {
 
   Stmt Distribute(const Nest& nest, const std::vector<Element>& elements, const Stmt& stmt) {
     for (const For* loop : nest.loops) analyzer_.Bind(loop->var, loop->min, loop->extent);
-    const Element& first = elements[0];
-    const std::vector<size_t> over = TileLoops(first, nest);
-    if (over.empty()) {
-      Unmet(first.buffer, "is not touched in loops that run over whole tiles");
-      return stmt;
+    for (const Element& e : elements) {
+      const std::vector<size_t> over = TileLoops(e, nest);
+      if (over.empty()) continue;
+      for (const Element& other : elements) {
+        if (KeepsOrder(other, e, nest)) continue;
+        Unmet(other.buffer, "is computed in several iterations, whose order lanes would not keep");
+        return stmt;
+      }
+      if (!CheckAlike(nest, elements, over)) return stmt;
+      Stmt out = Split(nest, *e.fragment, over);
+      return CheckLanes(elements) ? out : stmt;
     }
-    if (!CheckAlike(nest, elements, over)) return stmt;
-    Stmt out = Split(nest, *first.fragment, over);
-    return CheckLanes(elements) ? out : stmt;
+    Unmet(elements[0].buffer, "is not touched in loops that run over whole tiles");
+    return stmt;
+  }
+
+  // Splitting the loops over the tiles of `lead` keeps the order of the iterations that touch one
+  // element, if it matters: these differ in the innermost loop alone.
+  bool KeepsOrder(const Element& e, const Element& lead, const Nest& nest) {
+    const std::vector<size_t> over = TileLoops(lead, nest);
+    if (!e.stored || TileLoops(e, nest) == over) return true;
+    std::vector<Var> vars;
+    for (const For* loop : nest.loops) vars.push_back(loop->var);
+    for (size_t i = 0; i + 1 < vars.size(); ++i) {
+      const bool alone = std::any_of(e.indices.begin(), e.indices.end(), [&](const Expr& index) {
+        auto affine = DetectAffine(analyzer_.Simplify(index), vars);
+        if (!affine) return false;
+        for (size_t v = 0; v < vars.size(); ++v) {
+          if (IsZero(analyzer_.Simplify(affine->coefficients[v])) != (v != i)) return false;
+        }
+        return true;
+      });
+      if (!alone) return false;
+    }
+    int64_t step = 0;  // registers along that loop: the inner ones are nearer to each other
+    for (const TileDigit& digit : lead.fragment->tile.digits()) {
+      if (digit.of_lane || over[digit.dim] + 1 != vars.size()) continue;
+      if (step != 0 && digit.step > step) return false;
+      step = digit.step;
+    }
+    return true;
   }
 
   // The loop over each dimension of an element's tile; none where there is no such loop.
