@@ -182,25 +182,32 @@ std::vector<Expr> StridesOf(const BufferNode& b) {
 
 class Matcher {
  public:
-  Matcher(const Func& intrinsic, const Outlined& mine, const Outlined& theirs)
-      : intrinsic_(intrinsic), mine_(mine), theirs_(theirs), values_(ArgumentsOf(mine)) {}
+  /// `blocks` are those of the nest, for messages.
+  Matcher(const Func& intrinsic, const Outlined& mine, const Outlined& theirs, std::string blocks)
+      : intrinsic_(intrinsic),
+        mine_(mine),
+        theirs_(theirs),
+        blocks_(std::move(blocks)),
+        values_(ArgumentsOf(mine)) {}
 
   // The call of the intrinsic that stands for the nest.
   Expected<Stmt> Run() {
     if (mine_.callee->buffers.size() != theirs_.callee->buffers.size()) {
-      return Because("it touches " + std::to_string(mine_.callee->buffers.size()) +
-                     " buffers, intrinsic " + intrinsic_->name + " " +
-                     std::to_string(theirs_.callee->buffers.size()));
+      return OfNest("it touches " + std::to_string(mine_.callee->buffers.size()) +
+                    " buffers, intrinsic " + intrinsic_->name + " " +
+                    std::to_string(theirs_.callee->buffers.size()));
     }
     std::string where;
-    if (!StructuralEqual(Computation(mine_), Computation(theirs_), &where)) {
-      Diagnostic d = Because("it does not compute what intrinsic " + intrinsic_->name + " does");
-      d.notes.push_back("they differ at " + where);
+    const Func here = Computation(mine_), there = Computation(theirs_);
+    if (!StructuralEqual(here, there, &where)) {
+      Diagnostic d = OfNest("it does not compute what intrinsic " + intrinsic_->name + " does");
+      const std::string operand = OtherOperand(*here, *there);
+      d.notes.push_back(operand.empty() ? "they differ at " + where : operand);
       return d;
     }
     if (FreestMode(intrinsic_->body) > StrictestMode(mine_.callee->body)) {
-      return Because("intrinsic " + intrinsic_->name +
-                     " rounds otherwise than the block's fp mode permits");
+      return OfNest("intrinsic " + intrinsic_->name +
+                    " rounds otherwise than the block's fp mode permits");
     }
     for (const Buffer& param : intrinsic_->buffers) {
       TN_RETURN_IF_ERROR(AddOperand(param));
@@ -209,6 +216,22 @@ class Matcher {
   }
 
  private:
+  Diagnostic OfNest(const std::string& reason) const { return OfBlock(blocks_, reason); }
+
+  // The first operand of another type or shape.
+  std::string OtherOperand(const PrimFunc& here, const PrimFunc& there) const {
+    auto text = [](const BufferNode& b) { return ToString(MakeRef<BufferNode>(b)).substr(3); };
+    for (size_t i = 0; i < here.buffers.size(); ++i) {
+      const std::string mine = text(*here.buffers[i]), theirs = text(*there.buffers[i]);
+      if (mine == theirs) continue;
+      std::string out = "operand " + theirs_.call->buffers[i]->buffer->name;
+      out += " of the intrinsic is " + theirs + ", what the nest touches of ";
+      out += mine_.call->buffers[i]->buffer->name + " is " + mine;
+      return out;
+    }
+    return "";
+  }
+
   Status AddOperand(const Buffer& param) {
     for (size_t i = 0; i < theirs_.call->buffers.size(); ++i) {
       if (theirs_.call->buffers[i]->buffer != param) continue;
@@ -266,6 +289,7 @@ class Matcher {
   const Func& intrinsic_;
   const Outlined& mine_;
   const Outlined& theirs_;
+  const std::string blocks_;
   VarMap values_, bound_;
   std::vector<Region> regions_;
 };
@@ -380,7 +404,10 @@ Result Tensorize(State& given, const std::string& name, const std::string& intri
   TN_ASSIGN_OR_RETURN(Blockized made, MakeBlock(&body, *loop, ".tile", true));
   TN_ASSIGN_OR_RETURN(Outlined mine, OutlineOf(WithoutOutlined(*s.module), s.func, name));
   TN_ASSIGN_OR_RETURN(Outlined theirs, PatternAsNest(intrinsic.pattern));
-  TN_ASSIGN_OR_RETURN(Stmt call, Matcher(intrinsic.pattern, mine, theirs).Run());
+  Names blocks;
+  for (const Place* p : body.BlocksUnder(loop->stmt.get())) blocks.push_back(p->block()->name);
+  TN_ASSIGN_OR_RETURN(Stmt call,
+                      Matcher(intrinsic.pattern, mine, theirs, Join(blocks, ", ")).Run());
   made.block.body = Substitute(call, made.inner);
   made.block.where = AndAlso(guard, made.block.where);
   std::string block = made.block.name;
