@@ -305,7 +305,18 @@ Module Library::module() const {
   if (!data_->loaded) {
     artifact::MemoryFile file =
         Take(artifact::MemoryFile::Create("tenon-library", Image(data_.get())));
-    data_->loaded = Module::LoadFromFile(file.path());
+    try {
+      data_->loaded = Module::LoadFromFile(file.path());
+    } catch (const Error& e) {
+      // The file has no name that says anything to anyone.
+      std::string message = e.what();
+      const std::string name = "'" + file.path() + "'";
+      if (const size_t at = message.find(name); at != std::string::npos) {
+        message.replace(at, name.size(),
+                        fmt::format("what was built for target '{}'", data_->target.ToString()));
+      }
+      throw Error(e.kind(), message);
+    }
   }
   return *data_->loaded;
 }

@@ -99,6 +99,17 @@ class Arguments(unittest.TestCase):
                 f.save(os.path.join(folder, "x.wasm"))
             self.assertEqual(os.listdir(folder), [])
 
+    def test_of_other_machines(self):
+        f = tenon.build(fresh(), [A, C], "llvm -mtriple=riscv64-linux-gnu")
+        with self.assertRaisesRegex(RuntimeError, "cannot load what was built for target 'llvm .*': it is for riscv64"):
+            f(np.ones(3, "float32"))
+
+    def test_of_kernels_without_a_name(self):
+        f = tenon.build(fresh(), [A, C], "cuda -arch=sm_90")
+        self.assertIn("main_kernel(", f.get_source())
+        with self.assertRaisesRegex(ValueError, "`A` expects device=cuda but got device=cpu\nwhen calling: `main"):
+            f(np.ones(3, "float32"))
+
     def test_of_intrinsics_of_one_name(self):
         def tile(m):
             P, Q = te.placeholder((m,), name="P"), te.placeholder((m,), name="Q")

@@ -100,6 +100,17 @@ Func HostOf(const PrimFunc& kernel, const KernelParts& parts) {
   return PrimFunc::Make(std::move(host));
 }
 
+// The kernel under another name where its own is that of a C program's first function, which
+// languages of devices keep for themselves; callers see the host function's.
+Func NotMain(const Func& kernel, Module* module) {
+  if (kernel->name != "main") return kernel;
+  PrimFunc fields = *kernel;
+  fields.name = "main_kernel";
+  for (int i = 1; module->Find(fields.name); ++i) fields.name = fmt::format("main_kernel_{}", i);
+  module->funcs.erase(kernel->name);
+  return PrimFunc::Make(std::move(fields));
+}
+
 }  // namespace
 
 Module WrapExports(const Module& module, const PassContext& context) {
@@ -113,7 +124,8 @@ Module WrapExports(const Module& module, const PassContext& context) {
     const Func aligned = WithAlignedParams(func);
     auto target = Target::Parse(func->target);
     const bool gpu = target && target->IsGpu();
-    const KernelParts parts = gpu ? SplitKernel(aligned) : KernelParts{{aligned}, {}};
+    KernelParts parts = gpu ? SplitKernel(aligned) : KernelParts{{aligned}, {}};
+    if (gpu && parts.kernels.size() == 1) parts.kernels[0] = NotMain(parts.kernels[0], &out);
     out.Add(HostOf(*aligned, parts));
     if (parts.kernels.size() > 1) out.funcs.erase(name);
     for (const Func& part : parts.kernels) {
