@@ -45,7 +45,7 @@ LAYERS = {
     "src/runtime": ["include/tenon/c_api.h", "include/tenon/kernel_abi.h", "include/tenon/ffi_types.h"],
     "src/runtime/device/cpu": ["src/runtime"],
     "src/runtime/device/null": ["src/runtime"],
-    "src/runtime/device/cuda": ["src/runtime"],
+    "src/runtime/device/cuda": ["src/runtime", "include/tenon/kernel_abi.h"],
     "src/runtime/device/opencl": ["src/runtime"],
     "src/driver": [
         "src/graph/lower", "src/graph/pass", "src/loop/pass", "src/frontend/onnx", "src/codegen/llvm", "src/codegen/c",

@@ -137,9 +137,22 @@ typedef struct tn_device_code {
 typedef struct tn_device_kernel {
   uint32_t name;         /* offset of its name in the code, NUL-terminated */
   uint32_t shared_bytes; /* shared memory that every launch asks for */
-  uint32_t params;       /* offset of a byte per parameter: 0 for a buffer, else its size */
+  uint32_t params;       /* offset of a byte per parameter: 0 for a buffer, TN_PARAM_TENSOR_MAP, */
+                         /* else its size */
   uint32_t num_params;
 } tn_device_kernel;
+
+/* A parameter whose argument is the address of a matrix, and that the kernel gets as a description
+ * for the copy engine, which the launch makes. For each of these, in their order, a tn_device_map
+ * follows behind the bytes, from the next multiple of 8 on. */
+#define TN_PARAM_TENSOR_MAP 255
+#define TN_MAX_TENSOR_MAPS 8
+typedef struct tn_device_map {
+  int64_t rows, columns;             /* of the matrix, which lies row by row without gaps */
+  int32_t rows_param, columns_param; /* the parameter whose value is meant instead, or -1 */
+  uint32_t box_rows, box_columns;    /* what is copied at a time */
+  uint32_t type_code, type_bits;     /* of elements, as in DLDataType */
+} tn_device_map;
 
 /* The same kernels in several forms: the first that a device takes is used. CUDA: a cubin, then
  * PTX, which ends in a zero byte. OpenCL: source. */

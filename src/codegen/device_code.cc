@@ -1,8 +1,13 @@
 #include "codegen/device_code.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "codegen/gpu_launch.h"
+#include "intrin/ptx_hopper.h"
+#include "loop/threads.h"
+#include "loop/warpgroup.h"
+#include "tenon/ffi_types.h"
 #include "tenon/kernel_abi.h"
 
 namespace tenon::codegen {
@@ -52,12 +57,46 @@ class Packer {
   std::string bytes_;
 };
 
+bool IsMap(const PrimFunc& kernel, const BufferNode& buffer) {
+  const auto maps = kernel.attrs.Get<std::vector<std::string>>(kTensorMapsAttr, {});
+  return std::find(maps.begin(), maps.end(), buffer.name) != maps.end();
+}
+
 // A byte per parameter: 0 for a buffer (or working memory, an address too), else its value's size.
 std::string ParamsOf(const PrimFunc& kernel) {
-  std::string out(kernel.buffers.size(), '\0');
+  std::string out;
+  for (const Buffer& b : kernel.buffers)
+    out += static_cast<char>(IsMap(kernel, *b) ? TN_PARAM_TENSOR_MAP : 0);
   out.append(kernel.dims.size(), '\x08');
   for (const Var& v : kernel.scalars) {
     out += static_cast<char>(v->dtype.IsHandle() ? 0 : v->dtype.Bytes());
+  }
+  return out;
+}
+
+void ReadSize(const PrimFunc& kernel, const std::string& size, int64_t* value, int32_t* param) {
+  for (size_t i = 0; i < kernel.dims.size(); ++i) {
+    if (kernel.dims[i]->name == size) *param = static_cast<int32_t>(kernel.buffers.size() + i);
+  }
+  if (*param < 0) *value = std::stoll(size);
+}
+
+// Their sizes are attributes of the kernel: its buffers are flat by now.
+std::string MapsOf(const PrimFunc& kernel) {
+  const auto sizes = kernel.attrs.Get<std::vector<std::string>>(kTensorSizesAttr, {});
+  std::string out;
+  size_t next = 0;
+  for (const Buffer& b : kernel.buffers) {
+    if (!IsMap(kernel, *b)) continue;
+    tn_device_map map = {};
+    map.rows_param = map.columns_param = -1;
+    ReadSize(kernel, sizes.at(next++), &map.rows, &map.rows_param);
+    ReadSize(kernel, sizes.at(next++), &map.columns, &map.columns_param);
+    map.box_rows = map.box_columns = kBulkCopySide;
+    map.type_code =
+        static_cast<uint32_t>(b->dtype == DType::BFloat16() ? TN_DL_BFLOAT : TN_DL_FLOAT);
+    map.type_bits = static_cast<uint32_t>(b->dtype.bits);
+    out.append(reinterpret_cast<const char*>(&map), sizeof map);
   }
   return out;
 }
@@ -76,6 +115,7 @@ Expected<std::vector<DataBlob>> PackDeviceCode(const std::vector<Func>& kernels,
     row.shared_bytes = launch.dynamic_shared ? static_cast<uint32_t>(launch.shared_bytes) : 0;
     row.params = static_cast<uint32_t>(packer.Append(params, 1));
     row.num_params = static_cast<uint32_t>(params.size());
+    if (const std::string maps = MapsOf(*kernels[i]); !maps.empty()) packer.Append(maps, 8);
     packer.Kernel(i, row);
   }
   for (size_t i = 0; i < images.size(); ++i) {

@@ -24,6 +24,17 @@ bool Mentions(const std::string& text, const std::string& words) {
   return false;
 }
 
+// Whether its roles have registers of their own.
+bool NamesRegisters(const PrimFunc& func) {
+  bool found = false;
+  PreOrder(func.body, [&](const NodeRef& n) {
+    const auto* roles = As<Roles>(n);
+    for (size_t i = 0; roles && i < roles->registers.size(); ++i) found |= roles->registers[i] > 0;
+    return !found && !IsA<ExprNode>(n);
+  });
+  return found;
+}
+
 }  // namespace
 
 // A module may hold the host's functions too.
@@ -79,7 +90,9 @@ void GpuFile::EmitKernel(const PrimFunc& func) {
   const std::array<int64_t, 3>& block = launch->block;
   const std::string qualifiers = fmt::format(
       "{} {}", language_.visible,
-      fmt::format(fmt::runtime(gpu_.threads), launch->threads(), block[0], block[1], block[2]));
+      fmt::format(
+          fmt::runtime(gpu_.roles && NamesRegisters(func) ? gpu_.roles->threads : gpu_.threads),
+          launch->threads(), block[0], block[1], block[2]));
   FunctionForm form;
   form.spaces.assign(func.buffers.size(), gpu_.global_space);
   if (gpu_.dynamic_shared && launch->dynamic_shared) form.dynamic_shared = launch->shared;

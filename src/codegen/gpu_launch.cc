@@ -79,7 +79,8 @@ class LaunchReader {
   void PlaceShared() {
     PreOrder(kernel_.body, [&](const NodeRef& n) {
       const auto* alloc = As<Alloc>(n);
-      if (!alloc || alloc->buffer->scope != "shared") return true;
+      if (!alloc || (alloc->buffer->scope != "shared" && alloc->buffer->scope != "barrier"))
+        return true;
       const Buffer& b = alloc->buffer;
       int64_t bytes = b->dtype.Bytes();
       for (const Expr& extent : b->shape) {

@@ -58,6 +58,20 @@ struct PreambleSpelling {
   const char* text;
 };
 
+/// Warps with work of their own, barriers that they and asynchronous copies meet at, and the
+/// copies' sources.
+struct RolesSpelling {
+  const char* warp;            // the number of a thread's warp in its block
+  const char* more_registers;  // of a warpgroup: {} for each thread from now on
+  const char* fewer_registers;
+  const char* threads;     // as GpuSpelling has it, of a kernel that says how many registers
+  const char* tensor_map;  // the type of a description of memory
+  const char* map_param;   // of a kernel: {} is its name
+  const char* arrive;      // statements: {0} the barrier's address, {1} the value
+  const char* expect;
+  const char* wait;
+};
+
 /// What a language has whose functions are run by the threads of a GPU. Null in a Language: they
 /// are run by one worker.
 struct GpuSpelling {
@@ -76,6 +90,7 @@ struct GpuSpelling {
   std::span<const AtomicSpelling> atomics;
   const char* preamble;  // what every file begins with
   std::span<const PreambleSpelling> preambles;
+  const RolesSpelling* roles = nullptr;  // null: it has none
 };
 
 struct Language {

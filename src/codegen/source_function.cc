@@ -104,6 +104,7 @@ void SourceFunction::BindParams() {
   const auto exchanged = ExchangedBuffers(func_);
   for (size_t i = 0; i < func_.buffers.size(); ++i) {
     const Buffer& b = func_.buffers[i];
+    if (BindTensorMap(b)) continue;
     const std::string name = Declare(b->name);
     const bool restricted = distinct && !exchanged.contains(b.get());
     exprs_.BindBuffer(b.get(), {name, /*is_private=*/false, distinct, 0,
@@ -206,6 +207,7 @@ void SourceFunction::EmitWarpOperation(const Emission& emission) {
   fmt::dynamic_format_arg_store<fmt::format_context> names;
   for (const Buffer& b : func_.buffers) names.push_back(exprs_.NameOf(b));
   for (const Var& v : func_.dims) names.push_back(exprs_.NameOf(v));
+  for (const Var& v : func_.scalars) names.push_back(exprs_.NameOf(v));
   Line(fmt::vformat(emission.text, names));
 }
 
@@ -261,6 +263,8 @@ void SourceFunction::EmitStmt(const Stmt& s) {
     case NodeKind::kReturn: return EmitReturn(*As<Return>(s));
     case NodeKind::kSync: return EmitSync(As<Sync>(s)->level);
     case NodeKind::kAtomic: return EmitAtomic(*As<Atomic>(s));
+    case NodeKind::kBarrier: return EmitBarrier(*As<Barrier>(s));
+    case NodeKind::kRoles: return EmitRoles(*As<Roles>(s));
     default: return Unsupported(std::string(Name(s->kind)) + " in code generation");
   }
 }

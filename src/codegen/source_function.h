@@ -69,6 +69,12 @@ class SourceFunction {
   void EmitGpuAtomic(const Atomic& s);
   void EmitPlainUpdate(const Atomic& s);
   void EmitSync(Level level);
+  void EmitBarrier(const Barrier& s);
+  void EmitRoles(const Roles& s);
+  void EmitRegisters(int64_t registers);
+  bool IsTensorMap(const Buffer& param) const;
+  bool BindTensorMap(const Buffer& param);
+  SourceText ArgumentOf(const PrimFunc& callee, size_t i, const Region& region);
 
   void BeginTileIntrinsic(const Emission& emission);
   void EmitWarpOperation(const Emission& emission);

@@ -40,7 +40,7 @@ void SourceFunction::DeclareArray(const Buffer& b, const Stmt& body) {
   const int64_t bytes = AlignOf(b, language_);
   const std::string align =
       bytes > b->dtype.Element().Bytes() ? fmt::format(fmt::runtime(language_.align), bytes) : "";
-  const bool shared = language_.gpu && b->scope == "shared";
+  const bool shared = language_.gpu && (b->scope == "shared" || b->scope == "barrier");
   const std::string qualifier = shared ? std::string(language_.gpu->shared) + " " : "";
   if (auto place = form_.dynamic_shared.find(b.get()); place != form_.dynamic_shared.end()) {
     Line(fmt::format("{0}* const {1} = ({0}*)({2} + {3});", type, name,
@@ -234,7 +234,7 @@ void SourceFunction::EmitCall(const CallFunc& s) {
   std::vector<SourceText> args;
   std::vector<std::string> spaces;
   for (size_t i = 0; i < s.buffers.size(); ++i) {
-    args.push_back(RegionAddress(s.buffers[i]));
+    args.push_back(ArgumentOf(*callee, i, s.buffers[i]));
     spaces.push_back(exprs_.SpaceOf(s.buffers[i]->buffer));
     if (s.buffers[i]->buffer->dtype != callee->buffers[i]->dtype) {
       return Unsupported("call of " + s.callee + " with other types than it has");

@@ -96,9 +96,11 @@ int64_t Worker::Offset(const View& view, const std::vector<int64_t>& indices, bo
   if (check) CheckBounds(view, indices);
   const std::vector<int64_t> storage = StorageOf(view, indices);
   const bool lanes = thread_ && view.buffer->layout && !view.buffer->layout->threads.empty();
-  if (lanes && check && storage[0] != thread_->lane()) {
-    Fail(Place(view, indices) + " lies in lane " + std::to_string(storage[0]) +
-         " and is touched by lane " + std::to_string(thread_->lane()));
+  if (lanes && check) {
+    const int64_t lane = thread_->lane(EvalInt(m_.StorageOf(view.buffer)[0]));
+    if (storage[0] != lane)
+      Fail(Place(view, indices) + " lies in lane " + std::to_string(storage[0]) +
+           " and is touched by lane " + std::to_string(lane));
   }
   int64_t offset = 0;
   for (size_t i = 0; i < storage.size(); ++i) offset += storage[i] * view.strides[i];

@@ -16,9 +16,15 @@ bool BarrierBetween(const Actor& before, const Actor& now, bool same_warp) {
   return before.cta_epoch != now.cta_epoch || (same_warp && before.warp_epoch != now.warp_epoch);
 }
 
-bool Ordered(const Actor& before, const Actor& now) {
+// `now` has heard of what `before` did.
+bool IsTold(const Actor& before, const Actor& now, const Clock* seen) {
+  return seen && before.clock > 0 && before.block == now.block && before.thread < seen->size() &&
+         (*seen)[before.thread] >= before.clock;
+}
+
+bool Ordered(const Actor& before, const Actor& now, const Clock* seen) {
   return before.launch != now.launch || SameThread(before, now) ||
-         BarrierBetween(before, now, before.warp == now.warp);
+         BarrierBetween(before, now, before.warp == now.warp) || IsTold(before, now, seen);
 }
 
 }  // namespace
@@ -39,7 +45,7 @@ bool AccessHistory::ReadersOrdered(const Mark& mark, const Actor& now) {
   const Actor& r = mark.reader;
   if (r.launch != now.launch) return true;
   switch (mark.readers) {
-    case Group::kThread: return Ordered(r, now);
+    case Group::kThread: return Ordered(r, now, nullptr);
     case Group::kWarp: return BarrierBetween(r, now, r.warp == now.warp);
     case Group::kBlock: return BarrierBetween(r, now, /*same_warp=*/false);
     case Group::kLaunch: return false;
@@ -47,7 +53,20 @@ bool AccessHistory::ReadersOrdered(const Mark& mark, const Actor& now) {
   return false;
 }
 
-void AccessHistory::AddReader(Mark* mark, const Actor& now) {
+const Actor* AccessHistory::UnorderedReader(const Mark& mark, const Actor& now, const Clock* seen) {
+  if (!seen) return ReadersOrdered(mark, now) ? nullptr : &mark.reader;
+  for (const Actor& r : mark.all) {
+    if (!Ordered(r, now, seen)) return &r;
+  }
+  return nullptr;
+}
+
+void AccessHistory::AddReader(Mark* mark, const Actor& now, const Clock* seen) {
+  if (seen) {
+    std::erase_if(mark->all, [&](const Actor& r) { return Ordered(r, now, seen); });
+    mark->all.push_back(now);
+    return;
+  }
   const Actor& r = mark->reader;
   if (ReadersOrdered(*mark, now)) {
     mark->readers = Group::kThread;
@@ -62,33 +81,35 @@ void AccessHistory::AddReader(Mark* mark, const Actor& now) {
 }
 
 std::string AccessHistory::Note(int64_t offset, int64_t bytes, const Actor& actor, AccessKind kind,
-                                uint32_t visit) {
+                                uint32_t visit, const Clock* seen) {
   for (int64_t i = offset; i < offset + bytes; ++i) {
     Mark& m = marks_[static_cast<size_t>(i)];
     const bool both_atomic = m.atomic && kind == AccessKind::kAtomic;
     const char* done = kind == AccessKind::kRead ? "is read by " : "is written by ";
-    if (!both_atomic && !Ordered(m.writer, actor)) {
+    if (!both_atomic && !Ordered(m.writer, actor, seen)) {
       return done + actor.ToString() + " and was written by " + m.writer.ToString() +
              " with no sync between";
     }
     if (kind == AccessKind::kRead) {
-      AddReader(&m, actor);
+      AddReader(&m, actor, seen);
       continue;
     }
-    if (!ReadersOrdered(m, actor)) {
-      return done + actor.ToString() + " and was read by " + m.reader.ToString() +
+    if (const Actor* reader = UnorderedReader(m, actor, seen)) {
+      return done + actor.ToString() + " and was read by " + reader->ToString() +
              " with no sync between";
     }
     m.writer = actor;
     m.atomic = kind == AccessKind::kAtomic;
+    m.all.clear();
     m.visit = visit;
   }
   return "";
 }
 
-bool AccessHistory::TornRead(int64_t offset, int64_t bytes, const Actor& actor) const {
+bool AccessHistory::TornRead(int64_t offset, int64_t bytes, const Actor& actor,
+                             const Clock* seen) const {
   for (int64_t i = offset; i < offset + bytes; ++i) {
-    if (!Ordered(marks_[static_cast<size_t>(i)].writer, actor)) return true;
+    if (!Ordered(marks_[static_cast<size_t>(i)].writer, actor, seen)) return true;
   }
   return false;
 }

@@ -1,13 +1,26 @@
-// Asynchronous copies: what they read they read at once, what they write waits for its group.
+// Asynchronous copies: what they read they read at once, what they write waits for its group or its
+// barrier.
+#include <utility>
+
+#include "interp/grid.h"
 #include "interp/machine.h"
 #include "loop/threads.h"
+#include "loop/warpgroup.h"
 
 namespace tenon::interp {
 
 bool Worker::ExecAsync(const CallFunc& n, const Func& callee) {
   const std::string part = AsyncPart(*callee);
   if (part.empty()) return false;
-  if (part == kAsyncCommit) {
+  if (part == kAsyncInit) {
+    if (!thread_) Fail("unsupported: barrier");
+    Frame frame = CalleeFrame(callee, n.buffers, n.scalars);
+    const View& barrier = frame.buffers.at(callee->buffers[0].get());
+    thread_->MakeReady(barrier.address, frame.vars.at(callee->scalars[0].get()).first.i,
+                       barrier.memory->name());
+  } else if (part == kAsyncBulk) {
+    ExecBulkCopy(n, callee);
+  } else if (part == kAsyncCommit) {
     groups_.push_back(std::move(begun_));
     begun_.clear();
   } else if (part == kAsyncWait) {
@@ -22,6 +35,19 @@ bool Worker::ExecAsync(const CallFunc& n, const Func& callee) {
     copying_ = false;
   }
   return true;
+}
+
+// All of it is one copy, which is done when its barrier hears of it.
+void Worker::ExecBulkCopy(const CallFunc& n, const Func& callee) {
+  if (!thread_) Fail("unsupported: " + n.callee + " outside of a launch");
+  std::vector<AsyncWrite> others = std::exchange(begun_, {});
+  Frame frame = CalleeFrame(callee, n.buffers, n.scalars);
+  const View barrier = frame.buffers.at(callee->buffers.back().get());
+  copying_ = true;
+  RunCallee(n, callee, std::move(frame));
+  copying_ = false;
+  thread_->Begin(std::exchange(begun_, std::move(others)), barrier.address,
+                 barrier.memory->name() + ", which " + n.callee + " completes on,");
 }
 
 // It may happen at once, so nobody else may be there any more; that it is not seen yet is checked

@@ -5,6 +5,7 @@
 #include "interp/team.h"
 #include "ir/print.h"
 #include "loop/threads.h"
+#include "loop/warpgroup.h"
 #include "support/check.h"
 
 namespace tenon::interp {
@@ -50,8 +51,8 @@ Worker::Flow Worker::Exec(const Stmt& s) {
     case NodeKind::kAssert: ExecAssert(*As<Assert>(s)); return Flow::kNext;
     case NodeKind::kReturn: return ExecReturn(*As<Return>(s));
     case NodeKind::kSync: ExecSync(*As<Sync>(s)); return Flow::kNext;
-    case NodeKind::kBarrier: Unsupported("barrier");
-    case NodeKind::kRoles: Unsupported("roles");
+    case NodeKind::kBarrier: ExecBarrier(*As<Barrier>(s)); return Flow::kNext;
+    case NodeKind::kRoles: return ExecRoles(*As<Roles>(s));
     case NodeKind::kAtomic: ExecAtomic(*As<Atomic>(s)); return Flow::kNext;
     default: TN_UNREACHABLE();  // NOLINT: expressions are no statements
   }
@@ -90,7 +91,7 @@ Worker::Flow Worker::ExecWhile(const While& n) {
 // Workers of a team see one `global` allocation, threads of a launch one per launch, and one
 // `shared` one per block; everything else is the worker's own.
 Worker::Flow Worker::ExecAlloc(const Alloc& n) {
-  if (n.buffer->scope == "barrier") Unsupported("barrier buffer " + n.buffer->name);
+  if (n.buffer->scope == "barrier" && !thread_) Unsupported("barrier buffer " + n.buffer->name);
   auto make = [&] {
     return m_.NewMemory(n.buffer->name, StorageElements(n.buffer), n.buffer->dtype.Bytes());
   };
@@ -250,10 +251,42 @@ void Worker::ExecSync(const Sync& n) {
   }
 }
 
+void Worker::ExecBarrier(const Barrier& n) {
+  if (!thread_) Unsupported("barrier");
+  const View& view = ViewOf(n.buffer);
+  std::vector<int64_t> indices;
+  for (const Expr& e : n.indices) indices.push_back(EvalInt(e));
+  const int64_t offset = Offset(view, indices, /*check=*/true);
+  thread_->OnBarrier(n.op, view.address + static_cast<uintptr_t>(offset),
+                     n.value ? EvalInt(n.value) : 0, Place(view, indices));
+}
+
+// By the number of the thread's warp.
+Worker::Flow Worker::ExecRoles(const Roles& n) {
+  if (!thread_) Unsupported("roles");
+  int64_t first = 0;
+  for (size_t i = 0; i < n.bodies.size(); ++i) {
+    first += n.sizes[i];
+    if (thread_->warp() < first) return Exec(n.bodies[i]);
+  }
+  Fail("warp " + std::to_string(thread_->warp()) + " has no role: " + std::to_string(first) +
+       " warps do");
+}
+
 Worker::Flow Worker::ExecReturn(const Return& n) {
   if (n.value) status_ = EvalInt(n.value);
   return Flow::kReturn;
 }
+
+namespace {
+
+// A tile that does not lie as the parameter says, yet: `distribute` sees to that, and until then
+// its elements are where the caller's buffer has them.
+bool IsOtherwise(const BufferNode& param, const BufferNode& given) {
+  return IsTile(param) && given.rank() > 1;
+}
+
+}  // namespace
 
 Frame Worker::CalleeFrame(const Func& callee, const std::vector<Region>& buffers,
                           const std::vector<Expr>& scalars) {
@@ -280,7 +313,7 @@ Frame Worker::CalleeFrame(const Func& callee, const std::vector<Region>& buffers
       Fail("call of " + callee->name + ": " + param->name + " has another type");
     std::vector<int64_t> first;
     for (const Range& r : buffers[i]->ranges) first.push_back(EvalInt(r->min));
-    if (IsFragment(*param)) {
+    if (IsFragment(*param) || IsOtherwise(*param, *view.buffer)) {
       inner.frame_.buffers[param.get()] = WindowOn(param, view, buffers[i], &inner);
       continue;
     }

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "ir/visit.h"
+#include "loop/warpgroup.h"
 #include "support/check.h"
 #include "target/target.h"
 
@@ -39,8 +41,14 @@ class Cta {
   void RunReady();
   void Wait(GridThread* thread, const StmtNode& at, Level level);
   void Release(GridThread* last);
+  bool SameGroup(Level level, const GridThread& a, const GridThread& b) const;
+  void JoinGroup(Level level, const GridThread& of);
+  void WaitFor(GridThread* thread, const BarrierState& barrier, int64_t phase);
+  void Wake();
+  bool CompleteCopy();
   void Cancel();
   [[noreturn]] void FailDivergent() const;
+  [[noreturn]] void FailDeadlock(const GridThread& thread) const;
 
   Grid& grid_;
   int64_t block_;
@@ -50,9 +58,19 @@ class Cta {
   std::vector<int64_t> order_;
   std::exception_ptr failure_;
   bool cancelled_ = false;
+
+  // Copies that complete on barriers, the earliest first.
+  struct Copy {
+    std::vector<AsyncWrite> writes;
+    uintptr_t barrier;
+    Clock knows;
+  };
+  std::unique_ptr<Barriers> barriers_;  // null: the kernel has none
+  std::vector<Copy> copies_;
 };
 
 Cta::Cta(Grid& grid, int64_t block) : grid_(grid), block_(block), shared_(grid.machine) {
+  if (grid.has_barriers) barriers_ = std::make_unique<Barriers>(static_cast<size_t>(grid.threads));
   for (int64_t t = 0; t < grid.threads; ++t) {
     Actor actor;
     actor.launch = grid.machine.phase;
@@ -97,10 +115,12 @@ void Cta::Body(GridThread* thread) {
 
 void Cta::Run() {
   try {
-    while (std::any_of(threads_.begin(), threads_.end(),
-                       [](const auto& t) { return t->state_ == GridThread::State::kReady; })) {
-      RunReady();
-    }
+    do {
+      while (std::any_of(threads_.begin(), threads_.end(),
+                         [](const auto& t) { return t->state_ == GridThread::State::kReady; })) {
+        RunReady();
+      }
+    } while (CompleteCopy());
     if (!std::all_of(threads_.begin(), threads_.end(),
                      [](const auto& t) { return t->state_ == GridThread::State::kDone; })) {
       FailDivergent();
@@ -143,20 +163,138 @@ void Cta::Wait(GridThread* thread, const StmtNode& at, Level level) {
 
 // Lets the threads of a group go on when the last of them has arrived.
 void Cta::Release(GridThread* last) {
-  const bool warp = last->level_ == Level::kWarp, orders = last->at_->kind == NodeKind::kSync;
+  const Level level = last->level_;
+  const bool orders = last->at_->kind == NodeKind::kSync;
   for (const auto& t : threads_) {
-    if (warp && t->actor_.warp != last->actor_.warp) continue;
+    if (!SameGroup(level, *t, *last)) continue;
     if (t->state_ != GridThread::State::kWaiting || t->at_ != last->at_) return;
   }
+  if (orders || level == Level::kWarpgroup) JoinGroup(level, *last);
   for (const auto& t : threads_) {
-    if (warp && t->actor_.warp != last->actor_.warp) continue;
+    if (!SameGroup(level, *t, *last)) continue;
     t->state_ = GridThread::State::kReady;
     if (orders) ++t->actor_.warp_epoch;
-    if (!warp) ++t->actor_.cta_epoch;
+    if (level == Level::kCta) ++t->actor_.cta_epoch;
   }
 }
 
+bool Cta::SameGroup(Level level, const GridThread& a, const GridThread& b) const {
+  if (level == Level::kWarp) return a.actor_.warp == b.actor_.warp;
+  if (level == Level::kWarpgroup)
+    return a.actor_.thread / kWarpgroup == b.actor_.thread / kWarpgroup;
+  return true;
+}
+
+// Each knows now what any of them knew.
+void Cta::JoinGroup(Level level, const GridThread& of) {
+  if (!barriers_) return;
+  Clock all;
+  for (const auto& t : threads_) {
+    if (SameGroup(level, *t, of)) Join(&all, barriers_->Release(t->actor_.thread));
+  }
+  for (const auto& t : threads_) {
+    if (SameGroup(level, *t, of)) Join(&barriers_->of(t->actor_.thread), all);
+  }
+}
+
+// ---- barriers ----
+
+void Cta::WaitFor(GridThread* thread, const BarrierState& barrier, int64_t phase) {
+  while (!Barriers::IsOver(barrier, phase)) {
+    thread->state_ = GridThread::State::kBlocked;
+    thread->barrier_ = &barrier;
+    thread->phase_ = phase;
+    fibers_[thread->actor_.thread]->Yield();
+    if (cancelled_) throw Cancelled{};
+  }
+  Join(&barriers_->of(thread->actor_.thread), barrier.passed);
+}
+
+// Those whose phase is over go on.
+void Cta::Wake() {
+  for (const auto& t : threads_) {
+    if (t->state_ == GridThread::State::kBlocked && Barriers::IsOver(*t->barrier_, t->phase_))
+      t->state_ = GridThread::State::kReady;
+  }
+}
+
+// Nobody can go on: a copy, any but the earliest at first in the orders that are not plain, is
+// done. False where none is under way.
+bool Cta::CompleteCopy() {
+  if (copies_.empty()) return false;
+  const bool plain = grid_.machine.options.order == ThreadOrder::kInOrder;
+  const size_t which = plain ? 0 : static_cast<size_t>(grid_.machine.random() % copies_.size());
+  Copy copy = std::move(copies_[which]);
+  copies_.erase(copies_.begin() + static_cast<ptrdiff_t>(which));
+  if (std::all_of(threads_.begin(), threads_.end(),
+                  [](const auto& t) { return t->state_ == GridThread::State::kDone; }))
+    Fail(copy.writes.front().what + " is still copied to when its block of threads ends");
+  int64_t bytes = 0;
+  for (const AsyncWrite& w : copy.writes) {
+    const auto offset = static_cast<int64_t>(w.address - w.memory->address());
+    const int64_t size = w.type.Element().Bytes();
+    w.memory->SetUnderWay(offset, size, false);
+    w.memory->Define(offset, size);
+    Encode(w.type.Element(), w.value, w.memory->data() + offset);
+    bytes += size;
+  }
+  barriers_->Bring(&barriers_->At(copy.barrier), copy.knows, bytes);
+  Wake();
+  return true;
+}
+
+void GridThread::MakeReady(uintptr_t address, int64_t arrivals, const std::string& what) {
+  BarrierState& barrier = cta_->barriers_->At(address);
+  if (barrier.arrivals != 0) Fail(what + " is made ready twice");
+  if (arrivals < 1) Fail(what + " is made ready for " + std::to_string(arrivals) + " arrivals");
+  barrier.arrivals = barrier.missing = arrivals;
+  barrier.made = cta_->barriers_->Release(actor_.thread);
+}
+
+void GridThread::OnBarrier(BarrierOp op, uintptr_t address, int64_t value,
+                           const std::string& what) {
+  BeforeAccess();
+  Barriers& all = *cta_->barriers_;
+  BarrierState& barrier = all.At(address);
+  if (barrier.arrivals == 0 || !all.Knows(actor_.thread, barrier.made))
+    Fail(what + " is used before it is made ready");
+  if (op == BarrierOp::kWait) {
+    barrier_name_ = what;
+    return cta_->WaitFor(this, barrier, value);
+  }
+  const bool expects = op == BarrierOp::kExpect;
+  if (!all.Arrive(&barrier, all.Release(actor_.thread), expects ? value : 0))
+    Fail(what + ": more threads arrive in a phase than end it, " +
+         std::to_string(barrier.arrivals));
+  cta_->Wake();
+}
+
+void GridThread::Begin(std::vector<AsyncWrite> writes, uintptr_t barrier, const std::string& what) {
+  if (cta_->barriers_->At(barrier).arrivals == 0) Fail(what + " is used before it is made ready");
+  cta_->copies_.push_back({std::move(writes), barrier, cta_->barriers_->Release(actor_.thread)});
+}
+
+const Clock* GridThread::seen() const {
+  return cta_->barriers_ ? &cta_->barriers_->of(actor_.thread) : nullptr;
+}
+
+Actor GridThread::Now() const {
+  Actor now = actor_;
+  if (cta_->barriers_) now.clock = cta_->barriers_->now(actor_.thread);
+  return now;
+}
+
+void Cta::FailDeadlock(const GridThread& thread) const {
+  const BarrierState& b = *thread.barrier_;
+  Fail("deadlock: " + thread.actor_.ToString() + " waits for " + thread.barrier_name_ +
+       " to end its phase, and nobody is left to do so: " + std::to_string(b.missing) +
+       " arrivals and " + std::to_string(b.bytes) + " bytes are missing");
+}
+
 void Cta::FailDivergent() const {
+  for (const auto& t : threads_) {
+    if (t->state_ == GridThread::State::kBlocked) FailDeadlock(*t);
+  }
   int64_t waiting = 0;
   const GridThread *first = nullptr, *other = nullptr, *done = nullptr;
   for (const auto& t : threads_) {
@@ -183,14 +321,18 @@ void Cta::FailDivergent() const {
 
 void GridThread::Sync(const tenon::Sync& sync) { cta_->Wait(this, sync, sync.level); }
 
-int64_t GridThread::lane() const { return actor_.thread % cta_->grid_.warp_size; }
+namespace {
+Level LevelOf(int64_t lanes) { return lanes == kWarpgroup ? Level::kWarpgroup : Level::kWarp; }
+}  // namespace
 
-void GridThread::Meet(const CallFunc& call) { cta_->Wait(this, call, Level::kWarp); }
+void GridThread::Meet(const CallFunc& call, int64_t lanes) {
+  cta_->Wait(this, call, LevelOf(lanes));
+}
 
-std::vector<Frame*> GridThread::PostedByWarp() const {
+std::vector<Frame*> GridThread::PostedByGroup(int64_t lanes) const {
   std::vector<Frame*> out;
   for (const auto& t : cta_->threads_) {
-    if (t->actor_.warp == actor_.warp) out.push_back(t->posted);
+    if (cta_->SameGroup(LevelOf(lanes), *t, *this)) out.push_back(t->posted);
   }
   return out;
 }
@@ -198,9 +340,10 @@ std::vector<Frame*> GridThread::PostedByWarp() const {
 Memory* GridThread::Shared(const Alloc* alloc,
                            const std::function<std::unique_ptr<Memory>()>& make) {
   const std::string& scope = alloc->buffer->scope;
-  if (scope != "shared" && scope != "global") return nullptr;
-  Memory* memory = (scope == "shared" ? cta_->shared_ : cta_->grid_.global).Get(alloc, make);
-  if (scope == "shared") ++visits_[memory];
+  const bool block = scope == "shared" || scope == "barrier";
+  if (!block && scope != "global") return nullptr;
+  Memory* memory = (block ? cta_->shared_ : cta_->grid_.global).Get(alloc, make);
+  if (block) ++visits_[memory];
   return memory;
 }
 
@@ -219,7 +362,7 @@ bool GridThread::SeesAnything(Memory* memory, int64_t offset, int64_t bytes) {
   if (memory->is_private()) return false;
   BeforeAccess();
   const AccessHistory& history = memory->history();
-  return history.TornRead(offset, bytes, actor_) ||
+  return history.TornRead(offset, bytes, Now(), seen()) ||
          history.StaleRead(offset, bytes, actor_, VisitOf(memory));
 }
 
@@ -229,14 +372,13 @@ void GridThread::Touch(Memory* memory, int64_t offset, int64_t bytes, AccessKind
   BeforeAccess();
   const uint32_t visit = VisitOf(memory);
   AccessHistory& history = memory->history();
-  const bool together = for_warp_ && kind != AccessKind::kRead;
+  const bool together = reads_for_ > 1 && kind != AccessKind::kRead;
   std::string race =
-      history.Note(offset, bytes, together ? actor_.SomeLane() : actor_, kind, visit);
+      history.Note(offset, bytes, together ? Now().SomeLane() : Now(), kind, visit, seen());
   // Two of its lanes stand for all: whoever wrote it last is not one of them.
-  if (for_warp_ && !together && race.empty()) {
-    Actor other = actor_;
-    other.thread += static_cast<uint32_t>(cta_->grid_.warp_size) - 1;
-    race = history.Note(offset, bytes, other, kind, visit);
+  if (reads_for_ > 1 && !together && race.empty()) {
+    const GridThread& other = *cta_->threads_[actor_.thread + static_cast<size_t>(reads_for_) - 1];
+    race = history.Note(offset, bytes, other.Now(), kind, visit, other.seen());
   }
   if (!race.empty()) Fail("race: " + what + " " + race);
   if (kind == AccessKind::kRead && history.StaleRead(offset, bytes, actor_, visit))
@@ -245,7 +387,8 @@ void GridThread::Touch(Memory* memory, int64_t offset, int64_t bytes, AccessKind
 
 void RunGrid(Machine& machine, const Frame& frame) {
   const std::string& name = frame.func->name;
-  Grid grid{machine, frame, PeelThreads(*frame.func), {}, 1, 1, 32, SharedMemory(machine), {}};
+  Grid grid{machine, frame, PeelThreads(*frame.func), {},    1,
+            1,       32,    SharedMemory(machine),    false, {}};
   Worker host(machine, nullptr, 0);
   host.frame() = frame;
   for (const For* loop : grid.nest.axes) {
@@ -259,6 +402,11 @@ void RunGrid(Machine& machine, const Frame& frame) {
   }
   if (auto target = Target::Parse(frame.func->target); target && target->IsGpu())
     grid.warp_size = std::max<int64_t>(target->gpu().thread_warp_size, 1);
+  PreOrder(grid.nest.body, [&](const NodeRef& n) {
+    const auto* alloc = As<Alloc>(n);
+    grid.has_barriers |= alloc && alloc->buffer->scope == "barrier";
+    return !IsA<ExprNode>(n);
+  });
   ++machine.phase;
   if (grid.threads > 0) {
     for (int64_t block : machine.ThreadOrderOf(grid.blocks)) Cta(grid, block).Run();

@@ -8,6 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "interp/barriers.h"
 #include "interp/fiber.h"
 #include "interp/machine.h"
 #include "loop/threads.h"
@@ -23,15 +24,23 @@ class GridThread {
 
   /// Waits for those that the level names. Fails where threads do not meet.
   void Sync(const Sync& sync);
-  /// Its place in its warp.
-  int64_t lane() const;
-  /// Waits for all lanes of its warp at an operation that they do together, which orders nothing.
-  void Meet(const CallFunc& call);
+  /// Its place in its group of so many lanes.
+  int64_t lane(int64_t lanes) const { return actor_.thread % lanes; }
+  int64_t warp() const { return actor_.warp; }
+  /// Waits for all of its group of so many lanes, at an operation that they do together. One of a
+  /// warp orders nothing; one of a warpgroup is over for all when it is for one.
+  void Meet(const CallFunc& call, int64_t lanes);
   /// What the lane whose turn it is gets to see of the others: set before, read after a Meet.
   Frame* posted = nullptr;
-  std::vector<Frame*> PostedByWarp() const;
-  /// Between a Meet and the next one of lane 0: what it reads, it reads for all.
-  void SetForWarp(bool together) { for_warp_ = together; }
+  std::vector<Frame*> PostedByGroup(int64_t lanes) const;
+  /// Between a Meet and the next one of lane 0: what it reads, it reads for so many. 1: for itself.
+  void SetReadsFor(int64_t lanes) { reads_for_ = lanes; }
+  /// Makes the barrier at an address ready; `what` names it.
+  void MakeReady(uintptr_t address, int64_t arrivals, const std::string& what);
+  /// An operation on a barrier.
+  void OnBarrier(BarrierOp op, uintptr_t address, int64_t value, const std::string& what);
+  /// Hands over the writes of a copy, which complete on a barrier: when nobody can go on.
+  void Begin(std::vector<AsyncWrite> writes, uintptr_t barrier, const std::string& what);
   /// The memory of an allocation that threads share; null: the thread's own. Each call is a new
   /// visit: what was written in earlier ones is gone.
   Memory* Shared(const Alloc* alloc, const std::function<std::unique_ptr<Memory>()>& make);
@@ -45,13 +54,18 @@ class GridThread {
   friend class Cta;
   void BeforeAccess();
   uint32_t VisitOf(Memory* memory) const;
-  enum class State { kReady, kWaiting, kDone };
+  const Clock* seen() const;
+  Actor Now() const;
+  enum class State { kReady, kWaiting, kBlocked, kDone };
   Cta* cta_;
   Actor actor_;
   State state_ = State::kReady;
   const StmtNode* at_ = nullptr;  // where it waits
   Level level_ = Level::kThread;  // and for whom
-  bool for_warp_ = false;
+  int64_t reads_for_ = 1;
+  const BarrierState* barrier_ = nullptr;  // where it is blocked, until the phase is over
+  int64_t phase_ = 0;
+  std::string barrier_name_;
   std::unordered_map<const Memory*, uint32_t> visits_;
 };
 
@@ -75,6 +89,7 @@ struct Grid {
   std::vector<int64_t> extents;  // of the nest's axes
   int64_t threads = 1, blocks = 1, warp_size = 32;
   SharedMemory global;  // its `global` allocations
+  bool has_barriers = false;
   std::vector<std::unique_ptr<FiberStack>> stacks;
 };
 

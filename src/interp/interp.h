@@ -21,8 +21,11 @@
 // the block or warp do not reach, or reach at another place; reads of shared memory that nobody has
 // written since it was allocated.
 //
-// Not yet: barrier buffers, roles, async blocks, syncs above a block of threads, blocks at levels
-// above a worker, sub-byte elements. They are answered with "unsupported: <construct>".
+// So are barriers (loop/warpgroup.h) that nobody is left to end a phase of, and targets of copies
+// that are touched before they are waited for: copies are done when no thread can go on.
+//
+// Not yet: async blocks, syncs above a block of threads, blocks at levels above a worker, sub-byte
+// elements. They are answered with "unsupported: <construct>".
 #pragma once
 
 #include <functional>

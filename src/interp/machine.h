@@ -58,6 +58,15 @@ struct Frame {
 class Team;
 class GridThread;
 
+/// A write of an asynchronous copy, withheld until it is waited for.
+struct AsyncWrite {
+  Memory* memory;
+  uintptr_t address;
+  DType type;
+  Lane value;
+  std::string what;
+};
+
 /// What one call of Interpret shares between all its workers. Only one worker runs at a time.
 struct Machine {
   Machine(const Module& m, const InterpOptions& o) : module(m), options(o), random(o.seed) {}
@@ -166,6 +175,8 @@ class Worker {
   void ExecAtomic(const Atomic& n);
   void ExecEvaluate(const Evaluate& n);
   void ExecSync(const Sync& n);
+  void ExecBarrier(const Barrier& n);
+  Flow ExecRoles(const Roles& n);
   Flow ExecReturn(const Return& n);
   template <class Body>
   Flow WithVar(const Var& var, Value value, Body body);
@@ -182,15 +193,9 @@ class Worker {
   void ExecWarpCall(const CallFunc& n, const Func& callee, Frame frame);
 
   // ---- async.cc ----
-  struct AsyncWrite {
-    Memory* memory;
-    uintptr_t address;
-    DType type;
-    Lane value;
-    std::string what;
-  };
   /// Carries out a call of a part of an asynchronous copy; false: it is none.
   bool ExecAsync(const CallFunc& n, const Func& callee);
+  void ExecBulkCopy(const CallFunc& n, const Func& callee);
   void BeginWrite(Memory* memory, uintptr_t address, DType type, Lane v, const std::string& what);
   void Complete(const std::vector<AsyncWrite>& group);
   void ExecLaunch(const Launch& n);

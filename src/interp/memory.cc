@@ -5,7 +5,7 @@
 namespace tenon::interp {
 
 namespace {
-constexpr int64_t kAlign = 64;  // what allocations of generated code have
+constexpr int64_t kAlign = 1024;  // what allocations of generated code have, at the most
 }
 
 // Neighbouring allocations keep a gap, so that an address at the end of one is not the start of

@@ -34,6 +34,9 @@ std::optional<int64_t> IndexResult(BinaryOp op, int64_t a, int64_t b) {
     case BinaryOp::kMod:
       if (b == 0) return std::nullopt;
       return FloorModInt(a, b);
+    case BinaryOp::kBitAnd: return a & b;
+    case BinaryOp::kBitOr: return a | b;
+    case BinaryOp::kBitXor: return a ^ b;
     default: return std::nullopt;  // NOLINT: handled by the caller for all types
   }
 }

@@ -2,6 +2,7 @@
 #include "interp/grid.h"
 #include "interp/machine.h"
 #include "loop/threads.h"
+#include "loop/warpgroup.h"
 
 namespace tenon::interp {
 
@@ -13,7 +14,7 @@ View Worker::WindowOn(const Buffer& param, const View& view, const Region& regio
     window.origin.push_back(EvalInt(region->ranges[d]->min));
     if (EvalInt(region->ranges[d]->extent) != 1) window.dims.push_back(d);
   }
-  const bool flat = !IsFragment(*view.buffer);
+  const bool flat = !IsFragment(*view.buffer) && !IsTile(*param);
   if (view.window || (flat && view.shape.size() != 1) ||
       (!flat && window.dims.size() != out.shape.size())) {
     Fail("unsupported: " + view.buffer->name + " as the fragment " + param->name);
@@ -30,11 +31,11 @@ Spot Worker::LocateInWindow(const View& view, const std::vector<int64_t>& indice
   CheckBounds(view, indices);
   const Window& window = *view.window;
   const View& first = window.lanes[0];
-  const bool flat = !IsFragment(*first.buffer);
+  const bool flat = !IsFragment(*first.buffer) && !IsTile(*view.buffer);
   std::vector<int64_t> at = window.origin, storage;
   if (!flat) {
     for (size_t d = 0; d < indices.size(); ++d) at[window.dims[d]] += indices[d];
-    if (window.lanes.size() == 1) {
+    if (window.lanes.size() == 1 || !IsFragment(*first.buffer)) {
       return {first.memory,
               first.address + static_cast<uintptr_t>(Offset(first, at, /*check=*/true))};
     }
@@ -63,9 +64,10 @@ namespace {
 
 // What the first lane passes, with the other lanes' parts of the fragments.
 Frame Together(const Func& callee, const std::vector<Frame*>& lanes) {
-  if (lanes.size() != static_cast<size_t>(kLanes)) {
-    Fail("call of " + callee->name + " in a warp of " + std::to_string(lanes.size()) +
-         " threads, expected " + std::to_string(kLanes));
+  const int64_t expected = LanesOf(*callee);
+  if (lanes.size() != static_cast<size_t>(expected)) {
+    Fail("call of " + callee->name + " in a warp" + (expected == kLanes ? "" : "group") + " of " +
+         std::to_string(lanes.size()) + " threads, expected " + std::to_string(expected));
   }
   Frame out = *lanes[0];
   for (const auto& [var, value] : out.vars) {
@@ -95,15 +97,16 @@ Frame Together(const Func& callee, const std::vector<Frame*>& lanes) {
 }  // namespace
 
 void Worker::ExecWarpCall(const CallFunc& n, const Func& callee, Frame frame) {
+  const int64_t lanes = tenon::LanesOf(*callee);
   thread_->posted = &frame;
-  thread_->Meet(n);
-  if (thread_->lane() == 0) {
-    Frame all = Together(callee, thread_->PostedByWarp());
-    thread_->SetForWarp(true);
+  thread_->Meet(n, lanes);
+  if (thread_->lane(lanes) == 0) {
+    Frame all = Together(callee, thread_->PostedByGroup(lanes));
+    thread_->SetReadsFor(lanes);
     RunCallee(n, callee, std::move(all));
-    thread_->SetForWarp(false);
+    thread_->SetReadsFor(1);
   }
-  thread_->Meet(n);
+  thread_->Meet(n, lanes);
 }
 
 }  // namespace tenon::interp

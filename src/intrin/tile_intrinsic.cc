@@ -1,5 +1,6 @@
 #include "intrin/tile_intrinsic.h"
 
+#include "intrin/ptx_hopper.h"
 #include "loop/parse.h"
 #include "support/check.h"
 
@@ -34,6 +35,7 @@ const TileIntrinsics& BuiltinTileIntrinsics() {
     RegisterPtxWmma(&t);
     RegisterPtxAsync(&t);
     RegisterPtxQuad(&t);
+    RegisterPtxHopper(&t);
     return t;
   }();
   return table;

@@ -200,6 +200,17 @@ void CheckRoles(const VerifyContext& c, const Roles& roles) {
   }
 }
 
+void CheckBarrier(const VerifyContext& c, const Barrier& s) {
+  const BufferNode& b = *s.buffer;
+  if (b.scope != "barrier") {
+    c.Error("{} on '{}': expected a buffer in barrier but it is in {}", Name(s.op), b.name,
+            b.scope);
+  } else if (b.dtype != DType::UInt(64)) {
+    c.Error("{} on '{}': expected barriers of type u64 but got {}", Name(s.op), b.name,
+            b.dtype.ToString());
+  }
+}
+
 }  // namespace
 
 void CheckSync(const VerifyContext& context) {
@@ -212,9 +223,8 @@ void CheckSync(const VerifyContext& context) {
         context.Error("{}: expected relaxed, acquire, release or acq_rel but got '{}'",
                       Describe(node), s->order);
       }
-    } else if (const auto* s = As<Barrier>(node); s && s->buffer->scope != "barrier") {
-      context.Error("{} on '{}': expected a buffer in barrier but it is in {}", Name(s->op),
-                    s->buffer->name, s->buffer->scope);
+    } else if (const auto* s = As<Barrier>(node)) {
+      CheckBarrier(context, *s);
     } else if (const auto* s = As<Roles>(node)) {
       CheckRoles(context, *s);
     }

@@ -7,9 +7,16 @@ namespace tenon {
 
 namespace {
 
-bool IsGpu(const std::string& text) {
+// What kind of machine a function is for.
+struct Machine {
+  bool gpu = false;
+  bool has_barriers = false;  // that threads and copies meet at
+};
+
+Machine MachineOf(const std::string& text) {
   auto target = Target::Parse(text);
-  return target && target->IsGpu();
+  if (!target) return {};
+  return {target->IsGpu(), target->kind() == TargetKind::kCuda};
 }
 
 // The construct that has no lowering; "" when it has one.
@@ -19,19 +26,19 @@ std::string UnsupportedExpr(const ExprNode& e) {
   return call && call->intrinsic == Intrinsic::kVScale ? "vscale" : "";
 }
 
-std::string UnsupportedBuffer(const BufferNode& b, bool gpu) {
+std::string UnsupportedBuffer(const BufferNode& b, const Machine& m) {
   if (b.layout && !b.layout->threads.empty())
     return fmt::format("a layout with thread axes ('{}')", b.name);
   if (b.dtype.StorageBits() % 8 != 0)
     return fmt::format("packed elements of {} ('{}')", b.dtype.ToString(), b.name);
-  if ((b.scope == "shared" && !gpu) || (b.scope == "tile" && gpu) || IsFragment(b) ||
-      b.scope == "barrier")
+  if ((b.scope == "shared" && !m.gpu) || (b.scope == "tile" && m.gpu) || IsFragment(b) ||
+      (b.scope == "barrier" && !m.has_barriers))
     return fmt::format("memory in {} ('{}')", b.scope, b.name);
   return "";
 }
 
-std::string UnsupportedStmt(const NodeRef& node, bool gpu) {
-  if (const auto* s = As<For>(node); s && s->for_kind == ForKind::kThread && !gpu) {
+std::string UnsupportedStmt(const NodeRef& node, const Machine& m) {
+  if (const auto* s = As<For>(node); s && s->for_kind == ForKind::kThread && !m.gpu) {
     return fmt::format("the thread axis {} on a CPU (loop '{}')", s->thread, s->var->name);
   }
   if (const auto* s = As<Block>(node)) {
@@ -42,12 +49,13 @@ std::string UnsupportedStmt(const NodeRef& node, bool gpu) {
   if (const auto* s = As<Sync>(node)) {
     const bool known = s->level == Level::kThread || s->level == Level::kWorker ||
                        s->level == Level::kTeam ||
-                       (gpu && (s->level == Level::kCta || s->level == Level::kWarp));
+                       (m.gpu && (s->level == Level::kCta || s->level == Level::kWarp));
     return known ? "" : fmt::format("sync {}", Name(s->level));
   }
   if (const auto* s = As<Launch>(node); s && s->place != "host") {
     return fmt::format("a launch on {} ('{}')", s->place, s->kernel);
   }
+  if (m.has_barriers) return "";
   if (const auto* s = As<Barrier>(node))
     return fmt::format("{} on a barrier ('{}')", Name(s->op), s->buffer->name);
   return IsA<Roles>(node) ? "roles" : "";
@@ -64,7 +72,7 @@ void CheckSupported(const VerifyContext& context) {
     }
     return;
   }
-  const bool gpu = IsGpu(context.func.target);
+  const Machine machine = MachineOf(context.func.target);
   const bool part = context.func.func_kind == FuncKind::kDevice && context.func.target.empty();
   context.ForEach([&](const NodeRef& node) {
     std::string what;
@@ -72,10 +80,10 @@ void CheckSupported(const VerifyContext& context) {
       what = UnsupportedExpr(static_cast<const ExprNode&>(*node));
     } else if (const auto* buffer = As<BufferNode>(node)) {
       // Of a part of a kernel that has no target, its callers say where it runs.
-      const bool anywhere = buffer->scope == "shared" && part;
-      what = UnsupportedBuffer(*buffer, gpu || anywhere);
+      const bool shared = buffer->scope == "shared" || buffer->scope == "barrier";
+      what = UnsupportedBuffer(*buffer, shared && part ? Machine{true, true} : machine);
     } else if (IsA<StmtNode>(node)) {
-      what = UnsupportedStmt(node, gpu);
+      what = UnsupportedStmt(node, machine);
     }
     if (!what.empty()) context.Unsupported(what);
   });

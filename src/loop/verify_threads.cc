@@ -5,6 +5,7 @@
 #include "arith/analyzer.h"
 #include "loop/threads.h"
 #include "loop/verify_impl.h"
+#include "loop/warpgroup.h"
 #include "target/target.h"
 
 namespace tenon {
@@ -98,6 +99,26 @@ int64_t NumRegisters(const Stmt& stmt) {
   return most;
 }
 
+// A launch gives all warps the same; who asks for more than others give back waits for ever.
+void CheckRegisters(const VerifyContext& c, const Roles& roles, int64_t threads) {
+  constexpr int64_t kAll = 65536, kGranule = 8, kGroup = kWarpgroup / kLanes;
+  const int64_t given = kAll / std::max<int64_t>(threads, 1) / kGranule * kGranule * threads;
+  int64_t warps = 0, asked = 0;
+  for (size_t i = 0; i < roles.names.size(); ++i) {
+    const int64_t registers = roles.registers[i], size = std::min(roles.sizes[i], kMost);
+    warps = std::min(warps + size, kMost);
+    const bool possible = registers % kGranule == 0 && registers >= 24 && registers <= 256;
+    if (registers != 0 && (!possible || size % kGroup != 0))
+      c.Error("role '{}': expected warpgroups with 24 to 256 registers a thread, in eights",
+              roles.names[i]);
+    asked = std::min(asked + size * kLanes * std::min<int64_t>(registers, 256), kMost);
+  }
+  if (warps * kLanes != threads)
+    c.Error("roles of {} warps in a block of {} threads", warps, threads);
+  if (asked > given)
+    c.Error("roles ask for {} registers, but a launch of {} threads has {}", asked, threads, given);
+}
+
 void CheckLimits(const VerifyContext& c, const Target& target) {
   const GpuLimits& limits = target.gpu();
   __int128 threads = 1;
@@ -115,6 +136,11 @@ void CheckLimits(const VerifyContext& c, const Target& target) {
     c.Error("{} threads per block, but {} has at most {}", static_cast<int64_t>(threads),
             limits.arch, limits.max_threads_per_block);
   }
+  c.ForEach([&](const NodeRef& node) {
+    const auto* roles = As<Roles>(node);
+    if (roles && target.kind() == TargetKind::kCuda)
+      CheckRegisters(c, *roles, static_cast<int64_t>(threads));
+  });
   const int64_t shared = SharedBytes(c);
   if (shared > limits.max_shared_memory_per_block) {
     c.Error("{} bytes of shared memory per block, but {} has at most {}", shared, limits.arch,

@@ -10,6 +10,7 @@
 #include "ir/print.h"
 #include "ir/visit.h"
 #include "loop/threads.h"
+#include "loop/warpgroup.h"
 #include "schedule/blockize.h"
 #include "schedule/dependence.h"
 #include "schedule/state.h"
@@ -182,9 +183,12 @@ std::vector<Expr> StridesOf(const BufferNode& b) {
 
 class Matcher {
  public:
-  /// `blocks` are those of the nest, for messages.
-  Matcher(const Func& intrinsic, const Outlined& mine, const Outlined& theirs, std::string blocks)
+  /// `placed`: operands whose layout is found out later; `blocks` are those of the nest, for
+  /// messages.
+  Matcher(const Func& intrinsic, const Names& placed, const Outlined& mine, const Outlined& theirs,
+          std::string blocks)
       : intrinsic_(intrinsic),
+        placed_(placed),
         mine_(mine),
         theirs_(theirs),
         blocks_(std::move(blocks)),
@@ -250,7 +254,7 @@ class Matcher {
       return Because("buffer " + name + " is in " + region->buffer->scope + ", operand " +
                      param->name + " of intrinsic " + intrinsic_->name + " in " + param->scope);
     }
-    if (IsFragment(*param)) return Ok();  // where its elements lie is found out later
+    if (std::count(placed_.begin(), placed_.end(), param->name) > 0) return Ok();
     const std::vector<size_t> dims = LongDims(tile.shape);
     const std::vector<Expr> wanted = Picked(StridesOf(*param), LongDims(param->shape));
     const std::vector<Expr> here = Picked(StridesOf(tile), dims);
@@ -287,6 +291,7 @@ class Matcher {
   }
 
   const Func& intrinsic_;
+  const Names& placed_;
   const Outlined& mine_;
   const Outlined& theirs_;
   const std::string blocks_;
@@ -329,12 +334,13 @@ Expected<IntrinsicFuncs> FindIntrinsic(const Module& module, const std::string& 
   return d;
 }
 
-// The function with its operands in fragments as what they look like.
-Func WithoutFragmentLayouts(const Func& func) {
+// The function with its operands in fragments, and tiles in shared memory, as what they look like.
+Func WithoutLayouts(const Func& func, Names* placed) {
   BufferMap plain;
   PrimFunc fields = *func;
   for (Buffer& b : fields.buffers) {
-    if (!IsFragment(*b)) continue;
+    if (!IsFragment(*b) && !IsTile(*b)) continue;
+    placed->push_back(b->name);
     auto param = MakeRef<BufferNode>(*b);
     param->layout = nullptr;
     plain[b.get()] = param;
@@ -400,14 +406,15 @@ Result Tensorize(State& given, const std::string& name, const std::string& intri
   Body body(s.func);
   TN_ASSIGN_OR_RETURN(const Place* loop, body.NeedLoop(name));
   TN_ASSIGN_OR_RETURN(IntrinsicFuncs intrinsic, FindIntrinsic(*s.module, intrinsic_name));
-  intrinsic.pattern = WithoutFragmentLayouts(intrinsic.pattern);
+  Names placed;
+  intrinsic.pattern = WithoutLayouts(intrinsic.pattern, &placed);
   TN_ASSIGN_OR_RETURN(Blockized made, MakeBlock(&body, *loop, ".tile", true));
   TN_ASSIGN_OR_RETURN(Outlined mine, OutlineOf(WithoutOutlined(*s.module), s.func, name));
   TN_ASSIGN_OR_RETURN(Outlined theirs, PatternAsNest(intrinsic.pattern));
   Names blocks;
   for (const Place* p : body.BlocksUnder(loop->stmt.get())) blocks.push_back(p->block()->name);
   TN_ASSIGN_OR_RETURN(Stmt call,
-                      Matcher(intrinsic.pattern, mine, theirs, Join(blocks, ", ")).Run());
+                      Matcher(intrinsic.pattern, placed, mine, theirs, Join(blocks, ", ")).Run());
   made.block.body = Substitute(call, made.inner);
   made.block.where = AndAlso(guard, made.block.where);
   std::string block = made.block.name;

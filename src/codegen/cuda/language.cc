@@ -140,10 +140,62 @@ static constexpr char kPrefetch[] = R"(
 )";
 
 static constexpr char kDynamicShared[] =
-    "\nextern __shared__ __align__(128) unsigned char tn_shared[];\n";
+    "\nextern __shared__ __align__(1024) unsigned char tn_shared[];\n";
 
-static constexpr PreambleSpelling kPreambles[] = {{"TN_PREFETCH", kPrefetch},
-                                                  {"tn_shared", kDynamicShared}};
+static constexpr char kTensorMap[] = R"(
+struct __align__(64) tn_tensor_map {
+  uint64_t opaque[16];
+};
+)";
+
+static constexpr char kBarriers[] = R"(
+static __device__ __forceinline__ void tn_barrier_arrive(uint64_t* barrier) {
+  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];"
+               :
+               : "r"((uint32_t)__cvta_generic_to_shared(barrier))
+               : "memory");
+}
+
+static __device__ __forceinline__ void tn_barrier_expect(uint64_t* barrier, uint32_t bytes) {
+  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;"
+               :
+               : "r"((uint32_t)__cvta_generic_to_shared(barrier)), "r"(bytes)
+               : "memory");
+}
+
+static __device__ __forceinline__ void tn_barrier_wait(uint64_t* barrier, uint32_t phase) {
+  const uint32_t at = (uint32_t)__cvta_generic_to_shared(barrier);
+  uint32_t over;
+  do {
+    asm volatile("{\n.reg .pred p;\n"
+                 "mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\n"
+                 "selp.u32 %0, 1, 0, p;\n}"
+                 : "=r"(over)
+                 : "r"(at), "r"(phase)
+                 : "memory");
+  } while (!over);
+}
+)";
+
+static constexpr PreambleSpelling kPreambles[] = {
+    {"TN_PREFETCH", kPrefetch},
+    {"tn_shared", kDynamicShared},
+    {"tn_tensor_map", kTensorMap},
+    {"tn_barrier_arrive tn_barrier_expect tn_barrier_wait", kBarriers}};
+
+static constexpr RolesSpelling kRoles = {
+    .warp =
+        "__shfl_sync(0xffffffff, (int)(threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * "
+        "threadIdx.z)) / 32, 0)",
+    .more_registers = "asm volatile(\"setmaxnreg.inc.sync.aligned.u32 {};\");",
+    .fewer_registers = "asm volatile(\"setmaxnreg.dec.sync.aligned.u32 {};\");",
+    .threads = "__launch_bounds__({0}, 1)",
+    .tensor_map = "tn_tensor_map",
+    .map_param = "const __grid_constant__ tn_tensor_map {}",
+    .arrive = "tn_barrier_arrive({0});",
+    .expect = "tn_barrier_expect({0}, (uint32_t){1});",
+    .wait = "tn_barrier_wait({0}, (uint32_t){1});",
+};
 
 static constexpr GpuSpelling kGpu = {
     .shared = "__shared__",
@@ -160,6 +212,7 @@ static constexpr GpuSpelling kGpu = {
     .atomics = kAtomics,
     .preamble = kPreamble,
     .preambles = kPreambles,
+    .roles = &kRoles,
 };
 
 const Language& CudaCpp() {

@@ -10,6 +10,7 @@
 #include "loop/pass/thread_memory.h"
 #include "loop/pass/virtual_threads.h"
 #include "loop/threads.h"
+#include "loop/warpgroup.h"
 
 namespace tenon {
 
@@ -152,16 +153,16 @@ class Extents final : public ScopedRewriter {
   std::unordered_set<const Node*> known_;
 };
 
-// Then threads along the last axis are the lanes of a warp.
-bool HasWarpCall(const Stmt& stmt, const Module& module) {
-  bool found = false;
+// Of operations that threads along the last axis do together, 0 where there are none.
+int64_t LanesIn(const Stmt& stmt, const Module& module) {
+  int64_t lanes = 0;
   PreOrder(stmt, [&](const NodeRef& n) {
     const auto* call = As<CallFunc>(n);
     const Func callee = call ? module.Find(call->callee) : nullptr;
-    found |= callee && IsWarpFunction(*callee);
-    return !found && !IsA<ExprNode>(n);
+    if (callee) lanes = std::max(lanes, LanesOf(*callee));
+    return !IsA<ExprNode>(n);
   });
-  return found;
+  return lanes;
 }
 
 // Takes the loops over axes out of a body; their variables become those of the launch.
@@ -405,7 +406,7 @@ class Converter {
     Guards first;
     for (size_t i = 0; i < extents_.size(); ++i) {
       if (!extents_[i] || bound_[i] > 0) continue;
-      if (static_cast<int>(i) == AxisRank(kLaneAxis) && HasWarpCall(stmt, module_)) continue;
+      if (static_cast<int>(i) == AxisRank(kLaneAxis) && LanesIn(stmt, module_) > 0) continue;
       alone_[i] = true;
       if (!IsOne(extents_[i])) first.push_back({Eq(Expr(vars_[i]), IndexConst(0))});
     }
@@ -431,7 +432,8 @@ Launched MakeLaunch(const Func& func, const Module& module, const Stmt& schedule
   NameSupply names(*func);
   Stmt body = WithoutOtherLoops(scheduled, &names);
   Extents extents(*func, body);
-  if (HasWarpCall(body, module)) extents.extents.back() = IndexConst(kLanes);
+  const int64_t lanes = LanesIn(body, module);
+  if (lanes > 0) extents.extents.back() = IndexConst(lanes);
   if (!extents.unmet.empty()) return {func->body, false, std::move(extents.unmet)};
   body = MarkRepetitions(body, module, &names);
   SyncPlan plan = PlaceSyncs(*func, module, body, extents.extents);

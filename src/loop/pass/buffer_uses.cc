@@ -4,6 +4,7 @@
 
 #include "ir/visit.h"
 #include "loop/pass/rewrite.h"
+#include "loop/warpgroup.h"
 
 namespace tenon {
 
@@ -125,6 +126,8 @@ class UseFinder final : public ChildVisitor {
                            WritesWhole(*callee, *callee->buffers[i], values);
         Box(call->buffers[i], !fills, true, true);
         if (fills) MarkFilled(call->buffers[i]->buffer);
+        if (callee && i < callee->buffers.size() && IsTile(*callee->buffers[i]))
+          MarkTile(call->buffers[i]->buffer);
       }
       for (const Expr& e : call->scalars) Expressions(e);
       return;
@@ -250,6 +253,11 @@ class UseFinder final : public ChildVisitor {
   void MarkFilled(const Buffer& buffer) {
     auto it = index_.find(buffer.get());
     if (it != index_.end()) found_[it->second].uses.back().fills = true;
+  }
+
+  void MarkTile(const Buffer& buffer) {
+    auto it = index_.find(buffer.get());
+    if (it != index_.end()) found_[it->second].uses.back().as_tile = true;
   }
 
   BufferUse* NewUse(const Buffer& buffer, bool reads, bool writes) {

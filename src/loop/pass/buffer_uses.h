@@ -23,6 +23,7 @@ struct BufferUse {
   bool in_call = false;      // passed to a function, or its address taken
   bool fills = false;        // passed to a function that writes all of the box and reads none
   bool no_box = false;       // what it touches is not known
+  bool as_tile = false;      // passed as a tile, which will lie as the function says
 };
 
 struct AllocUses {

@@ -550,7 +550,7 @@ class Planner {
     size_t free = b.shape.size();
     if (IsFragment(b)) return free;  // who gets a box of it sees its elements, wherever they lie
     for (const BufferUse& use : a.uses) {
-      if (!use.in_call) continue;
+      if (!use.in_call || use.as_tile) continue;
       if (b.layout) return 0;
       size_t d = 0;
       while (d < free && IsOne(analyzer_.Simplify(use.last[d] - use.first[d] + 1))) ++d;

@@ -6,18 +6,24 @@
 #include "loop/pass/fragment_layout.h"
 #include "loop/pass/rewrite.h"
 #include "loop/threads.h"
+#include "loop/warpgroup.h"
 
 namespace tenon {
 
 namespace {
 
-// A fragment: the tiles that cover it, and its layout.
-struct Fragment {
-  FragmentTile tile;
-  std::vector<size_t> dims;  // that the tile's are
+// How a buffer is covered with what operations ask for.
+struct Cover {
+  std::vector<int64_t> shape;  // of a tile
+  std::vector<size_t> dims;    // that the tile's are
   Layout layout;
+  int64_t align = 0;
+};
+struct Fragment : Cover {
+  FragmentTile tile;
 };
 using Fragments = std::map<const BufferNode*, Fragment>;
+using Tiles = std::map<const BufferNode*, Cover>;  // in shared memory
 
 // The dimensions of a box that a parameter's stand for.
 std::vector<size_t> LongDims(const Region& region) {
@@ -43,6 +49,7 @@ class Finder final : public ScopedRewriter {
     }
   }
   Fragments found;
+  Tiles tiles;
   std::vector<std::string> unmet;
 
  private:
@@ -52,14 +59,15 @@ class Finder final : public ScopedRewriter {
     if (const auto* call = As<CallFunc>(stmt)) See(*call);
     const auto* loop = As<For>(stmt);
     const bool lanes = loop && loop->for_kind == ForKind::kThread && loop->thread == kLaneAxis;
-    if (lanes && AsInt(analyzer_.Simplify(loop->extent)).value_or(kLanes + 1) > kLanes)
-      long_axis_ = loop->var->name;
+    if (lanes) longest_ = std::max(longest_, LengthOf(*loop));
     lane_loops_ += lanes ? 1 : 0;
     Stmt out = Children(stmt);
     lane_loops_ -= lanes ? 1 : 0;
-    if (any_call_ && !std::exchange(long_axis_, "").empty()) {
-      Unmet(std::string("loop over ") + kLaneAxis + " is longer than a warp, whose lanes it " +
-            "numbers: expected 32 iterations, and other axes for warps");
+    if (lanes_ > 0 && std::exchange(longest_, 0) > lanes_) {
+      const std::string group = lanes_ == kLanes ? "warp" : "warpgroup";
+      Unmet(std::string("loop over ") + kLaneAxis + " is longer than a " + group +
+            ", whose lanes it numbers: expected " + std::to_string(lanes_) +
+            " iterations, and other axes for " + group + "s");
     }
     return out;
   }
@@ -102,14 +110,26 @@ class Finder final : public ScopedRewriter {
                       [](const Expr& x, const Expr& y) { return StructuralEqual(x, y); });
   }
 
+  int64_t LengthOf(const For& loop) {
+    return AsInt(analyzer_.Simplify(loop.extent)).value_or(kWarpgroup + 1);
+  }
+
   void Unmet(const std::string& what) {
     if (std::find(unmet.begin(), unmet.end(), what) == unmet.end()) unmet.push_back(what);
   }
 
   void See(const CallFunc& call) {
     const Func callee = module_.Find(call.callee);
-    if (!callee || !IsWarpFunction(*callee)) return;
+    if (!callee || callee->func_kind != FuncKind::kDevice) return;
+    for (size_t i = 0; i < call.buffers.size(); ++i) {
+      if (IsTile(*callee->buffers[i])) SeeTile(call.callee, *callee->buffers[i], call.buffers[i]);
+    }
+    if (!IsWarpFunction(*callee)) return;
     any_call_ = true;
+    const int64_t lanes = LanesOf(*callee);
+    if (lanes_ > 0 && lanes != lanes_)
+      Unmet(call.callee + " is an operation of other threads than the kernel's others");
+    lanes_ = lanes;
     if (lane_loops_ > 0) {
       Unmet(call.callee + " is an operation of a warp inside of a loop over " + kLaneAxis +
             ", which numbers its lanes");
@@ -129,34 +149,62 @@ class Finder final : public ScopedRewriter {
     if (!tile || dims.size() != tile->shape().size()) {
       return Unmet(what + "has no layout over the lanes of a warp");
     }
-    for (size_t i = 0; i < dims.size(); ++i) {
-      const RangeNode& range = *region->ranges[dims[i]];
-      const int64_t size = tile->shape()[i];
-      const Expr rest = analyzer_.Simplify(range.min % size);
-      if (!IsZero(rest) || AsInt(analyzer_.Simplify(range.extent)) != size)
-        return Unmet(what + "does not begin where a tile of it does");
-      const auto whole = AsInt(buffer->shape[dims[i]]);
-      if (!whole || *whole % size != 0) return Unmet(what + "is not made of whole tiles");
-    }
-    Fragment fragment{*tile, dims, tile->Cover(buffer->shape.size(), dims)};
+    if (!IsWhole(what, region, tile->shape(), dims)) return;
+    const Layout layout = tile->Cover(buffer->shape.size(), dims);
+    const Fragment fragment{{tile->shape(), dims, layout}, *tile};
     auto [it, fresh] = found.try_emplace(buffer.get(), fragment);
-    if (fresh) return;
-    if (!Agrees(it->second, fragment, *buffer))
-      return Unmet(what + "is asked for in another layout elsewhere");
+    const bool alike = it->second.tile.opaque() == fragment.tile.opaque();
+    if (fresh || (alike && Agrees(it->second, fragment, *buffer))) return;
+    Unmet(what + "is asked for in another layout elsewhere");
   }
 
-  // Every element lies in the same lane and register by both.
-  static bool Agrees(const Fragment& a, const Fragment& b, const BufferNode& buffer) {
-    if (a.dims != b.dims || a.tile.opaque() != b.tile.opaque()) return false;
+  // A box of whole tiles of constant size.
+  bool IsWhole(const std::string& what, const Region& region, const std::vector<int64_t>& shape,
+               const std::vector<size_t>& dims) {
+    for (size_t i = 0; i < dims.size(); ++i) {
+      const RangeNode& range = *region->ranges[dims[i]];
+      const Expr rest = analyzer_.Simplify(range.min % shape[i]);
+      if (!IsZero(rest) || AsInt(analyzer_.Simplify(range.extent)) != shape[i]) {
+        Unmet(what + "does not begin where a tile of it does");
+        return false;
+      }
+      const auto whole = AsInt(region->buffer->shape[dims[i]]);
+      if (whole && *whole % shape[i] == 0) continue;
+      Unmet(what + "is not made of whole tiles");
+      return false;
+    }
+    return true;
+  }
+
+  void SeeTile(const std::string& callee, const BufferNode& param, const Region& region) {
+    const Buffer& buffer = region->buffer;
+    const std::string what = "operand " + param.name + " of " + callee + ", " + buffer->name + ", ";
+    const std::vector<size_t> dims = LongDims(region);
+    std::vector<int64_t> shape;
+    for (const Expr& e : param.shape) shape.push_back(AsInt(e).value_or(0));
+    if (buffer->layout || !buffer->strides.empty() || dims.size() != shape.size())
+      return Unmet(what + "has a layout of its own, or other dimensions");
+    if (!IsWhole(what, region, shape, dims)) return;
+    const Layout layout = CoverMemory(param, buffer->shape.size(), dims);
+    const Cover cover{shape, dims, layout, param.align};
+    auto [it, fresh] = tiles.try_emplace(buffer.get(), cover);
+    if (!fresh && !Agrees(it->second, cover, *buffer))
+      return Unmet(what + "is asked for in another layout elsewhere");
+    it->second.align = std::max(it->second.align, param.align);
+  }
+
+  // Every element lies in the same place by both.
+  static bool Agrees(const Cover& a, const Cover& b, const BufferNode& buffer) {
+    if (a.dims != b.dims) return false;
     std::vector<int64_t> shape, point(buffer.shape.size(), 0);
-    for (size_t i = 0; i < a.dims.size(); ++i)
-      shape.push_back(std::max(a.tile.shape()[i], b.tile.shape()[i]) * 2);
+    for (size_t i = 0; i < a.dims.size(); ++i) {
+      const int64_t whole = AsInt(buffer.shape[a.dims[i]]).value_or(0);
+      shape.push_back(std::min(std::max(a.shape[i], b.shape[i]) * 2, whole));
+    }
     const std::vector<int64_t> x = SizesOf(a, buffer), y = SizesOf(b, buffer);
     std::vector<int64_t> inner(shape.size(), 0);
     do {
       for (size_t i = 0; i < a.dims.size(); ++i) point[a.dims[i]] = inner[i];
-      if (AsInt(buffer.shape[a.dims[0]]).value_or(0) <= inner[0]) continue;
-      if (a.dims.size() > 1 && AsInt(buffer.shape[a.dims[1]]).value_or(0) <= inner[1]) continue;
       if (PlaceOf(a, x, point) != PlaceOf(b, y, point)) return false;
     } while (Next(shape, &inner));
     return true;
@@ -170,20 +218,20 @@ class Finder final : public ScopedRewriter {
     return false;
   }
 
-  static std::vector<int64_t> SizesOf(const Fragment& f, const BufferNode& buffer) {
+  static std::vector<int64_t> SizesOf(const Cover& f, const BufferNode& buffer) {
     std::vector<int64_t> out;
     for (const Expr& e : StorageExtents(buffer.shape, f.layout))
       out.push_back(AsInt(e).value_or(0));
     return out;
   }
 
-  // Lane, and number of the register in it.
-  static std::pair<int64_t, int64_t> PlaceOf(const Fragment& f, const std::vector<int64_t>& sizes,
-                                             const std::vector<int64_t>& point) {
+  // In memory, or, lane by lane, in registers.
+  static int64_t PlaceOf(const Cover& f, const std::vector<int64_t>& sizes,
+                         const std::vector<int64_t>& point) {
     const std::vector<int64_t> storage = StorageAt(*f.layout, point);
     int64_t number = 0;
-    for (size_t i = 1; i < storage.size(); ++i) number = number * sizes[i] + storage[i];
-    return {storage.empty() ? -1 : storage[0], number};
+    for (size_t i = 0; i < storage.size(); ++i) number = number * sizes[i] + storage[i];
+    return storage.empty() ? -1 : number;
   }
 
   const Module& module_;
@@ -191,7 +239,7 @@ class Finder final : public ScopedRewriter {
   std::unordered_set<const BufferNode*> passed_;
   bool any_call_ = false;
   int lane_loops_ = 0;
-  std::string long_axis_;
+  int64_t lanes_ = 0, longest_ = 0;
 };
 
 // A perfect nest of loops, outermost first, and what it runs.
@@ -382,7 +430,7 @@ class Distributor final : public ScopedRewriter {
   }
 
   Stmt Split(const Nest& nest, const Fragment& fragment, const std::vector<size_t>& over) {
-    lane_ = Fresh("lane", kLanes);
+    lane_ = Fresh("lane", fragment.tile.lanes());
     std::vector<Expr> inside(over.size(), IndexConst(0));
     std::vector<std::pair<Var, const TileDigit*>> registers;
     for (const TileDigit& digit : fragment.tile.digits()) {
@@ -413,8 +461,8 @@ class Distributor final : public ScopedRewriter {
       body = For::Make(var, IndexConst(0), IndexConst(int64_t{1} << digit->bits),
                        last && lanes ? ForKind::kVectorized : ForKind::kUnrolled, body);
     }
-    body =
-        For::Make(lane_, IndexConst(0), IndexConst(kLanes), ForKind::kThread, body, {}, kLaneAxis);
+    body = For::Make(lane_, IndexConst(0), IndexConst(fragment.tile.lanes()), ForKind::kThread,
+                     body, {}, kLaneAxis);
     for (size_t i = nest.loops.size(); i-- > 0;) body = Around(*nest.loops[i], outer[i], body);
     return body;
   }
@@ -451,7 +499,7 @@ Func DistributeIn(const Func& func, const Module& module) {
   if (func->func_kind != FuncKind::kKernel || IsBound(*func) || !target || !target->IsGpu())
     return func;
   Finder finder(*func, module);
-  if (finder.found.empty() && finder.unmet.empty()) return func;
+  if (finder.found.empty() && finder.tiles.empty() && finder.unmet.empty()) return func;
   std::vector<std::string> unmet = std::move(finder.unmet);
   Stmt body = func->body;
   if (unmet.empty()) {
@@ -465,6 +513,12 @@ Func DistributeIn(const Func& func, const Module& module) {
     for (const auto& [buffer, fragment] : finder.found) {
       auto with = MakeRef<BufferNode>(*buffer);
       with->layout = fragment.layout;
+      buffers[buffer] = with;
+    }
+    for (const auto& [buffer, cover] : finder.tiles) {
+      auto with = MakeRef<BufferNode>(*buffer);
+      with->layout = cover.layout;
+      with->align = std::max(with->align, cover.align);
       buffers[buffer] = with;
     }
     fields.body = SubstituteBuffers(body, buffers);

@@ -7,6 +7,7 @@
 #include "arith/int_math.h"
 #include "ir/visit.h"
 #include "loop/threads.h"
+#include "loop/warpgroup.h"
 
 namespace tenon {
 
@@ -30,6 +31,7 @@ std::optional<int64_t> ValueOf(const Expr& e, const Values& values) {
     case BinaryOp::kMul: return *x * *y;
     case BinaryOp::kDiv: return *x / *y;
     case BinaryOp::kMod: return *x % *y;
+    case BinaryOp::kBitXor: return *x ^ *y;
     default: return std::nullopt;  // NOLINT: see above
   }
 }
@@ -45,7 +47,7 @@ bool Advance(const std::vector<int64_t>& shape, std::vector<int64_t>* point) {
 
 // The elements by lane and register.
 struct Table {
-  int64_t registers = 1;
+  int64_t lanes = 0, registers = 1;
   std::vector<std::vector<int64_t>> points;  // of lane * registers + register
 };
 
@@ -54,12 +56,13 @@ std::optional<Table> Invert(const LayoutNode& layout, const std::vector<Expr>& e
   Table out;
   std::vector<int64_t> sizes;
   for (const Expr& e : extents) sizes.push_back(AsInt(e).value_or(0));
-  if (sizes.empty() || sizes[0] != kLanes) return std::nullopt;
+  if (sizes.empty() || (sizes[0] != kLanes && sizes[0] != kWarpgroup)) return std::nullopt;
+  out.lanes = sizes[0];
   int64_t elements = 1;
   for (size_t i = 1; i < sizes.size(); ++i) out.registers *= sizes[i];
   for (int64_t n : shape) elements *= n;
   constexpr int64_t kMostElements = 1 << 16;
-  if (elements > kMostElements || elements != kLanes * out.registers) return std::nullopt;
+  if (elements > kMostElements || elements != out.lanes * out.registers) return std::nullopt;
   out.points.resize(static_cast<size_t>(elements));
   std::vector<int64_t> point(shape.size(), 0);
   do {
@@ -79,7 +82,7 @@ std::optional<Table> Invert(const LayoutNode& layout, const std::vector<Expr>& e
 // What the bits of a number do to a point, from the highest to the lowest; nothing where one does
 // several things.
 std::optional<std::vector<TileDigit>> DigitsOf(const Table& table, bool of_lane) {
-  const int64_t count = of_lane ? kLanes : table.registers;
+  const int64_t count = of_lane ? table.lanes : table.registers;
   if (!std::has_single_bit(static_cast<uint64_t>(count))) return std::nullopt;
   std::vector<TileDigit> out;
   for (int bit = 0; (int64_t{1} << bit) < count; ++bit) {
@@ -142,6 +145,7 @@ std::optional<FragmentTile> FragmentTile::Of(const BufferNode& param, bool opaqu
   auto table = Invert(*layout, StorageExtents(param.shape, layout), out.shape_);
   if (!table && opaque) return out;
   if (!table) return std::nullopt;
+  out.lanes_ = table->lanes;
   for (bool of_lane : {true, false}) {
     auto digits = DigitsOf(*table, of_lane);
     if (!digits) return std::nullopt;
@@ -163,7 +167,7 @@ Layout FragmentTile::Cover(size_t rank, const std::vector<size_t>& dims) const {
     inside[layout_->coords[i].get()] = Expr(coords[dims[i]]) % shape_[i];
     outer[dims[i]] = Expr(coords[dims[i]]) / shape_[i];
   }
-  std::vector<Expr> shape, extents{IndexConst(kLanes)}, storage;
+  std::vector<Expr> shape, extents{IndexConst(lanes_)}, storage;
   for (int64_t n : shape_) shape.push_back(IndexConst(n));
   const std::vector<Expr> own = StorageExtents(shape, layout_);
   storage.push_back(Substitute(layout_->storage[0], inside));
@@ -176,6 +180,27 @@ Layout FragmentTile::Cover(size_t rank, const std::vector<size_t>& dims) const {
   for (Expr& e : storage) e = Simplify(e);
   return LayoutNode::Make(std::move(coords), std::move(storage), std::move(extents),
                           layout_->threads);
+}
+
+Layout CoverMemory(const BufferNode& tile, size_t rank, const std::vector<size_t>& dims) {
+  std::vector<Var> coords;
+  std::vector<Expr> storage, extents(rank);
+  for (size_t d = 0; d < rank; ++d) {
+    coords.push_back(VarNode::Make("x" + std::to_string(d), DType::Index()));
+    storage.emplace_back(coords.back());
+  }
+  VarMap inside;
+  for (size_t i = 0; i < dims.size(); ++i) {
+    inside[tile.layout->coords[i].get()] = Expr(coords[dims[i]]) % tile.shape[i];
+    storage[dims[i]] = Expr(coords[dims[i]]) / tile.shape[i];
+  }
+  const std::vector<Expr> own = StorageExtents(tile.shape, tile.layout);
+  for (size_t i = 0; i < own.size(); ++i) {
+    storage.push_back(Substitute(tile.layout->storage[i], inside));
+    extents.push_back(own[i]);
+  }
+  for (Expr& e : storage) e = Simplify(e);
+  return LayoutNode::Make(std::move(coords), std::move(storage), std::move(extents));
 }
 
 }  // namespace tenon

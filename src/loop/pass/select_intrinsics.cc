@@ -21,6 +21,13 @@ int Generation(std::string_view arch) {
   return number;
 }
 
+// A name with a letter at its end is of units that later generations do not have.
+bool HasUnit(const std::string& arch, const std::string& feature) {
+  const bool alone = !feature.empty() && feature.back() == 'a';
+  if (alone && arch != "null") return arch == feature;
+  return Generation(arch) >= Generation(feature);
+}
+
 bool CanWrite(const TileIntrinsic& row, const Target& target) {
   switch (target.kind()) {
     case TargetKind::kLlvm:
@@ -28,7 +35,7 @@ bool CanWrite(const TileIntrinsic& row, const Target& target) {
     case TargetKind::kC: return row.EmissionOf(Emission::Kind::kC) != nullptr;
     case TargetKind::kCuda:
       return row.EmissionOf(Emission::Kind::kCuda) != nullptr &&
-             Generation(target.gpu().arch) >= Generation(row.feature);
+             HasUnit(target.gpu().arch, row.feature);
     case TargetKind::kOpenCl:
     case TargetKind::kRocm: return false;
   }

@@ -23,8 +23,8 @@ struct DeviceLaunch {
   uint32_t shared_bytes;  // of dynamic shared memory
   void* stream;
   void** args;            // the address of each parameter's value
-  const uint8_t* params;  // what each parameter is: 0 for a buffer, whose value is its address,
-                          // else the bytes of its value
+  const uint8_t* params;  // what each parameter is, as tn_device_kernel has it: 0 for a buffer,
+                          // whose value is its address, a map of one, else the bytes of its value
   uint32_t num_params;
 };
 

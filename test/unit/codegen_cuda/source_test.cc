@@ -119,7 +119,7 @@ TEST(CudaSource, SharedMemoryAbove48KiBIsTheLaunchs) {
   };
   EXPECT_TRUE(Has(SourceOf(text(12000, "")), "__shared__ __align__(128) float s[12000];"));
   const std::string large = SourceOf(text(20000, ""));
-  EXPECT_TRUE(Has(large, "extern __shared__ __align__(128) unsigned char tn_shared[];"));
+  EXPECT_TRUE(Has(large, "extern __shared__ __align__(1024) unsigned char tn_shared[];"));
   EXPECT_TRUE(Has(large, "float* const s = (float*)(tn_shared + 128);"));
   EXPECT_TRUE(Has(ErrorOf(text(60000, "")), "240128 bytes of shared memory in a block, but sm_80"));
 }

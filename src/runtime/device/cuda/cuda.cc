@@ -9,6 +9,7 @@
 #include "runtime/core/os.h"
 #include "runtime/device/cuda/library.h"
 #include "runtime/device/device.h"
+#include "tenon/kernel_abi.h"
 
 namespace tenon::runtime {
 namespace {
@@ -266,10 +267,80 @@ int32_t FindFunction(int32_t id, void* module, const char* name, uint32_t shared
   return 0;
 }
 
-int32_t Launch(int32_t id, const DeviceLaunch& launch) {
+/// The descriptions of memory that a launch passes in the place of addresses.
+class TensorMaps {
+ public:
+  explicit TensorMaps(const DeviceLaunch& launch) : launch_(launch) {}
+  ~TensorMaps() {
+    for (uint32_t n = 0; n < count_; ++n) launch_.args[places_[n]] = addresses_[n];
+  }
+  TensorMaps(const TensorMaps&) = delete;
+  TensorMaps& operator=(const TensorMaps&) = delete;
+
+  int32_t Make(int32_t id) {
+    // Behind the bytes of the parameters, aligned as data of the library.
+    const uint8_t* end = launch_.params + launch_.num_params;
+    end += (8 - reinterpret_cast<uintptr_t>(end) % 8) % 8;
+    const auto* rows = reinterpret_cast<const tn_device_map*>(end);
+    for (uint32_t i = 0; i < launch_.num_params; ++i) {
+      if (launch_.params[i] != TN_PARAM_TENSOR_MAP) continue;
+      if (count_ == TN_MAX_TENSOR_MAPS) return Fail("RuntimeError", "too many tensor maps");
+      if (Encode(id, rows[count_], i) != 0) return -1;
+    }
+    return 0;
+  }
+
+ private:
+  int64_t ValueOf(int64_t value, int32_t param) const {
+    return param < 0 ? value : *static_cast<const int64_t*>(launch_.args[param]);
+  }
+
+  int32_t Encode(int32_t id, const tn_device_map& row, uint32_t place) {
+    const Library* library = cuda::Find(nullptr);
+    if (!library->encode_map) {
+      return Fail("RuntimeError",
+                  "the CUDA driver has no cuTensorMapEncodeTiled: it is too old for the kernel");
+    }
+    const auto columns = static_cast<uint64_t>(ValueOf(row.columns, row.columns_param));
+    const uint64_t sizes[] = {columns, static_cast<uint64_t>(ValueOf(row.rows, row.rows_param))};
+    const uint64_t strides[] = {columns * (row.type_bits / 8)};
+    const uint32_t box[] = {row.box_columns, row.box_rows}, steps[] = {1, 1};
+    const int32_t type = row.type_code == TN_DL_BFLOAT ? cuda::kMapBFloat16 : cuda::kMapFloat16;
+    void* memory = *static_cast<void**>(launch_.args[place]);
+    const Result result =
+        library->encode_map(maps_[count_], type, 2, memory, sizes, strides, box, steps, 0,
+                            cuda::kMapSwizzle128, cuda::kMapPromote128, 0);
+    if (result != 0) return Raise(id, "cuTensorMapEncodeTiled", launch_.name, result);
+    places_[count_] = place;
+    addresses_[count_] = launch_.args[place];
+    launch_.args[place] = maps_[count_++];
+    return 0;
+  }
+
+  const DeviceLaunch& launch_;
+  alignas(cuda::kTensorMapAlign) uint8_t maps_[TN_MAX_TENSOR_MAPS][cuda::kTensorMapBytes];
+  uint32_t places_[TN_MAX_TENSOR_MAPS];
+  void* addresses_[TN_MAX_TENSOR_MAPS];
+  uint32_t count_ = 0;
+};
+
+bool HasMaps(const DeviceLaunch& launch) {
+  for (uint32_t i = 0; i < launch.num_params; ++i) {
+    if (launch.params[i] == TN_PARAM_TENSOR_MAP) return true;
+  }
+  return false;
+}
+
+int32_t LaunchPlain(int32_t id, const DeviceLaunch& launch) {
   TN_CALL(id, "cuLaunchKernel", launch.name, launch, launch.function, launch.grid[0],
           launch.grid[1], launch.grid[2], launch.block[0], launch.block[1], launch.block[2],
           launch.shared_bytes, launch.stream, launch.args, nullptr);
+}
+
+int32_t Launch(int32_t id, const DeviceLaunch& launch) {
+  if (!HasMaps(launch)) return LaunchPlain(id, launch);
+  TensorMaps maps(launch);
+  return maps.Make(id) == 0 ? LaunchPlain(id, launch) : -1;
 }
 
 #undef TN_CALL

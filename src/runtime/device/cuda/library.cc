@@ -27,6 +27,8 @@ bool BindAll(void* handle) {
   }
   TN_CUDA_FUNCTIONS(TN_CU)
 #undef TN_CU
+  library.encode_map =
+      reinterpret_cast<decltype(library.encode_map)>(dlsym(handle, "cuTensorMapEncodeTiled"));
   return true;
 }
 

@@ -60,10 +60,18 @@ constexpr int32_t kErrorLogBytes = 6;
   TN_CU(error_name, cuGetErrorName, (Result error, const char** out))                              \
   TN_CU(error_text, cuGetErrorString, (Result error, const char** out))
 
+constexpr uint32_t kTensorMapBytes = 128, kTensorMapAlign = 64;
+constexpr int32_t kMapFloat16 = 6, kMapBFloat16 = 9;  // types of elements
+constexpr int32_t kMapSwizzle128 = 3, kMapPromote128 = 2;
+
 struct Library {
 #define TN_CU(member, symbol, parameters) Result(*member) parameters;
   TN_CUDA_FUNCTIONS(TN_CU)
 #undef TN_CU
+  /// cuTensorMapEncodeTiled; null in a driver that is older than the copy engine.
+  Result (*encode_map)(void* map, int32_t type, uint32_t rank, void* address, const uint64_t* sizes,
+                       const uint64_t* strides, const uint32_t* box, const uint32_t* steps,
+                       int32_t interleave, int32_t swizzle, int32_t promotion, int32_t fill);
   int32_t devices;
 };
 

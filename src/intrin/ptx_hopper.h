@@ -1,0 +1,17 @@
+// Names that passes know the operations of sm_90 by.
+#pragma once
+
+#include <cstdint>
+
+namespace tenon {
+
+class TileIntrinsics;
+void RegisterPtxHopper(TileIntrinsics* table);
+
+/// Copies by the copy engine, of boxes with so many rows and columns; the type follows.
+inline constexpr const char* kBulkCopyRows = "ptx.tma.copy.64x64.";
+inline constexpr int64_t kBulkCopySide = 64;
+/// Makes a barrier ready.
+inline constexpr const char* kBarrierInitRow = "ptx.mbarrier.init";
+
+}  // namespace tenon

@@ -1,0 +1,22 @@
+// split_roles: the copy engine's copies go to warps of their own, which run ahead.
+//
+// Needs: kernels in their bound form (loop/threads.h). Ensures, for a loop with the attribute
+// `producer_stages`: n whose steps begin with copies by the copy engine into tiles of shared
+// memory: each tile has n versions; a further warpgroup of the block does nothing but begin the
+// copies of the steps, as far ahead as there are versions, while the others do the rest. Between
+// them stand two rings of barriers, by version: `full` ends a phase when a step's bytes have come,
+// `empty` when each warpgroup has done with them; the barriers of the block that stood in the loop
+// are gone. Where there is more than one warpgroup of the others, they take over registers from the
+// copying one. Parameters that are copied from are passed as tensor maps. A loop that touches other
+// memory that threads share, and copies by the engine anywhere else, are said in the attribute
+// `unmet`. Why on the bound form: which thread copies, and which barriers stand between copies and
+// uses, has been derived and is checked here.
+#pragma once
+
+#include "loop/pass/pass.h"
+
+namespace tenon {
+
+Module SplitRoles(const Module& module, const PassContext& context);
+
+}  // namespace tenon
