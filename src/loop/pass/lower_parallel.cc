@@ -81,8 +81,14 @@ class TeamLowerer {
     return !own.writes.empty();
   }
 
+  // A call may fill buffers of worker 0's own besides shared ones: the others' are not there, so
+  // what reads them is worker 0's work too.
   Stmt OnOneWorker(const Stmt& stmt) {
-    if (Shared(stmt).writes.empty()) return stmt;
+    const Accesses own = AccessesOf(stmt, module_, [&](const Buffer& b) { return !IsShared(b); });
+    bool alone = !Shared(stmt).writes.empty();
+    for (const auto& b : own.reads) alone |= alone_.count(b) != 0;
+    if (!alone) return stmt;
+    alone_.insert(own.writes.begin(), own.writes.end());
     return If::Make(Eq(Rank(), IndexConst(0)), stmt);
   }
 
@@ -158,6 +164,7 @@ class TeamLowerer {
   const Module& module_;
   NameSupply names_;
   std::unordered_set<const BufferNode*> params_;
+  std::unordered_set<const BufferNode*> alone_;  // own buffers that worker 0 alone has filled
 };
 
 }  // namespace
