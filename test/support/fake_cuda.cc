@@ -169,6 +169,15 @@ int cuLaunchKernel(void* function, unsigned gx, unsigned gy, unsigned gz, unsign
   text += ", " + Hex(stream) + ", " + std::to_string(*static_cast<int*>(args[0]));
   return Note("cuLaunchKernel", text + (extra ? ", extra" : ""));
 }
+int cuTensorMapEncodeTiled(void* map, int type, unsigned rank, void* address,
+                           const unsigned long* sizes, const unsigned long* strides,
+                           const unsigned* box, const unsigned*, int, int swizzle, int, int) {
+  *static_cast<int*>(map) = 77;
+  std::string text = std::to_string(type) + ", " + std::to_string(rank) + ", " + Hex(address);
+  for (unsigned long n : {sizes[0], sizes[1], strides[0]}) text += ", " + std::to_string(n);
+  for (unsigned n : {box[0], box[1]}) text += ", " + std::to_string(n);
+  return Note("cuTensorMapEncodeTiled", text + ", " + std::to_string(swizzle));
+}
 int cuGetErrorName(int error, const char** out) {
   *out = error == 2 ? "CUDA_ERROR_OUT_OF_MEMORY" : "CUDA_ERROR_FAKE";
   return 0;

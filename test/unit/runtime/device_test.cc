@@ -7,6 +7,7 @@
 
 #include "runtime/device/device.h"
 #include "runtime/device/null/null.h"
+#include "tenon/kernel_abi.h"
 #include "tenon/tenon.hpp"
 #include "testing.h"
 
@@ -153,6 +154,29 @@ TEST_F(Cuda, LoadsAndLaunches) {
   EXPECT_EQ(cuda_driver.launch(0, launch), -1);
   EXPECT_EQ(LastErrorText(),
             "RuntimeError: cuLaunchKernel of 'add' on cuda:0 failed: CUDA_ERROR_FAKE (as asked)");
+}
+
+// A matrix that the copy engine reads is passed as its description; the caller's arguments stay.
+TEST_F(Cuda, LaunchesDescribeMatrices) {
+  struct {
+    alignas(8) uint8_t params[8] = {TN_PARAM_TENSOR_MAP, 8};
+    tn_device_map map = {0, 128, 1, -1, 64, 64, TN_DL_BFLOAT, 16};
+  } const table;
+  void* memory = nullptr;
+  int64_t rows = 256;
+  void* args[] = {&memory, &rows};
+  DeviceLaunch launch = {"f", nullptr, {1, 1, 1}, {128, 1, 1}, 0, nullptr, args, table.params, 2};
+  ASSERT_EQ(cuda_driver.launch(0, launch), 0);
+  const std::string log = TakeLog();
+  EXPECT_NE(log.find(", 128, 256, 256, 64, 64, 3)\n"), std::string::npos) << log;
+  EXPECT_NE(log.find("cuTensorMapEncodeTiled"), std::string::npos) << log;
+  EXPECT_NE(log.find(", 77)\n"), std::string::npos) << log;
+  EXPECT_EQ(args[0], &memory);
+  Failing failing("cuTensorMapEncodeTiled", 1);
+  EXPECT_EQ(cuda_driver.launch(0, launch), -1);
+  EXPECT_EQ(LastErrorText(),
+            "RuntimeError: cuTensorMapEncodeTiled of 'f' on cuda:0 failed: "
+            "CUDA_ERROR_FAKE (as asked)");
 }
 
 TEST_F(Cuda, OutOfMemoryIsAnErrorOfTheCall) {
