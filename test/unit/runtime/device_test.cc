@@ -164,14 +164,14 @@ TEST_F(Cuda, LaunchesDescribeMatrices) {
   } const table;
   void* memory = nullptr;
   int64_t rows = 256;
-  void* args[] = {&memory, &rows};
+  void* args[] = {static_cast<void*>(&memory), &rows};
   DeviceLaunch launch = {"f", nullptr, {1, 1, 1}, {128, 1, 1}, 0, nullptr, args, table.params, 2};
   ASSERT_EQ(cuda_driver.launch(0, launch), 0);
   const std::string log = TakeLog();
   EXPECT_NE(log.find(", 128, 256, 256, 64, 64, 3)\n"), std::string::npos) << log;
   EXPECT_NE(log.find("cuTensorMapEncodeTiled"), std::string::npos) << log;
   EXPECT_NE(log.find(", 77)\n"), std::string::npos) << log;
-  EXPECT_EQ(args[0], &memory);
+  EXPECT_EQ(args[0], static_cast<void*>(&memory));
   Failing failing("cuTensorMapEncodeTiled", 1);
   EXPECT_EQ(cuda_driver.launch(0, launch), -1);
   EXPECT_EQ(LastErrorText(),
