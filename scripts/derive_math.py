@@ -10,7 +10,7 @@ Needs mpmath. Takes about a minute.   scripts/derive_math.py > src/loop/pass/mat
 """
 import sys
 
-from mpmath import mp, mpf, matrix, lu_solve, qr_solve, exp, log, tanh, erf, erfc, sin, cos, sqrt, pi, cos as mcos
+from mpmath import mp, mpf, matrix, lu_solve, qr_solve, exp, log, tanh, erf, erfc, sin, cos, atan, sqrt, pi, cos as mcos
 
 mp.dps = 60
 
@@ -217,6 +217,15 @@ def main():
     c, _ = fit("cos", cos_tail, lambda u: u * u / cos(sqrt(u)) + mpf("1e-30"), list(range(6)), mpf(0), quarter, 53)
     show("kCosTail", c, "(cos r - 1 + r^2/2) / r^4 likewise")
 
+    # atan t = t + t^3 A(t^2) up to tan(pi/8).
+    eighth = (sqrt(mpf(2)) - 1) ** 2 * mpf("1.001")
+    def atan_tail(u):
+        t = sqrt(u)
+        return (atan(t) - t) / t ** 3 if u > mpf("1e-15") else -mpf(1) / 3 + u / 5
+    c, _ = fit("atan", atan_tail, lambda u: u * sqrt(u) / atan(sqrt(u)) if u > 0 else mpf("1e-30"), list(range(11)),
+               mpf(0), eighth, 53)
+    show("kAtanTail", c, "(atan t - t) / t^3 as a polynomial of t^2 on |t| <= tan(pi/8)")
+
     # erfc(x) exp(x^2) on [1, 27] for f64, as a rational of t = 1/(1 + x/2); erf near 0 as x R(x^2).
     p, q = fit_rational("erf f64 near 0", over(erf), 5, 5, mpf(0), mpf(1), 53)
     show("kErfP64", p, "erf x = x P(x^2) / Q(x^2) on |x| <= 1, f64")
@@ -229,6 +238,7 @@ def main():
 
     split("kLn2Parts32", ln2, 2, 14, "ln 2: the first part times any exponent is exact in f32")
     split("kLn2Parts64", ln2, 2, 40, "the same for f64")
+    split("kLog10Of2Parts", log(2) / log(10), 2, 40, "log10 2: the first part times any exponent is exact in f64")
     split("kHalfPiParts", pi / 2, 3, 33, "pi/2: the first two parts times a quadrant below 2^20 are exact in f64")
     # 2/pi in pieces of 28 bits by place value: piece k is a multiple of 2^(-28(k+1)).
     pieces, rest = [], 2 / pi

@@ -79,6 +79,19 @@ class TN_API Value {
   Data data_;
 };
 
+/// Several of them.
+class TN_API Values : public std::vector<Value> {
+ public:
+  using std::vector<Value>::vector;
+  Values(std::initializer_list<Value> list) : std::vector<Value>(list) {}
+  Values(std::vector<Value> values)  // NOLINT(google-explicit-constructor)
+      : std::vector<Value>(std::move(values)) {}
+  Values(const std::vector<int64_t>& numbers)  // NOLINT(google-explicit-constructor)
+      : std::vector<Value>(numbers.begin(), numbers.end()) {}
+  Values(const std::vector<std::string>& names)  // NOLINT(google-explicit-constructor)
+      : std::vector<Value>(names.begin(), names.end()) {}
+};
+
 /// What was applied, with what, giving what: one primitive a step. It replays on other functions
 /// and other sizes, as far as its steps are legal there.
 class TN_API Trace {
@@ -107,7 +120,6 @@ class TN_API Trace {
 class TN_API IrSchedule {
  public:
   using Names = std::vector<std::string>;
-  using Values = std::vector<Value>;
 
   /// `func` may be left out where the module has one function that is not of kind device.
   explicit IrSchedule(const IrModule& module, const std::string& func = "");

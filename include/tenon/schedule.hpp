@@ -37,16 +37,18 @@ class TN_API Stage {
   /// The loops there are now, outermost first.
   std::vector<te::IterVar> leaf_iter_vars() const;
 
+  // Wherever a number is asked for, "$name" is the value of the choice of that name
+  // (Schedule::Decide), which the trace then refers to.
+
   /// {outer, inner}, inner of `factor` iterations. Iterations beyond the end are guarded.
-  std::pair<te::IterVar, te::IterVar> Split(const te::IterVar& parent, int64_t factor);
+  std::pair<te::IterVar, te::IterVar> Split(const te::IterVar& parent, const Value& factor);
   /// {outer, inner}, outer of `parts` iterations.
-  std::pair<te::IterVar, te::IterVar> SplitParts(const te::IterVar& parent, int64_t parts);
+  std::pair<te::IterVar, te::IterVar> SplitParts(const te::IterVar& parent, const Value& parts);
   /// By several factors, outermost first; one may be -1, which is derived.
-  std::vector<te::IterVar> SplitFactors(const te::IterVar& parent,
-                                        const std::vector<int64_t>& factors);
+  std::vector<te::IterVar> SplitFactors(const te::IterVar& parent, const Values& factors);
   /// {x outer, y outer, x inner, y inner}, in this order.
-  std::array<te::IterVar, 4> Tile(const te::IterVar& x, const te::IterVar& y, int64_t x_factor,
-                                  int64_t y_factor);
+  std::array<te::IterVar, 4> Tile(const te::IterVar& x, const te::IterVar& y, const Value& x_factor,
+                                  const Value& y_factor);
   /// Neighbouring loops, outermost first, become one.
   te::IterVar Fuse(const std::vector<te::IterVar>& loops);
   /// Puts these loops into this order at the places that they occupy.
@@ -73,7 +75,7 @@ class TN_API Stage {
   /// "global", "shared", "local", "register", "tile".
   void SetScope(const std::string& scope);
   /// Pads rows: the stride of dimension `axis` becomes `offset` modulo `factor`, in elements.
-  void StorageAlign(const te::IterVar& axis, int64_t factor, int64_t offset);
+  void StorageAlign(const te::IterVar& axis, const Value& factor, const Value& offset);
   /// How the tensor is stored: "(i, j) -> (i / 4, j, i % 4)". Indices stay as they are.
   void TransformLayout(const std::string& layout);
   /// Runs over other coordinates: `map` takes op().axis() and op().reduce_axis() to new loops,
@@ -96,13 +98,12 @@ class TN_API Stage {
   /// used.
   void DoubleBuffer();
   /// Statement c of the loop's body runs stages[c] iterations later, as number order[c].
-  void SoftwarePipeline(const te::IterVar& loop, const std::vector<int64_t>& stages,
-                        const std::vector<int64_t>& order);
+  void SoftwarePipeline(const te::IterVar& loop, const Values& stages, const Values& order);
   /// A hint, in each iteration of the loop, for what will be read of an input `distance` iterations
   /// later.
-  void Prefetch(const te::Tensor& tensor, const te::IterVar& loop, int64_t distance);
+  void Prefetch(const te::Tensor& tensor, const te::IterVar& loop, const Value& distance);
   /// Consecutive loops over [min, points[0]), [points[0], points[1]), …
-  void Partition(const te::IterVar& loop, const std::vector<int64_t>& points);
+  void Partition(const te::IterVar& loop, const Values& points);
   /// This loop and those inside become a function that is called.
   void Outline(const te::IterVar& loop, const std::string& name);
 
@@ -128,18 +129,21 @@ class TN_API Schedule {
   /// Comes before other primitives of its stage.
   te::Tensor CacheWrite(const te::Tensor& tensor, const std::string& scope);
   /// Partial results along `axis`, a reduce loop of the tensor's stage: its stage then reduces
-  /// them. They have one more dim, at `factor_axis` (negative: from the end).
+  /// them. They have one more dim, at `factor_axis` (negative: from the end). Of a reduction of
+  /// tuples the result is the first component's, of whose op() the others are outputs; its combiner
+  /// must be associative, and where it also depends on order, as one that gives ties to whoever
+  /// came first, `axis` is the outermost of the reduce loops.
   te::Tensor RFactor(const te::Tensor& tensor, const te::IterVar& axis, int factor_axis = 0);
 
   /// Rounds the domain of the tensor's operation up to multiples, one for each of its axes and
   /// reduce axes: copies with zeros around them of what it reads, and a padded result that its own
   /// stage then copies out. The result: first the padded tensor, then the copies.
-  std::vector<te::Tensor> PadEinsum(const te::Tensor& tensor,
-                                    const std::vector<int64_t>& multiples);
+  std::vector<te::Tensor> PadEinsum(const te::Tensor& tensor, const Values& multiples);
   /// A version of everything for where the condition over sizes holds.
   void Specialize(const te::Expr& condition);
 
-  /// Choices (IrSchedule); a loop to be tiled is one that the operation was made with.
+  /// Choices (IrSchedule); a loop to be tiled is one that the operation was made with. They are
+  /// steps of the trace: what is split by "$name" is split by what another choice gives there.
   int64_t Decide(const std::string& name, const std::vector<int64_t>& domain, int64_t guess);
   int64_t SampleCategorical(const std::string& name, const std::vector<int64_t>& candidates,
                             const std::vector<double>& probabilities);
@@ -147,7 +151,8 @@ class TN_API Schedule {
                                          int64_t parts, int64_t max_innermost);
   void UseDecisions(const std::map<std::string, int64_t>& choices);
 
-  /// What carrying it out applies to the function that CreateFunc makes of the same tensors.
+  /// What carrying it out applies to the function that CreateFunc makes of the same tensors: an
+  /// IrSchedule of it, of other sizes or with other decisions, can replay it.
   Trace trace() const;
 
   const std::shared_ptr<ScheduleData>& data() const { return data_; }

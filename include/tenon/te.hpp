@@ -97,6 +97,9 @@ class TN_API Operation {
   std::vector<IterVar> axis() const;
   std::vector<IterVar> reduce_axis() const;
   std::vector<Tensor> input_tensors() const;
+  /// Of a scan, the loop over its rows: where tensors between a state and an update, and what they
+  /// read, can be computed.
+  IterVar scan_axis() const;
   int num_outputs() const;
   Tensor output(int index) const;
   explicit operator bool() const { return data_ != nullptr; }
@@ -183,9 +186,11 @@ TN_API Expr Equal(const Expr& a, const Expr& b);
 TN_API Expr NotEqual(const Expr& a, const Expr& b);
 TN_API Expr Minimum(const Expr& a, const Expr& b);
 TN_API Expr Maximum(const Expr& a, const Expr& b);
-/// Division that floors, and its remainder, for integers of every kind.
+/// Division that floors or truncates, and its remainder, of whatever type.
 TN_API Expr FloorDiv(const Expr& a, const Expr& b);
 TN_API Expr FloorMod(const Expr& a, const Expr& b);
+TN_API Expr TruncDiv(const Expr& a, const Expr& b);
+TN_API Expr TruncMod(const Expr& a, const Expr& b);
 /// The untaken side is not evaluated: it may read outside a tensor.
 TN_API Expr Select(const Expr& condition, const Expr& on_true, const Expr& on_false);
 TN_API Expr Cast(const Expr& value, DataType dtype);
@@ -195,6 +200,64 @@ TN_API Expr ConstantInt(int64_t value, DataType dtype);
 TN_API Expr Reinterpret(const Expr& value, DataType dtype);
 /// A function of src/ir/intrinsics.def by its name: "exp", "tanh", "sqrt", "pow", "fma", …
 TN_API Expr CallIntrinsic(const std::string& name, const std::vector<Expr>& args);
+
+// ---- Functions of numbers; docs/tensor-expressions.md has their table. Integers become f32, but
+// for Abs, Pow, PopCount and Clz. Round is to nearest, ties to even. ----
+inline Expr Abs(const Expr& x) { return CallIntrinsic("abs", {x}); }
+inline Expr Acos(const Expr& x) { return CallIntrinsic("acos", {x}); }
+inline Expr Acosh(const Expr& x) { return CallIntrinsic("acosh", {x}); }
+inline Expr Asin(const Expr& x) { return CallIntrinsic("asin", {x}); }
+inline Expr Asinh(const Expr& x) { return CallIntrinsic("asinh", {x}); }
+inline Expr Atan(const Expr& x) { return CallIntrinsic("atan", {x}); }
+inline Expr Atanh(const Expr& x) { return CallIntrinsic("atanh", {x}); }
+inline Expr Ceil(const Expr& x) { return CallIntrinsic("ceil", {x}); }
+inline Expr Clz(const Expr& x) { return CallIntrinsic("clz", {x}); }
+inline Expr Cos(const Expr& x) { return CallIntrinsic("cos", {x}); }
+inline Expr Cosh(const Expr& x) { return CallIntrinsic("cosh", {x}); }
+inline Expr Erf(const Expr& x) { return CallIntrinsic("erf", {x}); }
+inline Expr Exp(const Expr& x) { return CallIntrinsic("exp", {x}); }
+inline Expr Exp10(const Expr& x) { return CallIntrinsic("exp10", {x}); }
+inline Expr Exp2(const Expr& x) { return CallIntrinsic("exp2", {x}); }
+inline Expr Expm1(const Expr& x) { return CallIntrinsic("expm1", {x}); }
+inline Expr Floor(const Expr& x) { return CallIntrinsic("floor", {x}); }
+inline Expr IsInf(const Expr& x) { return CallIntrinsic("is_inf", {x}); }
+inline Expr IsNan(const Expr& x) { return CallIntrinsic("is_nan", {x}); }
+inline Expr Log(const Expr& x) { return CallIntrinsic("log", {x}); }
+inline Expr Log10(const Expr& x) { return CallIntrinsic("log10", {x}); }
+inline Expr Log1p(const Expr& x) { return CallIntrinsic("log1p", {x}); }
+inline Expr Log2(const Expr& x) { return CallIntrinsic("log2", {x}); }
+inline Expr PopCount(const Expr& x) { return CallIntrinsic("popcount", {x}); }
+inline Expr Round(const Expr& x) { return CallIntrinsic("round_even", {x}); }
+inline Expr Rsqrt(const Expr& x) { return CallIntrinsic("rsqrt", {x}); }
+inline Expr Sigmoid(const Expr& x) { return CallIntrinsic("sigmoid", {x}); }
+inline Expr Sin(const Expr& x) { return CallIntrinsic("sin", {x}); }
+inline Expr Sinh(const Expr& x) { return CallIntrinsic("sinh", {x}); }
+inline Expr Sqrt(const Expr& x) { return CallIntrinsic("sqrt", {x}); }
+inline Expr Tan(const Expr& x) { return CallIntrinsic("tan", {x}); }
+inline Expr Tanh(const Expr& x) { return CallIntrinsic("tanh", {x}); }
+inline Expr Trunc(const Expr& x) { return CallIntrinsic("trunc", {x}); }
+inline Expr Atan2(const Expr& y, const Expr& x) { return CallIntrinsic("atan2", {y, x}); }
+inline Expr Hypot(const Expr& x, const Expr& y) { return CallIntrinsic("hypot", {x, y}); }
+inline Expr Pow(const Expr& x, const Expr& y) { return CallIntrinsic("pow", {x, y}); }
+inline Expr Fma(const Expr& a, const Expr& b, const Expr& c) {
+  return CallIntrinsic("fma", {a, b, c});
+}
+TN_API Expr IsFinite(const Expr& x);
+/// x with the sign of y.
+TN_API Expr CopySign(const Expr& x, const Expr& y);
+/// The number after x in the direction of y.
+TN_API Expr NextAfter(const Expr& x, const Expr& y);
+/// x * 2^n, for an integer n.
+TN_API Expr LdExp(const Expr& x, const Expr& n);
+/// The remainder of a division that truncates, as C's fmod.
+inline Expr Fmod(const Expr& x, const Expr& y) { return TruncMod(x, y); }
+/// The least and the greatest finite value of a type, and the infinity of a float.
+TN_API Expr MinValue(DataType dtype);
+TN_API Expr MaxValue(DataType dtype);
+TN_API Expr Infinity(DataType dtype);
+/// Whether all of them hold, or any of them.
+TN_API Expr All(const std::vector<Expr>& conditions);
+TN_API Expr Any(const std::vector<Expr>& conditions);
 
 // ---- Reductions. A reduction is the whole body of a Compute. ----
 /// A loop over [lo, hi) to reduce over.
@@ -250,10 +313,15 @@ struct Tuple {
 TN_API std::vector<Tensor> ComputeTuple(
     const std::vector<Expr>& shape, const std::function<Tuple(const std::vector<Var>&)>& element,
     const std::string& name, const std::vector<std::string>& axis_names = {});
-/// Rows computed in order: the first ones as `init` has them (it has as many rows as are there
-/// before), each other by `update`, which may read earlier rows of `state`, a placeholder.
+/// Rows along dim `axis`, computed in order: the first ones as `init` has them (it has as many rows
+/// as are there before), each other by `update`, which may read earlier rows of `state`, a
+/// placeholder, and tensors made of them in between, which are computed row by row.
 TN_API Tensor Scan(const Tensor& init, const Tensor& update, const Tensor& state,
-                   const std::string& name);
+                   const std::string& name, int axis = 0);
+/// Several tensors whose rows are made together: each update may read every state.
+TN_API std::vector<Tensor> Scan(const std::vector<Tensor>& init, const std::vector<Tensor>& update,
+                                const std::vector<Tensor>& state, const std::string& name,
+                                int axis = 0);
 
 /// The same for a function of one Var per dim, up to eight: [&](Var i, Var j) { return … }.
 template <class F>

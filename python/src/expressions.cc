@@ -30,20 +30,48 @@ Expr FromNumber(const nb::handle& value) {
   return Expr(nb::cast<long long>(value));
 }
 
+// A scalar of NumPy, or an array of no dims: a number that has its value.
+class NumpyScalar : public nb::object {
+ public:
+  NB_OBJECT_DEFAULT(NumpyScalar, nb::object, "numpy.generic", Check)
+  static bool Check(PyObject* object) {
+    const nb::handle h = object;
+    if (!nb::hasattr(h, "__array_interface__") || !nb::hasattr(h, "item")) return false;
+    PyObject* shape = PyObject_GetAttrString(object, "shape");
+    const Py_ssize_t dims = shape != nullptr ? PyObject_Length(shape) : -1;
+    Py_XDECREF(shape);
+    if (dims < 0) PyErr_Clear();
+    return dims == 0;
+  }
+};
+
+Expr FromNumpy(const NumpyScalar& value) {
+  nb::object item = value.attr("item")();
+  if (PyFloat_Check(item.ptr()) || PyLong_Check(item.ptr())) return FromNumber(item);
+  // Scalars of 16 bits that NumPy does not know, of ml_dtypes, give floats too.
+  return Expr(nb::cast<double>(nb::float_(item)));
+}
+
+Expr IndexOf(const te::Tensor& t, nb::handle index) {
+  if (PySlice_Check(index.ptr()) || index.ptr() == Py_Ellipsis || index.is_none()) {
+    throw Error("TypeError", "'" + t.name() +
+                                 "' is indexed element by element: a slice is no value; te.compute "
+                                 "makes a tensor of a part");
+  }
+  Expr out(0);
+  if (!nb::try_cast(index, out)) {
+    throw Error("TypeError", "an index of '" + t.name() + "': expected an expression or an " +
+                                 "integer but got " + nb::type_name(index.type()).c_str());
+  }
+  return out;
+}
+
 Expr Item(const te::Tensor& t, const nb::object& index) {
   std::vector<Expr> indices;
-  auto add = [&](nb::handle h) {
-    Expr e(0);
-    if (!nb::try_cast(h, e)) {
-      throw Error("TypeError", "an index of '" + t.name() + "': expected an expression or an " +
-                                   "integer but got " + nb::type_name(h.type()).c_str());
-    }
-    indices.push_back(std::move(e));
-  };
   if (PyTuple_Check(index.ptr())) {
-    for (nb::handle h : nb::cast<nb::tuple>(index)) add(h);
+    for (nb::handle h : nb::cast<nb::tuple>(index)) indices.push_back(IndexOf(t, h));
   } else {
-    add(index);
+    indices.push_back(IndexOf(t, index));
   }
   return t.At(indices);
 }
@@ -89,8 +117,9 @@ void Operators(nb::class_<F>& c) {
           "__rmod__", [](const Expr& a, const Expr& b) { return te::FloorMod(b, a); },
           nb::is_operator())
       .def(
-          "__pow__", [](const Expr& a, const Expr& b) { return te::CallIntrinsic("pow", {a, b}); },
-          nb::is_operator())
+          "__pow__", [](const Expr& a, const Expr& b) { return te::Pow(a, b); }, nb::is_operator())
+      .def(
+          "__rpow__", [](const Expr& a, const Expr& b) { return te::Pow(b, a); }, nb::is_operator())
       .def("__neg__", [](const Expr& a) { return -a; })
       .def("__invert__", [](const Expr& a) { return ~a; })
       .def("__abs__", [](const Expr& a) { return te::CallIntrinsic("abs", {a}); })
@@ -105,13 +134,23 @@ void Operators(nb::class_<F>& c) {
       .def(
           "__and__", [](const Expr& a, const Expr& b) { return a & b; }, nb::is_operator())
       .def(
+          "__rand__", [](const Expr& a, const Expr& b) { return b & a; }, nb::is_operator())
+      .def(
           "__or__", [](const Expr& a, const Expr& b) { return a | b; }, nb::is_operator())
+      .def(
+          "__ror__", [](const Expr& a, const Expr& b) { return b | a; }, nb::is_operator())
       .def(
           "__xor__", [](const Expr& a, const Expr& b) { return a ^ b; }, nb::is_operator())
       .def(
+          "__rxor__", [](const Expr& a, const Expr& b) { return b ^ a; }, nb::is_operator())
+      .def(
           "__lshift__", [](const Expr& a, const Expr& b) { return a << b; }, nb::is_operator())
       .def(
+          "__rlshift__", [](const Expr& a, const Expr& b) { return b << a; }, nb::is_operator())
+      .def(
           "__rshift__", [](const Expr& a, const Expr& b) { return a >> b; }, nb::is_operator())
+      .def(
+          "__rrshift__", [](const Expr& a, const Expr& b) { return b >> a; }, nb::is_operator())
       .def("__eq__", te::Equal, nb::is_operator())
       .def("__ne__", te::NotEqual, nb::is_operator())
       .def("__hash__", [](nb::handle self) { return reinterpret_cast<intptr_t>(self.ptr()) >> 4; });
@@ -120,9 +159,14 @@ void Operators(nb::class_<F>& c) {
 void BindExpr(nb::module_& m) {
   nb::class_<Expr> expr(m, "Expr");
   expr.def("__init__", [](Expr* self, nb::int_ value) { new (self) Expr(FromNumber(value)); })
-      .def("__init__", [](Expr* self, nb::float_ value) { new (self) Expr(FromNumber(value)); });
+      .def("__init__", [](Expr* self, nb::float_ value) { new (self) Expr(FromNumber(value)); })
+      .def("__init__",
+           [](Expr* self, const NumpyScalar& value) { new (self) Expr(FromNumpy(value)); });
   nb::implicitly_convertible<nb::int_, Expr>();
   nb::implicitly_convertible<nb::float_, Expr>();
+  nb::implicitly_convertible<NumpyScalar, Expr>();
+  // So that NumPy leaves operators of its scalars and of expressions to the latter.
+  expr.attr("__array_ufunc__") = nb::none();
   Operators(expr);
   expr.def_prop_ro("dtype", [](const Expr& e) { return ToString(e.dtype()); })
       .def("astype", [](const Expr& e,
@@ -187,6 +231,7 @@ void BindTensor(nb::module_& m) {
       .def_prop_ro("axis", &Operation::axis)
       .def_prop_ro("reduce_axis", &Operation::reduce_axis)
       .def_prop_ro("input_tensors", &Operation::input_tensors)
+      .def_prop_ro("scan_axis", &Operation::scan_axis)
       .def_prop_ro("num_outputs", &Operation::num_outputs)
       .def("output", &Operation::output)
       .def(
@@ -218,7 +263,9 @@ void BindExpressions(nb::module_& m) {
           nb::arg("identity") = nb::list())
       .def_ro("values", &te::Tuple::values);
   m.def("compute", te::ComputeTuple);
-  m.def("scan", te::Scan);
+  m.def("scan", [](const std::vector<te::Tensor>& init, const std::vector<te::Tensor>& update,
+                   const std::vector<te::Tensor>& state, const std::string& name,
+                   int axis) { return te::Scan(init, update, state, name, axis); });
   m.def("reduce_axis", te::ReduceAxis);
   m.def("thread_axis", te::ThreadAxis);
   m.def("sum", te::Sum);
@@ -233,11 +280,21 @@ void BindExpressions(nb::module_& m) {
   m.def("reinterpret",
         [](const Expr& e, const std::string& t) { return te::Reinterpret(e, ParseDataType(t)); });
   m.def("call_intrinsic", te::CallIntrinsic);
-  m.def("logical_and", [](const Expr& a, const Expr& b) { return a && b; });
-  m.def("logical_or", [](const Expr& a, const Expr& b) { return a || b; });
   m.def("logical_not", [](const Expr& a) { return !a; });
-  m.def("truncdiv", [](const Expr& a, const Expr& b) { return a / b; });
-  m.def("truncmod", [](const Expr& a, const Expr& b) { return a % b; });
+  m.def("divide", [](const Expr& a, const Expr& b) {
+    return IsInteger(a) && IsInteger(b) ? te::TruncDiv(a, b) : a / b;
+  });
+  m.def("truncdiv", te::TruncDiv);
+  m.def("truncmod", te::TruncMod);
+  m.def("isfinite", te::IsFinite);
+  m.def("copysign", te::CopySign);
+  m.def("nextafter", te::NextAfter);
+  m.def("ldexp", te::LdExp);
+  m.def("min_value", [](const std::string& t) { return te::MinValue(ParseDataType(t)); });
+  m.def("max_value", [](const std::string& t) { return te::MaxValue(ParseDataType(t)); });
+  m.def("infinity", [](const std::string& t) { return te::Infinity(ParseDataType(t)); });
+  m.def("all", te::All);
+  m.def("any", te::Any);
   m.def("equal", te::Equal);
   m.def("not_equal", te::NotEqual);
 }

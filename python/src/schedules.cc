@@ -1,7 +1,9 @@
 // schedule.hpp.
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/variant.h>
 
 #include <optional>
+#include <variant>
 
 #include "bindings.h"
 #include "tenon/schedule.hpp"
@@ -11,7 +13,18 @@ namespace tenon::python {
 namespace {
 
 using te::IterVar;
-using Number = std::optional<int64_t>;
+using Number = std::variant<int64_t, std::string>;  // "$name" is what that choice gave
+using Numbers = std::vector<Number>;
+
+Value ValueOf(const Number& number) {
+  return std::visit([](const auto& v) { return Value(v); }, number);
+}
+
+Values ValuesOf(const Numbers& numbers) {
+  Values out;
+  for (const Number& n : numbers) out.push_back(ValueOf(n));
+  return out;
+}
 
 // Textbooks give loops one by one, or as a list.
 std::vector<IterVar> LoopsOf(const nb::args& args) {
@@ -30,18 +43,30 @@ nb::tuple TupleOf(const List& loops) {
   return nb::tuple(items);
 }
 
-nb::tuple Split(Stage& s, const IterVar& parent, Number factor, Number nparts,
-                const std::optional<std::vector<Number>>& factors) {
+nb::tuple Split(Stage& s, const IterVar& parent, const std::optional<Number>& factor,
+                const std::optional<Number>& nparts,
+                const std::optional<std::vector<std::optional<Number>>>& factors) {
   if (factor.has_value() + nparts.has_value() + factors.has_value() != 1) {
     throw Error("ValueError", "split: expected one of factor, nparts and factors");
   }
-  std::vector<int64_t> numbers;
   if (factors) {
-    for (Number f : *factors) numbers.push_back(f.value_or(-1));
+    Values numbers;
+    for (const std::optional<Number>& f : *factors) numbers.push_back(f ? ValueOf(*f) : Value(-1));
     return TupleOf(s.SplitFactors(parent, numbers));
   }
-  auto [outer, inner] = factor ? s.Split(parent, *factor) : s.SplitParts(parent, *nparts);
+  auto [outer, inner] =
+      factor ? s.Split(parent, ValueOf(*factor)) : s.SplitParts(parent, ValueOf(*nparts));
   return nb::make_tuple(outer, inner);
+}
+
+// A tensor; of a reduction of tuples, one for each component.
+nb::object RFactor(Schedule& s, const te::Tensor& tensor, const IterVar& axis, int factor_axis) {
+  const te::Tensor part = s.RFactor(tensor, axis, factor_axis);
+  const te::Operation op = part.op();
+  if (op.num_outputs() == 1) return nb::cast(part);
+  nb::list parts;
+  for (int k = 0; k < op.num_outputs(); ++k) parts.append(op.output(k));
+  return nb::tuple(parts);
 }
 
 // What has a name, or is one.
@@ -77,20 +102,22 @@ void BindSchedules(nb::module_& m) {
       .def_prop_ro("leaf_iter_vars", &Stage::leaf_iter_vars)
       .def("split", Split, nb::arg("parent"), nb::arg("factor") = nb::none(),
            nb::arg("nparts") = nb::none(), nb::arg("factors") = nb::none(),
-           nb::sig("def split(self, parent: IterVar, factor: int | None = None, "
-                   "nparts: int | None = None, factors: collections.abc.Sequence[int | None] | "
-                   "None = None) -> "
+           nb::sig("def split(self, parent: IterVar, factor: int | str | None = None, "
+                   "nparts: int | str | None = None, "
+                   "factors: collections.abc.Sequence[int | str | None] | None = None) -> "
                    "tuple[IterVar, ...]"),
            "Outer and inner: inner of `factor` iterations, or outer of `nparts`; or as many loops "
-           "as there are `factors`, outermost first, of which one may be None.")
+           "as there are `factors`, outermost first, of which one may be None. \"$name\" is what "
+           "the choice of that name gave (Schedule.decide).")
       .def(
           "tile",
-          [](Stage& s, const IterVar& x, const IterVar& y, int64_t x_factor, int64_t y_factor) {
-            return TupleOf(s.Tile(x, y, x_factor, y_factor));
+          [](Stage& s, const IterVar& x, const IterVar& y, const Number& x_factor,
+             const Number& y_factor) {
+            return TupleOf(s.Tile(x, y, ValueOf(x_factor), ValueOf(y_factor)));
           },
           nb::arg("x_parent"), nb::arg("y_parent"), nb::arg("x_factor"), nb::arg("y_factor"),
-          nb::sig("def tile(self, x_parent: IterVar, y_parent: IterVar, x_factor: int, "
-                  "y_factor: int) -> tuple[IterVar, IterVar, IterVar, IterVar]"),
+          nb::sig("def tile(self, x_parent: IterVar, y_parent: IterVar, x_factor: int | str, "
+                  "y_factor: int | str) -> tuple[IterVar, IterVar, IterVar, IterVar]"),
           "x outer, y outer, x inner, y inner.")
       .def(
           "fuse", [](Stage& s, const nb::args& loops) { return s.Fuse(LoopsOf(loops)); },
@@ -115,8 +142,12 @@ void BindSchedules(nb::module_& m) {
       .def("reverse_compute_at", &Stage::ReverseComputeAt, nb::arg("parent"), nb::arg("scope"))
       .def("reverse_compute_inline", &Stage::ReverseComputeInline)
       .def("set_scope", &Stage::SetScope, nb::arg("scope"))
-      .def("storage_align", &Stage::StorageAlign, nb::arg("axis"), nb::arg("factor"),
-           nb::arg("offset") = 0)
+      .def(
+          "storage_align",
+          [](Stage& s, const IterVar& axis, const Number& factor, const Number& offset) {
+            s.StorageAlign(axis, ValueOf(factor), ValueOf(offset));
+          },
+          nb::arg("axis"), nb::arg("factor"), nb::arg("offset") = 0)
       .def(
           "transform_layout",
           [](Stage& s, const nb::object& layout) { s.TransformLayout(MapText(layout)); },
@@ -142,10 +173,24 @@ void BindSchedules(nb::module_& m) {
       .def("blockize", &Stage::Blockize, nb::arg("var"))
       .def("rolling_buffer", &Stage::RollingBuffer)
       .def("double_buffer", &Stage::DoubleBuffer)
-      .def("software_pipeline", &Stage::SoftwarePipeline, nb::arg("var"), nb::arg("stages"),
-           nb::arg("order"))
-      .def("prefetch", &Stage::Prefetch, nb::arg("tensor"), nb::arg("var"), nb::arg("offset") = 1)
-      .def("partition", &Stage::Partition, nb::arg("var"), nb::arg("points"))
+      .def(
+          "software_pipeline",
+          [](Stage& s, const IterVar& var, const Numbers& stages, const Numbers& order) {
+            s.SoftwarePipeline(var, ValuesOf(stages), ValuesOf(order));
+          },
+          nb::arg("var"), nb::arg("stages"), nb::arg("order"))
+      .def(
+          "prefetch",
+          [](Stage& s, const te::Tensor& tensor, const IterVar& var, const Number& offset) {
+            s.Prefetch(tensor, var, ValueOf(offset));
+          },
+          nb::arg("tensor"), nb::arg("var"), nb::arg("offset") = 1)
+      .def(
+          "partition",
+          [](Stage& s, const IterVar& var, const Numbers& points) {
+            s.Partition(var, ValuesOf(points));
+          },
+          nb::arg("var"), nb::arg("points"))
       .def("outline", &Stage::Outline, nb::arg("var"), nb::arg("name"));
   nb::class_<Schedule>(m, "Schedule")
       .def(
@@ -166,7 +211,12 @@ void BindSchedules(nb::module_& m) {
           },
           nb::sig("def stages(self) -> list[Stage]"))
       .def_prop_ro("trace", &Schedule::trace)
-      .def("pad_einsum", &Schedule::PadEinsum, nb::arg("tensor"), nb::arg("padding"))
+      .def(
+          "pad_einsum",
+          [](Schedule& s, const te::Tensor& tensor, const Numbers& padding) {
+            return s.PadEinsum(tensor, ValuesOf(padding));
+          },
+          nb::arg("tensor"), nb::arg("padding"))
       .def("specialize", &Schedule::Specialize, nb::arg("condition"))
       .def("decide", &Schedule::Decide, nb::arg("name"), nb::arg("domain"), nb::arg("guess"))
       .def("sample_categorical", &Schedule::SampleCategorical, nb::arg("name"),
@@ -184,8 +234,9 @@ void BindSchedules(nb::module_& m) {
           "A copy of the tensor that the readers read instead.")
       .def("cache_write", &Schedule::CacheWrite, nb::arg("tensor"), nb::arg("scope"),
            "The tensor is computed into the result, from which its own stage copies.")
-      .def("rfactor", &Schedule::RFactor, nb::arg("tensor"), nb::arg("axis"),
-           nb::arg("factor_axis") = 0,
+      .def("rfactor", RFactor, nb::arg("tensor"), nb::arg("axis"), nb::arg("factor_axis") = 0,
+           nb::sig("def rfactor(self, tensor: Tensor, axis: IterVar, factor_axis: int = 0) -> "
+                   "Tensor | tuple[Tensor, ...]"),
            "Partial results along a reduce loop; the tensor's stage reduces them.");
   m.def("create_schedule", CreateSchedule);
 }

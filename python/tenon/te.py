@@ -11,11 +11,13 @@ from . import _tenon
 from ._tenon import Expr, IterVar, Operation, Schedule, Stage, Tensor, Var
 
 __all__ = [
-    "Expr", "IterVar", "Operation", "Schedule", "Stage", "Tensor", "Var", "abs", "all", "any", "ceil", "comm_reducer", "compute", "const",
-    "cos", "create_prim_func", "create_schedule", "div", "erf", "exp", "exp2", "extern", "floor", "floordiv", "floormod", "fma", "if_then_else",
-    "indexdiv", "indexmod", "isinf", "isnan", "log", "log2", "max", "max_value", "min", "min_value", "placeholder", "pow", "power",
-    "prod", "reduce_axis", "round", "rsqrt", "scalar", "scan", "select", "sigmoid", "sin", "size_var", "sqrt", "sum", "tan", "tanh",
-    "thread_axis", "trunc", "truncdiv", "truncmod", "var",
+    "Expr", "IterVar", "Operation", "Schedule", "Stage", "Tensor", "Var", "abs", "acos", "acosh", "add", "all", "any", "asin", "asinh", "atan",
+    "atan2", "atanh", "ceil", "clz", "comm_reducer", "compute", "const", "copysign", "cos", "cosh", "create_prim_func", "create_schedule", "div",
+    "erf", "exp", "exp10", "exp2", "expm1", "extern", "floor", "floordiv", "floormod", "fma", "fmod", "hypot", "if_then_else", "indexdiv", "indexmod",
+    "infinity", "isfinite", "isinf", "isnan", "ldexp", "likely", "log", "log10", "log1p", "log2", "max", "max_value", "min", "min_value", "multiply",
+    "nearbyint", "nextafter", "placeholder", "popcount", "pow", "power", "prod", "reduce_axis", "reinterpret", "rint", "round", "rsqrt", "scalar",
+    "scan", "select", "sigmoid", "sin", "sinh", "size_var", "sqrt", "subtract", "sum", "tan", "tanh", "thread_axis", "trunc", "truncdiv", "truncmod",
+    "var",
 ]  # fmt: skip
 
 
@@ -57,17 +59,12 @@ def placeholder(shape: Any, dtype: str = "float32", name: str = "placeholder") -
 
 def compute(shape: Any, fcompute: Callable, name: str = "compute", tag: str = "", attrs: Any = None) -> Tensor:
     """The tensor whose element at (i, j, …) is fcompute(i, j, …); several tensors, where it gives a tuple
-    of values or a reduction of one. The loops are called as fcompute's parameters are."""
+    of values or a reduction of one. The loops are called as fcompute's parameters are; those beyond the
+    shape's dims that have defaults keep them."""
     dims = _shape(shape)
     if not callable(fcompute):
         raise TypeError(f"compute '{name}': expected a function of the loops but got {type(fcompute).__name__}")
-    parameters = inspect.signature(fcompute).parameters.values()
-    takes_any = [p for p in parameters if p.kind is p.VAR_POSITIONAL]
-    names = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
-    if takes_any:
-        names += [f"i{k}" for k in range(len(names), len(dims))]
-    if len(names) != len(dims):
-        raise ValueError(f"compute '{name}': the shape has {len(dims)} dims but the function takes {len(names)} variables")
+    names = _loop_names(fcompute, len(dims), name)
     single = True
 
     def element(i):
@@ -85,14 +82,30 @@ def compute(shape: Any, fcompute: Callable, name: str = "compute", tag: str = ""
     return tensors[0] if single else tuple(tensors)
 
 
+def _loop_names(fcompute: Callable, rank: int, name: str) -> list:
+    try:
+        parameters = inspect.signature(fcompute).parameters.values()
+    except (TypeError, ValueError):  # what is written in C may not say
+        return [f"i{k}" for k in range(rank)]
+    named = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    needed = [p for p in named if p.default is p.empty]
+    takes_any = builtins.any(p.kind is p.VAR_POSITIONAL for p in parameters)
+    if len(needed) > rank or (len(named) < rank and not takes_any):
+        count = len(needed) if len(needed) == len(named) else f"{len(needed)} to {len(named)}"
+        raise ValueError(f"compute '{name}': the shape has {rank} dims but the function takes {count} variables")
+    names = [p.name for p in named[:rank]]
+    return names + [f"i{k}" for k in range(len(names), rank)]
+
+
 def _expr(value: Any) -> Expr:
     if isinstance(value, Expr):
         return value
-    if hasattr(value, "dtype") and getattr(value, "ndim", None) == 0 and not isinstance(value, Tensor):
-        value = value.item()  # a number of NumPy's
-    if isinstance(value, (int, float)):
+    if isinstance(value, Tensor):
+        raise TypeError(f"'{value.name}' is a tensor; what is computed with are its elements, {value.name}[i, ...]")
+    try:
         return Expr(value)
-    raise TypeError(f"expected an expression or a number but got {type(value).__name__}")
+    except TypeError:
+        raise TypeError(f"expected an expression or a number but got {type(value).__name__}") from None
 
 
 def _kinds(value: Any) -> str:
@@ -160,10 +173,16 @@ def comm_reducer(fcombine: Callable, fidentity: Callable, name: str = "reduce") 
     return reducer
 
 
-def scan(init: Tensor, update: Tensor, state_placeholder: Tensor, inputs: Any = None, name: str = "scan") -> Tensor:
-    """Rows computed in order: the first ones as init has them, each other by update, which may read
-    earlier rows of state_placeholder."""
-    return _tenon.scan(init, update, state_placeholder, name)
+def scan(init: Any, update: Any, state_placeholder: Any, inputs: Any = None, name: str = "scan", axis: int = 0) -> Any:
+    """Rows along an axis, computed in order: the first ones as init has them, each other by update, which may read
+    earlier rows of state_placeholder, and tensors made of them in between. Lists of tensors make several together.
+    The loop over the rows is op.scan_axis."""
+
+    def tensors(of: Any) -> list:
+        return list(of) if isinstance(of, (list, tuple)) else [of]
+
+    made = _tenon.scan(tensors(init), tensors(update), tensors(state_placeholder), name, axis)
+    return tuple(made) if isinstance(state_placeholder, (list, tuple)) else made[0]
 
 
 def extern(shape: Any, inputs: Sequence[Tensor], body: Any, dtype: Any = "float32", name: str = "extern") -> Any:
@@ -185,40 +204,46 @@ def select(condition: Any, true_value: Any, false_value: Any) -> Expr:
 if_then_else = select
 
 
+def likely(condition: Any) -> Expr:
+    """The condition itself: which side is common is seen by the schedule."""
+    return _expr(condition)
+
+
 def all(*conditions: Any) -> Expr:
-    result = _expr(conditions[0])
-    for c in conditions[1:]:
-        result = _tenon.logical_and(result, _expr(c))
-    return result
+    """Whether all conditions hold."""
+    return _tenon.all([_expr(c) for c in conditions])
 
 
 def any(*conditions: Any) -> Expr:
-    result = _expr(conditions[0])
-    for c in conditions[1:]:
-        result = _tenon.logical_or(result, _expr(c))
-    return result
+    """Whether one of the conditions holds."""
+    return _tenon.any([_expr(c) for c in conditions])
 
 
 def const(value: Any, dtype: str = "float32") -> Expr:
-    return _tenon.const(_expr(value), dtype)
-
-
-def _limits(dtype: str) -> tuple:
-    if dtype.startswith("uint"):
-        return 0, 2 ** int(dtype[4:]) - 1
-    if dtype.startswith("int"):
-        return -(2 ** (int(dtype[3:]) - 1)), 2 ** (int(dtype[3:]) - 1) - 1
-    largest = {"float16": 65504.0, "float32": 3.4028234663852886e38, "float64": 1.7976931348623157e308,
-               "bfloat16": 3.3895313892515355e38}  # fmt: skip
-    return -largest[dtype], largest[dtype]
+    """A number of this type."""
+    return _tenon.const(_expr(value), str(dtype))
 
 
 def min_value(dtype: str) -> Expr:
-    return const(_limits(dtype)[0], dtype)
+    """The least finite value of a type."""
+    return _tenon.min_value(str(dtype))
 
 
 def max_value(dtype: str) -> Expr:
-    return const(_limits(dtype)[1], dtype)
+    """The greatest finite value of a type."""
+    return _tenon.max_value(str(dtype))
+
+
+def infinity(dtype: str) -> Expr:
+    """Infinity, of a type of floats."""
+    return _tenon.infinity(str(dtype))
+
+
+def reinterpret(value: Any, dtype: str) -> Expr:
+    """The bits of value as another type of the same width. (tvm's order, the type first, is taken too.)"""
+    if isinstance(value, str):
+        value, dtype = dtype, value
+    return _tenon.reinterpret(_expr(value), str(dtype))
 
 
 def _math(name: str) -> Callable:
@@ -229,30 +254,55 @@ def _math(name: str) -> Callable:
     return call
 
 
-exp, exp2, log, log2, sqrt, rsqrt = (_math(f) for f in ("exp", "exp2", "log", "log2", "sqrt", "rsqrt"))
-sin, cos, tan, tanh, erf, sigmoid = (_math(f) for f in ("sin", "cos", "tan", "tanh", "erf", "sigmoid"))
+def _composed(name: str) -> Callable:
+    function = getattr(_tenon, name)
+
+    def call(*args):
+        return function(*(_expr(a) for a in args))
+
+    call.__name__ = name
+    return call
+
+
+exp, exp2, exp10, expm1 = (_math(f) for f in ("exp", "exp2", "exp10", "expm1"))
+log, log2, log10, log1p = (_math(f) for f in ("log", "log2", "log10", "log1p"))
+sqrt, rsqrt, power, hypot, fma = (_math(f) for f in ("sqrt", "rsqrt", "pow", "hypot", "fma"))
+sin, cos, tan, asin, acos, atan, atan2 = (_math(f) for f in ("sin", "cos", "tan", "asin", "acos", "atan", "atan2"))
+sinh, cosh, tanh, asinh, acosh, atanh = (_math(f) for f in ("sinh", "cosh", "tanh", "asinh", "acosh", "atanh"))
+erf, sigmoid, popcount, clz = (_math(f) for f in ("erf", "sigmoid", "popcount", "clz"))
 abs, floor, ceil, trunc, round = (_math(f) for f in ("abs", "floor", "ceil", "trunc", "round_even"))
-power, fma, isnan, isinf = (_math(f) for f in ("pow", "fma", "is_nan", "is_inf"))
-pow = power
-
-
-def truncdiv(a: Any, b: Any) -> Expr:
-    return _tenon.truncdiv(_expr(a), _expr(b))
-
-
-def truncmod(a: Any, b: Any) -> Expr:
-    return _tenon.truncmod(_expr(a), _expr(b))
+isnan, isinf = (_math(f) for f in ("is_nan", "is_inf"))
+isfinite, copysign, nextafter, ldexp = (_composed(f) for f in ("isfinite", "copysign", "nextafter", "ldexp"))
+truncdiv, truncmod, div = (_composed(f) for f in ("truncdiv", "truncmod", "divide"))
+pow, nearbyint, rint, fmod = power, round, round, truncmod
 
 
 def floordiv(a: Any, b: Any) -> Expr:
+    """Division that floors, as Python's // does."""
     return _expr(a) // _expr(b)
 
 
 def floormod(a: Any, b: Any) -> Expr:
+    """The remainder of floordiv, as Python's % is."""
     return _expr(a) % _expr(b)
 
 
-indexdiv, indexmod, div = floordiv, floormod, truncdiv
+indexdiv, indexmod = floordiv, floormod
+
+
+def add(a: Any, b: Any) -> Expr:
+    """a + b"""
+    return _expr(a) + _expr(b)
+
+
+def subtract(a: Any, b: Any) -> Expr:
+    """a - b"""
+    return _expr(a) - _expr(b)
+
+
+def multiply(a: Any, b: Any) -> Expr:
+    """a * b"""
+    return _expr(a) * _expr(b)
 
 
 def create_prim_func(args: Sequence[Tensor], name: str = "main") -> _tenon.IrModule:

@@ -128,7 +128,9 @@ struct OperationData {
   std::vector<IterVar> axis, reduce_axis;
   std::vector<Tensor> inputs;
   bool computed = false;
-  std::shared_ptr<const OperationData> scan_state;  // of a scan: the placeholder of its rows
+  // Of a scan: the placeholders of its rows, and the loop over them.
+  std::vector<std::shared_ptr<const OperationData>> scan_states;
+  IterVar scan_axis;
   // Of an extern: the functions, the name of the one that is called, the outputs' shapes.
   std::shared_ptr<const IrData> extern_body;
   std::string extern_name;
@@ -141,6 +143,11 @@ Expr Wrap(inner::Expr expr);
 Expr Wrap(inner::Expr expr, std::initializer_list<const Expr*> operands);
 Expr Wrap(inner::Expr expr, const std::vector<Expr>& operands);
 const inner::Expr& Unwrap(const Expr& expr);
+/// The type that two operands are computed in, and an operand in a type.
+DType CommonType(const ExprData& a, const ExprData& b);
+inner::Expr Convert(const ExprData& e, DType type);
+/// Throws where it is a reduction, which is no operand.
+void RequireScalarValue(const ExprData& e);
 /// An index expression; a data integer is converted.
 inner::Expr AsIndex(const Expr& expr);
 const inner::te::Tensor& Unwrap(const Tensor& tensor);

@@ -53,7 +53,8 @@ void Place(const StageData& stage, StageNames* names, inner::Schedule* s) {
     }
     at = LoopToHangOn(stage, *names);
     if (!at.empty() && reverse) s->ReverseComputeAt(stage.block, at);
-    if (!at.empty() && !reverse) s->ComputeAt(stage.block, at);
+    const bool is_there = stage.scan != nullptr && stage.scan == stage.at_stage;
+    if (!at.empty() && !reverse && !is_there) s->ComputeAt(stage.block, at);
     if (!at.empty() && stage.rolling) s->RollingBuffer(stage.block, at);
     RequireOk(*s);
   }
@@ -115,7 +116,10 @@ void ApplyStep(const LoopStep& step, inner::Schedule* schedule, LoopNames* names
     case LoopStep::Kind::kSplit: {
       // A loop that is not there has one iteration, and so have its parts.
       std::vector<std::string> parts(step.to.size());
-      if (!from.empty()) parts = schedule->Split(from[0], step.factors);
+      if (!from.empty()) {
+        parts = inner::Steps::ApplyByName(*schedule, "split", {from[0], step.factors});
+        parts.resize(step.to.size());
+      }
       for (size_t i = 0; i < parts.size(); ++i) (*names)[step.to[i].node().get()] = parts[i];
       return;
     }

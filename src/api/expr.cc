@@ -59,8 +59,9 @@ Expr Literal(int64_t value) {
 
 bool IsFloatLiteral(const ExprData& e) { return e.literal && e.expr->dtype.IsFloat(); }
 
-// The type that two operands are computed in. An integer literal fits everything; a float literal
-// makes floats of integers, as f32.
+}  // namespace
+
+// An integer literal fits everything; a float literal makes floats of integers, as f32.
 DType CommonType(const ExprData& a, const ExprData& b) {
   const DType x = a.expr->dtype, y = b.expr->dtype;
   if (a.literal && b.literal) return x.IsFloat() ? x : y;
@@ -89,6 +90,8 @@ inner::Expr Convert(const ExprData& e, DType type) {
 void RequireScalarValue(const ExprData& e) {
   if (e.reduce) ThrowValue("a reduction must be the whole body of a compute, not an operand");
 }
+
+namespace {
 
 struct Operands {
   inner::Expr a, b;
@@ -238,7 +241,11 @@ Expr operator-(const Expr& a, const Expr& b) { return Combine(BinaryOp::kSub, a,
 Expr operator*(const Expr& a, const Expr& b) { return Combine(BinaryOp::kMul, a, b); }
 Expr operator/(const Expr& a, const Expr& b) { return Combine(BinaryOp::kDiv, a, b); }
 Expr operator%(const Expr& a, const Expr& b) { return Combine(BinaryOp::kMod, a, b); }
-Expr operator-(const Expr& a) { return Expr(0) - a; }
+// Not 0 - a: the negative of 0 is -0.
+Expr operator-(const Expr& a) {
+  const bool negates = !a.data().literal && Unwrap(a)->dtype.IsFloat();
+  return negates ? Wrap(Unary::Make(UnaryOp::kNeg, Unwrap(a)), {&a}) : Expr(0) - a;
+}
 Expr operator<(const Expr& a, const Expr& b) { return Compare(BinaryOp::kLt, a, b); }
 Expr operator<=(const Expr& a, const Expr& b) { return Compare(BinaryOp::kLe, a, b); }
 Expr operator>(const Expr& a, const Expr& b) { return Compare(BinaryOp::kGt, a, b); }
@@ -260,23 +267,6 @@ Expr operator~(const Expr& a) {
 Expr Minimum(const Expr& a, const Expr& b) { return Combine(BinaryOp::kMin, a, b); }
 Expr Maximum(const Expr& a, const Expr& b) { return Combine(BinaryOp::kMax, a, b); }
 
-// Data integers truncate, so where the remainder's sign is not the divisor's, one less.
-Expr FloorDiv(const Expr& a, const Expr& b) {
-  Expr q = a / b;
-  const DType type = Unwrap(q)->dtype;
-  if (type.IsFloat()) return CallIntrinsic("floor", {q});
-  if (type.code != TypeCode::kInt) return q;
-  Expr r = a % b;
-  return Select(NotEqual(r, 0) && ((r < 0) ^ (Cast(b, ToPublic(type)) < 0)), q - 1, q);
-}
-Expr FloorMod(const Expr& a, const Expr& b) {
-  Expr r = a % b;
-  const DType type = Unwrap(r)->dtype;
-  if (type.IsFloat()) return a - FloorDiv(a, b) * b;
-  if (type.code != TypeCode::kInt) return r;
-  return Select(NotEqual(r, 0) && ((r < 0) ^ (Cast(b, ToPublic(type)) < 0)), r + b, r);
-}
-
 Expr Select(const Expr& condition, const Expr& on_true, const Expr& on_false) {
   Operands o = Meet(on_true, on_false);
   return Wrap(inner::Select::Make(AsBool(condition), o.a, o.b), {&condition, &on_true, &on_false});
@@ -296,50 +286,6 @@ Expr Reinterpret(const Expr& value, DataType dtype) {
     ThrowType(fmt::format("{} and {} differ in width", LongName(e->dtype), LongName(type)));
   }
   return Wrap(Call::Make(Intrinsic::kReinterpret, {e}, type), {&value});
-}
-
-namespace {
-
-struct MathRow {
-  Intrinsic intrinsic;
-  const char* name;
-  int arity;
-  Purity purity;
-  IntrinsicType type;
-};
-constexpr MathRow kIntrinsics[] = {
-#define TN_INTRINSIC(name, text, arity, type, purity, doc) \
-  {Intrinsic::k##name, text, arity, Purity::purity, IntrinsicType::type},
-#include "ir/intrinsics.def"
-#undef TN_INTRINSIC
-};
-
-}  // namespace
-
-Expr CallIntrinsic(const std::string& name, const std::vector<Expr>& args) {
-  for (const MathRow& row : kIntrinsics) {
-    if (name != row.name || row.purity != Purity::kPure || row.type == IntrinsicType::kGiven ||
-        row.intrinsic == Intrinsic::kPtrOffset || row.intrinsic == Intrinsic::kReduceAdd) {
-      continue;
-    }
-    if (static_cast<int>(args.size()) != row.arity) {
-      ThrowType(fmt::format("{} takes {} arguments but got {}", name, row.arity, args.size()));
-    }
-    const bool needs_float = row.intrinsic != Intrinsic::kAbs && row.intrinsic != Intrinsic::kPow;
-    ExprData common = args[0].data();
-    for (const Expr& a : args) {
-      RequireScalarValue(a.data());
-      DType type = CommonType(common, a.data());
-      common.literal = common.literal && a.data().literal;
-      common.expr = Convert(a.data(), type);
-    }
-    DType type = common.expr->dtype;
-    if (type.IsIndex() || (needs_float && !type.IsFloat())) type = DType::Float(32);
-    std::vector<inner::Expr> values;
-    for (const Expr& a : args) values.push_back(Convert(a.data(), type));
-    return Wrap(Call::Make(row.intrinsic, std::move(values)), args);
-  }
-  ThrowValue(fmt::format("there is no function '{}' of numbers; see docs/loop-ir.md", name));
 }
 
 }  // namespace te

@@ -7,7 +7,6 @@
 namespace tenon::inline v0 {
 
 using Names = IrSchedule::Names;
-using Values = IrSchedule::Values;
 
 IrModule WrapModule(inner::Module module) {
   return IrModule(std::make_shared<const IrData>(IrData{std::move(module)}));
@@ -74,7 +73,8 @@ T Checked(IrScheduleData* data, T result) {
   return result;
 }
 
-// Numbers alone are a list of numbers; with a choice or a name among them, of texts.
+}  // namespace
+
 AttrValue ListOf(const Values& values) {
   std::vector<int64_t> numbers;
   Names texts;
@@ -91,6 +91,8 @@ AttrValue ListOf(const Values& values) {
   if (numbers.size() == texts.size()) return numbers;
   return texts;
 }
+
+namespace {
 
 Names Run(IrScheduleData* data, const char* primitive, std::vector<AttrValue> args) {
   return Checked(data, inner::Steps::ApplyByName(data->schedule, primitive, std::move(args)));

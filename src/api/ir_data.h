@@ -19,6 +19,8 @@ struct IrScheduleData {
   std::map<std::string, int64_t> wanted;  // decisions, for a replay
 };
 
+/// Numbers alone are a list of numbers; with a choice or a name among them, of texts.
+AttrValue ListOf(const Values& values);
 IrModule WrapModule(inner::Module module);
 /// Of a schedule, whose function had its requirements before it was scheduled.
 IrModule WrapScheduled(inner::Module module);

@@ -57,29 +57,33 @@ class LateSteps {
     const std::string buffer = step.stage ? data_.BufferOf(step.stage->op.output(0))->name : "";
     switch (step.kind) {
       case Late::kStorageAlign:
-        s_.StorageAlign(buffer, step.numbers[0], step.numbers[1], step.numbers[2]);
+        Apply("storage_align", {buffer, step.numbers[0], step.numbers[1], step.numbers[2]});
         break;
-      case Late::kLayout:
-        inner::Steps::ApplyByName(s_, "transform_layout", {buffer, step.text});
-        break;
+      case Late::kLayout: Apply("transform_layout", {buffer, step.text}); break;
       case Late::kDecompose: s_.DecomposeReduction(step.stage->block, LoopOf(step)); break;
       case Late::kTensorize: Tensorize(step); break;
       case Late::kBlockize: s_.Blockize(LoopOf(step)); break;
       case Late::kDoubleBuffer: Renamed(s_.DoubleBuffer(step.stage->block)); break;
       case Late::kPipeline:
-        Renamed(s_.SoftwarePipeline(LoopOf(step), step.numbers, step.order));
+        Renamed(Apply("software_pipeline", {LoopOf(step), step.numbers[0], step.numbers[1]}));
         break;
       case Late::kPrefetch:
-        s_.Prefetch(step.stage->block, step.text, LoopOf(step), step.numbers[0]);
+        Apply("prefetch", {step.stage->block, step.text, LoopOf(step), step.numbers[0]});
         break;
-      case Late::kPartition: s_.Partition(LoopOf(step), step.numbers); break;
+      case Late::kPartition: Apply("partition", {LoopOf(step), step.numbers[0]}); break;
       case Late::kOutline: s_.Outline(LoopOf(step), step.text); break;
-      case Late::kSpecialize: inner::Steps::ApplyByName(s_, "specialize", {step.text}); break;
+      case Late::kSpecialize: Apply("specialize", {step.text}); break;
     }
     RequireOk(s_);
   }
 
  private:
+  // The first result, or "".
+  std::string Apply(const char* primitive, std::vector<AttrValue> args) {
+    std::vector<std::string> made = inner::Steps::ApplyByName(s_, primitive, std::move(args));
+    return made.empty() ? "" : made[0];
+  }
+
   // The loop, or, where it has one iteration and was not made, the next one inside.
   std::string LoopOf(const LateStep& step) const {
     const StageData& stage = *step.stage;

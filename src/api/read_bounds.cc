@@ -32,10 +32,11 @@ void CertainLoads(const inner::Expr& value, std::vector<Ref<const Load>>* out) {
 
 class Reads {
  public:
-  Reads(const TensorNode& tensor, const TensorNode* scan) : t_(tensor) {
+  /// `scan`: the one that a row of the tensor is a step of.
+  Reads(const TensorNode& tensor, const inner::te::ScanNode* scan) : t_(tensor) {
     for (size_t i = 0; i < t_.axes.size(); ++i) {
       // A scan's first rows are there before.
-      inner::Expr min = scan && i == 0 ? scan->scan_init->shape[0] : IndexConst(0);
+      inner::Expr min = scan && i == scan->axis ? scan->first : IndexConst(0);
       AddLoop(t_.axes[i], min, t_.shape[i]);
     }
     for (const inner::te::Axis& a : t_.reduce_axes) AddLoop(a.var, IndexConst(0), a.extent);
@@ -100,14 +101,15 @@ class Reads {
 }  // namespace
 
 void CheckReads(const std::vector<te::Operation>& order) {
-  std::map<const TensorNode*, const TensorNode*> scans;  // by what updates their rows
+  std::map<const TensorNode*, const inner::te::ScanNode*> scans;
   for (const te::Operation& op : order) {
     const TensorNode& t = *op.node()->outputs[0].node();
-    if (t.scan_update) scans[t.scan_update.get()] = &t;
+    if (!t.scan) continue;
+    for (const inner::te::TensorRef& step : t.scan->steps) scans[step.get()] = t.scan.get();
   }
   for (const te::Operation& op : order) {
     const TensorNode& t = *op.node()->outputs[0].node();
-    if (!t.computed || t.scan_update || op.node()->extern_body) continue;
+    if (!t.computed || t.scan || op.node()->extern_body) continue;
     auto scan = scans.find(&t);
     Reads(t, scan == scans.end() ? nullptr : scan->second).Check();
   }

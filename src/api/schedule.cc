@@ -108,9 +108,28 @@ size_t LeafOf(const StageData& stage, const IterVar& loop, const char* primitive
   return static_cast<size_t>(it - stage.leaves.begin());
 }
 
+// What a value says that stands for a number: "$name" is what that choice gave.
+static int64_t NumberOf(const ScheduleData& data, const StageData& stage, const char* primitive,
+                        const Value& value) {
+  if (const auto* number = std::get_if<int64_t>(&value.data())) return *number;
+  const auto* text = std::get_if<std::string>(&value.data());
+  const std::map<std::string, int64_t> taken = data.base.trace().Decisions();
+  auto choice = text && text->starts_with('$') ? taken.find(text->substr(1)) : taken.end();
+  if (choice != taken.end()) return choice->second;
+  ThrowValue(fmt::format("{} of '{}': expected a number or \"$\" and the name of a choice{}",
+                         primitive, stage.op.name(),
+                         text ? fmt::format(", but {} is none", QuoteJson(*text)) : ""));
+}
+
+static AttrValue PlainOf(const Value& value) {
+  return std::visit([](const auto& v) -> AttrValue { return v; }, value.data());
+}
+
 // The one factor of a split; among several, -1 stands for what is left.
-void CheckFactor(const StageData& stage, const IterVar& parent, int64_t factor) {
+static void CheckFactor(const ScheduleData& data, const StageData& stage, const IterVar& parent,
+                        const Value& given) {
   LeafOf(stage, parent, "split");
+  const int64_t factor = NumberOf(data, stage, "split", given);
   if (factor >= 1) return;
   ThrowValue(fmt::format("split of '{}': the factor of '{}' is at least 1 but is {}",
                          stage.op.name(), parent.name(), factor));
@@ -166,11 +185,11 @@ void RequireOk(const inner::Schedule& schedule) {
 Operation Stage::op() const { return stage_->op; }
 std::vector<IterVar> Stage::leaf_iter_vars() const { return stage_->leaves; }
 
-std::vector<IterVar> Stage::SplitFactors(const IterVar& parent,
-                                         const std::vector<int64_t>& factors) {
+std::vector<IterVar> Stage::SplitFactors(const IterVar& parent, const Values& factors) {
   size_t at = LeafOf(*stage_, parent, "split");
   if (factors.empty()) ThrowValue(fmt::format("split of '{}': no factors", stage_->op.name()));
-  for (int64_t f : factors) {
+  for (const Value& given : factors) {
+    const int64_t f = NumberOf(*schedule_, *stage_, "split", given);
     if (f >= 1 || f == -1) continue;
     ThrowValue(fmt::format("split of '{}': the factors of '{}' are at least 1 but one is {}",
                            stage_->op.name(), parent.name(), f));
@@ -182,23 +201,23 @@ std::vector<IterVar> Stage::SplitFactors(const IterVar& parent,
   }
   auto place = stage_->leaves.erase(stage_->leaves.begin() + static_cast<long>(at));
   stage_->leaves.insert(place, parts.begin(), parts.end());
-  stage_->steps.push_back({LoopStep::Kind::kSplit, {parent}, parts, factors});
+  stage_->steps.push_back({LoopStep::Kind::kSplit, {parent}, parts, ListOf(factors)});
   return parts;
 }
 
-std::pair<IterVar, IterVar> Stage::Split(const IterVar& parent, int64_t factor) {
-  CheckFactor(*stage_, parent, factor);
+std::pair<IterVar, IterVar> Stage::Split(const IterVar& parent, const Value& factor) {
+  CheckFactor(*schedule_, *stage_, parent, factor);
   std::vector<IterVar> parts = SplitFactors(parent, {-1, factor});
   return {parts[0], parts[1]};
 }
-std::pair<IterVar, IterVar> Stage::SplitParts(const IterVar& parent, int64_t parts) {
-  CheckFactor(*stage_, parent, parts);
+std::pair<IterVar, IterVar> Stage::SplitParts(const IterVar& parent, const Value& parts) {
+  CheckFactor(*schedule_, *stage_, parent, parts);
   std::vector<IterVar> made = SplitFactors(parent, {parts, -1});
   return {made[0], made[1]};
 }
 
-std::array<IterVar, 4> Stage::Tile(const IterVar& x, const IterVar& y, int64_t x_factor,
-                                   int64_t y_factor) {
+std::array<IterVar, 4> Stage::Tile(const IterVar& x, const IterVar& y, const Value& x_factor,
+                                   const Value& y_factor) {
   auto [xo, xi] = Split(x, x_factor);
   auto [yo, yi] = Split(y, y_factor);
   Reorder({xo, yo, xi, yi});
@@ -304,50 +323,52 @@ static int64_t DimOf(const StageData& stage, const IterVar& axis) {
 }
 
 using Late = LateStep::Kind;
-void Stage::StorageAlign(const IterVar& axis, int64_t factor, int64_t offset) {
-  schedule_->late.push_back(
-      {Late::kStorageAlign, stage_, {}, "", {DimOf(*stage_, axis), factor, offset}, {}});
+void Stage::StorageAlign(const IterVar& axis, const Value& factor, const Value& offset) {
+  for (const Value& v : {factor, offset}) NumberOf(*schedule_, *stage_, "storage_align", v);
+  schedule_->late.push_back({Late::kStorageAlign,
+                             stage_,
+                             {},
+                             "",
+                             {DimOf(*stage_, axis), PlainOf(factor), PlainOf(offset)}});
 }
 void Stage::TransformLayout(const std::string& layout) {
-  schedule_->late.push_back({Late::kLayout, stage_, {}, layout, {}, {}});
+  schedule_->late.push_back({Late::kLayout, stage_, {}, layout, {}});
 }
 void Stage::DecomposeReduction(const IterVar& loop) {
   LeafOf(*stage_, loop, "decompose_reduction");
-  schedule_->late.push_back({Late::kDecompose, stage_, loop, "", {}, {}});
+  schedule_->late.push_back({Late::kDecompose, stage_, loop, "", {}});
 }
 void Stage::Tensorize(const IterVar& loop, const std::string& intrinsic) {
   LeafOf(*stage_, loop, "tensorize");
-  schedule_->late.push_back({Late::kTensorize, stage_, loop, intrinsic, {}, {}});
+  schedule_->late.push_back({Late::kTensorize, stage_, loop, intrinsic, {}});
 }
 void Stage::Blockize(const IterVar& loop) {
   LeafOf(*stage_, loop, "blockize");
-  schedule_->late.push_back({Late::kBlockize, stage_, loop, "", {}, {}});
+  schedule_->late.push_back({Late::kBlockize, stage_, loop, "", {}});
 }
 void Stage::RollingBuffer() { stage_->rolling = true; }
-void Stage::DoubleBuffer() {
-  schedule_->late.push_back({Late::kDoubleBuffer, stage_, {}, "", {}, {}});
-}
-void Stage::SoftwarePipeline(const IterVar& loop, const std::vector<int64_t>& stages,
-                             const std::vector<int64_t>& order) {
+void Stage::DoubleBuffer() { schedule_->late.push_back({Late::kDoubleBuffer, stage_, {}, "", {}}); }
+void Stage::SoftwarePipeline(const IterVar& loop, const Values& stages, const Values& order) {
   LeafOf(*stage_, loop, "software_pipeline");
-  schedule_->late.push_back({Late::kPipeline, stage_, loop, "", stages, order});
+  schedule_->late.push_back({Late::kPipeline, stage_, loop, "", {ListOf(stages), ListOf(order)}});
 }
-void Stage::Prefetch(const te::Tensor& tensor, const IterVar& loop, int64_t distance) {
+void Stage::Prefetch(const te::Tensor& tensor, const IterVar& loop, const Value& distance) {
   LeafOf(*stage_, loop, "prefetch");
+  NumberOf(*schedule_, *stage_, "prefetch", distance);
   schedule_->late.push_back(
-      {Late::kPrefetch, stage_, loop, schedule_->BufferOf(tensor)->name, {distance}, {}});
+      {Late::kPrefetch, stage_, loop, schedule_->BufferOf(tensor)->name, {PlainOf(distance)}});
 }
-void Stage::Partition(const IterVar& loop, const std::vector<int64_t>& points) {
+void Stage::Partition(const IterVar& loop, const Values& points) {
   LeafOf(*stage_, loop, "partition");
-  schedule_->late.push_back({Late::kPartition, stage_, loop, "", points, {}});
+  schedule_->late.push_back({Late::kPartition, stage_, loop, "", {ListOf(points)}});
 }
 void Stage::Outline(const IterVar& loop, const std::string& name) {
   LeafOf(*stage_, loop, "outline");
-  schedule_->late.push_back({Late::kOutline, stage_, loop, name, {}, {}});
+  schedule_->late.push_back({Late::kOutline, stage_, loop, name, {}});
 }
 
 void Schedule::Specialize(const te::Expr& condition) {
-  data_->late.push_back({Late::kSpecialize, nullptr, {}, condition.str(), {}, {}});
+  data_->late.push_back({Late::kSpecialize, nullptr, {}, condition.str(), {}});
 }
 int64_t Schedule::Decide(const std::string& name, const std::vector<int64_t>& domain,
                          int64_t guess) {
@@ -448,13 +469,42 @@ std::vector<std::string> BlocksWriting(const Func& func, const std::string& buff
   return names;
 }
 
-// A scan's two parts write its buffer, the first rows before the others.
-void FindScanBlocks(const Operation& scan, ScheduleData* data) {
-  std::vector<std::string> blocks =
-      BlocksWriting(data->base.func(), data->BufferOf(scan.output(0))->name);
-  for (size_t i = 0; i < 2 && i < blocks.size(); ++i) {
-    data->Find(scan.input_tensors()[i].op())->block = blocks[i];
+// A step of a row has all its loops but the one over the rows, which is the scan's.
+void StandInRows(const Operation& scan, StageData* rows, ScheduleData* data) {
+  const inner::te::ScanNode& node = *scan.node()->outputs[0].node()->scan;
+  for (const auto& stage : data->stages) {
+    const inner::te::TensorRef& tensor = stage->op.node()->outputs[0].node();
+    if (std::find(node.steps.begin(), node.steps.end(), tensor) == node.steps.end()) continue;
+    const IterVar row = stage->op.axis()[node.axis];
+    std::erase_if(stage->roots, [&](const auto& root) { return root.first == row; });
+    std::erase(stage->leaves, row);
+    stage->scan = rows;
   }
+  rows->block = data->Find(scan.input_tensors()[node.init.size()].op())->block;
+  rows->roots = {{scan.scan_axis(), node.axis}};
+  rows->leaves = {scan.scan_axis()};
+}
+
+// The parts of a scan write its buffers, the first rows before the others.
+void FindScanBlocks(const Operation& scan, ScheduleData* data) {
+  const inner::te::ScanNode& node = *scan.node()->outputs[0].node()->scan;
+  const size_t count = node.init.size();
+  for (size_t k = 0; k < count; ++k) {
+    const Buffer buffer = data->BufferOf(scan.output(static_cast<int>(k)));
+    std::vector<std::string> blocks = BlocksWriting(data->base.func(), buffer->name);
+    const Operation parts[] = {scan.input_tensors()[k].op(), scan.input_tensors()[count + k].op()};
+    for (size_t i = 0; i < 2 && i < blocks.size(); ++i) data->Find(parts[i])->block = blocks[i];
+    for (const auto& part : {node.init[k], node.update[k], node.state[k]}) {
+      data->buffers[part->buffer.get()] = buffer;
+    }
+  }
+  StageData* stage = data->Find(scan);
+  if (node.steps.size() > 1) return StandInRows(scan, stage, data);
+  StageData* update = data->Find(scan.input_tensors()[1].op());
+  data->by_op[scan.node().get()] = update;
+  // The loop over the rows is the outermost, whichever dim it is of.
+  auto row = std::find(update->leaves.begin(), update->leaves.end(), scan.scan_axis());
+  std::rotate(update->leaves.begin(), row, row + 1);
 }
 
 }  // namespace
@@ -465,7 +515,9 @@ Schedule CreateSchedule(const std::vector<te::Tensor>& outputs) {
   std::vector<inner::te::Tensor> inputs, results;
   inner::te::FuncOptions options;
   std::set<const OperationData*> states;  // of scans, which are no inputs
-  for (const Operation& op : order) states.insert(op.node()->scan_state.get());
+  for (const Operation& op : order) {
+    for (const auto& state : op.node()->scan_states) states.insert(state.get());
+  }
   std::erase_if(order, [&](const Operation& op) { return states.count(op.node().get()) != 0; });
   for (const Operation& op : order) {
     if (op.node()->computed) continue;
@@ -491,14 +543,14 @@ Schedule CreateSchedule(const std::vector<te::Tensor>& outputs) {
   data->buffers = std::move(buffers);
   for (const Operation& op : order) {
     StageData* stage = AddStage(data.get(), op, nullptr);
-    if (!op.node()->computed || op.node()->scan_state) continue;
+    if (!op.node()->computed || !op.node()->scan_states.empty()) continue;
     const std::string buffer = data->BufferOf(op.output(0))->name;
     std::vector<std::string> blocks = BlocksWriting(data->base.func(), buffer);
     if (!blocks.empty()) stage->block = blocks[0];
     if (!op.node()->extern_body) SetRoots(stage);
   }
   for (const Operation& op : order) {
-    if (op.node()->scan_state) FindScanBlocks(op, data.get());
+    if (!op.node()->scan_states.empty()) FindScanBlocks(op, data.get());
   }
   RequireOk(data->base);
   return Schedule(std::move(data));

@@ -21,7 +21,7 @@ namespace tenon::inline v0 {
 struct LoopStep {
   enum class Kind : uint8_t { kSplit, kFuse, kReorder } kind = Kind::kSplit;
   std::vector<te::IterVar> from, to;
-  std::vector<int64_t> factors;  // of a split, outermost first; -1: derived
+  AttrValue factors;  // of a split, outermost first; -1: derived
 };
 
 /// A mark on a loop.
@@ -54,9 +54,8 @@ struct LateStep {
   } kind = Kind::kLayout;
   const struct StageData* stage = nullptr;
   te::IterVar loop;
-  std::string text;              // an intrinsic, a layout, a buffer, a name, a condition
-  std::vector<int64_t> numbers;  // points, stages, [axis, factor, offset], [distance]
-  std::vector<int64_t> order;
+  std::string text;                // an intrinsic, a layout, a buffer, a name, a condition
+  std::vector<AttrValue> numbers;  // points; stages and order; axis, factor and offset; distance
 };
 
 enum class Attach : uint8_t { kRoot, kInline, kAt, kReverseAt };
@@ -73,6 +72,7 @@ struct StageData {
   Attach attach = Attach::kRoot;
   bool rolling = false;
   const StageData* at_stage = nullptr;
+  const StageData* scan = nullptr;  // in whose loop over the rows it stands from the start
   te::IterVar at_loop;
 
   /// Whether the operation was made with this loop.

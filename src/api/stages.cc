@@ -2,6 +2,7 @@
 // made.
 #include <algorithm>
 
+#include "api/ir_data.h"
 #include "api/schedule_data.h"
 
 namespace tenon::inline v0 {
@@ -22,6 +23,10 @@ std::shared_ptr<OperationData> NewOperation(const std::string& name, const Buffe
   op->shape = shape;
   op->outputs = {inner::te::Placeholder(name, buffer->shape, buffer->dtype, buffer)};
   return op;
+}
+
+void AddOutput(const Buffer& buffer, OperationData* op) {
+  op->outputs.push_back(inner::te::Placeholder(buffer->name, buffer->shape, buffer->dtype, buffer));
 }
 
 // The operation of a block that copies: one loop for each dim.
@@ -132,7 +137,11 @@ te::Tensor Schedule::RFactor(const te::Tensor& tensor, const IterVar& axis, int 
   shape.insert(shape.begin() + at,
                te::Wrap(made->writes[0]->buffer->shape[static_cast<size_t>(at)]));
   auto op = NewOperation(block, made->writes[0]->buffer, shape);
-  auto rest = NewOperation(stage->op.name(), data_->BufferOf(tensor), tensor.shape());
+  auto rest = NewOperation(stage->op.name(), data_->BufferOf(stage->op.output(0)), tensor.shape());
+  for (int k = 1; k < stage->op.num_outputs(); ++k) {
+    AddOutput(made->writes[static_cast<size_t>(k)]->buffer, op.get());
+    AddOutput(data_->BufferOf(stage->op.output(k)), rest.get());
+  }
   op->inputs = stage->op.input_tensors();
   StageData fresh;
   for (const IterVar& v : stage->op.axis()) {
@@ -154,7 +163,7 @@ te::Tensor Schedule::RFactor(const te::Tensor& tensor, const IterVar& axis, int 
   op->axis.insert(op->axis.begin() + at, part);
   rest->axis = stage->op.axis();
   rest->reduce_axis = {Derived(axis.name() + ".v", LoopKind::kReduce)};
-  rest->inputs = {{op, 0}};
+  for (int k = 0; k < stage->op.num_outputs(); ++k) rest->inputs.emplace_back(op, k);
   data_->base = std::move(next);
   StageData* partial = AddStage(data_.get(), Operation(op), stage);
   partial->block = block;
@@ -179,12 +188,12 @@ te::Tensor InputOf(const ScheduleData& data, const Operation& op, const Buffer& 
 
 }  // namespace
 
-std::vector<te::Tensor> Schedule::PadEinsum(const te::Tensor& tensor,
-                                            const std::vector<int64_t>& multiples) {
+std::vector<te::Tensor> Schedule::PadEinsum(const te::Tensor& tensor, const Values& multiples) {
   StageData* stage = data_->Find(tensor.op());
   RequireFresh(*stage, "pad_einsum");
   inner::Schedule next = data_->base;
-  std::vector<std::string> made = next.PadEinsum(stage->block, multiples);
+  std::vector<std::string> made =
+      inner::Steps::ApplyByName(next, "pad_einsum", {stage->block, ListOf(multiples)});
   RequireOk(next);
   const std::string result = data_->BufferOf(tensor)->name;
   const Operation whole = stage->op;

@@ -136,7 +136,9 @@ Expr Tensor::At(const std::vector<Expr>& indices) const {
 std::string Tensor::name() const { return Unwrap(*this).name(); }
 std::vector<Expr> Tensor::shape() const {
   Unwrap(*this);
-  return op_->extern_body ? op_->extern_shapes[static_cast<size_t>(index_)] : op_->shape;
+  if (op_->extern_body) return op_->extern_shapes[static_cast<size_t>(index_)];
+  if (op_->scan_states.empty()) return op_->shape;
+  return op_->scan_states[static_cast<size_t>(index_)]->shape;
 }
 DataType Tensor::dtype() const { return ToPublic(Unwrap(*this).dtype()); }
 
@@ -149,6 +151,10 @@ std::string Operation::name() const { return Known(data_).name; }
 std::vector<IterVar> Operation::axis() const { return Known(data_).axis; }
 std::vector<IterVar> Operation::reduce_axis() const { return Known(data_).reduce_axis; }
 std::vector<Tensor> Operation::input_tensors() const { return Known(data_).inputs; }
+IterVar Operation::scan_axis() const {
+  if (Known(data_).scan_states.empty()) ThrowValue(fmt::format("'{}' is no scan", name()));
+  return data_->scan_axis;
+}
 int Operation::num_outputs() const { return static_cast<int>(Known(data_).outputs.size()); }
 Tensor Operation::output(int index) const {
   if (index < 0 || index >= num_outputs()) {
@@ -277,16 +283,35 @@ Tensor ComputeIndexed(const std::vector<Expr>& shape,
       axis_names)[0];
 }
 
-Tensor Scan(const Tensor& init, const Tensor& update, const Tensor& state,
-            const std::string& name) {
+std::vector<Tensor> Scan(const std::vector<Tensor>& init, const std::vector<Tensor>& update,
+                         const std::vector<Tensor>& state, const std::string& name, int axis) {
+  auto all = [](const std::vector<Tensor>& tensors) {
+    std::vector<inner::te::Tensor> out;
+    for (const Tensor& t : tensors) out.push_back(Unwrap(t));
+    return out;
+  };
+  if (axis < 0) ThrowValue(fmt::format("scan '{}': there is no axis {}", name, axis));
   auto op = std::make_shared<OperationData>();
   op->name = name;
-  op->shape = state.shape();
   op->computed = true;
-  op->inputs = {init, update};
-  op->scan_state = state.op().node();
-  op->outputs = {Take(inner::te::Scan(name, Unwrap(init), Unwrap(update), Unwrap(state)))};
-  return {op, 0};
+  op->outputs =
+      Take(inner::te::Scan(name, all(init), all(update), all(state), static_cast<size_t>(axis)));
+  op->shape = state[0].shape();
+  op->inputs = init;
+  op->inputs.insert(op->inputs.end(), update.begin(), update.end());
+  for (const Tensor& t : state) op->scan_states.push_back(t.op().node());
+  // Where a row is one update, its loop over the rows is the scan's.
+  const bool alone = op->outputs[0].node()->scan->steps.size() == 1;
+  op->scan_axis = alone ? update[0].op().axis()[static_cast<size_t>(axis)]
+                        : Loop(name + ".row", LoopKind::kSpatial, nullptr, nullptr);
+  std::vector<Tensor> out;
+  for (size_t k = 0; k < state.size(); ++k) out.emplace_back(op, static_cast<int>(k));
+  return out;
+}
+
+Tensor Scan(const Tensor& init, const Tensor& update, const Tensor& state, const std::string& name,
+            int axis) {
+  return Scan(std::vector{init}, {update}, {state}, name, axis)[0];
 }
 
 }  // namespace tenon::inline v0::te

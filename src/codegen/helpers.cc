@@ -122,6 +122,16 @@ constexpr HelperRow kRows[] = {
      "    if (rest & 1) result *= square;\n    square *= square;\n  }}\n"
      "  return ({T})result;\n}}\n",
      ""},
+    {"popcount", kInts,
+     "{q} {T} tn_popcount_{t}({T} v) {{\n  int count = 0;\n"
+     "  for ({U} rest = ({U})v; rest != 0; rest &= ({U})(rest - 1)) ++count;\n"
+     "  return ({T})count;\n}}\n",
+     ""},
+    {"clz", kInts,
+     "{q} {T} tn_clz_{t}({T} v) {{\n  int count = {B};\n"
+     "  for ({U} rest = ({U})v; rest != 0; rest = ({U})(rest >> 1)) --count;\n"
+     "  return ({T})count;\n}}\n",
+     ""},
     {"cast", kSigned,
      "{q} {T} tn_cast_{t}_{f}({F} v) {{\n  if (v >= {ABOVE}) return {MAX};\n"
      "  if (v >= -{ABOVE}) return ({T})v;\n  return v < 0 ? {MIN} : 0;\n}}\n",

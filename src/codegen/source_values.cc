@@ -309,7 +309,10 @@ SourceText SourceValues::Math(Intrinsic intrinsic, DType given,
   if (intrinsic == Intrinsic::kAbs) {
     return type.IsSigned() ? Helper("abs", type, args) : args.at(0);
   }
-  if (intrinsic == Intrinsic::kPow) return Helper("pow", type, args);
+  if (intrinsic == Intrinsic::kPow || intrinsic == Intrinsic::kPopCount ||
+      intrinsic == Intrinsic::kClz) {
+    return Helper(Info(intrinsic).text, type, args);
+  }
   return {};
 }
 

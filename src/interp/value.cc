@@ -1,5 +1,6 @@
 #include "interp/value.h"
 
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -184,18 +185,33 @@ Lane Convert(DType to, DType from, Lane v) {
 
 namespace {
 
+// By a wider type: 10^x as pow(10, x) of double loses two bits.
+double Exp10(double x) { return static_cast<double>(std::pow(10.0L, static_cast<long double>(x))); }
+
 double FloatIntrinsic(Intrinsic intrinsic, DType type, double x, bool* known) {
   switch (intrinsic) {
     case Intrinsic::kExp: return std::exp(x);
     case Intrinsic::kExp2: return std::exp2(x);
     case Intrinsic::kLog: return std::log(x);
+    case Intrinsic::kExp10: return Exp10(x);
+    case Intrinsic::kExpm1: return std::expm1(x);
     case Intrinsic::kLog2: return std::log2(x);
+    case Intrinsic::kLog10: return std::log10(x);
+    case Intrinsic::kLog1p: return std::log1p(x);
     case Intrinsic::kSqrt: return std::sqrt(x);
     case Intrinsic::kRsqrt: return 1 / std::sqrt(x);
     case Intrinsic::kSin: return std::sin(x);
     case Intrinsic::kCos: return std::cos(x);
     case Intrinsic::kTan: return std::tan(x);
+    case Intrinsic::kAsin: return std::asin(x);
+    case Intrinsic::kAcos: return std::acos(x);
+    case Intrinsic::kAtan: return std::atan(x);
+    case Intrinsic::kSinh: return std::sinh(x);
+    case Intrinsic::kCosh: return std::cosh(x);
     case Intrinsic::kTanh: return std::tanh(x);
+    case Intrinsic::kAsinh: return std::asinh(x);
+    case Intrinsic::kAcosh: return std::acosh(x);
+    case Intrinsic::kAtanh: return std::atanh(x);
     case Intrinsic::kErf: return std::erf(x);
     case Intrinsic::kSigmoid: return 1 / (1 + std::exp(-x));
     case Intrinsic::kAbs: return std::fabs(x);
@@ -219,6 +235,11 @@ int64_t IntegerPow(DType type, int64_t base, int64_t exponent) {
   return WrapInt(type, static_cast<int64_t>(result));
 }
 
+uint64_t BitsOf(DType type, int64_t value) {
+  const auto bits = static_cast<uint64_t>(value);
+  return type.bits >= 64 ? bits : bits & ((uint64_t{1} << type.bits) - 1);
+}
+
 Lane Fma(DType type, const Lane* x) {
   if (!type.IsFloat()) {
     auto product = static_cast<uint64_t>(x[0].i) * static_cast<uint64_t>(x[1].i);
@@ -240,6 +261,10 @@ std::optional<Lane> Apply(Intrinsic intrinsic, DType type, const Lane* args) {
     if (intrinsic == Intrinsic::kIsInf) return IntLane(std::isinf(args[0].f));
     if (intrinsic == Intrinsic::kPow)
       return FloatLane(RoundToType(type, std::pow(args[0].f, args[1].f)));
+    if (intrinsic == Intrinsic::kAtan2)
+      return FloatLane(RoundToType(type, std::atan2(args[0].f, args[1].f)));
+    if (intrinsic == Intrinsic::kHypot)
+      return FloatLane(RoundToType(type, std::hypot(args[0].f, args[1].f)));
     bool known = true;
     double out = FloatIntrinsic(intrinsic, type, args[0].f, &known);
     return known ? std::optional(FloatLane(RoundToType(type, out))) : std::nullopt;
@@ -255,6 +280,10 @@ std::optional<Lane> Apply(Intrinsic intrinsic, DType type, const Lane* args) {
     case Intrinsic::kIsNan:
     case Intrinsic::kIsInf: return IntLane(0);
     case Intrinsic::kPow: return IntLane(IntegerPow(type, args[0].i, args[1].i));
+    case Intrinsic::kPopCount:
+      return IntLane(WrapInt(type, std::popcount(BitsOf(type, args[0].i))));
+    case Intrinsic::kClz:
+      return IntLane(WrapInt(type, std::countl_zero(BitsOf(type, args[0].i)) - (64 - type.bits)));
     default: return std::nullopt;  // NOLINT: no arithmetic of integers
   }
 }

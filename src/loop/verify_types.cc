@@ -62,13 +62,27 @@ std::string WrongArguments(const Call& call) {
     case Intrinsic::kExp:
     case Intrinsic::kExp2:
     case Intrinsic::kLog:
+    case Intrinsic::kExp10:
+    case Intrinsic::kExpm1:
     case Intrinsic::kLog2:
+    case Intrinsic::kLog10:
+    case Intrinsic::kLog1p:
     case Intrinsic::kSqrt:
     case Intrinsic::kRsqrt:
     case Intrinsic::kSin:
     case Intrinsic::kCos:
     case Intrinsic::kTan:
+    case Intrinsic::kAsin:
+    case Intrinsic::kAcos:
+    case Intrinsic::kAtan:
+    case Intrinsic::kAtan2:
+    case Intrinsic::kSinh:
+    case Intrinsic::kCosh:
     case Intrinsic::kTanh:
+    case Intrinsic::kAsinh:
+    case Intrinsic::kAcosh:
+    case Intrinsic::kAtanh:
+    case Intrinsic::kHypot:
     case Intrinsic::kErf:
     case Intrinsic::kSigmoid:
     case Intrinsic::kFloor:
@@ -84,6 +98,8 @@ std::string WrongArguments(const Call& call) {
     case Intrinsic::kPow:
       return IsNumber(type(0)) && type(0) == type(1) ? "" : "numbers of one type";
     case Intrinsic::kAbs: return IsNumber(type(0)) ? "" : "a number";
+    case Intrinsic::kPopCount:
+    case Intrinsic::kClz: return type(0).IsInt() ? "" : "an integer";
     case Intrinsic::kReinterpret: {
       const DType from = type(0), to = call.dtype;
       const bool fits = from.bits == to.bits && SameLanes(from, to);

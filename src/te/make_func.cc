@@ -8,6 +8,7 @@
 
 #include "arith/analyzer.h"
 #include "ir/visit.h"
+#include "loop/reducer.h"
 #include "te/te.h"
 
 namespace tenon::te {
@@ -39,9 +40,11 @@ std::vector<Region> Reads(const std::vector<Expr>& values) {
 // Builds the block of one computed tensor under its serial loops.
 class BlockBuilder {
  public:
-  /// `steps`, where given: rows of dim 0 that are there before; the others follow in order.
-  BlockBuilder(const TensorNode& t, std::string name, Expr steps = nullptr)
-      : t_(t), steps_(std::move(steps)) {
+  BlockBuilder(const TensorNode& t, std::string name) : t_(t) { block_.name = std::move(name); }
+  /// A part of a scan: the rows from the first ones on, in order. `row`: a loop over them that is
+  /// there; null: one of its own, outermost.
+  BlockBuilder(const TensorNode& t, std::string name, const ScanNode& scan, Var row)
+      : t_(t), scan_(&scan), row_(std::move(row)) {
     block_.name = std::move(name);
   }
 
@@ -75,43 +78,76 @@ class BlockBuilder {
   void AddAxis(const Var& var, const Expr& extent, IterKind kind, const std::string& axis) {
     std::string name = axis;
     for (int i = 1; !names_.insert(name).second; ++i) name = fmt::format("{}_{}", axis, i);
-    Var loop = VarNode::Make(block_.name + "." + name);
     Var fresh = VarNode::Make("v" + name);
     rename_[var.get()] = fresh;
-    bool in_order = steps_ && loops_.empty();
-    Expr min = in_order ? steps_ : IndexConst(0), count = in_order ? extent - steps_ : extent;
-    loops_.push_back({loop, min, count});
+    const bool in_order =
+        scan_ != nullptr && kind == IterKind::kSpatial && block_.iters.size() == scan_->axis;
+    Expr min = in_order ? scan_->first : IndexConst(0);
+    Expr count = in_order ? extent - scan_->first : extent;
+    Var loop = in_order && row_ ? row_ : VarNode::Make(block_.name + "." + name);
+    if (in_order && !row_) {
+      loops_.insert(loops_.begin(), {loop, min, count});
+    } else if (!in_order) {
+      loops_.push_back({loop, min, count});
+    }
+    // What is between a state and an update is a function of the state: its place is what orders
+    // it.
+    const bool reads_own = in_order && IsUpdate();
     block_.iters.push_back(
-        IterVarNode::Make(fresh, in_order ? IterKind::kOrdered : kind, min, count, loop));
+        IterVarNode::Make(fresh, reads_own ? IterKind::kOrdered : kind, min, count, loop));
   }
 
-  // All components are combined before the first is stored, for each may need the others' old
-  // value.
+  bool IsUpdate() const {
+    return std::any_of(scan_->update.begin(), scan_->update.end(),
+                       [&](const TensorRef& t) { return t.get() == &t_; });
+  }
+
   Stmt BuildTuple(const Indices& place) {
     const TupleNode& tuple = *t_.tuple;
     const bool reduces = !t_.reduce_axes.empty();
-    const std::vector<Expr>& values = reduces ? tuple.combined : tuple.values;
-    std::vector<Stmt> stores, starts;
-    std::vector<Var> held;
-    for (size_t k = 0; k < values.size(); ++k) {
-      held.push_back(VarNode::Make(fmt::format("{}.new{}", block_.name, k), values[k]->dtype));
-      stores.push_back(Store::Make(tuple.buffers[k], place, held[k]));
+    std::vector<Stmt> starts;
+    std::vector<Expr> read = tuple.values;
+    read.insert(read.end(), tuple.combined.begin(), tuple.combined.end());
+    for (size_t k = 0; k < tuple.values.size(); ++k) {
       if (reduces) starts.push_back(Store::Make(tuple.buffers[k], place, tuple.identity[k]));
       block_.writes.push_back(PointRegion(tuple.buffers[k], place));
     }
-    for (const Region& r : Reads(values)) {
+    for (const Region& r : Reads(read)) {
       bool own =
           std::find(tuple.buffers.begin(), tuple.buffers.end(), r->buffer) != tuple.buffers.end();
       if (!own) block_.reads.push_back(r);
     }
     if (reduces) block_.init = Seq::Make(std::move(starts));
-    Stmt body = Seq::Make(std::move(stores));
-    for (size_t k = values.size(); k-- > 0;) body = Let::Make(held[k], values[k], body);
-    if (values.size() == 1) body = Store::Make(tuple.buffers[0], place, values[0]);
-    block_.body = body;
+    block_.body = TupleBodyOf(tuple, place, reduces);
     block_.fp = t_.fp;
     block_.attrs = t_.attrs;
     return Wrap();
+  }
+
+  // All components are combined before the first is stored, for each may need the others' old
+  // value. What is combined in is bound first: schedules tell it from the combination by that. A
+  // single component that is a known reduction is an update like any other.
+  Stmt TupleBodyOf(const TupleNode& tuple, const Indices& place, bool reduces) {
+    const std::vector<Expr>& results = reduces ? tuple.combined : tuple.values;
+    if (results.size() == 1) {
+      VarMap value;
+      if (reduces) value[tuple.arguments[0].get()] = tuple.values[0];
+      Block plain = block_;
+      plain.body = Store::Make(tuple.buffers[0], place, Substitute(results[0], value));
+      if (!reduces || DetectReducer(plain)) return plain.body;
+    }
+    std::vector<Stmt> stores;
+    std::vector<Var> held;
+    for (size_t k = 0; k < results.size(); ++k) {
+      held.push_back(VarNode::Make(fmt::format("{}.new{}", block_.name, k), results[k]->dtype));
+      stores.push_back(Store::Make(tuple.buffers[k], place, held[k]));
+    }
+    Stmt body = Seq::Make(std::move(stores));
+    for (size_t k = results.size(); k-- > 0;) body = Let::Make(held[k], results[k], body);
+    for (size_t k = tuple.arguments.size(); k-- > 0;) {
+      body = Let::Make(tuple.arguments[k], tuple.values[k], body);
+    }
+    return body;
   }
 
   Stmt Wrap() {
@@ -131,7 +167,8 @@ class BlockBuilder {
     Expr min, extent;
   };
   const TensorNode& t_;
-  const Expr steps_;
+  const ScanNode* const scan_ = nullptr;
+  const Var row_;
   Block block_;
   std::vector<Loop> loops_;
   std::set<std::string> names_;
@@ -212,7 +249,7 @@ class FuncBuilder {
 
  private:
   void Add(const TensorNode& t) {
-    if (t.scan_update) return AddScan(t);
+    if (t.scan) return AddScan(*t.scan);
     if (!t.tuple) {
       blocks_.push_back(BlockBuilder(t, Unique(t.name, &used_)).Build());
       return Need(t.buffer);
@@ -222,19 +259,34 @@ class FuncBuilder {
     for (const Buffer& b : t.tuple->buffers) Need(b);
   }
 
-  // The first rows, then the others in order, all in one buffer.
-  void AddScan(const TensorNode& t) {
-    const TensorNode &init = *t.scan_init, &update = *t.scan_update;
-    const BufferMap one = {{init.buffer.get(), t.buffer},
-                           {update.buffer.get(), t.buffer},
-                           {t.scan_state->buffer.get(), t.buffer}};
-    TensorNode begin = init;  // as far as there are rows for it
-    if (!AsInt(t.shape[0])) begin.shape[0] = Simplify(Min(init.shape[0], t.shape[0]));
-    Stmt first = BlockBuilder(begin, Unique(init.name, &used_)).Build();
-    Stmt rest = BlockBuilder(update, Unique(update.name, &used_), init.shape[0]).Build();
-    blocks_.push_back(SubstituteBuffers(first, one));
-    blocks_.push_back(SubstituteBuffers(rest, one));
-    Need(t.buffer);
+  // The first rows, then the others in order: of each tensor all in one buffer. What a row takes
+  // stands in one loop over the rows.
+  void AddScan(const ScanNode& scan) {
+    if (!scans_.insert(&scan).second) return;
+    BufferMap own;
+    for (size_t k = 0; k < scan.buffers.size(); ++k) {
+      for (const TensorRef& t : {scan.init[k], scan.update[k], scan.state[k]}) {
+        own[t->buffer.get()] = scan.buffers[k];
+      }
+      Need(scan.buffers[k]);
+    }
+    const Expr rows = scan.state[0]->shape[scan.axis];
+    for (const TensorRef& init : scan.init) {
+      TensorNode begin = *init;  // as far as there are rows for it
+      if (!AsInt(rows)) begin.shape[scan.axis] = Simplify(Min(scan.first, rows));
+      blocks_.push_back(
+          SubstituteBuffers(BlockBuilder(begin, Unique(init->name, &used_)).Build(), own));
+    }
+    const bool alone = scan.steps.size() == 1;
+    const Var row = alone ? nullptr : VarNode::Make(Unique(scan.name, &used_) + ".row");
+    std::vector<Stmt> steps;
+    for (const TensorRef& step : scan.steps) {
+      steps.push_back(BlockBuilder(*step, Unique(step->name, &used_), scan, row).Build());
+      if (!own.count(step->buffer.get())) Need(step->buffer);
+    }
+    Stmt rest = Seq::Make(std::move(steps));
+    if (row) rest = For::Make(row, scan.first, rows - scan.first, ForKind::kSerial, rest);
+    blocks_.push_back(SubstituteBuffers(rest, own));
   }
 
   void Need(const Buffer& buffer) {
@@ -246,6 +298,7 @@ class FuncBuilder {
   std::unordered_set<const TensorNode*> stop_;
   std::unordered_set<const BufferNode*> known_;
   std::unordered_set<const TupleNode*> tuples_;
+  std::unordered_set<const ScanNode*> scans_;
   std::set<std::string> used_;
   std::vector<Stmt> blocks_;
   std::vector<Buffer> locals_;

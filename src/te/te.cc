@@ -139,7 +139,13 @@ std::vector<Tensor> ComputeTuple(std::string name, std::vector<Expr> shape,
         BufferNode::Make(fmt::format("{}.v{}", name, k), body.values[k]->dtype, shape));
     old.push_back(Load::Make(tuple->buffers[k], indices));
   }
-  if (!body.axes.empty()) tuple->combined = body.combine(old, body.values);
+  if (!body.axes.empty()) {
+    for (size_t k = 0; k < body.values.size(); ++k) {
+      tuple->arguments.push_back(
+          VarNode::Make(fmt::format("{}.x{}", name, k), body.values[k]->dtype));
+    }
+    tuple->combined = body.combine(old, {tuple->arguments.begin(), tuple->arguments.end()});
+  }
   shared->shape = std::move(shape);
   shared->computed = true;
   shared->reduce_axes = std::move(body.axes);
@@ -155,53 +161,6 @@ std::vector<Tensor> ComputeTuple(std::string name, std::vector<Expr> shape,
     out.emplace_back(n);
   }
   return out;
-}
-
-Expected<Tensor> Scan(std::string name, Tensor init, Tensor update, Tensor state) {
-  for (const Tensor* t : {&init, &update}) {
-    if (!t->node()->computed || t->node()->tuple || t->dtype() != state.dtype() ||
-        t->shape().size() != state.shape().size()) {
-      return MakeError(
-          fmt::format("scan '{}': '{}' is not a computed tensor of the state's rank and type", name,
-                      t->name()));
-    }
-  }
-  if (state.shape().empty())
-    return MakeError(fmt::format("scan '{}': the state has no dims", name));
-  for (size_t d = 0; d < state.shape().size(); ++d) {
-    const Expr first = init.shape()[d], whole = state.shape()[d], next = update.shape()[d];
-    const auto rows = AsInt(first), all = AsInt(whole);
-    const bool fits = d == 0 ? !rows || !all || *rows <= *all : StructuralEqual(first, whole);
-    if (fits && StructuralEqual(next, whole)) continue;
-    return MakeError(fmt::format(
-        "scan '{}': dim {} of the state is {}, of the first rows '{}' {} and of the update '{}' "
-        "{}; "
-        "expected the same, but for the number of first rows, which is not more",
-        name, d, ToString(whole), init.name(), ToString(first), update.name(), ToString(next)));
-  }
-  auto n = MakeRef<TensorNode>();
-  for (const TensorNode* part : {init.node().get(), update.node().get()}) {
-    for (const TensorRef& input : part->inputs) {
-      if (input == state.node()) continue;
-      for (const TensorRef& behind : input->inputs) {
-        if (behind != state.node()) continue;
-        return MakeError(fmt::format("scan '{}': '{}' reads the state '{}'; only the update may",
-                                     name, input->name, state.name()));
-      }
-      if (std::find(n->inputs.begin(), n->inputs.end(), input) == n->inputs.end()) {
-        n->inputs.push_back(input);
-      }
-    }
-  }
-  n->dtype = state.dtype();
-  n->shape = state.shape();
-  n->buffer = BufferNode::Make(name, n->dtype, n->shape);
-  n->name = std::move(name);
-  n->computed = true;
-  n->scan_init = init.node();
-  n->scan_update = update.node();
-  n->scan_state = state.node();
-  return Tensor(n);
 }
 
 }  // namespace tenon::te

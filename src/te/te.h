@@ -107,7 +107,20 @@ struct TupleNode : RefCounted {
   std::vector<Buffer> buffers;  // one per component
   std::vector<Expr> values;
   // Reductions only:
-  std::vector<Expr> identity, combined;  // `combined`: of the buffers' elements and the values
+  std::vector<Expr> identity;
+  std::vector<Var> arguments;  // what stands for the values in `combined`
+  std::vector<Expr> combined;  // of the buffers' elements and the arguments
+};
+
+/// What tensors share whose rows, along one dim, are computed in order, each from earlier ones.
+struct ScanNode : RefCounted {
+  std::string name;
+  size_t axis = 0;                             // the dim of the rows
+  Expr first;                                  // as many rows are there before
+  std::vector<TensorRef> init, update, state;  // one each for each tensor
+  /// What a row takes, producers first: the updates, and tensors between a state and an update.
+  std::vector<TensorRef> steps;
+  std::vector<Buffer> buffers;  // one per tensor
 };
 
 struct TensorNode : RefCounted {
@@ -126,8 +139,7 @@ struct TensorNode : RefCounted {
   FpMode fp = FpMode::kContract;
   Attrs attrs;
   Ref<const TupleNode> tuple;  // null: the tensor has a block of its own
-  // Scans only: the tensors of the first steps and of the others, which reads `state`.
-  TensorRef scan_init, scan_update, scan_state;
+  Ref<const ScanNode> scan;    // null: not made by a scan
 };
 
 /// An input. `buffer` states its layout and place in memory; null: compact row-major.
@@ -144,10 +156,13 @@ std::vector<Tensor> ComputeTuple(std::string name, std::vector<Expr> shape,
                                  const std::function<TupleBody(const Indices&)>& element,
                                  Storage storage = {});
 
-/// The tensor of `state`'s shape whose first rows (along dim 0) are those of `init` and whose
-/// others are computed in order by `update`, which alone may read `state`, in rows before its own.
-/// Errors: ranks or types differ; another tensor reads the state.
-Expected<Tensor> Scan(std::string name, Tensor init, Tensor update, Tensor state);
+/// Tensors of the states' shapes whose first rows (along dim `axis`) are those of `init` and whose
+/// others are computed in order by `update`, which alone may read the states, in rows before its
+/// own, or tensors that do, of which each row is computed when its turn comes. Errors: ranks, types
+/// or sizes differ; something else reads a state, or a state is read at its own row or later ones.
+Expected<std::vector<Tensor>> Scan(std::string name, std::vector<Tensor> init,
+                                   std::vector<Tensor> update, std::vector<Tensor> state,
+                                   size_t axis = 0);
 
 struct FuncOptions {
   std::vector<Var> dims;  // symbolic sizes, in order

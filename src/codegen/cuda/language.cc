@@ -12,8 +12,9 @@ static constexpr TypeSpelling kTypes[] = {
     {DType::Float(64), "double"},   {DType::Index(), "int64_t"},     {DType::Handle(), "void*"},
 };
 
-// Precise functions of CUDA's library, within 2 units in the last place but for pow and tan (4).
-// The approximate ones are single instructions: e^x loses a unit per 1.2 in |x|.
+// Precise functions of CUDA's library, within 2 units in the last place but for pow, tan and acosh
+// (4) and sinh, asinh, atanh, atan2 and hypot (3). The approximate ones are single instructions:
+// e^x loses a unit per 1.2 in |x|.
 static constexpr MathSpelling kMath[] = {
     {Intrinsic::kFma, "fmaf", "fma"},           {Intrinsic::kSqrt, "sqrtf", "sqrt"},
     {Intrinsic::kRsqrt, "rsqrtf", "rsqrt"},     {Intrinsic::kAbs, "fabsf", "fabs"},
@@ -25,6 +26,13 @@ static constexpr MathSpelling kMath[] = {
     {Intrinsic::kPow, "powf", "pow"},           {Intrinsic::kSin, "sinf", "sin"},
     {Intrinsic::kCos, "cosf", "cos"},           {Intrinsic::kTan, "tanf", "tan"},
     {Intrinsic::kTanh, "tanhf", "tanh"},        {Intrinsic::kErf, "erff", "erf"},
+    {Intrinsic::kExp10, "exp10f", "exp10"},     {Intrinsic::kExpm1, "expm1f", "expm1"},
+    {Intrinsic::kLog10, "log10f", "log10"},     {Intrinsic::kLog1p, "log1pf", "log1p"},
+    {Intrinsic::kAsin, "asinf", "asin"},        {Intrinsic::kAcos, "acosf", "acos"},
+    {Intrinsic::kAtan, "atanf", "atan"},        {Intrinsic::kAtan2, "atan2f", "atan2"},
+    {Intrinsic::kSinh, "sinhf", "sinh"},        {Intrinsic::kCosh, "coshf", "cosh"},
+    {Intrinsic::kAsinh, "asinhf", "asinh"},     {Intrinsic::kAcosh, "acoshf", "acosh"},
+    {Intrinsic::kAtanh, "atanhf", "atanh"},     {Intrinsic::kHypot, "hypotf", "hypot"},
 };
 
 static constexpr WideSpelling kWide[] = {
@@ -50,6 +58,10 @@ static constexpr HelperRow kHelpers[] = {
     {"muladd", kFloats,
      "{q} {T} tn_muladd_{t}({T} a, {T} b, {T} c) {{\n  return fma{s}(a, b, c);\n}}\n"},
     {"sigmoid", kFloats, "{q} {T} tn_sigmoid_{t}({T} v) {{\n  return 1 / (1 + exp{s}(-v));\n}}\n"},
+    {"popcount", kInts, "{q} {T} tn_popcount_{t}({T} v) {{\n  return ({T})__popcll(({U})v);\n}}\n"},
+    {"clz", kInts,
+     "{q} {T} tn_clz_{t}({T} v) {{\n  return ({T})(__clzll((long long)({U})v) - (64 - "
+     "{B}));\n}}\n"},
     // By comparing and swapping bits: there is no instruction.
     {"atomic_min", kFloats,
      "{q} void tn_atomic_min_{t}({T}* p, {T} v) {{\n  int* bits = (int*)p;\n"

@@ -19,7 +19,9 @@ Value* ExprEmitter::EmitIntrinsic(const Call& n) {
     case Intrinsic::kTrunc:
     case Intrinsic::kRoundEven:
     case Intrinsic::kIsNan:
-    case Intrinsic::kIsInf: {
+    case Intrinsic::kIsInf:
+    case Intrinsic::kPopCount:
+    case Intrinsic::kClz: {
       std::vector<Value*> args;
       for (const Expr& a : n.args) args.push_back(Emit(a));
       Value* v = values_.Math(n.intrinsic, n.args[0]->dtype, args);
@@ -72,12 +74,26 @@ Value* ExprEmitter::EmitIntrinsic(const Call& n) {
     case Intrinsic::kExp:
     case Intrinsic::kExp2:
     case Intrinsic::kLog:
+    case Intrinsic::kExp10:
+    case Intrinsic::kExpm1:
     case Intrinsic::kLog2:
+    case Intrinsic::kLog10:
+    case Intrinsic::kLog1p:
     case Intrinsic::kRsqrt:
     case Intrinsic::kSin:
     case Intrinsic::kCos:
     case Intrinsic::kTan:
+    case Intrinsic::kAsin:
+    case Intrinsic::kAcos:
+    case Intrinsic::kAtan:
+    case Intrinsic::kAtan2:
+    case Intrinsic::kSinh:
+    case Intrinsic::kCosh:
     case Intrinsic::kTanh:
+    case Intrinsic::kAsinh:
+    case Intrinsic::kAcosh:
+    case Intrinsic::kAtanh:
+    case Intrinsic::kHypot:
     case Intrinsic::kErf:
     case Intrinsic::kSigmoid:
       return Unsupported(std::string(Info(n.intrinsic).text) + " that expand_math has not expanded",

@@ -75,7 +75,8 @@ Value* ExprEmitter::VisitBinary(const Binary& n, const Expr&) {
   }
   const bool nonnegative = is_index && facts_.Of(n.lhs).nonnegative && facts_.Of(n.rhs).nonnegative;
   Value* v = values_.Binary(n.op, n.lhs->dtype, l, r, nonnegative);
-  return v ? v : Unsupported("remainder of floats in code generation", n.dtype);
+  return v ? v
+           : Unsupported("remainder of floats on target " + module_.target().ToString(), n.dtype);
 }
 
 // ---- Select ----

@@ -120,6 +120,9 @@ Value* ValueBuilder::Math(Intrinsic intrinsic, DType type, const std::vector<Val
     case Intrinsic::kIsInf:
       return ir_.CreateFCmpOEQ(Intrinsic1(llvm::Intrinsic::fabs, v),
                                llvm::ConstantFP::getInfinity(v->getType()));
+    case Intrinsic::kPopCount: return Intrinsic1(llvm::Intrinsic::ctpop, v);
+    case Intrinsic::kClz:
+      return ir_.CreateBinaryIntrinsic(llvm::Intrinsic::ctlz, v, ir_.getFalse());
     default: return nullptr;
   }
 }

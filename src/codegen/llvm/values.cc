@@ -99,7 +99,7 @@ Value* ValueBuilder::Unary(UnaryOp op, DType type, Value* v) {
 Value* ValueBuilder::Binary(BinaryOp op, DType type, Value* l, Value* r, bool nonnegative) {
   if (IsHalf(type)) {
     Value* wide = FloatBinary(op, Widen(type, l), Widen(type, r));
-    return Info(op).is_comparison ? wide : Narrow(type, wide);
+    return Info(op).is_comparison || wide == nullptr ? wide : Narrow(type, wide);
   }
   if (type.IsFloat()) return FloatBinary(op, l, r);
   if (type.IsIndex()) {

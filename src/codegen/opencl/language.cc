@@ -13,8 +13,9 @@ static constexpr TypeSpelling kTypes[] = {
     {DType::Float(64), "double"},   {DType::Index(), "int64_t"},
 };
 
-// What the standard allows them in f32, in units of the last place: 16 for pow and erf, 5 for tan
-// and tanh, 4 for sin and cos, 3 for exponentials and logarithms, 2 for rsqrt.
+// What the standard allows them in f32, in units of the last place: 16 for pow and erf, 6 for
+// atan2, 5 for tan, tanh, atan and atanh, 4 for the other functions of angles, hyperbolic ones and
+// hypot, 3 for exponentials and logarithms, 2 for rsqrt.
 static constexpr MathSpelling kMath[] = {
     {Intrinsic::kFma, "fma", "fma"},       {Intrinsic::kSqrt, "sqrt", "sqrt"},
     {Intrinsic::kRsqrt, "rsqrt", "rsqrt"}, {Intrinsic::kAbs, "fabs", "fabs"},
@@ -26,6 +27,13 @@ static constexpr MathSpelling kMath[] = {
     {Intrinsic::kPow, "pow", "pow"},       {Intrinsic::kSin, "sin", "sin"},
     {Intrinsic::kCos, "cos", "cos"},       {Intrinsic::kTan, "tan", "tan"},
     {Intrinsic::kTanh, "tanh", "tanh"},    {Intrinsic::kErf, "erf", "erf"},
+    {Intrinsic::kExp10, "exp10", "exp10"}, {Intrinsic::kExpm1, "expm1", "expm1"},
+    {Intrinsic::kLog10, "log10", "log10"}, {Intrinsic::kLog1p, "log1p", "log1p"},
+    {Intrinsic::kAsin, "asin", "asin"},    {Intrinsic::kAcos, "acos", "acos"},
+    {Intrinsic::kAtan, "atan", "atan"},    {Intrinsic::kAtan2, "atan2", "atan2"},
+    {Intrinsic::kSinh, "sinh", "sinh"},    {Intrinsic::kCosh, "cosh", "cosh"},
+    {Intrinsic::kAsinh, "asinh", "asinh"}, {Intrinsic::kAcosh, "acosh", "acosh"},
+    {Intrinsic::kAtanh, "atanh", "atanh"}, {Intrinsic::kHypot, "hypot", "hypot"},
 };
 
 // Vector types, which may alias what they are made of.
@@ -54,6 +62,8 @@ static constexpr HelperRow kHelpers[] = {
      "#if defined(FP_FAST_FMA{S})\n  return fma(a, b, c);\n#else\n  return a * b + c;\n"
      "#endif\n}}\n"},
     {"sigmoid", kFloats, "{q} {T} tn_sigmoid_{t}({T} v) {{\n  return 1 / (1 + exp(-v));\n}}\n"},
+    {"popcount", kInts, "{q} {T} tn_popcount_{t}({T} v) {{\n  return ({T})popcount(({U})v);\n}}\n"},
+    {"clz", kInts, "{q} {T} tn_clz_{t}({T} v) {{\n  return ({T})clz(({U})v);\n}}\n"},
     TN_ATOMIC("atomic_add_global", "__global", "true", "seen.value + v"),
     TN_ATOMIC("atomic_add_shared", "__local", "true", "seen.value + v"),
     TN_ATOMIC("atomic_min_global", "__global", "!(seen.value <= v) && v == v", "v"),

@@ -1,5 +1,5 @@
-// expand_math: exp, exp2, log, log2, pow, sin, cos, tan, tanh, erf, sigmoid and rsqrt become
-// arithmetic.
+// expand_math: functions of floats that no machine has an instruction for become arithmetic: exp,
+// log, pow, sin, tanh, erf, …, rsqrt, and remainders of floats narrower than f64.
 //
 // Needs: nothing. Ensures: none of these calls is left, on any number of lanes. A call becomes an
 // expression that shares its parts by pointer (a DAG, some 20 to 150 nodes): what follows must not
@@ -8,9 +8,9 @@
 // Error in units of the last place over all arguments (denormals, infinities and NaN as in C), one
 // more without fma on the target:
 //
-//   f32   exp, exp2, log, rsqrt 1.5; log2 2; sigmoid 3; tanh 4; erf 4.5; pow, sin, cos, tan 1
-//   f64   rsqrt 1.5; exp, exp2, log, log2, tanh, erf, sigmoid 4; sin, cos, tan 4 for |x| < 2^20;
-//         pow loses up to 11 bits where its result is very large or small
+//   f32   exp, exp2, log, rsqrt 1.5; log2 2; sigmoid 3; tanh 4; erf 4.5; all others 1
+//   f64   rsqrt 1.5; all others 4, sin, cos, tan for |x| < 2^20; pow loses up to 11 bits where its
+//         result is very large or small
 //   f16, bf16   as f32, rounded once more
 //
 // How: each function reduces its argument to a short interval and evaluates a polynomial (or a

@@ -65,6 +65,12 @@ inline constexpr double kCosTail[] = {
     0x1.5555555555553p-5,   -0x1.6c16c16c15ea9p-10, 0x1.a01a019dcbaf5p-16,
     -0x1.27e4f8bcbf48fp-22, 0x1.1eea588d5e48dp-29,  -0x1.8fe197c1d94edp-37,
 };
+/// (atan t - t) / t^3 as a polynomial of t^2 on |t| <= tan(pi/8)
+inline constexpr double kAtanTail[] = {
+    -0x1.555555555554ap-2, 0x1.9999999996e10p-3, -0x1.249249231a4c7p-3, 0x1.c71c7109b1527p-4,
+    -0x1.745cfc50d77f6p-4, 0x1.3b114f48fa1fbp-4, -0x1.10eddfa3e25abp-4, 0x1.df2bb1513a7ffp-5,
+    -0x1.9d47c67fe497fp-5, 0x1.38e7b12fc0af5p-5, -0x1.279702146ee07p-6,
+};
 /// erf x = x P(x^2) / Q(x^2) on |x| <= 1, f64
 inline constexpr double kErfP64[] = {
     0x1.20dd750429b6dp+0,  0x1.25e6cf29eb935p-3,  0x1.749a0b55a154ep-5,
@@ -96,6 +102,11 @@ inline constexpr double kLn2Parts32[] = {
 inline constexpr double kLn2Parts64[] = {
     0x1.62e42fefa4000p-1,
     -0x1.8432a1b0e2634p-43,
+};
+/// log10 2: the first part times any exponent is exact in f64
+inline constexpr double kLog10Of2Parts[] = {
+    0x1.34413509f8000p-2,
+    -0x1.80433b83b532ap-44,
 };
 /// pi/2: the first two parts times a quadrant below 2^20 are exact in f64
 inline constexpr double kHalfPiParts[] = {

@@ -1,4 +1,5 @@
-// The exponential family: exp, exp2, log, log2, tanh, erf, sigmoid.
+// The exponential family: exp, exp2, log, log2, tanh, erf, sigmoid; and in f64, as they are rare,
+// exp10, expm1, log10, log1p and the other hyperbolic functions with their inverses.
 #include <cmath>
 #include <limits>
 
@@ -166,7 +167,7 @@ Expr Tanh(const Builder& b, const Expr& x) {
   Expr power = PowerOf2(b, e.biased);
   Expr m = b.Fma(ExpMinus1(b, e.r), power, power - b.C(1));
   Expr value = m / (m + b.C(2));
-  return Select::Make(Lt(x, b.C(0)), value, -value);
+  return UnlessTiny(b, x, 0x1p-28, Select::Make(Lt(x, b.C(0)), value, -value));
 }
 
 Expr Erf(const Builder& b, const Expr& x) {
@@ -187,6 +188,114 @@ Expr Erf(const Builder& b, const Expr& x) {
 Expr Sigmoid(const Builder& b, const Expr& x) {
   Expr z = ExpNonPositive(b, -b.Abs(x));
   return Select::Make(Lt(x, b.C(0)), z, b.C(1)) / (z + b.C(1));
+}
+
+namespace {
+
+// Computes in f64 with what `form` makes of the argument there.
+template <class F>
+Expr InF64(const Builder& given, const Expr& x, const F& form) {
+  const Builder b = Wide(given);
+  return CastExpr::Make(given.type(), form(b, CastExpr::Make(b.type(), x)));
+}
+
+// (e^x - 1) / 4 for -40 <= x <= 710.6: the quarter keeps e^x from overflowing where half of it does
+// not.
+Expr QuarterExpMinus1(const Builder& b, const Expr& x) {
+  Reduced e = ReduceExp(b, x, b.exponent_bias() - 2);
+  Expr power = PowerOf2(b, e.biased);
+  return b.Fma(ExpMinus1(b, e.r), power, power - b.C(0.25));
+}
+
+// log(1 + x): of the rounded sum, with what rounding lost put back.
+Expr Log1pWide(const Builder& b, const Expr& x) {
+  Expr sum = x + b.C(1);
+  Expr lost = Select::Make(Gt(x, b.C(1)), b.C(1) - (sum - x), x - (sum - b.C(1)));
+  Expr value = LogSum64(b, SplitExponent(b, sum)) + lost / sum;
+  return UnlessTiny(b, x, 0x1p-54, LogSpecials(b, sum, value));
+}
+
+}  // namespace
+
+Expr Expm1(const Builder& given, const Expr& x) {
+  return InF64(given, x, [](const Builder& b, const Expr& v) {
+    Expr quarter = QuarterExpMinus1(b, b.AtMost(b.AtLeast(v, -40.0), 710.0));
+    return UnlessTiny(b, v, 0x1p-54, quarter * b.C(2) * b.C(2));
+  });
+}
+
+Expr Exp10(const Builder& given, const Expr& x) {
+  return InF64(given, x, [](const Builder& b, const Expr& given_v) {
+    constexpr double kLog2Of10 = 3.321928094887362, kLnOf10 = 2.302585092994046;
+    Expr v = b.AtMost(b.AtLeast(given_v, -325.0), 309.0);
+    Expr biased = b.Fma(v, b.C(kLog2Of10), b.C(Magic(b, 2 * b.exponent_bias())));
+    Expr n = biased - b.C(Magic(b, 2 * b.exponent_bias()));
+    Expr r = b.Fma(n, b.C(-kLog10Of2Parts[1]), b.Fma(n, b.C(-kLog10Of2Parts[0]), v));
+    return Scale(b, ExpMinus1(b, r * b.C(kLnOf10)) + b.C(1), biased);
+  });
+}
+
+Expr Log1p(const Builder& given, const Expr& x) { return InF64(given, x, Log1pWide); }
+
+Expr Log10(const Builder& given, const Expr& x) {
+  return InF64(given, x, [](const Builder& b, const Expr& v) {
+    constexpr double kLog10OfE = 0.4342944819032518;
+    Split s = SplitExponent(b, v);
+    Expr t = s.f / (s.f + b.C(2));
+    Expr u = t * t;
+    Expr natural = b.Fma(t * u, b.Polynomial(kLogTail64, u), t * b.C(2));
+    Expr small = b.Fma(natural, b.C(kLog10OfE), s.e * b.C(kLog10Of2Parts[1]));
+    return LogSpecials(b, v, b.Fma(s.e, b.C(kLog10Of2Parts[0]), small));
+  });
+}
+
+// With m = e^|x| - 1: (m + m / (m + 1)) / 2.
+Expr Sinh(const Builder& given, const Expr& x) {
+  return InF64(given, x, [](const Builder& b, const Expr& v) {
+    Expr quarter = QuarterExpMinus1(b, b.AtMost(b.Abs(v), 710.6));
+    Expr size = (quarter + quarter / b.Fma(quarter, b.C(4), b.C(1))) * b.C(2);
+    return UnlessTiny(b, v, 0x1p-28, Select::Make(Lt(v, b.C(0)), -size, size));
+  });
+}
+
+Expr Cosh(const Builder& given, const Expr& x) {
+  return InF64(given, x, [](const Builder& b, const Expr& v) {
+    Expr quarter = QuarterExpMinus1(b, b.AtMost(b.Abs(v), 710.6)) + b.C(0.25);
+    return quarter * b.C(2) + b.C(0.125) / quarter;
+  });
+}
+
+// log(a + sqrt(a^2 + 1)); from 2^60 on log(2 a).
+Expr Asinh(const Builder& given, const Expr& x) {
+  return InF64(given, x, [](const Builder& b, const Expr& v) {
+    Expr a = b.Abs(v);
+    Expr square = a * a;
+    Expr large = Gt(a, b.C(0x1p60));
+    Expr argument = a + square / (b.Sqrt(square + b.C(1)) + b.C(1));
+    Expr value =
+        Log1pWide(b, Select::Make(large, a, argument)) + Select::Make(large, b.C(kLn2), b.C(0));
+    return UnlessTiny(b, v, 0x1p-28, Select::Make(Lt(v, b.C(0)), -value, value));
+  });
+}
+
+// log(x + sqrt(x^2 - 1)), in terms of t = x - 1; from 2^60 on log(2 x).
+Expr Acosh(const Builder& given, const Expr& x) {
+  return InF64(given, x, [](const Builder& b, const Expr& v) {
+    Expr t = v - b.C(1);
+    Expr large = Gt(v, b.C(0x1p60));
+    Expr argument = t + b.Sqrt(t * (t + b.C(2)));
+    Expr value =
+        Log1pWide(b, Select::Make(large, t, argument)) + Select::Make(large, b.C(kLn2), b.C(0));
+    return Select::Make(Lt(v, b.C(1)), b.C(kNan), value);
+  });
+}
+
+Expr Atanh(const Builder& given, const Expr& x) {
+  return InF64(given, x, [](const Builder& b, const Expr& v) {
+    Expr a = b.Abs(v);
+    Expr value = Log1pWide(b, a * b.C(2) / (b.C(1) - a)) * b.C(0.5);
+    return UnlessTiny(b, v, 0x1p-28, Select::Make(Lt(v, b.C(0)), -value, value));
+  });
 }
 
 }  // namespace tenon::math

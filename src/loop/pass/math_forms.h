@@ -49,6 +49,16 @@ class Builder {
   bool has_fma_;
 };
 
+/// The same for f64, whatever the type.
+inline Builder Wide(const Builder& b) {
+  return Builder(DType::Float(64).WithLanes(b.type().lanes), b.has_fma());
+}
+
+/// x where it is so small that f(x) rounds to it, which also keeps the sign of 0.
+inline Expr UnlessTiny(const Builder& b, const Expr& x, double tiny, const Expr& value) {
+  return Select::Make(Lt(b.Abs(x), b.C(tiny)), x, value);
+}
+
 Expr Exp(const Builder& b, const Expr& x);
 Expr Exp2(const Builder& b, const Expr& x);
 Expr Log(const Builder& b, const Expr& x);
@@ -62,5 +72,21 @@ Expr Pow(const Builder& b, const Expr& x, const Expr& y);
 Expr Sin(const Builder& b, const Expr& x);
 Expr Cos(const Builder& b, const Expr& x);
 Expr Tan(const Builder& b, const Expr& x);
+Expr Atan(const Builder& b, const Expr& x);
+Expr Atan2(const Builder& b, const Expr& y, const Expr& x);
+Expr Asin(const Builder& b, const Expr& x);
+Expr Acos(const Builder& b, const Expr& x);
+Expr Hypot(const Builder& b, const Expr& x, const Expr& y);
+/// C's fmod, exactly; not of f64.
+Expr Remainder(const Builder& b, const Expr& x, const Expr& y);
+Expr Exp10(const Builder& b, const Expr& x);
+Expr Expm1(const Builder& b, const Expr& x);
+Expr Log10(const Builder& b, const Expr& x);
+Expr Log1p(const Builder& b, const Expr& x);
+Expr Sinh(const Builder& b, const Expr& x);
+Expr Cosh(const Builder& b, const Expr& x);
+Expr Asinh(const Builder& b, const Expr& x);
+Expr Acosh(const Builder& b, const Expr& x);
+Expr Atanh(const Builder& b, const Expr& x);
 
 }  // namespace tenon::math

@@ -1,5 +1,6 @@
-// pow, sin, cos, tan. All compute in f64: they are rare, and f64 makes f32 results right with
-// simple forms.
+// pow, sin, cos, tan, their inverses, and hypot. All compute in f64: they are rare, and f64 makes
+// f32 results right with simple forms.
+#include <cmath>
 #include <limits>
 
 #include "loop/pass/math_coefficients.h"
@@ -11,10 +12,6 @@ namespace {
 
 static constexpr double kHalfPi = 1.5707963267948966;
 static constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
-Builder Wide(const Builder& b) {
-  return Builder(DType::Float(64).WithLanes(b.type().lanes), b.has_fma());
-}
 
 // An angle as quadrant · pi/2 + r with |r| <= pi/4. `quadrant` is an integer modulo 4 in the lowest
 // bits of an i64.
@@ -83,13 +80,115 @@ SinCos Both(const Builder& given, const Expr& x) {
 
 }  // namespace
 
-Expr Sin(const Builder& b, const Expr& x) { return CastExpr::Make(b.type(), Both(b, x).sin); }
+Expr Sin(const Builder& b, const Expr& x) {
+  return UnlessTiny(b, x, 0x1p-27, CastExpr::Make(b.type(), Both(b, x).sin));
+}
 
 Expr Cos(const Builder& b, const Expr& x) { return CastExpr::Make(b.type(), Both(b, x).cos); }
 
 Expr Tan(const Builder& b, const Expr& x) {
   SinCos s = Both(b, x);
-  return CastExpr::Make(b.type(), s.sin / s.cos);
+  return UnlessTiny(b, x, 0x1p-27, CastExpr::Make(b.type(), s.sin / s.cos));
+}
+
+namespace {
+
+Expr IsNegative(const Builder& b, const Expr& x) { return Lt(b.Bits(x), b.I(0)); }
+
+Expr BothAre(const Builder& b, const Expr& x, const Expr& y, double value) {
+  return And(Eq(x, b.C(value)), Eq(y, b.C(value)));
+}
+
+// The angle of the point (x, y) with 0 <= y and 0 <= x: the one of t = least / largest, which is
+// 0..1, or a right angle less it. Above tan(pi/8) it is pi/4 and the angle of (t - 1) / (t + 1).
+Expr FirstQuadrant(const Builder& b, const Expr& y, const Expr& x) {
+  constexpr double kBehindHalfPi = 6.123233995736766e-17;  // pi/2 less kHalfPi
+  Expr swaps = Gt(y, x);
+  Expr least = Select::Make(swaps, x, y), most = Select::Make(swaps, y, x);
+  Expr t = Select::Make(BothAre(b, least, most, 0), b.C(0), least / most);
+  t = Select::Make(BothAre(b, least, most, kInfinity), b.C(1), t);
+  Expr upper = Gt(t, b.C(0.4142135623730950));
+  Expr reduced = Select::Make(upper, (t - b.C(1)) / (t + b.C(1)), t);
+  Expr u = reduced * reduced;
+  Expr angle = b.Fma(reduced * u, b.Polynomial(kAtanTail, u), reduced);
+  Expr eighths =
+      Select::Make(swaps, Select::Make(upper, b.C(1), b.C(2)), Select::Make(upper, b.C(1), b.C(0)));
+  Expr rest = b.Fma(eighths, b.C(kBehindHalfPi / 2), Select::Make(swaps, -angle, angle));
+  return b.Fma(eighths, b.C(kHalfPi / 2), rest);
+}
+
+Expr Atan2Wide(const Builder& b, const Expr& y, const Expr& x) {
+  constexpr double kBehindPi = 1.2246467991473532e-16;
+  Expr right = FirstQuadrant(b, b.Abs(y), b.Abs(x));
+  Expr angle = Select::Make(IsNegative(b, x), b.C(2 * kHalfPi) - (right - b.C(kBehindPi)), right);
+  return Select::Make(IsNegative(b, y), -angle, angle);
+}
+
+}  // namespace
+
+Expr Atan2(const Builder& given, const Expr& y, const Expr& x) {
+  const Builder b = Wide(given);
+  return CastExpr::Make(given.type(),
+                        Atan2Wide(b, CastExpr::Make(b.type(), y), CastExpr::Make(b.type(), x)));
+}
+
+Expr Atan(const Builder& given, const Expr& x) {
+  const Builder b = Wide(given);
+  return CastExpr::Make(given.type(), Atan2Wide(b, CastExpr::Make(b.type(), x), b.C(1)));
+}
+
+// By the other leg of the triangle.
+Expr Asin(const Builder& given, const Expr& given_x) {
+  const Builder b = Wide(given);
+  Expr x = CastExpr::Make(b.type(), given_x);
+  Expr leg = b.Sqrt((b.C(1) - x) * (b.C(1) + x));
+  return CastExpr::Make(given.type(), Atan2Wide(b, x, leg));
+}
+
+// Twice the half angle, which is exact near 1.
+Expr Acos(const Builder& given, const Expr& given_x) {
+  const Builder b = Wide(given);
+  Expr x = CastExpr::Make(b.type(), given_x);
+  Expr half = Atan2Wide(b, b.Sqrt(b.C(1) - x), b.Sqrt(b.C(1) + x));
+  return CastExpr::Make(given.type(), half * b.C(2));
+}
+
+Expr Hypot(const Builder& given, const Expr& given_x, const Expr& given_y) {
+  const Builder b = Wide(given);
+  Expr x = b.Abs(CastExpr::Make(b.type(), given_x));
+  Expr y = b.Abs(CastExpr::Make(b.type(), given_y));
+  Expr length;
+  if (given.wide()) {
+    Expr swaps = Gt(y, x);
+    Expr least = Select::Make(swaps, x, y), most = Select::Make(swaps, y, x);
+    Expr t = least / most;
+    length = Select::Make(BothAre(b, least, most, 0), b.C(0), most * b.Sqrt(b.Fma(t, t, b.C(1))));
+  } else {
+    length = b.Sqrt(b.Fma(x, x, y * y));  // squares of f32 do not overflow in f64
+  }
+  // An infinity wins over NaN.
+  Expr infinite = Or(Eq(x, b.C(kInfinity)), Eq(y, b.C(kInfinity)));
+  return CastExpr::Make(given.type(), Select::Make(infinite, b.C(kInfinity), length));
+}
+
+// Long division in f64, 29 bits of the quotient a step: each of its products and differences is
+// exact there, and the quotient of two f32 has 277 bits.
+Expr Remainder(const Builder& given, const Expr& given_x, const Expr& given_y) {
+  constexpr int kStep = 29, kSteps = 10;
+  const Builder b = Wide(given);
+  Expr x = CastExpr::Make(b.type(), given_x);
+  Expr size = b.Abs(x), divisor = b.Abs(CastExpr::Make(b.type(), given_y));
+  Expr rest = size;
+  for (int k = kSteps - 1; k >= 0; --k) {
+    Expr unit = divisor * b.C(std::ldexp(1.0, kStep * k));
+    rest = rest - Call::Make(Intrinsic::kTrunc, {rest / unit}) * unit;
+    rest = Select::Make(Lt(rest, b.C(0)), rest + unit, rest);  // a quotient that was rounded up
+  }
+  Expr whole = And(Eq(divisor, b.C(kInfinity)), Lt(size, b.C(kInfinity)));
+  Expr bits = b.Bits(Select::Make(whole, size, rest));
+  Expr sign = Binary::Make(BinaryOp::kBitAnd, b.Bits(x), b.I(std::numeric_limits<int64_t>::min()));
+  Expr value = b.FromBits(Binary::Make(BinaryOp::kBitOr, bits, sign));
+  return CastExpr::Make(given.type(), value);
 }
 
 // |x|^y = 2^(y log2 |x|); then what C says about signs, ones and zero exponents.
@@ -105,8 +204,7 @@ Expr Pow(const Builder& given, const Expr& given_x, const Expr& given_y) {
   Expr half = y * b.C(0.5);
   Expr odd = And(whole, Ne(b.RoundEven(half), half));
   // The sign bit counts, so that -0 to an odd power keeps it.
-  Expr negative = Lt(b.Bits(x), b.I(0));
-  Expr with_sign = Select::Make(And(negative, odd), -power, power);
+  Expr with_sign = Select::Make(And(IsNegative(b, x), odd), -power, power);
   Expr undefined = And(Lt(x, b.C(0)), And(Not(whole), Lt(base, b.C(kInfinity))));
   Expr value = Select::Make(undefined, b.C(std::numeric_limits<double>::quiet_NaN()), with_sign);
   return CastExpr::Make(given.type(), Select::Make(is_one, b.C(1), value));

@@ -108,8 +108,11 @@ TEST_P(OperatorTest, UnaryAndMath) {
       }
       add("neg", t, [](const auto& a) { return -a[0]; });
       call("abs", Intrinsic::kAbs, t);
-      if (t.IsInt())
+      if (t.IsInt()) {
         add("bitnot", t, [](const auto& a) { return Unary::Make(UnaryOp::kBitNot, a[0]); });
+        call("popcount", Intrinsic::kPopCount, t);
+        call("clz", Intrinsic::kClz, t);
+      }
       if (!t.IsFloat()) continue;
       call("sqrt", Intrinsic::kSqrt, t);
       call("floor", Intrinsic::kFloor, t);

@@ -101,11 +101,15 @@ TEST(Nvrtc, FunctionsAndHelpersExist) {
   NEEDS_NVRTC();
   std::string body;
   for (const char* type : {"f32", "f64"}) {
-    for (const char* f : {"exp", "exp2", "log", "log2", "sqrt", "rsqrt", "sin", "cos", "tan",
-                          "tanh", "erf", "sigmoid", "abs", "floor", "ceil", "trunc", "round_even"})
+    for (const char* f :
+         {"exp",        "exp2",  "log",   "log2",  "sqrt",  "rsqrt", "sin",     "cos",
+          "tan",        "tanh",  "erf",   "abs",   "floor", "ceil",  "sigmoid", "trunc",
+          "round_even", "exp10", "expm1", "log10", "log1p", "asin",  "acos",    "atan",
+          "sinh",       "cosh",  "asinh", "acosh", "atanh"})
       body += fmt::format("    C{t}[t] = {f}(A{t}[t])\n", fmt::arg("t", type), fmt::arg("f", f));
     body += fmt::format(
         "    C{t}[t] = fma(A{t}[t], A{t}[t], pow(A{t}[t], 2{t}))\n"
+        "    C{t}[t] = atan2(A{t}[t], hypot(A{t}[t], 2{t}))\n"
         "    C{t}[t] = select(is_nan(A{t}[t]) || is_inf(A{t}[t]), inf.{t}, nan.{t})\n"
         "    C{t}[t] = min(max(A{t}[t], 0{t}), A{t}[t] % 3{t})\n"
         "    C{t}[t] = {t}(i32(A{t}[t])) + {t}(u64(A{t}[t])) + {t}(i8(A{t}[t]))\n"
@@ -114,6 +118,9 @@ TEST(Nvrtc, FunctionsAndHelpersExist) {
   }
   body += "    Ci[t] = Ai[t] / 3i64 + Ai[t] % 5i64 + (Ai[t] << 2i64) + (Ai[t] >> 1i64)\n";
   body += "    Ci[t] = pow(abs(Ai[t]), 3i64) + min(Ai[t], 4611686018427387904i64)\n";
+  body +=
+      "    Ci[t] = popcount(Ai[t]) + clz(Ai[t]) + i64(clz(i8(Ai[t]))) + "
+      "i64(popcount(i32(Ai[t])))\n";
   PtxOf(Threads(body,
                 "Af32: f32[128], Af64: f64[128], Ai: i64[128], out Cf32: f32[128], out Cf64: "
                 "f64[128], out Ci: i64[128]"));

@@ -59,6 +59,7 @@ struct Case {
   Intrinsic intrinsic;
   long double (*exact)(long double);
   double ulps32, ulps64;
+  bool trig = false;  // of f64, arguments up to 2^20
 };
 
 long double ExactSigmoid(long double x) { return 1 / (1 + std::exp(-x)); }
@@ -73,9 +74,21 @@ const Case kCases[] = {
     {"erf", Intrinsic::kErf, [](long double x) { return std::erf(x); }, 4.5, 4},
     {"sigmoid", Intrinsic::kSigmoid, ExactSigmoid, 3, 4},
     {"rsqrt", Intrinsic::kRsqrt, ExactRsqrt, 1.5, 1.5},
-    {"sin", Intrinsic::kSin, [](long double x) { return std::sin(x); }, 1, 4},
-    {"cos", Intrinsic::kCos, [](long double x) { return std::cos(x); }, 1, 4},
-    {"tan", Intrinsic::kTan, [](long double x) { return std::tan(x); }, 1, 4},
+    {"sin", Intrinsic::kSin, [](long double x) { return std::sin(x); }, 1, 4, true},
+    {"cos", Intrinsic::kCos, [](long double x) { return std::cos(x); }, 1, 4, true},
+    {"tan", Intrinsic::kTan, [](long double x) { return std::tan(x); }, 1, 4, true},
+    {"exp10", Intrinsic::kExp10, [](long double x) { return std::pow(10.0L, x); }, 1, 4},
+    {"expm1", Intrinsic::kExpm1, [](long double x) { return std::expm1(x); }, 1, 4},
+    {"log10", Intrinsic::kLog10, [](long double x) { return std::log10(x); }, 1, 4},
+    {"log1p", Intrinsic::kLog1p, [](long double x) { return std::log1p(x); }, 1, 4},
+    {"asin", Intrinsic::kAsin, [](long double x) { return std::asin(x); }, 1, 4},
+    {"acos", Intrinsic::kAcos, [](long double x) { return std::acos(x); }, 1, 4},
+    {"atan", Intrinsic::kAtan, [](long double x) { return std::atan(x); }, 1, 4},
+    {"sinh", Intrinsic::kSinh, [](long double x) { return std::sinh(x); }, 1, 4},
+    {"cosh", Intrinsic::kCosh, [](long double x) { return std::cosh(x); }, 1, 4},
+    {"asinh", Intrinsic::kAsinh, [](long double x) { return std::asinh(x); }, 1, 4},
+    {"acosh", Intrinsic::kAcosh, [](long double x) { return std::acosh(x); }, 1, 4},
+    {"atanh", Intrinsic::kAtanh, [](long double x) { return std::atanh(x); }, 1, 4},
 };
 
 class MathTest : public ::testing::TestWithParam<Case> {};
@@ -91,7 +104,9 @@ void Check(const Case& c, int32_t lanes, const std::vector<T>& xs, double bound,
   double worst = 0;
   T worst_x = 0;
   for (size_t i = 0; i < xs.size(); ++i) {
-    const double error = Ulps<T>(got[i], c.exact(xs[i]));
+    const long double want = c.exact(xs[i]);
+    const double error = Ulps<T>(got[i], want);
+    if (want == 0 && got[i] == 0) EXPECT_EQ(std::signbit(got[i]), std::signbit(want)) << xs[i];
     if (error > worst) worst = error, worst_x = xs[i];
   }
   EXPECT_LE(worst, bound) << c.name << " at " << worst_x << " with " << lanes << " lanes";
@@ -115,7 +130,7 @@ TEST_P(MathTest, F32WithoutFma) {
 TEST_P(MathTest, F64) {
   std::vector<double> xs;
   std::mt19937_64 random(7);
-  const bool trig = GetParam().ulps32 == 1;
+  const bool trig = GetParam().trig;
   for (int i = 0; i < 200000; ++i) {
     const uint64_t bits = random();
     double d;
@@ -158,6 +173,50 @@ TEST(PowTest, AsC) {
     if (!std::isnan(got[i]))
       ASSERT_EQ(std::signbit(got[i]), std::signbit(want)) << x[i] << " ^ " << y[i];
   }
+}
+
+// Functions of two numbers: all pairs of the values where things happen, and random ones.
+template <class T>
+void CheckPairs(Intrinsic intrinsic, long double (*exact)(long double, long double), double bound) {
+  std::vector<T> x, y;
+  const T inf = std::numeric_limits<T>::infinity(), least = std::numeric_limits<T>::denorm_min(),
+          most = std::numeric_limits<T>::max();
+  const T special[] = {
+      T(0), T(-0.0), 1,     -1,     inf,  -inf,  2,   T(-0.5),
+      3,    -3,      least, -least, most, -most, 1.5, std::numeric_limits<T>::quiet_NaN()};
+  for (T a : special) {
+    for (T b : special) x.push_back(a), y.push_back(b);
+  }
+  std::mt19937_64 random(3);
+  std::uniform_real_distribution<double> exponent(-60, 60), mantissa(-2, 2);
+  for (int i = 0; i < 100000; ++i) {
+    x.push_back(static_cast<T>(mantissa(random) * std::exp(exponent(random))));
+    y.push_back(static_cast<T>(mantissa(random) * std::exp(exponent(random) / 20) * x.back()));
+  }
+  const DType type = DType::Float(sizeof(T) * 8);
+  Module m;
+  m.Add(Elementwise("f", {type, type}, type, 8,
+                    [&](const auto& a) { return Call::Make(intrinsic, {a[0], a[1]}); }));
+  Compiled code(m);
+  const auto got = Apply(code.Get<void(const T*, const T*, T*, int64_t)>("f"), x, y);
+  for (size_t i = 0; i < x.size(); ++i) {
+    const long double want = exact(x[i], y[i]);
+    ASSERT_LE(Ulps<T>(got[i], want), bound) << x[i] << ", " << y[i] << ": " << got[i];
+    if (!std::isnan(want)) ASSERT_EQ(std::signbit(got[i]), std::signbit(want)) << x[i] << y[i];
+  }
+}
+
+long double ExactAtan2(long double y, long double x) { return std::atan2(y, x); }
+long double ExactHypot(long double x, long double y) { return std::hypot(x, y); }
+
+TEST(PairTest, Atan2) {
+  CheckPairs<float>(Intrinsic::kAtan2, ExactAtan2, 1);
+  CheckPairs<double>(Intrinsic::kAtan2, ExactAtan2, 4);
+}
+
+TEST(PairTest, Hypot) {
+  CheckPairs<float>(Intrinsic::kHypot, ExactHypot, 1);
+  CheckPairs<double>(Intrinsic::kHypot, ExactHypot, 4);
 }
 
 }  // namespace

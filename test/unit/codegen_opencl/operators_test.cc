@@ -107,6 +107,8 @@ void AddUnary(DType type, Elementwise* kernel) {
   kernel->Add("neg", type, [](const auto& a) { return -a[0]; });
   call(Intrinsic::kAbs, type);
   if (!type.IsFloat()) {
+    call(Intrinsic::kPopCount, type);
+    call(Intrinsic::kClz, type);
     return kernel->Add("bitnot", type,
                        [](const auto& a) { return Unary::Make(UnaryOp::kBitNot, a[0]); });
   }

@@ -131,9 +131,9 @@ TEST(Te, AScanReadsEarlierRows) {
   Tensor update = Compute("update", {IndexConst(6)}, [&](const Indices& i) {
     return state(i[0] - 1) + state(i[0] - 2) + x.At(i);
   });
-  Expected<Tensor> sums = Scan("sums", init, update, state);
+  Expected<std::vector<Tensor>> sums = Scan("sums", {init}, {update}, {state});
   ASSERT_TRUE(sums) << ToString(sums.errors());
-  Expected<Func> f = MakeFunc("f", {x}, {*sums});
+  Expected<Func> f = MakeFunc("f", {x}, *sums);
   ASSERT_TRUE(f) << ToString(f.errors());
   Module m;
   m.Add(*f);
@@ -146,18 +146,68 @@ TEST(Te, AScanReadsEarlierRows) {
   }
 }
 
-TEST(Te, OnlyTheUpdateOfAScanReadsItsState) {
-  Tensor state = Placeholder("state", {IndexConst(6)}, DType::Int(32));
-  Tensor init = Compute("init", {IndexConst(1)},
-                        [&](const Indices&) { return IntConst::Make(DType::Int(32), 1); });
-  Tensor twice = Compute("twice", {IndexConst(6)},
-                         [&](const Indices& i) { return state.At(i) + state.At(i); });
-  Tensor update =
-      Compute("update", {IndexConst(6)}, [&](const Indices& i) { return twice(i[0] - 1); });
-  Expected<Tensor> scan = Scan("scan", init, update, state);
-  ASSERT_FALSE(scan);
-  EXPECT_EQ(scan.errors()[0].message,
-            "scan 'scan': 'twice' reads the state 'state'; only the update may");
+TEST(Te, ScansOfSeveralStatesTakeTheirRowsTogether) {
+  const std::vector<Expr> shape = {IndexConst(3), IndexConst(6)};  // rows are of dim 1
+  const std::vector<Expr> begin = {IndexConst(3), IndexConst(1)};
+  Tensor x = Placeholder("x", shape, DType::Int(32));
+  Tensor a = Placeholder("a", shape, DType::Int(32)), b = Placeholder("b", shape, DType::Int(32));
+  auto first = [&](const Indices& i) { return x.At(i); };
+  auto before = [](const Tensor& t, const Indices& i) { return t(i[0], i[1] - 1); };
+  Tensor a0 = Compute("a0", begin, first), b0 = Compute("b0", begin, first);
+  Tensor sum = Compute("sum", shape, [&](const Indices& i) { return before(a, i) + before(b, i); });
+  Tensor b1 = Compute("b1", shape, [&](const Indices& i) { return sum.At(i) - x.At(i); });
+  Tensor a1 = Compute("a1", shape, [&](const Indices& i) { return before(a, i) + b1.At(i); });
+  Expected<std::vector<Tensor>> both = Scan("both", {a0, b0}, {a1, b1}, {a, b}, 1);
+  ASSERT_TRUE(both) << ToString(both.errors());
+  Expected<Func> f = MakeFunc("f", {x}, *both);
+  ASSERT_TRUE(f) << ToString(f.errors());
+  Module m;
+  m.Add(*f);
+  testing::RunResult run = testing::RunRandom(m, "f", {});
+  ASSERT_EQ(run.error, "");
+  for (int64_t i = 0; i < 18; ++i) {
+    const bool start = i % 6 == 0;
+    const double in = run.args[0].Get(i);
+    const double want_b = start ? in : run.args[1].Get(i - 1) + run.args[2].Get(i - 1) - in;
+    EXPECT_EQ(run.args[2].Get(i), want_b);
+    EXPECT_EQ(run.args[1].Get(i), start ? in : run.args[1].Get(i - 1) + want_b);
+  }
+}
+
+TEST(Te, WhatAScanRefuses) {
+  auto number = [](const Indices&) { return IntConst::Make(DType::Int(32), 1); };
+  auto vector = [](int64_t n) { return std::vector<Expr>{IndexConst(n)}; };
+  Tensor state = Placeholder("state", vector(6), DType::Int(32));
+  Tensor other = Placeholder("other", vector(6), DType::Int(32));
+  Tensor init = Compute("init", vector(1), number), more = Compute("more", vector(2), number);
+  auto reading = [&](const std::string& name, const Tensor& t, int64_t before) {
+    return Compute(name, vector(6), [&](const Indices& i) {
+      return t(before == 0 ? i[0] : i[0] - IndexConst(before));
+    });
+  };
+  Tensor twice = reading("twice", state, 1), early = reading("early", state, 1);
+  auto error = [](Expected<std::vector<Tensor>> scan) {
+    return scan ? std::string() : scan.errors()[0].message;
+  };
+  constexpr const char* kRows =
+      ": of a state an earlier row is there, of a tensor between a state and an update this one";
+  EXPECT_EQ(error(Scan("s", {init}, {reading("u", twice, 0)}, {state})), "");
+  EXPECT_EQ(
+      error(Scan("s", {init}, {reading("u", twice, 1)}, {state})),
+      std::string("scan 's': 'u' reads row i0 - 1 of 'twice' while it computes row i0") + kRows);
+  EXPECT_EQ(error(Scan("s", {init}, {reading("u", state, 0)}, {state})),
+            std::string("scan 's': 'u' reads row i0 of 'state' while it computes row i0") + kRows);
+  Tensor late =
+      Compute("late", vector(1), [&](const Indices& i) { return early(i[0] + IndexConst(1)); });
+  EXPECT_EQ(error(Scan("s", {late}, {reading("u", state, 1)}, {state})),
+            "scan 's': 'late' needs a state, which is not there before the first rows");
+  EXPECT_EQ(error(Scan("s", {init, more}, {reading("u", state, 1), reading("v", other, 1)},
+                       {state, other})),
+            "scan 's': the states differ in their number of rows, or of first rows");
+  EXPECT_EQ(error(Scan("s", {init}, {reading("u", state, 1)}, {state, other})),
+            "scan 's': expected one init and one update for each state, got 1 and 1 for 2");
+  EXPECT_EQ(error(Scan("s", {init}, {reading("u", state, 1)}, {state}, 1)),
+            "scan 's': 'state' has 1 dims, so there is no axis 1");
 }
 
 }  // namespace
