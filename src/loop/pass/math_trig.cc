@@ -10,8 +10,8 @@ namespace tenon::math {
 
 namespace {
 
-static constexpr double kHalfPi = 1.5707963267948966;
-static constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr double kHalfPi = 1.5707963267948966;
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 // An angle as quadrant · pi/2 + r with |r| <= pi/4. `quadrant` is an integer modulo 4 in the lowest
 // bits of an i64.
