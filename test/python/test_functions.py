@@ -109,6 +109,15 @@ class Functions(unittest.TestCase):
         powers = np.array([-3, 100, 7], "int8")
         np.testing.assert_array_equal(run([lambda n: te.ldexp(1.5, n)], powers)[0], np.ldexp(np.float32(1.5), powers))
 
+    def test_most_and_least_of_halves(self):
+        x = samples("float16")
+        limits = (2, 0, -0.5)
+        for target in ("llvm", "llvm -mcpu=x86-64", "c"):
+            pairs = [(pick, reference, n) for pick, reference in ((te.max, np.fmax), (te.min, np.fmin)) for n in limits]
+            got = run([lambda a, pick=pick, n=n: pick(a, n) for pick, _, n in pairs], x, target=target)
+            for (_, reference, n), values in zip(pairs, got):
+                np.testing.assert_array_equal(values, reference(x, np.float16(n)), f"{reference} and {n} ({target})")
+
     def test_bits(self):
         for name in ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"):
             info = np.iinfo(name)

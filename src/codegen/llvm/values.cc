@@ -98,6 +98,8 @@ Value* ValueBuilder::Unary(UnaryOp op, DType type, Value* v) {
 
 Value* ValueBuilder::Binary(BinaryOp op, DType type, Value* l, Value* r, bool nonnegative) {
   if (IsHalf(type)) {
+    const bool picks = op == BinaryOp::kMin || op == BinaryOp::kMax;
+    if (picks && !type.IsVector()) return HalfMinMax(op == BinaryOp::kMax, type, l, r);
     Value* wide = FloatBinary(op, Widen(type, l), Widen(type, r));
     return Info(op).is_comparison || wide == nullptr ? wide : Narrow(type, wide);
   }
@@ -157,6 +159,24 @@ Value* ValueBuilder::FloatMinMax(bool max, Value* l, Value* r) {
   Value* takes_left = max ? ir_.CreateFCmpOGT(l, r) : ir_.CreateFCmpOLT(l, r);
   Value* picked = ir_.CreateSelect(takes_left, l, r);
   return ir_.CreateSelect(ir_.CreateFCmpUNO(r, r), l, picked);
+}
+
+// On the bits: of a comparison, LLVM makes one of halves, of that llvm.maxnum, and then a call of
+// fmaxf, which not every machine that a library goes to has.
+Value* ValueBuilder::HalfMinMax(bool max, DType type, Value* l, Value* r) {
+  auto magnitude = [&](Value* v) { return ir_.CreateAnd(v, ir_.getInt16(0x7fff)); };
+  const uint16_t infinity = type == DType::BFloat16() ? 0x7f80 : 0x7c00;
+  auto is_nan = [&](Value* v) { return ir_.CreateICmpUGT(magnitude(v), ir_.getInt16(infinity)); };
+  // Integers in the order of the numbers; the two zeros are neighbours.
+  auto rank = [&](Value* v) {
+    Value* sign = ir_.CreateAShr(v, ir_.getInt16(15));
+    return ir_.CreateXor(v, magnitude(sign));
+  };
+  Value* takes_left =
+      max ? ir_.CreateICmpSGT(rank(l), rank(r)) : ir_.CreateICmpSLT(rank(l), rank(r));
+  Value* zeros = ir_.CreateICmpEQ(magnitude(ir_.CreateOr(l, r)), ir_.getInt16(0));
+  takes_left = ir_.CreateAnd(takes_left, ir_.CreateNot(ir_.CreateOr(zeros, is_nan(l))));
+  return ir_.CreateSelect(ir_.CreateOr(takes_left, is_nan(r)), l, r);
 }
 
 Value* ValueBuilder::IntBinary(BinaryOp op, DType type, Value* l, Value* r) {

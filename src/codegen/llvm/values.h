@@ -59,6 +59,7 @@ class ValueBuilder {
   // values.cc
   llvm::Value* FloatBinary(BinaryOp op, llvm::Value* l, llvm::Value* r);
   llvm::Value* FloatMinMax(bool max, llvm::Value* l, llvm::Value* r);
+  llvm::Value* HalfMinMax(bool max, DType type, llvm::Value* l, llvm::Value* r);
   llvm::Value* FloatMinMaxReduce(bool max, llvm::Value* v);
   llvm::Value* IntBinary(BinaryOp op, DType type, llvm::Value* l, llvm::Value* r);
   llvm::Value* IndexDivision(BinaryOp op, llvm::Value* l, llvm::Value* r, bool nonnegative);
