@@ -166,18 +166,6 @@ class Matcher {
   std::unordered_map<const VarNode*, Expr> filled_;
 };
 
-std::vector<Ref<const Store>> StoresOf(const Stmt& body) {
-  std::vector<Stmt> parts{body};
-  if (const auto* seq = As<Seq>(body)) parts = seq->stmts;
-  std::vector<Ref<const Store>> out;
-  for (const Stmt& s : parts) {
-    const auto* store = As<Store>(s);
-    if (!store || store->mask) return {};
-    out.push_back(Cast<Store>(s));
-  }
-  return out;
-}
-
 // fma(a, b, c) as a * b + c.
 Expr WithoutFma(const Expr& e) {
   const auto* call = As<Call>(e);
@@ -218,6 +206,18 @@ std::optional<Reduction> MatchReducer(const Reducer& reducer,
 }
 
 }  // namespace
+
+std::vector<Ref<const Store>> StoresOf(const Stmt& body) {
+  std::vector<Stmt> parts{body};
+  if (const auto* seq = As<Seq>(body)) parts = seq->stmts;
+  std::vector<Ref<const Store>> out;
+  for (const Stmt& s : parts) {
+    const auto* store = As<Store>(s);
+    if (!store || store->mask) return {};
+    out.push_back(Cast<Store>(s));
+  }
+  return out;
+}
 
 std::optional<Reduction> DetectReducer(const Block& block) {
   std::vector<Ref<const Store>> stores = StoresOf(block.body);

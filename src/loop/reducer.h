@@ -47,6 +47,9 @@ struct Reduction {
 /// body is of another form.
 std::optional<Reduction> DetectReducer(const Block& block);
 
+/// The unmasked stores that a statement consists of, in order; none where it is anything else.
+std::vector<Ref<const Store>> StoresOf(const Stmt& body);
+
 /// True when the reduction gives the same bits in any order: integers, bools, minima and maxima.
 bool IsExactInAnyOrder(const Reduction& reduction);
 

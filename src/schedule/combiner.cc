@@ -14,18 +14,6 @@ Diagnostic NotUpdate(const Block& block) {
   return OfBlock(block.name, "its body is not one update acc = acc op value");
 }
 
-std::vector<Ref<const Store>> StoresOf(const Stmt& body) {
-  std::vector<Stmt> parts{body};
-  if (const auto* seq = As<Seq>(body)) parts = seq->stmts;
-  std::vector<Ref<const Store>> out;
-  for (const Stmt& s : parts) {
-    const auto* store = As<Store>(s);
-    if (!store || store->mask) return {};
-    out.push_back(Cast<Store>(s));
-  }
-  return out;
-}
-
 bool IsConstant(const Expr& e) { return IsA<IntConst>(e) || IsA<FloatConst>(e); }
 
 // Numbers up to what their type rounds in a few operations.
