@@ -10,6 +10,7 @@
 #include "intrin/tile_intrinsic.h"
 #include "loop/parse.h"
 #include "loop/verify.h"
+#include "unit/gpu/numbers.h"
 
 namespace tenon {
 namespace {
@@ -76,21 +77,6 @@ Module ModuleOf(const Case& c) {
     module->Add(*MeaningOf(*BuiltinTileIntrinsics().Find(name)));
   }
   return *module;
-}
-
-int64_t Number(int64_t i) { return (i * 7 + i / 5) % 9 - 4; }
-
-InterpArg Numbers(DType type, std::vector<int64_t> shape, int64_t from) {
-  std::vector<double> values;
-  int64_t count = 1;
-  for (int64_t n : shape) count *= n;
-  for (int64_t i = 0; i < count; ++i) values.push_back(static_cast<double>(Number(i + from)));
-  return InterpArg::Tensor(type, std::move(shape), values);
-}
-
-// Flat from flatten_storage on.
-std::vector<int64_t> Shape(bool flat, int64_t rows, int64_t columns) {
-  return flat ? std::vector<int64_t>{rows * columns} : std::vector<int64_t>{rows, columns};
 }
 
 void CheckProduct(const Case& c, const Module& module, const std::string& after,

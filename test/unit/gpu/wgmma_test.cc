@@ -11,6 +11,7 @@
 #include "intrin/tile_intrinsic.h"
 #include "loop/parse.h"
 #include "loop/verify.h"
+#include "unit/gpu/numbers.h"
 
 namespace tenon {
 namespace {
@@ -56,25 +57,10 @@ Module Product(const char* noted) {
                   {"ptx.tma.copy.64x64.f16", "ptx.wgmma.m64n8k64.f16.t"});
 }
 
-int64_t Number(int64_t i) { return (i * 7 + i / 5) % 9 - 4; }
-
-InterpArg Numbers(std::vector<int64_t> shape, int64_t from) {
-  std::vector<double> values;
-  int64_t count = 1;
-  for (int64_t n : shape) count *= n;
-  for (int64_t i = 0; i < count; ++i) values.push_back(static_cast<double>(Number(i + from)));
-  return InterpArg::Tensor(DType::Float(16), std::move(shape), values);
-}
-
-// Flat from flatten_storage on.
-std::vector<int64_t> Shape(bool flat, int64_t rows, int64_t columns) {
-  return flat ? std::vector<int64_t>{rows * columns} : std::vector<int64_t>{rows, columns};
-}
-
 void CheckProduct(const Module& module, const std::string& after, bool orders = false) {
   const bool flat = module.Find("f")->buffers[0]->rank() == 1;
-  std::vector<InterpArg> args{Numbers(Shape(flat, kRows, kDepth), 0),
-                              Numbers(Shape(flat, 64, kDepth), 3),
+  std::vector<InterpArg> args{Numbers(DType::Float(16), Shape(flat, kRows, kDepth), 0),
+                              Numbers(DType::Float(16), Shape(flat, 64, kDepth), 3),
                               InterpArg::Output(DType::Float(32), Shape(flat, kRows, kColumns))};
   InterpOptions options;
   options.max_steps = int64_t{1} << 32;
