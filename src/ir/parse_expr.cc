@@ -444,6 +444,13 @@ TextParser::Operand TextParser::TakeIntrinsic(Intrinsic intrinsic) {
   if (info.type == IntrinsicType::kSame) {
     for (size_t i = 1; i < args.size(); ++i) Unify(&args[0], &args[i]);
     for (size_t i = 1; i < args.size(); ++i) Unify(&args[0], &args[i]);
+    // As in `a + b`: what differed here would print as a literal that takes another type.
+    for (const Operand& arg : args) {
+      const DType first = args[0].expr->dtype, other = arg.expr->dtype;
+      if (first.IsHandle() || other == first) continue;
+      Fail(at, fmt::format("operands of {} differ: {} and {}", info.text, first.ToString(),
+                           other.ToString()));
+    }
   }
   std::vector<Expr> values;
   int depth = 0;

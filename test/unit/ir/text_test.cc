@@ -120,6 +120,7 @@ TEST_F(ExprText, ErrorsSayWhereAndWhy) {
   EXPECT_EQ(Error("i || j.0"), "<text>:1:3: error: operands of ||: expected bool but got index");
   EXPECT_EQ(Error("sqr(x)"), "<text>:1:1: error: unknown function 'sqr'; did you mean 'sqrt'?");
   EXPECT_EQ(Error("exp(x, x)"), "<text>:1:1: error: exp takes 1 argument but got 2");
+  EXPECT_EQ(Error("fma(x, x, 1index)"), "<text>:1:1: error: operands of fma differ: f32 and index");
   EXPECT_EQ(Error("vscale(3)"),
             "<text>:1:7: error: expected '<' and a type after vscale but got '('");
   EXPECT_EQ(Error("ramp(i, 1, 0)"), "<text>:1:12: error: expected 1 to 1048576 lanes but got 0");
