@@ -5,38 +5,7 @@
 
 namespace tenon {
 
-static bool IsExpanded(Intrinsic intrinsic) {
-  switch (intrinsic) {
-    case Intrinsic::kExp:
-    case Intrinsic::kExp2:
-    case Intrinsic::kLog:
-    case Intrinsic::kExp10:
-    case Intrinsic::kExpm1:
-    case Intrinsic::kLog2:
-    case Intrinsic::kLog10:
-    case Intrinsic::kLog1p:
-    case Intrinsic::kRsqrt:
-    case Intrinsic::kPow:
-    case Intrinsic::kSin:
-    case Intrinsic::kCos:
-    case Intrinsic::kTan:
-    case Intrinsic::kAsin:
-    case Intrinsic::kAcos:
-    case Intrinsic::kAtan:
-    case Intrinsic::kAtan2:
-    case Intrinsic::kSinh:
-    case Intrinsic::kCosh:
-    case Intrinsic::kTanh:
-    case Intrinsic::kAsinh:
-    case Intrinsic::kAcosh:
-    case Intrinsic::kAtanh:
-    case Intrinsic::kHypot:
-    case Intrinsic::kErf:
-    case Intrinsic::kSigmoid: return true;
-    default: return false;
-  }
-}
-
+// Null where the intrinsic stays as it is.
 static Expr Form(const math::Builder& b, Intrinsic intrinsic, const std::vector<Expr>& args) {
   const Expr& x = args[0];
   switch (intrinsic) {
@@ -72,12 +41,15 @@ static Expr Form(const math::Builder& b, Intrinsic intrinsic, const std::vector<
 
 Expr ExpandMathCall(const Call& call, bool has_fma) {
   const DType type = call.dtype;
-  if (!IsExpanded(call.intrinsic) || !type.IsFloat() || type.scalable) return nullptr;
-  if (type.bits >= 32) return Form(math::Builder(type, has_fma), call.intrinsic, call.args);
-  const DType f32 = DType::Float(32).WithLanes(type.lanes);
+  if (Info(call.intrinsic).type != IntrinsicType::kSame || !type.IsFloat() || type.scalable) {
+    return nullptr;
+  }
+  // Halves are computed as f32 and rounded once.
+  const DType wide = type.bits >= 32 ? type : DType::Float(32).WithLanes(type.lanes);
   std::vector<Expr> args;
-  for (const Expr& a : call.args) args.push_back(CastExpr::Make(f32, a));
-  return CastExpr::Make(type, Form(math::Builder(f32, has_fma), call.intrinsic, args));
+  for (const Expr& a : call.args) args.push_back(wide == type ? a : CastExpr::Make(wide, a));
+  const Expr form = Form(math::Builder(wide, has_fma), call.intrinsic, args);
+  return form && wide != type ? CastExpr::Make(type, form) : form;
 }
 
 // A remainder of floats narrower than f64; null where it is something else.
