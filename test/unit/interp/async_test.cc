@@ -1,11 +1,10 @@
 // Asynchronous copies: withheld until their wait, and each report.
-#include <gtest/gtest.h>
-
-#include "interp/interp.h"
-#include "loop/parse.h"
+#include "copies.h"
 
 namespace tenon {
 namespace {
+
+using test::Has;
 
 constexpr char kOperations[] = R"(
 func @fetch(M: f32[4], out T: f32[4] in shared) kind device {async: "copy"} {
@@ -18,32 +17,13 @@ func @wait1() kind device {async: "wait"} { }
 
 // What comes of two threads that copy four elements each to S, or the report.
 std::string ResultOf(const std::string& body) {
-  const std::string text = std::string(kOperations) +
-                           "func @f(A: f32[16], out C: f32[8]) target \"cuda\" {bound: 1} {\n"
-                           "  for t in 0..2 thread threadIdx.x {\n"
-                           "    alloc S: f32[2, 8] in shared\n" +
-                           body + "}\n}\n";
-  auto module = ParseModule(text, "test");
-  EXPECT_TRUE(module) << (module ? "" : ToString(module.errors()));
-  std::vector<double> a;
-  for (int i = 0; i < 16; ++i) a.push_back(i);
-  std::vector<InterpArg> args{InterpArg::Tensor(DType::Float(32), {16}, a),
-                              InterpArg::Tensor(DType::Float(32), {8}, std::vector<double>(8, -1))};
-  Status status = InterpretOrders(*module, "f", args);
-  if (!status) return ToString(status.errors());
-  std::string out;
-  for (int64_t i = 0; i < 8; ++i) out += std::to_string(static_cast<int>(args[1].Get(i))) + " ";
-  return out;
+  return test::ResultOf(kOperations, 2, "alloc S: f32[2, 8] in shared\n" + body);
 }
 
 constexpr char kFirst[] = "call @fetch(A[t * 4..+4], S[0, t * 4..+4])\ncall @commit()\n";
 constexpr char kSecond[] = "call @fetch(A[t * 4 + 8..+4], S[1, t * 4..+4])\ncall @commit()\n";
 // Each thread reads what the other one copied.
 constexpr char kReadFirst[] = "for i in 0..4 { C[t * 4 + i] = S[0, 4 - t * 4 + i] }\n";
-
-bool Has(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
 
 TEST(Async, ArrivesByGroups) {
   const std::string one = std::string(kFirst) + "call @wait0()\nsync cta\n" + kReadFirst;

@@ -1,11 +1,10 @@
 // Barriers, copies that complete on them, and roles: what they order, and each report.
-#include <gtest/gtest.h>
-
-#include "interp/interp.h"
-#include "loop/parse.h"
+#include "copies.h"
 
 namespace tenon {
 namespace {
+
+using test::Has;
 
 constexpr char kFetch[] = R"(
 func @fetch(M: f32[4], out T: f32[4] in shared, out done: u64[1] in barrier, row: index, column: index) kind device {async: "bulk"} {
@@ -16,29 +15,12 @@ func @ready(out b: u64[1] in barrier, arrivals: index) kind device {async: "init
 
 // Two warps: the body, or the report. C gets what A holds in the order that the body makes of it.
 std::string ResultOf(const std::string& body, const char* ready = "1", const char* turns = "32") {
-  const std::string text =
-      std::string(kFetch) + "func @f(A: f32[16], out C: f32[8]) target \"cuda\" {bound: 1} {\n" +
-      "for t in 0..64 thread threadIdx.x {\n" +
+  const std::string start =
       "alloc S: f32[2, 4] in shared\nalloc full: u64[2] in barrier\nalloc empty: u64[2] in "
-      "barrier\n" +
-      "if t == 0 {\nfor s in 0..2 {\ncall @ready(full[s..+1]; " + ready +
-      ")\ncall @ready(empty[s..+1]; " + turns + ")\n}\n}\nsync cta\n" + body + "}\n}\n";
-  auto module = ParseModule(text, "test");
-  EXPECT_TRUE(module) << (module ? "" : ToString(module.errors()));
-  if (!module) return "";
-  std::vector<double> a;
-  for (int i = 0; i < 16; ++i) a.push_back(i);
-  std::vector<InterpArg> args{InterpArg::Tensor(DType::Float(32), {16}, a),
-                              InterpArg::Tensor(DType::Float(32), {8}, std::vector<double>(8, -1))};
-  Status status = InterpretOrders(*module, "f", args);
-  if (!status) return ToString(status.errors());
-  std::string out;
-  for (int64_t i = 0; i < 8; ++i) out += std::to_string(static_cast<int>(args[1].Get(i))) + " ";
-  return out;
-}
-
-bool Has(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
+      "barrier\n"
+      "if t == 0 {\nfor s in 0..2 {\ncall @ready(full[s..+1]; " +
+      std::string(ready) + ")\ncall @ready(empty[s..+1]; " + turns + ")\n}\n}\nsync cta\n";
+  return test::ResultOf(kFetch, 64, start + body);
 }
 
 // Four pieces of four elements through a ring of two; the last but one and the last stay.
