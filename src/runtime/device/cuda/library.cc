@@ -4,9 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include <atomic>
-
-#include "runtime/core/os.h"
+#include "runtime/device/search.h"
 
 namespace tenon::runtime::cuda {
 namespace {
@@ -15,8 +13,7 @@ constexpr int32_t kMaxDevices = 64;
 
 Library library;
 char missing[512];
-std::atomic<int32_t> state;  // 0: not looked for; 1: here; 2: missing
-uint32_t lock;
+constinit Search search;
 
 bool BindAll(void* handle) {
 #define TN_CU(member, symbol, parameters)                                                   \
@@ -62,16 +59,7 @@ bool Load() {
 }  // namespace
 
 const Library* Find(const char** out_missing) {
-  int32_t found = state.load(std::memory_order_acquire);
-  if (found == 0) {
-    MutexLock guard(&lock);
-    found = state.load(std::memory_order_relaxed);
-    if (found == 0) {
-      found = Load() ? 1 : 2;
-      state.store(found, std::memory_order_release);
-    }
-  }
-  if (found == 1) return &library;
+  if (search.Found(Load)) return &library;
   if (out_missing) *out_missing = missing;
   return nullptr;
 }
