@@ -4,22 +4,18 @@
 
 #include "opencl.h"
 #include "unit/codegen/edge_values.h"
+#include "unit/codegen/operators.h"
 
 namespace tenon {
 namespace {
 
+using test::Applies;
+using test::DataTypes;
 using test::EdgeValues;
+using test::kBinaryOps;
 using test::OpenClCode;
 
 constexpr int64_t kCount = 156;  // of elements, a multiple of the lanes
-
-const std::vector<DType>& DataTypes() {
-  static const std::vector<DType> types = {
-      DType::Int(8),    DType::Int(16),   DType::Int(32),  DType::Int(64),   DType::UInt(8),
-      DType::UInt(16),  DType::UInt(32),  DType::UInt(64), DType::Float(16), DType::BFloat16(),
-      DType::Float(32), DType::Float(64), DType::Bool()};
-  return types;
-}
 
 using Lanewise = std::function<Expr(const std::vector<Expr>&)>;
 
@@ -70,22 +66,6 @@ class Elementwise {
   std::vector<Expr> elements_;
   std::vector<Stmt> body_;
 };
-
-bool Applies(BinaryOp op, DType type) {
-  const bool logic = op == BinaryOp::kAnd || op == BinaryOp::kOr;
-  const bool bits = op == BinaryOp::kBitAnd || op == BinaryOp::kBitOr || op == BinaryOp::kBitXor;
-  const bool shift = op == BinaryOp::kShl || op == BinaryOp::kShr;
-  if (type.IsBool()) return logic || op == BinaryOp::kEq || op == BinaryOp::kNe;
-  if (logic) return false;
-  if (type.IsFloat()) return !bits && !shift && op != BinaryOp::kMod;
-  return true;
-}
-
-constexpr BinaryOp kBinaryOps[] = {
-    BinaryOp::kAdd,    BinaryOp::kSub,   BinaryOp::kMul,    BinaryOp::kDiv, BinaryOp::kMod,
-    BinaryOp::kMin,    BinaryOp::kMax,   BinaryOp::kEq,     BinaryOp::kNe,  BinaryOp::kLt,
-    BinaryOp::kLe,     BinaryOp::kGt,    BinaryOp::kGe,     BinaryOp::kAnd, BinaryOp::kOr,
-    BinaryOp::kBitAnd, BinaryOp::kBitOr, BinaryOp::kBitXor, BinaryOp::kShl, BinaryOp::kShr};
 
 void AddBinary(DType type, Elementwise* kernel) {
   for (BinaryOp op : kBinaryOps) {
