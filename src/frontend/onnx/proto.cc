@@ -10,6 +10,8 @@
 
 #include <protozero/pbf_reader.hpp>
 
+#include "support/strings.h"
+
 namespace tenon::onnx {
 namespace {
 
@@ -128,35 +130,11 @@ std::string_view ModelReader::View(pbf_reader& r) {
   return {v.data(), v.size()};
 }
 
-// True where `s` is UTF-8 (RFC 3629) without NUL.
-bool IsText(std::string_view s) {
-  for (size_t i = 0; i < s.size();) {
-    auto at = [&](size_t k) { return k < s.size() ? static_cast<unsigned char>(s[k]) : 0u; };
-    unsigned c = at(i);
-    size_t n = c == 0     ? 0
-               : c < 0x80 ? 1
-               : c < 0xC2 ? 0
-               : c < 0xE0 ? 2
-               : c < 0xF0 ? 3
-               : c < 0xF5 ? 4
-                          : 0;
-    if (n == 0) return false;
-    for (size_t k = 1; k < n; ++k) {
-      if ((at(i + k) & 0xC0) != 0x80) return false;
-    }
-    unsigned d = at(i + 1);
-    if ((c == 0xE0 && d < 0xA0) || (c == 0xED && d >= 0xA0) || (c == 0xF0 && d < 0x90) ||
-        (c == 0xF4 && d >= 0x90)) {
-      return false;
-    }
-    i += n;
-  }
-  return true;
-}
-
 std::string_view ModelReader::Text(pbf_reader& r) {
   std::string_view s = View(r);
-  if (!IsText(s)) throw ReadError{"a string that is not valid UTF-8 without NUL"};
+  if (!IsUtf8(s) || s.find('\0') != std::string_view::npos) {
+    throw ReadError{"a string that is not valid UTF-8 without NUL"};
+  }
   return s;
 }
 
