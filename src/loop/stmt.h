@@ -58,6 +58,9 @@ struct Seq final : NodeOf<Seq, NodeKind::kSeq, StmtNode> {
   }
 };
 
+/// Of a loop: names of buffers that each iteration has for itself, wherever they are allocated.
+inline constexpr char kPrivateAttr[] = "private";
+
 enum class ForKind : uint8_t { kSerial, kParallel, kVectorized, kUnrolled, kThread };
 const char* Name(ForKind kind);
 

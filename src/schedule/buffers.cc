@@ -103,6 +103,9 @@ Result StorageAlign(State& s, const std::string& name, const int64_t& axis, cons
 Result Annotate(State& s, const std::string& name, const std::string& key, const AttrValue& value) {
   Body body(s.func);
   if (key.empty()) return Because("expected the name of an attribute");
+  if (key == kPrivateAttr) {
+    return Because("the primitives that run iterations at the same time say what is private");
+  }
   if (const Place* place = body.FindLoop(name)) {
     const For& loop = *place->loop();
     Attrs attrs = loop.attrs;

@@ -267,10 +267,12 @@ bool IsWrittenBefore(const Body& body, const Access& read) {
 
 bool AllUsesUnder(const Body& body, const Buffer& buffer, const Node* stmt) {
   for (const Access& a : body.AccessesUnder(nullptr)) {
-    if (a.region->buffer == buffer && !a.place->IsUnder(stmt)) return false;
+    if (a.region->buffer != buffer || a.place->IsUnder(stmt)) continue;
+    if (!HasPrivately(*a.place, buffer, stmt)) return false;
   }
   for (const Place& stray : body.strays()) {  // calls of what was outlined, say
-    if (UsesBuffer(stray.stmt, buffer.get()) && !stray.IsUnder(stmt)) return false;
+    if (stray.IsUnder(stmt) || !UsesBuffer(stray.stmt, buffer.get())) continue;
+    if (!HasPrivately(stray, buffer, stmt)) return false;
   }
   return true;
 }
@@ -354,7 +356,7 @@ Diagnostic WhyConflict(const std::vector<Access>& accesses, const For* loop) {
 }  // namespace
 
 std::optional<Diagnostic> ConflictBetweenIterations(const Body& body, const Place& place,
-                                                    bool reductions) {
+                                                    bool reductions, Names* own) {
   const For* loop = place.loop();
   if (place.inner) return Because("loop " + NameOf(loop) + " is inside the body of a block");
   if (IsOne(loop->extent)) return std::nullopt;
@@ -371,29 +373,11 @@ std::optional<Diagnostic> ConflictBetweenIterations(const Body& body, const Plac
     if (!reductions && IsAllocatedUnder(*accesses[0].place, buffer, loop)) continue;
     if (body.IsAlloc(buffer) && AllUsesUnder(body, buffer, loop) &&
         IsCoveredIn(body, buffer, loop)) {
+      own->push_back(buffer->name);
       continue;
     }
     if (reductions && IsFreeReduction(accesses, loop)) continue;
     return WhyConflict(accesses, loop);
-  }
-  return std::nullopt;
-}
-
-std::optional<Diagnostic> ConflictInConcurrentLoops(const Body& body) {
-  for (const Place& p : body.loops()) {
-    ForKind kind = p.loop()->for_kind;
-    bool in_turn = kind == ForKind::kSerial || kind == ForKind::kUnrolled;
-    if (in_turn || p.inner) continue;
-    bool vectorized = kind == ForKind::kVectorized;
-    std::optional<Diagnostic> conflict;
-    if (!body.HasStrayUnder(p.stmt.get())) {
-      conflict = ConflictBetweenIterations(body, p, vectorized);
-    }
-    if (!conflict) conflict = ConflictOfScopes(body, p, kind, p.loop()->thread);
-    if (conflict) {
-      conflict->notes.push_back("loop " + NameOf(p.loop()) + " is " + Name(kind));
-      return conflict;
-    }
   }
   return std::nullopt;
 }

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "schedule/region.h"
+#include "schedule/state.h"
 
 namespace tenon::primitive {
 
@@ -27,15 +28,15 @@ bool IsCoveredIn(const Body& body, const Buffer& buffer, const Node* scope, bool
 /// iteration of the loops around both.
 bool IsWrittenBefore(const Body& body, const Access& read);
 
-/// True when no block outside `stmt` touches the buffer.
+/// True when no block outside `stmt` touches the buffer, but in loops that have it privately.
 bool AllUsesUnder(const Body& body, const Buffer& buffer, const Node* stmt);
 
 /// Why the iterations of the loop cannot run at the same time; nothing when they can: each element
 /// is touched by one iteration only, or the buffer is scratch of each iteration. With `reductions`,
 /// updates of an accumulator by a block that has no init are no obstacle where the reduction
-/// permits reassociation.
+/// permits reassociation. `own` gets the names of what is scratch.
 std::optional<Diagnostic> ConflictBetweenIterations(const Body& body, const Place& loop,
-                                                    bool reductions);
+                                                    bool reductions, Names* own);
 
 /// Why the loop may not be `kind` (over axis `thread`) because of where its values live: each
 /// worker, or thread, has memory of its own in most scopes, so that nobody outside the loop finds
@@ -43,8 +44,18 @@ std::optional<Diagnostic> ConflictBetweenIterations(const Body& body, const Plac
 std::optional<Diagnostic> ConflictOfScopes(const Body& body, const Place& loop, ForKind kind,
                                            const std::string& thread);
 
-/// Both for all loops that run their iterations at the same time already.
-std::optional<Diagnostic> ConflictInConcurrentLoops(const Body& body);
+/// Both for all loops that run their iterations at the same time already. Where there is no
+/// conflict, the loops say what is private to their iterations now.
+std::optional<Diagnostic> JudgeConcurrentLoops(State* state);
+
+/// The loop with `own` as the names of the buffers that are private to each of its iterations
+/// (attribute `private`): nothing that an iteration reads there comes from outside of it, nothing
+/// that it writes there is read outside of it. Primitives keep that true without asking again,
+/// unless they place blocks.
+Stmt WithPrivate(const For& loop, Names own);
+
+/// True when a loop around the place, but not around `stmt`, has the buffer privately.
+bool HasPrivately(const Place& place, const Buffer& buffer, const Node* stmt);
 
 /// The buffers written under a statement, each once, with all accesses to them there.
 std::vector<std::vector<Access>> WrittenUnder(const Body& body, const Node* stmt);

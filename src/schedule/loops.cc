@@ -224,9 +224,10 @@ Diagnostic Nested(const For& loop) {
   return Because("it is nested with loop " + loop.var->name + ", which is " + Name(loop.for_kind));
 }
 
-Result SetKind(State& s, const Body& body, const Place& place, ForKind kind,
+Result SetKind(State& s, const Body& body, const Place& place, ForKind kind, Names own = {},
                const std::string& thread = "") {
-  s.SetBody(Edit(body.root(), {{place.stmt.get(), WithKind(*place.loop(), kind, thread)}}));
+  const Stmt loop = WithPrivate(*As<For>(WithKind(*place.loop(), kind, thread)), std::move(own));
+  s.SetBody(Edit(body.root(), {{place.stmt.get(), loop}}));
   return Names{};
 }
 
@@ -242,9 +243,10 @@ Result Parallel(State& s, const std::string& name) {
   for (const For* outer : place->Loops()) {
     if (outer->for_kind == ForKind::kVectorized) return Nested(*outer);
   }
-  if (auto conflict = ConflictBetweenIterations(body, *place, false)) return *conflict;
+  Names own;
+  if (auto conflict = ConflictBetweenIterations(body, *place, false, &own)) return *conflict;
   if (auto conflict = ConflictOfScopes(body, *place, ForKind::kParallel, "")) return *conflict;
-  return SetKind(s, body, *place, ForKind::kParallel);
+  return SetKind(s, body, *place, ForKind::kParallel, std::move(own));
 }
 
 Result Vectorize(State& s, const std::string& name) {
@@ -260,8 +262,9 @@ Result Vectorize(State& s, const std::string& name) {
     bool parallel = p.loop()->for_kind == ForKind::kParallel;
     if (parallel && p.IsUnder(&loop)) return Nested(*p.loop());
   }
-  if (auto conflict = ConflictBetweenIterations(body, *place, true)) return *conflict;
-  return SetKind(s, body, *place, ForKind::kVectorized);
+  Names own;
+  if (auto conflict = ConflictBetweenIterations(body, *place, true, &own)) return *conflict;
+  return SetKind(s, body, *place, ForKind::kVectorized, std::move(own));
 }
 
 Result Unroll(State& s, const std::string& name) {
@@ -301,11 +304,12 @@ Result Bind(State& s, const std::string& name, const std::string& thread_axis) {
       if (outer->thread == thread_axis) return Nested(*outer);
     }
   }
-  if (auto conflict = ConflictBetweenIterations(body, *place, false)) return *conflict;
+  Names own;
+  if (auto conflict = ConflictBetweenIterations(body, *place, false, &own)) return *conflict;
   if (auto conflict = ConflictOfScopes(body, *place, ForKind::kThread, thread_axis)) {
     return *conflict;
   }
-  return SetKind(s, body, *place, ForKind::kThread, thread_axis);
+  return SetKind(s, body, *place, ForKind::kThread, std::move(own), thread_axis);
 }
 
 }  // namespace tenon::primitive

@@ -1,5 +1,6 @@
-// The memory that workers and threads have for themselves.
+// The memory that workers and threads have for themselves, and that iterations have.
 #include <algorithm>
+#include <map>
 
 #include "arith/analyzer.h"
 #include "ir/visit.h"
@@ -112,6 +113,7 @@ std::optional<Diagnostic> ConflictOfScopes(const Body& body, const Place& place,
     if (!IsOwn(buffer->scope, kind, thread) || !body.IsAlloc(buffer)) continue;
     for (const Access& a : body.AccessesUnder(nullptr)) {
       if (a.region->buffer != buffer || a.place->IsUnder(loop)) continue;
+      if (HasPrivately(*a.place, buffer, loop)) continue;
       if (kind == ForKind::kThread && IsSameThread(body, accesses, loop, thread, a)) continue;
       return OfBlock(a.place->block()->name, "it uses " + buffer->name + " outside loop " +
                                                  loop->var->name +
@@ -119,6 +121,59 @@ std::optional<Diagnostic> ConflictOfScopes(const Body& body, const Place& place,
                                                  buffer->scope + " memory of its own");
     }
   }
+  return std::nullopt;
+}
+
+bool HasPrivately(const Place& place, const Buffer& buffer, const Node* stmt) {
+  std::vector<const For*> loops = place.Loops();
+  return std::any_of(loops.begin(), loops.end(), [&](const For* loop) {
+    const Names own = loop->attrs.Get<Names>(kPrivateAttr, {});
+    if (std::find(own.begin(), own.end(), buffer->name) == own.end()) return false;
+    bool around = false;
+    PreOrder(loop->body, [&](const NodeRef& n) {
+      around |= n.get() == stmt;
+      return IsA<StmtNode>(n) && !around;
+    });
+    return !around && loop != stmt;
+  });
+}
+
+Stmt WithPrivate(const For& loop, Names own) {
+  Attrs attrs = loop.attrs;
+  if (own.empty()) {
+    attrs.Erase(kPrivateAttr);
+  } else {
+    attrs.Set(kPrivateAttr, std::move(own));
+  }
+  return For::Make(loop.var, loop.min, loop.extent, loop.for_kind, loop.body, attrs, loop.thread);
+}
+
+std::optional<Diagnostic> JudgeConcurrentLoops(State* state) {
+  const Body body(state->func);
+  std::map<const VarNode*, Names> changed;
+  for (const Place& p : body.loops()) {
+    const For& loop = *p.loop();
+    const ForKind kind = loop.for_kind;
+    if (kind == ForKind::kSerial || kind == ForKind::kUnrolled || p.inner) continue;
+    std::optional<Diagnostic> conflict;
+    Names own = loop.attrs.Get<Names>(kPrivateAttr, {});
+    if (!body.HasStrayUnder(&loop)) {
+      Names now;
+      conflict = ConflictBetweenIterations(body, p, kind == ForKind::kVectorized, &now);
+      if (now != own) changed[loop.var.get()] = std::move(now);
+    }
+    if (!conflict) conflict = ConflictOfScopes(body, p, kind, loop.thread);
+    if (conflict) {
+      conflict->notes.push_back("loop " + loop.var->name + " is " + Name(kind));
+      return conflict;
+    }
+  }
+  if (changed.empty()) return std::nullopt;
+  state->SetBody(MapStmts(body.root(), [&](const Stmt& s) -> Stmt {
+    const auto* loop = As<For>(s);
+    auto it = loop ? changed.find(loop->var.get()) : changed.end();
+    return it == changed.end() ? s : WithPrivate(*loop, it->second);
+  }));
   return std::nullopt;
 }
 

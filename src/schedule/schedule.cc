@@ -47,7 +47,7 @@ Names Schedule::Steps::Apply(Schedule& s, const char* primitive, primitive::Args
   primitive::State state{&module, s.func(), &s.decided_};
   primitive::Result result = row->run(state, args);
   if (result && row->places_blocks) {
-    if (auto conflict = primitive::ConflictInConcurrentLoops(Body(state.func))) result = *conflict;
+    if (auto conflict = primitive::JudgeConcurrentLoops(&state)) result = *conflict;
   }
   if (!result) {
     Diagnostics errors = result.errors();
