@@ -58,8 +58,10 @@ class TN_API Stage {
   void Parallel(const te::IterVar& loop);
   void Unroll(const te::IterVar& loop);
   void Bind(const te::IterVar& loop, const te::IterVar& thread_axis);
-  /// An attribute of the loop, for passes and back ends; unknown ones do nothing.
-  void Pragma(const te::IterVar& loop, const std::string& key, const std::string& value = "");
+  /// An attribute of the loop, for passes and back ends; unknown ones do nothing. Of a loop that
+  /// the copy engine of sm_90 fills tiles for, "producer_stages": how many steps ahead
+  /// (docs/gpu.md).
+  void Pragma(const te::IterVar& loop, const std::string& key, const Value& value = "");
 
   /// Computed inside that loop of its consumer, as much as one iteration needs.
   void ComputeAt(const Stage& consumer, const te::IterVar& loop);
@@ -72,7 +74,9 @@ class TN_API Stage {
   /// Folded into its producer, which must be elementwise for it.
   void ReverseComputeInline();
 
-  /// "global", "shared", "local", "register", "tile".
+  /// "global"; on a GPU "shared" (of a block of threads), "local" (of a thread) and "fragment" (of
+  /// a warp: operands of tensor cores, whose elements lie where the operations want them); on a CPU
+  /// "register" and "tile".
   void SetScope(const std::string& scope);
   /// Pads rows: the stride of dimension `axis` becomes `offset` modulo `factor`, in elements.
   void StorageAlign(const te::IterVar& axis, const Value& factor, const Value& offset);
@@ -82,14 +86,13 @@ class TN_API Stage {
   /// which are the result. Comes before other primitives of the stage.
   std::vector<te::IterVar> TransformBlockLayout(const std::string& map);
 
-  // Those below apply after all that comes above, in this order: first all of decompose_reduction,
-  // then all of tensorize, ….
+  // Those below apply when all that comes above has, but for StorageAlign, which comes before
+  // Tensorize: first all of DecomposeReduction, then all of Blockize, …. Of loops that are
+  // pipelined inside each other the inner ones come first, with their partitions. What stands in a
+  // loop that is in parts is aligned and tensorized in each.
   /// The initial value is set in loops of its own, just before `loop`. Without it this is done in
   /// front of the outermost reduce loop, where that is legal.
   void DecomposeReduction(const te::IterVar& loop);
-  /// This loop and those inside become a call of an intrinsic (IrSchedule::Tensorize). Where its
-  /// description is of part of a reduction, the initial value is set outside.
-  void Tensorize(const te::IterVar& loop, const std::string& intrinsic);
   /// This loop and those inside become one block.
   void Blockize(const te::IterVar& loop);
   /// For a stage inside a loop of its consumer: only what the iteration before has not computed.
@@ -102,8 +105,13 @@ class TN_API Stage {
   /// A hint, in each iteration of the loop, for what will be read of an input `distance` iterations
   /// later.
   void Prefetch(const te::Tensor& tensor, const te::IterVar& loop, const Value& distance);
-  /// Consecutive loops over [min, points[0]), [points[0], points[1]), …
+  /// Consecutive loops over [min, points[0]), [points[0], points[1]), …; of a pipelined loop, over
+  /// its iterations then.
   void Partition(const te::IterVar& loop, const Values& points);
+  /// This loop and those inside become a call of an intrinsic (IrSchedule::Tensorize; those for
+  /// GPUs are in docs/gpu.md). Where its description is of part of a reduction, the initial value
+  /// is set outside.
+  void Tensorize(const te::IterVar& loop, const std::string& intrinsic);
   /// This loop and those inside become a function that is called.
   void Outline(const te::IterVar& loop, const std::string& name);
 

@@ -26,6 +26,19 @@ Values ValuesOf(const Numbers& numbers) {
   return out;
 }
 
+// An empty text stands for none.
+Value PragmaOf(const std::variant<std::monostate, bool, int64_t, double, std::string>& given) {
+  return std::visit(
+      [](const auto& v) {
+        if constexpr (std::is_same_v<std::decay_t<decltype(v)>, std::monostate>) {
+          return Value("");
+        } else {
+          return Value(v);
+        }
+      },
+      given);
+}
+
 // Textbooks give loops one by one, or as a list.
 std::vector<IterVar> LoopsOf(const nb::args& args) {
   if (args.size() == 1 && !nb::isinstance<IterVar>(args[0])) {
@@ -131,8 +144,9 @@ void BindSchedules(nb::module_& m) {
       .def("bind", &Stage::Bind, nb::arg("ivar"), nb::arg("thread_ivar"))
       .def(
           "pragma",
-          [](Stage& s, const IterVar& var, const std::string& type, const nb::object& value) {
-            s.Pragma(var, type, value.is_none() ? "" : nb::cast<std::string>(nb::str(value)));
+          [](Stage& s, const IterVar& var, const std::string& type,
+             const std::variant<std::monostate, bool, int64_t, double, std::string>& value) {
+            s.Pragma(var, type, PragmaOf(value));
           },
           nb::arg("var"), nb::arg("pragma_type"), nb::arg("pragma_value") = nb::none(),
           "An attribute of the loop, for passes and back ends.")

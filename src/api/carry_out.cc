@@ -158,6 +158,7 @@ inner::Schedule CarryOut(const ScheduleData& data) {
     for (const LoopNote& note : stage->notes) {
       auto own = names.find(stage.get());
       if (own == names.end() || note.kind == LoopNote::Kind::kBind) continue;
+      if (note.kind == LoopNote::Kind::kUnroll && IsArranged(data, note.loop)) continue;
       ApplyNote(note, own->second.at(note.loop.node().get()), &s);
     }
   }

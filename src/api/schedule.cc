@@ -257,15 +257,15 @@ void Stage::Reorder(const std::vector<IterVar>& order) {
 
 void Stage::Vectorize(const IterVar& loop) {
   LeafOf(*stage_, loop, "vectorize");
-  stage_->notes.push_back({LoopNote::Kind::kVectorize, loop, "", ""});
+  stage_->notes.push_back({LoopNote::Kind::kVectorize, loop, "", {}});
 }
 void Stage::Parallel(const IterVar& loop) {
   LeafOf(*stage_, loop, "parallel");
-  stage_->notes.push_back({LoopNote::Kind::kParallel, loop, "", ""});
+  stage_->notes.push_back({LoopNote::Kind::kParallel, loop, "", {}});
 }
 void Stage::Unroll(const IterVar& loop) {
   LeafOf(*stage_, loop, "unroll");
-  stage_->notes.push_back({LoopNote::Kind::kUnroll, loop, "", ""});
+  stage_->notes.push_back({LoopNote::Kind::kUnroll, loop, "", {}});
 }
 void Stage::Bind(const IterVar& loop, const IterVar& thread_axis) {
   LeafOf(*stage_, loop, "bind");
@@ -273,11 +273,11 @@ void Stage::Bind(const IterVar& loop, const IterVar& thread_axis) {
     ThrowValue(
         fmt::format("bind of '{}': expected a thread axis; see thread_axis", stage_->op.name()));
   }
-  stage_->notes.push_back({LoopNote::Kind::kBind, loop, thread_axis.node()->tag, ""});
+  stage_->notes.push_back({LoopNote::Kind::kBind, loop, thread_axis.node()->tag, {}});
 }
-void Stage::Pragma(const IterVar& loop, const std::string& key, const std::string& value) {
+void Stage::Pragma(const IterVar& loop, const std::string& key, const Value& value) {
   LeafOf(*stage_, loop, "pragma");
-  stage_->notes.push_back({LoopNote::Kind::kPragma, loop, key, value});
+  stage_->notes.push_back({LoopNote::Kind::kPragma, loop, key, PlainOf(value)});
 }
 
 void Stage::ComputeAt(const Stage& consumer, const IterVar& loop) {

@@ -34,21 +34,23 @@ struct LoopNote {
     kPragma
   } kind = Kind::kParallel;
   te::IterVar loop;
-  std::string key, value;  // of a pragma; `key` is the axis of a bind
+  std::string key;  // of a pragma; the axis of a bind
+  AttrValue value;
 };
 
-/// What is done last, once all loops are there: in the order of the kinds, then as called.
+/// What is done last, once all loops are there: in the order of the kinds, then as called. Pipelines,
+/// with the partitions inside of them, come to inner loops first.
 struct LateStep {
   enum class Kind : uint8_t {
-    kStorageAlign,
     kLayout,
     kDecompose,
-    kTensorize,
     kBlockize,
     kDoubleBuffer,
     kPipeline,
     kPrefetch,
     kPartition,
+    kStorageAlign,
+    kTensorize,
     kOutline,
     kSpecialize
   } kind = Kind::kLayout;
@@ -115,7 +117,11 @@ StageData* AddStage(ScheduleData* data, const te::Operation& op, const StageData
 /// The loops that the operation has now, and nothing done to them.
 void SetRoots(StageData* stage);
 
-/// Initial values and LateSteps, once every stage has its loops.
+/// Whether the loop stays as it is until its iterations have been arranged in time, which marks on
+/// it would stand in the way of.
+bool IsArranged(const ScheduleData& data, const te::IterVar& loop);
+/// Initial values and LateSteps, once every stage has its loops; and what is to be unrolled of
+/// loops that are arranged.
 void ApplyLate(const ScheduleData& data, StageNames* names, inner::Schedule* schedule);
 
 /// Throws where an operation is certain to read outside a tensor.

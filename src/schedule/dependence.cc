@@ -167,9 +167,11 @@ std::optional<Written> WrittenBefore(const Body& body, const Access& write, cons
 bool ReadsWithin(const Written& written, const Access& read, Analyzer* analyzer) {
   Learn(read.place->path, analyzer);
   // What the reader touches is inside both of its boxes; the ends of either will do.
-  Box here = TouchedBox(read.region, *read.place->block(),
-                        DomainOf(read.place->LoopsInside(written.common), analyzer), analyzer);
-  Box ever = DomainBox(read.region, *read.place->block(), analyzer);
+  const Block& block = *read.place->block();
+  Box here =
+      TouchedBox(read.region, block,
+                 DomainOf(read.place->LoopsInside(written.common), block, analyzer), analyzer);
+  Box ever = DomainBox(read.region, block, analyzer);
   for (size_t d = 0; d < written.box.size(); ++d) {
     auto reaches = [&](const ExprInterval& r, bool low) {
       ExprInterval half = low ? ExprInterval{r.min, nullptr} : ExprInterval{nullptr, r.max};

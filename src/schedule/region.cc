@@ -17,6 +17,30 @@ IntervalMap DomainOf(const std::vector<const For*>& loops, Analyzer* analyzer) {
   return domain;
 }
 
+IntervalMap DomainOf(const std::vector<const For*>& loops, const Block& block, Analyzer* analyzer) {
+  IntervalMap domain = DomainOf(loops, analyzer);
+  if (!block.where) return domain;
+  std::unordered_set<const VarNode*> inside;
+  for (const For* loop : loops) inside.insert(loop->var.get());
+  for (const Expr& guard : Conjuncts(Substitute(block.where, BindingsOf(block)))) {
+    const Expr simple = analyzer->Simplify(guard);
+    const auto* order = As<Binary>(simple);
+    const bool less = order && (order->op == BinaryOp::kLt || order->op == BinaryOp::kLe);
+    if (!less) continue;
+    const Expr slack = IndexConst(order->op == BinaryOp::kLt ? 1 : 0);
+    const auto* low = As<VarNode>(order->lhs);
+    const auto* high = As<VarNode>(order->rhs);
+    if (low && inside.count(low) && !UsesAnyVar(order->rhs, inside)) {
+      Expr& max = domain[low].max;
+      max = max ? analyzer->Simplify(Min(max, order->rhs - slack)) : nullptr;
+    } else if (high && inside.count(high) && !UsesAnyVar(order->lhs, inside)) {
+      Expr& min = domain[high].min;
+      min = min ? analyzer->Simplify(Max(min, order->lhs + slack)) : nullptr;
+    }
+  }
+  return domain;
+}
+
 Box TouchedBox(const Region& region, const Block& block, const IntervalMap& domain,
                Analyzer* analyzer) {
   VarMap bindings = BindingsOf(block);
