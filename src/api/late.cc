@@ -81,17 +81,21 @@ class LateSteps {
       case Late::kOutline: s_.Outline(LoopOf(step), step.text); break;
       case Late::kSpecialize: Apply("specialize", {step.text}); break;
     }
-    RequireOk(s_);
+    if (!s_.ok()) ThrowValue(refused_ + inner::Text(s_.status().errors()));
   }
 
   // A tensorized stage whose operation is a part of its reduction starts outside, before iterations
-  // are arranged.
+  // are arranged. What stands in the way of the operation already is told where arranging fails.
   void Start(const LateStep& step) {
     const std::string &block = step.stage->block, loop = LoopOf(step);
-    if (!HasInit(s_, block) || IsWhole(loop, step.text)) return;
-    s_.DecomposeReduction(block, StartOf(block, loop));
-    RequireOk(s_);
-    started_.push_back(&step);
+    inner::Schedule tried = Tensorized(loop, step.text);
+    if (HasInit(s_, block) && !tried.ok()) {
+      s_.DecomposeReduction(block, StartOf(*step.stage, loop));
+      RequireOk(s_);
+      started_.push_back(&step);
+      tried = Tensorized(loop, step.text);
+    }
+    if (!tried.ok()) refused_ += inner::Text(tried.status().errors()) + "\n";
   }
 
   // How many loops there are around the step's.
@@ -218,19 +222,19 @@ class LateSteps {
     Apply("storage_align", {buffer, axis, step.numbers[1], step.numbers[2]});
   }
 
-  bool IsWhole(const std::string& loop, const std::string& intrinsic) const {
-    inner::Schedule whole = s_;
+  inner::Schedule Tensorized(const std::string& loop, const std::string& intrinsic) const {
+    inner::Schedule out = s_;
     Names made;
-    TensorizeWith(loop, intrinsic, &whole, &made);
-    return whole.ok();
+    TensorizeWith(loop, intrinsic, &out, &made);
+    return out;
   }
 
   // The whole reduction where it lies in the tile, else a part of it that starts outside.
   void Tensorize(const LateStep& step) {
     const std::string& block = step.stage->block;
     const bool started = std::find(started_.begin(), started_.end(), &step) != started_.end();
-    const bool starts = !started && HasInit(s_, block) && !IsWhole(LoopOf(step), step.text);
-    if (starts) s_.DecomposeReduction(block, StartOf(block, LoopOf(step)));
+    const bool starts = !started && HasInit(s_, block) && !Tensorized(LoopOf(step), step.text).ok();
+    if (starts) s_.DecomposeReduction(block, StartOf(*step.stage, LoopOf(step)));
     RequireOk(s_);
     Names made;
     for (const std::string& loop : LoopsOf(step)) {
@@ -254,10 +258,15 @@ class LateSteps {
     }
   }
 
-  // The outermost reduce loop around the tile, or the tile's own outermost loop.
-  std::string StartOf(const std::string& block, const std::string& tile) {
-    Names reduce = s_.GetReduceLoops(block);
-    for (const std::string& loop : s_.GetLoops(block)) {
+  // The outermost loop around the tile that the reduction runs over, of one iteration too, or the
+  // tile's own outermost loop.
+  std::string StartOf(const StageData& stage, const std::string& tile) {
+    Names reduce = s_.GetReduceLoops(stage.block);
+    for (const IterVar& leaf : stage.leaves) {
+      if (leaf.node()->kind == te::LoopKind::kReduce)
+        reduce.push_back(names_.at(&stage).at(leaf.node().get()));
+    }
+    for (const std::string& loop : s_.GetLoops(stage.block)) {
       bool reduces = std::find(reduce.begin(), reduce.end(), loop) != reduce.end();
       if (reduces || loop == tile) return loop;
     }
@@ -269,6 +278,7 @@ class LateSteps {
   inner::Schedule& s_;
   std::map<std::string, Names> parts_;
   std::vector<const LateStep*> started_;
+  std::string refused_;
 };
 
 // Pipelines, and partitions inside them, come to inner loops first; other partitions last.

@@ -169,6 +169,16 @@ FpMode FreestMode(const Stmt& stmt) {
   return mode;
 }
 
+bool HasGuards(const Stmt& stmt) {
+  bool found = false;
+  PreOrder(stmt, [&](const NodeRef& n) {
+    const auto* block = As<Block>(n);
+    found = found || IsA<If>(n) || (block && block->where);
+    return IsA<StmtNode>(n) && !found;
+  });
+  return found;
+}
+
 // Elements between neighbours in each dimension.
 std::vector<Expr> StridesOf(const BufferNode& b) {
   if (!b.strides.empty()) return b.strides;
@@ -207,6 +217,11 @@ class Matcher {
       Diagnostic d = OfNest("it does not compute what intrinsic " + intrinsic_->name + " does");
       const std::string operand = OtherOperand(*here, *there);
       d.notes.push_back(operand.empty() ? "they differ at " + where : operand);
+      if (HasGuards(mine_.callee->body)) {
+        d.notes.push_back(
+            "the nest has conditions, since a size is no multiple of the tile; pad_einsum rounds "
+            "sizes up");
+      }
       return d;
     }
     if (FreestMode(intrinsic_->body) > StrictestMode(mine_.callee->body)) {
