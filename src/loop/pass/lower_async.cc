@@ -6,6 +6,7 @@
 #include "intrin/tile_intrinsic.h"
 #include "loop/pass/access.h"
 #include "loop/pass/rewrite.h"
+#include "loop/pass/storage.h"
 #include "loop/threads.h"
 #include "support/check.h"
 
@@ -63,15 +64,9 @@ class AsyncLowerer final : public ScopedRewriter {
     for (size_t i = 0; i < call.buffers.size(); ++i) {
       const BufferNode& b = *call.buffers[i]->buffer;
       const int64_t align = callee->buffers[i]->align;
-      std::vector<Expr> first;
-      for (const Range& r : call.buffers[i]->ranges) first.push_back(r->min);
-      const std::vector<Expr> at = ApplyLayout(b.layout, first);
-      const std::vector<Expr> extents = StorageExtents(b.shape, b.layout);
-      Expr bytes = IndexConst(0), stride = IndexConst(b.dtype.Bytes());
-      for (size_t d = at.size(); d-- > 0; stride = stride * extents[d])
-        bytes = bytes + at[d] * stride;
       const bool base = b.scope == "shared" || (b.scope == "global" && b.align >= align);
-      const bool known = base && b.strides.empty() && IsZero(analyzer_.Simplify(bytes % align));
+      const auto bytes = BytesBefore(*call.buffers[i]);
+      const bool known = base && bytes && IsZero(analyzer_.Simplify(*bytes % align));
       if (known && (i == 1 || b.scope == "global")) continue;
       const std::string what = call.callee + " of " + b.name + ": expected " +
                                (i == 0 ? "global" : "shared") + " memory at a multiple of " +

@@ -35,6 +35,18 @@ Expr StorageSize(const BufferNode& b, const FlatBuffer& flat) {
 
 }  // namespace
 
+std::optional<Expr> BytesBefore(const RegionNode& region) {
+  const BufferNode& buffer = *region.buffer;
+  if (!buffer.strides.empty()) return std::nullopt;
+  std::vector<Expr> first;
+  for (const Range& r : region.ranges) first.push_back(r->min);
+  const std::vector<Expr> at = ApplyLayout(buffer.layout, first);
+  const std::vector<Expr> extents = StorageExtents(buffer.shape, buffer.layout);
+  Expr bytes = IndexConst(0), stride = IndexConst(buffer.dtype.Bytes());
+  for (size_t d = at.size(); d-- > 0; stride = stride * extents[d]) bytes = bytes + at[d] * stride;
+  return bytes;
+}
+
 FlatBuffer Flatten(const Buffer& buffer) {
   FlatBuffer flat;
   flat.extents = StorageExtents(buffer->shape, buffer->layout);

@@ -1,6 +1,10 @@
 // Where the elements of a buffer lie: its layout and strides applied, down to one index.
 #pragma once
 
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
 #include "loop/pass/rewrite.h"
 
 namespace tenon {
@@ -17,6 +21,10 @@ struct FlatBuffer {
 /// The view with a buffer of its own: same name, type, scope and alignment. A buffer that is
 /// already flat stands for itself.
 FlatBuffer Flatten(const Buffer& buffer);
+
+/// Bytes of the buffer's memory in front of the region's first element; nothing where the buffer
+/// has strides.
+std::optional<Expr> BytesBefore(const RegionNode& region);
 
 /// Rewrites accesses, regions and bindings of buffers to flat ones. Derive to choose where a buffer
 /// goes.

@@ -32,25 +32,34 @@ Buffer InMemory(const Buffer& b) {
 // The widest access of a GPU's thread.
 constexpr int64_t kWidestAccess = 16;
 
-// A GPU kernel with lanes reads and writes several elements at once, which its callers' tensors
-// must be aligned for.
-Func WithAlignedParams(const Func& kernel) {
-  bool lanes = false;
+// What a GPU kernel's tensors must be aligned for: one with lanes reads and writes several elements
+// at once, and operations that are passed a tensor want it so.
+Func WithAlignedParams(const Func& kernel, const Module& module) {
+  auto target = Target::Parse(kernel->target);
+  if (!target || !target->IsGpu()) return kernel;
+  int64_t least = 0;
+  std::unordered_map<const BufferNode*, int64_t> wanted;
   PreOrder(kernel->body, [&](const NodeRef& n) {
     const auto* loop = As<For>(n);
-    lanes |= loop && loop->for_kind == ForKind::kVectorized;
-    return !lanes && !IsA<ExprNode>(n);
+    if (loop && loop->for_kind == ForKind::kVectorized) least = kWidestAccess;
+    const auto* call = As<CallFunc>(n);
+    const Func callee = call ? module.Find(call->callee) : nullptr;
+    for (size_t i = 0; callee && i < call->buffers.size(); ++i) {
+      int64_t& align = wanted[call->buffers[i]->buffer.get()];
+      align = std::max(align, callee->buffers[i]->align);
+    }
+    return !IsA<ExprNode>(n);
   });
-  auto target = Target::Parse(kernel->target);
-  if (!lanes || !target || !target->IsGpu()) return kernel;
   PrimFunc fields = *kernel;
   BufferMap aligned;
   for (Buffer& b : fields.buffers) {
+    const int64_t align = std::max({b->align, least, wanted[b.get()]});
+    if (align == b->align) continue;
     Buffer before = b;
-    b = BufferNode::Make(b->name, b->dtype, b->shape, b->scope, b->layout, b->strides,
-                         std::max(b->align, kWidestAccess));
+    b = BufferNode::Make(b->name, b->dtype, b->shape, b->scope, b->layout, b->strides, align);
     aligned[before.get()] = b;
   }
+  if (aligned.empty()) return kernel;
   fields.body = SubstituteBuffers(fields.body, aligned);
   return PrimFunc::Make(std::move(fields));
 }
@@ -121,7 +130,7 @@ Module WrapExports(const Module& module, const PassContext& context) {
       context.Remark(fmt::format("not exported: {}", order.errors()[0].message));
       continue;
     }
-    const Func aligned = WithAlignedParams(func);
+    const Func aligned = WithAlignedParams(func, module);
     auto target = Target::Parse(func->target);
     const bool gpu = target && target->IsGpu();
     KernelParts parts = gpu ? SplitKernel(aligned) : KernelParts{{aligned}, {}};

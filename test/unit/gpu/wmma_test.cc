@@ -30,8 +30,8 @@ func @f(A: {0}[{2}], B: {0}[{3}], out C: {1}[32, 16] align 32) target "cuda -arc
       alloc CF: {1}[16, 16] in fragment
       for zi in 0..16, zj in 0..16 {{ CF[zi, zj] = 0{1} }}
       for k in 0..2 {{
-        alloc SA: {0}[{5}] in shared align 32
-        alloc SB: {0}[16, 16] in shared align 32
+        alloc SA: {0}[{5}] in shared
+        alloc SB: {0}[16, 16] in shared
         alloc AF: {0}[16, 16] in fragment
         alloc BF: {0}[16, 16] in fragment
         for y in 0..2 thread threadIdx.y {{
@@ -55,7 +55,7 @@ func @f(A: {0}[{2}], B: {0}[{3}], out C: {1}[32, 16] align 32) target "cuda -arc
 constexpr char kToMemory[] = "call @ptx.wmma.store.{0}(CF, C[w * 16..+16, 0..16]; 16)";
 // By way of shared memory, since lanes read what others have written.
 constexpr char kToShared[] = R"(
-      alloc SC: {0}[32, 16] in shared align 32
+      alloc SC: {0}[32, 16] in shared
       call @ptx.wmma.store.{0}.shared(CF, SC[w * 16..+16, 0..16]; 16)
       for u in 0..32 thread threadIdx.x {{
         for v in 0..8 {{ C[w * 16 + u / 2, u % 2 * 8 + v] = SC[w * 16 + u / 2, u % 2 * 8 + v] }}
