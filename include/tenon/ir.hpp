@@ -204,6 +204,9 @@ class TN_API IrSchedule {
                                          int64_t parts, int64_t max_innermost);
   /// Values to take instead of guesses from now on, by name.
   void UseDecisions(const std::map<std::string, int64_t>& choices);
+  /// Throws where UseDecisions gave a value for a name that no choice has got since. Replay does
+  /// this by itself.
+  void CheckDecisions() const;
 
   /// A primitive by its name in traces.
   Names Apply(const std::string& primitive, const Values& args);

@@ -157,6 +157,8 @@ class TN_API Schedule {
                             const std::vector<double>& probabilities);
   std::vector<int64_t> SamplePerfectTile(const std::string& name, const te::IterVar& loop,
                                          int64_t parts, int64_t max_innermost);
+  /// Values to take instead of guesses from now on; Lower and Build require that each is of a
+  /// choice.
   void UseDecisions(const std::map<std::string, int64_t>& choices);
 
   /// What carrying it out applies to the function that CreateFunc makes of the same tensors: an

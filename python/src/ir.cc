@@ -123,6 +123,7 @@ void BindIr(nb::module_& m) {
       .def("sample_categorical", &IrSchedule::SampleCategorical)
       .def("sample_perfect_tile", &IrSchedule::SamplePerfectTile)
       .def("use_decisions", &IrSchedule::UseDecisions)
+      .def("check_decisions", &IrSchedule::CheckDecisions)
       .def("replay", &IrSchedule::Replay);
 }
 

@@ -36,7 +36,7 @@ def build(
             raise ValueError("build of a schedule needs its arguments")
         return Module(_tenon.build_schedule(inputs, list(args), target, name))
     if isinstance(inputs, tir.Schedule):
-        inputs = inputs.mod
+        inputs = inputs.checked_mod()
     return Module(_tenon.build_module(inputs, target))
 
 

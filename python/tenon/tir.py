@@ -254,8 +254,13 @@ class Schedule:
         return self._s.sample_perfect_tile(name, loop, parts, max_innermost)
 
     def use_decisions(self, decisions: dict[str, int]) -> None:
-        """Values to take instead of guesses from now on."""
+        """Values to take instead of guesses from now on. A replay, and build, require that each is of a choice."""
         self._s.use_decisions(dict(decisions))
+
+    def checked_mod(self) -> IrModule:
+        """The module, where all that use_decisions gave is of choices."""
+        self._s.check_decisions()
+        return self.mod
 
     def replay(self, trace: Any) -> None:
         """All steps of a trace (or of its text or JSON); where one is not legal here, none."""

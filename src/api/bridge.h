@@ -101,6 +101,10 @@ struct ReduceData {
   std::vector<IterVar> axes;
 };
 
+struct IterVarData;
+/// The loops whose variables occur in an expression, each once, by first occurrence.
+using Loops = std::vector<std::shared_ptr<const IterVarData>>;
+
 struct ExprData {
   inner::Expr expr;
   bool literal = false;  // a plain number, which takes the type of what it meets
@@ -108,6 +112,7 @@ struct ExprData {
   std::shared_ptr<const ReduceData> reduce;
   DimRange range;  // of a size
   int depth = 1;   // of its nesting, which is bounded: walks over expressions recurse
+  std::shared_ptr<const Loops> loops;  // null: none
 };
 
 enum class LoopKind : uint8_t { kSpatial, kReduce, kThread, kDerived };
@@ -119,6 +124,7 @@ struct IterVarData {
   inner::Expr min;     // null: 0
   inner::Expr extent;  // null: not known here
   std::string tag;     // of a thread axis
+  std::string of;      // the compute that a spatial loop belongs to
 };
 
 struct OperationData {

@@ -270,6 +270,7 @@ static IrModule Finish(const ScheduleData& data, const inner::Schedule& schedule
 }
 
 IrModule Lower(const Schedule& schedule, const te::Arguments& args, const std::string& name) {
+  RequireMade(schedule.data()->base, schedule.data()->wanted);
   return Finish(*schedule.data(), CarryOut(*schedule.data()), args, name);
 }
 

@@ -193,6 +193,7 @@ IterVar::IterVar(std::shared_ptr<const IterVarData> data) : node_(std::move(data
   if (!node_->var) return;
   ExprData value;
   value.expr = node_->min ? node_->var + node_->min : inner::Expr(node_->var);
+  value.loops = std::make_shared<const Loops>(Loops{node_});
   data_ = std::make_shared<const ExprData>(std::move(value));
 }
 std::string IterVar::name() const { return node_ ? node_->name : ""; }
@@ -202,27 +203,61 @@ Expr Wrap(inner::Expr expr) {
   data.expr = std::move(expr);
   return Make(std::move(data));
 }
-static Expr WrapNested(inner::Expr expr, int depth) {
-  constexpr int kMaxDepth = 500;
-  if (depth > kMaxDepth) {
-    ThrowValue(fmt::format(
-        "an expression is nested more than {} deep; compute parts of it in tensors of their own",
-        kMaxDepth));
+
+// Mostly one operand's are all, which is then shared.
+static std::shared_ptr<const Loops> Union(const std::shared_ptr<const Loops>& a,
+                                          const std::shared_ptr<const Loops>& b) {
+  if (!b || a == b) return a;
+  if (!a) return b;
+  Loops more;
+  for (const auto& loop : *b) {
+    if (std::find(a->begin(), a->end(), loop) == a->end()) more.push_back(loop);
   }
-  ExprData data;
-  data.expr = std::move(expr);
-  data.depth = depth;
-  return Make(std::move(data));
+  if (more.empty()) return a;
+  more.insert(more.begin(), a->begin(), a->end());
+  return std::make_shared<const Loops>(std::move(more));
 }
+
+namespace {
+
+/// What a value has of its operands.
+class Nested {
+ public:
+  void Add(const Expr& operand) {
+    depth_ = std::max(depth_, operand.data().depth);
+    loops_ = Union(loops_, operand.data().loops);
+  }
+  Expr Wrap(inner::Expr expr) && {
+    constexpr int kMaxDepth = 500;
+    if (depth_ >= kMaxDepth) {
+      ThrowValue(
+          fmt::format("an expression is nested more than {} deep; compute parts of it in "
+                      "tensors of their own",
+                      kMaxDepth));
+    }
+    ExprData data;
+    data.expr = std::move(expr);
+    data.depth = depth_ + 1;
+    data.loops = std::move(loops_);
+    return Make(std::move(data));
+  }
+
+ private:
+  int depth_ = 0;
+  std::shared_ptr<const Loops> loops_;
+};
+
+}  // namespace
+
 Expr Wrap(inner::Expr expr, std::initializer_list<const Expr*> operands) {
-  int depth = 0;
-  for (const Expr* e : operands) depth = std::max(depth, e->data().depth);
-  return WrapNested(std::move(expr), depth + 1);
+  Nested nested;
+  for (const Expr* e : operands) nested.Add(*e);
+  return std::move(nested).Wrap(std::move(expr));
 }
 Expr Wrap(inner::Expr expr, const std::vector<Expr>& operands) {
-  int depth = 0;
-  for (const Expr& e : operands) depth = std::max(depth, e.data().depth);
-  return WrapNested(std::move(expr), depth + 1);
+  Nested nested;
+  for (const Expr& e : operands) nested.Add(e);
+  return std::move(nested).Wrap(std::move(expr));
 }
 const inner::Expr& Unwrap(const Expr& expr) {
   RequireScalarValue(expr.data());

@@ -267,10 +267,35 @@ std::vector<int64_t> IrSchedule::SamplePerfectTile(const std::string& name, cons
                                                    int64_t parts, int64_t max_innermost) {
   return Checked(data_.get(), data_->schedule.SamplePerfectTile(name, loop, parts, max_innermost));
 }
+
+void GiveDecisions(const std::map<std::string, int64_t>& choices, inner::Schedule* schedule) {
+  const std::map<std::string, int64_t> made = schedule->trace().Decisions();
+  for (const auto& [name, value] : choices) {
+    auto known = made.find(name);
+    if (known == made.end() || known->second == value) continue;
+    ThrowValue(fmt::format(
+        "use_decisions: the choice '{}' is made already, as {}; its value is given before", name,
+        known->second));
+  }
+  schedule->UseDecisions(choices);
+}
+
+void RequireMade(const inner::Schedule& schedule, const std::map<std::string, int64_t>& wanted) {
+  const std::map<std::string, int64_t> made = schedule.trace().Decisions();
+  std::vector<std::string> names;
+  for (const auto& [name, value] : made) names.push_back(name);
+  for (const auto& [name, value] : wanted) {
+    if (made.count(name) != 0) continue;
+    ThrowValue(fmt::format("use_decisions: the schedule has no choice '{}'; it has {}", name,
+                           names.empty() ? "none" : Join(names, ", ")));
+  }
+}
+
 void IrSchedule::UseDecisions(const std::map<std::string, int64_t>& choices) {
-  data_->schedule.UseDecisions(choices);
+  GiveDecisions(choices, &data_->schedule);
   data_->wanted = choices;
 }
+void IrSchedule::CheckDecisions() const { RequireMade(data_->schedule, data_->wanted); }
 
 Names IrSchedule::Apply(const std::string& primitive, const Values& args) {
   std::vector<AttrValue> values;
@@ -284,23 +309,11 @@ Names IrSchedule::Apply(const std::string& primitive, const Values& args) {
                  inner::Steps::ApplyByName(data_->schedule, primitive, std::move(values)));
 }
 
-// Decisions that were given are those of a choice.
-static void RequireMade(const IrScheduleData& data) {
-  const std::map<std::string, int64_t> made = data.schedule.trace().Decisions();
-  std::vector<std::string> names;
-  for (const auto& [name, value] : made) names.push_back(name);
-  for (const auto& [name, value] : data.wanted) {
-    if (made.count(name) != 0) continue;
-    ThrowValue(fmt::format("use_decisions: the schedule has no choice '{}'; it has {}", name,
-                           names.empty() ? "none" : Join(names, ", ")));
-  }
-}
-
 void IrSchedule::Replay(const Trace& trace) {
   IrScheduleData next = *data_;
   AddIntrinsicsOf(trace.data().trace, &next.schedule);
   Take(next.schedule.Replay(trace.data().trace));
-  RequireMade(next);
+  RequireMade(next.schedule, next.wanted);
   *data_ = std::move(next);
 }
 

@@ -16,9 +16,13 @@ struct IrScheduleData {
   explicit IrScheduleData(inner::Schedule s) : schedule(std::move(s)) {}
   inner::Schedule schedule;
   std::string func;
-  std::map<std::string, int64_t> wanted;  // decisions, for a replay
+  std::map<std::string, int64_t> wanted;  // decisions that were given
 };
 
+/// Gives the schedule decisions; throws where a choice was made before, and otherwise.
+void GiveDecisions(const std::map<std::string, int64_t>& choices, inner::Schedule* schedule);
+/// Throws where one of these decisions is of no choice that was made.
+void RequireMade(const inner::Schedule& schedule, const std::map<std::string, int64_t>& wanted);
 /// Numbers alone are a list of numbers; with a choice or a name among them, of texts.
 AttrValue ListOf(const Values& values);
 IrModule WrapModule(inner::Module module);

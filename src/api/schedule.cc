@@ -404,7 +404,8 @@ std::vector<int64_t> Schedule::SamplePerfectTile(const std::string& name, const 
   return chosen;
 }
 void Schedule::UseDecisions(const std::map<std::string, int64_t>& choices) {
-  data_->base.UseDecisions(choices);
+  GiveDecisions(choices, &data_->base);
+  data_->wanted = choices;
 }
 Trace Schedule::trace() const { return WrapTrace(CarryOut(*data_).trace()); }
 

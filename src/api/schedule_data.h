@@ -95,6 +95,7 @@ struct ScheduleData {
   std::map<const te::OperationData*, StageData*> by_op;
   std::vector<LateStep> late;
   std::vector<te::Tensor> outputs;
+  std::map<std::string, int64_t> wanted;  // decisions that were given
   /// A tensor's buffer in `base`, whose names are unique.
   std::map<const BufferNode*, Buffer> buffers;
 

@@ -28,6 +28,12 @@ class Reading {
 
 void CheckShape(const std::string& name, const std::vector<Expr>& shape) {
   for (const Expr& d : shape) {
+    if (d.data().loops) {
+      ThrowValue(
+          fmt::format("'{}': the dim '{}' of its shape has the loop '{}' in it; a shape is "
+                      "made of numbers and sizes",
+                      name, d.str(), d.data().loops->front()->name));
+    }
     std::optional<int64_t> n = AsInt(AsIndex(d));
     if (n && *n < 0) ThrowValue(fmt::format("'{}': a dim of {} is negative", name, *n));
   }
@@ -39,10 +45,11 @@ std::vector<inner::Expr> Dims(const std::vector<Expr>& shape) {
   return dims;
 }
 
-IterVar Loop(const std::string& name, LoopKind kind, inner::Var var, inner::Expr extent) {
+// A loop of what computes the tensor `of`.
+IterVar Loop(const std::string& name, const std::string& of, inner::Var var, inner::Expr extent) {
   auto data = std::make_shared<IterVarData>();
   data->name = name;
-  data->kind = kind;
+  data->of = of;
   data->var = std::move(var);
   data->extent = std::move(extent);
   return IterVar(data);
@@ -55,6 +62,16 @@ inner::te::Axis AxisOf(const IterVar& axis) {
   return {axis.node()->var, axis.node()->extent};
 }
 
+void CheckAxes(const std::vector<IterVar>& axes) {
+  for (size_t i = 0; i < axes.size(); ++i) {
+    AxisOf(axes[i]);
+    const auto here = axes.begin() + static_cast<std::ptrdiff_t>(i);
+    if (std::find(axes.begin(), here, axes[i]) != here) {
+      ThrowValue(fmt::format("the reduce axis '{}' is twice among the axes", axes[i].name()));
+    }
+  }
+}
+
 Expr Reduce(const Expr& value, const std::vector<IterVar>& axes,
             inner::te::Body (*make)(const inner::Expr&)) {
   if (axes.empty()) ThrowValue("a reduction needs an axis; see reduce_axis");
@@ -63,10 +80,8 @@ Expr Reduce(const Expr& value, const std::vector<IterVar>& axes,
     v = CastExpr::Make(v->dtype.IsFloat() ? v->dtype : DType::Int(64), v);
   }
   auto reduce = std::make_shared<ReduceData>();
-  for (const IterVar& a : axes) {
-    AxisOf(a);
-    reduce->axes.push_back(a);
-  }
+  CheckAxes(axes);
+  reduce->axes = axes;
   inner::te::Body body = make(v);
   reduce->value = body.value;
   reduce->identity = body.init;
@@ -74,12 +89,20 @@ Expr Reduce(const Expr& value, const std::vector<IterVar>& axes,
   ExprData data;
   data.expr = v;
   data.reduce = reduce;
+  data.loops = value.data().loops;
   return Expr(std::make_shared<const ExprData>(std::move(data)));
 }
 
 }  // namespace
 
 IterVar ReduceAxis(const Expr& lo, const Expr& hi, const std::string& name) {
+  for (const Expr* bound : {&lo, &hi}) {
+    if (!bound->data().loops) continue;
+    ThrowValue(
+        fmt::format("reduce_axis '{}': its bound '{}' has the loop '{}' in it; reduce to a "
+                    "size and select inside",
+                    name, bound->str(), bound->data().loops->front()->name));
+  }
   inner::Expr low = AsIndex(lo);
   auto data = std::make_shared<IterVarData>();
   data->name = name;
@@ -225,10 +248,32 @@ inner::te::TupleBody TupleOf(const std::string& name, const Tuple& tuple) {
   return body;
 }
 
-void SetAxes(const inner::te::TensorNode& node, OperationData* op) {
-  for (size_t i = 0; i < node.axes.size(); ++i) {
-    op->axis.push_back(Loop(node.axes[i]->name, LoopKind::kSpatial, node.axes[i], node.shape[i]));
+// Every loop in a value is one of the element's, or of a reduction over it.
+void CheckLoops(const std::string& name, const Expr& value, const std::vector<IterVar>& axes,
+                const std::vector<IterVar>& reduced) {
+  if (!value.data().loops) return;
+  for (const std::shared_ptr<const IterVarData>& loop : *value.data().loops) {
+    auto is_loop = [&](const IterVar& a) { return a.node() == loop; };
+    if (std::any_of(axes.begin(), axes.end(), is_loop) ||
+        std::any_of(reduced.begin(), reduced.end(), is_loop)) {
+      continue;
+    }
+    if (loop->kind == LoopKind::kReduce) {
+      ThrowValue(
+          fmt::format("compute '{}': the reduce axis '{}' is used outside of a reduction over it",
+                      name, loop->name));
+    }
+    ThrowValue(fmt::format("compute '{}': the loop '{}' of '{}' is used outside of it", name,
+                           loop->name, loop->of));
   }
+}
+
+void CheckLoops(const std::string& name, const Tuple& tuple, const std::vector<IterVar>& axes) {
+  for (const Expr& v : tuple.values) {
+    const std::shared_ptr<const ReduceData>& reduce = v.data().reduce;
+    CheckLoops(name, v, axes, reduce ? reduce->axes : tuple.axes);
+  }
+  for (const Expr& v : tuple.identity) CheckLoops(name, v, axes, {});
 }
 
 }  // namespace
@@ -247,9 +292,8 @@ std::vector<Tensor> ComputeTuple(const std::vector<Expr>& shape,
   for (size_t i = 0; i < shape.size(); ++i) {
     bool named = i < axis_names.size() && !axis_names[i].empty();
     storage.axes.push_back(VarNode::Make(named ? axis_names[i] : fmt::format("i{}", i)));
-    ExprData data;
-    data.expr = storage.axes.back();
-    vars.emplace_back(std::make_shared<const ExprData>(std::move(data)));
+    op->axis.push_back(Loop(storage.axes[i]->name, name, storage.axes[i], AsIndex(shape[i])));
+    vars.emplace_back(std::make_shared<const ExprData>(op->axis.back().data()));
   }
   Tuple tuple;
   {
@@ -258,6 +302,8 @@ std::vector<Tensor> ComputeTuple(const std::vector<Expr>& shape,
   }
   for (const Tensor& input : op->inputs) storage.inputs.push_back(Unwrap(input).node());
   if (tuple.values.empty()) ThrowValue(fmt::format("compute '{}': there is no value", name));
+  CheckAxes(tuple.axes);
+  CheckLoops(name, tuple, op->axis);
   if (tuple.values.size() == 1 && tuple.axes.empty()) {
     const Expr& value = tuple.values[0];
     if (value.data().reduce) op->reduce_axis = value.data().reduce->axes;
@@ -269,7 +315,6 @@ std::vector<Tensor> ComputeTuple(const std::vector<Expr>& shape,
         name, Dims(shape), [&](const inner::te::Indices&) { return TupleOf(name, tuple); },
         storage);
   }
-  SetAxes(*op->outputs[0].node(), op.get());
   std::vector<Tensor> out;
   for (size_t k = 0; k < op->outputs.size(); ++k) out.emplace_back(op, static_cast<int>(k));
   return out;
@@ -303,7 +348,7 @@ std::vector<Tensor> Scan(const std::vector<Tensor>& init, const std::vector<Tens
   // Where a row is one update, its loop over the rows is the scan's.
   const bool alone = op->outputs[0].node()->scan->steps.size() == 1;
   op->scan_axis = alone ? update[0].op().axis()[static_cast<size_t>(axis)]
-                        : Loop(name + ".row", LoopKind::kSpatial, nullptr, nullptr);
+                        : Loop(name + ".row", name, nullptr, nullptr);
   std::vector<Tensor> out;
   for (size_t k = 0; k < state.size(); ++k) out.emplace_back(op, static_cast<int>(k));
   return out;
