@@ -90,6 +90,22 @@ nb::tuple Shape(const te::Tensor& t) {
   return nb::tuple(dims);
 }
 
+// The last of the constructors of a class whose objects Python makes: it takes what no other does.
+constexpr const char* kNoArguments =
+    "def __init__(self, *args: typing.NoReturn, **kwargs: typing.NoReturn) -> None";
+[[noreturn]] void Refuse(const std::string& name, const std::string& expected, const nb::args& args,
+                         const nb::kwargs& kwargs) {
+  std::string given;
+  for (nb::handle a : args) {
+    given += (given.empty() ? "" : ", ") + std::string(nb::type_name(a.type()).c_str());
+  }
+  for (auto [key, value] : kwargs) {
+    given += (given.empty() ? "" : ", ") + nb::cast<std::string>(key) + "=" +
+             nb::type_name(value.type()).c_str();
+  }
+  throw Error("TypeError", name + ": expected (" + expected + ") but got (" + given + ")");
+}
+
 template <class F>
 void Operators(nb::class_<F>& c) {
   c.def(
@@ -161,7 +177,13 @@ void BindExpr(nb::module_& m) {
   expr.def("__init__", [](Expr* self, nb::int_ value) { new (self) Expr(FromNumber(value)); })
       .def("__init__", [](Expr* self, nb::float_ value) { new (self) Expr(FromNumber(value)); })
       .def("__init__",
-           [](Expr* self, const NumpyScalar& value) { new (self) Expr(FromNumpy(value)); });
+           [](Expr* self, const NumpyScalar& value) { new (self) Expr(FromNumpy(value)); })
+      .def(
+          "__init__",
+          [](Expr*, const nb::args& args, const nb::kwargs& kwargs) {
+            Refuse("Expr", "int | float", args, kwargs);
+          },
+          nb::sig(kNoArguments));
   nb::implicitly_convertible<nb::int_, Expr>();
   nb::implicitly_convertible<nb::float_, Expr>();
   nb::implicitly_convertible<NumpyScalar, Expr>();
@@ -169,8 +191,10 @@ void BindExpr(nb::module_& m) {
   expr.attr("__array_ufunc__") = nb::none();
   Operators(expr);
   expr.def_prop_ro("dtype", [](const Expr& e) { return ToString(e.dtype()); })
-      .def("astype", [](const Expr& e,
-                        const std::string& dtype) { return te::Cast(e, ParseDataType(dtype)); })
+      .def(
+          "astype",
+          [](const Expr& e, const std::string& dtype) { return te::Cast(e, ParseDataType(dtype)); },
+          nb::arg("dtype"))
       .def("__bool__",
            [](const Expr&) -> bool {
              throw Error("TypeError",
@@ -181,6 +205,12 @@ void BindExpr(nb::module_& m) {
   nb::class_<Var, Expr>(m, "Var")
       .def(nb::init<const std::string&, int64_t, int64_t, int64_t>(), nb::arg("name"),
            nb::arg("lo") = 0, nb::arg("hi") = -1, nb::arg("step") = 1)
+      .def(
+          "__init__",
+          [](Var*, const nb::args& args, const nb::kwargs& kwargs) {
+            Refuse("Var", "name: str, lo: int = 0, hi: int = -1, step: int = 1", args, kwargs);
+          },
+          nb::sig(kNoArguments))
       .def_static(
           "number",
           [](const std::string& name, const std::string& dtype) {
@@ -233,7 +263,7 @@ void BindTensor(nb::module_& m) {
       .def_prop_ro("input_tensors", &Operation::input_tensors)
       .def_prop_ro("scan_axis", &Operation::scan_axis)
       .def_prop_ro("num_outputs", &Operation::num_outputs)
-      .def("output", &Operation::output)
+      .def("output", &Operation::output, nb::arg("index"))
       .def(
           "__eq__", [](const Operation& a, const Operation& b) { return a.node() == b.node(); },
           nb::is_operator())

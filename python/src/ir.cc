@@ -8,13 +8,6 @@ namespace tenon::python {
 
 namespace {
 
-template <class T>
-std::vector<T> ListOf(const nb::handle& value) {
-  std::vector<T> out;
-  for (nb::handle item : nb::cast<nb::sequence>(value)) out.push_back(nb::cast<T>(item));
-  return out;
-}
-
 bool All(const nb::handle& value, bool (*is)(nb::handle)) {
   for (nb::handle item : nb::cast<nb::sequence>(value)) {
     if (!is(item)) return false;
@@ -22,14 +15,37 @@ bool All(const nb::handle& value, bool (*is)(nb::handle)) {
   return true;
 }
 
-bool IsInt(nb::handle h) { return PyLong_Check(h.ptr()) && !PyBool_Check(h.ptr()); }
+// NumPy's integers too.
+bool IsInt(nb::handle h) { return PyIndex_Check(h.ptr()) != 0 && !PyBool_Check(h.ptr()); }
 bool IsNumber(nb::handle h) { return IsInt(h) || PyFloat_Check(h.ptr()); }
+
+Error NoValue(nb::handle value) {
+  return {"TypeError", std::string("no primitive takes a value of type ") +
+                           nb::cast<std::string>(value.type().attr("__name__"))};
+}
+
+std::vector<int64_t> IntsOf(const nb::handle& value) {
+  std::vector<int64_t> out;
+  for (nb::handle item : nb::cast<nb::sequence>(value)) {
+    out.push_back(nb::cast<int64_t>(nb::int_(item)));
+  }
+  return out;
+}
+
+std::vector<double> NumbersOf(const nb::handle& value) {
+  std::vector<double> out;
+  for (nb::handle item : nb::cast<nb::sequence>(value)) {
+    out.push_back(nb::cast<double>(nb::float_(item)));
+  }
+  return out;
+}
 
 // A list of which some items are texts is one of texts: numbers may be names of choices.
 std::vector<std::string> TextsOf(const nb::handle& value) {
   std::vector<std::string> out;
   for (nb::handle item : nb::cast<nb::sequence>(value)) {
-    out.push_back(IsInt(item) ? nb::cast<std::string>(nb::str(item)) : nb::cast<std::string>(item));
+    if (!IsInt(item) && !PyUnicode_Check(item.ptr())) throw NoValue(item);
+    out.push_back(nb::cast<std::string>(nb::str(item)));
   }
   return out;
 }
@@ -37,15 +53,12 @@ std::vector<std::string> TextsOf(const nb::handle& value) {
 Value FromPython(const nb::handle& value) {
   PyObject* p = value.ptr();
   if (PyBool_Check(p)) return Value(p == Py_True);
-  if (PyLong_Check(p)) return Value(static_cast<long long>(nb::cast<int64_t>(value)));
+  if (IsInt(value)) return Value(static_cast<long long>(nb::cast<int64_t>(nb::int_(value))));
   if (PyFloat_Check(p)) return Value(PyFloat_AS_DOUBLE(p));
   if (PyUnicode_Check(p)) return Value(nb::cast<std::string>(value));
-  if (!PyList_Check(p) && !PyTuple_Check(p)) {
-    throw Error("TypeError", std::string("no primitive takes a value of type ") +
-                                 nb::cast<std::string>(value.type().attr("__name__")));
-  }
-  if (All(value, IsInt)) return Value(Value::Data(ListOf<int64_t>(value)));
-  if (All(value, IsNumber)) return Value(Value::Data(ListOf<double>(value)));
+  if (!PyList_Check(p) && !PyTuple_Check(p)) throw NoValue(value);
+  if (All(value, IsInt)) return Value(Value::Data(IntsOf(value)));
+  if (All(value, IsNumber)) return Value(Value::Data(NumbersOf(value)));
   return Value(Value::Data(TextsOf(value)));
 }
 

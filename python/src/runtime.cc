@@ -123,7 +123,9 @@ void BindDevices(nb::module_& m) {
       .def("__repr__", [](const Device& d) {
         return std::string(NameOf(d)) + "(" + std::to_string(d.device_id) + ")";
       });
-  m.def("device", [](int32_t type, int32_t id) { return Device(type, id); });
+  m.def(
+      "device", [](int32_t type, int32_t id) { return Device(type, id); }, nb::arg("type"),
+      nb::arg("id"));
 }
 
 void BindTensors(nb::module_& m) {

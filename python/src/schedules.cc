@@ -40,12 +40,18 @@ Value PragmaOf(const std::variant<std::monostate, bool, int64_t, double, std::st
 }
 
 // Textbooks give loops one by one, or as a list.
-std::vector<IterVar> LoopsOf(const nb::args& args) {
-  if (args.size() == 1 && !nb::isinstance<IterVar>(args[0])) {
-    return nb::cast<std::vector<IterVar>>(args[0]);
-  }
+std::vector<IterVar> LoopsOf(const char* primitive, const nb::args& args) {
+  const bool is_list = args.size() == 1 && nb::isinstance<nb::sequence>(args[0]);
+  const nb::handle items = is_list ? nb::handle(args[0]) : nb::handle(args);
   std::vector<IterVar> loops;
-  for (nb::handle h : args) loops.push_back(nb::cast<IterVar>(h));
+  for (nb::handle h : items) {
+    if (!nb::isinstance<IterVar>(h)) {
+      throw Error("TypeError", std::string(primitive) +
+                                   ": expected IterVar for each loop but got " +
+                                   nb::type_name(h.type()).c_str());
+    }
+    loops.push_back(nb::cast<IterVar>(h));
+  }
   return loops;
 }
 
@@ -96,13 +102,16 @@ std::string MapText(const nb::object& map) {
 
 std::vector<te::Operation> ReadersOf(const nb::object& readers) {
   auto op = [](nb::handle h) {
-    return nb::isinstance<te::Tensor>(h) ? nb::cast<te::Tensor>(h).op()
-                                         : nb::cast<te::Operation>(h);
+    if (nb::isinstance<te::Tensor>(h)) return nb::cast<te::Tensor>(h).op();
+    if (nb::isinstance<te::Operation>(h)) return nb::cast<te::Operation>(h);
+    throw Error("TypeError", std::string("cache_read: expected Tensor | Operation for 'readers' ") +
+                                 "but got " + nb::type_name(h.type()).c_str());
   };
   if (nb::isinstance<te::Tensor>(readers) || nb::isinstance<te::Operation>(readers)) {
     return {op(readers)};
   }
   std::vector<te::Operation> ops;
+  if (!nb::isinstance<nb::sequence>(readers)) return {op(readers)};
   for (nb::handle h : nb::cast<nb::sequence>(readers)) ops.push_back(op(h));
   return ops;
 }
@@ -133,10 +142,10 @@ void BindSchedules(nb::module_& m) {
                   "y_factor: int | str) -> tuple[IterVar, IterVar, IterVar, IterVar]"),
           "x outer, y outer, x inner, y inner.")
       .def(
-          "fuse", [](Stage& s, const nb::args& loops) { return s.Fuse(LoopsOf(loops)); },
+          "fuse", [](Stage& s, const nb::args& loops) { return s.Fuse(LoopsOf("fuse", loops)); },
           "Neighbouring loops, outermost first, become one.")
       .def(
-          "reorder", [](Stage& s, const nb::args& order) { s.Reorder(LoopsOf(order)); },
+          "reorder", [](Stage& s, const nb::args& order) { s.Reorder(LoopsOf("reorder", order)); },
           "Puts these loops into this order at the places that they occupy.")
       .def("vectorize", &Stage::Vectorize, nb::arg("var"))
       .def("parallel", &Stage::Parallel, nb::arg("var"))

@@ -14,14 +14,12 @@
     add.export_library("add.so")    # tenon.runtime.load_module reads it
 """
 
-from . import _arguments, contrib, nd, runtime, te, target, tir
+from . import contrib, nd, runtime, te, target, tir
 from ._tenon import IrModule, Schedule, Stage, __version__
 from .build_module import build, compile, load, lower
 from .nd import cpu, cuda, opencl
 from .session import InferenceSession
 from .te import create_schedule
-
-_arguments.say_clearly()
 
 __all__ = [
     "InferenceSession",

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import tempfile
-from typing import Any, Sequence
+from os import PathLike
+from typing import Sequence
 
-from . import _tenon, tir
+from . import _arguments, _tenon, tir
 from ._tenon import IrModule, Schedule, Tensor, Var
 from .runtime import Module, load_module
-from .target import resolve
+from .target import Target, resolve
 
 __all__ = ["build", "compile", "load", "lower"]
 
@@ -22,10 +23,10 @@ def lower(inputs: Schedule, args: Sequence[Tensor | Var], name: str = "main", si
 
 
 def build(
-    inputs: Any,
+    inputs: Schedule | tir.Schedule | IrModule,
     args: Sequence[Tensor | Var] | None = None,
-    target: Any = None,
-    target_host: Any = None,
+    target: Target | str | None = None,
+    target_host: Target | str | None = None,
     name: str = "main",
 ) -> Module:
     """Code of a schedule, with `args` as parameters (inputs first, then outputs; variables among them are passed by
@@ -41,10 +42,10 @@ def build(
 
 
 def compile(
-    model: Any,
-    output: Any = None,
+    model: str | PathLike | bytes,
+    output: str | PathLike | None = None,
     *,
-    target: Any = None,
+    target: Target | str | None = None,
     shapes: dict | None = None,
     name: str = "main",
     precision: str = "fp32",
@@ -64,3 +65,6 @@ def compile(
         sizes = {key: [int(d) for d in dims] for key, dims in (shapes or {}).items()}
         _tenon.compile_model(path, library, str(resolve(target)), sizes, name, precision, opt_level, jobs)
         return load_module(library)
+
+
+_arguments.say_clearly(globals())

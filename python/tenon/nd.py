@@ -3,10 +3,11 @@ these are for code that uses no other."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Sequence
 
 import numpy as np
 
+from . import _arguments
 from ._tenon import Device, NDArray, device, empty as _empty, from_dlpack
 
 __all__ = ["Device", "NDArray", "array", "cpu", "cuda", "device", "empty", "from_dlpack", "opencl"]
@@ -27,7 +28,7 @@ def opencl(index: int = 0) -> Device:
     return device(4, index)
 
 
-def empty(shape: Any, dtype: str = "float32", device: Device | None = None) -> NDArray:
+def empty(shape: int | Sequence[int], dtype: Any = "float32", device: Device | None = None) -> NDArray:
     """A new tensor; its contents are not set."""
     shape = (shape,) if isinstance(shape, int) else shape
     return _empty([int(d) for d in shape], str(np.dtype(dtype)) if not isinstance(dtype, str) else dtype, device or cpu())
@@ -36,6 +37,8 @@ def empty(shape: Any, dtype: str = "float32", device: Device | None = None) -> N
 def array(values: Any, device: Device | None = None) -> NDArray:
     """A copy of an array, or of a list of numbers."""
     source = values.numpy() if isinstance(values, NDArray) else np.ascontiguousarray(values)
+    if source.dtype == object:
+        raise TypeError(f"array: expected numbers for 'values' but got {_arguments.kinds(values)}")
     result = empty(source.shape, source.dtype.name, device)
     return result.copyfrom(source)
 
@@ -63,6 +66,11 @@ def _copyfrom(self, values: Any) -> NDArray:
     return self
 
 
+def _copyto(self, target: NDArray) -> NDArray:
+    """Sets all elements of another."""
+    return target.copyfrom(self)
+
+
 def _getitem(self, index: Any) -> Any:
     """Of an array on a device, of a copy."""
     return self._array()[index] if self.device.device_type == _CPU else self.numpy()[index]
@@ -70,10 +78,13 @@ def _getitem(self, index: Any) -> Any:
 
 NDArray.numpy = _numpy
 NDArray.asnumpy = _numpy
-NDArray.copyfrom = _copyfrom
-NDArray.copyto = lambda self, target: target.copyfrom(self)
+NDArray.copyfrom = _arguments.annotated(_copyfrom, "copyfrom")
+NDArray.copyto = _arguments.annotated(_copyto, "copyto")
 NDArray.__array__ = lambda self, dtype=None, copy=None: self.numpy() if dtype is None else self.numpy().astype(dtype)
 NDArray.__repr__ = lambda self: f"<tenon.NDArray shape={self.shape}, {self.device}>\n{self.numpy()}"
 NDArray.__len__ = lambda self: self.shape[0]
 NDArray.__getitem__ = _getitem
 NDArray.__setitem__ = lambda self, index, value: self._array().__setitem__(index, value)
+
+
+_arguments.say_clearly(globals())

@@ -10,8 +10,8 @@ import tempfile
 import time
 from typing import Any
 
-from . import _tenon
-from ._tenon import Function, Parameter
+from . import _arguments, _tenon
+from ._tenon import Device, Function, Parameter
 
 __all__ = ["DeviceModule", "Function", "Module", "Parameter", "load_module"]
 
@@ -86,9 +86,11 @@ class Module:
     def outputs(self) -> list:
         return self.runtime_module.outputs()
 
-    def import_module(self, module: Any) -> None:
+    def import_module(self, module: Module | DeviceModule) -> None:
         """Functions that this module lacks are looked for in imported ones. Device code may be imported too: a library
         carries its own, so that this only keeps them together."""
+        if not isinstance(module, (Module, DeviceModule)):
+            raise TypeError("what is imported is a module")
         self._imports.append(module)
 
     @property
@@ -107,7 +109,7 @@ class Module:
         as built ("tir") or "lowered"; what the target's is, if nothing is said."""
         return self._built().get_source(fmt)
 
-    def export_library(self, file_name: Any) -> None:
+    def export_library(self, file_name: str | os.PathLike) -> None:
         """A shared library that needs libc alone; in a tar where the name ends so."""
         name = os.fspath(file_name)
         if name.endswith(".tar"):
@@ -115,18 +117,18 @@ class Module:
         else:
             self._built().export_library(name)
 
-    def export_to_c(self, file_name: Any, function_name: str = "") -> None:
+    def export_to_c(self, file_name: str | os.PathLike, function_name: str = "") -> None:
         """For C programs: an object (or, where the name ends in .c, C11 source) and the header beside it. A
         single function may be given another name."""
         self._built().export_to_c(os.fspath(file_name), function_name)
 
-    def save(self, file_name: Any, fmt: str = "") -> None:
+    def save(self, file_name: str | os.PathLike, fmt: str = "") -> None:
         """The name's end says what: .so, .o (for contrib.cc.create_shared), .tar, .c, .ll, .s, .tir; of a GPU .cu, .ptx,
         .cubin."""
         name = os.fspath(file_name)
         self._built().save(f"{name}.{fmt}" if fmt and not name.endswith("." + fmt) else name)
 
-    def time_evaluator(self, func_name: str, dev: Any = None, number: int = 10, repeat: int = 1, min_repeat_ms: int = 0):
+    def time_evaluator(self, func_name: str, dev: Device | None = None, number: int = 10, repeat: int = 1, min_repeat_ms: int = 0):
         """A function that measures calls with given arguments: .mean and .results, in seconds a call, the work that they
         queue on `dev` included."""
         function = self.get_function(func_name)
@@ -175,7 +177,7 @@ class DeviceModule:
         with open(self._path, encoding="utf-8") as file:
             return file.read()
 
-    def save(self, file_name: Any, fmt: str = "") -> None:
+    def save(self, file_name: str | os.PathLike, fmt: str = "") -> None:
         """The name's end says what: .cu, .ptx, .cubin, .cl."""
         name = os.fspath(file_name)
         name = f"{name}.{fmt}" if fmt and not name.endswith("." + fmt) else name
@@ -197,7 +199,7 @@ class TimeResult:
         return f"TimeResult(mean={self.mean:.3e} s, min={self.min:.3e} s)"
 
 
-def load_module(path: Any) -> Module:
+def load_module(path: str | os.PathLike) -> Module:
     """A library that Tenon compiled, or a .tar of one; an object (.o) is linked first. Of a file of device code (.ptx,
     .cubin, .cu, .cl) a DeviceModule."""
     path = os.fspath(path)
@@ -217,3 +219,6 @@ def load_module(path: Any) -> Module:
             shutil.copyfileobj(content, file)
         # The file may go: the loader has it open.
         return Module(loaded=_tenon.load(library), path=path)
+
+
+_arguments.say_clearly(globals())

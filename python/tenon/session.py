@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from os import PathLike
 from typing import Any
 
 import numpy as np
 
+from . import _arguments
 from .build_module import compile, load
 
 __all__ = ["InferenceSession", "NodeArg"]
@@ -26,7 +28,7 @@ class NodeArg:
 class InferenceSession:
     """A model to be run: an ONNX file (or its bytes), which is compiled first, or a compiled library."""
 
-    def __init__(self, path_or_bytes: Any, sess_options: Any = None, providers: Any = None, **options: Any):
+    def __init__(self, path_or_bytes: str | PathLike | bytes, sess_options: Any = None, providers: Any = None, **options: Any):
         is_library = not isinstance(path_or_bytes, bytes) and str(path_or_bytes).endswith(".so")
         self._module = load(path_or_bytes) if is_library else compile(path_or_bytes, **options)
         self._inputs = [NodeArg(p) for p in self._module.inputs]
@@ -41,7 +43,7 @@ class InferenceSession:
     def get_providers(self) -> list:
         return ["CPUExecutionProvider"]
 
-    def run(self, output_names: Any, input_feed: dict, run_options: Any = None) -> list:
+    def run(self, output_names: Any, input_feed: dict[str, Any], run_options: Any = None) -> list:
         unknown = set(input_feed) - {i.name for i in self._inputs}
         missing = [i.name for i in self._inputs if i.name not in input_feed]
         if unknown or missing:
@@ -55,3 +57,6 @@ class InferenceSession:
             if name not in by_name:
                 raise ValueError(f"there is no output '{name}'; there are {', '.join(by_name)}")
         return [by_name[name]._array() for name in names]
+
+
+_arguments.say_clearly(globals())

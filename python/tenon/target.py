@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from typing import Any
 
-from . import _tenon
+from . import _arguments, _tenon
 
 __all__ = ["Target"]
 
@@ -15,7 +15,9 @@ _current = threading.local()
 class Target(_tenon.Target):
     """Target("llvm -mcpu=core-avx2"). As a context manager it is the target of builds that name none."""
 
-    def __init__(self, target: Any = "llvm", host: Any = None):
+    def __init__(self, target: Target | str = "llvm", host: Target | str | None = None):
+        if not isinstance(target, (str, _tenon.Target)):
+            raise TypeError("a target is a text")
         super().__init__(str(target) if host is None else str(resolve(target, host)))
 
     @staticmethod
@@ -50,3 +52,6 @@ def resolve(target: Any, host: Any = None) -> _tenon.Target:
             raise ValueError(f"target_host: '{target}' is a CPU, which has no other host '{host}'")
         return target
     return Target(f"{str(target).partition(' -host=')[0]} -host={host}")
+
+
+_arguments.say_clearly(globals())

@@ -7,8 +7,9 @@ import inspect
 import operator
 from typing import Any, Callable, Sequence
 
-from . import _tenon
-from ._tenon import Expr, IterVar, Operation, Schedule, Stage, Tensor, Var
+from . import _arguments, _tenon
+from ._arguments import kinds as _kinds
+from ._tenon import Expr, IrModule, IterVar, Operation, Schedule, Stage, Tensor, Var
 
 __all__ = [
     "Expr", "IterVar", "Operation", "Schedule", "Stage", "Tensor", "Var", "abs", "acos", "acosh", "add", "all", "any", "asin", "asinh", "atan",
@@ -21,17 +22,18 @@ __all__ = [
 ]  # fmt: skip
 
 
-def var(name: str = "n", dtype: str = "int64", *, lo: int = 0, hi: int = -1, step: int = 1) -> Var:
+def var(name: str = "n", dtype: Any = "int64", *, lo: int = 0, hi: int = -1, step: int = 1) -> Var:
     """A symbolic size: lo <= value <= hi (hi < 0: no bound), a multiple of step. Sizes are 64-bit
     integers whatever integer type is asked for. With another type, a number that is passed by value."""
+    dtype = _dtype(dtype)
     if not dtype.startswith(("int", "uint")):
         return scalar(name, dtype)
     return Var(name, lo, hi, step)
 
 
-def scalar(name: str, dtype: str = "float32") -> Var:
+def scalar(name: str, dtype: Any = "float32") -> Var:
     """A number of this type, of any value; an argument of build, which callers pass by value."""
-    return Var.number(name, dtype)
+    return Var.number(name, _dtype(dtype))
 
 
 size_var = var
@@ -49,10 +51,13 @@ def _dtype(dtype: Any) -> str:
     """The name of a type, of NumPy's and PyTorch's too."""
     if isinstance(dtype, str):
         return dtype
-    return getattr(dtype, "__name__", None) or getattr(dtype, "name", None) or str(dtype).rpartition(".")[2]
+    name = getattr(dtype, "__name__", None) or getattr(dtype, "name", None) or str(dtype).rpartition(".")[2]
+    if not name.isidentifier():
+        raise TypeError(f"expected a type, such as \"float32\", but got {type(dtype).__name__}")
+    return name
 
 
-def placeholder(shape: Any, dtype: str = "float32", name: str = "placeholder") -> Tensor:
+def placeholder(shape: Any, dtype: Any = "float32", name: str = "placeholder") -> Tensor:
     """An input."""
     return _tenon.placeholder(_shape(shape), _dtype(dtype), name)
 
@@ -62,8 +67,6 @@ def compute(shape: Any, fcompute: Callable, name: str = "compute", tag: str = ""
     of values or a reduction of one. The loops are called as fcompute's parameters are; those beyond the
     shape's dims that have defaults keep them."""
     dims = _shape(shape)
-    if not callable(fcompute):
-        raise TypeError(f"compute '{name}': expected a function of the loops but got {type(fcompute).__name__}")
     names = _loop_names(fcompute, len(dims), name)
     single = True
 
@@ -97,7 +100,7 @@ def _loop_names(fcompute: Callable, rank: int, name: str) -> list:
     return names + [f"i{k}" for k in range(len(names), rank)]
 
 
-def _expr(value: Any) -> Expr:
+def _expr(value: Any, function: str = "", parameter: str = "") -> Expr:
     if isinstance(value, Expr):
         return value
     if isinstance(value, Tensor):
@@ -105,14 +108,8 @@ def _expr(value: Any) -> Expr:
     try:
         return Expr(value)
     except TypeError:
-        raise TypeError(f"expected an expression or a number but got {type(value).__name__}") from None
-
-
-def _kinds(value: Any) -> str:
-    """What to call a value of the wrong kind."""
-    if not isinstance(value, (list, tuple)):
-        return type(value).__name__
-    return type(value).__name__ + " of " + (", ".join(type(v).__name__ for v in value) or "nothing")
+        where, which = (f"{function}: ", f" for '{parameter}'") if function else ("", "")
+        raise TypeError(f"{where}expected an expression or a number{which} but got {type(value).__name__}") from None
 
 
 def reduce_axis(dom: Any, name: str = "rv", thread_tag: str = "") -> IterVar:
@@ -124,37 +121,52 @@ def reduce_axis(dom: Any, name: str = "rv", thread_tag: str = "") -> IterVar:
 
 
 def thread_axis(dom: Any = None, tag: str = "", name: str = "") -> IterVar:
-    """A loop over the threads of an axis, for Stage.bind: thread_axis("threadIdx.x")."""
+    """A loop over the threads of an axis, for Stage.bind: thread_axis("threadIdx.x"). (tvm's order, a domain first, is
+    taken too: the loop that is bound has its own.)"""
+    if not isinstance(tag, str) or not (tag or isinstance(dom, str)):
+        raise TypeError(f"thread_axis: expected the name of an axis, such as \"threadIdx.x\", but got {_kinds(tag or dom)}")
     return _tenon.thread_axis(dom if isinstance(dom, str) else tag)
 
 
-def _reducer(over: Callable, both: Callable | None, doc: str) -> Callable:
+def _axes(axes: Any) -> list:
+    axes = list(axes) if isinstance(axes, (list, tuple)) else [axes]
+    if not builtins.all(isinstance(a, IterVar) for a in axes):
+        raise TypeError(f"a reduction is over axes of reduce_axis, not over {_kinds(axes if len(axes) != 1 else axes[0])}")
+    return axes
+
+
+def _reducer(name: str, over: Callable, both: Callable | None, doc: str) -> Callable:
     def reduce(expr, axis=None, *more):
-        if isinstance(axis, IterVar):
-            return over(_expr(expr), [axis])
+        if isinstance(axis, IterVar) and not more:
+            return over(_expr(expr, name, "expr"), [axis])
         if isinstance(axis, (list, tuple)):
-            return over(_expr(expr), list(axis))
-        if both is None or axis is None:
-            raise ValueError("a reduction needs an axis; see reduce_axis")
-        result = both(_expr(expr), _expr(axis))
-        for value in more:
-            result = both(result, _expr(value))
+            return over(_expr(expr, name, "expr"), _axes(axis))
+        if axis is None or both is None:
+            what = "" if axis is None else f", not {_kinds(axis)}"
+            raise (ValueError if axis is None else TypeError)(f"a reduction needs an axis{what}; see reduce_axis")
+        result = _expr(expr, name, "expr")
+        for value in (axis, *more):
+            result = both(result, _expr(value, name, "axis"))
         return result
 
-    reduce.__doc__ = doc
+    reduce.__name__, reduce.__doc__ = name, doc
     return reduce
 
 
-sum = _reducer(_tenon.sum, None, "The sum over axis, a reduce axis or several.")
-prod = _reducer(_tenon.prod, None, "The product over axis.")
-max = _reducer(_tenon.max, _tenon.maximum, "The maximum over axis; of two expressions, the larger one.")
-min = _reducer(_tenon.min, _tenon.minimum, "The minimum over axis; of two expressions, the smaller one.")
+sum = _reducer("sum", _tenon.sum, None, "The sum over axis, a reduce axis or several.")
+prod = _reducer("prod", _tenon.prod, None, "The product over axis.")
+max = _reducer("max", _tenon.max, _tenon.maximum, "The maximum over axis; of two expressions, the larger one.")
+min = _reducer("min", _tenon.min, _tenon.minimum, "The minimum over axis; of two expressions, the smaller one.")
 
 
 def comm_reducer(fcombine: Callable, fidentity: Callable, name: str = "reduce") -> Callable:
     """A reducer of one's own: fcombine(old, new), associative and commutative, of values or of tuples of
     them; fidentity(dtype, …) gives what leaves any value as it is. The reducer takes a value, or a
     tuple, and an axis, as te.sum does."""
+
+    for function, what in ((fcombine, "fcombine"), (fidentity, "fidentity")):
+        if not callable(function):
+            raise TypeError(f"comm_reducer: expected Callable for '{what}' but got {_kinds(function)}")
 
     def reducer(expr, axis):
         many = isinstance(expr, (tuple, list))
@@ -166,14 +178,20 @@ def comm_reducer(fcombine: Callable, fidentity: Callable, name: str = "reduce") 
             result = fcombine(tuple(old), tuple(new)) if many else fcombine(old[0], new[0])
             return [_expr(e) for e in (result if many else (result,))]
 
-        axes = list(axis) if isinstance(axis, (list, tuple)) else [axis]
-        return _tenon.Tuple(values, axes, combine, identity)
+        return _tenon.Tuple(values, _axes(axis), combine, identity)
 
     reducer.__name__ = name
     return reducer
 
 
-def scan(init: Any, update: Any, state_placeholder: Any, inputs: Any = None, name: str = "scan", axis: int = 0) -> Any:
+def scan(
+    init: Tensor | Sequence[Tensor],
+    update: Tensor | Sequence[Tensor],
+    state_placeholder: Tensor | Sequence[Tensor],
+    inputs: Any = None,
+    name: str = "scan",
+    axis: int = 0,
+) -> Any:
     """Rows along an axis, computed in order: the first ones as init has them, each other by update, which may read
     earlier rows of state_placeholder, and tensors made of them in between. Lists of tensors make several together.
     The loop over the rows is op.scan_axis."""
@@ -185,12 +203,12 @@ def scan(init: Any, update: Any, state_placeholder: Any, inputs: Any = None, nam
     return tuple(made) if isinstance(state_placeholder, (list, tuple)) else made[0]
 
 
-def extern(shape: Any, inputs: Sequence[Tensor], body: Any, dtype: Any = "float32", name: str = "extern") -> Any:
+def extern(shape: Any, inputs: Sequence[Tensor], body: IrModule | str, dtype: Any = "float32", name: str = "extern") -> Any:
     """A tensor computed by a function of loop IR (an IrModule, or its text): of kind device, its parameters the
     inputs and then the output. Lists of shapes and dtypes make several tensors."""
     several = isinstance(shape, (list, tuple)) and len(shape) > 0 and isinstance(shape[0], (list, tuple))
     shapes = [_shape(s) for s in (shape if several else [shape])]
-    dtypes = [str(d) for d in dtype] if isinstance(dtype, (list, tuple)) else [str(dtype)] * len(shapes)
+    dtypes = [_dtype(d) for d in dtype] if isinstance(dtype, (list, tuple)) else [_dtype(dtype)] * len(shapes)
     module = _tenon.IrModule.parse(body) if isinstance(body, str) else body
     tensors = _tenon.extern(shapes, list(inputs), module, dtypes, name)
     return tuple(tensors) if several else tensors[0]
@@ -198,7 +216,8 @@ def extern(shape: Any, inputs: Sequence[Tensor], body: Any, dtype: Any = "float3
 
 def select(condition: Any, true_value: Any, false_value: Any) -> Expr:
     """The untaken side is not evaluated: it may read outside a tensor."""
-    return _tenon.select(_expr(condition), _expr(true_value), _expr(false_value))
+    named = {"condition": condition, "true_value": true_value, "false_value": false_value}
+    return _tenon.select(*(_expr(value, "select", name) for name, value in named.items()))
 
 
 if_then_else = select
@@ -206,103 +225,95 @@ if_then_else = select
 
 def likely(condition: Any) -> Expr:
     """The condition itself: which side is common is seen by the schedule."""
-    return _expr(condition)
+    return _expr(condition, "likely", "condition")
 
 
 def all(*conditions: Any) -> Expr:
     """Whether all conditions hold."""
-    return _tenon.all([_expr(c) for c in conditions])
+    return _tenon.all([_expr(c, "all", "conditions") for c in conditions])
 
 
 def any(*conditions: Any) -> Expr:
     """Whether one of the conditions holds."""
-    return _tenon.any([_expr(c) for c in conditions])
+    return _tenon.any([_expr(c, "any", "conditions") for c in conditions])
 
 
-def const(value: Any, dtype: str = "float32") -> Expr:
+def const(value: Any, dtype: Any = "float32") -> Expr:
     """A number of this type."""
-    return _tenon.const(_expr(value), str(dtype))
+    return _tenon.const(_expr(value, "const", "value"), _dtype(dtype))
 
 
-def min_value(dtype: str) -> Expr:
+def min_value(dtype: Any) -> Expr:
     """The least finite value of a type."""
-    return _tenon.min_value(str(dtype))
+    return _tenon.min_value(_dtype(dtype))
 
 
-def max_value(dtype: str) -> Expr:
+def max_value(dtype: Any) -> Expr:
     """The greatest finite value of a type."""
-    return _tenon.max_value(str(dtype))
+    return _tenon.max_value(_dtype(dtype))
 
 
-def infinity(dtype: str) -> Expr:
+def infinity(dtype: Any) -> Expr:
     """Infinity, of a type of floats."""
-    return _tenon.infinity(str(dtype))
+    return _tenon.infinity(_dtype(dtype))
 
 
-def reinterpret(value: Any, dtype: str) -> Expr:
+def reinterpret(value: Any, dtype: Any) -> Expr:
     """The bits of value as another type of the same width. (tvm's order, the type first, is taken too.)"""
     if isinstance(value, str):
         value, dtype = dtype, value
-    return _tenon.reinterpret(_expr(value), str(dtype))
+    return _tenon.reinterpret(_expr(value, "reinterpret", "value"), _dtype(dtype))
 
 
-def _math(name: str) -> Callable:
-    def call(*args):
-        return _tenon.call_intrinsic(name, [_expr(a) for a in args])
+def _function(name: str, function: Callable, parameters: str) -> Callable:
+    signature = inspect.Signature([inspect.Parameter(p, inspect.Parameter.POSITIONAL_OR_KEYWORD) for p in parameters.split()])
+
+    def call(*args, **kwargs):
+        try:
+            bound = signature.bind(*args, **kwargs).arguments
+        except TypeError as e:
+            raise TypeError(f"{name}: {e}") from None
+        return function(*(_expr(value, name, parameter) for parameter, value in bound.items()))
 
     call.__name__ = name
+    call.__signature__ = signature
     return call
 
 
-def _composed(name: str) -> Callable:
-    function = getattr(_tenon, name)
+def _math(name: str, parameters: str = "x", intrinsic: str = "") -> Callable:
+    return _function(name, lambda *args: _tenon.call_intrinsic(intrinsic or name, args), parameters)
 
-    def call(*args):
-        return function(*(_expr(a) for a in args))
 
-    call.__name__ = name
-    return call
+def _composed(name: str, parameters: str) -> Callable:
+    return _function(name, getattr(_tenon, name), parameters)
 
 
 exp, exp2, exp10, expm1 = (_math(f) for f in ("exp", "exp2", "exp10", "expm1"))
 log, log2, log10, log1p = (_math(f) for f in ("log", "log2", "log10", "log1p"))
-sqrt, rsqrt, power, hypot, fma = (_math(f) for f in ("sqrt", "rsqrt", "pow", "hypot", "fma"))
-sin, cos, tan, asin, acos, atan, atan2 = (_math(f) for f in ("sin", "cos", "tan", "asin", "acos", "atan", "atan2"))
+sqrt, rsqrt, fma = _math("sqrt"), _math("rsqrt"), _math("fma", "a b c")
+power, hypot, atan2 = (_math(f, p) for f, p in (("pow", "x y"), ("hypot", "x y"), ("atan2", "y x")))
+sin, cos, tan, asin, acos, atan = (_math(f) for f in ("sin", "cos", "tan", "asin", "acos", "atan"))
 sinh, cosh, tanh, asinh, acosh, atanh = (_math(f) for f in ("sinh", "cosh", "tanh", "asinh", "acosh", "atanh"))
 erf, sigmoid, popcount, clz = (_math(f) for f in ("erf", "sigmoid", "popcount", "clz"))
-abs, floor, ceil, trunc, round = (_math(f) for f in ("abs", "floor", "ceil", "trunc", "round_even"))
-isnan, isinf = (_math(f) for f in ("is_nan", "is_inf"))
-isfinite, copysign, nextafter, ldexp = (_composed(f) for f in ("isfinite", "copysign", "nextafter", "ldexp"))
-truncdiv, truncmod, div = (_composed(f) for f in ("truncdiv", "truncmod", "divide"))
-pow, nearbyint, rint, fmod = power, round, round, truncmod
+abs, floor, ceil, trunc = (_math(f) for f in ("abs", "floor", "ceil", "trunc"))
+round = _math("round", intrinsic="round_even")
+isnan, isinf = _math("isnan", intrinsic="is_nan"), _math("isinf", intrinsic="is_inf")
+isfinite, ldexp = _composed("isfinite", "x"), _composed("ldexp", "x n")
+copysign, nextafter = (_composed(f, "x y") for f in ("copysign", "nextafter"))
+truncdiv, truncmod = _composed("truncdiv", "a b"), _composed("truncmod", "a b")
+div = _function("div", _tenon.divide, "a b")
+fmod = _function("fmod", _tenon.truncmod, "x y")
+pow, nearbyint, rint = power, round, round
 
 
-def floordiv(a: Any, b: Any) -> Expr:
-    """Division that floors, as Python's // does."""
-    return _expr(a) // _expr(b)
-
-
-def floormod(a: Any, b: Any) -> Expr:
-    """The remainder of floordiv, as Python's % is."""
-    return _expr(a) % _expr(b)
-
-
+floordiv = _function("floordiv", operator.floordiv, "a b")
+floordiv.__doc__ = "Division that floors, as Python's // does."
+floormod = _function("floormod", operator.mod, "a b")
+floormod.__doc__ = "The remainder of floordiv, as Python's % is."
 indexdiv, indexmod = floordiv, floormod
-
-
-def add(a: Any, b: Any) -> Expr:
-    """a + b"""
-    return _expr(a) + _expr(b)
-
-
-def subtract(a: Any, b: Any) -> Expr:
-    """a - b"""
-    return _expr(a) - _expr(b)
-
-
-def multiply(a: Any, b: Any) -> Expr:
-    """a * b"""
-    return _expr(a) * _expr(b)
+add = _function("add", operator.add, "a b")
+subtract = _function("subtract", operator.sub, "a b")
+multiply = _function("multiply", operator.mul, "a b")
 
 
 def create_prim_func(args: Sequence[Tensor], name: str = "main") -> _tenon.IrModule:
@@ -321,3 +332,6 @@ def create_schedule(ops: Any) -> Schedule:
     for op in ops:
         outputs += [op] if isinstance(op, Tensor) else [op.output(i) for i in range(op.num_outputs)]
     return _tenon.create_schedule(outputs)
+
+
+_arguments.say_clearly(globals())

@@ -17,8 +17,8 @@ from __future__ import annotations
 import inspect
 from typing import Any, Callable, Sequence, Union
 
-from . import _tenon
-from ._tenon import IrModule, Trace
+from . import _arguments, _tenon
+from ._tenon import Expr, IrModule, Tensor, Trace
 
 __all__ = ["IrModule", "IndexMap", "Schedule", "TensorIntrin", "Trace"]
 
@@ -32,6 +32,8 @@ a tuple of expressions."""
 def _map_text(index_map: IndexMap) -> str:
     if isinstance(index_map, str):
         return index_map
+    if not callable(index_map):
+        raise TypeError(f"expected str | Callable for a map of coordinates but got {type(index_map).__name__}")
     names = list(inspect.signature(index_map).parameters)
     result = index_map(*(_tenon.Var(name) for name in names))
     result = result if isinstance(result, (tuple, list)) else (result,)
@@ -51,7 +53,7 @@ def _numbers(values: Sequence) -> list:
 class Schedule:
     """Primitives applied to one function of a module, at once and in order."""
 
-    def __init__(self, mod: Any, func_name: str = ""):
+    def __init__(self, mod: IrModule | str, func_name: str = ""):
         if isinstance(mod, str):
             mod = IrModule.parse(mod)
         self._s = mod if isinstance(mod, _tenon.IrSchedule) else _tenon.IrSchedule(mod, func_name)
@@ -138,10 +140,10 @@ class Schedule:
     def partition_equal(self, loop: str, parts: Number) -> list[str]:
         return self._s.apply("partition_equal", [loop, parts])
 
-    def fuse(self, *loops: Any) -> str:
+    def fuse(self, *loops: str | Sequence[str]) -> str:
         return self._s.apply("fuse", [_names(loops)])[0]
 
-    def reorder(self, *loops: Any) -> None:
+    def reorder(self, *loops: str | Sequence[str]) -> None:
         self._s.apply("reorder", [_names(loops)])
 
     def parallel(self, loop: str) -> None:
@@ -226,18 +228,20 @@ class Schedule:
     def blockize(self, loop: str) -> str:
         return self._s.apply("blockize", [loop])[0]
 
-    def tensorize(self, loop: str, intrin: Any) -> str:
+    def tensorize(self, loop: str, intrin: TensorIntrin | str) -> str:
         """`intrin`: a name, or what TensorIntrin.register gave."""
         return self._s.apply("tensorize", [loop, _intrin_name(intrin)])[0]
 
-    def specialize(self, condition: Any) -> None:
+    def specialize(self, condition: Expr | str) -> None:
         """A copy of the body for where the condition, such as "m == 8", holds."""
+        if not isinstance(condition, (str, Expr)):
+            raise TypeError("a condition is an expression or its text")
         self._s.apply("specialize", [str(condition)])
 
     def outline(self, loop_or_block: str, name: str) -> str:
         return self._s.apply("outline", [loop_or_block, name])[0]
 
-    def annotate(self, loop_or_block: str, key: str, value: Any) -> None:
+    def annotate(self, loop_or_block: str, key: str, value: bool | int | float | str | Sequence) -> None:
         self._s.apply("annotate", [loop_or_block, key, value])
 
     # ---- Choices ----
@@ -262,7 +266,7 @@ class Schedule:
         self._s.check_decisions()
         return self.mod
 
-    def replay(self, trace: Any) -> None:
+    def replay(self, trace: Trace | str) -> None:
         """All steps of a trace (or of its text or JSON); where one is not legal here, none."""
         if isinstance(trace, str):
             trace = Trace.from_json(trace) if trace.lstrip().startswith("{") else Trace.parse(trace)
@@ -273,10 +277,12 @@ class TensorIntrin:
     """An intrinsic of one's own: what equals its description is replaced by a call of its implementation."""
 
     def __init__(self, name: str):
+        if not isinstance(name, str):
+            raise TypeError("a name is a text")
         self.name = name
 
     @staticmethod
-    def register(name: str, desc: Any, impl: Any = None) -> "TensorIntrin":
+    def register(name: str, desc: IrModule | str | Sequence[Tensor], impl: IrModule | str | None = None) -> "TensorIntrin":
         """`desc` and `impl`: loop IR, or its text, with a function of kind device of this name; `desc` may be
         tensors, inputs first. Without `impl` the description is called. Both must compute the same, which is
         tried on small numbers. A description with an initial value is for whole reductions; for parts of
@@ -303,5 +309,8 @@ class TensorIntrin:
         return f"TensorIntrin({self.name})"
 
 
-def _intrin_name(intrin: Any) -> str:
-    return intrin.name if isinstance(intrin, TensorIntrin) else str(intrin)
+def _intrin_name(intrin: Any) -> Any:
+    return intrin.name if isinstance(intrin, TensorIntrin) else intrin
+
+
+_arguments.say_clearly(globals())

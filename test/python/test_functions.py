@@ -198,7 +198,7 @@ class Operands(unittest.TestCase):
             (lambda: a[..., 1], "'A' is indexed element by element"),
             (lambda: a["x", 1], "an index of 'A': expected an expression or an integer but got str"),
             (lambda: te.exp(a), r"'A' is a tensor; what is computed with are its elements, A\[i, ...\]"),
-            (lambda: te.exp("x"), "expected an expression or a number but got str"),
+            (lambda: te.exp("x"), "exp: expected an expression or a number for 'x' but got str"),
         ):
             with self.assertRaisesRegex((TypeError, ValueError), message):
                 wrong()

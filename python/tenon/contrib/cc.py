@@ -6,9 +6,9 @@ import os
 import shutil
 import subprocess
 import tempfile
-from typing import Any
+from typing import Sequence
 
-from .. import _tenon
+from .. import _arguments, _tenon
 
 __all__ = ["create_shared", "get_cc"]
 
@@ -22,7 +22,12 @@ def get_cc() -> str:
     raise RuntimeError(f"no C compiler to link with; looked for {', '.join(names)}")
 
 
-def create_shared(output: Any, objects: Any, options: Any = None, cc: str | None = None) -> None:
+def create_shared(
+    output: str | os.PathLike,
+    objects: str | os.PathLike | Sequence[str | os.PathLike],
+    options: Sequence[str] | None = None,
+    cc: str | None = None,
+) -> None:
     """Links objects, those of Module.save among them, into a shared library, which describes the functions of all."""
     objects = [objects] if isinstance(objects, (str, os.PathLike)) else list(objects)
     files = [os.fspath(file) for file in objects]
@@ -35,3 +40,6 @@ def create_shared(output: Any, objects: Any, options: Any = None, cc: str | None
         done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
     if done.returncode != 0:
         raise RuntimeError(f"{' '.join(command)}\n{done.stdout}")
+
+
+_arguments.say_clearly(globals())
