@@ -77,6 +77,10 @@ typedef struct tn_msg_part {
 TN_CORE_API int32_t tn_core_raise(const char* error_kind, const tn_msg_part* parts,
                                   int32_t num_parts);
 
+/* "ValueError: Parameter …": this thread's error as one text, which lasts until the next question.
+ */
+TN_CORE_API const char* tn_core_error_text(void);
+
 /* ---- Instances ---- */
 
 #define TN_INSTANCE_SLOTS 16

@@ -50,6 +50,9 @@ struct DataBlob {
 
 struct EmitOptions {
   std::vector<DataBlob> blobs;
+  /// Objects only: functions `const char* NAME(void)` to define, by which C programs get the text
+  /// of the thread's last error.
+  std::vector<std::string> error_texts;
   /// The functions to define; of the others signatures are used (and the bodies of device
   /// functions, which say whether they take the team). Empty: all. So a module is emitted in parts,
   /// by several threads.

@@ -311,6 +311,10 @@ Expected<BuiltCode> BuildModule(const Module& input, const BuildOptions& options
   } else if (target.kind() == TargetKind::kC) {
     TN_RETURN_IF_ERROR(EmitSource(exported, options, emit, &code));
   } else {
+    for (const Func& f : exported) {
+      if (options.plain) emit.error_texts.push_back(f->name + "_error");
+    }
+    code.exports.insert(code.exports.end(), emit.error_texts.begin(), emit.error_texts.end());
     TN_ASSIGN_OR_RETURN(code.object, codegen::EmitObject(code.lowered, target, emit));
   }
   return code;

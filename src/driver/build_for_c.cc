@@ -117,22 +117,21 @@ std::string DeclarationOf(const PrimFunc& f, const BuiltCode& code) {
       R"(
 /* What a call of {name} needs for intermediate values, aligned to 64 bytes. */
 #define {upper}_WORKSPACE_BYTES {workspace}
-/* Runs on the caller's thread and allocates nothing; the tensors are compact and row-major, and
- * outputs overlap nothing. Several threads may call it at once, each with a workspace of its own.
- * Returns 0, or -1 on failure.
+/* Runs on the caller's thread and allocates nothing; the tensors are compact and row-major, of these
+ * sizes, which cannot be checked. Several threads may call it at once, each with a workspace of its
+ * own. Returns 0, or -1, having done nothing, where the CPU lacks what the code needs, a size is out
+ * of its range or would lead outside a tensor, a pointer is null or not aligned (a tensor's to its
+ * element, the workspace to 64 bytes), or an output overlaps another tensor.
 {tensors} */
 int32_t {name}({parameters}void* workspace);
 /* The same in the packed signature of TVM-FFI, with all arguments checked. */
 int32_t __tvm_ffi_{name}(void* self, void* args, int32_t num_args, void* result);
-{error})",
+/* What went wrong in this thread's last call that returned -1: "ValueError: Parameter ...". */
+const char* {name}_error(void);
+)",
       fmt::arg("name", f.name), fmt::arg("upper", Upper(f.name)),
       fmt::arg("workspace", Workspace(f, code.lowered)), fmt::arg("tensors", tensors),
-      fmt::arg("parameters", parameters),
-      fmt::arg("error", code.source.empty()
-                            ? ""
-                            : fmt::format("/* What went wrong in this thread's last call that "
-                                          "returned -1. */\nconst char* {}_error(void);\n",
-                                          f.name)));
+      fmt::arg("parameters", parameters));
 }
 
 }  // namespace

@@ -55,7 +55,8 @@ extern "C" {{
 {load}
 /* Runs the model on the caller's thread; the tensors are compact and row-major, the outputs are
  * written. It allocates nothing. Several threads may call it at once, each with a workspace of its
- * own. Returns 0, or -1{failure}.
+ * own. Returns 0, or -1 where a pointer is null or not aligned, an output overlaps another
+ * tensor{failure}.
 {tensors} */
 int32_t {name}_run({parameters}void* workspace);
 
@@ -99,8 +100,8 @@ std::string HeaderText(const SourceRequest& r, const std::string& source, bool s
                      fmt::arg("guard", Upper(name) + "_TENON_H_"), fmt::arg("upper", Upper(name)),
                      fmt::arg("workspace", Json::parse(r.info)["arena_bytes"].get<int64_t>()),
                      fmt::arg("load", separate ? fmt::format(kLoadDeclaration, name) : ""),
-                     fmt::arg("failure", separate ? " while the weights have not been read"
-                                                  : " for an index out of range"),
+                     fmt::arg("failure", separate ? ", or while the weights have not been read"
+                                                  : ", or for an index out of range"),
                      fmt::arg("tensors", tensors), fmt::arg("parameters", parameters));
 }
 

@@ -51,7 +51,8 @@ bool ModuleEmitter::IsInternal(const PrimFunc& func) const {
 // Of a function that is only declared the body may be another's, or missing: nothing is concluded
 // from it.
 void ModuleEmitter::DecorateParams(const PrimFunc& func, llvm::Function* f) {
-  if (!Defines(func)) return;
+  // What a packed function is called with is not known until it is checked.
+  if (!Defines(func) || func.func_kind == FuncKind::kPacked) return;
   bool leaks = false;
   const auto written = WrittenBuffers(func, &leaks);
   const bool noalias = func.attrs.Get<bool>("noalias", false);
@@ -166,8 +167,17 @@ void ModuleEmitter::EmitBlob(const DataBlob& blob) {
   }
 }
 
+void ModuleEmitter::EmitErrorText(const std::string& name) {
+  llvm::IRBuilder<> ir(context());
+  auto* type = llvm::FunctionType::get(ir.getPtrTy(), false);
+  auto* f = llvm::Function::Create(type, llvm::GlobalValue::ExternalLinkage, name, out_);
+  ir.SetInsertPoint(llvm::BasicBlock::Create(context(), "", f));
+  ir.CreateRet(ir.CreateCall(DeclareC("tn_core_error_text", type)));
+}
+
 Status ModuleEmitter::Emit() {
   for (const DataBlob& blob : options_.blobs) EmitBlob(blob);
+  for (const std::string& name : options_.error_texts) EmitErrorText(name);
   for (const std::string& name : options_.functions) {
     if (!Find(name)) return MakeError("no function '" + name + "' in the module");
   }

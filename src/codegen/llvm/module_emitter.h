@@ -43,6 +43,7 @@ class ModuleEmitter {
   /// Nobody outside this object can call it.
   bool IsInternal(const PrimFunc& func) const;
   void EmitBlob(const DataBlob& blob);
+  void EmitErrorText(const std::string& name);
   void Decorate(const PrimFunc& func, llvm::Function* f);
   void DecorateParams(const PrimFunc& func, llvm::Function* f);
 

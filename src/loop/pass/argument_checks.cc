@@ -8,7 +8,6 @@
 #include "ir/print.h"
 #include "ir/visit.h"
 #include "loop/pass/packed_abi.h"
-#include "loop/requirements.h"
 #include "support/check.h"
 #include "support/strings.h"
 
@@ -226,15 +225,19 @@ Var ArgumentChecker::CheckData(const Given& a, StmtList* list) {
     return list->Define(b.name + ".data", start);
   }
   Var data = list->Define(b.name + ".data", Call::Make(Intrinsic::kPtrOffset, {start, offset}));
-  const int64_t align = std::max<int64_t>(b.dtype.Bytes(), b.align);
-  if (align > 1) {
-    Expr rest = Binary::Make(BinaryOp::kBitAnd, Bits(data), I64(align - 1));
-    list->Add(Fail(Eq(rest, I64(0)), "ValueError",
-                   {expects(fmt::format("data aligned to {} bytes but its address modulo {} is ",
-                                        align, align)),
-                    rest}));
-  }
+  CheckAligned(b.name, data, std::max<int64_t>(b.dtype.Bytes(), b.align), list);
   return data;
+}
+
+void ArgumentChecker::CheckAligned(const std::string& name, const Var& data, int64_t align,
+                                   StmtList* list) const {
+  if (align <= 1) return;
+  Expr rest = Binary::Make(BinaryOp::kBitAnd, Bits(data), I64(align - 1));
+  list->Add(Fail(Eq(rest, I64(0)), "ValueError",
+                 {Text(fmt::format("Parameter `{0}` expects data aligned to {1} bytes but its "
+                                   "address modulo {1} is ",
+                                   name, align)),
+                  rest}));
 }
 
 // The first tensor's device is that of the call.
@@ -345,9 +348,7 @@ void ArgumentChecker::CheckShape(const Given& a, size_t d, StmtList* list) {
   list->Add(Fail(Eq(got, value), "ValueError", std::move(parts)));
 }
 
-void ArgumentChecker::DefineDim(const Var& dim, const Place& place, StmtList* list) {
-  size_t index = 0;
-  while (func_.dims[index] != dim) ++index;
+void ArgumentChecker::CheckRange(size_t index, const Place& place, StmtList* list) const {
   DimRange range = func_.dim_range(index);
   const Expr& got = place.value;
   auto expects = [&](const std::string& what) {
@@ -366,6 +367,13 @@ void ArgumentChecker::DefineDim(const Var& dim, const Place& place, StmtList* li
     list->Add(Fail(Eq((got - range.lo) % range.step, IndexConst(0)), "ValueError",
                    expects(fmt::format("in {} + multiples of {}", range.lo, range.step))));
   }
+}
+
+void ArgumentChecker::DefineDim(const Var& dim, const Place& place, StmtList* list) {
+  size_t index = 0;
+  while (func_.dims[index] != dim) ++index;
+  CheckRange(index, place, list);
+  const Expr& got = place.value;
   known_[dim.get()] = place.name;
   list->Open([dim, got](Stmt body) { return Let::Make(dim, got, std::move(body)); });
   list->Add(StoreSlot({Argument::Kind::kDim, index}, dim));
@@ -408,60 +416,34 @@ void ArgumentChecker::CheckApart(size_t i, size_t j, StmtList* list) {
                                    func_.buffers[i]->name, func_.buffers[j]->name))}));
 }
 
-namespace {
-
-// "n + 2=" and its value; of a constant, its value.
-void AddNamed(const Expr& value, std::vector<Expr>* parts) {
-  if (AsInt(value)) return parts->push_back(Text(ToString(value)));
-  parts->push_back(Text(ToString(value) + "="));
-  parts->push_back(value);
-}
-
-std::vector<Expr> MessageOf(const Requirement& r) {
-  std::vector<Expr> parts;
-  if (r.holds->op == BinaryOp::kNe) {
-    parts.push_back(Text("Division by zero: " + r.what + " at "));
-    AddNamed(r.holds->lhs, &parts);
-    return parts;
-  }
-  parts.push_back(Text("Index out of range: " + r.what + " takes the value "));
-  if (r.holds->op == BinaryOp::kLe) {
-    AddNamed(r.holds->rhs, &parts);
-    return parts;
-  }
-  AddNamed(r.holds->lhs, &parts);
-  parts.push_back(Text(", but the dim has "));
-  AddNamed(r.holds->rhs, &parts);
-  parts.push_back(Text(" elements"));
-  return parts;
-}
-
-}  // namespace
-
-void ArgumentChecker::CheckRequirements(StmtList* list) {
-  const std::vector<Requirement> needs = Requirement::Parse(func_);
-  for (size_t i = 0; i < func_.scalars.size(); ++i) {
-    const Var& scalar = func_.scalars[i];
-    const bool used = std::any_of(needs.begin(), needs.end(), [&](const Requirement& r) {
-      return UsesVar(r.holds, scalar.get()) || (r.when && UsesVar(r.when, scalar.get()));
-    });
-    if (!used) continue;
-    const size_t slot = func_.buffers.size() + func_.dims.size() + i;
-    Expr value = LoadAt(scalar->dtype, closure_, static_cast<int64_t>(slot) * kSlotBytes);
-    list->Open([scalar, value](Stmt body) { return Let::Make(scalar, value, std::move(body)); });
-  }
-  Analyzer known;
+void ArgumentChecker::CheckPlain(const Var& workspace, StmtList* list) {
   for (size_t i = 0; i < func_.dims.size(); ++i) {
-    const DimRange range = func_.dim_range(i);
-    known.BindInterval(func_.dims[i], {range.lo, range.hi < 0 ? Interval::kPosInf : range.hi});
+    const std::string& name = func_.dims[i]->name;
+    // From its slot, of which the simplifier knows nothing: a parameter is taken to be in its range.
+    const size_t slot = func_.buffers.size() + i;
+    Expr given = LoadAt(DType::Index(), closure_, static_cast<int64_t>(slot) * kSlotBytes);
+    CheckRange(i, {given, name, name, "a value", ""}, list);
   }
-  for (const Requirement& r : needs) {
-    Expr holds = r.holds;
-    if (r.when) holds = Or(Not(r.when), holds);
-    holds = known.Simplify(holds);
-    if (AsInt(holds) == 1) continue;
-    list->Add(Fail(holds, "ValueError", MessageOf(r)));
+  auto somewhere = [&](const std::string& name, const Var& data, const Expr& empty) {
+    list->Add(
+        Fail(Simplify(Or(Ne(Bits(data), I64(0)), empty)), "ValueError",
+             {Text(fmt::format("Parameter `{}` expects memory but got a null pointer", name))}));
+  };
+  for (const Buffer& b : func_.buffers) {
+    const Var data = list->Define(b->name + ".data", AddressOf(b));
+    somewhere(b->name, data, Eq(Product(b->shape, 0), IndexConst(0)));
+    CheckAligned(b->name, data, std::max<int64_t>(b->dtype.Bytes(), b->align), list);
   }
+  if (workspace) {
+    somewhere(workspace->name, workspace, BoolConst(false));
+    constexpr int64_t kWorkspaceAlign = 64;
+    CheckAligned(workspace->name, workspace, kWorkspaceAlign, list);
+  }
+  const size_t first_output = func_.buffers.size() - static_cast<size_t>(func_.num_outputs);
+  for (size_t i = first_output; i < func_.buffers.size(); ++i) {
+    for (size_t j = 0; j < i; ++j) CheckApart(i, j, list);
+  }
+  Require(list);
 }
 
 }  // namespace tenon

@@ -37,6 +37,10 @@ class ArgumentChecker {
   void CheckApart(size_t i, size_t j, StmtList* list);
   /// Appends what the function requires of its sizes and numbers, all of which are known.
   void CheckRequirements(StmtList* list);
+  /// Appends the checks of a call whose parameters are those of the function: that its dims are in
+  /// their ranges and its buffers somewhere, aligned and apart; what it requires; the memory of
+  /// `workspace`, unless that is null. The slots are filled.
+  void CheckPlain(const Var& workspace, StmtList* list);
   /// The number of the device that the arguments are on; null on a CPU, and before the first check.
   const Var& device_id() const { return device_id_; }
 
@@ -64,6 +68,9 @@ class ArgumentChecker {
 
   void CheckDevice(const BufferNode& b, const Var& tensor, StmtList* list);
   Var CheckData(const Given& a, StmtList* list);
+  void CheckAligned(const std::string& name, const Var& data, int64_t align, StmtList* list) const;
+  void CheckRange(size_t index, const Place& place, StmtList* list) const;
+  void Require(StmtList* list);
   void CheckBuffer(size_t i, size_t position, StmtList* list);
   void CheckNumber(const Var& var, const Argument& argument, size_t position, StmtList* list);
   void CheckDim(const Given& a, size_t d, StmtList* list);

@@ -331,7 +331,8 @@ Func Metadata(const PrimFunc& func, const std::string& name,
 
 /// NAME(buffers…, dims…, scalars…, workspace): F for callers who know its signature, on their own
 /// thread.
-Func Plain(const PrimFunc& func, const std::string& name) {
+Func Plain(const PrimFunc& func, const std::string& name, const std::vector<Argument>& arguments,
+           int pointer_bits) {
   PrimFunc fields;
   fields.name = name;
   fields.func_kind = FuncKind::kPacked;
@@ -347,9 +348,8 @@ Func Plain(const PrimFunc& func, const std::string& name) {
   fields.scalars.push_back(workspace);
   fields.attrs.Set(kPlain, name);
   StmtList list;
-  if (func.attrs.Get<bool>("plain_checks", false)) {
-    list.Add(Evaluate::Make(CallC("tn_core_check_cpu", {}, DType::Int(32))));
-  }
+  const bool checked = func.attrs.Get<bool>("plain_checks", false);
+  if (checked) list.Add(Evaluate::Make(CallC("tn_core_check_cpu", {}, DType::Int(32))));
   std::vector<Expr> values;
   for (const Buffer& b : func.buffers) values.push_back(AddressOf(b));
   values.insert(values.end(), func.dims.begin(), func.dims.end());
@@ -361,6 +361,11 @@ Func Plain(const PrimFunc& func, const std::string& name) {
   list.Open([closure](Stmt body) { return Alloc::Make(closure, std::move(body)); });
   for (size_t i = 0; i < values.size(); ++i) {
     list.Add(StoreAt(AddressOf(closure), static_cast<int64_t>(i) * kSlotBytes, values[i]));
+  }
+  if (checked) {
+    ArgumentChecker checker(func, SignatureText(func, name, arguments), nullptr, AddressOf(closure),
+                            pointer_bits);
+    checker.CheckPlain(needs_arena ? workspace : nullptr, &list);
   }
   list.Add(CallFunc::Make(func.name, {}, {AddressOf(closure)}));
   list.Add(Return::Make(I32(0)));
@@ -390,7 +395,9 @@ Module MakePacked(const Module& module, const PassContext& context) {
       Func sizer = module.Find(func->name + ".arena_bytes");
       out.Add(Wrapper(*func, name, *arguments, sizer, pointer_bits)());
       out.Add(Metadata(*func, name, *arguments));
-      if (func->attrs.Has(kPlain)) out.Add(Plain(*func, func->attrs.GetString(kPlain)));
+      if (func->attrs.Has(kPlain)) {
+        out.Add(Plain(*func, func->attrs.GetString(kPlain), *arguments, pointer_bits));
+      }
     }
     out.Add(BodyOf(*func));
   }

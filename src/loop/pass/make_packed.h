@@ -13,8 +13,10 @@
 //   __tvm_ffi__metadata_NAME   packed: the type schema of the former, as JSON
 //   PLAIN                      with attribute plain: PLAIN. packed, but with the parameters of F:
 //                              addresses of buffers, dims, scalars, then the address of its working
-//                              memory (arena_bytes, aligned to 64). It checks nothing and runs F
-//                              alone
+//                              memory (arena_bytes, aligned to 64). It runs F alone. With the
+//                              attribute plain_checks it checks the CPU, the dims' ranges, that no
+//                              address is null or not aligned, that outputs overlap nothing, and
+//                              what `requires` lists
 // The arguments and their order are those of loop/arguments.h; the last num_outputs are outputs. A
 // call with as many arguments as inputs returns the outputs, one with outputs appended writes into
 // them. A buffer's argument is a DLTensor* or an ffi.Tensor, a number's an int, a float or a bool,
@@ -37,7 +39,7 @@
 namespace tenon {
 
 /// On a host function: the name of the plain function that it is to get besides; on that function:
-/// its name. With `plain_checks: true` beside it, it first asks the core whether the code may run.
+/// its name. With `plain_checks: true` beside it, it checks what it is called with.
 inline constexpr const char* kPlain = "plain";
 
 Module MakePacked(const Module& module, const PassContext& context);

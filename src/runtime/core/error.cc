@@ -19,6 +19,7 @@ constexpr size_t kMessageBytes = 4001;
 struct ErrorSlot {
   char kind[kKindBytes];
   char message[kMessageBytes];
+  char text[kKindBytes + kMessageBytes + 2];  // both, where someone asked for them in one
 };
 thread_local ErrorSlot slot;
 
@@ -154,4 +155,17 @@ extern "C" int32_t tn_core_raise(const char* error_kind, const tn_msg_part* part
   Text text(message, sizeof message);
   for (int32_t i = 0; i < num_parts; ++i) AppendPart(&text, parts[i]);
   return Fail(error_kind, message);
+}
+
+extern "C" const char* tn_core_error_text(void) {
+  using namespace tenon::runtime;
+  const char* kind = "";
+  const char* message = LastError(&kind);
+  Text text(slot.text, sizeof slot.text);
+  if (*kind) {
+    text.Append(kind);
+    text.Append(": ");
+  }
+  text.Append(message);
+  return slot.text;
 }

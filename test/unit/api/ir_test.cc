@@ -143,6 +143,61 @@ TEST(Ir, CProgramsLinkWhatIsExported) {
   std::filesystem::remove_all(folder);
 }
 
+// Twice the sum of a row and of the one that `m` says, by way of a tensor in between.
+tenon::Library RowSums() {
+  te::Var n("n", 4, 64, 4), m("m");
+  te::Tensor a = te::Placeholder({n, 300}, tenon::DataType::kFloat32, "a");
+  te::Tensor b = te::Compute({n, 300}, [&](te::Var i, te::Var j) { return a(i, j) * 2; }, "b");
+  te::IterVar k = te::ReduceAxis(0, 300, "k");
+  te::Tensor c = te::Compute({n}, [&](te::Var i) { return te::Sum(b(i, k) + b(m, k), {k}); }, "c");
+  return tenon::Build(tenon::CreateSchedule({c}), {a, m, c}, tenon::Target(), "rows");
+}
+
+constexpr const char* kWrongCalls = R"(
+#include <stdio.h>
+#include <string.h>
+#include "rows.h"
+_Alignas(64) static char workspace[ROWS_WORKSPACE_BYTES + 64];
+static float a[4 * 300 + 1], c[5];
+static int refused(int32_t status, const char* message) {
+  const char* said = rows_error();
+  if (status == -1 && strncmp(said, message, strlen(message)) == 0) return 1;
+  fprintf(stderr, "%d: %s, not %s\n", (int)status, said, message);
+  return 0;
+}
+int main(void) {
+  for (int i = 0; i < 4 * 300; ++i) a[i] = 1;
+  if (ROWS_WORKSPACE_BYTES < 1 || rows(a, c, 4, 0, workspace) != 0 || c[3] != 1200) return 1;
+  memset(c, 0, sizeof c);
+  int fine = refused(rows(NULL, c, 4, 0, workspace), "ValueError: Parameter `a` expects memory but got a null pointer\nwhen calling: `rows(");
+  fine &= refused(rows(a, NULL, 4, 0, workspace), "ValueError: Parameter `c` expects memory but got a null pointer");
+  fine &= refused(rows((float*)((char*)a + 1), c, 4, 0, workspace), "ValueError: Parameter `a` expects data aligned to 4 bytes but its address modulo 4 is 1");
+  fine &= refused(rows(a, c, 4, 0, NULL), "ValueError: Parameter `workspace` expects memory but got a null pointer");
+  fine &= refused(rows(a, c, 4, 0, workspace + 4), "ValueError: Parameter `workspace` expects data aligned to 64 bytes but its address modulo 64 is 4");
+  fine &= refused(rows(a, a + 8, 4, 0, workspace), "ValueError: Parameter `c` expects memory of its own but it overlaps `a`");
+  fine &= refused(rows(a, c, 68, 0, workspace), "ValueError: Parameter `n` expects a value in 4..=64 but got 68");
+  fine &= refused(rows(a, c, -4, 0, workspace), "ValueError: Parameter `n` expects a value in 4..=64 but got -4");
+  fine &= refused(rows(a, c, 6, 0, workspace), "ValueError: Parameter `n` expects a value in 4 + multiples of 4 but got 6");
+  fine &= refused(rows(a, c, 4, 4, workspace), "ValueError: Index out of range: ");
+  return fine && c[0] == 0 ? 0 : 1;
+}
+)";
+
+TEST(Ir, CProgramsAreToldWhatIsWrong) {
+  tenon::Library library = RowSums();
+  std::string folder = testing::TempDir() + "tenon_wrong_calls";
+  std::filesystem::create_directories(folder);
+  std::ofstream(folder + "/main.c") << kWrongCalls;
+  for (std::string file : {"rows.o", "rows.c"}) {
+    library.ExportToC(folder + "/" + file);
+    std::string command = "cd " + folder +
+                          " && " TENON_CC " -std=c11 -Wall -Wextra -Werror main.c " + file +
+                          " -o main -lm && ./main";
+    EXPECT_EQ(std::system(command.c_str()), 0) << command;
+  }
+  std::filesystem::remove_all(folder);
+}
+
 TEST(Ir, TargetCIsSourceThatRuns) {
   MatMul m(8);
   tenon::Library library =

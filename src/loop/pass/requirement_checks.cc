@@ -1,0 +1,76 @@
+// What an exported function requires of its sizes and numbers, as checks.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "arith/analyzer.h"
+#include "ir/print.h"
+#include "ir/visit.h"
+#include "loop/pass/argument_checks.h"
+#include "loop/requirements.h"
+
+namespace tenon {
+
+using namespace packed;  // NOLINT(google-build-using-namespace): its words, in a file made of them
+
+namespace {
+
+// "n + 2=" and its value; of a constant, its value.
+void AddNamed(const Expr& value, std::vector<Expr>* parts) {
+  if (AsInt(value)) return parts->push_back(Text(ToString(value)));
+  parts->push_back(Text(ToString(value) + "="));
+  parts->push_back(value);
+}
+
+std::vector<Expr> MessageOf(const Requirement& r) {
+  std::vector<Expr> parts;
+  if (r.holds->op == BinaryOp::kNe) {
+    parts.push_back(Text("Division by zero: " + r.what + " at "));
+    AddNamed(r.holds->lhs, &parts);
+    return parts;
+  }
+  parts.push_back(Text("Index out of range: " + r.what + " takes the value "));
+  if (r.holds->op == BinaryOp::kLe) {
+    AddNamed(r.holds->rhs, &parts);
+    return parts;
+  }
+  AddNamed(r.holds->lhs, &parts);
+  parts.push_back(Text(", but the dim has "));
+  AddNamed(r.holds->rhs, &parts);
+  parts.push_back(Text(" elements"));
+  return parts;
+}
+
+}  // namespace
+
+void ArgumentChecker::CheckRequirements(StmtList* list) {
+  const std::vector<Requirement> needs = Requirement::Parse(func_);
+  for (size_t i = 0; i < func_.scalars.size(); ++i) {
+    const Var& scalar = func_.scalars[i];
+    const bool used = std::any_of(needs.begin(), needs.end(), [&](const Requirement& r) {
+      return UsesVar(r.holds, scalar.get()) || (r.when && UsesVar(r.when, scalar.get()));
+    });
+    if (!used) continue;
+    const size_t slot = func_.buffers.size() + func_.dims.size() + i;
+    Expr value = LoadAt(scalar->dtype, closure_, static_cast<int64_t>(slot) * kSlotBytes);
+    list->Open([scalar, value](Stmt body) { return Let::Make(scalar, value, std::move(body)); });
+  }
+  Require(list);
+}
+
+void ArgumentChecker::Require(StmtList* list) {
+  Analyzer known;
+  for (size_t i = 0; i < func_.dims.size(); ++i) {
+    const DimRange range = func_.dim_range(i);
+    known.BindInterval(func_.dims[i], {range.lo, range.hi < 0 ? Interval::kPosInf : range.hi});
+  }
+  for (const Requirement& r : Requirement::Parse(func_)) {
+    Expr holds = r.holds;
+    if (r.when) holds = Or(Not(r.when), holds);
+    holds = known.Simplify(holds);
+    if (AsInt(holds) == 1) continue;
+    list->Add(Fail(holds, "ValueError", MessageOf(r)));
+  }
+}
+
+}  // namespace tenon
