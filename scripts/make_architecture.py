@@ -23,6 +23,7 @@ with the tools of DIR/bin (default: build).
     @@ page FILE | FILTER | …           the comment that opens a source file, after its first paragraph
     @@ table FILE MACRO COLUMN: NAME …  rows of a .def file as a table: COLUMN is a column's number from 0
     @@ passes                           the passes over graphs and loop IR: order, reasons, contracts
+    @@ intrinsics PREFIX                the operations whose names begin so (intrinsic_table.py); a page with some has all ptx.*
     @@ primitives                       the schedule primitives: cases, trace, doors (primitive_table.py)
 
     ```example ARGUMENTS                a worked example: the block is the input of `tenon-opt ARGUMENTS`
@@ -42,6 +43,7 @@ import sys
 import tempfile
 import zlib
 
+import intrinsic_table
 import primitive_table
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -293,6 +295,7 @@ class Page:
         self.environment = dict(os.environ, PATH=f"{tools}:{os.environ['PATH']}", TENON_NUM_THREADS="1",
                                 TENON_CACHE_DIR=str(folder / "cache"))
         self.functions = {}
+        self.shown = None  # names of intrinsics
 
     def render(self, template: str) -> str:
         out, lines, at = [], template.splitlines(), 0
@@ -311,11 +314,12 @@ class Page:
                     out.append(line)
             except (BadTemplate, subprocess.SubprocessError, OSError) as error:
                 raise BadTemplate(f"line {at}: {line}\n  {error}") from error
+        self.check_intrinsics()
         return "\n".join(out) + "\n"
 
     def directive(self, word: str, rest: str = "") -> list:
         directives = {"run": self.run_silently, "show": self.show, "page": self.page, "table": self.table,
-                      "passes": lambda _: pass_pages(), "primitives": lambda _: primitive_page()}
+                      "passes": lambda _: pass_pages(), "intrinsics": self.intrinsics, "primitives": lambda _: primitive_page()}
         if word not in directives:
             raise BadTemplate(f"unknown directive {word!r}")
         return directives[word](rest)
@@ -347,6 +351,21 @@ class Page:
         names = [n.strip() for n in re.split(r"\d+: ", columns)[1:]]
         rows = def_rows(path, macro)
         return table(names, [[f"`{row[n]}`" if k == 0 else row[n] for k, n in enumerate(numbers)] for row in rows])
+
+    def intrinsics(self, prefix: str) -> list:
+        own = [row for row in self.all_intrinsics() if row[0].startswith(prefix)]
+        self.shown = (self.shown or []) + [row[0] for row in own]
+        return table(intrinsic_table.HEAD, intrinsic_table.table_rows(own))
+
+    def all_intrinsics(self) -> list:
+        return intrinsic_table.rows_of(self.call(["tenon-opt", "--list-intrinsics"]).stdout)
+
+    def check_intrinsics(self) -> None:
+        if self.shown is None:
+            return
+        missing = [row[0] for row in self.all_intrinsics() if row[0].startswith("ptx.") and row[0] not in self.shown]
+        if missing:
+            raise BadTemplate("operations that the page does not have: " + ", ".join(missing))
 
     def example(self, arguments: str, body: list) -> list:
         result = self.call(["tenon-opt", *shlex.split(arguments)], "\n".join(body) + "\n")

@@ -9,6 +9,8 @@
 #include <iterator>
 #include <optional>
 
+#include "intrin/tile_intrinsic.h"
+#include "ir/print.h"
 #include "opt_texts.h"
 #include "opt_weights.h"
 #include "support/check.h"
@@ -25,7 +27,8 @@ struct Options {
   std::vector<std::string> passes, weights;
   std::string target, replay;
   std::string verify = "schedulable";
-  bool parse_only = false, list_passes = false, list_rules = false, remarks = false;
+  bool parse_only = false, list_passes = false, list_rules = false, list_intrinsics = false;
+  bool remarks = false;
   bool check = false, interpret = false;
   InterpretOptions run;
 };
@@ -140,7 +143,33 @@ bool IsGraph(std::string_view text) {
   return text.starts_with("graph");
 }
 
+// An operand as a schedule sees it: its layout follows from the operation.
+std::string OperandText(const Buffer& buffer) {
+  auto plain = MakeRef<BufferNode>(*buffer);
+  plain->layout = nullptr;
+  return ToString(plain);
+}
+
+// Columns between tabs: name, what the target must have, dims of the operands' strides, operands.
+int ListIntrinsics() {
+  for (const TileIntrinsic& row : BuiltinTileIntrinsics().rows()) {
+    auto meaning = MeaningOf(row);
+    if (!meaning) return Report(meaning.errors());
+    const PrimFunc& func = **meaning;
+    std::vector<std::string> dims, operands;
+    for (size_t i = 0; i < func.dims.size(); ++i) {
+      const int64_t step = func.dim_step[i];
+      dims.push_back(func.dims[i]->name + (step > 1 ? fmt::format(" step {}", step) : ""));
+    }
+    for (const Buffer& b : func.buffers) operands.push_back(OperandText(b));
+    fmt::print("{}\t{}\t{}\t{}\n", row.name, row.feature, fmt::join(dims, ", "),
+               fmt::join(operands, "; "));
+  }
+  return 0;
+}
+
 int Run(const Options& options) {
+  if (options.list_intrinsics) return ListIntrinsics();
   if (options.list_passes) {
     for (const auto& pass : graph::GraphPasses())
       fmt::print("graph {:<22} {}\n", pass.name, pass.doc);
@@ -234,6 +263,8 @@ int Main(int argc, char** argv) {
                "no passes, no verifier of loops: check that printing round-trips");
   app.add_flag("--remarks", options.remarks, "say what passes could not do and why");
   app.add_flag("--list-passes", options.list_passes, "the passes and what each does");
+  app.add_flag("--list-intrinsics", options.list_intrinsics,
+               "what tensorize can put in the place of a nest: name, target, strides, operands");
   app.add_flag("--list-rules", options.list_rules, "the rules of the verifier of loop IR");
   try {
     app.parse(argc, argv);

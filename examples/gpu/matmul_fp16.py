@@ -30,15 +30,15 @@ def product(n):
     return [a, b, c]
 
 
-def copy_tile(s, block, warps):
-    """The block's threads copy 16 bytes each, as often as it takes."""
+def across(s, block, warps):
+    """The block's threads take 16 bytes each, as often as it takes; the loop over these."""
     tile = s.fuse(*s.get_loops(block)[-2:])
     rest, y, x, lane, part = s.split(tile, [None, *warps, 32, 8])
     s.bind(y, "threadIdx.y")
     s.bind(x, "threadIdx.z")
     s.bind(lane, "threadIdx.x")
     s.unroll(rest)
-    s.tensorize(part, "ptx.cp.async.copy.f16")
+    return part
 
 
 def load_fragments(s, block, intrinsic):
@@ -60,13 +60,13 @@ def schedule(n, rows=ROWS, columns=COLUMNS, depth=DEPTH, warps=(WARPS_Y, WARPS_X
     ko, k, kk = s.split(k, [None, depth // 16, 16])
     s.reorder(block_y, block_x, warp_y, warp_x, ko, k, i, j, ii, jj, kk)
     out = s.cache_write("C", "C", "shared")
-    for block in ("C", out):
-        s.reverse_compute_at(block, warp_x)
+    s.reverse_compute_at("C", warp_x)
+    s.reverse_compute_at(out, block_x)
     tile_a = s.cache_read("total", "A", "shared")
     tile_b = s.cache_read("total", "B", "shared")
     left = s.cache_read("total", tile_a, "fragment")
     right = s.cache_read("total", tile_b, "fragment")
-    for block in (left, right):
+    for block in (right, left):
         s.compute_at(block, k)
     for loop, axis in ((block_y, "blockIdx.y"), (block_x, "blockIdx.x"), (warp_y, "threadIdx.y"), (warp_x, "threadIdx.z")):
         s.bind(loop, axis)
@@ -80,7 +80,7 @@ def schedule(n, rows=ROWS, columns=COLUMNS, depth=DEPTH, warps=(WARPS_Y, WARPS_X
     s.software_pipeline(ko, [0, 0, stages - 2, stages - 1, stages - 1], [0, 1, 3, 2, 4])
     for tile in (tile_a, tile_b):
         s.storage_align(tile, 1, 16, 8)
-        copy_tile(s, tile, warps)
+        s.tensorize(across(s, tile, warps), "ptx.cp.async.copy.f16")
     for part in ("p0", "p1"):
         load_fragments(s, f"{left}.{part}", "ptx.ldmatrix.a.f16")
         load_fragments(s, f"{right}.{part}", "ptx.ldmatrix.b.trans.f16")
@@ -89,18 +89,10 @@ def schedule(n, rows=ROWS, columns=COLUMNS, depth=DEPTH, warps=(WARPS_Y, WARPS_X
         s.tensorize(ii, "ptx.mma.m16n8k16.f16")
         for loop in (k, i, j):
             s.unroll(loop)
-    store_tile(s, out)
-    return s.mod
-
-
-def store_tile(s, block):
-    """Each warp writes its part of C by rows, 16 bytes a lane."""
     s.vectorize(s.get_loops("C")[-1])
-    s.storage_align("C.shared", 0, 16, 8)
-    rest, lane, part = s.split(s.fuse(*s.get_loops(block)[-2:]), [None, 32, 8])
-    s.bind(lane, "threadIdx.x")
-    s.unroll(rest)
-    s.vectorize(part)
+    s.storage_align(out, 0, 16, 8)
+    s.vectorize(across(s, out, warps))
+    return s.mod
 
 
 def main():

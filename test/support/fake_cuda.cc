@@ -1,5 +1,6 @@
 // A libcuda.so.1 for tests: two devices whose memory is the host's, a log of what was called, and
-// failures on demand. FAKE_CUDA_FAIL=symbol=code in the environment fails from the start.
+// failures on demand. FAKE_CUDA_FAIL=symbol=code in the environment fails from the start. What
+// needs a context fails where none is current.
 // NOLINTBEGIN(readability-identifier-naming, performance-no-int-to-ptr): CUDA's names and addresses
 #include <cstdint>
 #include <cstdlib>
@@ -26,6 +27,16 @@ const bool fails_from_the_start = ReadEnvironment();
 
 void* ContextOf(int device) { return reinterpret_cast<void*>(uintptr_t{0x1000} + device); }
 
+constexpr int kInvalidContext = 201;
+
+// Whether the driver does this for whoever asks, without a context.
+bool NeedsNone(const char* symbol) {
+  for (const char* prefix : {"cuInit", "cuDevice", "cuCtx"}) {
+    if (strncmp(symbol, prefix, strlen(prefix)) == 0) return true;
+  }
+  return false;
+}
+
 // Notes the call, with the device whose context is current; the code it is to fail with.
 int Note(const char* symbol, const std::string& details = "") {
   std::lock_guard<std::mutex> guard(mutex);
@@ -33,7 +44,8 @@ int Note(const char* symbol, const std::string& details = "") {
   if (current) log_text += "@" + std::to_string(reinterpret_cast<uintptr_t>(current) - 0x1000);
   if (!details.empty()) log_text += "(" + details + ")";
   log_text += "\n";
-  return failing == symbol ? failing_code : 0;
+  if (failing == symbol) return failing_code;
+  return current || NeedsNone(symbol) ? 0 : kInvalidContext;
 }
 
 std::string Bytes(size_t bytes) { return std::to_string(bytes); }

@@ -339,6 +339,8 @@ int32_t LaunchPlain(int32_t id, const DeviceLaunch& launch) {
 
 int32_t Launch(int32_t id, const DeviceLaunch& launch) {
   if (!HasMaps(launch)) return LaunchPlain(id, launch);
+  const Use use(id);  // descriptions, too, are made in the device's context
+  if (!use.library) return -1;
   TensorMaps maps(launch);
   return maps.Make(id) == 0 ? LaunchPlain(id, launch) : -1;
 }
