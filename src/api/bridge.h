@@ -23,6 +23,7 @@
 #include "ir/visit.h"
 #include "loop/arguments.h"
 #include "loop/parse.h"
+#include "loop/pass/rewrite.h"
 #include "loop/print.h"
 #include "loop/requirements.h"
 #include "loop/threads.h"

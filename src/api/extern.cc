@@ -1,4 +1,5 @@
-// Tensors computed by functions of loop IR: one opaque block that calls the function.
+// Tensors computed by functions of loop IR: one opaque block that calls the function, or, where it
+// has loops over threads or workers, is its body.
 //
 // Until the schedule's function is made such a tensor is a compute of zeros with an attribute; then
 // its nest becomes the block.
@@ -102,8 +103,30 @@ std::vector<inner::Expr> DimsOf(const PrimFunc& f, const std::vector<Buffer>& ar
   return out;
 }
 
-// The nest's block, with a call for its body.
-Stmt CallBlock(const Block& nest, const PrimFunc& f, const std::vector<Buffer>& inputs) {
+// Loops that are a launch's or a team's: nothing that one thread could call has them.
+bool HasSharedLoops(const PrimFunc& f) {
+  bool found = false;
+  PreOrder(f.body, [&](const NodeRef& n) {
+    const auto* loop = As<For>(n);
+    found |= loop && (loop->for_kind == ForKind::kThread || loop->for_kind == ForKind::kParallel);
+    return !found;
+  });
+  return found;
+}
+
+// What the function does with the arguments, in the place of a call.
+Stmt BodyOf(const PrimFunc& f, const std::vector<Buffer>& args, NameSupply* names) {
+  BufferMap buffers;
+  for (size_t i = 0; i < args.size(); ++i) buffers.emplace(f.buffers[i].get(), args[i]);
+  VarMap dims;
+  const std::vector<inner::Expr> values = DimsOf(f, args);
+  for (size_t i = 0; i < values.size(); ++i) dims.emplace(f.dims[i].get(), values[i]);
+  return SubstituteBuffers(FreshCopy(f.body, std::move(dims), names), buffers);
+}
+
+// The nest's block, with the function's work for its body.
+Stmt WorkBlock(const Block& nest, const PrimFunc& f, const std::vector<Buffer>& inputs,
+               NameSupply* names) {
   Block block;
   block.name = nest.name;
   block.opaque = true;
@@ -114,13 +137,17 @@ Stmt CallBlock(const Block& nest, const PrimFunc& f, const std::vector<Buffer>& 
     regions.push_back(Whole(args[i]));
     (i < inputs.size() ? block.reads : block.writes).push_back(regions.back());
   }
-  block.body = CallFunc::Make(f.name, std::move(regions), DimsOf(f, args));
+  block.body = HasSharedLoops(f) ? BodyOf(f, args, names)
+                                 : CallFunc::Make(f.name, std::move(regions), DimsOf(f, args));
   return Block::Make(std::move(block));
 }
 
-const Block* BlockIn(Stmt s) {
-  while (const auto* loop = As<For>(s)) s = loop->body;
-  return As<Block>(s);
+// What a nest's block has become: the work, or, of a further output, nothing. It is for all
+// elements.
+bool IsWork(const Stmt& s) {
+  const auto* block = As<Block>(s);
+  const auto* seq = As<Seq>(s);
+  return (block && block->opaque) || (seq && seq->stmts.empty());
 }
 
 // The first extern operation whose first output is the buffer.
@@ -182,13 +209,15 @@ inner::Module WithExterns(const Func& func, const std::vector<te::Operation>& or
                           const std::map<const BufferNode*, Buffer>& buffers) {
   inner::Module module;
   PrimFunc fields(*func);
+  NameSupply names(*func);
   auto buffer_of = [&](const inner::te::Tensor& t) {
     auto it = buffers.find(t.buffer().get());
     return it == buffers.end() ? t.buffer() : it->second;
   };
   NodeRef body = PostOrderRewrite(func->body, [&](const NodeRef& n) -> NodeRef {
-    if (!As<For>(n) && !As<Block>(n)) return n;
-    const Block* block = BlockIn(Cast<StmtNode>(n));
+    if (const auto* loop = As<For>(n)) return IsWork(loop->body) ? NodeRef(loop->body) : n;
+    if (const auto* seq = As<Seq>(n)) return Seq::Make(seq->stmts);  // without the empty ones
+    const auto* block = As<Block>(n);
     if (!block || !block->attrs.Has(kExtern)) return n;
     const te::OperationData* op = Owner(order, buffers, block->writes[0]->buffer);
     // The nest of a further output: the call fills it.
@@ -198,14 +227,16 @@ inner::Module WithExterns(const Func& func, const std::vector<te::Operation>& or
     std::vector<Buffer> inputs;
     for (const te::Tensor& t : op->inputs) inputs.push_back(buffer_of(te::Unwrap(t)));
     for (const inner::te::Tensor& t : op->outputs) whole.writes.push_back(Whole(buffer_of(t)));
+    const Func work = op->extern_body->module.Find(op->extern_name);
     for (const auto& [name, f] : op->extern_body->module.funcs) {
+      if (f == work && HasSharedLoops(*f)) continue;
       Func known = module.Find(name);
       if (known && !StructuralEqual(known, f)) {
         ThrowValue(fmt::format("extern '{}': there is another function @{}", op->name, name));
       }
       module.Add(f);
     }
-    return CallBlock(whole, *op->extern_body->module.Find(op->extern_name), inputs);
+    return WorkBlock(whole, *work, inputs, &names);
   });
   fields.body = Cast<StmtNode>(body);
   module.Add(PrimFunc::Make(std::move(fields)));

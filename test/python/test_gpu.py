@@ -117,6 +117,34 @@ class OpenCl(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "expects device=opencl but got device=cpu"):
             add(x, y, x)
 
+    def test_functions_with_threads_of_their_own(self):
+        """Their loops are those of a launch; by workers they are bound as those of any stage."""
+        threads = """
+func @work<n>(A: f32[n], out B: f32[n], out C: f32[n]) kind device {
+  for j in 0..(n + 63) / 64 thread blockIdx.x {
+    for i in 0..64 thread threadIdx.x {
+      if j * 64 + i < n {
+        B[j * 64 + i] = A[j * 64 + i] + 1f32
+        C[j * 64 + i] = A[j * 64 + i] * 2f32
+      }
+    }
+  }
+}
+"""
+        workers = "func @work<n>(A: f32[n], out B: f32[n]) kind device { for i in 0..n parallel { B[i] = A[i] + 1f32 } }"
+        n = te.var("n")
+        a = te.placeholder((n,), name="A")
+        b, c = te.extern([(n,), (n,)], [a], threads, name="work")
+        d, e = te.extern([(n,), (n,)], [b], threads, name="work")
+        sums = te.compute((n,), lambda i: c[i] + d[i] + e[i], name="sums")
+        plus = te.extern((n,), [a], workers, name="work")
+        both = tenon.build(te.create_schedule(sums.op), [a, sums], "opencl", name="both")
+        one = tenon.build(te.create_schedule(plus.op), [a, plus], "opencl", name="one")
+        for size in (0, 1, 63, 64, 65, 1009):
+            x = np.arange(size, dtype="float32")
+            np.testing.assert_array_equal(both(*self.put(x)).numpy(), 2 * x + (x + 2) + 2 * (x + 1))
+            np.testing.assert_array_equal(one(*self.put(x)).numpy(), x + 1)
+
     def test_values_between_kernels(self):
         n = te.var("n", hi=1000)
         a = te.placeholder((n,), name="A")

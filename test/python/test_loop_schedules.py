@@ -398,7 +398,7 @@ func @cube<n>(A: f32[n], out B: f32[n]) kind device {
             f(small(3))
         f.save(self.folder.relpath("f.o"))
         with open(self.folder.relpath("cube.c"), "w", encoding="utf-8") as source:
-            source.write("float my_cube(float x) { return x * x * x; }")
+            source.write("static int calls;\nfloat my_cube(float x) { return ++calls <= 5 ? x * x * x : -1; }")
         compiler = tenon.contrib.cc.get_cc()
         subprocess.run([compiler, "-x", "c", "-fPIC", "-c", source.name, "-o", self.folder.relpath("cube.o")], check=True)
         library = self.folder.relpath("cubes.so")
