@@ -300,12 +300,26 @@ void SourceFunction::EmitThreadFor(const For& s) {
   Unsupported("the thread axis " + s.thread + " in code generation");
 }
 
-// Registers have no addresses: what indexes them must be a constant once loops are unrolled.
+// As many as a thread can have, of 32 bits.
+static constexpr int64_t kThreadRegisters = 255;
+
+static bool FitsRegisters(const BufferNode& b) {
+  if (b.scope != "local" && b.scope != "register") return false;
+  int64_t bytes = b.dtype.Bytes();
+  for (const Expr& extent : b.shape) {
+    bytes *= std::min(AsInt(extent).value_or(1), kThreadRegisters * 4 + 1);
+    if (bytes > kThreadRegisters * 4) return false;
+  }
+  return true;
+}
+
+// Registers have no addresses: what indexes them must be a constant once loops are unrolled. What
+// they cannot hold lies in memory, and its loops stay loops.
 bool SourceFunction::IndexesRegisters(const For& s) const {
-  if (!language_.unroll || !AsInt(s.extent)) return false;
+  if (!language_.unroll || AsInt(s.extent).value_or(INT64_MAX) > kThreadRegisters * 4) return false;
   bool found = false;
   auto names = [&](const Buffer& b, const std::vector<Expr>& indices) {
-    if (b->scope != "local" && b->scope != "register") return;
+    if (!FitsRegisters(*b)) return;
     for (const Expr& e : indices) {
       PreOrder(e, [&](const NodeRef& n) { return !(found |= n.get() == s.var.get()); });
     }

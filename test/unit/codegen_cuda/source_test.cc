@@ -54,6 +54,21 @@ std::string Threads(const std::string& body, const std::string& params = "out C:
          body + "\n  }\n}\n";
 }
 
+// Loops over what a thread's registers can hold are unrolled; over more they are not, whose
+// unrolled text no compiler would finish.
+TEST(CudaSource, UnrollsWhatFitsRegisters) {
+  auto is_unrolled = [](int count) {
+    const std::string n = std::to_string(count);
+    const std::string source = SourceOf(Threads("alloc L: f32[" + n + "] in local\nfor i in 0.." +
+                                                n + " { L[i] = 2f32 }\nC[t] = L[t % " + n + "]"));
+    return source.find("#pragma unroll") != std::string::npos;
+  };
+  EXPECT_TRUE(is_unrolled(64));
+  EXPECT_TRUE(is_unrolled(255));
+  EXPECT_FALSE(is_unrolled(256));
+  EXPECT_FALSE(is_unrolled(16384));
+}
+
 // What another thread writes before a barrier is read anew after it: no promise says that only this
 // thread writes there.
 TEST(CudaSource, MemoryThatThreadsExchangeIsNotRestricted) {
