@@ -138,7 +138,9 @@ void ApplyStep(const LoopStep& step, inner::Schedule* schedule, LoopNames* names
 inner::Schedule CarryOut(const ScheduleData& data) {
   inner::Schedule s = data.base;
   for (const auto& stage : data.stages) {
-    if (!stage->scope.empty()) s.SetScope(data.BufferOf(stage->op.output(0))->name, stage->scope);
+    for (int i = 0; !stage->scope.empty() && i < stage->op.num_outputs(); ++i) {
+      s.SetScope(data.BufferOf(stage->op.output(i))->name, stage->scope);
+    }
     if (stage->attach == Attach::kInline) s.ComputeInline(stage->block);
   }
   RequireOk(s);

@@ -117,6 +117,30 @@ class OpenCl(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "expects device=opencl but got device=cpu"):
             add(x, y, x)
 
+    def test_argmax_across_threads(self):
+        """Partial pairs in the memory of a block: one scope for all outputs of a stage."""
+        def best(x, y):
+            wins = te.any(y[1] > x[1], te.all(y[1] == x[1], y[0] < x[0]))
+            return te.select(wins, y[0], x[0]), te.select(wins, y[1], x[1])
+
+        n = te.var("n")
+        a = te.placeholder((n, 100), name="A")
+        k = te.reduce_axis((0, 100), name="k")
+        argmax = te.comm_reducer(best, lambda i, v: (te.max_value(i), te.min_value(v)), name="argmax")
+        at, most = te.compute((n,), lambda i: argmax((k.astype("int32"), a[i, k]), axis=k), name="at")
+        s = te.create_schedule(at.op)
+        part, _ = s.rfactor(at, s[at].split(k, factor=16)[1])
+        s[part].set_scope("shared")
+        s[at].bind(at.op.axis[0], te.thread_axis("blockIdx.x"))
+        s[part].compute_at(s[at], at.op.axis[0])
+        s[part].bind(s[part].op.axis[0], te.thread_axis("threadIdx.x"))
+        f = tenon.build(s, [a, at, most], "opencl", name="f")
+        for rows in (1, 9, 31):
+            x = np.random.default_rng(rows).integers(0, 50, (rows, 100)).astype("float32")
+            where, value = f(*self.put(x))
+            np.testing.assert_array_equal(where.numpy(), x.argmax(1))
+            np.testing.assert_array_equal(value.numpy(), x.max(1))
+
     def test_functions_with_threads_of_their_own(self):
         """Their loops are those of a launch; by workers they are bound as those of any stage."""
         threads = """
