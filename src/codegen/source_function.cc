@@ -316,7 +316,9 @@ static bool FitsRegisters(const BufferNode& b) {
 // Registers have no addresses: what indexes them must be a constant once loops are unrolled. What
 // they cannot hold lies in memory, and its loops stay loops.
 bool SourceFunction::IndexesRegisters(const For& s) const {
-  if (!language_.unroll || AsInt(s.extent).value_or(INT64_MAX) > kThreadRegisters * 4) return false;
+  constexpr int64_t kMostCalls = 32;  // of one that is in the loop: long ones count versions
+  const int64_t extent = AsInt(s.extent).value_or(INT64_MAX);
+  if (!language_.unroll || extent > kThreadRegisters * 4) return false;
   bool found = false;
   auto names = [&](const Buffer& b, const std::vector<Expr>& indices) {
     if (!FitsRegisters(*b)) return;
@@ -327,6 +329,10 @@ bool SourceFunction::IndexesRegisters(const For& s) const {
   PreOrder(s.body, [&](const NodeRef& n) {
     if (const auto* load = As<Load>(n)) names(load->buffer, load->indices);
     if (const auto* store = As<Store>(n)) names(store->buffer, store->indices);
+    const auto* region = extent <= kMostCalls ? As<RegionNode>(n) : nullptr;
+    if (region) {
+      for (const Range& r : region->ranges) names(region->buffer, {r->min});
+    }
     return !found;
   });
   return found;

@@ -193,8 +193,12 @@ bool WritesBefore(const Body& body, const Access& write, const Access& read) {
   auto written = WrittenBefore(body, write, read, &analyzer);
   if (!written || !ReadsWithin(*written, read, &analyzer)) return false;
   if (!write.place->block()->where) return true;
-  return Contains(DomainBox(write.region, *write.place->block(), &analyzer),
-                  DomainBox(read.region, *read.place->block(), &analyzer), &analyzer);
+  // It is written inside of the writer's domain alone.
+  const Block& reader = *read.place->block();
+  const Box domain = DomainBox(write.region, *write.place->block(), &analyzer);
+  if (Contains(domain, DomainBox(read.region, reader, &analyzer), &analyzer)) return true;
+  const IntervalMap loops = DomainOf(read.place->Loops(), reader, &analyzer);
+  return Contains(domain, TouchedBox(read.region, reader, loops, &analyzer), &analyzer);
 }
 
 // Two boxes that are one: they differ in one dimension, where `b` begins behind the end of `a`.

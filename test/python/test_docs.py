@@ -1,4 +1,4 @@
-"""The Python snippets of docs/tensor-expressions.md run as they stand, one after the other."""
+"""The Python snippets of some pages run as they stand, those of a page one after the other."""
 
 import os
 import pathlib
@@ -6,24 +6,39 @@ import re
 import tempfile
 import unittest
 
-PAGE = pathlib.Path(__file__).parents[2] / "docs" / "tensor-expressions.md"
+DOCS = pathlib.Path(__file__).parents[2] / "docs"
+
+
+def run(page):
+    """The names that the snippets of a page leave behind, and how many snippets there are."""
+    snippets = re.findall(r"```python\n(.*?)```", (DOCS / page).read_text(), re.S)
+    names = {}
+    with tempfile.TemporaryDirectory() as folder:
+        before = os.getcwd()
+        os.chdir(folder)
+        try:
+            for snippet in snippets:
+                exec(compile(snippet, page, "exec"), names)  # pylint: disable=exec-used
+        finally:
+            os.chdir(before)
+    return names, len(snippets)
 
 
 class Snippets(unittest.TestCase):
-    def test_they_run(self):
-        snippets = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.S)
-        self.assertGreater(len(snippets), 3)
-        names = {}
-        with tempfile.TemporaryDirectory() as folder:
-            before = os.getcwd()
-            os.chdir(folder)
-            try:
-                for snippet in snippets:
-                    exec(compile(snippet, str(PAGE), "exec"), names)  # pylint: disable=exec-used
-            finally:
-                os.chdir(before)
+    def test_tensor_expressions(self):
+        names, count = run("tensor-expressions.md")
+        self.assertGreater(count, 3)
         self.assertEqual(names["z"].tolist(), [2.0] * 1000)
         self.assertEqual(names["u"].get_extent("R.i.1"), 8)
+
+    def test_operations_of_gpus(self):
+        names, count = run("gpu-operations.md")
+        self.assertEqual(count, 1)
+        source = names["product"].get_source()
+        for operation in ("mma.sync.aligned.m16n8k16", "ldmatrix.sync.aligned.m8n8.x4.trans", "cp.async.wait_group 1"):
+            self.assertIn(operation, source)
+        # Registers have no addresses.
+        self.assertRegex(source, r"#pragma unroll\n *for .*\n *#pragma unroll\n *for .*\n *ptx_mma_m16n8k16_f16")
 
 
 if __name__ == "__main__":
