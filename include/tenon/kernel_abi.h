@@ -198,6 +198,11 @@ TN_CORE_API void* tn_core_device_arena_acquire(tn_instances* state, int32_t devi
                                                int32_t device_id, int64_t bytes);
 TN_CORE_API void tn_core_device_arena_release(tn_instances* state, void* arena);
 
+/* ---- Functions of numbers ---- */
+
+/* C's fmod, exactly. */
+TN_CORE_API double tn_core_remainder_f64(double x, double y);
+
 /* ---- CPU features ---- */
 
 /* Compares tn_cpu_required with this CPU (and operating system: wide registers must be enabled)

@@ -100,11 +100,21 @@ def _loop_names(fcompute: Callable, rank: int, name: str) -> list:
     return names + [f"i{k}" for k in range(len(names), rank)]
 
 
+def _refuse_tensor(tensor: Tensor, *_: Any) -> None:
+    raise TypeError(f"'{tensor.name}' is a tensor; what is computed with are its elements, {tensor.name}[i, ...]")
+
+
+for _name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "lt", "le", "gt", "ge", "neg", "and", "or", "xor"):
+    setattr(Tensor, f"__{_name}__", _refuse_tensor)
+    if _name not in ("lt", "le", "gt", "ge", "neg"):
+        setattr(Tensor, f"__r{_name}__", _refuse_tensor)
+
+
 def _expr(value: Any, function: str = "", parameter: str = "") -> Expr:
     if isinstance(value, Expr):
         return value
     if isinstance(value, Tensor):
-        raise TypeError(f"'{value.name}' is a tensor; what is computed with are its elements, {value.name}[i, ...]")
+        _refuse_tensor(value)
     try:
         return Expr(value)
     except TypeError:

@@ -384,6 +384,13 @@ void Library::ExportToC(const std::string& path, const std::string& function_nam
     }
     module = Renamed(module, data_->code.functions[0], function_name);
   }
+  for (const char* other : {".h", ".so", ".a", ".tar", ".cc", ".cpp"}) {
+    if (!EndsWith(path, other)) continue;
+    ThrowValue(
+        fmt::format("export_to_c: expected a file that ends in .o or .c, beside which the "
+                    "header is written, but got '{}'",
+                    path));
+  }
   const bool is_source = EndsWith(path, ".c");
   inner::Target target = is_source ? Take(inner::Target::Parse("c")) : data_->target;
   driver::BuildOptions options;

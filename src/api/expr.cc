@@ -84,7 +84,13 @@ inner::Expr Convert(const ExprData& e, DType type) {
   if (e.expr->dtype.IsFloat()) {
     ThrowType(fmt::format("{} is no value of type {}", e.number, LongName(type)));
   }
-  return IntConst::Make(type, *AsInt(e.expr));
+  const int64_t value = *AsInt(e.expr);
+  // The bits of a mask are written without a sign, too: 0xff of int8.
+  const int64_t most = int64_t{1} << std::min<int>(type.bits, 62);
+  if (type.IsInt() && type.bits < 63 && (value >= most || value < -most / 2)) {
+    ThrowValue(fmt::format("{} is no value of type {}", value, LongName(type)));
+  }
+  return IntConst::Make(type, value);
 }
 
 void RequireScalarValue(const ExprData& e) {

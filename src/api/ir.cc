@@ -256,11 +256,13 @@ void IrSchedule::Annotate(const std::string& loop_or_block, const std::string& k
 
 int64_t IrSchedule::Decide(const std::string& name, const std::vector<int64_t>& domain,
                            int64_t guess) {
+  RequireInDomain(name, domain, data_->wanted);
   return Checked(data_.get(), data_->schedule.Decide(name, domain, guess));
 }
 int64_t IrSchedule::SampleCategorical(const std::string& name,
                                       const std::vector<int64_t>& candidates,
                                       const std::vector<double>& probabilities) {
+  RequireInDomain(name, candidates, data_->wanted);
   return Checked(data_.get(), data_->schedule.SampleCategorical(name, candidates, probabilities));
 }
 std::vector<int64_t> IrSchedule::SamplePerfectTile(const std::string& name, const std::string& loop,
@@ -278,6 +280,19 @@ void GiveDecisions(const std::map<std::string, int64_t>& choices, inner::Schedul
         known->second));
   }
   schedule->UseDecisions(choices);
+}
+
+void RequireInDomain(const std::string& choice, const std::vector<int64_t>& domain,
+                     const std::map<std::string, int64_t>& wanted) {
+  auto given = wanted.find(choice);
+  if (given == wanted.end() ||
+      std::find(domain.begin(), domain.end(), given->second) != domain.end()) {
+    return;
+  }
+  std::vector<std::string> values;
+  for (int64_t v : domain) values.push_back(std::to_string(v));
+  ThrowValue(fmt::format("use_decisions: the choice '{}' is among {}, but was given as {}", choice,
+                         Join(values, ", "), given->second));
 }
 
 void RequireMade(const inner::Schedule& schedule, const std::map<std::string, int64_t>& wanted) {

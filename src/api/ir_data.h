@@ -21,6 +21,9 @@ struct IrScheduleData {
 
 /// Gives the schedule decisions; throws where a choice was made before, and otherwise.
 void GiveDecisions(const std::map<std::string, int64_t>& choices, inner::Schedule* schedule);
+/// Throws where one of these decisions is for this choice, but no value of its domain.
+void RequireInDomain(const std::string& choice, const std::vector<int64_t>& domain,
+                     const std::map<std::string, int64_t>& wanted);
 /// Throws where one of these decisions is of no choice that was made.
 void RequireMade(const inner::Schedule& schedule, const std::map<std::string, int64_t>& wanted);
 /// Numbers alone are a list of numbers; with a choice or a name among them, of texts.

@@ -372,6 +372,7 @@ void Schedule::Specialize(const te::Expr& condition) {
 }
 int64_t Schedule::Decide(const std::string& name, const std::vector<int64_t>& domain,
                          int64_t guess) {
+  RequireInDomain(name, domain, data_->wanted);
   inner::Schedule next = data_->base;
   int64_t chosen = next.Decide(name, domain, guess);
   RequireOk(next);
@@ -380,6 +381,7 @@ int64_t Schedule::Decide(const std::string& name, const std::vector<int64_t>& do
 }
 int64_t Schedule::SampleCategorical(const std::string& name, const std::vector<int64_t>& candidates,
                                     const std::vector<double>& probabilities) {
+  RequireInDomain(name, candidates, data_->wanted);
   inner::Schedule next = data_->base;
   int64_t chosen = next.SampleCategorical(name, candidates, probabilities);
   RequireOk(next);

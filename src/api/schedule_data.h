@@ -38,8 +38,8 @@ struct LoopNote {
   AttrValue value;
 };
 
-/// What is done last, once all loops are there: in the order of the kinds, then as called. Pipelines,
-/// with the partitions inside of them, come to inner loops first.
+/// What is done last, once all loops are there: in the order of the kinds, then as called.
+/// Pipelines, with the partitions inside of them, come to inner loops first.
 struct LateStep {
   enum class Kind : uint8_t {
     kLayout,

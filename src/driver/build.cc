@@ -8,6 +8,7 @@
 #include "artifact/link.h"
 #include "artifact/symbols.h"
 #include "codegen/codegen.h"
+#include "driver/check_options.h"
 #include "driver/kernels.h"
 #include "ir/print.h"
 #include "ir/visit.h"
@@ -186,6 +187,14 @@ void MarkPlain(const std::vector<Func>& exported, Module* module) {
   }
 }
 
+// The name of a function in a C program.
+Status CheckPlainName(const std::string& name) {
+  if (name == "main") {
+    return MakeError("a C program has a function 'main' of its own; give this one another name");
+  }
+  return CheckExportName(name);
+}
+
 // A C program hands over working memory of a size that the header says.
 Status CheckWorkspaces(const std::vector<Func>& exported, const Module& host) {
   for (const Func& f : exported) {
@@ -287,6 +296,7 @@ Expected<BuiltCode> BuildModule(const Module& input, const BuildOptions& options
                       "attribute {} can make it one",
                       f->name, dim->name, kArgumentsAttr));
     }
+    if (options.plain) TN_RETURN_IF_ERROR(CheckPlainName(f->name));
     if (ToIdentifier(f->name) == f->name) continue;
     return MakeError(
         fmt::format("the name '{}' is not an identifier of C, which exports need", f->name));

@@ -124,6 +124,11 @@ class Kinds(unittest.TestCase):
         }.items():  # fmt: skip
             self.assertRegex(self.check(expected, call), f"^({expected})$")
 
+    def test_that_tensors_are_no_operands(self):
+        for call in (lambda: A + C, lambda: A * 2, lambda: 2 - A, lambda: n / A, lambda: A > 1, lambda: -A, lambda: te.exp(A)):
+            with self.assertRaisesRegex(TypeError, "^'A' is a tensor; what is computed with are its elements, A.i, "):
+                call()
+
     def test_of_functions_of_users(self):
         """Their own mistakes are not those of the call that they are in."""
         with self.assertRaisesRegex(TypeError, "unsupported operand"):

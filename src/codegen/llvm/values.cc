@@ -2,6 +2,7 @@
 
 #include <llvm/IR/Constants.h>
 #include <llvm/IR/Intrinsics.h>
+#include <llvm/IR/Module.h>
 
 #include "support/check.h"
 
@@ -117,6 +118,31 @@ Value* ValueBuilder::Binary(BinaryOp op, DType type, Value* l, Value* r, bool no
   return IntBinary(op, type, l, r);
 }
 
+// Of f64, lane by lane, by the runtime core; narrower ones were expanded (expand_math).
+Value* ValueBuilder::Remainder(Value* l, Value* r) {
+  llvm::Type* type = l->getType();
+  if (!type->getScalarType()->isDoubleTy() || llvm::isa<llvm::ScalableVectorType>(type)) {
+    return nullptr;
+  }
+  llvm::FunctionCallee callee = ir_.GetInsertBlock()->getModule()->getOrInsertFunction(
+      "tn_core_remainder_f64", ir_.getDoubleTy(), ir_.getDoubleTy(), ir_.getDoubleTy());
+  auto* f = llvm::cast<llvm::Function>(callee.getCallee());
+  f->setVisibility(llvm::GlobalValue::HiddenVisibility);
+  f->setDSOLocal(true);
+  f->setDoesNotThrow();
+  f->setWillReturn();
+  f->setDoesNotAccessMemory();
+  const auto* lanes = llvm::dyn_cast<llvm::FixedVectorType>(type);
+  if (!lanes) return ir_.CreateCall(callee, {l, r});
+  Value* out = llvm::PoisonValue::get(type);
+  for (uint64_t i = 0; i < lanes->getNumElements(); ++i) {
+    Value* lane =
+        ir_.CreateCall(callee, {ir_.CreateExtractElement(l, i), ir_.CreateExtractElement(r, i)});
+    out = ir_.CreateInsertElement(out, lane, i);
+  }
+  return out;
+}
+
 // Min and Max give the other operand where one is NaN: minnum. Where a side is a number LLVM sees
 // that and emits one instruction.
 Value* ValueBuilder::FloatBinary(BinaryOp op, Value* l, Value* r) {
@@ -125,11 +151,7 @@ Value* ValueBuilder::FloatBinary(BinaryOp op, Value* l, Value* r) {
     case BinaryOp::kSub: return ir_.CreateFSub(l, r);
     case BinaryOp::kMul: return ir_.CreateFMul(l, r);
     case BinaryOp::kDiv: return ir_.CreateFDiv(l, r);
-    case BinaryOp::kMod: {
-      // C's remainder would be a library call; quotient and remainder by way of the exact fma are
-      // the operator library's business.
-      return nullptr;
-    }
+    case BinaryOp::kMod: return Remainder(l, r);
     case BinaryOp::kMin:
     case BinaryOp::kMax: return FloatMinMax(op == BinaryOp::kMax, l, r);
     case BinaryOp::kEq: return ir_.CreateFCmpOEQ(l, r);

@@ -58,6 +58,7 @@ class ValueBuilder {
 
   // values.cc
   llvm::Value* FloatBinary(BinaryOp op, llvm::Value* l, llvm::Value* r);
+  llvm::Value* Remainder(llvm::Value* l, llvm::Value* r);
   llvm::Value* FloatMinMax(bool max, llvm::Value* l, llvm::Value* r);
   llvm::Value* HalfMinMax(bool max, DType type, llvm::Value* l, llvm::Value* r);
   llvm::Value* FloatMinMaxReduce(bool max, llvm::Value* v);

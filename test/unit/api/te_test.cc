@@ -164,6 +164,18 @@ TEST(Functions, OfFloatsAndIntegers) {
   EXPECT_EQ(z, (std::vector<float>{1, 1, 0, 1}));
 }
 
+TEST(Functions, OfNumbersThatATypeHas) {
+  auto of = [](int64_t value, uint8_t code, uint8_t bits) {
+    return Message([&] { te::ConstantInt(value, {code, bits}); });
+  };
+  EXPECT_EQ(of(300, TN_DL_INT, 8), "300 is no value of type int8");
+  EXPECT_EQ(of(-129, TN_DL_INT, 8), "-129 is no value of type int8");
+  EXPECT_EQ(of(0x10000, TN_DL_UINT, 16), "65536 is no value of type uint16");
+  for (int64_t fits : {-128, 0, 127, 0xff}) EXPECT_EQ(of(fits, TN_DL_INT, 8), "no error");
+  EXPECT_EQ(of(std::numeric_limits<int64_t>::min(), TN_DL_INT, 64), "no error");
+  EXPECT_EQ(of(-1, TN_DL_UINT, 64), "no error");
+}
+
 // Fibonacci's numbers by pairs, and a running sum of the products.
 TEST(Scans, OfSeveralStates) {
   te::Var t("t", 1), n("n");
@@ -255,6 +267,10 @@ TEST(Choices, ThatAreGivenMustBeMade) {
   s.UseDecisions({{"rows", 4}});
   EXPECT_EQ(Message([&] { tenon::Lower(s, {x, y}); }), "no error");
 
+  s.UseDecisions({{"unroll", 3}});
+  EXPECT_EQ(Message([&] { s.Decide("unroll", {2, 4}, 4); }),
+            "use_decisions: the choice 'unroll' is among 2, 4, but was given as 3");
+
   tenon::IrSchedule t(tenon::CreateFunc({x, y}));
   t.UseDecisions({{"row", 2}});
   EXPECT_EQ(Message([&] { t.CheckDecisions(); }),
@@ -288,6 +304,8 @@ TEST(Loops, BelongToTheirTensor) {
                }),
             "reduce_axis 'part': its bound 'i0 + 1' has the loop 'i0' in it; reduce to a size and "
             "select inside");
+  EXPECT_EQ(Message([] { te::ReduceAxis(5, 2, "k"); }),
+            "reduce_axis 'k': from 5 to 2 is less than nothing");
   te::Tensor b = te::Compute({n}, [&](te::Var i) { return a(i, 0); }, "B");
   EXPECT_EQ(of({n}, [&](te::Var i) { return a(i, 0) + b(b.op().axis()[0]); }),
             "compute 'C': the loop 'i0' of 'B' is used outside of it");
