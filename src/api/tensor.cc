@@ -109,7 +109,7 @@ IterVar ReduceAxis(const Expr& lo, const Expr& hi, const std::string& name) {
   data->kind = LoopKind::kReduce;
   data->var = VarNode::Make(name);
   data->extent = IsZero(low) ? AsIndex(hi) : AsIndex(hi - lo);
-  if (std::optional<int64_t> n = AsInt(data->extent); n && *n < 0) {
+  if (std::optional<int64_t> n = AsInt(Simplify(data->extent)); n && *n < 0) {
     ThrowValue(fmt::format("reduce_axis '{}': from {} to {} is less than nothing", name, lo.str(),
                            hi.str()));
   }
