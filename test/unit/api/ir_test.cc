@@ -188,11 +188,11 @@ TEST(Ir, CProgramsAreToldWhatIsWrong) {
   std::string folder = testing::TempDir() + "tenon_wrong_calls";
   std::filesystem::create_directories(folder);
   std::ofstream(folder + "/main.c") << kWrongCalls;
-  for (std::string file : {"rows.o", "rows.c"}) {
-    library.ExportToC(folder + "/" + file);
-    std::string command = "cd " + folder +
-                          " && " TENON_CC " -std=c11 -Wall -Wextra -Werror main.c " + file +
-                          " -o main -lm && ./main";
+  for (const char* file : {"rows.o", "rows.c"}) {
+    library.ExportToC((std::filesystem::path(folder) / file).string());
+    std::string command = "cd ";
+    command.append(folder).append(" && " TENON_CC " -std=c11 -Wall -Wextra -Werror main.c ");
+    command.append(file).append(" -o main -lm && ./main");
     EXPECT_EQ(std::system(command.c_str()), 0) << command;
   }
   std::filesystem::remove_all(folder);
