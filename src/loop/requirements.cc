@@ -3,51 +3,31 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <set>
 #include <unordered_set>
 
 #include "arith/analyzer.h"
-#include "ir/parse.h"
 #include "ir/print.h"
 #include "ir/visit.h"
+#include "loop/access_walker.h"
+#include "loop/trend.h"
 
 namespace tenon {
 
 namespace {
 
-// More accesses than that are not looked at, and no more is asked of one call.
-constexpr int kMaxAccesses = 20000;
-constexpr size_t kMaxRequirements = 64;
-
-/// One step on the way from the function to an access, outermost first.
-struct Step {
-  enum class Kind : uint8_t { kLoop, kValue, kCondition } kind;
-  Var var;           // of a loop or a value
-  Expr min, extent;  // of a loop
-  Expr value;        // of a value; a condition, null where it is not known
-};
+// No more is asked of one call.
+constexpr size_t kMaxRequirements = 1024;
 
 enum class Side : uint8_t { kLeast, kMost };
 
 /// Where a loop stands in the witness of an index that neither rises nor falls with it.
 enum class Otherwise : uint8_t { kFirst, kLast, kWraps };
 
-/// How an expression changes with a variable.
-enum class Trend : uint8_t { kNone, kRises, kFalls, kUnknown };
-
-Trend Turned(Trend t) {
-  if (t == Trend::kRises) return Trend::kFalls;
-  return t == Trend::kFalls ? Trend::kRises : t;
-}
-
-Trend Both(Trend a, Trend b) {
-  if (a == Trend::kNone || a == b) return b;
-  return b == Trend::kNone ? a : Trend::kUnknown;
-}
-
-class Finder {
+class Finder final : public AccessWalker {
  public:
-  Finder(const PrimFunc& func, const Module& module) : func_(func), module_(module) {
+  Finder(const PrimFunc& func, const Module& module) : AccessWalker(func, module) {
     for (size_t i = 0; i < func.dims.size(); ++i) {
       const DimRange range = func.dim_range(i);
       numbers_.insert(func.dims[i].get());
@@ -70,200 +50,18 @@ class Finder {
   }
 
  private:
-  // ---- Walking to the accesses ----
-
-  template <class F>
-  void Under(Step step, const F& inside) {
-    path_.push_back(std::move(step));
-    inside();
-    path_.pop_back();
-  }
-  template <class F>
-  void If(const Expr& condition, const F& inside) {
-    Under({Step::Kind::kCondition, nullptr, nullptr, nullptr, condition}, inside);
-  }
-
-  void Walk(const Stmt& s) {
-    if (const auto* seq = As<Seq>(s)) {
-      for (const Stmt& one : seq->stmts) Walk(one);
-    } else if (const auto* loop = As<For>(s)) {
-      Look(loop->min), Look(loop->extent);
-      Under({Step::Kind::kLoop, loop->var, loop->min, loop->extent, nullptr},
-            [&] { Walk(loop->body); });
-    } else if (const auto* let = As<Let>(s)) {
-      Look(let->value);
-      Under({Step::Kind::kValue, let->var, nullptr, nullptr, let->value}, [&] { Walk(let->body); });
-    } else if (const auto* test = As<tenon::If>(s)) {
-      Look(test->condition);
-      If(test->condition, [&] { Walk(test->then_body); });
-      if (test->else_body) If(Not(test->condition), [&] { Walk(test->else_body); });
-    } else if (const auto* alloc = As<Alloc>(s)) {
-      Walk(alloc->body);
-    } else if (const auto* bind = As<Bind>(s)) {
-      Walk(bind->body);
-    } else if (const auto* block = As<Block>(s)) {
-      WalkBlock(*block, 0);
-    } else {
-      WalkEffect(s);
-    }
-  }
-
-  void WalkBlock(const Block& block, size_t iter) {
-    if (iter < block.iters.size()) {
-      const IterVarNode& v = *block.iters[iter];
-      return Under({Step::Kind::kValue, v.var, nullptr, nullptr, v.binding},
-                   [&] { WalkBlock(block, iter + 1); });
-    }
-    auto inside = [&] {
-      if (block.init) {
-        Expr starts = BoolConst(true);
-        for (const IterVar& v : block.iters) {
-          if (v->iter_kind == IterKind::kReduce) starts = And(starts, Eq(v->var, v->min));
-        }
-        If(starts, [&] { Walk(block.init); });
-      }
-      Walk(block.body);
-    };
-    if (!block.where) return inside();
-    Look(block.where);
-    If(block.where, inside);
-  }
-
-  void WalkEffect(const Stmt& s) {
-    if (const auto* store = As<Store>(s)) {
-      Look(store->value);
-      for (const Expr& i : store->indices) Look(i);
-      auto check = [&] { Access(store->buffer, store->indices); };
-      store->mask ? If(nullptr, check) : check();
-    } else if (const auto* atomic = As<Atomic>(s)) {
-      Look(atomic->value);
-      Access(atomic->buffer, atomic->indices);
-    } else if (const auto* call = As<CallFunc>(s)) {
-      WalkCall(*call);
-    } else if (const auto* effect = As<Evaluate>(s)) {
-      Look(effect->call);
-    }
-  }
-
-  // What the function needs of its own sizes, with what it is given for them.
-  void WalkCall(const CallFunc& call) {
-    for (const Expr& e : call.scalars) Look(e);
-    const Func callee = module_.Find(call.callee);
-    if (!callee || callee->func_kind != FuncKind::kDevice) return;
-    auto needs = RequirementsOf(*callee, module_);
-    if (!needs) {
-      if (errors_.empty()) errors_ = needs.errors();
-      return;
-    }
-    VarMap given;
-    std::vector<Var> params = callee->dims;
-    params.insert(params.end(), callee->scalars.begin(), callee->scalars.end());
-    if (params.size() != call.scalars.size()) return;
-    for (size_t i = 0; i < params.size(); ++i) given[params[i].get()] = call.scalars[i];
-    for (const Requirement& r : *needs) {
-      auto check = [&] {
-        const auto holds = Cast<Binary>(Substitute(Expr(r.holds), given));
-        Judge(holds, r.what + " in @" + callee->name);
-      };
-      r.when ? If(Substitute(r.when, given), check) : check();
-    }
-  }
-
-  // The loads and divisions of an expression. What shares its nodes is looked at once per
-  // condition.
-  void Look(const Expr& e) {
-    std::unordered_set<const Node*> seen;
-    LookInto(e, &seen);
-  }
-
-  void LookInto(const NodeRef& n, std::unordered_set<const Node*>* seen) {
-    PreOrder(n, [&](const NodeRef& node) {
-      if (node->kind == NodeKind::kBuffer || !seen->insert(node.get()).second) return false;
-      if (const auto* select = As<Select>(node)) {
-        LookInto(select->condition, seen);
-        std::unordered_set<const Node*> then, otherwise;
-        if (--budget_ < 0) return false;
-        If(select->condition, [&] { LookInto(select->on_true, &then); });
-        If(Not(select->condition), [&] { LookInto(select->on_false, &otherwise); });
-        return false;
-      }
-      if (const auto* load = As<Load>(node)) {
-        auto check = [&] { Access(load->buffer, load->indices); };
-        load->mask ? If(nullptr, check) : check();
-      }
-      if (const auto* binary = As<Binary>(node)) Divides(binary);
-      const auto* call = As<Call>(node);
-      return !call ||
-             (call->intrinsic != Intrinsic::kBufferData && call->intrinsic != Intrinsic::kPrefetch);
-    });
-  }
-
-  void Divides(const Binary* e) {
-    const bool divides = e->op == BinaryOp::kDiv || e->op == BinaryOp::kMod;
-    if (!divides || !e->dtype.IsIndex() || e->dtype.IsVector() || AsInt(e->rhs)) return;
-    Judge(Cast<Binary>(Ne(e->rhs, IndexConst(0))), ToString(Ref<const Binary>(e)));
-  }
-
-  void Access(const Buffer& buffer, const std::vector<Expr>& indices) {
-    for (size_t d = 0; d < indices.size(); ++d) {
-      if (!indices[d]->dtype.IsIndex() || indices[d]->dtype.IsVector()) continue;
-      std::string place;
-      for (const Expr& i : indices) place += (place.empty() ? "" : ", ") + ToString(i);
-      const std::string what = fmt::format("{}[{}] along dim {}", buffer->name, place, d);
-      Judge(Cast<Binary>(Le(IndexConst(0), indices[d])), what);
-      Judge(Cast<Binary>(Lt(indices[d], buffer->shape[d])), what);
-    }
-  }
-
   // ---- The witness ----
-
-  Trend TrendOf(const Expr& e, const Var& v) {
-    if (!UsesVar(e, v.get())) return Trend::kNone;
-    if (e.get() == v.get()) return Trend::kRises;
-    if (const auto* cast = As<CastExpr>(e)) return TrendOf(cast->value, v);
-    const auto* b = As<Binary>(e);
-    if (!b) return Trend::kUnknown;
-    switch (b->op) {
-      case BinaryOp::kAdd:
-      case BinaryOp::kMin:
-      case BinaryOp::kMax: return Both(TrendOf(b->lhs, v), TrendOf(b->rhs, v));
-      case BinaryOp::kSub: return Both(TrendOf(b->lhs, v), Turned(TrendOf(b->rhs, v)));
-      case BinaryOp::kMul:
-        if (UsesVar(b->lhs, v.get())) return Scaled(TrendOf(b->lhs, v), b->rhs, v);
-        return Scaled(TrendOf(b->rhs, v), b->lhs, v);
-      case BinaryOp::kDiv: return Scaled(TrendOf(b->lhs, v), b->rhs, v);
-      default: return Trend::kUnknown;  // NOLINT: the others do not keep an order
-    }
-  }
-
-  Trend Scaled(Trend t, const Expr& factor, const Var& v) {
-    if (UsesVar(factor, v.get())) return Trend::kUnknown;
-    if (analyzer_.CanProve(Ge(factor, IndexConst(0)))) return t;
-    return analyzer_.CanProve(Le(factor, IndexConst(0))) ? Turned(t) : Trend::kUnknown;
-  }
-
-  // Where (v + rest) % m is m - 1; null where there is none.
-  static Expr WhereItWraps(const Expr& e, const Var& v) {
-    Expr found;
-    PreOrder(e, [&](const NodeRef& n) {
-      const auto* mod = As<Binary>(n);
-      if (!mod || mod->op != BinaryOp::kMod || UsesVar(mod->rhs, v.get())) return true;
-      std::optional<AffineForm> form = DetectAffine(mod->lhs, {v});
-      if (form && IsOne(form->coefficients[0])) found = mod->rhs - IndexConst(1) - form->base;
-      return true;
-    });
-    return found;
-  }
 
   // What the condition compares at a witness, and when that runs. The last one's index is the
   // side that the witness makes large or small.
   struct Witness {
     Expr left, right;
     std::vector<Expr> loops, conditions;
-    bool unsure = false;  // whether an index neither rises nor falls
+    bool unsure = false;   // whether an index neither rises nor falls
+    bool between = false;  // whether it may be larger elsewhere, or not get to the witness
   };
 
-  std::optional<Witness> At(const Binary& holds, Side side, Otherwise otherwise) {
+  std::optional<Witness> At(const Binary& holds, Otherwise otherwise) {
     Witness w{holds.lhs, holds.rhs, {}, {}};
     VarMap put;
     auto all = [&](const Var& var, const Expr& value) {
@@ -276,12 +74,12 @@ class Finder {
       switch (step->kind) {
         case Step::Kind::kCondition:
           if (!step->value) return std::nullopt;
-          w.conditions.push_back(step->value);
+          w.conditions.push_back(analyzer_.Simplify(step->value));
           break;
         case Step::Kind::kValue: all(step->var, step->value); break;
         case Step::Kind::kLoop:
           w.loops.push_back(Lt(IndexConst(0), step->extent));
-          all(step->var, PlaceOf(*step, side, otherwise, &w));
+          all(step->var, PlaceOf(*step, holds.op, otherwise, &w));
           break;
       }
     }
@@ -294,29 +92,84 @@ class Finder {
   }
 
   // The loop's value at the witness.
-  Expr PlaceOf(const Step& loop, Side side, Otherwise otherwise, Witness* w) {
-    Expr last = loop.min + loop.extent - 1;
-    switch (TrendOf(side == Side::kMost ? w->left : w->right, loop.var)) {
-      case Trend::kNone: return loop.min;
-      case Trend::kRises: return side == Side::kMost ? last : loop.min;
-      case Trend::kFalls: return side == Side::kMost ? loop.min : last;
-      case Trend::kUnknown: break;
-    }
+  Expr PlaceOf(const Step& loop, BinaryOp op, Otherwise otherwise, Witness* w) {
+    const Side side = op == BinaryOp::kLt ? Side::kMost : Side::kLeast;
+    const Expr last = loop.min + loop.extent - 1;
+    Trend trend = TrendOf(side == Side::kMost ? w->left : w->right, loop.var, &analyzer_);
+    if (op == BinaryOp::kNe && UsesVar(w->left, loop.var.get())) trend = Trend::kUnknown;
+    if (side == Side::kLeast) trend = Turned(trend);
+    if (trend == Trend::kUnknown) return Guess(loop, side, otherwise, w);
+    const Trend runs = WhereItRuns(*w, loop.var);
+    const bool at_last = (trend == Trend::kNone ? runs : trend) == Trend::kRises;
+    const Expr place = at_last ? last : loop.min;
+    const bool there = runs == Trend::kNone || runs == (at_last ? Trend::kRises : Trend::kFalls);
+    w->between |= !there && !RunsAt(*w, loop.var, place);
+    return place;
+  }
+
+  // Of an index that neither rises nor falls.
+  Expr Guess(const Step& loop, Side side, Otherwise otherwise, Witness* w) {
+    bool exact = false;
+    Expr wraps;
+    if (side == Side::kMost) wraps = WhereItWraps(w->left, loop.var, &exact, &analyzer_);
+    w->between |= w->unsure || !exact || WhereItRuns(*w, loop.var) != Trend::kNone;
     w->unsure = true;
     if (otherwise == Otherwise::kFirst) return loop.min;
-    Expr wraps = otherwise == Otherwise::kWraps ? WhereItWraps(w->left, loop.var) : nullptr;
-    if (!wraps) return last;
+    const Expr last = loop.min + loop.extent - 1;
+    if (!wraps || otherwise != Otherwise::kWraps) return last;
     w->conditions.push_back(And(Le(loop.min, wraps), Le(wraps, last)));
     return wraps;
   }
 
+  // At which end of a loop that is so far inside what stands under conditions runs if it does at
+  // all: rises: at the last iteration.
+  Trend WhereItRuns(const Witness& w, const Var& v) {
+    Trend all = Trend::kNone;
+    for (const std::vector<Expr>* list : {&w.loops, &w.conditions}) {
+      for (const Expr& c : *list) all = Both(all, HoldsAt(c, v));
+    }
+    return all;
+  }
+
+  Trend HoldsAt(const Expr& condition, const Var& v) {
+    if (!UsesVar(condition, v.get())) return Trend::kNone;
+    const auto* b = As<Binary>(condition);
+    if (b && b->op == BinaryOp::kAnd) return Both(HoldsAt(b->lhs, v), HoldsAt(b->rhs, v));
+    const bool less = b && (b->op == BinaryOp::kLt || b->op == BinaryOp::kLe);
+    if (!less || !b->lhs->dtype.IsIndex()) return Trend::kUnknown;
+    return Both(TrendOf(b->rhs, v, &analyzer_), Turned(TrendOf(b->lhs, v, &analyzer_)));
+  }
+
+  // Whether the conditions that mention the loop hold at this iteration of it.
+  bool RunsAt(const Witness& w, const Var& v, const Expr& place) {
+    for (const std::vector<Expr>* list : {&w.loops, &w.conditions}) {
+      for (const Expr& c : *list) {
+        if (!UsesVar(c, v.get())) continue;
+        if (AsInt(analyzer_.Simplify(Substitute(c, VarMap{{v.get(), place}}))) != 1) return false;
+      }
+    }
+    return true;
+  }
+
   bool IsOfNumbers(const Expr& e) const {
+    bool known = IsMadeOf(e, numbers_);
+    PreOrder(e, [&](const NodeRef& n) {
+      known &= !IsA<Call>(n) && !As<ExprNode>(n)->dtype.IsFloat();
+      return known;
+    });
+    return known;
+  }
+
+  // Of numbers and these variables.
+  static bool IsMadeOf(const Expr& e, const std::unordered_set<const VarNode*>& vars) {
     bool known = true;
     PreOrder(e, [&](const NodeRef& n) {
-      const bool fine = IsA<IntConst>(n) || IsA<Binary>(n) || IsA<Unary>(n) || IsA<Select>(n) ||
-                        IsA<CastExpr>(n) ||
-                        (IsA<VarNode>(n) && numbers_.count(static_cast<const VarNode*>(n.get())));
-      known &= fine && !As<ExprNode>(n)->dtype.IsFloat() && !As<ExprNode>(n)->dtype.IsVector();
+      const auto* call = As<Call>(n);
+      const bool fine = IsA<IntConst>(n) || IsA<FloatConst>(n) || IsA<Binary>(n) || IsA<Unary>(n) ||
+                        IsA<Select>(n) || IsA<CastExpr>(n) ||
+                        (call && Info(call->intrinsic).purity == Purity::kPure) ||
+                        (IsA<VarNode>(n) && vars.count(static_cast<const VarNode*>(n.get())));
+      known &= fine && !As<ExprNode>(n)->dtype.IsVector() && !As<ExprNode>(n)->dtype.IsHandle();
       return known;
     });
     return known;
@@ -325,14 +178,135 @@ class Finder {
   // ---- The verdict ----
 
   // That a comparison holds wherever the path leads: 0 <= e at the least e, e < extent at the most.
-  void Judge(const Ref<const Binary>& holds, const std::string& what) {
+  void Judge(const Ref<const Binary>& holds, const std::string& what) override {
     if (--budget_ < 0 || !errors_.empty()) return;
-    const Side side = holds->op == BinaryOp::kLt ? Side::kMost : Side::kLeast;
-    for (Otherwise otherwise : {Otherwise::kFirst, Otherwise::kLast, Otherwise::kWraps}) {
-      std::optional<Witness> w = At(*holds, side, otherwise);
-      if (!w) return;
-      JudgeWitness(holds->op, *w, what);
-      if (!w->unsure) return;
+    const std::optional<Witness> first = At(*holds, Otherwise::kFirst);
+    std::optional<Requirement> every;  // where a few witnesses do not tell
+    if (!first || first->unsure || first->between) {
+      every = Every(holds, what);
+      if (!every || IsCertain(*every)) return;
+    }
+    if (!first) return Ask(std::move(*every));
+    JudgeWitness(holds->op, *first, what);
+    for (Otherwise otherwise : {Otherwise::kLast, Otherwise::kWraps}) {
+      if (!first->unsure) break;
+      if (std::optional<Witness> w = At(*holds, otherwise)) JudgeWitness(holds->op, *w, what);
+    }
+    if (first->between && errors_.empty()) Ask(std::move(*every));
+  }
+
+  // The comparison at every iteration of the loops that have a say in it; nothing where data does.
+  std::optional<Requirement> Every(const Ref<const Binary>& holds, const std::string& what) {
+    Expr left = holds->lhs, right = holds->rhs;
+    std::vector<Expr> given;
+    std::vector<Requirement::Loop> every;  // innermost first
+    auto all = [&](const std::function<void(Expr&)>& f) {
+      f(left), f(right);
+      for (Expr& e : given) f(e);
+      for (Requirement::Loop& l : every) f(l.min), f(l.end);
+    };
+    for (auto step = path_.rbegin(); step != path_.rend(); ++step) {
+      bool used = false;
+      switch (step->kind) {
+        case Step::Kind::kCondition:
+          if (!step->value) return std::nullopt;
+          given.push_back(step->value);
+          break;
+        case Step::Kind::kValue:
+          all([&](Expr& e) { e = Substitute(e, VarMap{{step->var.get(), step->value}}); });
+          break;
+        case Step::Kind::kLoop:
+          all([&](Expr& e) { used |= UsesVar(e, step->var.get()); });
+          if (used) {
+            every.push_back({step->var, step->min, step->min + step->extent});
+          } else {
+            given.push_back(Lt(IndexConst(0), step->extent));
+          }
+          break;
+      }
+    }
+    std::reverse(every.begin(), every.end());
+    auto numbers = numbers_;
+    for (const Requirement::Loop& l : every) numbers.insert(l.var.get());
+    bool known = true;
+    all([&](Expr& e) { known &= IsMadeOf(e, numbers); });
+    if (!known) return std::nullopt;
+    for (Requirement::Loop& l : every) {
+      l.min = analyzer_.Simplify(l.min), l.end = analyzer_.Simplify(l.end);
+      analyzer_.Bind(l.var, l.min, analyzer_.Simplify(l.end - l.min));
+    }
+    left = analyzer_.Simplify(left), right = analyzer_.Simplify(right);
+    for (Expr& e : given) e = analyzer_.Simplify(e);
+    Requirement r{Cast<Binary>(Binary::Make(holds->op, left, right)), nullptr, what, {}};
+    for (; !every.empty(); every.pop_back()) {  // those that have a say
+      const Requirement::Loop l = every.back();
+      bool used = false;
+      all([&](Expr& e) { used |= UsesVar(e, l.var.get()); });
+      for (const Requirement::Loop& inner : r.every) {
+        used |= UsesVar(inner.min, l.var.get()) || UsesVar(inner.end, l.var.get());
+      }
+      if (used) r.every.insert(r.every.begin(), l);
+      if (!used) given.push_back(analyzer_.Simplify(Lt(l.min, l.end)));
+    }
+    for (const Expr& c : given) {
+      if (AsInt(c) != 1) r.when = r.when ? And(r.when, c) : c;
+    }
+    return r;
+  }
+
+  bool IsCertain(const Requirement& r) {
+    if (r.when && AsInt(r.when) == 0) return true;
+    std::vector<size_t> tokens;
+    if (r.when) tokens.push_back(analyzer_.Assume(r.when));
+    for (const Requirement::Loop& l : r.every) {
+      const Expr runs = analyzer_.Simplify(Lt(l.min, l.end));
+      if (!AsInt(runs)) tokens.push_back(analyzer_.Assume(runs));
+    }
+    const Expr &left = r.holds->lhs, &right = r.holds->rhs;
+    bool certain = IsRest(r.holds->op, left, right) || analyzer_.CanProve(Expr(r.holds));
+    if (!certain && r.holds->op == BinaryOp::kLe && IsZero(left)) certain = IsDistance(right);
+    for (; !tokens.empty(); tokens.pop_back()) analyzer_.Retract(tokens.back());
+    return certain;
+  }
+
+  // Whether it is not negative in the way of |x| and max(x, -x).
+  bool IsDistance(const Expr& e) {
+    const auto* call = As<Call>(e);
+    if (call && call->intrinsic == Intrinsic::kAbs) return true;
+    const auto* b = As<Binary>(e);
+    if (!b || b->op != BinaryOp::kMax) return false;
+    const size_t token = analyzer_.Assume(Lt(b->lhs, IndexConst(0)));
+    const bool other = analyzer_.CanProve(Le(IndexConst(0), b->rhs));
+    analyzer_.Retract(token);
+    return other;
+  }
+
+  // Of a few iterations with known numbers here; of others at the call.
+  void Ask(Requirement r) {
+    constexpr int64_t kFew = 4096;
+    int64_t count = 1;
+    for (const Requirement::Loop& l : r.every) {
+      const std::optional<int64_t> min = AsInt(l.min), end = AsInt(l.end);
+      if (!min || !end || *end - *min > kFew) return Add(std::move(r));
+      count *= std::max<int64_t>(*end - *min, 0);
+      if (count > kFew) return Add(std::move(r));
+    }
+    for (int64_t k = 0; k < count; ++k) {
+      VarMap put;
+      int64_t rest = k;
+      for (size_t i = r.every.size(); i-- > 0;) {
+        const int64_t min = *AsInt(r.every[i].min), extent = *AsInt(r.every[i].end) - min;
+        put[r.every[i].var.get()] = IndexConst(min + rest % extent);
+        rest /= extent;
+      }
+      const Expr when = r.when ? analyzer_.Simplify(Substitute(r.when, put)) : BoolConst(true);
+      const Expr left = analyzer_.Simplify(Substitute(r.holds->lhs, put));
+      const Expr right = analyzer_.Simplify(Substitute(r.holds->rhs, put));
+      if (AsInt(when) == 0) continue;
+      const Expr holds = analyzer_.Simplify(Binary::Make(r.holds->op, left, right));
+      if (AsInt(holds) == 1) continue;
+      if (AsInt(holds) != 0 || AsInt(when) != 1) return Add(std::move(r));
+      return Fail(r.holds->op, left, right, r.what);
     }
   }
 
@@ -355,8 +329,11 @@ class Finder {
       const Expr left = analyzer_.Simplify(w.left), right = analyzer_.Simplify(w.right);
       const Expr holds = Binary::Make(op, left, right);
       if (!IsRest(op, left, right) && !analyzer_.CanProve(holds)) {
-        sure&& analyzer_.CanProve(Not(holds)) ? Fail(op, left, right, what)
-                                              : Add({Cast<Binary>(holds), when, what});
+        if (sure && analyzer_.CanProve(Not(holds))) {
+          Fail(op, left, right, what);
+        } else if (!w.between) {
+          Add({Cast<Binary>(holds), when, what, {}});
+        }
       }
     }
     for (; !tokens.empty(); tokens.pop_back()) analyzer_.Retract(tokens.back());
@@ -389,45 +366,13 @@ class Finder {
     errors_.push_back(MakeError(fmt::format("function '{}': {}", func_.name, reason)));
   }
 
-  const PrimFunc& func_;
-  const Module& module_;
   Analyzer analyzer_;
   std::unordered_set<const VarNode*> numbers_;  // known at a call
-  std::vector<Step> path_;
-  int budget_ = kMaxAccesses;
   std::vector<Requirement> found_;
   std::set<std::string> known_;
-  Diagnostics errors_;
 };
 
 }  // namespace
-
-std::string Requirement::ToString() const {
-  std::string text = tenon::ToString(Expr(holds));
-  if (when) text += " if " + tenon::ToString(when);
-  return text + ": " + what;
-}
-
-std::vector<Requirement> Requirement::Parse(const PrimFunc& func) {
-  std::vector<Requirement> out;
-  std::vector<NodeRef> scope(func.dims.begin(), func.dims.end());
-  scope.insert(scope.end(), func.scalars.begin(), func.scalars.end());
-  for (const std::string& text : func.attrs.Get<std::vector<std::string>>(kRequiresAttr, {})) {
-    const size_t colon = text.find(": "), condition = text.find(" if ");
-    if (colon == std::string::npos) continue;
-    const bool has_when = condition < colon;
-    auto holds = ParseExpr(text.substr(0, has_when ? condition : colon), scope);
-    if (!holds || !IsA<Binary>(*holds)) continue;
-    Requirement r{Cast<Binary>(*holds), nullptr, text.substr(colon + 2)};
-    if (has_when) {
-      auto when = ParseExpr(text.substr(condition + 4, colon - condition - 4), scope);
-      if (!when || !(*when)->dtype.IsBool()) continue;
-      r.when = *when;
-    }
-    out.push_back(std::move(r));
-  }
-  return out;
-}
 
 Expected<std::vector<Requirement>> RequirementsOf(const PrimFunc& func, const Module& module) {
   return Finder(func, module).Find();

@@ -1,11 +1,12 @@
 // What a function needs of its sizes so that no access is outside its buffer and no index is
 // divided by zero: found where the function is made, checked where it is called.
 //
-// An access reaches its ends at the ends of the loops around it. Each requirement is about one such
-// iteration, the witness: wherever it runs (no loop around it is empty, every condition on the way
-// holds), its index is inside. So what is refused is wrong for certain. What depends on data is not
-// looked at, and neither is what lies between the ends of an index that does not rise or fall with
-// its loops.
+// An access reaches its ends at the ends of the loops around it. Most requirements are about one
+// such iteration, the witness: wherever it runs (no loop around it is empty, every condition on the
+// way holds), its index is inside. So what is refused is wrong for certain. An index that neither
+// rises nor falls with its loops, and is not known to be inside, is asked about at every iteration:
+// here, of a few with known numbers, or at the call, by loops over them. What depends on data is
+// not looked at.
 #pragma once
 
 #include <string>
@@ -17,14 +18,21 @@
 namespace tenon {
 
 /// The attribute of an exported function, or one that is to be, that lists its requirements as
-/// text: "n + 2 < m if n >= 1: A[i + 3] along dim 0".
+/// text: "n + 2 < m if n >= 1: A[i + 3] along dim 0", "i * i % k < n for i in 0..m: A[i * i % k]
+/// …".
 inline constexpr const char* kRequiresAttr = "requires";
 
 /// A condition on the function's dims and integer scalars.
 struct Requirement {
+  /// A loop every iteration of which it is about.
+  struct Loop {
+    Var var;
+    Expr min, end;
+  };
   Ref<const Binary> holds;  // 0 <= index, index < extent, divisor != 0
   Expr when;                // null: at every call
   std::string what;         // the place: "A[i + 3] along dim 0", "i % n"
+  std::vector<Loop> every;  // outermost first
 
   std::string ToString() const;
   /// The variables are the function's. Nothing where the text is none.

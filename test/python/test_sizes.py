@@ -69,6 +69,25 @@ class Accesses(unittest.TestCase):
         self.assertEqual(shift(2, ones(0)).shape, (2,))
         self.refused("takes the value m - 4=6, but the dim has n=6", shift, 10, ones(6))
 
+    def test_indices_that_neither_rise_nor_fall(self):
+        for target in TARGETS:
+            with self.subTest(target=target):
+                k = te.var("k")
+                C = te.compute((self.m,), lambda i: self.A[(i * i) % k], name="C")
+                take = built([self.m, k, self.A], C, target)
+                self.assertEqual(take(10, 7, ones(5)).shape, (10,))  # squares modulo 7 are 0, 1, 2 and 4
+                self.refused(r"takes the value .* % k=4, but the dim has n=4 elements at .*=2", take, 10, 7, ones(4))
+                self.assertEqual(take(2, 7, ones(2)).shape, (2,))
+                D = te.compute((self.m,), lambda i: te.select(i > 0, self.A[self.n + 1 - i], 0.0), name="D")
+                back = built([self.m, self.A], D, target)
+                self.assertEqual(back(1, ones(3)).shape, (1,))
+                self.refused("but the dim has n=3 elements at .*=1", back, 3, ones(3))
+                E = te.compute((self.m,), lambda i: self.A[te.select(i < 3, i, 7 - i)], name="E")
+                fold = built([self.m, self.A], E, target)
+                self.assertEqual(fold(8, ones(5)).shape, (8,))
+                self.refused("takes the value .*=4, but the dim has n=4", fold, 8, ones(4))
+                self.refused("takes the value .*=-1", fold, 9, ones(5))
+
     def test_numbers_in_indices(self):
         off = te.scalar("off", "int32")
         C = te.compute((self.m,), lambda i: self.A[i + off], name="C")

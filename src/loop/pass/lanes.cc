@@ -53,7 +53,16 @@ bool Widener::Varies(const Expr& e) const {
 
 Expr Widener::Visit(const Expr& e) {
   if (e->dtype.IsVector()) return VisitDefault(e);
-  return ExprFunctor<Expr>::Visit(e);
+  if (e->IsUnique() || IsA<VarNode>(e)) return ExprFunctor<Expr>::Visit(e);
+  if (auto it = done_.find(e.get()); it != done_.end()) return it->second;
+  Expr out = ExprFunctor<Expr>::Visit(e);
+  done_[e.get()] = out;
+  order_.push_back(e);
+  return out;
+}
+
+void Widener::Forget(size_t mark) {
+  for (; order_.size() > mark; order_.pop_back()) done_.erase(order_.back().get());
 }
 
 Expr Widener::VisitVar(const VarNode& node, const Expr& e) {

@@ -40,11 +40,18 @@ class Widener : public ExprFunctor<Expr> {
 
   Expr Fail(const std::string& what, const Expr& e);
 
+  /// How much of what several share is known as a vector; forgets what came later. A value is good
+  /// wherever fewer lanes are active.
+  size_t Known() const { return order_.size(); }
+  void Forget(size_t mark);
+
   const int32_t lanes_;
   std::string failure_;
 
  private:
   VarMap lane_values_;
+  std::unordered_map<const Node*, Expr> done_;
+  std::vector<Expr> order_;
 };
 
 }  // namespace tenon

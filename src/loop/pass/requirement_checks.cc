@@ -22,7 +22,7 @@ void AddNamed(const Expr& value, std::vector<Expr>* parts) {
   parts->push_back(value);
 }
 
-std::vector<Expr> MessageOf(const Requirement& r) {
+std::vector<Expr> ValuesOf(const Requirement& r) {
   std::vector<Expr> parts;
   if (r.holds->op == BinaryOp::kNe) {
     parts.push_back(Text("Division by zero: " + r.what + " at "));
@@ -41,15 +41,29 @@ std::vector<Expr> MessageOf(const Requirement& r) {
   return parts;
 }
 
+std::vector<Expr> MessageOf(const Requirement& r) {
+  std::vector<Expr> parts = ValuesOf(r);
+  for (const Requirement::Loop& l : r.every) {
+    parts.push_back(Text(" at " + l.var->name + "="));
+    parts.push_back(l.var);
+  }
+  return parts;
+}
+
+bool Uses(const Requirement& r, const VarNode* var) {
+  bool used = UsesVar(r.holds, var) || (r.when && UsesVar(r.when, var));
+  for (const Requirement::Loop& l : r.every) used |= UsesVar(l.min, var) || UsesVar(l.end, var);
+  return used;
+}
+
 }  // namespace
 
 void ArgumentChecker::CheckRequirements(StmtList* list) {
   const std::vector<Requirement> needs = Requirement::Parse(func_);
   for (size_t i = 0; i < func_.scalars.size(); ++i) {
     const Var& scalar = func_.scalars[i];
-    const bool used = std::any_of(needs.begin(), needs.end(), [&](const Requirement& r) {
-      return UsesVar(r.holds, scalar.get()) || (r.when && UsesVar(r.when, scalar.get()));
-    });
+    const bool used = std::any_of(needs.begin(), needs.end(),
+                                  [&](const Requirement& r) { return Uses(r, scalar.get()); });
     if (!used) continue;
     const size_t slot = func_.buffers.size() + func_.dims.size() + i;
     Expr value = LoadAt(scalar->dtype, closure_, static_cast<int64_t>(slot) * kSlotBytes);
@@ -69,7 +83,11 @@ void ArgumentChecker::Require(StmtList* list) {
     if (r.when) holds = Or(Not(r.when), holds);
     holds = known.Simplify(holds);
     if (AsInt(holds) == 1) continue;
-    list->Add(Fail(holds, "ValueError", MessageOf(r)));
+    Stmt check = Fail(holds, "ValueError", MessageOf(r));
+    for (auto l = r.every.rbegin(); l != r.every.rend(); ++l) {
+      check = For::Make(l->var, l->min, known.Simplify(l->end - l->min), ForKind::kSerial, check);
+    }
+    list->Add(check);
   }
 }
 

@@ -99,7 +99,9 @@ class LaneRewriter final : public Widener {
     Expr outer_mask = mask_;
     bool outer_any = std::exchange(any_lane_, any_lane);
     mask_ = mask_ ? And(mask_, condition) : condition;
+    const size_t known = Known();
     auto out = make();
+    Forget(known);
     mask_ = std::move(outer_mask);
     any_lane_ = outer_any;
     return out;
