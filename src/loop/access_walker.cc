@@ -2,10 +2,48 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <unordered_map>
+
 #include "ir/print.h"
 #include "ir/visit.h"
 
 namespace tenon {
+
+namespace {
+
+// Whether it is too long to be written down for a caller: what is used at several places counts at
+// each of them.
+bool IsLong(const Expr& e) {
+  constexpr int64_t kMostNodes = 4096;
+  std::unordered_map<const Node*, int64_t> sizes;
+  struct Adder final : ChildVisitor {
+    void VisitChild(const NodeRef& child, FieldRole) override {
+      const auto it = sizes->find(child.get());
+      if (it == sizes->end()) return open.push_back(child);
+      size = std::min(size + it->second, kMostNodes + 1);
+    }
+    std::unordered_map<const Node*, int64_t>* sizes = nullptr;
+    std::vector<NodeRef> open;
+    int64_t size = 1;
+  };
+  std::vector<NodeRef> todo = {e};
+  while (!todo.empty()) {
+    const NodeRef n = todo.back();
+    Adder adder;
+    adder.sizes = &sizes;
+    if (n->kind != NodeKind::kBuffer) n->VisitChildren(adder);
+    if (!adder.open.empty()) {
+      todo.insert(todo.end(), adder.open.begin(), adder.open.end());
+      continue;
+    }
+    sizes[n.get()] = adder.size;
+    todo.pop_back();
+  }
+  return sizes[e.get()] > kMostNodes;
+}
+
+}  // namespace
 
 void AccessWalker::Walk(const Stmt& s) {
   if (const auto* seq = As<Seq>(s)) {
@@ -140,10 +178,12 @@ void AccessWalker::LookInto(const NodeRef& n, Seen* seen) {
 void AccessWalker::Divides(const Binary* e) {
   const bool divides = e->op == BinaryOp::kDiv || e->op == BinaryOp::kMod;
   if (!divides || !e->dtype.IsIndex() || e->dtype.IsVector() || AsInt(e->rhs)) return;
+  if (IsLong(Ref<const Binary>(e))) return;
   Judge(Cast<Binary>(Ne(e->rhs, IndexConst(0))), ToString(Ref<const Binary>(e)));
 }
 
 void AccessWalker::Access(const Buffer& buffer, const std::vector<Expr>& indices) {
+  if (std::any_of(indices.begin(), indices.end(), IsLong)) return;
   for (size_t d = 0; d < indices.size(); ++d) {
     if (!indices[d]->dtype.IsIndex() || indices[d]->dtype.IsVector()) continue;
     std::string place;

@@ -54,7 +54,11 @@ Expr OuterValues::Abstract(const Expr& e) {
     OuterValues* self_;
   } mapper(this);
   if (IsOuter(e)) return ScalarFor(e);
-  return Cast<ExprNode>(e->MapChildren(mapper));
+  if (e->IsUnique()) return Cast<ExprNode>(e->MapChildren(mapper));
+  if (auto it = done_.find(e.get()); it != done_.end()) return it->second.second;
+  Expr out = Cast<ExprNode>(e->MapChildren(mapper));
+  done_[e.get()] = {e, out};
+  return out;
 }
 
 Stmt OuterValues::Abstract(const Stmt& s) {

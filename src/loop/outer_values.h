@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <string>
+#include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
@@ -26,7 +27,7 @@ class OuterValues {
       : fresh_name_(std::move(fresh_name)) {}
 
   /// `var` is bound inside the piece.
-  void AddInner(const VarNode* var) { inner_.insert(var); }
+  void AddInner(const VarNode* var) { inner_.insert(var), done_.clear(); }
   const std::unordered_set<const VarNode*>& inner() const { return inner_; }
 
   /// A new size or stride with this value outside.
@@ -56,6 +57,8 @@ class OuterValues {
   std::function<std::string(const std::string&)> fresh_name_;
   std::unordered_set<const VarNode*> inner_;
   std::vector<Value> dims_, scalars_;
+  // What has several parents, and what Abstract made of it.
+  std::unordered_map<const Node*, std::pair<Expr, Expr>> done_;
 };
 
 }  // namespace tenon

@@ -94,7 +94,7 @@ class Finder final : public AccessWalker {
   // The loop's value at the witness.
   Expr PlaceOf(const Step& loop, BinaryOp op, Otherwise otherwise, Witness* w) {
     const Side side = op == BinaryOp::kLt ? Side::kMost : Side::kLeast;
-    const Expr last = loop.min + loop.extent - 1;
+    Expr last = loop.min + loop.extent - 1;
     Trend trend = TrendOf(side == Side::kMost ? w->left : w->right, loop.var, &analyzer_);
     if (op == BinaryOp::kNe && UsesVar(w->left, loop.var.get())) trend = Trend::kUnknown;
     if (side == Side::kLeast) trend = Turned(trend);
@@ -115,7 +115,7 @@ class Finder final : public AccessWalker {
     w->between |= w->unsure || !exact || WhereItRuns(*w, loop.var) != Trend::kNone;
     w->unsure = true;
     if (otherwise == Otherwise::kFirst) return loop.min;
-    const Expr last = loop.min + loop.extent - 1;
+    Expr last = loop.min + loop.extent - 1;
     if (!wraps || otherwise != Otherwise::kWraps) return last;
     w->conditions.push_back(And(Le(loop.min, wraps), Le(wraps, last)));
     return wraps;
@@ -239,7 +239,7 @@ class Finder final : public AccessWalker {
     for (Expr& e : given) e = analyzer_.Simplify(e);
     Requirement r{Cast<Binary>(Binary::Make(holds->op, left, right)), nullptr, what, {}};
     for (; !every.empty(); every.pop_back()) {  // those that have a say
-      const Requirement::Loop l = every.back();
+      const Requirement::Loop& l = every.back();
       bool used = false;
       all([&](Expr& e) { used |= UsesVar(e, l.var.get()); });
       for (const Requirement::Loop& inner : r.every) {

@@ -6,7 +6,7 @@
 // way holds), its index is inside. So what is refused is wrong for certain. An index that neither
 // rises nor falls with its loops, and is not known to be inside, is asked about at every iteration:
 // here, of a few with known numbers, or at the call, by loops over them. What depends on data is
-// not looked at.
+// not looked at, nor what is too long to be written down: an index of more than 4096 operations.
 #pragma once
 
 #include <string>

@@ -93,6 +93,10 @@ class RegionCheck final : public ChildVisitor {
       for (const Region& r : block->writes) Write(r->buffer, {}, nullptr);
       return;
     }
+    // What expressions share is looked at once in a statement, with and without guards.
+    const bool statement = IsA<StmtNode>(child);
+    if (statement) seen_[0].clear(), seen_[1].clear();
+    if (!statement && !seen_[guards_ > 0 ? 1 : 0].insert(child.get()).second) return;
     Note(child);
     const size_t ranges = ranges_.size();
     if (const auto* loop = As<For>(child)) AddRange(loop->var, loop->min, loop->extent);
@@ -101,6 +105,7 @@ class RegionCheck final : public ChildVisitor {
     child->VisitChildren(*this);
     guards_ -= guard;
     ranges_.resize(ranges);
+    if (statement) seen_[0].clear(), seen_[1].clear();
   }
 
  private:
@@ -167,6 +172,7 @@ class RegionCheck final : public ChildVisitor {
   const Block& block_;
   int guards_ = 0;
   std::unordered_set<const Node*> reads_, writes_, own_, reported_;
+  std::unordered_set<const Node*> seen_[2];
   std::vector<std::pair<Var, ConstRange>> ranges_;
 };
 

@@ -32,6 +32,8 @@ class ScopeWalk final : public ChildVisitor {
     if (--budget_ < 0) return;
     if (role == FieldRole::kBinds) return Bind(child);
     if (child->kind == NodeKind::kVar || child->kind == NodeKind::kBuffer) return Use(child);
+    // What expressions share is looked at once as long as all that was visible is.
+    if (IsA<ExprNode>(child) && !seen_.insert(child.get()).second) return;
     const size_t mark = scope_.size();
     const bool layout = std::exchange(in_layout_, child->kind == NodeKind::kLayout);
     child->VisitChildren(*this);
@@ -62,6 +64,7 @@ class ScopeWalk final : public ChildVisitor {
   }
 
   void Leave(size_t mark) {
+    if (scope_.size() > mark) seen_.clear();
     while (scope_.size() > mark) {
       visible_.erase(scope_.back());
       scope_.pop_back();
@@ -72,7 +75,7 @@ class ScopeWalk final : public ChildVisitor {
   int64_t budget_ = 100'000'000;
   bool in_layout_ = false;
   std::vector<const Node*> scope_;
-  std::unordered_set<const Node*> visible_, bound_, reported_;
+  std::unordered_set<const Node*> visible_, bound_, reported_, seen_;
 };
 
 }  // namespace

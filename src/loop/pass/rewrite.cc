@@ -131,6 +131,8 @@ class Copier final : public ChildMapper {
     if (const auto* var = As<VarNode>(child)) return MapVar(*var, child, role);
     if (const auto* buffer = As<BufferNode>(child)) return MapBuffer(*buffer, child, role);
     if (child->kind == NodeKind::kLayout) return child;
+    const bool shared = IsA<ExprNode>(child) && !child->IsUnique();
+    if (auto it = done_.find(child.get()); shared && it != done_.end()) return it->second;
     // A loop's own variable comes after the range that must not see it, and before the body that
     // must.
     NodeRef out = child->MapChildren(*this);
@@ -139,6 +141,7 @@ class Copier final : public ChildMapper {
       fields.name = names_->Fresh(block->name);
       return Block::Make(std::move(fields));
     }
+    if (shared) done_[child.get()] = out;
     return out;
   }
 
@@ -167,6 +170,7 @@ class Copier final : public ChildMapper {
 
   VarMap vars_;
   std::unordered_map<const BufferNode*, Buffer> buffers_;
+  std::unordered_map<const Node*, NodeRef> done_;  // expressions with several parents
   NameSupply* names_;
 };
 

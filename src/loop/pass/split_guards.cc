@@ -169,10 +169,15 @@ Stmt Decide(const Stmt& stmt, const std::unordered_map<const Node*, bool>& known
       if (role == FieldRole::kBinds || child->kind == NodeKind::kBuffer) return child;
       auto it = known->find(child.get());
       if (it != known->end()) return BoolConst(it->second);
+      const bool shared = !child->IsUnique();
+      if (auto was = done.find(child.get()); shared && was != done.end()) return was->second;
       NodeRef mapped = child->MapChildren(*this);
-      return mapped == child ? child : Fold(mapped);
+      if (mapped != child) mapped = Fold(mapped);
+      if (shared) done[child.get()] = mapped;
+      return mapped;
     }
     const std::unordered_map<const Node*, bool>* known;
+    std::unordered_map<const Node*, NodeRef> done;  // of those with several parents
   } decider;
   decider.known = &known;
   return Cast<StmtNode>(decider.MapChild(stmt, FieldRole::kChild));
