@@ -205,6 +205,26 @@ func @work<n>(A: f32[n], out B: f32[n], out C: f32[n]) kind device {
                 f = tenon.build(s, [a, b, c], "opencl", name="matmul")
                 np.testing.assert_array_equal(f(*self.put(x, y)).numpy(), x @ y)
 
+    def test_stages_in_shared_memory_bound_to_no_threads(self):
+        for n in (1, 31, 32, 33, 97):
+            a = te.placeholder((3, n), name="A")
+            k, l = te.reduce_axis((0, n), name="k"), te.reduce_axis((0, 5), name="l")
+            m = te.compute((3,), lambda i: te.max(a[i, k], axis=k), name="M")
+            b = te.compute((3, n), lambda i, j: te.sum((a[i, j] - m[i]) * l, axis=l), name="B")
+            c = te.compute((3, n), lambda i, j: b[i, n - 1 - j] + 1, name="C")
+            s = te.create_schedule(c.op)
+            block, row = c.op.axis
+            s[c].bind(block, te.thread_axis("blockIdx.x"))
+            s[c].bind(s[c].split(row, factor=32)[1], te.thread_axis("threadIdx.x"))
+            for stage in (m, b):
+                s[stage].set_scope("shared")
+                s[stage].compute_at(s[c], block)
+            s[b].reorder(l, b.op.axis[1])
+            x = np.random.randint(-9, 10, (3, n)).astype("float32")
+            with self.subTest(n=n):
+                got = tenon.build(s, [a, c], "opencl", name="f")(*self.put(x))
+                np.testing.assert_array_equal(got.numpy(), 10 * (x - x.max(1, keepdims=True))[:, ::-1] + 1)
+
 
 class Refused(unittest.TestCase):
     def test_not_data_that_crosses_blocks(self):

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "loop/pass/access.h"
+#include "loop/pass/launch_extents.h"
 #include "loop/pass/place_syncs.h"
 #include "loop/pass/repetitions.h"
 #include "loop/pass/rewrite.h"
@@ -10,7 +11,6 @@
 #include "loop/pass/thread_memory.h"
 #include "loop/pass/virtual_threads.h"
 #include "loop/threads.h"
-#include "loop/warpgroup.h"
 
 namespace tenon {
 
@@ -97,73 +97,6 @@ class DefaultBinding final : public ScopedRewriter {
   }
   NameSupply names_;
 };
-
-// The extents of a launch: per axis the largest of its loops' extents, over the kernel's dims.
-class Extents final : public ScopedRewriter {
- public:
-  Extents(const PrimFunc& func, const Stmt& body) {
-    BindDims(func, &analyzer_);
-    for (const Var& dim : func.dims) known_.insert(dim.get());
-    for (const Var& scalar : func.scalars) known_.insert(scalar.get());
-    Rewrite(body);
-    Analyzer analyzer;  // of what holds everywhere: loops stand under conditions
-    BindDims(func, &analyzer);
-    for (const auto& [rank, extent] : found_) Add(&extents[rank], extent, &analyzer);
-  }
-  AxisExtents extents;
-  std::vector<std::string> unmet;
-
- private:
-  Stmt VisitStmt(const Stmt& stmt) override {
-    const int rank = RankOf(stmt);
-    if (rank >= 0) Find(static_cast<size_t>(rank), *As<For>(stmt));
-    return Children(stmt);
-  }
-
-  void Find(size_t rank, const For& loop) {
-    Expr now = analyzer_.Simplify(loop.extent);
-    bool over_dims = IsPure(now);
-    PreOrder(now, [&](const NodeRef& n) {
-      over_dims &= !IsA<Load>(n) && (!IsA<VarNode>(n) || known_.count(n.get()) != 0);
-      return over_dims;
-    });
-    if (!over_dims) {
-      const int64_t most = analyzer_.ConstBounds(now).max;
-      if (most == Interval::kPosInf) {
-        unmet.push_back("loop '" + loop.var->name + "' over " + loop.thread +
-                        " has an extent that depends on loops around it: expected one that the "
-                        "kernel's dims tell");
-        return;
-      }
-      now = IndexConst(most);
-    }
-    found_.emplace_back(rank, now);
-  }
-
-  static void Add(Expr* extent, const Expr& now, Analyzer* analyzer) {
-    if (!*extent || analyzer->CanProve(Le(*extent, now))) {
-      *extent = now;
-    } else if (!analyzer->CanProve(Le(now, *extent))) {
-      *extent = analyzer->Simplify(Max(*extent, now));
-    }
-  }
-
-  std::vector<std::pair<size_t, Expr>> found_;  // axes, as loops have them
-
-  std::unordered_set<const Node*> known_;
-};
-
-// Of operations that threads along the last axis do together, 0 where there are none.
-int64_t LanesIn(const Stmt& stmt, const Module& module) {
-  int64_t lanes = 0;
-  PreOrder(stmt, [&](const NodeRef& n) {
-    const auto* call = As<CallFunc>(n);
-    const Func callee = call ? module.Find(call->callee) : nullptr;
-    if (callee) lanes = std::max(lanes, LanesOf(*callee));
-    return !IsA<ExprNode>(n);
-  });
-  return lanes;
-}
 
 // Takes the loops over axes out of a body; their variables become those of the launch.
 class Converter {
@@ -431,13 +364,11 @@ struct Launched {
 Launched MakeLaunch(const Func& func, const Module& module, const Stmt& scheduled) {
   NameSupply names(*func);
   Stmt body = WithoutOtherLoops(scheduled, &names);
-  Extents extents(*func, body);
-  const int64_t lanes = LanesIn(body, module);
-  if (lanes > 0) extents.extents.back() = IndexConst(lanes);
-  if (!extents.unmet.empty()) return {func->body, false, std::move(extents.unmet)};
+  LaunchExtents launch = LaunchExtentsOf(*func, module, body);
+  if (!launch.unmet.empty()) return {func->body, false, std::move(launch.unmet)};
   body = MarkRepetitions(body, module, &names);
-  SyncPlan plan = PlaceSyncs(*func, module, body, extents.extents);
-  body = Converter(*func, module, extents.extents)(plan.body);
+  SyncPlan plan = PlaceSyncs(*func, module, body, launch.extents);
+  body = Converter(*func, module, launch.extents)(plan.body);
   return {ShrinkThreadMemory(*func, body), true, std::move(plan.unmet)};
 }
 
@@ -455,14 +386,25 @@ Launched LaunchByDefault(const Func& func, const Module& module, const PassConte
   return MakeLaunch(func, module, func->body);
 }
 
-Func BindKernel(const Func& scheduled, const Module& module, const PassContext& context) {
-  std::vector<std::string> filled;
-  const Func func = WithBody(scheduled, ShareLoads(*scheduled, module, &filled));
-  for (const std::string& name : filled) {
+Func WithSharedFills(const Func& func, const Module& module, const PassContext& context) {
+  SharedFills fills;
+  const LaunchExtents launch = LaunchExtentsOf(*func, module, func->body);
+  const Func out = WithBody(func, ShareLoads(*func, module, launch.extents, &fills));
+  for (const std::string& name : fills.together) {
     context.Remark(func->name + ": '" + name +
                    "' in shared is loaded by all threads of a block together: its loops are bound "
                    "to no threads");
   }
+  for (const std::string& name : fills.alone) {
+    context.Remark(func->name + ": '" + name +
+                   "' in shared is written by loops of one thread of a block alone: they are bound "
+                   "to no threads, and what they do cannot be dealt out");
+  }
+  return out;
+}
+
+Func BindKernel(const Func& scheduled, const Module& module, const PassContext& context) {
+  const Func func = WithSharedFills(scheduled, module, context);
   const bool axes = HasAxisLoop(func->body), parallel = HasParallel(func->body);
   if (axes && parallel)
     context.Remark(func->name + ": parallel loops beside bound ones run in order");

@@ -1,9 +1,10 @@
 #include "loop/pass/share_loads.h"
 
 #include <algorithm>
+#include <array>
 
-#include "loop/pass/access.h"
 #include "loop/pass/rewrite.h"
+#include "loop/pass/shared_nest.h"
 #include "loop/pass/variance.h"
 #include "loop/threads.h"
 
@@ -11,206 +12,235 @@ namespace tenon {
 
 namespace {
 
-bool IsThreadLoop(const For& loop) {
-  return loop.for_kind == ForKind::kThread && IsThreadAxis(loop.thread);
-}
+// Those whose neighbours are warps' neighbours last, so that they fill neighbours.
+constexpr std::array<const char*, 3> kThreadAxes = {"threadIdx.z", "threadIdx.y", "threadIdx.x"};
 
-bool HasThreadLoop(const Stmt& stmt) {
+bool LoadsPrivate(const Expr& e) {
   bool found = false;
-  PreOrder(stmt, [&](const NodeRef& n) {
-    const auto* loop = As<For>(n);
-    found |= loop && loop->for_kind == ForKind::kThread;
-    return !found && !IsA<ExprNode>(n);
+  PreOrder(e, [&](const NodeRef& n) {
+    const auto* load = As<Load>(n);
+    found |= load && IsThreadPrivate(load->buffer);
+    return !found;
   });
   return found;
 }
 
-// A perfect nest of serial loops of constant extents, outermost first.
-struct Nest {
-  std::vector<const For*> loops;
-  Stmt body;
-  int64_t size = 1;
-};
+bool Loads(const Expr& e) {
+  bool found = false;
+  PreOrder(e, [&](const NodeRef& n) {
+    found |= IsA<Load>(n);
+    return !found;
+  });
+  return found;
+}
+
+// Buffers in shared to which stores write of which no loop over a thread axis is around; with
+// `many` those of which loops around have them write several elements.
+std::set<std::string> WrittenByOne(const Stmt& stmt, bool many) {
+  std::set<std::string> names;
+  std::vector<const VarNode*> loops;
+  PreOrder(stmt, [&](const NodeRef& n) {
+    const auto* loop = As<For>(n);
+    if (loop && loop->for_kind == ForKind::kThread) return false;
+    if (loop) loops.push_back(loop->var.get());
+    const auto* store = As<Store>(n);
+    if (!store || store->buffer->scope != "shared") return !IsA<ExprNode>(n);
+    const bool moves = std::any_of(loops.begin(), loops.end(), [&](const VarNode* v) {
+      return std::any_of(store->indices.begin(), store->indices.end(),
+                         [&](const Expr& index) { return UsesVar(index, v); });
+    });
+    if (moves || !many) names.insert(store->buffer->name);
+    return false;
+  });
+  return names;
+}
 
 class Sharing final : public ScopedRewriter {
  public:
-  Sharing(const PrimFunc& func, const Module& module, std::vector<std::string>* filled)
-      : module_(module), names_(func), filled_(filled) {
+  Sharing(const PrimFunc& func, const Module& module, const AxisExtents& extents,
+          SharedFills* fills)
+      : module_(module), names_(func), extents_(extents), fills_(fills) {
     BindDims(func, &analyzer_);
   }
 
  private:
+  // A loop over a threadIdx axis around.
+  struct Around {
+    const For* loop;
+    Variance variance;
+    int apart = 0;  // statements inside of it that take its iterations apart
+  };
+  // An axis whose threads are dealt iterations.
+  struct Axis {
+    std::string name;
+    int64_t extent;
+  };
+
   Stmt VisitStmt(const Stmt& stmt) override {
     const auto* loop = As<For>(stmt);
-    if (loop && IsThreadLoop(*loop)) {
-      axes_.push_back(loop);
-      variances_.emplace_back(loop->var, loop->body, &module_);
+    if (loop && loop->for_kind == ForKind::kThread && IsThreadAxis(loop->thread)) {
+      around_.push_back({loop, Variance(loop->var, loop->body, &module_)});
       Stmt out = Children(stmt);
-      variances_.pop_back();
-      axes_.pop_back();
+      around_.pop_back();
       return out;
     }
-    Stmt shared = loop && apart_ == 0 ? Shared(stmt) : nullptr;
-    if (shared) return shared;
-    const bool apart = TakesThreadsApart(*stmt);
-    apart_ += apart ? 1 : 0;
+    if (loop && !HasThreadLoop(stmt)) return OnUnbound(stmt);
+    return Inside(stmt);
+  }
+
+  Stmt Inside(const Stmt& stmt) {
+    const std::vector<size_t> apart = TakenApart(*stmt);
+    const bool own = IsOwnMatter(*stmt);
+    for (size_t i : apart) ++around_[i].apart;
+    own_ += own ? 1 : 0;
     Stmt out = Children(stmt);
-    apart_ -= apart ? 1 : 0;
+    own_ -= own ? 1 : 0;
+    for (size_t i : apart) --around_[i].apart;
     return out;
   }
 
-  // A condition or bounds that may differ between threads: what is inside must not need all.
-  bool TakesThreadsApart(const StmtNode& stmt) const {
-    if (axes_.empty()) return false;
+  // What decides whether, or how often, what is inside of a statement runs.
+  static std::vector<Expr> Deciding(const StmtNode& stmt) {
     const Node* node = &stmt;
-    if (const auto* s = As<If>(node)) return MayDiffer(s->condition);
-    if (const auto* s = As<Let>(node)) return MayDiffer(s->value);
-    if (const auto* s = As<For>(node)) return MayDiffer(s->min) || MayDiffer(s->extent);
-    return stmt.kind == NodeKind::kWhile;
+    if (const auto* s = As<If>(node)) return {s->condition};
+    if (const auto* s = As<Let>(node)) return {s->value};
+    if (const auto* s = As<While>(node)) return {s->condition};
+    if (const auto* s = As<For>(node)) return {s->min, s->extent};
+    return {};
   }
 
-  bool MayDiffer(const Expr& e) const {
-    bool differs = !IsPure(e);
-    PreOrder(e, [&](const NodeRef& n) {
-      differs |= IsA<Load>(n);
-      differs |= std::any_of(axes_.begin(), axes_.end(),
-                             [&](const For* axis) { return axis->var.get() == n.get(); });
-      return !differs;
-    });
-    return differs;
+  // Each thread for itself: no barrier can stand there.
+  static bool IsOwnMatter(const StmtNode& stmt) {
+    const std::vector<Expr> deciding = Deciding(stmt);
+    return std::any_of(deciding.begin(), deciding.end(), LoadsPrivate);
   }
 
-  Nest NestOf(const Stmt& stmt) {
-    Nest nest{{}, stmt};
-    while (const auto* loop = As<For>(nest.body)) {
-      const auto extent = AsInt(analyzer_.Simplify(loop->extent));
-      if (loop->for_kind != ForKind::kSerial && loop->for_kind != ForKind::kUnrolled) break;
-      if (!extent || *extent < 1 || __builtin_mul_overflow(nest.size, *extent, &nest.size)) break;
-      nest.loops.push_back(loop);
-      nest.body = loop->body;
+  // Loops around, by number, whose iterations may not all do what is inside.
+  std::vector<size_t> TakenApart(const StmtNode& stmt) const {
+    std::vector<size_t> out;
+    const std::vector<Expr> deciding = Deciding(stmt);
+    for (size_t i = 0; i < around_.size(); ++i) {
+      const bool differs = std::any_of(deciding.begin(), deciding.end(), [&](const Expr& e) {
+        return !IsPure(e) || Loads(e) || around_[i].variance.Differs(e);
+      });
+      if (differs || stmt.kind == NodeKind::kWhile) out.push_back(i);
     }
-    return nest;
+    return out;
   }
 
-  // The nest over all threads around it; null where it is not what the header says.
-  Stmt Shared(const Stmt& stmt) {
+  // The axes whose threads would all do the same; empty where that is one thread.
+  std::vector<Axis> AxesFor(const Stmt& stmt) const {
+    std::vector<Axis> out;
     int64_t threads = 1;
-    for (size_t i = 0; i < axes_.size(); ++i) {
-      const auto extent = AsInt(axes_[i]->extent);
-      if (!extent || !IsZero(axes_[i]->min) || variances_[i].Differs(stmt)) return nullptr;
-      threads *= *extent;
-    }
-    if (threads <= 1 || HasThreadLoop(stmt)) return nullptr;
-    const Nest nest = NestOf(stmt);
-    if (nest.loops.empty() || !FillsSharedOnce(nest)) return nullptr;
-    return Distribute(nest, threads);
-  }
-
-  bool FillsSharedOnce(const Nest& nest) {
-    const Accesses all = AccessesOf(nest.body, module_, [](const Buffer&) { return true; });
-    if (all.writes.size() != 1) return false;
-    const BufferNode* target = *all.writes.begin();
-    if (target->scope != "shared" || all.reads.count(target) != 0) return false;
-    bool once = true, found = false;
-    PreOrder(nest.body, [&](const NodeRef& n) {
-      if (IsA<Call>(n) && !IsPure(Cast<ExprNode>(n))) once &= IsPureButLoads(n);
-      if (IsA<CallFunc>(n) || IsA<Copy>(n) || IsA<Atomic>(n) || IsA<Alloc>(n)) once = false;
-      if (const auto* store = As<Store>(n)) {
-        once &= !found && TellsLoops(*store, nest);
-        found = true;
+    for (const char* name : kThreadAxes) {
+      Expr extent = extents_[static_cast<size_t>(AxisRank(name))];
+      bool same = true;
+      for (const Around& around : around_) {
+        if (around.loop->thread != name) continue;
+        extent = around.loop->extent;
+        same &= IsZero(around.loop->min) && around.apart == 0 && !around.variance.Differs(stmt);
       }
-      return once;
-    });
-    if (once && found) name_ = target->name;
-    return once && found;
-  }
-
-  // A call that only computes.
-  static bool IsPureButLoads(const NodeRef& n) {
-    const auto* call = As<Call>(n);
-    return call->intrinsic != Intrinsic::kExtern && call->intrinsic != Intrinsic::kBufferData;
-  }
-
-  // Different iterations write different elements: the element's number is a number in a mixed
-  // radix whose digits are the loops' variables.
-  bool TellsLoops(const Store& store, const Nest& nest) {
-    std::vector<const For*> loops = nest.loops;  // and those inside, which stay: lanes
-    PreOrder(nest.body, [&](const NodeRef& n) {
-      if (const auto* loop = As<For>(n)) loops.push_back(loop);
-      return !IsA<ExprNode>(n);
-    });
-    std::vector<Var> vars;
-    for (const For* loop : loops) vars.push_back(loop->var);
-    auto affine = DetectAffine(FlatIndex(*store.buffer, store.indices, &analyzer_), vars);
-    if (!affine) return false;
-    std::vector<std::pair<int64_t, int64_t>> digits;  // weight, extent
-    for (size_t i = 0; i < vars.size(); ++i) {
-      const auto weight = AsInt(analyzer_.Simplify(affine->coefficients[i]));
-      const auto extent = AsInt(analyzer_.Simplify(loops[i]->extent));
-      if (extent && *extent <= 1) continue;
-      if (!extent || !weight || *weight < 1) return false;
-      digits.emplace_back(*weight, *extent);
+      const auto count = extent && same ? AsInt(extent) : std::nullopt;
+      if (!count || *count <= 1 || __builtin_mul_overflow(threads, *count, &threads)) continue;
+      out.push_back({name, *count});
     }
-    std::sort(digits.begin(), digits.end());
-    int64_t reach = 1;
-    for (const auto& [weight, extent] : digits) {
-      if (weight < reach) return false;
-      reach = weight * extent;
-    }
-    return true;
+    return out;
   }
 
-  Stmt Distribute(const Nest& nest, int64_t threads) {
-    filled_->push_back(name_);
+  // A loop inside of which no loop is bound.
+  Stmt OnUnbound(const Stmt& stmt) {
+    const std::vector<Axis> axes = own_ == 0 ? AxesFor(stmt) : std::vector<Axis>{};
+    ++unbound_;
+    Stmt out = axes.empty() ? Inside(stmt) : Dealt(stmt, axes);
+    --unbound_;
+    if (unbound_ > 0 || NumAxes() == 0 || AxesFor(stmt).size() < NumAxes()) return out;
+    const std::set<std::string> alone = WrittenByOne(out, /*many=*/true);
+    fills_->alone.insert(alone.begin(), alone.end());
+    return out;
+  }
+
+  // Along which there is more than one thread, or may be.
+  size_t NumAxes() const {
+    return static_cast<size_t>(std::count_if(kThreadAxes.begin(), kThreadAxes.end(), [&](auto a) {
+      const Expr& extent = extents_[static_cast<size_t>(AxisRank(a))];
+      return extent && !IsOne(extent);
+    }));
+  }
+
+  Stmt Dealt(const Stmt& stmt, const std::vector<Axis>& axes) {
+    const auto nest = FindSharedNest(stmt, module_, &analyzer_);
+    if (!nest) return Inside(stmt);
+    int64_t threads = 1;
+    for (const Axis& axis : axes) threads *= axis.extent;
+    const auto size = AsInt(nest->size);
+    if (size && *size < threads) {
+      // Loops inside may have more to deal.
+      const SharedFills before = *fills_;
+      Stmt inner = Inside(stmt);
+      if (WrittenByOne(inner, /*many=*/false).empty()) return inner;
+      *fills_ = before;
+    }
+    fills_->together.insert(nest->filled.begin(), nest->filled.end());
+    return Distribute(*nest, axes, threads);
+  }
+
+  Stmt Distribute(const SharedNest& nest, const std::vector<Axis>& axes, int64_t threads) {
     std::vector<Var> vars;
     Expr thread = IndexConst(0);
-    for (const For* axis : Ordered()) {
-      vars.push_back(VarNode::Make(names_.Fresh(axis->var->name + ".fill"), DType::Index()));
-      thread = thread * axis->extent + Expr(vars.back());
+    for (const Axis& axis : axes) {
+      vars.push_back(VarNode::Make(names_.Fresh(NameOf(axis.name)), DType::Index()));
+      thread = thread * axis.extent + Expr(vars.back());
     }
-    const int64_t steps = (nest.size + threads - 1) / threads;
     Var step = VarNode::Make(names_.Fresh("fill"), DType::Index());
     const Expr number = Expr(step) * threads + thread;
     VarMap values;
     Expr rest = number;
-    for (size_t i = nest.loops.size(); i-- > 0;) {
-      const For& loop = *nest.loops[i];
+    for (size_t i = nest.dealt.size(); i-- > 0;) {
+      const For& loop = *nest.dealt[i];
       const Expr digit = i == 0 ? rest : rest % loop.extent;
       values[loop.var.get()] = IsZero(loop.min) ? digit : loop.min + digit;
       rest = rest / loop.extent;
     }
-    Stmt body = Substitute(nest.body, values);
-    if (nest.size % threads != 0) body = If::Make(Lt(number, IndexConst(nest.size)), body);
-    const std::vector<const For*> axes = Ordered();
-    for (size_t i = axes.size(); i-- > 0;) {
-      body = For::Make(vars[i], IndexConst(0), axes[i]->extent, ForKind::kThread, body, {},
-                       axes[i]->thread);
+    Stmt body = nest.body;
+    for (size_t i = nest.kept.size(); i-- > 0;) {
+      const For& loop = *nest.kept[i];
+      body = For::Make(loop.var, loop.min, loop.extent, loop.for_kind, body, loop.attrs);
     }
-    return For::Make(step, IndexConst(0), IndexConst(steps), ForKind::kSerial, body);
+    body = Substitute(body, values);
+    const auto size = AsInt(nest.size);
+    if (!size || *size % threads != 0) body = If::Make(Lt(number, nest.size), body);
+    for (size_t i = axes.size(); i-- > 0;) {
+      body = For::Make(vars[i], IndexConst(0), IndexConst(axes[i].extent), ForKind::kThread, body,
+                       {}, axes[i].name);
+    }
+    const Expr steps = analyzer_.Simplify((nest.size + (threads - 1)) / threads);
+    return For::Make(step, IndexConst(0), steps, ForKind::kSerial, body);
   }
 
-  // The axes of the threads around, z before y before x, so that neighbours fill neighbours.
-  std::vector<const For*> Ordered() const {
-    std::vector<const For*> out = axes_;
-    std::stable_sort(out.begin(), out.end(), [](const For* a, const For* b) {
-      return AxisRank(a->thread) < AxisRank(b->thread);
-    });
-    return out;
+  // As the loop over the axis around is named, or the axis.
+  std::string NameOf(const std::string& axis) const {
+    std::string name = axis;
+    for (const Around& around : around_) {
+      if (around.loop->thread == axis) name = around.loop->var->name;
+    }
+    std::replace(name.begin(), name.end(), '.', '_');
+    return name + ".fill";
   }
 
   const Module& module_;
   NameSupply names_;
-  std::vector<std::string>* filled_;
-  std::vector<const For*> axes_;  // loops over threadIdx axes around
-  std::vector<Variance> variances_;
-  int apart_ = 0;     // statements around that take threads apart
-  std::string name_;  // of what the nest fills
+  const AxisExtents& extents_;
+  SharedFills* fills_;
+  std::vector<Around> around_;
+  int own_ = 0;      // statements around that each thread decides for itself
+  int unbound_ = 0;  // loops around in which no loop is bound
 };
 
 }  // namespace
 
-Stmt ShareLoads(const PrimFunc& func, const Module& module, std::vector<std::string>* filled) {
-  return Sharing(func, module, filled).Rewrite(func.body);
+Stmt ShareLoads(const PrimFunc& func, const Module& module, const AxisExtents& extents,
+                SharedFills* fills) {
+  return Sharing(func, module, extents, fills).Rewrite(func.body);
 }
 
 }  // namespace tenon

@@ -2,18 +2,24 @@
 // bind_threads.
 #pragma once
 
+#include <set>
 #include <string>
-#include <vector>
 
-#include "loop/func.h"
+#include "loop/pass/place_syncs.h"
 
 namespace tenon {
 
-/// Finds, inside loops over threadIdx axes, nests of serial loops that fill `shared` memory the
-/// same for every thread (they do not name the thread, and write each element once), and gives
-/// their iterations to the threads of those loops, in order, over loops of their own over the same
-/// axes. The names of what is filled so are appended to `filled`. Nests that it does not
-/// understand stay as they are: then one thread does them.
-Stmt ShareLoads(const PrimFunc& func, const Module& module, std::vector<std::string>* filled);
+/// Names of buffers in `shared`.
+struct SharedFills {
+  std::set<std::string> together;  // filled by all threads
+  std::set<std::string> alone;     // by loops of one thread, while the others wait
+};
+
+/// Finds loops bound to no thread that fill `shared` memory (shared_nest.h), and gives their
+/// iterations to the threads of the block, in order, over loops of their own over the axes of the
+/// launch. Axes whose loops around do other things there in each iteration stay as they are: those
+/// threads share the work with those along the other axes. Loops that cannot be dealt out stay too.
+Stmt ShareLoads(const PrimFunc& func, const Module& module, const AxisExtents& extents,
+                SharedFills* fills);
 
 }  // namespace tenon
