@@ -20,15 +20,13 @@ using test::kRows;
 using test::Sizes;
 using test::Way;
 
-Module LoweredBy(const Sizes& size, Way way) {
+Module LoweredTo(const std::string& arch, const std::string& product) {
   // Callers of a kernel with such copies pass aligned tensors.
   const std::regex factors(R"(\b[AB]: f16\[\d+, \d+\](?=,))");
-  const std::string text =
-      std::regex_replace(test::ProductOfTensors(size, way), factors, "$& align 16");
-  auto module = ParseModule(text, "schedule");
+  auto module = ParseModule(std::regex_replace(product, factors, "$& align 16"), "schedule");
   EXPECT_TRUE(module) << (module ? "" : ToString(module.errors()));
   PrimFunc func = *module->Find("f");
-  func.target = "cuda -arch=sm_80";
+  func.target = "cuda -arch=" + arch;
   module->Add(PrimFunc::Make(std::move(func)));
   return *module;
 }
@@ -53,18 +51,23 @@ void CheckProduct(const Sizes& size, const Module& module, const std::string& af
   }
 }
 
-void CheckAll(const Sizes& size, Way way, bool orders) {
-  SCOPED_TRACE(std::to_string(size.m) + "x" + std::to_string(size.n) + "x" +
-               std::to_string(size.k));
-  Module module = LoweredBy(size, way);
-  CheckProduct(size, module, "nothing", false);
-  const Target target = Target::Parse("cuda -arch=sm_80").value();
+Module ThroughPasses(const Module& module, const std::string& arch) {
   driver::PassHooks hooks;
   hooks.verify = true;
+  const Target target = Target::Parse("cuda -arch=" + arch).value();
   auto lowered =
       driver::RunPipeline(driver::DevicePipeline(), module, driver::ContextOf(target), hooks);
-  ASSERT_TRUE(lowered) << ToString(lowered.errors());
-  CheckProduct(size, *lowered, "everything", orders);
+  EXPECT_TRUE(lowered) << ToString(lowered.errors());
+  return lowered ? *lowered : module;
+}
+
+// `closely`: before the passes too, and in several orders of threads.
+void CheckAll(const Sizes& size, Way way, bool closely) {
+  SCOPED_TRACE(std::to_string(size.m) + "x" + std::to_string(size.n) + "x" +
+               std::to_string(size.k));
+  const Module module = LoweredTo("sm_80", test::ProductOfTensors(size, way));
+  if (closely) CheckProduct(size, module, "nothing", false);
+  CheckProduct(size, ThroughPasses(module, "sm_80"), "everything", closely);
 }
 
 TEST(TensorCoresOfTensors, OneTile) {
@@ -75,6 +78,12 @@ TEST(TensorCoresOfTensors, OneTile) {
 TEST(TensorCoresOfTensors, TwoTilesEachWay) {
   for (Way way : {Way::kPlain, Way::kPipelined})
     CheckAll({2 * kRows, 2 * kColumns, 2 * kDepth}, way, false);
+}
+
+TEST(TensorCoresOfTensors, ByAWarpgroup) {
+  const Sizes size = {64, 64, 128};
+  const Module module = LoweredTo("sm_90a", test::ProductOfWarpgroups(size));
+  CheckProduct(size, ThroughPasses(module, "sm_90a"), "everything", false);
 }
 
 TEST(TensorCoresOfTensors, SizesAreRoundedUp) {

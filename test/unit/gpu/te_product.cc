@@ -99,7 +99,34 @@ Schedule ScheduleOf(const Product& p, Way way) {
   return s;
 }
 
+Schedule ScheduleOfWarpgroups(const Product& p) {
+  Schedule s = CreateSchedule({p.c});
+  s[p.total].SetScope("fragment");
+  te::Tensor tiles[] = {s.CacheRead(p.a, "shared", {p.total.op()}),
+                        s.CacheRead(p.b, "shared", {p.total.op()})};
+  Stage result = s[p.c], sums = s[p.total];
+  auto [by, bx, i, j] = result.Tile(p.c.op().axis()[0], p.c.op().axis()[1], 64, 64);
+  result.Bind(by, te::ThreadAxis("blockIdx.y"));
+  result.Bind(bx, te::ThreadAxis("blockIdx.x"));
+  result.Vectorize(j);
+  sums.ComputeAt(result, bx);
+  auto [ko, k] = sums.Split(p.total.op().reduce_axis()[0], 64);
+  sums.Reorder({ko, p.total.op().axis()[0], p.total.op().axis()[1], k});
+  sums.Tensorize(p.total.op().axis()[0], "ptx.wgmma.m64n64k64.f16");
+  sums.Pragma(ko, "producer_stages", 2);
+  for (const te::Tensor& tile : tiles) {
+    s[tile].ComputeAt(sums, ko);
+    s[tile].Tensorize(tile.op().axis()[0], "ptx.tma.copy.64x64.f16");
+  }
+  return s;
+}
+
 }  // namespace
+
+std::string ProductOfWarpgroups(const Sizes& size) {
+  const Product p = Define(size);
+  return Lower(ScheduleOfWarpgroups(p), {p.a, p.b, p.c}, "f").str();
+}
 
 std::string ProductOfTensors(const Sizes& size, Way way) {
   const Product p = Define(size);

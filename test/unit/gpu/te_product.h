@@ -18,5 +18,8 @@ enum class Way : uint8_t { kPlain, kPipelined, kPadded };
 
 /// The loop IR of f: C = A B in f16, summed in f32, by mma.sync. Throws tenon::Error.
 std::string ProductOfTensors(const Sizes& size, Way way);
+/// The same by a warpgroup, for which the copy engine fetches tiles ahead: m and n are multiples of
+/// 64, as k is.
+std::string ProductOfWarpgroups(const Sizes& size);
 
 }  // namespace tenon::test
