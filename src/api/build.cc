@@ -94,17 +94,33 @@ class Parameters {
     if (std::find(scalars.begin(), scalars.end(), var) == scalars.end()) scalars.push_back(var);
   }
 
-  // Every variable must get a value.
-  void RequireNumbers() const {
+  // Adds the sizes that the shapes of the first arguments tell, given others: n from 2 * n + 1.
+  void TellFromShapes(size_t count, std::set<const Node*>* told) const {
+    auto known = [&](const inner::Var& v) { return told->count(v.get()) != 0; };
+    for (bool more = true; more;) {
+      more = false;
+      for (size_t i = 0; i < count; ++i) {
+        for (const inner::Expr& size : fields_.buffers[i]->shape) {
+          const inner::Var dim = DimToldBy(fields_, size, known);
+          more |= dim && told->insert(dim.get()).second;
+        }
+      }
+    }
+  }
+
+  // Every variable must get a value. Inputs are checked before outputs are looked at.
+  void RequireNumbers() {
+    const size_t inputs = fields_.buffers.size() - static_cast<size_t>(fields_.num_outputs);
+    TellFromShapes(inputs, &of_inputs_);
+    told_.insert(of_inputs_.begin(), of_inputs_.end());
+    TellFromShapes(fields_.buffers.size(), &told_);
     for (const inner::Var& dim : fields_.dims) {
       if (told_.count(dim.get()) != 0) continue;
       ThrowValue(
-          fmt::format("the size '{0}' stands alone in the shape of no argument; pass '{0}' itself "
+          fmt::format("the size '{0}' follows from the shape of no argument; pass '{0}' itself "
                       "as an argument",
                       dim->name));
     }
-    // Inputs are checked before outputs are looked at.
-    const size_t inputs = fields_.buffers.size() - static_cast<size_t>(fields_.num_outputs);
     for (size_t i = 0; i < inputs; ++i) {
       for (const inner::Expr& size : fields_.buffers[i]->shape)
         RequireTold(size, *fields_.buffers[i]);
@@ -119,7 +135,7 @@ class Parameters {
     PreOrder(size, [&](const NodeRef& n) {
       if (IsA<VarNode>(n) && of_inputs_.count(n.get()) == 0) {
         ThrowValue(fmt::format(
-            "the shape of '{}' has '{}' in it, which stands alone in the shape of no input; "
+            "the shape of '{}' has '{}' in it, which follows from the shape of no input; "
             "pass it as an argument",
             input.name, As<VarNode>(n)->name));
       }

@@ -157,6 +157,21 @@ class Shapes(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, r"n=3 \(from A.shape\[0\]\) but B.shape\[0\]=4"):
             f(ones(7), np.empty(4, "int32"))
 
+    def test_one_size_in_the_shapes_of_tensors(self):
+        n, m = te.var("n"), te.var("m")
+        A, D = te.placeholder((2 * n + 1,), name="A"), te.placeholder((m + n,), name="D")
+        for target in TARGETS:
+            with self.subTest(target=target):
+                f = built([A], te.compute((2 * n + 1,), lambda i: A[i] + n, name="B"), target)
+                np.testing.assert_array_equal(f(ones(7)), np.full(7, 4))
+                for wrong in [0, 6]:
+                    with self.assertRaisesRegex(ValueError, rf"expects shape\[0\]=2 \* n \+ 1 for some n but got shape\[0\]={wrong}"):
+                        f(ones(wrong))
+                g = built([A, D], te.compute((m,), lambda i: D[i + n] + A[0], name="C"), target)
+                self.assertEqual(g(ones(5), ones(6)).shape, (4,))
+                with self.assertRaisesRegex(ValueError, "m at least 0|m of shape"):
+                    g(ones(5), ones(1))
+
     def test_sizes_that_later_arguments_tell(self):
         f = text("n", "A: f32[n + 1], C: f32[n], out B: i32[n]", "for i in 0..n { B[i] = i32(i) }")
         self.assertEqual(f(ones(4), ones(3)).shape, (3,))
