@@ -60,7 +60,7 @@ class TN_API Stage {
   void Bind(const te::IterVar& loop, const te::IterVar& thread_axis);
   /// An attribute of the loop, for passes and back ends; unknown ones do nothing. Of a loop that
   /// the copy engine of sm_90 fills tiles for, "producer_stages": how many steps ahead
-  /// (docs/gpu.md).
+  /// (docs/gpu-operations.md).
   void Pragma(const te::IterVar& loop, const std::string& key, const Value& value = "");
 
   /// Computed inside that loop of its consumer, as much as one iteration needs.
@@ -109,8 +109,8 @@ class TN_API Stage {
   /// its iterations then.
   void Partition(const te::IterVar& loop, const Values& points);
   /// This loop and those inside become a call of an intrinsic (IrSchedule::Tensorize; those for
-  /// GPUs are in docs/gpu.md). Where its description is of part of a reduction, the initial value
-  /// is set outside.
+  /// GPUs are in docs/gpu-operations.md). Where its description is of part of a reduction, the
+  /// initial value is set outside.
   void Tensorize(const te::IterVar& loop, const std::string& intrinsic);
   /// This loop and those inside become a function that is called.
   void Outline(const te::IterVar& loop, const std::string& name);
