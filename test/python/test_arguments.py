@@ -87,6 +87,16 @@ class Arguments(unittest.TestCase):
             again.replay(t.trace.as_json())
         again.use_decisions({"rows": 2})
         again.replay(t.trace.as_json())
+        with self.assertRaisesRegex(ValueError, "the choice 'rows' is made already, as 2; its value is given before"):
+            again.use_decisions({"rows": 4})
+        other = tir.Schedule(te.create_prim_func([A, C]))
+        other.use_decisions({"row": 2})
+        other.decide("rows", [2, 4], 4)
+        with self.assertRaisesRegex(ValueError, "use_decisions: the schedule has no choice 'row'; it has rows"):
+            tenon.build(other)
+        other.use_decisions({"columns": 3})
+        with self.assertRaisesRegex(ValueError, "use_decisions: the choice 'columns' is among 1, 2, but was given as 3"):
+            other.decide("columns", [1, 2], 1)
         self.assertIn("0..2", str(again))
 
     def test_of_files(self):
@@ -97,6 +107,14 @@ class Arguments(unittest.TestCase):
                     f.export_library(os.path.join(folder, name))
             with self.assertRaisesRegex(ValueError, "is not wasm"):
                 f.save(os.path.join(folder, "x.wasm"))
+            for name, function, message in [
+                ("x.o", "", "a C program has a function 'main' of its own; give this one another name"),
+                ("x.c", "printf", "the name 'printf' is a function of C's library; choose another"),
+                ("x.o", "double", "the name 'double' is a word of C or C"),
+                ("x.h", "add", "expected a file that ends in .o or .c, beside which the header is written"),
+            ]:
+                with self.assertRaisesRegex(ValueError, message):
+                    f.export_to_c(os.path.join(folder, name), function_name=function)
             self.assertEqual(os.listdir(folder), [])
 
     def test_of_other_machines(self):

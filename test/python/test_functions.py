@@ -101,6 +101,23 @@ class Functions(unittest.TestCase):
         s[c].vectorize(c.op.axis[0])
         np.testing.assert_array_equal(tenon.build(s, [a, b, c])(x[:8], y[:8]).numpy(), np.fmod(x[:8], y[:8]))
 
+    @unittest.skipUnless(tenon.opencl(0).exist, "there is no OpenCL device")
+    def test_on_a_device(self):
+        """Which has functions of its own: OpenCL allows these up to 5 units, and none where ours are exact."""
+        x = samples("float32")
+        place, device = te.placeholder(x.shape, "float32", "x"), tenon.opencl(0)
+        out = te.compute(x.shape, lambda i: tuple(getattr(te, name)(place[i]) for name in OF_ONE), name="out")
+        s = te.create_schedule(out[0].op)
+        outer, inner = s[out[0]].split(out[0].op.axis[0], factor=64)
+        s[out[0]].bind(outer, te.thread_axis("blockIdx.x"))
+        s[out[0]].bind(inner, te.thread_axis("threadIdx.x"))
+        results = tenon.build(s, [place, *out], "opencl")(tenon.nd.array(x, device))
+        for (name, (reference, ulps, _)), got in zip(OF_ONE.items(), results):
+            with np.errstate(all="ignore"):
+                off = units(got.numpy(), np.asarray(reference(x.astype(WIDE))), x.dtype)
+            worst = int(np.argmax(off))
+            self.assertLessEqual(off[worst], 5 if ulps > 0.5 else 0.51, f"{name} of {x[worst]} is {got.numpy()[worst]}")
+
     def test_questions(self):
         for dtype in ("float16", "float32", "float64"):
             x = samples(dtype)
