@@ -21,6 +21,9 @@ from .nd import cpu, cuda, opencl
 from .session import InferenceSession
 from .te import create_schedule
 
+Schedule.__repr__ = lambda self: f"<tenon.Schedule of {', '.join(stage.op.name for stage in self.stages)}>"
+Stage.__repr__ = lambda self: f"<tenon.Stage of {self.op.name}: {', '.join(loop.name for loop in self.leaf_iter_vars)}>"
+
 __all__ = [
     "InferenceSession",
     "IrModule",

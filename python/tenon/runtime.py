@@ -78,6 +78,11 @@ class Module:
     def __call__(self, *args: Any) -> Any:
         return self.entry_func(*args)
 
+    def __repr__(self) -> str:
+        if self._library is None:
+            return f"<tenon.runtime.Module from '{self._path}'>"
+        return f"<tenon.runtime.Module of {', '.join(self._library.functions)}, target {self._library.target.kind}>"
+
     @property
     def inputs(self) -> list:
         return self.runtime_module.inputs()
@@ -131,6 +136,8 @@ class Module:
     def time_evaluator(self, func_name: str, dev: Device | None = None, number: int = 10, repeat: int = 1, min_repeat_ms: int = 0):
         """A function that measures calls with given arguments: .mean and .results, in seconds a call, the work that they
         queue on `dev` included."""
+        if min(number, repeat) < 1:
+            raise ValueError(f"time_evaluator: expected at least 1 for 'number' and 'repeat' but got {number} and {repeat}")
         function = self.get_function(func_name)
         wait = dev.sync if dev is not None else lambda: None
 
@@ -212,11 +219,14 @@ def load_module(path: str | os.PathLike) -> Module:
         path += ".so"
     if not path.endswith(".tar"):
         return Module(loaded=_tenon.load(path), path=path)
-    with tempfile.TemporaryDirectory(prefix="tenon-") as folder, tarfile.open(path) as archive:
-        member = archive.getmember("deploy_lib.so")
+    with tempfile.TemporaryDirectory(prefix="tenon-") as folder:
         library = os.path.join(folder, "deploy_lib.so")
-        with open(library, "wb") as file, archive.extractfile(member) as content:
-            shutil.copyfileobj(content, file)
+        try:
+            with tarfile.open(path) as archive, open(library, "wb") as file:
+                with archive.extractfile("deploy_lib.so") as content:
+                    shutil.copyfileobj(content, file)
+        except (KeyError, tarfile.TarError):
+            raise RuntimeError(f"cannot load '{path}': it is no archive with a deploy_lib.so, as Module.save writes it") from None
         # The file may go: the loader has it open.
         return Module(loaded=_tenon.load(library), path=path)
 

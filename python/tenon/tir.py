@@ -81,6 +81,9 @@ class Schedule:
     def __str__(self) -> str:
         return str(self.mod)
 
+    def __repr__(self) -> str:
+        return f"<tenon.tir.Schedule of @{self.func_name}>"
+
     def show(self) -> None:
         print(self.mod)
 

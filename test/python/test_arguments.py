@@ -117,6 +117,25 @@ class Arguments(unittest.TestCase):
                     f.export_to_c(os.path.join(folder, name), function_name=function)
             self.assertEqual(os.listdir(folder), [])
 
+    def test_of_loading_and_measuring(self):
+        f = tenon.build(fresh(), [A, C], name="add")
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "x.tar")
+            with open(path, "w", encoding="ascii") as file:
+                file.write("no archive")
+            with self.assertRaisesRegex(RuntimeError, "x.tar': it is no archive with a deploy_lib.so, as Module.save writes it"):
+                tenon.load(path)
+            f.save(path)
+            self.assertEqual(repr(tenon.load(path)), f"<tenon.runtime.Module from '{path}'>")
+        with self.assertRaisesRegex(ValueError, "expected at least 1 for 'number' and 'repeat' but got 0 and 1"):
+            f.time_evaluator("add", number=0)
+
+    def test_what_things_say_of_themselves(self):
+        self.assertEqual(repr(tenon.build(fresh(), [A, C], "c", name="add")), "<tenon.runtime.Module of add, target c>")
+        self.assertEqual(repr(fresh()), "<tenon.Schedule of A, C>")
+        self.assertEqual(repr(stage()), "<tenon.Stage of C: i>")
+        self.assertEqual(repr(tir.Schedule(te.create_prim_func([A, C]))), "<tenon.tir.Schedule of @main>")
+
     def test_of_other_machines(self):
         f = tenon.build(fresh(), [A, C], "llvm -mtriple=riscv64-linux-gnu")
         with self.assertRaisesRegex(RuntimeError, "cannot load what was built for target 'llvm .*': it is for riscv64"):
