@@ -1,7 +1,10 @@
 #include "loop/pass/compact_buffers.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
+#include "ir/print.h"
 #include "loop/pass/buffer_flow.h"
 #include "loop/pass/move_allocs.h"
 #include "loop/pass/private_memory.h"
@@ -30,7 +33,8 @@ bool IsIndependent(const StmtNode* s, const BufferNode& buffer) {
 // Decides about the allocations of one function.
 class Planner {
  public:
-  explicit Planner(const PrimFunc& func) : flow_(func), analyzer_(*flow_.analyzer()) {}
+  Planner(const PrimFunc& func, const PassContext& context)
+      : flow_(func), analyzer_(*flow_.analyzer()), context_(context) {}
 
   Placement Plan(const AllocUses& a) {
     Placement out;
@@ -88,7 +92,7 @@ class Planner {
     for (const BufferUse& use : a.uses)
       boxes.push_back(flow_.BoxOf(use, target, b.scope == "shared"));
     const size_t free = FreeDims(a);
-    for (size_t d = 0; d < free; ++d) {
+    for (size_t d = 0; d < b.shape.size(); ++d) {
       Expr first, last;
       bool known = true;
       for (const Box& box : boxes) {
@@ -101,6 +105,13 @@ class Planner {
       first = analyzer_.Simplify(first);
       Expr extent = Size(first, analyzer_.Simplify(last));
       if (!extent || !IsSmaller(extent, b.shape[d])) continue;
+      if (d >= free) {
+        context_.Remark(
+            fmt::format("buffer '{}' keeps {} elements along dim {} where {} are used: "
+                        "a call is told the strides",
+                        b.name, ToString(b.shape[d]), d, ToString(extent)));
+        continue;
+      }
       out->shape[d] = extent;
       if (!IsZero(first)) (*origin)[d] = first;
     }
@@ -140,7 +151,7 @@ class Planner {
     if (IsFragment(b)) return free;  // who gets a box of it sees its elements, wherever they lie
     for (const BufferUse& use : a.uses) {
       if (!use.in_call || use.as_tile) continue;
-      if (b.layout) return 0;
+      if (b.layout && !HasPaddedRows(b)) return 0;
       size_t d = 0;
       while (d < free && IsOne(analyzer_.Simplify(use.last[d] - use.first[d] + 1))) ++d;
       free = std::min(free, d + 1);
@@ -163,11 +174,12 @@ class Planner {
 
   BufferFlow flow_;
   Analyzer& analyzer_;  // the flow's
+  const PassContext& context_;
 };
 
-Func Compact(const Func& func, const Module& module) {
+Func Compact(const Func& func, const Module& module, const PassContext& context) {
   const Func own = WithBody(func, GivePrivateMemory(func));
-  Planner planner(*own);
+  Planner planner(*own, context);
   std::vector<std::pair<Buffer, Placement>> placements;
   for (const AllocUses& a : UsesOfAllocs(*own, module)) {
     if (!a.uses.empty()) placements.emplace_back(a.alloc->buffer, planner.Plan(a));
@@ -177,10 +189,10 @@ Func Compact(const Func& func, const Module& module) {
 
 }  // namespace
 
-Module CompactBuffers(const Module& module, const PassContext&) {
+Module CompactBuffers(const Module& module, const PassContext& context) {
   return MapFuncs(module, [&](const Func& func) {
     bool runs_loops = func->func_kind == FuncKind::kKernel || func->func_kind == FuncKind::kDevice;
-    return runs_loops ? Compact(func, module) : func;
+    return runs_loops ? Compact(func, module, context) : func;
   });
 }
 

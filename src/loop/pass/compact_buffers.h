@@ -11,9 +11,10 @@
 // for each such loop, and no proof. Each dimension shrinks to the box that is used within one
 // execution of that statement, if its size is constant or does not depend on loops; indices and
 // declared regions are relative to the box. A layout stays, over the smaller logical shape; padded
-// rows keep their length modulo 128 elements; buffers with other storage extents or strides, and
-// ones passed to calls (which know their strides), move but keep their shape. Why first: schedule
-// primitives look for buffers at their old place; everything later profits from small ones.
+// rows keep their length modulo 128 elements; buffers with other storage extents or strides move
+// but keep their shape, ones passed to calls keep what their strides come from: a call knows them,
+// and a remark says so. Why first: schedule primitives look for buffers at their old place;
+// everything later profits from small ones.
 #pragma once
 
 #include "loop/pass/pass.h"
