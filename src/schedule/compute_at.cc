@@ -82,6 +82,7 @@ class ProducerMover {
       for (const Buffer& b : WrittenBy(*other->block())) {
         if (!Reads(block_, b)) continue;
         if (body_->OrderOf(other) > body_->OrderOf(&place_)) {
+          if (WritesElsewhere(*other, b)) continue;
           return OfBlock(block_.name, "block " + other->block()->name + " writes " + b->name +
                                           ", which it reads, in between");
         }
@@ -94,6 +95,35 @@ class ProducerMover {
       }
     }
     return std::nullopt;
+  }
+
+  // In one iteration of a loop around both places, which the block stays in, the other writes
+  // nothing that the block reads: the next row of a scan.
+  bool WritesElsewhere(const Place& other, const Buffer& b) const {
+    const For* shared = SharedLoop(other);
+    if (shared == nullptr) return false;
+    Analyzer analyzer;
+    Learn(*s_.func, &analyzer);
+    Learn(place_.path, &analyzer);
+    Learn(other.path, &analyzer);
+    auto box = [&](const Region& r, const Place& p) {
+      return TouchedBox(r, *p.block(), DomainOf(p.LoopsInside(shared), &analyzer), &analyzer);
+    };
+    auto before = [&](const Expr& end, const Expr& begin) {
+      return end && begin && analyzer.CanProve(Lt(end, begin));
+    };
+    for (const Region& r : ReadsOf(block_)) {
+      for (const Region& w : other.block()->writes) {
+        if (r->buffer != b || w->buffer != b) continue;
+        const Box read = box(r, place_), written = box(w, other);
+        bool apart = false;
+        for (size_t d = 0; d < read.size(); ++d) {
+          apart |= before(read[d].max, written[d].min) || before(written[d].max, read[d].min);
+        }
+        if (!apart) return false;
+      }
+    }
+    return true;
   }
 
   // A producer of the block that still reduces in loops around both has not finished when the block
