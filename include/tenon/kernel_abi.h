@@ -16,7 +16,7 @@ extern "C" {
 
 /* Grows when anything in this file changes meaning. A library made for one version is refused by a
  * runtime of another; the name of the query symbol carries it too. */
-#define TN_ABI_VERSION 1
+#define TN_ABI_VERSION 2
 
 #if defined(__GNUC__)
 #define TN_CORE_API __attribute__((visibility("hidden")))
@@ -144,7 +144,15 @@ typedef struct tn_device_kernel {
   uint32_t params;       /* offset of a byte per parameter: 0 for a buffer, TN_PARAM_TENSOR_MAP, */
                          /* else its size */
   uint32_t num_params;
+  uint8_t cluster[3]; /* blocks of a cluster along x, y, z, which divide the launch's; 1: alone */
+  uint8_t launch;     /* of TN_LAUNCH_… */
+  uint32_t reserved;
 } tn_device_kernel;
+
+/* How a kernel is launched: all its blocks at once, or not at all, so that they may wait for each
+ * other; or early, while the launch before it on the stream runs, for whose end it waits itself. */
+#define TN_LAUNCH_COOPERATIVE 1
+#define TN_LAUNCH_DEPENDENT 2
 
 /* A parameter whose argument is the address of a matrix, and that the kernel gets as a description
  * for the copy engine, which the launch makes. For each of these, in their order, a tn_device_map
@@ -273,7 +281,7 @@ typedef struct tn_params_header {
 
 struct tn_host_services;
 
-/* What the exported function __tenon_query_v1 tells about its library. All pointers live as long as
+/* What the exported function __tenon_query_v2 tells about its library. All pointers live as long as
  * the library. */
 typedef struct tn_module_info {
   uint32_t abi_version;  /* TN_ABI_VERSION of the core in the library */
@@ -297,7 +305,7 @@ typedef struct tn_module_info {
 } tn_module_info;
 
 typedef const tn_module_info* (*tn_query_fn)(void);
-#define TN_QUERY_SYMBOL "__tenon_query_v1"
+#define TN_QUERY_SYMBOL "__tenon_query_v2"
 
 /* What libtenon_runtime offers to the cores of other libraries, exported by libtenon_runtime.so
  * under this name. */
@@ -316,7 +324,7 @@ typedef struct tn_host_services {
   void* (*device_arena_acquire)(tn_instances* state, int32_t device_type, int32_t device_id,
                                 int64_t bytes);
 } tn_host_services;
-#define TN_HOST_SYMBOL "tn_host_services_v1"
+#define TN_HOST_SYMBOL "tn_host_services_v2"
 
 #ifdef __cplusplus
 } /* extern "C" */

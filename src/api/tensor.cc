@@ -122,8 +122,8 @@ IterVar ThreadAxis(const std::string& tag) {
       tag == "vthread" || tag == "vthread.x" || tag == "vthread.y" || tag == "vthread.z";
   if (AxisRank(tag) < 0 && !virtual_axis) {
     ThrowValue(
-        fmt::format("there is no thread axis '{}'; expected blockIdx.x, .y or .z, threadIdx.x, .y "
-                    "or .z, or vthread",
+        fmt::format("there is no thread axis '{}'; expected blockIdx.x, .y or .z, "
+                    "clusterCtaIdx.x, .y or .z, threadIdx.x, .y or .z, or vthread",
                     tag));
   }
   auto data = std::make_shared<IterVarData>();

@@ -115,6 +115,9 @@ Expected<std::vector<DataBlob>> PackDeviceCode(const std::vector<Func>& kernels,
     row.shared_bytes = launch.dynamic_shared ? static_cast<uint32_t>(launch.shared_bytes) : 0;
     row.params = static_cast<uint32_t>(packer.Append(params, 1));
     row.num_params = static_cast<uint32_t>(params.size());
+    for (size_t k = 0; k < 3; ++k) row.cluster[k] = static_cast<uint8_t>(launch.cluster[k]);
+    row.launch = static_cast<uint8_t>((launch.cooperative ? TN_LAUNCH_COOPERATIVE : 0) |
+                                      (launch.dependent ? TN_LAUNCH_DEPENDENT : 0));
     if (const std::string maps = MapsOf(*kernels[i]); !maps.empty()) packer.Append(maps, 8);
     packer.Kernel(i, row);
   }

@@ -1,6 +1,9 @@
 #include "codegen/exchanged.h"
 
+#include <algorithm>
+
 #include "ir/visit.h"
+#include "loop/threads.h"
 
 namespace tenon::codegen {
 
@@ -21,7 +24,10 @@ std::unordered_set<const BufferNode*> ExchangedBuffers(const PrimFunc& func) {
     return !IsA<BufferNode>(n);
   });
   std::unordered_set<const BufferNode*> out;
+  const auto awaited = func.attrs.Get<std::vector<std::string>>(kAwaitsAttr, {});
   for (const Buffer& b : func.buffers) {
+    // The launch before may write it while this one has begun.
+    if (std::find(awaited.begin(), awaited.end(), b->name) != awaited.end()) out.insert(b.get());
     if (waits && read.count(b.get()) != 0 && written.count(b.get()) != 0) out.insert(b.get());
   }
   return out;

@@ -15,6 +15,7 @@ namespace {
 constexpr int64_t kMostStaticShared = 48 * 1024;
 constexpr int64_t kSharedAlign = 16;
 constexpr const char* kGridAxes[] = {"blockIdx.x", "blockIdx.y", "blockIdx.z"};
+constexpr const char* kClusterAxes[] = {"clusterCtaIdx.x", "clusterCtaIdx.y", "clusterCtaIdx.z"};
 constexpr const char* kBlockAxes[] = {"threadIdx.x", "threadIdx.y", "threadIdx.z"};
 
 class LaunchReader {
@@ -24,6 +25,8 @@ class LaunchReader {
 
   Expected<GpuLaunch> Read() {
     launch_.grid.fill(IndexConst(1));
+    launch_.cooperative = kernel_.attrs.Has(kCooperativeAttr);
+    launch_.dependent = kernel_.attrs.Has(kAwaitsAttr);
     const ThreadNest nest = PeelThreads(kernel_);
     for (const For* loop : nest.axes) ReadLoop(*loop);
     PreOrder(nest.body, [&](const NodeRef& n) {
@@ -32,6 +35,7 @@ class LaunchReader {
         Error("the loop '{}' over {} is not part of the nest around the kernel's body",
               loop->var->name, loop->thread);
       }
+      if (const auto* sync = As<Sync>(n)) CheckSync(sync->level);
       return errors_.empty();
     });
     PlaceShared();
@@ -53,14 +57,25 @@ class LaunchReader {
     if (!IsZero(loop.min)) Error("the loop '{}' does not begin at 0", loop.var->name);
     for (size_t i = 0; i < 3; ++i) {
       if (loop.thread == kGridAxes[i]) return ReadGrid(i, loop);
-      if (loop.thread != kBlockAxes[i]) continue;
-      const auto extent = AsInt(loop.extent);
-      if (extent && *extent > 0) {
-        launch_.block[i] = *extent;
-      } else {
-        Error("{} needs a constant number of threads", loop.thread);
-      }
-      return;
+      if (loop.thread == kClusterAxes[i]) return ReadConstant(loop, "blocks", &launch_.cluster[i]);
+      if (loop.thread == kBlockAxes[i]) return ReadConstant(loop, "threads", &launch_.block[i]);
+    }
+  }
+
+  // The verifier has said so, of a module that it has seen.
+  void CheckSync(Level level) {
+    if (level == Level::kGrid && !launch_.cooperative)
+      Error("sync grid in a launch that is not cooperative");
+    if (level == Level::kCluster && GpuGeneration(limits_.arch) < 90)
+      Error("sync cluster needs sm_90, but the target is {}", limits_.arch);
+  }
+
+  void ReadConstant(const For& loop, const char* what, int64_t* out) {
+    const auto extent = AsInt(loop.extent);
+    if (extent && *extent > 0) {
+      *out = *extent;
+    } else {
+      Error("{} needs a constant number of {}", loop.thread, what);
     }
   }
 
@@ -105,6 +120,10 @@ class LaunchReader {
     for (int64_t n : launch_.block) {
       if (__builtin_mul_overflow(threads, n, &threads)) threads = INT64_MAX;
     }
+    int64_t cluster = 1;
+    for (int64_t n : launch_.cluster) cluster *= std::min(n, kMostInCluster + 1);
+    if (cluster > kMostInCluster)
+      Error("a cluster of {} blocks: at most {} are possible", cluster, kMostInCluster);
     if (threads > limits_.max_threads_per_block) {
       Error("a block of {} threads, but {} has at most {}", threads, limits_.arch,
             limits_.max_threads_per_block);

@@ -1,5 +1,5 @@
 // How a kernel in its bound form (loop/threads.h) is launched: over how many blocks of how many
-// threads, with how much shared memory.
+// threads, with how much shared memory, and which attributes.
 #pragma once
 
 #include <array>
@@ -12,7 +12,8 @@
 namespace tenon::codegen {
 
 struct GpuLaunch {
-  std::array<Expr, 3> grid;  // blocks along x, y, z, over the kernel's dims
+  std::array<Expr, 3> grid;  // clusters of blocks along x, y, z, over the kernel's dims
+  std::array<int64_t, 3> cluster = {1, 1, 1};  // blocks of each
   std::array<int64_t, 3> block = {1, 1, 1};
   /// Offsets of the shared buffers, in the order in which they are allocated. None shares memory
   /// with another.
@@ -20,6 +21,7 @@ struct GpuLaunch {
   int64_t shared_bytes = 0;
   /// Whether the launch must ask for them: arrays of fixed size end at 48 KiB.
   bool dynamic_shared = false;
+  bool cooperative = false, dependent = false;
 
   int64_t threads() const { return block[0] * block[1] * block[2]; }
 };

@@ -84,7 +84,9 @@ struct GpuSpelling {
   bool shared_first;  // shared arrays stand at the beginning of a kernel
   std::span<const AxisSpelling> axes;
   const char* sync_cta;
-  const char* sync_warp;  // null: threads of a warp cannot wait for each other alone
+  const char* sync_warp;               // null: threads of a warp cannot wait for each other alone
+  const char* sync_cluster = nullptr;  // and blocks of a cluster, and all blocks, not at all
+  const char* sync_grid = nullptr;
   const char* fence_cta;  // null, and below: there is no such order
   const char* fence_grid;
   std::span<const AtomicSpelling> atomics;

@@ -7,6 +7,7 @@
 
 #include "codegen/abi.h"
 #include "codegen/exchanged.h"
+#include "loop/threads.h"
 #include "support/check.h"
 #include "support/strings.h"
 
@@ -283,16 +284,32 @@ void SourceFunction::EmitSync(Level level) {
   if (language_.gpu && level == Level::kCta) return Line(language_.gpu->sync_cta);
   if (language_.gpu && level == Level::kWarp && language_.gpu->sync_warp)
     return Line(language_.gpu->sync_warp);
+  if (language_.gpu && level == Level::kCluster && language_.gpu->sync_cluster)
+    return Line(language_.gpu->sync_cluster);
+  if (language_.gpu && level == Level::kGrid && language_.gpu->sync_grid)
+    return Line(language_.gpu->sync_grid);
   const bool on_cpu = level == Level::kWorker || level == Level::kTeam;
   if (level == Level::kThread || (on_cpu && !language_.gpu)) return;
   Unsupported(std::string("sync ") + Name(level) + " in code generation");
+}
+
+// A launch's blocks along a dimension are those of its clusters, one cluster after the other.
+std::string SourceFunction::PlaceOnAxis(const For& s, const char* text) const {
+  if (!IsBlockAxis(s.thread)) return text;
+  const char dim = s.thread.back();
+  for (const For* loop : PeelThreads(func_).axes) {
+    if (!IsClusterAxis(loop->thread) || loop->thread.back() != dim) continue;
+    return fmt::format("({} {} {})", text, IsClusterAxis(s.thread) ? '%' : '/',
+                       AsInt(loop->extent).value_or(1));
+  }
+  return text;
 }
 
 void SourceFunction::EmitThreadFor(const For& s) {
   for (const AxisSpelling& row : language_.gpu->axes) {
     if (s.thread != row.axis) continue;
     const std::string name = Declare(s.var->name), type = values_.TypeName(s.var->dtype);
-    Line(fmt::format("const {0} {1} = ({0}){2};", type, name, row.text));
+    Line(fmt::format("const {0} {1} = ({0}){2};", type, name, PlaceOnAxis(s, row.text)));
     exprs_.BindVar(s.var.get(), name);
     exprs_.facts().Set(s.var.get(), {/*nonnegative=*/true, AsInt(s.extent) == 1 ? 0 : 1});
     return EmitStmt(s.body);

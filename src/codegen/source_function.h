@@ -52,6 +52,7 @@ class SourceFunction {
   void EmitStmt(const Stmt& s);
   void EmitSeq(const Seq& s);
   void EmitFor(const For& s);
+  std::string PlaceOnAxis(const For& s, const char* text) const;
   void EmitThreadFor(const For& s);
   bool IndexesRegisters(const For& s) const;
   void EmitIf(const If& s);

@@ -44,6 +44,7 @@ const std::vector<Step>& DevicePipeline() {
       {"bind_threads",
        "the launch, while extents are those of the schedule and indices have all their dimensions"},
       {"split_roles", "the barriers that its own replace have just been placed"},
+      {"order_launches", "on what threads run, while memory has names"},
       {"simplify", "the axes' ranges are known now"},
       {"split_guards", "pipelined loops without ifs, while they have their full ranges"},
       {"simplify", "decides the guards that splitting made constant"},

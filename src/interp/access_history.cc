@@ -10,8 +10,18 @@ bool SameThread(const Actor& a, const Actor& b) {
   return a.block == b.block && a.thread == b.thread;
 }
 
-// What `before` did is over, for every thread of a group of its block, when `now` acts.
+// What `before` did is over, for all threads of its launch or of its cluster, when `now` acts.
+bool LaunchMet(const Actor& before, const Actor& now) {
+  return before.grid_epoch != now.grid_epoch;
+}
+bool ClusterMet(const Actor& before, const Actor& now) {
+  return LaunchMet(before, now) ||
+         (before.cluster == now.cluster && before.cluster_epoch != now.cluster_epoch);
+}
+
+// The same for every thread of a group of its block.
 bool BarrierBetween(const Actor& before, const Actor& now, bool same_warp) {
+  if (ClusterMet(before, now)) return true;
   if (before.block != now.block) return false;
   return before.cta_epoch != now.cta_epoch || (same_warp && before.warp_epoch != now.warp_epoch);
 }
@@ -48,7 +58,8 @@ bool AccessHistory::ReadersOrdered(const Mark& mark, const Actor& now) {
     case Group::kThread: return Ordered(r, now, nullptr);
     case Group::kWarp: return BarrierBetween(r, now, r.warp == now.warp);
     case Group::kBlock: return BarrierBetween(r, now, /*same_warp=*/false);
-    case Group::kLaunch: return false;
+    case Group::kCluster: return ClusterMet(r, now);
+    case Group::kLaunch: return LaunchMet(r, now);
   }
   return false;
 }
@@ -70,8 +81,10 @@ void AccessHistory::AddReader(Mark* mark, const Actor& now, const Clock* seen) {
   const Actor& r = mark->reader;
   if (ReadersOrdered(*mark, now)) {
     mark->readers = Group::kThread;
-  } else if (r.block != now.block || mark->readers == Group::kLaunch) {
+  } else if (r.cluster != now.cluster || mark->readers == Group::kLaunch) {
     mark->readers = Group::kLaunch;
+  } else if (r.block != now.block || mark->readers == Group::kCluster) {
+    mark->readers = Group::kCluster;
   } else if (r.warp != now.warp || mark->readers == Group::kBlock) {
     mark->readers = Group::kBlock;
   } else if (r.thread != now.thread) {

@@ -3,10 +3,11 @@
 //
 // Order comes from barriers alone: two accesses of one block of threads are ordered when a `sync
 // cta` lies between them, or a `sync warp` if both are of one warp, or when barriers have told the
-// later one's thread of the earlier one (barriers.h); accesses of two blocks never are. As in
+// later one's thread of the earlier one (barriers.h); accesses of two blocks when a `sync grid`
+// does, or a `sync cluster` if both are of one cluster. As in
 // FastTrack (Flanagan and Freund, 2009) the last writer of a byte is enough, because a write that
 // is not ordered after the one before is reported; of readers, the last one or the smallest group
-// (warp, block, launch) that holds those since.
+// (warp, block, cluster, launch) that holds those since.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +22,8 @@ namespace tenon::interp {
 struct Actor {
   uint32_t launch = 0;                       // 0: nobody
   uint32_t block = 0, warp = 0, thread = 0;  // of the launch; of the block; of the block
-  uint32_t cta_epoch = 0, warp_epoch = 0;
+  uint32_t cluster = 0;                      // of the launch
+  uint32_t cta_epoch = 0, warp_epoch = 0, cluster_epoch = 0, grid_epoch = 0;
   uint32_t clock = 0;  // its own count, of a block with barriers; else 0
   /// One of the lanes of its warp, nobody knows which: no thread, not even of the warp, sees what
   /// it wrote without a barrier.
@@ -45,7 +47,7 @@ class AccessHistory {
   bool TornRead(int64_t offset, int64_t bytes, const Actor& actor, const Clock* seen) const;
 
  private:
-  enum class Group : uint8_t { kThread, kWarp, kBlock, kLaunch };
+  enum class Group : uint8_t { kThread, kWarp, kBlock, kCluster, kLaunch };
   struct Mark {
     Actor writer, reader;
     Group readers = Group::kThread;

@@ -243,11 +243,11 @@ void Worker::ExecSync(const Sync& n) {
     case Level::kWorker: return;
     case Level::kWarp:
     case Level::kCta:
+    case Level::kCluster:
+    case Level::kGrid:
       if (thread_) return thread_->Sync(n);
       [[fallthrough]];
-    case Level::kWarpgroup:
-    case Level::kCluster:
-    case Level::kGrid: Unsupported(std::string("sync ") + Name(n.level));
+    case Level::kWarpgroup: Unsupported(std::string("sync ") + Name(n.level));
   }
 }
 
@@ -337,6 +337,8 @@ void Worker::ExecCall(const CallFunc& n) {
   bool collective = callee->func_kind == FuncKind::kKernel && !m_.MentionsTeam(callee);
   if (team_ && collective && rank_ != 0) return;
   if (ExecAsync(n, callee)) return;
+  if (thread_ && callee->attrs.GetString(kLaunchOrderAttr) == kLaunchOrderWait)
+    thread_->WaitForLaunch();
   Frame frame = CalleeFrame(callee, n.buffers, n.scalars);
   if (thread_ && IsWarpFunction(*callee)) return ExecWarpCall(n, callee, std::move(frame));
   RunCallee(n, callee, std::move(frame));
@@ -354,7 +356,7 @@ void Worker::RunCallee(const CallFunc& n, const Func& callee, Frame frame) {
 }
 
 void Worker::ExecLaunch(const Launch& n) {
-  if (n.place != "host") Unsupported("launch on " + n.place);
+  if (n.place != "host" && n.place != "device 0") Unsupported("launch on " + n.place);
   Func kernel = m_.Callee(n.kernel, "launch");
   int64_t status = RunOnTeam(m_, CalleeFrame(kernel, n.buffers, n.scalars), m_.options.team_size);
   if (status != 0) Fail("kernel " + n.kernel + " returned " + std::to_string(status));

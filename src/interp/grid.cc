@@ -11,7 +11,8 @@ namespace tenon::interp {
 
 namespace {
 
-constexpr int64_t kMaxThreads = 4096;  // more than any device has
+constexpr int64_t kMaxThreads = 4096;    // of a block: more than any device has
+constexpr int64_t kMaxTogether = 16384;  // side by side, each with a stack
 
 struct Cancelled {};
 
@@ -31,33 +32,40 @@ Memory* SharedMemory::Get(const Alloc* alloc,
 /// One block of threads, from its start to its end.
 class Cta {
  public:
-  Cta(Grid& grid, int64_t block);
-  void Run();
+  /// The `place`-th of its gang.
+  Cta(Grid& grid, Gang& gang, int64_t block, size_t place);
+  /// Runs each thread that can go on, until it waits. False where none can.
+  bool RunReady();
+  /// Does a copy that is under way; false: there is none.
+  bool CompleteCopy();
+  bool IsDone() const;
+  /// Ends the threads where they are.
+  void Cancel();
+  [[noreturn]] static void FailDivergent(const Gang& gang);
 
  private:
   friend class GridThread;
   void Body(GridThread* thread);
   Frame FrameOf(int64_t thread) const;
-  void RunReady();
   void Wait(GridThread* thread, const StmtNode& at, Level level);
   void Release(GridThread* last);
-  bool SameGroup(Level level, const GridThread& a, const GridThread& b) const;
-  void JoinGroup(Level level, const GridThread& of);
+  /// Those that may be of the group of one of its threads.
+  std::vector<const Cta*> Meeting(Level level) const;
+  static bool SameGroup(Level level, const GridThread& a, const GridThread& b);
+  void JoinGroup(Level level, const GridThread& of) const;
   void WaitFor(GridThread* thread, const BarrierState& barrier, int64_t phase);
   void Wake();
-  bool CompleteCopy();
-  void Cancel();
-  [[noreturn]] void FailDivergent() const;
-  [[noreturn]] void FailDeadlock(const GridThread& thread) const;
+  static void FailIfDeadlocked(const Gang& gang);
+  [[noreturn]] void FailToMeet(const GridThread& first) const;
 
   Grid& grid_;
+  Gang& gang_;
   int64_t block_;
   SharedMemory shared_;
   std::vector<std::unique_ptr<GridThread>> threads_;
   std::vector<std::unique_ptr<Fiber>> fibers_;
   std::vector<int64_t> order_;
   std::exception_ptr failure_;
-  bool cancelled_ = false;
 
   // Copies that complete on barriers, the earliest first.
   struct Copy {
@@ -69,18 +77,21 @@ class Cta {
   std::vector<Copy> copies_;
 };
 
-Cta::Cta(Grid& grid, int64_t block) : grid_(grid), block_(block), shared_(grid.machine) {
+Cta::Cta(Grid& grid, Gang& gang, int64_t block, size_t place)
+    : grid_(grid), gang_(gang), block_(block), shared_(grid.machine) {
+  const size_t first = place * static_cast<size_t>(grid.threads);
   if (grid.has_barriers) barriers_ = std::make_unique<Barriers>(static_cast<size_t>(grid.threads));
   for (int64_t t = 0; t < grid.threads; ++t) {
     Actor actor;
     actor.launch = grid.machine.phase;
     actor.block = static_cast<uint32_t>(block);
+    actor.cluster = static_cast<uint32_t>(block / grid.cluster);
     actor.warp = static_cast<uint32_t>(t / grid.warp_size);
     actor.thread = static_cast<uint32_t>(t);
     threads_.push_back(std::make_unique<GridThread>(this, actor));
-    if (grid.stacks.size() <= static_cast<size_t>(t))
-      grid.stacks.push_back(std::make_unique<FiberStack>());
-    fibers_.push_back(std::make_unique<Fiber>(grid.stacks[static_cast<size_t>(t)].get(),
+    const size_t stack = first + static_cast<size_t>(t);
+    if (grid.stacks.size() <= stack) grid.stacks.push_back(std::make_unique<FiberStack>());
+    fibers_.push_back(std::make_unique<Fiber>(grid.stacks[stack].get(),
                                               [this, own = threads_.back().get()] { Body(own); }));
   }
   order_ = grid.machine.ThreadOrderOf(grid.threads);
@@ -101,41 +112,29 @@ Frame Cta::FrameOf(int64_t thread) const {
 
 void Cta::Body(GridThread* thread) {
   try {
-    if (!cancelled_) {
+    if (!gang_.cancelled) {
       Worker worker(grid_.machine, nullptr, 0, thread);
       worker.RunBody(FrameOf(thread->actor_.thread), grid_.nest.body);
     }
   } catch (const Cancelled&) {
-    cancelled_ = true;  // another thread failed; its failure is the one to report
+    gang_.cancelled = true;  // another thread failed; its failure is the one to report
   } catch (...) {
     if (!failure_) failure_ = std::current_exception();
   }
   thread->state_ = GridThread::State::kDone;
 }
 
-void Cta::Run() {
-  try {
-    do {
-      while (std::any_of(threads_.begin(), threads_.end(),
-                         [](const auto& t) { return t->state_ == GridThread::State::kReady; })) {
-        RunReady();
-      }
-    } while (CompleteCopy());
-    if (!std::all_of(threads_.begin(), threads_.end(),
-                     [](const auto& t) { return t->state_ == GridThread::State::kDone; })) {
-      FailDivergent();
-    }
-  } catch (...) {
-    failure_ = std::current_exception();
-  }
-  if (!failure_) return;
-  Cancel();
-  std::rethrow_exception(failure_);
+bool Cta::IsDone() const {
+  return std::all_of(threads_.begin(), threads_.end(),
+                     [](const auto& t) { return t->state_ == GridThread::State::kDone; });
 }
 
 // Each ready thread in turn, until its next barrier or, where threads switch at accesses, until one
 // of those.
-void Cta::RunReady() {
+bool Cta::RunReady() {
+  if (std::none_of(threads_.begin(), threads_.end(),
+                   [](const auto& t) { return t->state_ == GridThread::State::kReady; }))
+    return false;
   if (grid_.machine.options.order != ThreadOrder::kInOrder)
     order_ = grid_.machine.ThreadOrderOf(grid_.threads);
   for (int64_t t : order_) {
@@ -143,10 +142,11 @@ void Cta::RunReady() {
     fibers_[static_cast<size_t>(t)]->Resume();
     if (failure_) std::rethrow_exception(failure_);
   }
+  return true;
 }
 
 void Cta::Cancel() {
-  cancelled_ = true;
+  gang_.cancelled = true;
   for (auto& fiber : fibers_) {
     if (fiber->started() && !fiber->done()) fiber->Resume();
   }
@@ -158,27 +158,44 @@ void Cta::Wait(GridThread* thread, const StmtNode& at, Level level) {
   thread->level_ = level;
   Release(thread);
   fibers_[thread->actor_.thread]->Yield();
-  if (cancelled_) throw Cancelled{};
+  if (gang_.cancelled) throw Cancelled{};
+}
+
+std::vector<const Cta*> Cta::Meeting(Level level) const {
+  if (level != Level::kCluster && level != Level::kGrid) return {this};
+  std::vector<const Cta*> out;
+  for (const auto& cta : gang_.ctas) out.push_back(cta.get());
+  return out;
 }
 
 // Lets the threads of a group go on when the last of them has arrived.
 void Cta::Release(GridThread* last) {
   const Level level = last->level_;
   const bool orders = last->at_->kind == NodeKind::kSync;
-  for (const auto& t : threads_) {
-    if (!SameGroup(level, *t, *last)) continue;
-    if (t->state_ != GridThread::State::kWaiting || t->at_ != last->at_) return;
+  const std::vector<const Cta*> meeting = Meeting(level);
+  for (const Cta* cta : meeting) {
+    for (const auto& t : cta->threads_) {
+      if (!SameGroup(level, *t, *last)) continue;
+      if (t->state_ != GridThread::State::kWaiting || t->at_ != last->at_) return;
+    }
   }
-  if (orders || level == Level::kWarpgroup) JoinGroup(level, *last);
-  for (const auto& t : threads_) {
-    if (!SameGroup(level, *t, *last)) continue;
-    t->state_ = GridThread::State::kReady;
-    if (orders) ++t->actor_.warp_epoch;
-    if (level == Level::kCta) ++t->actor_.cta_epoch;
+  for (const Cta* cta : meeting) {
+    if (!SameGroup(level, *cta->threads_[0], *last) && cta != this) continue;
+    const GridThread& of = cta == this ? *last : *cta->threads_[0];
+    if (orders || level == Level::kWarpgroup) cta->JoinGroup(level, of);
+    for (const auto& t : cta->threads_) {
+      if (!SameGroup(level, *t, *last)) continue;
+      t->state_ = GridThread::State::kReady;
+      if (orders) ++t->actor_.warp_epoch;
+      if (level >= Level::kCta) ++t->actor_.cta_epoch;
+      if (level >= Level::kCluster) ++t->actor_.cluster_epoch;
+      if (level >= Level::kGrid) ++t->actor_.grid_epoch;
+    }
   }
 }
 
-bool Cta::SameGroup(Level level, const GridThread& a, const GridThread& b) const {
+bool Cta::SameGroup(Level level, const GridThread& a, const GridThread& b) {
+  if (level == Level::kCluster) return a.actor_.cluster == b.actor_.cluster;
   if (level == Level::kWarp) return a.actor_.warp == b.actor_.warp;
   if (level == Level::kWarpgroup)
     return a.actor_.thread / kWarpgroup == b.actor_.thread / kWarpgroup;
@@ -186,7 +203,7 @@ bool Cta::SameGroup(Level level, const GridThread& a, const GridThread& b) const
 }
 
 // Each knows now what any of them knew.
-void Cta::JoinGroup(Level level, const GridThread& of) {
+void Cta::JoinGroup(Level level, const GridThread& of) const {
   if (!barriers_) return;
   Clock all;
   for (const auto& t : threads_) {
@@ -205,7 +222,7 @@ void Cta::WaitFor(GridThread* thread, const BarrierState& barrier, int64_t phase
     thread->barrier_ = &barrier;
     thread->phase_ = phase;
     fibers_[thread->actor_.thread]->Yield();
-    if (cancelled_) throw Cancelled{};
+    if (gang_.cancelled) throw Cancelled{};
   }
   Join(&barriers_->of(thread->actor_.thread), barrier.passed);
 }
@@ -226,8 +243,7 @@ bool Cta::CompleteCopy() {
   const size_t which = plain ? 0 : static_cast<size_t>(grid_.machine.random() % copies_.size());
   Copy copy = std::move(copies_[which]);
   copies_.erase(copies_.begin() + static_cast<ptrdiff_t>(which));
-  if (std::all_of(threads_.begin(), threads_.end(),
-                  [](const auto& t) { return t->state_ == GridThread::State::kDone; }))
+  if (IsDone())
     Fail(copy.writes.front().what + " is still copied to when its block of threads ends");
   int64_t bytes = 0;
   for (const AsyncWrite& w : copy.writes) {
@@ -284,39 +300,67 @@ Actor GridThread::Now() const {
   return now;
 }
 
-void Cta::FailDeadlock(const GridThread& thread) const {
-  const BarrierState& b = *thread.barrier_;
-  Fail("deadlock: " + thread.actor_.ToString() + " waits for " + thread.barrier_name_ +
-       " to end its phase, and nobody is left to do so: " + std::to_string(b.missing) +
-       " arrivals and " + std::to_string(b.bytes) + " bytes are missing");
+void Cta::FailIfDeadlocked(const Gang& gang) {
+  for (const auto& cta : gang.ctas) {
+    for (const auto& t : cta->threads_) {
+      if (t->state_ != GridThread::State::kBlocked) continue;
+      const BarrierState& b = *t->barrier_;
+      Fail("deadlock: " + t->actor_.ToString() + " waits for " + t->barrier_name_ +
+           " to end its phase, and nobody is left to do so: " + std::to_string(b.missing) +
+           " arrivals and " + std::to_string(b.bytes) + " bytes are missing");
+    }
+  }
 }
 
-void Cta::FailDivergent() const {
-  for (const auto& t : threads_) {
-    if (t->state_ == GridThread::State::kBlocked) FailDeadlock(*t);
-  }
-  int64_t waiting = 0;
-  const GridThread *first = nullptr, *other = nullptr, *done = nullptr;
-  for (const auto& t : threads_) {
-    if (t->state_ != GridThread::State::kWaiting) {
-      if (!done) done = t.get();
-      continue;
+// Of those that wait for few, first: others may wait for them.
+void Cta::FailDivergent(const Gang& gang) {
+  FailIfDeadlocked(gang);
+  const Cta* in = nullptr;
+  const GridThread* first = nullptr;
+  for (const auto& cta : gang.ctas) {
+    for (const auto& t : cta->threads_) {
+      if (t->state_ != GridThread::State::kWaiting) continue;
+      if (first && first->level_ <= t->level_) continue;
+      first = t.get();
+      in = cta.get();
     }
-    ++waiting;
-    if (!first) first = t.get();
-    if (!other && t->at_ != first->at_) other = t.get();
   }
-  const auto* call = As<CallFunc>(static_cast<const Node*>(first->at_));
-  std::string what =
-      (call ? "call of " + call->callee : std::string("sync ") + Name(first->level_)) + ": " +
-      std::to_string(waiting) + " of the " + std::to_string(threads_.size()) +
-      " threads of block " + std::to_string(block_) + " wait";
-  if (done)
-    Fail(what + " at a barrier that thread " + std::to_string(done->actor_.thread) +
-         " never reaches");
+  TN_CHECK(first, "threads of a block wait for nothing");
+  in->FailToMeet(*first);
+}
+
+void Cta::FailToMeet(const GridThread& first) const {
+  const Level level = first.level_;
+  int64_t waiting = 0, all = 0;
+  const GridThread *other = nullptr, *done = nullptr;
+  for (const Cta* cta : Meeting(level)) {
+    for (const auto& t : cta->threads_) {
+      // Who of a block waits for its warp alone is told beside the block.
+      if (level == Level::kCluster && !SameGroup(level, *t, first)) continue;
+      ++all;
+      if (t->state_ != GridThread::State::kWaiting) {
+        if (!done) done = t.get();
+        continue;
+      }
+      ++waiting;
+      if (!other && t->at_ != first.at_) other = t.get();
+    }
+  }
+  const bool blocks = level == Level::kCluster || level == Level::kGrid;
+  auto name = [&](const GridThread& t) {
+    return blocks ? t.actor_.ToString() : "thread " + std::to_string(t.actor_.thread);
+  };
+  std::string group = "block " + std::to_string(block_);
+  if (level == Level::kCluster) group = "the cluster of block " + std::to_string(block_);
+  if (level == Level::kGrid) group = "the launch";
+  const auto* call = As<CallFunc>(static_cast<const Node*>(first.at_));
+  const std::string what = (call ? "call of " + call->callee : std::string("sync ") + Name(level)) +
+                           ": " + std::to_string(waiting) + " of the " + std::to_string(all) +
+                           " threads of " + group + " wait";
+  if (done) Fail(what + " at a barrier that " + name(*done) + " never reaches");
   TN_CHECK(other, "threads of a block wait for nothing");
-  Fail(what + " at different barriers: thread " + std::to_string(first->actor_.thread) +
-       " at one, thread " + std::to_string(other->actor_.thread) + " at another");
+  Fail(what + " at different barriers: " + name(first) + " at one, " + name(*other) +
+       " at another");
 }
 
 void GridThread::Sync(const tenon::Sync& sync) { cta_->Wait(this, sync, sync.level); }
@@ -350,7 +394,7 @@ Memory* GridThread::Shared(const Alloc* alloc,
 void GridThread::BeforeAccess() {
   if (cta_->grid_.machine.options.order != ThreadOrder::kSwitching) return;
   cta_->fibers_[actor_.thread]->Yield();
-  if (cta_->cancelled_) throw Cancelled{};
+  if (cta_->gang_.cancelled) throw Cancelled{};
 }
 
 uint32_t GridThread::VisitOf(Memory* memory) const {
@@ -370,6 +414,9 @@ void GridThread::Touch(Memory* memory, int64_t offset, int64_t bytes, AccessKind
                        const std::string& what) {
   if (memory->is_private()) return;
   BeforeAccess();
+  const std::vector<const Memory*>& awaited = cta_->grid_.awaited;
+  if (!has_waited_ && std::find(awaited.begin(), awaited.end(), memory) != awaited.end())
+    Fail(what + " is touched before the launch before this one is waited for");
   const uint32_t visit = VisitOf(memory);
   AccessHistory& history = memory->history();
   const bool together = reads_for_ > 1 && kind != AccessKind::kRead;
@@ -385,31 +432,99 @@ void GridThread::Touch(Memory* memory, int64_t offset, int64_t bytes, AccessKind
     Fail(what + " is read before it is written");
 }
 
-void RunGrid(Machine& machine, const Frame& frame) {
-  const std::string& name = frame.func->name;
-  Grid grid{machine, frame, PeelThreads(*frame.func), {},    1,
-            1,       32,    SharedMemory(machine),    false, {}};
-  Worker host(machine, nullptr, 0);
-  host.frame() = frame;
-  for (const For* loop : grid.nest.axes) {
-    if (!IsZero(loop->min)) Fail("kernel " + name + ": " + loop->thread + " does not start at 0");
-    grid.extents.push_back(std::max<int64_t>(host.EvalInt(loop->extent), 0));
-    (IsBlockAxis(loop->thread) ? grid.blocks : grid.threads) *= grid.extents.back();
+namespace {
+
+// All that they do, side by side.
+void Run(const Gang& gang) {
+  for (bool more = true; more;) {
+    for (bool ran = true; ran;) {
+      ran = false;
+      for (const auto& cta : gang.ctas) ran |= cta->RunReady();
+    }
+    more = std::any_of(gang.ctas.begin(), gang.ctas.end(),
+                       [](const auto& cta) { return cta->CompleteCopy(); });
   }
-  if (grid.threads > kMaxThreads) {
-    Fail("kernel " + name + ": a block of " + std::to_string(grid.threads) + " threads, at most " +
+  if (!std::all_of(gang.ctas.begin(), gang.ctas.end(), [](const auto& c) { return c->IsDone(); }))
+    Cta::FailDivergent(gang);
+}
+
+void RunGang(Grid& grid, const std::vector<int64_t>& blocks) {
+  Gang gang;
+  for (int64_t block : blocks)
+    gang.ctas.push_back(std::make_unique<Cta>(grid, gang, block, gang.ctas.size()));
+  std::exception_ptr failure;
+  try {
+    Run(gang);
+  } catch (...) {
+    failure = std::current_exception();
+  }
+  if (!failure) return;
+  for (const auto& cta : gang.ctas) cta->Cancel();
+  std::rethrow_exception(failure);
+}
+
+void ReadAxes(const std::string& name, Grid* grid) {
+  Worker host(grid->machine, nullptr, 0);
+  host.frame() = grid->frame;
+  for (const For* loop : grid->nest.axes) {
+    if (!IsZero(loop->min)) Fail("kernel " + name + ": " + loop->thread + " does not start at 0");
+    const int64_t extent = std::max<int64_t>(host.EvalInt(loop->extent), 0);
+    grid->extents.push_back(extent);
+    (IsBlockAxis(loop->thread) ? grid->blocks : grid->threads) *= extent;
+    if (IsClusterAxis(loop->thread)) grid->cluster *= std::max<int64_t>(extent, 1);
+  }
+  if (grid->threads > kMaxThreads) {
+    Fail("kernel " + name + ": a block of " + std::to_string(grid->threads) + " threads, at most " +
          std::to_string(kMaxThreads) + " are possible");
   }
-  if (auto target = Target::Parse(frame.func->target); target && target->IsGpu())
-    grid.warp_size = std::max<int64_t>(target->gpu().thread_warp_size, 1);
-  PreOrder(grid.nest.body, [&](const NodeRef& n) {
-    const auto* alloc = As<Alloc>(n);
-    grid.has_barriers |= alloc && alloc->buffer->scope == "barrier";
+}
+
+// What the body asks for: barriers, blocks that meet, the wait of a dependent launch.
+void ReadBody(Grid* grid, bool* out_cluster_meets, bool* out_grid_meets) {
+  bool waits = false;
+  PreOrder(grid->nest.body, [&](const NodeRef& n) {
+    if (const auto* alloc = As<Alloc>(n)) grid->has_barriers |= alloc->buffer->scope == "barrier";
+    if (const auto* sync = As<Sync>(n)) {
+      *out_cluster_meets |= sync->level == Level::kCluster;
+      *out_grid_meets |= sync->level == Level::kGrid;
+    }
+    const auto* call = As<CallFunc>(n);
+    const Func callee = call ? grid->machine.module.Find(call->callee) : nullptr;
+    waits |= callee && callee->attrs.GetString(kLaunchOrderAttr) == kLaunchOrderWait;
     return !IsA<ExprNode>(n);
   });
+  const PrimFunc& kernel = *grid->frame.func;
+  const auto names = kernel.attrs.Get<std::vector<std::string>>(kAwaitsAttr, {});
+  for (const Buffer& b : kernel.buffers) {
+    if (waits && std::find(names.begin(), names.end(), b->name) != names.end())
+      grid->awaited.push_back(grid->frame.buffers.at(b.get()).memory);
+  }
+}
+
+}  // namespace
+
+void RunGrid(Machine& machine, const Frame& frame) {
+  const std::string& name = frame.func->name;
+  Grid grid{machine, frame, PeelThreads(*frame.func), {}, 1, 1, 32, SharedMemory(machine)};
+  ReadAxes(name, &grid);
+  if (auto target = Target::Parse(frame.func->target); target && target->IsGpu())
+    grid.warp_size = std::max<int64_t>(target->gpu().thread_warp_size, 1);
+  bool cluster_meets = false, grid_meets = false;
+  ReadBody(&grid, &cluster_meets, &grid_meets);
+  if (grid_meets && !frame.func->attrs.Has(kCooperativeAttr))
+    Fail("kernel " + name + ": sync grid in a launch that is not cooperative");
+  const int64_t together = grid_meets ? grid.blocks : cluster_meets ? grid.cluster : 1;
+  if (grid.threads > 0 && together > kMaxTogether / grid.threads) {
+    Fail("kernel " + name + ": " + std::to_string(together) + " blocks of " +
+         std::to_string(grid.threads) + " threads that wait for each other, at most " +
+         std::to_string(kMaxTogether) + " threads are possible here");
+  }
   ++machine.phase;
-  if (grid.threads > 0) {
-    for (int64_t block : machine.ThreadOrderOf(grid.blocks)) Cta(grid, block).Run();
+  const int64_t gangs = grid.threads > 0 && together > 0 ? grid.blocks / together : 0;
+  for (int64_t gang : machine.ThreadOrderOf(gangs)) {
+    std::vector<int64_t> blocks = machine.ThreadOrderOf(together);
+    for (int64_t& block : blocks) block += gang * together;
+    RunGang(grid, blocks);
   }
   ++machine.phase;
 }

@@ -1,5 +1,6 @@
-// A launch of a kernel in its bound form (loop/threads.h): blocks of threads one after another, the
-// threads of a block as fibers that hand over at barriers.
+// A launch of a kernel in its bound form (loop/threads.h): the threads of a block as fibers that
+// hand over at barriers; blocks one after another, those that may wait for each other (of a
+// cluster, of a cooperative launch: a gang) side by side.
 #pragma once
 
 #include <exception>
@@ -16,6 +17,7 @@
 namespace tenon::interp {
 
 class Cta;
+struct Gang;
 
 /// One thread of a block, as its worker sees it.
 class GridThread {
@@ -44,6 +46,8 @@ class GridThread {
   /// The memory of an allocation that threads share; null: the thread's own. Each call is a new
   /// visit: what was written in earlier ones is gone.
   Memory* Shared(const Alloc* alloc, const std::function<std::unique_ptr<Memory>()>& make);
+  /// The launch before this one has ended, for this thread.
+  void WaitForLaunch() { has_waited_ = true; }
   /// Notes an access; fails when it races.
   void Touch(Memory* memory, int64_t offset, int64_t bytes, AccessKind kind,
              const std::string& what);
@@ -63,6 +67,7 @@ class GridThread {
   const StmtNode* at_ = nullptr;  // where it waits
   Level level_ = Level::kThread;  // and for whom
   int64_t reads_for_ = 1;
+  bool has_waited_ = false;
   const BarrierState* barrier_ = nullptr;  // where it is blocked, until the phase is over
   int64_t phase_ = 0;
   std::string barrier_name_;
@@ -91,6 +96,15 @@ struct Grid {
   SharedMemory global;  // its `global` allocations
   bool has_barriers = false;
   std::vector<std::unique_ptr<FiberStack>> stacks;
+  int64_t cluster = 1;                 // blocks of each cluster
+  bool cooperative = false;            // all blocks are there at once
+  std::vector<const Memory*> awaited;  // nobody touches these before a wait for the launch before
+};
+
+/// The blocks of a launch that run side by side.
+struct Gang {
+  std::vector<std::unique_ptr<Cta>> ctas;
+  bool cancelled = false;
 };
 
 /// Runs every block.

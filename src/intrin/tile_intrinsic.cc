@@ -35,6 +35,7 @@ const TileIntrinsics& BuiltinTileIntrinsics() {
     RegisterPtxWmma(&t);
     RegisterPtxAsync(&t);
     RegisterPtxQuad(&t);
+    RegisterPtxLaunch(&t);
     RegisterPtxHopper(&t);
     return t;
   }();

@@ -91,6 +91,11 @@ void RegisterPtxMma(TileIntrinsics* table);
 void RegisterPtxWmma(TileIntrinsics* table);
 void RegisterPtxAsync(TileIntrinsics* table);
 void RegisterPtxQuad(TileIntrinsics* table);
+void RegisterPtxLaunch(TileIntrinsics* table);
+
+/// Of a dependent launch: waits for those before it to end, and lets the next one begin.
+inline constexpr const char* kLaunchWaitRow = "ptx.griddepcontrol.wait";
+inline constexpr const char* kLaunchBeginRow = "ptx.griddepcontrol.launch_dependents";
 
 /// Asynchronous copies: what their rows' names begin with, what closes a group of them, and, with
 /// the number of groups that may stay under way behind it, what waits.

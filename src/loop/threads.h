@@ -1,8 +1,10 @@
 // The bound form of a GPU kernel: what bind_threads makes and back ends and the interpreter take.
 //
 // A kernel with the attribute `bound` is one perfect nest of loops over distinct thread axes,
-// blockIdx axes outside of threadIdx axes, around its whole body, in which no further loop is bound
-// to an axis. The loops start at 0; their extents, over the kernel's dims, are those of the launch.
+// blockIdx axes outside of clusterCtaIdx axes outside of threadIdx axes, around its whole body, in
+// which no further loop is bound to an axis. The loops start at 0; their extents, over the kernel's
+// dims, are those of the launch. The blocks of a cluster are those that differ along clusterCtaIdx
+// alone: constant numbers of them, at most kMostInCluster.
 // Every thread runs the body: allocations in `shared` are one per block of threads (CTA), those in
 // `global` one per launch, all others the thread's own, wherever they stand in the body.
 //
@@ -30,13 +32,42 @@ namespace tenon {
 
 inline constexpr char kBoundAttr[] = "bound";
 
-/// "blockIdx.x", …; "threadIdx.x", …. Neither: "vthread", or no axis at all.
+/// Axes that tell blocks apart ("blockIdx.x", …, and "clusterCtaIdx.x", …, the place of a block in
+/// its cluster), the latter alone, and those that tell threads of a block apart ("threadIdx.x", …).
+/// None of them: "vthread", or no axis at all.
 bool IsBlockAxis(std::string_view axis);
+bool IsClusterAxis(std::string_view axis);
 bool IsThreadAxis(std::string_view axis);
-/// The order of loops in a nest: blockIdx.z, y, x, then threadIdx.z, y, x; -1 for other names.
+/// The order of loops in a nest: blockIdx.z, y, x, then clusterCtaIdx.z, y, x, then threadIdx.z, y,
+/// x; -1 for other names.
 int AxisRank(std::string_view axis);
+inline constexpr size_t kNumAxes = 9;
+/// The axis with this rank.
+std::string AxisName(size_t rank);
+/// Those from which on the threads that `level` lets wait for each other may differ: of a block
+/// along threadIdx, of a cluster along clusterCtaIdx too, of a grid along all.
+size_t FirstAxisOf(Level level);
+inline constexpr int64_t kMostInCluster = 8;
 
 inline bool IsBound(const PrimFunc& func) { return func.attrs.Has(kBoundAttr); }
+
+/// An attribute of a loop or block, and then of its kernel: the launch has all blocks at once, so
+/// that `sync grid` may let them wait for each other.
+inline constexpr char kCooperativeAttr[] = "cooperative";
+/// An attribute of a loop or block: the launch that it is in begins while the one before it runs.
+inline constexpr char kDependentAttr[] = "dependent_launch";
+/// Attributes of kernels that follow from it: what a dependent launch must not touch before it has
+/// waited (names of buffers; those that it makes in global memory besides), and that the next
+/// launch is one.
+inline constexpr char kAwaitsAttr[] = "awaits";
+inline constexpr char kPrecedesAttr[] = "precedes_dependent";
+/// An attribute of a device function: it is the "wait" of a dependent launch, or says that the next
+/// one may "begin".
+inline constexpr char kLaunchOrderAttr[] = "launch_order";
+inline constexpr char kLaunchOrderWait[] = "wait";
+inline constexpr char kLaunchOrderBegin[] = "begin";
+/// What asks for an attribute, "loop 'i'" or "block 'B'"; "" where nothing does.
+std::string AskedBy(const Stmt& body, const char* attr);
 
 inline constexpr char kFragmentScope[] = "fragment";
 inline constexpr char kLaneAxis[] = "threadIdx.x";

@@ -49,7 +49,9 @@ std::string UnsupportedStmt(const NodeRef& node, const Machine& m) {
   if (const auto* s = As<Sync>(node)) {
     const bool known = s->level == Level::kThread || s->level == Level::kWorker ||
                        s->level == Level::kTeam ||
-                       (m.gpu && (s->level == Level::kCta || s->level == Level::kWarp));
+                       (m.gpu && (s->level == Level::kCta || s->level == Level::kWarp)) ||
+                       // CheckLaunch says which of these GPUs have it.
+                       (m.gpu && (s->level == Level::kCluster || s->level == Level::kGrid));
     return known ? "" : fmt::format("sync {}", Name(s->level));
   }
   if (const auto* s = As<Launch>(node); s && s->place != "host") {

@@ -41,7 +41,7 @@ void CheckNest(const VerifyContext& c) {
     if (rank <= last) {
       c.Error(
           "the launch's axes are out of order at {}: expected blockIdx.z, y, x, then "
-          "threadIdx.z, y, x, each once",
+          "clusterCtaIdx.z, y, x, then threadIdx.z, y, x, each once",
           loop->thread);
     }
     last = std::max(last, rank);
@@ -156,6 +156,63 @@ void CheckLimits(const VerifyContext& c, const Target& target) {
   }
 }
 
+// Who wants it: what the schedule annotated, where that is known.
+std::string AskerOf(const AttrValue& value) {
+  const auto* by = std::get_if<std::string>(&value);
+  return by ? *by : "the launch";
+}
+
+// What the target is, in a word.
+std::string WordFor(const Target& target) {
+  if (target.kind() == TargetKind::kCuda) return target.gpu().arch;
+  const std::string text = target.ToString();
+  return text.substr(0, text.find(' '));
+}
+
+void CheckClusters(const VerifyContext& c, const Target& target) {
+  const GpuLimits& limits = target.gpu();
+  const bool has = target.kind() == TargetKind::kCuda && GpuGeneration(limits.arch) >= 90;
+  int64_t blocks = 1;
+  for (const For* loop : PeelThreads(c.func).axes) {
+    if (!IsClusterAxis(loop->thread)) continue;
+    if (!has) {
+      return c.Error("loop '{}' over {}: clusters of blocks need sm_90, but the target is {}",
+                     loop->var->name, loop->thread, WordFor(target));
+    }
+    const auto extent = AsInt(Simplify(loop->extent));
+    if (!extent || *extent < 1) {
+      return c.Error("loop '{}' over {}: expected a constant number of blocks but got {}",
+                     loop->var->name, loop->thread, ToString(NodeRef(loop->extent)));
+    }
+    blocks = std::min(blocks * std::min(*extent, kMost), kMost);
+    if (blocks > kMostInCluster) {
+      return c.Error("loop '{}' over {} makes clusters of {} blocks: at most {} are possible",
+                     loop->var->name, loop->thread, blocks, kMostInCluster);
+    }
+  }
+}
+
+// Who waits for whom, and what the target has for it.
+void CheckMeetings(const VerifyContext& c, const Target& target) {
+  const AttrValue* cooperative = c.func.attrs.Find(kCooperativeAttr);
+  const bool cuda = target.kind() == TargetKind::kCuda;
+  const bool sm_90 = cuda && GpuGeneration(target.gpu().arch) >= 90;
+  if (cooperative && !cuda) {
+    c.Error("{} is cooperative, but {} has no launches whose blocks wait for each other",
+            AskerOf(*cooperative), WordFor(target));
+  }
+  if (c.func.attrs.Has(kAwaitsAttr) && !sm_90)
+    c.Error("dependent_launch needs sm_90, but the target is {}", WordFor(target));
+  c.ForEach([&](const NodeRef& node) {
+    const auto* sync = As<Sync>(node);
+    if (!sync || (cooperative && !cuda)) return;
+    if (sync->level == Level::kGrid && !cooperative)
+      c.Error("sync grid in a launch that is not cooperative");
+    if (sync->level == Level::kCluster && !sm_90)
+      c.Error("sync cluster needs sm_90, but the target is {}", WordFor(target));
+  });
+}
+
 }  // namespace
 
 void CheckBoundForm(const VerifyContext& context) {
@@ -175,6 +232,8 @@ void CheckLaunch(const VerifyContext& context) {
   if (needs) return;
   CheckNest(context);
   CheckLimits(context, *target);
+  CheckClusters(context, *target);
+  CheckMeetings(context, *target);
 }
 
 }  // namespace tenon

@@ -98,7 +98,7 @@ const tn_module_info* Query(void* handle, const char* path) {
     WrongVersion(path, info->abi_version);
     return nullptr;
   }
-  info->adopt(&tn_host_services_v1);
+  info->adopt(&tn_host_services_v2);
   return info->check_cpu() == 0 ? info : nullptr;
 }
 

@@ -7,7 +7,7 @@
 #include "runtime/device/code.h"
 #include "runtime/device/tensor.h"
 
-extern "C" __attribute__((visibility("default"))) const tn_host_services tn_host_services_v1 = {
+extern "C" __attribute__((visibility("default"))) const tn_host_services tn_host_services_v2 = {
     TN_ABI_VERSION,
     sizeof(tn_host_services),
     tenon::runtime::RunTeam,

@@ -5,6 +5,7 @@
 
 #include "ir/print.h"
 #include "ir/visit.h"
+#include "loop/threads.h"
 #include "schedule/dependence.h"
 #include "schedule/state.h"
 #include "support/strings.h"
@@ -277,15 +278,13 @@ Result Unroll(State& s, const std::string& name) {
 
 namespace {
 
-// A dimension of the grid or of a block of threads; "vthread" (also .x, .y, .z) are threads that
-// one thread plays in turn.
-bool IsThreadAxis(const std::string& axis) {
-  for (const char* group : {"threadIdx", "blockIdx", "vthread"}) {
-    for (const char* dim : {".x", ".y", ".z"}) {
-      if (axis == std::string(group) + dim) return true;
-    }
+// A dimension of the grid, of a cluster or of a block of threads; "vthread" (also .x, .y, .z) are
+// threads that one thread plays in turn.
+bool IsAxis(const std::string& axis) {
+  for (const char* dim : {"", ".x", ".y", ".z"}) {
+    if (axis == std::string("vthread") + dim) return true;
   }
-  return axis == "vthread";
+  return AxisRank(axis) >= 0;
 }
 
 }  // namespace
@@ -294,12 +293,12 @@ Result Bind(State& s, const std::string& name, const std::string& thread_axis) {
   Body body(s.func);
   TN_ASSIGN_OR_RETURN(const Place* place, body.NeedLoop(name));
   if (auto error = NotSerial(*place->loop())) return *error;
-  if (!IsThreadAxis(thread_axis)) {
+  if (!IsAxis(thread_axis)) {
     return Because("expected a thread axis such as threadIdx.x, blockIdx.y or vthread, got " +
                    QuoteJson(thread_axis));
   }
   // A tile that all threads load together stands inside what each of them does.
-  if (thread_axis.starts_with("blockIdx")) {
+  if (IsBlockAxis(thread_axis)) {
     for (const For* outer : place->Loops()) {
       if (outer->thread == thread_axis) return Nested(*outer);
     }

@@ -4,6 +4,7 @@
 
 #include "arith/analyzer.h"
 #include "ir/visit.h"
+#include "loop/threads.h"
 #include "schedule/dependence.h"
 #include "schedule/retarget.h"
 
@@ -12,7 +13,7 @@ namespace tenon::primitive {
 bool IsOwn(const std::string& scope, ForKind kind, const std::string& thread) {
   if (kind == ForKind::kParallel) return scope != "global";
   if (kind != ForKind::kThread || thread.starts_with("vthread")) return false;
-  return scope != "global" && (scope != "shared" || thread.starts_with("blockIdx"));
+  return scope != "global" && (scope != "shared" || IsBlockAxis(thread));
 }
 
 namespace {

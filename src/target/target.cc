@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <limits>
+
 #include "support/check.h"
 #include "support/strings.h"
 #include "target/tables.h"
@@ -57,6 +59,16 @@ std::string FormatGpu(TargetKind kind, const GpuLimits& gpu) {
 }
 
 }  // namespace
+
+int GpuGeneration(std::string_view arch) {
+  int number = 0;
+  if (arch == "null") return std::numeric_limits<int>::max();
+  if (!arch.starts_with("sm_")) return 0;
+  for (char c : arch.substr(3)) {
+    if (c >= '0' && c <= '9' && number < 100000) number = number * 10 + (c - '0');
+  }
+  return number;
+}
 
 std::string Target::ToString() const {
   std::string out(NameOf(kind_));

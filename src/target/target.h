@@ -36,6 +36,9 @@ struct GpuLimits {
   bool operator==(const GpuLimits&) const = default;
 };
 
+/// 90 of "sm_90a"; 0 of what is no such name. The null device, which runs nothing, has everything.
+int GpuGeneration(std::string_view arch);
+
 class Target {
  public:
   /// Reads a target string: a kind ("llvm", "c", "cuda", "rocm", "opencl") or a preset's name, then

@@ -82,7 +82,7 @@ int cuDeviceGet(int* device, int ordinal) {
   return Note("cuDeviceGet");
 }
 int cuDeviceGetAttribute(int* out, int attribute, int) {
-  *out = attribute == 75 ? 9 : 0;  // sm_90
+  *out = attribute == 75 ? 9 : attribute == 16 ? 4 : 0;  // sm_90
   return Note("cuDeviceGetAttribute");
 }
 int cuDevicePrimaryCtxRetain(void** context, int device) {
@@ -180,6 +180,38 @@ int cuLaunchKernel(void* function, unsigned gx, unsigned gy, unsigned gz, unsign
   for (unsigned n : {gx, gy, gz, bx, by, bz, shared}) text += ", " + std::to_string(n);
   text += ", " + Hex(stream) + ", " + std::to_string(*static_cast<int*>(args[0]));
   return Note("cuLaunchKernel", text + (extra ? ", extra" : ""));
+}
+struct FakeAttribute {
+  int id, pad;
+  unsigned value[16];
+};
+struct FakeConfig {
+  unsigned grid[3], block[3], shared;
+  void* stream;
+  FakeAttribute* attributes;
+  unsigned count;
+};
+// A device of 4 multiprocessors, with 8 blocks each.
+int cuLaunchKernelEx(const FakeConfig* config, void* function, void** args, void** extra) {
+  std::string text = Hex(function);
+  bool cooperative = false;
+  for (unsigned n : config->grid) text += ", " + std::to_string(n);
+  for (unsigned n : config->block) text += ", " + std::to_string(n);
+  text += ", " + std::to_string(config->shared) + ", " + Hex(config->stream) + ", " +
+          std::to_string(*static_cast<int*>(args[0]));
+  for (unsigned i = 0; i < config->count; ++i) {
+    const FakeAttribute& a = config->attributes[i];
+    text += ", " + std::to_string(a.id) + ":";
+    for (int k = 0; k < (a.id == 4 ? 3 : 1); ++k) text += " " + std::to_string(a.value[k]);
+    cooperative |= a.id == 2 && a.value[0] == 1;
+  }
+  const int code = Note("cuLaunchKernelEx", text + (extra ? ", extra" : ""));
+  const unsigned blocks = config->grid[0] * config->grid[1] * config->grid[2];
+  return code == 0 && cooperative && blocks > 32 ? 720 : code;
+}
+int cuOccupancyMaxActiveBlocksPerMultiprocessor(int* out, void*, int, size_t) {
+  *out = 8;
+  return Note("cuOccupancyMaxActiveBlocksPerMultiprocessor");
 }
 int cuTensorMapEncodeTiled(void* map, int type, unsigned rank, void* address,
                            const unsigned long* sizes, const unsigned long* strides,

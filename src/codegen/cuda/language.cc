@@ -76,8 +76,11 @@ static constexpr HelperRow kHelpers[] = {
 };
 
 static constexpr AxisSpelling kAxes[] = {
-    {"blockIdx.x", "blockIdx.x"},   {"blockIdx.y", "blockIdx.y"},   {"blockIdx.z", "blockIdx.z"},
-    {"threadIdx.x", "threadIdx.x"}, {"threadIdx.y", "threadIdx.y"}, {"threadIdx.z", "threadIdx.z"},
+    {"blockIdx.x", "blockIdx.x"},      {"blockIdx.y", "blockIdx.y"},
+    {"blockIdx.z", "blockIdx.z"},      {"threadIdx.x", "threadIdx.x"},
+    {"threadIdx.y", "threadIdx.y"},    {"threadIdx.z", "threadIdx.z"},
+    {"clusterCtaIdx.x", "blockIdx.x"}, {"clusterCtaIdx.y", "blockIdx.y"},
+    {"clusterCtaIdx.z", "blockIdx.z"},
 };
 
 // Sums wrap, so a signed one is that of the unsigned bits. No function: a helper.
@@ -189,10 +192,45 @@ static __device__ __forceinline__ void tn_barrier_wait(uint64_t* barrier, uint32
 }
 )";
 
+static constexpr char kSyncCluster[] = R"(
+static __device__ __forceinline__ void tn_sync_cluster() {
+  asm volatile("barrier.cluster.arrive.release.aligned;\n"
+               "barrier.cluster.wait.acquire.aligned;" ::
+                   : "memory");
+}
+)";
+
+// A thread of each block counts it in the word that the driver gives to a cooperative launch, whose
+// address less 4 is in two registers. All that come add up to 2^31, and so change its highest bit,
+// for which they wait; the lower ones are 0 again, whatever it began with.
+static constexpr char kSyncGrid[] = R"(
+static __device__ void tn_sync_grid() {
+  __syncthreads();
+  if (threadIdx.x == 0 && threadIdx.y == 0 && threadIdx.z == 0) {
+    uint32_t high, low;
+    asm volatile("mov.u32 %0, %%envreg1;" : "=r"(high));
+    asm volatile("mov.u32 %0, %%envreg2;" : "=r"(low));
+    unsigned int* const word = (unsigned int*)(((uint64_t)high << 32 | low) + 4);
+    const uint32_t others = gridDim.x * gridDim.y * gridDim.z - 1;
+    const bool first = blockIdx.x == 0 && blockIdx.y == 0 && blockIdx.z == 0;
+    __threadfence();
+    const uint32_t before = atomicAdd(word, first ? 0x80000000u - others : 1u);
+    uint32_t now;
+    do {
+      asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(now) : "l"(word) : "memory");
+    } while (((before ^ now) & 0x80000000u) == 0);
+    __threadfence();
+  }
+  __syncthreads();
+}
+)";
+
 static constexpr PreambleSpelling kPreambles[] = {
     {"TN_PREFETCH", kPrefetch},
     {"tn_shared", kDynamicShared},
     {"tn_tensor_map", kTensorMap},
+    {"tn_sync_cluster", kSyncCluster},
+    {"tn_sync_grid", kSyncGrid},
     {"tn_barrier_arrive tn_barrier_expect tn_barrier_wait", kBarriers}};
 
 static constexpr RolesSpelling kRoles = {
@@ -219,6 +257,8 @@ static constexpr GpuSpelling kGpu = {
     .axes = kAxes,
     .sync_cta = "__syncthreads();",
     .sync_warp = "__syncwarp();",
+    .sync_cluster = "tn_sync_cluster();",
+    .sync_grid = "tn_sync_grid();",
     .fence_cta = "__threadfence_block();",
     .fence_grid = "__threadfence();",
     .atomics = kAtomics,

@@ -3,11 +3,13 @@
 #include <algorithm>
 
 #include "loop/pass/access.h"
+#include "loop/pass/first_block.h"
 #include "loop/pass/launch_extents.h"
 #include "loop/pass/place_syncs.h"
 #include "loop/pass/repetitions.h"
 #include "loop/pass/rewrite.h"
 #include "loop/pass/share_loads.h"
+#include "loop/pass/split_kernel.h"
 #include "loop/pass/thread_memory.h"
 #include "loop/pass/virtual_threads.h"
 #include "loop/threads.h"
@@ -16,8 +18,6 @@ namespace tenon {
 
 namespace {
 
-constexpr const char* kAxisNames[] = {"blockIdx.z",  "blockIdx.y",  "blockIdx.x",
-                                      "threadIdx.z", "threadIdx.y", "threadIdx.x"};
 constexpr int64_t kDefaultThreads = 128;
 
 bool IsGpuKernel(const PrimFunc& func) {
@@ -106,7 +106,7 @@ class Converter {
     BindDims(func, &analyzer_);
     for (size_t i = 0; i < extents_.size(); ++i) {
       if (!extents_[i]) continue;
-      vars_[i] = VarNode::Make(names_.Fresh(kAxisNames[i]), DType::Index());
+      vars_[i] = VarNode::Make(names_.Fresh(AxisName(i)), DType::Index());
       analyzer_.Bind(vars_[i], IndexConst(0), extents_[i]);
     }
   }
@@ -119,7 +119,7 @@ class Converter {
       // The first thread must be there where it does what belongs to none of them.
       Expr extent = extents_[i];
       if (alone_[i]) extent = analyzer_.Simplify(Max(extent, IndexConst(1)));
-      out = For::Make(vars_[i], IndexConst(0), extent, ForKind::kThread, out, {}, kAxisNames[i]);
+      out = For::Make(vars_[i], IndexConst(0), extent, ForKind::kThread, out, {}, AxisName(i));
     }
     return out;
   }
@@ -142,34 +142,35 @@ class Converter {
     return If::Make(AllOf(guards), stmt);
   }
 
-  // Those that all threads of a block agree on.
-  Guards OfBlock(const Guards& guards) const {
+  // Those that all threads which meet in the statement agree on.
+  Guards OfAll(const Guards& guards, const Stmt& meeting) const {
     Guards out;
     for (const Guard& g : guards) {
-      if (OneForBlock(g.condition)) out.push_back(g);
+      if (OneForAll(g.condition, meeting)) out.push_back(g);
     }
     return out;
   }
 
-  bool OneForBlock(const Expr& e) const {
-    for (size_t i = 3; i < vars_.size(); ++i) {
+  bool OneForAll(const Expr& e, const Stmt& meeting) const {
+    const Level level = HighestSync(meeting).value_or(Level::kCta);
+    for (size_t i = FirstAxisOf(level); i < vars_.size(); ++i) {
       if (vars_[i] && UsesVar(e, vars_[i].get())) return false;
     }
     return true;
   }
 
-  // A value that loads, for all threads of a block: whoever the guards leave out must not read, but
-  // where threads agree on a value they must go on to.
-  Expr Protected(const Expr& value, const Guards& guards) const {
+  // A value that loads, for all threads that meet in what it is for: whoever the guards leave out
+  // must not read, but where threads agree on a value they must go on to.
+  Expr Protected(const Expr& value, const Guards& guards, const Stmt& meeting) const {
     if (IsPure(value)) return value;
-    const Guards own = OneForBlock(value) ? OfBlock(guards) : guards;
+    const Guards own = OneForAll(value, meeting) ? OfAll(guards, meeting) : guards;
     if (own.empty()) return value;
     Expr none = value->dtype.IsBool() ? BoolConst(false) : MakeConst(value->dtype, 0);
     return Select::Make(AllOf(own), value, none);
   }
 
-  // A statement that all threads of a block walk through; `guards` say for whom it does something.
-  // Where it holds a barrier, the guards go inside.
+  // A statement that all threads that meet in it walk through; `guards` say for whom it does
+  // something. Where it holds a barrier, the guards go inside.
   Stmt Together(const Stmt& stmt, const Guards& guards) {
     if (!HasSync(stmt) && !Rebinds(stmt, guards)) return Guarded(guards, Apart(stmt));
     switch (stmt->kind) {
@@ -181,10 +182,11 @@ class Converter {
         return Seq::Make(std::move(out));
       }
       case NodeKind::kFor: return ForTogether(*As<For>(stmt), guards);
-      case NodeKind::kIf: return IfTogether(*As<If>(stmt), guards);
+      case NodeKind::kIf: return IfTogether(*As<If>(stmt), stmt, guards);
       case NodeKind::kLet: {
         const auto* let = As<Let>(stmt);
-        return Let::Make(let->var, Protected(let->value, guards), Together(let->body, guards));
+        return Let::Make(let->var, Protected(let->value, guards, stmt),
+                         Together(let->body, guards));
       }
       case NodeKind::kAlloc:
         return Alloc::Make(As<Alloc>(stmt)->buffer, Together(As<Alloc>(stmt)->body, guards));
@@ -193,7 +195,7 @@ class Converter {
         return Bind::Make(bind->buffer, bind->data, Together(bind->body, guards));
       }
       case NodeKind::kWhile:
-        return While::Make(Protected(As<While>(stmt)->condition, guards),
+        return While::Make(Protected(As<While>(stmt)->condition, guards, stmt),
                            Together(As<While>(stmt)->body, guards));
       default: return HasSync(stmt) ? stmt : Guarded(guards, Apart(stmt));
     }
@@ -229,12 +231,12 @@ class Converter {
 
   // A condition without loads moves inside, whether threads agree on it or not: they do after all
   // on a barrier.
-  Stmt IfTogether(const If& node, const Guards& guards) {
+  Stmt IfTogether(const If& node, const Stmt& stmt, const Guards& guards) {
     const bool loads = !IsPure(node.condition);
-    if (loads || (OneForBlock(node.condition) && guards.empty())) {
+    if (loads || (OneForAll(node.condition, stmt) && guards.empty())) {
       Stmt yes = Together(node.then_body, guards);
       Stmt no = node.else_body ? Together(node.else_body, guards) : nullptr;
-      return If::Make(Protected(node.condition, guards), yes, no);
+      return If::Make(Protected(node.condition, guards, stmt), yes, no);
     }
     Guards yes = guards, no = guards;
     yes.push_back({node.condition});
@@ -349,9 +351,9 @@ class Converter {
   const Module& module_;
   NameSupply names_;
   AxisExtents extents_;
-  std::array<Var, 6> vars_;
-  std::array<int, 6> bound_{};  // loops over each axis around
-  std::array<bool, 6> alone_{};
+  std::array<Var, kNumAxes> vars_;
+  std::array<int, kNumAxes> bound_{};  // loops over each axis around
+  std::array<bool, kNumAxes> alone_{};
   Analyzer analyzer_;
 };
 
@@ -364,10 +366,14 @@ struct Launched {
 Launched MakeLaunch(const Func& func, const Module& module, const Stmt& scheduled) {
   NameSupply names(*func);
   Stmt body = WithoutOtherLoops(scheduled, &names);
+  const bool cooperative = func->attrs.Has(kCooperativeAttr);
+  const size_t first = FirstAxisOf(cooperative ? Level::kGrid : Level::kCluster);
+  for (size_t i = first; i < FirstAxisOf(Level::kCta); ++i)
+    body = LeaveToFirstBlock(body, module, i, &names);
   LaunchExtents launch = LaunchExtentsOf(*func, module, body);
   if (!launch.unmet.empty()) return {func->body, false, std::move(launch.unmet)};
   body = MarkRepetitions(body, module, &names);
-  SyncPlan plan = PlaceSyncs(*func, module, body, launch.extents);
+  SyncPlan plan = PlaceSyncs(*func, module, body, launch.extents, cooperative);
   body = Converter(*func, module, launch.extents)(plan.body);
   return {ShrinkThreadMemory(*func, body), true, std::move(plan.unmet)};
 }
@@ -404,7 +410,7 @@ Func WithSharedFills(const Func& func, const Module& module, const PassContext& 
 }
 
 Func BindKernel(const Func& scheduled, const Module& module, const PassContext& context) {
-  const Func func = WithSharedFills(scheduled, module, context);
+  const Func func = WithSharedFills(WithLaunchAttributes(scheduled), module, context);
   const bool axes = HasAxisLoop(func->body), parallel = HasParallel(func->body);
   if (axes && parallel)
     context.Remark(func->name + ": parallel loops beside bound ones run in order");

@@ -8,15 +8,17 @@
 // the first thread of it, and what writes a thread's own memory by every thread. What a loop writes
 // to shared memory the same in each iteration is left to the first thread as well. Where threads of
 // a block read or overwrite what others wrote stands `sync cta`, reached by all of them: conditions
-// are moved inside of it. A thread's own memory is as small as one thread needs it. What virtual
-// threads have in common is done once, the rest by each of them in turn, in unrolled loops. Shared
-// memory whose loops no thread has is filled by all threads together, or by one where iterations
-// need one another, with a remark that says so.
-// Where no loop is bound, the iterations of parallel loops become threads, with a remark that says
-// so; else parallel loops run in order. What cannot be done is said in the attribute `unmet`, which
-// the verifier reports before code generation: data that crosses blocks, threads' own memory, or a
-// barrier where threads take different ways. Why here: the loops' extents are still those of the
-// schedule, and indices have all their dimensions, from which it is read which thread touches what.
+// are moved inside of it. So does `sync cluster` between blocks of one cluster, and, in a kernel
+// that is `cooperative` or has a loop that says so, `sync grid` between all blocks. A thread's own
+// memory is as small as one thread needs it. What virtual threads have in common is done once, the
+// rest by each of them in turn, in unrolled loops. Shared memory whose loops no thread has is
+// filled by all threads together, or by one where iterations need one another, with a remark that
+// says so. Where no loop is bound, the
+// iterations of parallel loops become threads, with a remark that says so; else parallel loops run
+// in order. What cannot be done is said in the attribute `unmet`, which the verifier reports before
+// code generation: data that crosses blocks, threads' own memory, or a barrier where threads take
+// different ways. Why here: the loops' extents are still those of the schedule, and indices have
+// all their dimensions, from which it is read which thread touches what.
 #pragma once
 
 #include "loop/pass/pass.h"

@@ -69,6 +69,7 @@ class Planner {
     size_t target = std::max(root, common - 1);
     for (size_t i = root; i < target; ++i) {
       if (path[i]->kind == NodeKind::kBlock) target = i;  // blocks are moved whole
+      if (JoinsBlocks(path[i]) && IsOfCluster(a)) target = i;
     }
     size_t serial = root;
     auto keeps = [&](const StmtNode* s) {
@@ -76,6 +77,22 @@ class Planner {
     };
     while (serial < target && !keeps(path[serial])) ++serial;
     return serial == target || flow_.IsFlowFree(a, target) ? target : serial;
+  }
+
+  static bool JoinsBlocks(const StmtNode* s) {
+    const auto* loop = As<For>(static_cast<const Node*>(s));
+    return loop && loop->for_kind == ForKind::kThread && IsBlockAxis(loop->thread);
+  }
+
+  // Global memory that blocks of a cluster hand over: none of them can make it.
+  static bool IsOfCluster(const AllocUses& a) {
+    auto over_cluster = [](const StmtNode* s) {
+      return JoinsBlocks(s) && IsClusterAxis(static_cast<const For*>(s)->thread);
+    };
+    return a.alloc->buffer->scope == "global" &&
+           std::any_of(a.uses.begin(), a.uses.end(), [&](const BufferUse& use) {
+             return std::any_of(use.path.begin(), use.path.end(), over_cluster);
+           });
   }
 
   // ---- how large ----

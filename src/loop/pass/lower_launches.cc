@@ -16,10 +16,11 @@ namespace {
 
 constexpr size_t kAxes = 6;  // of the runtime's extents: blocks along x, y, z, then threads
 
-// Where the runtime has the extent of the axis with this rank: ranks go z, y, x.
-size_t PlaceOf(int rank) {
-  const auto r = static_cast<size_t>(rank);
-  return r < 3 ? 2 - r : 8 - r;
+// Where the runtime has the extent of the axis: ranks go z, y, x, and a cluster's blocks are
+// blocks.
+size_t PlaceOf(const std::string& axis) {
+  const auto along = static_cast<size_t>(2 - AxisRank(axis) % 3);
+  return IsBlockAxis(axis) ? along : 3 + along;
 }
 
 Buffer Slots(const std::string& name, size_t count) {
@@ -47,7 +48,9 @@ std::vector<Expr> ExtentsOf(const PrimFunc& kernel, const std::vector<Expr>& sca
   }
   std::vector<Expr> out(kAxes, IndexConst(1));
   for (const For* loop : PeelThreads(kernel).axes) {
-    out[PlaceOf(AxisRank(loop->thread))] = Substitute(loop->extent, values);
+    Expr& extent = out[PlaceOf(loop->thread)];
+    const Expr own = Substitute(loop->extent, values);
+    extent = IsOne(extent) ? own : extent * own;
   }
   return out;
 }

@@ -2,11 +2,10 @@
 
 #include <algorithm>
 
-#include "loop/pass/access.h"
 #include "loop/pass/repetitions.h"
 #include "loop/pass/rewrite.h"
+#include "loop/pass/sync_analysis.h"
 #include "loop/pass/variance.h"
-#include "loop/threads.h"
 
 namespace tenon {
 
@@ -15,45 +14,26 @@ bool IsThreadPrivate(const Buffer& buffer) {
          IsFragment(*buffer);
 }
 
-bool HasSync(const Stmt& stmt) {
-  bool found = false;
+std::optional<Level> HighestSync(const Stmt& stmt) {
+  std::optional<Level> found;
   PreOrder(stmt, [&](const NodeRef& n) {
-    found |= n->kind == NodeKind::kSync;
-    return !found && !IsA<ExprNode>(n);
+    const auto* sync = As<Sync>(n);
+    if (sync && (!found || sync->level > *found)) found = sync->level;
+    return !IsA<ExprNode>(n);
   });
   return found;
 }
 
+bool HasSync(const Stmt& stmt) { return HighestSync(stmt).has_value(); }
+
 namespace {
 
-constexpr size_t kAxes = std::tuple_size_v<AxisExtents>;
-const auto kLaneRank = static_cast<size_t>(AxisRank(kLaneAxis));
-bool IsBlockRank(size_t axis) { return axis < 3; }
-
-// The loop that gives an access its thread along an axis.
-struct Binder {
-  const For* loop = nullptr;
-  size_t depth = 0;       // loops around it
-  size_t around = 0;      // conditions, bounds and lets around it
-  bool repeated = false;  // one of them runs it several times
-};
-
-struct Access {
-  Buffer buffer;
-  std::vector<Expr> indices;  // empty: anywhere
-  bool write = false, atomic = false;
-  bool arrival = false;     // a wait of the thread for what it copied to the buffer
-  std::vector<Expr> fixed;  // its indices; null: of a box, in dimensions of several elements
-  bool solo = false;        // its statement is left to one thread along axes without a binder
-  std::array<Binder, kAxes> binders;
-};
-using AccessList = std::vector<Access>;
-
-// What a statement does around its barriers.
+// What a statement does around its barriers, for each level.
 struct Flow {
   Stmt stmt;
-  AccessList head, tail;  // before the first barrier, after the last one
-  bool always = false;    // there is one on every path
+  std::array<AccessList, kNumSyncLevels> head = {},
+                                         tail = {};  // before the first barrier, after the last
+  std::array<bool, kNumSyncLevels> always = {};      // there is one on every path
 };
 
 void Append(AccessList* to, const AccessList& from) {
@@ -62,222 +42,33 @@ void Append(AccessList* to, const AccessList& from) {
 
 class Placer {
  public:
-  Placer(const PrimFunc& func, const Module& module, const AxisExtents& extents)
-      : module_(module), extents_(extents) {
-    BindDims(func, &analyzer_);
+  Placer(const PrimFunc& func, const Module& module, const Stmt& body, const AxisExtents& extents,
+         bool cooperative)
+      : module_(module), body_(body), analysis_(func, module, extents, body_) {
+    bool clusters = false;
+    for (size_t i = FirstAxisOf(Level::kCluster); i < FirstAxisOf(Level::kCta); ++i)
+      clusters |= extents[i] != nullptr;
+    levels_.push_back(0);
+    if (clusters) levels_.push_back(1);
+    if (cooperative) levels_.push_back(2);
   }
 
-  SyncPlan operator()(const Stmt& body) {
-    body_ = body;
-    written_ = AccessesOf(body, module_, [](const Buffer&) { return true; }).writes;
-    PreOrder(body, [&](const NodeRef& n) {
-      const auto* call = As<CallFunc>(n);
-      if (const Func callee = call ? module_.Find(call->callee) : nullptr;
-          callee && AsyncPart(*callee) == kAsyncCopy)
-        copied_.push_back(call->buffers.back()->buffer);
-      return !IsA<ExprNode>(n);
-    });
-    Stmt placed = Walk(body).stmt;
+  SyncPlan operator()() {
+    Stmt placed = Walk(body_).stmt;
     CheckPairs();
     return {placed, std::move(unmet_)};
   }
 
  private:
-  // ---- accesses ----
+  // ---- what no barrier helps ----
 
-  Access At(const Buffer& buffer, std::vector<Expr> indices, bool write, bool atomic) const {
-    return {buffer, indices, write, atomic, false, std::move(indices), false, binders_};
-  }
-
-  AccessList Collect(const NodeRef& node) {
-    AccessList out;
-    auto add = [&](const Buffer& b, std::vector<Expr> indices, bool write, bool atomic = false) {
-      if (written_.count(b.get()) != 0) out.push_back(At(b, std::move(indices), write, atomic));
-    };
-    PreOrder(node, [&](const NodeRef& n) {
-      if (const auto* s = As<Load>(n)) add(s->buffer, s->indices, false);
-      if (const auto* s = As<Store>(n)) add(s->buffer, s->indices, true);
-      if (const auto* s = As<Atomic>(n)) add(s->buffer, s->indices, true, true);
-      if (IsA<Copy>(n) || IsA<CallFunc>(n) || IsA<Call>(n)) {
-        Accesses all = AccessesOf(n, module_, [](const Buffer&) { return true; });
-        AddUnknown(n, all, &out);
-        return IsA<Call>(n);
-      }
-      return true;
-    });
-    const bool visible = std::any_of(out.begin(), out.end(), [](const Access& a) {
-      return a.write && !IsThreadPrivate(a.buffer);
-    });
-    for (Access& a : out) a.solo = visible && !IsA<ExprNode>(node);
-    Append(&all_, out);
-    return out;
-  }
-
-  // Whole buffers that a copy or a callee touches, or whose address is taken.
-  void AddUnknown(const NodeRef& node, const Accesses& found, AccessList* out) {
-    const auto* call = As<Call>(node);
-    if (call && call->intrinsic != Intrinsic::kBufferData) return;
-    auto regions = [&](const std::vector<Region>& list) {
-      for (const Region& r : list) {
-        if (written_.count(r->buffer.get()) == 0) continue;
-        out->push_back(At(r->buffer, {}, found.writes.count(r->buffer.get()) != 0, false));
-        out->back().fixed.clear();
-        for (const Range& range : r->ranges)
-          out->back().fixed.push_back(IsOne(range->extent) ? range->min : nullptr);
-        out->back().indices = AnyOf(*r);
-      }
-    };
-    if (const auto* s = As<CallFunc>(node)) {
-      const Func callee = module_.Find(s->callee);
-      const bool waits = callee && AsyncPart(*callee) == kAsyncWait;
-      for (size_t i = 0; waits && i < copied_.size(); ++i) {
-        out->push_back(At(copied_[i], {}, false, false));
-        out->back().arrival = true;
-      }
-    }
-    if (const auto* s = As<Copy>(node)) regions({s->dst, s->src});
-    if (const auto* s = As<CallFunc>(node)) regions(s->buffers);
-    if (call) {
-      if (const auto* load = As<Load>(call->args[0]))
-        out->push_back(At(load->buffer, {}, true, false));
-    }
-  }
-
-  // The indices of any element of a box of constant size; empty for others.
-  std::vector<Expr> AnyOf(const RegionNode& region) {
-    std::vector<Expr> out;
-    for (const Range& range : region.ranges) {
-      const auto extent = AsInt(analyzer_.Simplify(range->extent));
-      if (!extent) return {};
-      Var any = VarNode::Make("any", DType::Index());
-      analyzer_.Bind(any, IndexConst(0), range->extent);
-      out.push_back(*extent == 1 ? range->min : range->min + any);
-    }
-    return out;
-  }
-
-  // ---- dependence ----
-
-  bool Matters(size_t axis) const { return extents_[axis] && !IsOne(extents_[axis]); }
-
-  bool MadeInside(const Buffer& buffer, const Binder& binder) const {
-    auto it = alloc_depth_.find(buffer.get());
-    return it != alloc_depth_.end() && it->second > binder.depth;
-  }
-
-  // True for memory that each iteration of the loop may treat as its own, made in it or written
-  // before it is read, but that is there once for all threads along the axis.
-  bool MadeOnce(const Buffer& buffer, size_t axis, const Binder& binder) {
-    const bool one = buffer->scope == "global" || (buffer->scope == "shared" && !IsBlockRank(axis));
-    return one && (MadeInside(buffer, binder) || IsOwnOf(*binder.loop, buffer));
-  }
-
-  // True for memory made here that is used in that loop alone.
-  bool IsOwnOf(const For& loop, const Buffer& buffer) {
-    auto [it, fresh] = used_outside_.try_emplace(&loop);
-    if (fresh) {
-      PreOrder(body_, [&, outside = &it->second](const NodeRef& n) {
-        if (const auto* s = As<Store>(n)) outside->insert(s->buffer.get());
-        if (const auto* s = As<Load>(n)) outside->insert(s->buffer.get());
-        if (const auto* s = As<Atomic>(n)) outside->insert(s->buffer.get());
-        if (const auto* s = As<RegionNode>(n)) outside->insert(s->buffer.get());
-        return n.get() != &loop;
-      });
-    }
-    return alloc_depth_.count(buffer.get()) != 0 && it->second.count(buffer.get()) == 0;
-  }
-
-  // True when the two touch one element only in the same thread along the axis; the two executions
-  // have the loops up to `depth` in common.
-  bool SameThread(const Access& a, const Access& b, size_t axis, size_t depth) {
-    // Which lane has an element is said by its layout, and the same everywhere.
-    if (!Matters(axis) || (axis == kLaneRank && IsFragment(*a.buffer))) return true;
-    const Binder &x = a.binders[axis], &y = b.binders[axis];
-    if (!x.loop && !y.loop) return IsThreadPrivate(a.buffer) || (a.solo && b.solo);
-    if (!x.loop || !y.loop) {
-      // Every thread has written its own copy of what it reads.
-      const Access& writer = a.write ? a : b;
-      return IsThreadPrivate(a.buffer) && !IsBlockRank(axis) && !writer.binders[axis].loop &&
-             !(a.write && b.write);
-    }
-    if (x.loop == y.loop && x.depth < depth && !MadeOnce(a.buffer, axis, x)) return true;
-    return IndexTells(a, b, x, y);
-  }
-
-  bool IndexTells(const Access& a, const Access& b, const Binder& x, const Binder& y) {
-    if (!IsZero(x.loop->min) || !IsZero(y.loop->min)) return false;
-    return ElementTells(*a.buffer, a.indices, {x.loop->var, x.loop->extent}, b.indices,
-                        {y.loop->var, y.loop->extent}, &analyzer_);
-  }
-
-  // What was waited for is there for other threads behind a barrier; before it, nobody is in the
-  // way that was not when it was copied.
-  static bool Depend(const Access& a, const Access& b) {
-    if (a.arrival || b.arrival) return a.buffer == b.buffer && a.arrival && !b.arrival && !b.write;
-    return a.buffer == b.buffer && (a.write || b.write) && !(a.atomic && b.atomic);
-  }
-
-  // Boxes of different versions of a buffer, told by the loops that both are in.
-  bool Apart(const Access& a, const Access& b, size_t depth) {
-    for (size_t d = 0; d < a.fixed.size() && d < b.fixed.size(); ++d) {
-      if (!a.fixed[d] || !b.fixed[d]) continue;
-      if (!IsTold(a.fixed[d], depth) || !IsTold(b.fixed[d], depth)) continue;
-      const auto count = AsInt(a.buffer->shape[d]);
-      if (!count) continue;
-      const auto apart = AsInt(analyzer_.Simplify((a.fixed[d] - b.fixed[d]) % *count));
-      if (apart && *apart != 0) return true;
-      if (analyzer_.CanProve(Ne(a.fixed[d], b.fixed[d]))) return true;
-    }
-    return false;
-  }
-
-  // Only variables of the outermost `depth` loops, with one value for all threads of a block.
-  bool IsTold(const Expr& e, size_t depth) const {
-    bool told = IsPure(e);
-    PreOrder(e, [&](const NodeRef& n) {
-      auto it = loop_depth_.find(n.get());
-      if (IsA<VarNode>(n))
-        told &= it != loop_depth_.end() && it->second < depth && varying_.count(n.get()) == 0;
-      told &= !IsA<Load>(n);
-      return told;
-    });
-    return told;
-  }
-
-  // A buffer through which threads of a block depend on each other; null: none. The two lists have
-  // the loops up to `depth` in common; boxes speak of the loops up to `told`.
-  const Access* Conflict(const AccessList& before, const AccessList& after, size_t depth,
-                         size_t told) {
-    for (const Access& a : before) {
-      if (IsThreadPrivate(a.buffer)) continue;
-      for (const Access& b : after) {
-        if (!Depend(a, b) || Apart(a, b, told)) continue;
-        for (size_t axis = 3; axis < kAxes; ++axis) {
-          if (!SameThread(a, b, axis, depth)) return &a;
-        }
-      }
-    }
-    return nullptr;
-  }
-
-  // The same between one iteration and those that follow it. Where each has a barrier, that is the
-  // next one.
-  const Access* ConflictWithNext(const Flow& flow, const For& loop, size_t depth) {
-    if (!flow.always) return Conflict(flow.tail, flow.head, depth, depth);
-    AccessList next = flow.head;
-    for (Access& a : next) {
-      for (Expr& e : a.fixed)
-        e = e ? Substitute(e, VarMap{{loop.var.get(), Expr(loop.var) + 1}}) : nullptr;
-    }
-    return Conflict(flow.tail, next, depth, depth + 1);
-  }
-
-  // What no barrier helps: data that crosses blocks, or threads through their own memory, or shared
-  // memory of which each thread needs a copy.
+  // Data that crosses blocks which cannot wait for each other, or threads through their own memory,
+  // or shared memory of which each thread needs a copy.
   void CheckPairs() {
-    for (size_t i = 0; i < all_.size(); ++i) {
-      for (size_t j = i; j < all_.size(); ++j) {
-        if (Depend(all_[i], all_[j]) && CheckPair(all_[i], all_[j])) return;
+    const AccessList& all = analysis_.all;
+    for (size_t i = 0; i < all.size(); ++i) {
+      for (size_t j = i; j < all.size(); ++j) {
+        if (SyncAnalysis::Depend(all[i], all[j]) && CheckPair(all[i], all[j])) return;
       }
     }
   }
@@ -285,40 +76,60 @@ class Placer {
   // Within one loop over the axis: each iteration may have its own values in elements that others
   // write as well. (Where each element has one writer, it is the one who reads it. An author of
   // barriers speaks of threads.)
-  bool NeedsCopies(const Access& a, const Access& b, size_t axis) {
+  bool NeedsCopies(const SyncAccess& a, const SyncAccess& b, size_t axis) {
     const For* loop = a.binders[axis].loop;
-    if (!MadeOnce(a.buffer, axis, a.binders[axis]) || HasSync(loop->body)) return false;
-    return (a.write && b.write) || std::any_of(all_.begin(), all_.end(), [&](const Access& other) {
+    if (!analysis_.MadeOnce(a.buffer, axis, a.binders[axis]) || HasSync(loop->body)) return false;
+    return (a.write && b.write) ||
+           std::any_of(analysis_.all.begin(), analysis_.all.end(), [&](const SyncAccess& other) {
              return other.buffer == a.buffer && other.write && other.binders[axis].loop != loop;
            });
   }
 
-  bool CheckPair(const Access& a, const Access& b) {
+  // Whether a barrier is to be had for blocks that differ along the axis.
+  bool BlocksMeet(size_t axis) const {
+    const size_t level = axis < FirstAxisOf(Level::kCluster) ? 2 : 1;
+    return std::find(levels_.begin(), levels_.end(), level) != levels_.end();
+  }
+
+  bool CheckPair(const SyncAccess& a, const SyncAccess& b) {
     if (a.arrival) return false;  // the copy is checked
-    for (size_t axis = 0; axis < kAxes; ++axis) {
-      const bool block = IsBlockRank(axis), own = IsThreadPrivate(a.buffer);
+    for (size_t axis = 0; axis < kNumAxes; ++axis) {
+      const bool own = IsThreadPrivate(a.buffer);
+      const bool block = IsBlockRank(axis) && !(a.buffer->scope == "global" && BlocksMeet(axis));
       if (own && a.write && b.write) continue;
       const Binder &x = a.binders[axis], &y = b.binders[axis];
       const bool copies = x.loop && x.loop == y.loop && NeedsCopies(a, b, axis);
       if (!block && !own && !copies) continue;
-      const bool once = !x.repeated || MadeInside(a.buffer, x);
-      if (SameThread(a, b, axis, once ? x.depth + 1 : 0)) continue;
-      const std::string& name = a.buffer->name;
-      if (copies) {
-        Unmet("buffer " + name + " in " + a.buffer->scope + " is made for each " +
-              (block ? "block of threads: expected it in shared or local"
-                     : "thread: expected it in local"));
-      } else if (block) {
-        Unmet("buffer " + name +
-              " is written by one block of threads and touched by another: "
-              "blocks cannot wait for each other");
-      } else {
-        Unmet("buffer " + name + " in " + a.buffer->scope +
-              " is written by one thread and read by another: expected it in shared");
-      }
+      const bool once = !x.repeated || analysis_.MadeInside(a.buffer, x);
+      if (analysis_.SameThread(a, b, axis, once ? x.depth + 1 : 0)) continue;
+      Unmet(Crossing(*a.buffer, axis, copies));
       return true;
     }
     return false;
+  }
+
+  std::string Crossing(const BufferNode& b, size_t axis, bool copies) const {
+    const std::string what = "buffer " + b.name;
+    if (copies) {
+      return what + " in " + b.scope + " is made for each " +
+             (IsBlockRank(axis) ? "block of threads: expected it in shared or local"
+                                : "thread: expected it in local");
+    }
+    if (!IsBlockRank(axis)) {
+      return what + " in " + b.scope +
+             " is written by one thread and read by another: expected it in shared";
+    }
+    if (b.scope == "shared" && IsClusterAxis(AxisName(axis))) {
+      return "unsupported: " + what + " in " + b.scope +
+             " is written by one block of a cluster and touched by another: expected it in global";
+    }
+    if (b.scope != "global" && BlocksMeet(axis)) {
+      return what + " in " + b.scope +
+             " is written by one block of threads and touched by another: expected it in global";
+    }
+    return what +
+           " is written by one block of threads and touched by another: "
+           "blocks cannot wait for each other";
   }
 
   void Unmet(const std::string& what) {
@@ -327,12 +138,16 @@ class Placer {
 
   // ---- control flow ----
 
-  // True when all threads of a block see the same value.
-  bool IsUniform(const Expr& e) const {
+  // True when all threads that meet at the level see the same value. Of memory that is written, one
+  // block may see another value than the next.
+  bool IsUniform(const Expr& e, size_t level) const {
     bool uniform = true;
     PreOrder(e, [&](const NodeRef& n) {
-      if (const auto* load = As<Load>(n)) uniform &= !IsThreadPrivate(load->buffer);
-      if (IsA<VarNode>(n)) uniform &= varying_.count(n.get()) == 0;
+      if (const auto* load = As<Load>(n)) {
+        uniform &= !IsThreadPrivate(load->buffer);
+        uniform &= level == 0 || !analysis_.IsWritten(load->buffer);
+      }
+      if (IsA<VarNode>(n)) uniform &= analysis_.varying[level].count(n.get()) == 0;
       return uniform;
     });
     return uniform;
@@ -346,10 +161,36 @@ class Placer {
     return !loads && IsPure(e);
   }
 
-  Stmt Barrier(const Access& why) {
-    if (blocked_.empty()) return Sync::Make(Level::kCta);
-    Unmet("buffer " + why.buffer->name + " needs a barrier " + blocked_);
+  // From now on no barrier can stand at levels at which the values differ.
+  using Blocked = std::array<std::string, kNumSyncLevels>;
+  template <class Uniform>
+  Blocked Block(const std::string& where, const std::string& differs, Uniform uniform) {
+    static constexpr const char* kWho[] = {"thread", "block", "block"};
+    Blocked outer = blocked_;
+    for (size_t level : levels_) {
+      if (!uniform(level)) blocked_[level] = where + " " + differs + " by " + kWho[level];
+    }
+    return outer;
+  }
+
+  Stmt Barrier(const SyncAccess& why, size_t level) {
+    if (blocked_[level].empty()) return Sync::Make(kSyncLevels[level]);
+    Unmet("buffer " + why.buffer->name + " needs a barrier " + blocked_[level]);
     return nullptr;
+  }
+
+  // A barrier of more threads is one of fewer, too.
+  static void Pass(Flow* flow, size_t level) {
+    for (size_t l = 0; l <= level; ++l) {
+      flow->tail[l].clear();
+      flow->always[l] = true;
+    }
+  }
+
+  Flow Plain(const Stmt& stmt, const AccessList& own) const {
+    Flow flow{stmt};
+    for (size_t level : levels_) flow.head[level] = flow.tail[level] = own;
+    return flow;
   }
 
   Flow Walk(const Stmt& stmt) {
@@ -358,20 +199,10 @@ class Placer {
       case NodeKind::kFor: return OnFor(*As<For>(stmt));
       case NodeKind::kIf: return OnIf(*As<If>(stmt));
       case NodeKind::kWhile: return OnWhile(*As<While>(stmt));
-      case NodeKind::kLet: {
-        const auto* let = As<Let>(stmt);
-        if (!IsUniform(let->value)) varying_.insert(let->var.get());
-        if (IsPure(let->value) && LoadsNothing(let->value) && !let->var->dtype.IsFloat())
-          analyzer_.BindValue(let->var, let->value);
-        around_.push_back(let->value);
-        Flow flow = InOrder(Collect(let->value), {let->body});
-        around_.pop_back();
-        flow.stmt = Let::Make(let->var, let->value, flow.stmt);
-        return flow;
-      }
+      case NodeKind::kLet: return OnLet(*As<Let>(stmt));
       case NodeKind::kAlloc: {
         const auto* alloc = As<Alloc>(stmt);
-        alloc_depth_[alloc->buffer.get()] = depth_;
+        analysis_.alloc_depth[alloc->buffer.get()] = depth_;
         Flow flow = Walk(alloc->body);
         flow.stmt = Alloc::Make(alloc->buffer, flow.stmt);
         return flow;
@@ -382,35 +213,56 @@ class Placer {
         flow.stmt = Bind::Make(bind->buffer, bind->data, flow.stmt);
         return flow;
       }
-      case NodeKind::kSync: {
-        if (As<Sync>(stmt)->level != Level::kCta) return {stmt, {}, {}, false};
-        if (!blocked_.empty()) Unmet("a barrier stands " + blocked_);
-        return {stmt, {}, {}, true};
-      }
-      default: {
-        AccessList own = Collect(stmt);
-        return {stmt, own, own, false};
-      }
+      case NodeKind::kSync: return OnSync(stmt);
+      default: return Plain(stmt, analysis_.Collect(stmt));
     }
+  }
+
+  // An author's own.
+  Flow OnSync(const Stmt& stmt) {
+    Flow flow{stmt};
+    const auto at = std::find(kSyncLevels.begin(), kSyncLevels.end(), As<Sync>(stmt)->level);
+    if (at == kSyncLevels.end()) return flow;
+    const auto level = static_cast<size_t>(at - kSyncLevels.begin());
+    if (!blocked_[level].empty()) Unmet("a barrier stands " + blocked_[level]);
+    Pass(&flow, level);
+    return flow;
+  }
+
+  Flow OnLet(const Let& let) {
+    for (size_t level : levels_) {
+      if (!IsUniform(let.value, level)) analysis_.varying[level].insert(let.var.get());
+    }
+    if (IsPure(let.value) && LoadsNothing(let.value) && !let.var->dtype.IsFloat())
+      analysis_.analyzer.BindValue(let.var, let.value);
+    around_.push_back(let.value);
+    Flow flow = InOrder(analysis_.Collect(let.value), {let.body});
+    around_.pop_back();
+    flow.stmt = Let::Make(let.var, let.value, flow.stmt);
+    return flow;
   }
 
   // `first`, then the statements, with barriers between them.
   Flow InOrder(const AccessList& first, const std::vector<Stmt>& stmts) {
     std::vector<Stmt> out;
-    Flow all{nullptr, first, first, false};
+    Flow all = Plain(nullptr, first);
     for (const Stmt& s : stmts) {
       Flow flow = Walk(s);
-      if (const Access* why = Conflict(all.tail, flow.head, depth_, depth_)) {
-        if (Stmt barrier = Barrier(*why)) {
-          out.push_back(barrier);
-          all.tail.clear();
-          all.always = true;
-        }
+      for (size_t i = levels_.size(); i-- > 0;) {
+        const size_t level = levels_[i];
+        const SyncAccess* why =
+            analysis_.Conflict(all.tail[level], flow.head[level], depth_, depth_, level);
+        Stmt barrier = why ? Barrier(*why, level) : nullptr;
+        if (!barrier) continue;
+        out.push_back(barrier);
+        Pass(&all, level);
       }
-      if (!all.always) Append(&all.head, flow.head);
-      if (flow.always) all.tail.clear();
-      all.always |= flow.always;
-      Append(&all.tail, flow.tail);
+      for (size_t level : levels_) {
+        if (!all.always[level]) Append(&all.head[level], flow.head[level]);
+        if (flow.always[level]) all.tail[level].clear();
+        all.always[level] |= flow.always[level];
+        Append(&all.tail[level], flow.tail[level]);
+      }
       out.push_back(flow.stmt);
     }
     all.stmt = Seq::Make(std::move(out));
@@ -418,38 +270,40 @@ class Placer {
   }
 
   Flow OnFor(const For& loop) {
-    AccessList bounds = Collect(loop.extent);
+    const AccessList bounds = analysis_.Collect(loop.extent);
     const int rank = loop.for_kind == ForKind::kThread ? AxisRank(loop.thread) : -1;
-    const bool uniform = IsUniform(loop.min) && IsUniform(loop.extent);
-    if (!uniform || (rank >= 0 && !IsBlockRank(static_cast<size_t>(rank))))
-      varying_.insert(loop.var.get());
-    analyzer_.Bind(loop.var, loop.min, loop.extent);
+    std::array<bool, kNumSyncLevels> uniform = {};
+    for (size_t level : levels_) {
+      uniform[level] = IsUniform(loop.min, level) && IsUniform(loop.extent, level);
+      const bool apart = rank >= 0 && static_cast<size_t>(rank) >= FirstAxisOf(kSyncLevels[level]);
+      if (!uniform[level] || apart) analysis_.varying[level].insert(loop.var.get());
+    }
+    analysis_.analyzer.Bind(loop.var, loop.min, loop.extent);
     if (OnceRank(loop) >= 0) return OnOnce(loop, static_cast<size_t>(OnceRank(loop)));
     const size_t depth = depth_++;
-    loop_depth_[loop.var.get()] = depth;
+    analysis_.loop_depth[loop.var.get()] = depth;
     Flow flow =
         rank >= 0 ? OnAxis(loop, static_cast<size_t>(rank), depth) : OnSerial(loop, uniform, depth);
     --depth_;
-    AccessList head = bounds;
-    Append(&head, flow.head);
-    flow.head = std::move(head);
+    for (size_t level : levels_)
+      flow.head[level].insert(flow.head[level].begin(), bounds.begin(), bounds.end());
     return flow;
   }
 
   Flow OnOnce(const For& loop, size_t axis) {
-    Binder outer = std::exchange(binders_[axis], Binder{});
+    Binder outer = std::exchange(analysis_.binders[axis], Binder{});
     Flow flow = Walk(loop.body);
-    binders_[axis] = outer;
+    analysis_.binders[axis] = outer;
     flow.stmt = For::Make(loop.var, loop.min, loop.extent, loop.for_kind, flow.stmt, loop.attrs);
     return flow;
   }
 
   Flow OnAxis(const For& loop, size_t axis, size_t depth) {
-    if (const For* outer = binders_[axis].loop) CheckRepeats(loop, *outer, binders_[axis].around);
-    Binder outer =
-        std::exchange(binders_[axis], Binder{&loop, depth, around_.size(), repeating_ > 0});
+    Binder& binder = analysis_.binders[axis];
+    if (const For* outer = binder.loop) CheckRepeats(loop, *outer, binder.around);
+    Binder outer = std::exchange(binder, Binder{&loop, depth, around_.size(), repeating_ > 0});
     Flow flow = Walk(loop.body);
-    binders_[axis] = outer;
+    analysis_.binders[axis] = outer;
     flow.stmt = For::Make(loop.var, loop.min, loop.extent, loop.for_kind, flow.stmt, loop.attrs,
                           loop.thread);
     return flow;
@@ -467,50 +321,75 @@ class Placer {
           "iteration of loop '" + outer.var->name + "', which is over " + loop.thread + " too");
   }
 
-  Flow OnSerial(const For& loop, bool uniform, size_t depth) {
-    std::string outer = blocked_;
-    if (!uniform) blocked_ = "in loop '" + loop.var->name + "', whose bounds differ by thread";
+  Flow OnSerial(const For& loop, const std::array<bool, kNumSyncLevels>& uniform, size_t depth) {
+    Blocked outer = Block("in loop '" + loop.var->name + "', whose bounds", "differ",
+                          [&](size_t level) { return uniform[level]; });
     ++repeating_;
     around_.push_back(loop.min);
     around_.push_back(loop.extent);
     Flow flow = Walk(loop.body);
     around_.resize(around_.size() - 2);
     --repeating_;
-    if (const Access* why = ConflictWithNext(flow, loop, depth)) {
-      if (Stmt barrier = Barrier(*why)) {
-        flow.stmt = Seq::Make({flow.stmt, barrier});
-        flow.tail.clear();
-      }
-    }
-    blocked_ = outer;
+    BetweenIterations(&flow,
+                      [&](size_t level) { return ConflictWithNext(flow, loop, depth, level); });
+    blocked_ = std::move(outer);
     flow.stmt = For::Make(loop.var, loop.min, loop.extent, loop.for_kind, flow.stmt, loop.attrs,
                           loop.thread);
-    flow.always = flow.always && analyzer_.CanProve(Gt(loop.extent, IndexConst(0)));
+    const bool runs = analysis_.analyzer.CanProve(Gt(loop.extent, IndexConst(0)));
+    for (bool& always : flow.always) always &= runs;
     return flow;
   }
 
+  // A conflict between one iteration and those that follow it. Where each has a barrier, that is
+  // the next one.
+  const SyncAccess* ConflictWithNext(const Flow& flow, const For& loop, size_t depth,
+                                     size_t level) {
+    if (!flow.always[level])
+      return analysis_.Conflict(flow.tail[level], flow.head[level], depth, depth, level);
+    AccessList next = flow.head[level];
+    for (SyncAccess& a : next) {
+      for (Expr& e : a.fixed)
+        e = e ? Substitute(e, VarMap{{loop.var.get(), Expr(loop.var) + 1}}) : nullptr;
+    }
+    return analysis_.Conflict(flow.tail[level], next, depth, depth + 1, level);
+  }
+
+  // Barriers at the end of each iteration, where the next depends on it.
+  template <class Find>
+  void BetweenIterations(Flow* flow, Find conflict) {
+    for (size_t i = levels_.size(); i-- > 0;) {
+      const SyncAccess* why = conflict(levels_[i]);
+      Stmt barrier = why ? Barrier(*why, levels_[i]) : nullptr;
+      if (!barrier) continue;
+      flow->stmt = Seq::Make({flow->stmt, barrier});
+      Pass(flow, levels_[i]);
+    }
+  }
+
   Flow OnIf(const If& node) {
-    AccessList condition = Collect(node.condition);
-    std::string outer = blocked_;
+    const AccessList condition = analysis_.Collect(node.condition);
     const bool moves = LoadsNothing(node.condition);
-    if (!IsUniform(node.condition) && !moves) blocked_ = "under a condition that differs by thread";
+    Blocked outer = Block("under a condition that", "differs",
+                          [&](size_t level) { return moves || IsUniform(node.condition, level); });
     around_.push_back(node.condition);
     Flow yes = InOrder(condition, {node.then_body});
-    Flow no{nullptr, condition, condition, false};
+    Flow no = Plain(nullptr, condition);
     if (node.else_body) no = InOrder(condition, {node.else_body});
     around_.pop_back();
-    blocked_ = outer;
-    Flow out{If::Make(node.condition, yes.stmt, no.stmt), yes.head, yes.tail,
-             yes.always && no.always};
-    Append(&out.head, no.head);
-    Append(&out.tail, no.tail);
-    return out;
+    blocked_ = std::move(outer);
+    yes.stmt = If::Make(node.condition, yes.stmt, no.stmt);
+    for (size_t level : levels_) {
+      Append(&yes.head[level], no.head[level]);
+      Append(&yes.tail[level], no.tail[level]);
+      yes.always[level] &= no.always[level];
+    }
+    return yes;
   }
 
   Flow OnWhile(const While& node) {
-    AccessList condition = Collect(node.condition);
-    std::string outer = blocked_;
-    if (!IsUniform(node.condition)) blocked_ = "in a while loop whose condition differs by thread";
+    const AccessList condition = analysis_.Collect(node.condition);
+    Blocked outer = Block("in a while loop whose condition", "differs",
+                          [&](size_t level) { return IsUniform(node.condition, level); });
     const size_t depth = depth_++;
     ++repeating_;
     around_.push_back(node.condition);
@@ -518,44 +397,33 @@ class Placer {
     around_.pop_back();
     --repeating_;
     --depth_;
-    if (const Access* why = Conflict(flow.tail, flow.head, depth, depth)) {
-      if (Stmt barrier = Barrier(*why)) {
-        flow.stmt = Seq::Make({flow.stmt, barrier});
-        flow.tail.clear();
-      }
-    }
-    blocked_ = outer;
+    BetweenIterations(&flow, [&](size_t level) {
+      return analysis_.Conflict(flow.tail[level], flow.head[level], depth, depth, level);
+    });
+    blocked_ = std::move(outer);
     flow.stmt = While::Make(node.condition, flow.stmt);
-    Append(&flow.tail, condition);
-    flow.always = false;
+    for (size_t level : levels_) Append(&flow.tail[level], condition);
+    flow.always = {};
     return flow;
   }
 
   const Module& module_;
-  const AxisExtents& extents_;
-  Stmt body_;
-  Analyzer analyzer_;
-  std::unordered_set<const BufferNode*> written_;
-  std::vector<Buffer> copied_;                          // asynchronously
-  std::unordered_map<const Node*, size_t> loop_depth_;  // of variables: how many are around
-  std::unordered_map<const BufferNode*, size_t> alloc_depth_;
-  std::unordered_map<const For*, std::unordered_set<const BufferNode*>> used_outside_;
+  const Stmt body_;
+  SyncAnalysis analysis_;
+  std::vector<size_t> levels_;  // of kSyncLevels: those at which this kernel's threads can meet
   std::unordered_map<const For*, Variance> variance_;
-  std::unordered_set<const Node*> varying_;  // variables that differ between threads of a block
-  std::array<Binder, kAxes> binders_;
   std::vector<Expr> around_;  // conditions, bounds and values of lets around
   size_t depth_ = 0;          // loops around
   int repeating_ = 0;         // serial ones among them
-  std::string blocked_;       // why no barrier can stand here; "": it can
-  AccessList all_;
+  Blocked blocked_;           // why no barrier can stand here, by level; "": it can
   std::vector<std::string> unmet_;
 };
 
 }  // namespace
 
 SyncPlan PlaceSyncs(const PrimFunc& func, const Module& module, const Stmt& body,
-                    const AxisExtents& extents) {
-  return Placer(func, module, extents)(body);
+                    const AxisExtents& extents, bool cooperative) {
+  return Placer(func, module, body, extents, cooperative)();
 }
 
 }  // namespace tenon

@@ -2,22 +2,24 @@
 #pragma once
 
 #include <array>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "loop/func.h"
+#include "loop/threads.h"
 
 namespace tenon {
 
 /// Extents of the axes of a launch, by AxisRank; null: the kernel has no such axis.
-using AxisExtents = std::array<Expr, 6>;
+using AxisExtents = std::array<Expr, kNumAxes>;
 
 struct SyncPlan {
-  Stmt body;                       // with `sync cta` added
+  Stmt body;                       // with barriers added
   std::vector<std::string> unmet;  // what no barrier can order, and why
 };
 
-/// Adds `sync cta` to a body in which loops over thread axes still stand where the schedule has
+/// Adds barriers to a body in which loops over thread axes still stand where the schedule has
 /// them.
 ///
 /// Iterations of one such loop are independent, by what the loop means. So threads depend on each
@@ -27,13 +29,18 @@ struct SyncPlan {
 /// by division and remainder. Barriers stand between two statements, and at the end of a loop
 /// whose next iteration depends on this one; never under a condition or in a loop that threads see
 /// differently, unless the condition can be moved inwards (it loads nothing).
+///
+/// Threads of one block meet at `sync cta`, where no less will do those of one cluster at `sync
+/// cluster`, and in a cooperative launch all at `sync grid`: of global memory alone, whose
+/// conditions and bounds load nothing.
 SyncPlan PlaceSyncs(const PrimFunc& func, const Module& module, const Stmt& body,
-                    const AxisExtents& extents);
+                    const AxisExtents& extents, bool cooperative = false);
 
 /// True for memory that each thread has for itself.
 bool IsThreadPrivate(const Buffer& buffer);
 
-/// True when the statement holds a barrier of a block or warp.
+/// The level of the barrier of most threads in the statement; none: it holds no barrier.
+std::optional<Level> HighestSync(const Stmt& stmt);
 bool HasSync(const Stmt& stmt);
 
 }  // namespace tenon

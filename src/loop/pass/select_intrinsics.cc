@@ -1,7 +1,5 @@
 #include "loop/pass/select_intrinsics.h"
 
-#include <limits>
-
 #include "intrin/tile_intrinsic.h"
 #include "loop/pass/rewrite.h"
 #include "support/check.h"
@@ -10,22 +8,11 @@ namespace tenon {
 
 namespace {
 
-// 80 of "sm_80"; 0 of what is no such name. The null device, which runs nothing, has everything.
-int Generation(std::string_view arch) {
-  int number = 0;
-  if (arch == "null") return std::numeric_limits<int>::max();
-  if (!arch.starts_with("sm_")) return 0;
-  for (char c : arch.substr(3)) {
-    if (c >= '0' && c <= '9') number = number * 10 + (c - '0');
-  }
-  return number;
-}
-
 // A name with a letter at its end is of units that later generations do not have.
 bool HasUnit(const std::string& arch, const std::string& feature) {
   const bool alone = !feature.empty() && feature.back() == 'a';
   if (alone && arch != "null") return arch == feature;
-  return Generation(arch) >= Generation(feature);
+  return GpuGeneration(arch) >= GpuGeneration(feature);
 }
 
 bool CanWrite(const TileIntrinsic& row, const Target& target) {

@@ -36,7 +36,8 @@ class Splitter {
 
   KernelParts operator()() {
     KernelParts out;
-    if (stmts_.size() > 1 && !IsOneBlock()) FindGroups();
+    const bool cooperative = kernel_->attrs.Has(kCooperativeAttr);
+    if (stmts_.size() > 1 && !cooperative && !IsOneBlock()) FindGroups();
     if (groups_.size() < 2) return {{kernel_}, {}};
     for (const Buffer& b : allocs_) {
       if (UsersOf(b) < 2) continue;
@@ -108,7 +109,35 @@ class Splitter {
       if (between_.count(b.get()) == 0 && UsesBuffer(group, b.get())) body = Alloc::Make(b, body);
     }
     fields.body = SubstituteBuffers(body, between_);
+    if (IsDependent(number)) fields.attrs.Set(kAwaitsAttr, AwaitedBy(number, fields.buffers));
+    if (number + 1 < groups_.size() && IsDependent(number + 1))
+      fields.attrs.Set(kPrecedesAttr, true);
     return PrimFunc::Make(std::move(fields));
+  }
+
+  // The first waits for whatever its caller has queued.
+  bool IsDependent(size_t number) const {
+    return number > 0 && !AskedBy(groups_[number], kDependentAttr).empty();
+  }
+
+  // What an earlier launch may still touch when this one begins: all that is handed over, whose
+  // memory others may have had before, and what one of the two writes.
+  std::vector<std::string> AwaitedBy(size_t number, const std::vector<Buffer>& own) const {
+    auto writes = [](const Stmt& s, const Buffer& b) {
+      return AccessesOf(s, Module(), [](const Buffer&) { return true; }).writes.count(b.get()) != 0;
+    };
+    std::vector<std::string> names;
+    for (const Buffer& b : own) {
+      const bool param =
+          std::find(kernel_->buffers.begin(), kernel_->buffers.end(), b) != kernel_->buffers.end();
+      bool awaited = !param;
+      for (size_t i = 0; param && i < number; ++i) {
+        if (!UsesBuffer(groups_[i], b.get())) continue;
+        awaited |= writes(groups_[i], b) || writes(groups_[number], b);
+      }
+      if (awaited) names.push_back(b->name);
+    }
+    return names;
   }
 
   const Func& kernel_;
@@ -119,6 +148,22 @@ class Splitter {
 };
 
 }  // namespace
+
+Func WithLaunchAttributes(const Func& func) {
+  const std::string cooperative = AskedBy(func->body, kCooperativeAttr);
+  const bool asked = !cooperative.empty() && !func->attrs.Has(kCooperativeAttr);
+  std::string dependent = AskedBy(func->body, kDependentAttr);
+  const bool alone = !dependent.empty() && !func->attrs.Has(kAwaitsAttr);
+  if (!asked && !alone) return func;
+  PrimFunc fields = *func;
+  if (asked) fields.attrs.Set(kCooperativeAttr, cooperative);
+  if (alone) {
+    auto unmet = func->attrs.Get<std::vector<std::string>>("unmet", {});
+    unmet.push_back(dependent + " has dependent_launch, but nothing is launched before it");
+    fields.attrs.Set("unmet", unmet);
+  }
+  return PrimFunc::Make(std::move(fields));
+}
 
 KernelParts SplitKernel(const Func& kernel) { return Splitter(kernel)(); }
 

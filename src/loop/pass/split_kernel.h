@@ -14,8 +14,14 @@ struct KernelParts {
 
 /// A GPU kernel's statements outside of all loops, one launch each: blocks of threads cannot wait
 /// for each other, but a launch waits for the one before it. Statements that hand over memory of a
-/// thread or block stay together, and all of them do in a kernel of one block of threads. The parts
-/// are named NAME_0, NAME_1, …
+/// thread or block stay together, and all of them do in a kernel of one block of threads or with a
+/// loop that is `cooperative`. The parts are named NAME_0, NAME_1, …; a part with a loop that has
+/// `dependent_launch` says what it must wait for (loop/threads.h).
 KernelParts SplitKernel(const Func& kernel);
+
+/// A kernel of one launch with what its loops and blocks ask of that as attributes of its own: it
+/// is cooperative (or not to be split), and, in `unmet`, that a dependent launch has none before
+/// it.
+Func WithLaunchAttributes(const Func& func);
 
 }  // namespace tenon

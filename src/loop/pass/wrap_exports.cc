@@ -10,6 +10,7 @@
 #include "loop/pass/packed_abi.h"
 #include "loop/pass/split_kernel.h"
 #include "loop/requirements.h"
+#include "loop/threads.h"
 #include "support/check.h"
 
 namespace tenon {
@@ -120,6 +121,14 @@ Func NotMain(const Func& kernel, Module* module) {
   return PrimFunc::Make(std::move(fields));
 }
 
+// Its launches, with their attributes.
+KernelParts PartsOf(const Func& kernel) {
+  const bool cooperative = !AskedBy(kernel->body, kCooperativeAttr).empty();
+  KernelParts parts = SplitKernel(cooperative ? WithLaunchAttributes(kernel) : kernel);
+  for (Func& part : parts.kernels) part = WithLaunchAttributes(part);
+  return parts;
+}
+
 }  // namespace
 
 Module WrapExports(const Module& module, const PassContext& context) {
@@ -133,7 +142,7 @@ Module WrapExports(const Module& module, const PassContext& context) {
     const Func aligned = WithAlignedParams(func, module);
     auto target = Target::Parse(func->target);
     const bool gpu = target && target->IsGpu();
-    KernelParts parts = gpu ? SplitKernel(aligned) : KernelParts{{aligned}, {}};
+    KernelParts parts = gpu ? PartsOf(aligned) : KernelParts{{aligned}, {}};
     if (gpu && parts.kernels.size() == 1) parts.kernels[0] = NotMain(parts.kernels[0], &out);
     out.Add(HostOf(*aligned, parts));
     if (parts.kernels.size() > 1) out.funcs.erase(name);

@@ -16,10 +16,10 @@ TN_WEAK extern const uint64_t tn_weights_size = 0;
 TN_WEAK extern const char tn_params_name[] = "";
 TN_WEAK extern const uint64_t tn_params_id[2] = {0, 0};
 
-__attribute__((visibility("default"))) const tn_module_info* __tenon_query_v1(void);
+__attribute__((visibility("default"))) const tn_module_info* __tenon_query_v2(void);
 }
 
-const tn_module_info* __tenon_query_v1(void) {
+const tn_module_info* __tenon_query_v2(void) {
   static const tn_module_info info = {
       TN_ABI_VERSION,        sizeof(tn_module_info),
       tn_blob_info,          &tn_blob_info_size,

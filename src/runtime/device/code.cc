@@ -111,6 +111,10 @@ Loaded* LoadedOn(const DeviceDriver& driver, const tn_device_code* code, tn_devi
   return made;
 }
 
+// Whether the thread's latest launch was left out, having no blocks: then a launch that depends on
+// it would not know how far what came before is.
+thread_local bool left_out;
+
 // Whether there is anything to do; *out_fits whether the driver can be told.
 bool ReadExtents(const int64_t* extents, DeviceLaunch* launch, bool* out_fits) {
   *out_fits = true;
@@ -130,7 +134,9 @@ int32_t LaunchDeviceCode(const tn_device_code* code, tn_device_state* state, int
   const tn_device_kernel& row = Kernels(code)[number];
   DeviceLaunch launch = {};
   bool fits = true;
-  if (!ReadExtents(extents, &launch, &fits)) return 0;
+  const bool alone = left_out;
+  left_out = !ReadExtents(extents, &launch, &fits);
+  if (left_out) return 0;
   const tn_dl_device device = {code->device_type, device_id};
   const DeviceDriver* driver = RequireDevice(device);
   if (!driver) return -1;
@@ -142,6 +148,8 @@ int32_t LaunchDeviceCode(const tn_device_code* code, tn_device_state* state, int
   Loaded* loaded = LoadedOn(*driver, code, state, device_id, number);
   if (!loaded) return -1;
   launch.function = loaded->functions()[number];
+  for (int i = 0; i < 3; ++i) launch.cluster[i] = row.cluster[i];
+  launch.attributes = row.launch & (alone ? ~TN_LAUNCH_DEPENDENT : ~0);
   launch.shared_bytes = row.shared_bytes;
   launch.stream = CurrentStream(device);
   launch.args = args;

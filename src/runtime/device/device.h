@@ -26,6 +26,8 @@ struct DeviceLaunch {
   const uint8_t* params;  // what each parameter is, as tn_device_kernel has it: 0 for a buffer,
                           // whose value is its address, a map of one, else the bytes of its value
   uint32_t num_params;
+  uint32_t cluster[3];  // blocks of a cluster; 0 or 1: alone
+  uint32_t attributes;  // of TN_LAUNCH_…
 };
 
 /// Functions return 0, or -1 with the thread's error set. `id` counts from 0 to count(); memory is

@@ -96,6 +96,33 @@ TEST(Nvrtc, Atomics) {
   EXPECT_GT(ordered.find("__threadfence_block();"), second);
 }
 
+// Barriers of clusters and grids are the machine's own, and what a barrier is for is read again.
+TEST(Nvrtc, BlocksMeet) {
+  NEEDS_NVRTC();
+  const std::string text = R"(
+func @f(A: f32[8] align 64, out C: f32[8] align 64) target "cuda" {cooperative: true, noalias: true} {
+  for b in 0..4 thread blockIdx.x {
+    for c in 0..2 thread clusterCtaIdx.x {
+      C[b * 2 + c] = A[b * 2 + c]
+      sync cluster
+      C[b * 2 + c] = C[b * 2 + (1 - c)]
+      sync grid
+      C[b * 2 + c] = C[(b * 2 + c + 1) % 8]
+    }
+  }
+}
+)";
+  const std::string ptx = PtxOf(text, "sm_90");
+  EXPECT_TRUE(Has(ptx, "barrier.cluster.arrive.release.aligned"));
+  EXPECT_TRUE(Has(ptx, "barrier.cluster.wait.acquire.aligned"));
+  EXPECT_TRUE(Has(ptx, "%envreg1"));
+  EXPECT_TRUE(Has(ptx, "ld.acquire.gpu.global.u32"));
+  const std::string source = test::SourceOf(text, "sm_90");
+  EXPECT_TRUE(Has(source, "(blockIdx.x / 2)")) << source;
+  EXPECT_TRUE(Has(source, "(blockIdx.x % 2)"));
+  EXPECT_FALSE(Has(source, "float* __restrict__ C"));
+}
+
 // Every function that the language is said to have exists, for f32 and f64; so do the helpers.
 TEST(Nvrtc, FunctionsAndHelpersExist) {
   NEEDS_NVRTC();

@@ -153,7 +153,8 @@ TEST(CudaSource, RefusesWhatNoThreadCanRun) {
   EXPECT_TRUE(Has(ErrorOf(Threads("    extern<handle>(\"puts\")")), "extern on a GPU"));
   EXPECT_TRUE(Has(ErrorOf(Threads("    alloc g: f32[4] in global\n    g[0] = 1f32")),
                   "unsupported: alloc of g in global memory on a GPU"));
-  EXPECT_TRUE(Has(ErrorOf(Threads("    sync cluster")), "unsupported: sync cluster"));
+  EXPECT_TRUE(Has(ErrorOf(Threads("    sync cluster")), "sync cluster needs sm_90"));
+  EXPECT_TRUE(Has(ErrorOf(Threads("    sync grid")), "sync grid in a launch that is not coop"));
   EXPECT_TRUE(Has(ErrorOf(Threads("    sync team")), "unsupported: sync team"));
   EXPECT_TRUE(Has(ErrorOf(Threads("    for i in 0..4 parallel { C[i] = 0f32 }")), "parallel loop"));
   EXPECT_TRUE(Has(ErrorOf(Threads("    atomic * C[0], 2f32 relaxed at grid")), "atomic * of f32"));

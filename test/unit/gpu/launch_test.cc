@@ -9,6 +9,7 @@
 #include "driver/build.h"
 #include "loop/parse.h"
 #include "runtime/device/null/null.h"
+#include "tenon/kernel_abi.h"
 #include "tenon/tenon.hpp"
 
 namespace tenon {
@@ -95,6 +96,82 @@ TEST(Launch, OfNothingDoesNotHappen) {
   const int64_t before = NullLaunchCount();
   add(OnNull(0), OnNull(0), OnNull(0));
   EXPECT_EQ(NullLaunchCount(), before);
+}
+
+constexpr char kSum[] = R"(
+func @sum<n>(A: f32[n], out S: f32[1]) {exported: true} {
+  alloc P: f32[4, 2]
+  for b in 0..4 thread blockIdx.x {cooperative: true} {
+    for c in 0..2 thread clusterCtaIdx.x {
+      for k in 0..(n + 7) / 8 {
+        block P(vb: spatial = b, vc: spatial = c, vk: reduce in 0..(n + 7) / 8 = k) where (vk * 4 + vb) * 2 + vc < n {
+          reads A[(vk * 4 + vb) * 2 + vc], P[vb, vc]; writes P[vb, vc]
+          init { P[vb, vc] = 0f32 }
+          P[vb, vc] = P[vb, vc] + A[(vk * 4 + vb) * 2 + vc]
+        }
+      }
+    }
+  }
+  for i in 0..4 {
+    for j in 0..2 {
+      block S(vi: reduce = i, vj: reduce = j) {
+        reads P[vi, vj], S[0]; writes S[0]
+        init { S[0] = 0f32 }
+        S[0] = S[0] + P[vi, vj]
+      }
+    }
+  }
+}
+)";
+
+// One launch of all blocks, even where there is nothing to add up.
+TEST(Launch, IsOfOneGridInClusters) {
+  Function sum = Loaded(kSum, "cuda -arch=null").GetFunction("sum");
+  for (int64_t n : {0, 1, 1009}) {
+    const int64_t before = NullLaunchCount();
+    sum(OnNull(n), OnNull(1));
+    ASSERT_EQ(NullLaunchCount(), before + 1);
+    const NullLaunch& launch = *NullLaunchAt(before);
+    EXPECT_EQ(launch.attributes, TN_LAUNCH_COOPERATIVE);
+    EXPECT_EQ(launch.grid[0], 8);
+    EXPECT_EQ(launch.cluster[0], 2);
+    EXPECT_EQ(launch.cluster[1] * launch.cluster[2], 1);
+  }
+}
+
+TEST(Launch, OfAGridIsForCudaAndOfClustersForItsLaterDevices) {
+  EXPECT_NE(ErrorOf(kSum, "cuda -arch=sm_80")
+                .find("@sum: error: loop 'clusterCtaIdx.x' over clusterCtaIdx.x: clusters of "
+                      "blocks need sm_90, but the target is sm_80"),
+            std::string::npos);
+  EXPECT_NE(ErrorOf(kSum, "opencl").find("loop 'b' is cooperative, but opencl has no launches"),
+            std::string::npos);
+}
+
+constexpr char kChain[] = R"(
+func @chain<n, m>(A: f32[n], W: f32[m], out C: f32[m]) {exported: true} {
+  alloc P: f32[n]
+  for b in 0..n thread blockIdx.x {
+    block P(i: spatial = b) { reads A[i]; writes P[i]; P[i] = A[i] * 2f32 }
+  }
+  for c in 0..m thread blockIdx.x {dependent_launch: true} {
+    block C(i: spatial = c) { reads P[0..n], W[i]; writes C[i]; C[i] = select(i < n, P[i], 0f32) + W[i] }
+  }
+}
+)";
+
+// A launch that was left out is none to depend on.
+TEST(Launch, DependsOnTheOneBefore) {
+  Function chain = Loaded(kChain, "cuda -arch=null").GetFunction("chain");
+  int64_t before = NullLaunchCount();
+  chain(OnNull(5), OnNull(7), OnNull(7));
+  ASSERT_EQ(NullLaunchCount(), before + 2);
+  EXPECT_EQ(NullLaunchAt(before)->attributes, 0);
+  EXPECT_EQ(NullLaunchAt(before + 1)->attributes, TN_LAUNCH_DEPENDENT);
+  before = NullLaunchCount();
+  chain(OnNull(0), OnNull(7), OnNull(7));
+  ASSERT_EQ(NullLaunchCount(), before + 1);
+  EXPECT_EQ(NullLaunchAt(before)->attributes, 0);
 }
 
 TEST(Launch, IsOnTheThreadsStream) {

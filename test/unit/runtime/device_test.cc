@@ -156,6 +156,49 @@ TEST_F(Cuda, LoadsAndLaunches) {
             "RuntimeError: cuLaunchKernel of 'add' on cuda:0 failed: CUDA_ERROR_FAKE (as asked)");
 }
 
+// What a launch asks for besides its extents goes to the driver in its own words.
+TEST_F(Cuda, LaunchesHaveAttributes) {
+  int n = 42;
+  void* args[] = {&n};
+  void* const function = &n;
+  DeviceLaunch launch = {"add", function, {4, 2, 1}, {128, 1, 1}, 16, nullptr, args};
+  auto text = [&] {
+    EXPECT_EQ(cuda_driver.launch(0, launch), 0);
+    const std::string log = TakeLog();
+    const size_t at = log.find("(");
+    return log.substr(at, log.find(")", at) - at);
+  };
+  const std::string plain = ", 4, 2, 1, 128, 1, 1, 16, default, 42";
+  const std::string all = "(" + std::to_string(reinterpret_cast<uintptr_t>(function)) + plain;
+  EXPECT_EQ(text(), all);
+  launch.attributes = TN_LAUNCH_COOPERATIVE;
+  EXPECT_EQ(text(), all + ", 2: 1");
+  launch.attributes = TN_LAUNCH_DEPENDENT;
+  EXPECT_EQ(text(), all + ", 6: 1");
+  launch.attributes = 0;
+  launch.cluster[1] = 2;
+  EXPECT_EQ(text(), all + ", 4: 1 2 1");
+  launch.attributes = TN_LAUNCH_COOPERATIVE | TN_LAUNCH_DEPENDENT;
+  EXPECT_EQ(text(), all + ", 2: 1, 6: 1, 4: 1 2 1");
+  Failing failing("cuLaunchKernelEx", 1);
+  EXPECT_EQ(cuda_driver.launch(0, launch), -1);
+  EXPECT_EQ(LastErrorText(),
+            "RuntimeError: cuLaunchKernelEx of 'add' on cuda:0 failed: CUDA_ERROR_FAKE (as asked)");
+}
+
+TEST_F(Cuda, ACooperativeLaunchThatDoesNotFitSaysWhatWould) {
+  int n = 42;
+  void* args[] = {&n};
+  DeviceLaunch launch = {"sum", nullptr, {33, 1, 1}, {256, 1, 1}, 0, nullptr, args};
+  launch.attributes = TN_LAUNCH_COOPERATIVE;
+  EXPECT_EQ(cuda_driver.launch(1, launch), -1);
+  EXPECT_EQ(LastErrorText(),
+            "ValueError: kernel 'sum' on cuda:1: a cooperative launch of 33 blocks, but at most 32 "
+            "fit at once: 8 on each of 4 multiprocessors");
+  launch.grid[0] = 32;
+  EXPECT_EQ(cuda_driver.launch(1, launch), 0);
+}
+
 // A matrix that the copy engine reads is passed as its description; the caller's arguments stay.
 TEST_F(Cuda, LaunchesDescribeMatrices) {
   struct {

@@ -337,12 +337,80 @@ int32_t LaunchPlain(int32_t id, const DeviceLaunch& launch) {
           launch.shared_bytes, launch.stream, launch.args, nullptr);
 }
 
+/// Those of a launch that it has, in the driver's words; how many.
+uint32_t AttributesOf(const DeviceLaunch& launch, cuda::LaunchAttribute* out) {
+  uint32_t count = 0;
+  auto add = [&](int32_t id) -> cuda::LaunchAttribute& {
+    out[count] = {};
+    out[count].id = id;
+    out[count].value.on = 1;
+    return out[count++];
+  };
+  if ((launch.attributes & TN_LAUNCH_COOPERATIVE) != 0) add(cuda::kLaunchCooperative);
+  if ((launch.attributes & TN_LAUNCH_DEPENDENT) != 0) add(cuda::kLaunchDependent);
+  const uint32_t* n = launch.cluster;
+  if (n[0] > 1 || n[1] > 1 || n[2] > 1) {
+    cuda::LaunchAttribute& cluster = add(cuda::kLaunchCluster);
+    for (int i = 0; i < 3; ++i) cluster.value.cluster[i] = n[i] > 1 ? n[i] : 1;
+  }
+  return count;
+}
+
+/// Says how many blocks there would have been room for.
+int32_t RaiseTooLarge(int32_t id, const Library& library, const DeviceLaunch& launch) {
+  int32_t each = 0, device = 0, multiprocessors = 0;
+  const auto threads = static_cast<int32_t>(launch.block[0] * launch.block[1] * launch.block[2]);
+  const bool known =
+      library.blocks_that_fit &&
+      library.blocks_that_fit(&each, launch.function, threads, launch.shared_bytes) == 0 &&
+      library.device_get(&device, id) == 0 &&
+      library.device_attribute(&multiprocessors, cuda::kMultiprocessors, device) == 0;
+  if (!known) return Raise(id, "cuLaunchKernelEx", launch.name, cuda::kCooperativeTooLarge);
+  const unsigned long long blocks = 1ULL * launch.grid[0] * launch.grid[1] * launch.grid[2];
+  char message[512];
+  snprintf(message, sizeof message,
+           "kernel '%s' on cuda:%d: a cooperative launch of %llu blocks, but at most %lld fit at "
+           "once: %d on each of %d multiprocessors",
+           launch.name, id, blocks, 1LL * each * multiprocessors, each, multiprocessors);
+  return Fail("ValueError", message);
+}
+
+int32_t LaunchWith(int32_t id, const DeviceLaunch& launch, cuda::LaunchAttribute* attributes,
+                   uint32_t count) {
+  Use use(id);
+  if (!use.library) return -1;
+  if (!use.library->launch_ex) {
+    return Fail("RuntimeError",
+                "the CUDA driver has no cuLaunchKernelEx: it is too old for clusters, cooperative "
+                "and dependent launches");
+  }
+  cuda::LaunchConfig config = {};
+  for (int i = 0; i < 3; ++i) {
+    config.grid[i] = launch.grid[i];
+    config.block[i] = launch.block[i];
+  }
+  config.shared_bytes = launch.shared_bytes;
+  config.stream = launch.stream;
+  config.attributes = attributes;
+  config.num_attributes = count;
+  const Result result = use.library->launch_ex(&config, launch.function, launch.args, nullptr);
+  if (result == 0) return 0;
+  if (result == cuda::kCooperativeTooLarge) return RaiseTooLarge(id, *use.library, launch);
+  return Raise(id, "cuLaunchKernelEx", launch.name, result);
+}
+
+int32_t LaunchAs(int32_t id, const DeviceLaunch& launch) {
+  cuda::LaunchAttribute attributes[3];
+  const uint32_t count = AttributesOf(launch, attributes);
+  return count == 0 ? LaunchPlain(id, launch) : LaunchWith(id, launch, attributes, count);
+}
+
 int32_t Launch(int32_t id, const DeviceLaunch& launch) {
-  if (!HasMaps(launch)) return LaunchPlain(id, launch);
+  if (!HasMaps(launch)) return LaunchAs(id, launch);
   const Use use(id);  // descriptions, too, are made in the device's context
   if (!use.library) return -1;
   TensorMaps maps(launch);
-  return maps.Make(id) == 0 ? LaunchPlain(id, launch) : -1;
+  return maps.Make(id) == 0 ? LaunchAs(id, launch) : -1;
 }
 
 #undef TN_CALL

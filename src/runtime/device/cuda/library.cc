@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include <type_traits>
+
 #include "runtime/device/search.h"
 
 namespace tenon::runtime::cuda {
@@ -24,8 +26,12 @@ bool BindAll(void* handle) {
   }
   TN_CUDA_FUNCTIONS(TN_CU)
 #undef TN_CU
-  library.encode_map =
-      reinterpret_cast<decltype(library.encode_map)>(dlsym(handle, "cuTensorMapEncodeTiled"));
+  auto optional = [handle](auto* member, const char* symbol) {
+    *member = reinterpret_cast<std::remove_pointer_t<decltype(member)>>(dlsym(handle, symbol));
+  };
+  optional(&library.encode_map, "cuTensorMapEncodeTiled");
+  optional(&library.launch_ex, "cuLaunchKernelEx");
+  optional(&library.blocks_that_fit, "cuOccupancyMaxActiveBlocksPerMultiprocessor");
   return true;
 }
 

@@ -12,7 +12,9 @@ using DevicePtr = uint64_t;
 using Context = void*;
 
 constexpr Result kOutOfMemory = 2;
+constexpr Result kCooperativeTooLarge = 720;
 constexpr int32_t kMaxDynamicShared = 8;             // an attribute of functions
+constexpr int32_t kMultiprocessors = 16;             // and of devices
 constexpr int32_t kArchMajor = 75, kArchMinor = 76;  // attributes of devices
 constexpr uint32_t kNonBlocking = 1;  // of a stream: does not wait for the default one
 constexpr int32_t kErrorLog = 5;      // options of loading a module: where to, how much
@@ -64,6 +66,26 @@ constexpr uint32_t kTensorMapBytes = 128, kTensorMapAlign = 64;
 constexpr int32_t kMapFloat16 = 6, kMapBFloat16 = 9;  // types of elements
 constexpr int32_t kMapSwizzle128 = 3, kMapPromote128 = 2;
 
+/// CUlaunchAttribute and CUlaunchConfig.
+struct LaunchAttribute {
+  int32_t id;
+  int32_t reserved;
+  union {
+    uint32_t cluster[3];
+    int32_t on;
+    uint8_t bytes[64];
+  } value;
+};
+struct LaunchConfig {
+  uint32_t grid[3], block[3];
+  uint32_t shared_bytes;
+  void* stream;
+  LaunchAttribute* attributes;
+  uint32_t num_attributes;
+};
+static_assert(sizeof(LaunchAttribute) == 72 && sizeof(LaunchConfig) == 56);
+constexpr int32_t kLaunchCooperative = 2, kLaunchCluster = 4, kLaunchDependent = 6;
+
 struct Library {
 #define TN_CU(member, symbol, parameters) Result(*member) parameters;
   TN_CUDA_FUNCTIONS(TN_CU)
@@ -72,6 +94,10 @@ struct Library {
   Result (*encode_map)(void* map, int32_t type, uint32_t rank, void* address, const uint64_t* sizes,
                        const uint64_t* strides, const uint32_t* box, const uint32_t* steps,
                        int32_t interleave, int32_t swizzle, int32_t promotion, int32_t fill);
+  /// cuLaunchKernelEx; null in a driver that knows no attributes of launches.
+  Result (*launch_ex)(const LaunchConfig* config, void* function, void** args, void** extra);
+  /// cuOccupancyMaxActiveBlocksPerMultiprocessor: how many fit. May be null.
+  Result (*blocks_that_fit)(int32_t* out, void* function, int32_t threads, size_t shared_bytes);
   int32_t devices;
 };
 

@@ -97,6 +97,8 @@ int32_t Launch(int32_t, const DeviceLaunch& launch) {
   strncpy(record.name, launch.name, sizeof record.name - 1);
   memcpy(record.grid, launch.grid, sizeof record.grid);
   memcpy(record.block, launch.block, sizeof record.block);
+  memcpy(record.cluster, launch.cluster, sizeof record.cluster);
+  record.attributes = launch.attributes;
   record.shared_bytes = launch.shared_bytes;
   record.stream = launch.stream;
   record.first_arg = launch.args ? *static_cast<void**>(launch.args[0]) : nullptr;

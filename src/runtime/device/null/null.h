@@ -10,6 +10,8 @@ struct NullLaunch {
   char name[64];  // cut
   uint32_t grid[3];
   uint32_t block[3];
+  uint32_t cluster[3];
+  uint32_t attributes;
   uint32_t shared_bytes;
   void* stream;
   void* first_arg;  // what args[0] points to, where there are any

@@ -1,0 +1,124 @@
+#include "loop/pass/first_block.h"
+
+#include <algorithm>
+
+#include "loop/pass/access.h"
+#include "loop/pass/place_syncs.h"
+#include "loop/threads.h"
+
+namespace tenon {
+
+namespace {
+
+class Leaver {
+ public:
+  Leaver(const Stmt& body, const Module& module, size_t axis, NameSupply* names)
+      : body_(body), module_(module), axis_(AxisName(axis)), names_(names) {}
+
+  Stmt Visit(const Stmt& stmt) {
+    if (!HasLoop(stmt)) return Left({stmt});
+    switch (stmt->kind) {
+      case NodeKind::kSeq: return VisitSeq(*As<Seq>(stmt));
+      case NodeKind::kFor: {
+        const auto* loop = As<For>(stmt);
+        if (IsOver(stmt)) return stmt;
+        return For::Make(loop->var, loop->min, loop->extent, loop->for_kind, Visit(loop->body),
+                         loop->attrs, loop->thread);
+      }
+      case NodeKind::kIf: {
+        const auto* node = As<If>(stmt);
+        const Stmt no = node->else_body ? Visit(node->else_body) : nullptr;
+        return If::Make(node->condition, Visit(node->then_body), no);
+      }
+      case NodeKind::kWhile:
+        return While::Make(As<While>(stmt)->condition, Visit(As<While>(stmt)->body));
+      case NodeKind::kLet:
+        return Let::Make(As<Let>(stmt)->var, As<Let>(stmt)->value, Visit(As<Let>(stmt)->body));
+      case NodeKind::kAlloc:
+        return Alloc::Make(As<Alloc>(stmt)->buffer, Visit(As<Alloc>(stmt)->body));
+      case NodeKind::kBind:
+        return Bind::Make(As<Bind>(stmt)->buffer, As<Bind>(stmt)->data,
+                          Visit(As<Bind>(stmt)->body));
+      default: return stmt;
+    }
+  }
+
+  bool HasLoop(const Stmt& stmt) const {
+    bool found = false;
+    PreOrder(stmt, [&](const NodeRef& n) {
+      found |= IsOver(n);
+      return !found && !IsA<ExprNode>(n);
+    });
+    return found;
+  }
+
+ private:
+  bool IsOver(const NodeRef& n) const {
+    const auto* loop = As<For>(n);
+    return loop && loop->for_kind == ForKind::kThread && loop->thread == axis_;
+  }
+
+  Stmt VisitSeq(const Seq& seq) {
+    std::vector<Stmt> out, run;
+    auto leave = [&] {
+      if (!run.empty()) out.push_back(Left(std::exchange(run, {})));
+    };
+    for (const Stmt& s : seq.stmts) {
+      if (!HasLoop(s)) {
+        run.push_back(s);
+        continue;
+      }
+      leave();
+      out.push_back(Visit(s));
+    }
+    leave();
+    return Seq::Make(std::move(out));
+  }
+
+  Stmt Left(const std::vector<Stmt>& run) {
+    Stmt stmt = Seq::Make(run);
+    if (HasSync(stmt)) return stmt;
+    const Accesses all = AccessesOf(stmt, module_, [](const Buffer&) { return true; });
+    const bool visible = std::any_of(all.writes.begin(), all.writes.end(),
+                                     [](const BufferNode* b) { return !IsOwn(*b); });
+    const bool whole = std::none_of(all.writes.begin(), all.writes.end(), [&](const BufferNode* b) {
+      return IsOwn(*b) && IsUsedBeside(*b, run);
+    });
+    if (!visible || !whole) return stmt;
+    Var var = VarNode::Make(names_->Fresh("first"), DType::Index());
+    return For::Make(var, IndexConst(0), IndexConst(1), ForKind::kThread, stmt, {}, axis_);
+  }
+
+  static bool IsOwn(const BufferNode& b) { return b.scope != "global" && b.scope != "shared"; }
+
+  bool IsUsedBeside(const BufferNode& b, const std::vector<Stmt>& run) const {
+    bool used = false;
+    PreOrder(body_, [&](const NodeRef& n) {
+      const bool inside =
+          std::any_of(run.begin(), run.end(), [&](const Stmt& s) { return s.get() == n.get(); });
+      if (inside || used) return false;
+      const auto* load = As<Load>(n);
+      const auto* store = As<Store>(n);
+      const auto* atomic = As<Atomic>(n);
+      const auto* region = As<RegionNode>(n);
+      used |= (load && load->buffer.get() == &b) || (store && store->buffer.get() == &b) ||
+              (atomic && atomic->buffer.get() == &b) || (region && region->buffer.get() == &b);
+      return !used;
+    });
+    return used;
+  }
+
+  const Stmt body_;
+  const Module& module_;
+  const std::string axis_;
+  NameSupply* names_;
+};
+
+}  // namespace
+
+Stmt LeaveToFirstBlock(const Stmt& body, const Module& module, size_t axis, NameSupply* names) {
+  Leaver leaver(body, module, axis, names);
+  return leaver.HasLoop(body) ? leaver.Visit(body) : body;
+}
+
+}  // namespace tenon
