@@ -18,7 +18,7 @@ def arguments(doc, **sizes):
     parser.add_argument("--repeat", type=int, default=20)
     parser.add_argument("--show", action="store_true", help="print the source")
     for name, size in sizes.items():
-        parser.add_argument(f"--{name}", type=int, default=size)
+        parser.add_argument(f"--{name}", type=type(size), default=size)
     return parser.parse_args()
 
 

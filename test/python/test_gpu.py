@@ -226,6 +226,58 @@ func @work<n>(A: f32[n], out B: f32[n], out C: f32[n]) kind device {
                 np.testing.assert_array_equal(got.numpy(), 10 * (x - x.max(1, keepdims=True))[:, ::-1] + 1)
 
 
+class LaunchAttributes(unittest.TestCase):
+    """Stages that hand data from block to block."""
+
+    def turned(self, *pragma):
+        a = te.placeholder((64,), name="A")
+        b = te.compute((64,), lambda i: a[i] * 2, name="B")
+        c = te.compute((64,), lambda i: b[63 - i], name="C")
+        s = te.create_schedule(c.op)
+        for stage in (b, c):
+            s[stage].bind(stage.op.axis[0], te.thread_axis("blockIdx.x"))
+        s[c].pragma(c.op.axis[0], *pragma)
+        return s, [a, c]
+
+    def test_cooperative(self):
+        source = tenon.build(*self.turned("cooperative"), NULL, name="f").get_source()
+        self.assertIn(" f(", source)
+        self.assertIn("\n  tn_sync_grid();", source)
+        with self.assertRaisesRegex(ValueError, "loop '.*' is cooperative, but opencl has no launches whose blocks wait"):
+            tenon.build(*self.turned("cooperative"), "opencl", name="f")
+        source = tenon.build(*self.turned("cooperative", False), NULL, name="f").get_source()
+        self.assertIn(" f_1(", source)
+
+    def test_dependent_launch(self):
+        source = tenon.build(*self.turned("dependent_launch"), NULL, name="f").get_source()
+        first, second = source.split(" f_0(")[1].split(" f_1(")
+        self.assertIn("launch_dependents()", first)
+        self.assertIn("griddepcontrol_wait()", second)
+        with self.assertRaisesRegex(ValueError, "dependent_launch needs sm_90, but the target is sm_80"):
+            tenon.build(*self.turned("dependent_launch"), "cuda -arch=sm_80", name="f")
+
+    def clusters(self, blocks):
+        n = te.var("n")
+        a = te.placeholder((n, blocks), name="A")
+        b = te.compute((n, blocks), lambda i, j: a[i, j] * 2, name="B")
+        c = te.compute((n, blocks), lambda i, j: b[i, blocks - 1 - j], name="C")
+        s = te.create_schedule(c.op)
+        s[c].bind(c.op.axis[0], te.thread_axis("blockIdx.x"))
+        s[b].compute_at(s[c], c.op.axis[0])
+        for stage in (b, c):
+            s[stage].bind(stage.op.axis[1], te.thread_axis("clusterCtaIdx.x"))
+        return s, [a, c]
+
+    def test_clusters(self):
+        f = tenon.build(*self.clusters(4), NULL, name="f")
+        self.assertIn("\n  tn_sync_cluster();", f.get_source())
+        f(on_null(np.ones((3, 4), "float32")))
+        with self.assertRaisesRegex(ValueError, "loop '.*' over clusterCtaIdx.x makes clusters of 9 blocks: at most 8"):
+            tenon.build(*self.clusters(9), NULL, name="f")
+        with self.assertRaisesRegex(ValueError, "clusters of blocks need sm_90, but the target is sm_80"):
+            tenon.build(*self.clusters(4), "cuda -arch=sm_80", name="f")
+
+
 class Refused(unittest.TestCase):
     def test_not_data_that_crosses_blocks(self):
         a = te.placeholder((64,), name="A")

@@ -16,6 +16,7 @@ namespace tenon::runtime {
 namespace {
 
 static_assert(sizeof(tn_device_state) == TN_DEVICE_STATE_BYTES);
+static_assert(sizeof(tn_device_kernel) % alignof(tn_device_image) == 0);
 
 /// A library's code on one device. It stays, as the library does.
 struct Loaded {

@@ -314,6 +314,10 @@ static bool IsRefusal(const std::string& message, bool gpu) {
                                            "unsupported: memory in shared"};
   const std::vector<const char*> on_gpu = {
       "blocks cannot wait for each other",
+      "by one block of threads and touched by another: expected it in global",
+      "by one block of a cluster and touched by another: expected it in global",
+      "makes clusters of ",
+      "expected a constant number of blocks",
       "by one thread and read by another: expected it in shared",
       "is made for each ",
       "needs a barrier ",

@@ -3,6 +3,7 @@
 //
 //   schedule_fuzz [--seed N] [--count N] [--through interp,llvm,c] …
 //   schedule_fuzz --gpu [--through interp,opencl] …     kernels of a GPU: threads, their memory
+//   schedule_fuzz --meet …                              and of launches whose blocks wait for each other
 //   schedule_fuzz --gpu --through cuda --out FOLDER …   their libraries, for replay.py on a machine
 //                                                       with a GPU (--target: another one's)
 //
@@ -39,7 +40,7 @@ struct Options {
   uint64_t seed = 20261122, count = 2000, findings = 10;
   std::vector<std::string> through = {"interp"}, compilers = {TENON_CC " -O1", "gcc -O1"};
   size_t batch = 100;
-  bool gpu = false;
+  bool gpu = false, meet = false;
   std::string out, target = "cuda -arch=sm_90 -host=llvm -mcpu=x86-64";  // of what is recorded
   bool show = false, reasons = false, verbose = false, expect_all = false;
 };
@@ -55,12 +56,13 @@ struct Sequence {
   Schedule schedule;
 };
 
-Sequence MakeSequence(uint64_t seed, bool gpu, Counts* counts) {
+Sequence MakeSequence(uint64_t seed, const Options& options, Counts* counts) {
   Random random(seed);
   Subject subject = RandomSubject(random);
   MoveOptions moves;
-  moves.gpu = gpu;
-  moves.threads = gpu || seed % 8 == 0;
+  moves.gpu = options.gpu;
+  moves.meet = options.meet;
+  moves.threads = options.gpu || seed % 8 == 0;
   Schedule schedule = RandomSchedule(subject, random, moves, counts);
   return {subject, RunsOf(subject), std::move(schedule)};
 }
@@ -124,6 +126,7 @@ class Fuzzer {
   bool Compiles() const { return llvm_ || c_ || opencl_ || cuda_; }
   Target CodeTarget() const {
     if (cuda_) return Target::Parse(options_.target).value();
+    if (options_.meet) return Target::Parse("cuda -arch=null -host=llvm -mcpu=x86-64").value();
     if (options_.gpu) return test::OpenClTarget();
     return c_ ? Target::Parse("c").value() : Target::Host();
   }
@@ -134,7 +137,7 @@ class Fuzzer {
     Sequence sequence{{}, {}, Schedule({}, kFunction)};
     try {
       ++tried_;
-      sequence = MakeSequence(seed, options_.gpu, &counts_);
+      sequence = MakeSequence(seed, options_, &counts_);
       steps_ += sequence.schedule.trace().steps.size();
       if (options_.show) {
         fmt::print("{}{}", sequence.schedule.trace().ToString(), Print(sequence.schedule.module()));
@@ -193,7 +196,7 @@ class Fuzzer {
     };
     try {
       Counts none;
-      Sequence s = MakeSequence(seed, options_.gpu, &none);
+      Sequence s = MakeSequence(seed, options_, &none);
       fmt::print("{}", Reduced(s.subject, s.schedule.trace(), fails, !opencl_));
     } catch (const std::exception& error) {
       fmt::print("(no smaller one: {})\n", error.what());
@@ -275,6 +278,7 @@ int Main(int argc, char** argv) {
   out->check(CLI::ExistingDirectory);
   app.add_option("--target", options.target, "for cuda: what they are for")->capture_default_str();
   app.add_flag("--gpu", options.gpu, "schedules of kernels of a GPU");
+  app.add_flag("--meet", options.meet, "those, and launches whose blocks wait for each other");
   app.add_option("--compiler", options.compilers, "command lines for C")->capture_default_str();
   app.add_option("--findings", options.findings, "stop after so many")->capture_default_str();
   app.add_option("--batch", options.batch, "schedules per object")->capture_default_str();
@@ -287,6 +291,7 @@ int Main(int argc, char** argv) {
   app.add_flag("-v,--verbose", options.verbose, "list how often each primitive was legal");
   CLI11_PARSE(app, argc, argv);
   setenv("TENON_NUM_THREADS", "3", 0);
+  if (options.meet) options.gpu = true;
   if (Has(options.through, "cuda")) {
     options.gpu = true;
     if (options.out.empty()) throw std::runtime_error("--through cuda needs --out");

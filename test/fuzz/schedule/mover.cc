@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "ir/visit.h"
+#include "loop/threads.h"
 
 namespace tenon::fuzz {
 
@@ -62,6 +63,7 @@ std::string Mover::ReduceLoopOf(const std::string& block) {
 }
 
 std::string Mover::Axis() {
+  if (options_.meet && Sometimes(4)) return "clusterCtaIdx.x";
   static const Names kThreads = {"threadIdx.x", "threadIdx.y", "blockIdx.x", "vthread"};
   static const Names kMore = {"threadIdx.x", "threadIdx.x", "threadIdx.y", "threadIdx.z",
                               "blockIdx.x",  "blockIdx.x",  "blockIdx.y",  "vthread"};
@@ -446,13 +448,15 @@ void FactorAcrossThreads(Mover& m) {
   const std::string partial = m.WrittenBy(f.results[0]);
   if (!partial.empty()) m.Try("set_scope", {partial, m.Scope()});
 }
+void Cooperative(Mover& m) { m.Try("annotate", {m.Loop(), std::string(kCooperativeAttr), true}); }
 void SharedScope(Mover& m) { m.Try("set_scope", {m.Buffer(), "shared"}); }
 
 struct Row {
   const char* primitive;  // or what leads up to one
   void (*move)(Mover&);
   int weight;
-  bool gpu = false;  // only where schedules are for one
+  bool gpu = false;   // only where schedules are for one
+  bool meet = false;  // and blocks may wait for each other
 };
 constexpr Row kRows[] = {
     {"split", Split, 4},
@@ -503,12 +507,15 @@ constexpr Row kRows[] = {
     {"cache_write for threads", LocalResult, 4, true},
     {"rfactor across threads", FactorAcrossThreads, 5, true},
     {"set_scope to shared", SharedScope, 3, true},
+    {"annotate a cooperative launch", Cooperative, 20, true, true},
 };
 
 }  // namespace
 
 void Mover::Move() {
-  auto weight = [&](const Row& row) { return row.gpu && !options_.gpu ? 0 : row.weight; };
+  auto weight = [&](const Row& row) {
+    return (row.gpu && !options_.gpu) || (row.meet && !options_.meet) ? 0 : row.weight;
+  };
   int total = 0;
   for (const Row& row : kRows) total += weight(row);
   int64_t at = Number(0, total - 1);

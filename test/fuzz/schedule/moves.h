@@ -38,6 +38,7 @@ struct MoveOptions {
   size_t most_steps = 12;
   bool threads = true;  // loops over thread axes, which no CPU has
   bool gpu = false;     // mostly those, with what belongs to them
+  bool meet = false;    // and of launches whose blocks wait for each other
 };
 
 /// Applies one step, a choice or a primitive. A refused one leaves the schedule as it was, and its
