@@ -1,5 +1,7 @@
 #include "loop/pass/place_syncs.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "loop/pass/repetitions.h"
@@ -120,8 +122,9 @@ class Placer {
              " is written by one thread and read by another: expected it in shared";
     }
     if (b.scope == "shared" && IsClusterAxis(AxisName(axis))) {
-      return "unsupported: " + what + " in " + b.scope +
-             " is written by one block of a cluster and touched by another: expected it in global";
+      return "unsupported: buffer " + b.name +
+             " in shared is written by one block of a cluster and touched by another: expected it "
+             "in global";
     }
     if (b.scope != "global" && BlocksMeet(axis)) {
       return what + " in " + b.scope +
@@ -168,7 +171,8 @@ class Placer {
     static constexpr const char* kWho[] = {"thread", "block", "block"};
     Blocked outer = blocked_;
     for (size_t level : levels_) {
-      if (!uniform(level)) blocked_[level] = where + " " + differs + " by " + kWho[level];
+      if (!uniform(level))
+        blocked_[level] = fmt::format("{} {} by {}", where, differs, kWho[level]);
     }
     return outer;
   }

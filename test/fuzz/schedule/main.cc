@@ -3,7 +3,7 @@
 //
 //   schedule_fuzz [--seed N] [--count N] [--through interp,llvm,c] …
 //   schedule_fuzz --gpu [--through interp,opencl] …     kernels of a GPU: threads, their memory
-//   schedule_fuzz --meet …                              and of launches whose blocks wait for each other
+//   schedule_fuzz --meet …                              and launches whose blocks meet
 //   schedule_fuzz --gpu --through cuda --out FOLDER …   their libraries, for replay.py on a machine
 //                                                       with a GPU (--target: another one's)
 //
