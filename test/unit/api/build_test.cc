@@ -203,9 +203,8 @@ TEST(Build, NumbersMustBeArguments) {
     }
     return "";
   };
-  EXPECT_EQ(
-      message({f.x, f.alpha, f.negate, f.y}),
-      "the size 'n' follows from the shape of no argument; pass 'n' itself as an argument");
+  EXPECT_EQ(message({f.x, f.alpha, f.negate, f.y}),
+            "the size 'n' follows from the shape of no argument; pass 'n' itself as an argument");
   EXPECT_EQ(message({f.x, f.n, f.negate, f.y}), "'alpha' is read but is not among the arguments");
   EXPECT_EQ(message({f.x, f.n, f.n, f.alpha, f.negate, f.y}), "'n' is twice among the arguments");
   EXPECT_EQ(message({f.x, f.n, f.alpha, f.y, f.negate}),
