@@ -15,8 +15,8 @@ using Box = std::vector<ExprInterval>;
 /// come outermost first.
 IntervalMap DomainOf(const std::vector<const For*>& loops, Analyzer* analyzer);
 
-/// The same where the block runs at all: its guards end the loops whose variable stands alone on one
-/// side of them.
+/// The same where the block runs at all: its guards end the loops whose variable stands alone on
+/// one side of them.
 IntervalMap DomainOf(const std::vector<const For*>& loops, const Block& block, Analyzer* analyzer);
 
 /// What `region`, declared by `block`, covers while the loops of `domain` run: in terms of the

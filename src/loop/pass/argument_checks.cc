@@ -419,7 +419,8 @@ void ArgumentChecker::CheckApart(size_t i, size_t j, StmtList* list) {
 void ArgumentChecker::CheckPlain(const Var& workspace, StmtList* list) {
   for (size_t i = 0; i < func_.dims.size(); ++i) {
     const std::string& name = func_.dims[i]->name;
-    // From its slot, of which the simplifier knows nothing: a parameter is taken to be in its range.
+    // From its slot, of which the simplifier knows nothing: a parameter is taken to be in its
+    // range.
     const size_t slot = func_.buffers.size() + i;
     Expr given = LoadAt(DType::Index(), closure_, static_cast<int64_t>(slot) * kSlotBytes);
     CheckRange(i, {given, name, name, "a value", ""}, list);
