@@ -58,6 +58,7 @@ class Placer {
   SyncPlan operator()() {
     Stmt placed = Walk(body_).stmt;
     CheckPairs();
+    CheckRaces();
     return {placed, std::move(unmet_)};
   }
 
@@ -71,6 +72,20 @@ class Placer {
     for (size_t i = 0; i < all.size(); ++i) {
       for (size_t j = i; j < all.size(); ++j) {
         if (SyncAnalysis::Depend(all[i], all[j]) && CheckPair(all[i], all[j])) return;
+      }
+    }
+  }
+
+  // One element written by many at once: no barrier says whose value stays.
+  void CheckRaces() {
+    for (size_t i = 0; unmet_.empty() && i < analysis_.all.size(); ++i) {
+      const SyncAccess& a = analysis_.all[i];
+      for (size_t axis = 0; unmet_.empty() && axis < kNumAxes; ++axis) {
+        if (!analysis_.Races(a, axis)) continue;
+        const For& loop = *a.binders[axis].loop;
+        Unmet("buffer " + a.buffer->name + ": one element is written by all iterations of loop '" +
+              loop.var->name + "' over " + loop.thread +
+              ": expected an atomic update, or an element for each");
       }
     }
   }
@@ -286,6 +301,7 @@ class Placer {
     if (OnceRank(loop) >= 0) return OnOnce(loop, static_cast<size_t>(OnceRank(loop)));
     const size_t depth = depth_++;
     analysis_.loop_depth[loop.var.get()] = depth;
+    analysis_.loops[loop.var.get()] = &loop;
     Flow flow =
         rank >= 0 ? OnAxis(loop, static_cast<size_t>(rank), depth) : OnSerial(loop, uniform, depth);
     --depth_;
@@ -305,7 +321,8 @@ class Placer {
   Flow OnAxis(const For& loop, size_t axis, size_t depth) {
     Binder& binder = analysis_.binders[axis];
     if (const For* outer = binder.loop) CheckRepeats(loop, *outer, binder.around);
-    Binder outer = std::exchange(binder, Binder{&loop, depth, around_.size(), repeating_ > 0});
+    Binder outer = std::exchange(
+        binder, Binder{&loop, depth, around_.size(), repeating_ > 0, analysis_.conditions});
     Flow flow = Walk(loop.body);
     analysis_.binders[axis] = outer;
     flow.stmt = For::Make(loop.var, loop.min, loop.extent, loop.for_kind, flow.stmt, loop.attrs,
@@ -376,9 +393,11 @@ class Placer {
     Blocked outer = Block("under a condition that", "differs",
                           [&](size_t level) { return moves || IsUniform(node.condition, level); });
     around_.push_back(node.condition);
+    ++analysis_.conditions;
     Flow yes = InOrder(condition, {node.then_body});
     Flow no = Plain(nullptr, condition);
     if (node.else_body) no = InOrder(condition, {node.else_body});
+    --analysis_.conditions;
     around_.pop_back();
     blocked_ = std::move(outer);
     yes.stmt = If::Make(node.condition, yes.stmt, no.stmt);
@@ -397,7 +416,9 @@ class Placer {
     const size_t depth = depth_++;
     ++repeating_;
     around_.push_back(node.condition);
+    ++analysis_.conditions;
     Flow flow = InOrder(condition, {node.body});
+    --analysis_.conditions;
     around_.pop_back();
     --repeating_;
     --depth_;

@@ -26,9 +26,12 @@ struct SyncPlan {
 /// other only between two loops over the same axis (or the same one in two iterations of a loop
 /// around it), where one writes what the other touches. There, it is tried to show from the indices
 /// that equal elements mean equal threads: an index from which the thread's number can be read off
-/// by division and remainder. Barriers stand between two statements, and at the end of a loop
-/// whose next iteration depends on this one; never under a condition or in a loop that threads see
-/// differently, unless the condition can be moved inwards (it loads nothing).
+/// by division and remainder. Within one loop they do where an access is atomic, which says that
+/// others touch the element, or where two numbers of iterations are found that an element is
+/// touched by: a promise of independence does not hold against that. One element written by all
+/// iterations, each with a value of its own, is refused. Barriers stand between two statements, and
+/// at the end of a loop whose next iteration depends on this one; never under a condition or in a
+/// loop that threads see differently, unless the condition can be moved inwards (it loads nothing).
 ///
 /// Threads of one block meet at `sync cta`, where no less will do those of one cluster at `sync
 /// cluster`, and in a cooperative launch all at `sync grid`: of global memory alone, whose

@@ -12,6 +12,9 @@ namespace {
 
 const auto kLaneRank = static_cast<size_t>(AxisRank(kLaneAxis));
 
+constexpr int64_t kMostTried = 1024;  // iterations
+constexpr int64_t kFar = int64_t{1} << 40;
+
 // Those along which threads differ that meet at this level, and not below.
 std::pair<size_t, size_t> AxesOf(size_t level) {
   const size_t end = level == 0 ? kNumAxes : FirstAxisOf(kSyncLevels[level - 1]);
@@ -30,6 +33,9 @@ SyncAnalysis::SyncAnalysis(const PrimFunc& func, const Module& module, const Axi
                            const Stmt& body)
     : module_(module), extents_(extents), body_(body) {
   BindDims(func, &analyzer);
+  for (const auto* list : {&func.dims, &func.scalars}) {
+    for (const Var& v : *list) dims_.insert(v.get());
+  }
   written_ = AccessesOf(body, module_, [](const Buffer&) { return true; }).writes;
   PreOrder(body, [&](const NodeRef& n) {
     const auto* call = As<CallFunc>(n);
@@ -49,7 +55,10 @@ AccessList SyncAnalysis::Collect(const NodeRef& node) {
   };
   PreOrder(node, [&](const NodeRef& n) {
     if (const auto* s = As<Load>(n)) add(s->buffer, s->indices, false);
-    if (const auto* s = As<Store>(n)) add(s->buffer, s->indices, true);
+    if (const auto* s = As<Store>(n)) {
+      add(s->buffer, s->indices, true);
+      if (IsWritten(s->buffer)) out.back().value = s->value;
+    }
     if (const auto* s = As<Atomic>(n)) add(s->buffer, s->indices, true, true);
     if (IsA<Copy>(n) || IsA<CallFunc>(n) || IsA<Call>(n)) {
       AddUnknown(n, &out);
@@ -60,7 +69,10 @@ AccessList SyncAnalysis::Collect(const NodeRef& node) {
   const bool visible = std::any_of(out.begin(), out.end(), [](const SyncAccess& a) {
     return a.write && !IsThreadPrivate(a.buffer);
   });
-  for (SyncAccess& a : out) a.solo = visible && !IsA<ExprNode>(node);
+  for (SyncAccess& a : out) {
+    a.solo = visible && !IsA<ExprNode>(node);
+    a.conditions = conditions;
+  }
   all.insert(all.end(), out.begin(), out.end());
   return out;
 }
@@ -148,8 +160,100 @@ bool SyncAnalysis::SameThread(const SyncAccess& a, const SyncAccess& b, size_t a
     return IsThreadPrivate(a.buffer) && !IsBlockRank(axis) && !writer.binders[axis].loop &&
            !(a.write && b.write);
   }
-  if (x.loop == y.loop && x.depth < depth && !MadeOnce(a.buffer, axis, x)) return true;
+  const bool together = x.loop == y.loop && x.depth < depth && !MadeOnce(a.buffer, axis, x);
+  if (together && !OthersTouch(a, b, axis)) return true;
   return IndexTells(a, b, x, y);
+}
+
+// Iterations of a loop are independent, unless an atomic access says that others touch the element,
+// or indices show it.
+bool SyncAnalysis::OthersTouch(const SyncAccess& a, const SyncAccess& b, size_t axis) {
+  if (!IsOneFor(*a.buffer, axis)) return false;
+  return a.atomic != b.atomic || Cross(a, b, axis);
+}
+
+// True where the value is known to be the same in all iterations of the loop that run the same
+// iterations of other loops.
+bool SyncAnalysis::IsFreeOf(const Expr& e, const For& loop) const {
+  std::vector<Expr> left = {e};
+  std::unordered_set<const Node*> seen;
+  bool free = true;
+  while (free && !left.empty()) {
+    const Expr now = left.back();
+    left.pop_back();
+    free = IsPure(now);
+    PreOrder(now, [&](const NodeRef& n) {
+      free &= !IsA<Load>(n) && n.get() != loop.var.get();
+      const bool known = dims_.count(n.get()) != 0 || !seen.insert(n.get()).second;
+      if (!free || !IsA<VarNode>(n) || known) return free;
+      const auto it = loops.find(n.get());
+      free = it != loops.end();
+      if (free) left.insert(left.end(), {it->second->min, it->second->extent});
+      return free;
+    });
+  }
+  return free;
+}
+
+// Which iteration of the loop touches which element, in numbers: step * iteration + base.
+std::optional<SyncAnalysis::Line> SyncAnalysis::LineOf(const SyncAccess& a, const For& loop) {
+  if (a.indices.empty()) return std::nullopt;
+  const auto affine = DetectAffine(FlatIndex(*a.buffer, a.indices, &analyzer), {loop.var});
+  const auto step = affine ? AsInt(analyzer.Simplify(affine->coefficients[0])) : std::nullopt;
+  if (!step || std::abs(*step) > kFar || !IsFreeOf(affine->base, loop)) return std::nullopt;
+  return Line{*step, affine->base};
+}
+
+// True where an iteration surely touches an element that another touches through the other access,
+// and does not just write what that one writes. Two numbers of iterations tell, m and n with
+// p * m = q * n + apart.
+bool SyncAnalysis::Cross(const SyncAccess& a, const SyncAccess& b, size_t axis) {
+  const For& loop = *a.binders[axis].loop;
+  if (a.IsGuarded(axis) || b.IsGuarded(axis) || !IsZero(loop.min)) return false;
+  const auto p = LineOf(a, loop), q = LineOf(b, loop);
+  const auto apart = p && q ? AsInt(analyzer.Simplify(q->base - p->base)) : std::nullopt;
+  if (!apart || std::abs(*apart) > kFar) return false;
+  const int64_t most = analyzer.ConstBounds(loop.extent).max;
+  auto same_value = [&](const Expr& shift) {
+    if (!a.value || !b.value) return false;
+    const Expr value = Substitute(a.value, VarMap{{loop.var.get(), Expr(loop.var) + shift}});
+    return StructuralEqual(analyzer.Simplify(value), analyzer.Simplify(b.value));
+  };
+  if (p->step == q->step) {
+    if (p->step == 0 || *apart == 0 || *apart % p->step != 0) return false;
+    const int64_t shift = *apart / p->step;
+    return std::abs(shift) < most && !same_value(IndexConst(shift));
+  }
+  for (int64_t n = 0; n < std::min(most, kMostTried); ++n) {
+    const int64_t sum = q->step * n + *apart;
+    const bool meets = p->step == 0 ? sum == 0
+                                    : sum % p->step == 0 && sum / p->step != n &&
+                                          sum / p->step >= 0 && sum / p->step < most;
+    if (meets) return true;
+  }
+  return false;
+}
+
+bool SyncAnalysis::Races(const SyncAccess& a, size_t axis) {
+  const For* loop = a.binders[axis].loop;
+  if (!a.value || !loop || !Matters(axis) || a.IsGuarded(axis)) return false;
+  if (!IsOneFor(*a.buffer, axis) || MadeOnce(a.buffer, axis, a.binders[axis])) return false;
+  if (analyzer.ConstBounds(loop->extent).max <= 1) return false;
+  bool adds = UsesVar(a.value, loop->var.get());
+  for (const Expr& index : a.indices) {
+    if (!IsFreeOf(index, *loop)) return false;
+  }
+  PreOrder(a.value, [&](const NodeRef& n) {
+    const auto* load = As<Load>(n);
+    if (load && load->buffer == a.buffer) {
+      bool same = load->indices.size() == a.indices.size();
+      for (size_t i = 0; same && i < a.indices.size(); ++i)
+        same = StructuralEqual(load->indices[i], a.indices[i]);
+      adds |= same;
+    }
+    return !adds;
+  });
+  return adds;
 }
 
 bool SyncAnalysis::IndexTells(const SyncAccess& a, const SyncAccess& b, const Binder& x,

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <optional>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
@@ -19,6 +20,7 @@ struct Binder {
   size_t depth = 0;       // loops around it
   size_t around = 0;      // conditions, bounds and lets around it
   bool repeated = false;  // one of them runs it several times
+  int conditions = 0;     // around it
 };
 
 struct SyncAccess {
@@ -29,6 +31,11 @@ struct SyncAccess {
   std::vector<Expr> fixed;  // its indices; null: of a box, in dimensions of several elements
   bool solo = false;        // its statement is left to one thread along axes without a binder
   std::array<Binder, kNumAxes> binders;
+  Expr value;          // that a store writes
+  int conditions = 0;  // around
+
+  /// Whether iterations of its loop over the axis may leave it out.
+  bool IsGuarded(size_t axis) const { return conditions > binders[axis].conditions; }
 };
 using AccessList = std::vector<SyncAccess>;
 
@@ -61,15 +68,20 @@ class SyncAnalysis {
   /// True for memory that each iteration of the loop may treat as its own, made in it or written
   /// before it is read, but that is there once for all threads along the axis.
   bool MadeOnce(const Buffer& buffer, size_t axis, const Binder& binder);
+  /// True for a write of one element by all iterations of a loop over the axis, of values of their
+  /// own or of what they read there.
+  bool Races(const SyncAccess& a, size_t axis);
 
   // ---- the walker's ----
   Analyzer analyzer;
   std::unordered_map<const Node*, size_t> loop_depth;  // of variables: how many are around
+  std::unordered_map<const Node*, const For*> loops;   // of variables
   std::unordered_map<const BufferNode*, size_t> alloc_depth;
   /// Variables that differ between threads that meet at a level.
   std::array<std::unordered_set<const Node*>, kNumSyncLevels> varying;
   std::array<Binder, kNumAxes> binders;
-  AccessList all;  // found so far
+  int conditions = 0;  // around
+  AccessList all;      // found so far
 
  private:
   SyncAccess At(const Buffer& buffer, std::vector<Expr> indices, bool write, bool atomic) const {
@@ -79,6 +91,14 @@ class SyncAnalysis {
   std::vector<Expr> AnyOf(const RegionNode& region);
   bool Matters(size_t axis) const { return extents_[axis] && !IsOne(extents_[axis]); }
   bool IsOwnOf(const For& loop, const Buffer& buffer);
+  struct Line {
+    int64_t step;
+    Expr base;
+  };
+  bool IsFreeOf(const Expr& e, const For& loop) const;
+  std::optional<Line> LineOf(const SyncAccess& a, const For& loop);
+  bool OthersTouch(const SyncAccess& a, const SyncAccess& b, size_t axis);
+  bool Cross(const SyncAccess& a, const SyncAccess& b, size_t axis);
   bool IndexTells(const SyncAccess& a, const SyncAccess& b, const Binder& x, const Binder& y);
   bool Apart(const SyncAccess& a, const SyncAccess& b, size_t depth, size_t level);
   bool IsTold(const Expr& e, size_t depth, size_t level) const;
@@ -86,6 +106,7 @@ class SyncAnalysis {
   const Module& module_;
   const AxisExtents& extents_;
   const Stmt& body_;
+  std::unordered_set<const Node*> dims_;  // and scalars
   std::unordered_set<const BufferNode*> written_;
   std::vector<Buffer> copied_;  // asynchronously
   std::unordered_map<const For*, std::unordered_set<const BufferNode*>> used_outside_;
@@ -93,5 +114,10 @@ class SyncAnalysis {
 
 /// Whether threads that differ along the axis are in different blocks.
 inline bool IsBlockRank(size_t axis) { return axis < FirstAxisOf(Level::kCta); }
+
+/// Whether threads that differ along the axis have the buffer in common.
+inline bool IsOneFor(const BufferNode& buffer, size_t axis) {
+  return buffer.scope == "global" || (buffer.scope == "shared" && !IsBlockRank(axis));
+}
 
 }  // namespace tenon
