@@ -136,7 +136,8 @@ Status BenchModel(Arguments& args, const Common& common) {
   TN_RETURN_IF_ERROR(args.call.ReadFiles());
   TN_ASSIGN_OR_RETURN(LoadedModel model,
                       LoadModel(args.model, args.how, args.call, common.verbose));
-  TN_ASSIGN_OR_RETURN(NamedTensors inputs, args.call.Inputs(model.program));
+  TN_ASSIGN_OR_RETURN(NamedTensors inputs,
+                      args.call.Inputs(model.program, args.how.options.shapes));
   // The first call makes the outputs, and with them their shapes; the measured ones write into
   // them.
   TN_ASSIGN_OR_RETURN(NamedTensors outputs, model.program.Call(inputs));

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cmath>
 #include <random>
 #include <set>
@@ -33,6 +34,21 @@ std::vector<std::string> Names(const std::vector<Parameter>& parameters) {
   std::vector<std::string> names;
   for (const Parameter& p : parameters) names.push_back(p.name);
   return names;
+}
+
+std::vector<std::string> Texts(const std::vector<int64_t>& numbers) {
+  std::vector<std::string> out;
+  for (int64_t n : numbers) out.push_back(std::to_string(n));
+  return out;
+}
+
+// ", n = 4"; sizes that have no name are left out.
+std::string SizesText(const std::map<std::string, int64_t>& sizes) {
+  std::string out;
+  for (const auto& [name, size] : sizes) {
+    if (!name.empty()) out += fmt::format(", {} = {}", name, size);
+  }
+  return out;
 }
 
 }  // namespace
@@ -95,7 +111,45 @@ Status CallArguments::ReadFiles() {
   return Ok();
 }
 
-Expected<NamedTensors> CallArguments::Inputs(const Program& program) const {
+const Tensor* CallArguments::GivenFor(const Parameter& parameter, const Program& program) const {
+  const Tensor* given = Find(given_, parameter.name);
+  return given || program.inputs().size() != 1 ? given : Find(given_, "");
+}
+
+Expected<CallArguments::Sizes> CallArguments::SizesOf(const Program& program,
+                                                      const Shapes& shapes) const {
+  Sizes sizes;
+  std::vector<std::string> names = Names(program.inputs());
+  for (const auto& [name, shape] : shapes) {
+    if (std::find(names.begin(), names.end(), name) != names.end()) continue;
+    return MakeError(
+        fmt::format("--shape: there is no input '{}'; there are {}", name, Join(names, ", ")));
+  }
+  for (const Parameter& p : program.inputs()) {
+    std::vector<int64_t> extents;
+    const auto shape = shapes.find(p.name);
+    if (shape != shapes.end()) {
+      for (const onnx::DimSpec& d : shape->second) extents.push_back(d.value);
+    } else if (const Tensor* given = GivenFor(p, program)) {
+      extents.assign(given->shape().begin(), given->shape().end());
+    } else {
+      continue;
+    }
+    bool fits = extents.size() == p.shape.size();
+    for (size_t d = 0; fits && d < extents.size(); ++d) {
+      const bool is_open = p.shape[d] < 0;
+      fits = is_open ? sizes.emplace(p.dims[d], extents[d]).first->second == extents[d]
+                     : p.shape[d] == extents[d];
+    }
+    if (!fits && shape != shapes.end()) {
+      return MakeError(fmt::format("--shape {}:{}: the input is {}{}", p.name,
+                                   Join(Texts(extents), "x"), p.ToString(), SizesText(sizes)));
+    }
+  }
+  return sizes;
+}
+
+Expected<NamedTensors> CallArguments::Inputs(const Program& program, const Shapes& shapes) const {
   const std::vector<Parameter>& parameters = program.inputs();
   Diagnostics errors;
   std::set<std::string> known;
@@ -113,16 +167,15 @@ Expected<NamedTensors> CallArguments::Inputs(const Program& program) const {
     errors.push_back(MakeError(
         fmt::format("there is no input '{}'; there are {}", name, Join(Names(parameters), ", "))));
   }
+  TN_ASSIGN_OR_RETURN(const Sizes sizes, SizesOf(program, shapes));
   NamedTensors inputs;
   for (size_t i = 0; i < parameters.size(); ++i) {
     const Parameter& p = parameters[i];
-    const Tensor* given = Find(given_, p.name);
-    if (!given && parameters.size() == 1) given = Find(given_, "");
-    if (given) {
+    if (const Tensor* given = GivenFor(p, program)) {
       inputs.emplace_back(p.name, *given);
       continue;
     }
-    Expected<Tensor> filled = Fill(p, i);
+    Expected<Tensor> filled = Fill(p, sizes, i);
     if (filled) {
       inputs.emplace_back(p.name, std::move(*filled));
     } else {
@@ -133,16 +186,21 @@ Expected<NamedTensors> CallArguments::Inputs(const Program& program) const {
   return inputs;
 }
 
-Expected<Tensor> CallArguments::Fill(const Parameter& p, size_t index) const {
+Expected<Tensor> CallArguments::Fill(Parameter p, const Sizes& sizes, size_t index) const {
   if (fill_ == "none") {
     return MakeError(fmt::format("input '{}' ({}) is not given; give it with -i or choose a --fill",
                                  p.name, p.ToString()));
   }
   for (size_t d = 0; d < p.shape.size(); ++d) {
     if (p.shape[d] >= 0) continue;
+    if (const auto size = sizes.find(p.dims[d]); size != sizes.end()) {
+      p.shape[d] = size->second;
+      continue;
+    }
     return MakeError(
-        fmt::format("input '{}' ({}) cannot be filled: the size of '{}' is open; give it with -i",
-                    p.name, p.ToString(), p.dims[d]));
+        fmt::format("input '{}' ({}) cannot be filled: the size of '{}' is open; give it with "
+                    "--shape {}:SIZES, or the input with -i",
+                    p.name, p.ToString(), p.dims[d], p.name));
   }
   if (!IsPlainType(p.dtype)) {
     return MakeError(

@@ -3,9 +3,11 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
+#include "frontend/onnx/import.h"
 #include "program.h"
 #include "tensor.h"
 
@@ -21,11 +23,17 @@ class CallArguments {
   Status ReadFiles();
   /// What ReadFiles read; "" is the name of an array that was given without one.
   const NamedTensors& given() const { return given_; }
-  /// The inputs of a program in its order: those given, and the others filled as --fill says.
-  Expected<NamedTensors> Inputs(const Program& program) const;
+  /// Shapes of inputs by name, as --shape has them.
+  using Shapes = std::map<std::string, std::vector<onnx::DimSpec>>;
+  /// The inputs of a program in its order: those given, and the others filled as --fill says. A
+  /// size that one input fixes, by its array or its shape, is that of the others.
+  Expected<NamedTensors> Inputs(const Program& program, const Shapes& shapes) const;
 
  private:
-  Expected<Tensor> Fill(const Parameter& parameter, size_t index) const;
+  using Sizes = std::map<std::string, int64_t>;  // of symbolic dims
+  Expected<Sizes> SizesOf(const Program& program, const Shapes& shapes) const;
+  Expected<Tensor> Fill(Parameter parameter, const Sizes& sizes, size_t index) const;
+  const Tensor* GivenFor(const Parameter& parameter, const Program& program) const;
 
   std::vector<std::string> files_;
   std::string fill_, device_ = "cpu";

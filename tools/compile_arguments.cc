@@ -45,8 +45,8 @@ void CompileArguments::AddTo(CLI::App* verb) {
       ->group(group)
       ->capture_default_str();
   verb->add_option("--shape", shapes_,
-                   "the sizes of an input, as name:1x3x224x224; needed where the model leaves them "
-                   "open; may be repeated")
+                   "the sizes of an input, as name:1x3x224x224; needed where the model (or, of an "
+                   "input that --fill fills, the library) leaves them open; may be repeated")
       ->group(group)
       ->allow_extra_args(false);
   verb->add_option("-O", options.opt_level,
@@ -76,7 +76,8 @@ Status CompileArguments::Finish() {
 
 std::string CompileArguments::Given() const {
   for (const CLI::Option* option : verb_->get_options()) {
-    if (option->get_group() == kGroup && option->count() > 0) return option->get_name();
+    const std::string name = option->get_name();
+    if (option->get_group() == kGroup && option->count() > 0 && name != "--shape") return name;
   }
   return "";
 }

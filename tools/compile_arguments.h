@@ -16,7 +16,8 @@ class CompileArguments {
   /// Reads what the parser left as text, and checks what can be without a file. Errors are wrong
   /// usage.
   Status Finish();
-  /// The first of these options that was given, as "--shape"; "" for none.
+  /// The first of these options that was given, as "-O"; "" for none. --shape does not count: it
+  /// also says with which sizes a library is called.
   std::string Given() const;
 
   driver::CompileOptions options;

@@ -101,10 +101,12 @@ void PrintArtifact(const Json& json) {
     PrintTensors("outputs", f["outputs"]);
   }
   for (const Json& d : json["dims"]) {
-    fmt::print("dim {}: {} to {} in steps of {}\n", TextOf(d["name"]), d["min"].dump(),
-               d["max"].dump(), d["step"].dump());
+    const bool has_most = d["max"].get<int64_t>() >= 0;
+    const std::string range = has_most ? fmt::format("{} to {}", d["min"].dump(), d["max"].dump())
+                                       : fmt::format("at least {}", d["min"].dump());
+    fmt::print("dim {}: {} in steps of {}\n", TextOf(d["name"]), range, d["step"].dump());
   }
-  PrintKernels(json["kernels"]);
+  if (!json["kernels"].empty()) PrintKernels(json["kernels"]);
   fmt::print("working memory: {:.1f} MB\n", json.value("arena_bytes", 0.0) / 1e6);
   if (json.contains("plan")) fmt::print("memory plan:\n{}\n", json["plan"].get<std::string>());
   PrintMetadata(json);

@@ -80,7 +80,8 @@ Expected<int> RunModel(Arguments& args, const Common& common) {
   TN_RETURN_IF_ERROR(args.call.ReadFiles());
   TN_ASSIGN_OR_RETURN(LoadedModel model,
                       LoadModel(args.model, args.how, args.call, common.verbose));
-  TN_ASSIGN_OR_RETURN(NamedTensors inputs, args.call.Inputs(model.program));
+  TN_ASSIGN_OR_RETURN(NamedTensors inputs,
+                      args.call.Inputs(model.program, args.how.options.shapes));
   TN_ASSIGN_OR_RETURN(NamedTensors outputs, model.program.Call(inputs));
   TN_RETURN_IF_ERROR(WriteOutputs(outputs, args.outputs));
   for (const auto& [name, tensor] : outputs) {
@@ -104,6 +105,7 @@ Run AddRun(CLI::App& app, const Common& common) {
       "Examples:\n"
       "  tenon run model.so -i inputs.npz -o outputs.npz\n"
       "  tenon run model.onnx -i image=cat.npy --print-top 5\n"
+      "  tenon run kernel.so --shape A:1024 --fill ones\n"
       "  tenon run model.so -i inputs.npz --expect outputs.npz --rtol 1e-4\n"
       "An ONNX file is compiled first, into TENON_CACHE_DIR (default ~/.cache/tenon).");
   verb->add_option("model", args->model, "a compiled library or an ONNX file")->required();

@@ -54,6 +54,9 @@ class TN_API Library {
   Module module() const;
   std::vector<std::string> functions() const;
   Target target() const;
+  /// What the compiler did by itself, such as a default binding of loops to threads, or could not
+  /// do: a sentence each, which begins with the function's name.
+  std::vector<std::string> remarks() const;
   /// The forms in which GetSource and Save give the kernels of a GPU target: "cu", "ptx", "cubin";
   /// none for other targets. Where NVRTC is missing only source, and the library cannot be linked.
   std::vector<std::string> device_forms() const;

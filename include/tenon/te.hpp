@@ -264,6 +264,8 @@ TN_API Expr Any(const std::vector<Expr>& conditions);
 TN_API IterVar ReduceAxis(const Expr& lo, const Expr& hi, const std::string& name = "k");
 /// A loop over the threads of an axis such as "threadIdx.x" or "vthread", for Stage::Bind.
 TN_API IterVar ThreadAxis(const std::string& tag);
+/// One of so many threads: loops of another extent are refused.
+TN_API IterVar ThreadAxis(const Expr& extent, const std::string& tag);
 TN_API Expr Sum(const Expr& value, const std::vector<IterVar>& axes);
 TN_API Expr Max(const Expr& value, const std::vector<IterVar>& axes);
 TN_API Expr Min(const Expr& value, const std::vector<IterVar>& axes);

@@ -107,6 +107,7 @@ class Stream {
     std::swap(stream_, other.stream_);
     return *this;
   }
+  /// Does not wait: what is queued will still be done, on memory that must live until then.
   ~Stream() { tn_stream_free(device_, stream_); }
 
   Device device() const { return device_; }
@@ -154,7 +155,8 @@ class Tensor {
     detail::Check(tn_tensor_make(dtype, Dims(shape), shape.data(), device, &result.tensor_));
     return result;
   }
-  /// A compact tensor over memory that the caller owns and keeps. No copy.
+  /// A compact tensor over memory that the caller owns and keeps. No copy. `data` is an address, of
+  /// the GPU's on CUDA; on OpenCL a cl_mem.
   static Tensor Wrap(void* data, const std::vector<int64_t>& shape, DataType dtype,
                      Device device = Device::Cpu()) {
     Tensor result;
@@ -203,7 +205,9 @@ class Tensor {
     return static_cast<T*>(data());
   }
 
-  /// Copies exactly bytes() bytes between host memory and this compact tensor.
+  /// Copies exactly bytes() bytes between host memory and this compact tensor; done on return. The
+  /// copy is queued on this thread's stream (StreamScope, else the default) and waits for what that
+  /// one has before it, not for other streams: Wait() on those first.
   void CopyFromBytes(const void* source, int64_t size) {
     detail::Check(tn_tensor_copy_from_bytes(tensor_, source, size));
   }

@@ -38,6 +38,7 @@ void BindCompiler(nb::module_& m) {
   nb::class_<Library>(m, "Library")
       .def_prop_ro("functions", &Library::functions)
       .def_prop_ro("target", &Library::target)
+      .def_prop_ro("remarks", &Library::remarks)
       .def_prop_ro("device_forms", &Library::device_forms)
       .def("module", &Library::module)
       .def("export_library", &Library::ExportLibrary)

@@ -1,6 +1,10 @@
 // te.hpp: expressions, loops, tensors.
 #include "tenon/te.hpp"
 
+#include <nanobind/stl/optional.h>
+
+#include <optional>
+
 #include "bindings.h"
 
 namespace tenon::python {
@@ -297,7 +301,9 @@ void BindExpressions(nb::module_& m) {
                    const std::vector<te::Tensor>& state, const std::string& name,
                    int axis) { return te::Scan(init, update, state, name, axis); });
   m.def("reduce_axis", te::ReduceAxis);
-  m.def("thread_axis", te::ThreadAxis);
+  m.def("thread_axis", [](const std::string& tag, const std::optional<Expr>& extent) {
+    return extent ? te::ThreadAxis(*extent, tag) : te::ThreadAxis(tag);
+  });
   m.def("sum", te::Sum);
   m.def("max", te::Max);
   m.def("min", te::Min);

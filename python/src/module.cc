@@ -16,6 +16,7 @@ void Translate(const std::exception_ptr& thrown, void* /*unused*/) {
     if (kind == "ValueError") type = PyExc_ValueError;
     if (kind == "TypeError") type = PyExc_TypeError;
     if (kind == "IndexError") type = PyExc_IndexError;
+    if (kind == "MemoryError") type = PyExc_MemoryError;
     PyErr_SetString(type, e.what());
   }
 }

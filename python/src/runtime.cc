@@ -39,6 +39,7 @@ PyObject* RaiseLast() {
   if (strcmp(kind, "ValueError") == 0) type = PyExc_ValueError;
   if (strcmp(kind, "TypeError") == 0) type = PyExc_TypeError;
   if (strcmp(kind, "IndexError") == 0) type = PyExc_IndexError;
+  if (strcmp(kind, "MemoryError") == 0) type = PyExc_MemoryError;
   PyErr_SetString(type, message);
   return nullptr;
 }
@@ -158,10 +159,12 @@ void BindTensors(nb::module_& m) {
       .def("__dlpack_device__", [](const Tensor& t) {
         return nb::make_tuple(t.device().device_type, t.device().device_id);
       });
-  m.def("empty",
-        [](const std::vector<int64_t>& shape, const std::string& dtype, const Device& device) {
-          return Tensor::Empty(shape, ParseDataType(dtype), device);
-        });
+  m.def(
+      "empty",
+      [](const std::vector<int64_t>& shape, const std::string& dtype, const Device& device) {
+        return Tensor::Empty(shape, ParseDataType(dtype), device);
+      },
+      nb::arg("shape"), nb::arg("dtype"), nb::arg("device"));
   m.def("from_dlpack", [](nb::ndarray<> array) {
     // The memory stays with the array, which the tensor's DLPack form keeps alive.
     struct Holder {

@@ -8,12 +8,23 @@ from typing import Any, Sequence
 import numpy as np
 
 from . import _arguments
-from ._tenon import Device, NDArray, device, empty as _empty, from_dlpack
+from ._tenon import Device, NDArray, device as _device, empty as _empty, from_dlpack
 
 __all__ = ["Device", "NDArray", "array", "cpu", "cuda", "device", "empty", "from_dlpack", "opencl"]
 
 
 _CPU = 1  # DLPack's number
+_TYPES = {"cpu": 1, "cuda": 2, "gpu": 2, "opencl": 4}
+
+
+def device(type: int | str, id: int = 0) -> Device:
+    """A device by its name ("cpu", "cuda", "opencl"; "cuda:1" is the second one) or by DLPack's number."""
+    if isinstance(type, str):
+        name, colon, number = type.partition(":")
+        if name not in _TYPES or (colon and not number.isdecimal()):
+            raise ValueError(f"there is no device '{type}'; expected cpu, cuda or opencl, as in \"cuda:0\"")
+        type, id = _TYPES[name], int(number) if colon else id
+    return _device(type, id)
 
 
 def cpu(index: int = 0) -> Device:
@@ -28,13 +39,17 @@ def opencl(index: int = 0) -> Device:
     return device(4, index)
 
 
-def empty(shape: int | Sequence[int], dtype: Any = "float32", device: Device | None = None) -> NDArray:
+def _placed(where: Any) -> Device:
+    return device(where) if isinstance(where, str) else cpu() if where is None else where
+
+
+def empty(shape: int | Sequence[int], dtype: Any = "float32", device: Device | str | None = None) -> NDArray:
     """A new tensor; its contents are not set."""
     shape = (shape,) if isinstance(shape, int) else shape
-    return _empty([int(d) for d in shape], str(np.dtype(dtype)) if not isinstance(dtype, str) else dtype, device or cpu())
+    return _empty([int(d) for d in shape], str(np.dtype(dtype)) if not isinstance(dtype, str) else dtype, _placed(device))
 
 
-def array(values: Any, device: Device | None = None) -> NDArray:
+def array(values: Any, device: Device | str | None = None) -> NDArray:
     """A copy of an array, or of a list of numbers."""
     source = values.numpy() if isinstance(values, NDArray) else np.ascontiguousarray(values)
     if source.dtype == object:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import codecs
 import json
 import os
+import re
 import shutil
 import tarfile
 import tempfile
@@ -90,6 +92,11 @@ class Module:
     @property
     def outputs(self) -> list:
         return self.runtime_module.outputs()
+
+    @property
+    def remarks(self) -> list:
+        """What the compiler did by itself, such as binding loops to threads, or could not do."""
+        return self._library.remarks if self._library is not None else []
 
     def import_module(self, module: Module | DeviceModule) -> None:
         """Functions that this module lacks are looked for in imported ones. Device code may be imported too: a library
@@ -211,6 +218,7 @@ def load_module(path: str | os.PathLike) -> Module:
     .cubin, .cu, .cl) a DeviceModule."""
     path = os.fspath(path)
     if path.endswith((".ptx", ".cubin", ".cu", ".cl")):
+        _check_device_code(path)
         return DeviceModule(path=path)
     if path.endswith(".o"):
         from .contrib import cc
@@ -229,6 +237,25 @@ def load_module(path: str | os.PathLike) -> Module:
             raise RuntimeError(f"cannot load '{path}': it is no archive with a deploy_lib.so, as Module.save writes it") from None
         # The file may go: the loader has it open.
         return Module(loaded=_tenon.load(library), path=path)
+
+
+def _check_device_code(path: str) -> None:
+    """That the file is there and what its name says; the driver reads the rest when it is launched."""
+    with open(path, "rb") as file:
+        head = file.read(1 << 16)
+    if path.endswith(".cubin"):
+        what, good = "machine code of a GPU", head.startswith(b"\x7fELF") and len(head) >= 64 and head[18:20] == b"\xbe\0"
+    else:
+        try:
+            text = codecs.getincrementaldecoder("utf-8")().decode(head)
+        except UnicodeDecodeError:
+            text = "\0"
+        good = "\0" not in text and bool(text.strip())
+        what = {"x": "PTX", "u": "CUDA C++", "l": "OpenCL C"}[path[-1]]
+        if path.endswith(".ptx"):
+            good = good and re.search(r"^\s*\.version\s+\d", text, re.M) is not None
+    if not good:
+        raise ValueError(f"cannot load '{path}': it is not {what}")
 
 
 _arguments.say_clearly(globals())

@@ -132,10 +132,16 @@ def reduce_axis(dom: Any, name: str = "rv", thread_tag: str = "") -> IterVar:
 
 def thread_axis(dom: Any = None, tag: str = "", name: str = "") -> IterVar:
     """A loop over the threads of an axis, for Stage.bind: thread_axis("threadIdx.x"). (tvm's order, a domain first, is
-    taken too: the loop that is bound has its own.)"""
+    taken too: thread_axis((0, 32), "threadIdx.x") is for loops of 32 iterations.)"""
     if not isinstance(tag, str) or not (tag or isinstance(dom, str)):
         raise TypeError(f"thread_axis: expected the name of an axis, such as \"threadIdx.x\", but got {_kinds(tag or dom)}")
-    return _tenon.thread_axis(dom if isinstance(dom, str) else tag)
+    extent = None
+    if not isinstance(dom, str) and dom is not None:
+        begin, extent = dom if isinstance(dom, (list, tuple)) and len(dom) == 2 else (0, dom)
+        if not hasattr(begin, "__index__") or operator.index(begin) != 0:
+            raise ValueError(f"thread_axis: expected a domain that begins at 0 but got {begin}")
+        extent = _expr(extent, "thread_axis", "dom")
+    return _tenon.thread_axis(dom if isinstance(dom, str) else tag, extent)
 
 
 def _axes(axes: Any) -> list:

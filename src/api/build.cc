@@ -278,7 +278,12 @@ static IrModule Finish(const ScheduleData& data, const inner::Schedule& schedule
   inner::Module module = schedule.module();
   const Func& func = schedule.func();
   module.funcs.erase(func->name);
-  if (module.Find(name)) ThrowValue(fmt::format("there is a function '{}' already", name));
+  if (module.Find(name)) {
+    ThrowValue(
+        fmt::format("the name '{}' of the build is that of a function that it calls (of extern, "
+                    "or an intrinsic); choose another name",
+                    name));
+  }
   module.Add(Parameters(data, func).Set(args, name));
   module = WithImplementations(module);
   Take(Verify(module, inner::kSchedulable));
@@ -344,6 +349,7 @@ std::vector<std::string> Library::device_forms() const {
   for (const auto& [form, text] : data_->code.device.files) out.push_back(form);
   return out;
 }
+std::vector<std::string> Library::remarks() const { return data_->code.remarks; }
 Target Library::target() const { return Target(data_->target.ToString()); }
 
 // What is written is the target's; a name that says otherwise is a mistake.

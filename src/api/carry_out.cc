@@ -29,7 +29,27 @@ std::string LoopToHangOn(const StageData& stage, const StageNames& names) {
                                                                        : "";
 }
 
+// An axis of a size of its own takes loops of that size. Sizes that callers give are compared where
+// both are known; "" is a loop of one iteration.
+void CheckExtent(const LoopNote& note, const std::string& loop, const inner::Schedule& s) {
+  if (!note.extent) return;
+  inner::Expr own = IndexConst(1);
+  PreOrder(s.func()->body, [&](const NodeRef& n) {
+    const auto* f = As<For>(n);
+    if (f && !loop.empty() && f->var->name == loop) own = f->extent;
+    return !IsA<ExprNode>(n);
+  });
+  const inner::Expr wanted = Simplify(note.extent);
+  own = Simplify(own);
+  const bool known = AsInt(own) || AsInt(wanted);
+  if (!known || ToString(NodeRef(own)) == ToString(NodeRef(wanted))) return;
+  ThrowValue(fmt::format("bind of '{}': the axis {} has {} threads, but the loop has {} iterations",
+                         note.loop.name(), note.key, ToString(NodeRef(wanted)),
+                         ToString(NodeRef(own))));
+}
+
 void ApplyNote(const LoopNote& note, const std::string& loop, inner::Schedule* s) {
+  if (note.kind == LoopNote::Kind::kBind) CheckExtent(note, loop, *s);
   if (loop.empty()) return;
   switch (note.kind) {
     case LoopNote::Kind::kParallel: return s->Parallel(loop);

@@ -4,6 +4,7 @@
 
 #include "api/ir_data.h"
 #include "api/schedule_data.h"
+#include "loop/warpgroup.h"
 
 namespace tenon::inline v0 {
 
@@ -13,6 +14,11 @@ using te::IterVar;
 using te::LoopKind;
 using te::Operation;
 using te::OperationData;
+
+// What passes read off loops.
+std::vector<std::string> Pragmas() {
+  return {kCooperativeAttr, kDependentAttr, kProducerStagesAttr};
+}
 
 std::string Names(const std::vector<IterVar>& loops) {
   std::string text;
@@ -273,10 +279,16 @@ void Stage::Bind(const IterVar& loop, const IterVar& thread_axis) {
     ThrowValue(
         fmt::format("bind of '{}': expected a thread axis; see thread_axis", stage_->op.name()));
   }
-  stage_->notes.push_back({LoopNote::Kind::kBind, loop, thread_axis.node()->tag, {}});
+  const auto& axis = *thread_axis.node();
+  stage_->notes.push_back({LoopNote::Kind::kBind, loop, axis.tag, {}, axis.extent});
 }
 void Stage::Pragma(const IterVar& loop, const std::string& key, const Value& value) {
   LeafOf(*stage_, loop, "pragma");
+  const std::vector<std::string> known = Pragmas();
+  if (std::find(known.begin(), known.end(), key) == known.end()) {
+    ThrowValue(fmt::format("pragma of '{}': nothing reads the key '{}'; expected {}",
+                           stage_->op.name(), key, Join(known, ", ")));
+  }
   stage_->notes.push_back({LoopNote::Kind::kPragma, loop, key, PlainOf(value)});
 }
 

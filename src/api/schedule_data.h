@@ -36,6 +36,7 @@ struct LoopNote {
   te::IterVar loop;
   std::string key;  // of a pragma; the axis of a bind
   AttrValue value;
+  inner::Expr extent = nullptr;  // that the axis of a bind has; null: that of the loop
 };
 
 /// What is done last, once all loops are there: in the order of the kinds, then as called.

@@ -133,6 +133,12 @@ IterVar ThreadAxis(const std::string& tag) {
   return IterVar(data);
 }
 
+IterVar ThreadAxis(const Expr& extent, const std::string& tag) {
+  auto data = std::make_shared<IterVarData>(*ThreadAxis(tag).node());
+  data->extent = AsIndex(extent);
+  return IterVar(data);
+}
+
 Expr Sum(const Expr& value, const std::vector<IterVar>& axes) {
   return Reduce(value, axes, [](const inner::Expr& v) { return inner::te::Sum(v, {}); });
 }

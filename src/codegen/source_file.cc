@@ -39,7 +39,9 @@ void SourceFile::NameFunctions(const std::function<bool(const PrimFunc&)>& keeps
                                const std::function<std::string(const PrimFunc&)>& wanted) {
   for (const auto& [name, func] : module_.funcs) {
     if (!keeps(*func)) continue;
-    if (ToIdentifier(name) != name || !names_.IsFree(name)) {
+    // Names of GPU languages begin so; exports of C source that do are those of the ABI.
+    const bool taken = language_.gpu && name.starts_with("__");
+    if (ToIdentifier(name) != name || !names_.IsFree(name) || taken) {
       Error(*func, fmt::format("{} needs an identifier that {} does not use itself", what,
                                language_.name));
     }

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "codegen/abi.h"
+#include "codegen/array_size.h"
 #include "codegen/source_function.h"
 #include "support/strings.h"
 
@@ -12,8 +13,6 @@ namespace tenon::codegen {
 namespace {
 
 // Larger temporaries belong to the memory plan, not to the stack.
-constexpr int64_t kMaxStackBytes = 256 * 1024;
-
 // Where accesses of several lanes pay, arrays are aligned for the widest.
 int64_t AlignOf(const Buffer& b, const Language& language) {
   const int64_t widest = language.wide.empty() ? 0 : language.wide[0].bytes;
@@ -26,16 +25,8 @@ int64_t AlignOf(const Buffer& b, const Language& language) {
 
 // Declares the array of an allocation whose uses are in `body`.
 void SourceFunction::DeclareArray(const Buffer& b, const Stmt& body) {
-  int64_t elements = 1;
-  for (const Expr& extent : b->shape) {
-    auto n = AsInt(extent);
-    if (!n || __builtin_mul_overflow(elements, *n, &elements)) elements = kMaxStackBytes + 1;
-  }
-  if (elements > kMaxStackBytes || elements * b->dtype.Bytes() > kMaxStackBytes) {
-    return Unsupported(
-        "alloc of " + b->name +
-        " that the memory plan has not placed (its size is unknown or above 256 KiB)");
-  }
+  const auto elements = ArrayElements(b);
+  if (!elements) return Unsupported(WhyNoArray(b));
   const std::string name = Declare(b->name), type = values_.MemoryTypeName(b->dtype);
   const int64_t bytes = AlignOf(b, language_);
   const std::string align =
@@ -47,7 +38,7 @@ void SourceFunction::DeclareArray(const Buffer& b, const Stmt& body) {
                      language_.gpu->dynamic_shared, place->second));
   } else {
     Line(fmt::format("{}{}{} {}[{}];", qualifier, align, type, name,
-                     std::max<int64_t>(elements, 1)));
+                     std::max<int64_t>(*elements, 1)));
   }
   if (!used_.contains(b.get())) Line(fmt::format("(void){};", name));
   bool leaks = false;

@@ -17,6 +17,7 @@
 #include "loop/verify.h"
 #include "support/check.h"
 #include "support/strings.h"
+#include "target/tables.h"
 #include "tenon/kernel_abi.h"
 
 namespace tenon::driver {
@@ -139,20 +140,20 @@ std::vector<Func> Exported(const Module& module) {
 
 // Virtual threads are played in turn, by a loop; other threads are a device's.
 Expected<Stmt> WithoutThreads(const Stmt& body, const Target& target) {
-  Diagnostics errors;
+  std::vector<std::string> bound;
   NodeRef out = PostOrderRewrite(body, [&](const NodeRef& n) -> NodeRef {
     const auto* loop = As<For>(n);
     if (!loop || loop->for_kind != ForKind::kThread) return n;
-    if (loop->thread != "vthread") {
-      errors.push_back(MakeError(fmt::format(
-          "bind({0}, {1}): target '{2}' has no threads {1}; use parallel({0}) to share the "
-          "iterations among cores, vectorize({0}) to make them lanes, or bind the loop to vthread",
-          loop->var->name, loop->thread, target.ToString())));
-    }
+    if (loop->thread != "vthread")
+      bound.push_back(fmt::format("{} to {}", loop->var->name, loop->thread));
     return For::Make(loop->var, loop->min, loop->extent, ForKind::kSerial, loop->body, loop->attrs);
   });
-  if (!errors.empty()) return errors;
-  return Cast<StmtNode>(out);
+  if (bound.empty()) return Cast<StmtNode>(out);
+  return MakeError(
+      fmt::format("bind({}): target '{}' has no threads of a GPU; use parallel to share the "
+                  "iterations of a loop among cores, vectorize to make them lanes, or bind it to "
+                  "vthread",
+                  Join(bound, ", "), NameOf(target.kind())));
 }
 
 constexpr const char* kKernelSuffix = "_kernel";
@@ -211,6 +212,7 @@ Status CheckWorkspaces(const std::vector<Func>& exported, const Module& host) {
 // kernels' declarations too.
 struct Parts {
   Module kernels, host;
+  std::vector<std::string> remarks;
 };
 
 Expected<Parts> Lowered(Module module, const std::vector<Func>& exported,
@@ -222,9 +224,11 @@ Expected<Parts> Lowered(Module module, const std::vector<Func>& exported,
   for (const auto& [name, f] : module.funcs) {
     (f->func_kind == FuncKind::kHost ? parts.host : parts.kernels).Add(f);
   }
+  PassContext context = ContextOf(target);
+  context.remarks = &parts.remarks;
   TN_ASSIGN_OR_RETURN(parts.kernels,
                       RunPipeline(target.IsGpu() ? DevicePipeline() : KernelPipeline(),
-                                  std::move(parts.kernels), ContextOf(target), options.hooks));
+                                  std::move(parts.kernels), context, options.hooks));
   // A schedule may ask for what a GPU cannot do; nothing before this knows.
   if (target.IsGpu()) TN_RETURN_IF_ERROR(Verify(parts.kernels, Stage::kLowered));
   for (const auto& [name, f] : parts.kernels.funcs) {
@@ -272,6 +276,12 @@ Status EmitSource(const std::vector<Func>& exported, const BuildOptions& options
   return Ok();
 }
 
+bool Mentions(const PrimFunc& f, const VarNode& dim) {
+  bool found = UsesVar(f.body, &dim);
+  for (const Buffer& b : f.buffers) found |= UsesVar(b, &dim);
+  return found;
+}
+
 }  // namespace
 
 Expected<BuiltCode> BuildModule(const Module& input, const BuildOptions& options) {
@@ -291,6 +301,12 @@ Expected<BuiltCode> BuildModule(const Module& input, const BuildOptions& options
     auto arguments = ArgumentsOf(*f);
     if (!arguments) return arguments.errors();
     if (const Var dim = UntoldDim(*f, *arguments)) {
+      if (!Mentions(*f, *dim)) {
+        return MakeError(
+            fmt::format("function '{0}': nothing uses the size '{1}' of @{0}<…>: "
+                        "expected it in a shape, or left out",
+                        f->name, dim->name));
+      }
       return MakeError(
           fmt::format("function '{}': the size '{}' follows from the shape of no argument; its "
                       "attribute {} can make it one",
@@ -306,6 +322,7 @@ Expected<BuiltCode> BuildModule(const Module& input, const BuildOptions& options
 
   if (options.plain) TN_RETURN_IF_ERROR(CheckWorkspaces(exported, parts.host));
   BuiltCode code;
+  code.remarks = std::move(parts.remarks);
   for (const Func& f : exported) code.functions.push_back(f->name);
   AddMain(exported, &parts.host);
   for (const auto& [name, f] : parts.host.funcs) {

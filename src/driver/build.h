@@ -19,6 +19,7 @@ struct BuiltCode {
   std::vector<std::string> functions;  // that can be called, in name order
   Module lowered;                      // what the code was made of
   DeviceCode device;                   // of a GPU target: its kernels; the object is the host's
+  std::vector<std::string> remarks;    // what passes did by themselves, or could not do
 };
 
 struct BuildOptions {

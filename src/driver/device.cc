@@ -21,12 +21,11 @@ Expected<DeviceCode> MakeCuda(const Module& kernels, const Target& target) {
     out.images.push_back({"source", out.source});
     return out;
   }
-  auto nvrtc = codegen::FindNvrtc();
-  if (!nvrtc) {
-    out.missing = nvrtc.errors();
+  const std::string& arch = target.gpu().arch;
+  if (const Status can = codegen::CanCompileFor(arch); !can) {
+    out.missing = can.errors();
     return out;
   }
-  const std::string& arch = target.gpu().arch;
   TN_ASSIGN_OR_RETURN(codegen::CudaCode code,
                       codegen::CompileCudaBoth(out.source, "kernels.cu", arch));
   out.images.push_back({"cubin for " + arch, code.cubin});

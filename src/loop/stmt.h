@@ -30,7 +30,7 @@
 //  until lower_team decides.
 //  * Assert: when the condition is false the call fails with an error of the kind and the message
 //  made of `parts`.
-//  * Copy moves a region; sizes agree. Sync, Barrier, Roles, Atomic: see house, section 3.
+//  * Copy moves a region; sizes agree. Sync, Barrier, Roles, Atomic: docs/loop-ir.md has a table.
 #pragma once
 
 #include <string>

@@ -6,6 +6,7 @@
 #include "loop/threads.h"
 #include "loop/verify_impl.h"
 #include "loop/warpgroup.h"
+#include "target/tables.h"
 #include "target/target.h"
 
 namespace tenon {
@@ -79,7 +80,10 @@ int64_t SharedBytes(const VerifyContext& c) {
     if (!alloc || alloc->buffer->scope != "shared") return;
     const auto size = BytesOf(alloc->buffer);
     if (!size)
-      return c.Error("'{}' in shared has a size that is not constant", alloc->buffer->name);
+      return c.Error(
+          "'{}' in shared has a size that is not constant: expected a tile of it, by splitting its "
+          "loops by constants and compute_at in an inner one",
+          alloc->buffer->name);
     bytes = std::min(bytes + *size, kMost);
   });
   return bytes;
@@ -119,11 +123,38 @@ void CheckRegisters(const VerifyContext& c, const Roles& roles, int64_t threads)
     c.Error("roles ask for {} registers, but a launch of {} threads has {}", asked, threads, given);
 }
 
+// "the target sm_80", or the kind's name where there is one architecture.
+std::string TargetName(const Target& target) {
+  const bool named = target.kind() != TargetKind::kOpenCl;
+  return "the target " + (named ? target.gpu().arch : std::string(NameOf(target.kind())));
+}
+
+// What CUDA allows along each axis, on every architecture.
+void CheckAxisLimit(const VerifyContext& c, const For& loop, const Target& target) {
+  struct Limit {
+    const char* axis;
+    int64_t most;
+  };
+  static constexpr Limit kLimits[] = {{"blockIdx.x", 2147483647}, {"blockIdx.y", 65535},
+                                      {"blockIdx.z", 65535},      {"threadIdx.x", 1024},
+                                      {"threadIdx.y", 1024},      {"threadIdx.z", 64}};
+  const auto extent = AsInt(Simplify(loop.extent));
+  if (!extent || target.kind() != TargetKind::kCuda) return;
+  for (const Limit& limit : kLimits) {
+    if (loop.thread == limit.axis && *extent > limit.most)
+      c.Error("{} {} along {}, but {} has at most {}", *extent,
+              IsThreadAxis(loop.thread) ? "threads" : "blocks", loop.thread, TargetName(target),
+              limit.most);
+  }
+}
+
 void CheckLimits(const VerifyContext& c, const Target& target) {
   const GpuLimits& limits = target.gpu();
+  const std::string name = TargetName(target);
   __int128 threads = 1;
   for (const For* loop : PeelThreads(c.func).axes) {
     auto extent = AsInt(Simplify(loop->extent));
+    CheckAxisLimit(c, *loop, target);
     if (!IsThreadAxis(loop->thread)) continue;
     if (!extent) {
       c.Error("the extent of {} is not constant: blocks have a fixed number of threads",
@@ -133,8 +164,8 @@ void CheckLimits(const VerifyContext& c, const Target& target) {
     threads = std::min<__int128>(threads * *extent, kMost);
   }
   if (threads > limits.max_threads_per_block) {
-    c.Error("{} threads per block, but {} has at most {}", static_cast<int64_t>(threads),
-            limits.arch, limits.max_threads_per_block);
+    c.Error("{} threads per block, but {} has at most {} (its option -max_threads_per_block)",
+            static_cast<int64_t>(threads), name, limits.max_threads_per_block);
   }
   c.ForEach([&](const NodeRef& node) {
     const auto* roles = As<Roles>(node);
@@ -143,15 +174,17 @@ void CheckLimits(const VerifyContext& c, const Target& target) {
   });
   const int64_t shared = SharedBytes(c);
   if (shared > limits.max_shared_memory_per_block) {
-    c.Error("{} bytes of shared memory per block, but {} has at most {}", shared, limits.arch,
-            limits.max_shared_memory_per_block);
+    c.Error(
+        "{} bytes of shared memory per block, but {} has at most {} (its option "
+        "-max_shared_memory_per_block)",
+        shared, name, limits.max_shared_memory_per_block);
   }
   const __int128 registers = threads * NumRegisters(c.func.body);
   if (registers > limits.registers_per_block) {
     c.Error(
         "{} registers per block, but {} has at most {}: expected fewer threads, or less in "
         "register",
-        static_cast<int64_t>(std::min<__int128>(registers, kMost)), limits.arch,
+        static_cast<int64_t>(std::min<__int128>(registers, kMost)), name,
         limits.registers_per_block);
   }
 }

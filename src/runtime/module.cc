@@ -138,6 +138,24 @@ const Signature* SignatureOf(const tn_module_t* module) {
   return own->signature;
 }
 
+/// "add, sub": the module's functions, as many as there is room for.
+void ListFunctions(const tn_module_t* module, char* out, size_t room) {
+  size_t length = 0;
+  out[0] = '\0';
+  JsonItems functions(JsonFind(InfoOf(module), "functions"));
+  for (JsonValue f = functions.Next(); f.exists(); f = functions.Next()) {
+    const JsonValue name = JsonFind(f, "name");
+    const size_t needed = JsonStringRoom(name) + 2;
+    if (length + needed + sizeof ", ..." > room) {
+      snprintf(out + length, room - length, ", ...");
+      return;
+    }
+    if (length > 0) length += static_cast<size_t>(snprintf(out + length, 3, ", "));
+    JsonDecode(name, out + length);
+    length += strlen(out + length);
+  }
+}
+
 int32_t GetParameter(const ParameterList& list, const char* what, int32_t index,
                      tn_parameter_t* out) {
   if (index >= 0 && index < list.count) {
@@ -190,10 +208,13 @@ int32_t tn_module_get_function(const tn_module_t* module, const char* name,
     *out_function = function;
     return 0;
   }
+  char names[400];
+  ListFunctions(module, names, sizeof names);
   const tn_msg_part parts[] = {{TN_MSG_TEXT, 0, {"the module has no function '"}},
                                {TN_MSG_TEXT, 0, {name}},
-                               {TN_MSG_TEXT, 0, {"'"}}};
-  return tn_core_raise("ValueError", parts, 3);
+                               {TN_MSG_TEXT, 0, {names[0] ? "'; it has " : "'"}},
+                               {TN_MSG_TEXT, 0, {names}}};
+  return tn_core_raise("ValueError", parts, 4);
 }
 
 int32_t tn_module_get_info(const tn_module_t* module, const char** out_json, uint64_t* out_bytes) {

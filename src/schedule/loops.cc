@@ -25,6 +25,8 @@ void LearnAround(const State& s, const Place& place, Analyzer* analyzer) {
 
 std::optional<Diagnostic> NotSerial(const For& loop) {
   if (loop.for_kind == ForKind::kSerial) return std::nullopt;
+  if (loop.for_kind == ForKind::kThread)
+    return Because("loop " + loop.var->name + " is bound to " + loop.thread + " already");
   return Because("loop " + loop.var->name + " is " + Name(loop.for_kind) + ", expected serial");
 }
 
@@ -287,6 +289,13 @@ bool IsAxis(const std::string& axis) {
   return AxisRank(axis) >= 0;
 }
 
+bool RunsOverReduction(const Body& body, const Place& place) {
+  const std::vector<const Place*> blocks = body.BlocksUnder(place.loop());
+  return std::any_of(blocks.begin(), blocks.end(), [&](const Place* p) {
+    return BindsLoop(*p->block(), IterKind::kReduce, place.loop());
+  });
+}
+
 }  // namespace
 
 Result Bind(State& s, const std::string& name, const std::string& thread_axis) {
@@ -300,11 +309,18 @@ Result Bind(State& s, const std::string& name, const std::string& thread_axis) {
   // A tile that all threads load together stands inside what each of them does.
   if (IsBlockAxis(thread_axis)) {
     for (const For* outer : place->Loops()) {
-      if (outer->thread == thread_axis) return Nested(*outer);
+      if (outer->thread == thread_axis) {
+        return Because("it stands inside loop " + outer->var->name + ", which is bound to " +
+                       thread_axis + " already: an axis is bound once in a nest");
+      }
     }
   }
   Names own;
-  if (auto conflict = ConflictBetweenIterations(body, *place, false, &own)) return *conflict;
+  if (auto conflict = ConflictBetweenIterations(body, *place, false, &own)) {
+    if (RunsOverReduction(body, *place))
+      conflict->notes.push_back("rfactor first makes partial results that threads can compute");
+    return *conflict;
+  }
   if (auto conflict = ConflictOfScopes(body, *place, ForKind::kThread, thread_axis)) {
     return *conflict;
   }

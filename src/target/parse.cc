@@ -7,6 +7,8 @@
 #include <charconv>
 #include <map>
 #include <optional>
+#include <set>
+#include <tuple>
 
 #include "support/strings.h"
 #include "target/tables.h"
@@ -84,6 +86,16 @@ std::string NormalTriple(std::string_view triple) {
   return Join(parts, "-");
 }
 
+// "sm_90" before "sm_100", and names without a number last.
+bool PrecedesAsArch(const std::string& a, const std::string& b) {
+  auto key = [](const std::string& s) {
+    const size_t digit = s.find_first_of("0123456789");
+    const bool suffix = s.starts_with("sm_") && (s.back() < '0' || s.back() > '9');
+    return std::make_tuple(digit == std::string::npos, s.substr(0, digit), s.size() - suffix, s);
+  };
+  return key(a) < key(b);
+}
+
 // A cache size of this machine in bytes, or `otherwise` where the system does not know.
 int64_t HostCache(int name, int64_t otherwise) {
   const long bytes = sysconf(name);
@@ -151,6 +163,7 @@ class TargetParser {
     for (const PresetRow& preset : PresetRows()) {
       if (head != preset.name) continue;
       TN_RETURN_IF_ERROR(ReadWords(preset.text));
+      given_.clear();  // a preset's options may be given again
       return ReadOptions(rest);
     }
     std::vector<std::string> valid;
@@ -194,8 +207,13 @@ class TargetParser {
                    word.substr(0, word.find('=')), valid);
   }
 
-  // The last of equal options counts, except that lists of attributes add up.
+  // What is written counts before what a preset says; lists of attributes add up.
   Status SetOption(const std::string& name, const std::string& value) {
+    const bool is_new = name == "mattr" || given_.insert(name).second;
+    if (!is_new && in_preset_) return Ok();
+    if (!is_new) {
+      return MakeError(fmt::format("the option '-{}' is given twice in target '{}'", name, text_));
+    }
     if (name == "model") return ReadModel(value);
     std::string& slot = options_[name];
     slot = name == "mattr" && !slot.empty() ? slot + "," + value : value;
@@ -209,10 +227,19 @@ class TargetParser {
     for (const PresetRow& preset : PresetRows()) {
       std::string_view rest = preset.text;
       if (NextWord(&rest) != NameOf(kind)) continue;
-      if (preset.name == name) return ReadOptions(rest);
+      if (preset.name == name) return ReadPreset(rest);
       valid.emplace_back(preset.name);
     }
     return Unknown("model", name, valid);
+  }
+
+  Status ReadPreset(std::string_view options) {
+    const std::set<std::string> own = given_;
+    in_preset_ = true;
+    TN_RETURN_IF_ERROR(ReadOptions(options));
+    in_preset_ = false;
+    given_ = own;
+    return Ok();
   }
 
   void SetCpu(const CpuRow& row) {
@@ -312,6 +339,7 @@ class TargetParser {
       for (const GpuRow& r : GpuRows()) {
         if (r.kind == target_.kind_) valid.push_back(r.limits.arch);
       }
+      std::sort(valid.begin(), valid.end(), PrecedesAsArch);
       return Unknown("GPU architecture", arch, valid);
     }
     GpuLimits& gpu = target_.gpu_ = row->limits;
@@ -338,7 +366,7 @@ class TargetParser {
     constexpr int64_t kLimit = int64_t{1} << 40;
     if (error != std::errc() || (shift == 0 && !unit.empty()) || value < 1 ||
         value > kLimit >> shift) {
-      return Wrong(option, "a positive number, with K or M at most");
+      return Wrong(option, "a number of at least 1, or one followed by K or M, up to 1048576M,");
     }
     *out = value << shift;
     return Ok();
@@ -347,6 +375,8 @@ class TargetParser {
   std::string text_;
   Target target_;
   std::map<std::string, std::string> options_;
+  std::set<std::string> given_;  // options that the text has, not those of its preset
+  bool in_preset_ = false;
 };
 
 Expected<Target> Target::Parse(std::string_view text) { return TargetParser(text).Run(); }

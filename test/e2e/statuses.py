@@ -55,7 +55,8 @@ class Statuses(Case):
                               (["compile", library, "-o", self.path("m.so")], "not an ONNX model but a compiled library"),
                               (["compile", self.path("text.onnx"), "-o", self.path("m.so")], "not an ONNX model"),
                               (["run", library, "-O0", "--fill", "ones"], "is compiled already"),
-                              (["run", library, "--shape", "input:1x4", "--fill", "ones"], "--shape says how to compile"),
+                              (["run", library, "--shape", "input:2x4", "--fill", "ones"], "--shape input:2x4: the input is float32 1x4"),
+                              (["run", library, "--shape", "other:1x4", "--fill", "ones"], "there is no input 'other'"),
                               (["run", "/bin/ls"], "/bin/ls: error: cannot load it: cannot dynamically load"),
                               (["inspect", "/dev/null"], "")]:
             _, err = self.tenon(*args, status=INPUT)

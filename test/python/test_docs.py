@@ -31,6 +31,15 @@ class Snippets(unittest.TestCase):
         self.assertEqual(names["z"].tolist(), [2.0] * 1000)
         self.assertEqual(names["u"].get_extent("R.i.1"), 8)
 
+    def test_gpus(self):
+        names, count = run("gpu.md")
+        self.assertEqual(count, 1)
+        self.assertIn("atomic", names["histogram"].get_source())
+        if not names["device"].exist:
+            self.skipTest("no OpenCL device here")
+        counted = [int((names["values"] == i).sum()) for i in range(64)]
+        self.assertEqual(names["counts"].numpy().tolist(), counted)
+
     def test_operations_of_gpus(self):
         names, count = run("gpu-operations.md")
         self.assertEqual(count, 1)

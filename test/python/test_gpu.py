@@ -295,7 +295,7 @@ class Refused(unittest.TestCase):
         b = te.compute((4096,), lambda i: a[i] * 2, name="B")
         s = te.create_schedule(b.op)
         s[b].bind(b.op.axis[0], te.thread_axis("threadIdx.x"))
-        with self.assertRaisesRegex(ValueError, "4096 threads per block, but null has at most 1024"):
+        with self.assertRaisesRegex(ValueError, "4096 threads per block, but the target null has at most 1024"):
             tenon.build(s, [a, b], NULL)
 
 

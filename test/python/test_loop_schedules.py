@@ -315,7 +315,7 @@ class TensorSchedules(unittest.TestCase):
         a, b, c = tensors(16, 16, 64)
         s = te.create_schedule(c.op)
         s[c].bind(c.op.axis[0], te.thread_axis("threadIdx.x"))
-        with self.assertRaisesRegex(ValueError, r"bind\(.*threadIdx.x\): target .* has no threads.*parallel"):
+        with self.assertRaisesRegex(ValueError, r"bind\(.*threadIdx.x\): target 'llvm' has no threads of a GPU; use parallel"):
             tenon.build(s, [a, b, c], "llvm")
         t = te.create_schedule(c.op)
         t[c].bind(c.op.axis[0], te.thread_axis("vthread"))

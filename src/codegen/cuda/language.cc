@@ -283,7 +283,11 @@ const Language& CudaCpp() {
           "threadIdx blockIdx blockDim gridDim warpSize NAN INFINITY NULL dim3 float2 float4 uint2 "
           "uint4 int2 int4 expf exp2f logf log2f powf sinf cosf tanf tanhf erff sqrtf rsqrt rsqrtf "
           "fabsf floorf ceilf truncf rintf fmaf fminf fmaxf isnan isinf atomicAdd atomicMin "
-          "atomicMax atomicAnd atomicOr atomicXor atomicCAS min max size_t",
+          "atomicMax atomicAnd atomicOr atomicXor atomicCAS atomicSub atomicExch atomicInc "
+          "atomicDec min max size_t char1 char2 char3 char4 uchar1 uchar2 uchar3 uchar4 short1 "
+          "short2 short3 short4 ushort1 ushort2 ushort3 ushort4 int1 int3 uint1 uint3 long1 long2 "
+          "long3 long4 ulong1 ulong2 ulong3 ulong4 longlong1 longlong2 ulonglong1 ulonglong2 "
+          "float1 float3 double1 double2 double3 double4 uint3 half assert printf clock64",
       .types = kTypes,
       .math = kMath,
       .wide = kWide,

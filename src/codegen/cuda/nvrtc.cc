@@ -239,6 +239,13 @@ Expected<NvrtcInfo> FindNvrtc() {
   return nvrtc->info;
 }
 
+Status CanCompileFor(const std::string& arch) {
+  const Expected<Nvrtc>& nvrtc = TheNvrtc();
+  if (!nvrtc) return nvrtc.errors();
+  if (auto number = ArchOf(arch, nvrtc->info); !number) return number.errors();
+  return Ok();
+}
+
 Expected<std::string> CompileCuda(const std::string& source, const std::string& file,
                                   const std::string& arch, CudaFormat format) {
   const bool is_ptx = format == CudaFormat::kPtx;

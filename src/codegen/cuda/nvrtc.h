@@ -26,6 +26,8 @@ struct NvrtcInfo {
 
 /// What was found, or where was looked in vain. Any number of threads may ask.
 Expected<NvrtcInfo> FindNvrtc();
+/// Errors: NVRTC is missing, or makes no code for the architecture, with the version that does.
+Status CanCompileFor(const std::string& arch);
 
 /// Compiles `source`, which messages call `file`, for `arch` ("sm_90a"). What the compiler says
 /// comes back as diagnostics with their lines. Any number of threads may compile at the same time.

@@ -6,6 +6,7 @@
 
 #include <bit>
 
+#include "codegen/array_size.h"
 #include "support/check.h"
 
 namespace tenon::codegen {
@@ -15,7 +16,6 @@ using llvm::Value;
 namespace {
 
 // Larger temporaries belong to the memory plan, not to a worker's stack.
-constexpr int64_t kMaxStackBytes = 256 * 1024;
 constexpr int64_t kStackAlign = 64;
 
 }  // namespace
@@ -200,20 +200,12 @@ void FunctionEmitter::ReturnIfFailed(Value* status) {
 // All stack memory is taken in the entry block: once per call, and where sroa finds it.
 void FunctionEmitter::EmitAlloc(const Alloc& s) {
   const Buffer& b = s.buffer;
-  int64_t elements = 1;
-  for (const Expr& extent : b->shape) {
-    auto n = AsInt(extent);
-    if (!n || __builtin_mul_overflow(elements, *n, &elements)) elements = kMaxStackBytes + 1;
-  }
-  const int64_t bytes = elements * b->dtype.Bytes();
-  if (elements > kMaxStackBytes || bytes > kMaxStackBytes) {
-    return Unsupported(
-        "alloc of " + b->name +
-        " that the memory plan has not placed (its size is unknown or above 256 KiB)");
-  }
+  const auto elements = ArrayElements(b);
+  if (!elements) return Unsupported(WhyNoArray(b));
+  const int64_t bytes = *elements * b->dtype.Bytes();
   if (b->scope == "tile" && HasTiles()) return EmitTileAlloc(s, bytes);
   llvm::Type* type = llvm::ArrayType::get(exprs_.values().MemoryTypeOf(b->dtype),
-                                          static_cast<uint64_t>(std::max<int64_t>(elements, 1)));
+                                          static_cast<uint64_t>(std::max<int64_t>(*elements, 1)));
   llvm::BasicBlock& entry = f_->getEntryBlock();
   llvm::IRBuilder<> at_entry(&entry, entry.begin());
   llvm::AllocaInst* place = at_entry.CreateAlloca(type, nullptr, b->name);

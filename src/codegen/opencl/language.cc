@@ -219,7 +219,14 @@ const Language& OpenClC() {
           "atomic_add atomic_sub atomic_xchg atomic_inc atomic_dec atomic_cmpxchg atomic_min "
           "atomic_max atomic_and atomic_or atomic_xor atom_add atom_sub atom_xchg atom_inc "
           "atom_dec atom_cmpxchg atom_min atom_max atom_and atom_or atom_xor "
-          "async_work_group_copy wait_group_events",
+          "async_work_group_copy wait_group_events image1d_t image1d_array_t image1d_buffer_t "
+          "image2d_t image2d_array_t image2d_depth_t image2d_array_depth_t image2d_msaa_t "
+          "image3d_t queue_t ndrange_t clk_event_t reserve_id_t cl_mem_fence_flags memory_order "
+          "memory_scope atomic_int atomic_uint atomic_long atomic_ulong atomic_float atomic_double "
+          "atomic_flag char2 char3 char4 char8 char16 uchar3 uchar8 uchar16 short2 short3 short4 "
+          "short8 short16 ushort2 ushort3 ushort4 ushort8 ushort16 int2 int3 int4 int8 int16 uint3 "
+          "uint8 uint16 long2 long3 long4 long8 long16 ulong2 ulong3 ulong4 ulong8 ulong16 half2 "
+          "half3 half4 half8 half16 double2 double3 double4 double8 double16",
       .types = kTypes,
       .math = kMath,
       .wide = kWide,

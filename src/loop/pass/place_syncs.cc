@@ -129,8 +129,10 @@ class Placer {
     const std::string what = "buffer " + b.name;
     if (copies) {
       return what + " in " + b.scope + " is made for each " +
-             (IsBlockRank(axis) ? "block of threads: expected it in shared or local"
-                                : "thread: expected it in local");
+             (IsBlockRank(axis)
+                  ? "block of threads: expected it in shared or local"
+                  : "thread: expected it in local, or the alloc outside of the loop over threads, "
+                    "where it is the block's");
     }
     if (!IsBlockRank(axis)) {
       return what + " in " + b.scope +
@@ -147,7 +149,9 @@ class Placer {
     }
     return what +
            " is written by one block of threads and touched by another: "
-           "blocks cannot wait for each other";
+           "blocks cannot wait for each other" +
+           (b.scope == "global" ? ""
+                                : "; compute_at puts what fills it into the block that reads it");
   }
 
   void Unmet(const std::string& what) {
@@ -339,7 +343,8 @@ class Placer {
     for (size_t i = around; i < around_.size(); ++i) differs |= variance.Differs(around_[i]);
     if (!differs) return;
     Unmet("loop '" + loop.var->name + "' over " + loop.thread + " does other things in each " +
-          "iteration of loop '" + outer.var->name + "', which is over " + loop.thread + " too");
+          "iteration of loop '" + outer.var->name + "', which is over " + loop.thread +
+          " too: within a nest an axis is bound once, but for stages that all threads do alike");
   }
 
   Flow OnSerial(const For& loop, const std::array<bool, kNumSyncLevels>& uniform, size_t depth) {

@@ -326,6 +326,7 @@ static bool IsRefusal(const std::string& message, bool gpu) {
       "has an extent that depends on loops around it",
       "is not constant: blocks have a fixed number of threads",
       "threads per block, but ",
+      " along ",
       "bytes of shared memory per block, but ",
       "registers per block, but ",
       "in shared has a size that is not constant"};

@@ -234,7 +234,7 @@ func @f(A: f32[32768], out C: f32[32768]) {exported: true} {
   ASSERT_EQ(NullLaunchCount(), before + 1);
   EXPECT_EQ(NullLaunchAt(before)->shared_bytes, 65536);
   EXPECT_NE(ErrorOf(text, "cuda -arch=null")
-                .find("65536 bytes of shared memory per block, but null has "
+                .find("65536 bytes of shared memory per block, but the target null has "
                       "at most 49152"),
             std::string::npos);
 }
@@ -331,13 +331,13 @@ constexpr Refused kRefused[] = {
      "a barrier stands in loop 'k', whose bounds differ by thread"},
     {"for y in 0..2 thread threadIdx.y { for x in 0..1024 thread threadIdx.x { "
      "if y * 1024 + x < 4 { C[y * 1024 + x] = A[y * 1024 + x] } } }",
-     "2048 threads per block, but null has at most 1024"},
+     "2048 threads per block, but the target null has at most 1024"},
     {R"(for i in 0..4 thread threadIdx.x {
           alloc S: f32[16384] in shared
           S[i * 4096] = A[i]
           C[i] = S[i * 4096]
         })",
-     "49156 bytes of shared memory per block, but null has at most 49152"},
+     "49156 bytes of shared memory per block, but the target null has at most 49152"},
     {R"(for i in 0..1024 thread threadIdx.x {
           if i < 4 {
             alloc R: f32[128] in register
@@ -345,7 +345,7 @@ constexpr Refused kRefused[] = {
             for m in 0..128 { C[i] = R[127 - m] }
           }
         })",
-     "131072 registers per block, but null has at most 65536: expected fewer threads"},
+     "131072 registers per block, but the target null has at most 65536: expected fewer threads"},
 };
 
 TEST(Launch, KernelsThatNoDeviceRunsAreRefused) {

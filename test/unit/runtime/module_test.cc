@@ -98,7 +98,7 @@ TEST(Module, ErrorsOfCalls) {
     module.GetFunction("nothing");
     FAIL();
   } catch (const Error& error) {
-    EXPECT_STREQ(error.what(), "the module has no function 'nothing'");
+    EXPECT_STREQ(error.what(), "the module has no function 'nothing'; it has main");
   }
 }
 

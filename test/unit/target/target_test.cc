@@ -104,6 +104,23 @@ TEST(Target, AttributesCloseOverWhatTheyImply) {
             Must("llvm -mcpu=x86-64 -mattr=+fma"));
 }
 
+TEST(Target, AnOptionIsGivenOnce) {
+  const std::string twice = Error("cuda -arch=sm_80 -arch=sm_90");
+  EXPECT_NE(twice.find("the option '-arch' is given twice"), std::string::npos) << twice;
+  EXPECT_NE(Error("c -num-cores=2 -num-cores=2").find("twice"), std::string::npos);
+  EXPECT_NE(Error("raspberry-pi/4b -num-cores=2 -num-cores=2").find("twice"), std::string::npos);
+  // What is written counts before what a preset says, on either side of it.
+  EXPECT_EQ(Must("jetson-nano -arch=sm_62").gpu().arch, "sm_62");
+  EXPECT_EQ(Must("cuda -model=jetson-nano -arch=sm_62").gpu().arch, "sm_62");
+  EXPECT_EQ(Must("cuda -arch=sm_62 -model=jetson-nano").gpu().arch, "sm_62");
+}
+
+TEST(Target, ArchitecturesAreListedByNumber) {
+  const std::string error = Error("cuda -arch=sm_1");
+  EXPECT_NE(error.find("sm_53, sm_60"), std::string::npos) << error;
+  EXPECT_NE(error.find("sm_90, sm_90a, sm_100, sm_120"), std::string::npos) << error;
+}
+
 TEST(Target, NamesFeaturesForLlvmAndForTheArtifact) {
   const Target target = Must("llvm -mcpu=x86-64 -mattr=+avx");
   EXPECT_EQ(target.FeatureList(),
