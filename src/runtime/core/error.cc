@@ -100,15 +100,13 @@ void AppendDevice(Text* text, int64_t type) {
 void AppendPart(Text* text, const tn_msg_part& part) {
   switch (part.kind) {
     case TN_MSG_TEXT:
+    case TN_MSG_C_STRING:  // its address is in u.i, so, on little-endian machines, in u.text
       if (part.u.text) text->Append(part.u.text);
       return;
     case TN_MSG_INT: return text->Format("%lld", static_cast<long long>(part.u.i));
     case TN_MSG_DOUBLE: return text->Format("%g", part.u.f);
     case TN_MSG_DTYPE: return AppendDType(text, static_cast<uint32_t>(part.u.i));
     case TN_MSG_DEVICE_TYPE: return AppendDevice(text, part.u.i);
-    case TN_MSG_C_STRING:
-      if (part.u.i) text->Append(reinterpret_cast<const char*>(static_cast<uintptr_t>(part.u.i)));
-      return;
     default: return text->Format("<part of unknown kind %d>", part.kind);
   }
 }
