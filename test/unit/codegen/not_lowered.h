@@ -32,7 +32,7 @@ inline void ExpectNotLowered(
         Buffer big = FlatBuffer("big", f32, n);
         return Alloc::Make(big, store(b, Load::Make(big, {IndexConst(0)})));
       }),
-      "alloc of big");
+      "buffer 'big' in global has the size n");
   has(error_of([](const auto&, Expr) { return CallFunc::Make("nowhere", {}, {}); }),
       "call of nowhere");
   has(error_of([](const auto&, Expr) { return Launch::Make("k", {}, {}); }), "Launch");
