@@ -1,6 +1,7 @@
 // tenon bench MODEL_OR_SO
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
 #include <cmath>

@@ -1,7 +1,6 @@
 // The options that say what a model is called with, for `run` and `bench`.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -10,6 +9,11 @@
 #include "frontend/onnx/import.h"
 #include "program.h"
 #include "tensor.h"
+
+namespace CLI {
+class App;
+class Validator;
+}  // namespace CLI
 
 namespace tenon::tools {
 

@@ -1,11 +1,14 @@
 // The options that say how a model is compiled, for every verb that compiles one.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <string>
 #include <vector>
 
 #include "driver/compile.h"
+
+namespace CLI {
+class App;
+}  // namespace CLI
 
 namespace tenon::tools {
 

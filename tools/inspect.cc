@@ -1,6 +1,7 @@
 // tenon inspect FILE
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <memory>
 

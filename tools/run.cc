@@ -1,6 +1,7 @@
 // tenon run MODEL_OR_SO
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <memory>
 #include <numeric>

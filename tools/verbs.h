@@ -1,11 +1,14 @@
 // The verbs of `tenon`: each adds its subcommand and returns what runs when it is chosen.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <functional>
 #include <string>
 
 #include "support/diagnostic.h"
+
+namespace CLI {
+class App;
+}  // namespace CLI
 
 namespace tenon::tools {
 
