@@ -6,14 +6,10 @@
 #include <string>
 #include <vector>
 
+#include "cli.h"
 #include "frontend/onnx/import.h"
 #include "program.h"
 #include "tensor.h"
-
-namespace CLI {
-class App;
-class Validator;
-}  // namespace CLI
 
 namespace tenon::tools {
 

@@ -4,11 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "cli.h"
 #include "driver/compile.h"
-
-namespace CLI {
-class App;
-}  // namespace CLI
 
 namespace tenon::tools {
 

@@ -4,11 +4,8 @@
 #include <functional>
 #include <string>
 
+#include "cli.h"
 #include "support/diagnostic.h"
-
-namespace CLI {
-class App;
-}  // namespace CLI
 
 namespace tenon::tools {
 

@@ -9,7 +9,6 @@
 
 namespace tenon {
 
-using primitive::Body;
 using primitive::Names;
 
 namespace {

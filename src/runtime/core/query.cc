@@ -16,6 +16,7 @@ TN_WEAK extern const uint64_t tn_weights_size = 0;
 TN_WEAK extern const char tn_params_name[] = "";
 TN_WEAK extern const uint64_t tn_params_id[2] = {0, 0};
 
+// NOLINTNEXTLINE: the name is that of the convention
 __attribute__((visibility("default"))) const tn_module_info* __tenon_query_v2(void);
 }
 

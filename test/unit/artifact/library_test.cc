@@ -96,12 +96,13 @@ TEST_F(LibraryTest, NeedsLibcAloneAndShowsExportsAlone) {
     EXPECT_EQ(dlsym(handle, hidden), nullptr) << hidden;
   }
   link_map* map = nullptr;
-  ASSERT_EQ(dlinfo(handle, RTLD_DI_LINKMAP, &map), 0);
+  ASSERT_EQ(dlinfo(handle, RTLD_DI_LINKMAP, static_cast<void*>(&map)), 0);
   std::vector<uint64_t> needed;
   const char* strings = nullptr;
   uint64_t flags = 0, flags_1 = 0;
   for (const ElfW(Dyn)* entry = map->l_ld; entry->d_tag != DT_NULL; ++entry) {
     if (entry->d_tag == DT_NEEDED) needed.push_back(entry->d_un.d_val);
+    // NOLINTNEXTLINE(performance-no-int-to-ptr): the loader has made it an address
     if (entry->d_tag == DT_STRTAB) strings = reinterpret_cast<const char*>(entry->d_un.d_ptr);
     if (entry->d_tag == DT_FLAGS) flags = entry->d_un.d_val;
     if (entry->d_tag == DT_FLAGS_1) flags_1 = entry->d_un.d_val;

@@ -165,8 +165,8 @@ TEST_F(Cuda, LaunchesHaveAttributes) {
   auto text = [&] {
     EXPECT_EQ(cuda_driver.launch(0, launch), 0);
     const std::string log = TakeLog();
-    const size_t at = log.find("(");
-    return log.substr(at, log.find(")", at) - at);
+    const size_t at = log.find('(');
+    return log.substr(at, log.find(')', at) - at);
   };
   const std::string plain = ", 4, 2, 1, 128, 1, 1, 16, default, 42";
   const std::string all = "(" + std::to_string(reinterpret_cast<uintptr_t>(function)) + plain;
