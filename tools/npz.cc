@@ -129,7 +129,7 @@ Status WriteNpz(const std::string& path, const NamedTensors& tensors) {
   if (zip_close(archive.get()) != 0) {
     return ZipError(path, "cannot write", zip_get_error(archive.get()));
   }
-  static_cast<void>(archive.release());  // closed, and so freed
+  archive.release();  // NOLINT(bugprone-unused-return-value): closed, and so freed
   std::string content;
   zip_stat_t stat;
   zip_source_t* source = memory.get();
