@@ -7,6 +7,7 @@
 #include <unordered_map>
 
 #include "loop/pass/outline_micro_kernels.h"
+#include "loop/pass/rewrite.h"
 #include "loop/threads.h"
 #include "loop/verify.h"
 #include "ops/kernel.h"
@@ -103,9 +104,7 @@ Func Declaration(const Func& kernel) {
   fields.body = Seq::Make({});
   const ThreadNest nest = PeelThreads(*kernel);
   for (size_t i = nest.axes.size(); i-- > 0;) {
-    const For& loop = *nest.axes[i];
-    fields.body = For::Make(loop.var, loop.min, loop.extent, loop.for_kind, fields.body, loop.attrs,
-                            loop.thread);
+    fields.body = WithBody(*nest.axes[i], fields.body);
   }
   return PrimFunc::Make(std::move(fields));
 }

@@ -226,35 +226,38 @@ func @work<n>(A: f32[n], out B: f32[n], out C: f32[n]) kind device {
                 np.testing.assert_array_equal(got.numpy(), 10 * (x - x.max(1, keepdims=True))[:, ::-1] + 1)
 
 
+def turned(*pragma):
+    """A stage with a block for each element, and one whose blocks read those of others; `pragma` is the second's."""
+    a = te.placeholder((64,), name="A")
+    b = te.compute((64,), lambda i: a[i] * 2, name="B")
+    c = te.compute((64,), lambda i: b[63 - i], name="C")
+    s = te.create_schedule(c.op)
+    for stage in (b, c):
+        s[stage].bind(stage.op.axis[0], te.thread_axis("blockIdx.x"))
+    if pragma:
+        s[c].pragma(c.op.axis[0], *pragma)
+    return s, [a, c]
+
+
 class LaunchAttributes(unittest.TestCase):
     """Stages that hand data from block to block."""
 
-    def turned(self, *pragma):
-        a = te.placeholder((64,), name="A")
-        b = te.compute((64,), lambda i: a[i] * 2, name="B")
-        c = te.compute((64,), lambda i: b[63 - i], name="C")
-        s = te.create_schedule(c.op)
-        for stage in (b, c):
-            s[stage].bind(stage.op.axis[0], te.thread_axis("blockIdx.x"))
-        s[c].pragma(c.op.axis[0], *pragma)
-        return s, [a, c]
-
     def test_cooperative(self):
-        source = tenon.build(*self.turned("cooperative"), NULL, name="f").get_source()
+        source = tenon.build(*turned("cooperative"), NULL, name="f").get_source()
         self.assertIn(" f(", source)
         self.assertIn("\n  tn_sync_grid();", source)
         with self.assertRaisesRegex(ValueError, "loop '.*' is cooperative, but opencl has no launches whose blocks wait"):
-            tenon.build(*self.turned("cooperative"), "opencl", name="f")
-        source = tenon.build(*self.turned("cooperative", False), NULL, name="f").get_source()
+            tenon.build(*turned("cooperative"), "opencl", name="f")
+        source = tenon.build(*turned("cooperative", False), NULL, name="f").get_source()
         self.assertIn(" f_1(", source)
 
     def test_dependent_launch(self):
-        source = tenon.build(*self.turned("dependent_launch"), NULL, name="f").get_source()
+        source = tenon.build(*turned("dependent_launch"), NULL, name="f").get_source()
         first, second = source.split(" f_0(")[1].split(" f_1(")
         self.assertIn("launch_dependents()", first)
         self.assertIn("griddepcontrol_wait()", second)
         with self.assertRaisesRegex(ValueError, "dependent_launch needs sm_90, but the target is sm_80"):
-            tenon.build(*self.turned("dependent_launch"), "cuda -arch=sm_80", name="f")
+            tenon.build(*turned("dependent_launch"), "cuda -arch=sm_80", name="f")
 
     def clusters(self, blocks):
         n = te.var("n")
@@ -280,13 +283,7 @@ class LaunchAttributes(unittest.TestCase):
 
 class Refused(unittest.TestCase):
     def test_not_data_that_crosses_blocks(self):
-        a = te.placeholder((64,), name="A")
-        b = te.compute((64,), lambda i: a[i] * 2, name="B")
-        c = te.compute((64,), lambda i: b[63 - i], name="C")
-        s = te.create_schedule(c.op)
-        for stage in (b, c):
-            s[stage].bind(stage.op.axis[0], te.thread_axis("blockIdx.x"))
-        source = tenon.build(s, [a, c], NULL, name="f").get_source()  # in two launches
+        source = tenon.build(*turned(), NULL, name="f").get_source()  # in two launches
         self.assertIn("f_0(", source)
         self.assertIn("f_1(", source)
 

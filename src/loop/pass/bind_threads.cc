@@ -35,12 +35,7 @@ int RankOf(const NodeRef& node) {
 }
 
 bool HasAxisLoop(const Stmt& stmt) {
-  bool found = false;
-  PreOrder(stmt, [&](const NodeRef& n) {
-    found |= RankOf(n) >= 0;
-    return !found && !IsA<ExprNode>(n);
-  });
-  return found;
+  return AnyStmt(stmt, [&](const NodeRef& n) { return RankOf(n) >= 0; });
 }
 
 // Loops that are no axes of a launch: virtual threads side by side, parallel loops in order.
@@ -67,12 +62,7 @@ bool IsParallelLoop(const NodeRef& n) {
 }
 
 bool HasParallel(const Stmt& stmt) {
-  bool found = false;
-  PreOrder(stmt, [&](const NodeRef& n) {
-    found |= IsParallelLoop(n);
-    return !found && !IsA<ExprNode>(n);
-  });
-  return found;
+  return AnyStmt(stmt, [&](const NodeRef& n) { return IsParallelLoop(n); });
 }
 
 // Where no loop is bound: the iterations of outermost parallel loops become threads, in blocks of
@@ -174,13 +164,6 @@ class Converter {
   Stmt Together(const Stmt& stmt, const Guards& guards) {
     if (!HasSync(stmt) && !Rebinds(stmt, guards)) return Guarded(guards, Apart(stmt));
     switch (stmt->kind) {
-      case NodeKind::kSeq: {
-        std::vector<Stmt> out;
-        for (const Stmt& s : As<Seq>(stmt)->stmts) {
-          if (Stmt part = Together(s, guards)) out.push_back(part);
-        }
-        return Seq::Make(std::move(out));
-      }
       case NodeKind::kFor: return ForTogether(*As<For>(stmt), guards);
       case NodeKind::kIf: return IfTogether(*As<If>(stmt), stmt, guards);
       case NodeKind::kLet: {
@@ -188,12 +171,10 @@ class Converter {
         return Let::Make(let->var, Protected(let->value, guards, stmt),
                          Together(let->body, guards));
       }
+      case NodeKind::kSeq:
       case NodeKind::kAlloc:
-        return Alloc::Make(As<Alloc>(stmt)->buffer, Together(As<Alloc>(stmt)->body, guards));
-      case NodeKind::kBind: {
-        const auto* bind = As<Bind>(stmt);
-        return Bind::Make(bind->buffer, bind->data, Together(bind->body, guards));
-      }
+      case NodeKind::kBind:
+        return MapBodies(stmt, [&](const Stmt& s) { return Together(s, guards); });
       case NodeKind::kWhile:
         return While::Make(Protected(As<While>(stmt)->condition, guards, stmt),
                            Together(As<While>(stmt)->body, guards));
@@ -203,13 +184,11 @@ class Converter {
 
   // Loops over an axis that a guard is about are not under the guard.
   static bool Rebinds(const Stmt& stmt, const Guards& guards) {
-    bool found = false;
-    PreOrder(stmt, [&](const NodeRef& n) {
+    return AnyStmt(stmt, [&](const NodeRef& n) {
       const int rank = RankOf(n);
-      for (const Guard& g : guards) found |= rank >= 0 && g.axis == rank;
-      return !found && !IsA<ExprNode>(n);
+      return rank >= 0 && std::any_of(guards.begin(), guards.end(),
+                                      [&](const Guard& g) { return g.axis == rank; });
     });
-    return found;
   }
 
   Stmt ForTogether(const For& loop, const Guards& guards) {
@@ -225,8 +204,7 @@ class Converter {
     }
     if (OnceRank(loop) >= 0) return Once(loop, [&] { return Together(loop.body, guards); });
     analyzer_.Bind(loop.var, loop.min, loop.extent);
-    return For::Make(loop.var, loop.min, loop.extent, loop.for_kind, Together(loop.body, guards),
-                     loop.attrs, loop.thread);
+    return WithBody(loop, Together(loop.body, guards));
   }
 
   // A condition without loads moves inside, whether threads agree on it or not: they do after all
@@ -273,56 +251,16 @@ class Converter {
   // A statement without barriers.
   Stmt Apart(const Stmt& stmt) {
     const bool whole = !HasAxisLoop(stmt) && !WritesOwn(stmt);
-    if (whole || !HasStatements(stmt)) return Alone(stmt);
-    switch (stmt->kind) {
-      case NodeKind::kSeq: {
-        std::vector<Stmt> out;
-        for (const Stmt& s : As<Seq>(stmt)->stmts) {
-          if (Stmt part = Apart(s)) out.push_back(part);
-        }
-        return Seq::Make(std::move(out));
+    if (whole || !IsControl(stmt)) return Alone(stmt);
+    if (const auto* loop = As<For>(stmt)) {
+      if (RankOf(stmt) >= 0) {
+        return OnAxis(*loop,
+                      [&](const Stmt& body, const Guards& own) { return Together(body, own); });
       }
-      case NodeKind::kFor: {
-        const auto* loop = As<For>(stmt);
-        if (RankOf(stmt) >= 0) {
-          return OnAxis(*loop,
-                        [&](const Stmt& body, const Guards& own) { return Together(body, own); });
-        }
-        if (OnceRank(*loop) >= 0) return Once(*loop, [&] { return Apart(loop->body); });
-        analyzer_.Bind(loop->var, loop->min, loop->extent);
-        return For::Make(loop->var, loop->min, loop->extent, loop->for_kind, Apart(loop->body),
-                         loop->attrs, loop->thread);
-      }
-      case NodeKind::kIf: {
-        const auto* node = As<If>(stmt);
-        Stmt no = node->else_body ? Apart(node->else_body) : nullptr;
-        return If::Make(node->condition, Apart(node->then_body), no);
-      }
-      case NodeKind::kLet:
-        return Let::Make(As<Let>(stmt)->var, As<Let>(stmt)->value, Apart(As<Let>(stmt)->body));
-      case NodeKind::kAlloc:
-        return Alloc::Make(As<Alloc>(stmt)->buffer, Apart(As<Alloc>(stmt)->body));
-      case NodeKind::kBind: {
-        const auto* bind = As<Bind>(stmt);
-        return Bind::Make(bind->buffer, bind->data, Apart(bind->body));
-      }
-      case NodeKind::kWhile:
-        return While::Make(As<While>(stmt)->condition, Apart(As<While>(stmt)->body));
-      default: return Alone(stmt);
+      if (OnceRank(*loop) >= 0) return Once(*loop, [&] { return Apart(loop->body); });
+      analyzer_.Bind(loop->var, loop->min, loop->extent);
     }
-  }
-
-  static bool HasStatements(const Stmt& stmt) {
-    switch (stmt->kind) {
-      case NodeKind::kSeq:
-      case NodeKind::kFor:
-      case NodeKind::kIf:
-      case NodeKind::kLet:
-      case NodeKind::kAlloc:
-      case NodeKind::kBind:
-      case NodeKind::kWhile: return true;
-      default: return false;
-    }
+    return MapBodies(stmt, [&](const Stmt& s) { return Apart(s); });
   }
 
   // Writes of a thread's own memory, or of its block's: which threads do them is said for each

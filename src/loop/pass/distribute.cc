@@ -54,12 +54,7 @@ class Distributor final : public ScopedRewriter {
   }
 
   static bool HasLoops(const Stmt& stmt) {
-    bool found = false;
-    PreOrder(stmt, [&](const NodeRef& n) {
-      found |= IsA<For>(n) || IsA<While>(n);
-      return !found && !IsA<ExprNode>(n);
-    });
-    return found;
+    return AnyStmt(stmt, [&](const NodeRef& n) { return IsA<For>(n) || IsA<While>(n); });
   }
 
   static Nest NestOf(const Stmt& stmt) {

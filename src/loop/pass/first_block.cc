@@ -17,39 +17,13 @@ class Leaver {
 
   Stmt Visit(const Stmt& stmt) {
     if (!HasLoop(stmt)) return Left({stmt});
-    switch (stmt->kind) {
-      case NodeKind::kSeq: return VisitSeq(*As<Seq>(stmt));
-      case NodeKind::kFor: {
-        const auto* loop = As<For>(stmt);
-        if (IsOver(stmt)) return stmt;
-        return For::Make(loop->var, loop->min, loop->extent, loop->for_kind, Visit(loop->body),
-                         loop->attrs, loop->thread);
-      }
-      case NodeKind::kIf: {
-        const auto* node = As<If>(stmt);
-        const Stmt no = node->else_body ? Visit(node->else_body) : nullptr;
-        return If::Make(node->condition, Visit(node->then_body), no);
-      }
-      case NodeKind::kWhile:
-        return While::Make(As<While>(stmt)->condition, Visit(As<While>(stmt)->body));
-      case NodeKind::kLet:
-        return Let::Make(As<Let>(stmt)->var, As<Let>(stmt)->value, Visit(As<Let>(stmt)->body));
-      case NodeKind::kAlloc:
-        return Alloc::Make(As<Alloc>(stmt)->buffer, Visit(As<Alloc>(stmt)->body));
-      case NodeKind::kBind:
-        return Bind::Make(As<Bind>(stmt)->buffer, As<Bind>(stmt)->data,
-                          Visit(As<Bind>(stmt)->body));
-      default: return stmt;
-    }
+    if (IsOver(stmt)) return stmt;
+    if (const auto* seq = As<Seq>(stmt)) return VisitSeq(*seq);
+    return MapBodies(stmt, [&](const Stmt& s) { return Visit(s); });
   }
 
   bool HasLoop(const Stmt& stmt) const {
-    bool found = false;
-    PreOrder(stmt, [&](const NodeRef& n) {
-      found |= IsOver(n);
-      return !found && !IsA<ExprNode>(n);
-    });
-    return found;
+    return AnyStmt(stmt, [&](const NodeRef& n) { return IsOver(n); });
   }
 
  private:

@@ -23,15 +23,6 @@ Stmt ParallelToSerial(const Stmt& stmt) {
   });
 }
 
-bool Contains(const Stmt& stmt, const std::function<bool(const NodeRef&)>& what) {
-  bool found = false;
-  PreOrder(stmt, [&](const NodeRef& n) {
-    found |= what(n);
-    return !found && !IsA<ExprNode>(n);
-  });
-  return found;
-}
-
 // The statements that all workers walk through together, outside parallel loops.
 class TeamLowerer {
  public:
@@ -40,28 +31,21 @@ class TeamLowerer {
   }
 
   Stmt operator()(const Stmt& body) {
-    if (Contains(body, IsParallel) || Contains(body, IsSync)) return Lower(body);
+    if (AnyStmt(body, IsParallel) || AnyStmt(body, IsSync)) return Lower(body);
     return If::Make(Eq(Rank(), IndexConst(0)), body);
   }
 
  private:
   Stmt Lower(const Stmt& stmt) {
-    if (!Contains(stmt, IsParallel) && !MakesOwnState(stmt)) return OnOneWorker(stmt);
+    if (!AnyStmt(stmt, IsParallel) && !MakesOwnState(stmt)) return OnOneWorker(stmt);
     switch (stmt->kind) {
       case NodeKind::kSeq: return OnSeq(*As<Seq>(stmt));
       case NodeKind::kFor: return OnFor(*As<For>(stmt));
       case NodeKind::kIf: return OnIf(*As<If>(stmt));
       case NodeKind::kWhile: return OnWhile(*As<While>(stmt));
-      case NodeKind::kLet: {
-        const auto* let = As<Let>(stmt);
-        return Let::Make(let->var, let->value, Lower(let->body));
-      }
+      case NodeKind::kLet:
       case NodeKind::kAlloc:
-        return Alloc::Make(As<Alloc>(stmt)->buffer, Lower(As<Alloc>(stmt)->body));
-      case NodeKind::kBind: {
-        const auto* bind = As<Bind>(stmt);
-        return Bind::Make(bind->buffer, bind->data, Lower(bind->body));
-      }
+      case NodeKind::kBind: return MapBodies(stmt, [&](const Stmt& s) { return Lower(s); });
       default: return OnOneWorker(stmt);  // a leaf, or a construct of other targets
     }
   }
@@ -69,7 +53,7 @@ class TeamLowerer {
   // True when later statements of every worker may need what this does to the worker's own buffers
   // (those made outside of it), or when it synchronises by itself.
   bool MakesOwnState(const Stmt& stmt) const {
-    if (Contains(stmt, IsSync)) return true;
+    if (AnyStmt(stmt, IsSync)) return true;
     std::unordered_set<const BufferNode*> made;
     PreOrder(stmt, [&](const NodeRef& n) {
       if (const auto* alloc = As<Alloc>(n)) made.insert(alloc->buffer.get());
@@ -109,8 +93,7 @@ class TeamLowerer {
 
   Stmt OnFor(const For& loop) {
     if (loop.for_kind == ForKind::kParallel) return Part(loop);
-    return For::Make(loop.var, loop.min, loop.extent, loop.for_kind, WithBackEdge(loop.body),
-                     loop.attrs, loop.thread);
+    return WithBody(loop, WithBackEdge(loop.body));
   }
 
   Stmt OnWhile(const While& loop) {

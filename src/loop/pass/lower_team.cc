@@ -75,11 +75,8 @@ class TeamBody {
  private:
   Stmt Lower(const Stmt& stmt) {
     switch (stmt->kind) {
-      case NodeKind::kSeq: {
-        std::vector<Stmt> out;
-        for (const Stmt& s : As<Seq>(stmt)->stmts) out.push_back(Lower(s));
-        return Seq::Make(std::move(out));
-      }
+      case NodeKind::kSeq:
+      case NodeKind::kAlloc: return MapBodies(stmt, [&](const Stmt& s) { return Lower(s); });
       case NodeKind::kLet: {
         const auto* let = As<Let>(stmt);
         return WithSync(Reads(let->value),
@@ -90,8 +87,6 @@ class TeamBody {
       case NodeKind::kIf:
       case NodeKind::kFor:
       case NodeKind::kWhile: return Launches(stmt) ? OnControl(stmt) : OnFirstWorker(stmt);
-      case NodeKind::kAlloc:
-        return Alloc::Make(As<Alloc>(stmt)->buffer, Lower(As<Alloc>(stmt)->body));
       case NodeKind::kAssert:
         return WithSync(Reads(As<Assert>(stmt)->condition), [&] { return stmt; });
       case NodeKind::kReturn: return stmt;
@@ -156,8 +151,7 @@ class TeamBody {
     if (const auto* node = As<If>(stmt)) {
       out = OnIf(*node, closed);
     } else if (const auto* loop = As<For>(stmt)) {
-      out = For::Make(loop->var, loop->min, loop->extent, loop->for_kind, closed(loop->body),
-                      loop->attrs, loop->thread);
+      out = WithBody(*loop, closed(loop->body));
     } else {
       out = While::Make(As<While>(stmt)->condition, closed(As<While>(stmt)->body));
     }
@@ -185,12 +179,7 @@ class TeamBody {
   }
 
   static bool Launches(const Stmt& stmt) {
-    bool found = false;
-    PreOrder(stmt, [&](const NodeRef& n) {
-      found |= n->kind == NodeKind::kLaunch;
-      return !found && !IsA<ExprNode>(n);
-    });
-    return found;
+    return AnyStmt(stmt, [&](const NodeRef& n) { return n->kind == NodeKind::kLaunch; });
   }
 
   const KernelFacts& Facts(const std::string& name) {

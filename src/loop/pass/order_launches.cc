@@ -32,7 +32,8 @@ class Waits {
   /// The statement with one wait on every way through it.
   Stmt In(const Stmt& stmt) const {
     const auto* nest = As<For>(stmt);
-    if (nest && nest->for_kind == ForKind::kThread) return InFor(*nest);
+    // The launch's own nest; other loops may run often, or never.
+    if (nest && nest->for_kind == ForKind::kThread) return WithBody(*nest, In(nest->body));
     if (!Touches(stmt)) return Seq::Make({stmt, CallTo(kLaunchWaitRow)});
     switch (stmt->kind) {
       case NodeKind::kSeq: return InSeq(*As<Seq>(stmt));
@@ -68,20 +69,13 @@ class Waits {
     return Seq::Make(std::move(out));
   }
 
-  // The launch's own nest; other loops may run often, or never.
-  Stmt InFor(const For& loop) const {
-    return For::Make(loop.var, loop.min, loop.extent, loop.for_kind, In(loop.body), loop.attrs,
-                     loop.thread);
-  }
-
   std::unordered_set<const BufferNode*> awaited_;
 };
 
 Stmt Inside(const Stmt& nest, const Stmt& first) {
   const auto* loop = As<For>(nest);
   if (!loop || loop->for_kind != ForKind::kThread) return Seq::Make({first, nest});
-  return For::Make(loop->var, loop->min, loop->extent, loop->for_kind, Inside(loop->body, first),
-                   loop->attrs, loop->thread);
+  return WithBody(*loop, Inside(loop->body, first));
 }
 
 Func Row(const char* name, const char* order) {

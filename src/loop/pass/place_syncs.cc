@@ -318,7 +318,7 @@ class Placer {
     Binder outer = std::exchange(analysis_.binders[axis], Binder{});
     Flow flow = Walk(loop.body);
     analysis_.binders[axis] = outer;
-    flow.stmt = For::Make(loop.var, loop.min, loop.extent, loop.for_kind, flow.stmt, loop.attrs);
+    flow.stmt = WithBody(loop, flow.stmt);
     return flow;
   }
 
@@ -329,8 +329,7 @@ class Placer {
         binder, Binder{&loop, depth, around_.size(), repeating_ > 0, analysis_.conditions});
     Flow flow = Walk(loop.body);
     analysis_.binders[axis] = outer;
-    flow.stmt = For::Make(loop.var, loop.min, loop.extent, loop.for_kind, flow.stmt, loop.attrs,
-                          loop.thread);
+    flow.stmt = WithBody(loop, flow.stmt);
     return flow;
   }
 
@@ -359,8 +358,7 @@ class Placer {
     BetweenIterations(&flow,
                       [&](size_t level) { return ConflictWithNext(flow, loop, depth, level); });
     blocked_ = std::move(outer);
-    flow.stmt = For::Make(loop.var, loop.min, loop.extent, loop.for_kind, flow.stmt, loop.attrs,
-                          loop.thread);
+    flow.stmt = WithBody(loop, flow.stmt);
     const bool runs = analysis_.analyzer.CanProve(Gt(loop.extent, IndexConst(0)));
     for (bool& always : flow.always) always &= runs;
     return flow;

@@ -23,27 +23,9 @@ class Marker {
 
   Stmt Visit(const Stmt& stmt) {
     if (within_ && !apart_ && Repeats(stmt)) return Marked(stmt);
-    switch (stmt->kind) {
-      case NodeKind::kSeq: {
-        std::vector<Stmt> out;
-        for (const Stmt& s : As<Seq>(stmt)->stmts) out.push_back(Visit(s));
-        return Seq::Make(std::move(out));
-      }
-      case NodeKind::kFor: return VisitFor(*As<For>(stmt));
-      case NodeKind::kIf: return VisitIf(*As<If>(stmt));
-      case NodeKind::kWhile: {
-        const Apart inside(this, *stmt);
-        return While::Make(As<While>(stmt)->condition, Visit(As<While>(stmt)->body));
-      }
-      case NodeKind::kLet:
-        return Let::Make(As<Let>(stmt)->var, As<Let>(stmt)->value, Visit(As<Let>(stmt)->body));
-      case NodeKind::kAlloc:
-        return Alloc::Make(As<Alloc>(stmt)->buffer, Visit(As<Alloc>(stmt)->body));
-      case NodeKind::kBind:
-        return Bind::Make(As<Bind>(stmt)->buffer, As<Bind>(stmt)->data,
-                          Visit(As<Bind>(stmt)->body));
-      default: return stmt;
-    }
+    const Apart inside(this, *stmt);
+    if (const auto* loop = As<For>(stmt)) return VisitFor(*loop);
+    return MapBodies(stmt, [&](const Stmt& s) { return Visit(s); });
   }
 
  private:
@@ -64,7 +46,6 @@ class Marker {
 
   Stmt VisitFor(const For& loop) {
     const bool on_axis = loop.for_kind == ForKind::kThread && AxisRank(loop.thread) == rank_;
-    const Apart inside(this, loop);
     std::optional<Variance> outer = within_;
     const bool outer_apart = apart_;
     if (on_axis) within_.emplace(loop.var, loop.body, &module_);
@@ -72,13 +53,7 @@ class Marker {
     Stmt body = Visit(loop.body);
     within_ = std::move(outer);
     apart_ = outer_apart;
-    return For::Make(loop.var, loop.min, loop.extent, loop.for_kind, body, loop.attrs, loop.thread);
-  }
-
-  Stmt VisitIf(const If& node) {
-    const Apart inside(this, node);
-    Stmt no = node.else_body ? Visit(node.else_body) : nullptr;
-    return If::Make(node.condition, Visit(node.then_body), no);
+    return WithBody(loop, body);
   }
 
   bool Repeats(const Stmt& stmt) const {
@@ -90,14 +65,11 @@ class Marker {
 
   // A loop over the axis, or a barrier, which is for all threads.
   bool HasAxis(const Stmt& stmt) const {
-    bool found = false;
-    PreOrder(stmt, [&](const NodeRef& n) {
+    return AnyStmt(stmt, [&](const NodeRef& n) {
       const auto* loop = As<For>(n);
-      found |= n->kind == NodeKind::kSync;
-      found |= loop && loop->for_kind == ForKind::kThread && AxisRank(loop->thread) == rank_;
-      return !found && !IsA<ExprNode>(n);
+      const bool over = loop && loop->for_kind == ForKind::kThread;
+      return IsA<Sync>(n) || (over && AxisRank(loop->thread) == rank_);
     });
-    return found;
   }
 
   Stmt Marked(const Stmt& stmt) {

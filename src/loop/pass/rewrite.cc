@@ -15,6 +15,58 @@ Func WithBody(const Func& func, Stmt body) {
   return PrimFunc::Make(std::move(fields));
 }
 
+bool AnyStmt(const Stmt& root, const std::function<bool(const NodeRef&)>& what) {
+  bool found = false;
+  PreOrder(root, [&](const NodeRef& n) {
+    found = found || what(n);
+    return !found && !IsA<ExprNode>(n);
+  });
+  return found;
+}
+
+Stmt WithBody(const For& loop, Stmt body) {
+  return For::Make(loop.var, loop.min, loop.extent, loop.for_kind, std::move(body), loop.attrs,
+                   loop.thread);
+}
+
+bool IsControl(const Stmt& stmt) {
+  switch (stmt->kind) {
+    case NodeKind::kSeq:
+    case NodeKind::kFor:
+    case NodeKind::kIf:
+    case NodeKind::kWhile:
+    case NodeKind::kLet:
+    case NodeKind::kAlloc:
+    case NodeKind::kBind: return true;
+    default: return false;
+  }
+}
+
+Stmt MapBodies(const Stmt& stmt, const std::function<Stmt(const Stmt&)>& map) {
+  auto mapped = [&](const Stmt& body) {
+    Stmt out = map(body);
+    return out ? out : Seq::Make({});
+  };
+  if (const auto* seq = As<Seq>(stmt)) {
+    std::vector<Stmt> out;
+    for (const Stmt& s : seq->stmts) {
+      if (Stmt part = map(s)) out.push_back(std::move(part));
+    }
+    return Seq::Make(std::move(out));
+  }
+  if (const auto* loop = As<For>(stmt)) return WithBody(*loop, mapped(loop->body));
+  if (const auto* node = As<If>(stmt)) {
+    Stmt yes = mapped(node->then_body);
+    return If::Make(node->condition, yes, node->else_body ? mapped(node->else_body) : nullptr);
+  }
+  if (const auto* loop = As<While>(stmt)) return While::Make(loop->condition, mapped(loop->body));
+  if (const auto* let = As<Let>(stmt)) return Let::Make(let->var, let->value, mapped(let->body));
+  if (const auto* alloc = As<Alloc>(stmt)) return Alloc::Make(alloc->buffer, mapped(alloc->body));
+  if (const auto* bind = As<Bind>(stmt))
+    return Bind::Make(bind->buffer, bind->data, mapped(bind->body));
+  return stmt;
+}
+
 void BindDims(const PrimFunc& func, Analyzer* analyzer) {
   for (size_t i = 0; i < func.dims.size(); ++i) {
     DimRange range = func.dim_range(i);

@@ -19,6 +19,19 @@ Module MapFuncs(const Module& module, const std::function<Func(const Func&)>& ma
 /// The function with another body; itself when it is the same.
 Func WithBody(const Func& func, Stmt body);
 
+/// True when a statement of the tree is what is looked for.
+bool AnyStmt(const Stmt& root, const std::function<bool(const NodeRef&)>& what);
+
+/// The loop around another body.
+Stmt WithBody(const For& loop, Stmt body);
+
+/// True for Seq, For, If, While, Let, Alloc and Bind: what only says when, how often and with which
+/// names other statements run.
+bool IsControl(const Stmt& stmt);
+/// A control statement with each statement right below replaced by `map`'s answer, in the order in
+/// which they run; null: nothing in its place. Other statements come back as they are.
+Stmt MapBodies(const Stmt& stmt, const std::function<Stmt(const Stmt&)>& map);
+
 /// Tells the analyzer the ranges and steps of the function's dims.
 void BindDims(const PrimFunc& func, Analyzer* analyzer);
 

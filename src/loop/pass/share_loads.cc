@@ -202,10 +202,7 @@ class Sharing final : public ScopedRewriter {
       rest = rest / loop.extent;
     }
     Stmt body = nest.body;
-    for (size_t i = nest.kept.size(); i-- > 0;) {
-      const For& loop = *nest.kept[i];
-      body = For::Make(loop.var, loop.min, loop.extent, loop.for_kind, body, loop.attrs);
-    }
+    for (size_t i = nest.kept.size(); i-- > 0;) body = WithBody(*nest.kept[i], body);
     body = Substitute(body, values);
     const auto size = AsInt(nest.size);
     if (!size || *size % threads != 0) body = If::Make(Lt(number, nest.size), body);

@@ -12,13 +12,10 @@
 namespace tenon {
 
 bool HasThreadLoop(const Stmt& stmt) {
-  bool found = false;
-  PreOrder(stmt, [&](const NodeRef& n) {
+  return AnyStmt(stmt, [&](const NodeRef& n) {
     const auto* loop = As<For>(n);
-    found |= loop && loop->for_kind == ForKind::kThread;
-    return !found && !IsA<ExprNode>(n);
+    return loop && loop->for_kind == ForKind::kThread;
   });
-  return found;
 }
 
 namespace {

@@ -300,7 +300,7 @@ class GuardSplitter final : public ScopedRewriter {
     }
     Expr all = analyzer_.Simplify(Conjunction(hold));
     Stmt inside = Decide(loop.body, AllTrue(guards));
-    if (IsOne(all)) return Children(Rebuild(loop, inside));
+    if (IsOne(all)) return Children(WithBody(loop, inside));
     Stmt edge = FreshCopy(loop.body, {}, &names_);
     stmts_ += CountStmts(edge);
     inside = Under(loop, inside);
@@ -309,11 +309,7 @@ class GuardSplitter final : public ScopedRewriter {
     in_edge_ = outer_edge;
     if (!inside && !edge) return nullptr;
     Stmt body = !inside ? If::Make(Not(all), edge) : If::Make(all, inside, edge);
-    return Rebuild(loop, body);
-  }
-
-  static Stmt Rebuild(const For& loop, const Stmt& body) {
-    return For::Make(loop.var, loop.min, loop.extent, loop.for_kind, body, loop.attrs, loop.thread);
+    return WithBody(loop, body);
   }
 
   // A body of the loop, rewritten.

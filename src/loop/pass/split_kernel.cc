@@ -6,6 +6,7 @@
 
 #include "ir/visit.h"
 #include "loop/pass/access.h"
+#include "loop/pass/rewrite.h"
 #include "loop/threads.h"
 
 namespace tenon {
@@ -15,13 +16,10 @@ namespace {
 constexpr int64_t kBetweenAlign = 64;  // of memory that host functions plan
 
 bool HasLoopOver(const Stmt& stmt, bool (*is_axis)(std::string_view)) {
-  bool found = false;
-  PreOrder(stmt, [&](const NodeRef& n) {
+  return AnyStmt(stmt, [&](const NodeRef& n) {
     const auto* loop = As<For>(n);
-    found |= loop && loop->for_kind == ForKind::kThread && is_axis(loop->thread);
-    return !found && !IsA<ExprNode>(n);
+    return loop && loop->for_kind == ForKind::kThread && is_axis(loop->thread);
   });
-  return found;
 }
 
 class Splitter {

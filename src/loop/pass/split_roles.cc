@@ -101,12 +101,7 @@ class Splitter {
   }
 
   bool Copies(const Stmt& stmt) const {
-    bool found = false;
-    PreOrder(stmt, [&](const NodeRef& n) {
-      found |= BulkCopyOf(n) != nullptr;
-      return !found && !IsA<ExprNode>(n);
-    });
-    return found;
+    return AnyStmt(stmt, [&](const NodeRef& n) { return BulkCopyOf(n) != nullptr; });
   }
 
   // The loop, and whether copies stand elsewhere.
@@ -287,12 +282,7 @@ class Splitter {
   }
 
   bool Contains(const Stmt& stmt) const {
-    bool found = false;
-    PreOrder(stmt, [&](const NodeRef& n) {
-      found |= n.get() == loop_;
-      return !found && !IsA<ExprNode>(n);
-    });
-    return found;
+    return AnyStmt(stmt, [&](const NodeRef& n) { return n.get() == loop_; });
   }
 
   // ---- rings ----
@@ -382,17 +372,14 @@ class Splitter {
   // A copying statement, which runs `times` times, without the conditions that leave it to a
   // thread.
   Stmt Copy(const Stmt& stmt, const Var& step, int64_t times, int64_t* bytes) {
-    if (const auto* seq = As<Seq>(stmt)) {
-      std::vector<Stmt> out;
-      for (const Stmt& s : seq->stmts) out.push_back(Copy(s, step, times, bytes));
-      return Seq::Make(std::move(out));
-    }
+    if (IsA<Seq>(stmt))
+      return MapBodies(stmt, [&](const Stmt& s) { return Copy(s, step, times, bytes); });
     if (const auto* loop = As<For>(stmt)) {
       const auto extent = AsInt(Simplify(loop->extent));
       if (!extent || *extent > kMostRegisters)
         Unmet("loop '" + loop->var->name + "' over copies has no constant number of iterations");
       Stmt body = Copy(loop->body, step, times * extent.value_or(1), bytes);
-      return For::Make(loop->var, loop->min, loop->extent, loop->for_kind, body, loop->attrs);
+      return WithBody(*loop, body);
     }
     if (const auto* node = As<If>(stmt); node && !node->else_body && IsOfFirst(node->condition))
       return Copy(node->then_body, step, times, bytes);

@@ -116,39 +116,20 @@ class Interleaver {
 
   Stmt Push(const Stmt& stmt) {
     if (!UsesLoop(stmt)) return stmt;
-    switch (stmt->kind) {
-      case NodeKind::kSeq: {
-        std::vector<Stmt> out;
-        for (const Stmt& s : As<Seq>(stmt)->stmts) out.push_back(Push(s));
-        return Seq::Make(std::move(out));
-      }
-      case NodeKind::kFor: {
-        const auto* loop = As<For>(stmt);
-        const bool lanes = loop->for_kind == ForKind::kVectorized;
-        if (lanes || UsesLoop(loop->min) || UsesLoop(loop->extent)) return Wrap(stmt);
-        return For::Make(loop->var, loop->min, loop->extent, loop->for_kind, Push(loop->body),
-                         loop->attrs, loop->thread);
-      }
-      case NodeKind::kIf: {
-        const auto* node = As<If>(stmt);
-        if (UsesLoop(node->condition)) return Wrap(stmt);
-        Stmt no = node->else_body ? Push(node->else_body) : nullptr;
-        return If::Make(node->condition, Push(node->then_body), no);
-      }
-      case NodeKind::kLet: {
-        const auto* let = As<Let>(stmt);
-        if (UsesLoop(let->value)) return Wrap(stmt);
-        return Let::Make(let->var, let->value, Push(let->body));
-      }
-      case NodeKind::kAlloc:
-        return Alloc::Make(As<Alloc>(stmt)->buffer, Push(As<Alloc>(stmt)->body));
-      case NodeKind::kWhile: {
-        const auto* loop = As<While>(stmt);
-        if (UsesLoop(loop->condition)) return Wrap(stmt);
-        return While::Make(loop->condition, Push(loop->body));
-      }
-      default: return Wrap(stmt);
+    if (!IsAlikeForAll(stmt)) return Wrap(stmt);
+    return MapBodies(stmt, [&](const Stmt& s) { return Push(s); });
+  }
+
+  // True for what all virtual threads may walk through together.
+  bool IsAlikeForAll(const Stmt& stmt) const {
+    if (const auto* loop = As<For>(stmt)) {
+      const bool lanes = loop->for_kind == ForKind::kVectorized;
+      return !lanes && !UsesLoop(loop->min) && !UsesLoop(loop->extent);
     }
+    if (const auto* node = As<If>(stmt)) return !UsesLoop(node->condition);
+    if (const auto* let = As<Let>(stmt)) return !UsesLoop(let->value);
+    if (const auto* loop = As<While>(stmt)) return !UsesLoop(loop->condition);
+    return IsA<Seq>(stmt) || IsA<Alloc>(stmt);
   }
 
   Stmt Wrap(const Stmt& stmt) {

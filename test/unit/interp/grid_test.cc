@@ -5,16 +5,10 @@
 #include <numeric>
 
 #include "interp/interp.h"
-#include "loop/parse.h"
+#include "unit/interp/support.h"
 
 namespace tenon {
 namespace {
-
-Module Parse(const std::string& text) {
-  auto module = ParseModule(text, "test");
-  EXPECT_TRUE(module) << (module ? "" : ToString(module.errors()));
-  return module ? *module : Module{};
-}
 
 std::vector<double> Count(int64_t n, const std::function<int64_t(int64_t)>& f) {
   std::vector<double> out;

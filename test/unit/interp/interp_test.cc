@@ -3,17 +3,11 @@
 
 #include <gtest/gtest.h>
 
-#include "loop/parse.h"
 #include "support/interp_check.h"
+#include "unit/interp/support.h"
 
 namespace tenon {
 namespace {
-
-Module Parse(const std::string& text) {
-  auto module = ParseModule(text, "test");
-  EXPECT_TRUE(module) << (module ? "" : ToString(module.errors()));
-  return module ? *module : Module{};
-}
 
 std::vector<double> Values(const InterpArg& arg) {
   std::vector<double> out;
@@ -242,6 +236,7 @@ func @f(out C: i64[1], x: i64) {
   std::vector<int64_t> seen;
   InterpOptions options;
   options.functions["note"] = [&](std::span<const InterpScalar> args) {
+    // NOLINTNEXTLINE(performance-no-int-to-ptr): scalars carry pointers as numbers
     EXPECT_STREQ(reinterpret_cast<const char*>(args[0].i), "hello");
     seen.push_back(args[1].i);
     return InterpScalar{seen.size() == 1 ? 0 : -1, 0};

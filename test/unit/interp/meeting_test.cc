@@ -3,16 +3,10 @@
 #include <gtest/gtest.h>
 
 #include "interp/interp.h"
-#include "loop/parse.h"
+#include "unit/interp/support.h"
 
 namespace tenon {
 namespace {
-
-Module Parse(const std::string& text) {
-  auto module = ParseModule(text, "test");
-  EXPECT_TRUE(module) << (module ? "" : ToString(module.errors()));
-  return module ? *module : Module{};
-}
 
 std::string Kernel(const std::string& attrs, const std::string& body) {
   return "func @f(A: f32[8], out C: f32[8]) target \"cuda\" {bound: 1" + attrs + "} {\n" + body +
