@@ -9,7 +9,7 @@
 
 #include "artifact/temporary_library.h"
 #include "codegen/codegen.h"
-#include "loop/pass/expand_math.h"
+#include "loop/pass/math/expand_math.h"
 #include "target/target.h"
 
 namespace tenon {

@@ -43,10 +43,17 @@ function(tenon_sanitized_level target floor)
   endif()
 endfunction()
 
-# tenon_layer(NAME FOLDER deps…): one static library per folder of src/. Sources are the folder's own *.cc files (not its
-# subfolders'), so a new file needs no edit here. `deps` repeats the table in scripts/check_layers.py.
+# tenon_layer(NAME FOLDER deps… [ROOMS folder…]): one static library per floor of src/. Sources are the *.cc files of its
+# folder and of its rooms, the folders in it that are no floors, so a new file needs no edit here. `deps` repeats the table in
+# scripts/check_layers.py.
 function(tenon_layer name folder)
-  file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/${folder}/*.cc)
+  cmake_parse_arguments(PARSE_ARGV 2 layer "" "" "ROOMS")
+  set(ARGN ${layer_UNPARSED_ARGUMENTS})
+  set(patterns ${PROJECT_SOURCE_DIR}/src/${folder}/*.cc)
+  foreach(room IN LISTS layer_ROOMS)
+    list(APPEND patterns ${PROJECT_SOURCE_DIR}/src/${folder}/${room}/*.cc)
+  endforeach()
+  file(GLOB sources CONFIGURE_DEPENDS ${patterns})
   if(NOT sources)
     add_library(tn_${name} INTERFACE)
     target_link_libraries(tn_${name} INTERFACE ${ARGN})

@@ -186,7 +186,7 @@ def check_cmake(errors):
     layers = {}
     for path in sorted((ROOT / "src").rglob("CMakeLists.txt")):
         for match in call.finditer(path.read_text()):
-            name, folder, *deps = match.group(1).split()
+            name, folder, *deps = match.group(1).split("ROOMS")[0].split()
             layers["tn_" + name] = ("src/" + folder, deps)
     for name, (row, deps) in layers.items():
         if row not in LAYERS:

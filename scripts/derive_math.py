@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Derives the coefficients of src/loop/pass/expand_math and prints src/loop/pass/math_coefficients.h.
+"""Derives the coefficients of src/loop/pass/expand_math and prints src/loop/pass/math/coefficients.h.
 
 Polynomials: Remez's exchange on the relative error, in 60 digits. The coefficients are rounded to the working precision
 one after another, lowest order first; after each rounding those above are fitted anew, so that they make up for it.
 Rational functions: weighted linear least squares on P - f Q, reweighted by 1/|Q| and by the error itself (Lawson), until
 the relative error is level; then rounded.
 
-Needs mpmath. Takes about a minute.   scripts/derive_math.py > src/loop/pass/math_coefficients.h
+Needs mpmath. Takes about a minute.   scripts/derive_math.py > src/loop/pass/math/coefficients.h
 """
 import sys
 

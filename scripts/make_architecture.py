@@ -268,12 +268,12 @@ def pass_pages() -> list:
     for title, folder, macro in (("Graph passes", graph, "TN_GRAPH_PASS"), ("Loop passes", loop, "TN_LOOP_PASS")):
         lines += [f"## {title}, one by one", ""]
         for _, name, doc in def_rows(f"{folder}/passes.def", macro):
-            header = f"{folder}/{name}.h"
+            header = next((ROOT / folder).rglob(f"{name}.h"), None)
             lines += [f"### {name}", ""]
-            if not (ROOT / header).exists():
+            if not header:
                 lines += [doc[:1].upper() + doc[1:] + ".", ""]
                 continue
-            lines += ["```text"] + opening_comment(header) + ["```", ""]
+            lines += ["```text"] + opening_comment(header.relative_to(ROOT)) + ["```", ""]
     return lines[:-1]
 
 

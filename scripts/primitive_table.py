@@ -23,23 +23,23 @@ def primitive_names(root: pathlib.Path) -> list:
 def steps_of_cases(root: pathlib.Path) -> list:
     """(case, primitive, step, refused?) for every step that a text case's trace has, in the order of names."""
     out = []
-    for path in sorted((root / CASES).glob("*.test")):
+    for path in sorted((root / CASES).rglob("*.test"), key=lambda p: p.name):
         for line in path.read_text().splitlines():
             match = re.match(r"//>\s*(!?)\s*((?:[^\"(]*=\s*)?(\w+)\(.*)$", line)
             if match:
-                out.append((path.stem, match.group(3), match.group(2), bool(match.group(1))))
+                out.append((path, match.group(3), match.group(2), bool(match.group(1))))
     return out
 
 
 def best_step(steps: list, primitive: str, refused: bool) -> tuple:
-    """Of the steps of this kind the one whose case is called after the primitive; ("", "") where there is none."""
+    """Of the steps of this kind the one whose case is called after the primitive; (None, "") where there is none."""
     own = [(case, step) for case, name, step, no in steps if name == primitive and no == refused]
     wanted = [f"{primitive}_refused", primitive] if refused else [primitive]
     for name in wanted:
         for case, step in own:
-            if case == name:
+            if case.stem == name:
                 return case, step
-    return own[0] if own else ("", "")
+    return own[0] if own else (None, "")
 
 
 def camel(primitive: str) -> str:
@@ -79,8 +79,8 @@ def python_doors(root: pathlib.Path) -> dict:
     return doors
 
 
-def link(case: str) -> str:
-    return f"[{case}](../{CASES}/{case}.test)" if case else ""
+def link(root: pathlib.Path, case: pathlib.Path) -> str:
+    return f"[{case.stem}](../{case.relative_to(root)})" if case else ""
 
 
 def codes(names: list) -> str:
@@ -94,7 +94,7 @@ def primitive_rows(root: pathlib.Path) -> list:
     for primitive in primitive_names(root):
         legal, step = best_step(steps, primitive, refused=False)
         refused, _ = best_step(steps, primitive, refused=True)
-        row = [f"`{primitive}`", link(legal), link(refused), f"`{step}`" if step else "",
+        row = [f"`{primitive}`", link(root, legal), link(root, refused), f"`{step}`" if step else "",
                codes(cpp.get(camel(primitive), [])), codes(python.get(primitive, []))]
         empty += [f"{primitive} has nothing under {title!r}" for title, cell in zip(HEAD, row) if not cell]
         rows.append(row)

@@ -64,10 +64,10 @@ def parts_of(source: str) -> list:
 
 
 def primitives_of_files(root: pathlib.Path) -> dict:
-    """The primitives that a file alone defines, as state.h groups them."""
+    """The primitives that a file alone defines, as primitives.h groups them."""
     rows = re.findall(r'^TN_PRIMITIVE\((\w+), "(\w+)"', (root / SOURCES / "primitives.def").read_text(), re.M)
     names, out, file = dict(rows), {}, ""
-    for line in (root / SOURCES / "state.h").read_text().splitlines():
+    for line in (root / SOURCES / "primitive" / "primitives.h").read_text().splitlines():
         match = re.match(r"// (\w+\.cc)$", line)
         file = match.group(1) if match else file
         match = re.match(r"Result (\w+)\(", line)
@@ -78,7 +78,7 @@ def primitives_of_files(root: pathlib.Path) -> dict:
 
 def reasons(root: pathlib.Path) -> list:
     out, owners = [], primitives_of_files(root)
-    for path in sorted((root / SOURCES).glob("*.cc")):
+    for path in sorted((root / SOURCES).rglob("*.cc")):
         text = re.sub(r"(?m)^[ \t]*//.*$", "", path.read_text())
         for match in MAKERS.finditer(text):
             parts = parts_of(argument(text, match.end()))
@@ -94,7 +94,7 @@ def reasons(root: pathlib.Path) -> list:
 def messages(root: pathlib.Path) -> list:
     """What the cases expect to be said, and the strings of unit tests."""
     out = []
-    for path in sorted((root / CASES).glob("*.test")):
+    for path in sorted((root / CASES).rglob("*.test")):
         expected = path.read_text().split("// EXPECT:")[-1]
         out += [line.removeprefix("// error: ") for line in expected.splitlines() if "error: " in line]
     for path in sorted((root / UNITS).glob("*.cc")):

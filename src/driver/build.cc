@@ -13,7 +13,7 @@
 #include "ir/print.h"
 #include "ir/visit.h"
 #include "loop/arguments.h"
-#include "loop/pass/make_packed.h"
+#include "loop/pass/host/make_packed.h"
 #include "loop/verify.h"
 #include "support/check.h"
 #include "support/strings.h"

@@ -20,7 +20,7 @@
 #include "graph/lower/lower.h"
 #include "graph/text.h"
 #include "ir/print.h"
-#include "loop/pass/make_packed.h"
+#include "loop/pass/host/make_packed.h"
 #include "loop/print.h"
 #include "loop/verify.h"
 #include "support/check.h"

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "codegen/cuda/nvrtc.h"
-#include "loop/pass/lower_launches.h"
+#include "loop/pass/host/lower_launches.h"
 #include "loop/pass/packed_abi.h"
 #include "support/check.h"
 #include "tenon/kernel_abi.h"

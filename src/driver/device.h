@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "codegen/device_code.h"
+#include "codegen/gpu/device_code.h"
 #include "driver/pipeline.h"
 
 namespace tenon::driver {

@@ -6,7 +6,7 @@
 #include <map>
 #include <unordered_map>
 
-#include "loop/pass/outline_micro_kernels.h"
+#include "loop/pass/calls/outline_micro_kernels.h"
 #include "loop/pass/rewrite.h"
 #include "loop/threads.h"
 #include "loop/verify.h"

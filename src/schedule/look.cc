@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "schedule/dependence.h"
+#include "schedule/analysis/dependence.h"
 #include "schedule/steps.h"
 
 namespace tenon {

@@ -7,6 +7,7 @@
 #include "ir/parse.h"
 #include "ir/parse_core.h"
 #include "ir/print.h"
+#include "schedule/primitive/primitives.h"
 #include "support/strings.h"
 
 namespace tenon::primitive {

@@ -3,7 +3,7 @@
 
 #include <string_view>
 
-#include "schedule/state.h"
+#include "schedule/analysis/state.h"
 
 namespace tenon::primitive {
 

@@ -34,8 +34,8 @@ class RefusalCases(unittest.TestCase):
         self.addCleanup(self.folder.cleanup)
         self.root = pathlib.Path(self.folder.name)
         self.write("src/schedule/primitives.def", 'TN_PRIMITIVE(Split, "split", false)\nTN_PRIMITIVE(Fuse, "fuse", false)\n')
-        self.write("src/schedule/state.h", "// loops.cc\nResult Split(State& s);\n// fuse.cc\nResult Fuse(State& s);\n")
-        self.write("src/schedule/loops.cc", SOURCE)
+        self.write("src/schedule/primitive/primitives.h", "// loops.cc\nResult Split(State& s);\n// fuse.cc\nResult Fuse(State& s);\n")
+        self.write("src/schedule/primitive/loops.cc", SOURCE)
         self.write("test/text/schedule/split.test", CASE)
 
     def write(self, path, text):
@@ -58,14 +58,14 @@ class RefusalCases(unittest.TestCase):
         self.assertEqual(self.missing(), ["loops.cc:4 loop … is too long"])
 
     def test_what_files_share_any_primitive_shows(self):
-        self.write("src/schedule/body.cc", SOURCE)
-        self.write("src/schedule/loops.cc", "")
+        self.write("src/schedule/analysis/body.cc", SOURCE)
+        self.write("src/schedule/primitive/loops.cc", "")
         self.write("test/text/schedule/split.test", CASE.replace("split(i): loop", "fuse(i): loop"))
         self.assertEqual(self.missing(), [])
 
     def test_unit_tests_show_too(self):
-        self.write("src/schedule/body.cc", SOURCE)
-        self.write("src/schedule/loops.cc", "")
+        self.write("src/schedule/analysis/body.cc", SOURCE)
+        self.write("src/schedule/primitive/loops.cc", "")
         self.write("test/text/schedule/split.test", CASE.replace("too long", "too short"))
         self.write("test/unit/schedule/a_test.cc", 'ExpectError(s, "split(i): loop i is "\n            "too long");')
         self.assertEqual(self.missing(), [])

@@ -12,7 +12,7 @@
 
 #include "arith/analyzer.h"
 #include "codegen/codegen.h"
-#include "codegen/gpu_launch.h"
+#include "codegen/gpu/launch.h"
 #include "ir/visit.h"
 #include "runtime/device/device.h"
 #include "support/check.h"

@@ -35,10 +35,10 @@ inline PassCase ReadPassCase(const std::filesystem::path& path) {
           file->substr(0, file->find("// EXPECT:"))};
 }
 
-/// Those of a folder, by name.
+/// Those of a folder and of its folders, by name.
 inline std::vector<PassCase> ReadPassCases(const std::string& folder) {
   std::vector<PassCase> cases;
-  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {
     if (entry.path().extension() == ".test") cases.push_back(ReadPassCase(entry.path()));
   }
   std::sort(cases.begin(), cases.end(),

@@ -7,8 +7,8 @@
 #include "codegen/abi.h"
 #include "codegen/c/core_text.h"
 #include "codegen/c/language.h"
+#include "codegen/c_family/file.h"
 #include "codegen/codegen.h"
-#include "codegen/source_file.h"
 #include "support/strings.h"
 
 namespace tenon::codegen {

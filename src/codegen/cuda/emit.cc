@@ -1,7 +1,7 @@
 // One loop IR module → one file of CUDA C++.
 #include "codegen/codegen.h"
 #include "codegen/cuda/language.h"
-#include "codegen/gpu_file.h"
+#include "codegen/gpu/file.h"
 
 namespace tenon::codegen {
 

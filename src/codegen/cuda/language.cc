@@ -1,6 +1,6 @@
 #include "codegen/cuda/language.h"
 
-#include "codegen/helpers.h"
+#include "codegen/c_family/helpers.h"
 
 namespace tenon::codegen {
 

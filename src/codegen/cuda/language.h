@@ -1,7 +1,7 @@
 // CUDA C++ as a language of the C family, for NVRTC, which has no host headers, and nvcc.
 #pragma once
 
-#include "codegen/language.h"
+#include "codegen/c_family/language.h"
 
 namespace tenon::codegen {
 

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "codegen/exchanged.h"
+#include "codegen/c_family/exchanged.h"
 #include "codegen/llvm/function_emitter.h"
 #include "intrin/tile_intrinsic.h"
 #include "ir/visit.h"

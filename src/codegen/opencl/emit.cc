@@ -1,6 +1,6 @@
 // One loop IR module → one file of OpenCL C.
 #include "codegen/codegen.h"
-#include "codegen/gpu_file.h"
+#include "codegen/gpu/file.h"
 #include "codegen/opencl/language.h"
 
 namespace tenon::codegen {

@@ -1,7 +1,7 @@
 // OpenCL C 1.2 as a language of the C family.
 #pragma once
 
-#include "codegen/language.h"
+#include "codegen/c_family/language.h"
 
 namespace tenon::codegen {
 

@@ -13,7 +13,7 @@
 #include "intrin/tile_intrinsic.h"
 #include "ir/visit.h"
 #include "loop/parse.h"
-#include "loop/pass/outline_micro_kernels.h"
+#include "loop/pass/calls/outline_micro_kernels.h"
 #include "loop/print.h"
 #include "loop/threads.h"
 #include "loop/verify.h"

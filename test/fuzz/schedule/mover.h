@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "fuzz/schedule/moves.h"
-#include "schedule/body.h"
+#include "schedule/analysis/body.h"
 #include "schedule/run.h"
 
 namespace tenon::fuzz {

@@ -11,7 +11,7 @@
 
 #include "codegen/codegen.h"
 #include "loop/func.h"
-#include "loop/pass/expand_math.h"
+#include "loop/pass/math/expand_math.h"
 #include "support/check.h"
 #include "support/file.h"
 #include "target/target.h"

@@ -8,7 +8,7 @@
 #include "artifact/temporary_library.h"
 #include "codegen/codegen.h"
 #include "loop/func.h"
-#include "loop/pass/expand_math.h"
+#include "loop/pass/math/expand_math.h"
 #include "support/check.h"
 #include "target/target.h"
 

@@ -14,7 +14,7 @@
 #include "artifact/link.h"
 #include "codegen/codegen.h"
 #include "loop/func.h"
-#include "loop/pass/expand_math.h"
+#include "loop/pass/math/expand_math.h"
 #include "support/file.h"
 #include "support/remote.h"
 #include "support/strings.h"

@@ -1,0 +1,136 @@
+#include "codegen/gpu/device_code.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "codegen/gpu/launch.h"
+#include "intrin/ptx_hopper.h"
+#include "loop/threads.h"
+#include "loop/warpgroup.h"
+#include "tenon/ffi_types.h"
+#include "tenon/kernel_abi.h"
+
+namespace tenon::codegen {
+
+namespace {
+
+constexpr size_t kImageAlign = 64;
+
+// Appends behind a header of fixed size and fills the header in last.
+class Packer {
+ public:
+  Packer(size_t kernels, size_t images)
+      : kernels_(kernels),
+        images_(images),
+        bytes_(sizeof(tn_device_code) + kernels * sizeof(tn_device_kernel) +
+                   images * sizeof(tn_device_image),
+               '\0') {}
+
+  uint32_t Text(const std::string& text) { return static_cast<uint32_t>(Append(text + '\0', 1)); }
+
+  uint64_t Append(const std::string& data, size_t align) {
+    bytes_.resize((bytes_.size() + align - 1) / align * align);
+    const uint64_t at = bytes_.size();
+    bytes_ += data;
+    return at;
+  }
+
+  void Kernel(size_t i, const tn_device_kernel& row) { Put(KernelAt(i), row); }
+  void Image(size_t i, const tn_device_image& row) {
+    Put(KernelAt(kernels_) + i * sizeof(tn_device_image), row);
+  }
+
+  std::string Finish(int64_t device_type) {
+    Put(0, tn_device_code{sizeof(tn_device_code), static_cast<int32_t>(device_type),
+                          static_cast<uint32_t>(kernels_), static_cast<uint32_t>(images_)});
+    return std::move(bytes_);
+  }
+
+ private:
+  static size_t KernelAt(size_t i) { return sizeof(tn_device_code) + i * sizeof(tn_device_kernel); }
+  template <class T>
+  void Put(size_t at, const T& row) {
+    std::memcpy(bytes_.data() + at, &row, sizeof row);
+  }
+
+  const size_t kernels_, images_;
+  std::string bytes_;
+};
+
+bool IsMap(const PrimFunc& kernel, const BufferNode& buffer) {
+  const auto maps = kernel.attrs.Get<std::vector<std::string>>(kTensorMapsAttr, {});
+  return std::find(maps.begin(), maps.end(), buffer.name) != maps.end();
+}
+
+// A byte per parameter: 0 for a buffer (or working memory, an address too), else its value's size.
+std::string ParamsOf(const PrimFunc& kernel) {
+  std::string out;
+  for (const Buffer& b : kernel.buffers)
+    out += static_cast<char>(IsMap(kernel, *b) ? TN_PARAM_TENSOR_MAP : 0);
+  out.append(kernel.dims.size(), '\x08');
+  for (const Var& v : kernel.scalars) {
+    out += static_cast<char>(v->dtype.IsHandle() ? 0 : v->dtype.Bytes());
+  }
+  return out;
+}
+
+void ReadSize(const PrimFunc& kernel, const std::string& size, int64_t* value, int32_t* param) {
+  for (size_t i = 0; i < kernel.dims.size(); ++i) {
+    if (kernel.dims[i]->name == size) *param = static_cast<int32_t>(kernel.buffers.size() + i);
+  }
+  if (*param < 0) *value = std::stoll(size);
+}
+
+// Their sizes are attributes of the kernel: its buffers are flat by now.
+std::string MapsOf(const PrimFunc& kernel) {
+  const auto sizes = kernel.attrs.Get<std::vector<std::string>>(kTensorSizesAttr, {});
+  std::string out;
+  size_t next = 0;
+  for (const Buffer& b : kernel.buffers) {
+    if (!IsMap(kernel, *b)) continue;
+    tn_device_map map = {};
+    map.rows_param = map.columns_param = -1;
+    ReadSize(kernel, sizes.at(next++), &map.rows, &map.rows_param);
+    ReadSize(kernel, sizes.at(next++), &map.columns, &map.columns_param);
+    map.box_rows = map.box_columns = kBulkCopySide;
+    map.type_code =
+        static_cast<uint32_t>(b->dtype == DType::BFloat16() ? TN_DL_BFLOAT : TN_DL_FLOAT);
+    map.type_bits = static_cast<uint32_t>(b->dtype.bits);
+    out.append(reinterpret_cast<const char*>(&map), sizeof map);
+  }
+  return out;
+}
+
+}  // namespace
+
+Expected<std::vector<DataBlob>> PackDeviceCode(const std::vector<Func>& kernels,
+                                               const Target& target, int64_t device_type,
+                                               const std::vector<DeviceImage>& images) {
+  Packer packer(kernels.size(), images.size());
+  for (size_t i = 0; i < kernels.size(); ++i) {
+    TN_ASSIGN_OR_RETURN(const GpuLaunch launch, LaunchOf(*kernels[i], target.gpu()));
+    const std::string params = ParamsOf(*kernels[i]);
+    tn_device_kernel row = {};
+    row.name = packer.Text(kernels[i]->name);
+    row.shared_bytes = launch.dynamic_shared ? static_cast<uint32_t>(launch.shared_bytes) : 0;
+    row.params = static_cast<uint32_t>(packer.Append(params, 1));
+    row.num_params = static_cast<uint32_t>(params.size());
+    for (size_t k = 0; k < 3; ++k) row.cluster[k] = static_cast<uint8_t>(launch.cluster[k]);
+    row.launch = static_cast<uint8_t>((launch.cooperative ? TN_LAUNCH_COOPERATIVE : 0) |
+                                      (launch.dependent ? TN_LAUNCH_DEPENDENT : 0));
+    if (const std::string maps = MapsOf(*kernels[i]); !maps.empty()) packer.Append(maps, 8);
+    packer.Kernel(i, row);
+  }
+  for (size_t i = 0; i < images.size(); ++i) {
+    tn_device_image row = {};
+    row.form = packer.Text(images[i].form);
+    row.offset = packer.Append(images[i].bytes, kImageAlign);
+    row.bytes = images[i].bytes.size();
+    packer.Image(i, row);
+  }
+  return std::vector<DataBlob>{
+      {"tn_blob_device_code", packer.Finish(device_type), kImageAlign, false, false},
+      {"tn_blob_device_state", std::string(TN_DEVICE_STATE_BYTES, '\0'), 64, false, true}};
+}
+
+}  // namespace tenon::codegen

@@ -1,0 +1,450 @@
+#include "loop/pass/host/argument_checks.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "arith/analyzer.h"
+#include "ir/print.h"
+#include "ir/visit.h"
+#include "loop/pass/packed_abi.h"
+#include "support/check.h"
+#include "support/strings.h"
+
+namespace tenon {
+
+using namespace packed;  // NOLINT(google-build-using-namespace): its words, in the one file made of
+                         // them
+
+namespace {
+
+uint8_t DlCode(DType type) {
+  switch (type.code) {
+    case TypeCode::kInt:
+    case TypeCode::kIndex: return 0;
+    case TypeCode::kUInt: return 1;
+    case TypeCode::kFloat: return 2;
+    case TypeCode::kHandle: return 3;
+    case TypeCode::kBFloat: return 4;
+    case TypeCode::kBool: return 6;
+  }
+  TN_UNREACHABLE();
+}
+
+Expr Product(const std::vector<Expr>& factors, size_t first) {
+  Expr product = IndexConst(1);
+  for (size_t i = first; i < factors.size(); ++i) product = product * factors[i];
+  return product;
+}
+
+// What a caller sees of a number: sizes are 64-bit integers.
+DType Passed(DType type) { return type.IsIndex() ? DType::Int(64) : type; }
+
+}  // namespace
+
+int64_t packed::PackedDType(DType type) {
+  return DlCode(type) | int64_t{type.StorageBits()} << 8 | int64_t{type.lanes} << 16;
+}
+
+int64_t packed::DeviceTypeOf(const Target& target) {
+  switch (target.kind()) {
+    case TargetKind::kLlvm:
+    case TargetKind::kC: return kCpu;
+    case TargetKind::kCuda: return target.gpu().arch == "null" ? 12 : 2;
+    case TargetKind::kOpenCl: return kOpenCl;
+    case TargetKind::kRocm: return 10;
+  }
+  TN_UNREACHABLE();
+}
+
+bool packed::HasHandles(const PrimFunc& func) {
+  return func.attrs.GetInt(kDeviceTypeAttr, kCpu) == kOpenCl;
+}
+
+std::string packed::DeviceName(int64_t type) {
+  switch (type) {
+    case kCpu: return "cpu";
+    case 2: return "cuda";
+    case kOpenCl: return "opencl";
+    case 10: return "rocm";
+    case 12: return "null";
+    default: return fmt::format("device(type={})", type);
+  }
+}
+
+std::string SignatureText(const PrimFunc& func, const std::string& name,
+                          std::span<const Argument> arguments) {
+  std::vector<std::string> params;
+  for (const Argument& a : arguments) {
+    if (const Var var = a.VarOf(func)) {
+      params.push_back(fmt::format("{}: {}", var->name, LongName(Passed(var->dtype))));
+      continue;
+    }
+    const BufferNode& b = *func.buffers[a.index];
+    std::vector<std::string> dims;
+    for (const Expr& d : b.shape) dims.push_back(ToString(d));
+    params.push_back(
+        fmt::format("{}: Tensor([{}], {})", b.name, Join(dims, ", "), LongName(b.dtype)));
+  }
+  return fmt::format("{}({})", name, Join(params, ", "));
+}
+
+/// Where a dim's value is given: in a shape, or as a number.
+struct ArgumentChecker::Place {
+  Expr value;
+  std::string name;       // "a.shape[0]", "n"
+  std::string parameter;  // "a", "n"
+  std::string what;       // what messages call it: "shape[0]", "a value"
+  std::string came;       // … and what came: "shape[0]=", ""
+};
+
+ArgumentChecker::ArgumentChecker(const PrimFunc& func, std::string signature, Expr args,
+                                 Expr closure, int pointer_bits)
+    : func_(func),
+      fields_(pointer_bits == 32 ? kFields32 : kFields64),
+      signature_(std::move(signature)),
+      args_(std::move(args)),
+      closure_(std::move(closure)) {}
+
+Stmt ArgumentChecker::Fail(Expr condition, const char* kind, std::vector<Expr> parts) const {
+  parts.push_back(Text(fmt::format("\nwhen calling: `{}`", signature_)));
+  return Assert::Make(std::move(condition), kind, std::move(parts));
+}
+
+void ArgumentChecker::Check(const Argument& argument, size_t position, StmtList* list) {
+  if (argument.kind == Argument::Kind::kBuffer) return CheckBuffer(argument.index, position, list);
+  CheckNumber(argument.VarOf(func_), argument, position, list);
+}
+
+Stmt ArgumentChecker::StoreSlot(const Argument& argument, Expr value) const {
+  size_t slot = argument.index;
+  if (argument.kind != Argument::Kind::kBuffer) slot += func_.buffers.size();
+  if (argument.kind == Argument::Kind::kScalar) slot += func_.dims.size();
+  return StoreAt(closure_, static_cast<int64_t>(slot) * kSlotBytes, std::move(value));
+}
+
+// A bool, an int or a float as the convention has them, as the parameter's type: what is wider
+// takes what is narrower, as in Python.
+Expr ArgumentChecker::NumberOf(const Var& var, size_t position, StmtList* list) const {
+  const int64_t any = static_cast<int64_t>(position) * kAnyBytes;
+  Var type = list->Define(var->name + ".type_index", LoadAt(DType::Int(32), args_, any));
+  auto is = [&](int64_t index) { return Eq(type, I32(index)); };
+  Expr fits = Or(is(kInt), is(kBool));
+  const bool is_float = var->dtype.IsFloat();
+  if (is_float) fits = Or(is(kFloat), fits);
+  const char* name = is_float ? "float" : var->dtype.IsBool() ? "bool" : "int";
+  list->Add(Fail(
+      fits, "TypeError",
+      {Text(fmt::format("Parameter `{}` expects {} but got type_index=", var->name, name)), type}));
+  Expr whole = LoadAt(DType::Int(64), args_, any + kAnyValue);
+  if (!is_float) return list->Define(var->name + ".given", whole);
+  Expr real = LoadAt(DType::Float(64), args_, any + kAnyValue);
+  return list->Define(var->name + ".given",
+                      Select::Make(is(kFloat), real, CastExpr::Make(DType::Float(64), whole)));
+}
+
+// An integer must fit its type.
+void ArgumentChecker::CheckFits(const Var& var, const Expr& given, StmtList* list) const {
+  const DType type = var->dtype;
+  if (type.code != TypeCode::kInt && type.code != TypeCode::kUInt) return;
+  auto expects = [&](const std::string& what) {
+    return std::vector<Expr>{
+        Text(fmt::format("Parameter `{}` expects a value {} but got ", var->name, what)), given};
+  };
+  if (type.bits >= 64) {
+    if (type.IsSigned()) return;
+    list->Add(Fail(Ge(given, I64(0)), "ValueError", expects("of at least 0")));
+    return;
+  }
+  const int64_t low = type.IsSigned() ? -(int64_t{1} << (type.bits - 1)) : 0;
+  const int64_t high = (int64_t{1} << (type.bits - (type.IsSigned() ? 1 : 0))) - 1;
+  list->Add(Fail(And(Ge(given, I64(low)), Le(given, I64(high))), "ValueError",
+                 expects(fmt::format("in {}..={}", low, high))));
+}
+
+void ArgumentChecker::CheckNumber(const Var& var, const Argument& argument, size_t position,
+                                  StmtList* list) {
+  Expr given = NumberOf(var, position, list);
+  if (argument.kind == Argument::Kind::kDim) {
+    const Place place{CastExpr::Make(DType::Index(), given), var->name, var->name, "a value", ""};
+    return known_.count(var.get()) == 0 ? DefineDim(var, place, list) : Agree(var, place, list);
+  }
+  CheckFits(var, given, list);
+  Expr value =
+      var->dtype.IsBool() ? Ne(given, I64(0)) : CastExpr::Make(var->dtype, std::move(given));
+  list->Add(StoreSlot(argument, std::move(value)));
+}
+
+void ArgumentChecker::CheckBuffer(size_t i, size_t position, StmtList* list) {
+  const BufferNode& b = *func_.buffers[i];
+  const int64_t any = static_cast<int64_t>(position) * kAnyBytes;
+  auto expects = [&](const std::string& what) {
+    return Text(fmt::format("Parameter `{}` expects {}", b.name, what));
+  };
+
+  Var type = list->Define(b.name + ".type_index", LoadAt(DType::Int(32), args_, any));
+  list->Add(Fail(Or(Eq(type, I32(kTensor)), Eq(type, I32(kDlTensorPtr))), "TypeError",
+                 {expects("tensor but got type_index="), type}));
+  Var object = list->Define(b.name + ".object", LoadAt(DType::Handle(), args_, any + kAnyValue));
+  Expr behind_header = At(object, kObjectHeaderBytes);
+  Var tensor =
+      list->Define(b.name + ".tensor", Select::Make(Eq(type, I32(kTensor)), behind_header, object));
+
+  Expr ndim = LoadAt(DType::Int(32), tensor, fields_.ndim);
+  list->Add(Fail(Eq(ndim, I32(b.rank())), "ValueError",
+                 {expects(fmt::format("ndim={} but got ndim=", b.rank())), ndim}));
+  Expr dtype = LoadAt(DType::UInt(32), tensor, fields_.dtype);
+  list->Add(Fail(Eq(dtype, IntConst::Make(DType::UInt(32), PackedDType(b.dtype))), "TypeError",
+                 {expects(fmt::format("dtype={} but got dtype=", LongName(b.dtype))),
+                  Call::Make(Intrinsic::kDTypeName, {dtype}, DType::Handle())}));
+  CheckDevice(b, tensor, list);
+
+  Var shape = list->Define(b.name + ".shape", LoadAt(DType::Handle(), tensor, fields_.shape));
+  const Given a{func_.buffers[i], tensor, shape};
+  for (size_t d = 0; d < b.shape.size(); ++d) CheckDim(a, d, list);
+  const bool known =
+      std::all_of(b.shape.begin(), b.shape.end(), [&](const Expr& size) { return IsKnown(size); });
+  known ? CheckStrides(a, list) : waiting_.push_back({a, Waiting::kStrides});
+
+  const Var data = CheckData(a, list);
+  list->Add(StoreSlot({Argument::Kind::kBuffer, i}, data));
+}
+
+// Where the tensor's first element is. A handle in the place of an address has no offset, and says
+// nothing of alignment.
+Var ArgumentChecker::CheckData(const Given& a, StmtList* list) {
+  const BufferNode& b = *a.buffer;
+  auto expects = [&](const std::string& what) {
+    return Text(fmt::format("Parameter `{}` expects {}", b.name, what));
+  };
+  Expr offset = LoadAt(DType::Index(), a.tensor, fields_.byte_offset);
+  Expr start = LoadAt(DType::Handle(), a.tensor, fields_.data);
+  if (HasHandles(func_)) {
+    list->Add(Fail(Eq(offset, IndexConst(0)), "ValueError",
+                   {expects("byte_offset=0 but got byte_offset="), offset}));
+    return list->Define(b.name + ".data", start);
+  }
+  Var data = list->Define(b.name + ".data", Call::Make(Intrinsic::kPtrOffset, {start, offset}));
+  CheckAligned(b.name, data, std::max<int64_t>(b.dtype.Bytes(), b.align), list);
+  return data;
+}
+
+void ArgumentChecker::CheckAligned(const std::string& name, const Var& data, int64_t align,
+                                   StmtList* list) const {
+  if (align <= 1) return;
+  Expr rest = Binary::Make(BinaryOp::kBitAnd, Bits(data), I64(align - 1));
+  list->Add(Fail(Eq(rest, I64(0)), "ValueError",
+                 {Text(fmt::format("Parameter `{0}` expects data aligned to {1} bytes but its "
+                                   "address modulo {1} is ",
+                                   name, align)),
+                  rest}));
+}
+
+// The first tensor's device is that of the call.
+void ArgumentChecker::CheckDevice(const BufferNode& b, const Var& tensor, StmtList* list) {
+  const int64_t wanted = func_.attrs.GetInt(kDeviceTypeAttr, kCpu);
+  const std::string name = DeviceName(wanted);
+  auto expects = [&](const std::string& what) {
+    return Text(fmt::format("Parameter `{}` expects device={}", b.name, what));
+  };
+  Expr device = LoadAt(DType::Int(32), tensor, fields_.device_type);
+  list->Add(Fail(Eq(device, I32(wanted)), "ValueError",
+                 {expects(name + " but got device="),
+                  Call::Make(Intrinsic::kDeviceName, {device}, DType::Handle())}));
+  if (wanted == kCpu) return;
+  Expr id = LoadAt(DType::Int(32), tensor, fields_.device_type + 4);
+  if (!device_id_) {
+    device_id_ = list->Define(kDeviceId, id);
+    device_from_ = b.name;
+    return;
+  }
+  list->Add(
+      Fail(Eq(id, device_id_), "ValueError",
+           {expects(name + ":"), device_id_,
+            Text(fmt::format(" (that of `{}`) but got device={}:", device_from_, name)), id}));
+}
+
+// A dim that is known already has the same value here.
+void ArgumentChecker::Agree(const Var& dim, const Place& place, StmtList* list) {
+  list->Add(
+      Fail(Eq(place.value, dim), "ValueError",
+           {Text(fmt::format("Shape mismatch: {}=", dim->name)), dim,
+            Text(fmt::format(" (from {}) but {}=", known_[dim.get()], place.name)), place.value}));
+}
+
+void ArgumentChecker::CheckDim(const Given& a, size_t d, StmtList* list) {
+  const Expr& expected = a.buffer->shape[d];
+  if (const auto* var = As<VarNode>(expected)) {
+    const std::string shape = fmt::format("shape[{}]", d);
+    const Place place{a.Dim(d), a.buffer->name + "." + shape, a.buffer->name, shape, shape + "="};
+    return known_.count(var) == 0 ? DefineDim(Var(var), place, list) : Agree(Var(var), place, list);
+  }
+  IsKnown(expected) ? CheckShape(a, d, list) : waiting_.push_back({a, d});
+}
+
+bool ArgumentChecker::IsKnown(const Expr& e) const {
+  return std::all_of(func_.dims.begin(), func_.dims.end(), [&](const Var& dim) {
+    return known_.count(dim.get()) != 0 || !UsesVar(e, dim.get());
+  });
+}
+
+void ArgumentChecker::CheckWaiting(StmtList* list) {
+  auto each = [&](const auto& done) {
+    const size_t before = waiting_.size();
+    std::erase_if(waiting_, done);
+    return waiting_.size() < before;
+  };
+  auto check = [&](const Waiting& w) {
+    const std::vector<Expr>& shape = w.given.buffer->shape;
+    if (w.d == Waiting::kStrides || !IsKnown(shape[w.d])) return false;
+    CheckShape(w.given, w.d, list);
+    return true;
+  };
+  auto solve = [&](const Waiting& w) {
+    return w.d != Waiting::kStrides && Solve(w.given, w.d, list);
+  };
+  while (each(check) || each(solve)) {
+  }
+  each([&](const Waiting& w) {
+    const std::vector<Expr>& shape = w.given.buffer->shape;
+    if (!std::all_of(shape.begin(), shape.end(), [&](const Expr& e) { return IsKnown(e); })) {
+      return false;
+    }
+    CheckStrides(w.given, list);
+    return true;
+  });
+}
+
+// The one dim that is not known, from what the others leave of the shape's.
+bool ArgumentChecker::Solve(const Given& a, size_t d, StmtList* list) {
+  const Expr& size = a.buffer->shape[d];
+  const Var dim = DimToldBy(func_, size, [&](const Var& v) { return known_.count(v.get()) != 0; });
+  if (!dim) return false;
+  const AffineForm form = *DetectAffine(size, {dim});
+  const Expr rest = Simplify(a.Dim(d) - form.base);
+  const std::string place = fmt::format("shape[{}]", d);
+  list->Add(Fail(Eq(rest % form.coefficients[0], IndexConst(0)), "ValueError",
+                 {Text(fmt::format("Parameter `{}` expects {}={} for some {} but got {}=",
+                                   a.buffer->name, place, ToString(size), dim->name, place)),
+                  a.Dim(d)}));
+  const Var value = list->Define(dim->name + ".told", rest / form.coefficients[0]);
+  DefineDim(dim,
+            {value, a.buffer->name + "." + place, a.buffer->name,
+             fmt::format("{} of {}={}", dim->name, place, ToString(size)), dim->name + "="},
+            list);
+  return true;
+}
+
+void ArgumentChecker::CheckShape(const Given& a, size_t d, StmtList* list) {
+  const Expr& expected = a.buffer->shape[d];
+  const Expr got = a.Dim(d);
+  Expr value = Simplify(expected);
+  std::string text = AsInt(value) ? ToString(value) : ToString(expected) + "=";
+  std::vector<Expr> parts = {
+      Text(fmt::format("Parameter `{}` expects shape[{}]={}", a.buffer->name, d, text))};
+  if (!AsInt(value)) parts.push_back(value);
+  parts.push_back(Text(fmt::format(" but got shape[{}]=", d)));
+  parts.push_back(got);
+  list->Add(Fail(Eq(got, value), "ValueError", std::move(parts)));
+}
+
+void ArgumentChecker::CheckRange(size_t index, const Place& place, StmtList* list) const {
+  DimRange range = func_.dim_range(index);
+  const Expr& got = place.value;
+  auto expects = [&](const std::string& what) {
+    return std::vector<Expr>{Text(fmt::format("Parameter `{}` expects {} {} but got {}",
+                                              place.parameter, place.what, what, place.came)),
+                             got};
+  };
+  if (range.hi >= 0) {
+    list->Add(Fail(And(Ge(got, IndexConst(range.lo)), Le(got, IndexConst(range.hi))), "ValueError",
+                   expects(fmt::format("in {}..={}", range.lo, range.hi))));
+  } else {
+    list->Add(Fail(Ge(got, IndexConst(range.lo)), "ValueError",
+                   expects(fmt::format("at least {}", range.lo))));
+  }
+  if (range.step > 1) {
+    list->Add(Fail(Eq((got - range.lo) % range.step, IndexConst(0)), "ValueError",
+                   expects(fmt::format("in {} + multiples of {}", range.lo, range.step))));
+  }
+}
+
+void ArgumentChecker::DefineDim(const Var& dim, const Place& place, StmtList* list) {
+  size_t index = 0;
+  while (func_.dims[index] != dim) ++index;
+  CheckRange(index, place, list);
+  const Expr& got = place.value;
+  known_[dim.get()] = place.name;
+  list->Open([dim, got](Stmt body) { return Let::Make(dim, got, std::move(body)); });
+  list->Add(StoreSlot({Argument::Kind::kDim, index}, dim));
+}
+
+void ArgumentChecker::CheckStrides(const Given& a, StmtList* list) {
+  if (a.buffer->rank() == 0) return;
+  // A null pointer says compact. The strides of an empty tensor lead nowhere.
+  Expr strides = LoadAt(DType::Handle(), a.tensor, fields_.strides);
+  Expr given = Ne(Bits(strides), I64(0));
+  std::vector<Stmt> checks;
+  Expr empty = Eq(Product(a.buffer->shape, 0), IndexConst(0));
+  for (size_t d = 0; d < a.buffer->shape.size(); ++d) {
+    Expr stride = LoadAt(DType::Index(), strides, static_cast<int64_t>(d) * 8);
+    Expr compact = Product(a.buffer->shape, d + 1);
+    Expr fine = Or(Eq(stride, compact), Or(Eq(a.buffer->shape[d], IndexConst(1)), empty));
+    checks.push_back(
+        Fail(Simplify(fine), "ValueError",
+             {Text(fmt::format(
+                  "Parameter `{}` expects compact strides, strides[{}]=", a.buffer->name, d)),
+              Simplify(compact), Text(fmt::format(" but got strides[{}]=", d)), stride}));
+  }
+  list->Add(If::Make(given, Seq::Make(std::move(checks))));
+}
+
+void ArgumentChecker::CheckApart(size_t i, size_t j, StmtList* list) {
+  auto start = [&](size_t k) {
+    return Bits(LoadAt(DType::Handle(), closure_, static_cast<int64_t>(k) * kSlotBytes));
+  };
+  auto bytes = [&](size_t k) {
+    const BufferNode& b = *func_.buffers[k];
+    return CastExpr::Make(DType::Int(64), Simplify(Product(b.shape, 0) * b.dtype.Bytes()));
+  };
+  Expr apart = HasHandles(func_)
+                   ? Ne(start(i), start(j))
+                   : Or(Le(start(i) + bytes(i), start(j)), Le(start(j) + bytes(j), start(i)));
+  Expr empty = Or(Eq(bytes(i), I64(0)), Eq(bytes(j), I64(0)));
+  list->Add(Fail(Simplify(Or(apart, empty)), "ValueError",
+                 {Text(fmt::format("Parameter `{}` expects memory of its own but it overlaps `{}`",
+                                   func_.buffers[i]->name, func_.buffers[j]->name))}));
+}
+
+void ArgumentChecker::CheckPlain(const Var& workspace, StmtList* list) {
+  for (size_t i = 0; i < func_.dims.size(); ++i) {
+    const std::string& name = func_.dims[i]->name;
+    // From its slot, of which the simplifier knows nothing: a parameter is taken to be in its
+    // range.
+    const size_t slot = func_.buffers.size() + i;
+    Expr given = LoadAt(DType::Index(), closure_, static_cast<int64_t>(slot) * kSlotBytes);
+    CheckRange(i, {given, name, name, "a value", ""}, list);
+  }
+  auto somewhere = [&](const std::string& name, const Var& data, const Expr& empty) {
+    list->Add(
+        Fail(Simplify(Or(Ne(Bits(data), I64(0)), empty)), "ValueError",
+             {Text(fmt::format("Parameter `{}` expects memory but got a null pointer", name))}));
+  };
+  for (const Buffer& b : func_.buffers) {
+    const Var data = list->Define(b->name + ".data", AddressOf(b));
+    somewhere(b->name, data, Eq(Product(b->shape, 0), IndexConst(0)));
+    CheckAligned(b->name, data, std::max<int64_t>(b->dtype.Bytes(), b->align), list);
+  }
+  if (workspace) {
+    somewhere(workspace->name, workspace, BoolConst(false));
+    constexpr int64_t kWorkspaceAlign = 64;
+    CheckAligned(workspace->name, workspace, kWorkspaceAlign, list);
+  }
+  const size_t first_output = func_.buffers.size() - static_cast<size_t>(func_.num_outputs);
+  for (size_t i = first_output; i < func_.buffers.size(); ++i) {
+    for (size_t j = 0; j < i; ++j) CheckApart(i, j, list);
+  }
+  Require(list);
+}
+
+}  // namespace tenon

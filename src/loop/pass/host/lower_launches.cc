@@ -1,0 +1,125 @@
+#include "loop/pass/host/lower_launches.h"
+
+#include <algorithm>
+
+#include "loop/arguments.h"
+#include "loop/pass/packed_abi.h"
+#include "loop/pass/rewrite.h"
+#include "loop/pass/stmt_list.h"
+#include "loop/threads.h"
+
+namespace tenon {
+
+using namespace packed;  // NOLINT(google-build-using-namespace): its words, in a file made of them
+
+namespace {
+
+constexpr size_t kAxes = 6;  // of the runtime's extents: blocks along x, y, z, then threads
+
+// Where the runtime has the extent of the axis: ranks go z, y, x, and a cluster's blocks are
+// blocks.
+size_t PlaceOf(const std::string& axis) {
+  const auto along = static_cast<size_t>(2 - AxisRank(axis) % 3);
+  return IsBlockAxis(axis) ? along : 3 + along;
+}
+
+Buffer Slots(const std::string& name, size_t count) {
+  Expr size = IndexConst(static_cast<int64_t>(std::max<size_t>(count, 1)));
+  return BufferNode::Make(name, DType::Int(64), {size}, "local", nullptr, {}, kSlotBytes);
+}
+
+int64_t SlotAt(size_t i) { return static_cast<int64_t>(i) * kSlotBytes; }
+
+// The address of a region's first element.
+Expr FirstOf(const RegionNode& region) {
+  std::vector<Expr> first;
+  for (const Range& range : region.ranges) first.push_back(range->min);
+  return Call::Make(Intrinsic::kBufferData, {Load::Make(region.buffer, std::move(first))},
+                    DType::Handle());
+}
+
+// Of the launch: blocks along x, y, z, then threads.
+std::vector<Expr> ExtentsOf(const PrimFunc& kernel, const std::vector<Expr>& scalars) {
+  VarMap values;
+  const size_t dims = kernel.dims.size();
+  for (size_t i = 0; i < dims; ++i) values[kernel.dims[i].get()] = scalars[i];
+  for (size_t i = 0; i < kernel.scalars.size(); ++i) {
+    values[kernel.scalars[i].get()] = scalars[dims + i];
+  }
+  std::vector<Expr> out(kAxes, IndexConst(1));
+  for (const For* loop : PeelThreads(kernel).axes) {
+    Expr& extent = out[PlaceOf(loop->thread)];
+    const Expr own = Substitute(loop->extent, values);
+    extent = IsOne(extent) ? own : extent * own;
+  }
+  return out;
+}
+
+class Lowering final : public ScopedRewriter {
+ public:
+  Lowering(const Func& func, const Module& module)
+      : func_(func), kernels_(DeviceKernels(module)), names_(*func) {}
+
+ private:
+  Stmt VisitStmt(const Stmt& stmt) override {
+    const auto* launch = As<Launch>(stmt);
+    if (!launch || launch->place != "device 0") return Children(stmt);
+    const auto device = std::find_if(func_->scalars.begin(), func_->scalars.end(),
+                                     [](const Var& v) { return v->name == kDeviceId; });
+    const auto kernel = std::find_if(kernels_.begin(), kernels_.end(),
+                                     [&](const Func& k) { return k->name == launch->kernel; });
+    const bool known = device != func_->scalars.end() && kernel != kernels_.end();
+    if (!known || !IsBound(**kernel)) return stmt;
+    return CallOf(*launch, **kernel, kernel - kernels_.begin(), *device);
+  }
+
+  Stmt CallOf(const Launch& launch, const PrimFunc& kernel, int64_t number, const Var& device) {
+    const size_t buffers = launch.buffers.size(), count = buffers + launch.scalars.size();
+    StmtList list;
+    auto make = [&](const char* name, size_t size) {
+      Buffer buffer = Slots(names_.Fresh(launch.kernel + "." + name), size);
+      list.Open([buffer](Stmt body) { return Alloc::Make(buffer, std::move(body)); });
+      return AddressOf(buffer);
+    };
+    const Expr extents = make("extents", kAxes);
+    const Expr values = make("values", count), args = make("args", count);
+    const std::vector<Expr> axes = ExtentsOf(kernel, launch.scalars);
+    for (size_t i = 0; i < kAxes; ++i) list.Add(StoreAt(extents, SlotAt(i), axes[i]));
+    for (size_t i = 0; i < count; ++i) {
+      Expr value = i < buffers ? FirstOf(*launch.buffers[i]) : launch.scalars[i - buffers];
+      list.Add(StoreAt(values, SlotAt(i), std::move(value)));
+      list.Add(StoreAt(args, SlotAt(i), At(values, SlotAt(i))));
+    }
+    Expr call = CallC("tn_core_device_launch",
+                      {Text(std::string("@") + kDeviceCode), Text(std::string("@") + kDeviceState),
+                       I32(number), device, extents, args},
+                      DType::Int(32));
+    list.Add(Evaluate::Make(call));
+    return list.Close();
+  }
+
+  const Func& func_;
+  const std::vector<Func> kernels_;
+  NameSupply names_;
+};
+
+}  // namespace
+
+std::vector<Func> DeviceKernels(const Module& module) {
+  std::vector<Func> out;
+  for (const auto& [name, func] : module.funcs) {
+    if (func->func_kind != FuncKind::kKernel) continue;
+    auto target = Target::Parse(func->target);
+    if (target && target->IsGpu()) out.push_back(func);
+  }
+  return out;
+}
+
+Module LowerLaunches(const Module& module, const PassContext&) {
+  return MapFuncs(module, [&](const Func& func) {
+    if (func->func_kind != FuncKind::kHost) return func;
+    return WithBody(func, Lowering(func, module).Rewrite(func->body));
+  });
+}
+
+}  // namespace tenon

@@ -1,0 +1,269 @@
+#include "loop/pass/host/lower_team.h"
+
+#include "arith/analyzer.h"
+#include "loop/pass/analysis/access.h"
+#include "loop/pass/rewrite.h"
+#include "loop/workspace.h"
+
+namespace tenon {
+
+namespace {
+
+// Bytes [first, end) of something that has an address: a variable holding a handle, a parameter,
+// the weights.
+struct Stretch {
+  const Node* root;
+  int64_t first, end;
+  bool write;
+  bool first_worker;  // only worker 0 touches it
+};
+
+constexpr int64_t kAll = std::numeric_limits<int64_t>::max();
+
+bool Clash(const Stretch& a, const Stretch& b) {
+  return a.root == b.root && (a.write || b.write) && !(a.first_worker && b.first_worker) &&
+         a.first < b.end && b.first < a.end;
+}
+
+// What a piece of work touches.
+using Touched = std::vector<Stretch>;
+
+bool Clash(const Touched& a, const Touched& b) {
+  for (const Stretch& x : a) {
+    for (const Stretch& y : b) {
+      if (Clash(x, y)) return true;
+    }
+  }
+  return false;
+}
+
+// What plan_storage says of a kernel.
+struct KernelFacts {
+  bool known = false;
+  std::vector<bool> reads, writes;  // per buffer parameter
+  bool parallel = true;
+  Expr team_width;                         // null: not known
+  std::optional<int64_t> workspace_bytes;  // none: dims decide
+};
+
+KernelFacts FactsOf(const Func& kernel, int64_t max_team) {
+  KernelFacts facts;
+  if (!kernel || !kernel->attrs.Has("writes")) return facts;
+  facts.known = true;
+  facts.reads.resize(kernel->buffers.size());
+  facts.writes.resize(kernel->buffers.size());
+  for (int64_t i : kernel->attrs.GetInts("reads")) facts.reads.at(static_cast<size_t>(i)) = true;
+  for (int64_t i : kernel->attrs.GetInts("writes")) facts.writes.at(static_cast<size_t>(i)) = true;
+  facts.parallel = kernel->attrs.Get<bool>("parallel", true);
+  facts.team_width = TeamWidthOf(*kernel);
+  facts.workspace_bytes = AsInt(WorkspaceOf(*kernel, max_team));
+  return facts;
+}
+
+class TeamBody {
+ public:
+  TeamBody(const Func& func, const Module& module, const PassContext& context)
+      : module_(module), context_(context), names_(*func), fields_(*func) {}
+
+  Func operator()() {
+    fields_.body = Lower(fields_.body);
+    if (!any_parallel_) fields_.attrs.Set("max_team", int64_t{1});
+    if (any_parallel_ && width_) SetTeamWidth(Simplify(width_), &fields_);
+    return PrimFunc::Make(std::move(fields_));
+  }
+
+ private:
+  Stmt Lower(const Stmt& stmt) {
+    switch (stmt->kind) {
+      case NodeKind::kSeq:
+      case NodeKind::kAlloc: return MapBodies(stmt, [&](const Stmt& s) { return Lower(s); });
+      case NodeKind::kLet: {
+        const auto* let = As<Let>(stmt);
+        return WithSync(Reads(let->value),
+                        [&] { return Let::Make(let->var, let->value, Lower(let->body)); });
+      }
+      case NodeKind::kBind: return OnBind(*As<Bind>(stmt));
+      case NodeKind::kLaunch: return OnLaunch(*As<Launch>(stmt), stmt);
+      case NodeKind::kIf:
+      case NodeKind::kFor:
+      case NodeKind::kWhile: return Launches(stmt) ? OnControl(stmt) : OnFirstWorker(stmt);
+      case NodeKind::kAssert:
+        return WithSync(Reads(As<Assert>(stmt)->condition), [&] { return stmt; });
+      case NodeKind::kReturn: return stmt;
+      default: return OnFirstWorker(stmt);
+    }
+  }
+
+  template <class F>
+  Stmt WithSync(const Touched& now, F&& make) {
+    bool sync = Clash(pending_, now);
+    if (sync) pending_.clear();
+    pending_.insert(pending_.end(), now.begin(), now.end());
+    Stmt out = make();
+    return sync ? Seq::Make({Sync::Make(Level::kTeam), out}) : out;
+  }
+
+  Stmt OnBind(const Bind& bind) {
+    base_[bind.buffer.get()] = AddressOf(bind.data);
+    return Bind::Make(bind.buffer, bind.data, Lower(bind.body));
+  }
+
+  Stmt OnLaunch(const Launch& launch, const Stmt& stmt) {
+    if (launch.place != "host") return stmt;
+    const KernelFacts& kernel = Facts(launch.kernel);
+    any_parallel_ |= kernel.parallel;
+    if (kernel.parallel) Widen(launch, kernel.team_width);
+    Touched now;
+    for (size_t i = 0; i < launch.buffers.size(); ++i) {
+      bool reads = !kernel.known || kernel.reads[i], writes = !kernel.known || kernel.writes[i];
+      if (reads || writes) now.push_back(StretchOf(*launch.buffers[i], writes, !kernel.parallel));
+    }
+    for (const Expr& s : launch.scalars) {
+      if (s->dtype.IsHandle()) now.push_back(WorkspaceOf(s, kernel));
+    }
+    return WithSync(now,
+                    [&] { return CallFunc::Make(launch.kernel, launch.buffers, launch.scalars); });
+  }
+
+  // The team is as large as the widest launch has work for.
+  void Widen(const Launch& launch, const Expr& width) {
+    Func kernel = module_.Find(launch.kernel);
+    VarMap dims;
+    for (size_t i = 0; kernel && i < kernel->dims.size(); ++i) {
+      dims[kernel->dims[i].get()] = launch.scalars[i];
+    }
+    Expr here = width ? Substitute(width, dims) : nullptr;
+    const bool known = width_ && here && IsOfDims(here, fields_);
+    width_ = known ? Max(width_, here) : nullptr;
+  }
+
+  // Control flow around launches: nothing is pending at its borders, and a loop's iterations are a
+  // barrier apart. What a condition reads is then the same for all workers.
+  Stmt OnControl(const Stmt& stmt) {
+    bool was_pending = !pending_.empty();
+    auto closed = [&](const Stmt& body) {
+      if (!body) return body;
+      pending_.clear();
+      Stmt out = Lower(body);
+      return pending_.empty() ? out : Seq::Make({out, Sync::Make(Level::kTeam)});
+    };
+    Stmt out;
+    if (const auto* node = As<If>(stmt)) {
+      out = OnIf(*node, closed);
+    } else if (const auto* loop = As<For>(stmt)) {
+      out = WithBody(*loop, closed(loop->body));
+    } else {
+      out = While::Make(As<While>(stmt)->condition, closed(As<While>(stmt)->body));
+    }
+    pending_.clear();
+    return was_pending ? Seq::Make({Sync::Make(Level::kTeam), out}) : out;
+  }
+
+  // The value is taken before a worker in the branch may overwrite what it came from.
+  template <class F>
+  Stmt OnIf(const If& node, F&& closed) {
+    Stmt then_body = closed(node.then_body), else_body = closed(node.else_body);
+    if (Reads(node.condition).empty()) return If::Make(node.condition, then_body, else_body);
+    Var taken = VarNode::Make(names_.Fresh("taken"), DType::Bool());
+    return Let::Make(taken, node.condition,
+                     Seq::Make({Sync::Make(Level::kTeam), If::Make(taken, then_body, else_body)}));
+  }
+
+  Stmt OnFirstWorker(const Stmt& stmt) {
+    Touched now;
+    Accesses touched = AccessesOf(stmt, module_, [](const Buffer&) { return true; });
+    for (const BufferNode* b : touched.reads) now.push_back(WholeOf(b, false, true));
+    for (const BufferNode* b : touched.writes) now.push_back(WholeOf(b, true, true));
+    Expr rank = Call::Make(Intrinsic::kTeamRank, {}, DType::Index());
+    return WithSync(now, [&] { return If::Make(Eq(rank, IndexConst(0)), stmt); });
+  }
+
+  static bool Launches(const Stmt& stmt) {
+    return AnyStmt(stmt, [&](const NodeRef& n) { return n->kind == NodeKind::kLaunch; });
+  }
+
+  const KernelFacts& Facts(const std::string& name) {
+    auto it = facts_.find(name);
+    if (it == facts_.end())
+      it = facts_.emplace(name, FactsOf(module_.Find(name), context_.max_team)).first;
+    return it->second;
+  }
+
+  // ---- places in memory ----
+
+  struct Address {
+    const Node* root;
+    std::optional<int64_t> offset;  // bytes, where constant
+  };
+
+  static Address AddressOf(const Expr& handle) {
+    const auto* call = As<Call>(handle);
+    if (call && call->intrinsic == Intrinsic::kPtrOffset) {
+      Address base = AddressOf(call->args[0]);
+      auto more = AsInt(call->args[1]);
+      if (base.offset && more)
+        *base.offset += *more;
+      else
+        base.offset.reset();
+      return base;
+    }
+    return {handle.get(), 0};
+  }
+
+  Stretch At(const Address& base, std::optional<int64_t> first, std::optional<int64_t> bytes,
+             bool write, bool first_worker) const {
+    if (!base.offset || !first || !bytes) return {base.root, 0, kAll, write, first_worker};
+    return {base.root, *base.offset + *first, *base.offset + *first + *bytes, write, first_worker};
+  }
+
+  Address BaseOf(const BufferNode* buffer) const {
+    auto it = base_.find(buffer);
+    return it == base_.end() ? Address{buffer, 0} : it->second;
+  }
+
+  Stretch StretchOf(const RegionNode& region, bool write, bool first_worker) const {
+    const BufferNode* b = region.buffer.get();
+    if (b->rank() != 1) return WholeOf(b, write, first_worker);
+    auto min = AsInt(region.ranges[0]->min), extent = AsInt(region.ranges[0]->extent);
+    int64_t size = b->dtype.Bytes();
+    if (!min || !extent) return WholeOf(b, write, first_worker);
+    return At(BaseOf(b), *min * size, *extent * size, write, first_worker);
+  }
+
+  Stretch WholeOf(const BufferNode* b, bool write, bool first_worker) const {
+    return At(BaseOf(b), std::nullopt, std::nullopt, write, first_worker);
+  }
+
+  Stretch WorkspaceOf(const Expr& handle, const KernelFacts& kernel) const {
+    return At(AddressOf(handle), 0, kernel.workspace_bytes, true, false);
+  }
+
+  Touched Reads(const Expr& e) const {
+    Touched out;
+    PreOrder(e, [&](const NodeRef& n) {
+      if (const auto* load = As<Load>(n)) out.push_back(WholeOf(load->buffer.get(), false, false));
+      return true;
+    });
+    return out;
+  }
+
+  const Module& module_;
+  const PassContext& context_;
+  NameSupply names_;
+  PrimFunc fields_;
+  Touched pending_;  // since the last barrier
+  bool any_parallel_ = false;
+  Expr width_ = IndexConst(1);  // of the team; null: not known
+  std::unordered_map<const BufferNode*, Address> base_;
+  std::unordered_map<std::string, KernelFacts> facts_;
+};
+
+}  // namespace
+
+Module LowerTeam(const Module& module, const PassContext& context) {
+  return MapFuncs(module, [&](const Func& func) {
+    return func->func_kind == FuncKind::kHost ? TeamBody(func, module, context)() : func;
+  });
+}
+
+}  // namespace tenon

@@ -1,0 +1,407 @@
+#include "loop/pass/host/make_packed.h"
+
+#include <fmt/format.h>
+
+#include <limits>
+
+#include "arith/analyzer.h"
+#include "loop/pass/host/argument_checks.h"
+#include "loop/pass/packed_abi.h"
+#include "loop/requirements.h"
+#include "loop/workspace.h"
+#include "support/check.h"
+#include "support/strings.h"
+
+namespace tenon {
+
+using namespace packed;  // NOLINT(google-build-using-namespace): its words, in a file made of them
+
+namespace {
+
+/// F(closure): the host function as a body of the runtime's team.
+Func BodyOf(const PrimFunc& func) {
+  Var closure = VarNode::Make("closure", DType::Handle());
+  StmtList list;
+  size_t slot = func.buffers.size();
+  auto bind = [&](const Var& var) {
+    Expr value = LoadAt(var->dtype, closure, static_cast<int64_t>(slot++) * kSlotBytes);
+    list.Open([var, value](Stmt body) { return Let::Make(var, value, std::move(body)); });
+  };
+  for (const Var& dim : func.dims) bind(dim);
+  for (const Var& scalar : func.scalars) bind(scalar);
+  for (size_t i = 0; i < func.buffers.size(); ++i) {
+    Expr data = LoadAt(DType::Handle(), closure, static_cast<int64_t>(i) * kSlotBytes);
+    list.Open([buffer = func.buffers[i], data](Stmt body) {
+      return Bind::Make(buffer, data, std::move(body));
+    });
+  }
+  list.Add(func.body);
+  list.Add(Return::Make(I32(0)));
+
+  PrimFunc fields = func;
+  fields.dims.clear(), fields.dim_lo.clear(), fields.dim_hi.clear(), fields.dim_step.clear();
+  fields.buffers.clear();
+  fields.num_outputs = 0;
+  fields.scalars = {closure};
+  fields.attrs.Erase("exported");  // its wrapper is
+  fields.attrs.Erase(kArgumentsAttr);
+  fields.attrs.Erase(kRequiresAttr);
+  fields.body = list.Close();
+  return PrimFunc::Make(std::move(fields));
+}
+
+// What plan_storage appends where something is to be stored: the numbers of these scalars.
+std::vector<size_t> ArenasOf(const PrimFunc& func) {
+  std::vector<size_t> out;
+  for (size_t i = 0; i < func.scalars.size(); ++i) {
+    if (IsArena(func.scalars[i])) out.push_back(i);
+  }
+  return out;
+}
+
+PrimFunc PackedFields(std::string name, const std::string& target) {
+  PrimFunc fields;
+  fields.name = std::move(name);
+  fields.func_kind = FuncKind::kPacked;
+  fields.scalars = {VarNode::Make("self", DType::Handle()), VarNode::Make("args", DType::Handle()),
+                    VarNode::Make("num_args", DType::Int(32)),
+                    VarNode::Make("result", DType::Handle())};
+  fields.target = target;
+  return fields;
+}
+
+/// Builds __tvm_ffi_NAME.
+class Wrapper {
+ public:
+  Wrapper(const PrimFunc& func, const std::string& name, std::vector<Argument> arguments,
+          Func sizer, int pointer_bits)
+      : func_(func),
+        name_(name),
+        arguments_(std::move(arguments)),
+        sizer_(std::move(sizer)),
+        packed_(PackedFields("__tvm_ffi_" + name, func.target)),
+        num_inputs_(arguments_.size() - static_cast<size_t>(func.num_outputs)),
+        closure_(
+            LocalSlots("closure", func.buffers.size() + func.dims.size() + func.scalars.size())),
+        outputs_(LocalSlots("outputs", 2 * static_cast<size_t>(func.num_outputs))),
+        checker_(func, SignatureOf(num_inputs_), args(), AddressOf(closure_), pointer_bits) {}
+
+  Func operator()() {
+    list_.Add(Evaluate::Make(CallC("tn_core_check_cpu", {}, DType::Int(32))));
+    Make(closure_, &list_);
+    Make(outputs_, &list_);
+    for (int64_t i = 0; i < func_.num_outputs; ++i) SetNone(AddressOf(outputs_), i);
+    Arguments();
+    Run();
+    GiveBack();
+    packed_.body = list_.Close();
+    return PrimFunc::Make(std::move(packed_));
+  }
+
+ private:
+  const Var& args() const { return packed_.scalars[1]; }
+  const Var& num_args() const { return packed_.scalars[2]; }
+  const Var& result() const { return packed_.scalars[3]; }
+  int32_t num_outputs() const { return static_cast<int32_t>(func_.num_outputs); }
+
+  std::string SignatureOf(size_t count) const {
+    return SignatureText(func_, name_, std::span(arguments_).first(count));
+  }
+  size_t first_output() const {
+    return func_.buffers.size() - static_cast<size_t>(func_.num_outputs);
+  }
+
+  static Buffer LocalSlots(const char* name, size_t count) {
+    Expr size = IndexConst(static_cast<int64_t>(std::max<size_t>(count, 1)));
+    return BufferNode::Make(name, DType::Int(64), {size}, "local", nullptr, {}, kSlotBytes);
+  }
+  static void Make(const Buffer& buffer, StmtList* list) {
+    list->Open([buffer](Stmt body) { return Alloc::Make(buffer, std::move(body)); });
+  }
+  void SetNone(const Expr& values, int64_t i) {
+    list_.Add(StoreAt(values, i * kAnyBytes, I64(kNone)));
+    list_.Add(StoreAt(values, i * kAnyBytes + kAnyValue, I64(0)));
+  }
+
+  Expr OutputsGiven() const { return Eq(num_args(), I32(static_cast<int64_t>(arguments_.size()))); }
+
+  // Checks what is given; makes the outputs that are not. They can only be made when the inputs
+  // tell all dims.
+  void Arguments() {
+    auto all = static_cast<int64_t>(arguments_.size()), inputs = static_cast<int64_t>(num_inputs_);
+    makes_outputs_ = num_outputs() > 0 && InputsTellDims();
+    Expr fits = OutputsGiven();
+    auto count = [](int64_t n) { return fmt::format("{} argument{}", n, n == 1 ? "" : "s"); };
+    std::string expected = fmt::format("Expected {} but got ", count(all));
+    if (makes_outputs_) {
+      fits = Or(Eq(num_args(), I32(inputs)), fits);
+      expected = fmt::format("Expected {}, or {} with outputs, but got ", count(inputs), all);
+    } else {
+      checker_.set_signature(SignatureOf(arguments_.size()));
+    }
+    list_.Add(checker_.Fail(fits, "TypeError", {Text(expected), num_args()}));
+    for (size_t i = 0; i < num_inputs_; ++i) checker_.Check(arguments_[i], i, &list_);
+    makes_outputs_ ? checker_.CheckWaiting(&list_) : CheckOutputs(&list_);
+    checker_.CheckRequirements(&list_);
+    if (!makes_outputs_) return;
+    checker_.set_signature(SignatureOf(arguments_.size()));
+    StmtList given, made;
+    CheckOutputs(&given);
+    MakeOutputs(&made);
+    list_.Add(If::Make(OutputsGiven(), given.Close(), made.Close()));
+  }
+
+  bool InputsTellDims() const {
+    if (first_output() == 0 && func_.attrs.Has(kDeviceTypeAttr)) return false;  // nor the device
+    return !UntoldDim(func_, std::span(arguments_).first(num_inputs_));
+  }
+
+  void CheckOutputs(StmtList* list) {
+    for (size_t i = num_inputs_; i < arguments_.size(); ++i) {
+      checker_.Check(arguments_[i], i, list);
+    }
+    checker_.CheckWaiting(list);
+    for (size_t i = first_output(); i < func_.buffers.size(); ++i) {
+      for (size_t j = 0; j < i; ++j) checker_.CheckApart(i, j, list);
+    }
+  }
+
+  void MakeOutputs(StmtList* list) {
+    size_t rank = 1;
+    for (size_t i = first_output(); i < func_.buffers.size(); ++i) {
+      rank = std::max(rank, func_.buffers[i]->shape.size());
+    }
+    Buffer shape = LocalSlots("output_shape", rank);
+    Make(shape, list);
+    for (size_t i = first_output(); i < func_.buffers.size(); ++i) {
+      const BufferNode& b = *func_.buffers[i];
+      for (size_t d = 0; d < b.shape.size(); ++d) {
+        list->Add(StoreAt(AddressOf(shape), static_cast<int64_t>(d) * 8, b.shape[d]));
+      }
+      auto any = static_cast<int64_t>(i - first_output()) * kAnyBytes;
+      std::vector<Expr> args = {I32(PackedDType(b.dtype)), I32(b.rank()), AddressOf(shape),
+                                At(AddressOf(outputs_), any),
+                                At(AddressOf(closure_), static_cast<int64_t>(i) * kSlotBytes)};
+      const int64_t device = func_.attrs.GetInt(kDeviceTypeAttr, kCpu);
+      if (device != kCpu) args.insert(args.begin(), {I32(device), checker_.device_id()});
+      const char* make = device == kCpu ? "tn_core_tensor_alloc" : "tn_core_device_tensor_alloc";
+      Var status = list->Define(b.name + ".status", CallC(make, std::move(args), DType::Int(32)));
+      list->Add(If::Make(Ne(status, I32(0)), LeaveWith(I32(-1))));
+    }
+  }
+
+  // Outputs made and memory borrowed so far are dropped.
+  Stmt LeaveWith(Expr status) {
+    std::vector<Stmt> out = Releases();
+    for (int64_t i = 0; i < func_.num_outputs; ++i) {
+      Expr value = At(AddressOf(outputs_), i * kAnyBytes);
+      out.push_back(Evaluate::Make(CallC("tn_core_release", {value}, DType::Handle())));
+    }
+    out.push_back(Return::Make(std::move(status)));
+    return Seq::Make(std::move(out));
+  }
+
+  void Run() {
+    for (size_t i = 0; i < func_.scalars.size(); ++i) {
+      if (func_.scalars[i]->name != kDeviceId) continue;
+      const size_t slot = func_.buffers.size() + func_.dims.size() + i;
+      list_.Add(StoreAt(AddressOf(closure_), static_cast<int64_t>(slot) * kSlotBytes,
+                        checker_.device_id()));
+    }
+    BorrowArenas();
+    Expr team = TeamSize();
+    Var status = list_.Define(
+        "status", CallC("tn_core_run_team", {Text("@" + func_.name), AddressOf(closure_), team},
+                        DType::Int(32)));
+    for (Stmt& release : Releases()) list_.Add(std::move(release));
+    borrowed_.clear();
+    list_.Add(If::Make(Ne(status, I32(0)), LeaveWith(status)));
+  }
+
+  // The largest that has work for all; 0 stands for the pool's.
+  Expr TeamSize() const {
+    const int64_t most = func_.attrs.GetInt("max_team");
+    const Expr width = TeamWidthOf(func_);
+    if (!width || most == 1) return I32(most);
+    constexpr int64_t kNoLimit = std::numeric_limits<int32_t>::max();
+    Expr size = Max(IndexConst(1), Min(width, IndexConst(most > 0 ? most : kNoLimit)));
+    return CastExpr::Make(DType::Int(32), Simplify(size));
+  }
+
+  void BorrowArenas() {
+    const std::vector<size_t> arenas = ArenasOf(func_);
+    if (arenas.empty()) return;
+    packed_.attrs.Set("instances", Instances());
+    Buffer sizes = LocalSlots("arena_size", arenas.size());
+    if (sizer_) {
+      Make(sizes, &list_);
+      const Range all = RangeNode::Make(IndexConst(0), sizes->shape[0]);
+      list_.Add(CallFunc::Make(sizer_->name, {RegionNode::Make(sizes, {all})},
+                               {func_.dims.begin(), func_.dims.end()}));
+    }
+    for (size_t i = 0; i < arenas.size(); ++i) {
+      Expr bytes = sizer_ ? Load::Make(sizes, {IndexConst(static_cast<int64_t>(i))})
+                          : I64(func_.attrs.GetInt("arena_bytes"));
+      Expr borrow = CallC(on_device() ? "tn_core_device_arena_acquire" : "tn_core_arena_acquire",
+                          WithDevice({Text("@" + Instances())}, bytes), DType::Handle());
+      Var arena = list_.Define(func_.scalars[arenas[i]]->name, borrow);
+      list_.Add(If::Make(Eq(Bits(arena), I64(0)), LeaveWith(I32(-1))));
+      const size_t slot = func_.buffers.size() + func_.dims.size() + arenas[i];
+      list_.Add(StoreAt(AddressOf(closure_), static_cast<int64_t>(slot) * kSlotBytes, arena));
+      borrowed_.push_back(arena);
+    }
+  }
+
+  std::vector<Stmt> Releases() const {
+    const char* name = on_device() ? "tn_core_device_arena_release" : "tn_core_arena_release";
+    std::vector<Stmt> out;
+    for (const Var& arena : borrowed_) {
+      out.push_back(Evaluate::Make(CallC(name, {Text("@" + Instances()), arena}, DType::Handle())));
+    }
+    return out;
+  }
+
+  bool on_device() const { return func_.attrs.Has(kDeviceTypeAttr); }
+
+  // Arguments of a call of the core, with the device in front of the last one where there is one.
+  std::vector<Expr> WithDevice(std::vector<Expr> args, const Expr& last) const {
+    if (on_device()) {
+      args.push_back(I32(func_.attrs.GetInt(kDeviceTypeAttr)));
+      args.push_back(checker_.device_id());
+    }
+    args.push_back(last);
+    return args;
+  }
+
+  std::string Instances() const {
+    return func_.attrs.Has("export_name") ? "tn_instances_" + name_ : "tn_main_instances";
+  }
+
+  void GiveBack() {
+    Expr give = CallC("tn_core_return", {AddressOf(outputs_), I32(num_outputs()), result()},
+                      DType::Int(32));
+    StmtList none;
+    none.Add(StoreAt(result(), 0, I64(kNone)));
+    none.Add(StoreAt(result(), 8, I64(0)));
+    Stmt nothing = none.Close();
+    list_.Add(makes_outputs_ ? If::Make(OutputsGiven(), nothing, Evaluate::Make(give)) : nothing);
+    list_.Add(Return::Make(I32(0)));
+  }
+
+  const PrimFunc& func_;
+  const std::string name_;
+  const std::vector<Argument> arguments_;
+  const Func sizer_;
+  PrimFunc packed_;
+  const size_t num_inputs_;
+  const Buffer closure_;
+  const Buffer outputs_;  // tn_ffi_any each
+  ArgumentChecker checker_;
+  StmtList list_;
+  bool makes_outputs_ = false;
+  std::vector<Var> borrowed_;  // arenas, while the call has them
+};
+
+/// __tvm_ffi__metadata_NAME: the JSON that TVM-FFI's stub generators read. The string is static:
+/// the library stays.
+Func Metadata(const PrimFunc& func, const std::string& name,
+              const std::vector<Argument>& arguments) {
+  const std::string tensor = R"({"type":"ffi.Tensor"})";
+  std::string result =
+      func.num_outputs == 1 ? tensor : R"({"type":"ffi.Array","args":[)" + tensor + "]}";
+  if (func.num_outputs == 0) result = R"({"type":"None"})";
+  std::string args = result;
+  for (size_t i = 0; i < arguments.size() - static_cast<size_t>(func.num_outputs); ++i) {
+    const Var number = arguments[i].VarOf(func);
+    const char* type = !number                   ? "ffi.Tensor"
+                       : number->dtype.IsBool()  ? "bool"
+                       : number->dtype.IsFloat() ? "float"
+                                                 : "int";
+    args += fmt::format(R"(,{{"type":"{}"}})", type);
+  }
+  std::string schema = R"({"type":"ffi.Function","args":[)" + args + "]}";
+  PrimFunc fields = PackedFields("__tvm_ffi__metadata_" + name, func.target);
+  const Var& out = fields.scalars[3];
+  fields.body =
+      Seq::Make({StoreAt(out, 0, I64(kRawStr)),
+                 StoreAt(out, 8, Text(fmt::format(R"({{"type_schema":{}}})", QuoteJson(schema)))),
+                 Return::Make(I32(0))});
+  return PrimFunc::Make(std::move(fields));
+}
+
+/// NAME(buffers…, dims…, scalars…, workspace): F for callers who know its signature, on their own
+/// thread.
+Func Plain(const PrimFunc& func, const std::string& name, const std::vector<Argument>& arguments,
+           int pointer_bits) {
+  PrimFunc fields;
+  fields.name = name;
+  fields.func_kind = FuncKind::kPacked;
+  fields.target = func.target;
+  fields.dims = func.dims;
+  fields.dim_lo = func.dim_lo, fields.dim_hi = func.dim_hi, fields.dim_step = func.dim_step;
+  fields.buffers = func.buffers;
+  fields.num_outputs = func.num_outputs;
+  Var workspace = VarNode::Make("workspace", DType::Handle());
+  fields.scalars = func.scalars;
+  const bool needs_arena = !ArenasOf(func).empty();  // one: these functions are for CPUs
+  if (needs_arena) fields.scalars.pop_back();
+  fields.scalars.push_back(workspace);
+  fields.attrs.Set(kPlain, name);
+  StmtList list;
+  const bool checked = func.attrs.Get<bool>("plain_checks", false);
+  if (checked) list.Add(Evaluate::Make(CallC("tn_core_check_cpu", {}, DType::Int(32))));
+  std::vector<Expr> values;
+  for (const Buffer& b : func.buffers) values.push_back(AddressOf(b));
+  values.insert(values.end(), func.dims.begin(), func.dims.end());
+  values.insert(values.end(), fields.scalars.begin(), fields.scalars.end() - 1);
+  if (needs_arena) values.push_back(workspace);
+  Expr count = IndexConst(static_cast<int64_t>(std::max<size_t>(values.size(), 1)));
+  Buffer closure =
+      BufferNode::Make("closure", DType::Int(64), {count}, "local", nullptr, {}, kSlotBytes);
+  list.Open([closure](Stmt body) { return Alloc::Make(closure, std::move(body)); });
+  for (size_t i = 0; i < values.size(); ++i) {
+    list.Add(StoreAt(AddressOf(closure), static_cast<int64_t>(i) * kSlotBytes, values[i]));
+  }
+  if (checked) {
+    ArgumentChecker checker(func, SignatureText(func, name, arguments), nullptr, AddressOf(closure),
+                            pointer_bits);
+    checker.CheckPlain(needs_arena ? workspace : nullptr, &list);
+  }
+  list.Add(CallFunc::Make(func.name, {}, {AddressOf(closure)}));
+  list.Add(Return::Make(I32(0)));
+  fields.body = list.Close();
+  return PrimFunc::Make(std::move(fields));
+}
+
+}  // namespace
+
+Module MakePacked(const Module& module, const PassContext& context) {
+  Module out = module;
+  const int pointer_bits = context.target ? context.target->Cpu().PointerBits() : 64;
+  for (const auto& [key, func] : module.funcs) {
+    if (func->func_kind != FuncKind::kHost) continue;
+    bool is_body = func->buffers.empty() && func->dims.empty() && func->scalars.size() == 1 &&
+                   func->scalars[0]->name == "closure";
+    if (is_body) continue;
+    auto arguments = ArgumentsOf(*func);
+    bool exported = func->attrs.Get<bool>("exported", false);
+    if (exported && !arguments) {
+      context.Remark(fmt::format("not exported: {}", arguments.errors()[0].message));
+    }
+    // The tensors tell the device.
+    const bool device_known = !func->buffers.empty() || !func->attrs.Has(kDeviceTypeAttr);
+    if (exported && arguments && device_known) {
+      std::string name = func->attrs.GetString("export_name", func->name);
+      Func sizer = module.Find(func->name + ".arena_bytes");
+      out.Add(Wrapper(*func, name, *arguments, sizer, pointer_bits)());
+      out.Add(Metadata(*func, name, *arguments));
+      if (func->attrs.Has(kPlain)) {
+        out.Add(Plain(*func, func->attrs.GetString(kPlain), *arguments, pointer_bits));
+      }
+    }
+    out.Add(BodyOf(*func));
+  }
+  return out;
+}
+
+}  // namespace tenon

@@ -1,0 +1,338 @@
+#include "loop/pass/loops/split_guards.h"
+
+#include <algorithm>
+
+#include "loop/pass/rewrite.h"
+#include "loop/threads.h"
+
+namespace tenon {
+
+namespace {
+
+// A comparison that holds exactly, or at least, where the variable is >= lo and < hi; null: no
+// bound on that side. Without either, it holds at least where `holds` does.
+struct Guard {
+  const Node* comparison;
+  bool exact;
+  Expr lo, hi;
+  bool equality = false;
+  Expr holds = nullptr;
+};
+
+// The guards in a loop's body that speak of its variable.
+class GuardFinder {
+ public:
+  GuardFinder(const Var& var, Analyzer* analyzer,
+              const std::unordered_set<const VarNode*>& outer_loops)
+      : var_(var), analyzer_(analyzer), outer_loops_(outer_loops) {}
+
+  std::vector<Guard> operator()(const Stmt& body) {
+    PreOrder(body, [&](const NodeRef& n) {
+      if (const auto* loop = As<For>(n)) BindLoop(*loop);
+      if (const auto* let = As<Let>(n)) opaque_.insert(let->var.get());
+      if (const auto* node = As<If>(n)) Conditions(node->condition);
+      if (const auto* select = As<Select>(n)) Conditions(select->condition);
+      return true;
+    });
+    return std::move(guards_);
+  }
+
+ private:
+  void BindLoop(const For& loop) {
+    bool fixed = !Inner(loop.min) && !Inner(loop.extent) && IsPure(loop.min) && IsPure(loop.extent);
+    if (fixed)
+      inner_[loop.var.get()] = {loop.min, analyzer_->Simplify(loop.min + loop.extent - 1)};
+    else
+      opaque_.insert(loop.var.get());
+    if (loop.for_kind == ForKind::kSerial) serial_.insert(loop.var.get());
+  }
+
+  // Of a tile that serial loops move over the tensor, the innermost one of them knows best whether
+  // the tile is inside.
+  bool IsForInnerLoop(const Expr& f) const {
+    bool moves = UsesAnyVar(f, serial_), tile = false;
+    for (const auto& [var, range] : inner_) tile |= !serial_.count(var) && UsesVar(f, var);
+    return moves && tile;
+  }
+
+  bool Inner(const Expr& e) const {
+    bool inner = false;
+    PreOrder(e, [&](const NodeRef& n) {
+      const auto* var = As<VarNode>(n);
+      inner |= var && (inner_.count(var) || opaque_.count(var));
+      return !inner;
+    });
+    return inner;
+  }
+
+  // Inner loops are gone from it, and with their ranges the variable itself has not come in (j in
+  // 0..i + 1).
+  bool IsBound(const Expr& e) const { return !Inner(e) && !UsesVar(e, var_.get()); }
+
+  void Conditions(const Expr& condition) {
+    for (const Expr& e : SplitConjunction(condition)) {
+      if (!seen_.insert(e.get()).second || !UsesVar(e, var_.get()) || !IsPure(e)) continue;
+      if (UsesAnyVar(e, opaque_)) continue;
+      const auto* comparison = As<Binary>(e);
+      if (comparison && comparison->lhs->dtype == DType::Index()) Add(*comparison);
+    }
+  }
+
+  // x == c: one iteration, the first as a rule, which is peeled.
+  void AddEquality(const Binary& comparison) {
+    auto affine = DetectAffine(analyzer_->Simplify(comparison.lhs - comparison.rhs), {var_});
+    auto slope = affine ? AsInt(analyzer_->Simplify(affine->coefficients[0])) : std::nullopt;
+    if (!slope || std::abs(*slope) != 1 || Inner(affine->base)) return;
+    Expr value = *slope == 1 ? IndexConst(0) - affine->base : affine->base;
+    guards_.push_back({&comparison, true, value, value + 1, true});
+  }
+
+  // The comparison as f >= 0; null when it is none.
+  static Expr NonNegative(const Binary& e) {
+    switch (e.op) {
+      case BinaryOp::kLt: return e.rhs - e.lhs - 1;
+      case BinaryOp::kLe: return e.rhs - e.lhs;
+      case BinaryOp::kGt: return e.lhs - e.rhs - 1;
+      case BinaryOp::kGe: return e.lhs - e.rhs;
+      default: return nullptr;
+    }
+  }
+
+  void Add(const Binary& comparison) {
+    if (comparison.op == BinaryOp::kEq) return AddEquality(comparison);
+    Expr f = NonNegative(comparison);
+    auto affine = f ? DetectAffine(analyzer_->Simplify(f), {var_}) : std::nullopt;
+    if (f && !affine) return AddCurved(comparison, f);
+    auto slope = affine ? AsInt(analyzer_->Simplify(affine->coefficients[0])) : std::nullopt;
+    if (!slope || *slope == 0) return;
+    Expr least = affine->base;
+    bool exact = !Inner(least);
+    if (!exact) {
+      if (IsForInnerLoop(least)) return;
+      bool moves = UsesAnyVar(least, serial_);
+      least = EvalInterval(least, inner_, analyzer_).min;
+      if (!least || !IsBound(least)) return;
+      // A split of a whole nest is worth it only where it is one split, not one per outer
+      // iteration.
+      if (moves && UsesAnyVar(least, outer_loops_)) return;
+    }
+    Guard guard{&comparison, exact, nullptr, nullptr, false};
+    if (*slope > 0)
+      guard.lo = CeilDiv(IndexConst(0) - least, IndexConst(*slope));
+    else
+      guard.hi = least / IndexConst(-*slope) + 1;
+    guards_.push_back(std::move(guard));
+  }
+
+  // f >= 0 where the variable stands under a division: one loop over several axes of tiles.
+  void AddCurved(const Binary& comparison, const Expr& f) {
+    if (IsForInnerLoop(f)) return;
+    Expr least = Inner(f) ? EvalInterval(analyzer_->Simplify(f), inner_, analyzer_).min : nullptr;
+    if (!least || Inner(least) || UsesAnyVar(least, outer_loops_)) return;
+    guards_.push_back({&comparison, false, nullptr, nullptr, false, Ge(least, IndexConst(0))});
+  }
+
+  const Var& var_;
+  Analyzer* analyzer_;
+  const std::unordered_set<const VarNode*>& outer_loops_;
+  IntervalMap inner_;
+  std::unordered_set<const VarNode*> opaque_, serial_;
+  std::unordered_set<const Node*> seen_;
+  std::vector<Guard> guards_;
+};
+
+// What is left of a node one of whose parts has become true or false.
+NodeRef Fold(const NodeRef& n) {
+  if (const auto* both = As<Binary>(n); both && both->op == BinaryOp::kAnd) {
+    if (IsZero(both->lhs) || IsOne(both->rhs)) return both->lhs;
+    if (IsZero(both->rhs) || IsOne(both->lhs)) return both->rhs;
+  }
+  if (const auto* select = As<Select>(n); select && select->condition->dtype.IsScalar()) {
+    if (IsOne(select->condition)) return select->on_true;
+    if (IsZero(select->condition)) return select->on_false;
+  }
+  if (const auto* node = As<If>(n)) {
+    if (IsOne(node->condition)) return node->then_body;
+    if (IsZero(node->condition)) return node->else_body ? node->else_body : Seq::Make({});
+  }
+  if (const auto* seq = As<Seq>(n)) return Seq::Make(seq->stmts);
+  return n;
+}
+
+// The statement with comparisons replaced by what they are known to be.
+Stmt Decide(const Stmt& stmt, const std::unordered_map<const Node*, bool>& known) {
+  if (known.empty()) return stmt;
+  // Guards are found by address in the tree as it is, so a parent is looked at before its parts are
+  // rebuilt.
+  struct Decider final : ChildMapper {
+    NodeRef MapChild(const NodeRef& child, FieldRole role) override {
+      if (role == FieldRole::kBinds || child->kind == NodeKind::kBuffer) return child;
+      auto it = known->find(child.get());
+      if (it != known->end()) return BoolConst(it->second);
+      const bool shared = !child->IsUnique();
+      if (auto was = done.find(child.get()); shared && was != done.end()) return was->second;
+      NodeRef mapped = child->MapChildren(*this);
+      if (mapped != child) mapped = Fold(mapped);
+      if (shared) done[child.get()] = mapped;
+      return mapped;
+    }
+    const std::unordered_map<const Node*, bool>* known;
+    std::unordered_map<const Node*, NodeRef> done;  // of those with several parents
+  } decider;
+  decider.known = &known;
+  return Cast<StmtNode>(decider.MapChild(stmt, FieldRole::kChild));
+}
+
+class GuardSplitter final : public ScopedRewriter {
+ public:
+  GuardSplitter(const Func& func, const PassContext& context)
+      : names_(*func),
+        stmts_(CountStmts(func->body)),
+        max_stmts_(context.max_unrolled_stmts),
+        bound_(IsBound(*func)) {
+    BindDims(*func, &analyzer_);
+  }
+
+ private:
+  Stmt VisitStmt(const Stmt& stmt) override {
+    const auto* loop = As<For>(stmt);
+    if (!loop) return Children(stmt);
+    bool serial = loop->for_kind == ForKind::kSerial,
+         parallel = loop->for_kind == ForKind::kParallel;
+    bool fits = stmts_ + 2 * CountStmts(loop->body) <= max_stmts_;
+    std::vector<Guard> guards;
+    if ((serial || parallel) && fits) {
+      analyzer_.Bind(loop->var, loop->min, loop->extent);
+      guards = GuardFinder(loop->var, &analyzer_, loops_)(loop->body);
+      std::erase_if(guards, [&](const Guard& g) {
+        if (bound_ && !(g.exact && IsConstant(g.lo) && IsConstant(g.hi))) return true;
+        return (g.exact ? parallel : in_edge_) || (g.holds && !parallel);
+      });
+      KeepOneKind(&guards);
+    }
+    loops_.insert(loop->var.get());
+    Stmt out = guards.empty() ? Children(stmt)
+               : parallel     ? Version(*loop, guards)
+                              : Split(*loop, guards);
+    loops_.erase(loop->var.get());
+    return out;
+  }
+
+  static bool IsConstant(const Expr& bound) { return !bound || AsInt(Simplify(bound)).has_value(); }
+
+  // Ranges first; what equalities single out is peeled from the interior that they leave, in a
+  // second round.
+  static void KeepOneKind(std::vector<Guard>* guards) {
+    bool ranges =
+        std::any_of(guards->begin(), guards->end(), [](const Guard& g) { return !g.equality; });
+    std::erase_if(*guards, [&](const Guard& g) {
+      bool other_value = !ranges && !StructuralEqual(g.lo, guards->front().lo);
+      return g.equality == ranges || other_value;
+    });
+  }
+
+  static std::unordered_map<const Node*, bool> AllTrue(const std::vector<Guard>& guards) {
+    std::unordered_map<const Node*, bool> known;
+    for (const Guard& g : guards) known[g.comparison] = true;
+    return known;
+  }
+
+  // Before `first` some guard with a lower bound is false: the one that there is.
+  static std::unordered_map<const Node*, bool> OnlyFalse(const std::vector<Guard>& guards,
+                                                         bool lower) {
+    std::unordered_map<const Node*, bool> known;
+    const Guard* only = nullptr;
+    for (const Guard& g : guards) {
+      const Expr& side = lower ? g.lo : g.hi;
+      if (!side) continue;
+      if (!g.exact || (only && !StructuralEqual(lower ? only->lo : only->hi, side))) return {};
+      only = &g;
+      known[g.comparison] = false;
+    }
+    return known;
+  }
+
+  Stmt Split(const For& loop, const std::vector<Guard>& guards) {
+    Expr end = analyzer_.Simplify(loop.min + loop.extent), first = loop.min, last = end;
+    bool any_lo = false, any_hi = false;
+    for (const Guard& g : guards) {
+      if (g.lo) first = Max(first, g.lo), any_lo = true;
+      if (g.hi) last = Min(last, g.hi), any_hi = true;
+    }
+    first = any_lo ? analyzer_.Simplify(Min(first, end)) : loop.min;
+    last = any_hi ? analyzer_.Simplify(Max(first, last)) : end;
+    bool relaxed = false;
+    for (const Guard& g : guards) relaxed |= !g.exact;
+
+    Stmt inside = Part(loop, first, last, Decide(loop.body, AllTrue(guards)),
+                       guards[0].equality ? kEdge : kInterior);
+    bool outer_edge = std::exchange(in_edge_, in_edge_ || relaxed);
+    Stmt before = any_lo ? Part(loop, loop.min, first, Decide(loop.body, OnlyFalse(guards, true)),
+                                kCopiedEdge)
+                         : nullptr;
+    Stmt after =
+        any_hi ? Part(loop, last, end, Decide(loop.body, OnlyFalse(guards, false)), kCopiedEdge)
+               : nullptr;
+    in_edge_ = outer_edge;
+    Stmt out = Seq::Make({before, inside, after});
+    const auto* seq = As<Seq>(out);
+    return seq && seq->stmts.empty() ? nullptr : out;
+  }
+
+  // Of a split loop. The interior may have more guards to split at.
+  enum PartKind { kInterior, kEdge, kCopiedEdge };
+
+  Stmt Part(const For& loop, const Expr& first, const Expr& end, const Stmt& body, PartKind kind) {
+    Expr extent = analyzer_.Simplify(end - first);
+    if (analyzer_.CanProve(Le(extent, IndexConst(0)))) return nullptr;
+    Stmt part = For::Make(loop.var, first, extent, loop.for_kind, body, loop.attrs);
+    if (kind == kCopiedEdge) {
+      part = FreshCopy(part, {}, &names_);
+      stmts_ += CountStmts(part);
+    }
+    return kind == kInterior ? VisitStmt(part) : Children(part);
+  }
+
+  Stmt Version(const For& loop, const std::vector<Guard>& guards) {
+    std::vector<Expr> hold;
+    for (const Guard& g : guards) {
+      hold.push_back(g.holds ? g.holds : g.lo ? Ge(loop.var, g.lo) : Lt(loop.var, g.hi));
+    }
+    Expr all = analyzer_.Simplify(Conjunction(hold));
+    Stmt inside = Decide(loop.body, AllTrue(guards));
+    if (IsOne(all)) return Children(WithBody(loop, inside));
+    Stmt edge = FreshCopy(loop.body, {}, &names_);
+    stmts_ += CountStmts(edge);
+    inside = Under(loop, inside);
+    bool outer_edge = std::exchange(in_edge_, true);
+    edge = Under(loop, edge);
+    in_edge_ = outer_edge;
+    if (!inside && !edge) return nullptr;
+    Stmt body = !inside ? If::Make(Not(all), edge) : If::Make(all, inside, edge);
+    return WithBody(loop, body);
+  }
+
+  // A body of the loop, rewritten.
+  Stmt Under(const For& loop, const Stmt& body) {
+    analyzer_.Bind(loop.var, loop.min, loop.extent);
+    return VisitStmt(body);
+  }
+
+  NameSupply names_;
+  int64_t stmts_;
+  const int64_t max_stmts_;
+  const bool bound_;  // threads must go by the same way, where there may be barriers
+  std::unordered_set<const VarNode*> loops_;  // around the present place
+  bool in_edge_ = false;
+};
+
+}  // namespace
+
+Module SplitGuards(const Module& module, const PassContext& context) {
+  return MapFuncs(module, [&](const Func& func) {
+    bool runs_loops = func->func_kind == FuncKind::kKernel || func->func_kind == FuncKind::kDevice;
+    return runs_loops ? WithBody(func, GuardSplitter(func, context).Rewrite(func->body)) : func;
+  });
+}
+
+}  // namespace tenon

@@ -1,0 +1,441 @@
+#include "loop/pass/storage/plan_storage.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "intrin/tile_intrinsic.h"
+#include "loop/pass/analysis/access.h"
+#include "loop/pass/packed_abi.h"
+#include "loop/pass/storage/arena.h"
+#include "loop/pass/storage/storage.h"
+#include "loop/threads.h"
+#include "loop/workspace.h"
+
+namespace tenon {
+
+namespace {
+
+// More than any register file: a buffer that asked for registers and is larger goes where others
+// go.
+constexpr int64_t kMaxRegisterBytes = 8192;
+
+int64_t ElementBytes(const BufferNode& b) { return b.dtype.Bytes(); }
+
+Expr StorageBytes(const Buffer& buffer) { return Flatten(buffer).size * ElementBytes(*buffer); }
+
+// A size for deciding about order: dims at their upper ends, or at a middling size where they have
+// none.
+int64_t GuessBytes(const Expr& bytes, const PrimFunc& func) {
+  if (auto constant = AsInt(bytes)) return *constant;
+  constexpr int64_t kTypicalDim = 128;
+  VarMap dims;
+  for (size_t i = 0; i < func.dims.size(); ++i) {
+    int64_t hi = func.dim_hi[i];
+    dims[func.dims[i].get()] = IndexConst(hi < 0 ? std::max(func.dim_lo[i], kTypicalDim) : hi);
+  }
+  return AsInt(Simplify(Substitute(bytes, dims))).value_or(kTypicalDim);
+}
+
+void SetIfConst(Attrs* attrs, const char* name, const Expr& value) {
+  if (auto constant = AsInt(value)) attrs->Set(name, *constant);
+}
+
+// ---- kernels ----
+
+class KernelPlanner final : public ScopedRewriter {
+ public:
+  KernelPlanner(const Func& func, const Module& module, const PassContext& context)
+      : func_(func), module_(module), context_(context) {
+    BindDims(*func, &analyzer_);
+  }
+
+  Func operator()() {
+    Choose();
+    ArenaPlan shared = PlanArena(shared_items_), own = PlanArena(own_items_);
+    PrimFunc fields = *func_;
+    if (!placed_count()) return Describe(std::move(fields), shared, own);
+    Var workspace = VarNode::Make("workspace", DType::Handle());
+    fields.scalars.push_back(workspace);
+    Place(shared_, workspace, "global", shared.offsets);
+    Var own_workspace = VarNode::Make(NameSupply(*func_).Fresh("own_workspace"), DType::Handle());
+    Place(own_, own_workspace, "local", own.offsets);
+    fields.body = Rewrite(func_->body);
+    if (!own_.empty()) {
+      Expr rank = Call::Make(Intrinsic::kTeamRank, {}, DType::Index());
+      Expr start = Call::Make(Intrinsic::kPtrOffset, {workspace, shared.bytes + rank * own.bytes});
+      fields.body = Let::Make(own_workspace, start, fields.body);
+    }
+    return Describe(std::move(fields), shared, own);
+  }
+
+ private:
+  struct Placed {
+    Buffer buffer;
+    Expr data;
+  };
+
+  size_t placed_count() const { return shared_.size() + own_.size(); }
+
+  // What launchers need to know, so that a declaration will do for them.
+  Func Describe(PrimFunc fields, const ArenaPlan& shared, const ArenaPlan& own) const {
+    SetWorkspace(shared.bytes, own.bytes, &fields);
+    ParamUse use = ParamUseOf(*func_, module_);
+    std::vector<int64_t> reads, writes;
+    for (size_t i = 0; i < use.reads.size(); ++i) {
+      if (use.reads[i]) reads.push_back(static_cast<int64_t>(i));
+      if (use.writes[i]) writes.push_back(static_cast<int64_t>(i));
+    }
+    fields.attrs.Set("reads", std::move(reads));
+    fields.attrs.Set("writes", std::move(writes));
+    bool parallel = false;
+    Expr width = IndexConst(1);
+    PreOrder(func_->body, [&](const NodeRef& n) {
+      const auto* loop = As<For>(n);
+      if (!loop || loop->for_kind != ForKind::kParallel) return !IsA<ExprNode>(n);
+      parallel = true;
+      if (width) width = IsOfDims(loop->extent, *func_) ? Max(width, loop->extent) : nullptr;
+      return false;
+    });
+    if (width) SetTeamWidth(Simplify(width), &fields);
+    fields.attrs.Set("parallel", parallel);
+    return PrimFunc::Make(std::move(fields));
+  }
+
+  /// Bytes of storage, for the largest dims; nullopt where they have no end.
+  std::optional<int64_t> LargestBytes(const Buffer& buffer) {
+    int64_t bytes = analyzer_.ConstBounds(StorageBytes(buffer)).max;
+    if (bytes == Interval::kPosInf) return std::nullopt;
+    return std::max<int64_t>(bytes, 0);
+  }
+
+  void Choose() {
+    Lifetimes lives = LifetimesOf(func_->body);
+    std::vector<std::pair<const Lifetime*, Expr>> own;
+    for (const Lifetime& life : lives.allocs) {
+      const Buffer& b = life.alloc->buffer;
+      std::optional<int64_t> bytes = LargestBytes(b);
+      const bool is_constant = AsInt(StorageBytes(b)).has_value();
+      bool registers =
+          b->scope == "register" && is_constant && bytes && *bytes <= kMaxRegisterBytes;
+      const bool tiles = b->scope == "tile" && bytes && *bytes <= kTileBytes * kNumTiles;
+      if (registers || tiles || b->scope == "barrier") continue;
+      // A GPU's compiler finds places for a thread's and a block's memory.
+      if (IsBound(*func_) && b->scope != "global") continue;
+      const Expr size = bytes ? IndexConst(*bytes) : Simplify(StorageBytes(b));
+      if (!IsOfDims(size, *func_)) {
+        context_.Remark(fmt::format("{}: {} has no largest size", func_->name, b->name));
+      } else if (b->scope == "global" && !life.in_parallel) {
+        // The team's buffers never overlap: workers may be a barrier apart.
+        Add(life, size, &shared_, &shared_items_);
+      } else {
+        own.emplace_back(&life, size);
+      }
+    }
+    std::sort(own.begin(), own.end(), [&](const auto& a, const auto& b) {
+      return std::pair(Guess(a.second), a.first->first) <
+             std::pair(Guess(b.second), b.first->first);
+    });
+    int64_t room = context_.max_stack_bytes;
+    for (const auto& [life, bytes] : own) {
+      if (Guess(bytes) <= room && AsInt(StorageBytes(life->alloc->buffer)))
+        room -= Guess(bytes);
+      else
+        Add(*life, bytes, &own_, &own_items_);
+    }
+    for (ArenaItem& item : shared_items_) item.first = 0, item.last = lives.end;
+  }
+
+  int64_t Guess(const Expr& bytes) const { return GuessBytes(bytes, *func_); }
+
+  void Add(const Lifetime& life, const Expr& bytes, std::vector<Buffer>* buffers,
+           std::vector<ArenaItem>* items) const {
+    buffers->push_back(life.alloc->buffer);
+    items->push_back({buffers->back()->name, bytes, Guess(bytes), life.first, life.last});
+  }
+
+  void Place(const std::vector<Buffer>& buffers, const Var& base, const char* scope,
+             const std::vector<Expr>& offsets) {
+    for (size_t i = 0; i < buffers.size(); ++i) {
+      auto view = MakeRef<BufferNode>(*buffers[i]);
+      view->scope = scope;
+      view->align = std::max(view->align, kArenaAlign);
+      placed_[buffers[i].get()] = {view, Call::Make(Intrinsic::kPtrOffset, {base, offsets[i]})};
+    }
+  }
+
+  Stmt VisitStmt(const Stmt& stmt) override {
+    const auto* alloc = As<Alloc>(stmt);
+    auto it = alloc ? placed_.find(alloc->buffer.get()) : placed_.end();
+    if (it == placed_.end()) return Children(stmt);
+    return Bind::Make(it->second.buffer, it->second.data, VisitStmt(alloc->body));
+  }
+  Buffer VisitBuffer(const Buffer& buffer) override {
+    auto it = placed_.find(buffer.get());
+    return it == placed_.end() ? buffer : it->second.buffer;
+  }
+  Expr VisitExpr(const Expr& expr) override {
+    return PostOrderRewrite(expr, [&](const NodeRef& n) -> NodeRef {
+      const auto* load = As<Load>(n);
+      if (!load || !placed_.count(load->buffer.get())) return n;
+      return Load::Make(VisitBuffer(load->buffer), load->indices, load->mask);
+    });
+  }
+
+  const Func& func_;
+  const Module& module_;
+  const PassContext& context_;
+  std::vector<Buffer> shared_, own_;
+  std::vector<ArenaItem> shared_items_, own_items_;
+  std::unordered_map<const BufferNode*, Placed> placed_;
+};
+
+// ---- host functions ----
+
+// More than any machine has; sums of some of these are integers still.
+constexpr int64_t kTooManyBytes = int64_t{1} << 56;
+
+// A size as a float: no less than it is but for roundings.
+Expr Approximate(const Expr& e) {
+  const DType type = DType::Float(64);
+  if (auto n = AsInt(e)) return FloatConst::Make(type, static_cast<double>(*n));
+  const auto* b = As<Binary>(e);
+  if (!b) return CastExpr::Make(type, e);
+  switch (b->op) {
+    case BinaryOp::kAdd:
+    case BinaryOp::kMul:
+    case BinaryOp::kMax: return Binary::Make(b->op, Approximate(b->lhs), Approximate(b->rhs));
+    case BinaryOp::kDiv:
+      if (AsInt(b->rhs))
+        return Approximate(b->lhs) / Approximate(b->rhs) + Approximate(IndexConst(1));
+      return Approximate(b->lhs);
+    default: return CastExpr::Make(type, e);
+  }
+}
+
+class HostPlanner final : public StorageRewriter {
+ public:
+  HostPlanner(const Func& func, const Module& module, const PassContext& context)
+      : func_(func), module_(module), context_(context) {
+    BindDims(*func, &analyzer_);
+    std::vector<std::string> names = func->attrs.Get<std::vector<std::string>>("weights", {});
+    std::vector<int64_t> offsets = func->attrs.GetInts("weight_offsets");
+    TN_CHECK(names.size() == offsets.size());
+    for (size_t i = 0; i < names.size(); ++i) weight_offsets_[names[i]] = offsets[i];
+  }
+
+  /// `sizer` receives the function that computes the arena's bytes, where they are not constant.
+  Func operator()(Func* sizer) {
+    Plan();
+    PrimFunc fields = *func_;
+    Stmt body = Rewrite(func_->body);
+    for (auto& [dtype, view] : weight_views_) {
+      Expr base = Call::Make(Intrinsic::kWeightsBase, {}, DType::Handle());
+      body = Bind::Make(view, base, body);
+    }
+    for (const Arena& arena : arenas_) {
+      for (const auto& [dtype, view] : arena.views) body = Bind::Make(view, arena.memory, body);
+      fields.scalars.push_back(arena.memory);
+    }
+    fields.body = body ? body : Seq::Make({});
+    if (!items_.empty()) {
+      fields.attrs.Set("plan", ToString(items_, plan_));
+      const bool is_constant = arenas_.size() == 1 && AsInt(plan_.bytes);
+      if (is_constant) SetIfConst(&fields.attrs, "arena_bytes", plan_.bytes);
+      if (!is_constant) *sizer = Sizer();
+    }
+    if (uses_team_size_) fields.attrs.Set("max_team", context_.max_team);
+    return PrimFunc::Make(std::move(fields));
+  }
+
+ private:
+  void Plan() {
+    Lifetimes lives = LifetimesOf(func_->body);
+    for (const Lifetime& life : lives.allocs) {
+      const Buffer& b = life.alloc->buffer;
+      allocated_.insert(b.get());
+      if (b->scope == "const") continue;
+      item_of_[b.get()] = items_.size();
+      AddItem(b->name, StorageBytes(b), life.first, life.last);
+    }
+    for (const auto& [launch, point] : lives.launches) {
+      Expr bytes = LaunchBytes(*launch);
+      if (IsZero(bytes)) continue;
+      workspace_of_[launch] = items_.size();
+      AddItem(launch->kernel + " workspace", bytes, point, point);
+    }
+    plan_ = PlanArena(items_);
+    if (items_.empty()) return;
+    if (packed::HasHandles(*func_)) return PlanApart();
+    arenas_ = {{VarNode::Make("arena", DType::Handle()), plan_.bytes, {}}};
+  }
+
+  // No part of such memory can be handed to a kernel: each item has its own.
+  void PlanApart() {
+    plan_.bytes = IndexConst(0);
+    for (size_t i = 0; i < items_.size(); ++i) {
+      plan_.offsets[i] = IndexConst(0);
+      plan_.bytes = analyzer_.Simplify(plan_.bytes + items_[i].bytes);
+      Var memory = VarNode::Make(fmt::format("arena_{}", i), DType::Handle());
+      arenas_.push_back({memory, items_[i].bytes, {}});
+    }
+  }
+
+  void AddItem(std::string name, Expr bytes, int64_t first, int64_t last) {
+    bytes = analyzer_.Simplify(bytes);
+    items_.push_back({std::move(name), bytes, GuessBytes(bytes, *func_), first, last});
+  }
+
+  Expr LaunchBytes(const Launch& launch) {
+    Func kernel = module_.Find(launch.kernel);
+    if (!kernel) return IndexConst(0);
+    uses_team_size_ |= kernel->attrs.GetInt(kScratchBytes) != 0 || kernel->attrs.Has(kScratchSize);
+    VarMap dims;
+    for (size_t i = 0; i < kernel->dims.size(); ++i) {
+      dims[kernel->dims[i].get()] = launch.scalars[i];
+    }
+    return Substitute(WorkspaceOf(*kernel, context_.max_team), dims);
+  }
+
+  FlatBuffer Place(const Buffer& buffer) override {
+    if (allocated_.count(buffer.get()) == 0) return {};  // parameters keep their logical shapes
+    FlatBuffer flat = Flatten(buffer);
+    int64_t element = ElementBytes(*buffer);
+    if (buffer->scope == "const") {
+      auto it = weight_offsets_.find(buffer->name);
+      TN_CHECK(it != weight_offsets_.end(), "weight {} has no offset", buffer->name);
+      TN_CHECK(it->second % element == 0, "weight {} is not aligned to its elements", buffer->name);
+      flat.offset = IndexConst(it->second / element);
+      flat.buffer =
+          View(&weight_views_, "weights", buffer->dtype, "const", WeightBytes() / element);
+    } else {
+      const size_t item = item_of_.at(buffer.get());
+      Arena& arena = ArenaOf(item);
+      flat.offset = analyzer_.Simplify(plan_.offsets[item] / IndexConst(element));
+      flat.buffer = View(&arena.views, arena.memory->name, buffer->dtype, "global",
+                         arena.bytes / IndexConst(element));
+    }
+    return flat;
+  }
+
+  using Views = std::map<std::string, Buffer>;
+  /// Memory that a call borrows.
+  struct Arena {
+    Var memory;
+    Expr bytes;
+    Views views;
+  };
+  Arena& ArenaOf(size_t item) { return arenas_.size() == 1 ? arenas_[0] : arenas_[item]; }
+
+  static Buffer View(Views* views, const std::string& name, DType dtype, const char* scope,
+                     const Expr& size) {
+    Buffer& view = (*views)[dtype.ToString()];
+    if (!view) {
+      view = BufferNode::Make(name + "." + dtype.ToString(), dtype, {size}, scope, nullptr, {},
+                              kArenaAlign);
+    }
+    return view;
+  }
+
+  // Bytes up to the end of the last weight.
+  Expr WeightBytes() {
+    if (weight_bytes_) return weight_bytes_;
+    int64_t end = 0;
+    PreOrder(func_->body, [&](const NodeRef& n) {
+      const auto* alloc = As<Alloc>(n);
+      if (alloc && alloc->buffer->scope == "const") {
+        auto at = weight_offsets_.find(alloc->buffer->name);
+        int64_t start = at == weight_offsets_.end() ? 0 : at->second;
+        end = std::max(end, start + AsInt(StorageBytes(alloc->buffer)).value_or(0));
+      }
+      return !IsA<ExprNode>(n);
+    });
+    return weight_bytes_ = IndexConst((end + kArenaAlign - 1) / kArenaAlign * kArenaAlign);
+  }
+
+  Stmt VisitStmt(const Stmt& stmt) override {
+    if (const auto* alloc = As<Alloc>(stmt)) return VisitStmt(alloc->body);
+    if (const auto* launch = As<Launch>(stmt)) {
+      Stmt out = Children(stmt);
+      auto it = workspace_of_.find(launch);
+      if (it == workspace_of_.end()) return out;
+      auto with = MakeRef<Launch>(*As<Launch>(out));
+      with->scalars.push_back(Call::Make(Intrinsic::kPtrOffset,
+                                         {ArenaOf(it->second).memory, plan_.offsets[it->second]}));
+      return with;
+    }
+    return StorageRewriter::VisitStmt(stmt);
+  }
+
+  // The bytes of an arena, or a number of them that no machine has where they may be so many that
+  // integers wrap around.
+  Expr Bounded(size_t arena) {
+    const Expr& bytes = arenas_[arena].bytes;
+    Expr sum;
+    double most = 0;
+    for (size_t i = 0; i < items_.size(); ++i) {
+      if (&ArenaOf(i) != &arenas_[arena]) continue;
+      Expr size = Approximate(items_[i].bytes);
+      sum = sum ? sum + size : size;
+      const Interval range = analyzer_.ConstBounds(items_[i].bytes);
+      most += static_cast<double>(range.max);
+    }
+    if (most < static_cast<double>(kTooManyBytes)) return bytes;
+    const Expr limit = FloatConst::Make(DType::Float(64), static_cast<double>(kTooManyBytes));
+    return Select::Make(Lt(sum, limit), bytes, IndexConst(kTooManyBytes));
+  }
+
+  Func Sizer() {
+    PrimFunc fields;
+    fields.name = func_->name + ".arena_bytes";
+    fields.func_kind = FuncKind::kDevice;
+    fields.dims = func_->dims;
+    fields.dim_lo = func_->dim_lo, fields.dim_hi = func_->dim_hi, fields.dim_step = func_->dim_step;
+    const auto count = static_cast<int64_t>(arenas_.size());
+    Buffer bytes = BufferNode::Make("bytes", DType::Int(64), {IndexConst(count)});
+    fields.buffers = {bytes};
+    fields.num_outputs = 1;
+    fields.target = func_->target;
+    std::vector<Stmt> stores;
+    for (int64_t i = 0; i < count; ++i) {
+      Expr size = CastExpr::Make(DType::Int(64), Bounded(static_cast<size_t>(i)));
+      stores.push_back(Store::Make(bytes, {IndexConst(i)}, size));
+    }
+    fields.body = Seq::Make(std::move(stores));
+    return PrimFunc::Make(std::move(fields));
+  }
+
+  const Func& func_;
+  const Module& module_;
+  const PassContext& context_;
+  std::map<std::string, int64_t> weight_offsets_;
+  Expr weight_bytes_;
+  std::vector<ArenaItem> items_;
+  ArenaPlan plan_;
+  bool uses_team_size_ = false;
+  std::unordered_set<const BufferNode*> allocated_;
+  std::unordered_map<const BufferNode*, size_t> item_of_;
+  std::unordered_map<const Launch*, size_t> workspace_of_;
+  std::vector<Arena> arenas_;  // one with all items, or one for each
+  Views weight_views_;
+};
+
+}  // namespace
+
+Module PlanStorage(const Module& module, const PassContext& context) {
+  Module out = module;
+  for (const auto& [name, func] : module.funcs) {
+    bool planned = func->attrs.Has(kWorkspaceBytes);
+    if (func->func_kind == FuncKind::kKernel && !planned)
+      out.Add(KernelPlanner(func, module, context)());
+  }
+  for (const auto& [name, func] : module.funcs) {
+    if (func->func_kind != FuncKind::kHost) continue;
+    Func sizer;
+    out.Add(HostPlanner(func, out, context)(&sizer));
+    if (sizer) out.Add(sizer);
+  }
+  return out;
+}
+
+}  // namespace tenon

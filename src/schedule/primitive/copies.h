@@ -1,0 +1,14 @@
+// Copies of statements under new names.
+#pragma once
+
+#include "schedule/analysis/body.h"
+
+namespace tenon::primitive {
+
+/// The statement with everything that it binds (loops, blocks, iteration variables, lets,
+/// allocations) renamed to name + suffix, or a name near that. `vars` replaces free variables on
+/// the way.
+Stmt CopyRenamed(const Stmt& stmt, const std::string& suffix, Body* body,
+                 std::unordered_map<const VarNode*, Expr> vars = {});
+
+}  // namespace tenon::primitive
