@@ -211,15 +211,16 @@ class GraphParser : TextParser {
   Plan TakePlan() {
     Plan plan;
     plan.algorithm = TakeString("the name of an algorithm");
-    plan.layout = TakeChoices();
+    if (Accept("layout")) plan.layout = TakeChoices();
     while (Accept("when")) {
       Expect("[", "before a condition");
       const Expr when = TakeExpr(DType::Bool(), "condition");
       Expect("]", "after a condition");
+      Expect("schedule", "before the choices of a schedule");
       plan.variants.push_back({when, TakeChoices()});
     }
-    Expect("else", "before the choices of all other sizes");
-    plan.variants.push_back({IntConst::Make(DType::Bool(), 1), TakeChoices()});
+    plan.variants.push_back({IntConst::Make(DType::Bool(), 1), {}});
+    if (Accept("schedule")) plan.variants.back().schedule = TakeChoices();
     Expect("seconds", "before the time of a plan");
     plan.seconds = TakeFloat();
     return plan;

@@ -15,8 +15,8 @@ Space SpaceOf(const Site&) { return {}; }
 
 std::vector<Want> Wants(const Site&, const Point&) { return {}; }
 
-// What reduces goes through memory at each step, an element at a time; everything else is a vector's
-// work.
+// What reduces goes through memory at each step, an element at a time; everything else is a
+// vector's work.
 WorkDescription Work(const Site& site, const Point&) {
   constexpr double kMemoryStep = 4;
   WorkDescription work;
