@@ -15,11 +15,12 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 # file alone: nothing follows from it. Every row but those of BARE may include src/support.
 LAYERS = {
     "include/tenon/ffi_types.h": [],
+    "include/tenon/devices.h": ["include/tenon/ffi_types.h"],
     "include/tenon/c_api.h": ["include/tenon/ffi_types.h"],
     "include/tenon/kernel_abi.h": ["include/tenon/ffi_types.h"],
     "include/tenon": [],
     "src/support": [],
-    "src/target": [],
+    "src/target": ["include/tenon/devices.h"],
     "src/cost": ["src/target"],
     "src/ir": [],
     "src/arith": ["src/ir"],
@@ -42,7 +43,7 @@ LAYERS = {
     "src/codegen/llvm": ["src/codegen"],
     "src/tune": ["src/ops", "src/cost"],
     "src/artifact": ["src/codegen", "include/tenon/kernel_abi.h", "include/tenon/ffi_types.h"],
-    "src/runtime": ["include/tenon/c_api.h", "include/tenon/kernel_abi.h", "include/tenon/ffi_types.h"],
+    "src/runtime": ["include/tenon/c_api.h", "include/tenon/devices.h", "include/tenon/kernel_abi.h", "include/tenon/ffi_types.h"],
     "src/runtime/device/cpu": ["src/runtime"],
     "src/runtime/device/null": ["src/runtime"],
     "src/runtime/device/cuda": ["src/runtime", "include/tenon/kernel_abi.h"],

@@ -172,7 +172,7 @@ Expected<Kernel> Group::Finish(const std::string& rule, Attrs attrs) {
   for (size_t k = 0; k < outputs_.size(); ++k) outputs.push_back(StoreOutput(k));
   for (size_t k = 0; k < outputs_.size(); ++k) FillHalo(k, &outputs);
   te::FuncOptions options;
-  options.target = target().ToString();
+  options.target = target();
   options.attrs = std::move(attrs);
   options.attrs.Set("rule", rule);
   Kernel kernel;

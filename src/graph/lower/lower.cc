@@ -80,7 +80,7 @@ class HostBuilder {
     PrimFunc f;
     f.name = name_;
     f.func_kind = FuncKind::kHost;
-    f.target = target_.ToString();
+    f.target = target_;
     DeclareArguments(&f);
     std::vector<Stmt> launches;
     for (size_t n = 0; n < g_.nodes.size(); ++n) {
