@@ -18,4 +18,11 @@
   X(rocm, "rocm", TN_DL_ROCM, 0)                \
   X(null, "null", TN_DL_NULL, 0)
 
+/* TN_DEVICE_cpu, TN_DEVICE_cuda, …: their DLDeviceTypes by id. */
+enum {
+#define TN_DEVICE_TYPE(id, name, type, handles) TN_DEVICE_##id = (type),
+  TN_DEVICES(TN_DEVICE_TYPE)
+#undef TN_DEVICE_TYPE
+};
+
 #endif /* TENON_DEVICES_H_ */

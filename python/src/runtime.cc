@@ -102,6 +102,11 @@ const char* NameOf(const Device& device) {
 }
 
 void BindDevices(nb::module_& m) {
+  nb::dict types;
+#define TN_DEVICE_TYPE(id, name, number, handles) types[name] = int{number};
+  TN_DEVICES(TN_DEVICE_TYPE)
+#undef TN_DEVICE_TYPE
+  m.attr("DEVICE_TYPES") = types;
   nb::class_<Device>(m, "Device")
       .def_prop_ro("device_type", [](const Device& d) { return d.device_type; })
       .def_prop_ro("device_id", [](const Device& d) { return d.device_id; })
