@@ -507,8 +507,8 @@ void RunGrid(Machine& machine, const Frame& frame) {
   const std::string& name = frame.func->name;
   Grid grid{machine, frame, PeelThreads(*frame.func), {}, 1, 1, 32, SharedMemory(machine)};
   ReadAxes(name, &grid);
-  if (auto target = Target::Parse(frame.func->target); target && target->IsGpu())
-    grid.warp_size = std::max<int64_t>(target->gpu().thread_warp_size, 1);
+  if (frame.func->IsForDevice())
+    grid.warp_size = std::max<int64_t>(frame.func->target->gpu().thread_warp_size, 1);
   bool cluster_meets = false, grid_meets = false;
   ReadBody(&grid, &cluster_meets, &grid_meets);
   if (grid_meets && !frame.func->attrs.Has(kCooperativeAttr))

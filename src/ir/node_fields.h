@@ -46,6 +46,8 @@ void HashValue(HashContext& c, const T& v) {
     c.Add(v.ToString());
   } else if constexpr (std::is_same_v<T, Attrs>) {
     c.Add(v.ToString());
+  } else if constexpr (requires { c.Add(v.FullText()); }) {
+    c.Add(v.FullText());
   } else if constexpr (std::is_same_v<T, std::vector<std::string>>) {
     for (const std::string& s : v) c.Add(s);
   } else if constexpr (std::is_same_v<T, std::vector<int64_t>>) {

@@ -106,7 +106,7 @@ void LoopPrinter::PrintFunc(const PrimFunc& f) {
   Dims(f);
   Params(f);
   if (f.func_kind != FuncKind::kKernel) out_ += fmt::format(" kind {}", Name(f.func_kind));
-  if (!f.target.empty()) out_ += " target " + QuoteJson(f.target);
+  if (f.target) out_ += " target " + QuoteJson(f.target.text());
   PrintAttrs(f.attrs);
   out_ += " ";
   Body(f.body);

@@ -13,10 +13,9 @@ struct Machine {
   bool has_barriers = false;  // that threads and copies meet at
 };
 
-Machine MachineOf(const std::string& text) {
-  auto target = Target::Parse(text);
+Machine MachineOf(const TargetRef& target) {
   if (!target) return {};
-  return {target->IsGpu(), target->kind() == TargetKind::kCuda};
+  return {target->IsDevice(), target->Can(Ability::kBarriers)};
 }
 
 // The construct that has no lowering; "" when it has one.
@@ -75,7 +74,7 @@ void CheckSupported(const VerifyContext& context) {
     return;
   }
   const Machine machine = MachineOf(context.func.target);
-  const bool part = context.func.func_kind == FuncKind::kDevice && context.func.target.empty();
+  const bool part = context.func.func_kind == FuncKind::kDevice && !context.func.target;
   context.ForEach([&](const NodeRef& node) {
     std::string what;
     if (IsA<ExprNode>(node)) {

@@ -6,7 +6,6 @@
 #include "loop/threads.h"
 #include "loop/verify_impl.h"
 #include "loop/warpgroup.h"
-#include "target/tables.h"
 #include "target/target.h"
 
 namespace tenon {
@@ -123,29 +122,18 @@ void CheckRegisters(const VerifyContext& c, const Roles& roles, int64_t threads)
     c.Error("roles ask for {} registers, but a launch of {} threads has {}", asked, threads, given);
 }
 
-// "the target sm_80", or the kind's name where there is one architecture.
-std::string TargetName(const Target& target) {
-  const bool named = target.kind() != TargetKind::kOpenCl;
-  return "the target " + (named ? target.gpu().arch : std::string(NameOf(target.kind())));
-}
+std::string TargetName(const Target& target) { return "the target " + target.ShortName(); }
 
-// What CUDA allows along each axis, on every architecture.
+// What the kind allows along each axis, on every architecture.
 void CheckAxisLimit(const VerifyContext& c, const For& loop, const Target& target) {
-  struct Limit {
-    const char* axis;
-    int64_t most;
-  };
-  static constexpr Limit kLimits[] = {{"blockIdx.x", 2147483647}, {"blockIdx.y", 65535},
-                                      {"blockIdx.z", 65535},      {"threadIdx.x", 1024},
-                                      {"threadIdx.y", 1024},      {"threadIdx.z", 64}};
+  const bool thread = IsThreadAxis(loop.thread);
+  if (!thread && (!IsBlockAxis(loop.thread) || IsClusterAxis(loop.thread))) return;
+  const auto along = static_cast<size_t>(2 - AxisRank(loop.thread) % 3);
+  const int64_t most = (thread ? target.kind().most_threads : target.kind().most_blocks)[along];
   const auto extent = AsInt(Simplify(loop.extent));
-  if (!extent || target.kind() != TargetKind::kCuda) return;
-  for (const Limit& limit : kLimits) {
-    if (loop.thread == limit.axis && *extent > limit.most)
-      c.Error("{} {} along {}, but {} has at most {}", *extent,
-              IsThreadAxis(loop.thread) ? "threads" : "blocks", loop.thread, TargetName(target),
-              limit.most);
-  }
+  if (most > 0 && extent && *extent > most)
+    c.Error("{} {} along {}, but {} has at most {}", *extent, thread ? "threads" : "blocks",
+            loop.thread, TargetName(target), most);
 }
 
 void CheckLimits(const VerifyContext& c, const Target& target) {
@@ -169,7 +157,7 @@ void CheckLimits(const VerifyContext& c, const Target& target) {
   }
   c.ForEach([&](const NodeRef& node) {
     const auto* roles = As<Roles>(node);
-    if (roles && target.kind() == TargetKind::kCuda)
+    if (roles && target.Can(Ability::kBarriers))
       CheckRegisters(c, *roles, static_cast<int64_t>(threads));
   });
   const int64_t shared = SharedBytes(c);
@@ -195,22 +183,15 @@ std::string AskerOf(const AttrValue& value) {
   return by ? *by : "the launch";
 }
 
-// What the target is, in a word.
-std::string WordFor(const Target& target) {
-  if (target.kind() == TargetKind::kCuda) return target.gpu().arch;
-  const std::string text = target.ToString();
-  return text.substr(0, text.find(' '));
-}
-
 void CheckClusters(const VerifyContext& c, const Target& target) {
-  const GpuLimits& limits = target.gpu();
-  const bool has = target.kind() == TargetKind::kCuda && GpuGeneration(limits.arch) >= 90;
+  const bool has = target.Can(Ability::kClusters);
   int64_t blocks = 1;
   for (const For* loop : PeelThreads(c.func).axes) {
     if (!IsClusterAxis(loop->thread)) continue;
     if (!has) {
-      return c.Error("loop '{}' over {}: clusters of blocks need sm_90, but the target is {}",
-                     loop->var->name, loop->thread, WordFor(target));
+      return c.Error("loop '{}' over {}: clusters of blocks need {}, but the target is {}",
+                     loop->var->name, loop->thread, FeatureFor(Ability::kClusters),
+                     target.ShortName());
     }
     const auto extent = AsInt(Simplify(loop->extent));
     if (!extent || *extent < 1) {
@@ -228,21 +209,23 @@ void CheckClusters(const VerifyContext& c, const Target& target) {
 // Who waits for whom, and what the target has for it.
 void CheckMeetings(const VerifyContext& c, const Target& target) {
   const AttrValue* cooperative = c.func.attrs.Find(kCooperativeAttr);
-  const bool cuda = target.kind() == TargetKind::kCuda;
-  const bool sm_90 = cuda && GpuGeneration(target.gpu().arch) >= 90;
-  if (cooperative && !cuda) {
+  const bool meets = target.Can(Ability::kCooperative);
+  if (cooperative && !meets) {
     c.Error("{} is cooperative, but {} has no launches whose blocks wait for each other",
-            AskerOf(*cooperative), WordFor(target));
+            AskerOf(*cooperative), target.ShortName());
   }
-  if (c.func.attrs.Has(kAwaitsAttr) && !sm_90)
-    c.Error("dependent_launch needs sm_90, but the target is {}", WordFor(target));
+  if (c.func.attrs.Has(kAwaitsAttr) && !target.Can(Ability::kDependentLaunches)) {
+    c.Error("dependent_launch needs {}, but the target is {}",
+            FeatureFor(Ability::kDependentLaunches), target.ShortName());
+  }
   c.ForEach([&](const NodeRef& node) {
     const auto* sync = As<Sync>(node);
-    if (!sync || (cooperative && !cuda)) return;
+    if (!sync || (cooperative && !meets)) return;
     if (sync->level == Level::kGrid && !cooperative)
       c.Error("sync grid in a launch that is not cooperative");
-    if (sync->level == Level::kCluster && !sm_90)
-      c.Error("sync cluster needs sm_90, but the target is {}", WordFor(target));
+    if (sync->level == Level::kCluster && !target.Can(Ability::kClusters))
+      c.Error("sync cluster needs {}, but the target is {}", FeatureFor(Ability::kClusters),
+              target.ShortName());
   });
 }
 
@@ -257,16 +240,16 @@ void CheckBoundForm(const VerifyContext& context) {
 
 void CheckLaunch(const VerifyContext& context) {
   if (context.func.func_kind != FuncKind::kKernel) return;
-  auto target = Target::Parse(context.func.target);
-  if (!target || !target->IsGpu()) return;
+  if (!context.func.IsForDevice()) return;
+  const Target& target = *context.func.target;
   const auto* unmet = context.func.attrs.Find("unmet");
   const auto* needs = unmet ? std::get_if<std::vector<std::string>>(unmet) : nullptr;
   for (size_t i = 0; needs && i < needs->size(); ++i) context.Error("{}", (*needs)[i]);
   if (needs) return;
   CheckNest(context);
-  CheckLimits(context, *target);
-  CheckClusters(context, *target);
-  CheckMeetings(context, *target);
+  CheckLimits(context, target);
+  CheckClusters(context, target);
+  CheckMeetings(context, target);
 }
 
 }  // namespace tenon

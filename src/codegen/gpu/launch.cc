@@ -20,8 +20,8 @@ constexpr const char* kBlockAxes[] = {"threadIdx.x", "threadIdx.y", "threadIdx.z
 
 class LaunchReader {
  public:
-  LaunchReader(const PrimFunc& kernel, const GpuLimits& limits)
-      : kernel_(kernel), limits_(limits) {}
+  LaunchReader(const PrimFunc& kernel, const Target& target)
+      : kernel_(kernel), target_(target), limits_(target.gpu()) {}
 
   Expected<GpuLaunch> Read() {
     launch_.grid.fill(IndexConst(1));
@@ -66,8 +66,9 @@ class LaunchReader {
   void CheckSync(Level level) {
     if (level == Level::kGrid && !launch_.cooperative)
       Error("sync grid in a launch that is not cooperative");
-    if (level == Level::kCluster && GpuGeneration(limits_.arch) < 90)
-      Error("sync cluster needs sm_90, but the target is {}", limits_.arch);
+    if (level == Level::kCluster && !target_.Can(Ability::kClusters))
+      Error("sync cluster needs {}, but the target is {}", FeatureFor(Ability::kClusters),
+            target_.ShortName());
   }
 
   void ReadConstant(const For& loop, const char* what, int64_t* out) {
@@ -135,6 +136,7 @@ class LaunchReader {
   }
 
   const PrimFunc& kernel_;
+  const Target& target_;
   const GpuLimits& limits_;
   GpuLaunch launch_;
   std::set<std::string> axes_;
@@ -143,8 +145,8 @@ class LaunchReader {
 
 }  // namespace
 
-Expected<GpuLaunch> LaunchOf(const PrimFunc& kernel, const GpuLimits& limits) {
-  return LaunchReader(kernel, limits).Read();
+Expected<GpuLaunch> LaunchOf(const PrimFunc& kernel, const Target& target) {
+  return LaunchReader(kernel, target).Read();
 }
 
 }  // namespace tenon::codegen

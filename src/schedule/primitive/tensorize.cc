@@ -316,7 +316,7 @@ class Matcher {
 
 Func WithoutNotes(const Func& func) {
   PrimFunc fields = *func;
-  fields.target.clear();
+  fields.target = {};
   fields.attrs = {};
   return PrimFunc::Make(std::move(fields));
 }

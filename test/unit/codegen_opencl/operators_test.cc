@@ -41,7 +41,7 @@ class Elementwise {
   void Check(bool any_zero = false) {
     PrimFunc f;
     f.name = "f";
-    f.target = "opencl";
+    f.target = Target::Parse("opencl").value();
     f.buffers = buffers_;
     f.num_outputs = static_cast<int64_t>(body_.size());
     f.attrs.Set("bound", true);

@@ -108,9 +108,7 @@ class Lowering final : public ScopedRewriter {
 std::vector<Func> DeviceKernels(const Module& module) {
   std::vector<Func> out;
   for (const auto& [name, func] : module.funcs) {
-    if (func->func_kind != FuncKind::kKernel) continue;
-    auto target = Target::Parse(func->target);
-    if (target && target->IsGpu()) out.push_back(func);
+    if (func->func_kind == FuncKind::kKernel && func->IsForDevice()) out.push_back(func);
   }
   return out;
 }

@@ -59,7 +59,7 @@ std::vector<size_t> ArenasOf(const PrimFunc& func) {
   return out;
 }
 
-PrimFunc PackedFields(std::string name, const std::string& target) {
+PrimFunc PackedFields(std::string name, const TargetRef& target) {
   PrimFunc fields;
   fields.name = std::move(name);
   fields.func_kind = FuncKind::kPacked;

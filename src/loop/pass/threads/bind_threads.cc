@@ -21,9 +21,7 @@ namespace {
 constexpr int64_t kDefaultThreads = 128;
 
 bool IsGpuKernel(const PrimFunc& func) {
-  if (func.func_kind != FuncKind::kKernel || IsBound(func)) return false;
-  auto target = Target::Parse(func.target);
-  return target && target->IsGpu();
+  return func.func_kind == FuncKind::kKernel && !IsBound(func) && func.IsForDevice();
 }
 
 int RankOf(const For& loop) {

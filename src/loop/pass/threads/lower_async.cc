@@ -245,9 +245,7 @@ Module LowerAsync(const Module& module, const PassContext&) {
   Module out = module;
   std::set<std::string> called;
   for (const auto& [name, func] : module.funcs) {
-    auto target = Target::Parse(func->target);
-    if (func->func_kind != FuncKind::kKernel || IsBound(*func) || !target || !target->IsGpu())
-      continue;
+    if (func->func_kind != FuncKind::kKernel || IsBound(*func) || !func->IsForDevice()) continue;
     AsyncLowerer lowerer(*func, module);
     if (!lowerer.any()) continue;
     PrimFunc fields = *func;
