@@ -15,7 +15,7 @@ namespace {
 
 void CheckAxis(const VerifyContext& c, const For& loop) {
   if (!IsZero(loop.min)) {
-    c.Error("the launch's axis {} starts at {}: expected 0", loop.thread,
+    c.Error("the launch's axis {} starts at {}: expected 0", Name(loop.thread),
             ToString(NodeRef(loop.min)));
   }
   PreOrder(loop.extent, [&](const NodeRef& n) {
@@ -25,7 +25,7 @@ void CheckAxis(const VerifyContext& c, const For& loop) {
     const bool known = std::any_of(dims.begin(), dims.end(), is) ||
                        std::any_of(scalars.begin(), scalars.end(), is);
     if (IsA<Load>(n) || (IsA<VarNode>(n) && !known)) {
-      c.Error("the launch's extent of {}, {}, needs more than the kernel's dims", loop.thread,
+      c.Error("the launch's extent of {}, {}, needs more than the kernel's dims", Name(loop.thread),
               ToString(NodeRef(loop.extent)));
       return false;
     }
@@ -43,7 +43,7 @@ void CheckNest(const VerifyContext& c) {
       c.Error(
           "the launch's axes are out of order at {}: expected blockIdx.z, y, x, then "
           "clusterCtaIdx.z, y, x, then threadIdx.z, y, x, each once",
-          loop->thread);
+          Name(loop->thread));
     }
     last = std::max(last, rank);
     CheckAxis(c, *loop);
@@ -54,7 +54,7 @@ void CheckNest(const VerifyContext& c) {
       c.Error(
           "loop '{}' over {} stands inside the body of the launch: expected all axes in one "
           "nest around it",
-          loop->var->name, loop->thread);
+          loop->var->name, Name(loop->thread));
     }
     return !IsA<ExprNode>(n);
   });
@@ -77,7 +77,7 @@ int64_t SharedBytes(const VerifyContext& c) {
   int64_t bytes = 0;
   c.ForEach([&](const NodeRef& node) {
     const auto* alloc = As<Alloc>(node);
-    if (!alloc || alloc->buffer->scope != "shared") return;
+    if (!alloc || alloc->buffer->scope != Scope::kShared) return;
     const auto size = BytesOf(alloc->buffer);
     if (!size)
       return c.Error(
@@ -95,7 +95,7 @@ int64_t NumRegisters(const Stmt& stmt) {
   PreOrder(stmt, [&](const NodeRef& n) {
     const auto* alloc = As<Alloc>(n);
     if (!alloc) return !IsA<ExprNode>(n);
-    const bool counts = alloc->buffer->scope == "register";
+    const bool counts = alloc->buffer->scope == Scope::kRegister;
     const int64_t own = counts ? (BytesOf(alloc->buffer).value_or(0) + 3) / 4 : 0;
     most = std::max(most, std::min(own + NumRegisters(alloc->body), kMost));
     return false;
@@ -132,19 +132,20 @@ std::string TargetName(const Target& target) {
 // What CUDA allows along each axis, on every architecture.
 void CheckAxisLimit(const VerifyContext& c, const For& loop, const Target& target) {
   struct Limit {
-    const char* axis;
+    ThreadAxis axis;
     int64_t most;
   };
-  static constexpr Limit kLimits[] = {{"blockIdx.x", 2147483647}, {"blockIdx.y", 65535},
-                                      {"blockIdx.z", 65535},      {"threadIdx.x", 1024},
-                                      {"threadIdx.y", 1024},      {"threadIdx.z", 64}};
+  static constexpr Limit kLimits[] = {
+      {ThreadAxis::kBlockIdxX, 2147483647}, {ThreadAxis::kBlockIdxY, 65535},
+      {ThreadAxis::kBlockIdxZ, 65535},      {ThreadAxis::kThreadIdxX, 1024},
+      {ThreadAxis::kThreadIdxY, 1024},      {ThreadAxis::kThreadIdxZ, 64}};
   const auto extent = AsInt(Simplify(loop.extent));
   if (!extent || target.kind() != TargetKind::kCuda) return;
   for (const Limit& limit : kLimits) {
     if (loop.thread == limit.axis && *extent > limit.most)
       c.Error("{} {} along {}, but {} has at most {}", *extent,
-              IsThreadAxis(loop.thread) ? "threads" : "blocks", loop.thread, TargetName(target),
-              limit.most);
+              IsThreadAxis(loop.thread) ? "threads" : "blocks", Name(loop.thread),
+              TargetName(target), limit.most);
   }
 }
 
@@ -158,7 +159,7 @@ void CheckLimits(const VerifyContext& c, const Target& target) {
     if (!IsThreadAxis(loop->thread)) continue;
     if (!extent) {
       c.Error("the extent of {} is not constant: blocks have a fixed number of threads",
-              loop->thread);
+              Name(loop->thread));
       return;
     }
     threads = std::min<__int128>(threads * *extent, kMost);
@@ -210,17 +211,17 @@ void CheckClusters(const VerifyContext& c, const Target& target) {
     if (!IsClusterAxis(loop->thread)) continue;
     if (!has) {
       return c.Error("loop '{}' over {}: clusters of blocks need sm_90, but the target is {}",
-                     loop->var->name, loop->thread, WordFor(target));
+                     loop->var->name, Name(loop->thread), WordFor(target));
     }
     const auto extent = AsInt(Simplify(loop->extent));
     if (!extent || *extent < 1) {
       return c.Error("loop '{}' over {}: expected a constant number of blocks but got {}",
-                     loop->var->name, loop->thread, ToString(NodeRef(loop->extent)));
+                     loop->var->name, Name(loop->thread), ToString(NodeRef(loop->extent)));
     }
     blocks = std::min(blocks * std::min(*extent, kMost), kMost);
     if (blocks > kMostInCluster) {
       return c.Error("loop '{}' over {} makes clusters of {} blocks: at most {} are possible",
-                     loop->var->name, loop->thread, blocks, kMostInCluster);
+                     loop->var->name, Name(loop->thread), blocks, kMostInCluster);
     }
   }
 }

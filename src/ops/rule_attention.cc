@@ -28,7 +28,7 @@ void ScheduleRowSteps(Schedule& s, const std::string& at, int64_t lanes) {
   for (auto it = blocks.rbegin(); it != blocks.rend(); ++it) {
     std::string role = BlockAttrs(s, *it).GetString("role");
     if (role != "lanes" && role != "across" && role != "row" && role != "factor") continue;
-    s.SetScope(WrittenBuffer(s, *it), "local");
+    s.SetScope(WrittenBuffer(s, *it), Scope::kLocal);
     s.ComputeAt(*it, at);
     InnerLoops in = LoopsInside(s, *it, at);
     if (!s.ok()) return;
@@ -76,7 +76,7 @@ void ScheduleAttention(Schedule& s, const Target& target) {
   // Softmax of a block of queries.
   ScheduleRowSteps(s, i[0], lanes);
   // Scores of a block of queries, with scale and mask as they leave the registers.
-  s.SetScope(WrittenBuffer(s, masked), "local");
+  s.SetScope(WrittenBuffer(s, masked), Scope::kLocal);
   s.ComputeAt(masked, i[0]);
   InnerLoops tile = LoopsInside(s, masked, i[0]);
   if (!s.ok()) return;
@@ -89,7 +89,7 @@ void ScheduleAttention(Schedule& s, const Target& target) {
   s.Vectorize(j[2]);
   // Keys of a head, transposed. Reads run along memory, writes are scattered: each line is written
   // whole by then.
-  s.SetScope(WrittenBuffer(s, pack), "local");
+  s.SetScope(WrittenBuffer(s, pack), Scope::kLocal);
   s.ComputeAt(pack, lead.back());
   if (!s.ok()) return;
   VectorizeLast(s, LoopsInside(s, pack, lead.back()).spatial.back(), lanes);

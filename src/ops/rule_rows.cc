@@ -28,7 +28,7 @@ void ScheduleRows(Schedule& s, const Target& target) {
   std::string row = rows.empty() ? "" : rows.size() == 1 ? rows[0] : s.Fuse(rows);
   for (auto it = steps.rbegin(); it != steps.rend(); ++it) {
     std::string role = BlockAttrs(s, *it).GetString("role");
-    s.SetScope(WrittenBuffer(s, *it), role == "row" ? "local" : "register");
+    s.SetScope(WrittenBuffer(s, *it), role == "row" ? Scope::kLocal : Scope::kRegister);
     if (!row.empty()) s.ComputeAt(*it, row);
     InnerLoops in = LoopsInside(s, *it, row);
     if (!s.ok()) return;

@@ -93,7 +93,7 @@ DType WrittenType(const Schedule& s, const std::string& block) {
 
 void ComputeInRegisters(Schedule& s, const std::string& block, const std::string& at, int64_t nv,
                         int64_t lanes, size_t lanes_axis, const Names& unrolled_reduce) {
-  s.SetScope(WrittenBuffer(s, block), "register");
+  s.SetScope(WrittenBuffer(s, block), Scope::kRegister);
   s.ComputeAt(block, at);
   InnerLoops in = LoopsInside(s, block, at);
   if (in.spatial.empty()) return;
