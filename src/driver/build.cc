@@ -145,8 +145,8 @@ Expected<Stmt> WithoutThreads(const Stmt& body, const Target& target) {
   NodeRef out = PostOrderRewrite(body, [&](const NodeRef& n) -> NodeRef {
     const auto* loop = As<For>(n);
     if (!loop || loop->for_kind != ForKind::kThread) return n;
-    if (loop->thread != "vthread")
-      bound.push_back(fmt::format("{} to {}", loop->var->name, loop->thread));
+    if (loop->thread != ThreadAxis::kVThread)
+      bound.push_back(fmt::format("{} to {}", loop->var->name, Name(loop->thread)));
     return For::Make(loop->var, loop->min, loop->extent, ForKind::kSerial, loop->body, loop->attrs);
   });
   if (bound.empty()) return Cast<StmtNode>(out);

@@ -115,16 +115,16 @@ class GraphParser : TextParser {
   TensorType TakeTensorType() {
     const Token at = Peek();
     const Buffer buffer = TakeBufferType("value");
-    if (!buffer->strides.empty() || buffer->scope != "global" || buffer->align != 0) {
+    if (!buffer->strides.empty() || buffer->scope != Scope::kGlobal || buffer->align != 0) {
       Fail(at, "expected the type of a tensor without strides, scope and alignment");
     }
     TensorType type{buffer->dtype, buffer->shape, buffer->layout, {}};
     if (Accept("on")) {
       Expect("device", "in the place of a tensor");
       const int64_t device = TakeInt("the number of a device");
-      if (device < 0 || device > 1 << 16)
+      if (device < 0 || device > Place::kMostDevices)
         Fail(at, fmt::format("expected the number of a device, but got {}", device));
-      type.place.device = static_cast<int32_t>(device);
+      type.place = Place::Device(static_cast<int32_t>(device));
     }
     return type;
   }

@@ -75,7 +75,7 @@ class GraphPrinter : IrPrinter {
       out_ += " layout ";
       PrintLayout(*type.layout);
     }
-    if (type.place.device != Place::kHost) out_ += fmt::format(" on device {}", type.place.device);
+    if (!type.place.IsHost()) out_ += " on " + type.place.ToString();
   }
 
   void PrintUse(ValueId v) {

@@ -54,7 +54,7 @@ StoredTensor Store(const std::string& name, const graph::TensorType& type) {
   arrangement.blocks = t.desc.blocks;
   // Tensors between kernels lie in the arena, at multiples of a cache line; arguments are aligned
   // to their element only, which the caller of Store states by replacing the buffer.
-  t.buffer = BufferNode::Make(name, type.dtype, std::move(shape), "global",
+  t.buffer = BufferNode::Make(name, type.dtype, std::move(shape), Scope::kGlobal,
                               MakeLayout(arrangement, cells), {}, 64);
   return t;
 }

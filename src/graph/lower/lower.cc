@@ -146,7 +146,8 @@ class HostBuilder {
     bool is_weight = value.producer == kNoNode;
     b = ops::Store(fmt::format("{}{}", is_weight ? "w" : "t", v), value.type).buffer;
     if (is_weight) {
-      b = BufferNode::Make(b->name, b->dtype, b->shape, "const", b->layout, b->strides, b->align);
+      b = BufferNode::Make(b->name, b->dtype, b->shape, Scope::kConst, b->layout, b->strides,
+                           b->align);
     } else {
       locals_.push_back(b);
     }
@@ -198,7 +199,7 @@ class HostBuilder {
     std::string name = kernels_->Intern(*kernel);
     Attrs attrs;
     attrs.Set("node", what);
-    return Launch::Make(name, std::move(args), {}, "host", std::move(attrs));
+    return Launch::Make(name, std::move(args), {}, Place{}, std::move(attrs));
   }
 
   const Graph& g_;

@@ -68,7 +68,7 @@ Func WithAlignedParams(const Func& kernel, const Module& module) {
 constexpr const char* kOfCalls[] = {kArgumentsAttr, kRequiresAttr};
 
 // A launch of a kernel whose parameters are, by name, some of the host function's and what it made.
-Stmt LaunchOf(const PrimFunc& kernel, const std::vector<Buffer>& known, const std::string& place) {
+Stmt LaunchOf(const PrimFunc& kernel, const std::vector<Buffer>& known, Place place) {
   std::vector<Region> regions;
   for (const Buffer& b : kernel.buffers) {
     const auto it = std::find_if(known.begin(), known.end(),
@@ -86,9 +86,9 @@ Func HostOf(const PrimFunc& kernel, const KernelParts& parts) {
   host.name = kernel.name + ".host";
   host.func_kind = FuncKind::kHost;
   host.attrs = {{"exported", true}, {"export_name", kernel.name}};
-  std::string place = "host";
+  Place place;
   if (kernel.IsForDevice()) {
-    place = "device 0";
+    place = Place::Device(0);
     host.target = kernel.target->Cpu();
     host.attrs.Set(packed::kDeviceTypeAttr, kernel.target->device().type);
     host.scalars.push_back(VarNode::Make(kDeviceId, DType::Int(32)));
