@@ -220,7 +220,7 @@ struct Parts {
 Expected<Parts> Lowered(Module module, const std::vector<Func>& exported,
                         const BuildOptions& options) {
   const Target& target = *options.target;
-  module = FindLoopPass("wrap_exports")->run(module, {});
+  TN_ASSIGN_OR_RETURN(module, RunPass(*FindLoopPass("wrap_exports"), module, {}));
   if (options.plain) MarkPlain(exported, &module);
   Parts parts;
   for (const auto& [name, f] : module.funcs) {

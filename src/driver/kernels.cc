@@ -118,7 +118,7 @@ void AddInstances(const Module& host, std::vector<codegen::DataBlob>* blobs) {
 }
 
 Expected<CompiledModule> CompileModule(const Module& input, const KernelJob& job) {
-  Module module = FindLoopPass("wrap_exports")->run(input, {});
+  TN_ASSIGN_OR_RETURN(Module module, RunPass(*FindLoopPass("wrap_exports"), input, {}));
   std::vector<Func> kernels;
   Module host;
   for (const auto& [name, f] : module.funcs) {

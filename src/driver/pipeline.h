@@ -48,6 +48,7 @@ void CheckVerified(const Status& verified, std::string_view after);
 /// What passes are told of a target.
 PassContext ContextOf(const Target& target);
 
+/// Ends after a pass that reported something, with that.
 Expected<Module> RunPipeline(const std::vector<Step>& steps, Module module,
                              const PassContext& context, const PassHooks& hooks);
 

@@ -242,10 +242,6 @@ void CheckLaunch(const VerifyContext& context) {
   if (context.func.func_kind != FuncKind::kKernel) return;
   if (!context.func.IsForDevice()) return;
   const Target& target = *context.func.target;
-  const auto* unmet = context.func.attrs.Find("unmet");
-  const auto* needs = unmet ? std::get_if<std::vector<std::string>>(unmet) : nullptr;
-  for (size_t i = 0; needs && i < needs->size(); ++i) context.Error("{}", (*needs)[i]);
-  if (needs) return;
   CheckNest(context);
   CheckLimits(context, target);
   CheckClusters(context, target);

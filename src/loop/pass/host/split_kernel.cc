@@ -150,17 +150,16 @@ class Splitter {
 Func WithLaunchAttributes(const Func& func) {
   const std::string cooperative = AskedBy(func->body, kCooperativeAttr);
   const bool asked = !cooperative.empty() && !func->attrs.Has(kCooperativeAttr);
-  std::string dependent = AskedBy(func->body, kDependentAttr);
-  const bool alone = !dependent.empty() && !func->attrs.Has(kAwaitsAttr);
-  if (!asked && !alone) return func;
+  if (!asked) return func;
   PrimFunc fields = *func;
-  if (asked) fields.attrs.Set(kCooperativeAttr, cooperative);
-  if (alone) {
-    auto unmet = func->attrs.Get<std::vector<std::string>>("unmet", {});
-    unmet.push_back(dependent + " has dependent_launch, but nothing is launched before it");
-    fields.attrs.Set("unmet", unmet);
-  }
+  fields.attrs.Set(kCooperativeAttr, cooperative);
   return PrimFunc::Make(std::move(fields));
+}
+
+void CheckDependentLaunch(const PrimFunc& func, const PassContext& context) {
+  const std::string dependent = AskedBy(func.body, kDependentAttr);
+  if (dependent.empty() || func.attrs.Has(kAwaitsAttr)) return;
+  context.Error(func, dependent + " has dependent_launch, but nothing is launched before it");
 }
 
 KernelParts SplitKernel(const Func& kernel) { return Splitter(kernel)(); }

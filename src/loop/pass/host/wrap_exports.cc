@@ -120,10 +120,13 @@ Func NotMain(const Func& kernel, Module* module) {
 }
 
 // Its launches, with their attributes.
-KernelParts PartsOf(const Func& kernel) {
+KernelParts PartsOf(const Func& kernel, const PassContext& context) {
   const bool cooperative = !AskedBy(kernel->body, kCooperativeAttr).empty();
   KernelParts parts = SplitKernel(cooperative ? WithLaunchAttributes(kernel) : kernel);
-  for (Func& part : parts.kernels) part = WithLaunchAttributes(part);
+  for (Func& part : parts.kernels) {
+    CheckDependentLaunch(*part, context);
+    part = WithLaunchAttributes(part);
+  }
   return parts;
 }
 
@@ -139,7 +142,7 @@ Module WrapExports(const Module& module, const PassContext& context) {
     }
     const Func aligned = WithAlignedParams(func, module);
     const bool gpu = func->IsForDevice();
-    KernelParts parts = gpu ? PartsOf(aligned) : KernelParts{{aligned}, {}};
+    KernelParts parts = gpu ? PartsOf(aligned, context) : KernelParts{{aligned}, {}};
     if (gpu && parts.kernels.size() == 1) parts.kernels[0] = NotMain(parts.kernels[0], &out);
     out.Add(HostOf(*aligned, parts));
     if (parts.kernels.size() > 1) out.funcs.erase(name);

@@ -296,8 +296,7 @@ class Converter {
 
 struct Launched {
   Stmt body;
-  bool bound = true;
-  std::vector<std::string> unmet;
+  std::vector<std::string> refused;  // what threads would need and cannot have
 };
 
 Launched MakeLaunch(const Func& func, const Module& module, const Stmt& scheduled) {
@@ -308,24 +307,24 @@ Launched MakeLaunch(const Func& func, const Module& module, const Stmt& schedule
   for (size_t i = first; i < FirstAxisOf(Level::kCta); ++i)
     body = LeaveToFirstBlock(body, module, i, &names);
   LaunchExtents launch = LaunchExtentsOf(*func, module, body);
-  if (!launch.unmet.empty()) return {func->body, false, std::move(launch.unmet)};
+  if (!launch.refused.empty()) return {func->body, std::move(launch.refused)};
   body = MarkRepetitions(body, module, &names);
   SyncPlan plan = PlaceSyncs(*func, module, body, launch.extents, cooperative);
   body = Converter(*func, module, launch.extents)(plan.body);
-  return {ShrinkThreadMemory(*func, body), true, std::move(plan.unmet)};
+  return {ShrinkThreadMemory(*func, body), std::move(plan.refused)};
 }
 
 // Parallel loops of a kernel that binds none; what threads make of them may need what no barrier
 // gives, and then one thread does it all.
 Launched LaunchByDefault(const Func& func, const Module& module, const PassContext& context) {
   Launched out = MakeLaunch(func, module, DefaultBinding(*func).Rewrite(func->body));
-  if (out.unmet.empty()) {
+  if (out.refused.empty()) {
     context.Remark(func->name + ": no loop is bound; the iterations of its parallel loops are " +
                    "threads, in blocks of " + std::to_string(kDefaultThreads));
     return out;
   }
   context.Remark(func->name + ": no loop is bound, and its parallel loops cannot be by default (" +
-                 out.unmet.front() + "); one thread does everything");
+                 out.refused.front() + "); one thread does everything");
   return MakeLaunch(func, module, func->body);
 }
 
@@ -347,19 +346,17 @@ Func WithSharedFills(const Func& func, const Module& module, const PassContext& 
 }
 
 Func BindKernel(const Func& scheduled, const Module& module, const PassContext& context) {
+  CheckDependentLaunch(*scheduled, context);
   const Func func = WithSharedFills(WithLaunchAttributes(scheduled), module, context);
   const bool axes = HasAxisLoop(func->body), parallel = HasParallel(func->body);
   if (axes && parallel)
     context.Remark(func->name + ": parallel loops beside bound ones run in order");
   Launched launch = parallel && !axes ? LaunchByDefault(func, module, context)
                                       : MakeLaunch(func, module, func->body);
+  for (const std::string& what : launch.refused) context.Error(*func, what);
   PrimFunc fields = *func;
   fields.body = launch.body;
-  // An extent that nobody knows leaves the kernel as it was.
-  if (launch.bound) fields.attrs.Set(kBoundAttr, int64_t{1});
-  auto unmet = func->attrs.Get<std::vector<std::string>>("unmet", {});
-  unmet.insert(unmet.end(), launch.unmet.begin(), launch.unmet.end());
-  if (!unmet.empty()) fields.attrs.Set("unmet", unmet);
+  fields.attrs.Set(kBoundAttr, int64_t{1});
   return PrimFunc::Make(std::move(fields));
 }
 

@@ -27,7 +27,8 @@ struct Touch {
 
 class AsyncLowerer final : public ScopedRewriter {
  public:
-  AsyncLowerer(const PrimFunc& func, const Module& module) : module_(module) {
+  AsyncLowerer(const PrimFunc& func, const Module& module, const PassContext& context)
+      : func_(func), module_(module), context_(context) {
     BindDims(func, &analyzer_);
     PreOrder(func.body, [&](const NodeRef& n) {
       if (const CallFunc* call = CopyOf(n)) ++written_[call->buffers[1]->buffer.get()];
@@ -35,7 +36,6 @@ class AsyncLowerer final : public ScopedRewriter {
     });
   }
   bool any() const { return !written_.empty(); }
-  std::vector<std::string> unmet;
   /// Names of the functions that calls were added of.
   std::set<std::string> called;
 
@@ -72,7 +72,7 @@ class AsyncLowerer final : public ScopedRewriter {
       const std::string what = call.callee + " of " + b.name + ": expected " +
                                (i == 0 ? "global" : "shared") + " memory at a multiple of " +
                                std::to_string(align) + " bytes";
-      if (std::find(unmet.begin(), unmet.end(), what) == unmet.end()) unmet.push_back(what);
+      context_.Error(func_, what);
     }
   }
 
@@ -227,7 +227,9 @@ class AsyncLowerer final : public ScopedRewriter {
   }
   Stmt Wait(int64_t n) { return CallTo(kAsyncWaitRows + std::to_string(n)); }
 
+  const PrimFunc& func_;
   const Module& module_;
+  const PassContext& context_;
   std::unordered_map<const BufferNode*, size_t> written_;  // by how many statements
   const For* loop_ = nullptr;                              // the innermost around
 };
@@ -242,16 +244,15 @@ Func Marked(const PrimFunc& func, AsyncPart part) {
 
 }  // namespace
 
-Module LowerAsync(const Module& module, const PassContext&) {
+Module LowerAsync(const Module& module, const PassContext& context) {
   Module out = module;
   std::set<std::string> called;
   for (const auto& [name, func] : module.funcs) {
     if (func->func_kind != FuncKind::kKernel || IsBound(*func) || !func->IsForDevice()) continue;
-    AsyncLowerer lowerer(*func, module);
+    AsyncLowerer lowerer(*func, module, context);
     if (!lowerer.any()) continue;
     PrimFunc fields = *func;
     fields.body = lowerer.Rewrite(func->body);
-    if (!lowerer.unmet.empty()) fields.attrs.Set("unmet", lowerer.unmet);
     out.Add(PrimFunc::Make(std::move(fields)));
     called.insert(lowerer.called.begin(), lowerer.called.end());
   }

@@ -58,7 +58,7 @@ class Placer {
     Stmt placed = Walk(body_).stmt;
     CheckPairs();
     CheckRaces();
-    return {placed, std::move(unmet_)};
+    return {placed, std::move(refused_)};
   }
 
  private:
@@ -77,14 +77,14 @@ class Placer {
 
   // One element written by many at once: no barrier says whose value stays.
   void CheckRaces() {
-    for (size_t i = 0; unmet_.empty() && i < analysis_.all.size(); ++i) {
+    for (size_t i = 0; refused_.empty() && i < analysis_.all.size(); ++i) {
       const SyncAccess& a = analysis_.all[i];
-      for (size_t axis = 0; unmet_.empty() && axis < kNumAxes; ++axis) {
+      for (size_t axis = 0; refused_.empty() && axis < kNumAxes; ++axis) {
         if (!analysis_.Races(a, axis)) continue;
         const For& loop = *a.binders[axis].loop;
-        Unmet("buffer " + a.buffer->name + ": one element is written by all iterations of loop '" +
-              loop.var->name + "' over " + Name(loop.thread) +
-              ": expected an atomic update, or an element for each");
+        Refuse("buffer " + a.buffer->name + ": one element is written by all iterations of loop '" +
+               loop.var->name + "' over " + Name(loop.thread) +
+               ": expected an atomic update, or an element for each");
       }
     }
   }
@@ -119,7 +119,7 @@ class Placer {
       if (!block && !own && !copies) continue;
       const bool once = !x.repeated || analysis_.MadeInside(a.buffer, x);
       if (analysis_.SameThread(a, b, axis, once ? x.depth + 1 : 0)) continue;
-      Unmet(Crossing(*a.buffer, axis, copies));
+      Refuse(Crossing(*a.buffer, axis, copies));
       return true;
     }
     return false;
@@ -155,8 +155,9 @@ class Placer {
                 : "; compute_at puts what fills it into the block that reads it");
   }
 
-  void Unmet(const std::string& what) {
-    if (std::find(unmet_.begin(), unmet_.end(), what) == unmet_.end()) unmet_.push_back(what);
+  void Refuse(const std::string& what) {
+    if (std::find(refused_.begin(), refused_.end(), what) == refused_.end())
+      refused_.push_back(what);
   }
 
   // ---- control flow ----
@@ -199,7 +200,7 @@ class Placer {
 
   Stmt Barrier(const SyncAccess& why, size_t level) {
     if (blocked_[level].empty()) return Sync::Make(kSyncLevels[level]);
-    Unmet("buffer " + why.buffer->name + " needs a barrier " + blocked_[level]);
+    Refuse("buffer " + why.buffer->name + " needs a barrier " + blocked_[level]);
     return nullptr;
   }
 
@@ -248,7 +249,7 @@ class Placer {
     const auto at = std::find(kSyncLevels.begin(), kSyncLevels.end(), As<Sync>(stmt)->level);
     if (at == kSyncLevels.end()) return flow;
     const auto level = static_cast<size_t>(at - kSyncLevels.begin());
-    if (!blocked_[level].empty()) Unmet("a barrier stands " + blocked_[level]);
+    if (!blocked_[level].empty()) Refuse("a barrier stands " + blocked_[level]);
     Pass(&flow, level);
     return flow;
   }
@@ -342,10 +343,10 @@ class Placer {
     bool differs = variance.Differs(loop.body) || variance.Differs(loop.extent);
     for (size_t i = around; i < around_.size(); ++i) differs |= variance.Differs(around_[i]);
     if (!differs) return;
-    Unmet("loop '" + loop.var->name + "' over " + Name(loop.thread) +
-          " does other things in each " + "iteration of loop '" + outer.var->name +
-          "', which is over " + Name(loop.thread) +
-          " too: within a nest an axis is bound once, but for stages that all threads do alike");
+    Refuse("loop '" + loop.var->name + "' over " + Name(loop.thread) +
+           " does other things in each " + "iteration of loop '" + outer.var->name +
+           "', which is over " + Name(loop.thread) +
+           " too: within a nest an axis is bound once, but for stages that all threads do alike");
   }
 
   Flow OnSerial(const For& loop, const std::array<bool, kNumSyncLevels>& uniform, size_t depth) {
@@ -446,7 +447,7 @@ class Placer {
   size_t depth_ = 0;          // loops around
   int repeating_ = 0;         // serial ones among them
   Blocked blocked_;           // why no barrier can stand here, by level; "": it can
-  std::vector<std::string> unmet_;
+  std::vector<std::string> refused_;
 };
 
 }  // namespace

@@ -15,8 +15,8 @@ namespace tenon {
 using AxisExtents = std::array<Expr, kNumAxes>;
 
 struct SyncPlan {
-  Stmt body;                       // with barriers added
-  std::vector<std::string> unmet;  // what no barrier can order, and why
+  Stmt body;                         // with barriers added
+  std::vector<std::string> refused;  // what no barrier can order, and why
 };
 
 /// Adds barriers to a body in which loops over thread axes still stand where the schedule has
