@@ -9,6 +9,7 @@ namespace tenon::ops {
 
 using graph::IndexMapClass;
 using graph::OpKind;
+using graph::ValueId;
 
 bool HasElementDefinition(OpKind op) {
   switch (graph::Info(op).map) {
@@ -21,6 +22,15 @@ bool HasElementDefinition(OpKind op) {
     case IndexMapClass::kOpaque: return op == OpKind::kShape;
   }
   return false;
+}
+
+bool ComputesInF32(const graph::Graph& g, const graph::Node& node) {
+  const DType f32 = DType::Float(32);
+  for (ValueId v : node.inputs) {
+    if (v != graph::kNoValue && g.type(v).dtype != f32) return false;
+  }
+  const std::string accumulator = node.attrs.GetString("accumulator");
+  return g.type(node.outputs[0]).dtype == f32 && (accumulator.empty() || accumulator == "f32");
 }
 
 bool IsView(OpKind op) {

@@ -14,6 +14,9 @@ namespace tenon::ops {
 /// broadcast, injective and bounded interpolation): they fuse by composition.
 bool HasElementDefinition(graph::OpKind op);
 
+/// True when a contraction's operands, sums and result are f32.
+bool ComputesInF32(const graph::Graph& g, const graph::Node& node);
+
 /// True for operators that only say where elements stand (reshape, transpose, slice, …): reading
 /// through them costs no arithmetic.
 bool IsView(graph::OpKind op);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ops/catalog.h"
 #include "ops/tile.h"
 
 namespace tenon::ops {
@@ -21,7 +22,7 @@ std::optional<Geometry> ReadGeometry(const graph::Graph& g, const graph::Node& n
   auto x = g.type(n.inputs[0]).StaticDims(), w = g.type(n.inputs[1]).StaticDims(),
        y = g.type(n.outputs[0]).StaticDims();
   if (n.op != OpKind::kConv || !x || !w || !y || x->size() != 4) return std::nullopt;
-  if (!(g.type(n.inputs[0]).dtype == DType::Float(32))) return std::nullopt;
+  if (!ComputesInF32(g, n)) return std::nullopt;
   return Geometry{(*x)[1],
                   (*w)[0],
                   (*y)[2],
@@ -180,7 +181,8 @@ Operand BuildDepthwise(Group& group, const graph::Node& n, Attrs* attrs) {
 
 bool BlockedWindowApplies(const Group& group, const graph::Node& n) {
   const StoredTensor* x = group.Stored(n.inputs[0]);
-  return BlockedOutput(group) && x != nullptr && x->desc.BlockOf(1) == Lanes32(group.target());
+  return n.outputs.size() == 1 && BlockedOutput(group) && x != nullptr &&
+         x->desc.BlockOf(1) == Lanes32(group.target());
 }
 
 Operand BuildBlockedWindow(Group& group, const graph::Node& n, Attrs* attrs) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <tuple>
 
+#include "ops/catalog.h"
 #include "ops/conv.h"
 #include "ops/tile.h"
 
@@ -77,9 +78,7 @@ bool HaloCovers(const StoredTensor& x, const Geometry& c, const Target& target) 
 
 bool HasImplicitGemm(const graph::Graph& g, const graph::Node& node) {
   auto c = ReadGeometry(g, node);
-  if (!c || HasDirectConv(g, node) || !(g.type(node.inputs[0]).dtype == DType::Float(32))) {
-    return false;
-  }
+  if (!c || HasDirectConv(g, node) || !ComputesInF32(g, node)) return false;
   return std::all_of(c->pads.begin(), c->pads.end(), [](int64_t p) { return p >= 0; });
 }
 

@@ -33,7 +33,6 @@ static int64_t Flops(const graph::Graph& g, const graph::Node& n) {
       return 2 * keys * (Count(g.type(n.inputs[0])) + out);
     }
     case graph::OpKind::kMaxPool:
-    case graph::OpKind::kMaxPoolIndices:
     case graph::OpKind::kAvgPool: {
       int64_t window = 1;
       for (int64_t k : n.attrs.GetInts("kernel")) window *= k;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ops/catalog.h"
 #include "ops/rules.h"
 #include "ops/tile.h"
 
@@ -22,8 +23,7 @@ std::optional<Shape> ReadShape(const graph::Graph& g, const graph::Node& node) {
   auto a = g.type(node.inputs[0]).StaticDims(), b = g.type(node.inputs[1]).StaticDims();
   if (node.op != OpKind::kMatMul || !a || !b || b->size() != 2 || a->size() < 2)
     return std::nullopt;
-  if (!(g.type(node.inputs[0]).dtype == DType::Float(32)) || node.attrs.Get<bool>("trans_a", false))
-    return std::nullopt;
+  if (!ComputesInF32(g, node) || node.attrs.Get<bool>("trans_a", false)) return std::nullopt;
   bool trans = node.attrs.Get<bool>("trans_b", false);
   if ((*b)[trans ? 0 : 1] < 2)
     return std::nullopt;  // a column has no lanes: the fallback reduces it

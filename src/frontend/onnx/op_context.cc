@@ -199,6 +199,12 @@ Expected<ValueId> OpContext::Emit(OpKind op, std::vector<ValueId> inputs, Attrs 
   return b.Add(op, std::move(inputs), name_, std::move(attrs), std::move(exprs));
 }
 
+Expected<std::vector<ValueId>> OpContext::EmitAll(OpKind op, size_t results,
+                                                  std::vector<ValueId> inputs, Attrs attrs,
+                                                  ExprAttrs exprs) {
+  return b.AddAll(op, results, std::move(inputs), name_, std::move(attrs), std::move(exprs));
+}
+
 Status OpContext::Result(OpKind op, std::vector<ValueId> inputs, Attrs attrs, ExprAttrs exprs) {
   TN_ASSIGN_OR_RETURN(ValueId v, Emit(op, std::move(inputs), std::move(attrs), std::move(exprs)));
   return SetOutput(0, v);

@@ -95,6 +95,8 @@ class OpContext {
   // ---- Results. ----
   Expected<ValueId> Emit(OpKind op, std::vector<ValueId> inputs, Attrs attrs = {},
                          ExprAttrs exprs = {});
+  Expected<std::vector<ValueId>> EmitAll(OpKind op, size_t results, std::vector<ValueId> inputs,
+                                         Attrs attrs = {}, ExprAttrs exprs = {});
   /// Emits and sets output 0.
   Status Result(OpKind op, std::vector<ValueId> inputs, Attrs attrs = {}, ExprAttrs exprs = {});
   Status SetOutput(size_t i, ValueId v);

@@ -143,7 +143,7 @@ class HostBuilder {
     if (b) return b;
     const Value& value = g_.value(v);
     bool is_weight = value.producer == kNoNode;
-    b = ops::Store(fmt::format("{}{}", is_weight ? "w" : "t", v), value.type).buffer;
+    b = ops::Store(fmt::format("{}{}", is_weight ? "w" : "t", v), value.type.tensor()).buffer;
     if (is_weight) {
       b = BufferNode::Make(b->name, b->dtype, b->shape, "const", b->layout, b->strides, b->align);
     } else {
@@ -165,8 +165,8 @@ class HostBuilder {
     // Scalars known now are built into the kernel.
     for (size_t i = operands.size(); i-- > 0;) {
       const Value& v = g_.value(operands[i]);
-      if (!v.IsConstant() || v.payload.bytes().empty() || v.type.dims.size() > 1) continue;
-      auto dims = v.type.StaticDims();
+      if (!v.IsConstant() || v.payload.bytes().empty() || v.type.tensor().rank() > 1) continue;
+      auto dims = v.type.tensor().StaticDims();
       if (!dims || (!dims->empty() && dims->at(0) != 1)) continue;
       region.value(region.inputs[i]).payload = v.payload;
       region.inputs.erase(region.inputs.begin() + static_cast<long>(i));

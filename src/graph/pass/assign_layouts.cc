@@ -23,13 +23,15 @@ class Assigner {
     SplitOutputs();
     ChooseHalos();
     for (size_t v = 0; v < desc_.size(); ++v) {
-      TensorType& type = g_.values[v].type;
+      if (!g_.values[v].type.IsTensor()) continue;
+      TensorType& type = g_.values[v].type.tensor();
       auto dims = type.StaticDims();
       if (dims && !type.layout && !IsEnd(static_cast<ValueId>(v)))
         type.layout = MakeLayout(desc_[v], *dims);
     }
     for (size_t n = 0; n < count; ++n) CopyEnds(static_cast<NodeId>(n));
     for (size_t n = 0; n < count; ++n) ArrangeWeights(static_cast<NodeId>(n));
+    for (size_t n = 0; n < count; ++n) PlainOperands(static_cast<NodeId>(n));
     TopologicalSort(g_);
     Compact(g_);
     return std::move(g_);
@@ -39,8 +41,11 @@ class Assigner {
   bool IsGraphOutput(ValueId v) const {
     return std::find(g_.outputs.begin(), g_.outputs.end(), v) != g_.outputs.end();
   }
-  // Row-major: what callers see, and constants.
-  bool IsEnd(ValueId v) const { return g_.value(v).producer == kNoNode || IsGraphOutput(v); }
+  // Row-major: what callers see, constants, and what control flow gives.
+  bool IsEnd(ValueId v) const {
+    const NodeId producer = g_.value(v).producer;
+    return producer == kNoNode || IsControl(g_.node(producer).op) || IsGraphOutput(v);
+  }
 
   // Computed from constants alone.
   bool IsConstant(ValueId v) const {
@@ -72,6 +77,7 @@ class Assigner {
     desc_.resize(g_.values.size());
     int64_t block = ops::ChannelBlock(target_);
     for (const Node& n : g_.nodes) {
+      if (IsControl(n.op)) continue;
       ValueId out = n.outputs[0];
       auto dims = g_.type(out).StaticDims();
       if (!dims || dims->size() != 4 || !(g_.type(out).dtype == DType::Float(32))) continue;
@@ -109,7 +115,8 @@ class Assigner {
       for (size_t i = 0; i < pads.size(); ++i) halo_[v][i] = std::max(halo_[v][i], pads[i]);
     }
     for (size_t v = 0; v < halo_.size(); ++v) {
-      auto dims = g_.values[v].type.StaticDims();
+      if (halo_[v].empty()) continue;
+      auto dims = g_.values[v].type.tensor().StaticDims();
       if (!dims ||
           !std::any_of(halo_[v].begin(), halo_[v].end(), [](int64_t p) { return p > 0; })) {
         halo_[v].clear();
@@ -152,7 +159,20 @@ class Assigner {
     g_.node(id).inputs[0] = it->second;
   }
 
+  // What control flow passes in is row-major.
+  void PlainOperands(NodeId id) {
+    if (!IsControl(g_.node(id).op)) return;
+    for (size_t i = 0; i < g_.node(id).inputs.size(); ++i) {
+      const ValueId v = g_.node(id).inputs[i];
+      if (!g_.IsTensor(v) || !g_.type(v).layout) continue;
+      auto [it, fresh] = plain_.emplace(v, kNoValue);
+      if (fresh) it->second = Arrange(v, nullptr);
+      g_.node(id).inputs[i] = it->second;
+    }
+  }
+
   void ArrangeWeights(NodeId id) {
+    if (IsControl(g_.node(id).op)) return;
     for (size_t i = 1; i < g_.node(id).inputs.size(); ++i) {
       ValueId v = g_.node(id).inputs[i];
       if (v == kNoValue || !IsConstant(v) || !g_.type(v).StaticDims() || g_.type(v).layout)
@@ -170,7 +190,7 @@ class Assigner {
   std::vector<bool> constant_;
   std::vector<StorageDesc> desc_;
   std::vector<std::vector<int64_t>> halo_;
-  std::map<ValueId, ValueId> copies_;
+  std::map<ValueId, ValueId> copies_, plain_;
   std::map<std::pair<ValueId, std::string>, ValueId> arranged_;  // by weight and layout
 };
 

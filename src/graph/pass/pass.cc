@@ -1,5 +1,7 @@
 #include "graph/pass/pass.h"
 
+#include <algorithm>
+
 #include "graph/pass/assign_layouts.h"
 #include "graph/pass/common_subexpressions.h"
 #include "graph/pass/crop_conv.h"
@@ -17,9 +19,28 @@
 
 namespace tenon::graph {
 
+namespace {
+
+// No deeper than Limits::kRegionDepth.
+template <GraphPassFn pass>
+Graph WithRegions(const Graph& g, const GraphPassContext& context) {
+  const bool plain =
+      std::none_of(g.nodes.begin(), g.nodes.end(), [](const Node& n) { return IsControl(n.op); });
+  if (plain) return pass(g, context);
+  Graph inside = g;
+  for (Node& n : inside.nodes) {
+    if (!IsControl(n.op)) continue;
+    for (std::shared_ptr<const Graph>& region : n.regions)
+      region = std::make_shared<const Graph>(WithRegions<pass>(*region, context));
+  }
+  return pass(inside, context);
+}
+
+}  // namespace
+
 const std::vector<GraphPassInfo>& GraphPasses() {
   static const std::vector<GraphPassInfo> kPasses = {
-#define TN_GRAPH_PASS(Function, name, doc) {#name, Function, doc},
+#define TN_GRAPH_PASS(Function, name, doc) {#name, WithRegions<Function>, doc},
 #include "graph/pass/passes.def"
 #undef TN_GRAPH_PASS
   };

@@ -1,5 +1,7 @@
 // What all passes over graphs have in common. A pass is a free function from graph to graph, in a
-// file pair of its name. It never fails: what it cannot improve stays as it is.
+// file pair of its name. It never fails: what it cannot improve stays as it is. It looks at one
+// graph and leaves regions alone; what runs it (GraphPassInfo::run) sees to the regions of control
+// flow, innermost first. Inputs and outputs of a region keep their number, order and types.
 #pragma once
 
 #include <string_view>

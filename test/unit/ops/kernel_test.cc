@@ -49,7 +49,7 @@ Expected<Kernel> Build(const Case& c, bool tuned) {
     inputs.push_back(b.Input(fmt::format("x{}", i), c.inputs[i]));
   TN_ASSIGN_OR_RETURN(ValueId y, b.Add(c.op, inputs, "y", c.attrs));
   auto place = [&](ValueId v) {
-    TensorType& t = b.graph().value(v).type;
+    TensorType& t = b.graph().value(v).type.tensor();
     t.layout = MakeLayout(c.out, *t.StaticDims());
   };
   place(y);
