@@ -20,6 +20,7 @@ class Builder {
   explicit Builder(Graph g);
 
   Graph& graph() { return graph_; }
+  const Graph& graph() const { return graph_; }
   const TensorType& type(ValueId v) const { return graph_.type(v); }
   /// The graph, without what its outputs do not need.
   Graph Finish() &&;

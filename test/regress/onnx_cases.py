@@ -23,7 +23,7 @@ from onnx import helper, numpy_helper
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "conformance"))
 import run_node_tests  # noqa: E402
 
-f32, f64, i32, i64, u8 = np.float32, np.float64, np.int32, np.int64, np.uint8
+f32, f64, i8, i32, i64, u8 = np.float32, np.float64, np.int8, np.int32, np.int64, np.uint8
 NAN, INF = np.nan, np.inf
 rng = np.random.default_rng(0)
 one_thread = onnxruntime.SessionOptions()
@@ -265,6 +265,67 @@ def add_old_operator_sets():
     one("arg_min_11", "ArgMin", [rand(5, 7)], opset=11, axis=-1, keepdims=0)
 
 
+def add_several_results():
+    one("topk", "TopK", [rand(3, 17), ints(5)], outputs=2, constants=(1,))
+    one("topk_smallest_middle_axis", "TopK", [rand(2, 9, 5), ints(4)], outputs=2, constants=(1,), axis=1, largest=0)
+    one("topk_equal_ones", "TopK", [ints(3, 1, 3, 3, 1, 2), ints(6)], outputs=2, constants=(1,))
+    one("topk_of_a_scalar_axis", "TopK", [rand(4, 1), ints(1)], outputs=2, constants=(1,))
+    one("topk_none", "TopK", [rand(4, 3), ints(0)], outputs=2, constants=(1,), expect=[empty(4, 0), empty(4, 0, dtype=i64)])
+    one("topk_nan_is_largest", "TopK", [floats(1, NAN, INF, -INF, NAN, 2), ints(6)], outputs=2, constants=(1,),
+        expect=[floats(NAN, NAN, INF, 2, 1, -INF), ints(1, 4, 2, 5, 0, 3)])
+    one("topk_nan_is_not_smallest", "TopK", [floats(1, NAN, INF, -INF, NAN, 2), ints(6)], outputs=2, constants=(1,), largest=0,
+        expect=[floats(-INF, 1, 2, INF, NAN, NAN), ints(3, 0, 5, 2, 1, 4)])
+    one("topk_10", "TopK", [rand(2, 70), ints(3)], outputs=2, constants=(1,), opset=10)
+    # The values go on in the same kernel, the places leave it.
+    add("topk_and_more", [helper.make_node("TopK", ["i0", "i1"], ["v", "o1"]), helper.make_node("Exp", ["v"], ["e"]),
+                          helper.make_node("Mul", ["e", "i2"], ["o0"])], [rand(4, 12), ints(3), rand(3)], outputs=2, constants=(1,))
+    add("topk_values_alone", [helper.make_node("TopK", ["i0", "i1"], ["v", ""]), helper.make_node("Neg", ["v"], ["o0"])],
+        [rand(4, 12), ints(3)], constants=(1,))
+
+
+def add_integer_contractions():
+    for a, b in ((u8, u8), (u8, i8), (i8, i8)):
+        kind = f"{np.dtype(a).name}_{np.dtype(b).name}"
+        x, w = rand(5, 7, dtype=a), rand(7, 6, dtype=b)
+        product = lambda za, zb: (x.astype(i32) - za) @ (w.astype(i32) - zb)
+        one(f"matmul_integer_{kind}", "MatMulInteger", [x, w], expect=[product(0, 0)])
+        one(f"matmul_integer_{kind}_scalars", "MatMulInteger", [x, w, scalar(3, a), scalar(5, b)], expect=[product(3, 5)])
+        rows, columns = rand(5, dtype=a), rand(6, dtype=b)
+        one(f"matmul_integer_{kind}_columns", "MatMulInteger", [x, w, scalar(3, a), columns], constants=(1, 2, 3),
+            expect=[product(3, columns.astype(i32))])
+        one(f"matmul_integer_{kind}_rows", "MatMulInteger", [x, w, rows, columns], constants=(3,),
+            expect=[product(rows.astype(i32)[:, None], columns.astype(i32))])
+    x, w = rand(2, 3, 4, 9, dtype=u8), rand(9, 5, dtype=i8)
+    one("matmul_integer_batches", "MatMulInteger", [x, w, scalar(7, u8), scalar(-2, i8)], expect=[(x.astype(i32) - 7) @ (w.astype(i32) + 2)])
+    one("matmul_integer_vector", "MatMulInteger", [x[0, 0, 0], w, scalar(7, u8), scalar(0, i8)], constants=(3,),
+        expect=[(x[0, 0, 0].astype(i32) - 7) @ w.astype(i32)])
+    one("matmul_integer_largest", "MatMulInteger", [np.full((2, 600), 255, u8), np.full((600, 2), 127, i8)],
+        expect=[np.full((2, 2), 255 * 127 * 600, i32)])
+    x, w = rand(2, 4, 8, 7, dtype=u8), rand(6, 4, 3, 3, dtype=u8)
+    for name, more in (("plain", []), ("input", [scalar(11, u8)]), ("both", [scalar(11, u8), scalar(9, u8)])):
+        one(f"conv_integer_{name}", "ConvInteger", [x, w, *more], constants=(1, 3), pads=[1, 0, 1, 2], strides=[2, 1])
+    channels = rand(6, dtype=u8)
+    padded = np.pad(x.astype(i64) - 11, ((0, 0), (0, 0), (1, 1), (1, 1)))
+    windows = np.lib.stride_tricks.sliding_window_view(padded, (3, 3), (2, 3))
+    exact = np.einsum("bcijkl,mckl->bmij", windows, w.astype(i64) - channels.astype(i64)[:, None, None, None])
+    one("conv_integer_channels", "ConvInteger", [x, w, scalar(11, u8), channels], pads=[1, 1, 1, 1], expect=[exact.astype(i32)])
+    one("conv_integer_groups", "ConvInteger", [rand(1, 4, 6, 6, dtype=u8), rand(4, 2, 3, 3, dtype=u8)], group=2)
+
+
+def add_narrow_sums():
+    """Sums of f16 are taken in f32 and rounded once: 4096 ones and a half would stand still at 2048."""
+    f16 = np.float16
+    ones = np.full((1, 4097), 1, f16)
+    one("sum_f16", "ReduceSum", [ones, ints(1)], constants=(1,), expect=[np.full((1, 1), 4096, f16)])
+    one("mean_f16", "ReduceMean", [ones, ints(1)], constants=(1,), expect=[np.full((1, 1), 1, f16)])
+    one("l2_f16", "ReduceL2", [np.full((1, 300), 30, f16), ints(1)], constants=(1,), expect=[np.full((1, 1), 300**0.5 * 30).astype(f16)])
+    one("matmul_f16", "MatMul", [ones, ones.T.copy()], expect=[np.full((1, 1), 4096, f16)])
+    x, w = rand(1, 64, 5, 5).astype(f16), rand(2, 64, 3, 3).astype(f16)
+    one("softmax_f16", "Softmax", [np.zeros((2, 4096), f16)], expect=[np.full((2, 4096), 1 / 4096, f16)])
+    exact = np.einsum("bcijkl,mckl->bmij", np.lib.stride_tricks.sliding_window_view(x.astype(f64), (3, 3), (2, 3)), w.astype(f64))
+    one("conv_f16", "Conv", [x, w], expect=[exact.astype(f16)])
+
+
 def add_windows():
     one("average_pool_ceil", "AveragePool", [rand(1, 2, 7, 6)], opset=10, kernel_shape=[3, 3], pads=[1, 1, 1, 1], strides=[2, 2], ceil_mode=1, count_include_pad=1)
     one("max_pool_same_lower", "MaxPool", [rand(1, 2, 7, 6)], opset=8, kernel_shape=[3, 3], auto_pad="SAME_LOWER", strides=[2, 2])
@@ -378,7 +439,7 @@ def main() -> int:
     onnxruntime.set_default_logger_severity(4)
     with np.errstate(all="ignore"):
         for section in (add_empty_tensors, add_scalars_and_bool, add_integers, add_nan_and_infinity, add_casts, add_indices,
-                        add_old_operator_sets, add_windows, add_sizes, add_graphs):
+                        add_old_operator_sets, add_several_results, add_integer_contractions, add_narrow_sums, add_windows, add_sizes, add_graphs):
             section()
         chosen = [Case(*case) for case in cases if re.search(args.match, case[0])]
         with tempfile.TemporaryDirectory() as tmp:

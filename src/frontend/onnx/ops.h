@@ -9,6 +9,7 @@ namespace tenon::onnx {
 
 std::span<const OpRow> ElementwiseRows();
 std::span<const OpRow> ComputeRows();
+std::span<const OpRow> ControlRows();
 std::span<const OpRow> IntegerRows();
 std::span<const OpRow> ReduceRows();
 std::span<const OpRow> MovementRows();
