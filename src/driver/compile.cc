@@ -166,7 +166,7 @@ class Compilation {
     Diagnostics errors;
     for (graph::ValueId v : g.inputs) {
       const graph::Value& value = g.value(v);
-      if (value.type.StaticDims()) continue;
+      if (value.type.leaf().StaticDims()) continue;
       SourceLoc loc{options_.model, 0, 0, fmt::format("input '{}'", value.name)};
       errors.push_back(MakeError(
           fmt::format("shape {} has symbolic dims; give the sizes to compile for with --shape {}:…",

@@ -119,7 +119,7 @@ struct Algorithm {
   Space (*space)(const Site& site);
   std::vector<Want> (*wants)(const Site& site, const Point& point);
   WorkDescription (*work)(const Site& site, const Point& point);
-  /// The anchor's result. The stored operands and results meet the wants.
+  /// The anchor's result; null: by its definition. The stored operands and results meet the wants.
   Operand (*build)(Group& group, const graph::Node& node, const Point& point);
   void (*schedule)(Schedule& s, const Parts& parts, const Machine& machine, const Point& point);
 };

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "ops/fusing.h"
+
 namespace tenon::ops {
 
 int64_t ConvGeometry::Window() const {
@@ -12,7 +14,7 @@ int64_t ConvGeometry::Window() const {
 
 std::optional<ConvGeometry> ReadConv(const Site& site) {
   const graph::Node& n = site.node();
-  if (n.op != graph::OpKind::kConv || !(site.input(0).dtype == DType::Float(32)))
+  if (n.op != graph::OpKind::kConv || !ComputesInF32(site.region, n))
     return std::nullopt;
   auto x = site.input(0).StaticDims(), w = site.input(1).StaticDims(),
        y = site.result().StaticDims();

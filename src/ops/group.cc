@@ -13,16 +13,18 @@ static Buffer WithAlign(const Buffer& b, int64_t align) {
 
 // A one-element constant as an immediate, or a null operand.
 static Operand Immediate(const graph::Value& v) {
+  if (!v.IsConstant()) return {};
+  const graph::TensorType& type = v.type.tensor();
   auto make = [&](Expr e) {
-    return Operand{v.type.dtype, v.type.dims, [e](const Indices&) { return e; }};
+    return Operand{type.dtype, type.dims, [e](const Indices&) { return e; }};
   };
-  auto dims = v.type.StaticDims();
-  if (!v.IsConstant() || !dims) return {};
+  auto dims = type.StaticDims();
+  if (!dims) return {};
   int64_t count = 1;
   for (int64_t d : *dims) count *= d;
   if (count != 1) return {};
-  if (auto ints = graph::ReadInts(v, 1)) return make(MakeIntConst(v.type.dtype, ints->at(0)));
-  if (auto floats = graph::ReadFloats(v, 1)) return make(MakeConst(v.type.dtype, floats->at(0)));
+  if (auto ints = graph::ReadInts(v, 1)) return make(MakeIntConst(type.dtype, ints->at(0)));
+  if (auto floats = graph::ReadFloats(v, 1)) return make(MakeConst(type.dtype, floats->at(0)));
   return {};
 }
 
@@ -95,7 +97,10 @@ void Group::Set(ValueId v, Operand operand) {
   values_[static_cast<size_t>(v)] = Memo(std::move(operand));
 }
 
-void Group::DefineNode(const graph::Node& node) { Set(node.outputs[0], Define(Context(node))); }
+void Group::DefineNode(const graph::Node& node) {
+  std::vector<Operand> results = DefineAll(Context(node));
+  for (size_t k = 0; k < results.size(); ++k) Set(node.outputs[k], std::move(results[k]));
+}
 
 std::string Group::Mark(std::string block, BlockRole role) {
   parts_[block].role = role;

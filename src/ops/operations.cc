@@ -27,7 +27,6 @@ double OperationsOf(const graph::Graph& g, const graph::Node& n) {
     case graph::OpKind::kAttention:
       return 2 * DimFromEnd(g.type(n.inputs[1]), 2) * (Count(g.type(n.inputs[0])) + out);
     case graph::OpKind::kMaxPool:
-    case graph::OpKind::kMaxPoolIndices:
     case graph::OpKind::kAvgPool: {
       double window = 1;
       for (int64_t k : n.attrs.GetInts("kernel")) window *= static_cast<double>(k);

@@ -49,8 +49,9 @@ struct LowerOptions {
   std::string name = "main";
 };
 
-/// The graph's dims are constant, its nodes are `fused` or single operators; those without a plan
-/// are computed by their definition. Errors name the node.
+/// The graph's dims are constant, its nodes are `fused`, single operators or control flow, whose
+/// regions are likewise; those without a plan are computed by their definition. Errors name the
+/// node: values that are not tensors of numbers and bools are not compiled yet.
 Expected<LoweredNetwork> Lower(const Graph& g, const LowerOptions& options);
 
 }  // namespace tenon::graph

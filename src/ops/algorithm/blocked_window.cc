@@ -17,6 +17,7 @@ const DType kF32 = DType::Float(32);
 
 // The result, like the input, has rows and columns; a reduction keeps its channels.
 bool IsFor(const Site& site) {
+  if (site.node().outputs.size() != 1) return false;
   auto x = site.input(0).StaticDims(), y = site.result().StaticDims();
   if (!x || !y || x->size() != 4 || y->size() != 4 || (*x)[1] != (*y)[1] || (*y)[1] < 2)
     return false;

@@ -35,10 +35,6 @@ WorkDescription Work(const Site& site, const Point&) {
   return work;
 }
 
-Operand Build(Group& group, const graph::Node& node, const Point&) {
-  return Define(group.Context(node));
-}
-
 void ScheduleIt(Schedule& s, const Parts& parts, const Machine& machine, const Point&) {
   for (const std::string& block : s.GetBlocks()) ScheduleBlock(s, parts, machine, block);
 }
@@ -46,6 +42,6 @@ void ScheduleIt(Schedule& s, const Parts& parts, const Machine& machine, const P
 }  // namespace
 
 extern const Algorithm kDefinition;
-const Algorithm kDefinition = {"definition", {}, IsFor, SpaceOf, Wants, Work, Build, ScheduleIt};
+const Algorithm kDefinition = {"definition", {}, IsFor, SpaceOf, Wants, Work, nullptr, ScheduleIt};
 
 }  // namespace tenon::ops

@@ -10,6 +10,7 @@
 
 #include "ops/algorithm/tile_schedule.h"
 #include "ops/conv_geometry.h"
+#include "ops/fusing.h"
 #include "ops/group.h"
 #include "ops/tiling.h"
 
@@ -39,7 +40,7 @@ std::optional<Shape> ReadShape(const Site& site) {
   auto a = site.input(0).StaticDims(), b = site.input(1).StaticDims();
   if (!a || !b || b->size() != 2 || a->size() < 2) return std::nullopt;
   const Attrs& attrs = site.node().attrs;
-  if (!(site.input(0).dtype == kF32) || attrs.Get<bool>("trans_a", false)) return std::nullopt;
+  if (!ComputesInF32(site.region, site.node()) || attrs.Get<bool>("trans_a", false)) return std::nullopt;
   const bool trans = attrs.Get<bool>("trans_b", false);
   // A column has no lanes: the definition reduces it.
   if ((*b)[trans ? 0 : 1] < 2) return std::nullopt;
