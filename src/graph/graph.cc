@@ -2,11 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstring>
 
 #include "graph/dims.h"
+#include "ir/visit.h"
 #include "support/check.h"
 
 namespace tenon::graph {
@@ -34,6 +36,18 @@ bool operator==(const TensorType& a, const TensorType& b) {
   }
   return a.layout == b.layout ||
          (a.layout && b.layout && tenon::StructuralEqual(a.layout, b.layout));
+}
+
+int64_t Dim::Typical() const {
+  constexpr int64_t kMost = 128;
+  return min >= kMost ? min : min + (std::min(max, kMost) - min) / step * step;
+}
+
+int64_t TypicalSize(const Graph& g, const Expr& size) {
+  if (auto n = AsInt(size)) return *n;
+  VarMap typical;
+  for (const Dim& d : g.dims) typical[d.var.get()] = IndexConst(d.Typical());
+  return AsInt(SimplifyDim(Substitute(size, typical))).value_or(1);
 }
 
 Payload Payload::InFile(std::shared_ptr<const WeightFile> file, uint64_t offset, uint64_t size) {

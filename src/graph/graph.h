@@ -125,8 +125,14 @@ struct Node {
 struct Dim {
   Var var;
   int64_t min = 1;
-  int64_t max = std::numeric_limits<int32_t>::max();
+  int64_t max = kNoMax;
   int64_t step = 1;
+
+  /// The largest size there is: such a dim has no end that anybody chose.
+  static constexpr int64_t kNoMax = std::numeric_limits<int32_t>::max();
+  /// The size that stands for all where one number is wanted, for prices and reports: the largest
+  /// one up to 128, or else the smallest.
+  int64_t Typical() const;
 };
 
 struct Graph {
@@ -154,6 +160,9 @@ struct Graph {
   /// both).
   NodeId AddNode(Node node, std::vector<TensorType> types);
 };
+
+/// `size` at the typical sizes of the graph's dims.
+int64_t TypicalSize(const Graph& g, const Expr& size);
 
 /// "%12 'conv1' (conv)", for messages.
 std::string Describe(const Graph& g, NodeId id);

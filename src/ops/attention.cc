@@ -15,7 +15,9 @@ bool AttentionApplies(const Group& group, const graph::Node& node) {
     return false;
   auto k = g.type(node.inputs[1]).StaticDims(), y = g.type(node.outputs[0]).StaticDims();
   return k && y && y->size() >= 3 && (*k)[k->size() - 2] >= Lanes32(group.target()) &&
-         y->back() >= Lanes32(group.target()) && group.output(0).dims == *y;
+         y->back() >= Lanes32(group.target()) &&
+         std::equal(y->begin(), y->end(), group.output(0).dims.begin(), group.output(0).dims.end(),
+                    [](int64_t want, const Expr& have) { return AsInt(have) == want; });
 }
 
 static Indices With(const Indices& i, const Expr& row, const Expr& col) {

@@ -53,7 +53,7 @@ StorageDesc WeightDesc(const Geometry& c, const Target& target, int64_t input_bl
 }
 
 int64_t InputBlock(const graph::TensorType& x) {
-  auto desc = ReadLayout(x.layout, *x.StaticDims());
+  auto desc = ReadLayout(x.layout, x.dims);
   return desc ? desc->BlockOf(1) : 1;
 }
 
@@ -109,7 +109,7 @@ Layout ConvWeightLayout(const graph::Graph& g, const graph::Node& node, size_t i
   } else {
     d.blocks = {{0, Lanes32(target)}};
   }
-  return MakeLayout(d, *g.type(node.inputs[input]).StaticDims());
+  return MakeLayout(d, g.type(node.inputs[input]).dims);
 }
 
 static bool CommonConditions(const Group& group, const graph::Node& n, bool depthwise) {
@@ -132,7 +132,7 @@ Operand BuildDirectConv(Group& group, const graph::Node& n, Attrs* attrs) {
   const StoredTensor& x = *group.Stored(n.inputs[0]);
   int64_t block = x.desc.BlockOf(1);
   std::vector<Expr> shape = op.out.dims;
-  shape[1] = IndexConst(group.output(0).Padded(1));
+  shape[1] = group.output(0).Padded(1);
   te::Tensor conv = te::Compute(
       op.name, shape,
       [&](const Indices& o) {
@@ -160,7 +160,7 @@ Operand BuildDepthwise(Group& group, const graph::Node& n, Attrs* attrs) {
   OpContext op = group.Context(n);
   Geometry c = *ReadGeometry(group.graph(), n);
   std::vector<Expr> shape = op.out.dims;
-  shape[1] = IndexConst(group.output(0).Padded(1));
+  shape[1] = group.output(0).Padded(1);
   te::Tensor conv = te::Compute(
       op.name, shape,
       [&](const Indices& o) {
@@ -185,11 +185,11 @@ bool BlockedWindowApplies(const Group& group, const graph::Node& n) {
 
 Operand BuildBlockedWindow(Group& group, const graph::Node& n, Attrs* attrs) {
   const StoredTensor& y = group.output(0);
-  SetTile(ChooseTile(group.target(), 1, y.dims[3], 1, 1), attrs);
+  SetTile(ChooseTile(group.target(), 1, TypicalSize(group.graph(), y.dims[3]), 1, 1), attrs);
   // The definition reads channels one by one: on the padded domain it computes on padding zeros.
   OpContext op = group.Context(n);
-  op.out.dims[1] = IndexConst(y.Padded(1));
-  op.in[0].dims[1] = IndexConst(y.Padded(1));
+  op.out.dims[1] = y.Padded(1);
+  op.in[0].dims[1] = y.Padded(1);
   return Define(op);
 }
 

@@ -97,7 +97,7 @@ Layout ImplicitGemmWeightLayout(const graph::Graph& g, const graph::Node& node, 
                                 const Target& target) {
   if (input != 1 || !HasImplicitGemm(g, node)) return nullptr;
   Geometry c = *ReadGeometry(g, node);
-  return MakeLayout(WeightDesc(c, target), c.w);
+  return MakeLayout(WeightDesc(c, target), g.type(node.inputs[input]).dims);
 }
 
 bool ImplicitGemmApplies(const Group& group, const graph::Node& node) {

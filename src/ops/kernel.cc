@@ -9,28 +9,28 @@
 
 namespace tenon::ops {
 
-static int64_t Count(const graph::TensorType& type) {
+static int64_t Count(const graph::Graph& g, const graph::TensorType& type) {
   int64_t n = 1;
-  for (const Expr& d : type.dims) n *= AsInt(d).value_or(1);
+  for (const Expr& d : type.dims) n *= TypicalSize(g, d);
   return n;
 }
 
 // Floating-point operations of one node, by its definition.
 static int64_t Flops(const graph::Graph& g, const graph::Node& n) {
-  int64_t out = Count(g.type(n.outputs[0]));
+  int64_t out = Count(g, g.type(n.outputs[0]));
   switch (n.op) {
     case graph::OpKind::kMatMul: {
       const graph::TensorType& a = g.type(n.inputs[0]);
       bool trans = n.attrs.Get<bool>("trans_a", false);
-      return 2 * out * AsInt(a.dims[a.dims.size() - (trans ? 2 : 1)]).value_or(1);
+      return 2 * out * TypicalSize(g, a.dims[a.dims.size() - (trans ? 2 : 1)]);
     }
     case graph::OpKind::kConv: {
       const graph::TensorType& w = g.type(n.inputs[1]);
-      return 2 * out * (Count(w) / AsInt(w.dims[0]).value_or(1));
+      return 2 * out * (Count(g, w) / TypicalSize(g, w.dims[0]));
     }
     case graph::OpKind::kAttention: {
-      int64_t keys = AsInt(g.type(n.inputs[1]).dims.rbegin()[1]).value_or(1);
-      return 2 * keys * (Count(g.type(n.inputs[0])) + out);
+      int64_t keys = TypicalSize(g, g.type(n.inputs[1]).dims.rbegin()[1]);
+      return 2 * keys * (Count(g, g.type(n.inputs[0])) + out);
     }
     case graph::OpKind::kMaxPool:
     case graph::OpKind::kMaxPoolIndices:
@@ -41,7 +41,7 @@ static int64_t Flops(const graph::Graph& g, const graph::Node& n) {
     }
     default: break;
   }
-  return graph::Info(n.op).map == graph::IndexMapClass::kReduction ? Count(g.type(n.inputs[0]))
+  return graph::Info(n.op).map == graph::IndexMapClass::kReduction ? Count(g, g.type(n.inputs[0]))
                                                                    : out;
 }
 

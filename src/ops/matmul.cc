@@ -61,7 +61,7 @@ Layout MatMulWeightLayout(const graph::Graph& g, const graph::Node& node, size_t
                           const Target& target) {
   auto s = ReadShape(g, node);
   if (!s || input != 1) return nullptr;
-  return MakeLayout(PanelDesc(*s, target), *g.type(node.inputs[1]).StaticDims());
+  return MakeLayout(PanelDesc(*s, target), g.type(node.inputs[1]).dims);
 }
 
 bool PackedMatMulApplies(const Group& group, const graph::Node& node) {

@@ -66,7 +66,7 @@ bool RowsApply(const Group& group, const graph::Node& node) {
   }
   int64_t last = static_cast<int64_t>(x->size()) - 1;
   if (node.attrs.GetInt("axis") != last || x->back() < Lanes32(group.target()) ||
-      y.dims.back() != x->back())
+      AsInt(y.dims.back()) != x->back())
     return false;
   return group.Stored(node.inputs[0]) == nullptr || group.Stored(node.inputs[0])->desc.IsPlain();
 }

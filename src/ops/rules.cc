@@ -50,14 +50,15 @@ std::string ParallelOuter(Schedule& s, const std::vector<std::string>& loops) {
   constexpr int64_t kEnough = 64;
   std::vector<std::string> outer;
   int64_t product = 1;
+  bool symbolic = false;
   for (const std::string& l : loops) {
     if (product >= kEnough) break;
     int64_t extent = s.GetExtent(l);
-    if (extent < 0) break;
+    symbolic |= extent < 0;
     outer.push_back(l);
-    product *= extent;
+    product *= std::max<int64_t>(extent, 1);  // of a symbolic loop nothing is known
   }
-  if (outer.empty() || product <= 1) return "";
+  if (outer.empty() || (product <= 1 && !symbolic)) return "";
   std::string fused = outer.size() == 1 ? outer[0] : s.Fuse(outer);
   s.Parallel(fused);
   return fused;

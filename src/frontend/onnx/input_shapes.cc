@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "frontend/onnx/shape_text.h"
 #include "graph/dims.h"
 #include "support/strings.h"
 
@@ -37,13 +38,31 @@ Expr InputShapes::NewDim(const std::string& wanted, const DimSpec& range) {
   return graph_.dims.back().var;
 }
 
-Expected<Expr> InputShapes::FromUser(const DimSpec& spec) {
-  if (spec.value >= 0) return IndexConst(spec.value);
-  if (auto it = symbols_.find(spec.symbol); it != symbols_.end()) return it->second;
-  if (spec.min < 1 || spec.max < spec.min || spec.max > INT32_MAX || spec.step < 1) {
+// The range that any mention of the symbol gives.
+Expected<DimSpec> InputShapes::RangeOf(const std::string& symbol) const {
+  const DimSpec unsaid{.symbol = symbol};
+  DimSpec out = unsaid;
+  for (const auto& [input, shape] : given_) {
+    for (const DimSpec& spec : shape) {
+      if (spec.value >= 0 || spec.symbol != symbol || spec == unsaid || spec == out) continue;
+      if (!(out == unsaid)) {
+        return MakeError(fmt::format("expected one range for {}, but got {} and {}", Quoted(symbol),
+                                     ToString(out), ToString(spec)));
+      }
+      out = spec;
+    }
+  }
+  return out;
+}
+
+Expected<Expr> InputShapes::FromUser(const DimSpec& given) {
+  if (given.value >= 0) return IndexConst(given.value);
+  if (auto it = symbols_.find(given.symbol); it != symbols_.end()) return it->second;
+  TN_ASSIGN_OR_RETURN(const DimSpec spec, RangeOf(given.symbol));
+  if (spec.min < 1 || spec.max < spec.min || spec.max > graph::Dim::kNoMax || spec.step < 1) {
     return MakeError(fmt::format(
         "expected a range within 1..{} and a step of at least 1 for {}, but got {}..{} step {}",
-        INT32_MAX, Quoted(spec.symbol), spec.min, spec.max, spec.step));
+        graph::Dim::kNoMax, Quoted(spec.symbol), spec.min, spec.max, spec.step));
   }
   return symbols_[spec.symbol] = NewDim(spec.symbol, spec);
 }

@@ -29,6 +29,7 @@ class InputShapes {
  private:
   const std::vector<DimSpec>* GivenFor(const ValueInfoProto& input) const;
   Expected<Expr> FromUser(const DimSpec& spec);
+  Expected<DimSpec> RangeOf(const std::string& symbol) const;
   Expected<Expr> FromModel(const ValueInfoProto& input, size_t axis);
   Expr NewDim(const std::string& wanted, const DimSpec& range);
 

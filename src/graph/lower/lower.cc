@@ -2,11 +2,15 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 #include <unordered_map>
 
 #include "graph/edit.h"
 #include "graph/lower/prepare_split.h"
+#include "ir/print.h"
+#include "ir/visit.h"
+#include "loop/requirements.h"
 #include "ops/kernel.h"
 
 namespace tenon::graph {
@@ -81,6 +85,7 @@ class HostBuilder {
     f.name = name_;
     f.func_kind = FuncKind::kHost;
     f.target = target_.ToString();
+    DeclareDims(&f);
     DeclareArguments(&f);
     std::vector<Stmt> launches;
     for (size_t n = 0; n < g_.nodes.size(); ++n) {
@@ -111,6 +116,25 @@ class HostBuilder {
   }
 
  private:
+  // Those that callers tell by the shapes of what they give.
+  void DeclareDims(PrimFunc* f) {
+    for (const Dim& d : g_.dims) {
+      const bool told = std::any_of(g_.inputs.begin(), g_.inputs.end(), [&](ValueId v) {
+        const std::vector<Expr>& shape = g_.type(v).dims;
+        return std::any_of(shape.begin(), shape.end(),
+                           [&](const Expr& size) { return UsesVar(size, d.var.get()); });
+      });
+      if (!told) continue;
+      f->dims.push_back(d.var);
+      f->dim_lo.push_back(d.min);
+      f->dim_hi.push_back(d.max);
+      f->dim_step.push_back(d.step);
+    }
+    std::vector<std::string> conditions;
+    for (const Expr& c : g_.constraints) conditions.push_back(ToString(c));
+    if (!conditions.empty()) f->attrs.Set(kConditionsAttr, conditions);
+  }
+
   void DeclareArguments(PrimFunc* f) {
     for (size_t i = 0; i < g_.inputs.size(); ++i) {
       ValueId v = g_.inputs[i];
@@ -207,9 +231,11 @@ class HostBuilder {
     for (ValueId v : outputs) args.push_back(Whole(BufferOf(v)));
     if (into) args.push_back(Whole(into));
     std::string name = kernels_->Intern(*kernel);
+    const std::vector<Var>& dims = kernel->func->dims;
     Attrs attrs;
     attrs.Set("node", what);
-    return Launch::Make(name, std::move(args), {}, "host", std::move(attrs));
+    return Launch::Make(name, std::move(args), {dims.begin(), dims.end()}, "host",
+                        std::move(attrs));
   }
 
   const Graph& g_;
@@ -280,7 +306,7 @@ class Lowering {
     Weight w;
     w.name = g_.value(v).name;
     w.type = g_.type(v);
-    w.bytes = static_cast<uint64_t>(ops::Store("w", w.type).Bytes());
+    w.bytes = static_cast<uint64_t>(*AsInt(ops::Store("w", w.type).Bytes()));
     w.offset = (out_.weights_bytes + kWeightAlign - 1) / kWeightAlign * kWeightAlign;
     if (!prepared_.count(v)) {
       w.source = g_.value(v).payload;

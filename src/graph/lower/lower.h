@@ -28,7 +28,7 @@ struct Weight {
 /// What is told about a kernel.
 struct KernelInfo {
   std::string name, kind;
-  int64_t flops = 0, bytes = 0;  // of one launch
+  int64_t flops = 0, bytes = 0;  // of one launch, at the typical sizes of dims
   int64_t launches = 0;
 };
 
@@ -47,7 +47,9 @@ struct LowerOptions {
   std::string name = "main";
 };
 
-/// The graph's dims are constant, its nodes are `fused` or single operators. Errors name the node.
+/// The graph's nodes are `fused` or single operators. Its symbolic dims are dims of `main`, with
+/// their ranges and the graph's constraints, and of the kernels that mention them. Errors name the
+/// node.
 Expected<LoweredNetwork> Lower(const Graph& g, const LowerOptions& options);
 
 }  // namespace tenon::graph

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "graph/dims.h"
 #include "graph/edit.h"
 #include "graph/pass/constants.h"
 #include "graph/storage_desc.h"
@@ -24,9 +25,8 @@ class Assigner {
     ChooseHalos();
     for (size_t v = 0; v < desc_.size(); ++v) {
       TensorType& type = g_.values[v].type;
-      auto dims = type.StaticDims();
-      if (dims && !type.layout && !IsEnd(static_cast<ValueId>(v)))
-        type.layout = MakeLayout(desc_[v], *dims);
+      if (!type.layout && !IsEnd(static_cast<ValueId>(v)))
+        type.layout = MakeLayout(desc_[v], type.dims);
     }
     for (size_t n = 0; n < count; ++n) CopyEnds(static_cast<NodeId>(n));
     for (size_t n = 0; n < count; ++n) ArrangeWeights(static_cast<NodeId>(n));
@@ -109,18 +109,18 @@ class Assigner {
       for (size_t i = 0; i < pads.size(); ++i) halo_[v][i] = std::max(halo_[v][i], pads[i]);
     }
     for (size_t v = 0; v < halo_.size(); ++v) {
-      auto dims = g_.values[v].type.StaticDims();
-      if (!dims ||
-          !std::any_of(halo_[v].begin(), halo_[v].end(), [](int64_t p) { return p > 0; })) {
+      const std::vector<Expr>& dims = g_.values[v].type.dims;
+      if (!std::any_of(halo_[v].begin(), halo_[v].end(), [](int64_t p) { return p > 0; })) {
         halo_[v].clear();
         continue;
       }
       size_t spatial = halo_[v].size() / 2;
       desc_[v].begin.assign(2, 0);
-      desc_[v].size = {(*dims)[0], (*dims)[1]};
+      desc_[v].size = {dims[0], dims[1]};
       for (size_t i = 0; i < spatial; ++i) {
         desc_[v].begin.push_back(halo_[v][i]);
-        desc_[v].size.push_back((*dims)[i + 2] + halo_[v][i] + halo_[v][spatial + i]);
+        desc_[v].size.push_back(
+            DimAdd(dims[i + 2], IndexConst(halo_[v][i] + halo_[v][spatial + i])));
       }
     }
   }
@@ -148,7 +148,7 @@ class Assigner {
     if (!ops::WantsBlocks(g_, g_.node(id))) want.blocks.clear();
     if (want == have) return;
     auto [it, fresh] = copies_.emplace(v, kNoValue);
-    if (fresh) it->second = Arrange(v, MakeLayout(want, *g_.type(v).StaticDims()));
+    if (fresh) it->second = Arrange(v, MakeLayout(want, g_.type(v).dims));
     g_.node(id).inputs[0] = it->second;
   }
 

@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "graph/builder.h"
+#include "graph/dims.h"
 #include "graph/storage_desc.h"
 #include "loop/pass/pass.h"
 #include "ops/catalog.h"
@@ -28,8 +29,8 @@ const Target& TestTarget() {
 TensorType F32(std::vector<int64_t> dims, const StorageDesc& desc = {}) {
   TensorType t;
   t.dtype = DType::Float(32);
-  for (int64_t d : dims) t.dims.push_back(IndexConst(d));
-  t.layout = MakeLayout(desc, dims);
+  t.dims = graph::ConstDims(dims);
+  t.layout = MakeLayout(desc, t.dims);
   return t;
 }
 
@@ -50,7 +51,7 @@ Expected<Kernel> Build(const Case& c, bool tuned) {
   TN_ASSIGN_OR_RETURN(ValueId y, b.Add(c.op, inputs, "y", c.attrs));
   auto place = [&](ValueId v) {
     TensorType& t = b.graph().value(v).type;
-    t.layout = MakeLayout(c.out, *t.StaticDims());
+    t.layout = MakeLayout(c.out, t.dims);
   };
   place(y);
   if (c.bias_relu) {
@@ -121,7 +122,8 @@ StorageDesc Blocked(std::vector<int64_t> dims, int64_t halo) {
   d.blocks = {{1, 16}};
   if (halo > 0) {
     d.begin = {0, 0, halo, halo};
-    d.size = {dims[0], dims[1], dims[2] + 2 * halo, dims[3] + 2 * halo};
+    d.size = graph::ConstDims(
+        std::vector<int64_t>{dims[0], dims[1], dims[2] + 2 * halo, dims[3] + 2 * halo});
   }
   return d;
 }
@@ -195,10 +197,10 @@ Case PlainConv(int64_t channels, int64_t maps, int64_t group, std::vector<int64_
   std::vector<int64_t> halo = WantedHalo(g, node, TestTarget());
   StorageDesc desc;
   desc.begin = {0, 0};
-  desc.size = {x[0], x[1]};
+  desc.size = {IndexConst(x[0]), IndexConst(x[1])};
   for (size_t i = 0; i < n; ++i) {
     desc.begin.push_back(halo[i]);
-    desc.size.push_back(halo[i] + x[i + 2] + halo[n + i]);
+    desc.size.push_back(IndexConst(halo[i] + x[i + 2] + halo[n + i]));
   }
   c.inputs = {F32(x, desc), b.type(weights)};
   c.inputs[1].layout = WeightLayout(g, node, 1, TestTarget());
