@@ -58,9 +58,10 @@ void ScheduleBlock(Schedule& s, const Target& target, const std::string& block);
 Attrs BlockAttrs(const Schedule& s, const std::string& block);
 /// Blocks whose attribute "role" is `role`.
 std::vector<std::string> BlocksOfRole(const Schedule& s, const std::string& role);
+/// How often a loop runs at the typical sizes of the function's dims (graph.h).
+int64_t TypicalExtent(const Schedule& s, const std::string& loop);
 /// Fuses loops from the front until their product is enough for every team, and makes the result
-/// parallel. Returns it, or
-/// "" when there is nothing to run in parallel.
+/// parallel. Returns it, or "" when there is nothing to run in parallel.
 std::string ParallelOuter(Schedule& s, const std::vector<std::string>& loops);
 
 }  // namespace tenon::ops

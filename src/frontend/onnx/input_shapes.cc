@@ -6,6 +6,7 @@
 
 #include "frontend/onnx/shape_text.h"
 #include "graph/dims.h"
+#include "graph/edit.h"
 #include "support/strings.h"
 
 namespace tenon::onnx {
@@ -130,6 +131,29 @@ std::vector<std::string> InputShapes::Overruled(const ValueInfoProto& input) con
                                 Quoted(input.name), fixed.value, size));
   }
   return lines;
+}
+
+Expected<graph::Graph> SettleDims(graph::Graph g, const InputShapes::Given& given,
+                                  const std::vector<std::string>& notes) {
+  auto named = [&](const std::string& name) {
+    return std::any_of(given.begin(), given.end(), [&](const auto& input) {
+      return std::any_of(input.second.begin(), input.second.end(),
+                         [&](const DimSpec& d) { return d.value < 0 && d.symbol == name; });
+    });
+  };
+  std::map<std::string, Expr> settled;
+  Diagnostics errors;
+  for (const Expr& c : g.constraints) {
+    const auto* equal = As<Binary>(c);
+    const auto* dim = equal && equal->op == BinaryOp::kEq ? As<VarNode>(equal->lhs) : nullptr;
+    if (!dim || !AsInt(equal->rhs) || !settled.emplace(dim->name, equal->rhs).second) continue;
+    if (!named(dim->name)) continue;
+    errors.push_back(MakeError(fmt::format("{} is left open, but the model computes with {} alone",
+                                           Quoted(dim->name), graph::DimText(c))));
+    errors.back().notes = notes;
+  }
+  if (!errors.empty()) return errors;
+  return settled.empty() ? g : graph::SubstituteDims(g, settled);
 }
 
 }  // namespace tenon::onnx

@@ -39,4 +39,9 @@ class InputShapes {
   std::map<std::string, Expr> symbols_;                // by the user's names
 };
 
+/// Puts in the one size that an open dim can have by the graph's constraints. Errors, with `notes`:
+/// the user gave that dim a name.
+Expected<graph::Graph> SettleDims(graph::Graph g, const InputShapes::Given& given,
+                                  const std::vector<std::string>& notes);
+
 }  // namespace tenon::onnx
