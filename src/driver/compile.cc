@@ -101,13 +101,14 @@ class Compilation {
     TN_RETURN_IF_ERROR(CheckCore(target));
     TN_ASSIGN_OR_RETURN(output_, ResolveOutput(options_, target));
     TN_ASSIGN_OR_RETURN(Target build_host, Baseline(Target::Host()));
+    const Machine machine = Machine::Of(target), build_machine = Machine::Of(build_host);
     TN_ASSIGN_OR_RETURN(graph::Graph g, Phase("import", [&] { return Import(); }));
     Dump("import", [&] { return graph::Print(g); });
     TN_ASSIGN_OR_RETURN(g, Phase("graph", [&] {
-                          return RunGraphPasses(std::move(g), target, options_, graph_hooks_);
+                          return RunGraphPasses(std::move(g), machine, options_, graph_hooks_);
                         }));
     TN_RETURN_IF_ERROR(EmitGraph(g));
-    graph::LowerOptions lower{&target, &build_host, options_.opt_level >= 2, options_.name};
+    graph::LowerOptions lower{&machine, &build_machine, options_.name};
     TN_ASSIGN_OR_RETURN(graph::LoweredNetwork network,
                         Phase("lower", [&] { return graph::Lower(g, lower); }));
     if (options_.verify_each) {
@@ -181,6 +182,9 @@ class Compilation {
     KernelJob job;
     job.target = &target;
     job.jobs = jobs_;
+    job.schedule = [machine = Machine::Of(target), &network](const Func& kernel) {
+      return ops::ScheduleKernel(network.scheduled.at(kernel->name), machine);
+    };
     job.source = options_.format == OutputFormat::kCSource;
     job.hooks.disabled = options_.disabled_passes;
     job.hooks.verify = options_.verify_each;

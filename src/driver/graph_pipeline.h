@@ -5,7 +5,7 @@
 
 #include "driver/compile.h"
 #include "graph/graph.h"
-#include "target/target.h"
+#include "cost/machine.h"
 
 namespace tenon::driver {
 
@@ -15,7 +15,7 @@ struct GraphHooks {
       after_pass;
 };
 
-Expected<graph::Graph> RunGraphPasses(graph::Graph g, const Target& target,
+Expected<graph::Graph> RunGraphPasses(graph::Graph g, const Machine& machine,
                                       const CompileOptions& options, const GraphHooks& hooks);
 
 }  // namespace tenon::driver

@@ -42,15 +42,13 @@ int64_t ArenaBytes(const PrimFunc& host) {
 }
 
 double EstimateMicroseconds(const graph::KernelInfo& kernel, const Target& target) {
-  const MachineProfile profile = MachineProfile::Preset(target);
+  if (kernel.seconds > 0) return kernel.seconds * 1e6;
+  const Machine machine = Machine::Of(target);
   WorkDescription work;
-  // Products are what has many operations for each byte; anything else is bound by its elements.
-  bool product = kernel.kind == "matmul" || kernel.kind == "conv";
-  (product ? work.flops : work.vector_ops) = static_cast<double>(kernel.flops);
-  work.bytes_at(profile.LevelFor(kernel.bytes)) = static_cast<double>(kernel.bytes);
-  work.team = std::max(1, target.Cpu().cores());
-  work.tiles = work.team;
-  return EstimateSeconds(work, profile) * 1e6;
+  work.vector_ops = static_cast<double>(kernel.flops);
+  work.bytes[machine.LevelFor(kernel.bytes)] = static_cast<double>(kernel.bytes);
+  work.tiles = work.team = machine.workers;
+  return EstimateSeconds(work, machine) * 1e6;
 }
 
 std::string InfoJson(const graph::Graph& g, const graph::LoweredNetwork& network,

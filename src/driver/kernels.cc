@@ -10,7 +10,6 @@
 #include "loop/pass/rewrite.h"
 #include "loop/threads.h"
 #include "loop/verify.h"
-#include "ops/kernel.h"
 #include "support/thread_pool.h"
 #include "tenon/kernel_abi.h"
 
@@ -28,7 +27,7 @@ struct KernelResult {
 Expected<Module> LowerKernel(const Func& kernel, const KernelJob& job) {
   PassContext context = ContextOf(*job.target);
   auto start = std::chrono::steady_clock::now();
-  TN_ASSIGN_OR_RETURN(Schedule schedule, ops::ScheduleKernel(kernel, *job.target));
+  TN_ASSIGN_OR_RETURN(Schedule schedule, job.schedule(kernel));
   double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   if (job.after_schedule) job.after_schedule(schedule, seconds);
   if (job.hooks.verify) {

@@ -25,6 +25,8 @@ struct CompiledModule {
 struct KernelJob {
   const Target* target = nullptr;
   PassHooks hooks;
+  /// Schedules a kernel. Called from several threads.
+  std::function<Expected<Schedule>(const Func& kernel)> schedule;
   /// Sees each kernel's schedule. Called from several threads.
   std::function<void(const Schedule& schedule, double seconds)> after_schedule;
   /// Told how long LLVM took for each kernel. Called from several threads.

@@ -43,11 +43,19 @@ int64_t Dim::Typical() const {
   return min >= kMost ? min : min + (std::min(max, kMost) - min) / step * step;
 }
 
-int64_t TypicalSize(const Graph& g, const Expr& size) {
+static int64_t SizeAt(const Graph& g, const Expr& size, int64_t (*of_dim)(const Dim&)) {
   if (auto n = AsInt(size)) return *n;
-  VarMap typical;
-  for (const Dim& d : g.dims) typical[d.var.get()] = IndexConst(d.Typical());
-  return AsInt(SimplifyDim(Substitute(size, typical))).value_or(1);
+  VarMap values;
+  for (const Dim& d : g.dims) values[d.var.get()] = IndexConst(of_dim(d));
+  return AsInt(SimplifyDim(Substitute(size, values))).value_or(1);
+}
+
+int64_t TypicalSize(const Graph& g, const Expr& size) {
+  return SizeAt(g, size, [](const Dim& d) { return d.Typical(); });
+}
+
+int64_t LeastSize(const Graph& g, const Expr& size) {
+  return SizeAt(g, size, [](const Dim& d) { return d.min; });
 }
 
 Payload Payload::InFile(std::shared_ptr<const WeightFile> file, uint64_t offset, uint64_t size) {

@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "graph/op.h"
+#include "graph/plan.h"
 #include "ir/buffer.h"
 #include "ir/dtype.h"
 #include "support/file.h"
@@ -118,6 +119,7 @@ struct Node {
   Attrs attrs;  // complete: every attribute of the row
   ExprAttrs exprs;
   std::vector<std::shared_ptr<const Graph>> regions;
+  std::shared_ptr<const Plan> plan;  // null: not planned; its definition lowers it
 };
 
 /// A symbolic dimension and the sizes it may take, checked at entry: min ≤ n ≤ max, n ≡ min (mod
@@ -161,8 +163,9 @@ struct Graph {
   NodeId AddNode(Node node, std::vector<TensorType> types);
 };
 
-/// `size` at the typical sizes of the graph's dims.
+/// `size` at the typical sizes of the graph's dims, and at their smallest.
 int64_t TypicalSize(const Graph& g, const Expr& size);
+int64_t LeastSize(const Graph& g, const Expr& size);
 
 /// "%12 'conv1' (conv)", for messages.
 std::string Describe(const Graph& g, NodeId id);

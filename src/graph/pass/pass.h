@@ -6,13 +6,19 @@
 #include <vector>
 
 #include "graph/graph.h"
-#include "target/target.h"
+#include "cost/machine.h"
+
+namespace tenon::plan {
+class Prices;
+}
 
 namespace tenon::graph {
 
 struct GraphPassContext {
   /// What the network is compiled for; never null.
-  const Target* target;
+  const Machine* machine;
+  /// What has been measured (plan/prices.h); null: nothing.
+  const plan::Prices* prices = nullptr;
 };
 
 using GraphPassFn = Graph (*)(const Graph&, const GraphPassContext&);

@@ -1,0 +1,51 @@
+// The definition, on any machine and in any layout: each block by itself, outer loops parallel, the
+// loop that runs along memory in vectors. Element operators by themselves have no other algorithm.
+#include "ops/group.h"
+#include "ops/operations.h"
+#include "ops/scheduling.h"
+#include "ops/tiling.h"
+
+namespace tenon::ops {
+
+namespace {
+
+bool IsFor(const Site&) { return true; }
+
+Space SpaceOf(const Site&) { return {}; }
+
+std::vector<Want> Wants(const Site&, const Point&) { return {}; }
+
+// What reduces goes through memory at each step, an element at a time; everything else is a
+// vector's work.
+WorkDescription Work(const Site& site, const Point&) {
+  constexpr double kMemoryStep = 4;
+  WorkDescription work;
+  for (const graph::Node& n : site.region.nodes) {
+    const double operations = OperationsOf(site.region, n);
+    if (HasElementDefinition(n.op)) {
+      work.vector_ops += operations;
+    } else {
+      work.scalar_ops += kMemoryStep * operations;
+    }
+  }
+  const double bytes = BorderBytes(site.region);
+  work.bytes[site.machine.LevelFor(static_cast<int64_t>(bytes))] = bytes;
+  work.team = site.machine.workers;
+  work.tiles = kEnoughParts;
+  return work;
+}
+
+Operand Build(Group& group, const graph::Node& node, const Point&) {
+  return Define(group.Context(node));
+}
+
+void ScheduleIt(Schedule& s, const Parts& parts, const Machine& machine, const Point&) {
+  for (const std::string& block : s.GetBlocks()) ScheduleBlock(s, parts, machine, block);
+}
+
+}  // namespace
+
+extern const Algorithm kDefinition;
+const Algorithm kDefinition = {"definition", {}, IsFor, SpaceOf, Wants, Work, Build, ScheduleIt};
+
+}  // namespace tenon::ops
