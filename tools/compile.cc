@@ -7,9 +7,9 @@
 
 #include "compile_arguments.h"
 #include "driver/pipeline.h"
-#include "plan/passes.h"
 #include "guard.h"
 #include "loop/pass/pass.h"
+#include "plan/passes.h"
 #include "progress.h"
 #include "support/strings.h"
 #include "verbs.h"

@@ -30,7 +30,7 @@ struct LoopText {
   static const PassInfo* FindPass(const std::string& name) { return FindLoopPass(name); }
   static std::string TargetText(const Module& m) {
     for (const auto& [name, func] : m.funcs) {
-      if (!func->target.empty()) return func->target;
+      if (func->target) return func->target.text();
     }
     return "";
   }

@@ -19,6 +19,7 @@
 #include "support/check.h"
 #include "support/file.h"
 #include "support/strings.h"
+#include "target/kinds.h"
 #include "tenon/kernel_abi.h"
 
 namespace tenon::artifact {
@@ -200,10 +201,8 @@ Hash128 ParamsId(const LinkRequest& request) {
   return hasher.Text(request.triple).Int(request.weights_bytes).Finish();
 }
 
-bool IsWasm(const std::string& triple) { return ArchOf(triple) == "wasm32"; }
-
 Status CheckLinkable(const std::string& triple) {
-  if (IsWasm(triple)) return Ok();
+  if (IsContained(triple)) return Ok();
   if (EmulationOf(ArchOf(triple)) && SystemOf(triple).starts_with("linux-")) return Ok();
   return MakeError(
       fmt::format("libraries and objects are made for Linux on x86-64, aarch64 and riscv64, and "
@@ -238,7 +237,7 @@ Expected<std::string> Link(const LinkRequest& request, std::vector<std::string> 
                            const std::vector<std::string>& libraries) {
   TN_RETURN_IF_ERROR(CheckLinkable(request.triple));
   TN_ASSIGN_OR_RETURN(std::unique_ptr<OutputPipe> output, OutputPipe::Create());
-  const bool wasm = IsWasm(request.triple);
+  const bool wasm = IsContained(request.triple);
   if (!wasm) arguments.insert(arguments.end(), {"-m", EmulationOf(ArchOf(request.triple))});
   arguments.insert(arguments.end(), {"--threads=1", "-o", output->path()});
   std::vector<MemoryFile> inputs;
@@ -285,7 +284,7 @@ Expected<std::string> LinkWasmModule(const LinkRequest& request) {
 }  // namespace
 
 Expected<std::string> LinkSharedLibrary(const LinkRequest& request) {
-  if (IsWasm(request.triple)) return LinkWasmModule(request);
+  if (IsContained(request.triple)) return LinkWasmModule(request);
   TN_ASSIGN_OR_RETURN(std::string folder, LibraryDirectory(request.triple));
   std::vector<std::string> exports = request.exports;
   if (request.core) exports.push_back(TN_QUERY_SYMBOL);
@@ -315,7 +314,7 @@ Expected<std::string> LinkSharedLibrary(const LinkRequest& request) {
 
 Expected<std::string> LinkRelocatable(const LinkRequest& request) {
   // Other programs for WebAssembly have a libc, where the core brings parts of one: it stays apart.
-  if (IsWasm(request.triple)) return Link(request, {"-r"}, {});
+  if (IsContained(request.triple)) return Link(request, {"-r"}, {});
   constexpr uint64_t kMostWeights = uint64_t{1} << 30;
   if (request.weights_bytes > kMostWeights) {
     return MakeError(fmt::format(

@@ -28,14 +28,17 @@ struct CoreRates {
 };
 
 CoreRates RatesOf(Arch arch) {
-  switch (arch) {
-    case Arch::kX86_64: return {3.0, 2, 4, 2, 30, 16};
-    case Arch::kAArch64: return {2.2, 2, 4, 2, 20, 10};
-    case Arch::kRiscV64: return {1.5, 1, 5, 1, 8, 4};
-    case Arch::kWasm32:
-    case Arch::kNone: return {2.0, 2, 4, 2, 20, 10};
+  struct Row {
+    Arch arch;
+    CoreRates rates;
+  };
+  static constexpr Row kRows[] = {{Arch::kX86_64, {3.0, 2, 4, 2, 30, 16}},
+                                  {Arch::kAArch64, {2.2, 2, 4, 2, 20, 10}},
+                                  {Arch::kRiscV64, {1.5, 1, 5, 1, 8, 4}}};
+  for (const Row& row : kRows) {
+    if (row.arch == arch) return row.rates;
   }
-  TN_UNREACHABLE();
+  return {2.0, 2, 4, 2, 20, 10};
 }
 
 // Units by the feature that brings them. The rate is of operations a cycle for each of the core's
@@ -250,16 +253,16 @@ size_t Machine::LevelFor(int64_t working_set_bytes) const {
   return memory.size() - 1;
 }
 
-Machine Machine::Of(const Target& target) {
-  Machine m = target.IsGpu() ? OfGpu(target) : OfCpu(target);
-  m.target = target.ToString();
+Machine Machine::Of(TargetRef target) {
+  Machine m = target->IsDevice() ? OfGpu(*target) : OfCpu(*target);
+  m.target = std::move(target);
   return m;
 }
 
 std::string Machine::ToString() const {
   Json j;
   j["machine"] = 1;  // the version of the form
-  j["target"] = target;
+  j["target"] = target.FullText();
   ForEachNumber(*this, Writer{j});
   std::vector<std::string> lines;
   auto list = [](const char* name, const std::vector<std::string>& entries) {
@@ -293,7 +296,8 @@ Expected<Machine> Machine::Parse(std::string_view text) {
   Machine m;
   Diagnostics errors;
   Reader read(j, "", &errors);
-  read("target", m.target);
+  std::string target_text;
+  read("target", target_text);
   ForEachNumber(m, read);
   auto each = [&](const char* name, auto& out, auto&& fields) {
     const auto it = j.find(name);
@@ -313,6 +317,7 @@ Expected<Machine> Machine::Parse(std::string_view text) {
   each("units", m.units, [](ComputeUnit& u, Reader r) { ForEachField(u, r); });
   each("memory", m.memory, [](MemoryRate& r, Reader read) { ForEachFieldOfMemory(r, read); });
   if (!errors.empty()) return errors;
+  TN_ASSIGN_OR_RETURN(m.target, TargetRef::Parse(target_text));
   return m;
 }
 

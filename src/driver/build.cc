@@ -9,15 +9,16 @@
 #include "artifact/symbols.h"
 #include "codegen/codegen.h"
 #include "driver/check_options.h"
+#include "driver/code_generators.h"
 #include "driver/kernels.h"
 #include "ir/print.h"
 #include "ir/visit.h"
 #include "loop/arguments.h"
+#include "loop/pass/host/lower_launches.h"
 #include "loop/pass/host/make_packed.h"
 #include "loop/verify.h"
 #include "support/check.h"
 #include "support/strings.h"
-#include "target/tables.h"
 #include "tenon/kernel_abi.h"
 
 namespace tenon::driver {
@@ -144,8 +145,8 @@ Expected<Stmt> WithoutThreads(const Stmt& body, const Target& target) {
   NodeRef out = PostOrderRewrite(body, [&](const NodeRef& n) -> NodeRef {
     const auto* loop = As<For>(n);
     if (!loop || loop->for_kind != ForKind::kThread) return n;
-    if (loop->thread != "vthread")
-      bound.push_back(fmt::format("{} to {}", loop->var->name, loop->thread));
+    if (loop->thread != ThreadAxis::kVThread)
+      bound.push_back(fmt::format("{} to {}", loop->var->name, Name(loop->thread)));
     return For::Make(loop->var, loop->min, loop->extent, ForKind::kSerial, loop->body, loop->attrs);
   });
   if (bound.empty()) return Cast<StmtNode>(out);
@@ -153,7 +154,7 @@ Expected<Stmt> WithoutThreads(const Stmt& body, const Target& target) {
       fmt::format("bind({}): target '{}' has no threads of a GPU; use parallel to share the "
                   "iterations of a loop among cores, vectorize to make them lanes, or bind it to "
                   "vthread",
-                  Join(bound, ", "), NameOf(target.kind())));
+                  Join(bound, ", "), target.kind().name));
 }
 
 constexpr const char* kKernelSuffix = "_kernel";
@@ -162,12 +163,13 @@ constexpr const char* kKernelSuffix = "_kernel";
 // checked at entry to overlap nothing, and what is only read may. Where the exported name is taken
 // by the function for C programs, the kernel has another.
 Expected<Module> Annotated(const Module& module, const BuildOptions& options) {
+  const TargetRef target = *options.target;
   Module out;
   out.attrs = module.attrs;
   for (const auto& [name, f] : module.funcs) {
     PrimFunc fields(*f);
-    fields.target = options.target->ToString();
-    if (!options.target->IsGpu()) {
+    fields.target = target;
+    if (!options.target->IsDevice()) {
       TN_ASSIGN_OR_RETURN(fields.body, WithoutThreads(f->body, *options.target));
     }
     if (f->func_kind == FuncKind::kKernel) fields.attrs.Set("noalias", true);
@@ -226,11 +228,10 @@ Expected<Parts> Lowered(Module module, const std::vector<Func>& exported,
   }
   PassContext context = ContextOf(target);
   context.remarks = &parts.remarks;
-  TN_ASSIGN_OR_RETURN(parts.kernels,
-                      RunPipeline(target.IsGpu() ? DevicePipeline() : KernelPipeline(),
-                                  std::move(parts.kernels), context, options.hooks));
+  TN_ASSIGN_OR_RETURN(parts.kernels, RunPipeline(KernelPipelineOf(target), std::move(parts.kernels),
+                                                 context, options.hooks));
   // A schedule may ask for what a GPU cannot do; nothing before this knows.
-  if (target.IsGpu()) TN_RETURN_IF_ERROR(Verify(parts.kernels, Stage::kLowered));
+  if (target.IsDevice()) TN_RETURN_IF_ERROR(Verify(parts.kernels, Stage::kLowered));
   for (const auto& [name, f] : parts.kernels.funcs) {
     if (f->func_kind == FuncKind::kKernel) parts.host.Add(Declaration(f));
   }
@@ -250,9 +251,10 @@ void AddMain(const std::vector<Func>& exported, Module* host) {
 
 Status EmitForDevice(const Parts& parts, const Target& target, codegen::EmitOptions emit,
                      BuiltCode* code) {
-  TN_ASSIGN_OR_RETURN(code->device, MakeDeviceCode(parts.kernels, target));
+  TN_ASSIGN_OR_RETURN(code->device, CodeGeneratorOf(target)->device_code(parts.kernels, target));
   if (code->device.missing.empty()) {
-    TN_ASSIGN_OR_RETURN(auto blobs, DeviceBlobs(parts.kernels, code->device, target));
+    TN_ASSIGN_OR_RETURN(auto blobs, codegen::PackDeviceCode(DeviceKernels(parts.kernels), target,
+                                                            code->device.images));
     emit.blobs.insert(emit.blobs.end(), blobs.begin(), blobs.end());
   }
   Module host;
@@ -287,7 +289,7 @@ bool Mentions(const PrimFunc& f, const VarNode& dim) {
 Expected<BuiltCode> BuildModule(const Module& input, const BuildOptions& options) {
   const Target& target = *options.target;
   TN_RETURN_IF_ERROR(CheckBuildable(target));
-  if (options.plain && target.IsGpu()) {
+  if (options.plain && target.IsDevice()) {
     return MakeError(
         fmt::format("C programs call what runs on a device in the packed convention: "
                     "save the library of target '{}' instead",
@@ -333,9 +335,9 @@ Expected<BuiltCode> BuildModule(const Module& input, const BuildOptions& options
   AddInstances(parts.host, &emit.blobs);
   code.lowered = parts.host;
   for (const auto& [name, f] : parts.kernels.funcs) code.lowered.Add(f);
-  if (target.IsGpu()) {
+  if (target.IsDevice()) {
     TN_RETURN_IF_ERROR(EmitForDevice(parts, target, std::move(emit), &code));
-  } else if (target.kind() == TargetKind::kC) {
+  } else if (DoesMake(target, Makes::kSource)) {
     TN_RETURN_IF_ERROR(EmitSource(exported, options, emit, &code));
   } else {
     for (const Func& f : exported) {
@@ -380,8 +382,8 @@ Expected<std::string> LinkBuilt(const BuiltCode& code, const Target& target, boo
   if (!code.device.missing.empty()) return code.device.missing;
   const bool is_source = !code.source.empty();
   const std::string triple = is_source ? Target::Host().triple() : target.Cpu().triple();
-  const bool wasm = artifact::IsWasm(triple);  // whose modules import what they call
-  if (!relocatable && !wasm) TN_RETURN_IF_ERROR(CheckCalls(code.lowered));
+  const bool contained = IsContained(triple);  // whose modules import what they call
+  if (!relocatable && !contained) TN_RETURN_IF_ERROR(CheckCalls(code.lowered));
   artifact::LinkRequest link;
   link.kind = relocatable || is_source ? artifact::OutputKind::kRelocatable
                                        : artifact::OutputKind::kSharedLibrary;
@@ -398,7 +400,7 @@ Expected<std::string> LinkBuilt(const BuiltCode& code, const Target& target, boo
   TN_ASSIGN_OR_RETURN(std::string image, artifact::LinkImage(link));
   // C source asks more of the C library than a library of ours does: its own linker knows where.
   if (is_source && !relocatable) return SharedLibraryOf(image);
-  if (relocatable && !wasm) {
+  if (relocatable && !contained) {
     artifact::WeakenSymbols({TN_QUERY_SYMBOL, "__tvm_ffi_main", "__tvm_ffi__metadata_main"},
                             &image);
   }

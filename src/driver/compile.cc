@@ -141,7 +141,7 @@ class Compilation {
     if (options_.format == OutputFormat::kCSource) return Ok();
     const Expected<std::string> core = artifact::LibraryDirectory(target.triple());
     if (options_.format == OutputFormat::kSharedLibrary) return core ? Ok() : Status(core.errors());
-    if (!core || artifact::IsWasm(target.triple())) report_.lacks_core_for = target.triple();
+    if (!core || target.IsContained()) report_.lacks_core_for = target.triple();
     return artifact::CheckLinkable(target.triple());
   }
 
@@ -272,7 +272,7 @@ class Compilation {
     std::function<void(int64_t, int64_t)> progress;
     if (options_.progress)
       progress = [this](int64_t done, int64_t n) { options_.progress("weights", done, n); };
-    const bool wasm = artifact::IsWasm(target.triple());
+    const bool wasm = target.IsContained();
     if (options_.format == OutputFormat::kCSource || wasm) {
       TN_RETURN_IF_ERROR(Phase("weights", [&] {
         return (wasm ? WriteWasm : WriteSource)({network,

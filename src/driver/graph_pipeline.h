@@ -3,9 +3,9 @@
 
 #include <functional>
 
+#include "cost/machine.h"
 #include "driver/compile.h"
 #include "graph/graph.h"
-#include "cost/machine.h"
 
 namespace tenon::driver {
 

@@ -10,8 +10,8 @@
 
 namespace tenon::driver {
 
-/// The time of one launch as it was planned, or by its size where nobody did, in microseconds, on the
-/// target's cores (one, where it does not say).
+/// The time of one launch as it was planned, or by its size where nobody did, in microseconds, on
+/// the target's cores (one, where it does not say).
 double EstimateMicroseconds(const graph::KernelInfo& kernel, const Target& target);
 
 /// What a call of a lowered host function borrows, at the largest sizes of its dims; 0: nothing, or

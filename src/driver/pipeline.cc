@@ -57,6 +57,12 @@ const std::vector<Step>& DevicePipeline() {
   return kSteps;
 }
 
+const std::vector<Step>& KernelPipelineOf(const Target& target) {
+  const std::string_view name = target.kind().pipeline;
+  TN_CHECK(name == "cpu" || name == "device", "no pipeline '{}'", name);
+  return name == "cpu" ? KernelPipeline() : DevicePipeline();
+}
+
 const std::vector<Step>& HostPipeline() {
   static const std::vector<Step> kSteps = {
       {"plan_storage", "the arena; barriers depend on which values share memory"},
@@ -76,7 +82,7 @@ void CheckVerified(const Status& verified, std::string_view after) {
 PassContext ContextOf(const Target& target) {
   PassContext context;
   context.target = &target;
-  if (target.Cpu().arch() == Arch::kWasm32) context.max_team = 1;  // a module has one thread
+  if (target.Cpu().IsContained()) context.max_team = 1;
   return context;
 }
 

@@ -17,10 +17,11 @@ struct Step {
   const char* why;   // why it stands here
 };
 
-/// From a scheduled kernel to what code generation takes.
+/// From a scheduled kernel to what code generation takes: on a CPU, and on a device.
 const std::vector<Step>& KernelPipeline();
-/// The same for a kernel of a GPU target.
 const std::vector<Step>& DevicePipeline();
+/// The one that the target's kind names.
+const std::vector<Step>& KernelPipelineOf(const Target& target);
 /// From a host function that launches kernels to what code generation takes. Kernels are
 /// declarations here.
 const std::vector<Step>& HostPipeline();

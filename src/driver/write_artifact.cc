@@ -65,11 +65,10 @@ Expected<Output> ResolveOutput(const CompileOptions& options, const Target& targ
     if (fault)
       return MakeError(
           fmt::format("cannot make the folder '{}': {}", options.output, fault.message()));
-    const char* name = object                              ? "model.o"
-                       : source                            ? "model.c"
-                       : artifact::IsWasm(target.triple()) ? "model.wasm"
-                                                           : "model.so";
-    output.path = (fs::path(options.output) / name).string();
+    const std::string_view suffix = object   ? ".o"
+                                    : source ? ".c"
+                                             : RowOf(target.arch()).library_suffix;
+    output.path = (fs::path(options.output) / fmt::format("model{}", suffix)).string();
     output.is_bundle = true;
   }
   output.directory = fs::path(output.path).parent_path().string();

@@ -25,7 +25,7 @@ std::optional<std::vector<int64_t>> TensorType::StaticDims() const {
 
 std::string TensorType::ToString() const {
   std::string out = dtype.ToString() + DimsText(dims);
-  if (place.device != Place::kHost) out += fmt::format(" @device {}", place.device);
+  if (!place.IsHost()) out += " @" + place.ToString();
   return out;
 }
 

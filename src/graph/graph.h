@@ -23,6 +23,7 @@
 #include "graph/plan.h"
 #include "ir/buffer.h"
 #include "ir/dtype.h"
+#include "ir/place.h"
 #include "support/file.h"
 
 namespace tenon::graph {
@@ -46,13 +47,6 @@ struct Limits {
                                          << 22;  // of all such tensors while a graph is built
   static constexpr int kExprSize = 256;          // operators in one dim
   static constexpr int kRegionDepth = 16;
-};
-
-/// Where a tensor lives: the host, or device k.
-struct Place {
-  static constexpr int32_t kHost = -1;
-  int32_t device = kHost;
-  friend bool operator==(const Place&, const Place&) = default;
 };
 
 struct TensorType {

@@ -5,8 +5,8 @@
 // show in an operand or a result, so an artifact has one set of them; those of schedule may differ
 // per variant, which the kernel tells apart by its dims.
 //
-//   … = fused(%0, %1) plan "packed_matmul" {nv: 4} when [m <= 4] {tile_rows: 4} else {tile_rows: 6}
-//       seconds 1.25e-06 region(…) {…}
+//   … = fused(%0, %1) plan "packed_matmul" layout {nv: 4} when [m <= 4] schedule {tile_rows: 4}
+//       schedule {tile_rows: 6} seconds 1.25e-06 region(…) {…}
 #pragma once
 
 #include <cstdint>
@@ -40,7 +40,7 @@ struct Plan {
   std::string algorithm;  // its row of the operator library
   Choices layout;
   std::vector<Variant> variants;  // the first that holds counts; the last one's condition is true
-  double seconds = 0;             // predicted, of one launch at typical sizes
+  double seconds = 0;  // predicted, of one launch at typical sizes; to three digits, more are noise
 
   /// Every choice of the last variant, those of layout first.
   Choices AllChoices() const;

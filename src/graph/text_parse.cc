@@ -115,16 +115,16 @@ class GraphParser : TextParser {
   TensorType TakeTensorType() {
     const Token at = Peek();
     const Buffer buffer = TakeBufferType("value");
-    if (!buffer->strides.empty() || buffer->scope != "global" || buffer->align != 0) {
+    if (!buffer->strides.empty() || buffer->scope != Scope::kGlobal || buffer->align != 0) {
       Fail(at, "expected the type of a tensor without strides, scope and alignment");
     }
     TensorType type{buffer->dtype, buffer->shape, buffer->layout, {}};
     if (Accept("on")) {
       Expect("device", "in the place of a tensor");
       const int64_t device = TakeInt("the number of a device");
-      if (device < 0 || device > 1 << 16)
+      if (device < 0 || device > Place::kMostDevices)
         Fail(at, fmt::format("expected the number of a device, but got {}", device));
-      type.place.device = static_cast<int32_t>(device);
+      type.place = Place::Device(static_cast<int32_t>(device));
     }
     return type;
   }
@@ -211,15 +211,16 @@ class GraphParser : TextParser {
   Plan TakePlan() {
     Plan plan;
     plan.algorithm = TakeString("the name of an algorithm");
-    plan.layout = TakeChoices();
+    if (Accept("layout")) plan.layout = TakeChoices();
     while (Accept("when")) {
       Expect("[", "before a condition");
       const Expr when = TakeExpr(DType::Bool(), "condition");
       Expect("]", "after a condition");
+      Expect("schedule", "before the choices of a schedule");
       plan.variants.push_back({when, TakeChoices()});
     }
-    Expect("else", "before the choices of all other sizes");
-    plan.variants.push_back({IntConst::Make(DType::Bool(), 1), TakeChoices()});
+    plan.variants.push_back({IntConst::Make(DType::Bool(), 1), {}});
+    if (Accept("schedule")) plan.variants.back().schedule = TakeChoices();
     Expect("seconds", "before the time of a plan");
     plan.seconds = TakeFloat();
     return plan;

@@ -75,7 +75,7 @@ class GraphPrinter : IrPrinter {
       out_ += " layout ";
       PrintLayout(*type.layout);
     }
-    if (type.place.device != Place::kHost) out_ += fmt::format(" on device {}", type.place.device);
+    if (!type.place.IsHost()) out_ += " on " + type.place.ToString();
   }
 
   void PrintUse(ValueId v) {
@@ -159,15 +159,19 @@ class GraphPrinter : IrPrinter {
 
   void PrintPlan(const Plan& plan) {
     out_ += " plan " + QuoteJson(plan.algorithm);
-    PrintChoices(plan.layout);
+    if (!plan.layout.empty()) {
+      out_ += " layout";
+      PrintChoices(plan.layout);
+    }
     for (size_t i = 0; i < plan.variants.size(); ++i) {
       if (i + 1 < plan.variants.size()) {
         out_ += " when [";
         PrintList({plan.variants[i].when});
         out_ += "]";
-      } else {
-        out_ += " else";
+      } else if (plan.variants[i].schedule.empty()) {
+        break;
       }
+      out_ += " schedule";
       PrintChoices(plan.variants[i].schedule);
     }
     out_ += fmt::format(" seconds {}", plan.seconds);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "graph/dims.h"
 #include "ir/print.h"
@@ -137,6 +138,14 @@ bool Space::Contains(const Point& point) const {
   return true;
 }
 
+bool Space::SameStructure(const Point& a, const Point& b) const {
+  for (size_t i = 0; i < knobs_.size(); ++i) {
+    const bool fixed = knobs_[i].structural || knobs_[i].in_layout;
+    if (fixed ? a[i] != b[i] : (a[i].value == 1) != (b[i].value == 1)) return false;
+  }
+  return true;
+}
+
 void Space::Extend(Point* point, const std::function<void(const Point&)>& f) const {
   const size_t k = point->size();
   if (k == knobs_.size()) return f(*point);
@@ -201,7 +210,7 @@ graph::Plan MakePlan(const Algorithm& algorithm, const Space& space, const Point
                      double seconds) {
   graph::Plan plan;
   plan.algorithm = algorithm.name;
-  plan.seconds = seconds;
+  plan.seconds = std::strtod(fmt::format("{:.3g}", seconds).c_str(), nullptr);
   plan.variants.push_back({IntConst::Make(DType::Bool(), 1), {}});
   for (size_t i = 0; i < point.size(); ++i) {
     (space.knobs()[i].in_layout ? plan.layout : plan.variants[0].schedule).push_back(point[i]);

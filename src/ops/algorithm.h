@@ -48,6 +48,10 @@ class Space {
   const std::vector<Knob>& knobs() const { return knobs_; }
   const std::vector<Expr>& constraints() const { return constraints_; }
   bool Contains(const Point& point) const;
+  /// True where the trace of one point's schedule replays to the other's: they agree on what is
+  /// structural or shows in a layout, and on which numbers are 1, for loops of one iteration are
+  /// none.
+  bool SameStructure(const Point& a, const Point& b) const;
   /// Calls `f` with every point, the first knob changing slowest.
   void ForEach(const std::function<void(const Point&)>& f) const;
   /// One line for each knob and each constraint.

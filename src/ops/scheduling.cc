@@ -69,7 +69,7 @@ InnerLoops LoopsInside(Schedule& s, const std::string& block, const std::string&
 void ComputeInRegisters(Schedule& s, const std::string& block, const std::string& at,
                         const std::string& vectors, int64_t lanes, size_t lanes_axis,
                         const Names& unrolled_reduce) {
-  s.SetScope(WrittenBuffer(s, block), "register");
+  s.SetScope(WrittenBuffer(s, block), Scope::kRegister);
   s.ComputeAt(block, at);
   InnerLoops in = LoopsInside(s, block, at);
   if (in.spatial.empty()) return;

@@ -45,7 +45,7 @@ StoredTensor Store(const std::string& name, const graph::TensorType& type) {
   // Tensors between kernels lie in the arena, at multiples of a cache line; arguments are aligned
   // to their element only, which the caller of Store states by replacing the buffer.
   Layout layout = MakeLayout(arrangement, cells);
-  t.buffer = BufferNode::Make(name, type.dtype, std::move(cells), "global", layout, {}, 64);
+  t.buffer = BufferNode::Make(name, type.dtype, std::move(cells), Scope::kGlobal, layout, {}, 64);
   return t;
 }
 

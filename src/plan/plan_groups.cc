@@ -16,6 +16,8 @@
 //   %6 "out.arranged" = reshape(%3)
 #include "plan/plan_groups.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -185,6 +187,22 @@ class Planner {
     return options;
   }
 
+  // Everything that options depend on.
+  std::string KeyOf(const Group& group) const {
+    const Graph& r = group.region;
+    std::string key;
+    for (size_t i = 0; i < r.inputs.size(); ++i) {
+      key += IsConstant(group.operands[i]) ? "const " : "value ";
+      key += fmt::format("{}: {};", r.inputs[i], r.type(r.inputs[i]).ToString());
+    }
+    for (const Node& n : r.nodes) {
+      key += fmt::format("{} = {}({}){};", fmt::join(n.outputs, ","), Name(n.op),
+                         fmt::join(n.inputs, ","), n.attrs.ToString());
+      for (ValueId v : n.outputs) key += r.type(v).ToString() + ";";
+    }
+    return key + fmt::format("return {}", fmt::join(r.outputs, ","));
+  }
+
   std::string DataLayout(const Group& group, const Option& option) const {
     std::string key;
     for (const Want& w : option.wants) {
@@ -231,8 +249,12 @@ class Planner {
   }
 
   void ChooseBlocked() {
-    options_.clear();
-    for (const Group& group : groups_) options_.push_back(OptionsOf(group));
+    // Networks repeat themselves: equal groups have equal options.
+    std::map<std::string, size_t> known;
+    for (const Group& group : groups_) {
+      auto [it, is_new] = known.emplace(KeyOf(group), options_.size());
+      options_.push_back(is_new ? OptionsOf(group) : options_[it->second]);
+    }
     if (num_variables_ == 0) return;
     const std::vector<uint8_t> guess = GuessBlocked();
     std::vector<plan::Factor> factors;
@@ -379,11 +401,9 @@ class Planner {
   }
 
   void PlanRelayout(ValueId v, Node* n) const {
-    Plan plan;
-    plan.algorithm = "definition";
-    plan.variants.push_back({IntConst::Make(DType::Bool(), 1), {}});
-    plan.seconds = RelayoutSeconds(BytesOf(g_.type(v)), machine_);
-    n->plan = std::make_shared<const Plan>(std::move(plan));
+    const double seconds = RelayoutSeconds(BytesOf(g_.type(v)), machine_);
+    n->plan = std::make_shared<const Plan>(
+        ops::MakePlan(*ops::Algorithms().back(), Space(), {}, seconds));
   }
 
   // Gives the node its plan, and operands that lie as it wants.

@@ -170,7 +170,8 @@ class HostBuilder {
     bool is_weight = value.producer == kNoNode;
     b = ops::Store(fmt::format("{}{}", is_weight ? "w" : "t", v), value.type).buffer;
     if (is_weight) {
-      b = BufferNode::Make(b->name, b->dtype, b->shape, "const", b->layout, b->strides, b->align);
+      b = BufferNode::Make(b->name, b->dtype, b->shape, Scope::kConst, b->layout, b->strides,
+                           b->align);
     } else {
       locals_.push_back(b);
     }
@@ -223,7 +224,7 @@ class HostBuilder {
     const std::vector<Var>& dims = kernel->func->dims;
     Attrs attrs;
     attrs.Set("node", what);
-    return Launch::Make(name, std::move(args), {dims.begin(), dims.end()}, "host",
+    return Launch::Make(name, std::move(args), {dims.begin(), dims.end()}, Place{},
                         std::move(attrs));
   }
 

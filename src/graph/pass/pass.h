@@ -5,8 +5,8 @@
 #include <string_view>
 #include <vector>
 
-#include "graph/graph.h"
 #include "cost/machine.h"
+#include "graph/graph.h"
 
 namespace tenon::plan {
 class Prices;

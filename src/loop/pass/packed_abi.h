@@ -18,7 +18,7 @@ inline constexpr int64_t kAnyBytes = 16, kAnyValue = 8;  // tn_ffi_any: type_ind
 inline constexpr int64_t kNone = 0, kInt = 1, kBool = 2, kFloat = 3, kDlTensorPtr = 7, kRawStr = 8,
                          kTensor = 70;
 inline constexpr int64_t kObjectHeaderBytes = 24;  // a tensor object's DLTensor stands behind it
-inline constexpr int64_t kCpu = 1, kOpenCl = 4;    // DLDeviceTypes
+inline constexpr int64_t kCpu = 1;                 // a DLDeviceType
 
 /// On host functions that launch kernels on a device: the DLDeviceType of their tensors.
 inline constexpr const char* kDeviceTypeAttr = "device_type";
@@ -69,8 +69,7 @@ inline Expr CallC(const char* name, std::vector<Expr> args, DType result) {
 /// DLDataType as one word: code | bits << 8 | lanes << 16.
 int64_t PackedDType(DType type);
 
-/// The DLDeviceType of a target's memory, and its name in messages.
-int64_t DeviceTypeOf(const Target& target);
+/// The name of a DLDeviceType in messages.
 std::string DeviceName(int64_t type);
 
 }  // namespace tenon::packed

@@ -196,7 +196,7 @@ void VectorizeLast(Schedule& s, const std::string& loop, int64_t lanes) {
 // rows.
 void ScheduleRowStep(Schedule& s, const std::string& block, BlockRole role, const std::string& at,
                      int64_t lanes) {
-  s.SetScope(WrittenBuffer(s, block), "local");
+  s.SetScope(WrittenBuffer(s, block), Scope::kLocal);
   s.ComputeAt(block, at);
   InnerLoops in = LoopsInside(s, block, at);
   if (!s.ok()) return;
@@ -232,7 +232,7 @@ void ScheduleRowSteps(Schedule& s, const Parts& parts, const std::string& at, in
 // Scores of a block of queries, with scale and mask as they leave the registers.
 void ScheduleScores(Schedule& s, const Parts& parts, const std::string& at, int64_t lanes) {
   const std::string masked = OnlyBlock(s, parts, BlockRole::kMasked);
-  s.SetScope(WrittenBuffer(s, masked), "local");
+  s.SetScope(WrittenBuffer(s, masked), Scope::kLocal);
   s.ComputeAt(masked, at);
   InnerLoops tile = LoopsInside(s, masked, at);
   if (!s.ok()) return;
@@ -265,7 +265,7 @@ void ScheduleIt(Schedule& s, const Parts& parts, const Machine& machine, const P
   // Keys of a head, transposed. Reads run along memory, writes are scattered: each line is written
   // whole by then.
   const std::string pack = OnlyBlock(s, parts, BlockRole::kPack);
-  s.SetScope(WrittenBuffer(s, pack), "local");
+  s.SetScope(WrittenBuffer(s, pack), Scope::kLocal);
   s.ComputeAt(pack, lead.back());
   if (!s.ok()) return;
   VectorizeLast(s, LoopsInside(s, pack, lead.back()).spatial.back(), lanes);

@@ -114,7 +114,7 @@ void VectorizeAlong(Schedule& s, const std::string& loop, int64_t lanes) {
 
 void ScheduleStep(Schedule& s, const std::string& block, BlockRole role, const std::string& row,
                   int64_t lanes) {
-  s.SetScope(WrittenBuffer(s, block), role == BlockRole::kRow ? "local" : "register");
+  s.SetScope(WrittenBuffer(s, block), role == BlockRole::kRow ? Scope::kLocal : Scope::kRegister);
   if (!row.empty()) s.ComputeAt(block, row);
   InnerLoops in = LoopsInside(s, block, row);
   if (!s.ok()) return;

@@ -276,9 +276,7 @@ BufferMap BuffersFor(const OperandLayouts& operands) {
 }
 
 Func DistributeIn(const Func& func, const Module& module) {
-  auto target = Target::Parse(func->target);
-  if (func->func_kind != FuncKind::kKernel || IsBound(*func) || !target || !target->IsGpu())
-    return func;
+  if (func->func_kind != FuncKind::kKernel || IsBound(*func) || !func->IsForDevice()) return func;
   OperandLayouts operands = LayoutsOfOperands(*func, module);
   std::vector<std::string> unmet = std::move(operands.unmet);
   if (operands.fragments.empty() && operands.tiles.empty() && operands.aligns.empty() &&

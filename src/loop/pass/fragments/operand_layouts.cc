@@ -51,7 +51,7 @@ class Finder final : public ScopedRewriter {
     lane_loops_ -= lanes ? 1 : 0;
     if (lanes_ > 0 && std::exchange(longest_, 0) > lanes_) {
       const std::string group = lanes_ == kLanes ? "warp" : "warpgroup";
-      Unmet(std::string("loop over ") + kLaneAxis + " is longer than a " + group +
+      Unmet(std::string("loop over ") + Name(kLaneAxis) + " is longer than a " + group +
             ", whose lanes it numbers: expected " + std::to_string(lanes_) +
             " iterations, and other axes for " + group + "s");
     }
@@ -122,7 +122,7 @@ class Finder final : public ScopedRewriter {
       Unmet(call.callee + " is an operation of other threads than the kernel's others");
     lanes_ = lanes;
     if (lane_loops_ > 0) {
-      Unmet(call.callee + " is an operation of a warp inside of a loop over " + kLaneAxis +
+      Unmet(call.callee + " is an operation of a warp inside of a loop over " + Name(kLaneAxis) +
             ", which numbers its lanes");
     }
     for (size_t i = 0; i < call.buffers.size(); ++i) {
@@ -207,8 +207,8 @@ class Finder final : public ScopedRewriter {
   // declaration says. The box has to be at a multiple of that in it.
   void SeeMemory(const std::string& callee, const BufferNode& param, const Region& region) {
     const BufferNode& buffer = *region->buffer;
-    const bool shared = buffer.scope == "shared";
-    if (param.align == 0 || (!shared && buffer.scope != "global")) return;
+    const bool shared = buffer.scope == Scope::kShared;
+    if (param.align == 0 || (!shared && buffer.scope != Scope::kGlobal)) return;
     const auto bytes = BytesBefore(*region);
     const bool base = shared || buffer.align >= param.align;
     if (!base || !bytes || !IsZero(analyzer_.Simplify(*bytes % param.align))) {

@@ -46,30 +46,14 @@ int64_t packed::PackedDType(DType type) {
   return DlCode(type) | int64_t{type.StorageBits()} << 8 | int64_t{type.lanes} << 16;
 }
 
-int64_t packed::DeviceTypeOf(const Target& target) {
-  switch (target.kind()) {
-    case TargetKind::kLlvm:
-    case TargetKind::kC: return kCpu;
-    case TargetKind::kCuda: return target.gpu().arch == "null" ? 12 : 2;
-    case TargetKind::kOpenCl: return kOpenCl;
-    case TargetKind::kRocm: return 10;
-  }
-  TN_UNREACHABLE();
-}
-
 bool packed::HasHandles(const PrimFunc& func) {
-  return func.attrs.GetInt(kDeviceTypeAttr, kCpu) == kOpenCl;
+  const DeviceRow* device = FindDevice(func.attrs.GetInt(kDeviceTypeAttr, kCpu));
+  return device && device->handles;
 }
 
 std::string packed::DeviceName(int64_t type) {
-  switch (type) {
-    case kCpu: return "cpu";
-    case 2: return "cuda";
-    case kOpenCl: return "opencl";
-    case 10: return "rocm";
-    case 12: return "null";
-    default: return fmt::format("device(type={})", type);
-  }
+  const DeviceRow* device = FindDevice(type);
+  return device ? std::string(device->name) : fmt::format("device(type={})", type);
 }
 
 std::string SignatureText(const PrimFunc& func, const std::string& name,

@@ -109,7 +109,7 @@ class TeamBody {
   }
 
   Stmt OnLaunch(const Launch& launch, const Stmt& stmt) {
-    if (launch.place != "host") return stmt;
+    if (!launch.place.IsHost()) return stmt;
     const KernelFacts& kernel = Facts(launch.kernel);
     any_parallel_ |= kernel.parallel;
     if (kernel.parallel) Widen(launch, kernel.team_width);

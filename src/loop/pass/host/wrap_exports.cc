@@ -36,8 +36,7 @@ constexpr int64_t kWidestAccess = 16;
 // What a GPU kernel's tensors must be aligned for: one with lanes reads and writes several elements
 // at once, and operations that are passed a tensor want it so.
 Func WithAlignedParams(const Func& kernel, const Module& module) {
-  auto target = Target::Parse(kernel->target);
-  if (!target || !target->IsGpu()) return kernel;
+  if (!kernel->IsForDevice()) return kernel;
   int64_t least = 0;
   std::unordered_map<const BufferNode*, int64_t> wanted;
   PreOrder(kernel->body, [&](const NodeRef& n) {
@@ -69,7 +68,7 @@ Func WithAlignedParams(const Func& kernel, const Module& module) {
 constexpr const char* kOfCalls[] = {kArgumentsAttr, kRequiresAttr};
 
 // A launch of a kernel whose parameters are, by name, some of the host function's and what it made.
-Stmt LaunchOf(const PrimFunc& kernel, const std::vector<Buffer>& known, const std::string& place) {
+Stmt LaunchOf(const PrimFunc& kernel, const std::vector<Buffer>& known, Place place) {
   std::vector<Region> regions;
   for (const Buffer& b : kernel.buffers) {
     const auto it = std::find_if(known.begin(), known.end(),
@@ -87,12 +86,11 @@ Func HostOf(const PrimFunc& kernel, const KernelParts& parts) {
   host.name = kernel.name + ".host";
   host.func_kind = FuncKind::kHost;
   host.attrs = {{"exported", true}, {"export_name", kernel.name}};
-  std::string place = "host";
-  auto target = Target::Parse(kernel.target);
-  if (target && target->IsGpu()) {
-    place = "device 0";
-    host.target = target->Cpu().ToString();
-    host.attrs.Set(packed::kDeviceTypeAttr, packed::DeviceTypeOf(*target));
+  Place place;
+  if (kernel.IsForDevice()) {
+    place = Place::Device(0);
+    host.target = kernel.target->Cpu();
+    host.attrs.Set(packed::kDeviceTypeAttr, kernel.target->device().type);
     host.scalars.push_back(VarNode::Make(kDeviceId, DType::Int(32)));
   }
   for (Buffer& b : host.buffers) b = InMemory(b);
@@ -140,8 +138,7 @@ Module WrapExports(const Module& module, const PassContext& context) {
       continue;
     }
     const Func aligned = WithAlignedParams(func, module);
-    auto target = Target::Parse(func->target);
-    const bool gpu = target && target->IsGpu();
+    const bool gpu = func->IsForDevice();
     KernelParts parts = gpu ? PartsOf(aligned) : KernelParts{{aligned}, {}};
     if (gpu && parts.kernels.size() == 1) parts.kernels[0] = NotMain(parts.kernels[0], &out);
     out.Add(HostOf(*aligned, parts));

@@ -383,8 +383,7 @@ class LoopVectorizer final : public ScopedRewriter {
   LoopVectorizer(const Func& func, const PassContext& context)
       : func_(*func), context_(context), names_(*func) {
     BindDims(*func, &analyzer_);
-    const auto target = Target::Parse(func->target);
-    is_gpu_ = target && target->IsGpu();
+    is_gpu_ = func->IsForDevice();
   }
 
  private:

@@ -64,9 +64,9 @@ class KernelPlanner final : public ScopedRewriter {
     if (!placed_count()) return Describe(std::move(fields), shared, own);
     Var workspace = VarNode::Make("workspace", DType::Handle());
     fields.scalars.push_back(workspace);
-    Place(shared_, workspace, "global", shared.offsets);
+    Place(shared_, workspace, Scope::kGlobal, shared.offsets);
     Var own_workspace = VarNode::Make(NameSupply(*func_).Fresh("own_workspace"), DType::Handle());
-    Place(own_, own_workspace, "local", own.offsets);
+    Place(own_, own_workspace, Scope::kLocal, own.offsets);
     fields.body = Rewrite(func_->body);
     if (!own_.empty()) {
       Expr rank = Call::Make(Intrinsic::kTeamRank, {}, DType::Index());
@@ -124,15 +124,15 @@ class KernelPlanner final : public ScopedRewriter {
       std::optional<int64_t> bytes = LargestBytes(b);
       const bool is_constant = AsInt(StorageBytes(b)).has_value();
       bool registers =
-          b->scope == "register" && is_constant && bytes && *bytes <= kMaxRegisterBytes;
-      const bool tiles = b->scope == "tile" && bytes && *bytes <= kTileBytes * kNumTiles;
-      if (registers || tiles || b->scope == "barrier") continue;
+          b->scope == Scope::kRegister && is_constant && bytes && *bytes <= kMaxRegisterBytes;
+      const bool tiles = b->scope == Scope::kTile && bytes && *bytes <= kTileBytes * kNumTiles;
+      if (registers || tiles || b->scope == Scope::kBarrier) continue;
       // A GPU's compiler finds places for a thread's and a block's memory.
-      if (IsBound(*func_) && b->scope != "global") continue;
+      if (IsBound(*func_) && b->scope != Scope::kGlobal) continue;
       const Expr size = bytes ? IndexConst(*bytes) : Simplify(StorageBytes(b));
       if (!IsOfDims(size, *func_)) {
         context_.Remark(fmt::format("{}: {} has no largest size", func_->name, b->name));
-      } else if (b->scope == "global" && !life.in_parallel) {
+      } else if (b->scope == Scope::kGlobal && !life.in_parallel) {
         // The team's buffers never overlap: workers may be a barrier apart.
         Add(life, size, &shared_, &shared_items_);
       } else {
@@ -161,7 +161,7 @@ class KernelPlanner final : public ScopedRewriter {
     items->push_back({buffers->back()->name, bytes, Guess(bytes), life.first, life.last});
   }
 
-  void Place(const std::vector<Buffer>& buffers, const Var& base, const char* scope,
+  void Place(const std::vector<Buffer>& buffers, const Var& base, Scope scope,
              const std::vector<Expr>& offsets) {
     for (size_t i = 0; i < buffers.size(); ++i) {
       auto view = MakeRef<BufferNode>(*buffers[i]);
@@ -264,7 +264,7 @@ class HostPlanner final : public StorageRewriter {
     for (const Lifetime& life : lives.allocs) {
       const Buffer& b = life.alloc->buffer;
       allocated_.insert(b.get());
-      if (b->scope == "const") continue;
+      if (b->scope == Scope::kConst) continue;
       item_of_[b.get()] = items_.size();
       AddItem(b->name, StorageBytes(b), life.first, life.last);
     }
@@ -311,18 +311,18 @@ class HostPlanner final : public StorageRewriter {
     if (allocated_.count(buffer.get()) == 0) return {};  // parameters keep their logical shapes
     FlatBuffer flat = Flatten(buffer);
     int64_t element = ElementBytes(*buffer);
-    if (buffer->scope == "const") {
+    if (buffer->scope == Scope::kConst) {
       auto it = weight_offsets_.find(buffer->name);
       TN_CHECK(it != weight_offsets_.end(), "weight {} has no offset", buffer->name);
       TN_CHECK(it->second % element == 0, "weight {} is not aligned to its elements", buffer->name);
       flat.offset = IndexConst(it->second / element);
       flat.buffer =
-          View(&weight_views_, "weights", buffer->dtype, "const", WeightBytes() / element);
+          View(&weight_views_, "weights", buffer->dtype, Scope::kConst, WeightBytes() / element);
     } else {
       const size_t item = item_of_.at(buffer.get());
       Arena& arena = ArenaOf(item);
       flat.offset = analyzer_.Simplify(plan_.offsets[item] / IndexConst(element));
-      flat.buffer = View(&arena.views, arena.memory->name, buffer->dtype, "global",
+      flat.buffer = View(&arena.views, arena.memory->name, buffer->dtype, Scope::kGlobal,
                          arena.bytes / IndexConst(element));
     }
     return flat;
@@ -337,7 +337,7 @@ class HostPlanner final : public StorageRewriter {
   };
   Arena& ArenaOf(size_t item) { return arenas_.size() == 1 ? arenas_[0] : arenas_[item]; }
 
-  static Buffer View(Views* views, const std::string& name, DType dtype, const char* scope,
+  static Buffer View(Views* views, const std::string& name, DType dtype, Scope scope,
                      const Expr& size) {
     Buffer& view = (*views)[dtype.ToString()];
     if (!view) {
@@ -353,7 +353,7 @@ class HostPlanner final : public StorageRewriter {
     int64_t end = 0;
     PreOrder(func_->body, [&](const NodeRef& n) {
       const auto* alloc = As<Alloc>(n);
-      if (alloc && alloc->buffer->scope == "const") {
+      if (alloc && alloc->buffer->scope == Scope::kConst) {
         auto at = weight_offsets_.find(alloc->buffer->name);
         int64_t start = at == weight_offsets_.end() ? 0 : at->second;
         end = std::max(end, start + AsInt(StorageBytes(alloc->buffer)).value_or(0));

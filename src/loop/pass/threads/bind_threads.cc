@@ -21,9 +21,7 @@ namespace {
 constexpr int64_t kDefaultThreads = 128;
 
 bool IsGpuKernel(const PrimFunc& func) {
-  if (func.func_kind != FuncKind::kKernel || IsBound(func)) return false;
-  auto target = Target::Parse(func.target);
-  return target && target->IsGpu();
+  return func.func_kind == FuncKind::kKernel && !IsBound(func) && func.IsForDevice();
 }
 
 int RankOf(const For& loop) {
@@ -48,7 +46,7 @@ Stmt WithoutOtherLoops(const Stmt& body, NameSupply* names) {
   return PostOrderRewrite(body, [&](const NodeRef& n) -> NodeRef {
     const auto* loop = As<For>(n);
     if (!loop) return n;
-    const bool virtual_thread = loop->for_kind == ForKind::kThread && loop->thread == "vthread";
+    const bool virtual_thread = loop->thread == ThreadAxis::kVThread;
     if (!virtual_thread && loop->for_kind != ForKind::kParallel) return n;
     Stmt together = virtual_thread ? InterleaveVirtualThreads(*loop, made, names) : nullptr;
     if (together) return together;
@@ -81,9 +79,10 @@ class DefaultBinding final : public ScopedRewriter {
     Stmt body = Substitute(loop->body, VarMap{{loop->var.get(), loop->min + number}});
     body = If::Make(Lt(number, loop->extent), body);
     body = For::Make(thread, IndexConst(0), IndexConst(kDefaultThreads), ForKind::kThread, body, {},
-                     "threadIdx.x");
+                     ThreadAxis::kThreadIdxX);
     Expr blocks = (loop->extent + (kDefaultThreads - 1)) / kDefaultThreads;
-    return For::Make(block, IndexConst(0), blocks, ForKind::kThread, body, {}, "blockIdx.x");
+    return For::Make(block, IndexConst(0), blocks, ForKind::kThread, body, {},
+                     ThreadAxis::kBlockIdxX);
   }
   NameSupply names_;
 };
@@ -96,7 +95,7 @@ class Converter {
     BindDims(func, &analyzer_);
     for (size_t i = 0; i < extents_.size(); ++i) {
       if (!extents_[i]) continue;
-      vars_[i] = VarNode::Make(names_.Fresh(AxisName(i)), DType::Index());
+      vars_[i] = VarNode::Make(names_.Fresh(Name(AxisAt(i))), DType::Index());
       analyzer_.Bind(vars_[i], IndexConst(0), extents_[i]);
     }
   }
@@ -109,7 +108,7 @@ class Converter {
       // The first thread must be there where it does what belongs to none of them.
       Expr extent = extents_[i];
       if (alone_[i]) extent = analyzer_.Simplify(Max(extent, IndexConst(1)));
-      out = For::Make(vars_[i], IndexConst(0), extent, ForKind::kThread, out, {}, AxisName(i));
+      out = For::Make(vars_[i], IndexConst(0), extent, ForKind::kThread, out, {}, AxisAt(i));
     }
     return out;
   }
@@ -266,7 +265,7 @@ class Converter {
   // Writes of a thread's own memory, or of its block's: which threads do them is said for each
   // statement.
   bool WritesOwn(const Stmt& stmt) const {
-    auto own = [](const Buffer& b) { return IsThreadPrivate(b) || b->scope == "shared"; };
+    auto own = [](const Buffer& b) { return HolderOf(b->scope) != Holder::kLaunch; };
     return !AccessesOf(stmt, module_, own).writes.empty();
   }
 
@@ -274,7 +273,7 @@ class Converter {
   // it is in no loop of. The lanes of a warp do their operations together.
   Stmt Alone(const Stmt& stmt) {
     const Accesses visible =
-        AccessesOf(stmt, module_, [](const Buffer& b) { return !IsThreadPrivate(b); });
+        AccessesOf(stmt, module_, [](const Buffer& b) { return !IsThreadPrivate(*b); });
     if (visible.writes.empty()) return stmt;
     Guards first;
     for (size_t i = 0; i < extents_.size(); ++i) {

@@ -64,10 +64,11 @@ class AsyncLowerer final : public ScopedRewriter {
     for (size_t i = 0; i < call.buffers.size(); ++i) {
       const BufferNode& b = *call.buffers[i]->buffer;
       const int64_t align = callee->buffers[i]->align;
-      const bool base = b.scope == "shared" || (b.scope == "global" && b.align >= align);
+      const bool base =
+          b.scope == Scope::kShared || (b.scope == Scope::kGlobal && b.align >= align);
       const auto bytes = BytesBefore(*call.buffers[i]);
       const bool known = base && bytes && IsZero(analyzer_.Simplify(*bytes % align));
-      if (known && (i == 1 || b.scope == "global")) continue;
+      if (known && (i == 1 || b.scope == Scope::kGlobal)) continue;
       const std::string what = call.callee + " of " + b.name + ": expected " +
                                (i == 0 ? "global" : "shared") + " memory at a multiple of " +
                                std::to_string(align) + " bytes";
@@ -232,9 +233,9 @@ class AsyncLowerer final : public ScopedRewriter {
 };
 
 // A function whose calls are asynchronous, as loop/threads.h has it.
-Func Marked(const PrimFunc& func, const char* what) {
+Func Marked(const PrimFunc& func, AsyncPart part) {
   PrimFunc fields = func;
-  fields.attrs.Set(kAsyncAttr, std::string(what));
+  fields.attrs.Set(kAsyncAttr, std::string(Name(part)));
   fields.attrs.Set(kIntrinsicAttr, func.name);
   return PrimFunc::Make(std::move(fields));
 }
@@ -245,9 +246,7 @@ Module LowerAsync(const Module& module, const PassContext&) {
   Module out = module;
   std::set<std::string> called;
   for (const auto& [name, func] : module.funcs) {
-    auto target = Target::Parse(func->target);
-    if (func->func_kind != FuncKind::kKernel || IsBound(*func) || !target || !target->IsGpu())
-      continue;
+    if (func->func_kind != FuncKind::kKernel || IsBound(*func) || !func->IsForDevice()) continue;
     AsyncLowerer lowerer(*func, module);
     if (!lowerer.any()) continue;
     PrimFunc fields = *func;
@@ -258,12 +257,12 @@ Module LowerAsync(const Module& module, const PassContext&) {
   }
   if (called.empty()) return out;
   for (const auto& [name, func] : module.funcs) {
-    if (IsAsyncCopy(*func)) out.Add(Marked(*func, kAsyncCopy));
+    if (IsAsyncCopy(*func)) out.Add(Marked(*func, AsyncPart::kCopy));
   }
   for (const std::string& name : called) {
     Expected<Func> meaning = MeaningOf(*BuiltinTileIntrinsics().Find(name));
     TN_CHECK(meaning, "{}", ToString(meaning.errors()));
-    out.Add(Marked(**meaning, name == kAsyncCommitRow ? kAsyncCommit : kAsyncWait));
+    out.Add(Marked(**meaning, name == kAsyncCommitRow ? AsyncPart::kCommit : AsyncPart::kWait));
   }
   return out;
 }

@@ -11,9 +11,8 @@
 
 namespace tenon {
 
-bool IsThreadPrivate(const Buffer& buffer) {
-  return buffer->scope == "local" || buffer->scope == "register" || buffer->scope == "tile" ||
-         IsFragment(*buffer);
+bool IsThreadPrivate(const BufferNode& buffer) {
+  return HolderOf(buffer.scope) == Holder::kThread || HolderOf(buffer.scope) == Holder::kWarp;
 }
 
 std::optional<Level> HighestSync(const Stmt& stmt) {
@@ -84,7 +83,7 @@ class Placer {
         if (!analysis_.Races(a, axis)) continue;
         const For& loop = *a.binders[axis].loop;
         Unmet("buffer " + a.buffer->name + ": one element is written by all iterations of loop '" +
-              loop.var->name + "' over " + loop.thread +
+              loop.var->name + "' over " + Name(loop.thread) +
               ": expected an atomic update, or an element for each");
       }
     }
@@ -111,8 +110,9 @@ class Placer {
   bool CheckPair(const SyncAccess& a, const SyncAccess& b) {
     if (a.arrival) return false;  // the copy is checked
     for (size_t axis = 0; axis < kNumAxes; ++axis) {
-      const bool own = IsThreadPrivate(a.buffer);
-      const bool block = IsBlockRank(axis) && !(a.buffer->scope == "global" && BlocksMeet(axis));
+      const bool own = IsThreadPrivate(*a.buffer);
+      const bool block =
+          IsBlockRank(axis) && !(a.buffer->scope == Scope::kGlobal && BlocksMeet(axis));
       if (own && a.write && b.write) continue;
       const Binder &x = a.binders[axis], &y = b.binders[axis];
       const bool copies = x.loop && x.loop == y.loop && NeedsCopies(a, b, axis);
@@ -128,30 +128,31 @@ class Placer {
   std::string Crossing(const BufferNode& b, size_t axis, bool copies) const {
     const std::string what = "buffer " + b.name;
     if (copies) {
-      return what + " in " + b.scope + " is made for each " +
+      return what + " in " + Name(b.scope) + " is made for each " +
              (IsBlockRank(axis)
                   ? "block of threads: expected it in shared or local"
                   : "thread: expected it in local, or the alloc outside of the loop over threads, "
                     "where it is the block's");
     }
     if (!IsBlockRank(axis)) {
-      return what + " in " + b.scope +
+      return what + " in " + Name(b.scope) +
              " is written by one thread and read by another: expected it in shared";
     }
-    if (b.scope == "shared" && IsClusterAxis(AxisName(axis))) {
+    if (b.scope == Scope::kShared && IsClusterAxis(AxisAt(axis))) {
       return "unsupported: buffer " + b.name +
              " in shared is written by one block of a cluster and touched by another: expected it "
              "in global";
     }
-    if (b.scope != "global" && BlocksMeet(axis)) {
-      return what + " in " + b.scope +
+    if (b.scope != Scope::kGlobal && BlocksMeet(axis)) {
+      return what + " in " + Name(b.scope) +
              " is written by one block of threads and touched by another: expected it in global";
     }
     return what +
            " is written by one block of threads and touched by another: "
            "blocks cannot wait for each other" +
-           (b.scope == "global" ? ""
-                                : "; compute_at puts what fills it into the block that reads it");
+           (b.scope == Scope::kGlobal
+                ? ""
+                : "; compute_at puts what fills it into the block that reads it");
   }
 
   void Unmet(const std::string& what) {
@@ -166,7 +167,7 @@ class Placer {
     bool uniform = true;
     PreOrder(e, [&](const NodeRef& n) {
       if (const auto* load = As<Load>(n)) {
-        uniform &= !IsThreadPrivate(load->buffer);
+        uniform &= !IsThreadPrivate(*load->buffer);
         uniform &= level == 0 || !analysis_.IsWritten(load->buffer);
       }
       if (IsA<VarNode>(n)) uniform &= analysis_.varying[level].count(n.get()) == 0;
@@ -341,8 +342,9 @@ class Placer {
     bool differs = variance.Differs(loop.body) || variance.Differs(loop.extent);
     for (size_t i = around; i < around_.size(); ++i) differs |= variance.Differs(around_[i]);
     if (!differs) return;
-    Unmet("loop '" + loop.var->name + "' over " + loop.thread + " does other things in each " +
-          "iteration of loop '" + outer.var->name + "', which is over " + loop.thread +
+    Unmet("loop '" + loop.var->name + "' over " + Name(loop.thread) +
+          " does other things in each " + "iteration of loop '" + outer.var->name +
+          "', which is over " + Name(loop.thread) +
           " too: within a nest an axis is bound once, but for stages that all threads do alike");
   }
 

@@ -40,7 +40,7 @@ SyncPlan PlaceSyncs(const PrimFunc& func, const Module& module, const Stmt& body
                     const AxisExtents& extents, bool cooperative = false);
 
 /// True for memory that each thread has for itself.
-bool IsThreadPrivate(const Buffer& buffer);
+bool IsThreadPrivate(const BufferNode& buffer);
 
 /// The level of the barrier of most threads in the statement; none: it holds no barrier.
 std::optional<Level> HighestSync(const Stmt& stmt);

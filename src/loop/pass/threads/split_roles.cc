@@ -30,9 +30,10 @@ bool IsBulkCopy(const PrimFunc& func) {
 // As loop/warpgroup.h has it: with the barrier, and the place of the source in its buffer.
 Func WithBarrier(const PrimFunc& row) {
   PrimFunc fields = row;
-  fields.attrs.Set(kAsyncAttr, std::string(kAsyncBulk));
+  fields.attrs.Set(kAsyncAttr, std::string(Name(AsyncPart::kBulk)));
   fields.attrs.Set(kIntrinsicAttr, row.name);
-  fields.buffers.push_back(BufferNode::Make("full", DType::UInt(64), {IndexConst(1)}, "barrier"));
+  fields.buffers.push_back(
+      BufferNode::Make("full", DType::UInt(64), {IndexConst(1)}, Scope::kBarrier));
   ++fields.num_outputs;
   for (const char* name : {"row", "column"})
     fields.scalars.push_back(VarNode::Make(name, DType::Index()));
@@ -43,7 +44,7 @@ Func Initializer() {
   Expected<Func> meaning = MeaningOf(*BuiltinTileIntrinsics().Find(kBarrierInitRow));
   TN_CHECK(meaning, "{}", ToString(meaning.errors()));
   PrimFunc fields = **meaning;
-  fields.attrs.Set(kAsyncAttr, std::string(kAsyncInit));
+  fields.attrs.Set(kAsyncAttr, std::string(Name(AsyncPart::kInit)));
   fields.attrs.Set(kIntrinsicAttr, fields.name);
   return PrimFunc::Make(std::move(fields));
 }
@@ -83,7 +84,7 @@ class Splitter {
   struct Axis {
     Var var;
     Expr extent;
-    std::string thread;
+    ThreadAxis thread;
   };
   struct Tile {
     Buffer before, after;
@@ -137,11 +138,13 @@ class Splitter {
     bool has_y = false;
     for (const For* loop : nest_.axes) {
       const bool lanes = loop->thread == kLaneAxis;
-      if (lanes && !has_y) axes_.push_back({NewVar("threadIdx.y"), IndexConst(1), "threadIdx.y"});
+      if (lanes && !has_y)
+        axes_.push_back({NewVar("threadIdx.y"), IndexConst(1), ThreadAxis::kThreadIdxY});
       axes_.push_back({loop->var, loop->extent, loop->thread});
-      has_y |= loop->thread == "threadIdx.y";
+      has_y |= loop->thread == ThreadAxis::kThreadIdxY;
       const auto extent = AsInt(loop->extent);
-      if (loop->thread == "threadIdx.z" && extent != 1) Unmet("a loop is over threadIdx.z" + Why());
+      if (loop->thread == ThreadAxis::kThreadIdxZ && extent != 1)
+        Unmet("a loop is over threadIdx.z" + Why());
       if (lanes && extent == kWarpgroup) lane_ = loop->var;
     }
     if (!lane_) return Unmet("no operation of a warpgroup" + Why());
@@ -166,10 +169,10 @@ class Splitter {
     if (!unmet_.empty()) return body;
     MakeTiles();
     CheckRest(body);
-    full_ =
-        BufferNode::Make(names_.Fresh("full"), DType::UInt(64), {IndexConst(stages_)}, "barrier");
-    empty_ =
-        BufferNode::Make(names_.Fresh("empty"), DType::UInt(64), {IndexConst(stages_)}, "barrier");
+    full_ = BufferNode::Make(names_.Fresh("full"), DType::UInt(64), {IndexConst(stages_)},
+                             Scope::kBarrier);
+    empty_ = BufferNode::Make(names_.Fresh("empty"), DType::UInt(64), {IndexConst(stages_)},
+                              Scope::kBarrier);
     const Stmt producer = Producer(), consumer = Without(body);
     if (!unmet_.empty()) return body;
     // No more than a launch gives to all of them: who asks for more waits for ever.
@@ -188,7 +191,7 @@ class Splitter {
   // Allocations around, and the statements in order.
   void TakeParts(const Stmt& stmt) {
     if (const auto* alloc = As<Alloc>(stmt)) {
-      if (alloc->buffer->scope != "shared") inside_.push_back(alloc->buffer);
+      if (alloc->buffer->scope != Scope::kShared) inside_.push_back(alloc->buffer);
       return TakeParts(alloc->body);
     }
     if (const auto* seq = As<Seq>(stmt)) {
@@ -218,7 +221,7 @@ class Splitter {
     for (const Tile& t : tiles_) {
       if (t.before == b) return;
     }
-    if (b->scope != "shared" || !b->layout)
+    if (b->scope != Scope::kShared || !b->layout)
       return Unmet("buffer " + b->name + " is copied to by the copy engine: expected it in shared");
     auto with = MakeRef<BufferNode>(*b);
     with->shape.insert(with->shape.begin(), IndexConst(stages_));
@@ -239,7 +242,9 @@ class Splitter {
   // Without the barriers that stood in the loop, its threads may meet in the tiles alone; and what
   // is outside of it is left to some of the threads.
   void CheckRest(const Stmt& body) {
-    auto shared = [](const Buffer& b) { return b->scope == "shared" || b->scope == "global"; };
+    auto shared = [](const Buffer& b) {
+      return b->scope == Scope::kShared || b->scope == Scope::kGlobal;
+    };
     const Accesses all = AccessesOf(body, module_, shared);
     Accesses rest;
     for (const Stmt& s : rest_) rest.Add(AccessesOf(s, module_, shared));
@@ -463,7 +468,8 @@ class Splitter {
     if (static_cast<int64_t>(maps_.size()) > kMostMaps)
       Unmet("more than " + std::to_string(kMostMaps) + " buffers are copied by the copy engine");
     auto mapped = [&](const Buffer& b) {
-      return std::find(maps_.begin(), maps_.end(), b->name) != maps_.end() && b->scope == "global";
+      return std::find(maps_.begin(), maps_.end(), b->name) != maps_.end() &&
+             b->scope == Scope::kGlobal;
     };
     PreOrder(body, [&](const NodeRef& n) {
       Buffer used;
