@@ -158,22 +158,6 @@ class Compilation {
   Expected<graph::Graph> Import() {
     TN_ASSIGN_OR_RETURN(graph::Graph g, ImportModel(options_));
     TN_ASSIGN_OR_RETURN(source_hash_, HashSource(options_, g));
-    return RequireStaticShapes(std::move(g));
-  }
-
-  // Symbolic dims compile in a later version; until then each must be given.
-  Expected<graph::Graph> RequireStaticShapes(graph::Graph g) {
-    Diagnostics errors;
-    for (graph::ValueId v : g.inputs) {
-      const graph::Value& value = g.value(v);
-      if (value.type.leaf().StaticDims()) continue;
-      SourceLoc loc{options_.model, 0, 0, fmt::format("input '{}'", value.name)};
-      errors.push_back(MakeError(
-          fmt::format("shape {} has symbolic dims; give the sizes to compile for with --shape {}:…",
-                      value.type.ToString(), value.name),
-          loc));
-    }
-    if (!errors.empty()) return errors;
     return g;
   }
 
@@ -232,7 +216,7 @@ class Compilation {
                                        const Module& host, const Target& target) {
     info_ = InfoJson(g, network, host, target, options_, source_hash_);
     Func main = host.Find(options_.name);
-    report_.arena_bytes = main ? main->attrs.GetInt("arena_bytes") : 0;
+    report_.arena_bytes = main ? ArenaBytes(*main) : 0;
     std::string size(8, '\0'), cpu;
     for (size_t i = 0; i < 8; ++i) size[i] = static_cast<char>(info_.size() >> (8 * i));
     for (const std::string& feature : target.FeatureList()) cpu += feature + '\0';

@@ -14,6 +14,10 @@ namespace tenon::driver {
 /// the target's cores (one, where it does not say).
 double EstimateMicroseconds(const graph::KernelInfo& kernel, const Target& target);
 
+/// What a call of a lowered host function borrows, at the largest sizes of its dims; 0: nothing, or
+/// these have no end.
+int64_t ArenaBytes(const PrimFunc& host);
+
 /// JSON text. `host` holds the lowered host functions.
 std::string InfoJson(const graph::Graph& g, const graph::LoweredNetwork& network,
                      const Module& host, const Target& target, const CompileOptions& options,

@@ -178,8 +178,8 @@ Expected<CompiledModule> CompileModule(const Module& input, const KernelJob& job
   codegen::EmitOptions& emit = out.emit;
   emit.verify |= job.hooks.verify;
   for (const auto& [name, f] : out.host.funcs) {
-    if (f->func_kind == FuncKind::kHost || f->func_kind == FuncKind::kPacked)
-      emit.functions.push_back(name);
+    // All but the declarations of kernels: a function that tells the arena's size too.
+    if (f->func_kind != FuncKind::kKernel) emit.functions.push_back(name);
   }
   if (job.blobs) emit.blobs = job.blobs(out.host);
   AddInstances(out.host, &emit.blobs);

@@ -167,8 +167,14 @@ struct Node {
 struct Dim {
   Var var;
   int64_t min = 1;
-  int64_t max = std::numeric_limits<int32_t>::max();
+  int64_t max = kNoMax;
   int64_t step = 1;
+
+  /// The largest size there is: such a dim has no end that anybody chose.
+  static constexpr int64_t kNoMax = std::numeric_limits<int32_t>::max();
+  /// The size that stands for all where one number is wanted, for prices and reports: the largest
+  /// one up to 128, or else the smallest.
+  int64_t Typical() const;
 };
 
 struct Graph {
@@ -202,6 +208,10 @@ struct Graph {
 /// The rank of the node's first input, which defaults of attributes go by; 0 where it has none or
 /// is no tensor.
 int RankOfFirst(const Graph& g, const Node& n);
+
+/// `size` at the typical sizes of the graph's dims, and at their smallest.
+int64_t TypicalSize(const Graph& g, const Expr& size);
+int64_t LeastSize(const Graph& g, const Expr& size);
 
 /// "%12 'conv1' (conv)", for messages.
 std::string Describe(const Graph& g, NodeId id);

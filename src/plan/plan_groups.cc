@@ -23,6 +23,7 @@
 #include <optional>
 
 #include "cost/estimate.h"
+#include "graph/dims.h"
 #include "graph/edit.h"
 #include "graph/pass/constants.h"
 #include "graph/storage_desc.h"
@@ -42,12 +43,6 @@ using ops::Algorithm;
 using ops::Point;
 using ops::Site;
 using ops::Want;
-
-int64_t BytesOf(const TensorType& type) {
-  int64_t bytes = type.dtype.Bytes();
-  for (const Expr& d : type.dims) bytes *= AsInt(d).value_or(1);
-  return bytes;
-}
 
 // A group while it is planned.
 struct Group {
@@ -115,7 +110,6 @@ class Planner {
       Group group;
       group.node = static_cast<NodeId>(n);
       group.region = RegionOf(g_, group.node, &group.operands);
-      if (!HasKnownDims(group.region)) continue;
       group.anchor = ops::AnchorOf(group.region);
       groups_.push_back(std::move(group));
     }
@@ -130,9 +124,11 @@ class Planner {
     return tensors(node.inputs) && tensors(node.outputs);
   }
 
-  static bool HasKnownDims(const Graph& region) {
-    return std::all_of(region.values.begin(), region.values.end(),
-                       [](const Value& v) { return v.type.tensor().StaticDims().has_value(); });
+  // At typical sizes.
+  int64_t BytesOf(const TensorType& type) const {
+    int64_t bytes = type.dtype.Bytes();
+    for (const Expr& d : type.dims) bytes *= TypicalSize(g_, d);
+    return bytes;
   }
 
   // ---- Which values are in channel blocks ----
@@ -380,7 +376,7 @@ class Planner {
       for (const Want& w : chosen[i].wants) {
         const ValueId outer = OuterOf(groups_[i], w.value);
         if (outer == kNoValue || IsConstant(outer) || w.desc.size.empty()) continue;
-        AddBorder(w.desc, *g_.type(outer).StaticDims(), &borders_[outer]);
+        AddBorder(w.desc, g_.type(outer).dims, &borders_[outer]);
       }
     }
     for (auto& [v, border] : borders_) {
@@ -393,21 +389,21 @@ class Planner {
     for (size_t v = 0; v < desc_.size(); ++v) {
       if (!g_.values[v].type.IsTensor()) continue;
       TensorType& type = g_.values[v].type.tensor();
-      const auto dims = type.StaticDims();
-      if (!dims || type.layout || IsEnd(static_cast<ValueId>(v))) continue;
-      if (!IsConstant(static_cast<ValueId>(v))) type.layout = MakeLayout(desc_[v], *dims);
+      if (type.layout || IsEnd(static_cast<ValueId>(v))) continue;
+      if (!IsConstant(static_cast<ValueId>(v))) type.layout = MakeLayout(desc_[v], type.dims);
     }
   }
 
-  static void AddBorder(const StorageDesc& want, const std::vector<int64_t>& dims, StorageDesc* d) {
+  static void AddBorder(const StorageDesc& want, const std::vector<Expr>& dims, StorageDesc* d) {
     if (d->size.empty()) {
       d->begin.assign(dims.size(), 0);
       d->size = dims;
     }
     for (size_t a = 0; a < dims.size(); ++a) {
-      const int64_t after = std::max(d->size[a] - d->begin[a], want.size[a] - want.begin[a]);
+      auto behind = [&](const StorageDesc& s) { return DimSub(s.size[a], IndexConst(s.begin[a])); };
+      const Expr after = DimMax(behind(*d), behind(want));
       d->begin[a] = std::max(d->begin[a], want.begin[a]);
-      d->size[a] = d->begin[a] + after;
+      d->size[a] = DimAdd(IndexConst(d->begin[a]), after);
     }
   }
 
@@ -464,7 +460,7 @@ class Planner {
 
   // The value itself where it lies as wanted, else a copy that does.
   ValueId Arranged(ValueId v, const Want& w) {
-    const std::vector<int64_t> dims = *g_.type(v).StaticDims();
+    const std::vector<Expr> dims = g_.type(v).dims;
     StorageDesc have;
     if (auto read = ReadLayout(g_.type(v).layout, dims)) have = *read;
     if (w.IsMetBy(have, dims)) return v;

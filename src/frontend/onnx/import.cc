@@ -392,6 +392,7 @@ Expected<graph::Graph> Importer::Run(const ModelProto& model) {
   for (const auto& [key, value] : model.metadata)
     builder_.graph().metadata[std::string(key)] = std::string(value);
   graph::Graph out = std::move(builder_).Finish();
+  TN_ASSIGN_OR_RETURN(out, SettleDims(std::move(out), options_.shapes, overruled_));
   TN_RETURN_IF_ERROR(graph::Verify(out));
   return out;
 }

@@ -2,11 +2,15 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 #include <unordered_map>
 
 #include "graph/edit.h"
 #include "graph/lower/prepare_split.h"
+#include "ir/print.h"
+#include "ir/visit.h"
+#include "loop/requirements.h"
 #include "plan/region.h"
 
 namespace tenon::graph {
@@ -111,6 +115,7 @@ class HostBuilder {
     f.name = name_;
     f.func_kind = FuncKind::kHost;
     f.target = machine_.target;
+    DeclareDims(&f);
     Frame main{g_, ""};
     DeclareArguments(&main, &f);
     TN_RETURN_IF_ERROR(LowerNodes(&main));
@@ -134,6 +139,25 @@ class HostBuilder {
   }
 
  private:
+  // Those that callers tell by the shapes of what they give.
+  void DeclareDims(PrimFunc* f) {
+    for (const Dim& d : g_.dims) {
+      const bool told = std::any_of(g_.inputs.begin(), g_.inputs.end(), [&](ValueId v) {
+        const std::vector<Expr>& shape = g_.type(v).dims;
+        return std::any_of(shape.begin(), shape.end(),
+                           [&](const Expr& size) { return UsesVar(size, d.var.get()); });
+      });
+      if (!told) continue;
+      f->dims.push_back(d.var);
+      f->dim_lo.push_back(d.min);
+      f->dim_hi.push_back(d.max);
+      f->dim_step.push_back(d.step);
+    }
+    std::vector<std::string> conditions;
+    for (const Expr& c : g_.constraints) conditions.push_back(ToString(c));
+    if (!conditions.empty()) f->attrs.Set(kConditionsAttr, conditions);
+  }
+
   void DeclareArguments(Frame* main, PrimFunc* f) {
     for (size_t i = 0; i < g_.inputs.size(); ++i) {
       ValueId v = g_.inputs[i];
@@ -223,6 +247,7 @@ class HostBuilder {
   Status LowerCopy(Frame* frame, const TensorType& type, const Slot& from, const Slot& to,
                    const Region& part = nullptr) {
     Graph region;
+    region.dims = frame->g.dims;
     Node node;
     node.op = OpKind::kReshape;
     node.exprs["shape"] = type.dims;
@@ -252,9 +277,11 @@ class HostBuilder {
     for (const Slot& s : inputs) args.push_back(Whole(s.buffer));
     for (const Slot& s : outputs) args.push_back(part ? part : Whole(s.buffer));
     std::string name = kernels_->Intern(*kernel);
+    const std::vector<Var>& dims = kernel->func->dims;
     Attrs attrs;
     attrs.Set("node", what);
-    frame->stmts.push_back(Launch::Make(name, std::move(args), {}, Place{}, std::move(attrs)));
+    frame->stmts.push_back(Launch::Make(name, std::move(args), {dims.begin(), dims.end()}, Place{},
+                                        std::move(attrs)));
     return Ok();
   }
 
@@ -478,7 +505,7 @@ class Lowering {
     Weight w;
     w.name = g.value(v).name;
     w.type = g.type(v);
-    w.bytes = static_cast<uint64_t>(ops::Store("w", w.type).Bytes());
+    w.bytes = static_cast<uint64_t>(*AsInt(ops::Store("w", w.type).Bytes()));
     const bool prepared = !g.value(v).IsConstant();
     const std::span<const std::byte> source = g.value(v).payload.bytes();
     if (!prepared && is_region) {

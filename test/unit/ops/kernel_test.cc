@@ -69,7 +69,7 @@ graph::Graph Placed(graph::Graph region, const Algorithm& algorithm, const Point
   const Site site{region, AnchorOf(region), TestMachine()};
   for (const Want& w : algorithm.wants(site, point)) {
     TensorType& type = region.value(w.value).type.tensor();
-    type.layout = MakeLayout(w.desc, *type.StaticDims());
+    type.layout = MakeLayout(w.desc, type.dims);
   }
   return region;
 }

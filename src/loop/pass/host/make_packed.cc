@@ -46,6 +46,7 @@ Func BodyOf(const PrimFunc& func) {
   fields.attrs.Erase("exported");  // its wrapper is
   fields.attrs.Erase(kArgumentsAttr);
   fields.attrs.Erase(kRequiresAttr);
+  fields.attrs.Erase(kConditionsAttr);
   fields.body = list.Close();
   return PrimFunc::Make(std::move(fields));
 }

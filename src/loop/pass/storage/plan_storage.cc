@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "intrin/tile_intrinsic.h"
 #include "loop/pass/analysis/access.h"
@@ -24,15 +25,21 @@ int64_t ElementBytes(const BufferNode& b) { return b.dtype.Bytes(); }
 
 Expr StorageBytes(const Buffer& buffer) { return Flatten(buffer).size * ElementBytes(*buffer); }
 
+// Whether nobody chose an end of this dim.
+bool IsOpen(const PrimFunc& func, size_t dim) {
+  const int64_t hi = func.dim_hi[dim];
+  return hi < 0 || hi >= std::numeric_limits<int32_t>::max();
+}
+
 // A size for deciding about order: dims at their upper ends, or at a middling size where they have
-// none.
+// none that anybody chose.
 int64_t GuessBytes(const Expr& bytes, const PrimFunc& func) {
   if (auto constant = AsInt(bytes)) return *constant;
   constexpr int64_t kTypicalDim = 128;
   VarMap dims;
   for (size_t i = 0; i < func.dims.size(); ++i) {
-    int64_t hi = func.dim_hi[i];
-    dims[func.dims[i].get()] = IndexConst(hi < 0 ? std::max(func.dim_lo[i], kTypicalDim) : hi);
+    dims[func.dims[i].get()] =
+        IndexConst(IsOpen(func, i) ? std::max(func.dim_lo[i], kTypicalDim) : func.dim_hi[i]);
   }
   return AsInt(Simplify(Substitute(bytes, dims))).value_or(kTypicalDim);
 }
@@ -242,7 +249,10 @@ class HostPlanner final : public StorageRewriter {
       fields.attrs.Set("plan", ToString(items_, plan_));
       const bool is_constant = arenas_.size() == 1 && AsInt(plan_.bytes);
       if (is_constant) SetIfConst(&fields.attrs, "arena_bytes", plan_.bytes);
-      if (!is_constant) *sizer = Sizer();
+      if (!is_constant) {
+        *sizer = Sizer();
+        SetMostBytes(&fields.attrs);
+      }
     }
     if (uses_team_size_) fields.attrs.Set("max_team", context_.max_team);
     return PrimFunc::Make(std::move(fields));
@@ -383,6 +393,15 @@ class HostPlanner final : public StorageRewriter {
     if (most < static_cast<double>(kTooManyBytes)) return bytes;
     const Expr limit = FloatConst::Make(DType::Float(64), static_cast<double>(kTooManyBytes));
     return Select::Make(Lt(sum, limit), bytes, IndexConst(kTooManyBytes));
+  }
+
+  // What the largest sizes need, where all have an end.
+  void SetMostBytes(Attrs* attrs) {
+    for (size_t i = 0; i < func_->dims.size(); ++i) {
+      if (IsOpen(*func_, i)) return;
+    }
+    const int64_t most = analyzer_.ConstBounds(plan_.bytes).max;
+    if (most < kTooManyBytes) attrs->Set("most_arena_bytes", most);
   }
 
   Func Sizer() {
