@@ -1,5 +1,19 @@
 // Statements. A list of them survives errors: what cannot be read is skipped up to the next
 // statement.
+//
+// A statement is known by its first word, but for stores, which begin with a buffer; a buffer may
+// be called `for`, so what is indexed is a store. let, alloc and bind hold the rest of their list
+// without braces: their makers wait in the list as functions (Item::wrap), and the list is folded
+// from its end once it is complete.
+//
+//   alloc t: f32[4] in local
+//   t[0] = 1
+//   let y = i * 2
+//   v[y] = t[0]
+//
+// is Alloc(t, Seq(t[0] = 1, Let(y, v[y] = t[0]))). A name whose declaration failed is poisoned: its
+// uses are no further errors.
+
 #include <algorithm>
 
 #include "loop/parse_impl.h"

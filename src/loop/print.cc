@@ -1,3 +1,21 @@
+// Statements as parse_stmt.cc reads them.
+//
+// A statement takes a line, or is put on the line of what holds it where that holds nothing else.
+// Loops in a row that are plain (serial, no attributes) share one `for`; the rest of a list behind
+// let, alloc and bind goes on at the same indentation, and braces are written only where the scope
+// ends before the list does:
+//
+//   for i in 0..2, j in 0..8 {
+//     alloc t: f32[4] in local {
+//       t[0] = 1f32
+//     }
+//     let y = i * 2
+//     v[y] = 0f32
+//   }
+//
+// Bounds do not see the loop's variable and bindings not the block's, so names are declared exactly
+// where the reader will declare them; else a name inside could hide what a bound means.
+
 #include "loop/print.h"
 
 #include <fmt/format.h>
@@ -9,6 +27,8 @@ namespace tenon {
 
 namespace {
 
+// Writes statements. indent_ is that of the statement being written; names in scope are those that
+// the reader will have in scope there.
 class LoopPrinter : public IrPrinter {
  public:
   void Any(const NodeRef& node);

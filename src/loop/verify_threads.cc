@@ -1,4 +1,21 @@
 // Rules about kernels whose threads are those of a GPU: their form, their needs, their size.
+//
+// Two kinds of questions. Is the bound form what it says, one nest of axes in their order, over the
+// kernel's dims? And does the machine have it: so many threads and blocks along each axis, shared
+// memory, registers, clusters, launches whose blocks wait for each other? Numbers are saturated
+// far above any machine, so that hostile extents neither overflow nor pass. Of
+//
+//   func @threads(out A: f32[2048]) target "cuda -arch=sm_80" {bound: 1} {
+//     for y in 0..2 thread threadIdx.y {
+//       for x in 0..1024 thread threadIdx.x { A[y * 1024 + x] = 0 }
+//     }
+//   }
+//
+// it is said that
+//
+//   @threads: error: 2048 threads per block, but the target sm_80 has at most 1024 (its option
+//   -max_threads_per_block)
+
 #include <algorithm>
 #include <optional>
 

@@ -1,3 +1,28 @@
+// Loops over rows and columns become loops over lanes and registers.
+//
+// An operation of a warp says where each element of its operands lies: in which lane, in which of
+// the lane's registers. Such a layout is made of digits (fragment_layout.h): bits of the lane's
+// number and of the register's number count along one dimension of the tile each. Turned around,
+// the element's index is a sum of digits, so a loop over 16 rows of a tile whose rows are
+// lane / 4 % 8 and one bit of the register splits into "every lane" and a loop of two:
+//
+//   for ai in 0..16, ak in 0..8 { AF[ai, ak] = A[w * 16 + ai, ak] }
+//
+// becomes, with AF laid out (x0 % 8 * 4 + x1 % 4 on threadIdx.x, x1 / 4 % 2 * 2 + x0 / 8 % 2),
+//
+//   for lane in 0..32 thread threadIdx.x {
+//     for own in 0..2 unrolled {
+//       for own.1 in 0..2 unrolled {
+//         AF[lane / 4 % 8 + own.1 * 8, lane % 4 + own * 4] =
+//             A[w * 16 + (lane / 4 % 8 + own.1 * 8), lane % 4 + own * 4]
+//       }
+//     }
+//   }
+//
+// The statement's first fragment with loops over whole tiles leads; every other fragment in it has
+// to find its elements in the same lane, which the analyzer proves from the two layouts. Where it
+// cannot, lanes would have to exchange elements, and that is refused rather than done slowly.
+
 #include "loop/pass/fragments/distribute.h"
 
 #include <algorithm>

@@ -1,3 +1,24 @@
+// Layouts flow from calls to buffers.
+//
+// Schedules say `alloc AF: f32[16, 8] in fragment` and nothing of lanes. What the buffer must look
+// like is known by the operations that it is passed to: each parameter has a layout of one tile,
+// which covers the buffer tile by tile. Two calls that ask for the same buffer have to agree, and
+// agreement is checked point by point on a few tiles rather than between formulas, which may be
+// written in many ways. Fragments that no operation takes (the running maximum of a softmax) lie as
+// a fragment of the same shape that some statement touches at the same element, until nothing new
+// follows. From
+//
+//   alloc AF: f32[16, 8] in fragment
+//   call @step(AF, CF[0..16, t * 8..+8])
+//
+// with @step's A in layout (i, k) -> (i % 8 * 4 + k % 4 on threadIdx.x, k / 4 * 2 + i / 8), comes
+//
+//   alloc AF: f32[16, 8] layout (x0, x1) -> (x0 % 8 * 4 + x1 % 4 size 32 on threadIdx.x,
+//       x0 / 16 size _, x1 / 8 size _, x1 / 4 % 2 * 2 + x0 / 8 % 2 size 4) in fragment
+//
+// (one line there). Memory in shared gets from the same calls its swizzled layout, where a
+// parameter is a tile, and the bytes that it must begin at a multiple of.
+
 #include "loop/pass/fragments/operand_layouts.h"
 
 #include <algorithm>

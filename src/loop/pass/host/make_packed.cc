@@ -1,3 +1,31 @@
+// One host function becomes a body and its doors.
+//
+// The runtime runs a function on a team by calling F(closure) in every worker, so F's parameters
+// move into an array of slots: addresses of buffers, dims, scalars, in this order. Whoever fills
+// the slots is a door: the packed wrapper for the world, which checks everything and borrows an
+// arena, or the plain function for C programs, which know the signature. So
+//
+//   func @add.host<n: 1..=64 step 3>(a: f32[n, 4], out c: f32[n, 4]) kind host {exported: true} {
+//     call @add(a, c; n)
+//   }
+//
+// becomes (once flattened)
+//
+//   func @add.host(closure: handle) kind host {
+//     let n = ptr_load<index>(closure, 16)
+//     bind a: f32[n * 4] = ptr_load<handle>(closure, 0)
+//     bind c: f32[n * 4] = ptr_load<handle>(closure, 8)
+//     call @add(a, c; n)
+//     return 0i32
+//   }
+//
+// and beside it stand @__tvm_ffi_add, whose checks fill such slots before it runs @add.host on a
+// team, and @__tvm_ffi__metadata_add, which says its type.
+//
+// Whatever the wrapper acquires on its way (outputs that it makes, the arena) is given back on
+// every way out: outputs are marked absent before the first check, and giving back what is absent
+// does nothing.
+
 #include "loop/pass/host/make_packed.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,31 @@
+// Offsets for everything that is allocated: in a kernel's workspace, in the arena of a call.
+//
+// Lifetimes (arena.h) are read off the tree: a value is needed from its first use to its last, in
+// the numbering of statements, and a use in a loop counts for the whole loop. PlanArena then places
+// the largest first, each at the lowest offset at which it meets nothing that lives at the same
+// time. In a kernel, memory of the team never overlaps (workers may be a barrier apart), memory of
+// a worker does, and each worker has a copy at rank * bytes:
+//
+//   for j in 0..4 parallel {
+//     alloc first: f32[2048] in local { first[j] = small[0]; small[1] = first[j] }
+//     alloc second: f32[2048] in local
+//     …
+//
+// becomes, with both at offset 0,
+//
+//   let own_workspace = ptr_offset(workspace, 16384 + team_rank<index>() * 8192)
+//   …
+//   for j in 0..4 parallel {
+//     bind first: f32[2048] in local align 64 = ptr_offset(own_workspace, 0) { … }
+//     bind second: f32[2048] in local align 64 = ptr_offset(own_workspace, 0)
+//     …
+//
+// Sizes that depend on dims are offsets that are expressions; the order of placing is then decided
+// by a guess of typical sizes, so that it is the same in every run. In a host function all values,
+// whatever their type, are regions of one view of the arena per element type, and launches carry
+// the workspaces of their kernels, which are items with the life of that one launch. Where memory
+// has no addresses (handles), every item is memory of its own.
+
 #include "loop/pass/storage/plan_storage.h"
 
 #include <fmt/format.h>
@@ -50,6 +78,8 @@ void SetIfConst(Attrs* attrs, const char* name, const Expr& value) {
 
 // ---- kernels ----
 
+// One kernel. An allocation is in exactly one of three places: left where it is (stack, registers),
+// in shared_ or in own_; items and buffers of a list go together by index.
 class KernelPlanner final : public ScopedRewriter {
  public:
   KernelPlanner(const Func& func, const Module& module, const PassContext& context)
@@ -220,6 +250,8 @@ Expr Approximate(const Expr& e) {
   }
 }
 
+// One host function. Every value and workspace is an item, and plan_ has an offset for each, in the
+// order of items_.
 class HostPlanner final : public StorageRewriter {
  public:
   HostPlanner(const Func& func, const Module& module, const PassContext& context)

@@ -1,3 +1,44 @@
+// From "a loop over threads here, another there" to one body that every thread runs.
+//
+// A schedule binds loops where they stand: a tile is loaded in loops over threadIdx.x, used in
+// other loops over threadIdx.x. The machine has one launch, and each thread runs all of the body.
+// The steps, in order:
+//
+//   1. virtual threads are played side by side, loops that fill shared memory without threads are
+//      dealt out to all of them (share_loads.h);
+//   2. the extent of each axis is the largest of its loops' (launch_extents.h);
+//   3. barriers are placed while loops over axes still stand, because it is between loops that
+//      threads depend on each other (place_syncs.h);
+//   4. Converter takes the loops away: their variables become the launch's, a loop with a smaller
+//      extent becomes a condition, and what stands in no loop over an axis, and writes what threads
+//      share, is left to the first thread along it.
+//
+//   for b in 0..2 thread blockIdx.x {
+//     alloc S: i32[1] in shared
+//     S[0] = 0
+//     for t in 0..256 thread threadIdx.x {
+//       atomic + S[0], D[b, t] relaxed at cta
+//       if t == 255 { G[b] = S[0] }
+//     }
+//   }
+//
+// becomes
+//
+//   for blockIdx.x in 0..2 thread blockIdx.x {
+//     for threadIdx.x in 0..256 thread threadIdx.x {
+//       alloc S: i32[1] in shared
+//       if threadIdx.x == 0 { S[0] = 0i32 }
+//       sync cta
+//       atomic + S[0], D[blockIdx.x, threadIdx.x] relaxed at cta
+//       sync cta
+//       if threadIdx.x == 255 { G[blockIdx.x] = S[0] }
+//     }
+//   }
+//
+// A condition must not stand around a barrier that some threads would then miss. So Converter
+// carries conditions down as guards (Together), past statements that hold barriers, and writes them
+// around the pieces in between.
+
 #include "loop/pass/threads/bind_threads.h"
 
 #include <algorithm>

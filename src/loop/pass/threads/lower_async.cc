@@ -1,3 +1,39 @@
+// Counting groups.
+//
+// A thread's asynchronous copies are closed in groups, in order, and all that it can wait for is
+// "no more than n groups, the latest, are under way". So the question at a statement that reads is
+// how many groups were closed since the one that it reads from; that many may go on. Statements of
+// a list are parts, each with what it copies and what it reads of asynchronously written buffers;
+// copying parts in a row are one run, and a run is one group. A buffer with versions, as
+// software_pipeline makes them, has its version in the first index: an iteration reads what was
+// copied `back` iterations ago if the index of the copy there is the index of the read here, and
+// then back * (groups per iteration) groups have been closed since. From
+//
+//   alloc S: f32[3, 32] in shared
+//   for k in 0..10 {
+//     if k >= 2 {
+//       for i in 0..32 thread threadIdx.x { C[k - 2, i] = S[(k - 2) % 3, 31 - i] }
+//     }
+//     if k < 8 {
+//       for c in 0..8 thread threadIdx.x {
+//         call @ptx.cp.async.copy.f32(A[k, c * 4..+4], S[k % 3, c * 4..+4])
+//       }
+//     }
+//   }
+//
+// comes, since (k - 2) % 3 was written two iterations ago, and one group has been closed since,
+//
+//   for k in 0..10 {
+//     call @ptx.cp.async.wait.1()
+//     if k >= 2 { … }
+//     if k < 8 { … }
+//     call @ptx.cp.async.commit()
+//   }
+//
+// Waiting longer than needed is never wrong, so whatever is not known takes the least number that
+// is possible. A wait that an earlier one, of this iteration or the one before, has done already is
+// left out (Waits finds the fixed point over iterations).
+
 #include "loop/pass/threads/lower_async.h"
 
 #include <algorithm>
@@ -25,6 +61,8 @@ struct Touch {
   Expr first;  // null: several, or unknown
 };
 
+// One kernel. A read of what was copied never comes before a wait that covers it: whatever is not
+// known counts as copied last.
 class AsyncLowerer final : public ScopedRewriter {
  public:
   AsyncLowerer(const PrimFunc& func, const Module& module, const PassContext& context)

@@ -1,3 +1,35 @@
+// Barriers from heads and tails.
+//
+// For each statement three things are kept, for each level at which threads can meet (a block, a
+// cluster, the grid): what it touches before its first barrier (head), what it touches after its
+// last one (tail), and whether every path through it has a barrier (always). A list of statements
+// is walked once: where the tail so far conflicts with the head of the next statement (SyncAnalysis
+// says so), a barrier goes between and the tail is empty. A loop is a list with itself: its own
+// tail is held against the head of the next iteration. So each barrier stands as late as it can,
+// and one serves all pairs across it. From
+//
+//   for b in 0..2 thread blockIdx.x {
+//     alloc S: i32[1] in shared
+//     S[0] = 0
+//     for t in 0..256 thread threadIdx.x {
+//       atomic + S[0], D[b, t] relaxed at cta
+//       if t == 255 { G[b] = S[0] }
+//     }
+//   }
+//
+// where all threads touch S[0], comes (the launch around it is bind_threads' work)
+//
+//   if threadIdx.x == 0 { S[0] = 0i32 }
+//   sync cta
+//   atomic + S[0], D[blockIdx.x, threadIdx.x] relaxed at cta
+//   sync cta
+//   if threadIdx.x == 255 { G[blockIdx.x] = S[0] }
+//
+// A barrier that some threads do not reach hangs. Loops and conditions whose bounds differ among
+// the threads of a level are therefore remembered as the reason why none can stand inside
+// (blocked_); a barrier that would be needed there is refused with that reason. A condition that
+// loads nothing is no such reason, since the converter moves it inwards.
+
 #include "loop/pass/threads/place_syncs.h"
 
 #include <fmt/format.h>
@@ -41,6 +73,9 @@ void Append(AccessList* to, const AccessList& from) {
   to->insert(to->end(), from.begin(), from.end());
 }
 
+// One body. Behind Walk(s), for each level: between any two conflicting accesses in s stands a
+// barrier of that level, or the reason why none can stand there is in refused_; head and tail are
+// what a barrier around s would still have to order.
 class Placer {
  public:
   Placer(const PrimFunc& func, const Module& module, const Stmt& body, const AxisExtents& extents,

@@ -1,3 +1,48 @@
+// A ring of tiles between one warpgroup that copies and others that compute.
+//
+// Let a loop of n steps copy tiles at the beginning of each step and compute with them in the rest.
+// Each tile gets a dimension of `stages` versions; step k uses version k % stages. Two rings of
+// barriers, one of each per version, say who may go on: `full[s]` ends a phase when the bytes of a
+// step have come, `empty[s]` when every computing warpgroup is done with them. Phases alternate, so
+// a wait names the parity of the turn it is about, (k / stages) % 2; the copying warpgroup waits
+// for the turn before, which for the first turn counts as ended. From
+//
+//   for k in 0..2 {producer_stages: 2} {
+//     if threadIdx.y == 0 && threadIdx.x == 0 {
+//       call @ptx.tma.copy.64x64.f16(B[0..64, k * 64..+64], SB; 128)
+//     }
+//     sync cta
+//     call @ptx.wgmma.m64n8k64.f16.t(SA[…], SB[0..8, 0..64], CF)
+//     sync cta
+//   }
+//
+// comes
+//
+//   roles {
+//     role compute size 8 registers 240 {
+//       for k in 0..2 {
+//         wait full[k % 2], k / 2 % 2
+//         call @ptx.wgmma.m64n8k64.f16.t(SA[k % 2, …], SB[k % 2, 0..8, 0..64], CF)
+//         if threadIdx.x == 0 { arrive empty[k % 2] }
+//       }
+//     }
+//     role copy size 4 registers 24 {
+//       if threadIdx.x == 0 {
+//         for k.ahead in 0..2 {
+//           wait empty[k.ahead % 2], (k.ahead / 2 + 1) % 2
+//           expect full[k.ahead % 2], 24576
+//           …
+//           call @ptx.tma.copy.64x64.f16(B[0..64, k.ahead * 64..+64],
+//               SB[k.ahead % 2, 0..64, 0..64], full[k.ahead % 2]; 128, 0, k.ahead * 64)
+//         }
+//       }
+//     }
+//   }
+//
+// (the other tile left out). The barriers of the block that bind_threads had put are gone, so the
+// roles may differ by as many steps as there are versions. What makes that right is checked here:
+// the roles have nothing in common but the tiles.
+
 #include "loop/pass/threads/split_roles.h"
 
 #include <algorithm>
@@ -49,6 +94,8 @@ Func Initializer() {
   return PrimFunc::Make(std::move(fields));
 }
 
+// One kernel. As soon as something is refused, the kernel is left as it was; until then copies_ and
+// rest_ together are the statements of the loop, in order.
 class Splitter {
  public:
   Splitter(const Func& func, const Module& module)

@@ -1,3 +1,23 @@
+// Do two accesses touch one element from different threads?
+//
+// Iterations of one loop over an axis are independent: that is what binding it promises. Threads
+// can therefore only meet between two loops over the same axis, or between the same loop in two
+// iterations of one around it, and the question is whether equal elements mean equal threads. It is
+// answered from the indices: if the thread's number can be read off the element's number by
+// division and remainder in both accesses, in the same way, no barrier is needed (IndexTells).
+//
+//   alloc S: f32[64] in shared
+//   for t in 0..64 thread threadIdx.x { S[t] = A[t] }
+//   for u in 0..64 thread threadIdx.x { C[u] = S[u] }       the element tells the thread: none
+//   for w in 0..64 thread threadIdx.x { D[w] = S[63 - w] }  it does not: `sync cta` before it
+//
+// Against the promise stand two facts. An atomic access says that others touch the element. And two
+// numbers of iterations, m and n, may be found for which one access in m meets the other in n: a
+// promise of independence does not hold against that (Cross). One element written by all
+// iterations, each with a value of its own, no barrier can help (Races).
+//
+// Everything unknown counts as touching: an access without indices is one of any element.
+
 #include "loop/pass/threads/sync_analysis.h"
 
 #include <algorithm>
