@@ -1,3 +1,22 @@
+// What a primitive knows of a function, and how it changes it.
+//
+// A Body is taken anew by every primitive: one walk over the tree writes down each loop, block and
+// stray statement with the path of statements around it, in program order. Questions are then asked
+// of lists: who writes this buffer, which loops are inside of that one, what stands around both.
+// In
+//
+//   for i in 0..8 {
+//     for j in 0..8 {
+//       block C(vi: spatial = i, vj: spatial = j) { … }
+//     }
+//     block D(vx: spatial = i) { … }
+//   }
+//
+// C has the path (i, j, …), D the path (i, …), and what both are in is loop i. Trees are immutable,
+// so a snapshot stays true while a change is prepared; a change is a map from old statements to new
+// ones (Edit), by identity, and null removes a statement with every loop, condition and allocation
+// that it leaves empty: with {block D: null} the above keeps loop j alone in loop i.
+
 #include "schedule/analysis/body.h"
 
 #include <algorithm>

@@ -1,4 +1,31 @@
 // cache_read and cache_write: a copy of what a block reads or writes, made by a block of its own.
+//
+// Both make a block that copies one element per iteration, over spatial variables of its own, and
+// put the copy where the other is used from then on. cache_read stands in front of the outermost
+// loop that belongs to the reader alone (its anchor) and copies what the reader touches while the
+// loops from there inwards run; compute_at later moves it closer. From
+//
+//   for i in 0..7, j in 0..10, k in 0..6 {
+//     block C(vi: spatial = i, vj: spatial = j, vk: reduce = k) {
+//       reads A[vi, vk], B[vk, vj]; writes C[vi, vj]
+//
+// comes with cache_read("C", "A", "shared")
+//
+//   alloc A.shared: f32[7, 6] in shared
+//   for A.shared.ax0 in 0..7, A.shared.ax1 in 0..6 {
+//     block A.shared(A.shared.v0: spatial = A.shared.ax0, A.shared.v1: spatial = A.shared.ax1) {
+//       reads A[A.shared.v0, A.shared.v1]; writes A.shared[A.shared.v0, A.shared.v1]
+//       A.shared[A.shared.v0, A.shared.v1] = A[A.shared.v0, A.shared.v1]
+//     }
+//   }
+//   for i in 0..7, j in 0..10, k in 0..6 {
+//     block C(vi: spatial = i, vj: spatial = j, vk: reduce = k) {
+//       reads A.shared[vi, vk], B[vk, vj]; writes C[vi, vj]
+//
+// The copy must not read what nobody has written: where the reader's loops run beyond its domain,
+// or under conditions, the copy gets guards, made of what the conditions say without the reader's
+// own loops. cache_write is the mirror image: the block writes the cache, and a copy behind the
+// outermost loop of its own hands the elements on.
 
 #include <algorithm>
 #include <functional>

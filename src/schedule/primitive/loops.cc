@@ -1,4 +1,23 @@
 // Primitives on loops: split, fuse, reorder, and how a loop runs.
+//
+// Each primitive here is an identity of iteration spaces: loops are renamed, and block variables'
+// bindings follow by substitution, so that the block's body never changes. With split("i", [-1, 4])
+// of a loop of 7
+//
+//   for i in 0..7 {
+//     block C(vi: spatial = i) { … }
+//   }
+//
+// becomes
+//
+//   for i.0 in 0..2, i.1 in 0..4 {
+//     block C(vi: spatial in 0..7 = i.0 * 4 + i.1) where i.0 * 4 + i.1 < 7 { … }
+//   }
+//
+// and fuse is the inverse, with i / n and i % n. The `where` is there only if the factors do not
+// divide for certain. reorder and the kinds of loops (parallel, vectorized, thread) promise
+// something about the order of iterations, and ask dependence.h whether it holds; what they then
+// know (`private`) is written at the loop, since lowering has to give each iteration its own.
 
 #include <algorithm>
 #include <limits>
