@@ -1,3 +1,22 @@
+// Loop IR, statement by statement: what is written here is what a statement means.
+//
+// A worker has a frame: the values of variables and the views of buffers in scope. Exec looks at
+// one statement and does it; control is recursion, so a statement that leaves the function says so
+// by its result. A loop that may run in any order (parallel, vectorized, thread) does run in
+// another order when a seed asks for one, which finds programs that rely on the first. A block
+// binds its variables, looks at `where`, runs `init` when all reduce variables are at their first
+// values, and then its body:
+//
+//   block C(vi: spatial = i, vk: reduce = k) where i < 7 {
+//     init { C[vi] = 0f32 }
+//     C[vi] = C[vi] + A[vi, vk]
+//   }
+//
+// is, for i = 2 and k = 0: vi = 2, vk = 0; C[2] = 0; C[2] = C[2] + A[2, 0]; for k = 1 the init is
+// passed over. Everything that could go wrong is looked for: a read of what nobody wrote, an index
+// outside, an overflow of index arithmetic, a race. An answer that is slow is fine; one that is
+// lenient is not.
+
 #include <algorithm>
 
 #include "interp/grid.h"

@@ -1,3 +1,28 @@
+// The threads of a launch, one at a time.
+//
+// Each thread of a block is a fiber with a worker of its own; nothing runs at the same time, so a
+// run is the same every time, and what real threads could do is found by what is remembered of
+// accesses rather than by luck. A block lets each ready thread run until it waits. At a `sync` a
+// thread yields; when the last of its group (a warp, a block, a cluster, the grid) has arrived, all
+// of them are ready again and their epochs grow. An access notes who made it in which epoch; a
+// later one by another thread, in the same epoch, with a write among the two, is a race. In
+//
+//   for t in 0..4 thread threadIdx.x {
+//     alloc S: f32[4] in shared
+//     S[t] = A[b * 4 + t]
+//     sync cta
+//     B[b * 4 + t] = S[3 - t]
+//   }
+//
+// the four fibers run to the barrier one after the other, then on. Without the `sync` the first one
+// runs on alone, and the report is "S[3] is read before it is written"; where memory has been
+// written before, it is "race: S[3] is read by thread 0 of block 0 and was written by thread 3 of
+// block 0 with no sync between". Blocks run side by side only where the kernel has them meet
+// (clusters, cooperative launches); else one after the other. Asynchronous copies take effect when
+// nobody can go on, or at any time in the other orders of InterpOptions. Barriers in memory (wgmma,
+// the copy engine) order single threads, so there each thread has a vector clock, which an arrival
+// releases and a wait joins.
+
 #include "interp/grid.h"
 
 #include <algorithm>

@@ -1,3 +1,18 @@
+// Text that reads back.
+//
+// Two things make that hard. Names: identity is the node, so two variables may be called x; the
+// printer remembers what is in scope and calls the second x_1, which the reader makes another
+// variable again. And literals: 3 is an index, 3i32 is not, and 0.1f32 must be the shortest digits
+// that round to the same float. Precedence decides on parentheses, so that a tree prints as people
+// write it: of
+//
+//   (i * 8) + (j % (n + 1))      prints      i * 8 + j % (n + 1)
+//
+// Where two readings would be possible the printer avoids one: -3 is the constant and -(3) the
+// negation, a comparison of comparisons has parentheses, since a < b > (c) would be a call with a
+// stated type. Shared parts are printed at each use, so a graph of moderate size can be a text of
+// any; it is cut at a limit.
+
 #include "ir/print.h"
 
 #include <fmt/format.h>
