@@ -1,3 +1,26 @@
+// One function as text, and its control flow.
+//
+// Statements are written as they come, a line each; the IR's names are kept where the language lets
+// them be, and a name is free again where its braces end. What differs between C, CUDA and OpenCL
+// is asked of tables (language.h): how a barrier, a thread's place on an axis, a qualifier is
+// written; a null entry is a construct that the language does not have, and an error that names it.
+//
+//   for bx in 0..(n + 511) / 512 thread blockIdx.x {
+//     for tx in 0..128 thread threadIdx.x {
+//       let i = bx * 512 + tx * 4
+//       if i < n { … }
+//
+// becomes
+//
+//   extern "C" __global__ __launch_bounds__(128) void add(…, int64_t n_64) {
+//     const int32_t n = (int32_t)n_64;
+//     const int32_t bx = (int32_t)blockIdx.x;
+//     const int32_t tx = (int32_t)threadIdx.x;
+//     const int32_t i = bx * 512 + tx * 4;
+//     if (i < n) { … }
+//
+// Indices come in with 64 bits and are computed with what the function was found to need.
+
 #include "codegen/c_family/function.h"
 
 #include <fmt/args.h>

@@ -1,4 +1,16 @@
 // Statements that reserve memory, move it, or call: the other half of source_function.cc.
+//
+// An array is declared where its allocation stands: on the stack, in registers where a GPU has
+// them, in shared memory with the language's qualifier, or as a part of the launch's dynamic shared
+// memory, at an offset that was found before:
+//
+//   alloc S: f32[64] in shared align 16        __shared__ __align__(16) float S[64];
+//   alloc big: f32[16384] in shared            float* const big = (float*)(… + 256);
+//
+// An atomic update on memory that nobody else sees is a plain one; on a GPU it is the language's
+// function, or a helper, with a fence on the sides that its order speaks of. An assert leaves the
+// function with a status and hands its parts to the runtime, which writes the message.
+
 #include <fmt/format.h>
 
 #include <algorithm>

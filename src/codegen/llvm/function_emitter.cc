@@ -1,3 +1,23 @@
+// Statements, one to one.
+//
+// Everything has been decided: loops are serial, vectors are vectors, calls are calls. So a loop
+// becomes one block with a phi for its variable, tested at its end, and before it unless the extent
+// is constant,
+//
+//   for i in 0..n { C[i] = A[i] }
+//
+//     br i1 (0 < n), label %loop, label %done
+//   loop:
+//     %i = phi i64 [ 0, … ], [ %next, %loop ]
+//     …
+//     %next = add nsw i64 %i, 1
+//     br i1 (%next < n), label %loop, label %done, !llvm.loop !1
+//
+// with metadata that keeps LLVM's unroller away: what is to be unrolled has been. Stack memory is
+// taken in the entry block, once per call, where LLVM's sroa turns what has constant indices into
+// values; that is how register buffers become registers. Error messages are constants of the object
+// as far as they are known, since the checks of arguments are the larger part of an export's code.
+
 #include "codegen/llvm/function_emitter.h"
 
 #include <llvm/IR/Constants.h>
