@@ -1,3 +1,19 @@
+// Graphs as text, read with the machinery of loop IR's (ir/parse_core.h).
+//
+// A line defines values by number, `%7 "name": type = op(%1, %2) {attributes}`; attributes are read
+// as the operator's row of ops.def types them, so that a list of integers is never taken for one of
+// names. A tensor's type is written as a buffer's is, with `on device k` where it is not the host:
+//
+//   graph @main<n>(%0 "x": f32[n, 4]) {
+//     %1: f32[4, 4] = const @"w.bin"+0
+//     %2 "y": f32[n, 4] = matmul(%0, %1) {trans_b: true}
+//     return %2 "y"
+//   }
+//
+// The bytes of constants stay in their file, which is opened once and mapped. What is read is
+// verified before anybody else sees it: types are written in the text, and are checked against what
+// the operators say.
+
 #include <fmt/format.h>
 
 #include <charconv>
@@ -12,6 +28,8 @@
 namespace tenon::graph {
 namespace {
 
+// One graph being read. `numbers_` are the values defined so far, which is all that a use may name:
+// the text is in order, as the graph is.
 class GraphParser : TextParser {
  public:
   GraphParser(std::string_view text, const std::string& file, const WeightSource& source)

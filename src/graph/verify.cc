@@ -15,6 +15,8 @@ namespace {
 
 constexpr size_t kMostErrors = 20;
 
+// One look at a graph. A rule runs only when those that it leans on found nothing: with ids out of
+// range, no other rule follows them.
 class Verifier {
  public:
   Verifier(const Graph& g, int depth) : g_(g), depth_(depth) {}
