@@ -1,3 +1,18 @@
+// lld as a function.
+//
+// lld is a program: it takes words and files, leaves a file, and speaks of the files. Here its
+// input is in memory, its output is wanted there, and whatever it says is for a user who has never
+// heard of them. So objects and scripts are memory files, named /proc/self/fd/N; the output is a
+// pipe that a thread reads, which leaves nothing behind however the process ends; and in messages
+// such paths are replaced by what they are. The layout is a script of our own, with the weights
+// last, at addresses that nothing else has to be near, so that code reaches code and data in 2 GiB
+// whatever a network weighs:
+//
+//   .rodata .eh_frame | .text | .data.rel.ro .dynamic .got | .data .bss | .tn_weights
+//
+// A relocatable object (for a program that is linked elsewhere) and WebAssembly take the same way
+// with other words.
+
 #include "artifact/link.h"
 
 #include <dlfcn.h>
