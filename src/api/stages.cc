@@ -1,5 +1,20 @@
 // Primitives that make new stages, or give a stage other loops: done at once, on loops as they were
 // made.
+//
+// Each runs one primitive on a copy of the schedule's state, and keeps the copy if it went well; so
+// a call that throws leaves the schedule as it was. Then the new block gets an operation and a
+// stage at its place among the others: a copy of a tensor comes behind the tensor's stage, a cache
+// before the stage whose results it takes over. After
+//
+//   te::Tensor tile = s.CacheRead(a, "shared", {c.op()});
+//
+// the state has block "A.shared" of the step
+//
+//   A.shared = cache_read("C", "A", "shared")
+//
+// and s[tile] has its loops, one for each dim. Steps on loops that a stage has been asked for
+// before would be about loops that are gone, so such a stage is refused (RequireFresh).
+
 #include <algorithm>
 
 #include "api/ir_data.h"

@@ -1,3 +1,15 @@
+// What must hold of any graph, at any point between two passes.
+//
+// The rules are in the order in which they lean on each other: ids are in range, values are defined
+// before they are used, names are unique where they count, dims are made of the graph's symbols,
+// constants have as many bytes as their type says. Then every node is asked again what its
+// operator's type rule makes of its operands, and that has to be the type that the value has, but
+// for the layout, which is a pass's choice, and the place. A pass that swaps the operands of
+//
+//   %7: f32[1, 64] = matmul(%0, %1) {trans_b: true}
+//
+// is named by the next look at the graph, with the node, what was expected, and what is there.
+
 #include "graph/verify.h"
 
 #include <fmt/format.h>

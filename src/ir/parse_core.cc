@@ -1,3 +1,18 @@
+// Tokens, errors and names: what every parser of a text does alike.
+//
+// Tokens are read on demand, with as many ahead as are looked at. An error is written down with its
+// place and thrown to the nearest list of statements, which goes on behind the statement; so one
+// run reports several, and each once: names whose declaration failed are poisoned, and a text that
+// ends too early is one error, however much it leaves open. In
+//
+//   func @b(x: f32[2]) {
+//     fore i in 0..2 { x[i] = 3i32 }
+//     x[0] = 1 1
+//
+// there is "2:3: expected a statement but got 'fore'" and "3:12: expected the end of the statement
+// but got '1'", and nothing about what stands between the braces of the first. Names in scope are a
+// table of what a name means now, and a list of what it hid, by which leaving a scope puts it back.
+
 #include "ir/parse_core.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,15 @@
+// The makers of statements.
+//
+// A maker checks what its struct promises and that none of its parts is missing, and else takes
+// what it gets: statements are not simplified by being made. Two things are brought to one form,
+// since everything that walks statements relies on them: a list holds no list and not just one
+// statement
+//
+//   Seq::Make({a, Seq::Make({b, c})})      makes   Seq(a, b, c)
+//   Seq::Make({a})                         makes   a
+//
+// and a loop has a thread axis if, and only if, it is over threads.
+
 #include "loop/stmt.h"
 
 #include "ir/node_fields.h"

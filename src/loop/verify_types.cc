@@ -1,4 +1,19 @@
 // Rules about types: of expressions, buffers and statements.
+//
+// A node's maker checks what it can see of its operands, so a tree that was built is mostly right;
+// these rules look at the rest, and at trees that were put together from parts of others: operands
+// of one type, masks with the lanes of what they mask, indices of index, loops that count in
+// integers, stores that fit. Of
+//
+//   func @f(A: f32[4] align 24, B: f32[-1]) { … }
+//
+// it is said that
+//
+//   @f: error: 'A': expected an alignment that is a power of two but got 24
+//   @f: error: 'B' has the extent -1
+//
+// Expressions are visited once, however many parents they have.
+
 #include <algorithm>
 #include <bit>
 

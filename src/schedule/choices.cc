@@ -4,8 +4,8 @@
 // A choice is a step of the trace with a name, a domain and a guess; what depends on it mentions it
 // as "$name" where a number would stand. The trace of a schedule is then a template:
 //
-//   rows = decide("rows", [2, 4, 8], 4)
-//   i.0, i.1 = split("i", [-1, "$rows"])
+//   4 = decide("rows", [2, 4, 8], 4)
+//   i.0, i.1 = split("i", ["-1", "$rows"])
 //
 // Replaying it takes, for each choice, what the caller decides, else what the trace has in it if
 // that is still in the domain, else the guess; the numbers are put in where a step is run (run.cc),

@@ -21,9 +21,9 @@
 //     }
 //   }
 //   for S.ax0 in 0..3, S.ax1 in 0..4 {
-//     block S(vi.rf: spatial = S.ax0, S.vk.1.rf: reduce = S.ax1) {
+//     block S(vi.rf: spatial = S.ax0, S.vk.1_2.rf: reduce = S.ax1) {
 //       init { S[vi.rf] = 0f32 }
-//       S[vi.rf] = S[vi.rf] + S.rf[vi.rf, S.vk.1.rf]
+//       S[vi.rf] = S[vi.rf] + S.rf[vi.rf, S.vk.1_2.rf]
 //     }
 //   }
 //
