@@ -5,8 +5,8 @@
 // heard of them. So objects and scripts are memory files, named /proc/self/fd/N; the output is a
 // pipe that a thread reads, which leaves nothing behind however the process ends; and in messages
 // such paths are replaced by what they are. The layout is a script of our own, with the weights
-// last, at addresses that nothing else has to be near, so that code reaches code and data in 2 GiB
-// whatever a network weighs:
+// last, at addresses that nothing else has to be near, so that code reaches code and data whatever
+// a network weighs:
 //
 //   .rodata .eh_frame | .text | .data.rel.ro .dynamic .got | .data .bss | .tn_weights
 //
