@@ -6,7 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "graph/pass/pass.h"
 #include "graph/text.h"
 #include "graph/verify.h"
 #include "loop/parse.h"
@@ -15,6 +14,7 @@
 #include "loop/verify.h"
 #include "opt_interpret.h"
 #include "opt_replay.h"
+#include "plan/passes.h"
 
 namespace tenon {
 
@@ -72,7 +72,7 @@ struct GraphText {
     return MakeError("a graph is not lowered: expected loop IR");
   }
   static const graph::GraphPassInfo* FindPass(const std::string& name) {
-    return graph::FindGraphPass(name);
+    return graph::FindAnyGraphPass(name);
   }
   static std::string TargetText(const Ir&) { return "llvm"; }
   static bool Equal(const Ir& a, const Ir& b, std::string* where) {
@@ -86,7 +86,8 @@ struct GraphText {
   }
   static Ir Run(const graph::GraphPassInfo& pass, const Ir& g, const Target* target,
                 std::vector<std::string>*) {
-    return pass.run(g, graph::GraphPassContext{target});
+    const Machine machine = Machine::Of(*target);
+    return pass.run(g, graph::GraphPassContext{&machine});
   }
 };
 

@@ -171,8 +171,9 @@ int ListIntrinsics() {
 int Run(const Options& options) {
   if (options.list_intrinsics) return ListIntrinsics();
   if (options.list_passes) {
-    for (const auto& pass : graph::GraphPasses())
-      fmt::print("graph {:<22} {}\n", pass.name, pass.doc);
+    for (const auto* passes : {&graph::GraphPasses(), &graph::PlanPasses()}) {
+      for (const auto& pass : *passes) fmt::print("graph {:<22} {}\n", pass.name, pass.doc);
+    }
     for (const PassInfo& pass : LoopPasses()) fmt::print("loop  {:<22} {}\n", pass.name, pass.doc);
     return 0;
   }
@@ -191,7 +192,9 @@ int Run(const Options& options) {
 std::string CheckPassName(const std::string& name) {
   std::vector<std::string> names;
   for (const PassInfo& pass : LoopPasses()) names.push_back(pass.name);
-  for (const auto& pass : graph::GraphPasses()) names.push_back(pass.name);
+  for (const auto* passes : {&graph::GraphPasses(), &graph::PlanPasses()}) {
+    for (const auto& pass : *passes) names.push_back(pass.name);
+  }
   if (std::find(names.begin(), names.end(), name) != names.end()) return "";
   const std::string near = NearestWord(name, names);
   return fmt::format("unknown pass '{}'{}", name,

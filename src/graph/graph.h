@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "graph/op.h"
+#include "graph/plan.h"
 #include "ir/buffer.h"
 #include "ir/dtype.h"
 #include "support/file.h"
@@ -118,6 +119,7 @@ struct Node {
   Attrs attrs;  // complete: every attribute of the row
   ExprAttrs exprs;
   std::vector<std::shared_ptr<const Graph>> regions;
+  std::shared_ptr<const Plan> plan;  // null: not planned; its definition lowers it
 };
 
 /// A symbolic dimension and the sizes it may take, checked at entry: min ≤ n ≤ max, n ≡ min (mod

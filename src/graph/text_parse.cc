@@ -188,8 +188,42 @@ class GraphParser : TextParser {
     if (Status s = CompleteAttrs(n.op, rank, &n.attrs, n.exprs); !s)
       Fail(at, s.errors()[0].message);
     if (Peek().kind == TokenKind::kString) n.name = TakeString("a name");
+    if (Accept("plan")) n.plan = std::make_shared<const Plan>(TakePlan());
     while (At("region")) n.regions.push_back(TakeRegionBody(*g));
     return n;
+  }
+
+  Choices TakeChoices() {
+    Choices choices;
+    Expect("{", "before choices");
+    List("}", "after choices", [&] {
+      const Token at = Peek();
+      const std::string name = TakeWord("the name of a choice");
+      for (const Choice& c : choices) {
+        if (c.name == name) Fail(at, fmt::format("the choice {} is made twice", name));
+      }
+      Expect(":", "after the name of a choice");
+      choices.push_back({name, TakeInt("a number")});
+    });
+    return choices;
+  }
+
+  Plan TakePlan() {
+    Plan plan;
+    plan.algorithm = TakeString("the name of an algorithm");
+    if (Accept("layout")) plan.layout = TakeChoices();
+    while (Accept("when")) {
+      Expect("[", "before a condition");
+      const Expr when = TakeExpr(DType::Bool(), "condition");
+      Expect("]", "after a condition");
+      Expect("schedule", "before the choices of a schedule");
+      plan.variants.push_back({when, TakeChoices()});
+    }
+    plan.variants.push_back({IntConst::Make(DType::Bool(), 1), {}});
+    if (Accept("schedule")) plan.variants.back().schedule = TakeChoices();
+    Expect("seconds", "before the time of a plan");
+    plan.seconds = TakeFloat();
+    return plan;
   }
 
   std::shared_ptr<const Graph> TakeRegionBody(const Graph& outer) {

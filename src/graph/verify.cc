@@ -248,16 +248,6 @@ class Verifier {
     };
     match("inputs", n.inputs, region.inputs);
     match("outputs", n.outputs, region.outputs);
-    const int64_t anchor = n.attrs.GetInt("anchor", -1);
-    if (anchor < -1 || anchor >= static_cast<int64_t>(region.nodes.size()))
-      Report(item, fmt::format("expected anchor to be a node of the region, but got {}", anchor));
-    const auto roles = n.attrs.Get<std::vector<std::string>>("roles", {});
-    if (!roles.empty() && roles.size() != region.nodes.size())
-      Report(item, "expected one role per node of the region");
-    for (const std::string& role : roles) {
-      if (role != "anchor" && role != "prologue" && role != "epilogue")
-        Report(item, fmt::format("unknown role {}", Quoted(role)));
-    }
   }
 
   const Graph& g_;

@@ -50,7 +50,8 @@ Group::Group(const KernelRequest& request) : request_(request) {
     if (g.values[v].IsConstant()) values_[v] = Immediate(g.values[v]);
   }
   for (size_t n = 0; n < g.nodes.size(); ++n) {
-    if (!HasElementDefinition(g.nodes[n].op) && anchor_ < 0) anchor_ = static_cast<int>(n);
+    if (!HasElementDefinition(g.nodes[n].op) && anchor_ == graph::kNoNode)
+      anchor_ = static_cast<graph::NodeId>(n);
   }
 }
 
@@ -96,11 +97,17 @@ void Group::Set(ValueId v, Operand operand) {
 
 void Group::DefineNode(const graph::Node& node) { Set(node.outputs[0], Define(Context(node))); }
 
-// Which axis lies along memory, and how long its runs are, for the rules.
-static void SetVectorAttrs(const StoredTensor& t, Attrs* attrs) {
+std::string Group::Mark(std::string block, BlockRole role) {
+  parts_[block].role = role;
+  return block;
+}
+
+// Which axis lies along memory, and how long its runs are, for schedules.
+void Group::MarkStore(const std::string& block, BlockRole role, const StoredTensor& t) {
+  BlockPart& part = parts_[Mark(block, role)];
   if (t.dims.empty()) return;
-  attrs->Set("vector_axis", int64_t{t.InnermostAxis()});
-  if (!t.desc.blocks.empty()) attrs->Set("vector_block", t.desc.blocks.back().size);
+  part.vector_axis = t.InnermostAxis();
+  if (!t.desc.blocks.empty()) part.vector_block = t.desc.blocks.back().size;
 }
 
 te::Tensor Group::StoreOutput(size_t k) {
@@ -112,10 +119,10 @@ te::Tensor Group::StoreOutput(size_t k) {
   te::Storage storage;
   storage.buffer = out.buffer;
   storage.place = [out](const Indices& i) { return out.Place(i); };
-  storage.attrs.Set("role", std::string("output"));
-  SetVectorAttrs(out, &storage.attrs);
+  const std::string name = fmt::format("out{}", k);
+  MarkStore(name, BlockRole::kOutput, out);
   return te::Compute(
-      fmt::format("out{}", k), domain,
+      name, domain,
       [&](const Indices& i) -> te::Body {
         Expr e = v.at(i);
         for (const Blocking& b : out.desc.blocks) {
@@ -128,7 +135,7 @@ te::Tensor Group::StoreOutput(size_t k) {
       storage);
 }
 
-void Group::FillHalo(size_t k, std::vector<te::Tensor>* tensors) const {
+void Group::FillHalo(size_t k, std::vector<te::Tensor>* tensors) {
   const StoredTensor& out = outputs_[k];
   size_t r = out.dims.size();
   if (out.desc.begin.empty() && out.desc.size.empty()) return;
@@ -158,23 +165,20 @@ void Group::FillHalo(size_t k, std::vector<te::Tensor>* tensors) const {
         for (size_t b = 0; b < i.size(); ++b) at.push_back(i[b] + offset[b]);
         return at;
       };
-      storage.attrs.Set("role", std::string("halo"));
-      SetVectorAttrs(out, &storage.attrs);
+      const std::string name = fmt::format("halo{}_{}_{}", k, a, side);
+      MarkStore(name, BlockRole::kHalo, out);
       tensors->push_back(te::Compute(
-          fmt::format("halo{}_{}_{}", k, a, side), domain,
-          [&](const Indices&) { return MakeConst(out.buffer->dtype, 0); }, storage));
+          name, domain, [&](const Indices&) { return MakeConst(out.buffer->dtype, 0); }, storage));
     }
   }
 }
 
-Expected<Kernel> Group::Finish(const std::string& rule, Attrs attrs) {
+Expected<Kernel> Group::Finish() {
   std::vector<te::Tensor> outputs;
   for (size_t k = 0; k < outputs_.size(); ++k) outputs.push_back(StoreOutput(k));
   for (size_t k = 0; k < outputs_.size(); ++k) FillHalo(k, &outputs);
   te::FuncOptions options;
-  options.target = target();
-  options.attrs = std::move(attrs);
-  options.attrs.Set("rule", rule);
+  options.target = request_.machine->target;
   Kernel kernel;
   TN_ASSIGN_OR_RETURN(kernel.func, te::MakeFunc(request_.name, params_, outputs, options));
   for (size_t i = 0; i < inputs_.size(); ++i) {
@@ -182,6 +186,7 @@ Expected<Kernel> Group::Finish(const std::string& rule, Attrs attrs) {
     kernel.bytes += inputs_[i].Bytes();
   }
   for (const StoredTensor& t : outputs_) kernel.bytes += t.Bytes();
+  kernel.parts = std::move(parts_);
   return kernel;
 }
 

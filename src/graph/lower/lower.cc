@@ -7,7 +7,8 @@
 
 #include "graph/edit.h"
 #include "graph/lower/prepare_split.h"
-#include "ops/kernel.h"
+#include "loop/arguments.h"
+#include "plan/region.h"
 
 namespace tenon::graph {
 
@@ -15,10 +16,12 @@ namespace {
 
 constexpr uint64_t kWeightAlign = 64;
 
-/// Kernels by content: equal definitions share one function.
+/// Kernels by content: equal definitions with equal choices share one function.
 class KernelTable {
  public:
-  KernelTable(Module* module, std::vector<KernelInfo>* infos) : module_(module), infos_(infos) {}
+  KernelTable(Module* module, std::vector<KernelInfo>* infos,
+              std::map<std::string, ops::Kernel>* scheduled)
+      : module_(module), infos_(infos), scheduled_(scheduled) {}
 
   /// The name of the kernel, made anew or found.
   std::string Intern(const ops::Kernel& k) {
@@ -28,15 +31,18 @@ class KernelTable {
     Func anonymous = PrimFunc::Make(std::move(fields));
     uint64_t hash = StructuralHash(anonymous);
     for (const auto& [known, name] : known_[hash]) {
+      const ops::Kernel& other = scheduled_->at(name);
+      if (other.algorithm != k.algorithm || other.point != k.point) continue;
       if (!StructuralEqual(known, anonymous)) continue;
       if (infos_) ++(*infos_)[index_[name]].launches;
       return name;
     }
     known_[hash].emplace_back(anonymous, wanted);
     module_->Add(k.func);
+    scheduled_->emplace(wanted, k);
     if (infos_) {
       index_[wanted] = infos_->size();
-      infos_->push_back({wanted, k.kind, k.flops, k.bytes, 1});
+      infos_->push_back({wanted, k.kind, k.flops, k.bytes, 1, k.seconds});
     }
     return wanted;
   }
@@ -44,6 +50,7 @@ class KernelTable {
  private:
   Module* module_;
   std::vector<KernelInfo>* infos_;
+  std::map<std::string, ops::Kernel>* scheduled_;
   std::unordered_map<uint64_t, std::vector<std::pair<Func, std::string>>> known_;
   std::map<std::string, size_t> index_;
 };
@@ -61,14 +68,9 @@ Buffer Aligned(const Buffer& b, int64_t align) {
 /// Lowers one graph to one host function.
 class HostBuilder {
  public:
-  HostBuilder(const Graph& g, const std::string& name, const Target& target, bool tuned,
+  HostBuilder(const Graph& g, const std::string& name, const Machine& machine,
               int64_t argument_align, KernelTable* kernels)
-      : g_(g),
-        name_(name),
-        target_(target),
-        tuned_(tuned),
-        argument_align_(argument_align),
-        kernels_(kernels) {
+      : g_(g), name_(name), machine_(machine), argument_align_(argument_align), kernels_(kernels) {
     buffers_.resize(g.values.size());
     is_argument_.resize(g.values.size());
   }
@@ -80,7 +82,13 @@ class HostBuilder {
     PrimFunc f;
     f.name = name_;
     f.func_kind = FuncKind::kHost;
-    f.target = target_;
+    const Target& target = *machine_.target;
+    f.target = machine_.target;
+    if (target.IsDevice()) {
+      f.target = target.Cpu();
+      f.attrs.Set(kDeviceTypeAttr, target.device().type);
+      f.scalars = {VarNode::Make(kDeviceId, DType::Int(32))};
+    }
     DeclareArguments(&f);
     std::vector<Stmt> launches;
     for (size_t n = 0; n < g_.nodes.size(); ++n) {
@@ -158,21 +166,9 @@ class HostBuilder {
 
   Expected<Stmt> LowerNode(NodeId id) {
     const Node& node = g_.node(id);
-    if (node.op == OpKind::kFused)
-      return LowerRegion(*node.regions.at(0), node.inputs, node.outputs, Describe(g_, id));
     std::vector<ValueId> operands;
-    Graph region = ExtractRegion(g_, {id}, node.outputs, &operands);
-    // Scalars known now are built into the kernel.
-    for (size_t i = operands.size(); i-- > 0;) {
-      const Value& v = g_.value(operands[i]);
-      if (!v.IsConstant() || v.payload.bytes().empty() || v.type.dims.size() > 1) continue;
-      auto dims = v.type.StaticDims();
-      if (!dims || (!dims->empty() && dims->at(0) != 1)) continue;
-      region.value(region.inputs[i]).payload = v.payload;
-      region.inputs.erase(region.inputs.begin() + static_cast<long>(i));
-      operands.erase(operands.begin() + static_cast<long>(i));
-    }
-    return LowerRegion(region, operands, node.outputs, Describe(g_, id));
+    const Graph region = RegionOf(g_, id, &operands);
+    return LowerRegion(region, operands, node.outputs, Describe(g_, id), node.plan.get());
   }
 
   Expected<Stmt> LowerCopy(ValueId from, const Buffer& to) {
@@ -183,17 +179,17 @@ class HostBuilder {
     node.inputs = {region.AddInput("x", g_.type(from))};
     NodeId id = region.AddNode(node, {g_.type(from)});
     region.AddOutput("y", region.node(id).outputs[0]);
-    return LowerRegion(region, {from}, {}, "copy to output", to);
+    return LowerRegion(region, {from}, {}, "copy to output", nullptr, to);
   }
 
   Expected<Stmt> LowerRegion(const Graph& region, const std::vector<ValueId>& inputs,
                              const std::vector<ValueId>& outputs, const std::string& what,
-                             Buffer into = nullptr) {
+                             const Plan* plan, Buffer into = nullptr) {
     ops::KernelRequest request;
     request.name = fmt::format("{}_k{}", name_, serial_++);
     request.region = &region;
-    request.target = &target_;
-    request.tuned_algorithms = tuned_;
+    request.machine = &machine_;
+    request.plan = plan;
     for (ValueId v : inputs) request.input_align.push_back(AlignOf(v));
     for (ValueId v : outputs) request.output_align.push_back(AlignOf(v));
     if (into) request.output_align.push_back(argument_align_);
@@ -209,13 +205,13 @@ class HostBuilder {
     std::string name = kernels_->Intern(*kernel);
     Attrs attrs;
     attrs.Set("node", what);
-    return Launch::Make(name, std::move(args), {}, "host", std::move(attrs));
+    return Launch::Make(name, std::move(args), {},
+                        machine_.target->IsDevice() ? "device 0" : "host", std::move(attrs));
   }
 
   const Graph& g_;
   std::string name_;
-  const Target& target_;
-  bool tuned_;
+  const Machine& machine_;
   int64_t argument_align_;
   KernelTable* kernels_;
   std::vector<Buffer> buffers_;
@@ -232,13 +228,12 @@ class Lowering {
       : g_(g),
         options_(options),
         split_(g),
-        kernels_(&out_.module, &out_.kernels),
-        prepare_kernels_(&out_.prepare, nullptr) {}
+        kernels_(&out_.module, &out_.kernels, &out_.scheduled),
+        prepare_kernels_(&out_.prepare, nullptr, &out_.scheduled) {}
 
   Expected<LoweredNetwork> Run() {
     Graph runtime = RuntimeGraph();
-    HostBuilder host(runtime, options_.name, *options_.target, options_.tuned_algorithms, 0,
-                     &kernels_);
+    HostBuilder host(runtime, options_.name, *options_.machine, 0, &kernels_);
     const std::vector<int32_t> uses = UseCounts(runtime);
     for (size_t v = 0; v < runtime.values.size(); ++v) {
       if (!runtime.values[v].IsConstant() || uses[v] == 0) continue;
@@ -299,8 +294,7 @@ class Lowering {
     w->prepare = fmt::format("prepare_{}", out_.weights.size());
     for (ValueId source : operands) w->sources.push_back(g_.value(source).payload);
     // Weights in a model file are aligned to nothing.
-    HostBuilder host(region, w->prepare, *options_.prepare_target, options_.tuned_algorithms, 1,
-                     &prepare_kernels_);
+    HostBuilder host(region, w->prepare, *options_.prepare_machine, 1, &prepare_kernels_);
     TN_ASSIGN_OR_RETURN(Func f, host.Build());
     out_.prepare.Add(f);
     return Ok();

@@ -1,12 +1,10 @@
 #include "graph/pass/pass.h"
 
-#include "graph/pass/assign_layouts.h"
 #include "graph/pass/common_subexpressions.h"
 #include "graph/pass/crop_conv.h"
 #include "graph/pass/dead_code.h"
 #include "graph/pass/decompose_batch_norm.h"
 #include "graph/pass/fold_into_conv.h"
-#include "graph/pass/fuse.h"
 #include "graph/pass/raise_attention.h"
 #include "graph/pass/raise_gelu.h"
 #include "graph/pass/raise_hard_sigmoid.h"

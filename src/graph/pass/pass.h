@@ -5,14 +5,20 @@
 #include <string_view>
 #include <vector>
 
+#include "cost/machine.h"
 #include "graph/graph.h"
-#include "target/target.h"
+
+namespace tenon::plan {
+class Prices;
+}
 
 namespace tenon::graph {
 
 struct GraphPassContext {
   /// What the network is compiled for; never null.
-  const Target* target;
+  const Machine* machine;
+  /// What has been measured (plan/prices.h); null: nothing.
+  const plan::Prices* prices = nullptr;
 };
 
 using GraphPassFn = Graph (*)(const Graph&, const GraphPassContext&);

@@ -1,0 +1,92 @@
+#include "ops/tiling.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "ops/scheduling.h"
+
+namespace tenon::ops {
+
+int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+std::vector<int64_t> OneTo(int64_t n) {
+  std::vector<int64_t> out(static_cast<size_t>(std::max<int64_t>(n, 1)));
+  std::iota(out.begin(), out.end(), 1);
+  return out;
+}
+
+std::vector<int64_t> DivisorsOf(int64_t n, int64_t most) {
+  std::vector<int64_t> out;
+  for (int64_t i = 1; i <= std::min(n, most); ++i) {
+    if (n % i == 0) out.push_back(i);
+  }
+  return out.empty() ? std::vector<int64_t>{1} : out;
+}
+
+Expr FitsRegisters(const Expr& rows, const Expr& vectors, const Machine& machine) {
+  return Le(rows * vectors + vectors + 1, IndexConst(machine.registers));
+}
+
+void AddParallelLoops(Space* space, const std::vector<Expr>& extents) {
+  const auto count = static_cast<int64_t>(extents.size());
+  std::vector<int64_t> domain(extents.size() + 1);
+  std::iota(domain.begin(), domain.end(), 0);
+  const Expr n = space->Add({"parallel_loops", domain, false, true});
+  const Expr enough = IndexConst(kEnoughParts);
+  Expr product = IndexConst(1);
+  Expr some;
+  for (int64_t i = 1; i <= count; ++i) {
+    const Expr before = product;
+    product = i == 1 ? extents[0] : product * extents[static_cast<size_t>(i) - 1];
+    Expr here = Eq(n, IndexConst(i));
+    if (i > 1) here = And(here, Lt(before, enough));
+    here = And(here, i < count ? Le(enough, product) : Lt(IndexConst(1), product));
+    some = some ? Or(some, here) : here;
+  }
+  const Expr none = And(Eq(n, IndexConst(0)), Le(product, IndexConst(1)));
+  space->Require(some ? Or(none, some) : none);
+}
+
+int64_t CountParts(const std::vector<int64_t>& extents, int64_t parallel_loops) {
+  int64_t parts = 1;
+  for (int64_t i = 0; i < parallel_loops; ++i) parts *= extents[static_cast<size_t>(i)];
+  return parts;
+}
+
+void AddTiles(WorkDescription* work, int64_t height, int64_t width, int64_t th, int64_t tw,
+              int64_t vectors, double turns) {
+  const auto full_rows = static_cast<double>(height / th);
+  const auto full_columns = static_cast<double>(width / tw);
+  const int64_t rest_rows = height % th, rest_columns = width % tw;
+  work->AddTileSteps(th * tw, vectors, full_rows * full_columns * turns);
+  work->AddTileSteps(th * rest_columns, vectors, full_rows * turns);
+  work->AddTileSteps(rest_rows * tw, vectors, full_columns * turns);
+  work->AddTileSteps(rest_rows * rest_columns, vectors, turns);
+}
+
+double BytesOf(const graph::TensorType& type) {
+  auto bytes = static_cast<double>(type.dtype.Bytes());
+  for (const Expr& d : type.dims) bytes *= static_cast<double>(AsInt(d).value_or(1));
+  return bytes;
+}
+
+double BorderBytes(const graph::Graph& region) {
+  double bytes = 0;
+  for (graph::ValueId v : region.inputs) bytes += BytesOf(region.type(v));
+  for (graph::ValueId v : region.outputs) bytes += BytesOf(region.type(v));
+  return bytes;
+}
+
+double EpilogueElements(const Site& site) {
+  double elements = 0;
+  for (size_t n = 0; n < site.region.nodes.size(); ++n) {
+    if (static_cast<graph::NodeId>(n) <= site.anchor) continue;
+    for (graph::ValueId v : site.region.nodes[n].outputs) {
+      const graph::TensorType& type = site.region.type(v);
+      elements += BytesOf(type) / static_cast<double>(type.dtype.Bytes());
+    }
+  }
+  return elements;
+}
+
+}  // namespace tenon::ops
