@@ -50,12 +50,12 @@ struct LoopText {
   static Expected<std::string> Interpret(const Module& m, const InterpretOptions& options) {
     return InterpretText(m, options);
   }
-  static Module Run(const PassInfo& pass, const Module& m, const Target* target,
-                    std::vector<std::string>* remarks) {
+  static Expected<Module> Run(const PassInfo& pass, const Module& m, const Target* target,
+                              std::vector<std::string>* remarks) {
     PassContext context;
     context.target = target;
     context.remarks = remarks;
-    return pass.run(m, context);
+    return RunPass(pass, m, context);
   }
 };
 
@@ -84,8 +84,8 @@ struct GraphText {
   static Expected<std::string> Interpret(const Ir&, const InterpretOptions&) {
     return MakeError("a graph is not interpreted: expected loop IR");
   }
-  static Ir Run(const graph::GraphPassInfo& pass, const Ir& g, const Target* target,
-                std::vector<std::string>*) {
+  static Expected<Ir> Run(const graph::GraphPassInfo& pass, const Ir& g, const Target* target,
+                          std::vector<std::string>*) {
     const Machine machine = Machine::Of(*target);
     return pass.run(g, graph::GraphPassContext{&machine});
   }

@@ -101,7 +101,10 @@ int RunPasses(const Options& options, const std::string& input, typename Text::I
                  Text::kWhat);
       return kUsage;
     }
-    ir = Text::Run(*pass, ir, target ? &*target : nullptr, options.remarks ? &remarks : nullptr);
+    Expected<typename Text::Ir> after =
+        Text::Run(*pass, ir, target ? &*target : nullptr, options.remarks ? &remarks : nullptr);
+    if (!after) return Report(after.errors());
+    ir = std::move(*after);
     if (Status ok = verify ? Text::Verify(ir) : Ok(); !ok) {
       fmt::print(stderr, "tenon-opt: after {}:\n{}", name, Text::Print(ir));
       return Report(ok.errors()), kBug;

@@ -8,6 +8,7 @@
 #include "api/ir_data.h"
 #include "api/schedule_data.h"
 #include "artifact/link.h"
+#include "frontend/onnx/shape_text.h"
 
 namespace tenon::inline v0 {
 
@@ -467,7 +468,8 @@ void CompileModel(const std::string& model, const std::string& output,
   compile.opt_level = options.opt_level;
   compile.jobs = options.jobs;
   for (const auto& [input, dims] : options.shapes) {
-    for (int64_t d : dims) compile.shapes[input].push_back({d, "", 1, 0, 1});
+    std::vector<onnx::DimSpec>& shape = compile.shapes[input];
+    for (const Size& size : dims) shape.push_back(Take(onnx::ParseSize(size.text)));
   }
   Take(driver::Compile(compile));
 }

@@ -27,7 +27,8 @@ DataType ToPublic(DType dtype) {
     case TypeCode::kFloat: return {TN_DL_FLOAT, bits};
     case TypeCode::kBFloat: return {TN_DL_BFLOAT, bits};
     case TypeCode::kBool: return {TN_DL_BOOL, bits};
-    case TypeCode::kHandle: break;
+    case TypeCode::kHandle:
+    case TypeCode::kString: break;
   }
   return {TN_DL_HANDLE, bits};
 }

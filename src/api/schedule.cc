@@ -280,7 +280,7 @@ void Stage::Bind(const IterVar& loop, const IterVar& thread_axis) {
         fmt::format("bind of '{}': expected a thread axis; see thread_axis", stage_->op.name()));
   }
   const auto& axis = *thread_axis.node();
-  stage_->notes.push_back({LoopNote::Kind::kBind, loop, axis.tag, {}, axis.extent});
+  stage_->notes.push_back({LoopNote::Kind::kBind, loop, "", {}, axis.thread, axis.extent});
 }
 void Stage::Pragma(const IterVar& loop, const std::string& key, const Value& value) {
   LeafOf(*stage_, loop, "pragma");
@@ -322,7 +322,11 @@ void Stage::ReverseComputeInline() {
   }
   stage_->block.clear();
 }
-void Stage::SetScope(const std::string& scope) { stage_->scope = scope; }
+void Stage::SetScope(const std::string& scope) {
+  auto named = primitive::ScopeArg(scope);
+  if (!named) ThrowValue("set_scope of '" + stage_->op.name() + "'" + named.errors()[0].message);
+  stage_->scope = *named;
+}
 
 static int64_t DimOf(const StageData& stage, const IterVar& axis) {
   std::vector<IterVar> axes = stage.op.axis();

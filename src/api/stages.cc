@@ -90,8 +90,10 @@ te::Tensor Schedule::CacheWrite(const te::Tensor& tensor, const std::string& sco
   StageData* stage = data_->Find(tensor.op());
   RequireFresh(*stage, "cache_write");
   inner::Schedule next = data_->base;
-  std::string block = next.CacheWrite(stage->block, data_->BufferOf(tensor)->name, scope);
+  const std::vector<std::string> made = inner::Steps::ApplyByName(
+      next, "cache_write", {stage->block, data_->BufferOf(tensor)->name, scope});
   RequireOk(next);
+  const std::string& block = made[0];
   const Block* copy = FindBlock(next.func(), block);
   auto op = NewOperation(block, copy->reads[0]->buffer, tensor.shape());
   for (const IterVar& v : stage->op.axis()) op->axis.push_back(CopyOf(v));

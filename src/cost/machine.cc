@@ -253,16 +253,16 @@ size_t Machine::LevelFor(int64_t working_set_bytes) const {
   return memory.size() - 1;
 }
 
-Machine Machine::Of(const Target& target) {
-  Machine m = target.IsDevice() ? OfGpu(target) : OfCpu(target);
-  m.target = target;
+Machine Machine::Of(TargetRef target) {
+  Machine m = target->IsDevice() ? OfGpu(*target) : OfCpu(*target);
+  m.target = std::move(target);
   return m;
 }
 
 std::string Machine::ToString() const {
   Json j;
   j["machine"] = 1;  // the version of the form
-  j["target"] = target.text();
+  j["target"] = target.FullText();
   ForEachNumber(*this, Writer{j});
   std::vector<std::string> lines;
   auto list = [](const char* name, const std::vector<std::string>& entries) {
@@ -296,13 +296,8 @@ Expected<Machine> Machine::Parse(std::string_view text) {
   Machine m;
   Diagnostics errors;
   Reader read(j, "", &errors);
-  std::string target;
-  read("target", target);
-  if (auto parsed = TargetRef::Parse(target); parsed) {
-    m.target = *parsed;
-  } else if (errors.empty()) {
-    errors.push_back(MakeError("machine: " + parsed.errors()[0].message));
-  }
+  std::string target_text;
+  read("target", target_text);
   ForEachNumber(m, read);
   auto each = [&](const char* name, auto& out, auto&& fields) {
     const auto it = j.find(name);
@@ -322,6 +317,7 @@ Expected<Machine> Machine::Parse(std::string_view text) {
   each("units", m.units, [](ComputeUnit& u, Reader r) { ForEachField(u, r); });
   each("memory", m.memory, [](MemoryRate& r, Reader read) { ForEachFieldOfMemory(r, read); });
   if (!errors.empty()) return errors;
+  TN_ASSIGN_OR_RETURN(m.target, TargetRef::Parse(target_text));
   return m;
 }
 

@@ -37,7 +37,7 @@ struct MemoryRate {
 };
 
 struct Machine {
-  TargetRef target;
+  TargetRef target;                // never null
   std::vector<ComputeUnit> units;  // plain vectors first, f32 before other types
   std::vector<MemoryRate> memory;  // nearest first
   int64_t registers = 0;           // vector registers of a worker; of a GPU, of a thread
@@ -64,7 +64,7 @@ struct Machine {
   size_t LevelFor(int64_t working_set_bytes) const;
 
   /// The preset that follows from a target's features, limits and cache sizes.
-  static Machine Of(const Target& target);
+  static Machine Of(TargetRef target);
 
   /// JSON, one line an entry; Parse(ToString()) is the same machine. Errors say where.
   std::string ToString() const;

@@ -117,8 +117,8 @@ Expected<Stmt> WithoutThreads(const Stmt& body, const Target& target) {
   NodeRef out = PostOrderRewrite(body, [&](const NodeRef& n) -> NodeRef {
     const auto* loop = As<For>(n);
     if (!loop || loop->for_kind != ForKind::kThread) return n;
-    if (loop->thread != "vthread")
-      bound.push_back(fmt::format("{} to {}", loop->var->name, loop->thread));
+    if (loop->thread != ThreadAxis::kVThread)
+      bound.push_back(fmt::format("{} to {}", loop->var->name, Name(loop->thread)));
     return For::Make(loop->var, loop->min, loop->extent, ForKind::kSerial, loop->body, loop->attrs);
   });
   if (bound.empty()) return Cast<StmtNode>(out);
@@ -249,7 +249,7 @@ Expected<BuiltCode> BuildModule(const Module& input, const BuildOptions& options
         fmt::format("the name '{}' is not an identifier of C, which exports need", f->name));
   }
   TN_ASSIGN_OR_RETURN(Module module, Annotated(input, options));
-  module = FindLoopPass("wrap_exports")->run(module, {});
+  TN_ASSIGN_OR_RETURN(module, RunPass(*FindLoopPass("wrap_exports"), module, {}));
   if (options.plain) MarkPlain(exported, &module);
 
   const bool source = DoesMake(target, Makes::kSource);

@@ -152,22 +152,6 @@ class Compilation {
   Expected<graph::Graph> Import() {
     TN_ASSIGN_OR_RETURN(graph::Graph g, ImportModel(options_));
     TN_ASSIGN_OR_RETURN(source_hash_, HashSource(options_, g));
-    return RequireStaticShapes(std::move(g));
-  }
-
-  // Symbolic dims compile in a later version; until then each must be given.
-  Expected<graph::Graph> RequireStaticShapes(graph::Graph g) {
-    Diagnostics errors;
-    for (graph::ValueId v : g.inputs) {
-      const graph::Value& value = g.value(v);
-      if (value.type.StaticDims()) continue;
-      SourceLoc loc{options_.model, 0, 0, fmt::format("input '{}'", value.name)};
-      errors.push_back(MakeError(
-          fmt::format("shape {} has symbolic dims; give the sizes to compile for with --shape {}:…",
-                      value.type.ToString(), value.name),
-          loc));
-    }
-    if (!errors.empty()) return errors;
     return g;
   }
 
@@ -226,7 +210,7 @@ class Compilation {
                                        const Module& host, const Target& target) {
     info_ = InfoJson(g, network, host, target, options_, source_hash_);
     Func main = host.Find(options_.name);
-    report_.arena_bytes = main ? main->attrs.GetInt("arena_bytes") : 0;
+    report_.arena_bytes = main ? ArenaBytes(*main) : 0;
     return DescriptionBlobs(info_, target.Cpu().FeatureList());
   }
 

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cost/estimate.h"
+#include "driver/dims_json.h"
 #include "ir/print.h"
 #include "tenon/kernel_abi.h"
 
@@ -24,6 +25,14 @@ Json TensorJson(const std::string& name, DType dtype, const std::vector<Expr>& d
   return {{"name", name}, {"dtype", LongName(dtype)}, {"shape", shape}};
 }
 
+Json DimsJson(const graph::Graph& g) {
+  Json dims = Json::array();
+  for (const graph::Dim& d : g.dims) {
+    dims.push_back({{"name", d.var->name}, {"min", d.min}, {"max", d.max}, {"step", d.step}});
+  }
+  return dims;
+}
+
 static Json TensorJson(const std::string& name, const graph::TensorType& type) {
   return TensorJson(name, type.dtype, type.dims);
 }
@@ -38,6 +47,10 @@ std::vector<codegen::DataBlob> DescriptionBlobs(const std::string& info,
           {"tn_blob_info_size", size, 8, false, false},
           {"tn_cpu_required", cpu, 1, false, false},
           {"tn_main_instances", std::string(TN_INSTANCES_BYTES, '\0'), 64, false, true}};
+}
+
+int64_t ArenaBytes(const PrimFunc& host) {
+  return host.attrs.GetInt("arena_bytes", host.attrs.GetInt("most_arena_bytes"));
 }
 
 double EstimateMicroseconds(const graph::KernelInfo& kernel, const Target& target) {
@@ -66,12 +79,9 @@ std::string InfoJson(const graph::Graph& g, const graph::LoweredNetwork& network
     main["outputs"].push_back(TensorJson(g.output_names[k], g.type(g.outputs[k])));
   }
   j["functions"] = Json::array({main});
-  j["dims"] = Json::array();
-  for (const graph::Dim& d : g.dims) {
-    j["dims"].push_back({{"name", d.var->name}, {"min", d.min}, {"max", d.max}, {"step", d.step}});
-  }
+  j["dims"] = DimsJson(g);
   Func f = host.Find(options.name);
-  j["arena_bytes"] = f ? f->attrs.GetInt("arena_bytes") : 0;
+  j["arena_bytes"] = f ? ArenaBytes(*f) : 0;
   j["weights_bytes"] = network.weights_bytes;
   j["kernels"] = Json::array();
   for (const graph::KernelInfo& k : network.kernels) {

@@ -26,6 +26,10 @@ nlohmann::ordered_json TensorJson(const std::string& name, DType dtype,
 std::vector<codegen::DataBlob> DescriptionBlobs(const std::string& info,
                                                 const std::vector<std::string>& features);
 
+/// What a call of a lowered host function borrows, at the largest sizes of its dims; 0: nothing, or
+/// these have no end.
+int64_t ArenaBytes(const PrimFunc& host);
+
 /// JSON text. `host` holds the lowered host functions.
 std::string InfoJson(const graph::Graph& g, const graph::LoweredNetwork& network,
                      const Module& host, const Target& target, const CompileOptions& options,

@@ -164,7 +164,7 @@ Expected<std::vector<KernelResult>> Scheduled(const Module& module, const Kernel
   for (const KernelResult& k : kernels) {
     for (const auto& [name, f] : k.scheduled.funcs) all.Add(f);
   }
-  all = FindLoopPass("split_launches")->run(all, {});
+  TN_ASSIGN_OR_RETURN(all, RunPass(*FindLoopPass("split_launches"), all, {}));
   kernels = KernelsOf(all);
   for (auto& [name, f] : host->funcs) f = all.Find(name);
   return kernels;
@@ -260,7 +260,7 @@ Expected<CompiledModule> CompileModule(const Module& input, const KernelJob& job
   CompiledModule out;
   PassContext wrapping;
   wrapping.remarks = &out.remarks;
-  const Module module = FindLoopPass("wrap_exports")->run(input, wrapping);
+  TN_ASSIGN_OR_RETURN(const Module module, RunPass(*FindLoopPass("wrap_exports"), input, wrapping));
   Module host;
   for (const auto& [name, f] : module.funcs) {
     if (f->func_kind == FuncKind::kHost) host.Add(f);
@@ -301,7 +301,8 @@ Expected<CompiledModule> CompileModule(const Module& input, const KernelJob& job
   emit.verify |= job.hooks.verify;
   emit.error_texts = job.error_texts;
   for (const auto& [name, f] : out.host.funcs) {
-    if (f->func_kind != FuncKind::kKernel && !out.whole.Find(name)) emit.functions.push_back(name);
+    // All but the declarations of kernels: a function that tells the arena's size too.
+    if (f->func_kind != FuncKind::kKernel) emit.functions.push_back(name);
   }
   if (job.blobs) emit.blobs = job.blobs(out.host);
   AddInstances(out.host, &emit.blobs);

@@ -99,7 +99,7 @@ Expected<Module> RunPipeline(const std::vector<Step>& steps, Module module,
     const PassInfo* pass = FindLoopPass(step.pass);
     TN_CHECK(pass, "no pass '{}'", step.pass);
     auto start = std::chrono::steady_clock::now();
-    Module after = pass->run(module, context);
+    TN_ASSIGN_OR_RETURN(Module after, RunPass(*pass, module, context));
     double seconds =
         std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     if (hooks.after_pass) hooks.after_pass(step.pass, module, after, seconds);

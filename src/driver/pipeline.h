@@ -53,6 +53,7 @@ Expected<Target> PlainHost();
 /// What passes are told of a target.
 PassContext ContextOf(const Target& target);
 
+/// Ends after a pass that reported something, with that.
 Expected<Module> RunPipeline(const std::vector<Step>& steps, Module module,
                              const PassContext& context, const PassHooks& hooks);
 

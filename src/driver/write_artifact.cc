@@ -22,7 +22,8 @@ tn_dl_data_type AbiType(DType type) {
     case TypeCode::kFloat: code = TN_DL_FLOAT; break;
     case TypeCode::kBFloat: code = TN_DL_BFLOAT; break;
     case TypeCode::kBool: code = TN_DL_BOOL; break;
-    case TypeCode::kHandle: break;
+    case TypeCode::kHandle:
+    case TypeCode::kString: break;
   }
   return {code, static_cast<uint8_t>(type.StorageBits()), 1};
 }

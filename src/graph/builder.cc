@@ -6,6 +6,7 @@
 
 #include "graph/dims.h"
 #include "graph/edit.h"
+#include "support/check.h"
 
 namespace tenon::graph {
 namespace {
@@ -117,7 +118,7 @@ Expr Builder::DimVar(const std::string& dim_name) {
   return graph_.dims.back().var;
 }
 
-ValueId Builder::Input(std::string value_name, TensorType type) {
+ValueId Builder::Input(std::string value_name, Type type) {
   return graph_.AddInput(std::move(value_name), std::move(type));
 }
 
@@ -200,47 +201,95 @@ void Builder::Require(const Expr& condition) {
   graph_.constraints.push_back(std::move(c));
 }
 
-Expected<ValueId> Builder::Add(OpKind op, std::vector<ValueId> inputs, std::string name,
-                               Attrs attrs, ExprAttrs exprs) {
-  const std::string item = fmt::format("node {} ({})", Quoted(name), Name(op));
+Expected<Builder::Inferred> Builder::Infer(Node node) {
+  const std::string item = fmt::format("node {} ({})", Quoted(node.name), Name(node.op));
   auto fail = [&](Status s) { return Located(std::move(s.errors()), item); };
-  if (graph_.nodes.size() >= Limits::kNodes) {
+  if (graph_.nodes.size() >= Limits::kNodes)
     return fail(MakeLimitError(fmt::format("expected at most {} nodes", Limits::kNodes)));
-  }
-  if (Status s = CheckArity(op, inputs); !s) return fail(std::move(s));
+  if (Status s = CheckArity(node.op, node.inputs); !s) return fail(std::move(s));
   std::vector<const TensorType*> types;
   std::vector<const Elements*> elements;
-  for (ValueId v : inputs) {
+  for (size_t i = 0; i < node.inputs.size(); ++i) {
+    const ValueId v = node.inputs[i];
+    if (v != kNoValue && !graph_.IsTensor(v)) {
+      return fail(MakeError(fmt::format("expected input {} to be a tensor, but got {}", i,
+                                        graph_.value(v).type.ToString())));
+    }
     types.push_back(v == kNoValue ? nullptr : &type(v));
     elements.push_back(v == kNoValue ? nullptr : Known(v));
   }
-  if (Status s = CompleteAttrs(op, types.empty() ? 0 : types[0]->rank(), &attrs, exprs); !s)
+  if (Status s = CompleteAttrs(node.op, RankOfFirst(graph_, node), &node.attrs, node.exprs); !s)
     return fail(std::move(s));
   std::vector<Expr> constraints;
-  const OpView view{op, attrs, exprs, types, elements, &constraints};
-  Expected<TensorType> out = InferType(view);
+  const OpView view{node.op, node.attrs, node.exprs, types, elements, &constraints};
+  Expected<Types> out = InferTypes(view);
   if (!out) return Located(std::move(out.errors()), item);
-  std::optional<Elements> result;
-  if (known_left_ > 0) result = InferElements(view, *out);
+  Inferred inferred{.types = std::move(*out)};
+  const TensorType& first = inferred.types[0].tensor();
+  if (known_left_ > 0) inferred.elements = InferElements(view, first);
   for (const Expr& c : constraints) Require(c);
-  if (IsIdentity(view, *out)) return inputs[0];
+  inferred.identity = IsIdentity(view, first);
+  inferred.node = std::move(node);
+  return inferred;
+}
+
+Expected<ValueId> Builder::Add(OpKind op, std::vector<ValueId> inputs, std::string name,
+                               Attrs attrs, ExprAttrs exprs) {
+  TN_ASSIGN_OR_RETURN(Inferred made, Infer({.op = op,
+                                            .name = std::move(name),
+                                            .inputs = std::move(inputs),
+                                            .attrs = std::move(attrs),
+                                            .exprs = std::move(exprs)}));
+  if (made.identity) return made.node.inputs[0];
+  std::optional<Elements>& result = made.elements;
   if (result && std::all_of(result->begin(), result->end(),
                             [](const Expr& e) { return AsInt(e).has_value(); })) {
     std::vector<int64_t> numbers;
     for (const Expr& e : *result) numbers.push_back(*AsInt(e));
-    const DType dtype = out->dtype;
-    return Constant(std::move(name), std::move(*out),
+    const DType dtype = made.types[0].tensor().dtype;
+    return Constant(std::move(made.node.name), std::move(made.types[0].tensor()),
                     MakePayload(dtype, std::span<const int64_t>(numbers)));
   }
+  const NodeId id = graph_.AddNode(std::move(made.node), {std::move(made.types[0])});
+  const ValueId v = graph_.node(id).outputs[0];
+  if (result) Remember(v, std::move(*result));
+  return v;
+}
+
+Expected<std::vector<ValueId>> Builder::AddAll(OpKind op, size_t results,
+                                               std::vector<ValueId> inputs, std::string name,
+                                               Attrs attrs, ExprAttrs exprs) {
+  TN_ASSIGN_OR_RETURN(Inferred made, Infer({.op = op,
+                                            .name = std::move(name),
+                                            .inputs = std::move(inputs),
+                                            .attrs = std::move(attrs),
+                                            .exprs = std::move(exprs)}));
+  TN_CHECK(results >= 1 && results <= made.types.size(), "{} has {} results", Name(op),
+           made.types.size());
+  made.types.resize(results);
+  return graph_.node(graph_.AddNode(std::move(made.node), std::move(made.types))).outputs;
+}
+
+Expected<std::vector<ValueId>> Builder::AddRegions(OpKind op, std::vector<ValueId> inputs,
+                                                   std::vector<Graph> regions, std::string name,
+                                                   Attrs attrs, ExprAttrs exprs) {
   Node node{.op = op,
             .name = std::move(name),
             .inputs = std::move(inputs),
             .attrs = std::move(attrs),
             .exprs = std::move(exprs)};
-  const NodeId id = graph_.AddNode(std::move(node), {std::move(*out)});
-  const ValueId v = graph_.node(id).outputs[0];
-  if (result) Remember(v, std::move(*result));
-  return v;
+  const std::string item = fmt::format("node {} ({})", Quoted(node.name), Name(op));
+  if (Status s = CompleteAttrs(op, RankOfFirst(graph_, node), &node.attrs, node.exprs); !s)
+    return Located(std::move(s.errors()), item);
+  for (Graph& region : regions) {
+    for (const Expr& c : region.constraints) Require(c);
+    region.constraints.clear();
+    region.dims = graph_.dims;
+    node.regions.push_back(std::make_shared<const Graph>(std::move(region)));
+  }
+  Expected<Types> types = InferRegionTypes(graph_, node);
+  if (!types) return Located(std::move(types.errors()), item);
+  return graph_.node(graph_.AddNode(std::move(node), std::move(*types))).outputs;
 }
 
 }  // namespace tenon::graph

@@ -20,33 +20,54 @@ class Builder {
   explicit Builder(Graph g);
 
   Graph& graph() { return graph_; }
+  const Graph& graph() const { return graph_; }
   const TensorType& type(ValueId v) const { return graph_.type(v); }
   /// The graph, without what its outputs do not need.
   Graph Finish() &&;
 
   /// Adds a symbolic dim of that name, or finds it.
   Expr DimVar(const std::string& dim_name);
-  ValueId Input(std::string value_name, TensorType type);
+  ValueId Input(std::string value_name, Type type);
   ValueId Constant(std::string value_name, TensorType type, Payload payload);
   void Output(std::string output_name, ValueId v) { graph_.AddOutput(std::move(output_name), v); }
   ValueId Scalar(DType dtype, double value);
 
-  /// Operators with one output. `name` is the node's and the value's name. An operator that would
-  /// change nothing (a reshape to the same dims, a cast to the same dtype) adds no node: the answer
-  /// is its input.
+  /// The first result of an operator. `name` is the node's and the value's name. An operator that
+  /// would change nothing (a reshape to the same dims, a cast to the same dtype) adds no node: the
+  /// answer is its input.
   Expected<ValueId> Add(OpKind op, std::vector<ValueId> inputs, std::string name = "",
                         Attrs attrs = {}, ExprAttrs exprs = {});
+  /// The first `results` results of an operator that has as many. Such a node is always added.
+  Expected<std::vector<ValueId>> AddAll(OpKind op, size_t results, std::vector<ValueId> inputs,
+                                        std::string name = "", Attrs attrs = {},
+                                        ExprAttrs exprs = {});
+  /// A node with regions: all its results. What the regions require of symbolic dims (their
+  /// constraints) becomes the graph's.
+  Expected<std::vector<ValueId>> AddRegions(OpKind op, std::vector<ValueId> inputs,
+                                            std::vector<Graph> regions, std::string name = "",
+                                            Attrs attrs = {}, ExprAttrs exprs = {});
 
   /// The known elements of a value, or null.
   const Elements* Known(ValueId v) const;
   /// The known elements as numbers, or nullopt.
   std::optional<std::vector<int64_t>> KnownInts(ValueId v) const;
 
+  /// States the elements of a value that somebody else knows: of a region's input.
+  void Assume(ValueId v, Elements elements) { Remember(v, std::move(elements)); }
+
   /// Records what a type rule, or an importer, had to assume of the symbolic dims: as a constraint,
   /// or as the range of a dim where that says it.
   void Require(const Expr& condition);
 
  private:
+  /// What Add and AddAll have in common: a node that may be added, its operands' types, its own.
+  struct Inferred {
+    Node node;
+    Types types;
+    std::optional<Elements> elements;  // of the first result
+    bool identity = false;             // the first result is the first input
+  };
+  Expected<Inferred> Infer(Node node);
   void Remember(ValueId v, Elements elements);
 
   Graph graph_;

@@ -32,6 +32,23 @@ std::vector<int32_t> UseCounts(const Graph& g) {
   return counts;
 }
 
+bool UsesDims(const Graph& g, const Node& n) {
+  auto symbolic = [](const std::vector<Expr>& list) {
+    return !std::all_of(list.begin(), list.end(),
+                        [](const Expr& e) { return AsInt(e).has_value(); });
+  };
+  for (const auto& [name, list] : n.exprs) {
+    if (symbolic(list)) return true;
+  }
+  for (ValueId v : n.outputs) {
+    if (symbolic(g.type(v).dims)) return true;
+  }
+  return std::any_of(n.regions.begin(), n.regions.end(), [](const auto& region) {
+    return std::any_of(region->nodes.begin(), region->nodes.end(),
+                       [&](const Node& inner) { return UsesDims(*region, inner); });
+  });
+}
+
 void ReplaceAllUses(Graph& g, ValueId from, ValueId to) {
   for (Node& n : g.nodes) std::replace(n.inputs.begin(), n.inputs.end(), from, to);
   std::replace(g.outputs.begin(), g.outputs.end(), from, to);
@@ -146,13 +163,16 @@ void SubstituteAll(std::vector<Expr>* exprs, const VarMap& map) {
 
 void SubstituteIn(Graph& g, const VarMap& map) {
   for (Value& v : g.values) {
-    SubstituteAll(&v.type.dims, map);
-    if (v.type.layout) v.type.layout = Substitute(v.type.layout, map);
+    TensorType leaf = v.type.leaf();
+    SubstituteAll(&leaf.dims, map);
+    if (leaf.layout) leaf.layout = Substitute(leaf.layout, map);
+    v.type = v.type.WithLeaf(std::move(leaf));
   }
   for (Node& n : g.nodes) {
     for (auto& [name, list] : n.exprs) SubstituteAll(&list, map);
     for (std::shared_ptr<const Graph>& region : n.regions) {
       Graph copy = *region;  // regions nest no deeper than Limits::kRegionDepth
+      std::erase_if(copy.dims, [&](const Dim& d) { return map.contains(d.var.get()); });
       SubstituteIn(copy, map);
       region = std::make_shared<const Graph>(std::move(copy));
     }
@@ -187,13 +207,13 @@ Graph ExtractRegion(const Graph& g, const std::vector<NodeId>& nodes,
       if (v == kNoValue) continue;
       auto [it, is_new] = inside.try_emplace(v, kNoValue);
       if (is_new) {
-        it->second = region.AddInput(g.value(v).name, g.type(v));
+        it->second = region.AddInput(g.value(v).name, g.value(v).type);
         operands->push_back(v);
       }
       v = it->second;
     }
-    std::vector<TensorType> types;
-    for (ValueId v : copy.outputs) types.push_back(g.type(v));
+    Types types;
+    for (ValueId v : copy.outputs) types.push_back(g.value(v).type);
     const std::vector<ValueId> old_outputs = copy.outputs;
     const NodeId made = region.AddNode(std::move(copy), std::move(types));
     for (size_t i = 0; i < old_outputs.size(); ++i)

@@ -42,7 +42,14 @@ class Comparison {
     });
   }
 
-  bool Types(const TensorType& a, const TensorType& b) const {
+  bool SameTypes(const Type& a, const Type& b) const {
+    const Type *x = &a, *y = &b;
+    for (; !x->IsTensor() && x->kind() == y->kind(); x = &x->element(), y = &y->element()) {
+    }
+    return x->IsTensor() && y->IsTensor() && SameTensors(x->tensor(), y->tensor());
+  }
+
+  bool SameTensors(const TensorType& a, const TensorType& b) const {
     if (a.dtype != b.dtype || a.place != b.place || !Exprs(a.dims, b.dims) ||
         !a.layout != !b.layout)
       return false;
@@ -63,7 +70,7 @@ class Comparison {
       if (v == kNoValue || w == kNoValue) return v == w;
       if (auto it = pairs->find(v); it != pairs->end()) return it->second == w;
       const Value &p = a.value(v), &q = b.value(w);
-      if (!p.IsConstant() || !q.IsConstant() || !Types(p.type, q.type) || !Constants(p, q))
+      if (!p.IsConstant() || !q.IsConstant() || !SameTypes(p.type, q.type) || !Constants(p, q))
         return false;
       pairs->emplace(v, w);
       return true;
@@ -74,7 +81,7 @@ class Comparison {
     Pairs pairs;
     if (a.inputs.size() != b.inputs.size()) return Differ("inputs");
     for (size_t i = 0; i < a.inputs.size(); ++i) {
-      if (!Types(a.type(a.inputs[i]), b.type(b.inputs[i])))
+      if (!SameTypes(a.value(a.inputs[i]).type, b.value(b.inputs[i]).type))
         return Differ(fmt::format("input {}", i));
       pairs[a.inputs[i]] = b.inputs[i];
     }
@@ -113,7 +120,7 @@ class Comparison {
     if (!Values(a, b, x.inputs, y.inputs, pairs)) return false;
     if (!x.plan != !y.plan || (x.plan && !Plans(*x.plan, *y.plan))) return false;
     for (size_t i = 0; i < x.outputs.size(); ++i) {
-      if (!Types(a.type(x.outputs[i]), b.type(y.outputs[i]))) return false;
+      if (!SameTypes(a.value(x.outputs[i]).type, b.value(y.outputs[i]).type)) return false;
     }
     for (size_t i = 0; i < x.regions.size(); ++i) {  // no deeper than Limits::kRegionDepth
       if (!Bodies(*x.regions[i], *y.regions[i])) return false;

@@ -2,11 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstring>
 
 #include "graph/dims.h"
+#include "ir/visit.h"
 #include "support/check.h"
 
 namespace tenon::graph {
@@ -23,7 +25,7 @@ std::optional<std::vector<int64_t>> TensorType::StaticDims() const {
 
 std::string TensorType::ToString() const {
   std::string out = dtype.ToString() + DimsText(dims);
-  if (place.device != Place::kHost) out += fmt::format(" @device {}", place.device);
+  if (!place.IsHost()) out += " @" + place.ToString();
   return out;
 }
 
@@ -34,6 +36,64 @@ bool operator==(const TensorType& a, const TensorType& b) {
   }
   return a.layout == b.layout ||
          (a.layout && b.layout && tenon::StructuralEqual(a.layout, b.layout));
+}
+
+const TensorType& Type::tensor() const {
+  TN_CHECK(IsTensor(), "{} is no tensor", ToString());
+  return tensor_;
+}
+
+TensorType& Type::tensor() {
+  TN_CHECK(IsTensor(), "{} is no tensor", ToString());
+  return tensor_;
+}
+
+const TensorType& Type::leaf() const {
+  const Type* t = this;
+  while (!t->IsTensor()) t = t->element_.get();
+  return t->tensor_;
+}
+
+Type Type::WithLeaf(TensorType leaf) const {
+  if (IsTensor()) return leaf;
+  return {kind_, element_->WithLeaf(std::move(leaf))};  // no deeper than Limits::kTypeDepth
+}
+
+std::string Type::ToString() const {
+  std::string out, end;
+  const Type* t = this;
+  for (; !t->IsTensor(); t = t->element_.get()) {
+    out += t->kind_ == TypeKind::kSequence ? "sequence(" : "optional(";
+    end += ")";
+  }
+  return out + t->tensor_.ToString() + end;
+}
+
+bool operator==(const Type& a, const Type& b) {
+  const Type *x = &a, *y = &b;
+  for (; !x->IsTensor() && x->kind() == y->kind(); x = &x->element(), y = &y->element()) {
+  }
+  return x->IsTensor() && y->IsTensor() && x->tensor() == y->tensor();
+}
+
+int64_t Dim::Typical() const {
+  constexpr int64_t kMost = 128;
+  return min >= kMost ? min : min + (std::min(max, kMost) - min) / step * step;
+}
+
+static int64_t SizeAt(const Graph& g, const Expr& size, int64_t (*of_dim)(const Dim&)) {
+  if (auto n = AsInt(size)) return *n;
+  VarMap values;
+  for (const Dim& d : g.dims) values[d.var.get()] = IndexConst(of_dim(d));
+  return AsInt(SimplifyDim(Substitute(size, values))).value_or(1);
+}
+
+int64_t TypicalSize(const Graph& g, const Expr& size) {
+  return SizeAt(g, size, [](const Dim& d) { return d.Typical(); });
+}
+
+int64_t LeastSize(const Graph& g, const Expr& size) {
+  return SizeAt(g, size, [](const Dim& d) { return d.min; });
 }
 
 Payload Payload::InFile(std::shared_ptr<const WeightFile> file, uint64_t offset, uint64_t size) {
@@ -58,7 +118,7 @@ std::span<const std::byte> Payload::bytes() const {
   return file_->map.bytes().subspan(offset_, size_);
 }
 
-ValueId Graph::AddInput(std::string value_name, TensorType type) {
+ValueId Graph::AddInput(std::string value_name, Type type) {
   values.push_back({.name = std::move(value_name), .type = std::move(type)});
   inputs.push_back(static_cast<ValueId>(values.size() - 1));
   return inputs.back();
@@ -75,18 +135,24 @@ ValueId Graph::AddConstant(std::string value_name, TensorType type, Payload payl
   return static_cast<ValueId>(values.size() - 1);
 }
 
-NodeId Graph::AddNode(Node node, std::vector<TensorType> types) {
+NodeId Graph::AddNode(Node node, Types types) {
   const NodeId id = static_cast<NodeId>(nodes.size());
   node.outputs.clear();
   for (size_t i = 0; i < types.size(); ++i) {
     node.outputs.push_back(static_cast<ValueId>(values.size()));
-    values.push_back({.name = i == 0 ? node.name : fmt::format("{}:{}", node.name, i),
-                      .type = std::move(types[i]),
-                      .producer = id,
-                      .output = static_cast<int32_t>(i)});
+    values.push_back(
+        {.name = i == 0 || node.name.empty() ? node.name : fmt::format("{}:{}", node.name, i),
+         .type = std::move(types[i]),
+         .producer = id,
+         .output = static_cast<int32_t>(i)});
   }
   nodes.push_back(std::move(node));
   return id;
+}
+
+int RankOfFirst(const Graph& g, const Node& n) {
+  const bool tensor = !n.inputs.empty() && n.inputs[0] != kNoValue && g.IsTensor(n.inputs[0]);
+  return tensor ? g.type(n.inputs[0]).rank() : 0;
 }
 
 std::string Describe(const Graph& g, NodeId id) {
@@ -177,9 +243,9 @@ std::vector<std::byte> Encode(DType dtype, std::span<const From> values) {
 // most `limit` elements.
 template <class F>
 bool ForEachElement(const Value& v, int64_t limit, F f) {
-  if (!v.IsConstant() || v.type.dtype.StorageBits() % 8 != 0) return false;
+  if (!v.IsConstant() || v.type.tensor().dtype.StorageBits() % 8 != 0) return false;
   std::span<const std::byte> bytes = v.payload.bytes();
-  const size_t width = static_cast<size_t>(v.type.dtype.Bytes());
+  const size_t width = static_cast<size_t>(v.type.tensor().dtype.Bytes());
   if (bytes.size() / width > static_cast<size_t>(limit)) return false;
   for (size_t i = 0; i + width <= bytes.size(); i += width) f(bytes.data() + i);
   return true;
@@ -195,7 +261,7 @@ Payload MakePayload(DType dtype, std::span<const int64_t> values) {
 }
 
 std::optional<std::vector<int64_t>> ReadInts(const Value& v, int64_t limit) {
-  const DType dtype = v.type.dtype;
+  const DType dtype = v.type.tensor().dtype;
   if (!dtype.IsInt() && !dtype.IsBool()) return std::nullopt;
   std::vector<int64_t> out;
   const size_t width = static_cast<size_t>(dtype.Bytes());
@@ -211,7 +277,7 @@ std::optional<std::vector<int64_t>> ReadInts(const Value& v, int64_t limit) {
 }
 
 std::optional<std::vector<double>> ReadFloats(const Value& v, int64_t limit) {
-  const DType dtype = v.type.dtype;
+  const DType dtype = v.type.tensor().dtype;
   if (!dtype.IsFloat()) return std::nullopt;
   std::vector<double> out;
   const bool whole = ForEachElement(v, limit, [&](const std::byte* p) {

@@ -1,10 +1,17 @@
-// The graph IR: a network as operators on tensors.
+// The graph IR: a network as operators on values, which are tensors but for a few.
 //
 // Semantics. A Graph is a list of nodes in an order in which every value is produced before it is
-// used (SSA). A value is a graph input, a constant, or an output of one node. Operators are pure;
-// what they mean stands in ops.def. Types are stored on values and always equal what the operators'
-// type rules infer (the verifier checks it). Dims are index expressions over the graph's `dims`; a
-// dim that appears in no input's type is an error. Execution order is free but for data dependence.
+// used (SSA). A value is a graph input, a constant, or a result of one node; a node may have
+// several. Operators are pure; what they mean stands in ops.def. Types are stored on values and
+// always equal what the operators' type rules infer (the verifier checks it). Dims are index
+// expressions over the graph's `dims`; a dim that appears in no input's type is an error. Execution
+// order is free but for data dependence.
+//
+// Regions. A node may hold graphs of its own: the body of a fused group, the branches of `if`, the
+// body of `loop`. A region sees nothing of the graph around it but its inputs: what it captures are
+// trailing inputs of the region and, in the same order, of the node, so whoever asks for a value's
+// uses sees them. Constants are not captured: a region has its own, which share the bytes. Control
+// flow (`if`, `loop`) is at its borders as plain as a graph: row-major, on the host.
 //
 // Graphs are plain values: flat vectors, integer ids, cheap to copy but for names (payloads are
 // shared). A pass edits a copy with the helpers of edit.h or builds anew with builder.h. Ids are
@@ -23,6 +30,7 @@
 #include "graph/plan.h"
 #include "ir/buffer.h"
 #include "ir/dtype.h"
+#include "ir/place.h"
 #include "support/file.h"
 
 namespace tenon::graph {
@@ -46,13 +54,7 @@ struct Limits {
                                          << 22;  // of all such tensors while a graph is built
   static constexpr int kExprSize = 256;          // operators in one dim
   static constexpr int kRegionDepth = 16;
-};
-
-/// Where a tensor lives: the host, or device k.
-struct Place {
-  static constexpr int32_t kHost = -1;
-  int32_t device = kHost;
-  friend bool operator==(const Place&, const Place&) = default;
+  static constexpr int kTypeDepth = 8;  // of sequences and optionals in each other
 };
 
 struct TensorType {
@@ -69,6 +71,44 @@ struct TensorType {
 };
 /// Same dtype, place, layout and dims (structurally; dims are kept simplified).
 bool operator==(const TensorType& a, const TensorType& b);
+
+enum class TypeKind : uint8_t { kTensor, kSequence, kOptional };
+
+/// What a value is: a tensor, a sequence of any number of values of one type, or an optional value
+/// of a type. There are no other kinds. Tensors of strings have the dtype `string`.
+class Type {
+ public:
+  Type() = default;
+  Type(TensorType tensor) : tensor_(std::move(tensor)) {}  // NOLINT(google-explicit-constructor)
+  static Type Sequence(Type element) { return {TypeKind::kSequence, std::move(element)}; }
+  static Type Optional(Type element) { return {TypeKind::kOptional, std::move(element)}; }
+
+  TypeKind kind() const { return kind_; }
+  bool IsTensor() const { return kind_ == TypeKind::kTensor; }
+  /// The type of a tensor; what is none is the caller's error.
+  const TensorType& tensor() const;
+  TensorType& tensor();
+  /// Of a sequence or an optional; never null.
+  const Type& element() const { return *element_; }
+  /// The tensor's type; or that of the tensors which a sequence or an optional is made of.
+  const TensorType& leaf() const;
+
+  /// The type with its leaf changed.
+  Type WithLeaf(TensorType leaf) const;
+  /// The tensor's text, or "sequence(f32[3])", "optional(sequence(f32[3]))".
+  std::string ToString() const;
+
+ private:
+  Type(TypeKind kind, Type element)
+      : kind_(kind), element_(std::make_shared<const Type>(std::move(element))) {}
+
+  TypeKind kind_ = TypeKind::kTensor;
+  TensorType tensor_;
+  std::shared_ptr<const Type> element_;
+};
+bool operator==(const Type& a, const Type& b);
+/// The types of a node's results.
+using Types = std::vector<Type>;
 
 /// A file that constants lie in, mapped as long as one of them is alive. `path` is what the text
 /// form prints.
@@ -101,7 +141,7 @@ class Payload {
 struct Value {
   std::string
       name;  // for people and exports; any UTF-8; unique only among graph inputs and outputs
-  TensorType type;
+  Type type;
   NodeId producer = kNoNode;  // kNoNode: input or constant
   int32_t output = 0;         // which of the producer's outputs
   Payload payload;            // of a constant
@@ -127,8 +167,14 @@ struct Node {
 struct Dim {
   Var var;
   int64_t min = 1;
-  int64_t max = std::numeric_limits<int32_t>::max();
+  int64_t max = kNoMax;
   int64_t step = 1;
+
+  /// The largest size there is: such a dim has no end that anybody chose.
+  static constexpr int64_t kNoMax = std::numeric_limits<int32_t>::max();
+  /// The size that stands for all where one number is wanted, for prices and reports: the largest
+  /// one up to 128, or else the smallest.
+  int64_t Typical() const;
 };
 
 struct Graph {
@@ -147,15 +193,25 @@ struct Graph {
   Value& value(ValueId id) { return values[static_cast<size_t>(id)]; }
   const Node& node(NodeId id) const { return nodes[static_cast<size_t>(id)]; }
   Node& node(NodeId id) { return nodes[static_cast<size_t>(id)]; }
-  const TensorType& type(ValueId id) const { return value(id).type; }
+  /// Of a tensor; what may be something else has `value(id).type`.
+  const TensorType& type(ValueId id) const { return value(id).type.tensor(); }
+  bool IsTensor(ValueId id) const { return value(id).type.IsTensor(); }
 
-  ValueId AddInput(std::string value_name, TensorType type);
+  ValueId AddInput(std::string value_name, Type type);
   void AddOutput(std::string output_name, ValueId v);
   ValueId AddConstant(std::string value_name, TensorType type, Payload payload);
   /// Appends a node whose outputs have the given types; no checks, no inference (builder.h does
   /// both).
-  NodeId AddNode(Node node, std::vector<TensorType> types);
+  NodeId AddNode(Node node, Types types);
 };
+
+/// The rank of the node's first input, which defaults of attributes go by; 0 where it has none or
+/// is no tensor.
+int RankOfFirst(const Graph& g, const Node& n);
+
+/// `size` at the typical sizes of the graph's dims, and at their smallest.
+int64_t TypicalSize(const Graph& g, const Expr& size);
+int64_t LeastSize(const Graph& g, const Expr& size);
 
 /// "%12 'conv1' (conv)", for messages.
 std::string Describe(const Graph& g, NodeId id);

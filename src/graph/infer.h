@@ -22,17 +22,32 @@ struct OpView {
   const Elements* known(size_t i) const { return i < elements.size() ? elements[i] : nullptr; }
 };
 
-/// The type of the node's output, checked against Limits. Errors have no location: the caller knows
-/// the node's name.
-Expected<TensorType> InferType(const OpView& view);
+/// The types of all results that the operator can have, checked against Limits; not for operators
+/// with regions. Errors have no location: the caller knows the node's name.
+Expected<Types> InferTypes(const OpView& view);
 
-/// The output's elements where they follow from what is known, else nullopt.
+/// The types of the results of a node with regions, which verify. Errors: what is passed in or out
+/// does not fit the regions, or is not plain where control flow has its borders.
+Expected<Types> InferRegionTypes(const Graph& g, const Node& n);
+
+/// What a contraction of these operands adds up in, and what it gives unless the node says
+/// otherwise: f16 and bf16 add up in f32 and are rounded once; 8-bit integers, of any signs, add up
+/// in i32 and give it; all others stay what they are.
+struct ContractionTypes {
+  DType accumulator, result;
+};
+/// By the node's attributes `accumulator` and `result`. Errors: types that do not go together.
+Expected<ContractionTypes> ContractionTypesOf(DType a, DType b, const Attrs& attrs);
+/// What sums of this type add up in: f32 for f16 and bf16, else the type itself.
+DType AccumulatorOf(DType type);
+
+/// The first output's elements where they follow from what is known, else nullopt.
 std::optional<Elements> InferElements(const OpView& view, const TensorType& out);
 
 /// Elements of a constant, where it is a small integer or bool tensor.
 std::optional<Elements> ElementsOf(const Value& constant);
 
-/// Checks a type against Limits: rank, dims ≥ 0, element count, size of expressions.
-Status CheckType(const TensorType& type);
+/// Checks a type against Limits: rank, dims ≥ 0, element count, size of expressions; depth.
+Status CheckType(const Type& type);
 
 }  // namespace tenon::graph

@@ -17,6 +17,7 @@ namespace {
 #define INT_OR(name, value) {name, AttrType::kInt, AttrFill::kScalar, value, nullptr, nullptr},
 #define FLOAT_OR(name, value) {name, AttrType::kFloat, AttrFill::kScalar, value, nullptr, nullptr},
 #define STRING(name) {name, AttrType::kString, AttrFill::kRequired, 0, nullptr, nullptr},
+#define STRING_OR(name, value) {name, AttrType::kString, AttrFill::kScalar, 0, value, nullptr},
 #define CHOICE(name, value, choices) \
   {name, AttrType::kString, AttrFill::kScalar, 0, value, choices},
 #define CHOICE_REQUIRED(name, choices) \
@@ -32,12 +33,26 @@ namespace {
 // One array per row, ended by a nameless entry so that none is empty.
 #define TN_OP(Name, text, lo, hi, outs, map, type, value, ...) \
   constexpr AttrSpec kAttrs##Name[] = {__VA_ARGS__{}};
+#define TN_REGION_OP(Name, text, lo, hi, regions, ...) \
+  constexpr AttrSpec kAttrs##Name[] = {__VA_ARGS__{}};
 #include "graph/ops.def"
+#undef TN_REGION_OP
 #undef TN_OP
 
 template <size_t N>
 constexpr std::span<const AttrSpec> Specs(const AttrSpec (&specs)[N]) {
   return {specs, N - 1};
+}
+
+// A rule of one result as one of a list of results.
+template <auto rule>
+Expected<Types> AsTypes(const OpView& v) {
+  if constexpr (std::is_same_v<decltype(rule(v)), Expected<Types>>) {
+    return rule(v);
+  } else {
+    TN_ASSIGN_OR_RETURN(TensorType type, rule(v));
+    return Types{std::move(type)};
+  }
 }
 
 const OpInfo kOps[] = {
@@ -47,11 +62,16 @@ const OpInfo kOps[] = {
    lo,                                                         \
    hi,                                                         \
    outs,                                                       \
+   0,                                                          \
    IndexMapClass::map,                                         \
-   rules::Type##type,                                          \
+   AsTypes<rules::Type##type>,                                 \
    rules::Value##value,                                        \
    Specs(kAttrs##Name)},
+#define TN_REGION_OP(Name, text, lo, hi, regions, ...)                                      \
+  {OpKind::k##Name,    text, lo, hi, -1, regions, IndexMapClass::kOpaque, nullptr, nullptr, \
+   Specs(kAttrs##Name)},
 #include "graph/ops.def"
+#undef TN_REGION_OP
 #undef TN_OP
 };
 

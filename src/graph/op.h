@@ -16,10 +16,13 @@ namespace tenon::graph {
 
 struct OpView;
 struct TensorType;
+class Type;
 
 enum class OpKind : uint8_t {
 #define TN_OP(Name, ...) k##Name,
+#define TN_REGION_OP(Name, ...) k##Name,
 #include "graph/ops.def"
+#undef TN_REGION_OP
 #undef TN_OP
 };
 
@@ -61,7 +64,9 @@ using ExprAttrs = std::map<std::string, std::vector<Expr>, std::less<>>;
 /// index expressions over the graph's dims (bool tensors: bool expressions).
 using Elements = std::vector<Expr>;
 
-using TypeRule = Expected<TensorType> (*)(const OpView&);
+/// The types of all results that the operator can have.
+using TypeRule = Expected<std::vector<Type>> (*)(const OpView&);
+/// The elements of the first result; those of others are never known.
 using ValueRule = std::optional<Elements> (*)(const OpView&, const TensorType& out);
 
 struct OpInfo {
@@ -69,15 +74,19 @@ struct OpInfo {
   const char* name;
   int min_inputs;
   int max_inputs;   // -1: any number
-  int num_outputs;  // -1: as many as the region has
+  int num_outputs;  // at most: a node has the first one or more of them; -1: as many as its regions
+                    // say
+  int num_regions;
   IndexMapClass map;
-  TypeRule type_rule;    // null for region operators
+  TypeRule type_rule;    // null for operators with regions, whose types are their regions'
   ValueRule value_rule;  // null: never known
   std::span<const AttrSpec> attrs;
 };
 
 const OpInfo& Info(OpKind op);
 inline const char* Name(OpKind op) { return Info(op).name; }
+/// Operators whose regions run or do not: `if`, `loop`, `while`. (A fused group always runs.)
+inline bool IsControl(OpKind op) { return Info(op).num_regions > 0 && op != OpKind::kFused; }
 std::optional<OpKind> ParseOp(std::string_view name);
 const char* Name(IndexMapClass map);
 /// All operators in table order.

@@ -8,11 +8,17 @@
 
 namespace tenon::graph::rules {
 
+/// What the rule of an operator with that many results answers.
+template <int results>
+using TypeRuleResult = Expected<std::conditional_t<results == 1, TensorType, Types>>;
+
 // A row may repeat a rule of another: repeated declarations are fine.
 #define TN_OP(Name, text, lo, hi, outs, map, type, value, ...) \
-  Expected<TensorType> Type##type(const OpView& v);            \
+  TypeRuleResult<outs> Type##type(const OpView& v);            \
   std::optional<Elements> Value##value(const OpView& v, const TensorType& out);
+#define TN_REGION_OP(...)
 #include "graph/ops.def"
+#undef TN_REGION_OP
 #undef TN_OP
 
 /// An error of a type rule: "expected …, but got …".

@@ -88,7 +88,7 @@ class GraphParser : TextParser {
     Token at;
     int64_t number = 0;
     std::string name;
-    TensorType type;
+    Type type;
   };
 
   int64_t TakeNumber() {
@@ -102,7 +102,7 @@ class GraphParser : TextParser {
     d.number = TakeNumber();
     if (Peek().kind == TokenKind::kString) d.name = TakeString("a name");
     Expect(":", "before the type of a value");
-    d.type = TakeTensorType();
+    d.type = TakeValueType(0);
     return d;
   }
 
@@ -111,20 +111,37 @@ class GraphParser : TextParser {
       Fail(d.at, fmt::format("%{} is already defined", d.number));
   }
 
-  // A tensor's type is written as a buffer's is.
+  Type TakeValueType(int depth) {
+    const Token at = Peek();
+    const bool sequence = At("sequence") && At("(", 1);
+    if (!sequence && !(At("optional") && At("(", 1))) return TakeTensorType();
+    if (depth >= Limits::kTypeDepth)
+      FailLimit(at, fmt::format("expected types nested at most {} deep", Limits::kTypeDepth));
+    Take();
+    Expect("(", "before the type of what is in it");
+    Type element = TakeValueType(depth + 1);
+    Expect(")", "after the type of what is in it");
+    return sequence ? Type::Sequence(std::move(element)) : Type::Optional(std::move(element));
+  }
+
+  // A tensor's type is written as a buffer's is; buffers have no strings.
   TensorType TakeTensorType() {
     const Token at = Peek();
+    if (Accept("string")) {
+      Expect("[", "before the dims of a tensor");
+      return {DType::String(), TakeExprs("]", "after the dims of a tensor"), nullptr, {}};
+    }
     const Buffer buffer = TakeBufferType("value");
-    if (!buffer->strides.empty() || buffer->scope != "global" || buffer->align != 0) {
+    if (!buffer->strides.empty() || buffer->scope != Scope::kGlobal || buffer->align != 0) {
       Fail(at, "expected the type of a tensor without strides, scope and alignment");
     }
     TensorType type{buffer->dtype, buffer->shape, buffer->layout, {}};
     if (Accept("on")) {
       Expect("device", "in the place of a tensor");
       const int64_t device = TakeInt("the number of a device");
-      if (device < 0 || device > 1 << 16)
+      if (device < 0 || device > Place::kMostDevices)
         Fail(at, fmt::format("expected the number of a device, but got {}", device));
-      type.place.device = static_cast<int32_t>(device);
+      type.place = Place::Device(static_cast<int32_t>(device));
     }
     return type;
   }
@@ -160,12 +177,13 @@ class GraphParser : TextParser {
     if (Accept("const")) {
       if (outputs.size() != 1) Fail(outputs[1].at, "a constant is one value");
       Definition& d = outputs[0];
-      Payload payload = TakePayload(d.type);
-      return Define(d, g->AddConstant(d.name, d.type, std::move(payload)));
+      if (!d.type.IsTensor()) Fail(d.at, "expected a constant to be a tensor");
+      Payload payload = TakePayload(d.type.tensor());
+      return Define(d, g->AddConstant(d.name, d.type.tensor(), std::move(payload)));
     }
     Node node = TakeNode(g);
     if (node.name.empty()) node.name = outputs[0].name;
-    std::vector<TensorType> types;
+    Types types;
     for (Definition& d : outputs) types.push_back(d.type);
     const NodeId id = g->AddNode(std::move(node), std::move(types));
     for (size_t i = 0; i < outputs.size(); ++i) {
@@ -184,8 +202,7 @@ class GraphParser : TextParser {
     Expect("(", "before the operands");
     List(")", "after the operands", [&] { n.inputs.push_back(TakeUse()); });
     if (At("{")) TakeNodeAttrs(&n);
-    const int rank = !n.inputs.empty() && n.inputs[0] != kNoValue ? g->type(n.inputs[0]).rank() : 0;
-    if (Status s = CompleteAttrs(n.op, rank, &n.attrs, n.exprs); !s)
+    if (Status s = CompleteAttrs(n.op, RankOfFirst(*g, n), &n.attrs, n.exprs); !s)
       Fail(at, s.errors()[0].message);
     if (Peek().kind == TokenKind::kString) n.name = TakeString("a name");
     if (Accept("plan")) n.plan = std::make_shared<const Plan>(TakePlan());

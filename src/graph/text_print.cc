@@ -64,10 +64,19 @@ class GraphPrinter : IrPrinter {
     out_ += fmt::format("%{}", number);
     if (!g.value(v).name.empty()) out_ += " " + QuoteJson(g.value(v).name);
     out_ += ": ";
-    PrintType(g.type(v));
+    PrintType(g.value(v).type);
   }
 
-  void PrintType(const TensorType& type) {
+  void PrintType(const Type& whole) {
+    std::string end;
+    const Type* t = &whole;
+    for (; !t->IsTensor(); t = &t->element(), end += ")")
+      out_ += t->kind() == TypeKind::kSequence ? "sequence(" : "optional(";
+    PrintTensorType(t->tensor());
+    out_ += end;
+  }
+
+  void PrintTensorType(const TensorType& type) {
     out_ += type.dtype.ToString() + "[";
     PrintList(type.dims);
     out_ += "]";
@@ -75,7 +84,7 @@ class GraphPrinter : IrPrinter {
       out_ += " layout ";
       PrintLayout(*type.layout);
     }
-    if (type.place.device != Place::kHost) out_ += fmt::format(" on device {}", type.place.device);
+    if (!type.place.IsHost()) out_ += " on " + type.place.ToString();
   }
 
   void PrintUse(ValueId v) {
@@ -131,7 +140,7 @@ class GraphPrinter : IrPrinter {
   }
 
   void PrintAttrs(const Graph& g, const Node& n) {
-    const int rank = !n.inputs.empty() && n.inputs[0] != kNoValue ? g.type(n.inputs[0]).rank() : 0;
+    const int rank = RankOfFirst(g, n);
     const char* before = " {";
     for (const AttrSpec& spec : Info(n.op).attrs) {
       if (auto it = n.exprs.find(spec.name); it != n.exprs.end()) {
@@ -210,14 +219,14 @@ class GraphPrinter : IrPrinter {
       for (const auto& x : list) out += (out.empty() ? "[" : ", ") + text(x);
       if (out.empty()) out = "[";
       out += "]";
-      const Payload again = MakePayload(v.type.dtype, std::span(list));
+      const Payload again = MakePayload(v.type.tensor().dtype, std::span(list));
       const std::span<const std::byte> a = again.bytes(), b = v.payload.bytes();
       if (!std::equal(a.begin(), a.end(), b.begin(), b.end())) out.clear();
     };
     if (auto ints = ReadInts(v, kMostListed)) {
       join(*ints, [](int64_t x) { return std::to_string(x); });
     } else if (auto floats = ReadFloats(v, kMostListed)) {
-      const bool single = v.type.dtype.bits == 32;
+      const bool single = v.type.tensor().dtype.bits == 32;
       join(*floats, [&](double x) {
         return single ? fmt::format("{}", static_cast<float>(x)) : fmt::format("{}", x);
       });

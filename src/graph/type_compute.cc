@@ -72,6 +72,20 @@ Expected<TensorType> TypeArgReduce(const OpView& v) {
                     Reduced(v.in(0).dims, {axis}, v.attrs.Get<bool>("keepdims", false))};
 }
 
+Expected<Types> TypeTopK(const OpView& v) {
+  TN_RETURN_IF_ERROR(RequireNumber(v));
+  TN_ASSIGN_OR_RETURN(int axis, Axis(v, "axis", v.in(0).rank()));
+  const std::vector<Expr>& k = v.exprs.find("k")->second;
+  if (k.size() != 1) return Bad("expected one entry in k, but got {}", k.size());
+  std::vector<Expr> dims = v.in(0).dims;
+  Expr& dim = dims[static_cast<size_t>(axis)];
+  if (AsInt(k[0]) && AsInt(dim) ? *AsInt(k[0]) > *AsInt(dim) : DimRange(DimSub(dim, k[0])).max < 0)
+    return Bad("expected k of at most {}, but got {}", DimText(dim), DimText(k[0]));
+  if (v.constraints && !(AsInt(k[0]) && AsInt(dim))) v.constraints->push_back(Le(k[0], dim));
+  dim = k[0];
+  return Types{TensorType{v.in(0).dtype, dims}, TensorType{DType::Int(64), dims}};
+}
+
 Expected<TensorType> TypeAlongAxis(const OpView& v) {
   TN_RETURN_IF_ERROR(RequireNumber(v));
   TN_ASSIGN_OR_RETURN([[maybe_unused]] int axis, Axis(v, "axis", v.in(0).rank()));
@@ -110,7 +124,8 @@ Expected<TensorType> TypeBatchNorm(const OpView& v) {
 
 Expected<TensorType> TypeMatMul(const OpView& v) {
   TN_RETURN_IF_ERROR(RequireNumber(v));
-  TN_RETURN_IF_ERROR(RequireOneDType(v));
+  TN_ASSIGN_OR_RETURN(const ContractionTypes types,
+                      ContractionTypesOf(v.in(0).dtype, v.in(1).dtype, v.attrs));
   const std::vector<Expr>& a = v.in(0).dims;
   const std::vector<Expr>& b = v.in(1).dims;
   if (a.size() < 2 || b.size() < 2)
@@ -127,7 +142,7 @@ Expected<TensorType> TypeMatMul(const OpView& v) {
                       BroadcastDims(v, {a.begin(), a.end() - 2}, {b.begin(), b.end() - 2}));
   dims.push_back(a[a.size() - (ta ? 1 : 2)]);
   dims.push_back(b[b.size() - (tb ? 2 : 1)]);
-  return TensorType{v.in(0).dtype, std::move(dims)};
+  return TensorType{types.result, std::move(dims)};
 }
 
 namespace {
@@ -215,8 +230,9 @@ Status CheckConvChannels(const OpView& v, int64_t group) {
 }  // namespace
 
 Expected<TensorType> TypeConv(const OpView& v) {
-  TN_RETURN_IF_ERROR(RequireFloat(v));
-  TN_RETURN_IF_ERROR(RequireOneDType(v));
+  TN_RETURN_IF_ERROR(RequireNumber(v));
+  TN_ASSIGN_OR_RETURN(const ContractionTypes types,
+                      ContractionTypesOf(v.in(0).dtype, v.in(1).dtype, v.attrs));
   const TensorType& x = v.in(0);
   const TensorType& w = v.in(1);
   if (x.rank() < 3) return Bad("expected an input of rank 3 or more, but got {}", DimsText(x.dims));
@@ -232,14 +248,17 @@ Expected<TensorType> TypeConv(const OpView& v) {
   if (v.Has(2)) {
     if (v.in(2).rank() != 1)
       return Bad("expected a bias of rank 1, but got {}", DimsText(v.in(2).dims));
+    if (v.in(2).dtype != types.result)
+      return Bad("expected a bias of {} like the result, but got {}", types.result.ToString(),
+                 v.in(2).dtype.ToString());
     TN_RETURN_IF_ERROR(RequireEqual(v, w.dims[0], v.in(2).dims[0], "output channels and bias"));
   }
   TN_ASSIGN_OR_RETURN(Window window, ReadWindow(v, *kernel));
   TN_ASSIGN_OR_RETURN(std::vector<Expr> dims, WindowDims(v, window, w.dims[0]));
-  return TensorType{x.dtype, std::move(dims)};
+  return TensorType{types.result, std::move(dims)};
 }
 
-Expected<TensorType> TypePool(const OpView& v) {
+static Expected<TensorType> PoolType(const OpView& v) {
   TN_RETURN_IF_ERROR(RequireNumber(v));
   if (v.in(0).rank() < 3)
     return Bad("expected an input of rank 3 or more, but got {}", DimsText(v.in(0).dims));
@@ -248,14 +267,14 @@ Expected<TensorType> TypePool(const OpView& v) {
   return TensorType{v.in(0).dtype, std::move(dims)};
 }
 
-Expected<TensorType> TypePoolIndices(const OpView& v) {
-  TN_ASSIGN_OR_RETURN(TensorType pooled, TypePool(v));
-  return TensorType{DType::Int(64), std::move(pooled.dims)};
+Expected<Types> TypeMaxPool(const OpView& v) {
+  TN_ASSIGN_OR_RETURN(TensorType pooled, PoolType(v));
+  return Types{pooled, TensorType{DType::Int(64), pooled.dims}};
 }
 
 Expected<TensorType> TypePoolFloat(const OpView& v) {
   TN_RETURN_IF_ERROR(RequireFloat(v));
-  return TypePool(v);
+  return PoolType(v);
 }
 
 Expected<TensorType> TypeAttention(const OpView& v) {

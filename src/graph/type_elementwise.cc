@@ -137,9 +137,4 @@ Expected<TensorType> TypeWhere(const OpView& v) {
   return TensorType{v.in(1).dtype, std::move(dims)};
 }
 
-Expected<TensorType> TypeFused(const OpView& v) {
-  return Bad(
-      "expected a region's own types, but got a type rule");  // infer.cc takes them from the region
-}
-
 }  // namespace tenon::graph::rules

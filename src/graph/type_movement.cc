@@ -225,6 +225,11 @@ Expected<TensorType> TypeResize(const OpView& v) {
   for (size_t i = 0; i < x.size(); ++i) {
     if (IsZero(x[i]) && AsInt(sizes[i]) && !IsZero(sizes[i]))
       return Bad("expected a non-empty axis {} to resize", i);
+    // How far the filter reaches is a matter of the scale.
+    if (v.attrs.Get<bool>("antialias", false) && scales.empty() && !ProveEqual(x[i], sizes[i]) &&
+        !(AsInt(x[i]) && AsInt(sizes[i])))
+      return Bad("expected known sizes to resize axis {} with antialiasing, but got {} from {}", i,
+                 DimText(sizes[i]), DimText(x[i]));
   }
   return TensorType{v.in(0).dtype, sizes};
 }

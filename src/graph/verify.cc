@@ -136,10 +136,10 @@ class Verifier {
     for (size_t v = 0; v < g_.values.size(); ++v) {
       const std::string item = Item(static_cast<ValueId>(v));
       if (Status s = CheckType(g_.values[v].type); !s) Report(item, s.errors());
-      CheckExprs(item, g_.values[v].type.dims, DType::Index());
+      CheckExprs(item, g_.values[v].type.leaf().dims, DType::Index());
     }
     CheckExprs("constraints", g_.constraints, DType::Bool());
-    for (ValueId v : g_.inputs) MarkShown(g_.type(v));
+    for (ValueId v : g_.inputs) MarkShown(g_.value(v).type.leaf());
     for (const Dim& d : g_.dims) {
       if (depth_ == 0 && !shown_.contains(d.var.get()))
         Report("dim " + d.var->name, "no input has it as a dim, so its size cannot be known");
@@ -175,10 +175,17 @@ class Verifier {
     for (size_t v = 0; v < g_.values.size(); ++v) {
       const Value& value = g_.values[v];
       if (!value.IsConstant()) continue;
-      std::optional<int64_t> count = StaticCount(value.type.dims);
+      const TensorType& type = value.type.leaf();
+      if (!value.type.IsTensor() || type.dtype.IsString()) {
+        Report(Item(static_cast<ValueId>(v)),
+               fmt::format("expected a constant of numbers or bools, but got {}",
+                           value.type.ToString()));
+        continue;
+      }
+      std::optional<int64_t> count = StaticCount(type.dims);
       const size_t got = value.payload.bytes().size();
       if (!count ||
-          static_cast<uint64_t>(*count) * static_cast<uint64_t>(value.type.dtype.Bytes()) != got) {
+          static_cast<uint64_t>(*count) * static_cast<uint64_t>(type.dtype.Bytes()) != got) {
         Report(Item(static_cast<ValueId>(v)),
                fmt::format("expected the bytes of {}, but got {}", value.type.ToString(), got));
       }
@@ -201,53 +208,70 @@ class Verifier {
     }
     for (const auto& [name, list] : n.exprs) CheckExprs(item, list, DType::Index());
     Attrs complete = n.attrs;
-    const int rank = count > 0 && n.inputs[0] != kNoValue ? g_.type(n.inputs[0]).rank() : 0;
-    if (Status s = CompleteAttrs(n.op, rank, &complete, n.exprs); !s)
+    if (Status s = CompleteAttrs(n.op, RankOfFirst(g_, n), &complete, n.exprs); !s)
       return Report(item, s.errors());
     if (!(complete == n.attrs)) return Report(item, "expected all attributes of the operator");
-    if (n.op == OpKind::kFused) return CheckFused(id);
-    if (!n.regions.empty()) return Report(item, "expected no regions");
+    if (n.regions.size() != static_cast<size_t>(info.num_regions)) {
+      return Report(item, fmt::format("expected {} region{}, but got {}", info.num_regions,
+                                      info.num_regions == 1 ? "" : "s", n.regions.size()));
+    }
     CheckTypes(id);
+    if (n.op == OpKind::kFused) CheckFused(id);
+  }
+
+  Expected<Types> TypesOf(const Node& n) const {
+    if (Info(n.op).num_regions > 0) return InferRegionTypes(g_, n);
+    std::vector<const TensorType*> types;
+    for (size_t i = 0; i < n.inputs.size(); ++i) {
+      const ValueId v = n.inputs[i];
+      if (v != kNoValue && !g_.IsTensor(v))
+        return MakeError(fmt::format("expected input {} to be a tensor, but got {}", i,
+                                     g_.value(v).type.ToString()));
+      types.push_back(v == kNoValue ? nullptr : &g_.type(v));
+    }
+    return InferTypes({n.op, n.attrs, n.exprs, types, {}, nullptr});
   }
 
   void CheckTypes(NodeId id) {
     const Node& n = g_.node(id);
-    std::vector<const TensorType*> types;
-    for (ValueId v : n.inputs) types.push_back(v == kNoValue ? nullptr : &g_.type(v));
-    if (n.outputs.size() != 1)
-      return Report(Describe(g_, id),
-                    fmt::format("expected one output, but got {}", n.outputs.size()));
-    Expected<TensorType> want = InferType({n.op, n.attrs, n.exprs, types, {}, nullptr});
-    if (!want) return Report(Describe(g_, id), want.errors());
-    const TensorType& got = g_.type(n.outputs[0]);
-    want->layout = got.layout;  // where a value lies is the passes' choice
-    want->place = got.place;
-    if (!(*want == got)) {
-      Report(Describe(g_, id), fmt::format("expected its output to be {}, but got {}",
-                                           want->ToString(), got.ToString()));
+    const std::string item = Describe(g_, id);
+    for (const std::shared_ptr<const Graph>& region : n.regions) {
+      if (!region) return Report(item, "expected regions, but one is missing");
+      const Diagnostics inside = Verifier(*region, depth_ + 1).Run();
+      Report(item, inside);
+      if (!inside.empty()) return;
+    }
+    Expected<Types> want = TypesOf(n);
+    if (!want) return Report(item, want.errors());
+    const bool all = Info(n.op).num_regions > 0;
+    if (n.outputs.size() > want->size() || (n.outputs.empty() && !all) ||
+        (all && n.outputs.size() != want->size())) {
+      return Report(item, fmt::format("expected {}{} result{}, but got {}",
+                                      all || want->size() == 1 ? "" : "1 to ", want->size(),
+                                      want->size() == 1 ? "" : "s", n.outputs.size()));
+    }
+    for (size_t i = 0; i < n.outputs.size(); ++i) {
+      const Type& got = g_.value(n.outputs[i]).type;
+      Type& expected = (*want)[i];
+      if (!all && got.IsTensor()) {  // where a value lies is the passes' choice
+        expected.tensor().layout = got.tensor().layout;
+        expected.tensor().place = got.tensor().place;
+      }
+      if (expected == got) continue;
+      Report(item, fmt::format("expected its {} to be {}, but got {}",
+                               i == 0 ? "output" : fmt::format("result {}", i), expected.ToString(),
+                               got.ToString()));
     }
   }
 
   void CheckFused(NodeId id) {
     const Node& n = g_.node(id);
     const std::string item = Describe(g_, id);
-    if (n.regions.size() != 1 || !n.regions[0]) return Report(item, "expected one region");
     const Graph& region = *n.regions[0];
-    Report(item, Verifier(region, depth_ + 1).Run());
-    if (!errors_.empty()) return;
-    auto match = [&](const char* what, const std::vector<ValueId>& outside,
-                     const std::vector<ValueId>& inside) {
-      if (outside.size() != inside.size())
-        return Report(item, fmt::format("expected {} {} as the region has, but got {}",
-                                        inside.size(), what, outside.size()));
-      for (size_t i = 0; i < outside.size(); ++i) {
-        if (outside[i] != kNoValue && g_.type(outside[i]) == region.type(inside[i])) continue;
-        Report(item, fmt::format("expected {} {} to be {} as in the region", what, i,
-                                 region.type(inside[i]).ToString()));
-      }
-    };
-    match("inputs", n.inputs, region.inputs);
-    match("outputs", n.outputs, region.outputs);
+    for (const Node& inner : region.nodes) {
+      if (Info(inner.op).num_regions > 0)
+        Report(item, "expected a group of operators without regions");
+    }
   }
 
   const Graph& g_;

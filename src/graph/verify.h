@@ -11,10 +11,10 @@ namespace tenon::graph {
 ///   inputs, and graph outputs, have distinct names; nothing is longer than the limits dims
 ///   symbolic dims are declared, distinct, with sane ranges, and appear in an input's type
 ///   attributes complete, of the row's types and choices; arity as the row says
-///   types      each output's type is what the type rule infers
+///   types      each result's type is what the type rule infers; only tensors are computed with
 ///   payloads   a constant's bytes are as many as its type needs
-///   regions    verify too; a fused node's operands have the types of the region's inputs; roles
-///   and anchor fit
+///   regions    verify too, and fit the node (ops.def); control flow is plain at its borders; a
+///   fused node's roles and anchor fit, and no region is in it
 Status Verify(const Graph& g);
 
 }  // namespace tenon::graph

@@ -383,9 +383,9 @@ std::vector<Frame*> GridThread::PostedByGroup(int64_t lanes) const {
 
 Memory* GridThread::Shared(const Alloc* alloc,
                            const std::function<std::unique_ptr<Memory>()>& make) {
-  const std::string& scope = alloc->buffer->scope;
-  const bool block = scope == "shared" || scope == "barrier";
-  if (!block && scope != "global") return nullptr;
+  const Holder holder = HolderOf(alloc->buffer->scope);
+  const bool block = holder == Holder::kBlock;
+  if (!block && holder != Holder::kLaunch) return nullptr;
   Memory* memory = (block ? cta_->shared_ : cta_->grid_.global).Get(alloc, make);
   if (block) ++visits_[memory];
   return memory;
@@ -467,7 +467,8 @@ void ReadAxes(const std::string& name, Grid* grid) {
   Worker host(grid->machine, nullptr, 0);
   host.frame() = grid->frame;
   for (const For* loop : grid->nest.axes) {
-    if (!IsZero(loop->min)) Fail("kernel " + name + ": " + loop->thread + " does not start at 0");
+    if (!IsZero(loop->min))
+      Fail("kernel " + name + ": " + Name(loop->thread) + " does not start at 0");
     const int64_t extent = std::max<int64_t>(host.EvalInt(loop->extent), 0);
     grid->extents.push_back(extent);
     (IsBlockAxis(loop->thread) ? grid->blocks : grid->threads) *= extent;
@@ -483,14 +484,15 @@ void ReadAxes(const std::string& name, Grid* grid) {
 void ReadBody(Grid* grid, bool* out_cluster_meets, bool* out_grid_meets) {
   bool waits = false;
   PreOrder(grid->nest.body, [&](const NodeRef& n) {
-    if (const auto* alloc = As<Alloc>(n)) grid->has_barriers |= alloc->buffer->scope == "barrier";
+    if (const auto* alloc = As<Alloc>(n))
+      grid->has_barriers |= alloc->buffer->scope == Scope::kBarrier;
     if (const auto* sync = As<Sync>(n)) {
       *out_cluster_meets |= sync->level == Level::kCluster;
       *out_grid_meets |= sync->level == Level::kGrid;
     }
     const auto* call = As<CallFunc>(n);
     const Func callee = call ? grid->machine.module.Find(call->callee) : nullptr;
-    waits |= callee && callee->attrs.GetString(kLaunchOrderAttr) == kLaunchOrderWait;
+    waits |= callee && LaunchOrderOf(*callee) == LaunchOrder::kWait;
     return !IsA<ExprNode>(n);
   });
   const PrimFunc& kernel = *grid->frame.func;

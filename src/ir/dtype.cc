@@ -15,12 +15,14 @@ static const char* Letter(TypeCode code) {
     case TypeCode::kBool: return "bool";
     case TypeCode::kIndex: return "index";
     case TypeCode::kHandle: return "handle";
+    case TypeCode::kString: return "string";
   }
   return "?";
 }
 
 static bool HasBits(TypeCode code) {
-  return code != TypeCode::kBool && code != TypeCode::kIndex && code != TypeCode::kHandle;
+  return code != TypeCode::kBool && code != TypeCode::kIndex && code != TypeCode::kHandle &&
+         code != TypeCode::kString;
 }
 
 std::string DType::ToString() const {
@@ -50,6 +52,7 @@ static bool ValidBits(TypeCode code, int bits) {
     case TypeCode::kBool:
     case TypeCode::kIndex:
     case TypeCode::kHandle: return true;
+    case TypeCode::kString: break;
   }
   return false;
 }
@@ -90,6 +93,7 @@ std::string LongName(DType type) {
     case TypeCode::kBool: return "bool";
     case TypeCode::kIndex: return "index";
     case TypeCode::kHandle: return "handle";
+    case TypeCode::kString: return "string";
   }
   return "?";
 }

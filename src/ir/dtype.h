@@ -17,6 +17,7 @@ enum class TypeCode : uint8_t {
   kIndex,   // loop variables, dims, subscripts: 64 bits until a pass proves that 32 serve; must not
             // overflow
   kHandle,  // a pointer
+  kString,  // text of any length; of tensors of a graph only, nothing computes with it
 };
 
 /// A type: what a lane is and how many lanes. `scalable` vectors have vscale × lanes lanes.
@@ -33,6 +34,7 @@ struct DType {
   static constexpr DType Bool() { return {TypeCode::kBool, 1}; }
   static constexpr DType Index() { return {TypeCode::kIndex, 64}; }
   static constexpr DType Handle() { return {TypeCode::kHandle, 64}; }
+  static constexpr DType String() { return {TypeCode::kString, 64}; }
 
   constexpr bool IsFloat() const { return code == TypeCode::kFloat || code == TypeCode::kBFloat; }
   constexpr bool IsInt() const { return code == TypeCode::kInt || code == TypeCode::kUInt; }
@@ -40,6 +42,7 @@ struct DType {
   constexpr bool IsIndex() const { return code == TypeCode::kIndex; }
   constexpr bool IsBool() const { return code == TypeCode::kBool; }
   constexpr bool IsHandle() const { return code == TypeCode::kHandle; }
+  constexpr bool IsString() const { return code == TypeCode::kString; }
   constexpr bool IsScalar() const { return lanes == 1 && !scalable; }
   constexpr bool IsVector() const { return !IsScalar(); }
 
@@ -54,7 +57,8 @@ struct DType {
 
   friend constexpr bool operator==(const DType&, const DType&) = default;
 
-  /// "f32", "i64", "u8", "bf16", "bool", "index", "handle", "f32x16", "f32x[4]" (scalable).
+  /// "f32", "i64", "u8", "bf16", "bool", "index", "handle", "f32x16", "f32x[4]" (scalable),
+  /// "string". Parse knows all but the last: expressions and buffers have no such type.
   std::string ToString() const;
   static std::optional<DType> Parse(std::string_view text);
 };

@@ -116,6 +116,29 @@ std::string TextParser::TakeString(std::string_view what) {
   return std::move(*text);
 }
 
+Scope TextParser::TakeScope() {
+  const Token at = Peek();
+  const std::string word = TakeWord("a scope");
+  if (const auto scope = ScopeOf(word)) return *scope;
+  Fail(at, fmt::format("expected a scope: one of {} but got '{}'", ScopeWords(/*scheduled=*/false),
+                       word));
+}
+
+ThreadAxis TextParser::TakeThreadAxis() {
+  const Token at = Peek();
+  const std::string word = TakeWord("a thread axis");
+  if (const auto axis = ThreadAxisOf(word)) return *axis;
+  Fail(at, fmt::format("expected a thread axis: one of {} but got '{}'", ThreadAxisWords(), word));
+}
+
+Place TextParser::TakePlace() {
+  constexpr std::string_view kWhat = "a place: host or \"device k\"";
+  const Token at = Peek();
+  const std::string text = TakeWord(kWhat);
+  if (const auto place = Place::Parse(text)) return *place;
+  Fail(at, fmt::format("expected {} but got '{}'", kWhat, text));
+}
+
 int64_t TextParser::TakeInt(std::string_view what) {
   const bool negative = At("-") && Peek(1).kind == TokenKind::kNumber;
   const Token& token = Peek(negative ? 1 : 0);

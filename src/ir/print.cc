@@ -362,7 +362,7 @@ void IrPrinter::PrintLayout(const LayoutNode& layout) {
       out_ += " size ";
       layout.extents[i] ? PrintExpr(layout.extents[i]) : void(out_ += "_");
     }
-    if (i < layout.threads.size()) out_ += " on " + WordText(layout.threads[i]);
+    if (i < layout.threads.size()) out_ += " on " + WordText(Name(layout.threads[i]));
   }
   out_ += ")";
   if (layout.replicas != 1) out_ += fmt::format(" replicas {}", layout.replicas);
@@ -383,7 +383,7 @@ void IrPrinter::PrintBufferDecl(const BufferNode& buffer) {
     PrintList(buffer.strides);
     out_ += ")";
   }
-  if (buffer.scope != "global") out_ += " in " + WordText(buffer.scope);
+  if (buffer.scope != Scope::kGlobal) out_ += " in " + WordText(Name(buffer.scope));
   if (buffer.align != 0) out_ += fmt::format(" align {}", buffer.align);
 }
 

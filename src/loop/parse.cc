@@ -143,7 +143,7 @@ bool LoopParser::SkipBufferParam() {
 // first.
 void LoopParser::TakeParams(PrimFunc* f) {
   Expect("(", "before the parameters of a function");
-  const Place place = Here();
+  const Bookmark params = Here();
   List(")", "after the parameters of a function", [&] {
     if (At("out") && !At(":", 1)) Take();
     const Token at = Peek();
@@ -154,7 +154,7 @@ void LoopParser::TakeParams(PrimFunc* f) {
     Declare(at, name, scalar);
     f->scalars.push_back(scalar);
   });
-  GoTo(place);
+  GoTo(params);
   size_t scalars = 0;
   List(")", "after the parameters of a function", [&] {
     const Token at = Peek();

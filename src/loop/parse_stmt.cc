@@ -197,10 +197,7 @@ Stmt LoopParser::TakeFor() {
   } while (Accept(","));
   ForKind kind = ForKind::kSerial;
   if (Peek().kind == TokenKind::kWord) kind = TakeEnum("the kind of a loop", ForKind::kThread);
-  std::string thread;
-  if (kind == ForKind::kThread) thread = TakeWord("a thread axis");
-  if (kind == ForKind::kThread && thread.empty())
-    Fail(at, "expected a thread axis but got an empty name");
+  const ThreadAxis thread = kind == ForKind::kThread ? TakeThreadAxis() : ThreadAxis::kNone;
   Attrs attrs;
   if (AtAttrs()) attrs = TakeAttrs();
   if (axes.size() > 1 && (kind != ForKind::kSerial || !attrs.empty())) {
@@ -308,11 +305,10 @@ Stmt LoopParser::TakeAtomic() {
   if (access.mask) Fail(at, "expected the place of an atomic without a mask");
   Expect(",", "and the operand of an atomic");
   Expr value = TakeStored(access);
-  std::string order = TakeWord("the order of an atomic: relaxed, acquire, release, acq_rel");
+  const MemoryOrder order = TakeEnum("the order of an atomic", MemoryOrder::kAcqRel);
   Expect("at", "and the scope of an atomic");
   const Level scope = TakeEnum("a level", Level::kTeam);
-  return Atomic::Make(op, access.buffer, std::move(access.indices), std::move(value),
-                      std::move(order), scope);
+  return Atomic::Make(op, access.buffer, std::move(access.indices), std::move(value), order, scope);
 }
 
 // ---- calls ----
@@ -348,10 +344,10 @@ Stmt LoopParser::TakeLaunch() {
   std::vector<Expr> scalars;
   TakeArguments(&buffers, &scalars);
   Expect("on", "and the place of a launch");
-  std::string place = TakeWord("a place: host or \"device k\"");
+  const Place place = TakePlace();
   Attrs attrs;
   if (AtAttrs()) attrs = TakeAttrs();
-  return Launch::Make(std::move(kernel), std::move(buffers), std::move(scalars), std::move(place),
+  return Launch::Make(std::move(kernel), std::move(buffers), std::move(scalars), place,
                       std::move(attrs));
 }
 

@@ -259,7 +259,7 @@ void LoopPrinter::Print(const For& s) {
     LoopAxis(*inner);
   }
   if (inner->for_kind != ForKind::kSerial) out_ += fmt::format(" {}", Name(inner->for_kind));
-  if (inner->for_kind == ForKind::kThread) out_ += " " + WordText(inner->thread);
+  if (inner->for_kind == ForKind::kThread) out_ += " " + WordText(Name(inner->thread));
   PrintAttrs(inner->attrs);
   out_ += " ";
   Body(inner->body);
@@ -380,7 +380,7 @@ void LoopPrinter::Print(const CallFunc& s) {
 void LoopPrinter::Print(const Launch& s) {
   out_ += "launch @" + WordText(s.kernel);
   Arguments(s.buffers, s.scalars);
-  out_ += " on " + WordText(s.place);
+  out_ += " on " + WordText(s.place.ToString());
   PrintAttrs(s.attrs);
 }
 
@@ -422,7 +422,7 @@ void LoopPrinter::Print(const Atomic& s) {
   PrintAccess(s.buffer, s.indices, nullptr);
   out_ += ", ";
   PrintExpr(s.value);
-  out_ += fmt::format(" {} at {}", WordText(s.order), Name(s.scope));
+  out_ += fmt::format(" {} at {}", Name(s.order), Name(s.scope));
 }
 
 }  // namespace

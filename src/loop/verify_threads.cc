@@ -14,7 +14,7 @@ namespace {
 
 void CheckAxis(const VerifyContext& c, const For& loop) {
   if (!IsZero(loop.min)) {
-    c.Error("the launch's axis {} starts at {}: expected 0", loop.thread,
+    c.Error("the launch's axis {} starts at {}: expected 0", Name(loop.thread),
             ToString(NodeRef(loop.min)));
   }
   PreOrder(loop.extent, [&](const NodeRef& n) {
@@ -24,7 +24,7 @@ void CheckAxis(const VerifyContext& c, const For& loop) {
     const bool known = std::any_of(dims.begin(), dims.end(), is) ||
                        std::any_of(scalars.begin(), scalars.end(), is);
     if (IsA<Load>(n) || (IsA<VarNode>(n) && !known)) {
-      c.Error("the launch's extent of {}, {}, needs more than the kernel's dims", loop.thread,
+      c.Error("the launch's extent of {}, {}, needs more than the kernel's dims", Name(loop.thread),
               ToString(NodeRef(loop.extent)));
       return false;
     }
@@ -42,7 +42,7 @@ void CheckNest(const VerifyContext& c) {
       c.Error(
           "the launch's axes are out of order at {}: expected blockIdx.z, y, x, then "
           "clusterCtaIdx.z, y, x, then threadIdx.z, y, x, each once",
-          loop->thread);
+          Name(loop->thread));
     }
     last = std::max(last, rank);
     CheckAxis(c, *loop);
@@ -53,7 +53,7 @@ void CheckNest(const VerifyContext& c) {
       c.Error(
           "loop '{}' over {} stands inside the body of the launch: expected all axes in one "
           "nest around it",
-          loop->var->name, loop->thread);
+          loop->var->name, Name(loop->thread));
     }
     return !IsA<ExprNode>(n);
   });
@@ -76,7 +76,7 @@ int64_t SharedBytes(const VerifyContext& c) {
   int64_t bytes = 0;
   c.ForEach([&](const NodeRef& node) {
     const auto* alloc = As<Alloc>(node);
-    if (!alloc || alloc->buffer->scope != "shared") return;
+    if (!alloc || alloc->buffer->scope != Scope::kShared) return;
     const auto size = BytesOf(alloc->buffer);
     if (!size)
       return c.Error(
@@ -94,7 +94,7 @@ int64_t NumRegisters(const Stmt& stmt) {
   PreOrder(stmt, [&](const NodeRef& n) {
     const auto* alloc = As<Alloc>(n);
     if (!alloc) return !IsA<ExprNode>(n);
-    const bool counts = alloc->buffer->scope == "register";
+    const bool counts = alloc->buffer->scope == Scope::kRegister;
     const int64_t own = counts ? (BytesOf(alloc->buffer).value_or(0) + 3) / 4 : 0;
     most = std::max(most, std::min(own + NumRegisters(alloc->body), kMost));
     return false;
@@ -133,7 +133,7 @@ void CheckAxisLimit(const VerifyContext& c, const For& loop, const Target& targe
   const auto extent = AsInt(Simplify(loop.extent));
   if (most > 0 && extent && *extent > most)
     c.Error("{} {} along {}, but {} has at most {}", *extent, thread ? "threads" : "blocks",
-            loop.thread, TargetName(target), most);
+            Name(loop.thread), TargetName(target), most);
 }
 
 void CheckLimits(const VerifyContext& c, const Target& target) {
@@ -146,7 +146,7 @@ void CheckLimits(const VerifyContext& c, const Target& target) {
     if (!IsThreadAxis(loop->thread)) continue;
     if (!extent) {
       c.Error("the extent of {} is not constant: blocks have a fixed number of threads",
-              loop->thread);
+              Name(loop->thread));
       return;
     }
     threads = std::min<__int128>(threads * *extent, kMost);
@@ -190,18 +190,18 @@ void CheckClusters(const VerifyContext& c, const Target& target) {
     if (!IsClusterAxis(loop->thread)) continue;
     if (!has) {
       return c.Error("loop '{}' over {}: clusters of blocks need {}, but the target is {}",
-                     loop->var->name, loop->thread, FeatureFor(Ability::kClusters),
+                     loop->var->name, Name(loop->thread), FeatureFor(Ability::kClusters),
                      target.ShortName());
     }
     const auto extent = AsInt(Simplify(loop->extent));
     if (!extent || *extent < 1) {
       return c.Error("loop '{}' over {}: expected a constant number of blocks but got {}",
-                     loop->var->name, loop->thread, ToString(NodeRef(loop->extent)));
+                     loop->var->name, Name(loop->thread), ToString(NodeRef(loop->extent)));
     }
     blocks = std::min(blocks * std::min(*extent, kMost), kMost);
     if (blocks > kMostInCluster) {
       return c.Error("loop '{}' over {} makes clusters of {} blocks: at most {} are possible",
-                     loop->var->name, loop->thread, blocks, kMostInCluster);
+                     loop->var->name, Name(loop->thread), blocks, kMostInCluster);
     }
   }
 }
@@ -242,10 +242,6 @@ void CheckLaunch(const VerifyContext& context) {
   if (context.func.func_kind != FuncKind::kKernel) return;
   if (!context.func.IsForDevice()) return;
   const Target& target = *context.func.target;
-  const auto* unmet = context.func.attrs.Find("unmet");
-  const auto* needs = unmet ? std::get_if<std::vector<std::string>>(unmet) : nullptr;
-  for (size_t i = 0; needs && i < needs->size(); ++i) context.Error("{}", (*needs)[i]);
-  if (needs) return;
   CheckNest(context);
   CheckLimits(context, target);
   CheckClusters(context, target);

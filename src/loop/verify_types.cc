@@ -211,9 +211,6 @@ void CheckExprTypes(const VerifyContext& context) {
 
 namespace {
 
-constexpr std::string_view kScopes[] = {"global",   "shared", "local",   "register", "tile",
-                                        "fragment", "const",  "barrier", "args"};
-
 void CheckIndexList(const VerifyContext& c, const std::string& what,
                     const std::vector<Expr>& list) {
   for (const Expr& e : list) {
@@ -235,9 +232,6 @@ void CheckLayout(const VerifyContext& c, const BufferNode& b) {
 void CheckBuffer(const VerifyContext& c, const BufferNode& b) {
   if (!b.dtype.IsScalar() || !DType::Parse(b.dtype.ToString())) {
     c.Error("'{}': expected elements of a scalar type but got {}", b.name, b.dtype.ToString());
-  }
-  if (std::find(std::begin(kScopes), std::end(kScopes), b.scope) == std::end(kScopes)) {
-    c.Error("'{}' is in the unknown scope '{}'", b.name, b.scope);
   }
   CheckIndexList(c, fmt::format("shape of '{}'", b.name), b.shape);
   CheckIndexList(c, fmt::format("strides of '{}'", b.name), b.strides);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "graph/dims.h"
 #include "ir/print.h"
 #include "ir/visit.h"
 #include "support/check.h"
@@ -38,6 +39,25 @@ bool Applies(const Algorithm& algorithm, const Site& site) {
     if (std::find(ops.begin(), ops.end(), site.node().op) == ops.end()) return false;
   }
   return algorithm.applies(site);
+}
+
+std::vector<int64_t> Site::Sizes(const graph::TensorType& type) const {
+  std::vector<int64_t> out;
+  for (const Expr& d : type.dims) out.push_back(TypicalSize(region, d));
+  return out;
+}
+
+std::vector<int64_t> Site::LeastSizes(const graph::TensorType& type) const {
+  std::vector<int64_t> out;
+  for (const Expr& d : type.dims) out.push_back(LeastSize(region, d));
+  return out;
+}
+
+bool AreNumbers(const graph::TensorType& type, size_t first_axis) {
+  for (size_t i = first_axis; i < type.dims.size(); ++i) {
+    if (!AsInt(type.dims[i])) return false;
+  }
+  return true;
 }
 
 // ---- Spaces ----
@@ -156,13 +176,14 @@ std::string Space::ToString() const {
   return out;
 }
 
-bool Want::IsMetBy(const StorageDesc& stored, const std::vector<int64_t>& dims) const {
+bool Want::IsMetBy(const StorageDesc& stored, const std::vector<Expr>& dims) const {
   if (stored.order != desc.order || stored.blocks != desc.blocks) return false;
   for (size_t i = 0; i < dims.size(); ++i) {
     auto cells = [&](const StorageDesc& d) { return d.size.empty() ? dims[i] : d.size[i]; };
     auto begin = [&](const StorageDesc& d) { return d.begin.empty() ? int64_t{0} : d.begin[i]; };
     if (begin(stored) < begin(desc)) return false;
-    if (cells(stored) - begin(stored) < cells(desc) - begin(desc)) return false;
+    const Expr more = graph::DimSub(cells(stored), cells(desc));
+    if (graph::DimRange(more).min < begin(stored) - begin(desc)) return false;
   }
   return true;
 }

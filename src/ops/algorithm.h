@@ -77,7 +77,14 @@ struct Site {
   const graph::Node& node() const { return region.node(anchor); }
   const graph::TensorType& input(size_t i) const { return region.type(node().inputs[i]); }
   const graph::TensorType& result() const { return region.type(node().outputs[0]); }
+  /// Its dims with symbolic ones at their typical sizes: what prices and choices go by.
+  std::vector<int64_t> Sizes(const graph::TensorType& type) const;
+  /// The same at the smallest sizes.
+  std::vector<int64_t> LeastSizes(const graph::TensorType& type) const;
 };
+
+/// Whether all dims from this axis on are numbers.
+bool AreNumbers(const graph::TensorType& type, size_t first_axis = 0);
 
 /// How an algorithm wants a value of its region to lie: order and blocks exactly, borders of at
 /// least so many cells. Of a value that is computed in the region nothing can be wanted.
@@ -85,7 +92,7 @@ struct Want {
   graph::ValueId value;
   StorageDesc desc;  // begin and size: the least that will do
   /// True where the value's storage satisfies it. `dims` are the value's.
-  bool IsMetBy(const StorageDesc& stored, const std::vector<int64_t>& dims) const;
+  bool IsMetBy(const StorageDesc& stored, const std::vector<Expr>& dims) const;
 };
 
 /// What a block of a kernel is there for.
@@ -119,7 +126,7 @@ struct Algorithm {
   Space (*space)(const Site& site);
   std::vector<Want> (*wants)(const Site& site, const Point& point);
   WorkDescription (*work)(const Site& site, const Point& point);
-  /// The anchor's result. The stored operands and results meet the wants.
+  /// The anchor's result; null: by its definition. The stored operands and results meet the wants.
   Operand (*build)(Group& group, const graph::Node& node, const Point& point);
   void (*schedule)(Schedule& s, const Parts& parts, const Machine& machine, const Point& point);
 };
@@ -143,7 +150,7 @@ struct Priced {
 std::optional<Priced> CheapestPoint(const Algorithm& algorithm, const Site& site,
                                     const std::function<bool(const Point&)>& allowed = nullptr);
 
-/// A plan of the algorithm at a point, for sizes that are all known.
+/// A plan of the algorithm at a point, for all sizes.
 graph::Plan MakePlan(const Algorithm& algorithm, const Space& space, const Point& point,
                      double seconds);
 

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 
+#include "graph/dims.h"
+#include "ops/fusing.h"
+
 namespace tenon::ops {
 
 int64_t ConvGeometry::Window() const {
@@ -12,14 +15,14 @@ int64_t ConvGeometry::Window() const {
 
 std::optional<ConvGeometry> ReadConv(const Site& site) {
   const graph::Node& n = site.node();
-  if (n.op != graph::OpKind::kConv || !(site.input(0).dtype == DType::Float(32)))
+  if (n.op != graph::OpKind::kConv || !ComputesInF32(site.region, n))
     return std::nullopt;
-  auto x = site.input(0).StaticDims(), w = site.input(1).StaticDims(),
-       y = site.result().StaticDims();
-  if (!x || !w || !y || x->size() < 3) return std::nullopt;
-  ConvGeometry c{*x,
-                 *w,
-                 *y,
+  const graph::TensorType &x = site.input(0), &w = site.input(1), &y = site.result();
+  if (x.rank() < 3 || !AreNumbers(x, 1) || !AreNumbers(w) || !AreNumbers(y, 1)) return std::nullopt;
+  ConvGeometry c{site.Sizes(x),
+                 site.Sizes(w),
+                 site.Sizes(y),
+                 site.LeastSizes(y)[0],
                  n.attrs.GetInt("group", 1),
                  n.attrs.GetInts("strides"),
                  n.attrs.GetInts("dilations"),
@@ -33,7 +36,7 @@ bool IsDirectConv(const ConvGeometry& c) {
   return c.rank() == 2 && (c.group == 1 || c.Depthwise());
 }
 
-StorageDesc FeatureMap(const std::vector<int64_t>& dims, int64_t lanes,
+StorageDesc FeatureMap(const std::vector<Expr>& dims, int64_t lanes,
                        const std::vector<int64_t>& before, const std::vector<int64_t>& after) {
   StorageDesc d;
   if (lanes > 1) d.blocks = {{1, lanes}};
@@ -45,14 +48,14 @@ StorageDesc FeatureMap(const std::vector<int64_t>& dims, int64_t lanes,
   d.size = {dims[0], dims[1]};
   for (size_t i = 0; i < before.size(); ++i) {
     d.begin.push_back(before[i]);
-    d.size.push_back(dims[i + 2] + before[i] + after[i]);
+    d.size.push_back(graph::DimAdd(dims[i + 2], IndexConst(before[i] + after[i])));
   }
   return d;
 }
 
 void WantBlockedResults(const Site& site, int64_t lanes, std::vector<Want>* wants) {
   for (graph::ValueId v : site.region.outputs) {
-    wants->push_back({v, FeatureMap(*site.region.type(v).StaticDims(), lanes)});
+    wants->push_back({v, FeatureMap(site.region.type(v).dims, lanes)});
   }
 }
 

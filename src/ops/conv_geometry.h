@@ -9,7 +9,8 @@
 namespace tenon::ops {
 
 struct ConvGeometry {
-  std::vector<int64_t> x, w, y;  // dims of input, weights, result
+  std::vector<int64_t> x, w, y;  // dims of input, weights, result; the batch is the typical one
+  int64_t least_batch = 1;
   int64_t group = 1;
   std::vector<int64_t> strides, dilations, pads;  // pads: begins of the axes of space, then ends
 
@@ -20,7 +21,8 @@ struct ConvGeometry {
   int64_t Window() const;
 };
 
-/// Of a convolution of f32 with known dims and no negative pads; nullopt for any other node.
+/// Of a convolution of f32 with no negative pads, whose dims but the batch are known; nullopt for
+/// any other node.
 std::optional<ConvGeometry> ReadConv(const Site& site);
 
 /// Two axes of space, and one group or one channel per group: what the direct algorithms compute on
@@ -29,7 +31,7 @@ bool IsDirectConv(const ConvGeometry& c);
 
 /// The storage of feature maps in channel blocks of `lanes` (1: plain order) with borders of at
 /// least `before` and `after` cells on each axis of space (both empty: none).
-StorageDesc FeatureMap(const std::vector<int64_t>& dims, int64_t lanes,
+StorageDesc FeatureMap(const std::vector<Expr>& dims, int64_t lanes,
                        const std::vector<int64_t>& before = {},
                        const std::vector<int64_t>& after = {});
 

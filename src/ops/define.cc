@@ -1,5 +1,6 @@
 #include "ops/define.h"
 
+#include "graph/infer.h"
 #include "support/check.h"
 
 namespace tenon::ops {
@@ -37,20 +38,54 @@ Expr DefineElement(const OpContext& op, const Indices& out) {
   TN_UNREACHABLE();
 }
 
+namespace {
+
+bool IsNarrow(DType type) { return graph::AccumulatorOf(type) != type; }
+
+// An operator that adds up works in the wider type throughout and rounds once. Contractions see to
+// it by themselves: their nodes say which types.
+bool AddsUp(const graph::Node& node) {
+  switch (node.op) {
+    case OpKind::kMatMul:
+    case OpKind::kConv:
+    case OpKind::kMaxPool:
+    case OpKind::kArgReduce:
+    case OpKind::kTopK: return false;
+    default: return true;
+  }
+}
+
+Operand DefineFirst(const OpContext& op) {
+  switch (graph::Info(op.node->op).map) {
+    case IndexMapClass::kReduction: return DefineReduction(op);
+    case IndexMapClass::kWindow: return DefineWindow(op);
+    case IndexMapClass::kContraction:
+      return op.node->op == OpKind::kConv ? DefineWindow(op) : DefineContraction(op);
+    default: break;
+  }
+  TN_UNREACHABLE();
+}
+
+}  // namespace
+
 Operand Define(const OpContext& op) {
   if (HasElementDefinition(op.node->op)) {
     return Memo(
         {op.out.dtype, op.out.dims, [op](const Indices& i) { return DefineElement(op, i); }});
   }
-  switch (graph::Info(op.node->op).map) {
-    case IndexMapClass::kReduction: return Memo(DefineReduction(op));
-    case IndexMapClass::kWindow: return Memo(DefineWindow(op));
-    case IndexMapClass::kContraction: {
-      return Memo(op.node->op == OpKind::kConv ? DefineWindow(op) : DefineContraction(op));
-    }
-    default: break;
-  }
-  TN_UNREACHABLE();
+  if (!AddsUp(*op.node) || !IsNarrow(op.out.dtype)) return Memo(DefineFirst(op));
+  OpContext wide = op;
+  wide.out.dtype = graph::AccumulatorOf(op.out.dtype);
+  for (Operand& x : wide.in) x = As(graph::AccumulatorOf(x.dtype), std::move(x));
+  return Memo(As(op.out.dtype, DefineFirst(wide)));
+}
+
+std::vector<Operand> DefineAll(const OpContext& op) {
+  if (op.node->outputs.size() == 1 && op.node->op != OpKind::kTopK) return {Define(op)};
+  std::vector<Operand> all = op.node->op == OpKind::kTopK ? DefineTopK(op) : DefineMaxPool(op);
+  all.resize(op.node->outputs.size());
+  for (Operand& x : all) x = Memo(std::move(x));
+  return all;
 }
 
 }  // namespace tenon::ops

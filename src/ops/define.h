@@ -12,8 +12,8 @@
 
 namespace tenon::ops {
 
-/// The context of one operator: its node, its operands (absent optional ones have a null `at`), its
-/// result's type.
+/// The context of one operator: its node, its operands (absent optional ones have a null `at`), the
+/// type of its first result.
 struct OpContext {
   const graph::Node* node;
   std::vector<Operand> in;
@@ -27,8 +27,11 @@ struct OpContext {
 /// The element of such an operator's result at `out`.
 Expr DefineElement(const OpContext& op, const te::Indices& out);
 
-/// The result of any operator as an operand, made of te tensors where elements need reductions.
+/// The first result of any operator as an operand, made of te tensors where elements need
+/// reductions.
 Operand Define(const OpContext& op);
+/// All results that the node has.
+std::vector<Operand> DefineAll(const OpContext& op);
 
 // Families, used by Define and DefineElement.
 Expr DefineUnary(const OpContext& op, const Expr& x);
@@ -36,6 +39,8 @@ Expr DefineBinary(const OpContext& op, const Expr& a, const Expr& b);
 Expr DefineMovement(const OpContext& op, const te::Indices& out);
 Expr DefineResize(const OpContext& op, const te::Indices& out);
 Operand DefineReduction(const OpContext& op);
+std::vector<Operand> DefineTopK(const OpContext& op);
+std::vector<Operand> DefineMaxPool(const OpContext& op);
 Operand DefineWindow(const OpContext& op);
 Operand DefineContraction(const OpContext& op);
 

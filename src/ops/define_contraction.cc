@@ -1,6 +1,7 @@
 // Contractions: matrix product and attention.
 #include <algorithm>
 
+#include "graph/infer.h"
 #include "ops/define.h"
 
 namespace tenon::ops {
@@ -14,6 +15,7 @@ static Operand DefineMatMul(const OpContext& op) {
        tb = op.node->attrs.Get<bool>("trans_b", false);
   size_t r = op.out.dims.size();
   Expr depth = a.dims[a.dims.size() - (ta ? 2 : 1)];
+  const DType wide = graph::ContractionTypesOf(a.dtype, b.dtype, op.node->attrs)->accumulator;
   // The operand's indices: its own leading dims out of the result's, then row and column.
   auto at = [r](const Operand& x, const Indices& out, const Expr& row, const Expr& col) {
     Indices in;
@@ -24,12 +26,12 @@ static Operand DefineMatMul(const OpContext& op) {
     in.push_back(col);
     return x.at(in);
   };
-  return Read(te::Compute(op.name, op.out.dims, [&](const Indices& out) {
-    te::Axis k = te::ReduceAxis("k", depth);
-    Expr x = ta ? at(a, out, k.var, out[r - 2]) : at(a, out, out[r - 2], k.var);
-    Expr y = tb ? at(b, out, out[r - 1], k.var) : at(b, out, k.var, out[r - 1]);
-    return te::Sum(x * y, {k});
-  }));
+  return As(op.out.dtype, Read(te::Compute(op.name, op.out.dims, [&](const Indices& out) {
+              te::Axis k = te::ReduceAxis("k", depth);
+              Expr x = ta ? at(a, out, k.var, out[r - 2]) : at(a, out, out[r - 2], k.var);
+              Expr y = tb ? at(b, out, out[r - 1], k.var) : at(b, out, k.var, out[r - 1]);
+              return te::Sum(CastExpr::Make(wide, x) * CastExpr::Make(wide, y), {k});
+            })));
 }
 
 static Operand DefineAttention(const OpContext& op) {

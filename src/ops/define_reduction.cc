@@ -193,6 +193,48 @@ static Operand DefineArgReduce(const OpContext& op) {
   });
 }
 
+// Whether `a` at `i` stands before `b` at `j`: an order of all elements, NaN among the largest.
+static Expr Precedes(const Expr& a, const Expr& i, const Expr& b, const Expr& j, bool largest) {
+  Expr better = largest ? Gt(a, b) : Lt(a, b), worse = largest ? Lt(a, b) : Gt(a, b);
+  if (a->dtype.IsFloat()) {
+    Expr a_nan = Intrin(Intrinsic::kIsNan, a), b_nan = Intrin(Intrinsic::kIsNan, b);
+    Expr only_a = And(a_nan, Not(b_nan)), only_b = And(b_nan, Not(a_nan));
+    better = Or(better, largest ? only_a : only_b);
+    worse = Or(worse, largest ? only_b : only_a);
+  }
+  return Or(better, And(Not(worse), Lt(i, j)));
+}
+
+// By counting: as many elements as precede one stand before it. The place of the p-th is then a sum
+// with one term that is not zero.
+std::vector<Operand> DefineTopK(const OpContext& op) {
+  const Operand& x = op.in[0];
+  const size_t axis = static_cast<size_t>(op.Int("axis"));
+  const bool largest = op.node->attrs.Get<bool>("largest", true);
+  const DType i32 = DType::Int(32), i64 = DType::Int(64);
+  Operand rank = Read(te::Compute(op.name + "_rank", x.dims, [&](const Indices& out) {
+    te::Axis r = te::ReduceAxis("r", x.dims[axis]);
+    Indices other = out;
+    other[axis] = r.var;
+    Expr before = Precedes(x.at(other), r.var, x.at(out), out[axis], largest);
+    return te::Sum(CastExpr::Make(i32, before), {r});
+  }));
+  Operand at = Read(te::Compute(op.name + "_at", op.out.dims, [&](const Indices& out) {
+    te::Axis r = te::ReduceAxis("r", x.dims[axis]);
+    Indices in = out;
+    in[axis] = r.var;
+    Expr here = Eq(rank.at(in), CastExpr::Make(i32, out[axis]));
+    return te::Sum(Select::Make(here, CastExpr::Make(i32, r.var), MakeIntConst(i32, 0)), {r});
+  }));
+  Operand values{x.dtype, op.out.dims, [x, at, axis](const Indices& out) {
+                   Indices in = out;
+                   Expr place = CastExpr::Make(DType::Index(), at.at(out));
+                   in[axis] = Max(Min(place, x.dims[axis] - 1), IndexConst(0));
+                   return x.at(in);
+                 }};
+  return {values, As(i64, at)};
+}
+
 static Operand DefineCumSum(const OpContext& op) {
   const Operand& x = op.in[0];
   size_t axis = static_cast<size_t>(op.Int("axis"));

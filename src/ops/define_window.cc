@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "graph/infer.h"
 #include "ops/define.h"
 #include "support/check.h"
 
@@ -68,22 +69,24 @@ static Operand DefineConv(const OpContext& op) {
   for (int i = 2; i < w.rank(); ++i) kernel.push_back(w.dim(i));
   Window window(*op.node, kernel);
   int64_t group = op.Int("group"), out_per_group = w.dim(0) / group;
-  return Read(te::Compute(op.name, op.out.dims, [&](const Indices& out) {
-    te::Axis c = te::ReduceAxis("c", w.dims[1]);
-    std::vector<te::Axis> k = window.Axes();
-    Expr channel = group == 1 ? Expr(c.var) : (out[1] / out_per_group) * w.dim(1) + c.var;
-    auto [element, inside] = WindowElement(x, window, {out[0], channel}, out, op.out.dims, k);
-    Indices at = {out[1], c.var};
-    for (const te::Axis& a : k) at.push_back(a.var);
-    Expr value = inside ? Select::Make(inside, element, MakeConst(element->dtype, 0)) : element;
-    std::vector<te::Axis> axes = {c};
-    axes.insert(axes.end(), k.begin(), k.end());
-    Expr bias = op.Has(2) ? op.in[2].at({out[1]}) : nullptr;
-    return te::Sum(value * w.at(at), axes, bias);
-  }));
+  const DType wide = graph::ContractionTypesOf(x.dtype, w.dtype, op.node->attrs)->accumulator;
+  return As(
+      op.out.dtype, Read(te::Compute(op.name, op.out.dims, [&](const Indices& out) {
+        te::Axis c = te::ReduceAxis("c", w.dims[1]);
+        std::vector<te::Axis> k = window.Axes();
+        Expr channel = group == 1 ? Expr(c.var) : (out[1] / out_per_group) * w.dim(1) + c.var;
+        auto [element, inside] = WindowElement(x, window, {out[0], channel}, out, op.out.dims, k);
+        Indices at = {out[1], c.var};
+        for (const te::Axis& a : k) at.push_back(a.var);
+        Expr value = inside ? Select::Make(inside, element, MakeConst(element->dtype, 0)) : element;
+        std::vector<te::Axis> axes = {c};
+        axes.insert(axes.end(), k.begin(), k.end());
+        Expr bias = op.Has(2) ? CastExpr::Make(wide, op.in[2].at({out[1]})) : nullptr;
+        return te::Sum(CastExpr::Make(wide, value) * CastExpr::Make(wide, w.at(at)), axes, bias);
+      })));
 }
 
-static Operand DefineMaxPool(const OpContext& op) {
+static Operand DefineMaximum(const OpContext& op) {
   const Operand& x = op.in[0];
   Window window(*op.node, op.node->attrs.GetInts("kernel"));
   return Read(te::Compute(op.name, op.out.dims, [&](const Indices& out) {
@@ -96,12 +99,9 @@ static Operand DefineMaxPool(const OpContext& op) {
 
 // The position within one channel's image of the first element that is as large as the window's
 // largest; a second reduction, over positions.
-static Operand DefineMaxPoolIndices(const OpContext& op) {
+static Operand DefineMaximumAt(const OpContext& op, const Operand& best) {
   const Operand& x = op.in[0];
   Window window(*op.node, op.node->attrs.GetInts("kernel"));
-  OpContext plain = op;
-  plain.name += "_best";
-  Operand best = DefineMaxPool(plain);
   bool column_major = op.node->attrs.Get<bool>("column_major", false);
   std::vector<Expr> image(x.dims.begin() + 2, x.dims.end());
   auto position = [image, column_major](Indices at) {
@@ -124,7 +124,7 @@ static Operand DefineMaxPoolIndices(const OpContext& op) {
     DType i64 = DType::Int(64);
     return te::MinOf(Select::Make(taken, position(at), HighestOf(i64)), k);
   }));
-  return {op.out.dtype, op.out.dims, [=](const Indices& out) {
+  return {DType::Int(64), op.out.dims, [=](const Indices& out) {
             DType i64 = DType::Int(64);
             Indices begin;
             for (size_t i = 0; i < window.n; ++i) {
@@ -135,6 +135,12 @@ static Operand DefineMaxPoolIndices(const OpContext& op) {
             Expr channel = (out[0] * x.dims[1] + out[1]) * image_size;
             return at + CastExpr::Make(i64, channel);
           }};
+}
+
+std::vector<Operand> DefineMaxPool(const OpContext& op) {
+  const Operand best = DefineMaximum(op);
+  if (op.node->outputs.size() == 1) return {best};
+  return {best, DefineMaximumAt(op, best)};
 }
 
 static Operand DefineAvgPool(const OpContext& op) {
@@ -171,8 +177,7 @@ static Operand DefineAvgPool(const OpContext& op) {
 Operand DefineWindow(const OpContext& op) {
   switch (op.node->op) {
     case OpKind::kConv: return DefineConv(op);
-    case OpKind::kMaxPool: return DefineMaxPool(op);
-    case OpKind::kMaxPoolIndices: return DefineMaxPoolIndices(op);
+    case OpKind::kMaxPool: return DefineMaximum(op);
     case OpKind::kAvgPool: return DefineAvgPool(op);
     default: break;  // no window: the caller dispatched wrongly
   }

@@ -18,6 +18,15 @@ bool HasElementDefinition(OpKind op) {
   return false;
 }
 
+bool ComputesInF32(const graph::Graph& g, const graph::Node& node) {
+  const DType f32 = DType::Float(32);
+  for (graph::ValueId v : node.inputs) {
+    if (v != graph::kNoValue && g.type(v).dtype != f32) return false;
+  }
+  const std::string accumulator = node.attrs.GetString("accumulator");
+  return g.type(node.outputs[0]).dtype == f32 && (accumulator.empty() || accumulator == "f32");
+}
+
 bool IsView(OpKind op) {
   return op == OpKind::kReshape || op == OpKind::kTranspose || op == OpKind::kSlice ||
          op == OpKind::kExpand;

@@ -3,13 +3,16 @@
 
 #include <cstddef>
 
-#include "graph/op.h"
+#include "graph/graph.h"
 
 namespace tenon::ops {
 
 /// True for operators whose every element is an expression of its operands' elements (elementwise,
 /// broadcast, injective and bounded interpolation): they fuse by composition.
 bool HasElementDefinition(graph::OpKind op);
+
+/// True when a contraction's operands, sums and result are f32.
+bool ComputesInF32(const graph::Graph& g, const graph::Node& node);
 
 /// True for operators that only say where elements stand (reshape, transpose, slice, …): reading
 /// through them costs no arithmetic.

@@ -2,6 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <set>
+
+#include "graph/dims.h"
+#include "ir/visit.h"
+
 namespace tenon::ops {
 
 using graph::ValueId;
@@ -13,16 +19,18 @@ static Buffer WithAlign(const Buffer& b, int64_t align) {
 
 // A one-element constant as an immediate, or a null operand.
 static Operand Immediate(const graph::Value& v) {
+  if (!v.IsConstant()) return {};
+  const graph::TensorType& type = v.type.tensor();
   auto make = [&](Expr e) {
-    return Operand{v.type.dtype, v.type.dims, [e](const Indices&) { return e; }};
+    return Operand{type.dtype, type.dims, [e](const Indices&) { return e; }};
   };
-  auto dims = v.type.StaticDims();
-  if (!v.IsConstant() || !dims) return {};
+  auto dims = type.StaticDims();
+  if (!dims) return {};
   int64_t count = 1;
   for (int64_t d : *dims) count *= d;
   if (count != 1) return {};
-  if (auto ints = graph::ReadInts(v, 1)) return make(MakeIntConst(v.type.dtype, ints->at(0)));
-  if (auto floats = graph::ReadFloats(v, 1)) return make(MakeConst(v.type.dtype, floats->at(0)));
+  if (auto ints = graph::ReadInts(v, 1)) return make(MakeIntConst(type.dtype, ints->at(0)));
+  if (auto floats = graph::ReadFloats(v, 1)) return make(MakeConst(type.dtype, floats->at(0)));
   return {};
 }
 
@@ -35,7 +43,7 @@ Group::Group(const KernelRequest& request) : request_(request) {
     if (k < request.output_align.size())
       out.buffer = WithAlign(out.buffer, request.output_align[k]);
     for (const Blocking& b : out.desc.blocks) {
-      if (out.IsRagged(b.axis)) ragged_.insert(out.dims[static_cast<size_t>(b.axis)]);
+      if (out.IsRagged(b.axis)) ragged_.push_back(out.dims[static_cast<size_t>(b.axis)]);
     }
   }
   for (size_t i = 0; i < g.inputs.size(); ++i) {
@@ -61,14 +69,19 @@ Group::Group(const KernelRequest& request) : request_(request) {
 Operand Group::ReadInput(size_t i) const {
   te::Tensor param = params_[i];
   StoredTensor t = inputs_[i];
-  std::vector<Expr> dims;
-  for (int64_t d : t.dims) dims.push_back(IndexConst(d));
-  return {t.buffer->dtype, dims, [param, t, ragged = ragged_](const Indices& at) {
+  std::vector<Expr> last(t.dims.size());  // where an axis is clamped
+  for (size_t a = 0; a < last.size(); ++a) {
+    const int axis = static_cast<int>(a);
+    const bool ragged = std::any_of(ragged_.begin(), ragged_.end(), [&](const Expr& size) {
+      return graph::ProveEqual(size, t.dims[a]);
+    });
+    if (ragged && t.desc.BlockOf(axis) == 1)
+      last[a] = graph::DimSub(t.buffer->shape[a], IndexConst(t.Halo(axis) + 1));
+  }
+  return {t.buffer->dtype, t.dims, [param, t, last](const Indices& at) {
             Indices in = at;
             for (size_t a = 0; a < in.size(); ++a) {
-              const int axis = static_cast<int>(a);
-              if (!ragged.count(t.dims[a]) || t.desc.BlockOf(axis) > 1) continue;
-              in[a] = Min(in[a], IndexConst(*AsInt(t.buffer->shape[a]) - t.Halo(axis) - 1));
+              if (last[a]) in[a] = Min(in[a], last[a]);
             }
             return param.At(t.Place(in));
           }};
@@ -95,7 +108,10 @@ void Group::Set(ValueId v, Operand operand) {
   values_[static_cast<size_t>(v)] = Memo(std::move(operand));
 }
 
-void Group::DefineNode(const graph::Node& node) { Set(node.outputs[0], Define(Context(node))); }
+void Group::DefineNode(const graph::Node& node) {
+  std::vector<Operand> results = DefineAll(Context(node));
+  for (size_t k = 0; k < results.size(); ++k) Set(node.outputs[k], std::move(results[k]));
+}
 
 std::string Group::Mark(std::string block, BlockRole role) {
   parts_[block].role = role;
@@ -114,8 +130,7 @@ te::Tensor Group::StoreOutput(size_t k) {
   const StoredTensor& out = outputs_[k];
   const Operand& v = value(graph().outputs[k]);
   std::vector<Expr> domain;
-  for (size_t a = 0; a < out.dims.size(); ++a)
-    domain.push_back(IndexConst(out.Padded(static_cast<int>(a))));
+  for (size_t a = 0; a < out.dims.size(); ++a) domain.push_back(out.Padded(static_cast<int>(a)));
   te::Storage storage;
   storage.buffer = out.buffer;
   storage.place = [out](const Indices& i) { return out.Place(i); };
@@ -128,7 +143,7 @@ te::Tensor Group::StoreOutput(size_t k) {
         for (const Blocking& b : out.desc.blocks) {
           if (!out.IsRagged(b.axis)) continue;
           size_t a = static_cast<size_t>(b.axis);
-          e = Select::Make(Lt(i[a], IndexConst(out.dims[a])), e, MakeConst(e->dtype, 0));
+          e = Select::Make(Lt(i[a], out.dims[a]), e, MakeConst(e->dtype, 0));
         }
         return e;
       },
@@ -141,21 +156,21 @@ void Group::FillHalo(size_t k, std::vector<te::Tensor>* tensors) {
   if (out.desc.begin.empty() && out.desc.size.empty()) return;
   auto begin = [&](size_t a) { return out.desc.begin.empty() ? 0 : out.desc.begin[a]; };
   for (size_t a = 0; a < r; ++a) {
-    int64_t cells = *AsInt(out.buffer->shape[a]);
-    int64_t after = begin(a) + out.Padded(static_cast<int>(a));
-    int64_t from[2] = {0, after}, count[2] = {begin(a), cells - after};
+    const Expr after = graph::DimAdd(out.Padded(static_cast<int>(a)), IndexConst(begin(a)));
+    const Expr from[2] = {IndexConst(0), after};
+    const Expr count[2] = {IndexConst(begin(a)), graph::DimSub(out.buffer->shape[a], after)};
     for (int side = 0; side < 2; ++side) {
-      if (count[side] <= 0) continue;
+      if (graph::DimRange(count[side]).max <= 0) continue;
       // The slab: the axes before a in their interior, a at this side, the axes after a whole.
       std::vector<Expr> domain;
-      std::vector<int64_t> offset(r, 0);
+      std::vector<Expr> offset(r, IndexConst(0));
       for (size_t b = 0; b < r; ++b) {
         if (b < a) {
-          domain.push_back(IndexConst(out.Padded(static_cast<int>(b))));
-          offset[b] = begin(b);
+          domain.push_back(out.Padded(static_cast<int>(b)));
+          offset[b] = IndexConst(begin(b));
         } else {
-          domain.push_back(b == a ? IndexConst(count[side]) : out.buffer->shape[b]);
-          offset[b] = b == a ? from[side] : 0;
+          domain.push_back(b == a ? count[side] : out.buffer->shape[b]);
+          if (b == a) offset[b] = from[side];
         }
       }
       te::Storage storage;
@@ -173,19 +188,44 @@ void Group::FillHalo(size_t k, std::vector<te::Tensor>* tensors) {
   }
 }
 
+// The function without the dims that nothing in it mentions.
+static Func WithUsedDims(const Func& func) {
+  std::set<const Node*> used;
+  auto note = [&](const NodeRef& n) {
+    if (IsA<VarNode>(n)) used.insert(n.get());
+    return true;
+  };
+  PreOrder(func->body, note);
+  for (const Buffer& b : func->buffers) PreOrder(b, note);
+  PrimFunc fields = *func;
+  for (size_t i = fields.dims.size(); i-- > 0;) {
+    if (used.count(fields.dims[i].get()) != 0) continue;
+    const auto at = static_cast<long>(i);
+    fields.dims.erase(fields.dims.begin() + at);
+    for (std::vector<int64_t>* list : {&fields.dim_lo, &fields.dim_hi, &fields.dim_step})
+      list->erase(list->begin() + at);
+  }
+  return fields.dims.size() == func->dims.size() ? func : PrimFunc::Make(std::move(fields));
+}
+
 Expected<Kernel> Group::Finish() {
   std::vector<te::Tensor> outputs;
   for (size_t k = 0; k < outputs_.size(); ++k) outputs.push_back(StoreOutput(k));
   for (size_t k = 0; k < outputs_.size(); ++k) FillHalo(k, &outputs);
   te::FuncOptions options;
   options.target = request_.machine->target;
+  for (const graph::Dim& d : graph().dims) {
+    options.dims.push_back(d.var);
+    options.ranges.push_back({d.min, d.max == graph::Dim::kNoMax ? -1 : d.max, d.step});
+  }
   Kernel kernel;
-  TN_ASSIGN_OR_RETURN(kernel.func, te::MakeFunc(request_.name, params_, outputs, options));
+  TN_ASSIGN_OR_RETURN(Func whole, te::MakeFunc(request_.name, params_, outputs, options));
+  kernel.func = WithUsedDims(whole);
   for (size_t i = 0; i < inputs_.size(); ++i) {
     kernel.operands.push_back(graph().inputs[i]);
-    kernel.bytes += inputs_[i].Bytes();
+    kernel.bytes += TypicalSize(graph(), inputs_[i].Bytes());
   }
-  for (const StoredTensor& t : outputs_) kernel.bytes += t.Bytes();
+  for (const StoredTensor& t : outputs_) kernel.bytes += TypicalSize(graph(), t.Bytes());
   kernel.parts = std::move(parts_);
   return kernel;
 }

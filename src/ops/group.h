@@ -2,7 +2,6 @@
 // padding and halo.
 #pragma once
 
-#include <set>
 #include <string>
 #include <vector>
 
@@ -51,7 +50,7 @@ class Group {
   std::vector<StoredTensor> inputs_, outputs_;
   std::vector<te::Tensor> params_;
   std::vector<Operand> values_;
-  std::set<int64_t> ragged_;  // sizes of blocked axes of outputs that are not whole blocks
+  std::vector<Expr> ragged_;  // sizes of blocked axes of outputs that may not be whole blocks
   graph::NodeId anchor_ = graph::kNoNode;
   Parts parts_;
 };

@@ -72,7 +72,7 @@ Expected<Kernel> BuildKernel(const KernelRequest& request) {
   for (size_t n = 0; n < g.nodes.size(); ++n) {
     const graph::Node& node = g.nodes[n];
     flops += OperationsOf(g, node);
-    if (static_cast<graph::NodeId>(n) == group.anchor()) {
+    if (static_cast<graph::NodeId>(n) == group.anchor() && plan.algorithm->build) {
       group.Set(node.outputs[0], plan.algorithm->build(group, node, plan.point));
     } else {
       group.DefineNode(node);

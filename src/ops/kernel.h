@@ -16,7 +16,8 @@
 namespace tenon::ops {
 
 /// What is to be computed: a region (the body of a `fused` node, or one node by itself) on tensors
-/// that are stored as their types say. Dims are constant.
+/// that are stored as their types say. Symbolic dims become the kernel's, as far as it mentions
+/// them.
 struct KernelRequest {
   std::string name;
   const graph::Graph* region;
@@ -33,6 +34,7 @@ struct Kernel {
   std::vector<graph::ValueId>
       operands;      // region inputs that became parameters, in order (scalars are built in)
   std::string kind;  // "conv", "matmul", "softmax", "elementwise", …
+  // At the typical sizes of dims:
   int64_t flops = 0;
   int64_t bytes = 0;   // read and written at least
   double seconds = 0;  // predicted, of one launch

@@ -17,6 +17,14 @@ Operand Read(const te::Tensor& tensor) {
   return {tensor.dtype(), tensor.shape(), [tensor](const te::Indices& i) { return tensor.At(i); }};
 }
 
+Operand As(DType type, Operand operand) {
+  if (!operand.at || operand.dtype == type) return operand;
+  auto at = std::move(operand.at);
+  operand.at = [at, type](const te::Indices& i) { return CastExpr::Make(type, at(i)); };
+  operand.dtype = type;
+  return operand;
+}
+
 Operand Memo(Operand operand) {
   // Keys are the addresses of the index expressions; the indices are kept so that no address is
   // used again.

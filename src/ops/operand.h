@@ -23,6 +23,8 @@ struct Operand {
 
 /// An operand that reads a te tensor (of the operand's logical shape).
 Operand Read(const te::Tensor& tensor);
+/// The operand's elements converted to a type.
+Operand As(DType type, Operand operand);
 /// The same operand, evaluating each set of indices once, so that a value used twice stays one
 /// expression.
 Operand Memo(Operand operand);

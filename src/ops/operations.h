@@ -5,8 +5,8 @@
 
 namespace tenon::ops {
 
-/// Arithmetic operations of one node, by its definition, a multiply-add counting two; dims that are
-/// not known count one.
+/// Arithmetic operations of one node, by its definition, a multiply-add counting two, at typical
+/// sizes.
 double OperationsOf(const graph::Graph& g, const graph::Node& node);
 
 }  // namespace tenon::ops

@@ -1,5 +1,8 @@
 #include "ops/row_steps.h"
 
+#include "graph/dims.h"
+#include "graph/storage_desc.h"
+
 namespace tenon::ops {
 
 using te::Indices;
@@ -21,19 +24,21 @@ te::Body Combine(BinaryOp op, Expr value, std::vector<te::Axis> axes) {
 
 }  // namespace
 
-Operand ReduceRow(Group& group, const std::string& name, const std::vector<Expr>& rows, int64_t n,
-                  int64_t lanes, BinaryOp combiner,
+Operand ReduceRow(Group& group, const std::string& name, const std::vector<Expr>& rows,
+                  const Expr& n, int64_t lanes, BinaryOp combiner,
                   const std::function<Expr(const Indices& row, const Expr& j)>& element) {
-  int64_t width = PartialWidth(n, lanes), steps = (n + width - 1) / width;
+  const int64_t width = PartialWidth(TypicalSize(group.graph(), n), lanes);
+  const Expr whole = graph::InBlocks(n, width);
+  const Expr steps = graph::DimFloorDiv(whole, IndexConst(width));
   std::vector<Expr> wide = rows;
   wide.push_back(IndexConst(width));
   te::Tensor partial =
       te::Compute(group.Mark(name + "_lanes", BlockRole::kLanes), wide, [&](const Indices& i) {
-        te::Axis step = te::ReduceAxis("s", IndexConst(steps));
+        te::Axis step = te::ReduceAxis("s", steps);
         Expr j = Expr(step.var) * width + i.back();
         Expr value = element(RowOf(i), j);
         te::Body body = Combine(combiner, value, {step});
-        if (n % width != 0) body.value = Select::Make(Lt(j, IndexConst(n)), value, body.init);
+        if (!graph::ProveEqual(whole, n)) body.value = Select::Make(Lt(j, n), value, body.init);
         return body;
       });
   te::Storage sum_storage;

@@ -12,8 +12,8 @@ namespace tenon::ops {
 
 /// element(row, j) combined over j in [0, n); the blocks "<name>_lanes" and `name` are marked in
 /// the group.
-Operand ReduceRow(Group& group, const std::string& name, const std::vector<Expr>& rows, int64_t n,
-                  int64_t lanes, BinaryOp combiner,
+Operand ReduceRow(Group& group, const std::string& name, const std::vector<Expr>& rows,
+                  const Expr& n, int64_t lanes, BinaryOp combiner,
                   const std::function<Expr(const te::Indices& row, const Expr& j)>& element);
 
 /// The index of an element of a row, and that of its row.

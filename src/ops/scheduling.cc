@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "arith/analyzer.h"
+#include "graph/graph.h"
 #include "ir/visit.h"
 
 namespace tenon::ops {
@@ -67,7 +69,7 @@ InnerLoops LoopsInside(Schedule& s, const std::string& block, const std::string&
 void ComputeInRegisters(Schedule& s, const std::string& block, const std::string& at,
                         const std::string& vectors, int64_t lanes, size_t lanes_axis,
                         const Names& unrolled_reduce) {
-  s.SetScope(WrittenBuffer(s, block), "register");
+  s.SetScope(WrittenBuffer(s, block), Scope::kRegister);
   s.ComputeAt(block, at);
   InnerLoops in = LoopsInside(s, block, at);
   if (in.spatial.empty()) return;
@@ -131,17 +133,38 @@ void ScheduleHalos(Schedule& s, const Parts& parts, const Machine& machine) {
   }
 }
 
+// How often a loop runs at the typical sizes of the function's dims.
+static int64_t TypicalExtent(const Schedule& s, const std::string& loop) {
+  const Func& f = s.func();
+  int64_t extent = 1;
+  PreOrder(f->body, [&](const NodeRef& n) {
+    const auto* l = As<For>(n);
+    if (!l || l->var->name != loop) return !IsA<ExprNode>(n);
+    VarMap typical;
+    for (size_t i = 0; i < f->dims.size(); ++i) {
+      const DimRange r = f->dim_range(i);
+      const graph::Dim dim{f->dims[i], r.lo, r.hi < 0 ? graph::Dim::kNoMax : r.hi, r.step};
+      typical[f->dims[i].get()] = IndexConst(dim.Typical());
+    }
+    extent = AsInt(Simplify(Substitute(l->extent, typical))).value_or(1);
+    return false;
+  });
+  return extent;
+}
+
 std::string ParallelOuter(Schedule& s, const Names& loops) {
   Names outer;
-  int64_t product = 1;
+  int64_t certain = 1, typical = 1;  // parts at all sizes of dims, and at the typical ones
   for (const std::string& l : loops) {
-    if (product >= kEnoughParts) break;
-    int64_t extent = s.GetExtent(l);
-    if (extent < 0) break;
+    if (certain >= kEnoughParts) break;
+    const int64_t extent = s.GetExtent(l);
+    // The last loop has the smallest parts: where others are mostly enough, it stays whole.
+    if (&l == &loops.back() && !outer.empty() && typical >= kEnoughParts) break;
     outer.push_back(l);
-    product *= extent;
+    certain *= std::max<int64_t>(extent, 1);
+    typical *= extent < 0 ? TypicalExtent(s, l) : extent;
   }
-  if (outer.empty() || product <= 1) return "";
+  if (outer.empty() || typical <= 1) return "";
   std::string fused = outer.size() == 1 ? outer[0] : s.Fuse(outer);
   s.Parallel(fused);
   return fused;

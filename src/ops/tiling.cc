@@ -27,23 +27,32 @@ Expr FitsRegisters(const Expr& rows, const Expr& vectors, const Machine& machine
   return Le(rows * vectors + vectors + 1, IndexConst(machine.registers));
 }
 
-void AddParallelLoops(Space* space, const std::vector<Expr>& extents) {
-  const auto count = static_cast<int64_t>(extents.size());
-  std::vector<int64_t> domain(extents.size() + 1);
+std::vector<TripCount> TripCounts(const std::vector<int64_t>& typical,
+                                  const std::vector<int64_t>& least) {
+  std::vector<TripCount> out;
+  for (size_t i = 0; i < typical.size(); ++i) out.emplace_back(typical[i], least[i]);
+  return out;
+}
+
+void AddParallelLoops(Space* space, const std::vector<TripCount>& loops) {
+  const auto count = static_cast<int64_t>(loops.size());
+  std::vector<int64_t> domain(loops.size() + 1);
   std::iota(domain.begin(), domain.end(), 0);
   const Expr n = space->Add({"parallel_loops", domain, false, true});
   const Expr enough = IndexConst(kEnoughParts);
-  Expr product = IndexConst(1);
+  Expr least = IndexConst(1), typical = IndexConst(1);
   Expr some;
   for (int64_t i = 1; i <= count; ++i) {
-    const Expr before = product;
-    product = i == 1 ? extents[0] : product * extents[static_cast<size_t>(i) - 1];
+    const TripCount& loop = loops[static_cast<size_t>(i) - 1];
+    const Expr before = least;
+    least = i == 1 ? loop.least : least * loop.least;
+    typical = i == 1 ? loop.typical : typical * loop.typical;
     Expr here = Eq(n, IndexConst(i));
     if (i > 1) here = And(here, Lt(before, enough));
-    here = And(here, i < count ? Le(enough, product) : Lt(IndexConst(1), product));
+    here = And(here, i < count ? Le(enough, least) : Lt(IndexConst(1), typical));
     some = some ? Or(some, here) : here;
   }
-  const Expr none = And(Eq(n, IndexConst(0)), Le(product, IndexConst(1)));
+  const Expr none = And(Eq(n, IndexConst(0)), Le(typical, IndexConst(1)));
   space->Require(some ? Or(none, some) : none);
 }
 
@@ -64,16 +73,16 @@ void AddTiles(WorkDescription* work, int64_t height, int64_t width, int64_t th, 
   work->AddTileSteps(rest_rows * rest_columns, vectors, turns);
 }
 
-double BytesOf(const graph::TensorType& type) {
+double BytesOf(const graph::Graph& region, const graph::TensorType& type) {
   auto bytes = static_cast<double>(type.dtype.Bytes());
-  for (const Expr& d : type.dims) bytes *= static_cast<double>(AsInt(d).value_or(1));
+  for (const Expr& d : type.dims) bytes *= static_cast<double>(TypicalSize(region, d));
   return bytes;
 }
 
 double BorderBytes(const graph::Graph& region) {
   double bytes = 0;
-  for (graph::ValueId v : region.inputs) bytes += BytesOf(region.type(v));
-  for (graph::ValueId v : region.outputs) bytes += BytesOf(region.type(v));
+  for (graph::ValueId v : region.inputs) bytes += BytesOf(region, region.type(v));
+  for (graph::ValueId v : region.outputs) bytes += BytesOf(region, region.type(v));
   return bytes;
 }
 
@@ -83,7 +92,7 @@ double EpilogueElements(const Site& site) {
     if (static_cast<graph::NodeId>(n) <= site.anchor) continue;
     for (graph::ValueId v : site.region.nodes[n].outputs) {
       const graph::TensorType& type = site.region.type(v);
-      elements += BytesOf(type) / static_cast<double>(type.dtype.Bytes());
+      elements += BytesOf(site.region, type) / static_cast<double>(type.dtype.Bytes());
     }
   }
   return elements;

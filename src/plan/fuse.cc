@@ -51,6 +51,7 @@ class Fuser {
   // May `n` follow `seed`'s elements in the same kernel? Elementwise work on the seed's shape may.
   bool Fits(NodeId n, NodeId seed) const {
     const Node& node = g_.node(n);
+    if (IsControl(g_.node(seed).op)) return false;
     if (group_of_[static_cast<size_t>(n)] >= 0 || node.outputs.size() != 1) return false;
     if (constant_[static_cast<size_t>(Out(n))] != constant_[static_cast<size_t>(Out(seed))])
       return false;
@@ -70,11 +71,13 @@ class Fuser {
   }
 
   // Grows a group from its seed along users and keeps the longest prefix that one value leaves. A
-  // node that reads the group through a node outside it may not join: that would be a cycle. (Two
-  // groups cannot form one either: all of a group leads to its one result.)
+  // node that reads the group through a node outside it may not join: that would be a cycle. Two
+  // groups cannot form one either: all of a group leads to its one result; and a group whose seed
+  // has several results reads nothing that is produced after the seed, so it can run in its place.
   void Grow(NodeId seed) {
     std::vector<NodeId> grown = {seed};
     const size_t first = static_cast<size_t>(seed);
+    const bool several = g_.node(seed).outputs.size() > 1;
     // Of the nodes from `first` on: the size of its tree, 0 outside the group; reads the group.
     std::vector<size_t> tree = {1};
     std::vector<bool> after = {false};
@@ -86,8 +89,9 @@ class Fuser {
       for (ValueId v : g_.nodes[n].inputs) {
         const NodeId p = v == kNoValue ? kNoNode : g_.value(v).producer;
         if (p < seed) continue;
-        size += tree[static_cast<size_t>(p - seed)];
-        reads_after |= after[static_cast<size_t>(p - seed)];
+        const size_t inside = tree[static_cast<size_t>(p - seed)];
+        size += inside;
+        reads_after |= after[static_cast<size_t>(p - seed)] || (several && inside == 0);
       }
       const bool reads_group = size > 0;
       const bool joins =
@@ -104,9 +108,11 @@ class Fuser {
     groups_.push_back({seed, std::move(grown)});
   }
 
+  // The results of a seed that has several are there in any case, so each may leave beside the one.
   bool OneValueLeaves(const std::vector<NodeId>& nodes) const {
     int leaving = 0;
     for (NodeId n : nodes) {
+      if (n == nodes.front() && g_.node(n).outputs.size() > 1) continue;
       for (ValueId v : g_.node(n).outputs) leaving += Leaves(v, nodes);
     }
     return leaving == 1;
@@ -115,8 +121,7 @@ class Fuser {
   // Is v read outside the group, or a result of the graph?
   bool Leaves(ValueId v, const std::vector<NodeId>& nodes) const {
     const std::vector<NodeId>& users = users_[static_cast<size_t>(v)];
-    if (is_output_[static_cast<size_t>(v)] || users.empty() || users.size() > nodes.size())
-      return true;
+    if (is_output_[static_cast<size_t>(v)] || users.size() > nodes.size()) return true;
     return std::any_of(users.begin(), users.end(), [&](NodeId u) {
       return std::find(nodes.begin(), nodes.end(), u) == nodes.end();
     });
@@ -167,21 +172,22 @@ class Fuser {
 
   Node MakeNode(NodeId seed, std::vector<NodeId> nodes) const {
     bool anchored = !ops::HasElementDefinition(g_.node(seed).op);
-    ValueId result = Out(nodes.back());
+    std::vector<ValueId> results;
     for (NodeId n : nodes) {
       for (ValueId v : g_.node(n).outputs) {
-        if (Leaves(v, nodes)) result = v;
+        if (Leaves(v, nodes)) results.push_back(v);
       }
     }
+    if (results.empty()) results = {Out(nodes.back())};  // nobody reads it
     std::vector<NodeId> members = nodes;
     if (anchored) AddViews(seed, &members);
     if (members.size() == 1) return g_.node(members[0]);
     Node fused;
     fused.op = OpKind::kFused;
     fused.name = g_.node(seed).name;
-    auto region = std::make_shared<Graph>(ExtractRegion(g_, members, {result}, &fused.inputs));
+    auto region = std::make_shared<Graph>(ExtractRegion(g_, members, results, &fused.inputs));
     EmbedScalars(g_, region.get(), &fused.inputs);
-    fused.outputs = {result};
+    fused.outputs = results;
     fused.regions = {region};
     return fused;
   }

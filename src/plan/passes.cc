@@ -8,7 +8,7 @@ namespace tenon::graph {
 
 const std::vector<GraphPassInfo>& PlanPasses() {
   static const std::vector<GraphPassInfo> kPasses = {
-#define TN_GRAPH_PASS(Function, name, doc) {#name, Function, doc},
+#define TN_GRAPH_PASS(Function, name, doc) {#name, OnRegionsToo<Function>, doc},
 #include "plan/passes.def"
 #undef TN_GRAPH_PASS
   };

@@ -23,6 +23,7 @@
 #include <optional>
 
 #include "cost/estimate.h"
+#include "graph/dims.h"
 #include "graph/edit.h"
 #include "graph/pass/constants.h"
 #include "graph/storage_desc.h"
@@ -42,12 +43,6 @@ using ops::Algorithm;
 using ops::Point;
 using ops::Site;
 using ops::Want;
-
-int64_t BytesOf(const TensorType& type) {
-  int64_t bytes = type.dtype.Bytes();
-  for (const Expr& d : type.dims) bytes *= AsInt(d).value_or(1);
-  return bytes;
-}
 
 // A group while it is planned.
 struct Group {
@@ -85,6 +80,7 @@ class Planner {
     for (const Group& group : groups_) chosen.push_back(Cheapest(group));
     PlaceValues(chosen);
     for (size_t i = 0; i < groups_.size(); ++i) Apply(groups_[i], chosen[i]);
+    PassInPlain();
     GiveOutPlain();
     TopologicalSort(g_);
     Compact(g_);
@@ -95,6 +91,11 @@ class Planner {
   bool IsConstant(ValueId v) const {
     return static_cast<size_t>(v) < constant_.size() && constant_[static_cast<size_t>(v)];
   }
+  // Nothing planned here stores it: an input, a constant, a result of control flow.
+  bool IsEnd(ValueId v) const {
+    const NodeId producer = g_.value(v).producer;
+    return producer == kNoNode || IsControl(g_.node(producer).op);
+  }
   bool IsGraphOutput(ValueId v) const {
     return std::find(g_.outputs.begin(), g_.outputs.end(), v) != g_.outputs.end();
   }
@@ -102,21 +103,32 @@ class Planner {
   void CollectGroups() {
     for (size_t n = 0; n < g_.nodes.size(); ++n) {
       const Node& node = g_.nodes[n];
+      if (IsControl(node.op) || !HasTensorsOnly(node)) continue;
       const bool known = std::all_of(node.outputs.begin(), node.outputs.end(),
                                      [&](ValueId v) { return IsConstant(v); });
       if (known || node.plan) continue;
       Group group;
       group.node = static_cast<NodeId>(n);
       group.region = RegionOf(g_, group.node, &group.operands);
-      if (!HasKnownDims(group.region)) continue;
       group.anchor = ops::AnchorOf(group.region);
       groups_.push_back(std::move(group));
     }
   }
 
-  static bool HasKnownDims(const Graph& region) {
-    return std::all_of(region.values.begin(), region.values.end(),
-                       [](const Value& v) { return v.type.StaticDims().has_value(); });
+  bool HasTensorsOnly(const Node& node) const {
+    auto tensors = [&](const std::vector<ValueId>& list) {
+      return std::all_of(list.begin(), list.end(), [&](ValueId v) {
+        return v == kNoValue || g_.value(v).type.IsTensor();
+      });
+    };
+    return tensors(node.inputs) && tensors(node.outputs);
+  }
+
+  // At typical sizes.
+  int64_t BytesOf(const TensorType& type) const {
+    int64_t bytes = type.dtype.Bytes();
+    for (const Expr& d : type.dims) bytes *= TypicalSize(g_, d);
+    return bytes;
   }
 
   // ---- Which values are in channel blocks ----
@@ -166,7 +178,7 @@ class Planner {
   // Of values that lie in a way which somebody gave them, nothing can be wanted.
   static bool HasLayouts(const Graph& region) {
     return std::any_of(region.values.begin(), region.values.end(),
-                       [](const Value& v) { return v.type.layout != nullptr; });
+                       [](const Value& v) { return v.type.tensor().layout != nullptr; });
   }
 
   // For every algorithm that applies, and every way it can lie in memory, the cheapest point.
@@ -229,8 +241,7 @@ class Planner {
         if (IsBlockedDesc(w.desc) != blocked(outer)) return kNever;
         continue;
       }
-      const bool is_end = g_.value(outer).producer == kNoNode;
-      const bool border = !w.desc.size.empty() && is_end;
+      const bool border = !w.desc.size.empty() && IsEnd(outer);
       if (IsBlockedDesc(w.desc) != blocked(outer) || border) {
         seconds += RelayoutSeconds(BytesOf(g_.type(outer)), machine_);
       }
@@ -264,11 +275,19 @@ class Planner {
     std::vector<plan::Factor> factors;
     for (size_t i = 0; i < groups_.size(); ++i) factors.push_back(FactorOf(i, guess));
     for (size_t v = 0; v < variable_.size(); ++v) {
-      if (variable_[v] < 0 || !IsGraphOutput(static_cast<ValueId>(v))) continue;
+      if (variable_[v] < 0 || !IsReadPlain(static_cast<ValueId>(v))) continue;
       factors.push_back(
-          {{variable_[v]}, {0, RelayoutSeconds(BytesOf(g_.values[v].type), machine_)}});
+          {{variable_[v]}, {0, RelayoutSeconds(BytesOf(g_.type(static_cast<ValueId>(v))), machine_)}});
     }
     blocked_ = plan::Minimise(num_variables_, std::move(factors), guess);
+  }
+
+  // Given out, or read by control flow.
+  bool IsReadPlain(ValueId v) const {
+    return IsGraphOutput(v) || std::any_of(g_.nodes.begin(), g_.nodes.end(), [&](const Node& n) {
+             return IsControl(n.op) &&
+                    std::find(n.inputs.begin(), n.inputs.end(), v) != n.inputs.end();
+           });
   }
 
   // Blocks wherever an algorithm wants its results so, and where an operand is blocked.
@@ -357,33 +376,34 @@ class Planner {
       for (const Want& w : chosen[i].wants) {
         const ValueId outer = OuterOf(groups_[i], w.value);
         if (outer == kNoValue || IsConstant(outer) || w.desc.size.empty()) continue;
-        AddBorder(w.desc, *g_.type(outer).StaticDims(), &borders_[outer]);
+        AddBorder(w.desc, g_.type(outer).dims, &borders_[outer]);
       }
     }
     for (auto& [v, border] : borders_) {
       StorageDesc& d = desc_[static_cast<size_t>(v)];
-      // What callers see has none.
-      if (g_.value(v).producer == kNoNode || IsGraphOutput(v)) continue;
+      // What callers see has none, nor what control flow gives.
+      if (IsEnd(v) || IsGraphOutput(v)) continue;
       d.begin = border.begin;
       d.size = border.size;
     }
     for (size_t v = 0; v < desc_.size(); ++v) {
-      TensorType& type = g_.values[v].type;
-      const auto dims = type.StaticDims();
-      if (!dims || type.layout || g_.values[v].producer == kNoNode) continue;
-      if (!IsConstant(static_cast<ValueId>(v))) type.layout = MakeLayout(desc_[v], *dims);
+      if (!g_.values[v].type.IsTensor()) continue;
+      TensorType& type = g_.values[v].type.tensor();
+      if (type.layout || IsEnd(static_cast<ValueId>(v))) continue;
+      if (!IsConstant(static_cast<ValueId>(v))) type.layout = MakeLayout(desc_[v], type.dims);
     }
   }
 
-  static void AddBorder(const StorageDesc& want, const std::vector<int64_t>& dims, StorageDesc* d) {
+  static void AddBorder(const StorageDesc& want, const std::vector<Expr>& dims, StorageDesc* d) {
     if (d->size.empty()) {
       d->begin.assign(dims.size(), 0);
       d->size = dims;
     }
     for (size_t a = 0; a < dims.size(); ++a) {
-      const int64_t after = std::max(d->size[a] - d->begin[a], want.size[a] - want.begin[a]);
+      auto behind = [&](const StorageDesc& s) { return DimSub(s.size[a], IndexConst(s.begin[a])); };
+      const Expr after = DimMax(behind(*d), behind(want));
       d->begin[a] = std::max(d->begin[a], want.begin[a]);
-      d->size[a] = d->begin[a] + after;
+      d->size[a] = DimAdd(IndexConst(d->begin[a]), after);
     }
   }
 
@@ -440,7 +460,7 @@ class Planner {
 
   // The value itself where it lies as wanted, else a copy that does.
   ValueId Arranged(ValueId v, const Want& w) {
-    const std::vector<int64_t> dims = *g_.type(v).StaticDims();
+    const std::vector<Expr> dims = g_.type(v).dims;
     StorageDesc have;
     if (auto read = ReadLayout(g_.type(v).layout, dims)) have = *read;
     if (w.IsMetBy(have, dims)) return v;
@@ -457,18 +477,33 @@ class Planner {
   void UpdateRegion(Node* node) {
     auto region = std::make_shared<Graph>(*node->regions.at(0));
     for (size_t i = 0; i < node->inputs.size(); ++i) {
-      region->value(region->inputs[i]).type = g_.type(node->inputs[i]);
+      region->value(region->inputs[i]).type.tensor() = g_.type(node->inputs[i]);
     }
     for (size_t k = 0; k < node->outputs.size(); ++k) {
-      region->value(region->outputs[k]).type.layout = g_.type(node->outputs[k]).layout;
+      region->value(region->outputs[k]).type.tensor().layout =
+          g_.type(node->outputs[k]).layout;
     }
     node->regions = {region};
+  }
+
+  // What control flow reads is row-major.
+  void PassInPlain() {
+    for (size_t n = 0; n < g_.nodes.size(); ++n) {
+      if (!IsControl(g_.nodes[n].op)) continue;
+      for (size_t i = 0; i < g_.nodes[n].inputs.size(); ++i) {
+        const ValueId v = g_.nodes[n].inputs[i];
+        if (!g_.IsTensor(v) || !g_.type(v).layout) continue;
+        const ValueId plain = Arrange(v, nullptr);
+        g_.nodes[n].inputs[i] = plain;
+      }
+    }
   }
 
   // Graph outputs are row-major; the rest of the network reads the value itself.
   void GiveOutPlain() {
     for (size_t k = 0; k < g_.outputs.size(); ++k) {
       const ValueId v = g_.outputs[k];
+      if (!g_.IsTensor(v)) continue;
       if (g_.value(v).producer != kNoNode && g_.type(v).layout) g_.outputs[k] = Arrange(v, nullptr);
     }
   }

@@ -20,8 +20,9 @@ Graph RegionOf(const Graph& g, NodeId id, std::vector<ValueId>* operands) {
 void EmbedScalars(const Graph& g, Graph* region, std::vector<ValueId>* operands) {
   for (size_t i = operands->size(); i-- > 0;) {
     const Value& v = g.value((*operands)[i]);
-    auto dims = v.type.StaticDims();
-    if (!v.IsConstant() || v.payload.bytes().empty() || !dims) continue;
+    if (!v.IsConstant() || v.payload.bytes().empty()) continue;
+    auto dims = v.type.tensor().StaticDims();
+    if (!dims) continue;
     if (!std::all_of(dims->begin(), dims->end(), [](int64_t d) { return d == 1; })) continue;
     region->value(region->inputs[i]).payload = v.payload;
     region->inputs.erase(region->inputs.begin() + static_cast<long>(i));

@@ -23,7 +23,7 @@ from onnx import helper, numpy_helper
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "conformance"))
 import run_node_tests  # noqa: E402
 
-f32, f64, i32, i64, u8 = np.float32, np.float64, np.int32, np.int64, np.uint8
+f32, f64, i8, i32, i64, u8 = np.float32, np.float64, np.int8, np.int32, np.int64, np.uint8
 NAN, INF = np.nan, np.inf
 rng = np.random.default_rng(0)
 one_thread = onnxruntime.SessionOptions()
@@ -265,6 +265,160 @@ def add_old_operator_sets():
     one("arg_min_11", "ArgMin", [rand(5, 7)], opset=11, axis=-1, keepdims=0)
 
 
+def add_several_results():
+    one("topk", "TopK", [rand(3, 17), ints(5)], outputs=2, constants=(1,))
+    one("topk_smallest_middle_axis", "TopK", [rand(2, 9, 5), ints(4)], outputs=2, constants=(1,), axis=1, largest=0)
+    one("topk_equal_ones", "TopK", [ints(3, 1, 3, 3, 1, 2), ints(6)], outputs=2, constants=(1,))
+    one("topk_of_a_scalar_axis", "TopK", [rand(4, 1), ints(1)], outputs=2, constants=(1,))
+    one("topk_none", "TopK", [rand(4, 3), ints(0)], outputs=2, constants=(1,), expect=[empty(4, 0), empty(4, 0, dtype=i64)])
+    one("topk_nan_is_largest", "TopK", [floats(1, NAN, INF, -INF, NAN, 2), ints(6)], outputs=2, constants=(1,),
+        expect=[floats(NAN, NAN, INF, 2, 1, -INF), ints(1, 4, 2, 5, 0, 3)])
+    one("topk_nan_is_not_smallest", "TopK", [floats(1, NAN, INF, -INF, NAN, 2), ints(6)], outputs=2, constants=(1,), largest=0,
+        expect=[floats(-INF, 1, 2, INF, NAN, NAN), ints(3, 0, 5, 2, 1, 4)])
+    one("topk_10", "TopK", [rand(2, 70), ints(3)], outputs=2, constants=(1,), opset=10)
+    # The values go on in the same kernel, the places leave it.
+    add("topk_and_more", [helper.make_node("TopK", ["i0", "i1"], ["v", "o1"]), helper.make_node("Exp", ["v"], ["e"]),
+                          helper.make_node("Mul", ["e", "i2"], ["o0"])], [rand(4, 12), ints(3), rand(3)], outputs=2, constants=(1,))
+    add("topk_values_alone", [helper.make_node("TopK", ["i0", "i1"], ["v", "unread"]), helper.make_node("Neg", ["v"], ["o0"])],
+        [rand(4, 12), ints(3)], constants=(1,))
+
+
+def add_integer_contractions():
+    for a, b in ((u8, u8), (u8, i8), (i8, i8)):
+        kind = f"{np.dtype(a).name}_{np.dtype(b).name}"
+        x, w = rand(5, 7, dtype=a), rand(7, 6, dtype=b)
+        product = lambda za, zb: (x.astype(i32) - za) @ (w.astype(i32) - zb)
+        one(f"matmul_integer_{kind}", "MatMulInteger", [x, w], expect=[product(0, 0)])
+        one(f"matmul_integer_{kind}_scalars", "MatMulInteger", [x, w, scalar(3, a), scalar(5, b)], expect=[product(3, 5)])
+        rows, columns = rand(5, dtype=a), rand(6, dtype=b)
+        one(f"matmul_integer_{kind}_columns", "MatMulInteger", [x, w, scalar(3, a), columns], constants=(1, 2, 3),
+            expect=[product(3, columns.astype(i32))])
+        one(f"matmul_integer_{kind}_rows", "MatMulInteger", [x, w, rows, columns], constants=(3,),
+            expect=[product(rows.astype(i32)[:, None], columns.astype(i32))])
+    x, w = rand(2, 3, 4, 9, dtype=u8), rand(9, 5, dtype=i8)
+    one("matmul_integer_batches", "MatMulInteger", [x, w, scalar(7, u8), scalar(-2, i8)], expect=[(x.astype(i32) - 7) @ (w.astype(i32) + 2)])
+    one("matmul_integer_vector", "MatMulInteger", [x[0, 0, 0], w, scalar(7, u8), scalar(0, i8)], constants=(3,),
+        expect=[(x[0, 0, 0].astype(i32) - 7) @ w.astype(i32)])
+    one("matmul_integer_largest", "MatMulInteger", [np.full((2, 600), 255, u8), np.full((600, 2), 127, i8)],
+        expect=[np.full((2, 2), 255 * 127 * 600, i32)])
+    x, w = rand(2, 4, 8, 7, dtype=u8), rand(6, 4, 3, 3, dtype=u8)
+    for name, more in (("plain", []), ("input", [scalar(11, u8)]), ("both", [scalar(11, u8), scalar(9, u8)])):
+        one(f"conv_integer_{name}", "ConvInteger", [x, w, *more], constants=(1, 3), pads=[1, 0, 1, 2], strides=[2, 1])
+    channels = rand(6, dtype=u8)
+    padded = np.pad(x.astype(i64) - 11, ((0, 0), (0, 0), (1, 1), (1, 1)))
+    windows = np.lib.stride_tricks.sliding_window_view(padded, (3, 3), (2, 3))
+    exact = np.einsum("bcijkl,mckl->bmij", windows, w.astype(i64) - channels.astype(i64)[:, None, None, None])
+    one("conv_integer_channels", "ConvInteger", [x, w, scalar(11, u8), channels], pads=[1, 1, 1, 1], expect=[exact.astype(i32)])
+    one("conv_integer_groups", "ConvInteger", [rand(1, 4, 6, 6, dtype=u8), rand(4, 2, 3, 3, dtype=u8)], group=2)
+
+
+def add_narrow_sums():
+    """Sums of f16 are taken in f32 and rounded once: 4096 ones and a half would stand still at 2048."""
+    f16 = np.float16
+    ones = np.full((1, 4097), 1, f16)
+    one("sum_f16", "ReduceSum", [ones, ints(1)], constants=(1,), expect=[np.full((1, 1), 4096, f16)])
+    one("mean_f16", "ReduceMean", [ones, ints(1)], constants=(1,), expect=[np.full((1, 1), 1, f16)])
+    one("l2_f16", "ReduceL2", [np.full((1, 300), 30, f16), ints(1)], constants=(1,), expect=[np.full((1, 1), 300**0.5 * 30).astype(f16)])
+    one("matmul_f16", "MatMul", [ones, ones.T.copy()], expect=[np.full((1, 1), 4096, f16)])
+    x, w = rand(1, 64, 5, 5).astype(f16), rand(2, 64, 3, 3).astype(f16)
+    one("softmax_f16", "Softmax", [np.zeros((2, 4096), f16)], expect=[np.full((2, 4096), 1 / 4096, f16)])
+    exact = np.einsum("bcijkl,mckl->bmij", np.lib.stride_tricks.sliding_window_view(x.astype(f64), (3, 3), (2, 3)), w.astype(f64))
+    one("conv_f16", "Conv", [x, w], expect=[exact.astype(f16)])
+
+
+def info(name, array):
+    array = np.asarray(array)
+    return helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(array.dtype), array.shape)
+
+
+def graph(nodes, inputs=(), outputs=(), constants=None):
+    """A graph of an attribute; inputs and outputs are (name, an array like it)."""
+    constants = [numpy_helper.from_array(np.asarray(x), name) for name, x in (constants or {}).items()]
+    return helper.make_graph(nodes, "inner", [info(*x) for x in inputs], [info(*x) for x in outputs], constants)
+
+
+def branches(condition, then_graph, else_graph, outputs=("o0",)):
+    return helper.make_node("If", [condition], list(outputs), then_branch=then_graph, else_branch=else_graph)
+
+
+def add_branches():
+    node = helper.make_node
+    x, like = rand(3, 20), rand(3, 20)
+    for taken in (True, False):
+        yes, name = scalar(taken, bool), str(taken).lower()
+        # The branches differ, read values of the graph around them, and have weights of their own.
+        scaled = graph([node("MatMul", ["t", "w"], ["m"]), node("Softmax", ["m"], ["r"])], outputs=[("r", like)], constants={"w": rand(20, 20)})
+        moved = graph([node("Add", ["i1", "b"], ["s"]), node("Sigmoid", ["s"], ["u"]), node("Mul", ["u", "t"], ["r"])], outputs=[("r", like)],
+                      constants={"b": rand(20)})
+        add(f"if_{name}", [node("Exp", ["i1"], ["t"]), branches("i0", scaled, moved, ["c"]), node("Add", ["c", "t"], ["o0"])], [yes, x])
+        add(f"if_known_{name}", [node("Exp", ["i1"], ["t"]), branches("i0", scaled, moved, ["c"]), node("Add", ["c", "t"], ["o0"])], [yes, x], constants=(0,))
+        # Only the branch that is taken need fit.
+        shorter = graph([node("ReduceSum", ["i1"], ["r"], keepdims=0)], outputs=[("r", f32(0))])
+        add(f"if_known_of_other_types_{name}", [branches("i0", *((scaled, shorter) if taken else (shorter, moved)), ["c"]), node("Exp", ["i1"], ["t"]), node("Neg", ["c"], ["o0"])],
+            [yes, x], constants=(0,))
+        # Values of the graph around it given back as they are, both results of one, and one result used twice.
+        through = graph([node("Identity", ["i1"], ["r"]), node("Identity", ["i2"], ["s"])], outputs=[("r", like), ("s", like)])
+        crossed = graph([node("Identity", ["i2"], ["r"]), node("Neg", ["r"], ["s"])], outputs=[("r", like), ("s", like)])
+        add(f"if_gives_back_{name}", [branches("i0", through, crossed, ["o0", "o1"])], [yes, x, like], outputs=2)
+        # Nested, reading names two graphs further out; a condition of rank 1.
+        inner = graph([branches("i3", graph([node("Relu", ["i1"], ["p"])], outputs=[("p", like)]), graph([node("Mul", ["i1", "q"], ["p"])], outputs=[("p", like)]), ["v"]),
+                       node("Neg", ["v"], ["r"])], outputs=[("r", like)])
+        add(f"if_nested_{name}", [node("Tanh", ["i2"], ["q"]), branches("i0", inner, graph([node("Abs", ["q"], ["r"])], outputs=[("r", like)]))],
+            [ints(taken, dtype=bool), x, like, scalar(not taken, bool)])
+        # Feature maps in blocks with halos on both sides of a branch and in it.
+        image, weights = rand(1, 16, 9, 9), rand(16, 16, 3, 3) / 12
+        conv = lambda a, w, r: node("Conv", [a, w], [r], pads=[1, 1, 1, 1])
+        inside = graph([conv("a", "w2", "k"), node("Relu", ["k"], ["r"])], outputs=[("r", image)], constants={"w2": rand(16, 16, 3, 3) / 12})
+        add(f"if_convolutions_{name}", [conv("i1", "i2", "a"), conv("a", "i2", "z"), branches("i0", inside, graph([node("Sigmoid", ["a"], ["r"])], outputs=[("r", image)]), ["c"]),
+                                        conv("c", "i2", "d"), node("Add", ["d", "z"], ["o0"])], [yes, image, weights], constants=(2,))
+
+
+def loop_node(inputs, outputs, nodes, carried, more=(), condition="go", constants=None):
+    """A Loop whose body reads n, c and the carried values a0, a1, … and gives `condition` and b0, b1, …, then `more`."""
+    body = graph(nodes, [("n", scalar(0, i64)), ("c", scalar(True, bool)), *((f"a{k}", x) for k, x in enumerate(carried))],
+                 [(condition, scalar(True, bool)), *((f"b{k}", x) for k, x in enumerate(carried)), *more], constants)
+    return helper.make_node("Loop", list(inputs), list(outputs), body=body)
+
+
+def add_loops():
+    node = helper.make_node
+    x, w = rand(3, 20) / 4, rand(20, 20) / 9  # which shrinks
+    step = [node("MatMul", ["a0", "i2"], ["m"]), node("Tanh", ["m"], ["b0"])]
+    go_on = node("Identity", ["c"], ["go"])
+    for count in (0, 1, 6):
+        counted = loop_node(["i0", "", "i1"], ["o0", "o1"], [go_on, *step, node("Cast", ["n"], ["f"], to=1), node("Add", ["b0", "f"], ["s"])], [x], [("s", x)])
+        if count:
+            add(f"loop_{count}", [counted], [scalar(count, i64), x, w], outputs=2, constants=(0, 2))
+        add(f"loop_while_{count}", [loop_node(["i0", "", "i1"], ["o0"], [go_on, *step], [x])], [scalar(count, i64), x, w], constants=(2,))
+        bounded = [*step, node("ReduceL2", ["b0"], ["l"], keepdims=0), node("Greater", ["l", "least"], ["go"])]
+        add(f"loop_until_{count}", [loop_node(["", "i0", "i1"], ["o0"], bounded, [x], constants={"least": f32(0.5)})], [scalar(count > 0, bool), x, w])
+        both = [*bounded, node("Add", ["a1", "n"], ["b1"])]
+        add(f"loop_until_or_{count}", [loop_node(["i0", "i3", "i1", "i4"], ["o0", "o1"], both, [x, scalar(0, i64)], constants={"least": f32(0.2)})],
+            [scalar(count, i64), x, w, scalar(True, bool), scalar(5, i64)], outputs=2)
+    # Fibonacci: each carried value becomes another's.
+    fib = loop_node(["i0", "", "i1", "i2"], ["o0", "o1", "o2"], [go_on, node("Add", ["a0", "a1"], ["b1"]), node("Identity", ["a1"], ["b0"])],
+                    [scalar(0), scalar(1)], [("a0", scalar(0))])
+    add("loop_changes_places", [fib], [scalar(9, i64), scalar(0), scalar(1)], outputs=3, constants=(0,))
+    # A loop with a branch with a loop; names of every graph around.
+    inmost = loop_node(["k", "", "a0"], ["p"], [node("Identity", ["c"], ["go2"]), node("Mul", ["a0_2", "h"], ["b0"])], [x], condition="go2")
+    del inmost.attribute[0].g.input[:]
+    inmost.attribute[0].g.input.extend([info("n2", scalar(0, i64)), info("c2", scalar(True, bool)), info("a0_2", x)])
+    inmost.attribute[0].g.node[0].input[0] = "c2"
+    inmost.attribute[0].g.node[1].output[0] = "b0_2"
+    inmost.attribute[0].g.output[1].name = "b0_2"
+    branch = branches("flag", graph([inmost], outputs=[("p", x)], constants={"k": scalar(2, i64)}), graph([node("Add", ["a0", "h"], ["p2"])], outputs=[("p2", x)]), ["b0"])
+    nested = loop_node(["i0", "", "i1"], ["o0"], [go_on, node("Cast", ["n"], ["odd"], to=6), node("Mod", ["odd", "two"], ["r"]), node("Cast", ["r"], ["flag"], to=9), branch], [x],
+                       constants={"two": scalar(2, i32)})
+    add("loop_of_branches_of_loops", [node("Sin", ["i1"], ["h"]), nested], [scalar(5, i64), x], constants=(0,))
+    # The state as a feature map; what no iteration changes is computed outside; a carried value nobody reads.
+    image = rand(1, 8, 6, 6)
+    conv = [go_on, node("Conv", ["a0", "i2", "i3"], ["v"], pads=[1, 1, 1, 1]), node("Relu", ["v"], ["b0"]), node("Neg", ["a1"], ["b1"])]
+    add("loop_convolution", [loop_node(["i0", "", "i1", "i1"], ["o0", "unread"], conv, [image, image])], [scalar(3, i64), image, rand(8, 8, 3, 3) / 9, rand(8)], constants=(2, 3))
+    # A local function with a branch, called twice.
+    add("if_in_a_function", [node("Choose", ["i0", "i1"], ["t"], domain="local"), node("Choose", ["i2", "t"], ["o0"], domain="local")],
+        [scalar(True, bool), x, scalar(False, bool)])
+
+
 def add_windows():
     one("average_pool_ceil", "AveragePool", [rand(1, 2, 7, 6)], opset=10, kernel_shape=[3, 3], pads=[1, 1, 1, 1], strides=[2, 2], ceil_mode=1, count_include_pad=1)
     one("max_pool_same_lower", "MaxPool", [rand(1, 2, 7, 6)], opset=8, kernel_shape=[3, 3], auto_pad="SAME_LOWER", strides=[2, 2])
@@ -343,7 +497,12 @@ def model_of(nodes, inputs, outputs, constants, opset):
     graph = helper.make_graph(nodes, "case", [info(k) for k in given if k not in constants],
                               [helper.make_empty_tensor_value_info(f"o{k}") for k in range(outputs)],
                               [numpy_helper.from_array(inputs[k], f"i{k}") for k in given if k in constants])
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8)
+    imports, functions = [helper.make_opsetid("", opset)], []
+    if any(n.domain == "local" for n in nodes):
+        relu, neg = (helper.make_graph([helper.make_node(op, ["v"], ["r"])], op, [], [helper.make_tensor_value_info("r", 1, None)]) for op in ("Relu", "Neg"))
+        functions = [helper.make_function("local", "Choose", ["f", "v"], ["y"], [branches("f", relu, neg, ["y"])], imports)]
+        imports = [*imports, helper.make_opsetid("local", 1)]
+    return helper.make_model(graph, opset_imports=imports, ir_version=8, functions=functions)
 
 
 class Case:
@@ -378,7 +537,8 @@ def main() -> int:
     onnxruntime.set_default_logger_severity(4)
     with np.errstate(all="ignore"):
         for section in (add_empty_tensors, add_scalars_and_bool, add_integers, add_nan_and_infinity, add_casts, add_indices,
-                        add_old_operator_sets, add_windows, add_sizes, add_graphs):
+                        add_old_operator_sets, add_several_results, add_integer_contractions, add_narrow_sums,
+                        add_branches, add_loops, add_windows, add_sizes, add_graphs):
             section()
         chosen = [Case(*case) for case in cases if re.search(args.match, case[0])]
         with tempfile.TemporaryDirectory() as tmp:

@@ -61,12 +61,13 @@ class GraphEvaluator {
     for (size_t i = 0; i < inputs.size(); ++i)
       values_[static_cast<size_t>(g_.inputs[i])] = inputs[i];
     for (const Node& n : g_.nodes) {
-      if (n.op == OpKind::kFused) {
+      if (!n.regions.empty() || n.outputs.size() > 1) {
         std::vector<Array> operands;
         for (ValueId v : n.inputs) operands.push_back(values_[static_cast<size_t>(v)]);
-        std::vector<Array> results = GraphEvaluator(*n.regions.at(0)).Run(operands);
-        for (size_t k = 0; k < results.size(); ++k)
-          values_[static_cast<size_t>(n.outputs[k])] = results[k];
+        const std::vector<Array> results =
+            n.regions.empty() ? TopK(n) : RunRegions(n, std::move(operands));
+        for (size_t k = 0; k < n.outputs.size(); ++k)
+          values_[static_cast<size_t>(n.outputs[k])] = results.at(k);
       } else {
         values_[static_cast<size_t>(n.outputs[0])] = Evaluate(n);
       }
@@ -79,6 +80,74 @@ class GraphEvaluator {
  private:
   using Index = std::vector<int64_t>;
 
+  static std::vector<Array> RunRegions(const Node& n, std::vector<Array> in) {
+    auto run = [&](size_t region, const std::vector<Array>& inputs) {
+      return GraphEvaluator(*n.regions.at(region)).Run(inputs);
+    };
+    if (n.op == OpKind::kFused) return run(0, in);
+    if (n.op == OpKind::kIf) {
+      const bool taken = in.front().data[0] != 0;
+      in.erase(in.begin());
+      return run(taken ? 0 : 1, in);
+    }
+    const auto carried = n.attrs.GetInt("carried");
+    if (n.op == OpKind::kWhile) {
+      while (in.front().data[0] != 0) {
+        std::vector<Array> next = run(0, {in.begin() + 1, in.end()});
+        std::move(next.begin(), next.end(), in.begin());
+      }
+      return {in.begin() + 1, in.begin() + 1 + carried};
+    }
+    return Loop(n, std::move(in));
+  }
+
+  static std::vector<Array> Loop(const Node& n, std::vector<Array> in) {
+    const auto carried = static_cast<size_t>(n.attrs.GetInt("carried"));
+    const int64_t count = Numbers(n.exprs.at("count"))[0];
+    std::vector<Array> all(n.outputs.size());
+    for (int64_t i = 0; i < count; ++i) {
+      std::vector<Array> inputs = {Array()};
+      inputs[0].data[0] = static_cast<double>(i);
+      inputs.insert(inputs.end(), in.begin(), in.end());
+      std::vector<Array> out = GraphEvaluator(*n.regions.at(0)).Run(inputs);
+      for (size_t k = 0; k < carried; ++k) in[k] = out[k];
+      for (size_t k = carried; k < out.size(); ++k) {
+        if (i == 0) all[k].data.clear();
+        all[k].dims = out[k].dims;
+        all[k].dims.insert(all[k].dims.begin(), count);
+        all[k].data.insert(all[k].data.end(), out[k].data.begin(), out[k].data.end());
+      }
+    }
+    for (size_t k = 0; k < carried; ++k) all[k] = in[k];
+    return all;
+  }
+
+  // Along the last axis.
+  std::vector<Array> TopK(const Node& n) const {
+    if (n.op != OpKind::kTopK)
+      throw std::logic_error(std::string("the evaluator of tests does not know ") + Name(n.op));
+    const Array& x = in(n, 0);
+    const int64_t row = x.dims.back(), k = Numbers(n.exprs.at("k"))[0];
+    const bool largest = n.attrs.Get<bool>("largest", true);
+    std::vector<int64_t> dims = x.dims;
+    dims.back() = k;
+    Array values(dims), places(dims);
+    for (size_t r = 0; r * static_cast<size_t>(row) < x.data.size(); ++r) {
+      const double* from = x.data.data() + r * static_cast<size_t>(row);
+      std::vector<int64_t> order(static_cast<size_t>(row));
+      std::iota(order.begin(), order.end(), 0);
+      std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
+        return largest ? from[a] > from[b] : from[a] < from[b];
+      });
+      for (int64_t j = 0; j < k; ++j) {
+        const size_t to = r * static_cast<size_t>(k) + static_cast<size_t>(j);
+        values.data[to] = from[order[static_cast<size_t>(j)]];
+        places.data[to] = static_cast<double>(order[static_cast<size_t>(j)]);
+      }
+    }
+    return {values, places};
+  }
+
   const Array& in(const Node& n, size_t i) const {
     return values_[static_cast<size_t>(n.inputs[i])];
   }
@@ -87,7 +156,7 @@ class GraphEvaluator {
   }
 
   static Array ReadConstant(const Value& v) {
-    Array a(*v.type.StaticDims());
+    Array a(*v.type.tensor().StaticDims());
     if (auto floats = ReadFloats(v)) a.data = *floats;
     if (auto ints = ReadInts(v)) a.data.assign(ints->begin(), ints->end());
     return a;

@@ -296,9 +296,9 @@ void SourceFunction::EmitSync(Level level) {
 // A launch's blocks along a dimension are those of its clusters, one cluster after the other.
 std::string SourceFunction::PlaceOnAxis(const For& s, const char* text) const {
   if (!IsBlockAxis(s.thread)) return text;
-  const char dim = s.thread.back();
+  const int dim = Info(s.thread).dim;
   for (const For* loop : PeelThreads(func_).axes) {
-    if (!IsClusterAxis(loop->thread) || loop->thread.back() != dim) continue;
+    if (!IsClusterAxis(loop->thread) || Info(loop->thread).dim != dim) continue;
     return fmt::format("({} {} {})", text, IsClusterAxis(s.thread) ? '%' : '/',
                        AsInt(loop->extent).value_or(1));
   }
@@ -314,14 +314,14 @@ void SourceFunction::EmitThreadFor(const For& s) {
     exprs_.facts().Set(s.var.get(), {/*nonnegative=*/true, AsInt(s.extent) == 1 ? 0 : 1});
     return EmitStmt(s.body);
   }
-  Unsupported("the thread axis " + s.thread + " in code generation");
+  Unsupported(std::string("the thread axis ") + Name(s.thread) + " in code generation");
 }
 
 // As many as a thread can have, of 32 bits.
 static constexpr int64_t kThreadRegisters = 255;
 
 static bool FitsRegisters(const BufferNode& b) {
-  if (b.scope != "local" && b.scope != "register") return false;
+  if (!IsThreadArray(b.scope)) return false;
   int64_t bytes = b.dtype.Bytes();
   for (const Expr& extent : b.shape) {
     bytes *= std::min(AsInt(extent).value_or(1), kThreadRegisters * 4 + 1);

@@ -156,7 +156,8 @@ unsigned ClassOf(DType type) {
     case TypeCode::kFloat: return type.bits == 16 ? kF16 : kFloats;
     case TypeCode::kBFloat: return kBF16;
     case TypeCode::kBool:
-    case TypeCode::kHandle: return kOther;
+    case TypeCode::kHandle:
+    case TypeCode::kString: return kOther;
   }
   TN_UNREACHABLE();
 }

@@ -31,7 +31,7 @@ void SourceFunction::DeclareArray(const Buffer& b, const Stmt& body) {
   const int64_t bytes = AlignOf(b, language_);
   const std::string align =
       bytes > b->dtype.Element().Bytes() ? fmt::format(fmt::runtime(language_.align), bytes) : "";
-  const bool shared = language_.gpu && (b->scope == "shared" || b->scope == "barrier");
+  const bool shared = language_.gpu && HolderOf(b->scope) == Holder::kBlock;
   const std::string qualifier = shared ? std::string(language_.gpu->shared) + " " : "";
   if (auto place = form_.dynamic_shared.find(b.get()); place != form_.dynamic_shared.end()) {
     Line(fmt::format("{0}* const {1} = ({0}*)({2} + {3});", type, name,
@@ -57,7 +57,7 @@ void SourceFunction::DeclareArray(const Buffer& b, const Stmt& body) {
 void SourceFunction::DeclareShared() {
   PreOrder(func_.body, [&](const NodeRef& n) {
     const auto* alloc = As<Alloc>(n);
-    if (alloc && alloc->buffer->scope == "shared") DeclareArray(alloc->buffer, alloc->body);
+    if (alloc && alloc->buffer->scope == Scope::kShared) DeclareArray(alloc->buffer, alloc->body);
     return IsA<StmtNode>(n);
   });
 }
@@ -65,10 +65,10 @@ void SourceFunction::DeclareShared() {
 void SourceFunction::EmitAlloc(const Alloc& s) {
   const Buffer& b = s.buffer;
   // One for all threads: no thread can make it.
-  if (language_.gpu && b->scope == "global") {
+  if (language_.gpu && b->scope == Scope::kGlobal) {
     return Unsupported("alloc of " + b->name + " in global memory on a GPU");
   }
-  const bool first = language_.gpu && language_.gpu->shared_first && b->scope == "shared";
+  const bool first = language_.gpu && language_.gpu->shared_first && b->scope == Scope::kShared;
   if (first && func_.func_kind != FuncKind::kKernel)
     return Unsupported("shared memory of a function that is no kernel in " +
                        std::string(language_.name));
@@ -131,8 +131,9 @@ void SourceFunction::EmitGpuAtomic(const Atomic& s) {
   const DType type = s.value->dtype.IsIndex() ? DType::Int(64) : s.value->dtype;
   const bool in_block = s.scope != Level::kGrid && s.scope != Level::kCluster;
   const char* fence = in_block ? gpu.fence_cta : gpu.fence_grid;
-  if (s.order != "relaxed" && !fence)
-    return Unsupported("atomic " + s.order + " at " + Name(s.scope) + " in " + language_.name);
+  if (s.order != MemoryOrder::kRelaxed && !fence)
+    return Unsupported(std::string("atomic ") + Name(s.order) + " at " + Name(s.scope) + " in " +
+                       language_.name);
   for (const AtomicSpelling& row : gpu.atomics) {
     if (row.op != s.op || row.type != type) continue;
     std::vector<Expr> roots = s.indices;
@@ -141,21 +142,21 @@ void SourceFunction::EmitGpuAtomic(const Atomic& s) {
     SourceText at = exprs_.ElementAddress(s.buffer, s.indices), value = exprs_.Emit(s.value);
     Flush();
     const std::string& space = exprs_.SpaceOf(s.buffer);
-    if (s.order == "release" || s.order == "acq_rel") Line(fence);
+    if (s.order == MemoryOrder::kRelease || s.order == MemoryOrder::kAcqRel) Line(fence);
     std::string helper =
         std::string("atomic_") + (s.op == BinaryOp::kAdd ? "add" : Info(s.op).text);
     if (!space.empty()) helper += space == gpu.global_space ? "_global" : "_shared";
     const std::string function = row.function ? row.function : values_.helpers().Use(helper, type);
     Line(fmt::format("{0}(({4}{1}*)({2}), ({1})({3}));", function, row.memory, at.text, value.text,
                      space));
-    if (s.order == "acquire" || s.order == "acq_rel") Line(fence);
+    if (s.order == MemoryOrder::kAcquire || s.order == MemoryOrder::kAcqRel) Line(fence);
     return;
   }
   Unsupported(std::string("atomic ") + Info(s.op).text + " of " + type.ToString());
 }
 
 void SourceFunction::EmitAtomic(const Atomic& s) {
-  const bool is_private = s.buffer->scope == "local" || s.buffer->scope == "register";
+  const bool is_private = IsThreadArray(s.buffer->scope);
   if (language_.gpu && !is_private) return EmitGpuAtomic(s);
   EmitPlainUpdate(s);
 }

@@ -76,11 +76,11 @@ static constexpr HelperRow kHelpers[] = {
 };
 
 static constexpr AxisSpelling kAxes[] = {
-    {"blockIdx.x", "blockIdx.x"},      {"blockIdx.y", "blockIdx.y"},
-    {"blockIdx.z", "blockIdx.z"},      {"threadIdx.x", "threadIdx.x"},
-    {"threadIdx.y", "threadIdx.y"},    {"threadIdx.z", "threadIdx.z"},
-    {"clusterCtaIdx.x", "blockIdx.x"}, {"clusterCtaIdx.y", "blockIdx.y"},
-    {"clusterCtaIdx.z", "blockIdx.z"},
+    {ThreadAxis::kBlockIdxX, "blockIdx.x"},      {ThreadAxis::kBlockIdxY, "blockIdx.y"},
+    {ThreadAxis::kBlockIdxZ, "blockIdx.z"},      {ThreadAxis::kThreadIdxX, "threadIdx.x"},
+    {ThreadAxis::kThreadIdxY, "threadIdx.y"},    {ThreadAxis::kThreadIdxZ, "threadIdx.z"},
+    {ThreadAxis::kClusterCtaIdxX, "blockIdx.x"}, {ThreadAxis::kClusterCtaIdxY, "blockIdx.y"},
+    {ThreadAxis::kClusterCtaIdxZ, "blockIdx.z"},
 };
 
 // Sums wrap, so a signed one is that of the unsigned bits. No function: a helper.

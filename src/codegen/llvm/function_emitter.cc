@@ -203,7 +203,7 @@ void FunctionEmitter::EmitAlloc(const Alloc& s) {
   const auto elements = ArrayElements(b);
   if (!elements) return Unsupported(WhyNoArray(b));
   const int64_t bytes = *elements * b->dtype.Bytes();
-  if (b->scope == "tile" && HasTiles()) return EmitTileAlloc(s, bytes);
+  if (b->scope == Scope::kTile && HasTiles()) return EmitTileAlloc(s, bytes);
   llvm::Type* type = llvm::ArrayType::get(exprs_.values().MemoryTypeOf(b->dtype),
                                           static_cast<uint64_t>(std::max<int64_t>(*elements, 1)));
   llvm::BasicBlock& entry = f_->getEntryBlock();
@@ -256,10 +256,13 @@ void FunctionEmitter::EmitAtomic(const Atomic& s) {
   if (op == Op::BAD_BINOP || type.IsVector() || type.IsBool() || (is_float && type.bits == 16)) {
     return Unsupported(std::string("atomic ") + Info(s.op).text + " of " + type.ToString());
   }
-  auto order = llvm::AtomicOrdering::Monotonic;
-  if (s.order == "acquire") order = llvm::AtomicOrdering::Acquire;
-  if (s.order == "release") order = llvm::AtomicOrdering::Release;
-  if (s.order == "acq_rel") order = llvm::AtomicOrdering::AcquireRelease;
+  llvm::AtomicOrdering order{};
+  switch (s.order) {
+    case MemoryOrder::kRelaxed: order = llvm::AtomicOrdering::Monotonic; break;
+    case MemoryOrder::kAcquire: order = llvm::AtomicOrdering::Acquire; break;
+    case MemoryOrder::kRelease: order = llvm::AtomicOrdering::Release; break;
+    case MemoryOrder::kAcqRel: order = llvm::AtomicOrdering::AcquireRelease; break;
+  }
   Value* v = exprs_.Emit(s.value);
   ir_.CreateAtomicRMW(op, exprs_.ElementAddress(s.buffer, s.indices), v,
                       llvm::Align(static_cast<uint64_t>(type.Bytes())), order);

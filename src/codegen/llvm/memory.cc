@@ -235,7 +235,7 @@ void ExprEmitter::StoreVector(const Access& access, Value* value, Value* mask) {
 // True for constant places of a register buffer: the buffer is this worker's own, and all lanes
 // exist.
 static bool IsWithin(const BufferNode& buffer, const std::vector<Expr>& indices) {
-  if (buffer.scope != "register" || indices.size() != 1) return false;
+  if (buffer.scope != Scope::kRegister || indices.size() != 1) return false;
   const auto* ramp = As<Ramp>(indices[0]);
   const auto base = ramp ? AsInt(ramp->base) : std::nullopt;
   const auto size = AsInt(buffer.shape[0]);

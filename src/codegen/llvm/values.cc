@@ -24,6 +24,7 @@ llvm::Type* ValueBuilder::TypeOf(DType type) const {
     case TypeCode::kBool: t = ir_.getInt1Ty(); break;
     case TypeCode::kIndex: t = ir_.getInt64Ty(); break;
     case TypeCode::kHandle: t = ir_.getPtrTy(); break;
+    case TypeCode::kString: TN_UNREACHABLE();
   }
   return type.IsVector() ? llvm::FixedVectorType::get(t, type.lanes) : t;
 }

@@ -24,7 +24,15 @@ constexpr size_t kMostErrors = 20;
 constexpr ValueId kPoisoned =
     -2;  // a tensor whose producer failed; what reads it is skipped without a word
 
-class Importer {
+// A graph being imported: the main one, or one of an attribute inside another.
+struct Scope {
+  graph::Builder* builder;
+  ImportedRegion* region = nullptr;  // of a graph that becomes a region; null: it is the builder's
+  Scope* outer = nullptr;
+  std::unordered_map<std::string_view, ValueId> values = {};
+};
+
+class Importer : private RegionImporter {
  public:
   Importer(std::shared_ptr<const WeightFile> file, const ImportOptions& options,
            std::string external_data_dir)
@@ -40,6 +48,16 @@ class Importer {
     return MakeError(std::move(message), {.file = file_->path, .item = std::move(item)});
   }
   void Report(Diagnostics errors, const std::string& item, std::vector<std::string> notes = {});
+
+  Expected<ImportedRegion> Import(const GraphProto& g, std::span<const Formal> formals) override;
+  Expected<std::vector<ValueId>> Inline(const GraphProto& g) override;
+  Expected<std::vector<ValueId>> ImportBody(const GraphProto& g, Scope* scope);
+
+  graph::Builder& builder() { return *scope_->builder; }
+  /// The value of that name in the graph being imported, captured where it is of one outside.
+  ValueId Find(std::string_view name) { return FindIn(scope_, name); }
+  static ValueId FindIn(Scope* scope, std::string_view name);
+  static bool IsKnown(const Scope* scope, std::string_view name);
 
   int64_t OpsetOf(const NodeProto& node) const { return node.opset ? node.opset : opset_; }
   Status CheckHeader(const ModelProto& model);
@@ -58,7 +76,8 @@ class Importer {
   ExternalData external_;
   int64_t opset_ = 0;
   graph::Builder builder_;
-  std::unordered_map<std::string_view, ValueId> values_;
+  Scope main_{&builder_};
+  Scope* scope_ = &main_;
   InputShapes shapes_;
   std::vector<std::string> overruled_;  // sizes that the user changes, which may be why it fails
   Diagnostics errors_;
@@ -71,6 +90,80 @@ void Importer::Report(Diagnostics errors, const std::string& item, std::vector<s
     d.notes.insert(d.notes.end(), notes.begin(), notes.end());
     errors_.push_back(std::move(d));
   }
+}
+
+// Scopes nest no deeper than ReadLimits::max_depth.
+ValueId Importer::FindIn(Scope* scope, std::string_view name) {
+  if (auto it = scope->values.find(name); it != scope->values.end()) return it->second;
+  ValueId v = FindIn(scope->outer, name);  // OrderNodes has seen to it that it is somewhere
+  if (v >= 0 && scope->region) v = scope->region->CaptureValue(*scope->outer->builder, v);
+  return scope->values[name] = v;
+}
+
+bool Importer::IsKnown(const Scope* scope, std::string_view name) {
+  for (; scope; scope = scope->outer) {
+    if (scope->values.contains(name)) return true;
+  }
+  return false;
+}
+
+// An empty list of errors says that they have been reported.
+Expected<std::vector<ValueId>> Importer::ImportBody(const GraphProto& g, Scope* scope) {
+  Scope* outer = std::exchange(scope_, scope);
+  auto import = [&]() -> Expected<std::vector<ValueId>> {
+    if (g.sparse_initializers > 0) return MakeError("sparse initializers are not supported");
+    const size_t before = errors_.size();
+    TN_ASSIGN_OR_RETURN(
+        std::vector<size_t> order,
+        OrderNodes(g, file_->path, [&](std::string_view name) { return IsKnown(outer, name); }));
+    ImportInitializers(g);
+    for (size_t n : order) {
+      if (errors_.size() >= kMostErrors) break;
+      ImportNode(g.nodes[n], n);
+    }
+    if (errors_.size() > before) return Diagnostics{};
+    std::vector<ValueId> outputs;
+    for (const ValueInfoProto& output : g.outputs) outputs.push_back(Find(output.name));
+    if (std::find(outputs.begin(), outputs.end(), kPoisoned) != outputs.end()) return Diagnostics{};
+    return outputs;
+  };
+  Expected<std::vector<ValueId>> outputs = import();
+  scope_ = outer;
+  return outputs;
+}
+
+Expected<ImportedRegion> Importer::Import(const GraphProto& g, std::span<const Formal> formals) {
+  if (g.inputs.size() != formals.size()) {
+    return MakeError(fmt::format("expected a graph with {} inputs, but {} has {}", formals.size(),
+                                 Quoted(g.name), g.inputs.size()));
+  }
+  ImportedRegion region{std::make_unique<graph::Builder>(std::string(g.name)), {}, {}, {}};
+  Scope scope{region.builder.get(), &region, scope_};
+  for (size_t i = 0; i < formals.size(); ++i) {
+    const std::string name(g.inputs[i].name);
+    ValueId v;
+    if (formals[i].constant) {
+      const int64_t number = *formals[i].constant;
+      v = region.builder->Constant(
+          name, formals[i].type.tensor(),
+          graph::MakePayload(DType::Bool(), std::span<const int64_t>(&number, 1)));
+    } else {
+      v = region.builder->Input(name, formals[i].type);
+    }
+    region.formals.push_back(v);
+    scope.values[g.inputs[i].name] = v;
+  }
+  TN_ASSIGN_OR_RETURN(region.outputs, ImportBody(g, &scope));
+  return region;
+}
+
+Expected<std::vector<ValueId>> Importer::Inline(const GraphProto& g) {
+  if (!g.inputs.empty()) {
+    return MakeError(fmt::format("expected a graph without inputs, but {} has {}", Quoted(g.name),
+                                 g.inputs.size()));
+  }
+  Scope scope{scope_->builder, nullptr, scope_};
+  return ImportBody(g, &scope);
 }
 
 Status Importer::CheckHeader(const ModelProto& model) {
@@ -106,27 +199,41 @@ Status Importer::CheckHeader(const ModelProto& model) {
   return Ok();
 }
 
+// The nodes of a graph and of those in its attributes, which nest no deeper than
+// ReadLimits::max_depth.
+void CollectNodes(const GraphProto& g, std::vector<std::pair<const NodeProto*, size_t>>* all) {
+  for (size_t n = 0; n < g.nodes.size(); ++n) {
+    all->emplace_back(&g.nodes[n], n);
+    for (const AttributeProto& a : g.nodes[n].attributes) {
+      for (const GraphProto& inner : a.graph) CollectNodes(inner, all);
+    }
+  }
+}
+
 // One error per operator that cannot be imported, with the nodes that use it.
 Status Importer::CheckOperators(const GraphProto& g) const {
-  std::map<std::pair<std::string, std::string>, std::vector<size_t>> unknown;
-  for (size_t n = 0; n < g.nodes.size(); ++n) {
-    const NodeProto& node = g.nodes[n];
+  using Place = std::pair<const NodeProto*, size_t>;
+  std::vector<Place> all;
+  CollectNodes(g, &all);
+  auto describe = [](const Place& p) { return DescribeNode(*p.first, p.second); };
+  std::map<std::pair<std::string, std::string>, std::vector<Place>> unknown;
+  for (const Place& place : all) {
+    const NodeProto& node = *place.first;
     const std::string domain(node.domain == "ai.onnx" ? "" : node.domain);
     if (domain.empty() && FindRow(node.op_type, OpsetOf(node))) continue;
-    unknown[{domain, std::string(node.op_type)}].push_back(n);
+    unknown[{domain, std::string(node.op_type)}].push_back(place);
   }
   Diagnostics errors;
   for (const auto& [op, nodes] : unknown) {
     if (errors.size() >= 100) break;
     const std::string where = op.first.empty()
-                                  ? fmt::format("of opset {}", OpsetOf(g.nodes[nodes[0]]))
+                                  ? fmt::format("of opset {}", OpsetOf(*nodes[0].first))
                                   : fmt::format("of domain {}", Quoted(op.first));
     Diagnostic d =
-        Error(DescribeNode(g.nodes[nodes[0]], nodes[0]),
+        Error(describe(nodes[0]),
               fmt::format("operator {} {} is not supported ({} node{})", Quoted(op.second), where,
                           nodes.size(), nodes.size() == 1 ? "" : "s"));
-    for (size_t i = 0; i < nodes.size() && i < 8; ++i)
-      d.notes.push_back(DescribeNode(g.nodes[nodes[i]], nodes[i]));
+    for (size_t i = 0; i < nodes.size() && i < 8; ++i) d.notes.push_back(describe(nodes[i]));
     if (nodes.size() > 8) d.notes.push_back(fmt::format("and {} more", nodes.size() - 8));
     errors.push_back(std::move(d));
   }
@@ -138,10 +245,10 @@ void Importer::ImportInitializers(const GraphProto& g) {
   for (const TensorProto& t : g.initializers) {
     Expected<Tensor> tensor = ReadTensor(t, file_, &external_);
     if (tensor) {
-      values_[t.name] = builder_.Constant(std::string(t.name), std::move(tensor->type),
-                                          std::move(tensor->payload));
+      scope_->values[t.name] = builder().Constant(std::string(t.name), std::move(tensor->type),
+                                                  std::move(tensor->payload));
     } else {
-      values_[t.name] = kPoisoned;
+      scope_->values[t.name] = kPoisoned;
       Report(std::move(tensor.errors()), "initializer " + Quoted(t.name));
     }
   }
@@ -150,7 +257,7 @@ void Importer::ImportInitializers(const GraphProto& g) {
 Status Importer::CheckShapeOptions(const GraphProto& g) const {
   std::vector<std::string> names;
   for (const ValueInfoProto& input : g.inputs) {
-    if (!values_.contains(input.name)) names.emplace_back(input.name);
+    if (!scope_->values.contains(input.name)) names.emplace_back(input.name);
   }
   for (const auto& [name, dims] : options_.shapes) {
     if (std::find(names.begin(), names.end(), name) != names.end()) continue;
@@ -178,24 +285,24 @@ Expected<TensorType> Importer::InputType(const ValueInfoProto& input) {
 void Importer::ImportInputs(const GraphProto& g) {
   std::vector<const ValueInfoProto*> inputs;
   for (const ValueInfoProto& input : g.inputs) {
-    if (!values_.contains(input.name))
+    if (!scope_->values.contains(input.name))
       inputs.push_back(&input);  // else an initializer fixes the value
   }
   for (const ValueInfoProto* input : inputs) {
     Status bound = shapes_.Bind(*input);
     if (bound) continue;
     Report(std::move(bound.errors()), "input " + Quoted(input->name));
-    values_[input->name] = kPoisoned;
+    scope_->values[input->name] = kPoisoned;
   }
   for (const ValueInfoProto* input : inputs) {
     for (std::string& line : shapes_.Overruled(*input)) overruled_.push_back(std::move(line));
   }
   for (const ValueInfoProto* input : inputs) {
-    if (values_.contains(input->name)) continue;
+    if (scope_->values.contains(input->name)) continue;
     Expected<TensorType> type = InputType(*input);
     if (!type) Report(std::move(type.errors()), "input " + Quoted(input->name));
-    values_[input->name] =
-        type ? builder_.Input(std::string(input->name), std::move(*type)) : kPoisoned;
+    scope_->values[input->name] =
+        type ? builder().Input(std::string(input->name), std::move(*type)) : kPoisoned;
   }
 }
 
@@ -209,11 +316,12 @@ Status Importer::RunImporter(const NodeProto& node, const OpRow& row, const std:
   const std::string name(!node.name.empty()     ? node.name
                          : node.outputs.empty() ? node.op_type
                                                 : node.outputs[0]);
-  OpContext context(builder_, node, row, OpsetOf(node), name, std::move(inputs), file_, &external_);
+  OpContext context(builder(), node, row, OpsetOf(node), name, std::move(inputs), file_, &external_,
+                    this);
   TN_RETURN_IF_ERROR(row.import(context));
   TN_RETURN_IF_ERROR(context.CheckDone());
   for (size_t i = 0; i < node.outputs.size(); ++i) {
-    if (!node.outputs[i].empty()) values_[node.outputs[i]] = context.outputs()[i];
+    if (!node.outputs[i].empty()) scope_->values[node.outputs[i]] = context.outputs()[i];
   }
   return Ok();
 }
@@ -222,7 +330,7 @@ void Importer::ImportNode(const NodeProto& node, size_t index) {
   std::vector<ValueId> inputs;
   bool poisoned = false;
   for (std::string_view input : node.inputs) {
-    inputs.push_back(input.empty() ? kNoValue : values_.at(input));
+    inputs.push_back(input.empty() ? kNoValue : Find(input));
     poisoned |= inputs.back() == kPoisoned;
   }
   if (!poisoned) {
@@ -233,32 +341,32 @@ void Importer::ImportNode(const NodeProto& node, size_t index) {
     for (size_t i = 0; i < inputs.size() && i < 8; ++i) {
       if (inputs[i] == kNoValue) continue;
       notes.push_back(fmt::format("input {}: {} is {}", i, Quoted(node.inputs[i]),
-                                  builder_.type(inputs[i]).ToString()));
+                                  builder().graph().value(inputs[i]).type.ToString()));
     }
     Report(std::move(done.errors()), item, std::move(notes));
   }
   for (std::string_view output : node.outputs) {
-    if (!output.empty()) values_[output] = kPoisoned;
+    if (!output.empty()) scope_->values[output] = kPoisoned;
   }
 }
 
 void Importer::ImportOutputs(const GraphProto& g) {
   if (g.outputs.empty()) Report({MakeError("expected outputs, but there are none")}, "graph");
   for (const ValueInfoProto& output : g.outputs) {
-    const ValueId v = values_.at(output.name);
+    const ValueId v = Find(output.name);
     if (v == kPoisoned) continue;
     const std::string item = "output " + Quoted(output.name);
     if (output.kind == ValueInfoProto::Kind::kTensor && output.elem_type != 0) {
       Expected<DType> declared = ToDType(output.elem_type);
       if (!declared) {
         Report(std::move(declared.errors()), item);
-      } else if (*declared != builder_.type(v).dtype) {
+      } else if (*declared != builder().type(v).dtype) {
         Report({MakeError(fmt::format("expected {} as the model declares, but the nodes give {}",
-                                      declared->ToString(), builder_.type(v).dtype.ToString()))},
+                                      declared->ToString(), builder().type(v).dtype.ToString()))},
                item);
       }
     }
-    builder_.Output(std::string(output.name), v);
+    builder().Output(std::string(output.name), v);
   }
 }
 
@@ -284,6 +392,7 @@ Expected<graph::Graph> Importer::Run(const ModelProto& model) {
   for (const auto& [key, value] : model.metadata)
     builder_.graph().metadata[std::string(key)] = std::string(value);
   graph::Graph out = std::move(builder_).Finish();
+  TN_ASSIGN_OR_RETURN(out, SettleDims(std::move(out), options_.shapes, overruled_));
   TN_RETURN_IF_ERROR(graph::Verify(out));
   return out;
 }

@@ -37,12 +37,14 @@ class Inliner {
     for (NodeProto& node : *nodes) {
       const FunctionProto* callee = Callee(node);
       if (!callee) {
+        TN_ASSIGN_OR_RETURN(const bool inside, ExpandInside(&node));
+        found |= inside;
         out.push_back(std::move(node));
       } else {
         found = true;
         TN_RETURN_IF_ERROR(Call(*callee, node, &out));
       }
-      if (out.size() > max_nodes_) {
+      if (out.size() + nested_ > max_nodes_) {
         return MakeLimitError(
             fmt::format("expanding the local functions gives more than {} nodes", max_nodes_));
       }
@@ -51,7 +53,32 @@ class Inliner {
     return found;
   }
 
+  // A call that is left, anywhere; null where there is none.
+  const NodeProto* FindCall(const std::vector<NodeProto>& nodes) const {
+    for (const NodeProto& node : nodes) {
+      if (Callee(node)) return &node;
+      for (const AttributeProto& a : node.attributes) {
+        for (const GraphProto& g : a.graph) {  // no deeper than ReadLimits::max_depth
+          if (const NodeProto* call = FindCall(g.nodes)) return call;
+        }
+      }
+    }
+    return nullptr;
+  }
+
  private:
+  // The calls in the graphs that a node holds; no deeper than ReadLimits::max_depth.
+  Expected<bool> ExpandInside(NodeProto* node) {
+    bool found = false;
+    for (AttributeProto& a : node->attributes) {
+      for (GraphProto& g : a.graph) {
+        TN_ASSIGN_OR_RETURN(const bool inside, Expand(&g.nodes));
+        found |= inside;
+      }
+    }
+    return found;
+  }
+
   std::string_view Keep(std::string name) { return names_->emplace_back(std::move(name)); }
 
   Status Call(const FunctionProto& f, const NodeProto& call, std::vector<NodeProto>* out) {
@@ -83,16 +110,36 @@ class Inliner {
     };
     for (const NodeProto& body_node : f.nodes) {
       NodeProto node = body_node;
-      node.name = Keep(prefix + std::string(node.name));
-      for (std::string_view& i : node.inputs) rename(i);
-      for (std::string_view& o : node.outputs) rename(o);
-      BindAttributes(f, call, &node);
-      for (const OpsetId& id : f.opset_imports) {
-        if (id.domain.empty() || id.domain == "ai.onnx") node.opset = id.version;
-      }
+      Localize(f, call, prefix, rename, &node);
       out->push_back(std::move(node));
+      if (nested_ > max_nodes_) break;  // Expand says so
     }
     return Ok();
+  }
+
+  // Makes a node of the function's body, and what is in it, one of the caller's: all names inside
+  // are the function's, whichever graph of its body defines them.
+  template <class Rename>
+  void Localize(const FunctionProto& f, const NodeProto& call, const std::string& prefix,
+                Rename&& rename, NodeProto* node) {
+    node->name = Keep(prefix + std::string(node->name));
+    for (std::string_view& i : node->inputs) rename(i);
+    for (std::string_view& o : node->outputs) rename(o);
+    BindAttributes(f, call, node);
+    for (const OpsetId& id : f.opset_imports) {
+      if (id.domain.empty() || id.domain == "ai.onnx") node->opset = id.version;
+    }
+    for (AttributeProto& a : node->attributes) {
+      for (GraphProto& g : a.graph) {
+        for (ValueInfoProto& i : g.inputs) rename(i.name);
+        for (ValueInfoProto& o : g.outputs) rename(o.name);
+        for (TensorProto& t : g.initializers) rename(t.name);
+        for (NodeProto& inner : g.nodes) {  // no deeper than ReadLimits::max_depth
+          if (++nested_ > max_nodes_) return;
+          Localize(f, call, prefix, rename, &inner);
+        }
+      }
+    }
   }
 
   // References to the function's attributes become the call's values, or the defaults, or vanish.
@@ -120,6 +167,7 @@ class Inliner {
   std::deque<std::string>* names_;
   std::map<FunctionId, const FunctionProto*> functions_;
   size_t calls_ = 0;
+  size_t nested_ = 0;  // nodes made in graphs of attributes
 };
 
 }  // namespace
@@ -136,12 +184,10 @@ Status InlineFunctions(ModelProto* model, size_t max_nodes, std::deque<std::stri
     }
     if (!*found) return Ok();
   }
-  for (size_t n = 0; n < model->graph.nodes.size(); ++n) {
-    if (!inliner.Callee(model->graph.nodes[n])) continue;
-    return MakeError("the local function calls itself",
-                     {.file = file, .item = DescribeNode(model->graph.nodes[n], n)});
-  }
-  return Ok();
+  const NodeProto* call = inliner.FindCall(model->graph.nodes);
+  if (!call) return Ok();
+  return MakeError("the local function calls itself",
+                   {.file = file, .item = DescribeNode(*call, 0)});
 }
 
 }  // namespace tenon::onnx

@@ -29,7 +29,9 @@ constexpr size_t kOutside = SIZE_MAX;  // defined by an input or initializer
 
 class Resolver {
  public:
-  Resolver(const GraphProto& graph, const std::string& file) : graph_(graph), file_(file) {}
+  Resolver(const GraphProto& graph, const std::string& file,
+           const std::function<bool(std::string_view)>& outer)
+      : graph_(graph), file_(file), outer_(outer) {}
 
   Expected<std::vector<size_t>> Run() {
     DefineAll();
@@ -73,10 +75,18 @@ class Resolver {
     readers_.resize(graph_.nodes.size());
     waiting_.resize(graph_.nodes.size(), 0);
     for (size_t n = 0; n < graph_.nodes.size(); ++n) {
-      for (std::string_view input : graph_.nodes[n].inputs) {
+      std::vector<std::string_view> read = graph_.nodes[n].inputs;
+      for (const AttributeProto& a : graph_.nodes[n].attributes) {
+        for (const GraphProto& g : a.graph) {
+          const std::vector<std::string_view> names = OuterNames(g);
+          read.insert(read.end(), names.begin(), names.end());
+        }
+      }
+      for (std::string_view input : read) {
         if (input.empty()) continue;
         auto it = defined_.find(input);
         if (it == defined_.end()) {
+          if (outer_ && outer_(input)) continue;
           Report(DescribeNode(graph_.nodes[n], n),
                  fmt::format("input {} is defined by no node, initializer or graph input",
                              Quoted(input)));
@@ -88,7 +98,7 @@ class Resolver {
     }
     std::unordered_map<std::string_view, bool> seen;
     for (const ValueInfoProto& o : graph_.outputs) {
-      if (o.name.empty() || !defined_.contains(o.name))
+      if (o.name.empty() || (!defined_.contains(o.name) && !(outer_ && outer_(o.name))))
         Report("output " + Quoted(o.name), "no node produces it");
       if (!seen.emplace(o.name, true).second)
         Report("output " + Quoted(o.name), "the output is declared twice");
@@ -125,6 +135,7 @@ class Resolver {
 
   const GraphProto& graph_;
   const std::string& file_;
+  const std::function<bool(std::string_view)>& outer_;
   std::unordered_map<std::string_view, size_t> defined_;  // by which node
   std::vector<std::vector<size_t>> readers_;
   std::vector<size_t> waiting_;
@@ -133,8 +144,32 @@ class Resolver {
 
 }  // namespace
 
-Expected<std::vector<size_t>> OrderNodes(const GraphProto& graph, const std::string& file) {
-  return Resolver(graph, file).Run();
+std::vector<std::string_view> OuterNames(const GraphProto& graph) {
+  std::unordered_map<std::string_view, bool> known;  // true: defined here, false: read from outside
+  for (const TensorProto& t : graph.initializers) known[t.name] = true;
+  for (const ValueInfoProto& i : graph.inputs) known[i.name] = true;
+  for (const NodeProto& node : graph.nodes) {
+    for (std::string_view output : node.outputs) known[output] = true;
+  }
+  std::vector<std::string_view> outer;
+  auto read = [&](std::string_view name) {
+    if (!name.empty() && known.emplace(name, false).second) outer.push_back(name);
+  };
+  for (const NodeProto& node : graph.nodes) {
+    for (std::string_view input : node.inputs) read(input);
+    for (const AttributeProto& a : node.attributes) {
+      for (const GraphProto& g : a.graph) {  // no deeper than ReadLimits::max_depth
+        for (std::string_view name : OuterNames(g)) read(name);
+      }
+    }
+  }
+  for (const ValueInfoProto& o : graph.outputs) read(o.name);
+  return outer;
+}
+
+Expected<std::vector<size_t>> OrderNodes(const GraphProto& graph, const std::string& file,
+                                         const std::function<bool(std::string_view)>& outer) {
+  return Resolver(graph, file, outer).Run();
 }
 
 }  // namespace tenon::onnx

@@ -6,9 +6,32 @@ namespace tenon::onnx {
 
 using graph::Quoted;
 
+ValueId ImportedRegion::CaptureValue(const Builder& outside, ValueId outer) {
+  for (const Capture& c : captures) {
+    if (c.outer == outer) return c.inner;
+  }
+  const graph::Value& value = outside.graph().value(outer);
+  if (value.IsConstant()) return builder->Constant(value.name, value.type.tensor(), value.payload);
+  const ValueId inner = builder->Input(value.name, value.type);
+  if (const Elements* known = outside.Known(outer)) builder->Assume(inner, *known);
+  captures.push_back({outer, inner});
+  return inner;
+}
+
+graph::Graph ImportedRegion::Finish(const Builder& outside, std::span<const ValueId> inputs,
+                                    std::span<const ValueId> captured) && {
+  std::vector<ValueId> all(inputs.begin(), inputs.end());
+  for (ValueId v : captured) all.push_back(CaptureValue(outside, v));
+  graph::Graph& g = builder->graph();
+  g.inputs = std::move(all);
+  for (ValueId v : outputs) g.AddOutput(g.value(v).name, v);
+  return std::move(*builder).Finish();
+}
+
 OpContext::OpContext(Builder& builder, const NodeProto& node_proto, const OpRow& op_row,
                      int64_t opset_version, std::string node_name, std::vector<ValueId> inputs,
-                     const std::shared_ptr<const graph::WeightFile>& file, ExternalData* external)
+                     const std::shared_ptr<const graph::WeightFile>& file, ExternalData* external,
+                     RegionImporter* regions)
     : b(builder),
       node(node_proto),
       row(op_row),
@@ -17,7 +40,8 @@ OpContext::OpContext(Builder& builder, const NodeProto& node_proto, const OpRow&
       inputs_(std::move(inputs)),
       outputs_(node_proto.outputs.size(), kNoValue),
       file_(file),
-      external_(external) {}
+      external_(external),
+      regions_(regions) {}
 
 Status OpContext::Arity(size_t least, int most) const {
   size_t present = inputs_.size();
@@ -194,9 +218,32 @@ Expected<std::vector<int64_t>> OpContext::NormalizeAxes(const std::vector<int64_
   return out;
 }
 
+Expected<const GraphProto*> OpContext::GraphAttr(const char* name) {
+  TN_ASSIGN_OR_RETURN(
+      std::optional<const GraphProto*> g,
+      Get<const GraphProto*>(name, AttrProtoType::kGraph, [](const AttributeProto& a) {
+        return a.graph.empty() ? nullptr : &a.graph[0];
+      }));
+  if (!g || !*g) return Error("expected a graph in attribute {}, but there is none", name);
+  return *g;
+}
+
 Expected<ValueId> OpContext::Emit(OpKind op, std::vector<ValueId> inputs, Attrs attrs,
                                   ExprAttrs exprs) {
   return b.Add(op, std::move(inputs), name_, std::move(attrs), std::move(exprs));
+}
+
+Expected<std::vector<ValueId>> OpContext::EmitAll(OpKind op, size_t results,
+                                                  std::vector<ValueId> inputs, Attrs attrs,
+                                                  ExprAttrs exprs) {
+  return b.AddAll(op, results, std::move(inputs), name_, std::move(attrs), std::move(exprs));
+}
+
+Expected<std::vector<ValueId>> OpContext::EmitRegions(OpKind op, std::vector<ValueId> inputs,
+                                                      std::vector<graph::Graph> regions,
+                                                      Attrs attrs, ExprAttrs exprs) {
+  return b.AddRegions(op, std::move(inputs), std::move(regions), name_, std::move(attrs),
+                      std::move(exprs));
 }
 
 Status OpContext::Result(OpKind op, std::vector<ValueId> inputs, Attrs attrs, ExprAttrs exprs) {

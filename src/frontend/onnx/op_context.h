@@ -27,6 +27,45 @@ using graph::ValueId;
 
 class OpContext;
 
+/// A value outside of a region and what stands for it inside.
+struct Capture {
+  ValueId outer, inner;
+};
+
+/// An input of a graph in an attribute: its type; or what it is, where its node knows that.
+struct Formal {
+  graph::Type type;
+  std::optional<bool> constant;
+};
+
+/// A graph of an attribute, imported but not yet a region: its node may add to it.
+struct ImportedRegion {
+  std::unique_ptr<Builder> builder;
+  std::vector<ValueId> formals;  // one per input
+  std::vector<ValueId> outputs;
+  std::vector<Capture> captures;
+
+  const graph::Type& TypeOf(size_t output) const {
+    return builder->graph().value(outputs[output]).type;
+  }
+  /// What stands for a value of the graph outside; a constant becomes one of the region.
+  ValueId CaptureValue(const Builder& outside, ValueId outer);
+  /// The region with these inputs: `inputs`, then one for each captured value of the graph outside.
+  graph::Graph Finish(const Builder& outside, std::span<const ValueId> inputs,
+                      std::span<const ValueId> captured) &&;
+};
+
+/// Imports graphs of attributes, in the scope of the node that is being imported. Errors inside are
+/// reported at their nodes; what is answered then is an empty list.
+class RegionImporter {
+ public:
+  virtual ~RegionImporter() = default;
+  virtual Expected<ImportedRegion> Import(const GraphProto& graph,
+                                          std::span<const Formal> formals) = 0;
+  /// The nodes of a graph without inputs as part of the graph around it; answers its outputs.
+  virtual Expected<std::vector<ValueId>> Inline(const GraphProto& graph) = 0;
+};
+
 /// One row: how nodes of operator `name` are imported from opset `since` on, until a row of a later
 /// version. `op` is for importers that serve several operators.
 struct OpRow {
@@ -47,7 +86,8 @@ class OpContext {
  public:
   OpContext(Builder& builder, const NodeProto& node, const OpRow& row, int64_t opset_version,
             std::string node_name, std::vector<ValueId> inputs,
-            const std::shared_ptr<const graph::WeightFile>& file, ExternalData* external);
+            const std::shared_ptr<const graph::WeightFile>& file, ExternalData* external,
+            RegionImporter* regions);
 
   Builder& b;
   const NodeProto& node;
@@ -83,6 +123,8 @@ class OpContext {
   Expected<std::optional<std::vector<int64_t>>> Ints(const char* name);
   Expected<std::optional<std::vector<double>>> Floats(const char* name);
   Expected<std::optional<Tensor>> TensorAttr(const char* name);
+  /// Required.
+  Expected<const GraphProto*> GraphAttr(const char* name);
   bool HasAttr(const char* name) const;
   /// The attribute as an axis of a tensor of `rank`, in 0..rank-1 (or to rank, `one_past`).
   Expected<int64_t> AxisAttr(const char* name, std::optional<int64_t> fallback, int64_t rank,
@@ -95,6 +137,12 @@ class OpContext {
   // ---- Results. ----
   Expected<ValueId> Emit(OpKind op, std::vector<ValueId> inputs, Attrs attrs = {},
                          ExprAttrs exprs = {});
+  Expected<std::vector<ValueId>> EmitAll(OpKind op, size_t results, std::vector<ValueId> inputs,
+                                         Attrs attrs = {}, ExprAttrs exprs = {});
+  Expected<std::vector<ValueId>> EmitRegions(OpKind op, std::vector<ValueId> inputs,
+                                             std::vector<graph::Graph> regions, Attrs attrs = {},
+                                             ExprAttrs exprs = {});
+  RegionImporter& regions() { return *regions_; }
   /// Emits and sets output 0.
   Status Result(OpKind op, std::vector<ValueId> inputs, Attrs attrs = {}, ExprAttrs exprs = {});
   Status SetOutput(size_t i, ValueId v);
@@ -124,6 +172,7 @@ class OpContext {
   std::set<std::string, std::less<>> read_;
   const std::shared_ptr<const graph::WeightFile>& file_;
   ExternalData* external_;
+  RegionImporter* regions_;
 };
 
 }  // namespace tenon::onnx

@@ -8,7 +8,8 @@ namespace tenon::onnx {
 
 std::span<const std::span<const OpRow>> AllRows() {
   static const std::span<const OpRow> kFamilies[] = {
-      ElementwiseRows(), ComputeRows(), ReduceRows(), MovementRows(), IndexRows(), ResizeRows()};
+      ElementwiseRows(), ComputeRows(),  ControlRows(), IntegerRows(),
+      ReduceRows(),      MovementRows(), IndexRows(),   ResizeRows()};
   return kFamilies;
 }
 

@@ -9,25 +9,9 @@ namespace {
 
 Status ImportMatMul(OpContext& c) {
   TN_RETURN_IF_ERROR(c.Arity(2, 2));
-  std::vector<Expr> a = c.Dims(0), b = c.Dims(1);
-  if (a.empty() || b.empty())
-    return c.Error("expected tensors of rank 1 or more, but got a scalar");
-  // NumPy's rule: a vector on the left is a row, one on the right a column, and its axis vanishes
-  // afterwards.
-  const bool row = a.size() == 1, column = b.size() == 1;
-  ValueId x = c.In(0), y = c.In(1);
-  if (row) {
-    TN_ASSIGN_OR_RETURN(x, c.Reshape(x, {IndexConst(1), a[0]}));
-  }
-  if (column) {
-    TN_ASSIGN_OR_RETURN(y, c.Reshape(y, {b[0], IndexConst(1)}));
-  }
-  TN_ASSIGN_OR_RETURN(ValueId product, c.Emit(OpKind::kMatMul, {x, y}));
-  std::vector<Expr> dims = c.b.type(product).dims;
-  if (column) dims.pop_back();
-  if (row) dims.erase(dims.end() - (column ? 1 : 2));
-  TN_ASSIGN_OR_RETURN(product, c.Reshape(product, std::move(dims)));
-  return c.SetOutput(0, product);
+  TN_ASSIGN_OR_RETURN(const Matrices m, AsMatrices(c));
+  TN_ASSIGN_OR_RETURN(ValueId product, c.Emit(OpKind::kMatMul, {m.a, m.b}));
+  return SetProduct(c, m, product);
 }
 
 Status ImportGemm(OpContext& c) {
@@ -65,24 +49,10 @@ Status ImportGemm(OpContext& c) {
 
 Status ImportConv(OpContext& c) {
   TN_RETURN_IF_ERROR(c.Arity(2, 3));
-  const std::vector<Expr>& w = c.Dims(1);
-  if (c.Rank(0) < 3 || w.size() != static_cast<size_t>(c.Rank(0))) {
-    return c.Error(
-        "expected an input of rank 3 or more and a weight of the same rank, but got {} and {}",
-        c.Type(0).ToString(), c.Type(1).ToString());
-  }
-  std::optional<std::vector<int64_t>> kernel =
-      TensorType{c.Type(1).dtype, {w.begin() + 2, w.end()}}.StaticDims();
-  if (!kernel) return c.Error("expected a weight of known size, but got {}", c.Type(1).ToString());
-  TN_ASSIGN_OR_RETURN(WindowAttrs window, ReadWindow(c, *kernel));
-  TN_ASSIGN_OR_RETURN(int64_t group, c.Int("group", 1));
+  TN_ASSIGN_OR_RETURN(Attrs attrs, ReadConv(c));
   std::vector<ValueId> inputs = {c.In(0), c.In(1)};
   if (c.Has(2)) inputs.push_back(c.In(2));
-  return c.Result(OpKind::kConv, std::move(inputs),
-                  {{"strides", window.strides},
-                   {"dilations", window.dilations},
-                   {"pads", window.pads},
-                   {"group", group}});
+  return c.Result(OpKind::kConv, std::move(inputs), std::move(attrs));
 }
 
 Status ImportPool(OpContext& c) {
@@ -104,11 +74,11 @@ Status ImportPool(OpContext& c) {
   } else {
     TN_ASSIGN_OR_RETURN(bool column_major, c.Bool("storage_order", false));
     if (c.Wants(1)) {
-      Attrs of_indices = attrs;
-      of_indices.Set("column_major", column_major);
-      TN_ASSIGN_OR_RETURN(ValueId indices,
-                          c.Emit(OpKind::kMaxPoolIndices, {c.In(0)}, std::move(of_indices)));
-      TN_RETURN_IF_ERROR(c.SetOutput(1, indices));
+      attrs.Set("column_major", column_major);
+      TN_ASSIGN_OR_RETURN(std::vector<ValueId> results,
+                          c.EmitAll(OpKind::kMaxPool, 2, {c.In(0)}, std::move(attrs)));
+      TN_RETURN_IF_ERROR(c.SetOutput(0, results[0]));
+      return c.SetOutput(1, results[1]);
     }
   }
   return c.Result(c.row.op, {c.In(0)}, std::move(attrs));
@@ -278,6 +248,46 @@ Status CheckEntries(const OpContext& c, const char* name, const std::vector<int6
 }
 
 }  // namespace
+
+Expected<Matrices> AsMatrices(OpContext& c) {
+  std::vector<Expr> a = c.Dims(0), b = c.Dims(1);
+  if (a.empty() || b.empty())
+    return c.Error("expected tensors of rank 1 or more, but got a scalar");
+  Matrices m{c.In(0), c.In(1), a.size() == 1, b.size() == 1};
+  if (m.row) {
+    TN_ASSIGN_OR_RETURN(m.a, c.Reshape(m.a, {IndexConst(1), a[0]}));
+  }
+  if (m.column) {
+    TN_ASSIGN_OR_RETURN(m.b, c.Reshape(m.b, {b[0], IndexConst(1)}));
+  }
+  return m;
+}
+
+Status SetProduct(OpContext& c, const Matrices& m, ValueId product) {
+  std::vector<Expr> dims = c.b.type(product).dims;
+  if (m.column) dims.pop_back();
+  if (m.row) dims.erase(dims.end() - (m.column ? 1 : 2));
+  TN_ASSIGN_OR_RETURN(product, c.Reshape(product, std::move(dims)));
+  return c.SetOutput(0, product);
+}
+
+Expected<Attrs> ReadConv(OpContext& c) {
+  const std::vector<Expr>& w = c.Dims(1);
+  if (c.Rank(0) < 3 || w.size() != static_cast<size_t>(c.Rank(0))) {
+    return c.Error(
+        "expected an input of rank 3 or more and a weight of the same rank, but got {} and {}",
+        c.Type(0).ToString(), c.Type(1).ToString());
+  }
+  std::optional<std::vector<int64_t>> kernel =
+      TensorType{c.Type(1).dtype, {w.begin() + 2, w.end()}}.StaticDims();
+  if (!kernel) return c.Error("expected a weight of known size, but got {}", c.Type(1).ToString());
+  TN_ASSIGN_OR_RETURN(WindowAttrs window, ReadWindow(c, *kernel));
+  TN_ASSIGN_OR_RETURN(int64_t group, c.Int("group", 1));
+  return Attrs{{"strides", window.strides},
+               {"dilations", window.dilations},
+               {"pads", window.pads},
+               {"group", group}};
+}
 
 Expected<WindowAttrs> ReadWindow(OpContext& c, std::vector<int64_t> kernel) {
   const size_t n = static_cast<size_t>(c.Rank(0)) - 2;

@@ -72,6 +72,35 @@ Status ImportCumSum(OpContext& c) {
                   {{"axis", axis}, {"exclusive", exclusive}, {"reverse", reverse}});
 }
 
+Status EmitTopK(OpContext& c, Expr k, int64_t axis, bool largest) {
+  TN_ASSIGN_OR_RETURN(std::vector<ValueId> results,
+                      c.EmitAll(OpKind::kTopK, 2, {c.In(0)}, {{"axis", axis}, {"largest", largest}},
+                                {{"k", {std::move(k)}}}));
+  TN_RETURN_IF_ERROR(c.SetOutput(0, results[0]));
+  return c.SetOutput(1, results[1]);
+}
+
+// Before opset 10, k is an attribute.
+Status ImportTopK1(OpContext& c) {
+  TN_RETURN_IF_ERROR(c.Arity(1, 1));
+  TN_ASSIGN_OR_RETURN(int64_t axis, c.AxisAttr("axis", -1, c.Rank(0)));
+  TN_ASSIGN_OR_RETURN(int64_t k, c.Int("k", std::nullopt));
+  return EmitTopK(c, IndexConst(k), axis, true);
+}
+
+Status ImportTopK(OpContext& c) {
+  TN_RETURN_IF_ERROR(c.Arity(2, 2));
+  TN_ASSIGN_OR_RETURN(int64_t axis, c.AxisAttr("axis", -1, c.Rank(0)));
+  bool largest = true;
+  if (c.opset >= 11) {
+    TN_ASSIGN_OR_RETURN(largest, c.Bool("largest", true));
+    TN_RETURN_IF_ERROR(c.Bool("sorted", true));  // any order will do where it is not
+  }
+  TN_ASSIGN_OR_RETURN(Elements k, c.Known(1, "k"));
+  if (k.size() != 1) return c.Error("expected one element in k, but got {}", k.size());
+  return EmitTopK(c, k[0], axis, largest);
+}
+
 constexpr OpRow kRows[] = {
     {"ReduceSum", 1, ImportReduceAttr},
     {"ReduceSum", 13, ImportReduceInput},
@@ -90,6 +119,8 @@ constexpr OpRow kRows[] = {
     {"ArgMax", 1, ImportArg},
     {"ArgMin", 1, ImportArg},
     {"CumSum", 11, ImportCumSum},
+    {"TopK", 1, ImportTopK1},
+    {"TopK", 10, ImportTopK},
 };
 
 }  // namespace

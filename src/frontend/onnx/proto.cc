@@ -102,6 +102,7 @@ class ModelReader {
   const ReadLimits limits_;
   std::vector<Step> trail_;
   size_t nodes_ = 0, tensors_ = 0, attributes_ = 0, operands_ = 0, functions_ = 0;
+  size_t depth_ = 0;
 };
 
 std::string ModelReader::Where() const {
@@ -314,7 +315,16 @@ AttributeProto ModelReader::Attribute(pbf_reader r) {
         a.strings.push_back(View(r));
         seen = AttrProtoType::kStrings;
         break;
-      case Bytes(6): r.skip(), seen = AttrProtoType::kGraph; break;
+      case Bytes(6):
+        if (!a.graph.empty()) throw ReadError{"a second graph in one attribute"};
+        if (++depth_ > limits_.max_depth) {
+          throw ReadError{fmt::format("graphs nested deeper than {}", limits_.max_depth),
+                          ErrorKind::kLimit};
+        }
+        Append("g", &a.graph, [&] { return Graph(Message(r)); });
+        --depth_;
+        seen = AttrProtoType::kGraph;
+        break;
       case Bytes(11): r.skip(), seen = AttrProtoType::kGraphs; break;
       case Bytes(10): r.skip(), seen = AttrProtoType::kTensors; break;
       case Bytes(14): r.skip(), seen = AttrProtoType::kTypeProto; break;

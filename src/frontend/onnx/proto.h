@@ -3,8 +3,8 @@
 // ReadModel is the trust boundary of the front end: it accepts any bytes, allocates in proportion
 // to the file (the limits below bound the factor), never recurses deeper than the message nesting
 // written out in proto.cc, and copies no payload: every string_view here points into the bytes that
-// were given, which must outlive the result. Subgraph attributes stay unread bytes. Meaning (names
-// resolve, shapes fit, types are known) is the importer's business.
+// were given, which must outlive the result. Graphs in attributes are read too, down to a depth.
+// Meaning (names resolve, shapes fit, types are known) is the importer's business.
 #pragma once
 
 #include <cstddef>
@@ -29,6 +29,7 @@ struct ReadLimits {
   size_t max_functions = 10000;
   size_t max_rank = 64;
   size_t max_name = size_t{1} << 16;  // bytes
+  size_t max_depth = 15;              // of graphs in attributes
 };
 
 using StringEntry = std::pair<std::string_view, std::string_view>;
@@ -89,6 +90,8 @@ enum class AttrProtoType : int32_t {
   kTypeProtos = 14,
 };
 
+struct GraphProto;
+
 /// `type` as the file gives it, or, for files of IR version 1 and 2 that leave it out, the one
 /// field that is set.
 struct AttributeProto {
@@ -102,6 +105,7 @@ struct AttributeProto {
   std::vector<int64_t> ints;
   std::vector<std::string_view> strings;
   std::vector<TensorProto> tensor;  // none or one
+  std::vector<GraphProto> graph;    // none or one
 };
 
 struct NodeProto {
@@ -135,6 +139,7 @@ struct ValueInfoProto {
   std::vector<DimProto> shape;
 };
 
+/// The main graph, or one in an attribute, which reads tensors of those around it by name.
 struct GraphProto {
   std::string_view name;
   std::vector<NodeProto> nodes;

@@ -2,12 +2,16 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 #include <unordered_map>
 
 #include "graph/edit.h"
 #include "graph/lower/prepare_split.h"
+#include "ir/print.h"
+#include "ir/visit.h"
 #include "loop/arguments.h"
+#include "loop/requirements.h"
 #include "plan/region.h"
 
 namespace tenon::graph {
@@ -65,18 +69,48 @@ Buffer Aligned(const Buffer& b, int64_t align) {
   return BufferNode::Make(b->name, b->dtype, b->shape, b->scope, b->layout, b->strides, align);
 }
 
-/// Lowers one graph to one host function.
+/// Where a value lies, and whether that is aligned as arguments are or as what lies between
+/// kernels.
+struct Slot {
+  Buffer buffer;
+  bool argument = false;
+};
+
+/// The places of weights in their segment, by graph (regions have their own) and value.
+using WeightOffsets = std::map<const Graph*, std::map<ValueId, uint64_t>>;
+
+/// A graph while it is lowered: that of the function, or a region inside.
+struct Frame {
+  const Graph& g;
+  std::string prefix;  // of buffers' names
+  std::vector<Slot> slots = std::vector<Slot>(g.values.size());
+  std::vector<Buffer> locals;  // allocated around the scope's statements
+  std::vector<Stmt> stmts;
+
+  Slot& slot(ValueId v) { return slots[static_cast<size_t>(v)]; }
+};
+
+/// Lowers one graph to one host function. Control flow becomes the host's: a region's launches
+/// stand in its branch or loop, what it captures are the buffers that the values have outside, and
+/// what decides is read from memory. Carried values live in the buffers of the node's results; each
+/// iteration computes the next ones beside them and copies them over at its end.
+///
+///   %4 = while(%c, %x, %w) {carried: 1}          copy x → t4;  t_go = c
+///     region(%0, %1) {                           while t_go {
+///       %2 = mul(%0, %1)                           launch mul(t4, w, r0_t2)
+///       %3 = …                                     launch …(…, r0_t3)
+///       return %3, %2 }                            launch copy(r0_t2, t4);  t_go = r0_t3 }
 class HostBuilder {
  public:
   HostBuilder(const Graph& g, const std::string& name, const Machine& machine,
-              int64_t argument_align, KernelTable* kernels)
-      : g_(g), name_(name), machine_(machine), argument_align_(argument_align), kernels_(kernels) {
-    buffers_.resize(g.values.size());
-    is_argument_.resize(g.values.size());
-  }
-
-  /// Weights by value: the buffer is viewed at this offset of the segment.
-  void BindWeight(ValueId v, uint64_t offset) { weight_offsets_[v] = offset; }
+              int64_t argument_align, KernelTable* kernels, const WeightOffsets* weights = nullptr)
+      : g_(g),
+        name_(name),
+        machine_(machine),
+        place_(machine.target->IsDevice() ? Place::Device(0) : Place{}),
+        argument_align_(argument_align),
+        kernels_(kernels),
+        offsets_(weights) {}
 
   Expected<Func> Build() {
     PrimFunc f;
@@ -89,29 +123,23 @@ class HostBuilder {
       f.attrs.Set(kDeviceTypeAttr, target.device().type);
       f.scalars = {VarNode::Make(kDeviceId, DType::Int(32))};
     }
-    DeclareArguments(&f);
-    std::vector<Stmt> launches;
-    for (size_t n = 0; n < g_.nodes.size(); ++n) {
-      TN_ASSIGN_OR_RETURN(Stmt launch, LowerNode(static_cast<NodeId>(n)));
-      launches.push_back(launch);
-    }
+    DeclareDims(&f);
+    Frame main{g_, ""};
+    DeclareArguments(&main, &f);
+    TN_RETURN_IF_ERROR(LowerNodes(&main));
     for (auto [from, to] : copies_) {
-      TN_ASSIGN_OR_RETURN(Stmt launch, LowerCopy(from, to));
-      launches.push_back(launch);
+      TN_RETURN_IF_ERROR(LowerCopy(&main, g_.type(from), SlotOf(&main, from), {to, true}));
     }
-    Stmt body = Seq::Make(std::move(launches));
-    for (auto it = locals_.rbegin(); it != locals_.rend(); ++it) body = Alloc::Make(*it, body);
-    std::vector<std::string> weights;
+    Stmt body = Close(&main);
+    std::vector<std::string> names;
     std::vector<int64_t> offsets;
-    for (auto [v, offset] : weight_offsets_) {
-      const Buffer& b = buffers_[static_cast<size_t>(v)];
-      if (!b) continue;
-      weights.push_back(b->name);
+    for (const auto& [buffer, offset] : Weights(main)) {
+      names.push_back(buffer->name);
       offsets.push_back(static_cast<int64_t>(offset));
-      body = Alloc::Make(b, body);
+      body = Alloc::Make(buffer, body);
     }
-    if (!weights.empty()) {
-      f.attrs.Set("weights", weights);
+    if (!names.empty()) {
+      f.attrs.Set("weights", names);
       f.attrs.Set("weight_offsets", offsets);
     }
     f.body = body;
@@ -119,107 +147,296 @@ class HostBuilder {
   }
 
  private:
-  void DeclareArguments(PrimFunc* f) {
+  // Those that callers tell by the shapes of what they give.
+  void DeclareDims(PrimFunc* f) {
+    for (const Dim& d : g_.dims) {
+      const bool told = std::any_of(g_.inputs.begin(), g_.inputs.end(), [&](ValueId v) {
+        const std::vector<Expr>& shape = g_.type(v).dims;
+        return std::any_of(shape.begin(), shape.end(),
+                           [&](const Expr& size) { return UsesVar(size, d.var.get()); });
+      });
+      if (!told) continue;
+      f->dims.push_back(d.var);
+      f->dim_lo.push_back(d.min);
+      f->dim_hi.push_back(d.max);
+      f->dim_step.push_back(d.step);
+    }
+    std::vector<std::string> conditions;
+    for (const Expr& c : g_.constraints) conditions.push_back(ToString(c));
+    if (!conditions.empty()) f->attrs.Set(kConditionsAttr, conditions);
+  }
+
+  void DeclareArguments(Frame* main, PrimFunc* f) {
     for (size_t i = 0; i < g_.inputs.size(); ++i) {
       ValueId v = g_.inputs[i];
       Buffer b = ops::Store(g_.value(v).name.empty() ? fmt::format("in{}", i) : g_.value(v).name,
                             g_.type(v))
                      .buffer;
-      buffers_[static_cast<size_t>(v)] = Aligned(b, argument_align_);
-      is_argument_[static_cast<size_t>(v)] = true;
-      f->buffers.push_back(buffers_[static_cast<size_t>(v)]);
+      main->slot(v) = {Aligned(b, argument_align_), true};
+      f->buffers.push_back(main->slot(v).buffer);
     }
     for (size_t k = 0; k < g_.outputs.size(); ++k) {
       ValueId v = g_.outputs[k];
       Buffer b = Aligned(ops::Store(g_.output_names[k], g_.type(v)).buffer, argument_align_);
       f->buffers.push_back(b);
       // Inputs, constants and values given out twice are copied at the end.
-      if (g_.value(v).producer == kNoNode || buffers_[static_cast<size_t>(v)]) {
+      if (g_.value(v).producer == kNoNode || main->slot(v).buffer) {
         copies_.emplace_back(v, b);
       } else {
-        buffers_[static_cast<size_t>(v)] = b;
-        is_argument_[static_cast<size_t>(v)] = true;
+        main->slot(v) = {b, true};
       }
     }
     f->num_outputs = static_cast<int64_t>(g_.outputs.size());
   }
 
-  // The buffer of a value that a kernel reads or writes; intermediates and weights are made when
+  // The place of a value that a kernel reads or writes; intermediates and weights are made when
   // first met.
-  Buffer BufferOf(ValueId v) {
-    Buffer& b = buffers_[static_cast<size_t>(v)];
-    if (b) return b;
-    const Value& value = g_.value(v);
+  const Slot& SlotOf(Frame* frame, ValueId v) {
+    Slot& slot = frame->slot(v);
+    if (slot.buffer) return slot;
+    const Value& value = frame->g.value(v);
     bool is_weight = value.producer == kNoNode;
-    b = ops::Store(fmt::format("{}{}", is_weight ? "w" : "t", v), value.type).buffer;
+    Buffer b = ops::Store(fmt::format("{}{}{}", frame->prefix, is_weight ? "w" : "t", v),
+                          value.type.tensor())
+                   .buffer;
     if (is_weight) {
-      b = BufferNode::Make(b->name, b->dtype, b->shape, "const", b->layout, b->strides, b->align);
+      b = BufferNode::Make(b->name, b->dtype, b->shape, Scope::kConst, b->layout, b->strides,
+                           b->align);
+      if (&frame->g != &g_) inner_weights_.emplace_back(b, offsets_->at(&frame->g).at(v));
     } else {
-      locals_.push_back(b);
+      frame->locals.push_back(b);
     }
-    return b;
+    slot.buffer = b;
+    return slot;
   }
-  int64_t AlignOf(ValueId v) const {
-    return is_argument_[static_cast<size_t>(v)] ? argument_align_
-                                                : static_cast<int64_t>(kWeightAlign);
+  std::vector<Slot> SlotsOf(Frame* frame, const std::vector<ValueId>& values) {
+    std::vector<Slot> out;
+    for (ValueId v : values) out.push_back(SlotOf(frame, v));
+    return out;
+  }
+  int64_t AlignOf(const Slot& slot) const {
+    return slot.argument ? argument_align_ : static_cast<int64_t>(kWeightAlign);
   }
 
-  Expected<Stmt> LowerNode(NodeId id) {
-    const Node& node = g_.node(id);
+  // The function's weights in the order of its values, then those of regions as they are met.
+  std::vector<std::pair<Buffer, uint64_t>> Weights(Frame& main) const {
+    std::vector<std::pair<Buffer, uint64_t>> all;
+    if (!offsets_) return all;
+    for (auto [v, offset] : offsets_->at(&g_)) {
+      if (const Buffer& b = main.slot(v).buffer) all.emplace_back(b, offset);
+    }
+    all.insert(all.end(), inner_weights_.begin(), inner_weights_.end());
+    return all;
+  }
+
+  // The scope's statements with its allocations around them.
+  static Stmt Close(Frame* frame) {
+    Stmt body = Seq::Make(std::move(frame->stmts));
+    for (auto it = frame->locals.rbegin(); it != frame->locals.rend(); ++it)
+      body = Alloc::Make(*it, body);
+    return body;
+  }
+
+  Status LowerNodes(Frame* frame) {
+    for (const Node& node : frame->g.nodes) TN_RETURN_IF_ERROR(LowerNode(frame, node));
+    return Ok();
+  }
+
+  Status LowerNode(Frame* frame, const Node& node) {
+    const Graph& g = frame->g;
+    const std::string what = Describe(g, static_cast<NodeId>(&node - g.nodes.data()));
+    if (IsControl(node.op)) return LowerControl(frame, node, what);
     std::vector<ValueId> operands;
-    const Graph region = RegionOf(g_, id, &operands);
-    return LowerRegion(region, operands, node.outputs, Describe(g_, id), node.plan.get());
+    const Graph region = RegionOf(g, static_cast<NodeId>(&node - g.nodes.data()), &operands);
+    const std::vector<Slot> results = SlotsOf(frame, node.outputs);
+    return LowerRegion(frame, region, SlotsOf(frame, operands), results, what, node.plan.get());
   }
 
-  Expected<Stmt> LowerCopy(ValueId from, const Buffer& to) {
+  Status LowerCopy(Frame* frame, const TensorType& type, const Slot& from, const Slot& to,
+                   const Region& part = nullptr) {
     Graph region;
+    region.dims = frame->g.dims;
     Node node;
     node.op = OpKind::kReshape;
-    node.exprs["shape"] = g_.type(from).dims;
-    node.inputs = {region.AddInput("x", g_.type(from))};
-    NodeId id = region.AddNode(node, {g_.type(from)});
+    node.exprs["shape"] = type.dims;
+    node.inputs = {region.AddInput("x", type)};
+    NodeId id = region.AddNode(node, {type});
     region.AddOutput("y", region.node(id).outputs[0]);
-    return LowerRegion(region, {from}, {}, "copy to output", nullptr, to);
+    return LowerRegion(frame, region, {from}, {to}, "copy to output", nullptr, part);
   }
 
-  Expected<Stmt> LowerRegion(const Graph& region, const std::vector<ValueId>& inputs,
-                             const std::vector<ValueId>& outputs, const std::string& what,
-                             const Plan* plan, Buffer into = nullptr) {
+  // `part`: of the (only) result's buffer, where that is written in parts.
+  Status LowerRegion(Frame* frame, const Graph& region, const std::vector<Slot>& inputs,
+                     const std::vector<Slot>& outputs, const std::string& what, const Plan* plan,
+                     const Region& part = nullptr) {
     ops::KernelRequest request;
     request.name = fmt::format("{}_k{}", name_, serial_++);
     request.region = &region;
     request.machine = &machine_;
     request.plan = plan;
-    for (ValueId v : inputs) request.input_align.push_back(AlignOf(v));
-    for (ValueId v : outputs) request.output_align.push_back(AlignOf(v));
-    if (into) request.output_align.push_back(argument_align_);
+    for (const Slot& s : inputs) request.input_align.push_back(AlignOf(s));
+    for (const Slot& s : outputs) request.output_align.push_back(part ? 0 : AlignOf(s));
     Expected<ops::Kernel> kernel = ops::BuildKernel(request);
     if (!kernel) {
       for (Diagnostic& d : kernel.errors()) d.notes.push_back("while lowering " + what);
       return kernel.errors();
     }
     std::vector<Region> args;
-    for (ValueId v : inputs) args.push_back(Whole(BufferOf(v)));
-    for (ValueId v : outputs) args.push_back(Whole(BufferOf(v)));
-    if (into) args.push_back(Whole(into));
+    for (const Slot& s : inputs) args.push_back(Whole(s.buffer));
+    for (const Slot& s : outputs) args.push_back(part ? part : Whole(s.buffer));
     std::string name = kernels_->Intern(*kernel);
+    const std::vector<Var>& dims = kernel->func->dims;
     Attrs attrs;
     attrs.Set("node", what);
-    return Launch::Make(name, std::move(args), {},
-                        machine_.target->IsDevice() ? "device 0" : "host", std::move(attrs));
+    frame->stmts.push_back(
+        Launch::Make(name, std::move(args), {dims.begin(), dims.end()}, Place{}, std::move(attrs)));
+    return Ok();
+  }
+
+  // ---- control flow ----
+
+  Frame Enter(const Graph& region) { return {region, fmt::format("r{}_", regions_++)}; }
+
+  Status LowerControl(Frame* frame, const Node& node, const std::string& what) {
+    if (!place_.IsHost()) {
+      return MakeError(
+          fmt::format("{}: what a device has computed cannot decide yet what its host "
+                      "launches; use a CPU target",
+                      what));
+    }
+    if (node.op == OpKind::kIf) return LowerIf(frame, node);
+    return node.op == OpKind::kWhile ? LowerWhile(frame, node) : LowerLoop(frame, node);
+  }
+
+  static Expr Scalar(const Slot& slot) { return Load::Make(slot.buffer, {}); }
+
+  Slot Local(Frame* frame, const std::string& name, DType dtype) {
+    Buffer b = ops::Store(frame->prefix + name, TensorType{dtype, {}}).buffer;
+    frame->locals.push_back(b);
+    return {b, false};
+  }
+
+  // A branch computes its results where the node's are, unless they are there already elsewhere.
+  Status LowerIf(Frame* frame, const Node& node) {
+    const Expr condition = Scalar(SlotOf(frame, node.inputs[0]));
+    const std::vector<Slot> results = SlotsOf(frame, node.outputs);
+    Stmt branches[2];
+    for (size_t b = 0; b < 2; ++b) {
+      Frame inner = Enter(*node.regions[b]);
+      for (size_t i = 0; i < inner.g.inputs.size(); ++i)
+        inner.slot(inner.g.inputs[i]) = SlotOf(frame, node.inputs[i + 1]);
+      std::vector<size_t> copied;
+      for (size_t k = 0; k < results.size(); ++k) {
+        const ValueId v = inner.g.outputs[k];
+        if (inner.g.value(v).producer == kNoNode || inner.slot(v).buffer) {
+          copied.push_back(k);
+        } else {
+          inner.slot(v) = results[k];
+        }
+      }
+      TN_RETURN_IF_ERROR(LowerNodes(&inner));
+      for (size_t k : copied) {
+        const ValueId v = inner.g.outputs[k];
+        TN_RETURN_IF_ERROR(LowerCopy(&inner, inner.g.type(v), SlotOf(&inner, v), results[k]));
+      }
+      branches[b] = Close(&inner);
+    }
+    frame->stmts.push_back(If::Make(condition, branches[0], branches[1]));
+    return Ok();
+  }
+
+  // What a loop carries: begins in the results' buffers, whose values the body reads. `first` is
+  // the place of the first carried input.
+  Expected<std::vector<Slot>> BeginCarried(Frame* frame, const Node& node, size_t first) {
+    const auto carried = static_cast<size_t>(node.attrs.GetInt("carried"));
+    std::vector<Slot> state;
+    for (size_t k = 0; k < carried; ++k) {
+      const ValueId from = node.inputs[first + k];
+      state.push_back(SlotOf(frame, node.outputs[k]));
+      TN_RETURN_IF_ERROR(LowerCopy(frame, frame->g.type(from), SlotOf(frame, from), state.back()));
+    }
+    return state;
+  }
+
+  // Copies the body's results, `first` and following, to where the next iteration reads them. One
+  // that is another's value of this iteration is saved first.
+  Status EndCarried(Frame* inner, const std::vector<Slot>& state, size_t first_input,
+                    size_t first_output) {
+    std::vector<Slot> next;
+    for (size_t k = 0; k < state.size(); ++k) {
+      const ValueId v = inner->g.outputs[first_output + k];
+      Slot from = SlotOf(inner, v);
+      for (size_t other = 0; other < state.size(); ++other) {
+        if (other == k || inner->g.inputs[first_input + other] != v) continue;
+        const TensorType& type = inner->g.type(v);
+        Slot saved{ops::Store(fmt::format("{}saved{}", inner->prefix, k), type).buffer, false};
+        inner->locals.push_back(saved.buffer);
+        TN_RETURN_IF_ERROR(LowerCopy(inner, type, from, saved));
+        from = saved;
+      }
+      next.push_back(from);
+    }
+    for (size_t k = 0; k < state.size(); ++k) {
+      if (next[k].buffer == state[k].buffer) continue;
+      TN_RETURN_IF_ERROR(
+          LowerCopy(inner, inner->g.type(inner->g.outputs[first_output + k]), next[k], state[k]));
+    }
+    return Ok();
+  }
+
+  Status LowerWhile(Frame* frame, const Node& node) {
+    TN_ASSIGN_OR_RETURN(const std::vector<Slot> state, BeginCarried(frame, node, 1));
+    Slot go_on = Local(frame, fmt::format("go{}", regions_), DType::Bool());
+    frame->stmts.push_back(Store::Make(go_on.buffer, {}, Scalar(SlotOf(frame, node.inputs[0]))));
+    Frame inner = Enter(*node.regions[0]);
+    for (size_t i = 0; i < inner.g.inputs.size(); ++i)
+      inner.slot(inner.g.inputs[i]) =
+          i < state.size() ? state[i] : SlotOf(frame, node.inputs[i + 1]);
+    TN_RETURN_IF_ERROR(LowerNodes(&inner));
+    inner.stmts.push_back(
+        Store::Make(go_on.buffer, {}, Scalar(SlotOf(&inner, inner.g.outputs[0]))));
+    TN_RETURN_IF_ERROR(EndCarried(&inner, state, 0, 1));
+    frame->stmts.push_back(While::Make(Scalar(go_on), Close(&inner)));
+    return Ok();
+  }
+
+  Status LowerLoop(Frame* frame, const Node& node) {
+    TN_ASSIGN_OR_RETURN(const std::vector<Slot> state, BeginCarried(frame, node, 0));
+    Frame inner = Enter(*node.regions[0]);
+    const Var i = VarNode::Make(inner.prefix + "i");
+    const Slot number = Local(&inner, "number", DType::Int(64));
+    inner.stmts.push_back(Store::Make(number.buffer, {}, CastExpr::Make(DType::Int(64), i)));
+    inner.slot(inner.g.inputs[0]) = number;
+    for (size_t k = 0; k < node.inputs.size(); ++k) {
+      inner.slot(inner.g.inputs[k + 1]) =
+          k < state.size() ? state[k] : SlotOf(frame, node.inputs[k]);
+    }
+    TN_RETURN_IF_ERROR(LowerNodes(&inner));
+    for (size_t k = state.size(); k < node.outputs.size(); ++k) {
+      const ValueId v = inner.g.outputs[k];
+      const Slot& all = SlotOf(frame, node.outputs[k]);
+      std::vector<Range> ranges = Whole(all.buffer)->ranges;
+      ranges[0] = RangeNode::Make(i, IndexConst(1));
+      TN_RETURN_IF_ERROR(LowerCopy(&inner, inner.g.type(v), SlotOf(&inner, v), all,
+                                   RegionNode::Make(all.buffer, std::move(ranges))));
+    }
+    TN_RETURN_IF_ERROR(EndCarried(&inner, state, 1, 0));
+    const Expr count = node.exprs.find("count")->second[0];
+    frame->stmts.push_back(For::Make(i, IndexConst(0), count, ForKind::kSerial, Close(&inner)));
+    return Ok();
   }
 
   const Graph& g_;
   std::string name_;
   const Machine& machine_;
+  const Place place_;  // of the kernels
   int64_t argument_align_;
   KernelTable* kernels_;
-  std::vector<Buffer> buffers_;
-  std::vector<bool> is_argument_;
-  std::vector<Buffer> locals_;
+  const WeightOffsets* offsets_;  // null: the graph's constants are arguments
+  std::vector<std::pair<Buffer, uint64_t>> inner_weights_;  // of regions
   std::vector<std::pair<ValueId, Buffer>> copies_;
-  std::map<ValueId, uint64_t> weight_offsets_;
   int serial_ = 0;
+  int regions_ = 0;
 };
 
 class Lowering {
@@ -227,20 +444,13 @@ class Lowering {
   Lowering(const Graph& g, const LowerOptions& options)
       : g_(g),
         options_(options),
-        split_(g),
         kernels_(&out_.module, &out_.kernels, &out_.scheduled),
         prepare_kernels_(&out_.prepare, nullptr, &out_.scheduled) {}
 
   Expected<LoweredNetwork> Run() {
-    Graph runtime = RuntimeGraph();
-    HostBuilder host(runtime, options_.name, *options_.machine, 0, &kernels_);
-    const std::vector<int32_t> uses = UseCounts(runtime);
-    for (size_t v = 0; v < runtime.values.size(); ++v) {
-      if (!runtime.values[v].IsConstant() || uses[v] == 0) continue;
-      auto id = static_cast<ValueId>(v);
-      TN_ASSIGN_OR_RETURN(uint64_t offset, PlaceWeight(id));
-      host.BindWeight(id, offset);
-    }
+    TN_RETURN_IF_ERROR(CheckValues(g_));
+    TN_ASSIGN_OR_RETURN(const std::shared_ptr<const Graph> runtime, RuntimeGraph(g_, false));
+    HostBuilder host(*runtime, options_.name, *options_.machine, 0, &kernels_, &offsets_);
     TN_ASSIGN_OR_RETURN(Func main, host.Build());
     PrimFunc fields(*main);
     fields.attrs.Set("exported", true);
@@ -249,12 +459,36 @@ class Lowering {
   }
 
  private:
+  // Names what graphs can say and kernels cannot do. Regions nest no deeper than
+  // Limits::kRegionDepth.
+  static Status CheckValues(const Graph& g) {
+    for (size_t v = 0; v < g.values.size(); ++v) {
+      const Value& value = g.values[v];
+      const bool tensor = value.type.IsTensor();
+      if (tensor && !value.type.tensor().dtype.IsString()) continue;
+      SourceLoc at{.item = value.producer == kNoNode ? fmt::format("value {}", Quoted(value.name))
+                                                     : Describe(g, value.producer)};
+      return MakeError(
+          fmt::format("expected tensors of numbers and bools, but got {}: {} are not compiled yet",
+                      value.type.ToString(), tensor ? "strings" : "sequences and optionals"),
+          at);
+    }
+    for (const Node& n : g.nodes) {
+      for (const auto& region : n.regions) TN_RETURN_IF_ERROR(CheckValues(*region));
+    }
+    return Ok();
+  }
+
   // The graph without its prepared nodes: their results are constants with an empty marker payload.
-  Graph RuntimeGraph() {
-    Graph runtime = g_;
+  // Likewise its regions. All weights are placed; those of a region that are there already stay
+  // where they are.
+  Expected<std::shared_ptr<const Graph>> RuntimeGraph(const Graph& g, bool is_region) {
+    const PrepareSplit split(g);
+    auto made = std::make_shared<Graph>(g);
+    Graph& runtime = *made;
     std::vector<Node> kept;
     for (size_t n = 0; n < runtime.nodes.size(); ++n) {
-      if (!split_.IsPrepared(static_cast<NodeId>(n))) kept.push_back(runtime.nodes[n]);
+      if (!split.IsPrepared(static_cast<NodeId>(n))) kept.push_back(runtime.nodes[n]);
     }
     runtime.nodes = std::move(kept);
     for (Value& v : runtime.values) v.producer = kNoNode;
@@ -262,25 +496,45 @@ class Lowering {
       for (ValueId v : runtime.nodes[n].outputs) runtime.value(v).producer = static_cast<NodeId>(n);
     }
     for (size_t v = 0; v < runtime.values.size(); ++v) {
-      auto id = static_cast<ValueId>(v);
-      if (split_.IsConstant(id) && !runtime.values[v].IsConstant()) {
+      if (split.IsConstant(static_cast<ValueId>(v)) && !runtime.values[v].IsConstant())
         runtime.values[v].payload = Payload::Owned({});  // known only once prepare has run
-        prepared_.insert_or_assign(id, true);
+    }
+    std::map<ValueId, uint64_t>& offsets = offsets_[made.get()];
+    const std::vector<int32_t> uses = UseCounts(runtime);
+    for (size_t v = 0; v < runtime.values.size(); ++v) {
+      if (!runtime.values[v].IsConstant() || uses[v] == 0) continue;
+      auto id = static_cast<ValueId>(v);
+      TN_ASSIGN_OR_RETURN(offsets[id], PlaceWeight(g, split, id, is_region));
+    }
+    for (Node& n : runtime.nodes) {
+      if (!IsControl(n.op)) continue;
+      for (std::shared_ptr<const Graph>& region : n.regions) {
+        TN_ASSIGN_OR_RETURN(region, RuntimeGraph(*region, true));
       }
     }
-    return runtime;
+    return std::shared_ptr<const Graph>(made);
   }
 
-  Expected<uint64_t> PlaceWeight(ValueId v) {
+  Expected<uint64_t> PlaceWeight(const Graph& g, const PrepareSplit& split, ValueId v,
+                                 bool is_region) {
     Weight w;
-    w.name = g_.value(v).name;
-    w.type = g_.type(v);
-    w.bytes = static_cast<uint64_t>(ops::Store("w", w.type).Bytes());
+    w.name = g.value(v).name;
+    w.type = g.type(v);
+    w.bytes = static_cast<uint64_t>(*AsInt(ops::Store("w", w.type).Bytes()));
+    const bool prepared = !g.value(v).IsConstant();
+    const std::span<const std::byte> source = g.value(v).payload.bytes();
+    if (!prepared && is_region) {
+      for (const Weight& known : out_.weights) {
+        const std::span<const std::byte> there = known.source.bytes();
+        if (known.type == w.type && there.data() == source.data() && there.size() == source.size())
+          return known.offset;
+      }
+    }
     w.offset = (out_.weights_bytes + kWeightAlign - 1) / kWeightAlign * kWeightAlign;
-    if (!prepared_.count(v)) {
-      w.source = g_.value(v).payload;
+    if (!prepared) {
+      w.source = g.value(v).payload;
     } else {
-      TN_RETURN_IF_ERROR(LowerPrepare(v, &w));
+      TN_RETURN_IF_ERROR(LowerPrepare(g, split, v, &w));
     }
     out_.weights_bytes = w.offset + w.bytes;
     uint64_t offset = w.offset;
@@ -288,11 +542,11 @@ class Lowering {
     return offset;
   }
 
-  Status LowerPrepare(ValueId v, Weight* w) {
+  Status LowerPrepare(const Graph& g, const PrepareSplit& split, ValueId v, Weight* w) {
     std::vector<ValueId> operands;
-    Graph region = ExtractRegion(g_, split_.Slice(v), {v}, &operands);
+    Graph region = ExtractRegion(g, split.Slice(v), {v}, &operands);
     w->prepare = fmt::format("prepare_{}", out_.weights.size());
-    for (ValueId source : operands) w->sources.push_back(g_.value(source).payload);
+    for (ValueId source : operands) w->sources.push_back(g.value(source).payload);
     // Weights in a model file are aligned to nothing.
     HostBuilder host(region, w->prepare, *options_.prepare_machine, 1, &prepare_kernels_);
     TN_ASSIGN_OR_RETURN(Func f, host.Build());
@@ -302,10 +556,9 @@ class Lowering {
 
   const Graph& g_;
   const LowerOptions& options_;
-  PrepareSplit split_;
   LoweredNetwork out_;
   KernelTable kernels_, prepare_kernels_;
-  std::map<ValueId, bool> prepared_;
+  WeightOffsets offsets_;
 };
 
 }  // namespace

@@ -29,7 +29,7 @@ struct Weight {
 /// What is told about a kernel.
 struct KernelInfo {
   std::string name, kind;
-  int64_t flops = 0, bytes = 0;  // of one launch
+  int64_t flops = 0, bytes = 0;  // of one launch, at the typical sizes of dims
   int64_t launches = 0;
   double seconds = 0;  // predicted, of one launch; 0: nobody planned it
 };
@@ -49,8 +49,10 @@ struct LowerOptions {
   std::string name = "main";
 };
 
-/// The graph's dims are constant, its nodes are `fused` or single operators; those without a plan
-/// are computed by their definition. Errors name the node.
+/// The graph's nodes are `fused`, single operators or control flow, whose regions are likewise; those
+/// without a plan are computed by their definition. Its symbolic dims are dims of `main`, with their
+/// ranges and the graph's constraints, and of the kernels that mention them. Errors name the node:
+/// values that are not tensors of numbers and bools are not compiled yet.
 Expected<LoweredNetwork> Lower(const Graph& g, const LowerOptions& options);
 
 }  // namespace tenon::graph

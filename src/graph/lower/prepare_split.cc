@@ -4,6 +4,7 @@
 #include <limits>
 #include <unordered_set>
 
+#include "graph/edit.h"
 #include "support/check.h"
 
 namespace tenon::graph {
@@ -89,13 +90,13 @@ PrepareSplit::PrepareSplit(const Graph& g) : g_(g), constant_(g.values.size()) {
   std::vector<Cost> costs(g.values.size());
   for (size_t v = 0; v < g.values.size(); ++v) {
     constant_[v] = g.values[v].IsConstant();
-    if (constant_[v]) costs[v].source_bytes = Bytes(g.values[v].type);
+    if (constant_[v]) costs[v].source_bytes = Bytes(g.values[v].type.tensor());
   }
   std::vector<bool> read(g.values.size());  // by what is not prepared
   for (ValueId v : g.outputs) read[static_cast<size_t>(v)] = true;
   for (const Node& n : g.nodes) {
     Cost cost{Work(g, n), 1, 0};
-    bool prepared = true;
+    bool prepared = !IsControl(n.op) && !UsesDims(g, n);  // control flow runs with the network
     for (ValueId v : n.inputs) {
       if (v == kNoValue) continue;
       prepared &= constant_[static_cast<size_t>(v)];
@@ -117,7 +118,7 @@ PrepareSplit::PrepareSplit(const Graph& g) : g_(g), constant_(g.values.size()) {
     if (g.values[v].IsConstant()) sources = Plus(sources, costs[v].source_bytes);
     if (!read[v] || !constant_[v] || g.values[v].IsConstant()) continue;
     total.Add(costs[v]);
-    bytes = Plus(bytes, Bytes(g.values[v].type));
+    bytes = Plus(bytes, Bytes(g.values[v].type.tensor()));
   }
   if (total.work <= PrepareLimits::kWork && total.nodes <= PrepareLimits::kNodes &&
       MayGrowTo(bytes, sources))

@@ -87,7 +87,9 @@ std::optional<double> Apply(OpKind op, std::span<const double> x) {
 
 std::optional<double> ScalarOf(const Graph& g, ValueId v, int depth) {
   const Value& value = g.value(v);
-  for (const Expr& d : value.type.dims) {
+  if (!value.type.IsTensor()) return std::nullopt;
+  const TensorType& type = value.type.tensor();
+  for (const Expr& d : type.dims) {
     if (!IsOne(d)) return std::nullopt;
   }
   if (value.IsConstant()) {
@@ -98,8 +100,8 @@ std::optional<double> ScalarOf(const Graph& g, ValueId v, int depth) {
   if (!n || depth == 0 || n->inputs.empty() || n->inputs.size() > 2) return std::nullopt;
   if (n->op == OpKind::kCast) {
     std::optional<std::vector<int64_t>> x = ReadInts(g.value(n->inputs[0]), 1);
-    return x && x->size() == 1 && value.type.dtype.IsFloat() ? std::optional<double>(x->front())
-                                                             : std::nullopt;
+    return x && x->size() == 1 && type.dtype.IsFloat() ? std::optional<double>(x->front())
+                                                       : std::nullopt;
   }
   std::vector<double> operands;
   for (ValueId in : n->inputs) {

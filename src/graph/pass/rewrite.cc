@@ -34,7 +34,7 @@ Graph Rewrite(const Graph& g, const RewriteRule& rule) {
     if (g.nodes[n].outputs.size() != 1) continue;
     const ValueId old = g.nodes[n].outputs[0];
     Expected<ValueId> value = rule(b, static_cast<NodeId>(n));
-    if (value && *value != kNoValue && b.type(*value) == g.type(old))
+    if (value && *value != kNoValue && b.graph().value(*value).type == g.value(old).type)
       now[static_cast<size_t>(old)] = *value;
   }
   // A replacement may read, or be, a value that was replaced after it.

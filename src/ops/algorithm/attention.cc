@@ -9,6 +9,7 @@
 //       for columns in tiles: out[rows, out_vectors · lanes] = exponentials · v
 #include <algorithm>
 
+#include "graph/dims.h"
 #include "ops/conv_geometry.h"
 #include "ops/group.h"
 #include "ops/row_steps.h"
@@ -25,8 +26,10 @@ namespace {
 const DType kF32 = DType::Float(32);
 
 struct Shape {
-  std::vector<int64_t> lead;  // heads
+  std::vector<int64_t> lead;  // heads; typical, as are queries and keys
   int64_t queries, keys, depth, width;
+  std::vector<int64_t> least;  // of lead
+  Expr all_queries, all_keys;
 
   int64_t Heads() const {
     int64_t n = 1;
@@ -36,11 +39,21 @@ struct Shape {
 };
 
 std::optional<Shape> ReadShape(const Site& site) {
-  auto q = site.input(0).StaticDims(), k = site.input(1).StaticDims(),
-       y = site.result().StaticDims();
-  if (!q || !k || !y || y->size() < 3 || !(site.input(0).dtype == kF32)) return std::nullopt;
-  const size_t r = y->size();
-  return Shape{{y->begin(), y->end() - 2}, (*y)[r - 2], (*k)[k->size() - 2], q->back(), y->back()};
+  const graph::TensorType &q = site.input(0), &k = site.input(1), &y = site.result();
+  if (y.rank() < 3 || !(q.dtype == kF32) || !AsInt(q.dims.back()) || !AsInt(y.dims.back()))
+    return std::nullopt;
+  const std::vector<int64_t> sizes = site.Sizes(y);
+  std::vector<int64_t> least = site.LeastSizes(y);
+  least.resize(least.size() - 2);
+  const Expr &queries = y.dims[y.dims.size() - 2], &keys = k.dims[k.dims.size() - 2];
+  return Shape{{sizes.begin(), sizes.end() - 2},
+               sizes[sizes.size() - 2],
+               TypicalSize(site.region, keys),
+               *AsInt(q.dims.back()),
+               sizes.back(),
+               std::move(least),
+               queries,
+               keys};
 }
 
 bool IsFor(const Site& site) {
@@ -49,7 +62,9 @@ bool IsFor(const Site& site) {
   if (!s || s->keys < lanes || s->width < lanes || site.machine.warp != 0) return false;
   // What follows has the result's shape.
   for (graph::ValueId v : site.region.outputs) {
-    if (site.region.type(v).StaticDims() != site.result().StaticDims()) return false;
+    const std::vector<Expr>&dims = site.region.type(v).dims, &own = site.result().dims;
+    if (!std::equal(dims.begin(), dims.end(), own.begin(), own.end(), graph::ProveEqual))
+      return false;
   }
   return true;
 }
@@ -65,9 +80,7 @@ Space SpaceOf(const Site& site) {
       space.Add({"rows", OneTo(std::min(s.queries, site.machine.registers)), false, false});
   space.Require(FitsRegisters(rows, scores, site.machine));
   space.Require(FitsRegisters(rows, out, site.machine));
-  std::vector<Expr> heads;
-  for (int64_t d : s.lead) heads.push_back(IndexConst(d));
-  AddParallelLoops(&space, heads);
+  AddParallelLoops(&space, TripCounts(s.lead, s.least));
   return space;
 }
 
@@ -106,21 +119,21 @@ Indices With(const Indices& i, const Expr& row, const Expr& col) {
 
 // The scores of queries against transposed keys, scaled and masked.
 te::Tensor Scores(Group& group, const OpContext& op, const Shape& s,
-                  const std::function<std::vector<Expr>(int64_t, int64_t)>& dims) {
+                  const std::function<std::vector<Expr>(Expr, Expr)>& dims) {
   const Operand &q = op.in[0], &k = op.in[1];
   const size_t r = op.out.dims.size();
   Expr scale = MakeConst(q.dtype, op.node->attrs.GetFloat("scale", 1));
-  te::Tensor packed =
-      te::Compute(group.Mark(op.name + "_kt", BlockRole::kPack), dims(s.depth, s.keys),
-                  [&](const Indices& i) { return k.at(With(i, i[r - 1], i[r - 2])); });
+  te::Tensor packed = te::Compute(
+      group.Mark(op.name + "_kt", BlockRole::kPack), dims(IndexConst(s.depth), s.all_keys),
+      [&](const Indices& i) { return k.at(With(i, i[r - 1], i[r - 2])); });
   te::Tensor dot = te::Compute(
-      group.Mark(op.name + "_qk", BlockRole::kScores), dims(s.queries, s.keys),
+      group.Mark(op.name + "_qk", BlockRole::kScores), dims(s.all_queries, s.all_keys),
       [&](const Indices& i) {
         te::Axis d = te::ReduceAxis("d", IndexConst(s.depth));
         return te::Sum(q.at(With(i, i[r - 2], d.var)) * packed.At(With(i, d.var, i[r - 1])), {d});
       });
-  return te::Compute(group.Mark(op.name + "_score", BlockRole::kMasked), dims(s.queries, s.keys),
-                     [&](const Indices& i) -> te::Body {
+  return te::Compute(group.Mark(op.name + "_score", BlockRole::kMasked),
+                     dims(s.all_queries, s.all_keys), [&](const Indices& i) -> te::Body {
                        Expr value = dot.At(i) * scale;
                        if (!op.Has(3)) return value;
                        Expr m = BroadcastAt(op.in[3], i);
@@ -136,21 +149,21 @@ Operand Build(Group& group, const graph::Node& node, const Point&) {
   const size_t r = op.out.dims.size();
   const int64_t lanes = group.site().machine.Lanes(kF32);
   const std::vector<Expr> lead(op.out.dims.begin(), op.out.dims.end() - 2);
-  auto dims = [&](int64_t a, int64_t b) {
+  auto dims = [&](const Expr& a, const Expr& b) {
     std::vector<Expr> d = lead;
-    d.push_back(IndexConst(a));
-    d.push_back(IndexConst(b));
+    d.push_back(a);
+    d.push_back(b);
     return d;
   };
   const te::Tensor score = Scores(group, op, s, dims);
-  const std::vector<Expr> rows = InRow(lead, IndexConst(s.queries));
-  Operand m = ReduceRow(group, op.name + "_max", rows, s.keys, lanes, BinaryOp::kMax,
+  const std::vector<Expr> rows = InRow(lead, s.all_queries);
+  Operand m = ReduceRow(group, op.name + "_max", rows, s.all_keys, lanes, BinaryOp::kMax,
                         [&](const Indices& row, const Expr& j) { return score.At(InRow(row, j)); });
-  te::Tensor e = te::Compute(group.Mark(op.name + "_exp", BlockRole::kRow), dims(s.queries, s.keys),
-                             [&](const Indices& i) {
+  te::Tensor e = te::Compute(group.Mark(op.name + "_exp", BlockRole::kRow),
+                             dims(s.all_queries, s.all_keys), [&](const Indices& i) {
                                return Call::Make(Intrinsic::kExp, {score.At(i) - m.at(RowOf(i))});
                              });
-  Operand sum = ReduceRow(group, op.name + "_sum", rows, s.keys, lanes, BinaryOp::kAdd,
+  Operand sum = ReduceRow(group, op.name + "_sum", rows, s.all_keys, lanes, BinaryOp::kAdd,
                           [&](const Indices& row, const Expr& j) { return e.At(InRow(row, j)); });
   te::Tensor factor = te::Compute(group.Mark(op.name + "_factor", BlockRole::kFactor), rows,
                                   [&](const Indices& row) {
@@ -158,7 +171,7 @@ Operand Build(Group& group, const graph::Node& node, const Point&) {
                                     return MakeConst(total->dtype, 1) / total;
                                   });
   te::Tensor weighted = te::Compute(op.name, op.out.dims, [&](const Indices& i) {
-    te::Axis j = te::ReduceAxis("j", IndexConst(s.keys));
+    te::Axis j = te::ReduceAxis("j", s.all_keys);
     return te::Sum(e.At(With(i, i[r - 2], j.var)) * v.at(With(i, j.var, i[r - 1])), {j});
   });
   bool nan_to_zero = op.node->attrs.Get<bool>("nan_to_zero", false);
@@ -171,9 +184,10 @@ Operand Build(Group& group, const graph::Node& node, const Point&) {
 
 // The innermost loops of a plain block become vectors, tails masked.
 void VectorizeLast(Schedule& s, const std::string& loop, int64_t lanes) {
-  if (s.GetExtent(loop) == lanes) {
+  const int64_t extent = s.GetExtent(loop);  // -1: symbolic
+  if (extent == lanes) {
     s.Vectorize(loop);
-  } else if (s.GetExtent(loop) > lanes) {
+  } else if (extent < 0 || extent > lanes) {
     s.Vectorize(s.Tile(loop, lanes)[1]);
   }
 }
@@ -182,7 +196,7 @@ void VectorizeLast(Schedule& s, const std::string& loop, int64_t lanes) {
 // rows.
 void ScheduleRowStep(Schedule& s, const std::string& block, BlockRole role, const std::string& at,
                      int64_t lanes) {
-  s.SetScope(WrittenBuffer(s, block), "local");
+  s.SetScope(WrittenBuffer(s, block), Scope::kLocal);
   s.ComputeAt(block, at);
   InnerLoops in = LoopsInside(s, block, at);
   if (!s.ok()) return;
@@ -218,7 +232,7 @@ void ScheduleRowSteps(Schedule& s, const Parts& parts, const std::string& at, in
 // Scores of a block of queries, with scale and mask as they leave the registers.
 void ScheduleScores(Schedule& s, const Parts& parts, const std::string& at, int64_t lanes) {
   const std::string masked = OnlyBlock(s, parts, BlockRole::kMasked);
-  s.SetScope(WrittenBuffer(s, masked), "local");
+  s.SetScope(WrittenBuffer(s, masked), Scope::kLocal);
   s.ComputeAt(masked, at);
   InnerLoops tile = LoopsInside(s, masked, at);
   if (!s.ok()) return;
@@ -251,7 +265,7 @@ void ScheduleIt(Schedule& s, const Parts& parts, const Machine& machine, const P
   // Keys of a head, transposed. Reads run along memory, writes are scattered: each line is written
   // whole by then.
   const std::string pack = OnlyBlock(s, parts, BlockRole::kPack);
-  s.SetScope(WrittenBuffer(s, pack), "local");
+  s.SetScope(WrittenBuffer(s, pack), Scope::kLocal);
   s.ComputeAt(pack, lead.back());
   if (!s.ok()) return;
   VectorizeLast(s, LoopsInside(s, pack, lead.back()).spatial.back(), lanes);

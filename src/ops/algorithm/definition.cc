@@ -38,10 +38,6 @@ WorkDescription Work(const Site& site, const Point&) {
   return work;
 }
 
-Operand Build(Group& group, const graph::Node& node, const Point&) {
-  return Define(group.Context(node));
-}
-
 // A block's results are shared out among the threads of a grid, each of which computes its own: the
 // last axis that is long is that of a block's threads (neighbours in memory for neighbours), the
 // axes around it are those of blocks.
@@ -53,7 +49,7 @@ void ScheduleOnThreads(Schedule& s, const std::string& block) {
     (s.GetExtent(loop) == 1 ? alone : around).push_back(loop);
   }
   if (around.empty()) {  // one element: one thread of one block
-    if (!alone.empty()) s.Bind(alone[0], "threadIdx.x");
+    if (!alone.empty()) s.Bind(alone[0], ThreadAxis::kThreadIdxX);
     return;
   }
   // Sizes that are not known count as long.
@@ -75,10 +71,10 @@ void ScheduleOnThreads(Schedule& s, const std::string& block) {
     around.erase(around.begin());
     around[0] = both;
   }
-  const char* axes[] = {"blockIdx.y", "blockIdx.z"};
+  constexpr ThreadAxis axes[] = {ThreadAxis::kBlockIdxY, ThreadAxis::kBlockIdxZ};
   for (size_t i = 0; i < around.size(); ++i) s.Bind(around[around.size() - 1 - i], axes[i]);
-  s.Bind(parts[0], "blockIdx.x");
-  s.Bind(parts[1], "threadIdx.x");
+  s.Bind(parts[0], ThreadAxis::kBlockIdxX);
+  s.Bind(parts[1], ThreadAxis::kThreadIdxX);
 }
 
 void ScheduleIt(Schedule& s, const Parts& parts, const Machine& machine, const Point&) {
@@ -94,6 +90,6 @@ void ScheduleIt(Schedule& s, const Parts& parts, const Machine& machine, const P
 }  // namespace
 
 extern const Algorithm kDefinition;
-const Algorithm kDefinition = {"definition", {}, IsFor, SpaceOf, Wants, Work, Build, ScheduleIt};
+const Algorithm kDefinition = {"definition", {}, IsFor, SpaceOf, Wants, Work, nullptr, ScheduleIt};
 
 }  // namespace tenon::ops

@@ -30,8 +30,8 @@ Space SpaceOf(const Site& site) {
       space.Add({"tile_width", OneTo(std::min(c.y[3], site.machine.registers)), false, false});
   space.Require(FitsRegisters(th * tw, nv, site.machine));
   AddParallelLoops(&space,
-                   {IndexConst(c.y[0]), IndexConst(CeilDiv(c.w[0], site.machine.Lanes(kF32))),
-                    IndexConst(c.y[2])});
+                   {TripCount(c.y[0], c.least_batch),
+                    IndexConst(CeilDiv(c.w[0], site.machine.Lanes(kF32))), IndexConst(c.y[2])});
   return space;
 }
 
@@ -40,8 +40,8 @@ std::vector<Want> Wants(const Site& site, const Point& point) {
   const graph::Node& n = site.node();
   const int64_t lanes = site.machine.Lanes(kF32);
   std::vector<Want> wants;
-  wants.push_back(
-      {n.inputs[0], FeatureMap(c.x, lanes, {c.pads[0], c.pads[1]}, {c.pads[2], c.pads[3]})});
+  wants.push_back({n.inputs[0], FeatureMap(site.input(0).dims, lanes, {c.pads[0], c.pads[1]},
+                                           {c.pads[2], c.pads[3]})});
   const StorageDesc by_channel{.order = {}, .blocks = {{0, lanes}}};
   wants.push_back({n.inputs[1], by_channel});
   if (n.inputs.size() > 2 && n.inputs[2] != graph::kNoValue) {
@@ -69,7 +69,7 @@ Operand Build(Group& group, const graph::Node& n, const Point& point) {
   OpContext op = group.Context(n);
   const ConvGeometry c = *ReadConv(group.site());
   std::vector<Expr> shape = op.out.dims;
-  shape[1] = IndexConst(group.output(0).Padded(1));
+  shape[1] = group.output(0).Padded(1);
   return Read(te::Compute(op.name, shape, [&](const Indices& o) {
     te::Axis kh = te::ReduceAxis("kh", IndexConst(c.w[2]));
     te::Axis kw = te::ReduceAxis("kw", IndexConst(c.w[3]));

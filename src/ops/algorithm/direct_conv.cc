@@ -44,8 +44,8 @@ Space SpaceOf(const Site& site) {
   const Expr tw =
       space.Add({"tile_width", OneTo(std::min(c.y[3], site.machine.registers)), false, false});
   space.Require(FitsRegisters(th * tw, nv, site.machine));
-  AddParallelLoops(
-      &space, {IndexConst(c.y[0]), IndexConst(vectors) / nv, (IndexConst(c.y[2]) + th - 1) / th});
+  AddParallelLoops(&space, {TripCount(c.y[0], c.least_batch), IndexConst(vectors) / nv,
+                            (IndexConst(c.y[2]) + th - 1) / th});
   return space;
 }
 
@@ -54,8 +54,8 @@ std::vector<Want> Wants(const Site& site, const Point& point) {
   const graph::Node& n = site.node();
   const int64_t lanes = site.machine.Lanes(kF32), block = ValueOf(point, "input_block");
   std::vector<Want> wants;
-  wants.push_back(
-      {n.inputs[0], FeatureMap(c.x, block, {c.pads[0], c.pads[1]}, {c.pads[2], c.pads[3]})});
+  wants.push_back({n.inputs[0], FeatureMap(site.input(0).dims, block, {c.pads[0], c.pads[1]},
+                                           {c.pads[2], c.pads[3]})});
   StorageDesc weights;
   if (block > 1) weights.blocks.push_back({1, block});
   weights.blocks.push_back({0, ValueOf(point, "nv") * lanes});
@@ -89,7 +89,7 @@ Operand Build(Group& group, const graph::Node& n, const Point& point) {
   const ConvGeometry c = *ReadConv(group.site());
   const int64_t block = ValueOf(point, "input_block");
   std::vector<Expr> shape = op.out.dims;
-  shape[1] = IndexConst(group.output(0).Padded(1));
+  shape[1] = group.output(0).Padded(1);
   return Read(te::Compute(op.name, shape, [&](const Indices& o) {
     te::Axis cb = te::ReduceAxis("cb", IndexConst(CeilDiv(c.x[1], block)));
     te::Axis kh = te::ReduceAxis("kh", IndexConst(c.w[2]));

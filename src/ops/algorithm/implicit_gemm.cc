@@ -49,8 +49,8 @@ Space SpaceOf(const Site& site) {
   const Expr rows =
       space.Add({"maps", c.group > 1 ? DivisorsOf(maps, most) : OneTo(most), true, false});
   space.Require(FitsRegisters(rows, nv, site.machine));
-  std::vector<Expr> outer = {IndexConst(c.y[0])};
-  for (size_t i = 2; i + 1 < c.y.size(); ++i) outer.push_back(IndexConst(c.y[i]));
+  std::vector<TripCount> outer = {{c.y[0], c.least_batch}};
+  for (size_t i = 2; i + 1 < c.y.size(); ++i) outer.emplace_back(IndexConst(c.y[i]));
   const Expr tile = nv * IndexConst(site.machine.Lanes(kF32));
   outer.push_back((IndexConst(c.y.back() - 1) + tile) / tile);
   outer.push_back((IndexConst(c.y[1] - 1) + rows) / rows);
@@ -69,7 +69,7 @@ std::vector<Want> Wants(const Site& site, const Point& point) {
     after.push_back(std::max<int64_t>(0, last - c.pads[i] - c.x[i + 2] + 1));
   }
   std::vector<Want> wants;
-  wants.push_back({site.node().inputs[0], FeatureMap(c.x, 1, before, after)});
+  wants.push_back({site.node().inputs[0], FeatureMap(site.input(0).dims, 1, before, after)});
   StorageDesc weights;
   if (const int64_t maps = ValueOf(point, "maps"); maps > 1) weights.blocks = {{0, maps}};
   wants.push_back({site.node().inputs[1], weights});

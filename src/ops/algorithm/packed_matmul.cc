@@ -10,6 +10,7 @@
 
 #include "ops/algorithm/tile_schedule.h"
 #include "ops/conv_geometry.h"
+#include "ops/fusing.h"
 #include "ops/group.h"
 #include "ops/tiling.h"
 
@@ -23,9 +24,10 @@ namespace {
 const DType kF32 = DType::Float(32);
 
 struct Shape {
-  std::vector<int64_t> lead;  // of the result, before rows and columns
+  std::vector<int64_t> lead;  // of the result, before rows and columns; typical, as is m
   int64_t m, n, k;
   bool trans_b;
+  std::vector<int64_t> least;  // of lead and m
 
   int64_t Lead() const {
     int64_t product = 1;
@@ -34,17 +36,20 @@ struct Shape {
   }
 };
 
-// The product of [.., m, k] and a [k, n] (or [n, k]) matrix of f32.
+// The product of [.., m, k] and a [k, n] (or [n, k]) matrix of f32; k and n are known.
 std::optional<Shape> ReadShape(const Site& site) {
-  auto a = site.input(0).StaticDims(), b = site.input(1).StaticDims();
-  if (!a || !b || b->size() != 2 || a->size() < 2) return std::nullopt;
+  if (site.input(0).rank() < 2 || site.input(1).rank() != 2 || !AreNumbers(site.input(1)))
+    return std::nullopt;
+  const std::vector<int64_t> a = site.Sizes(site.input(0)), b = site.Sizes(site.input(1));
+  std::vector<int64_t> least = site.LeastSizes(site.input(0));
+  least.pop_back();
   const Attrs& attrs = site.node().attrs;
-  if (!(site.input(0).dtype == kF32) || attrs.Get<bool>("trans_a", false)) return std::nullopt;
+  if (!ComputesInF32(site.region, site.node()) || attrs.Get<bool>("trans_a", false)) return std::nullopt;
   const bool trans = attrs.Get<bool>("trans_b", false);
   // A column has no lanes: the definition reduces it.
-  if ((*b)[trans ? 0 : 1] < 2) return std::nullopt;
-  return Shape{
-      {a->begin(), a->end() - 2}, (*a)[a->size() - 2], (*b)[trans ? 0 : 1], a->back(), trans};
+  if (b[trans ? 0 : 1] < 2) return std::nullopt;
+  return Shape{{a.begin(), a.end() - 2}, a[a.size() - 2], b[trans ? 0 : 1],
+               b[trans ? 1 : 0],         trans,           std::move(least)};
 }
 
 // A tile reads one element of each of its rows at a time. Where rows are a multiple of 4 KB long,
@@ -77,18 +82,20 @@ Space SpaceOf(const Site& site) {
   const int64_t row_bytes = std::max<int64_t>(s.k, 1) * 4;
   const Expr one = Eq(block, IndexConst(1));
   space.Require(Or(one, Le(block * rows * row_bytes, IndexConst(SecondLevel(site.machine) / 2))));
-  const int64_t last = std::max<int64_t>(s.m, 1) - 1;
   const Expr block_rows = block * rows;
-  const Expr blocks = (IndexConst(last) + block_rows) / block_rows;
+  auto blocks_of = [&](int64_t m) {
+    return (IndexConst(std::max<int64_t>(m, 1) - 1) + block_rows) / block_rows;
+  };
+  const int64_t last = std::max<int64_t>(s.m, 1) - 1;
+  const Expr blocks = blocks_of(s.m);
   // Blocks of near-equal size: no larger than as many of them need.
   const Expr tiles = (IndexConst(last) + rows) / rows;
   space.Require(Le(block, (tiles - 1) / blocks + 1));
-  std::vector<Expr> outer;
-  for (int64_t d : s.lead) outer.push_back(IndexConst(d));
+  std::vector<TripCount> outer = TripCounts(s.lead, s.least);
   const Expr panel = nv * IndexConst(site.machine.Lanes(kF32));
-  outer.push_back(blocks);
-  outer.push_back((IndexConst(s.n - 1) + panel) / panel);
-  outer.push_back(block);
+  outer.emplace_back(blocks, blocks_of(s.least.back()));
+  outer.emplace_back((IndexConst(s.n - 1) + panel) / panel);
+  outer.emplace_back(block, Min(block, (IndexConst(s.least.back() - 1) + rows) / rows));
   AddParallelLoops(&space, outer);
   return space;
 }
@@ -116,7 +123,7 @@ WorkDescription Work(const Site& site, const Point& point) {
   AddTiles(&work, 1, m, 1, rows, nv, static_cast<double>(s.Lead() * panels * s.k) * repeats);
   work.vector_ops = EpilogueElements(site);
   // The panels once for each block of rows, everything else once.
-  const double weights = BytesOf(site.input(1));
+  const double weights = BytesOf(site.region, site.input(1));
   const double bytes = BorderBytes(site.region) + weights * static_cast<double>(blocks - 1);
   work.bytes[site.machine.LevelFor(static_cast<int64_t>(BorderBytes(site.region)))] = bytes;
   work.team = site.machine.workers;

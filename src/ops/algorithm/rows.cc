@@ -1,6 +1,7 @@
 // Operators along the last axis of row-major tensors: softmax and layer norm. Rows are shared out;
 // every step of a row runs under its row, so that the row stays in the nearest cache from one step
 // to the next.
+#include "graph/dims.h"
 #include "ops/conv_geometry.h"
 #include "ops/group.h"
 #include "ops/row_steps.h"
@@ -17,14 +18,14 @@ namespace {
 const DType kF32 = DType::Float(32);
 
 bool IsFor(const Site& site) {
-  auto x = site.input(0).StaticDims();
-  if (!x || x->empty() || !(site.input(0).dtype == kF32) || site.machine.warp != 0) return false;
+  const graph::TensorType& x = site.input(0);
+  if (x.dims.empty() || !(x.dtype == kF32) || site.machine.warp != 0) return false;
   for (graph::ValueId v : site.region.outputs) {
-    auto y = site.region.type(v).StaticDims();
-    if (!y || y->size() != x->size() || y->back() != x->back()) return false;
+    const graph::TensorType& y = site.region.type(v);
+    if (y.rank() != x.rank() || !graph::ProveEqual(y.dims.back(), x.dims.back())) return false;
   }
-  const auto last = static_cast<int64_t>(x->size()) - 1;
-  return site.node().attrs.GetInt("axis") == last && x->back() >= site.machine.Lanes(kF32);
+  return site.node().attrs.GetInt("axis") == x.rank() - 1 &&
+         site.Sizes(x).back() >= site.machine.Lanes(kF32);
 }
 
 Space SpaceOf(const Site&) { return {}; }
@@ -36,7 +37,7 @@ std::vector<Want> Wants(const Site& site, const Point&) {
 }
 
 WorkDescription Work(const Site& site, const Point&) {
-  const std::vector<int64_t> x = *site.input(0).StaticDims();
+  const std::vector<int64_t> x = site.Sizes(site.input(0));
   double elements = 1;
   for (int64_t d : x) elements *= static_cast<double>(d);
   WorkDescription work;
@@ -51,8 +52,8 @@ WorkDescription Work(const Site& site, const Point&) {
   return work;
 }
 
-Operand BuildSoftmax(Group& group, const OpContext& op, const std::vector<Expr>& rows, int64_t n,
-                     int64_t lanes) {
+Operand BuildSoftmax(Group& group, const OpContext& op, const std::vector<Expr>& rows,
+                     const Expr& n, int64_t lanes) {
   const Operand& x = op.in[0];
   Operand m = ReduceRow(group, op.name + "_max", rows, n, lanes, BinaryOp::kMax,
                         [&](const Indices& row, const Expr& j) { return x.at(InRow(row, j)); });
@@ -67,10 +68,11 @@ Operand BuildSoftmax(Group& group, const OpContext& op, const std::vector<Expr>&
           }};
 }
 
-Operand BuildLayerNorm(Group& group, const OpContext& op, const std::vector<Expr>& rows, int64_t n,
-                       int64_t lanes) {
+Operand BuildLayerNorm(Group& group, const OpContext& op, const std::vector<Expr>& rows,
+                       const Expr& n, int64_t lanes) {
   const Operand& x = op.in[0];
-  Expr scale = MakeConst(x.dtype, 1.0 / static_cast<double>(n));
+  Expr scale = AsInt(n) ? MakeConst(x.dtype, 1.0 / static_cast<double>(*AsInt(n)))
+                        : MakeConst(x.dtype, 1) / CastExpr::Make(x.dtype, n);
   Operand sum = ReduceRow(group, op.name + "_sum", rows, n, lanes, BinaryOp::kAdd,
                           [&](const Indices& row, const Expr& j) { return x.at(InRow(row, j)); });
   Operand squares = ReduceRow(group, op.name + "_var", rows, n, lanes, BinaryOp::kAdd,
@@ -95,7 +97,8 @@ Operand BuildLayerNorm(Group& group, const OpContext& op, const std::vector<Expr
 Operand Build(Group& group, const graph::Node& node, const Point&) {
   OpContext op = group.Context(node);
   std::vector<Expr> rows(op.in[0].dims.begin(), op.in[0].dims.end() - 1);
-  const int64_t n = op.in[0].dim(op.in[0].rank() - 1), lanes = group.site().machine.Lanes(kF32);
+  const Expr& n = op.in[0].dims.back();
+  const int64_t lanes = group.site().machine.Lanes(kF32);
   return node.op == OpKind::kSoftmax ? BuildSoftmax(group, op, rows, n, lanes)
                                      : BuildLayerNorm(group, op, rows, n, lanes);
 }
@@ -111,7 +114,7 @@ void VectorizeAlong(Schedule& s, const std::string& loop, int64_t lanes) {
 
 void ScheduleStep(Schedule& s, const std::string& block, BlockRole role, const std::string& row,
                   int64_t lanes) {
-  s.SetScope(WrittenBuffer(s, block), role == BlockRole::kRow ? "local" : "register");
+  s.SetScope(WrittenBuffer(s, block), role == BlockRole::kRow ? Scope::kLocal : Scope::kRegister);
   if (!row.empty()) s.ComputeAt(block, row);
   InnerLoops in = LoopsInside(s, block, row);
   if (!s.ok()) return;

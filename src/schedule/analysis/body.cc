@@ -418,10 +418,4 @@ Diagnostic OfBlock(const std::string& block, const std::string& reason) {
 }
 Diagnostic Because(const std::string& reason) { return MakeError(": " + reason); }
 
-std::optional<Diagnostic> NotAScope(const std::string& scope) {
-  const Names known = {"global", "shared", "local", "register", "tile", "fragment"};
-  if (std::find(known.begin(), known.end(), scope) != known.end()) return std::nullopt;
-  return Because("expected one of the scopes " + Join(known, ", ") + ", got " + QuoteJson(scope));
-}
-
 }  // namespace tenon::primitive

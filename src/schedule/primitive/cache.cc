@@ -101,7 +101,7 @@ Block CopyBlock(const std::string& name, const Buffer& from, const Buffer& to, B
   return copy;
 }
 
-Buffer CacheBuffer(const Buffer& of, const std::string& name, const std::string& scope) {
+Buffer CacheBuffer(const Buffer& of, const std::string& name, Scope scope) {
   return BufferNode::Make(name, of->dtype, of->shape, scope);
 }
 
@@ -138,7 +138,7 @@ Block WriteBack(const std::string& name, const Block& block, const Region& write
   copy.reads = {PointRegion(cache, at)};
   copy.writes = {PointRegion(write->buffer, at)};
   copy.body = Store::Make(write->buffer, at, Load::Make(cache, at));
-  return WithFreshVars(copy, "." + cache->scope, body);
+  return WithFreshVars(copy, std::string(".") + Name(cache->scope), body);
 }
 
 // A block that is to read a copy: the statement that the copy comes before, and what it reads.
@@ -274,11 +274,9 @@ bool ReadsWhatIsThere(const Func& func, const std::string& block) {
 
 }  // namespace
 
-Result CacheRead(State& s, const Names& names, const std::string& buffer_name,
-                 const std::string& scope) {
+Result CacheRead(State& s, const Names& names, const std::string& buffer_name, const Scope& scope) {
   Body body(s.func);
   TN_ASSIGN_OR_RETURN(Buffer buffer, body.NeedBuffer(buffer_name));
-  if (auto error = NotAScope(scope)) return *error;
   if (auto error = PassedToCall(body, buffer)) return *error;
   if (auto error = UsedInNoBlock(body, buffer)) return *error;
   TN_ASSIGN_OR_RETURN(std::vector<Reader> readers, FindReaders(body, names, buffer));
@@ -292,8 +290,8 @@ Result CacheRead(State& s, const Names& names, const std::string& buffer_name,
     box = box.empty() ? own : Union(box, own, &analyzer);
   }
 
-  std::string block_name = body.NewBlockName(buffer_name + "." + scope);
-  Buffer cache = CacheBuffer(buffer, body.NewBufferName(buffer_name + "." + scope), scope);
+  std::string block_name = body.NewBlockName(buffer_name + "." + Name(scope));
+  Buffer cache = CacheBuffer(buffer, body.NewBufferName(buffer_name + "." + Name(scope)), scope);
   Stmt nest =
       MakeNest(CopyBlock(block_name, buffer, cache, &body), box, Widen::kYes, &body, &analyzer);
   const bool guarded = std::any_of(readers.begin(), readers.end(),
@@ -323,12 +321,11 @@ Result CacheRead(State& s, const Names& names, const std::string& buffer_name,
 }
 
 Result CacheWrite(State& s, const std::string& name, const std::string& buffer_name,
-                  const std::string& scope) {
+                  const Scope& scope) {
   Body body(s.func);
   TN_ASSIGN_OR_RETURN(const Place* place, body.NeedBlock(name));
   TN_ASSIGN_OR_RETURN(Buffer buffer, body.NeedBuffer(buffer_name));
   const Block& block = *place->block();
-  if (auto error = NotAScope(scope)) return *error;
   if (auto error = PassedToCall(body, buffer)) return *error;
   if (auto error = UsedInNoBlock(body, buffer)) return *error;
   if (place->inner || block.opaque) return OfBlock(name, "it is opaque or inside another block");
@@ -367,8 +364,8 @@ Result CacheWrite(State& s, const std::string& name, const std::string& buffer_n
   Learn(*s.func, &analyzer);
   Learn(place->path, &analyzer);
 
-  std::string block_name = body.NewBlockName(buffer_name + "." + scope);
-  Buffer cache = CacheBuffer(buffer, body.NewBufferName(buffer_name + "." + scope), scope);
+  std::string block_name = body.NewBlockName(buffer_name + "." + Name(scope));
+  Buffer cache = CacheBuffer(buffer, body.NewBufferName(buffer_name + "." + Name(scope)), scope);
   Block copy = WriteBack(block_name, block, writes[0].region, cache, &body);
   Stmt nest = MakeNest(copy, RangesOver(copy, inner, &analyzer), Widen::kNo, &body, &analyzer);
   nest = Inherit(nest, GuardsAround(*place, PathTo(*place, anchor)), &analyzer);

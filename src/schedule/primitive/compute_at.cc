@@ -182,11 +182,11 @@ class ProducerMover {
   void FindSharers() {
     std::vector<Buffer> written = WrittenBy(block_);
     const bool shared = std::all_of(written.begin(), written.end(),
-                                    [](const Buffer& b) { return b->scope == "shared"; });
+                                    [](const Buffer& b) { return b->scope == Scope::kShared; });
     for (const Stmt& s : target_.path) {
       const auto* loop = As<For>(s);
       if (!shared || !loop || loop->for_kind != ForKind::kThread) continue;
-      if (loop->thread.starts_with("threadIdx") || loop->thread == "vthread") {
+      if (IsThreadAxis(loop->thread) || loop->thread == ThreadAxis::kVThread) {
         sharers_.push_back(loop);
         sharer_vars_.insert(loop->var.get());
       }

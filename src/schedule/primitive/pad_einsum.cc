@@ -146,8 +146,7 @@ class Padder {
       if (Grows(r->ranges[d]->min)) shape[d] = extents_.at(As<VarNode>(r->ranges[d]->min));
     }
     std::string name = body_->NewBufferName(r->buffer->name + ".pad");
-    std::string scope =
-        r->buffer->scope == "const" || r->buffer->scope == "args" ? "global" : r->buffer->scope;
+    const Scope scope = r->buffer->scope == Scope::kConst ? Scope::kGlobal : r->buffer->scope;
     return BufferNode::Make(name, r->buffer->dtype, shape, scope);
   }
 

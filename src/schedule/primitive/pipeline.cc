@@ -25,7 +25,7 @@ namespace {
 
 // Memory of one thread, of which there is little.
 bool IsInRegisters(const BufferNode& buffer) {
-  return buffer.scope == "register" || buffer.scope == "fragment" || buffer.scope == "tile";
+  return Info(buffer.scope).medium != Medium::kMemory;
 }
 
 class Pipeliner {

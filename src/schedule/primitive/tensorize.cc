@@ -265,9 +265,10 @@ class Matcher {
   Status CheckOperand(const Buffer& param, const BufferNode& tile, const Region& region) {
     const std::string& name = region->buffer->name;
     if (param->layout) return Because("operand " + param->name + " has a layout of its own");
-    if (param->scope != "global" && param->scope != region->buffer->scope) {
-      return Because("buffer " + name + " is in " + region->buffer->scope + ", operand " +
-                     param->name + " of intrinsic " + intrinsic_->name + " in " + param->scope);
+    if (param->scope != Scope::kGlobal && param->scope != region->buffer->scope) {
+      return Because("buffer " + name + " is in " + Name(region->buffer->scope) + ", operand " +
+                     param->name + " of intrinsic " + intrinsic_->name + " in " +
+                     Name(param->scope));
     }
     if (std::count(placed_.begin(), placed_.end(), param->name) > 0) return Ok();
     const std::vector<size_t> dims = LongDims(tile.shape);

@@ -11,7 +11,7 @@ _REDUCTIONS = ("ReduceSum ReduceMean ReduceMax ReduceMin ReduceProd ReduceL1 Red
 PARAMETERS = {
     "Reshape": [1], "Slice": [1, 2, 3, 4], "Squeeze": [1], "Unsqueeze": [1], "Expand": [1], "Tile": [1], "Split": [1],
     "Pad": [1, 3], "Resize": [1, 2, 3], "Upsample": [1], "ConstantOfShape": [0], "Range": [0, 1, 2], "OneHot": [1],
-    "CumSum": [1], "Dropout": [2], **{name: [1] for name in _REDUCTIONS},
+    "CumSum": [1], "Dropout": [2], "TopK": [1], **{name: [1] for name in _REDUCTIONS},
 }
 
 

@@ -46,7 +46,7 @@ class Elementwise {
     f.num_outputs = static_cast<int64_t>(body_.size());
     f.attrs.Set("bound", true);
     f.body = For::Make(thread_, IndexConst(0), IndexConst(kCount / lanes_), ForKind::kThread,
-                       Seq::Make(body_), {}, "threadIdx.x");
+                       Seq::Make(body_), {}, ThreadAxis::kThreadIdxX);
     Module m;
     m.Add(PrimFunc::Make(std::move(f)));
     OpenClCode code(m);
@@ -55,7 +55,7 @@ class Elementwise {
 
  private:
   static Buffer FlatBuffer(const std::string& name, DType type) {
-    return BufferNode::Make(name, type, {IndexConst(kCount)}, "global", nullptr, {}, 16);
+    return BufferNode::Make(name, type, {IndexConst(kCount)}, Scope::kGlobal, nullptr, {}, 16);
   }
 
   int32_t lanes_;

@@ -129,7 +129,7 @@ TEST(GraphVerify, EachRule) {
   g.value(2).payload = Payload::Owned({});
   EXPECT_EQ(FirstError(g), "value 2 'w': error: expected the bytes of f32[4], but got 0");
   g = good;
-  g.value(g.outputs[0]).type.dtype = DType::Int(32);
+  g.value(g.outputs[0]).type.tensor().dtype = DType::Int(32);
   EXPECT_EQ(FirstError(g),
             "node 'c' (mul): error: expected its output to be f32[n, 4], but got i32[n, 4]");
 }
@@ -157,7 +157,7 @@ TEST(GraphVerify, DefinitionsAndArity) {
   EXPECT_EQ(FirstError(g), "outputs: error: expected 2 output names, but got 1");
   g = good;
   g.nodes[0].regions.push_back(std::make_shared<const Graph>());
-  EXPECT_EQ(FirstError(g), "node 'a' (add): error: expected no regions");
+  EXPECT_EQ(FirstError(g), "node 'a' (add): error: expected 0 regions, but got 1");
   g = good;
   g.constraints.push_back(IndexConst(1));
   EXPECT_EQ(FirstError(g), "constraints: error: expected bool expressions, but got index");
@@ -183,14 +183,14 @@ TEST(GraphVerify, FusedNodes) {
   EXPECT_EQ(with_region([](Graph* r) { r->nodes[0].inputs[0] = 9; }),
             item + "node 0 (exp): error: value id 9 is out of range");
   EXPECT_EQ(with_region([](Graph* r) {
-              for (Value& v : r->values) v.type.dims = {IndexConst(5)};
+              for (Value& v : r->values) v.type.tensor().dims = {IndexConst(5)};
             }),
-            item + "error: expected inputs 0 to be f32[5] as in the region");
+            item + "error: expected input 0 of the region to be f32[4], but got f32[5]");
   EXPECT_EQ(with_region([](Graph* r) { r->AddOutput("again", 2); }),
-            item + "error: expected 2 outputs as the region has, but got 1");
+            item + "error: expected 2 results, but got 1");
   Graph g = good;
   g.nodes[0].regions.clear();
-  EXPECT_EQ(FirstError(g), item + "error: expected one region");
+  EXPECT_EQ(FirstError(g), item + "error: expected 1 region, but got 0");
 }
 
 TEST(Names, AreQuotedForMessages) {

@@ -157,8 +157,8 @@ TEST_F(Infer, LimitsOnSizes) {
   ASSERT_FALSE(v);
   EXPECT_EQ(v.errors()[0].kind, ErrorKind::kLimit);
   EXPECT_EQ(v.errors()[0].loc.item, "node 'bomb' (tile)");
-  EXPECT_FALSE(CheckType({DType::Float(32), std::vector<Expr>(65, IndexConst(1))}));
-  EXPECT_FALSE(CheckType({DType::Float(32), {IndexConst(-1)}}));
+  EXPECT_FALSE(CheckType(TensorType{DType::Float(32), std::vector<Expr>(65, IndexConst(1))}));
+  EXPECT_FALSE(CheckType(TensorType{DType::Float(32), {IndexConst(-1)}}));
 }
 
 TEST_F(Infer, ShapesAreFollowedThroughArithmetic) {
@@ -219,7 +219,7 @@ TEST(OpTable, RowsAreSane) {
 TEST(Payloads, EncodeEveryType) {
   const std::vector<double> values = {0, 1, -2, 0.5, 65504, 1e-5};
   for (DType t : {DType::Float(16), DType::BFloat16(), DType::Float(32), DType::Float(64)}) {
-    const Value v{.type = {t, {IndexConst(6)}},
+    const Value v{.type = TensorType{t, {IndexConst(6)}},
                   .payload = MakePayload(t, std::span<const double>(values))};
     const std::vector<double> back = *ReadFloats(v);
     for (size_t i = 0; i < values.size(); ++i)
@@ -227,7 +227,7 @@ TEST(Payloads, EncodeEveryType) {
   }
   const std::vector<int64_t> ints = {0, 1, 127, -1, -128};
   for (DType t : {DType::Int(8), DType::Int(16), DType::Int(32), DType::Int(64)}) {
-    EXPECT_EQ(*ReadInts({.type = {t, {IndexConst(5)}},
+    EXPECT_EQ(*ReadInts({.type = TensorType{t, {IndexConst(5)}},
                          .payload = MakePayload(t, std::span<const int64_t>(ints))}),
               ints);
   }

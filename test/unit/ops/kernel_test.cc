@@ -68,8 +68,8 @@ graph::Graph RegionOf(const Case& c) {
 graph::Graph Placed(graph::Graph region, const Algorithm& algorithm, const Point& point) {
   const Site site{region, AnchorOf(region), TestMachine()};
   for (const Want& w : algorithm.wants(site, point)) {
-    TensorType& type = region.value(w.value).type;
-    type.layout = MakeLayout(w.desc, *type.StaticDims());
+    TensorType& type = region.value(w.value).type.tensor();
+    type.layout = MakeLayout(w.desc, type.dims);
   }
   return region;
 }

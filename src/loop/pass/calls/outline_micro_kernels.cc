@@ -101,7 +101,7 @@ class Piece {
           values_.AddInner(As<Let>(n)->var.get());
           break;
         case NodeKind::kAlloc:
-          good_ &= As<Alloc>(n)->buffer->scope == "register";
+          good_ &= As<Alloc>(n)->buffer->scope == Scope::kRegister;
           own_.insert(As<Alloc>(n)->buffer.get());
           break;
         case NodeKind::kCall: good_ &= Info(As<Call>(n)->intrinsic).purity == Purity::kPure; break;
@@ -158,7 +158,7 @@ class Piece {
     if (own_.count(buffer.get())) return;
     Expr first = FirstLane(indices);
     std::optional<AffineForm> form = first ? Form(first) : std::nullopt;
-    good_ &= form.has_value() && buffer->scope != "barrier";
+    good_ &= form.has_value() && buffer->scope != Scope::kBarrier;
     if (!good_) return;
     const auto* ramp = As<Ramp>(indices[0]);
     Param* p = Find(buffer);
@@ -269,7 +269,7 @@ class Outliner final : public ScopedRewriter {
  private:
   Stmt VisitStmt(const Stmt& stmt) override {
     const auto* alloc = As<Alloc>(stmt);
-    if (!alloc || alloc->buffer->scope != "register") return Children(stmt);
+    if (!alloc || alloc->buffer->scope != Scope::kRegister) return Children(stmt);
     Piece piece(stmt, func_, &names_);
     if (!piece.Learn()) return Children(stmt);
     return piece.MakeCall(Add(piece.MakeCallee(func_->name)));

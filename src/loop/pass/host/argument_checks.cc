@@ -27,6 +27,7 @@ uint8_t DlCode(DType type) {
     case TypeCode::kHandle: return 3;
     case TypeCode::kBFloat: return 4;
     case TypeCode::kBool: return 6;
+    case TypeCode::kString: break;
   }
   TN_UNREACHABLE();
 }

@@ -109,7 +109,7 @@ class TeamBody {
   }
 
   Stmt OnLaunch(const Launch& launch, const Stmt& stmt) {
-    if (launch.place != "host") return stmt;
+    if (!launch.place.IsHost()) return stmt;
     const KernelFacts& kernel = Facts(launch.kernel);
     any_parallel_ |= kernel.parallel;
     if (kernel.parallel) Widen(launch, kernel.team_width);
@@ -141,9 +141,9 @@ class TeamBody {
   // barrier apart. What a condition reads is then the same for all workers.
   Stmt OnControl(const Stmt& stmt) {
     bool was_pending = !pending_.empty();
-    auto closed = [&](const Stmt& body) {
+    auto closed = [&](const Stmt& body, Touched before = {}) {
       if (!body) return body;
-      pending_.clear();
+      pending_ = std::move(before);
       Stmt out = Lower(body);
       return pending_.empty() ? out : Seq::Make({out, Sync::Make(Level::kTeam)});
     };
@@ -153,7 +153,9 @@ class TeamBody {
     } else if (const auto* loop = As<For>(stmt)) {
       out = WithBody(*loop, closed(loop->body));
     } else {
-      out = While::Make(As<While>(stmt)->condition, closed(As<While>(stmt)->body));
+      // A worker may still be reading the condition when another has begun with the body.
+      const auto* node = As<While>(stmt);
+      out = While::Make(node->condition, closed(node->body, Reads(node->condition)));
     }
     pending_.clear();
     return was_pending ? Seq::Make({Sync::Make(Level::kTeam), out}) : out;

@@ -46,6 +46,7 @@ Func BodyOf(const PrimFunc& func) {
   fields.attrs.Erase("exported");  // its wrapper is
   fields.attrs.Erase(kArgumentsAttr);
   fields.attrs.Erase(kRequiresAttr);
+  fields.attrs.Erase(kConditionsAttr);
   fields.body = list.Close();
   return PrimFunc::Make(std::move(fields));
 }
@@ -113,7 +114,7 @@ class Wrapper {
 
   static Buffer LocalSlots(const char* name, size_t count) {
     Expr size = IndexConst(static_cast<int64_t>(std::max<size_t>(count, 1)));
-    return BufferNode::Make(name, DType::Int(64), {size}, "local", nullptr, {}, kSlotBytes);
+    return BufferNode::Make(name, DType::Int(64), {size}, Scope::kLocal, nullptr, {}, kSlotBytes);
   }
   static void Make(const Buffer& buffer, StmtList* list) {
     list->Open([buffer](Stmt body) { return Alloc::Make(buffer, std::move(body)); });
@@ -375,7 +376,7 @@ Func Plain(const PrimFunc& func, const std::string& name, const std::vector<Argu
   if (needs_arena) values.push_back(workspace);
   Expr count = IndexConst(static_cast<int64_t>(std::max<size_t>(values.size(), 1)));
   Buffer closure =
-      BufferNode::Make("closure", DType::Int(64), {count}, "local", nullptr, {}, kSlotBytes);
+      BufferNode::Make("closure", DType::Int(64), {count}, Scope::kLocal, nullptr, {}, kSlotBytes);
   list.Open([closure](Stmt body) { return Alloc::Make(closure, std::move(body)); });
   for (size_t i = 0; i < values.size(); ++i) {
     list.Add(StoreAt(AddressOf(closure), static_cast<int64_t>(i) * kSlotBytes, values[i]));

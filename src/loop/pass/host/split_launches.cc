@@ -22,10 +22,13 @@ Region WholeRegion(const Buffer& buffer) {
 }
 
 // A kernel's launches, with their attributes.
-KernelParts PartsOf(const Func& kernel) {
+KernelParts PartsOf(const Func& kernel, const PassContext& context) {
   const bool cooperative = !AskedBy(kernel->body, kCooperativeAttr).empty();
   KernelParts parts = SplitKernel(cooperative ? WithLaunchAttributes(kernel) : kernel);
-  for (Func& part : parts.kernels) part = WithLaunchAttributes(part);
+  for (Func& part : parts.kernels) {
+    CheckDependentLaunch(*part, context);
+    part = WithLaunchAttributes(part);
+  }
   return parts;
 }
 
@@ -110,13 +113,13 @@ std::set<std::string> Launched(const Module& module) {
 
 }  // namespace
 
-Module SplitLaunches(const Module& module, const PassContext&) {
+Module SplitLaunches(const Module& module, const PassContext& context) {
   Module out = module;
   Replacements replaced;
   for (const std::string& name : Launched(module)) {
     const Func kernel = module.Find(name);
     if (IsBound(*kernel)) continue;
-    KernelParts parts = PartsOf(kernel);
+    KernelParts parts = PartsOf(kernel, context);
     if (parts.kernels.size() == 1) parts.kernels[0] = NotMain(parts.kernels[0], out);
     out.funcs.erase(name);
     for (const Func& part : parts.kernels) out.Add(part);

@@ -70,9 +70,9 @@ Func HostOf(const PrimFunc& kernel) {
   host.name = kernel.name + ".host";
   host.func_kind = FuncKind::kHost;
   host.attrs = {{"exported", true}, {"export_name", kernel.name}};
-  std::string place = "host";
+  Place place;
   if (kernel.IsForDevice()) {
-    place = "device 0";
+    place = Place::Device(0);
     host.target = kernel.target->Cpu();
     host.attrs.Set(packed::kDeviceTypeAttr, kernel.target->device().type);
     host.scalars.push_back(VarNode::Make(kDeviceId, DType::Int(32)));

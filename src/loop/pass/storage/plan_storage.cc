@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "intrin/tile_intrinsic.h"
 #include "loop/arguments.h"
@@ -25,15 +26,21 @@ int64_t ElementBytes(const BufferNode& b) { return b.dtype.Bytes(); }
 
 Expr StorageBytes(const Buffer& buffer) { return Flatten(buffer).size * ElementBytes(*buffer); }
 
+// Whether nobody chose an end of this dim.
+bool IsOpen(const PrimFunc& func, size_t dim) {
+  const int64_t hi = func.dim_hi[dim];
+  return hi < 0 || hi >= std::numeric_limits<int32_t>::max();
+}
+
 // A size for deciding about order: dims at their upper ends, or at a middling size where they have
-// none.
+// none that anybody chose.
 int64_t GuessBytes(const Expr& bytes, const PrimFunc& func) {
   if (auto constant = AsInt(bytes)) return *constant;
   constexpr int64_t kTypicalDim = 128;
   VarMap dims;
   for (size_t i = 0; i < func.dims.size(); ++i) {
-    int64_t hi = func.dim_hi[i];
-    dims[func.dims[i].get()] = IndexConst(hi < 0 ? std::max(func.dim_lo[i], kTypicalDim) : hi);
+    dims[func.dims[i].get()] =
+        IndexConst(IsOpen(func, i) ? std::max(func.dim_lo[i], kTypicalDim) : func.dim_hi[i]);
   }
   return AsInt(Simplify(Substitute(bytes, dims))).value_or(kTypicalDim);
 }
@@ -58,9 +65,9 @@ class KernelPlanner final : public ScopedRewriter {
     if (!placed_count()) return Describe(std::move(fields), shared, own);
     Var workspace = VarNode::Make("workspace", DType::Handle());
     fields.scalars.push_back(workspace);
-    Place(shared_, workspace, "global", shared.offsets);
+    Place(shared_, workspace, Scope::kGlobal, shared.offsets);
     Var own_workspace = VarNode::Make(NameSupply(*func_).Fresh("own_workspace"), DType::Handle());
-    Place(own_, own_workspace, "local", own.offsets);
+    Place(own_, own_workspace, Scope::kLocal, own.offsets);
     fields.body = Rewrite(func_->body);
     if (!own_.empty()) {
       Expr rank = Call::Make(Intrinsic::kTeamRank, {}, DType::Index());
@@ -118,15 +125,15 @@ class KernelPlanner final : public ScopedRewriter {
       std::optional<int64_t> bytes = LargestBytes(b);
       const bool is_constant = AsInt(StorageBytes(b)).has_value();
       bool registers =
-          b->scope == "register" && is_constant && bytes && *bytes <= kMaxRegisterBytes;
-      const bool tiles = b->scope == "tile" && bytes && *bytes <= kTileBytes * kNumTiles;
-      if (registers || tiles || b->scope == "barrier") continue;
+          b->scope == Scope::kRegister && is_constant && bytes && *bytes <= kMaxRegisterBytes;
+      const bool tiles = b->scope == Scope::kTile && bytes && *bytes <= kTileBytes * kNumTiles;
+      if (registers || tiles || b->scope == Scope::kBarrier) continue;
       // A GPU's compiler finds places for a thread's and a block's memory.
-      if (IsBound(*func_) && b->scope != "global") continue;
+      if (IsBound(*func_) && b->scope != Scope::kGlobal) continue;
       const Expr size = bytes ? IndexConst(*bytes) : Simplify(StorageBytes(b));
       if (!IsOfDims(size, *func_)) {
         context_.Remark(fmt::format("{}: {} has no largest size", func_->name, b->name));
-      } else if (b->scope == "global" && !life.in_parallel) {
+      } else if (b->scope == Scope::kGlobal && !life.in_parallel) {
         // The team's buffers never overlap: workers may be a barrier apart.
         Add(life, size, &shared_, &shared_items_);
       } else {
@@ -155,7 +162,7 @@ class KernelPlanner final : public ScopedRewriter {
     items->push_back({buffers->back()->name, bytes, Guess(bytes), life.first, life.last});
   }
 
-  void Place(const std::vector<Buffer>& buffers, const Var& base, const char* scope,
+  void Place(const std::vector<Buffer>& buffers, const Var& base, Scope scope,
              const std::vector<Expr>& offsets) {
     for (size_t i = 0; i < buffers.size(); ++i) {
       auto view = MakeRef<BufferNode>(*buffers[i]);
@@ -259,7 +266,10 @@ class HostPlanner final : public StorageRewriter {
       fields.attrs.Set("plan", ToString(items_, plan_));
       const bool is_constant = arenas_.size() == 1 && AsInt(plan_.bytes);
       if (is_constant) SetIfConst(&fields.attrs, "arena_bytes", plan_.bytes);
-      if (!is_constant) *sizer = Sizer();
+      if (!is_constant) {
+        *sizer = Sizer();
+        SetMostBytes(&fields.attrs);
+      }
     }
     if (uses_team_size_) fields.attrs.Set("max_team", context_.max_team);
     return PrimFunc::Make(std::move(fields));
@@ -271,7 +281,7 @@ class HostPlanner final : public StorageRewriter {
     for (const Lifetime& life : lives.allocs) {
       const Buffer& b = life.alloc->buffer;
       allocated_.insert(b.get());
-      if (b->scope == "const") continue;
+      if (b->scope == Scope::kConst) continue;
       item_of_[b.get()] = items_.size();
       AddItem(b->name, StorageBytes(b), life.first, life.last);
     }
@@ -318,19 +328,19 @@ class HostPlanner final : public StorageRewriter {
     if (allocated_.count(buffer.get()) == 0) return {};  // parameters keep their logical shapes
     FlatBuffer flat = Flatten(buffer);
     int64_t element = ElementBytes(*buffer);
-    if (buffer->scope == "const") {
+    if (buffer->scope == Scope::kConst) {
       auto it = weight_offsets_.find(buffer->name);
       TN_CHECK(it != weight_offsets_.end(), "weight {} has no offset", buffer->name);
       TN_CHECK(it->second % element == 0, "weight {} is not aligned to its elements", buffer->name);
       if (on_device_) return OnDevice(buffer, std::move(flat));
       flat.offset = IndexConst(it->second / element);
       flat.buffer =
-          View(&weight_views_, "weights", buffer->dtype, "const", WeightBytes() / element);
+          View(&weight_views_, "weights", buffer->dtype, Scope::kConst, WeightBytes() / element);
     } else {
       const size_t item = item_of_.at(buffer.get());
       Arena& arena = ArenaOf(item);
       flat.offset = analyzer_.Simplify(plan_.offsets[item] / IndexConst(element));
-      flat.buffer = View(&arena.views, arena.memory->name, buffer->dtype, "global",
+      flat.buffer = View(&arena.views, arena.memory->name, buffer->dtype, Scope::kGlobal,
                          arena.bytes / IndexConst(element));
     }
     return flat;
@@ -344,8 +354,8 @@ class HostPlanner final : public StorageRewriter {
     Buffer& view = device_weights_[number];
     if (!view) {
       view = BufferNode::Make(fmt::format("weight_{}", number), buffer->dtype,
-                              {IndexConst(bytes / ElementBytes(*buffer))}, "global", nullptr, {},
-                              kArenaAlign);
+                              {IndexConst(bytes / ElementBytes(*buffer))}, Scope::kGlobal, nullptr,
+                              {}, kArenaAlign);
     }
     flat.offset = IndexConst(0);
     flat.buffer = view;
@@ -361,7 +371,7 @@ class HostPlanner final : public StorageRewriter {
   };
   Arena& ArenaOf(size_t item) { return arenas_.size() == 1 ? arenas_[0] : arenas_[item]; }
 
-  static Buffer View(Views* views, const std::string& name, DType dtype, const char* scope,
+  static Buffer View(Views* views, const std::string& name, DType dtype, Scope scope,
                      const Expr& size) {
     Buffer& view = (*views)[dtype.ToString()];
     if (!view) {
@@ -377,7 +387,7 @@ class HostPlanner final : public StorageRewriter {
     int64_t end = 0;
     PreOrder(func_->body, [&](const NodeRef& n) {
       const auto* alloc = As<Alloc>(n);
-      if (alloc && alloc->buffer->scope == "const") {
+      if (alloc && alloc->buffer->scope == Scope::kConst) {
         auto at = weight_offsets_.find(alloc->buffer->name);
         int64_t start = at == weight_offsets_.end() ? 0 : at->second;
         end = std::max(end, start + AsInt(StorageBytes(alloc->buffer)).value_or(0));
@@ -417,6 +427,15 @@ class HostPlanner final : public StorageRewriter {
     if (most < static_cast<double>(kTooManyBytes)) return bytes;
     const Expr limit = FloatConst::Make(DType::Float(64), static_cast<double>(kTooManyBytes));
     return Select::Make(Lt(sum, limit), bytes, IndexConst(kTooManyBytes));
+  }
+
+  // What the largest sizes need, where all have an end.
+  void SetMostBytes(Attrs* attrs) {
+    for (size_t i = 0; i < func_->dims.size(); ++i) {
+      if (IsOpen(*func_, i)) return;
+    }
+    const int64_t most = analyzer_.ConstBounds(plan_.bytes).max;
+    if (most < kTooManyBytes) attrs->Set("most_arena_bytes", most);
   }
 
   Func Sizer() {

@@ -27,7 +27,8 @@ struct Touch {
 
 class AsyncLowerer final : public ScopedRewriter {
  public:
-  AsyncLowerer(const PrimFunc& func, const Module& module) : module_(module) {
+  AsyncLowerer(const PrimFunc& func, const Module& module, const PassContext& context)
+      : func_(func), module_(module), context_(context) {
     BindDims(func, &analyzer_);
     PreOrder(func.body, [&](const NodeRef& n) {
       if (const CallFunc* call = CopyOf(n)) ++written_[call->buffers[1]->buffer.get()];
@@ -35,7 +36,6 @@ class AsyncLowerer final : public ScopedRewriter {
     });
   }
   bool any() const { return !written_.empty(); }
-  std::vector<std::string> unmet;
   /// Names of the functions that calls were added of.
   std::set<std::string> called;
 
@@ -64,14 +64,15 @@ class AsyncLowerer final : public ScopedRewriter {
     for (size_t i = 0; i < call.buffers.size(); ++i) {
       const BufferNode& b = *call.buffers[i]->buffer;
       const int64_t align = callee->buffers[i]->align;
-      const bool base = b.scope == "shared" || (b.scope == "global" && b.align >= align);
+      const bool base =
+          b.scope == Scope::kShared || (b.scope == Scope::kGlobal && b.align >= align);
       const auto bytes = BytesBefore(*call.buffers[i]);
       const bool known = base && bytes && IsZero(analyzer_.Simplify(*bytes % align));
-      if (known && (i == 1 || b.scope == "global")) continue;
+      if (known && (i == 1 || b.scope == Scope::kGlobal)) continue;
       const std::string what = call.callee + " of " + b.name + ": expected " +
                                (i == 0 ? "global" : "shared") + " memory at a multiple of " +
                                std::to_string(align) + " bytes";
-      if (std::find(unmet.begin(), unmet.end(), what) == unmet.end()) unmet.push_back(what);
+      context_.Error(func_, what);
     }
   }
 
@@ -226,42 +227,43 @@ class AsyncLowerer final : public ScopedRewriter {
   }
   Stmt Wait(int64_t n) { return CallTo(kAsyncWaitRows + std::to_string(n)); }
 
+  const PrimFunc& func_;
   const Module& module_;
+  const PassContext& context_;
   std::unordered_map<const BufferNode*, size_t> written_;  // by how many statements
   const For* loop_ = nullptr;                              // the innermost around
 };
 
 // A function whose calls are asynchronous, as loop/threads.h has it.
-Func Marked(const PrimFunc& func, const char* what) {
+Func Marked(const PrimFunc& func, AsyncPart part) {
   PrimFunc fields = func;
-  fields.attrs.Set(kAsyncAttr, std::string(what));
+  fields.attrs.Set(kAsyncAttr, std::string(Name(part)));
   fields.attrs.Set(kIntrinsicAttr, func.name);
   return PrimFunc::Make(std::move(fields));
 }
 
 }  // namespace
 
-Module LowerAsync(const Module& module, const PassContext&) {
+Module LowerAsync(const Module& module, const PassContext& context) {
   Module out = module;
   std::set<std::string> called;
   for (const auto& [name, func] : module.funcs) {
     if (func->func_kind != FuncKind::kKernel || IsBound(*func) || !func->IsForDevice()) continue;
-    AsyncLowerer lowerer(*func, module);
+    AsyncLowerer lowerer(*func, module, context);
     if (!lowerer.any()) continue;
     PrimFunc fields = *func;
     fields.body = lowerer.Rewrite(func->body);
-    if (!lowerer.unmet.empty()) fields.attrs.Set("unmet", lowerer.unmet);
     out.Add(PrimFunc::Make(std::move(fields)));
     called.insert(lowerer.called.begin(), lowerer.called.end());
   }
   if (called.empty()) return out;
   for (const auto& [name, func] : module.funcs) {
-    if (IsAsyncCopy(*func)) out.Add(Marked(*func, kAsyncCopy));
+    if (IsAsyncCopy(*func)) out.Add(Marked(*func, AsyncPart::kCopy));
   }
   for (const std::string& name : called) {
     Expected<Func> meaning = MeaningOf(*BuiltinTileIntrinsics().Find(name));
     TN_CHECK(meaning, "{}", ToString(meaning.errors()));
-    out.Add(Marked(**meaning, name == kAsyncCommitRow ? kAsyncCommit : kAsyncWait));
+    out.Add(Marked(**meaning, name == kAsyncCommitRow ? AsyncPart::kCommit : AsyncPart::kWait));
   }
   return out;
 }

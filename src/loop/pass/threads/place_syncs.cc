@@ -11,9 +11,8 @@
 
 namespace tenon {
 
-bool IsThreadPrivate(const Buffer& buffer) {
-  return buffer->scope == "local" || buffer->scope == "register" || buffer->scope == "tile" ||
-         IsFragment(*buffer);
+bool IsThreadPrivate(const BufferNode& buffer) {
+  return HolderOf(buffer.scope) == Holder::kThread || HolderOf(buffer.scope) == Holder::kWarp;
 }
 
 std::optional<Level> HighestSync(const Stmt& stmt) {
@@ -59,7 +58,7 @@ class Placer {
     Stmt placed = Walk(body_).stmt;
     CheckPairs();
     CheckRaces();
-    return {placed, std::move(unmet_)};
+    return {placed, std::move(refused_)};
   }
 
  private:
@@ -78,14 +77,14 @@ class Placer {
 
   // One element written by many at once: no barrier says whose value stays.
   void CheckRaces() {
-    for (size_t i = 0; unmet_.empty() && i < analysis_.all.size(); ++i) {
+    for (size_t i = 0; refused_.empty() && i < analysis_.all.size(); ++i) {
       const SyncAccess& a = analysis_.all[i];
-      for (size_t axis = 0; unmet_.empty() && axis < kNumAxes; ++axis) {
+      for (size_t axis = 0; refused_.empty() && axis < kNumAxes; ++axis) {
         if (!analysis_.Races(a, axis)) continue;
         const For& loop = *a.binders[axis].loop;
-        Unmet("buffer " + a.buffer->name + ": one element is written by all iterations of loop '" +
-              loop.var->name + "' over " + loop.thread +
-              ": expected an atomic update, or an element for each");
+        Refuse("buffer " + a.buffer->name + ": one element is written by all iterations of loop '" +
+               loop.var->name + "' over " + Name(loop.thread) +
+               ": expected an atomic update, or an element for each");
       }
     }
   }
@@ -111,15 +110,16 @@ class Placer {
   bool CheckPair(const SyncAccess& a, const SyncAccess& b) {
     if (a.arrival) return false;  // the copy is checked
     for (size_t axis = 0; axis < kNumAxes; ++axis) {
-      const bool own = IsThreadPrivate(a.buffer);
-      const bool block = IsBlockRank(axis) && !(a.buffer->scope == "global" && BlocksMeet(axis));
+      const bool own = IsThreadPrivate(*a.buffer);
+      const bool block =
+          IsBlockRank(axis) && !(a.buffer->scope == Scope::kGlobal && BlocksMeet(axis));
       if (own && a.write && b.write) continue;
       const Binder &x = a.binders[axis], &y = b.binders[axis];
       const bool copies = x.loop && x.loop == y.loop && NeedsCopies(a, b, axis);
       if (!block && !own && !copies) continue;
       const bool once = !x.repeated || analysis_.MadeInside(a.buffer, x);
       if (analysis_.SameThread(a, b, axis, once ? x.depth + 1 : 0)) continue;
-      Unmet(Crossing(*a.buffer, axis, copies));
+      Refuse(Crossing(*a.buffer, axis, copies));
       return true;
     }
     return false;
@@ -128,34 +128,36 @@ class Placer {
   std::string Crossing(const BufferNode& b, size_t axis, bool copies) const {
     const std::string what = "buffer " + b.name;
     if (copies) {
-      return what + " in " + b.scope + " is made for each " +
+      return what + " in " + Name(b.scope) + " is made for each " +
              (IsBlockRank(axis)
                   ? "block of threads: expected it in shared or local"
                   : "thread: expected it in local, or the alloc outside of the loop over threads, "
                     "where it is the block's");
     }
     if (!IsBlockRank(axis)) {
-      return what + " in " + b.scope +
+      return what + " in " + Name(b.scope) +
              " is written by one thread and read by another: expected it in shared";
     }
-    if (b.scope == "shared" && IsClusterAxis(AxisName(axis))) {
+    if (b.scope == Scope::kShared && IsClusterAxis(AxisAt(axis))) {
       return "unsupported: buffer " + b.name +
              " in shared is written by one block of a cluster and touched by another: expected it "
              "in global";
     }
-    if (b.scope != "global" && BlocksMeet(axis)) {
-      return what + " in " + b.scope +
+    if (b.scope != Scope::kGlobal && BlocksMeet(axis)) {
+      return what + " in " + Name(b.scope) +
              " is written by one block of threads and touched by another: expected it in global";
     }
     return what +
            " is written by one block of threads and touched by another: "
            "blocks cannot wait for each other" +
-           (b.scope == "global" ? ""
-                                : "; compute_at puts what fills it into the block that reads it");
+           (b.scope == Scope::kGlobal
+                ? ""
+                : "; compute_at puts what fills it into the block that reads it");
   }
 
-  void Unmet(const std::string& what) {
-    if (std::find(unmet_.begin(), unmet_.end(), what) == unmet_.end()) unmet_.push_back(what);
+  void Refuse(const std::string& what) {
+    if (std::find(refused_.begin(), refused_.end(), what) == refused_.end())
+      refused_.push_back(what);
   }
 
   // ---- control flow ----
@@ -166,7 +168,7 @@ class Placer {
     bool uniform = true;
     PreOrder(e, [&](const NodeRef& n) {
       if (const auto* load = As<Load>(n)) {
-        uniform &= !IsThreadPrivate(load->buffer);
+        uniform &= !IsThreadPrivate(*load->buffer);
         uniform &= level == 0 || !analysis_.IsWritten(load->buffer);
       }
       if (IsA<VarNode>(n)) uniform &= analysis_.varying[level].count(n.get()) == 0;
@@ -198,7 +200,7 @@ class Placer {
 
   Stmt Barrier(const SyncAccess& why, size_t level) {
     if (blocked_[level].empty()) return Sync::Make(kSyncLevels[level]);
-    Unmet("buffer " + why.buffer->name + " needs a barrier " + blocked_[level]);
+    Refuse("buffer " + why.buffer->name + " needs a barrier " + blocked_[level]);
     return nullptr;
   }
 
@@ -247,7 +249,7 @@ class Placer {
     const auto at = std::find(kSyncLevels.begin(), kSyncLevels.end(), As<Sync>(stmt)->level);
     if (at == kSyncLevels.end()) return flow;
     const auto level = static_cast<size_t>(at - kSyncLevels.begin());
-    if (!blocked_[level].empty()) Unmet("a barrier stands " + blocked_[level]);
+    if (!blocked_[level].empty()) Refuse("a barrier stands " + blocked_[level]);
     Pass(&flow, level);
     return flow;
   }
@@ -341,9 +343,10 @@ class Placer {
     bool differs = variance.Differs(loop.body) || variance.Differs(loop.extent);
     for (size_t i = around; i < around_.size(); ++i) differs |= variance.Differs(around_[i]);
     if (!differs) return;
-    Unmet("loop '" + loop.var->name + "' over " + loop.thread + " does other things in each " +
-          "iteration of loop '" + outer.var->name + "', which is over " + loop.thread +
-          " too: within a nest an axis is bound once, but for stages that all threads do alike");
+    Refuse("loop '" + loop.var->name + "' over " + Name(loop.thread) +
+           " does other things in each " + "iteration of loop '" + outer.var->name +
+           "', which is over " + Name(loop.thread) +
+           " too: within a nest an axis is bound once, but for stages that all threads do alike");
   }
 
   Flow OnSerial(const For& loop, const std::array<bool, kNumSyncLevels>& uniform, size_t depth) {
@@ -444,7 +447,7 @@ class Placer {
   size_t depth_ = 0;          // loops around
   int repeating_ = 0;         // serial ones among them
   Blocked blocked_;           // why no barrier can stand here, by level; "": it can
-  std::vector<std::string> unmet_;
+  std::vector<std::string> refused_;
 };
 
 }  // namespace

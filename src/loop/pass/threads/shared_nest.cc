@@ -109,7 +109,7 @@ class NestReader {
       case NodeKind::kLet: lets_.push_back(As<Let>(n)->var); break;
       case NodeKind::kAlloc:
         own_.insert(As<Alloc>(n)->buffer.get());
-        simple_ &= IsThreadPrivate(As<Alloc>(n)->buffer);
+        simple_ &= IsThreadPrivate(*As<Alloc>(n)->buffer);
         break;
       case NodeKind::kCallFunc: simple_ &= IsCopy(*As<CallFunc>(n)); break;
       default: simple_ &= !IsA<StmtNode>(n);
@@ -120,7 +120,7 @@ class NestReader {
   // By the thread that begins it.
   bool IsCopy(const CallFunc& call) const {
     const Func callee = module_.Find(call.callee);
-    return callee && AsyncPart(*callee) == kAsyncCopy && call.buffers.size() == 2;
+    return callee && AsyncPartOf(*callee) == AsyncPart::kCopy && call.buffers.size() == 2;
   }
 
   bool ScanTouches(const NodeRef& n) {
@@ -130,7 +130,7 @@ class NestReader {
   }
   void Fill(const Buffer& buffer) {
     if (own_.count(buffer.get()) != 0 || touches_.count(buffer.get()) != 0) return;
-    simple_ &= buffer->scope == "shared";
+    simple_ &= buffer->scope == Scope::kShared;
     if (!simple_) return;
     std::vector<Touch>& touches = touches_[buffer.get()];
     PreOrder(body_, [&](const NodeRef& n) {

@@ -1,0 +1,233 @@
+// If and Loop: operators that hold graphs.
+//
+// A loop is imported once, as it runs when its condition holds. Where that leaves the condition at
+// true and the number of iterations is known, it becomes a counted `loop`; else a `while`, which
+// carries what decides besides: the iteration's number.
+#include <algorithm>
+
+#include "frontend/onnx/ops.h"
+
+namespace tenon::onnx {
+namespace {
+
+const DType kI64 = DType::Int(64);
+
+// An input of one element as a scalar.
+Expected<ValueId> AsScalar(Builder& b, ValueId v, DType dtype, const char* what) {
+  const graph::Type& type = b.graph().value(v).type;
+  if (!type.IsTensor() || type.tensor().dtype != dtype ||
+      graph::StaticCount(type.tensor().dims) != 1) {
+    return MakeError(fmt::format("expected {} to be one element of {}, but got {}", what,
+                                 dtype.ToString(), type.ToString()));
+  }
+  return b.Add(OpKind::kReshape, {v}, "", {}, {{"shape", {}}});
+}
+
+std::optional<bool> KnownBool(const Builder& b, ValueId v) {
+  const std::optional<std::vector<int64_t>> known = b.KnownInts(v);
+  if (!known || known->size() != 1) return std::nullopt;
+  return known->front() != 0;
+}
+
+ValueId BoolScalar(Builder& b, bool value) {
+  const int64_t number = value;
+  return b.Constant("", TensorType{DType::Bool(), {}},
+                    graph::MakePayload(DType::Bool(), std::span<const int64_t>(&number, 1)));
+}
+
+ValueId IntScalar(Builder& b, int64_t value) {
+  return b.Constant("", TensorType{kI64, {}},
+                    graph::MakePayload(kI64, std::span<const int64_t>(&value, 1)));
+}
+
+Status SetOutputs(OpContext& c, std::span<const ValueId> values) {
+  for (size_t i = 0; i < values.size(); ++i) TN_RETURN_IF_ERROR(c.SetOutput(i, values[i]));
+  return Ok();
+}
+
+// ---- If ----
+
+// Both regions capture what either does.
+std::vector<ValueId> UniteCaptures(std::span<ImportedRegion> regions) {
+  std::vector<ValueId> all;
+  for (const ImportedRegion& r : regions) {
+    for (const Capture& x : r.captures) {
+      if (std::find(all.begin(), all.end(), x.outer) == all.end()) all.push_back(x.outer);
+    }
+  }
+  return all;
+}
+
+Status ImportIf(OpContext& c) {
+  TN_RETURN_IF_ERROR(c.Arity(1, 1));
+  TN_ASSIGN_OR_RETURN(const GraphProto* then_graph, c.GraphAttr("then_branch"));
+  TN_ASSIGN_OR_RETURN(const GraphProto* else_graph, c.GraphAttr("else_branch"));
+  TN_ASSIGN_OR_RETURN(ValueId condition, AsScalar(c.b, c.In(0), DType::Bool(), "the condition"));
+  const size_t count = c.num_outputs();
+  for (const GraphProto* g : {then_graph, else_graph}) {
+    if (g->outputs.size() != count)
+      return c.Error("expected branches with {} outputs, but got {}", count, g->outputs.size());
+  }
+  if (const std::optional<bool> known = KnownBool(c.b, condition)) {
+    TN_ASSIGN_OR_RETURN(std::vector<ValueId> values,
+                        c.regions().Inline(*known ? *then_graph : *else_graph));
+    return SetOutputs(c, values);
+  }
+  std::vector<ImportedRegion> made;
+  for (const GraphProto* g : {then_graph, else_graph}) {
+    TN_ASSIGN_OR_RETURN(ImportedRegion region, c.regions().Import(*g, {}));
+    made.push_back(std::move(region));
+  }
+  for (size_t i = 0; i < count; ++i) {
+    const graph::Type &a = made[0].TypeOf(i), &b = made[1].TypeOf(i);
+    if (!(a == b)) {
+      return c.Error("expected both branches to give one type for output {}, but got {} and {}", i,
+                     a.ToString(), b.ToString());
+    }
+  }
+  const std::vector<ValueId> captured = UniteCaptures(made);
+  std::vector<ValueId> inputs = {condition};
+  inputs.insert(inputs.end(), captured.begin(), captured.end());
+  std::vector<graph::Graph> regions;
+  for (ImportedRegion& r : made) regions.push_back(std::move(r).Finish(c.b, {}, captured));
+  TN_ASSIGN_OR_RETURN(std::vector<ValueId> values,
+                      c.EmitRegions(OpKind::kIf, std::move(inputs), std::move(regions)));
+  return SetOutputs(c, values);
+}
+
+// ---- Loop ----
+
+// A loop as ONNX writes it.
+struct LoopNode {
+  size_t carried;
+  size_t collected;
+  ValueId trip = kNoValue;       // i64 scalar; kNoValue: no bound
+  ValueId condition = kNoValue;  // bool scalar; kNoValue: true
+  std::vector<ValueId> initial;
+};
+
+Expected<LoopNode> ReadLoop(OpContext& c, const GraphProto& body) {
+  LoopNode loop;
+  if (c.num_inputs() < 2 || body.inputs.size() != c.num_inputs()) {
+    return c.Error("expected a body with {} inputs like the node, but got {}", c.num_inputs(),
+                   body.inputs.size());
+  }
+  loop.carried = c.num_inputs() - 2;
+  if (body.outputs.size() < loop.carried + 1 || c.num_outputs() > body.outputs.size() - 1) {
+    return c.Error("expected a body with {} outputs or more, but got {}",
+                   std::max(loop.carried, c.num_outputs()) + 1, body.outputs.size());
+  }
+  loop.collected = body.outputs.size() - 1 - loop.carried;
+  if (c.Has(0)) {
+    TN_ASSIGN_OR_RETURN(loop.trip, AsScalar(c.b, c.In(0), kI64, "the trip count"));
+  }
+  if (c.Has(1)) {
+    TN_ASSIGN_OR_RETURN(loop.condition, AsScalar(c.b, c.In(1), DType::Bool(), "the condition"));
+  }
+  for (size_t i = 0; i < loop.carried; ++i) {
+    if (!c.Has(i + 2)) return c.Error("expected input {}, but it is left out", i + 2);
+    loop.initial.push_back(c.In(i + 2));
+  }
+  return loop;
+}
+
+Status CheckCarried(const OpContext& c, const LoopNode& loop, const ImportedRegion& body) {
+  for (size_t i = 0; i < loop.carried; ++i) {
+    const graph::Type& before = c.b.graph().value(loop.initial[i]).type;
+    if (body.TypeOf(i + 1) == before) continue;
+    return c.Error(
+        "expected carried value {} to keep its type, but it begins as {} and the body gives {}", i,
+        before.ToString(), body.TypeOf(i + 1).ToString());
+  }
+  return Ok();
+}
+
+std::vector<ValueId> OuterOf(const ImportedRegion& region) {
+  std::vector<ValueId> out;
+  for (const Capture& x : region.captures) out.push_back(x.outer);
+  return out;
+}
+
+Status EmitCounted(OpContext& c, const LoopNode& loop, ImportedRegion body, Expr count) {
+  body.outputs.erase(body.outputs.begin());
+  const std::vector<ValueId> captured = OuterOf(body);
+  std::vector<ValueId> inputs = loop.initial;
+  inputs.insert(inputs.end(), captured.begin(), captured.end());
+  std::vector<ValueId> formals = body.formals;
+  formals.erase(formals.begin() + 1);  // the condition, which is a constant
+  std::vector<graph::Graph> regions;
+  regions.push_back(std::move(body).Finish(c.b, formals, captured));
+  TN_ASSIGN_OR_RETURN(
+      std::vector<ValueId> values,
+      c.EmitRegions(OpKind::kLoop, std::move(inputs), std::move(regions),
+                    {{"carried", static_cast<int64_t>(loop.carried)}}, {{"count", {count}}}));
+  return SetOutputs(c, values);
+}
+
+// The iteration's number is carried first: what the body's condition does not decide, it does.
+Status EmitWhile(OpContext& c, const LoopNode& loop, ImportedRegion body) {
+  for (size_t i = loop.carried; i < c.num_outputs(); ++i) {
+    if (!c.Wants(i)) continue;
+    return c.Error(
+        "output {} ({}) collects what each iteration gives, and how many there are is known only "
+        "when the loop runs, which is not supported",
+        i, graph::Quoted(c.node.outputs[i]));
+  }
+  body.outputs.resize(loop.carried + 1);
+  Builder& inner = *body.builder;
+  TN_ASSIGN_OR_RETURN(ValueId next,
+                      inner.Add(OpKind::kAdd, {body.formals[0], IntScalar(inner, 1)}));
+  TN_ASSIGN_OR_RETURN(ValueId go_on,
+                      AsScalar(inner, body.outputs[0], DType::Bool(), "the body's condition"));
+  ValueId start = loop.condition == kNoValue ? BoolScalar(c.b, true) : loop.condition;
+  if (loop.trip != kNoValue) {
+    const ValueId most = body.CaptureValue(c.b, loop.trip);
+    TN_ASSIGN_OR_RETURN(ValueId below, inner.Add(OpKind::kLess, {next, most}));
+    TN_ASSIGN_OR_RETURN(go_on, inner.Add(OpKind::kAnd, {go_on, below}));
+    TN_ASSIGN_OR_RETURN(below, c.b.Add(OpKind::kLess, {IntScalar(c.b, 0), loop.trip}));
+    TN_ASSIGN_OR_RETURN(start, c.b.Add(OpKind::kAnd, {start, below}));
+  }
+  body.outputs[0] = go_on;
+  body.outputs.insert(body.outputs.begin() + 1, next);
+  const std::vector<ValueId> captured = OuterOf(body);
+  std::vector<ValueId> inputs = {start, IntScalar(c.b, 0)};
+  inputs.insert(inputs.end(), loop.initial.begin(), loop.initial.end());
+  inputs.insert(inputs.end(), captured.begin(), captured.end());
+  std::vector<ValueId> formals = body.formals;
+  formals.erase(formals.begin() + 1);
+  std::vector<graph::Graph> regions;
+  regions.push_back(std::move(body).Finish(c.b, formals, captured));
+  TN_ASSIGN_OR_RETURN(std::vector<ValueId> values,
+                      c.EmitRegions(OpKind::kWhile, std::move(inputs), std::move(regions),
+                                    {{"carried", static_cast<int64_t>(loop.carried + 1)}}));
+  return SetOutputs(c, std::span(values).subspan(1));
+}
+
+Status ImportLoop(OpContext& c) {
+  TN_ASSIGN_OR_RETURN(const GraphProto* graph, c.GraphAttr("body"));
+  TN_ASSIGN_OR_RETURN(LoopNode loop, ReadLoop(c, *graph));
+  std::vector<Formal> formals = {{TensorType{kI64, {}}, std::nullopt},
+                                 {TensorType{DType::Bool(), {}}, true}};
+  for (ValueId v : loop.initial) formals.push_back({c.b.graph().value(v).type, std::nullopt});
+  TN_ASSIGN_OR_RETURN(ImportedRegion body, c.regions().Import(*graph, formals));
+  TN_RETURN_IF_ERROR(CheckCarried(c, loop, body));
+  const std::optional<bool> first =
+      loop.condition == kNoValue ? std::optional(true) : KnownBool(c.b, loop.condition);
+  const Elements* trip = loop.trip == kNoValue ? nullptr : c.b.Known(loop.trip);
+  const bool goes_on = KnownBool(*body.builder, body.outputs[0]) == true;
+  if (first == false) return EmitCounted(c, loop, std::move(body), IndexConst(0));
+  if (first == true && goes_on && trip)
+    return EmitCounted(c, loop, std::move(body), graph::DimMax((*trip)[0], IndexConst(0)));
+  return EmitWhile(c, loop, std::move(body));
+}
+
+constexpr OpRow kRows[] = {
+    {"If", 1, ImportIf},
+    {"Loop", 1, ImportLoop},
+};
+
+}  // namespace
+
+std::span<const OpRow> ControlRows() { return kRows; }
+
+}  // namespace tenon::onnx

@@ -1,0 +1,127 @@
+// Products and convolutions of 8-bit integers with zero points.
+//
+// A zero point is taken off an operand before it is multiplied. For products that is written as
+//   Σ (a - za)(b - zb) = Σ ab - za Σ b - zb Σ a + K za zb
+// which keeps the product itself one of bytes, with sums of whole rows and columns beside it. (All
+// of it wraps around at 32 bits alike.) The padding of a convolution does not let its sums be
+// split, so there the operands are widened.
+#include <algorithm>
+
+#include "frontend/onnx/ops.h"
+
+namespace tenon::onnx {
+namespace {
+
+const std::string kI32 = "i32";
+
+Status CheckBytes(const OpContext& c, size_t i) {
+  const DType t = c.Type(i).dtype;
+  if (t.IsInt() && t.bits == 8) return Ok();
+  return c.Error("expected input {} to be u8 or i8, but got {}", i, c.Type(i).ToString());
+}
+
+// Input i as i32, or kNoValue where it is left out or known to be zero. It has the type of the
+// operand that it belongs to.
+Expected<ValueId> ZeroPoint(OpContext& c, size_t i, size_t operand) {
+  if (!c.Has(i)) return kNoValue;
+  if (c.Type(i).dtype != c.Type(operand).dtype) {
+    return c.Error("expected a zero point of {} like its operand, but got {}",
+                   c.Type(operand).dtype.ToString(), c.Type(i).ToString());
+  }
+  if (auto known = c.b.KnownInts(c.In(i));
+      known && std::all_of(known->begin(), known->end(), [](int64_t z) { return z == 0; })) {
+    return kNoValue;
+  }
+  return c.Emit(OpKind::kCast, {c.In(i)}, {{"to", kI32}});
+}
+
+// Along an axis of each matrix, as i32: [..., 1, n] or [..., m, 1].
+Expected<ValueId> SumAlong(OpContext& c, ValueId x, int from_end) {
+  const int64_t axis = c.b.type(x).rank() - from_end;
+  TN_ASSIGN_OR_RETURN(ValueId wide, c.Emit(OpKind::kCast, {x}, {{"to", kI32}}));
+  return c.Emit(
+      OpKind::kReduce, {wide},
+      {{"kind", std::string("sum")}, {"axes", std::vector<int64_t>{axis}}, {"keepdims", true}});
+}
+
+// The length of the rows of `a`, as an i32 scalar.
+Expected<ValueId> Depth(OpContext& c, ValueId a) {
+  const int64_t rank = c.b.type(a).rank();
+  TN_ASSIGN_OR_RETURN(ValueId k, c.Emit(OpKind::kShape, {a}, {{"start", rank - 1}, {"end", rank}}));
+  TN_ASSIGN_OR_RETURN(k, c.Reshape(k, {}));
+  return c.Emit(OpKind::kCast, {k}, {{"to", kI32}});
+}
+
+Status ImportMatMulInteger(OpContext& c) {
+  TN_RETURN_IF_ERROR(c.Arity(2, 4));
+  TN_RETURN_IF_ERROR(CheckBytes(c, 0));
+  TN_RETURN_IF_ERROR(CheckBytes(c, 1));
+  TN_ASSIGN_OR_RETURN(const Matrices m, AsMatrices(c));
+  TN_ASSIGN_OR_RETURN(ValueId za, ZeroPoint(c, 2, 0));
+  TN_ASSIGN_OR_RETURN(ValueId zb, ZeroPoint(c, 3, 1));
+  if (za != kNoValue && c.b.type(za).rank() == 1) {  // one per row
+    const Expr rows = c.b.type(za).dims[0];
+    TN_ASSIGN_OR_RETURN(za, c.Reshape(za, {rows, IndexConst(1)}));
+  }
+  TN_ASSIGN_OR_RETURN(ValueId v, c.Emit(OpKind::kMatMul, {m.a, m.b}));
+  const TensorType product = c.b.type(v);
+  auto take_off = [&](ValueId zero, ValueId operand, int from_end) -> Status {
+    TN_ASSIGN_OR_RETURN(ValueId sum, SumAlong(c, operand, from_end));
+    TN_ASSIGN_OR_RETURN(sum, c.Emit(OpKind::kMul, {sum, zero}));
+    TN_ASSIGN_OR_RETURN(v, c.Emit(OpKind::kSub, {v, sum}));
+    return Ok();
+  };
+  if (za != kNoValue) TN_RETURN_IF_ERROR(take_off(za, m.b, 2));
+  if (zb != kNoValue) TN_RETURN_IF_ERROR(take_off(zb, m.a, 1));
+  if (za != kNoValue && zb != kNoValue) {
+    TN_ASSIGN_OR_RETURN(ValueId both, Depth(c, m.a));
+    TN_ASSIGN_OR_RETURN(both, c.Emit(OpKind::kMul, {both, za}));
+    TN_ASSIGN_OR_RETURN(both, c.Emit(OpKind::kMul, {both, zb}));
+    TN_ASSIGN_OR_RETURN(v, c.Emit(OpKind::kAdd, {v, both}));
+  }
+  if (!(c.b.type(v) == product)) {
+    return c.Error("expected zero points that broadcast to {}, but the result is {}",
+                   product.ToString(), c.b.type(v).ToString());
+  }
+  return SetProduct(c, m, v);
+}
+
+Expected<ValueId> Widened(OpContext& c, ValueId x, ValueId zero) {
+  TN_ASSIGN_OR_RETURN(x, c.Emit(OpKind::kCast, {x}, {{"to", kI32}}));
+  return zero == kNoValue ? x : c.Emit(OpKind::kSub, {x, zero});
+}
+
+Status ImportConvInteger(OpContext& c) {
+  TN_RETURN_IF_ERROR(c.Arity(2, 4));
+  TN_RETURN_IF_ERROR(CheckBytes(c, 0));
+  TN_RETURN_IF_ERROR(CheckBytes(c, 1));
+  TN_ASSIGN_OR_RETURN(Attrs attrs, ReadConv(c));
+  TN_ASSIGN_OR_RETURN(ValueId zx, ZeroPoint(c, 2, 0));
+  TN_ASSIGN_OR_RETURN(ValueId zw, ZeroPoint(c, 3, 1));
+  if (zx == kNoValue && zw == kNoValue)
+    return c.Result(OpKind::kConv, {c.In(0), c.In(1)}, std::move(attrs));
+  if (zx != kNoValue) {
+    if (graph::StaticCount(c.Dims(2)) != 1)
+      return c.Error("expected one zero point of the input, but got {}", c.Type(2).ToString());
+    TN_ASSIGN_OR_RETURN(zx, c.Reshape(zx, {}));
+  }
+  if (zw != kNoValue && c.Rank(3) == 1) {  // one per output channel
+    std::vector<Expr> shape(static_cast<size_t>(c.Rank(1)), IndexConst(1));
+    shape[0] = c.Dims(3)[0];
+    TN_ASSIGN_OR_RETURN(zw, c.Reshape(zw, std::move(shape)));
+  }
+  TN_ASSIGN_OR_RETURN(ValueId x, Widened(c, c.In(0), zx));
+  TN_ASSIGN_OR_RETURN(ValueId w, Widened(c, c.In(1), zw));
+  return c.Result(OpKind::kConv, {x, w}, std::move(attrs));
+}
+
+constexpr OpRow kRows[] = {
+    {"MatMulInteger", 10, ImportMatMulInteger},
+    {"ConvInteger", 10, ImportConvInteger},
+};
+
+}  // namespace
+
+std::span<const OpRow> IntegerRows() { return kRows; }
+
+}  // namespace tenon::onnx
