@@ -37,7 +37,7 @@ struct MemoryRate {
 };
 
 struct Machine {
-  TargetRef target;  // never null
+  TargetRef target;                // never null
   std::vector<ComputeUnit> units;  // plain vectors first, f32 before other types
   std::vector<MemoryRate> memory;  // nearest first
   int64_t registers = 0;           // vector registers of a worker; of a GPU, of a thread

@@ -42,13 +42,10 @@ Status CheckDisabled(const std::set<std::string>& passes) {
 Status CheckTarget(const CompileOptions& options, const Target& target) {
   const bool source = options.format == OutputFormat::kCSource;
   const bool makes_source = DoesMake(target, Makes::kSource);
-  if (source && makes_source) return Ok();
-  if (!source && DoesMake(target, Makes::kObjects)) return Ok();
-  if (source)
+  if (source && !makes_source)
     return MakeError(fmt::format("C source is for target 'c', not for '{}'", options.target));
-  if (makes_source) return MakeError("target 'c' makes C source: expected --format c");
-  return MakeError(fmt::format("target '{}' cannot compile networks yet; use an llvm target or 'c'",
-                               options.target));
+  if (!source && makes_source) return MakeError("target 'c' makes C source: expected --format c");
+  return CheckBuildable(target);
 }
 
 }  // namespace
@@ -85,7 +82,7 @@ Expected<Target> CheckOptions(const CompileOptions& given) {
   if (options.format == OutputFormat::kObject && options.params == ParamsMode::kSeparate) {
     return MakeError("an object holds its weights; expected --params embed with --format obj");
   }
-  if (target.IsContained() && options.params == ParamsMode::kSeparate) {
+  if (target.Cpu().IsContained() && options.params == ParamsMode::kSeparate) {
     return MakeError("a module of WebAssembly holds its weights; expected --params embed");
   }
   TN_RETURN_IF_ERROR(CheckDisabled(options.disabled_passes));

@@ -13,7 +13,7 @@ namespace tenon::driver {
 
 using Json = nlohmann::ordered_json;
 
-static Json ShapeJson(const std::vector<Expr>& dims) {
+Json TensorJson(const std::string& name, DType dtype, const std::vector<Expr>& dims) {
   Json shape = Json::array();
   for (const Expr& d : dims) {
     if (auto n = AsInt(d)) {
@@ -22,7 +22,7 @@ static Json ShapeJson(const std::vector<Expr>& dims) {
       shape.push_back(ToString(d));
     }
   }
-  return shape;
+  return {{"name", name}, {"dtype", LongName(dtype)}, {"shape", shape}};
 }
 
 Json DimsJson(const graph::Graph& g) {
@@ -34,7 +34,19 @@ Json DimsJson(const graph::Graph& g) {
 }
 
 static Json TensorJson(const std::string& name, const graph::TensorType& type) {
-  return {{"name", name}, {"dtype", LongName(type.dtype)}, {"shape", ShapeJson(type.dims)}};
+  return TensorJson(name, type.dtype, type.dims);
+}
+
+std::vector<codegen::DataBlob> DescriptionBlobs(const std::string& info,
+                                                const std::vector<std::string>& features) {
+  std::string size(8, '\0'), cpu;
+  for (size_t i = 0; i < 8; ++i) size[i] = static_cast<char>(info.size() >> (8 * i));
+  for (const std::string& feature : features) cpu += feature + '\0';
+  cpu += '\0';
+  return {{"tn_blob_info", info, 1, false, false},
+          {"tn_blob_info_size", size, 8, false, false},
+          {"tn_cpu_required", cpu, 1, false, false},
+          {"tn_main_instances", std::string(TN_INSTANCES_BYTES, '\0'), 64, false, true}};
 }
 
 int64_t ArenaBytes(const PrimFunc& host) {

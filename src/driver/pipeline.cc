@@ -79,6 +79,12 @@ void CheckVerified(const Status& verified, std::string_view after) {
   TN_CHECK(verified, "after {} the code is faulty:\n{}", after, ToString(verified.errors()));
 }
 
+Expected<Target> PlainHost() {
+  const Target host = Target::Host();
+  if (host.arch() != Arch::kX86_64) return host;
+  return Target::Parse("llvm -mtriple=" + host.triple() + " -mcpu=x86-64");
+}
+
 PassContext ContextOf(const Target& target) {
   PassContext context;
   context.target = &target;

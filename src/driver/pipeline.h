@@ -45,6 +45,11 @@ struct PassHooks {
 /// throws.
 void CheckVerified(const Status& verified, std::string_view after);
 
+/// This machine, without what only some of its kind have: what weights are computed on, so that
+/// every machine that compiles gets the same bytes (no fused multiply-add on x86, one width of
+/// vectors).
+Expected<Target> PlainHost();
+
 /// What passes are told of a target.
 PassContext ContextOf(const Target& target);
 

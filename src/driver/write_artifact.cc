@@ -68,7 +68,7 @@ Expected<Output> ResolveOutput(const CompileOptions& options, const Target& targ
           fmt::format("cannot make the folder '{}': {}", options.output, fault.message()));
     const std::string_view suffix = object   ? ".o"
                                     : source ? ".c"
-                                             : RowOf(target.arch()).library_suffix;
+                                             : RowOf(target.Cpu().arch()).library_suffix;
     output.path = (fs::path(options.output) / fmt::format("model{}", suffix)).string();
     output.is_bundle = true;
   }
@@ -91,7 +91,7 @@ artifact::LinkRequest RequestLink(const CompiledModule& code, const Target& targ
   for (const auto& [name, f] : code.host.funcs) {
     if (f->func_kind == FuncKind::kPacked) link.exports.push_back(name);
   }
-  link.triple = target.triple();
+  link.triple = target.Cpu().triple();
   return link;
 }
 

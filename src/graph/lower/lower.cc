@@ -10,6 +10,7 @@
 #include "graph/lower/prepare_split.h"
 #include "ir/print.h"
 #include "ir/visit.h"
+#include "loop/arguments.h"
 #include "loop/requirements.h"
 #include "plan/region.h"
 
@@ -106,6 +107,7 @@ class HostBuilder {
       : g_(g),
         name_(name),
         machine_(machine),
+        place_(machine.target->IsDevice() ? Place::Device(0) : Place{}),
         argument_align_(argument_align),
         kernels_(kernels),
         offsets_(weights) {}
@@ -114,7 +116,13 @@ class HostBuilder {
     PrimFunc f;
     f.name = name_;
     f.func_kind = FuncKind::kHost;
+    const Target& target = *machine_.target;
     f.target = machine_.target;
+    if (target.IsDevice()) {
+      f.target = target.Cpu();
+      f.attrs.Set(kDeviceTypeAttr, target.device().type);
+      f.scalars = {VarNode::Make(kDeviceId, DType::Int(32))};
+    }
     DeclareDims(&f);
     Frame main{g_, ""};
     DeclareArguments(&main, &f);
@@ -280,8 +288,8 @@ class HostBuilder {
     const std::vector<Var>& dims = kernel->func->dims;
     Attrs attrs;
     attrs.Set("node", what);
-    frame->stmts.push_back(Launch::Make(name, std::move(args), {dims.begin(), dims.end()}, Place{},
-                                        std::move(attrs)));
+    frame->stmts.push_back(
+        Launch::Make(name, std::move(args), {dims.begin(), dims.end()}, Place{}, std::move(attrs)));
     return Ok();
   }
 
@@ -290,6 +298,12 @@ class HostBuilder {
   Frame Enter(const Graph& region) { return {region, fmt::format("r{}_", regions_++)}; }
 
   Status LowerControl(Frame* frame, const Node& node, const std::string& what) {
+    if (!place_.IsHost()) {
+      return MakeError(
+          fmt::format("{}: what a device has computed cannot decide yet what its host "
+                      "launches; use a CPU target",
+                      what));
+    }
     if (node.op == OpKind::kIf) return LowerIf(frame, node);
     return node.op == OpKind::kWhile ? LowerWhile(frame, node) : LowerLoop(frame, node);
   }
@@ -415,6 +429,7 @@ class HostBuilder {
   const Graph& g_;
   std::string name_;
   const Machine& machine_;
+  const Place place_;  // of the kernels
   int64_t argument_align_;
   KernelTable* kernels_;
   const WeightOffsets* offsets_;  // null: the graph's constants are arguments

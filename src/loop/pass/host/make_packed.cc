@@ -237,6 +237,7 @@ class Wrapper {
       list_.Add(StoreAt(AddressOf(closure_), static_cast<int64_t>(slot) * kSlotBytes,
                         checker_.device_id()));
     }
+    GetDeviceWeights();
     BorrowArenas();
     Expr team = TeamSize();
     Var status = list_.Define(
@@ -245,6 +246,23 @@ class Wrapper {
     for (Stmt& release : Releases()) list_.Add(std::move(release));
     borrowed_.clear();
     list_.Add(If::Make(Ne(status, I32(0)), LeaveWith(status)));
+  }
+
+  // The first call on a device copies them there.
+  void GetDeviceWeights() {
+    for (size_t i = 0; i < func_.scalars.size(); ++i) {
+      if (func_.scalars[i]->name != kDeviceWeights) continue;
+      Expr get = CallC("tn_core_device_weights",
+                       {Text(std::string("@") + kDeviceWeightsTable),
+                        Text(std::string("@") + kDeviceWeightsState),
+                        Call::Make(Intrinsic::kWeightsBase, {}, DType::Handle()),
+                        I32(func_.attrs.GetInt(kDeviceTypeAttr)), checker_.device_id()},
+                       DType::Handle());
+      Var weights = list_.Define(kDeviceWeights, get);
+      list_.Add(If::Make(Eq(Bits(weights), I64(0)), LeaveWith(I32(-1))));
+      const size_t slot = func_.buffers.size() + func_.dims.size() + i;
+      list_.Add(StoreAt(AddressOf(closure_), static_cast<int64_t>(slot) * kSlotBytes, weights));
+    }
   }
 
   // The largest that has work for all; 0 stands for the pool's.

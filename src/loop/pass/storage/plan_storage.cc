@@ -34,6 +34,7 @@
 #include <limits>
 
 #include "intrin/tile_intrinsic.h"
+#include "loop/arguments.h"
 #include "loop/pass/analysis/access.h"
 #include "loop/pass/packed_abi.h"
 #include "loop/pass/storage/arena.h"
@@ -260,7 +261,13 @@ class HostPlanner final : public StorageRewriter {
     std::vector<std::string> names = func->attrs.Get<std::vector<std::string>>("weights", {});
     std::vector<int64_t> offsets = func->attrs.GetInts("weight_offsets");
     TN_CHECK(names.size() == offsets.size());
-    for (size_t i = 0; i < names.size(); ++i) weight_offsets_[names[i]] = offsets[i];
+    for (size_t i = 0; i < names.size(); ++i) {
+      weight_offsets_[names[i]] = offsets[i];
+      weight_numbers_[names[i]] = i;
+    }
+    on_device_ = func->attrs.Has(packed::kDeviceTypeAttr);
+    device_weights_.resize(names.size());
+    weight_sizes_.resize(names.size());
   }
 
   /// `sizer` receives the function that computes the arena's bytes, where they are not constant.
@@ -268,6 +275,16 @@ class HostPlanner final : public StorageRewriter {
     Plan();
     PrimFunc fields = *func_;
     Stmt body = Rewrite(func_->body);
+    if (on_device_ && !weight_offsets_.empty()) {
+      Var weights = VarNode::Make(kDeviceWeights, DType::Handle());
+      for (size_t i = 0; i < device_weights_.size(); ++i) {
+        if (!device_weights_[i]) continue;
+        const auto slot = static_cast<int64_t>(i) * packed::kSlotBytes;
+        body = Bind::Make(device_weights_[i], packed::LoadAt(DType::Handle(), weights, slot), body);
+      }
+      fields.scalars.push_back(weights);
+      fields.attrs.Set("weight_bytes", weight_sizes_);
+    }
     for (auto& [dtype, view] : weight_views_) {
       Expr base = Call::Make(Intrinsic::kWeightsBase, {}, DType::Handle());
       body = Bind::Make(view, base, body);
@@ -347,6 +364,7 @@ class HostPlanner final : public StorageRewriter {
       auto it = weight_offsets_.find(buffer->name);
       TN_CHECK(it != weight_offsets_.end(), "weight {} has no offset", buffer->name);
       TN_CHECK(it->second % element == 0, "weight {} is not aligned to its elements", buffer->name);
+      if (on_device_) return OnDevice(buffer, std::move(flat));
       flat.offset = IndexConst(it->second / element);
       flat.buffer =
           View(&weight_views_, "weights", buffer->dtype, Scope::kConst, WeightBytes() / element);
@@ -357,6 +375,22 @@ class HostPlanner final : public StorageRewriter {
       flat.buffer = View(&arena.views, arena.memory->name, buffer->dtype, Scope::kGlobal,
                          arena.bytes / IndexConst(element));
     }
+    return flat;
+  }
+
+  // A weight by itself: where memory has handles, no part of it can be handed to a kernel.
+  FlatBuffer OnDevice(const Buffer& buffer, FlatBuffer flat) {
+    const size_t number = weight_numbers_.at(buffer->name);
+    const int64_t bytes = AsInt(StorageBytes(buffer)).value_or(0);
+    weight_sizes_[number] = bytes;
+    Buffer& view = device_weights_[number];
+    if (!view) {
+      view = BufferNode::Make(fmt::format("weight_{}", number), buffer->dtype,
+                              {IndexConst(bytes / ElementBytes(*buffer))}, Scope::kGlobal, nullptr,
+                              {}, kArenaAlign);
+    }
+    flat.offset = IndexConst(0);
+    flat.buffer = view;
     return flat;
   }
 
@@ -460,6 +494,10 @@ class HostPlanner final : public StorageRewriter {
   const Module& module_;
   const PassContext& context_;
   std::map<std::string, int64_t> weight_offsets_;
+  std::map<std::string, size_t> weight_numbers_;
+  bool on_device_ = false;
+  std::vector<Buffer> device_weights_;  // by number; what is read of them
+  std::vector<int64_t> weight_sizes_;
   Expr weight_bytes_;
   std::vector<ArenaItem> items_;
   ArenaPlan plan_;
