@@ -6,12 +6,12 @@
 #include <cstring>
 
 #include "graph/lower/lower.h"
-#include "graph/pass/pass.h"
 #include "graph/text.h"
 #include "interp/interp.h"
 #include "loop/pass/pass.h"
 #include "loop/print.h"
 #include "loop/verify.h"
+#include "plan/passes.h"
 #include "support/graph_eval.h"
 
 namespace tenon::graph {
@@ -33,6 +33,11 @@ InterpArg ArgOf(const TensorType& type, const Array* values) {
   return InterpArg::Tensor(type.dtype, *type.StaticDims(), values->data);
 }
 
+const Machine& CpuMachine() {
+  static const Machine kMachine = Machine::Of(Cpu());
+  return kMachine;
+}
+
 std::vector<uint8_t> Segment(const LoweredNetwork& network) {
   std::vector<uint8_t> bytes(network.weights_bytes + 64);
   for (const Weight& w : network.weights) {
@@ -46,7 +51,7 @@ std::vector<uint8_t> Segment(const LoweredNetwork& network) {
 void ExpectRuns(const Graph& g, const std::vector<Array>& inputs, const std::vector<Array>& want,
                 bool planned, int team) {
   SCOPED_TRACE(planned ? "team of " + std::to_string(team) : "as lowered");
-  Expected<LoweredNetwork> network = Lower(g, {&Cpu(), &Cpu(), true, "main"});
+  Expected<LoweredNetwork> network = Lower(g, {&CpuMachine(), &CpuMachine(), "main"});
   ASSERT_TRUE(network) << ToString(network.errors());
   Module module = network->module;
   std::vector<InterpArg> args;
@@ -89,8 +94,8 @@ void Check(const std::string& text) {
   const Graph g = MustParse(text);
   for (const bool passes : {false, true}) {
     Graph run = g;
-    for (const char* pass : {"dead_code", "common_subexpressions", "assign_layouts", "fuse"}) {
-      if (passes) run = FindGraphPass(pass)->run(run, {&Cpu()});
+    for (const char* pass : {"dead_code", "common_subexpressions", "fuse", "plan_groups"}) {
+      if (passes) run = FindAnyGraphPass(pass)->run(run, {&CpuMachine()});
     }
     for (uint32_t seed = 0; seed < 4; ++seed) {
       SCOPED_TRACE("seed " + std::to_string(seed) + (passes ? " after passes" : ""));
@@ -240,8 +245,8 @@ TEST(Control, ConvolutionsOnBothSidesOfABranch) {
   %7: f32[1, 8, 5, 5] = add(%6, %5)
   return %7 "y"
 })");
-  Graph laid = FindGraphPass("assign_layouts")->run(g, {&Cpu()});
-  laid = FindGraphPass("fuse")->run(laid, {&Cpu()});
+  Graph laid = FindAnyGraphPass("fuse")->run(g, {&CpuMachine()});
+  laid = FindAnyGraphPass("plan_groups")->run(laid, {&CpuMachine()});
   for (uint32_t seed = 0; seed < 4; ++seed) {
     const std::vector<Array> inputs = RandomInputs(g, seed);
     ExpectRuns(laid, inputs, GraphEvaluator(g).Run(inputs), true, 2);
@@ -258,7 +263,7 @@ TEST(Control, WhatCannotBeCompiledIsNamed) {
   }
   return %3 "y"
 })");
-  Expected<LoweredNetwork> network = Lower(g, {&Cpu(), &Cpu(), true, "main"});
+  Expected<LoweredNetwork> network = Lower(g, {&CpuMachine(), &CpuMachine(), "main"});
   ASSERT_FALSE(network);
   EXPECT_EQ(ToString(network.errors()),
             "value 'x': error: expected tensors of numbers and bools, but got sequence(f32[2]): "
@@ -267,7 +272,7 @@ TEST(Control, WhatCannotBeCompiledIsNamed) {
   %1: string[4] = tile(%0) {repeats: [2]} "twice"
   return %1 "y"
 })");
-  network = Lower(words, {&Cpu(), &Cpu(), true, "main"});
+  network = Lower(words, {&CpuMachine(), &CpuMachine(), "main"});
   ASSERT_FALSE(network);
   EXPECT_EQ(ToString(network.errors()),
             "value 'words': error: expected tensors of numbers and bools, but got string[2]: "
