@@ -110,7 +110,7 @@ class HostBuilder {
     DeclareArguments(&main, &f);
     TN_RETURN_IF_ERROR(LowerNodes(&main));
     for (auto [from, to] : copies_) {
-      TN_RETURN_IF_ERROR(LowerCopy(&main, g_.type(from), SlotOf(&main, from), {to, true}));
+      TN_RETURN_IF_ERROR(LowerCopy(&main, from, {to, true}));
     }
     Stmt body = Close(&main);
     std::vector<std::string> names;
@@ -217,9 +217,7 @@ class HostBuilder {
     // Scalars known now are built into the kernel.
     for (size_t i = operands.size(); i-- > 0;) {
       const Value& v = g.value(operands[i]);
-      if (!v.IsConstant() || v.payload.bytes().empty() || v.type.tensor().rank() > 1) continue;
-      auto dims = v.type.tensor().StaticDims();
-      if (!dims || (!dims->empty() && dims->at(0) != 1)) continue;
+      if (!IsKnownScalar(v)) continue;
       region.value(region.inputs[i]).payload = v.payload;
       region.inputs.erase(region.inputs.begin() + static_cast<long>(i));
       operands.erase(operands.begin() + static_cast<long>(i));
@@ -227,8 +225,17 @@ class HostBuilder {
     return LowerRegion(scope, region, SlotsOf(scope, operands), results, what);
   }
 
-  Status LowerCopy(Scope* scope, const TensorType& type, const Slot& from, const Slot& to,
+  // Scalars that are known are no weights: kernels have them built in.
+  static bool IsKnownScalar(const Value& v) {
+    if (!v.IsConstant() || v.payload.bytes().empty() || v.type.tensor().rank() > 1) return false;
+    auto dims = v.type.tensor().StaticDims();
+    return dims && (dims->empty() || dims->at(0) == 1);
+  }
+
+  // A copy of `from`, which lies in `source` unless it is built in.
+  Status LowerCopy(Scope* scope, const Value& from, const Slot& source, const Slot& to,
                    const Region& part = nullptr) {
+    const TensorType& type = from.type.tensor();
     Graph region;
     Node node;
     node.op = OpKind::kReshape;
@@ -236,7 +243,17 @@ class HostBuilder {
     node.inputs = {region.AddInput("x", type)};
     NodeId id = region.AddNode(node, {type});
     region.AddOutput("y", region.node(id).outputs[0]);
-    return LowerRegion(scope, region, {from}, {to}, "copy to output", part);
+    std::vector<Slot> inputs = {source};
+    if (!source.buffer) {
+      region.value(region.inputs[0]).payload = from.payload;
+      region.inputs.clear();
+      inputs.clear();
+    }
+    return LowerRegion(scope, region, inputs, {to}, "copy to output", part);
+  }
+  Status LowerCopy(Scope* scope, ValueId from, const Slot& to, const Region& part = nullptr) {
+    const Value& value = scope->g.value(from);
+    return LowerCopy(scope, value, IsKnownScalar(value) ? Slot{} : SlotOf(scope, from), to, part);
   }
 
   // `part`: of the (only) result's buffer, where that is written in parts.
@@ -274,7 +291,12 @@ class HostBuilder {
     return node.op == OpKind::kWhile ? LowerWhile(scope, node) : LowerLoop(scope, node);
   }
 
-  static Expr Scalar(const Slot& slot) { return Load::Make(slot.buffer, {}); }
+  // A bool scalar as the host reads it.
+  Expr Scalar(Scope* scope, ValueId v) {
+    const Value& value = scope->g.value(v);
+    if (IsKnownScalar(value)) return BoolConst(ReadInts(value, 1)->front() != 0);
+    return Load::Make(SlotOf(scope, v).buffer, {});
+  }
 
   Slot Local(Scope* scope, const std::string& name, DType dtype) {
     Buffer b = ops::Store(scope->prefix + name, TensorType{dtype, {}}).buffer;
@@ -284,7 +306,7 @@ class HostBuilder {
 
   // A branch computes its results where the node's are, unless they are there already elsewhere.
   Status LowerIf(Scope* scope, const Node& node) {
-    const Expr condition = Scalar(SlotOf(scope, node.inputs[0]));
+    const Expr condition = Scalar(scope, node.inputs[0]);
     const std::vector<Slot> results = SlotsOf(scope, node.outputs);
     Stmt branches[2];
     for (size_t b = 0; b < 2; ++b) {
@@ -302,8 +324,7 @@ class HostBuilder {
       }
       TN_RETURN_IF_ERROR(LowerNodes(&inner));
       for (size_t k : copied) {
-        const ValueId v = inner.g.outputs[k];
-        TN_RETURN_IF_ERROR(LowerCopy(&inner, inner.g.type(v), SlotOf(&inner, v), results[k]));
+        TN_RETURN_IF_ERROR(LowerCopy(&inner, inner.g.outputs[k], results[k]));
       }
       branches[b] = Close(&inner);
     }
@@ -317,35 +338,35 @@ class HostBuilder {
     const auto carried = static_cast<size_t>(node.attrs.GetInt("carried"));
     std::vector<Slot> state;
     for (size_t k = 0; k < carried; ++k) {
-      const ValueId from = node.inputs[first + k];
       state.push_back(SlotOf(scope, node.outputs[k]));
-      TN_RETURN_IF_ERROR(LowerCopy(scope, scope->g.type(from), SlotOf(scope, from), state.back()));
+      TN_RETURN_IF_ERROR(LowerCopy(scope, node.inputs[first + k], state.back()));
     }
     return state;
   }
 
-  // Copies the body's results, `first` and following, to where the next iteration reads them. One
-  // that is another's value of this iteration is saved first.
+  // Copies the body's results, `first_output` and following, to where the next iteration reads
+  // them. One that is another's value of this iteration is saved first.
   Status EndCarried(Scope* inner, const std::vector<Slot>& state, size_t first_input,
                     size_t first_output) {
-    std::vector<Slot> next;
+    std::vector<Slot> saved(state.size());
+    auto next = [&](size_t k) { return inner->g.outputs[first_output + k]; };
+    auto is_state = [&](size_t k, size_t of) {
+      return inner->g.inputs[first_input + of] == next(k);
+    };
     for (size_t k = 0; k < state.size(); ++k) {
-      const ValueId v = inner->g.outputs[first_output + k];
-      Slot from = SlotOf(inner, v);
       for (size_t other = 0; other < state.size(); ++other) {
-        if (other == k || inner->g.inputs[first_input + other] != v) continue;
-        const TensorType& type = inner->g.type(v);
-        Slot saved{ops::Store(fmt::format("{}saved{}", inner->prefix, k), type).buffer, false};
-        inner->locals.push_back(saved.buffer);
-        TN_RETURN_IF_ERROR(LowerCopy(inner, type, from, saved));
-        from = saved;
+        if (other == k || !is_state(k, other)) continue;
+        const TensorType& type = inner->g.type(next(k));
+        saved[k].buffer = ops::Store(fmt::format("{}saved{}", inner->prefix, k), type).buffer;
+        inner->locals.push_back(saved[k].buffer);
+        TN_RETURN_IF_ERROR(LowerCopy(inner, next(k), saved[k]));
       }
-      next.push_back(from);
     }
     for (size_t k = 0; k < state.size(); ++k) {
-      if (next[k].buffer == state[k].buffer) continue;
-      TN_RETURN_IF_ERROR(
-          LowerCopy(inner, inner->g.type(inner->g.outputs[first_output + k]), next[k], state[k]));
+      if (is_state(k, k)) continue;
+      TN_RETURN_IF_ERROR(saved[k].buffer
+                             ? LowerCopy(inner, inner->g.value(next(k)), saved[k], state[k])
+                             : LowerCopy(inner, next(k), state[k]));
     }
     return Ok();
   }
@@ -353,16 +374,15 @@ class HostBuilder {
   Status LowerWhile(Scope* scope, const Node& node) {
     TN_ASSIGN_OR_RETURN(const std::vector<Slot> state, BeginCarried(scope, node, 1));
     Slot go_on = Local(scope, fmt::format("go{}", regions_), DType::Bool());
-    scope->stmts.push_back(Store::Make(go_on.buffer, {}, Scalar(SlotOf(scope, node.inputs[0]))));
+    scope->stmts.push_back(Store::Make(go_on.buffer, {}, Scalar(scope, node.inputs[0])));
     Scope inner = Enter(*node.regions[0]);
     for (size_t i = 0; i < inner.g.inputs.size(); ++i)
       inner.slot(inner.g.inputs[i]) =
           i < state.size() ? state[i] : SlotOf(scope, node.inputs[i + 1]);
     TN_RETURN_IF_ERROR(LowerNodes(&inner));
-    inner.stmts.push_back(
-        Store::Make(go_on.buffer, {}, Scalar(SlotOf(&inner, inner.g.outputs[0]))));
+    inner.stmts.push_back(Store::Make(go_on.buffer, {}, Scalar(&inner, inner.g.outputs[0])));
     TN_RETURN_IF_ERROR(EndCarried(&inner, state, 0, 1));
-    scope->stmts.push_back(While::Make(Scalar(go_on), Close(&inner)));
+    scope->stmts.push_back(While::Make(Load::Make(go_on.buffer, {}), Close(&inner)));
     return Ok();
   }
 
@@ -379,11 +399,10 @@ class HostBuilder {
     }
     TN_RETURN_IF_ERROR(LowerNodes(&inner));
     for (size_t k = state.size(); k < node.outputs.size(); ++k) {
-      const ValueId v = inner.g.outputs[k];
       const Slot& all = SlotOf(scope, node.outputs[k]);
       std::vector<Range> ranges = Whole(all.buffer)->ranges;
       ranges[0] = RangeNode::Make(i, IndexConst(1));
-      TN_RETURN_IF_ERROR(LowerCopy(&inner, inner.g.type(v), SlotOf(&inner, v), all,
+      TN_RETURN_IF_ERROR(LowerCopy(&inner, inner.g.outputs[k], all,
                                    RegionNode::Make(all.buffer, std::move(ranges))));
     }
     TN_RETURN_IF_ERROR(EndCarried(&inner, state, 1, 0));
