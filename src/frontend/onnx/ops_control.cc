@@ -4,6 +4,7 @@
 // true and the number of iterations is known, it becomes a counted `loop`; else a `while`, which
 // carries what decides besides: the iteration's number.
 #include <algorithm>
+#include <unordered_set>
 
 #include "frontend/onnx/ops.h"
 #include "graph/edit.h"
@@ -51,9 +52,10 @@ Status SetOutputs(OpContext& c, std::span<const ValueId> values) {
 // Both regions capture what either does.
 std::vector<ValueId> UniteCaptures(std::span<ImportedRegion> regions) {
   std::vector<ValueId> all;
+  std::unordered_set<ValueId> seen;
   for (const ImportedRegion& r : regions) {
     for (const Capture& x : r.captures) {
-      if (std::find(all.begin(), all.end(), x.outer) == all.end()) all.push_back(x.outer);
+      if (seen.insert(x.outer).second) all.push_back(x.outer);
     }
   }
   return all;

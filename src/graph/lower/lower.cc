@@ -350,20 +350,21 @@ class HostBuilder {
                     size_t first_output) {
     std::vector<Slot> saved(state.size());
     auto next = [&](size_t k) { return inner->g.outputs[first_output + k]; };
-    auto is_state = [&](size_t k, size_t of) {
-      return inner->g.inputs[first_input + of] == next(k);
+    std::unordered_map<ValueId, size_t> state_of;
+    for (size_t k = 0; k < state.size(); ++k) state_of[inner->g.inputs[first_input + k]] = k;
+    auto stays = [&](size_t k) {
+      auto it = state_of.find(next(k));
+      return it != state_of.end() && it->second == k;
     };
     for (size_t k = 0; k < state.size(); ++k) {
-      for (size_t other = 0; other < state.size(); ++other) {
-        if (other == k || !is_state(k, other)) continue;
-        const TensorType& type = inner->g.type(next(k));
-        saved[k].buffer = ops::Store(fmt::format("{}saved{}", inner->prefix, k), type).buffer;
-        inner->locals.push_back(saved[k].buffer);
-        TN_RETURN_IF_ERROR(LowerCopy(inner, next(k), saved[k]));
-      }
+      if (stays(k) || !state_of.contains(next(k))) continue;
+      const TensorType& type = inner->g.type(next(k));
+      saved[k].buffer = ops::Store(fmt::format("{}saved{}", inner->prefix, k), type).buffer;
+      inner->locals.push_back(saved[k].buffer);
+      TN_RETURN_IF_ERROR(LowerCopy(inner, next(k), saved[k]));
     }
     for (size_t k = 0; k < state.size(); ++k) {
-      if (is_state(k, k)) continue;
+      if (stays(k)) continue;
       TN_RETURN_IF_ERROR(saved[k].buffer
                              ? LowerCopy(inner, inner->g.value(next(k)), saved[k], state[k])
                              : LowerCopy(inner, next(k), state[k]));
