@@ -226,7 +226,8 @@ def graphs():
     yield "no_outputs", model([node("Relu", "x", "y")], [X], [])
     yield "unknown_operators", model([node("Frobnicate", "x", "a", name="first"), node("Frobnicate", "a", "b", name="second"),
                                       node("Gelu2", "b", "y", name="third", domain="com.example")], [X])
-    body = graph([node("Identity", "c", "d"), node("Relu", "h", "z")], [value("i", elem=INT64), value("c", elem=BOOL), untyped("h")], ["d", "z", "z"])
+    body = graph([node("Identity", "c", "d"), node("Relu", "h", "z"), node("Neg", "h", "each")],
+                 [value("i", elem=INT64), value("c", elem=BOOL), untyped("h")], ["d", "z", "each"])
     yield "loop", model([node("Loop", "n k x", "y all", subgraph("body", body))], [X], ["y", "all"], [ints("n", 10**18), tensor("k", [], [1], BOOL)])
     lost = graph([node("Add", "h elsewhere", "z", name="inside")], [value("i", elem=INT64), value("c", elem=BOOL), untyped("h")], ["c", "z"])
     yield "name_of_no_graph_around", model([node("Loop", "n k x", "y", subgraph("body", lost))], [X], ["y"],
