@@ -259,13 +259,15 @@ def pipeline_steps(path: str) -> list:
 def pass_pages() -> list:
     lines = []
     loop, graph = "src/loop/pass", "src/graph/pass"
+    plan = "src/plan"
     orders = [("Over graphs", graph, "TN_GRAPH_PASS", pipeline_steps("src/driver/graph_pipeline.cc"), None),
               ("Over kernels", loop, "TN_LOOP_PASS", pipeline_steps("src/driver/pipeline.cc"), "KernelPipeline"),
               ("Over host functions", loop, "TN_LOOP_PASS", pipeline_steps("src/driver/pipeline.cc"), "HostPipeline")]
     for title, _, _, steps, name in orders:
         rows = [(f"`{p}`", why) for n, p, why in steps if name in (None, n)]
         lines += [f"## {title}, in order", ""] + table(["pass", "why it stands here"], rows) + [""]
-    for title, folder, macro in (("Graph passes", graph, "TN_GRAPH_PASS"), ("Loop passes", loop, "TN_LOOP_PASS")):
+    for title, folder, macro in (("Graph passes", graph, "TN_GRAPH_PASS"), ("Plan passes", plan, "TN_GRAPH_PASS"),
+                                 ("Loop passes", loop, "TN_LOOP_PASS")):
         lines += [f"## {title}, one by one", ""]
         for _, name, doc in def_rows(f"{folder}/passes.def", macro):
             header = next((ROOT / folder).rglob(f"{name}.h"), None)

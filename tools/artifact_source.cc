@@ -13,6 +13,7 @@
 
 #include "driver/check_options.h"
 #include "driver/source.h"
+#include "frontend/onnx/shape_text.h"
 #include "progress.h"
 #include "support/file.h"
 #include "verbs.h"
@@ -62,7 +63,7 @@ Expected<std::string> CacheKey(const driver::CompileOptions& o) {
   hasher.Int(static_cast<uint64_t>(o.opt_level)).Int(o.shapes.size());
   for (const auto& [name, dims] : o.shapes) {
     hasher.Text(name).Int(dims.size());
-    for (const onnx::DimSpec& d : dims) hasher.Int(static_cast<uint64_t>(d.value));
+    for (const onnx::DimSpec& d : dims) hasher.Text(onnx::ToString(d));
   }
   return hasher.Finish().ToHex();
 }

@@ -138,6 +138,7 @@ Expected<CallArguments::Sizes> CallArguments::SizesOf(const Program& program,
     bool fits = extents.size() == p.shape.size();
     for (size_t d = 0; fits && d < extents.size(); ++d) {
       const bool is_open = p.shape[d] < 0;
+      if (is_open && extents[d] < 0) continue;  // a name: compiled for, and given elsewhere
       fits = is_open ? sizes.emplace(p.dims[d], extents[d]).first->second == extents[d]
                      : p.shape[d] == extents[d];
     }

@@ -7,9 +7,9 @@
 
 #include "compile_arguments.h"
 #include "driver/pipeline.h"
-#include "graph/pass/pass.h"
 #include "guard.h"
 #include "loop/pass/pass.h"
+#include "plan/passes.h"
 #include "progress.h"
 #include "support/strings.h"
 #include "verbs.h"
@@ -122,7 +122,9 @@ int Compile(Arguments& args, const Common& common) {
 std::string CheckPassName(const std::string& name) {
   std::vector<std::string> names = {"import", "lower", "schedule"};
   for (const PassInfo& pass : LoopPasses()) names.push_back(pass.name);
-  for (const auto& pass : graph::GraphPasses()) names.push_back(pass.name);
+  for (const auto* passes : {&graph::GraphPasses(), &graph::PlanPasses()}) {
+    for (const auto& pass : *passes) names.push_back(pass.name);
+  }
   if (std::find(names.begin(), names.end(), name) != names.end()) return "";
   const std::string near = NearestWord(name, names);
   return fmt::format("there is no pass '{}'{}; tenon-opt --list-passes lists them", name,

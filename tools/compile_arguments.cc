@@ -3,10 +3,9 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <charconv>
 
 #include "driver/check_options.h"
-#include "support/strings.h"
+#include "frontend/onnx/shape_text.h"
 
 namespace tenon::tools {
 
@@ -14,23 +13,17 @@ namespace {
 
 constexpr const char* kGroup = "How to compile";
 
-// "name:1x3x224x224"; names may hold colons, sizes do not.
+// "name:1x3x224x224", "name:batch[1..16]x128"; names of inputs may hold colons, sizes do not.
 Status ReadShape(const std::string& text, driver::CompileOptions* options) {
   size_t colon = text.rfind(':');
   if (colon == std::string::npos || colon == 0) {
     return MakeError(fmt::format("--shape '{}': expected name:1x3x224x224", text));
   }
-  std::vector<onnx::DimSpec> dims;
-  std::string list = text.substr(colon + 1);
-  for (const std::string& word : list.empty() ? std::vector<std::string>{} : Split(list, 'x')) {
-    onnx::DimSpec dim;
-    auto [end, fault] = std::from_chars(word.data(), word.data() + word.size(), dim.value);
-    if (fault != std::errc() || end != word.data() + word.size() || dim.value < 0) {
-      return MakeError(fmt::format("--shape '{}': '{}' is not a size", text, word));
-    }
-    dims.push_back(dim);
+  Expected<std::vector<onnx::DimSpec>> dims = onnx::ParseShape(text.substr(colon + 1));
+  if (!dims) {
+    return MakeError(fmt::format("--shape '{}': {}", text, dims.errors()[0].message));
   }
-  if (!options->shapes.emplace(text.substr(0, colon), std::move(dims)).second) {
+  if (!options->shapes.emplace(text.substr(0, colon), std::move(*dims)).second) {
     return MakeError(fmt::format("--shape is given twice for '{}'", text.substr(0, colon)));
   }
   return Ok();
@@ -45,8 +38,9 @@ void CompileArguments::AddTo(CLI::App* verb) {
       ->group(group)
       ->capture_default_str();
   verb->add_option("--shape", shapes_,
-                   "the sizes of an input, as name:1x3x224x224; needed where the model (or, of an "
-                   "input that --fill fills, the library) leaves them open; may be repeated")
+                   "the sizes of an input, as name:1x3x224x224; one that stays open has a name, "
+                   "as in name:batch[1..16]xseq[32..512 step 32]; of an input that --fill fills, "
+                   "those that the library leaves open; may be repeated")
       ->group(group)
       ->allow_extra_args(false);
   verb->add_option("-O", options.opt_level,

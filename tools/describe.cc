@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <map>
 
+#include "driver/dims_json.h"
 #include "driver/foreign.h"
 #include "driver/source.h"
 #include "frontend/onnx/proto.h"
@@ -75,6 +76,7 @@ void DescribeInferred(const graph::Graph& g, Json* json) {
   }
   (*json)["inputs"] = std::move(inputs);
   (*json)["outputs"] = std::move(outputs);
+  if (!g.dims.empty()) (*json)["dims"] = driver::DimsJson(g);
 }
 
 Json CountOperators(const onnx::GraphProto& g) {

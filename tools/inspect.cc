@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <limits>
 #include <memory>
 
 #include "artifact_source.h"
@@ -47,6 +48,17 @@ void PrintTensors(const char* title, const Json& tensors) {
   }
 }
 
+// A largest size of -1, or one that nobody chose, is none.
+void PrintDims(const Json& dims) {
+  for (const Json& d : dims) {
+    const auto most = d["max"].get<int64_t>();
+    const bool has_most = most >= 0 && most < std::numeric_limits<int32_t>::max();
+    const std::string range = has_most ? fmt::format("{} to {}", d["min"].dump(), most)
+                                       : fmt::format("at least {}", d["min"].dump());
+    fmt::print("dim {}: {} in steps of {}\n", TextOf(d["name"]), range, d["step"].dump());
+  }
+}
+
 void PrintMetadata(const Json& json) {
   if (!json.contains("metadata")) return;
   fmt::print("metadata:\n");
@@ -64,6 +76,7 @@ void PrintModel(const Json& json) {
   }
   PrintTensors("inputs", json["inputs"]);
   PrintTensors("outputs", json["outputs"]);
+  if (json.contains("dims")) PrintDims(json["dims"]);
   std::vector<std::pair<std::string, int64_t>> operators;
   for (const auto& [name, count] : json["operators"].items()) operators.emplace_back(name, count);
   std::stable_sort(operators.begin(), operators.end(),
@@ -101,12 +114,7 @@ void PrintArtifact(const Json& json) {
     PrintTensors("inputs", f["inputs"]);
     PrintTensors("outputs", f["outputs"]);
   }
-  for (const Json& d : json["dims"]) {
-    const bool has_most = d["max"].get<int64_t>() >= 0;
-    const std::string range = has_most ? fmt::format("{} to {}", d["min"].dump(), d["max"].dump())
-                                       : fmt::format("at least {}", d["min"].dump());
-    fmt::print("dim {}: {} in steps of {}\n", TextOf(d["name"]), range, d["step"].dump());
-  }
+  PrintDims(json["dims"]);
   if (!json["kernels"].empty()) PrintKernels(json["kernels"]);
   fmt::print("working memory: {:.1f} MB\n", json.value("arena_bytes", 0.0) / 1e6);
   if (json.contains("plan")) fmt::print("memory plan:\n{}\n", json["plan"].get<std::string>());

@@ -6,7 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "graph/pass/pass.h"
 #include "graph/text.h"
 #include "graph/verify.h"
 #include "loop/parse.h"
@@ -15,6 +14,7 @@
 #include "loop/verify.h"
 #include "opt_interpret.h"
 #include "opt_replay.h"
+#include "plan/passes.h"
 
 namespace tenon {
 
@@ -30,7 +30,7 @@ struct LoopText {
   static const PassInfo* FindPass(const std::string& name) { return FindLoopPass(name); }
   static std::string TargetText(const Module& m) {
     for (const auto& [name, func] : m.funcs) {
-      if (!func->target.empty()) return func->target;
+      if (func->target) return func->target.text();
     }
     return "";
   }
@@ -50,12 +50,12 @@ struct LoopText {
   static Expected<std::string> Interpret(const Module& m, const InterpretOptions& options) {
     return InterpretText(m, options);
   }
-  static Module Run(const PassInfo& pass, const Module& m, const Target* target,
-                    std::vector<std::string>* remarks) {
+  static Expected<Module> Run(const PassInfo& pass, const Module& m, const Target* target,
+                              std::vector<std::string>* remarks) {
     PassContext context;
     context.target = target;
     context.remarks = remarks;
-    return pass.run(m, context);
+    return RunPass(pass, m, context);
   }
 };
 
@@ -72,7 +72,7 @@ struct GraphText {
     return MakeError("a graph is not lowered: expected loop IR");
   }
   static const graph::GraphPassInfo* FindPass(const std::string& name) {
-    return graph::FindGraphPass(name);
+    return graph::FindAnyGraphPass(name);
   }
   static std::string TargetText(const Ir&) { return "llvm"; }
   static bool Equal(const Ir& a, const Ir& b, std::string* where) {
@@ -84,9 +84,10 @@ struct GraphText {
   static Expected<std::string> Interpret(const Ir&, const InterpretOptions&) {
     return MakeError("a graph is not interpreted: expected loop IR");
   }
-  static Ir Run(const graph::GraphPassInfo& pass, const Ir& g, const Target* target,
-                std::vector<std::string>*) {
-    return pass.run(g, graph::GraphPassContext{target});
+  static Expected<Ir> Run(const graph::GraphPassInfo& pass, const Ir& g, const Target* target,
+                          std::vector<std::string>*) {
+    const Machine machine = Machine::Of(*target);
+    return pass.run(g, graph::GraphPassContext{&machine});
   }
 };
 

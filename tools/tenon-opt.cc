@@ -101,7 +101,10 @@ int RunPasses(const Options& options, const std::string& input, typename Text::I
                  Text::kWhat);
       return kUsage;
     }
-    ir = Text::Run(*pass, ir, target ? &*target : nullptr, options.remarks ? &remarks : nullptr);
+    Expected<typename Text::Ir> after =
+        Text::Run(*pass, ir, target ? &*target : nullptr, options.remarks ? &remarks : nullptr);
+    if (!after) return Report(after.errors());
+    ir = std::move(*after);
     if (Status ok = verify ? Text::Verify(ir) : Ok(); !ok) {
       fmt::print(stderr, "tenon-opt: after {}:\n{}", name, Text::Print(ir));
       return Report(ok.errors()), kBug;
@@ -171,8 +174,9 @@ int ListIntrinsics() {
 int Run(const Options& options) {
   if (options.list_intrinsics) return ListIntrinsics();
   if (options.list_passes) {
-    for (const auto& pass : graph::GraphPasses())
-      fmt::print("graph {:<22} {}\n", pass.name, pass.doc);
+    for (const auto* passes : {&graph::GraphPasses(), &graph::PlanPasses()}) {
+      for (const auto& pass : *passes) fmt::print("graph {:<22} {}\n", pass.name, pass.doc);
+    }
     for (const PassInfo& pass : LoopPasses()) fmt::print("loop  {:<22} {}\n", pass.name, pass.doc);
     return 0;
   }
@@ -191,7 +195,9 @@ int Run(const Options& options) {
 std::string CheckPassName(const std::string& name) {
   std::vector<std::string> names;
   for (const PassInfo& pass : LoopPasses()) names.push_back(pass.name);
-  for (const auto& pass : graph::GraphPasses()) names.push_back(pass.name);
+  for (const auto* passes : {&graph::GraphPasses(), &graph::PlanPasses()}) {
+    for (const auto& pass : *passes) names.push_back(pass.name);
+  }
   if (std::find(names.begin(), names.end(), name) != names.end()) return "";
   const std::string near = NearestWord(name, names);
   return fmt::format("unknown pass '{}'{}", name,

@@ -97,11 +97,21 @@ TN_API Library Build(const IrModule& module, const Target& target = Target());
 /// nothing is written, where fewer than two of the files are such objects.
 TN_API bool DescribeObjects(const std::vector<std::string>& objects, const std::string& path);
 
+/// A size of a model's input: a number, or, for one that stays open, a name with the sizes it may
+/// have: "batch", "batch[1..16]", "seq[32..512 step 32]". What has one name has one size.
+struct Size {
+  Size(int64_t number) : text(std::to_string(number)) {}
+  Size(int number) : text(std::to_string(number)) {}
+  Size(std::string name) : text(std::move(name)) {}
+  Size(const char* name) : text(name) {}
+  std::string text;
+};
+
 /// What `tenon compile` takes; docs/command-line.md.
 struct ModelOptions {
   Target target;
-  /// Sizes that the model leaves open, by input.
-  std::map<std::string, std::vector<int64_t>> shapes;
+  /// Sizes of inputs, by name; without them they are the model's, and stay open where it says none.
+  std::map<std::string, std::vector<Size>> shapes;
   std::string name = "main";
   std::string precision = "fp32";
   int opt_level = 2;

@@ -193,6 +193,30 @@ TN_CORE_API int32_t tn_core_device_launch(const tn_device_code* code, tn_device_
                                           int32_t kernel, int32_t device_id, const int64_t* extents,
                                           void** args);
 
+/* Which parts of the weight segment (below) a library's kernels get on a device, each in memory of
+ * its own there: read-only data of the library; `count` of tn_device_weight follow. */
+typedef struct tn_device_weights {
+  uint32_t count;
+  uint32_t reserved;
+} tn_device_weights;
+typedef struct tn_device_weight {
+  uint64_t offset, bytes; /* in the segment */
+} tn_device_weight;
+
+/* Zero-initialised data of the library: by device id, `count` addresses (or handles) there. */
+typedef struct tn_device_weights_state {
+  void** memory[TN_MAX_DEVICES];
+  uint32_t lock;
+  uint32_t uploads; /* weights that were copied to a device so far */
+} tn_device_weights_state;
+#define TN_DEVICE_WEIGHTS_STATE_BYTES (8 * (TN_MAX_DEVICES + 1))
+
+/* The weights on a device: copied there from the segment at `base` by the first call, and kept.
+ * NULL + error. */
+TN_CORE_API void** tn_core_device_weights(const tn_device_weights* table,
+                                          tn_device_weights_state* state, const unsigned char* base,
+                                          int32_t device_type, int32_t device_id);
+
 /* tn_core_tensor_alloc on a device. */
 TN_CORE_API int32_t tn_core_device_tensor_alloc(int32_t device_type, int32_t device_id,
                                                 int32_t dtype_packed, int32_t ndim,
@@ -234,6 +258,9 @@ extern TN_CORE_API const char tn_cpu_required[];
 /* The library's device code and its state; no kernels where it has none. */
 extern TN_CORE_API const tn_device_code tn_blob_device_code;
 extern TN_CORE_API tn_device_state tn_blob_device_state;
+
+/* Of a library whose kernels read weights on a device. */
+extern TN_CORE_API tn_device_weights_state tn_blob_device_weights_state;
 
 /* The instances of `main`, so that tn_module_reserve reaches them. */
 extern TN_CORE_API tn_instances tn_main_instances;
@@ -302,6 +329,7 @@ typedef struct tn_module_info {
    * with *out_kind its kind; "" where there was none. */
   const char* (*last_error)(const char** out_kind);
   const tn_device_code* device_code; /* tn_blob_device_code */
+  const tn_device_weights_state* device_weights;
 } tn_module_info;
 
 typedef const tn_module_info* (*tn_query_fn)(void);
@@ -323,6 +351,8 @@ typedef struct tn_host_services {
                          tn_dl_device device, tn_ffi_tensor** out_tensor);
   void* (*device_arena_acquire)(tn_instances* state, int32_t device_type, int32_t device_id,
                                 int64_t bytes);
+  void** (*device_weights)(const tn_device_weights* table, tn_device_weights_state* state,
+                           const unsigned char* base, int32_t device_type, int32_t device_id);
 } tn_host_services;
 #define TN_HOST_SYMBOL "tn_host_services_v2"
 

@@ -65,11 +65,12 @@ void BindCompiler(nb::module_& m) {
   m.def(
       "compile_model",
       [](const std::string& model, const std::string& output, const std::string& target,
-         const std::map<std::string, std::vector<int64_t>>& shapes, const std::string& name,
+         const std::map<std::string, std::vector<std::string>>& shapes, const std::string& name,
          const std::string& precision, int opt_level, int jobs) {
         ModelOptions options;
         options.target = Target(target);
-        options.shapes = shapes;
+        for (const auto& [input, sizes] : shapes)
+          options.shapes[input].assign(sizes.begin(), sizes.end());
         options.name = name;
         options.precision = precision;
         options.opt_level = opt_level;

@@ -9,6 +9,7 @@
 
 #include "arguments.h"
 #include "bindings.h"
+#include "tenon/devices.h"
 #include "tenon/te.hpp"
 #include "tenon/tenon.hpp"
 
@@ -92,15 +93,20 @@ nb::object Share(nb::handle self) {
 
 const char* NameOf(const Device& device) {
   switch (device.device_type) {
-    case TN_DL_CPU: return "cpu";
-    case TN_DL_CUDA: return "cuda";
-    case TN_DL_OPENCL: return "opencl";
-    case TN_DL_NULL: return "null";
+#define TN_DEVICE_NAME(id, name, number, handles) \
+  case number: return name;
+    TN_DEVICES(TN_DEVICE_NAME)
+#undef TN_DEVICE_NAME
     default: return "device";
   }
 }
 
 void BindDevices(nb::module_& m) {
+  nb::dict types;
+#define TN_DEVICE_TYPE(id, name, number, handles) types[name] = int{number};
+  TN_DEVICES(TN_DEVICE_TYPE)
+#undef TN_DEVICE_TYPE
+  m.attr("DEVICE_TYPES") = types;
   nb::class_<Device>(m, "Device")
       .def_prop_ro("device_type", [](const Device& d) { return d.device_type; })
       .def_prop_ro("device_id", [](const Device& d) { return d.device_id; })

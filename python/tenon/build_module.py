@@ -52,8 +52,8 @@ def compile(
     opt_level: int = 2,
     jobs: int = 0,
 ) -> Module:
-    """Compiles an ONNX file (or its bytes) and loads the result. `shapes` gives the sizes that the model
-    leaves open, by input. `output` keeps the library; without it, it lives as long as this process."""
+    """Compiles an ONNX file (or its bytes) and loads the result. `shapes` gives sizes of inputs: numbers, or
+    names of those that stay open, {"x": ["batch[1..16]", 128]}; without it they are the model's. `output` keeps the library; without it, it lives as long as this process."""
     with tempfile.TemporaryDirectory(prefix="tenon-") as folder:
         if isinstance(model, bytes):
             path = os.path.join(folder, "model.onnx")
@@ -62,7 +62,9 @@ def compile(
         else:
             path = os.fspath(model)
         library = os.path.join(folder, "model.so") if output is None else os.fspath(output)
-        sizes = {key: [int(d) for d in dims] for key, dims in (shapes or {}).items()}
+        sizes = {
+            key: [d if isinstance(d, str) else str(int(d)) for d in dims] for key, dims in (shapes or {}).items()
+        }
         _tenon.compile_model(path, library, str(resolve(target)), sizes, name, precision, opt_level, jobs)
         return load_module(library)
 

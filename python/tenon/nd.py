@@ -8,13 +8,13 @@ from typing import Any, Sequence
 import numpy as np
 
 from . import _arguments
-from ._tenon import Device, NDArray, device as _device, empty as _empty, from_dlpack
+from ._tenon import DEVICE_TYPES, Device, NDArray, device as _device, empty as _empty, from_dlpack
 
 __all__ = ["Device", "NDArray", "array", "cpu", "cuda", "device", "empty", "from_dlpack", "opencl"]
 
 
-_CPU = 1  # DLPack's number
-_TYPES = {"cpu": 1, "cuda": 2, "gpu": 2, "opencl": 4}
+_TYPES = {**DEVICE_TYPES, "gpu": DEVICE_TYPES["cuda"]}
+_CPU = _TYPES["cpu"]
 
 
 def device(type: int | str, id: int = 0) -> Device:
@@ -28,15 +28,15 @@ def device(type: int | str, id: int = 0) -> Device:
 
 
 def cpu(index: int = 0) -> Device:
-    return device(1, index)
+    return device("cpu", index)
 
 
 def cuda(index: int = 0) -> Device:
-    return device(2, index)
+    return device("cuda", index)
 
 
 def opencl(index: int = 0) -> Device:
-    return device(4, index)
+    return device("opencl", index)
 
 
 def _placed(where: Any) -> Device:

@@ -124,8 +124,8 @@ struct IterVarData {
   inner::Var var;      // null: a loop that a schedule made
   inner::Expr min;     // null: 0
   inner::Expr extent;  // null: not known here
-  std::string tag;     // of a thread axis
-  std::string of;      // the compute that a spatial loop belongs to
+  tenon::ThreadAxis thread = tenon::ThreadAxis::kNone;
+  std::string of;  // the compute that a spatial loop belongs to
 };
 
 struct OperationData {

@@ -8,6 +8,7 @@
 #include "api/ir_data.h"
 #include "api/schedule_data.h"
 #include "artifact/link.h"
+#include "frontend/onnx/shape_text.h"
 
 namespace tenon::inline v0 {
 
@@ -207,7 +208,7 @@ Library MakeLibrary(inner::Module module, const Target& target) {
 
 // What the device runs, and what its host does; the source where nothing is said.
 std::string EmittedForDevice(const LibraryData& data, const std::string& format) {
-  const driver::DeviceCode& device = data.code.device;
+  const codegen::DeviceCode& device = data.code.device;
   const std::string& wanted = format == "cuda" ? "cu" : format;
   if (wanted.empty()) return device.source;
   if (auto it = device.files.find(wanted); it != device.files.end()) return it->second;
@@ -235,7 +236,7 @@ std::string EmittedForDevice(const LibraryData& data, const std::string& format)
 std::string Emitted(const LibraryData& data, const std::string& format) {
   if (format == "tir" || format == "loop") return Print(data.source);
   if (format == "lowered") return Print(data.code.lowered);
-  if (data.target.IsGpu()) return EmittedForDevice(data, format);
+  if (data.target.IsDevice()) return EmittedForDevice(data, format);
   if (!data.code.source.empty()) {
     if (format == "c" || format.empty()) return data.code.source;
     ThrowValue(
@@ -257,16 +258,7 @@ std::string Emitted(const LibraryData& data, const std::string& format) {
 Target::Target(const std::string& text)
     : data_(std::make_shared<const TargetData>(TargetData{Take(inner::Target::Parse(text))})) {}
 std::string Target::str() const { return data_->target.ToString(); }
-std::string Target::kind() const {
-  switch (data_->target.kind()) {
-    case TargetKind::kLlvm: return "llvm";
-    case TargetKind::kC: return "c";
-    case TargetKind::kCuda: return "cuda";
-    case TargetKind::kRocm: return "rocm";
-    case TargetKind::kOpenCl: return "opencl";
-  }
-  return "";
-}
+std::string Target::kind() const { return std::string(data_->target.kind().name); }
 std::vector<std::string> Target::features() const { return data_->target.FeatureList(); }
 
 // The function of a schedule's state, with its parameters in the caller's order.
@@ -354,14 +346,16 @@ Target Library::target() const { return Target(data_->target.ToString()); }
 
 // What is written is the target's; a name that says otherwise is a mistake.
 static void CheckSuffix(const std::string& path, const inner::Target& target) {
-  const bool wasm = artifact::IsWasm(target.Cpu().triple());
+  const ArchRow* arch = ArchOfTriple(target.Cpu().triple());
+  const std::string_view own = arch ? arch->library_suffix : ".so";
   for (const char* foreign : {".dll", ".dylib", ".exe", ".o", ".a", ".lib"}) {
     if (!EndsWith(path, foreign)) continue;
     ThrowValue(fmt::format("'{}' does not end as a library of target '{}' does: expected {}", path,
-                           target.ToString(), wasm ? ".wasm" : ".so"));
+                           target.ToString(), own));
   }
-  if (EndsWith(path, ".wasm") && !wasm) {
-    ThrowValue(fmt::format("'{}': target '{}' is not wasm; expected .so", path, target.ToString()));
+  if (EndsWith(path, ".wasm") && own != ".wasm") {
+    ThrowValue(
+        fmt::format("'{}': target '{}' is not wasm; expected {}", path, target.ToString(), own));
   }
 }
 
@@ -474,7 +468,8 @@ void CompileModel(const std::string& model, const std::string& output,
   compile.opt_level = options.opt_level;
   compile.jobs = options.jobs;
   for (const auto& [input, dims] : options.shapes) {
-    for (int64_t d : dims) compile.shapes[input].push_back({d, "", 1, 0, 1});
+    std::vector<onnx::DimSpec>& shape = compile.shapes[input];
+    for (const Size& size : dims) shape.push_back(Take(onnx::ParseSize(size.text)));
   }
   Take(driver::Compile(compile));
 }

@@ -44,7 +44,7 @@ void CheckExtent(const LoopNote& note, const std::string& loop, const inner::Sch
   const bool known = AsInt(own) || AsInt(wanted);
   if (!known || ToString(NodeRef(own)) == ToString(NodeRef(wanted))) return;
   ThrowValue(fmt::format("bind of '{}': the axis {} has {} threads, but the loop has {} iterations",
-                         note.loop.name(), note.key, ToString(NodeRef(wanted)),
+                         note.loop.name(), Name(note.axis), ToString(NodeRef(wanted)),
                          ToString(NodeRef(own))));
 }
 
@@ -55,7 +55,7 @@ void ApplyNote(const LoopNote& note, const std::string& loop, inner::Schedule* s
     case LoopNote::Kind::kParallel: return s->Parallel(loop);
     case LoopNote::Kind::kVectorize: return s->Vectorize(loop);
     case LoopNote::Kind::kUnroll: return s->Unroll(loop);
-    case LoopNote::Kind::kBind: return s->Bind(loop, note.key);
+    case LoopNote::Kind::kBind: return s->Bind(loop, note.axis);
     case LoopNote::Kind::kPragma: return s->Annotate(loop, note.key, note.value);
   }
 }
@@ -158,8 +158,8 @@ void ApplyStep(const LoopStep& step, inner::Schedule* schedule, LoopNames* names
 inner::Schedule CarryOut(const ScheduleData& data) {
   inner::Schedule s = data.base;
   for (const auto& stage : data.stages) {
-    for (int i = 0; !stage->scope.empty() && i < stage->op.num_outputs(); ++i) {
-      s.SetScope(data.BufferOf(stage->op.output(i))->name, stage->scope);
+    for (int i = 0; stage->scope && i < stage->op.num_outputs(); ++i) {
+      s.SetScope(data.BufferOf(stage->op.output(i))->name, *stage->scope);
     }
     if (stage->attach == Attach::kInline) s.ComputeInline(stage->block);
   }

@@ -1,4 +1,23 @@
 // Schedules as they are written: stages, their loops, and the primitives that make new stages.
+//
+// A stage only writes down what is asked of its loops: splits, fusions, orders and notes are kept
+// in lists and become primitives when the schedule is carried out (carry_out.cc). That is what lets
+// `s[C].split(...)` be written before or after `s[B].compute_at(s[C], …)`, as people do, though
+// primitives have an order. What makes new tensors (cache_read, rfactor) or takes one away is done
+// at once, on the loops as they were made, since the caller gets the tensor back. So
+//
+//   auto [outer, inner] = s[C].Split(i, 4);
+//   s[C].Bind(outer, te::ThreadAxis("blockIdx.x"));
+//
+// leaves two entries at stage C, and later makes
+//
+//   i.0, i.1 = split("i", [-1, 4])
+//   bind("i.0", "blockIdx.x")
+//
+// What is wrong with a call by itself (a loop that the stage does not have, a word that is no
+// scope) is an exception of that call; what is wrong with the schedule is one where it is carried
+// out.
+
 #include <algorithm>
 #include <set>
 
@@ -280,7 +299,7 @@ void Stage::Bind(const IterVar& loop, const IterVar& thread_axis) {
         fmt::format("bind of '{}': expected a thread axis; see thread_axis", stage_->op.name()));
   }
   const auto& axis = *thread_axis.node();
-  stage_->notes.push_back({LoopNote::Kind::kBind, loop, axis.tag, {}, axis.extent});
+  stage_->notes.push_back({LoopNote::Kind::kBind, loop, "", {}, axis.thread, axis.extent});
 }
 void Stage::Pragma(const IterVar& loop, const std::string& key, const Value& value) {
   LeafOf(*stage_, loop, "pragma");
@@ -322,7 +341,11 @@ void Stage::ReverseComputeInline() {
   }
   stage_->block.clear();
 }
-void Stage::SetScope(const std::string& scope) { stage_->scope = scope; }
+void Stage::SetScope(const std::string& scope) {
+  auto named = primitive::ScopeArg(scope);
+  if (!named) ThrowValue("set_scope of '" + stage_->op.name() + "'" + named.errors()[0].message);
+  stage_->scope = *named;
+}
 
 static int64_t DimOf(const StageData& stage, const IterVar& axis) {
   std::vector<IterVar> axes = stage.op.axis();

@@ -34,8 +34,9 @@ struct LoopNote {
     kPragma
   } kind = Kind::kParallel;
   te::IterVar loop;
-  std::string key;  // of a pragma; the axis of a bind
+  std::string key;  // of a pragma
   AttrValue value;
+  tenon::ThreadAxis axis = tenon::ThreadAxis::kNone;  // of a bind
   inner::Expr extent = nullptr;  // that the axis of a bind has; null: that of the loop
 };
 
@@ -65,8 +66,8 @@ enum class Attach : uint8_t { kRoot, kInline, kAt, kReverseAt };
 
 struct StageData {
   te::Operation op;
-  std::string block;  // in ScheduleData::base; "" for an input
-  std::string scope;  // to be set; "": as made
+  std::string block;                  // in ScheduleData::base; "" for an input
+  std::optional<tenon::Scope> scope;  // to be set; none: as made
   /// The loops that the block was made with, by the number of the block's variable.
   std::vector<std::pair<te::IterVar, size_t>> roots;
   std::vector<te::IterVar> leaves;

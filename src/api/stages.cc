@@ -1,5 +1,20 @@
 // Primitives that make new stages, or give a stage other loops: done at once, on loops as they were
 // made.
+//
+// Each runs one primitive on a copy of the schedule's state, and keeps the copy if it went well; so
+// a call that throws leaves the schedule as it was. Then the new block gets an operation and a
+// stage at its place among the others: a copy of a tensor comes behind the tensor's stage, a cache
+// before the stage whose results it takes over. After
+//
+//   te::Tensor tile = s.CacheRead(a, "shared", {c.op()});
+//
+// the state has block "A.shared" of the step
+//
+//   A.shared = cache_read("C", "A", "shared")
+//
+// and s[tile] has its loops, one for each dim. Steps on loops that a stage has been asked for
+// before would be about loops that are gone, so such a stage is refused (RequireFresh).
+
 #include <algorithm>
 
 #include "api/ir_data.h"
@@ -90,8 +105,10 @@ te::Tensor Schedule::CacheWrite(const te::Tensor& tensor, const std::string& sco
   StageData* stage = data_->Find(tensor.op());
   RequireFresh(*stage, "cache_write");
   inner::Schedule next = data_->base;
-  std::string block = next.CacheWrite(stage->block, data_->BufferOf(tensor)->name, scope);
+  const std::vector<std::string> made = inner::Steps::ApplyByName(
+      next, "cache_write", {stage->block, data_->BufferOf(tensor)->name, scope});
   RequireOk(next);
+  const std::string& block = made[0];
   const Block* copy = FindBlock(next.func(), block);
   auto op = NewOperation(block, copy->reads[0]->buffer, tensor.shape());
   for (const IterVar& v : stage->op.axis()) op->axis.push_back(CopyOf(v));

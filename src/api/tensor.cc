@@ -118,9 +118,8 @@ IterVar ReduceAxis(const Expr& lo, const Expr& hi, const std::string& name) {
 }
 
 IterVar ThreadAxis(const std::string& tag) {
-  const bool virtual_axis =
-      tag == "vthread" || tag == "vthread.x" || tag == "vthread.y" || tag == "vthread.z";
-  if (AxisRank(tag) < 0 && !virtual_axis) {
+  const auto axis = ThreadAxisOf(tag);
+  if (!axis) {
     ThrowValue(
         fmt::format("there is no thread axis '{}'; expected blockIdx.x, .y or .z, "
                     "clusterCtaIdx.x, .y or .z, threadIdx.x, .y or .z, or vthread",
@@ -129,7 +128,7 @@ IterVar ThreadAxis(const std::string& tag) {
   auto data = std::make_shared<IterVarData>();
   data->name = tag;
   data->kind = LoopKind::kThread;
-  data->tag = tag;
+  data->thread = *axis;
   return IterVar(data);
 }
 

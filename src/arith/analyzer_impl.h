@@ -79,6 +79,7 @@ struct Analyzer::Impl {
   Expr DivModGrouped(BinaryOp op, const Linear& rest, int64_t d, int64_t g);
   Expr DivModAligned(BinaryOp op, const Linear& rest, int64_t d);
   Expr DivNested(const Linear& rest, int64_t d);
+  Expr DivNestedByExpr(const Linear& n, const Expr& d);
   void DropInnerMod(Linear* sum, int64_t d);
   std::optional<int64_t> ScaleBetween(const Linear& n, const Linear& d);
 

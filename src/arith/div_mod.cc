@@ -9,6 +9,7 @@
 //              index.
 //   nesting    (x / b + c) / d = (x + b c) / (b d);  (x % (d e)) / d = (x / d) % e;  (x % (d e)) %
 //   d = x % d.
+//              Where b or d is symbolic and both are positive, (x / b) / d = x / (b d).
 #include <algorithm>
 
 #include "arith/analyzer_impl.h"
@@ -159,7 +160,8 @@ Expr Analyzer::Impl::DivNested(const Linear& rest, int64_t d) {
   const auto* inner = As<Binary>(rest.terms[0].product);
   auto b = inner && (inner->op == BinaryOp::kDiv || inner->op == BinaryOp::kMod) ? AsInt(inner->rhs)
                                                                                  : std::nullopt;
-  if (!b || *b <= 0) return nullptr;
+  if (!b) return DivNestedByExpr(rest, IndexConst(d));
+  if (*b <= 0) return nullptr;
   if (inner->op == BinaryOp::kMod) {
     if (rest.constant != 0 || *b % d != 0) return nullptr;
     Expr x = Binary::Make(BinaryOp::kDiv, inner->lhs, IndexConst(d));
@@ -170,6 +172,15 @@ Expr Analyzer::Impl::DivNested(const Linear& rest, int64_t d) {
   auto x = shift ? AddScaled(ids, LinearOf(inner->lhs), ConstantSum(*shift), 1) : std::nullopt;
   if (!product || !x) return nullptr;
   return Binary::Make(BinaryOp::kDiv, ToExpr(*x), IndexConst(*product));
+}
+
+Expr Analyzer::Impl::DivNestedByExpr(const Linear& n, const Expr& d) {
+  if (n.terms.size() != 1 || n.terms[0].coefficient != 1 || n.constant != 0) return nullptr;
+  const auto* inner = As<Binary>(n.terms[0].product);
+  if (!inner || inner->op != BinaryOp::kDiv) return nullptr;
+  if (Bounds(inner->rhs).min < 1 || Bounds(d).min < 1) return nullptr;
+  const Expr both = SimplifySum(Binary::Make(BinaryOp::kMul, inner->rhs, d));
+  return Binary::Make(BinaryOp::kDiv, inner->lhs, both);
 }
 
 namespace {
@@ -228,6 +239,9 @@ Expr Analyzer::Impl::DivModByExpr(BinaryOp op, const Linear& n, const Expr& d) {
     if (out) return ToExpr(*out);
   }
   if (rest.IsConstant() && rest.constant == 0) return is_div ? ToExpr(*q) : IndexConst(0);
+  if (is_div && q->IsConstant() && q->constant == 0) {
+    if (Expr out = DivNestedByExpr(rest, d)) return out;
+  }
   Expr last = Binary::Make(op, ToExpr(rest), d);
   if (!is_div || (q->IsConstant() && q->constant == 0)) return last;
   return Sum(ToExpr(*q), last);

@@ -1,3 +1,18 @@
+// Rewriting by rules that are text.
+//
+// "(x + y) - y" is parsed once into a pattern tree; matching walks pattern and expression together,
+// binds letters to parts (the same letter must meet equal parts, compared by the number that
+// ExprIds gives to each distinct expression), and tries both orders of a commutative operator.
+// Rules are found by the operator at their root and tried in the order of the table; the first that
+// applies gives the answer, which the simplifier looks at again. So
+//
+//   min(max(x, y), y)          →  y
+//   select(b, x, x)            →  x
+//
+// are lines below, and a rule that is wrong is wrong visibly: a test instantiates every rule with
+// every type that it claims and compares both sides on all small values. A rule must make the
+// expression smaller, or bring it nearer to one form, or simplifying would not end.
+
 #include "arith/rules.h"
 
 #include <array>

@@ -1,3 +1,18 @@
+// lld as a function.
+//
+// lld is a program: it takes words and files, leaves a file, and speaks of the files. Here its
+// input is in memory, its output is wanted there, and whatever it says is for a user who has never
+// heard of them. So objects and scripts are memory files, named /proc/self/fd/N; the output is a
+// pipe that a thread reads, which leaves nothing behind however the process ends; and in messages
+// such paths are replaced by what they are. The layout is a script of our own, with the weights
+// last, at addresses that nothing else has to be near, so that code reaches code and data whatever
+// a network weighs:
+//
+//   .rodata .eh_frame | .text | .data.rel.ro .dynamic .got | .data .bss | .tn_weights
+//
+// A relocatable object (for a program that is linked elsewhere) and WebAssembly take the same way
+// with other words.
+
 #include "artifact/link.h"
 
 #include <dlfcn.h>
@@ -19,6 +34,7 @@
 #include "support/check.h"
 #include "support/file.h"
 #include "support/strings.h"
+#include "target/kinds.h"
 #include "tenon/kernel_abi.h"
 
 namespace tenon::artifact {
@@ -200,10 +216,8 @@ Hash128 ParamsId(const LinkRequest& request) {
   return hasher.Text(request.triple).Int(request.weights_bytes).Finish();
 }
 
-bool IsWasm(const std::string& triple) { return ArchOf(triple) == "wasm32"; }
-
 Status CheckLinkable(const std::string& triple) {
-  if (IsWasm(triple)) return Ok();
+  if (IsContained(triple)) return Ok();
   if (EmulationOf(ArchOf(triple)) && SystemOf(triple).starts_with("linux-")) return Ok();
   return MakeError(
       fmt::format("libraries and objects are made for Linux on x86-64, aarch64 and riscv64, and "
@@ -238,7 +252,7 @@ Expected<std::string> Link(const LinkRequest& request, std::vector<std::string> 
                            const std::vector<std::string>& libraries) {
   TN_RETURN_IF_ERROR(CheckLinkable(request.triple));
   TN_ASSIGN_OR_RETURN(std::unique_ptr<OutputPipe> output, OutputPipe::Create());
-  const bool wasm = IsWasm(request.triple);
+  const bool wasm = IsContained(request.triple);
   if (!wasm) arguments.insert(arguments.end(), {"-m", EmulationOf(ArchOf(request.triple))});
   arguments.insert(arguments.end(), {"--threads=1", "-o", output->path()});
   std::vector<MemoryFile> inputs;
@@ -285,7 +299,7 @@ Expected<std::string> LinkWasmModule(const LinkRequest& request) {
 }  // namespace
 
 Expected<std::string> LinkSharedLibrary(const LinkRequest& request) {
-  if (IsWasm(request.triple)) return LinkWasmModule(request);
+  if (IsContained(request.triple)) return LinkWasmModule(request);
   TN_ASSIGN_OR_RETURN(std::string folder, LibraryDirectory(request.triple));
   std::vector<std::string> exports = request.exports;
   if (request.core) exports.push_back(TN_QUERY_SYMBOL);
@@ -315,7 +329,7 @@ Expected<std::string> LinkSharedLibrary(const LinkRequest& request) {
 
 Expected<std::string> LinkRelocatable(const LinkRequest& request) {
   // Other programs for WebAssembly have a libc, where the core brings parts of one: it stays apart.
-  if (IsWasm(request.triple)) return Link(request, {"-r"}, {});
+  if (IsContained(request.triple)) return Link(request, {"-r"}, {});
   constexpr uint64_t kMostWeights = uint64_t{1} << 30;
   if (request.weights_bytes > kMostWeights) {
     return MakeError(fmt::format(

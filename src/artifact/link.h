@@ -49,19 +49,16 @@ constexpr uint64_t WeightAlignment(uint64_t weights_bytes, uint64_t page_bytes) 
 /// LinkSharedLibrary or LinkRelocatable (relocatable.h), by the request's kind.
 Expected<std::string> LinkImage(const LinkRequest& request);
 
-/// Whether a triple is WebAssembly's. Then LinkSharedLibrary makes a module that exports its
-/// memory, request.exports, the query symbol and what callers outside need
-/// (src/runtime/wasm/core.cc), and imports what nobody defines; weights_bytes and params_name do
-/// not apply.
-bool IsWasm(const std::string& triple);
-
 /// Whether objects for a triple can be linked: for Linux on an architecture that we know, or
 /// WebAssembly.
 Status CheckLinkable(const std::string& triple);
 
-/// Links the objects with lld. The library needs libc alone, has no undefined symbols but those of
-/// the libc stub, and the same request gives the same bytes. With weights, their section and
-/// segment are there without contents.
+/// Links the objects with lld. For an architecture whose libraries are contained (target/kinds.h,
+/// WebAssembly) it makes a module that exports its memory, request.exports, the query symbol and
+/// what callers outside need (src/runtime/wasm/core.cc), and imports what nobody defines;
+/// weights_bytes and params_name do not apply. Of others, the library needs libc alone, has no
+/// undefined symbols but those of the libc stub, and the same request gives the same bytes. With
+/// weights, their section and segment are there without contents.
 Expected<std::string> LinkSharedLibrary(const LinkRequest& request);
 
 /// What ties a library to its file of weights: a hash of the request.

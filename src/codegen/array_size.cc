@@ -25,14 +25,14 @@ std::string WhyNoArray(const Buffer& buffer) {
         "buffer '{}' in {} has the size {}, which is not constant: memory of a thread or a block "
         "has a fixed size; split the loops by constants and compute_at the inner ones, or keep it "
         "in global",
-        buffer->name, buffer->scope, ToString(NodeRef(extent)));
+        buffer->name, Name(buffer->scope), ToString(NodeRef(extent)));
   }
   std::vector<std::string> dims;
   for (const Expr& extent : buffer->shape) dims.push_back(ToString(NodeRef(extent)));
   return fmt::format(
       "buffer '{}' in {}, {}[{}], has more than {} KiB: expected a tile of it, by compute_at in an "
       "inner loop, or global",
-      buffer->name, buffer->scope, buffer->dtype.ToString(), Join(dims, ", "),
+      buffer->name, Name(buffer->scope), buffer->dtype.ToString(), Join(dims, ", "),
       kMaxArrayBytes / 1024);
 }
 

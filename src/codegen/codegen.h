@@ -87,22 +87,4 @@ Expected<std::string> EmitLlvm(const Module& module, const Target& target,
 /// own (src/codegen/c/core.c).
 Expected<std::string> EmitC(const Module& module, const Target& target, const EmitOptions& options);
 
-/// CUDA C++ for NVRTC (nvrtc.h) or nvcc with -fmad=false, of the kernels whose target is a cuda one
-/// (or those of `functions`) and the device functions they call; other functions of the module are
-/// left out. Kernels are in their bound form (loop/threads.h); gpu_launch.h says how to launch
-/// them; their parameters are those of the machine signature above without rank, size and team.
-/// Functions within 4 units in the last place, quotients and roots exact; under `fp: reassoc`
-/// e^x and quotients of f32 are the machine's approximations.
-Expected<std::string> EmitCuda(const Module& module, const Target& target,
-                               const EmitOptions& options);
-
-/// OpenCL C 1.2, of the kernels whose target is an opencl one, chosen as EmitCuda does and with the
-/// same parameters; a bool is a byte. To be built as its first lines say (the runtime's driver
-/// does). Kernels bring their shared memory with them: a launch gives none. Functions are as exact
-/// as OpenCL asks of devices, quotients and roots of f32 where the device can. f64 and atomic
-/// updates of 64 bits are extensions, whose absence is an error when the code is built. Refused are
-/// handles, barriers of a warp, and atomics that order memory between blocks.
-Expected<std::string> EmitOpenCl(const Module& module, const Target& target,
-                                 const EmitOptions& options);
-
 }  // namespace tenon::codegen

@@ -16,42 +16,63 @@ double CriticalShare(const WorkDescription& work) {
 }
 
 double StreamSeconds(double bytes, double share, const MemoryRate& rate) {
-  return std::max(bytes * share / rate.core_bytes_per_second,
+  return std::max(bytes * share / rate.worker_bytes_per_second,
                   bytes / rate.machine_bytes_per_second);
 }
 
+// What of overlapped work still shows behind the slowest part.
+constexpr double kShows = 0.1;
+
 }  // namespace
 
-double EstimateSeconds(const WorkDescription& work, const MachineProfile& profile) {
-  TN_CHECK(work.team >= 1 && work.tiles >= 0 && work.fma_efficiency > 0);
-  const double share = CriticalShare(work);
-  double busy = work.flops * share / (profile.PeakFlops() * work.fma_efficiency);
-  for (size_t level = 0; level < work.bytes.size(); ++level) {
-    busy = std::max(busy, StreamSeconds(work.bytes[level], share, profile.memory[level]));
+void WorkDescription::AddTileSteps(int64_t rows, int64_t vectors, double steps) {
+  if (rows <= 0 || vectors <= 0 || steps <= 0) return;
+  for (TileSteps& t : tile_steps) {
+    if (t.steps != 0 && (t.rows != rows || t.vectors != vectors)) continue;
+    t = {rows, vectors, t.steps + steps};
+    return;
   }
-  const double vector_rate = profile.fma_units * profile.fp32_lanes * profile.cycles_per_second;
-  const double epilogue = work.vector_ops * share / vector_rate;
-  const double pack = work.packed_bytes * share / profile.pack_bytes_per_second;
-  const double tiles = static_cast<double>(work.tiles) * share * profile.tile_seconds;
-  const int joins = work.team > 1 ? work.barriers + 1 : 0;
-  return busy + epilogue + pack + tiles + profile.launch_seconds + joins * profile.barrier_seconds;
+  TN_UNREACHABLE();
 }
 
-double FmaEfficiency(int rows, int vectors, const MachineProfile& profile) {
-  TN_CHECK(rows >= 1 && vectors >= 1);
-  const double chains = static_cast<double>(rows) * vectors;
-  if (chains + vectors + 1 > profile.vector_registers) return 0;
-  const double by_latency = chains / (profile.fma_latency_cycles * profile.fma_units);
-  const double fma_cycles = chains / profile.fma_units;
-  const double load_cycles = (rows + vectors) / profile.vector_loads_per_cycle;
-  return std::min({1.0, by_latency, fma_cycles / load_cycles});
+double StepCycles(int64_t rows, int64_t vectors, const Machine& machine, DType type) {
+  const double units = machine.VectorUnit(type).per_second / machine.cycles_per_second;
+  const double fmas = static_cast<double>(rows * vectors) / units;
+  const double loads = static_cast<double>(rows + vectors) / machine.vector_loads_per_cycle;
+  return std::max({fmas, loads, machine.fma_latency_cycles}) + machine.loop_cycles;
 }
 
-double TileUtilisation(int64_t extent, int64_t tile) {
-  TN_CHECK(extent >= 0 && tile >= 1);
-  if (extent == 0) return 1;
-  const int64_t padded = (extent + tile - 1) / tile * tile;
-  return static_cast<double>(extent) / static_cast<double>(padded);
+double EstimateSeconds(const WorkDescription& work, const Machine& machine) {
+  TN_CHECK(work.team >= 1 && work.tiles >= 0);
+  const double share = CriticalShare(work);
+  double cycles = 0;
+  for (const TileSteps& t : work.tile_steps) {
+    if (t.steps > 0) cycles += t.steps * StepCycles(t.rows, t.vectors, machine, work.type);
+  }
+  const ComputeUnit& unit = machine.VectorUnit(work.type);
+  const double lanes = static_cast<double>(unit.n);
+  const double compute = cycles * share / machine.cycles_per_second +
+                         work.vector_ops * share / (unit.per_second * lanes) +
+                         work.scalar_ops * share / unit.per_second;
+  double slowest = compute, all = compute;
+  for (size_t level = 0; level < machine.memory.size() && level < kMostMemoryLevels; ++level) {
+    const double seconds = StreamSeconds(work.bytes[level], share, machine.memory[level]);
+    slowest = std::max(slowest, seconds);
+    all += seconds;
+  }
+  const double busy = slowest + kShows * (all - slowest);
+  const double pack = work.packed_bytes * share / machine.pack_bytes_per_second;
+  const int64_t joins = work.team > 1 ? work.barriers + 1 : 0;
+  return busy + pack + machine.launch_seconds +
+         static_cast<double>(joins) * machine.barrier_seconds;
+}
+
+double RelayoutSeconds(int64_t bytes, const Machine& machine) {
+  WorkDescription work;
+  work.packed_bytes = static_cast<double>(bytes);
+  work.team = machine.workers;
+  work.tiles = machine.workers;
+  return EstimateSeconds(work, machine);
 }
 
 }  // namespace tenon

@@ -1,45 +1,56 @@
-// The time of a described piece of work on a CPU: pure functions of a profile. One model serves the
-// default schedules (the candidate with the least time wins), fusion's ties and the kernel table
-// that `compile` prints.
+// The time of a described piece of work: pure functions of a machine. One model serves the choice
+// among algorithms and points of their spaces, fusion's ties and the kernel table that `compile`
+// prints.
 #pragma once
 
 #include <array>
 #include <cstdint>
 
-#include "cost/machine_profile.h"
+#include "cost/machine.h"
 
 namespace tenon {
+
+/// Turns of a reduction loop over register tiles of `rows` × `vectors` accumulators.
+struct TileSteps {
+  int64_t rows = 1, vectors = 1;
+  double steps = 0;
+};
+
+/// Most levels of memory that a machine has.
+inline constexpr size_t kMostMemoryLevels = 4;
 
 /// One kernel, cut into `tiles` equal pieces that a team shares out statically. Everything but
 /// `barriers` and `team` is a total over all tiles, with what is computed for padding counted in:
 /// it takes the same time.
 struct WorkDescription {
-  double flops = 0;           // by multiply-adds, two each
-  double fma_efficiency = 1;  // the part of the peak that the inner kernel reaches (FmaEfficiency)
-  double vector_ops =
-      0;  // other arithmetic, in elements: epilogues, reductions, each exp as its ~10 operations
-  std::array<double, kNumMemoryLevels> bytes =
-      {};                   // moved between the core and each level, re-reading included
+  DType type = DType::Float(32);        // of accumulators
+  std::array<TileSteps, 4> tile_steps;  // products in register tiles; the rest of it is zeros
+  double scalar_ops =
+      0;  // arithmetic that is done an element at a time, multiply-adds counting one
+  double vector_ops = 0;  // that is done in vectors, in elements: epilogues, reductions, each exp
+                          // as its ~10 operations
+  std::array<double, kMostMemoryLevels> bytes =
+      {};                   // moved between the worker and each level, re-reading included
   double packed_bytes = 0;  // rearranged before use, beyond what `bytes` says
   int64_t tiles = 1;
-  int team = 1;
-  int barriers = 0;  // besides the join at the end
+  int64_t team = 1;
+  int64_t barriers = 0;  // besides the join at the end
 
-  double& bytes_at(MemoryLevel level) { return bytes[static_cast<size_t>(level)]; }
+  void AddTileSteps(int64_t rows, int64_t vectors, double steps);
 };
 
-/// Seconds on the critical worker: it computes and streams from every level at once, so the slowest
-/// of these counts; packing, epilogue, tile and team overheads add. Wave quantisation is exact:
-/// with 5 tiles on 2 workers one has 3.
-double EstimateSeconds(const WorkDescription& work, const MachineProfile& profile);
+/// Cycles of one turn of a reduction loop over a tile: multiply-adds against loads (one row of
+/// vectors and a broadcast for each row of the tile), and the latency of a short chain of
+/// accumulators.
+double StepCycles(int64_t rows, int64_t vectors, const Machine& machine,
+                  DType type = DType::Float(32));
 
-/// The part of the FMA peak that a register tile of `rows` × `vectors` accumulators reaches when
-/// its operands are in L1: too few chains wait for the latency, too flat a tile for its loads. 0
-/// where the tile, one row of the vector operand and one broadcast do not fit in the registers.
-double FmaEfficiency(int rows, int vectors, const MachineProfile& profile);
+/// Seconds on the critical worker: computing and streaming from every level overlap, but not
+/// wholly, so that the slowest counts and a tenth of the others; packing and team overheads add.
+/// Wave quantisation is exact: with 5 tiles on 2 workers one has 3.
+double EstimateSeconds(const WorkDescription& work, const Machine& machine);
 
-/// The part of a dimension's computation that is not padding when it is cut into tiles: extent /
-/// round_up(extent, tile). 1 for an extent of 0.
-double TileUtilisation(int64_t extent, int64_t tile);
+/// Seconds to write `bytes` of a value again in another layout.
+double RelayoutSeconds(int64_t bytes, const Machine& machine);
 
 }  // namespace tenon

@@ -9,6 +9,8 @@
 #include "artifact/symbols.h"
 #include "codegen/codegen.h"
 #include "driver/check_options.h"
+#include "driver/code_generators.h"
+#include "driver/info.h"
 #include "driver/kernels.h"
 #include "ir/print.h"
 #include "ir/visit.h"
@@ -17,7 +19,7 @@
 #include "loop/verify.h"
 #include "support/check.h"
 #include "support/strings.h"
-#include "target/tables.h"
+#include "support/thread_pool.h"
 #include "tenon/kernel_abi.h"
 
 namespace tenon::driver {
@@ -26,17 +28,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-Json TensorJson(const BufferNode& buffer) {
-  Json shape = Json::array();
-  for (const Expr& d : buffer.shape) {
-    if (auto n = AsInt(d)) {
-      shape.push_back(*n);
-    } else {
-      shape.push_back(ToString(d));
-    }
-  }
-  return {{"name", buffer.name}, {"dtype", LongName(buffer.dtype)}, {"shape", shape}};
-}
+Json OfBuffer(const BufferNode& b) { return TensorJson(b.name, b.dtype, b.shape); }
 
 // A number has no shape.
 Json NumberJson(const VarNode& var) {
@@ -50,7 +42,7 @@ Json FunctionJson(const PrimFunc& f, const std::vector<Argument>& arguments) {
   for (size_t i = 0; i < arguments.size(); ++i) {
     const Var number = arguments[i].VarOf(f);
     j[i < inputs ? "inputs" : "outputs"].push_back(
-        number ? NumberJson(*number) : TensorJson(*f.buffers[arguments[i].index]));
+        number ? NumberJson(*number) : OfBuffer(*f.buffers[arguments[i].index]));
   }
   return j;
 }
@@ -84,18 +76,6 @@ std::string InfoText(const std::vector<Func>& exported, const Module& host, cons
   return j.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-std::vector<codegen::DataBlob> Blobs(const std::string& info,
-                                     const std::vector<std::string>& features) {
-  std::string size(8, '\0'), cpu;
-  for (size_t i = 0; i < 8; ++i) size[i] = static_cast<char>(info.size() >> (8 * i));
-  for (const std::string& feature : features) cpu += feature + '\0';
-  cpu += '\0';
-  return {{"tn_blob_info", info, 1, false, false},
-          {"tn_blob_info_size", size, 8, false, false},
-          {"tn_cpu_required", cpu, 1, false, false},
-          {"tn_main_instances", std::string(TN_INSTANCES_BYTES, '\0'), 64, false, true}};
-}
-
 // A packed function of another name that passes its arguments on.
 Func Forward(const PrimFunc& packed, const std::string& name) {
   PrimFunc fields;
@@ -111,13 +91,6 @@ Func Forward(const PrimFunc& packed, const std::string& name) {
       Seq::Make({Evaluate::Make(Call::Make(Intrinsic::kExtern, std::move(args), DType::Int(32))),
                  Return::Make(IntConst::Make(DType::Int(32), 0))});
   return PrimFunc::Make(fields);
-}
-
-// This machine, without what only some of its kind have.
-Expected<Target> PlainHost() {
-  const Target host = Target::Host();
-  if (host.arch() != Arch::kX86_64) return host;
-  return Target::Parse("llvm -mtriple=" + host.triple() + " -mcpu=x86-64");
 }
 
 // NAME_error: what went wrong in C source that stands alone.
@@ -144,8 +117,8 @@ Expected<Stmt> WithoutThreads(const Stmt& body, const Target& target) {
   NodeRef out = PostOrderRewrite(body, [&](const NodeRef& n) -> NodeRef {
     const auto* loop = As<For>(n);
     if (!loop || loop->for_kind != ForKind::kThread) return n;
-    if (loop->thread != "vthread")
-      bound.push_back(fmt::format("{} to {}", loop->var->name, loop->thread));
+    if (loop->thread != ThreadAxis::kVThread)
+      bound.push_back(fmt::format("{} to {}", loop->var->name, Name(loop->thread)));
     return For::Make(loop->var, loop->min, loop->extent, ForKind::kSerial, loop->body, loop->attrs);
   });
   if (bound.empty()) return Cast<StmtNode>(out);
@@ -153,7 +126,7 @@ Expected<Stmt> WithoutThreads(const Stmt& body, const Target& target) {
       fmt::format("bind({}): target '{}' has no threads of a GPU; use parallel to share the "
                   "iterations of a loop among cores, vectorize to make them lanes, or bind it to "
                   "vthread",
-                  Join(bound, ", "), NameOf(target.kind())));
+                  Join(bound, ", "), target.kind().name));
 }
 
 constexpr const char* kKernelSuffix = "_kernel";
@@ -162,12 +135,13 @@ constexpr const char* kKernelSuffix = "_kernel";
 // checked at entry to overlap nothing, and what is only read may. Where the exported name is taken
 // by the function for C programs, the kernel has another.
 Expected<Module> Annotated(const Module& module, const BuildOptions& options) {
+  const TargetRef target = *options.target;
   Module out;
   out.attrs = module.attrs;
   for (const auto& [name, f] : module.funcs) {
     PrimFunc fields(*f);
-    fields.target = options.target->ToString();
-    if (!options.target->IsGpu()) {
+    fields.target = target;
+    if (!options.target->IsDevice()) {
       TN_ASSIGN_OR_RETURN(fields.body, WithoutThreads(f->body, *options.target));
     }
     if (f->func_kind == FuncKind::kKernel) fields.attrs.Set("noalias", true);
@@ -208,37 +182,6 @@ Status CheckWorkspaces(const std::vector<Func>& exported, const Module& host) {
   return Ok();
 }
 
-// A module after its pipelines: what runs on the target, and what calls it. The host's has the
-// kernels' declarations too.
-struct Parts {
-  Module kernels, host;
-  std::vector<std::string> remarks;
-};
-
-Expected<Parts> Lowered(Module module, const std::vector<Func>& exported,
-                        const BuildOptions& options) {
-  const Target& target = *options.target;
-  module = FindLoopPass("wrap_exports")->run(module, {});
-  if (options.plain) MarkPlain(exported, &module);
-  Parts parts;
-  for (const auto& [name, f] : module.funcs) {
-    (f->func_kind == FuncKind::kHost ? parts.host : parts.kernels).Add(f);
-  }
-  PassContext context = ContextOf(target);
-  context.remarks = &parts.remarks;
-  TN_ASSIGN_OR_RETURN(parts.kernels,
-                      RunPipeline(target.IsGpu() ? DevicePipeline() : KernelPipeline(),
-                                  std::move(parts.kernels), context, options.hooks));
-  // A schedule may ask for what a GPU cannot do; nothing before this knows.
-  if (target.IsGpu()) TN_RETURN_IF_ERROR(Verify(parts.kernels, Stage::kLowered));
-  for (const auto& [name, f] : parts.kernels.funcs) {
-    if (f->func_kind == FuncKind::kKernel) parts.host.Add(Declaration(f));
-  }
-  TN_ASSIGN_OR_RETURN(parts.host, RunPipeline(HostPipeline(), std::move(parts.host),
-                                              ContextOf(target.Cpu()), options.hooks));
-  return parts;
-}
-
 // A single function is `main` as well.
 void AddMain(const std::vector<Func>& exported, Module* host) {
   if (exported.size() != 1 || exported[0]->name == "main") return;
@@ -248,29 +191,17 @@ void AddMain(const std::vector<Func>& exported, Module* host) {
   }
 }
 
-Status EmitForDevice(const Parts& parts, const Target& target, codegen::EmitOptions emit,
-                     BuiltCode* code) {
-  TN_ASSIGN_OR_RETURN(code->device, MakeDeviceCode(parts.kernels, target));
-  if (code->device.missing.empty()) {
-    TN_ASSIGN_OR_RETURN(auto blobs, DeviceBlobs(parts.kernels, code->device, target));
-    emit.blobs.insert(emit.blobs.end(), blobs.begin(), blobs.end());
-  }
-  Module host;
-  for (const auto& [name, f] : parts.host.funcs) {
-    if (f->func_kind != FuncKind::kKernel) host.Add(f);
-  }
-  TN_ASSIGN_OR_RETURN(code->object, codegen::EmitObject(host, target.Cpu(), emit));
-  return Ok();
-}
-
+// The source, and as an object what its library says of itself: data, whatever language code is in.
 Status EmitSource(const std::vector<Func>& exported, const BuildOptions& options,
-                  const codegen::EmitOptions& emit, BuiltCode* code) {
+                  const CompiledModule& compiled, BuiltCode* code) {
+  codegen::EmitOptions emit = compiled.emit;
+  emit.functions.clear();
   TN_ASSIGN_OR_RETURN(code->source, codegen::EmitC(code->lowered, *options.target, emit));
   if (options.plain) code->source += ErrorFunctions(exported);
-  // What a library says of itself is data, whatever language its code is in.
   TN_ASSIGN_OR_RETURN(const Target plain, PlainHost());
   codegen::EmitOptions data;
-  data.blobs = Blobs(InfoText(exported, code->lowered, *options.target), plain.FeatureList());
+  data.blobs =
+      DescriptionBlobs(InfoText(exported, code->lowered, *options.target), plain.FeatureList());
   AddInstances(code->lowered, &data.blobs);
   TN_ASSIGN_OR_RETURN(code->object, codegen::EmitObject(Module(), plain, data));
   return Ok();
@@ -287,7 +218,7 @@ bool Mentions(const PrimFunc& f, const VarNode& dim) {
 Expected<BuiltCode> BuildModule(const Module& input, const BuildOptions& options) {
   const Target& target = *options.target;
   TN_RETURN_IF_ERROR(CheckBuildable(target));
-  if (options.plain && target.IsGpu()) {
+  if (options.plain && target.IsDevice()) {
     return MakeError(
         fmt::format("C programs call what runs on a device in the packed convention: "
                     "save the library of target '{}' instead",
@@ -318,32 +249,43 @@ Expected<BuiltCode> BuildModule(const Module& input, const BuildOptions& options
         fmt::format("the name '{}' is not an identifier of C, which exports need", f->name));
   }
   TN_ASSIGN_OR_RETURN(Module module, Annotated(input, options));
-  TN_ASSIGN_OR_RETURN(Parts parts, Lowered(std::move(module), exported, options));
+  TN_ASSIGN_OR_RETURN(module, RunPass(*FindLoopPass("wrap_exports"), module, {}));
+  if (options.plain) MarkPlain(exported, &module);
 
-  if (options.plain) TN_RETURN_IF_ERROR(CheckWorkspaces(exported, parts.host));
+  const bool source = DoesMake(target, Makes::kSource);
+  KernelJob job;
+  job.target = &target;
+  job.hooks = options.hooks;
+  job.jobs = AvailableCpus();
+  job.together = true;
+  job.source = source;
+  job.finish_host = [&](Module* host) -> Status {
+    if (options.plain) TN_RETURN_IF_ERROR(CheckWorkspaces(exported, *host));
+    AddMain(exported, host);
+    return Ok();
+  };
+  job.blobs = [&](const Module& host) {
+    return DescriptionBlobs(InfoText(exported, host, target), target.Cpu().FeatureList());
+  };
+  for (const Func& f : exported) {
+    if (options.plain && !source) job.error_texts.push_back(f->name + "_error");
+  }
+  TN_ASSIGN_OR_RETURN(CompiledModule compiled, CompileModule(module, job));
+
   BuiltCode code;
-  code.remarks = std::move(parts.remarks);
+  code.remarks = std::move(compiled.remarks);
   for (const Func& f : exported) code.functions.push_back(f->name);
-  AddMain(exported, &parts.host);
-  for (const auto& [name, f] : parts.host.funcs) {
+  for (const auto& [name, f] : compiled.host.funcs) {
     if (f->func_kind == FuncKind::kPacked) code.exports.push_back(name);
   }
-  codegen::EmitOptions emit;
-  emit.blobs = Blobs(InfoText(exported, parts.host, target), target.Cpu().FeatureList());
-  AddInstances(parts.host, &emit.blobs);
-  code.lowered = parts.host;
-  for (const auto& [name, f] : parts.kernels.funcs) code.lowered.Add(f);
-  if (target.IsGpu()) {
-    TN_RETURN_IF_ERROR(EmitForDevice(parts, target, std::move(emit), &code));
-  } else if (target.kind() == TargetKind::kC) {
-    TN_RETURN_IF_ERROR(EmitSource(exported, options, emit, &code));
+  code.exports.insert(code.exports.end(), job.error_texts.begin(), job.error_texts.end());
+  code.lowered = std::move(compiled.whole);
+  if (source) {
+    TN_RETURN_IF_ERROR(EmitSource(exported, options, compiled, &code));
   } else {
-    for (const Func& f : exported) {
-      if (options.plain) emit.error_texts.push_back(f->name + "_error");
-    }
-    code.exports.insert(code.exports.end(), emit.error_texts.begin(), emit.error_texts.end());
-    TN_ASSIGN_OR_RETURN(code.object, codegen::EmitObject(code.lowered, target, emit));
+    code.object = std::move(compiled.objects.back());
   }
+  code.device = std::move(compiled.device);
   return code;
 }
 
@@ -351,7 +293,7 @@ Expected<std::string> DescriptionObject(const std::string& info,
                                         const std::vector<std::string>& features,
                                         const Target& target) {
   codegen::EmitOptions emit;
-  emit.blobs = Blobs(info, features);
+  emit.blobs = DescriptionBlobs(info, features);
   return codegen::EmitObject(Module(), target, emit);
 }
 
@@ -380,8 +322,8 @@ Expected<std::string> LinkBuilt(const BuiltCode& code, const Target& target, boo
   if (!code.device.missing.empty()) return code.device.missing;
   const bool is_source = !code.source.empty();
   const std::string triple = is_source ? Target::Host().triple() : target.Cpu().triple();
-  const bool wasm = artifact::IsWasm(triple);  // whose modules import what they call
-  if (!relocatable && !wasm) TN_RETURN_IF_ERROR(CheckCalls(code.lowered));
+  const bool contained = IsContained(triple);  // whose modules import what they call
+  if (!relocatable && !contained) TN_RETURN_IF_ERROR(CheckCalls(code.lowered));
   artifact::LinkRequest link;
   link.kind = relocatable || is_source ? artifact::OutputKind::kRelocatable
                                        : artifact::OutputKind::kSharedLibrary;
@@ -398,7 +340,7 @@ Expected<std::string> LinkBuilt(const BuiltCode& code, const Target& target, boo
   TN_ASSIGN_OR_RETURN(std::string image, artifact::LinkImage(link));
   // C source asks more of the C library than a library of ours does: its own linker knows where.
   if (is_source && !relocatable) return SharedLibraryOf(image);
-  if (relocatable && !wasm) {
+  if (relocatable && !contained) {
     artifact::WeakenSymbols({TN_QUERY_SYMBOL, "__tvm_ffi_main", "__tvm_ffi__metadata_main"},
                             &image);
   }

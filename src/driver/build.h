@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "driver/device.h"
+#include "codegen/gpu/device_code.h"
 #include "driver/pipeline.h"
 #include "support/expected.h"
 #include "target/target.h"
@@ -18,7 +18,7 @@ struct BuiltCode {
   std::vector<std::string> exports;  // symbols
   std::vector<std::string> functions;  // that can be called, in name order
   Module lowered;                      // what the code was made of
-  DeviceCode device;                   // of a GPU target: its kernels; the object is the host's
+  codegen::DeviceCode device;          // of a GPU target: its kernels; the object is the host's
   std::vector<std::string> remarks;    // what passes did by themselves, or could not do
 };
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "driver/code_generators.h"
 #include "support/strings.h"
 
 namespace tenon::driver {
@@ -40,16 +41,11 @@ Status CheckDisabled(const std::set<std::string>& passes) {
 
 Status CheckTarget(const CompileOptions& options, const Target& target) {
   const bool source = options.format == OutputFormat::kCSource;
-  if (source == (target.kind() == TargetKind::kC) &&
-      (source || target.kind() == TargetKind::kLlvm)) {
-    return Ok();
-  }
-  if (source)
+  const bool makes_source = DoesMake(target, Makes::kSource);
+  if (source && !makes_source)
     return MakeError(fmt::format("C source is for target 'c', not for '{}'", options.target));
-  if (target.kind() == TargetKind::kC)
-    return MakeError("target 'c' makes C source: expected --format c");
-  return MakeError(fmt::format("target '{}' cannot compile networks yet; use an llvm target or 'c'",
-                               options.target));
+  if (!source && makes_source) return MakeError("target 'c' makes C source: expected --format c");
+  return CheckBuildable(target);
 }
 
 }  // namespace
@@ -86,7 +82,7 @@ Expected<Target> CheckOptions(const CompileOptions& given) {
   if (options.format == OutputFormat::kObject && options.params == ParamsMode::kSeparate) {
     return MakeError("an object holds its weights; expected --params embed with --format obj");
   }
-  if (target.arch() == Arch::kWasm32 && options.params == ParamsMode::kSeparate) {
+  if (target.Cpu().IsContained() && options.params == ParamsMode::kSeparate) {
     return MakeError("a module of WebAssembly holds its weights; expected --params embed");
   }
   TN_RETURN_IF_ERROR(CheckDisabled(options.disabled_passes));

@@ -63,11 +63,17 @@ std::string Describe(const Json& tensor) {
   return tensor["dtype"].get<std::string>() + " " + (dims.empty() ? "scalar" : Join(dims, "x"));
 }
 
-// Sizes as the program gives them: an open one is 1.
-std::string Sizes(const Json& tensor) {
-  std::vector<std::string> dims;
-  for (const Json& d : tensor["shape"]) dims.push_back(d.is_number() ? d.dump() : "1");
-  return "{" + Join(dims, ", ") + "}";
+// Sizes as the program gives them: an open one is the smallest that its dim takes.
+std::string Sizes(const Json& tensor, const Json& dims) {
+  std::vector<std::string> sizes;
+  for (const Json& size : tensor["shape"]) {
+    std::string text = size.is_number() ? size.dump() : "1";
+    for (const Json& d : dims) {
+      if (d["name"] == size) text = d["min"].dump();
+    }
+    sizes.push_back(text);
+  }
+  return "{" + Join(sizes, ", ") + "}";
 }
 
 constexpr char kExampleHead[] =
@@ -98,7 +104,7 @@ void Print(const char* name, const tenon::Tensor& tensor) {
 }  // namespace
 
 std::string ExampleText(const std::string& info, const std::string& library) {
-  const Json main = Json::parse(info)["functions"][0];
+  const Json all = Json::parse(info), &main = all["functions"][0];
   std::string text = kExampleHead;
   text += fmt::format(
       "int main(int argc, char** argv) try {{\n  auto module = tenon::Module::LoadFromFile(argc > "
@@ -116,7 +122,7 @@ std::string ExampleText(const std::string& info, const std::string& library) {
     text +=
         fmt::format("  // {}: {}\n", Literal(input["name"].get<std::string>()), Describe(input));
     text += fmt::format("  tenon::Tensor {} = tenon::Tensor::Empty({}, tenon::DataType::{});\n",
-                        name, Sizes(input), type.constant);
+                        name, Sizes(input, all["dims"]), type.constant);
     text += fmt::format("  std::fill_n({0}.data_as<{1}>(), {0}.num_elements(), {1}{{0}});\n", name,
                         type.element);
     arguments.push_back(name);

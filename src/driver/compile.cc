@@ -67,13 +67,6 @@ std::string Commented(const std::string& text) {
   return out;
 }
 
-// What weights are computed on: the plainest CPU of this machine's architecture, so that every
-// machine that compiles gets the same bytes (no fused multiply-add on x86, one width of vectors).
-Expected<Target> Baseline(const Target& host) {
-  if (host.arch() != Arch::kX86_64) return host;
-  return Target::Parse("llvm -mtriple=" + host.triple() + " -mcpu=x86-64");
-}
-
 class Compilation {
  public:
   explicit Compilation(const CompileOptions& options)
@@ -100,14 +93,15 @@ class Compilation {
     TN_ASSIGN_OR_RETURN(Target target, CheckOptions(options_));
     TN_RETURN_IF_ERROR(CheckCore(target));
     TN_ASSIGN_OR_RETURN(output_, ResolveOutput(options_, target));
-    TN_ASSIGN_OR_RETURN(Target build_host, Baseline(Target::Host()));
+    TN_ASSIGN_OR_RETURN(Target build_host, PlainHost());
+    const Machine machine = Machine::Of(target), build_machine = Machine::Of(build_host);
     TN_ASSIGN_OR_RETURN(graph::Graph g, Phase("import", [&] { return Import(); }));
     Dump("import", [&] { return graph::Print(g); });
     TN_ASSIGN_OR_RETURN(g, Phase("graph", [&] {
-                          return RunGraphPasses(std::move(g), target, options_, graph_hooks_);
+                          return RunGraphPasses(std::move(g), machine, options_, graph_hooks_);
                         }));
     TN_RETURN_IF_ERROR(EmitGraph(g));
-    graph::LowerOptions lower{&target, &build_host, options_.opt_level >= 2, options_.name};
+    graph::LowerOptions lower{&machine, &build_machine, options_.name};
     TN_ASSIGN_OR_RETURN(graph::LoweredNetwork network,
                         Phase("lower", [&] { return graph::Lower(g, lower); }));
     if (options_.verify_each) {
@@ -138,10 +132,11 @@ class Compilation {
   // Better known before compiling than after.
   Status CheckCore(const Target& target) {
     if (options_.format == OutputFormat::kCSource) return Ok();
-    const Expected<std::string> core = artifact::LibraryDirectory(target.triple());
+    const Expected<std::string> core = artifact::LibraryDirectory(target.Cpu().triple());
     if (options_.format == OutputFormat::kSharedLibrary) return core ? Ok() : Status(core.errors());
-    if (!core || artifact::IsWasm(target.triple())) report_.lacks_core_for = target.triple();
-    return artifact::CheckLinkable(target.triple());
+    const std::string& triple = target.Cpu().triple();
+    if (!core || IsContained(triple)) report_.lacks_core_for = triple;
+    return artifact::CheckLinkable(triple);
   }
 
   // The network's function for C programs.
@@ -157,22 +152,6 @@ class Compilation {
   Expected<graph::Graph> Import() {
     TN_ASSIGN_OR_RETURN(graph::Graph g, ImportModel(options_));
     TN_ASSIGN_OR_RETURN(source_hash_, HashSource(options_, g));
-    return RequireStaticShapes(std::move(g));
-  }
-
-  // Symbolic dims compile in a later version; until then each must be given.
-  Expected<graph::Graph> RequireStaticShapes(graph::Graph g) {
-    Diagnostics errors;
-    for (graph::ValueId v : g.inputs) {
-      const graph::Value& value = g.value(v);
-      if (value.type.leaf().StaticDims()) continue;
-      SourceLoc loc{options_.model, 0, 0, fmt::format("input '{}'", value.name)};
-      errors.push_back(MakeError(
-          fmt::format("shape {} has symbolic dims; give the sizes to compile for with --shape {}:…",
-                      value.type.ToString(), value.name),
-          loc));
-    }
-    if (!errors.empty()) return errors;
     return g;
   }
 
@@ -197,6 +176,9 @@ class Compilation {
     KernelJob job;
     job.target = &target;
     job.jobs = jobs_;
+    job.schedule = [machine = Machine::Of(target), &network](const Func& kernel) {
+      return ops::ScheduleKernel(network.scheduled.at(kernel->name), machine);
+    };
     job.source = options_.format == OutputFormat::kCSource;
     job.hooks.disabled = options_.disabled_passes;
     job.hooks.verify = options_.verify_each;
@@ -228,15 +210,8 @@ class Compilation {
                                        const Module& host, const Target& target) {
     info_ = InfoJson(g, network, host, target, options_, source_hash_);
     Func main = host.Find(options_.name);
-    report_.arena_bytes = main ? main->attrs.GetInt("arena_bytes") : 0;
-    std::string size(8, '\0'), cpu;
-    for (size_t i = 0; i < 8; ++i) size[i] = static_cast<char>(info_.size() >> (8 * i));
-    for (const std::string& feature : target.FeatureList()) cpu += feature + '\0';
-    cpu += '\0';
-    return {{"tn_blob_info", info_, 1, false, false},
-            {"tn_blob_info_size", size, 8, false, false},
-            {"tn_cpu_required", cpu, 1, false, false},
-            {"tn_main_instances", std::string(TN_INSTANCES_BYTES, '\0'), 64, false, true}};
+    report_.arena_bytes = main ? ArenaBytes(*main) : 0;
+    return DescriptionBlobs(info_, target.Cpu().FeatureList());
   }
 
   Status EmitGraph(const graph::Graph& g) {
@@ -251,21 +226,29 @@ class Compilation {
       for (const std::string& name : functions) defined.Add(lowered.Find(name));
       loop_text_ += Print(defined) + "\n";
     }
+    // A device's own source is a file beside the output.
+    if (target.IsDevice() && lowered.Find(functions.at(0))->func_kind == FuncKind::kKernel)
+      return Ok();
     codegen::EmitOptions emit;
     emit.functions = functions;
     if (options_.emit.count("llvm")) {
-      TN_ASSIGN_OR_RETURN(std::string text, codegen::EmitLlvm(lowered, target, emit));
+      TN_ASSIGN_OR_RETURN(std::string text, codegen::EmitLlvm(lowered, target.Cpu(), emit));
       llvm_text_ += text;
     }
     if (options_.emit.count("asm")) {
-      TN_ASSIGN_OR_RETURN(std::string text, codegen::EmitAssembly(lowered, target, emit));
+      TN_ASSIGN_OR_RETURN(std::string text, codegen::EmitAssembly(lowered, target.Cpu(), emit));
       asm_text_ += text;
     }
     return Ok();
   }
 
   Status WriteTexts(const CompiledModule& code, const Target& target) {
-    if (options_.emit.count("c") && options_.format != OutputFormat::kCSource) {
+    const bool wants_source = options_.emit.count("c") && options_.format != OutputFormat::kCSource;
+    if (wants_source && target.IsDevice()) {
+      for (const auto& [form, text] : code.device.files) {
+        TN_RETURN_IF_ERROR(WriteFile(output_.path + "." + form, text));
+      }
+    } else if (wants_source) {
       codegen::EmitOptions emit = code.emit;
       emit.functions.clear();
       TN_ASSIGN_OR_RETURN(std::string text, codegen::EmitC(code.whole, target, emit));
@@ -284,7 +267,8 @@ class Compilation {
     std::function<void(int64_t, int64_t)> progress;
     if (options_.progress)
       progress = [this](int64_t done, int64_t n) { options_.progress("weights", done, n); };
-    const bool wasm = artifact::IsWasm(target.triple());
+    if (!code.device.missing.empty()) return code.device.missing;
+    const bool wasm = target.Cpu().IsContained();
     if (options_.format == OutputFormat::kCSource || wasm) {
       TN_RETURN_IF_ERROR(Phase("weights", [&] {
         return (wasm ? WriteWasm : WriteSource)({network,

@@ -2,8 +2,8 @@
 
 #include <chrono>
 
-#include "graph/pass/pass.h"
 #include "graph/verify.h"
+#include "plan/passes.h"
 #include "support/check.h"
 
 namespace tenon::driver {
@@ -30,21 +30,21 @@ constexpr GraphStep kSteps[] = {
     {"simplify_views", 1, "raise_attention turns k around"},
     {"decompose_batch_norm", 0, "one form of a product and a sum per channel"},
     {"fold_into_conv", 1, "on logical weights"},
-    {"crop_conv", 1, "layouts give inputs the halos that pads ask for"},
+    {"crop_conv", 1, "plans give inputs the borders that pads ask for"},
     {"common_subexpressions", 1, "folding made equal transforms of equal weights"},
-    {"assign_layouts", 2, "kernels store their results in their result's layout, so before fusion"},
-    {"fuse", 1, "last: everything before reasons about single operators"},
+    {"fuse", 1, "everything before reasons about single operators"},
+    {"plan_groups", 2, "last: a group is what has an algorithm, and operands to lie as it wants"},
 };
 
 }  // namespace
 
-Expected<graph::Graph> RunGraphPasses(graph::Graph g, const Target& target,
+Expected<graph::Graph> RunGraphPasses(graph::Graph g, const Machine& machine,
                                       const CompileOptions& options, const GraphHooks& hooks) {
-  graph::GraphPassContext context{&target};
+  graph::GraphPassContext context{&machine};
   for (const GraphStep& step : kSteps) {
     if (options.opt_level < step.min_opt_level || options.disabled_passes.count(step.pass))
       continue;
-    const graph::GraphPassInfo* pass = graph::FindGraphPass(step.pass);
+    const graph::GraphPassInfo* pass = graph::FindAnyGraphPass(step.pass);
     TN_CHECK(pass, "no pass '{}'", step.pass);
     auto start = std::chrono::steady_clock::now();
     graph::Graph after = pass->run(g, context);

@@ -3,9 +3,9 @@
 
 #include <functional>
 
+#include "cost/machine.h"
 #include "driver/compile.h"
 #include "graph/graph.h"
-#include "target/target.h"
 
 namespace tenon::driver {
 
@@ -15,7 +15,7 @@ struct GraphHooks {
       after_pass;
 };
 
-Expected<graph::Graph> RunGraphPasses(graph::Graph g, const Target& target,
+Expected<graph::Graph> RunGraphPasses(graph::Graph g, const Machine& machine,
                                       const CompileOptions& options, const GraphHooks& hooks);
 
 }  // namespace tenon::driver

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cost/estimate.h"
+#include "driver/dims_json.h"
 #include "ir/print.h"
 #include "tenon/kernel_abi.h"
 
@@ -12,7 +13,7 @@ namespace tenon::driver {
 
 using Json = nlohmann::ordered_json;
 
-static Json ShapeJson(const std::vector<Expr>& dims) {
+Json TensorJson(const std::string& name, DType dtype, const std::vector<Expr>& dims) {
   Json shape = Json::array();
   for (const Expr& d : dims) {
     if (auto n = AsInt(d)) {
@@ -21,23 +22,45 @@ static Json ShapeJson(const std::vector<Expr>& dims) {
       shape.push_back(ToString(d));
     }
   }
-  return shape;
+  return {{"name", name}, {"dtype", LongName(dtype)}, {"shape", shape}};
+}
+
+Json DimsJson(const graph::Graph& g) {
+  Json dims = Json::array();
+  for (const graph::Dim& d : g.dims) {
+    dims.push_back({{"name", d.var->name}, {"min", d.min}, {"max", d.max}, {"step", d.step}});
+  }
+  return dims;
 }
 
 static Json TensorJson(const std::string& name, const graph::TensorType& type) {
-  return {{"name", name}, {"dtype", LongName(type.dtype)}, {"shape", ShapeJson(type.dims)}};
+  return TensorJson(name, type.dtype, type.dims);
+}
+
+std::vector<codegen::DataBlob> DescriptionBlobs(const std::string& info,
+                                                const std::vector<std::string>& features) {
+  std::string size(8, '\0'), cpu;
+  for (size_t i = 0; i < 8; ++i) size[i] = static_cast<char>(info.size() >> (8 * i));
+  for (const std::string& feature : features) cpu += feature + '\0';
+  cpu += '\0';
+  return {{"tn_blob_info", info, 1, false, false},
+          {"tn_blob_info_size", size, 8, false, false},
+          {"tn_cpu_required", cpu, 1, false, false},
+          {"tn_main_instances", std::string(TN_INSTANCES_BYTES, '\0'), 64, false, true}};
+}
+
+int64_t ArenaBytes(const PrimFunc& host) {
+  return host.attrs.GetInt("arena_bytes", host.attrs.GetInt("most_arena_bytes"));
 }
 
 double EstimateMicroseconds(const graph::KernelInfo& kernel, const Target& target) {
-  const MachineProfile profile = MachineProfile::Preset(target);
+  if (kernel.seconds > 0) return kernel.seconds * 1e6;
+  const Machine machine = Machine::Of(target);
   WorkDescription work;
-  // Products are what has many operations for each byte; anything else is bound by its elements.
-  bool product = kernel.kind == "matmul" || kernel.kind == "conv";
-  (product ? work.flops : work.vector_ops) = static_cast<double>(kernel.flops);
-  work.bytes_at(profile.LevelFor(kernel.bytes)) = static_cast<double>(kernel.bytes);
-  work.team = std::max(1, target.Cpu().cores());
-  work.tiles = work.team;
-  return EstimateSeconds(work, profile) * 1e6;
+  work.vector_ops = static_cast<double>(kernel.flops);
+  work.bytes[machine.LevelFor(kernel.bytes)] = static_cast<double>(kernel.bytes);
+  work.tiles = work.team = machine.workers;
+  return EstimateSeconds(work, machine) * 1e6;
 }
 
 std::string InfoJson(const graph::Graph& g, const graph::LoweredNetwork& network,
@@ -56,12 +79,9 @@ std::string InfoJson(const graph::Graph& g, const graph::LoweredNetwork& network
     main["outputs"].push_back(TensorJson(g.output_names[k], g.type(g.outputs[k])));
   }
   j["functions"] = Json::array({main});
-  j["dims"] = Json::array();
-  for (const graph::Dim& d : g.dims) {
-    j["dims"].push_back({{"name", d.var->name}, {"min", d.min}, {"max", d.max}, {"step", d.step}});
-  }
+  j["dims"] = DimsJson(g);
   Func f = host.Find(options.name);
-  j["arena_bytes"] = f ? f->attrs.GetInt("arena_bytes") : 0;
+  j["arena_bytes"] = f ? ArenaBytes(*f) : 0;
   j["weights_bytes"] = network.weights_bytes;
   j["kernels"] = Json::array();
   for (const graph::KernelInfo& k : network.kernels) {

@@ -1,8 +1,11 @@
 // The description that an artifact carries (kernel_abi.h, tn_blob_info).
 #pragma once
 
+#include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
+#include "codegen/codegen.h"
 #include "driver/compile.h"
 #include "graph/lower/lower.h"
 #include "support/hash.h"
@@ -10,9 +13,22 @@
 
 namespace tenon::driver {
 
-/// The time of one launch by the cost model, in microseconds, on the target's cores (one, where it
-/// does not say).
+/// The time of one launch as it was planned, or by its size where nobody did, in microseconds, on
+/// the target's cores (one, where it does not say).
 double EstimateMicroseconds(const graph::KernelInfo& kernel, const Target& target);
+
+/// A tensor of a signature; sizes that are not constant are texts.
+nlohmann::ordered_json TensorJson(const std::string& name, DType dtype,
+                                  const std::vector<Expr>& dims);
+
+/// What a library says of itself, as its data: the text, the features that its code needs, and the
+/// idle arenas of `main`.
+std::vector<codegen::DataBlob> DescriptionBlobs(const std::string& info,
+                                                const std::vector<std::string>& features);
+
+/// What a call of a lowered host function borrows, at the largest sizes of its dims; 0: nothing, or
+/// these have no end.
+int64_t ArenaBytes(const PrimFunc& host);
 
 /// JSON text. `host` holds the lowered host functions.
 std::string InfoJson(const graph::Graph& g, const graph::LoweredNetwork& network,

@@ -6,11 +6,13 @@
 #include <map>
 #include <unordered_map>
 
+#include "driver/code_generators.h"
+#include "ir/visit.h"
 #include "loop/pass/calls/outline_micro_kernels.h"
+#include "loop/pass/host/lower_launches.h"
 #include "loop/pass/rewrite.h"
 #include "loop/threads.h"
 #include "loop/verify.h"
-#include "ops/kernel.h"
 #include "support/thread_pool.h"
 #include "tenon/kernel_abi.h"
 
@@ -19,22 +21,62 @@ namespace tenon::driver {
 namespace {
 
 struct KernelResult {
-  Module lowered;                      // the kernel and the micro-kernels that it calls
+  std::string name;
+  Module scheduled;                    // the kernel and what it calls
+  Module lowered;                      // the same, with the micro-kernels
   std::vector<std::string> functions;  // those of them that its object defines
   std::string object;
+  std::vector<std::string> remarks;
   Diagnostics errors;
 };
 
-Expected<Module> LowerKernel(const Func& kernel, const KernelJob& job) {
-  PassContext context = ContextOf(*job.target);
+Status ScheduleIn(const Func& kernel, const KernelJob& job, KernelResult* k) {
   auto start = std::chrono::steady_clock::now();
-  TN_ASSIGN_OR_RETURN(Schedule schedule, ops::ScheduleKernel(kernel, *job.target));
+  TN_ASSIGN_OR_RETURN(Schedule schedule, job.schedule(kernel));
   double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   if (job.after_schedule) job.after_schedule(schedule, seconds);
-  if (job.hooks.verify) {
-    CheckVerified(Verify(schedule.module(), Stage::kSchedulable), "the schedule");
+  k->scheduled = schedule.module();
+  if (job.hooks.verify) CheckVerified(Verify(k->scheduled, Stage::kSchedulable), "the schedule");
+  return Ok();
+}
+
+Status LowerIn(const KernelJob& job, KernelResult* k) {
+  PassContext context = ContextOf(*job.target);
+  context.remarks = &k->remarks;
+  TN_ASSIGN_OR_RETURN(k->lowered, RunPipeline(KernelPipelineOf(*job.target),
+                                              std::move(k->scheduled), context, job.hooks));
+  // A schedule may ask for what a device cannot do; nothing before this knows.
+  if (job.target->IsDevice()) return Verify(k->lowered, Stage::kLowered);
+  return Ok();
+}
+
+// A kernel and the functions that it calls, and those that they call.
+Module WithCallees(const Module& module, const Func& kernel) {
+  Module out;
+  std::vector<Func> waiting = {kernel};
+  while (!waiting.empty()) {
+    const Func f = waiting.back();
+    waiting.pop_back();
+    if (out.Find(f->name)) continue;
+    out.Add(f);
+    PreOrder(f->body, [&](const NodeRef& n) {
+      const auto* call = As<CallFunc>(n);
+      if (Func callee = call ? module.Find(call->callee) : nullptr) waiting.push_back(callee);
+      return !IsA<ExprNode>(n);
+    });
   }
-  return RunPipeline(KernelPipeline(), schedule.module(), context, job.hooks);
+  return out;
+}
+
+std::vector<KernelResult> KernelsOf(const Module& module) {
+  std::vector<KernelResult> out;
+  for (const auto& [name, f] : module.funcs) {
+    if (f->func_kind != FuncKind::kKernel) continue;
+    out.emplace_back();
+    out.back().name = name;
+    out.back().scheduled = WithCallees(module, f);
+  }
+  return out;
 }
 
 // Equal micro-kernels of several kernels become one: the first kernel's, which defines it for all.
@@ -96,6 +138,92 @@ void AddKernel(const Module& lowered, const std::string& kernel, Module* whole) 
   }
 }
 
+// All errors of the kernels, each with the kernel's name where the user did not write it.
+Diagnostics ErrorsOf(std::vector<KernelResult>* kernels, const KernelJob& job) {
+  Diagnostics errors;
+  for (KernelResult& k : *kernels) {
+    Diagnostics own = job.schedule ? InKernel(std::move(k.errors), k.name) : std::move(k.errors);
+    errors.insert(errors.end(), own.begin(), own.end());
+  }
+  return errors;
+}
+
+// Schedules the kernels where that is still to be done. On a device their launches are split then,
+// so that there may be more of them.
+Expected<std::vector<KernelResult>> Scheduled(const Module& module, const KernelJob& job,
+                                              Module* host) {
+  std::vector<KernelResult> kernels = KernelsOf(module);
+  if (job.schedule) {
+    ForEachKernel(&kernels, job, [&](int64_t, KernelResult* k) {
+      return ScheduleIn(module.Find(k->name), job, k);
+    });
+  }
+  if (Diagnostics errors = ErrorsOf(&kernels, job); !errors.empty()) return errors;
+  if (!job.target->IsDevice()) return kernels;
+  Module all = *host;
+  for (const KernelResult& k : kernels) {
+    for (const auto& [name, f] : k.scheduled.funcs) all.Add(f);
+  }
+  TN_ASSIGN_OR_RETURN(all, RunPass(*FindLoopPass("split_launches"), all, {}));
+  kernels = KernelsOf(all);
+  for (auto& [name, f] : host->funcs) f = all.Find(name);
+  return kernels;
+}
+
+// The host functions' code with what is data of the library.
+Status EmitHost(const KernelJob& job, CompiledModule* out) {
+  const codegen::EmitOptions& emit = out->emit;
+  const Target& cpu = job.target->Cpu();
+  if (job.source) return Ok();
+  const bool together = job.together && !job.target->IsDevice();
+  Module host = together ? out->whole : out->host;
+  codegen::EmitOptions options = emit;
+  if (together) options.functions.clear();
+  if (job.target->IsDevice())
+    std::erase_if(host.funcs,
+                  [](const auto& named) { return named.second->func_kind == FuncKind::kKernel; });
+  TN_ASSIGN_OR_RETURN(std::string object, codegen::EmitObject(host, cpu, options));
+  out->objects.push_back(std::move(object));
+  return Ok();
+}
+
+std::string Little(uint64_t value, int bytes) {
+  std::string out;
+  for (int i = 0; i < bytes; ++i) out += static_cast<char>(value >> (8 * i));
+  return out;
+}
+
+// The table of weights that host functions want on a device (tn_device_weights).
+void AddDeviceWeights(const Module& host, std::vector<codegen::DataBlob>* blobs) {
+  for (const auto& [name, f] : host.funcs) {
+    const std::vector<int64_t> offsets = f->attrs.GetInts("weight_offsets");
+    const std::vector<int64_t> bytes = f->attrs.GetInts("weight_bytes");
+    if (f->func_kind != FuncKind::kHost || bytes.empty()) continue;
+    std::string table = Little(bytes.size(), 4) + Little(0, 4);
+    for (size_t i = 0; i < bytes.size(); ++i) {
+      table += Little(static_cast<uint64_t>(offsets[i]), 8);
+      table += Little(static_cast<uint64_t>(bytes[i]), 8);
+    }
+    blobs->push_back({"tn_blob_device_weights", table, 8, false, false});
+    blobs->push_back({"tn_blob_device_weights_state",
+                      std::string(TN_DEVICE_WEIGHTS_STATE_BYTES, '\0'), 64, false, true});
+  }
+}
+
+// The device's code, and as data of the library where it is there.
+Status MakeDeviceCode(const std::vector<KernelResult>& kernels, const KernelJob& job,
+                      CompiledModule* out) {
+  Module module;
+  for (const KernelResult& k : kernels) AddKernel(k.lowered, k.name, &module);
+  TN_ASSIGN_OR_RETURN(out->device, CodeGeneratorOf(*job.target)->device_code(module, *job.target));
+  if (!out->device.missing.empty()) return Ok();
+  TN_ASSIGN_OR_RETURN(
+      auto blobs, codegen::PackDeviceCode(DeviceKernels(module), *job.target, out->device.images));
+  AddDeviceWeights(out->host, &blobs);
+  out->emit.blobs.insert(out->emit.blobs.end(), blobs.begin(), blobs.end());
+  return Ok();
+}
+
 }  // namespace
 
 // Bodies would only be lowered again.
@@ -118,77 +246,70 @@ void AddInstances(const Module& host, std::vector<codegen::DataBlob>* blobs) {
   }
 }
 
+// So that a program can call them without arguments' checks.
+static void ExportBodies(Module* host) {
+  for (auto& [name, f] : host->funcs) {
+    if (f->func_kind != FuncKind::kHost) continue;
+    PrimFunc fields(*f);
+    fields.attrs.Set("exported", true);
+    f = PrimFunc::Make(std::move(fields));
+  }
+}
+
 Expected<CompiledModule> CompileModule(const Module& input, const KernelJob& job) {
-  Module module = FindLoopPass("wrap_exports")->run(input, {});
-  std::vector<Func> kernels;
+  CompiledModule out;
+  PassContext wrapping;
+  wrapping.remarks = &out.remarks;
+  TN_ASSIGN_OR_RETURN(const Module module, RunPass(*FindLoopPass("wrap_exports"), input, wrapping));
   Module host;
   for (const auto& [name, f] : module.funcs) {
-    if (f->func_kind == FuncKind::kHost) {
-      host.Add(f);
-    } else {
-      kernels.push_back(f);
-    }
+    if (f->func_kind == FuncKind::kHost) host.Add(f);
   }
-  auto n = static_cast<int64_t>(kernels.size());
-  std::vector<KernelResult> results(kernels.size());
-  ForEachKernel(&results, job, [&](int64_t i, KernelResult* k) -> Status {
-    TN_ASSIGN_OR_RETURN(k->lowered, LowerKernel(kernels[static_cast<size_t>(i)], job));
-    return Ok();
-  });
-  ShareMicroKernels(&results);
+  TN_ASSIGN_OR_RETURN(std::vector<KernelResult> kernels, Scheduled(module, job, &host));
+  ForEachKernel(&kernels, job, [&](int64_t, KernelResult* k) { return LowerIn(job, k); });
+  if (Diagnostics errors = ErrorsOf(&kernels, job); !errors.empty()) return errors;
+  ShareMicroKernels(&kernels);
   std::atomic<int64_t> done{0};
-  ForEachKernel(&results, job, [&](int64_t, KernelResult* k) -> Status {
-    codegen::EmitOptions emit;
-    emit.functions = k->functions;
-    emit.verify |= job.hooks.verify;
-    if (job.source) {
-      if (job.progress) job.progress(++done, n);
-      return Ok();
+  const auto n = static_cast<int64_t>(kernels.size());
+  ForEachKernel(&kernels, job, [&](int64_t, KernelResult* k) -> Status {
+    if (!job.source && !job.together && !job.target->IsDevice()) {
+      codegen::EmitOptions emit;
+      emit.functions = k->functions;
+      emit.verify |= job.hooks.verify;
+      const auto start = std::chrono::steady_clock::now();
+      TN_ASSIGN_OR_RETURN(k->object, codegen::EmitObject(k->lowered, *job.target, emit));
+      const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
+      if (job.after_codegen) job.after_codegen(taken.count());
     }
-    const auto start = std::chrono::steady_clock::now();
-    TN_ASSIGN_OR_RETURN(k->object, codegen::EmitObject(k->lowered, *job.target, emit));
-    const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
-    if (job.after_codegen) job.after_codegen(taken.count());
     if (job.progress) job.progress(++done, n);
     return Ok();
   });
-
-  CompiledModule out;
-  Diagnostics errors;
-  for (size_t k = 0; k < kernels.size(); ++k) {
-    Diagnostics own = InKernel(std::move(results[k].errors), kernels[k]->name);
-    errors.insert(errors.end(), own.begin(), own.end());
-    if (!errors.empty()) continue;
-    if (job.inspect) TN_RETURN_IF_ERROR(job.inspect(results[k].lowered, results[k].functions));
-    host.Add(Declaration(results[k].lowered.Find(kernels[k]->name)));
-    AddKernel(results[k].lowered, kernels[k]->name, &out.whole);
-    if (!job.source) out.objects.push_back(std::move(results[k].object));
+  if (Diagnostics errors = ErrorsOf(&kernels, job); !errors.empty()) return errors;
+  for (KernelResult& k : kernels) {
+    out.remarks.insert(out.remarks.end(), k.remarks.begin(), k.remarks.end());
+    if (job.inspect) TN_RETURN_IF_ERROR(job.inspect(k.lowered, k.functions));
+    host.Add(Declaration(k.lowered.Find(k.name)));
+    AddKernel(k.lowered, k.name, &out.whole);
+    if (!k.object.empty()) out.objects.push_back(std::move(k.object));
   }
-  if (!errors.empty()) return errors;
 
-  PassContext context = ContextOf(*job.target);
+  PassContext context = ContextOf(job.target->Cpu());
   TN_ASSIGN_OR_RETURN(out.host, RunPipeline(HostPipeline(), std::move(host), context, job.hooks));
-  if (job.export_bodies) {
-    for (auto& [name, f] : out.host.funcs) {
-      if (f->func_kind != FuncKind::kHost) continue;
-      PrimFunc fields(*f);
-      fields.attrs.Set("exported", true);
-      f = PrimFunc::Make(std::move(fields));
-    }
-  }
+  if (job.finish_host) TN_RETURN_IF_ERROR(job.finish_host(&out.host));
+  if (job.export_bodies) ExportBodies(&out.host);
   codegen::EmitOptions& emit = out.emit;
   emit.verify |= job.hooks.verify;
+  emit.error_texts = job.error_texts;
   for (const auto& [name, f] : out.host.funcs) {
-    if (f->func_kind == FuncKind::kHost || f->func_kind == FuncKind::kPacked)
-      emit.functions.push_back(name);
+    // All but the declarations of kernels: a function that tells the arena's size too.
+    if (f->func_kind != FuncKind::kKernel) emit.functions.push_back(name);
   }
   if (job.blobs) emit.blobs = job.blobs(out.host);
   AddInstances(out.host, &emit.blobs);
   if (job.inspect) TN_RETURN_IF_ERROR(job.inspect(out.host, emit.functions));
+  if (job.target->IsDevice()) TN_RETURN_IF_ERROR(MakeDeviceCode(kernels, job, &out));
   for (const std::string& name : emit.functions) out.whole.Add(out.host.Find(name));
-  if (job.source) return out;
-  TN_ASSIGN_OR_RETURN(std::string object, codegen::EmitObject(out.host, *job.target, emit));
-  out.objects.push_back(std::move(object));
+  TN_RETURN_IF_ERROR(EmitHost(job, &out));
   return out;
 }
 

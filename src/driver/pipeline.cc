@@ -57,6 +57,12 @@ const std::vector<Step>& DevicePipeline() {
   return kSteps;
 }
 
+const std::vector<Step>& KernelPipelineOf(const Target& target) {
+  const std::string_view name = target.kind().pipeline;
+  TN_CHECK(name == "cpu" || name == "device", "no pipeline '{}'", name);
+  return name == "cpu" ? KernelPipeline() : DevicePipeline();
+}
+
 const std::vector<Step>& HostPipeline() {
   static const std::vector<Step> kSteps = {
       {"plan_storage", "the arena; barriers depend on which values share memory"},
@@ -73,10 +79,16 @@ void CheckVerified(const Status& verified, std::string_view after) {
   TN_CHECK(verified, "after {} the code is faulty:\n{}", after, ToString(verified.errors()));
 }
 
+Expected<Target> PlainHost() {
+  const Target host = Target::Host();
+  if (host.arch() != Arch::kX86_64) return host;
+  return Target::Parse("llvm -mtriple=" + host.triple() + " -mcpu=x86-64");
+}
+
 PassContext ContextOf(const Target& target) {
   PassContext context;
   context.target = &target;
-  if (target.Cpu().arch() == Arch::kWasm32) context.max_team = 1;  // a module has one thread
+  if (target.Cpu().IsContained()) context.max_team = 1;
   return context;
 }
 
@@ -87,7 +99,7 @@ Expected<Module> RunPipeline(const std::vector<Step>& steps, Module module,
     const PassInfo* pass = FindLoopPass(step.pass);
     TN_CHECK(pass, "no pass '{}'", step.pass);
     auto start = std::chrono::steady_clock::now();
-    Module after = pass->run(module, context);
+    TN_ASSIGN_OR_RETURN(Module after, RunPass(*pass, module, context));
     double seconds =
         std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     if (hooks.after_pass) hooks.after_pass(step.pass, module, after, seconds);

@@ -17,10 +17,11 @@ struct Step {
   const char* why;   // why it stands here
 };
 
-/// From a scheduled kernel to what code generation takes.
+/// From a scheduled kernel to what code generation takes: on a CPU, and on a device.
 const std::vector<Step>& KernelPipeline();
-/// The same for a kernel of a GPU target.
 const std::vector<Step>& DevicePipeline();
+/// The one that the target's kind names.
+const std::vector<Step>& KernelPipelineOf(const Target& target);
 /// From a host function that launches kernels to what code generation takes. Kernels are
 /// declarations here.
 const std::vector<Step>& HostPipeline();
@@ -44,9 +45,15 @@ struct PassHooks {
 /// throws.
 void CheckVerified(const Status& verified, std::string_view after);
 
+/// This machine, without what only some of its kind have: what weights are computed on, so that
+/// every machine that compiles gets the same bytes (no fused multiply-add on x86, one width of
+/// vectors).
+Expected<Target> PlainHost();
+
 /// What passes are told of a target.
 PassContext ContextOf(const Target& target);
 
+/// Ends after a pass that reported something, with that.
 Expected<Module> RunPipeline(const std::vector<Step>& steps, Module module,
                              const PassContext& context, const PassHooks& hooks);
 

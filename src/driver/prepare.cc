@@ -31,6 +31,9 @@ class WeightWriter {
     KernelJob job;
     job.target = &build_host;
     job.jobs = options.jobs;
+    job.schedule = [machine = Machine::Of(build_host), this](const Func& kernel) {
+      return ops::ScheduleKernel(network_.scheduled.at(kernel->name), machine);
+    };
     job.hooks.verify = options.verify_each;
     job.export_bodies = true;
     TN_ASSIGN_OR_RETURN(compiled_, CompileModule(network_.prepare, job));

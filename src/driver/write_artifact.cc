@@ -66,11 +66,10 @@ Expected<Output> ResolveOutput(const CompileOptions& options, const Target& targ
     if (fault)
       return MakeError(
           fmt::format("cannot make the folder '{}': {}", options.output, fault.message()));
-    const char* name = object                              ? "model.o"
-                       : source                            ? "model.c"
-                       : artifact::IsWasm(target.triple()) ? "model.wasm"
-                                                           : "model.so";
-    output.path = (fs::path(options.output) / name).string();
+    const std::string_view suffix = object   ? ".o"
+                                    : source ? ".c"
+                                             : RowOf(target.Cpu().arch()).library_suffix;
+    output.path = (fs::path(options.output) / fmt::format("model{}", suffix)).string();
     output.is_bundle = true;
   }
   output.directory = fs::path(output.path).parent_path().string();
@@ -92,7 +91,7 @@ artifact::LinkRequest RequestLink(const CompiledModule& code, const Target& targ
   for (const auto& [name, f] : code.host.funcs) {
     if (f->func_kind == FuncKind::kPacked) link.exports.push_back(name);
   }
-  link.triple = target.triple();
+  link.triple = target.Cpu().triple();
   return link;
 }
 

@@ -80,7 +80,7 @@ int32_t {}_load(const char* path);
 )";
 
 std::string HeaderText(const SourceRequest& r, const std::string& source, bool separate) {
-  const Json main = Json::parse(r.info)["functions"][0];
+  const Json all = Json::parse(r.info), &main = all["functions"][0];
   const std::string& name = r.options.name;
   std::string parameters, tensors;
   auto add = [&](const Json& list, const char* kind, const char* qualifier) {
@@ -93,12 +93,18 @@ std::string HeaderText(const SourceRequest& r, const std::string& source, bool s
   };
   add(main["inputs"], "input", "const ");
   add(main["outputs"], "output", "");
+  for (const Json& d : all["dims"]) {
+    const std::string dim = d["name"];
+    parameters += fmt::format("int64_t {}, ", dim);
+    tensors += fmt::format(" *   {}: {} to {} in steps of {}\n", dim, d["min"].dump(),
+                           d["max"].dump(), d["step"].dump());
+  }
   // A name of the model's must not end the comment.
   for (size_t at = 0; (at = tensors.find("*/", at)) != std::string::npos;)
     tensors.replace(at, 2, "* /");
   return fmt::format(kHeader, fmt::arg("name", name), fmt::arg("source", source),
                      fmt::arg("guard", Upper(name) + "_TENON_H_"), fmt::arg("upper", Upper(name)),
-                     fmt::arg("workspace", Json::parse(r.info)["arena_bytes"].get<int64_t>()),
+                     fmt::arg("workspace", all["arena_bytes"].get<int64_t>()),
                      fmt::arg("load", separate ? fmt::format(kLoadDeclaration, name) : ""),
                      fmt::arg("failure", separate ? ", or while the weights have not been read"
                                                   : ", or for an index out of range"),
@@ -180,7 +186,20 @@ std::string Comment(const SourceRequest& r) {
 
 std::string PlainName(const CompileOptions& options) { return options.name + "_run"; }
 
+// One workspace serves calls of all sizes.
+Status RequireEnds(const SourceRequest& r) {
+  const std::string open =
+      "the largest size is needed for C; give '{0}' a range, as in "
+      "--shape input:{0}[1..16]";
+  for (const Json& d : Json::parse(r.info)["dims"]) {
+    if (d["max"].get<int64_t>() < graph::Dim::kNoMax) continue;
+    return MakeError(fmt::format(fmt::runtime(open), d["name"].get<std::string>()));
+  }
+  return Ok();
+}
+
 Status WriteSource(const SourceRequest& r) {
+  TN_RETURN_IF_ERROR(RequireEnds(r));
   const uint64_t bytes = r.network.weights_bytes;
   const bool separate = bytes > 0 && !r.output.params.empty();
   if (bytes > kMostEmbedded && !separate) {

@@ -32,6 +32,23 @@ std::vector<int32_t> UseCounts(const Graph& g) {
   return counts;
 }
 
+bool UsesDims(const Graph& g, const Node& n) {
+  auto symbolic = [](const std::vector<Expr>& list) {
+    return !std::all_of(list.begin(), list.end(),
+                        [](const Expr& e) { return AsInt(e).has_value(); });
+  };
+  for (const auto& [name, list] : n.exprs) {
+    if (symbolic(list)) return true;
+  }
+  for (ValueId v : n.outputs) {
+    if (symbolic(g.type(v).dims)) return true;
+  }
+  return std::any_of(n.regions.begin(), n.regions.end(), [](const auto& region) {
+    return std::any_of(region->nodes.begin(), region->nodes.end(),
+                       [&](const Node& inner) { return UsesDims(*region, inner); });
+  });
+}
+
 void ReplaceAllUses(Graph& g, ValueId from, ValueId to) {
   for (Node& n : g.nodes) std::replace(n.inputs.begin(), n.inputs.end(), from, to);
   std::replace(g.outputs.begin(), g.outputs.end(), from, to);

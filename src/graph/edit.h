@@ -12,6 +12,10 @@ std::vector<std::vector<NodeId>> Users(const Graph& g);
 /// How often each value is read by nodes (once per operand) and as a graph output.
 std::vector<int32_t> UseCounts(const Graph& g);
 
+/// Whether what a node computes depends on the sizes of the graph's dims beyond what its operands
+/// do: dims in its attributes or results, or in those of its regions.
+bool UsesDims(const Graph& g, const Node& n);
+
 /// Makes every reader of `from`, graph outputs too, read `to`.
 void ReplaceAllUses(Graph& g, ValueId from, ValueId to);
 

@@ -98,6 +98,15 @@ class Comparison {
     return true;
   }
 
+  bool Plans(const Plan& a, const Plan& b) const {
+    auto same = [&](const Variant& x, const Variant& y) {
+      return Exprs({x.when}, {y.when}) && x.schedule == y.schedule;
+    };
+    return a.algorithm == b.algorithm && a.layout == b.layout && a.seconds == b.seconds &&
+           std::equal(a.variants.begin(), a.variants.end(), b.variants.begin(), b.variants.end(),
+                      same);
+  }
+
   bool Nodes(const Graph& a, const Graph& b, const Node& x, const Node& y, Pairs* pairs) {
     if (x.op != y.op || !(x.attrs == y.attrs) || x.outputs.size() != y.outputs.size() ||
         x.regions.size() != y.regions.size())
@@ -109,6 +118,7 @@ class Comparison {
       return false;
     }
     if (!Values(a, b, x.inputs, y.inputs, pairs)) return false;
+    if (!x.plan != !y.plan || (x.plan && !Plans(*x.plan, *y.plan))) return false;
     for (size_t i = 0; i < x.outputs.size(); ++i) {
       if (!SameTypes(a.value(x.outputs[i]).type, b.value(y.outputs[i]).type)) return false;
     }

@@ -2,11 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstring>
 
 #include "graph/dims.h"
+#include "ir/visit.h"
 #include "support/check.h"
 
 namespace tenon::graph {
@@ -23,7 +25,7 @@ std::optional<std::vector<int64_t>> TensorType::StaticDims() const {
 
 std::string TensorType::ToString() const {
   std::string out = dtype.ToString() + DimsText(dims);
-  if (place.device != Place::kHost) out += fmt::format(" @device {}", place.device);
+  if (!place.IsHost()) out += " @" + place.ToString();
   return out;
 }
 
@@ -72,6 +74,26 @@ bool operator==(const Type& a, const Type& b) {
   for (; !x->IsTensor() && x->kind() == y->kind(); x = &x->element(), y = &y->element()) {
   }
   return x->IsTensor() && y->IsTensor() && x->tensor() == y->tensor();
+}
+
+int64_t Dim::Typical() const {
+  constexpr int64_t kMost = 128;
+  return min >= kMost ? min : min + (std::min(max, kMost) - min) / step * step;
+}
+
+static int64_t SizeAt(const Graph& g, const Expr& size, int64_t (*of_dim)(const Dim&)) {
+  if (auto n = AsInt(size)) return *n;
+  VarMap values;
+  for (const Dim& d : g.dims) values[d.var.get()] = IndexConst(of_dim(d));
+  return AsInt(SimplifyDim(Substitute(size, values))).value_or(1);
+}
+
+int64_t TypicalSize(const Graph& g, const Expr& size) {
+  return SizeAt(g, size, [](const Dim& d) { return d.Typical(); });
+}
+
+int64_t LeastSize(const Graph& g, const Expr& size) {
+  return SizeAt(g, size, [](const Dim& d) { return d.min; });
 }
 
 Payload Payload::InFile(std::shared_ptr<const WeightFile> file, uint64_t offset, uint64_t size) {

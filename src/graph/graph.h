@@ -27,8 +27,10 @@
 #include <vector>
 
 #include "graph/op.h"
+#include "graph/plan.h"
 #include "ir/buffer.h"
 #include "ir/dtype.h"
+#include "ir/place.h"
 #include "support/file.h"
 
 namespace tenon::graph {
@@ -53,13 +55,6 @@ struct Limits {
   static constexpr int kExprSize = 256;          // operators in one dim
   static constexpr int kRegionDepth = 16;
   static constexpr int kTypeDepth = 8;  // of sequences and optionals in each other
-};
-
-/// Where a tensor lives: the host, or device k.
-struct Place {
-  static constexpr int32_t kHost = -1;
-  int32_t device = kHost;
-  friend bool operator==(const Place&, const Place&) = default;
 };
 
 struct TensorType {
@@ -164,6 +159,7 @@ struct Node {
   Attrs attrs;  // complete: every attribute of the row
   ExprAttrs exprs;
   std::vector<std::shared_ptr<const Graph>> regions;
+  std::shared_ptr<const Plan> plan;  // null: not planned; its definition lowers it
 };
 
 /// A symbolic dimension and the sizes it may take, checked at entry: min ≤ n ≤ max, n ≡ min (mod
@@ -171,8 +167,14 @@ struct Node {
 struct Dim {
   Var var;
   int64_t min = 1;
-  int64_t max = std::numeric_limits<int32_t>::max();
+  int64_t max = kNoMax;
   int64_t step = 1;
+
+  /// The largest size there is: such a dim has no end that anybody chose.
+  static constexpr int64_t kNoMax = std::numeric_limits<int32_t>::max();
+  /// The size that stands for all where one number is wanted, for prices and reports: the largest
+  /// one up to 128, or else the smallest.
+  int64_t Typical() const;
 };
 
 struct Graph {
@@ -206,6 +208,10 @@ struct Graph {
 /// The rank of the node's first input, which defaults of attributes go by; 0 where it has none or
 /// is no tensor.
 int RankOfFirst(const Graph& g, const Node& n);
+
+/// `size` at the typical sizes of the graph's dims, and at their smallest.
+int64_t TypicalSize(const Graph& g, const Expr& size);
+int64_t LeastSize(const Graph& g, const Expr& size);
 
 /// "%12 'conv1' (conv)", for messages.
 std::string Describe(const Graph& g, NodeId id);

@@ -2,9 +2,16 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
+#include "graph/dims.h"
+
 namespace tenon::graph {
 
-static int64_t RoundUp(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
+Expr InBlocks(const Expr& size, int64_t block) {
+  const Expr b = IndexConst(block);
+  return DimMul(DimCeilDiv(size, b), b);
+}
 
 int64_t StorageDesc::BlockOf(int axis) const {
   for (const Blocking& b : blocks) {
@@ -15,12 +22,17 @@ int64_t StorageDesc::BlockOf(int axis) const {
 
 static int64_t Begin(const StorageDesc& d, size_t i) { return d.begin.empty() ? 0 : d.begin[i]; }
 
-// Cells of axis i, padding to whole blocks included.
-static int64_t Cells(const StorageDesc& d, const std::vector<int64_t>& dims, size_t i) {
-  return RoundUp(d.size.empty() ? dims[i] : d.size[i], d.BlockOf(static_cast<int>(i)));
+Expr StorageDesc::Cells(const std::vector<Expr>& dims, int axis) const {
+  const auto i = static_cast<size_t>(axis);
+  return InBlocks(size.empty() ? dims[i] : size[i], BlockOf(axis));
 }
 
-Layout MakeLayout(const StorageDesc& desc, const std::vector<int64_t>& dims) {
+bool operator==(const StorageDesc& a, const StorageDesc& b) {
+  return a.order == b.order && a.blocks == b.blocks && a.begin == b.begin &&
+         std::equal(a.size.begin(), a.size.end(), b.size.begin(), b.size.end(), ProveEqual);
+}
+
+Layout MakeLayout(const StorageDesc& desc, const std::vector<Expr>& dims) {
   if (desc.IsPlain()) return nullptr;
   std::vector<Var> coords;
   std::vector<Expr> storage, extents;
@@ -30,7 +42,7 @@ Layout MakeLayout(const StorageDesc& desc, const std::vector<int64_t>& dims) {
     size_t axis = desc.order.empty() ? k : static_cast<size_t>(desc.order[k]);
     int64_t block = desc.BlockOf(static_cast<int>(axis));
     storage.push_back(block > 1 ? cell(axis) / block : cell(axis));
-    extents.push_back(IndexConst(Cells(desc, dims, axis) / block));
+    extents.push_back(DimFloorDiv(desc.Cells(dims, static_cast<int>(axis)), IndexConst(block)));
   }
   for (const Blocking& b : desc.blocks) {
     storage.push_back(cell(static_cast<size_t>(b.axis)) % b.size);
@@ -70,7 +82,7 @@ std::optional<Piece> TakeApart(Expr e, const std::vector<Var>& coords) {
 }
 
 // Drops what only restates the defaults, so that equal layouts have equal descriptions.
-void Normalize(StorageDesc* d, const std::vector<int64_t>& dims) {
+void Normalize(StorageDesc* d, const std::vector<Expr>& dims) {
   bool ordered = true, halo = false, sized = false;
   for (size_t i = 0; i < dims.size(); ++i) {
     ordered &= d->order[i] == static_cast<int>(i);
@@ -78,8 +90,8 @@ void Normalize(StorageDesc* d, const std::vector<int64_t>& dims) {
   }
   for (size_t i = 0; i < dims.size(); ++i) {
     int64_t block = d->BlockOf(static_cast<int>(i));
-    if (d->begin[i] == 0 && d->size[i] == RoundUp(dims[i], block)) d->size[i] = dims[i];
-    sized |= d->size[i] != dims[i];
+    if (d->begin[i] == 0 && ProveEqual(d->size[i], InBlocks(dims[i], block))) d->size[i] = dims[i];
+    sized |= !ProveEqual(d->size[i], dims[i]);
   }
   if (ordered) d->order.clear();
   if (!halo) d->begin.clear();
@@ -88,7 +100,7 @@ void Normalize(StorageDesc* d, const std::vector<int64_t>& dims) {
 
 }  // namespace
 
-std::optional<StorageDesc> ReadLayout(const Layout& layout, const std::vector<int64_t>& dims) {
+std::optional<StorageDesc> ReadLayout(const Layout& layout, const std::vector<Expr>& dims) {
   StorageDesc d;
   if (!layout) return d;
   size_t r = dims.size();
@@ -100,15 +112,15 @@ std::optional<StorageDesc> ReadLayout(const Layout& layout, const std::vector<in
   d.size.resize(r);
   for (size_t k = 0; k < layout->storage.size(); ++k) {
     auto piece = TakeApart(layout->storage[k], layout->coords);
-    auto cells = AsInt(layout->extents[k]);
-    if (!piece || !cells || piece->inner != (k >= r)) return std::nullopt;
+    if (!piece || piece->inner != (k >= r)) return std::nullopt;
+    if (piece->inner && !AsInt(layout->extents[k])) return std::nullopt;
     if (piece->inner) {
       d.blocks.push_back({piece->axis, piece->block});
       continue;
     }
     d.order.push_back(piece->axis);
     d.begin[static_cast<size_t>(piece->axis)] = piece->offset;
-    d.size[static_cast<size_t>(piece->axis)] = *cells * piece->block;
+    d.size[static_cast<size_t>(piece->axis)] = DimMul(layout->extents[k], IndexConst(piece->block));
   }
   Normalize(&d, dims);
   return d;

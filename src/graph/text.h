@@ -6,7 +6,7 @@
 //     %1 "w": f32[4, 3] = const @"model.weights"+4096
 //     %2: i64[2] = const [1, 2]
 //     %3 "z": f32[batch, 4] = matmul(%0, %1) {trans_b: true} "fc1"
-//     %4: f32[batch, 4] = fused(%3) {anchor: 0, roles: ["anchor"]} region(%0: f32[batch, 4]) {
+//     %4: f32[batch, 4] = fused(%3) region(%0: f32[batch, 4]) {
 //       %1: f32[batch, 4] = relu(%0)
 //       return %1 "r"
 //     }

@@ -1,3 +1,19 @@
+// Graphs as text, read with the machinery of loop IR's (ir/parse_core.h).
+//
+// A line defines values by number, `%7 "name": type = op(%1, %2) {attributes}`; attributes are read
+// as the operator's row of ops.def types them, so that a list of integers is never taken for one of
+// names. A tensor's type is written as a buffer's is, with `on device k` where it is not the host:
+//
+//   graph @main<n>(%0 "x": f32[n, 4]) {
+//     %1: f32[4, 4] = const @"w.bin"+0
+//     %2 "y": f32[n, 4] = matmul(%0, %1) {trans_b: true}
+//     return %2 "y"
+//   }
+//
+// The bytes of constants stay in their file, which is opened once and mapped. What is read is
+// verified before anybody else sees it: types are written in the text, and are checked against what
+// the operators say.
+
 #include <fmt/format.h>
 
 #include <charconv>
@@ -12,6 +28,8 @@
 namespace tenon::graph {
 namespace {
 
+// One graph being read. `numbers_` are the values defined so far, which is all that a use may name:
+// the text is in order, as the graph is.
 class GraphParser : TextParser {
  public:
   GraphParser(std::string_view text, const std::string& file, const WeightSource& source)
@@ -132,16 +150,16 @@ class GraphParser : TextParser {
       return {DType::String(), TakeExprs("]", "after the dims of a tensor"), nullptr, {}};
     }
     const Buffer buffer = TakeBufferType("value");
-    if (!buffer->strides.empty() || buffer->scope != "global" || buffer->align != 0) {
+    if (!buffer->strides.empty() || buffer->scope != Scope::kGlobal || buffer->align != 0) {
       Fail(at, "expected the type of a tensor without strides, scope and alignment");
     }
     TensorType type{buffer->dtype, buffer->shape, buffer->layout, {}};
     if (Accept("on")) {
       Expect("device", "in the place of a tensor");
       const int64_t device = TakeInt("the number of a device");
-      if (device < 0 || device > 1 << 16)
+      if (device < 0 || device > Place::kMostDevices)
         Fail(at, fmt::format("expected the number of a device, but got {}", device));
-      type.place.device = static_cast<int32_t>(device);
+      type.place = Place::Device(static_cast<int32_t>(device));
     }
     return type;
   }
@@ -205,8 +223,42 @@ class GraphParser : TextParser {
     if (Status s = CompleteAttrs(n.op, RankOfFirst(*g, n), &n.attrs, n.exprs); !s)
       Fail(at, s.errors()[0].message);
     if (Peek().kind == TokenKind::kString) n.name = TakeString("a name");
+    if (Accept("plan")) n.plan = std::make_shared<const Plan>(TakePlan());
     while (At("region")) n.regions.push_back(TakeRegionBody(*g));
     return n;
+  }
+
+  Choices TakeChoices() {
+    Choices choices;
+    Expect("{", "before choices");
+    List("}", "after choices", [&] {
+      const Token at = Peek();
+      const std::string name = TakeWord("the name of a choice");
+      for (const Choice& c : choices) {
+        if (c.name == name) Fail(at, fmt::format("the choice {} is made twice", name));
+      }
+      Expect(":", "after the name of a choice");
+      choices.push_back({name, TakeInt("a number")});
+    });
+    return choices;
+  }
+
+  Plan TakePlan() {
+    Plan plan;
+    plan.algorithm = TakeString("the name of an algorithm");
+    if (Accept("layout")) plan.layout = TakeChoices();
+    while (Accept("when")) {
+      Expect("[", "before a condition");
+      const Expr when = TakeExpr(DType::Bool(), "condition");
+      Expect("]", "after a condition");
+      Expect("schedule", "before the choices of a schedule");
+      plan.variants.push_back({when, TakeChoices()});
+    }
+    plan.variants.push_back({IntConst::Make(DType::Bool(), 1), {}});
+    if (Accept("schedule")) plan.variants.back().schedule = TakeChoices();
+    Expect("seconds", "before the time of a plan");
+    plan.seconds = TakeFloat();
+    return plan;
   }
 
   std::shared_ptr<const Graph> TakeRegionBody(const Graph& outer) {

@@ -84,7 +84,7 @@ class GraphPrinter : IrPrinter {
       out_ += " layout ";
       PrintLayout(*type.layout);
     }
-    if (type.place.device != Place::kHost) out_ += fmt::format(" on device {}", type.place.device);
+    if (!type.place.IsHost()) out_ += " on " + type.place.ToString();
   }
 
   void PrintUse(ValueId v) {
@@ -134,6 +134,7 @@ class GraphPrinter : IrPrinter {
     PrintAttrs(g, n);
     if (!n.name.empty() && (n.outputs.empty() || n.name != g.value(n.outputs[0]).name))
       out_ += " " + QuoteJson(n.name);
+    if (n.plan) PrintPlan(*n.plan);
     for (const std::shared_ptr<const Graph>& region : n.regions) PrintRegionBody(*region, indent);
     out_ += "\n";
   }
@@ -155,6 +156,34 @@ class GraphPrinter : IrPrinter {
       before = ", ";
     }
     if (before[0] == ',') out_ += "}";
+  }
+
+  void PrintChoices(const Choices& choices) {
+    out_ += " {";
+    for (size_t i = 0; i < choices.size(); ++i) {
+      out_ += fmt::format("{}{}: {}", i ? ", " : "", choices[i].name, choices[i].value);
+    }
+    out_ += "}";
+  }
+
+  void PrintPlan(const Plan& plan) {
+    out_ += " plan " + QuoteJson(plan.algorithm);
+    if (!plan.layout.empty()) {
+      out_ += " layout";
+      PrintChoices(plan.layout);
+    }
+    for (size_t i = 0; i < plan.variants.size(); ++i) {
+      if (i + 1 < plan.variants.size()) {
+        out_ += " when [";
+        PrintList({plan.variants[i].when});
+        out_ += "]";
+      } else if (plan.variants[i].schedule.empty()) {
+        break;
+      }
+      out_ += " schedule";
+      PrintChoices(plan.variants[i].schedule);
+    }
+    out_ += fmt::format(" seconds {}", plan.seconds);
   }
 
   void PrintRegionBody(const Graph& region, const std::string& indent) {

@@ -1,4 +1,15 @@
 // Type rules of reductions, contractions and windows.
+//
+// A rule gets the operands' types, attributes and known values, and answers with the result's type
+// or with what was expected. Sizes are expressions: a product of f32[n, 8] and f32[8, m] is
+// f32[n, m] if the two inner sizes are shown equal, and an error if they are shown to differ;
+// otherwise the graph notes that they must be equal, which is checked when it is called. A window
+// of size k with stride s and padding b + e over d elements makes
+//
+//   (d + b + e - k) / s + 1          and with ceil_mode the last window must begin inside d + b
+//
+// elements; sizes beyond anything sensible are refused before the arithmetic could overflow.
+
 #include <algorithm>
 
 #include "graph/graph.h"

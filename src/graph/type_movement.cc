@@ -1,4 +1,16 @@
 // Type rules of operators that move elements.
+//
+// Most of these rules are sums over one axis or maps between lists of dims, with sizes that are
+// expressions: a concat of f32[n, 8] and f32[m, 8] along axis 0 is f32[n + m, 8] and asks that the
+// other dims be equal; a transpose permutes them; a slice with starts [1] and steps [2] of n - 2
+// elements has as many as its attribute says, and what must hold of n for that (the last one read
+// is inside) becomes a constraint of the graph:
+//
+//   %1: f32[n + m, 8] = concat(%0, %2) {axis: 0}
+//
+// A reshape is checked by products: both sides have the same number of elements, shown by dividing
+// out what they have in common.
+
 #include <algorithm>
 #include <cmath>
 
@@ -225,6 +237,11 @@ Expected<TensorType> TypeResize(const OpView& v) {
   for (size_t i = 0; i < x.size(); ++i) {
     if (IsZero(x[i]) && AsInt(sizes[i]) && !IsZero(sizes[i]))
       return Bad("expected a non-empty axis {} to resize", i);
+    // How far the filter reaches is a matter of the scale.
+    if (v.attrs.Get<bool>("antialias", false) && scales.empty() && !ProveEqual(x[i], sizes[i]) &&
+        !(AsInt(x[i]) && AsInt(sizes[i])))
+      return Bad("expected known sizes to resize axis {} with antialiasing, but got {} from {}", i,
+                 DimText(sizes[i]), DimText(x[i]));
   }
   return TensorType{v.in(0).dtype, sizes};
 }

@@ -1,6 +1,21 @@
 // Value rules: the elements of small integer tensors, followed through shape computations. Elements
 // are index expressions; a rule answers nullopt where it cannot follow. Only tensors of static
 // shape have known elements.
+//
+// Models compute shapes with tensors: Shape, Gather, Concat, then a Reshape by the result. To know
+// the result's type these small tensors must be followed while the graph is built. An element is an
+// index expression over the graph's dims, so that
+//
+//   %1: i64[2] = shape(%0)            known as [n, 8], of %0: f32[n, 8]
+//   %2: i64[1] = slice(%1) {…}        known as [n]
+//   %3: i64[1] = mul(%2, %8)          known as [n * 8], %8 being a constant
+//
+// and a Reshape of x to %3 is reshape(%0) {shape: [n * 8]}, of type f32[n * 8].
+//
+// Numbers are computed in 128 bits and wrapped to the tensor's type, as the operator would;
+// symbolic elements only where the arithmetic of dims means the same: division truncates on data
+// and floors on dims, so it is followed where nothing is negative.
+
 #include <algorithm>
 
 #include "graph/graph.h"

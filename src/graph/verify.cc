@@ -1,3 +1,15 @@
+// What must hold of any graph, at any point between two passes.
+//
+// The rules are in the order in which they lean on each other: ids are in range, values are defined
+// before they are used, names are unique where they count, dims are made of the graph's symbols,
+// constants have as many bytes as their type says. Then every node is asked again what its
+// operator's type rule makes of its operands, and that has to be the type that the value has, but
+// for the layout, which is a pass's choice, and the place. A pass that swaps the operands of
+//
+//   %7: f32[1, 64] = matmul(%0, %1) {trans_b: true}
+//
+// is named by the next look at the graph, with the node, what was expected, and what is there.
+
 #include "graph/verify.h"
 
 #include <fmt/format.h>
@@ -15,6 +27,8 @@ namespace {
 
 constexpr size_t kMostErrors = 20;
 
+// One look at a graph. A rule runs only when those that it leans on found nothing: with ids out of
+// range, no other rule follows them.
 class Verifier {
  public:
   Verifier(const Graph& g, int depth) : g_(g), depth_(depth) {}
@@ -268,16 +282,6 @@ class Verifier {
     const Node& n = g_.node(id);
     const std::string item = Describe(g_, id);
     const Graph& region = *n.regions[0];
-    const int64_t anchor = n.attrs.GetInt("anchor", -1);
-    if (anchor < -1 || anchor >= static_cast<int64_t>(region.nodes.size()))
-      Report(item, fmt::format("expected anchor to be a node of the region, but got {}", anchor));
-    const auto roles = n.attrs.Get<std::vector<std::string>>("roles", {});
-    if (!roles.empty() && roles.size() != region.nodes.size())
-      Report(item, "expected one role per node of the region");
-    for (const std::string& role : roles) {
-      if (role != "anchor" && role != "prologue" && role != "epilogue")
-        Report(item, fmt::format("unknown role {}", Quoted(role)));
-    }
     for (const Node& inner : region.nodes) {
       if (Info(inner.op).num_regions > 0)
         Report(item, "expected a group of operators without regions");

@@ -1,4 +1,17 @@
 // Buffers, bounds and elements.
+//
+// An access is checked twice, in the two coordinates that it has. Indices are held against the
+// buffer's logical shape; then the layout's expressions are evaluated for them, which gives storage
+// coordinates, and with the strides a byte address, which must lie in memory that is there and
+// written. For A: f32[8, 33] layout (i, j) -> (j size _, i size 10) and A[2, 5] that is
+//
+//   0 <= 2 < 8, 0 <= 5 < 33      A[8, 5] is out of bounds: its shape is [8, 33]
+//   storage (5, 2), element 5 * 10 + 2, byte 208 of the view's memory
+//
+// and the padding, elements 8 and 9 of each row of storage, is reached by no index. A buffer in a
+// fragment has its lane as first storage coordinate; who touches it must be that lane. Memory keeps
+// a bit per byte that says whether it was written, and what is needed to report races.
+
 #include <array>
 
 #include "interp/grid.h"

@@ -10,20 +10,20 @@
 namespace tenon::interp {
 
 bool Worker::ExecAsync(const CallFunc& n, const Func& callee) {
-  const std::string part = AsyncPart(*callee);
-  if (part.empty()) return false;
-  if (part == kAsyncInit) {
+  const AsyncPart part = AsyncPartOf(*callee);
+  if (part == AsyncPart::kNone) return false;
+  if (part == AsyncPart::kInit) {
     if (!thread_) Fail("unsupported: barrier");
     Frame frame = CalleeFrame(callee, n.buffers, n.scalars);
     const View& barrier = frame.buffers.at(callee->buffers[0].get());
     thread_->MakeReady(barrier.address, frame.vars.at(callee->scalars[0].get()).first.i,
                        barrier.memory->name());
-  } else if (part == kAsyncBulk) {
+  } else if (part == AsyncPart::kBulk) {
     ExecBulkCopy(n, callee);
-  } else if (part == kAsyncCommit) {
+  } else if (part == AsyncPart::kCommit) {
     groups_.push_back(std::move(begun_));
     begun_.clear();
-  } else if (part == kAsyncWait) {
+  } else if (part == AsyncPart::kWait) {
     const auto stay = static_cast<size_t>(AsyncGroups(*callee));
     while (groups_.size() > stay) {
       Complete(groups_.front());

@@ -1,3 +1,22 @@
+// Loop IR, statement by statement: what is written here is what a statement means.
+//
+// A worker has a frame: the values of variables and the views of buffers in scope. Exec looks at
+// one statement and does it; control is recursion, so a statement that leaves the function says so
+// by its result. A loop that may run in any order (parallel, vectorized, thread) does run in
+// another order when a seed asks for one, which finds programs that rely on the first. A block
+// binds its variables, looks at `where`, runs `init` when all reduce variables are at their first
+// values, and then its body:
+//
+//   block C(vi: spatial = i, vk: reduce = k) where i < 7 {
+//     init { C[vi] = 0f32 }
+//     C[vi] = C[vi] + A[vi, vk]
+//   }
+//
+// is, for i = 2 and k = 0: vi = 2, vk = 0; C[2] = 0; C[2] = C[2] + A[2, 0]; for k = 1 the init is
+// passed over. Everything that could go wrong is looked for: a read of what nobody wrote, an index
+// outside, an overflow of index arithmetic, a race. An answer that is slow is fine; one that is
+// lenient is not.
+
 #include <algorithm>
 
 #include "interp/grid.h"
@@ -91,13 +110,14 @@ Worker::Flow Worker::ExecWhile(const While& n) {
 // Workers of a team see one `global` allocation, threads of a launch one per launch, and one
 // `shared` one per block; everything else is the worker's own.
 Worker::Flow Worker::ExecAlloc(const Alloc& n) {
-  if (n.buffer->scope == "barrier" && !thread_) Unsupported("barrier buffer " + n.buffer->name);
+  if (n.buffer->scope == Scope::kBarrier && !thread_)
+    Unsupported("barrier buffer " + n.buffer->name);
   auto make = [&] {
     return m_.NewMemory(n.buffer->name, StorageElements(n.buffer), n.buffer->dtype.Bytes());
   };
   Memory* memory = nullptr;
   const bool device = frame_.func->func_kind == FuncKind::kDevice;  // within one worker
-  if (team_ && !device && n.buffer->scope == "global") {
+  if (team_ && !device && n.buffer->scope == Scope::kGlobal) {
     memory = team_->Shared(&n, visits_[&n]++, make);
   }
   if (thread_) memory = thread_->Shared(&n, make);
@@ -337,8 +357,7 @@ void Worker::ExecCall(const CallFunc& n) {
   bool collective = callee->func_kind == FuncKind::kKernel && !m_.MentionsTeam(callee);
   if (team_ && collective && rank_ != 0) return;
   if (ExecAsync(n, callee)) return;
-  if (thread_ && callee->attrs.GetString(kLaunchOrderAttr) == kLaunchOrderWait)
-    thread_->WaitForLaunch();
+  if (thread_ && LaunchOrderOf(*callee) == LaunchOrder::kWait) thread_->WaitForLaunch();
   Frame frame = CalleeFrame(callee, n.buffers, n.scalars);
   if (thread_ && IsWarpFunction(*callee)) return ExecWarpCall(n, callee, std::move(frame));
   RunCallee(n, callee, std::move(frame));
@@ -356,7 +375,8 @@ void Worker::RunCallee(const CallFunc& n, const Func& callee, Frame frame) {
 }
 
 void Worker::ExecLaunch(const Launch& n) {
-  if (n.place != "host" && n.place != "device 0") Unsupported("launch on " + n.place);
+  if (!n.place.IsHost() && n.place != Place::Device(0))
+    Unsupported("launch on " + n.place.ToString());
   Func kernel = m_.Callee(n.kernel, "launch");
   int64_t status = RunOnTeam(m_, CalleeFrame(kernel, n.buffers, n.scalars), m_.options.team_size);
   if (status != 0) Fail("kernel " + n.kernel + " returned " + std::to_string(status));

@@ -1,3 +1,28 @@
+// The threads of a launch, one at a time.
+//
+// Each thread of a block is a fiber with a worker of its own; nothing runs at the same time, so a
+// run is the same every time, and what real threads could do is found by what is remembered of
+// accesses rather than by luck. A block lets each ready thread run until it waits. At a `sync` a
+// thread yields; when the last of its group (a warp, a block, a cluster, the grid) has arrived, all
+// of them are ready again and their epochs grow. An access notes who made it in which epoch; a
+// later one by another thread, in the same epoch, with a write among the two, is a race. In
+//
+//   for t in 0..4 thread threadIdx.x {
+//     alloc S: f32[4] in shared
+//     S[t] = A[b * 4 + t]
+//     sync cta
+//     B[b * 4 + t] = S[3 - t]
+//   }
+//
+// the four fibers run to the barrier one after the other, then on. Without the `sync` the first one
+// runs on alone, and the report is "S[3] is read before it is written"; where memory has been
+// written before, it is "race: S[3] is read by thread 0 of block 0 and was written by thread 3 of
+// block 0 with no sync between". Blocks run side by side only where the kernel has them meet
+// (clusters, cooperative launches); else one after the other. Asynchronous copies take effect when
+// nobody can go on, or at any time in the other orders of InterpOptions. Barriers in memory (wgmma,
+// the copy engine) order single threads, so there each thread has a vector clock, which an arrival
+// releases and a wait joins.
+
 #include "interp/grid.h"
 
 #include <algorithm>
@@ -383,9 +408,9 @@ std::vector<Frame*> GridThread::PostedByGroup(int64_t lanes) const {
 
 Memory* GridThread::Shared(const Alloc* alloc,
                            const std::function<std::unique_ptr<Memory>()>& make) {
-  const std::string& scope = alloc->buffer->scope;
-  const bool block = scope == "shared" || scope == "barrier";
-  if (!block && scope != "global") return nullptr;
+  const Holder holder = HolderOf(alloc->buffer->scope);
+  const bool block = holder == Holder::kBlock;
+  if (!block && holder != Holder::kLaunch) return nullptr;
   Memory* memory = (block ? cta_->shared_ : cta_->grid_.global).Get(alloc, make);
   if (block) ++visits_[memory];
   return memory;
@@ -467,7 +492,8 @@ void ReadAxes(const std::string& name, Grid* grid) {
   Worker host(grid->machine, nullptr, 0);
   host.frame() = grid->frame;
   for (const For* loop : grid->nest.axes) {
-    if (!IsZero(loop->min)) Fail("kernel " + name + ": " + loop->thread + " does not start at 0");
+    if (!IsZero(loop->min))
+      Fail("kernel " + name + ": " + Name(loop->thread) + " does not start at 0");
     const int64_t extent = std::max<int64_t>(host.EvalInt(loop->extent), 0);
     grid->extents.push_back(extent);
     (IsBlockAxis(loop->thread) ? grid->blocks : grid->threads) *= extent;
@@ -483,14 +509,15 @@ void ReadAxes(const std::string& name, Grid* grid) {
 void ReadBody(Grid* grid, bool* out_cluster_meets, bool* out_grid_meets) {
   bool waits = false;
   PreOrder(grid->nest.body, [&](const NodeRef& n) {
-    if (const auto* alloc = As<Alloc>(n)) grid->has_barriers |= alloc->buffer->scope == "barrier";
+    if (const auto* alloc = As<Alloc>(n))
+      grid->has_barriers |= alloc->buffer->scope == Scope::kBarrier;
     if (const auto* sync = As<Sync>(n)) {
       *out_cluster_meets |= sync->level == Level::kCluster;
       *out_grid_meets |= sync->level == Level::kGrid;
     }
     const auto* call = As<CallFunc>(n);
     const Func callee = call ? grid->machine.module.Find(call->callee) : nullptr;
-    waits |= callee && callee->attrs.GetString(kLaunchOrderAttr) == kLaunchOrderWait;
+    waits |= callee && LaunchOrderOf(*callee) == LaunchOrder::kWait;
     return !IsA<ExprNode>(n);
   });
   const PrimFunc& kernel = *grid->frame.func;
@@ -507,8 +534,8 @@ void RunGrid(Machine& machine, const Frame& frame) {
   const std::string& name = frame.func->name;
   Grid grid{machine, frame, PeelThreads(*frame.func), {}, 1, 1, 32, SharedMemory(machine)};
   ReadAxes(name, &grid);
-  if (auto target = Target::Parse(frame.func->target); target && target->IsGpu())
-    grid.warp_size = std::max<int64_t>(target->gpu().thread_warp_size, 1);
+  if (frame.func->IsForDevice())
+    grid.warp_size = std::max<int64_t>(frame.func->target->gpu().thread_warp_size, 1);
   bool cluster_meets = false, grid_meets = false;
   ReadBody(&grid, &cluster_meets, &grid_meets);
   if (grid_meets && !frame.func->attrs.Has(kCooperativeAttr))

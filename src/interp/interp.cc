@@ -1,3 +1,16 @@
+// One call from outside: arguments in, results out.
+//
+// The caller's tensors are row-major; a parameter may have a layout, strides and padding. So each
+// gets memory of its own, as large as its storage, guarded by what Memory knows (nothing of it is
+// written at first), and the elements are carried in one by one through the layout, and out again
+// behind the call. Dims take their values from the arguments' shapes where they stand in one, else
+// from the options:
+//
+//   func @f<n: 1..=64 step 3>(A: f32[n, 4] layout (i, j) -> (j, i), out C: f32[n])
+//
+// with A of shape [7, 4] runs with n = 7 after it is checked that 7 is one of 1, 4, 7, …. Outputs
+// that nobody has written fail when they are carried out, unless the function may leave them.
+
 #include "interp/interp.h"
 
 #include <algorithm>

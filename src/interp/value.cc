@@ -1,3 +1,16 @@
+// Arithmetic of each type, as the machine code must do it.
+//
+// A lane is a 64-bit integer or a double, whatever its type; the operation is done there and the
+// result brought into the type's range. For integers that is wrapping: 200u8 + 100u8 is 300 in 64
+// bits and 44 as u8. For f32, f16 and bf16 the operation is done in double and rounded once, which
+// is the IEEE result of + - * / and sqrt, since double has more than twice their bits; fma and
+// wider things say how they stay exact. Index arithmetic does not wrap: an overflow is a fault.
+// Division floors on index and truncates on data, with x / 0 = 0 there, and
+//
+//   -7 / 2 and -7 % 2 are -4 and 1 of index, -3 and -1 of i32
+//
+// min and max give the other operand where one is NaN.
+
 #include "interp/value.h"
 
 #include <bit>

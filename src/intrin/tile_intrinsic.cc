@@ -13,6 +13,19 @@ const Emission* TileIntrinsic::EmissionOf(Emission::Kind kind) const {
   return nullptr;
 }
 
+const Emission* TileIntrinsic::EmissionFor(std::string_view code_generator) const {
+  struct Row {
+    std::string_view code_generator;
+    Emission::Kind kind;
+  };
+  static constexpr Row kRows[] = {
+      {"llvm", Emission::Kind::kLlvm}, {"c", Emission::Kind::kC}, {"cuda", Emission::Kind::kCuda}};
+  for (const Row& row : kRows) {
+    if (row.code_generator == code_generator) return EmissionOf(row.kind);
+  }
+  return nullptr;
+}
+
 void TileIntrinsics::Add(TileIntrinsic row) {
   TN_CHECK(!Find(row.name), "tile intrinsic {} is registered twice", row.name);
   rows_.push_back(std::move(row));

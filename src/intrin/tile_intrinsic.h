@@ -65,6 +65,8 @@ struct TileIntrinsic {
 
   /// Null where the back end has no way to write it.
   const Emission* EmissionOf(Emission::Kind kind) const;
+  /// The same for a code generator, by its name.
+  const Emission* EmissionFor(std::string_view code_generator) const;
 };
 
 /// A tile of a target with such: a buffer in scope `tile` holds as many as it has of these bytes.

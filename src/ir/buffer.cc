@@ -7,7 +7,7 @@
 namespace tenon {
 
 Layout LayoutNode::Make(std::vector<Var> coords, std::vector<Expr> storage,
-                        std::vector<Expr> extents, std::vector<std::string> threads,
+                        std::vector<Expr> extents, std::vector<ThreadAxis> threads,
                         int64_t replicas) {
   TN_CHECK(extents.empty() || extents.size() == storage.size());
   TN_CHECK(threads.size() <= storage.size() && replicas >= 1);
@@ -30,9 +30,9 @@ std::vector<Expr> ApplyLayout(const Layout& layout, const std::vector<Expr>& ind
   return out;
 }
 
-Buffer BufferNode::Make(std::string name, DType dtype, std::vector<Expr> shape, std::string scope,
+Buffer BufferNode::Make(std::string name, DType dtype, std::vector<Expr> shape, Scope scope,
                         Layout layout, std::vector<Expr> strides, int64_t align) {
-  TN_CHECK(dtype.IsScalar() && !scope.empty());
+  TN_CHECK(dtype.IsScalar());
   for (const Expr& d : shape) TN_CHECK(d && d->dtype.IsIndex(), "dims of {} are index", name);
   TN_CHECK(!layout || layout->coords.size() == shape.size(), "layout of {} has another rank", name);
   TN_CHECK(strides.empty() || strides.size() == (layout ? layout->storage.size() : shape.size()));
@@ -42,7 +42,7 @@ Buffer BufferNode::Make(std::string name, DType dtype, std::vector<Expr> shape, 
   n->shape = std::move(shape);
   n->layout = std::move(layout);
   n->strides = std::move(strides);
-  n->scope = std::move(scope);
+  n->scope = scope;
   n->align = align;
   return n;
 }

@@ -6,6 +6,8 @@
 #include <vector>
 
 #include "ir/expr.h"
+#include "ir/scope.h"
+#include "ir/thread_axis.h"
 
 namespace tenon {
 
@@ -16,18 +18,18 @@ namespace tenon {
 /// over them, one per storage dimension; the storage is row-major over the extents, which are 1 +
 /// the largest value of each expression over the logical shape, rounded up to the `extents` entry
 /// where that is given (explicit padding; null = derived). `threads` names the thread axes that the
-/// leading storage coordinates live on ("threadIdx.x", …) for fragments, and `replicas` is how many
+/// leading storage coordinates live on, for fragments, and `replicas` is how many
 /// copies the axis holds; both are empty/1 for memory.
 struct LayoutNode final : NodeOf<LayoutNode, NodeKind::kLayout> {
   std::vector<Var> coords;
   std::vector<Expr> storage;
   std::vector<Expr> extents;  // empty, or one per storage dimension
-  std::vector<std::string> threads;
+  std::vector<ThreadAxis> threads;
   int64_t replicas = 1;
 
   static Ref<const LayoutNode> Make(std::vector<Var> coords, std::vector<Expr> storage,
                                     std::vector<Expr> extents = {},
-                                    std::vector<std::string> threads = {}, int64_t replicas = 1);
+                                    std::vector<ThreadAxis> threads = {}, int64_t replicas = 1);
   template <class S, class F>
   static void Fields(S& s, F&& f) {
     f("coords", s.coords, FieldRole::kBinds);
@@ -50,13 +52,12 @@ struct BufferNode final : NodeOf<BufferNode, NodeKind::kBuffer> {
   std::vector<Expr> shape;    // logical dims, index
   Layout layout;              // null: row-major
   std::vector<Expr> strides;  // in elements over storage dims; empty: compact
-  std::string
-      scope;  // "global", "shared", "local", "register", "const", "barrier", "args"; never empty
-  int64_t align =
-      0;  // bytes that the first element is known to be aligned to; 0: the element's size
+  Scope scope = Scope::kGlobal;
+  /// Bytes that the first element is known to be aligned to; 0: the element's size.
+  int64_t align = 0;
 
   static Buffer Make(std::string name, DType dtype, std::vector<Expr> shape,
-                     std::string scope = "global", Layout layout = nullptr,
+                     Scope scope = Scope::kGlobal, Layout layout = nullptr,
                      std::vector<Expr> strides = {}, int64_t align = 0);
   int rank() const { return static_cast<int>(shape.size()); }
   template <class S, class F>

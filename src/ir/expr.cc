@@ -1,3 +1,16 @@
+// The makers of expressions, and operators to write them with.
+//
+// A maker checks what its node promises (types agree, lanes agree) and nothing else: it does not
+// simplify, so that a text reads back as it was. What builds subscripts by hand writes a great many
+// `* 1` and `+ 0`, so the operators in front of the makers (operator+, Min, And …) fold constants
+// of index and neutral elements, and leave all else to the simplifier:
+//
+//   Expr(i) * 1 + 0          makes   i
+//   IndexConst(3) * 4 + i    makes   12 + i
+//   i + i                    makes   i + i, as written
+//
+// Integer constants are kept wrapped to their type, so that equal values are equal nodes.
+
 #include "ir/expr.h"
 
 #include <cmath>

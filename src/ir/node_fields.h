@@ -42,15 +42,13 @@ void HashValue(HashContext& c, const T& v) {
     c.Add(v);
   } else if constexpr (std::is_same_v<T, double>) {
     c.Add(v != v ? ~uint64_t{0} : __builtin_bit_cast(uint64_t, v));
-  } else if constexpr (std::is_same_v<T, DType>) {
+  } else if constexpr (requires { v.ToString(); }) {  // types, attributes, places
     c.Add(v.ToString());
-  } else if constexpr (std::is_same_v<T, Attrs>) {
-    c.Add(v.ToString());
-  } else if constexpr (std::is_same_v<T, std::vector<std::string>>) {
-    for (const std::string& s : v) c.Add(s);
-  } else if constexpr (std::is_same_v<T, std::vector<int64_t>>) {
-    for (int64_t s : v) c.Add(static_cast<uint64_t>(s));
-  } else {
+  } else if constexpr (requires { v.FullText(); }) {  // targets
+    c.Add(v.FullText());
+  } else if constexpr (requires { v.begin(); }) {
+    for (const auto& x : v) HashValue(c, x);
+  } else {  // numbers and the enums of tables
     c.Add(static_cast<uint64_t>(v));
   }
 }

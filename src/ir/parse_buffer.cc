@@ -92,7 +92,7 @@ Layout TextParser::TakeLayout() {
   const size_t mark = Enter();
   std::vector<Var> coords;
   std::vector<Expr> storage, extents;
-  std::vector<std::string> threads;
+  std::vector<ThreadAxis> threads;
   Expect("(", "before the coordinates of a layout");
   List(")", "after the coordinates of a layout", [&] {
     const Token at = Peek();
@@ -117,7 +117,7 @@ Layout TextParser::TakeLayout() {
     if (!Accept("on")) return;
     if (threads.size() + 1 != storage.size())
       Fail(at, "expected the thread axes on the leading coordinates");
-    threads.push_back(TakeWord("a thread axis"));
+    threads.push_back(TakeThreadAxis());
   });
   int64_t replicas = 1;
   if (Accept("replicas")) {
@@ -138,7 +138,7 @@ Buffer TextParser::TakeBufferType(const std::string& name) {
   std::vector<Expr> shape, strides;
   List("]", "after a shape", [&] { shape.push_back(TakeIndex("dimension")); });
   Layout layout;
-  std::string scope = "global";
+  Scope scope = Scope::kGlobal;
   int64_t align = 0;
   const Token after = Peek();
   if (Accept("layout")) layout = TakeLayout();
@@ -155,13 +155,9 @@ Buffer TextParser::TakeBufferType(const std::string& name) {
       Fail(before_strides, fmt::format("expected {} strides but got {}", rank, strides.size()));
     }
   }
-  if (Accept("in")) {
-    const Token scope_at = Peek();
-    scope = TakeWord("a scope");
-    if (scope.empty()) Fail(scope_at, "expected a scope but got an empty name");
-  }
+  if (Accept("in")) scope = TakeScope();
   if (Accept("align")) align = TakeInt("an alignment in bytes");
-  return BufferNode::Make(name, *dtype, std::move(shape), std::move(scope), std::move(layout),
+  return BufferNode::Make(name, *dtype, std::move(shape), scope, std::move(layout),
                           std::move(strides), align);
 }
 

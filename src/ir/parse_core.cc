@@ -1,3 +1,18 @@
+// Tokens, errors and names: what every parser of a text does alike.
+//
+// Tokens are read on demand, with as many ahead as are looked at. An error is written down with its
+// place and thrown to the nearest list of statements, which goes on behind the statement; so one
+// run reports several, and each once: names whose declaration failed are poisoned, and a text that
+// ends too early is one error, however much it leaves open. In
+//
+//   func @b(x: f32[2]) {
+//     fore i in 0..2 { x[i] = 3i32 }
+//     x[0] = 1 1
+//
+// there is "2:3: expected a statement but got 'fore'" and "3:12: expected the end of the statement
+// but got '1'", and nothing about what stands between the braces of the first. Names in scope are a
+// table of what a name means now, and a list of what it hid, by which leaving a scope puts it back.
+
 #include "ir/parse_core.h"
 
 #include <fmt/format.h>
@@ -114,6 +129,29 @@ std::string TextParser::TakeString(std::string_view what) {
   auto text = Unquote(token.text);
   if (!text) Fail(token, text.errors()[0].message);
   return std::move(*text);
+}
+
+Scope TextParser::TakeScope() {
+  const Token at = Peek();
+  const std::string word = TakeWord("a scope");
+  if (const auto scope = ScopeOf(word)) return *scope;
+  Fail(at, fmt::format("expected a scope: one of {} but got '{}'", ScopeWords(/*scheduled=*/false),
+                       word));
+}
+
+ThreadAxis TextParser::TakeThreadAxis() {
+  const Token at = Peek();
+  const std::string word = TakeWord("a thread axis");
+  if (const auto axis = ThreadAxisOf(word)) return *axis;
+  Fail(at, fmt::format("expected a thread axis: one of {} but got '{}'", ThreadAxisWords(), word));
+}
+
+Place TextParser::TakePlace() {
+  constexpr std::string_view kWhat = "a place: host or \"device k\"";
+  const Token at = Peek();
+  const std::string text = TakeWord(kWhat);
+  if (const auto place = Place::Parse(text)) return *place;
+  Fail(at, fmt::format("expected {} but got '{}'", kWhat, text));
 }
 
 int64_t TextParser::TakeInt(std::string_view what) {

@@ -17,6 +17,7 @@
 
 #include "ir/buffer.h"
 #include "ir/parse_lexer.h"
+#include "ir/place.h"
 #include "support/expected.h"
 
 namespace tenon {
@@ -81,6 +82,10 @@ class TextParser {
   /// A word or a string: how names that are attributes are written.
   std::string TakeWord(std::string_view what);
   std::string TakeString(std::string_view what);
+  /// Words of tables; any other is an error that lists them.
+  Scope TakeScope();
+  ThreadAxis TakeThreadAxis();
+  Place TakePlace();
   /// A plain integer, with sign.
   int64_t TakeInt(std::string_view what);
   DType TakeType();
@@ -172,14 +177,14 @@ class TextParser {
 
  protected:
   /// Reads on from a place remembered, to look at a list twice.
-  struct Place {
+  struct Bookmark {
     Lexer lexer;
     std::vector<Token> ahead;
   };
-  Place Here() const { return {lexer_, ahead_}; }
-  void GoTo(Place place) {
-    lexer_ = place.lexer;
-    ahead_ = std::move(place.ahead);
+  Bookmark Here() const { return {lexer_, ahead_}; }
+  void GoTo(Bookmark mark) {
+    lexer_ = mark.lexer;
+    ahead_ = std::move(mark.ahead);
   }
 };
 

@@ -1,5 +1,17 @@
 // Expressions: precedence climbing, literals that wait for a type, every check of the makers with
 // its message.
+//
+// A literal has no type of its own: in `i + 3` it is an index, in `x * 3` of f32 a float. It is
+// kept as digits (an Operand without an expression) until something settles it: the other operand,
+// the buffer that is stored to, a stated type. Two literals that meet settle each other as late. So
+// of
+//
+//   A[i + 1] * 2 + select(i < 4, 0, 1)
+//
+// 1 is an index by i, 2 is A's type by the product, 4 an index, and 0 and 1 wait until the sum
+// gives them A's type. Everything that a maker would check is checked here first, with the place
+// and what was expected; what a person can write never reaches a failed check.
+
 #include <fmt/format.h>
 
 #include <charconv>

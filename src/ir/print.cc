@@ -1,3 +1,18 @@
+// Text that reads back.
+//
+// Two things make that hard. Names: identity is the node, so two variables may be called x; the
+// printer remembers what is in scope and calls the second x_1, which the reader makes another
+// variable again. And literals: 3 is an index, 3i32 is not, and 0.1f32 must be the shortest digits
+// that round to the same float. Precedence decides on parentheses, so that a tree prints as people
+// write it: of
+//
+//   (i * 8) + (j % (n + 1))      prints      i * 8 + j % (n + 1)
+//
+// Where two readings would be possible the printer avoids one: -3 is the constant and -(3) the
+// negation, a comparison of comparisons has parentheses, since a < b > (c) would be a call with a
+// stated type. Shared parts are printed at each use, so a graph of moderate size can be a text of
+// any; it is cut at a limit.
+
 #include "ir/print.h"
 
 #include <fmt/format.h>
@@ -362,7 +377,7 @@ void IrPrinter::PrintLayout(const LayoutNode& layout) {
       out_ += " size ";
       layout.extents[i] ? PrintExpr(layout.extents[i]) : void(out_ += "_");
     }
-    if (i < layout.threads.size()) out_ += " on " + WordText(layout.threads[i]);
+    if (i < layout.threads.size()) out_ += " on " + WordText(Name(layout.threads[i]));
   }
   out_ += ")";
   if (layout.replicas != 1) out_ += fmt::format(" replicas {}", layout.replicas);
@@ -383,7 +398,7 @@ void IrPrinter::PrintBufferDecl(const BufferNode& buffer) {
     PrintList(buffer.strides);
     out_ += ")";
   }
-  if (buffer.scope != "global") out_ += " in " + WordText(buffer.scope);
+  if (buffer.scope != Scope::kGlobal) out_ += " in " + WordText(Name(buffer.scope));
   if (buffer.align != 0) out_ += fmt::format(" align {}", buffer.align);
 }
 

@@ -19,6 +19,10 @@ inline constexpr const char* kArgumentsAttr = "arguments";
 /// A scalar parameter of functions that launch on a device, i32, which no caller passes: the number
 /// of the device that the tensors are on.
 inline constexpr const char* kDeviceId = "device.id";
+/// On host functions that launch kernels on a device: the DLDeviceType of their tensors.
+inline constexpr const char* kDeviceTypeAttr = "device_type";
+/// A handle: the addresses of a function's weights on that device, in the order of `weights`.
+inline constexpr const char* kDeviceWeights = "device.weights";
 /// Memory that plan_storage has a call of a host function borrow: `arena`, or `arena_0`, `arena_1`,
 /// …
 bool IsArena(const Var& scalar);

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "loop/stmt.h"
-// The target is carried as text; src/target parses it.
+#include "target/target.h"
 
 namespace tenon {
 
@@ -37,7 +37,7 @@ struct PrimFunc final : NodeOf<PrimFunc, NodeKind::kPrimFunc> {
   std::vector<Buffer> buffers;                    // buffer parameters, in order
   std::vector<Var> scalars;  // scalar parameters, after the buffers (handles, indices, data)
   int64_t num_outputs = 0;   // the last num_outputs buffers are written
-  std::string target;        // Target::ToString(), "" = not yet chosen
+  TargetRef target;          // null: not yet chosen
   Attrs attrs;               // "exported", "role", "flops", …
   Stmt body;
 
@@ -46,6 +46,8 @@ struct PrimFunc final : NodeOf<PrimFunc, NodeKind::kPrimFunc> {
   PrimFunc(PrimFunc&&) noexcept;
   ~PrimFunc() override;
   static Ref<const PrimFunc> Make(PrimFunc fields);
+  /// What it runs on is a device that a host launches it on.
+  bool IsForDevice() const { return target && target->IsDevice(); }
   DimRange dim_range(size_t i) const { return {dim_lo[i], dim_hi[i], dim_step[i]}; }
   template <class S, class F>
   static void Fields(S& s, F&& f) {

@@ -78,6 +78,13 @@ std::string LoopParser::TakeFuncName() {
   return name;
 }
 
+TargetRef LoopParser::TakeTarget() {
+  const Token at = Peek();
+  auto target = TargetRef::Parse(TakeString("the target as a string"));
+  if (!target) Fail(at, target.errors()[0].message);
+  return *target;
+}
+
 Func LoopParser::TakeFunc() {
   const size_t mark = Enter();
   PrimFunc f;
@@ -86,7 +93,7 @@ Func LoopParser::TakeFunc() {
   TakeDims(&f);
   TakeParams(&f);
   if (Accept("kind")) f.func_kind = TakeEnum("the kind of a function", FuncKind::kPacked);
-  if (Accept("target")) f.target = TakeString("the target as a string");
+  if (Accept("target")) f.target = TakeTarget();
   if (AtAttrs()) f.attrs = TakeAttrs();
   f.body = TakeBody("before the body of a function");
   Leave(mark);
@@ -136,7 +143,7 @@ bool LoopParser::SkipBufferParam() {
 // first.
 void LoopParser::TakeParams(PrimFunc* f) {
   Expect("(", "before the parameters of a function");
-  const Place place = Here();
+  const Bookmark params = Here();
   List(")", "after the parameters of a function", [&] {
     if (At("out") && !At(":", 1)) Take();
     const Token at = Peek();
@@ -147,7 +154,7 @@ void LoopParser::TakeParams(PrimFunc* f) {
     Declare(at, name, scalar);
     f->scalars.push_back(scalar);
   });
-  GoTo(place);
+  GoTo(params);
   size_t scalars = 0;
   List(")", "after the parameters of a function", [&] {
     const Token at = Peek();

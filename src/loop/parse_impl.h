@@ -35,6 +35,7 @@ class LoopParser final : public TextParser {
   void TakeParams(PrimFunc* f);
   bool SkipBufferParam();
   std::string TakeFuncName();
+  TargetRef TakeTarget();
 
   // ---- lists of statements ----
   Stmt TakeBody(std::string_view where);

@@ -1,5 +1,19 @@
 // Statements. A list of them survives errors: what cannot be read is skipped up to the next
 // statement.
+//
+// A statement is known by its first word, but for stores, which begin with a buffer; a buffer may
+// be called `for`, so what is indexed is a store. let, alloc and bind hold the rest of their list
+// without braces: their makers wait in the list as functions (Item::wrap), and the list is folded
+// from its end once it is complete.
+//
+//   alloc t: f32[4] in local
+//   t[0] = 1
+//   let y = i * 2
+//   v[y] = t[0]
+//
+// is Alloc(t, Seq(t[0] = 1, Let(y, v[y] = t[0]))). A name whose declaration failed is poisoned: its
+// uses are no further errors.
+
 #include <algorithm>
 
 #include "loop/parse_impl.h"
@@ -197,10 +211,7 @@ Stmt LoopParser::TakeFor() {
   } while (Accept(","));
   ForKind kind = ForKind::kSerial;
   if (Peek().kind == TokenKind::kWord) kind = TakeEnum("the kind of a loop", ForKind::kThread);
-  std::string thread;
-  if (kind == ForKind::kThread) thread = TakeWord("a thread axis");
-  if (kind == ForKind::kThread && thread.empty())
-    Fail(at, "expected a thread axis but got an empty name");
+  const ThreadAxis thread = kind == ForKind::kThread ? TakeThreadAxis() : ThreadAxis::kNone;
   Attrs attrs;
   if (AtAttrs()) attrs = TakeAttrs();
   if (axes.size() > 1 && (kind != ForKind::kSerial || !attrs.empty())) {
@@ -308,11 +319,10 @@ Stmt LoopParser::TakeAtomic() {
   if (access.mask) Fail(at, "expected the place of an atomic without a mask");
   Expect(",", "and the operand of an atomic");
   Expr value = TakeStored(access);
-  std::string order = TakeWord("the order of an atomic: relaxed, acquire, release, acq_rel");
+  const MemoryOrder order = TakeEnum("the order of an atomic", MemoryOrder::kAcqRel);
   Expect("at", "and the scope of an atomic");
   const Level scope = TakeEnum("a level", Level::kTeam);
-  return Atomic::Make(op, access.buffer, std::move(access.indices), std::move(value),
-                      std::move(order), scope);
+  return Atomic::Make(op, access.buffer, std::move(access.indices), std::move(value), order, scope);
 }
 
 // ---- calls ----
@@ -348,10 +358,10 @@ Stmt LoopParser::TakeLaunch() {
   std::vector<Expr> scalars;
   TakeArguments(&buffers, &scalars);
   Expect("on", "and the place of a launch");
-  std::string place = TakeWord("a place: host or \"device k\"");
+  const Place place = TakePlace();
   Attrs attrs;
   if (AtAttrs()) attrs = TakeAttrs();
-  return Launch::Make(std::move(kernel), std::move(buffers), std::move(scalars), std::move(place),
+  return Launch::Make(std::move(kernel), std::move(buffers), std::move(scalars), place,
                       std::move(attrs));
 }
 

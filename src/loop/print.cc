@@ -1,3 +1,21 @@
+// Statements as parse_stmt.cc reads them.
+//
+// A statement takes a line, or is put on the line of what holds it where that holds nothing else.
+// Loops in a row that are plain (serial, no attributes) share one `for`; the rest of a list behind
+// let, alloc and bind goes on at the same indentation, and braces are written only where the scope
+// ends before the list does:
+//
+//   for i in 0..2, j in 0..8 {
+//     alloc t: f32[4] in local {
+//       t[0] = 1f32
+//     }
+//     let y = i * 2
+//     v[y] = 0f32
+//   }
+//
+// Bounds do not see the loop's variable and bindings not the block's, so names are declared exactly
+// where the reader will declare them; else a name inside could hide what a bound means.
+
 #include "loop/print.h"
 
 #include <fmt/format.h>
@@ -9,6 +27,8 @@ namespace tenon {
 
 namespace {
 
+// Writes statements. indent_ is that of the statement being written; names in scope are those that
+// the reader will have in scope there.
 class LoopPrinter : public IrPrinter {
  public:
   void Any(const NodeRef& node);
@@ -106,7 +126,7 @@ void LoopPrinter::PrintFunc(const PrimFunc& f) {
   Dims(f);
   Params(f);
   if (f.func_kind != FuncKind::kKernel) out_ += fmt::format(" kind {}", Name(f.func_kind));
-  if (!f.target.empty()) out_ += " target " + QuoteJson(f.target);
+  if (f.target) out_ += " target " + QuoteJson(f.target.text());
   PrintAttrs(f.attrs);
   out_ += " ";
   Body(f.body);
@@ -259,7 +279,7 @@ void LoopPrinter::Print(const For& s) {
     LoopAxis(*inner);
   }
   if (inner->for_kind != ForKind::kSerial) out_ += fmt::format(" {}", Name(inner->for_kind));
-  if (inner->for_kind == ForKind::kThread) out_ += " " + WordText(inner->thread);
+  if (inner->for_kind == ForKind::kThread) out_ += " " + WordText(Name(inner->thread));
   PrintAttrs(inner->attrs);
   out_ += " ";
   Body(inner->body);
@@ -380,7 +400,7 @@ void LoopPrinter::Print(const CallFunc& s) {
 void LoopPrinter::Print(const Launch& s) {
   out_ += "launch @" + WordText(s.kernel);
   Arguments(s.buffers, s.scalars);
-  out_ += " on " + WordText(s.place);
+  out_ += " on " + WordText(s.place.ToString());
   PrintAttrs(s.attrs);
 }
 
@@ -422,7 +442,7 @@ void LoopPrinter::Print(const Atomic& s) {
   PrintAccess(s.buffer, s.indices, nullptr);
   out_ += ", ";
   PrintExpr(s.value);
-  out_ += fmt::format(" {} at {}", WordText(s.order), Name(s.scope));
+  out_ += fmt::format(" {} at {}", Name(s.order), Name(s.scope));
 }
 
 }  // namespace

@@ -1,3 +1,23 @@
+// From an access to a condition on sizes, by its worst iteration.
+//
+// The walk knows the path to each access: loops, conditions, values of lets. For "index < extent"
+// the path is gone back from the access outwards, and each loop's variable is replaced by the end
+// of its range at which the index is largest, which its trend says (does the index rise or fall
+// with it?). What is left mentions dims and scalars alone; the loops that must not be empty and the
+// conditions that must hold on the way become "if". So of
+//
+//   func @f<n, m>(A: f32[m], out C: f32[n]) {
+//     for i in 0..n { C[i] = A[i + 3] }
+//   }
+//
+// i = n - 1 is the witness, and the function requires
+//
+//   n + 2 < m if n >= 1: A[i + 3] along dim 0
+//
+// If the condition cannot hold wherever the path leads, it is no requirement but an error; if it
+// always holds, it is nothing. An index that neither rises nor falls with a loop (i * i % k) has no
+// worst iteration that is known: then the requirement keeps the loop and is about all of them.
+
 #include "loop/requirements.h"
 
 #include <fmt/format.h>
@@ -25,6 +45,8 @@ enum class Side : uint8_t { kLeast, kMost };
 /// Where a loop stands in the witness of an index that neither rises nor falls with it.
 enum class Otherwise : uint8_t { kFirst, kLast, kWraps };
 
+// Walks one function. A requirement in found_ holds wherever the function runs without a fault, and
+// an error in errors_ is a fault wherever its loops run.
 class Finder final : public AccessWalker {
  public:
   Finder(const PrimFunc& func, const Module& module) : AccessWalker(func, module) {

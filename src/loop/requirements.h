@@ -22,6 +22,10 @@ namespace tenon {
 /// …".
 inline constexpr const char* kRequiresAttr = "requires";
 
+/// The attribute of an exported function that lists, as text, the conditions on its dims that every
+/// call must meet whatever its accesses are: "n % 4 == 0".
+inline constexpr const char* kConditionsAttr = "conditions";
+
 /// A condition on the function's dims and integer scalars.
 struct Requirement {
   /// A loop every iteration of which it is about.

@@ -1,3 +1,15 @@
+// The makers of statements.
+//
+// A maker checks what its struct promises and that none of its parts is missing, and else takes
+// what it gets: statements are not simplified by being made. Two things are brought to one form,
+// since everything that walks statements relies on them: a list holds no list and not just one
+// statement
+//
+//   Seq::Make({a, Seq::Make({b, c})})      makes   Seq(a, b, c)
+//   Seq::Make({a})                         makes   a
+//
+// and a loop has a thread axis if, and only if, it is over threads.
+
 #include "loop/stmt.h"
 
 #include "ir/node_fields.h"
@@ -44,6 +56,15 @@ const char* Name(Level level) {
   }
   return "?";
 }
+const char* Name(MemoryOrder order) {
+  switch (order) {
+    case MemoryOrder::kRelaxed: return "relaxed";
+    case MemoryOrder::kAcquire: return "acquire";
+    case MemoryOrder::kRelease: return "release";
+    case MemoryOrder::kAcqRel: return "acq_rel";
+  }
+  return "?";
+}
 const char* Name(BarrierOp op) {
   switch (op) {
     case BarrierOp::kArrive: return "arrive";
@@ -70,16 +91,16 @@ Stmt Seq::Make(std::vector<Stmt> stmts) {
 }
 
 Stmt For::Make(Var var, Expr min, Expr extent, ForKind kind, Stmt body, Attrs attrs,
-               std::string thread) {
+               ThreadAxis thread) {
   TN_CHECK(var && min && extent && body);
   TN_CHECK(var->dtype == min->dtype && var->dtype == extent->dtype);
-  TN_CHECK((kind == ForKind::kThread) == !thread.empty());
+  TN_CHECK((kind == ForKind::kThread) == (thread != ThreadAxis::kNone));
   auto n = MakeRef<For>();
   n->var = std::move(var);
   n->min = std::move(min);
   n->extent = std::move(extent);
   n->for_kind = kind;
-  n->thread = std::move(thread);
+  n->thread = thread;
   n->attrs = std::move(attrs);
   n->body = std::move(body);
   return n;
@@ -171,12 +192,12 @@ Stmt CallFunc::Make(std::string callee, std::vector<Region> buffers, std::vector
 }
 
 Stmt Launch::Make(std::string kernel, std::vector<Region> buffers, std::vector<Expr> scalars,
-                  std::string place, Attrs attrs) {
+                  Place place, Attrs attrs) {
   auto n = MakeRef<Launch>();
   n->kernel = std::move(kernel);
   n->buffers = std::move(buffers);
   n->scalars = std::move(scalars);
-  n->place = std::move(place);
+  n->place = place;
   n->attrs = std::move(attrs);
   return n;
 }
@@ -233,13 +254,13 @@ Stmt Roles::Make(std::vector<std::string> names, std::vector<int64_t> sizes,
 }
 
 Stmt Atomic::Make(BinaryOp op, Buffer buffer, std::vector<Expr> indices, Expr value,
-                  std::string order, Level scope) {
+                  MemoryOrder order, Level scope) {
   auto n = MakeRef<Atomic>();
   n->op = op;
   n->buffer = std::move(buffer);
   n->indices = std::move(indices);
   n->value = std::move(value);
-  n->order = std::move(order);
+  n->order = order;
   n->scope = scope;
   return n;
 }

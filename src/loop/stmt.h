@@ -8,8 +8,7 @@
 //      parallel     iterations are independent; they are divided over the workers of the team.
 //      vectorized   iterations are independent lanes of one vector operation; extent is a constant.
 //      unrolled     like serial; the body is repeated in the code; extent is a constant.
-//      thread       iterations are the threads of axis `thread` ("threadIdx.x", "blockIdx.y",
-//      "vthread", …).
+//      thread       iterations are the threads of axis `thread` (ir/thread_axis.h).
 //  * A Block is one iteration of a computation: its iteration variables get the values of their
 //  bindings (expressions
 //    over the loops outside), and if `where` holds, the body runs; before it `init` runs when every
@@ -37,6 +36,7 @@
 #include <vector>
 
 #include "ir/buffer.h"
+#include "ir/place.h"
 
 namespace tenon {
 
@@ -68,11 +68,11 @@ struct For final : NodeOf<For, NodeKind::kFor, StmtNode> {
   Var var;  // its name is the loop's handle
   Expr min, extent;
   ForKind for_kind = ForKind::kSerial;
-  std::string thread;  // the axis when kThread
+  ThreadAxis thread = ThreadAxis::kNone;  // the axis when kThread
   Attrs attrs;
   Stmt body;
   static Stmt Make(Var var, Expr min, Expr extent, ForKind kind, Stmt body, Attrs attrs = {},
-                   std::string thread = "");
+                   ThreadAxis thread = ThreadAxis::kNone);
   template <class S, class F>
   static void Fields(S& s, F&& f) {
     f("min", s.min, FieldRole::kChild);
@@ -252,15 +252,15 @@ struct CallFunc final : NodeOf<CallFunc, NodeKind::kCallFunc, StmtNode> {
   }
 };
 
-/// launch k(buffers, dims) on place. Place: "host" (this machine's team) or "device k".
+/// launch k(buffers, dims) on place.
 struct Launch final : NodeOf<Launch, NodeKind::kLaunch, StmtNode> {
   std::string kernel;
   std::vector<Region> buffers;
   std::vector<Expr> scalars;
-  std::string place;
+  Place place;
   Attrs attrs;
   static Stmt Make(std::string kernel, std::vector<Region> buffers, std::vector<Expr> scalars,
-                   std::string place = "host", Attrs attrs = {});
+                   Place place = {}, Attrs attrs = {});
   template <class S, class F>
   static void Fields(S& s, F&& f) {
     f("kernel", s.kernel, FieldRole::kAttribute);
@@ -351,16 +351,20 @@ struct Roles final : NodeOf<Roles, NodeKind::kRoles, StmtNode> {
   }
 };
 
+/// What an atomic update orders with itself: nothing, what comes after it, what came before, both.
+enum class MemoryOrder : uint8_t { kRelaxed, kAcquire, kRelease, kAcqRel };
+const char* Name(MemoryOrder order);
+
 /// atomic op buffer[indices], value order scope.
 struct Atomic final : NodeOf<Atomic, NodeKind::kAtomic, StmtNode> {
   BinaryOp op = BinaryOp::kAdd;
   Buffer buffer;
   std::vector<Expr> indices;
   Expr value;
-  std::string order;  // "relaxed", "acquire", "release", "acq_rel"
+  MemoryOrder order = MemoryOrder::kRelaxed;
   Level scope = Level::kGrid;
   static Stmt Make(BinaryOp op, Buffer buffer, std::vector<Expr> indices, Expr value,
-                   std::string order, Level scope);
+                   MemoryOrder order, Level scope);
   template <class S, class F>
   static void Fields(S& s, F&& f) {
     f("op", s.op, FieldRole::kAttribute);

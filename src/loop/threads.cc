@@ -7,35 +7,11 @@
 
 namespace tenon {
 
-namespace {
-constexpr std::string_view kAxes[] = {"blockIdx.z",      "blockIdx.y",      "blockIdx.x",
-                                      "clusterCtaIdx.z", "clusterCtaIdx.y", "clusterCtaIdx.x",
-                                      "threadIdx.z",     "threadIdx.y",     "threadIdx.x"};
-constexpr int kFirstInCluster = 3, kFirstInBlock = 6;
-static_assert(std::size(kAxes) == kNumAxes);
-}  // namespace
-
-int AxisRank(std::string_view axis) {
-  const auto* it = std::find(std::begin(kAxes), std::end(kAxes), axis);
-  return it == std::end(kAxes) ? -1 : static_cast<int>(it - std::begin(kAxes));
-}
-
-bool IsBlockAxis(std::string_view axis) {
-  const int rank = AxisRank(axis);
-  return rank >= 0 && rank < kFirstInBlock;
-}
-
-bool IsClusterAxis(std::string_view axis) {
-  return IsBlockAxis(axis) && AxisRank(axis) >= kFirstInCluster;
-}
-
-bool IsThreadAxis(std::string_view axis) { return AxisRank(axis) >= kFirstInBlock; }
-
-std::string AxisName(size_t rank) { return std::string(kAxes[rank]); }
-
 size_t FirstAxisOf(Level level) {
   if (level == Level::kGrid) return 0;
-  return level == Level::kCluster ? kFirstInCluster : kFirstInBlock;
+  const ThreadAxis first =
+      level == Level::kCluster ? ThreadAxis::kClusterCtaIdxZ : ThreadAxis::kThreadIdxZ;
+  return static_cast<size_t>(first);
 }
 
 // A pragma's value is a text.
@@ -60,7 +36,42 @@ std::string AskedBy(const Stmt& body, const char* attr) {
   return by;
 }
 
-std::string AsyncPart(const PrimFunc& func) { return func.attrs.Get<std::string>(kAsyncAttr, ""); }
+const char* Name(LaunchOrder order) {
+  switch (order) {
+    case LaunchOrder::kNone: return "";
+    case LaunchOrder::kWait: return "wait";
+    case LaunchOrder::kBegin: return "begin";
+  }
+  return "?";
+}
+
+const char* Name(AsyncPart part) {
+  switch (part) {
+    case AsyncPart::kNone: return "";
+    case AsyncPart::kCopy: return "copy";
+    case AsyncPart::kCommit: return "commit";
+    case AsyncPart::kWait: return "wait";
+    case AsyncPart::kInit: return "init";
+    case AsyncPart::kBulk: return "bulk";
+  }
+  return "?";
+}
+
+// The value of a function's attribute that is a word of an enum; kNone where it is none.
+template <class E>
+static E WordOf(const PrimFunc& func, const char* attr, E last) {
+  const std::string word = func.attrs.GetString(attr);
+  for (int i = 1; i <= static_cast<int>(last); ++i) {
+    if (word == Name(static_cast<E>(i))) return static_cast<E>(i);
+  }
+  return E::kNone;
+}
+
+LaunchOrder LaunchOrderOf(const PrimFunc& func) {
+  return WordOf(func, kLaunchOrderAttr, LaunchOrder::kBegin);
+}
+
+AsyncPart AsyncPartOf(const PrimFunc& func) { return WordOf(func, kAsyncAttr, AsyncPart::kBulk); }
 
 int64_t AsyncGroups(const PrimFunc& func) {
   int64_t groups = 0;

@@ -32,19 +32,7 @@ namespace tenon {
 
 inline constexpr char kBoundAttr[] = "bound";
 
-/// Axes that tell blocks apart ("blockIdx.x", …, and "clusterCtaIdx.x", …, the place of a block in
-/// its cluster), the latter alone, and those that tell threads of a block apart ("threadIdx.x", …).
-/// None of them: "vthread", or no axis at all.
-bool IsBlockAxis(std::string_view axis);
-bool IsClusterAxis(std::string_view axis);
-bool IsThreadAxis(std::string_view axis);
-/// The order of loops in a nest: blockIdx.z, y, x, then clusterCtaIdx.z, y, x, then threadIdx.z, y,
-/// x; -1 for other names.
-int AxisRank(std::string_view axis);
-inline constexpr size_t kNumAxes = 9;
-/// The axis with this rank.
-std::string AxisName(size_t rank);
-/// Those from which on the threads that `level` lets wait for each other may differ: of a block
+/// The axes from which on the threads that `level` lets wait for each other may differ: of a block
 /// along threadIdx, of a cluster along clusterCtaIdx too, of a grid along all.
 size_t FirstAxisOf(Level level);
 inline constexpr int64_t kMostInCluster = 8;
@@ -64,22 +52,21 @@ inline constexpr char kPrecedesAttr[] = "precedes_dependent";
 /// An attribute of a device function: it is the "wait" of a dependent launch, or says that the next
 /// one may "begin".
 inline constexpr char kLaunchOrderAttr[] = "launch_order";
-inline constexpr char kLaunchOrderWait[] = "wait";
-inline constexpr char kLaunchOrderBegin[] = "begin";
+enum class LaunchOrder : uint8_t { kNone, kWait, kBegin };
+const char* Name(LaunchOrder order);
+LaunchOrder LaunchOrderOf(const PrimFunc& func);
 /// What asks for an attribute, "loop 'i'" or "block 'B'"; "" where nothing does.
 std::string AskedBy(const Stmt& body, const char* attr);
 
-inline constexpr char kFragmentScope[] = "fragment";
-inline constexpr char kLaneAxis[] = "threadIdx.x";
+inline constexpr ThreadAxis kLaneAxis = ThreadAxis::kThreadIdxX;
 inline constexpr int64_t kLanes = 32;
 inline constexpr char kOpaqueAttr[] = "opaque";
-inline bool IsFragment(const BufferNode& buffer) { return buffer.scope == kFragmentScope; }
+inline bool IsFragment(const BufferNode& buffer) { return buffer.scope == Scope::kFragment; }
+/// What a device function is of an asynchronous copy; loop/warpgroup.h has "init" and "bulk".
 inline constexpr char kAsyncAttr[] = "async";
-inline constexpr char kAsyncCopy[] = "copy";
-inline constexpr char kAsyncCommit[] = "commit";
-inline constexpr char kAsyncWait[] = "wait";
-/// One of these, or "".
-std::string AsyncPart(const PrimFunc& func);
+enum class AsyncPart : uint8_t { kNone, kCopy, kCommit, kWait, kInit, kBulk };
+const char* Name(AsyncPart part);
+AsyncPart AsyncPartOf(const PrimFunc& func);
 /// Of a "wait": how many groups may stay under way.
 int64_t AsyncGroups(const PrimFunc& func);
 

@@ -4,7 +4,10 @@
 #include <set>
 #include <unordered_set>
 
+#include "ir/print.h"
+#include "loop/threads.h"
 #include "loop/verify_impl.h"
+#include "support/strings.h"
 
 namespace tenon {
 
@@ -48,7 +51,7 @@ void CheckWrites(const VerifyContext& context) {
   context.ForEach([&](const NodeRef& node) {
     ForEachWrite(context.module, node, [&](const Buffer& b) {
       const bool is_input = inputs.count(b.get()) != 0;
-      if ((!is_input && b->scope != "const") || !reported.insert(b.get()).second) return;
+      if ((!is_input && b->scope != Scope::kConst) || !reported.insert(b.get()).second) return;
       context.Error("{} writes '{}', which is {}", Describe(node), b->name,
                     is_input ? "an input" : "constant");
     });
@@ -83,14 +86,6 @@ void CheckArguments(const VerifyContext& c, const std::string& what, const Argum
     c.Error("{}: expected {} for '{}' but got {}", what, expected.ToString(), params[i]->name,
             given.ToString());
   }
-}
-
-bool IsPlace(std::string_view place) {
-  if (place == "host") return true;
-  if (!place.starts_with("device ") || place.size() > 16) return false;
-  place.remove_prefix(7);
-  return !place.empty() &&
-         std::all_of(place.begin(), place.end(), [](char c) { return c >= '0' && c <= '9'; });
 }
 
 // True when calls lead from `from` back to it.
@@ -131,10 +126,6 @@ void CheckCalls(const VerifyContext& context) {
     }
     if (!launch && callee->func_kind == FuncKind::kPacked) {
       context.Error("{}: a packed function is called from outside only", what);
-    }
-    if (launch && !IsPlace(launch->place)) {
-      context.Error("{}: expected the place host or \"device k\" but got '{}'", what,
-                    launch->place);
     }
     CheckArguments(context, what, *args, *callee);
   });
@@ -202,9 +193,9 @@ void CheckRoles(const VerifyContext& c, const Roles& roles) {
 
 void CheckBarrier(const VerifyContext& c, const Barrier& s) {
   const BufferNode& b = *s.buffer;
-  if (b.scope != "barrier") {
+  if (b.scope != Scope::kBarrier) {
     c.Error("{} on '{}': expected a buffer in barrier but it is in {}", Name(s.op), b.name,
-            b.scope);
+            Name(b.scope));
   } else if (b.dtype != DType::UInt(64)) {
     c.Error("{} on '{}': expected barriers of type u64 but got {}", Name(s.op), b.name,
             b.dtype.ToString());
@@ -213,16 +204,30 @@ void CheckBarrier(const VerifyContext& c, const Barrier& s) {
 
 }  // namespace
 
+namespace {
+
+// An attribute of a function whose value is a word of an enum, up to `last`.
+template <class E>
+void CheckWord(const VerifyContext& c, const char* attr, E value, E last) {
+  const AttrValue* text = c.func.attrs.Find(attr);
+  if (!text || value != E::kNone) return;
+  std::vector<std::string> words;
+  for (int i = 1; i <= static_cast<int>(last); ++i) words.push_back(Name(static_cast<E>(i)));
+  c.Error("attribute {}: expected one of {} but got {}", attr, Join(words, ", "), ToString(*text));
+}
+
+}  // namespace
+
+void CheckParts(const VerifyContext& context) {
+  CheckWord(context, kAsyncAttr, AsyncPartOf(context.func), AsyncPart::kBulk);
+  CheckWord(context, kLaunchOrderAttr, LaunchOrderOf(context.func), LaunchOrder::kBegin);
+}
+
 void CheckSync(const VerifyContext& context) {
-  static constexpr std::string_view kOrders[] = {"relaxed", "acquire", "release", "acq_rel"};
   context.ForEach([&](const NodeRef& node) {
     if (const auto* s = As<Atomic>(node)) {
       if (!IsAtomicOp(s->op))
         context.Error("{}: there is no atomic {}", Describe(node), Info(s->op).text);
-      if (std::find(std::begin(kOrders), std::end(kOrders), s->order) == std::end(kOrders)) {
-        context.Error("{}: expected relaxed, acquire, release or acq_rel but got '{}'",
-                      Describe(node), s->order);
-      }
     } else if (const auto* s = As<Barrier>(node)) {
       CheckBarrier(context, *s);
     } else if (const auto* s = As<Roles>(node)) {

@@ -13,10 +13,9 @@ struct Machine {
   bool has_barriers = false;  // that threads and copies meet at
 };
 
-Machine MachineOf(const std::string& text) {
-  auto target = Target::Parse(text);
+Machine MachineOf(const TargetRef& target) {
   if (!target) return {};
-  return {target->IsGpu(), target->kind() == TargetKind::kCuda};
+  return {target->IsDevice(), target->Can(Ability::kBarriers)};
 }
 
 // The construct that has no lowering; "" when it has one.
@@ -31,15 +30,15 @@ std::string UnsupportedBuffer(const BufferNode& b, const Machine& m) {
     return fmt::format("a layout with thread axes ('{}')", b.name);
   if (b.dtype.StorageBits() % 8 != 0)
     return fmt::format("packed elements of {} ('{}')", b.dtype.ToString(), b.name);
-  if ((b.scope == "shared" && !m.gpu) || (b.scope == "tile" && m.gpu) || IsFragment(b) ||
-      (b.scope == "barrier" && !m.has_barriers))
-    return fmt::format("memory in {} ('{}')", b.scope, b.name);
+  if ((b.scope == Scope::kShared && !m.gpu) || (b.scope == Scope::kTile && m.gpu) ||
+      IsFragment(b) || (b.scope == Scope::kBarrier && !m.has_barriers))
+    return fmt::format("memory in {} ('{}')", Name(b.scope), b.name);
   return "";
 }
 
 std::string UnsupportedStmt(const NodeRef& node, const Machine& m) {
   if (const auto* s = As<For>(node); s && s->for_kind == ForKind::kThread && !m.gpu) {
-    return fmt::format("the thread axis {} on a CPU (loop '{}')", s->thread, s->var->name);
+    return fmt::format("the thread axis {} on a CPU (loop '{}')", Name(s->thread), s->var->name);
   }
   if (const auto* s = As<Block>(node)) {
     if (s->async) return fmt::format("async ({})", Describe(node));
@@ -54,8 +53,8 @@ std::string UnsupportedStmt(const NodeRef& node, const Machine& m) {
                        (m.gpu && (s->level == Level::kCluster || s->level == Level::kGrid));
     return known ? "" : fmt::format("sync {}", Name(s->level));
   }
-  if (const auto* s = As<Launch>(node); s && s->place != "host") {
-    return fmt::format("a launch on {} ('{}')", s->place, s->kernel);
+  if (const auto* s = As<Launch>(node); s && !s->place.IsHost()) {
+    return fmt::format("a launch on {} ('{}')", s->place.ToString(), s->kernel);
   }
   if (m.has_barriers) return "";
   if (const auto* s = As<Barrier>(node))
@@ -75,14 +74,14 @@ void CheckSupported(const VerifyContext& context) {
     return;
   }
   const Machine machine = MachineOf(context.func.target);
-  const bool part = context.func.func_kind == FuncKind::kDevice && context.func.target.empty();
+  const bool part = context.func.func_kind == FuncKind::kDevice && !context.func.target;
   context.ForEach([&](const NodeRef& node) {
     std::string what;
     if (IsA<ExprNode>(node)) {
       what = UnsupportedExpr(static_cast<const ExprNode&>(*node));
     } else if (const auto* buffer = As<BufferNode>(node)) {
       // Of a part of a kernel that has no target, its callers say where it runs.
-      const bool shared = buffer->scope == "shared" || buffer->scope == "barrier";
+      const bool shared = HolderOf(buffer->scope) == Holder::kBlock;
       what = UnsupportedBuffer(*buffer, shared && part ? Machine{true, true} : machine);
     } else if (IsA<StmtNode>(node)) {
       what = UnsupportedStmt(node, machine);

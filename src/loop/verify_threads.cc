@@ -1,4 +1,21 @@
 // Rules about kernels whose threads are those of a GPU: their form, their needs, their size.
+//
+// Two kinds of questions. Is the bound form what it says, one nest of axes in their order, over the
+// kernel's dims? And does the machine have it: so many threads and blocks along each axis, shared
+// memory, registers, clusters, launches whose blocks wait for each other? Numbers are saturated
+// far above any machine, so that hostile extents neither overflow nor pass. Of
+//
+//   func @threads(out A: f32[2048]) target "cuda -arch=sm_80" {bound: 1} {
+//     for y in 0..2 thread threadIdx.y {
+//       for x in 0..1024 thread threadIdx.x { A[y * 1024 + x] = 0 }
+//     }
+//   }
+//
+// it is said that
+//
+//   @threads: error: 2048 threads per block, but the target sm_80 has at most 1024 (its option
+//   -max_threads_per_block)
+
 #include <algorithm>
 #include <optional>
 
@@ -6,7 +23,6 @@
 #include "loop/threads.h"
 #include "loop/verify_impl.h"
 #include "loop/warpgroup.h"
-#include "target/tables.h"
 #include "target/target.h"
 
 namespace tenon {
@@ -15,7 +31,7 @@ namespace {
 
 void CheckAxis(const VerifyContext& c, const For& loop) {
   if (!IsZero(loop.min)) {
-    c.Error("the launch's axis {} starts at {}: expected 0", loop.thread,
+    c.Error("the launch's axis {} starts at {}: expected 0", Name(loop.thread),
             ToString(NodeRef(loop.min)));
   }
   PreOrder(loop.extent, [&](const NodeRef& n) {
@@ -25,7 +41,7 @@ void CheckAxis(const VerifyContext& c, const For& loop) {
     const bool known = std::any_of(dims.begin(), dims.end(), is) ||
                        std::any_of(scalars.begin(), scalars.end(), is);
     if (IsA<Load>(n) || (IsA<VarNode>(n) && !known)) {
-      c.Error("the launch's extent of {}, {}, needs more than the kernel's dims", loop.thread,
+      c.Error("the launch's extent of {}, {}, needs more than the kernel's dims", Name(loop.thread),
               ToString(NodeRef(loop.extent)));
       return false;
     }
@@ -43,7 +59,7 @@ void CheckNest(const VerifyContext& c) {
       c.Error(
           "the launch's axes are out of order at {}: expected blockIdx.z, y, x, then "
           "clusterCtaIdx.z, y, x, then threadIdx.z, y, x, each once",
-          loop->thread);
+          Name(loop->thread));
     }
     last = std::max(last, rank);
     CheckAxis(c, *loop);
@@ -54,7 +70,7 @@ void CheckNest(const VerifyContext& c) {
       c.Error(
           "loop '{}' over {} stands inside the body of the launch: expected all axes in one "
           "nest around it",
-          loop->var->name, loop->thread);
+          loop->var->name, Name(loop->thread));
     }
     return !IsA<ExprNode>(n);
   });
@@ -77,7 +93,7 @@ int64_t SharedBytes(const VerifyContext& c) {
   int64_t bytes = 0;
   c.ForEach([&](const NodeRef& node) {
     const auto* alloc = As<Alloc>(node);
-    if (!alloc || alloc->buffer->scope != "shared") return;
+    if (!alloc || alloc->buffer->scope != Scope::kShared) return;
     const auto size = BytesOf(alloc->buffer);
     if (!size)
       return c.Error(
@@ -95,7 +111,7 @@ int64_t NumRegisters(const Stmt& stmt) {
   PreOrder(stmt, [&](const NodeRef& n) {
     const auto* alloc = As<Alloc>(n);
     if (!alloc) return !IsA<ExprNode>(n);
-    const bool counts = alloc->buffer->scope == "register";
+    const bool counts = alloc->buffer->scope == Scope::kRegister;
     const int64_t own = counts ? (BytesOf(alloc->buffer).value_or(0) + 3) / 4 : 0;
     most = std::max(most, std::min(own + NumRegisters(alloc->body), kMost));
     return false;
@@ -123,29 +139,18 @@ void CheckRegisters(const VerifyContext& c, const Roles& roles, int64_t threads)
     c.Error("roles ask for {} registers, but a launch of {} threads has {}", asked, threads, given);
 }
 
-// "the target sm_80", or the kind's name where there is one architecture.
-std::string TargetName(const Target& target) {
-  const bool named = target.kind() != TargetKind::kOpenCl;
-  return "the target " + (named ? target.gpu().arch : std::string(NameOf(target.kind())));
-}
+std::string TargetName(const Target& target) { return "the target " + target.ShortName(); }
 
-// What CUDA allows along each axis, on every architecture.
+// What the kind allows along each axis, on every architecture.
 void CheckAxisLimit(const VerifyContext& c, const For& loop, const Target& target) {
-  struct Limit {
-    const char* axis;
-    int64_t most;
-  };
-  static constexpr Limit kLimits[] = {{"blockIdx.x", 2147483647}, {"blockIdx.y", 65535},
-                                      {"blockIdx.z", 65535},      {"threadIdx.x", 1024},
-                                      {"threadIdx.y", 1024},      {"threadIdx.z", 64}};
+  const bool thread = IsThreadAxis(loop.thread);
+  if (!thread && (!IsBlockAxis(loop.thread) || IsClusterAxis(loop.thread))) return;
+  const auto along = static_cast<size_t>(2 - AxisRank(loop.thread) % 3);
+  const int64_t most = (thread ? target.kind().most_threads : target.kind().most_blocks)[along];
   const auto extent = AsInt(Simplify(loop.extent));
-  if (!extent || target.kind() != TargetKind::kCuda) return;
-  for (const Limit& limit : kLimits) {
-    if (loop.thread == limit.axis && *extent > limit.most)
-      c.Error("{} {} along {}, but {} has at most {}", *extent,
-              IsThreadAxis(loop.thread) ? "threads" : "blocks", loop.thread, TargetName(target),
-              limit.most);
-  }
+  if (most > 0 && extent && *extent > most)
+    c.Error("{} {} along {}, but {} has at most {}", *extent, thread ? "threads" : "blocks",
+            Name(loop.thread), TargetName(target), most);
 }
 
 void CheckLimits(const VerifyContext& c, const Target& target) {
@@ -158,7 +163,7 @@ void CheckLimits(const VerifyContext& c, const Target& target) {
     if (!IsThreadAxis(loop->thread)) continue;
     if (!extent) {
       c.Error("the extent of {} is not constant: blocks have a fixed number of threads",
-              loop->thread);
+              Name(loop->thread));
       return;
     }
     threads = std::min<__int128>(threads * *extent, kMost);
@@ -169,7 +174,7 @@ void CheckLimits(const VerifyContext& c, const Target& target) {
   }
   c.ForEach([&](const NodeRef& node) {
     const auto* roles = As<Roles>(node);
-    if (roles && target.kind() == TargetKind::kCuda)
+    if (roles && target.Can(Ability::kBarriers))
       CheckRegisters(c, *roles, static_cast<int64_t>(threads));
   });
   const int64_t shared = SharedBytes(c);
@@ -195,32 +200,25 @@ std::string AskerOf(const AttrValue& value) {
   return by ? *by : "the launch";
 }
 
-// What the target is, in a word.
-std::string WordFor(const Target& target) {
-  if (target.kind() == TargetKind::kCuda) return target.gpu().arch;
-  const std::string text = target.ToString();
-  return text.substr(0, text.find(' '));
-}
-
 void CheckClusters(const VerifyContext& c, const Target& target) {
-  const GpuLimits& limits = target.gpu();
-  const bool has = target.kind() == TargetKind::kCuda && GpuGeneration(limits.arch) >= 90;
+  const bool has = target.Can(Ability::kClusters);
   int64_t blocks = 1;
   for (const For* loop : PeelThreads(c.func).axes) {
     if (!IsClusterAxis(loop->thread)) continue;
     if (!has) {
-      return c.Error("loop '{}' over {}: clusters of blocks need sm_90, but the target is {}",
-                     loop->var->name, loop->thread, WordFor(target));
+      return c.Error("loop '{}' over {}: clusters of blocks need {}, but the target is {}",
+                     loop->var->name, Name(loop->thread), FeatureFor(Ability::kClusters),
+                     target.ShortName());
     }
     const auto extent = AsInt(Simplify(loop->extent));
     if (!extent || *extent < 1) {
       return c.Error("loop '{}' over {}: expected a constant number of blocks but got {}",
-                     loop->var->name, loop->thread, ToString(NodeRef(loop->extent)));
+                     loop->var->name, Name(loop->thread), ToString(NodeRef(loop->extent)));
     }
     blocks = std::min(blocks * std::min(*extent, kMost), kMost);
     if (blocks > kMostInCluster) {
       return c.Error("loop '{}' over {} makes clusters of {} blocks: at most {} are possible",
-                     loop->var->name, loop->thread, blocks, kMostInCluster);
+                     loop->var->name, Name(loop->thread), blocks, kMostInCluster);
     }
   }
 }
@@ -228,21 +226,23 @@ void CheckClusters(const VerifyContext& c, const Target& target) {
 // Who waits for whom, and what the target has for it.
 void CheckMeetings(const VerifyContext& c, const Target& target) {
   const AttrValue* cooperative = c.func.attrs.Find(kCooperativeAttr);
-  const bool cuda = target.kind() == TargetKind::kCuda;
-  const bool sm_90 = cuda && GpuGeneration(target.gpu().arch) >= 90;
-  if (cooperative && !cuda) {
+  const bool meets = target.Can(Ability::kCooperative);
+  if (cooperative && !meets) {
     c.Error("{} is cooperative, but {} has no launches whose blocks wait for each other",
-            AskerOf(*cooperative), WordFor(target));
+            AskerOf(*cooperative), target.ShortName());
   }
-  if (c.func.attrs.Has(kAwaitsAttr) && !sm_90)
-    c.Error("dependent_launch needs sm_90, but the target is {}", WordFor(target));
+  if (c.func.attrs.Has(kAwaitsAttr) && !target.Can(Ability::kDependentLaunches)) {
+    c.Error("dependent_launch needs {}, but the target is {}",
+            FeatureFor(Ability::kDependentLaunches), target.ShortName());
+  }
   c.ForEach([&](const NodeRef& node) {
     const auto* sync = As<Sync>(node);
-    if (!sync || (cooperative && !cuda)) return;
+    if (!sync || (cooperative && !meets)) return;
     if (sync->level == Level::kGrid && !cooperative)
       c.Error("sync grid in a launch that is not cooperative");
-    if (sync->level == Level::kCluster && !sm_90)
-      c.Error("sync cluster needs sm_90, but the target is {}", WordFor(target));
+    if (sync->level == Level::kCluster && !target.Can(Ability::kClusters))
+      c.Error("sync cluster needs {}, but the target is {}", FeatureFor(Ability::kClusters),
+              target.ShortName());
   });
 }
 
@@ -257,16 +257,12 @@ void CheckBoundForm(const VerifyContext& context) {
 
 void CheckLaunch(const VerifyContext& context) {
   if (context.func.func_kind != FuncKind::kKernel) return;
-  auto target = Target::Parse(context.func.target);
-  if (!target || !target->IsGpu()) return;
-  const auto* unmet = context.func.attrs.Find("unmet");
-  const auto* needs = unmet ? std::get_if<std::vector<std::string>>(unmet) : nullptr;
-  for (size_t i = 0; needs && i < needs->size(); ++i) context.Error("{}", (*needs)[i]);
-  if (needs) return;
+  if (!context.func.IsForDevice()) return;
+  const Target& target = *context.func.target;
   CheckNest(context);
-  CheckLimits(context, *target);
-  CheckClusters(context, *target);
-  CheckMeetings(context, *target);
+  CheckLimits(context, target);
+  CheckClusters(context, target);
+  CheckMeetings(context, target);
 }
 
 }  // namespace tenon

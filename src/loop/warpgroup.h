@@ -31,8 +31,6 @@ namespace tenon {
 
 inline constexpr int64_t kWarpgroup = 128;
 
-inline constexpr char kAsyncInit[] = "init";
-inline constexpr char kAsyncBulk[] = "bulk";
 inline constexpr char kTensorMapsAttr[] = "tensor_maps";
 inline constexpr char kTensorSizesAttr[] = "tensor_sizes";
 
@@ -42,6 +40,8 @@ inline constexpr char kProducerStagesAttr[] = "producer_stages";
 /// How many threads do an operation together: the lanes of its fragments. 0 of other functions.
 int64_t LanesOf(const PrimFunc& func);
 
-inline bool IsTile(const BufferNode& buffer) { return buffer.scope == "shared" && buffer.layout; }
+inline bool IsTile(const BufferNode& buffer) {
+  return buffer.scope == Scope::kShared && buffer.layout;
+}
 
 }  // namespace tenon

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "graph/graph.h"
-#include "ops/catalog.h"
+#include "ops/fusing.h"
 #include "ops/operand.h"
 
 namespace tenon::ops {

@@ -1,4 +1,7 @@
 // Movement operators: which element of which operand stands where.
+#include <algorithm>
+
+#include "graph/dims.h"
 #include "ops/define.h"
 #include "support/check.h"
 
@@ -13,7 +16,63 @@ static const std::vector<Expr>& Exprs(const OpContext& op, const char* name) {
   return it->second;
 }
 
-static int64_t Fixed(const Expr& e) { return AsInt(e).value_or(-1); }
+/// A run of axes on each side of a reshape that have the same number of elements: [begin, end).
+struct Regrouped {
+  size_t from_begin, from_end, to_begin, to_end;
+};
+
+// The shortest such runs from these places on, for sizes that are numbers: the smaller product
+// grows.
+static Regrouped NextOfNumbers(const std::vector<int64_t>& from, const std::vector<int64_t>& to,
+                               Regrouped r) {
+  auto take = [](const std::vector<int64_t>& dims, size_t* at) {
+    return *at < dims.size() ? dims[(*at)++] : 1;
+  };
+  int64_t pf = take(from, &r.from_end), pt = take(to, &r.to_end);
+  while (pf != pt && (r.from_end < from.size() || r.to_end < to.size())) {
+    const bool grow_from = pf < pt && r.from_end < from.size();
+    if (grow_from || r.to_end >= to.size()) {
+      pf *= take(from, &r.from_end);
+    } else {
+      pt *= take(to, &r.to_end);
+    }
+  }
+  return r;
+}
+
+// The same where sizes are symbolic: the first runs whose products are equal for all sizes, which
+// all that is left has by the operator's type rule.
+static Regrouped NextOfSizes(const std::vector<Expr>& from, const std::vector<Expr>& to,
+                             Regrouped r) {
+  const size_t f = r.from_begin, t = r.to_begin;
+  const size_t most_from = from.size() - f, most_to = to.size() - t;
+  for (size_t total = 1; total < most_from + most_to; ++total) {
+    for (size_t nf = total - std::min(total, most_to); nf <= std::min(total, most_from); ++nf) {
+      r.from_end = f + nf;
+      r.to_end = t + (total - nf);
+      if (graph::ProveEqual(graph::DimProduct({from.data() + f, nf}),
+                            graph::DimProduct({to.data() + t, total - nf})))
+        return r;
+    }
+  }
+  r.from_end = from.size();
+  r.to_end = to.size();
+  return r;
+}
+
+static std::vector<Regrouped> Regroup(const std::vector<Expr>& from, const std::vector<Expr>& to) {
+  const auto from_numbers = graph::TensorType{{}, from, nullptr, {}}.StaticDims();
+  const auto to_numbers = graph::TensorType{{}, to, nullptr, {}}.StaticDims();
+  std::vector<Regrouped> out;
+  Regrouped next{0, 0, 0, 0};
+  while (next.from_begin < from.size() || next.to_begin < to.size()) {
+    next = from_numbers && to_numbers ? NextOfNumbers(*from_numbers, *to_numbers, next)
+                                      : NextOfSizes(from, to, next);
+    out.push_back(next);
+    next = {next.from_end, next.from_end, next.to_end, next.to_end};
+  }
+  return out;
+}
 
 // Indices into `from` of the element whose row-major position in `to` is `at`. Dims are matched in
 // groups of equal product, so that axes that do not change keep their index and only regrouped ones
@@ -21,33 +80,20 @@ static int64_t Fixed(const Expr& e) { return AsInt(e).value_or(-1); }
 static Indices ReshapeIndices(const std::vector<Expr>& from, const std::vector<Expr>& to,
                               const Indices& at) {
   Indices out(from.size());
-  size_t f = 0, t = 0;
-  while (f < from.size() || t < to.size()) {
-    size_t f0 = f, t0 = t;
-    int64_t pf = f < from.size() ? Fixed(from[f++]) : 1, pt = t < to.size() ? Fixed(to[t++]) : 1;
-    while (pf != pt) {
-      bool grow_from = pf < 0 || pt < 0 ? f < from.size() : pf < pt && f < from.size();
-      if (!grow_from && t >= to.size() && f >= from.size()) break;
-      if (grow_from || t >= to.size()) {
-        int64_t d = Fixed(from[f++]);
-        pf = pf < 0 || d < 0 ? -1 : pf * d;
-      } else {
-        int64_t d = Fixed(to[t++]);
-        pt = pt < 0 || d < 0 ? -2 : pt * d;
-      }
-    }
-    std::vector<Expr> to_dims(to.begin() + static_cast<long>(t0),
-                              to.begin() + static_cast<long>(t));
-    std::vector<Expr> from_dims(from.begin() + static_cast<long>(f0),
-                                from.begin() + static_cast<long>(f));
-    Indices part(at.begin() + static_cast<long>(t0), at.begin() + static_cast<long>(t));
+  for (const Regrouped& r : Regroup(from, to)) {
+    std::vector<Expr> to_dims(to.begin() + static_cast<long>(r.to_begin),
+                              to.begin() + static_cast<long>(r.to_end));
+    std::vector<Expr> from_dims(from.begin() + static_cast<long>(r.from_begin),
+                                from.begin() + static_cast<long>(r.from_end));
+    Indices part(at.begin() + static_cast<long>(r.to_begin),
+                 at.begin() + static_cast<long>(r.to_end));
     if (from_dims.size() == 1 && to_dims.size() == 1) {
-      out[f0] = part[0];
+      out[r.from_begin] = part[0];
       continue;
     }
     Indices split = Delinearize(Linearize(part, to_dims), from_dims);
     for (size_t i = 0; i < split.size(); ++i)
-      out[f0 + i] = IsOne(from_dims[i]) ? IndexConst(0) : split[i];
+      out[r.from_begin + i] = IsOne(from_dims[i]) ? IndexConst(0) : split[i];
   }
   return out;
 }

@@ -2,6 +2,7 @@
 // reference computes them.
 #include <cmath>
 
+#include "graph/dims.h"
 #include "ops/define.h"
 
 namespace tenon::ops {
@@ -10,45 +11,83 @@ using te::Indices;
 
 namespace {
 
-// One axis that is resized.
-struct Axis {
-  size_t axis;
-  Expr in_dim, out_dim;
-  int64_t in, out;
-  double scale;
-  double roi_begin, roi_end;
-
-  // The resized length before it was rounded: scales need not give whole sizes.
-  double Whole() const {
-    double w = scale * static_cast<double>(in), rounded = std::round(w);
-    return std::abs(w - rounded) <= 1e-6 * rounded ? rounded : w;
-  }
-};
-
 Expr F(double v) { return FloatConst::Make(DType::Float(32), v); }
 Expr ToF(const Expr& i) { return CastExpr::Make(DType::Float(32), i); }
 Expr ToIndex(const Expr& f) { return CastExpr::Make(DType::Index(), f); }
 Expr Floor(const Expr& f) { return Call::Make(Intrinsic::kFloor, {f}); }
 Expr Ceil(const Expr& f) { return Call::Make(Intrinsic::kCeil, {f}); }
 Expr Abs(const Expr& f) { return Call::Make(Intrinsic::kAbs, {f}); }
-Expr ClampIndex(const Expr& i, int64_t dim) {
-  return Max(Min(i, IndexConst(dim - 1)), IndexConst(0));
+Expr ClampIndex(const Expr& i, const Expr& dim) { return Max(Min(i, dim - 1), IndexConst(0)); }
+
+/// A real number about an axis: known now, or an expression of its symbolic sizes.
+struct Real {
+  std::optional<double> known;
+  Expr e;
+
+  Real(double v) : known(v), e(F(v)) {}  // NOLINT(google-explicit-constructor): as literals
+  explicit Real(const Expr& size) : e(ToF(size)) {
+    if (auto n = AsInt(size)) *this = Real(static_cast<double>(*n));
+  }
+};
+
+// Known numbers are worked out in double, and then rounded once.
+Real Apply(BinaryOp op, const Real& a, const Real& b) {
+  if (a.known && b.known) {
+    const double x = *a.known, y = *b.known;
+    switch (op) {
+      case BinaryOp::kSub: return x - y;
+      case BinaryOp::kMul: return x * y;
+      case BinaryOp::kDiv: return x / y;
+      default: break;
+    }
+  }
+  Real out(0);
+  out.known.reset();
+  out.e = Binary::Make(op, a.e, b.e);
+  return out;
 }
+Real operator-(const Real& a, const Real& b) { return Apply(BinaryOp::kSub, a, b); }
+Real operator*(const Real& a, const Real& b) { return Apply(BinaryOp::kMul, a, b); }
+Real operator/(const Real& a, const Real& b) { return Apply(BinaryOp::kDiv, a, b); }
+
+// `one` where x is 1, else `other`.
+Expr IfOne(const Real& x, const Expr& one, const Expr& other) {
+  if (x.known) return *x.known == 1 ? one : other;
+  return Select::Make(Eq(x.e, F(1)), one, other);
+}
+
+/// One axis that is resized.
+struct Axis {
+  size_t axis;
+  Expr in_dim;
+  Real in, out;
+  Real scale;
+  double roi_begin, roi_end;
+
+  // The resized length before it was rounded: scales need not give whole sizes.
+  Real Whole() const {
+    const Real whole = scale * in;
+    if (!whole.known) return whole;
+    double w = *whole.known, rounded = std::round(w);
+    return std::abs(w - rounded) <= 1e-6 * rounded ? rounded : w;
+  }
+};
 
 // Where output position o lies in x, by the coordinate transformation.
 Expr Coordinate(const std::string& mode, const Axis& a, const Expr& position) {
   Expr o = ToF(position);
-  double in = static_cast<double>(a.in), out = static_cast<double>(a.out), whole = a.Whole();
-  if (mode == "asymmetric") return o / F(a.scale);
-  if (mode == "align_corners") return whole == 1 ? F(0) : o * F(in - 1) / F(whole - 1);
-  if (mode == "tf_half_pixel_for_nn") return (o + F(0.5)) / F(a.scale);
+  const Real whole = a.Whole(), in_last = a.in - 1, whole_last = whole - 1;
+  if (mode == "asymmetric") return o / a.scale.e;
+  if (mode == "align_corners") return IfOne(whole, F(0), o * in_last.e / whole_last.e);
+  if (mode == "tf_half_pixel_for_nn") return (o + F(0.5)) / a.scale.e;
   if (mode == "tf_crop_and_resize") {
-    if (whole == 1) return F((a.roi_begin + a.roi_end) / 2 * (in - 1));
-    return F(a.roi_begin * (in - 1)) + o * F((a.roi_end - a.roi_begin) * (in - 1) / (whole - 1));
+    const Real middle = Real(a.roi_begin + a.roi_end) / 2, reach(a.roi_end - a.roi_begin);
+    return IfOne(whole, (middle * in_last).e,
+                 (Real(a.roi_begin) * in_last).e + o * (reach * in_last / whole_last).e);
   }
-  if (mode == "pytorch_half_pixel" && whole == 1) return F(0);
-  Expr half = (o + F(0.5)) / F(a.scale) - F(0.5);
-  if (mode == "half_pixel_symmetric") return half + F(in / 2 * (1 - out / whole));
+  Expr half = (o + F(0.5)) / a.scale.e - F(0.5);
+  if (mode == "pytorch_half_pixel") return IfOne(whole, F(0), half);
+  if (mode == "half_pixel_symmetric") return half + (a.in / 2 * (Real(1) - a.out / whole)).e;
   return half;
 }
 
@@ -77,12 +116,13 @@ std::vector<Tap> Taps(const graph::Node& node, const Axis& a, const Expr& c) {
   const Attrs& attrs = node.attrs;
   std::string mode = attrs.GetString("mode");
   if (mode == "nearest")
-    return {{ClampIndex(NearestIndex(attrs.GetString("nearest"), c), a.in), nullptr}};
+    return {{ClampIndex(NearestIndex(attrs.GetString("nearest"), c), a.in_dim), nullptr}};
   bool cubic = mode == "cubic";
-  bool antialias = attrs.Get<bool>("antialias", false) && a.scale < 1;
+  const double scale = a.scale.known.value_or(1);  // antialiasing needs it known: its type rule
+  bool antialias = attrs.Get<bool>("antialias", false) && scale < 1;
   bool drop_outside = attrs.Get<bool>("exclude_outside", false),
        normalise = antialias || drop_outside;
-  double stretch = antialias ? a.scale : 1.0;
+  double stretch = antialias ? scale : 1.0;
   int64_t reach = static_cast<int64_t>(std::ceil((cubic ? 2 : 1) / stretch));
   Expr base = Floor(c);
   std::vector<Tap> taps;
@@ -93,11 +133,11 @@ std::vector<Tap> Taps(const graph::Node& node, const Axis& a, const Expr& c) {
     Expr weight = cubic ? Cubic(distance, attrs.GetFloat("cubic_coeff_a")) : Triangle(distance);
     Expr index = ToIndex(at);
     if (drop_outside) {
-      Expr inside = And(Ge(index, IndexConst(0)), Lt(index, IndexConst(a.in)));
+      Expr inside = And(Ge(index, IndexConst(0)), Lt(index, a.in_dim));
       weight = Select::Make(inside, weight, F(0));
     }
     total = total ? total + weight : weight;
-    taps.push_back({ClampIndex(index, a.in), weight});
+    taps.push_back({ClampIndex(index, a.in_dim), weight});
   }
   if (normalise) {
     for (Tap& tap : taps) tap.weight = tap.weight / total;
@@ -111,15 +151,16 @@ std::vector<Axis> ResizedAxes(const OpContext& op) {
   size_t r = op.out.dims.size();
   std::vector<Axis> axes;
   for (size_t i = 0; i < r; ++i) {
-    int64_t in = op.in[0].dim(static_cast<int>(i));
-    int64_t out = AsInt(op.out.dims[i]).value_or(in);
-    double scale = scales.empty() ? static_cast<double>(out) / static_cast<double>(in) : scales[i];
-    Axis a{i, op.in[0].dims[i], op.out.dims[i], in, out, scale, 0, 1};
+    const Expr &in_dim = op.in[0].dims[i], &out_dim = op.out.dims[i];
+    const Real in(in_dim), out(out_dim);
+    const bool same = graph::ProveEqual(in_dim, out_dim);
+    const Real scale = !scales.empty() ? Real(scales[i]) : same ? Real(1) : out / in;
+    Axis a{i, in_dim, in, out, scale, 0, 1};
     if (roi.size() == 2 * r) {
       a.roi_begin = roi[i];
       a.roi_end = roi[r + i];
     }
-    if (scale == 1 && in == out && a.roi_begin == 0 && a.roi_end == 1) continue;
+    if (same && scale.known == 1 && a.roi_begin == 0 && a.roi_end == 1) continue;
     axes.push_back(a);
   }
   return axes;
@@ -135,7 +176,7 @@ Expr DefineResize(const OpContext& op, const Indices& out) {
   for (const Axis& a : axes) {
     Expr c = Coordinate(transform, a, out[a.axis]);
     if (transform == "tf_crop_and_resize") {
-      Expr bad = Or(Lt(c, F(0)), Gt(c, F(static_cast<double>(a.in - 1))));
+      Expr bad = Or(Lt(c, F(0)), Gt(c, (a.in - 1).e));
       outside = outside ? Or(outside, bad) : bad;
     }
     taps.push_back(Taps(*op.node, a, c));

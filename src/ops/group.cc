@@ -2,6 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <set>
+
+#include "graph/dims.h"
+#include "ir/visit.h"
+
 namespace tenon::ops {
 
 using graph::ValueId;
@@ -37,7 +43,7 @@ Group::Group(const KernelRequest& request) : request_(request) {
     if (k < request.output_align.size())
       out.buffer = WithAlign(out.buffer, request.output_align[k]);
     for (const Blocking& b : out.desc.blocks) {
-      if (out.IsRagged(b.axis)) ragged_.insert(out.dims[static_cast<size_t>(b.axis)]);
+      if (out.IsRagged(b.axis)) ragged_.push_back(out.dims[static_cast<size_t>(b.axis)]);
     }
   }
   for (size_t i = 0; i < g.inputs.size(); ++i) {
@@ -52,7 +58,8 @@ Group::Group(const KernelRequest& request) : request_(request) {
     if (g.values[v].IsConstant()) values_[v] = Immediate(g.values[v]);
   }
   for (size_t n = 0; n < g.nodes.size(); ++n) {
-    if (!HasElementDefinition(g.nodes[n].op) && anchor_ < 0) anchor_ = static_cast<int>(n);
+    if (!HasElementDefinition(g.nodes[n].op) && anchor_ == graph::kNoNode)
+      anchor_ = static_cast<graph::NodeId>(n);
   }
 }
 
@@ -62,14 +69,19 @@ Group::Group(const KernelRequest& request) : request_(request) {
 Operand Group::ReadInput(size_t i) const {
   te::Tensor param = params_[i];
   StoredTensor t = inputs_[i];
-  std::vector<Expr> dims;
-  for (int64_t d : t.dims) dims.push_back(IndexConst(d));
-  return {t.buffer->dtype, dims, [param, t, ragged = ragged_](const Indices& at) {
+  std::vector<Expr> last(t.dims.size());  // where an axis is clamped
+  for (size_t a = 0; a < last.size(); ++a) {
+    const int axis = static_cast<int>(a);
+    const bool ragged = std::any_of(ragged_.begin(), ragged_.end(), [&](const Expr& size) {
+      return graph::ProveEqual(size, t.dims[a]);
+    });
+    if (ragged && t.desc.BlockOf(axis) == 1)
+      last[a] = graph::DimSub(t.buffer->shape[a], IndexConst(t.Halo(axis) + 1));
+  }
+  return {t.buffer->dtype, t.dims, [param, t, last](const Indices& at) {
             Indices in = at;
             for (size_t a = 0; a < in.size(); ++a) {
-              const int axis = static_cast<int>(a);
-              if (!ragged.count(t.dims[a]) || t.desc.BlockOf(axis) > 1) continue;
-              in[a] = Min(in[a], IndexConst(*AsInt(t.buffer->shape[a]) - t.Halo(axis) - 1));
+              if (last[a]) in[a] = Min(in[a], last[a]);
             }
             return param.At(t.Place(in));
           }};
@@ -101,59 +113,64 @@ void Group::DefineNode(const graph::Node& node) {
   for (size_t k = 0; k < results.size(); ++k) Set(node.outputs[k], std::move(results[k]));
 }
 
-// Which axis lies along memory, and how long its runs are, for the rules.
-static void SetVectorAttrs(const StoredTensor& t, Attrs* attrs) {
+std::string Group::Mark(std::string block, BlockRole role) {
+  parts_[block].role = role;
+  return block;
+}
+
+// Which axis lies along memory, and how long its runs are, for schedules.
+void Group::MarkStore(const std::string& block, BlockRole role, const StoredTensor& t) {
+  BlockPart& part = parts_[Mark(block, role)];
   if (t.dims.empty()) return;
-  attrs->Set("vector_axis", int64_t{t.InnermostAxis()});
-  if (!t.desc.blocks.empty()) attrs->Set("vector_block", t.desc.blocks.back().size);
+  part.vector_axis = t.InnermostAxis();
+  if (!t.desc.blocks.empty()) part.vector_block = t.desc.blocks.back().size;
 }
 
 te::Tensor Group::StoreOutput(size_t k) {
   const StoredTensor& out = outputs_[k];
   const Operand& v = value(graph().outputs[k]);
   std::vector<Expr> domain;
-  for (size_t a = 0; a < out.dims.size(); ++a)
-    domain.push_back(IndexConst(out.Padded(static_cast<int>(a))));
+  for (size_t a = 0; a < out.dims.size(); ++a) domain.push_back(out.Padded(static_cast<int>(a)));
   te::Storage storage;
   storage.buffer = out.buffer;
   storage.place = [out](const Indices& i) { return out.Place(i); };
-  storage.attrs.Set("role", std::string("output"));
-  SetVectorAttrs(out, &storage.attrs);
+  const std::string name = fmt::format("out{}", k);
+  MarkStore(name, BlockRole::kOutput, out);
   return te::Compute(
-      fmt::format("out{}", k), domain,
+      name, domain,
       [&](const Indices& i) -> te::Body {
         Expr e = v.at(i);
         for (const Blocking& b : out.desc.blocks) {
           if (!out.IsRagged(b.axis)) continue;
           size_t a = static_cast<size_t>(b.axis);
-          e = Select::Make(Lt(i[a], IndexConst(out.dims[a])), e, MakeConst(e->dtype, 0));
+          e = Select::Make(Lt(i[a], out.dims[a]), e, MakeConst(e->dtype, 0));
         }
         return e;
       },
       storage);
 }
 
-void Group::FillHalo(size_t k, std::vector<te::Tensor>* tensors) const {
+void Group::FillHalo(size_t k, std::vector<te::Tensor>* tensors) {
   const StoredTensor& out = outputs_[k];
   size_t r = out.dims.size();
   if (out.desc.begin.empty() && out.desc.size.empty()) return;
   auto begin = [&](size_t a) { return out.desc.begin.empty() ? 0 : out.desc.begin[a]; };
   for (size_t a = 0; a < r; ++a) {
-    int64_t cells = *AsInt(out.buffer->shape[a]);
-    int64_t after = begin(a) + out.Padded(static_cast<int>(a));
-    int64_t from[2] = {0, after}, count[2] = {begin(a), cells - after};
+    const Expr after = graph::DimAdd(out.Padded(static_cast<int>(a)), IndexConst(begin(a)));
+    const Expr from[2] = {IndexConst(0), after};
+    const Expr count[2] = {IndexConst(begin(a)), graph::DimSub(out.buffer->shape[a], after)};
     for (int side = 0; side < 2; ++side) {
-      if (count[side] <= 0) continue;
+      if (graph::DimRange(count[side]).max <= 0) continue;
       // The slab: the axes before a in their interior, a at this side, the axes after a whole.
       std::vector<Expr> domain;
-      std::vector<int64_t> offset(r, 0);
+      std::vector<Expr> offset(r, IndexConst(0));
       for (size_t b = 0; b < r; ++b) {
         if (b < a) {
-          domain.push_back(IndexConst(out.Padded(static_cast<int>(b))));
-          offset[b] = begin(b);
+          domain.push_back(out.Padded(static_cast<int>(b)));
+          offset[b] = IndexConst(begin(b));
         } else {
-          domain.push_back(b == a ? IndexConst(count[side]) : out.buffer->shape[b]);
-          offset[b] = b == a ? from[side] : 0;
+          domain.push_back(b == a ? count[side] : out.buffer->shape[b]);
+          if (b == a) offset[b] = from[side];
         }
       }
       te::Storage storage;
@@ -163,30 +180,53 @@ void Group::FillHalo(size_t k, std::vector<te::Tensor>* tensors) const {
         for (size_t b = 0; b < i.size(); ++b) at.push_back(i[b] + offset[b]);
         return at;
       };
-      storage.attrs.Set("role", std::string("halo"));
-      SetVectorAttrs(out, &storage.attrs);
+      const std::string name = fmt::format("halo{}_{}_{}", k, a, side);
+      MarkStore(name, BlockRole::kHalo, out);
       tensors->push_back(te::Compute(
-          fmt::format("halo{}_{}_{}", k, a, side), domain,
-          [&](const Indices&) { return MakeConst(out.buffer->dtype, 0); }, storage));
+          name, domain, [&](const Indices&) { return MakeConst(out.buffer->dtype, 0); }, storage));
     }
   }
 }
 
-Expected<Kernel> Group::Finish(const std::string& rule, Attrs attrs) {
+// The function without the dims that nothing in it mentions.
+static Func WithUsedDims(const Func& func) {
+  std::set<const Node*> used;
+  auto note = [&](const NodeRef& n) {
+    if (IsA<VarNode>(n)) used.insert(n.get());
+    return true;
+  };
+  PreOrder(func->body, note);
+  for (const Buffer& b : func->buffers) PreOrder(b, note);
+  PrimFunc fields = *func;
+  for (size_t i = fields.dims.size(); i-- > 0;) {
+    if (used.count(fields.dims[i].get()) != 0) continue;
+    const auto at = static_cast<long>(i);
+    fields.dims.erase(fields.dims.begin() + at);
+    for (std::vector<int64_t>* list : {&fields.dim_lo, &fields.dim_hi, &fields.dim_step})
+      list->erase(list->begin() + at);
+  }
+  return fields.dims.size() == func->dims.size() ? func : PrimFunc::Make(std::move(fields));
+}
+
+Expected<Kernel> Group::Finish() {
   std::vector<te::Tensor> outputs;
   for (size_t k = 0; k < outputs_.size(); ++k) outputs.push_back(StoreOutput(k));
   for (size_t k = 0; k < outputs_.size(); ++k) FillHalo(k, &outputs);
   te::FuncOptions options;
-  options.target = target().ToString();
-  options.attrs = std::move(attrs);
-  options.attrs.Set("rule", rule);
+  options.target = request_.machine->target;
+  for (const graph::Dim& d : graph().dims) {
+    options.dims.push_back(d.var);
+    options.ranges.push_back({d.min, d.max == graph::Dim::kNoMax ? -1 : d.max, d.step});
+  }
   Kernel kernel;
-  TN_ASSIGN_OR_RETURN(kernel.func, te::MakeFunc(request_.name, params_, outputs, options));
+  TN_ASSIGN_OR_RETURN(Func whole, te::MakeFunc(request_.name, params_, outputs, options));
+  kernel.func = WithUsedDims(whole);
   for (size_t i = 0; i < inputs_.size(); ++i) {
     kernel.operands.push_back(graph().inputs[i]);
-    kernel.bytes += inputs_[i].Bytes();
+    kernel.bytes += TypicalSize(graph(), inputs_[i].Bytes());
   }
-  for (const StoredTensor& t : outputs_) kernel.bytes += t.Bytes();
+  for (const StoredTensor& t : outputs_) kernel.bytes += TypicalSize(graph(), t.Bytes());
+  kernel.parts = std::move(parts_);
   return kernel;
 }
 

@@ -2,10 +2,10 @@
 // padding and halo.
 #pragma once
 
-#include <set>
 #include <string>
 #include <vector>
 
+#include "ops/algorithm.h"
 #include "ops/define.h"
 #include "ops/kernel.h"
 
@@ -16,7 +16,8 @@ class Group {
   explicit Group(const KernelRequest& request);
 
   const graph::Graph& graph() const { return *request_.region; }
-  const Target& target() const { return *request_.target; }
+  /// The anchor on its machine; without an anchor, site().anchor is kNoNode.
+  Site site() const { return {graph(), anchor_, *request_.machine}; }
   const KernelRequest& request() const { return request_; }
   const StoredTensor& input(size_t i) const { return inputs_[i]; }
   const StoredTensor& output(size_t i) const { return outputs_[i]; }
@@ -29,25 +30,29 @@ class Group {
   /// Defines a node's results by its definition.
   void DefineNode(const graph::Node& node);
 
-  /// The node's place among the region's; the anchor, or -1 for a group of element definitions
-  /// only.
-  int anchor() const { return anchor_; }
+  /// The node of the region that is the anchor; kNoNode for a group of element definitions only.
+  graph::NodeId anchor() const { return anchor_; }
+
+  /// Says what the block of that name is there for. Returns the name.
+  std::string Mark(std::string block, BlockRole role);
 
   /// Makes the blocks that store the outputs ("out0", …; padding zero) and the zeroes of their
   /// halos, then the function.
-  Expected<Kernel> Finish(const std::string& rule, Attrs attrs);
+  Expected<Kernel> Finish();
 
  private:
   te::Tensor StoreOutput(size_t k);
-  void FillHalo(size_t k, std::vector<te::Tensor>* tensors) const;
+  void FillHalo(size_t k, std::vector<te::Tensor>* tensors);
+  void MarkStore(const std::string& block, BlockRole role, const StoredTensor& t);
   Operand ReadInput(size_t i) const;
 
   const KernelRequest& request_;
   std::vector<StoredTensor> inputs_, outputs_;
   std::vector<te::Tensor> params_;
   std::vector<Operand> values_;
-  std::set<int64_t> ragged_;  // sizes of blocked axes of outputs that are not whole blocks
-  int anchor_ = -1;
+  std::vector<Expr> ragged_;  // sizes of blocked axes of outputs that may not be whole blocks
+  graph::NodeId anchor_ = graph::kNoNode;
+  Parts parts_;
 };
 
 }  // namespace tenon::ops

@@ -2,82 +2,101 @@
 
 #include <fmt/format.h>
 
-#include "ops/algorithms.h"
 #include "ops/group.h"
-#include "ops/rules.h"
+#include "ops/operations.h"
 #include "support/check.h"
 
 namespace tenon::ops {
 
-static int64_t Count(const graph::TensorType& type) {
-  int64_t n = 1;
-  for (const Expr& d : type.dims) n *= AsInt(d).value_or(1);
-  return n;
+namespace {
+
+// The point that a plan chooses in the space, in the space's order.
+Expected<Point> PointOf(const graph::Plan& plan, const Space& space) {
+  const Point given = plan.AllChoices();
+  Point point;
+  for (const Knob& k : space.knobs()) {
+    for (const graph::Choice& c : given) {
+      if (c.name == k.name) point.push_back(c);
+    }
+  }
+  if (point.size() == given.size() && space.Contains(point)) return point;
+  return MakeError(fmt::format("the plan '{}' chooses no point of the algorithm's space:\n{}",
+                               plan.algorithm, space.ToString()));
 }
 
-// Floating-point operations of one node, by its definition.
-static int64_t Flops(const graph::Graph& g, const graph::Node& n) {
-  int64_t out = Count(g.type(n.outputs[0]));
-  switch (n.op) {
-    case graph::OpKind::kMatMul: {
-      const graph::TensorType& a = g.type(n.inputs[0]);
-      bool trans = n.attrs.Get<bool>("trans_a", false);
-      return 2 * out * AsInt(a.dims[a.dims.size() - (trans ? 2 : 1)]).value_or(1);
+Status CheckWants(const Group& group, const Algorithm& algorithm, const Point& point) {
+  const graph::Graph& region = group.graph();
+  for (const Want& want : algorithm.wants(group.site(), point)) {
+    const StoredTensor* stored = group.Stored(want.value);
+    for (size_t k = 0; k < region.outputs.size(); ++k) {
+      if (region.outputs[k] == want.value) stored = &group.output(k);
     }
-    case graph::OpKind::kConv: {
-      const graph::TensorType& w = g.type(n.inputs[1]);
-      return 2 * out * (Count(w) / AsInt(w.dims[0]).value_or(1));
-    }
-    case graph::OpKind::kAttention: {
-      int64_t keys = AsInt(g.type(n.inputs[1]).dims.rbegin()[1]).value_or(1);
-      return 2 * keys * (Count(g.type(n.inputs[0])) + out);
-    }
-    case graph::OpKind::kMaxPool:
-    case graph::OpKind::kAvgPool: {
-      int64_t window = 1;
-      for (int64_t k : n.attrs.GetInts("kernel")) window *= k;
-      return out * window;
-    }
-    default: break;
+    if (!stored || want.IsMetBy(stored->desc, stored->dims)) continue;
+    return MakeError(fmt::format("{} does not lie as the algorithm '{}' wants it",
+                                 graph::Quoted(region.value(want.value).name), algorithm.name));
   }
-  return graph::Info(n.op).map == graph::IndexMapClass::kReduction ? Count(g.type(n.inputs[0]))
-                                                                   : out;
+  return Ok();
+}
+
+// Sets the kernel's algorithm and point; errors as BuildKernel.
+Status Resolve(const KernelRequest& request, const Group& group, Kernel* kernel) {
+  const std::string name = request.plan ? request.plan->algorithm : "definition";
+  kernel->algorithm = FindAlgorithm(name);
+  if (!kernel->algorithm) return MakeError(fmt::format("there is no algorithm '{}'", name));
+  const Site site = group.site();
+  if (!Applies(*kernel->algorithm, site)) {
+    return MakeError(fmt::format("the algorithm '{}' does not apply here", name));
+  }
+  kernel->space = kernel->algorithm->space(site);
+  if (!request.plan) return Ok();
+  kernel->seconds = request.plan->seconds;
+  TN_ASSIGN_OR_RETURN(kernel->point, PointOf(*request.plan, kernel->space));
+  return CheckWants(group, *kernel->algorithm, kernel->point);
+}
+
+}  // namespace
+
+graph::NodeId AnchorOf(const graph::Graph& region) {
+  for (size_t n = 0; n < region.nodes.size(); ++n) {
+    if (!HasElementDefinition(region.nodes[n].op)) return static_cast<graph::NodeId>(n);
+  }
+  return graph::kNoNode;
 }
 
 Expected<Kernel> BuildKernel(const KernelRequest& request) {
   Group group(request);
   const graph::Graph& g = *request.region;
-  std::string rule = "map", kind = "elementwise";
-  Attrs attrs;
-  int64_t flops = 0;
+  Kernel plan;
+  TN_RETURN_IF_ERROR(Resolve(request, group, &plan));
+  double flops = 0;
   for (size_t n = 0; n < g.nodes.size(); ++n) {
     const graph::Node& node = g.nodes[n];
-    flops += Flops(g, node);
-    bool is_anchor = static_cast<int>(n) == group.anchor();
-    if (is_anchor) kind = graph::Name(node.op);
-    if (is_anchor && request.tuned_algorithms) {
-      if (const Algorithm* algorithm = ChooseAlgorithm(group, node)) {
-        group.Set(node.outputs[0], algorithm->build(group, node, &attrs));
-        rule = algorithm->rule;
-        continue;
-      }
+    flops += OperationsOf(g, node);
+    if (static_cast<graph::NodeId>(n) == group.anchor() && plan.algorithm->build) {
+      group.Set(node.outputs[0], plan.algorithm->build(group, node, plan.point));
+    } else {
+      group.DefineNode(node);
     }
-    group.DefineNode(node);
   }
-  TN_ASSIGN_OR_RETURN(Kernel kernel, group.Finish(rule, std::move(attrs)));
-  kernel.kind = kind;
-  kernel.flops = flops;
+  TN_ASSIGN_OR_RETURN(Kernel kernel, group.Finish());
+  kernel.kind =
+      group.anchor() == graph::kNoNode ? "elementwise" : graph::Name(g.node(group.anchor()).op);
+  kernel.flops = static_cast<int64_t>(flops);
+  kernel.seconds = plan.seconds;
+  kernel.algorithm = plan.algorithm;
+  kernel.space = std::move(plan.space);
+  kernel.point = std::move(plan.point);
   return kernel;
 }
 
-Expected<Schedule> ScheduleKernel(const Func& kernel, const Target& target) {
+Expected<Schedule> ScheduleKernel(const Kernel& kernel, const Machine& machine) {
   Module module;
-  module.Add(kernel);
-  Schedule schedule(module, kernel->name);
-  std::string name = kernel->attrs.GetString("rule");
-  const Rule* rule = FindRule(name);
-  TN_CHECK(rule, "no schedule rule '{}'", name);
-  rule->apply(schedule, target);
+  module.Add(kernel.func);
+  Schedule schedule(module, kernel.func->name);
+  for (size_t i = 0; i < kernel.point.size(); ++i) {
+    schedule.Decide(kernel.point[i].name, kernel.space.knobs()[i].domain, kernel.point[i].value);
+  }
+  kernel.algorithm->schedule(schedule, kernel.parts, machine, kernel.point);
   if (!schedule.ok()) return schedule.status().errors();
   return schedule;
 }

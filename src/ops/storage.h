@@ -19,25 +19,25 @@ using graph::StorageDesc;
 /// A tensor of the graph as a kernel sees it.
 struct StoredTensor {
   StorageDesc desc;
-  std::vector<int64_t> dims;  // logical
+  std::vector<Expr> dims;  // logical
   /// Its shape includes halo and padding; its layout only orders and blocks.
   Buffer buffer;
   /// Where logical element i is in the buffer.
   te::Indices Place(const te::Indices& i) const;
   /// Size of an axis with padding to whole blocks, without halo: what a kernel may compute and
   /// read.
-  int64_t Padded(int axis) const;
-  /// True where the last block of an axis is not full.
-  bool IsRagged(int axis) const { return Padded(axis) != dims[static_cast<size_t>(axis)]; }
+  Expr Padded(int axis) const;
+  /// True where the last block of an axis may not be full.
+  bool IsRagged(int axis) const;
   int64_t Halo(int axis) const {
     return desc.begin.empty() ? 0 : desc.begin[static_cast<size_t>(axis)];
   }
-  int64_t Bytes() const;
+  Expr Bytes() const;
   /// The axis whose neighbours are neighbours in memory, and how many of them are.
   int InnermostAxis() const;
 };
 
-/// The type's dims must be constant and its layout one of ours.
+/// The type's layout must be one of ours.
 StoredTensor Store(const std::string& name, const graph::TensorType& type);
 
 }  // namespace tenon::ops

@@ -1,4 +1,13 @@
 // Loading modules, and what they say about themselves.
+//
+// A library is opened through a descriptor, so that the file that was checked is the file that is
+// loaded; and under a name that the loader has never seen, since it would answer a known name with
+// the library that it has. The third library, on descriptor 7, is dlopen("/proc/self/fd/.//./7"):
+// the same file as /proc/self/fd/7, and another text. It is then asked what it is by a function
+// whose name has the version, "__tenon_query_v…", so that a library of another version is
+// recognised without being called. Its information is JSON that is read at the first question about
+// it, since most programs only call "main".
+
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>

@@ -6,6 +6,7 @@
 #include "runtime/device/arena.h"
 #include "runtime/device/code.h"
 #include "runtime/device/tensor.h"
+#include "runtime/device/weights.h"
 
 extern "C" __attribute__((visibility("default"))) const tn_host_services tn_host_services_v2 = {
     TN_ABI_VERSION,
@@ -16,4 +17,5 @@ extern "C" __attribute__((visibility("default"))) const tn_host_services tn_host
     tenon::runtime::LaunchDeviceCode,
     tenon::runtime::MakeDeviceTensor,
     tenon::runtime::AcquireDeviceArena,
+    tenon::runtime::DeviceWeights,
 };

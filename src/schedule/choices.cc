@@ -1,5 +1,17 @@
 // Choices: what a schedule leaves open, so that its trace is a template. And replay, which fills
 // templates in.
+//
+// A choice is a step of the trace with a name, a domain and a guess; what depends on it mentions it
+// as "$name" where a number would stand. The trace of a schedule is then a template:
+//
+//   4 = decide("rows", [2, 4, 8], 4)
+//   i.0, i.1 = split("i", ["-1", "$rows"])
+//
+// Replaying it takes, for each choice, what the caller decides, else what the trace has in it if
+// that is still in the domain, else the guess; the numbers are put in where a step is run (run.cc),
+// so a trace never holds a number that a choice made. A tile (sample_perfect_tile) is several
+// choices whose product is the loop's extent: values that do not multiply to it any more, since the
+// extent is another, are guessed anew.
 
 #include <algorithm>
 #include <charconv>

@@ -9,13 +9,12 @@ namespace tenon {
 
 using primitive::Body;
 using primitive::Names;
-using primitive::Place;
 
 namespace {
 
-Names BlockNames(const std::vector<const Place*>& places) {
+Names BlockNames(const std::vector<const primitive::Place*>& places) {
   Names out;
-  for (const Place* p : places) out.push_back(p->block()->name);
+  for (const primitive::Place* p : places) out.push_back(p->block()->name);
   return out;
 }
 
@@ -26,11 +25,11 @@ Names LoopNames(const std::vector<const For*>& loops) {
 }
 
 // Blocks other than `self` that write what it reads, or read what it writes.
-Names Neighbours(const Body& body, const Place* self, bool producers) {
+Names Neighbours(const Body& body, const primitive::Place* self, bool producers) {
   const Block& block = *self->block();
   std::vector<Region> regions = producers ? block.reads : block.writes;
-  std::vector<const Place*> out;
-  for (const Place& p : body.blocks()) {
+  std::vector<const primitive::Place*> out;
+  for (const primitive::Place& p : body.blocks()) {
     if (&p == self || p.inner) continue;
     std::vector<Region> theirs = producers ? p.block()->writes : p.block()->reads;
     bool meet = std::any_of(regions.begin(), regions.end(), [&](const Region& r) {
@@ -43,7 +42,7 @@ Names Neighbours(const Body& body, const Place* self, bool producers) {
 }
 
 // Loops around the block that its variables of one kind alone run over.
-Names LoopsOfOneKind(const Place& place, IterKind kind, IterKind other) {
+Names LoopsOfOneKind(const primitive::Place& place, IterKind kind, IterKind other) {
   Names out;
   for (const For* loop : place.Loops()) {
     bool only = primitive::BindsLoop(*place.block(), kind, loop) &&
@@ -60,7 +59,7 @@ Names Schedule::GetBlocks() const {
   Names out;
   if (!func()) return out;
   Body body(func());
-  for (const Place& p : body.blocks()) out.push_back(p.block()->name);
+  for (const primitive::Place& p : body.blocks()) out.push_back(p.block()->name);
   return out;
 }
 
@@ -73,40 +72,40 @@ bool Schedule::HasLoop(const std::string& loop) const {
 
 Names Schedule::GetLoops(const std::string& block) {
   return Steps::Look<Names>(*this, "get_loops", block, [&](const Body& body) -> Expected<Names> {
-    TN_ASSIGN_OR_RETURN(const Place* place, body.NeedBlock(block));
+    TN_ASSIGN_OR_RETURN(const primitive::Place* place, body.NeedBlock(block));
     return LoopNames(place->Loops());
   });
 }
 
 Names Schedule::GetChildBlocks(const std::string& loop) {
-  return Steps::Look<Names>(*this, "get_child_blocks", loop,
-                            [&](const Body& body) -> Expected<Names> {
-                              TN_ASSIGN_OR_RETURN(const Place* place, body.NeedLoop(loop));
-                              return BlockNames(body.BlocksUnder(place->stmt.get()));
-                            });
+  return Steps::Look<Names>(
+      *this, "get_child_blocks", loop, [&](const Body& body) -> Expected<Names> {
+        TN_ASSIGN_OR_RETURN(const primitive::Place* place, body.NeedLoop(loop));
+        return BlockNames(body.BlocksUnder(place->stmt.get()));
+      });
 }
 
 Names Schedule::GetProducers(const std::string& block) {
-  return Steps::Look<Names>(*this, "get_producers", block,
-                            [&](const Body& body) -> Expected<Names> {
-                              TN_ASSIGN_OR_RETURN(const Place* place, body.NeedBlock(block));
-                              return Neighbours(body, place, true);
-                            });
+  return Steps::Look<Names>(
+      *this, "get_producers", block, [&](const Body& body) -> Expected<Names> {
+        TN_ASSIGN_OR_RETURN(const primitive::Place* place, body.NeedBlock(block));
+        return Neighbours(body, place, true);
+      });
 }
 
 Names Schedule::GetConsumers(const std::string& block) {
-  return Steps::Look<Names>(*this, "get_consumers", block,
-                            [&](const Body& body) -> Expected<Names> {
-                              TN_ASSIGN_OR_RETURN(const Place* place, body.NeedBlock(block));
-                              return Neighbours(body, place, false);
-                            });
+  return Steps::Look<Names>(
+      *this, "get_consumers", block, [&](const Body& body) -> Expected<Names> {
+        TN_ASSIGN_OR_RETURN(const primitive::Place* place, body.NeedBlock(block));
+        return Neighbours(body, place, false);
+      });
 }
 
 std::string Schedule::GetBlockOf(const std::string& buffer) {
   return Steps::Look<std::string>(*this, "get_block_of", buffer,
                                   [&](const Body& body) -> Expected<std::string> {
                                     TN_ASSIGN_OR_RETURN(Buffer b, body.NeedBuffer(buffer));
-                                    std::vector<const Place*> writers = body.Writers(b);
+                                    std::vector<const primitive::Place*> writers = body.Writers(b);
                                     if (writers.empty())
                                       return primitive::Because("no block writes the buffer");
                                     return writers.back()->block()->name;
@@ -114,27 +113,27 @@ std::string Schedule::GetBlockOf(const std::string& buffer) {
 }
 
 int64_t Schedule::GetExtent(const std::string& loop) {
-  return Steps::Look<int64_t>(*this, "get_extent", loop,
-                              [&](const Body& body) -> Expected<int64_t> {
-                                TN_ASSIGN_OR_RETURN(const Place* place, body.NeedLoop(loop));
-                                return AsInt(place->loop()->extent).value_or(-1);
-                              });
+  return Steps::Look<int64_t>(
+      *this, "get_extent", loop, [&](const Body& body) -> Expected<int64_t> {
+        TN_ASSIGN_OR_RETURN(const primitive::Place* place, body.NeedLoop(loop));
+        return AsInt(place->loop()->extent).value_or(-1);
+      });
 }
 
 Names Schedule::GetSpatialLoops(const std::string& block) {
-  return Steps::Look<Names>(*this, "get_spatial_loops", block,
-                            [&](const Body& body) -> Expected<Names> {
-                              TN_ASSIGN_OR_RETURN(const Place* place, body.NeedBlock(block));
-                              return LoopsOfOneKind(*place, IterKind::kSpatial, IterKind::kReduce);
-                            });
+  return Steps::Look<Names>(
+      *this, "get_spatial_loops", block, [&](const Body& body) -> Expected<Names> {
+        TN_ASSIGN_OR_RETURN(const primitive::Place* place, body.NeedBlock(block));
+        return LoopsOfOneKind(*place, IterKind::kSpatial, IterKind::kReduce);
+      });
 }
 
 Names Schedule::GetReduceLoops(const std::string& block) {
-  return Steps::Look<Names>(*this, "get_reduce_loops", block,
-                            [&](const Body& body) -> Expected<Names> {
-                              TN_ASSIGN_OR_RETURN(const Place* place, body.NeedBlock(block));
-                              return LoopsOfOneKind(*place, IterKind::kReduce, IterKind::kSpatial);
-                            });
+  return Steps::Look<Names>(
+      *this, "get_reduce_loops", block, [&](const Body& body) -> Expected<Names> {
+        TN_ASSIGN_OR_RETURN(const primitive::Place* place, body.NeedBlock(block));
+        return LoopsOfOneKind(*place, IterKind::kReduce, IterKind::kSpatial);
+      });
 }
 
 }  // namespace tenon

@@ -67,6 +67,24 @@ Status Convert(const State& s, const AttrValue& value, T* out) {
   }
 }
 
+Status Convert(const State&, const AttrValue& value, Scope* out) {
+  const auto* word = std::get_if<std::string>(&value);
+  if (word == nullptr) return Because("expected the name of a scope, got " + ToString(value));
+  TN_ASSIGN_OR_RETURN(*out, ScopeArg(*word));
+  return Ok();
+}
+
+Status Convert(const State&, const AttrValue& value, ThreadAxis* out) {
+  const auto* word = std::get_if<std::string>(&value);
+  const auto axis = word ? ThreadAxisOf(*word) : std::nullopt;
+  if (!axis) {
+    return Because("expected a thread axis such as threadIdx.x, blockIdx.y or vthread, got " +
+                   ToString(value));
+  }
+  *out = *axis;
+  return Ok();
+}
+
 // An empty list does not say of what; one name stands for a list of it.
 Status Convert(const State&, const AttrValue& value, Names* out) {
   const auto* ints = std::get_if<Ints>(&value);
@@ -172,6 +190,13 @@ Names PrimitiveNames() {
   Names out;
   for (const PrimitiveRow& row : kRows) out.push_back(row.name);
   return out;
+}
+
+Expected<Scope> ScopeArg(const std::string& word) {
+  const auto scope = ScopeOf(word);
+  if (scope && Info(*scope).scheduled) return *scope;
+  return Because("expected one of the scopes " + ScopeWords(/*scheduled=*/true) + ", got " +
+                 QuoteJson(word));
 }
 
 AttrValue ToArg(const Expr& condition) {

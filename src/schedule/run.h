@@ -19,6 +19,10 @@ struct PrimitiveRow {
 const PrimitiveRow* FindPrimitive(std::string_view name);
 Names PrimitiveNames();
 
+/// The scope that a text names, of those that a schedule may ask for; the error is the rest of a
+/// message, ": expected …".
+Expected<Scope> ScopeArg(const std::string& word);
+
 /// Arguments that are not plain values travel as their text.
 AttrValue ToArg(const Expr& condition);
 AttrValue ToArg(const Layout& layout);

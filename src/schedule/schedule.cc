@@ -110,8 +110,8 @@ void Schedule::Reorder(Names loops) { Steps::Apply(*this, "reorder", {std::move(
 void Schedule::Parallel(const std::string& loop) { Steps::Apply(*this, "parallel", {loop}, 0); }
 void Schedule::Vectorize(const std::string& loop) { Steps::Apply(*this, "vectorize", {loop}, 0); }
 void Schedule::Unroll(const std::string& loop) { Steps::Apply(*this, "unroll", {loop}, 0); }
-void Schedule::Bind(const std::string& loop, const std::string& thread_axis) {
-  Steps::Apply(*this, "bind", {loop, thread_axis}, 0);
+void Schedule::Bind(const std::string& loop, ThreadAxis thread_axis) {
+  Steps::Apply(*this, "bind", {loop, Name(thread_axis)}, 0);
 }
 void Schedule::ComputeAt(const std::string& block, const std::string& loop) {
   Steps::Apply(*this, "compute_at", {block, loop}, 0);
@@ -128,16 +128,14 @@ void Schedule::ComputeInline(const std::string& block) {
 void Schedule::ReverseComputeInline(const std::string& block) {
   Steps::Apply(*this, "reverse_compute_inline", {block}, 0);
 }
-std::string Schedule::CacheRead(const std::string& block, const std::string& buffer,
-                                const std::string& scope) {
-  return Steps::Apply(*this, "cache_read", {block, buffer, scope}, 1)[0];
+std::string Schedule::CacheRead(const std::string& block, const std::string& buffer, Scope scope) {
+  return Steps::Apply(*this, "cache_read", {block, buffer, Name(scope)}, 1)[0];
 }
-std::string Schedule::CacheWrite(const std::string& block, const std::string& buffer,
-                                 const std::string& scope) {
-  return Steps::Apply(*this, "cache_write", {block, buffer, scope}, 1)[0];
+std::string Schedule::CacheWrite(const std::string& block, const std::string& buffer, Scope scope) {
+  return Steps::Apply(*this, "cache_write", {block, buffer, Name(scope)}, 1)[0];
 }
-void Schedule::SetScope(const std::string& buffer, const std::string& scope) {
-  Steps::Apply(*this, "set_scope", {buffer, scope}, 0);
+void Schedule::SetScope(const std::string& buffer, Scope scope) {
+  Steps::Apply(*this, "set_scope", {buffer, Name(scope)}, 0);
 }
 std::string Schedule::DecomposeReduction(const std::string& block, const std::string& loop) {
   return Steps::Apply(*this, "decompose_reduction", {block, loop}, 1)[0];

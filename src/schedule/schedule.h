@@ -96,7 +96,7 @@ class Schedule {
   void Unroll(const std::string& loop);
   /// Axes: "threadIdx.x", "blockIdx.y", … (up to .z), and "vthread", threads that one thread plays
   /// in turn. Legal as Parallel is. An axis is not inside itself, virtual threads aside.
-  void Bind(const std::string& loop, const std::string& thread_axis);
+  void Bind(const std::string& loop, ThreadAxis thread_axis);
 
   // ---- Where a block is computed ----
   /// Moves a producer under `loop`, just before the first of its consumers there, over the region
@@ -119,14 +119,12 @@ class Schedule {
   /// New block and buffer "<buffer>.<scope>": a copy of the region of `buffer` that `block` reads,
   /// made just before the outermost loop around `block` (inside the loops that also write the
   /// buffer); `block` reads the copy. Returns the new block's name; place it with ComputeAt.
-  std::string CacheRead(const std::string& block, const std::string& buffer,
-                        const std::string& scope);
+  std::string CacheRead(const std::string& block, const std::string& buffer, Scope scope);
   /// `block` writes a new buffer "<buffer>.<scope>"; a new block of that name, after the outermost
   /// loop around `block`, copies it to `buffer`. Returns the new block's name; place it with
   /// ReverseComputeAt.
-  std::string CacheWrite(const std::string& block, const std::string& buffer,
-                         const std::string& scope);
-  void SetScope(const std::string& buffer, const std::string& scope);
+  std::string CacheWrite(const std::string& block, const std::string& buffer, Scope scope);
+  void SetScope(const std::string& buffer, Scope scope);
 
   // ---- Reductions ----
   /// Moves the init of a reduction to a block of its own, <block>.init, just before `loop` with

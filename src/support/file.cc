@@ -1,3 +1,15 @@
+// Files, mapped and temporary, with errors that name the path.
+//
+// Models and libraries may be larger than memory, so they are mapped, and pages that have been read
+// are let go again while the compiler works its way through. Writing goes to a temporary file
+// beside the target, which is put in its place by one rename:
+//
+//   model.so.tmp-4711-0   written, its blocks reserved ahead      a reader sees the old model.so
+//   rename                one step                                a reader sees the new one
+//
+// Whoever dies in between, by a signal too, leaves nothing: temporary files are in a table of fixed
+// size that a signal handler may walk.
+
 #include "support/file.h"
 
 #include <fcntl.h>
@@ -44,6 +56,7 @@ Diagnostic NotRegular(const std::string& path, mode_t mode) {
   return MakeError(fmt::format("expected a regular file but '{}' is {}", path, KindOf(mode)));
 }
 
+// An open file, closed once, when this goes; -1: none.
 class FileDescriptor {
  public:
   explicit FileDescriptor(int fd) : fd_(fd) {}

@@ -17,38 +17,6 @@ namespace tenon {
 
 namespace {
 
-// Which kinds an option belongs to, as bits.
-constexpr unsigned Bit(TargetKind kind) { return 1u << static_cast<unsigned>(kind); }
-constexpr unsigned kLlvmOnly = Bit(TargetKind::kLlvm);
-constexpr unsigned kCpus = kLlvmOnly | Bit(TargetKind::kC);
-constexpr unsigned kGpus =
-    Bit(TargetKind::kCuda) | Bit(TargetKind::kRocm) | Bit(TargetKind::kOpenCl);
-
-struct Option {
-  std::string_view name;
-  unsigned kinds;
-};
-
-constexpr Option kOptions[] = {
-    {"mtriple", kLlvmOnly},
-    {"mcpu", kLlvmOnly | Bit(TargetKind::kRocm)},
-    {"mattr", kLlvmOnly},
-    {"l1-cache", kCpus},
-    {"l2-cache", kCpus},
-    {"l3-cache", kCpus},
-    {"num-cores", kCpus},
-    {"arch", Bit(TargetKind::kCuda)},
-    {"model", kGpus},
-    {"max_threads_per_block", kGpus},
-    {"max_shared_memory_per_block", kGpus},
-    {"registers_per_block", kGpus},
-    {"thread_warp_size", kGpus},
-    {"host", kGpus},
-};
-
-constexpr TargetKind kKinds[] = {TargetKind::kLlvm, TargetKind::kC, TargetKind::kCuda,
-                                 TargetKind::kRocm, TargetKind::kOpenCl};
-
 constexpr Arch HostArch() {
 #if defined(__x86_64__)
   return Arch::kX86_64;
@@ -67,16 +35,6 @@ std::string_view NextWord(std::string_view* text) {
   const std::string_view word = text->substr(0, text->find_first_of(" \t\n\r\v\f"));
   text->remove_prefix(word.size());
   return word;
-}
-
-std::optional<Arch> ArchOfTriple(std::string_view triple) {
-  const std::string first = Split(triple, '-')[0];
-  for (const ArchRow& row : ArchRows()) {
-    for (const std::string& name : Split(row.triple_names, ' ')) {
-      if (name == first) return row.arch;
-    }
-  }
-  return std::nullopt;
 }
 
 // "x86_64-linux-gnu" and "x86_64-unknown-linux-gnu" are one target and have one text.
@@ -112,14 +70,12 @@ class TargetParser {
 
   Expected<Target> Run() {
     TN_RETURN_IF_ERROR(ReadWords(text_));
-    switch (target_.kind_) {
-      case TargetKind::kLlvm: TN_RETURN_IF_ERROR(ResolveLlvm()); break;
-      case TargetKind::kC: target_.caches_ = PlainCaches(); break;
-      case TargetKind::kCuda:
-      case TargetKind::kRocm:
-      case TargetKind::kOpenCl: TN_RETURN_IF_ERROR(ResolveGpu()); break;
+    switch (target_.kind_->family) {
+      case Family::kKnownCpu: TN_RETURN_IF_ERROR(ResolveCpu()); break;
+      case Family::kPlainCpu: target_.caches_ = PlainCaches(); break;
+      case Family::kDevice: TN_RETURN_IF_ERROR(ResolveDevice()); break;
     }
-    if (!target_.IsGpu()) TN_RETURN_IF_ERROR(ResolveNumbers());
+    if (!target_.IsDevice()) TN_RETURN_IF_ERROR(ResolveNumbers());
     return target_;
   }
 
@@ -155,8 +111,7 @@ class TargetParser {
   // A kind or a preset, then options.
   Status ReadWords(std::string_view rest) {
     const std::string_view head = NextWord(&rest);
-    for (TargetKind kind : kKinds) {
-      if (head != NameOf(kind)) continue;
+    if (const TargetKind* kind = FindKind(head)) {
       target_.kind_ = kind;
       return ReadOptions(rest);
     }
@@ -167,7 +122,7 @@ class TargetParser {
       return ReadOptions(rest);
     }
     std::vector<std::string> valid;
-    for (TargetKind kind : kKinds) valid.emplace_back(NameOf(kind));
+    for (const TargetKind& kind : Kinds()) valid.emplace_back(kind.name);
     for (const PresetRow& preset : PresetRows()) valid.emplace_back(preset.name);
     return Unknown("kind or preset", head, valid);
   }
@@ -193,17 +148,14 @@ class TargetParser {
   }
 
   bool IsOption(std::string_view name) const {
-    return std::any_of(std::begin(kOptions), std::end(kOptions), [&](const Option& option) {
-      return option.name == name && (option.kinds & Bit(target_.kind_));
-    });
+    const std::vector<std::string> options = Split(target_.kind_->options, ' ');
+    return std::find(options.begin(), options.end(), name) != options.end();
   }
 
   Diagnostic UnknownOption(std::string_view word) const {
-    std::vector<std::string> valid;
-    for (const Option& option : kOptions) {
-      if (option.kinds & Bit(target_.kind_)) valid.push_back("-" + std::string(option.name));
-    }
-    return Unknown(fmt::format("option of '{}'", NameOf(target_.kind_)),
+    std::vector<std::string> valid = Split(target_.kind_->options, ' ');
+    for (std::string& option : valid) option.insert(0, "-");
+    return Unknown(fmt::format("option of '{}'", target_.kind_->name),
                    word.substr(0, word.find('=')), valid);
   }
 
@@ -222,11 +174,10 @@ class TargetParser {
 
   // -model=NAME stands for the options of the preset NAME, which has to be of the same kind.
   Status ReadModel(std::string_view name) {
-    const TargetKind kind = target_.kind_;
     std::vector<std::string> valid;
     for (const PresetRow& preset : PresetRows()) {
       std::string_view rest = preset.text;
-      if (NextWord(&rest) != NameOf(kind)) continue;
+      if (NextWord(&rest) != target_.kind_->name) continue;
       if (preset.name == name) return ReadPreset(rest);
       valid.emplace_back(preset.name);
     }
@@ -267,20 +218,20 @@ class TargetParser {
     caches.l3 = HostCache(_SC_LEVEL3_CACHE_SIZE, caches.l3);
   }
 
-  Status ResolveLlvm() {
+  Status ResolveCpu() {
     const std::optional<std::string> triple = Get("mtriple");
     const std::optional<std::string> cpu = Get("mcpu");
     if (!triple && !cpu) {
       SetHost();
     } else {
-      TN_RETURN_IF_ERROR(ResolveCpu(triple, cpu));
+      TN_RETURN_IF_ERROR(FindCpuRow(triple, cpu));
     }
     return ResolveAttributes();
   }
 
-  Status ResolveCpu(const std::optional<std::string>& triple,
+  Status FindCpuRow(const std::optional<std::string>& triple,
                     const std::optional<std::string>& cpu) {
-    std::optional<Arch> arch;
+    const ArchRow* arch = nullptr;
     if (triple) {
       arch = ArchOfTriple(*triple);
       if (!arch) {
@@ -289,11 +240,11 @@ class TargetParser {
         return Unknown("architecture of the triple", *triple, valid);
       }
     }
-    const CpuRow* row = FindCpu(cpu ? *cpu : RowOf(*arch).plain_cpu);
-    if (!row || (arch && row->arch != *arch)) {
+    const CpuRow* row = FindCpu(cpu ? *cpu : arch->plain_cpu);
+    if (!row || (arch && row->arch != arch->arch)) {
       std::vector<std::string> valid;
       for (const CpuRow& r : CpuRows()) {
-        if (!arch || r.arch == *arch) valid.emplace_back(r.name);
+        if (!arch || r.arch == arch->arch) valid.emplace_back(r.name);
       }
       return Unknown(arch ? fmt::format("CPU of {}", *triple) : "CPU", *cpu, valid);
     }
@@ -330,14 +281,14 @@ class TargetParser {
     return Ok();
   }
 
-  Status ResolveGpu() {
-    const bool is_rocm = target_.kind_ == TargetKind::kRocm;
-    const std::string arch = Get(is_rocm ? "mcpu" : "arch").value_or("");
-    const GpuRow* row = FindGpu(target_.kind_, arch);
+  Status ResolveDevice() {
+    const TargetKind& kind = *target_.kind_;
+    const std::string arch = Get(kind.arch_option).value_or("");
+    const GpuRow* row = FindGpu(kind, arch);
     if (!row) {
       std::vector<std::string> valid;
       for (const GpuRow& r : GpuRows()) {
-        if (r.kind == target_.kind_) valid.push_back(r.limits.arch);
+        if (r.kind == kind.name) valid.push_back(r.limits.arch);
       }
       std::sort(valid.begin(), valid.end(), PrecedesAsArch);
       return Unknown("GPU architecture", arch, valid);
@@ -348,7 +299,7 @@ class TargetParser {
     TN_RETURN_IF_ERROR(ReadNumber("registers_per_block", &gpu.registers_per_block));
     TN_RETURN_IF_ERROR(ReadNumber("thread_warp_size", &gpu.thread_warp_size));
     TN_ASSIGN_OR_RETURN(Target host, Target::Parse(Get("host").value_or("llvm")));
-    if (host.IsGpu()) return Wrong("host", "a CPU target as host");
+    if (host.IsDevice()) return Wrong("host", "a CPU target as host");
     target_.host_ = std::make_shared<const Target>(std::move(host));
     return Ok();
   }

@@ -1,23 +1,9 @@
 #include "target/tables.h"
 
-#include <array>
-
 #include "support/check.h"
 #include "support/strings.h"
 
 namespace tenon {
-
-std::span<const ArchRow> ArchRows() {
-  static constexpr ArchRow kRows[] = {
-#define TN_ARCH(id, names, triple, cpu, llvm_cpu, features) \
-  {Arch::k##id, names, triple, cpu, llvm_cpu, features},
-#define TN_CPU(...)
-#define TN_GPU(...)
-#define TN_PRESET(...)
-#include "target/targets.def"
-  };
-  return kRows;
-}
 
 std::span<const CpuRow> CpuRows() {
   static constexpr CpuRow kRows[] = {
@@ -35,8 +21,8 @@ std::span<const GpuRow> GpuRows() {
   static const GpuRow kRows[] = {
 #define TN_ARCH(...)
 #define TN_CPU(...)
-#define TN_GPU(arch, kind, threads, shared, registers, warp) \
-  {TargetKind::k##kind, {arch, threads, shared, registers, warp}},
+#define TN_GPU(arch, kind, threads, shared, registers, warp, device) \
+  {#kind, {arch, threads, shared, registers, warp}, device},
 #define TN_PRESET(...)
 #include "target/targets.def"
   };
@@ -54,13 +40,6 @@ std::span<const PresetRow> PresetRows() {
   return kRows;
 }
 
-const ArchRow& RowOf(Arch arch) {
-  for (const ArchRow& row : ArchRows()) {
-    if (row.arch == arch) return row;
-  }
-  TN_UNREACHABLE();
-}
-
 const CpuRow* FindCpu(std::string_view name) {
   for (const CpuRow& row : CpuRows()) {
     if (row.name == name) return &row;
@@ -68,9 +47,9 @@ const CpuRow* FindCpu(std::string_view name) {
   return nullptr;
 }
 
-const GpuRow* FindGpu(TargetKind kind, std::string_view arch) {
+const GpuRow* FindGpu(const TargetKind& kind, std::string_view arch) {
   for (const GpuRow& row : GpuRows()) {
-    if (row.kind == kind && (arch.empty() || row.limits.arch == arch)) return &row;
+    if (row.kind == kind.name && (arch.empty() || row.limits.arch == arch)) return &row;
   }
   return nullptr;
 }
@@ -93,16 +72,5 @@ FeatureSet FeaturesOf(const CpuRow& row) {
 }
 
 CacheSizes PlainCaches() { return {32 << 10, 256 << 10, 2 << 20}; }
-
-std::string_view NameOf(TargetKind kind) {
-  switch (kind) {
-    case TargetKind::kLlvm: return "llvm";
-    case TargetKind::kC: return "c";
-    case TargetKind::kCuda: return "cuda";
-    case TargetKind::kRocm: return "rocm";
-    case TargetKind::kOpenCl: return "opencl";
-  }
-  TN_UNREACHABLE();
-}
 
 }  // namespace tenon

@@ -12,6 +12,9 @@ namespace tenon {
 
 namespace {
 
+// The architecture of the null device, which runs nothing.
+constexpr std::string_view kEverything = "null";
+
 // "48K", "2M" or plain bytes, whichever is exact and shortest.
 std::string FormatSize(int64_t bytes) {
   if (bytes % (1 << 20) == 0) return fmt::format("{}M", bytes >> 20);
@@ -42,11 +45,10 @@ std::string FormatCaches(const CacheSizes& from, const CacheSizes& to) {
   return out;
 }
 
-std::string FormatGpu(TargetKind kind, const GpuLimits& gpu) {
+std::string FormatGpu(const TargetKind& kind, const GpuLimits& gpu) {
   std::string out;
   const GpuLimits& row = FindGpu(kind, gpu.arch)->limits;
-  if (kind == TargetKind::kCuda) out += " -arch=" + gpu.arch;
-  if (kind == TargetKind::kRocm) out += " -mcpu=" + gpu.arch;
+  if (!kind.arch_option.empty()) out += fmt::format(" -{}={}", kind.arch_option, gpu.arch);
   auto add = [&out](const char* name, int64_t value, int64_t usual) {
     if (value != usual) out += fmt::format(" -{}={}", name, value);
   };
@@ -62,7 +64,7 @@ std::string FormatGpu(TargetKind kind, const GpuLimits& gpu) {
 
 int GpuGeneration(std::string_view arch) {
   int number = 0;
-  if (arch == "null") return std::numeric_limits<int>::max();
+  if (arch == kEverything) return std::numeric_limits<int>::max();
   if (!arch.starts_with("sm_")) return 0;
   for (char c : arch.substr(3)) {
     if (c >= '0' && c <= '9' && number < 100000) number = number * 10 + (c - '0');
@@ -71,9 +73,9 @@ int GpuGeneration(std::string_view arch) {
 }
 
 std::string Target::ToString() const {
-  std::string out(NameOf(kind_));
-  if (IsGpu()) return out + FormatGpu(kind_, gpu_) + " -host=" + host_->ToString();
-  if (kind_ == TargetKind::kLlvm) {
+  std::string out(kind_->name);
+  if (IsDevice()) return out + FormatGpu(*kind_, gpu_) + " -host=" + host_->ToString();
+  if (kind_->family == Family::kKnownCpu) {
     const CpuRow& row = *FindCpu(cpu_);
     if (triple_ != TripleOf(row)) out += " -mtriple=" + triple_;
     out += " -mcpu=" + cpu_;
@@ -151,7 +153,7 @@ int Target::NumVectorRegisters() const {
 int Target::PointerBits() const { return arch_ == Arch::kWasm32 ? 32 : 64; }
 
 bool Target::HasFma() const {
-  if (IsGpu()) return true;
+  if (IsDevice()) return true;
   switch (arch_) {
     case Arch::kX86_64: return Has(Feature::kFma);
     case Arch::kAArch64:
@@ -163,5 +165,61 @@ bool Target::HasFma() const {
 }
 
 bool operator==(const Target& a, const Target& b) { return a.ToString() == b.ToString(); }
+
+Target::Target() : kind_(Kinds().data()) {}
+
+const DeviceRow& Target::device() const {
+  const GpuRow* row = IsDevice() ? FindGpu(*kind_, gpu_.arch) : nullptr;
+  const DeviceRow* device = FindDevice(row && !row->device.empty() ? row->device : kind_->device);
+  TN_CHECK(device, "kind {} names the device {}", kind_->name, kind_->device);
+  return *device;
+}
+
+bool Target::Can(Ability ability) const {
+  for (const AbilityRow& row : kind_->abilities) {
+    if (row.ability == ability) return Offers(row.feature);
+  }
+  return false;
+}
+
+// A name with a letter at its end is of units that later generations do not have.
+bool Target::Offers(std::string_view feature) const {
+  if (feature.empty() || kind_->family == Family::kPlainCpu) return true;
+  if (!IsDevice()) return Has(feature);
+  const bool alone = feature.back() == 'a';
+  if (alone && gpu_.arch != kEverything) return gpu_.arch == feature;
+  return GpuGeneration(gpu_.arch) >= GpuGeneration(feature);
+}
+
+std::string Target::ShortName() const {
+  const bool named = !kind_->arch_option.empty();
+  return named ? gpu_.arch : std::string(kind_->name);
+}
+
+bool Target::IsContained() const { return arch_ != Arch::kNone && RowOf(arch_).contained; }
+
+TargetRef::TargetRef(Target target) {
+  std::string text = target.ToString();
+  shared_ = std::make_shared<const Shared>(Shared{std::move(target), text, text});
+}
+
+Expected<TargetRef> TargetRef::Parse(std::string_view text) {
+  TN_ASSIGN_OR_RETURN(Target target, Target::Parse(text));
+  std::string full = target.ToString();
+  TargetRef out;
+  out.shared_ =
+      std::make_shared<const Shared>(Shared{std::move(target), std::string(text), std::move(full)});
+  return out;
+}
+
+static const std::string kNoTarget;
+
+const std::string& TargetRef::text() const { return shared_ ? shared_->text : kNoTarget; }
+
+const std::string& TargetRef::FullText() const { return shared_ ? shared_->full : kNoTarget; }
+
+bool operator==(const TargetRef& a, const TargetRef& b) {
+  return a.shared_ == b.shared_ || a.FullText() == b.FullText();
+}
 
 }  // namespace tenon

@@ -11,10 +11,9 @@
 
 #include "support/expected.h"
 #include "target/features.h"
+#include "target/kinds.h"
 
 namespace tenon {
-
-enum class TargetKind { kLlvm, kC, kCuda, kRocm, kOpenCl };
 
 /// Bytes. L1 (data) and L2 belong to one core, L3 is shared.
 struct CacheSizes {
@@ -41,9 +40,9 @@ int GpuGeneration(std::string_view arch);
 
 class Target {
  public:
-  /// Reads a target string: a kind ("llvm", "c", "cuda", "rocm", "opencl") or a preset's name, then
-  /// options. Bare "llvm" is this machine, resolved. A failure names the word at fault and lists
-  /// what would be valid.
+  /// Reads a target string: the name of a kind (kinds.def) or of a preset, then options. Bare
+  /// "llvm" is this machine, resolved. A failure names the word at fault and lists what would be
+  /// valid.
   static Expected<Target> Parse(std::string_view text);
   /// This machine: features asked of the CPU, the plainest CPU name that has no more than them, its
   /// cache sizes.
@@ -52,14 +51,27 @@ class Target {
   /// The shortest string that means this target everywhere.
   std::string ToString() const;
 
-  TargetKind kind() const { return kind_; }
-  bool IsGpu() const { return host_ != nullptr; }
+  const TargetKind& kind() const { return *kind_; }
+  bool SameKind(const Target& other) const { return kind_ == other.kind_; }
+  /// Of a kind whose code is launched on a device by a host.
+  bool IsDevice() const { return host_ != nullptr; }
   /// The CPU that code of this target, or its host part, runs on.
   const Target& Cpu() const { return host_ ? *host_ : *this; }
 
-  // --- CPUs (kLlvm; kC is a plain machine with 128-bit vectors) ---
+  /// What memory of the target lies on.
+  const DeviceRow& device() const;
+  bool Can(Ability ability) const;
+  /// Whether it has a unit: a feature of its CPU, the generation of a device; a plain CPU offers
+  /// all.
+  bool Offers(std::string_view feature) const;
+  /// The target in a word: its kind's name or, where a kind has several, that of its architecture.
+  std::string ShortName() const;
+
+  // --- CPUs ---
   Arch arch() const { return arch_; }
-  const std::string& triple() const { return triple_; }  // empty for kC
+  /// Libraries of it are contained (kinds.h).
+  bool IsContained() const;
+  const std::string& triple() const { return triple_; }  // empty for a plain CPU
   const std::string& cpu() const { return cpu_; }
   bool Has(Feature feature) const { return features_.test(static_cast<size_t>(feature)); }
   /// By LLVM's name; false for a name that this architecture does not know.
@@ -87,16 +99,16 @@ class Target {
   /// size of team.
   int cores() const { return cores_; }
 
-  // --- GPUs (kCuda, kRocm, kOpenCl) ---
+  // --- devices ---
   const GpuLimits& gpu() const { return gpu_; }
 
   friend bool operator==(const Target& a, const Target& b);
 
  private:
   friend class TargetParser;
-  Target() = default;
+  Target();
 
-  TargetKind kind_ = TargetKind::kLlvm;
+  const TargetKind* kind_ = nullptr;
   Arch arch_ = Arch::kNone;
   std::string triple_;
   std::string cpu_;
@@ -104,7 +116,33 @@ class Target {
   CacheSizes caches_;
   int cores_ = 0;
   GpuLimits gpu_;
-  std::shared_ptr<const Target> host_;  // of a GPU; immutable
+  std::shared_ptr<const Target> host_;  // of a device; immutable
+};
+
+/// A target that functions share; null where none is chosen. It prints as it was written, since the
+/// whole text of a target that leaves something to the machine differs from machine to machine.
+class TargetRef {
+ public:
+  TargetRef() = default;
+  TargetRef(Target target);  // NOLINT(google-explicit-constructor): a target is one that is shared
+  static Expected<TargetRef> Parse(std::string_view text);
+
+  explicit operator bool() const { return shared_ != nullptr; }
+  const Target* operator->() const { return &shared_->target; }
+  const Target& operator*() const { return shared_->target; }
+  /// As Parse got it, or Target::ToString(); "" for null.
+  const std::string& text() const;
+  /// Target::ToString(), by which two of them are equal; "" for null.
+  const std::string& FullText() const;
+
+  friend bool operator==(const TargetRef& a, const TargetRef& b);
+
+ private:
+  struct Shared {
+    Target target;
+    std::string text, full;  // as written; ToString()
+  };
+  std::shared_ptr<const Shared> shared_;
 };
 
 }  // namespace tenon

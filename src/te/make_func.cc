@@ -1,4 +1,23 @@
 // From tensors to a function: one block of loop IR per computed tensor.
+//
+// A computed tensor is an index map with a value: element (i, j) is this expression. That is a
+// block already: spatial variables for the axes, reduce variables for those of a reduction, the
+// identity as init, the value as the body, and as regions the single elements that it reads and
+// writes. Around it stand serial loops over the shape, so that the definition runs as it stands;
+// schedules do the rest. C[i, j] = sum of A[i, k] * B[k, j] over k is
+//
+//   for C.i in 0..7, C.j in 0..10, C.k in 0..6 {
+//     block C(vi: spatial = C.i, vj: spatial = C.j, vk: reduce = C.k) {
+//       reads A[vi, vk], B[vk, vj]; writes C[vi, vj]
+//       init { C[vi, vj] = 0f32 }
+//       C[vi, vj] = C[vi, vj] + A[vi, vk] * B[vk, vj]
+//     }
+//   }
+//
+// Tensors come in the order in which they need each other; those that are not results are
+// allocations around everything. A scan's tensors share one buffer with its first rows, and their
+// variable over the rows is `ordered`, since each row reads what the one before it wrote.
+
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -167,7 +167,7 @@ Expected<std::vector<Tensor>> Scan(std::string name, std::vector<Tensor> init,
 struct FuncOptions {
   std::vector<Var> dims;  // symbolic sizes, in order
   std::vector<DimRange> ranges;
-  std::string target;
+  TargetRef target;
   Attrs attrs;
 };
 

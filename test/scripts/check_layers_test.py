@@ -32,8 +32,8 @@ class CheckLayersTest(unittest.TestCase):
         self.assertEqual([], self.check({
             "src/ir/a.h": '#include <vector>\n#include <fmt/format.h>\n',
             "src/loop/b.h": '#include "ir/a.h"\n',
-            "src/ops/catalog.h": "",
-            "src/graph/pass/c.cc": '#include "ops/catalog.h"\n',
+            "src/graph/op.h": "",
+            "src/graph/pass/c.cc": '#include "graph/op.h"\n',
             "include/tenon/c_api.h": "",
             "src/runtime/d.cc": '#include "tenon/c_api.h"\n',
         }))

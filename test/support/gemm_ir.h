@@ -11,10 +11,11 @@ namespace tenon::test {
 inline Func GemmMicroKernel(const std::string& name, int64_t mr, int64_t nr, int32_t lanes) {
   Var k_size = VarNode::Make("k"), ldc = VarNode::Make("ldc");
   const DType f32 = DType::Float(32);
-  Buffer a = BufferNode::Make("A", f32, {k_size * mr}, "global", nullptr, {}, 64);
-  Buffer b = BufferNode::Make("B", f32, {k_size * nr}, "global", nullptr, {}, 64);
+  Buffer a = BufferNode::Make("A", f32, {k_size * mr}, Scope::kGlobal, nullptr, {}, 64);
+  Buffer b = BufferNode::Make("B", f32, {k_size * nr}, Scope::kGlobal, nullptr, {}, 64);
   Buffer c = BufferNode::Make("C", f32, {ldc * mr});
-  Buffer acc = BufferNode::Make("acc", f32, {IndexConst(mr * nr)}, "register", nullptr, {}, 64);
+  Buffer acc =
+      BufferNode::Make("acc", f32, {IndexConst(mr * nr)}, Scope::kRegister, nullptr, {}, 64);
   const int64_t nv = nr / lanes;
   auto vec = [&](Expr base) { return Ramp::Make(std::move(base), IndexConst(1), lanes); };
   auto acc_at = [&](int64_t m, int64_t v) { return vec(IndexConst(m * nr + v * lanes)); };

@@ -13,6 +13,7 @@
 #include "arith/analyzer.h"
 #include "codegen/codegen.h"
 #include "codegen/gpu/launch.h"
+#include "codegen/opencl/emit.h"
 #include "ir/visit.h"
 #include "runtime/device/device.h"
 #include "support/check.h"
@@ -116,7 +117,7 @@ class OpenClCode {
   bool ReadExtents(const std::string& name, const std::vector<int64_t>& ints,
                    runtime::DeviceLaunch* out) {
     const Func func = module_.Find(name);
-    auto launch = codegen::LaunchOf(*func, target_.gpu());
+    auto launch = codegen::LaunchOf(*func, target_);
     TN_CHECK(launch, "{}", ToString(launch.errors()));
     bool any = true;
     for (size_t axis = 0; axis < 3; ++axis) {

@@ -1,3 +1,32 @@
+// Expressions as C, without C's vectors.
+//
+// A vector expression is a loop over lanes in which the text of one lane stands; a scalar is
+// computed before that loop, once. So text is collected in sections: the statement's, a loop over
+// lanes, a branch in it (the untaken side of `?:` must not run). A section remembers the texts of
+// expressions that were written in it (memo); what is used more than once, or is deeper than fits a
+// line, gets a name there. A vector's text holds within its own loop only. The store
+//
+//   B[ramp(i * 4, 1, 4) where …] = max(x * x, x * x + 1.5f32)      x = A[… where …]
+//
+// becomes
+//
+//   float v1[4];
+//   for (int64_t lane = 0; lane < 4; ++lane) {
+//     const int64_t t2 = i * 4 + lane;
+//     const bool t3 = t2 < n;
+//     const float t4 = t3 ? b0[t2] : 0.0f;
+//     const float t5 = t4 * t4;
+//     v1[lane] = tn_max_f32(t5, t5 + 1.5f);
+//   }
+//   for (int64_t lane = 0; lane < 4; ++lane) {
+//     const int64_t t6 = i * 4 + lane;
+//     const bool t7 = t6 < n;
+//     if (t7) b1[t6] = v1[lane];
+//   }
+//
+// in two loops, since every lane is read before one is written. Compilers make vectors of them
+// again.
+
 #include "codegen/c_family/expr.h"
 
 #include <fmt/format.h>

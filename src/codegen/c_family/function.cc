@@ -1,3 +1,26 @@
+// One function as text, and its control flow.
+//
+// Statements are written as they come, a line each; the IR's names are kept where the language lets
+// them be, and a name is free again where its braces end. What differs between C, CUDA and OpenCL
+// is asked of tables (language.h): how a barrier, a thread's place on an axis, a qualifier is
+// written; a null entry is a construct that the language does not have, and an error that names it.
+//
+//   for bx in 0..(n + 511) / 512 thread blockIdx.x {
+//     for tx in 0..128 thread threadIdx.x {
+//       let i = bx * 512 + tx * 4
+//       if i < n { … }
+//
+// becomes
+//
+//   extern "C" __global__ __launch_bounds__(128) void add(…, int64_t n_64) {
+//     const int32_t n = (int32_t)n_64;
+//     const int32_t bx = (int32_t)blockIdx.x;
+//     const int32_t tx = (int32_t)threadIdx.x;
+//     const int32_t i = bx * 512 + tx * 4;
+//     if (i < n) { … }
+//
+// Indices come in with 64 bits and are computed with what the function was found to need.
+
 #include "codegen/c_family/function.h"
 
 #include <fmt/args.h>
@@ -296,9 +319,9 @@ void SourceFunction::EmitSync(Level level) {
 // A launch's blocks along a dimension are those of its clusters, one cluster after the other.
 std::string SourceFunction::PlaceOnAxis(const For& s, const char* text) const {
   if (!IsBlockAxis(s.thread)) return text;
-  const char dim = s.thread.back();
+  const int dim = Info(s.thread).dim;
   for (const For* loop : PeelThreads(func_).axes) {
-    if (!IsClusterAxis(loop->thread) || loop->thread.back() != dim) continue;
+    if (!IsClusterAxis(loop->thread) || Info(loop->thread).dim != dim) continue;
     return fmt::format("({} {} {})", text, IsClusterAxis(s.thread) ? '%' : '/',
                        AsInt(loop->extent).value_or(1));
   }
@@ -314,14 +337,14 @@ void SourceFunction::EmitThreadFor(const For& s) {
     exprs_.facts().Set(s.var.get(), {/*nonnegative=*/true, AsInt(s.extent) == 1 ? 0 : 1});
     return EmitStmt(s.body);
   }
-  Unsupported("the thread axis " + s.thread + " in code generation");
+  Unsupported(std::string("the thread axis ") + Name(s.thread) + " in code generation");
 }
 
 // As many as a thread can have, of 32 bits.
 static constexpr int64_t kThreadRegisters = 255;
 
 static bool FitsRegisters(const BufferNode& b) {
-  if (b.scope != "local" && b.scope != "register") return false;
+  if (!IsThreadArray(b.scope)) return false;
   int64_t bytes = b.dtype.Bytes();
   for (const Expr& extent : b.shape) {
     bytes *= std::min(AsInt(extent).value_or(1), kThreadRegisters * 4 + 1);

@@ -45,7 +45,7 @@ class SourceFunction {
   std::string Emit(const std::string& qualifiers);
 
  private:
-  struct Scope {
+  struct Braces {
     std::vector<std::string> names;
   };
 
@@ -109,7 +109,7 @@ class SourceFunction {
   std::vector<std::string> params_;
   std::vector<std::string> narrowed_;  // lines that take indices down to 32 bits
   std::set<const Node*> used_;  // variables and buffers that the body mentions; buffers: reads
-  std::vector<Scope> scopes_{1};
+  std::vector<Braces> scopes_{1};
   std::string out_;
   int indent_ = 1;
   FpMode fp_ = FpMode::kStrict;

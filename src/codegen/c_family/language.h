@@ -39,7 +39,7 @@ struct HelperRow {
 
 /// A thread axis, and the expression that is a thread's place on it.
 struct AxisSpelling {
-  const char* axis;
+  ThreadAxis axis;
   const char* text;
 };
 

@@ -1,4 +1,26 @@
 // Loads, stores, and calls: where source text touches memory or the world.
+//
+// An access of lanes that follow each other, at a multiple of what the machine moves at once, is
+// one access of a wide type; everything else is lane by lane. What is known of an index (facts.h: a
+// power of two that divides it) and of the buffer's alignment decides. With both known,
+//
+//   C[ramp(i, 1, 4)] = A[ramp(i, 1, 4)] + B[ramp(i, 1, 4)]
+//
+// becomes in CUDA
+//
+//   __align__(16) float v0[4];
+//   __align__(16) float v1[4];
+//   *(float4*)(v1) = *(const float4*)(A + i);
+//   __align__(16) float v2[4];
+//   *(float4*)(v2) = *(const float4*)(B + i);
+//   #pragma unroll
+//   for (int32_t lane = 0; lane < 4; ++lane) {
+//     v0[lane] = v1[lane] + v2[lane];
+//   }
+//   *(float4*)(C + i) = *(const float4*)(v0);
+//
+// and without, three accesses of single floats in the loop.
+
 #include <fmt/format.h>
 
 #include <algorithm>

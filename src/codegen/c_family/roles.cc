@@ -13,7 +13,7 @@ namespace tenon::codegen {
 // The source of a copy by the copy engine, and a kernel's parameter that is nothing else.
 bool SourceFunction::IsTensorMap(const Buffer& param) const {
   if (!language_.gpu || !language_.gpu->roles) return false;
-  if (AsyncPart(func_) == kAsyncBulk) return param == func_.buffers[0];
+  if (AsyncPartOf(func_) == AsyncPart::kBulk) return param == func_.buffers[0];
   const auto names = func_.attrs.Get<std::vector<std::string>>(kTensorMapsAttr, {});
   const bool named = std::find(names.begin(), names.end(), param->name) != names.end();
   return named && func_.func_kind == FuncKind::kKernel;
@@ -32,7 +32,7 @@ bool SourceFunction::BindTensorMap(const Buffer& param) {
 
 // What a call passes for a buffer: the address of the box, or the map that it is a part of.
 SourceText SourceFunction::ArgumentOf(const PrimFunc& callee, size_t i, const Region& region) {
-  const bool map = i == 0 && AsyncPart(callee) == kAsyncBulk;
+  const bool map = i == 0 && AsyncPartOf(callee) == AsyncPart::kBulk;
   if (!map) return RegionAddress(region);
   if (!IsTensorMap(region->buffer)) Unsupported("a copy from " + region->buffer->name);
   return {"&" + exprs_.NameOf(region->buffer)};

@@ -1,4 +1,16 @@
 // Statements that reserve memory, move it, or call: the other half of source_function.cc.
+//
+// An array is declared where its allocation stands: on the stack, in registers where a GPU has
+// them, in shared memory with the language's qualifier, or as a part of the launch's dynamic shared
+// memory, at an offset that was found before:
+//
+//   alloc S: f32[64] in shared align 16        __shared__ __align__(16) float S[64];
+//   alloc big: f32[16384] in shared            float* const big = (float*)(… + 256);
+//
+// An atomic update on memory that nobody else sees is a plain one; on a GPU it is the language's
+// function, or a helper, with a fence on the sides that its order speaks of. An assert leaves the
+// function with a status and hands its parts to the runtime, which writes the message.
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -31,7 +43,7 @@ void SourceFunction::DeclareArray(const Buffer& b, const Stmt& body) {
   const int64_t bytes = AlignOf(b, language_);
   const std::string align =
       bytes > b->dtype.Element().Bytes() ? fmt::format(fmt::runtime(language_.align), bytes) : "";
-  const bool shared = language_.gpu && (b->scope == "shared" || b->scope == "barrier");
+  const bool shared = language_.gpu && HolderOf(b->scope) == Holder::kBlock;
   const std::string qualifier = shared ? std::string(language_.gpu->shared) + " " : "";
   if (auto place = form_.dynamic_shared.find(b.get()); place != form_.dynamic_shared.end()) {
     Line(fmt::format("{0}* const {1} = ({0}*)({2} + {3});", type, name,
@@ -57,7 +69,7 @@ void SourceFunction::DeclareArray(const Buffer& b, const Stmt& body) {
 void SourceFunction::DeclareShared() {
   PreOrder(func_.body, [&](const NodeRef& n) {
     const auto* alloc = As<Alloc>(n);
-    if (alloc && alloc->buffer->scope == "shared") DeclareArray(alloc->buffer, alloc->body);
+    if (alloc && alloc->buffer->scope == Scope::kShared) DeclareArray(alloc->buffer, alloc->body);
     return IsA<StmtNode>(n);
   });
 }
@@ -65,10 +77,10 @@ void SourceFunction::DeclareShared() {
 void SourceFunction::EmitAlloc(const Alloc& s) {
   const Buffer& b = s.buffer;
   // One for all threads: no thread can make it.
-  if (language_.gpu && b->scope == "global") {
+  if (language_.gpu && b->scope == Scope::kGlobal) {
     return Unsupported("alloc of " + b->name + " in global memory on a GPU");
   }
-  const bool first = language_.gpu && language_.gpu->shared_first && b->scope == "shared";
+  const bool first = language_.gpu && language_.gpu->shared_first && b->scope == Scope::kShared;
   if (first && func_.func_kind != FuncKind::kKernel)
     return Unsupported("shared memory of a function that is no kernel in " +
                        std::string(language_.name));
@@ -131,8 +143,9 @@ void SourceFunction::EmitGpuAtomic(const Atomic& s) {
   const DType type = s.value->dtype.IsIndex() ? DType::Int(64) : s.value->dtype;
   const bool in_block = s.scope != Level::kGrid && s.scope != Level::kCluster;
   const char* fence = in_block ? gpu.fence_cta : gpu.fence_grid;
-  if (s.order != "relaxed" && !fence)
-    return Unsupported("atomic " + s.order + " at " + Name(s.scope) + " in " + language_.name);
+  if (s.order != MemoryOrder::kRelaxed && !fence)
+    return Unsupported(std::string("atomic ") + Name(s.order) + " at " + Name(s.scope) + " in " +
+                       language_.name);
   for (const AtomicSpelling& row : gpu.atomics) {
     if (row.op != s.op || row.type != type) continue;
     std::vector<Expr> roots = s.indices;
@@ -141,21 +154,21 @@ void SourceFunction::EmitGpuAtomic(const Atomic& s) {
     SourceText at = exprs_.ElementAddress(s.buffer, s.indices), value = exprs_.Emit(s.value);
     Flush();
     const std::string& space = exprs_.SpaceOf(s.buffer);
-    if (s.order == "release" || s.order == "acq_rel") Line(fence);
+    if (s.order == MemoryOrder::kRelease || s.order == MemoryOrder::kAcqRel) Line(fence);
     std::string helper =
         std::string("atomic_") + (s.op == BinaryOp::kAdd ? "add" : Info(s.op).text);
     if (!space.empty()) helper += space == gpu.global_space ? "_global" : "_shared";
     const std::string function = row.function ? row.function : values_.helpers().Use(helper, type);
     Line(fmt::format("{0}(({4}{1}*)({2}), ({1})({3}));", function, row.memory, at.text, value.text,
                      space));
-    if (s.order == "acquire" || s.order == "acq_rel") Line(fence);
+    if (s.order == MemoryOrder::kAcquire || s.order == MemoryOrder::kAcqRel) Line(fence);
     return;
   }
   Unsupported(std::string("atomic ") + Info(s.op).text + " of " + type.ToString());
 }
 
 void SourceFunction::EmitAtomic(const Atomic& s) {
-  const bool is_private = s.buffer->scope == "local" || s.buffer->scope == "register";
+  const bool is_private = IsThreadArray(s.buffer->scope);
   if (language_.gpu && !is_private) return EmitGpuAtomic(s);
   EmitPlainUpdate(s);
 }

@@ -1,3 +1,17 @@
+// Scalar arithmetic as C, meaning what the IR means.
+//
+// C's operators are not ours: signed overflow is undefined, small types are promoted to int, / and
+// % truncate and trap, shifts by the width are undefined, comparing an unsigned value with 0 warns.
+// Each operator is written in the shortest form that is right for what is known of its operands,
+// and as a call of a helper where none is:
+//
+//   a + b of i32             (int32_t)((uint32_t)a + (uint32_t)b)
+//   a / b of index           a / b where neither is negative, else a helper that floors
+//   max(a, b) of f32         tn_max_f32(a, b), which gives the other operand where one is NaN
+//
+// Text carries how strongly it binds, so that parentheses stand where C needs them, or where a
+// compiler would warn that people might misread it, and nowhere else.
+
 #include "codegen/c_family/values.h"
 
 #include <fmt/format.h>

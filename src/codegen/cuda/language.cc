@@ -1,3 +1,19 @@
+// CUDA C++ as a row of the C family: how things are written, in tables.
+//
+// The family's emitters know what to say; this file knows how CUDA says it: types, functions with
+// their accuracy, a thread's place on an axis, barriers of each level, atomics, wide accesses, and
+// helpers for what has no operator, of which each is written into a file only where it is used. So
+//
+//   for t in 0..128 thread threadIdx.x { sync cta }
+//
+// becomes, by the rows {ThreadAxis::kThreadIdxX, "threadIdx.x"} and sync_cta,
+//
+//   const int32_t t = (int32_t)threadIdx.x;
+//   __syncthreads();
+//
+// Halves are the 16 bits that they are in memory and floats where they are computed with, so a
+// program needs none of CUDA's headers.
+
 #include "codegen/cuda/language.h"
 
 #include "codegen/c_family/helpers.h"
@@ -76,11 +92,11 @@ static constexpr HelperRow kHelpers[] = {
 };
 
 static constexpr AxisSpelling kAxes[] = {
-    {"blockIdx.x", "blockIdx.x"},      {"blockIdx.y", "blockIdx.y"},
-    {"blockIdx.z", "blockIdx.z"},      {"threadIdx.x", "threadIdx.x"},
-    {"threadIdx.y", "threadIdx.y"},    {"threadIdx.z", "threadIdx.z"},
-    {"clusterCtaIdx.x", "blockIdx.x"}, {"clusterCtaIdx.y", "blockIdx.y"},
-    {"clusterCtaIdx.z", "blockIdx.z"},
+    {ThreadAxis::kBlockIdxX, "blockIdx.x"},      {ThreadAxis::kBlockIdxY, "blockIdx.y"},
+    {ThreadAxis::kBlockIdxZ, "blockIdx.z"},      {ThreadAxis::kThreadIdxX, "threadIdx.x"},
+    {ThreadAxis::kThreadIdxY, "threadIdx.y"},    {ThreadAxis::kThreadIdxZ, "threadIdx.z"},
+    {ThreadAxis::kClusterCtaIdxX, "blockIdx.x"}, {ThreadAxis::kClusterCtaIdxY, "blockIdx.y"},
+    {ThreadAxis::kClusterCtaIdxZ, "blockIdx.z"},
 };
 
 // Sums wrap, so a signed one is that of the unsigned bits. No function: a helper.

@@ -1,3 +1,13 @@
+// NVRTC is asked for where it is wanted: no build depends on CUDA, and no machine needs a toolkit.
+//
+// It is looked for once per process: where TENON_NVRTC says, else among the libraries that the
+// system knows, in the toolkit's folder, and in the packages of Python environments. A source is
+// compiled twice where both are wanted: for "sm_90" to machine code, which runs at once, and for
+// "compute_90" to PTX, which the driver of a later GPU compiles itself:
+//
+//   kernels.cu + sm_80     →   cubin for sm_80, PTX for compute_80
+//   kernels.cu + sm_90a    →   cubin alone: no other architecture runs code with its own features
+
 #include "codegen/cuda/nvrtc.h"
 
 #include <dlfcn.h>

@@ -104,11 +104,11 @@ std::string MapsOf(const PrimFunc& kernel) {
 }  // namespace
 
 Expected<std::vector<DataBlob>> PackDeviceCode(const std::vector<Func>& kernels,
-                                               const Target& target, int64_t device_type,
+                                               const Target& target,
                                                const std::vector<DeviceImage>& images) {
   Packer packer(kernels.size(), images.size());
   for (size_t i = 0; i < kernels.size(); ++i) {
-    TN_ASSIGN_OR_RETURN(const GpuLaunch launch, LaunchOf(*kernels[i], target.gpu()));
+    TN_ASSIGN_OR_RETURN(const GpuLaunch launch, LaunchOf(*kernels[i], target));
     const std::string params = ParamsOf(*kernels[i]);
     tn_device_kernel row = {};
     row.name = packer.Text(kernels[i]->name);
@@ -129,7 +129,7 @@ Expected<std::vector<DataBlob>> PackDeviceCode(const std::vector<Func>& kernels,
     packer.Image(i, row);
   }
   return std::vector<DataBlob>{
-      {"tn_blob_device_code", packer.Finish(device_type), kImageAlign, false, false},
+      {"tn_blob_device_code", packer.Finish(target.device().type), kImageAlign, false, false},
       {"tn_blob_device_state", std::string(TN_DEVICE_STATE_BYTES, '\0'), 64, false, true}};
 }
 

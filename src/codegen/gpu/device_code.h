@@ -1,6 +1,7 @@
 // Device code as data of a library: the tn_device_code of tenon/kernel_abi.h.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -14,11 +15,20 @@ struct DeviceImage {
   std::string bytes;
 };
 
+/// Code of a module's kernels.
+struct DeviceCode {
+  std::string source;
+  std::map<std::string, std::string> files;  // the forms it has, source among them: by suffix
+  std::vector<DeviceImage> images;           // what drivers load
+  /// Why there are no images though the source is right: what makes them is not on this machine.
+  Diagnostics missing;
+};
+
 /// The data tn_blob_device_code and tn_blob_device_state: `kernels`, which are in their bound form
-/// and are launched by their numbers, and their code in the forms to try, in order. `device_type`
-/// is a DLDeviceType. Errors: a launch beyond the limits of the target.
+/// and are launched by their numbers, and their code in the forms to try, in order.
+/// Errors: a launch beyond the limits of the target.
 Expected<std::vector<DataBlob>> PackDeviceCode(const std::vector<Func>& kernels,
-                                               const Target& target, int64_t device_type,
+                                               const Target& target,
                                                const std::vector<DeviceImage>& images);
 
 }  // namespace tenon::codegen

@@ -41,8 +41,7 @@ bool NamesRegisters(const PrimFunc& func) {
 bool GpuFile::IsWanted(const PrimFunc& func) const {
   if (func.func_kind != FuncKind::kKernel) return false;
   if (!options_.functions.empty()) return IsAskedFor(func.name);
-  auto target = Target::Parse(func.target);
-  return target && target->kind() == target_.kind();
+  return func.target && func.target->SameKind(target_);
 }
 
 std::string GpuFile::Symbol(const std::string& name) {
@@ -82,7 +81,7 @@ void GpuFile::EmitFunction(const PrimFunc& func, const std::string& qualifiers, 
 }
 
 void GpuFile::EmitKernel(const PrimFunc& func) {
-  auto launch = LaunchOf(func, target_.gpu());
+  auto launch = LaunchOf(func, target_);
   if (!launch) {
     errors_.insert(errors_.end(), launch.errors().begin(), launch.errors().end());
     return;

@@ -14,14 +14,11 @@ namespace {
 
 constexpr int64_t kMostStaticShared = 48 * 1024;
 constexpr int64_t kSharedAlign = 16;
-constexpr const char* kGridAxes[] = {"blockIdx.x", "blockIdx.y", "blockIdx.z"};
-constexpr const char* kClusterAxes[] = {"clusterCtaIdx.x", "clusterCtaIdx.y", "clusterCtaIdx.z"};
-constexpr const char* kBlockAxes[] = {"threadIdx.x", "threadIdx.y", "threadIdx.z"};
 
 class LaunchReader {
  public:
-  LaunchReader(const PrimFunc& kernel, const GpuLimits& limits)
-      : kernel_(kernel), limits_(limits) {}
+  LaunchReader(const PrimFunc& kernel, const Target& target)
+      : kernel_(kernel), target_(target), limits_(target.gpu()) {}
 
   Expected<GpuLaunch> Read() {
     launch_.grid.fill(IndexConst(1));
@@ -33,7 +30,7 @@ class LaunchReader {
       const auto* loop = As<For>(n);
       if (loop && loop->for_kind == ForKind::kThread) {
         Error("the loop '{}' over {} is not part of the nest around the kernel's body",
-              loop->var->name, loop->thread);
+              loop->var->name, Name(loop->thread));
       }
       if (const auto* sync = As<Sync>(n)) CheckSync(sync->level);
       return errors_.empty();
@@ -53,12 +50,15 @@ class LaunchReader {
   }
 
   void ReadLoop(const For& loop) {
-    if (!axes_.insert(loop.thread).second) Error("two loops over {}", loop.thread);
+    if (!axes_.insert(loop.thread).second) Error("two loops over {}", Name(loop.thread));
     if (!IsZero(loop.min)) Error("the loop '{}' does not begin at 0", loop.var->name);
-    for (size_t i = 0; i < 3; ++i) {
-      if (loop.thread == kGridAxes[i]) return ReadGrid(i, loop);
-      if (loop.thread == kClusterAxes[i]) return ReadConstant(loop, "blocks", &launch_.cluster[i]);
-      if (loop.thread == kBlockAxes[i]) return ReadConstant(loop, "threads", &launch_.block[i]);
+    const auto dim = static_cast<size_t>(Info(loop.thread).dim);
+    switch (Info(loop.thread).level) {
+      case AxisLevel::kBlock: return ReadGrid(dim, loop);
+      case AxisLevel::kCluster: return ReadConstant(loop, "blocks", &launch_.cluster[dim]);
+      case AxisLevel::kThread: return ReadConstant(loop, "threads", &launch_.block[dim]);
+      case AxisLevel::kVirtual:
+      case AxisLevel::kNone: return;  // part of no nest of axes
     }
   }
 
@@ -66,8 +66,9 @@ class LaunchReader {
   void CheckSync(Level level) {
     if (level == Level::kGrid && !launch_.cooperative)
       Error("sync grid in a launch that is not cooperative");
-    if (level == Level::kCluster && GpuGeneration(limits_.arch) < 90)
-      Error("sync cluster needs sm_90, but the target is {}", limits_.arch);
+    if (level == Level::kCluster && !target_.Can(Ability::kClusters))
+      Error("sync cluster needs {}, but the target is {}", FeatureFor(Ability::kClusters),
+            target_.ShortName());
   }
 
   void ReadConstant(const For& loop, const char* what, int64_t* out) {
@@ -75,7 +76,7 @@ class LaunchReader {
     if (extent && *extent > 0) {
       *out = *extent;
     } else {
-      Error("{} needs a constant number of {}", loop.thread, what);
+      Error("{} needs a constant number of {}", Name(loop.thread), what);
     }
   }
 
@@ -86,7 +87,7 @@ class LaunchReader {
       const bool known = !var || std::any_of(kernel_.dims.begin(), kernel_.dims.end(),
                                              [&](const Var& d) { return d.get() == var; });
       if (!known || IsA<Load>(n))
-        Error("the blocks along {} depend on more than dims", loop.thread);
+        Error("the blocks along {} depend on more than dims", Name(loop.thread));
       return known;
     });
   }
@@ -94,8 +95,7 @@ class LaunchReader {
   void PlaceShared() {
     PreOrder(kernel_.body, [&](const NodeRef& n) {
       const auto* alloc = As<Alloc>(n);
-      if (!alloc || (alloc->buffer->scope != "shared" && alloc->buffer->scope != "barrier"))
-        return true;
+      if (!alloc || HolderOf(alloc->buffer->scope) != Holder::kBlock) return true;
       const Buffer& b = alloc->buffer;
       int64_t bytes = b->dtype.Bytes();
       for (const Expr& extent : b->shape) {
@@ -135,16 +135,17 @@ class LaunchReader {
   }
 
   const PrimFunc& kernel_;
+  const Target& target_;
   const GpuLimits& limits_;
   GpuLaunch launch_;
-  std::set<std::string> axes_;
+  std::set<ThreadAxis> axes_;
   Diagnostics errors_;
 };
 
 }  // namespace
 
-Expected<GpuLaunch> LaunchOf(const PrimFunc& kernel, const GpuLimits& limits) {
-  return LaunchReader(kernel, limits).Read();
+Expected<GpuLaunch> LaunchOf(const PrimFunc& kernel, const Target& target) {
+  return LaunchReader(kernel, target).Read();
 }
 
 }  // namespace tenon::codegen

@@ -28,6 +28,6 @@ struct GpuLaunch {
 
 /// Reads the form off a kernel and holds it against the limits of its GPU; errors name the function
 /// and the construct.
-Expected<GpuLaunch> LaunchOf(const PrimFunc& kernel, const GpuLimits& limits);
+Expected<GpuLaunch> LaunchOf(const PrimFunc& kernel, const Target& target);
 
 }  // namespace tenon::codegen

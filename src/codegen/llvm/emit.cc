@@ -34,14 +34,14 @@ void InitializeLlvm() {
   });
 }
 
-// A module of WebAssembly has its memory to itself: everything is where the linker puts it.
+// What has its memory to itself is where the linker puts it.
 bool IsPositionIndependent(const Target& target, const EmitOptions& options) {
-  return options.position_independent && target.arch() != Arch::kWasm32;
+  return options.position_independent && !target.IsContained();
 }
 
 Expected<std::unique_ptr<llvm::TargetMachine>> MakeMachine(const Target& target,
                                                            const EmitOptions& options) {
-  if (target.kind() != TargetKind::kLlvm) {
+  if (target.kind().code_generator != "llvm") {
     return MakeError("target '" + target.ToString() + "' is not one for LLVM");
   }
   InitializeLlvm();

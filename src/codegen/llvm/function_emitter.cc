@@ -1,3 +1,23 @@
+// Statements, one to one.
+//
+// Everything has been decided: loops are serial, vectors are vectors, calls are calls. So a loop
+// becomes one block with a phi for its variable, tested at its end, and before it unless the extent
+// is constant,
+//
+//   for i in 0..n { C[i] = A[i] }
+//
+//     br i1 (0 < n), label %loop, label %done
+//   loop:
+//     %i = phi i64 [ 0, … ], [ %next, %loop ]
+//     …
+//     %next = add nsw i64 %i, 1
+//     br i1 (%next < n), label %loop, label %done, !llvm.loop !1
+//
+// with metadata that keeps LLVM's unroller away: what is to be unrolled has been. Stack memory is
+// taken in the entry block, once per call, where LLVM's sroa turns what has constant indices into
+// values; that is how register buffers become registers. Error messages are constants of the object
+// as far as they are known, since the checks of arguments are the larger part of an export's code.
+
 #include "codegen/llvm/function_emitter.h"
 
 #include <llvm/IR/Constants.h>
@@ -203,7 +223,7 @@ void FunctionEmitter::EmitAlloc(const Alloc& s) {
   const auto elements = ArrayElements(b);
   if (!elements) return Unsupported(WhyNoArray(b));
   const int64_t bytes = *elements * b->dtype.Bytes();
-  if (b->scope == "tile" && HasTiles()) return EmitTileAlloc(s, bytes);
+  if (b->scope == Scope::kTile && HasTiles()) return EmitTileAlloc(s, bytes);
   llvm::Type* type = llvm::ArrayType::get(exprs_.values().MemoryTypeOf(b->dtype),
                                           static_cast<uint64_t>(std::max<int64_t>(*elements, 1)));
   llvm::BasicBlock& entry = f_->getEntryBlock();
@@ -256,10 +276,13 @@ void FunctionEmitter::EmitAtomic(const Atomic& s) {
   if (op == Op::BAD_BINOP || type.IsVector() || type.IsBool() || (is_float && type.bits == 16)) {
     return Unsupported(std::string("atomic ") + Info(s.op).text + " of " + type.ToString());
   }
-  auto order = llvm::AtomicOrdering::Monotonic;
-  if (s.order == "acquire") order = llvm::AtomicOrdering::Acquire;
-  if (s.order == "release") order = llvm::AtomicOrdering::Release;
-  if (s.order == "acq_rel") order = llvm::AtomicOrdering::AcquireRelease;
+  llvm::AtomicOrdering order{};
+  switch (s.order) {
+    case MemoryOrder::kRelaxed: order = llvm::AtomicOrdering::Monotonic; break;
+    case MemoryOrder::kAcquire: order = llvm::AtomicOrdering::Acquire; break;
+    case MemoryOrder::kRelease: order = llvm::AtomicOrdering::Release; break;
+    case MemoryOrder::kAcqRel: order = llvm::AtomicOrdering::AcquireRelease; break;
+  }
   Value* v = exprs_.Emit(s.value);
   ir_.CreateAtomicRMW(op, exprs_.ElementAddress(s.buffer, s.indices), v,
                       llvm::Align(static_cast<uint64_t>(type.Bytes())), order);

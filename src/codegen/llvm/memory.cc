@@ -1,4 +1,16 @@
 // Loads and stores: how an index expression becomes an address and an access.
+//
+// An index that is a vector is read as base + lane * stride. Stride 0 is one load and a splat, 1 a
+// vector load, -1 a vector load turned around, anything else a gather. The alignment that LLVM is
+// told is what divides both the buffer's and the offset's known multiple:
+//
+//   B[ramp(k * 32 + 8, 1, 8)]    with B at 64 bytes:
+//   %30 = getelementptr inbounds float, ptr %1, i64 %29        %29 = k * 32 + 8
+//   %31 = load <8 x float>, ptr %30, align 32
+//
+// since k * 32 + 8 floats are a multiple of 32 bytes. A buffer on the stack whose places are
+// constants needs no masks: all of its lanes exist.
+
 #include <llvm/IR/Constants.h>
 
 #include <numeric>
@@ -235,7 +247,7 @@ void ExprEmitter::StoreVector(const Access& access, Value* value, Value* mask) {
 // True for constant places of a register buffer: the buffer is this worker's own, and all lanes
 // exist.
 static bool IsWithin(const BufferNode& buffer, const std::vector<Expr>& indices) {
-  if (buffer.scope != "register" || indices.size() != 1) return false;
+  if (buffer.scope != Scope::kRegister || indices.size() != 1) return false;
   const auto* ramp = As<Ramp>(indices[0]);
   const auto base = ramp ? AsInt(ramp->base) : std::nullopt;
   const auto size = AsInt(buffer.shape[0]);

@@ -74,7 +74,7 @@ static bool AllocatesTiles(const Stmt& body) {
   bool found = false;
   PreOrder(body, [&](const NodeRef& n) {
     const auto* alloc = As<Alloc>(n);
-    found |= alloc && alloc->buffer->scope == "tile";
+    found |= alloc && alloc->buffer->scope == Scope::kTile;
     return !found && !IsA<ExprNode>(n);
   });
   return found;

@@ -1,3 +1,16 @@
+// Scalar and vector arithmetic in LLVM, meaning what the IR means.
+//
+// As in C, the machine's operators are not ours at the edges, and here each edge costs
+// instructions, so it is taken only where facts do not rule it out. Division of an index floors:
+//
+//   a / b, neither negative      udiv
+//   else                         sdiv, less one where the signs differ and a rest is left
+//
+// with the divisor replaced by 1 where the machine would trap (passes compute a quotient ahead of
+// the loop that might not need it). min and max must give the number where one side is NaN: where a
+// side is known to be one, that is one instruction; else a select. Reductions are trees, in the
+// order that the interpreter has.
+
 #include "codegen/llvm/values.h"
 
 #include <llvm/IR/Constants.h>

@@ -74,9 +74,9 @@ static constexpr HelperRow kHelpers[] = {
 #undef TN_ATOMIC
 
 static constexpr AxisSpelling kAxes[] = {
-    {"blockIdx.x", "get_group_id(0)"},  {"blockIdx.y", "get_group_id(1)"},
-    {"blockIdx.z", "get_group_id(2)"},  {"threadIdx.x", "get_local_id(0)"},
-    {"threadIdx.y", "get_local_id(1)"}, {"threadIdx.z", "get_local_id(2)"},
+    {ThreadAxis::kBlockIdxX, "get_group_id(0)"},  {ThreadAxis::kBlockIdxY, "get_group_id(1)"},
+    {ThreadAxis::kBlockIdxZ, "get_group_id(2)"},  {ThreadAxis::kThreadIdxX, "get_local_id(0)"},
+    {ThreadAxis::kThreadIdxY, "get_local_id(1)"}, {ThreadAxis::kThreadIdxZ, "get_local_id(2)"},
 };
 
 // Those of 64 bits are extensions, with names of their own.

@@ -1,4 +1,21 @@
 // The importer's main line: header, names and order, unsupported operators, inputs, nodes, outputs.
+//
+// Import looks at everything that could be wrong before it builds anything, so that one run reports
+// it all: versions, names, cycles, operators without a row, each by the nodes that use it. Nodes
+// are then taken in an order in which inputs come first. A node's operator and version select a row
+// of the table, whose function turns it into operators of the graph, with constants of small size
+// at hand as numbers:
+//
+//   node "fc" Gemm(x, w, b) {transB: 1}
+//
+// becomes
+//
+//   %7: f32[1, 64] = matmul(%0, %1) {trans_b: true}
+//   %8 "fc": f32[1, 64] = add(%7, %2)
+//
+// Types and shapes are inferred by the graph's own rules. An error in one node poisons its results,
+// and what depends on those is not reported again.
+
 #include "frontend/onnx/import.h"
 
 #include <algorithm>
@@ -393,6 +410,7 @@ Expected<graph::Graph> Importer::Run(const ModelProto& model) {
   for (const auto& [key, value] : model.metadata)
     builder_.graph().metadata[std::string(key)] = std::string(value);
   graph::Graph out = std::move(builder_).Finish();
+  TN_ASSIGN_OR_RETURN(out, SettleDims(std::move(out), options_.shapes, overruled_));
   TN_RETURN_IF_ERROR(graph::Verify(out));
   return out;
 }

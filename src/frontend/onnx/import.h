@@ -18,18 +18,20 @@ inline constexpr int64_t kMinOpset = 7;
 inline constexpr int64_t kMaxOpset = 28;
 inline constexpr int64_t kMaxIrVersion = 14;
 
-/// What a user says about one dim of an input: a number, or a symbol with a range.
+/// What a user says about one dim of an input: a number, or a symbol with a range. One mention of a
+/// symbol need say its range; the default one says nothing.
 struct DimSpec {
   int64_t value = -1;  // >= 0: this size
   std::string symbol;  // else
   int64_t min = 1;
   int64_t max = std::numeric_limits<int32_t>::max();
   int64_t step = 1;
+  friend bool operator==(const DimSpec&, const DimSpec&) = default;
 };
 
 struct ImportOptions {
   /// Shapes of inputs by name. A number given for a dim that the model calls `batch` fixes `batch`
-  /// everywhere.
+  /// everywhere; a symbol given for one is the same size wherever it is given.
   std::map<std::string, std::vector<DimSpec>> shapes;
   /// Where external data lies; empty: the model's directory. Nothing outside it is opened.
   std::string external_data_dir;

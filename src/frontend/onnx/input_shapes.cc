@@ -4,7 +4,9 @@
 
 #include <algorithm>
 
+#include "frontend/onnx/shape_text.h"
 #include "graph/dims.h"
+#include "graph/edit.h"
 #include "support/strings.h"
 
 namespace tenon::onnx {
@@ -37,13 +39,31 @@ Expr InputShapes::NewDim(const std::string& wanted, const DimSpec& range) {
   return graph_.dims.back().var;
 }
 
-Expected<Expr> InputShapes::FromUser(const DimSpec& spec) {
-  if (spec.value >= 0) return IndexConst(spec.value);
-  if (auto it = symbols_.find(spec.symbol); it != symbols_.end()) return it->second;
-  if (spec.min < 1 || spec.max < spec.min || spec.max > INT32_MAX || spec.step < 1) {
+// The range that any mention of the symbol gives.
+Expected<DimSpec> InputShapes::RangeOf(const std::string& symbol) const {
+  const DimSpec unsaid{.symbol = symbol};
+  DimSpec out = unsaid;
+  for (const auto& [input, shape] : given_) {
+    for (const DimSpec& spec : shape) {
+      if (spec.value >= 0 || spec.symbol != symbol || spec == unsaid || spec == out) continue;
+      if (!(out == unsaid)) {
+        return MakeError(fmt::format("expected one range for {}, but got {} and {}", Quoted(symbol),
+                                     ToString(out), ToString(spec)));
+      }
+      out = spec;
+    }
+  }
+  return out;
+}
+
+Expected<Expr> InputShapes::FromUser(const DimSpec& given) {
+  if (given.value >= 0) return IndexConst(given.value);
+  if (auto it = symbols_.find(given.symbol); it != symbols_.end()) return it->second;
+  TN_ASSIGN_OR_RETURN(const DimSpec spec, RangeOf(given.symbol));
+  if (spec.min < 1 || spec.max < spec.min || spec.max > graph::Dim::kNoMax || spec.step < 1) {
     return MakeError(fmt::format(
         "expected a range within 1..{} and a step of at least 1 for {}, but got {}..{} step {}",
-        INT32_MAX, Quoted(spec.symbol), spec.min, spec.max, spec.step));
+        graph::Dim::kNoMax, Quoted(spec.symbol), spec.min, spec.max, spec.step));
   }
   return symbols_[spec.symbol] = NewDim(spec.symbol, spec);
 }
@@ -111,6 +131,29 @@ std::vector<std::string> InputShapes::Overruled(const ValueInfoProto& input) con
                                 Quoted(input.name), fixed.value, size));
   }
   return lines;
+}
+
+Expected<graph::Graph> SettleDims(graph::Graph g, const InputShapes::Given& given,
+                                  const std::vector<std::string>& notes) {
+  auto named = [&](const std::string& name) {
+    return std::any_of(given.begin(), given.end(), [&](const auto& input) {
+      return std::any_of(input.second.begin(), input.second.end(),
+                         [&](const DimSpec& d) { return d.value < 0 && d.symbol == name; });
+    });
+  };
+  std::map<std::string, Expr> settled;
+  Diagnostics errors;
+  for (const Expr& c : g.constraints) {
+    const auto* equal = As<Binary>(c);
+    const auto* dim = equal && equal->op == BinaryOp::kEq ? As<VarNode>(equal->lhs) : nullptr;
+    if (!dim || !AsInt(equal->rhs) || !settled.emplace(dim->name, equal->rhs).second) continue;
+    if (!named(dim->name)) continue;
+    errors.push_back(MakeError(fmt::format("{} is left open, but the model computes with {} alone",
+                                           Quoted(dim->name), graph::DimText(c))));
+    errors.back().notes = notes;
+  }
+  if (!errors.empty()) return errors;
+  return settled.empty() ? g : graph::SubstituteDims(g, settled);
 }
 
 }  // namespace tenon::onnx

@@ -29,6 +29,7 @@ class InputShapes {
  private:
   const std::vector<DimSpec>* GivenFor(const ValueInfoProto& input) const;
   Expected<Expr> FromUser(const DimSpec& spec);
+  Expected<DimSpec> RangeOf(const std::string& symbol) const;
   Expected<Expr> FromModel(const ValueInfoProto& input, size_t axis);
   Expr NewDim(const std::string& wanted, const DimSpec& range);
 
@@ -37,5 +38,10 @@ class InputShapes {
   std::unordered_map<std::string_view, Expr> params_;  // by the model's names
   std::map<std::string, Expr> symbols_;                // by the user's names
 };
+
+/// Puts in the one size that an open dim can have by the graph's constraints. Errors, with `notes`:
+/// the user gave that dim a name.
+Expected<graph::Graph> SettleDims(graph::Graph g, const InputShapes::Given& given,
+                                  const std::vector<std::string>& notes);
 
 }  // namespace tenon::onnx

@@ -1,4 +1,19 @@
 // Products, convolutions, pools and normalisations.
+//
+// ONNX has several spellings for each of these, which are brought to the graph's one: vectors in a
+// MatMul become matrices with an axis of 1 that is taken away again; Gemm is a product and a sum,
+// with its factors multiplied in where they are not 1; auto_pad becomes pads; pools over more or
+// fewer than two axes, and normalisations over whatever axes, are written with what the graph has.
+//
+//   Gemm(x, w, b) {alpha: 1, beta: 1, transB: 1}
+//
+// becomes
+//
+//   %7: f32[1, 64] = matmul(%0, %1) {trans_b: true}
+//   %8: f32[1, 64] = add(%7, %2)
+//
+// What cannot be said in the graph is refused by the node's name, with what it would need.
+
 #include <algorithm>
 #include <cmath>
 

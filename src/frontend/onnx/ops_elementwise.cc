@@ -1,5 +1,17 @@
 // Elementwise operators. What the graph has no operator for is spelled out: fusion makes the parts
 // one kernel again.
+//
+// So Elu, Selu, Celu, Mish and their like are a line each, written as their formulas are; what is
+// common (constants of the operand's type, a choice by sign) are helpers. LeakyRelu is
+//
+//   %1: f32[4] = less(%0, %zero)
+//   %2: f32[4] = mul(%0, %slope)
+//   %3: f32[4] = where(%1, %2, %0)
+//
+// and costs nothing for being three nodes: a group of elementwise operators is one kernel. Where
+// types differ (Pow of an integer by a float, Clip with absent bounds, Cast) the specification's
+// rule is followed, and what it leaves to the implementation is refused.
+
 #include <cmath>
 #include <limits>
 

@@ -1,5 +1,16 @@
 // Operators that rearrange elements: reshape and its kin, transpose, concat, split, slice, pad,
 // expand, tile.
+//
+// ONNX moved many arguments from attributes to inputs over its versions; each function here takes
+// either, and where an input must be known while compiling, says so by name. What is left is one
+// form per operator of the graph: a slice has starts, sizes and steps for every axis, whatever of
+// negative, absent or clamped bounds the node has. With x: f32[10], Slice(x, [-3], [100]) is
+//
+//   %1: f32[3] = slice(%0) {starts: [7], sizes: [3], steps: [1]}
+//
+// Symbolic sizes are carried through as expressions where Python's rules allow to decide the case;
+// where they do not, the node is refused with the size that must be known.
+
 #include <algorithm>
 #include <cmath>
 

@@ -1,6 +1,18 @@
 // The wire format of https://protobuf.dev/programming-guides/encoding, decoded by protozero. A
 // field whose number is not known, or whose wire type is not the schema's, is skipped, as protobuf
 // itself does.
+//
+// A message is a run of fields: number, wire type, payload. The reader walks it once, over the
+// mapped file, and keeps only what the importer asks for; raw data of tensors stays a range of the
+// file. For example
+//
+//   0a 04 'c' 'o' 'n' 'v'     field 1, length-delimited, 4 bytes: a name
+//   12 …                      field 2: a message, walked with one more level on the trail
+//
+// protozero checks bounds, but trusts its caller about wire types and takes lengths of 32 bits, so
+// both are looked at first. Depth, sizes and counts have limits of their own (a file is not
+// trusted). What goes wrong is said with the trail of fields that were being read.
+
 #include "frontend/onnx/proto.h"
 
 #include <fmt/format.h>

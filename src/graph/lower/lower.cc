@@ -2,12 +2,17 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 #include <unordered_map>
 
 #include "graph/edit.h"
 #include "graph/lower/prepare_split.h"
-#include "ops/kernel.h"
+#include "ir/print.h"
+#include "ir/visit.h"
+#include "loop/arguments.h"
+#include "loop/requirements.h"
+#include "plan/region.h"
 
 namespace tenon::graph {
 
@@ -15,10 +20,12 @@ namespace {
 
 constexpr uint64_t kWeightAlign = 64;
 
-/// Kernels by content: equal definitions share one function.
+/// Kernels by content: equal definitions with equal choices share one function.
 class KernelTable {
  public:
-  KernelTable(Module* module, std::vector<KernelInfo>* infos) : module_(module), infos_(infos) {}
+  KernelTable(Module* module, std::vector<KernelInfo>* infos,
+              std::map<std::string, ops::Kernel>* scheduled)
+      : module_(module), infos_(infos), scheduled_(scheduled) {}
 
   /// The name of the kernel, made anew or found.
   std::string Intern(const ops::Kernel& k) {
@@ -28,15 +35,18 @@ class KernelTable {
     Func anonymous = PrimFunc::Make(std::move(fields));
     uint64_t hash = StructuralHash(anonymous);
     for (const auto& [known, name] : known_[hash]) {
+      const ops::Kernel& other = scheduled_->at(name);
+      if (other.algorithm != k.algorithm || other.point != k.point) continue;
       if (!StructuralEqual(known, anonymous)) continue;
       if (infos_) ++(*infos_)[index_[name]].launches;
       return name;
     }
     known_[hash].emplace_back(anonymous, wanted);
     module_->Add(k.func);
+    scheduled_->emplace(wanted, k);
     if (infos_) {
       index_[wanted] = infos_->size();
-      infos_->push_back({wanted, k.kind, k.flops, k.bytes, 1});
+      infos_->push_back({wanted, k.kind, k.flops, k.bytes, 1, k.seconds});
     }
     return wanted;
   }
@@ -44,6 +54,7 @@ class KernelTable {
  private:
   Module* module_;
   std::vector<KernelInfo>* infos_;
+  std::map<std::string, ops::Kernel>* scheduled_;
   std::unordered_map<uint64_t, std::vector<std::pair<Func, std::string>>> known_;
   std::map<std::string, size_t> index_;
 };
@@ -69,7 +80,7 @@ struct Slot {
 using WeightOffsets = std::map<const Graph*, std::map<ValueId, uint64_t>>;
 
 /// A graph while it is lowered: that of the function, or a region inside.
-struct Scope {
+struct Frame {
   const Graph& g;
   std::string prefix;  // of buffers' names
   std::vector<Slot> slots = std::vector<Slot>(g.values.size());
@@ -91,12 +102,12 @@ struct Scope {
 ///       return %3, %2 }                            launch copy(r0_t2, t4);  t_go = r0_t3 }
 class HostBuilder {
  public:
-  HostBuilder(const Graph& g, const std::string& name, const Target& target, bool tuned,
+  HostBuilder(const Graph& g, const std::string& name, const Machine& machine,
               int64_t argument_align, KernelTable* kernels, const WeightOffsets* weights = nullptr)
       : g_(g),
         name_(name),
-        target_(target),
-        tuned_(tuned),
+        machine_(machine),
+        place_(machine.target->IsDevice() ? Place::Device(0) : Place{}),
         argument_align_(argument_align),
         kernels_(kernels),
         offsets_(weights) {}
@@ -105,8 +116,15 @@ class HostBuilder {
     PrimFunc f;
     f.name = name_;
     f.func_kind = FuncKind::kHost;
-    f.target = target_.ToString();
-    Scope main{g_, ""};
+    const Target& target = *machine_.target;
+    f.target = machine_.target;
+    if (target.IsDevice()) {
+      f.target = target.Cpu();
+      f.attrs.Set(kDeviceTypeAttr, target.device().type);
+      f.scalars = {VarNode::Make(kDeviceId, DType::Int(32))};
+    }
+    DeclareDims(&f);
+    Frame main{g_, ""};
     DeclareArguments(&main, &f);
     TN_RETURN_IF_ERROR(LowerNodes(&main));
     for (auto [from, to] : copies_) {
@@ -129,7 +147,26 @@ class HostBuilder {
   }
 
  private:
-  void DeclareArguments(Scope* main, PrimFunc* f) {
+  // Those that callers tell by the shapes of what they give.
+  void DeclareDims(PrimFunc* f) {
+    for (const Dim& d : g_.dims) {
+      const bool told = std::any_of(g_.inputs.begin(), g_.inputs.end(), [&](ValueId v) {
+        const std::vector<Expr>& shape = g_.type(v).dims;
+        return std::any_of(shape.begin(), shape.end(),
+                           [&](const Expr& size) { return UsesVar(size, d.var.get()); });
+      });
+      if (!told) continue;
+      f->dims.push_back(d.var);
+      f->dim_lo.push_back(d.min);
+      f->dim_hi.push_back(d.max);
+      f->dim_step.push_back(d.step);
+    }
+    std::vector<std::string> conditions;
+    for (const Expr& c : g_.constraints) conditions.push_back(ToString(c));
+    if (!conditions.empty()) f->attrs.Set(kConditionsAttr, conditions);
+  }
+
+  void DeclareArguments(Frame* main, PrimFunc* f) {
     for (size_t i = 0; i < g_.inputs.size(); ++i) {
       ValueId v = g_.inputs[i];
       Buffer b = ops::Store(g_.value(v).name.empty() ? fmt::format("in{}", i) : g_.value(v).name,
@@ -154,26 +191,27 @@ class HostBuilder {
 
   // The place of a value that a kernel reads or writes; intermediates and weights are made when
   // first met.
-  const Slot& SlotOf(Scope* scope, ValueId v) {
-    Slot& slot = scope->slot(v);
+  const Slot& SlotOf(Frame* frame, ValueId v) {
+    Slot& slot = frame->slot(v);
     if (slot.buffer) return slot;
-    const Value& value = scope->g.value(v);
+    const Value& value = frame->g.value(v);
     bool is_weight = value.producer == kNoNode;
-    Buffer b = ops::Store(fmt::format("{}{}{}", scope->prefix, is_weight ? "w" : "t", v),
+    Buffer b = ops::Store(fmt::format("{}{}{}", frame->prefix, is_weight ? "w" : "t", v),
                           value.type.tensor())
                    .buffer;
     if (is_weight) {
-      b = BufferNode::Make(b->name, b->dtype, b->shape, "const", b->layout, b->strides, b->align);
-      if (&scope->g != &g_) inner_weights_.emplace_back(b, offsets_->at(&scope->g).at(v));
+      b = BufferNode::Make(b->name, b->dtype, b->shape, Scope::kConst, b->layout, b->strides,
+                           b->align);
+      if (&frame->g != &g_) inner_weights_.emplace_back(b, offsets_->at(&frame->g).at(v));
     } else {
-      scope->locals.push_back(b);
+      frame->locals.push_back(b);
     }
     slot.buffer = b;
     return slot;
   }
-  std::vector<Slot> SlotsOf(Scope* scope, const std::vector<ValueId>& values) {
+  std::vector<Slot> SlotsOf(Frame* frame, const std::vector<ValueId>& values) {
     std::vector<Slot> out;
-    for (ValueId v : values) out.push_back(SlotOf(scope, v));
+    for (ValueId v : values) out.push_back(SlotOf(frame, v));
     return out;
   }
   int64_t AlignOf(const Slot& slot) const {
@@ -181,7 +219,7 @@ class HostBuilder {
   }
 
   // The function's weights in the order of its values, then those of regions as they are met.
-  std::vector<std::pair<Buffer, uint64_t>> Weights(Scope& main) const {
+  std::vector<std::pair<Buffer, uint64_t>> Weights(Frame& main) const {
     std::vector<std::pair<Buffer, uint64_t>> all;
     if (!offsets_) return all;
     for (auto [v, offset] : offsets_->at(&g_)) {
@@ -192,37 +230,26 @@ class HostBuilder {
   }
 
   // The scope's statements with its allocations around them.
-  static Stmt Close(Scope* scope) {
-    Stmt body = Seq::Make(std::move(scope->stmts));
-    for (auto it = scope->locals.rbegin(); it != scope->locals.rend(); ++it)
+  static Stmt Close(Frame* frame) {
+    Stmt body = Seq::Make(std::move(frame->stmts));
+    for (auto it = frame->locals.rbegin(); it != frame->locals.rend(); ++it)
       body = Alloc::Make(*it, body);
     return body;
   }
 
-  Status LowerNodes(Scope* scope) {
-    for (const Node& node : scope->g.nodes) TN_RETURN_IF_ERROR(LowerNode(scope, node));
+  Status LowerNodes(Frame* frame) {
+    for (const Node& node : frame->g.nodes) TN_RETURN_IF_ERROR(LowerNode(frame, node));
     return Ok();
   }
 
-  Status LowerNode(Scope* scope, const Node& node) {
-    const Graph& g = scope->g;
+  Status LowerNode(Frame* frame, const Node& node) {
+    const Graph& g = frame->g;
     const std::string what = Describe(g, static_cast<NodeId>(&node - g.nodes.data()));
-    if (IsControl(node.op)) return LowerControl(scope, node, what);
-    const std::vector<Slot> results = SlotsOf(scope, node.outputs);
-    if (node.op == OpKind::kFused)
-      return LowerRegion(scope, *node.regions.at(0), SlotsOf(scope, node.inputs), results, what);
+    if (IsControl(node.op)) return LowerControl(frame, node, what);
     std::vector<ValueId> operands;
-    const NodeId id = static_cast<NodeId>(&node - g.nodes.data());
-    Graph region = ExtractRegion(g, {id}, node.outputs, &operands);
-    // Scalars known now are built into the kernel.
-    for (size_t i = operands.size(); i-- > 0;) {
-      const Value& v = g.value(operands[i]);
-      if (!IsKnownScalar(v)) continue;
-      region.value(region.inputs[i]).payload = v.payload;
-      region.inputs.erase(region.inputs.begin() + static_cast<long>(i));
-      operands.erase(operands.begin() + static_cast<long>(i));
-    }
-    return LowerRegion(scope, region, SlotsOf(scope, operands), results, what);
+    const Graph region = RegionOf(g, static_cast<NodeId>(&node - g.nodes.data()), &operands);
+    const std::vector<Slot> results = SlotsOf(frame, node.outputs);
+    return LowerRegion(frame, region, SlotsOf(frame, operands), results, what, node.plan.get());
   }
 
   // Scalars that are known are no weights: kernels have them built in.
@@ -233,10 +260,11 @@ class HostBuilder {
   }
 
   // A copy of `from`, which lies in `source` unless it is built in.
-  Status LowerCopy(Scope* scope, const Value& from, const Slot& source, const Slot& to,
+  Status LowerCopy(Frame* frame, const Value& from, const Slot& source, const Slot& to,
                    const Region& part = nullptr) {
     const TensorType& type = from.type.tensor();
     Graph region;
+    region.dims = frame->g.dims;
     Node node;
     node.op = OpKind::kReshape;
     node.exprs["shape"] = type.dims;
@@ -249,22 +277,22 @@ class HostBuilder {
       region.inputs.clear();
       inputs.clear();
     }
-    return LowerRegion(scope, region, inputs, {to}, "copy to output", part);
+    return LowerRegion(frame, region, inputs, {to}, "copy to output", nullptr, part);
   }
-  Status LowerCopy(Scope* scope, ValueId from, const Slot& to, const Region& part = nullptr) {
-    const Value& value = scope->g.value(from);
-    return LowerCopy(scope, value, IsKnownScalar(value) ? Slot{} : SlotOf(scope, from), to, part);
+  Status LowerCopy(Frame* frame, ValueId from, const Slot& to, const Region& part = nullptr) {
+    const Value& value = frame->g.value(from);
+    return LowerCopy(frame, value, IsKnownScalar(value) ? Slot{} : SlotOf(frame, from), to, part);
   }
 
   // `part`: of the (only) result's buffer, where that is written in parts.
-  Status LowerRegion(Scope* scope, const Graph& region, const std::vector<Slot>& inputs,
-                     const std::vector<Slot>& outputs, const std::string& what,
+  Status LowerRegion(Frame* frame, const Graph& region, const std::vector<Slot>& inputs,
+                     const std::vector<Slot>& outputs, const std::string& what, const Plan* plan,
                      const Region& part = nullptr) {
     ops::KernelRequest request;
     request.name = fmt::format("{}_k{}", name_, serial_++);
     request.region = &region;
-    request.target = &target_;
-    request.tuned_algorithms = tuned_;
+    request.machine = &machine_;
+    request.plan = plan;
     for (const Slot& s : inputs) request.input_align.push_back(AlignOf(s));
     for (const Slot& s : outputs) request.output_align.push_back(part ? 0 : AlignOf(s));
     Expected<ops::Kernel> kernel = ops::BuildKernel(request);
@@ -276,43 +304,51 @@ class HostBuilder {
     for (const Slot& s : inputs) args.push_back(Whole(s.buffer));
     for (const Slot& s : outputs) args.push_back(part ? part : Whole(s.buffer));
     std::string name = kernels_->Intern(*kernel);
+    const std::vector<Var>& dims = kernel->func->dims;
     Attrs attrs;
     attrs.Set("node", what);
-    scope->stmts.push_back(Launch::Make(name, std::move(args), {}, "host", std::move(attrs)));
+    frame->stmts.push_back(
+        Launch::Make(name, std::move(args), {dims.begin(), dims.end()}, Place{}, std::move(attrs)));
     return Ok();
   }
 
   // ---- control flow ----
 
-  Scope Enter(const Graph& region) { return {region, fmt::format("r{}_", regions_++)}; }
+  Frame Enter(const Graph& region) { return {region, fmt::format("r{}_", regions_++)}; }
 
-  Status LowerControl(Scope* scope, const Node& node, const std::string& what) {
-    if (node.op == OpKind::kIf) return LowerIf(scope, node);
-    return node.op == OpKind::kWhile ? LowerWhile(scope, node) : LowerLoop(scope, node);
+  Status LowerControl(Frame* frame, const Node& node, const std::string& what) {
+    if (!place_.IsHost()) {
+      return MakeError(
+          fmt::format("{}: what a device has computed cannot decide yet what its host "
+                      "launches; use a CPU target",
+                      what));
+    }
+    if (node.op == OpKind::kIf) return LowerIf(frame, node);
+    return node.op == OpKind::kWhile ? LowerWhile(frame, node) : LowerLoop(frame, node);
   }
 
   // A bool scalar as the host reads it.
-  Expr Scalar(Scope* scope, ValueId v) {
-    const Value& value = scope->g.value(v);
+  Expr Scalar(Frame* frame, ValueId v) {
+    const Value& value = frame->g.value(v);
     if (IsKnownScalar(value)) return BoolConst(ReadInts(value, 1)->front() != 0);
-    return Load::Make(SlotOf(scope, v).buffer, {});
+    return Load::Make(SlotOf(frame, v).buffer, {});
   }
 
-  Slot Local(Scope* scope, const std::string& name, DType dtype) {
-    Buffer b = ops::Store(scope->prefix + name, TensorType{dtype, {}}).buffer;
-    scope->locals.push_back(b);
+  Slot Local(Frame* frame, const std::string& name, DType dtype) {
+    Buffer b = ops::Store(frame->prefix + name, TensorType{dtype, {}}).buffer;
+    frame->locals.push_back(b);
     return {b, false};
   }
 
   // A branch computes its results where the node's are, unless they are there already elsewhere.
-  Status LowerIf(Scope* scope, const Node& node) {
-    const Expr condition = Scalar(scope, node.inputs[0]);
-    const std::vector<Slot> results = SlotsOf(scope, node.outputs);
+  Status LowerIf(Frame* frame, const Node& node) {
+    const Expr condition = Scalar(frame, node.inputs[0]);
+    const std::vector<Slot> results = SlotsOf(frame, node.outputs);
     Stmt branches[2];
     for (size_t b = 0; b < 2; ++b) {
-      Scope inner = Enter(*node.regions[b]);
+      Frame inner = Enter(*node.regions[b]);
       for (size_t i = 0; i < inner.g.inputs.size(); ++i)
-        inner.slot(inner.g.inputs[i]) = SlotOf(scope, node.inputs[i + 1]);
+        inner.slot(inner.g.inputs[i]) = SlotOf(frame, node.inputs[i + 1]);
       std::vector<size_t> copied;
       for (size_t k = 0; k < results.size(); ++k) {
         const ValueId v = inner.g.outputs[k];
@@ -328,25 +364,25 @@ class HostBuilder {
       }
       branches[b] = Close(&inner);
     }
-    scope->stmts.push_back(If::Make(condition, branches[0], branches[1]));
+    frame->stmts.push_back(If::Make(condition, branches[0], branches[1]));
     return Ok();
   }
 
   // What a loop carries: begins in the results' buffers, whose values the body reads. `first` is
   // the place of the first carried input.
-  Expected<std::vector<Slot>> BeginCarried(Scope* scope, const Node& node, size_t first) {
+  Expected<std::vector<Slot>> BeginCarried(Frame* frame, const Node& node, size_t first) {
     const auto carried = static_cast<size_t>(node.attrs.GetInt("carried"));
     std::vector<Slot> state;
     for (size_t k = 0; k < carried; ++k) {
-      state.push_back(SlotOf(scope, node.outputs[k]));
-      TN_RETURN_IF_ERROR(LowerCopy(scope, node.inputs[first + k], state.back()));
+      state.push_back(SlotOf(frame, node.outputs[k]));
+      TN_RETURN_IF_ERROR(LowerCopy(frame, node.inputs[first + k], state.back()));
     }
     return state;
   }
 
   // Copies the body's results, `first_output` and following, to where the next iteration reads
   // them. One that is another's value of this iteration is saved first.
-  Status EndCarried(Scope* inner, const std::vector<Slot>& state, size_t first_input,
+  Status EndCarried(Frame* inner, const std::vector<Slot>& state, size_t first_input,
                     size_t first_output) {
     std::vector<Slot> saved(state.size());
     auto next = [&](size_t k) { return inner->g.outputs[first_output + k]; };
@@ -372,35 +408,35 @@ class HostBuilder {
     return Ok();
   }
 
-  Status LowerWhile(Scope* scope, const Node& node) {
-    TN_ASSIGN_OR_RETURN(const std::vector<Slot> state, BeginCarried(scope, node, 1));
-    Slot go_on = Local(scope, fmt::format("go{}", regions_), DType::Bool());
-    scope->stmts.push_back(Store::Make(go_on.buffer, {}, Scalar(scope, node.inputs[0])));
-    Scope inner = Enter(*node.regions[0]);
+  Status LowerWhile(Frame* frame, const Node& node) {
+    TN_ASSIGN_OR_RETURN(const std::vector<Slot> state, BeginCarried(frame, node, 1));
+    Slot go_on = Local(frame, fmt::format("go{}", regions_), DType::Bool());
+    frame->stmts.push_back(Store::Make(go_on.buffer, {}, Scalar(frame, node.inputs[0])));
+    Frame inner = Enter(*node.regions[0]);
     for (size_t i = 0; i < inner.g.inputs.size(); ++i)
       inner.slot(inner.g.inputs[i]) =
-          i < state.size() ? state[i] : SlotOf(scope, node.inputs[i + 1]);
+          i < state.size() ? state[i] : SlotOf(frame, node.inputs[i + 1]);
     TN_RETURN_IF_ERROR(LowerNodes(&inner));
     inner.stmts.push_back(Store::Make(go_on.buffer, {}, Scalar(&inner, inner.g.outputs[0])));
     TN_RETURN_IF_ERROR(EndCarried(&inner, state, 0, 1));
-    scope->stmts.push_back(While::Make(Load::Make(go_on.buffer, {}), Close(&inner)));
+    frame->stmts.push_back(While::Make(Load::Make(go_on.buffer, {}), Close(&inner)));
     return Ok();
   }
 
-  Status LowerLoop(Scope* scope, const Node& node) {
-    TN_ASSIGN_OR_RETURN(const std::vector<Slot> state, BeginCarried(scope, node, 0));
-    Scope inner = Enter(*node.regions[0]);
+  Status LowerLoop(Frame* frame, const Node& node) {
+    TN_ASSIGN_OR_RETURN(const std::vector<Slot> state, BeginCarried(frame, node, 0));
+    Frame inner = Enter(*node.regions[0]);
     const Var i = VarNode::Make(inner.prefix + "i");
     const Slot number = Local(&inner, "number", DType::Int(64));
     inner.stmts.push_back(Store::Make(number.buffer, {}, CastExpr::Make(DType::Int(64), i)));
     inner.slot(inner.g.inputs[0]) = number;
     for (size_t k = 0; k < node.inputs.size(); ++k) {
       inner.slot(inner.g.inputs[k + 1]) =
-          k < state.size() ? state[k] : SlotOf(scope, node.inputs[k]);
+          k < state.size() ? state[k] : SlotOf(frame, node.inputs[k]);
     }
     TN_RETURN_IF_ERROR(LowerNodes(&inner));
     for (size_t k = state.size(); k < node.outputs.size(); ++k) {
-      const Slot& all = SlotOf(scope, node.outputs[k]);
+      const Slot& all = SlotOf(frame, node.outputs[k]);
       std::vector<Range> ranges = Whole(all.buffer)->ranges;
       ranges[0] = RangeNode::Make(i, IndexConst(1));
       TN_RETURN_IF_ERROR(LowerCopy(&inner, inner.g.outputs[k], all,
@@ -408,14 +444,14 @@ class HostBuilder {
     }
     TN_RETURN_IF_ERROR(EndCarried(&inner, state, 1, 0));
     const Expr count = node.exprs.find("count")->second[0];
-    scope->stmts.push_back(For::Make(i, IndexConst(0), count, ForKind::kSerial, Close(&inner)));
+    frame->stmts.push_back(For::Make(i, IndexConst(0), count, ForKind::kSerial, Close(&inner)));
     return Ok();
   }
 
   const Graph& g_;
   std::string name_;
-  const Target& target_;
-  bool tuned_;
+  const Machine& machine_;
+  const Place place_;  // of the kernels
   int64_t argument_align_;
   KernelTable* kernels_;
   const WeightOffsets* offsets_;  // null: the graph's constants are arguments
@@ -430,14 +466,13 @@ class Lowering {
   Lowering(const Graph& g, const LowerOptions& options)
       : g_(g),
         options_(options),
-        kernels_(&out_.module, &out_.kernels),
-        prepare_kernels_(&out_.prepare, nullptr) {}
+        kernels_(&out_.module, &out_.kernels, &out_.scheduled),
+        prepare_kernels_(&out_.prepare, nullptr, &out_.scheduled) {}
 
   Expected<LoweredNetwork> Run() {
     TN_RETURN_IF_ERROR(CheckValues(g_));
     TN_ASSIGN_OR_RETURN(const std::shared_ptr<const Graph> runtime, RuntimeGraph(g_, false));
-    HostBuilder host(*runtime, options_.name, *options_.target, options_.tuned_algorithms, 0,
-                     &kernels_, &offsets_);
+    HostBuilder host(*runtime, options_.name, *options_.machine, 0, &kernels_, &offsets_);
     TN_ASSIGN_OR_RETURN(Func main, host.Build());
     PrimFunc fields(*main);
     fields.attrs.Set("exported", true);
@@ -507,7 +542,7 @@ class Lowering {
     Weight w;
     w.name = g.value(v).name;
     w.type = g.type(v);
-    w.bytes = static_cast<uint64_t>(ops::Store("w", w.type).Bytes());
+    w.bytes = static_cast<uint64_t>(*AsInt(ops::Store("w", w.type).Bytes()));
     const bool prepared = !g.value(v).IsConstant();
     const std::span<const std::byte> source = g.value(v).payload.bytes();
     if (!prepared && is_region) {
@@ -535,8 +570,7 @@ class Lowering {
     w->prepare = fmt::format("prepare_{}", out_.weights.size());
     for (ValueId source : operands) w->sources.push_back(g.value(source).payload);
     // Weights in a model file are aligned to nothing.
-    HostBuilder host(region, w->prepare, *options_.prepare_target, options_.tuned_algorithms, 1,
-                     &prepare_kernels_);
+    HostBuilder host(region, w->prepare, *options_.prepare_machine, 1, &prepare_kernels_);
     TN_ASSIGN_OR_RETURN(Func f, host.Build());
     out_.prepare.Add(f);
     return Ok();

@@ -3,13 +3,14 @@
 // IRs.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
 #include "graph/graph.h"
 #include "loop/func.h"
+#include "ops/kernel.h"
 #include "support/expected.h"
-#include "target/target.h"
 
 namespace tenon::graph {
 
@@ -28,8 +29,9 @@ struct Weight {
 /// What is told about a kernel.
 struct KernelInfo {
   std::string name, kind;
-  int64_t flops = 0, bytes = 0;  // of one launch
+  int64_t flops = 0, bytes = 0;  // of one launch, at the typical sizes of dims
   int64_t launches = 0;
+  double seconds = 0;  // predicted, of one launch; 0: nobody planned it
 };
 
 struct LoweredNetwork {
@@ -38,18 +40,19 @@ struct LoweredNetwork {
   std::vector<Weight> weights;
   uint64_t weights_bytes = 0;
   std::vector<KernelInfo> kernels;
+  std::map<std::string, ops::Kernel> scheduled;  // every kernel of both modules, by name
 };
 
 struct LowerOptions {
-  const Target* target;          // of the kernels
-  const Target* prepare_target;  // of what computes weights: the machine that compiles
-  bool tuned_algorithms = true;
+  const Machine* machine;          // of the kernels
+  const Machine* prepare_machine;  // of what computes weights: the machine that compiles
   std::string name = "main";
 };
 
-/// The graph's dims are constant, its nodes are `fused`, single operators or control flow, whose
-/// regions are likewise. Errors name the node: values that are not tensors of numbers and bools are
-/// not compiled yet.
+/// The graph's nodes are `fused`, single operators or control flow, whose regions are likewise; those
+/// without a plan are computed by their definition. Its symbolic dims are dims of `main`, with their
+/// ranges and the graph's constraints, and of the kernels that mention them. Errors name the node:
+/// values that are not tensors of numbers and bools are not compiled yet.
 Expected<LoweredNetwork> Lower(const Graph& g, const LowerOptions& options);
 
 }  // namespace tenon::graph

@@ -4,6 +4,7 @@
 #include <limits>
 #include <unordered_set>
 
+#include "graph/edit.h"
 #include "support/check.h"
 
 namespace tenon::graph {
@@ -95,7 +96,7 @@ PrepareSplit::PrepareSplit(const Graph& g) : g_(g), constant_(g.values.size()) {
   for (ValueId v : g.outputs) read[static_cast<size_t>(v)] = true;
   for (const Node& n : g.nodes) {
     Cost cost{Work(g, n), 1, 0};
-    bool prepared = !IsControl(n.op);  // it runs with the network, weights of its own and all
+    bool prepared = !IsControl(n.op) && !UsesDims(g, n);  // control flow runs with the network
     for (ValueId v : n.inputs) {
       if (v == kNoValue) continue;
       prepared &= constant_[static_cast<size_t>(v)];

@@ -7,7 +7,8 @@
 
 namespace tenon::graph {
 
-/// By value: a constant, or computed from constants alone (it will be computed by `prepare`).
+/// By value: a constant, or computed from constants alone (it will be computed by `prepare`),
+/// whatever sizes the graph's dims have.
 std::vector<bool> ConstantValues(const Graph& g);
 
 }  // namespace tenon::graph

@@ -2,13 +2,11 @@
 
 #include <algorithm>
 
-#include "graph/pass/assign_layouts.h"
 #include "graph/pass/common_subexpressions.h"
 #include "graph/pass/crop_conv.h"
 #include "graph/pass/dead_code.h"
 #include "graph/pass/decompose_batch_norm.h"
 #include "graph/pass/fold_into_conv.h"
-#include "graph/pass/fuse.h"
 #include "graph/pass/raise_attention.h"
 #include "graph/pass/raise_gelu.h"
 #include "graph/pass/raise_hard_sigmoid.h"
@@ -19,11 +17,7 @@
 
 namespace tenon::graph {
 
-namespace {
-
-// No deeper than Limits::kRegionDepth.
-template <GraphPassFn pass>
-Graph WithRegions(const Graph& g, const GraphPassContext& context) {
+Graph RunWithRegions(const Graph& g, const GraphPassContext& context, GraphPassFn pass) {
   const bool plain =
       std::none_of(g.nodes.begin(), g.nodes.end(), [](const Node& n) { return IsControl(n.op); });
   if (plain) return pass(g, context);
@@ -31,16 +25,14 @@ Graph WithRegions(const Graph& g, const GraphPassContext& context) {
   for (Node& n : inside.nodes) {
     if (!IsControl(n.op)) continue;
     for (std::shared_ptr<const Graph>& region : n.regions)
-      region = std::make_shared<const Graph>(WithRegions<pass>(*region, context));
+      region = std::make_shared<const Graph>(RunWithRegions(*region, context, pass));
   }
   return pass(inside, context);
 }
 
-}  // namespace
-
 const std::vector<GraphPassInfo>& GraphPasses() {
   static const std::vector<GraphPassInfo> kPasses = {
-#define TN_GRAPH_PASS(Function, name, doc) {#name, WithRegions<Function>, doc},
+#define TN_GRAPH_PASS(Function, name, doc) {#name, OnRegionsToo<Function>, doc},
 #include "graph/pass/passes.def"
 #undef TN_GRAPH_PASS
   };

@@ -7,14 +7,20 @@
 #include <string_view>
 #include <vector>
 
+#include "cost/machine.h"
 #include "graph/graph.h"
-#include "target/target.h"
+
+namespace tenon::plan {
+class Prices;
+}
 
 namespace tenon::graph {
 
 struct GraphPassContext {
   /// What the network is compiled for; never null.
-  const Target* target;
+  const Machine* machine;
+  /// What has been measured (plan/prices.h); null: nothing.
+  const plan::Prices* prices = nullptr;
 };
 
 using GraphPassFn = Graph (*)(const Graph&, const GraphPassContext&);
@@ -24,6 +30,14 @@ struct GraphPassInfo {
   GraphPassFn run;
   const char* doc;
 };
+
+/// The pass on the regions of control flow (no deeper than Limits::kRegionDepth), innermost first,
+/// and then on the graph.
+Graph RunWithRegions(const Graph& g, const GraphPassContext& context, GraphPassFn pass);
+template <GraphPassFn pass>
+Graph OnRegionsToo(const Graph& g, const GraphPassContext& context) {
+  return RunWithRegions(g, context, pass);
+}
 
 /// Every pass, in the order of passes.def.
 const std::vector<GraphPassInfo>& GraphPasses();

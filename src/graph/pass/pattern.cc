@@ -1,3 +1,22 @@
+// A product (or sum) in a pattern is a set of factors, and one in a graph a tree of mul and div, in
+// any shape. Matching therefore keeps a list of goals, "these values multiply to what these parts
+// say", and takes one at a time: a goal with one part is matched at its root; a goal with several
+// is split at the node that computes it, every way in which its operands can share the parts
+// (constants first, which can only be a number). Each way is tried and forgotten if the rest fails,
+// so what is bound is a stack that is cut back. Gelu, for one, is
+//
+//   Product({Any(x), Number(0.5), Sum({Number(1), Erf(Product({Any(x), Number(0.7071)}))})})
+//
+// and finds itself in
+//
+//   %5: f32[n, 4] = div(%0, %2)        %2 is 1.4142: a product with its inverse
+//   %6: f32[n, 4] = erf(%5)
+//   %7: f32[n, 4] = add(%6, %3)
+//   %8: f32[n, 4] = mul(%0, %7)
+//   %9: f32[n, 4] = mul(%8, %4)        the factors in another order: x, the sum, a half
+//
+// which raise_gelu turns into %2 = gelu(%0).
+
 #include "graph/pass/pattern.h"
 
 #include <cmath>

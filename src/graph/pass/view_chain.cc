@@ -1,3 +1,26 @@
+// Reshapes, slices and transposes, multiplied out.
+//
+// The chain is kept as the source's axes cut into atoms (each with its size, and first, count and
+// step of what is read of it), and the result's axes as groups of atoms. A transpose permutes the
+// groups. A slice narrows an atom, if its axis is one (neighbours in the source are made one
+// first). A reshape regroups: walking old and new axes side by side, it splits an atom where a new
+// axis ends inside of it. Building goes the other way: of three ways to cut the source (as the
+// source has it, as the result needs it, in runs as long as both allow), the one with the fewest
+// nodes. So
+//
+//   %1: f32[5, 3, 3, 4] = reshape(%0) {shape: [5, 3, 3, 4]}
+//   %2: f32[3, 3, 5, 4] = transpose(%1) {perm: [1, 2, 0, 3]}
+//   %3: f32[1, 3, 5, 4] = slice(%2) {starts: [1, 0, 0, 0], …}
+//   %4: f32[3, 5, 4] = reshape(%3) {shape: [3, 5, 4]}
+//   %5: f32[3, 5, 2] = slice(%4) {starts: [0, 0, 3], sizes: [3, 5, 2], steps: [1, 1, -2]}
+//
+// becomes one of each, with the slice in front, where it makes the transpose smaller:
+//
+//   %3: f32[5, 3, 3, 4] = reshape(%0) {shape: [5, 3, 3, 4]}
+//   %4: f32[5, 1, 3, 2] = slice(%3) {starts: [0, 1, 0, 3], sizes: [5, 1, 3, 2], …}
+//   %5: f32[1, 3, 5, 2] = transpose(%4) {perm: [1, 2, 0, 3]}
+//   %6: f32[3, 5, 2] = reshape(%5) {shape: [3, 5, 2]}
+
 #include "graph/pass/view_chain.h"
 
 #include <algorithm>

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "loop/arguments.h"
 #include "loop/func.h"
 #include "loop/stmt.h"
 #include "target/target.h"
@@ -18,15 +19,17 @@ inline constexpr int64_t kAnyBytes = 16, kAnyValue = 8;  // tn_ffi_any: type_ind
 inline constexpr int64_t kNone = 0, kInt = 1, kBool = 2, kFloat = 3, kDlTensorPtr = 7, kRawStr = 8,
                          kTensor = 70;
 inline constexpr int64_t kObjectHeaderBytes = 24;  // a tensor object's DLTensor stands behind it
-inline constexpr int64_t kCpu = 1, kOpenCl = 4;    // DLDeviceTypes
+inline constexpr int64_t kCpu = 1;                 // a DLDeviceType
 
-/// On host functions that launch kernels on a device: the DLDeviceType of their tensors.
-inline constexpr const char* kDeviceTypeAttr = "device_type";
+using tenon::kDeviceTypeAttr;
 /// Whether the memory of that device has handles in the place of addresses.
 bool HasHandles(const PrimFunc& func);
 /// Data of the library (tenon/kernel_abi.h): its device code, and what is loaded of it.
 inline constexpr const char* kDeviceCode = "tn_blob_device_code";
 inline constexpr const char* kDeviceState = "tn_blob_device_state";
+/// … and which weights it reads there, and where they are.
+inline constexpr const char* kDeviceWeightsTable = "tn_blob_device_weights";
+inline constexpr const char* kDeviceWeightsState = "tn_blob_device_weights_state";
 
 /// Where the fields of a DLTensor are.
 struct TensorFields {
@@ -69,8 +72,7 @@ inline Expr CallC(const char* name, std::vector<Expr> args, DType result) {
 /// DLDataType as one word: code | bits << 8 | lanes << 16.
 int64_t PackedDType(DType type);
 
-/// The DLDeviceType of a target's memory, and its name in messages.
-int64_t DeviceTypeOf(const Target& target);
+/// The name of a DLDeviceType in messages.
 std::string DeviceName(int64_t type);
 
 }  // namespace tenon::packed

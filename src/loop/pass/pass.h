@@ -1,6 +1,6 @@
 // What all passes over loop IR have in common. A pass is a free function from module to module, in
-// a file pair of its name; it never fails: a construct that it cannot lower stays, and the verifier
-// of the next stage names it.
+// a file pair of its name. What nobody could lower it reports to its context; a construct that it
+// does not know stays, and the verifier of the next stage names it.
 #pragma once
 
 #include <cstdint>
@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "loop/func.h"
+#include "support/expected.h"
 #include "target/target.h"
 
 namespace tenon {
@@ -29,9 +30,16 @@ struct PassContext {
   /// Where passes say what they could not do and why; null: nowhere. Not shared between threads.
   std::vector<std::string>* remarks = nullptr;
 
+  /// Where passes report what cannot be done; what such a pass returns is of no use then. Null:
+  /// the caller knows that there is nothing to report. Not shared between threads.
+  Diagnostics* errors = nullptr;
+
   void Remark(std::string text) const {
     if (remarks) remarks->push_back(std::move(text));
   }
+  /// Something in the function cannot be done; `what` names the loop, block or buffer, and what was
+  /// expected of it. The same of one function is said once.
+  void Error(const PrimFunc& func, const std::string& what) const;
 };
 
 using PassFn = Module (*)(const Module&, const PassContext&);
@@ -41,6 +49,9 @@ struct PassInfo {
   PassFn run;
   const char* doc;
 };
+
+/// The module after the pass, or what the pass reported.
+Expected<Module> RunPass(const PassInfo& pass, const Module& module, PassContext context);
 
 /// Every pass, in the order of passes.def.
 const std::vector<PassInfo>& LoopPasses();

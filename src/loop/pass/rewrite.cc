@@ -1,3 +1,28 @@
+// How statements are taken apart and put together, once for all passes.
+//
+// ScopedRewriter walks a tree from the root and keeps an analyzer that knows what holds where it
+// stands: ranges of loops and block variables are bound on the way in (names are unique, so they
+// need not be unbound), conditions of ifs and blocks are assumed on the way in and retracted on the
+// way out. A pass overrides what it changes and asks the analyzer. In
+//
+//   for one in 3..+1, i in 0..16 {
+//     if i < 16 { C[i + zero + one - 3] = A[i] } else { C[i] = 0f32 }
+//     if i >= 8 {
+//       if i < 8 { C[i] = 1f32 }
+//     }
+//   }
+//
+// the visit of `i < 16` finds 0 <= i < 16 known, that of `i < 8` finds i >= 8, and simplify, which
+// asks about every condition, leaves
+//
+//   for i in 0..16 {
+//     C[i] = A[i]
+//   }
+//
+// A condition that reads memory is never assumed: it held when it was evaluated, no longer. A node
+// in which nothing changes comes back as itself, so "nothing to do" costs no memory and is seen by
+// comparing pointers.
+
 #include "loop/pass/rewrite.h"
 
 namespace tenon {

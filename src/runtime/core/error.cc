@@ -6,6 +6,7 @@
 
 #include "runtime/core/foreign.h"
 #include "runtime/core/host.h"
+#include "tenon/devices.h"
 #include "tenon/kernel_abi.h"
 
 namespace tenon::runtime {
@@ -85,14 +86,10 @@ void AppendDType(Text* text, uint32_t packed) {
 
 void AppendDevice(Text* text, int64_t type) {
   switch (type) {
-    case TN_DL_CPU: return text->Append("cpu");
-    case TN_DL_CUDA: return text->Append("cuda");
-    case TN_DL_CUDA_HOST: return text->Append("cuda_host");
-    case TN_DL_OPENCL: return text->Append("opencl");
-    case TN_DL_VULKAN: return text->Append("vulkan");
-    case TN_DL_METAL: return text->Append("metal");
-    case TN_DL_ROCM: return text->Append("rocm");
-    case TN_DL_NULL: return text->Append("null");
+#define TN_DEVICE_NAME(id, name, number, handles) \
+  case number: return text->Append(name);
+    TN_DEVICES(TN_DEVICE_NAME)
+#undef TN_DEVICE_NAME
     default: return text->Format("device(type=%lld)", static_cast<long long>(type));
   }
 }

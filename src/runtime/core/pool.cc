@@ -5,6 +5,20 @@
 // caller, and several run side by side on what is idle. A worker polls its ticket for a while after
 // a job and then sleeps on it. Everything lies in one mapping that the kernel wipes in a forked
 // child: all zero is "never started", which is just what the child, having no workers, must find.
+//
+// What a call of a network does with it, seen from the caller:
+//
+//   run(body, closure, 4)        takes idle bits 0, 1, 2; writes {team, rank} into their mailboxes;
+//                                raises their tickets, and wakes those that sleep
+//   body(closure), rank 0        on the caller itself; at each `sync team` the four meet
+//   the last worker done         wakes the caller if it sleeps; each sets its idle bit again
+//
+// Who waits polls first, since the members of a network meet every few tens of microseconds, and
+// sleeps on a futex after. Invariants: a worker's mailbox is written only by who cleared its idle
+// bit; between two tickets it belongs to the worker. A signal of a barrier has one sender and one
+// receiver, and grows; teams number their epochs upwards, so that what an earlier team left in a
+// signal is always too small to be taken for this one's.
+
 #include "runtime/core/pool.h"
 
 #include <dlfcn.h>

@@ -4,6 +4,12 @@
 #include "runtime/core/foreign.h"
 #include "tenon/kernel_abi.h"
 
+#if TENON_IN_CORE
+#define TENON_IN_RUNTIME 0
+#else
+#define TENON_IN_RUNTIME 1
+#endif
+
 namespace tenon::runtime {
 namespace {
 
@@ -45,16 +51,11 @@ int32_t RaiseMissing(tn_dl_device device, const DeviceDriver* driver, int32_t co
 
 const DeviceDriver* FindDriver(int32_t type) {
   static const DeviceDriver* const drivers[] = {
-#if !TENON_IN_CORE
-      &cpu_driver,
-      &null_driver,
-#endif
-#if TENON_WITH_CUDA
-      &cuda_driver,
-#endif
-#if TENON_WITH_OPENCL
-      &opencl_driver,
-#endif
+#define TN_DRIVER_0(name)
+#define TN_DRIVER_1(name) &name##_driver,
+#define TN_DRIVER_IF(name, built) TN_DRIVER_##built(name)
+#define TN_DRIVER(name, built) TN_DRIVER_IF(name, built)
+#include "runtime/device/drivers.def"
   };
   for (const DeviceDriver* driver : drivers) {
     if (driver->type == type) return driver;

@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "tenon/devices.h"
 #include "tenon/ffi_types.h"
 
 namespace tenon::runtime {
@@ -88,9 +89,7 @@ void* CurrentStream(tn_dl_device device);
 /// than 16 devices.
 int32_t SetCurrentStream(tn_dl_device device, void* stream, void** out_before);
 
-extern const DeviceDriver cpu_driver;
-extern const DeviceDriver null_driver;
-extern const DeviceDriver cuda_driver;
-extern const DeviceDriver opencl_driver;
+#define TN_DRIVER(name, built) extern const DeviceDriver name##_driver;
+#include "runtime/device/drivers.def"
 
 }  // namespace tenon::runtime

@@ -1,3 +1,22 @@
+// What a primitive knows of a function, and how it changes it.
+//
+// A Body is taken anew by every primitive: one walk over the tree writes down each loop, block and
+// stray statement with the path of statements around it, in program order. Questions are then asked
+// of lists: who writes this buffer, which loops are inside of that one, what stands around both.
+// In
+//
+//   for i in 0..8 {
+//     for j in 0..8 {
+//       block C(vi: spatial = i, vj: spatial = j) { … }
+//     }
+//     block D(vx: spatial = i) { … }
+//   }
+//
+// C has the path (i, j, …), D the path (i, …), and what both are in is loop i. Trees are immutable,
+// so a snapshot stays true while a change is prepared; a change is a map from old statements to new
+// ones (Edit), by identity, and null removes a statement with every loop, condition and allocation
+// that it leaves empty: with {block D: null} the above keeps loop j alone in loop i.
+
 #include "schedule/analysis/body.h"
 
 #include <algorithm>
@@ -417,11 +436,5 @@ Diagnostic OfBlock(const std::string& block, const std::string& reason) {
   return MakeError(" of block " + block + ": " + reason);
 }
 Diagnostic Because(const std::string& reason) { return MakeError(": " + reason); }
-
-std::optional<Diagnostic> NotAScope(const std::string& scope) {
-  const Names known = {"global", "shared", "local", "register", "tile", "fragment"};
-  if (std::find(known.begin(), known.end(), scope) != known.end()) return std::nullopt;
-  return Because("expected one of the scopes " + Join(known, ", ") + ", got " + QuoteJson(scope));
-}
 
 }  // namespace tenon::primitive

@@ -133,6 +133,5 @@ Stmt Tidy(const Stmt& stmt, Analyzer* analyzer);
 Diagnostic OfBlock(const std::string& block, const std::string& reason);
 Diagnostic Because(const std::string& reason);
 /// Why memory for values that a schedule moves around cannot live there; nothing where it can.
-std::optional<Diagnostic> NotAScope(const std::string& scope);
 
 }  // namespace tenon::primitive

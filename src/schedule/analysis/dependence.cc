@@ -1,3 +1,27 @@
+// When may iterations change places?
+//
+// Everything here is judged on what blocks declare: regions read and written, kinds of variables.
+// Iterations of loops are independent through a buffer if each of its elements is touched in one
+// iteration only. That is a question of number theory, answered by injective.h: the touched
+// regions, each dimension a sum over the loops' variables known up to the extent of what is inside,
+// are known numbers; do they fix the variables? In
+//
+//   for i in 0..7, j in 0..10, k in 0..6 {
+//     block C(vi: spatial = i, vj: spatial = j, vk: reduce = k) {
+//       reads A[vi, vk], B[vk, vj]; writes C[vi, vj]
+//
+// C[vi, vj] fixes i and j and not k, so i and j may run in parallel, and bind("k", "threadIdx.x")
+// is refused with: of block C: loop k runs over its reduction.
+//
+// Where elements do not fix iterations, three things help still. A reduction may be done in another
+// order by declaration, if its first iteration stays first for its init. A buffer that is written
+// before it is read in each iteration (IsCoveredIn: the box that is written earlier, by one block
+// or by several whose boxes join, holds the box that is read) carries nothing from one iteration to
+// the next; the loop then says that it has the buffer privately. And elements that several
+// iterations write have the last one's value, which does not matter where one block writes them
+// all. What is shown is shown by the analyzer; what it cannot show is a refusal that names the
+// block and the reason.
+
 #include "schedule/analysis/dependence.h"
 
 #include <algorithm>

@@ -42,7 +42,7 @@ std::optional<Diagnostic> ConflictBetweenIterations(const Body& body, const Plac
 /// worker, or thread, has memory of its own in most scopes, so that nobody outside the loop finds
 /// there what its iterations wrote; but a thread may in another loop of the same threadIdx axis.
 std::optional<Diagnostic> ConflictOfScopes(const Body& body, const Place& loop, ForKind kind,
-                                           const std::string& thread);
+                                           ThreadAxis thread);
 
 /// Both for all loops that run their iterations at the same time already. Where there is no
 /// conflict, the loops say what is private to their iterations now.
@@ -70,6 +70,6 @@ std::vector<const For*> LoopsOfKind(const Block& block, IterKind kind,
                                     const std::vector<const For*>& loops);
 bool BindsLoop(const Block& block, IterKind kind, const For* loop);
 /// Does each worker, or thread of the axis, have memory of the scope for itself?
-bool IsOwn(const std::string& scope, ForKind kind, const std::string& thread);
+bool IsOwn(Scope scope, ForKind kind, ThreadAxis thread);
 
 }  // namespace tenon::primitive

@@ -1,3 +1,18 @@
+// Which digits of a mixed-radix number does its value fix?
+//
+// The Solver keeps sums that are known, each up to a slack. In a sum, terms are put in order of
+// their coefficients; the first is fixed if its coefficient exceeds what all others together can
+// make up (their span) and the slack. It is then taken off the sum, and the next is looked at. A
+// digit that is x / m or x % m fixes x once both are fixed, so that x may be a sum itself and the
+// same is asked of it. Rounds go on until nothing new is fixed. With i, j in 0..4 and 0..8,
+//
+//   i * 8 + j            8 > 7, the span of j: i is fixed; then j
+//   i * 4 + j            4 <= 7: nothing is; i = 0, j = 4 and i = 1, j = 0 touch the same element
+//   x = i * 8 + j fused; x / 8 and x % 8 are known: x is fixed, and with it i and j
+//
+// FillsBox asks the other way around: do the values leave no gap? There the terms are put in order
+// of rising coefficients, and each must not exceed what the smaller ones reach, plus one.
+
 #include "schedule/analysis/injective.h"
 
 #include <algorithm>
@@ -53,6 +68,8 @@ struct SpanTerm {
   int64_t span;  // -1: unbounded
 };
 
+// One question. Every list in sums_ is of terms whose sum is known up to its slack, and stays so
+// when a fixed term is taken off; fixed_vars_ and fixed_ only grow, so that rounds end.
 class Solver {
  public:
   Solver(const std::unordered_set<const VarNode*>& unknown, Analyzer* analyzer)

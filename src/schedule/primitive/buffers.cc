@@ -22,10 +22,9 @@ void ReplaceBuffer(State& s, const Buffer& from, const Buffer& to) {
 
 }  // namespace
 
-Result SetScope(State& s, const std::string& name, const std::string& scope) {
+Result SetScope(State& s, const std::string& name, const Scope& scope) {
   Body body(s.func);
   TN_ASSIGN_OR_RETURN(Buffer b, body.NeedBuffer(name));
-  if (auto error = NotAScope(scope)) return *error;
   if (!body.IsAlloc(b)) return Because("buffer " + name + " is not allocated in the function");
   ReplaceBuffer(
       s, b, BufferNode::Make(b->name, b->dtype, b->shape, scope, b->layout, b->strides, b->align));

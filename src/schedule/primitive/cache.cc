@@ -1,4 +1,31 @@
 // cache_read and cache_write: a copy of what a block reads or writes, made by a block of its own.
+//
+// Both make a block that copies one element per iteration, over spatial variables of its own, and
+// put the copy where the other is used from then on. cache_read stands in front of the outermost
+// loop that belongs to the reader alone (its anchor) and copies what the reader touches while the
+// loops from there inwards run; compute_at later moves it closer. From
+//
+//   for i in 0..7, j in 0..10, k in 0..6 {
+//     block C(vi: spatial = i, vj: spatial = j, vk: reduce = k) {
+//       reads A[vi, vk], B[vk, vj]; writes C[vi, vj]
+//
+// comes with cache_read("C", "A", "shared")
+//
+//   alloc A.shared: f32[7, 6] in shared
+//   for A.shared.ax0 in 0..7, A.shared.ax1 in 0..6 {
+//     block A.shared(A.shared.v0: spatial = A.shared.ax0, A.shared.v1: spatial = A.shared.ax1) {
+//       reads A[A.shared.v0, A.shared.v1]; writes A.shared[A.shared.v0, A.shared.v1]
+//       A.shared[A.shared.v0, A.shared.v1] = A[A.shared.v0, A.shared.v1]
+//     }
+//   }
+//   for i in 0..7, j in 0..10, k in 0..6 {
+//     block C(vi: spatial = i, vj: spatial = j, vk: reduce = k) {
+//       reads A.shared[vi, vk], B[vk, vj]; writes C[vi, vj]
+//
+// The copy must not read what nobody has written: where the reader's loops run beyond its domain,
+// or under conditions, the copy gets guards, made of what the conditions say without the reader's
+// own loops. cache_write is the mirror image: the block writes the cache, and a copy behind the
+// outermost loop of its own hands the elements on.
 
 #include <algorithm>
 #include <functional>
@@ -101,7 +128,7 @@ Block CopyBlock(const std::string& name, const Buffer& from, const Buffer& to, B
   return copy;
 }
 
-Buffer CacheBuffer(const Buffer& of, const std::string& name, const std::string& scope) {
+Buffer CacheBuffer(const Buffer& of, const std::string& name, Scope scope) {
   return BufferNode::Make(name, of->dtype, of->shape, scope);
 }
 
@@ -138,7 +165,7 @@ Block WriteBack(const std::string& name, const Block& block, const Region& write
   copy.reads = {PointRegion(cache, at)};
   copy.writes = {PointRegion(write->buffer, at)};
   copy.body = Store::Make(write->buffer, at, Load::Make(cache, at));
-  return WithFreshVars(copy, "." + cache->scope, body);
+  return WithFreshVars(copy, std::string(".") + Name(cache->scope), body);
 }
 
 // A block that is to read a copy: the statement that the copy comes before, and what it reads.
@@ -274,11 +301,9 @@ bool ReadsWhatIsThere(const Func& func, const std::string& block) {
 
 }  // namespace
 
-Result CacheRead(State& s, const Names& names, const std::string& buffer_name,
-                 const std::string& scope) {
+Result CacheRead(State& s, const Names& names, const std::string& buffer_name, const Scope& scope) {
   Body body(s.func);
   TN_ASSIGN_OR_RETURN(Buffer buffer, body.NeedBuffer(buffer_name));
-  if (auto error = NotAScope(scope)) return *error;
   if (auto error = PassedToCall(body, buffer)) return *error;
   if (auto error = UsedInNoBlock(body, buffer)) return *error;
   TN_ASSIGN_OR_RETURN(std::vector<Reader> readers, FindReaders(body, names, buffer));
@@ -292,8 +317,8 @@ Result CacheRead(State& s, const Names& names, const std::string& buffer_name,
     box = box.empty() ? own : Union(box, own, &analyzer);
   }
 
-  std::string block_name = body.NewBlockName(buffer_name + "." + scope);
-  Buffer cache = CacheBuffer(buffer, body.NewBufferName(buffer_name + "." + scope), scope);
+  std::string block_name = body.NewBlockName(buffer_name + "." + Name(scope));
+  Buffer cache = CacheBuffer(buffer, body.NewBufferName(buffer_name + "." + Name(scope)), scope);
   Stmt nest =
       MakeNest(CopyBlock(block_name, buffer, cache, &body), box, Widen::kYes, &body, &analyzer);
   const bool guarded = std::any_of(readers.begin(), readers.end(),
@@ -323,12 +348,11 @@ Result CacheRead(State& s, const Names& names, const std::string& buffer_name,
 }
 
 Result CacheWrite(State& s, const std::string& name, const std::string& buffer_name,
-                  const std::string& scope) {
+                  const Scope& scope) {
   Body body(s.func);
   TN_ASSIGN_OR_RETURN(const Place* place, body.NeedBlock(name));
   TN_ASSIGN_OR_RETURN(Buffer buffer, body.NeedBuffer(buffer_name));
   const Block& block = *place->block();
-  if (auto error = NotAScope(scope)) return *error;
   if (auto error = PassedToCall(body, buffer)) return *error;
   if (auto error = UsedInNoBlock(body, buffer)) return *error;
   if (place->inner || block.opaque) return OfBlock(name, "it is opaque or inside another block");
@@ -367,8 +391,8 @@ Result CacheWrite(State& s, const std::string& name, const std::string& buffer_n
   Learn(*s.func, &analyzer);
   Learn(place->path, &analyzer);
 
-  std::string block_name = body.NewBlockName(buffer_name + "." + scope);
-  Buffer cache = CacheBuffer(buffer, body.NewBufferName(buffer_name + "." + scope), scope);
+  std::string block_name = body.NewBlockName(buffer_name + "." + Name(scope));
+  Buffer cache = CacheBuffer(buffer, body.NewBufferName(buffer_name + "." + Name(scope)), scope);
   Block copy = WriteBack(block_name, block, writes[0].region, cache, &body);
   Stmt nest = MakeNest(copy, RangesOver(copy, inner, &analyzer), Widen::kNo, &body, &analyzer);
   nest = Inherit(nest, GuardsAround(*place, PathTo(*place, anchor)), &analyzer);

@@ -1,4 +1,30 @@
 // compute_at and compute_root: a producer moves to where its consumers are.
+//
+// A block says which iterations make which elements, and its consumers say which elements they
+// read. So where it stands is a matter of taste: what one iteration of the target loop needs is the
+// box that the consumers inside of it touch, and the block's iterations for that box are found from
+// what it writes (TouchingIters). A new nest runs over these, and the old nest goes. From
+//
+//   for i in 0..34 { block B(vi: spatial = i) { … writes B[vi] … } }
+//   for j.0 in 0..4, j.1 in 0..8 {
+//     block C(vj: spatial in 0..32 = j.0 * 8 + j.1) { reads B[vj..+3]; … }
+//   }
+//
+// comes with compute_at("B", "j.0")
+//
+//   for j.0 in 0..4 {
+//     for B.ax0 in 0..10 {
+//       block B(vi: spatial in 0..34 = j.0 * 8 + B.ax0) { … }
+//     }
+//     for j.1 in 0..8 {
+//       block C(vj: spatial in 0..32 = j.0 * 8 + j.1) { reads B[vj..+3]; … }
+//     }
+//   }
+//
+// where two of the ten elements are made twice. That changes nothing if the block depends on
+// nothing that changes in between: its inputs are the same at both places, it updates nothing, no
+// consumer is left outside. These are the checks, each with its reason. Extents that are not
+// constant become the largest that they can be, and `where` keeps to what is needed.
 
 #include <algorithm>
 
@@ -12,6 +38,8 @@ namespace tenon::primitive {
 
 namespace {
 
+// One move. The state is changed in one step at the end, after every check; until then all places
+// are those of body_.
 class ProducerMover {
  public:
   ProducerMover(State& s, Body* body, const Place& block, Target target)
@@ -182,11 +210,11 @@ class ProducerMover {
   void FindSharers() {
     std::vector<Buffer> written = WrittenBy(block_);
     const bool shared = std::all_of(written.begin(), written.end(),
-                                    [](const Buffer& b) { return b->scope == "shared"; });
+                                    [](const Buffer& b) { return b->scope == Scope::kShared; });
     for (const Stmt& s : target_.path) {
       const auto* loop = As<For>(s);
       if (!shared || !loop || loop->for_kind != ForKind::kThread) continue;
-      if (loop->thread.starts_with("threadIdx") || loop->thread == "vthread") {
+      if (IsThreadAxis(loop->thread) || loop->thread == ThreadAxis::kVThread) {
         sharers_.push_back(loop);
         sharer_vars_.insert(loop->var.get());
       }

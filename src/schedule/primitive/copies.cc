@@ -1,4 +1,26 @@
 // Primitives that copy code: partition and specialize.
+//
+// Both write one piece of code several times, each with facts of its own that the copies are
+// simplified by. partition cuts a loop at points: with partition("k", [2])
+//
+//   for k in 0..6 {
+//     block C(vi: spatial = i, vk: reduce = k) { … init { C[vi] = 0f32 } … }
+//   }
+//
+// becomes
+//
+//   for k.p0 in 0..2 {
+//     block C.p0(vi.p0: spatial = i, vk.p0: reduce = k.p0) { … init { C[vi.p0] = 0f32 } … }
+//   }
+//   for k.p1 in 2..6 {
+//     block C.p1(vi.p1: spatial = i, vk.p1: reduce = k.p1) { … }
+//   }
+//
+// where only the part that begins a reduction keeps its init, and the later ones read what the
+// earlier ones left. A copy binds everything anew, since names are handles: ".p1" on each. Facts
+// shrink domains, too: a variable that one part gives a smaller range is declared with that range.
+// specialize puts the whole body under a condition on sizes, and its copy under the else, and
+// simplifies the first by the condition.
 
 #include "schedule/primitive/copies.h"
 
@@ -150,6 +172,8 @@ Stmt NarrowBlock(const Stmt& s, const LoopPart& part, Analyzer* analyzer) {
   return Block::Make(std::move(copy));
 }
 
+// One partition. The parts run the iterations of the loop in order, each once, and bind nothing
+// that another part binds.
 class Partitioner {
  public:
   /// `first_filled`: where the loop has an iteration, its first part has one.

@@ -1,5 +1,27 @@
 // compute_inline and reverse_compute_inline: a block dissolves into its consumers, or into its
 // producer.
+//
+// compute_inline reads the block as a definition, B[v] = f(v), and puts f(e) in the place of every
+// B[e]:
+//
+//   block B(vi: spatial = i) { reads A[vi]; writes B[vi]
+//     B[vi] = A[vi] * A[vi]
+//   }
+//   …
+//   block C(vj: spatial = j) { reads B[vj..+3]; writes C[vj]
+//     C[vj] = B[vj] + B[vj + 1] + B[vj + 2]
+//   }
+//
+// becomes
+//
+//   block C(vj: spatial = j) { reads A[vj..+3]; writes C[vj]
+//     C[vj] = A[vj] * A[vj] + A[vj + 1] * A[vj + 1] + A[vj + 2] * A[vj + 2]
+//   }
+//
+// The regions that the consumer declares follow by the same substitution. reverse_compute_inline
+// goes the other way: the consumer, which reads the producer's element at its own place, becomes
+// the last step of the producer's store. The size of what comes out is counted before it is made,
+// shared parts wherever they would stand, since chains of inlined stencils grow exponentially.
 
 #include <algorithm>
 
@@ -173,6 +195,8 @@ Stmt Without(const Stmt& root, Replacements edits, const Place& gone, const Buff
   return RemoveAlloc(buffer, Edit(root, edits));
 }
 
+// One inlining. The state is changed only when the value can stand at every load of the buffer;
+// then nobody uses the buffer any more.
 class Inliner {
  public:
   Inliner(State& s, const Body& body, const Place& place)
@@ -306,6 +330,8 @@ class Inliner {
   std::vector<const VarNode*> vars_;
 };
 
+// One inlining into the producer. The consumer runs for exactly the elements that the producer
+// makes, else the state stays as it is.
 class ReverseInliner {
  public:
   ReverseInliner(State& s, const Body& body, const Place& place)

@@ -1,4 +1,23 @@
 // Primitives on loops: split, fuse, reorder, and how a loop runs.
+//
+// Each primitive here is an identity of iteration spaces: loops are renamed, and block variables'
+// bindings follow by substitution, so that the block's body never changes. With split("i", [-1, 4])
+// of a loop of 7
+//
+//   for i in 0..7 {
+//     block C(vi: spatial = i) { … }
+//   }
+//
+// becomes
+//
+//   for i.0 in 0..2, i.1 in 0..4 {
+//     block C(vi: spatial in 0..7 = i.0 * 4 + i.1) where i.0 * 4 + i.1 < 7 { … }
+//   }
+//
+// and fuse is the inverse, with i / n and i % n. The `where` is there only if the factors do not
+// divide for certain. reorder and the kinds of loops (parallel, vectorized, thread) promise
+// something about the order of iterations, and ask dependence.h whether it holds; what they then
+// know (`private`) is written at the loop, since lowering has to give each iteration its own.
 
 #include <algorithm>
 #include <limits>
@@ -14,7 +33,7 @@ namespace tenon::primitive {
 
 namespace {
 
-Stmt WithKind(const For& loop, ForKind kind, const std::string& thread = "") {
+Stmt WithKind(const For& loop, ForKind kind, ThreadAxis thread = ThreadAxis::kNone) {
   return For::Make(loop.var, loop.min, loop.extent, kind, loop.body, loop.attrs, thread);
 }
 
@@ -26,7 +45,7 @@ void LearnAround(const State& s, const Place& place, Analyzer* analyzer) {
 std::optional<Diagnostic> NotSerial(const For& loop) {
   if (loop.for_kind == ForKind::kSerial) return std::nullopt;
   if (loop.for_kind == ForKind::kThread)
-    return Because("loop " + loop.var->name + " is bound to " + loop.thread + " already");
+    return Because("loop " + loop.var->name + " is bound to " + Name(loop.thread) + " already");
   return Because("loop " + loop.var->name + " is " + Name(loop.for_kind) + ", expected serial");
 }
 
@@ -228,7 +247,7 @@ Diagnostic Nested(const For& loop) {
 }
 
 Result SetKind(State& s, const Body& body, const Place& place, ForKind kind, Names own = {},
-               const std::string& thread = "") {
+               ThreadAxis thread = ThreadAxis::kNone) {
   const Stmt loop = WithPrivate(*As<For>(WithKind(*place.loop(), kind, thread)), std::move(own));
   s.SetBody(Edit(body.root(), {{place.stmt.get(), loop}}));
   return Names{};
@@ -248,7 +267,8 @@ Result Parallel(State& s, const std::string& name) {
   }
   Names own;
   if (auto conflict = ConflictBetweenIterations(body, *place, false, &own)) return *conflict;
-  if (auto conflict = ConflictOfScopes(body, *place, ForKind::kParallel, "")) return *conflict;
+  if (auto conflict = ConflictOfScopes(body, *place, ForKind::kParallel, ThreadAxis::kNone))
+    return *conflict;
   return SetKind(s, body, *place, ForKind::kParallel, std::move(own));
 }
 
@@ -280,15 +300,6 @@ Result Unroll(State& s, const std::string& name) {
 
 namespace {
 
-// A dimension of the grid, of a cluster or of a block of threads; "vthread" (also .x, .y, .z) are
-// threads that one thread plays in turn.
-bool IsAxis(const std::string& axis) {
-  for (const char* dim : {"", ".x", ".y", ".z"}) {
-    if (axis == std::string("vthread") + dim) return true;
-  }
-  return AxisRank(axis) >= 0;
-}
-
 bool RunsOverReduction(const Body& body, const Place& place) {
   const std::vector<const Place*> blocks = body.BlocksUnder(place.loop());
   return std::any_of(blocks.begin(), blocks.end(), [&](const Place* p) {
@@ -298,20 +309,16 @@ bool RunsOverReduction(const Body& body, const Place& place) {
 
 }  // namespace
 
-Result Bind(State& s, const std::string& name, const std::string& thread_axis) {
+Result Bind(State& s, const std::string& name, const ThreadAxis& thread_axis) {
   Body body(s.func);
   TN_ASSIGN_OR_RETURN(const Place* place, body.NeedLoop(name));
   if (auto error = NotSerial(*place->loop())) return *error;
-  if (!IsAxis(thread_axis)) {
-    return Because("expected a thread axis such as threadIdx.x, blockIdx.y or vthread, got " +
-                   QuoteJson(thread_axis));
-  }
   // A tile that all threads load together stands inside what each of them does.
   if (IsBlockAxis(thread_axis)) {
     for (const For* outer : place->Loops()) {
       if (outer->thread == thread_axis) {
         return Because("it stands inside loop " + outer->var->name + ", which is bound to " +
-                       thread_axis + " already: an axis is bound once in a nest");
+                       Name(thread_axis) + " already: an axis is bound once in a nest");
       }
     }
   }

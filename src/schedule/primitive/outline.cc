@@ -6,6 +6,26 @@
 // of serial reductions, strides, and whatever else depends on the surroundings become parameters.
 // What is left depends on the code alone: two tiles of one shape, accumulating over any length in
 // matrices of any size, are one function.
+//
+//   for i.p0 in 0..4 {
+//     for j.p0 in 0..10, k.p0 in 0..6 {
+//       block C.p0(vi.p0: spatial = i.p0, vj.p0: spatial = j.p0, vk.p0: reduce = k.p0) { … }
+//     }
+//   }
+//
+// becomes with outline("j.p0", "rows")
+//
+//   for i.p0 in 0..4 {
+//     call @rows(A[i.p0, 0..6], B, C[i.p0, 0..10]; 6)
+//   }
+//
+//   func @rows<n_k.p0>(A: f32[1, n_k.p0], B: f32[n_k.p0, 10], out C: f32[1, 10]) kind device {
+//     for j.p0 in 0..10, k.p0 in 0..n_k.p0 {
+//       block b0(vi.p0: spatial in 0..1 = 0, vj.p0: spatial = j.p0, vk.p0: reduce = k.p0) { … }
+//     }
+//   }
+//
+// and the same of the rows 4..7 finds that function there, and calls it.
 
 #include <algorithm>
 #include <memory>
@@ -34,6 +54,8 @@ struct Param {
   Buffer inner;
 };
 
+// One piece that becomes a function. What is left in the piece mentions only its own variables and
+// parameters; each parameter has the value that the call passes.
 class Outliner {
  public:
   /// With `exact`, trip counts stay as they are.

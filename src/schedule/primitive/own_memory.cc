@@ -10,10 +10,11 @@
 
 namespace tenon::primitive {
 
-bool IsOwn(const std::string& scope, ForKind kind, const std::string& thread) {
-  if (kind == ForKind::kParallel) return scope != "global";
-  if (kind != ForKind::kThread || thread.starts_with("vthread")) return false;
-  return scope != "global" && (scope != "shared" || IsBlockAxis(thread));
+bool IsOwn(Scope scope, ForKind kind, ThreadAxis thread) {
+  const Holder holder = HolderOf(scope);
+  if (kind == ForKind::kParallel) return holder != Holder::kLaunch;
+  if (kind != ForKind::kThread || thread == ThreadAxis::kVThread) return false;
+  return holder != Holder::kLaunch && (holder != Holder::kBlock || IsBlockAxis(thread));
 }
 
 namespace {
@@ -65,7 +66,7 @@ std::optional<Digit> DigitOf(const Access& access, const For* loop, Analyzer* an
   return std::nullopt;
 }
 
-const For* AxisAround(const Place& place, const std::string& thread) {
+const For* AxisAround(const Place& place, ThreadAxis thread) {
   for (const For* loop : place.Loops()) {
     if (loop->for_kind == ForKind::kThread && loop->thread == thread) return loop;
   }
@@ -75,8 +76,8 @@ const For* AxisAround(const Place& place, const std::string& thread) {
 // Every element that the loop's accesses write is that of the thread with the same number in
 // `other`, below another loop of the same axis: threads find what they wrote themselves.
 bool IsSameThread(const Body& body, const std::vector<Access>& accesses, const For* loop,
-                  const std::string& thread, const Access& other) {
-  const For* axis = thread.starts_with("threadIdx") ? AxisAround(*other.place, thread) : nullptr;
+                  ThreadAxis thread, const Access& other) {
+  const For* axis = IsThreadAxis(thread) ? AxisAround(*other.place, thread) : nullptr;
   if (!axis) return false;
   Analyzer analyzer;
   Learn(*body.func(), &analyzer);
@@ -102,7 +103,7 @@ bool IsUsedUnder(const Body& body, const Buffer& buffer, const Node* stmt) {
 }  // namespace
 
 std::optional<Diagnostic> ConflictOfScopes(const Body& body, const Place& place, ForKind kind,
-                                           const std::string& thread) {
+                                           ThreadAxis thread) {
   const For* loop = place.loop();
   for (const Buffer& buffer : body.allocs()) {
     if (!IsOwn(buffer->scope, kind, thread) || !IsUsedUnder(body, buffer, loop)) continue;
@@ -119,7 +120,7 @@ std::optional<Diagnostic> ConflictOfScopes(const Body& body, const Place& place,
       return OfBlock(a.place->block()->name, "it uses " + buffer->name + " outside loop " +
                                                  loop->var->name +
                                                  ", whose iterations write it, each worker in " +
-                                                 buffer->scope + " memory of its own");
+                                                 Name(buffer->scope) + " memory of its own");
     }
   }
   return std::nullopt;

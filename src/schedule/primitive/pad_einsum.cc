@@ -1,4 +1,29 @@
 // pad_einsum: a sum of products runs over a larger domain, with zeros around its operands.
+//
+// A product of sizes that no tile divides has guards in its innermost loops. Zeros change no sum,
+// so the operands can be copied into larger buffers with zeros around, the result computed whole,
+// and the wanted part copied out; the guards then stand in the copies alone. With
+// pad_einsum("C", [4, 8, 4]) of C[7, 10] = A[7, 6] * B[6, 10]
+//
+//   for i in 0..7, j in 0..10, k in 0..6 {
+//     block C(vi: spatial = i, vj: spatial = j, vk: reduce = k) { … }
+//   }
+//
+// becomes (the copy of B left out)
+//
+//   for A.pad.ax0 in 0..8, A.pad.ax1 in 0..8 {
+//     block A.pad(…) {
+//       A.pad[…] = select(A.pad.v0 < 7 && A.pad.v1 < 6, A[A.pad.v0, A.pad.v1], 0f32)
+//     }
+//   }
+//   for i in 0..8, j in 0..16, k in 0..8 {
+//     block C(vi: spatial = i, vj: spatial = j, vk: reduce = k) {
+//       reads A.pad[vi, vk], B.pad[vk, vj]; writes C.pad[vi, vj]
+//       …
+//   for C.pad.ax0 in 0..7, C.pad.ax1 in 0..10 { block C.pad(…) { C[…] = C.pad[…] } }
+//
+// It is checked that the block is such a sum, and that what it adds up is zero for certain,
+// infinities and NaNs included, where the padded operands are.
 
 #include <algorithm>
 #include <optional>
@@ -12,6 +37,8 @@ namespace tenon::primitive {
 
 namespace {
 
+// One padding. The wanted elements of the result get the terms that they had, and zeros; the others
+// are never copied out.
 class Padder {
  public:
   Padder(State& s, Body* body, const Place& block, const Ints& padding)
@@ -146,8 +173,7 @@ class Padder {
       if (Grows(r->ranges[d]->min)) shape[d] = extents_.at(As<VarNode>(r->ranges[d]->min));
     }
     std::string name = body_->NewBufferName(r->buffer->name + ".pad");
-    std::string scope =
-        r->buffer->scope == "const" || r->buffer->scope == "args" ? "global" : r->buffer->scope;
+    const Scope scope = r->buffer->scope == Scope::kConst ? Scope::kGlobal : r->buffer->scope;
     return BufferNode::Make(name, r->buffer->dtype, shape, scope);
   }
 

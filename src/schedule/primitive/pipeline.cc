@@ -9,6 +9,24 @@
 // second condition: it gets as many versions as iterations have it in use at once, found by the
 // iteration's number modulo that. (Registers do so only where they must: they are few, and no other
 // thread is to be kept waiting.)
+//
+// With software_pipeline("t", [0, 1, 2], [2, 1, 0])
+//
+//   for t in 0..4 {
+//     for b in 0..8 { block B(vb: spatial in 0..32 = t * 8 + b) { … writes B[vb] … } }
+//     for c in 0..8 { block C(vc: spatial in 0..32 = t * 8 + c) { reads B[vc]; … } }
+//     for d in 0..8 { block D(vd: spatial in 0..32 = t * 8 + d) { reads C[vd]; … } }
+//   }
+//
+// becomes, with B and C as two versions of eight elements each,
+//
+//   for t.pipe in 0..6 {
+//     for d in 0..8 { block D(vd: … = t.pipe * 8 + d - 16) where 2 <= t.pipe { … } }
+//     for c in 0..8 { block C(vc: … = t.pipe * 8 + c - 8) where 1 <= t.pipe && t.pipe < 5 {
+//       reads B[(t.pipe - 1) % 2, vc - (t.pipe - 1) * 8]; … } }
+//     for b in 0..8 { block B(vb: … = t.pipe * 8 + b) where t.pipe < 4 {
+//       … writes B[t.pipe % 2, vb - t.pipe * 8] } }
+//   }
 
 #include <algorithm>
 
@@ -25,9 +43,11 @@ namespace {
 
 // Memory of one thread, of which there is little.
 bool IsInRegisters(const BufferNode& buffer) {
-  return buffer.scope == "register" || buffer.scope == "fragment" || buffer.scope == "tile";
+  return Info(buffer.scope).medium != Medium::kMemory;
 }
 
+// One loop. Any two accesses of an element, one of them a write, keep their order, or are of
+// different versions of a buffer that each iteration fills for itself.
 class Pipeliner {
  public:
   Pipeliner(State& s, Body* body, const Place& loop, Ints stages, Ints order)

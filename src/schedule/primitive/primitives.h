@@ -17,7 +17,7 @@ Result Reorder(State& s, const Names& loops);
 Result Parallel(State& s, const std::string& loop);
 Result Vectorize(State& s, const std::string& loop);
 Result Unroll(State& s, const std::string& loop);
-Result Bind(State& s, const std::string& loop, const std::string& thread_axis);
+Result Bind(State& s, const std::string& loop, const ThreadAxis& thread_axis);
 // tile.cc
 Result Tile(State& s, const Names& loops, const Ints& factors);
 // copies.cc
@@ -34,15 +34,14 @@ Result ComputeInline(State& s, const std::string& block);
 Result ReverseComputeInline(State& s, const std::string& block);
 // cache.cc
 /// One copy for several readers that stand beside each other.
-Result CacheRead(State& s, const Names& blocks, const std::string& buffer,
-                 const std::string& scope);
+Result CacheRead(State& s, const Names& blocks, const std::string& buffer, const Scope& scope);
 Result CacheWrite(State& s, const std::string& block, const std::string& buffer,
-                  const std::string& scope);
+                  const Scope& scope);
 // reduction.cc
 Result DecomposeReduction(State& s, const std::string& block, const std::string& loop);
 Result RFactor(State& s, const std::string& loop, const int64_t& axis);
 // buffers.cc
-Result SetScope(State& s, const std::string& buffer, const std::string& scope);
+Result SetScope(State& s, const std::string& buffer, const Scope& scope);
 Result TransformLayout(State& s, const std::string& buffer, const Layout& layout);
 Result StorageAlign(State& s, const std::string& buffer, const int64_t& axis, const int64_t& factor,
                     const int64_t& offset);

@@ -1,4 +1,29 @@
 // reverse_compute_at: a consumer moves to where its producers are.
+//
+// The mirror image of compute_at, with one difference: a consumer may run early, but not before its
+// inputs are finished, and not twice. So the question is not what is needed but what one iteration
+// of the target loop finishes of each input (FinishedBox), and the block's iterations are those
+// whose reads lie inside (EnclosedIters). From
+//
+//   for i.0 in 0..2, j.0 in 0..2, i.1 in 0..4, j.1 in 0..4, k in 0..6 {
+//     block C(vi: spatial in 0..8 = i.0 * 4 + i.1, vj: …, vk: reduce = k) { … }
+//   }
+//   for x in 0..8, y in 0..8 {
+//     block D(vx: spatial = x, vy: spatial = y) { reads C[vx, vy]; writes D[vx, vy] … }
+//   }
+//
+// comes with reverse_compute_at("D", "j.0")
+//
+//   for i.0 in 0..2, j.0 in 0..2 {
+//     for i.1 in 0..4, j.1 in 0..4, k in 0..6 { block C(…) { … } }
+//     for D.ax0 in 0..4, D.ax1 in 0..4 {
+//       block D(vx: spatial in 0..8 = i.0 * 4 + D.ax0, vy: spatial in 0..8 = j.0 * 4 + D.ax1) { … }
+//     }
+//   }
+//
+// All iterations of the target loop together must finish all there is, and no part twice: the loops
+// that the block moves into have to be fixed by where its part begins, if it is a reduction. A
+// window (reads of several elements around one) is never inside of one tile and is refused.
 
 #include <algorithm>
 
@@ -13,6 +38,8 @@ namespace tenon::primitive {
 
 namespace {
 
+// One move. At its new place the block runs each of its iterations once, after its inputs are
+// finished; the state is changed in one step at the end.
 class ConsumerMover {
  public:
   ConsumerMover(State& s, Body* body, const Place& block, const Place& loop)

@@ -1,4 +1,36 @@
 // rfactor: partial results along a reduce loop, and a reduction of them.
+//
+// A loop over a reduce variable cannot run in parallel, but a sum of sums can. The loop's part of
+// the reduce variable becomes spatial in a new block, which keeps a partial result for each of its
+// values, and the block is left to combine these. With rfactor("k.1", -1) of
+//
+//   for i in 0..3, k.0 in 0..4, k.1 in 0..4 {
+//     block S(vi: spatial = i, vk: reduce = k.0 * 4 + k.1) {
+//       init { S[vi] = 0f32 }
+//       S[vi] = S[vi] + A[vi, vk]
+//     }
+//   }
+//
+// comes
+//
+//   alloc S.rf: f32[3, 4]
+//   for i in 0..3, k.0 in 0..4, k.1 in 0..4 {
+//     block S.rf(vi: spatial = i, S.vk.0: reduce = k.0, S.vk.1: spatial = k.1) {
+//       init { S.rf[vi, S.vk.1] = 0f32 }
+//       S.rf[vi, S.vk.1] = S.rf[vi, S.vk.1] + A[vi, S.vk.0 * 4 + S.vk.1]
+//     }
+//   }
+//   for S.ax0 in 0..3, S.ax1 in 0..4 {
+//     block S(vi.rf: spatial = S.ax0, S.vk.1_2.rf: reduce = S.ax1) {
+//       init { S[vi.rf] = 0f32 }
+//       S[vi.rf] = S[vi.rf] + S.rf[vi.rf, S.vk.1_2.rf]
+//     }
+//   }
+//
+// The binding is cut at the loop: what it adds to the variable is a digit of its own, with a range
+// of its own. The combiner has to be known, with an identity, from which each partial result
+// begins; the init goes with the combination of the parts. What guards the reduction becomes a
+// choice of the identity instead of the value, since every part must be started.
 
 #include <algorithm>
 

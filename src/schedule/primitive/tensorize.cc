@@ -3,6 +3,19 @@
 // Both are outlined: what comes from around them goes, and equal code becomes equal text. Then they
 // are compared without what is not computation (names, declarations, where operands lie,
 // dimensions of one element), and how the operands lie is compared on its own.
+//
+//   for i.1 in 0..4, j.1 in 0..4, k.1 in 0..4 {
+//     block C(vi: spatial in 0..8 = i.0 * 4 + i.1, …) { C[vi, vj] = C[vi, vj] + A[vi, vk] * … }
+//   }
+//
+// becomes with tensorize("i.1", "mma"), where @mma is declared as such a nest over 4 x 4 x 4,
+//
+//   block C.tile(vi.0: spatial = i.0, vj.0: spatial = j.0, vk.0: reduce = k.0) {
+//     reads A[vi.0 * 4..+4, vk.0 * 4..+4], B[…], C[…]; writes C[vi.0 * 4..+4, vj.0 * 4..+4]
+//     call @mma(A[vi.0 * 4..+4, vk.0 * 4..+4], B[…], C[…]; 8, 12, 12)
+//   }
+//
+// with the strides of the buffers as its dims.
 
 #include <algorithm>
 
@@ -191,6 +204,8 @@ std::vector<Expr> StridesOf(const BufferNode& b) {
   return out;
 }
 
+// Compares one nest with one intrinsic. Neither is changed; what they must agree on is checked
+// before the call is made.
 class Matcher {
  public:
   /// `placed`: operands whose layout is found out later; `blocks` are those of the nest, for
@@ -265,9 +280,10 @@ class Matcher {
   Status CheckOperand(const Buffer& param, const BufferNode& tile, const Region& region) {
     const std::string& name = region->buffer->name;
     if (param->layout) return Because("operand " + param->name + " has a layout of its own");
-    if (param->scope != "global" && param->scope != region->buffer->scope) {
-      return Because("buffer " + name + " is in " + region->buffer->scope + ", operand " +
-                     param->name + " of intrinsic " + intrinsic_->name + " in " + param->scope);
+    if (param->scope != Scope::kGlobal && param->scope != region->buffer->scope) {
+      return Because("buffer " + name + " is in " + Name(region->buffer->scope) + ", operand " +
+                     param->name + " of intrinsic " + intrinsic_->name + " in " +
+                     Name(param->scope));
     }
     if (std::count(placed_.begin(), placed_.end(), param->name) > 0) return Ok();
     const std::vector<size_t> dims = LongDims(tile.shape);
@@ -316,7 +332,7 @@ class Matcher {
 
 Func WithoutNotes(const Func& func) {
   PrimFunc fields = *func;
-  fields.target.clear();
+  fields.target = {};
   fields.attrs = {};
   return PrimFunc::Make(std::move(fields));
 }

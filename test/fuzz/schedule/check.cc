@@ -235,7 +235,7 @@ Module Exported(const Schedule& schedule, const Target& target, const std::strin
   Module out;
   for (const auto& [old, func] : schedule.module().funcs) {
     PrimFunc fields(*Renamed(func, names.count(old) ? names[old] : old, names));
-    fields.target = target.ToString();
+    fields.target = target;
     if (old == kFunction) {
       fields.attrs.Set("exported", true);
       fields.attrs.Set("noalias", true);
@@ -340,7 +340,7 @@ std::optional<Module> Lowered(const Schedule& schedule, const Target& target,
   Expected<Module> out = Passed(Exported(schedule, target, name), target, nullptr);
   if (out) return FitsMemory(*out) ? std::optional(*out) : std::nullopt;
   for (const Diagnostic& d : out.errors()) {
-    if (!IsRefusal(d.message, target.IsGpu()))
+    if (!IsRefusal(d.message, target.IsDevice()))
       throw Finding("it cannot be lowered: " + ToString(out.errors()));
   }
   return std::nullopt;
@@ -353,15 +353,15 @@ void CheckLowered(const Module& lowered, const std::string& name, const Schedule
     if (wrong.empty()) continue;
     std::string guilty;
     bool shared_out = false;  // before that, every worker of a team would do all of the work
-    const Target target = Target::Parse(lowered.Find(name)->target).value();
+    const Target target = *lowered.Find(name)->target;
     (void)Passed(Exported(schedule, target, name), target, [&](const char* pass, const Module& m) {
       if (!guilty.empty()) return;
       shared_out = shared_out || std::string_view(pass) == "lower_parallel";
-      const int team = shared_out || target.IsGpu() ? team_size : 1;
+      const int team = shared_out || target.IsDevice() ? team_size : 1;
       std::string now = RunLowered(m, name, *schedule.func(), run, team, seed);
       if (!now.empty()) guilty = std::string("after ") + pass + ": " + now;
     });
-    const std::string by = target.IsGpu() ? "threads" : fmt::format("a team of {}", team_size);
+    const std::string by = target.IsDevice() ? "threads" : fmt::format("a team of {}", team_size);
     throw Finding(
         fmt::format("lowered, by {}: {}{}", by, At(run.dims), guilty.empty() ? wrong : guilty));
   }

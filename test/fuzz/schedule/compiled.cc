@@ -14,6 +14,7 @@
 
 #include "artifact/temporary_library.h"
 #include "codegen/codegen.h"
+#include "codegen/opencl/emit.h"
 #include "support/file.h"
 #include "support/guarded_buffer.h"
 #include "support/opencl_code.h"

@@ -76,7 +76,7 @@ bool CanBeCalled(const Unit& unit, const Target& target) {
   const auto& scalars = unit.lowered.Find(unit.name)->scalars;
   const bool memory =
       std::any_of(scalars.begin(), scalars.end(), [](const Var& v) { return v->dtype.IsHandle(); });
-  if (memory && target.kind() == TargetKind::kOpenCl) return false;
+  if (memory && target.device().handles) return false;
   return std::all_of(func.dims.begin(), func.dims.end(), [&](const Var& dim) {
     const auto inputs = static_cast<ptrdiff_t>(func.buffers.size()) - func.num_outputs;
     return std::any_of(func.buffers.begin(), func.buffers.begin() + inputs, [&](const Buffer& b) {

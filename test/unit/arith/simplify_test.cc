@@ -57,6 +57,14 @@ TEST_F(SimplifyTest, SymbolicDivisor) {
   ExpectSimplifies(Min(i, m - 1), i);
 }
 
+// Nested divisions are one, where the divisors are known to be positive.
+TEST_F(SimplifyTest, NestedSymbolicDivisors) {
+  ExpectSimplifies(Expr(j) / 8 / m, Expr(j) / 8 / m);
+  analyzer.BindInterval(m, {1, 100});
+  ExpectSimplifies(Expr(j) / 8 / m, Expr(j) / (Expr(m) * 8));
+  ExpectSimplifies(Expr(j) / m / 8, Expr(j) / (Expr(m) * 8));
+}
+
 TEST_F(SimplifyTest, Comparisons) {
   analyzer.Bind(i, C(0), C(16));
   ExpectSimplifies(Lt(Expr(i) * 4, C(64)), BoolConst(true));

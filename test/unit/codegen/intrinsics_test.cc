@@ -104,12 +104,11 @@ TEST(Intrinsics, ComputeWhatTheirMeaningsSay) {
     for (const Buffer& b : f->buffers) args.push_back(Operand(b, random));
     args.back() = InterpArg::Output(f->buffers.back()->dtype, args.back().shape);
     for (const Target& target : TargetsToTry(1)) {
-      const bool unit = Target::Host().Has(row.feature) &&
-                        (target.kind() == TargetKind::kC || target.Has(row.feature));
+      const bool unit = Target::Host().Has(row.feature) && target.Offers(row.feature);
       printf("%s for %s: %s\n", row.name.c_str(), target.ToString().c_str(),
              unit ? "as the operation" : "by its meaning");
       // The compilers of C take turns, with and without this machine's features.
-      for (int turn = 0; turn < (target.kind() == TargetKind::kC ? 4 : 1); ++turn) {
+      for (int turn = 0; turn < (target.kind().family == Family::kPlainCpu ? 4 : 1); ++turn) {
         ExpectSame(module, Compiled(Lowered(module, target), target), "f", args, 3, {});
       }
     }

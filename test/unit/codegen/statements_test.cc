@@ -194,7 +194,7 @@ TEST(Control, LoopsIfsWhilesLets) {
   kernels.Add(
       [&](const auto& b, Expr n) {
         Var i = VarNode::Make("i"), j = VarNode::Make("j"), twice = VarNode::Make("twice");
-        Buffer c = BufferNode::Make("c", DType::Index(), {IndexConst(1)}, "local");
+        Buffer c = BufferNode::Make("c", DType::Index(), {IndexConst(1)}, Scope::kLocal);
         Expr count = Load::Make(c, {IndexConst(0)});
         // c halves until it is small; the loop over j starts above 0 and may be empty.
         Stmt halve =
@@ -226,7 +226,7 @@ TEST(Memory, RegisterBuffersCopiesAndReductions) {
   constexpr int32_t kLanes = 8;
   kernels.Add(
       [&](const auto& b, Expr n) {
-        Buffer acc = BufferNode::Make("acc", kF32, {IndexConst(2 * kLanes)}, "register");
+        Buffer acc = BufferNode::Make("acc", kF32, {IndexConst(2 * kLanes)}, Scope::kRegister);
         Var i = VarNode::Make("i");
         Expr lo = Vec(IndexConst(0), kLanes), hi = Vec(IndexConst(kLanes), kLanes);
         Expr at = Vec(i * kLanes, kLanes);

@@ -174,8 +174,9 @@ TEST(Source, ATeamOfOne) {
     Expr one = CastExpr::Make(kF32, rank + size);
     return Seq::Make(
         {Sync::Make(Level::kTeam),
-         Atomic::Make(BinaryOp::kAdd, b[0], {n - 1}, one, "relaxed", Level::kGrid),
-         Atomic::Make(BinaryOp::kMax, b[0], {IndexConst(0)}, one, "relaxed", Level::kGrid)});
+         Atomic::Make(BinaryOp::kAdd, b[0], {n - 1}, one, MemoryOrder::kRelaxed, Level::kGrid),
+         Atomic::Make(BinaryOp::kMax, b[0], {IndexConst(0)}, one, MemoryOrder::kRelaxed,
+                      Level::kGrid)});
   }));
   std::vector<float> x = {-4, 5, 6};
   Compiled(m).Get<void(float*, int64_t)>("f")(x.data(), 3);

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "codegen/opencl/emit.h"
 #include "interp/arguments.h"
 #include "interp/interp.h"
 #include "loop/parse.h"

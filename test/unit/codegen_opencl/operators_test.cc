@@ -41,12 +41,12 @@ class Elementwise {
   void Check(bool any_zero = false) {
     PrimFunc f;
     f.name = "f";
-    f.target = "opencl";
+    f.target = Target::Parse("opencl").value();
     f.buffers = buffers_;
     f.num_outputs = static_cast<int64_t>(body_.size());
     f.attrs.Set("bound", true);
     f.body = For::Make(thread_, IndexConst(0), IndexConst(kCount / lanes_), ForKind::kThread,
-                       Seq::Make(body_), {}, "threadIdx.x");
+                       Seq::Make(body_), {}, ThreadAxis::kThreadIdxX);
     Module m;
     m.Add(PrimFunc::Make(std::move(f)));
     OpenClCode code(m);
@@ -55,7 +55,7 @@ class Elementwise {
 
  private:
   static Buffer FlatBuffer(const std::string& name, DType type) {
-    return BufferNode::Make(name, type, {IndexConst(kCount)}, "global", nullptr, {}, 16);
+    return BufferNode::Make(name, type, {IndexConst(kCount)}, Scope::kGlobal, nullptr, {}, 16);
   }
 
   int32_t lanes_;

@@ -5,101 +5,135 @@
 namespace tenon {
 namespace {
 
-MachineProfile Profile(const char* target) {
-  return MachineProfile::Preset(*Target::Parse(target));
-}
+Machine Of(const char* target) { return Machine::Of(*Target::Parse(target)); }
 
 const char* const kAvx512 = "llvm -mcpu=icelake-server";
 const char* const kAvx2 = "llvm -mcpu=core-avx2";
 
-// A matmul of which everything is in L1, in `tiles` tiles.
-WorkDescription Compute(double flops, int64_t tiles, int team) {
+// A product of which everything is in L1, in tiles that keep the units busy.
+WorkDescription Compute(double steps, int64_t tiles, int64_t team) {
   WorkDescription work;
-  work.flops = flops;
+  work.AddTileSteps(6, 4, steps);
   work.tiles = tiles;
   work.team = team;
   return work;
 }
 
-TEST(MachineProfile, FollowsTheTarget) {
-  EXPECT_EQ(Profile(kAvx512).fp32_lanes, 16);
-  EXPECT_DOUBLE_EQ(Profile(kAvx512).PeakFlops(), 2 * Profile(kAvx2).PeakFlops());
-  EXPECT_DOUBLE_EQ(Profile("llvm -mcpu=x86-64").PeakFlops() * 4, Profile(kAvx2).PeakFlops());
-  EXPECT_GT(Profile("c").PeakFlops(), 0);
-  EXPECT_EQ(Profile("cuda -host=llvm -mcpu=core-avx2").fp32_lanes, 8);
+TEST(Machine, FollowsTheTarget) {
+  EXPECT_EQ(Of(kAvx512).Lanes(DType::Float(32)), 16);
+  EXPECT_EQ(Of(kAvx512).Lanes(DType::Int(8)), 64);
+  const double avx512 = Of(kAvx512).VectorUnit(DType::Float(32)).FlopsPerSecond();
+  const double avx2 = Of(kAvx2).VectorUnit(DType::Float(32)).FlopsPerSecond();
+  EXPECT_DOUBLE_EQ(avx512, 2 * avx2);
+  EXPECT_DOUBLE_EQ(Of("llvm -mcpu=x86-64").VectorUnit(DType::Float(32)).FlopsPerSecond() * 4, avx2);
+  EXPECT_GT(Of("c").VectorUnit(DType::Float(32)).FlopsPerSecond(), 0);
+  EXPECT_EQ(Of("llvm -mcpu=core-avx2 -num-cores=12").workers, 12);
+  EXPECT_EQ(Of(kAvx512).warp, 0);
+  EXPECT_EQ(Of("cuda -arch=sm_80").warp, 32);
 }
 
-TEST(MachineProfile, PlacesWorkingSets) {
-  const MachineProfile p = Profile("llvm -mcpu=core-avx2 -l1-cache=32K -l2-cache=1M -l3-cache=16M");
-  EXPECT_EQ(p.LevelFor(0), MemoryLevel::kL1);
-  EXPECT_EQ(p.LevelFor(16 << 10), MemoryLevel::kL1);
-  EXPECT_EQ(p.LevelFor((16 << 10) + 1), MemoryLevel::kL2);
-  EXPECT_EQ(p.LevelFor(8 << 20), MemoryLevel::kL3);
-  EXPECT_EQ(p.LevelFor(int64_t{1} << 40), MemoryLevel::kDram);
-  for (int level = 1; level < kNumMemoryLevels; ++level) {
-    EXPECT_LT(p.memory[level].core_bytes_per_second, p.memory[level - 1].core_bytes_per_second);
+TEST(Machine, HasMatrixUnits) {
+  const DType u8 = DType::UInt(8), i8 = DType::Int(8), i32 = DType::Int(32);
+  const DType bf16 = DType::BFloat16(), f32 = DType::Float(32);
+  EXPECT_EQ(Of(kAvx2).MatrixUnit(u8, i8, i32), nullptr);
+  EXPECT_EQ(Of(kAvx512).MatrixUnit(u8, i8, i32)->row, "x86.vpdpbusd.512.row");
+  const Machine amx = Of("llvm -mcpu=sapphirerapids");
+  EXPECT_EQ(amx.MatrixUnit(u8, i8, i32)->row, "x86.tdpbusd");
+  EXPECT_EQ(amx.MatrixUnit(bf16, bf16, f32)->row, "x86.tdpbf16ps");
+  EXPECT_EQ(amx.MatrixUnit(f32, f32, f32), nullptr);
+  EXPECT_EQ(Of("cuda -arch=sm_80").MatrixUnit(bf16, bf16, f32)->row, "ptx.mma.m16n8k16.bf16");
+}
+
+TEST(Machine, PlacesWorkingSets) {
+  const Machine m = Of("llvm -mcpu=core-avx2 -l1-cache=32K -l2-cache=1M -l3-cache=16M");
+  EXPECT_EQ(m.memory[m.LevelFor(0)].name, "L1");
+  EXPECT_EQ(m.memory[m.LevelFor(16 << 10)].name, "L1");
+  EXPECT_EQ(m.memory[m.LevelFor((16 << 10) + 1)].name, "L2");
+  EXPECT_EQ(m.memory[m.LevelFor(8 << 20)].name, "L3");
+  EXPECT_EQ(m.memory[m.LevelFor(int64_t{1} << 40)].name, "DRAM");
+  for (size_t level = 1; level < m.memory.size(); ++level) {
+    EXPECT_LT(m.memory[level].worker_bytes_per_second, m.memory[level - 1].worker_bytes_per_second);
   }
 }
 
-TEST(Estimate, ComputeBoundWorkTakesItsFlops) {
-  const MachineProfile p = Profile(kAvx512);
-  const double seconds = EstimateSeconds(Compute(1e10, 100, 1), p);
-  EXPECT_NEAR(seconds, 1e10 / p.PeakFlops(), 0.01 * seconds);
+TEST(Machine, PrintsParsesAndHashes) {
+  for (const char* target : {"llvm -mcpu=sapphirerapids", "c", "llvm -mcpu=cortex-a72",
+                             "cuda -arch=sm_90a -host=llvm -mcpu=x86-64", "opencl -host=c"}) {
+    const Machine m = Of(target);
+    Expected<Machine> again = Machine::Parse(m.ToString());
+    ASSERT_TRUE(again) << ToString(again.errors()) << m.ToString();
+    EXPECT_EQ(*again, m);
+    EXPECT_EQ(again->Hash(), m.Hash());
+  }
+  EXPECT_NE(Of(kAvx2).Hash(), Of(kAvx512).Hash());
+}
+
+TEST(Machine, FaultyTextsAreErrors) {
+  auto message = [](std::string text) {
+    Expected<Machine> m = Machine::Parse(text);
+    return m ? std::string("no error") : ToString(m.errors());
+  };
+  EXPECT_NE(message("[]").find("expected an object"), std::string::npos);
+  EXPECT_NE(message("{\"machine\": 1}").find("'registers' is missing"), std::string::npos);
+  std::string text = Of(kAvx2).ToString();
+  text.replace(text.find("\"f32\""), 5, "\"f3\"");
+  EXPECT_NE(message(text).find("units[0] 'a' is no type"), std::string::npos);
+  EXPECT_NE(message("{").find("error"), std::string::npos);
+}
+
+TEST(Estimate, ComputeBoundWorkTakesItsSteps) {
+  const Machine m = Of(kAvx512);
+  const double seconds = EstimateSeconds(Compute(1e9, 100, 1), m);
+  EXPECT_NEAR(seconds, 1e9 * 12.5 / m.cycles_per_second, 0.01 * seconds);
 }
 
 TEST(Estimate, WavesAreQuantised) {
-  const MachineProfile p = Profile(kAvx512);
-  const double one = EstimateSeconds(Compute(1e10, 6, 1), p);
-  EXPECT_NEAR(EstimateSeconds(Compute(1e10, 6, 2), p) / one, 1.0 / 2, 0.001);
-  EXPECT_NEAR(EstimateSeconds(Compute(1e10, 5, 2), p) / one, 3.0 / 5, 0.001);
-  EXPECT_NEAR(EstimateSeconds(Compute(1e10, 1, 2), p) / one, 1, 0.001);
+  const Machine m = Of(kAvx512);
+  const double one = EstimateSeconds(Compute(1e9, 6, 1), m);
+  EXPECT_NEAR(EstimateSeconds(Compute(1e9, 6, 2), m) / one, 1.0 / 2, 0.001);
+  EXPECT_NEAR(EstimateSeconds(Compute(1e9, 5, 2), m) / one, 3.0 / 5, 0.001);
+  EXPECT_NEAR(EstimateSeconds(Compute(1e9, 1, 2), m) / one, 1, 0.001);
 }
 
 TEST(Estimate, TheSlowestStreamCounts) {
-  const MachineProfile p = Profile(kAvx512);
-  WorkDescription work = Compute(1e9, 64, 2);
-  const double compute = EstimateSeconds(work, p);
-  work.bytes_at(MemoryLevel::kL2) = 1e3;
-  EXPECT_DOUBLE_EQ(EstimateSeconds(work, p), compute);
-  work.bytes_at(MemoryLevel::kDram) = 1e9;
-  EXPECT_GT(EstimateSeconds(work, p), 1e9 / p.rate(MemoryLevel::kDram).machine_bytes_per_second);
+  const Machine m = Of(kAvx512);
+  WorkDescription work = Compute(1e6, 64, 2);
+  const double compute = EstimateSeconds(work, m);
+  work.bytes[1] = 1e3;
+  EXPECT_NEAR(EstimateSeconds(work, m), compute, 1e-3 * compute);
+  work.bytes[3] = 1e9;
+  EXPECT_GT(EstimateSeconds(work, m), 1e9 / m.memory[3].machine_bytes_per_second);
   // Many workers do not get more out of DRAM than there is.
   work.tiles = work.team = 64;
-  EXPECT_GT(EstimateSeconds(work, p), 1e9 / p.rate(MemoryLevel::kDram).machine_bytes_per_second);
+  EXPECT_GT(EstimateSeconds(work, m), 1e9 / m.memory[3].machine_bytes_per_second);
 }
 
 TEST(Estimate, OverheadsAdd) {
-  const MachineProfile p = Profile(kAvx2);
+  const Machine m = Of(kAvx2);
   WorkDescription work = Compute(1e6, 4, 2);
-  const double plain = EstimateSeconds(work, p);
+  const double plain = EstimateSeconds(work, m);
   work.packed_bytes = 1e6;
-  const double packed = EstimateSeconds(work, p);
+  const double packed = EstimateSeconds(work, m);
   EXPECT_GT(packed, plain);
   work.barriers = 3;
-  EXPECT_NEAR(EstimateSeconds(work, p), packed + 3 * p.barrier_seconds, 1e-12);
+  EXPECT_NEAR(EstimateSeconds(work, m), packed + 3 * m.barrier_seconds, 1e-12);
   work.vector_ops = 1e6;
-  EXPECT_GT(EstimateSeconds(work, p), packed + 3 * p.barrier_seconds);
-  EXPECT_DOUBLE_EQ(EstimateSeconds(Compute(0, 0, 1), p), p.launch_seconds);
+  const double vectors = EstimateSeconds(work, m);
+  EXPECT_GT(vectors, packed + 3 * m.barrier_seconds);
+  std::swap(work.vector_ops, work.scalar_ops);
+  EXPECT_GT(EstimateSeconds(work, m), vectors);
+  EXPECT_DOUBLE_EQ(EstimateSeconds(Compute(0, 0, 1), m), m.launch_seconds);
 }
 
 TEST(Estimate, RegisterTilesRankAsMeasured) {
-  const MachineProfile p = Profile(kAvx512);
-  for (auto [rows, vectors] :
-       {std::pair(6, 4), std::pair(9, 3), std::pair(12, 2), std::pair(14, 2)}) {
-    EXPECT_DOUBLE_EQ(FmaEfficiency(rows, vectors, p), 1) << rows << "x" << vectors;
-  }
-  EXPECT_LT(FmaEfficiency(28, 1, p), 1);
-  EXPECT_LT(FmaEfficiency(1, 4, p), FmaEfficiency(2, 4, p));
-  EXPECT_EQ(FmaEfficiency(8, 4, p), 0);
-  EXPECT_EQ(FmaEfficiency(6, 2, Profile(kAvx2)), 1);
-}
-
-TEST(Estimate, UtilisationCountsPadding) {
-  EXPECT_DOUBLE_EQ(TileUtilisation(0, 6), 1);
-  EXPECT_DOUBLE_EQ(TileUtilisation(1, 6), 1.0 / 6);
-  EXPECT_DOUBLE_EQ(TileUtilisation(5, 6), 5.0 / 6);
-  EXPECT_DOUBLE_EQ(TileUtilisation(6, 6), 1);
-  EXPECT_DOUBLE_EQ(TileUtilisation(7, 6), 7.0 / 12);
+  const Machine m = Of(kAvx512);
+  auto cycles_per_vector = [&](int64_t rows, int64_t vectors) {
+    return StepCycles(rows, vectors, m) / static_cast<double>(rows * vectors);
+  };
+  EXPECT_LT(cycles_per_vector(6, 4), 0.53);
+  EXPECT_LT(cycles_per_vector(12, 2), 0.53);
+  EXPECT_GT(cycles_per_vector(28, 1), cycles_per_vector(14, 2));
+  EXPECT_GT(cycles_per_vector(1, 4), cycles_per_vector(2, 4));
 }
 
 }  // namespace

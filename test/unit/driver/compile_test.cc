@@ -251,6 +251,28 @@ TEST(Pipeline, AFaultyResultIsABugOfItsPass) {
   EXPECT_TRUE(RunPipeline({{"simplify", "a test"}}, *module, {}, hooks));
 }
 
+// Nothing runs behind a pass that reports.
+TEST(Pipeline, EndsWithWhatAPassReports) {
+  Expected<Module> module = ParseModule(R"(
+func @f(D: i32[64], out G: i32[1]) target "cuda" {
+  for t in 0..64 thread threadIdx.x { G[0] = G[0] + D[t] }
+}
+)");
+  ASSERT_TRUE(module);
+  std::vector<std::string> ran;
+  PassHooks hooks;
+  hooks.after_pass = [&](const char* pass, const Module&, const Module&, double) {
+    ran.push_back(pass);
+  };
+  Expected<Module> lowered =
+      RunPipeline({{"simplify", "a test"}, {"bind_threads", "a test"}, {"unroll", "a test"}},
+                  *module, {}, hooks);
+  ASSERT_FALSE(lowered);
+  EXPECT_NE(ToString(lowered.errors()).find("@f: error: buffer G: one element is written by all"),
+            std::string::npos);
+  EXPECT_EQ(ran, std::vector<std::string>{"simplify"});
+}
+
 TEST(Pipeline, WhatNoPassLowersIsNamed) {
   Expected<Module> module =
       ParseModule("func @f(out A: f32[4]) { roles { role a size 1 { A[0] = 0 } } }");

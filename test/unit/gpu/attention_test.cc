@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "codegen/codegen.h"
+#include "codegen/cuda/emit.h"
 #include "codegen/cuda/nvrtc.h"
 #include "driver/pipeline.h"
 #include "interp/interp.h"

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "codegen/codegen.h"
+#include "codegen/cuda/emit.h"
 #include "codegen/cuda/nvrtc.h"
 #include "driver/pipeline.h"
 #include "interp/interp.h"
@@ -161,7 +162,7 @@ TEST(TensorCores, AreRefusedWhereThereAreNone) {
     const Target target = Target::Parse(text).value();
     Module module = ModuleOf(kCases[0]);
     PrimFunc func = *module.Find("f");
-    func.target = text;
+    func.target = target;
     module.Add(PrimFunc::Make(std::move(func)));
     driver::PassHooks hooks;
     hooks.verify = true;

@@ -26,7 +26,7 @@ Module LoweredTo(const std::string& arch, const std::string& product) {
   auto module = ParseModule(std::regex_replace(product, factors, "$& align 16"), "schedule");
   EXPECT_TRUE(module) << (module ? "" : ToString(module.errors()));
   PrimFunc func = *module->Find("f");
-  func.target = "cuda -arch=" + arch;
+  func.target = Target::Parse("cuda -arch=" + arch).value();
   module->Add(PrimFunc::Make(std::move(func)));
   return *module;
 }

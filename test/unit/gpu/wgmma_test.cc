@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "codegen/codegen.h"
+#include "codegen/cuda/emit.h"
 #include "codegen/cuda/nvrtc.h"
 #include "driver/pipeline.h"
 #include "interp/interp.h"
@@ -217,7 +218,7 @@ TEST(Warpgroups, AreRefusedWhereThereAreNone) {
   for (const char* text : {"cuda -arch=sm_90", "cuda -arch=sm_100", "opencl"}) {
     Module module = Product("{producer_stages: 2}");
     PrimFunc func = *module.Find("f");
-    func.target = text;
+    func.target = Target::Parse(text).value();
     module.Add(PrimFunc::Make(std::move(func)));
     driver::PassHooks hooks;
     hooks.verify = true;

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "codegen/codegen.h"
+#include "codegen/cuda/emit.h"
 #include "codegen/cuda/nvrtc.h"
 #include "driver/pipeline.h"
 #include "interp/interp.h"

@@ -78,11 +78,7 @@ TEST(GraphEdit, ExtractRegionMakesAFusedGroup) {
   Graph region = ExtractRegion(g, {2, 3}, outputs, &operands);
   EXPECT_EQ(operands, (std::vector<ValueId>{g.nodes[0].outputs[0]}));
   EXPECT_EQ(region.nodes.size(), 2u);
-  Node fused{
-      .op = OpKind::kFused,
-      .name = "group",
-      .inputs = operands,
-      .attrs = {{"anchor", int64_t{0}}, {"roles", std::vector<std::string>{"anchor", "epilogue"}}}};
+  Node fused{.op = OpKind::kFused, .name = "group", .inputs = operands};
   const TensorType type = g.type(outputs[0]);
   fused.regions.push_back(std::make_shared<const Graph>(std::move(region)));
   const NodeId id = g.AddNode(std::move(fused), {type});
@@ -169,7 +165,7 @@ TEST(GraphVerify, DefinitionsAndArity) {
 
 TEST(GraphVerify, FusedNodes) {
   const Graph good = MustParse(R"(graph @g(%0 "x": f32[4]) {
-  %1: f32[4] = fused(%0) {anchor: 0, roles: ["anchor", "epilogue"]} "group" region(%0: f32[4]) {
+  %1: f32[4] = fused(%0) "group" region(%0: f32[4]) {
     %1: f32[4] = exp(%0)
     %2: f32[4] = relu(%1)
     return %2 "r"
@@ -195,15 +191,6 @@ TEST(GraphVerify, FusedNodes) {
   Graph g = good;
   g.nodes[0].regions.clear();
   EXPECT_EQ(FirstError(g), item + "error: expected 1 region, but got 0");
-  g = good;
-  g.nodes[0].attrs.Set("anchor", int64_t{2});
-  EXPECT_EQ(FirstError(g), item + "error: expected anchor to be a node of the region, but got 2");
-  g = good;
-  g.nodes[0].attrs.Set("roles", std::vector<std::string>{"anchor"});
-  EXPECT_EQ(FirstError(g), item + "error: expected one role per node of the region");
-  g = good;
-  g.nodes[0].attrs.Set("roles", std::vector<std::string>{"anchor", "extra"});
-  EXPECT_EQ(FirstError(g), item + "error: unknown role 'extra'");
 }
 
 TEST(Names, AreQuotedForMessages) {

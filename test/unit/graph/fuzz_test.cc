@@ -20,7 +20,7 @@ const std::vector<std::string>& Samples() {
 })",
       R"(graph @g(%0 "x": f32[2, 8]) {
   %1: f32[8] = const [1, 2.5, -3, inf, 5, 6, 7, 1e-3]
-  %2: f32[2, 8] on device 0, %3: f32[2, 1] = fused(%0, %1) {anchor: 0, roles: ["anchor", "epilogue", "epilogue"]} region(%0: f32[2, 8], %1: f32[8]) {
+  %2: f32[2, 8] on device 0, %3: f32[2, 1] = fused(%0, %1) region(%0: f32[2, 8], %1: f32[8]) {
     %2: f32[2, 8] on device 0 = add(%0, %1)
     %3: f32[2, 8] = softmax(%2) {axis: 1}
     %4: f32[2, 1] = reduce(%3) {kind: "max", axes: [1], keepdims: true}

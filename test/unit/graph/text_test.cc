@@ -47,7 +47,7 @@ TEST(GraphText, RoundTripsLayoutsPlacesRegionsAndAbsentOperands) {
 graph @g<n>(%0 "x": f32[n, 16, 8, 8], %1 "z": f32[n, 16, 8, 8]) {
   %2: f32[n, 16, 8, 8] layout (a, b, c, d) -> (a, b / 8, c, d, b % 8) = relu(%0) "node 1"
   %3 "p": f32[n, 16, 10, 8] = pad(%2, _) {pads: [0, 0, 1, 0, 0, 0, 1, 0], mode: "reflect"}
-  %4: f32[n, 16, 8, 8] on device 0, %5 "second": f32[n, 16, 8, 8] = fused(%2, %1) {anchor: 0, roles: ["anchor", "epilogue"]} region(%0: f32[n, 16, 8, 8] layout (a, b, c, d) -> (a, b / 8, c, d, b % 8), %1: f32[n, 16, 8, 8]) {
+  %4: f32[n, 16, 8, 8] on device 0, %5 "second": f32[n, 16, 8, 8] = fused(%2, %1) region(%0: f32[n, 16, 8, 8] layout (a, b, c, d) -> (a, b / 8, c, d, b % 8), %1: f32[n, 16, 8, 8]) {
     %2: f32[n, 16, 8, 8] = relu(%0)
     %3: f32[n, 16, 8, 8] on device 0 = add(%2, %1)
     return %3 "r", %2 "s"

@@ -5,30 +5,30 @@
 
 #include <algorithm>
 
-#include "graph/pass/pass.h"
 #include "graph/text.h"
 #include "ir/visit.h"
 #include "loop/print.h"
 #include "loop/verify.h"
+#include "plan/passes.h"
 
 namespace tenon::graph {
 namespace {
 
-const Target& Cpu() {
-  static const Target kTarget = Target::Parse("llvm -mcpu=core-avx2").value();
-  return kTarget;
+const Machine& Cpu() {
+  static const Machine kMachine = Machine::Of(Target::Parse("llvm -mcpu=core-avx2").value());
+  return kMachine;
 }
 
 Graph Passed(const std::string& text, const std::vector<const char*>& passes) {
   Expected<Graph> g = Parse(text, "test");
   EXPECT_TRUE(g) << (g ? "" : ToString(g.errors()));
   if (!g) return {};
-  for (const char* name : passes) *g = FindGraphPass(name)->run(*g, {&Cpu()});
+  for (const char* name : passes) *g = FindAnyGraphPass(name)->run(*g, {&Cpu()});
   return *g;
 }
 
 LoweredNetwork MustLower(const Graph& g, const std::string& name = "main") {
-  Expected<LoweredNetwork> network = Lower(g, {&Cpu(), &Cpu(), true, name});
+  Expected<LoweredNetwork> network = Lower(g, {&Cpu(), &Cpu(), name});
   EXPECT_TRUE(network) << (network ? "" : ToString(network.errors()));
   if (!network) return {};
   for (const Module* m : {&network->module, &network->prepare}) {
@@ -149,7 +149,7 @@ TEST(Lower, EqualTransformsOfOneSourceAreDoneOnce) {
   %6: f32[1, 16, 4, 4] = add(%4, %5)
   return %6 "y"
 })";
-  const LoweredNetwork network = MustLower(Passed(text, {"assign_layouts", "fuse"}));
+  const LoweredNetwork network = MustLower(Passed(text, {"fuse", "plan_groups"}));
   EXPECT_EQ(network.weights.size(), 1u);
   int functions = 0;
   for (const auto& [name, f] : network.prepare.funcs) functions += f->func_kind == FuncKind::kHost;

@@ -5,9 +5,9 @@
 #include <set>
 
 #include "graph/edit.h"
-#include "graph/pass/pass.h"
 #include "graph/text.h"
 #include "graph/verify.h"
+#include "plan/passes.h"
 #include "support/graph_eval.h"
 #include "support/text_cases.h"
 
@@ -38,17 +38,23 @@ void ExpectSame(const std::vector<Array>& a, const std::vector<Array>& b, const 
   }
 }
 
+std::vector<PassCase> Cases() {
+  std::vector<PassCase> cases = testing::ReadPassCases(TENON_GRAPH_PASS_CASES);
+  for (PassCase& c : testing::ReadPassCases(TENON_PLAN_CASES)) cases.push_back(std::move(c));
+  return cases;
+}
+
 class GraphPassMeaning : public ::testing::TestWithParam<PassCase> {};
 
 TEST_P(GraphPassMeaning, Stays) {
   Expected<Graph> parsed = Parse(GetParam().text, GetParam().name);
   ASSERT_TRUE(parsed) << ToString(parsed.errors());
-  const Target target = Target::Parse("llvm -mcpu=core-avx2").value();
-  const GraphPassContext context{&target};
+  const Machine machine = Machine::Of(Target::Parse("llvm -mcpu=core-avx2").value());
+  const GraphPassContext context{&machine};
   for (const Graph& start : {*parsed, Fixed(*parsed)}) {
     Graph after = start;
     for (const std::string& name : GetParam().passes) {
-      const GraphPassInfo* pass = FindGraphPass(name);
+      const GraphPassInfo* pass = FindAnyGraphPass(name);
       ASSERT_TRUE(pass) << name;
       after = pass->run(after, context);
       Status ok = Verify(after);
@@ -64,15 +70,15 @@ TEST_P(GraphPassMeaning, Stays) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Cases, GraphPassMeaning,
-                         ::testing::ValuesIn(testing::ReadPassCases(TENON_GRAPH_PASS_CASES)),
+INSTANTIATE_TEST_SUITE_P(Cases, GraphPassMeaning, ::testing::ValuesIn(Cases()),
                          [](const auto& info) { return info.param.name; });
 
 TEST(GraphPasses, EachHasATextCase) {
   std::set<std::string> seen;
-  for (const PassCase& c : tenon::testing::ReadPassCases(TENON_GRAPH_PASS_CASES))
-    seen.insert(c.passes.begin(), c.passes.end());
-  for (const GraphPassInfo& pass : GraphPasses()) EXPECT_TRUE(seen.count(pass.name)) << pass.name;
+  for (const PassCase& c : Cases()) seen.insert(c.passes.begin(), c.passes.end());
+  for (const auto* passes : {&GraphPasses(), &PlanPasses()}) {
+    for (const GraphPassInfo& pass : *passes) EXPECT_TRUE(seen.count(pass.name)) << pass.name;
+  }
 }
 
 }  // namespace

@@ -43,10 +43,10 @@ class RaisedNetwork : public testing::TestWithParam<Network> {};
 TEST_P(RaisedNetwork, EveryLayerIsFound) {
   Expected<Graph> g = Import(GetParam().name);
   ASSERT_TRUE(g) << ToString(g.errors());
-  const Target target = Target::Parse("llvm -mcpu=core-avx2").value();
+  const Machine machine = Machine::Of(Target::Parse("llvm -mcpu=core-avx2").value());
   for (const char* pass : {"common_subexpressions", "simplify_views", "raise_gelu", "raise_softmax",
                            "raise_layer_norm", "raise_attention", "simplify_views"}) {
-    *g = FindGraphPass(pass)->run(*g, {&target});
+    *g = FindGraphPass(pass)->run(*g, {&machine});
     Status ok = Verify(*g);
     ASSERT_TRUE(ok) << pass << ": " << ToString(ok.errors());
   }

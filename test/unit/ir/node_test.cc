@@ -28,8 +28,9 @@ Layout MakeLayout() {
 Layout TwoBuffers(const Layout& a, const Layout& b) {
   // A node that holds both: the shapes of the buffers, loaded from.
   auto load = [](const Layout& layout) {
-    return Load::Make(BufferNode::Make("b", DType::Index(), {IndexConst(32)}, "global", layout),
-                      {IndexConst(0)});
+    return Load::Make(
+        BufferNode::Make("b", DType::Index(), {IndexConst(32)}, Scope::kGlobal, layout),
+        {IndexConst(0)});
   };
   Var k = VarNode::Make("k");
   return LayoutNode::Make({k}, {load(a) + load(b)});

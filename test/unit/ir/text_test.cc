@@ -234,10 +234,10 @@ TEST_F(ExprText, RandomTreesReadBack) {
 TEST(BufferText, DeclarationsShowAllThatIsNotTheDefault) {
   Var i = VarNode::Make("i"), j = VarNode::Make("j"), m = VarNode::Make("m");
   Layout layout = LayoutNode::Make({i, j}, {i / 4, j * 4 + i % 4}, {IndexConst(8), nullptr},
-                                   {"threadIdx.x"}, 2);
+                                   {ThreadAxis::kThreadIdxX}, 2);
   EXPECT_EQ(ToString(BufferNode::Make("A", DType::Float(32), {m})), "A: f32[m]");
-  EXPECT_EQ(ToString(BufferNode::Make("A", DType::Int(4), {m, IndexConst(4)}, "shared", layout,
-                                      {IndexConst(8), IndexConst(1)}, 64)),
+  EXPECT_EQ(ToString(BufferNode::Make("A", DType::Int(4), {m, IndexConst(4)}, Scope::kShared,
+                                      layout, {IndexConst(8), IndexConst(1)}, 64)),
             "A: i4[m, 4] layout (i, j) -> (i / 4 size 8 on threadIdx.x, j * 4 + i % 4 size _) "
             "replicas 2 strides (8, 1) "
             "in shared align 64");

@@ -131,6 +131,24 @@ f.tn:15:1: error: expected an expression but got '}'
 )");
 }
 
+TEST(LoopParse, ATargetIsReadAndPrintsAsItWasWritten) {
+  const std::string text =
+      "func @f(out A: f32[8]) target \"cuda -arch=sm_80\" {\n  A[0] = 1f32\n}\n";
+  auto m = ParseModule(text, "f.tn");
+  ASSERT_TRUE(m);
+  const Func f = m->Find("f");
+  EXPECT_TRUE(f->IsForDevice());
+  EXPECT_EQ(f->target->gpu().arch, "sm_80");
+  EXPECT_EQ(Print(*m), text);
+  // Equal is what means the same here, however it is written.
+  EXPECT_EQ(f->target, TargetRef(*f->target));
+
+  auto wrong = ParseModule("func @f(out A: f32[8]) target \"cude\" {\n  A[0] = 1f32\n}\n", "f.tn");
+  ASSERT_FALSE(wrong);
+  EXPECT_TRUE(ToString(wrong.errors())
+                  .starts_with("f.tn:1:31: error: unknown kind or preset 'cude' in target 'cude'"));
+}
+
 TEST(LoopParse, AFunctionThatFailsDoesNotHideTheNext) {
   auto m = ParseModule(
       "func @a(x: f32[]) -> i32 {\n}\nfunc @b(x: f32[]) {\n  x[] = 1i32\n}\nfunc @b() {}\nfunc "

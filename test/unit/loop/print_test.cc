@@ -38,7 +38,7 @@ Func Matmul() {
   f.dim_step = {1};
   f.buffers = {a, b, c};
   f.num_outputs = 1;
-  f.target = "llvm";
+  f.target = TargetRef::Parse("llvm").value();
   f.body = body;
   return PrimFunc::Make(f);
 }

@@ -51,7 +51,7 @@ TEST(Verify, BuffersMayShareALayout) {
   Var i = VarNode::Make("i");
   Layout layout = LayoutNode::Make({i}, {i / 4, i % 4});
   auto buffer = [&](const char* name) {
-    return BufferNode::Make(name, DType::Index(), {IndexConst(8)}, "global", layout);
+    return BufferNode::Make(name, DType::Index(), {IndexConst(8)}, Scope::kGlobal, layout);
   };
   EXPECT_EQ(Errors(Set(IndexConst(0)), {kBuffer, buffer("B"), buffer("C")}), "");
 }

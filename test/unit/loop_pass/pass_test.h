@@ -24,7 +24,10 @@ inline Module RunPasses(Module module, const std::vector<const char*>& passes,
     const PassInfo* pass = FindLoopPass(name);
     EXPECT_NE(pass, nullptr) << name;
     if (!pass) continue;
-    module = pass->run(module, context);
+    Expected<Module> after = RunPass(*pass, module, context);
+    EXPECT_TRUE(after) << name << ": " << (after ? "" : ToString(after.errors()));
+    if (!after) return {};
+    module = std::move(*after);
     Status ok = Verify(module, Stage::kSchedulable);
     EXPECT_TRUE(ok) << "after " << name << ": " << ToString(ok.errors()) << Print(module);
   }

@@ -1,6 +1,7 @@
 // Importing right models: what becomes of operators, versions, shapes and weights.
 #include <gtest/gtest.h>
 
+#include "frontend/onnx/shape_text.h"
 #include "graph/text.h"
 #include "model_builder.h"
 
@@ -198,6 +199,48 @@ TEST(Import, ShapesGivenByTheUserHoldForTheModelsNames) {
   options.shapes = {{"x", {{.value = 3}}}};
   EXPECT_NE(Errors(m, options).find("input 'x': error: expected a shape of 2 dims, but got 1"),
             std::string::npos);
+}
+
+TEST(Import, ANamedSizeIsSharedByInputs) {
+  Model m;
+  m.Input("x", {1, 4}).Input("z", {1, 4}).Node("Add", {"x", "z"}, {"y"}).Output("y");
+  ImportOptions options;
+  options.shapes["x"] = *ParseShape("bx4");
+  options.shapes["z"] = *ParseShape("b[2..64 step 2]x4");
+  Expected<graph::Graph> g = Import(m, options);
+  ASSERT_TRUE(g) << ToString(g.errors());
+  ASSERT_EQ(g->dims.size(), 1u);
+  EXPECT_EQ(g->dims[0].min, 2);
+  EXPECT_EQ(g->dims[0].max, 64);
+  EXPECT_EQ(g->dims[0].step, 2);
+  EXPECT_EQ(g->type(g->outputs[0]).ToString(), "f32[b, 4]");
+  options.shapes["x"] = *ParseShape("b[1..8]x4");
+  EXPECT_NE(
+      Errors(m, options).find("expected one range for 'b', but got b[1..8] and b[2..64 step 2]"),
+      std::string::npos)
+      << Errors(m, options);
+}
+
+TEST(Import, ShapesAsText) {
+  for (const char* text : {"1", "n", "n[1..16]", "rows_2[32..512 step 32]"}) {
+    Expected<DimSpec> size = ParseSize(text);
+    ASSERT_TRUE(size) << text;
+    EXPECT_EQ(ToString(*size), text);
+  }
+  EXPECT_EQ(ParseShape("")->size(), 0u);
+  EXPECT_EQ(ParseShape("batchx3x224")->size(), 3u);
+  auto error = [](const char* text) {
+    Expected<std::vector<DimSpec>> shape = ParseShape(text);
+    return shape ? std::string() : shape.errors()[0].message;
+  };
+  EXPECT_EQ(error("1x-3"), "'-3' is not a size");
+  EXPECT_EQ(error("1xx2"), "'' is not a size");
+  EXPECT_EQ(error("2n"), "'2n' is not a size");
+  EXPECT_EQ(error("n["), "expected n[1..16] or n[32..512 step 32], but got 'n['");
+  EXPECT_EQ(error("n[1..16 step]"),
+            "expected n[1..16] or n[32..512 step 32], but got 'n[1..16 step]'");
+  EXPECT_EQ(error("n[0..16]"),
+            "expected a range within 1..2147483647 and a step of at least 1, but got 'n[0..16]'");
 }
 
 TEST(Import, UnknownDimsGetNamesOfTheirOwn) {

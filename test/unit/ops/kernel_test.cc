@@ -1,21 +1,26 @@
-// Kernels by their meaning: what the rule scheduled and the passes lowered computes what the
-// unscheduled kernel does, on every rule, at sizes around the register tile.
+// Kernels by their meaning: what the algorithms' schedules made and the passes lowered computes
+// what the unscheduled kernel does, for points all over each space, at sizes around the register
+// tile; and a trace replays to the kernel of every other point that agrees on what is structural.
 #include "ops/kernel.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <random>
 
 #include "graph/builder.h"
 #include "graph/storage_desc.h"
+#include "ir/visit.h"
 #include "loop/pass/pass.h"
-#include "ops/catalog.h"
+#include "loop/print.h"
 #include "support/interp_check.h"
 
 namespace tenon::ops {
 namespace {
 
+using graph::Blocking;
+using graph::MakeLayout;
 using graph::OpKind;
 using graph::TensorType;
 using graph::ValueId;
@@ -24,48 +29,57 @@ const Target& TestTarget() {
   static const Target target = *Target::Parse("llvm -mtriple=x86_64-linux-gnu -mcpu=x86-64-v4");
   return target;
 }
+const Machine& TestMachine() {
+  static const Machine machine = Machine::Of(TestTarget());
+  return machine;
+}
 
-TensorType F32(std::vector<int64_t> dims, const StorageDesc& desc = {}) {
+TensorType F32(std::vector<int64_t> dims) {
   TensorType t;
   t.dtype = DType::Float(32);
   for (int64_t d : dims) t.dims.push_back(IndexConst(d));
-  t.layout = MakeLayout(desc, dims);
   return t;
 }
 
-/// One operator on inputs that are stored as stated; the result's layout is set afterwards.
+/// One operator, and perhaps what follows it.
 struct Case {
   OpKind op;
   std::vector<TensorType> inputs;
   Attrs attrs;
-  StorageDesc out;
   bool bias_relu = false;  // an epilogue: relu(op(…) + x), x of the result's type
 };
 
-Expected<Kernel> Build(const Case& c, bool tuned) {
+graph::Graph RegionOf(const Case& c) {
   graph::Builder b("region");
   std::vector<ValueId> inputs;
   for (size_t i = 0; i < c.inputs.size(); ++i)
     inputs.push_back(b.Input(fmt::format("x{}", i), c.inputs[i]));
-  TN_ASSIGN_OR_RETURN(ValueId y, b.Add(c.op, inputs, "y", c.attrs));
-  auto place = [&](ValueId v) {
-    TensorType& t = b.graph().value(v).type.tensor();
-    t.layout = MakeLayout(c.out, *t.StaticDims());
-  };
-  place(y);
+  ValueId y = *b.Add(c.op, inputs, "y", c.attrs);
   if (c.bias_relu) {
     ValueId x = b.Input("residual", b.type(y));
-    TN_ASSIGN_OR_RETURN(y, b.Add(OpKind::kAdd, {y, x}, "sum"));
-    TN_ASSIGN_OR_RETURN(y, b.Add(OpKind::kRelu, {y}, "relu"));
-    place(y);
+    y = *b.Add(OpKind::kAdd, {y, x}, "sum");
+    y = *b.Add(OpKind::kRelu, {y}, "relu");
   }
   b.Output("y", y);
-  graph::Graph region = std::move(b).Finish();
+  return std::move(b).Finish();
+}
+
+// The region with its border as the algorithm wants it at the point.
+graph::Graph Placed(graph::Graph region, const Algorithm& algorithm, const Point& point) {
+  const Site site{region, AnchorOf(region), TestMachine()};
+  for (const Want& w : algorithm.wants(site, point)) {
+    TensorType& type = region.value(w.value).type.tensor();
+    type.layout = MakeLayout(w.desc, type.dims);
+  }
+  return region;
+}
+
+Expected<Kernel> Build(const graph::Graph& region, const graph::Plan* plan) {
   KernelRequest request;
   request.name = "k";
   request.region = &region;
-  request.target = &TestTarget();
-  request.tuned_algorithms = tuned;
+  request.machine = &TestMachine();
+  request.plan = plan;
   return BuildKernel(request);
 }
 
@@ -99,36 +113,71 @@ Module Lowered(const Module& scheduled) {
   return ::testing::AssertionFailure() << "distance " << std::sqrt(error / norm);
 }
 
-void Check(const Case& c, const char* rule, double tolerance = 0) {
-  Expected<Kernel> kernel = Build(c, true);
-  ASSERT_TRUE(kernel) << ToString(kernel.errors());
-  EXPECT_EQ(kernel->func->attrs.GetString("rule"), rule);
-  Expected<Schedule> scheduled = ScheduleKernel(kernel->func, TestTarget());
-  ASSERT_TRUE(scheduled) << ToString(scheduled.errors());
-  Module before;
-  before.Add(kernel->func);
-  if (tolerance > 0) {
-    EXPECT_TRUE(Near(before, scheduled->module(), tolerance));
-    EXPECT_TRUE(Near(before, Lowered(scheduled->module()), tolerance));
-  } else {
-    EXPECT_TRUE(testing::SameResults(before, scheduled->module(), "k"));
-    EXPECT_TRUE(testing::SameResults(before, Lowered(scheduled->module()), "k"));
-  }
+// At most `count` points of the space, by seed; the cheapest is one of them.
+std::vector<Point> SomePoints(const Algorithm& algorithm, const Site& site, size_t count) {
+  std::vector<Point> points;
+  algorithm.space(site).ForEach([&](const Point& p) { points.push_back(p); });
+  std::shuffle(points.begin(), points.end(), std::mt19937(1));
+  if (points.size() > count) points.resize(count);
+  points.push_back(CheapestPoint(algorithm, site)->point);
+  return points;
 }
 
-StorageDesc Blocked(std::vector<int64_t> dims, int64_t halo) {
-  StorageDesc d;
-  d.blocks = {{1, 16}};
-  if (halo > 0) {
-    d.begin = {0, 0, halo, halo};
-    d.size = {dims[0], dims[1], dims[2] + 2 * halo, dims[3] + 2 * halo};
+// The trace of the schedule at `from`, replayed with the choices of `to`.
+void CheckReplay(const Schedule& from, const Module& unscheduled, const Point& to,
+                 const Module& wanted) {
+  Schedule replayed(unscheduled, "k");
+  std::map<std::string, int64_t> choices;
+  for (const graph::Choice& c : to) choices[c.name] = c.value;
+  replayed.UseDecisions(choices);
+  const Status status = replayed.Replay(from.trace());
+  ASSERT_TRUE(status) << ToString(status.errors()) << from.trace().ToString();
+  std::string where;
+  EXPECT_TRUE(StructuralEqual(replayed.func(), wanted.Find("k"), &where))
+      << where << "\n"
+      << from.trace().ToString() << Print(replayed.module()) << Print(wanted);
+}
+
+std::string Text(const Point& point) {
+  std::string out;
+  for (const graph::Choice& c : point) out += fmt::format(" {}={}", c.name, c.value);
+  return out;
+}
+
+void Check(const Case& c, const char* name, double tolerance = 0) {
+  const graph::Graph region = RegionOf(c);
+  const Algorithm* algorithm = FindAlgorithm(name);
+  ASSERT_TRUE(algorithm) << name;
+  const Site site{region, AnchorOf(region), TestMachine()};
+  ASSERT_TRUE(Applies(*algorithm, site)) << name;
+  const Space space = algorithm->space(site);
+  std::optional<std::pair<Point, Schedule>> last;
+  for (const Point& point : SomePoints(*algorithm, site, 3)) {
+    const graph::Plan plan = MakePlan(*algorithm, space, point, PriceOf(*algorithm, site, point));
+    const graph::Graph placed = Placed(region, *algorithm, point);
+    SCOPED_TRACE(fmt::format("{} {}", name, Text(point)));
+    Expected<Kernel> kernel = Build(placed, &plan);
+    ASSERT_TRUE(kernel) << ToString(kernel.errors());
+    Expected<Schedule> scheduled = ScheduleKernel(*kernel, TestMachine());
+    ASSERT_TRUE(scheduled) << ToString(scheduled.errors());
+    Module before;
+    before.Add(kernel->func);
+    if (tolerance > 0) {
+      EXPECT_TRUE(Near(before, scheduled->module(), tolerance));
+      EXPECT_TRUE(Near(before, Lowered(scheduled->module()), tolerance));
+    } else {
+      EXPECT_TRUE(testing::SameResults(before, scheduled->module(), "k"));
+      EXPECT_TRUE(testing::SameResults(before, Lowered(scheduled->module()), "k"));
+    }
+    if (last && space.SameStructure(last->first, point)) {
+      CheckReplay(last->second, before, point, scheduled->module());
+    }
+    last.emplace(point, *scheduled);
   }
-  return d;
 }
 
 Case Conv(int64_t channels, int64_t maps, int64_t size, int64_t kernel, int64_t stride, int64_t pad,
           int64_t group) {
-  std::vector<int64_t> x = {1, channels, size, size};
   bool depthwise = group > 1;
   Case c;
   c.op = OpKind::kConv;
@@ -136,17 +185,8 @@ Case Conv(int64_t channels, int64_t maps, int64_t size, int64_t kernel, int64_t 
                   {"dilations", std::vector<int64_t>{1, 1}},
                   {"pads", std::vector<int64_t>{pad, pad, pad, pad}},
                   {"group", group}};
-  c.out = Blocked({}, 0);
-  // The weights' layout is what the catalog asks for.
-  graph::Builder b;
-  ValueId in = b.Input("x", F32(x, Blocked(x, pad)));
-  ValueId w = b.Input("w", F32({maps, depthwise ? 1 : channels, kernel, kernel}));
-  ValueId bias = b.Input("b", F32({maps}));
-  ValueId y = *b.Add(OpKind::kConv, {in, w, bias}, "y", c.attrs);
-  const graph::Graph& g = b.graph();
-  const graph::Node& node = g.node(g.value(y).producer);
-  c.inputs = {b.type(in), b.type(w), b.type(bias)};
-  for (size_t i = 1; i < 3; ++i) c.inputs[i].layout = WeightLayout(g, node, i, TestTarget());
+  c.inputs = {F32({1, channels, size, size}), F32({maps, depthwise ? 1 : channels, kernel, kernel}),
+              F32({maps})};
   return c;
 }
 
@@ -154,27 +194,26 @@ Case Conv(int64_t channels, int64_t maps, int64_t size, int64_t kernel, int64_t 
 class DirectConvolution : public ::testing::TestWithParam<std::tuple<int64_t, int64_t, int64_t>> {};
 TEST_P(DirectConvolution, AnySize) {
   const auto [channels, maps, size] = GetParam();
-  Check(Conv(channels, maps, size, 3, 1, 1, 1), "tile");
+  Check(Conv(channels, maps, size, 3, 1, 1, 1), "direct_conv");
 }
 INSTANTIATE_TEST_SUITE_P(Kernel, DirectConvolution,
                          ::testing::Combine(::testing::Values(3, 24), ::testing::Values(16, 40),
                                             ::testing::Values(1, 4)));
 
 TEST(Kernel, DirectConvolutionWithStridesAndResiduals) {
-  Check(Conv(16, 16, 15, 1, 1, 0, 1), "tile");
-  Check(Conv(16, 16, 6, 3, 2, 1, 1), "tile");
+  Check(Conv(16, 16, 15, 1, 1, 0, 1), "direct_conv");
+  Check(Conv(16, 16, 6, 3, 2, 1, 1), "direct_conv");
   Case residual = Conv(16, 24, 3, 3, 1, 1, 1);
   residual.bias_relu = true;
-  Check(residual, "tile");
+  Check(residual, "direct_conv");
 }
 
 TEST(Kernel, DepthwiseConvolution) {
-  for (int64_t size : {1, 5}) Check(Conv(24, 24, size, 3, 1, 1, 24), "tile");
-  Check(Conv(32, 32, 7, 5, 2, 2, 32), "tile");
+  for (int64_t size : {1, 5}) Check(Conv(24, 24, size, 3, 1, 1, 24), "depthwise_conv");
+  Check(Conv(32, 32, 7, 5, 2, 2, 32), "depthwise_conv");
 }
 
-// x: [1, channels, space…], w: [maps, channels / group, 3…] with the layouts that the catalog asks
-// for.
+// x: [1, channels, space…], w: [maps, channels / group, 3…].
 Case PlainConv(int64_t channels, int64_t maps, int64_t group, std::vector<int64_t> space,
                int64_t stride, int64_t dilation) {
   const size_t n = space.size();
@@ -187,21 +226,7 @@ Case PlainConv(int64_t channels, int64_t maps, int64_t group, std::vector<int64_
                   {"dilations", std::vector<int64_t>(n, dilation)},
                   {"pads", std::vector<int64_t>(2 * n, dilation)},
                   {"group", group}};
-  graph::Builder b;
-  ValueId in = b.Input("x", F32(x)), weights = b.Input("w", F32(w));
-  ValueId y = *b.Add(OpKind::kConv, {in, weights}, "y", c.attrs);
-  const graph::Graph& g = b.graph();
-  const graph::Node& node = g.node(g.value(y).producer);
-  std::vector<int64_t> halo = WantedHalo(g, node, TestTarget());
-  StorageDesc desc;
-  desc.begin = {0, 0};
-  desc.size = {x[0], x[1]};
-  for (size_t i = 0; i < n; ++i) {
-    desc.begin.push_back(halo[i]);
-    desc.size.push_back(halo[i] + x[i + 2] + halo[n + i]);
-  }
-  c.inputs = {F32(x, desc), b.type(weights)};
-  c.inputs[1].layout = WeightLayout(g, node, 1, TestTarget());
+  c.inputs = {F32(x), F32(w)};
   return c;
 }
 
@@ -215,25 +240,22 @@ TEST(Kernel, ConvolutionAsImplicitProduct) {
 }
 
 TEST(Kernel, WindowsOnChannelBlocks) {
-  std::vector<int64_t> x = {1, 24, 9, 9};
   Case c;
   c.op = OpKind::kMaxPool;
-  c.inputs = {F32(x, Blocked(x, 0))};
+  c.inputs = {F32({1, 24, 9, 9})};
   c.attrs = Attrs{{"kernel", std::vector<int64_t>{3, 3}},
                   {"strides", std::vector<int64_t>{2, 2}},
                   {"dilations", std::vector<int64_t>{1, 1}},
                   {"pads", std::vector<int64_t>{1, 1, 1, 1}}};
-  c.out = Blocked({}, 0);
-  Check(c, "window");
+  Check(c, "blocked_window");
   c.op = OpKind::kAvgPool;
-  Check(c, "window");
+  Check(c, "blocked_window");
   Case mean;
   mean.op = OpKind::kReduce;
   mean.inputs = c.inputs;
   mean.attrs = Attrs{
       {"kind", std::string("mean")}, {"axes", std::vector<int64_t>{2, 3}}, {"keepdims", true}};
-  mean.out = Blocked({}, 0);
-  Check(mean, "window");
+  Check(mean, "blocked_window");
 }
 
 TEST(Kernel, PackedMatrixProduct) {
@@ -247,13 +269,8 @@ TEST(Kernel, PackedMatrixProduct) {
           c.inputs = {F32({m, k}),
                       F32(trans ? std::vector<int64_t>{n, k} : std::vector<int64_t>{k, n})};
           c.attrs = Attrs{{"trans_a", false}, {"trans_b", trans}};
-          graph::Builder b;
-          ValueId a = b.Input("a", c.inputs[0]), w = b.Input("w", c.inputs[1]);
-          ValueId y = *b.Add(OpKind::kMatMul, {a, w}, "y", c.attrs);
-          const graph::Graph& g = b.graph();
-          c.inputs[1].layout = WeightLayout(g, g.node(g.value(y).producer), 1, TestTarget());
           c.bias_relu = k == 7;
-          Check(c, "matmul");
+          Check(c, "packed_matmul");
         }
       }
     }
@@ -289,16 +306,36 @@ TEST(Kernel, Attention) {
   }
 }
 
-TEST(Kernel, FallbackRule) {
+TEST(Kernel, Definition) {
   Case transpose;
   transpose.op = OpKind::kTranspose;
   transpose.inputs = {F32({3, 5, 17})};
   transpose.attrs = Attrs{{"perm", std::vector<int64_t>{2, 0, 1}}};
-  Check(transpose, "map");
+  Check(transpose, "definition");
   Case product;
   product.op = OpKind::kMatMul;
   product.inputs = {F32({3, 5, 7}), F32({3, 7, 18})};
-  Check(product, "map");
+  Check(product, "definition");
+}
+
+// What a plan says is held against the row.
+TEST(Kernel, PlansThatDoNotFitAreErrors) {
+  const graph::Graph region = RegionOf(Conv(16, 16, 8, 3, 1, 1, 1));
+  const Site site{region, AnchorOf(region), TestMachine()};
+  const Algorithm& row = *FindAlgorithm("direct_conv");
+  graph::Plan plan = MakePlan(row, row.space(site), CheapestPoint(row, site)->point, 0);
+  auto message = [&](const graph::Plan& p) {
+    Expected<Kernel> kernel = Build(region, &p);
+    return kernel ? std::string() : ToString(kernel.errors());
+  };
+  EXPECT_NE(message(plan).find("does not lie as the algorithm 'direct_conv' wants it"),
+            std::string::npos);
+  plan.variants[0].schedule[0].value = 99;
+  EXPECT_NE(message(plan).find("chooses no point"), std::string::npos);
+  plan.algorithm = "attention";
+  EXPECT_NE(message(plan).find("does not apply here"), std::string::npos);
+  plan.algorithm = "magic";
+  EXPECT_NE(message(plan).find("there is no algorithm 'magic'"), std::string::npos);
 }
 
 }  // namespace

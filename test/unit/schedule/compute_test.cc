@@ -103,15 +103,15 @@ TEST(ComputeAt, CachedMatmul) {
   for (int64_t m : kSizes) {
     Module before = Make(kMatmul, {{"M", m}, {"N", 9}, {"K", m}});
     Schedule s(before, "f");
-    std::string out = s.CacheWrite("C", "C", "local");
+    std::string out = s.CacheWrite("C", "C", Scope::kLocal);
     auto i = s.Split("i", {-1, 4});
     auto j = s.Split("j", {-1, 4});
     auto k = s.Split("k", {-1, 2});
     s.Reorder({i[0], j[0], k[0], k[1], i[1], j[1]});
     s.ReverseComputeAt(out, j[0]);
-    std::string a = s.CacheRead("C", "A", "local");
+    std::string a = s.CacheRead("C", "A", Scope::kLocal);
     s.ComputeAt(a, i[0]);
-    std::string b = s.CacheRead("C", "B", "local");
+    std::string b = s.CacheRead("C", "B", Scope::kLocal);
     s.ComputeAt(b, k[0]);
     EXPECT_EQ(s.DecomposeReduction("C", k[0]), "C.init");
     s.Unroll(i[1]);
@@ -248,11 +248,11 @@ TEST(Cache, ReadInsideAndOutside) {
   for (int64_t m : kSizes) {
     Module before = Make(kChain, {{"M", m}, {"N", 6}});
     Schedule s(before, "f");
-    EXPECT_EQ(s.CacheRead("T", "A", "shared"), "A.shared");
+    EXPECT_EQ(s.CacheRead("T", "A", Scope::kShared), "A.shared");
     auto i = s.Split("i", {-1, 4});
     s.ComputeAt("A.shared", i[0]);
-    s.CacheRead("D", "T", "local");
-    s.SetScope("T.local", "register");
+    s.CacheRead("D", "T", Scope::kLocal);
+    s.SetScope("T.local", Scope::kRegister);
     ExpectSame(before, s);
   }
 }
@@ -260,17 +260,17 @@ TEST(Cache, ReadInsideAndOutside) {
 TEST(Cache, Errors) {
   Module m = Make(kChain, {{"M", 4}, {"N", 6}});
   Schedule read(m, "f");
-  read.CacheRead("D", "A", "local");
+  read.CacheRead("D", "A", Scope::kLocal);
   ExpectError(read, "cache_read(D, A, local) of block D: it does not read A");
   Schedule write(m, "f");
-  write.CacheWrite("D", "T", "local");
+  write.CacheWrite("D", "T", Scope::kLocal);
   ExpectError(write, "it does not write T");
   Schedule scope(m, "f");
-  scope.SetScope("A", "local");
+  scope.SetScope("A", Scope::kLocal);
   ExpectError(scope, "buffer A is not allocated in the function");
   Schedule late(Make(kMatmul, {{"M", 4}, {"N", 4}, {"K", 4}}), "f");
   late.DecomposeReduction("C", "k");
-  late.CacheWrite("C", "C", "local");
+  late.CacheWrite("C", "C", Scope::kLocal);
   ExpectError(late, "block C.init writes C too");
 }
 

@@ -6,7 +6,7 @@ namespace {
 
 // Tiles the matmul by 4 x 4 with an accumulator of its own and outlines the tile.
 std::string OutlineTile(Schedule* s, bool with_init) {
-  std::string out = s->CacheWrite("C", "C", "register");
+  std::string out = s->CacheWrite("C", "C", Scope::kRegister);
   auto i = s->Split("i", {-1, 4});
   auto j = s->Split("j", {-1, 4});
   s->Reorder({i[0], j[0], "k", i[1], j[1]});

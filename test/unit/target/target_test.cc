@@ -150,7 +150,7 @@ TEST(Target, GpusHaveLimitsAndAHost) {
   EXPECT_EQ(bare.gpu().arch, "sm_75");
   EXPECT_EQ(bare.Cpu(), Target::Host());
   EXPECT_EQ(Must("rocm").gpu().arch, "gfx900");
-  EXPECT_FALSE(Must("llvm").IsGpu());
+  EXPECT_FALSE(Must("llvm").IsDevice());
 }
 
 TEST(Target, ErrorsNameTheWordAndWhatIsValid) {

@@ -1,3 +1,34 @@
+// Boxes in the variables outside of a statement, and two proofs from them.
+//
+// compact_buffers asks about a statement around all uses of a buffer: may the allocation move into
+// it? It may where one execution reads nothing that an earlier one wrote, and then the buffer needs
+// only what one execution touches. Both are questions about boxes. A use's indices are expressions
+// over loops inside of the statement and outside; interval arithmetic over the inner ones leaves
+// the first and last element in terms of the outer ones. In
+//
+//   alloc T: f32[n, 64]
+//   for i in 0..n parallel {
+//     for jo in 0..8 {
+//       for a in 0..8 {
+//         block T(vi: spatial = i, vj: spatial in 0..64 = jo * 8 + a) { … }
+//       }
+//       for b in 0..8 {
+//         block C(vi: spatial = i, vj: spatial in 0..64 = jo * 8 + b) {
+//           reads T[vi, jo * 8..+8]; writes C[vi, vj]
+//           …
+//
+// one execution of the loops over a and b, for given i and jo, writes the box T[i, jo * 8..+8] and
+// reads the same box; it is written first, and without a hole. So T moves in and is 1 x 8:
+//
+//       alloc T: f32[1, 8] in local
+//
+// "Without a hole" is IsFilled: each index is a sum of strides times loops, and with the loops
+// sorted by stride each stride must not be more than what the smaller ones reach, as in a number
+// whose digits leave no gap. Loops that were fused are taken apart first, and a guard that ends a
+// digit (a tail of a split) shortens it. What was written under a condition counts for reads under
+// the same condition. Whatever cannot be shown has no bound (a null end of a box), which proves
+// nothing: the buffer then stays where it is.
+
 #include "loop/pass/blocks/buffer_flow.h"
 
 #include <algorithm>
@@ -33,6 +64,9 @@ bool RunsThreads(const StmtNode* s) {
   return loop && loop->for_kind == ForKind::kThread && IsThreadAxis(loop->thread);
 }
 
+// The proofs for one function. Its analyzer knows the ranges of dims and loops for good; what is
+// assumed for one proof is retracted before the next. A bound that is not known is null, and null
+// proves nothing.
 class BufferFlow::Prover {
  public:
   explicit Prover(const PrimFunc& func) {

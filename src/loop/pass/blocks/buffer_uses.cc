@@ -1,3 +1,24 @@
+// One walk that writes down, for each allocation, every access of it in program order, in a form in
+// which boxes can be computed without knowing of blocks.
+//
+// Block variables are replaced by what they are bound to, so that indices speak of loops alone; the
+// conditions on the way (ifs, the `where` of blocks, the arms of selects, negated for the else
+// side) are collected as guards; a block's update of the element that its init has set is told
+// apart from a read, since nothing from before flows through it. The block
+//
+//   for i in 0..n parallel {
+//     for jo in 0..8 {
+//       for b in 0..8 {
+//         block C(vi: spatial = i, vj: spatial in 0..64 = jo * 8 + b) {
+//           reads T[vi, jo * 8..+8]; writes C[vi, vj]
+//           C[vi, vj] = T[vi, vj] + T[vi, jo * 8]
+//         }
+//
+// gives T two uses that read: one with first = last = (i, jo * 8 + b), one with (i, jo * 8), both
+// with the path i, jo, b, block, store. Regions that a block declares are not uses: they promise,
+// and may promise more than happens. Of a call it is worked out whether the callee writes all of an
+// operand without looking at it (WritesWhole), which makes the call as good as a nest of stores.
+
 #include "loop/pass/blocks/buffer_uses.h"
 
 #include <algorithm>
@@ -77,6 +98,8 @@ VarMap ValuesOf(const CallFunc& call, const PrimFunc& callee) {
   return out;
 }
 
+// The walk. At every node `path_`, `guards_` and `bindings_` are those of the statements around it;
+// a use copies them, so it stays true when the walk goes on.
 class UseFinder final : public ChildVisitor {
  public:
   explicit UseFinder(const Module& module) : module_(module) {}

@@ -26,7 +26,7 @@ bool IsIndependent(const StmtNode* s, const BufferNode& buffer) {
   const auto* loop = As<For>(static_cast<const Node*>(s));
   if (!loop) return false;
   if (loop->for_kind == ForKind::kThread)
-    return buffer.scope != "shared" || !IsThreadAxis(loop->thread);
+    return HolderOf(buffer.scope) != Holder::kBlock || !IsThreadAxis(loop->thread);
   return loop->for_kind == ForKind::kParallel || loop->for_kind == ForKind::kVectorized;
 }
 
@@ -89,7 +89,7 @@ class Planner {
     auto over_cluster = [](const StmtNode* s) {
       return JoinsBlocks(s) && IsClusterAxis(static_cast<const For*>(s)->thread);
     };
-    return a.alloc->buffer->scope == "global" &&
+    return a.alloc->buffer->scope == Scope::kGlobal &&
            std::any_of(a.uses.begin(), a.uses.end(), [&](const BufferUse& use) {
              return std::any_of(use.path.begin(), use.path.end(), over_cluster);
            });
@@ -103,11 +103,11 @@ class Planner {
     const bool fixed =
         !b.strides.empty() || (b.layout && !b.layout->extents.empty() && !HasPaddedRows(b));
     auto out = MakeRef<BufferNode>(b);
-    if (in_parallel && b.scope == "global") out->scope = "local";
+    if (in_parallel && b.scope == Scope::kGlobal) out->scope = Scope::kLocal;
     if (fixed) return out;
     std::vector<Box> boxes;
     for (const BufferUse& use : a.uses)
-      boxes.push_back(flow_.BoxOf(use, target, b.scope == "shared"));
+      boxes.push_back(flow_.BoxOf(use, target, b.scope == Scope::kShared));
     const size_t free = FreeDims(a);
     for (size_t d = 0; d < b.shape.size(); ++d) {
       Expr first, last;

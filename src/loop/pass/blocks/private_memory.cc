@@ -11,9 +11,10 @@ namespace tenon {
 namespace {
 
 // Memory of that scope is one for all threads along the axis.
-bool IsInCommon(const std::string& scope, const std::string& axis) {
-  return (scope == "shared" && IsThreadAxis(axis)) ||
-         (scope == "fragment" && axis == "threadIdx.x");
+bool IsInCommon(Scope scope, ThreadAxis axis) {
+  const Holder holder = HolderOf(scope);
+  return (holder == Holder::kBlock && IsThreadAxis(axis)) ||
+         (holder == Holder::kWarp && axis == kLaneAxis);
 }
 
 class Giver final : public ScopedRewriter {

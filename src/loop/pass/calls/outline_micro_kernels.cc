@@ -1,3 +1,33 @@
+// The tiles of a network differ in where they lie and how deep they are, and in little else. A
+// piece (an allocation of registers with what is done in its scope) is therefore abstracted until
+// pieces that do the same are the same tree:
+//
+//   1. every access of memory from outside is written as corner + sum of stride * loop: the corner
+//      becomes the argument, what is left is counted from it;
+//   2. trip counts of serial loops become parameters, as do strides that are large; small strides
+//      stay, since they decide how vectors are loaded;
+//   3. whatever else comes from outside becomes a parameter (OuterValues).
+//
+// The result is compared with the functions that are there, by structure. So
+//
+//   for i in 0..64 {
+//     alloc acc: f32[16] in register
+//     for x in 0..16 unrolled { acc[x] = 0f32 }
+//     for k in 0..1024 {
+//       for x.1 in 0..16 unrolled { acc[x.1] = acc[x.1] + A[i * 1024 + k] * B[k * 128 + x.1] }
+//     }
+//     for x.2 in 0..16 unrolled { C[i * 64 + x.2] = acc[x.2] }
+//   }
+//
+// becomes the call
+//
+//   for i in 0..64 {
+//     call @f.tile0(A[i * 1024..+1024], B[0..130960], C[i * 64..+16]; 1024, 130960, 16, 1024, 128)
+//   }
+//
+// of a function of sizes, depth and the stride of B, and a tile that is 512 deep at another place
+// calls the same one.
+
 #include "loop/pass/calls/outline_micro_kernels.h"
 
 #include <algorithm>
@@ -25,6 +55,9 @@ Expr FirstLane(const std::vector<Expr>& indices) {
   return indices[0]->dtype.IsScalar() ? indices[0] : nullptr;
 }
 
+// One piece: first learnt (good_ becomes false for ever at the first thing that cannot be
+// abstracted), then made a callee of, then called. Every access of a buffer of params_ lies in
+// [base + lo, base + hi].
 class Piece {
  public:
   Piece(const Stmt& piece, const Func& caller, NameSupply* names)
@@ -101,7 +134,7 @@ class Piece {
           values_.AddInner(As<Let>(n)->var.get());
           break;
         case NodeKind::kAlloc:
-          good_ &= As<Alloc>(n)->buffer->scope == "register";
+          good_ &= As<Alloc>(n)->buffer->scope == Scope::kRegister;
           own_.insert(As<Alloc>(n)->buffer.get());
           break;
         case NodeKind::kCall: good_ &= Info(As<Call>(n)->intrinsic).purity == Purity::kPure; break;
@@ -158,7 +191,7 @@ class Piece {
     if (own_.count(buffer.get())) return;
     Expr first = FirstLane(indices);
     std::optional<AffineForm> form = first ? Form(first) : std::nullopt;
-    good_ &= form.has_value() && buffer->scope != "barrier";
+    good_ &= form.has_value() && buffer->scope != Scope::kBarrier;
     if (!good_) return;
     const auto* ramp = As<Ramp>(indices[0]);
     Param* p = Find(buffer);
@@ -262,6 +295,7 @@ class Piece {
   std::vector<Param> params_;
 };
 
+// Goes over one kernel. Functions that it adds to the module are different from each other.
 class Outliner final : public ScopedRewriter {
  public:
   Outliner(const Func& func, Module* out) : func_(func), names_(*func), out_(out) {}
@@ -269,7 +303,7 @@ class Outliner final : public ScopedRewriter {
  private:
   Stmt VisitStmt(const Stmt& stmt) override {
     const auto* alloc = As<Alloc>(stmt);
-    if (!alloc || alloc->buffer->scope != "register") return Children(stmt);
+    if (!alloc || alloc->buffer->scope != Scope::kRegister) return Children(stmt);
     Piece piece(stmt, func_, &names_);
     if (!piece.Learn()) return Children(stmt);
     return piece.MakeCall(Add(piece.MakeCallee(func_->name)));

@@ -8,31 +8,14 @@ namespace tenon {
 
 namespace {
 
-// A name with a letter at its end is of units that later generations do not have.
-bool HasUnit(const std::string& arch, const std::string& feature) {
-  const bool alone = !feature.empty() && feature.back() == 'a';
-  if (alone && arch != "null") return arch == feature;
-  return GpuGeneration(arch) >= GpuGeneration(feature);
-}
-
 bool CanWrite(const TileIntrinsic& row, const Target& target) {
-  switch (target.kind()) {
-    case TargetKind::kLlvm:
-      return row.EmissionOf(Emission::Kind::kLlvm) != nullptr && target.Has(row.feature);
-    case TargetKind::kC: return row.EmissionOf(Emission::Kind::kC) != nullptr;
-    case TargetKind::kCuda:
-      return row.EmissionOf(Emission::Kind::kCuda) != nullptr &&
-             HasUnit(target.gpu().arch, row.feature);
-    case TargetKind::kOpenCl:
-    case TargetKind::kRocm: return false;
-  }
-  TN_UNREACHABLE();
+  return row.EmissionFor(target.kind().code_generator) != nullptr && target.Offers(row.feature);
 }
 
 // What two functions must have in common: all but where they are used and what was noted of them.
 Func Comparable(const PrimFunc& func) {
   PrimFunc fields = func;
-  fields.target.clear();
+  fields.target = {};
   fields.attrs = {};
   return PrimFunc::Make(std::move(fields));
 }

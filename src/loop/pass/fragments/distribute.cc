@@ -1,3 +1,28 @@
+// Loops over rows and columns become loops over lanes and registers.
+//
+// An operation of a warp says where each element of its operands lies: in which lane, in which of
+// the lane's registers. Such a layout is made of digits (fragment_layout.h): bits of the lane's
+// number and of the register's number count along one dimension of the tile each. Turned around,
+// the element's index is a sum of digits, so a loop over 16 rows of a tile whose rows are
+// lane / 4 % 8 and one bit of the register splits into "every lane" and a loop of two:
+//
+//   for ai in 0..16, ak in 0..8 { AF[ai, ak] = A[w * 16 + ai, ak] }
+//
+// becomes, with AF laid out (x0 % 8 * 4 + x1 % 4 on threadIdx.x, x1 / 4 % 2 * 2 + x0 / 8 % 2),
+//
+//   for lane in 0..32 thread threadIdx.x {
+//     for own in 0..2 unrolled {
+//       for own.1 in 0..2 unrolled {
+//         AF[lane / 4 % 8 + own.1 * 8, lane % 4 + own * 4] =
+//             A[w * 16 + (lane / 4 % 8 + own.1 * 8), lane % 4 + own * 4]
+//       }
+//     }
+//   }
+//
+// The statement's first fragment with loops over whole tiles leads; every other fragment in it has
+// to find its elements in the same lane, which the analyzer proves from the two layouts. Where it
+// cannot, lanes would have to exchange elements, and that is refused rather than done slowly.
+
 #include "loop/pass/fragments/distribute.h"
 
 #include <algorithm>
@@ -24,7 +49,7 @@ class Distributor final : public ScopedRewriter {
       : names_(func), fragments_(fragments) {
     BindDims(func, &analyzer_);
   }
-  std::vector<std::string> unmet;
+  std::vector<std::string> refused;
 
  private:
   struct Element {
@@ -38,7 +63,7 @@ class Distributor final : public ScopedRewriter {
     const auto* loop = As<For>(stmt);
     if (!loop || loop->for_kind == ForKind::kThread) {
       for (const Element& e : HasLoops(stmt) ? std::vector<Element>{} : ElementsOf(stmt)) {
-        if (IsA<Store>(stmt)) Unmet(e.buffer, "is touched outside of loops over its elements");
+        if (IsA<Store>(stmt)) Refuse(e.buffer, "is touched outside of loops over its elements");
       }
       return Children(stmt);
     }
@@ -49,8 +74,8 @@ class Distributor final : public ScopedRewriter {
     return Distribute(nest, elements, stmt);
   }
 
-  void Unmet(const Buffer& buffer, const std::string& why) {
-    unmet.push_back("fragment " + buffer->name + " " + why);
+  void Refuse(const Buffer& buffer, const std::string& why) {
+    refused.push_back("fragment " + buffer->name + " " + why);
   }
 
   static bool HasLoops(const Stmt& stmt) {
@@ -108,14 +133,14 @@ class Distributor final : public ScopedRewriter {
       if (over.empty()) continue;
       for (const Element& other : elements) {
         if (KeepsOrder(other, e, nest)) continue;
-        Unmet(other.buffer, "is computed in several iterations, whose order lanes would not keep");
+        Refuse(other.buffer, "is computed in several iterations, whose order lanes would not keep");
         return stmt;
       }
       if (!CheckAlike(nest, elements, over)) return stmt;
       Stmt out = Split(nest, *e.fragment, over);
       return CheckLanes(elements) ? out : stmt;
     }
-    Unmet(elements[0].buffer, "is not touched in loops that run over whole tiles");
+    Refuse(elements[0].buffer, "is not touched in loops that run over whole tiles");
     return stmt;
   }
 
@@ -167,7 +192,7 @@ class Distributor final : public ScopedRewriter {
     bool alike = !it->fragment->tile.digits().empty();
     for (const Element& e : elements) alike = alike && opaque(e) && TileLoops(e, nest) == over;
     for (size_t loop : over) alike = alike && !UsesBesides(nest.body, *nest.loops[loop]->var);
-    if (!alike) Unmet(it->buffer, "has elements of which nobody knows where they lie");
+    if (!alike) Refuse(it->buffer, "has elements of which nobody knows where they lie");
     return alike;
   }
 
@@ -246,7 +271,7 @@ class Distributor final : public ScopedRewriter {
       for (const Expr& i : e.indices) indices.push_back(Substitute(i, values_));
       const Expr lane = ApplyLayout(e.fragment->layout, indices)[0];
       if (analyzer_.CanProveEqual(lane, lane_)) continue;
-      Unmet(e.buffer, "has elements in one lane that another lane needs");
+      Refuse(e.buffer, "has elements in one lane that another lane needs");
       return false;
     }
     return true;
@@ -275,37 +300,29 @@ BufferMap BuffersFor(const OperandLayouts& operands) {
   return out;
 }
 
-Func DistributeIn(const Func& func, const Module& module) {
-  auto target = Target::Parse(func->target);
-  if (func->func_kind != FuncKind::kKernel || IsBound(*func) || !target || !target->IsGpu())
-    return func;
+Func DistributeIn(const Func& func, const Module& module, const PassContext& context) {
+  if (func->func_kind != FuncKind::kKernel || IsBound(*func) || !func->IsForDevice()) return func;
   OperandLayouts operands = LayoutsOfOperands(*func, module);
-  std::vector<std::string> unmet = std::move(operands.unmet);
+  std::vector<std::string> refused = std::move(operands.refused);
   if (operands.fragments.empty() && operands.tiles.empty() && operands.aligns.empty() &&
-      unmet.empty()) {
+      refused.empty()) {
     return func;
   }
   Stmt body = func->body;
-  if (unmet.empty()) {
+  if (refused.empty()) {
     Distributor distributor(*func, operands.fragments);
     body = distributor.Rewrite(body);
-    unmet = std::move(distributor.unmet);
+    refused = std::move(distributor.refused);
   }
-  PrimFunc fields = *func;
-  if (unmet.empty()) {
-    fields.body = SubstituteBuffers(body, BuffersFor(operands));
-  } else {
-    auto all = func->attrs.Get<std::vector<std::string>>("unmet", {});
-    all.insert(all.end(), unmet.begin(), unmet.end());
-    fields.attrs.Set("unmet", all);
-  }
-  return PrimFunc::Make(std::move(fields));
+  for (const std::string& what : refused) context.Error(*func, what);
+  if (!refused.empty()) return func;
+  return WithBody(func, SubstituteBuffers(body, BuffersFor(operands)));
 }
 
 }  // namespace
 
-Module Distribute(const Module& module, const PassContext&) {
-  return MapFuncs(module, [&](const Func& func) { return DistributeIn(func, module); });
+Module Distribute(const Module& module, const PassContext& context) {
+  return MapFuncs(module, [&](const Func& func) { return DistributeIn(func, module, context); });
 }
 
 }  // namespace tenon

@@ -7,11 +7,10 @@
 // `shared` that a warp's operations are passed begins where they need it to; a nest of serial loops
 // that touches elements of fragments otherwise (an initial value, what is made of a result) becomes
 // one over threadIdx.x in which each lane runs over its own registers, innermost those that lie
-// next to each other in memory. What cannot be done is said in the attribute `unmet`, which the
-// verifier reports before code generation: layouts that do not agree, boxes that do not begin where
-// a tile does, or at the bytes that an operation needs, or rows that are not as far apart as it
-// takes them, elements of one lane that another needs, elements that are not all treated alike
-// where nobody knows which lies where. Why before bind_threads: it makes loops over an axis.
+// next to each other in memory. Errors: layouts that do not agree, boxes that do not begin where a
+// tile does, or at the bytes that an operation needs, or rows that are not as far apart as it takes
+// them, elements of one lane that another needs, elements that are not all treated alike where
+// nobody knows which lies where. Why before bind_threads: it makes loops over an axis.
 #pragma once
 
 #include "loop/pass/pass.h"

@@ -1,3 +1,24 @@
+// Layouts flow from calls to buffers.
+//
+// Schedules say `alloc AF: f32[16, 8] in fragment` and nothing of lanes. What the buffer must look
+// like is known by the operations that it is passed to: each parameter has a layout of one tile,
+// which covers the buffer tile by tile. Two calls that ask for the same buffer have to agree, and
+// agreement is checked point by point on a few tiles rather than between formulas, which may be
+// written in many ways. Fragments that no operation takes (the running maximum of a softmax) lie as
+// a fragment of the same shape that some statement touches at the same element, until nothing new
+// follows. From
+//
+//   alloc AF: f32[16, 8] in fragment
+//   call @step(AF, CF[0..16, t * 8..+8])
+//
+// with @step's A in layout (i, k) -> (i % 8 * 4 + k % 4 on threadIdx.x, k / 4 * 2 + i / 8), comes
+//
+//   alloc AF: f32[16, 8] layout (x0, x1) -> (x0 % 8 * 4 + x1 % 4 size 32 on threadIdx.x,
+//       x0 / 16 size _, x1 / 8 size _, x1 / 4 % 2 * 2 + x0 / 8 % 2 size 4) in fragment
+//
+// (one line there). Memory in shared gets from the same calls its swizzled layout, where a
+// parameter is a tile, and the bytes that it must begin at a multiple of.
+
 #include "loop/pass/fragments/operand_layouts.h"
 
 #include <algorithm>
@@ -34,7 +55,7 @@ class Finder final : public ScopedRewriter {
     }
     for (const BufferNode* b : made_) {
       const bool known = passed_.count(b) != 0 || out_.fragments.count(b) != 0;
-      if (!known) Unmet("fragment " + b->name + " is in no operation of a warp, nor beside one");
+      if (!known) Refuse("fragment " + b->name + " is in no operation of a warp, nor beside one");
     }
   }
 
@@ -51,9 +72,9 @@ class Finder final : public ScopedRewriter {
     lane_loops_ -= lanes ? 1 : 0;
     if (lanes_ > 0 && std::exchange(longest_, 0) > lanes_) {
       const std::string group = lanes_ == kLanes ? "warp" : "warpgroup";
-      Unmet(std::string("loop over ") + kLaneAxis + " is longer than a " + group +
-            ", whose lanes it numbers: expected " + std::to_string(lanes_) +
-            " iterations, and other axes for " + group + "s");
+      Refuse(std::string("loop over ") + Name(kLaneAxis) + " is longer than a " + group +
+             ", whose lanes it numbers: expected " + std::to_string(lanes_) +
+             " iterations, and other axes for " + group + "s");
     }
     return out;
   }
@@ -100,9 +121,9 @@ class Finder final : public ScopedRewriter {
     return AsInt(analyzer_.Simplify(loop.extent)).value_or(kWarpgroup + 1);
   }
 
-  void Unmet(const std::string& what) {
-    if (std::find(out_.unmet.begin(), out_.unmet.end(), what) == out_.unmet.end())
-      out_.unmet.push_back(what);
+  void Refuse(const std::string& what) {
+    if (std::find(out_.refused.begin(), out_.refused.end(), what) == out_.refused.end())
+      out_.refused.push_back(what);
   }
 
   void See(const CallFunc& call) {
@@ -119,11 +140,11 @@ class Finder final : public ScopedRewriter {
     any_call_ = true;
     const int64_t lanes = LanesOf(*callee);
     if (lanes_ > 0 && lanes != lanes_)
-      Unmet(call.callee + " is an operation of other threads than the kernel's others");
+      Refuse(call.callee + " is an operation of other threads than the kernel's others");
     lanes_ = lanes;
     if (lane_loops_ > 0) {
-      Unmet(call.callee + " is an operation of a warp inside of a loop over " + kLaneAxis +
-            ", which numbers its lanes");
+      Refuse(call.callee + " is an operation of a warp inside of a loop over " + Name(kLaneAxis) +
+             ", which numbers its lanes");
     }
     for (size_t i = 0; i < call.buffers.size(); ++i) {
       if (IsFragment(*callee->buffers[i])) See(*callee, *callee->buffers[i], call.buffers[i]);
@@ -138,7 +159,7 @@ class Finder final : public ScopedRewriter {
     auto tile = FragmentTile::Of(param, callee.attrs.Has(kOpaqueAttr));
     const std::vector<size_t> dims = LongDims(region);
     if (!tile || dims.size() != tile->shape().size()) {
-      return Unmet(what + "has no layout over the lanes of a warp");
+      return Refuse(what + "has no layout over the lanes of a warp");
     }
     if (!IsWhole(what, region, tile->shape(), dims)) return;
     const Layout layout = tile->Cover(buffer->shape.size(), dims);
@@ -146,7 +167,7 @@ class Finder final : public ScopedRewriter {
     auto [it, fresh] = out_.fragments.try_emplace(buffer.get(), fragment);
     const bool alike = it->second.tile.opaque() == fragment.tile.opaque();
     if (fresh || (alike && Agrees(it->second, fragment, *buffer))) return;
-    Unmet(what + "is asked for in another layout elsewhere");
+    Refuse(what + "is asked for in another layout elsewhere");
   }
 
   // A box of whole tiles of constant size.
@@ -156,12 +177,12 @@ class Finder final : public ScopedRewriter {
       const RangeNode& range = *region->ranges[dims[i]];
       const Expr rest = analyzer_.Simplify(range.min % shape[i]);
       if (!IsZero(rest) || AsInt(analyzer_.Simplify(range.extent)) != shape[i]) {
-        Unmet(what + "does not begin where a tile of it does");
+        Refuse(what + "does not begin where a tile of it does");
         return false;
       }
       const auto whole = AsInt(region->buffer->shape[dims[i]]);
       if (whole && *whole % shape[i] == 0) continue;
-      Unmet(what + "is not made of whole tiles");
+      Refuse(what + "is not made of whole tiles");
       return false;
     }
     return true;
@@ -174,13 +195,13 @@ class Finder final : public ScopedRewriter {
     std::vector<int64_t> shape;
     for (const Expr& e : param.shape) shape.push_back(AsInt(e).value_or(0));
     if (buffer->layout || !buffer->strides.empty() || dims.size() != shape.size())
-      return Unmet(what + "has a layout of its own, or other dimensions");
+      return Refuse(what + "has a layout of its own, or other dimensions");
     if (!IsWhole(what, region, shape, dims)) return;
     const Layout layout = CoverMemory(param, buffer->shape.size(), dims);
     const Cover cover{shape, dims, layout};
     auto [it, fresh] = out_.tiles.try_emplace(buffer.get(), cover);
     if (!fresh && !Agrees(it->second, cover, *buffer))
-      return Unmet(what + "is asked for in another layout elsewhere");
+      return Refuse(what + "is asked for in another layout elsewhere");
     Align(*buffer, param.align);
   }
 
@@ -195,10 +216,10 @@ class Finder final : public ScopedRewriter {
                          [&](const Expr& s) { return UsesVar(s, callee.dims[d].get()); })) {
           continue;
         }
-        Unmet("operand " + param.name + " of " + call.callee + ", " +
-              call.buffers[i]->buffer->name + ", has rows that are " +
-              ToString(NodeRef(analyzer_.Simplify(call.scalars[d]))) +
-              " elements apart: expected a multiple of " + std::to_string(step));
+        Refuse("operand " + param.name + " of " + call.callee + ", " +
+               call.buffers[i]->buffer->name + ", has rows that are " +
+               ToString(NodeRef(analyzer_.Simplify(call.scalars[d]))) +
+               " elements apart: expected a multiple of " + std::to_string(step));
       }
     }
   }
@@ -207,14 +228,14 @@ class Finder final : public ScopedRewriter {
   // declaration says. The box has to be at a multiple of that in it.
   void SeeMemory(const std::string& callee, const BufferNode& param, const Region& region) {
     const BufferNode& buffer = *region->buffer;
-    const bool shared = buffer.scope == "shared";
-    if (param.align == 0 || (!shared && buffer.scope != "global")) return;
+    const bool shared = buffer.scope == Scope::kShared;
+    if (param.align == 0 || (!shared && buffer.scope != Scope::kGlobal)) return;
     const auto bytes = BytesBefore(*region);
     const bool base = shared || buffer.align >= param.align;
     if (!base || !bytes || !IsZero(analyzer_.Simplify(*bytes % param.align))) {
-      return Unmet("operand " + param.name + " of " + callee + ", " + buffer.name +
-                   ", is not known to begin at a multiple of " + std::to_string(param.align) +
-                   " bytes");
+      return Refuse("operand " + param.name + " of " + callee + ", " + buffer.name +
+                    ", is not known to begin at a multiple of " + std::to_string(param.align) +
+                    " bytes");
     }
     if (shared) Align(buffer, param.align);
   }

@@ -26,8 +26,7 @@ struct OperandLayouts {
   std::map<const BufferNode*, Cover> tiles;  // in shared memory
   /// Bytes that a buffer in shared memory begins at a multiple of.
   std::map<const BufferNode*, int64_t> aligns;
-  /// What cannot be had.
-  std::vector<std::string> unmet;
+  std::vector<std::string> refused;  // what cannot be had, and why
 };
 
 /// Of the calls in a kernel, and of the fragments beside those that are passed.

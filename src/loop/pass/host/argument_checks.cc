@@ -1,3 +1,22 @@
+// A call from outside brings an array of tagged values; a kernel wants addresses and sizes. What
+// stands between is written here as loop IR, an assert for each thing that could be wrong, so that
+// it is simplified, interpreted and compiled like any other code.
+//
+// The order of checks is the order in which values become known. Each argument is taken apart into
+// locals named after it (x.type_index, x.tensor, x.shape); the first place at which a dim stands
+// alone, a number or an entry of a shape, defines it for everything behind, and every later place
+// has to agree. A shape such as [2 * n + 1] whose n is not known yet waits and is tried again when
+// more is known; it may define n itself. For a: f32[n, 4] with n: 1..=64 step 3, among others,
+//
+//   let a.type_index = ptr_load<i32>(args, 0)
+//   assert a.type_index == 70i32 || a.type_index == 7i32, "TypeError",
+//       "Parameter `a` expects tensor but got type_index=", a.type_index, …
+//   …
+//   let a.shape = ptr_load<handle>(a.tensor, 24)
+//   assert 1 <= ptr_load<index>(a.shape, 0) && ptr_load<index>(a.shape, 0) < 65, "ValueError",
+//       "Parameter `a` expects shape[0] in 1..=64 but got shape[0]=", …
+//   let n = ptr_load<index>(a.shape, 0)
+
 #include "loop/pass/host/argument_checks.h"
 
 #include <fmt/format.h>
@@ -47,30 +66,14 @@ int64_t packed::PackedDType(DType type) {
   return DlCode(type) | int64_t{type.StorageBits()} << 8 | int64_t{type.lanes} << 16;
 }
 
-int64_t packed::DeviceTypeOf(const Target& target) {
-  switch (target.kind()) {
-    case TargetKind::kLlvm:
-    case TargetKind::kC: return kCpu;
-    case TargetKind::kCuda: return target.gpu().arch == "null" ? 12 : 2;
-    case TargetKind::kOpenCl: return kOpenCl;
-    case TargetKind::kRocm: return 10;
-  }
-  TN_UNREACHABLE();
-}
-
 bool packed::HasHandles(const PrimFunc& func) {
-  return func.attrs.GetInt(kDeviceTypeAttr, kCpu) == kOpenCl;
+  const DeviceRow* device = FindDevice(func.attrs.GetInt(kDeviceTypeAttr, kCpu));
+  return device && device->handles;
 }
 
 std::string packed::DeviceName(int64_t type) {
-  switch (type) {
-    case kCpu: return "cpu";
-    case 2: return "cuda";
-    case kOpenCl: return "opencl";
-    case 10: return "rocm";
-    case 12: return "null";
-    default: return fmt::format("device(type={})", type);
-  }
+  const DeviceRow* device = FindDevice(type);
+  return device ? std::string(device->name) : fmt::format("device(type={})", type);
 }
 
 std::string SignatureText(const PrimFunc& func, const std::string& name,

@@ -35,7 +35,8 @@ class ArgumentChecker {
   /// Appends the check that parameter i's memory does not meet parameter j's; both have been
   /// checked.
   void CheckApart(size_t i, size_t j, StmtList* list);
-  /// Appends what the function requires of its sizes and numbers, all of which are known.
+  /// Appends what the function requires of its sizes and numbers, and the conditions on its dims;
+  /// all of them are known.
   void CheckRequirements(StmtList* list);
   /// Appends the checks of a call whose parameters are those of the function: that its dims are in
   /// their ranges and its buffers somewhere, aligned and apart; what it requires; the memory of
@@ -71,6 +72,7 @@ class ArgumentChecker {
   void CheckAligned(const std::string& name, const Var& data, int64_t align, StmtList* list) const;
   void CheckRange(size_t index, const Place& place, StmtList* list) const;
   void Require(StmtList* list);
+  void RequireConditions(StmtList* list) const;
   void CheckBuffer(size_t i, size_t position, StmtList* list);
   void CheckNumber(const Var& var, const Argument& argument, size_t position, StmtList* list);
   void CheckDim(const Given& a, size_t d, StmtList* list);

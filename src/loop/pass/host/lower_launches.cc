@@ -16,16 +16,15 @@ namespace {
 
 constexpr size_t kAxes = 6;  // of the runtime's extents: blocks along x, y, z, then threads
 
-// Where the runtime has the extent of the axis: ranks go z, y, x, and a cluster's blocks are
-// blocks.
-size_t PlaceOf(const std::string& axis) {
-  const auto along = static_cast<size_t>(2 - AxisRank(axis) % 3);
+// Where the runtime has the extent of the axis: a cluster's blocks are blocks.
+size_t PlaceOf(ThreadAxis axis) {
+  const auto along = static_cast<size_t>(Info(axis).dim);
   return IsBlockAxis(axis) ? along : 3 + along;
 }
 
 Buffer Slots(const std::string& name, size_t count) {
   Expr size = IndexConst(static_cast<int64_t>(std::max<size_t>(count, 1)));
-  return BufferNode::Make(name, DType::Int(64), {size}, "local", nullptr, {}, kSlotBytes);
+  return BufferNode::Make(name, DType::Int(64), {size}, Scope::kLocal, nullptr, {}, kSlotBytes);
 }
 
 int64_t SlotAt(size_t i) { return static_cast<int64_t>(i) * kSlotBytes; }
@@ -63,7 +62,7 @@ class Lowering final : public ScopedRewriter {
  private:
   Stmt VisitStmt(const Stmt& stmt) override {
     const auto* launch = As<Launch>(stmt);
-    if (!launch || launch->place != "device 0") return Children(stmt);
+    if (!launch || launch->place != Place::Device(0)) return Children(stmt);
     const auto device = std::find_if(func_->scalars.begin(), func_->scalars.end(),
                                      [](const Var& v) { return v->name == kDeviceId; });
     const auto kernel = std::find_if(kernels_.begin(), kernels_.end(),
@@ -108,9 +107,7 @@ class Lowering final : public ScopedRewriter {
 std::vector<Func> DeviceKernels(const Module& module) {
   std::vector<Func> out;
   for (const auto& [name, func] : module.funcs) {
-    if (func->func_kind != FuncKind::kKernel) continue;
-    auto target = Target::Parse(func->target);
-    if (target && target->IsGpu()) out.push_back(func);
+    if (func->func_kind == FuncKind::kKernel && func->IsForDevice()) out.push_back(func);
   }
   return out;
 }

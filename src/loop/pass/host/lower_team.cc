@@ -1,3 +1,31 @@
+// A list of what has been touched since the last barrier, in bytes.
+//
+// After this pass all workers run the host function, each doing its part of every kernel, and
+// nobody waits unless told to. A piece of work may start while others are still in the one before
+// it, so a barrier has to stand between two pieces where one touches bytes that the other writes.
+// Values have lost their identity by now, on purpose: plan_storage has let values that are never
+// needed together share bytes of the arena, and it is bytes that must not be overwritten too early.
+// So each piece is a list of stretches [first, end) of some root (the arena, a parameter, the
+// weights), and a barrier is put before a piece that clashes with what is pending; it empties the
+// list. Two pieces that worker 0 does alone are in its own order and never clash. From
+//
+//   launch @k(x, t0) on host
+//   launch @k(x, t1) on host
+//   launch @k(t0, y) on host
+//   launch @k(t1, z) on host
+//
+// comes, with one barrier for two dependences,
+//
+//   bind arena.f32: f32[64] align 64 = arena
+//   call @k(x, arena.f32[0..32])
+//   call @k(x, arena.f32[32..64])
+//   sync team
+//   call @k(arena.f32[0..32], y)
+//   call @k(arena.f32[32..64], z)
+//
+// Around control flow the list is emptied by a barrier on each border: which branch is taken, and
+// how often a loop runs, would otherwise have to be followed.
+
 #include "loop/pass/host/lower_team.h"
 
 #include "arith/analyzer.h"
@@ -60,6 +88,8 @@ KernelFacts FactsOf(const Func& kernel, int64_t max_team) {
   return facts;
 }
 
+// One host function. `pending_` is all that workers may still be doing when the next piece begins:
+// what was touched since the last barrier that all of them pass.
 class TeamBody {
  public:
   TeamBody(const Func& func, const Module& module, const PassContext& context)
@@ -109,7 +139,7 @@ class TeamBody {
   }
 
   Stmt OnLaunch(const Launch& launch, const Stmt& stmt) {
-    if (launch.place != "host") return stmt;
+    if (!launch.place.IsHost()) return stmt;
     const KernelFacts& kernel = Facts(launch.kernel);
     any_parallel_ |= kernel.parallel;
     if (kernel.parallel) Widen(launch, kernel.team_width);

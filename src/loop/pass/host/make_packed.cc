@@ -1,3 +1,31 @@
+// One host function becomes a body and its doors.
+//
+// The runtime runs a function on a team by calling F(closure) in every worker, so F's parameters
+// move into an array of slots: addresses of buffers, dims, scalars, in this order. Whoever fills
+// the slots is a door: the packed wrapper for the world, which checks everything and borrows an
+// arena, or the plain function for C programs, which know the signature. So
+//
+//   func @add.host<n: 1..=64 step 3>(a: f32[n, 4], out c: f32[n, 4]) kind host {exported: true} {
+//     call @add(a, c; n)
+//   }
+//
+// becomes (once flattened)
+//
+//   func @add.host(closure: handle) kind host {
+//     let n = ptr_load<index>(closure, 16)
+//     bind a: f32[n * 4] = ptr_load<handle>(closure, 0)
+//     bind c: f32[n * 4] = ptr_load<handle>(closure, 8)
+//     call @add(a, c; n)
+//     return 0i32
+//   }
+//
+// and beside it stand @__tvm_ffi_add, whose checks fill such slots before it runs @add.host on a
+// team, and @__tvm_ffi__metadata_add, which says its type.
+//
+// Whatever the wrapper acquires on its way (outputs that it makes, the arena) is given back on
+// every way out: outputs are marked absent before the first check, and giving back what is absent
+// does nothing.
+
 #include "loop/pass/host/make_packed.h"
 
 #include <fmt/format.h>
@@ -46,6 +74,7 @@ Func BodyOf(const PrimFunc& func) {
   fields.attrs.Erase("exported");  // its wrapper is
   fields.attrs.Erase(kArgumentsAttr);
   fields.attrs.Erase(kRequiresAttr);
+  fields.attrs.Erase(kConditionsAttr);
   fields.body = list.Close();
   return PrimFunc::Make(std::move(fields));
 }
@@ -59,7 +88,7 @@ std::vector<size_t> ArenasOf(const PrimFunc& func) {
   return out;
 }
 
-PrimFunc PackedFields(std::string name, const std::string& target) {
+PrimFunc PackedFields(std::string name, const TargetRef& target) {
   PrimFunc fields;
   fields.name = std::move(name);
   fields.func_kind = FuncKind::kPacked;
@@ -113,7 +142,7 @@ class Wrapper {
 
   static Buffer LocalSlots(const char* name, size_t count) {
     Expr size = IndexConst(static_cast<int64_t>(std::max<size_t>(count, 1)));
-    return BufferNode::Make(name, DType::Int(64), {size}, "local", nullptr, {}, kSlotBytes);
+    return BufferNode::Make(name, DType::Int(64), {size}, Scope::kLocal, nullptr, {}, kSlotBytes);
   }
   static void Make(const Buffer& buffer, StmtList* list) {
     list->Open([buffer](Stmt body) { return Alloc::Make(buffer, std::move(body)); });
@@ -208,6 +237,7 @@ class Wrapper {
       list_.Add(StoreAt(AddressOf(closure_), static_cast<int64_t>(slot) * kSlotBytes,
                         checker_.device_id()));
     }
+    GetDeviceWeights();
     BorrowArenas();
     Expr team = TeamSize();
     Var status = list_.Define(
@@ -216,6 +246,23 @@ class Wrapper {
     for (Stmt& release : Releases()) list_.Add(std::move(release));
     borrowed_.clear();
     list_.Add(If::Make(Ne(status, I32(0)), LeaveWith(status)));
+  }
+
+  // The first call on a device copies them there.
+  void GetDeviceWeights() {
+    for (size_t i = 0; i < func_.scalars.size(); ++i) {
+      if (func_.scalars[i]->name != kDeviceWeights) continue;
+      Expr get = CallC("tn_core_device_weights",
+                       {Text(std::string("@") + kDeviceWeightsTable),
+                        Text(std::string("@") + kDeviceWeightsState),
+                        Call::Make(Intrinsic::kWeightsBase, {}, DType::Handle()),
+                        I32(func_.attrs.GetInt(kDeviceTypeAttr)), checker_.device_id()},
+                       DType::Handle());
+      Var weights = list_.Define(kDeviceWeights, get);
+      list_.Add(If::Make(Eq(Bits(weights), I64(0)), LeaveWith(I32(-1))));
+      const size_t slot = func_.buffers.size() + func_.dims.size() + i;
+      list_.Add(StoreAt(AddressOf(closure_), static_cast<int64_t>(slot) * kSlotBytes, weights));
+    }
   }
 
   // The largest that has work for all; 0 stands for the pool's.
@@ -357,7 +404,7 @@ Func Plain(const PrimFunc& func, const std::string& name, const std::vector<Argu
   if (needs_arena) values.push_back(workspace);
   Expr count = IndexConst(static_cast<int64_t>(std::max<size_t>(values.size(), 1)));
   Buffer closure =
-      BufferNode::Make("closure", DType::Int(64), {count}, "local", nullptr, {}, kSlotBytes);
+      BufferNode::Make("closure", DType::Int(64), {count}, Scope::kLocal, nullptr, {}, kSlotBytes);
   list.Open([closure](Stmt body) { return Alloc::Make(closure, std::move(body)); });
   for (size_t i = 0; i < values.size(); ++i) {
     list.Add(StoreAt(AddressOf(closure), static_cast<int64_t>(i) * kSlotBytes, values[i]));

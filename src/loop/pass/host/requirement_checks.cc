@@ -4,10 +4,12 @@
 #include <algorithm>
 
 #include "arith/analyzer.h"
+#include "ir/parse.h"
 #include "ir/print.h"
 #include "ir/visit.h"
 #include "loop/pass/host/argument_checks.h"
 #include "loop/requirements.h"
+#include "support/check.h"
 
 namespace tenon {
 
@@ -72,7 +74,24 @@ void ArgumentChecker::CheckRequirements(StmtList* list) {
   Require(list);
 }
 
+// "Expected batch * rows % 4 == 0 but got batch=3, rows=5".
+void ArgumentChecker::RequireConditions(StmtList* list) const {
+  const std::vector<NodeRef> scope(func_.dims.begin(), func_.dims.end());
+  for (const std::string& text : func_.attrs.Get<std::vector<std::string>>(kConditionsAttr, {})) {
+    auto holds = ParseExpr(text, scope);
+    TN_CHECK(holds, "condition '{}' of {}: {}", text, func_.name, ToString(holds.errors()));
+    std::vector<Expr> parts = {Text("Expected " + text + " but got")};
+    for (const Var& dim : func_.dims) {
+      if (!UsesVar(*holds, dim.get())) continue;
+      parts.push_back(Text(fmt::format("{}{}=", parts.size() > 1 ? ", " : " ", dim->name)));
+      parts.push_back(dim);
+    }
+    list->Add(Fail(*holds, "ValueError", std::move(parts)));
+  }
+}
+
 void ArgumentChecker::Require(StmtList* list) {
+  RequireConditions(list);
   Analyzer known;
   for (size_t i = 0; i < func_.dims.size(); ++i) {
     const DimRange range = func_.dim_range(i);

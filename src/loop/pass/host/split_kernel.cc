@@ -15,7 +15,7 @@ namespace {
 
 constexpr int64_t kBetweenAlign = 64;  // of memory that host functions plan
 
-bool HasLoopOver(const Stmt& stmt, bool (*is_axis)(std::string_view)) {
+bool HasLoopOver(const Stmt& stmt, bool (*is_axis)(ThreadAxis)) {
   return AnyStmt(stmt, [&](const NodeRef& n) {
     const auto* loop = As<For>(n);
     return loop && loop->for_kind == ForKind::kThread && is_axis(loop->thread);
@@ -64,7 +64,7 @@ class Splitter {
       // Until no statement behind shares a thread's or a block's memory with one of the group.
       for (size_t i = first; i < end; ++i) {
         for (const Buffer& b : allocs_) {
-          if (b->scope == "global" || !UsesBuffer(stmts_[i], b.get())) continue;
+          if (b->scope == Scope::kGlobal || !UsesBuffer(stmts_[i], b.get())) continue;
           for (size_t j = end; j < stmts_.size(); ++j) {
             if (UsesBuffer(stmts_[j], b.get())) end = j + 1;
           }
@@ -150,17 +150,16 @@ class Splitter {
 Func WithLaunchAttributes(const Func& func) {
   const std::string cooperative = AskedBy(func->body, kCooperativeAttr);
   const bool asked = !cooperative.empty() && !func->attrs.Has(kCooperativeAttr);
-  std::string dependent = AskedBy(func->body, kDependentAttr);
-  const bool alone = !dependent.empty() && !func->attrs.Has(kAwaitsAttr);
-  if (!asked && !alone) return func;
+  if (!asked) return func;
   PrimFunc fields = *func;
-  if (asked) fields.attrs.Set(kCooperativeAttr, cooperative);
-  if (alone) {
-    auto unmet = func->attrs.Get<std::vector<std::string>>("unmet", {});
-    unmet.push_back(dependent + " has dependent_launch, but nothing is launched before it");
-    fields.attrs.Set("unmet", unmet);
-  }
+  fields.attrs.Set(kCooperativeAttr, cooperative);
   return PrimFunc::Make(std::move(fields));
+}
+
+void CheckDependentLaunch(const PrimFunc& func, const PassContext& context) {
+  const std::string dependent = AskedBy(func.body, kDependentAttr);
+  if (dependent.empty() || func.attrs.Has(kAwaitsAttr)) return;
+  context.Error(func, dependent + " has dependent_launch, but nothing is launched before it");
 }
 
 KernelParts SplitKernel(const Func& kernel) { return Splitter(kernel)(); }

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "loop/func.h"
+#include "loop/pass/pass.h"
 
 namespace tenon {
 
@@ -19,9 +19,10 @@ struct KernelParts {
 /// `dependent_launch` says what it must wait for (loop/threads.h).
 KernelParts SplitKernel(const Func& kernel);
 
-/// A kernel of one launch with what its loops and blocks ask of that as attributes of its own: it
-/// is cooperative (or not to be split), and, in `unmet`, that a dependent launch has none before
-/// it.
+/// A kernel of one launch with what its loops and blocks ask of that as an attribute of its own: it
+/// is cooperative (or not to be split).
 Func WithLaunchAttributes(const Func& func);
+/// Reports a dependent launch that has none before it.
+void CheckDependentLaunch(const PrimFunc& func, const PassContext& context);
 
 }  // namespace tenon

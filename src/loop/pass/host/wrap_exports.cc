@@ -7,10 +7,8 @@
 #include "arith/analyzer.h"
 #include "ir/visit.h"
 #include "loop/arguments.h"
-#include "loop/pass/host/split_kernel.h"
 #include "loop/pass/packed_abi.h"
 #include "loop/requirements.h"
-#include "loop/threads.h"
 #include "support/check.h"
 
 namespace tenon {
@@ -36,8 +34,7 @@ constexpr int64_t kWidestAccess = 16;
 // What a GPU kernel's tensors must be aligned for: one with lanes reads and writes several elements
 // at once, and operations that are passed a tensor want it so.
 Func WithAlignedParams(const Func& kernel, const Module& module) {
-  auto target = Target::Parse(kernel->target);
-  if (!target || !target->IsGpu()) return kernel;
+  if (!kernel->IsForDevice()) return kernel;
   int64_t least = 0;
   std::unordered_map<const BufferNode*, int64_t> wanted;
   PreOrder(kernel->body, [&](const NodeRef& n) {
@@ -68,65 +65,30 @@ Func WithAlignedParams(const Func& kernel, const Module& module) {
 // Attributes that say how the function is called.
 constexpr const char* kOfCalls[] = {kArgumentsAttr, kRequiresAttr};
 
-// A launch of a kernel whose parameters are, by name, some of the host function's and what it made.
-Stmt LaunchOf(const PrimFunc& kernel, const std::vector<Buffer>& known, const std::string& place) {
-  std::vector<Region> regions;
-  for (const Buffer& b : kernel.buffers) {
-    const auto it = std::find_if(known.begin(), known.end(),
-                                 [&](const Buffer& k) { return k->name == b->name; });
-    TN_CHECK(it != known.end());
-    regions.push_back(WholeRegion(*it));
-  }
-  std::vector<Expr> numbers(kernel.dims.begin(), kernel.dims.end());
-  numbers.insert(numbers.end(), kernel.scalars.begin(), kernel.scalars.end());
-  return Launch::Make(kernel.name, std::move(regions), std::move(numbers), place);
-}
-
-Func HostOf(const PrimFunc& kernel, const KernelParts& parts) {
+Func HostOf(const PrimFunc& kernel) {
   PrimFunc host = kernel;
   host.name = kernel.name + ".host";
   host.func_kind = FuncKind::kHost;
   host.attrs = {{"exported", true}, {"export_name", kernel.name}};
-  std::string place = "host";
-  auto target = Target::Parse(kernel.target);
-  if (target && target->IsGpu()) {
-    place = "device 0";
-    host.target = target->Cpu().ToString();
-    host.attrs.Set(packed::kDeviceTypeAttr, packed::DeviceTypeOf(*target));
+  Place place;
+  if (kernel.IsForDevice()) {
+    place = Place::Device(0);
+    host.target = kernel.target->Cpu();
+    host.attrs.Set(packed::kDeviceTypeAttr, kernel.target->device().type);
     host.scalars.push_back(VarNode::Make(kDeviceId, DType::Int(32)));
   }
-  for (Buffer& b : host.buffers) b = InMemory(b);
-  std::vector<Buffer> known = host.buffers;
-  for (const Buffer& b : parts.between) known.push_back(InMemory(b));
-  std::vector<Stmt> launches;
-  for (const Func& part : parts.kernels) launches.push_back(LaunchOf(*part, known, place));
-  host.body = Seq::Make(std::move(launches));
-  for (size_t i = known.size(); i-- > host.buffers.size();) {
-    host.body = Alloc::Make(known[i], host.body);
+  std::vector<Region> regions;
+  for (Buffer& b : host.buffers) {
+    b = InMemory(b);
+    regions.push_back(WholeRegion(b));
   }
+  std::vector<Expr> numbers(kernel.dims.begin(), kernel.dims.end());
+  numbers.insert(numbers.end(), kernel.scalars.begin(), kernel.scalars.end());
+  host.body = Launch::Make(kernel.name, std::move(regions), std::move(numbers), place);
   for (const char* name : kOfCalls) {
     if (const AttrValue* value = kernel.attrs.Find(name)) host.attrs.Set(name, *value);
   }
   return PrimFunc::Make(std::move(host));
-}
-
-// The kernel under another name where its own is that of a C program's first function, which
-// languages of devices keep for themselves; callers see the host function's.
-Func NotMain(const Func& kernel, Module* module) {
-  if (kernel->name != "main") return kernel;
-  PrimFunc fields = *kernel;
-  fields.name = "main_kernel";
-  for (int i = 1; module->Find(fields.name); ++i) fields.name = fmt::format("main_kernel_{}", i);
-  module->funcs.erase(kernel->name);
-  return PrimFunc::Make(std::move(fields));
-}
-
-// Its launches, with their attributes.
-KernelParts PartsOf(const Func& kernel) {
-  const bool cooperative = !AskedBy(kernel->body, kCooperativeAttr).empty();
-  KernelParts parts = SplitKernel(cooperative ? WithLaunchAttributes(kernel) : kernel);
-  for (Func& part : parts.kernels) part = WithLaunchAttributes(part);
-  return parts;
 }
 
 }  // namespace
@@ -140,18 +102,11 @@ Module WrapExports(const Module& module, const PassContext& context) {
       continue;
     }
     const Func aligned = WithAlignedParams(func, module);
-    auto target = Target::Parse(func->target);
-    const bool gpu = target && target->IsGpu();
-    KernelParts parts = gpu ? PartsOf(aligned) : KernelParts{{aligned}, {}};
-    if (gpu && parts.kernels.size() == 1) parts.kernels[0] = NotMain(parts.kernels[0], &out);
-    out.Add(HostOf(*aligned, parts));
-    if (parts.kernels.size() > 1) out.funcs.erase(name);
-    for (const Func& part : parts.kernels) {
-      PrimFunc kernel = *part;
-      kernel.attrs.Erase("exported");
-      for (const char* attr : kOfCalls) kernel.attrs.Erase(attr);
-      out.Add(PrimFunc::Make(std::move(kernel)));
-    }
+    out.Add(HostOf(*aligned));
+    PrimFunc kernel = *aligned;
+    kernel.attrs.Erase("exported");
+    for (const char* attr : kOfCalls) kernel.attrs.Erase(attr);
+    out.Add(PrimFunc::Make(std::move(kernel)));
   }
   return out;
 }

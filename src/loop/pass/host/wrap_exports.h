@@ -10,8 +10,6 @@
 // "device 0", the device that its tensors are on, whose number is a further scalar parameter
 // `device.id`; attribute device_type: the DLDeviceType. The parameters of one with vectorized loops
 // are aligned to 16 bytes, and those that operations are passed to what these want; calls check it.
-// Where it needs several launches (split_kernel.h), it
-// becomes several kernels K_0, K_1, …; `main`, which devices keep for themselves, main_kernel.
 #pragma once
 
 #include "loop/pass/pass.h"

@@ -138,7 +138,7 @@ class TeamLowerer {
   static Expr Rank() { return Call::Make(Intrinsic::kTeamRank, {}, DType::Index()); }
 
   bool IsShared(const Buffer& b) const {
-    return params_.count(b.get()) != 0 || b->scope == "global" || b->scope == "const";
+    return params_.count(b.get()) != 0 || HolderOf(b->scope) == Holder::kLaunch;
   }
   Accesses Shared(const NodeRef& node) const {
     return AccessesOf(node, module_, [this](const Buffer& b) { return IsShared(b); });

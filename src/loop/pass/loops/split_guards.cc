@@ -1,3 +1,35 @@
+// Guards become ranges of loops.
+//
+// A conjunct of an `if` or a select that compares indices is brought to the form f >= 0, and f is
+// read as slope * v + rest for the loop's variable v. If the rest knows nothing of inner loops, the
+// guard holds exactly from (or up to) a value of v; if it does, the least value that the rest takes
+// over the inner loops' ranges tells from where it holds for all of them. All lower bounds of a
+// loop make one `first`, all upper bounds one `last`, and the loop becomes three: before, inside,
+// after. Inside, every guard is true by construction and is replaced by it; before and after, an
+// exact guard that stands alone is false there, and an `if` around it goes. Parts that are empty
+// for certain are not made. An interior is looked at again: with the ranges gone, equalities (the
+// first iteration of a reduction) are what is left to peel. From
+//
+//   for i in 0..20, k in 0..3 {
+//     if 1 <= i + k && i + k <= 20 { C[i] = C[i] + A[i + k - 1] * W[k] }
+//   }
+//
+// comes, with simplify behind it, since i = 0 and i = 19 are left over as loops of one iteration,
+//
+//   for k.1 in 1..3 {
+//     C[0] = C[0] + A[k.1 - 1] * W[k.1]
+//   }
+//   for i in 1..19, k in 0..3 {
+//     C[i] = C[i] + A[i + k - 1] * W[k]
+//   }
+//   for k.2 in 0..2 {
+//     C[19] = C[19] + A[k.2 + 18] * W[k.2]
+//   }
+//
+// What keeps this from exploding: an edge is not split again for guards that only hold for a whole
+// inner tile (in_edge_), a tile that several serial loops move is split in the innermost one alone,
+// and copies count against max_unrolled_stmts.
+
 #include "loop/pass/loops/split_guards.h"
 
 #include <algorithm>
@@ -183,6 +215,8 @@ Stmt Decide(const Stmt& stmt, const std::unordered_map<const Node*, bool>& known
   return Cast<StmtNode>(decider.MapChild(stmt, FieldRole::kChild));
 }
 
+// Goes over one function. What it has made runs the same iterations in the same order as before;
+// `stmts_` counts the function's statements with all copies made so far.
 class GuardSplitter final : public ScopedRewriter {
  public:
   GuardSplitter(const Func& func, const PassContext& context)

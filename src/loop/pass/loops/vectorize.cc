@@ -1,3 +1,31 @@
+// All lanes at once, by abstract interpretation with two kinds of values: those that are the same
+// in every lane stay scalars, those that differ become vectors. A Widener (lanes.h) walks
+// expressions and knows which variables have become vectors; here are the statements, and memory.
+//
+// The loop's variable is ramp(min, 1, lanes). An `if` whose condition is a vector does not branch:
+// its lanes become a mask, and-ed to the mask of what is around, under which stores write and loads
+// read. Conjuncts that the first and the last lane agree on are taken out first and branch as
+// before, and the whole of a masked body is entered only where some lane is active, so that what
+// its lanes have in common can be done without a mask. From
+//
+//   for j in 0..8 vectorized {
+//     if i * 8 + j < n && i < 5 { C[i * 8 + j] = A[i * 8 + j] * B[i] }
+//   }
+//
+// comes
+//
+//   if i < 5 {
+//     if reduce_max<bool>(ramp(i * 8, 1, 8) < broadcast(n, 8)) {
+//       C[ramp(i * 8, 1, 8) where ramp(i * 8, 1, 8) < broadcast(n, 8)] =
+//           A[ramp(i * 8, 1, 8) where ramp(i * 8, 1, 8) < broadcast(n, 8)] * broadcast(B[i], 8)
+//     }
+//   }
+//
+// (broken here after the `=`). A store whose place is a scalar while its value is a vector can only
+// be an update, x = x op value, and becomes one reduction of the lanes; inactive lanes bring the
+// identity. A buffer that is made inside gets `lanes` elements for each of its own, lanes next to
+// each other, so that the lanes of one element are one vector.
+
 #include "loop/pass/loops/vectorize.h"
 
 #include <fmt/format.h>
@@ -378,13 +406,14 @@ class LaneRewriter final : public Widener {
   BufferMap private_;     // buffers made inside → theirs with room for all lanes
 };
 
+// Goes over one function, innermost loops first: what a LaneRewriter gets has no vectorized loop
+// left inside.
 class LoopVectorizer final : public ScopedRewriter {
  public:
   LoopVectorizer(const Func& func, const PassContext& context)
       : func_(*func), context_(context), names_(*func) {
     BindDims(*func, &analyzer_);
-    const auto target = Target::Parse(func->target);
-    is_gpu_ = target && target->IsGpu();
+    is_gpu_ = func->IsForDevice();
   }
 
  private:

@@ -1,5 +1,28 @@
 // The exponential family: exp, exp2, log, log2, tanh, erf, sigmoid; and in f64, as they are rare,
 // exp10, expm1, log10, log1p and the other hyperbolic functions with their inverses.
+//
+// Every function here is computed in three steps: the argument is brought into a short range where
+// a polynomial is exact to the last bit or two, the polynomial is evaluated, and the result is
+// scaled back. The ways in and out are exact or nearly so, so that the error is the polynomial's.
+//
+//   exp, exp2      x = n ln2 + r with |r| <= ln2 / 2, by adding a number so large that the sum has
+//                  no bits below one (it rounds, and its lowest bits are the integer n); ln2 is
+//                  subtracted in two parts (Cody and Waite), so that r keeps its bits. e^r - 1 is a
+//                  polynomial, and 2^n is made by shifting n into the exponent's bits.
+//   log, log2      x = 2^e (1 + f) with 1 + f around 1, by integer arithmetic on the bits;
+//                  t = f / (2 + f) turns log(1 + f) into an odd series in t.
+//   tanh, erf,     ratios and sums of these, each with a form of its own near 0, where the
+//   sigmoid        difference of two near-equal numbers would lose bits.
+//
+// In loop IR, exp(x) of f32 with FMA begins, x clamped to where the result is neither 0 nor
+// infinite,
+//
+//   n = fma(x, 1.442695f32, 12583166f32) - 12583166f32
+//   r = fma(n, 2.9088971e-05f32, fma(n, -0.69317627f32, x))
+//
+// Special values need no branches: they are selects at the end, or fall out of the arithmetic. The
+// coefficients are in coefficients.h, with how they were found.
+
 #include <cmath>
 #include <limits>
 

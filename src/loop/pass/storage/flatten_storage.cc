@@ -40,7 +40,7 @@ class VectorAxes final : public ChildVisitor {
   }
 
   void Found(const Buffer& b) {
-    bool free = (b->scope == "register" || b->scope == "local") && !b->layout && b->strides.empty();
+    bool free = IsThreadArray(b->scope) && !b->layout && b->strides.empty();
     if (free && b->rank() > 1) uses_[b.get()].resize(b->shape.size());
   }
 
@@ -73,7 +73,7 @@ class Flattener final : public StorageRewriter {
   FlatBuffer Place(const Buffer& buffer) override {
     if (IsFragment(*buffer)) return Registers(buffer);
     bool memory = !buffer->layout || buffer->layout->threads.empty();
-    if (!memory || buffer->scope == "barrier") return {};
+    if (!memory || buffer->scope == Scope::kBarrier) return {};
     FlatBuffer flat = Flatten(buffer);
     auto axis = axes_.find(buffer.get());
     if (axis != axes_.end()) PutInnermost(axis->second, &flat);
@@ -86,8 +86,8 @@ class Flattener final : public StorageRewriter {
     if (!buffer->layout || buffer->layout->threads.empty()) return {};
     flat.size = Simplify(flat.strides[0]);
     flat.strides[0] = IndexConst(0);
-    flat.buffer = BufferNode::Make(buffer->name, buffer->dtype, {flat.size}, "register", nullptr,
-                                   {}, buffer->align);
+    flat.buffer = BufferNode::Make(buffer->name, buffer->dtype, {flat.size}, Scope::kRegister,
+                                   nullptr, {}, buffer->align);
     return flat;
   }
 

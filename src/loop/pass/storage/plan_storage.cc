@@ -1,10 +1,40 @@
+// Offsets for everything that is allocated: in a kernel's workspace, in the arena of a call.
+//
+// Lifetimes (arena.h) are read off the tree: a value is needed from its first use to its last, in
+// the numbering of statements, and a use in a loop counts for the whole loop. PlanArena then places
+// the largest first, each at the lowest offset at which it meets nothing that lives at the same
+// time. In a kernel, memory of the team never overlaps (workers may be a barrier apart), memory of
+// a worker does, and each worker has a copy at rank * bytes:
+//
+//   for j in 0..4 parallel {
+//     alloc first: f32[2048] in local { first[j] = small[0]; small[1] = first[j] }
+//     alloc second: f32[2048] in local
+//     …
+//
+// becomes, with both at offset 0,
+//
+//   let own_workspace = ptr_offset(workspace, 16384 + team_rank<index>() * 8192)
+//   …
+//   for j in 0..4 parallel {
+//     bind first: f32[2048] in local align 64 = ptr_offset(own_workspace, 0) { … }
+//     bind second: f32[2048] in local align 64 = ptr_offset(own_workspace, 0)
+//     …
+//
+// Sizes that depend on dims are offsets that are expressions; the order of placing is then decided
+// by a guess of typical sizes, so that it is the same in every run. In a host function all values,
+// whatever their type, are regions of one view of the arena per element type, and launches carry
+// the workspaces of their kernels, which are items with the life of that one launch. Where memory
+// has no addresses (handles), every item is memory of its own.
+
 #include "loop/pass/storage/plan_storage.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "intrin/tile_intrinsic.h"
+#include "loop/arguments.h"
 #include "loop/pass/analysis/access.h"
 #include "loop/pass/packed_abi.h"
 #include "loop/pass/storage/arena.h"
@@ -24,15 +54,21 @@ int64_t ElementBytes(const BufferNode& b) { return b.dtype.Bytes(); }
 
 Expr StorageBytes(const Buffer& buffer) { return Flatten(buffer).size * ElementBytes(*buffer); }
 
+// Whether nobody chose an end of this dim.
+bool IsOpen(const PrimFunc& func, size_t dim) {
+  const int64_t hi = func.dim_hi[dim];
+  return hi < 0 || hi >= std::numeric_limits<int32_t>::max();
+}
+
 // A size for deciding about order: dims at their upper ends, or at a middling size where they have
-// none.
+// none that anybody chose.
 int64_t GuessBytes(const Expr& bytes, const PrimFunc& func) {
   if (auto constant = AsInt(bytes)) return *constant;
   constexpr int64_t kTypicalDim = 128;
   VarMap dims;
   for (size_t i = 0; i < func.dims.size(); ++i) {
-    int64_t hi = func.dim_hi[i];
-    dims[func.dims[i].get()] = IndexConst(hi < 0 ? std::max(func.dim_lo[i], kTypicalDim) : hi);
+    dims[func.dims[i].get()] =
+        IndexConst(IsOpen(func, i) ? std::max(func.dim_lo[i], kTypicalDim) : func.dim_hi[i]);
   }
   return AsInt(Simplify(Substitute(bytes, dims))).value_or(kTypicalDim);
 }
@@ -43,6 +79,8 @@ void SetIfConst(Attrs* attrs, const char* name, const Expr& value) {
 
 // ---- kernels ----
 
+// One kernel. An allocation is in exactly one of three places: left where it is (stack, registers),
+// in shared_ or in own_; items and buffers of a list go together by index.
 class KernelPlanner final : public ScopedRewriter {
  public:
   KernelPlanner(const Func& func, const Module& module, const PassContext& context)
@@ -57,9 +95,9 @@ class KernelPlanner final : public ScopedRewriter {
     if (!placed_count()) return Describe(std::move(fields), shared, own);
     Var workspace = VarNode::Make("workspace", DType::Handle());
     fields.scalars.push_back(workspace);
-    Place(shared_, workspace, "global", shared.offsets);
+    Place(shared_, workspace, Scope::kGlobal, shared.offsets);
     Var own_workspace = VarNode::Make(NameSupply(*func_).Fresh("own_workspace"), DType::Handle());
-    Place(own_, own_workspace, "local", own.offsets);
+    Place(own_, own_workspace, Scope::kLocal, own.offsets);
     fields.body = Rewrite(func_->body);
     if (!own_.empty()) {
       Expr rank = Call::Make(Intrinsic::kTeamRank, {}, DType::Index());
@@ -117,15 +155,15 @@ class KernelPlanner final : public ScopedRewriter {
       std::optional<int64_t> bytes = LargestBytes(b);
       const bool is_constant = AsInt(StorageBytes(b)).has_value();
       bool registers =
-          b->scope == "register" && is_constant && bytes && *bytes <= kMaxRegisterBytes;
-      const bool tiles = b->scope == "tile" && bytes && *bytes <= kTileBytes * kNumTiles;
-      if (registers || tiles || b->scope == "barrier") continue;
+          b->scope == Scope::kRegister && is_constant && bytes && *bytes <= kMaxRegisterBytes;
+      const bool tiles = b->scope == Scope::kTile && bytes && *bytes <= kTileBytes * kNumTiles;
+      if (registers || tiles || b->scope == Scope::kBarrier) continue;
       // A GPU's compiler finds places for a thread's and a block's memory.
-      if (IsBound(*func_) && b->scope != "global") continue;
+      if (IsBound(*func_) && b->scope != Scope::kGlobal) continue;
       const Expr size = bytes ? IndexConst(*bytes) : Simplify(StorageBytes(b));
       if (!IsOfDims(size, *func_)) {
         context_.Remark(fmt::format("{}: {} has no largest size", func_->name, b->name));
-      } else if (b->scope == "global" && !life.in_parallel) {
+      } else if (b->scope == Scope::kGlobal && !life.in_parallel) {
         // The team's buffers never overlap: workers may be a barrier apart.
         Add(life, size, &shared_, &shared_items_);
       } else {
@@ -154,7 +192,7 @@ class KernelPlanner final : public ScopedRewriter {
     items->push_back({buffers->back()->name, bytes, Guess(bytes), life.first, life.last});
   }
 
-  void Place(const std::vector<Buffer>& buffers, const Var& base, const char* scope,
+  void Place(const std::vector<Buffer>& buffers, const Var& base, Scope scope,
              const std::vector<Expr>& offsets) {
     for (size_t i = 0; i < buffers.size(); ++i) {
       auto view = MakeRef<BufferNode>(*buffers[i]);
@@ -213,6 +251,8 @@ Expr Approximate(const Expr& e) {
   }
 }
 
+// One host function. Every value and workspace is an item, and plan_ has an offset for each, in the
+// order of items_.
 class HostPlanner final : public StorageRewriter {
  public:
   HostPlanner(const Func& func, const Module& module, const PassContext& context)
@@ -221,7 +261,13 @@ class HostPlanner final : public StorageRewriter {
     std::vector<std::string> names = func->attrs.Get<std::vector<std::string>>("weights", {});
     std::vector<int64_t> offsets = func->attrs.GetInts("weight_offsets");
     TN_CHECK(names.size() == offsets.size());
-    for (size_t i = 0; i < names.size(); ++i) weight_offsets_[names[i]] = offsets[i];
+    for (size_t i = 0; i < names.size(); ++i) {
+      weight_offsets_[names[i]] = offsets[i];
+      weight_numbers_[names[i]] = i;
+    }
+    on_device_ = func->attrs.Has(packed::kDeviceTypeAttr);
+    device_weights_.resize(names.size());
+    weight_sizes_.resize(names.size());
   }
 
   /// `sizer` receives the function that computes the arena's bytes, where they are not constant.
@@ -229,6 +275,16 @@ class HostPlanner final : public StorageRewriter {
     Plan();
     PrimFunc fields = *func_;
     Stmt body = Rewrite(func_->body);
+    if (on_device_ && !weight_offsets_.empty()) {
+      Var weights = VarNode::Make(kDeviceWeights, DType::Handle());
+      for (size_t i = 0; i < device_weights_.size(); ++i) {
+        if (!device_weights_[i]) continue;
+        const auto slot = static_cast<int64_t>(i) * packed::kSlotBytes;
+        body = Bind::Make(device_weights_[i], packed::LoadAt(DType::Handle(), weights, slot), body);
+      }
+      fields.scalars.push_back(weights);
+      fields.attrs.Set("weight_bytes", weight_sizes_);
+    }
     for (auto& [dtype, view] : weight_views_) {
       Expr base = Call::Make(Intrinsic::kWeightsBase, {}, DType::Handle());
       body = Bind::Make(view, base, body);
@@ -242,7 +298,10 @@ class HostPlanner final : public StorageRewriter {
       fields.attrs.Set("plan", ToString(items_, plan_));
       const bool is_constant = arenas_.size() == 1 && AsInt(plan_.bytes);
       if (is_constant) SetIfConst(&fields.attrs, "arena_bytes", plan_.bytes);
-      if (!is_constant) *sizer = Sizer();
+      if (!is_constant) {
+        *sizer = Sizer();
+        SetMostBytes(&fields.attrs);
+      }
     }
     if (uses_team_size_) fields.attrs.Set("max_team", context_.max_team);
     return PrimFunc::Make(std::move(fields));
@@ -254,7 +313,7 @@ class HostPlanner final : public StorageRewriter {
     for (const Lifetime& life : lives.allocs) {
       const Buffer& b = life.alloc->buffer;
       allocated_.insert(b.get());
-      if (b->scope == "const") continue;
+      if (b->scope == Scope::kConst) continue;
       item_of_[b.get()] = items_.size();
       AddItem(b->name, StorageBytes(b), life.first, life.last);
     }
@@ -301,20 +360,37 @@ class HostPlanner final : public StorageRewriter {
     if (allocated_.count(buffer.get()) == 0) return {};  // parameters keep their logical shapes
     FlatBuffer flat = Flatten(buffer);
     int64_t element = ElementBytes(*buffer);
-    if (buffer->scope == "const") {
+    if (buffer->scope == Scope::kConst) {
       auto it = weight_offsets_.find(buffer->name);
       TN_CHECK(it != weight_offsets_.end(), "weight {} has no offset", buffer->name);
       TN_CHECK(it->second % element == 0, "weight {} is not aligned to its elements", buffer->name);
+      if (on_device_) return OnDevice(buffer, std::move(flat));
       flat.offset = IndexConst(it->second / element);
       flat.buffer =
-          View(&weight_views_, "weights", buffer->dtype, "const", WeightBytes() / element);
+          View(&weight_views_, "weights", buffer->dtype, Scope::kConst, WeightBytes() / element);
     } else {
       const size_t item = item_of_.at(buffer.get());
       Arena& arena = ArenaOf(item);
       flat.offset = analyzer_.Simplify(plan_.offsets[item] / IndexConst(element));
-      flat.buffer = View(&arena.views, arena.memory->name, buffer->dtype, "global",
+      flat.buffer = View(&arena.views, arena.memory->name, buffer->dtype, Scope::kGlobal,
                          arena.bytes / IndexConst(element));
     }
+    return flat;
+  }
+
+  // A weight by itself: where memory has handles, no part of it can be handed to a kernel.
+  FlatBuffer OnDevice(const Buffer& buffer, FlatBuffer flat) {
+    const size_t number = weight_numbers_.at(buffer->name);
+    const int64_t bytes = AsInt(StorageBytes(buffer)).value_or(0);
+    weight_sizes_[number] = bytes;
+    Buffer& view = device_weights_[number];
+    if (!view) {
+      view = BufferNode::Make(fmt::format("weight_{}", number), buffer->dtype,
+                              {IndexConst(bytes / ElementBytes(*buffer))}, Scope::kGlobal, nullptr,
+                              {}, kArenaAlign);
+    }
+    flat.offset = IndexConst(0);
+    flat.buffer = view;
     return flat;
   }
 
@@ -327,7 +403,7 @@ class HostPlanner final : public StorageRewriter {
   };
   Arena& ArenaOf(size_t item) { return arenas_.size() == 1 ? arenas_[0] : arenas_[item]; }
 
-  static Buffer View(Views* views, const std::string& name, DType dtype, const char* scope,
+  static Buffer View(Views* views, const std::string& name, DType dtype, Scope scope,
                      const Expr& size) {
     Buffer& view = (*views)[dtype.ToString()];
     if (!view) {
@@ -343,7 +419,7 @@ class HostPlanner final : public StorageRewriter {
     int64_t end = 0;
     PreOrder(func_->body, [&](const NodeRef& n) {
       const auto* alloc = As<Alloc>(n);
-      if (alloc && alloc->buffer->scope == "const") {
+      if (alloc && alloc->buffer->scope == Scope::kConst) {
         auto at = weight_offsets_.find(alloc->buffer->name);
         int64_t start = at == weight_offsets_.end() ? 0 : at->second;
         end = std::max(end, start + AsInt(StorageBytes(alloc->buffer)).value_or(0));
@@ -385,6 +461,15 @@ class HostPlanner final : public StorageRewriter {
     return Select::Make(Lt(sum, limit), bytes, IndexConst(kTooManyBytes));
   }
 
+  // What the largest sizes need, where all have an end.
+  void SetMostBytes(Attrs* attrs) {
+    for (size_t i = 0; i < func_->dims.size(); ++i) {
+      if (IsOpen(*func_, i)) return;
+    }
+    const int64_t most = analyzer_.ConstBounds(plan_.bytes).max;
+    if (most < kTooManyBytes) attrs->Set("most_arena_bytes", most);
+  }
+
   Func Sizer() {
     PrimFunc fields;
     fields.name = func_->name + ".arena_bytes";
@@ -409,6 +494,10 @@ class HostPlanner final : public StorageRewriter {
   const Module& module_;
   const PassContext& context_;
   std::map<std::string, int64_t> weight_offsets_;
+  std::map<std::string, size_t> weight_numbers_;
+  bool on_device_ = false;
+  std::vector<Buffer> device_weights_;  // by number; what is read of them
+  std::vector<int64_t> weight_sizes_;
   Expr weight_bytes_;
   std::vector<ArenaItem> items_;
   ArenaPlan plan_;

@@ -1,3 +1,44 @@
+// From "a loop over threads here, another there" to one body that every thread runs.
+//
+// A schedule binds loops where they stand: a tile is loaded in loops over threadIdx.x, used in
+// other loops over threadIdx.x. The machine has one launch, and each thread runs all of the body.
+// The steps, in order:
+//
+//   1. virtual threads are played side by side, loops that fill shared memory without threads are
+//      dealt out to all of them (share_loads.h);
+//   2. the extent of each axis is the largest of its loops' (launch_extents.h);
+//   3. barriers are placed while loops over axes still stand, because it is between loops that
+//      threads depend on each other (place_syncs.h);
+//   4. Converter takes the loops away: their variables become the launch's, a loop with a smaller
+//      extent becomes a condition, and what stands in no loop over an axis, and writes what threads
+//      share, is left to the first thread along it.
+//
+//   for b in 0..2 thread blockIdx.x {
+//     alloc S: i32[1] in shared
+//     S[0] = 0
+//     for t in 0..256 thread threadIdx.x {
+//       atomic + S[0], D[b, t] relaxed at cta
+//       if t == 255 { G[b] = S[0] }
+//     }
+//   }
+//
+// becomes
+//
+//   for blockIdx.x in 0..2 thread blockIdx.x {
+//     for threadIdx.x in 0..256 thread threadIdx.x {
+//       alloc S: i32[1] in shared
+//       if threadIdx.x == 0 { S[0] = 0i32 }
+//       sync cta
+//       atomic + S[0], D[blockIdx.x, threadIdx.x] relaxed at cta
+//       sync cta
+//       if threadIdx.x == 255 { G[blockIdx.x] = S[0] }
+//     }
+//   }
+//
+// A condition must not stand around a barrier that some threads would then miss. So Converter
+// carries conditions down as guards (Together), past statements that hold barriers, and writes them
+// around the pieces in between.
+
 #include "loop/pass/threads/bind_threads.h"
 
 #include <algorithm>
@@ -21,9 +62,7 @@ namespace {
 constexpr int64_t kDefaultThreads = 128;
 
 bool IsGpuKernel(const PrimFunc& func) {
-  if (func.func_kind != FuncKind::kKernel || IsBound(func)) return false;
-  auto target = Target::Parse(func.target);
-  return target && target->IsGpu();
+  return func.func_kind == FuncKind::kKernel && !IsBound(func) && func.IsForDevice();
 }
 
 int RankOf(const For& loop) {
@@ -48,7 +87,7 @@ Stmt WithoutOtherLoops(const Stmt& body, NameSupply* names) {
   return PostOrderRewrite(body, [&](const NodeRef& n) -> NodeRef {
     const auto* loop = As<For>(n);
     if (!loop) return n;
-    const bool virtual_thread = loop->for_kind == ForKind::kThread && loop->thread == "vthread";
+    const bool virtual_thread = loop->thread == ThreadAxis::kVThread;
     if (!virtual_thread && loop->for_kind != ForKind::kParallel) return n;
     Stmt together = virtual_thread ? InterleaveVirtualThreads(*loop, made, names) : nullptr;
     if (together) return together;
@@ -81,9 +120,10 @@ class DefaultBinding final : public ScopedRewriter {
     Stmt body = Substitute(loop->body, VarMap{{loop->var.get(), loop->min + number}});
     body = If::Make(Lt(number, loop->extent), body);
     body = For::Make(thread, IndexConst(0), IndexConst(kDefaultThreads), ForKind::kThread, body, {},
-                     "threadIdx.x");
+                     ThreadAxis::kThreadIdxX);
     Expr blocks = (loop->extent + (kDefaultThreads - 1)) / kDefaultThreads;
-    return For::Make(block, IndexConst(0), blocks, ForKind::kThread, body, {}, "blockIdx.x");
+    return For::Make(block, IndexConst(0), blocks, ForKind::kThread, body, {},
+                     ThreadAxis::kBlockIdxX);
   }
   NameSupply names_;
 };
@@ -96,7 +136,7 @@ class Converter {
     BindDims(func, &analyzer_);
     for (size_t i = 0; i < extents_.size(); ++i) {
       if (!extents_[i]) continue;
-      vars_[i] = VarNode::Make(names_.Fresh(AxisName(i)), DType::Index());
+      vars_[i] = VarNode::Make(names_.Fresh(Name(AxisAt(i))), DType::Index());
       analyzer_.Bind(vars_[i], IndexConst(0), extents_[i]);
     }
   }
@@ -109,7 +149,7 @@ class Converter {
       // The first thread must be there where it does what belongs to none of them.
       Expr extent = extents_[i];
       if (alone_[i]) extent = analyzer_.Simplify(Max(extent, IndexConst(1)));
-      out = For::Make(vars_[i], IndexConst(0), extent, ForKind::kThread, out, {}, AxisName(i));
+      out = For::Make(vars_[i], IndexConst(0), extent, ForKind::kThread, out, {}, AxisAt(i));
     }
     return out;
   }
@@ -266,7 +306,7 @@ class Converter {
   // Writes of a thread's own memory, or of its block's: which threads do them is said for each
   // statement.
   bool WritesOwn(const Stmt& stmt) const {
-    auto own = [](const Buffer& b) { return IsThreadPrivate(b) || b->scope == "shared"; };
+    auto own = [](const Buffer& b) { return HolderOf(b->scope) != Holder::kLaunch; };
     return !AccessesOf(stmt, module_, own).writes.empty();
   }
 
@@ -274,7 +314,7 @@ class Converter {
   // it is in no loop of. The lanes of a warp do their operations together.
   Stmt Alone(const Stmt& stmt) {
     const Accesses visible =
-        AccessesOf(stmt, module_, [](const Buffer& b) { return !IsThreadPrivate(b); });
+        AccessesOf(stmt, module_, [](const Buffer& b) { return !IsThreadPrivate(*b); });
     if (visible.writes.empty()) return stmt;
     Guards first;
     for (size_t i = 0; i < extents_.size(); ++i) {
@@ -297,8 +337,7 @@ class Converter {
 
 struct Launched {
   Stmt body;
-  bool bound = true;
-  std::vector<std::string> unmet;
+  std::vector<std::string> refused;  // what threads would need and cannot have
 };
 
 Launched MakeLaunch(const Func& func, const Module& module, const Stmt& scheduled) {
@@ -309,24 +348,24 @@ Launched MakeLaunch(const Func& func, const Module& module, const Stmt& schedule
   for (size_t i = first; i < FirstAxisOf(Level::kCta); ++i)
     body = LeaveToFirstBlock(body, module, i, &names);
   LaunchExtents launch = LaunchExtentsOf(*func, module, body);
-  if (!launch.unmet.empty()) return {func->body, false, std::move(launch.unmet)};
+  if (!launch.refused.empty()) return {func->body, std::move(launch.refused)};
   body = MarkRepetitions(body, module, &names);
   SyncPlan plan = PlaceSyncs(*func, module, body, launch.extents, cooperative);
   body = Converter(*func, module, launch.extents)(plan.body);
-  return {ShrinkThreadMemory(*func, body), true, std::move(plan.unmet)};
+  return {ShrinkThreadMemory(*func, body), std::move(plan.refused)};
 }
 
 // Parallel loops of a kernel that binds none; what threads make of them may need what no barrier
 // gives, and then one thread does it all.
 Launched LaunchByDefault(const Func& func, const Module& module, const PassContext& context) {
   Launched out = MakeLaunch(func, module, DefaultBinding(*func).Rewrite(func->body));
-  if (out.unmet.empty()) {
+  if (out.refused.empty()) {
     context.Remark(func->name + ": no loop is bound; the iterations of its parallel loops are " +
                    "threads, in blocks of " + std::to_string(kDefaultThreads));
     return out;
   }
   context.Remark(func->name + ": no loop is bound, and its parallel loops cannot be by default (" +
-                 out.unmet.front() + "); one thread does everything");
+                 out.refused.front() + "); one thread does everything");
   return MakeLaunch(func, module, func->body);
 }
 
@@ -348,19 +387,17 @@ Func WithSharedFills(const Func& func, const Module& module, const PassContext& 
 }
 
 Func BindKernel(const Func& scheduled, const Module& module, const PassContext& context) {
+  CheckDependentLaunch(*scheduled, context);
   const Func func = WithSharedFills(WithLaunchAttributes(scheduled), module, context);
   const bool axes = HasAxisLoop(func->body), parallel = HasParallel(func->body);
   if (axes && parallel)
     context.Remark(func->name + ": parallel loops beside bound ones run in order");
   Launched launch = parallel && !axes ? LaunchByDefault(func, module, context)
                                       : MakeLaunch(func, module, func->body);
+  for (const std::string& what : launch.refused) context.Error(*func, what);
   PrimFunc fields = *func;
   fields.body = launch.body;
-  // An extent that nobody knows leaves the kernel as it was.
-  if (launch.bound) fields.attrs.Set(kBoundAttr, int64_t{1});
-  auto unmet = func->attrs.Get<std::vector<std::string>>("unmet", {});
-  unmet.insert(unmet.end(), launch.unmet.begin(), launch.unmet.end());
-  if (!unmet.empty()) fields.attrs.Set("unmet", unmet);
+  fields.attrs.Set(kBoundAttr, int64_t{1});
   return PrimFunc::Make(std::move(fields));
 }
 

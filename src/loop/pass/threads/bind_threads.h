@@ -14,11 +14,10 @@
 // rest by each of them in turn, in unrolled loops. Shared memory whose loops no thread has is
 // filled by all threads together, or by one where iterations need one another, with a remark that
 // says so. Where no loop is bound, the iterations of parallel loops become threads, with a remark
-// that says so; else parallel loops run in order. What cannot be done is said in the attribute
-// `unmet`, which the verifier reports before code generation: data that crosses blocks, threads'
-// own memory, or a barrier where threads take different ways. Why here: the loops' extents are
-// still those of the schedule, and indices have all their dimensions, from which it is read which
-// thread touches what.
+// that says so; else parallel loops run in order. Errors: data that crosses blocks, threads' own
+// memory, or a barrier where threads take different ways; an extent that the kernel's dims do not
+// tell. Why here: the loops' extents are still those of the schedule, and indices have all their
+// dimensions, from which it is read which thread touches what.
 #pragma once
 
 #include "loop/pass/pass.h"

@@ -13,7 +13,7 @@ namespace {
 class Leaver {
  public:
   Leaver(const Stmt& body, const Module& module, size_t axis, NameSupply* names)
-      : body_(body), module_(module), axis_(AxisName(axis)), names_(names) {}
+      : body_(body), module_(module), axis_(AxisAt(axis)), names_(names) {}
 
   Stmt Visit(const Stmt& stmt) {
     if (!HasLoop(stmt)) return Left({stmt});
@@ -54,16 +54,14 @@ class Leaver {
     if (HasSync(stmt)) return stmt;
     const Accesses all = AccessesOf(stmt, module_, [](const Buffer&) { return true; });
     const bool visible = std::any_of(all.writes.begin(), all.writes.end(),
-                                     [](const BufferNode* b) { return !IsOwn(*b); });
+                                     [](const BufferNode* b) { return !IsThreadPrivate(*b); });
     const bool whole = std::none_of(all.writes.begin(), all.writes.end(), [&](const BufferNode* b) {
-      return IsOwn(*b) && IsUsedBeside(*b, run);
+      return IsThreadPrivate(*b) && IsUsedBeside(*b, run);
     });
     if (!visible || !whole) return stmt;
     Var var = VarNode::Make(names_->Fresh("first"), DType::Index());
     return For::Make(var, IndexConst(0), IndexConst(1), ForKind::kThread, stmt, {}, axis_);
   }
-
-  static bool IsOwn(const BufferNode& b) { return b.scope != "global" && b.scope != "shared"; }
 
   bool IsUsedBeside(const BufferNode& b, const std::vector<Stmt>& run) const {
     bool used = false;
@@ -84,7 +82,7 @@ class Leaver {
 
   const Stmt body_;
   const Module& module_;
-  const std::string axis_;
+  const ThreadAxis axis_;
   NameSupply* names_;
 };
 

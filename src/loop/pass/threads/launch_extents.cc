@@ -41,9 +41,10 @@ class Extents final : public ScopedRewriter {
     if (!over_dims) {
       const int64_t most = analyzer_.ConstBounds(now).max;
       if (most == Interval::kPosInf) {
-        launch.unmet.push_back("loop '" + loop.var->name + "' over " + loop.thread +
-                               " has an extent that depends on loops around it: expected one that "
-                               "the kernel's dims tell");
+        launch.refused.push_back(
+            "loop '" + loop.var->name + "' over " + Name(loop.thread) +
+            " has an extent that depends on loops around it: expected one that "
+            "the kernel's dims tell");
         return;
       }
       now = IndexConst(most);

@@ -9,8 +9,8 @@
 namespace tenon {
 
 struct LaunchExtents {
-  AxisExtents extents;             // of each axis the largest of its loops', over the kernel's dims
-  std::vector<std::string> unmet;  // loops whose extents the dims do not tell
+  AxisExtents extents;  // of each axis the largest of its loops', over the kernel's dims
+  std::vector<std::string> refused;  // loops whose extents the dims do not tell
 };
 
 /// Of a body in which loops over thread axes stand where the schedule has them. Operations of a

@@ -1,3 +1,39 @@
+// Counting groups.
+//
+// A thread's asynchronous copies are closed in groups, in order, and all that it can wait for is
+// "no more than n groups, the latest, are under way". So the question at a statement that reads is
+// how many groups were closed since the one that it reads from; that many may go on. Statements of
+// a list are parts, each with what it copies and what it reads of asynchronously written buffers;
+// copying parts in a row are one run, and a run is one group. A buffer with versions, as
+// software_pipeline makes them, has its version in the first index: an iteration reads what was
+// copied `back` iterations ago if the index of the copy there is the index of the read here, and
+// then back * (groups per iteration) groups have been closed since. From
+//
+//   alloc S: f32[3, 32] in shared
+//   for k in 0..10 {
+//     if k >= 2 {
+//       for i in 0..32 thread threadIdx.x { C[k - 2, i] = S[(k - 2) % 3, 31 - i] }
+//     }
+//     if k < 8 {
+//       for c in 0..8 thread threadIdx.x {
+//         call @ptx.cp.async.copy.f32(A[k, c * 4..+4], S[k % 3, c * 4..+4])
+//       }
+//     }
+//   }
+//
+// comes, since (k - 2) % 3 was written two iterations ago, and one group has been closed since,
+//
+//   for k in 0..10 {
+//     call @ptx.cp.async.wait.1()
+//     if k >= 2 { … }
+//     if k < 8 { … }
+//     call @ptx.cp.async.commit()
+//   }
+//
+// Waiting longer than needed is never wrong, so whatever is not known takes the least number that
+// is possible. A wait that an earlier one, of this iteration or the one before, has done already is
+// left out (Waits finds the fixed point over iterations).
+
 #include "loop/pass/threads/lower_async.h"
 
 #include <algorithm>
@@ -25,9 +61,12 @@ struct Touch {
   Expr first;  // null: several, or unknown
 };
 
+// One kernel. A read of what was copied never comes before a wait that covers it: whatever is not
+// known counts as copied last.
 class AsyncLowerer final : public ScopedRewriter {
  public:
-  AsyncLowerer(const PrimFunc& func, const Module& module) : module_(module) {
+  AsyncLowerer(const PrimFunc& func, const Module& module, const PassContext& context)
+      : func_(func), module_(module), context_(context) {
     BindDims(func, &analyzer_);
     PreOrder(func.body, [&](const NodeRef& n) {
       if (const CallFunc* call = CopyOf(n)) ++written_[call->buffers[1]->buffer.get()];
@@ -35,7 +74,6 @@ class AsyncLowerer final : public ScopedRewriter {
     });
   }
   bool any() const { return !written_.empty(); }
-  std::vector<std::string> unmet;
   /// Names of the functions that calls were added of.
   std::set<std::string> called;
 
@@ -64,14 +102,15 @@ class AsyncLowerer final : public ScopedRewriter {
     for (size_t i = 0; i < call.buffers.size(); ++i) {
       const BufferNode& b = *call.buffers[i]->buffer;
       const int64_t align = callee->buffers[i]->align;
-      const bool base = b.scope == "shared" || (b.scope == "global" && b.align >= align);
+      const bool base =
+          b.scope == Scope::kShared || (b.scope == Scope::kGlobal && b.align >= align);
       const auto bytes = BytesBefore(*call.buffers[i]);
       const bool known = base && bytes && IsZero(analyzer_.Simplify(*bytes % align));
-      if (known && (i == 1 || b.scope == "global")) continue;
+      if (known && (i == 1 || b.scope == Scope::kGlobal)) continue;
       const std::string what = call.callee + " of " + b.name + ": expected " +
                                (i == 0 ? "global" : "shared") + " memory at a multiple of " +
                                std::to_string(align) + " bytes";
-      if (std::find(unmet.begin(), unmet.end(), what) == unmet.end()) unmet.push_back(what);
+      context_.Error(func_, what);
     }
   }
 
@@ -226,44 +265,43 @@ class AsyncLowerer final : public ScopedRewriter {
   }
   Stmt Wait(int64_t n) { return CallTo(kAsyncWaitRows + std::to_string(n)); }
 
+  const PrimFunc& func_;
   const Module& module_;
+  const PassContext& context_;
   std::unordered_map<const BufferNode*, size_t> written_;  // by how many statements
   const For* loop_ = nullptr;                              // the innermost around
 };
 
 // A function whose calls are asynchronous, as loop/threads.h has it.
-Func Marked(const PrimFunc& func, const char* what) {
+Func Marked(const PrimFunc& func, AsyncPart part) {
   PrimFunc fields = func;
-  fields.attrs.Set(kAsyncAttr, std::string(what));
+  fields.attrs.Set(kAsyncAttr, std::string(Name(part)));
   fields.attrs.Set(kIntrinsicAttr, func.name);
   return PrimFunc::Make(std::move(fields));
 }
 
 }  // namespace
 
-Module LowerAsync(const Module& module, const PassContext&) {
+Module LowerAsync(const Module& module, const PassContext& context) {
   Module out = module;
   std::set<std::string> called;
   for (const auto& [name, func] : module.funcs) {
-    auto target = Target::Parse(func->target);
-    if (func->func_kind != FuncKind::kKernel || IsBound(*func) || !target || !target->IsGpu())
-      continue;
-    AsyncLowerer lowerer(*func, module);
+    if (func->func_kind != FuncKind::kKernel || IsBound(*func) || !func->IsForDevice()) continue;
+    AsyncLowerer lowerer(*func, module, context);
     if (!lowerer.any()) continue;
     PrimFunc fields = *func;
     fields.body = lowerer.Rewrite(func->body);
-    if (!lowerer.unmet.empty()) fields.attrs.Set("unmet", lowerer.unmet);
     out.Add(PrimFunc::Make(std::move(fields)));
     called.insert(lowerer.called.begin(), lowerer.called.end());
   }
   if (called.empty()) return out;
   for (const auto& [name, func] : module.funcs) {
-    if (IsAsyncCopy(*func)) out.Add(Marked(*func, kAsyncCopy));
+    if (IsAsyncCopy(*func)) out.Add(Marked(*func, AsyncPart::kCopy));
   }
   for (const std::string& name : called) {
     Expected<Func> meaning = MeaningOf(*BuiltinTileIntrinsics().Find(name));
     TN_CHECK(meaning, "{}", ToString(meaning.errors()));
-    out.Add(Marked(**meaning, name == kAsyncCommitRow ? kAsyncCommit : kAsyncWait));
+    out.Add(Marked(**meaning, name == kAsyncCommitRow ? AsyncPart::kCommit : AsyncPart::kWait));
   }
   return out;
 }

@@ -6,9 +6,9 @@
 // so, as loop/threads.h has it); every thread closes a group after each run of statements that
 // copy, and waits before statements that read what was copied, until no more groups are under way
 // than were closed since. How many that are is read off the versions of a pipelined loop's buffers;
-// where it cannot be, all are waited for. A copy that is not known to move aligned bytes of global
-// memory is named in the attribute `unmet`. Why here: loops are still those of the schedule, and
-// bind_threads must see the waits, behind which other threads' copies take a barrier.
+// where it cannot be, all are waited for. Errors: a copy that is not known to move aligned bytes of
+// global memory. Why here: loops are still those of the schedule, and bind_threads must see the
+// waits, behind which other threads' copies take a barrier.
 #pragma once
 
 #include "loop/pass/pass.h"

@@ -24,7 +24,7 @@ class Waits {
     }
     PreOrder(kernel.body, [&](const NodeRef& n) {
       const auto* alloc = As<Alloc>(n);
-      if (alloc && alloc->buffer->scope == "global") awaited_.insert(alloc->buffer.get());
+      if (alloc && alloc->buffer->scope == Scope::kGlobal) awaited_.insert(alloc->buffer.get());
       return !IsA<ExprNode>(n);
     });
   }
@@ -78,11 +78,11 @@ Stmt Inside(const Stmt& nest, const Stmt& first) {
   return WithBody(*loop, Inside(loop->body, first));
 }
 
-Func Row(const char* name, const char* order) {
+Func Row(const char* name, LaunchOrder order) {
   Expected<Func> meaning = MeaningOf(*BuiltinTileIntrinsics().Find(name));
   TN_CHECK(meaning, "{}", ToString(meaning.errors()));
   PrimFunc fields = **meaning;
-  fields.attrs.Set(kLaunchOrderAttr, std::string(order));
+  fields.attrs.Set(kLaunchOrderAttr, std::string(Name(order)));
   fields.attrs.Set(kIntrinsicAttr, fields.name);
   return PrimFunc::Make(std::move(fields));
 }
@@ -97,11 +97,11 @@ Module OrderLaunches(const Module& module, const PassContext&) {
     PrimFunc fields = *func;
     if (waits) {
       fields.body = Waits(*func).In(fields.body);
-      out.Add(Row(kLaunchWaitRow, kLaunchOrderWait));
+      out.Add(Row(kLaunchWaitRow, LaunchOrder::kWait));
     }
     if (precedes) {
       fields.body = Inside(fields.body, CallTo(kLaunchBeginRow));
-      out.Add(Row(kLaunchBeginRow, kLaunchOrderBegin));
+      out.Add(Row(kLaunchBeginRow, LaunchOrder::kBegin));
     }
     out.Add(PrimFunc::Make(std::move(fields)));
   }

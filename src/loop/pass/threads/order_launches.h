@@ -1,7 +1,7 @@
 // order_launches: the kernel of a dependent launch waits for the launch before it.
 //
 // Needs: kernels in their bound form (loop/threads.h), with the attributes `awaits` and
-// `precedes_dependent` that wrap_exports gave them. Ensures: every thread of a kernel that awaits
+// `precedes_dependent` that split_launches gave them. Ensures: every thread of a kernel that awaits
 // something waits once, outside of all loops, before the first statement that touches what is named
 // there or global memory made in the kernel; what stands before runs while the launch before ends.
 // A kernel whose next launch is dependent lets it begin first of all: its blocks get what room the

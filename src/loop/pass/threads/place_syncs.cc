@@ -1,3 +1,35 @@
+// Barriers from heads and tails.
+//
+// For each statement three things are kept, for each level at which threads can meet (a block, a
+// cluster, the grid): what it touches before its first barrier (head), what it touches after its
+// last one (tail), and whether every path through it has a barrier (always). A list of statements
+// is walked once: where the tail so far conflicts with the head of the next statement (SyncAnalysis
+// says so), a barrier goes between and the tail is empty. A loop is a list with itself: its own
+// tail is held against the head of the next iteration. So each barrier stands as late as it can,
+// and one serves all pairs across it. From
+//
+//   for b in 0..2 thread blockIdx.x {
+//     alloc S: i32[1] in shared
+//     S[0] = 0
+//     for t in 0..256 thread threadIdx.x {
+//       atomic + S[0], D[b, t] relaxed at cta
+//       if t == 255 { G[b] = S[0] }
+//     }
+//   }
+//
+// where all threads touch S[0], comes (the launch around it is bind_threads' work)
+//
+//   if threadIdx.x == 0 { S[0] = 0i32 }
+//   sync cta
+//   atomic + S[0], D[blockIdx.x, threadIdx.x] relaxed at cta
+//   sync cta
+//   if threadIdx.x == 255 { G[blockIdx.x] = S[0] }
+//
+// A barrier that some threads do not reach hangs. Loops and conditions whose bounds differ among
+// the threads of a level are therefore remembered as the reason why none can stand inside
+// (blocked_); a barrier that would be needed there is refused with that reason. A condition that
+// loads nothing is no such reason, since the converter moves it inwards.
+
 #include "loop/pass/threads/place_syncs.h"
 
 #include <fmt/format.h>
@@ -11,9 +43,8 @@
 
 namespace tenon {
 
-bool IsThreadPrivate(const Buffer& buffer) {
-  return buffer->scope == "local" || buffer->scope == "register" || buffer->scope == "tile" ||
-         IsFragment(*buffer);
+bool IsThreadPrivate(const BufferNode& buffer) {
+  return HolderOf(buffer.scope) == Holder::kThread || HolderOf(buffer.scope) == Holder::kWarp;
 }
 
 std::optional<Level> HighestSync(const Stmt& stmt) {
@@ -42,6 +73,9 @@ void Append(AccessList* to, const AccessList& from) {
   to->insert(to->end(), from.begin(), from.end());
 }
 
+// One body. Behind Walk(s), for each level: between any two conflicting accesses in s stands a
+// barrier of that level, or the reason why none can stand there is in refused_; head and tail are
+// what a barrier around s would still have to order.
 class Placer {
  public:
   Placer(const PrimFunc& func, const Module& module, const Stmt& body, const AxisExtents& extents,
@@ -59,7 +93,7 @@ class Placer {
     Stmt placed = Walk(body_).stmt;
     CheckPairs();
     CheckRaces();
-    return {placed, std::move(unmet_)};
+    return {placed, std::move(refused_)};
   }
 
  private:
@@ -78,14 +112,14 @@ class Placer {
 
   // One element written by many at once: no barrier says whose value stays.
   void CheckRaces() {
-    for (size_t i = 0; unmet_.empty() && i < analysis_.all.size(); ++i) {
+    for (size_t i = 0; refused_.empty() && i < analysis_.all.size(); ++i) {
       const SyncAccess& a = analysis_.all[i];
-      for (size_t axis = 0; unmet_.empty() && axis < kNumAxes; ++axis) {
+      for (size_t axis = 0; refused_.empty() && axis < kNumAxes; ++axis) {
         if (!analysis_.Races(a, axis)) continue;
         const For& loop = *a.binders[axis].loop;
-        Unmet("buffer " + a.buffer->name + ": one element is written by all iterations of loop '" +
-              loop.var->name + "' over " + loop.thread +
-              ": expected an atomic update, or an element for each");
+        Refuse("buffer " + a.buffer->name + ": one element is written by all iterations of loop '" +
+               loop.var->name + "' over " + Name(loop.thread) +
+               ": expected an atomic update, or an element for each");
       }
     }
   }
@@ -111,15 +145,16 @@ class Placer {
   bool CheckPair(const SyncAccess& a, const SyncAccess& b) {
     if (a.arrival) return false;  // the copy is checked
     for (size_t axis = 0; axis < kNumAxes; ++axis) {
-      const bool own = IsThreadPrivate(a.buffer);
-      const bool block = IsBlockRank(axis) && !(a.buffer->scope == "global" && BlocksMeet(axis));
+      const bool own = IsThreadPrivate(*a.buffer);
+      const bool block =
+          IsBlockRank(axis) && !(a.buffer->scope == Scope::kGlobal && BlocksMeet(axis));
       if (own && a.write && b.write) continue;
       const Binder &x = a.binders[axis], &y = b.binders[axis];
       const bool copies = x.loop && x.loop == y.loop && NeedsCopies(a, b, axis);
       if (!block && !own && !copies) continue;
       const bool once = !x.repeated || analysis_.MadeInside(a.buffer, x);
       if (analysis_.SameThread(a, b, axis, once ? x.depth + 1 : 0)) continue;
-      Unmet(Crossing(*a.buffer, axis, copies));
+      Refuse(Crossing(*a.buffer, axis, copies));
       return true;
     }
     return false;
@@ -128,34 +163,36 @@ class Placer {
   std::string Crossing(const BufferNode& b, size_t axis, bool copies) const {
     const std::string what = "buffer " + b.name;
     if (copies) {
-      return what + " in " + b.scope + " is made for each " +
+      return what + " in " + Name(b.scope) + " is made for each " +
              (IsBlockRank(axis)
                   ? "block of threads: expected it in shared or local"
                   : "thread: expected it in local, or the alloc outside of the loop over threads, "
                     "where it is the block's");
     }
     if (!IsBlockRank(axis)) {
-      return what + " in " + b.scope +
+      return what + " in " + Name(b.scope) +
              " is written by one thread and read by another: expected it in shared";
     }
-    if (b.scope == "shared" && IsClusterAxis(AxisName(axis))) {
+    if (b.scope == Scope::kShared && IsClusterAxis(AxisAt(axis))) {
       return "unsupported: buffer " + b.name +
              " in shared is written by one block of a cluster and touched by another: expected it "
              "in global";
     }
-    if (b.scope != "global" && BlocksMeet(axis)) {
-      return what + " in " + b.scope +
+    if (b.scope != Scope::kGlobal && BlocksMeet(axis)) {
+      return what + " in " + Name(b.scope) +
              " is written by one block of threads and touched by another: expected it in global";
     }
     return what +
            " is written by one block of threads and touched by another: "
            "blocks cannot wait for each other" +
-           (b.scope == "global" ? ""
-                                : "; compute_at puts what fills it into the block that reads it");
+           (b.scope == Scope::kGlobal
+                ? ""
+                : "; compute_at puts what fills it into the block that reads it");
   }
 
-  void Unmet(const std::string& what) {
-    if (std::find(unmet_.begin(), unmet_.end(), what) == unmet_.end()) unmet_.push_back(what);
+  void Refuse(const std::string& what) {
+    if (std::find(refused_.begin(), refused_.end(), what) == refused_.end())
+      refused_.push_back(what);
   }
 
   // ---- control flow ----
@@ -166,7 +203,7 @@ class Placer {
     bool uniform = true;
     PreOrder(e, [&](const NodeRef& n) {
       if (const auto* load = As<Load>(n)) {
-        uniform &= !IsThreadPrivate(load->buffer);
+        uniform &= !IsThreadPrivate(*load->buffer);
         uniform &= level == 0 || !analysis_.IsWritten(load->buffer);
       }
       if (IsA<VarNode>(n)) uniform &= analysis_.varying[level].count(n.get()) == 0;
@@ -198,7 +235,7 @@ class Placer {
 
   Stmt Barrier(const SyncAccess& why, size_t level) {
     if (blocked_[level].empty()) return Sync::Make(kSyncLevels[level]);
-    Unmet("buffer " + why.buffer->name + " needs a barrier " + blocked_[level]);
+    Refuse("buffer " + why.buffer->name + " needs a barrier " + blocked_[level]);
     return nullptr;
   }
 
@@ -247,7 +284,7 @@ class Placer {
     const auto at = std::find(kSyncLevels.begin(), kSyncLevels.end(), As<Sync>(stmt)->level);
     if (at == kSyncLevels.end()) return flow;
     const auto level = static_cast<size_t>(at - kSyncLevels.begin());
-    if (!blocked_[level].empty()) Unmet("a barrier stands " + blocked_[level]);
+    if (!blocked_[level].empty()) Refuse("a barrier stands " + blocked_[level]);
     Pass(&flow, level);
     return flow;
   }
@@ -341,9 +378,10 @@ class Placer {
     bool differs = variance.Differs(loop.body) || variance.Differs(loop.extent);
     for (size_t i = around; i < around_.size(); ++i) differs |= variance.Differs(around_[i]);
     if (!differs) return;
-    Unmet("loop '" + loop.var->name + "' over " + loop.thread + " does other things in each " +
-          "iteration of loop '" + outer.var->name + "', which is over " + loop.thread +
-          " too: within a nest an axis is bound once, but for stages that all threads do alike");
+    Refuse("loop '" + loop.var->name + "' over " + Name(loop.thread) +
+           " does other things in each " + "iteration of loop '" + outer.var->name +
+           "', which is over " + Name(loop.thread) +
+           " too: within a nest an axis is bound once, but for stages that all threads do alike");
   }
 
   Flow OnSerial(const For& loop, const std::array<bool, kNumSyncLevels>& uniform, size_t depth) {
@@ -444,7 +482,7 @@ class Placer {
   size_t depth_ = 0;          // loops around
   int repeating_ = 0;         // serial ones among them
   Blocked blocked_;           // why no barrier can stand here, by level; "": it can
-  std::vector<std::string> unmet_;
+  std::vector<std::string> refused_;
 };
 
 }  // namespace

@@ -15,8 +15,8 @@ namespace tenon {
 using AxisExtents = std::array<Expr, kNumAxes>;
 
 struct SyncPlan {
-  Stmt body;                       // with barriers added
-  std::vector<std::string> unmet;  // what no barrier can order, and why
+  Stmt body;                         // with barriers added
+  std::vector<std::string> refused;  // what no barrier can order, and why
 };
 
 /// Adds barriers to a body in which loops over thread axes still stand where the schedule has
@@ -40,7 +40,7 @@ SyncPlan PlaceSyncs(const PrimFunc& func, const Module& module, const Stmt& body
                     const AxisExtents& extents, bool cooperative = false);
 
 /// True for memory that each thread has for itself.
-bool IsThreadPrivate(const Buffer& buffer);
+bool IsThreadPrivate(const BufferNode& buffer);
 
 /// The level of the barrier of most threads in the statement; none: it holds no barrier.
 std::optional<Level> HighestSync(const Stmt& stmt);

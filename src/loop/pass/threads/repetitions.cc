@@ -59,7 +59,7 @@ class Marker {
   bool Repeats(const Stmt& stmt) const {
     const Accesses all = AccessesOf(stmt, module_, [](const Buffer&) { return true; });
     const bool shared = std::all_of(all.writes.begin(), all.writes.end(),
-                                    [](const BufferNode* b) { return b->scope == "shared"; });
+                                    [](const BufferNode* b) { return b->scope == Scope::kShared; });
     return !all.writes.empty() && shared && !HasAxis(stmt) && !within_->Differs(stmt);
   }
 
@@ -90,7 +90,8 @@ class Marker {
 
 Stmt MarkRepetitions(const Stmt& body, const Module& module, NameSupply* names) {
   Stmt out = body;
-  for (const char* axis : {"threadIdx.z", "threadIdx.y", "threadIdx.x"}) {
+  for (ThreadAxis axis :
+       {ThreadAxis::kThreadIdxZ, ThreadAxis::kThreadIdxY, ThreadAxis::kThreadIdxX}) {
     out = Marker(AxisRank(axis), module, names).Visit(out);
   }
   return out;

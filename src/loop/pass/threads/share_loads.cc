@@ -13,13 +13,14 @@ namespace tenon {
 namespace {
 
 // Those whose neighbours are warps' neighbours last, so that they fill neighbours.
-constexpr std::array<const char*, 3> kThreadAxes = {"threadIdx.z", "threadIdx.y", "threadIdx.x"};
+constexpr std::array kThreadAxes = {ThreadAxis::kThreadIdxZ, ThreadAxis::kThreadIdxY,
+                                    ThreadAxis::kThreadIdxX};
 
 bool LoadsPrivate(const Expr& e) {
   bool found = false;
   PreOrder(e, [&](const NodeRef& n) {
     const auto* load = As<Load>(n);
-    found |= load && IsThreadPrivate(load->buffer);
+    found |= load && IsThreadPrivate(*load->buffer);
     return !found;
   });
   return found;
@@ -44,7 +45,7 @@ std::set<std::string> WrittenByOne(const Stmt& stmt, bool many) {
     if (loop && loop->for_kind == ForKind::kThread) return false;
     if (loop) loops.push_back(loop->var.get());
     const auto* store = As<Store>(n);
-    if (!store || store->buffer->scope != "shared") return !IsA<ExprNode>(n);
+    if (!store || store->buffer->scope != Scope::kShared) return !IsA<ExprNode>(n);
     const bool moves = std::any_of(loops.begin(), loops.end(), [&](const VarNode* v) {
       return std::any_of(store->indices.begin(), store->indices.end(),
                          [&](const Expr& index) { return UsesVar(index, v); });
@@ -72,7 +73,7 @@ class Sharing final : public ScopedRewriter {
   };
   // An axis whose threads are dealt iterations.
   struct Axis {
-    std::string name;
+    ThreadAxis axis;
     int64_t extent;
   };
 
@@ -132,17 +133,17 @@ class Sharing final : public ScopedRewriter {
   std::vector<Axis> AxesFor(const Stmt& stmt) const {
     std::vector<Axis> out;
     int64_t threads = 1;
-    for (const char* name : kThreadAxes) {
-      Expr extent = extents_[static_cast<size_t>(AxisRank(name))];
+    for (ThreadAxis axis : kThreadAxes) {
+      Expr extent = extents_[static_cast<size_t>(AxisRank(axis))];
       bool same = true;
       for (const Around& around : around_) {
-        if (around.loop->thread != name) continue;
+        if (around.loop->thread != axis) continue;
         extent = around.loop->extent;
         same &= IsZero(around.loop->min) && around.apart == 0 && !around.variance.Differs(stmt);
       }
       const auto count = extent && same ? AsInt(extent) : std::nullopt;
       if (!count || *count <= 1 || __builtin_mul_overflow(threads, *count, &threads)) continue;
-      out.push_back({name, *count});
+      out.push_back({axis, *count});
     }
     return out;
   }
@@ -188,7 +189,7 @@ class Sharing final : public ScopedRewriter {
     std::vector<Var> vars;
     Expr thread = IndexConst(0);
     for (const Axis& axis : axes) {
-      vars.push_back(VarNode::Make(names_.Fresh(NameOf(axis.name)), DType::Index()));
+      vars.push_back(VarNode::Make(names_.Fresh(NameOf(axis.axis)), DType::Index()));
       thread = thread * axis.extent + Expr(vars.back());
     }
     Var step = VarNode::Make(names_.Fresh("fill"), DType::Index());
@@ -208,15 +209,15 @@ class Sharing final : public ScopedRewriter {
     if (!size || *size % threads != 0) body = If::Make(Lt(number, nest.size), body);
     for (size_t i = axes.size(); i-- > 0;) {
       body = For::Make(vars[i], IndexConst(0), IndexConst(axes[i].extent), ForKind::kThread, body,
-                       {}, axes[i].name);
+                       {}, axes[i].axis);
     }
     const Expr steps = analyzer_.Simplify((nest.size + (threads - 1)) / threads);
     return For::Make(step, IndexConst(0), steps, ForKind::kSerial, body);
   }
 
   // As the loop over the axis around is named, or the axis.
-  std::string NameOf(const std::string& axis) const {
-    std::string name = axis;
+  std::string NameOf(ThreadAxis axis) const {
+    std::string name = Name(axis);
     for (const Around& around : around_) {
       if (around.loop->thread == axis) name = around.loop->var->name;
     }

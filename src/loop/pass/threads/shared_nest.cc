@@ -1,3 +1,29 @@
+// Iterations that any thread may do.
+//
+// A nest of serial loops that fills shared memory would be done by one thread, or by all of them
+// alike. It can be dealt out instead where different iterations touch different elements of what is
+// filled. Each access is read as a number, base + sum of weight * loop variable, which all loops of
+// the nest that every access moves with have in common; loops that are not dealt, and loops inside
+// the body, move the number within a span. Then the numbers are those of a mixed radix: sort the
+// dealt loops by weight, and each weight must be at least the span plus what the smaller digits
+// reach (DigitsTell). In
+//
+//   for ty in 0..2 thread threadIdx.y {
+//     for tx in 0..8 thread threadIdx.x {
+//       for k in 0..3 {
+//         alloc S: f32[2, 8] in shared
+//         for i in 0..2, j in 0..8 { S[i, j] = A[bx, k * 16 + i * 8 + j] * 2f32 }
+//
+// the element's number is i * 8 + j: the weights are 8 and 1, the span is 1, so both loops are
+// dealt, and their 16 iterations go to the 16 threads of the block (share_loads and bind_threads
+// make that of it):
+//
+//         S[threadIdx.y, threadIdx.x] =
+//             A[blockIdx.x, k * 16 + threadIdx.y * 8 + threadIdx.x] * 2f32
+//         sync cta
+//
+// A reduction into an element keeps its loop inside, with the element.
+
 #include "loop/pass/threads/shared_nest.h"
 
 #include <algorithm>
@@ -109,7 +135,7 @@ class NestReader {
       case NodeKind::kLet: lets_.push_back(As<Let>(n)->var); break;
       case NodeKind::kAlloc:
         own_.insert(As<Alloc>(n)->buffer.get());
-        simple_ &= IsThreadPrivate(As<Alloc>(n)->buffer);
+        simple_ &= IsThreadPrivate(*As<Alloc>(n)->buffer);
         break;
       case NodeKind::kCallFunc: simple_ &= IsCopy(*As<CallFunc>(n)); break;
       default: simple_ &= !IsA<StmtNode>(n);
@@ -120,7 +146,7 @@ class NestReader {
   // By the thread that begins it.
   bool IsCopy(const CallFunc& call) const {
     const Func callee = module_.Find(call.callee);
-    return callee && AsyncPart(*callee) == kAsyncCopy && call.buffers.size() == 2;
+    return callee && AsyncPartOf(*callee) == AsyncPart::kCopy && call.buffers.size() == 2;
   }
 
   bool ScanTouches(const NodeRef& n) {
@@ -130,7 +156,7 @@ class NestReader {
   }
   void Fill(const Buffer& buffer) {
     if (own_.count(buffer.get()) != 0 || touches_.count(buffer.get()) != 0) return;
-    simple_ &= buffer->scope == "shared";
+    simple_ &= buffer->scope == Scope::kShared;
     if (!simple_) return;
     std::vector<Touch>& touches = touches_[buffer.get()];
     PreOrder(body_, [&](const NodeRef& n) {

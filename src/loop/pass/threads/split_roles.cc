@@ -1,3 +1,48 @@
+// A ring of tiles between one warpgroup that copies and others that compute.
+//
+// Let a loop of n steps copy tiles at the beginning of each step and compute with them in the rest.
+// Each tile gets a dimension of `stages` versions; step k uses version k % stages. Two rings of
+// barriers, one of each per version, say who may go on: `full[s]` ends a phase when the bytes of a
+// step have come, `empty[s]` when every computing warpgroup is done with them. Phases alternate, so
+// a wait names the parity of the turn it is about, (k / stages) % 2; the copying warpgroup waits
+// for the turn before, which for the first turn counts as ended. From
+//
+//   for k in 0..2 {producer_stages: 2} {
+//     if threadIdx.y == 0 && threadIdx.x == 0 {
+//       call @ptx.tma.copy.64x64.f16(B[0..64, k * 64..+64], SB; 128)
+//     }
+//     sync cta
+//     call @ptx.wgmma.m64n8k64.f16.t(SA[…], SB[0..8, 0..64], CF)
+//     sync cta
+//   }
+//
+// comes
+//
+//   roles {
+//     role compute size 8 registers 240 {
+//       for k in 0..2 {
+//         wait full[k % 2], k / 2 % 2
+//         call @ptx.wgmma.m64n8k64.f16.t(SA[k % 2, …], SB[k % 2, 0..8, 0..64], CF)
+//         if threadIdx.x == 0 { arrive empty[k % 2] }
+//       }
+//     }
+//     role copy size 4 registers 24 {
+//       if threadIdx.x == 0 {
+//         for k.ahead in 0..2 {
+//           wait empty[k.ahead % 2], (k.ahead / 2 + 1) % 2
+//           expect full[k.ahead % 2], 24576
+//           …
+//           call @ptx.tma.copy.64x64.f16(B[0..64, k.ahead * 64..+64],
+//               SB[k.ahead % 2, 0..64, 0..64], full[k.ahead % 2]; 128, 0, k.ahead * 64)
+//         }
+//       }
+//     }
+//   }
+//
+// (the other tile left out). The barriers of the block that bind_threads had put are gone, so the
+// roles may differ by as many steps as there are versions. What makes that right is checked here:
+// the roles have nothing in common but the tiles.
+
 #include "loop/pass/threads/split_roles.h"
 
 #include <algorithm>
@@ -30,9 +75,10 @@ bool IsBulkCopy(const PrimFunc& func) {
 // As loop/warpgroup.h has it: with the barrier, and the place of the source in its buffer.
 Func WithBarrier(const PrimFunc& row) {
   PrimFunc fields = row;
-  fields.attrs.Set(kAsyncAttr, std::string(kAsyncBulk));
+  fields.attrs.Set(kAsyncAttr, std::string(Name(AsyncPart::kBulk)));
   fields.attrs.Set(kIntrinsicAttr, row.name);
-  fields.buffers.push_back(BufferNode::Make("full", DType::UInt(64), {IndexConst(1)}, "barrier"));
+  fields.buffers.push_back(
+      BufferNode::Make("full", DType::UInt(64), {IndexConst(1)}, Scope::kBarrier));
   ++fields.num_outputs;
   for (const char* name : {"row", "column"})
     fields.scalars.push_back(VarNode::Make(name, DType::Index()));
@@ -43,11 +89,13 @@ Func Initializer() {
   Expected<Func> meaning = MeaningOf(*BuiltinTileIntrinsics().Find(kBarrierInitRow));
   TN_CHECK(meaning, "{}", ToString(meaning.errors()));
   PrimFunc fields = **meaning;
-  fields.attrs.Set(kAsyncAttr, std::string(kAsyncInit));
+  fields.attrs.Set(kAsyncAttr, std::string(Name(AsyncPart::kInit)));
   fields.attrs.Set(kIntrinsicAttr, fields.name);
   return PrimFunc::Make(std::move(fields));
 }
 
+// One kernel. As soon as something is refused, the kernel is left as it was; until then copies_ and
+// rest_ together are the statements of the loop, in order.
 class Splitter {
  public:
   Splitter(const Func& func, const Module& module)
@@ -56,16 +104,10 @@ class Splitter {
   Func Run() {
     Stmt body = nest_.body;
     FindLoop(body);
-    if (unmet_.empty() && loop_) body = Split(body);
-    if (unmet_.empty()) CheckMaps(body);
+    if (refused_.empty() && loop_) body = Split(body);
+    if (refused_.empty()) CheckMaps(body);
+    if (!refused_.empty() || !loop_) return func_;
     PrimFunc fields = *func_;
-    if (!unmet_.empty()) {
-      auto all = func_->attrs.Get<std::vector<std::string>>("unmet", {});
-      all.insert(all.end(), unmet_.begin(), unmet_.end());
-      fields.attrs.Set("unmet", all);
-      return PrimFunc::Make(std::move(fields));
-    }
-    if (!loop_) return func_;
     for (size_t i = axes_.size(); i-- > 0;) {
       body = For::Make(axes_[i].var, IndexConst(0), axes_[i].extent, ForKind::kThread, body, {},
                        axes_[i].thread);
@@ -75,7 +117,8 @@ class Splitter {
     return PrimFunc::Make(std::move(fields));
   }
 
-  bool done() const { return unmet_.empty(); }
+  /// Why it was left as it is; empty: it was not, or had no copies.
+  const std::vector<std::string>& refused() const { return refused_; }
   /// The rows that are called with barriers now.
   const std::set<std::string>& called() const { return called_; }
 
@@ -83,15 +126,15 @@ class Splitter {
   struct Axis {
     Var var;
     Expr extent;
-    std::string thread;
+    ThreadAxis thread;
   };
   struct Tile {
     Buffer before, after;
   };
 
-  void Unmet(std::string what) {
-    if (std::find(unmet_.begin(), unmet_.end(), what) == unmet_.end())
-      unmet_.push_back(std::move(what));
+  void Refuse(std::string what) {
+    if (std::find(refused_.begin(), refused_.end(), what) == refused_.end())
+      refused_.push_back(std::move(what));
   }
 
   const CallFunc* BulkCopyOf(const NodeRef& n) const {
@@ -109,25 +152,25 @@ class Splitter {
     PreOrder(body, [&](const NodeRef& n) {
       const auto* loop = As<For>(n);
       if (loop && loop->attrs.Has(kProducerStagesAttr)) {
-        if (loop_) Unmet("two loops have producer_stages: expected one in a kernel");
+        if (loop_) Refuse("two loops have producer_stages: expected one in a kernel");
         loop_ = loop;
         return false;
       }
       if (const CallFunc* call = BulkCopyOf(n)) {
-        Unmet(call->callee + " is outside of a loop: expected it in one that is annotated with " +
-              kProducerStagesAttr);
+        Refuse(call->callee + " is outside of a loop: expected it in one that is annotated with " +
+               kProducerStagesAttr);
       }
       return !IsA<ExprNode>(n);
     });
     if (!loop_) return;
     stages_ = loop_->attrs.GetInt(kProducerStagesAttr, 0);
     if (stages_ < 1 || stages_ > kMostStages) {
-      Unmet("producer_stages of loop '" + loop_->var->name + "': expected 1 to " +
-            std::to_string(kMostStages));
+      Refuse("producer_stages of loop '" + loop_->var->name + "': expected 1 to " +
+             std::to_string(kMostStages));
     }
     if (!Copies(loop_->body))
-      Unmet("loop '" + loop_->var->name + "' has producer_stages, but nothing that the copy " +
-            "engine copies");
+      Refuse("loop '" + loop_->var->name + "' has producer_stages, but nothing that the copy " +
+             "engine copies");
   }
 
   // ---- the launch ----
@@ -137,17 +180,19 @@ class Splitter {
     bool has_y = false;
     for (const For* loop : nest_.axes) {
       const bool lanes = loop->thread == kLaneAxis;
-      if (lanes && !has_y) axes_.push_back({NewVar("threadIdx.y"), IndexConst(1), "threadIdx.y"});
+      if (lanes && !has_y)
+        axes_.push_back({NewVar("threadIdx.y"), IndexConst(1), ThreadAxis::kThreadIdxY});
       axes_.push_back({loop->var, loop->extent, loop->thread});
-      has_y |= loop->thread == "threadIdx.y";
+      has_y |= loop->thread == ThreadAxis::kThreadIdxY;
       const auto extent = AsInt(loop->extent);
-      if (loop->thread == "threadIdx.z" && extent != 1) Unmet("a loop is over threadIdx.z" + Why());
+      if (loop->thread == ThreadAxis::kThreadIdxZ && extent != 1)
+        Refuse("a loop is over threadIdx.z" + Why());
       if (lanes && extent == kWarpgroup) lane_ = loop->var;
     }
-    if (!lane_) return Unmet("no operation of a warpgroup" + Why());
+    if (!lane_) return Refuse("no operation of a warpgroup" + Why());
     Axis& y = axes_[axes_.size() - 2];
     groups_ = AsInt(y.extent).value_or(0);
-    if (groups_ < 1 || groups_ > 7) Unmet("more than 7 warpgroups along threadIdx.y" + Why());
+    if (groups_ < 1 || groups_ > 7) Refuse("more than 7 warpgroups along threadIdx.y" + Why());
     y.extent = IndexConst(groups_ + 1);
     group_ = y.var;
   }
@@ -163,15 +208,15 @@ class Splitter {
   Stmt Split(const Stmt& body) {
     ReadAxes();
     TakeParts(loop_->body);
-    if (!unmet_.empty()) return body;
+    if (!refused_.empty()) return body;
     MakeTiles();
     CheckRest(body);
-    full_ =
-        BufferNode::Make(names_.Fresh("full"), DType::UInt(64), {IndexConst(stages_)}, "barrier");
-    empty_ =
-        BufferNode::Make(names_.Fresh("empty"), DType::UInt(64), {IndexConst(stages_)}, "barrier");
+    full_ = BufferNode::Make(names_.Fresh("full"), DType::UInt(64), {IndexConst(stages_)},
+                             Scope::kBarrier);
+    empty_ = BufferNode::Make(names_.Fresh("empty"), DType::UInt(64), {IndexConst(stages_)},
+                              Scope::kBarrier);
     const Stmt producer = Producer(), consumer = Without(body);
-    if (!unmet_.empty()) return body;
+    if (!refused_.empty()) return body;
     // No more than a launch gives to all of them: who asks for more waits for ever.
     const int64_t given = kRegisters / (groups_ + 1) / 8 * 8 * (groups_ + 1);
     const int64_t budget = std::min(kMostRegisters, (given - kCopyingRegisters) / groups_ / 8 * 8);
@@ -188,7 +233,7 @@ class Splitter {
   // Allocations around, and the statements in order.
   void TakeParts(const Stmt& stmt) {
     if (const auto* alloc = As<Alloc>(stmt)) {
-      if (alloc->buffer->scope != "shared") inside_.push_back(alloc->buffer);
+      if (alloc->buffer->scope != Scope::kShared) inside_.push_back(alloc->buffer);
       return TakeParts(alloc->body);
     }
     if (const auto* seq = As<Seq>(stmt)) {
@@ -199,7 +244,7 @@ class Splitter {
     (Copies(stmt) ? copies_ : rest_).push_back(stmt);
     PreOrder(stmt, [&](const NodeRef& n) {
       if (IsA<Sync>(n))
-        Unmet("a barrier of the block stands deep in loop '" + loop_->var->name + "'");
+        Refuse("a barrier of the block stands deep in loop '" + loop_->var->name + "'");
       return !IsA<ExprNode>(n);
     });
   }
@@ -218,8 +263,9 @@ class Splitter {
     for (const Tile& t : tiles_) {
       if (t.before == b) return;
     }
-    if (b->scope != "shared" || !b->layout)
-      return Unmet("buffer " + b->name + " is copied to by the copy engine: expected it in shared");
+    if (b->scope != Scope::kShared || !b->layout)
+      return Refuse("buffer " + b->name +
+                    " is copied to by the copy engine: expected it in shared");
     auto with = MakeRef<BufferNode>(*b);
     with->shape.insert(with->shape.begin(), IndexConst(stages_));
     std::vector<Var> coords = b->layout->coords;
@@ -239,24 +285,26 @@ class Splitter {
   // Without the barriers that stood in the loop, its threads may meet in the tiles alone; and what
   // is outside of it is left to some of the threads.
   void CheckRest(const Stmt& body) {
-    auto shared = [](const Buffer& b) { return b->scope == "shared" || b->scope == "global"; };
+    auto shared = [](const Buffer& b) {
+      return b->scope == Scope::kShared || b->scope == Scope::kGlobal;
+    };
     const Accesses all = AccessesOf(body, module_, shared);
     Accesses rest;
     for (const Stmt& s : rest_) rest.Add(AccessesOf(s, module_, shared));
     for (const BufferNode* b : rest.writes) {
-      Unmet("buffer " + b->name + " is written in loop '" + loop_->var->name + "', " +
-            "which has producer_stages: expected results in fragments or local");
+      Refuse("buffer " + b->name + " is written in loop '" + loop_->var->name + "', " +
+             "which has producer_stages: expected results in fragments or local");
     }
     for (const BufferNode* b : rest.reads) {
       if (!IsTileOfRing(b) && all.writes.count(b) != 0)
-        Unmet("buffer " + b->name + " is read in loop '" + loop_->var->name +
-              "', which has producer_stages, and is no tile that the copy engine fills");
+        Refuse("buffer " + b->name + " is read in loop '" + loop_->var->name +
+               "', which has producer_stages, and is no tile that the copy engine fills");
     }
     PreOrder(body, [&](const NodeRef& n) {
       if (n.get() == loop_) return false;
-      if (IsA<Sync>(n)) Unmet("threads wait for each other beside the loop with producer_stages");
+      if (IsA<Sync>(n)) Refuse("threads wait for each other beside the loop with producer_stages");
       if (const auto* r = As<RegionNode>(n); r && IsTileOfRing(r->buffer.get()))
-        Unmet("buffer " + r->buffer->name + " is used beside the loop with producer_stages");
+        Refuse("buffer " + r->buffer->name + " is used beside the loop with producer_stages");
       return !IsA<ExprNode>(n);
     });
     CheckPath(body);
@@ -275,8 +323,8 @@ class Splitter {
         }
         if (at.get() == seq) return;
       } else {
-        return Unmet("loop '" + loop_->var->name +
-                     "', which has producer_stages, stands in a loop " + "or under a condition");
+        return Refuse("loop '" + loop_->var->name +
+                      "', which has producer_stages, stands in a loop " + "or under a condition");
       }
     }
   }
@@ -377,7 +425,7 @@ class Splitter {
     if (const auto* loop = As<For>(stmt)) {
       const auto extent = AsInt(Simplify(loop->extent));
       if (!extent || *extent > kMostRegisters)
-        Unmet("loop '" + loop->var->name + "' over copies has no constant number of iterations");
+        Refuse("loop '" + loop->var->name + "' over copies has no constant number of iterations");
       Stmt body = Copy(loop->body, step, times * extent.value_or(1), bytes);
       return WithBody(*loop, body);
     }
@@ -387,7 +435,7 @@ class Splitter {
       *bytes += times * BytesOf(*call->buffers[1]);
       return CopyOnBarrier(*call, step);
     }
-    Unmet("copies by the copy engine in loop '" + loop_->var->name + "' stand under a condition");
+    Refuse("copies by the copy engine in loop '" + loop_->var->name + "' stand under a condition");
     return stmt;
   }
 
@@ -409,7 +457,7 @@ class Splitter {
     const Region& source = call.buffers[0];
     CheckSource(call.callee, source);
     if (UsesVar(Stmt(&call), lane_.get()) || UsesVar(Stmt(&call), group_.get()))
-      Unmet(call.callee + " copies something else in each thread");
+      Refuse(call.callee + " copies something else in each thread");
     std::vector<Expr> scalars = call.scalars;
     for (size_t i = 0; i < 2 && i < source->ranges.size(); ++i)
       scalars.push_back(source->ranges[i]->min);
@@ -428,18 +476,18 @@ class Splitter {
     const auto inputs = params.end() - func_->num_outputs;
     const std::string what = callee + " of " + b->name + ": ";
     if (std::find(params.begin(), inputs, b) == inputs)
-      return Unmet(what + "expected an input of the kernel");
+      return Refuse(what + "expected an input of the kernel");
     if (b->rank() != 2 || b->layout || !b->strides.empty() || b->align < 16)
-      return Unmet(what + "expected a matrix, row by row, at a multiple of 16 bytes");
+      return Refuse(what + "expected a matrix, row by row, at a multiple of 16 bytes");
     Analyzer analyzer;
     BindDims(*func_, &analyzer);
     for (const Expr& e : b->shape) {
       const bool dim =
           std::any_of(func_->dims.begin(), func_->dims.end(), [&](const Var& d) { return d == e; });
-      if (!dim && !AsInt(e)) Unmet(what + "expected sizes that are constants or dims");
+      if (!dim && !AsInt(e)) Refuse(what + "expected sizes that are constants or dims");
     }
     if (!IsZero(analyzer.Simplify(b->shape[1] * b->dtype.Bytes() % 16)))
-      Unmet(what + "expected rows of a multiple of 16 bytes");
+      Refuse(what + "expected rows of a multiple of 16 bytes");
     if (std::find(maps_.begin(), maps_.end(), b->name) == maps_.end()) maps_.push_back(b->name);
   }
 
@@ -461,9 +509,10 @@ class Splitter {
   // A parameter that is passed as a map is no memory for anybody else.
   void CheckMaps(const Stmt& body) {
     if (static_cast<int64_t>(maps_.size()) > kMostMaps)
-      Unmet("more than " + std::to_string(kMostMaps) + " buffers are copied by the copy engine");
+      Refuse("more than " + std::to_string(kMostMaps) + " buffers are copied by the copy engine");
     auto mapped = [&](const Buffer& b) {
-      return std::find(maps_.begin(), maps_.end(), b->name) != maps_.end() && b->scope == "global";
+      return std::find(maps_.begin(), maps_.end(), b->name) != maps_.end() &&
+             b->scope == Scope::kGlobal;
     };
     PreOrder(body, [&](const NodeRef& n) {
       Buffer used;
@@ -474,7 +523,7 @@ class Splitter {
           used = call->buffers[i]->buffer;
       }
       if (used && mapped(used))
-        Unmet("buffer " + used->name + " is copied by the copy engine and read otherwise too");
+        Refuse("buffer " + used->name + " is copied by the copy engine and read otherwise too");
       return true;
     });
   }
@@ -491,20 +540,21 @@ class Splitter {
   std::vector<Buffer> inside_;  // allocated in the loop, besides tiles
   std::vector<Tile> tiles_;
   Buffer full_, empty_;
-  std::vector<std::string> maps_, unmet_;
+  std::vector<std::string> maps_, refused_;
   std::set<std::string> called_;
 };
 
 }  // namespace
 
-Module SplitRoles(const Module& module, const PassContext&) {
+Module SplitRoles(const Module& module, const PassContext& context) {
   Module out = module;
   std::set<std::string> called;
   for (const auto& [name, func] : module.funcs) {
     if (func->func_kind != FuncKind::kKernel || !IsBound(*func)) continue;
     Splitter splitter(func, module);
     out.Add(splitter.Run());
-    if (splitter.done()) called.insert(splitter.called().begin(), splitter.called().end());
+    for (const std::string& what : splitter.refused()) context.Error(*func, what);
+    called.insert(splitter.called().begin(), splitter.called().end());
   }
   for (const std::string& name : called) out.Add(WithBarrier(*module.Find(name)));
   if (!called.empty()) out.Add(Initializer());

@@ -7,10 +7,10 @@
 // them stand two rings of barriers, by version: `full` ends a phase when a step's bytes have come,
 // `empty` when each warpgroup has done with them; the barriers of the block that stood in the loop
 // are gone. Where there is more than one warpgroup of the others, they take over registers from the
-// copying one. Parameters that are copied from are passed as tensor maps. A loop that touches other
-// memory that threads share, and copies by the engine anywhere else, are said in the attribute
-// `unmet`. Why on the bound form: which thread copies, and which barriers stand between copies and
-// uses, has been derived and is checked here.
+// copying one. Parameters that are copied from are passed as tensor maps. Errors: a loop that
+// touches other memory that threads share, copies by the engine anywhere else. Why on the bound
+// form: which thread copies, and which barriers stand between copies and uses, has been derived and
+// is checked here.
 #pragma once
 
 #include "loop/pass/pass.h"

@@ -1,3 +1,23 @@
+// Do two accesses touch one element from different threads?
+//
+// Iterations of one loop over an axis are independent: that is what binding it promises. Threads
+// can therefore only meet between two loops over the same axis, or between the same loop in two
+// iterations of one around it, and the question is whether equal elements mean equal threads. It is
+// answered from the indices: if the thread's number can be read off the element's number by
+// division and remainder in both accesses, in the same way, no barrier is needed (IndexTells).
+//
+//   alloc S: f32[64] in shared
+//   for t in 0..64 thread threadIdx.x { S[t] = A[t] }
+//   for u in 0..64 thread threadIdx.x { C[u] = S[u] }       the element tells the thread: none
+//   for w in 0..64 thread threadIdx.x { D[w] = S[63 - w] }  it does not: `sync cta` before it
+//
+// Against the promise stand two facts. An atomic access says that others touch the element. And two
+// numbers of iterations, m and n, may be found for which one access in m meets the other in n: a
+// promise of independence does not hold against that (Cross). One element written by all
+// iterations, each with a value of its own, no barrier can help (Races).
+//
+// Everything unknown counts as touching: an access without indices is one of any element.
+
 #include "loop/pass/threads/sync_analysis.h"
 
 #include <algorithm>
@@ -40,7 +60,7 @@ SyncAnalysis::SyncAnalysis(const PrimFunc& func, const Module& module, const Axi
   PreOrder(body, [&](const NodeRef& n) {
     const auto* call = As<CallFunc>(n);
     if (const Func callee = call ? module_.Find(call->callee) : nullptr;
-        callee && AsyncPart(*callee) == kAsyncCopy)
+        callee && AsyncPartOf(*callee) == AsyncPart::kCopy)
       copied_.push_back(call->buffers.back()->buffer);
     return !IsA<ExprNode>(n);
   });
@@ -67,7 +87,7 @@ AccessList SyncAnalysis::Collect(const NodeRef& node) {
     return true;
   });
   const bool visible = std::any_of(out.begin(), out.end(), [](const SyncAccess& a) {
-    return a.write && !IsThreadPrivate(a.buffer);
+    return a.write && !IsThreadPrivate(*a.buffer);
   });
   for (SyncAccess& a : out) {
     a.solo = visible && !IsA<ExprNode>(node);
@@ -94,7 +114,7 @@ void SyncAnalysis::AddUnknown(const NodeRef& node, AccessList* out) {
   };
   if (const auto* s = As<CallFunc>(node)) {
     const Func callee = module_.Find(s->callee);
-    const bool waits = callee && AsyncPart(*callee) == kAsyncWait;
+    const bool waits = callee && AsyncPartOf(*callee) == AsyncPart::kWait;
     for (size_t i = 0; waits && i < copied_.size(); ++i) {
       out->push_back(At(copied_[i], {}, false, false));
       out->back().arrival = true;
@@ -129,8 +149,7 @@ bool SyncAnalysis::MadeInside(const Buffer& buffer, const Binder& binder) const 
 }
 
 bool SyncAnalysis::MadeOnce(const Buffer& buffer, size_t axis, const Binder& binder) {
-  const bool one = buffer->scope == "global" || (buffer->scope == "shared" && !IsBlockRank(axis));
-  return one && (MadeInside(buffer, binder) || IsOwnOf(*binder.loop, buffer));
+  return IsOneFor(*buffer, axis) && (MadeInside(buffer, binder) || IsOwnOf(*binder.loop, buffer));
 }
 
 // True for memory made here that is used in that loop alone.
@@ -153,11 +172,11 @@ bool SyncAnalysis::SameThread(const SyncAccess& a, const SyncAccess& b, size_t a
   if (!Matters(axis) || (axis == kLaneRank && IsFragment(*a.buffer))) return true;
   const Binder &x = a.binders[axis], &y = b.binders[axis];
   if (IsOfFirst(a, axis) && IsOfFirst(b, axis)) return true;
-  if (!x.loop && !y.loop) return IsThreadPrivate(a.buffer) || (a.solo && b.solo);
+  if (!x.loop && !y.loop) return IsThreadPrivate(*a.buffer) || (a.solo && b.solo);
   if (!x.loop || !y.loop) {
     // Every thread has written its own copy of what it reads.
     const SyncAccess& writer = a.write ? a : b;
-    return IsThreadPrivate(a.buffer) && !IsBlockRank(axis) && !writer.binders[axis].loop &&
+    return IsThreadPrivate(*a.buffer) && !IsBlockRank(axis) && !writer.binders[axis].loop &&
            !(a.write && b.write);
   }
   const bool together = x.loop == y.loop && x.depth < depth && !MadeOnce(a.buffer, axis, x);
@@ -301,9 +320,9 @@ const SyncAccess* SyncAnalysis::Conflict(const AccessList& before, const AccessL
                                          size_t depth, size_t told, size_t level) {
   const auto [first, end] = AxesOf(level);
   for (const SyncAccess& a : before) {
-    if (IsThreadPrivate(a.buffer)) continue;
+    if (IsThreadPrivate(*a.buffer)) continue;
     // No barrier makes one block's memory another's.
-    if (level > 0 && a.buffer->scope != "global") continue;
+    if (level > 0 && a.buffer->scope != Scope::kGlobal) continue;
     for (const SyncAccess& b : after) {
       if (!Depend(a, b) || Apart(a, b, told, level)) continue;
       for (size_t axis = first; axis < end; ++axis) {

@@ -117,7 +117,8 @@ inline bool IsBlockRank(size_t axis) { return axis < FirstAxisOf(Level::kCta); }
 
 /// Whether threads that differ along the axis have the buffer in common.
 inline bool IsOneFor(const BufferNode& buffer, size_t axis) {
-  return buffer.scope == "global" || (buffer.scope == "shared" && !IsBlockRank(axis));
+  const Holder holder = HolderOf(buffer.scope);
+  return holder == Holder::kLaunch || (holder == Holder::kBlock && !IsBlockRank(axis));
 }
 
 }  // namespace tenon

@@ -33,7 +33,7 @@ class Finder final : public ScopedRewriter {
   Stmt VisitStmt(const Stmt& stmt) override {
     if (const auto* alloc = As<Alloc>(stmt)) {
       const Buffer& b = alloc->buffer;
-      if (IsThreadPrivate(b) && !b->layout && b->strides.empty())
+      if (IsThreadPrivate(*b) && !b->layout && b->strides.empty())
         uses[b.get()].dims.resize(b->shape.size());
     }
     if (const auto* s = As<Store>(stmt)) See(s->buffer, s->indices);

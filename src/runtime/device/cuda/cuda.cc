@@ -222,13 +222,13 @@ int32_t EventElapsed(int32_t id, void* from, void* to, float* out_milliseconds) 
 
 // Pageable host memory: the driver may return before a copy to the host is done.
 int32_t CopyFromHost(int32_t id, void* target, const void* source, int64_t bytes) {
-  void* stream = CurrentStream({TN_DL_CUDA, id});
+  void* stream = CurrentStream({TN_DEVICE_cuda, id});
   if (CopyFromHostAsync(id, target, source, bytes, stream) != 0) return -1;
   return bytes > 0 ? StreamWait(id, stream) : 0;
 }
 
 int32_t CopyToHost(int32_t id, void* target, const void* source, int64_t bytes) {
-  void* stream = CurrentStream({TN_DL_CUDA, id});
+  void* stream = CurrentStream({TN_DEVICE_cuda, id});
   if (CopyToHostAsync(id, target, source, bytes, stream) != 0) return -1;
   return bytes > 0 ? StreamWait(id, stream) : 0;
 }
@@ -418,7 +418,7 @@ int32_t Launch(int32_t id, const DeviceLaunch& launch) {
 }  // namespace
 
 const DeviceDriver cuda_driver = {
-    .type = TN_DL_CUDA,
+    .type = TN_DEVICE_cuda,
     .name = "cuda",
     .opaque = false,
     .count = Count,

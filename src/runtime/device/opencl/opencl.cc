@@ -137,11 +137,11 @@ int32_t Read(int32_t id, void* target, const void* source, int64_t bytes, void* 
 }
 
 int32_t CopyFromHost(int32_t id, void* target, const void* source, int64_t bytes) {
-  return Write(id, target, source, bytes, CurrentStream({TN_DL_OPENCL, id}));
+  return Write(id, target, source, bytes, CurrentStream({TN_DEVICE_opencl, id}));
 }
 
 int32_t CopyToHost(int32_t id, void* target, const void* source, int64_t bytes) {
-  return Read(id, target, source, bytes, CurrentStream({TN_DL_OPENCL, id}), /*blocking=*/true);
+  return Read(id, target, source, bytes, CurrentStream({TN_DEVICE_opencl, id}), /*blocking=*/true);
 }
 
 int32_t CopyToHostAsync(int32_t id, void* target, const void* source, int64_t bytes, void* stream) {
@@ -317,7 +317,7 @@ int32_t Launch(int32_t id, const DeviceLaunch& launch) {
 }  // namespace
 
 const DeviceDriver opencl_driver = {
-    .type = TN_DL_OPENCL,
+    .type = TN_DEVICE_opencl,
     .name = "opencl",
     .opaque = true,
     .count = Count,

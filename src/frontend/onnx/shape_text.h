@@ -1,0 +1,24 @@
+// Shapes as users write them: "1x3x224x224", "batch[1..16]x128", "batchxseq[32..512 step 32]".
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "frontend/onnx/import.h"
+#include "support/expected.h"
+
+namespace tenon::onnx {
+
+/// One size: a number of at least 0; a name, which stands for any size of at least 1 wherever it is
+/// used; a name with the sizes that it stands for, "batch[1..16]" or "seq[32..512 step 32]". Names
+/// are letters, digits and _, and begin with a letter or _.
+Expected<DimSpec> ParseSize(std::string_view text);
+
+/// Sizes with an x between them; "" is a scalar's shape. In here names hold no x.
+Expected<std::vector<DimSpec>> ParseShape(std::string_view text);
+
+/// What ParseSize reads.
+std::string ToString(const DimSpec& size);
+
+}  // namespace tenon::onnx

@@ -1,0 +1,136 @@
+#include "loop/pass/host/split_launches.h"
+
+#include <fmt/format.h>
+
+#include <map>
+#include <set>
+
+#include "ir/visit.h"
+#include "loop/pass/host/split_kernel.h"
+#include "loop/pass/rewrite.h"
+#include "loop/threads.h"
+#include "support/check.h"
+
+namespace tenon {
+
+namespace {
+
+Region WholeRegion(const Buffer& buffer) {
+  std::vector<Range> ranges;
+  for (const Expr& extent : buffer->shape) ranges.push_back(RangeNode::Make(IndexConst(0), extent));
+  return RegionNode::Make(buffer, std::move(ranges));
+}
+
+// A kernel's launches, with their attributes.
+KernelParts PartsOf(const Func& kernel, const PassContext& context) {
+  const bool cooperative = !AskedBy(kernel->body, kCooperativeAttr).empty();
+  KernelParts parts = SplitKernel(cooperative ? WithLaunchAttributes(kernel) : kernel);
+  for (Func& part : parts.kernels) {
+    CheckDependentLaunch(*part, context);
+    part = WithLaunchAttributes(part);
+  }
+  return parts;
+}
+
+// The kernel under another name where its own is that of a C program's first function; callers see
+// the host function's.
+Func NotMain(const Func& kernel, const Module& module) {
+  if (kernel->name != "main") return kernel;
+  PrimFunc fields = *kernel;
+  fields.name = "main_kernel";
+  for (int i = 1; module.Find(fields.name); ++i) fields.name = fmt::format("main_kernel_{}", i);
+  return PrimFunc::Make(std::move(fields));
+}
+
+/// A kernel that is replaced, and by what.
+struct Replaced {
+  Func kernel;
+  KernelParts parts;
+};
+using Replacements = std::map<std::string, Replaced>;
+
+class Splitting final : public ScopedRewriter {
+ public:
+  Splitting(const Func& host, const Replacements& replaced) : replaced_(replaced), names_(*host) {}
+
+ private:
+  Stmt VisitStmt(const Stmt& stmt) override {
+    const auto* launch = As<Launch>(stmt);
+    const auto it = launch ? replaced_.find(launch->kernel) : replaced_.end();
+    return it == replaced_.end() ? Children(stmt) : InParts(*launch, it->second);
+  }
+
+  Stmt InParts(const Launch& launch, const Replaced& replaced) {
+    const PrimFunc& kernel = *replaced.kernel;
+    VarMap values;
+    for (size_t i = 0; i < launch.scalars.size(); ++i) {
+      const size_t dims = kernel.dims.size();
+      const Var& var = i < dims ? kernel.dims[i] : kernel.scalars.at(i - dims);
+      values[var.get()] = launch.scalars[i];
+    }
+    std::map<std::string, Region> known;  // by the name of the kernels' parameter
+    for (size_t i = 0; i < launch.buffers.size(); ++i) {
+      known[kernel.buffers[i]->name] = launch.buffers[i];
+    }
+    std::vector<Buffer> between;
+    for (const Buffer& b : replaced.parts.between) {
+      std::vector<Expr> shape = StorageExtents(b->shape, b->layout);
+      for (Expr& extent : shape) extent = Substitute(extent, values);
+      between.push_back(BufferNode::Make(names_.Fresh(b->name), b->dtype, std::move(shape),
+                                         b->scope, nullptr, b->strides, b->align));
+      known[b->name] = WholeRegion(between.back());
+    }
+    std::vector<Stmt> launches;
+    for (const Func& part : replaced.parts.kernels) {
+      std::vector<Region> regions;
+      for (const Buffer& b : part->buffers) regions.push_back(known.at(b->name));
+      launches.push_back(
+          Launch::Make(part->name, std::move(regions), launch.scalars, launch.place, launch.attrs));
+    }
+    Stmt body = Seq::Make(std::move(launches));
+    for (size_t i = between.size(); i-- > 0;) body = Alloc::Make(between[i], body);
+    return body;
+  }
+
+  const Replacements& replaced_;
+  NameSupply names_;
+};
+
+// The kernels that host functions launch on devices.
+std::set<std::string> Launched(const Module& module) {
+  std::set<std::string> out;
+  for (const auto& [name, func] : module.funcs) {
+    if (func->func_kind != FuncKind::kHost) continue;
+    PreOrder(func->body, [&](const NodeRef& n) {
+      const auto* launch = As<Launch>(n);
+      const Func kernel = launch ? module.Find(launch->kernel) : nullptr;
+      if (kernel && kernel->IsForDevice()) out.insert(launch->kernel);
+      return !IsA<ExprNode>(n);
+    });
+  }
+  return out;
+}
+
+}  // namespace
+
+Module SplitLaunches(const Module& module, const PassContext& context) {
+  Module out = module;
+  Replacements replaced;
+  for (const std::string& name : Launched(module)) {
+    const Func kernel = module.Find(name);
+    if (IsBound(*kernel)) continue;
+    KernelParts parts = PartsOf(kernel, context);
+    if (parts.kernels.size() == 1) parts.kernels[0] = NotMain(parts.kernels[0], out);
+    out.funcs.erase(name);
+    for (const Func& part : parts.kernels) out.Add(part);
+    const bool same = parts.kernels.size() == 1 && parts.kernels[0]->name == name;
+    if (!same) replaced[name] = {kernel, std::move(parts)};
+  }
+  if (replaced.empty()) return out;
+  return MapFuncs(out, [&](const Func& func) {
+    if (func->func_kind != FuncKind::kHost) return func;
+    return WithBody(func, Splitting(func, replaced).Rewrite(func->body));
+  });
+}
+
+}  // namespace tenon

@@ -1,0 +1,221 @@
+#include "ops/algorithm.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "graph/dims.h"
+#include "ir/print.h"
+#include "ir/visit.h"
+#include "support/check.h"
+
+namespace tenon::ops {
+
+#define TN_ALGORITHM(row) extern const Algorithm row;
+#include "ops/algorithms.def"
+#undef TN_ALGORITHM
+
+std::span<const Algorithm* const> Algorithms() {
+  static const Algorithm* const kAll[] = {
+#define TN_ALGORITHM(row) &row,
+#include "ops/algorithms.def"
+#undef TN_ALGORITHM
+  };
+  return kAll;
+}
+
+const Algorithm* FindAlgorithm(std::string_view name) {
+  for (const Algorithm* a : Algorithms()) {
+    if (name == a->name) return a;
+  }
+  return nullptr;
+}
+
+bool Applies(const Algorithm& algorithm, const Site& site) {
+  if (!algorithm.ops.empty()) {
+    if (site.anchor == graph::kNoNode) return false;
+    const auto& ops = algorithm.ops;
+    if (std::find(ops.begin(), ops.end(), site.node().op) == ops.end()) return false;
+  }
+  return algorithm.applies(site);
+}
+
+std::vector<int64_t> Site::Sizes(const graph::TensorType& type) const {
+  std::vector<int64_t> out;
+  for (const Expr& d : type.dims) out.push_back(TypicalSize(region, d));
+  return out;
+}
+
+std::vector<int64_t> Site::LeastSizes(const graph::TensorType& type) const {
+  std::vector<int64_t> out;
+  for (const Expr& d : type.dims) out.push_back(LeastSize(region, d));
+  return out;
+}
+
+bool AreNumbers(const graph::TensorType& type, size_t first_axis) {
+  for (size_t i = first_axis; i < type.dims.size(); ++i) {
+    if (!AsInt(type.dims[i])) return false;
+  }
+  return true;
+}
+
+// ---- Spaces ----
+
+namespace {
+
+// The value of an expression over knobs. Constraints are made here, by rows: they consist of what
+// this knows.
+int64_t Evaluate(const Expr& e, const std::vector<Var>& vars, const Point& point) {
+  if (auto n = AsInt(e)) return *n;
+  for (size_t i = 0; i < point.size(); ++i) {
+    if (e.get() == vars[i].get()) return point[i].value;
+  }
+  if (const auto* u = As<Unary>(e); u && u->op == UnaryOp::kNot) {
+    return Evaluate(u->value, vars, point) == 0;
+  }
+  const auto* b = As<Binary>(e);
+  TN_CHECK(b, "a constraint over {}", ToString(e));
+  const int64_t x = Evaluate(b->lhs, vars, point);
+  if (b->op == BinaryOp::kAnd && x == 0) return 0;
+  if (b->op == BinaryOp::kOr && x != 0) return 1;
+  const int64_t y = Evaluate(b->rhs, vars, point);
+  switch (b->op) {
+    case BinaryOp::kAdd: return x + y;
+    case BinaryOp::kSub: return x - y;
+    case BinaryOp::kMul: return x * y;
+    case BinaryOp::kDiv: return x / y;
+    case BinaryOp::kMod: return x % y;
+    case BinaryOp::kMin: return std::min(x, y);
+    case BinaryOp::kMax: return std::max(x, y);
+    case BinaryOp::kLt: return x < y;
+    case BinaryOp::kLe: return x <= y;
+    case BinaryOp::kEq: return x == y;
+    case BinaryOp::kNe: return x != y;
+    case BinaryOp::kAnd:
+    case BinaryOp::kOr: return y != 0;
+    default: break;
+  }
+  TN_CHECK(false, "a constraint over {}", ToString(e));
+  return 0;
+}
+
+}  // namespace
+
+Var Space::Add(Knob knob) {
+  TN_CHECK(!knob.domain.empty() && std::is_sorted(knob.domain.begin(), knob.domain.end()),
+           "the domain of knob '{}'", knob.name);
+  vars_.push_back(VarNode::Make(knob.name));
+  knobs_.push_back(std::move(knob));
+  return vars_.back();
+}
+
+void Space::Require(Expr constraint) {
+  size_t last = 0;
+  for (size_t i = 0; i < vars_.size(); ++i) {
+    if (UsesVar(constraint, vars_[i].get())) last = i;
+  }
+  constraints_.push_back(std::move(constraint));
+  last_knob_.push_back(last);
+}
+
+bool Space::Holds(size_t constraint, const Point& point) const {
+  return Evaluate(constraints_[constraint], vars_, point) != 0;
+}
+
+bool Space::Contains(const Point& point) const {
+  if (point.size() != knobs_.size()) return false;
+  for (size_t i = 0; i < knobs_.size(); ++i) {
+    const std::vector<int64_t>& domain = knobs_[i].domain;
+    if (point[i].name != knobs_[i].name ||
+        !std::binary_search(domain.begin(), domain.end(), point[i].value)) {
+      return false;
+    }
+  }
+  for (size_t c = 0; c < constraints_.size(); ++c) {
+    if (!Holds(c, point)) return false;
+  }
+  return true;
+}
+
+bool Space::SameStructure(const Point& a, const Point& b) const {
+  for (size_t i = 0; i < knobs_.size(); ++i) {
+    const bool fixed = knobs_[i].structural || knobs_[i].in_layout;
+    if (fixed ? a[i] != b[i] : (a[i].value == 1) != (b[i].value == 1)) return false;
+  }
+  return true;
+}
+
+void Space::Extend(Point* point, const std::function<void(const Point&)>& f) const {
+  const size_t k = point->size();
+  if (k == knobs_.size()) return f(*point);
+  point->push_back({knobs_[k].name, 0});
+  for (int64_t value : knobs_[k].domain) {
+    point->back().value = value;
+    bool holds = true;
+    for (size_t c = 0; c < constraints_.size() && holds; ++c) {
+      holds = last_knob_[c] != k || Holds(c, *point);
+    }
+    if (holds) Extend(point, f);
+  }
+  point->pop_back();
+}
+
+void Space::ForEach(const std::function<void(const Point&)>& f) const {
+  Point point;
+  Extend(&point, f);
+}
+
+std::string Space::ToString() const {
+  std::string out;
+  for (const Knob& k : knobs_) {
+    out += fmt::format("knob {} in [{}]{}{}\n", k.name, fmt::join(k.domain, ", "),
+                       k.in_layout ? " layout" : "", k.structural ? " structural" : "");
+  }
+  for (const Expr& c : constraints_) out += fmt::format("require {}\n", tenon::ToString(c));
+  return out;
+}
+
+bool Want::IsMetBy(const StorageDesc& stored, const std::vector<Expr>& dims) const {
+  if (stored.order != desc.order || stored.blocks != desc.blocks) return false;
+  for (size_t i = 0; i < dims.size(); ++i) {
+    auto cells = [&](const StorageDesc& d) { return d.size.empty() ? dims[i] : d.size[i]; };
+    auto begin = [&](const StorageDesc& d) { return d.begin.empty() ? int64_t{0} : d.begin[i]; };
+    if (begin(stored) < begin(desc)) return false;
+    const Expr more = graph::DimSub(cells(stored), cells(desc));
+    if (graph::DimRange(more).min < begin(stored) - begin(desc)) return false;
+  }
+  return true;
+}
+
+// ---- Prices ----
+
+double PriceOf(const Algorithm& algorithm, const Site& site, const Point& point) {
+  return EstimateSeconds(algorithm.work(site, point), site.machine);
+}
+
+std::optional<Priced> CheapestPoint(const Algorithm& algorithm, const Site& site,
+                                    const std::function<bool(const Point&)>& allowed) {
+  std::optional<Priced> best;
+  algorithm.space(site).ForEach([&](const Point& point) {
+    if (allowed && !allowed(point)) return;
+    const double seconds = PriceOf(algorithm, site, point);
+    // Sums in another order are no better.
+    if (!best || seconds < best->seconds * (1 - 1e-9)) best = {point, seconds};
+  });
+  return best;
+}
+
+graph::Plan MakePlan(const Algorithm& algorithm, const Space& space, const Point& point,
+                     double seconds) {
+  graph::Plan plan;
+  plan.algorithm = algorithm.name;
+  plan.seconds = std::strtod(fmt::format("{:.3g}", seconds).c_str(), nullptr);
+  plan.variants.push_back({IntConst::Make(DType::Bool(), 1), {}});
+  for (size_t i = 0; i < point.size(); ++i) {
+    (space.knobs()[i].in_layout ? plan.layout : plan.variants[0].schedule).push_back(point[i]);
+  }
+  return plan;
+}
+
+}  // namespace tenon::ops

@@ -1,0 +1,157 @@
+// Algorithms: ways to compute the anchor of a group, each one file with one row (algorithm/*.cc,
+// listed in algorithms.def). A row says when it applies, which choices it leaves open, what it
+// wants of its operands' layouts, what it costs at a point of its space, what it computes and in
+// which order. Planning (src/plan) asks all rows and keeps the answer as a graph::Plan; lowering
+// builds and schedules what the plan says. Nothing else decides the shape of a kernel.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "cost/estimate.h"
+#include "cost/machine.h"
+#include "graph/graph.h"
+#include "graph/plan.h"
+#include "graph/storage_desc.h"
+#include "ops/operand.h"
+#include "schedule/schedule.h"
+
+namespace tenon::ops {
+
+class Group;
+
+/// Numbers for all knobs of a space, in its order.
+using Point = graph::Choices;
+using graph::StorageDesc;
+using graph::ValueOf;
+
+/// One number that an algorithm leaves open.
+struct Knob {
+  std::string name;
+  std::vector<int64_t> domain;  // rising; never empty
+  bool in_layout = false;       // it shows in the layout of an operand or a result
+  bool structural = false;  // it changes which steps a schedule has, or the names they give: traces
+                            // replay between points that agree on it
+};
+
+/// What an algorithm leaves open. `constraints` are bool expressions over `vars`, which stand for
+/// the knobs; points that break one do not exist.
+class Space {
+ public:
+  /// The variable that stands for the new knob in constraints.
+  Var Add(Knob knob);
+  void Require(Expr constraint);
+
+  const std::vector<Knob>& knobs() const { return knobs_; }
+  const std::vector<Expr>& constraints() const { return constraints_; }
+  bool Contains(const Point& point) const;
+  /// True where the trace of one point's schedule replays to the other's: they agree on what is
+  /// structural or shows in a layout, and on which numbers are 1, for loops of one iteration are
+  /// none.
+  bool SameStructure(const Point& a, const Point& b) const;
+  /// Calls `f` with every point, the first knob changing slowest.
+  void ForEach(const std::function<void(const Point&)>& f) const;
+  /// One line for each knob and each constraint.
+  std::string ToString() const;
+
+ private:
+  // A constraint can be decided as soon as its last knob is.
+  bool Holds(size_t constraint, const Point& point) const;
+  void Extend(Point* point, const std::function<void(const Point&)>& f) const;
+
+  std::vector<Knob> knobs_;
+  std::vector<Var> vars_;
+  std::vector<Expr> constraints_;
+  std::vector<size_t> last_knob_;  // of each constraint
+};
+
+/// An anchor in its group, on a machine. The region's types need no layouts yet.
+struct Site {
+  const graph::Graph& region;
+  graph::NodeId anchor;
+  const Machine& machine;
+
+  const graph::Node& node() const { return region.node(anchor); }
+  const graph::TensorType& input(size_t i) const { return region.type(node().inputs[i]); }
+  const graph::TensorType& result() const { return region.type(node().outputs[0]); }
+  /// Its dims with symbolic ones at their typical sizes: what prices and choices go by.
+  std::vector<int64_t> Sizes(const graph::TensorType& type) const;
+  /// The same at the smallest sizes.
+  std::vector<int64_t> LeastSizes(const graph::TensorType& type) const;
+};
+
+/// Whether all dims from this axis on are numbers.
+bool AreNumbers(const graph::TensorType& type, size_t first_axis = 0);
+
+/// How an algorithm wants a value of its region to lie: order and blocks exactly, borders of at
+/// least so many cells. Of a value that is computed in the region nothing can be wanted.
+struct Want {
+  graph::ValueId value;
+  StorageDesc desc;  // begin and size: the least that will do
+  /// True where the value's storage satisfies it. `dims` are the value's.
+  bool IsMetBy(const StorageDesc& stored, const std::vector<Expr>& dims) const;
+};
+
+/// What a block of a kernel is there for.
+enum class BlockRole : uint8_t {
+  kAnchor,  // the anchor's own: what a definition is made of, too
+  kOutput,  // stores a result
+  kHalo,    // zeros around a result
+  kLanes,   // a row reduced to a vector
+  kAcross,  // that vector reduced to a number
+  kRow,     // a row computed for what follows
+  kFactor,  // a number for each row
+  kPack,    // an operand written again in another order
+  kScores,  // the first product of attention
+  kMasked,  // and what is done with it before the softmax
+};
+
+/// A block as the kernel's builder knows it.
+struct BlockPart {
+  BlockRole role = BlockRole::kAnchor;
+  int vector_axis = -1;      // of what stores: the axis along memory; -1: none
+  int64_t vector_block = 0;  // and how long its runs are; 0: the whole axis
+};
+/// By block name; blocks that nobody marked are the anchor's.
+using Parts = std::map<std::string, BlockPart>;
+
+struct Algorithm {
+  const char* name;
+  std::span<const graph::OpKind> ops;  // of the anchor; empty: any, and groups without one
+  /// Whether it can compute this anchor on this machine, whatever the layouts.
+  bool (*applies)(const Site& site);
+  Space (*space)(const Site& site);
+  std::vector<Want> (*wants)(const Site& site, const Point& point);
+  WorkDescription (*work)(const Site& site, const Point& point);
+  /// The anchor's result; null: by its definition. The stored operands and results meet the wants.
+  Operand (*build)(Group& group, const graph::Node& node, const Point& point);
+  void (*schedule)(Schedule& s, const Parts& parts, const Machine& machine, const Point& point);
+};
+
+/// All rows, the definition last: it applies always.
+std::span<const Algorithm* const> Algorithms();
+/// Null where there is none of that name.
+const Algorithm* FindAlgorithm(std::string_view name);
+/// Whether the row is one for this operator, and applies.
+bool Applies(const Algorithm& algorithm, const Site& site);
+
+/// Seconds of one launch at a point.
+double PriceOf(const Algorithm& algorithm, const Site& site, const Point& point);
+
+/// The cheapest point of the algorithm's space, among those that `allowed` lets pass (null: all);
+/// of equal ones the first. Nullopt where there is none.
+struct Priced {
+  Point point;
+  double seconds = 0;
+};
+std::optional<Priced> CheapestPoint(const Algorithm& algorithm, const Site& site,
+                                    const std::function<bool(const Point&)>& allowed = nullptr);
+
+/// A plan of the algorithm at a point, for all sizes.
+graph::Plan MakePlan(const Algorithm& algorithm, const Space& space, const Point& point,
+                     double seconds);
+
+}  // namespace tenon::ops

@@ -1,0 +1,97 @@
+// Pooling and reductions over space on feature maps in channel blocks, by their definitions:
+// vectors of channels run over the window.
+#include <algorithm>
+
+#include "ops/algorithm/tile_schedule.h"
+#include "ops/conv_geometry.h"
+#include "ops/group.h"
+#include "ops/tiling.h"
+
+namespace tenon::ops {
+
+using graph::OpKind;
+
+namespace {
+
+const DType kF32 = DType::Float(32);
+
+// The result, like the input, has rows and columns; a reduction keeps its channels.
+bool IsFor(const Site& site) {
+  if (site.node().outputs.size() != 1) return false;
+  const graph::TensorType &x = site.input(0), &y = site.result();
+  if (x.rank() != 4 || y.rank() != 4 || !AreNumbers(x, 1) || !AreNumbers(y, 1)) return false;
+  if (AsInt(x.dims[1]) != AsInt(y.dims[1]) || *AsInt(y.dims[1]) < 2) return false;
+  if (!(site.input(0).dtype == kF32) || site.machine.warp != 0) return false;
+  if (site.node().op != OpKind::kReduce) return true;
+  const std::vector<int64_t> axes = site.node().attrs.GetInts("axes");
+  return std::all_of(axes.begin(), axes.end(), [](int64_t a) { return a >= 2; });
+}
+
+Space SpaceOf(const Site& site) {
+  const std::vector<int64_t> y = site.Sizes(site.result());
+  Space space;
+  const Expr nv = space.Add({"nv", {1}, false, true});
+  const Expr th = space.Add({"tile_height", {1}, false, false});
+  const Expr tw =
+      space.Add({"tile_width", OneTo(std::min(y[3], site.machine.registers)), false, false});
+  space.Require(FitsRegisters(th * tw, nv, site.machine));
+  AddParallelLoops(&space, {TripCount(y[0], site.LeastSizes(site.result())[0]),
+                            IndexConst(CeilDiv(y[1], site.machine.Lanes(kF32))), IndexConst(y[2])});
+  return space;
+}
+
+std::vector<Want> Wants(const Site& site, const Point& point) {
+  const int64_t lanes = site.machine.Lanes(kF32);
+  std::vector<Want> wants;
+  wants.push_back({site.node().inputs[0], FeatureMap(site.input(0).dims, lanes)});
+  WantBlockedResults(site, lanes, &wants);
+  return wants;
+}
+
+// Elements of the input that one of the result takes.
+int64_t Window(const Site& site) {
+  if (site.node().op == OpKind::kReduce) {
+    return static_cast<int64_t>(BytesOf(site.region, site.input(0)) /
+                                std::max(1.0, BytesOf(site.region, site.result())));
+  }
+  int64_t window = 1;
+  for (int64_t k : site.node().attrs.GetInts("kernel")) window *= k;
+  return window;
+}
+
+WorkDescription Work(const Site& site, const Point& point) {
+  const std::vector<int64_t> y = site.Sizes(site.result());
+  const int64_t groups = CeilDiv(y[1], site.machine.Lanes(kF32));
+  WorkDescription work;
+  AddTiles(&work, y[2], y[3], 1, ValueOf(point, "tile_width"), 1,
+           static_cast<double>(y[0] * groups * Window(site)));
+  work.vector_ops = EpilogueElements(site);
+  const double bytes = BorderBytes(site.region);
+  work.bytes[site.machine.LevelFor(static_cast<int64_t>(bytes))] = bytes;
+  work.team = site.machine.workers;
+  work.tiles = CountParts({y[0], groups, y[2]}, ValueOf(point, "parallel_loops"));
+  return work;
+}
+
+// The definition reads channels one by one: on the padded domain it computes on padding zeros.
+Operand Build(Group& group, const graph::Node& n, const Point& point) {
+  const StoredTensor& y = group.output(0);
+  OpContext op = group.Context(n);
+  op.out.dims[1] = y.Padded(1);
+  op.in[0].dims[1] = y.Padded(1);
+  return Define(op);
+}
+
+void ScheduleIt(Schedule& s, const Parts& parts, const Machine& machine, const Point& point) {
+  ScheduleBlockedTile(s, parts, machine, point, false);
+}
+
+constexpr OpKind kOps[] = {OpKind::kMaxPool, OpKind::kAvgPool, OpKind::kReduce};
+
+}  // namespace
+
+extern const Algorithm kBlockedWindow;
+const Algorithm kBlockedWindow = {"blocked_window", kOps, IsFor, SpaceOf, Wants, Work, Build,
+                                  ScheduleIt};
+
+}  // namespace tenon::ops

@@ -1,0 +1,118 @@
+// Direct convolution on feature maps in channel blocks (the scheme of oneDNN's and NeoCPU's CPU
+// kernels, arXiv 1809.02697): the micro-kernel is that of a matrix product, a tile of output
+// positions by a few vectors of output channels, reduced over input channels and window. Borders in
+// the input's layout take the place of guards. Few input channels (the first layer) are read from
+// the plain layout by the same kernel.
+//
+//   out[n, c, h, w]  →  for n, c / (nv · lanes), h / tile_height, w / tile_width:
+//                         for channels of x in blocks, window: tile[h, w, nv, lanes] += x · w
+//                         store the tile, with what follows the convolution
+#include <algorithm>
+
+#include "ops/algorithm/tile_schedule.h"
+#include "ops/conv_geometry.h"
+#include "ops/group.h"
+#include "ops/tiling.h"
+
+namespace tenon::ops {
+
+using graph::OpKind;
+using te::Indices;
+
+namespace {
+
+const DType kF32 = DType::Float(32);
+
+bool IsFor(const Site& site) {
+  auto c = ReadConv(site);
+  return c && IsDirectConv(*c) && !c->Depthwise() && c->w[0] > 1 && site.machine.warp == 0;
+}
+
+// Wide rows of the output are cut along the row alone.
+int64_t MaxHeight(const ConvGeometry& c) { return c.y[3] >= 14 ? 1 : std::min<int64_t>(c.y[2], 4); }
+
+Space SpaceOf(const Site& site) {
+  const ConvGeometry c = *ReadConv(site);
+  const int64_t lanes = site.machine.Lanes(kF32);
+  const int64_t vectors = CeilDiv(c.w[0], lanes);
+  Space space;
+  std::vector<int64_t> blocks = {1};
+  if (lanes > 1) blocks.push_back(lanes);
+  space.Add({"input_block", blocks, true, false});
+  const Expr nv = space.Add({"nv", DivisorsOf(vectors, 8), true, true});
+  const Expr th = space.Add({"tile_height", OneTo(MaxHeight(c)), false, false});
+  const Expr tw =
+      space.Add({"tile_width", OneTo(std::min(c.y[3], site.machine.registers)), false, false});
+  space.Require(FitsRegisters(th * tw, nv, site.machine));
+  AddParallelLoops(&space, {TripCount(c.y[0], c.least_batch), IndexConst(vectors) / nv,
+                            (IndexConst(c.y[2]) + th - 1) / th});
+  return space;
+}
+
+std::vector<Want> Wants(const Site& site, const Point& point) {
+  const ConvGeometry c = *ReadConv(site);
+  const graph::Node& n = site.node();
+  const int64_t lanes = site.machine.Lanes(kF32), block = ValueOf(point, "input_block");
+  std::vector<Want> wants;
+  wants.push_back({n.inputs[0], FeatureMap(site.input(0).dims, block, {c.pads[0], c.pads[1]},
+                                           {c.pads[2], c.pads[3]})});
+  StorageDesc weights;
+  if (block > 1) weights.blocks.push_back({1, block});
+  weights.blocks.push_back({0, ValueOf(point, "nv") * lanes});
+  wants.push_back({n.inputs[1], weights});
+  if (n.inputs.size() > 2 && n.inputs[2] != graph::kNoValue) {
+    wants.push_back({n.inputs[2], {.order = {}, .blocks = {{0, lanes}}}});
+  }
+  WantBlockedResults(site, lanes, &wants);
+  return wants;
+}
+
+WorkDescription Work(const Site& site, const Point& point) {
+  const ConvGeometry c = *ReadConv(site);
+  const int64_t lanes = site.machine.Lanes(kF32), block = ValueOf(point, "input_block");
+  const int64_t nv = ValueOf(point, "nv"), th = ValueOf(point, "tile_height");
+  const int64_t groups = CeilDiv(c.w[0], lanes) / nv;
+  const int64_t channels = CeilDiv(c.x[1], block) * block;
+  WorkDescription work;
+  AddTiles(&work, c.y[2], c.y[3], th, ValueOf(point, "tile_width"), nv,
+           static_cast<double>(c.y[0] * groups * channels * c.Window()));
+  work.vector_ops = EpilogueElements(site);
+  const double bytes = BorderBytes(site.region);
+  work.bytes[site.machine.LevelFor(static_cast<int64_t>(bytes))] = bytes;
+  work.team = site.machine.workers;
+  work.tiles = CountParts({c.y[0], groups, CeilDiv(c.y[2], th)}, ValueOf(point, "parallel_loops"));
+  return work;
+}
+
+Operand Build(Group& group, const graph::Node& n, const Point& point) {
+  OpContext op = group.Context(n);
+  const ConvGeometry c = *ReadConv(group.site());
+  const int64_t block = ValueOf(point, "input_block");
+  std::vector<Expr> shape = op.out.dims;
+  shape[1] = group.output(0).Padded(1);
+  return Read(te::Compute(op.name, shape, [&](const Indices& o) {
+    te::Axis cb = te::ReduceAxis("cb", IndexConst(CeilDiv(c.x[1], block)));
+    te::Axis kh = te::ReduceAxis("kh", IndexConst(c.w[2]));
+    te::Axis kw = te::ReduceAxis("kw", IndexConst(c.w[3]));
+    te::Axis ci = te::ReduceAxis("ci", IndexConst(block));
+    Expr channel = Expr(cb.var) * block + ci.var;
+    Expr h = o[2] * c.strides[0] + Expr(kh.var) * c.dilations[0] - c.pads[0];
+    Expr w = o[3] * c.strides[1] + Expr(kw.var) * c.dilations[1] - c.pads[1];
+    Expr product =
+        op.in[0].at({o[0], channel, h, w}) * op.in[1].at({o[1], channel, kh.var, kw.var});
+    return te::Sum(product, {cb, kh, kw, ci}, op.Has(2) ? op.in[2].at({o[1]}) : nullptr);
+  }));
+}
+
+void ScheduleIt(Schedule& s, const Parts& parts, const Machine& machine, const Point& point) {
+  ScheduleBlockedTile(s, parts, machine, point, false);
+}
+
+constexpr OpKind kOps[] = {OpKind::kConv};
+
+}  // namespace
+
+extern const Algorithm kDirectConv;
+const Algorithm kDirectConv = {"direct_conv", kOps, IsFor, SpaceOf, Wants, Work, Build, ScheduleIt};
+
+}  // namespace tenon::ops

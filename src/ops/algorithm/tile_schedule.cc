@@ -1,0 +1,46 @@
+#include "ops/algorithm/tile_schedule.h"
+
+namespace tenon::ops {
+
+void ScheduleBlockedTile(Schedule& s, const Parts& parts, const Machine& machine,
+                         const Point& point, bool unroll_window) {
+  const int64_t lanes = machine.Lanes(DType::Float(32));
+  // A definition may take several anchors (a maximum and its NaNs, say).
+  const Names anchors = BlocksOf(s, parts, BlockRole::kAnchor);
+  const std::string out = OnlyBlock(s, parts, BlockRole::kOutput);
+  Names axes = s.GetLoops(out);
+  Names c = s.SplitBy(axes[1], {"-1", "$nv", std::to_string(lanes)});
+  Names h = s.SplitBy(axes[2], {"-1", "$tile_height"});
+  Names w = s.SplitBy(axes[3], {"-1", "$tile_width"});
+  s.Reorder({axes[0], c[0], h[0], w[0], h[1], w[1], c[1], c[2]});
+  for (auto it = anchors.rbegin(); it != anchors.rend(); ++it) {
+    Names window;
+    if (unroll_window) {
+      Names reduce = s.GetReduceLoops(*it);
+      if (!reduce.empty() && s.GetExtent(reduce.back()) <= 7) window = {reduce.back()};
+    }
+    ComputeInRegisters(s, *it, w[0], "$nv", lanes, 0, window);
+  }
+  s.Unroll(h[1]);
+  s.Unroll(w[1]);
+  s.Unroll(c[1]);
+  s.Vectorize(c[2]);
+  ParallelFirst(s, {axes[0], c[0], h[0]}, ValueOf(point, "parallel_loops"));
+  ScheduleHalos(s, parts, machine);
+}
+
+void FillTile(Schedule& s, const Parts& parts, const Machine& machine, const Point& point,
+              const Names& outer, const Names& tile) {
+  s.Reorder(Concat({outer, tile}));
+  const Names anchors = BlocksOf(s, parts, BlockRole::kAnchor);
+  for (auto it = anchors.rbegin(); it != anchors.rend(); ++it) {
+    ComputeInRegisters(s, *it, outer.back(), "$nv", machine.Lanes(DType::Float(32)), SIZE_MAX, {});
+  }
+  s.Unroll(tile[0]);
+  s.Unroll(tile[1]);
+  s.Vectorize(tile[2]);
+  ParallelFirst(s, outer, ValueOf(point, "parallel_loops"));
+  ScheduleHalos(s, parts, machine);
+}
+
+}  // namespace tenon::ops

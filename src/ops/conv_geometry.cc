@@ -1,0 +1,66 @@
+#include "ops/conv_geometry.h"
+
+#include <algorithm>
+
+#include "graph/dims.h"
+#include "ops/fusing.h"
+
+namespace tenon::ops {
+
+int64_t ConvGeometry::Window() const {
+  int64_t taps = 1;
+  for (size_t i = 2; i < w.size(); ++i) taps *= w[i];
+  return taps;
+}
+
+std::optional<ConvGeometry> ReadConv(const Site& site) {
+  const graph::Node& n = site.node();
+  if (n.op != graph::OpKind::kConv || !ComputesInF32(site.region, n))
+    return std::nullopt;
+  const graph::TensorType &x = site.input(0), &w = site.input(1), &y = site.result();
+  if (x.rank() < 3 || !AreNumbers(x, 1) || !AreNumbers(w) || !AreNumbers(y, 1)) return std::nullopt;
+  ConvGeometry c{site.Sizes(x),
+                 site.Sizes(w),
+                 site.Sizes(y),
+                 site.LeastSizes(y)[0],
+                 n.attrs.GetInt("group", 1),
+                 n.attrs.GetInts("strides"),
+                 n.attrs.GetInts("dilations"),
+                 n.attrs.GetInts("pads")};
+  if (std::any_of(c.pads.begin(), c.pads.end(), [](int64_t p) { return p < 0; }))
+    return std::nullopt;
+  return c;
+}
+
+bool IsDirectConv(const ConvGeometry& c) {
+  return c.rank() == 2 && (c.group == 1 || c.Depthwise());
+}
+
+StorageDesc FeatureMap(const std::vector<Expr>& dims, int64_t lanes,
+                       const std::vector<int64_t>& before, const std::vector<int64_t>& after) {
+  StorageDesc d;
+  if (lanes > 1) d.blocks = {{1, lanes}};
+  auto cells = [](const std::vector<int64_t>& list) {
+    return std::any_of(list.begin(), list.end(), [](int64_t n) { return n > 0; });
+  };
+  if (!cells(before) && !cells(after)) return d;
+  d.begin = {0, 0};
+  d.size = {dims[0], dims[1]};
+  for (size_t i = 0; i < before.size(); ++i) {
+    d.begin.push_back(before[i]);
+    d.size.push_back(graph::DimAdd(dims[i + 2], IndexConst(before[i] + after[i])));
+  }
+  return d;
+}
+
+void WantBlockedResults(const Site& site, int64_t lanes, std::vector<Want>* wants) {
+  for (graph::ValueId v : site.region.outputs) {
+    wants->push_back({v, FeatureMap(site.region.type(v).dims, lanes)});
+  }
+}
+
+void WantPlainResults(const Site& site, std::vector<Want>* wants) {
+  for (graph::ValueId v : site.region.outputs) wants->push_back({v, {}});
+}
+
+}  // namespace tenon::ops

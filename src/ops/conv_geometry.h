@@ -1,0 +1,43 @@
+// Convolutions as numbers, for the algorithms that compute them.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "ops/algorithm.h"
+
+namespace tenon::ops {
+
+struct ConvGeometry {
+  std::vector<int64_t> x, w, y;  // dims of input, weights, result; the batch is the typical one
+  int64_t least_batch = 1;
+  int64_t group = 1;
+  std::vector<int64_t> strides, dilations, pads;  // pads: begins of the axes of space, then ends
+
+  size_t rank() const { return x.size() - 2; }
+  int64_t maps_per_group() const { return w[0] / group; }
+  bool Depthwise() const { return group == x[1] && group == w[0] && group > 1; }
+  /// Taps of one window in one channel.
+  int64_t Window() const;
+};
+
+/// Of a convolution of f32 with no negative pads, whose dims but the batch are known; nullopt for
+/// any other node.
+std::optional<ConvGeometry> ReadConv(const Site& site);
+
+/// Two axes of space, and one group or one channel per group: what the direct algorithms compute on
+/// channel blocks.
+bool IsDirectConv(const ConvGeometry& c);
+
+/// The storage of feature maps in channel blocks of `lanes` (1: plain order) with borders of at
+/// least `before` and `after` cells on each axis of space (both empty: none).
+StorageDesc FeatureMap(const std::vector<Expr>& dims, int64_t lanes,
+                       const std::vector<int64_t>& before = {},
+                       const std::vector<int64_t>& after = {});
+
+/// Wants of a kernel whose results lie in channel blocks.
+void WantBlockedResults(const Site& site, int64_t lanes, std::vector<Want>* wants);
+/// Likewise row-major.
+void WantPlainResults(const Site& site, std::vector<Want>* wants);
+
+}  // namespace tenon::ops

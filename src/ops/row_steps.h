@@ -1,0 +1,23 @@
+// Reductions of rows in two steps, for algorithms that work row by row: lanes first (several
+// vectors of partial results, so that additions do not wait for each other) and then across lanes.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "ops/group.h"
+
+namespace tenon::ops {
+
+/// element(row, j) combined over j in [0, n); the blocks "<name>_lanes" and `name` are marked in
+/// the group.
+Operand ReduceRow(Group& group, const std::string& name, const std::vector<Expr>& rows,
+                  const Expr& n, int64_t lanes, BinaryOp combiner,
+                  const std::function<Expr(const te::Indices& row, const Expr& j)>& element);
+
+/// The index of an element of a row, and that of its row.
+te::Indices InRow(te::Indices row, const Expr& j);
+te::Indices RowOf(const te::Indices& i);
+
+}  // namespace tenon::ops

@@ -1,0 +1,179 @@
+#include "ops/scheduling.h"
+
+#include <algorithm>
+
+#include "arith/analyzer.h"
+#include "graph/graph.h"
+#include "ir/visit.h"
+
+namespace tenon::ops {
+
+static const Block* FindBlock(const Func& f, const std::string& name) {
+  const Block* found = nullptr;
+  PreOrder(f->body, [&](const NodeRef& n) {
+    if (const auto* b = As<Block>(n)) {
+      if (b->name == name) found = b;
+      return false;
+    }
+    return !IsA<ExprNode>(n);
+  });
+  return found;
+}
+
+Names Concat(std::initializer_list<Names> lists) {
+  Names out;
+  for (const Names& l : lists) out.insert(out.end(), l.begin(), l.end());
+  out.erase(std::remove(out.begin(), out.end(), std::string()), out.end());
+  return out;
+}
+
+BlockPart PartOf(const Parts& parts, const std::string& block) {
+  auto it = parts.find(block);
+  return it == parts.end() ? BlockPart{} : it->second;
+}
+
+Names BlocksOf(const Schedule& s, const Parts& parts, BlockRole role) {
+  Names out;
+  for (const std::string& b : s.GetBlocks()) {
+    if (PartOf(parts, b).role == role) out.push_back(b);
+  }
+  return out;
+}
+
+std::string OnlyBlock(const Schedule& s, const Parts& parts, BlockRole role) {
+  const Names blocks = BlocksOf(s, parts, role);
+  return blocks.empty() ? "" : blocks[0];
+}
+
+std::string WrittenBuffer(const Schedule& s, const std::string& block) {
+  const Block* b = FindBlock(s.func(), block);
+  return b && !b->writes.empty() ? b->writes[0]->buffer->name : "";
+}
+
+DType WrittenType(const Schedule& s, const std::string& block) {
+  const Block* b = FindBlock(s.func(), block);
+  return b && !b->writes.empty() ? b->writes[0]->buffer->dtype : DType::Float(32);
+}
+
+InnerLoops LoopsInside(Schedule& s, const std::string& block, const std::string& loop) {
+  InnerLoops in;
+  Names all = s.GetLoops(block), reduce = s.GetReduceLoops(block);
+  auto at = std::find(all.begin(), all.end(), loop);
+  for (auto it = at == all.end() ? all.begin() : at + 1; it != all.end(); ++it) {
+    bool reduces = std::find(reduce.begin(), reduce.end(), *it) != reduce.end();
+    (reduces ? in.reduce : in.spatial).push_back(*it);
+  }
+  return in;
+}
+
+void ComputeInRegisters(Schedule& s, const std::string& block, const std::string& at,
+                        const std::string& vectors, int64_t lanes, size_t lanes_axis,
+                        const Names& unrolled_reduce) {
+  s.SetScope(WrittenBuffer(s, block), Scope::kRegister);
+  s.ComputeAt(block, at);
+  InnerLoops in = LoopsInside(s, block, at);
+  if (in.spatial.empty()) return;
+  lanes_axis = std::min(lanes_axis, in.spatial.size() - 1);
+  std::string vector_loop = in.spatial[lanes_axis];
+  Names tile = in.spatial;
+  tile.erase(tile.begin() + static_cast<long>(lanes_axis));
+  std::string rows, lane = vector_loop;
+  if (s.GetExtent(vector_loop) > lanes) {
+    Names parts = s.SplitBy(vector_loop, {vectors, std::to_string(lanes)});
+    rows = parts[0];
+    lane = parts[1];
+  }
+  s.Reorder(Concat({in.reduce, tile, {rows, lane}}));
+  Names unroll = Concat({tile, {rows}});
+  if (!in.reduce.empty()) {
+    std::string init = s.DecomposeReduction(block, in.reduce[0]);
+    InnerLoops start = LoopsInside(s, init, at);
+    if (!start.spatial.empty()) {
+      s.Vectorize(start.spatial.back());
+      for (size_t i = 0; i + 1 < start.spatial.size(); ++i) s.Unroll(start.spatial[i]);
+    }
+  }
+  s.Vectorize(lane);
+  for (const std::string& l : unroll) s.Unroll(l);
+  for (const std::string& l : unrolled_reduce) {
+    if (s.HasLoop(l)) s.Unroll(l);
+  }
+}
+
+void ScheduleBlock(Schedule& s, const Parts& parts, const Machine& machine,
+                   const std::string& block) {
+  Names spatial = s.GetSpatialLoops(block), reduce = s.GetReduceLoops(block);
+  if (spatial.empty()) return;
+  const BlockPart part = PartOf(parts, block);
+  int64_t lanes = machine.Lanes(WrittenType(s, block));
+  if (part.vector_block > 0) lanes = std::min(lanes, part.vector_block);
+  const size_t axis =
+      part.vector_axis < 0 ? spatial.size() - 1 : static_cast<size_t>(part.vector_axis);
+  std::string vector;
+  Names outer = spatial;
+  if (axis < spatial.size() && s.GetExtent(spatial[axis]) >= lanes && lanes > 1) {
+    Names split = s.Split(spatial[axis], {-1, lanes});
+    outer[axis] = split[0];
+    vector = split[1];
+  }
+  Names order = Concat({outer, reduce, {vector}});
+  if (order.size() > 1) s.Reorder(order);
+  if (!reduce.empty()) {
+    std::string init = s.DecomposeReduction(block, reduce[0]);
+    Names loops = s.GetSpatialLoops(init);
+    if (!vector.empty() && !loops.empty()) s.Vectorize(loops.back());
+  }
+  if (!vector.empty()) s.Vectorize(vector);
+  ParallelOuter(s, outer);
+}
+
+void ScheduleHalos(Schedule& s, const Parts& parts, const Machine& machine) {
+  for (const std::string& b : BlocksOf(s, parts, BlockRole::kHalo)) {
+    ScheduleBlock(s, parts, machine, b);
+  }
+}
+
+// How often a loop runs at the typical sizes of the function's dims.
+static int64_t TypicalExtent(const Schedule& s, const std::string& loop) {
+  const Func& f = s.func();
+  int64_t extent = 1;
+  PreOrder(f->body, [&](const NodeRef& n) {
+    const auto* l = As<For>(n);
+    if (!l || l->var->name != loop) return !IsA<ExprNode>(n);
+    VarMap typical;
+    for (size_t i = 0; i < f->dims.size(); ++i) {
+      const DimRange r = f->dim_range(i);
+      const graph::Dim dim{f->dims[i], r.lo, r.hi < 0 ? graph::Dim::kNoMax : r.hi, r.step};
+      typical[f->dims[i].get()] = IndexConst(dim.Typical());
+    }
+    extent = AsInt(Simplify(Substitute(l->extent, typical))).value_or(1);
+    return false;
+  });
+  return extent;
+}
+
+std::string ParallelOuter(Schedule& s, const Names& loops) {
+  Names outer;
+  int64_t certain = 1, typical = 1;  // parts at all sizes of dims, and at the typical ones
+  for (const std::string& l : loops) {
+    if (certain >= kEnoughParts) break;
+    const int64_t extent = s.GetExtent(l);
+    // The last loop has the smallest parts: where others are mostly enough, it stays whole.
+    if (&l == &loops.back() && !outer.empty() && typical >= kEnoughParts) break;
+    outer.push_back(l);
+    certain *= std::max<int64_t>(extent, 1);
+    typical *= extent < 0 ? TypicalExtent(s, l) : extent;
+  }
+  if (outer.empty() || typical <= 1) return "";
+  std::string fused = outer.size() == 1 ? outer[0] : s.Fuse(outer);
+  s.Parallel(fused);
+  return fused;
+}
+
+void ParallelFirst(Schedule& s, const Names& loops, int64_t count) {
+  if (count <= 0) return;
+  const Names outer(loops.begin(), loops.begin() + count);
+  s.Parallel(count == 1 ? outer[0] : s.Fuse(outer));
+}
+
+}  // namespace tenon::ops

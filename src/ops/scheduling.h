@@ -1,0 +1,50 @@
+// What the schedules of algorithms are written with.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "ops/algorithm.h"
+
+namespace tenon::ops {
+
+using Names = std::vector<std::string>;
+
+/// All of the lists in turn, without empty names.
+Names Concat(std::initializer_list<Names> lists);
+BlockPart PartOf(const Parts& parts, const std::string& block);
+/// The function's blocks with that role, in program order.
+Names BlocksOf(const Schedule& s, const Parts& parts, BlockRole role);
+/// The only one, or "".
+std::string OnlyBlock(const Schedule& s, const Parts& parts, BlockRole role);
+/// The buffer that a block writes (its first), and its element type.
+std::string WrittenBuffer(const Schedule& s, const std::string& block);
+DType WrittenType(const Schedule& s, const std::string& block);
+/// Loops of `block` inside `loop`, split by what they run over.
+struct InnerLoops {
+  Names spatial, reduce;
+};
+InnerLoops LoopsInside(Schedule& s, const std::string& block, const std::string& loop);
+
+/// Computes a reduction block in registers under `at`: reduction outside, tile unrolled, lanes
+/// innermost. `vectors` is a factor ("$nv"); `lanes_axis` is the place of the vector axis among the
+/// block's inner spatial loops (beyond the last: the last).
+void ComputeInRegisters(Schedule& s, const std::string& block, const std::string& at,
+                        const std::string& vectors, int64_t lanes, size_t lanes_axis,
+                        const Names& unrolled_reduce);
+
+/// Any block: outer loops parallel, the loop that runs along memory vectorized inside reductions.
+void ScheduleBlock(Schedule& s, const Parts& parts, const Machine& machine,
+                   const std::string& block);
+/// All blocks that fill halos, likewise.
+void ScheduleHalos(Schedule& s, const Parts& parts, const Machine& machine);
+
+/// So many parts can be shared out evenly, to within a few percent, among any team.
+inline constexpr int64_t kEnoughParts = 64;
+/// Fuses loops from the front until their product is enough for every team, and makes the result
+/// parallel. Returns it, or "" when there is nothing to run in parallel.
+std::string ParallelOuter(Schedule& s, const Names& loops);
+/// The first `count` loops, fused and parallel; nothing for 0.
+void ParallelFirst(Schedule& s, const Names& loops, int64_t count);
+
+}  // namespace tenon::ops

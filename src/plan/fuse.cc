@@ -1,0 +1,210 @@
+#include "plan/fuse.h"
+
+#include <algorithm>
+
+#include "graph/edit.h"
+#include "graph/pass/constants.h"
+#include "ops/fusing.h"
+#include "plan/region.h"
+
+namespace tenon::graph {
+
+namespace {
+
+// A group never grows beyond this: expressions are composed, and a kernel should stay readable.
+constexpr size_t kMaxGroup = 48;
+// Nor does its expression, written out as a tree: where values are read several times it would grow
+// exponentially, and not everything that looks at expressions knows shared parts.
+constexpr size_t kMaxTree = 1024;
+// Nor do nodes this far behind its seed join it, so that growing all groups takes linear time.
+constexpr size_t kMaxReach = 4096;
+
+class Fuser {
+ public:
+  explicit Fuser(const Graph& g)
+      : g_(g), users_(Users(g)), group_of_(g.nodes.size(), -1), constant_(ConstantValues(g)) {
+    is_output_.resize(g.values.size());
+    for (ValueId v : g.outputs) is_output_[static_cast<size_t>(v)] = true;
+  }
+
+  Graph Run() {
+    for (size_t n = 0; n < g_.nodes.size(); ++n) {
+      if (!ops::HasElementDefinition(g_.nodes[n].op)) Grow(static_cast<NodeId>(n));
+    }
+    for (size_t n = 0; n < g_.nodes.size(); ++n) {
+      if (group_of_[n] < 0) Grow(static_cast<NodeId>(n));
+    }
+    return Rebuild();
+  }
+
+ private:
+  ValueId Out(NodeId n) const { return g_.node(n).outputs[0]; }
+
+  static bool SameDims(const TensorType& a, const TensorType& b) {
+    if (a.dims.size() != b.dims.size()) return false;
+    for (size_t i = 0; i < a.dims.size(); ++i) {
+      if (!StructuralEqual(a.dims[i], b.dims[i])) return false;
+    }
+    return true;
+  }
+
+  // May `n` follow `seed`'s elements in the same kernel? Elementwise work on the seed's shape may.
+  bool Fits(NodeId n, NodeId seed) const {
+    const Node& node = g_.node(n);
+    if (IsControl(g_.node(seed).op)) return false;
+    if (group_of_[static_cast<size_t>(n)] >= 0 || node.outputs.size() != 1) return false;
+    if (constant_[static_cast<size_t>(Out(n))] != constant_[static_cast<size_t>(Out(seed))])
+      return false;
+    IndexMapClass map = Info(node.op).map;
+    bool elementwise = map == IndexMapClass::kElementwise || map == IndexMapClass::kBroadcast;
+    return elementwise && SameDims(g_.type(Out(n)), g_.type(Out(seed)));
+  }
+
+  // Behind the last node that reads n's results.
+  size_t EndOfReaders(NodeId n) const {
+    size_t end = 0;
+    for (ValueId v : g_.node(n).outputs) {
+      const std::vector<NodeId>& users = users_[static_cast<size_t>(v)];
+      if (!users.empty()) end = std::max(end, static_cast<size_t>(users.back()) + 1);
+    }
+    return end;
+  }
+
+  // Grows a group from its seed along users and keeps the longest prefix that one value leaves. A
+  // node that reads the group through a node outside it may not join: that would be a cycle. Two
+  // groups cannot form one either: all of a group leads to its one result; and a group whose seed
+  // has several results reads nothing that is produced after the seed, so it can run in its place.
+  void Grow(NodeId seed) {
+    std::vector<NodeId> grown = {seed};
+    const size_t first = static_cast<size_t>(seed);
+    const bool several = g_.node(seed).outputs.size() > 1;
+    // Of the nodes from `first` on: the size of its tree, 0 outside the group; reads the group.
+    std::vector<size_t> tree = {1};
+    std::vector<bool> after = {false};
+    size_t keep = 1, end = EndOfReaders(seed);
+    for (size_t n = first + 1; n < std::min(end, first + kMaxReach) && grown.size() < kMaxGroup;
+         ++n) {
+      size_t size = 0;
+      bool reads_after = false;
+      for (ValueId v : g_.nodes[n].inputs) {
+        const NodeId p = v == kNoValue ? kNoNode : g_.value(v).producer;
+        if (p < seed) continue;
+        const size_t inside = tree[static_cast<size_t>(p - seed)];
+        size += inside;
+        reads_after |= after[static_cast<size_t>(p - seed)] || (several && inside == 0);
+      }
+      const bool reads_group = size > 0;
+      const bool joins =
+          reads_group && !reads_after && size < kMaxTree && Fits(static_cast<NodeId>(n), seed);
+      tree.push_back(joins ? size + 1 : 0);
+      after.push_back(!joins && (reads_group || reads_after));
+      if (!joins) continue;
+      grown.push_back(static_cast<NodeId>(n));
+      end = std::max(end, EndOfReaders(static_cast<NodeId>(n)));
+      if (OneValueLeaves(grown)) keep = grown.size();
+    }
+    grown.resize(keep);
+    for (NodeId n : grown) group_of_[static_cast<size_t>(n)] = static_cast<int>(groups_.size());
+    groups_.push_back({seed, std::move(grown)});
+  }
+
+  // The results of a seed that has several are there in any case, so each may leave beside the one.
+  bool OneValueLeaves(const std::vector<NodeId>& nodes) const {
+    int leaving = 0;
+    for (NodeId n : nodes) {
+      if (n == nodes.front() && g_.node(n).outputs.size() > 1) continue;
+      for (ValueId v : g_.node(n).outputs) leaving += Leaves(v, nodes);
+    }
+    return leaving == 1;
+  }
+
+  // Is v read outside the group, or a result of the graph?
+  bool Leaves(ValueId v, const std::vector<NodeId>& nodes) const {
+    const std::vector<NodeId>& users = users_[static_cast<size_t>(v)];
+    if (is_output_[static_cast<size_t>(v)] || users.size() > nodes.size()) return true;
+    return std::any_of(users.begin(), users.end(), [&](NodeId u) {
+      return std::find(nodes.begin(), nodes.end(), u) == nodes.end();
+    });
+  }
+
+  // Views read by the anchor through operands that absorb them; copies join the region, the
+  // originals die when nothing else reads them.
+  void AddViews(NodeId anchor, std::vector<NodeId>* nodes) const {
+    const Node& a = g_.node(anchor);
+    std::vector<ValueId> pending;
+    for (size_t i = 0; i < a.inputs.size(); ++i) {
+      if (a.inputs[i] != kNoValue && ops::AbsorbsViews(a.op, i)) pending.push_back(a.inputs[i]);
+    }
+    while (!pending.empty()) {
+      NodeId p = g_.value(pending.back()).producer;
+      pending.pop_back();
+      if (p == kNoNode || !ops::IsView(g_.node(p).op) || constant_[static_cast<size_t>(Out(p))])
+        continue;
+      if (std::find(nodes->begin(), nodes->end(), p) != nodes->end()) continue;
+      nodes->push_back(p);
+      pending.push_back(g_.node(p).inputs[0]);
+    }
+    std::sort(nodes->begin(), nodes->end());
+  }
+
+  Graph Rebuild() {
+    Graph out = g_;
+    out.nodes.clear();
+    for (Value& v : out.values) v.producer = kNoNode;
+    // Groups run where their last node ran: everything they read is produced before it.
+    std::vector<size_t> order(groups_.size());
+    for (size_t i = 0; i < order.size(); ++i) order[i] = i;
+    std::sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+      return groups_[a].nodes.back() < groups_[b].nodes.back();
+    });
+    for (size_t i : order) out.nodes.push_back(MakeNode(groups_[i].seed, groups_[i].nodes));
+    for (size_t n = 0; n < out.nodes.size(); ++n) {
+      for (size_t k = 0; k < out.nodes[n].outputs.size(); ++k) {
+        Value& v = out.value(out.nodes[n].outputs[k]);
+        v.producer = static_cast<NodeId>(n);
+        v.output = static_cast<int32_t>(k);
+      }
+    }
+    TopologicalSort(out);
+    Compact(out);
+    return out;
+  }
+
+  Node MakeNode(NodeId seed, std::vector<NodeId> nodes) const {
+    bool anchored = !ops::HasElementDefinition(g_.node(seed).op);
+    std::vector<ValueId> results;
+    for (NodeId n : nodes) {
+      for (ValueId v : g_.node(n).outputs) {
+        if (Leaves(v, nodes)) results.push_back(v);
+      }
+    }
+    if (results.empty()) results = {Out(nodes.back())};  // nobody reads it
+    std::vector<NodeId> members = nodes;
+    if (anchored) AddViews(seed, &members);
+    if (members.size() == 1) return g_.node(members[0]);
+    Node fused;
+    fused.op = OpKind::kFused;
+    fused.name = g_.node(seed).name;
+    auto region = std::make_shared<Graph>(ExtractRegion(g_, members, results, &fused.inputs));
+    EmbedScalars(g_, region.get(), &fused.inputs);
+    fused.outputs = results;
+    fused.regions = {region};
+    return fused;
+  }
+
+  struct Group {
+    NodeId seed;
+    std::vector<NodeId> nodes;
+  };
+  const Graph& g_;
+  std::vector<std::vector<NodeId>> users_;
+  std::vector<int> group_of_;
+  std::vector<bool> constant_, is_output_;
+  std::vector<Group> groups_;
+};
+
+}  // namespace
+
+Graph Fuse(const Graph& g, const GraphPassContext& context) { return Fuser(g).Run(); }
+
+}  // namespace tenon::graph

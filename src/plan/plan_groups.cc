@@ -1,0 +1,534 @@
+// Two questions, one after the other. First: which feature maps lie in channel blocks? Each of them
+// is a variable (0: row-major, 1: blocked), each group a table of its least cost for every layout
+// of the values at its border, where a value that an algorithm wants otherwise costs a relayout.
+// The assignment with the least sum is found by eliminating variables. Second: given that, which
+// algorithm and which point does each group take? Its cheapest. For a small network on a machine
+// with vectors of eight:
+//
+//   %1 = conv(%0 image, %w) ; %2 = relu(%1) ; %3 = conv(%2, %v) ; return %3
+//
+// becomes
+//
+//   %4 "image.arranged" … with a border = reshape(%0)
+//   %5 "w.arranged" layout (…, d1, …, d0 % 16 …) = reshape(%w)
+//   %2 layout (d0, d1 / 8, d2 + 1, d3 + 1, d1 % 8) = fused(%4, %5) plan "direct_conv" {nv: 2, …}
+//   %3 layout (d0, d1 / 8, d2, d3, d1 % 8) = conv(%2, …) plan "direct_conv" …
+//   %6 "out.arranged" = reshape(%3)
+#include "plan/plan_groups.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+
+#include "cost/estimate.h"
+#include "graph/dims.h"
+#include "graph/edit.h"
+#include "graph/pass/constants.h"
+#include "graph/storage_desc.h"
+#include "ir/print.h"
+#include "ops/algorithm.h"
+#include "ops/kernel.h"
+#include "plan/minimise.h"
+#include "plan/prices.h"
+#include "plan/region.h"
+#include "support/check.h"
+
+namespace tenon::graph {
+
+namespace {
+
+using ops::Algorithm;
+using ops::Point;
+using ops::Site;
+using ops::Want;
+
+// A group while it is planned.
+struct Group {
+  NodeId node = kNoNode;
+  Graph region;
+  std::vector<ValueId> operands;  // of the region's inputs, outside
+  NodeId anchor = kNoNode;
+};
+
+// One way to compute a group: an algorithm with given choices of layout, at the cheapest choices of
+// schedule.
+struct Option {
+  const Algorithm* algorithm;
+  Point point;
+  double seconds = 0;
+  std::vector<Want> wants;  // values of the region
+};
+
+// Plans one graph. Invariants: values_ that can be blocked have a variable; `blocked_` says what
+// was chosen for them; desc_ is the storage of every outer value once halos are known.
+class Planner {
+ public:
+  Planner(const Graph& g, const GraphPassContext& context)
+      : g_(g),
+        machine_(*context.machine),
+        prices_(context.prices),
+        lanes_(machine_.Lanes(DType::Float(32))),
+        constant_(ConstantValues(g)) {}
+
+  Graph Run() {
+    CollectGroups();
+    CollectVariables();
+    ChooseBlocked();
+    std::vector<Option> chosen;
+    for (const Group& group : groups_) chosen.push_back(Cheapest(group));
+    PlaceValues(chosen);
+    for (size_t i = 0; i < groups_.size(); ++i) Apply(groups_[i], chosen[i]);
+    PassInPlain();
+    GiveOutPlain();
+    TopologicalSort(g_);
+    Compact(g_);
+    return std::move(g_);
+  }
+
+ private:
+  bool IsConstant(ValueId v) const {
+    return static_cast<size_t>(v) < constant_.size() && constant_[static_cast<size_t>(v)];
+  }
+  // Nothing planned here stores it: an input, a constant, a result of control flow.
+  bool IsEnd(ValueId v) const {
+    const NodeId producer = g_.value(v).producer;
+    return producer == kNoNode || IsControl(g_.node(producer).op);
+  }
+  bool IsGraphOutput(ValueId v) const {
+    return std::find(g_.outputs.begin(), g_.outputs.end(), v) != g_.outputs.end();
+  }
+
+  void CollectGroups() {
+    for (size_t n = 0; n < g_.nodes.size(); ++n) {
+      const Node& node = g_.nodes[n];
+      if (IsControl(node.op) || !HasTensorsOnly(node)) continue;
+      const bool known = std::all_of(node.outputs.begin(), node.outputs.end(),
+                                     [&](ValueId v) { return IsConstant(v); });
+      if (known || node.plan) continue;
+      Group group;
+      group.node = static_cast<NodeId>(n);
+      group.region = RegionOf(g_, group.node, &group.operands);
+      group.anchor = ops::AnchorOf(group.region);
+      groups_.push_back(std::move(group));
+    }
+  }
+
+  bool HasTensorsOnly(const Node& node) const {
+    auto tensors = [&](const std::vector<ValueId>& list) {
+      return std::all_of(list.begin(), list.end(), [&](ValueId v) {
+        return v == kNoValue || g_.value(v).type.IsTensor();
+      });
+    };
+    return tensors(node.inputs) && tensors(node.outputs);
+  }
+
+  // At typical sizes.
+  int64_t BytesOf(const TensorType& type) const {
+    int64_t bytes = type.dtype.Bytes();
+    for (const Expr& d : type.dims) bytes *= TypicalSize(g_, d);
+    return bytes;
+  }
+
+  // ---- Which values are in channel blocks ----
+
+  // Feature maps: four axes, f32, several channels, computed here.
+  void CollectVariables() {
+    variable_.assign(g_.values.size(), -1);
+    for (const Group& group : groups_) {
+      for (ValueId v : g_.node(group.node).outputs) {
+        const TensorType& type = g_.type(v);
+        if (type.layout || type.rank() != 4 || !(type.dtype == DType::Float(32))) continue;
+        if (AsInt(type.dims[1]).value_or(0) > 1 && lanes_ > 1) {
+          variable_[static_cast<size_t>(v)] = num_variables_++;
+        }
+      }
+    }
+    blocked_.assign(static_cast<size_t>(num_variables_), 0);
+  }
+
+  int VariableOf(ValueId v) const { return v == kNoValue ? -1 : variable_[static_cast<size_t>(v)]; }
+  bool IsBlocked(ValueId v) const {
+    const int var = VariableOf(v);
+    return var >= 0 && blocked_[static_cast<size_t>(var)] != 0;
+  }
+  static bool IsBlockedDesc(const StorageDesc& d) { return !d.blocks.empty() || !d.order.empty(); }
+
+  // The outer value of a value at the region's border, or kNoValue.
+  ValueId OuterOf(const Group& group, ValueId inner) const {
+    for (size_t i = 0; i < group.region.inputs.size(); ++i) {
+      if (group.region.inputs[i] == inner) return group.operands[i];
+    }
+    const std::vector<ValueId>& outputs = g_.node(group.node).outputs;
+    for (size_t k = 0; k < group.region.outputs.size(); ++k) {
+      if (group.region.outputs[k] == inner) return outputs[k];
+    }
+    return kNoValue;
+  }
+
+  double Price(const Group& group, const Algorithm& algorithm, const Point& point) const {
+    const Site site{group.region, group.anchor, machine_};
+    if (prices_) {
+      if (auto known = prices_->Find(algorithm, site, point)) return *known;
+    }
+    return ops::PriceOf(algorithm, site, point);
+  }
+
+  // Of values that lie in a way which somebody gave them, nothing can be wanted.
+  static bool HasLayouts(const Graph& region) {
+    return std::any_of(region.values.begin(), region.values.end(),
+                       [](const Value& v) { return v.type.tensor().layout != nullptr; });
+  }
+
+  // For every algorithm that applies, and every way it can lie in memory, the cheapest point.
+  std::vector<Option> OptionsOf(const Group& group) const {
+    std::vector<Option> options;
+    const Site site{group.region, group.anchor, machine_};
+    for (const Algorithm* a : ops::Algorithms()) {
+      if (!ops::Applies(*a, site)) continue;
+      if (HasLayouts(group.region) && a != ops::Algorithms().back()) continue;
+      std::map<std::string, size_t> seen;  // by what lies how, weights aside
+      a->space(site).ForEach([&](const Point& point) {
+        const double seconds = Price(group, *a, point);
+        Option option{a, point, seconds, a->wants(site, point)};
+        auto [it, is_new] = seen.emplace(DataLayout(group, option), options.size());
+        if (is_new) {
+          options.push_back(std::move(option));
+        } else if (seconds < options[it->second].seconds * (1 - 1e-9)) {
+          options[it->second] = std::move(option);
+        }
+      });
+    }
+    return options;
+  }
+
+  // Everything that options depend on.
+  std::string KeyOf(const Group& group) const {
+    const Graph& r = group.region;
+    std::string key;
+    for (size_t i = 0; i < r.inputs.size(); ++i) {
+      key += IsConstant(group.operands[i]) ? "const " : "value ";
+      key += fmt::format("{}: {};", r.inputs[i], r.type(r.inputs[i]).ToString());
+    }
+    for (const Node& n : r.nodes) {
+      key += fmt::format("{} = {}({}){};", fmt::join(n.outputs, ","), Name(n.op),
+                         fmt::join(n.inputs, ","), n.attrs.ToString());
+      for (ValueId v : n.outputs) key += r.type(v).ToString() + ";";
+    }
+    return key + fmt::format("return {}", fmt::join(r.outputs, ","));
+  }
+
+  std::string DataLayout(const Group& group, const Option& option) const {
+    std::string key;
+    for (const Want& w : option.wants) {
+      const ValueId outer = OuterOf(group, w.value);
+      if (outer != kNoValue && !IsConstant(outer)) key += w.desc.blocks.empty() ? 'p' : 'b';
+    }
+    return key;
+  }
+
+  // What an option costs beyond its own time where the values at the border lie so.
+  double Relayouts(const Group& group, const Option& option,
+                   const std::function<bool(ValueId)>& blocked) const {
+    constexpr double kNever = 1e30;
+    const std::vector<ValueId>& results = g_.node(group.node).outputs;
+    double seconds = 0;
+    for (const Want& w : option.wants) {
+      const ValueId outer = OuterOf(group, w.value);
+      if (outer == kNoValue || IsConstant(outer)) continue;
+      if (std::find(results.begin(), results.end(), outer) != results.end()) {
+        if (IsBlockedDesc(w.desc) != blocked(outer)) return kNever;
+        continue;
+      }
+      const bool border = !w.desc.size.empty() && IsEnd(outer);
+      if (IsBlockedDesc(w.desc) != blocked(outer) || border) {
+        seconds += RelayoutSeconds(BytesOf(g_.type(outer)), machine_);
+      }
+    }
+    if (option.wants.empty()) seconds += Gathers(group, blocked);
+    return seconds;
+  }
+
+  // The definition reads along its result's lanes: operands that lie otherwise come element by
+  // element.
+  double Gathers(const Group& group, const std::function<bool(ValueId)>& blocked) const {
+    const std::vector<ValueId>& outputs = g_.node(group.node).outputs;
+    const bool out = !outputs.empty() && blocked(outputs[0]);
+    WorkDescription work;
+    for (ValueId v : group.operands) {
+      if (IsConstant(v) || VariableOf(v) < 0 || blocked(v) == out) continue;
+      work.scalar_ops += static_cast<double>(BytesOf(g_.type(v))) / 4;
+    }
+    return work.scalar_ops > 0 ? EstimateSeconds(work, machine_) : 0;
+  }
+
+  void ChooseBlocked() {
+    // Networks repeat themselves: equal groups have equal options.
+    std::map<std::string, size_t> known;
+    for (const Group& group : groups_) {
+      auto [it, is_new] = known.emplace(KeyOf(group), options_.size());
+      options_.push_back(is_new ? OptionsOf(group) : options_[it->second]);
+    }
+    if (num_variables_ == 0) return;
+    const std::vector<uint8_t> guess = GuessBlocked();
+    std::vector<plan::Factor> factors;
+    for (size_t i = 0; i < groups_.size(); ++i) factors.push_back(FactorOf(i, guess));
+    for (size_t v = 0; v < variable_.size(); ++v) {
+      if (variable_[v] < 0 || !IsReadPlain(static_cast<ValueId>(v))) continue;
+      factors.push_back(
+          {{variable_[v]}, {0, RelayoutSeconds(BytesOf(g_.type(static_cast<ValueId>(v))), machine_)}});
+    }
+    blocked_ = plan::Minimise(num_variables_, std::move(factors), guess);
+  }
+
+  // Given out, or read by control flow.
+  bool IsReadPlain(ValueId v) const {
+    return IsGraphOutput(v) || std::any_of(g_.nodes.begin(), g_.nodes.end(), [&](const Node& n) {
+             return IsControl(n.op) &&
+                    std::find(n.inputs.begin(), n.inputs.end(), v) != n.inputs.end();
+           });
+  }
+
+  // Blocks wherever an algorithm wants its results so, and where an operand is blocked.
+  std::vector<uint8_t> GuessBlocked() const {
+    std::vector<uint8_t> guess(static_cast<size_t>(num_variables_), 0);
+    for (size_t i = 0; i < groups_.size(); ++i) {
+      const Group& group = groups_[i];
+      const Option& best =
+          *std::min_element(options_[i].begin(), options_[i].end(),
+                            [](const Option& a, const Option& b) { return a.seconds < b.seconds; });
+      bool blocked = std::any_of(best.wants.begin(), best.wants.end(),
+                                 [](const Want& w) { return !w.desc.blocks.empty(); });
+      if (best.wants.empty()) {
+        blocked = std::any_of(group.operands.begin(), group.operands.end(), [&](ValueId v) {
+          return VariableOf(v) >= 0 && guess[static_cast<size_t>(VariableOf(v))];
+        });
+      }
+      for (ValueId v : g_.node(group.node).outputs) {
+        if (VariableOf(v) >= 0) guess[static_cast<size_t>(VariableOf(v))] = blocked;
+      }
+    }
+    return guess;
+  }
+
+  // A group's least cost by the layouts at its border. Of a group with very many of them the later
+  // ones keep the guess.
+  plan::Factor FactorOf(size_t i, const std::vector<uint8_t>& guess) const {
+    constexpr size_t kMostVariables = 8;
+    const Group& group = groups_[i];
+    plan::Factor factor;
+    auto add = [&](ValueId v) {
+      const int var = VariableOf(v);
+      if (var < 0 || factor.vars.size() == kMostVariables) return;
+      if (std::find(factor.vars.begin(), factor.vars.end(), var) == factor.vars.end())
+        factor.vars.push_back(var);
+    };
+    for (ValueId v : g_.node(group.node).outputs) add(v);
+    for (ValueId v : group.operands) add(v);
+    for (size_t bits = 0; bits < size_t{1} << factor.vars.size(); ++bits) {
+      auto blocked = [&](ValueId v) {
+        const int var = VariableOf(v);
+        if (var < 0) return false;
+        const auto at = std::find(factor.vars.begin(), factor.vars.end(), var);
+        if (at == factor.vars.end()) return guess[static_cast<size_t>(var)] != 0;
+        return ((bits >> (at - factor.vars.begin())) & 1) != 0;
+      };
+      double least = -1;
+      for (const Option& o : options_[i]) {
+        const double seconds = o.seconds + Relayouts(group, o, blocked);
+        if (least < 0 || seconds < least) least = seconds;
+      }
+      factor.table.push_back(least);
+    }
+    return factor;
+  }
+
+  // The cheapest option with the layouts that were chosen.
+  Option Cheapest(const Group& group) const {
+    const size_t i = static_cast<size_t>(&group - groups_.data());
+    const Option* best = nullptr;
+    double least = 0;
+    for (const Option& o : options_[i]) {
+      const double seconds =
+          o.seconds + Relayouts(group, o, [&](ValueId v) { return IsBlocked(v); });
+      if (best && seconds >= least * (1 - 1e-9)) continue;
+      best = &o;
+      least = seconds;
+    }
+    TN_CHECK(best, "the definition always applies");
+    return *best;
+  }
+
+  // ---- Where everything lies ----
+
+  StorageDesc Chosen(ValueId v) const {
+    StorageDesc d;
+    if (IsBlocked(v)) d.blocks = {{1, lanes_}};
+    return d;
+  }
+
+  // Borders: the largest that any reader wants of a value which lies as it wants otherwise.
+  void PlaceValues(const std::vector<Option>& chosen) {
+    desc_.resize(g_.values.size());
+    for (size_t v = 0; v < desc_.size(); ++v) desc_[v] = Chosen(static_cast<ValueId>(v));
+    for (size_t i = 0; i < groups_.size(); ++i) {
+      for (const Want& w : chosen[i].wants) {
+        const ValueId outer = OuterOf(groups_[i], w.value);
+        if (outer == kNoValue || IsConstant(outer) || w.desc.size.empty()) continue;
+        AddBorder(w.desc, g_.type(outer).dims, &borders_[outer]);
+      }
+    }
+    for (auto& [v, border] : borders_) {
+      StorageDesc& d = desc_[static_cast<size_t>(v)];
+      // What callers see has none, nor what control flow gives.
+      if (IsEnd(v) || IsGraphOutput(v)) continue;
+      d.begin = border.begin;
+      d.size = border.size;
+    }
+    for (size_t v = 0; v < desc_.size(); ++v) {
+      if (!g_.values[v].type.IsTensor()) continue;
+      TensorType& type = g_.values[v].type.tensor();
+      if (type.layout || IsEnd(static_cast<ValueId>(v))) continue;
+      if (!IsConstant(static_cast<ValueId>(v))) type.layout = MakeLayout(desc_[v], type.dims);
+    }
+  }
+
+  static void AddBorder(const StorageDesc& want, const std::vector<Expr>& dims, StorageDesc* d) {
+    if (d->size.empty()) {
+      d->begin.assign(dims.size(), 0);
+      d->size = dims;
+    }
+    for (size_t a = 0; a < dims.size(); ++a) {
+      auto behind = [&](const StorageDesc& s) { return DimSub(s.size[a], IndexConst(s.begin[a])); };
+      const Expr after = DimMax(behind(*d), behind(want));
+      d->begin[a] = std::max(d->begin[a], want.begin[a]);
+      d->size[a] = DimAdd(IndexConst(d->begin[a]), after);
+    }
+  }
+
+  // A reshape to the same dims, which changes only how the value lies in memory.
+  ValueId Arrange(ValueId v, const Layout& layout) {
+    const std::string key = layout ? ToString(layout) : "";
+    auto [it, fresh] = arranged_.emplace(std::pair(v, key), kNoValue);
+    if (!fresh) return it->second;
+    TensorType type = g_.type(v);
+    type.layout = layout;
+    Node n;
+    n.op = OpKind::kReshape;
+    n.name = g_.value(v).name + ".arranged";
+    n.inputs = {v};
+    n.exprs["shape"] = type.dims;
+    if (!IsConstant(v)) PlanRelayout(v, &n);
+    it->second = g_.node(g_.AddNode(std::move(n), {type})).outputs[0];
+    return it->second;
+  }
+
+  void PlanRelayout(ValueId v, Node* n) const {
+    const double seconds = RelayoutSeconds(BytesOf(g_.type(v)), machine_);
+    n->plan = std::make_shared<const Plan>(
+        ops::MakePlan(*ops::Algorithms().back(), Space(), {}, seconds));
+  }
+
+  // Gives the node its plan, and operands that lie as it wants.
+  void Apply(const Group& group, const Option& option) {
+    std::vector<ValueId> operands = group.operands;
+    for (const Want& w : option.wants) {
+      for (size_t i = 0; i < operands.size(); ++i) {
+        if (group.region.inputs[i] == w.value) operands[i] = Arranged(operands[i], w);
+      }
+    }
+    const Site site{group.region, group.anchor, machine_};
+    const Space space = option.algorithm->space(site);
+    Node& node = g_.node(group.node);
+    node.plan = std::make_shared<const Plan>(
+        ops::MakePlan(*option.algorithm, space, option.point, option.seconds));
+    if (node.op == OpKind::kFused) {
+      node.inputs = operands;
+      UpdateRegion(&node);
+      return;
+    }
+    for (ValueId& v : node.inputs) {
+      for (size_t i = 0; i < operands.size(); ++i) {
+        if (v == group.operands[i]) {
+          v = operands[i];
+          break;
+        }
+      }
+    }
+  }
+
+  // The value itself where it lies as wanted, else a copy that does.
+  ValueId Arranged(ValueId v, const Want& w) {
+    const std::vector<Expr> dims = g_.type(v).dims;
+    StorageDesc have;
+    if (auto read = ReadLayout(g_.type(v).layout, dims)) have = *read;
+    if (w.IsMetBy(have, dims)) return v;
+    StorageDesc want = w.desc;
+    // Several that want borders share one copy.
+    if (auto it = borders_.find(v); it != borders_.end() && !want.size.empty()) {
+      want.begin = it->second.begin;
+      want.size = it->second.size;
+    }
+    return Arrange(v, MakeLayout(want, dims));
+  }
+
+  // A region's border has the types of the values outside.
+  void UpdateRegion(Node* node) {
+    auto region = std::make_shared<Graph>(*node->regions.at(0));
+    for (size_t i = 0; i < node->inputs.size(); ++i) {
+      region->value(region->inputs[i]).type.tensor() = g_.type(node->inputs[i]);
+    }
+    for (size_t k = 0; k < node->outputs.size(); ++k) {
+      region->value(region->outputs[k]).type.tensor().layout =
+          g_.type(node->outputs[k]).layout;
+    }
+    node->regions = {region};
+  }
+
+  // What control flow reads is row-major.
+  void PassInPlain() {
+    for (size_t n = 0; n < g_.nodes.size(); ++n) {
+      if (!IsControl(g_.nodes[n].op)) continue;
+      for (size_t i = 0; i < g_.nodes[n].inputs.size(); ++i) {
+        const ValueId v = g_.nodes[n].inputs[i];
+        if (!g_.IsTensor(v) || !g_.type(v).layout) continue;
+        const ValueId plain = Arrange(v, nullptr);
+        g_.nodes[n].inputs[i] = plain;
+      }
+    }
+  }
+
+  // Graph outputs are row-major; the rest of the network reads the value itself.
+  void GiveOutPlain() {
+    for (size_t k = 0; k < g_.outputs.size(); ++k) {
+      const ValueId v = g_.outputs[k];
+      if (!g_.IsTensor(v)) continue;
+      if (g_.value(v).producer != kNoNode && g_.type(v).layout) g_.outputs[k] = Arrange(v, nullptr);
+    }
+  }
+
+  using Space = ops::Space;
+
+  Graph g_;
+  const Machine& machine_;
+  const plan::Prices* prices_;
+  const int64_t lanes_;
+  std::vector<bool> constant_;
+  std::vector<Group> groups_;
+  std::vector<std::vector<Option>> options_;  // by group
+  std::vector<int> variable_;                 // by value; -1: row-major
+  int num_variables_ = 0;
+  std::vector<uint8_t> blocked_;  // by variable
+  std::vector<StorageDesc> desc_;
+  std::map<ValueId, StorageDesc> borders_;                       // begin and size alone
+  std::map<std::pair<ValueId, std::string>, ValueId> arranged_;  // by value and layout
+};
+
+}  // namespace
+
+Graph PlanGroups(const Graph& g, const GraphPassContext& context) {
+  return Planner(g, context).Run();
+}
+
+}  // namespace tenon::graph

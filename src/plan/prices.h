@@ -1,0 +1,19 @@
+// What a group costs: records of measurements first, then the model.
+#pragma once
+
+#include <optional>
+
+#include "ops/algorithm.h"
+
+namespace tenon::plan {
+
+/// Where planning looks before it asks the model. Called from one thread.
+class Prices {
+ public:
+  virtual ~Prices() = default;
+  /// Seconds of one launch of the region by the algorithm at the point; nullopt: not known.
+  virtual std::optional<double> Find(const ops::Algorithm& algorithm, const ops::Site& site,
+                                     const ops::Point& point) const = 0;
+};
+
+}  // namespace tenon::plan

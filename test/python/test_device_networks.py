@@ -1,0 +1,129 @@
+"""Networks compiled for devices: right on PoCL, with weights that are copied there once, and threads to run them."""
+
+import ctypes
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import numpy as np
+
+_cache = tempfile.TemporaryDirectory(prefix="tenon-opencl-")
+os.environ.setdefault("POCL_CACHE_DIR", _cache.name)
+
+import tenon
+
+try:
+    import onnxruntime
+except ImportError:
+    onnxruntime = None
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+MODELS = [path for path in (pathlib.Path(os.environ.get("TENON_MODELS", "/nonexistent")), ROOT / "test" / "models")
+          if path.is_dir()]
+
+
+class ModuleInfo(ctypes.Structure):
+    """tn_module_info of tenon/kernel_abi.h: the pointers behind its two numbers."""
+    _fields_ = [("abi_version", ctypes.c_uint32), ("struct_bytes", ctypes.c_uint32), ("pointers", ctypes.c_void_p * 12)]
+
+
+MAX_DEVICES = 64
+
+
+def uploads(path):
+    """How many weights the library has copied to devices."""
+    query = getattr(ctypes.CDLL(path), "__tenon_query_v2")
+    query.restype = ctypes.POINTER(ModuleInfo)
+    state = query().contents.pointers[11]
+    return ctypes.cast(state + 8 * MAX_DEVICES + 4, ctypes.POINTER(ctypes.c_uint32)).contents.value
+
+
+class DeviceNetworks(unittest.TestCase):
+
+    @classmethod
+    def setUpClass(cls):
+        cls._folder = tempfile.TemporaryDirectory(prefix="tenon-networks-")
+        cls.folder = pathlib.Path(cls._folder.name)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls._folder.cleanup()
+
+    def model(self, name):
+        for folder in MODELS:
+            if (folder / f"{name}.onnx").is_file():
+                subprocess.run([sys.executable, ROOT / "bench" / "fill_weights.py", self.folder, name, "--models", folder],
+                               check=True, capture_output=True)
+                return str(self.folder / f"{name}.onnx")
+        self.skipTest(f"there is no model {name} here; TENON_MODELS names another folder")
+
+    def compiled(self, name, target):
+        path = str(self.folder / f"{name}.so")
+        tenon.compile(self.model(name), path, target=target)
+        return path
+
+    def inputs(self, model):
+        random = np.random.default_rng(1)
+        for i in onnxruntime.InferenceSession(model).get_inputs():
+            shape = [d if isinstance(d, int) else 1 for d in i.shape]
+            if "mask" in i.name:
+                yield i.name, np.ones(shape, np.int64)
+            elif "int64" in i.type:
+                yield i.name, random.integers(0, 100, shape)
+            else:
+                yield i.name, random.standard_normal(shape).astype(np.float32)
+
+    @unittest.skipUnless(tenon.opencl(0).exist and onnxruntime, "there is no OpenCL device, or no ONNX Runtime")
+    def check(self, name):
+        path, model = self.compiled(name, "opencl"), str(self.folder / f"{name}.onnx")
+        feeds = dict(self.inputs(model))
+        expected = onnxruntime.InferenceSession(model).run(None, feeds)
+        function = tenon.runtime.load_module(path)["main"]
+        arguments = [tenon.nd.array(value, tenon.opencl(0)) for value in feeds.values()]
+        self.assertEqual(0, uploads(path))
+        first = None
+        for _ in range(2):
+            results = function(*arguments)
+            results = list(results) if isinstance(results, (list, tuple)) else [results]
+            for got, want in zip(results, expected, strict=True):
+                self.assertLess(np.linalg.norm(got.numpy() - want), 1e-4 * np.linalg.norm(want))
+            first = first or uploads(path)
+            self.assertGreater(first, 0)
+            self.assertEqual(first, uploads(path))  # weights stay where they are
+        return path
+
+    def test_bert_tiny(self):
+        self.check("bert-tiny")
+
+    def test_squeezenet(self):
+        self.check("squeezenet1_1")
+
+    def test_mlp(self):
+        self.check("mlp-4-2")
+
+    def test_no_kernel_runs_as_one_thread(self):
+        for name in ("mlp-4-2", "bert-tiny"):
+            path = self.compiled(name, "opencl")
+            code = pathlib.Path(path).read_bytes()  # OpenCL C stands in a library as text
+            sizes = [tuple(map(int, s)) for s in
+                     re.findall(rb"reqd_work_group_size\((\d+), (\d+), (\d+)\)\)\) void", code)]
+            self.assertGreater(len(sizes), 2)
+            self.assertGreater(min(a * b * c for a, b, c in sizes), 1)
+
+    def test_the_null_device_takes_networks(self):
+        function = tenon.runtime.load_module(self.compiled("mlp-4-2", "cuda -arch=null"))["main"]
+        x = tenon.nd.array(np.zeros((1, 4), np.float32), "null")
+        self.assertEqual((1, 2), tuple(function(x).shape))
+
+    def test_tensors_of_another_device_are_refused(self):
+        function = tenon.runtime.load_module(self.compiled("mlp-4-2", "opencl"))["main"]
+        with self.assertRaisesRegex(ValueError, "expects device=opencl but got device=cpu"):
+            function(np.zeros((1, 4), np.float32))
+
+
+if __name__ == "__main__":
+    unittest.main()
