@@ -283,6 +283,7 @@ Expected<std::vector<ValueId>> Builder::AddRegions(OpKind op, std::vector<ValueI
     return Located(std::move(s.errors()), item);
   for (Graph& region : regions) {
     for (const Expr& c : region.constraints) Require(c);
+    for (const Dim& d : region.dims) Require(Le(d.var, IndexConst(d.max)));
     region.constraints.clear();
     region.dims = graph_.dims;
     node.regions.push_back(std::make_shared<const Graph>(std::move(region)));

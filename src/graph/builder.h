@@ -42,7 +42,7 @@ class Builder {
                                         std::string name = "", Attrs attrs = {},
                                         ExprAttrs exprs = {});
   /// A node with regions: all its results. What the regions require of symbolic dims (their
-  /// constraints) becomes the graph's.
+  /// constraints and the ranges of their dims) becomes the graph's.
   Expected<std::vector<ValueId>> AddRegions(OpKind op, std::vector<ValueId> inputs,
                                             std::vector<Graph> regions, std::string name = "",
                                             Attrs attrs = {}, ExprAttrs exprs = {});

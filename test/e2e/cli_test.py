@@ -9,6 +9,7 @@ import unittest
 
 import harness
 from bundles import Bundles
+from control_flow import ControlFlow
 from inspecting import Inspecting
 from machines import Machines
 from models import Models
@@ -17,7 +18,7 @@ from source import Source
 from statuses import Statuses
 from stopping import Stopping
 
-__all__ = ["Models", "Outputs", "Bundles", "Source", "Machines", "Statuses", "Stopping", "Inspecting"]
+__all__ = ["Models", "ControlFlow", "Outputs", "Bundles", "Source", "Machines", "Statuses", "Stopping", "Inspecting"]
 
 
 def main():

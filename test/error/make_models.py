@@ -226,8 +226,15 @@ def graphs():
     yield "no_outputs", model([node("Relu", "x", "y")], [X], [])
     yield "unknown_operators", model([node("Frobnicate", "x", "a", name="first"), node("Frobnicate", "a", "b", name="second"),
                                       node("Gelu2", "b", "y", name="third", domain="com.example")], [X])
-    yield "loop", model([node("Loop", "n c", "y", subgraph("body", graph([node("Relu", "x", "z")])))], [X], ["y"],
-                        [ints("n", 10**18), tensor("c", [], [1], BOOL)])
+    body = graph([node("Identity", "c", "d"), node("Relu", "h", "z"), node("Neg", "h", "each")],
+                 [value("i", elem=INT64), value("c", elem=BOOL), untyped("h")], ["d", "z", "each"])
+    yield "loop", model([node("Loop", "n k x", "y all", subgraph("body", body))], [X], ["y", "all"], [ints("n", 10**18), tensor("k", [], [1], BOOL)])
+    lost = graph([node("Add", "h elsewhere", "z", name="inside")], [value("i", elem=INT64), value("c", elem=BOOL), untyped("h")], ["c", "z"])
+    yield "name_of_no_graph_around", model([node("Loop", "n k x", "y", subgraph("body", lost))], [X], ["y"],
+                                           [ints("n", 3), tensor("k", [], [1], BOOL)])
+    yield "branches_of_two_shapes", model([node("If", "k", "y", subgraph("then_branch", graph([node("Relu", "x", "a")], outputs=["a"])),
+                                                subgraph("else_branch", graph([node("Transpose", "x", "b")], outputs=["b"])))],
+                                          [value("x", 2, 3), value("k", elem=BOOL)])
     call = node("f", "x", "y", domain="my")
     yield "recursive_function", model([call], [X], more=function("f", [call]))
     yield "mutually_recursive_functions", model([call], [X], more=function("f", [node("g", "x", "y", domain="my")]) +

@@ -322,6 +322,12 @@ def add_narrow_sums():
     one("matmul_f16", "MatMul", [ones, ones.T.copy()], expect=[np.full((1, 1), 4096, f16)])
     x, w = rand(1, 64, 5, 5).astype(f16), rand(2, 64, 3, 3).astype(f16)
     one("softmax_f16", "Softmax", [np.zeros((2, 4096), f16)], expect=[np.full((2, 4096), 1 / 4096, f16)])
+    # NumPy has no bf16, so conversions stand around.
+    cast = lambda a, to, out: helper.make_node("Cast", [a], [out], to=to)
+    add("matmul_bf16", [cast("i0", 16, "a"), cast("i1", 16, "b"), helper.make_node("MatMul", ["a", "b"], ["c"]), cast("c", 1, "o0")],
+        [np.full((2, 4097), 1, f32), np.full((4097, 3), 1, f32)], expect=[np.full((2, 3), 4096, f32)])
+    add("sum_bf16", [cast("i0", 16, "a"), helper.make_node("ReduceSum", ["a", "i1"], ["c"]), cast("c", 1, "o0")], [np.full((2, 1000), 1, f32), ints(1)],
+        constants=(1,), expect=[np.full((2, 1), 1000, f32)])
     exact = np.einsum("bcijkl,mckl->bmij", np.lib.stride_tricks.sliding_window_view(x.astype(f64), (3, 3), (2, 3)), w.astype(f64))
     one("conv_f16", "Conv", [x, w], expect=[exact.astype(f16)])
 

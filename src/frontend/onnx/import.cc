@@ -154,7 +154,8 @@ Expected<ImportedRegion> Importer::Import(const GraphProto& g, std::span<const F
     return MakeError(fmt::format("expected a graph with {} inputs, but {} has {}", formals.size(),
                                  Quoted(g.name), g.inputs.size()));
   }
-  ImportedRegion region{std::make_unique<graph::Builder>(std::string(g.name)), {}, {}, {}};
+  ImportedRegion region{std::make_unique<graph::Builder>(std::string(g.name)), {}, {}, {}, {}};
+  region.builder->graph().dims = builder().graph().dims;
   Scope scope{region.builder.get(), &region, scope_};
   for (size_t i = 0; i < formals.size(); ++i) {
     const std::string name(g.inputs[i].name);

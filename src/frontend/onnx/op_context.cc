@@ -7,14 +7,13 @@ namespace tenon::onnx {
 using graph::Quoted;
 
 ValueId ImportedRegion::CaptureValue(const Builder& outside, ValueId outer) {
-  for (const Capture& c : captures) {
-    if (c.outer == outer) return c.inner;
-  }
+  if (auto it = inner_of.find(outer); it != inner_of.end()) return it->second;
   const graph::Value& value = outside.graph().value(outer);
   if (value.IsConstant()) return builder->Constant(value.name, value.type.tensor(), value.payload);
   const ValueId inner = builder->Input(value.name, value.type);
   if (const Elements* known = outside.Known(outer)) builder->Assume(inner, *known);
   captures.push_back({outer, inner});
+  inner_of.emplace(outer, inner);
   return inner;
 }
 

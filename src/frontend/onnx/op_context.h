@@ -8,6 +8,7 @@
 #include <set>
 #include <span>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "frontend/onnx/proto.h"
@@ -44,6 +45,7 @@ struct ImportedRegion {
   std::vector<ValueId> formals;  // one per input
   std::vector<ValueId> outputs;
   std::vector<Capture> captures;
+  std::unordered_map<ValueId, ValueId> inner_of;  // captured, by the value outside
 
   const graph::Type& TypeOf(size_t output) const {
     return builder->graph().value(outputs[output]).type;

@@ -4,8 +4,10 @@
 // true and the number of iterations is known, it becomes a counted `loop`; else a `while`, which
 // carries what decides besides: the iteration's number.
 #include <algorithm>
+#include <unordered_set>
 
 #include "frontend/onnx/ops.h"
+#include "graph/edit.h"
 
 namespace tenon::onnx {
 namespace {
@@ -50,9 +52,10 @@ Status SetOutputs(OpContext& c, std::span<const ValueId> values) {
 // Both regions capture what either does.
 std::vector<ValueId> UniteCaptures(std::span<ImportedRegion> regions) {
   std::vector<ValueId> all;
+  std::unordered_set<ValueId> seen;
   for (const ImportedRegion& r : regions) {
     for (const Capture& x : r.captures) {
-      if (std::find(all.begin(), all.end(), x.outer) == all.end()) all.push_back(x.outer);
+      if (seen.insert(x.outer).second) all.push_back(x.outer);
     }
   }
   return all;
@@ -164,7 +167,7 @@ Status EmitCounted(OpContext& c, const LoopNode& loop, ImportedRegion body, Expr
   return SetOutputs(c, values);
 }
 
-// The iteration's number is carried first: what the body's condition does not decide, it does.
+// The iteration's number is carried first where it decides, or the body reads it.
 Status EmitWhile(OpContext& c, const LoopNode& loop, ImportedRegion body) {
   for (size_t i = loop.carried; i < c.num_outputs(); ++i) {
     if (!c.Wants(i)) continue;
@@ -175,32 +178,40 @@ Status EmitWhile(OpContext& c, const LoopNode& loop, ImportedRegion body) {
   }
   body.outputs.resize(loop.carried + 1);
   Builder& inner = *body.builder;
-  TN_ASSIGN_OR_RETURN(ValueId next,
-                      inner.Add(OpKind::kAdd, {body.formals[0], IntScalar(inner, 1)}));
+  const ValueId number = body.formals[0];
+  const bool counts =
+      loop.trip != kNoValue || graph::UseCounts(inner.graph())[static_cast<size_t>(number)] > 0 ||
+      std::find(body.outputs.begin(), body.outputs.end(), number) != body.outputs.end();
   TN_ASSIGN_OR_RETURN(ValueId go_on,
                       AsScalar(inner, body.outputs[0], DType::Bool(), "the body's condition"));
-  ValueId start = loop.condition == kNoValue ? BoolScalar(c.b, true) : loop.condition;
-  if (loop.trip != kNoValue) {
-    const ValueId most = body.CaptureValue(c.b, loop.trip);
-    TN_ASSIGN_OR_RETURN(ValueId below, inner.Add(OpKind::kLess, {next, most}));
-    TN_ASSIGN_OR_RETURN(go_on, inner.Add(OpKind::kAnd, {go_on, below}));
-    TN_ASSIGN_OR_RETURN(below, c.b.Add(OpKind::kLess, {IntScalar(c.b, 0), loop.trip}));
-    TN_ASSIGN_OR_RETURN(start, c.b.Add(OpKind::kAnd, {start, below}));
+  std::vector<ValueId> inputs = {loop.condition == kNoValue ? BoolScalar(c.b, true)
+                                                            : loop.condition};
+  body.formals.erase(body.formals.begin(), body.formals.begin() + 2);
+  if (counts) {
+    TN_ASSIGN_OR_RETURN(ValueId next, inner.Add(OpKind::kAdd, {number, IntScalar(inner, 1)}));
+    if (loop.trip != kNoValue) {
+      const ValueId most = body.CaptureValue(c.b, loop.trip);
+      TN_ASSIGN_OR_RETURN(ValueId below, inner.Add(OpKind::kLess, {next, most}));
+      TN_ASSIGN_OR_RETURN(go_on, inner.Add(OpKind::kAnd, {go_on, below}));
+      TN_ASSIGN_OR_RETURN(below, c.b.Add(OpKind::kLess, {IntScalar(c.b, 0), loop.trip}));
+      TN_ASSIGN_OR_RETURN(inputs[0], c.b.Add(OpKind::kAnd, {inputs[0], below}));
+    }
+    body.outputs.insert(body.outputs.begin() + 1, next);
+    body.formals.insert(body.formals.begin(), number);
+    inputs.push_back(IntScalar(c.b, 0));
   }
   body.outputs[0] = go_on;
-  body.outputs.insert(body.outputs.begin() + 1, next);
   const std::vector<ValueId> captured = OuterOf(body);
-  std::vector<ValueId> inputs = {start, IntScalar(c.b, 0)};
   inputs.insert(inputs.end(), loop.initial.begin(), loop.initial.end());
   inputs.insert(inputs.end(), captured.begin(), captured.end());
-  std::vector<ValueId> formals = body.formals;
-  formals.erase(formals.begin() + 1);
+  const std::vector<ValueId> formals = body.formals;
+  const auto carried = static_cast<int64_t>(formals.size());
   std::vector<graph::Graph> regions;
   regions.push_back(std::move(body).Finish(c.b, formals, captured));
-  TN_ASSIGN_OR_RETURN(std::vector<ValueId> values,
-                      c.EmitRegions(OpKind::kWhile, std::move(inputs), std::move(regions),
-                                    {{"carried", static_cast<int64_t>(loop.carried + 1)}}));
-  return SetOutputs(c, std::span(values).subspan(1));
+  TN_ASSIGN_OR_RETURN(
+      std::vector<ValueId> values,
+      c.EmitRegions(OpKind::kWhile, std::move(inputs), std::move(regions), {{"carried", carried}}));
+  return SetOutputs(c, std::span(values).subspan(counts ? 1 : 0));
 }
 
 Status ImportLoop(OpContext& c) {
@@ -218,6 +229,7 @@ Status ImportLoop(OpContext& c) {
   if (first == false) return EmitCounted(c, loop, std::move(body), IndexConst(0));
   if (first == true && goes_on && trip)
     return EmitCounted(c, loop, std::move(body), graph::DimMax((*trip)[0], IndexConst(0)));
+  if (loop.carried == 0) return c.Error("a loop that carries nothing is not supported");
   return EmitWhile(c, loop, std::move(body));
 }
 

@@ -128,7 +128,7 @@ class HostBuilder {
     DeclareArguments(&main, &f);
     TN_RETURN_IF_ERROR(LowerNodes(&main));
     for (auto [from, to] : copies_) {
-      TN_RETURN_IF_ERROR(LowerCopy(&main, g_.type(from), SlotOf(&main, from), {to, true}));
+      TN_RETURN_IF_ERROR(LowerCopy(&main, from, {to, true}));
     }
     Stmt body = Close(&main);
     std::vector<std::string> names;
@@ -252,8 +252,17 @@ class HostBuilder {
     return LowerRegion(frame, region, SlotsOf(frame, operands), results, what, node.plan.get());
   }
 
-  Status LowerCopy(Frame* frame, const TensorType& type, const Slot& from, const Slot& to,
+  // Scalars that are known are no weights: kernels have them built in.
+  static bool IsKnownScalar(const Value& v) {
+    if (!v.IsConstant() || v.payload.bytes().empty() || v.type.tensor().rank() > 1) return false;
+    auto dims = v.type.tensor().StaticDims();
+    return dims && (dims->empty() || dims->at(0) == 1);
+  }
+
+  // A copy of `from`, which lies in `source` unless it is built in.
+  Status LowerCopy(Frame* frame, const Value& from, const Slot& source, const Slot& to,
                    const Region& part = nullptr) {
+    const TensorType& type = from.type.tensor();
     Graph region;
     region.dims = frame->g.dims;
     Node node;
@@ -262,7 +271,17 @@ class HostBuilder {
     node.inputs = {region.AddInput("x", type)};
     NodeId id = region.AddNode(node, {type});
     region.AddOutput("y", region.node(id).outputs[0]);
-    return LowerRegion(frame, region, {from}, {to}, "copy to output", nullptr, part);
+    std::vector<Slot> inputs = {source};
+    if (!source.buffer) {
+      region.value(region.inputs[0]).payload = from.payload;
+      region.inputs.clear();
+      inputs.clear();
+    }
+    return LowerRegion(frame, region, inputs, {to}, "copy to output", nullptr, part);
+  }
+  Status LowerCopy(Frame* frame, ValueId from, const Slot& to, const Region& part = nullptr) {
+    const Value& value = frame->g.value(from);
+    return LowerCopy(frame, value, IsKnownScalar(value) ? Slot{} : SlotOf(frame, from), to, part);
   }
 
   // `part`: of the (only) result's buffer, where that is written in parts.
@@ -308,7 +327,12 @@ class HostBuilder {
     return node.op == OpKind::kWhile ? LowerWhile(frame, node) : LowerLoop(frame, node);
   }
 
-  static Expr Scalar(const Slot& slot) { return Load::Make(slot.buffer, {}); }
+  // A bool scalar as the host reads it.
+  Expr Scalar(Frame* frame, ValueId v) {
+    const Value& value = frame->g.value(v);
+    if (IsKnownScalar(value)) return BoolConst(ReadInts(value, 1)->front() != 0);
+    return Load::Make(SlotOf(frame, v).buffer, {});
+  }
 
   Slot Local(Frame* frame, const std::string& name, DType dtype) {
     Buffer b = ops::Store(frame->prefix + name, TensorType{dtype, {}}).buffer;
@@ -318,7 +342,7 @@ class HostBuilder {
 
   // A branch computes its results where the node's are, unless they are there already elsewhere.
   Status LowerIf(Frame* frame, const Node& node) {
-    const Expr condition = Scalar(SlotOf(frame, node.inputs[0]));
+    const Expr condition = Scalar(frame, node.inputs[0]);
     const std::vector<Slot> results = SlotsOf(frame, node.outputs);
     Stmt branches[2];
     for (size_t b = 0; b < 2; ++b) {
@@ -336,8 +360,7 @@ class HostBuilder {
       }
       TN_RETURN_IF_ERROR(LowerNodes(&inner));
       for (size_t k : copied) {
-        const ValueId v = inner.g.outputs[k];
-        TN_RETURN_IF_ERROR(LowerCopy(&inner, inner.g.type(v), SlotOf(&inner, v), results[k]));
+        TN_RETURN_IF_ERROR(LowerCopy(&inner, inner.g.outputs[k], results[k]));
       }
       branches[b] = Close(&inner);
     }
@@ -351,35 +374,36 @@ class HostBuilder {
     const auto carried = static_cast<size_t>(node.attrs.GetInt("carried"));
     std::vector<Slot> state;
     for (size_t k = 0; k < carried; ++k) {
-      const ValueId from = node.inputs[first + k];
       state.push_back(SlotOf(frame, node.outputs[k]));
-      TN_RETURN_IF_ERROR(LowerCopy(frame, frame->g.type(from), SlotOf(frame, from), state.back()));
+      TN_RETURN_IF_ERROR(LowerCopy(frame, node.inputs[first + k], state.back()));
     }
     return state;
   }
 
-  // Copies the body's results, `first` and following, to where the next iteration reads them. One
-  // that is another's value of this iteration is saved first.
+  // Copies the body's results, `first_output` and following, to where the next iteration reads
+  // them. One that is another's value of this iteration is saved first.
   Status EndCarried(Frame* inner, const std::vector<Slot>& state, size_t first_input,
                     size_t first_output) {
-    std::vector<Slot> next;
+    std::vector<Slot> saved(state.size());
+    auto next = [&](size_t k) { return inner->g.outputs[first_output + k]; };
+    std::unordered_map<ValueId, size_t> state_of;
+    for (size_t k = 0; k < state.size(); ++k) state_of[inner->g.inputs[first_input + k]] = k;
+    auto stays = [&](size_t k) {
+      auto it = state_of.find(next(k));
+      return it != state_of.end() && it->second == k;
+    };
     for (size_t k = 0; k < state.size(); ++k) {
-      const ValueId v = inner->g.outputs[first_output + k];
-      Slot from = SlotOf(inner, v);
-      for (size_t other = 0; other < state.size(); ++other) {
-        if (other == k || inner->g.inputs[first_input + other] != v) continue;
-        const TensorType& type = inner->g.type(v);
-        Slot saved{ops::Store(fmt::format("{}saved{}", inner->prefix, k), type).buffer, false};
-        inner->locals.push_back(saved.buffer);
-        TN_RETURN_IF_ERROR(LowerCopy(inner, type, from, saved));
-        from = saved;
-      }
-      next.push_back(from);
+      if (stays(k) || !state_of.contains(next(k))) continue;
+      const TensorType& type = inner->g.type(next(k));
+      saved[k].buffer = ops::Store(fmt::format("{}saved{}", inner->prefix, k), type).buffer;
+      inner->locals.push_back(saved[k].buffer);
+      TN_RETURN_IF_ERROR(LowerCopy(inner, next(k), saved[k]));
     }
     for (size_t k = 0; k < state.size(); ++k) {
-      if (next[k].buffer == state[k].buffer) continue;
-      TN_RETURN_IF_ERROR(
-          LowerCopy(inner, inner->g.type(inner->g.outputs[first_output + k]), next[k], state[k]));
+      if (stays(k)) continue;
+      TN_RETURN_IF_ERROR(saved[k].buffer
+                             ? LowerCopy(inner, inner->g.value(next(k)), saved[k], state[k])
+                             : LowerCopy(inner, next(k), state[k]));
     }
     return Ok();
   }
@@ -387,16 +411,15 @@ class HostBuilder {
   Status LowerWhile(Frame* frame, const Node& node) {
     TN_ASSIGN_OR_RETURN(const std::vector<Slot> state, BeginCarried(frame, node, 1));
     Slot go_on = Local(frame, fmt::format("go{}", regions_), DType::Bool());
-    frame->stmts.push_back(Store::Make(go_on.buffer, {}, Scalar(SlotOf(frame, node.inputs[0]))));
+    frame->stmts.push_back(Store::Make(go_on.buffer, {}, Scalar(frame, node.inputs[0])));
     Frame inner = Enter(*node.regions[0]);
     for (size_t i = 0; i < inner.g.inputs.size(); ++i)
       inner.slot(inner.g.inputs[i]) =
           i < state.size() ? state[i] : SlotOf(frame, node.inputs[i + 1]);
     TN_RETURN_IF_ERROR(LowerNodes(&inner));
-    inner.stmts.push_back(
-        Store::Make(go_on.buffer, {}, Scalar(SlotOf(&inner, inner.g.outputs[0]))));
+    inner.stmts.push_back(Store::Make(go_on.buffer, {}, Scalar(&inner, inner.g.outputs[0])));
     TN_RETURN_IF_ERROR(EndCarried(&inner, state, 0, 1));
-    frame->stmts.push_back(While::Make(Scalar(go_on), Close(&inner)));
+    frame->stmts.push_back(While::Make(Load::Make(go_on.buffer, {}), Close(&inner)));
     return Ok();
   }
 
@@ -413,11 +436,10 @@ class HostBuilder {
     }
     TN_RETURN_IF_ERROR(LowerNodes(&inner));
     for (size_t k = state.size(); k < node.outputs.size(); ++k) {
-      const ValueId v = inner.g.outputs[k];
       const Slot& all = SlotOf(frame, node.outputs[k]);
       std::vector<Range> ranges = Whole(all.buffer)->ranges;
       ranges[0] = RangeNode::Make(i, IndexConst(1));
-      TN_RETURN_IF_ERROR(LowerCopy(&inner, inner.g.type(v), SlotOf(&inner, v), all,
+      TN_RETURN_IF_ERROR(LowerCopy(&inner, inner.g.outputs[k], all,
                                    RegionNode::Make(all.buffer, std::move(ranges))));
     }
     TN_RETURN_IF_ERROR(EndCarried(&inner, state, 1, 0));

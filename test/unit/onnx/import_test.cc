@@ -351,5 +351,91 @@ TEST(Import, KeepsMetadata) {
   EXPECT_EQ(g->metadata.at("character"), "'\n疗\n");
 }
 
+// ---- graphs in attributes ----
+
+// y = If(c) of these branches.
+Model Branching(const Model& yes, const Model& no) {
+  Model m;
+  m.Input("x", {2, 3}).Input("c", {}, kBool);
+  m.Node("If", {"c"}, {"y"}, {GraphAttr("then_branch", yes), GraphAttr("else_branch", no)});
+  m.Output("y");
+  return m;
+}
+
+TEST(Regions, BranchesThatDoNotFitAreNamed) {
+  Model yes, no, two;
+  yes.Node("Relu", {"x"}, {"a"}).Output("a");
+  no.Node("Transpose", {"x"}, {"b"}).Output("b");
+  two.Node("Neg", {"x"}, {"b"}).Output("b").Output("b2").Node("Neg", {"b"}, {"b2"});
+  EXPECT_EQ(Errors(Branching(yes, yes)), "");
+  EXPECT_NE(Errors(Branching(yes, no))
+                .find("node 'n0' (If): error: expected both branches to give one type for output "
+                      "0, but got f32[2, 3] and f32[3, 2]"),
+            std::string::npos)
+      << Errors(Branching(yes, no));
+  EXPECT_NE(Errors(Branching(yes, two)).find("expected branches with 1 outputs, but got 2"),
+            std::string::npos);
+  Model m;
+  m.Input("x", {2}).Input("c", {2}, kBool);
+  m.Node("If", {"c"}, {"y"}, {GraphAttr("then_branch", yes)}).Output("y");
+  EXPECT_NE(Errors(m).find("expected a graph in attribute else_branch, but there is none"),
+            std::string::npos);
+}
+
+TEST(Regions, ErrorsInsideNameTheirNodes) {
+  Model yes, no, unknown;
+  yes.Node("Relu", {"x"}, {"a"}).Output("a");
+  no.Init("w", kFloat, {4, 5}, std::string(80, '\0'));
+  no.Node("MatMul", {"x", "w"}, {"b"}).Output("b");
+  const std::string errors = Errors(Branching(yes, no));
+  EXPECT_NE(errors.find("node 'n0' (MatMul): error: expected equal inner dims, but got 3 and 4"),
+            std::string::npos)
+      << errors;
+  unknown.Node("Frobnicate", {"x"}, {"b"}).Output("b");
+  EXPECT_NE(Errors(Branching(yes, unknown)).find("operator 'Frobnicate' of opset 17"),
+            std::string::npos);
+  Model lost;
+  lost.Node("Relu", {"nowhere"}, {"b"}).Output("b");
+  EXPECT_NE(Errors(Branching(yes, lost)).find("'nowhere' is defined by no node"),
+            std::string::npos);
+  Model circle;
+  circle.Node("Relu", {"y"}, {"b"}).Output("b");
+  EXPECT_NE(Errors(Branching(yes, circle)).find("expected an acyclic graph"), std::string::npos);
+}
+
+TEST(Regions, LoopsThatDoNotFitAreNamed) {
+  auto looping = [](const char* op, bool collects) {
+    Model body, m;
+    body.Input("i", {}, kInt64).Input("c", {}, kBool).Input("h", {2, 3});
+    body.Node(op, {"h"}, {"h2"}).Node("ReduceMax", {"h"}, {"t"}, {Int("keepdims", 0)});
+    body.Node("Less", {"t", "most"}, {"go"}).Output("go", kBool).Output("h2").Output("t");
+    m.Input("x", {2, 3}).Input("trips", {}, kInt64).Init("most", kFloat, {}, Raw<float>({9}));
+    std::vector<std::string> outputs = {"y"};
+    if (collects) outputs.push_back("all");
+    m.Node("Loop", {"trips", "", "x"}, outputs, {GraphAttr("body", body)}).Output("y");
+    if (collects) m.Output("all");
+    return Errors(m);
+  };
+  EXPECT_EQ(looping("Relu", false), "");
+  EXPECT_NE(looping("Transpose", false)
+                .find("expected carried value 0 to keep its type, but it begins as f32[2, 3] and "
+                      "the body gives f32[3, 2]"),
+            std::string::npos);
+  EXPECT_NE(looping("Relu", true).find("output 1 ('all') collects what each iteration gives"),
+            std::string::npos);
+}
+
+TEST(Regions, WhatACapturedShapeSaysIsKnownInside) {
+  Model yes, no, m;
+  yes.Node("Reshape", {"x", "shape"}, {"a"}).Output("a");
+  no.Node("ConstantOfShape", {"shape"}, {"b"}).Output("b");
+  m.Input("x", {"n", 6}).Input("c", {}, kBool).Node("Shape", {"x"}, {"shape"});
+  m.Node("If", {"c"}, {"y"}, {GraphAttr("then_branch", yes), GraphAttr("else_branch", no)});
+  m.Output("y");
+  Expected<graph::Graph> g = Import(m);
+  ASSERT_TRUE(g) << ToString(g.errors());
+  EXPECT_EQ(g->type(g->outputs[0]).ToString(), "f32[n, 6]");
+}
+
 }  // namespace
 }  // namespace tenon::onnx::test

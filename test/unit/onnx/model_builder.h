@@ -123,6 +123,10 @@ inline std::string TensorAttr(const std::string& name, const std::string& tensor
       [&](pbf_writer& w) { w.add_string(1, name), w.add_message(5, tensor), w.add_int32(20, 4); });
 }
 
+class Model;
+/// The graph of another model as an attribute.
+std::string GraphAttr(const std::string& name, const Model& graph);
+
 /// A model under construction; the defaults are right.
 class Model {
  public:
@@ -164,6 +168,7 @@ class Model {
     return *this;
   }
 
+  const std::string& graph() const { return graph_; }
   std::string Bytes() const {
     std::string bytes;
     pbf_writer w(bytes);
@@ -182,6 +187,12 @@ class Model {
   std::string graph_, rest_;
   int nodes_ = 0;
 };
+
+inline std::string GraphAttr(const std::string& name, const Model& graph) {
+  return Message([&](pbf_writer& w) {
+    w.add_string(1, name), w.add_message(6, graph.graph()), w.add_int32(20, 5);
+  });
+}
 
 /// Bytes as a mapped file that has no name in the file system.
 inline std::shared_ptr<const graph::WeightFile> InMemory(std::string_view bytes) {
