@@ -56,7 +56,8 @@ class CheckLayersTest(unittest.TestCase):
 
     def test_cmake_has_the_same_edges(self):
         self.assertEqual([], self.check({"src/CMakeLists.txt": "tenon_layer(target target tn_support)\n"
-                                                               "tenon_layer(cost cost tn_target)\n"}))
+                                                               "tenon_layer(ir ir tn_support)\n"
+                                                               "tenon_layer(cost cost tn_ir tn_target)\n"}))
         self.assertEqual(1, len(self.check({"src/CMakeLists.txt": "tenon_layer(target target tn_support)\n"
                                                                   "tenon_layer(cost cost tn_support)\n"})))
 

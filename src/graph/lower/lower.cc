@@ -308,7 +308,7 @@ class HostBuilder {
     Attrs attrs;
     attrs.Set("node", what);
     frame->stmts.push_back(
-        Launch::Make(name, std::move(args), {dims.begin(), dims.end()}, Place{}, std::move(attrs)));
+        Launch::Make(name, std::move(args), {dims.begin(), dims.end()}, place_, std::move(attrs)));
     return Ok();
   }
 

@@ -50,7 +50,9 @@ class TemporaryFolder {
 /// them vectorise, fuse and warn.
 inline const std::vector<std::string>& Compilers() {
   static const std::vector<std::string> all = [] {
-    std::vector<std::string> out = {TENON_CC " -O1", TENON_CC " -O2 -march=native"};
+    std::vector<std::string> out = {
+        TENON_CC " -O1",
+        TENON_CC " -O2 -march=native -Wno-unknown-warning-option -Wno-invalid-feature-combination"};
     if (system("gcc --version > /dev/null 2>&1") == 0) {
       out.insert(out.end(), {"gcc -O1", "gcc -O2 -march=native"});
     }

@@ -37,7 +37,7 @@ TEST(PassErrors, AreSaidOnceForAFunction) {
   context.Error(*module.Find("a"), "loop 'b' is too long");
   context.Error(*module.Find("a"), "loop 'b' is too long");
   context.Error(*module.Find("b"), "loop 'b' is too long");
-  EXPECT_EQ(ToString(errors), "@a: error: loop 'b' is too long\n@b: error: loop 'b' is too long");
+  EXPECT_EQ(ToString(errors), "@a: error: loop 'b' is too long\n@b: error: loop 'b' is too long\n");
 }
 
 TEST(PassErrors, WithoutAPlaceAreABugOfTheCaller) {
