@@ -1,7 +1,10 @@
 #include "loop/pass/calls/select_intrinsics.h"
 
+#include <fmt/format.h>
+
 #include "intrin/tile_intrinsic.h"
 #include "loop/pass/rewrite.h"
+#include "loop/threads.h"
 #include "support/check.h"
 
 namespace tenon {
@@ -34,6 +37,13 @@ bool IsSelected(const PrimFunc& func, const Target& target) {
 Module SelectIntrinsics(const Module& module, const PassContext& context) {
   return MapFuncs(module, [&](const Func& func) {
     const bool selected = context.target != nullptr && IsSelected(*func, *context.target);
+    // Said here, where it is clear: what follows would stumble over what is not there.
+    if (!selected && context.target != nullptr && context.target->IsDevice() &&
+        IsWarpFunction(*func)) {
+      context.Error(*func, fmt::format("unsupported: '{}', an operation of a warp that the target "
+                                       "does not have",
+                                       func->name));
+    }
     if (!selected && !func->attrs.Has(kIntrinsicAttr)) return func;
     PrimFunc fields = *func;
     fields.attrs.Erase(kIntrinsicAttr);
