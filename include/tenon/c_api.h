@@ -79,8 +79,8 @@ TN_API int32_t tn_module_get_metadata(const tn_module_t* module, const char* key
                                       const char** out_value);
 
 /* Makes `instances` idle instances of the module with arenas of arena_bytes each (0: the size that
- * the module states for its largest dims; nothing where these have no end), so that this many calls can run at the same time without
- * allocating. */
+ * the module states for its largest dims; nothing where these have no end), so that this many calls
+ * can run at the same time without allocating. */
 TN_API int32_t tn_module_reserve(const tn_module_t* module, int32_t instances, int64_t arena_bytes);
 
 /* ---- Calls ---- */

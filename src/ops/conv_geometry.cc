@@ -15,8 +15,7 @@ int64_t ConvGeometry::Window() const {
 
 std::optional<ConvGeometry> ReadConv(const Site& site) {
   const graph::Node& n = site.node();
-  if (n.op != graph::OpKind::kConv || !ComputesInF32(site.region, n))
-    return std::nullopt;
+  if (n.op != graph::OpKind::kConv || !ComputesInF32(site.region, n)) return std::nullopt;
   const graph::TensorType &x = site.input(0), &w = site.input(1), &y = site.result();
   if (x.rank() < 3 || !AreNumbers(x, 1) || !AreNumbers(w) || !AreNumbers(y, 1)) return std::nullopt;
   ConvGeometry c{site.Sizes(x),

@@ -117,9 +117,8 @@ class Planner {
 
   bool HasTensorsOnly(const Node& node) const {
     auto tensors = [&](const std::vector<ValueId>& list) {
-      return std::all_of(list.begin(), list.end(), [&](ValueId v) {
-        return v == kNoValue || g_.value(v).type.IsTensor();
-      });
+      return std::all_of(list.begin(), list.end(),
+                         [&](ValueId v) { return v == kNoValue || g_.value(v).type.IsTensor(); });
     };
     return tensors(node.inputs) && tensors(node.outputs);
   }
@@ -277,7 +276,8 @@ class Planner {
     for (size_t v = 0; v < variable_.size(); ++v) {
       if (variable_[v] < 0 || !IsReadPlain(static_cast<ValueId>(v))) continue;
       factors.push_back(
-          {{variable_[v]}, {0, RelayoutSeconds(BytesOf(g_.type(static_cast<ValueId>(v))), machine_)}});
+          {{variable_[v]},
+           {0, RelayoutSeconds(BytesOf(g_.type(static_cast<ValueId>(v))), machine_)}});
     }
     blocked_ = plan::Minimise(num_variables_, std::move(factors), guess);
   }
@@ -480,8 +480,7 @@ class Planner {
       region->value(region->inputs[i]).type.tensor() = g_.type(node->inputs[i]);
     }
     for (size_t k = 0; k < node->outputs.size(); ++k) {
-      region->value(region->outputs[k]).type.tensor().layout =
-          g_.type(node->outputs[k]).layout;
+      region->value(region->outputs[k]).type.tensor().layout = g_.type(node->outputs[k]).layout;
     }
     node->regions = {region};
   }

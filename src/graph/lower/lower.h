@@ -49,10 +49,10 @@ struct LowerOptions {
   std::string name = "main";
 };
 
-/// The graph's nodes are `fused`, single operators or control flow, whose regions are likewise; those
-/// without a plan are computed by their definition. Its symbolic dims are dims of `main`, with their
-/// ranges and the graph's constraints, and of the kernels that mention them. Errors name the node:
-/// values that are not tensors of numbers and bools are not compiled yet.
+/// The graph's nodes are `fused`, single operators or control flow, whose regions are likewise;
+/// those without a plan are computed by their definition. Its symbolic dims are dims of `main`,
+/// with their ranges and the graph's constraints, and of the kernels that mention them. Errors name
+/// the node: values that are not tensors of numbers and bools are not compiled yet.
 Expected<LoweredNetwork> Lower(const Graph& g, const LowerOptions& options);
 
 }  // namespace tenon::graph

@@ -44,7 +44,8 @@ std::optional<Shape> ReadShape(const Site& site) {
   std::vector<int64_t> least = site.LeastSizes(site.input(0));
   least.pop_back();
   const Attrs& attrs = site.node().attrs;
-  if (!ComputesInF32(site.region, site.node()) || attrs.Get<bool>("trans_a", false)) return std::nullopt;
+  if (!ComputesInF32(site.region, site.node()) || attrs.Get<bool>("trans_a", false))
+    return std::nullopt;
   const bool trans = attrs.Get<bool>("trans_b", false);
   // A column has no lanes: the definition reduces it.
   if (b[trans ? 0 : 1] < 2) return std::nullopt;

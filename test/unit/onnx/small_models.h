@@ -8,6 +8,45 @@
 
 namespace tenon::onnx::test {
 
+/// Those with control flow.
+inline std::vector<std::string> LoopingModels(const DimText& n) {
+  std::vector<std::string> samples;
+  {
+    // A loop with a branch in it; all of them read values of the graph around them.
+    Model yes, no, body, m;
+    yes.Node("Mul", {"h", "scale"}, {"a"}).Output("a");
+    no.Init("bias", kFloat, {4}, Raw<float>({1, 2, 3, 4}));
+    no.Node("Add", {"h", "bias"}, {"s"}).Node("Tanh", {"s"}, {"b"}).Output("b");
+    body.Input("i", {}, kInt64).Input("go", {}, kBool).Input("h", {n, 4});
+    body.Node("Equal", {"i", "three"}, {"is"})
+        .Node("If", {"is"}, {"h2"}, {GraphAttr("then_branch", yes), GraphAttr("else_branch", no)})
+        .Node("ReduceMax", {"h2"}, {"top"}, {Int("keepdims", 0)})
+        .Node("Less", {"top", "most"}, {"on"})
+        .Output("on", kBool)
+        .Output("h2");
+    m.Input("x", {n, 4}).Input("trips", {}, kInt64);
+    m.Init("three", kInt64, {}, Raw<int64_t>({3})).Init("most", kFloat, {}, Raw<float>({9}));
+    m.Node("Exp", {"x"}, {"scale"})
+        .Node("Loop", {"trips", "", "x"}, {"y"}, {GraphAttr("body", body)});
+    m.Init64("k", {2}).Node("TopK", {"y", "k"}, {"best", "where"}, {Int("axis", 1)});
+    m.Output("y").Output("best").Output("where", kInt64);
+    samples.push_back(m.Bytes());
+  }
+  {
+    // A loop that is counted and collects.
+    Model body, m;
+    body.Input("i", {}, kInt64).Input("go", {}, kBool).Input("h", {3});
+    body.Node("Identity", {"go"}, {"on"}).Node("Add", {"h", "x"}, {"h2"});
+    body.Node("Cast", {"i"}, {"f"}, {Int("to", 1)}).Node("Add", {"f", "h"}, {"c"});
+    body.Output("on", kBool).Output("h2").Output("c");
+    m.Input("x", {3}).Init("four", kInt64, {}, Raw<int64_t>({4}));
+    m.Node("Loop", {"four", "", "x"}, {"y", "all"}, {GraphAttr("body", body)});
+    m.Output("y").Output("all");
+    samples.push_back(m.Bytes());
+  }
+  return samples;
+}
+
 /// `n` and `s` are the dims that a model leaves open: names or sizes.
 inline std::vector<std::string> SmallModels(const DimText& n, const DimText& s) {
   std::vector<std::string> samples;
@@ -79,39 +118,7 @@ inline std::vector<std::string> SmallModels(const DimText& n, const DimText& s) 
     m.Node("LogSoftmax", {"picked"}, {"y"}, {Int("axis", 1)}).Output("y").Output("best", kInt64);
     samples.push_back(m.Bytes());
   }
-  {
-    // A loop with a branch in it; all of them read values of the graph around them.
-    Model yes, no, body, m;
-    yes.Node("Mul", {"h", "scale"}, {"a"}).Output("a");
-    no.Init("bias", kFloat, {4}, Raw<float>({1, 2, 3, 4}));
-    no.Node("Add", {"h", "bias"}, {"s"}).Node("Tanh", {"s"}, {"b"}).Output("b");
-    body.Input("i", {}, kInt64).Input("go", {}, kBool).Input("h", {n, 4});
-    body.Node("Equal", {"i", "three"}, {"is"})
-        .Node("If", {"is"}, {"h2"}, {GraphAttr("then_branch", yes), GraphAttr("else_branch", no)})
-        .Node("ReduceMax", {"h2"}, {"top"}, {Int("keepdims", 0)})
-        .Node("Less", {"top", "most"}, {"on"})
-        .Output("on", kBool)
-        .Output("h2");
-    m.Input("x", {n, 4}).Input("trips", {}, kInt64);
-    m.Init("three", kInt64, {}, Raw<int64_t>({3})).Init("most", kFloat, {}, Raw<float>({9}));
-    m.Node("Exp", {"x"}, {"scale"})
-        .Node("Loop", {"trips", "", "x"}, {"y"}, {GraphAttr("body", body)});
-    m.Init64("k", {2}).Node("TopK", {"y", "k"}, {"best", "where"}, {Int("axis", 1)});
-    m.Output("y").Output("best").Output("where", kInt64);
-    samples.push_back(m.Bytes());
-  }
-  {
-    // A loop that is counted and collects.
-    Model body, m;
-    body.Input("i", {}, kInt64).Input("go", {}, kBool).Input("h", {3});
-    body.Node("Identity", {"go"}, {"on"}).Node("Add", {"h", "x"}, {"h2"});
-    body.Node("Cast", {"i"}, {"f"}, {Int("to", 1)}).Node("Add", {"f", "h"}, {"c"});
-    body.Output("on", kBool).Output("h2").Output("c");
-    m.Input("x", {3}).Init("four", kInt64, {}, Raw<int64_t>({4}));
-    m.Node("Loop", {"four", "", "x"}, {"y", "all"}, {GraphAttr("body", body)});
-    m.Output("y").Output("all");
-    samples.push_back(m.Bytes());
-  }
+  for (std::string& model : LoopingModels(n)) samples.push_back(std::move(model));
   return samples;
 }
 

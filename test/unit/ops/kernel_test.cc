@@ -113,7 +113,13 @@ Module Lowered(const Module& scheduled) {
   return ::testing::AssertionFailure() << "distance " << std::sqrt(error / norm);
 }
 
-// At most `count` points of the space, by seed; the cheapest is one of them.
+// Beside the cheapest; under sanitizers, where interpreting takes ten times as long, none.
+#if !defined(__has_feature)
+#define __has_feature(x) 0
+#endif
+constexpr size_t kPoints = __has_feature(address_sanitizer) ? 0 : 3;
+
+// At most `count` points of the space, by seed, and the cheapest.
 std::vector<Point> SomePoints(const Algorithm& algorithm, const Site& site, size_t count) {
   std::vector<Point> points;
   algorithm.space(site).ForEach([&](const Point& p) { points.push_back(p); });
@@ -152,7 +158,7 @@ void Check(const Case& c, const char* name, double tolerance = 0) {
   ASSERT_TRUE(Applies(*algorithm, site)) << name;
   const Space space = algorithm->space(site);
   std::optional<std::pair<Point, Schedule>> last;
-  for (const Point& point : SomePoints(*algorithm, site, 3)) {
+  for (const Point& point : SomePoints(*algorithm, site, kPoints)) {
     const graph::Plan plan = MakePlan(*algorithm, space, point, PriceOf(*algorithm, site, point));
     const graph::Graph placed = Placed(region, *algorithm, point);
     SCOPED_TRACE(fmt::format("{} {}", name, Text(point)));
