@@ -14,9 +14,9 @@
 
 #include "artifact/memory_file.h"
 #include "codegen/codegen.h"
-#include "driver/build.h"
 #include "driver/compile.h"
 #include "driver/describe.h"
+#include "driver/functions.h"
 #include "interp/interp.h"
 #include "intrin/tile_intrinsic.h"
 #include "ir/print.h"
@@ -32,7 +32,6 @@
 #include "schedule/steps.h"
 #include "support/file.h"
 #include "support/strings.h"
-#include "support/tar.h"
 #include "te/te.h"
 
 namespace tenon::inner {

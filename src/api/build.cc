@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <mutex>
+#include <optional>
 #include <set>
 
 #include "api/ir_data.h"
@@ -16,8 +17,7 @@ struct LibraryData {
   explicit LibraryData(inner::Target t) : target(std::move(t)) {}
 
   inner::Target target;
-  inner::Module source;
-  driver::BuiltCode code;
+  std::optional<driver::Built> built;
   std::string image;
   std::mutex loading;
   std::optional<Module> loaded;
@@ -193,64 +193,12 @@ class Parameters {
   std::set<const Node*> of_inputs_;  // those that an input tells
 };
 
-bool EndsWith(const std::string& text, std::string_view end) {
-  return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
-}
-
-Library MakeLibrary(inner::Module module, const Target& target) {
+Library MakeLibrary(const inner::Module& module, const Target& target) {
   auto data = std::make_shared<LibraryData>(target.data().target);
-  driver::BuildOptions options;
+  driver::FunctionOptions options;
   options.target = &data->target;
-  data->code = Take(driver::BuildModule(module, options));
-  data->source = std::move(module);
+  data->built = Take(driver::BuildFunctions(module, options));
   return Library(std::move(data));
-}
-
-// What the device runs, and what its host does; the source where nothing is said.
-std::string EmittedForDevice(const LibraryData& data, const std::string& format) {
-  const codegen::DeviceCode& device = data.code.device;
-  const std::string& wanted = format == "cuda" ? "cu" : format;
-  if (wanted.empty()) return device.source;
-  if (auto it = device.files.find(wanted); it != device.files.end()) return it->second;
-  codegen::EmitOptions host;
-  for (const auto& [name, f] : data.code.lowered.funcs) {
-    const bool is_host = f->func_kind == FuncKind::kHost || f->func_kind == FuncKind::kPacked;
-    if (is_host) host.functions.push_back(name);
-  }
-  const inner::Target& cpu = data.target.Cpu();
-  if (wanted == "llvm" || wanted == "ll") {
-    return Take(codegen::EmitLlvm(data.code.lowered, cpu, host));
-  }
-  if (wanted == "asm" || wanted == "s") {
-    return Take(codegen::EmitAssembly(data.code.lowered, cpu, host));
-  }
-  if (!device.missing.empty()) ThrowValue(inner::Text(device.missing));
-  std::vector<std::string> forms;
-  for (const auto& [form, text] : device.files) forms.push_back(form);
-  ThrowValue(
-      fmt::format("there is no source in the form '{}'; expected {}, or of the host llvm or asm, "
-                  "tir or lowered",
-                  format, Join(forms, ", ")));
-}
-
-std::string Emitted(const LibraryData& data, const std::string& format) {
-  if (format == "tir" || format == "loop") return Print(data.source);
-  if (format == "lowered") return Print(data.code.lowered);
-  if (data.target.IsDevice()) return EmittedForDevice(data, format);
-  if (!data.code.source.empty()) {
-    if (format == "c" || format.empty()) return data.code.source;
-    ThrowValue(
-        fmt::format("target c has no source in the form '{}'; expected c, tir or lowered", format));
-  }
-  if (format.empty()) return Take(codegen::EmitLlvm(data.code.lowered, data.target, {}));
-  if (format == "llvm" || format == "ll") {
-    return Take(codegen::EmitLlvm(data.code.lowered, data.target, {}));
-  }
-  if (format == "asm" || format == "s") {
-    return Take(codegen::EmitAssembly(data.code.lowered, data.target, {}));
-  }
-  ThrowValue(fmt::format("there is no source in the form '{}'; expected llvm, asm, tir or lowered",
-                         format));
 }
 
 }  // namespace
@@ -310,7 +258,7 @@ Library Build(const IrModule& module, const Target& target) {
 // The shared library's bytes, linked (C source: compiled) at the first question; the caller holds
 // `loading`.
 static const std::string& Image(LibraryData* data) {
-  if (data->image.empty()) data->image = Take(driver::LinkBuilt(data->code, data->target, false));
+  if (data->image.empty()) data->image = Take(driver::MakeOutput(*data->built, "so"));
   return data->image;
 }
 
@@ -335,51 +283,27 @@ Module Library::module() const {
   return *data_->loaded;
 }
 Function Library::GetFunction(const std::string& name) const { return module().GetFunction(name); }
-std::vector<std::string> Library::functions() const { return data_->code.functions; }
+std::vector<std::string> Library::functions() const {
+  return driver::ExportedNames(data_->built->source());
+}
 std::vector<std::string> Library::device_forms() const {
   std::vector<std::string> out;
-  for (const auto& [form, text] : data_->code.device.files) out.push_back(form);
+  for (const auto& [form, text] : data_->built->device.files) out.push_back(form);
   return out;
 }
-std::vector<std::string> Library::remarks() const { return data_->code.remarks; }
+std::vector<std::string> Library::remarks() const { return data_->built->remarks; }
 Target Library::target() const { return Target(data_->target.ToString()); }
 
-// What is written is the target's; a name that says otherwise is a mistake.
-static void CheckSuffix(const std::string& path, const inner::Target& target) {
-  const ArchRow* arch = ArchOfTriple(target.Cpu().triple());
-  const std::string_view own = arch ? arch->library_suffix : ".so";
-  for (const char* foreign : {".dll", ".dylib", ".exe", ".o", ".a", ".lib"}) {
-    if (!EndsWith(path, foreign)) continue;
-    ThrowValue(fmt::format("'{}' does not end as a library of target '{}' does: expected {}", path,
-                           target.ToString(), own));
-  }
-  if (EndsWith(path, ".wasm") && own != ".wasm") {
-    ThrowValue(
-        fmt::format("'{}': target '{}' is not wasm; expected {}", path, target.ToString(), own));
-  }
-}
-
 void Library::ExportLibrary(const std::string& path) const {
-  if (EndsWith(path, ".tar")) return Save(path);
-  CheckSuffix(path, data_->target);
+  if (path.ends_with(".tar")) return Save(path);
+  Take(driver::CheckLibraryFile(path, data_->target));
   std::lock_guard lock(data_->loading);
   Take(WriteFile(path, Image(data_.get())));
 }
 
-namespace {
-
-// A tar file of the library and what it was made of, the times of its files zero.
-std::string TarOf(const std::string& library, const LibraryData& data) {
-  TarWriter tar;
-  tar.Add("deploy_lib.so", library);
-  tar.Add("module.tir", Print(data.source));
-  if (!data.code.source.empty()) tar.Add("module.c", data.code.source);
-  for (const auto& [form, text] : data.code.device.files) tar.Add("module." + form, text);
-  return tar.Finish();
-}
-
 // The module with one function called otherwise.
-inner::Module Renamed(const inner::Module& module, const std::string& from, const std::string& to) {
+static inner::Module Renamed(const inner::Module& module, const std::string& from,
+                             const std::string& to) {
   inner::Module out = module;
   PrimFunc fields(*module.Find(from));
   fields.name = to;
@@ -389,65 +313,47 @@ inner::Module Renamed(const inner::Module& module, const std::string& from, cons
   return out;
 }
 
-}  // namespace
-
 void Library::ExportToC(const std::string& path, const std::string& function_name) const {
-  inner::Module module = data_->source;
+  inner::Module module = data_->built->source();
   if (!function_name.empty() && !module.Find(function_name)) {
-    if (data_->code.functions.size() != 1) {
+    if (functions().size() != 1) {
       ThrowValue(fmt::format("export_to_c: which of {} is to be called '{}'?",
-                             Join(data_->code.functions, ", "), function_name));
+                             Join(functions(), ", "), function_name));
     }
-    module = Renamed(module, data_->code.functions[0], function_name);
+    module = Renamed(module, functions()[0], function_name);
   }
-  for (const char* other : {".h", ".so", ".a", ".tar", ".cc", ".cpp"}) {
-    if (!EndsWith(path, other)) continue;
+  const bool is_source = path.ends_with(".c");
+  std::string stem = path;
+  if (is_source || path.ends_with(".o")) {
+    stem.resize(stem.size() - 2);
+  } else if (path.rfind('.') != std::string::npos && path.rfind('.') > path.rfind('/') + 1) {
     ThrowValue(
         fmt::format("export_to_c: expected a file that ends in .o or .c, beside which the "
                     "header is written, but got '{}'",
                     path));
   }
-  const bool is_source = EndsWith(path, ".c");
   inner::Target target = is_source ? Take(inner::Target::Parse("c")) : data_->target;
-  driver::BuildOptions options;
+  driver::FunctionOptions options;
   options.target = &target;
   options.plain = true;
-  driver::BuiltCode code = Take(driver::BuildModule(module, options));
-  std::string stem = path;
-  if (is_source || EndsWith(path, ".o")) stem.resize(stem.size() - 2);
-  const std::string name = stem.substr(stem.rfind('/') + 1);
-  Take(WriteFile(stem + ".h", driver::HeaderOfBuilt(module, code, name)));
-  if (is_source) {
-    Take(WriteFile(path, code.source));
-    return;
-  }
-  Take(WriteFile(stem + ".o", Take(driver::LinkBuilt(code, target, true))));
+  driver::BuildRequest request = Take(driver::RequestOf(module, options));
+  request.outputs = {
+      {"h", stem + ".h", ""},
+      is_source ? driver::Output{"c", path, ""} : driver::Output{"obj", stem + ".o", ""}};
+  Take(driver::Build(std::move(request)));
 }
 
 void Library::Save(const std::string& path) const {
-  if (EndsWith(path, ".so") || EndsWith(path, ".wasm")) return ExportLibrary(path);
-  if (EndsWith(path, ".o")) {
-    Take(WriteFile(path, Take(driver::LinkBuilt(data_->code, data_->target, true))));
-    return;
-  }
-  if (EndsWith(path, ".tar")) {
-    std::lock_guard lock(data_->loading);
-    Take(WriteFile(path, TarOf(Image(data_.get()), *data_)));
-    return;
-  }
-  for (const char* format : {"c", "ll", "s", "tir", "cu", "ptx", "cubin", "cl"}) {
-    if (!EndsWith(path, std::string(".") + format)) continue;
-    Take(WriteFile(path, Emitted(*data_, format)));
-    return;
-  }
-  ThrowValue(
-      fmt::format("cannot tell the format of '{}'; expected .so, .wasm, .o, .tar, .c, .ll, .s or "
-                  ".tir, or for a "
-                  "GPU .cu, .ptx, .cubin or .cl",
-                  path));
+  const std::string form = Take(driver::FormOfFile(*data_->built, path));
+  if (form == "so") return ExportLibrary(path);
+  Take(driver::WriteOutputs(*data_->built, {{form, path, ""}}));
 }
 
-std::string Library::GetSource(const std::string& format) const { return Emitted(*data_, format); }
+std::string Library::GetSource(const std::string& format) const {
+  // Names of TVM's.
+  const std::string& form = format == "loop" ? "tir" : format == "cuda" ? "cu" : format;
+  return Take(driver::MakeCode(*data_->built, form));
+}
 
 bool DescribeObjects(const std::vector<std::string>& objects, const std::string& path) {
   std::vector<std::string> files;

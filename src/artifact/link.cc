@@ -353,6 +353,7 @@ Expected<std::string> LinkRelocatable(const LinkRequest& request) {
   }
   TN_ASSIGN_OR_RETURN(std::string image, Link(request, arguments, libraries));
   LocalizeSymbols(request.exports, &image);
+  WeakenSymbols(request.weak, &image);
   return image;
 }
 

@@ -28,12 +28,14 @@ struct LinkRequest {
   OutputKind kind = OutputKind::kSharedLibrary;
   std::vector<ObjectFile> objects;
   std::vector<std::string> exports;  // the symbols that the library shows; all others become local
-  std::string triple;                // of the objects; chooses the core archive and the libc stub
-  bool core = true;                  // link the runtime core in and export the query symbol
-  bool nodelete = true;              // dlclose never unmaps it
-  uint64_t weights_bytes = 0;        // 0: no weight segment
-  std::string params_name;           // the file beside the library that holds the weights; "": it
-                                     // holds them itself
+  std::vector<std::string> weak;  // exports of an object that give way: where several define one,
+                                  // the first counts
+  std::string triple;             // of the objects; chooses the core archive and the libc stub
+  bool core = true;               // link the runtime core in and export the query symbol
+  bool nodelete = true;           // dlclose never unmaps it
+  uint64_t weights_bytes = 0;     // 0: no weight segment
+  std::string params_name;        // the file beside the library that holds the weights; "": it
+                                  // holds them itself
 };
 
 /// The largest pages that systems of an architecture (the first part of a triple) come with.

@@ -1,24 +1,31 @@
+// A module goes through a build in four steps, here for two kernels that call one micro-kernel:
+//
+//   module     @main (host)  @mm  @rows            kernels as somebody wrote them, or unscheduled
+//   lowered    @mm @tile | @rows @tile_1           each kernel with its callees, in parallel
+//   shared     @mm @tile | @rows                   equal micro-kernels become the first kernel's
+//   code       mm.o rows.o main.o | source | device code and main.o
+//
+// A host function needs of its kernels what they are called with: it is lowered beside
+// declarations.
 #include "driver/build.h"
 
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
-#include <set>
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <map>
+#include <unordered_map>
 
-#include "artifact/link.h"
-#include "artifact/symbols.h"
-#include "codegen/codegen.h"
-#include "driver/check_options.h"
 #include "driver/code_generators.h"
 #include "driver/info.h"
-#include "driver/kernels.h"
-#include "ir/print.h"
 #include "ir/visit.h"
-#include "loop/arguments.h"
+#include "loop/pass/calls/outline_micro_kernels.h"
+#include "loop/pass/host/lower_launches.h"
 #include "loop/pass/host/make_packed.h"
+#include "loop/pass/rewrite.h"
+#include "loop/threads.h"
 #include "loop/verify.h"
-#include "support/check.h"
-#include "support/strings.h"
 #include "support/thread_pool.h"
 #include "tenon/kernel_abi.h"
 
@@ -26,54 +33,143 @@ namespace tenon::driver {
 
 namespace {
 
-using Json = nlohmann::ordered_json;
+using Clock = std::chrono::steady_clock;
 
-Json OfBuffer(const BufferNode& b) { return TensorJson(b.name, b.dtype, b.shape); }
-
-// A number has no shape.
-Json NumberJson(const VarNode& var) {
-  const DType type = var.dtype.IsIndex() ? DType::Int(64) : var.dtype;
-  return {{"name", var.name}, {"dtype", LongName(type)}};
+double SecondsSince(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-Json FunctionJson(const PrimFunc& f, const std::vector<Argument>& arguments) {
-  Json j{{"name", f.name}, {"inputs", Json::array()}, {"outputs", Json::array()}};
-  const size_t inputs = arguments.size() - static_cast<size_t>(f.num_outputs);
-  for (size_t i = 0; i < arguments.size(); ++i) {
-    const Var number = arguments[i].VarOf(f);
-    j[i < inputs ? "inputs" : "outputs"].push_back(
-        number ? NumberJson(*number) : OfBuffer(*f.buffers[arguments[i].index]));
+struct KernelResult {
+  std::string name;
+  Module scheduled;                    // the kernel and what it calls
+  Module lowered;                      // the same, with the micro-kernels
+  std::vector<std::string> functions;  // those of them that its object defines
+  std::string object;
+  std::vector<std::string> remarks;
+  Diagnostics errors;
+};
+
+// A kernel and the functions that it calls, and those that they call.
+Module WithCallees(const Module& module, const Func& kernel) {
+  Module out;
+  std::vector<Func> waiting = {kernel};
+  while (!waiting.empty()) {
+    const Func f = waiting.back();
+    waiting.pop_back();
+    if (out.Find(f->name)) continue;
+    out.Add(f);
+    PreOrder(f->body, [&](const NodeRef& n) {
+      const auto* call = As<CallFunc>(n);
+      if (Func callee = call ? module.Find(call->callee) : nullptr) waiting.push_back(callee);
+      return !IsA<ExprNode>(n);
+    });
   }
-  return j;
+  return out;
 }
 
-// The keys are those of a network's library, as far as there is something to say.
-std::string InfoText(const std::vector<Func>& exported, const Module& host, const Target& target) {
-  Json j;
-  j["abi"] = TN_ABI_VERSION;
-  j["name"] = exported.size() == 1 ? exported[0]->name : "";
-  j["target"] = target.ToString();
-  j["triple"] = target.Cpu().triple();
-  j["features"] = target.Cpu().FeatureList();
-  j["functions"] = Json::array();
-  j["dims"] = Json::array();
-  for (const Func& f : exported) {
-    auto arguments = ArgumentsOf(*f);
-    TN_CHECK(arguments, "{} has been checked", f->name);
-    j["functions"].push_back(FunctionJson(*f, *arguments));
-    for (size_t i = 0; i < f->dims.size(); ++i) {
-      DimRange r = f->dim_range(i);
-      j["dims"].push_back(
-          {{"name", f->dims[i]->name}, {"min", r.lo}, {"max", r.hi}, {"step", r.step}});
+std::vector<KernelResult> KernelsOf(const Module& module) {
+  std::vector<KernelResult> out;
+  for (const auto& [name, f] : module.funcs) {
+    if (f->func_kind != FuncKind::kKernel) continue;
+    out.emplace_back();
+    out.back().name = name;
+    out.back().scheduled = WithCallees(module, f);
+  }
+  return out;
+}
+
+// Equal micro-kernels of several kernels become one: the first kernel's, which defines it for all.
+void ShareMicroKernels(std::vector<KernelResult>* kernels) {
+  std::unordered_map<uint64_t, std::vector<Func>> shared;  // by the hash without the name
+  for (KernelResult& k : *kernels) {
+    Module own;
+    std::map<std::string, std::string> names;
+    for (const auto& [name, f] : k.lowered.funcs) {
+      if (!f->attrs.Has(kMicroKernel)) continue;
+      Func nameless = Renamed(f, kMicroKernel, {});
+      std::vector<Func>& equal = shared[StructuralHash(nameless)];
+      auto it = std::find_if(equal.begin(), equal.end(), [&](const Func& other) {
+        return StructuralEqual(Renamed(other, kMicroKernel, {}), nameless);
+      });
+      if (it == equal.end()) {
+        k.functions.push_back(name);
+        it = equal.insert(equal.end(), f);
+      }
+      names[name] = (*it)->name;
+      own.Add(*it);
     }
+    for (const auto& [name, f] : k.lowered.funcs) {
+      if (names.count(name)) continue;
+      k.functions.push_back(name);
+      own.Add(Renamed(f, name, names));
+    }
+    k.lowered = std::move(own);
   }
-  int64_t arena = 0;
+}
+
+Diagnostics InKernel(Diagnostics errors, const std::string& kernel) {
+  for (Diagnostic& d : errors) d.notes.push_back("in kernel '" + kernel + "'");
+  return errors;
+}
+
+// One file holds the functions of all kernels: device functions that are not shared get their
+// kernel's name where another has theirs.
+void AddKernel(const Module& lowered, const std::string& kernel, Module* whole) {
+  std::map<std::string, std::string> names;
+  for (const auto& [name, f] : lowered.funcs) {
+    Func there = whole->Find(name);
+    if (!there || StructuralEqual(there, f)) continue;
+    names[name] = std::string(kernel).append(".").append(name);
+  }
+  for (const auto& [name, f] : lowered.funcs) {
+    auto it = names.find(name);
+    whole->Add(Renamed(f, it == names.end() ? name : it->second, names));
+  }
+}
+
+std::string Little(uint64_t value, int bytes) {
+  std::string out;
+  for (int i = 0; i < bytes; ++i) out += static_cast<char>(value >> (8 * i));
+  return out;
+}
+
+// The table of weights that host functions want on a device (tn_device_weights).
+void AddDeviceWeights(const Module& host, std::vector<codegen::DataBlob>* blobs) {
   for (const auto& [name, f] : host.funcs) {
-    arena = std::max(arena, f->attrs.GetInt("arena_bytes"));
+    const std::vector<int64_t> offsets = f->attrs.GetInts("weight_offsets");
+    const std::vector<int64_t> bytes = f->attrs.GetInts("weight_bytes");
+    if (f->func_kind != FuncKind::kHost || bytes.empty()) continue;
+    std::string table = Little(bytes.size(), 4) + Little(0, 4);
+    for (size_t i = 0; i < bytes.size(); ++i) {
+      table += Little(static_cast<uint64_t>(offsets[i]), 8);
+      table += Little(static_cast<uint64_t>(bytes[i]), 8);
+    }
+    blobs->push_back({"tn_blob_device_weights", table, 8, false, false});
+    blobs->push_back({"tn_blob_device_weights_state",
+                      std::string(TN_DEVICE_WEIGHTS_STATE_BYTES, '\0'), 64, false, true});
   }
-  j["arena_bytes"] = arena;
-  j["weights_bytes"] = 0;
-  return j.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+// A kernel's signature and attributes, and the axes of its launch where it has one: all that host
+// functions need of it. Bodies would only be lowered again.
+Func Declaration(const Func& kernel) {
+  PrimFunc fields(*kernel);
+  fields.body = Seq::Make({});
+  const ThreadNest nest = PeelThreads(*kernel);
+  for (size_t i = nest.axes.size(); i-- > 0;) {
+    fields.body = WithBody(*nest.axes[i], fields.body);
+  }
+  return PrimFunc::Make(std::move(fields));
+}
+
+// So that a program can call them without arguments' checks.
+void ExportBodies(Module* host) {
+  for (auto& [name, f] : host->funcs) {
+    if (f->func_kind != FuncKind::kHost) continue;
+    PrimFunc fields(*f);
+    fields.attrs.Set("exported", true);
+    f = PrimFunc::Make(std::move(fields));
+  }
 }
 
 // A packed function of another name that passes its arguments on.
@@ -93,258 +189,226 @@ Func Forward(const PrimFunc& packed, const std::string& name) {
   return PrimFunc::Make(fields);
 }
 
-// NAME_error: what went wrong in C source that stands alone.
-std::string ErrorFunctions(const std::vector<Func>& exported) {
-  std::string text;
-  for (const Func& f : exported) {
-    text += fmt::format("\nTN_EXPORT const char* {}_error(void) {{\n  return tn_error_text;\n}}\n",
-                        f->name);
-  }
-  return text;
-}
-
-std::vector<Func> Exported(const Module& module) {
-  std::vector<Func> out;
-  for (const auto& [name, f] : module.funcs) {
-    if (f->attrs.Get<bool>("exported", false)) out.push_back(f);
-  }
-  return out;
-}
-
-// Virtual threads are played in turn, by a loop; other threads are a device's.
-Expected<Stmt> WithoutThreads(const Stmt& body, const Target& target) {
-  std::vector<std::string> bound;
-  NodeRef out = PostOrderRewrite(body, [&](const NodeRef& n) -> NodeRef {
-    const auto* loop = As<For>(n);
-    if (!loop || loop->for_kind != ForKind::kThread) return n;
-    if (loop->thread != ThreadAxis::kVThread)
-      bound.push_back(fmt::format("{} to {}", loop->var->name, Name(loop->thread)));
-    return For::Make(loop->var, loop->min, loop->extent, ForKind::kSerial, loop->body, loop->attrs);
-  });
-  if (bound.empty()) return Cast<StmtNode>(out);
-  return MakeError(
-      fmt::format("bind({}): target '{}' has no threads of a GPU; use parallel to share the "
-                  "iterations of a loop among cores, vectorize to make them lanes, or bind it to "
-                  "vthread",
-                  Join(bound, ", "), target.kind().name));
-}
-
-constexpr const char* kKernelSuffix = "_kernel";
-
-// Every function's target, and which of them have parameters that never overlap: an output is
-// checked at entry to overlap nothing, and what is only read may. Where the exported name is taken
-// by the function for C programs, the kernel has another.
-Expected<Module> Annotated(const Module& module, const BuildOptions& options) {
-  const TargetRef target = *options.target;
-  Module out;
-  out.attrs = module.attrs;
-  for (const auto& [name, f] : module.funcs) {
-    PrimFunc fields(*f);
-    fields.target = target;
-    if (!options.target->IsDevice()) {
-      TN_ASSIGN_OR_RETURN(fields.body, WithoutThreads(f->body, *options.target));
-    }
-    if (f->func_kind == FuncKind::kKernel) fields.attrs.Set("noalias", true);
-    if (options.plain && f->attrs.Get<bool>("exported", false)) fields.name += kKernelSuffix;
-    out.Add(PrimFunc::Make(fields));
-  }
-  return out;
-}
-
-// The host functions' own names, and the functions for C programs.
-void MarkPlain(const std::vector<Func>& exported, Module* module) {
-  for (const Func& f : exported) {
-    PrimFunc host(*module->Find(f->name + kKernelSuffix + ".host"));
-    host.attrs.Set("export_name", f->name);
-    host.attrs.Set(kPlain, f->name);
-    host.attrs.Set("plain_checks", true);
-    module->Add(PrimFunc::Make(std::move(host)));
-  }
-}
-
-// The name of a function in a C program.
-Status CheckPlainName(const std::string& name) {
-  if (name == "main") {
-    return MakeError("a C program has a function 'main' of its own; give this one another name");
-  }
-  return CheckExportName(name);
-}
-
 // A C program hands over working memory of a size that the header says.
-Status CheckWorkspaces(const std::vector<Func>& exported, const Module& host) {
-  for (const Func& f : exported) {
-    if (!host.Find(f->name + kKernelSuffix + ".host.arena_bytes")) continue;
+Status CheckWorkspaces(const Module& host) {
+  for (const auto& [name, f] : host.funcs) {
+    if (f->func_kind != FuncKind::kHost || !f->attrs.Has(kPlain)) continue;
+    if (!host.Find(name + ".arena_bytes") || ArenaBytes(*f) > 0) continue;
     return MakeError(
         fmt::format("function '{}': the size of its working memory has no bound, which a function "
                     "for C programs needs; give its sizes upper bounds",
-                    f->name));
+                    f->attrs.GetString("export_name", name)));
   }
   return Ok();
 }
 
-// A single function is `main` as well.
-void AddMain(const std::vector<Func>& exported, Module* host) {
-  if (exported.size() != 1 || exported[0]->name == "main") return;
-  for (const char* prefix : {"__tvm_ffi_", "__tvm_ffi__metadata_"}) {
-    if (Func f = host->Find(prefix + exported[0]->name))
-      host->Add(Forward(*f, prefix + std::string("main")));
+// The target of kernels; of host functions, where there are no others.
+TargetRef TargetOf(const Module& module) {
+  TargetRef target;
+  for (const auto& [name, f] : module.funcs) {
+    if (!target || f->func_kind == FuncKind::kKernel) target = f->target;
   }
+  return target;
 }
 
-// The source, and as an object what its library says of itself: data, whatever language code is in.
-Status EmitSource(const std::vector<Func>& exported, const BuildOptions& options,
-                  const CompiledModule& compiled, BuiltCode* code) {
-  codegen::EmitOptions emit = compiled.emit;
-  emit.functions.clear();
-  TN_ASSIGN_OR_RETURN(code->source, codegen::EmitC(code->lowered, *options.target, emit));
-  if (options.plain) code->source += ErrorFunctions(exported);
-  TN_ASSIGN_OR_RETURN(const Target plain, PlainHost());
-  codegen::EmitOptions data;
-  data.blobs =
-      DescriptionBlobs(InfoText(exported, code->lowered, *options.target), plain.FeatureList());
-  AddInstances(code->lowered, &data.blobs);
-  TN_ASSIGN_OR_RETURN(code->object, codegen::EmitObject(Module(), plain, data));
-  return Ok();
-}
+/// Keeps: `built_` holds what the steps so far made; a step that fails leaves errors, not half a
+/// result.
+class Builder {
+ public:
+  explicit Builder(BuildRequest request) : hooks_(request.hooks) {
+    built_.request = std::move(request);
+    built_.target = TargetOf(module());
+  }
 
-bool Mentions(const PrimFunc& f, const VarNode& dim) {
-  bool found = UsesVar(f.body, &dim);
-  for (const Buffer& b : f.buffers) found |= UsesVar(b, &dim);
-  return found;
-}
+  const BuildHooks& hooks() const { return hooks_; }
+
+  Expected<Built> Run() {
+    Module all, host;
+    PassContext wrapping;
+    wrapping.remarks = &built_.remarks;
+    TN_ASSIGN_OR_RETURN(all, RunPass(*FindLoopPass("wrap_exports"), module(), wrapping));
+    for (const auto& [name, f] : all.funcs) {
+      if (f->func_kind == FuncKind::kHost) host.Add(f);
+    }
+    TN_RETURN_IF_ERROR(ScheduleKernels(all, &host));
+    TN_RETURN_IF_ERROR(ForEachKernel([&](KernelResult* k) { return Lower(k); }));
+    ShareMicroKernels(&kernels_);
+    const auto n = static_cast<int64_t>(kernels_.size());
+    std::atomic<int64_t> done{0};
+    TN_RETURN_IF_ERROR(ForEachKernel([&](KernelResult* k) -> Status {
+      if (EmitsKernels()) TN_RETURN_IF_ERROR(Emit(k));
+      if (hooks().progress) hooks().progress("kernels", ++done, n);
+      return Ok();
+    }));
+    TN_RETURN_IF_ERROR(LowerHost(std::move(host)));
+    if (target().IsDevice()) TN_RETURN_IF_ERROR(MakeDeviceCode());
+    CollectUnits();
+    TN_RETURN_IF_ERROR(EmitHost());
+    return std::move(built_);
+  }
+
+ private:
+  const Module& module() const { return built_.request.module; }
+  const Target& target() const { return *built_.target; }
+  bool IsSource() const { return DoesMake(target(), Makes::kSource); }
+  bool IsTogether() const { return built_.request.together && !target().IsDevice(); }
+  bool EmitsKernels() const { return !IsSource() && !IsTogether() && !target().IsDevice(); }
+
+  // Runs `step` for every kernel, in parallel. All their errors, each with the kernel's name where
+  // the user did not write it.
+  Status ForEachKernel(const std::function<Status(KernelResult*)>& step) {
+    ParallelFor(static_cast<int64_t>(kernels_.size()), built_.request.jobs, [&](int64_t i) {
+      KernelResult& k = kernels_[static_cast<size_t>(i)];
+      if (Status status = step(&k); !status) k.errors = std::move(status.errors());
+    });
+    Diagnostics errors;
+    for (KernelResult& k : kernels_) {
+      Diagnostics own =
+          built_.request.schedule ? InKernel(std::move(k.errors), k.name) : std::move(k.errors);
+      errors.insert(errors.end(), own.begin(), own.end());
+    }
+    if (!errors.empty()) return errors;
+    return Ok();
+  }
+
+  // Where that is still to be done. On a device their launches are split then, so that there may be
+  // more of them.
+  Status ScheduleKernels(const Module& all, Module* host) {
+    kernels_ = KernelsOf(all);
+    if (built_.request.schedule) {
+      TN_RETURN_IF_ERROR(ForEachKernel([&](KernelResult* k) { return Schedule(all, k); }));
+    }
+    if (!target().IsDevice()) return Ok();
+    Module whole = *host;
+    for (const KernelResult& k : kernels_) {
+      for (const auto& [name, f] : k.scheduled.funcs) whole.Add(f);
+    }
+    TN_ASSIGN_OR_RETURN(whole, RunPass(*FindLoopPass("split_launches"), whole, {}));
+    kernels_ = KernelsOf(whole);
+    for (auto& [name, f] : host->funcs) f = whole.Find(name);
+    return Ok();
+  }
+
+  Status Schedule(const Module& all, KernelResult* k) const {
+    const auto start = Clock::now();
+    TN_ASSIGN_OR_RETURN(tenon::Schedule schedule, built_.request.schedule(all.Find(k->name)));
+    if (hooks().after_schedule) hooks().after_schedule(schedule, SecondsSince(start));
+    k->scheduled = schedule.module();
+    if (hooks().passes.verify)
+      CheckVerified(Verify(k->scheduled, Stage::kSchedulable), "the schedule");
+    return Ok();
+  }
+
+  Status Lower(KernelResult* k) const {
+    PassContext context = ContextOf(target());
+    context.remarks = &k->remarks;
+    TN_ASSIGN_OR_RETURN(k->lowered, RunPipeline(KernelPipelineOf(target()), std::move(k->scheduled),
+                                                context, hooks().passes));
+    // A schedule may ask for what a device cannot do; nothing before this knows.
+    if (target().IsDevice()) return Verify(k->lowered, Stage::kLowered);
+    return Ok();
+  }
+
+  Status Emit(KernelResult* k) const {
+    codegen::EmitOptions emit;
+    emit.functions = k->functions;
+    emit.verify |= hooks().passes.verify;
+    const auto start = Clock::now();
+    TN_ASSIGN_OR_RETURN(k->object, codegen::EmitObject(k->lowered, target(), emit));
+    if (hooks().after_codegen) hooks().after_codegen(SecondsSince(start));
+    return Ok();
+  }
+
+  Status LowerHost(Module host) {
+    const BuildRequest& request = built_.request;
+    for (KernelResult& k : kernels_) {
+      built_.remarks.insert(built_.remarks.end(), k.remarks.begin(), k.remarks.end());
+      host.Add(Declaration(k.lowered.Find(k.name)));
+      AddKernel(k.lowered, k.name, &built_.whole);
+    }
+    TN_ASSIGN_OR_RETURN(host, RunPipeline(HostPipeline(), std::move(host),
+                                          ContextOf(target().Cpu()), hooks().passes));
+    TN_RETURN_IF_ERROR(CheckWorkspaces(host));
+    for (const auto& [alias, function] : request.aliases) {
+      for (const char* prefix : {"__tvm_ffi_", "__tvm_ffi__metadata_"}) {
+        if (Func f = host.Find(prefix + function)) host.Add(Forward(*f, prefix + alias));
+      }
+    }
+    if (request.export_bodies) ExportBodies(&host);
+    codegen::EmitOptions& emit = built_.emit;
+    emit.verify |= hooks().passes.verify;
+    emit.error_texts = request.error_texts;
+    for (const auto& [name, f] : host.funcs) {
+      // All but the declarations of kernels: a function that tells the arena's size too.
+      if (f->func_kind == FuncKind::kKernel) continue;
+      emit.functions.push_back(name);
+      built_.whole.Add(f);
+      if (f->func_kind == FuncKind::kPacked) built_.exports.push_back(name);
+    }
+    built_.exports.insert(built_.exports.end(), emit.error_texts.begin(), emit.error_texts.end());
+    if (request.describe) {
+      built_.info = request.describe(host);
+      emit.blobs = DescriptionBlobs(built_.info, target().Cpu().FeatureList());
+    }
+    AddInstances(host, &emit.blobs);
+    built_.host = std::move(host);
+    return Ok();
+  }
+
+  // And, where it is there, as data of the library.
+  Status MakeDeviceCode() {
+    Module module;
+    for (const KernelResult& k : kernels_) AddKernel(k.lowered, k.name, &module);
+    TN_ASSIGN_OR_RETURN(built_.device, CodeGeneratorOf(target())->device_code(module, target()));
+    if (!built_.device.missing.empty()) return Ok();
+    TN_ASSIGN_OR_RETURN(
+        auto blobs, codegen::PackDeviceCode(DeviceKernels(module), target(), built_.device.images));
+    AddDeviceWeights(built_.host, &blobs);
+    built_.emit.blobs.insert(built_.emit.blobs.end(), blobs.begin(), blobs.end());
+    return Ok();
+  }
+
+  void CollectUnits() {
+    if (IsTogether()) {
+      built_.units.push_back({built_.whole, {}, false});
+      return;
+    }
+    for (KernelResult& k : kernels_) {
+      built_.units.push_back({std::move(k.lowered), std::move(k.functions), target().IsDevice()});
+      if (!k.object.empty()) built_.objects.push_back(std::move(k.object));
+    }
+    built_.units.push_back({built_.host, built_.emit.functions, false});
+  }
+
+  // The host functions' code with what is data of the library; of a module that is compiled
+  // together, all code.
+  Status EmitHost() {
+    if (IsSource()) return Ok();
+    codegen::EmitOptions options = built_.emit;
+    options.functions = built_.units.back().functions;
+    Module module = built_.units.back().module;
+    if (target().IsDevice()) {
+      std::erase_if(module.funcs,
+                    [](const auto& named) { return named.second->func_kind == FuncKind::kKernel; });
+    }
+    TN_ASSIGN_OR_RETURN(std::string object, codegen::EmitObject(module, target().Cpu(), options));
+    built_.objects.push_back(std::move(object));
+    return Ok();
+  }
+
+  const BuildHooks hooks_;
+  std::vector<KernelResult> kernels_;
+  Built built_;
+};
 
 }  // namespace
 
-Expected<BuiltCode> BuildModule(const Module& input, const BuildOptions& options) {
-  const Target& target = *options.target;
-  TN_RETURN_IF_ERROR(CheckBuildable(target));
-  if (options.plain && target.IsDevice()) {
-    return MakeError(
-        fmt::format("C programs call what runs on a device in the packed convention: "
-                    "save the library of target '{}' instead",
-                    target.ToString()));
-  }
-  TN_RETURN_IF_ERROR(Verify(input, Stage::kSchedulable));
-  const std::vector<Func> exported = Exported(input);
-  if (exported.empty()) return MakeError("no function of the module has the attribute exported");
-
-  for (const Func& f : exported) {
-    auto arguments = ArgumentsOf(*f);
-    if (!arguments) return arguments.errors();
-    if (const Var dim = UntoldDim(*f, *arguments)) {
-      if (!Mentions(*f, *dim)) {
-        return MakeError(
-            fmt::format("function '{0}': nothing uses the size '{1}' of @{0}<…>: "
-                        "expected it in a shape, or left out",
-                        f->name, dim->name));
-      }
-      return MakeError(
-          fmt::format("function '{}': the size '{}' follows from the shape of no argument; its "
-                      "attribute {} can make it one",
-                      f->name, dim->name, kArgumentsAttr));
-    }
-    if (options.plain) TN_RETURN_IF_ERROR(CheckPlainName(f->name));
-    if (ToIdentifier(f->name) == f->name) continue;
-    return MakeError(
-        fmt::format("the name '{}' is not an identifier of C, which exports need", f->name));
-  }
-  TN_ASSIGN_OR_RETURN(Module module, Annotated(input, options));
-  TN_ASSIGN_OR_RETURN(module, RunPass(*FindLoopPass("wrap_exports"), module, {}));
-  if (options.plain) MarkPlain(exported, &module);
-
-  const bool source = DoesMake(target, Makes::kSource);
-  KernelJob job;
-  job.target = &target;
-  job.hooks = options.hooks;
-  job.jobs = AvailableCpus();
-  job.together = true;
-  job.source = source;
-  job.finish_host = [&](Module* host) -> Status {
-    if (options.plain) TN_RETURN_IF_ERROR(CheckWorkspaces(exported, *host));
-    AddMain(exported, host);
-    return Ok();
-  };
-  job.blobs = [&](const Module& host) {
-    return DescriptionBlobs(InfoText(exported, host, target), target.Cpu().FeatureList());
-  };
-  for (const Func& f : exported) {
-    if (options.plain && !source) job.error_texts.push_back(f->name + "_error");
-  }
-  TN_ASSIGN_OR_RETURN(CompiledModule compiled, CompileModule(module, job));
-
-  BuiltCode code;
-  code.remarks = std::move(compiled.remarks);
-  for (const Func& f : exported) code.functions.push_back(f->name);
-  for (const auto& [name, f] : compiled.host.funcs) {
-    if (f->func_kind == FuncKind::kPacked) code.exports.push_back(name);
-  }
-  code.exports.insert(code.exports.end(), job.error_texts.begin(), job.error_texts.end());
-  code.lowered = std::move(compiled.whole);
-  if (source) {
-    TN_RETURN_IF_ERROR(EmitSource(exported, options, compiled, &code));
-  } else {
-    code.object = std::move(compiled.objects.back());
-  }
-  code.device = std::move(compiled.device);
-  return code;
-}
-
-Expected<std::string> DescriptionObject(const std::string& info,
-                                        const std::vector<std::string>& features,
-                                        const Target& target) {
-  codegen::EmitOptions emit;
-  emit.blobs = DescriptionBlobs(info, features);
-  return codegen::EmitObject(Module(), target, emit);
-}
-
-// C functions that the code calls and that neither it nor the runtime core has.
-static Status CheckCalls(const Module& lowered) {
-  std::set<std::string> missing;
-  for (const auto& [name, f] : lowered.funcs) {
-    PreOrder(f->body, [&](const NodeRef& n) {
-      const auto* call = As<Call>(n);
-      if (!call || call->intrinsic != Intrinsic::kExtern) return true;
-      const auto* callee = As<StringConst>(call->args[0]);
-      bool ours = !callee || callee->value.starts_with("tn_") ||
-                  callee->value.starts_with("TVMFFI") || lowered.Find(callee->value);
-      if (!ours) missing.insert(callee->value);
-      return true;
-    });
-  }
-  if (missing.empty()) return Ok();
-  return MakeError(fmt::format(
-      "the code calls {}, which is not part of it; save an object and link it with what defines "
-      "that (create_shared)",
-      Join({missing.begin(), missing.end()}, ", ")));
-}
-
-Expected<std::string> LinkBuilt(const BuiltCode& code, const Target& target, bool relocatable) {
-  if (!code.device.missing.empty()) return code.device.missing;
-  const bool is_source = !code.source.empty();
-  const std::string triple = is_source ? Target::Host().triple() : target.Cpu().triple();
-  const bool contained = IsContained(triple);  // whose modules import what they call
-  if (!relocatable && !contained) TN_RETURN_IF_ERROR(CheckCalls(code.lowered));
-  artifact::LinkRequest link;
-  link.kind = relocatable || is_source ? artifact::OutputKind::kRelocatable
-                                       : artifact::OutputKind::kSharedLibrary;
-  link.objects = {{"module.o", code.object}};
-  std::string compiled;
-  if (is_source) {
-    TN_ASSIGN_OR_RETURN(compiled, CompileObject(code.source));
-    link.objects.push_back({"source.o", compiled});
-  }
-  link.exports = code.exports;
-  // A library links it by itself; an object must show it to whoever makes a library of it.
-  if (relocatable || is_source) link.exports.push_back(TN_QUERY_SYMBOL);
-  link.triple = triple;
-  TN_ASSIGN_OR_RETURN(std::string image, artifact::LinkImage(link));
-  // C source asks more of the C library than a library of ours does: its own linker knows where.
-  if (is_source && !relocatable) return SharedLibraryOf(image);
-  if (relocatable && !contained) {
-    artifact::WeakenSymbols({TN_QUERY_SYMBOL, "__tvm_ffi_main", "__tvm_ffi__metadata_main"},
-                            &image);
-  }
-  return image;
+Expected<Built> Build(BuildRequest request) {
+  Builder builder(std::move(request));
+  TN_ASSIGN_OR_RETURN(Built built,
+                      InPhase(builder.hooks(), "kernels", [&] { return builder.Run(); }));
+  TN_RETURN_IF_ERROR(WriteOutputs(built, built.request.outputs));
+  return built;
 }
 
 }  // namespace tenon::driver

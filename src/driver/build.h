@@ -1,57 +1,103 @@
-// From functions of loop IR that somebody scheduled to a library, without a model around them.
+// A build: from a module to outputs. Networks (compile.h) and functions that somebody wrote
+// (functions.h) are two ways to make a request; what computes weights from weights is a third,
+// whose code is loaded instead of written. What functions become follows from the rows of their
+// targets: the pipeline, the code generator, what the library carries.
 #pragma once
 
+#include <chrono>
+#include <functional>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "codegen/codegen.h"
 #include "codegen/gpu/device_code.h"
+#include "driver/outputs.h"
 #include "driver/pipeline.h"
+#include "driver/weights.h"
+#include "schedule/schedule.h"
 #include "support/expected.h"
 #include "target/target.h"
 
 namespace tenon::driver {
 
-/// Code of one module. The exports are those of its functions and the query symbol's data.
-struct BuiltCode {
-  std::string object;                // relocatable, for the target; of C source, what goes with it
-  std::string source;                // C11, for target c
-  std::vector<std::string> exports;  // symbols
-  std::vector<std::string> functions;  // that can be called, in name order
-  Module lowered;                      // what the code was made of
-  codegen::DeviceCode device;          // of a GPU target: its kernels; the object is the host's
-  std::vector<std::string> remarks;    // what passes did by themselves, or could not do
+/// Looks at a build from outside. Called from several threads.
+struct BuildHooks {
+  PassHooks passes;
+  std::function<void(const Schedule& schedule, double seconds)> after_schedule;
+  /// Told how long LLVM took for each kernel.
+  std::function<void(double seconds)> after_codegen;
+  /// Called when a phase begins ("kernels", "link", "weights") and as it goes on.
+  std::function<void(const std::string& phase, int64_t done, int64_t total)> progress;
+  std::function<void(const char* phase, double seconds)> after_phase;
 };
 
-struct BuildOptions {
-  const Target* target = nullptr;
-  PassHooks hooks;
-  /// For C programs: besides, every exported function F as F itself, in the signature that
-  /// HeaderOfBuilt declares.
-  bool plain = false;
+/// Runs `f`, which returns something that can fail, as a phase that the hooks hear of.
+template <class F>
+auto InPhase(const BuildHooks& hooks, const char* phase, F&& f) {
+  if (hooks.progress) hooks.progress(phase, 0, 1);
+  const auto start = std::chrono::steady_clock::now();
+  auto result = f();
+  const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
+  if (hooks.after_phase) hooks.after_phase(phase, taken.count());
+  if (result && hooks.progress) hooks.progress(phase, 1, 1);
+  return result;
+}
+
+struct BuildRequest {
+  /// Kernels with what they call, and the host functions that launch them; each has its target:
+  /// kernels all the same one, host functions that of its host.
+  Module module;
+  /// Schedules a kernel; null: they are scheduled. Called from several threads.
+  std::function<Expected<Schedule>(const Func& kernel)> schedule;
+  /// What the module was made of, as people wrote it; null: the module itself.
+  std::shared_ptr<const Module> source;
+  std::shared_ptr<const Weights> weights;  // null: none
+  /// What the library says of itself, as JSON text (kernel_abi.h, tn_blob_info), told the lowered
+  /// host functions; null: nothing.
+  std::function<std::string(const Module& host)> describe;
+  /// Further names of exported functions: (name, function).
+  std::vector<std::pair<std::string, std::string>> aliases;
+  /// Functions by which C programs get the thread's last error (codegen::EmitOptions).
+  std::vector<std::string> error_texts;
+  /// One object for all functions; else one for each kernel, made in parallel.
+  bool together = false;
+  /// Makes the host functions' bodies (tn_body_fn) visible outside the library.
+  bool export_bodies = false;
+  std::vector<Output> outputs;  // in the order in which they are written
+  BuildHooks hooks;
+  int jobs = 1;
 };
 
-/// Compiles a module of kernels, and of device functions that they call: kernels whose attribute
-/// `exported` is true can be called in the packed convention, one alone also as "main". For target
-/// c source is made. For a GPU target the kernels are the device's, and the object is that of the
-/// functions on its host that launch them. Errors: the module does not verify, or exports
-/// nothing; loops are bound to threads that the target has not; it has no code generator.
-Expected<BuiltCode> BuildModule(const Module& module, const BuildOptions& options);
+/// Functions that go through a code generator together.
+struct CodeUnit {
+  Module module;                       // lowered; what they call is there, at least declared
+  std::vector<std::string> functions;  // that it defines; empty: all of the module
+  bool on_device = false;              // its code is in Built::device
+};
 
-/// The object of what a library says of itself, without code.
-Expected<std::string> DescriptionObject(const std::string& info,
-                                        const std::vector<std::string>& features,
-                                        const Target& target);
+/// The code of a module.
+struct Built {
+  BuildRequest request;
+  TargetRef target;                  // of the kernels
+  std::vector<CodeUnit> units;       // kernels by name, then the host functions; or one for all
+  std::vector<std::string> objects;  // relocatable images; none where the target is source
+  Module host;                       // the lowered host functions (arena_bytes, plan)
+  Module whole;                      // every function, lowered
+  codegen::EmitOptions emit;         // what goes with the host functions
+  codegen::DeviceCode device;        // of a device: its kernels
+  std::string info;                  // what `describe` said
+  std::vector<std::string> exports;  // symbols of the functions that can be called
+  std::vector<std::string> remarks;  // what passes did by themselves, or could not do
 
-/// The object of C source for this machine, made by $CC or a compiler on the path, to be linked
-/// with the runtime core, which gets its errors; a shared library of an object.
-Expected<std::string> CompileObject(const std::string& source);
-Expected<std::string> SharedLibraryOf(const std::string& object);
+  uint64_t WeightsBytes() const { return request.weights ? request.weights->bytes : 0; }
+  const Module& source() const { return request.source ? *request.source : request.module; }
+};
 
-/// The image of a shared library, or of one relocatable object with the runtime core. Such objects
-/// can be linked together: what each brings (the query symbol, "main") is then the first one's.
-Expected<std::string> LinkBuilt(const BuiltCode& code, const Target& target, bool relocatable);
-
-/// The header for code that was built with `plain`; `name` is of the file.
-std::string HeaderOfBuilt(const Module& source, const BuiltCode& code, const std::string& name);
+/// The code, after every output has been written. Kernels are lowered in parallel and then share
+/// micro-kernels. Errors: those of schedules and passes, with the kernel's name; what a target's
+/// code generator refuses; files that cannot be written.
+Expected<Built> Build(BuildRequest request);
 
 }  // namespace tenon::driver

@@ -4,17 +4,14 @@
 
 #include <algorithm>
 #include <cctype>
-#include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "support/file.h"
 #include "support/strings.h"
 
 namespace tenon::driver {
 
 namespace {
 
-namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
 struct CppType {
@@ -142,8 +139,9 @@ std::string ExampleText(const std::string& info, const std::string& library) {
   return text;
 }
 
-std::string HeaderText(const std::string& info, const std::string& name) {
+std::string PackedHeaderText(const std::string& info) {
   const Json main = Json::parse(info)["functions"][0];
+  const std::string name = main["name"];
   std::string guard = name + "_TENON_H_";
   std::transform(guard.begin(), guard.end(), guard.begin(),
                  [](unsigned char c) { return std::toupper(c); });
@@ -191,22 +189,6 @@ static inline int32_t {name}({parameters}) {{
                      fmt::arg("name", name), fmt::arg("guard", guard), fmt::arg("comment", comment),
                      fmt::arg("parameters", parameters), fmt::arg("fields", fields),
                      fmt::arg("count", count));
-}
-
-Status WriteCompanions(const std::string& info, const CompileOptions& options,
-                       const Output& output) {
-  const fs::path directory = output.directory;
-  if (options.name != "main" && options.format != OutputFormat::kCSource) {
-    TN_RETURN_IF_ERROR(
-        WriteFile(directory / (options.name + ".h"), HeaderText(info, options.name)));
-  }
-  if (!output.is_bundle) return Ok();
-  TN_RETURN_IF_ERROR(WriteFile(directory / "metadata.json", Json::parse(info).dump(2) + "\n"));
-  // The example loads a library.
-  const bool wasm = Json::parse(info)["triple"].get<std::string>().starts_with("wasm32");
-  if (options.format != OutputFormat::kSharedLibrary || wasm) return Ok();
-  const std::string library = fs::path(output.path).filename();
-  return WriteFile(directory / "inference_example.cpp", ExampleText(info, library));
 }
 
 }  // namespace tenon::driver

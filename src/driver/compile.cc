@@ -4,19 +4,16 @@
 
 #include <algorithm>
 #include <chrono>
+#include <filesystem>
 #include <mutex>
 
 #include "artifact/link.h"
+#include "driver/build.h"
 #include "driver/check_options.h"
-#include "driver/companions.h"
 #include "driver/graph_pipeline.h"
 #include "driver/info.h"
-#include "driver/kernels.h"
-#include "driver/prepare.h"
+#include "driver/place.h"
 #include "driver/source.h"
-#include "driver/write_artifact.h"
-#include "driver/write_source.h"
-#include "driver/write_wasm.h"
 #include "graph/lower/lower.h"
 #include "graph/text.h"
 #include "ir/print.h"
@@ -29,11 +26,12 @@
 #include "support/hash.h"
 #include "support/strings.h"
 #include "support/thread_pool.h"
-#include "tenon/kernel_abi.h"
 
 namespace tenon::driver {
 
 namespace {
+
+namespace fs = std::filesystem;
 
 double Now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
@@ -71,39 +69,27 @@ class Compilation {
  public:
   explicit Compilation(const CompileOptions& options)
       : options_(Settled(options)), jobs_(options.jobs > 0 ? options.jobs : AvailableCpus()) {
-    graph_hooks_.after_pass = [this](const char* pass, const graph::Graph&,
-                                     const graph::Graph& after, double seconds) {
-      times_.Add(pass, seconds);
-      Dump(pass, [&] { return graph::Print(after); });
-    };
-  }
-
-  template <class F>
-  auto Phase(const char* name, F&& f) {
-    if (options_.progress) options_.progress(name, 0, 1);
-    double start = Now();
-    auto result = f();
-    times_.Add(name, Now() - start);
-    if (result && options_.progress) options_.progress(name, 1, 1);
-    return result;
+    SetHooks();
   }
 
   Expected<CompileReport> Run() {
     double start = Now();
     TN_ASSIGN_OR_RETURN(Target target, CheckOptions(options_));
     TN_RETURN_IF_ERROR(CheckCore(target));
-    TN_ASSIGN_OR_RETURN(output_, ResolveOutput(options_, target));
+    TN_ASSIGN_OR_RETURN(place_, ResolvePlace(options_, target));
     TN_ASSIGN_OR_RETURN(Target build_host, PlainHost());
     const Machine machine = Machine::Of(target), build_machine = Machine::Of(build_host);
-    TN_ASSIGN_OR_RETURN(graph::Graph g, Phase("import", [&] { return Import(); }));
+    TN_ASSIGN_OR_RETURN(graph::Graph g, InPhase(hooks_, "import", [&] { return Import(); }));
+    if (options_.format == OutputFormat::kCSource) TN_RETURN_IF_ERROR(RequireEnds(g));
     Dump("import", [&] { return graph::Print(g); });
-    TN_ASSIGN_OR_RETURN(g, Phase("graph", [&] {
+    TN_ASSIGN_OR_RETURN(g, InPhase(hooks_, "graph", [&] {
                           return RunGraphPasses(std::move(g), machine, options_, graph_hooks_);
                         }));
-    TN_RETURN_IF_ERROR(EmitGraph(g));
+    if (options_.emit.count("graph"))
+      TN_RETURN_IF_ERROR(WriteFile(place_.path + ".graph.txt", graph::Print(g)));
     graph::LowerOptions lower{&machine, &build_machine, options_.name};
     TN_ASSIGN_OR_RETURN(graph::LoweredNetwork network,
-                        Phase("lower", [&] { return graph::Lower(g, lower); }));
+                        InPhase(hooks_, "lower", [&] { return graph::Lower(g, lower); }));
     if (options_.verify_each) {
       CheckVerified(Verify(network.module, Stage::kSchedulable), "lower");
       CheckVerified(Verify(network.prepare, Stage::kSchedulable), "lower");
@@ -111,10 +97,8 @@ class Compilation {
     Dump("lower", [&] { return Print(network.module) + "\n" + Print(network.prepare); });
     TN_RETURN_IF_ERROR(MarkExportedKernels(&network));
     if (options_.format == OutputFormat::kCSource) MarkPlain(&network);
-    TN_ASSIGN_OR_RETURN(CompiledModule code,
-                        Phase("kernels", [&] { return CompileCode(g, network, target); }));
-    TN_RETURN_IF_ERROR(WriteTexts(code, target));
-    TN_RETURN_IF_ERROR(WriteOutput(network, code, target, build_host));
+    TN_ASSIGN_OR_RETURN(const Built built, Build(RequestOf(g, network, machine, build_machine)));
+    Report(network, built);
     report_.seconds = Now() - start;
     report_.passes = times_.Take();
     return std::move(report_);
@@ -139,12 +123,24 @@ class Compilation {
     return artifact::CheckLinkable(triple);
   }
 
+  // One workspace serves calls of all sizes.
+  static Status RequireEnds(const graph::Graph& g) {
+    for (const graph::Dim& d : g.dims) {
+      if (d.max < graph::Dim::kNoMax) continue;
+      return MakeError(
+          fmt::format("the largest size is needed for C; give '{0}' a range, as in "
+                      "--shape input:{0}[1..16]",
+                      d.var->name));
+    }
+    return Ok();
+  }
+
   // The network's function for C programs.
   void MarkPlain(graph::LoweredNetwork* network) {
     Func main = network->module.Find(options_.name);
     TN_CHECK(main, "no function {}", options_.name);
     PrimFunc fields(*main);
-    fields.attrs.Set(kPlain, PlainName(options_));
+    fields.attrs.Set(kPlain, options_.name + "_run");
     fields.attrs.Set("plain_checks", true);
     network->module.Add(PrimFunc::Make(std::move(fields)));
   }
@@ -171,139 +167,94 @@ class Compilation {
     return Ok();
   }
 
-  Expected<CompiledModule> CompileCode(const graph::Graph& g, const graph::LoweredNetwork& network,
-                                       const Target& target) {
-    KernelJob job;
-    job.target = &target;
-    job.jobs = jobs_;
-    job.schedule = [machine = Machine::Of(target), &network](const Func& kernel) {
-      return ops::ScheduleKernel(network.scheduled.at(kernel->name), machine);
+  // The network as a build; its outputs are written in phases of their own.
+  BuildRequest RequestOf(const graph::Graph& g, const graph::LoweredNetwork& network,
+                         const Machine& machine, const Machine& build_machine) {
+    auto scheduled_for = [&network](const Machine& m) {
+      return [m, &network](const Func& kernel) {
+        return ops::ScheduleKernel(network.scheduled.at(kernel->name), m);
+      };
     };
-    job.source = options_.format == OutputFormat::kCSource;
-    job.hooks.disabled = options_.disabled_passes;
-    job.hooks.verify = options_.verify_each;
-    job.hooks.after_pass = [this](const char* pass, const Module&, const Module& after,
-                                  double seconds) {
+    BuildRequest request;
+    request.module = network.module;
+    request.schedule = scheduled_for(machine);
+    request.weights = std::make_shared<const Weights>(Weights{
+        network.weights, network.weights_bytes, network.prepare, scheduled_for(build_machine)});
+    request.describe = [&](const Module& host) {
+      return InfoJson(g, network, host, *machine.target, options_, source_hash_);
+    };
+    if (options_.format == OutputFormat::kCSource)
+      request.error_texts.push_back(options_.name + "_error");
+    request.hooks = hooks_;
+    request.jobs = jobs_;
+    request.outputs = Outputs(*machine.target);
+    return request;
+  }
+
+  // What is read beside the artifact, then that itself: when it is there, all of it is.
+  std::vector<Output> Outputs(const Target& target) const {
+    const bool source = options_.format == OutputFormat::kCSource;
+    const bool library = options_.format == OutputFormat::kSharedLibrary;
+    const fs::path path = place_.path, directory = place_.directory;
+    std::vector<Output> out;
+    if (options_.emit.count("c") && target.IsDevice())
+      out.push_back({kDeviceForms, place_.path, ""});
+    else if (options_.emit.count("c") && !source)
+      out.push_back({"c", place_.path + ".c", ""});
+    if (options_.emit.count("loop")) out.push_back({"lowered", place_.path + ".loop.txt", ""});
+    if (options_.emit.count("llvm")) out.push_back({"llvm", place_.path + ".ll", ""});
+    if (options_.emit.count("asm")) out.push_back({"asm", place_.path + ".s", ""});
+    if (source) {
+      out.push_back({"h", fs::path(path).replace_extension(".h"), ""});
+    } else if (options_.name != "main") {
+      out.push_back({"h", directory / (options_.name + ".h"), ""});
+    }
+    if (place_.is_bundle) {
+      out.push_back({"metadata", directory / "metadata.json", ""});
+      // The example loads a library.
+      if (library && !target.Cpu().IsContained())
+        out.push_back({"example", directory / "inference_example.cpp", ""});
+    }
+    out.push_back({source ? "c" : library ? "so" : "obj", place_.path, place_.params});
+    return out;
+  }
+
+  void SetHooks() {
+    graph_hooks_.after_pass = [this](const char* pass, const graph::Graph&,
+                                     const graph::Graph& after, double seconds) {
+      times_.Add(pass, seconds);
+      Dump(pass, [&] { return graph::Print(after); });
+    };
+    hooks_.passes.disabled = options_.disabled_passes;
+    hooks_.passes.verify = options_.verify_each;
+    hooks_.passes.after_pass = [this](const char* pass, const Module&, const Module& after,
+                                      double seconds) {
       times_.Add(pass, seconds);
       Dump(pass, [&] { return Print(after); });
     };
-    job.after_schedule = [this](const Schedule& schedule, double seconds) {
+    hooks_.after_schedule = [this](const Schedule& schedule, double seconds) {
       times_.Add("schedule", seconds);
       // The trace stands before the result, as comments: the dump reads back.
       Dump("schedule",
            [&] { return Commented(schedule.trace().ToString()) + Print(schedule.module()); });
     };
-    job.after_codegen = [this](double seconds) { times_.Add("code generation (LLVM)", seconds); };
-    job.blobs = [&](const Module& host) { return Blobs(g, network, host, target); };
-    job.inspect = [&](const Module& lowered, const std::vector<std::string>& functions) {
-      return CollectTexts(lowered, functions, target);
+    hooks_.after_codegen = [this](double seconds) {
+      times_.Add("code generation (LLVM)", seconds);
     };
-    if (options_.progress) {
-      job.progress = [this](int64_t done, int64_t total) {
-        options_.progress("kernels", done, total);
-      };
-    }
-    return CompileModule(network.module, job);
+    hooks_.after_phase = [this](const char* phase, double seconds) { times_.Add(phase, seconds); };
+    hooks_.progress = options_.progress;
   }
 
-  std::vector<codegen::DataBlob> Blobs(const graph::Graph& g, const graph::LoweredNetwork& network,
-                                       const Module& host, const Target& target) {
-    info_ = InfoJson(g, network, host, target, options_, source_hash_);
-    Func main = host.Find(options_.name);
-    report_.arena_bytes = main ? ArenaBytes(*main) : 0;
-    return DescriptionBlobs(info_, target.Cpu().FeatureList());
-  }
-
-  Status EmitGraph(const graph::Graph& g) {
-    if (!options_.emit.count("graph")) return Ok();
-    return WriteFile(output_.path + ".graph.txt", graph::Print(g));
-  }
-
-  Status CollectTexts(const Module& lowered, const std::vector<std::string>& functions,
-                      const Target& target) {
-    if (options_.emit.count("loop")) {
-      Module defined;
-      for (const std::string& name : functions) defined.Add(lowered.Find(name));
-      loop_text_ += Print(defined) + "\n";
-    }
-    // A device's own source is a file beside the output.
-    if (target.IsDevice() && lowered.Find(functions.at(0))->func_kind == FuncKind::kKernel)
-      return Ok();
-    codegen::EmitOptions emit;
-    emit.functions = functions;
-    if (options_.emit.count("llvm")) {
-      TN_ASSIGN_OR_RETURN(std::string text, codegen::EmitLlvm(lowered, target.Cpu(), emit));
-      llvm_text_ += text;
-    }
-    if (options_.emit.count("asm")) {
-      TN_ASSIGN_OR_RETURN(std::string text, codegen::EmitAssembly(lowered, target.Cpu(), emit));
-      asm_text_ += text;
-    }
-    return Ok();
-  }
-
-  Status WriteTexts(const CompiledModule& code, const Target& target) {
-    const bool wants_source = options_.emit.count("c") && options_.format != OutputFormat::kCSource;
-    if (wants_source && target.IsDevice()) {
-      for (const auto& [form, text] : code.device.files) {
-        TN_RETURN_IF_ERROR(WriteFile(output_.path + "." + form, text));
-      }
-    } else if (wants_source) {
-      codegen::EmitOptions emit = code.emit;
-      emit.functions.clear();
-      TN_ASSIGN_OR_RETURN(std::string text, codegen::EmitC(code.whole, target, emit));
-      TN_RETURN_IF_ERROR(WriteFile(output_.path + ".c", text));
-    }
-    if (options_.emit.count("loop"))
-      TN_RETURN_IF_ERROR(WriteFile(output_.path + ".loop.txt", loop_text_));
-    if (options_.emit.count("llvm"))
-      TN_RETURN_IF_ERROR(WriteFile(output_.path + ".ll", llvm_text_));
-    if (options_.emit.count("asm")) TN_RETURN_IF_ERROR(WriteFile(output_.path + ".s", asm_text_));
-    return Ok();
-  }
-
-  Status WriteOutput(const graph::LoweredNetwork& network, const CompiledModule& code,
-                     const Target& target, const Target& build_host) {
-    std::function<void(int64_t, int64_t)> progress;
-    if (options_.progress)
-      progress = [this](int64_t done, int64_t n) { options_.progress("weights", done, n); };
-    if (!code.device.missing.empty()) return code.device.missing;
-    const bool wasm = target.Cpu().IsContained();
-    if (options_.format == OutputFormat::kCSource || wasm) {
-      TN_RETURN_IF_ERROR(Phase("weights", [&] {
-        return (wasm ? WriteWasm : WriteSource)({network,
-                                                 code,
-                                                 target,
-                                                 build_host,
-                                                 options_,
-                                                 output_,
-                                                 info_,
-                                                 {jobs_, options_.verify_each},
-                                                 progress});
-      }));
-      TN_RETURN_IF_ERROR(WriteCompanions(info_, options_, output_));
-    } else {
-      auto writer =
-          Phase("link", [&] { return CreateArtifact(network, code, target, options_, output_); });
-      if (!writer) return writer.errors();
-      TN_RETURN_IF_ERROR(Phase("weights", [&] {
-        return WriteWeights(network, build_host, {jobs_, options_.verify_each}, &*writer, progress);
-      }));
-      TN_RETURN_IF_ERROR(WriteCompanions(info_, options_, output_));
-      TN_RETURN_IF_ERROR(writer->Commit());
-    }
-    Report(network, target);
-    return Ok();
-  }
-
-  void Report(const graph::LoweredNetwork& network, const Target& target) {
+  void Report(const graph::LoweredNetwork& network, const Built& built) {
     for (const graph::KernelInfo& k : network.kernels) {
       report_.kernels.push_back(
-          {k.name, k.kind, k.flops, k.bytes, k.launches, EstimateMicroseconds(k, target)});
+          {k.name, k.kind, k.flops, k.bytes, k.launches, EstimateMicroseconds(k, *built.target)});
     }
-    report_.artifact = output_.path;
-    report_.params = output_.params;
-    report_.artifact_bytes = ArtifactBytes(output_);
+    const Func main = built.host.Find(options_.name);
+    report_.arena_bytes = main ? ArenaBytes(*main) : 0;
+    report_.artifact = place_.path;
+    report_.params = place_.params;
+    report_.artifact_bytes = BytesAt(place_);
     report_.weights_bytes = static_cast<int64_t>(network.weights_bytes);
   }
 
@@ -311,12 +262,11 @@ class Compilation {
   int jobs_;
   Times times_;
   GraphHooks graph_hooks_;
+  BuildHooks hooks_;
   std::mutex dump_mutex_;
   CompileReport report_;
-  Output output_;
+  Place place_;
   Hash128 source_hash_;
-  std::string info_;
-  std::string loop_text_, llvm_text_, asm_text_;
 };
 
 }  // namespace

@@ -8,7 +8,7 @@
 #include "artifact/link.h"
 #include "artifact/symbols.h"
 #include "codegen/codegen.h"
-#include "driver/build.h"
+#include "driver/info.h"
 #include "target/target.h"
 #include "tenon/kernel_abi.h"
 
@@ -61,8 +61,9 @@ Expected<std::string> DescribeObjects(const std::vector<std::string_view>& image
   all["name"] = "";
   const std::string triple = all["triple"];
   TN_ASSIGN_OR_RETURN(const Target target, Target::Parse("llvm -mtriple=" + triple));
-  TN_ASSIGN_OR_RETURN(const std::string object,
-                      DescriptionObject(all.dump(), all["features"], target));
+  codegen::EmitOptions emit;
+  emit.blobs = DescriptionBlobs(all.dump(), all["features"]);
+  TN_ASSIGN_OR_RETURN(const std::string object, codegen::EmitObject(Module(), target, emit));
   artifact::LinkRequest link;
   link.kind = artifact::OutputKind::kRelocatable;
   link.objects = {{"description.o", object}};

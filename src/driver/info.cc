@@ -49,6 +49,15 @@ std::vector<codegen::DataBlob> DescriptionBlobs(const std::string& info,
           {"tn_main_instances", std::string(TN_INSTANCES_BYTES, '\0'), 64, false, true}};
 }
 
+void AddInstances(const Module& host, std::vector<codegen::DataBlob>* blobs) {
+  for (const auto& [name, f] : host.funcs) {
+    const std::string symbol = f->attrs.GetString("instances");
+    bool there = symbol.empty();
+    for (const codegen::DataBlob& b : *blobs) there |= b.symbol == symbol;
+    if (!there) blobs->push_back({symbol, std::string(TN_INSTANCES_BYTES, '\0'), 64, false, true});
+  }
+}
+
 int64_t ArenaBytes(const PrimFunc& host) {
   return host.attrs.GetInt("arena_bytes", host.attrs.GetInt("most_arena_bytes"));
 }

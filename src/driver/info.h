@@ -26,6 +26,9 @@ nlohmann::ordered_json TensorJson(const std::string& name, DType dtype,
 std::vector<codegen::DataBlob> DescriptionBlobs(const std::string& info,
                                                 const std::vector<std::string>& features);
 
+/// Adds the idle arenas of every exported function that borrows one and has none among the blobs.
+void AddInstances(const Module& host, std::vector<codegen::DataBlob>* blobs);
+
 /// What a call of a lowered host function borrows, at the largest sizes of its dims; 0: nothing, or
 /// these have no end.
 int64_t ArenaBytes(const PrimFunc& host);

@@ -2,13 +2,13 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cstring>
-#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "artifact/params.h"
 #include "artifact/weight_sink.h"
+#include "driver/build.h"
+#include "driver/write_library.h"
 #include "support/file.h"
 #include "support/hash.h"
 #include "support/strings.h"
@@ -21,97 +21,6 @@ using Json = nlohmann::ordered_json;
 
 // What compilers of C still take as one array in a minute or so.
 constexpr uint64_t kMostEmbedded = uint64_t{32} << 20;
-
-std::string Upper(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(),
-                 [](unsigned char c) { return std::toupper(c); });
-  return text;
-}
-
-std::string CType(const Json& tensor) {
-  const auto dtype = tensor["dtype"].get<std::string>();
-  if (dtype == "float32") return "float";
-  if (dtype == "float64") return "double";
-  if (dtype == "bool") return "uint8_t";
-  if (dtype == "float16" || dtype == "bfloat16") return "uint16_t";
-  return dtype + "_t";
-}
-
-// ---- the header ----
-
-constexpr char kHeader[] =
-    R"(/* The compiled model {name}: {source}, C11 that needs the C library alone. */
-#ifndef {guard}
-#define {guard}
-
-#include <stdint.h>
-
-#ifdef __cplusplus
-extern "C" {{
-#endif
-
-/* What a call needs for its intermediate values, aligned to 64 bytes. */
-#define {upper}_WORKSPACE_BYTES {workspace}
-{load}
-/* Runs the model on the caller's thread; the tensors are compact and row-major, the outputs are
- * written. It allocates nothing. Several threads may call it at once, each with a workspace of its
- * own. Returns 0, or -1 where a pointer is null or not aligned, an output overlaps another
- * tensor{failure}.
-{tensors} */
-int32_t {name}_run({parameters}void* workspace);
-
-/* The same in the packed signature of TVM-FFI, with all arguments checked; where pointers have 64
- * bits. A shared library made of {source} is a module for tvm_ffi.load_module. */
-int32_t __tvm_ffi_{name}(void* self, void* args, int32_t num_args, void* result);
-
-/* What went wrong in this thread's last call that returned -1. */
-const char* {name}_error(void);
-
-#ifdef __cplusplus
-}} /* extern "C" */
-#endif
-#endif /* {guard} */
-)";
-
-constexpr char kLoadDeclaration[] = R"(
-/* Reads the weights from a file, once and before the first call. Returns 0, or -1 where it is not
- * there or not the file that was made with this source. */
-int32_t {}_load(const char* path);
-)";
-
-std::string HeaderText(const SourceRequest& r, const std::string& source, bool separate) {
-  const Json all = Json::parse(r.info), &main = all["functions"][0];
-  const std::string& name = r.options.name;
-  std::string parameters, tensors;
-  auto add = [&](const Json& list, const char* kind, const char* qualifier) {
-    for (size_t i = 0; i < list.size(); ++i) {
-      parameters += fmt::format("{}{}* {}{}, ", qualifier, CType(list[i]), kind, i);
-      tensors += fmt::format(" *   {}{}: {} {} {}\n", kind, i,
-                             QuoteJson(list[i]["name"].get<std::string>()),
-                             list[i]["dtype"].get<std::string>(), list[i]["shape"].dump());
-    }
-  };
-  add(main["inputs"], "input", "const ");
-  add(main["outputs"], "output", "");
-  for (const Json& d : all["dims"]) {
-    const std::string dim = d["name"];
-    parameters += fmt::format("int64_t {}, ", dim);
-    tensors += fmt::format(" *   {}: {} to {} in steps of {}\n", dim, d["min"].dump(),
-                           d["max"].dump(), d["step"].dump());
-  }
-  // A name of the model's must not end the comment.
-  for (size_t at = 0; (at = tensors.find("*/", at)) != std::string::npos;)
-    tensors.replace(at, 2, "* /");
-  return fmt::format(kHeader, fmt::arg("name", name), fmt::arg("source", source),
-                     fmt::arg("guard", Upper(name) + "_TENON_H_"), fmt::arg("upper", Upper(name)),
-                     fmt::arg("workspace", all["arena_bytes"].get<int64_t>()),
-                     fmt::arg("load", separate ? fmt::format(kLoadDeclaration, name) : ""),
-                     fmt::arg("failure", separate ? ", or while the weights have not been read"
-                                                  : ", or for an index out of range"),
-                     fmt::arg("tensors", tensors), fmt::arg("parameters", parameters));
-}
-
-// ---- weights ----
 
 constexpr char kEndianness[] =
     R"(#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
@@ -171,71 +80,76 @@ TN_EXPORT int32_t {name}_load(const char* path) {{
 )";
 
 constexpr char kError[] = R"(
-TN_EXPORT const char* {}_error(void) {{
+TN_EXPORT const char* {}(void) {{
   return tn_error_text;
 }}
 )";
 
-std::string Comment(const SourceRequest& r) {
-  return fmt::format(
-      "/* The model {}, compiled by Tenon for target \"{}\": C11, for one thread. */\n",
-      r.options.name, r.target.ToString());
+std::string Comment(const Built& built) {
+  const std::string name = Json::parse(built.info)["name"];
+  return fmt::format("/* {}, compiled by Tenon for target \"{}\": C11, for one thread. */\n",
+                     built.request.weights ? "The model " + name : "Functions",
+                     built.target->ToString());
+}
+
+std::string LoaderOf(const Built& built, const Hash128& id) {
+  const Json all = Json::parse(built.info);
+  return fmt::format(kLoader, fmt::arg("name", all["name"].get<std::string>()),
+                     fmt::arg("high", id.high), fmt::arg("low", id.low),
+                     fmt::arg("bytes", built.WeightsBytes()));
 }
 
 }  // namespace
 
-std::string PlainName(const CompileOptions& options) { return options.name + "_run"; }
-
-// One workspace serves calls of all sizes.
-Status RequireEnds(const SourceRequest& r) {
-  const std::string open =
-      "the largest size is needed for C; give '{0}' a range, as in "
-      "--shape input:{0}[1..16]";
-  for (const Json& d : Json::parse(r.info)["dims"]) {
-    if (d["max"].get<int64_t>() < graph::Dim::kNoMax) continue;
-    return MakeError(fmt::format(fmt::runtime(open), d["name"].get<std::string>()));
-  }
-  return Ok();
+Expected<std::string> SourceOf(const Built& built, const std::string& declarations) {
+  codegen::EmitOptions emit = built.emit;
+  emit.functions.clear();
+  emit.declarations = declarations;
+  TN_ASSIGN_OR_RETURN(std::string text, codegen::EmitC(built.whole, *built.target, emit));
+  for (const std::string& name : built.request.error_texts) text += fmt::format(kError, name);
+  return text;
 }
 
-Status WriteSource(const SourceRequest& r) {
-  TN_RETURN_IF_ERROR(RequireEnds(r));
-  const uint64_t bytes = r.network.weights_bytes;
-  const bool separate = bytes > 0 && !r.output.params.empty();
-  if (bytes > kMostEmbedded && !separate) {
+Expected<Commit> PrepareSource(const Built& built, const Output& output) {
+  const uint64_t bytes = built.WeightsBytes();
+  // For reading only: of code that has its weights elsewhere.
+  const bool alone = !built.objects.empty();
+  const bool separate = bytes > 0 && !output.params.empty();
+  if (bytes > kMostEmbedded && !separate && !alone) {
     return MakeError(fmt::format(
         "an array of C can hold {} bytes of weights but the model has {}; use --params separate",
         kMostEmbedded, bytes));
   }
-  codegen::EmitOptions emit = r.code.emit;
-  emit.functions.clear();
-  emit.declarations = Declarations(bytes, separate);
-  TN_ASSIGN_OR_RETURN(std::string text, codegen::EmitC(r.code.whole, r.target, emit));
-  text = Comment(r) + text + fmt::format(kError, r.options.name);
+  TN_ASSIGN_OR_RETURN(std::string text,
+                      SourceOf(built, alone ? "" : Declarations(bytes, separate)));
+  if (alone) return PrepareFile(output.path, text);
+  text = Comment(built) + text;
   std::string head;
+  Commit commit_weights;
   if (separate) {
     Hasher hasher;
     hasher.Text(text);
     const Hash128 id = hasher.Finish();
-    head = artifact::EncodeParamsHead(WeightTable(r.network), id, bytes);
-    text += fmt::format(kLoader, fmt::arg("name", r.options.name), fmt::arg("high", id.high),
-                        fmt::arg("low", id.low), fmt::arg("bytes", bytes));
+    head = artifact::EncodeParamsHead(WeightTable(built), id, bytes);
+    text += LoaderOf(built, id);
   }
   if (bytes > 0) {
-    const std::string path = separate ? r.output.params : r.output.path + ".weights";
+    const std::string path = separate ? output.params : output.path + ".weights";
     TN_ASSIGN_OR_RETURN(auto weights, artifact::WeightFile::Create(path, head, bytes));
-    TN_RETURN_IF_ERROR(WriteWeights(r.network, r.build_host, r.prepare, &weights, r.progress));
+    TN_RETURN_IF_ERROR(WriteWeights(built, &weights));
     if (separate) {
-      TN_RETURN_IF_ERROR(weights.Commit());
+      commit_weights = CommitOf(std::move(weights));
     } else {
       TN_ASSIGN_OR_RETURN(MappedFile content, weights.Read());
       text += ArrayText(content.bytes());
     }
   }
-  const std::filesystem::path path = r.output.path;
-  TN_RETURN_IF_ERROR(WriteFile(std::filesystem::path(path).replace_extension(".h"),
-                               HeaderText(r, path.filename(), separate)));
-  return WriteFile(path, text);
+  TN_ASSIGN_OR_RETURN(Commit commit, PrepareFile(output.path, text));
+  if (!commit_weights) return commit;
+  return Commit([commit_weights, commit]() -> Status {
+    TN_RETURN_IF_ERROR(commit_weights());
+    return commit();
+  });
 }
 
 }  // namespace tenon::driver

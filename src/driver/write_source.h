@@ -1,31 +1,19 @@
-// A network as C11 source: the file, its header, and the weights in the file or in one of their
-// own.
+// Built code as C11 source, its weights in the file or in one of their own.
 #pragma once
 
-#include <functional>
 #include <string>
 
-#include "driver/prepare.h"
-#include "driver/write_artifact.h"
+#include "driver/outputs.h"
+#include "support/expected.h"
 
 namespace tenon::driver {
 
-struct SourceRequest {
-  const graph::LoweredNetwork& network;
-  const CompiledModule& code;  // with its functions, not objects
-  const Target& target;
-  const Target& build_host;  // that weights are computed on
-  const CompileOptions& options;
-  const Output& output;
-  const std::string& info;  // the artifact's information text
-  PrepareOptions prepare;
-  std::function<void(int64_t done, int64_t total)> progress;
-};
+/// The functions, with those that tell C programs what went wrong, without weights; `declarations`
+/// stand before everything.
+Expected<std::string> SourceOf(const Built& built, const std::string& declarations);
 
-/// Writes output.path, the header beside it and, with --params separate, output.params.
-Status WriteSource(const SourceRequest& request);
-
-/// The name of the function that the source exports for C programs.
-std::string PlainName(const CompileOptions& options);
+/// output.path and, where it names one, the file of weights (output.params). Of a target whose code
+/// is not source it is for reading: without weights.
+Expected<Commit> PrepareSource(const Built& built, const Output& output);
 
 }  // namespace tenon::driver

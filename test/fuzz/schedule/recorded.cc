@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "arith/analyzer.h"
-#include "driver/build.h"
+#include "driver/functions.h"
 #include "support/check.h"
 #include "support/file.h"
 
@@ -23,13 +23,13 @@ std::string BuildLibrary(const std::vector<Unit>& units, const Target& target,
   for (const Unit& unit : units) {
     for (const auto& [name, func] : unit.exported.funcs) all.Add(func);
   }
-  driver::BuildOptions options;
+  driver::FunctionOptions options;
   options.target = &target;
   options.hooks.verify = true;
   try {
-    auto code = driver::BuildModule(all, options);
+    auto code = driver::BuildFunctions(all, options);
     if (!code) return ToString(code.errors());
-    auto image = driver::LinkBuilt(*code, target, false);
+    auto image = driver::MakeOutput(*code, "so");
     if (!image) return ToString(image.errors());
     TN_CHECK(WriteFile(path + ".so", *image), "cannot write {}.so", path);
     TN_CHECK(WriteFile(path + ".cu", code->device.source), "cannot write {}.cu", path);

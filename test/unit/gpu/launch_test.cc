@@ -6,7 +6,7 @@
 
 #include "artifact/memory_file.h"
 #include "codegen/cuda/nvrtc.h"
-#include "driver/build.h"
+#include "driver/functions.h"
 #include "loop/parse.h"
 #include "runtime/device/null/null.h"
 #include "tenon/kernel_abi.h"
@@ -35,13 +35,13 @@ func @add<n>(A: f32[n], B: f32[n], out C: f32[n]) {exported: true} {
 }
 )";
 
-Expected<driver::BuiltCode> Built(const std::string& text, const Target& target) {
+Expected<driver::Built> Built(const std::string& text, const Target& target) {
   auto module = ParseModule(text, "kernel");
   EXPECT_TRUE(module) << (module ? "" : ToString(module.errors()));
-  driver::BuildOptions options;
+  driver::FunctionOptions options;
   options.target = &target;
   options.hooks.verify = true;
-  return driver::BuildModule(*module, options);
+  return driver::BuildFunctions(*module, options);
 }
 
 std::string ErrorOf(const std::string& text, const std::string& target) {
@@ -53,7 +53,7 @@ v0::Module Loaded(const std::string& text, const std::string& target_text) {
   const Target target = Target::Parse(target_text).value();
   auto code = Built(text, target);
   EXPECT_TRUE(code) << (code ? "" : ToString(code.errors()));
-  auto image = driver::LinkBuilt(*code, target, false);
+  auto image = driver::MakeOutput(*code, "so");
   EXPECT_TRUE(image) << (image ? "" : ToString(image.errors()));
   auto file = artifact::MemoryFile::Create("tenon-test", *image);
   return v0::Module::LoadFromFile(file->path());
@@ -398,7 +398,7 @@ TEST(DeviceCode, OfAnArchitectureThatNvrtcLacksIsMissing) {
   EXPECT_NE(code->device.source.find("__global__"), std::string::npos);
   if (nvrtc->major < 13) GTEST_SKIP() << "NVRTC of CUDA 12 makes code for sm_53";
   EXPECT_TRUE(code->device.images.empty());
-  const auto image = driver::LinkBuilt(*code, target, false);
+  const auto image = driver::MakeOutput(*code, "so");
   ASSERT_FALSE(image);
   EXPECT_NE(ToString(image.errors()).find("sm_53 needs NVRTC of CUDA 12"), std::string::npos)
       << ToString(image.errors());

@@ -1,4 +1,4 @@
-#include "driver/prepare.h"
+#include "driver/weights.h"
 
 #include <fmt/format.h>
 
@@ -9,7 +9,7 @@
 #include <optional>
 
 #include "artifact/temporary_library.h"
-#include "driver/kernels.h"
+#include "driver/build.h"
 #include "support/check.h"
 #include "support/thread_pool.h"
 #include "tenon/kernel_abi.h"
@@ -23,29 +23,25 @@ constexpr size_t kPiece = size_t{8} << 20;
 
 class WeightWriter {
  public:
-  WeightWriter(const graph::LoweredNetwork& network, artifact::WeightSink* writer)
-      : network_(network), writer_(writer) {}
+  WeightWriter(const Weights& weights, artifact::WeightSink* writer)
+      : weights_(weights), writer_(writer) {}
 
-  Status Compile(const Target& build_host, const PrepareOptions& options) {
-    if (network_.prepare.funcs.empty()) return Ok();
-    KernelJob job;
-    job.target = &build_host;
-    job.jobs = options.jobs;
-    job.schedule = [machine = Machine::Of(build_host), this](const Func& kernel) {
-      return ops::ScheduleKernel(network_.scheduled.at(kernel->name), machine);
-    };
-    job.hooks.verify = options.verify_each;
-    job.export_bodies = true;
-    TN_ASSIGN_OR_RETURN(compiled_, CompileModule(network_.prepare, job));
-    std::vector<artifact::ObjectFile> objects;
-    for (const std::string& image : compiled_.objects) objects.push_back({"prepare.o", image});
+  Status Compile(const BuildRequest& whole) {
+    if (weights_.prepare.funcs.empty()) return Ok();
+    BuildRequest request;
+    request.module = weights_.prepare;
+    request.schedule = weights_.schedule;
+    request.export_bodies = true;
+    request.hooks.passes.verify = whole.hooks.passes.verify;
+    request.jobs = whole.jobs;
+    TN_ASSIGN_OR_RETURN(Built prepare, Build(std::move(request)));
     std::vector<std::string> exports;
-    for (const graph::Weight& w : network_.weights) {
+    for (const graph::Weight& w : weights_.list) {
       if (!w.prepare.empty()) exports.push_back(w.prepare);
     }
-    TN_ASSIGN_OR_RETURN(auto library,
-                        artifact::LoadTemporaryLibrary(objects, exports, build_host.triple()));
+    TN_ASSIGN_OR_RETURN(auto library, LoadBuilt(prepare, exports));
     library_.emplace(std::move(library));
+    host_ = std::move(prepare.host);
     return Ok();
   }
 
@@ -70,7 +66,7 @@ class WeightWriter {
 
   Status Prepare(const graph::Weight& w) {
     auto body = reinterpret_cast<tn_body_fn>(library_->Find(w.prepare));
-    Func f = compiled_.host.Find(w.prepare);
+    Func f = host_.Find(w.prepare);
     TN_CHECK(body && f, "no function {}", w.prepare);
     TN_ASSIGN_OR_RETURN(auto range, writer_->Map(w.offset, w.bytes));
     // The arena of one worker; it is large only where a weight passes through several kernels.
@@ -88,31 +84,35 @@ class WeightWriter {
     return Ok();
   }
 
-  const graph::LoweredNetwork& network_;
+  const Weights& weights_;
   artifact::WeightSink* writer_;
-  CompiledModule compiled_;
+  Module host_;  // the prepare functions, lowered
   std::optional<artifact::TemporaryLibrary> library_;
 };
 
 }  // namespace
 
-Status WriteWeights(const graph::LoweredNetwork& network, const Target& build_host,
-                    const PrepareOptions& options, artifact::WeightSink* writer,
-                    const std::function<void(int64_t, int64_t)>& progress) {
-  WeightWriter weights(network, writer);
-  TN_RETURN_IF_ERROR(weights.Compile(build_host, options));
-  auto n = static_cast<int64_t>(network.weights.size());
-  std::vector<Diagnostics> errors(network.weights.size());
+static Status WriteAll(const BuildRequest& request, artifact::WeightSink* writer) {
+  const std::vector<graph::Weight>& list = request.weights->list;
+  WeightWriter weights(*request.weights, writer);
+  TN_RETURN_IF_ERROR(weights.Compile(request));
+  const auto n = static_cast<int64_t>(list.size());
+  std::vector<Diagnostics> errors(list.size());
   std::atomic<int64_t> done{0};
-  ParallelFor(n, options.jobs, [&](int64_t i) {
-    Status s = weights.Write(network.weights[static_cast<size_t>(i)]);
+  ParallelFor(n, request.jobs, [&](int64_t i) {
+    Status s = weights.Write(list[static_cast<size_t>(i)]);
     if (!s) errors[static_cast<size_t>(i)] = s.errors();
-    if (progress) progress(++done, n);
+    if (request.hooks.progress) request.hooks.progress("weights", ++done, n);
   });
   for (Diagnostics& e : errors) {
     if (!e.empty()) return e;
   }
   return Ok();
+}
+
+Status WriteWeights(const Built& built, artifact::WeightSink* writer) {
+  if (!built.request.weights) return Ok();
+  return InPhase(built.request.hooks, "weights", [&] { return WriteAll(built.request, writer); });
 }
 
 }  // namespace tenon::driver

@@ -1,0 +1,50 @@
+#include "driver/place.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include "support/file.h"
+
+namespace tenon::driver {
+
+namespace fs = std::filesystem;
+
+Expected<Place> ResolvePlace(const CompileOptions& options, const Target& target) {
+  const bool object = options.format == OutputFormat::kObject;
+  const bool source = options.format == OutputFormat::kCSource;
+  if (source && !options.output.ends_with('/') && !options.output.ends_with(".c")) {
+    return MakeError(fmt::format(
+        "C source goes to a file that ends in .c, or into a folder/; got '{}'", options.output));
+  }
+  Place place{options.output, "", "", false};
+  std::error_code fault;
+  if (options.output.ends_with('/') || fs::is_directory(options.output, fault)) {
+    fs::create_directories(options.output, fault);
+    if (fault)
+      return MakeError(
+          fmt::format("cannot make the folder '{}': {}", options.output, fault.message()));
+    const std::string_view suffix = object   ? ".o"
+                                    : source ? ".c"
+                                             : RowOf(target.Cpu().arch()).library_suffix;
+    place.path = (fs::path(options.output) / fmt::format("model{}", suffix)).string();
+    place.is_bundle = true;
+  }
+  place.directory = fs::path(place.path).parent_path().string();
+  place.directory = place.directory.empty() ? "." : place.directory;
+  if (options.params == ParamsMode::kSeparate)
+    place.params = fs::path(place.path).replace_extension(".params");
+  // That it cannot be written is better known before compiling than after; nothing stays of this.
+  TN_RETURN_IF_ERROR(AtomicFile::Create(place.path));
+  return place;
+}
+
+int64_t BytesAt(const Place& place) {
+  std::error_code ignored;
+  uintmax_t bytes = fs::file_size(place.path, ignored);
+  if (!place.params.empty() && fs::exists(place.params, ignored))
+    bytes += fs::file_size(place.params, ignored);
+  return static_cast<int64_t>(bytes);
+}
+
+}  // namespace tenon::driver
