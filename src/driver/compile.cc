@@ -17,6 +17,7 @@
 #include "graph/lower/lower.h"
 #include "graph/text.h"
 #include "ir/print.h"
+#include "loop/arguments.h"
 #include "loop/pass/host/make_packed.h"
 #include "loop/print.h"
 #include "loop/verify.h"
@@ -96,7 +97,8 @@ class Compilation {
     }
     Dump("lower", [&] { return Print(network.module) + "\n" + Print(network.prepare); });
     TN_RETURN_IF_ERROR(MarkExportedKernels(&network));
-    if (options_.format == OutputFormat::kCSource) MarkPlain(&network);
+    if (options_.format == OutputFormat::kCSource)
+      TN_RETURN_IF_ERROR(MarkPlain(&network));
     TN_ASSIGN_OR_RETURN(const Built built, Build(RequestOf(g, network, machine, build_machine)));
     Report(network, built);
     report_.seconds = Now() - start;
@@ -136,13 +138,19 @@ class Compilation {
   }
 
   // The network's function for C programs.
-  void MarkPlain(graph::LoweredNetwork* network) {
+  Status MarkPlain(graph::LoweredNetwork* network) {
     Func main = network->module.Find(options_.name);
     TN_CHECK(main, "no function {}", options_.name);
+    if (main->attrs.Has(kResultShapesAttr)) {
+      return MakeError(
+          "the sizes of outputs depend on values: a function for C programs could not say them; "
+          "compile a library");
+    }
     PrimFunc fields(*main);
     fields.attrs.Set(kPlain, options_.name + "_run");
     fields.attrs.Set("plain_checks", true);
     network->module.Add(PrimFunc::Make(std::move(fields)));
+    return Ok();
   }
 
   Expected<graph::Graph> Import() {

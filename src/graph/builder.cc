@@ -6,6 +6,7 @@
 
 #include "graph/dims.h"
 #include "graph/edit.h"
+#include "ir/visit.h"
 #include "support/check.h"
 
 namespace tenon::graph {
@@ -118,6 +119,21 @@ Expr Builder::DimVar(const std::string& dim_name) {
   return graph_.dims.back().var;
 }
 
+Expected<Expr> Builder::DefineDim(const std::string& dim_name, ValueId count,
+                                  const Expr& most) {
+  std::string name = dim_name;
+  auto taken = [&] {
+    return std::any_of(graph_.dims.begin(), graph_.dims.end(),
+                       [&](const Dim& d) { return d.var->name == name; });
+  };
+  for (int i = 1; taken(); ++i) name = fmt::format("{}_{}", dim_name, i);
+  const Var dim = VarNode::MakeCount(name);
+  graph_.dims.push_back(
+      {.var = dim, .min = 0, .max = std::clamp<int64_t>(DimRange(most).max, 0, Dim::kNoMax)});
+  TN_RETURN_IF_ERROR(Add(OpKind::kDim, {count}, name, {}, {{"size", {dim}}, {"most", {most}}}));
+  return Expr(dim);
+}
+
 ValueId Builder::Input(std::string value_name, Type type) {
   return graph_.AddInput(std::move(value_name), std::move(type));
 }
@@ -201,6 +217,16 @@ void Builder::Require(const Expr& condition) {
   graph_.constraints.push_back(std::move(c));
 }
 
+static bool MentionsCount(const Expr& e) {
+  bool found = false;
+  PreOrder(e, [&](const NodeRef& n) {
+    const auto* var = As<VarNode>(n);
+    found |= var && var->counts;
+    return true;
+  });
+  return found;
+}
+
 Expected<Builder::Inferred> Builder::Infer(Node node) {
   const std::string item = fmt::format("node {} ({})", Quoted(node.name), Name(node.op));
   auto fail = [&](Status s) { return Located(std::move(s.errors()), item); };
@@ -227,7 +253,15 @@ Expected<Builder::Inferred> Builder::Infer(Node node) {
   Inferred inferred{.types = std::move(*out)};
   const TensorType& first = inferred.types[0].tensor();
   if (known_left_ > 0) inferred.elements = InferElements(view, first);
-  for (const Expr& c : constraints) Require(c);
+  for (const Expr& c : constraints) {
+    // Requirements are checked where a call begins.
+    if (const Expr simple = SimplifyDim(c); MentionsCount(simple)) {
+      return fail(MakeError(
+          fmt::format("needs {}, but that depends on values and is not known when a call begins",
+                      DimText(simple))));
+    }
+    Require(c);
+  }
   inferred.identity = IsIdentity(view, first);
   inferred.node = std::move(node);
   return inferred;
@@ -282,6 +316,14 @@ Expected<std::vector<ValueId>> Builder::AddRegions(OpKind op, std::vector<ValueI
   if (Status s = CompleteAttrs(op, RankOfFirst(graph_, node), &node.attrs, node.exprs); !s)
     return Located(std::move(s.errors()), item);
   for (Graph& region : regions) {
+    for (const Node& n : region.nodes) {
+      if (!DefinedDim(n)) continue;
+      return Located(Diagnostics{MakeError(fmt::format(
+                         "{}: sizes that depend on values cannot be found out inside control flow "
+                         "yet",
+                         Quoted(n.name)))},
+                     item);
+    }
     for (const Expr& c : region.constraints) Require(c);
     for (const Dim& d : region.dims) Require(Le(d.var, IndexConst(d.max)));
     region.constraints.clear();

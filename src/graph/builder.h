@@ -27,6 +27,9 @@ class Builder {
 
   /// Adds a symbolic dim of that name, or finds it.
   Expr DimVar(const std::string& dim_name);
+  /// The dim that is how many of something a scalar of i64 says there are, 0 to `most`: a new one,
+  /// named after `dim_name`.
+  Expected<Expr> DefineDim(const std::string& dim_name, ValueId count, const Expr& most);
   ValueId Input(std::string value_name, Type type);
   ValueId Constant(std::string value_name, TensorType type, Payload payload);
   void Output(std::string output_name, ValueId v) { graph_.AddOutput(std::move(output_name), v); }

@@ -83,8 +83,10 @@ namespace {
 // Tells the analyzer what is true of every symbolic dim (graph.h, Dim).
 void BindDims(const Expr& e, Analyzer* analyzer) {
   PreOrder(e, [&](const NodeRef& n) {
-    if (IsA<VarNode>(n))
-      analyzer->BindInterval(Cast<VarNode>(n), {1, std::numeric_limits<int32_t>::max()});
+    if (const auto* var = As<VarNode>(n)) {
+      analyzer->BindInterval(Cast<VarNode>(n),
+                             {var->counts ? 0 : 1, std::numeric_limits<int32_t>::max()});
+    }
     return true;
   });
 }

@@ -31,7 +31,7 @@ std::optional<int64_t> StaticCount(std::span<const Expr> dims);
 /// Provably equal / different for all values of the symbolic dims.
 bool ProveEqual(const Expr& a, const Expr& b);
 bool ProveDifferent(const Expr& a, const Expr& b);
-/// Bounds of an expression over symbolic dims (each at least 1).
+/// Bounds of an expression over symbolic dims (each at least 1, or 0 where it is a count).
 Interval DimRange(const Expr& e);
 
 /// "n * 4 + 1".

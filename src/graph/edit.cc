@@ -1,6 +1,7 @@
 #include "graph/edit.h"
 
 #include <algorithm>
+#include <functional>
 #include <unordered_map>
 
 #include "graph/dims.h"
@@ -49,6 +50,41 @@ bool UsesDims(const Graph& g, const Node& n) {
   });
 }
 
+Var DefinedDim(const Node& n) {
+  return n.op == OpKind::kDim ? Cast<VarNode>(n.exprs.at("size").at(0)) : nullptr;
+}
+
+DimUses::DimUses(const Graph& g) : g_(g) {
+  for (size_t n = 0; n < g.nodes.size(); ++n) {
+    if (const Var dim = DefinedDim(g.nodes[n]))
+      definer_of_.emplace(dim.get(), static_cast<NodeId>(n));
+  }
+}
+
+std::vector<NodeId> DimUses::DefinersFor(NodeId id) const {
+  std::vector<NodeId> out;
+  if (definer_of_.empty()) return out;
+  auto look_at = [&](const std::vector<Expr>& list) {
+    for (const Expr& e : list) {
+      PreOrder(e, [&](const NodeRef& n) {
+        const auto it = definer_of_.find(As<VarNode>(n));
+        if (it == definer_of_.end() || it->second == id) return true;
+        if (std::find(out.begin(), out.end(), it->second) == out.end()) out.push_back(it->second);
+        return true;
+      });
+    }
+  };
+  std::function<void(const Graph&, const Node&)> visit = [&](const Graph& g, const Node& n) {
+    for (const auto& [name, list] : n.exprs) look_at(list);
+    for (ValueId v : n.outputs) look_at(g.value(v).type.leaf().dims);
+    for (const auto& region : n.regions) {
+      for (const Node& inner : region->nodes) visit(*region, inner);
+    }
+  };
+  visit(g_, g_.node(id));
+  return out;
+}
+
 void ReplaceAllUses(Graph& g, ValueId from, ValueId to) {
   for (Node& n : g.nodes) std::replace(n.inputs.begin(), n.inputs.end(), from, to);
   std::replace(g.outputs.begin(), g.outputs.end(), from, to);
@@ -56,13 +92,15 @@ void ReplaceAllUses(Graph& g, ValueId from, ValueId to) {
 
 namespace {
 
-// Which values and nodes the outputs depend on. Inputs count as needed.
+// Which values and nodes the outputs depend on, by their elements or their sizes. Inputs count as
+// needed.
 struct Live {
   std::vector<bool> values, nodes;
 };
 
 Live FindLive(const Graph& g) {
   Live live{std::vector<bool>(g.values.size(), false), std::vector<bool>(g.nodes.size(), false)};
+  const DimUses dims(g);
   std::vector<ValueId> stack = g.outputs;
   for (ValueId v : g.inputs) live.values[static_cast<size_t>(v)] = true;
   while (!stack.empty()) {
@@ -77,6 +115,7 @@ Live FindLive(const Graph& g) {
     for (ValueId i : g.node(n).inputs) {
       if (i != kNoValue) stack.push_back(i);
     }
+    for (NodeId definer : dims.DefinersFor(n)) stack.push_back(g.node(definer).outputs[0]);
   }
   return live;
 }
@@ -120,7 +159,13 @@ bool TopologicalSort(Graph& g) {
   // Kahn's algorithm over a heap of ready nodes keyed by their old position, so that the order
   // changes only where it must.
   std::vector<int32_t> waiting(g.nodes.size(), 0);
-  const std::vector<std::vector<NodeId>> users = Users(g);
+  std::vector<std::vector<NodeId>> users = Users(g);
+  if (const DimUses dims(g); !dims.empty()) {
+    for (size_t n = 0; n < g.nodes.size(); ++n) {
+      for (NodeId definer : dims.DefinersFor(static_cast<NodeId>(n)))
+        users[static_cast<size_t>(g.node(definer).outputs[0])].push_back(static_cast<NodeId>(n));
+    }
+  }
   for (size_t n = 0; n < g.nodes.size(); ++n) {
     for (ValueId o : g.nodes[n].outputs) {
       for (NodeId u : users[static_cast<size_t>(o)]) ++waiting[static_cast<size_t>(u)];

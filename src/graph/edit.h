@@ -1,6 +1,7 @@
 // Helpers for passes that edit a graph in place. They keep ids stable until Compact.
 #pragma once
 
+#include <map>
 #include <vector>
 
 #include "graph/graph.h"
@@ -15,6 +16,23 @@ std::vector<int32_t> UseCounts(const Graph& g);
 /// Whether what a node computes depends on the sizes of the graph's dims beyond what its operands
 /// do: dims in its attributes or results, or in those of its regions.
 bool UsesDims(const Graph& g, const Node& n);
+
+/// The dim that a node defines (`dim`); null for any other.
+Var DefinedDim(const Node& n);
+
+/// Which nodes have sizes that other nodes define.
+class DimUses {
+ public:
+  explicit DimUses(const Graph& g);
+  /// The nodes that define dims which the node's attributes or results mention, or those in its
+  /// regions; not itself.
+  std::vector<NodeId> DefinersFor(NodeId id) const;
+  bool empty() const { return definer_of_.empty(); }
+
+ private:
+  const Graph& g_;
+  std::map<const VarNode*, NodeId> definer_of_;
+};
 
 /// Makes every reader of `from`, graph outputs too, read `to`.
 void ReplaceAllUses(Graph& g, ValueId from, ValueId to);

@@ -4,8 +4,8 @@
 // used (SSA). A value is a graph input, a constant, or a result of one node; a node may have
 // several. Operators are pure; what they mean stands in ops.def. Types are stored on values and
 // always equal what the operators' type rules infer (the verifier checks it). Dims are index
-// expressions over the graph's `dims`; a dim that appears in no input's type is an error. Execution
-// order is free but for data dependence.
+// expressions over the graph's `dims`; a dim that appears in no input's type and that no node
+// defines is an error. Execution order is free but for data dependence.
 //
 // Regions. A node may hold graphs of its own: the body of a fused group, the branches of `if`, the
 // body of `loop`. A region sees nothing of the graph around it but its inputs: what it captures are
@@ -176,6 +176,8 @@ struct Dim {
   /// one up to 128, or else the smallest.
   int64_t Typical() const;
 };
+// A dim is told by the shapes of inputs, or a node defines it (the operator `dim`); these may be 0,
+// and everything that mentions them comes after that node.
 
 struct Graph {
   std::string name;

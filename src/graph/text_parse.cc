@@ -82,12 +82,13 @@ class GraphParser : TextParser {
     List(">", "after the dims", [&] {
       const Token at = Peek();
       const std::string name = TakeName("a dim");
-      Dim d{.var = VarNode::Make(name)};
+      Dim d;
       if (Accept(":")) {
         d.min = TakeInt("the least size");
         Expect("..=", "between the least and the largest size");
         d.max = TakeInt("the largest size");
       }
+      d.var = d.min == 0 ? VarNode::MakeCount(name) : VarNode::Make(name);
       if (Accept("step")) d.step = TakeInt("the step of sizes");
       Declare(at, name, d.var);
       g->dims.push_back(std::move(d));

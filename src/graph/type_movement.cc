@@ -254,6 +254,18 @@ Expected<TensorType> TypeShape(const OpView& v) {
   return TensorType{DType::Int(64), {IndexConst(end - start)}};
 }
 
+Expected<TensorType> TypeDim(const OpView& v) {
+  const std::vector<Expr>& size = Exprs(v, "size");
+  TN_RETURN_IF_ERROR(CheckLength("size", size.size(), 1));
+  TN_RETURN_IF_ERROR(CheckLength("most", Exprs(v, "most").size(), 1));
+  const VarNode* dim = As<VarNode>(size[0]);
+  if (!dim || !dim->counts)
+    return Bad("expected a dim that may be 0, but got {}", DimText(size[0]));
+  if (v.in(0).rank() != 0 || v.in(0).dtype != DType::Int(64))
+    return Bad("expected a scalar of i64, but got {}", v.in(0).ToString());
+  return TensorType{DType::Int(64), {}};
+}
+
 Expected<TensorType> TypeRange(const OpView& v) {
   TN_RETURN_IF_ERROR(CheckLength("size", Exprs(v, "size").size(), 1));
   if (v.in(0).rank() != 0 || v.in(1).rank() != 0 || v.in(0).dtype != v.in(1).dtype) {

@@ -277,6 +277,10 @@ std::optional<Elements> ValueShape(const OpView& v, const TensorType& out) {
   return Elements(dims.begin() + v.attrs.GetInt("start"), dims.begin() + v.attrs.GetInt("end"));
 }
 
+std::optional<Elements> ValueDim(const OpView& v, const TensorType& out) {
+  return Elements{v.exprs.at("size")[0]};
+}
+
 std::optional<Elements> ValueRange(const OpView& v, const TensorType& out) {
   std::optional<int64_t> size = AsInt(out.dims[0]);
   if (!v.known(0) || !v.known(1) || !size) return std::nullopt;

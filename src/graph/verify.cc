@@ -19,6 +19,7 @@
 #include <unordered_set>
 
 #include "graph/dims.h"
+#include "graph/edit.h"
 #include "graph/infer.h"
 #include "ir/visit.h"
 
@@ -102,7 +103,13 @@ class Verifier {
   }
 
   void CheckOrder() {
+    const DimUses dims(g_);
     for (size_t n = 0; n < g_.nodes.size(); ++n) {
+      for (NodeId definer : dims.DefinersFor(static_cast<NodeId>(n))) {
+        if (definer < static_cast<NodeId>(n)) continue;
+        Report(Describe(g_, static_cast<NodeId>(n)),
+               fmt::format("its sizes are used before {} defines them", Describe(g_, definer)));
+      }
       for (ValueId v : g_.nodes[n].inputs) {
         if (v == kNoValue || g_.value(v).producer < static_cast<NodeId>(n)) continue;
         Report(Describe(g_, static_cast<NodeId>(n)),
@@ -140,10 +147,11 @@ class Verifier {
       if (!d.var->dtype.IsIndex()) Report("dim " + d.var->name, "expected the type index");
       if (!names.insert(d.var->name).second)
         Report("dim " + d.var->name, "another dim has this name");
-      if (d.min < 1 || d.max < d.min || d.max > INT32_MAX || d.step < 1) {
+      const int64_t least = d.var->counts ? 0 : 1;
+      if (d.min < least || d.max < d.min || d.max > INT32_MAX || d.step < 1) {
         Report("dim " + d.var->name,
-               fmt::format("expected 1 ≤ min ≤ max < 2^31 and a step, but got {}..={} step {}",
-                           d.min, d.max, d.step));
+               fmt::format("expected {} ≤ min ≤ max < 2^31 and a step, but got {}..={} step {}",
+                           least, d.min, d.max, d.step));
       }
       declared_.insert(d.var.get());
     }
@@ -154,9 +162,13 @@ class Verifier {
     }
     CheckExprs("constraints", g_.constraints, DType::Bool());
     for (ValueId v : g_.inputs) MarkShown(g_.value(v).type.leaf());
+    for (const Node& n : g_.nodes) {
+      if (const Var dim = DefinedDim(n)) shown_.insert(dim.get());
+    }
     for (const Dim& d : g_.dims) {
       if (depth_ == 0 && !shown_.contains(d.var.get()))
-        Report("dim " + d.var->name, "no input has it as a dim, so its size cannot be known");
+        Report("dim " + d.var->name,
+               "no input has it as a dim and no node defines it, so its size cannot be known");
     }
   }
 

@@ -114,6 +114,14 @@ Var VarNode::Make(std::string name, DType type) {
   return n;
 }
 
+Var VarNode::MakeCount(std::string name) {
+  auto n = MakeRef<VarNode>();
+  n->dtype = DType::Index();
+  n->name = std::move(name);
+  n->counts = true;
+  return n;
+}
+
 Expr Unary::Make(UnaryOp op, Expr value) {
   TN_CHECK(value);
   if (op == UnaryOp::kNot) TN_CHECK(value->dtype.IsBool(), "! of {}", value->dtype.ToString());

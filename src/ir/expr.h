@@ -121,11 +121,14 @@ struct StringConst final : NodeOf<StringConst, NodeKind::kStringConst, ExprNode>
 /// verifier).
 struct VarNode final : NodeOf<VarNode, NodeKind::kVar, ExprNode> {
   std::string name;
+  bool counts = false;  // a size of a graph that may be 0; other sizes are at least 1
   static Var Make(std::string name, DType type = DType::Index());
+  static Var MakeCount(std::string name);
   template <class S, class F>
   static void Fields(S& s, F&& f) {
     f("dtype", s.dtype, FieldRole::kAttribute);
     f("name", s.name, FieldRole::kIgnore);
+    f("counts", s.counts, FieldRole::kIgnore);
   }
 };
 

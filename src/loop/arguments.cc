@@ -17,7 +17,8 @@ using Kind = Argument::Kind;
 // What the caller of a kernel or a host function provides, not that of the library: memory, and the
 // number of its tensors' device.
 bool IsProvided(const Var& scalar) {
-  if (scalar->name == kDeviceId || scalar->name == kDeviceWeights) return true;
+  if (scalar->name == kDeviceId || scalar->name == kDeviceWeights || scalar->name == kResultDims)
+    return true;
   return IsArena(scalar) || (scalar->dtype.IsHandle() && scalar->name == "workspace");
 }
 

@@ -23,6 +23,13 @@ inline constexpr const char* kDeviceId = "device.id";
 inline constexpr const char* kDeviceTypeAttr = "device_type";
 /// A handle: the addresses of a function's weights on that device, in the order of `weights`.
 inline constexpr const char* kDeviceWeights = "device.weights";
+/// A handle: slots of 8 bytes that the function fills with sizes which only it can find out, in the
+/// order of the attribute kResultDimsAttr, their names. The outputs of such sizes are memory for as
+/// many elements as there can be; kResultShapesAttr has, for each output, its true sizes as text
+/// ("2; n"), or "" where the parameter's shape is that.
+inline constexpr const char* kResultDims = "result.dims";
+inline constexpr const char* kResultDimsAttr = "result_dims";
+inline constexpr const char* kResultShapesAttr = "result_shapes";
 /// Memory that plan_storage has a call of a host function borrow: `arena`, or `arena_0`, `arena_1`,
 /// …
 bool IsArena(const Var& scalar);

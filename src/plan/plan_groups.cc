@@ -103,7 +103,7 @@ class Planner {
   void CollectGroups() {
     for (size_t n = 0; n < g_.nodes.size(); ++n) {
       const Node& node = g_.nodes[n];
-      if (IsControl(node.op) || !HasTensorsOnly(node)) continue;
+      if (RunsOnHost(node.op) || !HasTensorsOnly(node)) continue;
       const bool known = std::all_of(node.outputs.begin(), node.outputs.end(),
                                      [&](ValueId v) { return IsConstant(v); });
       if (known || node.plan) continue;

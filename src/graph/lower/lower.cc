@@ -6,6 +6,7 @@
 #include <map>
 #include <unordered_map>
 
+#include "graph/dims.h"
 #include "graph/edit.h"
 #include "graph/lower/prepare_split.h"
 #include "ir/print.h"
@@ -13,6 +14,7 @@
 #include "loop/arguments.h"
 #include "loop/requirements.h"
 #include "plan/region.h"
+#include "support/strings.h"
 
 namespace tenon::graph {
 
@@ -79,6 +81,13 @@ struct Slot {
 /// The places of weights in their segment, by graph (regions have their own) and value.
 using WeightOffsets = std::map<const Graph*, std::map<ValueId, uint64_t>>;
 
+/// A dim that a node defines: what was lowered before it stands outside of its scope.
+struct DimScope {
+  Var dim;
+  Expr value;
+  size_t first_local, first_stmt;
+};
+
 /// A graph while it is lowered: that of the function, or a region inside.
 struct Frame {
   const Graph& g;
@@ -86,6 +95,7 @@ struct Frame {
   std::vector<Slot> slots = std::vector<Slot>(g.values.size());
   std::vector<Buffer> locals;  // allocated around the scope's statements
   std::vector<Stmt> stmts;
+  std::vector<DimScope> dims;
 
   Slot& slot(ValueId v) { return slots[static_cast<size_t>(v)]; }
 };
@@ -124,13 +134,20 @@ class HostBuilder {
       f.scalars = {VarNode::Make(kDeviceId, DType::Int(32))};
     }
     DeclareDims(&f);
+    for (const Node& n : g_.nodes) {
+      if (const Var dim = DefinedDim(n)) own_dims_.emplace_back(dim, Most(n.exprs.at("most")[0]));
+    }
     Frame main{g_, ""};
     DeclareArguments(&main, &f);
     TN_RETURN_IF_ERROR(LowerNodes(&main));
     for (auto [from, to] : copies_) {
-      TN_RETURN_IF_ERROR(LowerCopy(&main, from, {to, true}));
+      const bool late = MentionsOwn(g_.type(from).dims);
+      TN_RETURN_IF_ERROR(late ? LowerLateOutput(&main, from, to)
+                              : LowerCopy(&main, from, {to, true}));
     }
+    TellOwnDims(&main, &f);
     Stmt body = Close(&main);
+    if (told_.first) body = Bind::Make(told_.first, told_.second, body);
     std::vector<std::string> names;
     std::vector<int64_t> offsets;
     for (const auto& [buffer, offset] : Weights(main)) {
@@ -177,16 +194,88 @@ class HostBuilder {
     }
     for (size_t k = 0; k < g_.outputs.size(); ++k) {
       ValueId v = g_.outputs[k];
-      Buffer b = Aligned(ops::Store(g_.output_names[k], g_.type(v)).buffer, argument_align_);
+      const bool late = MentionsOwn(g_.type(v).dims);
+      Buffer b = Aligned(late ? MostOf(g_.output_names[k], g_.type(v))
+                              : ops::Store(g_.output_names[k], g_.type(v)).buffer,
+                         argument_align_);
       f->buffers.push_back(b);
-      // Inputs, constants and values given out twice are copied at the end.
-      if (g_.value(v).producer == kNoNode || main->slot(v).buffer) {
+      // Inputs, constants, values given out twice and those of late sizes are copied at the end.
+      if (late || g_.value(v).producer == kNoNode || main->slot(v).buffer) {
         copies_.emplace_back(v, b);
       } else {
         main->slot(v) = {b, true};
       }
     }
     f->num_outputs = static_cast<int64_t>(g_.outputs.size());
+  }
+
+  // ---- dims that nodes define ----
+
+  // The largest size that such a dim can have, and so what an expression of it can be.
+  Expr Most(const Expr& size) const {
+    VarMap most;
+    for (const auto& [var, value] : own_dims_) most[var.get()] = value;
+    return SimplifyDim(Substitute(size, most));
+  }
+  bool MentionsOwn(const std::vector<Expr>& sizes) const {
+    return std::any_of(sizes.begin(), sizes.end(), [&](const Expr& size) {
+      return std::any_of(own_dims_.begin(), own_dims_.end(),
+                         [&](const auto& own) { return UsesVar(size, own.first.get()); });
+    });
+  }
+
+  // Memory for an output whose size the call finds out: for as many elements as there can be.
+  Buffer MostOf(const std::string& name, const TensorType& type) const {
+    return BufferNode::Make(name, type.dtype, {Most(DimProduct(type.dims))});
+  }
+
+  // Its elements stand densely at the beginning of that memory.
+  Status LowerLateOutput(Frame* frame, ValueId from, const Buffer& to) {
+    TensorType flat{g_.type(from).dtype, {DimProduct(g_.type(from).dims)}};
+    const Region part = RegionNode::Make(to, {RangeNode::Make(IndexConst(0), flat.dims[0])});
+    return LowerCopy(frame, g_.value(from), SlotOf(frame, from), {to, true}, part, flat.dims);
+  }
+
+  // What the node has computed, within the dim's range: memory is planned for that.
+  Status LowerDim(Frame* frame, const Node& node, const std::string& what) {
+    if (!place_.IsHost() || &frame->g != &g_) {
+      return MakeError(fmt::format("{}: sizes that depend on values cannot be found out {} yet",
+                                   what, place_.IsHost() ? "inside control flow" : "on a device"));
+    }
+    const Var dim = DefinedDim(node);
+    const Slot& result = SlotOf(frame, node.outputs[0]);
+    TN_RETURN_IF_ERROR(LowerCopy(frame, node.inputs[0], result));
+    const Expr count = CastExpr::Make(DType::Index(), Load::Make(result.buffer, {}));
+    const Expr value = Min(Max(count, IndexConst(0)), Most(node.exprs.at("most")[0]));
+    frame->dims.push_back({dim, value, frame->locals.size(), frame->stmts.size()});
+    return Ok();
+  }
+
+  // For the caller, who gets outputs of these sizes.
+  void TellOwnDims(Frame* main, PrimFunc* f) {
+    std::vector<std::string> shapes, dims;
+    bool any = false;
+    for (ValueId v : g_.outputs) {
+      const bool late = MentionsOwn(g_.type(v).dims);
+      any |= late;
+      std::vector<std::string> sizes;
+      for (const Expr& size : g_.type(v).dims) sizes.push_back(ToString(size));
+      shapes.push_back(late ? Join(sizes, "; ") : "");
+    }
+    if (!any) return;
+    const auto count = static_cast<int64_t>(main->dims.size());
+    const Var memory = VarNode::Make(kResultDims, DType::Handle());
+    const Buffer told = BufferNode::Make("result_dims", DType::Int(64), {IndexConst(count)});
+    for (const DimScope& scope : main->dims) {
+      const Expr at = IndexConst(static_cast<int64_t>(dims.size()));
+      main->stmts.push_back(Store::Make(told, {at}, CastExpr::Make(DType::Int(64), scope.dim)));
+      dims.push_back(scope.dim->name);
+    }
+    f->scalars.push_back(memory);
+    f->attrs.Set(kResultDimsAttr, dims);
+    f->attrs.Set(kResultShapesAttr, shapes);
+    told_.first = told;
+    told_.second = memory;
   }
 
   // The place of a value that a kernel reads or writes; intermediates and weights are made when
@@ -229,12 +318,25 @@ class HostBuilder {
     return all;
   }
 
-  // The scope's statements with its allocations around them.
+  // The scope's statements with its allocations around them; likewise inside it the scope of each
+  // dim that a node defines.
   static Stmt Close(Frame* frame) {
-    Stmt body = Seq::Make(std::move(frame->stmts));
-    for (auto it = frame->locals.rbegin(); it != frame->locals.rend(); ++it)
-      body = Alloc::Make(*it, body);
-    return body;
+    Stmt inner;
+    auto close = [&](size_t first_local, size_t first_stmt) {
+      std::vector<Stmt> stmts(frame->stmts.begin() + static_cast<long>(first_stmt),
+                              frame->stmts.end());
+      if (inner) stmts.push_back(inner);
+      Stmt body = Seq::Make(std::move(stmts));
+      while (frame->locals.size() > first_local) {
+        body = Alloc::Make(frame->locals.back(), body);
+        frame->locals.pop_back();
+      }
+      frame->stmts.resize(first_stmt);
+      return body;
+    };
+    for (auto it = frame->dims.rbegin(); it != frame->dims.rend(); ++it)
+      inner = Let::Make(it->dim, it->value, close(it->first_local, it->first_stmt));
+    return close(0, 0);
   }
 
   Status LowerNodes(Frame* frame) {
@@ -245,6 +347,7 @@ class HostBuilder {
   Status LowerNode(Frame* frame, const Node& node) {
     const Graph& g = frame->g;
     const std::string what = Describe(g, static_cast<NodeId>(&node - g.nodes.data()));
+    if (node.op == OpKind::kDim) return LowerDim(frame, node, what);
     if (IsControl(node.op)) return LowerControl(frame, node, what);
     std::vector<ValueId> operands;
     const Graph region = RegionOf(g, static_cast<NodeId>(&node - g.nodes.data()), &operands);
@@ -259,17 +362,20 @@ class HostBuilder {
     return dims && (dims->empty() || dims->at(0) == 1);
   }
 
-  // A copy of `from`, which lies in `source` unless it is built in.
+  // A copy of `from`, which lies in `source` unless it is built in; as a tensor of `shape`, where
+  // that is given.
   Status LowerCopy(Frame* frame, const Value& from, const Slot& source, const Slot& to,
-                   const Region& part = nullptr) {
+                   const Region& part = nullptr, const std::vector<Expr>& shape = {}) {
     const TensorType& type = from.type.tensor();
     Graph region;
     region.dims = frame->g.dims;
     Node node;
     node.op = OpKind::kReshape;
-    node.exprs["shape"] = type.dims;
+    node.exprs["shape"] = shape.empty() ? type.dims : shape;
     node.inputs = {region.AddInput("x", type)};
-    NodeId id = region.AddNode(node, {type});
+    TensorType copied = type;
+    if (!shape.empty()) copied = TensorType{type.dtype, shape};
+    NodeId id = region.AddNode(node, {copied});
     region.AddOutput("y", region.node(id).outputs[0]);
     std::vector<Slot> inputs = {source};
     if (!source.buffer) {
@@ -457,6 +563,8 @@ class HostBuilder {
   const WeightOffsets* offsets_;  // null: the graph's constants are arguments
   std::vector<std::pair<Buffer, uint64_t>> inner_weights_;  // of regions
   std::vector<std::pair<ValueId, Buffer>> copies_;
+  std::vector<std::pair<Var, Expr>> own_dims_;  // that nodes define, with the most they can be
+  std::pair<Buffer, Var> told_;  // where the caller wants to know them; null: it does not
   int serial_ = 0;
   int regions_ = 0;
 };

@@ -33,6 +33,7 @@
 #include <limits>
 
 #include "arith/analyzer.h"
+#include "ir/parse.h"
 #include "loop/pass/host/argument_checks.h"
 #include "loop/pass/packed_abi.h"
 #include "loop/requirements.h"
@@ -109,19 +110,26 @@ class Wrapper {
         arguments_(std::move(arguments)),
         sizer_(std::move(sizer)),
         packed_(PackedFields("__tvm_ffi_" + name, func.target)),
+        size_type_(DType::Int(pointer_bits)),
         num_inputs_(arguments_.size() - static_cast<size_t>(func.num_outputs)),
         closure_(
             LocalSlots("closure", func.buffers.size() + func.dims.size() + func.scalars.size())),
-        outputs_(LocalSlots("outputs", 2 * static_cast<size_t>(func.num_outputs))),
+        result_shapes_(func.attrs.Get<std::vector<std::string>>(kResultShapesAttr, {})),
+        result_dims_(LocalSlots(
+            "result_dims", func.attrs.Get<std::vector<std::string>>(kResultDimsAttr, {}).size())),
+        outputs_(LocalSlots("outputs",
+                            2 * (static_cast<size_t>(func.num_outputs) + result_shapes_.size()))),
         checker_(func, SignatureOf(num_inputs_), args(), AddressOf(closure_), pointer_bits) {}
 
   Func operator()() {
     list_.Add(Evaluate::Make(CallC("tn_core_check_cpu", {}, DType::Int(32))));
     Make(closure_, &list_);
     Make(outputs_, &list_);
-    for (int64_t i = 0; i < func_.num_outputs; ++i) SetNone(AddressOf(outputs_), i);
+    if (has_late_outputs()) Make(result_dims_, &list_);
+    for (int64_t i = 0; i < num_values(); ++i) SetNone(AddressOf(outputs_), i);
     Arguments();
     Run();
+    if (has_late_outputs()) MakeLateOutputs();
     GiveBack();
     packed_.body = list_.Close();
     return PrimFunc::Make(std::move(packed_));
@@ -131,6 +139,13 @@ class Wrapper {
   const Var& args() const { return packed_.scalars[1]; }
   const Var& num_args() const { return packed_.scalars[2]; }
   const Var& result() const { return packed_.scalars[3]; }
+  // Outputs whose sizes the call finds out: `outputs_` has, behind all outputs, the memory that the
+  // call writes for each.
+  bool has_late_outputs() const { return !result_shapes_.empty(); }
+  bool IsLate(size_t output) const { return has_late_outputs() && !result_shapes_[output].empty(); }
+  int64_t num_values() const {
+    return func_.num_outputs + static_cast<int64_t>(result_shapes_.size());
+  }
   int32_t num_outputs() const { return static_cast<int32_t>(func_.num_outputs); }
 
   std::string SignatureOf(size_t count) const {
@@ -162,7 +177,13 @@ class Wrapper {
     Expr fits = OutputsGiven();
     auto count = [](int64_t n) { return fmt::format("{} argument{}", n, n == 1 ? "" : "s"); };
     std::string expected = fmt::format("Expected {} but got ", count(all));
-    if (makes_outputs_) {
+    if (has_late_outputs()) {
+      fits = Eq(num_args(), I32(inputs));
+      expected = fmt::format(
+          "Expected {} (the sizes of outputs depend on values, so the call makes "
+          "them) but got ",
+          count(inputs));
+    } else if (makes_outputs_) {
       fits = Or(Eq(num_args(), I32(inputs)), fits);
       expected = fmt::format("Expected {}, or {} with outputs, but got ", count(inputs), all);
     } else {
@@ -177,7 +198,8 @@ class Wrapper {
     StmtList given, made;
     CheckOutputs(&given);
     MakeOutputs(&made);
-    list_.Add(If::Make(OutputsGiven(), given.Close(), made.Close()));
+    list_.Add(has_late_outputs() ? made.Close()
+                                 : If::Make(OutputsGiven(), given.Close(), made.Close()));
   }
 
   bool InputsTellDims() const {
@@ -207,7 +229,9 @@ class Wrapper {
       for (size_t d = 0; d < b.shape.size(); ++d) {
         list->Add(StoreAt(AddressOf(shape), static_cast<int64_t>(d) * 8, b.shape[d]));
       }
-      auto any = static_cast<int64_t>(i - first_output()) * kAnyBytes;
+      const size_t output = i - first_output();
+      const auto value = static_cast<int64_t>(output) + (IsLate(output) ? func_.num_outputs : 0);
+      const int64_t any = value * kAnyBytes;
       std::vector<Expr> args = {I32(PackedDType(b.dtype)), I32(b.rank()), AddressOf(shape),
                                 At(AddressOf(outputs_), any),
                                 At(AddressOf(closure_), static_cast<int64_t>(i) * kSlotBytes)};
@@ -222,7 +246,7 @@ class Wrapper {
   // Outputs made and memory borrowed so far are dropped.
   Stmt LeaveWith(Expr status) {
     std::vector<Stmt> out = Releases();
-    for (int64_t i = 0; i < func_.num_outputs; ++i) {
+    for (int64_t i = 0; i < num_values(); ++i) {
       Expr value = At(AddressOf(outputs_), i * kAnyBytes);
       out.push_back(Evaluate::Make(CallC("tn_core_release", {value}, DType::Handle())));
     }
@@ -232,10 +256,11 @@ class Wrapper {
 
   void Run() {
     for (size_t i = 0; i < func_.scalars.size(); ++i) {
-      if (func_.scalars[i]->name != kDeviceId) continue;
+      const std::string& scalar = func_.scalars[i]->name;
+      if (scalar != kDeviceId && scalar != kResultDims) continue;
       const size_t slot = func_.buffers.size() + func_.dims.size() + i;
-      list_.Add(StoreAt(AddressOf(closure_), static_cast<int64_t>(slot) * kSlotBytes,
-                        checker_.device_id()));
+      const Expr value = scalar == kDeviceId ? Expr(checker_.device_id()) : AddressOf(result_dims_);
+      list_.Add(StoreAt(AddressOf(closure_), static_cast<int64_t>(slot) * kSlotBytes, value));
     }
     GetDeviceWeights();
     BorrowArenas();
@@ -246,6 +271,53 @@ class Wrapper {
     for (Stmt& release : Releases()) list_.Add(std::move(release));
     borrowed_.clear();
     list_.Add(If::Make(Ne(status, I32(0)), LeaveWith(status)));
+  }
+
+  // The sizes are known now: tensors of them take over what the call wrote.
+  void MakeLateOutputs() {
+    std::vector<NodeRef> scope(func_.dims.begin(), func_.dims.end());
+    int64_t slot = 0;
+    for (const std::string& name : func_.attrs.Get<std::vector<std::string>>(kResultDimsAttr, {})) {
+      scope.push_back(
+          list_.Define(name, LoadAt(DType::Index(), AddressOf(result_dims_), slot++ * kSlotBytes)));
+    }
+    Buffer data = LocalSlots("late_data", 1);
+    Make(data, &list_);
+    for (size_t k = 0; k < result_shapes_.size(); ++k) {
+      if (!IsLate(k)) continue;
+      const size_t i = first_output() + k;
+      const BufferNode& b = *func_.buffers[i];
+      std::vector<Expr> sizes;
+      for (std::string_view text : Split(result_shapes_[k], ';')) {
+        Expected<Expr> size = ParseExpr(text, scope);
+        TN_CHECK(size, "the size '{}' of '{}' is none", text, b.name);
+        sizes.push_back(*size);
+      }
+      Buffer shape = LocalSlots("late_shape", sizes.size());
+      Make(shape, &list_);
+      Expr bytes = IndexConst(b.dtype.Bytes());
+      for (size_t d = 0; d < sizes.size(); ++d) {
+        list_.Add(StoreAt(AddressOf(shape), static_cast<int64_t>(d) * 8, sizes[d]));
+        bytes = bytes * sizes[d];
+      }
+      const Expr value = At(AddressOf(outputs_), static_cast<int64_t>(k) * kAnyBytes);
+      Var status =
+          list_.Define(b.name + ".status",
+                       CallC("tn_core_tensor_alloc",
+                             {I32(PackedDType(b.dtype)), I32(static_cast<int64_t>(sizes.size())),
+                              AddressOf(shape), value, AddressOf(data)},
+                             DType::Int(32)));
+      list_.Add(If::Make(Ne(status, I32(0)), LeaveWith(I32(-1))));
+      const Expr to = LoadAt(DType::Handle(), AddressOf(data), 0);
+      const Expr from =
+          LoadAt(DType::Handle(), AddressOf(closure_), static_cast<int64_t>(i) * kSlotBytes);
+      list_.Add(Evaluate::Make(
+          CallC("memcpy", {to, from, CastExpr::Make(size_type_, bytes)}, DType::Handle())));
+      const int64_t memory = static_cast<int64_t>(k) + func_.num_outputs;
+      list_.Add(Evaluate::Make(CallC(
+          "tn_core_release", {At(AddressOf(outputs_), memory * kAnyBytes)}, DType::Handle())));
+      SetNone(AddressOf(outputs_), memory);
+    }
   }
 
   // The first call on a device copies them there.
@@ -331,7 +403,10 @@ class Wrapper {
     none.Add(StoreAt(result(), 0, I64(kNone)));
     none.Add(StoreAt(result(), 8, I64(0)));
     Stmt nothing = none.Close();
-    list_.Add(makes_outputs_ ? If::Make(OutputsGiven(), nothing, Evaluate::Make(give)) : nothing);
+    const Stmt made = Evaluate::Make(give);
+    list_.Add(!makes_outputs_      ? nothing
+              : has_late_outputs() ? made
+                                   : If::Make(OutputsGiven(), nothing, made));
     list_.Add(Return::Make(I32(0)));
   }
 
@@ -340,8 +415,11 @@ class Wrapper {
   const std::vector<Argument> arguments_;
   const Func sizer_;
   PrimFunc packed_;
+  const DType size_type_;  // C's size_t
   const size_t num_inputs_;
   const Buffer closure_;
+  const std::vector<std::string> result_shapes_;  // none, or one for each output
+  const Buffer result_dims_;
   const Buffer outputs_;  // tn_ffi_any each
   ArgumentChecker checker_;
   StmtList list_;

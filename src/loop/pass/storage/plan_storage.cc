@@ -258,6 +258,7 @@ class HostPlanner final : public StorageRewriter {
   HostPlanner(const Func& func, const Module& module, const PassContext& context)
       : func_(func), module_(module), context_(context) {
     BindDims(*func, &analyzer_);
+    FindMost();
     std::vector<std::string> names = func->attrs.Get<std::vector<std::string>>("weights", {});
     std::vector<int64_t> offsets = func->attrs.GetInts("weight_offsets");
     TN_CHECK(names.size() == offsets.size());
@@ -340,8 +341,22 @@ class HostPlanner final : public StorageRewriter {
     }
   }
 
+  // Sizes that the function itself computes, each the least of a value and of what it can be at
+  // most: memory is there for that.
+  void FindMost() {
+    PreOrder(func_->body, [&](const NodeRef& n) {
+      const auto* let = As<Let>(n);
+      if (!let || !let->var->dtype.IsIndex()) return !IsA<ExprNode>(n);
+      const auto* least = As<Binary>(let->value);
+      if (!least || least->op != BinaryOp::kMin) return true;
+      const Expr most = Substitute(least->rhs, most_);
+      if (IsOfDims(most, *func_)) most_[let->var.get()] = most;
+      return true;
+    });
+  }
+
   void AddItem(std::string name, Expr bytes, int64_t first, int64_t last) {
-    bytes = analyzer_.Simplify(bytes);
+    bytes = analyzer_.Simplify(Substitute(bytes, most_));
     items_.push_back({std::move(name), bytes, GuessBytes(bytes, *func_), first, last});
   }
 
@@ -499,6 +514,7 @@ class HostPlanner final : public StorageRewriter {
   std::vector<Buffer> device_weights_;  // by number; what is read of them
   std::vector<int64_t> weight_sizes_;
   Expr weight_bytes_;
+  VarMap most_;  // of sizes that the function computes
   std::vector<ArenaItem> items_;
   ArenaPlan plan_;
   bool uses_team_size_ = false;
