@@ -127,14 +127,6 @@ Graph Builder::Finish() && {
   return std::move(graph_);
 }
 
-Expr Builder::DimVar(const std::string& dim_name) {
-  for (const Dim& d : graph_.dims) {
-    if (d.var->name == dim_name) return d.var;
-  }
-  graph_.dims.push_back({.var = VarNode::Make(dim_name)});
-  return graph_.dims.back().var;
-}
-
 ValueId Builder::Input(std::string value_name, Type type) {
   return graph_.AddInput(std::move(value_name), std::move(type));
 }

@@ -25,8 +25,6 @@ class Builder {
   /// The graph, without what its outputs do not need.
   Graph Finish() &&;
 
-  /// Adds a symbolic dim of that name, or finds it.
-  Expr DimVar(const std::string& dim_name);
   ValueId Input(std::string value_name, Type type);
   ValueId Constant(std::string value_name, TensorType type, Payload payload);
   void Output(std::string output_name, ValueId v) { graph_.AddOutput(std::move(output_name), v); }

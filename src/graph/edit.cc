@@ -49,11 +49,6 @@ bool UsesDims(const Graph& g, const Node& n) {
   });
 }
 
-void ReplaceAllUses(Graph& g, ValueId from, ValueId to) {
-  for (Node& n : g.nodes) std::replace(n.inputs.begin(), n.inputs.end(), from, to);
-  std::replace(g.outputs.begin(), g.outputs.end(), from, to);
-}
-
 namespace {
 
 // Which values and nodes the outputs depend on. Inputs count as needed.

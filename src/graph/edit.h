@@ -16,9 +16,6 @@ std::vector<int32_t> UseCounts(const Graph& g);
 /// do: dims in its attributes or results, or in those of its regions.
 bool UsesDims(const Graph& g, const Node& n);
 
-/// Makes every reader of `from`, graph outputs too, read `to`.
-void ReplaceAllUses(Graph& g, ValueId from, ValueId to);
-
 /// Appends the nodes and values of the graph that outputs depend on, in the old order; drops the
 /// rest; renumbers. Graph inputs stay, used or not. Answers the new id of each old value (kNoValue
 /// where dropped).
