@@ -82,12 +82,6 @@ class KernelTable {
   std::map<std::string, size_t> index_;
 };
 
-Region Whole(const Buffer& b) {
-  std::vector<Range> ranges;
-  for (const Expr& d : b->shape) ranges.push_back(RangeNode::Make(IndexConst(0), d));
-  return RegionNode::Make(b, std::move(ranges));
-}
-
 Buffer Aligned(const Buffer& b, int64_t align) {
   return BufferNode::Make(b->name, b->dtype, b->shape, b->scope, b->layout, b->strides, align);
 }
