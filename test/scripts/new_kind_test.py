@@ -50,7 +50,7 @@ class NewKindTest(unittest.TestCase):
 
     def copy(self, root):
         files = subprocess.run(["git", "ls-files", "-co", "--exclude-standard", "src", "include", "cmake", "scripts",
-                                "test/unit", "test/support", "CMakeLists.txt"],
+                                "tools", "python", "examples", "test/unit", "test/support", "CMakeLists.txt"],
                                cwd=ROOT, check=True, capture_output=True, text=True).stdout.split("\n")
         for name in filter(None, files):
             if (ROOT / name).is_file():
