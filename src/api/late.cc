@@ -67,7 +67,9 @@ void MoveInits(const ScheduleData& data, inner::Schedule* schedule) {
   }
 }
 
-/// Carries out one late step after the other.
+/// Carries out one late step after the other. names_ has the name that each loop of a stage has
+/// now, and parts_ what became of names that a partition made several of, so that a step finds its
+/// loops whatever came before it.
 class LateSteps {
  public:
   LateSteps(const ScheduleData& data, StageNames* names, inner::Schedule* schedule)

@@ -40,6 +40,8 @@ constexpr size_t kMaxTree = 1024;
 // Nor do nodes this far behind its seed join it, so that growing all groups takes linear time.
 constexpr size_t kMaxReach = 4096;
 
+// Every node is in at most one group, and once all have grown in exactly one. One value leaves each
+// group, beside those of a seed that has several, so that groups cannot wait for each other.
 class Fuser {
  public:
   explicit Fuser(const Graph& g)

@@ -478,6 +478,9 @@ class HostBuilder {
   int regions_ = 0;
 };
 
+/// Lowers a network: the host function, weights, and what computes some of them. Every constant
+/// that a graph of offsets_ reads has a place in the weights' segment; places overlap only where a
+/// region has the same bytes, and weights_bytes is the end of the last.
 class Lowering {
  public:
   Lowering(const Graph& g, const LowerOptions& options)

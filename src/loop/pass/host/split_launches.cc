@@ -43,6 +43,8 @@ struct Replaced {
 };
 using Replacements = std::map<std::string, Replaced>;
 
+// Goes over one host function. The launches in the place of one do, in order, what it did; the
+// memory between them has a name that is nowhere else in the function.
 class Splitting final : public ScopedRewriter {
  public:
   Splitting(const Func& host, const Replacements& replaced) : replaced_(replaced), names_(*host) {}

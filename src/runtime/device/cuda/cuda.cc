@@ -279,7 +279,8 @@ int32_t FindFunction(int32_t id, void* module, const char* name, uint32_t shared
   return 0;
 }
 
-/// The descriptions of memory that a launch passes in the place of addresses.
+/// The descriptions of memory that a launch passes in the place of addresses: as long as this
+/// object lives the launch's arguments are the descriptions, and afterwards the addresses again.
 class TensorMaps {
  public:
   explicit TensorMaps(const DeviceLaunch& launch) : launch_(launch) {}
