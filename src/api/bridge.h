@@ -115,7 +115,7 @@ struct ExprData {
   std::shared_ptr<const Loops> loops;  // null: none
 };
 
-enum class LoopKind : uint8_t { kSpatial, kReduce, kThread, kDerived };
+enum class LoopKind : uint8_t { kSpatial, kReduce, kThread };
 
 struct IterVarData {
   std::string name;

@@ -1,4 +1,17 @@
 // Expressions: conversion of operands, and the operators.
+//
+// A public expression holds one of loop IR and what loop IR does not have: that it is a plain
+// number, which takes the type of what it meets; which loops occur in it, so that a use outside of
+// them is told where it is made; how deep it is nested, since walks recurse. Two operands meet in a
+// common type before the operator is applied, so loop IR never sees two types. Of an int32 tensor A
+//
+//   A[i] * 2 + 1.5
+//
+// 2 becomes an int32, the product meets a float literal and becomes a float32, and 1.5 is one:
+//
+//   f32(A[vi] * 2i32) + 1.5f32
+//
+// What loop IR's makers would refuse is refused here, by an exception about what a person wrote.
 #include <algorithm>
 
 #include "api/bridge.h"

@@ -70,12 +70,6 @@ void CheckSizes(const std::string& name, const PrimFunc& f, const std::vector<te
   });
 }
 
-Region Whole(const Buffer& b) {
-  std::vector<Range> ranges;
-  for (const inner::Expr& e : b->shape) ranges.push_back(RangeNode::Make(IndexConst(0), e));
-  return RegionNode::Make(b, std::move(ranges));
-}
-
 // What the function's dims are: sizes, or strides of compact tensors.
 std::vector<inner::Expr> DimsOf(const PrimFunc& f, const std::vector<Buffer>& args) {
   std::unordered_map<const VarNode*, inner::Expr> values;

@@ -1,4 +1,18 @@
 // Loop IR, its schedules and their traces.
+//
+// A method of a schedule is a step by name: its arguments become the trace's values, and the engine
+// checks, applies and records it, as it does a step that is read from a trace's text. So a call and
+// its replay cannot differ. The calls
+//
+//   s.Split("c.k", {-1, 4});  s.Reorder({"c.k.1", "c.k.0"});  s.Vectorize("c.k.0")
+//
+// leave the trace
+//
+//   c.k.0, c.k.1 = split("c.k", [-1, 4])
+//   reorder(["c.k.1", "c.k.0"])
+//
+// and an exception, "vectorize(c.k.0) of block c: loop c.k.0 runs over its reduction": a step that
+// fails leaves the schedule as it was (Check takes the engine's errors away).
 #include <algorithm>
 
 #include "api/bridge.h"

@@ -3,7 +3,19 @@
 //
 // What arranges iterations in time comes before what looks at memory and machine operations: a
 // pipeline gives buffers versions, which have other strides, and parts of a loop have copies of
-// what is inside. So a stage that is tensorized has its copies tensorized one by one.
+// what is inside. So a stage that is tensorized has its copies tensorized one by one. Asked for in
+// any order, after a cache of A that is computed at ko,
+//
+//   s[AA].storage_align(AA.op.axis[0], 8, 4)
+//   s[AA].double_buffer()
+//
+// become, behind the reduction's initial value,
+//
+//   C.init = decompose_reduction("C", "C.k.0")
+//   C.k.0.pipe = double_buffer("A.shared")
+//   storage_align("A.shared", 1, 8, 4)
+//
+// where the axis is 1, not 0, since the buffer has one dim more: its version.
 #include <algorithm>
 #include <limits>
 
@@ -55,7 +67,9 @@ void MoveInits(const ScheduleData& data, inner::Schedule* schedule) {
   }
 }
 
-/// Carries out one late step after the other.
+/// Carries out one late step after the other. names_ has the name that each loop of a stage has
+/// now, and parts_ what became of names that a partition made several of, so that a step finds its
+/// loops whatever came before it.
 class LateSteps {
  public:
   LateSteps(const ScheduleData& data, StageNames* names, inner::Schedule* schedule)

@@ -30,6 +30,8 @@ void CertainLoads(const inner::Expr& value, std::vector<Ref<const Load>>* out) {
   });
 }
 
+// The loads of one computed tensor. loops_ and vars_ go together; the analyzer knows of every loop
+// that it has an iteration, so what is proved is about reads that happen.
 class Reads {
  public:
   /// `scan`: the one that a row of the tensor is a step of.

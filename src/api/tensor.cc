@@ -1,4 +1,20 @@
 // Tensors, operations and reductions.
+//
+// A compute is written as a function of loop variables. It is called once; what it reads is noted
+// while it runs (Reading), and what it returns is kept as the body of a computation of te, with the
+// variables that it was given. An operation so has loops that a schedule can name before there is
+// loop IR. Of
+//
+//   k = reduce_axis((0, 8), "k");  c = compute((4,), lambda i: sum(a[i, k] * b[k], axis=k), "c")
+//
+// the operation has axis [i], reduce_axis [k] and input_tensors [a, b], and is lowered to
+//
+//   block c(vi: spatial = c.i, vk: reduce = c.k) {
+//     init { c[vi] = 0f32 }
+//     c[vi] = c[vi] + a[vi, vk] * b[vk]
+//   }
+//
+// A loop in a value that is neither the element's nor reduced over is an error here, by its name.
 #include <algorithm>
 #include <limits>
 

@@ -1,4 +1,21 @@
 // Users' intrinsics: a table for the whole process of what they compute and how.
+//
+// An intrinsic is two functions of kind device: the description, which tensorize looks for in a
+// schedule and puts a call of in its place, and the implementation, which takes the description's
+// place in the module that is compiled. Before a row enters the table both are run, where they can
+// be, on the same small numbers and have to agree. A description in tensors reads tiles of larger
+// ones, so its strides are open; where it has an initial value there is a second row that goes on
+// from what is there. Of c[i] = sum(a[i, k] * b[k]) under the name "dot4" the table has
+//
+//   func @dot4<a_stride0>(a: f32[4, 8] strides (a_stride0, 1), b: f32[8], out c: f32[4]) …
+//       reads a[vi, vk], b[vk]; writes c[vi]
+//       init { c[vi] = 0f32 }
+//       c[vi] = c[vi] + a[vi, vk] * b[vk]
+//   func @dot4.update<a_stride0>(…) kind device
+//       reads a[vi, vk], b[vk], c[vi]; writes c[vi]
+//       c[vi] = c[vi] + a[vi, vk] * b[vk]
+//
+// and tensorize of a reduction tries the first, then the second.
 #include <algorithm>
 #include <mutex>
 

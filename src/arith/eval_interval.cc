@@ -9,6 +9,8 @@ namespace tenon {
 
 namespace {
 
+// Bounds over one domain. Each bound that it answers holds for all values of the domain's
+// variables, and is null where none was found; memo_ is by address, so keep_ has what it knows.
 class IntervalEvaluator {
  public:
   IntervalEvaluator(const IntervalMap& domain, Analyzer* analyzer)

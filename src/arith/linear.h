@@ -23,11 +23,6 @@ struct Linear {
   int64_t constant = 0;
 
   bool IsConstant() const { return terms.empty(); }
-  /// The only term's product where the sum is that product alone.
-  Expr AsAtom() const {
-    return terms.size() == 1 && constant == 0 && terms[0].coefficient == 1 ? terms[0].product
-                                                                           : nullptr;
-  }
 };
 
 /// Sums longer than this are not formed by multiplication.

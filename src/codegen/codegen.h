@@ -57,7 +57,6 @@ struct EmitOptions {
   /// functions, which say whether they take the team). Empty: all. So a module is emitted in parts,
   /// by several threads.
   std::vector<std::string> functions;
-  bool position_independent = true;
   /// Source only: text that stands before the runtime core and the functions.
   std::string declarations;
 #ifdef NDEBUG

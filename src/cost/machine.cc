@@ -1,3 +1,21 @@
+// Machines from targets, and as text.
+//
+// A target says what code may use: features, registers, limits, caches. What it does not say, rates
+// and latencies, is taken from a row for the architecture with middle values of current parts; so a
+// machine follows from its target alone, and the same target gives the same code wherever it is
+// compiled. Matrix units are rows by the feature that brings them, each named as the row of the
+// table of tile intrinsics that a schedule would put in its place (a test compares the two):
+//
+//   llvm -mcpu=cascadelake
+//
+// becomes
+//
+//   "registers": 32, "vector_bits": 512, "workers": 1, "cycles_per_second": 3000000000.0, …
+//   {"row":"","a":"f32","b":"f32","acc":"f32","m":1,"n":16,"k":1,"per_second":6000000000.0}
+//   {"row":"x86.vpdpbusd.512.row","a":"u8","b":"i8","acc":"i32","m":1,"n":16,"k":4,…}
+//   {"name":"L1","capacity_bytes":32768,"worker_bytes_per_second":384000000000.0,…}
+//
+// Each struct has one list of its fields, which printing and reading walk; so they cannot differ.
 #include "cost/machine.h"
 
 #include <fmt/format.h>

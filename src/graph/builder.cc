@@ -1,3 +1,20 @@
+// Graphs made node by node, with types, known elements and conditions inferred on the way.
+//
+// A node is checked, its attributes are completed, and its operator's rules say three things: the
+// results' types; the elements of the first result, where they are few and follow from known ones;
+// and what must hold of sizes. A node that would give its first input back is not added, and one
+// whose elements are all numbers is a constant. That is what makes the way by which exporters
+// compute shapes disappear while a model is read:
+//
+//   %1 = shape(%0) ; %2 = slice(%1) ; %3 = concat(%2, [-1]) ; reshape(%0, %3)   of f32[batch, 3, 4]
+//
+// becomes, since %1 is known to be [batch, 3, 4] though batch is no number,
+//
+//   %1 "y": f32[batch, 12] = reshape(%0) {shape: [batch, 12]}
+//
+// and the nodes that nobody reads go in Finish. A condition with one bound on a single dim narrows
+// the dim's range; others are kept with the graph. How many elements are followed is bounded for
+// each tensor and for the whole graph (Limits), so that large tables cost nothing.
 #include "graph/builder.h"
 
 #include <fmt/format.h>
@@ -109,14 +126,6 @@ Builder::Builder(Graph g) : graph_(std::move(g)) {
 Graph Builder::Finish() && {
   Compact(graph_);
   return std::move(graph_);
-}
-
-Expr Builder::DimVar(const std::string& dim_name) {
-  for (const Dim& d : graph_.dims) {
-    if (d.var->name == dim_name) return d.var;
-  }
-  graph_.dims.push_back({.var = VarNode::Make(dim_name)});
-  return graph_.dims.back().var;
 }
 
 Expected<Expr> Builder::DefineDim(const std::string& dim_name, ValueId count,

@@ -25,8 +25,6 @@ class Builder {
   /// The graph, without what its outputs do not need.
   Graph Finish() &&;
 
-  /// Adds a symbolic dim of that name, or finds it.
-  Expr DimVar(const std::string& dim_name);
   /// The dim that is how many of something a scalar of i64 says there are, 0 to `most`: a new one,
   /// named after `dim_name`.
   Expected<Expr> DefineDim(const std::string& dim_name, ValueId count, const Expr& most);

@@ -64,12 +64,6 @@ Expr DimMax(const Expr& a, const Expr& b) {
   return Make(BinaryOp::kMax, a, b, [](int64_t x, int64_t y) { return std::max(x, y); });
 }
 
-std::vector<Expr> ConstDims(std::span<const int64_t> sizes) {
-  std::vector<Expr> out;
-  for (int64_t n : sizes) out.push_back(IndexConst(n));
-  return out;
-}
-
 Expr DimProduct(std::span<const Expr> dims) {
   Expr out = IndexConst(1);
   for (const Expr& d : dims) out = DimMul(out, d);

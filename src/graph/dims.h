@@ -20,9 +20,6 @@ Expr DimCeilDiv(const Expr& a, const Expr& b);   // b > 0
 Expr DimMin(const Expr& a, const Expr& b);
 Expr DimMax(const Expr& a, const Expr& b);
 Expr SimplifyDim(const Expr& e);
-/// Numbers as dims.
-std::vector<Expr> ConstDims(std::span<const int64_t> sizes);
-
 /// 1 for none.
 Expr DimProduct(std::span<const Expr> dims);
 /// Number of elements where all dims are numbers; saturates.

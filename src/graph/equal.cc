@@ -11,6 +11,8 @@
 namespace tenon::graph {
 namespace {
 
+// Walks two graphs in step. What corresponds to each other so far is in renamed_ (dims) and, for
+// each pair of bodies, in their pairs (values); where_ keeps the first difference.
 class Comparison {
  public:
   explicit Comparison(std::string* where) : where_(where) {}

@@ -1,3 +1,17 @@
+// Types and values of graphs, and the bytes of small constants.
+//
+// Nothing here looks at what operators mean: a node is added with the types that somebody inferred
+// (builder.h) or read (text.h), and its results are named after it:
+//
+//   AddNode({topk, "best"}, two types)      makes   %1 "best", %2 "best:1" = topk(%0)
+//
+// A type is a tensor's, or a tower of sequences and optionals above one, which is walked in a loop.
+// Constants made here are encoded as a model file holds them, little-endian and packed:
+//
+//   1.5 of f16      00 3e         1.5 of bf16      c0 3f
+//   2^-24 of f16    01 00         the least of all: below 2^-14 the bits count multiples of it
+//
+// Reading has a limit of elements, since a constant may be a table of gigabytes in a mapped file.
 #include "graph/graph.h"
 
 #include <fmt/format.h>
@@ -191,7 +205,8 @@ void Put(std::vector<std::byte>* out, From value) {
   out->insert(out->end(), p, p + sizeof(T));
 }
 
-// The upper half of an IEEE single after rounding: f16 and bf16 have no C++20 type.
+// f16 and bf16 have no C++20 type. bf16 is the upper half of an IEEE single after rounding; f16 is
+// put together from sign, exponent and mantissa.
 uint16_t HalfBits(DType type, double value) {
   const double rounded = RoundToType(type, value);
   if (type.code == TypeCode::kBFloat)

@@ -12,6 +12,8 @@ namespace {
 // Elements of an owned constant that print one by one; longer ones are hexadecimal.
 constexpr size_t kMostListed = 256;
 
+// numbers_ has the values of the graph, or region, being printed that are defined so far, by the
+// order of their definitions; a region has numbers of its own.
 class GraphPrinter : IrPrinter {
  public:
   std::string Print(const Graph& g) {

@@ -54,7 +54,9 @@ Memory* SharedMemory::Get(const Alloc* alloc,
   return it->second;
 }
 
-/// One block of threads, from its start to its end.
+/// One block of threads, from its start to its end. Outside of RunReady every thread is ready,
+/// waits or has ended; copies_ are under way: begun, and not seen by whoever has not waited for
+/// them.
 class Cta {
  public:
   /// The `place`-th of its gang.

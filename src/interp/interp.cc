@@ -153,7 +153,8 @@ const std::vector<Expr>& Machine::StorageOf(const Buffer& buffer) {
 
 namespace {
 
-// Moves the arguments of one call into memory and the results back.
+// Moves the arguments of one call into memory and the results back: views_[i] is the memory of
+// argument i, in the layout of its parameter.
 class Call {
  public:
   Call(Machine& machine, const Func& func, std::vector<InterpArg>& args)

@@ -63,6 +63,12 @@ Region RegionNode::Make(Buffer buffer, std::vector<Range> ranges) {
   return n;
 }
 
+Region Whole(const Buffer& buffer) {
+  std::vector<Range> ranges;
+  for (const Expr& extent : buffer->shape) ranges.push_back(RangeNode::Make(IndexConst(0), extent));
+  return RegionNode::Make(buffer, std::move(ranges));
+}
+
 template class NodeOf<LayoutNode, NodeKind::kLayout>;
 template class NodeOf<BufferNode, NodeKind::kBuffer>;
 template class NodeOf<RangeNode, NodeKind::kRange>;

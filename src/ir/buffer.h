@@ -96,5 +96,7 @@ struct RegionNode final : NodeOf<RegionNode, NodeKind::kRegion> {
   }
 };
 using Region = Ref<const RegionNode>;
+/// All elements of a buffer.
+Region Whole(const Buffer& buffer);
 
 }  // namespace tenon

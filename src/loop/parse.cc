@@ -16,11 +16,6 @@ Expected<Func> ParseFunc(std::string_view text, const std::string& file) {
   return module.funcs.begin()->second;
 }
 
-Expected<Stmt> ParseStmt(std::string_view text, const std::vector<NodeRef>& scope,
-                         const std::string& file) {
-  return LoopParser(text, file).WholeStmt(scope);
-}
-
 Expected<Module> LoopParser::WholeModule() {
   Module module;
   while (errors_.size() < kMaxErrors && Peek().kind != TokenKind::kEnd) {
@@ -52,20 +47,6 @@ void LoopParser::TakeModuleItem(Module* module) {
   Func f = TakeFunc();
   if (module->Find(f->name)) Fail(at, fmt::format("the function '{}' is defined twice", f->name));
   module->Add(std::move(f));
-}
-
-Expected<Stmt> LoopParser::WholeStmt(const std::vector<NodeRef>& scope) {
-  try {
-    for (const NodeRef& node : scope) {
-      if (const auto* var = As<VarNode>(node)) Declare(Peek(), var->name, node);
-      if (const auto* buffer = As<BufferNode>(node)) Declare(Peek(), buffer->name, node);
-    }
-    Stmt s = TakeStatements();
-    if (Peek().kind != TokenKind::kEnd) FailExpected("a statement");
-    if (errors_.empty()) return s;
-  } catch (const Abort&) {
-  }
-  return errors_;
 }
 
 // ---- functions ----

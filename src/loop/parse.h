@@ -9,7 +9,6 @@
 
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "ir/parse.h"
 #include "loop/func.h"
@@ -19,8 +18,5 @@ namespace tenon {
 Expected<Module> ParseModule(std::string_view text, const std::string& file = "");
 /// A text of one function.
 Expected<Func> ParseFunc(std::string_view text, const std::string& file = "");
-/// A list of statements; variables and buffers of `scope` are visible by their names.
-Expected<Stmt> ParseStmt(std::string_view text, const std::vector<NodeRef>& scope = {},
-                         const std::string& file = "");
 
 }  // namespace tenon

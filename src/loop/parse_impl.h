@@ -15,7 +15,6 @@ class LoopParser final : public TextParser {
  public:
   using TextParser::TextParser;
   Expected<Module> WholeModule();
-  Expected<Stmt> WholeStmt(const std::vector<NodeRef>& scope);
 
  private:
   /// A statement, or what wraps the rest of its list (let, alloc, bind).

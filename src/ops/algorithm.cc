@@ -188,6 +188,10 @@ bool Want::IsMetBy(const StorageDesc& stored, const std::vector<Expr>& dims) con
   return true;
 }
 
+void WantPlainResults(const Site& site, std::vector<Want>* wants) {
+  for (graph::ValueId v : site.region.outputs) wants->push_back({v, {}});
+}
+
 // ---- Prices ----
 
 double PriceOf(const Algorithm& algorithm, const Site& site, const Point& point) {

@@ -94,6 +94,8 @@ struct Want {
   /// True where the value's storage satisfies it. `dims` are the value's.
   bool IsMetBy(const StorageDesc& stored, const std::vector<Expr>& dims) const;
 };
+/// Wants of a kernel whose results lie row-major.
+void WantPlainResults(const Site& site, std::vector<Want>* wants);
 
 /// What a block of a kernel is there for.
 enum class BlockRole : uint8_t {

@@ -58,8 +58,4 @@ void WantBlockedResults(const Site& site, int64_t lanes, std::vector<Want>* want
   }
 }
 
-void WantPlainResults(const Site& site, std::vector<Want>* wants) {
-  for (graph::ValueId v : site.region.outputs) wants->push_back({v, {}});
-}
-
 }  // namespace tenon::ops

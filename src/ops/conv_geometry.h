@@ -37,7 +37,5 @@ StorageDesc FeatureMap(const std::vector<Expr>& dims, int64_t lanes,
 
 /// Wants of a kernel whose results lie in channel blocks.
 void WantBlockedResults(const Site& site, int64_t lanes, std::vector<Want>* wants);
-/// Likewise row-major.
-void WantPlainResults(const Site& site, std::vector<Want>* wants);
 
 }  // namespace tenon::ops

@@ -1,4 +1,17 @@
 // Movement operators: which element of which operand stands where.
+//
+// A definition is a function from the result's indices to an element, so it costs no memory: what
+// reads the result reads the operand at other indices. They are made so that little is left to be
+// simplified: a reshape is cut into runs of axes with the same number of elements, and what did not
+// change keeps its index. A reshape of f32[5, 6, 4] to f32[5, 3, 8] is
+//
+//   out0[vi0, vi1, vi2] = in0[vi0, (vi1 * 8 + vi2) / 4, (vi1 * 8 + vi2) % 4]
+//
+// Where an element comes from one of several places, all are expressions and one is selected; the
+// indices of the others are clamped, since each of them must be inside. A concat of f32[2] and
+// f32[3] is
+//
+//   out0[vi0] = select(vi0 < 2, in0[max(min(vi0, 1), 0)], in1[max(min(vi0 - 2, 2), 0)])
 #include <algorithm>
 
 #include "graph/dims.h"

@@ -1,4 +1,18 @@
-// Reductions along axes: reduce, arg_reduce, cumsum, softmax, log_softmax, layer_norm, batch_norm.
+// Reductions along axes: reduce, arg_reduce, topk, cumsum, softmax, log_softmax, layer_norm.
+//
+// A definition is a few computations: reductions, each a block with axes of one element in the
+// place of the reduced ones where its readers have them, and what is made of those for each
+// element, which is mostly no block but an expression that the reader of the result takes in.
+// Softmax of f32[2, 3] along axis 1 is
+//
+//   t1_max[vi0, vi1] = max(t1_max[vi0, vi1], in0[vi0, vr1])             over vr1, from -inf
+//   t1_exp[vi0, vi1] = exp(in0[vi0, vi1] - t1_max[vi0, 0])
+//   t1_sum[vi0, vi1] = t1_sum[vi0, vi1] + t1_exp[vi0, vr1]              over vr1, from 0
+//   out0[vi0, vi1] = t1_exp[vi0, vi1] / t1_sum[vi0, 0]
+//
+// The maximum of loop IR passes NaN over. Where the result has it anyway, as here by the sum, that
+// is enough; reduce counts NaNs beside its maximum. Definitions are plain: cumsum sums up to each
+// place, topk counts what precedes each element. What is to be fast is an algorithm's.
 #include <algorithm>
 
 #include "ops/define.h"
@@ -67,8 +81,8 @@ static te::Body SumOf(Expr e, std::vector<te::Axis> a) {
   return te::Sum(std::move(e), std::move(a));
 }
 
-// A maximum that keeps NaN: max over x plus a NaN made where any element is NaN.
-static te::Body NanMaxOf(Expr e, std::vector<te::Axis> a) {
+// Passes NaN over.
+static te::Body MaximumOf(Expr e, std::vector<te::Axis> a) {
   return te::MaxOf(std::move(e), std::move(a));
 }
 
@@ -133,7 +147,7 @@ static Operand LogSumExp(const OpContext& op, const ReducedAxes& r) {
   Operand xf = x;
   xf.dtype = type;
   xf.at = [x, type](const Indices& i) { return CastExpr::Make(type, x.at(i)); };
-  Operand m = Sums(op, "_max", op.out.dims, r, NanMaxOf,
+  Operand m = Sums(op, "_max", op.out.dims, r, MaximumOf,
                    [&](const Indices&, const Indices& in) { return xf.at(in); });
   // An infinite maximum would make inf - inf; shift by 0 then.
   auto shift = [m, type](const Indices& out) {
@@ -173,7 +187,6 @@ static Operand DefineArgReduce(const OpContext& op) {
   const Operand& x = op.in[0];
   bool is_max = op.node->attrs.GetString("kind") == "max";
   bool last = op.node->attrs.Get<bool>("select_last", false);
-  OpContext plain = op;
   ReducedAxes r{{op.Int("axis")}, op.node->attrs.Get<bool>("keepdims", false), x.dims};
   auto combine = [&](Expr e, std::vector<te::Axis> a) {
     return is_max ? te::MaxOf(std::move(e), std::move(a)) : te::MinOf(std::move(e), std::move(a));
@@ -257,7 +270,7 @@ static Operand DefineSoftmax(const OpContext& op, bool log) {
   std::vector<Expr> rows = x.dims;
   rows[axis] = IndexConst(1);
   ReducedAxes r{{op.Int("axis")}, true, x.dims};
-  Operand m = Sums(op, "_max", rows, r, NanMaxOf,
+  Operand m = Sums(op, "_max", rows, r, MaximumOf,
                    [&](const Indices&, const Indices& in) { return x.at(in); });
   auto row = [axis](Indices i) {
     i[axis] = IndexConst(0);

@@ -1,3 +1,24 @@
+// Groups that become one kernel.
+//
+// A group grows from a seed along the values' users: first from every anchor, which is an operator
+// that is no expression of one element (a product, a reduction), then from what is left. What works
+// elementwise on the seed's shape joins, as long as one value leaves in the end: growing goes on
+// behind a place where two would, and the longest prefix that has one is kept. Then views of the
+// anchor's operands are copied inside, and scalars that are constants. So
+//
+//   %5: f32[5, 3] = matmul(%0, %2) "mm"
+//   %6: f32[5, 3] = add(%5, %3)
+//   %7: f32[5, 3] = gelu(%6)
+//
+// becomes
+//
+//   %4: f32[5, 3] = fused(%0, %2, %3) "mm" region(%0: f32[5, 4], %1: f32[4, 3], %2: f32[3]) {
+//     %3 "mm": f32[5, 3] = matmul(%0, %1)
+//     %4: f32[5, 3] = add(%3, %2)
+//     %5: f32[5, 3] = gelu(%4)
+//     return %5 "" }
+//
+// What is computed from constants alone stays apart from what is not: it is computed once.
 #include "plan/fuse.h"
 
 #include <algorithm>
@@ -19,6 +40,8 @@ constexpr size_t kMaxTree = 1024;
 // Nor do nodes this far behind its seed join it, so that growing all groups takes linear time.
 constexpr size_t kMaxReach = 4096;
 
+// Every node is in at most one group, and once all have grown in exactly one. One value leaves each
+// group, beside those of a seed that has several, so that groups cannot wait for each other.
 class Fuser {
  public:
   explicit Fuser(const Graph& g)

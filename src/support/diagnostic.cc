@@ -18,26 +18,17 @@ std::string SourceLoc::ToString() const {
   return out;
 }
 
-static const char* Name(Severity severity) {
-  switch (severity) {
-    case Severity::kNote: return "note";
-    case Severity::kWarning: return "warning";
-    case Severity::kError: return "error";
-  }
-  return "?";
-}
-
 std::string Diagnostic::ToString() const {
-  std::string out = fmt::format("{}{}: {}", loc.ToString(), Name(severity), message);
+  std::string out = fmt::format("{}error: {}", loc.ToString(), message);
   for (const std::string& note : notes) out += "\n  note: " + note;
   return out;
 }
 
 std::string Diagnostic::ToJson() const {
   std::string out = fmt::format(
-      R"({{"severity":"{}","kind":"{}","message":{},"file":{},"line":{},"column":{},"item":{},"notes":[)",
-      Name(severity), kind == ErrorKind::kLimit ? "limit" : "input", QuoteJson(message),
-      QuoteJson(loc.file), loc.line, loc.column, QuoteJson(loc.item));
+      R"({{"severity":"error","kind":"{}","message":{},"file":{},"line":{},"column":{},"item":{},"notes":[)",
+      kind == ErrorKind::kLimit ? "limit" : "input", QuoteJson(message), QuoteJson(loc.file),
+      loc.line, loc.column, QuoteJson(loc.item));
   for (size_t i = 0; i < notes.size(); ++i) out += (i ? "," : "") + QuoteJson(notes[i]);
   return out + "]}";
 }

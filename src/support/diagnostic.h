@@ -1,5 +1,5 @@
-// Diagnostics: what a user is told about his input. Several per run, each with a place and optional
-// notes.
+// Diagnostics: errors, which are what a user is told about his input. Several per run, each with a
+// place and optional notes.
 #pragma once
 
 #include <cstdint>
@@ -21,14 +21,11 @@ struct SourceLoc {
   std::string ToString() const;
 };
 
-enum class Severity { kNote, kWarning, kError };
-
 /// Which exit status an error asks for (docs of the command line: 1 input at fault, 5 a limit was
 /// hit).
 enum class ErrorKind { kInput, kLimit };
 
 struct Diagnostic {
-  Severity severity = Severity::kError;
   std::string message;  // starts in lower case, says what was expected and what came, no full stop
   SourceLoc loc;
   std::vector<std::string> notes;

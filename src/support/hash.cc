@@ -96,8 +96,4 @@ Hash128 HashText(std::string_view text, uint64_t seed) {
   return HashBytes(std::as_bytes(std::span(text)), seed);
 }
 
-uint64_t HashCombine(uint64_t hash, uint64_t value) {
-  return Avalanche(hash * 0x9e3779b97f4a7c15 + Avalanche(value + kC1));
-}
-
 }  // namespace tenon

@@ -46,9 +46,6 @@ class Hasher {
 
 Hash128 HashBytes(std::span<const std::byte> bytes, uint64_t seed = 0);
 Hash128 HashText(std::string_view text, uint64_t seed = 0);
-/// A good 64-bit mix of a running hash with one more value; for in-memory tables and structural
-/// hashes.
-uint64_t HashCombine(uint64_t hash, uint64_t value);
 
 }  // namespace tenon
 

@@ -1,5 +1,18 @@
-// Target::Parse and Target::Host. A string is words: a kind or a preset, then options; -host takes
-// all that follows it.
+// Target::Parse and Target::Host.
+//
+// A string is words: a kind or a preset, then options; -host takes all that follows it. The words
+// are read into a table first, where what is written counts before what a preset says, and only
+// then resolved, in an order of their own: the triple's architecture, the CPU's row with its
+// features and caches, what -mattr adds and takes away, numbers. So the order of options means
+// nothing, and what is left is what Target::ToString writes out:
+//
+//   aws/c5.large -num-cores=2 -mattr=-avx512vnni
+//     its preset is            llvm -mcpu=cascadelake -num-cores=1
+//     and it is written out as llvm -mcpu=cascadelake -mattr=-avx512vnni -num-cores=2
+//   cuda -model=jetson-nano -max_threads_per_block=512
+//     is written out as        cuda -arch=sm_53 -max_threads_per_block=512 -host=llvm …
+//
+// A word that is none of those that may stand there is an error with all of them and the nearest.
 #include <fmt/format.h>
 #include <unistd.h>
 

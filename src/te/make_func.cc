@@ -56,7 +56,8 @@ std::vector<Region> Reads(const std::vector<Expr>& values) {
   return reads;
 }
 
-// Builds the block of one computed tensor under its serial loops.
+// Builds the block of one computed tensor under its serial loops. Every axis added has a variable
+// of the block and is bound to a loop; rename_ has the block's variable for the tensor's.
 class BlockBuilder {
  public:
   BlockBuilder(const TensorNode& t, std::string name) : t_(t) { block_.name = std::move(name); }
@@ -229,7 +230,9 @@ static std::vector<TensorRef> ProducersFirst(const std::vector<Tensor>& outputs,
 
 namespace {
 
-/// Builds the body: a block per computed tensor or tuple, and what they need allocated.
+/// Builds the body: a block per computed tensor or tuple, and what they need allocated. A buffer is
+/// known_ from when it is a parameter or allocated, and blocks_ are in an order in which producers
+/// come first.
 class FuncBuilder {
  public:
   FuncBuilder(const std::string& name, PrimFunc* f) : name_(name), f_(*f) {}

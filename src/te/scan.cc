@@ -13,6 +13,8 @@ namespace tenon::te {
 
 namespace {
 
+// One scan being checked. needs_ says of every tensor visited whether a row takes it (a state, or
+// what is computed from one); those that a row computes are in the scan's steps, producers first.
 class ScanBuilder {
  public:
   explicit ScanBuilder(ScanNode* scan) : n_(*scan) {}

@@ -12,7 +12,7 @@ import check_layers  # noqa: E402
 
 class CheckLayersTest(unittest.TestCase):
 
-    def check(self, files):
+    def check(self, files, ghosts=False):
         errors = []
         with tempfile.TemporaryDirectory() as directory:
             root = check_layers.ROOT
@@ -22,7 +22,10 @@ class CheckLayersTest(unittest.TestCase):
                     path = check_layers.ROOT / name
                     path.parent.mkdir(parents=True, exist_ok=True)
                     path.write_text(text)
-                check_layers.check_cycles(check_layers.check_includes(errors), errors)
+                edges, row_edges = check_layers.check_includes(errors)
+                check_layers.check_cycles(edges, errors)
+                if ghosts:
+                    check_layers.check_ghosts(row_edges, errors)
                 check_layers.check_cmake(errors)
             finally:
                 check_layers.ROOT = root
@@ -60,6 +63,25 @@ class CheckLayersTest(unittest.TestCase):
                                                                "tenon_layer(cost cost tn_ir tn_target)\n"}))
         self.assertEqual(1, len(self.check({"src/CMakeLists.txt": "tenon_layer(target target tn_support)\n"
                                                                   "tenon_layer(cost cost tn_support)\n"})))
+
+    def test_edges_that_nobody_uses_are_found(self):
+        table, kinds = check_layers.LAYERS, check_layers.KIND_OF
+        check_layers.LAYERS = {"src/support": [], "src/ir": [], "src/arith": ["src/ir"], "src/codegen": ["src/ir"],
+                               "src/codegen/a": ["src/codegen"], "src/codegen/b": ["src/codegen"]}
+        check_layers.KIND_OF = {"src/codegen/a": "src/codegen/*", "src/codegen/b": "src/codegen/*"}
+        files = {"src/support/s.h": "", "src/ir/i.h": "", "src/arith/a.h": '#include "ir/i.h"\n',
+                 "src/codegen/c.h": '#include "ir/i.h"\n', "src/codegen/a/x.cc": '#include "codegen/c.h"\n',
+                 "src/codegen/b/y.cc": ""}
+        try:
+            self.assertEqual([], self.check(files, ghosts=True))
+            self.assertEqual(["LAYERS: nothing in src/arith includes src/ir"],
+                             self.check(files | {"src/arith/a.h": ""}, ghosts=True))
+            self.assertEqual(["LAYERS: nothing in src/codegen/* includes src/codegen"],
+                             self.check(files | {"src/codegen/a/x.cc": ""}, ghosts=True))
+            del files["src/support/s.h"]
+            self.assertEqual(["LAYERS: no file belongs to src/support"], self.check(files, ghosts=True))
+        finally:
+            check_layers.LAYERS, check_layers.KIND_OF = table, kinds
 
 
 if __name__ == "__main__":

@@ -15,7 +15,6 @@ enum class Binding : int {
   kAnd,
   kBits,  // &, | and ^ are always put into parentheses by the others
   kCompare,
-  kShift,
   kAdd,
   kMultiply,
   kUnary,

@@ -15,6 +15,8 @@ namespace {
 constexpr int64_t kMostStaticShared = 48 * 1024;
 constexpr int64_t kSharedAlign = 16;
 
+// One kernel's launch, read off its nest. It goes on behind an error where it can, so that several
+// are told; launch_ is of use only while there is none.
 class LaunchReader {
  public:
   LaunchReader(const PrimFunc& kernel, const Target& target)

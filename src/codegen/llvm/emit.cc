@@ -35,12 +35,9 @@ void InitializeLlvm() {
 }
 
 // What has its memory to itself is where the linker puts it.
-bool IsPositionIndependent(const Target& target, const EmitOptions& options) {
-  return options.position_independent && !target.IsContained();
-}
+bool IsPositionIndependent(const Target& target) { return !target.IsContained(); }
 
-Expected<std::unique_ptr<llvm::TargetMachine>> MakeMachine(const Target& target,
-                                                           const EmitOptions& options) {
+Expected<std::unique_ptr<llvm::TargetMachine>> MakeMachine(const Target& target) {
   if (target.kind().code_generator != "llvm") {
     return MakeError("target '" + target.ToString() + "' is not one for LLVM");
   }
@@ -56,7 +53,7 @@ Expected<std::unique_ptr<llvm::TargetMachine>> MakeMachine(const Target& target,
   if (target.arch() == Arch::kRiscV64) how.MCOptions.ABIName = "lp64d";
   std::unique_ptr<llvm::TargetMachine> machine(found->createTargetMachine(
       target.triple(), target.LlvmCpu(), target.LlvmFeatures(), how,
-      IsPositionIndependent(target, options) ? llvm::Reloc::PIC_ : llvm::Reloc::Static,
+      IsPositionIndependent(target) ? llvm::Reloc::PIC_ : llvm::Reloc::Static,
       llvm::CodeModel::Small, llvm::CodeGenOptLevel::Default));
   if (!machine) return MakeError("triple '" + target.triple() + "': LLVM has no code generator");
   return machine;
@@ -99,14 +96,14 @@ Status Write(llvm::Module& module, llvm::TargetMachine& machine, Form form,
 Expected<std::string> EmitForm(const Module& module, const Target& given,
                                const EmitOptions& options, Form form) {
   const Target& target = given.Cpu();
-  TN_ASSIGN_OR_RETURN(std::unique_ptr<llvm::TargetMachine> machine, MakeMachine(target, options));
+  TN_ASSIGN_OR_RETURN(std::unique_ptr<llvm::TargetMachine> machine, MakeMachine(target));
   Diagnostics errors;
   llvm::LLVMContext context;
   context.setDiagnosticHandler(std::make_unique<Listener>(&errors));
   llvm::Module out("tenon", context);
   out.setTargetTriple(target.triple());
   out.setDataLayout(machine->createDataLayout());
-  if (IsPositionIndependent(target, options)) out.setPICLevel(llvm::PICLevel::BigPIC);
+  if (IsPositionIndependent(target)) out.setPICLevel(llvm::PICLevel::BigPIC);
   TN_RETURN_IF_ERROR(ModuleEmitter(module, target, options, out).Emit());
   if (options.verify) {
     std::string problem;

@@ -49,6 +49,9 @@ struct Scope {
   std::unordered_map<std::string_view, ValueId> values = {};
 };
 
+// One import. scope_ is that of the graph whose nodes are being imported, and a name means what it
+// is there or, seen from there, outside. A value that could not be made is no reason for further
+// errors: each diagnostic is about a cause.
 class Importer : private RegionImporter {
  public:
   Importer(std::shared_ptr<const WeightFile> file, const ImportOptions& options,

@@ -48,8 +48,4 @@ Expected<graph::Graph> ImportOnnx(const std::string& path, const ImportOptions& 
 Expected<graph::Graph> ImportOnnx(std::shared_ptr<const graph::WeightFile> model,
                                   const ImportOptions& options = {});
 
-/// The operators of the default domain that are read, as "Name" with the oldest version handled,
-/// for `inspect`.
-std::vector<std::pair<std::string, int64_t>> SupportedOps();
-
 }  // namespace tenon::onnx

@@ -18,6 +18,9 @@ namespace {
 using FunctionId =
     std::tuple<std::string_view, std::string_view, std::string_view>;  // domain, name, overload
 
+// Puts bodies in the place of calls, one level of calls in a round. Each call has a prefix of its
+// own for all names inside, so no two share one; what is made stays below max_nodes_, or is an
+// error.
 class Inliner {
  public:
   Inliner(const ModelProto& model, size_t max_nodes, std::deque<std::string>* names)

@@ -27,6 +27,9 @@ namespace {
 constexpr size_t kMostErrors = 20;
 constexpr size_t kOutside = SIZE_MAX;  // defined by an input or initializer
 
+// The names of one graph, and an order of its nodes. While nodes are ordered waiting_[n] counts the
+// reads of node n that are not there yet; what is above 0 in the end lies on a cycle, or behind
+// one.
 class Resolver {
  public:
   Resolver(const GraphProto& graph, const std::string& file,

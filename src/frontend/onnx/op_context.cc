@@ -1,3 +1,19 @@
+// What the importer of one node asks of it, with the errors that it would have to write itself.
+//
+// Everything that a node says is asked for through its context: inputs by number, attributes by
+// name and type. So the context knows in the end what nobody asked for, and an attribute that the
+// operator's version does not have is an error without a list of those that it has. The node
+//
+//   node "sq" Squeeze(x, axes)      with x f32[1, 3, 1] and axes the constant [-1]
+//
+// is asked for KnownInts(1, "axes"), which are numbers from [-1] or from what the graph knows of a
+// computed value, and NormalizeAxes makes [2] of them; what is emitted takes the name of the node,
+// and the last value that of the tensor:
+//
+//   %1 "y": f32[1, 3] = reshape(%0) {shape: [1, 3]} "sq"
+//
+// Errors say what was expected and what came; the importer's main line adds the node and its
+// inputs.
 #include "frontend/onnx/op_context.h"
 
 #include <algorithm>

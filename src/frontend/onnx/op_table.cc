@@ -30,15 +30,4 @@ const OpRow* FindRow(std::string_view op_type, int64_t opset) {
   return best;
 }
 
-std::vector<std::pair<std::string, int64_t>> SupportedOps() {
-  std::map<std::string, int64_t> oldest;
-  for (std::span<const OpRow> family : AllRows()) {
-    for (const OpRow& row : family) {
-      auto [it, is_new] = oldest.emplace(row.name, row.since);
-      if (!is_new) it->second = std::min(it->second, row.since);
-    }
-  }
-  return {oldest.begin(), oldest.end()};
-}
-
 }  // namespace tenon::onnx

@@ -103,7 +103,6 @@ Status ImportIf(OpContext& c) {
 // A loop as ONNX writes it.
 struct LoopNode {
   size_t carried;
-  size_t collected;
   ValueId trip = kNoValue;       // i64 scalar; kNoValue: no bound
   ValueId condition = kNoValue;  // bool scalar; kNoValue: true
   std::vector<ValueId> initial;
@@ -120,7 +119,6 @@ Expected<LoopNode> ReadLoop(OpContext& c, const GraphProto& body) {
     return c.Error("expected a body with {} outputs or more, but got {}",
                    std::max(loop.carried, c.num_outputs()) + 1, body.outputs.size());
   }
-  loop.collected = body.outputs.size() - 1 - loop.carried;
   if (c.Has(0)) {
     TN_ASSIGN_OR_RETURN(loop.trip, AsScalar(c.b, c.In(0), kI64, "the trip count"));
   }

@@ -1,3 +1,26 @@
+// A planned graph as a module of loop IR.
+//
+// Each node becomes a launch of a kernel, which ops::BuildKernel makes for its region and plan; the
+// host function is the list of launches, with buffers between them where values have to lie. What
+// depends on weights alone is split off first: it becomes functions of a module of its own, run
+// while compiling, and what they give are weights like those in the file. So
+//
+//   %2 "e": f32[2, 2] = exp(%1)                where %1 "w" is a constant
+//   %3 "a": f32[2, 2] = matmul(%0, %2)
+//   %4 "y": f32[2, 2] = matmul(%3, %2)
+//
+// becomes
+//
+//   func @main(x: f32[2, 2], out y: f32[2, 2]) kind host … {weights: ["w2"], …} {
+//     alloc w2: f32[2, 2] in const align 64
+//     alloc t3: f32[2, 2] align 64
+//     launch @main_k0(x, w2, t3) on host {node: "node 'a' (matmul)"}
+//     launch @main_k1(t3, w2, y) on host {node: "node 'y' (matmul)"}
+//   }
+//   func @prepare_0(w: f32[2, 2] align 1, out e: f32[2, 2] align 1) kind host { … }
+//
+// Kernels are the same function where their code and their choices are; alignment is a part of the
+// code, so a kernel that reads an argument is not the one that reads what another kernel wrote.
 #include "graph/lower/lower.h"
 
 #include <fmt/format.h>
@@ -60,12 +83,6 @@ class KernelTable {
   std::unordered_map<uint64_t, std::vector<std::pair<Func, std::string>>> known_;
   std::map<std::string, size_t> index_;
 };
-
-Region Whole(const Buffer& b) {
-  std::vector<Range> ranges;
-  for (const Expr& d : b->shape) ranges.push_back(RangeNode::Make(IndexConst(0), d));
-  return RegionNode::Make(b, std::move(ranges));
-}
 
 Buffer Aligned(const Buffer& b, int64_t align) {
   return BufferNode::Make(b->name, b->dtype, b->shape, b->scope, b->layout, b->strides, align);
@@ -569,6 +586,9 @@ class HostBuilder {
   int regions_ = 0;
 };
 
+/// Lowers a network: the host function, weights, and what computes some of them. Every constant
+/// that a graph of offsets_ reads has a place in the weights' segment; places overlap only where a
+/// region has the same bytes, and weights_bytes is the end of the last.
 class Lowering {
  public:
   Lowering(const Graph& g, const LowerOptions& options)

@@ -17,6 +17,8 @@ struct Step {
   bool product;
 };
 
+// What is asked about values is what held when the pass began: new values are never asked about
+// (rewrite.h), so constant_ and uses_ have all that are.
 class Folder {
  public:
   explicit Folder(const Graph& g) : constant_(ConstantValues(g)), uses_(UseCounts(g)) {}

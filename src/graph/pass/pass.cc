@@ -2,19 +2,6 @@
 
 #include <algorithm>
 
-#include "graph/pass/common_subexpressions.h"
-#include "graph/pass/crop_conv.h"
-#include "graph/pass/dead_code.h"
-#include "graph/pass/decompose_batch_norm.h"
-#include "graph/pass/fold_into_conv.h"
-#include "graph/pass/raise_attention.h"
-#include "graph/pass/raise_gelu.h"
-#include "graph/pass/raise_hard_sigmoid.h"
-#include "graph/pass/raise_hard_swish.h"
-#include "graph/pass/raise_layer_norm.h"
-#include "graph/pass/raise_softmax.h"
-#include "graph/pass/simplify_views.h"
-
 namespace tenon::graph {
 
 Graph RunWithRegions(const Graph& g, const GraphPassContext& context, GraphPassFn pass) {
@@ -29,6 +16,10 @@ Graph RunWithRegions(const Graph& g, const GraphPassContext& context, GraphPassF
   }
   return pass(inside, context);
 }
+
+#define TN_GRAPH_PASS(Function, name, doc) Graph Function(const Graph&, const GraphPassContext&);
+#include "graph/pass/passes.def"
+#undef TN_GRAPH_PASS
 
 const std::vector<GraphPassInfo>& GraphPasses() {
   static const std::vector<GraphPassInfo> kPasses = {

@@ -47,6 +47,8 @@ Expected<ValueId> SwapLastTwo(Builder& b, ValueId v) {
   return b.Add(OpKind::kTranspose, {v}, name, {{"perm", perm}});
 }
 
+// uses_ are those of the graph when the pass began, and only its values are asked about
+// (rewrite.h).
 class Raiser {
  public:
   explicit Raiser(const Graph& g) : uses_(UseCounts(g)) {}

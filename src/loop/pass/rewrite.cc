@@ -199,7 +199,8 @@ std::string NameSupply::Fresh(const std::string& base) {
 
 namespace {
 
-// Copies a tree; what it binds is new, so that the copy may stand beside the original.
+// Copies a tree; what it binds is new, so that the copy may stand beside the original. vars_ and
+// buffers_ have what stands for everything bound so far, which is all that may be used behind it.
 class Copier final : public ChildMapper {
  public:
   Copier(VarMap vars, NameSupply* names) : vars_(std::move(vars)), names_(names) {}

@@ -10,7 +10,6 @@
 #include <algorithm>
 
 #include "graph/dims.h"
-#include "ops/conv_geometry.h"
 #include "ops/group.h"
 #include "ops/row_steps.h"
 #include "ops/scheduling.h"

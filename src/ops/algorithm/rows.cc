@@ -2,7 +2,6 @@
 // every step of a row runs under its row, so that the row stays in the nearest cache from one step
 // to the next.
 #include "graph/dims.h"
-#include "ops/conv_geometry.h"
 #include "ops/group.h"
 #include "ops/row_steps.h"
 #include "ops/scheduling.h"

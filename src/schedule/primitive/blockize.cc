@@ -14,6 +14,8 @@ namespace tenon::primitive {
 
 namespace {
 
+// One nest that becomes a block. Nothing is changed: what is answered is a block whose regions
+// cover all that the nest touches, and whose spatial iterations write different elements.
 class Blockizer {
  public:
   Blockizer(Body* body, const Place& loop, bool in_order)

@@ -32,7 +32,9 @@ namespace tenon::primitive {
 
 namespace {
 
-// New variables and buffers for all that a tree binds.
+// New variables and buffers for all that a tree binds, so that the copy may stand beside the
+// original: their names are new in the function, and the copy mentions nothing that the original
+// binds.
 class Renamer {
  public:
   Renamer(const std::string& suffix, Body* body, VarMap vars)

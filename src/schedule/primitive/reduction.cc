@@ -16,7 +16,9 @@ namespace tenon::primitive {
 
 namespace {
 
-// Splits the init off a reduction.
+// Splits the init off a reduction. The state is changed in one step at the end: until then all
+// places are those of body_, and afterwards the init has run before the loop for every element that
+// the reduction goes on from.
 class Decomposer {
  public:
   Decomposer(State& s, Body* body, const Place& block, const Place& loop)

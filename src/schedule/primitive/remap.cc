@@ -40,6 +40,8 @@ Expected<Stmt> PlainNestOf(const Place& place) {
 
 namespace {
 
+// One change of a block's variables. values_ is the old ones by the new, images_ the new ones by
+// the old; the state is changed only when the one is known to undo the other.
 class Remapper {
  public:
   Remapper(State& s, Body* body, const Place& block, const Layout& map)

@@ -48,7 +48,8 @@ namespace tenon::primitive {
 
 namespace {
 
-// Reduces into buffers with one more dimension first, and that dimension afterwards.
+// Reduces into buffers with one more dimension first, and that dimension afterwards. buffers_ and
+// partial_ go together by component; what is added up for an element is the same, in another order.
 class Factorer {
  public:
   Factorer(State& s, Body* body, const Place& block, const Place& loop, int64_t axis)

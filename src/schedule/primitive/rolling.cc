@@ -19,6 +19,9 @@ namespace tenon::primitive {
 
 namespace {
 
+// One buffer that rolls along a loop. Once FindWindow has succeeded, what an iteration uses is a
+// window of at most length_ elements along dim_ that never moves back: what the iteration before
+// made of it is still right, and is not made again.
 class Roller {
  public:
   Roller(State& s, Body* body, const Place& block, const Place& loop)

@@ -20,11 +20,19 @@ class Infer : public ::testing::Test {
     EXPECT_TRUE(g) << (g ? "" : ToString(g.errors()));
     TensorType t = g->type(g->inputs[0]);
     VarMap rename;
-    for (const graph::Dim& d : g->dims) rename[d.var.get()] = b_.DimVar(d.var->name);
+    for (const graph::Dim& d : g->dims) rename[d.var.get()] = Sym(d.var->name);
     for (Expr& d : t.dims) d = Substitute(d, rename);
     return b_.Input("x" + std::to_string(b_.graph().inputs.size()), t);
   }
-  Expr Sym(const std::string& name) { return b_.DimVar(name); }
+  // The dim of this name, made at its first use.
+  Expr Sym(const std::string& name) {
+    std::vector<graph::Dim>& dims = b_.graph().dims;
+    for (const graph::Dim& d : dims) {
+      if (d.var->name == name) return d.var;
+    }
+    dims.push_back({.var = VarNode::Make(name)});
+    return dims.back().var;
+  }
   ValueId Ints(std::vector<int64_t> v, DType dtype = DType::Int(64)) {
     return b_.Constant("", {dtype, {IndexConst(static_cast<int64_t>(v.size()))}},
                        MakePayload(dtype, std::span<const int64_t>(v)));

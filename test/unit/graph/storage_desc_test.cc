@@ -8,6 +8,12 @@
 namespace tenon::graph {
 namespace {
 
+std::vector<Expr> ConstDims(const std::vector<int64_t>& sizes) {
+  std::vector<Expr> out;
+  for (int64_t n : sizes) out.push_back(IndexConst(n));
+  return out;
+}
+
 void RoundTrip(const StorageDesc& d, const std::vector<Expr>& dims) {
   const std::optional<StorageDesc> read = ReadLayout(MakeLayout(d, dims), dims);
   ASSERT_TRUE(read);
@@ -25,7 +31,7 @@ TEST(StorageDesc, RoundTrips) {
   RoundTrip(blocked, {1, 32, 7, 7});
   StorageDesc halo = blocked;
   halo.begin = {0, 0, 1, 2};
-  halo.size = ConstDims(std::vector<int64_t>{1, 24, 9, 11});
+  halo.size = ConstDims({1, 24, 9, 11});
   RoundTrip(halo, {1, 24, 7, 7});
   StorageDesc panels;
   panels.order = {1, 0};

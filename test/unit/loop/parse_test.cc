@@ -78,16 +78,15 @@ TEST(LoopParse, EveryConstruct) { ExpectPrintsAs(kEverything); }
 
 TEST(LoopParse, LongerWaysToWrite) {
   auto text = [](const char* body) {
-    auto s = ParseStmt(
-        body, {VarNode::Make("n"), BufferNode::Make("A", DType::Float(32), {IndexConst(8)})});
-    return s ? Print(*s) : ToString(s.errors());
+    auto f = ParseFunc(std::string("func @f<n>(out A: f32[8]) {\n") + body + "\n}");
+    return f ? Print((*f)->body) : ToString(f.errors());
   };
   EXPECT_EQ(text("for i in 2..n { A[i] = 0 }"), "for i in 2..+n - 2 {\n  A[i] = 0f32\n}");
   EXPECT_EQ(text("for i: i32 in 0..4 { }"), "for i: i32 in 0i32..4i32 {\n}");
   EXPECT_EQ(text("A[0] = 1; A[1] = 2"), "A[0] = 1f32\nA[1] = 2f32");
   EXPECT_EQ(text("copy A from A[0..8]"), "copy A from A");
   EXPECT_EQ(text("if true { return }; else[0] = 1"),
-            "<text>:1:21: error: 'else' is not defined here\n");
+            "<text>:2:21: error: 'else' is not defined here\n");
   EXPECT_EQ(text("A[ramp(0, 1, 4)] = 1"), "A[ramp(0, 1, 4)] = broadcast(1f32, 4)");
 }
 

@@ -64,11 +64,4 @@ inline void ExpectSameMeaning(const Module& before, const Module& after, const s
     EXPECT_EQ(a[i].bytes, b[i].bytes) << f->buffers[i]->name << "\n" << Print(after);
 }
 
-/// The text of one function after the passes.
-inline std::string After(const std::string& text, const std::vector<const char*>& passes,
-                         const std::string& name) {
-  Func f = RunPasses(Parse(text), passes).Find(name);
-  return f ? Print(f) : "";
-}
-
 }  // namespace tenon

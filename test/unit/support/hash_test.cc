@@ -32,10 +32,5 @@ TEST(Hash, TextsAreFramed) {
   EXPECT_NE(Hasher(1).Int(5).Finish(), Hasher(2).Int(5).Finish());
 }
 
-TEST(Hash, CombineDependsOnOrder) {
-  EXPECT_NE(HashCombine(1, 2), HashCombine(2, 1));
-  EXPECT_NE(HashCombine(0, 0), 0u);
-}
-
 }  // namespace
 }  // namespace tenon

@@ -30,7 +30,8 @@ bool IsIndependent(const StmtNode* s, const BufferNode& buffer) {
   return loop->for_kind == ForKind::kParallel || loop->for_kind == ForKind::kVectorized;
 }
 
-// Decides about the allocations of one function.
+// Decides about the allocations of one function, of each alone: what it looks at is the function as
+// it was, and the new place and size are right whatever becomes of the others.
 class Planner {
  public:
   Planner(const PrimFunc& func, const PassContext& context)

@@ -33,6 +33,8 @@ NodeRef ContractOne(const NodeRef& n) {
   return n;
 }
 
+// Goes over one function. fp_ is the mode of the innermost block around, and the analyzer knows the
+// conditions of the blocks around, as long as it is inside.
 class BlockLowerer final : public ScopedRewriter {
  public:
   BlockLowerer(const PrimFunc& func, bool has_fma) : has_fma_(has_fma) {

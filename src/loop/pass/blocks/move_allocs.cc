@@ -8,7 +8,8 @@ namespace tenon {
 
 namespace {
 
-// Carries placements out.
+// Carries placements out. in_scope_ are those of the new buffers whose allocation stands around the
+// statement that is being rewritten.
 class Mover final : public ScopedRewriter {
  public:
   void Add(const Buffer& old, Placement placement) {

@@ -17,6 +17,8 @@ bool IsInCommon(Scope scope, ThreadAxis axis) {
          (holder == Holder::kWarp && axis == kLaneAxis);
 }
 
+// Goes over one function. around_ are the allocations around the statement, the innermost last;
+// each is called as loops' lists call it, and made_ keeps alive what was_ knows by address.
 class Giver final : public ScopedRewriter {
  public:
   explicit Giver(const PrimFunc& func) : names_(func) {}

@@ -42,7 +42,8 @@ struct Nest {
   Stmt body;
 };
 
-// Gives each lane its elements.
+// Gives each lane its elements. A statement is changed only if every fragment in it is touched, in
+// each lane, at elements of that lane; else it stays, and `refused` says why.
 class Distributor final : public ScopedRewriter {
  public:
   Distributor(const PrimFunc& func, const Fragments& fragments)

@@ -43,7 +43,8 @@ std::vector<size_t> LongDims(const Region& region) {
   return out;
 }
 
-// Reads the layouts off the calls.
+// Reads the layouts off the calls. A fragment gets a layout once and keeps it; where two calls want
+// different ones that is an error. made_ are the fragments that the function allocates.
 class Finder final : public ScopedRewriter {
  public:
   Finder(const PrimFunc& func, const Module& module, OperandLayouts* out)

@@ -54,6 +54,8 @@ std::vector<Expr> ExtentsOf(const PrimFunc& kernel, const std::vector<Expr>& sca
   return out;
 }
 
+// Goes over one host function. kernels_ are in the order of the device code's table, and the place
+// of a kernel there is its number at run time.
 class Lowering final : public ScopedRewriter {
  public:
   Lowering(const Func& func, const Module& module)

@@ -100,7 +100,9 @@ PrimFunc PackedFields(std::string name, const TargetRef& target) {
   return fields;
 }
 
-/// Builds __tvm_ffi_NAME.
+/// Builds __tvm_ffi_NAME. Statements go to list_ in the order in which they run: nothing is
+/// computed before all arguments are checked, and what the call has made or borrowed is in outputs_
+/// and borrowed_ as long as it must be given back.
 class Wrapper {
  public:
   Wrapper(const PrimFunc& func, const std::string& name, std::vector<Argument> arguments,

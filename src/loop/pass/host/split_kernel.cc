@@ -22,6 +22,8 @@ bool HasLoopOver(const Stmt& stmt, bool (*is_axis)(ThreadAxis)) {
   });
 }
 
+// One kernel. groups_ are the statements in their order, in runs: memory of a thread or a block is
+// used in one of them only, and what several use goes between them as parameters.
 class Splitter {
  public:
   explicit Splitter(const Func& kernel) : kernel_(kernel) {

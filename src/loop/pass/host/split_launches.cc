@@ -15,12 +15,6 @@ namespace tenon {
 
 namespace {
 
-Region WholeRegion(const Buffer& buffer) {
-  std::vector<Range> ranges;
-  for (const Expr& extent : buffer->shape) ranges.push_back(RangeNode::Make(IndexConst(0), extent));
-  return RegionNode::Make(buffer, std::move(ranges));
-}
-
 // A kernel's launches, with their attributes.
 KernelParts PartsOf(const Func& kernel, const PassContext& context) {
   const bool cooperative = !AskedBy(kernel->body, kCooperativeAttr).empty();
@@ -49,6 +43,8 @@ struct Replaced {
 };
 using Replacements = std::map<std::string, Replaced>;
 
+// Goes over one host function. The launches in the place of one do, in order, what it did; the
+// memory between them has a name that is nowhere else in the function.
 class Splitting final : public ScopedRewriter {
  public:
   Splitting(const Func& host, const Replacements& replaced) : replaced_(replaced), names_(*host) {}
@@ -78,7 +74,7 @@ class Splitting final : public ScopedRewriter {
       for (Expr& extent : shape) extent = Substitute(extent, values);
       between.push_back(BufferNode::Make(names_.Fresh(b->name), b->dtype, std::move(shape),
                                          b->scope, nullptr, b->strides, b->align));
-      known[b->name] = WholeRegion(between.back());
+      known[b->name] = Whole(between.back());
     }
     std::vector<Stmt> launches;
     for (const Func& part : replaced.parts.kernels) {

@@ -15,12 +15,6 @@ namespace tenon {
 
 namespace {
 
-Region WholeRegion(const Buffer& buffer) {
-  std::vector<Range> ranges;
-  for (const Expr& extent : buffer->shape) ranges.push_back(RangeNode::Make(IndexConst(0), extent));
-  return RegionNode::Make(buffer, std::move(ranges));
-}
-
 // A kernel's parameter as it lies in memory: what a caller can hand over has no layout.
 Buffer InMemory(const Buffer& b) {
   if (!b->layout) return b;
@@ -80,7 +74,7 @@ Func HostOf(const PrimFunc& kernel) {
   std::vector<Region> regions;
   for (Buffer& b : host.buffers) {
     b = InMemory(b);
-    regions.push_back(WholeRegion(b));
+    regions.push_back(Whole(b));
   }
   std::vector<Expr> numbers(kernel.dims.begin(), kernel.dims.end());
   numbers.insert(numbers.end(), kernel.scalars.begin(), kernel.scalars.end());

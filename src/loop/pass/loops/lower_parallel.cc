@@ -23,7 +23,8 @@ Stmt ParallelToSerial(const Stmt& stmt) {
   });
 }
 
-// The statements that all workers walk through together, outside parallel loops.
+// The statements that all workers walk through together, outside parallel loops. Whatever decides
+// where they go is the same for all of them, so that every barrier is met by all.
 class TeamLowerer {
  public:
   TeamLowerer(const Func& func, const Module& module) : module_(module), names_(*func) {

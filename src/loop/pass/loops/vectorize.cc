@@ -91,7 +91,8 @@ std::optional<Update> AsUpdate(const Store& store) {
   return update;
 }
 
-// The body of one loop for all lanes. When failure() is set the result is meaningless.
+// The body of one loop for all lanes. When failure() is set the result is meaningless. Until then
+// what is made does what all lanes of mask_ did, and nothing for the others.
 class LaneRewriter final : public Widener {
  public:
   /// `analyzer`: what is known around the loop. `apart`: names for a copy of what is guarded, code

@@ -81,7 +81,8 @@ std::string ToString(const std::vector<ArenaItem>& items, const ArenaPlan& plan)
 
 namespace {
 
-// Numbers statements in order and notes where buffers are used.
+// Numbers statements in order and notes where buffers are used. A lifetime that was seen so far
+// covers every use; one that a loop may carry over covers the loop, once it is left.
 class LifetimeFinder final : public ChildVisitor {
  public:
   Lifetimes operator()(const Stmt& body) {

@@ -58,6 +58,8 @@ class VectorAxes final : public ChildVisitor {
   std::unordered_set<const Node*> seen_;  // of those with several parents
 };
 
+// One function. axes_ says along which axis vectors run in a private buffer; it is found before
+// anything is rewritten, so that all uses of the buffer agree.
 class Flattener final : public StorageRewriter {
  public:
   Func operator()(const Func& func) {

@@ -128,7 +128,9 @@ class DefaultBinding final : public ScopedRewriter {
   NameSupply names_;
 };
 
-// Takes the loops over axes out of a body; their variables become those of the launch.
+// Takes the loops over axes out of a body; their variables become those of the launch. Under a loop
+// over an axis (bound_) its iterations are the axis' threads; what no such loop is around is done
+// by the first of them alone (alone_), but for what lanes do together.
 class Converter {
  public:
   Converter(const PrimFunc& func, const Module& module, AxisExtents extents)

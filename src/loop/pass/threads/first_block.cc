@@ -10,6 +10,8 @@ namespace tenon {
 
 namespace {
 
+// Leaves to one iteration over the axis what stands beside loops over it. Statements with a barrier
+// stay outside, and so does what fills private memory that others use.
 class Leaver {
  public:
   Leaver(const Stmt& body, const Module& module, size_t axis, NameSupply* names)

@@ -10,6 +10,9 @@ namespace tenon {
 
 namespace {
 
+// The extents of a kernel's launch. found_ has every loop over an axis, by an extent that the
+// kernel's dims and scalars tell and that is at least the loop's, or the loop is refused; each axis
+// gets the largest.
 class Extents final : public ScopedRewriter {
  public:
   Extents(const PrimFunc& func, const Stmt& body) {

@@ -15,6 +15,8 @@ namespace {
 
 Stmt CallTo(const char* row) { return CallFunc::Make(row, {}, {}); }
 
+// Puts waits into one kernel. Nothing of awaited_ is touched before a wait on any way, and each way
+// has one.
 class Waits {
  public:
   explicit Waits(const PrimFunc& kernel) {

@@ -15,7 +15,8 @@ int OnceRank(const For& loop) {
 
 namespace {
 
-// For one axis.
+// For one axis. within_ is about the innermost loop over it around the statement, and apart_ says
+// whether some of that loop's iterations may not come here.
 class Marker {
  public:
   Marker(int rank, const Module& module, NameSupply* names)

@@ -56,6 +56,9 @@ std::set<std::string> WrittenByOne(const Stmt& stmt, bool many) {
   return names;
 }
 
+// Goes over one kernel. around_ are the loops over threads around the statement, each with how many
+// statements between take its iterations apart. Work is dealt only along axes where that is none,
+// since a barrier comes to stand there that all threads must meet.
 class Sharing final : public ScopedRewriter {
  public:
   Sharing(const PrimFunc& func, const Module& module, const AxisExtents& extents,

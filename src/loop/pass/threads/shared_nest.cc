@@ -85,7 +85,9 @@ bool DigitsTell(std::vector<Digit> digits, __int128 apart) {
   return true;
 }
 
-// One nest, with as many of its outermost loops as are tried.
+// One nest, with as many of its outermost loops as are tried. In what Read answers, iterations of
+// the dealt loops touch different elements of what is filled, so that any thread may run any of
+// them.
 class NestReader {
  public:
   NestReader(std::vector<const For*> loops, Stmt body, const Module& module, Analyzer* analyzer)

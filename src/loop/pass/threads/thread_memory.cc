@@ -22,6 +22,8 @@ struct Use {
 };
 using Uses = std::unordered_map<const BufferNode*, Use>;
 
+// Reads how private buffers are used. uses has those that may shrink, each dimension as all
+// accesses seen so far agree on it; a buffer whose address or region is asked for is there no more.
 class Finder final : public ScopedRewriter {
  public:
   Finder(const PrimFunc& func, std::vector<Var> axes) : axes_(std::move(axes)) {
@@ -84,6 +86,8 @@ class Finder final : public ScopedRewriter {
   std::vector<Var> axes_;
 };
 
+// small_ has the buffers that get smaller, with what is known of each dimension; all uses of such a
+// buffer are rewritten together with its allocation, in one walk.
 class Shrinker {
  public:
   Shrinker(const Uses& uses, std::vector<Var> axes) : axes_(std::move(axes)) {

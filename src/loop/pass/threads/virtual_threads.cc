@@ -12,6 +12,8 @@ namespace {
 constexpr int64_t kMostVirtualThreads = 64;
 constexpr int64_t kMostUnrolled = 16;  // that are written out
 
+// One loop over virtual threads. As long as fits_ holds, what virtual threads do to memory made
+// inside can be told apart by one dimension more, and to memory made outside by its elements.
 class Interleaver {
  public:
   Interleaver(const For& loop, const BufferSet& outer, NameSupply* names)

@@ -1,6 +1,18 @@
-// NVIDIA GPUs by the driver API. Everything happens in each device's primary context, the one that
-// CUDA's own runtime, and with it PyTorch, uses; it is retained at the device's first use and kept.
-// The calling thread's current context is put back after every call.
+// NVIDIA GPUs by the driver API.
+//
+// Everything happens in each device's primary context, the one that CUDA's own runtime, and with it
+// PyTorch, uses; it is retained at the device's first use and kept. The calling thread's current
+// context is put back after every call (Use). A launch on a device that is not current is
+//
+//   cuCtxGetCurrent       another context, or none
+//   cuCtxPushCurrent      the device's
+//   cuLaunchKernel        cuLaunchKernelEx where it has clusters, or is cooperative or dependent
+//   cuCtxPopCurrent
+//
+// and without the pushing and popping where PyTorch has made the device current. What a kernel
+// takes as a tensor map is described for each launch, in the place of the address that it
+// describes, since both the address and the sizes are the call's. The driver is found at run time
+// (library.h).
 #include <stdio.h>
 
 #include <atomic>
@@ -267,7 +279,8 @@ int32_t FindFunction(int32_t id, void* module, const char* name, uint32_t shared
   return 0;
 }
 
-/// The descriptions of memory that a launch passes in the place of addresses.
+/// The descriptions of memory that a launch passes in the place of addresses: as long as this
+/// object lives the launch's arguments are the descriptions, and afterwards the addresses again.
 class TensorMaps {
  public:
   explicit TensorMaps(const DeviceLaunch& launch) : launch_(launch) {}

@@ -5,7 +5,14 @@
 //
 // Memory is a cl_mem, as DLPack has it, and a cl_mem has no addresses: the tensors of kernels begin
 // at its first byte. An event is what a marker in a queue was given, so that it can be recorded
-// again.
+// again:
+//
+//   EventRecord(e, queue a)        marker in a → e, and a flush: what e waits for has been sent
+//   StreamWaitEvent(queue b, e)    barrier in b behind e
+//   EventRecord(e, queue b)        the first marker is let go; b's waiting stays as it was
+//
+// A launch sets the kernel's arguments one by one and enqueues grid times block threads, on a
+// kernel object that no other thread uses meanwhile (program.h).
 #include <stdio.h>
 #include <stdlib.h>
 
