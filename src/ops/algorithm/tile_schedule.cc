@@ -19,7 +19,7 @@ void ScheduleBlockedTile(Schedule& s, const Parts& parts, const Machine& machine
       Names reduce = s.GetReduceLoops(*it);
       if (!reduce.empty() && s.GetExtent(reduce.back()) <= 7) window = {reduce.back()};
     }
-    ComputeInRegisters(s, *it, w[0], "$nv", lanes, 0, window);
+    ComputeInRegisters(s, *it, w[0], "$nv", PlainKernel(machine, DType::Float(32)), 0, window);
   }
   s.Unroll(h[1]);
   s.Unroll(w[1]);
@@ -34,7 +34,8 @@ void FillTile(Schedule& s, const Parts& parts, const Machine& machine, const Poi
   s.Reorder(Concat({outer, tile}));
   const Names anchors = BlocksOf(s, parts, BlockRole::kAnchor);
   for (auto it = anchors.rbegin(); it != anchors.rend(); ++it) {
-    ComputeInRegisters(s, *it, outer.back(), "$nv", machine.Lanes(DType::Float(32)), SIZE_MAX, {});
+    const MicroKernel kernel = KernelOf(machine, PartOf(parts, *it).row, WrittenType(s, *it));
+    ComputeInRegisters(s, *it, outer.back(), "$nv", kernel, SIZE_MAX, {});
   }
   s.Unroll(tile[0]);
   s.Unroll(tile[1]);
