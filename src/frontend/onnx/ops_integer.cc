@@ -1,4 +1,4 @@
-// Products and convolutions of 8-bit integers with zero points.
+// 8-bit integers with zero points: products, convolutions, and the quantisation in front of them.
 //
 // A zero point is taken off an operand before it is multiplied. For products that is written as
 //   Σ (a - za)(b - zb) = Σ ab - za Σ b - zb Σ a + K za zb
@@ -115,7 +115,54 @@ Status ImportConvInteger(OpContext& c) {
   return c.Result(OpKind::kConv, {x, w}, std::move(attrs));
 }
 
+// u8 over the range that the values take, which is made to hold 0:
+//   scale = (max - min) / 255, or 1 where all values are 0;  zero = round(-min / scale)
+//   q = round(x / scale) + zero, to 0..255
+Status ImportDynamicQuantize(OpContext& c) {
+  TN_RETURN_IF_ERROR(c.Arity(1, 1));
+  const TensorType x = c.Type(0);
+  if (!(x.dtype == DType::Float(32)))
+    return c.Error("expected an input of f32, but got {}", x.ToString());
+  const ValueId none = c.Scalar(x.dtype, 0);
+  // The last axis by itself: along it the others are reduced by vectors.
+  auto end = [&](const char* kind, OpKind with_zero) -> Expected<ValueId> {
+    ValueId v = c.In(0);
+    for (int64_t rank = x.rank(); rank > 0; rank = rank > 1 ? 1 : 0) {
+      std::vector<int64_t> axes;
+      for (int64_t i = 0; i < std::max<int64_t>(rank - 1, 1); ++i) axes.push_back(i);
+      TN_ASSIGN_OR_RETURN(
+          v, c.Emit(OpKind::kReduce, {v},
+                    {{"kind", std::string(kind)}, {"axes", std::move(axes)}, {"keepdims", false}}));
+    }
+    return c.Emit(with_zero, {v, none});
+  };
+  TN_ASSIGN_OR_RETURN(const ValueId most, end("max", OpKind::kMax));
+  TN_ASSIGN_OR_RETURN(const ValueId least, end("min", OpKind::kMin));
+  TN_ASSIGN_OR_RETURN(ValueId scale, c.Emit(OpKind::kSub, {most, least}));
+  TN_ASSIGN_OR_RETURN(scale, c.Emit(OpKind::kDiv, {scale, c.Scalar(x.dtype, 255)}));
+  TN_ASSIGN_OR_RETURN(const ValueId flat, c.Emit(OpKind::kEqual, {scale, none}));
+  TN_ASSIGN_OR_RETURN(scale, c.Emit(OpKind::kWhere, {flat, c.Scalar(x.dtype, 1), scale}));
+  auto rounded = [&](ValueId v) -> Expected<ValueId> {
+    TN_ASSIGN_OR_RETURN(v, c.Emit(OpKind::kDiv, {v, scale}));
+    return c.Emit(OpKind::kRound, {v});
+  };
+  auto to_bytes = [&](ValueId v) -> Expected<ValueId> {
+    TN_ASSIGN_OR_RETURN(v, c.Emit(OpKind::kClip, {v}, {{"lo", 0.0}, {"hi", 255.0}}));
+    return c.Emit(OpKind::kCast, {v}, {{"to", std::string("u8")}});
+  };
+  TN_ASSIGN_OR_RETURN(ValueId zero, c.Emit(OpKind::kSub, {none, least}));
+  TN_ASSIGN_OR_RETURN(zero, rounded(zero));
+  TN_ASSIGN_OR_RETURN(ValueId q, rounded(c.In(0)));
+  TN_ASSIGN_OR_RETURN(q, c.Emit(OpKind::kAdd, {q, zero}));
+  TN_ASSIGN_OR_RETURN(q, to_bytes(q));
+  TN_ASSIGN_OR_RETURN(zero, to_bytes(zero));
+  TN_RETURN_IF_ERROR(c.SetOutput(0, q));
+  TN_RETURN_IF_ERROR(c.SetOutput(1, scale));
+  return c.SetOutput(2, zero);
+}
+
 constexpr OpRow kRows[] = {
+    {"DynamicQuantizeLinear", 11, ImportDynamicQuantize},
     {"MatMulInteger", 10, ImportMatMulInteger},
     {"ConvInteger", 10, ImportConvInteger},
 };
