@@ -7,9 +7,11 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 #include <random>
 
 #include "graph/builder.h"
+#include "graph/dims.h"
 #include "graph/storage_desc.h"
 #include "ir/visit.h"
 #include "loop/pass/pass.h"
@@ -386,6 +388,42 @@ TEST(Kernel, Definition) {
   product.op = OpKind::kMatMul;
   product.inputs = {F32({3, 5, 7}), F32({3, 7, 18})};
   Check(product, "definition");
+}
+
+// Every cell of a result that is none of its elements holds what its layout says.
+TEST(Kernel, PaddingIsFilled) {
+  for (double padding : {-std::numeric_limits<double>::infinity(), 7.0}) {
+    Case c;
+    c.op = OpKind::kReshape;
+    c.inputs = {F32({1, 3, 2, 2})};
+    graph::Builder b("region");
+    const ValueId x = b.Input("x", c.inputs[0]);
+    const ValueId y = *b.Add(OpKind::kReshape, {x}, "y", {}, {{"shape", c.inputs[0].dims}});
+    b.Output("y", y);
+    graph::Graph region = std::move(b).Finish();
+    TensorType& type = region.value(y).type.tensor();
+    StorageDesc desc;
+    desc.blocks = {{1, 4}, {1, 2}};
+    desc.begin = {0, 0, 1, 0};
+    desc.size = graph::ConstDims(std::vector<int64_t>{1, 3, 4, 3});
+    desc.padding = padding;
+    type.layout = MakeLayout(desc, type.dims);
+    const Expected<Kernel> kernel = Build(region, nullptr);
+    ASSERT_TRUE(kernel) << ToString(kernel.errors());
+    const Expected<Schedule> scheduled = ScheduleKernel(*kernel, TestMachine());
+    ASSERT_TRUE(scheduled) << ToString(scheduled.errors());
+    const testing::RunResult run = testing::RunRandom(scheduled->module(), "k", {});
+    ASSERT_EQ(run.error, "");
+    int64_t padded = 0;
+    const InterpArg& out = run.args.back();
+    for (int64_t i = 0; i < out.num_elements(); ++i) {
+      const int64_t channel = i / 12, row = i / 3 % 4, column = i % 3;
+      if (channel < 3 && row >= 1 && row < 3 && column < 2) continue;
+      EXPECT_EQ(out.Get(i), padding) << i;
+      ++padded;
+    }
+    EXPECT_EQ(padded, 4 * 4 * 3 - 12);
+  }
 }
 
 // What a plan says is held against the row.
