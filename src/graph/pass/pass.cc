@@ -7,6 +7,7 @@
 #include "graph/pass/dead_code.h"
 #include "graph/pass/decompose_batch_norm.h"
 #include "graph/pass/fold_into_conv.h"
+#include "graph/pass/match_signs.h"
 #include "graph/pass/raise_attention.h"
 #include "graph/pass/raise_gelu.h"
 #include "graph/pass/raise_hard_sigmoid.h"
