@@ -368,7 +368,9 @@ class Planner {
     return d;
   }
 
-  // Borders: the largest that any reader wants of a value which lies as it wants otherwise.
+  // Borders: the largest that any reader wants of a value which lies as it wants otherwise. A
+  // border holds what the first of them wants; others that want something else in theirs get a
+  // copy.
   void PlaceValues(const std::vector<Option>& chosen) {
     desc_.resize(g_.values.size());
     for (size_t v = 0; v < desc_.size(); ++v) desc_[v] = Chosen(static_cast<ValueId>(v));
@@ -376,7 +378,10 @@ class Planner {
       for (const Want& w : chosen[i].wants) {
         const ValueId outer = OuterOf(groups_[i], w.value);
         if (outer == kNoValue || IsConstant(outer) || w.desc.size.empty()) continue;
-        AddBorder(w.desc, g_.type(outer).dims, &borders_[outer]);
+        auto [it, is_new] = borders_.emplace(outer, StorageDesc());
+        if (is_new) it->second.padding = w.desc.padding;
+        if (it->second.padding == w.desc.padding)
+          AddBorder(w.desc, g_.type(outer).dims, &it->second);
       }
     }
     for (auto& [v, border] : borders_) {
@@ -385,6 +390,7 @@ class Planner {
       if (IsEnd(v) || IsGraphOutput(v)) continue;
       d.begin = border.begin;
       d.size = border.size;
+      d.padding = border.padding;
     }
     for (size_t v = 0; v < desc_.size(); ++v) {
       if (!g_.values[v].type.IsTensor()) continue;
@@ -466,7 +472,8 @@ class Planner {
     if (w.IsMetBy(have, dims)) return v;
     StorageDesc want = w.desc;
     // Several that want borders share one copy.
-    if (auto it = borders_.find(v); it != borders_.end() && !want.size.empty()) {
+    if (auto it = borders_.find(v);
+        it != borders_.end() && !want.size.empty() && it->second.padding == want.padding) {
       want.begin = it->second.begin;
       want.size = it->second.size;
     }
@@ -520,7 +527,7 @@ class Planner {
   int num_variables_ = 0;
   std::vector<uint8_t> blocked_;  // by variable
   std::vector<StorageDesc> desc_;
-  std::map<ValueId, StorageDesc> borders_;                       // begin and size alone
+  std::map<ValueId, StorageDesc> borders_;                       // begin, size and padding alone
   std::map<std::pair<ValueId, std::string>, ValueId> arranged_;  // by value and layout
 };
 
