@@ -4,6 +4,7 @@
 #include <optional>
 #include <vector>
 
+#include "graph/infer.h"
 #include "ops/algorithm.h"
 
 namespace tenon::ops {
@@ -13,6 +14,7 @@ struct ConvGeometry {
   int64_t least_batch = 1;
   int64_t group = 1;
   std::vector<int64_t> strides, dilations, pads;  // pads: begins of the axes of space, then ends
+  graph::ContractionTypes types;
 
   size_t rank() const { return x.size() - 2; }
   int64_t maps_per_group() const { return w[0] / group; }
@@ -21,8 +23,8 @@ struct ConvGeometry {
   int64_t Window() const;
 };
 
-/// Of a convolution of f32 with no negative pads, whose dims but the batch are known; nullopt for
-/// any other node.
+/// Of a convolution with no negative pads, whose dims but the batch are known; nullopt for any
+/// other node.
 std::optional<ConvGeometry> ReadConv(const Site& site);
 
 /// Two axes of space, and one group or one channel per group: what the direct algorithms compute on

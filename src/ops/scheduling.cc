@@ -85,8 +85,9 @@ void ComputeInRegisters(Schedule& s, const std::string& block, const std::string
   }
   std::string step;
   if (!kernel.IsPlain()) {
-    Names parts = s.Split(in.reduce.at(0), {-1, kernel.depth()});
-    in.reduce[0] = parts[0];
+    if (!s.ok()) return;
+    Names parts = s.Split(in.reduce.back(), {-1, kernel.depth()});
+    in.reduce.back() = parts[0];
     step = parts[1];
   }
   s.Reorder(Concat({in.reduce, tile, {rows, lane, step}}));

@@ -132,13 +132,14 @@ class Planner {
 
   // ---- Which values are in channel blocks ----
 
-  // Feature maps: four axes, f32, several channels, computed here.
+  // Feature maps: four axes, numbers of 32 bits at most, several channels, computed here.
   void CollectVariables() {
     variable_.assign(g_.values.size(), -1);
     for (const Group& group : groups_) {
       for (ValueId v : g_.node(group.node).outputs) {
         const TensorType& type = g_.type(v);
-        if (type.layout || type.rank() != 4 || !(type.dtype == DType::Float(32))) continue;
+        const bool numbers = type.dtype.IsFloat() || type.dtype.IsInt();
+        if (type.layout || type.rank() != 4 || !numbers || type.dtype.bits > 32) continue;
         if (AsInt(type.dims[1]).value_or(0) > 1 && lanes_ > 1) {
           variable_[static_cast<size_t>(v)] = num_variables_++;
         }
@@ -257,7 +258,7 @@ class Planner {
     WorkDescription work;
     for (ValueId v : group.operands) {
       if (IsConstant(v) || VariableOf(v) < 0 || blocked(v) == out) continue;
-      work.scalar_ops += static_cast<double>(BytesOf(g_.type(v))) / 4;
+      work.scalar_ops += static_cast<double>(BytesOf(g_.type(v)) / g_.type(v).dtype.Bytes());
     }
     return work.scalar_ops > 0 ? EstimateSeconds(work, machine_) : 0;
   }

@@ -4,7 +4,8 @@
 //   Σ (a - za)(b - zb) = Σ ab - za Σ b - zb Σ a + K za zb
 // which keeps the product itself one of bytes, with sums of whole rows and columns beside it. (All
 // of it wraps around at 32 bits alike.) The padding of a convolution does not let its sums be
-// split, so there the operands are widened.
+// split by themselves: what is outside becomes zero points first, Σ (x - zx) w = Σ xw - zx Σ w over
+// whole windows. Where weights have zero points too, the operands are widened.
 #include <algorithm>
 
 #include "frontend/onnx/ops.h"
@@ -91,6 +92,36 @@ Expected<ValueId> Widened(OpContext& c, ValueId x, ValueId zero) {
   return zero == kNoValue ? x : c.Emit(OpKind::kSub, {x, zero});
 }
 
+// `zx` is a scalar of i32, that of the input. What the pads add holds the zero point itself.
+Status ConvByWindows(OpContext& c, ValueId zx, Attrs attrs) {
+  const int64_t rank = c.Rank(0);
+  const std::vector<int64_t> pads = attrs.GetInts("pads");
+  ValueId x = c.In(0);
+  if (std::any_of(pads.begin(), pads.end(), [](int64_t p) { return p != 0; })) {
+    std::vector<int64_t> cells;  // of all axes: two more in front of the begins and of the ends
+    for (size_t side = 0; side < 2; ++side) {
+      cells.insert(cells.end(), 2, 0);
+      const auto first = pads.begin() + static_cast<long>(side) * (rank - 2);
+      cells.insert(cells.end(), first, first + (rank - 2));
+    }
+    TN_ASSIGN_OR_RETURN(ValueId zero, c.Reshape(c.In(2), {}));
+    TN_ASSIGN_OR_RETURN(x, c.Emit(OpKind::kPad, {x, zero}, {{"pads", std::move(cells)}}));
+    attrs.Set("pads", std::vector<int64_t>(pads.size(), 0));
+  }
+  TN_ASSIGN_OR_RETURN(ValueId product, c.Emit(OpKind::kConv, {x, c.In(1)}, std::move(attrs)));
+  TN_ASSIGN_OR_RETURN(ValueId sums, c.Emit(OpKind::kCast, {c.In(1)}, {{"to", kI32}}));
+  std::vector<int64_t> axes;
+  for (int64_t i = 1; i < rank; ++i) axes.push_back(i);
+  TN_ASSIGN_OR_RETURN(
+      sums, c.Emit(OpKind::kReduce, {sums},
+                   {{"kind", std::string("sum")}, {"axes", std::move(axes)}, {"keepdims", false}}));
+  TN_ASSIGN_OR_RETURN(sums, c.Emit(OpKind::kMul, {sums, zx}));
+  std::vector<Expr> shape(static_cast<size_t>(rank) - 1, IndexConst(1));
+  shape[0] = c.Dims(1)[0];
+  TN_ASSIGN_OR_RETURN(sums, c.Reshape(sums, std::move(shape)));
+  return c.Result(OpKind::kSub, {product, sums});
+}
+
 Status ImportConvInteger(OpContext& c) {
   TN_RETURN_IF_ERROR(c.Arity(2, 4));
   TN_RETURN_IF_ERROR(CheckBytes(c, 0));
@@ -105,7 +136,8 @@ Status ImportConvInteger(OpContext& c) {
       return c.Error("expected one zero point of the input, but got {}", c.Type(2).ToString());
     TN_ASSIGN_OR_RETURN(zx, c.Reshape(zx, {}));
   }
-  if (zw != kNoValue && c.Rank(3) == 1) {  // one per output channel
+  if (zw == kNoValue) return ConvByWindows(c, zx, std::move(attrs));
+  if (c.Rank(3) == 1) {  // one per output channel
     std::vector<Expr> shape(static_cast<size_t>(c.Rank(1)), IndexConst(1));
     shape[0] = c.Dims(3)[0];
     TN_ASSIGN_OR_RETURN(zw, c.Reshape(zw, std::move(shape)));

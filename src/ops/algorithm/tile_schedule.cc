@@ -19,7 +19,9 @@ void ScheduleBlockedTile(Schedule& s, const Parts& parts, const Machine& machine
       Names reduce = s.GetReduceLoops(*it);
       if (!reduce.empty() && s.GetExtent(reduce.back()) <= 7) window = {reduce.back()};
     }
-    ComputeInRegisters(s, *it, w[0], "$nv", PlainKernel(machine, DType::Float(32)), 0, window);
+    const MicroKernel kernel = KernelOf(machine, PartOf(parts, *it).row, WrittenType(s, *it));
+    // Where an operation of the table takes the sums, channels are their last axis.
+    ComputeInRegisters(s, *it, w[0], "$nv", kernel, kernel.IsPlain() ? 0 : SIZE_MAX, window);
   }
   s.Unroll(h[1]);
   s.Unroll(w[1]);
