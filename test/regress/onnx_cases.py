@@ -325,6 +325,15 @@ def add_integer_contractions():
     x, w = rand(2, 4, 8, 7, dtype=u8), rand(6, 4, 3, 3, dtype=u8)
     for name, more in (("plain", []), ("input", [scalar(11, u8)]), ("both", [scalar(11, u8), scalar(9, u8)])):
         one(f"conv_integer_{name}", "ConvInteger", [x, w, *more], constants=(1, 3), pads=[1, 0, 1, 2], strides=[2, 1])
+    for c, m, k, size in ((1, 2, 1, 1), (3, 17, 3, 9), (16, 16, 3, 7), (20, 33, 1, 5)):
+        a, b, zero = rng.integers(0, 256, (2, c, size, size)).astype(u8), rng.integers(-128, 128, (m, c, k, k)).astype(i8), scalar(77, u8)
+        one(f"conv_integer_weights_{c}_{m}_{k}", "ConvInteger", [a, b, zero], constants=(1,), pads=[k // 2] * 4)
+        one(f"conv_integer_weights_{c}_{m}_{k}_strides", "ConvInteger", [a, b, zero], constants=(1, 2), strides=[2, 1])
+        one(f"conv_integer_weights_{c}_{m}_{k}_plain", "ConvInteger", [a, b], constants=(1,), pads=[k // 2, 0, 0, k // 2])
+    add("quantised_conv", [helper.make_node("DynamicQuantizeLinear", ["i0"], ["q", "scale", "zero"]),
+                           helper.make_node("ConvInteger", ["q", "i1", "zero"], ["p"], pads=[1, 1, 1, 1]), helper.make_node("Cast", ["p"], ["f"], to=1),
+                           helper.make_node("Mul", ["f", "scale"], ["d"]), helper.make_node("Relu", ["d"], ["o0"])],
+        [rand(1, 20, 6, 6), rng.integers(-128, 128, (18, 20, 3, 3)).astype(i8)], constants=(1,))
     channels = rand(6, dtype=u8)
     padded = np.pad(x.astype(i64) - 11, ((0, 0), (0, 0), (1, 1), (1, 1)))
     windows = np.lib.stride_tricks.sliding_window_view(padded, (3, 3), (2, 3))

@@ -11,13 +11,9 @@ namespace {
 
 constexpr int kInt8 = 3, kBFloat16 = 16;
 
-// What `emit` says of y = x · w for a CPU, x of 64 x 128 elements, w of 128 x 48.
-std::string Emitted(const char* op, int x, int w, const std::string& cpu, const std::string& emit) {
-  const size_t bytes = w == kBFloat16 ? 2 : 1;
-  onnx::test::Model model;
-  model.Input("x", {64, 128}, x);
-  model.Init("w", w, {128, 48}, std::string(128 * 48 * bytes, '\1'));
-  model.Node(op, {"x", "w"}, {"y"}).Output("y", w == kBFloat16 ? kBFloat16 : onnx::test::kInt32);
+// What `emit` says of a model for a CPU.
+std::string EmittedOf(const onnx::test::Model& model, const std::string& cpu,
+                      const std::string& emit) {
   const Folder folder;
   CompileOptions options;
   options.model = folder / "m.onnx";
@@ -34,6 +30,16 @@ std::string Emitted(const char* op, int x, int w, const std::string& cpu, const 
   return text ? *text : "";
 }
 
+// The same of y = x · w, x of 64 x 128 elements, w of 128 x 48.
+std::string Emitted(const char* op, int x, int w, const std::string& cpu, const std::string& emit) {
+  const size_t bytes = w == kBFloat16 ? 2 : 1;
+  onnx::test::Model model;
+  model.Input("x", {64, 128}, x);
+  model.Init("w", w, {128, 48}, std::string(128 * 48 * bytes, '\1'));
+  model.Node(op, {"x", "w"}, {"y"}).Output("y", w == kBFloat16 ? kBFloat16 : onnx::test::kInt32);
+  return EmittedOf(model, cpu, emit);
+}
+
 bool Has(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
@@ -47,6 +53,16 @@ TEST(Products, OfBytesByVnni) {
   const std::string loops =
       Emitted("MatMulInteger", onnx::test::kUint8, kInt8, "cascadelake", "loop");
   EXPECT_TRUE(Has(loops, "{intrinsic: \"x86.vpdpbusd.512.row\"}")) << loops;
+}
+
+TEST(Products, OfWindowsOfBytes) {
+  onnx::test::Model model;
+  model.Input("x", {1, 32, 8, 8}, onnx::test::kUint8).Input("zero", {}, onnx::test::kUint8);
+  model.Init("w", kInt8, {48, 32, 3, 3}, std::string(48 * 32 * 9, '\1'));
+  model.Node("ConvInteger", {"x", "w", "zero"}, {"y"}).Output("y", onnx::test::kInt32);
+  const std::string code = EmittedOf(model, "cascadelake", "asm");
+  EXPECT_TRUE(Has(code, "\tvpdpbusd\t")) << code;
+  EXPECT_FALSE(Has(code, "(%rsp), %zmm")) << code;
 }
 
 TEST(Products, OfBytesInTiles) {

@@ -211,6 +211,22 @@ INSTANTIATE_TEST_SUITE_P(Kernel, DirectConvolution,
                          ::testing::Combine(::testing::Values(3, 24), ::testing::Values(16, 40),
                                             ::testing::Values(1, 4)));
 
+// Channels are multiplied in groups of four, or widened.
+TEST(Kernel, DirectConvolutionOfBytes) {
+  const DType u8 = DType::UInt(8), i8 = DType::Int(8);
+  auto bytes = [&](int64_t channels, int64_t maps, int64_t size, int64_t stride) {
+    Case c = Conv(channels, maps, size, 3, stride, 1, 1);
+    c.inputs = {TypeOf(u8, {1, channels, size, size}), TypeOf(i8, {maps, channels, 3, 3})};
+    return c;
+  };
+  const Machine vnni = MachineOf("cascadelake"), avx2 = MachineOf("x86-64-v3");
+  for (const Machine* machine : {&vnni, &avx2}) {
+    Check(bytes(3, 17, 4, 1), "direct_conv", 0, *machine);
+    Check(bytes(20, 32, 5, 2), "direct_conv", 0, *machine);
+    Check(bytes(16, 16, 1, 1), "direct_conv", 0, *machine);
+  }
+}
+
 TEST(Kernel, DirectConvolutionWithStridesAndResiduals) {
   Check(Conv(16, 16, 15, 1, 1, 0, 1), "direct_conv");
   Check(Conv(16, 16, 6, 3, 2, 1, 1), "direct_conv");
