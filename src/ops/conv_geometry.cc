@@ -27,7 +27,8 @@ std::optional<ConvGeometry> ReadConv(const Site& site) {
                  n.attrs.GetInts("strides"),
                  n.attrs.GetInts("dilations"),
                  n.attrs.GetInts("pads"),
-                 *types};
+                 *types,
+                 n.attrs.GetFloat("pad_value", 0)};
   if (std::any_of(c.pads.begin(), c.pads.end(), [](int64_t p) { return p < 0; }))
     return std::nullopt;
   return c;
@@ -38,13 +39,15 @@ bool IsDirectConv(const ConvGeometry& c) {
 }
 
 StorageDesc FeatureMap(const std::vector<Expr>& dims, int64_t lanes,
-                       const std::vector<int64_t>& before, const std::vector<int64_t>& after) {
+                       const std::vector<int64_t>& before, const std::vector<int64_t>& after,
+                       double padding) {
   StorageDesc d;
   if (lanes > 1) d.blocks = {{1, lanes}};
   auto cells = [](const std::vector<int64_t>& list) {
     return std::any_of(list.begin(), list.end(), [](int64_t n) { return n > 0; });
   };
   if (!cells(before) && !cells(after)) return d;
+  d.padding = padding;
   d.begin = {0, 0};
   d.size = {dims[0], dims[1]};
   for (size_t i = 0; i < before.size(); ++i) {

@@ -92,12 +92,15 @@ Expected<ValueId> Widened(OpContext& c, ValueId x, ValueId zero) {
   return zero == kNoValue ? x : c.Emit(OpKind::kSub, {x, zero});
 }
 
-// `zx` is a scalar of i32, that of the input. What the pads add holds the zero point itself.
+// `zx` is a scalar of i32, that of the input. What the pads add holds the zero point itself: by the
+// convolution where it is a number, else by a pad in front of it.
 Status ConvByWindows(OpContext& c, ValueId zx, Attrs attrs) {
   const int64_t rank = c.Rank(0);
   const std::vector<int64_t> pads = attrs.GetInts("pads");
   ValueId x = c.In(0);
-  if (std::any_of(pads.begin(), pads.end(), [](int64_t p) { return p != 0; })) {
+  if (const auto known = c.b.KnownInts(c.In(2))) {
+    attrs.Set("pad_value", static_cast<double>(known->at(0)));
+  } else if (std::any_of(pads.begin(), pads.end(), [](int64_t p) { return p != 0; })) {
     std::vector<int64_t> cells;  // of all axes: two more in front of the begins and of the ends
     for (size_t side = 0; side < 2; ++side) {
       cells.insert(cells.end(), 2, 0);

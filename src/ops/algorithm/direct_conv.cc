@@ -68,7 +68,7 @@ std::vector<Want> Wants(const Site& site, const Point& point) {
   const int64_t lanes = site.machine.Lanes(kF32), block = ValueOf(point, "input_block");
   std::vector<Want> wants;
   wants.push_back({n.inputs[0], FeatureMap(site.input(0).dims, block, {c.pads[0], c.pads[1]},
-                                           {c.pads[2], c.pads[3]})});
+                                           {c.pads[2], c.pads[3]}, c.pad_value)});
   StorageDesc weights;
   if (block > 1) weights.blocks.push_back({1, block});
   weights.blocks.push_back({0, ValueOf(point, "nv") * lanes});

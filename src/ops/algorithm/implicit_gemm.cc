@@ -24,7 +24,7 @@ constexpr int64_t kMaxMaps = 8;
 
 bool IsFor(const Site& site) {
   auto c = ReadConv(site);
-  return c && ComputesInF32(site.region, site.node()) && !IsDirectConv(*c) &&
+  return c && c->pad_value == 0 && ComputesInF32(site.region, site.node()) && !IsDirectConv(*c) &&
          site.machine.warp == 0;
 }
 
