@@ -359,7 +359,8 @@ TEST(Kernel, ProductInTiles) {
   Check(Product(u8, i8, {}, 1, 2, 1), "tile_matmul", 0, amx);
   Check(Product(u8, i8, {}, 15, 16, 63), "tile_matmul", 0, amx);
   Check(Product(u8, i8, {}, 16, 17, 64), "tile_matmul", 0, amx);
-  Check(Product(u8, i8, {2}, 17, 33, 65), "tile_matmul", 0, amx);
+  Check(Product(u8, i8, {2}, 1, 33, 65), "tile_matmul", 0, amx);
+  Check(Product(u8, i8, {}, 17, 16, 65), "tile_matmul", 0, amx);
   Check(Product(i8, i8, {}, 17, 16, 65), "tile_matmul", 0, amx);
   Check(Product(bf16, bf16, {}, 1, 16, 31), "tile_matmul", 0, amx);
   Check(Product(bf16, bf16, {}, 17, 16, 33), "tile_matmul", 0, amx);
