@@ -35,21 +35,33 @@ void WorkDescription::AddTileSteps(int64_t rows, int64_t vectors, double steps) 
   TN_UNREACHABLE();
 }
 
-double StepCycles(int64_t rows, int64_t vectors, const Machine& machine, DType type) {
-  const double units = machine.VectorUnit(type).per_second / machine.cycles_per_second;
-  const double fmas = static_cast<double>(rows * vectors) / units;
-  const double loads = static_cast<double>(rows + vectors) / machine.vector_loads_per_cycle;
-  return std::max({fmas, loads, machine.fma_latency_cycles}) + machine.loop_cycles;
+double StepCycles(int64_t rows, int64_t vectors, const Machine& machine, const ComputeUnit& unit) {
+  const double units = unit.per_second / machine.cycles_per_second;
+  const auto loads_of = [&](int64_t elements, DType type) {
+    const int64_t bits = elements * type.StorageBits();
+    return std::max<int64_t>(1, (bits + machine.vector_bits - 1) / machine.vector_bits);
+  };
+  const int64_t loads =
+      rows * loads_of(unit.m * unit.k, unit.a) + vectors * loads_of(unit.k * unit.n, unit.b);
+  // Vectors of multiply-adds take operands of their own type: others are converted.
+  int64_t operations = rows * vectors;
+  if (unit.row.empty() && unit.a != unit.acc) operations += rows;
+  if (unit.row.empty() && unit.b != unit.acc) operations += vectors;
+  return std::max({static_cast<double>(operations) / units,
+                   static_cast<double>(loads) / machine.vector_loads_per_cycle,
+                   machine.fma_latency_cycles}) +
+         machine.loop_cycles;
 }
 
 double EstimateSeconds(const WorkDescription& work, const Machine& machine) {
   TN_CHECK(work.team >= 1 && work.tiles >= 0);
   const double share = CriticalShare(work);
   double cycles = 0;
-  for (const TileSteps& t : work.tile_steps) {
-    if (t.steps > 0) cycles += t.steps * StepCycles(t.rows, t.vectors, machine, work.type);
-  }
   const ComputeUnit& unit = machine.VectorUnit(work.type);
+  for (const TileSteps& t : work.tile_steps) {
+    if (t.steps > 0)
+      cycles += t.steps * StepCycles(t.rows, t.vectors, machine, work.unit ? *work.unit : unit);
+  }
   const double lanes = static_cast<double>(unit.n);
   const double compute = cycles * share / machine.cycles_per_second +
                          work.vector_ops * share / (unit.per_second * lanes) +

@@ -5,12 +5,13 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 
 #include "cost/machine.h"
 
 namespace tenon {
 
-/// Turns of a reduction loop over register tiles of `rows` × `vectors` accumulators.
+/// Turns of a reduction loop over tiles of `rows` × `vectors` accumulators of a unit.
 struct TileSteps {
   int64_t rows = 1, vectors = 1;
   double steps = 0;
@@ -24,6 +25,7 @@ inline constexpr size_t kMostMemoryLevels = 4;
 /// it takes the same time.
 struct WorkDescription {
   DType type = DType::Float(32);        // of accumulators
+  std::optional<ComputeUnit> unit;      // of the products; none: the type's vector unit
   std::array<TileSteps, 4> tile_steps;  // products in register tiles; the rest of it is zeros
   double scalar_ops =
       0;  // arithmetic that is done an element at a time, multiply-adds counting one
@@ -39,11 +41,10 @@ struct WorkDescription {
   void AddTileSteps(int64_t rows, int64_t vectors, double steps);
 };
 
-/// Cycles of one turn of a reduction loop over a tile: multiply-adds against loads (one row of
-/// vectors and a broadcast for each row of the tile), and the latency of a short chain of
-/// accumulators.
-double StepCycles(int64_t rows, int64_t vectors, const Machine& machine,
-                  DType type = DType::Float(32));
+/// Cycles of one turn of a reduction loop over a tile: operations of the unit against loads (of the
+/// unit's second operand for each vector, and of its first for each row), and the latency of a
+/// short chain of accumulators.
+double StepCycles(int64_t rows, int64_t vectors, const Machine& machine, const ComputeUnit& unit);
 
 /// Seconds on the critical worker: computing and streaming from every level overlap, but not
 /// wholly, so that the slowest counts and a tenth of the others; packing and team overheads add.

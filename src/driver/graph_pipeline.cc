@@ -31,6 +31,7 @@ constexpr GraphStep kSteps[] = {
     {"decompose_batch_norm", 0, "one form of a product and a sum per channel"},
     {"fold_into_conv", 1, "on logical weights"},
     {"crop_conv", 1, "plans give inputs the borders that pads ask for"},
+    {"match_signs", 2, "sums of rows and columns may be there already, from zero points"},
     {"common_subexpressions", 1, "folding made equal transforms of equal weights"},
     {"fuse", 1, "everything before reasons about single operators"},
     {"plan_groups", 2, "last: a group is what has an algorithm, and operands to lie as it wants"},

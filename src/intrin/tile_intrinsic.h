@@ -62,6 +62,9 @@ struct TileIntrinsic {
   std::string pattern;  // the same parameters; empty: the meaning is the pattern
   std::vector<Emission> emissions;
   std::string start = {};  // the row that sets its result to zero; "": any code does
+  /// Of a product of tiles: the rows that bring its operands from memory, in their order, and the
+  /// row that takes its result there. Empty: the operands are values like any other.
+  std::vector<std::string> moves = {};
 
   /// Null where the back end has no way to write it.
   const Emission* EmissionOf(Emission::Kind kind) const;

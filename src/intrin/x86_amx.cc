@@ -144,14 +144,16 @@ func @{0}(A: bf16[16, 32] in tile, B: bf16[16, 16, 2] in tile, out C: f32[16, 16
 
 void Add(TileIntrinsics* table, const std::string& name, const char* feature,
          const std::string& meaning, const std::string& pattern, const char* llvm,
-         std::vector<EmissionArg> args, const std::string& start = "") {
+         std::vector<EmissionArg> args, const std::string& start = "",
+         std::vector<std::string> moves = {}) {
   table->Add({.name = name,
               .feature = feature,
               .state = kState,
               .meaning = meaning,
               .pattern = pattern,
               .emissions = {{Emission::Kind::kLlvm, llvm, std::move(args), ""}},
-              .start = start});
+              .start = start,
+              .moves = std::move(moves)});
 }
 
 void AddMove(TileIntrinsics* table, const std::string& name, DType type, const std::string& meaning,
@@ -182,11 +184,12 @@ void RegisterX86Amx(TileIntrinsics* table) {
   const std::vector<EmissionArg> product = {
       {ArgKind::kTile, 2}, {ArgKind::kTile, 0}, {ArgKind::kTile, 1}};
   Add(table, "x86.tdpbusd", "amx-int8", Bytes("x86.tdpbusd", "u8"), "", "llvm.x86.tdpbusd", product,
-      "x86.tilezero.i32");
+      "x86.tilezero.i32", {"x86.tileloadd.u8", "x86.tileloadd.i8.groups", "x86.tilestored.i32"});
   Add(table, "x86.tdpbssd", "amx-int8", Bytes("x86.tdpbssd", "i8"), "", "llvm.x86.tdpbssd", product,
-      "x86.tilezero.i32");
+      "x86.tilezero.i32", {"x86.tileloadd.i8", "x86.tileloadd.i8.groups", "x86.tilestored.i32"});
   Add(table, "x86.tdpbf16ps", "amx-bf16", Halves("x86.tdpbf16ps"), HalvesPattern("x86.tdpbf16ps"),
-      "llvm.x86.tdpbf16ps", product, "x86.tilezero.f32");
+      "llvm.x86.tdpbf16ps", product, "x86.tilezero.f32",
+      {"x86.tileloadd.bf16", "x86.tileloadd.bf16.groups", "x86.tilestored.f32"});
 }
 
 }  // namespace tenon

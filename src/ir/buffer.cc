@@ -8,7 +8,7 @@ namespace tenon {
 
 Layout LayoutNode::Make(std::vector<Var> coords, std::vector<Expr> storage,
                         std::vector<Expr> extents, std::vector<ThreadAxis> threads,
-                        int64_t replicas) {
+                        int64_t replicas, double padding) {
   TN_CHECK(extents.empty() || extents.size() == storage.size());
   TN_CHECK(threads.size() <= storage.size() && replicas >= 1);
   auto n = MakeRef<LayoutNode>();
@@ -17,6 +17,7 @@ Layout LayoutNode::Make(std::vector<Var> coords, std::vector<Expr> storage,
   n->extents = std::move(extents);
   n->threads = std::move(threads);
   n->replicas = replicas;
+  n->padding = padding;
   return n;
 }
 

@@ -19,17 +19,20 @@ namespace tenon {
 /// the largest value of each expression over the logical shape, rounded up to the `extents` entry
 /// where that is given (explicit padding; null = derived). `threads` names the thread axes that the
 /// leading storage coordinates live on, for fragments, and `replicas` is how many
-/// copies the axis holds; both are empty/1 for memory.
+/// copies the axis holds; both are empty/1 for memory. `padding` is what the cells hold that no
+/// logical point of a stored value maps to: who writes the value writes them too.
 struct LayoutNode final : NodeOf<LayoutNode, NodeKind::kLayout> {
   std::vector<Var> coords;
   std::vector<Expr> storage;
   std::vector<Expr> extents;  // empty, or one per storage dimension
   std::vector<ThreadAxis> threads;
   int64_t replicas = 1;
+  double padding = 0;
 
   static Ref<const LayoutNode> Make(std::vector<Var> coords, std::vector<Expr> storage,
                                     std::vector<Expr> extents = {},
-                                    std::vector<ThreadAxis> threads = {}, int64_t replicas = 1);
+                                    std::vector<ThreadAxis> threads = {}, int64_t replicas = 1,
+                                    double padding = 0);
   template <class S, class F>
   static void Fields(S& s, F&& f) {
     f("coords", s.coords, FieldRole::kBinds);
@@ -37,6 +40,7 @@ struct LayoutNode final : NodeOf<LayoutNode, NodeKind::kLayout> {
     f("extents", s.extents, FieldRole::kChild);
     f("threads", s.threads, FieldRole::kAttribute);
     f("replicas", s.replicas, FieldRole::kAttribute);
+    f("padding", s.padding, FieldRole::kAttribute);
   }
 };
 using Layout = Ref<const LayoutNode>;

@@ -87,7 +87,7 @@ Region TextParser::TakeRegion() {
   return RegionNode::Make(buffer, std::move(ranges));
 }
 
-// (i, j) -> (i / 16 on threadIdx.x, i % 16 size 16) replicas 2
+// (i, j) -> (i / 16 on threadIdx.x, i % 16 size 16) replicas 2 padding -inf
 Layout TextParser::TakeLayout() {
   const size_t mark = Enter();
   std::vector<Var> coords;
@@ -125,8 +125,20 @@ Layout TextParser::TakeLayout() {
     replicas = TakeInt("a number of replicas");
     if (replicas < 1) Fail(at, fmt::format("expected at least one replica but got {}", replicas));
   }
+  double padding = 0;
+  if (Accept("padding")) {
+    const Token at = Peek();
+    const AttrValue value = TakeAttrValue();
+    if (const auto* number = std::get_if<int64_t>(&value)) {
+      padding = static_cast<double>(*number);
+    } else if (const auto* real = std::get_if<double>(&value)) {
+      padding = *real;
+    } else {
+      Fail(at, "expected a number that padding holds");
+    }
+  }
   Leave(mark);
-  return LayoutNode::Make(coords, storage, extents, threads, replicas);
+  return LayoutNode::Make(coords, storage, extents, threads, replicas, padding);
 }
 
 Buffer TextParser::TakeBufferType(const std::string& name) {

@@ -381,6 +381,7 @@ void IrPrinter::PrintLayout(const LayoutNode& layout) {
   }
   out_ += ")";
   if (layout.replicas != 1) out_ += fmt::format(" replicas {}", layout.replicas);
+  if (layout.padding != 0) out_ += fmt::format(" padding {}", layout.padding);
   Leave(mark);
   used_ = outside;
 }

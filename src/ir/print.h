@@ -10,8 +10,8 @@
 //   select      select(c, a, b)
 //   regions     A[i, 0..m, j..+4]   one index, [0, m), [j, j + 4); a whole buffer is just A
 //   buffers     A: f32[m, 64] layout (i, j) -> (i / 16, j, i % 16) strides (…) in shared align 64
-//   layouts     (i, j) -> (expr size extent on threadIdx.x, …) replicas 2
-//               `size _` is a derived extent
+//   layouts     (i, j) -> (expr size extent on threadIdx.x, …) replicas 2 padding -inf
+//               `size _` is a derived extent; `padding 0` is not written
 //
 // Names are [A-Za-z_][A-Za-z0-9_.]*; anything else, and what would read as a type or a constant,
 // stands in backquotes with the escapes of JSON. Two variables or buffers of one name in the same

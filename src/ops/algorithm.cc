@@ -178,6 +178,7 @@ std::string Space::ToString() const {
 
 bool Want::IsMetBy(const StorageDesc& stored, const std::vector<Expr>& dims) const {
   if (stored.order != desc.order || stored.blocks != desc.blocks) return false;
+  if (HasPadding(desc, dims) && stored.padding != desc.padding) return false;
   for (size_t i = 0; i < dims.size(); ++i) {
     auto cells = [&](const StorageDesc& d) { return d.size.empty() ? dims[i] : d.size[i]; };
     auto begin = [&](const StorageDesc& d) { return d.begin.empty() ? int64_t{0} : d.begin[i]; };

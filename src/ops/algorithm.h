@@ -107,6 +107,7 @@ enum class BlockRole : uint8_t {
   kRow,     // a row computed for what follows
   kFactor,  // a number for each row
   kPack,    // an operand written again in another order
+  kMove,    // an operand of the anchor brought into tiles, or its result taken out of them
   kScores,  // the first product of attention
   kMasked,  // and what is done with it before the softmax
 };
@@ -116,6 +117,7 @@ struct BlockPart {
   BlockRole role = BlockRole::kAnchor;
   int vector_axis = -1;      // of what stores: the axis along memory; -1: none
   int64_t vector_block = 0;  // and how long its runs are; 0: the whole axis
+  std::string row;           // the tile intrinsic that it is made for; "": plain vectors
 };
 /// By block name; blocks that nobody marked are the anchor's.
 using Parts = std::map<std::string, BlockPart>;

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "graph/dims.h"
-#include "ops/fusing.h"
 
 namespace tenon::ops {
 
@@ -15,9 +14,11 @@ int64_t ConvGeometry::Window() const {
 
 std::optional<ConvGeometry> ReadConv(const Site& site) {
   const graph::Node& n = site.node();
-  if (n.op != graph::OpKind::kConv || !ComputesInF32(site.region, n)) return std::nullopt;
+  if (n.op != graph::OpKind::kConv) return std::nullopt;
   const graph::TensorType &x = site.input(0), &w = site.input(1), &y = site.result();
   if (x.rank() < 3 || !AreNumbers(x, 1) || !AreNumbers(w) || !AreNumbers(y, 1)) return std::nullopt;
+  const auto types = graph::ContractionTypesOf(x.dtype, w.dtype, n.attrs);
+  if (!types) return std::nullopt;
   ConvGeometry c{site.Sizes(x),
                  site.Sizes(w),
                  site.Sizes(y),
@@ -25,7 +26,9 @@ std::optional<ConvGeometry> ReadConv(const Site& site) {
                  n.attrs.GetInt("group", 1),
                  n.attrs.GetInts("strides"),
                  n.attrs.GetInts("dilations"),
-                 n.attrs.GetInts("pads")};
+                 n.attrs.GetInts("pads"),
+                 *types,
+                 n.attrs.GetFloat("pad_value", 0)};
   if (std::any_of(c.pads.begin(), c.pads.end(), [](int64_t p) { return p < 0; }))
     return std::nullopt;
   return c;
@@ -36,13 +39,15 @@ bool IsDirectConv(const ConvGeometry& c) {
 }
 
 StorageDesc FeatureMap(const std::vector<Expr>& dims, int64_t lanes,
-                       const std::vector<int64_t>& before, const std::vector<int64_t>& after) {
+                       const std::vector<int64_t>& before, const std::vector<int64_t>& after,
+                       double padding) {
   StorageDesc d;
   if (lanes > 1) d.blocks = {{1, lanes}};
   auto cells = [](const std::vector<int64_t>& list) {
     return std::any_of(list.begin(), list.end(), [](int64_t n) { return n > 0; });
   };
   if (!cells(before) && !cells(after)) return d;
+  d.padding = padding;
   d.begin = {0, 0};
   d.size = {dims[0], dims[1]};
   for (size_t i = 0; i < before.size(); ++i) {

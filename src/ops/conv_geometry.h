@@ -4,6 +4,7 @@
 #include <optional>
 #include <vector>
 
+#include "graph/infer.h"
 #include "ops/algorithm.h"
 
 namespace tenon::ops {
@@ -13,6 +14,8 @@ struct ConvGeometry {
   int64_t least_batch = 1;
   int64_t group = 1;
   std::vector<int64_t> strides, dilations, pads;  // pads: begins of the axes of space, then ends
+  graph::ContractionTypes types;
+  double pad_value = 0;
 
   size_t rank() const { return x.size() - 2; }
   int64_t maps_per_group() const { return w[0] / group; }
@@ -21,8 +24,8 @@ struct ConvGeometry {
   int64_t Window() const;
 };
 
-/// Of a convolution of f32 with no negative pads, whose dims but the batch are known; nullopt for
-/// any other node.
+/// Of a convolution with no negative pads, whose dims but the batch are known; nullopt for any
+/// other node.
 std::optional<ConvGeometry> ReadConv(const Site& site);
 
 /// Two axes of space, and one group or one channel per group: what the direct algorithms compute on
@@ -30,10 +33,10 @@ std::optional<ConvGeometry> ReadConv(const Site& site);
 bool IsDirectConv(const ConvGeometry& c);
 
 /// The storage of feature maps in channel blocks of `lanes` (1: plain order) with borders of at
-/// least `before` and `after` cells on each axis of space (both empty: none).
+/// least `before` and `after` cells on each axis of space (both empty: none), which hold `padding`.
 StorageDesc FeatureMap(const std::vector<Expr>& dims, int64_t lanes,
                        const std::vector<int64_t>& before = {},
-                       const std::vector<int64_t>& after = {});
+                       const std::vector<int64_t>& after = {}, double padding = 0);
 
 /// Wants of a kernel whose results lie in channel blocks.
 void WantBlockedResults(const Site& site, int64_t lanes, std::vector<Want>* wants);

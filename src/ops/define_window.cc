@@ -70,6 +70,7 @@ static Operand DefineConv(const OpContext& op) {
   Window window(*op.node, kernel);
   int64_t group = op.Int("group"), out_per_group = w.dim(0) / group;
   const DType wide = graph::ContractionTypesOf(x.dtype, w.dtype, op.node->attrs)->accumulator;
+  const double pad_value = op.node->attrs.GetFloat("pad_value", 0);
   return As(
       op.out.dtype, Read(te::Compute(op.name, op.out.dims, [&](const Indices& out) {
         te::Axis c = te::ReduceAxis("c", w.dims[1]);
@@ -78,7 +79,8 @@ static Operand DefineConv(const OpContext& op) {
         auto [element, inside] = WindowElement(x, window, {out[0], channel}, out, op.out.dims, k);
         Indices at = {out[1], c.var};
         for (const te::Axis& a : k) at.push_back(a.var);
-        Expr value = inside ? Select::Make(inside, element, MakeConst(element->dtype, 0)) : element;
+        Expr value =
+            inside ? Select::Make(inside, element, MakeConst(element->dtype, pad_value)) : element;
         std::vector<te::Axis> axes = {c};
         axes.insert(axes.end(), k.begin(), k.end());
         Expr bias = op.Has(2) ? CastExpr::Make(wide, op.in[2].at({out[1]})) : nullptr;

@@ -113,8 +113,10 @@ void Group::DefineNode(const graph::Node& node) {
   for (size_t k = 0; k < results.size(); ++k) Set(node.outputs[k], std::move(results[k]));
 }
 
-std::string Group::Mark(std::string block, BlockRole role) {
-  parts_[block].role = role;
+std::string Group::Mark(std::string block, BlockRole role, std::string row) {
+  BlockPart& part = parts_[block];
+  part.role = role;
+  part.row = std::move(row);
   return block;
 }
 
@@ -141,9 +143,9 @@ te::Tensor Group::StoreOutput(size_t k) {
       [&](const Indices& i) -> te::Body {
         Expr e = v.at(i);
         for (const Blocking& b : out.desc.blocks) {
-          if (!out.IsRagged(b.axis)) continue;
+          if (b.size != out.desc.BlockOf(b.axis) || !out.IsRagged(b.axis)) continue;
           size_t a = static_cast<size_t>(b.axis);
-          e = Select::Make(Lt(i[a], out.dims[a]), e, MakeConst(e->dtype, 0));
+          e = Select::Make(Lt(i[a], out.dims[a]), e, MakeConst(e->dtype, out.desc.padding));
         }
         return e;
       },
@@ -183,7 +185,8 @@ void Group::FillHalo(size_t k, std::vector<te::Tensor>* tensors) {
       const std::string name = fmt::format("halo{}_{}_{}", k, a, side);
       MarkStore(name, BlockRole::kHalo, out);
       tensors->push_back(te::Compute(
-          name, domain, [&](const Indices&) { return MakeConst(out.buffer->dtype, 0); }, storage));
+          name, domain,
+          [&](const Indices&) { return MakeConst(out.buffer->dtype, out.desc.padding); }, storage));
     }
   }
 }

@@ -33,8 +33,9 @@ class Group {
   /// The node of the region that is the anchor; kNoNode for a group of element definitions only.
   graph::NodeId anchor() const { return anchor_; }
 
-  /// Says what the block of that name is there for. Returns the name.
-  std::string Mark(std::string block, BlockRole role);
+  /// Says what the block of that name is there for, and which tile intrinsic it is made for.
+  /// Returns the name.
+  std::string Mark(std::string block, BlockRole role, std::string row = "");
 
   /// Makes the blocks that store the outputs ("out0", …; padding zero) and the zeroes of their
   /// halos, then the function.

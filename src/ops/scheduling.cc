@@ -67,7 +67,7 @@ InnerLoops LoopsInside(Schedule& s, const std::string& block, const std::string&
 }
 
 void ComputeInRegisters(Schedule& s, const std::string& block, const std::string& at,
-                        const std::string& vectors, int64_t lanes, size_t lanes_axis,
+                        const std::string& vectors, const MicroKernel& kernel, size_t lanes_axis,
                         const Names& unrolled_reduce) {
   s.SetScope(WrittenBuffer(s, block), Scope::kRegister);
   s.ComputeAt(block, at);
@@ -78,12 +78,19 @@ void ComputeInRegisters(Schedule& s, const std::string& block, const std::string
   Names tile = in.spatial;
   tile.erase(tile.begin() + static_cast<long>(lanes_axis));
   std::string rows, lane = vector_loop;
-  if (s.GetExtent(vector_loop) > lanes) {
-    Names parts = s.SplitBy(vector_loop, {vectors, std::to_string(lanes)});
+  if (s.GetExtent(vector_loop) > kernel.lanes()) {
+    Names parts = s.SplitBy(vector_loop, {vectors, std::to_string(kernel.lanes())});
     rows = parts[0];
     lane = parts[1];
   }
-  s.Reorder(Concat({in.reduce, tile, {rows, lane}}));
+  std::string step;
+  if (!kernel.IsPlain()) {
+    if (!s.ok()) return;
+    Names parts = s.Split(in.reduce.back(), {-1, kernel.depth()});
+    in.reduce.back() = parts[0];
+    step = parts[1];
+  }
+  s.Reorder(Concat({in.reduce, tile, {rows, lane, step}}));
   Names unroll = Concat({tile, {rows}});
   if (!in.reduce.empty()) {
     std::string init = s.DecomposeReduction(block, in.reduce[0]);
@@ -93,7 +100,11 @@ void ComputeInRegisters(Schedule& s, const std::string& block, const std::string
       for (size_t i = 0; i + 1 < start.spatial.size(); ++i) s.Unroll(start.spatial[i]);
     }
   }
-  s.Vectorize(lane);
+  if (kernel.IsPlain()) {
+    s.Vectorize(lane);
+  } else {
+    s.Tensorize(lane, kernel.unit.row);
+  }
   for (const std::string& l : unroll) s.Unroll(l);
   for (const std::string& l : unrolled_reduce) {
     if (s.HasLoop(l)) s.Unroll(l);

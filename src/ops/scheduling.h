@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "ops/algorithm.h"
+#include "ops/micro_kernel.h"
 
 namespace tenon::ops {
 
@@ -26,11 +27,11 @@ struct InnerLoops {
 };
 InnerLoops LoopsInside(Schedule& s, const std::string& block, const std::string& loop);
 
-/// Computes a reduction block in registers under `at`: reduction outside, tile unrolled, lanes
-/// innermost. `vectors` is a factor ("$nv"); `lanes_axis` is the place of the vector axis among the
-/// block's inner spatial loops (beyond the last: the last).
+/// Computes a reduction block in registers under `at`: reduction outside, tile unrolled, the
+/// kernel's operation innermost. `vectors` is a factor ("$nv"); `lanes_axis` is the place of the
+/// vector axis among the block's inner spatial loops (beyond the last: the last).
 void ComputeInRegisters(Schedule& s, const std::string& block, const std::string& at,
-                        const std::string& vectors, int64_t lanes, size_t lanes_axis,
+                        const std::string& vectors, const MicroKernel& kernel, size_t lanes_axis,
                         const Names& unrolled_reduce);
 
 /// Any block: outer loops parallel, the loop that runs along memory vectorized inside reductions.

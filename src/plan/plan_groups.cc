@@ -132,13 +132,14 @@ class Planner {
 
   // ---- Which values are in channel blocks ----
 
-  // Feature maps: four axes, f32, several channels, computed here.
+  // Feature maps: four axes, numbers of 32 bits at most, several channels, computed here.
   void CollectVariables() {
     variable_.assign(g_.values.size(), -1);
     for (const Group& group : groups_) {
       for (ValueId v : g_.node(group.node).outputs) {
         const TensorType& type = g_.type(v);
-        if (type.layout || type.rank() != 4 || !(type.dtype == DType::Float(32))) continue;
+        const bool numbers = type.dtype.IsFloat() || type.dtype.IsInt();
+        if (type.layout || type.rank() != 4 || !numbers || type.dtype.bits > 32) continue;
         if (AsInt(type.dims[1]).value_or(0) > 1 && lanes_ > 1) {
           variable_[static_cast<size_t>(v)] = num_variables_++;
         }
@@ -257,7 +258,7 @@ class Planner {
     WorkDescription work;
     for (ValueId v : group.operands) {
       if (IsConstant(v) || VariableOf(v) < 0 || blocked(v) == out) continue;
-      work.scalar_ops += static_cast<double>(BytesOf(g_.type(v))) / 4;
+      work.scalar_ops += static_cast<double>(BytesOf(g_.type(v)) / g_.type(v).dtype.Bytes());
     }
     return work.scalar_ops > 0 ? EstimateSeconds(work, machine_) : 0;
   }
@@ -368,7 +369,9 @@ class Planner {
     return d;
   }
 
-  // Borders: the largest that any reader wants of a value which lies as it wants otherwise.
+  // Borders: the largest that any reader wants of a value which lies as it wants otherwise. A
+  // border holds what the first of them wants; others that want something else in theirs get a
+  // copy.
   void PlaceValues(const std::vector<Option>& chosen) {
     desc_.resize(g_.values.size());
     for (size_t v = 0; v < desc_.size(); ++v) desc_[v] = Chosen(static_cast<ValueId>(v));
@@ -376,7 +379,10 @@ class Planner {
       for (const Want& w : chosen[i].wants) {
         const ValueId outer = OuterOf(groups_[i], w.value);
         if (outer == kNoValue || IsConstant(outer) || w.desc.size.empty()) continue;
-        AddBorder(w.desc, g_.type(outer).dims, &borders_[outer]);
+        auto [it, is_new] = borders_.emplace(outer, StorageDesc());
+        if (is_new) it->second.padding = w.desc.padding;
+        if (it->second.padding == w.desc.padding)
+          AddBorder(w.desc, g_.type(outer).dims, &it->second);
       }
     }
     for (auto& [v, border] : borders_) {
@@ -385,6 +391,7 @@ class Planner {
       if (IsEnd(v) || IsGraphOutput(v)) continue;
       d.begin = border.begin;
       d.size = border.size;
+      d.padding = border.padding;
     }
     for (size_t v = 0; v < desc_.size(); ++v) {
       if (!g_.values[v].type.IsTensor()) continue;
@@ -466,7 +473,8 @@ class Planner {
     if (w.IsMetBy(have, dims)) return v;
     StorageDesc want = w.desc;
     // Several that want borders share one copy.
-    if (auto it = borders_.find(v); it != borders_.end() && !want.size.empty()) {
+    if (auto it = borders_.find(v);
+        it != borders_.end() && !want.size.empty() && it->second.padding == want.padding) {
       want.begin = it->second.begin;
       want.size = it->second.size;
     }
@@ -520,7 +528,7 @@ class Planner {
   int num_variables_ = 0;
   std::vector<uint8_t> blocked_;  // by variable
   std::vector<StorageDesc> desc_;
-  std::map<ValueId, StorageDesc> borders_;                       // begin and size alone
+  std::map<ValueId, StorageDesc> borders_;                       // begin, size and padding alone
   std::map<std::pair<ValueId, std::string>, ValueId> arranged_;  // by value and layout
 };
 

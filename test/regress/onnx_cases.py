@@ -301,15 +301,51 @@ def add_integer_contractions():
         expect=[(x[0, 0, 0].astype(i32) - 7) @ w.astype(i32)])
     one("matmul_integer_largest", "MatMulInteger", [np.full((2, 600), 255, u8), np.full((600, 2), 127, i8)],
         expect=[np.full((2, 2), 255 * 127 * 600, i32)])
+    # Weights are arranged for the machine's unit: sizes around a register tile, a vector and a group of four.
+    for m, k, n in ((1, 1, 2), (1, 64, 33), (5, 3, 16), (7, 4, 17), (13, 97, 40), (33, 65, 49)):
+        for a, b in ((u8, i8), (u8, u8), (i8, i8), (i8, u8)):
+            ends = lambda t: (np.iinfo(t).min, np.iinfo(t).max + 1)
+            x, w = rng.integers(*ends(a), (m, k)).astype(a), rng.integers(*ends(b), (k, n)).astype(b)
+            za, zb = rng.integers(*ends(a)).astype(a), rng.integers(*ends(b), n).astype(b)
+            kind = f"matmul_integer_weights_{np.dtype(a).name}_{np.dtype(b).name}_{m}_{k}_{n}"
+            exact = (x.astype(i64) - za) @ (w.astype(i64) - zb)
+            one(kind, "MatMulInteger", [x, w, scalar(za, a), zb], constants=(1, 2, 3), expect=[exact.astype(i32)])
+            one(f"{kind}_plain", "MatMulInteger", [x, w], constants=(1,), expect=[x.astype(i32) @ w.astype(i32)])
+    x, w, zero = rand(2, 3, 5, 30, dtype=u8), rand(30, 18, dtype=i8), scalar(100, u8)
+    one("matmul_integer_weights_batches", "MatMulInteger", [x, w, zero], constants=(1, 2), expect=[(x.astype(i32) - 100) @ w.astype(i32)])
+    for name, x in (("values", rand(5, 30)), ("zeros", np.zeros((3, 4), f32)), ("positive", abs(rand(40))), ("scalar", scalar(-2.5))):
+        one(f"dynamic_quantize_{name}", "DynamicQuantizeLinear", [x], outputs=3)
+    for m, b, zero in ((1, i8, 0), (9, i8, 0), (9, u8, 131)):
+        add(f"quantised_linear_{m}_{np.dtype(b).name}",
+            [helper.make_node("DynamicQuantizeLinear", ["i0"], ["q", "scale", "zero"]),
+             helper.make_node("MatMulInteger", ["q", "i1", "zero", "i2"], ["p"]), helper.make_node("Cast", ["p"], ["f"], to=1),
+             helper.make_node("Mul", ["scale", "i3"], ["scales"]), helper.make_node("Mul", ["f", "scales"], ["d"]),
+             helper.make_node("Add", ["d", "i4"], ["e"]), helper.make_node("Relu", ["e"], ["o0"])],
+            [rand(m, 70), rng.integers(0, 127, (70, 45)).astype(b), scalar(zero, b), abs(rand(45)) * f32(0.01), rand(45)], constants=(1, 2, 3, 4))
     x, w = rand(2, 4, 8, 7, dtype=u8), rand(6, 4, 3, 3, dtype=u8)
     for name, more in (("plain", []), ("input", [scalar(11, u8)]), ("both", [scalar(11, u8), scalar(9, u8)])):
         one(f"conv_integer_{name}", "ConvInteger", [x, w, *more], constants=(1, 3), pads=[1, 0, 1, 2], strides=[2, 1])
+    for c, m, k, size in ((1, 2, 1, 1), (3, 17, 3, 9), (16, 16, 3, 7), (20, 33, 1, 5)):
+        a, b, zero = rng.integers(0, 256, (2, c, size, size)).astype(u8), rng.integers(-128, 128, (m, c, k, k)).astype(i8), scalar(77, u8)
+        one(f"conv_integer_weights_{c}_{m}_{k}", "ConvInteger", [a, b, zero], constants=(1,), pads=[k // 2] * 4)
+        one(f"conv_integer_weights_{c}_{m}_{k}_strides", "ConvInteger", [a, b, zero], constants=(1, 2), strides=[2, 1])
+        one(f"conv_integer_weights_{c}_{m}_{k}_plain", "ConvInteger", [a, b], constants=(1,), pads=[k // 2, 0, 0, k // 2])
+    add("quantised_conv", [helper.make_node("DynamicQuantizeLinear", ["i0"], ["q", "scale", "zero"]),
+                           helper.make_node("ConvInteger", ["q", "i1", "zero"], ["p"], pads=[1, 1, 1, 1]), helper.make_node("Cast", ["p"], ["f"], to=1),
+                           helper.make_node("Mul", ["f", "scale"], ["d"]), helper.make_node("Relu", ["d"], ["o0"])],
+        [rand(1, 20, 6, 6), rng.integers(-128, 128, (18, 20, 3, 3)).astype(i8)], constants=(1,))
     channels = rand(6, dtype=u8)
     padded = np.pad(x.astype(i64) - 11, ((0, 0), (0, 0), (1, 1), (1, 1)))
     windows = np.lib.stride_tricks.sliding_window_view(padded, (3, 3), (2, 3))
     exact = np.einsum("bcijkl,mckl->bmij", windows, w.astype(i64) - channels.astype(i64)[:, None, None, None])
     one("conv_integer_channels", "ConvInteger", [x, w, scalar(11, u8), channels], pads=[1, 1, 1, 1], expect=[exact.astype(i32)])
     one("conv_integer_groups", "ConvInteger", [rand(1, 4, 6, 6, dtype=u8), rand(4, 2, 3, 3, dtype=u8)], group=2)
+
+
+def to_bf16(x):
+    """Rounded to the nearest bf16, ties to even."""
+    bits = x.view(np.uint32)
+    return ((bits + 0x7FFF + (bits >> 16 & 1)) & np.uint32(0xFFFF0000)).view(f32)
 
 
 def add_narrow_sums():
@@ -326,6 +362,11 @@ def add_narrow_sums():
     cast = lambda a, to, out: helper.make_node("Cast", [a], [out], to=to)
     add("matmul_bf16", [cast("i0", 16, "a"), cast("i1", 16, "b"), helper.make_node("MatMul", ["a", "b"], ["c"]), cast("c", 1, "o0")],
         [np.full((2, 4097), 1, f32), np.full((4097, 3), 1, f32)], expect=[np.full((2, 3), 4096, f32)])
+    # Products of small integers are exact in any order and rounding; odd depths end in half a pair.
+    for m, k, n in ((1, 1, 2), (3, 33, 17), (17, 64, 40), (18, 65, 16)):
+        a, b = (rng.integers(-8, 9, shape).astype(f32) for shape in ((m, k), (k, n)))
+        add(f"matmul_bf16_{m}_{k}_{n}", [cast("i0", 16, "a"), cast("i1", 16, "b"), helper.make_node("MatMul", ["a", "b"], ["c"]), cast("c", 1, "o0")],
+            [a, b], constants=(1,), expect=[to_bf16(a @ b)])
     add("sum_bf16", [cast("i0", 16, "a"), helper.make_node("ReduceSum", ["a", "i1"], ["c"]), cast("c", 1, "o0")], [np.full((2, 1000), 1, f32), ints(1)],
         constants=(1,), expect=[np.full((2, 1), 1000, f32)])
     exact = np.einsum("bcijkl,mckl->bmij", np.lib.stride_tricks.sliding_window_view(x.astype(f64), (3, 3), (2, 3)), w.astype(f64))

@@ -1,10 +1,11 @@
-// Products and convolutions of 8-bit integers with zero points.
+// 8-bit integers with zero points: products, convolutions, and the quantisation in front of them.
 //
 // A zero point is taken off an operand before it is multiplied. For products that is written as
 //   Σ (a - za)(b - zb) = Σ ab - za Σ b - zb Σ a + K za zb
 // which keeps the product itself one of bytes, with sums of whole rows and columns beside it. (All
 // of it wraps around at 32 bits alike.) The padding of a convolution does not let its sums be
-// split, so there the operands are widened.
+// split by themselves: what is outside becomes zero points first, Σ (x - zx) w = Σ xw - zx Σ w over
+// whole windows. Where weights have zero points too, the operands are widened.
 #include <algorithm>
 
 #include "frontend/onnx/ops.h"
@@ -91,6 +92,39 @@ Expected<ValueId> Widened(OpContext& c, ValueId x, ValueId zero) {
   return zero == kNoValue ? x : c.Emit(OpKind::kSub, {x, zero});
 }
 
+// `zx` is a scalar of i32, that of the input. What the pads add holds the zero point itself: by the
+// convolution where it is a number, else by a pad in front of it.
+Status ConvByWindows(OpContext& c, ValueId zx, Attrs attrs) {
+  const int64_t rank = c.Rank(0);
+  const std::vector<int64_t> pads = attrs.GetInts("pads");
+  ValueId x = c.In(0);
+  if (const auto known = c.b.KnownInts(c.In(2))) {
+    attrs.Set("pad_value", static_cast<double>(known->at(0)));
+  } else if (std::any_of(pads.begin(), pads.end(), [](int64_t p) { return p != 0; })) {
+    std::vector<int64_t> cells;  // of all axes: two more in front of the begins and of the ends
+    for (size_t side = 0; side < 2; ++side) {
+      cells.insert(cells.end(), 2, 0);
+      const auto first = pads.begin() + static_cast<long>(side) * (rank - 2);
+      cells.insert(cells.end(), first, first + (rank - 2));
+    }
+    TN_ASSIGN_OR_RETURN(ValueId zero, c.Reshape(c.In(2), {}));
+    TN_ASSIGN_OR_RETURN(x, c.Emit(OpKind::kPad, {x, zero}, {{"pads", std::move(cells)}}));
+    attrs.Set("pads", std::vector<int64_t>(pads.size(), 0));
+  }
+  TN_ASSIGN_OR_RETURN(ValueId product, c.Emit(OpKind::kConv, {x, c.In(1)}, std::move(attrs)));
+  TN_ASSIGN_OR_RETURN(ValueId sums, c.Emit(OpKind::kCast, {c.In(1)}, {{"to", kI32}}));
+  std::vector<int64_t> axes;
+  for (int64_t i = 1; i < rank; ++i) axes.push_back(i);
+  TN_ASSIGN_OR_RETURN(
+      sums, c.Emit(OpKind::kReduce, {sums},
+                   {{"kind", std::string("sum")}, {"axes", std::move(axes)}, {"keepdims", false}}));
+  TN_ASSIGN_OR_RETURN(sums, c.Emit(OpKind::kMul, {sums, zx}));
+  std::vector<Expr> shape(static_cast<size_t>(rank) - 1, IndexConst(1));
+  shape[0] = c.Dims(1)[0];
+  TN_ASSIGN_OR_RETURN(sums, c.Reshape(sums, std::move(shape)));
+  return c.Result(OpKind::kSub, {product, sums});
+}
+
 Status ImportConvInteger(OpContext& c) {
   TN_RETURN_IF_ERROR(c.Arity(2, 4));
   TN_RETURN_IF_ERROR(CheckBytes(c, 0));
@@ -105,7 +139,8 @@ Status ImportConvInteger(OpContext& c) {
       return c.Error("expected one zero point of the input, but got {}", c.Type(2).ToString());
     TN_ASSIGN_OR_RETURN(zx, c.Reshape(zx, {}));
   }
-  if (zw != kNoValue && c.Rank(3) == 1) {  // one per output channel
+  if (zw == kNoValue) return ConvByWindows(c, zx, std::move(attrs));
+  if (c.Rank(3) == 1) {  // one per output channel
     std::vector<Expr> shape(static_cast<size_t>(c.Rank(1)), IndexConst(1));
     shape[0] = c.Dims(3)[0];
     TN_ASSIGN_OR_RETURN(zw, c.Reshape(zw, std::move(shape)));
@@ -115,7 +150,54 @@ Status ImportConvInteger(OpContext& c) {
   return c.Result(OpKind::kConv, {x, w}, std::move(attrs));
 }
 
+// u8 over the range that the values take, which is made to hold 0:
+//   scale = (max - min) / 255, or 1 where all values are 0;  zero = round(-min / scale)
+//   q = round(x / scale) + zero, to 0..255
+Status ImportDynamicQuantize(OpContext& c) {
+  TN_RETURN_IF_ERROR(c.Arity(1, 1));
+  const TensorType x = c.Type(0);
+  if (!(x.dtype == DType::Float(32)))
+    return c.Error("expected an input of f32, but got {}", x.ToString());
+  const ValueId none = c.Scalar(x.dtype, 0);
+  // The last axis by itself: along it the others are reduced by vectors.
+  auto end = [&](const char* kind, OpKind with_zero) -> Expected<ValueId> {
+    ValueId v = c.In(0);
+    for (int64_t rank = x.rank(); rank > 0; rank = rank > 1 ? 1 : 0) {
+      std::vector<int64_t> axes;
+      for (int64_t i = 0; i < std::max<int64_t>(rank - 1, 1); ++i) axes.push_back(i);
+      TN_ASSIGN_OR_RETURN(
+          v, c.Emit(OpKind::kReduce, {v},
+                    {{"kind", std::string(kind)}, {"axes", std::move(axes)}, {"keepdims", false}}));
+    }
+    return c.Emit(with_zero, {v, none});
+  };
+  TN_ASSIGN_OR_RETURN(const ValueId most, end("max", OpKind::kMax));
+  TN_ASSIGN_OR_RETURN(const ValueId least, end("min", OpKind::kMin));
+  TN_ASSIGN_OR_RETURN(ValueId scale, c.Emit(OpKind::kSub, {most, least}));
+  TN_ASSIGN_OR_RETURN(scale, c.Emit(OpKind::kDiv, {scale, c.Scalar(x.dtype, 255)}));
+  TN_ASSIGN_OR_RETURN(const ValueId flat, c.Emit(OpKind::kEqual, {scale, none}));
+  TN_ASSIGN_OR_RETURN(scale, c.Emit(OpKind::kWhere, {flat, c.Scalar(x.dtype, 1), scale}));
+  auto rounded = [&](ValueId v) -> Expected<ValueId> {
+    TN_ASSIGN_OR_RETURN(v, c.Emit(OpKind::kDiv, {v, scale}));
+    return c.Emit(OpKind::kRound, {v});
+  };
+  auto to_bytes = [&](ValueId v) -> Expected<ValueId> {
+    TN_ASSIGN_OR_RETURN(v, c.Emit(OpKind::kClip, {v}, {{"lo", 0.0}, {"hi", 255.0}}));
+    return c.Emit(OpKind::kCast, {v}, {{"to", std::string("u8")}});
+  };
+  TN_ASSIGN_OR_RETURN(ValueId zero, c.Emit(OpKind::kSub, {none, least}));
+  TN_ASSIGN_OR_RETURN(zero, rounded(zero));
+  TN_ASSIGN_OR_RETURN(ValueId q, rounded(c.In(0)));
+  TN_ASSIGN_OR_RETURN(q, c.Emit(OpKind::kAdd, {q, zero}));
+  TN_ASSIGN_OR_RETURN(q, to_bytes(q));
+  TN_ASSIGN_OR_RETURN(zero, to_bytes(zero));
+  TN_RETURN_IF_ERROR(c.SetOutput(0, q));
+  TN_RETURN_IF_ERROR(c.SetOutput(1, scale));
+  return c.SetOutput(2, zero);
+}
+
 constexpr OpRow kRows[] = {
+    {"DynamicQuantizeLinear", 11, ImportDynamicQuantize},
     {"MatMulInteger", 10, ImportMatMulInteger},
     {"ConvInteger", 10, ImportConvInteger},
 };

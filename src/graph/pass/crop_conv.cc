@@ -77,7 +77,8 @@ Graph CropConv(const Graph& g, const GraphPassContext&) {
   const std::vector<bool> constant = ConstantValues(g);
   return Rewrite(g, [&](Builder& b, NodeId id) -> Expected<ValueId> {
     const Node& n = b.graph().node(id);
-    bool candidate = n.op == OpKind::kConv && constant[static_cast<size_t>(n.inputs[1])];
+    bool candidate = n.op == OpKind::kConv && constant[static_cast<size_t>(n.inputs[1])] &&
+                     n.attrs.GetFloat("pad_value", 0) == 0;
     return candidate ? Crop(b, n) : kNoValue;
   });
 }

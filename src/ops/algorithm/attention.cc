@@ -229,7 +229,9 @@ void ScheduleRowSteps(Schedule& s, const Parts& parts, const std::string& at, in
 }
 
 // Scores of a block of queries, with scale and mask as they leave the registers.
-void ScheduleScores(Schedule& s, const Parts& parts, const std::string& at, int64_t lanes) {
+void ScheduleScores(Schedule& s, const Parts& parts, const Machine& machine,
+                    const std::string& at) {
+  const int64_t lanes = machine.Lanes(kF32);
   const std::string masked = OnlyBlock(s, parts, BlockRole::kMasked);
   s.SetScope(WrittenBuffer(s, masked), Scope::kLocal);
   s.ComputeAt(masked, at);
@@ -238,8 +240,8 @@ void ScheduleScores(Schedule& s, const Parts& parts, const std::string& at, int6
   Names j = s.SplitBy(tile.spatial.back(), {"-1", "$score_vectors", std::to_string(lanes)});
   std::string query = tile.spatial.size() > 1 ? tile.spatial[tile.spatial.size() - 2] : "";
   s.Reorder(Concat({{j[0], query, j[1], j[2]}}));
-  ComputeInRegisters(s, OnlyBlock(s, parts, BlockRole::kScores), j[0], "$score_vectors", lanes,
-                     SIZE_MAX, {});
+  ComputeInRegisters(s, OnlyBlock(s, parts, BlockRole::kScores), j[0], "$score_vectors",
+                     PlainKernel(machine, kF32), SIZE_MAX, {});
   if (!query.empty()) s.Unroll(query);
   s.Unroll(j[1]);
   s.Vectorize(j[2]);
@@ -254,13 +256,13 @@ void ScheduleIt(Schedule& s, const Parts& parts, const Machine& machine, const P
   Names lead(axes.begin(), axes.end() - 2);
   s.Reorder(Concat({lead, {i[0], e[0], i[1], e[1], e[2]}}));
   // The weighted sum of values per tile of the output.
-  ComputeInRegisters(s, OnlyBlock(s, parts, BlockRole::kAnchor), e[0], "$out_vectors", lanes,
-                     SIZE_MAX, {});
+  ComputeInRegisters(s, OnlyBlock(s, parts, BlockRole::kAnchor), e[0], "$out_vectors",
+                     PlainKernel(machine, kF32), SIZE_MAX, {});
   s.Unroll(i[1]);
   s.Unroll(e[1]);
   s.Vectorize(e[2]);
   ScheduleRowSteps(s, parts, i[0], lanes);
-  ScheduleScores(s, parts, i[0], lanes);
+  ScheduleScores(s, parts, machine, i[0]);
   // Keys of a head, transposed. Reads run along memory, writes are scattered: each line is written
   // whole by then.
   const std::string pack = OnlyBlock(s, parts, BlockRole::kPack);

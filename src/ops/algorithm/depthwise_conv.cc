@@ -4,6 +4,7 @@
 
 #include "ops/algorithm/tile_schedule.h"
 #include "ops/conv_geometry.h"
+#include "ops/fusing.h"
 #include "ops/group.h"
 #include "ops/tiling.h"
 
@@ -18,7 +19,8 @@ const DType kF32 = DType::Float(32);
 
 bool IsFor(const Site& site) {
   auto c = ReadConv(site);
-  return c && IsDirectConv(*c) && c->Depthwise() && site.machine.warp == 0;
+  return c && c->pad_value == 0 && ComputesInF32(site.region, site.node()) && IsDirectConv(*c) &&
+         c->Depthwise() && site.machine.warp == 0;
 }
 
 Space SpaceOf(const Site& site) {

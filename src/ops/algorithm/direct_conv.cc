@@ -1,5 +1,5 @@
 // Direct convolution on feature maps in channel blocks (the scheme of oneDNN's and NeoCPU's CPU
-// kernels, arXiv 1809.02697): the micro-kernel is that of a matrix product, a tile of output
+// kernels, arXiv 1809.02697): the micro-kernel is one of a matrix product's, a tile of output
 // positions by a few vectors of output channels, reduced over input channels and window. Borders in
 // the input's layout take the place of guards. Few input channels (the first layer) are read from
 // the plain layout by the same kernel.
@@ -12,6 +12,7 @@
 #include "ops/algorithm/tile_schedule.h"
 #include "ops/conv_geometry.h"
 #include "ops/group.h"
+#include "ops/micro_kernel.h"
 #include "ops/tiling.h"
 
 namespace tenon::ops {
@@ -23,9 +24,19 @@ namespace {
 
 const DType kF32 = DType::Float(32);
 
+std::optional<MicroKernel> FindKernel(const Site& site, const ConvGeometry& c) {
+  return VectorKernelFor(site.machine, site.input(0).dtype, site.input(1).dtype,
+                         c.types.accumulator);
+}
+
+// All feature maps have one size of blocks, so a kernel has as many lanes.
 bool IsFor(const Site& site) {
   auto c = ReadConv(site);
-  return c && IsDirectConv(*c) && !c->Depthwise() && c->w[0] > 1 && site.machine.warp == 0;
+  if (!c || !IsDirectConv(*c) || c->Depthwise() || c->w[0] < 2) return false;
+  const auto kernel = FindKernel(site, *c);
+  const int64_t lanes = site.machine.Lanes(kF32);
+  return kernel && kernel->lanes() == lanes && lanes % kernel->depth() == 0 &&
+         kernel->depth() == kernel->group;
 }
 
 // Wide rows of the output are cut along the row alone.
@@ -36,7 +47,9 @@ Space SpaceOf(const Site& site) {
   const int64_t lanes = site.machine.Lanes(kF32);
   const int64_t vectors = CeilDiv(c.w[0], lanes);
   Space space;
-  std::vector<int64_t> blocks = {1};
+  // A dot product needs neighbours.
+  std::vector<int64_t> blocks;
+  if (FindKernel(site, c)->depth() == 1) blocks.push_back(1);
   if (lanes > 1) blocks.push_back(lanes);
   space.Add({"input_block", blocks, true, false});
   const Expr nv = space.Add({"nv", DivisorsOf(vectors, 8), true, true});
@@ -55,10 +68,12 @@ std::vector<Want> Wants(const Site& site, const Point& point) {
   const int64_t lanes = site.machine.Lanes(kF32), block = ValueOf(point, "input_block");
   std::vector<Want> wants;
   wants.push_back({n.inputs[0], FeatureMap(site.input(0).dims, block, {c.pads[0], c.pads[1]},
-                                           {c.pads[2], c.pads[3]})});
+                                           {c.pads[2], c.pads[3]}, c.pad_value)});
   StorageDesc weights;
   if (block > 1) weights.blocks.push_back({1, block});
   weights.blocks.push_back({0, ValueOf(point, "nv") * lanes});
+  if (const int64_t group = FindKernel(site, c)->group; group > 1)
+    weights.blocks.push_back({1, group});
   wants.push_back({n.inputs[1], weights});
   if (n.inputs.size() > 2 && n.inputs[2] != graph::kNoValue) {
     wants.push_back({n.inputs[2], {.order = {}, .blocks = {{0, lanes}}}});
@@ -72,10 +87,13 @@ WorkDescription Work(const Site& site, const Point& point) {
   const int64_t lanes = site.machine.Lanes(kF32), block = ValueOf(point, "input_block");
   const int64_t nv = ValueOf(point, "nv"), th = ValueOf(point, "tile_height");
   const int64_t groups = CeilDiv(c.w[0], lanes) / nv;
-  const int64_t channels = CeilDiv(c.x[1], block) * block;
+  const MicroKernel kernel = *FindKernel(site, c);
+  const int64_t steps = CeilDiv(c.x[1], block) * (block / kernel.depth());
   WorkDescription work;
+  work.type = c.types.accumulator;
+  work.unit = kernel.unit;
   AddTiles(&work, c.y[2], c.y[3], th, ValueOf(point, "tile_width"), nv,
-           static_cast<double>(c.y[0] * groups * channels * c.Window()));
+           static_cast<double>(c.y[0] * groups * steps * c.Window()));
   work.vector_ops = EpilogueElements(site);
   const double bytes = BorderBytes(site.region);
   work.bytes[site.machine.LevelFor(static_cast<int64_t>(bytes))] = bytes;
@@ -90,7 +108,17 @@ Operand Build(Group& group, const graph::Node& n, const Point& point) {
   const int64_t block = ValueOf(point, "input_block");
   std::vector<Expr> shape = op.out.dims;
   shape[1] = group.output(0).Padded(1);
-  return Read(te::Compute(op.name, shape, [&](const Indices& o) {
+  const MicroKernel kernel = *FindKernel(group.site(), c);
+  group.Mark(op.name, BlockRole::kAnchor, kernel.unit.row);
+  const DType wide = c.types.accumulator;
+  // The sums that an operation of the table takes lie side by side: [n, h, w, c].
+  const bool channels_last = !kernel.IsPlain();
+  auto in_sums = [channels_last](Indices i) {
+    if (channels_last) std::rotate(i.begin() + 1, i.begin() + 2, i.end());
+    return i;
+  };
+  const te::Tensor sums = te::Compute(op.name, in_sums(shape), [&](Indices o) {
+    if (channels_last) std::rotate(o.begin() + 1, o.end() - 1, o.end());
     te::Axis cb = te::ReduceAxis("cb", IndexConst(CeilDiv(c.x[1], block)));
     te::Axis kh = te::ReduceAxis("kh", IndexConst(c.w[2]));
     te::Axis kw = te::ReduceAxis("kw", IndexConst(c.w[3]));
@@ -98,10 +126,13 @@ Operand Build(Group& group, const graph::Node& n, const Point& point) {
     Expr channel = Expr(cb.var) * block + ci.var;
     Expr h = o[2] * c.strides[0] + Expr(kh.var) * c.dilations[0] - c.pads[0];
     Expr w = o[3] * c.strides[1] + Expr(kw.var) * c.dilations[1] - c.pads[1];
-    Expr product =
-        op.in[0].at({o[0], channel, h, w}) * op.in[1].at({o[1], channel, kh.var, kw.var});
-    return te::Sum(product, {cb, kh, kw, ci}, op.Has(2) ? op.in[2].at({o[1]}) : nullptr);
-  }));
+    Expr product = CastExpr::Make(wide, op.in[0].at({o[0], channel, h, w})) *
+                   CastExpr::Make(wide, op.in[1].at({o[1], channel, kh.var, kw.var}));
+    return te::Sum(product, {cb, kh, kw, ci},
+                   op.Has(2) ? CastExpr::Make(wide, op.in[2].at({o[1]})) : nullptr);
+  });
+  return As(op.out.dtype,
+            {wide, shape, [sums, in_sums](const Indices& i) { return sums.At(in_sums(i)); }});
 }
 
 void ScheduleIt(Schedule& s, const Parts& parts, const Machine& machine, const Point& point) {

@@ -1,17 +1,19 @@
 // Matrix product with a packed second operand (Goto's scheme as in BLIS): panels of nv vectors of
 // columns, contiguous along k, made ahead from constant weights; rows of the first operand are read
 // in place by broadcast. A block of rows that the second-level cache holds meets each panel in
-// turn, so panels, which lie in one piece, are all that is streamed.
+// turn, so panels, which lie in one piece, are all that is streamed. What multiplies is a
+// micro-kernel of vectors: multiply-adds of one element of k, or dot products of a few neighbours,
+// for which both operands are padded along k to whole steps.
 //
 //   out[…, i, j]  →  for …, i / (row_block · tile_rows), j / (nv · lanes), row_block:
-//                      for k: tile[tile_rows, nv, lanes] += a[i, k] · panel[k]
+//                      for k / depth: tile[tile_rows, nv, lanes] += a[i, k] · panel[k]
 //                      store the tile, with what follows the product
 #include <algorithm>
 
 #include "ops/algorithm/tile_schedule.h"
 #include "ops/conv_geometry.h"
-#include "ops/fusing.h"
 #include "ops/group.h"
+#include "ops/micro_kernel.h"
 #include "ops/tiling.h"
 
 namespace tenon::ops {
@@ -21,36 +23,8 @@ using te::Indices;
 
 namespace {
 
-const DType kF32 = DType::Float(32);
-
-struct Shape {
-  std::vector<int64_t> lead;  // of the result, before rows and columns; typical, as is m
-  int64_t m, n, k;
-  bool trans_b;
-  std::vector<int64_t> least;  // of lead and m
-
-  int64_t Lead() const {
-    int64_t product = 1;
-    for (int64_t d : lead) product *= d;
-    return product;
-  }
-};
-
-// The product of [.., m, k] and a [k, n] (or [n, k]) matrix of f32; k and n are known.
-std::optional<Shape> ReadShape(const Site& site) {
-  if (site.input(0).rank() < 2 || site.input(1).rank() != 2 || !AreNumbers(site.input(1)))
-    return std::nullopt;
-  const std::vector<int64_t> a = site.Sizes(site.input(0)), b = site.Sizes(site.input(1));
-  std::vector<int64_t> least = site.LeastSizes(site.input(0));
-  least.pop_back();
-  const Attrs& attrs = site.node().attrs;
-  if (!ComputesInF32(site.region, site.node()) || attrs.Get<bool>("trans_a", false))
-    return std::nullopt;
-  const bool trans = attrs.Get<bool>("trans_b", false);
-  // A column has no lanes: the definition reduces it.
-  if (b[trans ? 0 : 1] < 2) return std::nullopt;
-  return Shape{{a.begin(), a.end() - 2}, a[a.size() - 2], b[trans ? 0 : 1],
-               b[trans ? 1 : 0],         trans,           std::move(least)};
+std::optional<MicroKernel> FindKernel(const Site& site, const ProductShape& s) {
+  return VectorKernelFor(site.machine, s.a, s.b, s.types.accumulator);
 }
 
 // A tile reads one element of each of its rows at a time. Where rows are a multiple of 4 KB long,
@@ -59,12 +33,15 @@ std::optional<Shape> ReadShape(const Site& site) {
 constexpr int64_t kMaxRows = 8;
 constexpr int64_t kMaxRowBlock = 64;  // tiles of rows that may meet a panel one after another
 
-bool IsFor(const Site& site) { return site.machine.warp == 0 && ReadShape(site).has_value(); }
+bool IsFor(const Site& site) {
+  const auto s = ReadProduct(site);
+  return s && FindKernel(site, *s);
+}
 
 // A ragged last vector is stored by mask, so any number of columns has its panels; narrow results
 // get the vectors they need.
-int64_t Vectors(const Shape& s, const Machine& machine) {
-  const int64_t vectors = CeilDiv(s.n, machine.Lanes(kF32));
+int64_t Vectors(const ProductShape& s, const MicroKernel& kernel) {
+  const int64_t vectors = CeilDiv(s.n, kernel.lanes());
   return vectors > 4 ? CeilDiv(vectors, 4) * 4 : vectors;
 }
 
@@ -73,14 +50,15 @@ int64_t SecondLevel(const Machine& machine) {
 }
 
 Space SpaceOf(const Site& site) {
-  const Shape s = *ReadShape(site);
+  const ProductShape s = *ReadProduct(site);
+  const MicroKernel kernel = *FindKernel(site, s);
   Space space;
-  const Expr nv = space.Add({"nv", DivisorsOf(Vectors(s, site.machine), 8), true, true});
+  const Expr nv = space.Add({"nv", DivisorsOf(Vectors(s, kernel), 8), true, true});
   const Expr rows = space.Add({"tile_rows", OneTo(std::min(s.m, kMaxRows)), false, false});
   space.Require(FitsRegisters(rows, nv, site.machine));
   // Half of the second-level cache holds a block's rows.
   const Expr block = space.Add({"row_block", OneTo(kMaxRowBlock), false, false});
-  const int64_t row_bytes = std::max<int64_t>(s.k, 1) * 4;
+  const int64_t row_bytes = std::max<int64_t>(s.k, 1) * s.a.Bytes();
   const Expr one = Eq(block, IndexConst(1));
   space.Require(Or(one, Le(block * rows * row_bytes, IndexConst(SecondLevel(site.machine) / 2))));
   const Expr block_rows = block * rows;
@@ -93,7 +71,7 @@ Space SpaceOf(const Site& site) {
   const Expr tiles = (IndexConst(last) + rows) / rows;
   space.Require(Le(block, (tiles - 1) / blocks + 1));
   std::vector<TripCount> outer = TripCounts(s.lead, s.least);
-  const Expr panel = nv * IndexConst(site.machine.Lanes(kF32));
+  const Expr panel = nv * IndexConst(kernel.lanes());
   outer.emplace_back(blocks, blocks_of(s.least.back()));
   outer.emplace_back((IndexConst(s.n - 1) + panel) / panel);
   outer.emplace_back(block, Min(block, (IndexConst(s.least.back() - 1) + rows) / rows));
@@ -102,26 +80,31 @@ Space SpaceOf(const Site& site) {
 }
 
 std::vector<Want> Wants(const Site& site, const Point& point) {
-  const Shape s = *ReadShape(site);
-  StorageDesc panels;
-  if (!s.trans_b) panels.order = {1, 0};
-  panels.blocks = {{s.trans_b ? 0 : 1, ValueOf(point, "nv") * site.machine.Lanes(kF32)}};
-  std::vector<Want> wants = {{site.node().inputs[1], panels}};
+  const ProductShape s = *ReadProduct(site);
+  const MicroKernel kernel = *FindKernel(site, s);
+  std::vector<Want> wants = {
+      {site.node().inputs[1], kernel.Panels(s.trans_b, ValueOf(point, "nv"))}};
+  const StorageDesc rows = kernel.Rows(site.input(0).dims, 1);
+  if (!rows.IsPlain() || !kernel.IsPlain()) wants.push_back({site.node().inputs[0], rows});
   WantPlainResults(site, &wants);
   return wants;
 }
 
 WorkDescription Work(const Site& site, const Point& point) {
-  const Shape s = *ReadShape(site);
+  const ProductShape s = *ReadProduct(site);
+  const MicroKernel kernel = *FindKernel(site, s);
   const int64_t nv = ValueOf(point, "nv"), rows = ValueOf(point, "tile_rows");
   const int64_t block = ValueOf(point, "row_block");
   const int64_t blocks = CeilDiv(s.m, block * rows);
-  const int64_t panels = Vectors(s, site.machine) / nv;
+  const int64_t panels = Vectors(s, kernel) / nv;
   WorkDescription work;
+  work.type = s.types.accumulator;
+  work.unit = kernel.unit;
   // Prices the first rows' tiles as if all were such: what is left over differs little.
   const int64_t m = std::min(s.m, kMaxRows);
   const double repeats = static_cast<double>(s.m) / static_cast<double>(std::max<int64_t>(m, 1));
-  AddTiles(&work, 1, m, 1, rows, nv, static_cast<double>(s.Lead() * panels * s.k) * repeats);
+  AddTiles(&work, 1, m, 1, rows, nv,
+           static_cast<double>(s.Lead() * panels * CeilDiv(s.k, kernel.depth())) * repeats);
   work.vector_ops = EpilogueElements(site);
   // The panels once for each block of rows, everything else once.
   const double weights = BytesOf(site.region, site.input(1));
@@ -129,30 +112,44 @@ WorkDescription Work(const Site& site, const Point& point) {
   work.bytes[site.machine.LevelFor(static_cast<int64_t>(BorderBytes(site.region)))] = bytes;
   work.team = site.machine.workers;
   std::vector<int64_t> outer = s.lead;
-  outer.insert(outer.end(), {blocks, CeilDiv(s.n, nv * site.machine.Lanes(kF32)), block});
+  outer.insert(outer.end(), {blocks, CeilDiv(s.n, nv * kernel.lanes()), block});
   work.tiles = CountParts(outer, ValueOf(point, "parallel_loops"));
   return work;
 }
 
+// A dot product knows no masks: columns that fill the last panel are computed, and not stored.
 Operand Build(Group& group, const graph::Node& node, const Point& point) {
   OpContext op = group.Context(node);
-  const Shape s = *ReadShape(group.site());
+  const ProductShape s = *ReadProduct(group.site());
+  const MicroKernel kernel = *FindKernel(group.site(), s);
   const size_t r = op.out.dims.size();
-  return Read(te::Compute(op.name, op.out.dims, [&](const Indices& o) {
-    te::Axis k = te::ReduceAxis("k", IndexConst(s.k));
-    Indices a(o.begin(), o.end() - 1);
-    a.push_back(k.var);
-    Indices b = s.trans_b ? Indices{o[r - 1], k.var} : Indices{k.var, o[r - 1]};
-    return te::Sum(op.in[0].at(a) * op.in[1].at(b), {k});
-  }));
+  std::vector<Expr> dims = op.out.dims;
+  if (!kernel.IsPlain()) {
+    const int64_t panel = ValueOf(point, "nv") * kernel.lanes();
+    dims[r - 1] = IndexConst(CeilDiv(s.n, panel) * panel);
+  }
+  const int64_t depth = CeilDiv(s.k, kernel.depth()) * kernel.depth();
+  group.Mark(op.name, BlockRole::kAnchor, kernel.unit.row);
+  const DType wide = s.types.accumulator;
+  return As(op.out.dtype, Read(te::Compute(op.name, dims, [&](const Indices& o) {
+              te::Axis k = te::ReduceAxis("k", IndexConst(depth));
+              Indices a(o.begin(), o.end() - 1);
+              a.push_back(k.var);
+              Indices b = s.trans_b ? Indices{o[r - 1], k.var} : Indices{k.var, o[r - 1]};
+              return te::Sum(
+                  CastExpr::Make(wide, op.in[0].at(a)) * CastExpr::Make(wide, op.in[1].at(b)), {k});
+            })));
 }
 
 void ScheduleIt(Schedule& s, const Parts& parts, const Machine& machine, const Point& point) {
+  const std::string anchor = OnlyBlock(s, parts, BlockRole::kAnchor);
+  const int64_t lanes =
+      KernelOf(machine, PartOf(parts, anchor).row, WrittenType(s, anchor)).lanes();
   Names axes = s.GetLoops(OnlyBlock(s, parts, BlockRole::kOutput));
   const size_t r = axes.size();
   Names lead(axes.begin(), axes.end() - 2);
   Names i = s.SplitBy(axes[r - 2], {"-1", "$row_block", "$tile_rows"});
-  Names j = s.SplitBy(axes[r - 1], {"-1", "$nv", std::to_string(machine.Lanes(kF32))});
+  Names j = s.SplitBy(axes[r - 1], {"-1", "$nv", std::to_string(lanes)});
   FillTile(s, parts, machine, point, Concat({lead, {i[0], j[0], i[1]}}), {i[2], j[1], j[2]});
 }
 

@@ -19,7 +19,9 @@ void ScheduleBlockedTile(Schedule& s, const Parts& parts, const Machine& machine
       Names reduce = s.GetReduceLoops(*it);
       if (!reduce.empty() && s.GetExtent(reduce.back()) <= 7) window = {reduce.back()};
     }
-    ComputeInRegisters(s, *it, w[0], "$nv", lanes, 0, window);
+    const MicroKernel kernel = KernelOf(machine, PartOf(parts, *it).row, WrittenType(s, *it));
+    // Where an operation of the table takes the sums, channels are their last axis.
+    ComputeInRegisters(s, *it, w[0], "$nv", kernel, kernel.IsPlain() ? 0 : SIZE_MAX, window);
   }
   s.Unroll(h[1]);
   s.Unroll(w[1]);
@@ -34,7 +36,8 @@ void FillTile(Schedule& s, const Parts& parts, const Machine& machine, const Poi
   s.Reorder(Concat({outer, tile}));
   const Names anchors = BlocksOf(s, parts, BlockRole::kAnchor);
   for (auto it = anchors.rbegin(); it != anchors.rend(); ++it) {
-    ComputeInRegisters(s, *it, outer.back(), "$nv", machine.Lanes(DType::Float(32)), SIZE_MAX, {});
+    const MicroKernel kernel = KernelOf(machine, PartOf(parts, *it).row, WrittenType(s, *it));
+    ComputeInRegisters(s, *it, outer.back(), "$nv", kernel, SIZE_MAX, {});
   }
   s.Unroll(tile[0]);
   s.Unroll(tile[1]);

@@ -44,7 +44,9 @@ namespace {
 using LoopList = std::vector<const For*>;
 constexpr const char* kOutlined = "outlined";
 
-// A buffer of the piece: where its region starts, and what stands for it inside.
+// A buffer of the piece: where its region starts, and what stands for it inside. Where the region
+// is no box of memory with regular strides (it runs over several blocks of a layout), the piece
+// sees the buffer's storage instead, with a dimension for each that the layout has.
 struct Param {
   Buffer outer;
   std::vector<Expr> mins;
@@ -52,6 +54,11 @@ struct Param {
   bool written = false;
   bool scratch = false;  // used by the piece alone: allocated inside
   Buffer inner;
+  Buffer storage = nullptr;  // the outer buffer without its layout
+  std::vector<Expr> storage_mins = {};
+  std::vector<Expr> storage_extents = {};
+
+  const std::vector<Expr>& corner() const { return storage ? storage_mins : mins; }
 };
 
 // One piece that becomes a function. What is left in the piece mentions only its own variables and
@@ -268,17 +275,21 @@ class Outliner {
 
   std::optional<Diagnostic> MakeInner(Param* p) {
     const Buffer& outer = p->outer;
+    Expected<std::vector<Expr>> found =
+        p->scratch ? std::vector<Expr>() : StridesOf(outer, p->mins, p->extents);
+    if (!found && outer->layout && SeesStorage(p)) {
+      found = StridesOf(p->storage, p->storage_mins, p->storage_extents);
+    }
+    if (!found) return found.errors()[0];
     std::vector<Expr> shape;
-    for (size_t d = 0; d < p->extents.size(); ++d) {
-      shape.push_back(DimFor(p->extents[d], "n_" + outer->name));
+    for (const Expr& e : p->storage ? p->storage_extents : p->extents) {
+      shape.push_back(DimFor(e, "n_" + outer->name));
     }
     if (p->scratch) {
       p->inner = BufferNode::Make(outer->name, outer->dtype, shape, outer->scope, nullptr, {},
                                   outer->align);
       return std::nullopt;
     }
-    Expected<std::vector<Expr>> found = StridesOf(*p);
-    if (!found) return found.errors()[0];
     std::vector<Expr> strides = std::move(*found);
     // Strides that a compact buffer of this shape has anyway are not worth a parameter.
     bool compact = true;
@@ -299,15 +310,60 @@ class Outliner {
     return std::nullopt;
   }
 
-  // Elements between neighbours in each dimension of the region, as it lies in memory.
-  Expected<std::vector<Expr>> StridesOf(const Param& p) {
-    const Buffer& b = p.outer;
+  // Finds the box of storage that the piece touches. False where it is not known, or does not begin
+  // with the first element of the region, which is what a call passes.
+  bool SeesStorage(Param* p) {
+    const Buffer& b = p->outer;
+    const Buffer storage = BufferNode::Make(b->name, b->dtype, StorageExtents(b->shape, b->layout),
+                                            b->scope, nullptr, b->strides, b->align);
+    std::optional<Box> box;
+    for (const Access& a : freed_->AccessesUnder(piece_.get())) {
+      if (a.region->buffer != b) continue;
+      const Block& block = *a.place->block();
+      const std::optional<Region> region = InStorage(a.region, storage, BindingsOf(block));
+      if (!region) return false;
+      Box touched =
+          TouchedBox(*region, block, DomainOf(PieceLoops(*a.place), &analyzer_), &analyzer_);
+      box = box ? Union(*box, touched, &analyzer_) : touched;
+    }
+    if (!box) return false;
+    const std::vector<Expr> first = ApplyLayout(b->layout, p->mins);
+    for (size_t d = 0; d < box->size(); ++d) {
+      const Expr extent = Length((*box)[d], &analyzer_);
+      if (!extent || !AsInt(extent) || !analyzer_.CanProveEqual(first[d], (*box)[d].min)) {
+        return false;
+      }
+      p->storage_mins.push_back((*box)[d].min);
+      p->storage_extents.push_back(extent);
+    }
+    p->storage = storage;
+    return true;
+  }
+
+  // A single element's place in storage; nullopt for larger regions.
+  std::optional<Region> InStorage(const Region& region, const Buffer& storage,
+                                  const VarMap& values) {
+    std::vector<Expr> at;
+    for (const Range& r : region->ranges) {
+      if (!IsOne(r->extent)) return std::nullopt;
+      at.push_back(Substitute(r->min, values));
+    }
+    std::vector<Range> ranges;
+    for (const Expr& e : ApplyLayout(region->buffer->layout, at)) {
+      ranges.push_back(RangeNode::Make(analyzer_.Simplify(e), IndexConst(1)));
+    }
+    return RegionNode::Make(storage, std::move(ranges));
+  }
+
+  // Elements between neighbours in each dimension of a box of the buffer, as it lies in memory.
+  Expected<std::vector<Expr>> StridesOf(const Buffer& b, const std::vector<Expr>& mins,
+                                        const std::vector<Expr>& sizes) {
     std::vector<Var> locals;
     std::vector<Expr> at;
-    for (size_t d = 0; d < p.mins.size(); ++d) {
+    for (size_t d = 0; d < mins.size(); ++d) {
       locals.push_back(VarNode::Make("x" + std::to_string(d)));
-      analyzer_.Bind(locals[d], IndexConst(0), p.extents[d]);
-      at.push_back(p.mins[d] + locals[d]);
+      analyzer_.Bind(locals[d], IndexConst(0), sizes[d]);
+      at.push_back(mins[d] + locals[d]);
     }
     std::vector<Expr> storage = ApplyLayout(b->layout, at);
     std::vector<Expr> extents = StorageExtents(b->shape, b->layout);
@@ -426,9 +482,10 @@ class Outliner {
   }
 
   std::vector<Expr> LocalIndices(const Param& p, const std::vector<Expr>& indices) {
+    const std::vector<Expr> at = p.storage ? ApplyLayout(p.outer->layout, indices) : indices;
     std::vector<Expr> out;
-    for (size_t d = 0; d < indices.size(); ++d) {
-      out.push_back(values_.Abstract(analyzer_.Simplify(indices[d] - p.mins[d])));
+    for (size_t d = 0; d < at.size(); ++d) {
+      out.push_back(values_.Abstract(analyzer_.Simplify(at[d] - p.corner()[d])));
     }
     return out;
   }
@@ -436,11 +493,12 @@ class Outliner {
   Region LocalRegion(const Region& raw, const VarMap& shift) {
     const Param* p = Find(raw->buffer);
     if (p == nullptr) return raw;
+    const Region region =
+        p->storage ? *InStorage(raw, p->storage, shift) : Substitute(raw, shift);
     std::vector<Range> ranges;
-    for (size_t d = 0; d < raw->ranges.size(); ++d) {
-      Expr min = Substitute(raw->ranges[d]->min, shift);
-      Expr extent = Substitute(raw->ranges[d]->extent, shift);
-      ranges.push_back(RangeNode::Make(values_.Abstract(analyzer_.Simplify(min - p->mins[d])),
+    for (size_t d = 0; d < region->ranges.size(); ++d) {
+      const Expr min = region->ranges[d]->min, extent = region->ranges[d]->extent;
+      ranges.push_back(RangeNode::Make(values_.Abstract(analyzer_.Simplify(min - p->corner()[d])),
                                        values_.Abstract(analyzer_.Simplify(extent))));
     }
     return RegionNode::Make(p->inner, std::move(ranges));

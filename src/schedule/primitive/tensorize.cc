@@ -1,8 +1,8 @@
 // tensorize: a nest that computes what an intrinsic does becomes a call of it.
 //
 // Both are outlined: what comes from around them goes, and equal code becomes equal text. Then they
-// are compared without what is not computation (names, declarations, where operands lie,
-// dimensions of one element), and how the operands lie is compared on its own.
+// are compared without what is not computation (names, declarations, where operands lie, the order
+// of dimensions and those of one element), and how the operands lie is compared on its own.
 //
 //   for i.1 in 0..4, j.1 in 0..4, k.1 in 0..4 {
 //     block C(vi: spatial in 0..8 = i.0 * 4 + i.1, …) { C[vi, vj] = C[vi, vj] + A[vi, vk] * … }
@@ -74,12 +74,51 @@ VarMap ArgumentsOf(const Outlined& o) {
   return out;
 }
 
-// The dimensions of a buffer of more than one element.
-std::vector<size_t> LongDims(const std::vector<Expr>& shape) {
+// The outermost of the block's variables that an index is made of.
+size_t FirstVariable(const Expr& index, const Block& block) {
+  for (size_t i = 0; i < block.iters.size(); ++i) {
+    if (!IsOne(block.iters[i]->extent) && UsesVar(index, block.iters[i]->var.get())) return i;
+  }
+  return block.iters.size();
+}
+
+// The indices of the buffer's first access, and the block that it is in.
+struct FirstAccess {
+  std::vector<Expr> indices;
+  const Block* block = nullptr;
+};
+FirstAccess FirstAccessOf(const Stmt& body, const Buffer& buffer) {
+  FirstAccess found;
+  PreOrder(body, [&](const NodeRef& outer) {
+    const auto* block = As<Block>(outer);
+    if (!block) return IsA<StmtNode>(outer) && !found.block;
+    PreOrder(block->body, [&](const NodeRef& n) {
+      const auto* load = As<Load>(n);
+      const auto* store = As<Store>(n);
+      if (found.block) return false;
+      if (load && load->buffer == buffer) found = {load->indices, block};
+      if (store && store->buffer == buffer) found = {store->indices, block};
+      return true;
+    });
+    return false;
+  });
+  return found;
+}
+
+// The dimensions of more than one element of a function's buffer, ordered by the variables that run
+// along them: B[k, j] of one nest and B[j, k] of another are the same operand.
+std::vector<size_t> LongDims(const PrimFunc& func, const Buffer& buffer,
+                             const std::vector<Expr>& shape) {
   std::vector<size_t> out;
   for (size_t d = 0; d < shape.size(); ++d) {
     if (!IsOne(shape[d])) out.push_back(d);
   }
+  const FirstAccess access = FirstAccessOf(func.body, buffer);
+  if (!access.block) return out;
+  std::stable_sort(out.begin(), out.end(), [&](size_t a, size_t b) {
+    return FirstVariable(access.indices[a], *access.block) <
+           FirstVariable(access.indices[b], *access.block);
+  });
   return out;
 }
 
@@ -133,8 +172,13 @@ Ref<const Block> PlainBlock(const Block& block) {
   return Block::Make(std::move(plain));
 }
 
+struct Form {
+  Func func;
+  std::vector<std::vector<size_t>> dims;  // of each buffer, those that are left in their order
+};
+
 // Constant sizes are put in; buffers keep type and shape alone, blocks what they compute.
-Func Computation(const Outlined& o) {
+Form Computation(const Outlined& o) {
   VarMap constants;
   for (const auto& [var, value] : ArgumentsOf(o)) {
     if (AsInt(value)) constants[var] = value;
@@ -144,12 +188,13 @@ Func Computation(const Outlined& o) {
   out.func_kind = FuncKind::kDevice;
   out.num_outputs = o.callee->num_outputs;
   SqueezedMap buffers;
+  Form form;
   for (const Buffer& b : o.callee->buffers) {
     std::vector<Expr> shape;
     for (const Expr& e : b->shape) shape.push_back(Simplify(Substitute(e, constants)));
-    std::vector<size_t> dims = LongDims(shape);
-    out.buffers.push_back(BufferNode::Make("b", b->dtype, Picked(shape, dims)));
-    buffers[b.get()] = {out.buffers.back(), dims};
+    form.dims.push_back(LongDims(*o.callee, b, shape));
+    out.buffers.push_back(BufferNode::Make("b", b->dtype, Picked(shape, form.dims.back())));
+    buffers[b.get()] = {out.buffers.back(), form.dims.back()};
   }
   // Buffers first: those of the callee have the dims in their shapes.
   Stmt body = Substitute(Squeeze(o.callee->body, buffers), constants);
@@ -160,7 +205,8 @@ Func Computation(const Outlined& o) {
     const auto* block = As<Block>(s);
     return block == nullptr ? s : Stmt(PlainBlock(*block));
   });
-  return PrimFunc::Make(std::move(out));
+  form.func = PrimFunc::Make(std::move(out));
+  return form;
 }
 
 // The freest mode in which all blocks may compute, or the strictest that one asks for.
@@ -227,10 +273,11 @@ class Matcher {
                     std::to_string(theirs_.callee->buffers.size()));
     }
     std::string where;
-    const Func here = Computation(mine_), there = Computation(theirs_);
-    if (!StructuralEqual(here, there, &where)) {
+    here_ = Computation(mine_);
+    there_ = Computation(theirs_);
+    if (!StructuralEqual(here_.func, there_.func, &where)) {
       Diagnostic d = OfNest("it does not compute what intrinsic " + intrinsic_->name + " does");
-      const std::string operand = OtherOperand(*here, *there);
+      const std::string operand = OtherOperand(*here_.func, *there_.func);
       d.notes.push_back(operand.empty() ? "they differ at " + where : operand);
       if (HasGuards(mine_.callee->body)) {
         d.notes.push_back(
@@ -270,14 +317,15 @@ class Matcher {
     for (size_t i = 0; i < theirs_.call->buffers.size(); ++i) {
       if (theirs_.call->buffers[i]->buffer != param) continue;
       const Region& region = mine_.call->buffers[i];
-      TN_RETURN_IF_ERROR(CheckOperand(param, *mine_.callee->buffers[i], region));
+      TN_RETURN_IF_ERROR(CheckOperand(param, i, region));
       regions_.push_back(region);
       return Ok();
     }
     return Because("intrinsic " + intrinsic_->name + " does not use its operand " + param->name);
   }
 
-  Status CheckOperand(const Buffer& param, const BufferNode& tile, const Region& region) {
+  // Buffer i of both functions.
+  Status CheckOperand(const Buffer& param, size_t i, const Region& region) {
     const std::string& name = region->buffer->name;
     if (param->layout) return Because("operand " + param->name + " has a layout of its own");
     if (param->scope != Scope::kGlobal && param->scope != region->buffer->scope) {
@@ -286,9 +334,9 @@ class Matcher {
                      Name(param->scope));
     }
     if (std::count(placed_.begin(), placed_.end(), param->name) > 0) return Ok();
-    const std::vector<size_t> dims = LongDims(tile.shape);
-    const std::vector<Expr> wanted = Picked(StridesOf(*param), LongDims(param->shape));
-    const std::vector<Expr> here = Picked(StridesOf(tile), dims);
+    const std::vector<size_t>& dims = here_.dims[i];
+    const std::vector<Expr> wanted = Picked(StridesOf(*param), there_.dims[i]);
+    const std::vector<Expr> here = Picked(StridesOf(*mine_.callee->buffers[i]), dims);
     TN_CHECK(here.size() == wanted.size());  // their computations are equal
     for (size_t d = 0; d < wanted.size(); ++d) {
       Expr stride = Simplify(Substitute(here[d], values_));
@@ -326,6 +374,7 @@ class Matcher {
   const Outlined& mine_;
   const Outlined& theirs_;
   const std::string blocks_;
+  Form here_, there_;  // what the two compute
   VarMap values_, bound_;
   std::vector<Region> regions_;
 };

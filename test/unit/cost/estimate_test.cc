@@ -128,7 +128,8 @@ TEST(Estimate, OverheadsAdd) {
 TEST(Estimate, RegisterTilesRankAsMeasured) {
   const Machine m = Of(kAvx512);
   auto cycles_per_vector = [&](int64_t rows, int64_t vectors) {
-    return StepCycles(rows, vectors, m) / static_cast<double>(rows * vectors);
+    return StepCycles(rows, vectors, m, m.VectorUnit(DType::Float(32))) /
+           static_cast<double>(rows * vectors);
   };
   EXPECT_LT(cycles_per_vector(6, 4), 0.53);
   EXPECT_LT(cycles_per_vector(12, 2), 0.53);

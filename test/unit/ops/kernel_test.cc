@@ -7,9 +7,11 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 #include <random>
 
 #include "graph/builder.h"
+#include "graph/dims.h"
 #include "graph/storage_desc.h"
 #include "ir/visit.h"
 #include "loop/pass/pass.h"
@@ -25,21 +27,21 @@ using graph::OpKind;
 using graph::TensorType;
 using graph::ValueId;
 
-const Target& TestTarget() {
-  static const Target target = *Target::Parse("llvm -mtriple=x86_64-linux-gnu -mcpu=x86-64-v4");
-  return target;
+Machine MachineOf(const char* cpu) {
+  return Machine::Of(*Target::Parse(fmt::format("llvm -mtriple=x86_64-linux-gnu -mcpu={}", cpu)));
 }
 const Machine& TestMachine() {
-  static const Machine machine = Machine::Of(TestTarget());
+  static const Machine machine = MachineOf("x86-64-v4");
   return machine;
 }
 
-TensorType F32(std::vector<int64_t> dims) {
+TensorType TypeOf(DType dtype, std::vector<int64_t> dims) {
   TensorType t;
-  t.dtype = DType::Float(32);
+  t.dtype = dtype;
   for (int64_t d : dims) t.dims.push_back(IndexConst(d));
   return t;
 }
+TensorType F32(std::vector<int64_t> dims) { return TypeOf(DType::Float(32), std::move(dims)); }
 
 /// One operator, and perhaps what follows it.
 struct Case {
@@ -65,8 +67,9 @@ graph::Graph RegionOf(const Case& c) {
 }
 
 // The region with its border as the algorithm wants it at the point.
-graph::Graph Placed(graph::Graph region, const Algorithm& algorithm, const Point& point) {
-  const Site site{region, AnchorOf(region), TestMachine()};
+graph::Graph Placed(graph::Graph region, const Algorithm& algorithm, const Point& point,
+                    const Machine& machine) {
+  const Site site{region, AnchorOf(region), machine};
   for (const Want& w : algorithm.wants(site, point)) {
     TensorType& type = region.value(w.value).type.tensor();
     type.layout = MakeLayout(w.desc, type.dims);
@@ -74,18 +77,19 @@ graph::Graph Placed(graph::Graph region, const Algorithm& algorithm, const Point
   return region;
 }
 
-Expected<Kernel> Build(const graph::Graph& region, const graph::Plan* plan) {
+Expected<Kernel> Build(const graph::Graph& region, const graph::Plan* plan,
+                       const Machine& machine = TestMachine()) {
   KernelRequest request;
   request.name = "k";
   request.region = &region;
-  request.machine = &TestMachine();
+  request.machine = &machine;
   request.plan = plan;
   return BuildKernel(request);
 }
 
-Module Lowered(const Module& scheduled) {
+Module Lowered(const Module& scheduled, const Machine& machine) {
   PassContext context;
-  context.target = &TestTarget();
+  context.target = &*machine.target;
   Module m = scheduled;
   // As far as shapes stay logical: afterwards arguments are flat storage, which the tests of the
   // passes and whole networks cover.
@@ -150,30 +154,31 @@ std::string Text(const Point& point) {
   return out;
 }
 
-void Check(const Case& c, const char* name, double tolerance = 0) {
+void Check(const Case& c, const char* name, double tolerance = 0,
+           const Machine& machine = TestMachine()) {
   const graph::Graph region = RegionOf(c);
   const Algorithm* algorithm = FindAlgorithm(name);
   ASSERT_TRUE(algorithm) << name;
-  const Site site{region, AnchorOf(region), TestMachine()};
+  const Site site{region, AnchorOf(region), machine};
   ASSERT_TRUE(Applies(*algorithm, site)) << name;
   const Space space = algorithm->space(site);
   std::optional<std::pair<Point, Schedule>> last;
   for (const Point& point : SomePoints(*algorithm, site, kPoints)) {
     const graph::Plan plan = MakePlan(*algorithm, space, point, PriceOf(*algorithm, site, point));
-    const graph::Graph placed = Placed(region, *algorithm, point);
+    const graph::Graph placed = Placed(region, *algorithm, point, machine);
     SCOPED_TRACE(fmt::format("{} {}", name, Text(point)));
-    Expected<Kernel> kernel = Build(placed, &plan);
+    Expected<Kernel> kernel = Build(placed, &plan, machine);
     ASSERT_TRUE(kernel) << ToString(kernel.errors());
-    Expected<Schedule> scheduled = ScheduleKernel(*kernel, TestMachine());
+    Expected<Schedule> scheduled = ScheduleKernel(*kernel, machine);
     ASSERT_TRUE(scheduled) << ToString(scheduled.errors());
     Module before;
     before.Add(kernel->func);
     if (tolerance > 0) {
       EXPECT_TRUE(Near(before, scheduled->module(), tolerance));
-      EXPECT_TRUE(Near(before, Lowered(scheduled->module()), tolerance));
+      EXPECT_TRUE(Near(before, Lowered(scheduled->module(), machine), tolerance));
     } else {
       EXPECT_TRUE(testing::SameResults(before, scheduled->module(), "k"));
-      EXPECT_TRUE(testing::SameResults(before, Lowered(scheduled->module()), "k"));
+      EXPECT_TRUE(testing::SameResults(before, Lowered(scheduled->module(), machine), "k"));
     }
     if (last && space.SameStructure(last->first, point)) {
       CheckReplay(last->second, before, point, scheduled->module());
@@ -205,6 +210,22 @@ TEST_P(DirectConvolution, AnySize) {
 INSTANTIATE_TEST_SUITE_P(Kernel, DirectConvolution,
                          ::testing::Combine(::testing::Values(3, 24), ::testing::Values(16, 40),
                                             ::testing::Values(1, 4)));
+
+// Channels are multiplied in groups of four, or widened.
+TEST(Kernel, DirectConvolutionOfBytes) {
+  const DType u8 = DType::UInt(8), i8 = DType::Int(8);
+  auto bytes = [&](int64_t channels, int64_t maps, int64_t size, int64_t stride) {
+    Case c = Conv(channels, maps, size, 3, stride, 1, 1);
+    c.inputs = {TypeOf(u8, {1, channels, size, size}), TypeOf(i8, {maps, channels, 3, 3})};
+    return c;
+  };
+  const Machine vnni = MachineOf("cascadelake"), avx2 = MachineOf("x86-64-v3");
+  for (const Machine* machine : {&vnni, &avx2}) {
+    Check(bytes(3, 17, 4, 1), "direct_conv", 0, *machine);
+    Check(bytes(20, 32, 5, 2), "direct_conv", 0, *machine);
+    Check(bytes(16, 16, 1, 1), "direct_conv", 0, *machine);
+  }
+}
 
 TEST(Kernel, DirectConvolutionWithStridesAndResiduals) {
   Check(Conv(16, 16, 15, 1, 1, 0, 1), "direct_conv");
@@ -283,6 +304,68 @@ TEST(Kernel, PackedMatrixProduct) {
   }
 }
 
+// [lead…, m, k] by [k, n], or [n, k] where it is transposed.
+Case Product(DType a, DType b, std::vector<int64_t> lead, int64_t m, int64_t n, int64_t k) {
+  Case c;
+  c.op = OpKind::kMatMul;
+  const bool trans = (m + n) % 2 == 0;
+  lead.insert(lead.end(), {m, k});
+  c.inputs = {TypeOf(a, lead),
+              TypeOf(b, trans ? std::vector<int64_t>{n, k} : std::vector<int64_t>{k, n})};
+  c.attrs = Attrs{{"trans_a", false}, {"trans_b", trans}};
+  c.bias_relu = m % 3 == 1;
+  return c;
+}
+
+// Sizes around a register tile, a vector and a dot product.
+void CheckProducts(DType a, DType b, const char* name, const Machine& machine, double tolerance,
+                   const std::vector<int64_t>& depths) {
+  for (int64_t m : {1, 7}) {
+    for (int64_t n : {2, 16, 33}) {
+      for (int64_t k : depths) {
+        SCOPED_TRACE(fmt::format("{} x {}, {}x{}x{}", a.ToString(), b.ToString(), m, n, k));
+        Check(Product(a, b, {}, m, n, k), name, tolerance, machine);
+      }
+    }
+  }
+  SCOPED_TRACE("in batches");
+  Check(Product(a, b, {2, 3}, 5, 17, depths[1]), name, tolerance, machine);
+}
+
+TEST(Kernel, ProductOfBytes) {
+  const DType u8 = DType::UInt(8), i8 = DType::Int(8);
+  const Machine vnni = MachineOf("cascadelake");
+  CheckProducts(u8, i8, "packed_matmul", vnni, 0, {1, 3, 4, 5, 11});
+  // What the unit does not multiply takes the vectors of the sums.
+  const Machine avx2 = MachineOf("x86-64-v3");
+  for (DType a : {u8, i8}) {
+    for (DType b : {u8, i8}) {
+      CheckProducts(a, b, "packed_matmul", a == u8 && b == i8 ? avx2 : vnni, 0, {1, 5});
+    }
+  }
+}
+
+TEST(Kernel, ProductOfHalves) {
+  const DType bf16 = DType::BFloat16();
+  CheckProducts(bf16, bf16, "packed_matmul", MachineOf("cooperlake"), 0, {1, 2, 3, 9});
+  CheckProducts(bf16, bf16, "packed_matmul", TestMachine(), 0, {1, 5});
+  CheckProducts(DType::Float(16), DType::Float(16), "packed_matmul", TestMachine(), 0, {1, 5});
+}
+
+// Sizes around a tile of 16 x 16 sums, 64 bytes or 32 halves deep.
+TEST(Kernel, ProductInTiles) {
+  const Machine amx = MachineOf("sapphirerapids");
+  const DType u8 = DType::UInt(8), i8 = DType::Int(8), bf16 = DType::BFloat16();
+  Check(Product(u8, i8, {}, 1, 2, 1), "tile_matmul", 0, amx);
+  Check(Product(u8, i8, {}, 15, 16, 63), "tile_matmul", 0, amx);
+  Check(Product(u8, i8, {}, 16, 17, 64), "tile_matmul", 0, amx);
+  Check(Product(u8, i8, {2}, 1, 33, 65), "tile_matmul", 0, amx);
+  Check(Product(u8, i8, {}, 17, 16, 65), "tile_matmul", 0, amx);
+  Check(Product(i8, i8, {}, 17, 16, 65), "tile_matmul", 0, amx);
+  Check(Product(bf16, bf16, {}, 1, 16, 31), "tile_matmul", 0, amx);
+  Check(Product(bf16, bf16, {}, 17, 16, 33), "tile_matmul", 0, amx);
+}
+
 TEST(Kernel, Rows) {
   for (int64_t n : {16, 17, 64, 100}) {
     Case softmax;
@@ -322,6 +405,42 @@ TEST(Kernel, Definition) {
   product.op = OpKind::kMatMul;
   product.inputs = {F32({3, 5, 7}), F32({3, 7, 18})};
   Check(product, "definition");
+}
+
+// Every cell of a result that is none of its elements holds what its layout says.
+TEST(Kernel, PaddingIsFilled) {
+  for (double padding : {-std::numeric_limits<double>::infinity(), 7.0}) {
+    Case c;
+    c.op = OpKind::kReshape;
+    c.inputs = {F32({1, 3, 2, 2})};
+    graph::Builder b("region");
+    const ValueId x = b.Input("x", c.inputs[0]);
+    const ValueId y = *b.Add(OpKind::kReshape, {x}, "y", {}, {{"shape", c.inputs[0].dims}});
+    b.Output("y", y);
+    graph::Graph region = std::move(b).Finish();
+    TensorType& type = region.value(y).type.tensor();
+    StorageDesc desc;
+    desc.blocks = {{1, 4}, {1, 2}};
+    desc.begin = {0, 0, 1, 0};
+    desc.size = graph::ConstDims(std::vector<int64_t>{1, 3, 4, 3});
+    desc.padding = padding;
+    type.layout = MakeLayout(desc, type.dims);
+    const Expected<Kernel> kernel = Build(region, nullptr);
+    ASSERT_TRUE(kernel) << ToString(kernel.errors());
+    const Expected<Schedule> scheduled = ScheduleKernel(*kernel, TestMachine());
+    ASSERT_TRUE(scheduled) << ToString(scheduled.errors());
+    const testing::RunResult run = testing::RunRandom(scheduled->module(), "k", {});
+    ASSERT_EQ(run.error, "");
+    int64_t padded = 0;
+    const InterpArg& out = run.args.back();
+    for (int64_t i = 0; i < out.num_elements(); ++i) {
+      const int64_t channel = i / 12, row = i / 3 % 4, column = i % 3;
+      if (channel < 3 && row >= 1 && row < 3 && column < 2) continue;
+      EXPECT_EQ(out.Get(i), padding) << i;
+      ++padded;
+    }
+    EXPECT_EQ(padded, 4 * 4 * 3 - 12);
+  }
 }
 
 // What a plan says is held against the row.

@@ -157,7 +157,8 @@ class Planner {
     const int64_t had = *AsInt(layout.extents.back()), now = AsInt(size).value_or(had);
     std::vector<Expr> extents = layout.extents;
     extents.back() = IndexConst(now + (had - now) % kBankElements);
-    return LayoutNode::Make(layout.coords, layout.storage, std::move(extents), layout.threads);
+    return LayoutNode::Make(layout.coords, layout.storage, std::move(extents), layout.threads,
+                            layout.replicas, layout.padding);
   }
 
   // How many of the outer dimensions may shrink. A function that is passed a part of the buffer

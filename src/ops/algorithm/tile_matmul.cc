@@ -1,0 +1,235 @@
+// Matrix product by a unit that multiplies whole tiles and keeps them in registers of its own. A
+// few tiles of sums stay there while tiles of both operands pass; the second operand is packed
+// ahead so that the tiles of one step lie behind each other, the first is read where it lies, with
+// zeros up to whole tiles. Sums leave through memory that the first-level cache holds, where what
+// follows the product meets them as vectors.
+//
+//   out[…, i, j]  →  for …, i / (row_block · tile_rows · 16), j / (nv · 16), row_block:
+//                      for k / depth: bring tile_rows tiles of a and nv of b
+//                                     sums[tile_rows, nv] += a · b, tile by tile
+//                      sums to memory, from there with what follows the product to out
+#include <algorithm>
+
+#include "graph/dims.h"
+#include "intrin/tile_intrinsic.h"
+#include "ops/conv_geometry.h"
+#include "ops/group.h"
+#include "ops/micro_kernel.h"
+#include "ops/scheduling.h"
+#include "ops/tiling.h"
+#include "support/check.h"
+
+namespace tenon::ops {
+
+using graph::OpKind;
+using te::Indices;
+
+namespace {
+
+constexpr int64_t kMostAlong = 4;     // tiles of sums along one axis
+constexpr int64_t kMaxRowBlock = 32;  // tiles of rows that may meet a panel one after another
+
+std::optional<MicroKernel> FindKernel(const Site& site, const ProductShape& s) {
+  return TileKernelFor(site.machine, s.a, s.b, s.types.accumulator);
+}
+
+bool IsFor(const Site& site) {
+  const auto s = ReadProduct(site);
+  return s && FindKernel(site, *s);
+}
+
+int64_t SecondLevel(const Machine& machine) {
+  return machine.memory[std::min<size_t>(1, machine.memory.size() - 1)].capacity_bytes;
+}
+
+Space SpaceOf(const Site& site) {
+  const ProductShape s = *ReadProduct(site);
+  const MicroKernel kernel = *FindKernel(site, s);
+  const int64_t row_tiles = CeilDiv(s.m, kernel.rows());
+  Space space;
+  const int64_t columns = CeilDiv(s.n, kernel.lanes());
+  const Expr nv = space.Add({"nv", OneTo(std::min(columns, kMostAlong)), true, true});
+  const Expr rows = space.Add({"tile_rows", OneTo(std::min(row_tiles, kMostAlong)), true, true});
+  space.Require(Le(rows * nv + rows + nv, IndexConst(kNumTiles)));
+  // Half of the second-level cache holds a block's rows.
+  const Expr block = space.Add({"row_block", OneTo(kMaxRowBlock), false, false});
+  const int64_t bytes = std::max<int64_t>(s.k, 1) * kernel.rows() * s.a.Bytes();
+  const Expr one = Eq(block, IndexConst(1));
+  space.Require(Or(one, Le(block * rows * bytes, IndexConst(SecondLevel(site.machine) / 2))));
+  auto ceil_div = [](int64_t a, const Expr& b) {
+    return (IndexConst(std::max<int64_t>(a, 1) - 1) + b) / b;
+  };
+  const int64_t least_tiles = CeilDiv(s.least.back(), kernel.rows());
+  const Expr blocks = ceil_div(row_tiles, block * rows);
+  // Blocks of near-equal size: no larger than as many of them need.
+  space.Require(Le(block, (ceil_div(row_tiles, rows) - 1) / blocks + 1));
+  std::vector<TripCount> outer = TripCounts(s.lead, s.least);
+  outer.emplace_back(blocks, ceil_div(least_tiles, block * rows));
+  outer.emplace_back(ceil_div(columns, nv));
+  outer.emplace_back(block, Min(block, ceil_div(least_tiles, rows)));
+  AddParallelLoops(&space, outer);
+  return space;
+}
+
+std::vector<Want> Wants(const Site& site, const Point& point) {
+  const ProductShape s = *ReadProduct(site);
+  const MicroKernel kernel = *FindKernel(site, s);
+  const graph::Node& n = site.node();
+  std::vector<Want> wants = {
+      {n.inputs[1], kernel.Panels(s.trans_b, ValueOf(point, "nv"))},
+      {n.inputs[0], kernel.Rows(site.input(0).dims, ValueOf(point, "tile_rows"))}};
+  WantPlainResults(site, &wants);
+  return wants;
+}
+
+WorkDescription Work(const Site& site, const Point& point) {
+  const ProductShape s = *ReadProduct(site);
+  const MicroKernel kernel = *FindKernel(site, s);
+  const int64_t nv = ValueOf(point, "nv"), rows = ValueOf(point, "tile_rows");
+  const int64_t block = ValueOf(point, "row_block");
+  const int64_t row_tiles = CeilDiv(CeilDiv(s.m, kernel.rows()), rows);
+  const int64_t blocks = CeilDiv(row_tiles, block);
+  const int64_t panels = CeilDiv(CeilDiv(s.n, kernel.lanes()), nv);
+  const auto tiles = static_cast<double>(s.Lead() * panels * row_tiles);
+  WorkDescription work;
+  work.type = s.types.accumulator;
+  work.unit = kernel.unit;
+  work.AddTileSteps(rows, nv, tiles * static_cast<double>(CeilDiv(s.k, kernel.depth())));
+  // The sums go to memory and come back.
+  const auto sums = static_cast<double>(rows * nv * kernel.rows() * kernel.lanes());
+  work.vector_ops = EpilogueElements(site) + 2 * tiles * sums;
+  const double weights = BytesOf(site.region, site.input(1));
+  const double bytes = BorderBytes(site.region) + weights * static_cast<double>(blocks - 1);
+  work.bytes[site.machine.LevelFor(static_cast<int64_t>(BorderBytes(site.region)))] = bytes;
+  work.team = site.machine.workers;
+  std::vector<int64_t> outer = s.lead;
+  outer.insert(outer.end(), {blocks, panels, block});
+  work.tiles = CountParts(outer, ValueOf(point, "parallel_loops"));
+  return work;
+}
+
+// Everything in whole tiles, so that nothing is guarded before results are stored.
+Operand Build(Group& group, const graph::Node& node, const Point& point) {
+  OpContext op = group.Context(node);
+  const ProductShape s = *ReadProduct(group.site());
+  const MicroKernel kernel = *FindKernel(group.site(), s);
+  const size_t r = op.out.dims.size();
+  const int64_t rows = kernel.rows(), lanes = kernel.lanes(), depth = kernel.depth();
+  const int64_t row_group = ValueOf(point, "tile_rows"), nv = ValueOf(point, "nv");
+  const Expr row_tiles = graph::DimMul(
+      graph::DimCeilDiv(op.out.dims[r - 2], IndexConst(row_group * rows)), IndexConst(row_group));
+  const Expr columns = IndexConst(CeilDiv(s.n, nv * lanes) * nv);
+  const Expr steps = IndexConst(CeilDiv(s.k, depth));
+  const Indices lead(op.out.dims.begin(), op.out.dims.end() - 2);
+  auto behind = [](Indices all, const Indices& last) {
+    all.insert(all.end(), last.begin(), last.end());
+    return all;
+  };
+  auto move = [&](const char* suffix, size_t i) {
+    return group.Mark(op.name + suffix, BlockRole::kMove, kernel.moves.at(i));
+  };
+  const size_t l = lead.size();
+  auto lead_of = [l](const Indices& i) {
+    return Indices(i.begin(), i.begin() + static_cast<long>(l));
+  };
+  const te::Tensor a = te::Compute(
+      move("_a", 0), behind(lead, {row_tiles, steps, IndexConst(rows), IndexConst(depth)}),
+      [&](const Indices& i) {
+        return op.in[0].at(
+            behind(lead_of(i), {i[l] * rows + i[l + 2], i[l + 1] * depth + i[l + 3]}));
+      });
+  const te::Tensor b = te::Compute(
+      move("_b", 1),
+      {columns, steps, IndexConst(depth / kernel.group), IndexConst(lanes),
+       IndexConst(kernel.group)},
+      [&](const Indices& i) {
+        const Expr k = i[1] * depth + i[2] * kernel.group + i[4], column = i[0] * lanes + i[3];
+        return op.in[1].at(s.trans_b ? Indices{column, k} : Indices{k, column});
+      });
+  group.Mark(op.name, BlockRole::kAnchor, kernel.unit.row);
+  const DType wide = s.types.accumulator;
+  const te::Tensor sums = te::Compute(
+      op.name, behind(lead, {row_tiles, columns, IndexConst(rows), IndexConst(lanes)}),
+      [&](const Indices& i) {
+        te::Axis q = te::ReduceAxis("q", steps), k = te::ReduceAxis("k", IndexConst(depth));
+        const Expr step = q.var, at = k.var;
+        const Expr x = a.At(behind(lead_of(i), {i[l], step, i[l + 2], at}));
+        const Expr y = b.At({i[l + 1], step, at / kernel.group, i[l + 3], at % kernel.group});
+        return te::Sum(CastExpr::Make(wide, x) * CastExpr::Make(wide, y), {q, k});
+      });
+  const te::Tensor stored =
+      te::Compute(move("_c", 2), sums.shape(), [&](const Indices& i) { return sums.At(i); });
+  return As(op.out.dtype, {wide, op.out.dims, [=](const Indices& i) {
+                             return stored.At(behind(lead_of(i), {i[l] / rows, i[l + 1] / lanes,
+                                                                  i[l] % rows, i[l + 1] % lanes}));
+                           }});
+}
+
+// All but the last `rank` loops run over tiles: they are written out, since a tile's number is part
+// of the instruction.
+void UnrollTiles(Schedule& s, const Names& loops, size_t rank) {
+  for (size_t i = 0; i + rank < loops.size(); ++i) s.Unroll(loops[i]);
+}
+
+// The last `rank` loops, those of one tile, are the operation.
+void TensorizeTiles(Schedule& s, const Names& loops, size_t rank, const std::string& row) {
+  if (!s.ok()) return;
+  TN_CHECK(loops.size() >= rank);
+  s.Tensorize(loops[loops.size() - rank], row);
+  UnrollTiles(s, loops, rank);
+}
+
+void ScheduleIt(Schedule& s, const Parts& parts, const Machine& machine, const Point& point) {
+  const std::string sums = OnlyBlock(s, parts, BlockRole::kAnchor);
+  const Names moves = BlocksOf(s, parts, BlockRole::kMove);  // a, b, result
+  TN_CHECK(moves.size() == 3);
+  const MicroKernel kernel = KernelOf(machine, PartOf(parts, sums).row, WrittenType(s, sums));
+  const std::string rows = std::to_string(kernel.rows()), lanes = std::to_string(kernel.lanes());
+  Names axes = s.GetLoops(OnlyBlock(s, parts, BlockRole::kOutput));
+  const size_t r = axes.size();
+  Names i = s.SplitBy(axes[r - 2], {"-1", "$row_block", "$tile_rows", rows});
+  Names j = s.SplitBy(axes[r - 1], {"-1", "$nv", lanes});
+  const Names lead(axes.begin(), axes.end() - 2);
+  const Names outer = Concat({lead, {i[0], j[0], i[1]}});
+  s.Reorder(Concat({outer, {i[2], i[3], j[1], j[2]}}));
+  s.Unroll(j[1]);
+  s.Vectorize(j[2]);
+  // The result in memory, then the sums, then the operands of a step. That tiles leave whole, even
+  // where a few of their rows are asked for, is settled before anything is moved.
+  const std::string at = i[1];
+  s.SetScope(WrittenBuffer(s, sums), Scope::kTile);
+  s.SetScope(WrittenBuffer(s, moves[2]), Scope::kLocal);
+  const Names whole = s.GetLoops(moves[2]);
+  const std::string store = s.Tensorize(whole[whole.size() - 2], kernel.moves[2]);
+  s.ComputeAt(store, at);
+  UnrollTiles(s, LoopsInside(s, store, at).spatial, 0);
+  s.ComputeAt(sums, at);
+  InnerLoops in = LoopsInside(s, sums, at);
+  if (!s.ok()) return;
+  const Names steps(in.reduce.begin(), in.reduce.end() - 1);
+  const std::string around = steps.empty() ? at : steps[0];
+  s.Reorder(Concat({steps, in.spatial, {in.reduce.back()}}));
+  const Names inside = Concat({steps, in.spatial});
+  const std::string start = s.DecomposeReduction(sums, inside[0]);
+  for (size_t k = 0; k < 2; ++k) {
+    s.SetScope(WrittenBuffer(s, moves[k]), Scope::kTile);
+    s.ComputeAt(moves[k], around);
+  }
+  for (size_t k = 0; k < 2; ++k) {
+    TensorizeTiles(s, LoopsInside(s, moves[k], around).spatial, 2 + k, kernel.moves[k]);
+  }
+  const TileIntrinsic& row = *BuiltinTileIntrinsics().Find(kernel.unit.row);
+  TensorizeTiles(s, LoopsInside(s, start, at).spatial, 2, row.start);
+  TensorizeTiles(s, in.spatial, 2, row.name);
+  ParallelFirst(s, outer, ValueOf(point, "parallel_loops"));
+  ScheduleHalos(s, parts, machine);
+}
+
+constexpr OpKind kOps[] = {OpKind::kMatMul};
+
+}  // namespace
+
+extern const Algorithm kTileMatMul;
+const Algorithm kTileMatMul = {"tile_matmul", kOps, IsFor, SpaceOf, Wants, Work, Build, ScheduleIt};
+
+}  // namespace tenon::ops

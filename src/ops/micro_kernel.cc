@@ -1,0 +1,125 @@
+#include "ops/micro_kernel.h"
+
+#include "graph/dims.h"
+#include "intrin/tile_intrinsic.h"
+#include "support/check.h"
+
+namespace tenon::ops {
+
+StorageDesc MicroKernel::Panels(bool transposed, int64_t vectors) const {
+  const int columns = transposed ? 0 : 1, k = 1 - columns;
+  StorageDesc d;
+  if (!transposed) d.order = {1, 0};
+  const bool nested = depth() > group;  // a step reads several groups of k one after another
+  if (!nested || vectors > 1) d.blocks.push_back({columns, vectors * lanes()});
+  if (nested) {
+    d.blocks.push_back({k, depth()});
+    d.blocks.push_back({columns, lanes()});
+  }
+  if (group > 1) d.blocks.push_back({k, group});
+  return d;
+}
+
+StorageDesc MicroKernel::Rows(const std::vector<Expr>& dims, int64_t row_tiles) const {
+  StorageDesc d;
+  if (depth() == 1 && rows() == 1) return d;
+  const size_t r = dims.size();
+  d.begin.assign(r, 0);
+  d.size = dims;
+  d.size[r - 1] = graph::InBlocks(dims[r - 1], depth());
+  if (rows() > 1) d.size[r - 2] = graph::InBlocks(dims[r - 2], rows() * row_tiles);
+  return HasPadding(d, dims) ? d : StorageDesc();
+}
+
+static MicroKernel OfUnit(const ComputeUnit& unit) {
+  MicroKernel kernel;
+  kernel.unit = unit;
+  if (unit.row.empty()) return kernel;
+  const TileIntrinsic* row = BuiltinTileIntrinsics().Find(unit.row);
+  TN_CHECK(row, "no intrinsic '{}'", unit.row);
+  const Expected<Func> meaning = MeaningOf(*row);
+  TN_CHECK(meaning, "{}", ToString(meaning.errors()));
+  kernel.group = AsInt((*meaning)->buffers[1]->shape.back()).value_or(1);
+  kernel.moves = row->moves;
+  return kernel;
+}
+
+// The fastest unit of the table for these types, with tiles or without.
+static std::optional<MicroKernel> Fastest(const Machine& machine, DType a, DType b, DType acc,
+                                          bool tiles) {
+  std::optional<MicroKernel> best;
+  if (machine.warp != 0) return best;
+  for (const ComputeUnit& unit : machine.units) {
+    if (unit.row.empty() || unit.a != a || unit.b != b || unit.acc != acc) continue;
+    if (best && unit.FlopsPerSecond() <= best->unit.FlopsPerSecond()) continue;
+    MicroKernel kernel = OfUnit(unit);
+    if (kernel.HasTiles() == tiles) best = std::move(kernel);
+  }
+  return best;
+}
+
+// Without loss, and of one kind.
+static bool Widens(DType from, DType to) {
+  if (from == to) return true;
+  if (from.IsFloat() && from.bits == 16) return to == DType::Float(32);
+  return from.IsInt() && from.bits == 8 && to == DType::Int(32);
+}
+
+std::optional<MicroKernel> VectorKernelFor(const Machine& machine, DType a, DType b, DType acc) {
+  if (machine.warp != 0) return std::nullopt;
+  if (auto kernel = Fastest(machine, a, b, acc, false)) return kernel;
+  if (!Widens(a, acc) || !Widens(b, acc) || machine.VectorUnit(acc).acc != acc) return std::nullopt;
+  MicroKernel plain = PlainKernel(machine, acc);
+  plain.unit.a = a;
+  plain.unit.b = b;
+  return plain;
+}
+
+std::optional<MicroKernel> TileKernelFor(const Machine& machine, DType a, DType b, DType acc) {
+  return Fastest(machine, a, b, acc, true);
+}
+
+MicroKernel PlainKernel(const Machine& machine, DType type) {
+  return OfUnit(machine.VectorUnit(type));
+}
+
+MicroKernel KernelOf(const Machine& machine, const std::string& row, DType acc) {
+  if (row.empty()) return PlainKernel(machine, acc);
+  for (const ComputeUnit& unit : machine.units) {
+    if (unit.row == row) return OfUnit(unit);
+  }
+  TN_CHECK(false, "the machine has no unit '{}'", row);
+  return {};
+}
+
+int64_t ProductShape::Lead() const {
+  int64_t product = 1;
+  for (int64_t d : lead) product *= d;
+  return product;
+}
+
+std::optional<ProductShape> ReadProduct(const Site& site) {
+  const Attrs& attrs = site.node().attrs;
+  if (site.input(0).rank() < 2 || site.input(1).rank() != 2 || !AreNumbers(site.input(1)) ||
+      attrs.Get<bool>("trans_a", false)) {
+    return std::nullopt;
+  }
+  const std::vector<int64_t> a = site.Sizes(site.input(0)), b = site.Sizes(site.input(1));
+  ProductShape s;
+  s.a = site.input(0).dtype;
+  s.b = site.input(1).dtype;
+  const auto types = graph::ContractionTypesOf(s.a, s.b, attrs);
+  if (!types) return std::nullopt;
+  s.types = *types;
+  s.trans_b = attrs.Get<bool>("trans_b", false);
+  s.lead.assign(a.begin(), a.end() - 2);
+  s.m = a[a.size() - 2];
+  s.n = b[s.trans_b ? 0 : 1];
+  s.k = b[s.trans_b ? 1 : 0];
+  s.least = site.LeastSizes(site.input(0));
+  s.least.pop_back();
+  if (s.n < 2) return std::nullopt;
+  return s;
+}
+
+}  // namespace tenon::ops

@@ -1,0 +1,67 @@
+// The micro-kernels of matrix products: what one step of a register tile multiplies, by which
+// operation of the machine, and how the operands lie for it. Plain fused multiply-adds, dot
+// products of neighbours in vectors and products of whole tiles are all of this form; algorithms
+// differ in what is around it.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cost/machine.h"
+#include "graph/infer.h"
+#include "graph/storage_desc.h"
+#include "ops/algorithm.h"
+
+namespace tenon::ops {
+
+/// acc[rows, lanes] += a[rows, depth] · b[depth, lanes], by one operation of the machine.
+struct MicroKernel {
+  ComputeUnit unit;  // the operands' types as they are stored; m rows, n lanes, k the depth
+  /// So many neighbours along the depth of b lie together, before those of the next lane.
+  int64_t group = 1;
+  /// Of a unit with tiles of its own: the rows of the table that bring a and b, and store the sums.
+  std::vector<std::string> moves;
+
+  int64_t rows() const { return unit.m; }
+  int64_t lanes() const { return unit.n; }
+  int64_t depth() const { return unit.k; }
+  /// No operation of the table: the schedule's vectors do it.
+  bool IsPlain() const { return unit.row.empty(); }
+  bool HasTiles() const { return !moves.empty(); }
+
+  /// The storage of b, [k, n] or transposed [n, k], in panels of `vectors` times the lanes that are
+  /// read in one piece along k; padding is zero.
+  StorageDesc Panels(bool transposed, int64_t vectors) const;
+  /// The storage of a, [..., m, k], whose rows end in zeros up to a whole step, and which has zero
+  /// rows up to whole tiles of `row_tiles` times the kernel's.
+  StorageDesc Rows(const std::vector<Expr>& dims, int64_t row_tiles) const;
+};
+
+/// The fastest of the machine's that multiply these types in vectors: the operation that is made
+/// for them, else multiply-adds of the accumulator's type, with operands that are converted to it.
+/// Nullopt where the machine has neither.
+std::optional<MicroKernel> VectorKernelFor(const Machine& machine, DType a, DType b, DType acc);
+/// The same in tiles.
+std::optional<MicroKernel> TileKernelFor(const Machine& machine, DType a, DType b, DType acc);
+/// Plain multiply-adds of one type.
+MicroKernel PlainKernel(const Machine& machine, DType type);
+/// The machine's kernel of that row, or the plain one of the accumulator's type for "".
+MicroKernel KernelOf(const Machine& machine, const std::string& row, DType acc);
+
+/// A product of [..., m, k] and a [k, n] (or [n, k]) matrix, with k and n known.
+struct ProductShape {
+  std::vector<int64_t> lead;  // of the result, before rows and columns; typical, as is m
+  int64_t m = 0, n = 0, k = 0;
+  bool trans_b = false;
+  std::vector<int64_t> least;  // of lead and m
+  graph::ContractionTypes types;
+  DType a, b;
+
+  int64_t Lead() const;
+};
+/// Nullopt for any other node, and for a single column, which has no lanes.
+std::optional<ProductShape> ReadProduct(const Site& site);
+
+}  // namespace tenon::ops

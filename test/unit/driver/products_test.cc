@@ -1,0 +1,94 @@
+// Products of bytes and of halves, from the model's file to the instruction that is made for them.
+#include <gtest/gtest.h>
+
+#include "driver/compile.h"
+#include "support/file.h"
+#include "unit/driver/folder.h"
+#include "unit/onnx/model_builder.h"
+
+namespace tenon::driver::test {
+namespace {
+
+constexpr int kInt8 = 3, kBFloat16 = 16;
+
+// What `emit` says of a model for a CPU.
+std::string EmittedOf(const onnx::test::Model& model, const std::string& cpu,
+                      const std::string& emit) {
+  const Folder folder;
+  CompileOptions options;
+  options.model = folder / "m.onnx";
+  options.output = folder / "m.so";
+  options.jobs = 1;
+  options.emit = {emit};
+  options.target = "llvm -mtriple=x86_64-linux-gnu -mcpu=" + cpu;
+  EXPECT_TRUE(WriteFile(options.model, model.Bytes()));
+  const Expected<CompileReport> report = Compile(options);
+  EXPECT_TRUE(report) << ToString(report.errors());
+  const Expected<std::string> text =
+      ReadFile(options.output + (emit == "asm" ? ".s" : "." + emit + ".txt"));
+  EXPECT_TRUE(text) << ToString(text.errors());
+  return text ? *text : "";
+}
+
+// The same of y = x · w, x of 64 x 128 elements, w of 128 x 48.
+std::string Emitted(const char* op, int x, int w, const std::string& cpu, const std::string& emit) {
+  const size_t bytes = w == kBFloat16 ? 2 : 1;
+  onnx::test::Model model;
+  model.Input("x", {64, 128}, x);
+  model.Init("w", w, {128, 48}, std::string(128 * 48 * bytes, '\1'));
+  model.Node(op, {"x", "w"}, {"y"}).Output("y", w == kBFloat16 ? kBFloat16 : onnx::test::kInt32);
+  return EmittedOf(model, cpu, emit);
+}
+
+bool Has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+TEST(Products, OfBytesByVnni) {
+  const std::string code =
+      Emitted("MatMulInteger", onnx::test::kUint8, kInt8, "cascadelake", "asm");
+  EXPECT_TRUE(Has(code, "\tvpdpbusd\t")) << code;
+  // The sums stay in registers: nothing is spilled, one panel of weights is read as it lies.
+  EXPECT_FALSE(Has(code, "(%rsp), %zmm")) << code;
+  const std::string loops =
+      Emitted("MatMulInteger", onnx::test::kUint8, kInt8, "cascadelake", "loop");
+  EXPECT_TRUE(Has(loops, "{intrinsic: \"x86.vpdpbusd.512.row\"}")) << loops;
+}
+
+TEST(Products, OfWindowsOfBytes) {
+  onnx::test::Model model;
+  model.Input("x", {1, 32, 8, 8}, onnx::test::kUint8).Input("zero", {}, onnx::test::kUint8);
+  model.Init("w", kInt8, {48, 32, 3, 3}, std::string(48 * 32 * 9, '\1'));
+  model.Node("ConvInteger", {"x", "w", "zero"}, {"y"}).Output("y", onnx::test::kInt32);
+  const std::string code = EmittedOf(model, "cascadelake", "asm");
+  EXPECT_TRUE(Has(code, "\tvpdpbusd\t")) << code;
+  EXPECT_FALSE(Has(code, "(%rsp), %zmm")) << code;
+}
+
+TEST(Products, OfBytesInTiles) {
+  const std::string code =
+      Emitted("MatMulInteger", onnx::test::kUint8, kInt8, "sapphirerapids", "asm");
+  for (const char* part : {"\tldtilecfg\t", "\ttilezero\t", "\ttileloadd\t", "\ttdpbusd\t",
+                           "\ttilestored\t", "\ttilerelease"}) {
+    EXPECT_TRUE(Has(code, part)) << part << code;
+  }
+  EXPECT_TRUE(Has(Emitted("MatMulInteger", kInt8, kInt8, "sapphirerapids", "asm"), "\ttdpbssd\t"));
+}
+
+TEST(Products, OfHalves) {
+  EXPECT_TRUE(Has(Emitted("MatMul", kBFloat16, kBFloat16, "cooperlake", "asm"), "\tvdpbf16ps\t"));
+  EXPECT_TRUE(
+      Has(Emitted("MatMul", kBFloat16, kBFloat16, "sapphirerapids", "asm"), "\ttdpbf16ps\t"));
+}
+
+// Without the unit: vectors of the sums' type, and no call of the operation's meaning.
+TEST(Products, OfBytesOnPlainVectors) {
+  for (const char* cpu : {"x86-64-v3", "x86-64"}) {
+    const std::string code = Emitted("MatMulInteger", onnx::test::kUint8, kInt8, cpu, "loop");
+    EXPECT_FALSE(Has(code, "intrinsic")) << code;
+    EXPECT_TRUE(Has(code, "in1[ramp(")) << code;
+  }
+}
+
+}  // namespace
+}  // namespace tenon::driver::test
