@@ -1,12 +1,25 @@
 #include <fmt/format.h>
 
-#include <unordered_map>
-
 #include "graph/text.h"
 #include "ir/print.h"
 #include "support/strings.h"
 
 namespace tenon::graph {
+
+std::vector<int64_t> TextNumbers(const Graph& g) {
+  std::vector<int64_t> numbers(g.values.size(), -1);
+  int64_t next = 0;
+  auto give = [&](ValueId v) { numbers[static_cast<size_t>(v)] = next++; };
+  for (ValueId v : g.inputs) give(v);
+  for (size_t v = 0; v < g.values.size(); ++v) {
+    if (g.values[v].IsConstant()) give(static_cast<ValueId>(v));
+  }
+  for (const Node& n : g.nodes) {
+    for (ValueId v : n.outputs) give(v);
+  }
+  return numbers;
+}
+
 namespace {
 
 // Elements of an owned constant that print one by one; longer ones are hexadecimal.
@@ -18,6 +31,7 @@ class GraphPrinter : IrPrinter {
     out_ += "graph @" + WordText(g.name);
     for (const Dim& d : g.dims) Declare(d.var, d.var->name);
     PrintDims(g);
+    numbers_ = TextNumbers(g);
     PrintParams(g);
     out_ += " {\n";
     for (const auto& [key, value] : g.metadata) {
@@ -57,11 +71,9 @@ class GraphPrinter : IrPrinter {
     out_ += ")";
   }
 
-  // Gives the value the next number of this graph and prints "%3 "name": type".
+  // Prints "%3 "name": type".
   void PrintDefinition(const Graph& g, ValueId v) {
-    const size_t number = numbers_.size();
-    numbers_[v] = number;
-    out_ += fmt::format("%{}", number);
+    PrintUse(v);
     if (!g.value(v).name.empty()) out_ += " " + QuoteJson(g.value(v).name);
     out_ += ": ";
     PrintType(g.value(v).type);
@@ -92,8 +104,8 @@ class GraphPrinter : IrPrinter {
       out_ += "_";
       return;
     }
-    auto it = numbers_.find(v);
-    out_ += it == numbers_.end() ? "%?" : fmt::format("%{}", it->second);
+    const int64_t number = numbers_[static_cast<size_t>(v)];
+    out_ += number < 0 ? "%?" : fmt::format("%{}", number);
   }
 
   void PrintUses(const std::vector<ValueId>& list) {
@@ -187,7 +199,7 @@ class GraphPrinter : IrPrinter {
   }
 
   void PrintRegionBody(const Graph& region, const std::string& indent) {
-    std::unordered_map<ValueId, size_t> outer;
+    std::vector<int64_t> outer = TextNumbers(region);
     std::swap(outer, numbers_);
     out_ += " region";
     PrintParams(region);
@@ -234,7 +246,7 @@ class GraphPrinter : IrPrinter {
     return out;
   }
 
-  std::unordered_map<ValueId, size_t> numbers_;
+  std::vector<int64_t> numbers_;  // of the graph or region being printed
 };
 
 }  // namespace

@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "graph/edit.h"
+#include "graph/pass/constants.h"
+#include "ops/kernel.h"
 
 namespace tenon::graph {
 
@@ -27,6 +29,69 @@ void EmbedScalars(const Graph& g, Graph* region, std::vector<ValueId>* operands)
     region->value(region->inputs[i]).payload = v.payload;
     region->inputs.erase(region->inputs.begin() + static_cast<long>(i));
     operands->erase(operands->begin() + static_cast<long>(i));
+  }
+}
+
+ValueId Group::OuterOf(const Graph& g, ValueId inner) const {
+  for (size_t i = 0; i < region.inputs.size(); ++i) {
+    if (region.inputs[i] == inner) return operands[i];
+  }
+  for (size_t k = 0; k < region.outputs.size(); ++k) {
+    if (region.outputs[k] == inner) return g.node(node).outputs[k];
+  }
+  return kNoValue;
+}
+
+Group GroupOf(const Graph& g, NodeId id) {
+  Group group;
+  group.node = id;
+  group.region = RegionOf(g, id, &group.operands);
+  group.anchor = ops::AnchorOf(group.region);
+  return group;
+}
+
+std::vector<NodeId> KernelNodes(const Graph& g) {
+  const std::vector<bool> constant = ConstantValues(g);
+  auto tensors = [&](const std::vector<ValueId>& list) {
+    return std::all_of(list.begin(), list.end(),
+                       [&](ValueId v) { return v == kNoValue || g.IsTensor(v); });
+  };
+  std::vector<NodeId> out;
+  for (size_t n = 0; n < g.nodes.size(); ++n) {
+    const Node& node = g.nodes[n];
+    if (IsControl(node.op) || !tensors(node.inputs) || !tensors(node.outputs)) continue;
+    const bool known = std::all_of(node.outputs.begin(), node.outputs.end(),
+                                   [&](ValueId v) { return constant[static_cast<size_t>(v)]; });
+    if (!known) out.push_back(static_cast<NodeId>(n));
+  }
+  return out;
+}
+
+// A region's border has the types of the values outside.
+static void UpdateRegion(const Graph& g, Node* node) {
+  auto region = std::make_shared<Graph>(*node->regions.at(0));
+  for (size_t i = 0; i < node->inputs.size(); ++i) {
+    region->value(region->inputs[i]).type.tensor() = g.type(node->inputs[i]);
+  }
+  for (size_t k = 0; k < node->outputs.size(); ++k) {
+    region->value(region->outputs[k]).type.tensor().layout = g.type(node->outputs[k]).layout;
+  }
+  node->regions = {region};
+}
+
+void ApplyPlan(Graph* g, const Group& group, const std::vector<ValueId>& operands, Plan plan) {
+  Node& node = g->node(group.node);
+  node.plan = std::make_shared<const Plan>(std::move(plan));
+  if (node.op == OpKind::kFused) {
+    node.inputs = operands;
+    UpdateRegion(*g, &node);
+    return;
+  }
+  for (ValueId& v : node.inputs) {
+    const auto at = std::find(group.operands.begin(), group.operands.end(), v);
+    if (at != group.operands.end()) {
+      v = operands[static_cast<size_t>(at - group.operands.begin())];
+    }
   }
 }
 
