@@ -170,19 +170,10 @@ class GraphPrinter : IrPrinter {
     if (before[0] == ',') out_ += "}";
   }
 
-  void PrintChoices(const Choices& choices) {
-    out_ += " {";
-    for (size_t i = 0; i < choices.size(); ++i) {
-      out_ += fmt::format("{}{}: {}", i ? ", " : "", choices[i].name, choices[i].value);
-    }
-    out_ += "}";
-  }
-
   void PrintPlan(const Plan& plan) {
     out_ += " plan " + QuoteJson(plan.algorithm);
     if (!plan.layout.empty()) {
-      out_ += " layout";
-      PrintChoices(plan.layout);
+      out_ += " layout " + ChoicesText(plan.layout);
     }
     for (size_t i = 0; i < plan.variants.size(); ++i) {
       if (i + 1 < plan.variants.size()) {
@@ -192,8 +183,7 @@ class GraphPrinter : IrPrinter {
       } else if (plan.variants[i].schedule.empty()) {
         break;
       }
-      out_ += " schedule";
-      PrintChoices(plan.variants[i].schedule);
+      out_ += " schedule " + ChoicesText(plan.variants[i].schedule);
     }
     out_ += fmt::format(" seconds {}", plan.seconds);
   }

@@ -38,14 +38,19 @@ ValueId Relayouts::Of(ValueId v, const Layout& layout) {
   return it->second;
 }
 
+bool Relayouts::IsRelayout(NodeId n) const {
+  const Node& node = g_->node(n);
+  if (node.op != OpKind::kReshape) return false;
+  const std::vector<Expr>& before = g_->type(node.inputs[0]).dims;
+  const std::vector<Expr>& after = g_->type(node.outputs[0]).dims;
+  return std::equal(before.begin(), before.end(), after.begin(), after.end(), ProveEqual);
+}
+
 ValueId Relayouts::Origin(ValueId v) const {
   for (;;) {
     const NodeId producer = g_->value(v).producer;
-    if (producer == kNoNode || g_->node(producer).op != OpKind::kReshape) return v;
-    const ValueId from = g_->node(producer).inputs[0];
-    const std::vector<Expr>&before = g_->type(from).dims, &after = g_->type(v).dims;
-    if (!std::equal(before.begin(), before.end(), after.begin(), after.end(), ProveEqual)) return v;
-    v = from;
+    if (producer == kNoNode || !IsRelayout(producer)) return v;
+    v = g_->node(producer).inputs[0];
   }
 }
 

@@ -25,6 +25,8 @@ class Relayouts {
   /// where the want asks for some.
   ValueId Meeting(ValueId v, const ops::Want& want, const StorageDesc* border = nullptr);
 
+  /// Whether a node is a reshape to the dims that its operand has.
+  bool IsRelayout(NodeId n) const;
   /// Seconds of a relayout at typical sizes.
   double Seconds(ValueId v) const;
   bool IsConstant(ValueId v) const {
