@@ -71,6 +71,7 @@ Expected<NamedPoint> NamedPoint::Parse(std::string_view text) {
   }
   const size_t colon = front.rfind(':');
   if (colon == std::string_view::npos) return BadPoint(text);
+  if (front.find_first_of("{}", colon) != std::string_view::npos) return BadPoint(text);
   out.node = Trim(front.substr(0, colon));
   out.algorithm = Trim(front.substr(colon + 1));
   if (out.node.empty() || out.algorithm.empty()) return BadPoint(text);
