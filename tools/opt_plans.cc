@@ -20,7 +20,8 @@ Expected<std::string> SpaceText(const graph::Graph& g, const std::string& node,
 Expected<graph::Graph> WithPointText(const graph::Graph& g, const std::string& text,
                                      const graph::GraphPassContext& context) {
   TN_ASSIGN_OR_RETURN(const plan::NamedPoint point, plan::NamedPoint::Parse(text));
-  return plan::WithPoint(g, point, context);
+  TN_ASSIGN_OR_RETURN(plan::PlannedNode planned, plan::WithPoint(g, point, context));
+  return std::move(planned.graph);
 }
 
 Expected<Module> LowerText(const graph::Graph& g, const std::string& node, const Machine& machine) {

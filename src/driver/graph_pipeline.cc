@@ -1,10 +1,13 @@
 #include "driver/graph_pipeline.h"
 
 #include <chrono>
+#include <optional>
 
 #include "graph/verify.h"
 #include "plan/passes.h"
+#include "plan/records.h"
 #include "support/check.h"
+#include "support/file.h"
 
 namespace tenon::driver {
 
@@ -40,7 +43,12 @@ constexpr GraphStep kSteps[] = {
 
 Expected<graph::Graph> RunGraphPasses(graph::Graph g, const Machine& machine,
                                       const CompileOptions& options, const GraphHooks& hooks) {
-  graph::GraphPassContext context{&machine};
+  std::optional<plan::Records> records;
+  if (!options.prices.empty()) {
+    TN_ASSIGN_OR_RETURN(const std::string text, ReadFile(options.prices));
+    TN_ASSIGN_OR_RETURN(records, plan::Records::Parse(text, options.prices));
+  }
+  graph::GraphPassContext context{&machine, records ? &*records : nullptr};
   for (const GraphStep& step : kSteps) {
     if (options.opt_level < step.min_opt_level || options.disabled_passes.count(step.pass))
       continue;

@@ -157,20 +157,12 @@ class Planner {
     return options;
   }
 
-  // Everything that options depend on.
+  // Everything that options depend on, and the values that they name.
   std::string KeyOf(const Group& group) const {
     const Graph& r = group.region;
-    std::string key;
-    for (size_t i = 0; i < r.inputs.size(); ++i) {
-      key += IsConstant(group.operands[i]) ? "const " : "value ";
-      key += fmt::format("{}: {};", r.inputs[i], r.type(r.inputs[i]).ToString());
-    }
-    for (const Node& n : r.nodes) {
-      key += fmt::format("{} = {}({}){};", fmt::join(n.outputs, ","), Name(n.op),
-                         fmt::join(n.inputs, ","), n.attrs.ToString());
-      for (ValueId v : n.outputs) key += r.type(v).ToString() + ";";
-    }
-    return key + fmt::format("return {}", fmt::join(r.outputs, ","));
+    std::string key = RegionKey(r) + (HasLayouts(r) ? "laid out" : "");
+    for (ValueId v : group.operands) key += IsConstant(v) ? " const" : " value";
+    return key + fmt::format(" {} {}", fmt::join(r.inputs, ","), fmt::join(r.outputs, ","));
   }
 
   std::string DataLayout(const Group& group, const Option& option) const {

@@ -1,9 +1,12 @@
 #include "plan/region.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "graph/edit.h"
 #include "graph/pass/constants.h"
+#include "graph/text.h"
 #include "ops/kernel.h"
 
 namespace tenon::graph {
@@ -65,6 +68,31 @@ std::vector<NodeId> KernelNodes(const Graph& g) {
     if (!known) out.push_back(static_cast<NodeId>(n));
   }
   return out;
+}
+
+std::string RegionKey(const Graph& region) {
+  const std::vector<int64_t> numbers = TextNumbers(region);
+  auto uses = [&](const std::vector<ValueId>& values) {
+    std::string text;
+    for (ValueId v : values)
+      text += fmt::format("{} ", v == kNoValue ? -1 : numbers[static_cast<size_t>(v)]);
+    return text;
+  };
+  auto type = [&](ValueId v) {
+    TensorType plain = region.type(v);
+    plain.layout = nullptr;
+    return plain.ToString() + ";";
+  };
+  std::string key;
+  for (const Dim& d : region.dims) {
+    key += fmt::format("{}: {}..={} step {};", d.var->name, d.min, d.max, d.step);
+  }
+  for (ValueId v : region.inputs) key += type(v);
+  for (const Node& n : region.nodes) {
+    key += fmt::format("{}{}{}:", Name(n.op), n.attrs.ToString(), uses(n.inputs));
+    for (ValueId v : n.outputs) key += type(v);
+  }
+  return key + uses(region.outputs);
 }
 
 // A region's border has the types of the values outside.

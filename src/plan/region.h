@@ -1,6 +1,7 @@
 // A node of a fused graph as what its kernel computes.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "graph/graph.h"
@@ -29,6 +30,10 @@ Group GroupOf(const Graph& g, NodeId id);
 /// The nodes that become kernels of the network: on tensors, not control flow, and not known from
 /// constants alone.
 std::vector<NodeId> KernelNodes(const Graph& g);
+
+/// What a region computes, as text: equal for regions that compute the same by the same operators
+/// on values of the same types, whatever they are called and however they lie.
+std::string RegionKey(const Graph& region);
 
 /// Gives a node the plan and other operands in the place of the group's; the types at the border of
 /// a region follow those of the values outside.

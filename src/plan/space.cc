@@ -237,8 +237,8 @@ void StoreAs(Graph* g, ValueId v, const Layout& layout, graph::Relayouts* relayo
 
 }  // namespace
 
-Expected<Graph> WithPoint(const Graph& g, const NamedPoint& named,
-                          const GraphPassContext& context) {
+Expected<PlannedNode> WithPoint(const Graph& g, const NamedPoint& named,
+                                const GraphPassContext& context) {
   TN_ASSIGN_OR_RETURN(const NodeId node, FindKernel(g, named.node));
   const Group group = graph::GroupOf(g, node);
   const ops::Site site{group.region, group.anchor, *context.machine};
@@ -278,8 +278,9 @@ Expected<Graph> WithPoint(const Graph& g, const NamedPoint& named,
   const double seconds = PriceOf(context.prices, *algorithm, site, *point);
   ApplyPlan(&out, group, operands, ops::MakePlan(*algorithm, space, *point, seconds));
   graph::TopologicalSort(out);
-  graph::Compact(out);
-  return out;
+  const std::vector<ValueId> now = graph::Compact(out);
+  const NodeId planned = out.value(now[static_cast<size_t>(results[0])]).producer;
+  return PlannedNode{std::move(out), planned};
 }
 
 }  // namespace tenon::plan

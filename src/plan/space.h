@@ -53,11 +53,17 @@ std::string SpacesText(const graph::Graph& g, const std::vector<graph::NodeId>& 
 std::string SpacesJson(const graph::Graph& g, const std::vector<graph::NodeId>& nodes,
                        const graph::GraphPassContext& context, bool prices);
 
-/// The graph with that plan on the node. Operands that do not lie as the algorithm wants them pass
-/// through relayouts; a result that lies otherwise than before goes back through one to those who
-/// read it. A plan that another layout served before is replaced, its relayouts too. Errors: the
-/// names that there are; the knob or the constraint that the point breaks.
-Expected<graph::Graph> WithPoint(const graph::Graph& g, const NamedPoint& point,
-                                 const graph::GraphPassContext& context);
+/// A graph and a node of it.
+struct PlannedNode {
+  graph::Graph graph;
+  graph::NodeId node;
+};
+/// The graph with that plan on the node, and the node there. Operands that do not lie as the
+/// algorithm wants them pass through relayouts; a result that lies otherwise than before goes back
+/// through one to those who read it. A plan that another layout served before is replaced, its
+/// relayouts too. Errors: the names that there are; the knob or the constraint that the point
+/// breaks.
+Expected<PlannedNode> WithPoint(const graph::Graph& g, const NamedPoint& point,
+                                const graph::GraphPassContext& context);
 
 }  // namespace tenon::plan

@@ -157,12 +157,13 @@ TEST(Planning, PointsOnOneNodeKeepTheMeaning) {
         for (size_t i = 0; i < space.points.size(); i += step) {
           const NamedPoint point{name, space.algorithm->name, space.points[i].point};
           SCOPED_TRACE(point.ToString());
-          Expected<Graph> chosen = WithPoint(start, point, context);
+          Expected<PlannedNode> chosen = WithPoint(start, point, context);
           ASSERT_TRUE(chosen) << ToString(chosen.errors());
-          const Status ok = graph::Verify(*chosen);
-          ASSERT_TRUE(ok) << ToString(ok.errors()) << graph::Print(*chosen);
-          EXPECT_EQ(NodeOf(*chosen, name).plan->AllChoices(), point.choices);
-          ExpectMeaningStays(g, *chosen);
+          const Status ok = graph::Verify(chosen->graph);
+          ASSERT_TRUE(ok) << ToString(ok.errors()) << graph::Print(chosen->graph);
+          EXPECT_EQ(chosen->graph.node(chosen->node).name, name);
+          EXPECT_EQ(chosen->graph.node(chosen->node).plan->AllChoices(), point.choices);
+          ExpectMeaningStays(g, chosen->graph);
           if (::testing::Test::HasFailure()) return;
         }
       }

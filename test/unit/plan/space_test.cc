@@ -65,13 +65,13 @@ class Replays {
   size_t replayed_ = 0;
 };
 
-void CheckReplay(const Graph& planned, const std::string& node, Replays* replays) {
-  const graph::Group group = graph::GroupOf(planned, *FindKernel(planned, node));
+void CheckReplay(const PlannedNode& planned, Replays* replays) {
+  const graph::Group group = graph::GroupOf(planned.graph, planned.node);
   ops::KernelRequest request;
   request.name = "k";
   request.region = &group.region;
   request.machine = &TestMachine();
-  request.plan = planned.node(group.node).plan.get();
+  request.plan = planned.graph.node(planned.node).plan.get();
   Expected<ops::Kernel> kernel = ops::BuildKernel(request);
   ASSERT_TRUE(kernel) << ToString(kernel.errors());
   Expected<Schedule> schedule = ops::ScheduleKernel(*kernel, TestMachine());
@@ -96,10 +96,10 @@ void CheckPoints(const Graph& g, const std::string& node, const char* algorithm,
   for (const auto& p : points) {
     const NamedPoint point{node, algorithm, p.point};
     SCOPED_TRACE(point.ToString());
-    Expected<Graph> planned = WithPoint(g, point, context);
+    Expected<PlannedNode> planned = WithPoint(g, point, context);
     ASSERT_TRUE(planned) << ToString(planned.errors());
-    testing::ExpectRuns(*planned, TestMachine(), inputs, want);
-    CheckReplay(*planned, node, &replays);
+    testing::ExpectRuns(planned->graph, TestMachine(), inputs, want);
+    CheckReplay(*planned, &replays);
     if (::testing::Test::HasFailure()) return;
   }
   EXPECT_GT(replays.replayed(), points.size() / 4);
