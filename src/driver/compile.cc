@@ -101,7 +101,8 @@ class Compilation {
                           return RunGraphPasses(std::move(g), machine, options_, graph_hooks_);
                         }));
     TN_RETURN_IF_ERROR(EmitGraph(g));
-    graph::LowerOptions lower{&machine, &build_machine, options_.name};
+    graph::LowerOptions lower{&machine, &build_machine, options_.name,
+                              RunsPass("plan_groups", options_)};
     TN_ASSIGN_OR_RETURN(graph::LoweredNetwork network,
                         Phase("lower", [&] { return graph::Lower(g, lower); }));
     if (options_.verify_each) {

@@ -1,6 +1,8 @@
 #include "driver/graph_pipeline.h"
 
+#include <algorithm>
 #include <chrono>
+#include <iterator>
 #include <optional>
 
 #include "graph/verify.h"
@@ -39,7 +41,17 @@ constexpr GraphStep kSteps[] = {
     {"plan_groups", 2, "last: a group is what has an algorithm, and operands to lie as it wants"},
 };
 
+bool Runs(const GraphStep& step, const CompileOptions& options) {
+  return options.opt_level >= step.min_opt_level && !options.disabled_passes.count(step.pass);
+}
+
 }  // namespace
+
+bool RunsPass(std::string_view pass, const CompileOptions& options) {
+  return std::any_of(std::begin(kSteps), std::end(kSteps), [&](const GraphStep& step) {
+    return step.pass == pass && Runs(step, options);
+  });
+}
 
 Expected<graph::Graph> RunGraphPasses(graph::Graph g, const Machine& machine,
                                       const CompileOptions& options, const GraphHooks& hooks) {
@@ -50,8 +62,7 @@ Expected<graph::Graph> RunGraphPasses(graph::Graph g, const Machine& machine,
   }
   graph::GraphPassContext context{&machine, records ? &*records : nullptr};
   for (const GraphStep& step : kSteps) {
-    if (options.opt_level < step.min_opt_level || options.disabled_passes.count(step.pass))
-      continue;
+    if (!Runs(step, options)) continue;
     const graph::GraphPassInfo* pass = graph::FindAnyGraphPass(step.pass);
     TN_CHECK(pass, "no pass '{}'", step.pass);
     auto start = std::chrono::steady_clock::now();

@@ -383,13 +383,13 @@ class Planner {
     }
   }
 
-  // Graph outputs are row-major; the rest of the network reads the value itself.
+  // Graph outputs are row-major, or lie as somebody said; the rest of the network reads the value
+  // itself.
   void GiveOutPlain() {
     for (size_t k = 0; k < g_.outputs.size(); ++k) {
       const ValueId v = g_.outputs[k];
       if (!g_.IsTensor(v)) continue;
-      if (g_.value(v).producer != kNoNode && g_.type(v).layout)
-        g_.outputs[k] = relayouts_.Of(v, nullptr);
+      if (IsBlocked(v)) g_.outputs[k] = relayouts_.Of(v, nullptr);
     }
   }
 

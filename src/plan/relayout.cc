@@ -38,18 +38,17 @@ ValueId Relayouts::Of(ValueId v, const Layout& layout) {
   return it->second;
 }
 
-bool Relayouts::IsRelayout(NodeId n) const {
-  const Node& node = g_->node(n);
+bool IsRelayout(const Graph& g, const Node& node) {
   if (node.op != OpKind::kReshape) return false;
-  const std::vector<Expr>& before = g_->type(node.inputs[0]).dims;
-  const std::vector<Expr>& after = g_->type(node.outputs[0]).dims;
+  const std::vector<Expr>& before = g.type(node.inputs[0]).dims;
+  const std::vector<Expr>& after = g.type(node.outputs[0]).dims;
   return std::equal(before.begin(), before.end(), after.begin(), after.end(), ProveEqual);
 }
 
 ValueId Relayouts::Origin(ValueId v) const {
   for (;;) {
     const NodeId producer = g_->value(v).producer;
-    if (producer == kNoNode || !IsRelayout(producer)) return v;
+    if (producer == kNoNode || !IsRelayout(*g_, g_->node(producer))) return v;
     v = g_->node(producer).inputs[0];
   }
 }

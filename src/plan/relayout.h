@@ -12,6 +12,9 @@
 
 namespace tenon::graph {
 
+/// Whether a node is a reshape to the dims that its operand has.
+bool IsRelayout(const Graph& g, const Node& node);
+
 /// Makes relayouts in one graph, at its end; whoever asked for them sorts the nodes when done.
 /// Those of constants cost nothing at run time and have no plan; others are planned.
 class Relayouts {
@@ -25,8 +28,6 @@ class Relayouts {
   /// where the want asks for some.
   ValueId Meeting(ValueId v, const ops::Want& want, const StorageDesc* border = nullptr);
 
-  /// Whether a node is a reshape to the dims that its operand has.
-  bool IsRelayout(NodeId n) const;
   /// Seconds of a relayout at typical sizes.
   double Seconds(ValueId v) const;
   bool IsConstant(ValueId v) const {

@@ -223,7 +223,7 @@ void StoreAs(Graph* g, ValueId v, const Layout& layout, graph::Relayouts* relayo
   }
   const bool is_output = std::find(g->outputs.begin(), g->outputs.end(), v) != g->outputs.end();
   for (NodeId n : readers) {
-    if (!relayouts->IsRelayout(n)) {
+    if (!IsRelayout(*g, g->node(n))) {
       const ValueId back = relayouts->Of(v, before);
       for (ValueId& in : g->node(n).inputs) in = in == v ? back : in;
     } else if (g->type(g->node(n).outputs[0]) == g->type(v)) {
