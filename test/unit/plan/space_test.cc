@@ -109,16 +109,16 @@ void CheckPoints(const Graph& g, const std::string& node, const char* algorithm,
 TEST(Space, EveryPointOfAProduct) {
   CheckPoints(
       MustParse(
-          R"(graph @g(%0 "x": f32[128, 3], %1 "w": f32[3, 40], %2 "b": f32[40], %3 "r": f32[128, 40]) {
-  %4: f32[128, 40] = fused(%0, %1, %2, %3) "mm" region(%0: f32[128, 3], %1: f32[3, 40], %2: f32[40], %3: f32[128, 40]) {
-    %4: f32[128, 40] = matmul(%0, %1)
-    %5: f32[128, 40] = add(%4, %2)
-    %6: f32[128, 40] = add(%5, %3)
+          R"(graph @g(%0 "x": f32[96, 2], %1 "w": f32[2, 40], %2 "b": f32[40], %3 "r": f32[96, 40]) {
+  %4: f32[96, 40] = fused(%0, %1, %2, %3) "mm" region(%0: f32[96, 2], %1: f32[2, 40], %2: f32[40], %3: f32[96, 40]) {
+    %4: f32[96, 40] = matmul(%0, %1)
+    %5: f32[96, 40] = add(%4, %2)
+    %6: f32[96, 40] = add(%5, %3)
     return %6 "y"
   }
   return %4 "y"
 })"),
-      "mm", "packed_matmul", 200);
+      "mm", "packed_matmul", 150);
 }
 
 // A convolution of resnet's (3 x 3 on 56 x 56, 64 channels), with what follows it; fewer of each.
