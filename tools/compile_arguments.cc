@@ -53,6 +53,10 @@ void CompileArguments::AddTo(CLI::App* verb) {
       ->group(group)
       ->check(CLI::IsMember({"exact", "fp32"}))
       ->capture_default_str();
+  verb->add_option("--prices", options.prices,
+                   "a file of measured kernels, which count before predicted times where plans are "
+                   "chosen (bench/space.cc writes one)")
+      ->group(group);
   verb->add_option("--external-data-dir", options.external_data_dir,
                    "where the files of external weights lie; default: beside the model")
       ->group(group);

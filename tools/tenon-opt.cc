@@ -11,6 +11,7 @@
 
 #include "intrin/tile_intrinsic.h"
 #include "ir/print.h"
+#include "opt_plans.h"
 #include "opt_texts.h"
 #include "opt_weights.h"
 #include "support/check.h"
@@ -31,6 +32,12 @@ struct Options {
   bool remarks = false;
   bool check = false, interpret = false;
   InterpretOptions run;
+  std::optional<std::string> space;  // a kernel's node; "": of all
+  std::vector<std::string> points;
+  std::string lower;
+  bool prices = false, json = false;
+
+  bool LooksAtPlans() const { return space || !points.empty() || !lower.empty(); }
 };
 
 int Report(const Diagnostics& errors) {
@@ -78,37 +85,42 @@ Expected<typename Text::Ir> Replay(const Options& options, const std::string& in
 }
 
 template <class Text>
-int RunPasses(const Options& options, const std::string& input, typename Text::Ir ir) {
+Expected<std::optional<Target>> TargetFor(const Options& options, const typename Text::Ir& ir) {
   const std::string text = options.target.empty() ? Text::TargetText(ir) : options.target;
-  std::optional<Target> target;
-  if (!text.empty()) {
-    auto parsed = Target::Parse(text);
-    if (!parsed) return Report(parsed.errors());
-    target = std::move(*parsed);
-  }
+  if (text.empty()) return std::optional<Target>();
+  TN_ASSIGN_OR_RETURN(Target target, Target::Parse(text));
+  return std::optional<Target>(std::move(target));
+}
+
+// Runs those passes, from `*next` on, that are for texts of this kind. Answers an exit status.
+template <class Text>
+int RunPasses(const Options& options, const Target* target, size_t* next, typename Text::Ir* ir,
+              std::vector<std::string>* remarks) {
   const bool verify = options.verify != "none";
-  if (Status ok = verify ? Text::Verify(ir) : Ok(); !ok) return Report(ok.errors());
-  if (!options.replay.empty()) {
-    Expected<typename Text::Ir> scheduled = Replay<Text>(options, input, ir);
-    if (!scheduled) return Report(scheduled.errors());
-    ir = std::move(*scheduled);
-  }
-  std::vector<std::string> remarks;
-  for (const std::string& name : options.passes) {
+  if (Status ok = verify ? Text::Verify(*ir) : Ok(); !ok) return Report(ok.errors());
+  for (; *next < options.passes.size(); ++*next) {
+    const std::string& name = options.passes[*next];
     const auto* pass = Text::FindPass(name);
-    if (!pass) {
-      fmt::print(stderr, "tenon-opt: wrong usage: the pass '{}' does not run on {}\n", name,
-                 Text::kWhat);
-      return kUsage;
-    }
+    if (!pass) return 0;
     Expected<typename Text::Ir> after =
-        Text::Run(*pass, ir, target ? &*target : nullptr, options.remarks ? &remarks : nullptr);
+        Text::Run(*pass, *ir, target, options.remarks ? remarks : nullptr);
     if (!after) return Report(after.errors());
-    ir = std::move(*after);
-    if (Status ok = verify ? Text::Verify(ir) : Ok(); !ok) {
-      fmt::print(stderr, "tenon-opt: after {}:\n{}", name, Text::Print(ir));
+    *ir = std::move(*after);
+    if (Status ok = verify ? Text::Verify(*ir) : Ok(); !ok) {
+      fmt::print(stderr, "tenon-opt: after {}:\n{}", name, Text::Print(*ir));
       return Report(ok.errors()), kBug;
     }
+  }
+  return 0;
+}
+
+template <class Text>
+int Finish(const Options& options, const typename Text::Ir& ir, size_t next,
+           const std::vector<std::string>& remarks) {
+  if (next < options.passes.size()) {
+    fmt::print(stderr, "tenon-opt: wrong usage: the pass '{}' does not run on {}\n",
+               options.passes[next], Text::kWhat);
+    return kUsage;
   }
   if (options.verify == "lowered") {
     if (Status ok = Text::VerifyLowered(ir); !ok) return Report(ok.errors());
@@ -124,13 +136,67 @@ int RunPasses(const Options& options, const std::string& input, typename Text::I
   return 0;
 }
 
+// What is asked of a graph's plans: points that are chosen, then a space, or a group's loop IR and
+// the rest of the passes on it.
+int RunPlans(const Options& options, const Target& target, size_t next, graph::Graph g,
+             std::vector<std::string>* remarks) {
+  const Machine machine = Machine::Of(target);
+  const graph::GraphPassContext context{&machine};
+  for (const std::string& text : options.points) {
+    Expected<graph::Graph> planned = WithPointText(g, text, context);
+    if (!planned) return Report(planned.errors());
+    g = std::move(*planned);
+    if (Status ok = graph::Verify(g); !ok) return Report(ok.errors()), kBug;
+  }
+  if (options.space) {
+    Expected<std::string> text =
+        SpaceText(g, *options.space, context, options.prices, options.json);
+    if (!text) return Report(text.errors());
+    fmt::print("{}", *text);
+    return 0;
+  }
+  if (options.lower.empty()) return Finish<GraphText>(options, g, next, *remarks);
+  Expected<Module> module = LowerText(g, options.lower, machine);
+  if (!module) return Report(module.errors());
+  if (int status = RunPasses<LoopText>(options, &target, &next, &*module, remarks)) return status;
+  return Finish<LoopText>(options, *module, next, *remarks);
+}
+
+template <class Text>
+int RunAll(const Options& options, const std::string& input, typename Text::Ir ir) {
+  auto target = TargetFor<Text>(options, ir);
+  if (!target) return Report(target.errors());
+  if (!options.replay.empty()) {
+    const bool verify = options.verify != "none";
+    if (Status ok = verify ? Text::Verify(ir) : Ok(); !ok) return Report(ok.errors());
+    Expected<typename Text::Ir> scheduled = Replay<Text>(options, input, ir);
+    if (!scheduled) return Report(scheduled.errors());
+    ir = std::move(*scheduled);
+  }
+  std::vector<std::string> remarks;
+  size_t next = 0;
+  const Target* known = *target ? &**target : nullptr;
+  if (int status = RunPasses<Text>(options, known, &next, &ir, &remarks)) return status;
+  if constexpr (std::is_same_v<Text, GraphText>) {
+    if (options.LooksAtPlans()) {
+      TN_CHECK(known, "graphs have a target");
+      return RunPlans(options, *known, next, std::move(ir), &remarks);
+    }
+  }
+  return Finish<Text>(options, ir, next, remarks);
+}
+
 template <class Text>
 int RunText(const Options& options, const std::string& text) {
   const graph::WeightSource weights = FindWeights(options.file, options.weights);
   auto ir = Text::Parse(text, options.file == "-" ? "<stdin>" : options.file, weights);
   if (!ir) return Report(ir.errors());
   if (options.parse_only) return CheckRoundTrip<Text>(*ir, weights);
-  return RunPasses<Text>(options, text, std::move(*ir));
+  if (options.LooksAtPlans() && !std::is_same_v<Text, GraphText>) {
+    fmt::print(stderr, "tenon-opt: wrong usage: --space, --point and --lower are for graphs\n");
+    return kUsage;
+  }
+  return RunAll<Text>(options, text, std::move(*ir));
 }
 
 Expected<std::string> ReadInput(const std::string& file) {
@@ -231,6 +297,31 @@ void AddInterpretOptions(CLI::App* app, Options* options) {
       ->needs(interpret);
 }
 
+void AddPlanOptions(CLI::App* app, Options* options) {
+  const char* group = "How a graph's groups are computed";
+  CLI::Option* space =
+      app->add_option(
+             "--space", options->space,
+             "print what the algorithms of each group leave open, or of this one (a node's "
+             "name, or %7)")
+          ->type_name("[NODE]")
+          ->expected(0, 1)
+          ->group(group);
+  app->add_flag("--prices", options->prices, "with --space: every point and its predicted time")
+      ->group(group)
+      ->needs(space);
+  app->add_flag("--json", options->json, "with --space: as JSON")->group(group)->needs(space);
+  app->add_option("--point", options->points,
+                  "choose a plan, as 'NODE: algorithm {knob: value, …}'; may be repeated")
+      ->group(group)
+      ->allow_extra_args(false);
+  app->add_option("--lower", options->lower,
+                  "the kernel of this node alone as loop IR; passes over loop IR run on it")
+      ->type_name("NODE")
+      ->group(group)
+      ->excludes(space);
+}
+
 int Main(int argc, char** argv) {
   Options options;
   CLI::App app("Reads loop IR or a graph as text, runs passes over it and prints the result.",
@@ -265,6 +356,7 @@ int Main(int argc, char** argv) {
       ->allow_extra_args(false)
       ->check(CLI::ExistingPath);
   AddInterpretOptions(&app, &options);
+  AddPlanOptions(&app, &options);
   app.add_flag("--parse-only", options.parse_only,
                "no passes, no verifier of loops: check that printing round-trips");
   app.add_flag("--remarks", options.remarks, "say what passes could not do and why");

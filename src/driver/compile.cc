@@ -88,7 +88,8 @@ class Compilation {
                         }));
     if (options_.emit.count("graph"))
       TN_RETURN_IF_ERROR(WriteFile(place_.path + ".graph.txt", graph::Print(g)));
-    graph::LowerOptions lower{&machine, &build_machine, options_.name};
+    graph::LowerOptions lower{&machine, &build_machine, options_.name,
+                              RunsPass("plan_groups", options_)};
     TN_ASSIGN_OR_RETURN(graph::LoweredNetwork network,
                         InPhase(hooks_, "lower", [&] { return graph::Lower(g, lower); }));
     if (options_.verify_each) {

@@ -28,8 +28,10 @@ struct CompileOptions {
   std::map<std::string, std::vector<onnx::DimSpec>> shapes;  // by input
   std::string external_data_dir;
   std::string precision = "fp32";  // "exact" or "fp32"; both compute in fp32 today
-  int opt_level = 2;  // 0: one kernel per operator, plain schedules; 1: fusion; 2: layouts and
-                      // algorithms; 3: as 2
+  int opt_level = 2;   // 0: one kernel per operator, plain schedules; 1: fusion; 2: layouts and
+                       // algorithms; 3: as 2
+  std::string prices;  // path of a file of measured points (plan/records.h), which planning asks
+                       // before its model; "": none
   ParamsMode params = ParamsMode::kEmbed;
   OutputFormat format = OutputFormat::kSharedLibrary;
   std::set<std::string> emit;  // "graph", "loop", "llvm", "asm", "c": files beside the output

@@ -1,10 +1,15 @@
 #include "driver/graph_pipeline.h"
 
+#include <algorithm>
 #include <chrono>
+#include <iterator>
+#include <optional>
 
 #include "graph/verify.h"
 #include "plan/passes.h"
+#include "plan/records.h"
 #include "support/check.h"
+#include "support/file.h"
 
 namespace tenon::driver {
 
@@ -37,14 +42,28 @@ constexpr GraphStep kSteps[] = {
     {"plan_groups", 2, "last: a group is what has an algorithm, and operands to lie as it wants"},
 };
 
+bool Runs(const GraphStep& step, const CompileOptions& options) {
+  return options.opt_level >= step.min_opt_level && !options.disabled_passes.count(step.pass);
+}
+
 }  // namespace
+
+bool RunsPass(std::string_view pass, const CompileOptions& options) {
+  return std::any_of(std::begin(kSteps), std::end(kSteps), [&](const GraphStep& step) {
+    return step.pass == pass && Runs(step, options);
+  });
+}
 
 Expected<graph::Graph> RunGraphPasses(graph::Graph g, const Machine& machine,
                                       const CompileOptions& options, const GraphHooks& hooks) {
-  graph::GraphPassContext context{&machine};
+  std::optional<plan::Records> records;
+  if (!options.prices.empty()) {
+    TN_ASSIGN_OR_RETURN(const std::string text, ReadFile(options.prices));
+    TN_ASSIGN_OR_RETURN(records, plan::Records::Parse(text, options.prices));
+  }
+  graph::GraphPassContext context{&machine, records ? &*records : nullptr};
   for (const GraphStep& step : kSteps) {
-    if (options.opt_level < step.min_opt_level || options.disabled_passes.count(step.pass))
-      continue;
+    if (!Runs(step, options)) continue;
     const graph::GraphPassInfo* pass = graph::FindAnyGraphPass(step.pass);
     TN_CHECK(pass, "no pass '{}'", step.pass);
     auto start = std::chrono::steady_clock::now();

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <string_view>
 
 #include "cost/machine.h"
 #include "driver/compile.h"
@@ -14,6 +15,9 @@ struct GraphHooks {
                      double seconds)>
       after_pass;
 };
+
+/// Whether these options run the pass: it is in the pipeline at their level, and not disabled.
+bool RunsPass(std::string_view pass, const CompileOptions& options);
 
 Expected<graph::Graph> RunGraphPasses(graph::Graph g, const Machine& machine,
                                       const CompileOptions& options, const GraphHooks& hooks);

@@ -1,8 +1,17 @@
 #include "graph/plan.h"
 
+#include <fmt/format.h>
+
 #include "support/check.h"
 
 namespace tenon::graph {
+
+std::string ChoicesText(const Choices& choices) {
+  std::string out;
+  for (const Choice& c : choices)
+    out += fmt::format("{}{}: {}", out.empty() ? "" : ", ", c.name, c.value);
+  return "{" + out + "}";
+}
 
 int64_t ValueOf(const Choices& choices, std::string_view name) {
   for (const Choice& c : choices) {

@@ -27,6 +27,9 @@ struct Choice {
 /// In the order of the algorithm's space.
 using Choices = std::vector<Choice>;
 
+/// "{nv: 4, tile_rows: 6}".
+std::string ChoicesText(const Choices& choices);
+
 /// The value of a choice; it must be there.
 int64_t ValueOf(const Choices& choices, std::string_view name);
 

@@ -22,12 +22,16 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "graph/graph.h"
 
 namespace tenon::graph {
 
 std::string Print(const Graph& g);
+/// The numbers that Print gives the values of the graph, without its regions; -1: none, where it is
+/// no input, no constant and no node's result.
+std::vector<int64_t> TextNumbers(const Graph& g);
 
 /// Opens a weight file named in a text.
 using WeightSource =

@@ -1,12 +1,25 @@
 #include <fmt/format.h>
 
-#include <unordered_map>
-
 #include "graph/text.h"
 #include "ir/print.h"
 #include "support/strings.h"
 
 namespace tenon::graph {
+
+std::vector<int64_t> TextNumbers(const Graph& g) {
+  std::vector<int64_t> numbers(g.values.size(), -1);
+  int64_t next = 0;
+  auto give = [&](ValueId v) { numbers[static_cast<size_t>(v)] = next++; };
+  for (ValueId v : g.inputs) give(v);
+  for (size_t v = 0; v < g.values.size(); ++v) {
+    if (g.values[v].IsConstant()) give(static_cast<ValueId>(v));
+  }
+  for (const Node& n : g.nodes) {
+    for (ValueId v : n.outputs) give(v);
+  }
+  return numbers;
+}
+
 namespace {
 
 // Elements of an owned constant that print one by one; longer ones are hexadecimal.
@@ -20,6 +33,7 @@ class GraphPrinter : IrPrinter {
     out_ += "graph @" + WordText(g.name);
     for (const Dim& d : g.dims) Declare(d.var, d.var->name);
     PrintDims(g);
+    numbers_ = TextNumbers(g);
     PrintParams(g);
     out_ += " {\n";
     for (const auto& [key, value] : g.metadata) {
@@ -59,11 +73,9 @@ class GraphPrinter : IrPrinter {
     out_ += ")";
   }
 
-  // Gives the value the next number of this graph and prints "%3 "name": type".
+  // Prints "%3 "name": type".
   void PrintDefinition(const Graph& g, ValueId v) {
-    const size_t number = numbers_.size();
-    numbers_[v] = number;
-    out_ += fmt::format("%{}", number);
+    PrintUse(v);
     if (!g.value(v).name.empty()) out_ += " " + QuoteJson(g.value(v).name);
     out_ += ": ";
     PrintType(g.value(v).type);
@@ -94,8 +106,8 @@ class GraphPrinter : IrPrinter {
       out_ += "_";
       return;
     }
-    auto it = numbers_.find(v);
-    out_ += it == numbers_.end() ? "%?" : fmt::format("%{}", it->second);
+    const int64_t number = numbers_[static_cast<size_t>(v)];
+    out_ += number < 0 ? "%?" : fmt::format("%{}", number);
   }
 
   void PrintUses(const std::vector<ValueId>& list) {
@@ -160,19 +172,10 @@ class GraphPrinter : IrPrinter {
     if (before[0] == ',') out_ += "}";
   }
 
-  void PrintChoices(const Choices& choices) {
-    out_ += " {";
-    for (size_t i = 0; i < choices.size(); ++i) {
-      out_ += fmt::format("{}{}: {}", i ? ", " : "", choices[i].name, choices[i].value);
-    }
-    out_ += "}";
-  }
-
   void PrintPlan(const Plan& plan) {
     out_ += " plan " + QuoteJson(plan.algorithm);
     if (!plan.layout.empty()) {
-      out_ += " layout";
-      PrintChoices(plan.layout);
+      out_ += " layout " + ChoicesText(plan.layout);
     }
     for (size_t i = 0; i < plan.variants.size(); ++i) {
       if (i + 1 < plan.variants.size()) {
@@ -182,14 +185,13 @@ class GraphPrinter : IrPrinter {
       } else if (plan.variants[i].schedule.empty()) {
         break;
       }
-      out_ += " schedule";
-      PrintChoices(plan.variants[i].schedule);
+      out_ += " schedule " + ChoicesText(plan.variants[i].schedule);
     }
     out_ += fmt::format(" seconds {}", plan.seconds);
   }
 
   void PrintRegionBody(const Graph& region, const std::string& indent) {
-    std::unordered_map<ValueId, size_t> outer;
+    std::vector<int64_t> outer = TextNumbers(region);
     std::swap(outer, numbers_);
     out_ += " region";
     PrintParams(region);
@@ -236,7 +238,7 @@ class GraphPrinter : IrPrinter {
     return out;
   }
 
-  std::unordered_map<ValueId, size_t> numbers_;
+  std::vector<int64_t> numbers_;  // of the graph or region being printed
 };
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "ir/print.h"
 #include "ir/visit.h"
 #include "support/check.h"
+#include "support/strings.h"
 
 namespace tenon::ops {
 
@@ -100,6 +101,13 @@ int64_t Evaluate(const Expr& e, const std::vector<Var>& vars, const Point& point
   return 0;
 }
 
+// "[1, 2, 4]", and "1..=64" for all numbers between two.
+std::string DomainText(const std::vector<int64_t>& domain) {
+  const bool range = domain.back() - domain.front() + 1 == static_cast<int64_t>(domain.size());
+  if (range && domain.size() > 4) return fmt::format("{}..={}", domain.front(), domain.back());
+  return fmt::format("[{}]", fmt::join(domain, ", "));
+}
+
 }  // namespace
 
 Var Space::Add(Knob knob) {
@@ -123,19 +131,40 @@ bool Space::Holds(size_t constraint, const Point& point) const {
   return Evaluate(constraints_[constraint], vars_, point) != 0;
 }
 
-bool Space::Contains(const Point& point) const {
-  if (point.size() != knobs_.size()) return false;
+Status Space::Check(const Point& point) const {
+  TN_CHECK(point.size() == knobs_.size());
   for (size_t i = 0; i < knobs_.size(); ++i) {
-    const std::vector<int64_t>& domain = knobs_[i].domain;
-    if (point[i].name != knobs_[i].name ||
-        !std::binary_search(domain.begin(), domain.end(), point[i].value)) {
-      return false;
-    }
+    const Knob& k = knobs_[i];
+    TN_CHECK(point[i].name == k.name, "knob '{}' in the place of '{}'", point[i].name, k.name);
+    if (std::binary_search(k.domain.begin(), k.domain.end(), point[i].value)) continue;
+    return MakeError(fmt::format("the knob '{}' can be one of {}, but not {}", k.name,
+                                 DomainText(k.domain), point[i].value));
   }
   for (size_t c = 0; c < constraints_.size(); ++c) {
-    if (!Holds(c, point)) return false;
+    if (Holds(c, point)) continue;
+    return MakeError(fmt::format("{} breaks the constraint {}", graph::ChoicesText(point),
+                                 tenon::ToString(constraints_[c])));
   }
-  return true;
+  return Ok();
+}
+
+Expected<Point> Space::PointOf(const graph::Choices& choices) const {
+  std::vector<std::string> names;
+  for (const Knob& k : knobs_) names.push_back(k.name);
+  for (const graph::Choice& c : choices) {
+    if (std::find(names.begin(), names.end(), c.name) != names.end()) continue;
+    return MakeError(fmt::format("there is no knob '{}'{}", c.name,
+                                 names.empty() ? "" : "; the knobs are " + Join(names, ", ")));
+  }
+  Point point;
+  for (const std::string& name : names) {
+    auto is_it = [&](const graph::Choice& c) { return c.name == name; };
+    const auto given = std::find_if(choices.begin(), choices.end(), is_it);
+    if (given == choices.end()) return MakeError(fmt::format("the knob '{}' has no value", name));
+    point.push_back(*given);
+  }
+  TN_RETURN_IF_ERROR(Check(point));
+  return point;
 }
 
 bool Space::SameStructure(const Point& a, const Point& b) const {
@@ -169,7 +198,7 @@ void Space::ForEach(const std::function<void(const Point&)>& f) const {
 std::string Space::ToString() const {
   std::string out;
   for (const Knob& k : knobs_) {
-    out += fmt::format("knob {} in [{}]{}{}\n", k.name, fmt::join(k.domain, ", "),
+    out += fmt::format("knob {} in {}{}{}\n", k.name, DomainText(k.domain),
                        k.in_layout ? " layout" : "", k.structural ? " structural" : "");
   }
   for (const Expr& c : constraints_) out += fmt::format("require {}\n", tenon::ToString(c));

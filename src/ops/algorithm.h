@@ -18,6 +18,7 @@
 #include "graph/storage_desc.h"
 #include "ops/operand.h"
 #include "schedule/schedule.h"
+#include "support/expected.h"
 
 namespace tenon::ops {
 
@@ -47,7 +48,12 @@ class Space {
 
   const std::vector<Knob>& knobs() const { return knobs_; }
   const std::vector<Expr>& constraints() const { return constraints_; }
-  bool Contains(const Point& point) const;
+  bool Contains(const Point& point) const { return static_cast<bool>(Check(point)); }
+  /// Ok for a point of the space; errors name the knob or the constraint that it breaks.
+  Status Check(const Point& point) const;
+  /// Choices in any order as a point; errors as Check, and for knobs that there are not or that get
+  /// no number.
+  Expected<Point> PointOf(const graph::Choices& choices) const;
   /// True where the trace of one point's schedule replays to the other's: they agree on what is
   /// structural or shows in a layout, and on which numbers are 1, for loops of one iteration are
   /// none.

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "ir/print.h"
 #include "ops/group.h"
 #include "ops/operations.h"
 #include "support/check.h"
@@ -9,20 +10,6 @@
 namespace tenon::ops {
 
 namespace {
-
-// The point that a plan chooses in the space, in the space's order.
-Expected<Point> PointOf(const graph::Plan& plan, const Space& space) {
-  const Point given = plan.AllChoices();
-  Point point;
-  for (const Knob& k : space.knobs()) {
-    for (const graph::Choice& c : given) {
-      if (c.name == k.name) point.push_back(c);
-    }
-  }
-  if (point.size() == given.size() && space.Contains(point)) return point;
-  return MakeError(fmt::format("the plan '{}' chooses no point of the algorithm's space:\n{}",
-                               plan.algorithm, space.ToString()));
-}
 
 Status CheckWants(const Group& group, const Algorithm& algorithm, const Point& point) {
   const graph::Graph& region = group.graph();
@@ -32,8 +19,14 @@ Status CheckWants(const Group& group, const Algorithm& algorithm, const Point& p
       if (region.outputs[k] == want.value) stored = &group.output(k);
     }
     if (!stored || want.IsMetBy(stored->desc, stored->dims)) continue;
-    return MakeError(fmt::format("{} does not lie as the algorithm '{}' wants it",
-                                 graph::Quoted(region.value(want.value).name), algorithm.name));
+    auto text = [&](const StorageDesc& desc) {
+      const Layout layout = MakeLayout(desc, stored->dims);
+      return layout ? tenon::ToString(layout) : "row-major";
+    };
+    return MakeError(
+        fmt::format("{} does not lie as the algorithm '{}' wants it: expected {}, but got {}",
+                    graph::Quoted(region.value(want.value).name), algorithm.name, text(want.desc),
+                    text(stored->desc)));
   }
   return Ok();
 }
@@ -50,7 +43,12 @@ Status Resolve(const KernelRequest& request, const Group& group, Kernel* kernel)
   kernel->space = kernel->algorithm->space(site);
   if (!request.plan) return Ok();
   kernel->seconds = request.plan->seconds;
-  TN_ASSIGN_OR_RETURN(kernel->point, PointOf(*request.plan, kernel->space));
+  Expected<Point> point = kernel->space.PointOf(request.plan->AllChoices());
+  if (!point) {
+    return MakeError(fmt::format("the plan '{}' chooses no point of the algorithm's space: {}",
+                                 name, point.errors()[0].message));
+  }
+  kernel->point = std::move(*point);
   return CheckWants(group, *kernel->algorithm, kernel->point);
 }
 

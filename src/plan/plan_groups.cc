@@ -25,14 +25,12 @@
 #include "cost/estimate.h"
 #include "graph/dims.h"
 #include "graph/edit.h"
-#include "graph/pass/constants.h"
 #include "graph/storage_desc.h"
-#include "ir/print.h"
 #include "ops/algorithm.h"
-#include "ops/kernel.h"
 #include "plan/minimise.h"
 #include "plan/prices.h"
 #include "plan/region.h"
+#include "plan/relayout.h"
 #include "support/check.h"
 
 namespace tenon::graph {
@@ -43,14 +41,6 @@ using ops::Algorithm;
 using ops::Point;
 using ops::Site;
 using ops::Want;
-
-// A group while it is planned.
-struct Group {
-  NodeId node = kNoNode;
-  Graph region;
-  std::vector<ValueId> operands;  // of the region's inputs, outside
-  NodeId anchor = kNoNode;
-};
 
 // One way to compute a group: an algorithm with given choices of layout, at the cheapest choices of
 // schedule.
@@ -70,7 +60,7 @@ class Planner {
         machine_(*context.machine),
         prices_(context.prices),
         lanes_(machine_.Lanes(DType::Float(32))),
-        constant_(ConstantValues(g)) {}
+        relayouts_(&g_, machine_) {}
 
   Graph Run() {
     CollectGroups();
@@ -88,9 +78,7 @@ class Planner {
   }
 
  private:
-  bool IsConstant(ValueId v) const {
-    return static_cast<size_t>(v) < constant_.size() && constant_[static_cast<size_t>(v)];
-  }
+  bool IsConstant(ValueId v) const { return relayouts_.IsConstant(v); }
   // Nothing planned here stores it: an input, a constant, a result of control flow.
   bool IsEnd(ValueId v) const {
     const NodeId producer = g_.value(v).producer;
@@ -101,26 +89,9 @@ class Planner {
   }
 
   void CollectGroups() {
-    for (size_t n = 0; n < g_.nodes.size(); ++n) {
-      const Node& node = g_.nodes[n];
-      if (RunsOnHost(node.op) || !HasTensorsOnly(node)) continue;
-      const bool known = std::all_of(node.outputs.begin(), node.outputs.end(),
-                                     [&](ValueId v) { return IsConstant(v); });
-      if (known || node.plan) continue;
-      Group group;
-      group.node = static_cast<NodeId>(n);
-      group.region = RegionOf(g_, group.node, &group.operands);
-      group.anchor = ops::AnchorOf(group.region);
-      groups_.push_back(std::move(group));
+    for (NodeId n : KernelNodes(g_)) {
+      if (!g_.node(n).plan) groups_.push_back(GroupOf(g_, n));
     }
-  }
-
-  bool HasTensorsOnly(const Node& node) const {
-    auto tensors = [&](const std::vector<ValueId>& list) {
-      return std::all_of(list.begin(), list.end(),
-                         [&](ValueId v) { return v == kNoValue || g_.value(v).type.IsTensor(); });
-    };
-    return tensors(node.inputs) && tensors(node.outputs);
   }
 
   // At typical sizes.
@@ -155,24 +126,8 @@ class Planner {
   }
   static bool IsBlockedDesc(const StorageDesc& d) { return !d.blocks.empty() || !d.order.empty(); }
 
-  // The outer value of a value at the region's border, or kNoValue.
-  ValueId OuterOf(const Group& group, ValueId inner) const {
-    for (size_t i = 0; i < group.region.inputs.size(); ++i) {
-      if (group.region.inputs[i] == inner) return group.operands[i];
-    }
-    const std::vector<ValueId>& outputs = g_.node(group.node).outputs;
-    for (size_t k = 0; k < group.region.outputs.size(); ++k) {
-      if (group.region.outputs[k] == inner) return outputs[k];
-    }
-    return kNoValue;
-  }
-
   double Price(const Group& group, const Algorithm& algorithm, const Point& point) const {
-    const Site site{group.region, group.anchor, machine_};
-    if (prices_) {
-      if (auto known = prices_->Find(algorithm, site, point)) return *known;
-    }
-    return ops::PriceOf(algorithm, site, point);
+    return plan::PriceOf(prices_, algorithm, {group.region, group.anchor, machine_}, point);
   }
 
   // Of values that lie in a way which somebody gave them, nothing can be wanted.
@@ -203,39 +158,31 @@ class Planner {
     return options;
   }
 
-  // Everything that options depend on.
+  // Everything that options depend on, and the values that they name.
   std::string KeyOf(const Group& group) const {
     const Graph& r = group.region;
-    std::string key;
-    for (size_t i = 0; i < r.inputs.size(); ++i) {
-      key += IsConstant(group.operands[i]) ? "const " : "value ";
-      key += fmt::format("{}: {};", r.inputs[i], r.type(r.inputs[i]).ToString());
-    }
-    for (const Node& n : r.nodes) {
-      key += fmt::format("{} = {}({}){};", fmt::join(n.outputs, ","), Name(n.op),
-                         fmt::join(n.inputs, ","), n.attrs.ToString());
-      for (ValueId v : n.outputs) key += r.type(v).ToString() + ";";
-    }
-    return key + fmt::format("return {}", fmt::join(r.outputs, ","));
+    std::string key = RegionKey(r) + (HasLayouts(r) ? "laid out" : "");
+    for (ValueId v : group.operands) key += IsConstant(v) ? " const" : " value";
+    return key + fmt::format(" {} {}", fmt::join(r.inputs, ","), fmt::join(r.outputs, ","));
   }
 
   std::string DataLayout(const Group& group, const Option& option) const {
     std::string key;
     for (const Want& w : option.wants) {
-      const ValueId outer = OuterOf(group, w.value);
+      const ValueId outer = group.OuterOf(g_, w.value);
       if (outer != kNoValue && !IsConstant(outer)) key += w.desc.blocks.empty() ? 'p' : 'b';
     }
     return key;
   }
 
   // What an option costs beyond its own time where the values at the border lie so.
-  double Relayouts(const Group& group, const Option& option,
-                   const std::function<bool(ValueId)>& blocked) const {
+  double BorderSeconds(const Group& group, const Option& option,
+                       const std::function<bool(ValueId)>& blocked) const {
     constexpr double kNever = 1e30;
     const std::vector<ValueId>& results = g_.node(group.node).outputs;
     double seconds = 0;
     for (const Want& w : option.wants) {
-      const ValueId outer = OuterOf(group, w.value);
+      const ValueId outer = group.OuterOf(g_, w.value);
       if (outer == kNoValue || IsConstant(outer)) continue;
       if (std::find(results.begin(), results.end(), outer) != results.end()) {
         if (IsBlockedDesc(w.desc) != blocked(outer)) return kNever;
@@ -243,7 +190,7 @@ class Planner {
       }
       const bool border = !w.desc.size.empty() && IsEnd(outer);
       if (IsBlockedDesc(w.desc) != blocked(outer) || border) {
-        seconds += RelayoutSeconds(BytesOf(g_.type(outer)), machine_);
+        seconds += relayouts_.Seconds(outer);
       }
     }
     if (option.wants.empty()) seconds += Gathers(group, blocked);
@@ -276,9 +223,7 @@ class Planner {
     for (size_t i = 0; i < groups_.size(); ++i) factors.push_back(FactorOf(i, guess));
     for (size_t v = 0; v < variable_.size(); ++v) {
       if (variable_[v] < 0 || !IsReadPlain(static_cast<ValueId>(v))) continue;
-      factors.push_back(
-          {{variable_[v]},
-           {0, RelayoutSeconds(BytesOf(g_.type(static_cast<ValueId>(v))), machine_)}});
+      factors.push_back({{variable_[v]}, {0, relayouts_.Seconds(static_cast<ValueId>(v))}});
     }
     blocked_ = plan::Minimise(num_variables_, std::move(factors), guess);
   }
@@ -337,7 +282,7 @@ class Planner {
       };
       double least = -1;
       for (const Option& o : options_[i]) {
-        const double seconds = o.seconds + Relayouts(group, o, blocked);
+        const double seconds = o.seconds + BorderSeconds(group, o, blocked);
         if (least < 0 || seconds < least) least = seconds;
       }
       factor.table.push_back(least);
@@ -352,7 +297,7 @@ class Planner {
     double least = 0;
     for (const Option& o : options_[i]) {
       const double seconds =
-          o.seconds + Relayouts(group, o, [&](ValueId v) { return IsBlocked(v); });
+          o.seconds + BorderSeconds(group, o, [&](ValueId v) { return IsBlocked(v); });
       if (best && seconds >= least * (1 - 1e-9)) continue;
       best = &o;
       least = seconds;
@@ -377,7 +322,7 @@ class Planner {
     for (size_t v = 0; v < desc_.size(); ++v) desc_[v] = Chosen(static_cast<ValueId>(v));
     for (size_t i = 0; i < groups_.size(); ++i) {
       for (const Want& w : chosen[i].wants) {
-        const ValueId outer = OuterOf(groups_[i], w.value);
+        const ValueId outer = groups_[i].OuterOf(g_, w.value);
         if (outer == kNoValue || IsConstant(outer) || w.desc.size.empty()) continue;
         auto [it, is_new] = borders_.emplace(outer, StorageDesc());
         if (is_new) it->second.padding = w.desc.padding;
@@ -414,83 +359,22 @@ class Planner {
     }
   }
 
-  // A reshape to the same dims, which changes only how the value lies in memory.
-  ValueId Arrange(ValueId v, const Layout& layout) {
-    const std::string key = layout ? ToString(layout) : "";
-    auto [it, fresh] = arranged_.emplace(std::pair(v, key), kNoValue);
-    if (!fresh) return it->second;
-    TensorType type = g_.type(v);
-    type.layout = layout;
-    Node n;
-    n.op = OpKind::kReshape;
-    n.name = g_.value(v).name + ".arranged";
-    n.inputs = {v};
-    n.exprs["shape"] = type.dims;
-    if (!IsConstant(v)) PlanRelayout(v, &n);
-    it->second = g_.node(g_.AddNode(std::move(n), {type})).outputs[0];
-    return it->second;
-  }
-
-  void PlanRelayout(ValueId v, Node* n) const {
-    const double seconds = RelayoutSeconds(BytesOf(g_.type(v)), machine_);
-    n->plan = std::make_shared<const Plan>(
-        ops::MakePlan(*ops::Algorithms().back(), Space(), {}, seconds));
-  }
-
   // Gives the node its plan, and operands that lie as it wants.
   void Apply(const Group& group, const Option& option) {
     std::vector<ValueId> operands = group.operands;
     for (const Want& w : option.wants) {
       for (size_t i = 0; i < operands.size(); ++i) {
-        if (group.region.inputs[i] == w.value) operands[i] = Arranged(operands[i], w);
+        if (group.region.inputs[i] != w.value) continue;
+        // Several that want borders share one copy.
+        auto it = borders_.find(operands[i]);
+        operands[i] =
+            relayouts_.Meeting(operands[i], w, it == borders_.end() ? nullptr : &it->second);
       }
     }
     const Site site{group.region, group.anchor, machine_};
     const Space space = option.algorithm->space(site);
-    Node& node = g_.node(group.node);
-    node.plan = std::make_shared<const Plan>(
-        ops::MakePlan(*option.algorithm, space, option.point, option.seconds));
-    if (node.op == OpKind::kFused) {
-      node.inputs = operands;
-      UpdateRegion(&node);
-      return;
-    }
-    for (ValueId& v : node.inputs) {
-      for (size_t i = 0; i < operands.size(); ++i) {
-        if (v == group.operands[i]) {
-          v = operands[i];
-          break;
-        }
-      }
-    }
-  }
-
-  // The value itself where it lies as wanted, else a copy that does.
-  ValueId Arranged(ValueId v, const Want& w) {
-    const std::vector<Expr> dims = g_.type(v).dims;
-    StorageDesc have;
-    if (auto read = ReadLayout(g_.type(v).layout, dims)) have = *read;
-    if (w.IsMetBy(have, dims)) return v;
-    StorageDesc want = w.desc;
-    // Several that want borders share one copy.
-    if (auto it = borders_.find(v);
-        it != borders_.end() && !want.size.empty() && it->second.padding == want.padding) {
-      want.begin = it->second.begin;
-      want.size = it->second.size;
-    }
-    return Arrange(v, MakeLayout(want, dims));
-  }
-
-  // A region's border has the types of the values outside.
-  void UpdateRegion(Node* node) {
-    auto region = std::make_shared<Graph>(*node->regions.at(0));
-    for (size_t i = 0; i < node->inputs.size(); ++i) {
-      region->value(region->inputs[i]).type.tensor() = g_.type(node->inputs[i]);
-    }
-    for (size_t k = 0; k < node->outputs.size(); ++k) {
-      region->value(region->outputs[k]).type.tensor().layout = g_.type(node->outputs[k]).layout;
-    }
-    node->regions = {region};
+    ApplyPlan(&g_, group, operands,
+              ops::MakePlan(*option.algorithm, space, option.point, option.seconds));
   }
 
   // What control flow reads is row-major.
@@ -500,18 +384,19 @@ class Planner {
       for (size_t i = 0; i < g_.nodes[n].inputs.size(); ++i) {
         const ValueId v = g_.nodes[n].inputs[i];
         if (!g_.IsTensor(v) || !g_.type(v).layout) continue;
-        const ValueId plain = Arrange(v, nullptr);
+        const ValueId plain = relayouts_.Of(v, nullptr);
         g_.nodes[n].inputs[i] = plain;
       }
     }
   }
 
-  // Graph outputs are row-major; the rest of the network reads the value itself.
+  // Graph outputs are row-major, or lie as somebody said; the rest of the network reads the value
+  // itself.
   void GiveOutPlain() {
     for (size_t k = 0; k < g_.outputs.size(); ++k) {
       const ValueId v = g_.outputs[k];
       if (!g_.IsTensor(v)) continue;
-      if (g_.value(v).producer != kNoNode && g_.type(v).layout) g_.outputs[k] = Arrange(v, nullptr);
+      if (IsBlocked(v)) g_.outputs[k] = relayouts_.Of(v, nullptr);
     }
   }
 
@@ -521,15 +406,14 @@ class Planner {
   const Machine& machine_;
   const plan::Prices* prices_;
   const int64_t lanes_;
-  std::vector<bool> constant_;
+  Relayouts relayouts_;
   std::vector<Group> groups_;
   std::vector<std::vector<Option>> options_;  // by group
   std::vector<int> variable_;                 // by value; -1: row-major
   int num_variables_ = 0;
   std::vector<uint8_t> blocked_;  // by variable
   std::vector<StorageDesc> desc_;
-  std::map<ValueId, StorageDesc> borders_;                       // begin, size and padding alone
-  std::map<std::pair<ValueId, std::string>, ValueId> arranged_;  // by value and layout
+  std::map<ValueId, StorageDesc> borders_;  // begin, size and padding alone
 };
 
 }  // namespace

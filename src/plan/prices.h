@@ -16,4 +16,8 @@ class Prices {
                                      const ops::Point& point) const = 0;
 };
 
+/// What is known, where `prices` is not null and knows it, else what the model predicts.
+double PriceOf(const Prices* prices, const ops::Algorithm& algorithm, const ops::Site& site,
+               const ops::Point& point);
+
 }  // namespace tenon::plan

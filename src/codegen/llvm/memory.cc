@@ -197,8 +197,8 @@ Value* ExprEmitter::LoadFrom(const Access& access, DType type, Value* mask) {
 
 Value* ExprEmitter::VisitLoad(const Load& n, const Expr&) {
   Value* mask = n.mask ? Emit(n.mask) : nullptr;
-  Value* guard = nullptr;  // a scalar condition for the whole load
-  if (guard_) {
+  Value* guard = nullptr;      // a scalar condition for the whole load
+  if (guard_ && !IsSafe(n)) {  // a masked load would keep the buffer in memory
     const bool lanewise = LanesOf(guard_->getType()) == static_cast<unsigned>(n.dtype.lanes);
     if (!lanewise) guard = values_.Any(guard_);
     if (lanewise) mask = mask ? ir_.CreateAnd(mask, guard_) : guard_;

@@ -31,6 +31,7 @@
 
 #include "graph/dims.h"
 #include "graph/edit.h"
+#include "graph/lower/prepare_plan.h"
 #include "graph/lower/prepare_split.h"
 #include "ir/print.h"
 #include "ir/visit.h"
@@ -697,6 +698,7 @@ class Lowering {
     Graph region = ExtractRegion(g, split.Slice(v), {v}, &operands);
     w->prepare = fmt::format("prepare_{}", out_.weights.size());
     for (ValueId source : operands) w->sources.push_back(g.value(source).payload);
+    if (options_.plan_prepare) region = PlanPrepare(region, *options_.prepare_machine);
     // Weights in a model file are aligned to nothing.
     HostBuilder host(region, w->prepare, *options_.prepare_machine, 1, &prepare_kernels_);
     TN_ASSIGN_OR_RETURN(Func f, host.Build());

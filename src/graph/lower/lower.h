@@ -47,6 +47,7 @@ struct LowerOptions {
   const Machine* machine;          // of the kernels
   const Machine* prepare_machine;  // of what computes weights: the machine that compiles
   std::string name = "main";
+  bool plan_prepare = true;  // else weights are computed by definitions
 };
 
 /// The graph's nodes are `fused`, single operators or control flow, whose regions are likewise;

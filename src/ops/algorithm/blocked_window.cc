@@ -34,7 +34,10 @@ Space SpaceOf(const Site& site) {
   const Expr th = space.Add({"tile_height", {1}, false, false});
   const Expr tw =
       space.Add({"tile_width", OneTo(std::min(y[3], site.machine.registers)), false, false});
-  space.Require(FitsRegisters(th * tw, nv, site.machine));
+  // A maximum that keeps NaNs has three vectors of a cell at a time: the largest so far, the
+  // element, and the larger of both before NaNs are put in.
+  const int64_t per_cell = site.node().op == OpKind::kMaxPool ? 3 : 1;
+  space.Require(FitsRegisters(th * tw * per_cell, nv, site.machine));
   AddParallelLoops(&space, {TripCount(y[0], site.LeastSizes(site.result())[0]),
                             IndexConst(CeilDiv(y[1], site.machine.Lanes(kF32))), IndexConst(y[2])});
   return space;

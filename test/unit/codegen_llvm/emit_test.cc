@@ -4,6 +4,7 @@
 #include <sstream>
 
 #include "differential.h"
+#include "loop/parse.h"
 #include "not_lowered.h"
 #include "support/gemm_ir.h"
 #include "tenon/kernel_abi.h"
@@ -74,6 +75,26 @@ TEST(MicroKernel, KLoopKeepsEverythingInRegisters) {
     EXPECT_LE(loads, c.mr + c.nr / c.lanes + 4);
     EXPECT_LE(static_cast<int64_t>(loop.size()), fmas + c.mr + c.nr / c.lanes + 12);
   }
+}
+
+// What follows a product may read its sums under a condition, beside memory that must not be read
+// where the condition fails: the sums stay in registers all the same.
+TEST(MicroKernel, SumsThatAConditionReadsStayInRegisters) {
+  auto module = ParseModule(R"(func @kernel(x: f32[64], r: f32[16], out y: f32[16]) {
+  alloc t: f32[16] in register
+  t[ramp(0, 1, 16)] = broadcast(0f32, 16)
+  for k in 0..4 {
+    t[ramp(0, 1, 16)] = t[ramp(0, 1, 16)] + x[ramp(k * 16, 1, 16)]
+  }
+  y[ramp(0, 1, 16)] = select(t[ramp(0, 1, 16)] < broadcast(0f32, 16), broadcast(0f32, 16), t[ramp(0, 1, 16)] + r[ramp(0, 1, 16)])
+})");
+  ASSERT_TRUE(module) << ToString(module.errors());
+  const Target target = *Target::Parse("llvm -mcpu=x86-64-v4");
+  auto text = codegen::EmitLlvm(*module, target, {});
+  ASSERT_TRUE(text) << ToString(text.errors());
+  EXPECT_EQ(text->find("alloca"), std::string::npos) << *text;
+  // Memory is guarded still.
+  EXPECT_NE(text->find("masked.load"), std::string::npos) << *text;
 }
 
 TEST(MicroKernel, ComputesTheProduct) {

@@ -1,0 +1,13 @@
+#include "plan/prices.h"
+
+namespace tenon::plan {
+
+double PriceOf(const Prices* prices, const ops::Algorithm& algorithm, const ops::Site& site,
+               const ops::Point& point) {
+  if (prices) {
+    if (auto known = prices->Find(algorithm, site, point)) return *known;
+  }
+  return ops::PriceOf(algorithm, site, point);
+}
+
+}  // namespace tenon::plan
