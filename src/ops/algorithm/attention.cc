@@ -80,7 +80,7 @@ Space SpaceOf(const Site& site) {
       space.Add({"rows", OneTo(std::min(s.queries, site.machine.registers)), false, false});
   space.Require(FitsRegisters(rows, scores, site.machine));
   space.Require(FitsRegisters(rows, out, site.machine));
-  AddParallelLoops(&space, TripCounts(s.lead, s.least));
+  AddParallelLoops(&space, TripCounts(s.lead, s.least), !AreNumbers(site.result()));
   return space;
 }
 
@@ -97,16 +97,15 @@ WorkDescription Work(const Site& site, const Point& point) {
   const auto heads = static_cast<double>(s.Heads());
   WorkDescription work;
   AddTiles(&work, 1, s.queries, 1, rows, scores,
-           heads * static_cast<double>(CeilDiv(s.keys, lanes) / scores * s.depth));
+           heads * static_cast<double>(CeilDiv(CeilDiv(s.keys, lanes), scores) * s.depth));
   AddTiles(&work, 1, s.queries, 1, rows, out,
-           heads * static_cast<double>(CeilDiv(s.width, lanes) / out * s.keys));
+           heads * static_cast<double>(CeilDiv(CeilDiv(s.width, lanes), out) * s.keys));
   // Scale, mask, maximum, exponential, sum.
   work.vector_ops = heads * static_cast<double>(s.queries * s.keys) * 15 + EpilogueElements(site);
   work.packed_bytes = heads * static_cast<double>(s.keys * s.depth) * 4;
   const double bytes = BorderBytes(site.region);
   work.bytes[site.machine.LevelFor(static_cast<int64_t>(bytes))] = bytes;
-  work.team = site.machine.workers;
-  work.tiles = CountParts(s.lead, ValueOf(point, "parallel_loops"));
+  ShareOut(&work, site.machine, s.lead, point);
   return work;
 }
 
