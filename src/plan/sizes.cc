@@ -1,6 +1,7 @@
 #include "plan/sizes.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <map>
 #include <optional>
@@ -20,6 +21,8 @@ namespace {
 // What another schedule must save before it is a kernel of its own, and how many there may be.
 constexpr double kWorthIt = 1.15;
 constexpr size_t kMostVariants = 2;
+// Two neighbouring stretches share a schedule that takes at most so many times as long.
+constexpr double kLittle = 1.05;
 
 // The dims that values of the region mention and that have several sizes, by place.
 std::vector<size_t> OpenDims(const Graph& region) {
@@ -50,8 +53,9 @@ Graph At(const Graph& region, const VarMap& sizes) {
   return out;
 }
 
-// The region where each of its dims has one size: the least, one between (geometrically) and the
-// typical one, the last. Just the region where no dims are open.
+// The region where each of its dims has one size: the least, an odd one between (geometrically in
+// the middle), which few tiles divide, and the typical one, the last. Just the region where no dims
+// are open.
 std::vector<Graph> AtSizes(const Graph& region) {
   const std::vector<size_t> open = OpenDims(region);
   if (open.empty()) return {region};
@@ -59,7 +63,7 @@ std::vector<Graph> AtSizes(const Graph& region) {
   for (const Dim& d : region.dims) {
     const int64_t most = d.Typical();
     const double middle = std::sqrt(static_cast<double>(d.min) * static_cast<double>(most));
-    const int64_t of_dim[] = {d.min, SizeUpTo(d, std::llround(middle)), most};
+    const int64_t of_dim[] = {d.min, SizeUpTo(d, std::min<int64_t>(std::llround(middle) | 1, most)), most};
     for (size_t k = 0; k < 3; ++k) sizes[k][d.var.get()] = IndexConst(of_dim[k]);
   }
   std::vector<Graph> out;
@@ -79,8 +83,11 @@ std::vector<int64_t> LayoutOf(const ops::Space& space, const Point& point) {
 // A stretch [lo, hi] of a dim, and what is best there.
 struct Stretch {
   int64_t lo, hi;
+  std::vector<Graph> sizes;  // where it is priced
   Point best;
-  double gain = 1;  // the point for all sizes takes so many times as long
+  double now = 0, least = 0;  // seconds at all of `sizes`: of the point for all sizes, of the best
+
+  double Gain() const { return now / least; }
 };
 
 // Looks for stretches of one dim.
@@ -101,19 +108,12 @@ class Stretches {
       // Each size twice as large as the last; what is beyond the typical one goes by that.
       const int64_t last = lo >= range_.Typical() ? range_.max : std::min(2 * lo - 1, range_.max);
       if (auto s = Best(lo, SizeUpTo(range_, std::max(lo, last)))) {
-        const bool goes_on = !found.empty() && found.back().hi + range_.step == s->lo &&
-                             found.back().best == s->best;
-        if (goes_on) {
-          found.back().hi = s->hi;
-          found.back().gain = std::max(found.back().gain, s->gain);
-        } else {
-          found.push_back(*s);
-        }
+        if (found.empty() || !Join(&found.back(), *s)) found.push_back(std::move(*s));
       }
       lo = SizeUpTo(range_, std::max(lo, last)) + range_.step;
     }
     std::stable_sort(found.begin(), found.end(),
-                     [](const Stretch& a, const Stretch& b) { return a.gain > b.gain; });
+                     [](const Stretch& a, const Stretch& b) { return a.Gain() > b.Gain(); });
     if (found.size() > kMostVariants) found.resize(kMostVariants);
     std::sort(found.begin(), found.end(),
               [](const Stretch& a, const Stretch& b) { return a.lo < b.lo; });
@@ -121,28 +121,47 @@ class Stretches {
   }
 
  private:
+  double Seconds(const std::vector<Graph>& sizes, const Point& point) const {
+    double sum = 0;
+    for (const Graph& g : sizes) sum += price_(g, point);
+    return sum;
+  }
+
+  // One schedule for both, where it is little worse than two.
+  bool Join(Stretch* a, const Stretch& b) const {
+    if (a->hi + range_.step != b.lo) return false;
+    const Point* best = nullptr;
+    double least = (a->least + b.least) * kLittle;
+    for (const Point* p : {static_cast<const Point*>(&a->best), &b.best}) {
+      const double seconds = Seconds(a->sizes, *p) + Seconds(b.sizes, *p);
+      if (seconds > least) continue;
+      least = seconds;
+      best = p;
+    }
+    if (!best || (a->now + b.now) / least <= kWorthIt) return false;
+    a->best = Point(*best);
+    a->hi = b.hi;
+    a->now += b.now;
+    a->least = least;
+    a->sizes.insert(a->sizes.end(), b.sizes.begin(), b.sizes.end());
+    return true;
+  }
+
   // The cheapest schedule for sizes from lo to hi; nullopt where it is not worth it.
   std::optional<Stretch> Best(int64_t lo, int64_t hi) const {
     std::vector<Graph> ends = {AtTypical(lo)};
     const int64_t last = SizeUpTo(range_, std::min(hi, std::max(lo, range_.Typical())));
     if (lo < last) ends.push_back(AtTypical(last));
-    auto seconds = [&](const Point& p) {
-      double sum = 0;
-      for (const Graph& g : ends) sum += price_(g, p);
-      return sum;
-    };
-    const double now = seconds(point_);
-    double least = now;
-    Stretch out{lo, hi, point_};
+    const double now = Seconds(ends, point_);
+    Stretch out{lo, hi, std::move(ends), point_, now, now};
     space_.ForEach([&](const Point& p) {
       if (LayoutOf(space_, p) != LayoutOf(space_, point_)) return;
-      const double s = seconds(p);
-      if (s >= least * (1 - 1e-9)) return;
-      least = s;
+      const double seconds = Seconds(out.sizes, p);
+      if (seconds >= out.least * (1 - 1e-9)) return;
+      out.least = seconds;
       out.best = p;
     });
-    out.gain = now / least;
-    return out.gain > kWorthIt ? std::optional(out) : std::nullopt;
+    return out.Gain() > kWorthIt ? std::optional(std::move(out)) : std::nullopt;
   }
 
   // The dim has this size, others are typical.
@@ -174,8 +193,13 @@ Expr In(const Dim& dim, int64_t lo, int64_t hi) {
 
 bool Rank::IsBetterThan(const Rank& other) const {
   constexpr double kLess = 1 - 1e-9;
-  if (layout < other.layout * kLess) return true;
-  return layout * kLess <= other.layout && seconds < other.seconds * kLess;
+  const std::array<double, 3> own = {layout, seconds, elsewhere};
+  const std::array<double, 3> its = {other.layout, other.seconds, other.elsewhere};
+  for (size_t i = 0; i < own.size(); ++i) {
+    if (own[i] < its[i] * kLess) return true;
+    if (own[i] * kLess > its[i]) return false;
+  }
+  return false;
 }
 
 std::vector<RankedPoint> RankPoints(const ops::Algorithm& algorithm, const ops::Site& site,
@@ -185,7 +209,7 @@ std::vector<RankedPoint> RankPoints(const ops::Algorithm& algorithm, const ops::
   const ops::Space space = algorithm.space(site);
   space.ForEach([&](const Point& point) {
     const double seconds = price(sizes.back(), point);
-    out.push_back({point, seconds, {0, seconds}});
+    out.push_back({point, seconds, {0, seconds, 0}});
   });
   if (sizes.size() == 1) return out;
   std::map<std::vector<int64_t>, double> layouts;
@@ -198,6 +222,7 @@ std::vector<RankedPoint> RankPoints(const ops::Algorithm& algorithm, const ops::
       if (!is_new) it->second = std::min(it->second, p.rank.seconds);
       if (&p == &out.front() || p.rank.seconds < least_of_all) least_of_all = p.rank.seconds;
     }
+    for (RankedPoint& p : out) p.rank.elsewhere += p.rank.seconds / least_of_all;
     for (const auto& [layout, seconds] : least) layouts[layout] += seconds / least_of_all;
   }
   for (RankedPoint& p : out) p.rank.layout = layouts.at(LayoutOf(space, p.point));
@@ -210,7 +235,7 @@ std::vector<Variant> Variants(const ops::Algorithm& algorithm, const ops::Site& 
   size_t of_dim = 0;
   auto most = [](const std::vector<Stretch>& list) {
     double gain = 1;
-    for (const Stretch& s : list) gain = std::max(gain, s.gain);
+    for (const Stretch& s : list) gain = std::max(gain, s.Gain());
     return gain;
   };
   for (const size_t d : OpenDims(site.region)) {

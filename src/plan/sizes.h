@@ -14,9 +14,10 @@ namespace tenon::plan {
 using Price = std::function<double(const graph::Graph& region, const ops::Point& point)>;
 
 /// How good a point is: first the layouts that it gives to weights, which all sizes share, then its
-/// schedule. Less is better; differences that sums in another order make are none.
+/// schedule, at typical sizes and then at others. Less is better; differences that sums in another
+/// order make are none.
 struct Rank {
-  double layout = 0, seconds = 0;
+  double layout = 0, seconds = 0, elsewhere = 0;
   bool IsBetterThan(const Rank& other) const;
 };
 struct RankedPoint {
@@ -27,7 +28,7 @@ struct RankedPoint {
 /// All points of the algorithm's space in its order. Where no dims are open, a point's rank is its
 /// seconds. Else `team_price` decides: a layout is as good as its best schedules are at each of some
 /// sizes, relative to the best of all there (another schedule can be taken at some sizes, another
-/// layout cannot); a schedule is as good as it is at typical sizes.
+/// layout cannot); of schedules those count that are best at typical sizes.
 std::vector<RankedPoint> RankPoints(const ops::Algorithm& algorithm, const ops::Site& site,
                                     const Price& price, const Price& team_price);
 

@@ -24,6 +24,7 @@ using te::Indices;
 namespace {
 
 const DType kF32 = DType::Float(32);
+constexpr int64_t kMaxOpenRows = 8;
 
 struct Shape {
   std::vector<int64_t> lead;  // heads; typical, as are queries and keys
@@ -76,11 +77,14 @@ Space SpaceOf(const Site& site) {
   const Expr scores =
       space.Add({"score_vectors", DivisorsOf(CeilDiv(s.keys, lanes), 8), false, true});
   const Expr out = space.Add({"out_vectors", DivisorsOf(CeilDiv(s.width, lanes), 8), false, true});
+  // Where queries are not counted yet, there is code for every number of them below that.
+  const bool is_open = !AreNumbers(site.result());
+  const int64_t most = is_open ? std::min(kMaxOpenRows, s.queries) : s.queries;
   const Expr rows =
-      space.Add({"rows", OneTo(std::min(s.queries, site.machine.registers)), false, false});
+      space.Add({"rows", OneTo(std::min(most, site.machine.registers)), false, false});
   space.Require(FitsRegisters(rows, scores, site.machine));
   space.Require(FitsRegisters(rows, out, site.machine));
-  AddParallelLoops(&space, TripCounts(s.lead, s.least), !AreNumbers(site.result()));
+  AddParallelLoops(&space, TripCounts(s.lead, s.least), is_open);
   return space;
 }
 

@@ -91,7 +91,8 @@ class TileCutter final : public ScopedRewriter {
       const bool is_last = n == cut.rows;
       const Expr holds = is_last ? Ge(cut.rest, IndexConst(n)) : Le(cut.rest, IndexConst(n));
       if (analyzer_.CanProve(Not(holds))) continue;
-      const Stmt here = WithRows(stmt, cut, n);
+      Stmt here = Tile(*alloc, cut, n);
+      if (!here) here = Seq::Make({});
       out = out ? If::Make(holds, FreshCopy(here, {}, &names_), out) : here;
     }
     return out;
@@ -112,21 +113,45 @@ class TileCutter final : public ScopedRewriter {
     return sum;
   }
 
-  // The tile where the rest is `n`: the loops over rows stop there, and what they do besides what
-  // is guarded goes on in loops of its own.
+  // The tile where the rest is `n`.
+  Stmt Tile(const Alloc& tile, const Cut& cut, int64_t n) {
+    const Stmt body = WithRows(tile.body, cut, n);
+    if (!body) return nullptr;
+    const Buffer small = Shrunk(tile.buffer, body);
+    return Alloc::Make(small, SubstituteBuffers(body, {{tile.buffer.get(), small}}));
+  }
+
+  // The loops over rows stop at `n`, and what they do besides what is guarded goes on in loops of
+  // its own. Null: nothing is left.
   Stmt WithRows(const Stmt& stmt, const Cut& cut, int64_t n) {
+    if (const auto* node = As<If>(stmt)) {
+      const Expr condition = Simplify(node->condition);
+      if (IsOne(condition)) return WithRows(node->then_body, cut, n);
+      if (IsZero(condition)) return node->else_body ? WithRows(node->else_body, cut, n) : nullptr;
+    }
     const auto* loop = As<For>(stmt);
-    const bool is_cut = loop && std::any_of(cut.comparisons.begin(), cut.comparisons.end(),
-                                            [&](const auto& c) { return c.second == loop->var.get(); });
-    if (!is_cut) return MapBodies(stmt, [&](const Stmt& s) { return WithRows(s, cut, n); });
+    const auto is_var = [&](const auto& c) { return c.second == loop->var.get(); };
+    if (!loop || std::none_of(cut.comparisons.begin(), cut.comparisons.end(), is_var)) {
+      const Stmt out = MapBodies(stmt, [&](const Stmt& s) { return WithRows(s, cut, n); });
+      return IsIdle(out) ? nullptr : out;
+    }
     const int64_t extent = *AsInt(loop->extent), rows = std::min(n, extent);
-    auto part = [&](int64_t first, int64_t count) {
+    auto part = [&](int64_t first, int64_t count) -> Stmt {
+      if (count == 0) return nullptr;
       const Stmt body = WithRows(Decide(loop->body, cut, loop->var.get(), first < rows), cut, n);
-      return For::Make(loop->var, IndexConst(first), IndexConst(count), loop->for_kind, body,
-                       loop->attrs);
+      return !body ? nullptr
+                   : For::Make(loop->var, IndexConst(first), IndexConst(count), loop->for_kind, body,
+                               loop->attrs);
     };
-    if (rows == extent) return part(0, extent);
-    return Seq::Make({part(0, rows), FreshCopy(part(rows, extent - rows), {}, &names_)});
+    const Stmt guarded = part(0, rows), rest = part(rows, extent - rows);
+    if (!guarded || !rest) return guarded ? guarded : rest;
+    return Seq::Make({guarded, FreshCopy(rest, {}, &names_)});
+  }
+
+  static bool IsIdle(const Stmt& stmt) {
+    const auto* seq = As<Seq>(stmt);
+    const auto* loop = As<For>(stmt);
+    return loop ? IsIdle(loop->body) : seq && seq->stmts.empty();
   }
 
   // The guards over one loop's variable are known.
@@ -135,6 +160,38 @@ class TileCutter final : public ScopedRewriter {
       auto it = cut.comparisons.find(n.get());
       return it != cut.comparisons.end() && it->second == var ? BoolConst(holds) : n;
     });
+  }
+
+  // The buffer with as many rows as are used of it: of axes that loops alone index, up to the end
+  // of the longest.
+  static Buffer Shrunk(const Buffer& buffer, const Stmt& body) {
+    std::vector<int64_t> used(buffer->shape.size(), 0), whole;
+    for (const Expr& size : buffer->shape) whole.push_back(AsInt(size).value_or(0));
+    std::unordered_map<const VarNode*, int64_t> ends;
+    auto note = [&](const Buffer& b, const std::vector<Expr>& indices) {
+      if (b != buffer) return;
+      for (size_t i = 0; i < used.size(); ++i) {
+        auto end = ends.find(As<VarNode>(indices[i]));
+        used[i] = std::max(used[i], end == ends.end() ? whole[i] : end->second);
+      }
+    };
+    PreOrder(body, [&](const NodeRef& n) {
+      const auto* loop = As<For>(n);
+      const auto first = loop ? AsInt(loop->min) : std::nullopt;
+      const auto count = loop ? AsInt(loop->extent) : std::nullopt;
+      if (first && count) ends[loop->var.get()] = *first + *count;
+      if (const auto* region = As<RegionNode>(n); region && region->buffer == buffer) used = whole;
+      if (const auto* load = As<Load>(n)) note(load->buffer, load->indices);
+      if (const auto* store = As<Store>(n)) note(store->buffer, store->indices);
+      return true;
+    });
+    if (buffer->layout || !buffer->strides.empty()) return buffer;
+    std::vector<Expr> shape = buffer->shape;
+    for (size_t i = 0; i < shape.size(); ++i) {
+      if (used[i] > 0 && used[i] < whole[i]) shape[i] = IndexConst(used[i]);
+    }
+    return BufferNode::Make(buffer->name, buffer->dtype, std::move(shape), buffer->scope,
+                            buffer->layout, buffer->strides, buffer->align);
   }
 
   NameSupply names_;
