@@ -13,12 +13,13 @@ from control_flow import ControlFlow
 from inspecting import Inspecting
 from machines import Machines
 from models import Models
+from open_sizes import OpenSizes
 from outputs import Outputs
 from source import Source
 from statuses import Statuses
 from stopping import Stopping
 
-__all__ = ["Models", "ControlFlow", "Outputs", "Bundles", "Source", "Machines", "Statuses", "Stopping", "Inspecting"]
+__all__ = ["Models", "ControlFlow", "OpenSizes", "Outputs", "Bundles", "Source", "Machines", "Statuses", "Stopping", "Inspecting"]
 
 
 def main():
