@@ -199,13 +199,20 @@ class TeamBody {
     return Launches(node.then_body) && IsOfDims(node.condition, fields_);
   }
 
-  // Either branch goes on with what was pending; behind it, what either has left is.
+  // Either branch goes on with what was pending; behind it, what either has left is. The team is as
+  // large as the branch that is taken needs.
   Stmt OnBranches(const If& node) {
     const Touched before = pending_;
+    const Expr width = width_;
     const Stmt then_body = Lower(node.then_body);
     const Touched after = std::exchange(pending_, before);
+    const Expr then_width = std::exchange(width_, width);
     const Stmt else_body = node.else_body ? Lower(node.else_body) : nullptr;
     pending_.insert(pending_.end(), after.begin(), after.end());
+    if (!then_width) width_ = nullptr;
+    if (width_ && !StructuralEqual(then_width, width_)) {
+      width_ = Select::Make(node.condition, then_width, width_);
+    }
     return If::Make(node.condition, then_body, else_body);
   }
 
