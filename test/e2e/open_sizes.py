@@ -79,6 +79,16 @@ class OpenSizes(Case):
         draw = lambda batch: {"input": self.random.standard_normal((batch, 4)).astype(np.float32)}
         self.check(model, library, map(draw, (1, 6, 7, 127, 128, 129, 1009)))
 
+    def test_ranges_shorter_than_any_tile(self):
+        model = self.opened("mlp-4-2")
+        draw = lambda batch: {"input": self.random.standard_normal((batch, 4)).astype(np.float32)}
+        for least, most in [(1, 2), (2, 5), (3, 8)]:
+            library = self.build_open(model, {"input": f"batch[{least}..{most}]x4"})
+            self.check(model, library, map(draw, range(least, most + 1)))
+        model = self.opened("bert-tiny")
+        library = self.build_open(model, {"input_ids": "1xseq[1..40]", "attention_mask": "1xseq"})
+        self.check(model, library, [self.ids(1, seq) for seq in (1, 39, 40)])
+
     def ids(self, batch, seq):
         mask = np.ones((batch, seq), np.int64)
         mask[:, max(1, seq * 3 // 4):] = 0

@@ -31,7 +31,12 @@ Run RunOver(const IterVar& v, const ExprInterval& range, Widen widen, Analyzer* 
   }
   bool all = widen == Widen::kYes ? analyzer->CanProve(Le(v->extent, run.count))
                                   : Contains(range, domain, analyzer);
-  return all ? whole : run;
+  if (!all) return run;
+  // More iterations than there are, of a dim that is no longer than that, rather than a count that
+  // only the dim knows.
+  const bool counted =
+      widen == Widen::kYes && AsInt(run.count) && !AsInt(analyzer->Simplify(v->extent));
+  return counted ? Run{v->min, run.count, nullptr} : whole;
 }
 
 }  // namespace

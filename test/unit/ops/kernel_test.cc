@@ -47,6 +47,8 @@ struct Case {
   std::vector<TensorType> inputs;
   Attrs attrs;
   bool bias_relu = false;  // an epilogue: relu(op(…) + x), x of the result's type
+  std::vector<graph::Dim> dims = {};      // open sizes
+  std::vector<testing::Dims> at = {{}};  // and what they are in runs
 };
 
 graph::Graph RegionOf(const Case& c) {
@@ -61,7 +63,9 @@ graph::Graph RegionOf(const Case& c) {
     y = *b.Add(OpKind::kRelu, {y}, "relu");
   }
   b.Output("y", y);
-  return std::move(b).Finish();
+  graph::Graph region = std::move(b).Finish();
+  region.dims = c.dims;
+  return region;
 }
 
 // The region with its border as the algorithm wants it at the point.
@@ -90,16 +94,17 @@ Module Lowered(const Module& scheduled) {
   // As far as shapes stay logical: afterwards arguments are flat storage, which the tests of the
   // passes and whole networks cover.
   for (const char* pass :
-       {"compact_buffers", "lower_blocks", "simplify", "split_guards", "simplify"}) {
+       {"compact_buffers", "lower_blocks", "simplify", "split_guards", "cut_tiles", "simplify"}) {
     m = FindLoopPass(pass)->run(m, context);
   }
   return m;
 }
 
 /// Outputs within a relative distance of each other, norm-wise.
-::testing::AssertionResult Near(const Module& before, const Module& after, double tolerance) {
-  testing::RunResult want = testing::RunRandom(before, "k", {}),
-                     got = testing::RunRandom(after, "k", {});
+::testing::AssertionResult Near(const Module& before, const Module& after, double tolerance,
+                                const testing::Dims& dims) {
+  testing::RunResult want = testing::RunRandom(before, "k", dims),
+                     got = testing::RunRandom(after, "k", dims);
   if (!want.error.empty()) return ::testing::AssertionFailure() << "before: " << want.error;
   if (!got.error.empty()) return ::testing::AssertionFailure() << "after: " << got.error;
   Func f = before.Find("k");
@@ -168,12 +173,15 @@ void Check(const Case& c, const char* name, double tolerance = 0) {
     ASSERT_TRUE(scheduled) << ToString(scheduled.errors());
     Module before;
     before.Add(kernel->func);
-    if (tolerance > 0) {
-      EXPECT_TRUE(Near(before, scheduled->module(), tolerance));
-      EXPECT_TRUE(Near(before, Lowered(scheduled->module()), tolerance));
-    } else {
-      EXPECT_TRUE(testing::SameResults(before, scheduled->module(), "k"));
-      EXPECT_TRUE(testing::SameResults(before, Lowered(scheduled->module()), "k"));
+    const Module lowered = Lowered(scheduled->module());
+    for (const testing::Dims& dims : c.at) {
+      if (tolerance > 0) {
+        EXPECT_TRUE(Near(before, scheduled->module(), tolerance, dims));
+        EXPECT_TRUE(Near(before, lowered, tolerance, dims));
+      } else {
+        EXPECT_TRUE(testing::SameResults(before, scheduled->module(), "k", dims));
+        EXPECT_TRUE(testing::SameResults(before, lowered, "k", dims));
+      }
     }
     if (last && space.SameStructure(last->first, point)) {
       CheckReplay(last->second, before, point, scheduled->module());
@@ -281,6 +289,55 @@ TEST(Kernel, PackedMatrixProduct) {
       }
     }
   }
+}
+
+// A dim of the case, 1 to 40, and sizes around tiles of up to eight.
+TensorType Open(TensorType type, size_t axis, Case* c) {
+  if (c->dims.empty()) {
+    c->dims.push_back({VarNode::Make("m"), 1, 40, 1});
+    c->at.clear();
+    for (int64_t m : {1, 2, 7, 8, 9, 17}) c->at.push_back({{"m", m}});
+  }
+  type.dims[axis] = c->dims[0].var;
+  return type;
+}
+
+TEST(Kernel, PackedMatrixProductOfOpenSizes) {
+  for (int64_t n : {2, 33}) {
+    Case rows;
+    rows.op = OpKind::kMatMul;
+    rows.inputs = {Open(F32({1, 7}), 0, &rows), F32({7, n})};
+    rows.bias_relu = n == 33;
+    Check(rows, "packed_matmul");
+    Case batch;
+    batch.op = OpKind::kMatMul;
+    batch.inputs = {Open(F32({1, 3, 5}), 0, &batch), F32({5, n})};
+    Check(batch, "packed_matmul");
+  }
+}
+
+TEST(Kernel, AttentionOfOpenSizes) {
+  Case c;
+  c.op = OpKind::kAttention;
+  c.inputs = {Open(F32({1, 2, 1, 20}), 2, &c), Open(F32({1, 2, 1, 20}), 2, &c),
+              Open(F32({1, 2, 1, 24}), 2, &c), Open(F32({1, 1, 1, 1}), 3, &c)};
+  c.attrs = Attrs{{"scale", 0.25}};
+  Check(c, "attention", 1e-6);
+}
+
+TEST(Kernel, ConvolutionOfOpenBatches) {
+  Case c = Conv(16, 24, 4, 3, 1, 1, 1);
+  c.inputs[0] = Open(c.inputs[0], 0, &c);
+  c.at = {{{"m", 1}}, {{"m", 3}}};
+  Check(c, "direct_conv");
+}
+
+TEST(Kernel, RowsOfOpenSizes) {
+  Case c;
+  c.op = OpKind::kSoftmax;
+  c.inputs = {Open(F32({3, 1}), 1, &c)};
+  c.attrs = Attrs{{"axis", int64_t{1}}};
+  Check(c, "rows", 1e-6);
 }
 
 TEST(Kernel, Rows) {
