@@ -52,8 +52,9 @@ class Fuser {
       const IndexMapClass map = Info(n.op).map;
       const DType dtype = g_.type(n.outputs[0]).dtype;
       const bool picks = map == IndexMapClass::kInjective;
-      const bool counts = (map == IndexMapClass::kElementwise || map == IndexMapClass::kBroadcast) &&
-                          (dtype.IsInt() || dtype.IsBool());
+      const bool counts =
+          (map == IndexMapClass::kElementwise || map == IndexMapClass::kBroadcast) &&
+          (dtype.IsInt() || dtype.IsBool());
       bool known = picks || counts, open = UsesDims(g_, n);
       size_t tree = 1;
       for (ValueId v : n.inputs) {
@@ -63,7 +64,8 @@ class Fuser {
         open = true;
         tree += inside;
       }
-      if (known && open && tree <= kMaxKnownTree) known_tree_[static_cast<size_t>(n.outputs[0])] = tree;
+      if (known && open && tree <= kMaxKnownTree)
+        known_tree_[static_cast<size_t>(n.outputs[0])] = tree;
     }
   }
 

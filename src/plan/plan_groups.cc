@@ -59,7 +59,7 @@ struct Option {
   const Algorithm* algorithm;
   Point point;
   double seconds = 0;
-  std::vector<Want> wants;          // values of the region
+  std::vector<Want> wants;             // values of the region
   std::vector<Variant> variants = {};  // for parts of the range of open sizes
 };
 
@@ -210,8 +210,8 @@ class Planner {
       if (HasLayouts(group.region) && a != ops::Algorithms().back()) continue;
       // By what lies how, weights aside.
       std::map<std::string, std::pair<size_t, plan::Rank>> seen;
-      for (const plan::RankedPoint& p : plan::RankPoints(
-               *a, site, PriceOn(machine_, group, *a), PriceOn(team_, group, *a))) {
+      for (const plan::RankedPoint& p :
+           plan::RankPoints(*a, site, PriceOn(machine_, group, *a), PriceOn(team_, group, *a))) {
         Option option{a, p.point, p.seconds, a->wants(site, p.point)};
         auto [it, is_new] =
             seen.emplace(DataLayout(group, option), std::pair(options.size(), p.rank));
@@ -388,8 +388,8 @@ class Planner {
   void AddVariants(const Group& group, std::map<std::string, std::vector<Variant>>* known,
                    Option* option) const {
     const Algorithm& a = *option->algorithm;
-    auto [it, is_new] = known->emplace(KeyOf(group) + DataLayout(group, *option) + a.name,
-                                       std::vector<Variant>());
+    auto [it, is_new] =
+        known->emplace(KeyOf(group) + DataLayout(group, *option) + a.name, std::vector<Variant>());
     if (is_new) {
       it->second = plan::Variants(a, {group.region, group.anchor, machine_}, option->point,
                                   PriceOn(team_, group, a));

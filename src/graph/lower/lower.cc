@@ -318,9 +318,8 @@ class HostBuilder {
       const std::vector<Var>& dims = kernel->func->dims;
       Attrs attrs;
       attrs.Set("node", what);
-      const Stmt here =
-          Launch::Make(kernels_->Intern(*kernel, i == typical), args, {dims.begin(), dims.end()},
-                       place_, std::move(attrs));
+      const Stmt here = Launch::Make(kernels_->Intern(*kernel, i == typical), args,
+                                     {dims.begin(), dims.end()}, place_, std::move(attrs));
       stmt = stmt ? If::Make(plan->variants[i].when, here, stmt) : here;
     }
     frame->stmts.push_back(std::move(stmt));

@@ -30,8 +30,8 @@ struct Weight {
 struct KernelInfo {
   std::string name, kind;
   int64_t flops = 0, bytes = 0;  // of one launch, at the typical sizes of dims
-  int64_t launches = 0;  // in one call with typical sizes
-  double seconds = 0;  // predicted, of one launch; 0: nobody planned it
+  int64_t launches = 0;          // in one call with typical sizes
+  double seconds = 0;            // predicted, of one launch; 0: nobody planned it
 };
 
 struct LoweredNetwork {

@@ -124,14 +124,16 @@ TEST(Lower, VariantsAreBranches) {
 }
 
 TEST(Lower, VariantsThatDoNotFitAreErrors) {
-  Expected<LoweredNetwork> network = Lower(Passed(R"(graph @g<m: 1..=20>(%0 "x": f32[m, 8], %1 "w": f32[8, 2]) {
+  Expected<LoweredNetwork> network =
+      Lower(Passed(R"(graph @g<m: 1..=20>(%0 "x": f32[m, 8], %1 "w": f32[8, 2]) {
   %2: f32[m, 2] = matmul(%0, %1) "product" plan "definition" when [m <= 1] schedule {tile_rows: 1} seconds 1e-06
   return %2 "y"
 })",
-                                                  {}),
-                                           {&Cpu(), &Cpu(), "main"});
+                   {}),
+            {&Cpu(), &Cpu(), "main"});
   ASSERT_FALSE(network);
-  EXPECT_NE(ToString(network.errors()).find("'product'"), std::string::npos) << ToString(network.errors());
+  EXPECT_NE(ToString(network.errors()).find("'product'"), std::string::npos)
+      << ToString(network.errors());
 }
 
 constexpr const char* kPrepared = R"(graph @g(%0 "x": f32[3, 4]) {

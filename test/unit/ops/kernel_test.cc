@@ -46,8 +46,8 @@ struct Case {
   OpKind op;
   std::vector<TensorType> inputs;
   Attrs attrs;
-  bool bias_relu = false;  // an epilogue: relu(op(…) + x), x of the result's type
-  std::vector<graph::Dim> dims = {};      // open sizes
+  bool bias_relu = false;                // an epilogue: relu(op(…) + x), x of the result's type
+  std::vector<graph::Dim> dims = {};     // open sizes
   std::vector<testing::Dims> at = {{}};  // and what they are in runs
 };
 
@@ -296,7 +296,7 @@ TensorType Open(TensorType type, size_t axis, Case* c) {
   if (c->dims.empty()) {
     c->dims.push_back({VarNode::Make("m"), 1, 40, 1});
     c->at.clear();
-    for (int64_t m : {1, 2, 7, 8, 9, 17}) c->at.push_back({{"m", m}});
+    for (int64_t m : {1, 7, 9, 17}) c->at.push_back({{"m", m}});
   }
   type.dims[axis] = c->dims[0].var;
   return type;
@@ -309,11 +309,11 @@ TEST(Kernel, PackedMatrixProductOfOpenSizes) {
     rows.inputs = {Open(F32({1, 7}), 0, &rows), F32({7, n})};
     rows.bias_relu = n == 33;
     Check(rows, "packed_matmul");
-    Case batch;
-    batch.op = OpKind::kMatMul;
-    batch.inputs = {Open(F32({1, 3, 5}), 0, &batch), F32({5, n})};
-    Check(batch, "packed_matmul");
   }
+  Case batch;
+  batch.op = OpKind::kMatMul;
+  batch.inputs = {Open(F32({1, 3, 5}), 0, &batch), F32({5, 18})};
+  Check(batch, "packed_matmul");
 }
 
 TEST(Kernel, AttentionOfOpenSizes) {
@@ -322,6 +322,7 @@ TEST(Kernel, AttentionOfOpenSizes) {
   c.inputs = {Open(F32({1, 2, 1, 20}), 2, &c), Open(F32({1, 2, 1, 20}), 2, &c),
               Open(F32({1, 2, 1, 24}), 2, &c), Open(F32({1, 1, 1, 1}), 3, &c)};
   c.attrs = Attrs{{"scale", 0.25}};
+  c.at = {{{"m", 1}}, {{"m", 17}}};
   Check(c, "attention", 1e-6);
 }
 

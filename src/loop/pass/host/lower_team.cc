@@ -24,8 +24,8 @@
 //   call @k(arena.f32[32..64], z)
 //
 // Around control flow the list is emptied by a barrier on each border: which branch is taken, and
-// how often a loop runs, would otherwise have to be followed. A branch that dims decide (variants of
-// one kernel) needs none: each side goes on with the list, and behind it both lists count.
+// how often a loop runs, would otherwise have to be followed. A branch that dims decide (variants
+// of one kernel) needs none: each side goes on with the list, and behind it both lists count.
 
 #include "loop/pass/host/lower_team.h"
 

@@ -11,7 +11,7 @@ namespace {
 // What a tile's guards say: each loop over rows runs where its variable is less than `rest`.
 struct Cut {
   Expr rest;
-  int64_t rows = 0;                                              // of the longest of those loops
+  int64_t rows = 0;                                             // of the longest of those loops
   std::unordered_map<const Node*, const VarNode*> comparisons;  // by guard: its loop's variable
 };
 
@@ -140,8 +140,8 @@ class TileCutter final : public ScopedRewriter {
       if (count == 0) return nullptr;
       const Stmt body = WithRows(Decide(loop->body, cut, loop->var.get(), first < rows), cut, n);
       return !body ? nullptr
-                   : For::Make(loop->var, IndexConst(first), IndexConst(count), loop->for_kind, body,
-                               loop->attrs);
+                   : For::Make(loop->var, IndexConst(first), IndexConst(count), loop->for_kind,
+                               body, loop->attrs);
     };
     const Stmt guarded = part(0, rows), rest = part(rows, extent - rows);
     if (!guarded || !rest) return guarded ? guarded : rest;
