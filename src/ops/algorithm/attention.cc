@@ -266,12 +266,14 @@ void ScheduleIt(Schedule& s, const Parts& parts, const Machine& machine, const P
   ScheduleRowSteps(s, parts, i[0], lanes);
   ScheduleScores(s, parts, i[0], lanes);
   // Keys of a head, transposed. Reads run along memory, writes are scattered: each line is written
-  // whole by then.
+  // whole by then. Where keys are not counted yet, the last vector would be a gather of mostly
+  // nothing.
   const std::string pack = OnlyBlock(s, parts, BlockRole::kPack);
   s.SetScope(WrittenBuffer(s, pack), Scope::kLocal);
   s.ComputeAt(pack, lead.back());
   if (!s.ok()) return;
-  VectorizeLast(s, LoopsInside(s, pack, lead.back()).spatial.back(), lanes);
+  const std::string keys = LoopsInside(s, pack, lead.back()).spatial.back();
+  if (s.GetExtent(keys) >= 0) VectorizeLast(s, keys, lanes);
   ParallelFirst(s, lead, ValueOf(point, "parallel_loops"));
 }
 

@@ -81,10 +81,10 @@ Space SpaceOf(const Site& site) {
   const bool is_open = !AreNumbers(site.result());
   if (is_open) {
     // Where sizes decide how many rows a tile has, few ones must not wait for their panel: the
-    // nearest level holds it, or it is as narrow as keeps the units busy.
+    // nearest level holds it besides their own, or it is as narrow as keeps the units busy.
     const int64_t vector_bytes = std::max<int64_t>(s.k, 1) * 4 * site.machine.Lanes(kF32);
-    const Expr held =
-        Le(nv * IndexConst(vector_bytes), IndexConst(site.machine.memory[0].capacity_bytes / 2));
+    const Expr held = Le(nv * IndexConst(vector_bytes),
+                         IndexConst(site.machine.memory[0].capacity_bytes * 3 / 4));
     space.Require(Or(held, Le(nv, IndexConst(2))));
   }
   // Half of the second-level cache holds a block's rows.
