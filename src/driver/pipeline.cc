@@ -19,7 +19,8 @@ const std::vector<Step>& KernelPipeline() {
        "a GPU kernel's launch, while extents are those of the schedule and indices have all their "
        "dimensions"},
       {"split_guards", "interiors without ifs, while loops have their full ranges"},
-      {"simplify", "decides the guards that splitting made constant"},
+      {"cut_tiles", "what is left has guards because of dims"},
+      {"simplify", "decides the guards that splitting and cutting made constant"},
       {"plan_storage", "stack or workspace, on logical shapes"},
       {"flatten_storage", "layouts are taken apart while lanes are loop variables"},
       {"vectorize", "one copy of each body"},

@@ -3,7 +3,7 @@
 //
 // Choices are numbers by name, points of the space that the algorithm declares. Those of layout
 // show in an operand or a result, so an artifact has one set of them; those of schedule may differ
-// per variant, which the kernel tells apart by its dims.
+// per variant. Each variant is a kernel; the host function branches on its dims.
 //
 //   … = fused(%0, %1) plan "packed_matmul" layout {nv: 4} when [m <= 4] schedule {tile_rows: 4}
 //       schedule {tile_rows: 6} seconds 1.25e-06 region(…) {…}

@@ -34,7 +34,7 @@ std::vector<TripCount> TripCounts(const std::vector<int64_t>& typical,
   return out;
 }
 
-void AddParallelLoops(Space* space, const std::vector<TripCount>& loops) {
+void AddParallelLoops(Space* space, const std::vector<TripCount>& loops, bool or_none) {
   const auto count = static_cast<int64_t>(loops.size());
   std::vector<int64_t> domain(loops.size() + 1);
   std::iota(domain.begin(), domain.end(), 0);
@@ -52,14 +52,17 @@ void AddParallelLoops(Space* space, const std::vector<TripCount>& loops) {
     here = And(here, i < count ? Le(enough, least) : Lt(IndexConst(1), typical));
     some = some ? Or(some, here) : here;
   }
-  const Expr none = And(Eq(n, IndexConst(0)), Le(typical, IndexConst(1)));
+  Expr none = Eq(n, IndexConst(0));
+  if (!or_none) none = And(none, Le(typical, IndexConst(1)));
   space->Require(some ? Or(none, some) : none);
 }
 
-int64_t CountParts(const std::vector<int64_t>& extents, int64_t parallel_loops) {
-  int64_t parts = 1;
-  for (int64_t i = 0; i < parallel_loops; ++i) parts *= extents[static_cast<size_t>(i)];
-  return parts;
+void ShareOut(WorkDescription* work, const Machine& machine, const std::vector<int64_t>& extents,
+              const Point& point) {
+  const int64_t loops = ValueOf(point, "parallel_loops");
+  work->team = loops > 0 ? machine.workers : 1;
+  work->tiles = 1;
+  for (int64_t i = 0; i < loops; ++i) work->tiles *= extents[static_cast<size_t>(i)];
 }
 
 void AddTiles(WorkDescription* work, int64_t height, int64_t width, int64_t th, int64_t tw,

@@ -32,10 +32,12 @@ std::vector<TripCount> TripCounts(const std::vector<int64_t>& typical,
                                   const std::vector<int64_t>& least);
 
 /// The knob "parallel_loops": how many of the loops around the tiles, outermost first, are shared
-/// out among workers: the fewest whose trip counts give enough parts at all sizes.
-void AddParallelLoops(Space* space, const std::vector<TripCount>& loops);
-/// How many parts that makes at a point.
-int64_t CountParts(const std::vector<int64_t>& extents, int64_t parallel_loops);
+/// out among workers: the fewest whose trip counts give enough parts at all sizes. Also none where
+/// it may be (sizes are open, and some of them may be too little work for several workers).
+void AddParallelLoops(Space* space, const std::vector<TripCount>& loops, bool or_none = false);
+/// What that means for the work at a point: its parts, and the team that they are for.
+void ShareOut(WorkDescription* work, const Machine& machine, const std::vector<int64_t>& extents,
+              const Point& point);
 
 /// Adds `turns` turns of the reduction for each tile of a height × width plane that is cut into
 /// tiles of th × tw, those at the ends smaller.

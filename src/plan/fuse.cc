@@ -37,6 +37,8 @@ constexpr size_t kMaxGroup = 48;
 // Nor does its expression, written out as a tree: where values are read several times it would grow
 // exponentially, and not everything that looks at expressions knows shared parts.
 constexpr size_t kMaxTree = 1024;
+// What is known but for dims is computed again where it is read up to this size, written out.
+constexpr size_t kMaxKnownTree = 64;
 // Nor do nodes this far behind its seed join it, so that growing all groups takes linear time.
 constexpr size_t kMaxReach = 4096;
 
@@ -48,6 +50,7 @@ class Fuser {
       : g_(g), users_(Users(g)), group_of_(g.nodes.size(), -1), constant_(ConstantValues(g)) {
     is_output_.resize(g.values.size());
     for (ValueId v : g.outputs) is_output_[static_cast<size_t>(v)] = true;
+    FindKnown();
   }
 
   Graph Run() {
@@ -62,6 +65,32 @@ class Fuser {
 
  private:
   ValueId Out(NodeId n) const { return g_.node(n).outputs[0]; }
+
+  // Values that depend on constants and open dims alone and cost no more to compute than to load:
+  // positions, and what is picked by them. With sizes that are numbers they would be constants.
+  void FindKnown() {
+    known_tree_.resize(g_.values.size());
+    for (const Node& n : g_.nodes) {
+      if (IsControl(n.op) || n.outputs.size() != 1 || !ops::HasElementDefinition(n.op)) continue;
+      const IndexMapClass map = Info(n.op).map;
+      const DType dtype = g_.type(n.outputs[0]).dtype;
+      const bool picks = map == IndexMapClass::kInjective;
+      const bool counts =
+          (map == IndexMapClass::kElementwise || map == IndexMapClass::kBroadcast) &&
+          (dtype.IsInt() || dtype.IsBool());
+      bool known = picks || counts, open = UsesDims(g_, n);
+      size_t tree = 1;
+      for (ValueId v : n.inputs) {
+        if (v == kNoValue || constant_[static_cast<size_t>(v)]) continue;
+        const size_t inside = known_tree_[static_cast<size_t>(v)];
+        known &= inside > 0;
+        open = true;
+        tree += inside;
+      }
+      if (known && open && tree <= kMaxKnownTree)
+        known_tree_[static_cast<size_t>(n.outputs[0])] = tree;
+    }
+  }
 
   static bool SameDims(const TensorType& a, const TensorType& b) {
     if (a.dims.size() != b.dims.size()) return false;
@@ -170,6 +199,23 @@ class Fuser {
     std::sort(nodes->begin(), nodes->end());
   }
 
+  // Likewise what is known but for dims and read by elements.
+  void AddKnown(std::vector<NodeId>* nodes) const {
+    std::vector<NodeId> pending = *nodes;
+    while (!pending.empty()) {
+      const Node& n = g_.node(pending.back());
+      pending.pop_back();
+      for (ValueId v : n.inputs) {
+        if (v == kNoValue || known_tree_[static_cast<size_t>(v)] == 0) continue;
+        const NodeId p = g_.value(v).producer;
+        if (std::find(nodes->begin(), nodes->end(), p) != nodes->end()) continue;
+        nodes->push_back(p);
+        pending.push_back(p);
+      }
+    }
+    std::sort(nodes->begin(), nodes->end());
+  }
+
   Graph Rebuild() {
     Graph out = g_;
     out.nodes.clear();
@@ -203,7 +249,11 @@ class Fuser {
     }
     if (results.empty()) results = {Out(nodes.back())};  // nobody reads it
     std::vector<NodeId> members = nodes;
-    if (anchored) AddViews(seed, &members);
+    if (anchored) {
+      AddViews(seed, &members);
+    } else {
+      AddKnown(&members);
+    }
     if (members.size() == 1) return g_.node(members[0]);
     Node fused;
     fused.op = OpKind::kFused;
@@ -223,6 +273,7 @@ class Fuser {
   std::vector<std::vector<NodeId>> users_;
   std::vector<int> group_of_;
   std::vector<bool> constant_, is_output_;
+  std::vector<size_t> known_tree_;  // by value: its tree where only dims are unknown; else 0
   std::vector<Group> groups_;
 };
 

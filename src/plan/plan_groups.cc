@@ -31,6 +31,7 @@
 #include "plan/prices.h"
 #include "plan/region.h"
 #include "plan/relayout.h"
+#include "plan/sizes.h"
 #include "support/check.h"
 
 namespace tenon::graph {
@@ -48,7 +49,8 @@ struct Option {
   const Algorithm* algorithm;
   Point point;
   double seconds = 0;
-  std::vector<Want> wants;  // values of the region
+  std::vector<Want> wants;             // values of the region
+  std::vector<Variant> variants = {};  // for parts of the range of open sizes
 };
 
 // Plans one graph. Invariants: values_ that can be blocked have a variable; `blocked_` says what
@@ -58,6 +60,7 @@ class Planner {
   Planner(const Graph& g, const GraphPassContext& context)
       : g_(g),
         machine_(*context.machine),
+        team_(TeamOf(machine_)),
         prices_(context.prices),
         lanes_(machine_.Lanes(DType::Float(32))),
         relayouts_(&g_, machine_) {}
@@ -67,7 +70,11 @@ class Planner {
     CollectVariables();
     ChooseBlocked();
     std::vector<Option> chosen;
-    for (const Group& group : groups_) chosen.push_back(Cheapest(group));
+    std::map<std::string, std::vector<Variant>> known;
+    for (const Group& group : groups_) {
+      chosen.push_back(Cheapest(group));
+      AddVariants(group, &known, &chosen.back());
+    }
     PlaceValues(chosen);
     for (size_t i = 0; i < groups_.size(); ++i) Apply(groups_[i], chosen[i]);
     PassInPlain();
@@ -79,6 +86,12 @@ class Planner {
 
  private:
   bool IsConstant(ValueId v) const { return relayouts_.IsConstant(v); }
+  // Calls may have several workers where the target does not say how many: what is not worth
+  // sharing out at some sizes shows only so.
+  static Machine TeamOf(Machine machine) {
+    machine.workers = std::max<int64_t>(machine.workers, 2);
+    return machine;
+  }
   // Nothing planned here stores it: an input, a constant, a result of control flow.
   bool IsEnd(ValueId v) const {
     const NodeId producer = g_.value(v).producer;
@@ -126,8 +139,15 @@ class Planner {
   }
   static bool IsBlockedDesc(const StorageDesc& d) { return !d.blocks.empty() || !d.order.empty(); }
 
-  double Price(const Group& group, const Algorithm& algorithm, const Point& point) const {
-    return plan::PriceOf(prices_, algorithm, {group.region, group.anchor, machine_}, point);
+  double Price(const Graph& region, NodeId anchor, const Algorithm& algorithm, const Point& point,
+               const Machine& machine) const {
+    return plan::PriceOf(prices_, algorithm, {region, anchor, machine}, point);
+  }
+
+  plan::Price PriceOn(const Machine& machine, const Group& group, const Algorithm& a) const {
+    return [&](const Graph& region, const Point& point) {
+      return Price(region, group.anchor, a, point, machine);
+    };
   }
 
   // Of values that lie in a way which somebody gave them, nothing can be wanted.
@@ -143,17 +163,20 @@ class Planner {
     for (const Algorithm* a : ops::Algorithms()) {
       if (!ops::Applies(*a, site)) continue;
       if (HasLayouts(group.region) && a != ops::Algorithms().back()) continue;
-      std::map<std::string, size_t> seen;  // by what lies how, weights aside
-      a->space(site).ForEach([&](const Point& point) {
-        const double seconds = Price(group, *a, point);
-        Option option{a, point, seconds, a->wants(site, point)};
-        auto [it, is_new] = seen.emplace(DataLayout(group, option), options.size());
+      // By what lies how, weights aside.
+      std::map<std::string, std::pair<size_t, plan::Rank>> seen;
+      for (const plan::RankedPoint& p :
+           plan::RankPoints(*a, site, PriceOn(machine_, group, *a), PriceOn(team_, group, *a))) {
+        Option option{a, p.point, p.seconds, a->wants(site, p.point)};
+        auto [it, is_new] =
+            seen.emplace(DataLayout(group, option), std::pair(options.size(), p.rank));
         if (is_new) {
           options.push_back(std::move(option));
-        } else if (seconds < options[it->second].seconds * (1 - 1e-9)) {
-          options[it->second] = std::move(option);
+        } else if (p.rank.IsBetterThan(it->second.second)) {
+          options[it->second.first] = std::move(option);
+          it->second.second = p.rank;
         }
-      });
+      }
     }
     return options;
   }
@@ -306,6 +329,19 @@ class Planner {
     return *best;
   }
 
+  // `known`: those of equal groups that came before.
+  void AddVariants(const Group& group, std::map<std::string, std::vector<Variant>>* known,
+                   Option* option) const {
+    const Algorithm& a = *option->algorithm;
+    auto [it, is_new] =
+        known->emplace(KeyOf(group) + DataLayout(group, *option) + a.name, std::vector<Variant>());
+    if (is_new) {
+      it->second = plan::Variants(a, {group.region, group.anchor, machine_}, option->point,
+                                  PriceOn(team_, group, a));
+    }
+    option->variants = it->second;
+  }
+
   // ---- Where everything lies ----
 
   StorageDesc Chosen(ValueId v) const {
@@ -373,8 +409,9 @@ class Planner {
     }
     const Site site{group.region, group.anchor, machine_};
     const Space space = option.algorithm->space(site);
-    ApplyPlan(&g_, group, operands,
-              ops::MakePlan(*option.algorithm, space, option.point, option.seconds));
+    Plan plan = ops::MakePlan(*option.algorithm, space, option.point, option.seconds);
+    plan.variants.insert(plan.variants.begin(), option.variants.begin(), option.variants.end());
+    ApplyPlan(&g_, group, operands, std::move(plan));
   }
 
   // What control flow reads is row-major.
@@ -404,6 +441,7 @@ class Planner {
 
   Graph g_;
   const Machine& machine_;
+  const Machine team_;
   const plan::Prices* prices_;
   const int64_t lanes_;
   Relayouts relayouts_;

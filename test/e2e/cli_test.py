@@ -14,12 +14,13 @@ from inspecting import Inspecting
 from machines import Machines
 from late_sizes import LateSizes
 from models import Models
+from open_sizes import OpenSizes
 from outputs import Outputs
 from source import Source
 from statuses import Statuses
 from stopping import Stopping
 
-__all__ = ["Models", "ControlFlow", "LateSizes", "Outputs", "Bundles", "Source", "Machines", "Statuses", "Stopping", "Inspecting"]
+__all__ = ["Models", "ControlFlow", "LateSizes", "OpenSizes", "Outputs", "Bundles", "Source", "Machines", "Statuses", "Stopping", "Inspecting"]
 
 
 def main():

@@ -53,8 +53,8 @@ class KernelTable {
               std::map<std::string, ops::Kernel>* scheduled)
       : module_(module), infos_(infos), scheduled_(scheduled) {}
 
-  /// The name of the kernel, made anew or found.
-  std::string Intern(const ops::Kernel& k) {
+  /// The name of the kernel, made anew or found. `launched`: at typical sizes.
+  std::string Intern(const ops::Kernel& k, bool launched) {
     PrimFunc fields(*k.func);
     std::string wanted = fields.name;
     fields.name = "k";
@@ -64,7 +64,7 @@ class KernelTable {
       const ops::Kernel& other = scheduled_->at(name);
       if (other.algorithm != k.algorithm || other.point != k.point) continue;
       if (!StructuralEqual(known, anonymous)) continue;
-      if (infos_) ++(*infos_)[index_[name]].launches;
+      if (infos_) (*infos_)[index_[name]].launches += launched;
       return name;
     }
     known_[hash].emplace_back(anonymous, wanted);
@@ -72,7 +72,7 @@ class KernelTable {
     scheduled_->emplace(wanted, k);
     if (infos_) {
       index_[wanted] = infos_->size();
-      infos_->push_back({wanted, k.kind, k.flops, k.bytes, 1, k.seconds});
+      infos_->push_back({wanted, k.kind, k.flops, k.bytes, launched, k.seconds});
     }
     return wanted;
   }
@@ -413,27 +413,52 @@ class HostBuilder {
                      const std::vector<Slot>& outputs, const std::string& what, const Plan* plan,
                      const Region& part = nullptr) {
     ops::KernelRequest request;
-    request.name = fmt::format("{}_k{}", name_, serial_++);
-    request.region = &region;
     request.machine = &machine_;
-    request.plan = plan;
     for (const Slot& s : inputs) request.input_align.push_back(AlignOf(s));
     for (const Slot& s : outputs) request.output_align.push_back(part ? 0 : AlignOf(s));
-    Expected<ops::Kernel> kernel = ops::BuildKernel(request);
-    if (!kernel) {
-      for (Diagnostic& d : kernel.errors()) d.notes.push_back("while lowering " + what);
-      return kernel.errors();
-    }
     std::vector<Region> args;
     for (const Slot& s : inputs) args.push_back(Whole(s.buffer));
     for (const Slot& s : outputs) args.push_back(part ? part : Whole(s.buffer));
-    std::string name = kernels_->Intern(*kernel);
-    const std::vector<Var>& dims = kernel->func->dims;
-    Attrs attrs;
-    attrs.Set("node", what);
-    frame->stmts.push_back(
-        Launch::Make(name, std::move(args), {dims.begin(), dims.end()}, place_, std::move(attrs)));
+    request.region = &region;
+    // Kernels by variant; without a plan there is one.
+    const size_t count = plan ? plan->variants.size() : 1, typical = TypicalVariant(region, plan);
+    Stmt stmt;
+    for (size_t i = count; i-- > 0;) {
+      Plan variant = plan ? *plan : Plan{};
+      if (plan) variant.variants = {{plan->variants.back().when, plan->variants[i].schedule}};
+      request.plan = plan ? &variant : nullptr;
+      request.name = fmt::format("{}_k{}", name_, serial_++);
+      Expected<ops::Kernel> kernel = ops::BuildKernel(request);
+      if (!kernel) {
+        for (Diagnostic& d : kernel.errors()) d.notes.push_back("while lowering " + what);
+        return kernel.errors();
+      }
+      // The plan says it of the last one.
+      if (i + 1 < count) {
+        const ops::Site site{region, ops::AnchorOf(region), machine_};
+        kernel->seconds = ops::PriceOf(*kernel->algorithm, site, kernel->point);
+      }
+      const std::vector<Var>& dims = kernel->func->dims;
+      Attrs attrs;
+      attrs.Set("node", what);
+      const Stmt here = Launch::Make(kernels_->Intern(*kernel, i == typical), args,
+                                     {dims.begin(), dims.end()}, place_, std::move(attrs));
+      stmt = stmt ? If::Make(plan->variants[i].when, here, stmt) : here;
+    }
+    frame->stmts.push_back(std::move(stmt));
     return Ok();
+  }
+
+  // The variant that is launched at typical sizes.
+  static size_t TypicalVariant(const Graph& region, const Plan* plan) {
+    VarMap typical;
+    for (const Dim& d : region.dims) typical[d.var.get()] = IndexConst(d.Typical());
+    size_t i = 0;
+    while (plan && i + 1 < plan->variants.size() &&
+           !IsOne(SimplifyDim(Substitute(plan->variants[i].when, typical)))) {
+      ++i;
+    }
+    return i;
   }
 
   // ---- control flow ----

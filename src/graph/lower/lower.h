@@ -30,8 +30,8 @@ struct Weight {
 struct KernelInfo {
   std::string name, kind;
   int64_t flops = 0, bytes = 0;  // of one launch, at the typical sizes of dims
-  int64_t launches = 0;
-  double seconds = 0;  // predicted, of one launch; 0: nobody planned it
+  int64_t launches = 0;          // in one call with typical sizes
+  double seconds = 0;            // predicted, of one launch; 0: nobody planned it
 };
 
 struct LoweredNetwork {
@@ -51,7 +51,8 @@ struct LowerOptions {
 };
 
 /// The graph's nodes are `fused`, single operators or control flow, whose regions are likewise;
-/// those without a plan are computed by their definition. Its symbolic dims are dims of `main`,
+/// those without a plan are computed by their definition, and a plan's variants are kernels, one of
+/// which a call launches. Its symbolic dims are dims of `main`,
 /// with their ranges and the graph's constraints, and of the kernels that mention them. Errors name
 /// the node: values that are not tensors of numbers and bools are not compiled yet.
 Expected<LoweredNetwork> Lower(const Graph& g, const LowerOptions& options);

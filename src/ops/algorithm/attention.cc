@@ -23,6 +23,7 @@ using te::Indices;
 namespace {
 
 const DType kF32 = DType::Float(32);
+constexpr int64_t kMaxOpenRows = 8;
 
 struct Shape {
   std::vector<int64_t> lead;  // heads; typical, as are queries and keys
@@ -75,11 +76,14 @@ Space SpaceOf(const Site& site) {
   const Expr scores =
       space.Add({"score_vectors", DivisorsOf(CeilDiv(s.keys, lanes), 8), false, true});
   const Expr out = space.Add({"out_vectors", DivisorsOf(CeilDiv(s.width, lanes), 8), false, true});
+  // Where queries are not counted yet, there is code for every number of them below that.
+  const bool is_open = !AreNumbers(site.result());
+  const int64_t most = is_open ? std::min(kMaxOpenRows, s.queries) : s.queries;
   const Expr rows =
-      space.Add({"rows", OneTo(std::min(s.queries, site.machine.registers)), false, false});
+      space.Add({"rows", OneTo(std::min(most, site.machine.registers)), false, false});
   space.Require(FitsRegisters(rows, scores, site.machine));
   space.Require(FitsRegisters(rows, out, site.machine));
-  AddParallelLoops(&space, TripCounts(s.lead, s.least));
+  AddParallelLoops(&space, TripCounts(s.lead, s.least), is_open);
   return space;
 }
 
@@ -96,16 +100,15 @@ WorkDescription Work(const Site& site, const Point& point) {
   const auto heads = static_cast<double>(s.Heads());
   WorkDescription work;
   AddTiles(&work, 1, s.queries, 1, rows, scores,
-           heads * static_cast<double>(CeilDiv(s.keys, lanes) / scores * s.depth));
+           heads * static_cast<double>(CeilDiv(CeilDiv(s.keys, lanes), scores) * s.depth));
   AddTiles(&work, 1, s.queries, 1, rows, out,
-           heads * static_cast<double>(CeilDiv(s.width, lanes) / out * s.keys));
+           heads * static_cast<double>(CeilDiv(CeilDiv(s.width, lanes), out) * s.keys));
   // Scale, mask, maximum, exponential, sum.
   work.vector_ops = heads * static_cast<double>(s.queries * s.keys) * 15 + EpilogueElements(site);
   work.packed_bytes = heads * static_cast<double>(s.keys * s.depth) * 4;
   const double bytes = BorderBytes(site.region);
   work.bytes[site.machine.LevelFor(static_cast<int64_t>(bytes))] = bytes;
-  work.team = site.machine.workers;
-  work.tiles = CountParts(s.lead, ValueOf(point, "parallel_loops"));
+  ShareOut(&work, site.machine, s.lead, point);
   return work;
 }
 
@@ -264,12 +267,14 @@ void ScheduleIt(Schedule& s, const Parts& parts, const Machine& machine, const P
   ScheduleRowSteps(s, parts, i[0], lanes);
   ScheduleScores(s, parts, machine, i[0]);
   // Keys of a head, transposed. Reads run along memory, writes are scattered: each line is written
-  // whole by then.
+  // whole by then. Where keys are not counted yet, the last vector would be a gather of mostly
+  // nothing.
   const std::string pack = OnlyBlock(s, parts, BlockRole::kPack);
   s.SetScope(WrittenBuffer(s, pack), Scope::kLocal);
   s.ComputeAt(pack, lead.back());
   if (!s.ok()) return;
-  VectorizeLast(s, LoopsInside(s, pack, lead.back()).spatial.back(), lanes);
+  const std::string keys = LoopsInside(s, pack, lead.back()).spatial.back();
+  if (s.GetExtent(keys) >= 0) VectorizeLast(s, keys, lanes);
   ParallelFirst(s, lead, ValueOf(point, "parallel_loops"));
 }
 

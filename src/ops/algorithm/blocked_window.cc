@@ -71,8 +71,7 @@ WorkDescription Work(const Site& site, const Point& point) {
   work.vector_ops = EpilogueElements(site);
   const double bytes = BorderBytes(site.region);
   work.bytes[site.machine.LevelFor(static_cast<int64_t>(bytes))] = bytes;
-  work.team = site.machine.workers;
-  work.tiles = CountParts({y[0], groups, y[2]}, ValueOf(point, "parallel_loops"));
+  ShareOut(&work, site.machine, {y[0], groups, y[2]}, point);
   return work;
 }
 

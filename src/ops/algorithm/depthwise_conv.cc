@@ -62,8 +62,7 @@ WorkDescription Work(const Site& site, const Point& point) {
   work.vector_ops = EpilogueElements(site);
   const double bytes = BorderBytes(site.region);
   work.bytes[site.machine.LevelFor(static_cast<int64_t>(bytes))] = bytes;
-  work.team = site.machine.workers;
-  work.tiles = CountParts({c.y[0], groups, c.y[2]}, ValueOf(point, "parallel_loops"));
+  ShareOut(&work, site.machine, {c.y[0], groups, c.y[2]}, point);
   return work;
 }
 

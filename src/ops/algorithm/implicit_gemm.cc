@@ -100,8 +100,7 @@ WorkDescription Work(const Site& site, const Point& point) {
   work.vector_ops = EpilogueElements(site);
   const double bytes = BorderBytes(site.region);
   work.bytes[site.machine.LevelFor(static_cast<int64_t>(bytes))] = bytes;
-  work.team = site.machine.workers;
-  work.tiles = CountParts(outer, ValueOf(point, "parallel_loops"));
+  ShareOut(&work, site.machine, outer, point);
   return work;
 }
 

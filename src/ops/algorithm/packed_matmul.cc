@@ -56,6 +56,15 @@ Space SpaceOf(const Site& site) {
   const Expr nv = space.Add({"nv", DivisorsOf(Vectors(s, kernel), 8), true, true});
   const Expr rows = space.Add({"tile_rows", OneTo(std::min(s.m, kMaxRows)), false, false});
   space.Require(FitsRegisters(rows, nv, site.machine));
+  const bool is_open = !AreNumbers(site.result());
+  if (is_open) {
+    // Where sizes decide how many rows a tile has, few ones must not wait for their panel: the
+    // nearest level holds it besides their own, or it is as narrow as keeps the units busy.
+    const int64_t vector_bytes = std::max<int64_t>(s.k, 1) * s.b.Bytes() * kernel.lanes();
+    const Expr held = Le(nv * IndexConst(vector_bytes),
+                         IndexConst(site.machine.memory[0].capacity_bytes * 3 / 4));
+    space.Require(Or(held, Le(nv, IndexConst(2))));
+  }
   // Half of the second-level cache holds a block's rows.
   const Expr block = space.Add({"row_block", OneTo(kMaxRowBlock), false, false});
   const int64_t row_bytes = std::max<int64_t>(s.k, 1) * s.a.Bytes();
@@ -75,7 +84,7 @@ Space SpaceOf(const Site& site) {
   outer.emplace_back(blocks, blocks_of(s.least.back()));
   outer.emplace_back((IndexConst(s.n - 1) + panel) / panel);
   outer.emplace_back(block, Min(block, (IndexConst(s.least.back() - 1) + rows) / rows));
-  AddParallelLoops(&space, outer);
+  AddParallelLoops(&space, outer, is_open);
   return space;
 }
 
@@ -110,10 +119,9 @@ WorkDescription Work(const Site& site, const Point& point) {
   const double weights = BytesOf(site.region, site.input(1));
   const double bytes = BorderBytes(site.region) + weights * static_cast<double>(blocks - 1);
   work.bytes[site.machine.LevelFor(static_cast<int64_t>(BorderBytes(site.region)))] = bytes;
-  work.team = site.machine.workers;
   std::vector<int64_t> outer = s.lead;
   outer.insert(outer.end(), {blocks, CeilDiv(s.n, nv * kernel.lanes()), block});
-  work.tiles = CountParts(outer, ValueOf(point, "parallel_loops"));
+  ShareOut(&work, site.machine, outer, point);
   return work;
 }
 

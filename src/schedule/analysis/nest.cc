@@ -19,7 +19,7 @@ struct Run {
 Run RunOver(const IterVar& v, const ExprInterval& range, Widen widen, Analyzer* analyzer) {
   Run whole{v->min, v->extent, nullptr};
   if (!range.min || !range.max) return whole;
-  ExprInterval wide = widen == Widen::kYes ? RelaxToConstantLength(range, analyzer) : range;
+  ExprInterval wide = widen != Widen::kNo ? RelaxToConstantLength(range, analyzer) : range;
   ExprInterval domain{v->min, analyzer->Simplify(v->min + v->extent - 1)};
   Run run{wide.min, Length(wide, analyzer), nullptr};
   if (!AsInt(run.count)) {
@@ -29,9 +29,12 @@ Run RunOver(const IterVar& v, const ExprInterval& range, Widen widen, Analyzer* 
       if (widen == Widen::kNo) run.last = range.max;
     }
   }
-  bool all = widen == Widen::kYes ? analyzer->CanProve(Le(v->extent, run.count))
-                                  : Contains(range, domain, analyzer);
-  return all ? whole : run;
+  bool all = widen != Widen::kNo ? analyzer->CanProve(Le(v->extent, run.count))
+                                 : Contains(range, domain, analyzer);
+  if (!all) return run;
+  const bool counted =
+      widen == Widen::kWhole && AsInt(run.count) && !AsInt(analyzer->Simplify(v->extent));
+  return counted ? Run{v->min, run.count, nullptr} : whole;
 }
 
 }  // namespace

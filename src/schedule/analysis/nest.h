@@ -13,8 +13,8 @@ using IterRanges = std::vector<ExprInterval>;
 IterRanges WholeDomain(const Block& block);
 
 /// Whether more iterations than asked for may run (within the domain), where that makes trip counts
-/// constant.
-enum class Widen { kYes, kNo };
+/// constant; kWhole: also more than there are, behind a guard, where all of a dim is asked for.
+enum class Widen { kYes, kNo, kWhole };
 
 /// The block in loops of its own, <block>.ax0, …, over `ranges`; its bindings are replaced, and its
 /// guard by what keeps the variables inside their domains (and ranges). The trip counts are

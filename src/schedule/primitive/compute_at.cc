@@ -55,8 +55,13 @@ class ProducerMover {
     Learn(*s_.func, &analyzer);
     Learn(target_.path, &analyzer);
     IterRanges ranges = target_.loop ? NeededRanges(&analyzer) : OwnRanges(&analyzer);
-    Stmt nest =
-        MakeNest(target_.loop ? WithinLoops() : block_, ranges, Widen::kYes, body_, &analyzer);
+    // Registers are a number of them, however short a dim is.
+    const std::vector<Buffer> written = WrittenBy(block_);
+    const bool registers = std::any_of(written.begin(), written.end(), [](const Buffer& b) {
+      return b->scope == Scope::kRegister;
+    });
+    Stmt nest = MakeNest(target_.loop ? WithinLoops() : block_, ranges,
+                         registers ? Widen::kWhole : Widen::kYes, body_, &analyzer);
     if (auto error = CheckAvailable(nest, &analyzer)) return *error;
     if (auto error = CheckGuards()) return *error;
     Insert(Inherit(nest, InheritedGuards(), &analyzer));

@@ -94,6 +94,48 @@ TEST(Lower, KernelsOfOtherConstantsAreOthers) {
   EXPECT_EQ(launches[1], launches[3]);
 }
 
+// A plan's variants are kernels of their own; dims say which one is launched, and reports count the
+// one of typical sizes.
+TEST(Lower, VariantsAreBranches) {
+  const LoweredNetwork network = MustLower(Passed(R"(graph @g<m: 1..=20>(%0 "x": f32[m, 8]) {
+  %1 "w": f32[8, 2] = const [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16]
+  %2 "arranged": f32[8, 2] layout (d0, d1) -> (d1 / 8 size 1, d0 size 8, d1 % 8 size 8) = reshape(%1) {shape: [8, 2]}
+  %3: f32[m, 2] = matmul(%0, %2) plan "packed_matmul" layout {nv: 1} when [m <= 1] schedule {tile_rows: 1, row_block: 1, parallel_loops: 0} when [8 <= m && m <= 9] schedule {tile_rows: 5, row_block: 1, parallel_loops: 0} schedule {tile_rows: 8, row_block: 1, parallel_loops: 3} seconds 1.25e-06
+  return %3 "y"
+})",
+                                                  {}));
+  const Func main = network.module.Find("main");
+  const auto* weights = As<Alloc>(main->body);
+  ASSERT_TRUE(weights);
+  const auto* first = As<If>(weights->body);
+  ASSERT_TRUE(first) << Print(main);
+  EXPECT_EQ(Print(first->condition), "m <= 1");
+  EXPECT_TRUE(As<Launch>(first->then_body));
+  const auto* second = As<If>(first->else_body);
+  ASSERT_TRUE(second);
+  EXPECT_EQ(Print(second->condition), "8 <= m && m <= 9");
+  const auto* last = As<Launch>(second->else_body);
+  ASSERT_TRUE(last);
+  ASSERT_EQ(network.kernels.size(), 3u);
+  for (const KernelInfo& k : network.kernels) {
+    EXPECT_EQ(k.launches, k.name == last->kernel ? 1 : 0) << k.name;
+    EXPECT_GT(k.seconds, 0) << k.name;
+  }
+}
+
+TEST(Lower, VariantsThatDoNotFitAreErrors) {
+  Expected<LoweredNetwork> network =
+      Lower(Passed(R"(graph @g<m: 1..=20>(%0 "x": f32[m, 8], %1 "w": f32[8, 2]) {
+  %2: f32[m, 2] = matmul(%0, %1) "product" plan "definition" when [m <= 1] schedule {tile_rows: 1} seconds 1e-06
+  return %2 "y"
+})",
+                   {}),
+            {&Cpu(), &Cpu(), "main"});
+  ASSERT_FALSE(network);
+  EXPECT_NE(ToString(network.errors()).find("'product'"), std::string::npos)
+      << ToString(network.errors());
+}
+
 constexpr const char* kPrepared = R"(graph @g(%0 "x": f32[3, 4]) {
   %1 "w": f32[4, 2] = const [1, 2, 3, 4, 5, 6, 7, 8]
   %2 "s": f32[2] = const [10, 20]

@@ -37,8 +37,8 @@ func @tiled<m, n, k>(A: f32[m, k], B: f32[k, n], out C: f32[m, n]) {
 )";
 
 const std::vector<const char*> kKernelPasses = {
-    "compact_buffers", "lower_blocks", "simplify",       "split_guards", "simplify", "plan_storage",
-    "flatten_storage", "vectorize",    "lower_parallel", "unroll",       "simplify"};
+    "compact_buffers", "lower_blocks",    "simplify",  "split_guards",   "cut_tiles", "simplify",
+    "plan_storage",    "flatten_storage", "vectorize", "lower_parallel", "unroll",    "simplify"};
 
 // After each prefix of the kernel pipeline the function means the same; from lower_parallel on with
 // a team of three.
@@ -73,6 +73,45 @@ TEST(KernelPasses, TiledMatmulAtAwkwardSizes) {
     for (int64_t n : {0, 1, 7, 8, 9, 17}) dims.push_back({{"m", m}, {"n", n}, {"k", 3}});
   }
   ExpectPipelineKeepsMeaning(kTiled, "tiled", dims);
+}
+
+// Tiles of registers that m cuts: whole ones, those of each number of rows, and those without any.
+TEST(KernelPasses, RegisterTilesAtAwkwardSizes) {
+  const char text[] = R"(
+func @tiled<m>(A: f32[m, 5], B: f32[5, 11], out C: f32[m, 11], out D: f32[m, 11]) {
+  for io in 0..(m + 7) / 8 parallel {
+   for ib in 0..2, jo in 0..3 {
+    alloc t: f32[4, 4] in register {
+      for r in 0..5 {
+        for ii in 0..4 unrolled {
+          for ji in 0..4 vectorized {
+            block t(vi: spatial in 0..m = io * 8 + ib * 4 + ii, vj: spatial in 0..11 = jo * 4 + ji, vk: reduce = r) where io * 8 + ib * 4 + ii < m && jo * 4 + ji < 11 fp: contract {
+              reads A[vi, vk], B[vk, vj]
+              writes t[vi - io * 8 - ib * 4, vj - jo * 4]
+              init { t[vi - io * 8 - ib * 4, vj - jo * 4] = 0f32 }
+              t[vi - io * 8 - ib * 4, vj - jo * 4] = t[vi - io * 8 - ib * 4, vj - jo * 4] + A[vi, vk] * B[vk, vj]
+            }
+          }
+        }
+      }
+      for ic in 0..4 unrolled {
+        for jc in 0..4 vectorized {
+          block C(vi: spatial in 0..m = io * 8 + ib * 4 + ic, vj: spatial in 0..11 = jo * 4 + jc) where io * 8 + ib * 4 + ic < m && jo * 4 + jc < 11 {
+            reads t[vi - io * 8 - ib * 4, vj - jo * 4]
+            writes C[vi, vj], D[vi, vj]
+            C[vi, vj] = t[vi - io * 8 - ib * 4, vj - jo * 4]
+            D[vi, vj] = select(vi < 3, t[vi - io * 8 - ib * 4, vj - jo * 4], 7f32)
+          }
+        }
+      }
+    }
+   }
+  }
+}
+)";
+  std::vector<std::map<std::string, int64_t>> dims;
+  for (int64_t m : {0, 1, 2, 3, 4, 5, 7, 8, 9, 13, 16}) dims.push_back({{"m", m}});
+  ExpectPipelineKeepsMeaning(text, "tiled", dims);
 }
 
 // Padded convolution over rows: guards that only the kernel loop can settle.

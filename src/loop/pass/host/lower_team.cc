@@ -24,7 +24,8 @@
 //   call @k(arena.f32[32..64], z)
 //
 // Around control flow the list is emptied by a barrier on each border: which branch is taken, and
-// how often a loop runs, would otherwise have to be followed.
+// how often a loop runs, would otherwise have to be followed. A branch that dims decide (variants
+// of one kernel) needs none: each side goes on with the list, and behind it both lists count.
 
 #include "loop/pass/host/lower_team.h"
 
@@ -115,6 +116,8 @@ class TeamBody {
       case NodeKind::kBind: return OnBind(*As<Bind>(stmt));
       case NodeKind::kLaunch: return OnLaunch(*As<Launch>(stmt), stmt);
       case NodeKind::kIf:
+        if (IsUniform(*As<If>(stmt))) return OnBranches(*As<If>(stmt));
+        [[fallthrough]];
       case NodeKind::kFor:
       case NodeKind::kWhile: return Launches(stmt) ? OnControl(stmt) : OnFirstWorker(stmt);
       case NodeKind::kAssert:
@@ -189,6 +192,28 @@ class TeamBody {
     }
     pending_.clear();
     return was_pending ? Seq::Make({Sync::Make(Level::kTeam), out}) : out;
+  }
+
+  // Dims decide, for all workers alike, which launches there are.
+  bool IsUniform(const If& node) const {
+    return Launches(node.then_body) && IsOfDims(node.condition, fields_);
+  }
+
+  // Either branch goes on with what was pending; behind it, what either has left is. The team is as
+  // large as the branch that is taken needs.
+  Stmt OnBranches(const If& node) {
+    const Touched before = pending_;
+    const Expr width = width_;
+    const Stmt then_body = Lower(node.then_body);
+    const Touched after = std::exchange(pending_, before);
+    const Expr then_width = std::exchange(width_, width);
+    const Stmt else_body = node.else_body ? Lower(node.else_body) : nullptr;
+    pending_.insert(pending_.end(), after.begin(), after.end());
+    if (!then_width) width_ = nullptr;
+    if (width_ && !StructuralEqual(then_width, width_)) {
+      width_ = Select::Make(node.condition, then_width, width_);
+    }
+    return If::Make(node.condition, then_body, else_body);
   }
 
   // The value is taken before a worker in the branch may overwrite what it came from.

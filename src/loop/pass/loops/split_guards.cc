@@ -42,13 +42,16 @@ namespace tenon {
 namespace {
 
 // A comparison that holds exactly, or at least, where the variable is >= lo and < hi; null: no
-// bound on that side. Without either, it holds at least where `holds` does.
+// bound on that side. The same without divisions is `holds`, and where there are neither bounds, it
+// holds at least there.
 struct Guard {
   const Node* comparison;
   bool exact;
   Expr lo, hi;
   bool equality = false;
   Expr holds = nullptr;
+
+  bool IsCurved() const { return !lo && !hi; }
 };
 
 // The guards in a loop's body that speak of its variable.
@@ -153,6 +156,7 @@ class GuardFinder {
       guard.lo = CeilDiv(IndexConst(0) - least, IndexConst(*slope));
     else
       guard.hi = least / IndexConst(-*slope) + 1;
+    guard.holds = Ge(var_ * *slope + least, IndexConst(0));
     guards_.push_back(std::move(guard));
   }
 
@@ -240,7 +244,7 @@ class GuardSplitter final : public ScopedRewriter {
       guards = GuardFinder(loop->var, &analyzer_, loops_)(loop->body);
       std::erase_if(guards, [&](const Guard& g) {
         if (bound_ && !(g.exact && IsConstant(g.lo) && IsConstant(g.hi))) return true;
-        return (g.exact ? parallel : in_edge_) || (g.holds && !parallel);
+        return (g.exact ? parallel : in_edge_) || (g.IsCurved() && !parallel);
       });
       KeepOneKind(&guards);
     }
@@ -330,7 +334,8 @@ class GuardSplitter final : public ScopedRewriter {
   Stmt Version(const For& loop, const std::vector<Guard>& guards) {
     std::vector<Expr> hold;
     for (const Guard& g : guards) {
-      hold.push_back(g.holds ? g.holds : g.lo ? Ge(loop.var, g.lo) : Lt(loop.var, g.hi));
+      const bool numbers = !g.IsCurved() && IsConstant(g.lo) && IsConstant(g.hi);
+      hold.push_back(!numbers ? g.holds : g.lo ? Ge(loop.var, g.lo) : Lt(loop.var, g.hi));
     }
     Expr all = analyzer_.Simplify(Conjunction(hold));
     Stmt inside = Decide(loop.body, AllTrue(guards));
