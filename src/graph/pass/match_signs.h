@@ -4,8 +4,8 @@
 //
 // Needs: nothing. Ensures: where the machine multiplies some bytes by an operation of its own, no
 // product with a constant matrix of other signs that can become one of them. All of it wraps around
-// at 32 bits alike. Why before common_subexpressions: sums of rows and columns may be there already,
-// from zero points.
+// at 32 bits alike. Why before common_subexpressions: sums of rows and columns may be there
+// already, from zero points.
 #pragma once
 
 #include "graph/pass/pass.h"

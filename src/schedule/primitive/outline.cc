@@ -493,8 +493,7 @@ class Outliner {
   Region LocalRegion(const Region& raw, const VarMap& shift) {
     const Param* p = Find(raw->buffer);
     if (p == nullptr) return raw;
-    const Region region =
-        p->storage ? *InStorage(raw, p->storage, shift) : Substitute(raw, shift);
+    const Region region = p->storage ? *InStorage(raw, p->storage, shift) : Substitute(raw, shift);
     std::vector<Range> ranges;
     for (size_t d = 0; d < region->ranges.size(); ++d) {
       const Expr min = region->ranges[d]->min, extent = region->ranges[d]->extent;
