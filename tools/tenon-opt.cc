@@ -1,5 +1,12 @@
 // tenon-opt: loop IR or a graph as text in, the trace of a schedule and any list of passes, text
 // out. The tool of text tests and of curious people.
+//
+// Both kinds of text take one road, which the traits of opt_texts.h fill in: read, verify, replay a
+// trace, run the passes that are for this kind, print or interpret. A graph may leave it for that
+// of loop IR, with the passes that are left:
+//
+//   tenon-opt --passes=fuse,lower_blocks --point 'mm: rows {…}' --lower mm
+//   graph → fuse → the plan on mm → its kernel → lower_blocks → text of loop IR
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>

@@ -1,3 +1,20 @@
+// Spaces are enumerated and priced as planning does it (ops/algorithm.h, plan/prices.h), then
+// sorted.
+//
+// A point is put on a node by an edit around it. What the algorithm wants of an operand's layout is
+// met by the operand, by what it is itself a copy of, or by a new copy. A result that is wanted in
+// another layout keeps its name and changes its type; relayouts that read it read it still, and
+// whoever else did reads a copy in the old layout:
+//
+//   %2 = conv(%0, %1) "c" ; %3 = relu(%2)
+//
+// becomes, with "c: direct_conv {input_block: 8, nv: 1, …}",
+//
+//   %4 layout (…, d1 / 8, …, d1 % 8) = reshape(%0) ; %5 layout (d0 / 8, …) = reshape(%1)
+//   %2 layout (…, d1 / 8, …, d1 % 8) = conv(%4, %5) "c" plan "direct_conv" …
+//   %6 = reshape(%2) ; %3 = relu(%6)
+//
+// Where the relu is then given blocks too, it reads %2, and %6 is gone: nothing reads it.
 #include "plan/space.h"
 
 #include <fmt/format.h>
