@@ -1,3 +1,17 @@
+// Groups grow from seeds, anchors first: nodes that read the group join it as long as they compute
+// elements of the seed's shape, and the longest prefix that one value leaves is kept. Afterwards a
+// group takes in what it can compute again at no cost where it reads it: an anchor its views,
+// others what weights and open dims alone decide (positions, what is picked by them). Copies join
+// the region; the originals die when nobody else reads them. With `table` a weight and n open,
+//
+//   %4: i64[n] = range(%zero, %one) {size: [n]}
+//   %5: f32[n, 8] = gather(%table, %4) {axis: 0}
+//   %6: f32[n, 8] = add(%x, %5)
+//   %7: f32[n, 8] = relu(%6)
+//
+// becomes
+//
+//   %7: f32[n, 8] = fused(%x, %table) region(…) { range, gather, add, relu }
 #include "plan/fuse.h"
 
 #include <algorithm>
