@@ -85,6 +85,11 @@ std::vector<NodeId> DimUses::DefinersFor(NodeId id) const {
   return out;
 }
 
+void ReplaceAllUses(Graph& g, ValueId from, ValueId to) {
+  for (Node& n : g.nodes) std::replace(n.inputs.begin(), n.inputs.end(), from, to);
+  std::replace(g.outputs.begin(), g.outputs.end(), from, to);
+}
+
 namespace {
 
 // Which values and nodes the outputs depend on, by their elements or their sizes. Inputs count as

@@ -34,6 +34,9 @@ class DimUses {
   std::map<const VarNode*, NodeId> definer_of_;
 };
 
+/// Makes every reader of `from`, graph outputs too, read `to`.
+void ReplaceAllUses(Graph& g, ValueId from, ValueId to);
+
 /// Appends the nodes and values of the graph that outputs depend on, in the old order; drops the
 /// rest; renumbers. Graph inputs stay, used or not. Answers the new id of each old value (kNoValue
 /// where dropped).

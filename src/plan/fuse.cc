@@ -18,7 +18,15 @@
 //     %5: f32[5, 3] = gelu(%4)
 //     return %5 "" }
 //
-// What is computed from constants alone stays apart from what is not: it is computed once.
+// What is computed from constants alone stays apart from what is not: it is computed once. But what
+// weights and open dims alone decide (positions, what is picked by them) a group without an anchor
+// computes again where it reads it. With `table` a weight and n open,
+//
+//   %4: i64[n] = range(%zero, %one) {size: [n]}
+//   %5: f32[n, 8] = gather(%table, %4) {axis: 0}
+//   %6: f32[n, 8] = add(%x, %5)
+//
+// becomes one kernel, which has range, gather and add in its region.
 #include "plan/fuse.h"
 
 #include <algorithm>

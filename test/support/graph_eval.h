@@ -200,6 +200,7 @@ class GraphEvaluator {
       case OpKind::kLog: return std::log(a);
       case OpKind::kSqrt: return std::sqrt(a);
       case OpKind::kErf: return std::erf(a);
+      case OpKind::kSin: return std::sin(a);
       case OpKind::kNeg: return -a;
       case OpKind::kReciprocal: return 1 / a;
       case OpKind::kGelu:
@@ -235,6 +236,12 @@ class GraphEvaluator {
     const Array& x = in(n, 0);
     if (n.op == OpKind::kReshape) {
       out->data = x.data;
+      return;
+    }
+    if (n.op == OpKind::kRange) {
+      for (size_t k = 0; k < out->data.size(); ++k) {
+        out->data[k] = x.data[0] + static_cast<double>(k) * in(n, 1).data[0];
+      }
       return;
     }
     if (n.op == OpKind::kConcat) return Concat(n, out);

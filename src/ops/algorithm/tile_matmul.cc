@@ -101,10 +101,9 @@ WorkDescription Work(const Site& site, const Point& point) {
   const double weights = BytesOf(site.region, site.input(1));
   const double bytes = BorderBytes(site.region) + weights * static_cast<double>(blocks - 1);
   work.bytes[site.machine.LevelFor(static_cast<int64_t>(BorderBytes(site.region)))] = bytes;
-  work.team = site.machine.workers;
   std::vector<int64_t> outer = s.lead;
   outer.insert(outer.end(), {blocks, panels, block});
-  work.tiles = CountParts(outer, ValueOf(point, "parallel_loops"));
+  ShareOut(&work, site.machine, outer, point);
   return work;
 }
 

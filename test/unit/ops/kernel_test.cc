@@ -408,7 +408,7 @@ TEST(Kernel, ProductInTiles) {
   }
 
   TEST(Kernel, ConvolutionOfOpenBatches) {
-    Case c = Conv(16, 24, 4, 3, 1, 1, 1);
+    Case c = Conv(4, 24, 3, 1, 1, 0, 1);
     c.inputs[0] = Open(c.inputs[0], 0, &c);
     c.at = {{{"m", 1}}, {{"m", 3}}};
     Check(c, "direct_conv");
