@@ -358,7 +358,7 @@ def shapes():
     yield "range_step_0", one("Range", "a b c", [tensor(n, [], [v]) for n, v in (("a", 0), ("b", 9), ("c", 0))])
     yield "shape_from_data", model([node("Cast", "x", "s", name="cast", to=INT64), node("Reshape", "x s", "y")], [value("x", 2)])
     yield "topk_beyond_dim", one("TopK", "x k", [ints("k", 9)], outputs="y z")
-    yield "nonzero", one("NonZero")
+    yield "nonzero", model([node("NonZero", "x", "s", name="find"), node("Add", "s five", "y", name="bad")], [value("x", 2)], [value("y", 1, elem=INT64)], [tensor("five", [1, 5], [0] * 5)])
     yield "einsum_equation", one("Einsum", equation="ij->jk->")
 
 

@@ -372,152 +372,154 @@ TEST(Kernel, ProductInTiles) {
   Check(Product(i8, i8, {}, 17, 16, 65), "tile_matmul", 0, amx);
   Check(Product(bf16, bf16, {}, 1, 16, 31), "tile_matmul", 0, amx);
   Check(Product(bf16, bf16, {}, 17, 16, 33), "tile_matmul", 0, amx);
-  // A dim of the case, 1 to 40, and sizes around tiles of up to eight.
-  TensorType Open(TensorType type, size_t axis, Case* c) {
-    if (c->dims.empty()) {
-      c->dims.push_back({VarNode::Make("m"), 1, 40, 1});
-      c->at.clear();
-      for (int64_t m : {1, 7, 9, 17}) c->at.push_back({{"m", m}});
-    }
-    type.dims[axis] = c->dims[0].var;
-    return type;
-  }
+}
 
-  TEST(Kernel, PackedMatrixProductOfOpenSizes) {
-    for (int64_t n : {2, 33}) {
-      Case rows;
-      rows.op = OpKind::kMatMul;
-      rows.inputs = {Open(F32({1, 7}), 0, &rows), F32({7, n})};
-      rows.bias_relu = n == 33;
-      Check(rows, "packed_matmul");
-    }
-    Case batch;
-    batch.op = OpKind::kMatMul;
-    batch.inputs = {Open(F32({1, 3, 5}), 0, &batch), F32({5, 18})};
-    Check(batch, "packed_matmul");
+// A dim of the case, 1 to 40, and sizes around tiles of up to eight.
+TensorType Open(TensorType type, size_t axis, Case* c) {
+  if (c->dims.empty()) {
+    c->dims.push_back({VarNode::Make("m"), 1, 40, 1});
+    c->at.clear();
+    for (int64_t m : {1, 7, 9, 17}) c->at.push_back({{"m", m}});
   }
+  type.dims[axis] = c->dims[0].var;
+  return type;
+}
 
-  TEST(Kernel, AttentionOfOpenSizes) {
-    Case c;
-    c.op = OpKind::kAttention;
-    c.inputs = {Open(F32({1, 2, 1, 20}), 2, &c), Open(F32({1, 2, 1, 20}), 2, &c),
-                Open(F32({1, 2, 1, 24}), 2, &c), Open(F32({1, 1, 1, 1}), 3, &c)};
-    c.attrs = Attrs{{"scale", 0.25}};
-    c.at = {{{"m", 1}}, {{"m", 17}}};
-    Check(c, "attention", 1e-6);
+TEST(Kernel, PackedMatrixProductOfOpenSizes) {
+  for (int64_t n : {2, 33}) {
+    Case rows;
+    rows.op = OpKind::kMatMul;
+    rows.inputs = {Open(F32({1, 7}), 0, &rows), F32({7, n})};
+    rows.bias_relu = n == 33;
+    Check(rows, "packed_matmul");
   }
+  Case batch;
+  batch.op = OpKind::kMatMul;
+  batch.inputs = {Open(F32({1, 3, 5}), 0, &batch), F32({5, 18})};
+  Check(batch, "packed_matmul");
+}
 
-  TEST(Kernel, ConvolutionOfOpenBatches) {
-    Case c = Conv(4, 24, 3, 1, 1, 0, 1);
-    c.inputs[0] = Open(c.inputs[0], 0, &c);
-    c.at = {{{"m", 1}}, {{"m", 3}}};
-    Check(c, "direct_conv");
+TEST(Kernel, AttentionOfOpenSizes) {
+  Case c;
+  c.op = OpKind::kAttention;
+  c.inputs = {Open(F32({1, 2, 1, 20}), 2, &c), Open(F32({1, 2, 1, 20}), 2, &c),
+              Open(F32({1, 2, 1, 24}), 2, &c), Open(F32({1, 1, 1, 1}), 3, &c)};
+  c.attrs = Attrs{{"scale", 0.25}};
+  c.at = {{{"m", 1}}, {{"m", 17}}};
+  Check(c, "attention", 1e-6);
+}
+
+TEST(Kernel, ConvolutionOfOpenBatches) {
+  Case c = Conv(4, 24, 3, 1, 1, 0, 1);
+  c.inputs[0] = Open(c.inputs[0], 0, &c);
+  c.at = {{{"m", 1}}, {{"m", 3}}};
+  Check(c, "direct_conv");
+}
+
+TEST(Kernel, RowsOfOpenSizes) {
+  Case c;
+  c.op = OpKind::kSoftmax;
+  c.inputs = {Open(F32({3, 1}), 1, &c)};
+  c.attrs = Attrs{{"axis", int64_t{1}}};
+  Check(c, "rows", 1e-6);
+}
+
+TEST(Kernel, Rows) {
+  for (int64_t n : {16, 17, 64, 100}) {
+    Case softmax;
+    softmax.op = OpKind::kSoftmax;
+    softmax.inputs = {F32({2, 3, n})};
+    softmax.attrs = Attrs{{"axis", int64_t{2}}};
+    Check(softmax, "rows", 1e-6);
+    Case norm;
+    norm.op = OpKind::kLayerNorm;
+    norm.inputs = {F32({5, n}), F32({n}), F32({n})};
+    norm.attrs = Attrs{{"axis", int64_t{1}}, {"epsilon", 1e-5}};
+    Check(norm, "rows", 1e-6);
   }
+}
 
-  TEST(Kernel, RowsOfOpenSizes) {
-    Case c;
-    c.op = OpKind::kSoftmax;
-    c.inputs = {Open(F32({3, 1}), 1, &c)};
-    c.attrs = Attrs{{"axis", int64_t{1}}};
-    Check(c, "rows", 1e-6);
-  }
-
-  TEST(Kernel, Rows) {
-    for (int64_t n : {16, 17, 64, 100}) {
-      Case softmax;
-      softmax.op = OpKind::kSoftmax;
-      softmax.inputs = {F32({2, 3, n})};
-      softmax.attrs = Attrs{{"axis", int64_t{2}}};
-      Check(softmax, "rows", 1e-6);
-      Case norm;
-      norm.op = OpKind::kLayerNorm;
-      norm.inputs = {F32({5, n}), F32({n}), F32({n})};
-      norm.attrs = Attrs{{"axis", int64_t{1}}, {"epsilon", 1e-5}};
-      Check(norm, "rows", 1e-6);
-    }
-  }
-
-  TEST(Kernel, Attention) {
-    for (int64_t queries : {1, 13}) {
-      for (int64_t keys : {16, 19}) {
-        SCOPED_TRACE(fmt::format("{} queries, {} keys", queries, keys));
-        Case c;
-        c.op = OpKind::kAttention;
-        c.inputs = {F32({1, 2, queries, 20}), F32({1, 2, keys, 20}), F32({1, 2, keys, 24}),
-                    F32({1, 1, 1, keys})};
-        c.attrs = Attrs{{"scale", 0.25}};
-        Check(c, "attention", 1e-6);
-      }
-    }
-  }
-
-  TEST(Kernel, Definition) {
-    Case transpose;
-    transpose.op = OpKind::kTranspose;
-    transpose.inputs = {F32({3, 5, 17})};
-    transpose.attrs = Attrs{{"perm", std::vector<int64_t>{2, 0, 1}}};
-    Check(transpose, "definition");
-    Case product;
-    product.op = OpKind::kMatMul;
-    product.inputs = {F32({3, 5, 7}), F32({3, 7, 18})};
-    Check(product, "definition");
-  }
-
-  // Every cell of a result that is none of its elements holds what its layout says.
-  TEST(Kernel, PaddingIsFilled) {
-    for (double padding : {-std::numeric_limits<double>::infinity(), 7.0}) {
+TEST(Kernel, Attention) {
+  for (int64_t queries : {1, 13}) {
+    for (int64_t keys : {16, 19}) {
+      SCOPED_TRACE(fmt::format("{} queries, {} keys", queries, keys));
       Case c;
-      c.op = OpKind::kReshape;
-      c.inputs = {F32({1, 3, 2, 2})};
-      graph::Builder b("region");
-      const ValueId x = b.Input("x", c.inputs[0]);
-      const ValueId y = *b.Add(OpKind::kReshape, {x}, "y", {}, {{"shape", c.inputs[0].dims}});
-      b.Output("y", y);
-      graph::Graph region = std::move(b).Finish();
-      TensorType& type = region.value(y).type.tensor();
-      StorageDesc desc;
-      desc.blocks = {{1, 4}, {1, 2}};
-      desc.begin = {0, 0, 1, 0};
-      desc.size = graph::ConstDims(std::vector<int64_t>{1, 3, 4, 3});
-      desc.padding = padding;
-      type.layout = MakeLayout(desc, type.dims);
-      const Expected<Kernel> kernel = Build(region, nullptr);
-      ASSERT_TRUE(kernel) << ToString(kernel.errors());
-      const Expected<Schedule> scheduled = ScheduleKernel(*kernel, TestMachine());
-      ASSERT_TRUE(scheduled) << ToString(scheduled.errors());
-      const testing::RunResult run = testing::RunRandom(scheduled->module(), "k", {});
-      ASSERT_EQ(run.error, "");
-      int64_t padded = 0;
-      const InterpArg& out = run.args.back();
-      for (int64_t i = 0; i < out.num_elements(); ++i) {
-        const int64_t channel = i / 12, row = i / 3 % 4, column = i % 3;
-        if (channel < 3 && row >= 1 && row < 3 && column < 2) continue;
-        EXPECT_EQ(out.Get(i), padding) << i;
-        ++padded;
-      }
-      EXPECT_EQ(padded, 4 * 4 * 3 - 12);
+      c.op = OpKind::kAttention;
+      c.inputs = {F32({1, 2, queries, 20}), F32({1, 2, keys, 20}), F32({1, 2, keys, 24}),
+                  F32({1, 1, 1, keys})};
+      c.attrs = Attrs{{"scale", 0.25}};
+      Check(c, "attention", 1e-6);
     }
   }
+}
 
-  // What a plan says is held against the row.
-  TEST(Kernel, PlansThatDoNotFitAreErrors) {
-    const graph::Graph region = RegionOf(Conv(16, 16, 8, 3, 1, 1, 1));
-    const Site site{region, AnchorOf(region), TestMachine()};
-    const Algorithm& row = *FindAlgorithm("direct_conv");
-    graph::Plan plan = MakePlan(row, row.space(site), CheapestPoint(row, site)->point, 0);
-    auto message = [&](const graph::Plan& p) {
-      Expected<Kernel> kernel = Build(region, &p);
-      return kernel ? std::string() : ToString(kernel.errors());
-    };
-    EXPECT_NE(message(plan).find("does not lie as the algorithm 'direct_conv' wants it"),
-              std::string::npos);
-    plan.variants[0].schedule[0].value = 99;
-    EXPECT_NE(message(plan).find("chooses no point"), std::string::npos);
-    plan.algorithm = "attention";
-    EXPECT_NE(message(plan).find("does not apply here"), std::string::npos);
-    plan.algorithm = "magic";
-    EXPECT_NE(message(plan).find("there is no algorithm 'magic'"), std::string::npos);
+TEST(Kernel, Definition) {
+  Case transpose;
+  transpose.op = OpKind::kTranspose;
+  transpose.inputs = {F32({3, 5, 17})};
+  transpose.attrs = Attrs{{"perm", std::vector<int64_t>{2, 0, 1}}};
+  Check(transpose, "definition");
+  Case product;
+  product.op = OpKind::kMatMul;
+  product.inputs = {F32({3, 5, 7}), F32({3, 7, 18})};
+  Check(product, "definition");
+}
+
+// Every cell of a result that is none of its elements holds what its layout says.
+TEST(Kernel, PaddingIsFilled) {
+  for (double padding : {-std::numeric_limits<double>::infinity(), 7.0}) {
+    Case c;
+    c.op = OpKind::kReshape;
+    c.inputs = {F32({1, 3, 2, 2})};
+    graph::Builder b("region");
+    const ValueId x = b.Input("x", c.inputs[0]);
+    const ValueId y = *b.Add(OpKind::kReshape, {x}, "y", {}, {{"shape", c.inputs[0].dims}});
+    b.Output("y", y);
+    graph::Graph region = std::move(b).Finish();
+    TensorType& type = region.value(y).type.tensor();
+    StorageDesc desc;
+    desc.blocks = {{1, 4}, {1, 2}};
+    desc.begin = {0, 0, 1, 0};
+    desc.size = {IndexConst(1), IndexConst(3), IndexConst(4), IndexConst(3)};
+    desc.padding = padding;
+    type.layout = MakeLayout(desc, type.dims);
+    const Expected<Kernel> kernel = Build(region, nullptr);
+    ASSERT_TRUE(kernel) << ToString(kernel.errors());
+    const Expected<Schedule> scheduled = ScheduleKernel(*kernel, TestMachine());
+    ASSERT_TRUE(scheduled) << ToString(scheduled.errors());
+    const testing::RunResult run = testing::RunRandom(scheduled->module(), "k", {});
+    ASSERT_EQ(run.error, "");
+    int64_t padded = 0;
+    const InterpArg& out = run.args.back();
+    for (int64_t i = 0; i < out.num_elements(); ++i) {
+      const int64_t channel = i / 12, row = i / 3 % 4, column = i % 3;
+      if (channel < 3 && row >= 1 && row < 3 && column < 2) continue;
+      EXPECT_EQ(out.Get(i), padding) << i;
+      ++padded;
+    }
+    EXPECT_EQ(padded, 4 * 4 * 3 - 12);
   }
+}
+
+// What a plan says is held against the row.
+TEST(Kernel, PlansThatDoNotFitAreErrors) {
+  const graph::Graph region = RegionOf(Conv(16, 16, 8, 3, 1, 1, 1));
+  const Site site{region, AnchorOf(region), TestMachine()};
+  const Algorithm& row = *FindAlgorithm("direct_conv");
+  graph::Plan plan = MakePlan(row, row.space(site), CheapestPoint(row, site)->point, 0);
+  auto message = [&](const graph::Plan& p) {
+    Expected<Kernel> kernel = Build(region, &p);
+    return kernel ? std::string() : ToString(kernel.errors());
+  };
+  EXPECT_NE(message(plan).find("does not lie as the algorithm 'direct_conv' wants it"),
+            std::string::npos);
+  plan.variants[0].schedule[0].value = 99;
+  EXPECT_NE(message(plan).find("chooses no point"), std::string::npos);
+  plan.algorithm = "attention";
+  EXPECT_NE(message(plan).find("does not apply here"), std::string::npos);
+  plan.algorithm = "magic";
+  EXPECT_NE(message(plan).find("there is no algorithm 'magic'"), std::string::npos);
+}
 
 }  // namespace
 }  // namespace tenon::ops
