@@ -113,6 +113,8 @@ void PrintArtifact(const Json& json) {
     fmt::print("function {}\n", TextOf(f["name"]));
     PrintTensors("inputs", f["inputs"]);
     PrintTensors("outputs", f["outputs"]);
+    if (f.value("makes_outputs", false))
+      fmt::print("sizes of outputs depend on values: the call makes them\n");
   }
   PrintDims(json["dims"]);
   if (!json["kernels"].empty()) PrintKernels(json["kernels"]);

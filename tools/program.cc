@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <nlohmann/json.hpp>
+
 #include "support/strings.h"
 #include "verbs.h"
 
@@ -81,6 +83,11 @@ std::string Program::Info() const {
   return {text, static_cast<size_t>(bytes)};
 }
 
+bool Program::MakesOutputs() const {
+  const auto info = nlohmann::json::parse(Info(), nullptr, false);
+  return info.is_object() && info["functions"][0].value("makes_outputs", false);
+}
+
 Expected<NamedTensors> Program::Call(const NamedTensors& inputs) const {
   std::vector<tn_ffi_any> args;
   for (const auto& [name, tensor] : inputs) args.push_back(Argument(tensor));
@@ -112,8 +119,10 @@ Program::Repeated Program::Prepare(const NamedTensors& inputs, const NamedTensor
 
 bool Program::Repeated::Run() {
   tn_ffi_any result{};
-  return tn_call(function_, nullptr, args_.data(), static_cast<int32_t>(args_.size()), &result) ==
-         0;
+  const auto count = static_cast<int32_t>(args_.size());
+  if (tn_call(function_, nullptr, args_.data(), count, &result) != 0) return false;
+  if (result.type_index != TN_FFI_NONE) tn_value_release(&result);
+  return true;
 }
 
 }  // namespace tenon::tools

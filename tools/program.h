@@ -30,13 +30,16 @@ class Program {
   /// The information text (kernel_abi.h).
   std::string Info() const;
 
+  /// Whether the sizes of outputs depend on values, so that callers cannot bring them.
+  bool MakesOutputs() const;
+
   /// Calls main; the runtime makes the outputs.
   Expected<NamedTensors> Call(const NamedTensors& inputs) const;
 
   /// A call with all its arguments in place, outputs too, that can be made many times.
   class Repeated {
    public:
-    /// Allocates nothing. False: see ApiError().
+    /// Allocates nothing but outputs that were not given. False: see ApiError().
     bool Run();
 
    private:

@@ -158,8 +158,18 @@ std::string PackedHeaderText(const std::string& info) {
     ++count;
   };
   for (size_t i = 0; i < main["inputs"].size(); ++i) add(main["inputs"][i], "input", i);
-  for (size_t i = 0; i < main["outputs"].size(); ++i) add(main["outputs"][i], "output", i);
-  return fmt::format(R"(/* The compiled model {name}. C11 and C++. */
+  // Where their sizes depend on values, the call makes them.
+  const bool makes = main.value("makes_outputs", false);
+  for (size_t i = 0; !makes && i < main["outputs"].size(); ++i)
+    add(main["outputs"][i], "output", i);
+  const char* outputs = makes
+                            ? "the outputs are made, and\n * *result is the tensor or an array of "
+                              "them, which tn_value_release gives back"
+                            : "the outputs are written";
+  if (makes) parameters += fmt::format("{}tn_ffi_any* result", count ? ", " : "");
+  const char* result = makes ? "" : "  tn_ffi_any result = {0};\n";
+  return fmt::format(
+      R"(/* The compiled model {name}. C11 and C++. */
 #ifndef {guard}
 #define {guard}
 
@@ -169,16 +179,15 @@ std::string PackedHeaderText(const std::string& info) {
 extern "C" {{
 #endif
 
-/* The exported function, in the packed signature of TVM-FFI: the inputs, then the outputs. */
+/* The exported function, in the packed signature of TVM-FFI: the inputs, then {packed}. */
 int32_t __tvm_ffi_{name}(void* self, const tn_ffi_any* args, int32_t num_args, tn_ffi_any* result);
 
-/* Calls the model; the tensors are compact and row-major, the outputs are written. 0, or -1 for wrong
+/* Calls the model; the tensors are compact and row-major, {outputs}. 0, or -1 for wrong
  * arguments. Several threads may call it at once.
 {comment} */
 static inline int32_t {name}({parameters}) {{
   tn_ffi_any args[{count}] = {{{{0}}}};
-  tn_ffi_any result = {{0}};
-{fields}  return __tvm_ffi_{name}(0, args, {count}, &result);
+{result}{fields}  return __tvm_ffi_{name}(0, args, {count}, {address}result);
 }}
 
 #ifdef __cplusplus
@@ -186,9 +195,11 @@ static inline int32_t {name}({parameters}) {{
 #endif
 #endif /* {guard} */
 )",
-                     fmt::arg("name", name), fmt::arg("guard", guard), fmt::arg("comment", comment),
-                     fmt::arg("parameters", parameters), fmt::arg("fields", fields),
-                     fmt::arg("count", count));
+      fmt::arg("name", name), fmt::arg("guard", guard), fmt::arg("comment", comment),
+      fmt::arg("parameters", parameters), fmt::arg("fields", fields), fmt::arg("count", count),
+      fmt::arg("outputs", outputs),
+      fmt::arg("packed", makes ? "nothing: the call makes the outputs" : "the outputs"),
+      fmt::arg("result", result), fmt::arg("address", makes ? "" : "&"));
 }
 
 }  // namespace tenon::driver

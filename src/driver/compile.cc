@@ -98,8 +98,7 @@ class Compilation {
     }
     Dump("lower", [&] { return Print(network.module) + "\n" + Print(network.prepare); });
     TN_RETURN_IF_ERROR(MarkExportedKernels(&network));
-    if (options_.format == OutputFormat::kCSource)
-      TN_RETURN_IF_ERROR(MarkPlain(&network));
+    if (options_.format == OutputFormat::kCSource) TN_RETURN_IF_ERROR(MarkPlain(&network));
     TN_ASSIGN_OR_RETURN(const Built built, Build(RequestOf(g, network, machine, build_machine)));
     Report(network, built);
     report_.seconds = Now() - start;
@@ -129,7 +128,8 @@ class Compilation {
   // One workspace serves calls of all sizes.
   static Status RequireEnds(const graph::Graph& g) {
     for (const graph::Dim& d : g.dims) {
-      if (d.max < graph::Dim::kNoMax) continue;
+      // One that a node defines has the end of what it counts.
+      if (d.max < graph::Dim::kNoMax || d.var->counts) continue;
       return MakeError(
           fmt::format("the largest size is needed for C; give '{0}' a range, as in "
                       "--shape input:{0}[1..16]",

@@ -7,6 +7,7 @@
 #include "cost/estimate.h"
 #include "driver/dims_json.h"
 #include "ir/print.h"
+#include "loop/arguments.h"
 #include "tenon/kernel_abi.h"
 
 namespace tenon::driver {
@@ -87,9 +88,10 @@ std::string InfoJson(const graph::Graph& g, const graph::LoweredNetwork& network
   for (size_t k = 0; k < g.outputs.size(); ++k) {
     main["outputs"].push_back(TensorJson(g.output_names[k], g.type(g.outputs[k])));
   }
+  Func f = host.Find(options.name);
+  if (f && f->attrs.Has(kResultShapesAttr)) main["makes_outputs"] = true;
   j["functions"] = Json::array({main});
   j["dims"] = DimsJson(g);
-  Func f = host.Find(options.name);
   j["arena_bytes"] = f ? ArenaBytes(*f) : 0;
   j["weights_bytes"] = network.weights_bytes;
   j["kernels"] = Json::array();

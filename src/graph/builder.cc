@@ -128,8 +128,7 @@ Graph Builder::Finish() && {
   return std::move(graph_);
 }
 
-Expected<Expr> Builder::DefineDim(const std::string& dim_name, ValueId count,
-                                  const Expr& most) {
+Expected<Expr> Builder::DefineDim(const std::string& dim_name, ValueId count, const Expr& most) {
   std::string name = dim_name;
   auto taken = [&] {
     return std::any_of(graph_.dims.begin(), graph_.dims.end(),
@@ -197,10 +196,39 @@ Expr Unfold(const Expr& c) {
   return c;
 }
 
+// Takes `size` >= least into the range of the one dim that the size grows with, through what
+// windows make of sizes: (n + 1) / 2 * 3 - 4. False where the size is another expression, or no
+// size is left.
+bool RaiseLeast(std::vector<Dim>* dims, Expr size, int64_t least) {
+  while (const Binary* b = As<Binary>(size)) {
+    const std::optional<int64_t> k = AsInt(b->rhs);
+    if (!k) return false;
+    switch (b->op) {
+      case BinaryOp::kAdd: least -= *k; break;
+      case BinaryOp::kSub: least += *k; break;
+      case BinaryOp::kDiv: least *= *k; break;
+      case BinaryOp::kMul:
+        least = least > 0 ? (least + *k - 1) / std::max<int64_t>(*k, 1) : 0;
+        break;
+      default: return false;
+    }
+    if ((b->op == BinaryOp::kDiv || b->op == BinaryOp::kMul) && *k < 1) return false;
+    size = b->lhs;
+  }
+  auto it = std::find_if(dims->begin(), dims->end(), [&](const Dim& d) { return d.var == size; });
+  if (it == dims->end()) return false;
+  const int64_t steps = (std::max(least, it->min) - it->min + it->step - 1) / it->step;
+  if (it->min + steps * it->step > it->max) return false;
+  it->min += steps * it->step;
+  return true;
+}
+
 // Takes a bound on a single dim into the dim's range; false where `c` is no such bound, or leaves
 // no size.
 bool TightenRange(std::vector<Dim>* dims, const Expr& c) {
   const Binary* b = As<Binary>(c);
+  if (b && b->op == BinaryOp::kLe && AsInt(b->lhs)) return RaiseLeast(dims, b->rhs, *AsInt(b->lhs));
+  if (b && b->op == BinaryOp::kGe && AsInt(b->rhs)) return RaiseLeast(dims, b->lhs, *AsInt(b->rhs));
   const VarNode* var = b ? As<VarNode>(b->lhs) : nullptr;
   std::optional<int64_t> n = b ? AsInt(b->rhs) : std::nullopt;
   if (!var || !n) return false;
@@ -271,6 +299,14 @@ Expected<Builder::Inferred> Builder::Infer(Node node) {
     }
     Require(c);
   }
+  // What windows and slices leave of a size must be some of it: no call may be of a size for which
+  // something in between has none, or a negative one.
+  for (const Type& type : inferred.types) {
+    for (const Expr& size : type.leaf().dims) {
+      if (IsA<IntConst>(size) || IsA<VarNode>(size) || MentionsCount(size)) continue;
+      if (DimRange(size).min < 1) Require(Ge(size, IndexConst(1)));
+    }
+  }
   inferred.identity = IsIdentity(view, first);
   inferred.node = std::move(node);
   return inferred;
@@ -334,7 +370,10 @@ Expected<std::vector<ValueId>> Builder::AddRegions(OpKind op, std::vector<ValueI
                      item);
     }
     for (const Expr& c : region.constraints) Require(c);
-    for (const Dim& d : region.dims) Require(Le(d.var, IndexConst(d.max)));
+    for (const Dim& d : region.dims) {
+      Require(Le(d.var, IndexConst(d.max)));
+      Require(Ge(d.var, IndexConst(d.min)));
+    }
     region.constraints.clear();
     region.dims = graph_.dims;
     node.regions.push_back(std::make_shared<const Graph>(std::move(region)));

@@ -97,6 +97,14 @@ Expected<Types> TypeTopK(const OpView& v) {
   return Types{TensorType{v.in(0).dtype, dims}, TensorType{DType::Int(64), dims}};
 }
 
+Expected<TensorType> TypeSearchSorted(const OpView& v) {
+  TN_RETURN_IF_ERROR(RequireNumber(v));
+  TN_RETURN_IF_ERROR(RequireOneDType(v));
+  if (v.in(0).rank() != 1)
+    return Bad("expected one axis of sorted elements, but got {}", v.in(0).ToString());
+  return TensorType{DType::Int(64), v.in(1).dims};
+}
+
 Expected<TensorType> TypeAlongAxis(const OpView& v) {
   TN_RETURN_IF_ERROR(RequireNumber(v));
   TN_ASSIGN_OR_RETURN([[maybe_unused]] int axis, Axis(v, "axis", v.in(0).rank()));

@@ -1,4 +1,5 @@
-// Reductions along axes: reduce, arg_reduce, topk, cumsum, softmax, log_softmax, layer_norm.
+// Reductions along axes: reduce, arg_reduce, topk, cumsum, search_sorted, softmax, log_softmax,
+// layer_norm.
 //
 // A definition is a few computations: reductions, each a block with axes of one element in the
 // place of the reduced ones where its readers have them, and what is made of those for each
@@ -11,10 +12,14 @@
 //   out0[vi0, vi1] = t1_exp[vi0, vi1] / t1_sum[vi0, 0]
 //
 // The maximum of loop IR passes NaN over. Where the result has it anyway, as here by the sum, that
-// is enough; reduce counts NaNs beside its maximum. Definitions are plain: cumsum sums up to each
-// place, topk counts what precedes each element. What is to be fast is an algorithm's.
+// is enough; reduce counts NaNs beside its maximum. Definitions are plain: topk counts what
+// precedes each element; but cumsum doubles how far it adds up, and search_sorted halves where it
+// looks.
+#include <fmt/format.h>
+
 #include <algorithm>
 
+#include "graph/dims.h"
 #include "ops/define.h"
 #include "support/check.h"
 
@@ -248,20 +253,61 @@ std::vector<Operand> DefineTopK(const OpContext& op) {
   return {values, As(i64, at)};
 }
 
+// The steps of a search or a scan by doubling: the powers of two below `size`, rising.
+static std::vector<int64_t> Doublings(const Expr& size) {
+  const int64_t most = std::max<int64_t>(graph::DimRange(size).max, 1);
+  std::vector<int64_t> out;
+  for (int64_t step = 1; step < most && step <= INT32_MAX; step *= 2) out.push_back(step);
+  return out;
+}
+
+// Sums of the last 1, 2, 4, … elements (Hillis and Steele 1986): n log n additions in place of n²,
+// all of a step at once.
 static Operand DefineCumSum(const OpContext& op) {
-  const Operand& x = op.in[0];
-  size_t axis = static_cast<size_t>(op.Int("axis"));
-  bool exclusive = op.node->attrs.Get<bool>("exclusive", false),
-       reverse = op.node->attrs.Get<bool>("reverse", false);
-  return Read(te::Compute(op.name + "_cumsum", x.dims, [&](const Indices& out) {
-    te::Axis r = te::ReduceAxis("r", x.dims[axis]);
+  const size_t axis = static_cast<size_t>(op.Int("axis"));
+  const bool exclusive = op.node->attrs.Get<bool>("exclusive", false),
+             reverse = op.node->attrs.Get<bool>("reverse", false);
+  const Expr size = op.in[0].dims[axis];
+  // The element `step` before this one in the order of adding, or 0 where there is none.
+  auto before = [&](const Operand& x, const Indices& out, int64_t step) {
     Indices in = out;
-    in[axis] = r.var;
-    Expr counts = reverse ? (exclusive ? Gt(r.var, out[axis]) : Ge(r.var, out[axis]))
-                          : (exclusive ? Lt(r.var, out[axis]) : Le(r.var, out[axis]));
-    Expr e = x.at(in);
-    return te::Sum(Select::Make(counts, e, MakeConst(e->dtype, 0)), {r});
-  }));
+    const Expr at = reverse ? out[axis] + step : out[axis] - step;
+    in[axis] = reverse ? Min(at, size - 1) : Max(at, IndexConst(0));
+    const Expr there = reverse ? Lt(at, size) : Ge(at, IndexConst(0));
+    return Select::Make(there, x.at(in), MakeConst(x.dtype, 0));
+  };
+  Operand sums = op.in[0];
+  for (int64_t step : Doublings(size)) {
+    const Operand last = sums;
+    sums = Read(
+        te::Compute(fmt::format("{}_sums{}", op.name, 2 * step), op.out.dims,
+                    [&](const Indices& out) { return last.at(out) + before(last, out, step); }));
+  }
+  if (!exclusive) return sums;
+  return Read(te::Compute(op.name + "_before", op.out.dims,
+                          [&](const Indices& out) { return before(sums, out, 1); }));
+}
+
+// By halving: the largest number of leading elements that are all at most the value, found bit by
+// bit.
+static Operand DefineSearchSorted(const OpContext& op) {
+  const Operand &sorted = op.in[0], &values = op.in[1];
+  const DType i64 = DType::Int(64);
+  const Expr size = sorted.dims[0];
+  std::vector<int64_t> steps = Doublings(size + 1);
+  Operand found{i64, op.out.dims, [i64](const Indices&) { return MakeIntConst(i64, 0); }};
+  for (size_t k = steps.size(); k-- > 0;) {
+    const Operand last = found;
+    found = Read(
+        te::Compute(fmt::format("{}_found{}", op.name, k), op.out.dims, [&](const Indices& out) {
+          const Expr here = last.at(out);
+          const Expr more = CastExpr::Make(DType::Index(), here) + steps[k];
+          const Expr at = Max(Min(more, size) - 1, IndexConst(0));
+          const Expr takes = And(Le(more, size), Le(sorted.at({at}), values.at(out)));
+          return Select::Make(takes, here + MakeIntConst(i64, steps[k]), here);
+        }));
+  }
+  return found;
 }
 
 static Operand DefineSoftmax(const OpContext& op, bool log) {
@@ -328,6 +374,7 @@ Operand DefineReduction(const OpContext& op) {
     case OpKind::kReduce: return DefineReduce(op);
     case OpKind::kArgReduce: return DefineArgReduce(op);
     case OpKind::kCumSum: return DefineCumSum(op);
+    case OpKind::kSearchSorted: return DefineSearchSorted(op);
     case OpKind::kSoftmax: return DefineSoftmax(op, false);
     case OpKind::kLogSoftmax: return DefineSoftmax(op, true);
     case OpKind::kLayerNorm: return DefineLayerNorm(op);

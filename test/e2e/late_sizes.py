@@ -54,6 +54,7 @@ class LateSizes(OnnxCase):
         done = subprocess.run([sys.executable, "-c", program, self.path("net.so")],
                               capture_output=True, text=True)
         self.assertIn("the sizes of outputs depend on values", done.stderr)
+        self.tenon("bench", self.path("net.so"), "--duration", "0.01")
 
     def test_what_cannot_be_is_an_error_that_says_why(self):
         self.write(self.find(2))

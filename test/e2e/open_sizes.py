@@ -8,6 +8,7 @@ import numpy as np
 
 import harness
 from harness import Case, INPUT, ROOT
+from networks import FLOAT, graph, info, node
 
 try:
     import onnx
@@ -125,3 +126,18 @@ class OpenSizes(Case):
         draw = lambda batch: {"x": self.random.standard_normal((batch, 3, 31, 31)).astype(np.float32)}
         self.check(self.path("fire.onnx"), library, map(draw, (1, 2, 5, 16)))
         self.check_kernels(self.path("fire.onnx"), library, {"x": "16x3x31x31"})
+
+    def test_windows_bound_open_sizes(self):
+        """A size is refused for which something in between would have nothing, or less; all others are right."""
+        nodes = [node("Conv", ["x", "w"], ["c"]), node("MaxPool", ["c"], ["p"], kernel_shape=[2, 2], strides=[2, 2]),
+                 node("Resize", ["p", "", "scales"], ["s"]), node("GlobalAveragePool", ["s"], ["y"])]
+        model = helper.make_model(graph(nodes, [info("x", FLOAT, "n", 3, "h", "w")], [info("y", FLOAT, "n", 4, 1, 1)],
+                                        {"w": self.random.standard_normal((4, 3, 3, 3)).astype(np.float32), "scales": np.array([1, 1, 0.5, 1], np.float32)}),
+                                  opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+        onnx.save(model, self.path("net.onnx"))
+        library = self.build_open(self.path("net.onnx"), {})
+        draw = lambda h, w: {"x": self.random.standard_normal((2, 3, h, w)).astype(np.float32)}
+        self.check(self.path("net.onnx"), library, [draw(6, 4), draw(7, 5), draw(19, 33)])
+        for h, w, name in ((5, 9, "h"), (9, 3, "w")):
+            _, said = self.tenon("run", library, "-i", self.save("in.npz", draw(h, w)), status=INPUT)
+            self.assertIn(f"{name}", said)

@@ -174,15 +174,10 @@ Status ImportNonZero(OpContext& c) {
   TN_ASSIGN_OR_RETURN(ValueId so_far, c.Emit(OpKind::kCumSum, {mask}, {{"axis", int64_t{0}}}));
   const Attrs sum = {{"kind", std::string("sum")}, {"axes", std::vector<int64_t>{0}}};
   TN_ASSIGN_OR_RETURN(ValueId count, c.Emit(OpKind::kReduce, {mask}, sum));
-  TN_ASSIGN_OR_RETURN(const Expr n,
-                      c.b.DefineDim(ToIdentifier(c.node.outputs[0]), count, total));
+  TN_ASSIGN_OR_RETURN(const Expr n, c.b.DefineDim(ToIdentifier(c.node.outputs[0]), count, total));
   TN_ASSIGN_OR_RETURN(
       ValueId j, c.Emit(OpKind::kRange, {c.Scalar(i64, 0), c.Scalar(i64, 1)}, {}, {{"size", {n}}}));
-  TN_ASSIGN_OR_RETURN(j, c.Reshape(j, {one, n}));
-  TN_ASSIGN_OR_RETURN(so_far, c.Reshape(so_far, {total, one}));
-  TN_ASSIGN_OR_RETURN(ValueId before, c.Emit(OpKind::kLessEqual, {so_far, j}));
-  TN_ASSIGN_OR_RETURN(before, c.Emit(OpKind::kCast, {before}, to_i64));
-  TN_ASSIGN_OR_RETURN(ValueId at, c.Emit(OpKind::kReduce, {before}, sum));
+  TN_ASSIGN_OR_RETURN(ValueId at, c.Emit(OpKind::kSearchSorted, {so_far, j}));
   std::vector<ValueId> rows;
   for (size_t axis = 0; axis < dims.size(); ++axis) {
     const auto a = static_cast<int64_t>(axis), rank = static_cast<int64_t>(dims.size());

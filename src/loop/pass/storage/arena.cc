@@ -54,13 +54,22 @@ ArenaPlan PlanArena(const std::vector<ArenaItem>& items) {
   plan.offsets.resize(items.size());
   plan.bytes = IndexConst(0);
   std::vector<Expr> ends(items.size());
+  // By item: those that are known to end where it begins, or before.
+  std::vector<std::vector<bool>> below(items.size(), std::vector<bool>(items.size()));
   for (size_t n = 0; n < order.size(); ++n) {
     size_t i = order[n];
-    Expr at = IndexConst(0);
-    for (size_t m = 0; m < n; ++m) {
-      size_t j = order[m];
-      if (Meet(items[i], items[j])) at = Max(at, ends[j]);
+    // The ends of what is below another one say nothing new, and sizes that are expressions would
+    // double with every item.
+    std::vector<size_t> last;
+    for (size_t m = n; m-- > 0;) {
+      const size_t j = order[m];
+      if (!Meet(items[i], items[j]) || below[i][j]) continue;
+      last.push_back(j);
+      below[i][j] = true;
+      for (size_t k = 0; k < items.size(); ++k) below[i][k] = below[i][k] || below[j][k];
     }
+    Expr at = IndexConst(0);
+    for (auto j = last.rbegin(); j != last.rend(); ++j) at = Max(at, ends[*j]);
     plan.offsets[i] = Simplify(at);
     ends[i] = AlignUp(plan.offsets[i] + items[i].bytes);
     plan.bytes = Max(plan.bytes, ends[i]);
