@@ -127,7 +127,9 @@ TEST(GraphVerify, EachRule) {
   EXPECT_EQ(FirstError(g), "value 0 'x': error: dim 'n' is not declared");
   g = good;
   g.dims.push_back({.var = VarNode::Make("m")});
-  EXPECT_EQ(FirstError(g), "dim m: error: no input has it as a dim and no node defines it, so its size cannot be known");
+  EXPECT_EQ(
+      FirstError(g),
+      "dim m: error: no input has it as a dim and no node defines it, so its size cannot be known");
   g = good;
   g.nodes[0].attrs.Set("axis", int64_t{1});
   EXPECT_EQ(FirstError(g), "node 'a' (add): error: add has no attribute axis");
