@@ -35,7 +35,8 @@ Graph MustParse(const std::string& text) {
 #if !defined(__has_feature)
 #define __has_feature(x) 0
 #endif
-constexpr size_t kPoints = __has_feature(address_sanitizer) ? 10 : 200;
+constexpr bool kFewPoints = __has_feature(address_sanitizer);
+constexpr size_t kPoints = kFewPoints ? 10 : 200;
 
 // Points whose schedules have the same steps replay each other's traces.
 class Replays {
@@ -102,7 +103,8 @@ void CheckPoints(const Graph& g, const std::string& node, const char* algorithm,
     CheckReplay(*planned, &replays);
     if (::testing::Test::HasFailure()) return;
   }
-  EXPECT_GT(replays.replayed(), points.size() / 4);
+  // Few points rarely have the same steps.
+  if (!kFewPoints) EXPECT_GT(replays.replayed(), points.size() / 4);
 }
 
 // A linear layer of bert-base (128 x 768 x 768), with what follows it; fewer rows and columns.
