@@ -2,6 +2,7 @@
 
 #include "graph/dims.h"
 #include "intrin/tile_intrinsic.h"
+#include "ops/tiling.h"
 #include "support/check.h"
 
 namespace tenon::ops {
@@ -120,6 +121,16 @@ std::optional<ProductShape> ReadProduct(const Site& site) {
   s.least.pop_back();
   if (s.n < 2) return std::nullopt;
   return s;
+}
+
+void AddProductBytes(WorkDescription* work, const Site& site, int64_t blocks) {
+  const double border = BorderBytes(site.region);
+  const double again = BytesOf(site.region, site.input(1)) * static_cast<double>(blocks - 1);
+  work->bytes[site.machine.LevelFor(static_cast<int64_t>(border))] = border + again;
+}
+
+int64_t SecondLevelBytes(const Machine& machine) {
+  return machine.memory[std::min<size_t>(1, machine.memory.size() - 1)].capacity_bytes;
 }
 
 }  // namespace tenon::ops

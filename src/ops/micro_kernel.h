@@ -64,4 +64,10 @@ struct ProductShape {
 /// Nullopt for any other node, and for a single column, which has no lanes.
 std::optional<ProductShape> ReadProduct(const Site& site);
 
+/// What a product of `blocks` blocks of rows moves: the second operand once for each, everything
+/// else once.
+void AddProductBytes(WorkDescription* work, const Site& site, int64_t blocks);
+/// Of the cache that holds a block's rows: the second level, or the only one.
+int64_t SecondLevelBytes(const Machine& machine);
+
 }  // namespace tenon::ops

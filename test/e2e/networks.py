@@ -24,11 +24,13 @@ def graph(nodes, inputs, outputs, constants):
 
 
 class OnnxCase(Case):
+    SEED = 7
+
     def setUp(self):
         super().setUp()
         if onnx is None:
             self.skipTest("onnx and onnxruntime are not installed")
-        self.random = np.random.default_rng(7)
+        self.random = np.random.default_rng(self.SEED)
 
     def weight(self, *shape):
         return (self.random.standard_normal(shape) / shape[-1] ** 0.5).astype(np.float32)

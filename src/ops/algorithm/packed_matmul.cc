@@ -45,10 +45,6 @@ int64_t Vectors(const ProductShape& s, const MicroKernel& kernel) {
   return vectors > 4 ? CeilDiv(vectors, 4) * 4 : vectors;
 }
 
-int64_t SecondLevel(const Machine& machine) {
-  return machine.memory[std::min<size_t>(1, machine.memory.size() - 1)].capacity_bytes;
-}
-
 Space SpaceOf(const Site& site) {
   const ProductShape s = *ReadProduct(site);
   const MicroKernel kernel = *FindKernel(site, s);
@@ -69,7 +65,8 @@ Space SpaceOf(const Site& site) {
   const Expr block = space.Add({"row_block", OneTo(kMaxRowBlock), false, false});
   const int64_t row_bytes = std::max<int64_t>(s.k, 1) * s.a.Bytes();
   const Expr one = Eq(block, IndexConst(1));
-  space.Require(Or(one, Le(block * rows * row_bytes, IndexConst(SecondLevel(site.machine) / 2))));
+  space.Require(
+      Or(one, Le(block * rows * row_bytes, IndexConst(SecondLevelBytes(site.machine) / 2))));
   const Expr block_rows = block * rows;
   auto blocks_of = [&](int64_t m) {
     return (IndexConst(std::max<int64_t>(m, 1) - 1) + block_rows) / block_rows;
@@ -115,10 +112,7 @@ WorkDescription Work(const Site& site, const Point& point) {
   AddTiles(&work, 1, m, 1, rows, nv,
            static_cast<double>(s.Lead() * panels * CeilDiv(s.k, kernel.depth())) * repeats);
   work.vector_ops = EpilogueElements(site);
-  // The panels once for each block of rows, everything else once.
-  const double weights = BytesOf(site.region, site.input(1));
-  const double bytes = BorderBytes(site.region) + weights * static_cast<double>(blocks - 1);
-  work.bytes[site.machine.LevelFor(static_cast<int64_t>(BorderBytes(site.region)))] = bytes;
+  AddProductBytes(&work, site, blocks);
   std::vector<int64_t> outer = s.lead;
   outer.insert(outer.end(), {blocks, CeilDiv(s.n, nv * kernel.lanes()), block});
   ShareOut(&work, site.machine, outer, point);

@@ -38,10 +38,6 @@ bool IsFor(const Site& site) {
   return s && FindKernel(site, *s);
 }
 
-int64_t SecondLevel(const Machine& machine) {
-  return machine.memory[std::min<size_t>(1, machine.memory.size() - 1)].capacity_bytes;
-}
-
 Space SpaceOf(const Site& site) {
   const ProductShape s = *ReadProduct(site);
   const MicroKernel kernel = *FindKernel(site, s);
@@ -55,7 +51,7 @@ Space SpaceOf(const Site& site) {
   const Expr block = space.Add({"row_block", OneTo(kMaxRowBlock), false, false});
   const int64_t bytes = std::max<int64_t>(s.k, 1) * kernel.rows() * s.a.Bytes();
   const Expr one = Eq(block, IndexConst(1));
-  space.Require(Or(one, Le(block * rows * bytes, IndexConst(SecondLevel(site.machine) / 2))));
+  space.Require(Or(one, Le(block * rows * bytes, IndexConst(SecondLevelBytes(site.machine) / 2))));
   auto ceil_div = [](int64_t a, const Expr& b) {
     return (IndexConst(std::max<int64_t>(a, 1) - 1) + b) / b;
   };
@@ -98,9 +94,7 @@ WorkDescription Work(const Site& site, const Point& point) {
   // The sums go to memory and come back.
   const auto sums = static_cast<double>(rows * nv * kernel.rows() * kernel.lanes());
   work.vector_ops = EpilogueElements(site) + 2 * tiles * sums;
-  const double weights = BytesOf(site.region, site.input(1));
-  const double bytes = BorderBytes(site.region) + weights * static_cast<double>(blocks - 1);
-  work.bytes[site.machine.LevelFor(static_cast<int64_t>(BorderBytes(site.region)))] = bytes;
+  AddProductBytes(&work, site, blocks);
   std::vector<int64_t> outer = s.lead;
   outer.insert(outer.end(), {blocks, panels, block});
   ShareOut(&work, site.machine, outer, point);

@@ -10,9 +10,12 @@
 #include "loop/print.h"
 #include "loop/verify.h"
 #include "plan/passes.h"
+#include "support/launches.h"
 
 namespace tenon::graph {
 namespace {
+
+using tenon::testing::Launches;
 
 const Machine& Cpu() {
   static const Machine kMachine = Machine::Of(Target::Parse("llvm -mcpu=core-avx2").value());
@@ -36,16 +39,6 @@ LoweredNetwork MustLower(const Graph& g, const std::string& name = "main") {
     EXPECT_TRUE(ok) << ToString(ok.errors()) << Print(*m);
   }
   return std::move(*network);
-}
-
-// The kernels that a host function launches, in order.
-std::vector<std::string> Launches(const Module& module, const std::string& function) {
-  std::vector<std::string> out;
-  PreOrder(module.Find(function)->body, [&](const NodeRef& n) {
-    if (const auto* launch = As<Launch>(n)) out.push_back(launch->kernel);
-    return true;
-  });
-  return out;
 }
 
 TEST(Lower, EqualKernelsAreOneFunction) {

@@ -10,9 +10,12 @@
 #include "loop/verify.h"
 #include "plan/passes.h"
 #include "support/graph_eval.h"
+#include "support/launches.h"
 
 namespace tenon::graph {
 namespace {
+
+using tenon::testing::Launches;
 
 const Machine& MachineOf(const char* target) {
   static std::map<std::string, Machine> known;
@@ -49,15 +52,6 @@ const Weight& WeightNamed(const LoweredNetwork& network, const std::string& name
   }
   ADD_FAILURE() << "no weight " << name;
   return network.weights.at(0);
-}
-
-std::vector<std::string> Launches(const Module& module, const std::string& function) {
-  std::vector<std::string> out;
-  PreOrder(module.Find(function)->body, [&](const NodeRef& n) {
-    if (const auto* launch = As<Launch>(n)) out.push_back(launch->kernel);
-    return true;
-  });
-  return out;
 }
 
 std::vector<double> Floats(const Payload& payload) {
