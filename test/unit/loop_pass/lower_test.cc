@@ -75,34 +75,39 @@ TEST(KernelPasses, TiledMatmulAtAwkwardSizes) {
   ExpectPipelineKeepsMeaning(kTiled, "tiled", dims);
 }
 
-// Tiles of registers that m cuts: whole ones, those of each number of rows, and those without any.
+// Tiles of registers that m and n cut: whole ones, those of each number of rows and of vectors, and
+// those without any.
 TEST(KernelPasses, RegisterTilesAtAwkwardSizes) {
   const char text[] = R"(
-func @tiled<m>(A: f32[m, 5], B: f32[5, 11], out C: f32[m, 11], out D: f32[m, 11]) {
+func @tiled<m, n>(A: f32[m, 5], B: f32[5, n], out C: f32[m, n], out D: f32[m, n]) {
   for io in 0..(m + 7) / 8 parallel {
-   for ib in 0..2, jo in 0..3 {
-    alloc t: f32[4, 4] in register {
+   for ib in 0..2, jo in 0..(n + 7) / 8 {
+    alloc t: f32[4, 8] in register {
       for r in 0..5 {
         for ii in 0..4 unrolled {
+         for jb in 0..2 unrolled {
           for ji in 0..4 vectorized {
-            block t(vi: spatial in 0..m = io * 8 + ib * 4 + ii, vj: spatial in 0..11 = jo * 4 + ji, vk: reduce = r) where io * 8 + ib * 4 + ii < m && jo * 4 + ji < 11 fp: contract {
+            block t(vi: spatial in 0..m = io * 8 + ib * 4 + ii, vj: spatial in 0..n = jo * 8 + jb * 4 + ji, vk: reduce = r) where io * 8 + ib * 4 + ii < m && jo * 8 + jb * 4 + ji < n fp: contract {
               reads A[vi, vk], B[vk, vj]
-              writes t[vi - io * 8 - ib * 4, vj - jo * 4]
-              init { t[vi - io * 8 - ib * 4, vj - jo * 4] = 0f32 }
-              t[vi - io * 8 - ib * 4, vj - jo * 4] = t[vi - io * 8 - ib * 4, vj - jo * 4] + A[vi, vk] * B[vk, vj]
+              writes t[vi - io * 8 - ib * 4, vj - jo * 8]
+              init { t[vi - io * 8 - ib * 4, vj - jo * 8] = 0f32 }
+              t[vi - io * 8 - ib * 4, vj - jo * 8] = t[vi - io * 8 - ib * 4, vj - jo * 8] + A[vi, vk] * B[vk, vj]
             }
           }
+         }
         }
       }
       for ic in 0..4 unrolled {
+       for jd in 0..2 unrolled {
         for jc in 0..4 vectorized {
-          block C(vi: spatial in 0..m = io * 8 + ib * 4 + ic, vj: spatial in 0..11 = jo * 4 + jc) where io * 8 + ib * 4 + ic < m && jo * 4 + jc < 11 {
-            reads t[vi - io * 8 - ib * 4, vj - jo * 4]
+          block C(vi: spatial in 0..m = io * 8 + ib * 4 + ic, vj: spatial in 0..n = jo * 8 + jd * 4 + jc) where io * 8 + ib * 4 + ic < m && jo * 8 + jd * 4 + jc < n {
+            reads t[vi - io * 8 - ib * 4, vj - jo * 8]
             writes C[vi, vj], D[vi, vj]
-            C[vi, vj] = t[vi - io * 8 - ib * 4, vj - jo * 4]
-            D[vi, vj] = select(vi < 3, t[vi - io * 8 - ib * 4, vj - jo * 4], 7f32)
+            C[vi, vj] = t[vi - io * 8 - ib * 4, vj - jo * 8]
+            D[vi, vj] = select(vi < 3, t[vi - io * 8 - ib * 4, vj - jo * 8], 7f32)
           }
         }
+       }
       }
     }
    }
@@ -110,7 +115,9 @@ func @tiled<m>(A: f32[m, 5], B: f32[5, 11], out C: f32[m, 11], out D: f32[m, 11]
 }
 )";
   std::vector<std::map<std::string, int64_t>> dims;
-  for (int64_t m : {0, 1, 2, 3, 4, 5, 7, 8, 9, 13, 16}) dims.push_back({{"m", m}});
+  for (int64_t m : {0, 1, 2, 3, 4, 5, 7, 8, 9, 13, 16}) {
+    for (int64_t n : {0, 1, 3, 4, 5, 7, 8, 9, 11, 16, 17}) dims.push_back({{"m", m}, {"n", n}});
+  }
   ExpectPipelineKeepsMeaning(text, "tiled", dims);
 }
 

@@ -1,6 +1,7 @@
 #include "loop/pass/loops/cut_tiles.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "loop/pass/rewrite.h"
 
@@ -8,19 +9,28 @@ namespace tenon {
 
 namespace {
 
-// What a tile's guards say: each loop over rows runs where its variable is less than `rest`.
+// What a tile's guards say: each loop over rows runs where `row · width + lane < rest`; a row is
+// one element wide, or a vector whose lanes another loop counts.
 struct Cut {
   Expr rest;
+  int64_t width = 1;
   int64_t rows = 0;                                             // of the longest of those loops
   std::unordered_map<const Node*, const VarNode*> comparisons;  // by guard: its loop's variable
+
+  // Whether a row runs, all of it or none, where so many rows run; nullopt: its lanes decide.
+  std::optional<bool> Holds(int64_t row, int64_t running) const {
+    if (row >= running) return false;
+    return row + 1 < running || width == 1 ? std::optional(true) : std::nullopt;
+  }
 };
 
-// The guards `row < rest` of one register tile, those with the first rest that is found. The rest
-// is known where the tile begins, and `dims` decide about it.
+// The guards of one register tile, those with the first rest that is found. The rest is known where
+// the tile begins, is none of `others`, and `dims` decide about it.
 class CutFinder {
  public:
-  CutFinder(const std::unordered_set<const VarNode*>& dims, Analyzer* analyzer)
-      : dims_(dims), analyzer_(analyzer) {}
+  CutFinder(const std::unordered_set<const VarNode*>& dims, const std::vector<Expr>& others,
+            Analyzer* analyzer)
+      : dims_(dims), others_(others), analyzer_(analyzer) {}
 
   Cut operator()(const Stmt& tile) {
     PreOrder(tile, [&](const NodeRef& n) {
@@ -38,7 +48,12 @@ class CutFinder {
   void BindLoop(const For& loop) {
     inner_.insert(loop.var.get());
     const auto extent = AsInt(loop.extent);
-    if (loop.for_kind != ForKind::kUnrolled || !extent || !IsZero(loop.min)) return;
+    if (!extent || !IsZero(loop.min)) return;
+    if (loop.for_kind == ForKind::kVectorized) {
+      first_lane_[loop.var.get()] = IndexConst(0);
+      last_lane_[loop.var.get()] = IndexConst(*extent - 1);
+    }
+    if (loop.for_kind != ForKind::kUnrolled) return;
     rows_.push_back(loop.var);
     extents_.push_back(*extent);
   }
@@ -50,19 +65,39 @@ class CutFinder {
       return;
     for (size_t i = 0; i < rows_.size(); ++i) {
       if (!UsesVar(comparison->lhs, rows_[i].get())) continue;
-      const Expr rest = analyzer_->Simplify(comparison->rhs - comparison->lhs + rows_[i]);
-      const bool other = cut_.rest && !analyzer_->CanProveEqual(rest, cut_.rest);
-      if (other || UsesAnyVar(rest, inner_) || !UsesAnyVar(rest, dims_) || !IsPure(rest)) return;
+      const Expr first = Substitute(comparison->lhs, first_lane_);
+      const int64_t width = Width(*comparison, rows_[i]);
+      const Expr rest = analyzer_->Simplify(comparison->rhs - first + rows_[i] * IndexConst(width));
+      const bool other =
+          cut_.rest && (width != cut_.width || !analyzer_->CanProveEqual(rest, cut_.rest));
+      const bool is_done = std::any_of(others_.begin(), others_.end(), [&](const Expr& o) {
+        return analyzer_->CanProveEqual(rest, o);
+      });
+      if (other || is_done || UsesAnyVar(rest, inner_) || !UsesAnyVar(rest, dims_) || !IsPure(rest))
+        return;
       cut_.rest = rest;
+      cut_.width = width;
       cut_.rows = std::max(cut_.rows, extents_[i]);
       cut_.comparisons[comparison] = rows_[i].get();
       return;
     }
   }
 
+  // How far a guard's left side goes from row to row, where its lanes fill no more than that; else
+  // 1, which leaves the row in the rest.
+  int64_t Width(const Binary& guard, const Var& row) {
+    const Expr next = Substitute(guard.lhs, {{row.get(), row + IndexConst(1)}});
+    const auto step = AsInt(analyzer_->Simplify(next - guard.lhs));
+    const auto lanes = AsInt(analyzer_->Simplify(Substitute(guard.lhs, last_lane_) -
+                                                 Substitute(guard.lhs, first_lane_)));
+    return step && lanes && *lanes >= 0 && *lanes < *step ? *step : 1;
+  }
+
   const std::unordered_set<const VarNode*>& dims_;
+  const std::vector<Expr>& others_;
   Analyzer* analyzer_;
   std::unordered_set<const VarNode*> inner_;  // what the tile binds
+  VarMap first_lane_, last_lane_;             // of the vectorized loops met so far
   std::vector<Var> rows_;                     // unrolled loops met so far, and how long they are
   std::vector<int64_t> extents_;
   Cut cut_;
@@ -80,21 +115,24 @@ class TileCutter final : public ScopedRewriter {
   Stmt VisitStmt(const Stmt& stmt) override {
     const auto* alloc = As<Alloc>(stmt);
     if (!alloc || alloc->buffer->scope != Scope::kRegister) return Children(stmt);
-    const Cut cut = CutFinder(dims_, &analyzer_)(stmt);
+    const Cut cut = CutFinder(dims_, rests_, &analyzer_)(stmt);
     // The copies are half as long as the whole in the middle.
     const int64_t copies = cut.rows * Unrolled(stmt) / 2;
     if (!cut.rest || stmts_ + copies > max_stmts_) return Children(stmt);
     stmts_ += copies;
+    rests_.push_back(cut.rest);
     // From the last case to the first, each in the `else` of the one before it.
     Stmt out;
     for (int64_t n = cut.rows; n >= 0; --n) {
       const bool is_last = n == cut.rows;
-      const Expr holds = is_last ? Ge(cut.rest, IndexConst(n)) : Le(cut.rest, IndexConst(n));
+      const Expr holds = is_last ? Gt(cut.rest, IndexConst((n - 1) * cut.width))
+                                 : Le(cut.rest, IndexConst(n * cut.width));
       if (analyzer_.CanProve(Not(holds))) continue;
       Stmt here = Tile(*alloc, cut, n);
-      if (!here) here = Seq::Make({});
+      here = here ? VisitStmt(here) : Seq::Make({});
       out = out ? If::Make(holds, FreshCopy(here, {}, &names_), out) : here;
     }
+    rests_.pop_back();
     return out;
   }
 
@@ -136,16 +174,23 @@ class TileCutter final : public ScopedRewriter {
       return IsIdle(out) ? nullptr : out;
     }
     const int64_t extent = *AsInt(loop->extent), rows = std::min(n, extent);
-    auto part = [&](int64_t first, int64_t count) -> Stmt {
-      if (count == 0) return nullptr;
-      const Stmt body = WithRows(Decide(loop->body, cut, loop->var.get(), first < rows), cut, n);
-      return !body ? nullptr
-                   : For::Make(loop->var, IndexConst(first), IndexConst(count), loop->for_kind,
-                               body, loop->attrs);
+    std::vector<Stmt> parts;
+    // Rows from `first` to `end`, about which the guards say the same.
+    auto add = [&](int64_t first, int64_t end) {
+      if (first == end) return;
+      const Stmt body =
+          WithRows(Decide(loop->body, cut, loop->var.get(), cut.Holds(first, n)), cut, n);
+      if (!body) return;
+      const Stmt part = For::Make(loop->var, IndexConst(first), IndexConst(end - first),
+                                  loop->for_kind, body, loop->attrs);
+      parts.push_back(parts.empty() ? part : FreshCopy(part, {}, &names_));
     };
-    const Stmt guarded = part(0, rows), rest = part(rows, extent - rows);
-    if (!guarded || !rest) return guarded ? guarded : rest;
-    return Seq::Make({guarded, FreshCopy(rest, {}, &names_)});
+    // The last of the rows that run may be on its own: only some of its lanes may.
+    const int64_t sure = rows == n && rows > 0 && !cut.Holds(n - 1, n) ? rows - 1 : rows;
+    add(0, sure);
+    add(sure, rows);
+    add(rows, extent);
+    return parts.empty() ? nullptr : parts.size() == 1 ? parts[0] : Seq::Make(std::move(parts));
   }
 
   static bool IsIdle(const Stmt& stmt) {
@@ -154,11 +199,13 @@ class TileCutter final : public ScopedRewriter {
     return loop ? IsIdle(loop->body) : seq && seq->stmts.empty();
   }
 
-  // The guards over one loop's variable are known.
-  static Stmt Decide(const Stmt& stmt, const Cut& cut, const VarNode* var, bool holds) {
+  // The guards over one loop's variable, where they are known.
+  static Stmt Decide(const Stmt& stmt, const Cut& cut, const VarNode* var,
+                     std::optional<bool> holds) {
+    if (!holds) return stmt;
     return PostOrderRewrite(stmt, [&](const NodeRef& n) -> NodeRef {
       auto it = cut.comparisons.find(n.get());
-      return it != cut.comparisons.end() && it->second == var ? BoolConst(holds) : n;
+      return it != cut.comparisons.end() && it->second == var ? BoolConst(*holds) : n;
     });
   }
 
@@ -198,6 +245,7 @@ class TileCutter final : public ScopedRewriter {
   int64_t stmts_;
   const int64_t max_stmts_;
   std::unordered_set<const VarNode*> dims_;
+  std::vector<Expr> rests_;  // by which the tiles around have been cut
 };
 
 }  // namespace
