@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <numeric>
 
-#include "arith/analyzer.h"
 #include "ir/print.h"
 #include "ir/visit.h"
 
@@ -42,9 +41,27 @@ std::vector<int64_t> GreedyOffsets(const std::vector<ArenaItem>& items) {
   return offsets;
 }
 
+// The largest of these ends, the last of which come first; those that are known to be no larger
+// than another are not asked.
+Expr LargestEnd(const std::vector<Expr>& ends, const std::vector<size_t>& of, Analyzer* analyzer) {
+  std::vector<Expr> largest;
+  for (auto j = of.rbegin(); j != of.rend(); ++j) {
+    auto covers = [&](const Expr& a, const Expr& b) { return analyzer->CanProve(Ge(a, b)); };
+    if (std::any_of(largest.begin(), largest.end(),
+                    [&](const Expr& e) { return covers(e, ends[*j]); }))
+      continue;
+    std::erase_if(largest, [&](const Expr& e) { return covers(ends[*j], e); });
+    largest.push_back(ends[*j]);
+  }
+  if (largest.empty()) return IndexConst(0);
+  Expr out = largest[0];
+  for (size_t i = 1; i < largest.size(); ++i) out = Max(out, largest[i]);
+  return analyzer->Simplify(out);
+}
+
 }  // namespace
 
-ArenaPlan PlanArena(const std::vector<ArenaItem>& items) {
+ArenaPlan PlanArena(const std::vector<ArenaItem>& items, Analyzer* analyzer) {
   std::vector<int64_t> guess = GreedyOffsets(items);
   std::vector<size_t> order(items.size());
   std::iota(order.begin(), order.end(), size_t{0});
@@ -52,7 +69,6 @@ ArenaPlan PlanArena(const std::vector<ArenaItem>& items) {
             [&](size_t a, size_t b) { return std::pair(guess[a], a) < std::pair(guess[b], b); });
   ArenaPlan plan;
   plan.offsets.resize(items.size());
-  plan.bytes = IndexConst(0);
   std::vector<Expr> ends(items.size());
   // By item: those that are known to end where it begins, or before.
   std::vector<std::vector<bool>> below(items.size(), std::vector<bool>(items.size()));
@@ -68,13 +84,16 @@ ArenaPlan PlanArena(const std::vector<ArenaItem>& items) {
       below[i][j] = true;
       for (size_t k = 0; k < items.size(); ++k) below[i][k] = below[i][k] || below[j][k];
     }
-    Expr at = IndexConst(0);
-    for (auto j = last.rbegin(); j != last.rend(); ++j) at = Max(at, ends[*j]);
-    plan.offsets[i] = Simplify(at);
-    ends[i] = AlignUp(plan.offsets[i] + items[i].bytes);
-    plan.bytes = Max(plan.bytes, ends[i]);
+    plan.offsets[i] = LargestEnd(ends, last, analyzer);
+    ends[i] = analyzer->Simplify(AlignUp(plan.offsets[i] + items[i].bytes));
   }
-  plan.bytes = Simplify(plan.bytes);
+  std::vector<size_t> last;  // nothing is above them
+  for (size_t m = order.size(); m-- > 0;) {
+    const size_t j = order[m];
+    if (std::none_of(last.begin(), last.end(), [&](size_t k) { return below[k][j]; }))
+      last.push_back(j);
+  }
+  plan.bytes = LargestEnd(ends, last, analyzer);
   return plan;
 }
 

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "arith/analyzer.h"
 #include "ir/expr.h"
 #include "loop/func.h"
 
@@ -28,8 +29,9 @@ inline constexpr int64_t kArenaAlign = 64;
 /// 2020): the largest item first, each at the lowest place where it overlaps no item that lives at
 /// the same time. The offsets found for the guesses only decide the *order* of items in memory; an
 /// item's offset is then the largest end of those that live with it and come before it. That holds
-/// for every value of the dims, and is the greedy answer or better for the guess.
-ArenaPlan PlanArena(const std::vector<ArenaItem>& items);
+/// for every value of the dims, and is the greedy answer or better for the guess. `analyzer` knows
+/// the dims' ranges.
+ArenaPlan PlanArena(const std::vector<ArenaItem>& items, Analyzer* analyzer);
 
 /// The plan as a table for people: offset, bytes, lifetime, name.
 std::string ToString(const std::vector<ArenaItem>& items, const ArenaPlan& plan);

@@ -90,7 +90,8 @@ class KernelPlanner final : public ScopedRewriter {
 
   Func operator()() {
     Choose();
-    ArenaPlan shared = PlanArena(shared_items_), own = PlanArena(own_items_);
+    ArenaPlan shared = PlanArena(shared_items_, &analyzer_);
+    ArenaPlan own = PlanArena(own_items_, &analyzer_);
     PrimFunc fields = *func_;
     if (!placed_count()) return Describe(std::move(fields), shared, own);
     Var workspace = VarNode::Make("workspace", DType::Handle());
@@ -324,7 +325,7 @@ class HostPlanner final : public StorageRewriter {
       workspace_of_[launch] = items_.size();
       AddItem(launch->kernel + " workspace", bytes, point, point);
     }
-    plan_ = PlanArena(items_);
+    plan_ = PlanArena(items_, &analyzer_);
     if (items_.empty()) return;
     if (packed::HasHandles(*func_)) return PlanApart();
     arenas_ = {{VarNode::Make("arena", DType::Handle()), plan_.bytes, {}}};
