@@ -6,8 +6,9 @@
 // Values have lost their identity by now, on purpose: plan_storage has let values that are never
 // needed together share bytes of the arena, and it is bytes that must not be overwritten too early.
 // So each piece is a list of stretches [first, end) of some root (the arena, a parameter, the
-// weights), and a barrier is put before a piece that clashes with what is pending; it empties the
-// list. Two pieces that worker 0 does alone are in its own order and never clash. From
+// weights), whose ends are expressions where dims are open, and a barrier is put before a piece
+// that is not known to keep clear of what is pending; it empties the list. Two pieces that worker 0
+// does alone are in its own order and never clash. From
 //
 //   launch @k(x, t0) on host
 //   launch @k(x, t1) on host
@@ -42,29 +43,13 @@ namespace {
 // the weights.
 struct Stretch {
   const Node* root;
-  int64_t first, end;
+  Expr first, end;  // null: all of it
   bool write;
   bool first_worker;  // only worker 0 touches it
 };
 
-constexpr int64_t kAll = std::numeric_limits<int64_t>::max();
-
-bool Clash(const Stretch& a, const Stretch& b) {
-  return a.root == b.root && (a.write || b.write) && !(a.first_worker && b.first_worker) &&
-         a.first < b.end && b.first < a.end;
-}
-
 // What a piece of work touches.
 using Touched = std::vector<Stretch>;
-
-bool Clash(const Touched& a, const Touched& b) {
-  for (const Stretch& x : a) {
-    for (const Stretch& y : b) {
-      if (Clash(x, y)) return true;
-    }
-  }
-  return false;
-}
 
 // What plan_storage says of a kernel.
 struct KernelFacts {
@@ -94,7 +79,9 @@ KernelFacts FactsOf(const Func& kernel, int64_t max_team) {
 class TeamBody {
  public:
   TeamBody(const Func& func, const Module& module, const PassContext& context)
-      : module_(module), context_(context), names_(*func), fields_(*func) {}
+      : module_(module), context_(context), names_(*func), fields_(*func) {
+    BindDims(*func, &analyzer_);
+  }
 
   Func operator()() {
     fields_.body = Lower(fields_.body);
@@ -125,6 +112,24 @@ class TeamBody {
       case NodeKind::kReturn: return stmt;
       default: return OnFirstWorker(stmt);
     }
+  }
+
+  // Whether `a` ends before `b` begins, for all sizes.
+  bool IsBelow(const Stretch& a, const Stretch& b) {
+    const auto end = AsInt(a.end), first = AsInt(b.first);
+    return end && first ? *end <= *first : analyzer_.CanProve(Le(a.end, b.first));
+  }
+
+  bool Clash(const Stretch& a, const Stretch& b) {
+    if (a.root != b.root || (!a.write && !b.write) || (a.first_worker && b.first_worker))
+      return false;
+    return !a.first || !b.first || (!IsBelow(a, b) && !IsBelow(b, a));
+  }
+
+  bool Clash(const Touched& a, const Touched& b) {
+    return std::any_of(a.begin(), a.end(), [&](const Stretch& x) {
+      return std::any_of(b.begin(), b.end(), [&](const Stretch& y) { return Clash(x, y); });
+    });
   }
 
   template <class F>
@@ -250,49 +255,43 @@ class TeamBody {
 
   struct Address {
     const Node* root;
-    std::optional<int64_t> offset;  // bytes, where constant
+    Expr offset;  // bytes
   };
 
-  static Address AddressOf(const Expr& handle) {
+  Address AddressOf(const Expr& handle) {
     const auto* call = As<Call>(handle);
-    if (call && call->intrinsic == Intrinsic::kPtrOffset) {
-      Address base = AddressOf(call->args[0]);
-      auto more = AsInt(call->args[1]);
-      if (base.offset && more)
-        *base.offset += *more;
-      else
-        base.offset.reset();
-      return base;
-    }
-    return {handle.get(), 0};
-  }
-
-  Stretch At(const Address& base, std::optional<int64_t> first, std::optional<int64_t> bytes,
-             bool write, bool first_worker) const {
-    if (!base.offset || !first || !bytes) return {base.root, 0, kAll, write, first_worker};
-    return {base.root, *base.offset + *first, *base.offset + *first + *bytes, write, first_worker};
+    if (!call || call->intrinsic != Intrinsic::kPtrOffset) return {handle.get(), IndexConst(0)};
+    const Address base = AddressOf(call->args[0]);
+    return {base.root, analyzer_.Simplify(base.offset + call->args[1])};
   }
 
   Address BaseOf(const BufferNode* buffer) const {
     auto it = base_.find(buffer);
-    return it == base_.end() ? Address{buffer, 0} : it->second;
+    return it == base_.end() ? Address{buffer, IndexConst(0)} : it->second;
   }
 
-  Stretch StretchOf(const RegionNode& region, bool write, bool first_worker) const {
+  Stretch At(const Address& base, const Expr& first, const Expr& bytes, bool write,
+             bool first_worker) {
+    const Expr begin = analyzer_.Simplify(base.offset + first);
+    return {base.root, begin, analyzer_.Simplify(begin + bytes), write, first_worker};
+  }
+
+  Stretch StretchOf(const RegionNode& region, bool write, bool first_worker) {
     const BufferNode* b = region.buffer.get();
     if (b->rank() != 1) return WholeOf(b, write, first_worker);
-    auto min = AsInt(region.ranges[0]->min), extent = AsInt(region.ranges[0]->extent);
-    int64_t size = b->dtype.Bytes();
-    if (!min || !extent) return WholeOf(b, write, first_worker);
-    return At(BaseOf(b), *min * size, *extent * size, write, first_worker);
+    const Expr size = IndexConst(b->dtype.Bytes());
+    const Range& range = region.ranges[0];
+    return At(BaseOf(b), range->min * size, range->extent * size, write, first_worker);
   }
 
   Stretch WholeOf(const BufferNode* b, bool write, bool first_worker) const {
-    return At(BaseOf(b), std::nullopt, std::nullopt, write, first_worker);
+    return {BaseOf(b).root, nullptr, nullptr, write, first_worker};
   }
 
-  Stretch WorkspaceOf(const Expr& handle, const KernelFacts& kernel) const {
-    return At(AddressOf(handle), 0, kernel.workspace_bytes, true, false);
+  Stretch WorkspaceOf(const Expr& handle, const KernelFacts& kernel) {
+    const Address at = AddressOf(handle);
+    if (!kernel.workspace_bytes) return {at.root, nullptr, nullptr, true, false};
+    return At(at, IndexConst(0), IndexConst(*kernel.workspace_bytes), true, false);
   }
 
   Touched Reads(const Expr& e) const {
@@ -307,6 +306,7 @@ class TeamBody {
   const Module& module_;
   const PassContext& context_;
   NameSupply names_;
+  Analyzer analyzer_;
   PrimFunc fields_;
   Touched pending_;  // since the last barrier
   bool any_parallel_ = false;
