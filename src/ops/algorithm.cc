@@ -206,7 +206,9 @@ std::string Space::ToString() const {
 }
 
 bool Want::IsMetBy(const StorageDesc& stored, const std::vector<Expr>& dims) const {
-  if (stored.order != desc.order || stored.blocks != desc.blocks) return false;
+  const bool rows = any_rows && !stored.order.empty() &&
+                    stored.order.back() + 1 == static_cast<int>(stored.order.size());
+  if ((stored.order != desc.order && !rows) || stored.blocks != desc.blocks) return false;
   if (HasPadding(desc, dims) && stored.padding != desc.padding) return false;
   for (size_t i = 0; i < dims.size(); ++i) {
     auto cells = [&](const StorageDesc& d) { return d.size.empty() ? dims[i] : d.size[i]; };
@@ -219,7 +221,7 @@ bool Want::IsMetBy(const StorageDesc& stored, const std::vector<Expr>& dims) con
 }
 
 void WantPlainResults(const Site& site, std::vector<Want>* wants) {
-  for (graph::ValueId v : site.region.outputs) wants->push_back({v, {}});
+  for (graph::ValueId v : site.region.outputs) wants->push_back({v, {}, true});
 }
 
 // ---- Prices ----

@@ -96,11 +96,12 @@ bool AreNumbers(const graph::TensorType& type, size_t first_axis = 0);
 /// least so many cells. Of a value that is computed in the region nothing can be wanted.
 struct Want {
   graph::ValueId value;
-  StorageDesc desc;  // begin and size: the least that will do
+  StorageDesc desc;       // begin and size: the least that will do
+  bool any_rows = false;  // the axes before the last may stand in any order
   /// True where the value's storage satisfies it. `dims` are the value's.
   bool IsMetBy(const StorageDesc& stored, const std::vector<Expr>& dims) const;
 };
-/// Wants of a kernel whose results lie row-major.
+/// Wants of a kernel that writes its results by rows: row-major, but for the order of the rows.
 void WantPlainResults(const Site& site, std::vector<Want>* wants);
 
 /// What a block of a kernel is there for.

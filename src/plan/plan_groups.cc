@@ -26,6 +26,7 @@
 #include "graph/dims.h"
 #include "graph/edit.h"
 #include "graph/storage_desc.h"
+#include "graph/stored_view.h"
 #include "ops/algorithm.h"
 #include "plan/minimise.h"
 #include "plan/prices.h"
@@ -76,7 +77,9 @@ class Planner {
       AddVariants(group, &known, &chosen.back());
     }
     PlaceValues(chosen);
-    for (size_t i = 0; i < groups_.size(); ++i) Apply(groups_[i], chosen[i]);
+    for (size_t i = 0; i < groups_.size(); ++i) {
+      if (!IsStoredView(g_, g_.node(groups_[i].node))) Apply(groups_[i], chosen[i]);
+    }
     PassInPlain();
     GiveOutPlain();
     TopologicalSort(g_);
@@ -233,6 +236,15 @@ class Planner {
     return work.scalar_ops > 0 ? EstimateSeconds(work, machine_) : 0;
   }
 
+  // A view between row-major values is their memory and no kernel.
+  double Seconds(const Group& group, const Option& option,
+                 const std::function<bool(ValueId)>& blocked) const {
+    const Node& node = g_.node(group.node);
+    const bool is_view =
+        IsStoredView(g_, node) && !blocked(node.inputs[0]) && !blocked(node.outputs[0]);
+    return is_view ? 0 : option.seconds + BorderSeconds(group, option, blocked);
+  }
+
   void ChooseBlocked() {
     // Networks repeat themselves: equal groups have equal options.
     std::map<std::string, size_t> known;
@@ -305,7 +317,7 @@ class Planner {
       };
       double least = -1;
       for (const Option& o : options_[i]) {
-        const double seconds = o.seconds + BorderSeconds(group, o, blocked);
+        const double seconds = Seconds(group, o, blocked);
         if (least < 0 || seconds < least) least = seconds;
       }
       factor.table.push_back(least);
@@ -319,8 +331,7 @@ class Planner {
     const Option* best = nullptr;
     double least = 0;
     for (const Option& o : options_[i]) {
-      const double seconds =
-          o.seconds + BorderSeconds(group, o, [&](ValueId v) { return IsBlocked(v); });
+      const double seconds = Seconds(group, o, [&](ValueId v) { return IsBlocked(v); });
       if (best && seconds >= least * (1 - 1e-9)) continue;
       best = &o;
       least = seconds;
@@ -374,11 +385,40 @@ class Planner {
       d.size = border.size;
       d.padding = border.padding;
     }
+    StoreAsTransposed(chosen);
     for (size_t v = 0; v < desc_.size(); ++v) {
       if (!g_.values[v].type.IsTensor()) continue;
       TensorType& type = g_.values[v].type.tensor();
       if (type.layout || IsEnd(static_cast<ValueId>(v))) continue;
       if (!IsConstant(static_cast<ValueId>(v))) type.layout = MakeLayout(desc_[v], type.dims);
+    }
+  }
+
+  // What is computed here by rows, and read by one transpose of rows alone, is stored in the order
+  // that this makes row-major.
+  void StoreAsTransposed(const std::vector<Option>& chosen) {
+    const std::vector<int32_t> uses = UseCounts(g_);
+    std::map<ValueId, const Node*> transpose_of;
+    for (const Group& group : groups_) {
+      const Node& node = g_.node(group.node);
+      if (node.op == OpKind::kTranspose) transpose_of[node.inputs[0]] = &node;
+    }
+    for (size_t i = 0; i < groups_.size(); ++i) {
+      for (ValueId from : g_.node(groups_[i].node).outputs) {
+        auto it = transpose_of.find(from);
+        if (it == transpose_of.end() || uses[static_cast<size_t>(from)] != 1) continue;
+        const ValueId to = it->second->outputs[0];
+        StorageDesc& desc = desc_[static_cast<size_t>(from)];
+        const bool plain = !g_.type(from).layout && !g_.type(to).layout && desc.IsPlain() &&
+                           desc_[static_cast<size_t>(to)].IsPlain();
+        const StorageDesc order = OrderFor(*it->second);
+        // Where nothing is wanted, elements are stored one by one.
+        Want want{from, {}, true};
+        for (const Want& w : chosen[i].wants) {
+          if (groups_[i].OuterOf(g_, w.value) == from) want = w;
+        }
+        if (plain && want.IsMetBy(order, g_.type(from).dims)) desc = order;
+      }
     }
   }
 

@@ -33,6 +33,7 @@
 #include "graph/edit.h"
 #include "graph/lower/prepare_plan.h"
 #include "graph/lower/prepare_split.h"
+#include "graph/stored_view.h"
 #include "ir/print.h"
 #include "ir/visit.h"
 #include "loop/arguments.h"
@@ -358,8 +359,20 @@ class HostBuilder {
   }
 
   Status LowerNodes(Frame* frame) {
+    StoreThroughViews(frame);
     for (const Node& node : frame->g.nodes) TN_RETURN_IF_ERROR(LowerNode(frame, node));
     return Ok();
+  }
+
+  // What becomes an output by views alone is computed where the output lies.
+  static void StoreThroughViews(Frame* frame) {
+    const Graph& g = frame->g;
+    for (size_t n = g.nodes.size(); n-- > 0;) {
+      const Node& node = g.nodes[n];
+      if (!IsStoredView(g, node) || g.value(node.inputs[0]).producer == kNoNode) continue;
+      const Slot& to = frame->slot(node.outputs[0]);
+      if (Slot& from = frame->slot(node.inputs[0]); !from.buffer) from = to;
+    }
   }
 
   Status LowerNode(Frame* frame, const Node& node) {
@@ -367,6 +380,12 @@ class HostBuilder {
     const std::string what = Describe(g, static_cast<NodeId>(&node - g.nodes.data()));
     if (node.op == OpKind::kDim) return LowerDim(frame, node, what);
     if (IsControl(node.op)) return LowerControl(frame, node, what);
+    if (IsStoredView(g, node)) {
+      const Slot& from = SlotOf(frame, node.inputs[0]);
+      Slot& to = frame->slot(node.outputs[0]);
+      if (!to.buffer) to = from;
+      if (to.buffer == from.buffer) return Ok();
+    }
     std::vector<ValueId> operands;
     const Graph region = RegionOf(g, static_cast<NodeId>(&node - g.nodes.data()), &operands);
     const std::vector<Slot> results = SlotsOf(frame, node.outputs);
@@ -531,18 +550,18 @@ class HostBuilder {
 
   // Copies the body's results, `first_output` and following, to where the next iteration reads
   // them. One that is another's value of this iteration is saved first.
-  Status EndCarried(Frame* inner, const std::vector<Slot>& state, size_t first_input,
-                    size_t first_output) {
+  Status EndCarried(Frame* inner, const std::vector<Slot>& state, size_t first_output) {
     std::vector<Slot> saved(state.size());
     auto next = [&](size_t k) { return inner->g.outputs[first_output + k]; };
-    std::unordered_map<ValueId, size_t> state_of;
-    for (size_t k = 0; k < state.size(); ++k) state_of[inner->g.inputs[first_input + k]] = k;
-    auto stays = [&](size_t k) {
-      auto it = state_of.find(next(k));
-      return it != state_of.end() && it->second == k;
+    // By what lies there: a view of a carried value is its memory.
+    auto is_state = [&](size_t k) {
+      const Buffer& from = inner->slot(next(k)).buffer;
+      return from && std::any_of(state.begin(), state.end(),
+                                 [&](const Slot& s) { return s.buffer == from; });
     };
+    auto stays = [&](size_t k) { return inner->slot(next(k)).buffer == state[k].buffer; };
     for (size_t k = 0; k < state.size(); ++k) {
-      if (stays(k) || !state_of.contains(next(k))) continue;
+      if (stays(k) || !is_state(k)) continue;
       const TensorType& type = inner->g.type(next(k));
       saved[k].buffer = ops::Store(fmt::format("{}saved{}", inner->prefix, k), type).buffer;
       inner->locals.push_back(saved[k].buffer);
@@ -567,7 +586,7 @@ class HostBuilder {
           i < state.size() ? state[i] : SlotOf(frame, node.inputs[i + 1]);
     TN_RETURN_IF_ERROR(LowerNodes(&inner));
     inner.stmts.push_back(Store::Make(go_on.buffer, {}, Scalar(&inner, inner.g.outputs[0])));
-    TN_RETURN_IF_ERROR(EndCarried(&inner, state, 0, 1));
+    TN_RETURN_IF_ERROR(EndCarried(&inner, state, 1));
     frame->stmts.push_back(While::Make(Load::Make(go_on.buffer, {}), Close(&inner)));
     return Ok();
   }
@@ -591,7 +610,7 @@ class HostBuilder {
       TN_RETURN_IF_ERROR(LowerCopy(&inner, inner.g.outputs[k], all,
                                    RegionNode::Make(all.buffer, std::move(ranges))));
     }
-    TN_RETURN_IF_ERROR(EndCarried(&inner, state, 1, 0));
+    TN_RETURN_IF_ERROR(EndCarried(&inner, state, 0));
     const Expr count = node.exprs.find("count")->second[0];
     frame->stmts.push_back(For::Make(i, IndexConst(0), count, ForKind::kSerial, Close(&inner)));
     return Ok();

@@ -181,6 +181,37 @@ TEST(Control, CarriedValuesMayChangePlaces) {
 })");
 }
 
+// A view of a carried value is its memory: the other may not be overwritten before it is saved.
+TEST(Control, CarriedValuesMayBeViewsOfEachOther) {
+  Check(R"(graph @g(%0 "a": f32[2, 3], %1 "b": f32[3, 2], %2 "c": f32[6]) {
+  %3: f32[2, 3], %4: f32[3, 2], %5: f32[6] = loop(%0, %1, %2) {carried: 3, count: [3]} region(%0: i64[], %1: f32[2, 3], %2: f32[3, 2], %3: f32[6]) {
+    %4: f32[2, 3] = reshape(%2) {shape: [2, 3]}
+    %5: f32[3, 2] = reshape(%1) {shape: [3, 2]}
+    %6: f32[6] = reshape(%3) {shape: [6]}
+    return %4 "a", %5 "b", %6 "c"
+  }
+  return %3 "x", %4 "y", %5 "z"
+})");
+}
+
+// In a branch, too, where some of them are the node's results.
+TEST(Control, BranchesGiveViewsBack) {
+  Check(R"(graph @g(%0 "p": bool[], %1 "a": f32[2, 3]) {
+  %2: f32[6], %3: f32[3, 2] = if(%0, %1) region(%0: f32[2, 3]) {
+    %1: f32[2, 3] = exp(%0)
+    %2: f32[6] = reshape(%1) {shape: [6]}
+    %3: f32[3, 2] = reshape(%1) {shape: [3, 2]}
+    return %2 "x", %3 "y"
+  } region(%0: f32[2, 3]) {
+    %1: f32[6] = reshape(%0) {shape: [6]}
+    %2: f32[3, 2] = reshape(%1) {shape: [3, 2]}
+    return %1 "x", %2 "y"
+  }
+  %4: f32[2, 3] = reshape(%2) {shape: [2, 3]}
+  return %4 "x", %3 "y"
+})");
+}
+
 TEST(Control, WhileReadsItsConditionAfterEachIteration) {
   Check(R"(graph @g(%0 "x": f32[2, 30], %1 "most": f32[], %2 "start": bool[]) {
   %3: i64[] = const [0]

@@ -142,6 +142,7 @@ constexpr const char* kPrepared = R"(graph @g(%0 "x": f32[3, 4]) {
 TEST(Lower, WhatWeightsAloneDecideIsPrepared) {
   const LoweredNetwork network = MustLower(Passed(kPrepared, {"fuse"}));
   // At run time: one kernel of the product and the sum.
+  puts(Print(network.module).c_str());
   EXPECT_EQ(Launches(network.module, "main").size(), 1u);
   ASSERT_EQ(network.weights.size(), 2u);
   const auto prepared = std::find_if(network.weights.begin(), network.weights.end(),
@@ -208,6 +209,23 @@ TEST(Lower, InputsAndConstantsMayBeOutputs) {
                                                   {}));
   EXPECT_EQ(network.module.Find("main")->num_outputs, 4);
   EXPECT_EQ(Launches(network.module, "main").size(), 4u);  // three copies and the operator
+}
+
+// What they show is computed where the output lies.
+TEST(Lower, ViewsAreNoKernels) {
+  const char graph[] = R"(graph @g(%0 "x": f32[2, 3, 4]) {
+  %1: f32[6, 4] = reshape(%0) {shape: [6, 4]}
+  %2: f32[6, 4] = softmax(%1) {axis: 1}
+  %3: f32[2, 3, 4] = reshape(%2) {shape: [2, 3, 4]}
+  %4: f32[24] = reshape(%3) {shape: [24]}
+  return %4 "y"
+})";
+  const LoweredNetwork network = MustLower(Passed(graph, {"plan_groups"}));
+  EXPECT_EQ(Launches(network.module, "main").size(), 1u);
+  PreOrder(network.module.Find("main")->body, [](const NodeRef& n) {
+    EXPECT_FALSE(IsA<Alloc>(n));
+    return true;
+  });
 }
 
 TEST(Lower, SameInputSameText) {

@@ -1,0 +1,18 @@
+// Views that cost nothing: where a result lies in memory just as its operand does.
+#pragma once
+
+#include "graph/graph.h"
+#include "graph/storage_desc.h"
+
+namespace tenon::graph {
+
+/// Whether the node's result has its elements in the very order in which its operand has them, so
+/// that it can be the same memory: a reshape of what is row-major, or a transpose whose operand is
+/// stored in the order that the transpose makes row-major.
+bool IsStoredView(const Graph& g, const Node& node);
+
+/// The order of storage with which the operand of a transpose is the same memory as its row-major
+/// result.
+StorageDesc OrderFor(const Node& transpose);
+
+}  // namespace tenon::graph
