@@ -31,6 +31,7 @@ LAYERS = {
     "src/schedule": ["src/intrin"],
     "src/loop/pass": ["src/intrin"],
     "src/te": ["src/loop"],
+    "src/stages": ["src/schedule"],
     "src/graph": ["src/arith"],
     "src/ops": ["src/te", "src/schedule", "src/cost", "src/graph"],
     "src/graph/pass": ["src/graph", "src/cost"],
@@ -44,8 +45,8 @@ LAYERS = {
         "src/graph/lower", "src/loop/pass", "src/frontend/onnx", "src/codegen/*",
         "src/artifact", "include/tenon/kernel_abi.h",
     ],
-    "src/api": ["src/driver", "src/interp", "include/tenon"],
-    "tools": ["src/driver", "src/interp", "include/tenon/c_api.h"],
+    "src/api": ["src/driver", "src/stages", "src/interp", "include/tenon"],
+    "tools": ["src/driver", "src/stages", "src/interp", "include/tenon/c_api.h"],
     "python": ["include/tenon"],
     "examples": ["include/tenon"],
 }

@@ -165,6 +165,10 @@ class TN_API Schedule {
   /// IrSchedule of it, of other sizes or with other decisions, can replay it.
   Trace trace() const;
 
+  /// The function of the tensors and what was asked of its stages, as `tenon-opt --stages` reads
+  /// it.
+  std::string str() const;
+
   const std::shared_ptr<ScheduleData>& data() const { return data_; }
 
  private:

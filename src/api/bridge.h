@@ -28,10 +28,12 @@
 #include "loop/requirements.h"
 #include "loop/threads.h"
 #include "loop/verify.h"
+#include "schedule/apply.h"
 #include "schedule/schedule.h"
-#include "schedule/steps.h"
+#include "stages/stage_schedule.h"
 #include "support/file.h"
 #include "support/strings.h"
+#include "te/program.h"
 #include "te/te.h"
 
 namespace tenon::inner {
@@ -40,7 +42,6 @@ using Expr = tenon::Expr;
 using Var = tenon::Var;
 using Module = tenon::Module;
 using Schedule = tenon::Schedule;
-using Steps = tenon::Schedule::Steps;
 using Target = tenon::Target;
 using Trace = tenon::Trace;
 using Select = tenon::Select;

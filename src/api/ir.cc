@@ -77,8 +77,7 @@ std::string OnlyFunction(const inner::Module& module) {
 // After a step: its errors as an exception, and the schedule goes on as it was.
 void Check(IrScheduleData* data) {
   if (data->schedule.ok()) return;
-  Diagnostics errors = inner::Steps::TakeErrors(data->schedule);
-  ThrowValue(inner::Text(errors));
+  ThrowValue(inner::Text(TakeErrors(&data->schedule)));
 }
 
 template <class T>
@@ -109,7 +108,7 @@ AttrValue ListOf(const Values& values) {
 namespace {
 
 Names Run(IrScheduleData* data, const char* primitive, std::vector<AttrValue> args) {
-  return Checked(data, inner::Steps::ApplyByName(data->schedule, primitive, std::move(args)));
+  return Checked(data, ApplyByName(&data->schedule, primitive, std::move(args)));
 }
 
 // The one result of a primitive that makes one thing.
@@ -252,10 +251,8 @@ std::string IrSchedule::Blockize(const std::string& loop) {
   return RunOne(data_.get(), "blockize", {loop});
 }
 std::string IrSchedule::Tensorize(const std::string& loop, const std::string& intrinsic) {
-  Names results;
-  TensorizeWith(loop, intrinsic, &data_->schedule, &results);
-  Check(data_.get());
-  return results.at(0);
+  return Checked(data_.get(),
+                 stages::Tensorize(loop, intrinsic, Registered(intrinsic), &data_->schedule));
 }
 void IrSchedule::Specialize(const std::string& condition) {
   Run(data_.get(), "specialize", {condition});
@@ -284,8 +281,8 @@ std::vector<int64_t> IrSchedule::SamplePerfectTile(const std::string& name, cons
   return Checked(data_.get(), data_->schedule.SamplePerfectTile(name, loop, parts, max_innermost));
 }
 
-void GiveDecisions(const std::map<std::string, int64_t>& choices, inner::Schedule* schedule) {
-  const std::map<std::string, int64_t> made = schedule->trace().Decisions();
+void RequireNotMade(const std::map<std::string, int64_t>& choices, const inner::Trace& trace) {
+  const std::map<std::string, int64_t> made = trace.Decisions();
   for (const auto& [name, value] : choices) {
     auto known = made.find(name);
     if (known == made.end() || known->second == value) continue;
@@ -293,7 +290,6 @@ void GiveDecisions(const std::map<std::string, int64_t>& choices, inner::Schedul
         "use_decisions: the choice '{}' is made already, as {}; its value is given before", name,
         known->second));
   }
-  schedule->UseDecisions(choices);
 }
 
 void RequireInDomain(const std::string& choice, const std::vector<int64_t>& domain,
@@ -321,7 +317,8 @@ void RequireMade(const inner::Schedule& schedule, const std::map<std::string, in
 }
 
 void IrSchedule::UseDecisions(const std::map<std::string, int64_t>& choices) {
-  GiveDecisions(choices, &data_->schedule);
+  RequireNotMade(choices, data_->schedule.trace());
+  data_->schedule.UseDecisions(choices);
   data_->wanted = choices;
 }
 void IrSchedule::CheckDecisions() const { RequireMade(data_->schedule, data_->wanted); }
@@ -334,8 +331,7 @@ Names IrSchedule::Apply(const std::string& primitive, const Values& args) {
       std::holds_alternative<std::string>(values[1])) {
     return {Tensorize(std::get<std::string>(values[0]), std::get<std::string>(values[1]))};
   }
-  return Checked(data_.get(),
-                 inner::Steps::ApplyByName(data_->schedule, primitive, std::move(values)));
+  return Checked(data_.get(), ApplyByName(&data_->schedule, primitive, std::move(values)));
 }
 
 void IrSchedule::Replay(const Trace& trace) {

@@ -1,0 +1,88 @@
+// The primitives of stages, by the file that each is in; primitives.def is their table.
+//
+// A step's arguments are plain values, and the kinds of the parameters here say what they must be.
+// A loop is one of the stage that was named last before it.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "stages/state.h"
+
+namespace tenon::stages {
+
+/// The step that is being applied.
+struct Call {
+  State& s;
+  const char* name;
+
+  Diagnostic Wrong(StageId stage, const std::string& reason) const {
+    return stages::Wrong(name, s[stage], reason);
+  }
+};
+
+// ---- Kinds of arguments ----
+/// One of the loops that the stage has now.
+struct Leaf {
+  LoopId id{};
+  size_t place = 0;  // among them
+};
+using Leaves = std::vector<Leaf>;
+using Stages = std::vector<StageId>;
+/// A number, or "$" and the name of a choice: as given, and what it is now.
+struct Number {
+  AttrValue given;
+  int64_t value = 0;
+};
+/// Several: given are numbers, or, with a choice among them, texts.
+struct Numbers {
+  AttrValue given;
+  std::vector<int64_t> values;
+};
+/// The name of a buffer of the function.
+struct TensorArg {
+  std::string name;
+};
+/// The name of a thread axis.
+struct Axis {
+  std::string name;
+};
+/// A key of attributes of loops that some pass reads.
+struct PragmaKey {
+  std::string name;
+};
+using Text = std::string;
+/// A text, or nothing at the end of the arguments.
+struct OptionalText {
+  Text text;
+};
+
+// loops.cc
+Expected<Made> Split(const Call& c, const StageId& stage, const Leaf& loop, const Numbers& factors);
+Expected<Made> Fuse(const Call& c, const StageId& stage, const Leaves& loops);
+Expected<Made> Reorder(const Call& c, const StageId& stage, const Leaves& loops);
+// places.cc
+Expected<Made> ComputeAt(const Call& c, const StageId& stage, const StageId& consumer,
+                         const Leaf& loop);
+Expected<Made> ReverseComputeAt(const Call& c, const StageId& stage, const StageId& producer,
+                                const Leaf& loop);
+Expected<Made> ComputeRoot(const Call& c, const StageId& stage);
+Expected<Made> ComputeInline(const Call& c, const StageId& stage);
+/// A stage inside a loop of its consumer computes only what the iteration before has not.
+Expected<Made> RollingBuffer(const Call& c, const StageId& stage);
+Expected<Made> SetScope(const Call& c, const StageId& stage, const Text& scope);
+// new_stages.cc
+/// One copy of the tensor for all readers.
+Expected<Made> CacheRead(const Call& c, const TensorArg& tensor, const Text& scope,
+                         const Stages& readers);
+/// The stage computes the new one's tensor, from which its own is then copied: loops that it had
+/// are the new stage's.
+Expected<Made> CacheWrite(const Call& c, const StageId& stage, const TensorArg& tensor,
+                          const Text& scope);
+Expected<Made> RFactor(const Call& c, const StageId& stage, const Leaf& loop, const Number& axis);
+/// The padded stage, then the copies of what it reads.
+Expected<Made> PadEinsum(const Call& c, const StageId& stage, const Numbers& multiples);
+Expected<Made> TransformBlockLayout(const Call& c, const StageId& stage, const Text& map);
+Expected<Made> ReverseComputeInline(const Call& c, const StageId& stage);
+
+}  // namespace tenon::stages
