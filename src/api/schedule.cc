@@ -1,7 +1,8 @@
 // Schedules as they are written: stages, their loops, and what is asked of them.
 //
 // Every method is one step of the schedule of stages (src/stages), which knows what it means: the
-// handles that it gets become names, and what the step made becomes handles. So
+// handles that it gets become names, and what the step made becomes handles. Here are those that
+// are more than that; the others are rows of stage_primitives.def, which all go through Step. So
 //
 //   auto [outer, inner] = s[C].Split(i, 4);
 //   s[C].Bind(outer, te::ThreadAxis("blockIdx.x"));
@@ -129,6 +130,33 @@ std::vector<IterVar> Stage::leaf_iter_vars() const {
   return schedule_->HandlesOf(stage_, schedule_->schedule.state()[stage_->id].leaves);
 }
 
+// A loop is one of the stage that was named last before it.
+void Stage::Step(const char* primitive, const std::vector<StepArgument>& arguments) {
+  const StageData* of = stage_;
+  std::vector<AttrValue> args = {schedule_->NameOf(*of)};
+  struct Taker {
+    const char* primitive;
+    ScheduleData* schedule;
+    const StageData** of;
+
+    AttrValue operator()(const IterVar* loop) const {
+      return schedule->NameOf(**of, *loop, primitive);
+    }
+    AttrValue operator()(const te::Tensor* tensor) const { return schedule->NameOf(*tensor); }
+    AttrValue operator()(const Stage* other) const {
+      if (other->schedule_ != schedule) ThrowValue("the stages are of different schedules");
+      *of = other->stage_;
+      return schedule->NameOf(**of);
+    }
+    AttrValue operator()(const Value* value) const { return PlainOf(*value); }
+    AttrValue operator()(const Values* values) const { return ListOf(*values); }
+    AttrValue operator()(const std::string* text) const { return *text; }
+  };
+  for (const StepArgument& a : arguments)
+    args.push_back(std::visit(Taker{primitive, schedule_, &of}, a));
+  schedule_->Run(primitive, std::move(args));
+}
+
 std::vector<IterVar> Stage::SplitFactors(const IterVar& parent, const Values& factors) {
   return schedule_->HandlesOf(stage_,
                               schedule_->Run("split", *stage_, parent, {ListOf(factors)}).loops);
@@ -158,9 +186,6 @@ void Stage::Reorder(const std::vector<IterVar>& order) {
                  {schedule_->NameOf(*stage_), schedule_->NamesOf(*stage_, order, "reorder")});
 }
 
-void Stage::Vectorize(const IterVar& loop) { schedule_->Run("vectorize", *stage_, loop); }
-void Stage::Parallel(const IterVar& loop) { schedule_->Run("parallel", *stage_, loop); }
-void Stage::Unroll(const IterVar& loop) { schedule_->Run("unroll", *stage_, loop); }
 void Stage::Bind(const IterVar& loop, const IterVar& thread_axis) {
   schedule_->NameOf(*stage_, loop, "bind");
   if (!thread_axis.node() || thread_axis.node()->kind != LoopKind::kThread) {
@@ -176,35 +201,14 @@ void Stage::Pragma(const IterVar& loop, const std::string& key, const Value& val
   schedule_->Run("pragma", *stage_, loop, {key, PlainOf(value)});
 }
 
-void Stage::ComputeAt(const Stage& consumer, const IterVar& loop) {
-  if (consumer.schedule_ != schedule_) ThrowValue("the stages are of different schedules");
-  schedule_->Run("compute_at", {schedule_->NameOf(*stage_), schedule_->NameOf(*consumer.stage_),
-                                schedule_->NameOf(*consumer.stage_, loop, "compute_at")});
-}
-void Stage::ReverseComputeAt(const Stage& producer, const IterVar& loop) {
-  if (producer.schedule_ != schedule_) ThrowValue("the stages are of different schedules");
-  schedule_->Run("reverse_compute_at",
-                 {schedule_->NameOf(*stage_), schedule_->NameOf(*producer.stage_),
-                  schedule_->NameOf(*producer.stage_, loop, "reverse_compute_at")});
-}
-
 static void OfStage(ScheduleData* schedule, const StageData& stage, const char* primitive,
                     std::vector<AttrValue> args = {}) {
   args.insert(args.begin(), schedule->NameOf(stage));
   schedule->Run(primitive, std::move(args));
 }
-void Stage::ComputeInline() { OfStage(schedule_, *stage_, "compute_inline"); }
-void Stage::ComputeRoot() { OfStage(schedule_, *stage_, "compute_root"); }
-void Stage::ReverseComputeInline() { OfStage(schedule_, *stage_, "reverse_compute_inline"); }
-void Stage::SetScope(const std::string& scope) {
-  OfStage(schedule_, *stage_, "set_scope", {scope});
-}
 void Stage::TransformLayout(const std::string& layout) {
   OfStage(schedule_, *stage_, "transform_layout", {layout});
 }
-void Stage::RollingBuffer() { OfStage(schedule_, *stage_, "rolling_buffer"); }
-void Stage::DoubleBuffer() { OfStage(schedule_, *stage_, "double_buffer"); }
-
 void Stage::StorageAlign(const IterVar& axis, const Value& factor, const Value& offset) {
   const std::vector<IterVar> axes = stage_->op.axis();
   auto it = std::find(axes.begin(), axes.end(), axis);
@@ -217,27 +221,10 @@ void Stage::StorageAlign(const IterVar& axis, const Value& factor, const Value& 
   OfStage(schedule_, *stage_, "storage_align",
           {int64_t{it - axes.begin()}, PlainOf(factor), PlainOf(offset)});
 }
-void Stage::DecomposeReduction(const IterVar& loop) {
-  schedule_->Run("decompose_reduction", *stage_, loop);
-}
 void Stage::Tensorize(const IterVar& loop, const std::string& intrinsic) {
   for (const auto& [name, func] : Registered(intrinsic)) schedule_->schedule.AddIntrinsic(func);
   schedule_->Run("tensorize", *stage_, loop, {intrinsic});
 }
-void Stage::Blockize(const IterVar& loop) { schedule_->Run("blockize", *stage_, loop); }
-void Stage::SoftwarePipeline(const IterVar& loop, const Values& stages, const Values& order) {
-  schedule_->Run("software_pipeline", *stage_, loop, {ListOf(stages), ListOf(order)});
-}
-void Stage::Prefetch(const te::Tensor& tensor, const IterVar& loop, const Value& distance) {
-  schedule_->Run("prefetch", *stage_, loop, {schedule_->NameOf(tensor), PlainOf(distance)});
-}
-void Stage::Partition(const IterVar& loop, const Values& points) {
-  schedule_->Run("partition", *stage_, loop, {ListOf(points)});
-}
-void Stage::Outline(const IterVar& loop, const std::string& name) {
-  schedule_->Run("outline", *stage_, loop, {name});
-}
-
 void Schedule::Specialize(const te::Expr& condition) {
   data_->Run("specialize", {condition.str()});
 }

@@ -8,8 +8,7 @@
 
 namespace tenon::stages {
 
-Expected<Made> Split(const Call& c, const StageId& stage, const Leaf& loop,
-                     const Numbers& factors) {
+Expected<Made> Split(const Call& c, const Stage& stage, const Loop& loop, const Numbers& factors) {
   if (factors.values.empty()) return c.Wrong(stage, "no factors");
   const LoopInfo parent = c.s[loop.id];
   const size_t count = factors.values.size();
@@ -35,12 +34,12 @@ Expected<Made> Split(const Call& c, const StageId& stage, const Leaf& loop,
   return made;
 }
 
-Expected<Made> Fuse(const Call& c, const StageId& stage, const Leaves& loops) {
+Expected<Made> Fuse(const Call& c, const Stage& stage, const Loops& loops) {
   if (loops.empty()) return MakeError("fuse of no loops");
   std::string name;
   bool reduces = true;
   std::vector<LoopId> from;
-  for (const Leaf& loop : loops) {
+  for (const Loop& loop : loops) {
     from.push_back(loop.id);
     name += c.s[loop.id].name + ".";
     reduces &= c.s[loop.id].reduces;
@@ -60,10 +59,10 @@ Expected<Made> Fuse(const Call& c, const StageId& stage, const Leaves& loops) {
   return Made{{fused}, {}};
 }
 
-Expected<Made> Reorder(const Call& c, const StageId& stage, const Leaves& order) {
+Expected<Made> Reorder(const Call& c, const Stage& stage, const Loops& order) {
   std::vector<size_t> places;
   std::vector<LoopId> loops;
-  for (const Leaf& loop : order) {
+  for (const Loop& loop : order) {
     places.push_back(loop.place);
     loops.push_back(loop.id);
   }

@@ -63,7 +63,7 @@ StageId AddStageOf(State* s, const std::string& name, const std::string& block, 
 
 }  // namespace
 
-Expected<Made> CacheRead(const Call& c, const TensorArg& tensor, const Text& scope,
+Expected<Made> CacheRead(const Call& c, const Tensor& tensor, const Text& scope,
                          const Stages& readers) {
   if (readers.empty()) {
     return MakeError(fmt::format("cache_read of '{}': no reader", tensor.name));
@@ -82,7 +82,7 @@ Expected<Made> CacheRead(const Call& c, const TensorArg& tensor, const Text& sco
   return Made{{}, {AddStageOf(&c.s, made[0], made[0], {}, before)}};
 }
 
-Expected<Made> CacheWrite(const Call& c, const StageId& stage, const TensorArg& tensor,
+Expected<Made> CacheWrite(const Call& c, const Stage& stage, const Tensor& tensor,
                           const Text& scope) {
   TN_RETURN_IF_ERROR(Fresh(c, stage));
   const std::string computes = c.s[stage].block;
@@ -94,7 +94,7 @@ Expected<Made> CacheWrite(const Call& c, const StageId& stage, const TensorArg& 
   return Made{{}, {AddStageOf(&c.s, cache, computes, all, stage)}};
 }
 
-Expected<Made> RFactor(const Call& c, const StageId& stage, const Leaf& loop, const Number& axis) {
+Expected<Made> RFactor(const Call& c, const Stage& stage, const Loop& loop, const Number& axis) {
   const LoopInfo factored = c.s[loop.id];
   if (!factored.reduces) {
     return c.Wrong(stage, fmt::format("'{}' is no reduce loop", factored.name));
@@ -125,7 +125,7 @@ Expected<Made> RFactor(const Call& c, const StageId& stage, const Leaf& loop, co
   return Made{{}, {AddStageOf(&c.s, made[0], made[0], partial, stage)}};
 }
 
-Expected<Made> PadEinsum(const Call& c, const StageId& stage, const Numbers& multiples) {
+Expected<Made> PadEinsum(const Call& c, const Stage& stage, const Numbers& multiples) {
   TN_RETURN_IF_ERROR(Fresh(c, stage));
   const std::string block = c.s[stage].block, result = c.s[stage].tensors[0];
   const Names all = RootsOf(c.s, stage, true), spatial = RootsOf(c.s, stage, false);
@@ -146,7 +146,7 @@ Expected<Made> PadEinsum(const Call& c, const StageId& stage, const Numbers& mul
   return out;
 }
 
-Expected<Made> TransformBlockLayout(const Call& c, const StageId& stage, const Text& map) {
+Expected<Made> TransformBlockLayout(const Call& c, const Stage& stage, const Text& map) {
   TN_RETURN_IF_ERROR(Fresh(c, stage));
   const std::string block = c.s[stage].block;
   TN_RETURN_IF_ERROR(Change(c, {block, map}));
@@ -155,7 +155,7 @@ Expected<Made> TransformBlockLayout(const Call& c, const StageId& stage, const T
 }
 
 // The block that is left is the producer's in all but its name.
-Expected<Made> ReverseComputeInline(const Call& c, const StageId& stage) {
+Expected<Made> ReverseComputeInline(const Call& c, const Stage& stage) {
   StageInfo& consumer = c.s[stage];
   if (consumer.block.empty()) return MakeError(fmt::format("'{}' is an input", consumer.name));
   TN_RETURN_IF_ERROR(Change(c, {consumer.block}));

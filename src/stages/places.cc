@@ -14,28 +14,28 @@ static Expected<Made> PutAt(const Call& c, StageId stage, StageId other, LoopId 
   return Made{};
 }
 
-Expected<Made> ComputeAt(const Call& c, const StageId& stage, const StageId& consumer,
-                         const Leaf& loop) {
+Expected<Made> ComputeAt(const Call& c, const Stage& stage, const Stage& consumer,
+                         const Loop& loop) {
   return PutAt(c, stage, consumer, loop.id, Attach::kAt);
 }
-Expected<Made> ReverseComputeAt(const Call& c, const StageId& stage, const StageId& producer,
-                                const Leaf& loop) {
+Expected<Made> ReverseComputeAt(const Call& c, const Stage& stage, const Stage& producer,
+                                const Loop& loop) {
   return PutAt(c, stage, producer, loop.id, Attach::kReverseAt);
 }
-Expected<Made> ComputeRoot(const Call& c, const StageId& stage) {
+Expected<Made> ComputeRoot(const Call& c, const Stage& stage) {
   c.s[stage].attach = Attach::kRoot;
   return Made{};
 }
-Expected<Made> ComputeInline(const Call& c, const StageId& stage) {
+Expected<Made> ComputeInline(const Call& c, const Stage& stage) {
   if (c.s[stage].block.empty()) return MakeError(fmt::format("'{}' is an input", c.s[stage].name));
   c.s[stage].attach = Attach::kInline;
   return Made{};
 }
-Expected<Made> RollingBuffer(const Call& c, const StageId& stage) {
+Expected<Made> RollingBuffer(const Call& c, const Stage& stage) {
   c.s[stage].rolling = true;
   return Made{};
 }
-Expected<Made> SetScope(const Call& c, const StageId& stage, const Text& scope) {
+Expected<Made> SetScope(const Call& c, const Stage& stage, const Text& scope) {
   const Expected<Scope> named = primitive::ScopeArg(scope);
   if (!named)
     return MakeError("set_scope of '" + c.s[stage].name + "'" + named.errors()[0].message);

@@ -1,4 +1,4 @@
-// The primitives of stages, by the file that each is in; primitives.def is their table.
+// The primitives of stages, by the file that each is in; tenon/stage_primitives.def is their table.
 //
 // A step's arguments are plain values, and the kinds of the parameters here say what they must be.
 // A loop is one of the stage that was named last before it.
@@ -22,13 +22,14 @@ struct Call {
 };
 
 // ---- Kinds of arguments ----
+using Stage = StageId;
+using Stages = std::vector<Stage>;
 /// One of the loops that the stage has now.
-struct Leaf {
+struct Loop {
   LoopId id{};
   size_t place = 0;  // among them
 };
-using Leaves = std::vector<Leaf>;
-using Stages = std::vector<StageId>;
+using Loops = std::vector<Loop>;
 /// A number, or "$" and the name of a choice: as given, and what it is now.
 struct Number {
   AttrValue given;
@@ -39,8 +40,8 @@ struct Numbers {
   AttrValue given;
   std::vector<int64_t> values;
 };
-/// The name of a buffer of the function.
-struct TensorArg {
+/// A buffer of the function.
+struct Tensor {
   std::string name;
 };
 /// The name of a thread axis.
@@ -58,31 +59,31 @@ struct OptionalText {
 };
 
 // loops.cc
-Expected<Made> Split(const Call& c, const StageId& stage, const Leaf& loop, const Numbers& factors);
-Expected<Made> Fuse(const Call& c, const StageId& stage, const Leaves& loops);
-Expected<Made> Reorder(const Call& c, const StageId& stage, const Leaves& loops);
+Expected<Made> Split(const Call& c, const Stage& stage, const Loop& loop, const Numbers& factors);
+Expected<Made> Fuse(const Call& c, const Stage& stage, const Loops& loops);
+Expected<Made> Reorder(const Call& c, const Stage& stage, const Loops& loops);
 // places.cc
-Expected<Made> ComputeAt(const Call& c, const StageId& stage, const StageId& consumer,
-                         const Leaf& loop);
-Expected<Made> ReverseComputeAt(const Call& c, const StageId& stage, const StageId& producer,
-                                const Leaf& loop);
-Expected<Made> ComputeRoot(const Call& c, const StageId& stage);
-Expected<Made> ComputeInline(const Call& c, const StageId& stage);
+Expected<Made> ComputeAt(const Call& c, const Stage& stage, const Stage& consumer,
+                         const Loop& loop);
+Expected<Made> ReverseComputeAt(const Call& c, const Stage& stage, const Stage& producer,
+                                const Loop& loop);
+Expected<Made> ComputeRoot(const Call& c, const Stage& stage);
+Expected<Made> ComputeInline(const Call& c, const Stage& stage);
 /// A stage inside a loop of its consumer computes only what the iteration before has not.
-Expected<Made> RollingBuffer(const Call& c, const StageId& stage);
-Expected<Made> SetScope(const Call& c, const StageId& stage, const Text& scope);
+Expected<Made> RollingBuffer(const Call& c, const Stage& stage);
+Expected<Made> SetScope(const Call& c, const Stage& stage, const Text& scope);
 // new_stages.cc
 /// One copy of the tensor for all readers.
-Expected<Made> CacheRead(const Call& c, const TensorArg& tensor, const Text& scope,
+Expected<Made> CacheRead(const Call& c, const Tensor& tensor, const Text& scope,
                          const Stages& readers);
 /// The stage computes the new one's tensor, from which its own is then copied: loops that it had
 /// are the new stage's.
-Expected<Made> CacheWrite(const Call& c, const StageId& stage, const TensorArg& tensor,
+Expected<Made> CacheWrite(const Call& c, const Stage& stage, const Tensor& tensor,
                           const Text& scope);
-Expected<Made> RFactor(const Call& c, const StageId& stage, const Leaf& loop, const Number& axis);
+Expected<Made> RFactor(const Call& c, const Stage& stage, const Loop& loop, const Number& axis);
 /// The padded stage, then the copies of what it reads.
-Expected<Made> PadEinsum(const Call& c, const StageId& stage, const Numbers& multiples);
-Expected<Made> TransformBlockLayout(const Call& c, const StageId& stage, const Text& map);
-Expected<Made> ReverseComputeInline(const Call& c, const StageId& stage);
+Expected<Made> PadEinsum(const Call& c, const Stage& stage, const Numbers& multiples);
+Expected<Made> TransformBlockLayout(const Call& c, const Stage& stage, const Text& map);
+Expected<Made> ReverseComputeInline(const Call& c, const Stage& stage);
 
 }  // namespace tenon::stages

@@ -31,9 +31,9 @@ class StageSchedule {
   /// Stages, loops, and the function as far as steps that make stages have changed it.
   const State& state() const { return state_; }
 
-  /// One step: a row of primitives.def with its arguments, stages, loops and tensors by their
-  /// names. What is wrong with it by itself is an error here, and changes nothing; what is wrong
-  /// with the schedule is one of CarryOut.
+  /// One step: a row of tenon/stage_primitives.def with its arguments, stages, loops and tensors by
+  /// their names. What is wrong with it by itself is an error here, and changes nothing; what is
+  /// wrong with the schedule is one of CarryOut.
   Expected<Made> Apply(const std::string& primitive, std::vector<AttrValue> args);
   /// Choices, as the engine's; a loop to be tiled is one that a stage was made with.
   Expected<int64_t> Decide(const std::string& name, const std::vector<int64_t>& domain,

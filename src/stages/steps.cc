@@ -38,7 +38,8 @@ class Reader {
   const std::optional<StageId>& stage() const { return first_; }
   const std::optional<LoopId>& loop() const { return loop_; }
 
-  void Take(StageId* out) {
+  /// The stage that the step is of, and then the others.
+  void Take(Stage* out) {
     const Text name = TakeText("a stage's name");
     if (!ok()) return;
     const std::optional<StageId> found = c_.s.FindStage(name);
@@ -54,14 +55,14 @@ class Reader {
       out->push_back(*found);
     }
   }
-  void Take(Leaf* out) {
+  void Take(Loop* out) {
     const Text name = TakeText("a loop's name");
-    if (ok()) *out = LeafOf(name);
+    if (ok()) *out = TakeLoop(name);
     loop_ = out->id;
   }
-  void Take(Leaves* out) {
+  void Take(Loops* out) {
     for (const Text& name : TakeTexts("names of loops")) {
-      out->push_back(LeafOf(name));
+      out->push_back(TakeLoop(name));
       if (!ok()) return;
     }
   }
@@ -80,7 +81,7 @@ class Reader {
       Fail("expected a list of numbers");
     }
   }
-  void Take(TensorArg* out) {
+  void Take(Tensor* out) {
     out->name = TakeText("a tensor's name");
     if (!ok() || HasBuffer(out->name)) return;
     Fail(fmt::format("the schedule has no tensor '{}'", out->name));
@@ -137,7 +138,7 @@ class Reader {
     return {};
   }
 
-  Leaf LeafOf(const Text& name) {
+  Loop TakeLoop(const Text& name) {
     const std::vector<LoopId>& leaves = c_.s[*of_].leaves;
     const std::optional<LoopId> loop = c_.s.FindLoop(*of_, name);
     const auto place = loop ? std::find(leaves.begin(), leaves.end(), *loop) : leaves.end();
@@ -181,10 +182,10 @@ class Reader {
 
 // What the engine takes of an argument that waits.
 void Keep(const StageId&, Values*) {}
-void Keep(const Leaf&, Values*) {}
+void Keep(const Loop&, Values*) {}
 void Keep(const Number& n, Values* args) { args->push_back(n.given); }
 void Keep(const Numbers& n, Values* args) { args->push_back(n.given); }
-void Keep(const TensorArg& t, Values* args) { args->push_back(t.name); }
+void Keep(const Tensor& t, Values* args) { args->push_back(t.name); }
 void Keep(const Axis& a, Values* args) { args->push_back(a.name); }
 void Keep(const PragmaKey& k, Values* args) { args->push_back(k.name); }
 void Keep(const OptionalText& t, Values* args) { args->push_back(t.text); }
@@ -204,11 +205,15 @@ Expected<std::tuple<A...>> Read(Reader* reader) {
   return typed;
 }
 
-template <class... A>
-struct Waits {
+/// Of the kinds of arguments behind the stage, as the parameters of a function type.
+template <class F>
+struct Waits;
+template <class... P>
+struct Waits<void(P...)> {
   static Expected<Made> Run(const Call& c, Phase phase, const Values& args) {
+    using Typed = std::tuple<Stage, std::remove_cvref_t<P>...>;
     Reader reader(c, args);
-    TN_ASSIGN_OR_RETURN(const std::tuple<A...> typed, Read<A...>(&reader));
+    TN_ASSIGN_OR_RETURN(const Typed typed, (Read<Stage, std::remove_cvref_t<P>...>(&reader)));
     Waiting step{c.name, phase, reader.stage(), reader.loop(), {}};
     std::apply([&](const auto&... arg) { (Keep(arg, &step.args), ...); }, typed);
     c.s.waiting.push_back(std::move(step));
@@ -227,17 +232,27 @@ struct Changes<Fn> {
   }
 };
 
+// The one step that is of no stage.
+Expected<Made> SpecializeAll(const Call& c, Phase phase, const Values& args) {
+  Reader reader(c, args);
+  TN_ASSIGN_OR_RETURN(const std::tuple<Text> condition, Read<Text>(&reader));
+  c.s.waiting.push_back({c.name, phase, {}, {}, {std::get<0>(condition)}});
+  return Made{};
+}
+
 struct PrimitiveRow {
   const char* name;
   Phase phase;
   RunFn run;
 };
 constexpr PrimitiveRow kRows[] = {
-#define TN_STAGE_WAITS(name, phase, ...) {name, Phase::phase, Waits<__VA_ARGS__>::Run},
+    {"specialize", Phase::kVersions, SpecializeAll},
+#define TN_STAGE_WAITS(Method, name, phase, parameters, ...) \
+  {name, Phase::phase, Waits<void parameters>::Run},
+#define TN_STAGE_DOES(Method, name, phase, ...) {name, Phase::phase, Changes<Method>::Run},
+#define TN_STAGE_STEP_WAITS(name, phase, ...) {name, Phase::phase, Waits<void(__VA_ARGS__)>::Run},
 #define TN_STAGE_STEP(name, phase, function) {name, Phase::phase, Changes<function>::Run},
-#include "stages/primitives.def"
-#undef TN_STAGE_STEP
-#undef TN_STAGE_WAITS
+#include "tenon/stage_primitives.def"
 };
 
 const PrimitiveRow* FindRow(const std::string& name) {
@@ -332,7 +347,7 @@ Status StageSchedule::ReplayChoice(const TraceStep& choice) {
     Reader reader(call, choice.args);
     Text name;
     StageId stage{};
-    Leaf loop;
+    Loop loop;
     AttrValue parts, most;
     reader.Take(&name);
     if (reader.ok()) reader.Take(&stage);
