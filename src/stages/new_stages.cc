@@ -38,11 +38,17 @@ Status Fresh(const Call& c, StageId id) {
   return c.Wrong(id, "it comes before other primitives of the stage");
 }
 
-// What the loops that the stage was made with are called: all, or those that do not reduce.
-Names RootsOf(const State& s, StageId stage, bool all) {
+// What the loops that the stage was made with are called, by the variables of its block: of all, or
+// of those that do not reduce. "": the variable's loop is one over rows.
+Names RootsOf(const State& s, StageId id, bool all) {
+  const StageInfo& stage = s[id];
+  const Block* block = FindBlock(s.base.func(), stage.block);
   Names names;
-  for (const Root& root : s[stage].roots) {
-    if (all || !s[root.loop].reduces) names.push_back(s[root.loop].name);
+  for (size_t i = 0; i < block->iters.size(); ++i) {
+    if (!all && block->iters[i]->iter_kind == IterKind::kReduce) continue;
+    auto root = std::find_if(stage.roots.begin(), stage.roots.end(),
+                             [&](const Root& r) { return r.iter == i; });
+    names.push_back(root == stage.roots.end() ? "" : s[root->loop].name);
   }
   return names;
 }

@@ -11,33 +11,13 @@
 #include <unordered_set>
 
 #include "ir/visit.h"
+#include "stages/nests.h"
 #include "stages/stage_schedule.h"
 #include "support/strings.h"
 
 namespace tenon::stages {
 
 namespace {
-
-/// A block with the loops around it, outermost first.
-struct Nest {
-  const Block* block;
-  std::vector<const For*> loops;
-};
-
-void Collect(const NodeRef& node, std::vector<const For*>* loops, std::vector<Nest>* nests) {
-  PreOrder(node, [&](const NodeRef& n) {
-    if (const auto* block = As<Block>(n)) {
-      nests->push_back({block, *loops});
-      return false;
-    }
-    const auto* loop = As<For>(n);
-    if (!loop) return !IsA<ExprNode>(n);
-    loops->push_back(loop);
-    Collect(loop->body, loops, nests);
-    loops->pop_back();
-    return false;
-  });
-}
 
 // The loop's name in its stage: the block's is in front of it in the function, where names are
 // unique.
@@ -51,12 +31,9 @@ class StageFinder {
   explicit StageFinder(State* state) : s_(*state) {}
 
   Status Run() {
-    std::vector<const For*> around;
-    Collect(s_.base.func()->body, &around, &nests_);
-    for (const Nest& nest : nests_) {
-      for (const For* loop : nest.loops) ++blocks_under_[loop];
-    }
-    for (const Nest& nest : nests_) TN_RETURN_IF_ERROR(Add(nest));
+    const std::vector<Nest> nests = NestsOf(s_.base.func());
+    blocks_under_ = BlocksUnder(nests);
+    for (const Nest& nest : nests) TN_RETURN_IF_ERROR(Add(nest));
     for (const Buffer& b : s_.base.func()->buffers) AddInput(b, std::nullopt);
     return Ok();
   }
@@ -81,22 +58,22 @@ class StageFinder {
     std::vector<std::pair<size_t, LoopId>> places;
     for (size_t i = 0; i < nest.block->iters.size(); ++i) {
       const IterVarNode& iter = *nest.block->iters[i];
-      auto loop = std::find_if(nest.loops.begin(), nest.loops.end(),
-                               [&](const For* l) { return l->var == iter.binding; });
-      if (loop == nest.loops.end()) {
+      const For* loop = nest.LoopOf(i);
+      if (!loop) {
         return MakeError(fmt::format(
             "stages: variable {} of block {} is bound to no loop; expected a function of tensors "
             "that was not scheduled",
             iter.var->name, nest.block->name));
       }
-      if (blocks_under_.at(*loop) > 1) {
-        stage.rows = Rows(**loop, nest.block->name, i);
+      if (blocks_under_.at(loop) > 1) {
+        stage.rows = Rows(*loop, nest.block->name, i);
         continue;
       }
       const LoopId made =
-          s_.AddLoop(id, NameIn(*nest.block, **loop), iter.iter_kind == IterKind::kReduce);
+          s_.AddLoop(id, NameIn(*nest.block, *loop), iter.iter_kind == IterKind::kReduce);
       stage.roots.push_back({made, i});
-      places.emplace_back(static_cast<size_t>(loop - nest.loops.begin()), made);
+      const auto place = std::find(nest.loops.begin(), nest.loops.end(), loop);
+      places.emplace_back(static_cast<size_t>(place - nest.loops.begin()), made);
     }
     std::sort(places.begin(), places.end());
     for (const auto& [place, loop] : places) stage.leaves.push_back(loop);
@@ -124,7 +101,6 @@ class StageFinder {
   }
 
   State& s_;
-  std::vector<Nest> nests_;
   std::map<const For*, int> blocks_under_;
   std::map<const For*, StageId> rows_;
   std::unordered_set<const BufferNode*> inputs_;

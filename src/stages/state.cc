@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "ir/visit.h"
+#include "stages/nests.h"
 #include "support/strings.h"
 
 namespace tenon::stages {
@@ -56,24 +57,42 @@ std::optional<StageId> State::After(StageId stage) const {
   return it == order.end() || it + 1 == order.end() ? std::nullopt : std::optional(*(it + 1));
 }
 
+std::optional<StageId> State::RowsOf(const std::string& loop) const {
+  auto it = std::find_if(order.begin(), order.end(), [&](StageId id) {
+    const StageInfo& stage = (*this)[id];
+    return stage.tensors.empty() && !stage.leaves.empty() && (*this)[stage.leaves[0]].name == loop;
+  });
+  return it == order.end() ? std::nullopt : std::optional(*it);
+}
+
 void State::SetBlock(StageId id, const std::string& name, const std::vector<std::string>& names) {
-  StageInfo& stage = (*this)[id];
-  const Block* block = FindBlock(base.func(), name);
-  stage.block = name;
-  stage.tensors.clear();
-  for (const Region& w : block->writes) stage.tensors.push_back(w->buffer->name);
-  stage.roots.clear();
-  stage.leaves.clear();
-  stage.steps.clear();
+  const std::vector<Nest> nests = NestsOf(base.func());
+  const std::map<const For*, int> blocks_under = BlocksUnder(nests);
+  const Nest& nest = *std::find_if(nests.begin(), nests.end(),
+                                   [&](const Nest& n) { return n.block->name == name; });
   for (LoopInfo& loop : loops) {
     if (loop.stage == id) loop.stage = kNoStage;
   }
-  for (size_t i = 0; i < block->iters.size(); ++i) {
-    const std::string& loop = i < names.size() ? names[i] : fmt::format("ax{}", i);
-    const LoopId made = AddLoop(id, loop, block->iters[i]->iter_kind == IterKind::kReduce);
-    (*this)[id].roots.push_back({made, i});
-    (*this)[id].leaves.push_back(made);
+  StageInfo stage = (*this)[id];
+  stage.block = name;
+  stage.tensors.clear();
+  for (const Region& w : nest.block->writes) stage.tensors.push_back(w->buffer->name);
+  stage.roots.clear();
+  stage.leaves.clear();
+  stage.steps.clear();
+  for (size_t i = 0; i < nest.block->iters.size(); ++i) {
+    const For* loop = nest.LoopOf(i);
+    if (loop && blocks_under.at(loop) > 1) {
+      stage.rows = RowsOf(loop->var->name);
+      continue;
+    }
+    const bool named = i < names.size() && !names[i].empty();
+    const LoopId made = AddLoop(id, named ? names[i] : fmt::format("ax{}", i),
+                                nest.block->iters[i]->iter_kind == IterKind::kReduce);
+    stage.roots.push_back({made, i});
+    stage.leaves.push_back(made);
   }
+  (*this)[id] = std::move(stage);
 }
 
 Diagnostic Wrong(const char* primitive, const StageInfo& stage, const std::string& reason) {

@@ -120,8 +120,10 @@ struct State {
   LoopId AddLoop(StageId stage, const std::string& name, bool reduces);
   StageId AddStage(const std::string& name, std::optional<StageId> before);
   std::optional<StageId> After(StageId stage) const;
+  /// The stage of a loop over rows, by the loop's name in the function.
+  std::optional<StageId> RowsOf(const std::string& loop) const;
   /// The stage computes this block now, whose variables have loops of these names; nothing was done
-  /// to them. Fewer names than variables: the others are ax0, ax1, ….
+  /// to them. Where a name is "" or missing, it is ax and the variable's number.
   void SetBlock(StageId stage, const std::string& block, const std::vector<std::string>& names);
 };
 

@@ -2,6 +2,7 @@
 
 import pathlib
 import random
+import re
 import subprocess
 import unittest
 
@@ -10,6 +11,8 @@ import numpy as np
 import tenon
 from tenon import te
 
+SOURCES = pathlib.Path(__file__).resolve().parents[2]
+ROWS = SOURCES / "include/tenon/stage_primitives.def"
 OPT = pathlib.Path(tenon.__file__).parents[2] / "bin" / "tenon-opt"
 
 
@@ -157,6 +160,17 @@ class Steps(unittest.TestCase):
                 rest.sort(key=lambda line: next(i for i, x in enumerate("DCBA") if f'("{x}' in line))
                 self.assertEqual(body(carried_out("\n".join(program + made + rest))), body(lowered))
         self.assertGreater(accepted, 8)
+
+
+class Cases(unittest.TestCase):
+    @unittest.skipUnless(ROWS.exists(), "not in the sources")
+    def test_that_every_primitive_has_one(self):
+        """A text that tenon-opt carries out; with --check, if the interpreter can."""
+        names = re.findall(r'^TN_STAGE_\w+\((?:\w+, )?"(\w+)"', ROWS.read_text(), re.M) + ["specialize", "decide", "sample_categorical", "sample_perfect_tile"]
+        self.assertGreater(len(names), 30)
+        texts = [path.read_text() for path in (SOURCES / "test/text/stages").glob("*.test")]
+        steps = set(re.findall(r"^//> (?:[^!\"(]*= )?(\w+)\(", "\n".join(texts), re.M))
+        self.assertEqual(sorted(set(names) - steps), [])
 
 
 if __name__ == "__main__":
