@@ -47,6 +47,7 @@ class Reads {
   }
 
   Status Check() {
+    if (is_empty_) return Ok();
     std::vector<Expr> values = t_.tuple ? t_.tuple->values : std::vector{t_.value};
     std::vector<Ref<const Load>> loads;
     for (const Expr& v : values) CertainLoads(v, &loads);
@@ -59,6 +60,7 @@ class Reads {
     loops_.push_back({var, min, Simplify(end - 1)});
     vars_.push_back(var);
     // Where a loop does not run, nothing is read.
+    is_empty_ |= analyzer_.CanProve(Lt(loops_.back().last, min));
     analyzer_.Assume(Le(min, loops_.back().last));
   }
 
@@ -101,6 +103,7 @@ class Reads {
   std::vector<Loop> loops_;
   std::vector<Var> vars_;
   Analyzer analyzer_;
+  bool is_empty_ = false;
 };
 
 }  // namespace
