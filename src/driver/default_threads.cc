@@ -81,17 +81,16 @@ Module Shared(const Module& module, const Func& kernel, Names* remarks) {
   for (const Stmt& nest : NestsOf(*kernel)) {
     const Names blocks = BlocksOf(nest);
     if (blocks.empty() || HasConcurrentLoop(nest)) continue;
-    const std::string what = fmt::format("{}: no loop of '{}' is bound", kernel->name,
-                                         Join(blocks, "', '"));
+    const std::string what =
+        fmt::format("{}: no loop of '{}' is bound", kernel->name, Join(blocks, "', '"));
     if (bound) {
       remarks->push_back(what + ", as others of the kernel are; one thread does it");
       continue;
     }
     const Names loops = OuterLoops(nest, blocks, &schedule);
     const std::string why = MakeParallel(loops, &schedule);
-    remarks->push_back(why.empty()
-                           ? what + "; its outer loops are made parallel"
-                           : fmt::format("{}; one thread does everything ({})", what, why));
+    remarks->push_back(why.empty() ? what + "; its outer loops are made parallel"
+                                   : fmt::format("{}; one thread does everything ({})", what, why));
   }
   return schedule.module();
 }

@@ -14,8 +14,8 @@ TEST(Program, NamesAreItsOwnAndVariablesParameters) {
   const te::Tensor a = te::Placeholder("X", {n}, DType::Float(32));
   const te::Tensor b =
       te::Compute("X", {n}, [&](const te::Indices& i) { return te::Body(a(i[0]) * scale); });
-  const te::Tensor c = te::Compute(
-      "X", {n, m}, [&](const te::Indices& i) { return te::Body(b(i[0]) + a(i[0])); });
+  const te::Tensor c =
+      te::Compute("X", {n, m}, [&](const te::Indices& i) { return te::Body(b(i[0]) + a(i[0])); });
   te::FuncOptions options;
   options.dims = {n};
   options.ranges = {DimRange()};
@@ -50,9 +50,8 @@ TEST(Program, TensorsThatAreComputedTogetherHaveOneBlock) {
 TEST(Program, ReadsThatAreCertainToBeOutside) {
   const te::Tensor a = te::Placeholder("a", {IndexConst(4)}, DType::Float(32));
   auto of = [&](int64_t size, int64_t shift) {
-    return te::CheckReads({te::Compute("c", {IndexConst(size)}, [&](const te::Indices& i) {
-      return te::Body(a(i[0] + shift));
-    })});
+    return te::CheckReads({te::Compute(
+        "c", {IndexConst(size)}, [&](const te::Indices& i) { return te::Body(a(i[0] + shift)); })});
   };
   EXPECT_TRUE(of(4, 0));
   EXPECT_TRUE(of(3, 1));
