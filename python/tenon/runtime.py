@@ -12,7 +12,7 @@ import tempfile
 import time
 from typing import Any
 
-from . import _arguments, _tenon
+from . import _arguments, _left_out, _tenon
 from ._tenon import Device, Function, Parameter
 
 __all__ = ["DeviceModule", "Function", "Module", "Parameter", "load_module"]
@@ -70,6 +70,8 @@ class Module:
             return self.get_function(name)
         except ValueError as error:
             raise AttributeError(str(error)) from None
+
+    entry_name = "main"
 
     @property
     def entry_func(self) -> Function:
@@ -258,4 +260,5 @@ def _check_device_code(path: str) -> None:
         raise ValueError(f"cannot load '{path}': it is not {what}")
 
 
+__getattr__ = _left_out.names_of("runtime.", __name__)
 _arguments.say_clearly(globals())

@@ -7,13 +7,25 @@ from typing import Any
 
 from . import _arguments, _tenon
 
-__all__ = ["Target"]
+__all__ = ["Target", "create", "cuda", "opencl"]
 
 _current = threading.local()
 
 
+class Kind(str):
+    """What a target is, "llvm" or "cuda": a text, whose name it is itself."""
+
+    @property
+    def name(self) -> str:
+        return str(self)
+
+
 class Target(_tenon.Target):
     """Target("llvm -mcpu=core-avx2"). As a context manager it is the target of builds that name none."""
+
+    @property
+    def kind(self) -> Kind:
+        return Kind(super().kind)
 
     def __init__(self, target: Target | str = "llvm", host: Target | str | None = None):
         if not isinstance(target, (str, _tenon.Target)):
@@ -52,6 +64,18 @@ def resolve(target: Any, host: Any = None) -> _tenon.Target:
             raise ValueError(f"target_host: '{target}' is a CPU, which has no other host '{host}'")
         return target
     return Target(f"{str(target).partition(' -host=')[0]} -host={host}")
+
+
+create = Target
+
+
+def cuda(arch: str | None = None) -> Target:
+    """A GPU by CUDA, of an architecture such as "sm_90"."""
+    return Target("cuda" if arch is None else f"cuda -arch={arch}")
+
+
+def opencl() -> Target:
+    return Target("opencl")
 
 
 _arguments.say_clearly(globals())

@@ -1,6 +1,7 @@
 // Carrying a schedule out: the noted primitives, applied to the loops that there are.
 #include <algorithm>
 
+#include "api/auto_unroll.h"
 #include "api/schedule_data.h"
 
 namespace tenon::inline v0 {
@@ -48,6 +49,10 @@ void CheckExtent(const LoopNote& note, const std::string& loop, const inner::Sch
                          ToString(NodeRef(own))));
 }
 
+bool IsUnrollPragma(const LoopNote& note) {
+  return note.key == kAutoUnrollPragma || note.key == kUnrollExplicitPragma;
+}
+
 void ApplyNote(const LoopNote& note, const std::string& loop, inner::Schedule* s) {
   if (note.kind == LoopNote::Kind::kBind) CheckExtent(note, loop, *s);
   if (loop.empty()) return;
@@ -90,6 +95,32 @@ void Place(const StageData& stage, StageNames* names, inner::Schedule* s) {
   // Producers that come under these loops see which of them are threads.
   for (const LoopNote& note : stage.notes) {
     if (note.kind == LoopNote::Kind::kBind) ApplyNote(note, own.at(note.loop.node().get()), s);
+  }
+  RequireOk(*s);
+}
+
+bool IsFalse(const AttrValue& value) {
+  const auto* flag = std::get_if<bool>(&value);
+  const auto* number = std::get_if<int64_t>(&value);
+  return (flag && !*flag) || (number && *number == 0);
+}
+
+// A loop of one iteration is not there: what is asked of it is of the next one inside.
+void UnrollAsAsked(const ScheduleData& data, const StageNames& names, inner::Schedule* s) {
+  for (const auto& stage : data.stages) {
+    const bool left = std::any_of(stage->notes.begin(), stage->notes.end(), [](const LoopNote& n) {
+      return n.key == kUnrollExplicitPragma && IsFalse(n.value);
+    });
+    auto own = names.find(stage.get());
+    if (left || own == names.end()) continue;
+    for (const LoopNote& note : stage->notes) {
+      if (note.key != kAutoUnrollPragma) continue;
+      auto leaf = std::find(stage->leaves.begin(), stage->leaves.end(), note.loop);
+      std::string loop;
+      for (; leaf != stage->leaves.end() && loop.empty(); ++leaf)
+        loop = own->second.at(leaf->node().get());
+      if (!loop.empty()) AutoUnroll(loop, std::get<int64_t>(note.value), s);
+    }
   }
   RequireOk(*s);
 }
@@ -180,12 +211,14 @@ inner::Schedule CarryOut(const ScheduleData& data) {
     for (const LoopNote& note : stage->notes) {
       auto own = names.find(stage.get());
       if (own == names.end() || note.kind == LoopNote::Kind::kBind) continue;
+      if (IsUnrollPragma(note)) continue;
       if (note.kind == LoopNote::Kind::kUnroll && IsArranged(data, note.loop)) continue;
       ApplyNote(note, own->second.at(note.loop.node().get()), &s);
     }
   }
   RequireOk(s);
   ApplyLate(data, &names, &s);
+  UnrollAsAsked(data, names, &s);
   return s;
 }
 

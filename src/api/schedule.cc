@@ -23,7 +23,7 @@
 
 #include "api/ir_data.h"
 #include "api/schedule_data.h"
-#include "loop/warpgroup.h"
+#include "loop/annotations.h"
 
 namespace tenon::inline v0 {
 
@@ -34,9 +34,36 @@ using te::LoopKind;
 using te::Operation;
 using te::OperationData;
 
-// What passes read off loops.
+// What passes read off loops, and what carrying out does.
 std::vector<std::string> Pragmas() {
-  return {kCooperativeAttr, kDependentAttr, kProducerStagesAttr};
+  std::vector<std::string> keys(std::begin(kAnnotations), std::end(kAnnotations));
+  keys.insert(keys.end(), {kAutoUnrollPragma, kUnrollExplicitPragma});
+  return keys;
+}
+
+// What a mark says of how a loop runs; null where it says something else.
+const char* HowItRuns(const LoopNote& note) {
+  switch (note.kind) {
+    case LoopNote::Kind::kParallel: return "parallel";
+    case LoopNote::Kind::kVectorize: return "vectorized";
+    case LoopNote::Kind::kUnroll: return "unrolled";
+    case LoopNote::Kind::kBind: return Name(note.axis);
+    case LoopNote::Kind::kPragma: return nullptr;
+  }
+  return nullptr;
+}
+
+// How a loop runs is said once, and of the loop as it stays.
+void RequireUnmarked(const StageData& stage, const IterVar& loop, const char* primitive) {
+  for (const LoopNote& note : stage.notes) {
+    const char* how = HowItRuns(note);
+    if (!how || note.loop != loop) continue;
+    const bool bound = note.kind == LoopNote::Kind::kBind;
+    ThrowValue(
+        fmt::format("{} of '{}': loop '{}' is {}{} already; how a loop runs is said once, "
+                    "when it is as it stays",
+                    primitive, stage.op.name(), loop.name(), bound ? "bound to " : "", how));
+  }
 }
 
 std::string Names(const std::vector<IterVar>& loops) {
@@ -76,6 +103,11 @@ void CollectDims(const std::vector<te::Expr>& shape, inner::te::FuncOptions* opt
     if (!As<VarNode>(te::Unwrap(d))) continue;
     auto var = Cast<VarNode>(te::Unwrap(d));
     if (std::find(options->dims.begin(), options->dims.end(), var) != options->dims.end()) continue;
+    for (const inner::Var& other : options->dims) {
+      if (other->name != var->name) continue;
+      ThrowValue(fmt::format("two sizes are called '{}'; use one, or give them names of their own",
+                             var->name));
+    }
     options->dims.push_back(var);
     options->ranges.push_back(d.data().range);
   }
@@ -212,6 +244,7 @@ std::vector<IterVar> Stage::leaf_iter_vars() const { return stage_->leaves; }
 
 std::vector<IterVar> Stage::SplitFactors(const IterVar& parent, const Values& factors) {
   size_t at = LeafOf(*stage_, parent, "split");
+  RequireUnmarked(*stage_, parent, "split");
   if (factors.empty()) ThrowValue(fmt::format("split of '{}': no factors", stage_->op.name()));
   for (const Value& given : factors) {
     const int64_t f = NumberOf(*schedule_, *stage_, "split", given);
@@ -254,6 +287,7 @@ IterVar Stage::Fuse(const std::vector<IterVar>& loops) {
   size_t first = LeafOf(*stage_, loops[0], "fuse");
   std::string name;
   for (size_t i = 0; i < loops.size(); ++i) {
+    RequireUnmarked(*stage_, loops[i], "fuse");
     if (LeafOf(*stage_, loops[i], "fuse") != first + i) {
       ThrowValue(fmt::format("fuse of '{}': {} are not neighbours in this order; its loops are {}",
                              stage_->op.name(), Names(loops), Names(stage_->leaves)));
@@ -282,18 +316,22 @@ void Stage::Reorder(const std::vector<IterVar>& order) {
 
 void Stage::Vectorize(const IterVar& loop) {
   LeafOf(*stage_, loop, "vectorize");
+  RequireUnmarked(*stage_, loop, "vectorize");
   stage_->notes.push_back({LoopNote::Kind::kVectorize, loop, "", {}});
 }
 void Stage::Parallel(const IterVar& loop) {
   LeafOf(*stage_, loop, "parallel");
+  RequireUnmarked(*stage_, loop, "parallel");
   stage_->notes.push_back({LoopNote::Kind::kParallel, loop, "", {}});
 }
 void Stage::Unroll(const IterVar& loop) {
   LeafOf(*stage_, loop, "unroll");
+  RequireUnmarked(*stage_, loop, "unroll");
   stage_->notes.push_back({LoopNote::Kind::kUnroll, loop, "", {}});
 }
 void Stage::Bind(const IterVar& loop, const IterVar& thread_axis) {
   LeafOf(*stage_, loop, "bind");
+  RequireUnmarked(*stage_, loop, "bind");
   if (!thread_axis.node() || thread_axis.node()->kind != LoopKind::kThread) {
     ThrowValue(
         fmt::format("bind of '{}': expected a thread axis; see thread_axis", stage_->op.name()));
@@ -307,6 +345,10 @@ void Stage::Pragma(const IterVar& loop, const std::string& key, const Value& val
   if (std::find(known.begin(), known.end(), key) == known.end()) {
     ThrowValue(fmt::format("pragma of '{}': nothing reads the key '{}'; expected {}",
                            stage_->op.name(), key, Join(known, ", ")));
+  }
+  if (key == kAutoUnrollPragma && !std::holds_alternative<int64_t>(value.data())) {
+    ThrowType(
+        fmt::format("pragma of '{}': expected a number of steps for {}", stage_->op.name(), key));
   }
   stage_->notes.push_back({LoopNote::Kind::kPragma, loop, key, PlainOf(value)});
 }

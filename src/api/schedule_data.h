@@ -24,6 +24,11 @@ struct LoopStep {
   AttrValue factors;  // of a split, outermost first; -1: derived
 };
 
+/// Pragmas that carrying out reads: the loops from this one inwards are unrolled while that comes
+/// to at most so many steps; and false where they are left to the compiler behind.
+inline constexpr char kAutoUnrollPragma[] = "auto_unroll_max_step";
+inline constexpr char kUnrollExplicitPragma[] = "unroll_explicit";
+
 /// A mark on a loop.
 struct LoopNote {
   enum class Kind : uint8_t {
