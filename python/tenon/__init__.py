@@ -14,13 +14,12 @@
     add.export_library("add.so")    # tenon.runtime.load_module reads it
 """
 
-try:
-    from . import _tenon
-except ModuleNotFoundError as error:
+import importlib.util
+
+if importlib.util.find_spec("._tenon", __name__) is None:
     raise ImportError(
-        f"{error}: '{__path__[0]}' has the package's sources alone; ./build.sh python builds what belongs to them into build/python, "
-        "which PYTHONPATH then names"
-    ) from None
+        f"'{__path__[0]}' has the package's sources alone; ./build.sh python builds what belongs to them into build/python, which PYTHONPATH then names"
+    )
 
 from . import _left_out, contrib, ir, nd, registry, runtime, target, te, testing, tir, transform
 from ._tenon import IrModule, Schedule, Stage, __version__

@@ -35,7 +35,7 @@ LEFT_OUT = {
     "hybrid": "a function with statements is an extern: te.extern with tir.ir_builder, or with the text of loop IR",
     "instrument": "tenon compile --time-passes and --print-after show passes (docs/command-line.md)",
     "support": "what was built in is printed by tenon --version",
-    "ir.transform.Pass": _PASSES,
+    "transform.Pass": _PASSES,
     "ir.Op": _NETWORKS,
     "ir.Range": "a range is a pair, (begin, end)",
     "ir.structural_hash": "loop IR compares as its text: str(a) == str(b)",
@@ -62,8 +62,7 @@ LEFT_OUT = {
     "Stage.origin_op": "Stage.op is the operation as it is now",
     "Schedule.normalize": "a schedule is in order as it is: no call is needed",
     "Schedule.stage_map": "s[tensor] is the stage of a tensor, s.stages are all",
-    "schedule.InferBound": "bounds are inferred while a schedule is carried out: str(tenon.lower(s, args)) shows them",
-    "schedule.ScheduleOps": "str(tenon.lower(s, args)) is the loop IR of a schedule",
+    "te.schedule": "str(tenon.lower(s, args)) is the loop IR of a schedule, with the bounds that follow from it",
     # Loop IR.
     "tir.stmt_functor": _NODES,
     "tir.analysis": _NODES,

@@ -66,6 +66,8 @@ class Module:
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
             raise AttributeError(name)
+        if text := _left_out.sentence(f"Module.{name}"):
+            raise NotImplementedError(text)
         try:
             return self.get_function(name)
         except ValueError as error:
@@ -177,6 +179,9 @@ class DeviceModule:
     def __init__(self, library: Any = None, path: str = ""):
         self._library = library
         self._path = path
+
+    def __repr__(self) -> str:
+        return f"<tenon.runtime.DeviceModule of {self.type_key}>"
 
     @property
     def type_key(self) -> str:

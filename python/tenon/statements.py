@@ -66,6 +66,9 @@ class Pointer:
     def __init__(self, text: str):
         self.text = text
 
+    def __repr__(self) -> str:
+        return f"Pointer({self.text})"
+
 
 class Buffer:
     """A parameter of a function of statements: memory of a shape, with the strides between its rows."""
@@ -168,11 +171,17 @@ def _argument(value: Any, function: str) -> str:
     raise TypeError(f"{function}: expected expressions, numbers and buffers but got {_kinds(value)}")
 
 
-def call_extern(dtype: str, func_name: str, *args: Any) -> Call:
+def _name(func_name: Any, function: str) -> str:
+    if not isinstance(func_name, str):
+        raise TypeError(f"{function}: expected str for 'func_name' but got {_kinds(func_name)}")
+    return func_name
+
+
+def call_extern(dtype: Any, func_name: str, *args: Any) -> Call:
     """A call of a C function that gives a value of this type. It is one of the process's where the code is built and run
     (of the C library, or loaded for everybody: ctypes.CDLL(path, ctypes.RTLD_GLOBAL)); for a library of its own, save an
     object and link it with what defines the function."""
-    texts = [f'"{func_name}"', *(_argument(a, "call_extern") for a in args)]
+    texts = [f'"{_name(func_name, "call_extern")}"', *(_argument(a, "call_extern") for a in args)]
     return Call(dtype, f"extern<{_short(te._dtype(dtype))}>({', '.join(texts)})")
 
 
@@ -184,6 +193,7 @@ def call_packed(func_name: str, *args: Any) -> Call:
     buffers as tenon.nd arrays. In this process only: elsewhere nobody has it."""
     from .registry import expose
 
+    _name(func_name, "call_packed")
     expose()
     words: list[tuple[str, str]] = []  # type and value of each word of 64 bits, as python/src/registry.cc reads them
     for value in args:
@@ -207,7 +217,7 @@ def call_packed(func_name: str, *args: Any) -> Call:
 
 def call_intrin(dtype: Any, func_name: str, *args: Any) -> Any:
     """A function of numbers by TVM's name for it, "tir.exp": te's own."""
-    name = func_name.removeprefix("tir.")
+    name = _name(func_name, "call_intrin").removeprefix("tir.")
     function = getattr(te, name, None) if name in te.__all__ else None
     if function is None:
         raise NotImplementedError(f"call_intrin: there is no function '{func_name}'; those that there are, are te's (docs/tensor-expressions.md)")
@@ -333,6 +343,9 @@ class IRBuilder:
 
     def scope_attr(self, *args: Any) -> None:
         raise NotImplementedError("scope_attr: loops are bound to threads by a schedule, or by `for i in 0..n thread threadIdx.x` in the text of loop IR")
+
+    def __repr__(self) -> str:
+        return f"<tenon.tir.IRBuilder of {len(self._lines)} lines>"
 
     def get(self) -> Statement:
         """What was written."""

@@ -30,9 +30,9 @@ _UNNAMED = itertools.count()
 
 
 def var(name: str | None = None, dtype: Any = "int64", *, lo: int = 0, hi: int = -1, step: int = 1) -> Var:
-    """A symbolic size: lo <= value <= hi (hi < 0: no bound), and value a multiple of step (not lo plus a multiple: lo=1,
-    step=4 has 4, 8, 12, …). A call with another size is an error; schedules rely on it, so that factors that divide step
-    leave no remainder. Sizes are 64-bit integers whatever integer type is asked for. With another type, a number that is
+    """A symbolic size: lo <= value <= hi (hi < 0: no bound), in steps from lo on: lo, lo + step, lo + 2 * step, … (without lo,
+    multiples of step). A call with another size is an error; schedules rely on it, so that a factor that divides lo and step
+    leaves no remainder. Sizes are 64-bit integers whatever integer type is asked for. With another type, a number that is
     passed by value. Without a name, n, n_1, n_2, …"""
     dtype = _dtype(dtype)
     if name is None:

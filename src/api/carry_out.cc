@@ -3,6 +3,7 @@
 
 #include "api/auto_unroll.h"
 #include "api/schedule_data.h"
+#include "api/user_names.h"
 
 namespace tenon::inline v0 {
 
@@ -186,7 +187,9 @@ void ApplyStep(const LoopStep& step, inner::Schedule* schedule, LoopNames* names
   }
 }
 
-inner::Schedule CarryOut(const ScheduleData& data) {
+// The names are there for messages, too, where a step fails.
+static inner::Schedule CarryOut(const ScheduleData& data, StageNames* made) {
+  StageNames& names = *made;
   inner::Schedule s = data.base;
   for (const auto& stage : data.stages) {
     for (int i = 0; stage->scope && i < stage->op.num_outputs(); ++i) {
@@ -195,7 +198,6 @@ inner::Schedule CarryOut(const ScheduleData& data) {
     if (stage->attach == Attach::kInline) s.ComputeInline(stage->block);
   }
   RequireOk(s);
-  StageNames names;
   for (auto it = data.stages.rbegin(); it != data.stages.rend(); ++it) {
     const StageData& stage = **it;
     if (stage.block.empty() || stage.attach == Attach::kInline ||
@@ -220,6 +222,15 @@ inner::Schedule CarryOut(const ScheduleData& data) {
   ApplyLate(data, &names, &s);
   UnrollAsAsked(data, names, &s);
   return s;
+}
+
+inner::Schedule CarryOut(const ScheduleData& data) {
+  StageNames names;
+  try {
+    return CarryOut(data, &names);
+  } catch (const Error& e) {
+    throw Error(e.kind(), InUsersNames(e.what(), names));
+  }
 }
 
 }  // namespace tenon::inline v0

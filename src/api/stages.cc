@@ -102,21 +102,47 @@ te::Tensor Schedule::CacheRead(const te::Tensor& tensor, const std::string& scop
 }
 
 te::Tensor Schedule::CacheWrite(const te::Tensor& tensor, const std::string& scope) {
-  StageData* stage = data_->Find(tensor.op());
+  return CacheWrite(std::vector{tensor}, scope)[0];
+}
+
+std::vector<te::Tensor> Schedule::CacheWrite(const std::vector<te::Tensor>& tensors,
+                                             const std::string& scope) {
+  if (tensors.empty()) ThrowValue("cache_write of no tensors");
+  StageData* stage = data_->Find(tensors[0].op());
+  std::vector<std::string> buffers;
+  for (const te::Tensor& t : tensors) {
+    if (data_->Find(t.op()) != stage) {
+      ThrowValue(fmt::format("cache_write of '{}' and '{}': they are not of one operation",
+                             tensors[0].name(), t.name()));
+    }
+    buffers.push_back(data_->BufferOf(t)->name);
+  }
+  if (tensors.size() > 1 && tensors.size() != static_cast<size_t>(stage->op.num_outputs())) {
+    ThrowValue(fmt::format("cache_write of '{}': expected one output, or all {} of them",
+                           stage->op.name(), stage->op.num_outputs()));
+  }
   RequireFresh(*stage, "cache_write");
   inner::Schedule next = data_->base;
-  const std::vector<std::string> made = inner::Steps::ApplyByName(
-      next, "cache_write", {stage->block, data_->BufferOf(tensor)->name, scope});
+  AttrValue names = buffers;
+  if (buffers.size() == 1) names = buffers[0];
+  const std::vector<std::string> made =
+      inner::Steps::ApplyByName(next, "cache_write", {stage->block, names, scope});
   RequireOk(next);
   const std::string& block = made[0];
   const Block* copy = FindBlock(next.func(), block);
-  auto op = NewOperation(block, copy->reads[0]->buffer, tensor.shape());
+  auto op = NewOperation(block, copy->reads[0]->buffer, tensors[0].shape());
   for (const IterVar& v : stage->op.axis()) op->axis.push_back(CopyOf(v));
   op->reduce_axis = stage->op.reduce_axis();
   op->inputs = stage->op.input_tensors();
-  auto rest = NewOperation(stage->op.name(), copy->writes[0]->buffer, tensor.shape());
+  auto rest = NewOperation(stage->op.name(), copy->writes[0]->buffer, tensors[0].shape());
+  for (size_t k = 1; k < tensors.size(); ++k) {
+    AddOutput(copy->reads[k]->buffer, op.get());
+    AddOutput(copy->writes[k]->buffer, rest.get());
+  }
   rest->axis = stage->op.axis();
-  rest->inputs = {{op, 0}};
+  std::vector<te::Tensor> out;
+  for (size_t k = 0; k < tensors.size(); ++k) out.emplace_back(op, static_cast<int>(k));
+  rest->inputs = out;
   data_->base = std::move(next);
   StageData* cache = AddStage(data_.get(), Operation(op), stage);
   cache->block = stage->block;
@@ -125,7 +151,7 @@ te::Tensor Schedule::CacheWrite(const te::Tensor& tensor, const std::string& sco
   stage->block = block;
   data_->by_op[rest.get()] = stage;
   SetRoots(stage);
-  return {op, 0};
+  return out;
 }
 
 te::Tensor Schedule::RFactor(const te::Tensor& tensor, const IterVar& axis, int factor_axis) {

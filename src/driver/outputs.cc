@@ -119,7 +119,7 @@ Expected<std::string> DescriptionOfSource(const Built& built) {
 }
 
 // An object or, of target c, what the machine's compiler makes of the source.
-Expected<std::string> LinkSource(const Built& built, artifact::OutputKind kind) {
+Expected<std::string> LinkSource(const Built& built, artifact::OutputKind kind, bool open = false) {
   TN_ASSIGN_OR_RETURN(const std::string data, DescriptionOfSource(built));
   TN_ASSIGN_OR_RETURN(const std::string source, SourceText(built));
   TN_ASSIGN_OR_RETURN(const std::string code, CompileObject(source));
@@ -128,7 +128,7 @@ Expected<std::string> LinkSource(const Built& built, artifact::OutputKind kind) 
   link.objects = {{"module.o", data}, {"source.o", code}};
   TN_ASSIGN_OR_RETURN(std::string image, artifact::LinkImage(link));
   // C source asks more of the C library than a library of ours does: its own linker knows where.
-  return kind == artifact::OutputKind::kRelocatable ? image : SharedLibraryOf(image);
+  return kind == artifact::OutputKind::kRelocatable ? image : SharedLibraryOf(image, open);
 }
 
 Expected<std::string> Linked(const Built& built, artifact::OutputKind kind) {
@@ -288,7 +288,7 @@ Expected<std::string> MakeLibraryHere(const Built& built) {
     return dlsym(RTLD_DEFAULT, name.c_str()) != nullptr;
   });
   if (!missing.empty() || !CallsOthers(built)) return Library(built);
-  if (IsSource(built)) return LinkSource(built, artifact::OutputKind::kSharedLibrary);
+  if (IsSource(built)) return LinkSource(built, artifact::OutputKind::kSharedLibrary, true);
   artifact::LinkRequest link = RequestLink(built, artifact::OutputKind::kSharedLibrary);
   link.open = true;
   return artifact::LinkImage(link);
