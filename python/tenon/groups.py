@@ -14,7 +14,7 @@ class Group:
     """Stages from inputs to outputs (Schedule.create_group). Each keeps loops of its own; all hang where the group does."""
 
     def __init__(self, stages: list[Stage]):
-        self.stages = stages
+        self.stages = list(stages)
 
     def compute_at(self, parent: Stage, scope: IterVar) -> None:
         """All of them in that loop. One that is to be elsewhere says so afterwards."""

@@ -57,7 +57,7 @@ class Statement:
         self.lines = list(lines)
 
     def __repr__(self) -> str:
-        return "\n".join(self.lines)
+        return "\n".join(self.lines) or "<no statements>"
 
 
 class Pointer:

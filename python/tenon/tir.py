@@ -238,9 +238,11 @@ class Schedule:
         """The new block; place it with reverse_compute_at. `buffer`: its name, or its number among get_writes(block)."""
         return self._s.apply("cache_write", [block, self._buffer(block, buffer, False), scope])[0]
 
-    def set_scope(self, buffer: str, *scope: str | int) -> None:
+    def set_scope(self, buffer: str, scope: str | int, storage_scope: str | None = None) -> None:
         """set_scope(buffer, scope), or set_scope(block, number among get_writes(block), scope)."""
-        self._s.apply("set_scope", [self._buffer(buffer, scope[0], False) if len(scope) == 2 else buffer, scope[-1]])
+        if storage_scope is not None:
+            buffer, scope = self._buffer(buffer, scope, False), storage_scope
+        self._s.apply("set_scope", [buffer, scope])
 
     def transform_layout(self, buffer: str, layout: IndexMap) -> None:
         self._s.apply("transform_layout", [buffer, _map_text(layout)])
@@ -325,6 +327,9 @@ class Schedule:
         if isinstance(trace, str):
             trace = Trace.from_json(trace) if trace.lstrip().startswith("{") else Trace.parse(trace)
         self._s.replay(trace)
+
+
+Trace.__repr__ = lambda self: str(self) or "<tenon.tir.Trace of no steps>"
 
 
 class TensorIntrin:

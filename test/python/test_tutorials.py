@@ -436,6 +436,8 @@ class Modules(unittest.TestCase):
         out = sch.cache_write(block, 0, "local")
         sch.reverse_compute_at(out, jo)
         self.assertEqual((sch.get_reads(local), sch.get_writes(out)), (["B"], ["C"]))
+        sch.set_scope(local, 0, "register")
+        self.assertIn("B.local: f32[16, 16] in register", str(sch))
         with self.assertRaisesRegex(ValueError, "block C has no buffer 5 among those that it reads, which are A, B"):
             sch.cache_read(block, 5, "local")
         x, y = random(16, 16), random(16, 16)
