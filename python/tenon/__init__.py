@@ -39,6 +39,9 @@ Schedule.__repr__ = lambda self: f"<tenon.Schedule of {', '.join(stage.op.name f
 Stage.__repr__ = lambda self: f"<tenon.Stage of {self.op.name}: {', '.join(loop.name for loop in self.leaf_iter_vars)}>"
 _left_out.say_of(Schedule, "Schedule.")
 _left_out.say_of(Stage, "Stage.")
+_left_out.say_of(te.Operation, "Operation.")
+_left_out.say_of(te.IterVar, "IterVar.")
+_left_out.say_of(nd.Device, "Device.")
 __getattr__ = _left_out.names_of("", __name__)
 
 __all__ = [

@@ -10,7 +10,7 @@ import shutil
 import tarfile
 import tempfile
 import time
-from typing import Any
+from typing import Any, Callable
 
 from . import _arguments, _left_out, _tenon
 from ._tenon import Device, Function, Parameter
@@ -125,10 +125,18 @@ class Module:
         as built ("tir") or "lowered"; what the target's is, if nothing is said."""
         return self._built().get_source(fmt)
 
-    def export_library(self, file_name: str | os.PathLike) -> None:
-        """A shared library that needs libc alone; in a tar where the name ends so."""
+    def export_library(self, file_name: str | os.PathLike, fcompile: Callable | None = None, **options: Any) -> None:
+        """A shared library that needs libc alone; in a tar where the name ends so. With `fcompile`, a linker such as
+        contrib.cc.create_shared, or options of that (cc=, options=), what it makes of the object."""
         name = os.fspath(file_name)
-        if name.endswith(".tar"):
+        if fcompile is not None or options:
+            from .contrib import cc
+
+            with tempfile.TemporaryDirectory(prefix="tenon-") as folder:
+                file = os.path.join(folder, "lib.o")
+                self._built().save(file)
+                (fcompile or cc.create_shared)(name, [file], **options)
+        elif name.endswith(".tar"):
             self._built().save(name)
         else:
             self._built().export_library(name)

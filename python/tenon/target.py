@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from typing import Any
 
-from . import _arguments, _tenon
+from . import _arguments, _left_out, _tenon
 
 __all__ = ["Target", "create", "cuda", "opencl"]
 
@@ -78,4 +78,5 @@ def opencl() -> Target:
     return Target("opencl")
 
 
+__getattr__ = _left_out.names_of("target.", __name__)
 _arguments.say_clearly(globals())

@@ -22,7 +22,8 @@ def owners():
     s = te.create_schedule(B.op)
     module = tenon.build(s, [A, B], "c")
     found = {"Stage": s[B], "Schedule": s, "tir.Schedule": tir.Schedule(te.create_prim_func([A, B])), "Module": module}
-    for name in ("te", "tir", "ir", "nd", "runtime", "contrib", "transform"):
+    found |= {"Operation": B.op, "IterVar": B.op.axis[0], "Device": tenon.cpu()}
+    for name in ("te", "tir", "ir", "nd", "runtime", "contrib", "transform", "target", "testing"):
         found[name] = getattr(tenon, name)
     return found | {"": tenon}
 

@@ -49,6 +49,9 @@ class VectorAdd(unittest.TestCase):
         fadd1(a, b, c)
         tvm.testing.assert_allclose(c.numpy(), a.numpy() + b.numpy())
         self.assertEqual(fadd.entry_name, "main")
+        for options in ({"cc": tvm.contrib.cc.get_cc()}, {"fcompile": tvm.contrib.cc.create_shared}):
+            fadd.export_library(temp.relpath("linked.so"), **options)
+            tvm.testing.assert_allclose(tvm.load(temp.relpath("linked.so"))(a, b).numpy(), c.numpy())
 
 
 class Matmul(unittest.TestCase):
