@@ -67,9 +67,11 @@ class TN_API Stage {
   void Reorder(const std::vector<te::IterVar>& order);
 
   void Bind(const te::IterVar& loop, const te::IterVar& thread_axis);
-  /// An attribute of the loop, for passes and back ends; unknown ones do nothing. Of a loop that
-  /// the copy engine of sm_90 fills tiles for, "producer_stages": how many steps ahead
-  /// (docs/gpu-operations.md).
+  /// An attribute of the loop, for passes and back ends; what nothing reads is refused. Of a loop
+  /// that the copy engine of sm_90 fills tiles for, "producer_stages": how many steps ahead
+  /// (docs/gpu-operations.md). "auto_unroll_max_step": the serial loops from this one inwards are
+  /// unrolled, inner ones first, while their copies come to at most so many stores and calls;
+  /// "unroll_explicit", false: they are left to the compiler of the source instead.
   void Pragma(const te::IterVar& loop, const std::string& key, const Value& value = "");
 
   /// Pads rows: the stride of dimension `axis` becomes `offset` modulo `factor`, in elements.
@@ -123,6 +125,9 @@ class TN_API Schedule {
   /// The tensor is computed into the result, in `scope`, from which its own stage then copies.
   /// Comes before other primitives of its stage.
   te::Tensor CacheWrite(const te::Tensor& tensor, const std::string& scope);
+  /// The same for all outputs of an operation, which are computed and copied together.
+  std::vector<te::Tensor> CacheWrite(const std::vector<te::Tensor>& tensors,
+                                     const std::string& scope);
   /// Partial results along `axis`, a reduce loop of the tensor's stage: its stage then reduces
   /// them. They have one more dim, at `factor_axis` (negative: from the end). Of a reduction of
   /// tuples the result is the first component's, of whose op() the others are outputs; its combiner

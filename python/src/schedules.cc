@@ -145,6 +145,19 @@ std::vector<te::Operation> ReadersOf(const nb::object& readers) {
   return ops;
 }
 
+// A tensor of a tensor, a list of several.
+nb::object CacheWrite(Schedule& s, const nb::object& tensor, const std::string& scope) {
+  if (nb::isinstance<te::Tensor>(tensor))
+    return nb::cast(s.CacheWrite(nb::cast<te::Tensor>(tensor), scope));
+  std::vector<te::Tensor> tensors;
+  const bool is_list = nb::isinstance<nb::list>(tensor) || nb::isinstance<nb::tuple>(tensor);
+  if (!is_list || !nb::try_cast(tensor, tensors)) {
+    throw Error("TypeError", std::string("cache_write: expected Tensor | Sequence[Tensor] for ") +
+                                 "'tensor' but got " + nb::type_name(tensor.type()).c_str());
+  }
+  return nb::cast(s.CacheWrite(tensors, scope));
+}
+
 }  // namespace
 
 void BindSchedules(nb::module_& m) {
@@ -257,8 +270,12 @@ void BindSchedules(nb::module_& m) {
           nb::sig("def cache_read(self, tensor: Tensor, scope: str, readers: Tensor | Operation | "
                   "collections.abc.Sequence[Tensor | Operation]) -> Tensor"),
           "A copy of the tensor that the readers read instead.")
-      .def("cache_write", &Schedule::CacheWrite, nb::arg("tensor"), nb::arg("scope"),
-           "The tensor is computed into the result, from which its own stage copies.")
+      .def(
+          "cache_write", CacheWrite, nb::arg("tensor"), nb::arg("scope"),
+          nb::sig("def cache_write(self, tensor: Tensor | collections.abc.Sequence[Tensor], "
+                  "scope: str) -> Tensor | list[Tensor]"),
+          "The tensor is computed into the result, from which its own stage copies. Of a list, all "
+          "outputs of an operation: a list of the results.")
       .def("rfactor", RFactor, nb::arg("tensor"), nb::arg("axis"), nb::arg("factor_axis") = 0,
            nb::sig("def rfactor(self, tensor: Tensor, axis: IterVar, factor_axis: int = 0) -> "
                    "Tensor | tuple[Tensor, ...]"),

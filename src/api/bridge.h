@@ -30,6 +30,7 @@
 #include "loop/verify.h"
 #include "schedule/apply.h"
 #include "schedule/schedule.h"
+#include "stages/auto_unroll.h"
 #include "stages/stage_schedule.h"
 #include "support/file.h"
 #include "support/strings.h"
@@ -108,6 +109,7 @@ using Loops = std::vector<std::shared_ptr<const IterVarData>>;
 
 struct ExprData {
   inner::Expr expr;
+  std::string loop;      // of a loop that a schedule made, which has no value: its name
   bool literal = false;  // a plain number, which takes the type of what it meets
   double number = 0;     // of a literal that is not an integer
   std::shared_ptr<const ReduceData> reduce;

@@ -291,8 +291,10 @@ static const std::string& Image(LibraryData* data) {
 Module Library::module() const {
   std::lock_guard lock(data_->loading);
   if (!data_->loaded) {
-    artifact::MemoryFile file =
-        Take(artifact::MemoryFile::Create("tenon-library", Image(data_.get())));
+    const std::string image = driver::CallsOthers(*data_->built)
+                                  ? Take(driver::MakeLibraryHere(*data_->built))
+                                  : Image(data_.get());
+    artifact::MemoryFile file = Take(artifact::MemoryFile::Create("tenon-library", image));
     try {
       data_->loaded = Module::LoadFromFile(file.path());
     } catch (const Error& e) {

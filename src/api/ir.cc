@@ -43,6 +43,21 @@ Trace WrapTrace(inner::Trace trace) {
 }
 
 IrModule IrModule::Parse(const std::string& text) { return WrapModule(Take(ParseModule(text))); }
+IrModule IrModule::Joined(const std::vector<IrModule>& modules) {
+  inner::Module out;
+  for (const IrModule& module : modules) {
+    const inner::Module own = WithRequirements(module.data());
+    for (const auto& [name, f] : own.funcs) {
+      const Func known = out.Find(name);
+      if (known && !StructuralEqual(known, f)) {
+        ThrowValue(fmt::format(
+            "two of the modules have a function '{}'; give them names of their own", name));
+      }
+      out.Add(f);
+    }
+  }
+  return WrapScheduled(std::move(out));
+}
 std::string IrModule::str() const { return Print(data_->module); }
 Names IrModule::functions() const {
   Names names;
@@ -148,6 +163,37 @@ Names IrSchedule::GetConsumers(const std::string& block) const {
 }
 std::string IrSchedule::GetBlockOf(const std::string& buffer) const {
   return Checked(data_.get(), data_->schedule.GetBlockOf(buffer));
+}
+namespace {
+
+const Block& BlockOf(IrScheduleData* data, const std::string& name) {
+  data->schedule.GetLoops(name);  // which says what is wrong with the name
+  Check(data);
+  const Block* found = nullptr;
+  PreOrder(data->schedule.func()->body, [&](const NodeRef& n) {
+    const auto* block = As<Block>(n);
+    if (block && block->name == name) found = block;
+    return !found && !IsA<ExprNode>(n);
+  });
+  return *found;
+}
+
+Names BuffersOf(const std::vector<Region>& regions) {
+  Names out;
+  for (const Region& r : regions) {
+    if (std::find(out.begin(), out.end(), r->buffer->name) == out.end())
+      out.push_back(r->buffer->name);
+  }
+  return out;
+}
+
+}  // namespace
+
+Names IrSchedule::GetReads(const std::string& block) const {
+  return BuffersOf(BlockOf(data_.get(), block).reads);
+}
+Names IrSchedule::GetWrites(const std::string& block) const {
+  return BuffersOf(BlockOf(data_.get(), block).writes);
 }
 Names IrSchedule::GetSpatialLoops(const std::string& block) const {
   return Checked(data_.get(), data_->schedule.GetSpatialLoops(block));

@@ -19,6 +19,11 @@ void CollectDims(const std::vector<te::Expr>& shape, inner::te::FuncOptions* opt
     if (!As<VarNode>(te::Unwrap(d))) continue;
     auto var = Cast<VarNode>(te::Unwrap(d));
     if (std::find(options->dims.begin(), options->dims.end(), var) != options->dims.end()) continue;
+    for (const inner::Var& other : options->dims) {
+      if (other->name != var->name) continue;
+      ThrowValue(fmt::format("two sizes are called '{}'; use one, or give them names of their own",
+                             var->name));
+    }
     options->dims.push_back(var);
     options->ranges.push_back(d.data().range);
   }

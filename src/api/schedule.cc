@@ -198,6 +198,10 @@ void Stage::Bind(const IterVar& loop, const IterVar& thread_axis) {
   schedule_->Run("bind", *stage_, loop, std::move(more));
 }
 void Stage::Pragma(const IterVar& loop, const std::string& key, const Value& value) {
+  if (key == stages::kAutoUnrollPragma && !std::holds_alternative<int64_t>(value.data())) {
+    ThrowType(
+        fmt::format("pragma of '{}': expected a number of steps for {}", stage_->op.name(), key));
+  }
   schedule_->Run("pragma", *stage_, loop, {key, PlainOf(value)});
 }
 

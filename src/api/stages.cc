@@ -98,17 +98,48 @@ te::Tensor Schedule::CacheRead(const te::Tensor& tensor, const std::string& scop
 }
 
 te::Tensor Schedule::CacheWrite(const te::Tensor& tensor, const std::string& scope) {
-  StageData* stage = data_->Find(tensor.op());
+  return CacheWrite(std::vector{tensor}, scope)[0];
+}
+
+std::vector<te::Tensor> Schedule::CacheWrite(const std::vector<te::Tensor>& tensors,
+                                             const std::string& scope) {
+  if (tensors.empty()) ThrowValue("cache_write of no tensors");
+  StageData* stage = data_->Find(tensors[0].op());
   const Operation whole = stage->op;
-  const stages::Made made =
-      data_->Run("cache_write", {data_->NameOf(*stage), data_->NameOf(tensor), scope});
+  std::vector<std::string> names;
+  for (const te::Tensor& t : tensors) {
+    if (data_->Find(t.op()) != stage) {
+      ThrowValue(fmt::format("cache_write of '{}' and '{}': they are not of one operation",
+                             tensors[0].name(), t.name()));
+    }
+    names.push_back(data_->NameOf(t));
+  }
+  if (tensors.size() > 1 && tensors.size() != static_cast<size_t>(whole.num_outputs())) {
+    ThrowValue(fmt::format("cache_write of '{}': expected one output, or all {} of them",
+                           whole.name(), whole.num_outputs()));
+  }
+  const stages::Made made = data_->Run("cache_write", {data_->NameOf(*stage), names, scope});
   StageData* cache = data_->AddStage(Operation(), made.stages[0]);
   data_->BindLoops(cache, Concat(std::vector<IterVar>(whole.axis().size()), whole.reduce_axis()));
-  auto op = data_->NewOperation(cache, data_->NameOf(*cache), tensor.shape());
+  auto op = data_->NewOperation(cache, data_->NameOf(*cache), tensors[0].shape());
   op->inputs = whole.input_tensors();
   data_->BindLoops(stage, whole.axis());
-  data_->NewOperation(stage, whole.name(), tensor.shape())->inputs = {{op, 0}};
-  return {op, 0};
+  auto rest = data_->NewOperation(stage, whole.name(), tensors[0].shape());
+  // What the copy reads for each of them.
+  const stages::State& s = data_->schedule.state();
+  const Block& copy = *stages::FindBlock(s.base.func(), s[stage->id].block);
+  std::vector<te::Tensor> out;
+  for (const std::string& name : names) {
+    for (size_t k = 0; k < copy.writes.size(); ++k) {
+      if (copy.writes[k]->buffer->name != name) continue;
+      for (size_t i = 0; i < op->outputs.size(); ++i) {
+        if (op->outputs[i].buffer() == copy.reads[k]->buffer)
+          out.emplace_back(op, static_cast<int>(i));
+      }
+    }
+  }
+  rest->inputs = out;
+  return out;
 }
 
 te::Tensor Schedule::RFactor(const te::Tensor& tensor, const IterVar& axis, int factor_axis) {

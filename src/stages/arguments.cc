@@ -6,15 +6,17 @@
 #include <charconv>
 
 #include "ir/visit.h"
-#include "loop/threads.h"
-#include "loop/warpgroup.h"
+#include "loop/annotations.h"
+#include "stages/auto_unroll.h"
 #include "support/strings.h"
 
 namespace tenon::stages {
 
-// What passes read off loops.
+// What passes read off loops, and what carrying out does.
 static std::vector<Text> Pragmas() {
-  return {kCooperativeAttr, kDependentAttr, kProducerStagesAttr};
+  std::vector<Text> keys(std::begin(kAnnotations), std::end(kAnnotations));
+  keys.insert(keys.end(), {kAutoUnrollPragma, kUnrollExplicitPragma});
+  return keys;
 }
 
 static std::optional<int64_t> ParseInt(const Text& text) {
@@ -67,9 +69,14 @@ void Arguments::Take(Numbers* out) {
   }
 }
 void Arguments::Take(Tensor* out) {
-  out->name = TakeText("a tensor's name");
-  if (!ok() || HasBuffer(out->name)) return;
-  Fail(fmt::format("the schedule has no tensor '{}'", out->name));
+  const Text name = TakeText("a tensor's name");
+  if (ok()) *out = TensorOf(name);
+}
+void Arguments::Take(Tensors* out) {
+  for (const Text& name : TakeTexts("names of tensors")) {
+    out->push_back(TensorOf(name));
+    if (!ok()) return;
+  }
 }
 void Arguments::Take(Axis* out) {
   out->name = TakeText("a thread axis");
@@ -141,6 +148,11 @@ int64_t Arguments::ValueOf(const AttrValue& given) {
   Fail(fmt::format("expected a number or \"$\" and the name of a choice{}",
                    text ? fmt::format(", but {} is none", QuoteJson(*text)) : ""));
   return 0;
+}
+
+Tensor Arguments::TensorOf(const Text& name) {
+  if (!HasBuffer(name)) Fail(fmt::format("the schedule has no tensor '{}'", name));
+  return {name};
 }
 
 bool Arguments::HasBuffer(const Text& name) const {

@@ -28,6 +28,7 @@ class Arguments {
   void Take(Number* out);
   void Take(Numbers* out);
   void Take(Tensor* out);
+  void Take(Tensors* out);
   void Take(Axis* out);
   void Take(PragmaKey* out);
   void Take(OptionalText* out);
@@ -44,6 +45,7 @@ class Arguments {
   std::vector<Text> TakeTexts(const char* what);
   Loop LoopOf(const Text& name);
   int64_t ValueOf(const AttrValue& given);
+  Tensor TensorOf(const Text& name);
   bool HasBuffer(const Text& name) const;
 
   const Call& c_;

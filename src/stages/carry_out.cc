@@ -13,11 +13,26 @@
 #include "arith/analyzer.h"
 #include "ir/print.h"
 #include "ir/visit.h"
+#include "stages/auto_unroll.h"
 #include "stages/stage_schedule.h"
+#include "stages/user_names.h"
 
 namespace tenon::stages {
 
 namespace {
+
+bool IsPragma(const Waiting& step, const char* key) {
+  return step.primitive == "pragma" && step.args[0] == AttrValue(std::string(key));
+}
+bool IsUnrollPragma(const Waiting& step) {
+  return IsPragma(step, kAutoUnrollPragma) || IsPragma(step, kUnrollExplicitPragma);
+}
+
+bool IsFalse(const AttrValue& value) {
+  const auto* flag = std::get_if<bool>(&value);
+  const auto* number = std::get_if<int64_t>(&value);
+  return (flag && !*flag) || (number && *number == 0);
+}
 
 bool IsBind(const Waiting& step) { return step.primitive == "bind"; }
 
@@ -108,6 +123,7 @@ class Placer {
   Status Mark(StageId id, bool binds) {
     for (const Waiting& step : c_.s.waiting) {
       if (step.phase != Phase::kMark || step.stage != id || IsBind(step) != binds) continue;
+      if (IsUnrollPragma(step)) continue;
       if (step.primitive == "unroll" && IsArranged(c_.s, *step.loop)) continue;
       const std::string& loop = c_.names.at(*step.loop);
       std::vector<AttrValue> args = step.args;
@@ -146,12 +162,43 @@ class Placer {
   Schedule& s_;
 };
 
+// A loop of one iteration is not there: what is asked of it is of the next one inside.
+Status UnrollAsAsked(Carried* c) {
+  const std::vector<Waiting>& steps = c->s.waiting;
+  for (const Waiting& step : steps) {
+    if (!IsPragma(step, kAutoUnrollPragma)) continue;
+    const bool left = std::any_of(steps.begin(), steps.end(), [&](const Waiting& other) {
+      return other.stage == step.stage && IsPragma(other, kUnrollExplicitPragma) &&
+             IsFalse(other.args[1]);
+    });
+    const std::vector<LoopId>& leaves = c->s[*step.stage].leaves;
+    if (left || c->placed.count(*step.stage) == 0) continue;
+    std::string loop;
+    for (auto leaf = std::find(leaves.begin(), leaves.end(), *step.loop);
+         leaf != leaves.end() && loop.empty(); ++leaf) {
+      loop = c->names.at(*leaf);
+    }
+    if (loop.empty()) continue;
+    for (const std::string& copy : c->CopiesOf(loop)) {
+      AutoUnroll(copy, std::get<int64_t>(step.args[1]), &c->schedule);
+    }
+  }
+  return c->schedule.status();
+}
+
 }  // namespace
+
+static Status CarryOutAll(Carried* carried) {
+  TN_RETURN_IF_ERROR(Placer(carried).Run());
+  TN_RETURN_IF_ERROR(CarryOutLate(carried));
+  return UnrollAsAsked(carried);
+}
 
 Expected<Schedule> StageSchedule::CarryOut() const {
   Carried carried(state_);
-  TN_RETURN_IF_ERROR(Placer(&carried).Run());
-  TN_RETURN_IF_ERROR(CarryOutLate(&carried));
+  if (Status status = CarryOutAll(&carried); !status) {
+    return InUsersNames(std::move(status.errors()), carried);
+  }
   return std::move(carried.schedule);
 }
 

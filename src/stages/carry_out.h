@@ -15,6 +15,10 @@ struct Carried {
   Schedule schedule;
   LoopNames names;           // of the loops of stages that are placed
   std::set<StageId> placed;  // not: inputs, and what is inline
+  /// What became of names of loops and blocks that are no more.
+  std::map<std::string, std::vector<std::string>> copies;
+
+  std::vector<std::string> CopiesOf(const std::string& name) const;
 };
 
 /// What waits for all loops to be in their places, and what is to be unrolled of loops that are

@@ -46,8 +46,8 @@ bool HasInit(const Schedule& schedule, const std::string& block) {
 const std::string& TextOf(const AttrValue& value) { return std::get<std::string>(value); }
 
 /// Carries out one late step after the other. Carried::names has the name that each loop of a stage
-/// has now, and copies_ what became of names that several copies were made of, so that a step finds
-/// its loops whatever came before it.
+/// had in its place, and Carried::copies what became of it, so that a step finds its loops whatever
+/// came before it.
 class LateSteps {
  public:
   explicit LateSteps(Carried* c) : c_(*c), s_(c->schedule) {}
@@ -109,7 +109,7 @@ class LateSteps {
   Status Unroll(LoopId loop) {
     const auto name = c_.names.find(loop);
     if (name == c_.names.end() || name->second.empty()) return Ok();
-    for (const std::string& part : CopiesOf(name->second)) s_.Unroll(part);
+    for (const std::string& part : c_.CopiesOf(name->second)) s_.Unroll(part);
     return s_.status();
   }
 
@@ -140,7 +140,7 @@ class LateSteps {
     if (!s_.ok()) return;
     for (const auto& [name, copy] : renamed) {
       // What never runs in a part of a loop has no copy there.
-      if (s_.HasLoop(copy) || s_.HasBlock(copy)) copies_[name].push_back(copy);
+      if (s_.HasLoop(copy) || s_.HasBlock(copy)) c_.copies[name].push_back(copy);
     }
   }
 
@@ -156,7 +156,7 @@ class LateSteps {
     }
     for (; leaf != stage.leaves.end(); ++leaf) {
       const std::string& name = c_.names.at(*leaf);
-      if (!name.empty()) return CopiesOf(name);
+      if (!name.empty()) return c_.CopiesOf(name);
     }
     return Wrong(
         primitive, stage,
@@ -171,26 +171,10 @@ class LateSteps {
                              c_.s[*step.loop].name, loops.size()));
   }
 
-  // What has become of a loop or block.
-  Names CopiesOf(const std::string& name) const {
-    Names out, todo = {name};
-    while (!todo.empty()) {
-      const std::string next = std::move(todo.back());
-      todo.pop_back();
-      auto it = copies_.find(next);
-      if (it == copies_.end()) {
-        out.push_back(next);
-      } else {
-        todo.insert(todo.end(), it->second.rbegin(), it->second.rend());
-      }
-    }
-    return out;
-  }
-
   // A hint stands before each copy of its reader.
   Status Prefetch(const Waiting& step) {
     TN_ASSIGN_OR_RETURN(const std::string loop, LoopOf(step));
-    for (const std::string& block : CopiesOf(c_.s[*step.stage].block)) {
+    for (const std::string& block : c_.CopiesOf(c_.s[*step.stage].block)) {
       Call(step.primitive, {block, step.args[0], loop, step.args[1]});
     }
     return Ok();
@@ -265,7 +249,7 @@ class LateSteps {
     Names reduce = s_.GetReduceLoops(stage.block);
     for (LoopId leaf : stage.leaves) {
       if (!c_.s[leaf].reduces) continue;
-      const Names own = CopiesOf(c_.names.at(leaf));
+      const Names own = c_.CopiesOf(c_.names.at(leaf));
       reduce.insert(reduce.end(), own.begin(), own.end());
     }
     for (const std::string& loop : s_.GetLoops(stage.block)) {
@@ -277,7 +261,6 @@ class LateSteps {
 
   Carried& c_;
   Schedule& s_;
-  std::map<std::string, Names> copies_;
   std::set<const Waiting*> started_;
   Diagnostics refused_;
 };
@@ -304,6 +287,21 @@ Status InnerFirst(Steps::iterator begin, Steps::iterator end, LateSteps* late) {
 }
 
 }  // namespace
+
+std::vector<std::string> Carried::CopiesOf(const std::string& name) const {
+  Names out, todo = {name};
+  while (!todo.empty()) {
+    const std::string next = std::move(todo.back());
+    todo.pop_back();
+    auto it = copies.find(next);
+    if (it == copies.end()) {
+      out.push_back(next);
+    } else {
+      todo.insert(todo.end(), it->second.rbegin(), it->second.rend());
+    }
+  }
+  return out;
+}
 
 bool IsArranged(const State& s, LoopId loop) {
   return std::any_of(s.waiting.begin(), s.waiting.end(), [&](const Waiting& step) {

@@ -8,7 +8,30 @@
 
 namespace tenon::stages {
 
+// What a mark says of how a loop runs; "" where it says something else.
+static std::string HowItRuns(const Waiting& step) {
+  if (step.primitive == "parallel") return "parallel";
+  if (step.primitive == "vectorize") return "vectorized";
+  if (step.primitive == "unroll") return "unrolled";
+  if (step.primitive == "bind") return "bound to " + std::get<std::string>(step.args[0]);
+  return "";
+}
+
+Status Call::RequireUnmarked(StageId stage, LoopId loop) const {
+  for (const Waiting& step : s.waiting) {
+    if (step.phase != Phase::kMark || step.loop != loop) continue;
+    const std::string how = HowItRuns(step);
+    if (how.empty()) continue;
+    return Wrong(stage,
+                 fmt::format("loop '{}' is {} already; how a loop runs is said once, when it "
+                             "is as it stays",
+                             s[loop].name, how));
+  }
+  return Ok();
+}
+
 Expected<Made> Split(const Call& c, const Stage& stage, const Loop& loop, const Numbers& factors) {
+  TN_RETURN_IF_ERROR(c.RequireUnmarked(stage, loop.id));
   if (factors.values.empty()) return c.Wrong(stage, "no factors");
   const LoopInfo parent = c.s[loop.id];
   const size_t count = factors.values.size();
@@ -40,6 +63,7 @@ Expected<Made> Fuse(const Call& c, const Stage& stage, const Loops& loops) {
   bool reduces = true;
   std::vector<LoopId> from;
   for (const Loop& loop : loops) {
+    TN_RETURN_IF_ERROR(c.RequireUnmarked(stage, loop.id));
     from.push_back(loop.id);
     name += c.s[loop.id].name + ".";
     reduces &= c.s[loop.id].reduces;

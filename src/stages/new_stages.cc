@@ -88,16 +88,18 @@ Expected<Made> CacheRead(const Call& c, const Tensor& tensor, const Text& scope,
   return Made{{}, {AddStageOf(&c.s, made[0], made[0], {}, before)}};
 }
 
-Expected<Made> CacheWrite(const Call& c, const Stage& stage, const Tensor& tensor,
+Expected<Made> CacheWrite(const Call& c, const Stage& stage, const Tensors& tensors,
                           const Text& scope) {
   TN_RETURN_IF_ERROR(Fresh(c, stage));
   const std::string computes = c.s[stage].block;
   const Names all = RootsOf(c.s, stage, true), spatial = RootsOf(c.s, stage, false);
-  TN_ASSIGN_OR_RETURN(const Names made, Change(c, {computes, tensor.name, scope}));
-  const Block* copy = FindBlock(c.s.base.func(), made[0]);
-  const std::string cache = copy->reads[0]->buffer->name;
+  Names names;
+  for (const Tensor& t : tensors) names.push_back(t.name);
+  AttrValue of = names;
+  if (names.size() == 1) of = names[0];
+  TN_ASSIGN_OR_RETURN(const Names made, Change(c, {computes, of, scope}));
   c.s.SetBlock(stage, made[0], spatial);
-  return Made{{}, {AddStageOf(&c.s, cache, computes, all, stage)}};
+  return Made{{}, {AddStageOf(&c.s, made[0], computes, all, stage)}};
 }
 
 Expected<Made> RFactor(const Call& c, const Stage& stage, const Loop& loop, const Number& axis) {

@@ -19,6 +19,8 @@ struct Call {
   Diagnostic Wrong(StageId stage, const std::string& reason) const {
     return stages::Wrong(name, s[stage], reason);
   }
+  /// How a loop runs is said once, and of the loop as it stays.
+  Status RequireUnmarked(StageId stage, LoopId loop) const;
 };
 
 // ---- Kinds of arguments ----
@@ -44,6 +46,7 @@ struct Numbers {
 struct Tensor {
   std::string name;
 };
+using Tensors = std::vector<Tensor>;
 /// The name of a thread axis.
 struct Axis {
   std::string name;
@@ -78,7 +81,7 @@ Expected<Made> CacheRead(const Call& c, const Tensor& tensor, const Text& scope,
                          const Stages& readers);
 /// The stage computes the new one's tensor, from which its own is then copied: loops that it had
 /// are the new stage's.
-Expected<Made> CacheWrite(const Call& c, const Stage& stage, const Tensor& tensor,
+Expected<Made> CacheWrite(const Call& c, const Stage& stage, const Tensors& tensors,
                           const Text& scope);
 Expected<Made> RFactor(const Call& c, const Stage& stage, const Loop& loop, const Number& axis);
 /// The padded stage, then the copies of what it reads.

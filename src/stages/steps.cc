@@ -37,6 +37,10 @@ struct Waits<void(P...)> {
     using Typed = std::tuple<Stage, std::remove_cvref_t<P>...>;
     Arguments arguments(c, args);
     TN_ASSIGN_OR_RETURN(const Typed typed, (TakeAll<Stage, std::remove_cvref_t<P>...>(&arguments)));
+    const bool runs = phase == Phase::kMark && c.name != std::string_view("pragma");
+    if (runs) {
+      TN_RETURN_IF_ERROR(c.RequireUnmarked(*arguments.stage(), *arguments.loop()));
+    }
     Waiting step{c.name, phase, arguments.stage(), arguments.loop(), {}};
     std::apply([&](const auto&... arg) { (Keep(arg, &step.args), ...); }, typed);
     c.s.waiting.push_back(std::move(step));

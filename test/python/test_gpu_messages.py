@@ -62,8 +62,8 @@ class Bindings(Case):
         bound((512,), axes, "opencl -max_threads_per_block=512")
 
     def test_what_is_bound_already(self):
-        self.refused("loop C.i0 is bound to threadIdx.x already", lambda: bound((8,), [(0, axis("threadIdx.x")), (0, axis("blockIdx.x"))]))
-        self.refused("inside loop C.i0, which is bound to blockIdx.x already", lambda: bound((8, 8), [(i, axis("blockIdx.x")) for i in (0, 1)]))
+        self.refused("loop 'i0' is bound to threadIdx.x already; how a loop runs is said once", lambda: bound((8,), [(0, axis("threadIdx.x")), (0, axis("blockIdx.x"))]))
+        self.refused("inside loop i0, which is bound to blockIdx.x already", lambda: bound((8, 8), [(i, axis("blockIdx.x")) for i in (0, 1)]))
         self.refused("within a nest an axis is bound once", lambda: bound((8, 8), [(i, axis("threadIdx.x")) for i in (0, 1)]))
 
     def test_reductions_need_rfactor(self):

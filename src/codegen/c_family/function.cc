@@ -110,6 +110,14 @@ void SourceFunction::FindUses() {
     if (const auto* load = As<Load>(n)) used_.insert(load->buffer.get());
     if (const auto* region = As<RegionNode>(n)) used_.insert(region->buffer.get());
     if (const auto* atomic = As<Atomic>(n)) used_.insert(atomic->buffer.get());
+    // What is called keeps its name: nothing here may hide it.
+    const auto* call = As<CallFunc>(n);
+    if (const Func callee = call ? module_.Find(call->callee) : nullptr)
+      names_.Reserve(module_.NameOf(*callee));
+    const auto* of_c = As<Call>(n);
+    if (of_c && of_c->intrinsic == Intrinsic::kExtern) {
+      if (const auto* name = As<StringConst>(of_c->args[0])) names_.Reserve(name->value);
+    }
     return true;
   });
 }
