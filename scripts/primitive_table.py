@@ -58,8 +58,14 @@ def methods(text: str) -> set:
     return out
 
 
+def stage_rows(root: pathlib.Path) -> list:
+    """(method in C++, name) of the primitives of stages whose forms follow from their rows."""
+    path = root / "include/tenon/stage_primitives.def"
+    return re.findall(r'^TN_STAGE_(?:WAITS|DOES)\((\w+), "(\w+)"', path.read_text() if path.exists() else "", re.M)
+
+
 def cpp_doors(root: pathlib.Path) -> dict:
-    doors = {}
+    doors = {method: [f"Stage::{method}"] for method, _ in stage_rows(root)}
     for path in sorted((root / "include/tenon").glob("*.hpp")):
         for method in methods(path.read_text()):
             owner, name = method.split("::")
@@ -73,6 +79,7 @@ def python_doors(root: pathlib.Path) -> dict:
     for name in re.findall(r"^    def (\w+)\(self", (root / "python/tenon/tir.py").read_text(), re.M):
         doors.setdefault(name, []).append(f"tir.Schedule.{name}")
     bound = re.findall(r'\.def\(\s*"(\w+)"', (root / "python/src/schedules.cc").read_text())
+    bound += [name for _, name in stage_rows(root)]
     bound += re.findall(r"^(?:Stage|Schedule)\.(\w+) = ", (root / "python/tenon/te.py").read_text(), re.M)
     for name in sorted(set(bound)):
         doors.setdefault(name, []).append(f"te: {name}")

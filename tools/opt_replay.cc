@@ -4,11 +4,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 
 #include "interp/arguments.h"
 #include "loop/print.h"
 #include "loop/verify.h"
 #include "schedule/schedule.h"
+#include "stages/stage_schedule.h"
 #include "support/strings.h"
 
 namespace tenon {
@@ -111,22 +113,25 @@ Expected<std::string> FunctionToSchedule(const Module& module) {
       fmt::format("a trace schedules one function, but the text has {}", names.size()));
 }
 
+/// A schedule, of loops or of stages, as the lines of a text are applied to it.
+struct Engine {
+  std::function<Status(const Trace&)> replay;
+  std::function<Status(const Trace&)> attempt;  // on a copy
+};
+
 // What a refused step says; the schedule is left as it was.
-Expected<std::string> Refusal(Schedule schedule, const std::string& step) {
+Expected<std::string> Refusal(const Engine& engine, const std::string& step) {
   TN_ASSIGN_OR_RETURN(Trace trace, Trace::Parse(step));
-  Status status = schedule.Replay(trace);
+  Status status = engine.attempt(trace);
   if (status) return MakeError("this step was to be refused, but it is legal: " + step);
   std::vector<std::string> texts;
   for (const Diagnostic& d : status.errors()) texts.push_back(d.ToString());
   return Join(texts, "\n");
 }
 
-}  // namespace
-
-Expected<Replayed> ReplayText(const Module& module, std::string_view text, bool check) {
-  TN_ASSIGN_OR_RETURN(std::string name, FunctionToSchedule(module));
-  Schedule schedule(module, name);
-  Replayed out;
+// Applies the steps; the messages of those that had to be refused.
+Expected<std::vector<std::string>> ApplyLines(std::string_view text, const Engine& engine) {
+  std::vector<std::string> refusals;
   // Steps up to the next one that must be refused are replayed at once, so that what is wrong with
   // a line is said with its number.
   std::string pending;
@@ -134,7 +139,7 @@ Expected<Replayed> ReplayText(const Module& module, std::string_view text, bool 
     TN_ASSIGN_OR_RETURN(Trace trace, Trace::Parse(pending));
     pending =
         std::string(static_cast<size_t>(std::count(pending.begin(), pending.end(), '\n')), '\n');
-    return schedule.Replay(trace);
+    return engine.replay(trace);
   };
   for (const std::string& raw : Split(text, '\n')) {
     std::string_view line = Trim(raw);
@@ -144,14 +149,65 @@ Expected<Replayed> ReplayText(const Module& module, std::string_view text, bool 
     }
     TN_RETURN_IF_ERROR(flush());
     pending += "\n";
-    TN_ASSIGN_OR_RETURN(std::string message, Refusal(schedule, std::string(Trim(line.substr(1)))));
-    out.refusals.push_back(std::move(message));
+    TN_ASSIGN_OR_RETURN(std::string message, Refusal(engine, std::string(Trim(line.substr(1)))));
+    refusals.push_back(std::move(message));
   }
   TN_RETURN_IF_ERROR(flush());
+  return refusals;
+}
+
+// Steps of stages print, store and replay to the same, in the words of the program that they came
+// with.
+Status CheckSteps(const Module& program, const std::string& name,
+                  const stages::StageSchedule& stages, const Schedule& carried) {
+  TN_ASSIGN_OR_RETURN(Trace parsed, Trace::Parse(stages.steps().ToString()));
+  TN_ASSIGN_OR_RETURN(Trace stored, Trace::FromJson(stages.steps().ToJson()));
+  if (parsed != stages.steps() || stored != stages.steps()) {
+    return MakeError("check: the steps read back differently:\n" + stages.steps().ToString());
+  }
+  TN_ASSIGN_OR_RETURN(stages::StageSchedule again, stages::StageSchedule::Of(program, name));
+  TN_RETURN_IF_ERROR(again.Replay(parsed));
+  TN_ASSIGN_OR_RETURN(const Schedule same, again.CarryOut());
+  if (Print(same.module()) == Print(carried.module())) return Ok();
+  return MakeError("check: the steps replay to something else:\n" + parsed.ToString());
+}
+
+Status CheckSchedule(const Module& before, const Schedule& after, const std::string& name) {
+  TN_RETURN_IF_ERROR(CheckTrace(before, after));
+  return CheckMeaning(before, after.module(), name);
+}
+
+}  // namespace
+
+Expected<Replayed> ReplayText(const Module& module, std::string_view text, bool check) {
+  TN_ASSIGN_OR_RETURN(std::string name, FunctionToSchedule(module));
+  Schedule schedule(module, name);
+  const Engine engine{[&](const Trace& steps) { return schedule.Replay(steps); },
+                      [&](const Trace& steps) { return Schedule(schedule).Replay(steps); }};
+  Replayed out;
+  TN_ASSIGN_OR_RETURN(out.refusals, ApplyLines(text, engine));
   out.module = schedule.module();
+  if (check) TN_RETURN_IF_ERROR(CheckSchedule(module, schedule, name));
+  return out;
+}
+
+Expected<Replayed> ReplayStages(const Module& module, std::string_view text, bool check) {
+  TN_ASSIGN_OR_RETURN(std::string name, FunctionToSchedule(module));
+  TN_ASSIGN_OR_RETURN(stages::StageSchedule stages, stages::StageSchedule::Of(module, name));
+  const auto attempt = [&](const Trace& steps) -> Status {
+    stages::StageSchedule copy = stages;
+    TN_RETURN_IF_ERROR(copy.Replay(steps));
+    TN_RETURN_IF_ERROR(copy.CarryOut());
+    return Ok();
+  };
+  const Engine engine{[&](const Trace& steps) { return stages.Replay(steps); }, attempt};
+  Replayed out;
+  TN_ASSIGN_OR_RETURN(out.refusals, ApplyLines(text, engine));
+  TN_ASSIGN_OR_RETURN(const Schedule carried, stages.CarryOut());
+  out.module = carried.module();
   if (!check) return out;
-  TN_RETURN_IF_ERROR(CheckTrace(module, schedule));
-  TN_RETURN_IF_ERROR(CheckMeaning(module, out.module, name));
+  TN_RETURN_IF_ERROR(CheckSteps(module, name, stages, carried));
+  TN_RETURN_IF_ERROR(CheckSchedule(module, carried, name));
   return out;
 }
 

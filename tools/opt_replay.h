@@ -1,4 +1,5 @@
-// What `tenon-opt --replay` does: the trace of a schedule applied to a text of loop IR.
+// What `tenon-opt --replay` and `--stages` do: a schedule, of loops or of stages, applied to a text
+// of loop IR.
 #pragma once
 
 #include <string>
@@ -24,5 +25,9 @@ struct Replayed {
 /// must compute what the function did (the interpreter, on small random integers), and the trace
 /// must print, parse, store as JSON and replay to the same.
 Expected<Replayed> ReplayText(const Module& module, std::string_view trace, bool check);
+
+/// The same for steps of stages (stages/stage_schedule.h), which are carried out at the end: a step
+/// that must be refused may be so then.
+Expected<Replayed> ReplayStages(const Module& module, std::string_view steps, bool check);
 
 }  // namespace tenon

@@ -40,10 +40,10 @@ struct LoopText {
     }
     return a.funcs.size() == b.funcs.size() && a.attrs == b.attrs;
   }
-  /// Schedules the text's one function by a trace.
-  static Expected<Module> Replay(const Module& m, const std::string& trace, bool check,
+  /// Schedules the text's one function by a trace, of loops or of stages.
+  static Expected<Module> Replay(const Module& m, const std::string& trace, bool stages, bool check,
                                  std::vector<std::string>* refusals) {
-    TN_ASSIGN_OR_RETURN(Replayed replayed, ReplayText(m, trace, check));
+    TN_ASSIGN_OR_RETURN(Replayed replayed, (stages ? ReplayStages : ReplayText)(m, trace, check));
     *refusals = std::move(replayed.refusals);
     return std::move(replayed.module);
   }
@@ -78,7 +78,7 @@ struct GraphText {
   static bool Equal(const Ir& a, const Ir& b, std::string* where) {
     return graph::StructuralEqual(a, b, where);
   }
-  static Expected<Ir> Replay(const Ir&, const std::string&, bool, std::vector<std::string>*) {
+  static Expected<Ir> Replay(const Ir&, const std::string&, bool, bool, std::vector<std::string>*) {
     return MakeError("a graph has no schedule: expected loop IR");
   }
   static Expected<std::string> Interpret(const Ir&, const InterpretOptions&) {

@@ -33,7 +33,7 @@ constexpr int kInputFault = 1, kUsage = 2, kBug = 4, kLimit = 5;
 struct Options {
   std::string file = "-";
   std::vector<std::string> passes, weights;
-  std::string target, replay;
+  std::string target, replay, stages;
   std::string verify = "schedulable";
   bool parse_only = false, list_passes = false, list_rules = false, list_intrinsics = false;
   bool remarks = false;
@@ -79,12 +79,15 @@ int CheckRoundTrip(const typename Text::Ir& ir, const graph::WeightSource& weigh
 template <class Text>
 Expected<typename Text::Ir> Replay(const Options& options, const std::string& input,
                                    const typename Text::Ir& ir) {
+  const bool stages = !options.stages.empty();
+  const std::string& file = stages ? options.stages : options.replay;
   std::string trace = TraceInText(input);
-  if (options.replay != "-") {
-    TN_ASSIGN_OR_RETURN(trace, ReadFile(options.replay));
+  if (file != "-") {
+    TN_ASSIGN_OR_RETURN(trace, ReadFile(file));
   }
   std::vector<std::string> refusals;
-  TN_ASSIGN_OR_RETURN(typename Text::Ir out, Text::Replay(ir, trace, options.check, &refusals));
+  TN_ASSIGN_OR_RETURN(typename Text::Ir out,
+                      Text::Replay(ir, trace, stages, options.check, &refusals));
   for (const std::string& refusal : refusals) {
     for (const std::string& line : Split(refusal, '\n')) fmt::print("// {}\n", line);
   }
@@ -173,7 +176,7 @@ template <class Text>
 int RunAll(const Options& options, const std::string& input, typename Text::Ir ir) {
   auto target = TargetFor<Text>(options, ir);
   if (!target) return Report(target.errors());
-  if (!options.replay.empty()) {
+  if (!options.replay.empty() || !options.stages.empty()) {
     const bool verify = options.verify != "none";
     if (Status ok = verify ? Text::Verify(ir) : Ok(); !ok) return Report(ok.errors());
     Expected<typename Text::Ir> scheduled = Replay<Text>(options, input, ir);
@@ -345,10 +348,14 @@ int Main(int argc, char** argv) {
       "--replay", options.replay,
       "a file with the trace of a schedule, applied to the one function before any pass; - is the "
       "lines of the text that start with //>");
-  app.add_flag("--check", options.check,
-               "with --replay: the schedule must keep the meaning (the interpreter, on small "
-               "integers), and the trace must print, store and replay")
-      ->needs(replay);
+  app.add_option("--stages", options.stages,
+                 "likewise a file with what is asked of the stages of a function of tensors: "
+                 "its blocks, as te makes them; carried out before any pass")
+      ->excludes(replay);
+  app.add_flag(
+      "--check", options.check,
+      "with --replay or --stages: the schedule must keep the meaning (the interpreter, on small "
+      "integers), and the trace must print, store and replay");
   app.add_option("--target", options.target,
                  "what passes compile for; default: what the text says, else this host");
   app.add_option("--verify", options.verify,
@@ -375,6 +382,12 @@ int Main(int argc, char** argv) {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : kUsage;
+  }
+  if (options.check && options.replay.empty() && options.stages.empty()) {
+    fmt::print(stderr,
+               "tenon-opt: wrong usage: --check requires --replay or --stages\n"
+               "see tenon-opt --help\n");
+    return kUsage;
   }
   try {
     return Run(options);

@@ -35,6 +35,8 @@ class TN_API IrModule {
   explicit IrModule(std::shared_ptr<const IrData> data) : data_(std::move(data)) {}
   /// Reads the text form.
   static IrModule Parse(const std::string& text);
+  /// One of the functions of all, to be built into one library; equal names are of equal functions.
+  static IrModule Joined(const std::vector<IrModule>& modules);
   std::string str() const;
   std::vector<std::string> functions() const;
   const IrData& data() const { return *data_; }
@@ -138,6 +140,9 @@ class TN_API IrSchedule {
   Names GetProducers(const std::string& block) const;
   Names GetConsumers(const std::string& block) const;
   std::string GetBlockOf(const std::string& buffer) const;
+  /// The buffers that a block reads and writes, each once, as its declaration has them.
+  Names GetReads(const std::string& block) const;
+  Names GetWrites(const std::string& block) const;
   Names GetSpatialLoops(const std::string& block) const;
   Names GetReduceLoops(const std::string& block) const;
   /// -1 where it is symbolic.

@@ -17,6 +17,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "tenon/ir.hpp"
@@ -28,7 +29,18 @@ inline namespace v0 {
 struct ScheduleData;
 struct StageData;
 
-/// How one operation is computed. Valid while its schedule lives.
+class Stage;
+/// What a primitive of stage_primitives.def is given.
+using StepArgument = std::variant<const te::IterVar*, const te::Tensor*, const Stage*, const Value*,
+                                  const Values*, const std::string*>;
+struct StepArguments {
+  template <class... A>
+  explicit StepArguments(const A&... of) : list{StepArgument(&of)...} {}
+  std::vector<StepArgument> list;
+};
+
+/// How one operation is computed. Valid while its schedule lives. Most primitives are rows of
+/// stage_primitives.def.
 class TN_API Stage {
  public:
   Stage(ScheduleData* schedule, StageData* stage) : schedule_(schedule), stage_(stage) {}
@@ -54,30 +66,14 @@ class TN_API Stage {
   /// Puts these loops into this order at the places that they occupy.
   void Reorder(const std::vector<te::IterVar>& order);
 
-  void Vectorize(const te::IterVar& loop);
-  void Parallel(const te::IterVar& loop);
-  void Unroll(const te::IterVar& loop);
   void Bind(const te::IterVar& loop, const te::IterVar& thread_axis);
-  /// An attribute of the loop, for passes and back ends; unknown ones do nothing. Of a loop that
-  /// the copy engine of sm_90 fills tiles for, "producer_stages": how many steps ahead
-  /// (docs/gpu-operations.md).
+  /// An attribute of the loop, for passes and back ends; what nothing reads is refused. Of a loop
+  /// that the copy engine of sm_90 fills tiles for, "producer_stages": how many steps ahead
+  /// (docs/gpu-operations.md). "auto_unroll_max_step": the serial loops from this one inwards are
+  /// unrolled, inner ones first, while their copies come to at most so many stores and calls;
+  /// "unroll_explicit", false: they are left to the compiler of the source instead.
   void Pragma(const te::IterVar& loop, const std::string& key, const Value& value = "");
 
-  /// Computed inside that loop of its consumer, as much as one iteration needs.
-  void ComputeAt(const Stage& consumer, const te::IterVar& loop);
-  /// Its value is put into the consumers' expressions.
-  void ComputeInline();
-  /// In loops of its own, before its consumers: the default.
-  void ComputeRoot();
-  /// Computed inside that loop of its producer, from what one iteration makes available.
-  void ReverseComputeAt(const Stage& producer, const te::IterVar& loop);
-  /// Folded into its producer, which must be elementwise for it.
-  void ReverseComputeInline();
-
-  /// "global"; on a GPU "shared" (of a block of threads), "local" (of a thread) and "fragment" (of
-  /// a warp: operands of tensor cores, whose elements lie where the operations want them); on a CPU
-  /// "register" and "tile".
-  void SetScope(const std::string& scope);
   /// Pads rows: the stride of dimension `axis` becomes `offset` modulo `factor`, in elements.
   void StorageAlign(const te::IterVar& axis, const Value& factor, const Value& offset);
   /// How the tensor is stored: "(i, j) -> (i / 4, j, i % 4)". Indices stay as they are.
@@ -86,37 +82,30 @@ class TN_API Stage {
   /// which are the result. Comes before other primitives of the stage.
   std::vector<te::IterVar> TransformBlockLayout(const std::string& map);
 
-  // Those below apply when all that comes above has, but for StorageAlign, which comes before
-  // Tensorize: first all of DecomposeReduction, then all of Blockize, …. Of loops that are
-  // pipelined inside each other the inner ones come first, with their partitions. What stands in a
-  // loop that is in parts is aligned and tensorized in each.
-  /// The initial value is set in loops of its own, just before `loop`. Without it this is done in
-  /// front of the outermost reduce loop, where that is legal.
-  void DecomposeReduction(const te::IterVar& loop);
-  /// This loop and those inside become one block.
-  void Blockize(const te::IterVar& loop);
-  /// For a stage inside a loop of its consumer: only what the iteration before has not computed.
-  void RollingBuffer();
-  /// For a stage inside a loop of its consumer: one half of its memory is filled while the other is
-  /// used.
-  void DoubleBuffer();
-  /// Statement c of the loop's body runs stages[c] iterations later, as number order[c].
-  void SoftwarePipeline(const te::IterVar& loop, const Values& stages, const Values& order);
-  /// A hint, in each iteration of the loop, for what will be read of an input `distance` iterations
-  /// later.
-  void Prefetch(const te::Tensor& tensor, const te::IterVar& loop, const Value& distance);
-  /// Consecutive loops over [min, points[0]), [points[0], points[1]), …; of a pipelined loop, over
-  /// its iterations then.
-  void Partition(const te::IterVar& loop, const Values& points);
   /// This loop and those inside become a call of an intrinsic (IrSchedule::Tensorize; those for
   /// GPUs are in docs/gpu-operations.md). Where its description is of part of a reduction, the
   /// initial value is set outside.
   void Tensorize(const te::IterVar& loop, const std::string& intrinsic);
-  /// This loop and those inside become a function that is called.
-  void Outline(const te::IterVar& loop, const std::string& name);
+
+  // The others, whose kinds of arguments are these. DecomposeReduction, Blockize, DoubleBuffer,
+  // SoftwarePipeline, Prefetch, Partition, StorageAlign, Tensorize and Outline are carried out when
+  // all else is, one kind after the other in this order. Of loops that are pipelined inside each
+  // other the inner ones come first, with their partitions. What stands in a loop that is in parts
+  // is aligned and tensorized in each.
+  using Loop = te::IterVar;
+  using Tensor = te::Tensor;
+  using Number = Value;
+  using Numbers = Values;
+  using Text = std::string;
+#define TN_STAGE_WAITS(Method, name, phase, parameters, arguments, ...) \
+  void Method parameters { Step(name, StepArguments arguments.list); }
+#define TN_STAGE_DOES TN_STAGE_WAITS
+#include "tenon/stage_primitives.def"
 
  private:
   friend class Schedule;
+  void Step(const char* primitive, const std::vector<StepArgument>& arguments);
+
   ScheduleData* schedule_;
   StageData* stage_;
 };
@@ -136,6 +125,9 @@ class TN_API Schedule {
   /// The tensor is computed into the result, in `scope`, from which its own stage then copies.
   /// Comes before other primitives of its stage.
   te::Tensor CacheWrite(const te::Tensor& tensor, const std::string& scope);
+  /// The same for all outputs of an operation, which are computed and copied together.
+  std::vector<te::Tensor> CacheWrite(const std::vector<te::Tensor>& tensors,
+                                     const std::string& scope);
   /// Partial results along `axis`, a reduce loop of the tensor's stage: its stage then reduces
   /// them. They have one more dim, at `factor_axis` (negative: from the end). Of a reduction of
   /// tuples the result is the first component's, of whose op() the others are outputs; its combiner
@@ -164,6 +156,10 @@ class TN_API Schedule {
   /// What carrying it out applies to the function that CreateFunc makes of the same tensors: an
   /// IrSchedule of it, of other sizes or with other decisions, can replay it.
   Trace trace() const;
+
+  /// The function of the tensors and what was asked of its stages, as `tenon-opt --stages` reads
+  /// it.
+  std::string str() const;
 
   const std::shared_ptr<ScheduleData>& data() const { return data_; }
 

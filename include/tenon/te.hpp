@@ -60,7 +60,7 @@ class TN_API Expr {
   std::shared_ptr<const ExprData> data_;
 };
 
-/// A symbolic size: lo <= value <= hi (hi < 0: no bound), a multiple of `step`. Checked at every
+/// A symbolic size: lo, lo + step, lo + 2 * step, … up to hi (hi < 0: no bound). Checked at every
 /// call; schedules rely on it. Or a number of any type. Either can be an argument of Build: callers
 /// then pass it by value.
 class TN_API Var : public Expr {

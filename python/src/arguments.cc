@@ -3,6 +3,7 @@
 #include <iterator>
 #include <unordered_map>
 
+#include "dtypes.h"
 #include "tenon/tenon.hpp"
 
 namespace tenon::python {
@@ -57,7 +58,7 @@ struct NumpyArray {
 
 // bits 0 where it is none of ours.
 tn_dl_data_type TypeOfNumpy(const NumpyType& type) {
-  static constexpr int kHalf = 23;
+  static constexpr int kHalf = 23, kFirstOfUsers = 256;
   static constexpr tn_dl_data_type kTypes[] = {{TN_DL_BOOL, 8, 1},
                                                {TN_DL_INT, 8, 1},
                                                {TN_DL_UINT, 8, 1},
@@ -73,6 +74,7 @@ tn_dl_data_type TypeOfNumpy(const NumpyType& type) {
                                                {TN_DL_FLOAT, 64, 1}};
   if (type.byte_order != '=' && type.byte_order != '|') return {0, 0, 1};
   if (type.number == kHalf) return {TN_DL_FLOAT, 16, 1};
+  if (type.number >= kFirstOfUsers) return TypeOfScalar(type.scalar);
   const auto number = static_cast<size_t>(type.number);
   return number < std::size(kTypes) ? kTypes[number] : tn_dl_data_type{0, 0, 1};
 }
@@ -135,16 +137,22 @@ void Arguments::AddView(View* view) {
   any.u.v_ptr = &view->tensor;
 }
 
+bool Arguments::ReadOnly() const {
+  PyErr_Format(PyExc_ValueError, "argument %d, an output, is read-only", count_ + 1);
+  return false;
+}
+
 // False, without an error, where it is no plain array of numbers; the general ways then say what is
 // wrong.
 bool Arguments::AddArray(PyObject* value, bool is_output) {
   static_assert(sizeof(Py_ssize_t) == sizeof(int64_t));
   constexpr int kContiguous = 0x1, kWriteable = 0x400;
-  if (Py_TYPE(value) != NumpyArrayType()) return false;
+  PyTypeObject* numpy = NumpyArrayType();
+  if (!numpy || !PyObject_TypeCheck(value, numpy)) return false;
   const auto& array = *reinterpret_cast<const NumpyArray*>(value);
   const tn_dl_data_type type = TypeOfNumpy(*array.type);
   if (type.bits == 0 || array.ndim > kMaxDims) return false;
-  if (is_output && (array.flags & kWriteable) == 0) return false;
+  if (is_output && (array.flags & kWriteable) == 0) return ReadOnly();
   View& view = views_[num_views_];
   view.holds_buffer = false;
   int64_t* strides = nullptr;  // contiguous
@@ -162,15 +170,17 @@ bool Arguments::AddArray(PyObject* value, bool is_output) {
   return true;
 }
 
+// False, without an error, where it has no buffer of its type.
 bool Arguments::AddBuffer(PyObject* value, bool is_output) {
   View& view = views_[num_views_];
   view.holds_buffer = false;
-  int flags = PyBUF_FORMAT | PyBUF_STRIDES | (is_output ? PyBUF_WRITABLE : 0);
-  if (PyObject_GetBuffer(value, &view.buffer, flags) != 0) {
-    if (!is_output) return false;
-    PyErr_Clear();
-    PyErr_Format(PyExc_ValueError, "argument %d, an output, is read-only", count_ + 1);
+  if (PyObject_GetBuffer(value, &view.buffer, PyBUF_FORMAT | PyBUF_STRIDES) != 0) {
+    PyErr_Clear();  // a type that buffers lack
     return false;
+  }
+  if (is_output && view.buffer.readonly != 0) {
+    PyBuffer_Release(&view.buffer);
+    return ReadOnly();
   }
   const Py_buffer& b = view.buffer;
   tn_dl_data_type type = TypeOfFormat(b.format, b.itemsize);
@@ -248,7 +258,11 @@ bool Arguments::AddNumber(PyObject* value) {
   if (!PyObject_CheckBuffer(value) ||
       PyObject_GetBuffer(value, &buffer, PyBUF_FORMAT | PyBUF_STRIDES) != 0) {
     PyErr_Clear();
-    return Add(value, false);
+    if (TypeOfScalar(Py_TYPE(value)).bits == 0) return Add(value, false);
+    PyObject* number = PyNumber_Float(value);
+    const bool added = number != nullptr && Add(number, false);
+    Py_XDECREF(number);
+    return added;
   }
   const uint8_t code = TypeOfFormat(buffer.format, buffer.itemsize).code;
   const bool is_one = buffer.ndim == 0;
@@ -268,6 +282,7 @@ bool Arguments::Add(PyObject* value, bool is_output) {
     return false;
   }
   if (AddArray(value, is_output)) return true;
+  if (PyErr_Occurred()) return false;
   nb::handle h(value);
   if (nb::inst_check(h) && h.type().is(nb::type<Tensor>())) {
     values_[count_++] = detail::ToAny(*nb::inst_ptr<Tensor>(h));
@@ -286,10 +301,8 @@ bool Arguments::Add(PyObject* value, bool is_output) {
   if (const ExchangeApi* api = ExchangeApiOf(Py_TYPE(value))) return AddExchanged(value, *api);
   if (PyObject_CheckBuffer(value)) {
     if (AddBuffer(value, is_output)) return true;
-    if (!PyErr_ExceptionMatches(PyExc_TypeError) && !PyErr_ExceptionMatches(PyExc_BufferError)) {
-      return false;
-    }
-    PyErr_Clear();  // a type that buffers lack, bfloat16 for one
+    if (PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_TypeError)) return false;
+    PyErr_Clear();  // a type that DLPack may have
   }
   return AddDLPack(value);
 }

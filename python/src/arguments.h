@@ -48,6 +48,8 @@ class Arguments {
   bool AddExchanged(PyObject* value, const ExchangeApi& api);
   bool AddDLPack(PyObject* value);
   void AddView(View* view);
+  /// False, with the error set.
+  bool ReadOnly() const;
 
   tn_ffi_any values_[kMaxArgs];
   int32_t count_ = 0;

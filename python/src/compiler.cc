@@ -44,7 +44,13 @@ void BindCompiler(nb::module_& m) {
       .def("export_library", &Library::ExportLibrary)
       .def("save", &Library::Save)
       .def("export_to_c", &Library::ExportToC)
-      .def("get_source", &Library::GetSource);
+      .def("get_source", &Library::GetSource)
+      .def("__repr__", [](const Library& library) {
+        std::string names;
+        for (const std::string& name : library.functions())
+          names += (names.empty() ? "" : ", ") + name;
+        return "<tenon.Library of " + names + ">";
+      });
   m.def("lower", [](const Schedule& s, const nb::list& args, const std::string& name) {
     return Lower(s, ArgumentsFrom(args), name);
   });

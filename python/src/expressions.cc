@@ -191,8 +191,6 @@ void BindExpr(nb::module_& m) {
   nb::implicitly_convertible<nb::int_, Expr>();
   nb::implicitly_convertible<nb::float_, Expr>();
   nb::implicitly_convertible<NumpyScalar, Expr>();
-  // So that NumPy leaves operators of its scalars and of expressions to the latter.
-  expr.attr("__array_ufunc__") = nb::none();
   Operators(expr);
   expr.def_prop_ro("dtype", [](const Expr& e) { return ToString(e.dtype()); })
       .def(
@@ -230,6 +228,7 @@ void BindExpr(nb::module_& m) {
       .def("__eq__", te::Equal, nb::is_operator())
       .def("__hash__",
            [](const IterVar& v) { return reinterpret_cast<intptr_t>(v.node().get()) >> 4; })
+      .def("__str__", &IterVar::name)
       .def("__repr__", [](const IterVar& v) { return "IterVar(" + v.name() + ")"; });
 }
 
@@ -295,7 +294,12 @@ void BindExpressions(nb::module_& m) {
           },
           nb::arg("values"), nb::arg("axes") = nb::list(), nb::arg("combine").none() = nb::none(),
           nb::arg("identity") = nb::list())
-      .def_ro("values", &te::Tuple::values);
+      .def_ro("values", &te::Tuple::values)
+      .def("__repr__", [](const te::Tuple& t) {
+        std::string text;
+        for (const Expr& e : t.values) text += (text.empty() ? "" : ", ") + e.str();
+        return "Tuple(" + text + ")";
+      });
   m.def("compute", te::ComputeTuple);
   m.def("scan", [](const std::vector<te::Tensor>& init, const std::vector<te::Tensor>& update,
                    const std::vector<te::Tensor>& state, const std::string& name,

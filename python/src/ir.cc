@@ -97,6 +97,7 @@ void BindIntrinsics(nb::module_& m) {
 void BindIr(nb::module_& m) {
   nb::class_<IrModule>(m, "IrModule")
       .def_static("parse", &IrModule::Parse, nb::arg("text"), "Reads the text form.")
+      .def_static("joined", &IrModule::Joined, nb::arg("modules"), "One of all functions.")
       .def_prop_ro("functions", &IrModule::functions)
       .def("__str__", &IrModule::str)
       .def("__repr__", &IrModule::str);
@@ -121,6 +122,8 @@ void BindIr(nb::module_& m) {
       .def("get_producers", &IrSchedule::GetProducers)
       .def("get_consumers", &IrSchedule::GetConsumers)
       .def("get_block_of", &IrSchedule::GetBlockOf)
+      .def("get_reads", &IrSchedule::GetReads)
+      .def("get_writes", &IrSchedule::GetWrites)
       .def("get_spatial_loops", &IrSchedule::GetSpatialLoops)
       .def("get_reduce_loops", &IrSchedule::GetReduceLoops)
       .def("get_extent", &IrSchedule::GetExtent)

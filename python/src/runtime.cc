@@ -9,8 +9,9 @@
 
 #include "arguments.h"
 #include "bindings.h"
+#include "dtypes.h"
+#include "registry.h"
 #include "tenon/devices.h"
-#include "tenon/te.hpp"
 #include "tenon/tenon.hpp"
 
 namespace tenon::python {
@@ -21,6 +22,7 @@ namespace {
 /// them are numbers, by bits.
 struct PyFunction {
   Function function;
+  std::string name;
   int num_inputs;
   uint32_t numbers;
 };
@@ -65,6 +67,7 @@ PyObject* CallFunction(PyObject* self, PyObject* args, PyObject* kwargs) {
     }
     Result result;
     const int32_t status = arguments.Call(f.function.raw(), result.raw());
+    if (RaiseFromCallback()) return nullptr;
     if (status == 0) return FromResult(result);
     return PyErr_Occurred() ? nullptr : RaiseLast();
   } catch (const std::exception& e) {
@@ -75,7 +78,14 @@ PyObject* CallFunction(PyObject* self, PyObject* args, PyObject* kwargs) {
 
 PyType_Slot kFunctionSlots[] = {{Py_tp_call, reinterpret_cast<void*>(CallFunction)}, {0, nullptr}};
 
-nb::dlpack::dtype ToDlpack(DataType t) { return {t.code, t.bits, t.lanes}; }
+// A type that NumPy lacks goes to it as bits.
+template <class... Framework>
+nb::dlpack::dtype ToDlpack(DataType t) {
+  if constexpr (sizeof...(Framework) > 0) {
+    if (IsOfMlDtypes(t)) return {TN_DL_UINT, t.bits, t.lanes};
+  }
+  return {t.code, t.bits, t.lanes};
+}
 
 // The tensor's memory as an array of another library, which keeps the tensor.
 template <class... Framework>
@@ -85,9 +95,9 @@ nb::object Share(nb::handle self) {
   for (int64_t d : t.shape()) shape.push_back(static_cast<size_t>(d));
   std::vector<int64_t> strides;
   if (t.view().strides) strides.assign(t.view().strides, t.view().strides + t.ndim());
-  nb::ndarray<Framework...> array(t.data(), shape.size(), shape.data(), self,
-                                  strides.empty() ? nullptr : strides.data(), ToDlpack(t.dtype()),
-                                  t.device().device_type, t.device().device_id);
+  nb::ndarray<Framework...> array(
+      t.data(), shape.size(), shape.data(), self, strides.empty() ? nullptr : strides.data(),
+      ToDlpack<Framework...>(t.dtype()), t.device().device_type, t.device().device_id);
   return nb::cast(array, nb::rv_policy::reference);
 }
 
@@ -144,10 +154,10 @@ void BindTensors(nb::module_& m) {
                      return nb::tuple(dims);
                    })
       .def_prop_ro("ndim", &Tensor::ndim)
-      .def_prop_ro("dtype", [](const Tensor& t) { return ToString(t.dtype()); })
+      .def_prop_ro("dtype", [](const Tensor& t) { return StoredTypeName(t.dtype()); })
       .def_prop_ro("device", &Tensor::device)
       .def_prop_ro("nbytes", &Tensor::bytes)
-      .def("_array", [](nb::handle self) { return Share<nb::numpy>(self); })
+      .def("_bits", [](nb::handle self) { return Share<nb::numpy>(self); })
       .def("_copy", [](Tensor& t, const Tensor& from) { t.CopyFrom(from); })
       .def("_read",
            [](const Tensor& t, const nb::ndarray<nb::numpy, nb::c_contig>& to) {
@@ -168,7 +178,7 @@ void BindTensors(nb::module_& m) {
   m.def(
       "empty",
       [](const std::vector<int64_t>& shape, const std::string& dtype, const Device& device) {
-        return Tensor::Empty(shape, ParseDataType(dtype), device);
+        return Tensor::Empty(shape, ParseStoredType(dtype), device);
       },
       nb::arg("shape"), nb::arg("dtype"), nb::arg("device"));
   m.def("from_dlpack", [](nb::ndarray<> array) {
@@ -204,19 +214,28 @@ void BindTensors(nb::module_& m) {
 void BindRuntime(nb::module_& m) {
   BindDevices(m);
   BindTensors(m);
-  [[maybe_unused]] nb::class_<PyFunction> function(m, "Function", nb::type_slots(kFunctionSlots));
+  nb::class_<PyFunction>(m, "Function", nb::type_slots(kFunctionSlots))
+      .def("__repr__", [](const PyFunction& f) { return "<tenon.Function " + f.name + ">"; });
   nb::class_<Parameter>(m, "Parameter")
       .def_ro("name", &Parameter::name)
       .def_ro("is_number", &Parameter::is_number)
       .def_ro("shape", &Parameter::shape)
       .def_ro("dims", &Parameter::dims)
-      .def_prop_ro("dtype", [](const Parameter& p) { return ToString(p.dtype); });
+      .def_prop_ro("dtype", [](const Parameter& p) { return StoredTypeName(p.dtype); })
+      .def("__repr__", [](const Parameter& p) {
+        std::string text = "Parameter(" + p.name + ": " + StoredTypeName(p.dtype);
+        for (size_t i = 0; i < p.shape.size(); ++i) {
+          text +=
+              (i == 0 ? " [" : ", ") + (p.shape[i] >= 0 ? std::to_string(p.shape[i]) : p.dims[i]);
+        }
+        return text + (p.shape.empty() ? ")" : "])");
+      });
   nb::class_<Module>(m, "RuntimeModule")
       .def(
           "get_function",
           [](const Module& module, const std::string& name,
              const std::optional<std::vector<bool>>& inputs) {
-            PyFunction f{module.GetFunction(name), -1, 0};
+            PyFunction f{module.GetFunction(name), name, -1, 0};
             if (!inputs) return f;
             f.num_inputs = static_cast<int>(inputs->size());
             for (size_t i = 0; i < std::min<size_t>(inputs->size(), kMaxArgs); ++i) {
@@ -229,8 +248,13 @@ void BindRuntime(nb::module_& m) {
       .def("metadata", &Module::GetMetadata)
       .def("inputs", &Module::Inputs)
       .def("outputs", &Module::Outputs)
-      .def("reserve", &Module::Reserve);
+      .def("reserve", &Module::Reserve)
+      .def("__repr__", [](const Module& module) {
+        return "<tenon.RuntimeModule with " + std::to_string(module.Inputs().size()) +
+               " inputs and " + std::to_string(module.Outputs().size()) + " outputs>";
+      });
   m.def("load", &Module::LoadFromFile, nb::arg("path"));
+  BindRegistry(m);
 }
 
 }  // namespace tenon::python

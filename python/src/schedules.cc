@@ -78,6 +78,35 @@ nb::tuple Split(Stage& s, const IterVar& parent, const std::optional<Number>& fa
   return nb::make_tuple(outer, inner);
 }
 
+/// What an argument of a primitive is in Python.
+template <class T>
+struct Given {
+  using Type = T;
+  static const T& Plain(const T& given) { return given; }
+};
+template <>
+struct Given<Value> {
+  using Type = Number;
+  static Value Plain(const Number& given) { return ValueOf(given); }
+};
+template <>
+struct Given<Values> {
+  using Type = Numbers;
+  static Values Plain(const Numbers& given) { return ValuesOf(given); }
+};
+
+// The method of a row of stage_primitives.def.
+template <class... A, class... Names>
+void AddDoor(nb::class_<Stage>& stage, const char* name, const char* doc,
+             void (Stage::*method)(const A&...), const Names&... names) {
+  stage.def(
+      name,
+      [method](Stage& s, const typename Given<A>::Type&... given) {
+        (s.*method)(Given<A>::Plain(given)...);
+      },
+      names..., doc);
+}
+
 // A tensor; of a reduction of tuples, one for each component.
 nb::object RFactor(Schedule& s, const te::Tensor& tensor, const IterVar& axis, int factor_axis) {
   const te::Tensor part = s.RFactor(tensor, axis, factor_axis);
@@ -116,11 +145,24 @@ std::vector<te::Operation> ReadersOf(const nb::object& readers) {
   return ops;
 }
 
+// A tensor of a tensor, a list of several.
+nb::object CacheWrite(Schedule& s, const nb::object& tensor, const std::string& scope) {
+  if (nb::isinstance<te::Tensor>(tensor))
+    return nb::cast(s.CacheWrite(nb::cast<te::Tensor>(tensor), scope));
+  std::vector<te::Tensor> tensors;
+  const bool is_list = nb::isinstance<nb::list>(tensor) || nb::isinstance<nb::tuple>(tensor);
+  if (!is_list || !nb::try_cast(tensor, tensors)) {
+    throw Error("TypeError", std::string("cache_write: expected Tensor | Sequence[Tensor] for ") +
+                                 "'tensor' but got " + nb::type_name(tensor.type()).c_str());
+  }
+  return nb::cast(s.CacheWrite(tensors, scope));
+}
+
 }  // namespace
 
 void BindSchedules(nb::module_& m) {
-  nb::class_<Stage>(m, "Stage")
-      .def_prop_ro("op", &Stage::op)
+  nb::class_<Stage> stage(m, "Stage");
+  stage.def_prop_ro("op", &Stage::op)
       .def_prop_ro("leaf_iter_vars", &Stage::leaf_iter_vars)
       .def("split", Split, nb::arg("parent"), nb::arg("factor") = nb::none(),
            nb::arg("nparts") = nb::none(), nb::arg("factors") = nb::none(),
@@ -147,9 +189,6 @@ void BindSchedules(nb::module_& m) {
       .def(
           "reorder", [](Stage& s, const nb::args& order) { s.Reorder(LoopsOf("reorder", order)); },
           "Puts these loops into this order at the places that they occupy.")
-      .def("vectorize", &Stage::Vectorize, nb::arg("var"))
-      .def("parallel", &Stage::Parallel, nb::arg("var"))
-      .def("unroll", &Stage::Unroll, nb::arg("var"))
       .def("bind", &Stage::Bind, nb::arg("ivar"), nb::arg("thread_ivar"))
       .def(
           "pragma",
@@ -159,12 +198,6 @@ void BindSchedules(nb::module_& m) {
           },
           nb::arg("var"), nb::arg("pragma_type"), nb::arg("pragma_value") = nb::none(),
           "An attribute of the loop, for passes and back ends.")
-      .def("compute_at", &Stage::ComputeAt, nb::arg("parent"), nb::arg("scope"))
-      .def("compute_inline", &Stage::ComputeInline)
-      .def("compute_root", &Stage::ComputeRoot)
-      .def("reverse_compute_at", &Stage::ReverseComputeAt, nb::arg("parent"), nb::arg("scope"))
-      .def("reverse_compute_inline", &Stage::ReverseComputeInline)
-      .def("set_scope", &Stage::SetScope, nb::arg("scope"))
       .def(
           "storage_align",
           [](Stage& s, const IterVar& axis, const Number& factor, const Number& offset) {
@@ -184,7 +217,6 @@ void BindSchedules(nb::module_& m) {
           nb::sig("def transform_block_layout(self, index_map: str | collections.abc.Callable) -> "
                   "list[IterVar]"),
           "Runs over other coordinates; the new loops.")
-      .def("decompose_reduction", &Stage::DecomposeReduction, nb::arg("var"))
       .def(
           "tensorize",
           [](Stage& s, const IterVar& var, const nb::object& intrin) {
@@ -192,29 +224,11 @@ void BindSchedules(nb::module_& m) {
           },
           nb::arg("var"), nb::arg("tensor_intrin"),
           "This loop and those inside become a call: of what tir.TensorIntrin.register gave, or by "
-          "name.")
-      .def("blockize", &Stage::Blockize, nb::arg("var"))
-      .def("rolling_buffer", &Stage::RollingBuffer)
-      .def("double_buffer", &Stage::DoubleBuffer)
-      .def(
-          "software_pipeline",
-          [](Stage& s, const IterVar& var, const Numbers& stages, const Numbers& order) {
-            s.SoftwarePipeline(var, ValuesOf(stages), ValuesOf(order));
-          },
-          nb::arg("var"), nb::arg("stages"), nb::arg("order"))
-      .def(
-          "prefetch",
-          [](Stage& s, const te::Tensor& tensor, const IterVar& var, const Number& offset) {
-            s.Prefetch(tensor, var, ValueOf(offset));
-          },
-          nb::arg("tensor"), nb::arg("var"), nb::arg("offset") = 1)
-      .def(
-          "partition",
-          [](Stage& s, const IterVar& var, const Numbers& points) {
-            s.Partition(var, ValuesOf(points));
-          },
-          nb::arg("var"), nb::arg("points"))
-      .def("outline", &Stage::Outline, nb::arg("var"), nb::arg("name"));
+          "name.");
+#define TN_STAGE_WAITS(Method, name, phase, parameters, arguments, doc, ...) \
+  AddDoor(stage, name, doc, &Stage::Method __VA_OPT__(, ) __VA_ARGS__);
+#define TN_STAGE_DOES TN_STAGE_WAITS
+#include "tenon/stage_primitives.def"
   nb::class_<Schedule>(m, "Schedule")
       .def(
           "__getitem__", [](const Schedule& s, const te::Tensor& t) { return s[t]; },
@@ -222,6 +236,7 @@ void BindSchedules(nb::module_& m) {
       .def(
           "__getitem__", [](const Schedule& s, const te::Operation& op) { return s[op]; },
           nb::keep_alive<0, 1>())
+      .def("__str__", &Schedule::str)
       .def_prop_ro("outputs", &Schedule::outputs)
       .def_prop_ro(
           "stages",
@@ -255,8 +270,12 @@ void BindSchedules(nb::module_& m) {
           nb::sig("def cache_read(self, tensor: Tensor, scope: str, readers: Tensor | Operation | "
                   "collections.abc.Sequence[Tensor | Operation]) -> Tensor"),
           "A copy of the tensor that the readers read instead.")
-      .def("cache_write", &Schedule::CacheWrite, nb::arg("tensor"), nb::arg("scope"),
-           "The tensor is computed into the result, from which its own stage copies.")
+      .def(
+          "cache_write", CacheWrite, nb::arg("tensor"), nb::arg("scope"),
+          nb::sig("def cache_write(self, tensor: Tensor | collections.abc.Sequence[Tensor], "
+                  "scope: str) -> Tensor | list[Tensor]"),
+          "The tensor is computed into the result, from which its own stage copies. Of a list, all "
+          "outputs of an operation: a list of the results.")
       .def("rfactor", RFactor, nb::arg("tensor"), nb::arg("axis"), nb::arg("factor_axis") = 0,
            nb::sig("def rfactor(self, tensor: Tensor, axis: IterVar, factor_axis: int = 0) -> "
                    "Tensor | tuple[Tensor, ...]"),

@@ -178,8 +178,9 @@ def _say_bindings_clearly() -> None:
     for cls in [c for c in vars(_tenon).values() if inspect.isclass(c) and c is not _tenon.Function]:
         for name, function in list(vars(cls).items()):
             indexed = name == "__getitem__" and cls is _tenon.Schedule
-            if type(function).__name__ == "nb_method" and (not name.startswith("_") or indexed):
-                setattr(cls, name, _said_clearly(function, f"{cls.__name__}[…]" if indexed else name, True))
+            called = {"__call__": f"{cls.__name__}(…)", "__dlpack__": name}.get(name, "")
+            if type(function).__name__ == "nb_method" and (not name.startswith("_") or indexed or called):
+                setattr(cls, name, _said_clearly(function, f"{cls.__name__}[…]" if indexed else called or name, True))
             elif type(function).__name__ == "nb_func":
                 setattr(cls, name, staticmethod(_said_clearly(function, f"{cls.__name__}.{name}", False)))
     for name, function in list(vars(_tenon).items()):

@@ -3,42 +3,84 @@
 from __future__ import annotations
 
 import os
+import re
 import tempfile
 from os import PathLike
-from typing import Sequence
+from typing import Any, Mapping, Sequence
 
 from . import _arguments, _tenon, tir
 from ._tenon import IrModule, Schedule, Tensor, Var
 from .runtime import Module, load_module
 from .target import Target, resolve
+from .transform import PassContext
 
 __all__ = ["build", "compile", "load", "lower"]
 
 load = load_module
 
 
-def lower(inputs: Schedule, args: Sequence[Tensor | Var], name: str = "main", simple_mode: bool = False) -> IrModule:
-    """The loop IR that build would compile; str() is its text."""
+def _check_binds(binds: Any) -> None:
+    for tensor, buffer in (binds or {}).items():
+        if getattr(buffer, "strides", None):
+            raise NotImplementedError(f"binds: '{tensor.name}' is asked for with strides of its own, but arguments are compact; declare the larger tensor and index it")
+
+
+def lower(inputs: Schedule, args: Sequence[Tensor | Var], name: str = "main", binds: Mapping | None = None, simple_mode: bool = False) -> IrModule:
+    """The loop IR that build would compile; str() is its text. (`binds`, tvm's buffers of arguments, say nothing that does
+    not follow from the tensors; strides among them are refused.)"""
+    _check_binds(binds)
     return _tenon.lower(inputs, list(args), name)
 
 
 def build(
-    inputs: Schedule | tir.Schedule | IrModule,
+    inputs: Schedule | tir.Schedule | IrModule | Sequence[tir.Schedule | IrModule] | Mapping,
     args: Sequence[Tensor | Var] | None = None,
     target: Target | str | None = None,
     target_host: Target | str | None = None,
     name: str = "main",
+    binds: Mapping | None = None,
 ) -> Module:
     """Code of a schedule, with `args` as parameters (inputs first, then outputs; variables among them are passed by
-    value), or of loop IR: an IrModule or a tir.Schedule. `target_host`, the CPU of a device's host, is the target where no other is given."""
+    value), or of loop IR: an IrModule or a tir.Schedule; of several of them, one library with the functions of all.
+    `target_host`, the CPU of a device's host, is the target where no other is given."""
+    _check_binds(binds)
+    if isinstance(inputs, Mapping):
+        if len(inputs) != 1 or target is not None:
+            raise NotImplementedError("build: a library is for one target; build the modules of each target by themselves")
+        ((target, inputs),) = inputs.items()
     target = resolve(target, target_host)
     if isinstance(inputs, Schedule):
         if args is None:
             raise ValueError("build of a schedule needs its arguments")
         return Module(_tenon.build_schedule(inputs, list(args), target, name))
-    if isinstance(inputs, tir.Schedule):
-        inputs = inputs.checked_mod()
-    return Module(_tenon.build_module(inputs, target))
+    modules = [m.checked_mod() if isinstance(m, tir.Schedule) else m for m in (inputs if isinstance(inputs, (list, tuple)) else [inputs])]
+    for module in modules:
+        if not isinstance(module, IrModule):
+            raise TypeError(f"build: expected loop IR, of lower or tir.Schedule, but got {_arguments.kinds(module)}")
+    return Module(_tenon.build_module(modules[0] if len(modules) == 1 else IrModule.joined(modules), target))
+
+
+def _size(size: Any) -> str:
+    """A size of an input, as the command line has it."""
+    if isinstance(size, str):
+        return size
+    if isinstance(size, bool) or not hasattr(size, "__index__") or size.__index__() < 0:
+        raise TypeError(f"compile: expected a number, or a name such as \"batch[1..16]\", for each size of 'shapes' but got {size!r}")
+    return str(size.__index__())
+
+
+def _sizes(shapes: Mapping[str, Any]) -> dict[str, list[str]]:
+    """Of each input by its name; a text is as the command line has it: "batch[1..16]x3x224x224"."""
+    sizes = {}
+    for name, dims in shapes.items():
+        if not isinstance(name, str):
+            raise TypeError(f"compile: expected the name of an input in 'shapes' but got {_arguments.kinds(name)}")
+        if isinstance(dims, str):
+            dims = [d.strip() for d in re.split(r"[x×](?![^\[]*\])", dims)]
+        if not isinstance(dims, (list, tuple)):
+            raise TypeError(f"compile: expected the sizes of '{name}' in 'shapes' as a list, such as [1, 3, 224, 224], but got {_arguments.kinds(dims)}")
+        sizes[name] = [_size(d) for d in dims]
+    return sizes
 
 
 def compile(
@@ -49,11 +91,13 @@ def compile(
     shapes: dict | None = None,
     name: str = "main",
     precision: str = "fp32",
-    opt_level: int = 2,
+    opt_level: int | None = None,
     jobs: int = 0,
 ) -> Module:
     """Compiles an ONNX file (or its bytes) and loads the result. `shapes` gives sizes of inputs: numbers, or
-    names of those that stay open, {"x": ["batch[1..16]", 128]}; without it they are the model's. `output` keeps the library; without it, it lives as long as this process."""
+    names of those that stay open, {"x": ["batch[1..16]", 128]}, or as the command line has them, {"x": "batch[1..16]x128"}; without
+    it they are the model's. `output` keeps the library; without it, it lives as long as this process. `opt_level` is
+    transform.PassContext's where none is given, else 2."""
     with tempfile.TemporaryDirectory(prefix="tenon-") as folder:
         if isinstance(model, bytes):
             path = os.path.join(folder, "model.onnx")
@@ -62,10 +106,8 @@ def compile(
         else:
             path = os.fspath(model)
         library = os.path.join(folder, "model.so") if output is None else os.fspath(output)
-        sizes = {
-            key: [d if isinstance(d, str) else str(int(d)) for d in dims] for key, dims in (shapes or {}).items()
-        }
-        _tenon.compile_model(path, library, str(resolve(target)), sizes, name, precision, opt_level, jobs)
+        level = PassContext.current().opt_level if opt_level is None else opt_level
+        _tenon.compile_model(path, library, str(resolve(target)), _sizes(shapes or {}), name, precision, level, jobs)
         return load_module(library)
 
 

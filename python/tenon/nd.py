@@ -7,20 +7,33 @@ from typing import Any, Sequence
 
 import numpy as np
 
-from . import _arguments
+from . import _arguments, _left_out
 from ._tenon import DEVICE_TYPES, Device, NDArray, device as _device, empty as _empty, from_dlpack
 
-__all__ = ["Device", "NDArray", "array", "cpu", "cuda", "device", "empty", "from_dlpack", "opencl"]
+__all__ = ["Device", "NDArray", "array", "cpu", "cuda", "device", "empty", "from_dlpack", "gpu", "opencl"]
 
 
-_TYPES = {**DEVICE_TYPES, "gpu": DEVICE_TYPES["cuda"]}
+_TYPES = {**DEVICE_TYPES, "gpu": DEVICE_TYPES["cuda"], "llvm": DEVICE_TYPES["cpu"], "c": DEVICE_TYPES["cpu"]}
 _CPU = _TYPES["cpu"]
 
 
+def _numpy_type(dtype: Any) -> np.dtype:
+    """NumPy's type of this name, or of the package ml_dtypes, which has those that NumPy lacks."""
+    try:
+        return np.dtype(dtype)
+    except TypeError:
+        try:
+            import ml_dtypes
+        except ImportError:
+            raise TypeError(f"NumPy has no type {dtype}; the package ml_dtypes, which has it, is not installed") from None
+        return np.dtype(getattr(ml_dtypes, dtype)) if isinstance(dtype, str) and hasattr(ml_dtypes, dtype) else np.dtype(dtype)
+
+
 def device(type: int | str, id: int = 0) -> Device:
-    """A device by its name ("cpu", "cuda", "opencl"; "cuda:1" is the second one) or by DLPack's number."""
+    """A device by its name ("cpu", "cuda", "opencl"; "cuda:1" is the second one), by a target of it ("llvm"), or by DLPack's
+    number."""
     if isinstance(type, str):
-        name, colon, number = type.partition(":")
+        name, colon, number = type.partition(" ")[0].partition(":")
         if name not in _TYPES or (colon and not number.isdecimal()):
             raise ValueError(f"there is no device '{type}'; expected cpu, cuda or opencl, as in \"cuda:0\"")
         type, id = _TYPES[name], int(number) if colon else id
@@ -39,6 +52,9 @@ def opencl(index: int = 0) -> Device:
     return device("opencl", index)
 
 
+gpu = cuda
+
+
 def _placed(where: Any) -> Device:
     return device(where) if isinstance(where, str) else cpu() if where is None else where
 
@@ -46,7 +62,7 @@ def _placed(where: Any) -> Device:
 def empty(shape: int | Sequence[int], dtype: Any = "float32", device: Device | str | None = None) -> NDArray:
     """A new tensor; its contents are not set."""
     shape = (shape,) if isinstance(shape, int) else shape
-    return _empty([int(d) for d in shape], str(np.dtype(dtype)) if not isinstance(dtype, str) else dtype, _placed(device))
+    return _empty([int(d) for d in shape], dtype if isinstance(dtype, str) else np.dtype(dtype).name, _placed(device))
 
 
 def array(values: Any, device: Device | str | None = None) -> NDArray:
@@ -58,12 +74,23 @@ def array(values: Any, device: Device | str | None = None) -> NDArray:
     return result.copyfrom(source)
 
 
+def _array(self) -> np.ndarray:
+    """A view of memory on the CPU."""
+    bits, dtype = self._bits(), _numpy_type(self.dtype)
+    return bits if bits.dtype == dtype else bits.view(dtype)
+
+
+def _plain(values: np.ndarray) -> np.ndarray:
+    """What DLPack passes of an array: of types that NumPy lacks, their bits."""
+    return values if values.dtype.isbuiltin == 1 else values.view(f"u{values.dtype.itemsize}")
+
+
 def _numpy(self) -> np.ndarray:
-    """A copy as a NumPy array."""
+    """A copy as a NumPy array; of bfloat16 and 8-bit floats as ml_dtypes has them."""
     if self.device.device_type == _CPU:
         return self._array().copy()
-    result = np.empty(self.shape, self.dtype)
-    self._read(result)
+    result = np.empty(self.shape, _numpy_type(self.dtype))
+    self._read(_plain(result))
     return result
 
 
@@ -77,7 +104,7 @@ def _copyfrom(self, values: Any) -> NDArray:
     if self.device.device_type == _CPU:
         self._array()[...] = values
     else:
-        self._write(np.ascontiguousarray(np.broadcast_to(np.asarray(values, self.dtype), self.shape)))
+        self._write(_plain(np.ascontiguousarray(np.broadcast_to(np.asarray(values, _numpy_type(self.dtype)), self.shape))))
     return self
 
 
@@ -91,15 +118,18 @@ def _getitem(self, index: Any) -> Any:
     return self._array()[index] if self.device.device_type == _CPU else self.numpy()[index]
 
 
+NDArray._array = _array
 NDArray.numpy = _numpy
 NDArray.asnumpy = _numpy
 NDArray.copyfrom = _arguments.annotated(_copyfrom, "copyfrom")
 NDArray.copyto = _arguments.annotated(_copyto, "copyto")
 NDArray.__array__ = lambda self, dtype=None, copy=None: self.numpy() if dtype is None else self.numpy().astype(dtype)
+NDArray.ctx = property(lambda self: self.device)
 NDArray.__repr__ = lambda self: f"<tenon.NDArray shape={self.shape}, {self.device}>\n{self.numpy()}"
 NDArray.__len__ = lambda self: self.shape[0]
 NDArray.__getitem__ = _getitem
 NDArray.__setitem__ = lambda self, index, value: self._array().__setitem__(index, value)
 
 
+__getattr__ = _left_out.names_of("nd.", __name__)
 _arguments.say_clearly(globals())

@@ -10,9 +10,9 @@ import shutil
 import tarfile
 import tempfile
 import time
-from typing import Any
+from typing import Any, Callable
 
-from . import _arguments, _tenon
+from . import _arguments, _left_out, _tenon
 from ._tenon import Device, Function, Parameter
 
 __all__ = ["DeviceModule", "Function", "Module", "Parameter", "load_module"]
@@ -66,10 +66,14 @@ class Module:
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
             raise AttributeError(name)
+        if text := _left_out.sentence(f"Module.{name}"):
+            raise NotImplementedError(text)
         try:
             return self.get_function(name)
         except ValueError as error:
             raise AttributeError(str(error)) from None
+
+    entry_name = "main"
 
     @property
     def entry_func(self) -> Function:
@@ -121,10 +125,18 @@ class Module:
         as built ("tir") or "lowered"; what the target's is, if nothing is said."""
         return self._built().get_source(fmt)
 
-    def export_library(self, file_name: str | os.PathLike) -> None:
-        """A shared library that needs libc alone; in a tar where the name ends so."""
+    def export_library(self, file_name: str | os.PathLike, fcompile: Callable | None = None, **options: Any) -> None:
+        """A shared library that needs libc alone; in a tar where the name ends so. With `fcompile`, a linker such as
+        contrib.cc.create_shared, or options of that (cc=, options=), what it makes of the object."""
         name = os.fspath(file_name)
-        if name.endswith(".tar"):
+        if fcompile is not None or options:
+            from .contrib import cc
+
+            with tempfile.TemporaryDirectory(prefix="tenon-") as folder:
+                file = os.path.join(folder, "lib.o")
+                self._built().save(file)
+                (fcompile or cc.create_shared)(name, [file], **options)
+        elif name.endswith(".tar"):
             self._built().save(name)
         else:
             self._built().export_library(name)
@@ -175,6 +187,9 @@ class DeviceModule:
     def __init__(self, library: Any = None, path: str = ""):
         self._library = library
         self._path = path
+
+    def __repr__(self) -> str:
+        return f"<tenon.runtime.DeviceModule of {self.type_key}>"
 
     @property
     def type_key(self) -> str:
@@ -258,4 +273,5 @@ def _check_device_code(path: str) -> None:
         raise ValueError(f"cannot load '{path}': it is not {what}")
 
 
+__getattr__ = _left_out.names_of("runtime.", __name__)
 _arguments.say_clearly(globals())

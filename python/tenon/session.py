@@ -24,6 +24,9 @@ class NodeArg:
         self.type = f"tensor({_TYPES.get(parameter.dtype, parameter.dtype)})"
         self.dtype = parameter.dtype
 
+    def __repr__(self) -> str:
+        return f"NodeArg(name='{self.name}', type='{self.type}', shape={self.shape})"
+
 
 class InferenceSession:
     """A model to be run: an ONNX file (or its bytes), which is compiled first, or a compiled library."""
@@ -33,6 +36,10 @@ class InferenceSession:
         self._module = load(path_or_bytes) if is_library else compile(path_or_bytes, **options)
         self._inputs = [NodeArg(p) for p in self._module.inputs]
         self._outputs = [NodeArg(p) for p in self._module.outputs]
+
+    def __repr__(self) -> str:
+        names = (", ".join(p.name for p in parameters) for parameters in (self._inputs, self._outputs))
+        return "<tenon.InferenceSession of {} -> {}>".format(*names)
 
     def get_inputs(self) -> list:
         return self._inputs

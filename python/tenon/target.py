@@ -5,15 +5,27 @@ from __future__ import annotations
 import threading
 from typing import Any
 
-from . import _arguments, _tenon
+from . import _arguments, _left_out, _tenon
 
-__all__ = ["Target"]
+__all__ = ["Target", "create", "cuda", "opencl"]
 
 _current = threading.local()
 
 
+class Kind(str):
+    """What a target is, "llvm" or "cuda": a text, whose name it is itself."""
+
+    @property
+    def name(self) -> str:
+        return str(self)
+
+
 class Target(_tenon.Target):
     """Target("llvm -mcpu=core-avx2"). As a context manager it is the target of builds that name none."""
+
+    @property
+    def kind(self) -> Kind:
+        return Kind(super().kind)
 
     def __init__(self, target: Target | str = "llvm", host: Target | str | None = None):
         if not isinstance(target, (str, _tenon.Target)):
@@ -54,4 +66,17 @@ def resolve(target: Any, host: Any = None) -> _tenon.Target:
     return Target(f"{str(target).partition(' -host=')[0]} -host={host}")
 
 
+create = Target
+
+
+def cuda(arch: str | None = None) -> Target:
+    """A GPU by CUDA, of an architecture such as "sm_90"."""
+    return Target("cuda" if arch is None else f"cuda -arch={arch}")
+
+
+def opencl() -> Target:
+    return Target("opencl")
+
+
+__getattr__ = _left_out.names_of("target.", __name__)
 _arguments.say_clearly(globals())

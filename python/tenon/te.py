@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import builtins
 import inspect
+import itertools
 import operator
-from typing import Any, Callable, Sequence
+from typing import Any, Callable, Mapping, Sequence
 
-from . import _arguments, _tenon
+import numpy as np
+
+from . import _arguments, _left_out, _tenon
 from ._arguments import kinds as _kinds
 from ._tenon import Expr, IrModule, IterVar, Operation, Schedule, Stage, Tensor, Var
 
 __all__ = [
     "Expr", "IterVar", "Operation", "Schedule", "Stage", "Tensor", "Var", "abs", "acos", "acosh", "add", "all", "any", "asin", "asinh", "atan",
-    "atan2", "atanh", "ceil", "clz", "comm_reducer", "compute", "const", "copysign", "cos", "cosh", "create_prim_func", "create_schedule", "div",
+    "atan2", "atanh", "ceil", "ceildiv", "clz", "comm_reducer", "compute", "const", "copysign", "cos", "cosh", "create_prim_func", "create_schedule",
+    "decl_tensor_intrin", "div",
     "erf", "exp", "exp10", "exp2", "expm1", "extern", "floor", "floordiv", "floormod", "fma", "fmod", "hypot", "if_then_else", "indexdiv", "indexmod",
     "infinity", "isfinite", "isinf", "isnan", "ldexp", "likely", "log", "log10", "log1p", "log2", "max", "max_value", "min", "min_value", "multiply",
     "nearbyint", "nextafter", "placeholder", "popcount", "pow", "power", "prod", "reduce_axis", "reinterpret", "rint", "round", "rsqrt", "scalar",
@@ -22,10 +26,18 @@ __all__ = [
 ]  # fmt: skip
 
 
-def var(name: str = "n", dtype: Any = "int64", *, lo: int = 0, hi: int = -1, step: int = 1) -> Var:
-    """A symbolic size: lo <= value <= hi (hi < 0: no bound), a multiple of step. Sizes are 64-bit
-    integers whatever integer type is asked for. With another type, a number that is passed by value."""
+_UNNAMED = itertools.count()
+
+
+def var(name: str | None = None, dtype: Any = "int64", *, lo: int = 0, hi: int = -1, step: int = 1) -> Var:
+    """A symbolic size: lo <= value <= hi (hi < 0: no bound), in steps from lo on: lo, lo + step, lo + 2 * step, … (without lo,
+    multiples of step). A call with another size is an error; schedules rely on it, so that a factor that divides lo and step
+    leaves no remainder. Sizes are 64-bit integers whatever integer type is asked for. With another type, a number that is
+    passed by value. Without a name, n, n_1, n_2, …"""
     dtype = _dtype(dtype)
+    if name is None:
+        count = next(_UNNAMED)
+        name = f"n_{count}" if count else "n"
     if not dtype.startswith(("int", "uint")):
         return scalar(name, dtype)
     return Var(name, lo, hi, step)
@@ -219,15 +231,48 @@ def scan(
     return tuple(made) if isinstance(state_placeholder, (list, tuple)) else made[0]
 
 
-def extern(shape: Any, inputs: Sequence[Tensor], body: IrModule | str, dtype: Any = "float32", name: str = "extern") -> Any:
+def extern(
+    shape: Any,
+    inputs: Sequence[Tensor],
+    body: IrModule | str | Callable,
+    dtype: Any = None,
+    name: str = "extern",
+    in_buffers: Any = None,
+    out_buffers: Any = None,
+    tag: str = "",
+    attrs: Any = None,
+) -> Any:
     """A tensor computed by a function of loop IR (an IrModule, or its text): of kind device, its parameters the
-    inputs and then the output. Lists of shapes and dtypes make several tensors."""
+    inputs and then the output. Or by body(ins, outs), of their buffers, which gives a statement: what a tir.ir_builder has
+    collected, or a call of a C function (tir.call_extern) or one of Python's (tir.call_packed). Lists of shapes and dtypes
+    make several tensors; without a dtype it is that of the inputs where they have one, else float32. (tvm's in_buffers and
+    out_buffers are not needed: buffers are called as the tensors.)"""
     several = isinstance(shape, (list, tuple)) and len(shape) > 0 and isinstance(shape[0], (list, tuple))
     shapes = [_shape(s) for s in (shape if several else [shape])]
+    if dtype is None:
+        types = {t.dtype for t in inputs}
+        dtype = types.pop() if len(types) == 1 else "float32"
     dtypes = [_dtype(d) for d in dtype] if isinstance(dtype, (list, tuple)) else [_dtype(dtype)] * len(shapes)
     module = _tenon.IrModule.parse(body) if isinstance(body, str) else body
+    if callable(body):
+        from . import statements
+
+        names = [name] if len(shapes) == 1 else [f"{name}_{i}" for i in range(len(shapes))]
+        outputs = [statements.Buffer(n, s, d) for n, s, d in zip(names, shapes, dtypes)]
+        module = statements.extern_body(name, inputs, outputs, body)
     tensors = _tenon.extern(shapes, list(inputs), module, dtypes, name)
     return tuple(tensors) if several else tensors[0]
+
+
+def decl_tensor_intrin(
+    op: Operation, fcompute: Callable, name: str = "tensor_intrin", binds: Mapping | None = None, scalar_params: Any = None, default_buffer_params: Any = None
+) -> Any:
+    """An intrinsic that computes what the operation does, for Stage.tensorize. fcompute(ins, outs) gives the statement that
+    computes it, or of a reduction three: the whole of it, its start, and what adds a part; None stands for one that is
+    missing. `binds` gives buffers of tir.decl_buffer for tensors. (The start is written by the schedule.)"""
+    from .tir import declared_intrin
+
+    return declared_intrin(op, fcompute, name, binds or {})
 
 
 def select(condition: Any, true_value: Any, false_value: Any) -> Expr:
@@ -322,6 +367,8 @@ fmod = _function("fmod", _tenon.truncmod, "x y")
 pow, nearbyint, rint = power, round, round
 
 
+ceildiv = _function("ceildiv", lambda a, b: (a + b - 1) // b, "a b")
+ceildiv.__doc__ = "Division that rounds up, of integers that are not negative."
 floordiv = _function("floordiv", operator.floordiv, "a b")
 floordiv.__doc__ = "Division that floors, as Python's // does."
 floormod = _function("floormod", operator.mod, "a b")
@@ -330,6 +377,41 @@ indexdiv, indexmod = floordiv, floormod
 add = _function("add", operator.add, "a b")
 subtract = _function("subtract", operator.sub, "a b")
 multiply = _function("multiply", operator.mul, "a b")
+
+
+# ---- NumPy's and Python's own functions of expressions ----
+
+# What operators are of NumPy's functions: np.float32(2) * x asks for np.multiply.
+_OPERATORS = {
+    "add": operator.add, "subtract": operator.sub, "multiply": operator.mul, "divide": operator.truediv, "true_divide": operator.truediv,
+    "floor_divide": operator.floordiv, "remainder": operator.mod, "power": operator.pow, "less": operator.lt, "less_equal": operator.le,
+    "greater": operator.gt, "greater_equal": operator.ge, "equal": operator.eq, "not_equal": operator.ne, "bitwise_and": operator.and_,
+    "bitwise_or": operator.or_, "bitwise_xor": operator.xor, "left_shift": operator.lshift, "right_shift": operator.rshift,
+}  # fmt: skip
+# What te calls otherwise than NumPy does.
+_OURS = {"absolute": "abs", "fabs": "abs", "maximum": "max", "minimum": "min", "fmax": "max", "fmin": "min", "reciprocal": "div", "float_power": "pow",
+         "arcsin": "asin", "arccos": "acos", "arctan": "atan", "arctan2": "atan2", "arcsinh": "asinh", "arccosh": "acosh", "arctanh": "atanh",
+         "logical_and": "all", "logical_or": "any"}  # fmt: skip
+
+
+def _of_numpy(self: Expr, function: Any, method: str, *inputs: Any, **options: Any) -> Expr:
+    name = function.__name__
+    if method == "__call__" and name in _OPERATORS and len(inputs) == 2:
+        for value in inputs:
+            if isinstance(value, np.ndarray) and value.ndim > 0:
+                raise TypeError(f"an expression is one element: it does not meet an array of shape {value.shape}; a te.placeholder stands for one")
+        return _OPERATORS[name](*(_expr(value) for value in inputs))
+    ours = _OURS.get(name, name)
+    hint = f"te.{ours} is the function of expressions" if ours in __all__ else "functions of expressions are te's (docs/tensor-expressions.md)"
+    raise TypeError(f"np.{name} takes numbers, but '{self}' is an expression: {hint}")
+
+
+def _no_number(self: Expr) -> float:
+    raise TypeError(f"'{self}' is an expression, no number yet: where math.exp and its like take numbers, te.exp and te's others take expressions")
+
+
+Expr.__array_ufunc__ = _of_numpy
+Expr.__float__ = _no_number
 
 
 def create_prim_func(args: Sequence[Tensor], name: str = "main") -> _tenon.IrModule:
@@ -350,4 +432,5 @@ def create_schedule(ops: Any) -> Schedule:
     return _tenon.create_schedule(outputs)
 
 
+__getattr__ = _left_out.names_of("te.", __name__)
 _arguments.say_clearly(globals())

@@ -17,10 +17,43 @@ from __future__ import annotations
 import inspect
 from typing import Any, Callable, Sequence, Union
 
-from . import _arguments, _tenon
-from ._tenon import Expr, IrModule, Tensor, Trace
+from . import _arguments, _left_out, _tenon, statements, te
+from ._tenon import Expr, IrModule, IterVar, Operation, Tensor, Trace, Var
+from .statements import Buffer, call_extern, call_intrin, call_packed, decl_buffer
+from .te import *  # noqa: F403: expressions are the same in both
 
-__all__ = ["IrModule", "IndexMap", "Schedule", "TensorIntrin", "Trace"]
+__all__ = [
+    *(name for name in te.__all__ if name not in ("Schedule", "Stage", "create_schedule")),
+    "Buffer", "Cast", "FloatImm", "IndexMap", "IntImm", "IrModule", "Schedule", "Select", "SizeVar", "TensorIntrin", "Trace", "call_extern",
+    "call_intrin", "call_packed", "decl_buffer", "ir_builder", "shift_left", "shift_right",
+]  # fmt: skip
+
+PrimExpr, SizeVar, Select = Expr, te.var, te.select
+ir_builder = statements
+
+
+def IntImm(dtype: Any, value: int) -> Expr:
+    """A number of a type of integers."""
+    return te.const(value, dtype)
+
+
+def FloatImm(dtype: Any, value: float) -> Expr:
+    """A number of a type of floats."""
+    return te.const(value, dtype)
+
+
+def Cast(dtype: Any, value: Any) -> Expr:
+    """The value as another type."""
+    return te._expr(value, "Cast", "value").astype(te._dtype(dtype))
+
+
+def shift_left(x: Any, y: Any) -> Expr:
+    return te._expr(x, "shift_left", "x") << te._expr(y, "shift_left", "y")
+
+
+def shift_right(x: Any, y: Any) -> Expr:
+    return te._expr(x, "shift_right", "x") >> te._expr(y, "shift_right", "y")
+
 
 Number = Union[int, str]
 """A number, or "$name": the value of the choice of that name."""
@@ -180,15 +213,35 @@ class Schedule:
 
     # ---- Data ----
 
-    def cache_read(self, block: str, buffer: str, scope: str) -> str:
-        """The new block; place it with compute_at."""
-        return self._s.apply("cache_read", [block, buffer, scope])[0]
+    def get_reads(self, block: str) -> list[str]:
+        """The buffers that it reads, in the order of its declaration."""
+        return self._s.get_reads(block)
 
-    def cache_write(self, block: str, buffer: str, scope: str) -> str:
-        """The new block; place it with reverse_compute_at."""
-        return self._s.apply("cache_write", [block, buffer, scope])[0]
+    def get_writes(self, block: str) -> list[str]:
+        return self._s.get_writes(block)
 
-    def set_scope(self, buffer: str, scope: str) -> None:
+    def _buffer(self, block: str, buffer: str | int, reads: bool) -> str:
+        """By its name, or by its number among those that the block reads or writes."""
+        if not isinstance(buffer, int):
+            return buffer
+        known = self.get_reads(block) if reads else self.get_writes(block)
+        if not 0 <= buffer < len(known):
+            what = "reads" if reads else "writes"
+            raise ValueError(f"block {block} has no buffer {buffer} among those that it {what}, which are {', '.join(known)}")
+        return known[buffer]
+
+    def cache_read(self, block: str, buffer: str | int, scope: str) -> str:
+        """The new block; place it with compute_at. `buffer`: its name, or its number among get_reads(block)."""
+        return self._s.apply("cache_read", [block, self._buffer(block, buffer, True), scope])[0]
+
+    def cache_write(self, block: str, buffer: str | int, scope: str) -> str:
+        """The new block; place it with reverse_compute_at. `buffer`: its name, or its number among get_writes(block)."""
+        return self._s.apply("cache_write", [block, self._buffer(block, buffer, False), scope])[0]
+
+    def set_scope(self, buffer: str, scope: str | int, storage_scope: str | None = None) -> None:
+        """set_scope(buffer, scope), or set_scope(block, number among get_writes(block), scope)."""
+        if storage_scope is not None:
+            buffer, scope = self._buffer(buffer, scope, False), storage_scope
         self._s.apply("set_scope", [buffer, scope])
 
     def transform_layout(self, buffer: str, layout: IndexMap) -> None:
@@ -276,6 +329,9 @@ class Schedule:
         self._s.replay(trace)
 
 
+Trace.__repr__ = lambda self: str(self) or "<tenon.tir.Trace of no steps>"
+
+
 class TensorIntrin:
     """An intrinsic of one's own: what equals its description is replaced by a call of its implementation."""
 
@@ -312,8 +368,50 @@ class TensorIntrin:
         return f"TensorIntrin({self.name})"
 
 
+def declared_intrin(op: Operation, fcompute: Callable, name: str, binds: dict) -> TensorIntrin:
+    """te.decl_tensor_intrin's. An operand is a tile of a larger tensor: all its strides but the last are dims of the
+    function, which are called as the buffer's strides are where those are variables."""
+    if op.num_outputs != 1:
+        raise NotImplementedError(f"decl_tensor_intrin of '{op.name}': an intrinsic has one output")
+    tensors = [*op.input_tensors, op.output(0)]
+    taken: set[str] = set()
+
+    def operand(tensor: Tensor, made: Buffer) -> Buffer:
+        buffer = binds.get(tensor, made)
+        if buffer is not made:  # as the function knows it, whose own closure may hold it
+            buffer.shape, buffer.dtype = list(tensor.shape), tensor.dtype
+        strides = []
+        for d in range(len(tensor.shape) - 1):
+            given = buffer.strides[d] if d < len(buffer.strides) else None
+            known = isinstance(given, Var) and given.name not in taken
+            strides.append(given if known else Var(f"{buffer.name}_stride{d}"))
+            taken.add(strides[-1].name)
+        buffer.strides = [*strides, te.Expr(1)] if strides else []
+        return buffer
+
+    buffers = [operand(t, b) for t, b in zip(tensors, statements.of_tensors(tensors))]
+    ins, outs = buffers[:-1], buffers[-1:]
+    given = fcompute(ins, outs)
+    whole, start, update = given if isinstance(given, (tuple, list)) and len(given) == 3 else (given, None, None)
+    if whole is None and (start is None or update is None):
+        raise ValueError(f"decl_tensor_intrin '{name}': the function gave no statement that computes it")
+    for k in range(1000):
+        own = f"{name}.{k}" if k else name
+        text = statements.function_text(own, ins, outs, whole if whole is not None else [start, update])
+        if update is not None:
+            text += statements.function_text(f"{own}.update", ins, outs, update)
+        try:
+            return TensorIntrin.register(own, tensors, text)
+        except ValueError as error:  # another of this name
+            if "is registered already" not in str(error):
+                raise
+    raise ValueError(f"decl_tensor_intrin: there are too many intrinsics '{name}'")
+
+
 def _intrin_name(intrin: Any) -> Any:
     return intrin.name if isinstance(intrin, TensorIntrin) else intrin
 
 
+__getattr__ = _left_out.names_of("tir.", __name__)
+_left_out.say_of(Schedule, "tir.Schedule.")
 _arguments.say_clearly(globals())

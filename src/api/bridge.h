@@ -28,10 +28,13 @@
 #include "loop/requirements.h"
 #include "loop/threads.h"
 #include "loop/verify.h"
+#include "schedule/apply.h"
 #include "schedule/schedule.h"
-#include "schedule/steps.h"
+#include "stages/auto_unroll.h"
+#include "stages/stage_schedule.h"
 #include "support/file.h"
 #include "support/strings.h"
+#include "te/program.h"
 #include "te/te.h"
 
 namespace tenon::inner {
@@ -40,7 +43,6 @@ using Expr = tenon::Expr;
 using Var = tenon::Var;
 using Module = tenon::Module;
 using Schedule = tenon::Schedule;
-using Steps = tenon::Schedule::Steps;
 using Target = tenon::Target;
 using Trace = tenon::Trace;
 using Select = tenon::Select;
@@ -107,6 +109,7 @@ using Loops = std::vector<std::shared_ptr<const IterVarData>>;
 
 struct ExprData {
   inner::Expr expr;
+  std::string loop;      // of a loop that a schedule made, which has no value: its name
   bool literal = false;  // a plain number, which takes the type of what it meets
   double number = 0;     // of a literal that is not an integer
   std::shared_ptr<const ReduceData> reduce;

@@ -54,15 +54,40 @@ class Parameters {
     return std::find(fields_.buffers.begin(), fields_.buffers.end(), b) != fields_.buffers.end();
   }
 
+  [[noreturn]] static void Refuse(const te::Tensor& t, const Buffer& own) {
+    ThrowValue(
+        fmt::format("the argument '{}' ({}) is another tensor than the '{}' ({}) of this schedule: "
+                    "pass the tensor that the schedule was made of, or make a schedule of this one",
+                    t.name(), TypeOf(*te::Unwrap(t).buffer()), own->name, TypeOf(*own)));
+  }
+
+  static std::string TypeOf(const BufferNode& b) {
+    std::vector<std::string> dims;
+    for (const inner::Expr& d : b.shape) dims.push_back(inner::Text(d));
+    return fmt::format("{}[{}]", LongName(b.dtype), Join(dims, ", "));
+  }
+
+  // A tensor is the schedule's own, whatever it is called; an input that nothing reads may be
+  // anybody's.
   void AddTensor(const te::Tensor& t, const std::vector<Buffer>& before) {
-    Buffer wanted = data_.BufferOf(t);
-    Buffer buffer = wanted;
+    const bool computed = t.op().node()->computed, known = data_.Knows(t);
+    const std::string name = known ? data_.NameOf(t) : t.name();
+    Buffer buffer = te::Unwrap(t).buffer();
+    bool found = false;
     for (const Buffer& b : before) {
-      if (b->name == wanted->name) buffer = b;
+      if (b->name != name) continue;
+      if (!known) Refuse(t, b);
+      buffer = b;
+      found = true;
     }
-    bool computed = t.op().node()->computed;
-    if (computed && std::find(before.begin(), before.end(), buffer) == before.end()) {
-      buffer = TakeAlloc(wanted->name);
+    if (computed && !found) {
+      if (!known) {
+        ThrowValue(
+            fmt::format("'{}' ({}) is not computed by this schedule, which was made of "
+                        "other tensors",
+                        name, TypeOf(*buffer)));
+      }
+      buffer = TakeAlloc(name);
     }
     if (Has(buffer)) ThrowValue(fmt::format("'{}' is twice among the arguments", buffer->name));
     if (!computed && fields_.num_outputs > 0) {
@@ -231,8 +256,9 @@ static IrModule Finish(const ScheduleData& data, const inner::Schedule& schedule
 }
 
 IrModule Lower(const Schedule& schedule, const te::Arguments& args, const std::string& name) {
-  RequireMade(schedule.data()->base, schedule.data()->wanted);
-  return Finish(*schedule.data(), CarryOut(*schedule.data()), args, name);
+  const ScheduleData& data = *schedule.data();
+  RequireMade(data.schedule.state().base, data.wanted);
+  return Finish(data, Take(data.schedule.CarryOut()), args, name);
 }
 
 IrModule CreateFunc(const te::Arguments& args, const std::string& name) {
@@ -243,7 +269,7 @@ IrModule CreateFunc(const te::Arguments& args, const std::string& name) {
     if (a.tensor().op().node()->computed) outputs.push_back(a.tensor());
   }
   Schedule schedule = CreateSchedule(outputs);
-  return Finish(*schedule.data(), schedule.data()->base, args, name);
+  return Finish(*schedule.data(), schedule.data()->schedule.state().base, args, name);
 }
 
 Library Build(const Schedule& schedule, const te::Arguments& args, const Target& target,
@@ -265,8 +291,10 @@ static const std::string& Image(LibraryData* data) {
 Module Library::module() const {
   std::lock_guard lock(data_->loading);
   if (!data_->loaded) {
-    artifact::MemoryFile file =
-        Take(artifact::MemoryFile::Create("tenon-library", Image(data_.get())));
+    const std::string image = driver::CallsOthers(*data_->built)
+                                  ? Take(driver::MakeLibraryHere(*data_->built))
+                                  : Image(data_.get());
+    artifact::MemoryFile file = Take(artifact::MemoryFile::Create("tenon-library", image));
     try {
       data_->loaded = Module::LoadFromFile(file.path());
     } catch (const Error& e) {

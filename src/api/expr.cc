@@ -48,6 +48,12 @@ DataType ToPublic(DType dtype) {
 
 DataType ParseDataType(std::string_view name) {
   std::optional<DType> dtype = ParseLongName(name);
+  if (!dtype && name.starts_with("float8_")) {
+    ThrowType(
+        fmt::format("nothing computes {}: tensors of it are made, passed and copied; what is "
+                    "computed are their bits, as uint8",
+                    name));
+  }
   if (!dtype || dtype->IsHandle() || dtype->IsIndex()) {
     ThrowValue(
         fmt::format("there is no type '{}'; expected a name such as float32, int8 or bool", name));
@@ -75,7 +81,8 @@ bool IsFloatLiteral(const ExprData& e) { return e.literal && e.expr->dtype.IsFlo
 
 }  // namespace
 
-// An integer literal fits everything; a float literal makes floats of integers, as f32.
+// An integer literal fits everything; a float literal makes floats of integers, as f32. A size or
+// loop variable takes the type of data that it meets.
 DType CommonType(const ExprData& a, const ExprData& b) {
   const DType x = a.expr->dtype, y = b.expr->dtype;
   if (a.literal && b.literal) return x.IsFloat() ? x : y;
@@ -87,8 +94,13 @@ DType CommonType(const ExprData& a, const ExprData& b) {
   if (x.IsFloat() && x.bits == y.bits) return DType::Float(32);  // f16 with bf16
   if (x.IsBool() || y.IsBool()) return x.IsBool() ? y : x;
   if (x.IsIndex() || y.IsIndex()) return x.IsIndex() ? y : x;
-  if (x.bits == y.bits) return x.IsSigned() ? y : x;  // unsigned, as in C
-  return x.bits > y.bits ? x : y;
+  if (x.IsSigned() == y.IsSigned()) return x.bits > y.bits ? x : y;
+  // As NumPy: the narrowest type that has the values of both.
+  const DType with_sign = x.IsSigned() ? x : y, without = x.IsSigned() ? y : x;
+  if (with_sign.bits > without.bits) return with_sign;
+  if (without.bits < 64) return DType::Int(2 * without.bits);
+  ThrowType(fmt::format("{} and {} meet in no integer type; cast one of them (astype)", LongName(x),
+                        LongName(y)));
 }
 
 inner::Expr Convert(const ExprData& e, DType type) {
@@ -118,10 +130,22 @@ struct Operands {
   bool literals;  // both were
 };
 
+// A cast of a number may wrap; a number beside data is meant as it is written.
+void RequireFits(const ExprData& e, DType type) {
+  if (!e.literal || type.code != TypeCode::kUInt || e.expr->dtype.IsFloat()) return;
+  if (*AsInt(e.expr) < 0) {
+    ThrowValue(
+        fmt::format("{} is no value of type {}; cast the other operand to a type with a sign",
+                    *AsInt(e.expr), LongName(type)));
+  }
+}
+
 Operands Meet(const Expr& a, const Expr& b) {
   RequireScalarValue(a.data());
   RequireScalarValue(b.data());
   DType type = CommonType(a.data(), b.data());
+  RequireFits(a.data(), type);
+  RequireFits(b.data(), type);
   return {Convert(a.data(), type), Convert(b.data(), type), a.data().literal && b.data().literal};
 }
 
@@ -177,6 +201,10 @@ Expr::Expr(double value) {
 
 const ExprData& Expr::data() const {
   if (!data_) ThrowValue("the expression is empty");
+  if (!data_->expr && !data_->loop.empty()) {
+    ThrowValue(fmt::format("'{}' is a loop that a schedule made: it has no value in expressions",
+                           data_->loop));
+  }
   return *data_;
 }
 DataType Expr::dtype() const { return ToPublic(data().expr->dtype); }
@@ -210,8 +238,12 @@ std::string Var::name() const {
 }
 
 IterVar::IterVar(std::shared_ptr<const IterVarData> data) : node_(std::move(data)) {
-  if (!node_->var) return;
   ExprData value;
+  if (!node_->var) {
+    value.loop = node_->name;
+    data_ = std::make_shared<const ExprData>(std::move(value));
+    return;
+  }
   value.expr = node_->min ? node_->var + node_->min : inner::Expr(node_->var);
   value.loops = std::make_shared<const Loops>(Loops{node_});
   data_ = std::make_shared<const ExprData>(std::move(value));

@@ -146,12 +146,11 @@ bool IsWork(const Stmt& s) {
 
 // The first extern operation whose first output is the buffer.
 const te::OperationData* Owner(const std::vector<te::Operation>& order,
-                               const std::map<const BufferNode*, Buffer>& buffers,
-                               const Buffer& written) {
+                               const inner::te::Program& program, const Buffer& written) {
   for (const te::Operation& op : order) {
     if (!op.node()->extern_body) continue;
-    auto it = buffers.find(op.node()->outputs[0].buffer().get());
-    if (it != buffers.end() && it->second == written) return op.node().get();
+    auto it = program.buffers.find(op.node()->outputs[0].buffer().get());
+    if (it != program.buffers.end() && it->second == written) return op.node().get();
   }
   return nullptr;
 }
@@ -199,21 +198,22 @@ std::vector<Tensor> Extern(const std::vector<std::vector<Expr>>& shapes,
 
 }  // namespace te
 
-inner::Module WithExterns(const Func& func, const std::vector<te::Operation>& order,
-                          const std::map<const BufferNode*, Buffer>& buffers) {
+inner::Module WithExterns(const inner::te::Program& program,
+                          const std::vector<te::Operation>& order) {
   inner::Module module;
+  const Func& func = program.func;
   PrimFunc fields(*func);
   NameSupply names(*func);
   auto buffer_of = [&](const inner::te::Tensor& t) {
-    auto it = buffers.find(t.buffer().get());
-    return it == buffers.end() ? t.buffer() : it->second;
+    auto it = program.buffers.find(t.buffer().get());
+    return it == program.buffers.end() ? t.buffer() : it->second;
   };
   NodeRef body = PostOrderRewrite(func->body, [&](const NodeRef& n) -> NodeRef {
     if (const auto* loop = As<For>(n)) return IsWork(loop->body) ? NodeRef(loop->body) : n;
     if (const auto* seq = As<Seq>(n)) return Seq::Make(seq->stmts);  // without the empty ones
     const auto* block = As<Block>(n);
     if (!block || !block->attrs.Has(kExtern)) return n;
-    const te::OperationData* op = Owner(order, buffers, block->writes[0]->buffer);
+    const te::OperationData* op = Owner(order, program, block->writes[0]->buffer);
     // The nest of a further output: the call fills it.
     if (!op) return Seq::Make({});
     Block whole(*block);

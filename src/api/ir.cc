@@ -43,6 +43,21 @@ Trace WrapTrace(inner::Trace trace) {
 }
 
 IrModule IrModule::Parse(const std::string& text) { return WrapModule(Take(ParseModule(text))); }
+IrModule IrModule::Joined(const std::vector<IrModule>& modules) {
+  inner::Module out;
+  for (const IrModule& module : modules) {
+    const inner::Module own = WithRequirements(module.data());
+    for (const auto& [name, f] : own.funcs) {
+      const Func known = out.Find(name);
+      if (known && !StructuralEqual(known, f)) {
+        ThrowValue(fmt::format(
+            "two of the modules have a function '{}'; give them names of their own", name));
+      }
+      out.Add(f);
+    }
+  }
+  return WrapScheduled(std::move(out));
+}
 std::string IrModule::str() const { return Print(data_->module); }
 Names IrModule::functions() const {
   Names names;
@@ -77,8 +92,7 @@ std::string OnlyFunction(const inner::Module& module) {
 // After a step: its errors as an exception, and the schedule goes on as it was.
 void Check(IrScheduleData* data) {
   if (data->schedule.ok()) return;
-  Diagnostics errors = inner::Steps::TakeErrors(data->schedule);
-  ThrowValue(inner::Text(errors));
+  ThrowValue(inner::Text(TakeErrors(&data->schedule)));
 }
 
 template <class T>
@@ -109,7 +123,7 @@ AttrValue ListOf(const Values& values) {
 namespace {
 
 Names Run(IrScheduleData* data, const char* primitive, std::vector<AttrValue> args) {
-  return Checked(data, inner::Steps::ApplyByName(data->schedule, primitive, std::move(args)));
+  return Checked(data, ApplyByName(&data->schedule, primitive, std::move(args)));
 }
 
 // The one result of a primitive that makes one thing.
@@ -149,6 +163,37 @@ Names IrSchedule::GetConsumers(const std::string& block) const {
 }
 std::string IrSchedule::GetBlockOf(const std::string& buffer) const {
   return Checked(data_.get(), data_->schedule.GetBlockOf(buffer));
+}
+namespace {
+
+const Block& BlockOf(IrScheduleData* data, const std::string& name) {
+  data->schedule.GetLoops(name);  // which says what is wrong with the name
+  Check(data);
+  const Block* found = nullptr;
+  PreOrder(data->schedule.func()->body, [&](const NodeRef& n) {
+    const auto* block = As<Block>(n);
+    if (block && block->name == name) found = block;
+    return !found && !IsA<ExprNode>(n);
+  });
+  return *found;
+}
+
+Names BuffersOf(const std::vector<Region>& regions) {
+  Names out;
+  for (const Region& r : regions) {
+    if (std::find(out.begin(), out.end(), r->buffer->name) == out.end())
+      out.push_back(r->buffer->name);
+  }
+  return out;
+}
+
+}  // namespace
+
+Names IrSchedule::GetReads(const std::string& block) const {
+  return BuffersOf(BlockOf(data_.get(), block).reads);
+}
+Names IrSchedule::GetWrites(const std::string& block) const {
+  return BuffersOf(BlockOf(data_.get(), block).writes);
 }
 Names IrSchedule::GetSpatialLoops(const std::string& block) const {
   return Checked(data_.get(), data_->schedule.GetSpatialLoops(block));
@@ -252,10 +297,8 @@ std::string IrSchedule::Blockize(const std::string& loop) {
   return RunOne(data_.get(), "blockize", {loop});
 }
 std::string IrSchedule::Tensorize(const std::string& loop, const std::string& intrinsic) {
-  Names results;
-  TensorizeWith(loop, intrinsic, &data_->schedule, &results);
-  Check(data_.get());
-  return results.at(0);
+  return Checked(data_.get(),
+                 stages::Tensorize(loop, intrinsic, Registered(intrinsic), &data_->schedule));
 }
 void IrSchedule::Specialize(const std::string& condition) {
   Run(data_.get(), "specialize", {condition});
@@ -284,8 +327,8 @@ std::vector<int64_t> IrSchedule::SamplePerfectTile(const std::string& name, cons
   return Checked(data_.get(), data_->schedule.SamplePerfectTile(name, loop, parts, max_innermost));
 }
 
-void GiveDecisions(const std::map<std::string, int64_t>& choices, inner::Schedule* schedule) {
-  const std::map<std::string, int64_t> made = schedule->trace().Decisions();
+void RequireNotMade(const std::map<std::string, int64_t>& choices, const inner::Trace& trace) {
+  const std::map<std::string, int64_t> made = trace.Decisions();
   for (const auto& [name, value] : choices) {
     auto known = made.find(name);
     if (known == made.end() || known->second == value) continue;
@@ -293,7 +336,6 @@ void GiveDecisions(const std::map<std::string, int64_t>& choices, inner::Schedul
         "use_decisions: the choice '{}' is made already, as {}; its value is given before", name,
         known->second));
   }
-  schedule->UseDecisions(choices);
 }
 
 void RequireInDomain(const std::string& choice, const std::vector<int64_t>& domain,
@@ -321,7 +363,8 @@ void RequireMade(const inner::Schedule& schedule, const std::map<std::string, in
 }
 
 void IrSchedule::UseDecisions(const std::map<std::string, int64_t>& choices) {
-  GiveDecisions(choices, &data_->schedule);
+  RequireNotMade(choices, data_->schedule.trace());
+  data_->schedule.UseDecisions(choices);
   data_->wanted = choices;
 }
 void IrSchedule::CheckDecisions() const { RequireMade(data_->schedule, data_->wanted); }
@@ -334,8 +377,7 @@ Names IrSchedule::Apply(const std::string& primitive, const Values& args) {
       std::holds_alternative<std::string>(values[1])) {
     return {Tensorize(std::get<std::string>(values[0]), std::get<std::string>(values[1]))};
   }
-  return Checked(data_.get(),
-                 inner::Steps::ApplyByName(data_->schedule, primitive, std::move(values)));
+  return Checked(data_.get(), ApplyByName(&data_->schedule, primitive, std::move(values)));
 }
 
 void IrSchedule::Replay(const Trace& trace) {

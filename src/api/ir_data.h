@@ -19,8 +19,8 @@ struct IrScheduleData {
   std::map<std::string, int64_t> wanted;  // decisions that were given
 };
 
-/// Gives the schedule decisions; throws where a choice was made before, and otherwise.
-void GiveDecisions(const std::map<std::string, int64_t>& choices, inner::Schedule* schedule);
+/// Throws where one of these choices was made before, and otherwise.
+void RequireNotMade(const std::map<std::string, int64_t>& choices, const inner::Trace& trace);
 /// Throws where one of these decisions is for this choice, but no value of its domain.
 void RequireInDomain(const std::string& choice, const std::vector<int64_t>& domain,
                      const std::map<std::string, int64_t>& wanted);
@@ -35,10 +35,8 @@ IrModule WrapScheduled(inner::Module module);
 inner::Module WithRequirements(const IrData& data);
 Trace WrapTrace(inner::Trace trace);
 
-/// Tensorize with what users registered known to the schedule. With an intrinsic for whole
-/// reductions, where that does not match, the one for parts of them.
-void TensorizeWith(const std::string& loop, const std::string& intrinsic, inner::Schedule* schedule,
-                   std::vector<std::string>* results);
+/// What users registered under this name: the intrinsic, and the one for parts of its reduction.
+stages::Intrinsics Registered(const std::string& intrinsic);
 /// Makes the registered intrinsics that a trace calls known to the schedule.
 void AddIntrinsicsOf(const inner::Trace& trace, inner::Schedule* schedule);
 /// The module with descriptions of registered intrinsics replaced by their implementations.

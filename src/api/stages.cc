@@ -1,20 +1,12 @@
-// Primitives that make new stages, or give a stage other loops: done at once, on loops as they were
-// made.
+// Tensors that primitives make: a stage of the schedule of stages gets an operation, by which
+// people speak of it.
 //
-// Each runs one primitive on a copy of the schedule's state, and keeps the copy if it went well; so
-// a call that throws leaves the schedule as it was. Then the new block gets an operation and a
-// stage at its place among the others: a copy of a tensor comes behind the tensor's stage, a cache
-// before the stage whose results it takes over. After
+// Of an operation whose block has become another's the loops go where their work went: after
 //
-//   te::Tensor tile = s.CacheRead(a, "shared", {c.op()});
+//   te::Tensor cache = s.CacheWrite(c, "local");
 //
-// the state has block "A.shared" of the step
-//
-//   A.shared = cache_read("C", "A", "shared")
-//
-// and s[tile] has its loops, one for each dim. Steps on loops that a stage has been asked for
-// before would be about loops that are gone, so such a stage is refused (RequireFresh).
-
+// the axes of C are those of the copy into it, and its reduce axes those of the cache, which is
+// what is computed now.
 #include <algorithm>
 
 #include "api/ir_data.h"
@@ -22,251 +14,189 @@
 
 namespace tenon::inline v0 {
 
-namespace {
-
 using te::IterVar;
-using te::LoopKind;
 using te::Operation;
 using te::OperationData;
 
-// The operation that a new block is.
-std::shared_ptr<OperationData> NewOperation(const std::string& name, const Buffer& buffer,
-                                            const std::vector<te::Expr>& shape) {
-  auto op = std::make_shared<OperationData>();
-  op->name = name;
-  op->computed = true;
-  op->shape = shape;
-  op->outputs = {inner::te::Placeholder(name, buffer->shape, buffer->dtype, buffer)};
-  return op;
+namespace {
+
+Buffer BufferCalled(const Func& func, const std::string& name) {
+  Buffer found;
+  for (const Buffer& b : func->buffers) {
+    if (b->name == name) found = b;
+  }
+  PreOrder(func->body, [&](const NodeRef& n) {
+    const auto* alloc = As<Alloc>(n);
+    if (alloc && alloc->buffer->name == name) found = alloc->buffer;
+    return !IsA<ExprNode>(n);
+  });
+  return found;
 }
 
-void AddOutput(const Buffer& buffer, OperationData* op) {
-  op->outputs.push_back(inner::te::Placeholder(buffer->name, buffer->shape, buffer->dtype, buffer));
+// The dim that the block writes by this variable; none: behind all.
+size_t DimOf(const Block& block, const inner::Var& var) {
+  const std::vector<Range>& ranges = block.writes[0]->ranges;
+  auto dim =
+      std::find_if(ranges.begin(), ranges.end(), [&](const Range& r) { return r->min == var; });
+  return static_cast<size_t>(dim - ranges.begin());
 }
 
-// The operation of a block that copies: one loop for each dim.
-std::shared_ptr<OperationData> CopyOperation(const std::string& block, const Buffer& buffer,
-                                             const te::Tensor& from) {
+std::vector<te::Expr> ShapeOf(const Buffer& buffer) {
   std::vector<te::Expr> shape;
-  for (const inner::Expr& e : buffer->shape) shape.push_back(te::Wrap(e));
-  auto op = NewOperation(block, buffer, shape);
-  for (size_t i = 0; i < shape.size(); ++i) {
-    op->axis.push_back(Derived(fmt::format("ax{}", i), LoopKind::kSpatial));
-  }
-  op->inputs = {from};
-  return op;
+  for (const inner::Expr& dim : buffer->shape) shape.push_back(te::Wrap(dim));
+  return shape;
 }
 
-void RequireFresh(const StageData& stage, const char* primitive) {
-  if (stage.block.empty()) {
-    ThrowValue(fmt::format("{} of '{}': it is an input", primitive, stage.op.name()));
-  }
-  if (stage.steps.empty() && stage.notes.empty()) return;
-  ThrowValue(fmt::format("{} of '{}': it comes before other primitives of the stage", primitive,
-                         stage.op.name()));
-}
-
-const StageData* StageAfter(const ScheduleData& data, const StageData* stage) {
-  auto it = std::find_if(data.stages.begin(), data.stages.end(),
-                         [&](const auto& s) { return s.get() == stage; });
-  return it + 1 == data.stages.end() ? nullptr : (it + 1)->get();
-}
-
-// The stage of a new block, at its place among the others.
-te::Tensor AddCopy(const std::string& block, const std::shared_ptr<OperationData>& op,
-                   const StageData* before, ScheduleData* data) {
-  StageData* stage = AddStage(data, Operation(op), before);
-  stage->block = block;
-  SetRoots(stage);
-  return {op, 0};
+std::vector<IterVar> Concat(std::vector<IterVar> a, const std::vector<IterVar>& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
 }
 
 }  // namespace
 
+std::shared_ptr<OperationData> ScheduleData::NewOperation(StageData* stage, const std::string& name,
+                                                          std::vector<te::Expr> shape) {
+  const stages::State& s = schedule.state();
+  const stages::StageInfo& info = s[stage->id];
+  const Func& func = s.base.func();
+  auto op = std::make_shared<OperationData>();
+  op->name = name;
+  op->computed = true;
+  for (const std::string& tensor : info.tensors) {
+    const Buffer buffer = BufferCalled(func, tensor);
+    op->outputs.push_back(inner::te::Placeholder(tensor, buffer->shape, buffer->dtype, buffer));
+    tensors[buffer.get()] = tensor;
+  }
+  op->shape = shape.empty() ? ShapeOf(op->outputs[0].buffer()) : std::move(shape);
+  const Block& block = *stages::FindBlock(func, info.block);
+  std::vector<std::pair<size_t, IterVar>> axes;
+  for (const stages::Root& root : info.roots) {
+    const IterVar loop = HandleOf(stage, root.loop);
+    if (s[root.loop].reduces) {
+      op->reduce_axis.push_back(loop);
+    } else {
+      axes.emplace_back(DimOf(block, block.iters[root.iter]->var), loop);
+    }
+  }
+  std::stable_sort(axes.begin(), axes.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  for (const auto& [dim, loop] : axes) op->axis.push_back(loop);
+  stage->op = Operation(op);
+  by_op[op.get()] = stage;
+  return op;
+}
+
 te::Tensor Schedule::CacheRead(const te::Tensor& tensor, const std::string& scope,
                                const std::vector<Operation>& readers) {
-  std::vector<std::string> blocks;
-  for (const Operation& op : readers) blocks.push_back(data_->Find(op)->block);
-  if (blocks.empty()) ThrowValue(fmt::format("cache_read of '{}': no reader", tensor.name()));
-  StageData* source = data_->Find(tensor.op());
-  inner::Schedule next = data_->base;
-  AttrValue names = blocks;
-  if (blocks.size() == 1) names = blocks[0];
-  std::vector<std::string> made =
-      inner::Steps::ApplyByName(next, "cache_read", {names, data_->BufferOf(tensor)->name, scope});
-  RequireOk(next);
-  const Block* copy = FindBlock(next.func(), made[0]);
-  auto op = CopyOperation(made[0], copy->writes[0]->buffer, tensor);
-  data_->base = std::move(next);
-  return AddCopy(made[0], op, StageAfter(*data_, source), data_.get());
+  std::vector<std::string> names;
+  for (const Operation& op : readers) names.push_back(data_->NameOf(*data_->Find(op)));
+  const stages::Made made = data_->Run("cache_read", {data_->NameOf(tensor), scope, names});
+  StageData* copy = data_->AddStage(Operation(), made.stages[0]);
+  auto op = data_->NewOperation(copy, data_->NameOf(*copy), {});
+  op->inputs = {tensor};
+  return {op, 0};
 }
 
 te::Tensor Schedule::CacheWrite(const te::Tensor& tensor, const std::string& scope) {
-  StageData* stage = data_->Find(tensor.op());
-  RequireFresh(*stage, "cache_write");
-  inner::Schedule next = data_->base;
-  const std::vector<std::string> made = inner::Steps::ApplyByName(
-      next, "cache_write", {stage->block, data_->BufferOf(tensor)->name, scope});
-  RequireOk(next);
-  const std::string& block = made[0];
-  const Block* copy = FindBlock(next.func(), block);
-  auto op = NewOperation(block, copy->reads[0]->buffer, tensor.shape());
-  for (const IterVar& v : stage->op.axis()) op->axis.push_back(CopyOf(v));
-  op->reduce_axis = stage->op.reduce_axis();
-  op->inputs = stage->op.input_tensors();
-  auto rest = NewOperation(stage->op.name(), copy->writes[0]->buffer, tensor.shape());
-  rest->axis = stage->op.axis();
-  rest->inputs = {{op, 0}};
-  data_->base = std::move(next);
-  StageData* cache = AddStage(data_.get(), Operation(op), stage);
-  cache->block = stage->block;
-  SetRoots(cache);
-  stage->op = Operation(rest);
-  stage->block = block;
-  data_->by_op[rest.get()] = stage;
-  SetRoots(stage);
-  return {op, 0};
+  return CacheWrite(std::vector{tensor}, scope)[0];
+}
+
+std::vector<te::Tensor> Schedule::CacheWrite(const std::vector<te::Tensor>& tensors,
+                                             const std::string& scope) {
+  if (tensors.empty()) ThrowValue("cache_write of no tensors");
+  StageData* stage = data_->Find(tensors[0].op());
+  const Operation whole = stage->op;
+  std::vector<std::string> names;
+  for (const te::Tensor& t : tensors) {
+    if (data_->Find(t.op()) != stage) {
+      ThrowValue(fmt::format("cache_write of '{}' and '{}': they are not of one operation",
+                             tensors[0].name(), t.name()));
+    }
+    names.push_back(data_->NameOf(t));
+  }
+  if (tensors.size() > 1 && tensors.size() != static_cast<size_t>(whole.num_outputs())) {
+    ThrowValue(fmt::format("cache_write of '{}': expected one output, or all {} of them",
+                           whole.name(), whole.num_outputs()));
+  }
+  const stages::Made made = data_->Run("cache_write", {data_->NameOf(*stage), names, scope});
+  StageData* cache = data_->AddStage(Operation(), made.stages[0]);
+  data_->BindLoops(cache, Concat(std::vector<IterVar>(whole.axis().size()), whole.reduce_axis()));
+  auto op = data_->NewOperation(cache, data_->NameOf(*cache), tensors[0].shape());
+  op->inputs = whole.input_tensors();
+  data_->BindLoops(stage, whole.axis());
+  auto rest = data_->NewOperation(stage, whole.name(), tensors[0].shape());
+  // What the copy reads for each of them.
+  const stages::State& s = data_->schedule.state();
+  const Block& copy = *stages::FindBlock(s.base.func(), s[stage->id].block);
+  std::vector<te::Tensor> out;
+  for (const std::string& name : names) {
+    for (size_t k = 0; k < copy.writes.size(); ++k) {
+      if (copy.writes[k]->buffer->name != name) continue;
+      for (size_t i = 0; i < op->outputs.size(); ++i) {
+        if (op->outputs[i].buffer() == copy.reads[k]->buffer)
+          out.emplace_back(op, static_cast<int>(i));
+      }
+    }
+  }
+  rest->inputs = out;
+  return out;
 }
 
 te::Tensor Schedule::RFactor(const te::Tensor& tensor, const IterVar& axis, int factor_axis) {
   StageData* stage = data_->Find(tensor.op());
-  LeafOf(*stage, axis, "rfactor");
-  if (axis.node()->kind != LoopKind::kReduce) {
-    ThrowValue(fmt::format("rfactor of '{}': '{}' is no reduce loop", tensor.name(), axis.name()));
-  }
-  inner::Schedule next = data_->base;
-  LoopNames names = RootNames(*stage, next, "");
-  for (const LoopStep& step : stage->steps) {
-    if (step.kind != LoopStep::Kind::kReorder && KindOf(step.from) == LoopKind::kReduce) {
-      ApplyStep(step, &next, &names);
-    }
-  }
-  RequireOk(next);
-  std::string loop = names[axis.node().get()];
-  if (loop.empty()) ThrowValue(fmt::format("rfactor: loop '{}' has one iteration", axis.name()));
-  std::vector<std::string> reduce = next.GetReduceLoops(stage->block);
-  std::string block = next.RFactor(loop, factor_axis);
-  RequireOk(next);
-  const Block* made = FindBlock(next.func(), block);
-  auto rank = static_cast<int>(stage->op.axis().size());
-  int at = factor_axis < 0 ? factor_axis + rank + 1 : factor_axis;
+  const Operation whole = stage->op;
+  const stages::Made made = data_->Run("rfactor", *stage, axis, {int64_t{factor_axis}});
+  StageData* partial = data_->AddStage(Operation(), made.stages[0]);
+  data_->BindLoops(partial, {});
   std::vector<te::Expr> shape = tensor.shape();
-  shape.insert(shape.begin() + at,
-               te::Wrap(made->writes[0]->buffer->shape[static_cast<size_t>(at)]));
-  auto op = NewOperation(block, made->writes[0]->buffer, shape);
-  auto rest = NewOperation(stage->op.name(), data_->BufferOf(stage->op.output(0)), tensor.shape());
-  for (int k = 1; k < stage->op.num_outputs(); ++k) {
-    AddOutput(made->writes[static_cast<size_t>(k)]->buffer, op.get());
-    AddOutput(data_->BufferOf(stage->op.output(k)), rest.get());
-  }
-  op->inputs = stage->op.input_tensors();
-  StageData fresh;
-  for (const IterVar& v : stage->op.axis()) {
-    op->axis.push_back(CopyOf(v));
-    fresh.roots.emplace_back(op->axis.back(), fresh.roots.size());
-  }
-  IterVar part;
-  for (const std::string& l : reduce) {
-    bool factored = l == loop;
-    IterVar v = Derived(factored ? axis.name() : "k" + std::to_string(op->reduce_axis.size()),
-                        factored ? LoopKind::kSpatial : LoopKind::kReduce);
-    fresh.roots.emplace_back(v, fresh.roots.size());
-    if (factored) {
-      part = v;
-    } else {
-      op->reduce_axis.push_back(v);
-    }
-  }
-  op->axis.insert(op->axis.begin() + at, part);
-  rest->axis = stage->op.axis();
-  rest->reduce_axis = {Derived(axis.name() + ".v", LoopKind::kReduce)};
-  for (int k = 0; k < stage->op.num_outputs(); ++k) rest->inputs.emplace_back(op, k);
-  data_->base = std::move(next);
-  StageData* partial = AddStage(data_.get(), Operation(op), stage);
-  partial->block = block;
-  partial->roots = fresh.roots;
-  for (const auto& [v, index] : partial->roots) partial->leaves.push_back(v);
-  stage->op = Operation(rest);
-  data_->by_op[rest.get()] = stage;
-  SetRoots(stage);
-  stage->notes.clear();
+  const auto rank = static_cast<int>(shape.size());
+  const int at = factor_axis < 0 ? factor_axis + rank + 1 : factor_axis;
+  auto op = data_->NewOperation(partial, data_->NameOf(*partial), {});
+  shape.insert(shape.begin() + at, op->shape[static_cast<size_t>(at)]);
+  op->shape = std::move(shape);
+  op->inputs = whole.input_tensors();
+  data_->BindLoops(stage, whole.axis());
+  auto rest = data_->NewOperation(stage, whole.name(), tensor.shape());
+  for (int k = 0; k < whole.num_outputs(); ++k) rest->inputs.emplace_back(op, k);
   return {op, 0};
 }
 
-namespace {
-
-// A tensor among those that the operation reads, by its buffer.
-te::Tensor InputOf(const ScheduleData& data, const Operation& op, const Buffer& buffer) {
-  for (const te::Tensor& t : op.input_tensors()) {
-    if (data.BufferOf(t)->name == buffer->name) return t;
-  }
-  return {};
-}
-
-}  // namespace
-
 std::vector<te::Tensor> Schedule::PadEinsum(const te::Tensor& tensor, const Values& multiples) {
   StageData* stage = data_->Find(tensor.op());
-  RequireFresh(*stage, "pad_einsum");
-  inner::Schedule next = data_->base;
-  std::vector<std::string> made =
-      inner::Steps::ApplyByName(next, "pad_einsum", {stage->block, ListOf(multiples)});
-  RequireOk(next);
-  const std::string result = data_->BufferOf(tensor)->name;
   const Operation whole = stage->op;
-  data_->base = next;
+  const stages::Made made = data_->Run("pad_einsum", {data_->NameOf(*stage), ListOf(multiples)});
   std::vector<te::Tensor> out;
-  // The operation computes the padded tensor now, or its own still where nothing of it is padded.
-  const Block* block = FindBlock(next.func(), stage->block);
-  const Buffer computed = block->writes[0]->buffer;
-  StageData* padded = stage;
-  if (computed->name != result) {
-    std::vector<te::Expr> shape;
-    for (const inner::Expr& e : computed->shape) shape.push_back(te::Wrap(e));
-    auto op = NewOperation(computed->name, computed, shape);
-    for (const IterVar& v : whole.axis()) op->axis.push_back(CopyOf(v));
-    op->reduce_axis = whole.reduce_axis();
+  // The stage computes the padded tensor still where nothing of it is padded.
+  if (made.stages[0] != stage->id) {
+    StageData* padded = data_->AddStage(Operation(), made.stages[0]);
+    data_->BindLoops(padded,
+                     Concat(std::vector<IterVar>(whole.axis().size()), whole.reduce_axis()));
+    auto op = data_->NewOperation(padded, data_->NameOf(*padded), {});
     op->inputs = whole.input_tensors();
-    padded = AddStage(data_.get(), Operation(op), stage);
-    padded->block = stage->block;
-    SetRoots(padded);
+    out.emplace_back(op, 0);
+    data_->BindLoops(stage, whole.axis());
+    data_->NewOperation(stage, whole.name(), tensor.shape())->inputs = {out[0]};
+  } else {
+    out.push_back(whole.output(0));
   }
-  out.push_back(padded->op.output(0));
-  for (const std::string& name : made) {
-    const Block* copy = FindBlock(next.func(), name);
-    const Buffer written = copy->writes[0]->buffer;
-    if (written->name != result) {
-      te::Tensor from = InputOf(*data_, whole, copy->reads[0]->buffer);
-      out.push_back(AddCopy(name, CopyOperation(name, written, from), padded, data_.get()));
-      continue;
+  for (size_t i = 1; i < made.stages.size(); ++i) {
+    StageData* copy = data_->AddStage(Operation(), made.stages[i]);
+    auto op = data_->NewOperation(copy, data_->NameOf(*copy), {});
+    const stages::State& s = data_->schedule.state();
+    const std::string& read =
+        stages::FindBlock(s.base.func(), s[copy->id].block)->reads[0]->buffer->name;
+    for (const te::Tensor& input : whole.input_tensors()) {
+      if (data_->NameOf(input) == read) op->inputs = {input};
     }
-    auto rest = NewOperation(whole.name(), written, tensor.shape());
-    rest->axis = whole.axis();
-    rest->inputs = {out[0]};
-    stage->op = Operation(rest);
-    stage->block = name;
-    data_->by_op[rest.get()] = stage;
-    SetRoots(stage);
+    out.emplace_back(op, 0);
   }
   return out;
 }
 
 std::vector<IterVar> Stage::TransformBlockLayout(const std::string& map) {
-  RequireFresh(*stage_, "transform_block_layout");
-  inner::Schedule next = schedule_->base;
-  inner::Steps::ApplyByName(next, "transform_block_layout", {stage_->block, map});
-  RequireOk(next);
-  schedule_->base = std::move(next);
-  const Block* block = FindBlock(schedule_->base.func(), stage_->block);
-  stage_->roots.clear();
-  stage_->leaves.clear();
-  for (size_t i = 0; i < block->iters.size(); ++i) {
-    LoopKind kind =
-        block->iters[i]->iter_kind == IterKind::kReduce ? LoopKind::kReduce : LoopKind::kSpatial;
-    stage_->leaves.push_back(Derived(fmt::format("ax{}", i), kind));
-    stage_->roots.emplace_back(stage_->leaves.back(), i);
-  }
-  return stage_->leaves;
+  const stages::Made made =
+      schedule_->Run("transform_block_layout", {schedule_->NameOf(*stage_), map});
+  return schedule_->HandlesOf(stage_, made.loops);
 }
 
 }  // namespace tenon::inline v0

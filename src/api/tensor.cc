@@ -111,13 +111,26 @@ Expr Reduce(const Expr& value, const std::vector<IterVar>& axes,
 
 }  // namespace
 
+// Whether its value is in memory.
+static bool ReadsTensor(const Expr& e) {
+  bool found = false;
+  PreOrder(Unwrap(e), [&](const NodeRef& n) {
+    found |= IsA<Load>(n);
+    return !found && n->kind != NodeKind::kBuffer;
+  });
+  return found;
+}
+
 IterVar ReduceAxis(const Expr& lo, const Expr& hi, const std::string& name) {
   for (const Expr* bound : {&lo, &hi}) {
     if (!bound->data().loops) continue;
-    ThrowValue(
-        fmt::format("reduce_axis '{}': its bound '{}' has the loop '{}' in it; reduce to a "
-                    "size and select inside",
-                    name, bound->str(), bound->data().loops->front()->name));
+    ThrowValue(fmt::format(
+        "reduce_axis '{}': its bound '{}' has the loop '{}' in it; reduce to a size and select "
+        "inside{}",
+        name, bound->str(), bound->data().loops->front()->name,
+        ReadsTensor(*bound) ? ", or, where rows are as long as a tensor says, compute them by a "
+                              "function of loop IR (te.extern)"
+                            : ""));
   }
   inner::Expr low = AsIndex(lo);
   auto data = std::make_shared<IterVarData>();

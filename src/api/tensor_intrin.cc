@@ -49,8 +49,6 @@ std::shared_ptr<const Row> Find(const std::string& name) {
   return it == table.rows.end() ? nullptr : it->second;
 }
 
-std::string UpdateName(const std::string& name) { return name + ".update"; }
-
 Func DeviceFunction(const inner::Module& module, const std::string& name, const char* what) {
   Func f = module.Find(name);
   if (!f) ThrowValue(fmt::format("the {} of '{}' has no function of this name", what, name));
@@ -169,7 +167,7 @@ Func UpdateForm(const Func& f) {
   const Block* block = OnlyBlock(f);
   if (!block || !block->init) return nullptr;
   PrimFunc fields(*f);
-  fields.name = UpdateName(f->name);
+  fields.name = stages::UpdateName(f->name);
   fields.body = PostOrderRewrite(f->body, [](const NodeRef& n) -> NodeRef {
     const auto* b = As<Block>(n);
     if (!b) return n;
@@ -300,19 +298,12 @@ IrModule TensorIntrin::Get(const std::string& name) {
   return WrapModule(std::move(module));
 }
 
-void TensorizeWith(const std::string& loop, const std::string& intrinsic, inner::Schedule* schedule,
-                   std::vector<std::string>* results) {
-  std::shared_ptr<const Row> row = Find(intrinsic), update = Find(UpdateName(intrinsic));
-  inner::Schedule first = *schedule;
-  if (row) inner::Steps::AddFunction(first, row->description);
-  *results = {first.Tensorize(loop, intrinsic)};
-  if (!first.ok() && update) {
-    inner::Schedule second = *schedule;
-    inner::Steps::AddFunction(second, update->description);
-    *results = {second.Tensorize(loop, update->description->name)};
-    if (second.ok()) first = std::move(second);
+stages::Intrinsics Registered(const std::string& intrinsic) {
+  stages::Intrinsics out;
+  for (const std::string& name : {intrinsic, stages::UpdateName(intrinsic)}) {
+    if (const std::shared_ptr<const Row> row = Find(name)) out[name] = row->description;
   }
-  *schedule = std::move(first);
+  return out;
 }
 
 void AddIntrinsicsOf(const inner::Trace& trace, inner::Schedule* schedule) {
@@ -320,7 +311,7 @@ void AddIntrinsicsOf(const inner::Trace& trace, inner::Schedule* schedule) {
     if (step.primitive != "tensorize" || step.args.size() != 2) continue;
     const auto* name = std::get_if<std::string>(&step.args[1]);
     std::shared_ptr<const Row> row = name ? Find(*name) : nullptr;
-    if (row) inner::Steps::AddFunction(*schedule, row->description);
+    if (row) AddFunction(schedule, row->description);
   }
 }
 

@@ -305,18 +305,19 @@ Expected<std::string> LinkSharedLibrary(const LinkRequest& request) {
   if (request.core) exports.push_back(TN_QUERY_SYMBOL);
   TN_ASSIGN_OR_RETURN(MemoryFile script, MemoryFile::Create("script", LinkerScript(request)));
   TN_ASSIGN_OR_RETURN(MemoryFile versions, MemoryFile::Create("versions", VersionScript(exports)));
-  std::vector<std::string> arguments = {"-shared",
-                                        "--hash-style=gnu",
-                                        "--build-id=none",
-                                        "--eh-frame-hdr",
-                                        "--no-undefined",
-                                        "--gc-sections",
-                                        "-z",
-                                        "now",
-                                        "--script",
-                                        script.path(),
-                                        "--version-script",
-                                        versions.path()};
+  std::vector<std::string> arguments = {
+      "-shared",
+      "--hash-style=gnu",
+      "--build-id=none",
+      "--eh-frame-hdr",
+      request.open ? "--unresolved-symbols=ignore-all" : "--no-undefined",
+      "--gc-sections",
+      "-z",
+      "now",
+      "--script",
+      script.path(),
+      "--version-script",
+      versions.path()};
   std::vector<std::string> libraries;
   if (request.nodelete) arguments.insert(arguments.end(), {"-z", "nodelete"});
   if (request.core) {

@@ -33,9 +33,10 @@ struct LinkRequest {
   std::string triple;             // of the objects; chooses the core archive and the libc stub
   bool core = true;               // link the runtime core in and export the query symbol
   bool nodelete = true;           // dlclose never unmaps it
-  uint64_t weights_bytes = 0;     // 0: no weight segment
-  std::string params_name;        // the file beside the library that holds the weights; "": it
-                                  // holds them itself
+  bool open = false;  // C functions that nobody defines are those of the process that loads it
+  uint64_t weights_bytes = 0;  // 0: no weight segment
+  std::string params_name;     // the file beside the library that holds the weights; "": it
+                               // holds them itself
 };
 
 /// The largest pages that systems of an architecture (the first part of a triple) come with.
@@ -59,8 +60,8 @@ Status CheckLinkable(const std::string& triple);
 /// WebAssembly) it makes a module that exports its memory, request.exports, the query symbol and
 /// what callers outside need (src/runtime/wasm/core.cc), and imports what nobody defines;
 /// weights_bytes and params_name do not apply. Of others, the library needs libc alone, has no
-/// undefined symbols but those of the libc stub, and the same request gives the same bytes. With
-/// weights, their section and segment are there without contents.
+/// undefined symbols but those of the libc stub unless it is open, and the same request gives the
+/// same bytes. With weights, their section and segment are there without contents.
 Expected<std::string> LinkSharedLibrary(const LinkRequest& request);
 
 /// What ties a library to its file of weights: a hash of the request.

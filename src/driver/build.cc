@@ -18,6 +18,7 @@
 #include <unordered_map>
 
 #include "driver/code_generators.h"
+#include "driver/default_threads.h"
 #include "driver/info.h"
 #include "ir/visit.h"
 #include "loop/pass/calls/outline_micro_kernels.h"
@@ -284,6 +285,7 @@ class Builder {
       for (const auto& [name, f] : k.scheduled.funcs) whole.Add(f);
     }
     TN_ASSIGN_OR_RETURN(whole, RunPass(*FindLoopPass("split_launches"), whole, {}));
+    if (!built_.request.schedule) whole = WithDefaultThreads(whole, &built_.remarks);
     kernels_ = KernelsOf(whole);
     for (auto& [name, f] : host->funcs) f = whole.Find(name);
     return Ok();

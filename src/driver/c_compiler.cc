@@ -97,10 +97,11 @@ Expected<std::string> CompileObject(const std::string& source) {
   return Compile(*folder, "code.c", {"-c", "-DTN_WITH_CORE"});
 }
 
-Expected<std::string> SharedLibraryOf(const std::string& object) {
+Expected<std::string> SharedLibraryOf(const std::string& object, bool open) {
   TN_ASSIGN_OR_RETURN(std::unique_ptr<Folder> folder, Folder::Create());
   TN_RETURN_IF_ERROR(WriteFile(folder->File("code.o"), object));
-  return Compile(*folder, "code.o", {"-shared", "-Wl,-z,nodelete", "-Wl,--no-undefined", "-lm"});
+  const char* undefined = open ? "-Wl,-z,undefs" : "-Wl,--no-undefined";
+  return Compile(*folder, "code.o", {"-shared", "-Wl,-z,nodelete", undefined, "-lm"});
 }
 
 }  // namespace tenon::driver

@@ -11,7 +11,7 @@ namespace tenon::driver {
 /// errors.
 Expected<std::string> CompileObject(const std::string& source);
 
-/// A shared library of an object.
-Expected<std::string> SharedLibraryOf(const std::string& object);
+/// A shared library of an object. Where it is open, what nobody defines is the loading process's.
+Expected<std::string> SharedLibraryOf(const std::string& object, bool open);
 
 }  // namespace tenon::driver

@@ -1,5 +1,7 @@
 #include "driver/outputs.h"
 
+#include <dlfcn.h>
+
 #include <fmt/format.h>
 
 #include <filesystem>
@@ -81,7 +83,7 @@ Expected<std::string> ExampleProgram(const Built& built) {
 }
 
 // C functions that the code calls and that neither it nor the runtime core has.
-Status CheckCalls(const Module& lowered) {
+std::set<std::string> CallsOfOthers(const Module& lowered) {
   std::set<std::string> missing;
   for (const auto& [name, f] : lowered.funcs) {
     PreOrder(f->body, [&](const NodeRef& n) {
@@ -95,6 +97,11 @@ Status CheckCalls(const Module& lowered) {
       return true;
     });
   }
+  return missing;
+}
+
+Status CheckCalls(const Module& lowered) {
+  const std::set<std::string> missing = CallsOfOthers(lowered);
   if (missing.empty()) return Ok();
   return MakeError(fmt::format(
       "the code calls {}, which is not part of it; save an object and link it with what defines "
@@ -112,7 +119,7 @@ Expected<std::string> DescriptionOfSource(const Built& built) {
 }
 
 // An object or, of target c, what the machine's compiler makes of the source.
-Expected<std::string> LinkSource(const Built& built, artifact::OutputKind kind) {
+Expected<std::string> LinkSource(const Built& built, artifact::OutputKind kind, bool open = false) {
   TN_ASSIGN_OR_RETURN(const std::string data, DescriptionOfSource(built));
   TN_ASSIGN_OR_RETURN(const std::string source, SourceText(built));
   TN_ASSIGN_OR_RETURN(const std::string code, CompileObject(source));
@@ -121,7 +128,7 @@ Expected<std::string> LinkSource(const Built& built, artifact::OutputKind kind) 
   link.objects = {{"module.o", data}, {"source.o", code}};
   TN_ASSIGN_OR_RETURN(std::string image, artifact::LinkImage(link));
   // C source asks more of the C library than a library of ours does: its own linker knows where.
-  return kind == artifact::OutputKind::kRelocatable ? image : SharedLibraryOf(image);
+  return kind == artifact::OutputKind::kRelocatable ? image : SharedLibraryOf(image, open);
 }
 
 Expected<std::string> Linked(const Built& built, artifact::OutputKind kind) {
@@ -271,6 +278,20 @@ Expected<std::string> MakeCode(const Built& built, std::string_view form) {
 Expected<std::string> MakeOutput(const Built& built, std::string_view form) {
   const OutputForm* row = Find(form);
   return row && row->content != Content::kCode ? row->make(built) : MakeCode(built, form);
+}
+
+bool CallsOthers(const Built& built) { return !CallsOfOthers(built.whole).empty(); }
+
+Expected<std::string> MakeLibraryHere(const Built& built) {
+  std::set<std::string> missing = CallsOfOthers(built.whole);
+  std::erase_if(missing, [](const std::string& name) {
+    return dlsym(RTLD_DEFAULT, name.c_str()) != nullptr;
+  });
+  if (!missing.empty() || !CallsOthers(built)) return Library(built);
+  if (IsSource(built)) return LinkSource(built, artifact::OutputKind::kSharedLibrary, true);
+  artifact::LinkRequest link = RequestLink(built, artifact::OutputKind::kSharedLibrary);
+  link.open = true;
+  return artifact::LinkImage(link);
 }
 
 static Expected<Commit> Prepared(const Built& built, const Output& output) {

@@ -35,6 +35,13 @@ Expected<std::string> MakeCode(const Built& built, std::string_view form);
 /// An output of any form in memory. Weights can only go to files.
 Expected<std::string> MakeOutput(const Built& built, std::string_view form);
 
+/// Whether the code calls C functions that are not part of it.
+bool CallsOthers(const Built& built);
+
+/// The shared library in memory, for this process: such functions are found among those that the
+/// process has (of the C and the maths library, of what was loaded for everybody).
+Expected<std::string> MakeLibraryHere(const Built& built);
+
 /// Writes the files, and puts them in their places, in their order, when all of them are whole.
 Status WriteOutputs(const Built& built, const std::vector<Output>& outputs);
 

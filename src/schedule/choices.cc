@@ -238,8 +238,8 @@ void Schedule::Steps::ReplayChoice(Schedule& s, const TraceStep& step) {
   s.trace_.steps.push_back({step.primitive, args, {std::to_string(chosen)}});
 }
 
-Names Schedule::Steps::ApplyByName(Schedule& s, const std::string& primitive,
-                                   primitive::Args args) {
+Names Schedule::Steps::ApplyByName(Schedule& s, const std::string& primitive, primitive::Args args,
+                                   Renamed* renamed) {
   if (primitive::FindPrimitive(primitive) == nullptr) {
     Diagnostic d = MakeError("schedule: no primitive is named " + QuoteJson(primitive));
     std::string near = NearestWord(primitive, primitive::PrimitiveNames());
@@ -247,7 +247,7 @@ Names Schedule::Steps::ApplyByName(Schedule& s, const std::string& primitive,
     Fail(s, {d});
     return {};
   }
-  return Apply(s, primitive.c_str(), std::move(args), 0);
+  return Apply(s, primitive.c_str(), std::move(args), 0, renamed);
 }
 
 Status Schedule::Replay(const Trace& trace) {

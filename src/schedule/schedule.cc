@@ -36,14 +36,14 @@ std::string Schedule::Steps::Heading(const std::string& primitive, const primiti
   return primitive + "(" + Join(parts, ", ") + ")";
 }
 
-Names Schedule::Steps::Apply(Schedule& s, const char* primitive, primitive::Args args,
-                             size_t count) {
+Names Schedule::Steps::Apply(Schedule& s, const char* primitive, primitive::Args args, size_t count,
+                             Renamed* renamed) {
   Names failed(count);
   if (!s.ok()) return failed;
   const primitive::PrimitiveRow* row = primitive::FindPrimitive(primitive);
   TN_CHECK(row != nullptr, "{} is not in the table", primitive);
   Module module = s.module_;  // what a refused primitive added to it goes with it
-  primitive::State state{&module, s.func(), &s.decided_};
+  primitive::State state{&module, s.func(), &s.decided_, {}};
   primitive::Result result = row->run(state, args);
   if (result && row->places_blocks) {
     if (auto conflict = primitive::JudgeConcurrentLoops(&state)) result = *conflict;
@@ -57,6 +57,7 @@ Names Schedule::Steps::Apply(Schedule& s, const char* primitive, primitive::Args
   module.Add(state.func);
   s.module_ = std::move(module);
   s.trace_.steps.push_back({primitive, std::move(args), *result});
+  if (renamed) *renamed = std::move(state.renamed);
   return *result;
 }
 

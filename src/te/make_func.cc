@@ -28,7 +28,7 @@
 #include "arith/analyzer.h"
 #include "ir/visit.h"
 #include "loop/reducer.h"
-#include "te/te.h"
+#include "te/program.h"
 
 namespace tenon::te {
 
@@ -203,9 +203,8 @@ std::string Unique(const std::string& wanted, std::set<std::string>* used) {
 
 }  // namespace
 
-// Computed tensors that `outputs` need, producers first; `stop` are the function's inputs.
-static std::vector<TensorRef> ProducersFirst(const std::vector<Tensor>& outputs,
-                                             const std::unordered_set<const TensorNode*>& stop) {
+std::vector<TensorRef> ProducersFirst(const std::vector<Tensor>& outputs,
+                                      const std::unordered_set<const TensorNode*>& stop) {
   std::vector<TensorRef> order;
   std::unordered_set<const TensorNode*> done(stop);
   std::vector<std::pair<TensorRef, size_t>> stack;
@@ -235,7 +234,8 @@ namespace {
 /// come first.
 class FuncBuilder {
  public:
-  FuncBuilder(const std::string& name, PrimFunc* f) : name_(name), f_(*f) {}
+  FuncBuilder(const std::string& name, PrimFunc* f, BlockNames* names)
+      : name_(name), f_(*f), names_(*names) {}
 
   Status Parameters(const std::vector<Tensor>& inputs, const std::vector<Tensor>& outputs) {
     for (const Tensor& t : inputs) {
@@ -262,6 +262,7 @@ class FuncBuilder {
             fmt::format("function '{}': '{}' is read but is not an input", name_, t->name));
       }
       Add(*t);
+      if (t->tuple) names_[t.get()] = tuples_.at(t->tuple.get());
     }
     Stmt body = Seq::Make(std::move(blocks_));
     for (auto it = locals_.rbegin(); it != locals_.rend(); ++it) body = Alloc::Make(*it, body);
@@ -273,11 +274,12 @@ class FuncBuilder {
   void Add(const TensorNode& t) {
     if (t.scan) return AddScan(*t.scan);
     if (!t.tuple) {
-      blocks_.push_back(BlockBuilder(t, Unique(t.name, &used_)).Build());
+      blocks_.push_back(BlockBuilder(t, NameOf(t)).Build());
       return Need(t.buffer);
     }
-    if (!tuples_.insert(t.tuple.get()).second) return;
-    blocks_.push_back(BlockBuilder(t, Unique(t.tuple->name, &used_)).Build());
+    if (tuples_.count(t.tuple.get()) != 0) return;
+    const std::string& name = tuples_[t.tuple.get()] = Unique(t.tuple->name, &used_);
+    blocks_.push_back(BlockBuilder(t, name).Build());
     for (const Buffer& b : t.tuple->buffers) Need(b);
   }
 
@@ -296,14 +298,13 @@ class FuncBuilder {
     for (const TensorRef& init : scan.init) {
       TensorNode begin = *init;  // as far as there are rows for it
       if (!AsInt(rows)) begin.shape[scan.axis] = Simplify(Min(scan.first, rows));
-      blocks_.push_back(
-          SubstituteBuffers(BlockBuilder(begin, Unique(init->name, &used_)).Build(), own));
+      blocks_.push_back(SubstituteBuffers(BlockBuilder(begin, NameOf(*init)).Build(), own));
     }
     const bool alone = scan.steps.size() == 1;
     const Var row = alone ? nullptr : VarNode::Make(Unique(scan.name, &used_) + ".row");
     std::vector<Stmt> steps;
     for (const TensorRef& step : scan.steps) {
-      steps.push_back(BlockBuilder(*step, Unique(step->name, &used_), scan, row).Build());
+      steps.push_back(BlockBuilder(*step, NameOf(*step), scan, row).Build());
       if (!own.count(step->buffer.get())) Need(step->buffer);
     }
     Stmt rest = Seq::Make(std::move(steps));
@@ -311,15 +312,18 @@ class FuncBuilder {
     blocks_.push_back(SubstituteBuffers(rest, own));
   }
 
+  std::string NameOf(const TensorNode& t) { return names_[&t] = Unique(t.name, &used_); }
+
   void Need(const Buffer& buffer) {
     if (known_.insert(buffer.get()).second) locals_.push_back(buffer);
   }
 
   const std::string& name_;
   PrimFunc& f_;
+  BlockNames& names_;
   std::unordered_set<const TensorNode*> stop_;
   std::unordered_set<const BufferNode*> known_;
-  std::unordered_set<const TupleNode*> tuples_;
+  std::unordered_map<const TupleNode*, std::string> tuples_;
   std::unordered_set<const ScanNode*> scans_;
   std::set<std::string> used_;
   std::vector<Stmt> blocks_;
@@ -329,9 +333,11 @@ class FuncBuilder {
 }  // namespace
 
 Expected<Func> MakeFunc(const std::string& name, const std::vector<Tensor>& inputs,
-                        const std::vector<Tensor>& outputs, const FuncOptions& options) {
+                        const std::vector<Tensor>& outputs, const FuncOptions& options,
+                        BlockNames* blocks) {
   PrimFunc f;
-  FuncBuilder builder(name, &f);
+  BlockNames names;
+  FuncBuilder builder(name, &f, &names);
   TN_RETURN_IF_ERROR(builder.Parameters(inputs, outputs));
   TN_RETURN_IF_ERROR(builder.Body(outputs));
   f.name = name;
@@ -343,7 +349,14 @@ Expected<Func> MakeFunc(const std::string& name, const std::vector<Tensor>& inpu
   }
   f.target = options.target;
   f.attrs = options.attrs;
+  *blocks = std::move(names);
   return PrimFunc::Make(f);
+}
+
+Expected<Func> MakeFunc(const std::string& name, const std::vector<Tensor>& inputs,
+                        const std::vector<Tensor>& outputs, const FuncOptions& options) {
+  BlockNames blocks;
+  return MakeFunc(name, inputs, outputs, options, &blocks);
 }
 
 }  // namespace tenon::te

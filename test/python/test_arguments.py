@@ -46,7 +46,7 @@ REFUSED = [
     (TypeError, "parallel: there is no argument 'axis'; expected var", lambda: stage().parallel(axis=AXIS)),
     (TypeError, "vectorize: the argument 'var' of type IterVar is missing", lambda: stage().vectorize()),
     (TypeError, "Schedule.….: expected .Tensor. or .Operation. but got .str.", lambda: fresh()["C"]),
-    (TypeError, "build: expected Schedule . tir.Schedule . IrModule for 'inputs' but got Tensor", lambda: tenon.build(C, [A, C])),
+    (TypeError, "build: expected Schedule . tir.Schedule . IrModule .* for 'inputs' but got Tensor", lambda: tenon.build(C, [A, C])),
     (TypeError, "IrModule.parse: expected str for 'text' but got int", lambda: tenon.IrModule.parse(5)),
     (ValueError, r"sample_categorical.*: expected probabilities from 0 to 1",
      lambda: tir.Schedule(te.create_prim_func([A, C])).sample_categorical("x", [1, 2], [-0.5, 1.5])),

@@ -24,12 +24,30 @@ def run(page):
     return names, len(snippets)
 
 
+NUMBERS = ["no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"]
+
+
+class Counts(unittest.TestCase):
+    def test_steps_of_programs(self):
+        """How many steps a page says that an example has."""
+        examples = DOCS.parent / "examples" / "tensor_expressions"
+        for example, page, said in (
+            ("matmul", "tensor-expressions.md", r"`matmul.py`, which makes a matrix product fast in\s+(\w+) steps"),
+            ("matmul", "tutorial.md", r"`matmul` \| .* in (\w+) steps"),
+            ("convolution", "tutorial.md", r"`convolution` \| .* in (\w+) steps"),
+        ):
+            steps = re.search(r"^STEPS = \[(.*?)\]", (examples / f"{example}.py").read_text(), re.S | re.M)[1]
+            words = re.search(said, (DOCS / page).read_text())[1]
+            self.assertEqual(NUMBERS.index(words), len(re.findall(r"\w+", steps)), f"{page}: {words} steps of {example}")
+
+
 class Snippets(unittest.TestCase):
     def test_tensor_expressions(self):
         names, count = run("tensor-expressions.md")
         self.assertGreater(count, 3)
         self.assertEqual(names["z"].tolist(), [2.0] * 1000)
         self.assertEqual(names["u"].get_extent("R.i.1"), 8)
+        self.assertEqual(names["sums"].numpy().tolist(), [2, 4, 6, 8])
 
     def test_gpus(self):
         names, count = run("gpu.md")

@@ -267,7 +267,7 @@ class Page(unittest.TestCase):
             for name in names:
                 self.assertTrue(callable(getattr(te, name)), name)
         others = {n for n in te.__all__ if n[0].isupper()} | set(
-            "add subtract multiply comm_reducer compute create_prim_func create_schedule extern placeholder prod reduce_axis scalar "
+            "add subtract multiply comm_reducer compute create_prim_func create_schedule decl_tensor_intrin extern placeholder prod reduce_axis scalar "
             "scan select size_var sum thread_axis var".split())  # fmt: skip
         self.assertEqual(set(te.__all__) - others, listed)
         self.assertFalse(others - set(te.__all__))

@@ -62,8 +62,8 @@ class Bindings(Case):
         bound((512,), axes, "opencl -max_threads_per_block=512")
 
     def test_what_is_bound_already(self):
-        self.refused("loop C.i0 is bound to threadIdx.x already", lambda: bound((8,), [(0, axis("threadIdx.x")), (0, axis("blockIdx.x"))]))
-        self.refused("inside loop C.i0, which is bound to blockIdx.x already", lambda: bound((8, 8), [(i, axis("blockIdx.x")) for i in (0, 1)]))
+        self.refused("loop 'i0' is bound to threadIdx.x already; how a loop runs is said once", lambda: bound((8,), [(0, axis("threadIdx.x")), (0, axis("blockIdx.x"))]))
+        self.refused("inside loop i0, which is bound to blockIdx.x already", lambda: bound((8, 8), [(i, axis("blockIdx.x")) for i in (0, 1)]))
         self.refused("within a nest an axis is bound once", lambda: bound((8, 8), [(i, axis("threadIdx.x")) for i in (0, 1)]))
 
     def test_reductions_need_rfactor(self):
@@ -188,6 +188,48 @@ class Code(Case):
         remarks = tenon.build(s, [a, c], "opencl").remarks
         self.assertEqual(len(remarks), 1)
         self.assertIn("no loop is bound; the iterations of its parallel loops are threads, in blocks of 128", remarks[0])
+
+    def test_stages_that_bind_nothing(self):
+        a = te.placeholder((1000, 16), name="A")
+        b = te.compute((1000, 16), lambda i, j: a[i, j] * 2, name="B")
+        c = te.compute((1000, 16), lambda i, j: b[i, j] + 1, name="C")
+
+        def build(schedule, target="opencl"):
+            s = te.create_schedule(c.op)
+            schedule(s)
+            return tenon.build(s, [a, c], target)
+
+        def bind(s):
+            outer, inner = s[c].split(c.op.axis[0], factor=64)
+            s[c].bind(outer, axis("blockIdx.x"))
+            s[c].bind(inner, axis("threadIdx.x"))
+
+        for target in ("opencl", "cuda -arch=null"):
+            both = build(lambda s: None, target)
+            self.assertEqual(both.remarks[:2], [f"main_{i}: no loop of '{x}' is bound; its outer loops are made parallel" for i, x in enumerate("BC")])
+            self.assertEqual(both.get_source().count("* 128 + threadIdx_x"), 4)
+            attached = build(lambda s: s[b].compute_at(s[c], c.op.axis[0]), target)
+            self.assertIn("main_kernel: no loop of 'B', 'C' is bound", attached.remarks[0])
+            self.assertRegex(attached.get_source(), r"float B\[16\];")
+            forgotten = build(bind, target)
+            self.assertIn("main_0: no loop of 'B' is bound", forgotten.remarks[0])
+            self.assertNotIn("'C'", "".join(forgotten.remarks))
+        gpu = tenon.opencl(0)
+        for schedule in (lambda s: None, lambda s: s[b].compute_at(s[c], c.op.axis[0]), bind) if gpu.exist else ():
+            x = np.arange(16000, dtype="float32").reshape(1000, 16)
+            out = tenon.nd.empty((1000, 16), "float32", gpu)
+            build(schedule)(tenon.nd.array(x, gpu), out)
+            np.testing.assert_array_equal(out.numpy(), x * 2 + 1)
+        with self.assertRaisesRegex(ValueError, "of type handle, by which the kernel would have 'B' in global memory for itself: bind loops around it"):
+            build(lambda s: s[c].bind(c.op.axis[1], axis("threadIdx.x")))
+
+    def test_a_stage_of_one_thread(self):
+        a, k = te.placeholder((1000,), name="A"), te.reduce_axis((0, 1000), name="k")
+        total = te.compute((), lambda: te.sum(a[k], axis=k), name="total")
+        remarks = tenon.build(te.create_schedule(total.op), [a, total], "opencl").remarks
+        self.assertEqual(len(remarks), 2)
+        for remark, block in zip(remarks, ("total.init", "total")):
+            self.assertIn(f"no loop of '{block}' is bound; one thread does everything (its outermost loop does not run over elements)", remark)
 
     @unittest.skipUnless(TOOL.exists(), "no command line beside the package")
     def test_the_command_line_takes_libraries_of_kernels(self):

@@ -1,6 +1,7 @@
 """Every public name, called with things of a kind that nothing takes: one line, which names the argument."""
 
 import inspect
+import operator
 import types
 import unittest
 
@@ -25,6 +26,11 @@ def objects():
     loops = tir.Schedule(te.create_prim_func([A, C]))
     module = tenon.build(schedule, [A, C], "c")
     return [schedule, schedule[C], loops, loops.trace, loops.mod, A, C.op, n + 1, module, tenon.nd.empty((2,)), tenon.cpu(0)]
+
+
+def loops_result():
+    """A result of a compiled function, on the CPU."""
+    return tenon.build(te.create_schedule(C.op), [A, C], "llvm")(np.ones(2, "float32"))
 
 
 def required(function):
@@ -86,6 +92,29 @@ class Kinds(unittest.TestCase):
                 self.assertRegex(message, "for '|for each loop|arguments|Callable|NDArray|number", what)
                 count += 1
         self.assertGreater(count, 90)
+
+    def test_operators_and_what_python_calls(self):
+        """None of what Python calls by itself lets the binding's own words out."""
+        binary = [getattr(operator, name) for name in dir(operator) if not name.startswith("_") and name not in ("attrgetter", "call", "methodcaller")]
+        calls = [lambda v: v[Wrong()], lambda v: v[Wrong(), 1], lambda v: v(Wrong()), lambda v: v(nonsense=1), lambda v: v.__dlpack__(Wrong())]
+        calls += [lambda v, f=f: f(v, Wrong()) for f in binary] + [lambda v, f=f: f(Wrong(), v) for f in binary]
+        calls += [lambda v, f=f: f(v) for f in (len, iter, hash, float, int, complex, bool, round, bytes, list, np.asarray)]
+        count = 0
+        for owner in [*objects(), A[0] > 1, C.op.axis[0], te.thread_axis("threadIdx.x"), loops_result(), te.create_schedule(C.op)[C].split(C.op.axis[0], 2)[0]]:
+            for call in calls:
+                try:
+                    call(owner)
+                except Exception as error:  # pylint: disable=broad-except
+                    with self.subTest(owner=type(owner).__name__, error=str(error)):
+                        for detail in ("incompatible function arguments", "bad_cast"):
+                            self.assertNotIn(detail, str(error))
+                    count += 1
+        self.assertGreater(count, 500)
+        for cls in (te.Expr, te.Var, te.Tensor, te.Operation, te.IterVar, tenon.Schedule, tenon.Stage, tenon.IrModule, tir.Trace, tenon.nd.NDArray):
+            for args, kwargs in (((), {}), ((Wrong(),), {}), ((1, 2, 3, 4, 5, 6), {}), ((), {"nonsense": 1})):
+                with self.subTest(constructor=cls.__name__), self.assertRaises(TypeError) as caught:
+                    cls(*args, **kwargs)
+                self.assertNotIn("incompatible function arguments", str(caught.exception))
 
     def test_of_each_argument(self):
         loops = tir.Schedule(te.create_prim_func([A, C]))

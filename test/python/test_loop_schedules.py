@@ -150,7 +150,7 @@ class LoopSchedules(unittest.TestCase):
 
     def test_outline_specialize_annotate(self):
         s = tir.Schedule(MATMUL)
-        s.annotate("i", "hint", [1, 2])
+        s.annotate("i", "dependent_launch", False)
         name = s.outline("j", "row")
         self.assertIn("func @" + name, str(s))
         check(self, tenon.build(s), 16, 16, 64)

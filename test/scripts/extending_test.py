@@ -141,13 +141,24 @@ class ExtendingTest(toy_tree.ToyTree):
         self.add("test/text/schedule/twin_refused.test", '// RUN: tenon-opt --replay -\n//> ! twin("z")\n')
         self.edit("test/fuzz/schedule/mover.cc", "void Unroll(Mover& m)", 'void Twin(Mover& m) { m.Try("twin", {m.Loop()}); }')
         self.edit("test/fuzz/schedule/mover.cc", '{"unroll", Unroll', '    {"twin", Twin, 1},')
-        stages = ["include/tenon/schedule.hpp", "src/api/schedule.cc", "python/src/schedules.cc"]
-        self.check_page("A primitive of schedules", sometimes=stages)
+        self.check_page("A primitive of schedules")
         self.check_compiles("src/schedule/run.cc", "src/schedule/schedule.cc", "src/schedule/primitive/twin.cc", "src/api/ir.cc",
                             "test/fuzz/schedule/mover.cc")
         self.run_in(sys.executable, "-c", "import pathlib, sys; sys.path.insert(0, 'scripts'); import primitive_table\n"
                                           "rows = primitive_table.primitive_rows(pathlib.Path('.'))\n"
                                           "assert any(row[0] == '`twin`' for row in rows)")
+
+    def test_a_primitive_of_stages(self):
+        self.edit("include/tenon/stage_primitives.def", "TN_STAGE_STEP_WAITS(\"tensorize\"",
+                  'TN_STAGE_WAITS(PartitionEqual, "partition_equal", kParts, (const Loop& loop, const Number& parts), (loop, parts),\n'
+                  '               "Consecutive loops of equal length.", nb::arg("var"), nb::arg("parts"))')
+        self.add("test/text/stages/partition_equal.test", '// RUN: tenon-opt --stages -\n//> partition_equal("C", "i", 2)\n')
+        self.check_page("A primitive of stages")
+        self.add("twin.cc", '#include "tenon/schedule.hpp"\nvoid F(tenon::Stage s, tenon::te::IterVar i) { s.PartitionEqual(i, 2); }\n')
+        self.check_compiles("src/stages/steps.cc", "twin.cc")
+        self.run_in(sys.executable, "-c", "import pathlib, sys; sys.path.insert(0, 'scripts'); import primitive_table\n"
+                                          "doors = primitive_table.python_doors(pathlib.Path('.'))\n"
+                                          "assert 'te: partition_equal' in doors['partition_equal']")
 
     def test_a_front_end(self):
         for name, text in TOY_IMPORTER.items():

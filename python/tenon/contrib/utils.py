@@ -17,6 +17,9 @@ class TempDirectory:
         self.temp_dir = tempfile.mkdtemp(prefix="tenon-")
         self._remove = weakref.finalize(self, shutil.rmtree, self.temp_dir, ignore_errors=True)
 
+    def __repr__(self) -> str:
+        return f"TempDirectory({self.temp_dir!r})"
+
     def relpath(self, name: str) -> str:
         return os.path.join(self.temp_dir, name)
 

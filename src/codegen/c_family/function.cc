@@ -110,6 +110,14 @@ void SourceFunction::FindUses() {
     if (const auto* load = As<Load>(n)) used_.insert(load->buffer.get());
     if (const auto* region = As<RegionNode>(n)) used_.insert(region->buffer.get());
     if (const auto* atomic = As<Atomic>(n)) used_.insert(atomic->buffer.get());
+    // What is called keeps its name: nothing here may hide it.
+    const auto* call = As<CallFunc>(n);
+    if (const Func callee = call ? module_.Find(call->callee) : nullptr)
+      names_.Reserve(module_.NameOf(*callee));
+    const auto* of_c = As<Call>(n);
+    if (of_c && of_c->intrinsic == Intrinsic::kExtern) {
+      if (const auto* name = As<StringConst>(of_c->args[0])) names_.Reserve(name->value);
+    }
     return true;
   });
 }
@@ -144,13 +152,31 @@ void SourceFunction::BindParams() {
   for (const Var& v : func_.scalars) BindScalar(v);
 }
 
+// Which buffers lie where the parameter points: those of stages, in a kernel that has no such
+// memory on its machine.
+static std::string MemoryBehind(const PrimFunc& func, const VarNode& var) {
+  std::vector<std::string> names;
+  PreOrder(func.body, [&](const NodeRef& n) {
+    const auto* bind = As<Bind>(n);
+    if (bind && UsesVar(bind->data, &var)) names.push_back("'" + bind->buffer->name + "'");
+    return !IsA<ExprNode>(n);
+  });
+  if (names.empty()) return "";
+  return fmt::format(
+      ", by which the kernel would have {} in global memory for itself: bind loops "
+      "around it to blocks, or give it the scope local or shared",
+      Join(names, ", "));
+}
+
 // A bool takes a byte of a kernel's parameters.
 void SourceFunction::BindScalar(const Var& var) {
   if (var->dtype.IsIndex()) return exprs_.BindVar(var.get(), BindIndex(var));
   const bool in_memory = language_.gpu && func_.func_kind == FuncKind::kKernel;
   const std::string type =
       in_memory ? values_.MemoryTypeName(var->dtype) : values_.TypeName(var->dtype);
-  if (type.empty()) Unsupported("parameters of type " + var->dtype.ToString());
+  if (type.empty()) {
+    Unsupported("parameters of type " + var->dtype.ToString() + MemoryBehind(func_, *var));
+  }
   const std::string name = Declare(var->name);
   params_.push_back(type + " " + name);
   exprs_.BindVar(var.get(), name);

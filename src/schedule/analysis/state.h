@@ -3,6 +3,7 @@
 
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "schedule/analysis/body.h"
@@ -14,6 +15,9 @@ struct State {
   Func func;       // the function being scheduled
   const std::map<std::string, int64_t>* decisions =
       nullptr;  // what "$name" in arguments stands for
+
+  /// What became of names (schedule/apply.h), as far as a primitive's results do not say it.
+  std::vector<std::pair<std::string, std::string>> renamed = {};
 
   /// The function with another body.
   void SetBody(Stmt body);

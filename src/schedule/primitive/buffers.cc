@@ -1,9 +1,13 @@
 // Primitives on buffers: their scope, how they are stored and aligned. Also annotations.
 
+#include <algorithm>
+
 #include "ir/visit.h"
+#include "loop/annotations.h"
 #include "schedule/analysis/injective.h"
 #include "schedule/analysis/retarget.h"
 #include "schedule/primitive/primitives.h"
+#include "support/strings.h"
 
 namespace tenon::primitive {
 
@@ -104,6 +108,10 @@ Result Annotate(State& s, const std::string& name, const std::string& key, const
   if (key.empty()) return Because("expected the name of an attribute");
   if (key == kPrivateAttr) {
     return Because("the primitives that run iterations at the same time say what is private");
+  }
+  if (std::find(std::begin(kAnnotations), std::end(kAnnotations), key) == std::end(kAnnotations)) {
+    const Names known(std::begin(kAnnotations), std::end(kAnnotations));
+    return Because("nothing reads the key '" + key + "'; expected " + Join(known, ", "));
   }
   if (const Place* place = body.FindLoop(name)) {
     const For& loop = *place->loop();

@@ -152,20 +152,32 @@ bool IsSpatialPoint(const Access& a) {
   return true;
 }
 
-// A block over the spatial variables of `block` that copies the element each writes from the cache.
-Block WriteBack(const std::string& name, const Block& block, const Region& write,
-                const Buffer& cache, Body* body) {
+// What a block writes, and what it is to write instead.
+struct Cached {
+  Buffer buffer;
+  Region write;
+  Buffer cache = nullptr;
+};
+
+// A block over the spatial variables of `block` that copies the elements each writes from the
+// caches.
+Block WriteBack(const std::string& name, const Block& block, const std::vector<Cached>& results,
+                Body* body) {
   Block copy;
   copy.name = name;
-  std::vector<Expr> at;
-  for (const Range& r : write->ranges) at.push_back(r->min);
   for (const IterVar& v : block.iters) {
     if (v->iter_kind == IterKind::kSpatial) copy.iters.push_back(v);
   }
-  copy.reads = {PointRegion(cache, at)};
-  copy.writes = {PointRegion(write->buffer, at)};
-  copy.body = Store::Make(write->buffer, at, Load::Make(cache, at));
-  return WithFreshVars(copy, std::string(".") + Name(cache->scope), body);
+  std::vector<Stmt> stores;
+  for (const Cached& r : results) {
+    std::vector<Expr> at;
+    for (const Range& range : r.write->ranges) at.push_back(range->min);
+    copy.reads.push_back(PointRegion(r.cache, at));
+    copy.writes.push_back(PointRegion(r.buffer, at));
+    stores.push_back(Store::Make(r.buffer, at, Load::Make(r.cache, at)));
+  }
+  copy.body = stores.size() == 1 ? stores[0] : Seq::Make(std::move(stores));
+  return WithFreshVars(copy, std::string(".") + Name(results[0].cache->scope), body);
 }
 
 // A block that is to read a copy: the statement that the copy comes before, and what it reads.
@@ -347,12 +359,13 @@ Result CacheRead(State& s, const Names& names, const std::string& buffer_name, c
   return Names{block_name};
 }
 
-Result CacheWrite(State& s, const std::string& name, const std::string& buffer_name,
-                  const Scope& scope) {
-  Body body(s.func);
-  TN_ASSIGN_OR_RETURN(const Place* place, body.NeedBlock(name));
-  TN_ASSIGN_OR_RETURN(Buffer buffer, body.NeedBuffer(buffer_name));
+namespace {
+
+// What the block writes of a buffer, one element for each value of its spatial variables.
+Expected<Cached> ResultOf(const Body& body, const Place* place, const std::string& buffer_name) {
   const Block& block = *place->block();
+  const std::string& name = block.name;
+  TN_ASSIGN_OR_RETURN(Buffer buffer, body.NeedBuffer(buffer_name));
   if (auto error = PassedToCall(body, buffer)) return *error;
   if (auto error = UsedInNoBlock(body, buffer)) return *error;
   if (place->inner || block.opaque) return OfBlock(name, "it is opaque or inside another block");
@@ -371,12 +384,36 @@ Result CacheWrite(State& s, const std::string& name, const std::string& buffer_n
     return OfBlock(name, "it does not write one element of " + buffer_name +
                              " per value of its spatial variables");
   }
-  std::vector<const Place*> readers = body.Readers(buffer);
-  std::erase(readers, place);
+  return Cached{buffer, writes[0].region};
+}
+
+}  // namespace
+
+Result CacheWrite(State& s, const std::string& name, const Names& buffer_names,
+                  const Scope& scope) {
+  Body body(s.func);
+  TN_ASSIGN_OR_RETURN(const Place* place, body.NeedBlock(name));
+  const Block& block = *place->block();
+  if (buffer_names.empty()) return Because("expected at least one buffer");
+  std::vector<Cached> results;
+  std::vector<const Place*> readers;
+  for (const std::string& buffer_name : buffer_names) {
+    TN_ASSIGN_OR_RETURN(Cached result, ResultOf(body, place, buffer_name));
+    for (const Cached& other : results) {
+      if (other.buffer == result.buffer)
+        return Because("buffer " + buffer_name + " is named twice");
+    }
+    for (const Place* reader : body.Readers(result.buffer)) {
+      const bool known = std::find(readers.begin(), readers.end(), reader) != readers.end();
+      if (reader != place && !known) readers.push_back(reader);
+    }
+    results.push_back(std::move(result));
+  }
+  const std::string& first = buffer_names[0];
   Stmt anchor = AnchorOf(*place, readers);
   if (!GuardsOnlyDomain(*place, *s.func, GuardsAround(*place, PathTo(*place, anchor))) ||
       !block.exact) {
-    return OfBlock(name, "it may write only a part of " + buffer_name);
+    return OfBlock(name, "it may write only a part of " + first);
   }
   std::vector<const For*> inner = LoopsFrom(*place, anchor);
   for (const For* loop : place->Loops()) {
@@ -391,14 +428,21 @@ Result CacheWrite(State& s, const std::string& name, const std::string& buffer_n
   Learn(*s.func, &analyzer);
   Learn(place->path, &analyzer);
 
-  std::string block_name = body.NewBlockName(buffer_name + "." + Name(scope));
-  Buffer cache = CacheBuffer(buffer, body.NewBufferName(buffer_name + "." + Name(scope)), scope);
-  Block copy = WriteBack(block_name, block, writes[0].region, cache, &body);
+  std::string block_name = body.NewBlockName(first + "." + Name(scope));
+  BufferMap caches;
+  for (Cached& r : results) {
+    const std::string cache_name = body.NewBufferName(r.buffer->name + "." + Name(scope));
+    r.cache = CacheBuffer(r.buffer, cache_name, scope);
+    caches[r.buffer.get()] = r.cache;
+  }
+  Block copy = WriteBack(block_name, block, results, &body);
   Stmt nest = MakeNest(copy, RangesOver(copy, inner, &analyzer), Widen::kNo, &body, &analyzer);
   nest = Inherit(nest, GuardsAround(*place, PathTo(*place, anchor)), &analyzer);
-  Stmt writer = SubstituteBuffers(place->stmt, {{buffer.get(), cache}});
+  Stmt writer = SubstituteBuffers(place->stmt, caches);
   Stmt rest = Edit(anchor, {{place->stmt.get(), writer}});
-  s.SetBody(AddAlloc(cache, Edit(body.root(), {{anchor.get(), Before(rest, nest)}})));
+  Stmt out = Edit(body.root(), {{anchor.get(), Before(rest, nest)}});
+  for (size_t i = results.size(); i-- > 0;) out = AddAlloc(results[i].cache, out);
+  s.SetBody(out);
   return Names{block_name};
 }
 

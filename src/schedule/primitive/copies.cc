@@ -37,8 +37,9 @@ namespace {
 // binds.
 class Renamer {
  public:
-  Renamer(const std::string& suffix, Body* body, VarMap vars)
-      : suffix_(suffix), body_(body), vars_(std::move(vars)) {}
+  Renamer(const std::string& suffix, Body* body, VarMap vars,
+          std::vector<std::pair<std::string, std::string>>* renamed)
+      : suffix_(suffix), body_(body), vars_(std::move(vars)), renamed_(renamed) {}
 
   Stmt Run(const Stmt& stmt) {
     Collect(stmt);
@@ -82,8 +83,13 @@ class Renamer {
     }
   }
 
+  void Note(const std::string& name, const std::string& copy) {
+    if (renamed_) renamed_->emplace_back(name, copy);
+  }
+
   Stmt Rename(const Stmt& s) {
     if (const auto* loop = As<For>(s)) {
+      Note(loop->var->name, bound_.at(loop->var.get())->name);
       return For::Make(bound_.at(loop->var.get()), loop->min, loop->extent, loop->for_kind,
                        loop->body, loop->attrs, loop->thread);
     }
@@ -94,6 +100,7 @@ class Renamer {
     if (block == nullptr) return s;
     Block copy = *block;
     copy.name = body_->NewBlockName(block->name + suffix_);
+    Note(block->name, copy.name);
     for (IterVar& v : copy.iters) {
       v = IterVarNode::Make(bound_.at(v->var.get()), v->iter_kind, v->min, v->extent, v->binding);
     }
@@ -106,13 +113,15 @@ class Renamer {
   std::unordered_map<const VarNode*, Var> bound_;
   std::vector<Buffer> allocs_;
   BufferMap buffers_;
+  std::vector<std::pair<std::string, std::string>>* renamed_;
 };
 
 }  // namespace
 
 Stmt CopyRenamed(const Stmt& stmt, const std::string& suffix, Body* body,
-                 std::unordered_map<const VarNode*, Expr> vars) {
-  return Renamer(suffix, body, std::move(vars)).Run(stmt);
+                 std::unordered_map<const VarNode*, Expr> vars,
+                 std::vector<std::pair<std::string, std::string>>* renamed) {
+  return Renamer(suffix, body, std::move(vars), renamed).Run(stmt);
 }
 
 namespace {
@@ -204,7 +213,7 @@ class Partitioner {
     Learn(place_.path, &analyzer);
     Stmt cut = For::Make(loop_.var, analyzer.Simplify(from), analyzer.Simplify(to - from),
                          loop_.for_kind, loop_.body, loop_.attrs, loop_.thread);
-    Stmt copy = CopyRenamed(cut, ".p" + std::to_string(index), body_);
+    Stmt copy = CopyRenamed(cut, ".p" + std::to_string(index), body_, {}, &s_.renamed);
     const For* part = As<For>(copy);
     std::vector<const For*> loops = place_.Loops();
     PreOrder(copy, [&](const NodeRef& n) {

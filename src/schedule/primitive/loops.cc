@@ -55,7 +55,12 @@ constexpr int64_t kMaxCopies = 65536;
 
 std::optional<Diagnostic> TooLong(const For& loop, const char* kind) {
   const std::optional<int64_t> extent = AsInt(loop.extent);
-  if (!extent) return Because("expected a constant extent, got " + ToString(loop.extent));
+  if (!extent) {
+    Diagnostic error = Because("expected a constant extent, got " + ToString(loop.extent));
+    error.notes.push_back(
+        "split it first: the inner loop of a split by a factor has a constant one");
+    return error;
+  }
   if (*extent <= kMaxCopies) return std::nullopt;
   return Because("loop " + loop.var->name + " has " + std::to_string(*extent) +
                  " iterations, more than the " + std::to_string(kMaxCopies) + " that can be " +

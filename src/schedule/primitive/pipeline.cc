@@ -289,6 +289,7 @@ class Pipeliner {
     Stmt root = Edit(body_->root(), {{place_.stmt.get(), out}});
     for (const Retarget& r : versions_) root = RemoveAlloc(r.from, root);
     s_.SetBody(root);
+    s_.renamed.emplace_back(Name(), name);
     return name;
   }
 

@@ -35,8 +35,7 @@ Result ReverseComputeInline(State& s, const std::string& block);
 // cache.cc
 /// One copy for several readers that stand beside each other.
 Result CacheRead(State& s, const Names& blocks, const std::string& buffer, const Scope& scope);
-Result CacheWrite(State& s, const std::string& block, const std::string& buffer,
-                  const Scope& scope);
+Result CacheWrite(State& s, const std::string& block, const Names& buffers, const Scope& scope);
 // reduction.cc
 Result DecomposeReduction(State& s, const std::string& block, const std::string& loop);
 Result RFactor(State& s, const std::string& loop, const int64_t& axis);

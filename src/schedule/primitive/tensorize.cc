@@ -409,7 +409,15 @@ Expected<IntrinsicFuncs> FindIntrinsic(const Module& module, const std::string& 
   for (const auto& [other, f] : module.funcs) {
     if (f->func_kind == FuncKind::kDevice) known.push_back(other);
   }
-  std::string near = NearestWord(name, known);
+  // Of its kind: "ptx.wgmma." for "ptx.wgmma.m64n256k16.f16".
+  const size_t first = name.find('.');
+  const size_t end = first == std::string::npos ? first : name.find('.', first + 1);
+  Names kin;
+  for (const std::string& other : known) {
+    if (end != std::string::npos && other.starts_with(name.substr(0, end + 1)))
+      kin.push_back(other);
+  }
+  std::string near = NearestWord(name, kin.empty() ? known : kin);
   if (!near.empty()) d.notes.push_back("did you mean " + near + "?");
   return d;
 }

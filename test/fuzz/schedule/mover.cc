@@ -324,7 +324,7 @@ void Outline(Mover& m) {
   m.Try("outline", {m.Sometimes(3) ? m.Block() : m.Loop(), "piece"});
 }
 void Annotate(Mover& m) {
-  m.Try("annotate", {m.Sometimes(2) ? m.Block() : m.Loop(), "pragma", m.Number(0, 9)});
+  m.Try("annotate", {m.Sometimes(2) ? m.Block() : m.Loop(), "producer_stages", m.Number(0, 9)});
 }
 
 // ---- What chance would not put together ----

@@ -56,7 +56,7 @@ void Apply(tenon::IrSchedule& s) {
   s.Decide("rows", {2, 4}, 4);       // 4
   s.Split("C.i0", {"-1", "$rows"});  // C.i0.0, C.i0.1
   s.Reorder({"C.i0.0", "C.k", "C.i0.1", "C.i1"});
-  s.Annotate("C.i0.0", "hint", 3);
+  s.Annotate("C.i0.0", "producer_stages", 3);
 }
 
 TEST(Ir, ATraceIsAProgram) {
@@ -68,14 +68,14 @@ TEST(Ir, ATraceIsAProgram) {
             "  s.Decide(\"rows\", {2, 4}, 4);  // 4\n"
             "  s.Split(\"C.i0\", {\"-1\", \"$rows\"});  // C.i0.0, C.i0.1\n"
             "  s.Reorder({\"C.i0.0\", \"C.k\", \"C.i0.1\", \"C.i1\"});\n"
-            "  s.Annotate(\"C.i0.0\", \"hint\", 3);\n"
+            "  s.Annotate(\"C.i0.0\", \"producer_stages\", 3);\n"
             "}\n");
   EXPECT_EQ(s.trace().ToPython(),
             "def apply(s):\n"
             "    s.decide(\"rows\", [2, 4], 4)  # 4\n"
             "    s.split(\"C.i0\", [\"-1\", \"$rows\"])  # C.i0.0, C.i0.1\n"
             "    s.reorder([\"C.i0.0\", \"C.k\", \"C.i0.1\", \"C.i1\"])\n"
-            "    s.annotate(\"C.i0.0\", \"hint\", 3)\n");
+            "    s.annotate(\"C.i0.0\", \"producer_stages\", 3)\n");
   for (int64_t n : {16, 20}) {
     MatMul other(n);
     IrSchedule again(tenon::CreateFunc(other.args()));

@@ -44,7 +44,7 @@ TEST(Loops, TileByHand) {
     s.Parallel(i[0]);
     s.Unroll(i[1]);
     s.Vectorize(j[1]);
-    s.Annotate(k[0], "prefetch", int64_t{3});
+    s.Annotate(k[0], "producer_stages", int64_t{3});
     ExpectSame(before, s);
   }
 }

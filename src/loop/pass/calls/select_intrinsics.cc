@@ -32,6 +32,16 @@ bool IsSelected(const PrimFunc& func, const Target& target) {
   return StructuralEqual(Comparable(func), Comparable(**meaning));
 }
 
+// What the target lacks for the operation, where another of its kind has it.
+std::string Needs(const PrimFunc& func, const Target& target) {
+  const TileIntrinsic* row = BuiltinTileIntrinsics().Find(func.name);
+  if (!row || row->feature.empty() || target.Offers(row->feature) ||
+      row->EmissionFor(target.kind().code_generator) == nullptr) {
+    return "";
+  }
+  return fmt::format(": it needs {0} (target {1} -arch={0})", row->feature, target.kind().name);
+}
+
 }  // namespace
 
 Module SelectIntrinsics(const Module& module, const PassContext& context) {
@@ -41,8 +51,8 @@ Module SelectIntrinsics(const Module& module, const PassContext& context) {
     if (!selected && context.target != nullptr && context.target->IsDevice() &&
         IsWarpFunction(*func)) {
       context.Error(*func, fmt::format("unsupported: '{}', an operation of a warp that the target "
-                                       "does not have",
-                                       func->name));
+                                       "does not have{}",
+                                       func->name, Needs(*func, *context.target)));
     }
     if (!selected && !func->attrs.Has(kIntrinsicAttr)) return func;
     PrimFunc fields = *func;

@@ -193,7 +193,12 @@ class Distributor final : public ScopedRewriter {
     bool alike = !it->fragment->tile.digits().empty();
     for (const Element& e : elements) alike = alike && opaque(e) && TileLoops(e, nest) == over;
     for (size_t loop : over) alike = alike && !UsesBesides(nest.body, *nest.loops[loop]->var);
-    if (!alike) Refuse(it->buffer, "has elements of which nobody knows where they lie");
+    if (!alike) {
+      Refuse(it->buffer,
+             "has elements of which nobody knows where they lie: what is not the same for all of "
+             "them (a bias, an index) goes behind the store, into a stage that reads it in shared "
+             "memory, or onto the fragments of ptx.mma, which are known");
+    }
     return alike;
   }
 

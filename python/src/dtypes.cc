@@ -1,0 +1,72 @@
+#include "dtypes.h"
+
+#include <cstring>
+#include <string_view>
+#include <unordered_map>
+
+namespace tenon::python {
+
+namespace {
+
+struct Row {
+  std::string_view name;
+  tn_dl_data_type type;
+};
+// DLPack's codes; the runtime has names for those that machines compute with.
+constexpr Row kRows[] = {{"bfloat16", {TN_DL_BFLOAT, 16, 1}},
+                         {"float8_e3m4", {7, 8, 1}},
+                         {"float8_e4m3", {8, 8, 1}},
+                         {"float8_e4m3b11fnuz", {9, 8, 1}},
+                         {"float8_e4m3fn", {TN_DL_FLOAT8_E4M3FN, 8, 1}},
+                         {"float8_e4m3fnuz", {11, 8, 1}},
+                         {"float8_e5m2", {TN_DL_FLOAT8_E5M2, 8, 1}},
+                         {"float8_e5m2fnuz", {13, 8, 1}},
+                         {"float8_e8m0fnu", {14, 8, 1}}};
+
+const Row* Find(std::string_view name) {
+  for (const Row& row : kRows) {
+    if (row.name == name) return &row;
+  }
+  return nullptr;
+}
+
+const Row* Find(tn_dl_data_type type) {
+  for (const Row& row : kRows) {
+    if (row.type.code == type.code && row.type.bits == type.bits && type.lanes == 1) return &row;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+DataType ParseStoredType(const std::string& name) {
+  const Row* row = Find(name);
+  return row ? DataType{row->type.code, row->type.bits} : ParseDataType(name);
+}
+
+std::string StoredTypeName(DataType type) {
+  const Row* row = Find(type);
+  return row ? std::string(row->name) : ToString(type);
+}
+
+bool IsOfMlDtypes(DataType type) { return Find(type) != nullptr; }
+
+tn_dl_data_type TypeOfScalar(PyTypeObject* scalar) {
+  static std::unordered_map<PyTypeObject*, tn_dl_data_type> known;  // types that are held
+  const auto found = known.find(scalar);
+  if (found != known.end()) return found->second;
+  constexpr std::string_view kModule = "ml_dtypes.";
+  std::string_view name = scalar->tp_name;
+  if (name.starts_with(kModule)) name.remove_prefix(kModule.size());
+  PyObject* module = PyObject_GetAttrString(reinterpret_cast<PyObject*>(scalar), "__module__");
+  const char* of = module && PyUnicode_Check(module) ? PyUnicode_AsUTF8(module) : "";
+  const Row* row = of && strcmp(of, "ml_dtypes") == 0 ? Find(name) : nullptr;
+  Py_XDECREF(module);
+  PyErr_Clear();
+  if (!row) return {0, 0, 1};
+  Py_INCREF(scalar);
+  known.emplace(scalar, row->type);
+  return row->type;
+}
+
+}  // namespace tenon::python
