@@ -47,7 +47,6 @@ class LeftOut(unittest.TestCase):
         self.refused("topi", lambda: exec("from tenon import te, topi", {}))
         self.refused("te.gradient", lambda: exec("from tenon.te import gradient", {}))
         self.refused("contrib.cblas", lambda: exec("from tenon.contrib import cblas", {}))
-        self.refused("contrib.graph_executor", lambda: exec("import tenon.contrib.graph_executor", {}))
 
     def test_no_name_is_there_and_left_out(self):
         for owner, value in owners().items():
@@ -103,7 +102,7 @@ class LeftOut(unittest.TestCase):
             package.mkdir()
             for file in source.glob("*.py"):
                 (package / file.name).write_text(file.read_text(encoding="utf-8"), encoding="utf-8")
-            done = subprocess.run([sys.executable, "-c", "import tenon"], env={"PYTHONPATH": folder}, capture_output=True, text=True, check=False)
+            done = subprocess.run([sys.executable, "-c", "import tenon"], env={"PYTHONPATH": folder}, cwd=folder, capture_output=True, text=True, check=False)
         self.assertIn("has the package's sources alone; ./build.sh python builds", done.stderr)
 
 
