@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import tempfile
 from os import PathLike
 from typing import Any, Mapping, Sequence
@@ -70,13 +69,11 @@ def _size(size: Any) -> str:
 
 
 def _sizes(shapes: Mapping[str, Any]) -> dict[str, list[str]]:
-    """Of each input by its name; a text is as the command line has it: "batch[1..16]x3x224x224"."""
+    """Of each input by its name."""
     sizes = {}
     for name, dims in shapes.items():
         if not isinstance(name, str):
             raise TypeError(f"compile: expected the name of an input in 'shapes' but got {_arguments.kinds(name)}")
-        if isinstance(dims, str):
-            dims = [d.strip() for d in re.split(r"[x×](?![^\[]*\])", dims)]
         if not isinstance(dims, (list, tuple)):
             raise TypeError(f"compile: expected the sizes of '{name}' in 'shapes' as a list, such as [1, 3, 224, 224], but got {_arguments.kinds(dims)}")
         sizes[name] = [_size(d) for d in dims]
@@ -95,9 +92,8 @@ def compile(
     jobs: int = 0,
 ) -> Module:
     """Compiles an ONNX file (or its bytes) and loads the result. `shapes` gives sizes of inputs: numbers, or
-    names of those that stay open, {"x": ["batch[1..16]", 128]}, or as the command line has them, {"x": "batch[1..16]x128"}; without
-    it they are the model's. `output` keeps the library; without it, it lives as long as this process. `opt_level` is
-    transform.PassContext's where none is given, else 2."""
+    names of those that stay open, {"x": ["batch[1..16]", 128]}; without it they are the model's. `output` keeps the library;
+    without it, it lives as long as this process. `opt_level` is transform.PassContext's where none is given, else 2."""
     with tempfile.TemporaryDirectory(prefix="tenon-") as folder:
         if isinstance(model, bytes):
             path = os.path.join(folder, "model.onnx")

@@ -157,7 +157,9 @@ for _name in ("add", "radd", "sub", "rsub", "mul", "rmul", "truediv", "rtruediv"
 
 
 def _argument(value: Any, function: str) -> str:
-    """Numbers and sizes are C's int, elements what they are, buffers and strings pointers."""
+    """Numbers and sizes are C's int, elements what they are, buffers pointers."""
+    if isinstance(value, _Elements):
+        value = value._buffer
     if isinstance(value, (Buffer, Pointer)):
         return (value.data if isinstance(value, Buffer) else value).text
     if isinstance(value, bool):
@@ -196,7 +198,7 @@ def call_packed(func_name: str, *args: Any) -> Call:
     _name(func_name, "call_packed")
     expose()
     words: list[tuple[str, str]] = []  # type and value of each word of 64 bits, as python/src/registry.cc reads them
-    for value in args:
+    for value in (a._buffer if isinstance(a, _Elements) else a for a in args):
         if isinstance(value, Buffer):
             words += [("i64", "3i64"), ("handle", value.data.text), ("i64", f"{_type_word(value.dtype)}i64"), ("i64", f"{len(value.shape)}i64")]
             words += [("i64", f"i64({d})") for d in value.shape]
@@ -261,10 +263,6 @@ class _Elements:
     @property
     def dtype(self) -> str:
         return self._buffer.dtype
-
-    @property
-    def asobject(self) -> Callable:
-        return lambda: self._buffer
 
 
 _KINDS = {"serial": "", "parallel": " parallel", "vectorize": " vectorized", "unroll": " unrolled"}

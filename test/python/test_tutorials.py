@@ -368,6 +368,15 @@ class Intrinsics(unittest.TestCase):
             tvm.testing.assert_allclose(got, np.where((x > 0.5) | (np.arange(9) == 0), np.arange(9), 2) if want is None else want, rtol=1e-5)
 
 
+class Variables(unittest.TestCase):
+    def test_of_loop_ir(self):
+        n, scale = tvm.tir.Var("n", "int32"), tvm.tir.Var("scale", "float32")
+        self.assertEqual((n.dtype, scale.dtype, tvm.tir.SizeVar("m", "int32").dtype), ("int64", "float32", "int64"))
+        A = te.placeholder((n,), name="A")
+        B = te.compute((n,), lambda i: A[i] * scale, name="B")
+        self.assertEqual(tvm.build(te.create_schedule(B.op), [A, scale, B])(random(3), 2.0).shape, (3,))
+
+
 class Tuples(unittest.TestCase):
     """Compute and reduce with tuple inputs."""
 
