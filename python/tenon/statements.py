@@ -372,7 +372,10 @@ def function_text(name: str, ins: Sequence[Buffer], outs: Sequence[Buffer], body
             dims.update(dict.fromkeys(_NAME.findall(str(size))))
     sizes = f"<{', '.join(dims)}>" if dims else ""
     parameters = [parameter(b, "") for b in ins] + [parameter(b, "out ") for b in outs]
-    lines = "\n".join("  " + line for line in _lines(body))
+    try:
+        lines = "\n".join("  " + line for line in _lines(body))
+    except TypeError as error:
+        raise TypeError(f"'{name}': {error}") from None
     return f"func @{name}{sizes}({', '.join(parameters)}) kind device {{\n{lines}\n}}\n"
 
 

@@ -329,6 +329,7 @@ class Schedule:
         self._s.replay(trace)
 
 
+Trace.show = lambda self: print(self)
 Trace.__repr__ = lambda self: str(self) or "<tenon.tir.Trace of no steps>"
 
 

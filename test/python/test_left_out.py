@@ -94,6 +94,17 @@ class LeftOut(unittest.TestCase):
         with self.assertRaisesRegex(NotImplementedError, "there is no function 'tir.nothing'"):
             tir.call_intrin("float32", "tir.nothing", A[0])
 
+    def test_functions_that_give_no_statement(self):
+        for given in (None, 5, A[0]):
+            with self.assertRaisesRegex(TypeError, "'E': expected a statement, of an IRBuilder or a call, but got"):
+                te.extern((n,), [A], lambda ins, outs: given, name="E")
+        with self.assertRaisesRegex(ValueError, "decl_tensor_intrin 'g': the function gave no statement that computes it"):
+            te.decl_tensor_intrin(B.op, lambda ins, outs: None, name="g")
+        with self.assertRaisesRegex(ValueError, "else_scope: it comes right after an if_scope"):
+            tir.ir_builder.create().else_scope()
+        with self.assertRaisesRegex(TypeError, "call_packed: expected buffers, expressions and numbers but got str"):
+            tir.call_packed("f", "text")
+
     def test_sources_alone(self):
         """PYTHONPATH on the sources: what is missing, and where it is, is said."""
         source = pathlib.Path(tenon.__file__).resolve().parent
