@@ -410,6 +410,7 @@ def _no_number(self: Expr) -> float:
     raise TypeError(f"'{self}' is an expression, no number yet: where math.exp and its like take numbers, te.exp and te's others take expressions")
 
 
+Expr.equal = lambda self, other: self == other
 Expr.__array_ufunc__ = _of_numpy
 Expr.__float__ = _no_number
 
