@@ -21,10 +21,19 @@ load = load_module
 def _check_binds(binds: Any) -> None:
     for tensor, buffer in (binds or {}).items():
         if getattr(buffer, "strides", None):
-            raise NotImplementedError(f"binds: '{tensor.name}' is asked for with strides of its own, but arguments are compact; declare the larger tensor and index it")
+            raise NotImplementedError(
+                f"binds: '{tensor.name}' is asked for with strides of its own, but arguments are compact; declare the "
+                "larger tensor and index it"
+            )
 
 
-def lower(inputs: Schedule, args: Sequence[Tensor | Var], name: str = "main", binds: Mapping | None = None, simple_mode: bool = False) -> IrModule:
+def lower(
+    inputs: Schedule,
+    args: Sequence[Tensor | Var],
+    name: str = "main",
+    binds: Mapping | None = None,
+    simple_mode: bool = False,
+) -> IrModule:
     """The loop IR that build would compile; str() is its text. (`binds`, tvm's buffers of arguments, say nothing that does
     not follow from the tensors; strides among them are refused.)"""
     _check_binds(binds)
@@ -45,14 +54,17 @@ def build(
     _check_binds(binds)
     if isinstance(inputs, Mapping):
         if len(inputs) != 1 or target is not None:
-            raise NotImplementedError("build: a library is for one target; build the modules of each target by themselves")
+            raise NotImplementedError(
+                "build: a library is for one target; build the modules of each target by themselves"
+            )
         ((target, inputs),) = inputs.items()
     target = resolve(target, target_host)
     if isinstance(inputs, Schedule):
         if args is None:
             raise ValueError("build of a schedule needs its arguments")
         return Module(_tenon.build_schedule(inputs, list(args), target, name))
-    modules = [m.checked_mod() if isinstance(m, tir.Schedule) else m for m in (inputs if isinstance(inputs, (list, tuple)) else [inputs])]
+    several = inputs if isinstance(inputs, (list, tuple)) else [inputs]
+    modules = [m.checked_mod() if isinstance(m, tir.Schedule) else m for m in several]
     for module in modules:
         if not isinstance(module, IrModule):
             raise TypeError(f"build: expected loop IR, of lower or tir.Schedule, but got {_arguments.kinds(module)}")
@@ -64,7 +76,10 @@ def _size(size: Any) -> str:
     if isinstance(size, str):
         return size
     if isinstance(size, bool) or not hasattr(size, "__index__") or size.__index__() < 0:
-        raise TypeError(f"compile: expected a number, or a name such as \"batch[1..16]\", for each size of 'shapes' but got {size!r}")
+        raise TypeError(
+            "compile: expected a number, or a name such as \"batch[1..16]\", for each size of 'shapes' but got "
+            f"{size!r}"
+        )
     return str(size.__index__())
 
 
@@ -75,7 +90,10 @@ def _sizes(shapes: Mapping[str, Any]) -> dict[str, list[str]]:
         if not isinstance(name, str):
             raise TypeError(f"compile: expected the name of an input in 'shapes' but got {_arguments.kinds(name)}")
         if not isinstance(dims, (list, tuple)):
-            raise TypeError(f"compile: expected the sizes of '{name}' in 'shapes' as a list, such as [1, 3, 224, 224], but got {_arguments.kinds(dims)}")
+            raise TypeError(
+                f"compile: expected the sizes of '{name}' in 'shapes' as a list, such as [1, 3, 224, 224], but got "
+                f"{_arguments.kinds(dims)}"
+            )
         sizes[name] = [_size(d) for d in dims]
     return sizes
 
