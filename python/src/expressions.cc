@@ -209,6 +209,14 @@ void BindExpr(nb::module_& m) {
            nb::arg("lo") = 0, nb::arg("hi") = -1, nb::arg("step") = 1)
       .def(
           "__init__",
+          [](Var* self, const std::string& name, const std::string& dtype) {
+            const DataType type = ParseDataType(dtype);
+            const bool is_size = type.code == TN_DL_INT || type.code == TN_DL_UINT;
+            is_size ? new (self) Var(name) : new (self) Var(name, type);
+          },
+          nb::arg("name"), nb::arg("dtype"))
+      .def(
+          "__init__",
           [](Var*, const nb::args& args, const nb::kwargs& kwargs) {
             Refuse("Var", "name: str, lo: int = 0, hi: int = -1, step: int = 1", args, kwargs);
           },

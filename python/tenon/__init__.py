@@ -18,7 +18,8 @@ import importlib.util
 
 if importlib.util.find_spec("._tenon", __name__) is None:
     raise ImportError(
-        f"'{__path__[0]}' has the package's sources alone; ./build.sh python builds what belongs to them into build/python, which PYTHONPATH then names"
+        f"'{__path__[0]}' has the package's sources alone; ./build.sh python builds what belongs to them into "
+        "build/python, which PYTHONPATH then names"
     )
 
 from . import _left_out, contrib, ir, nd, registry, runtime, target, te, testing, tir, transform

@@ -152,7 +152,6 @@ LEFT_OUT = {
     "contrib.mkl": "products are compiled, not taken from a library",
     "contrib.nvcc": "device code is made by NVRTC, which needs no nvcc (docs/targets.md)",
     "contrib.clang": "C functions are compiled by the system's compiler and linked: contrib.cc.create_shared",
-    "contrib.graph_executor": _NETWORKS,
     "contrib.graph_runtime": _NETWORKS,
     "contrib.random": "random numbers are made by the caller and passed as arrays",
     "contrib.sort": "sorts of networks are Tenon's own; as a kernel of one's own use te.extern",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import tempfile
 from os import PathLike
 from typing import Any, Mapping, Sequence
@@ -22,10 +21,19 @@ load = load_module
 def _check_binds(binds: Any) -> None:
     for tensor, buffer in (binds or {}).items():
         if getattr(buffer, "strides", None):
-            raise NotImplementedError(f"binds: '{tensor.name}' is asked for with strides of its own, but arguments are compact; declare the larger tensor and index it")
+            raise NotImplementedError(
+                f"binds: '{tensor.name}' is asked for with strides of its own, but arguments are compact; declare the "
+                "larger tensor and index it"
+            )
 
 
-def lower(inputs: Schedule, args: Sequence[Tensor | Var], name: str = "main", binds: Mapping | None = None, simple_mode: bool = False) -> IrModule:
+def lower(
+    inputs: Schedule,
+    args: Sequence[Tensor | Var],
+    name: str = "main",
+    binds: Mapping | None = None,
+    simple_mode: bool = False,
+) -> IrModule:
     """The loop IR that build would compile; str() is its text. (`binds`, tvm's buffers of arguments, say nothing that does
     not follow from the tensors; strides among them are refused.)"""
     _check_binds(binds)
@@ -46,14 +54,17 @@ def build(
     _check_binds(binds)
     if isinstance(inputs, Mapping):
         if len(inputs) != 1 or target is not None:
-            raise NotImplementedError("build: a library is for one target; build the modules of each target by themselves")
+            raise NotImplementedError(
+                "build: a library is for one target; build the modules of each target by themselves"
+            )
         ((target, inputs),) = inputs.items()
     target = resolve(target, target_host)
     if isinstance(inputs, Schedule):
         if args is None:
             raise ValueError("build of a schedule needs its arguments")
         return Module(_tenon.build_schedule(inputs, list(args), target, name))
-    modules = [m.checked_mod() if isinstance(m, tir.Schedule) else m for m in (inputs if isinstance(inputs, (list, tuple)) else [inputs])]
+    several = inputs if isinstance(inputs, (list, tuple)) else [inputs]
+    modules = [m.checked_mod() if isinstance(m, tir.Schedule) else m for m in several]
     for module in modules:
         if not isinstance(module, IrModule):
             raise TypeError(f"build: expected loop IR, of lower or tir.Schedule, but got {_arguments.kinds(module)}")
@@ -65,20 +76,24 @@ def _size(size: Any) -> str:
     if isinstance(size, str):
         return size
     if isinstance(size, bool) or not hasattr(size, "__index__") or size.__index__() < 0:
-        raise TypeError(f"compile: expected a number, or a name such as \"batch[1..16]\", for each size of 'shapes' but got {size!r}")
+        raise TypeError(
+            "compile: expected a number, or a name such as \"batch[1..16]\", for each size of 'shapes' but got "
+            f"{size!r}"
+        )
     return str(size.__index__())
 
 
 def _sizes(shapes: Mapping[str, Any]) -> dict[str, list[str]]:
-    """Of each input by its name; a text is as the command line has it: "batch[1..16]x3x224x224"."""
+    """Of each input by its name."""
     sizes = {}
     for name, dims in shapes.items():
         if not isinstance(name, str):
             raise TypeError(f"compile: expected the name of an input in 'shapes' but got {_arguments.kinds(name)}")
-        if isinstance(dims, str):
-            dims = [d.strip() for d in re.split(r"[x×](?![^\[]*\])", dims)]
         if not isinstance(dims, (list, tuple)):
-            raise TypeError(f"compile: expected the sizes of '{name}' in 'shapes' as a list, such as [1, 3, 224, 224], but got {_arguments.kinds(dims)}")
+            raise TypeError(
+                f"compile: expected the sizes of '{name}' in 'shapes' as a list, such as [1, 3, 224, 224], but got "
+                f"{_arguments.kinds(dims)}"
+            )
         sizes[name] = [_size(d) for d in dims]
     return sizes
 
@@ -95,9 +110,8 @@ def compile(
     jobs: int = 0,
 ) -> Module:
     """Compiles an ONNX file (or its bytes) and loads the result. `shapes` gives sizes of inputs: numbers, or
-    names of those that stay open, {"x": ["batch[1..16]", 128]}, or as the command line has them, {"x": "batch[1..16]x128"}; without
-    it they are the model's. `output` keeps the library; without it, it lives as long as this process. `opt_level` is
-    transform.PassContext's where none is given, else 2."""
+    names of those that stay open, {"x": ["batch[1..16]", 128]}; without it they are the model's. `output` keeps the library;
+    without it, it lives as long as this process. `opt_level` is transform.PassContext's where none is given, else 2."""
     with tempfile.TemporaryDirectory(prefix="tenon-") as folder:
         if isinstance(model, bytes):
             path = os.path.join(folder, "model.onnx")

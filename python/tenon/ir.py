@@ -10,6 +10,8 @@ from ._tenon import IrModule
 __all__ = ["IRModule", "assert_structural_equal", "structural_equal", "transform"]
 
 IRModule = IrModule
+IrModule.show = lambda self: print(self)
+IrModule.script = lambda self: str(self)
 
 
 def structural_equal(lhs: Any, rhs: Any) -> bool:

@@ -25,8 +25,10 @@ def _numpy_type(dtype: Any) -> np.dtype:
         try:
             import ml_dtypes
         except ImportError:
-            raise TypeError(f"NumPy has no type {dtype}; the package ml_dtypes, which has it, is not installed") from None
-        return np.dtype(getattr(ml_dtypes, dtype)) if isinstance(dtype, str) and hasattr(ml_dtypes, dtype) else np.dtype(dtype)
+            raise TypeError(
+                f"NumPy has no type {dtype}; the package ml_dtypes, which has it, is not installed"
+            ) from None
+        return np.dtype(getattr(ml_dtypes, dtype, dtype) if isinstance(dtype, str) else dtype)
 
 
 def device(type: int | str, id: int = 0) -> Device:

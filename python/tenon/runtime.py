@@ -156,7 +156,9 @@ class Module:
         """A function that measures calls with given arguments: .mean and .results, in seconds a call, the work that they
         queue on `dev` included."""
         if min(number, repeat) < 1:
-            raise ValueError(f"time_evaluator: expected at least 1 for 'number' and 'repeat' but got {number} and {repeat}")
+            raise ValueError(
+                f"time_evaluator: expected at least 1 for 'number' and 'repeat' but got {number} and {repeat}"
+            )
         function = self.get_function(func_name)
         wait = dev.sync if dev is not None else lambda: None
 
@@ -249,7 +251,9 @@ def load_module(path: str | os.PathLike) -> Module:
                 with archive.extractfile("deploy_lib.so") as content:
                     shutil.copyfileobj(content, file)
         except (KeyError, tarfile.TarError):
-            raise RuntimeError(f"cannot load '{path}': it is no archive with a deploy_lib.so, as Module.save writes it") from None
+            raise RuntimeError(
+                f"cannot load '{path}': it is no archive with a deploy_lib.so, as Module.save writes it"
+            ) from None
         # The file may go: the loader has it open.
         return Module(loaded=_tenon.load(library), path=path)
 

@@ -42,7 +42,8 @@ def _bytes(dtype: str) -> int:
 
 def _type_word(dtype: str) -> int:
     """DLPack's code and bits, as python/src/registry.cc reads them."""
-    return (6 if dtype == "bool" else {"int": 0, "uint": 1, "float": 2, "bfloat": 4}[dtype.rstrip("0123456789")]) | 8 * _bytes(dtype) << 8
+    codes = {"int": 0, "uint": 1, "float": 2, "bfloat": 4, "bool": 6}
+    return codes[dtype.rstrip("0123456789")] | 8 * _bytes(dtype) << 8
 
 
 def _is_index(value: Any) -> bool:
@@ -99,7 +100,9 @@ class Buffer:
     def vload(self, begin: Any, dtype: str | None = None) -> Expr:
         """One element."""
         if dtype not in (None, self.dtype):
-            raise NotImplementedError(f"vload: an element of '{self.name}' is {self.dtype}; vectors are made by vectorize")
+            raise NotImplementedError(
+                f"vload: an element of '{self.name}' is {self.dtype}; vectors are made by vectorize"
+            )
         return self[begin]
 
     def vstore(self, begin: Any, value: Any) -> Statement:
@@ -157,7 +160,9 @@ for _name in ("add", "radd", "sub", "rsub", "mul", "rmul", "truediv", "rtruediv"
 
 
 def _argument(value: Any, function: str) -> str:
-    """Numbers and sizes are C's int, elements what they are, buffers and strings pointers."""
+    """Numbers and sizes are C's int, elements what they are, buffers pointers."""
+    if isinstance(value, _Elements):
+        value = value._buffer
     if isinstance(value, (Buffer, Pointer)):
         return (value.data if isinstance(value, Buffer) else value).text
     if isinstance(value, bool):
@@ -196,23 +201,25 @@ def call_packed(func_name: str, *args: Any) -> Call:
     _name(func_name, "call_packed")
     expose()
     words: list[tuple[str, str]] = []  # type and value of each word of 64 bits, as python/src/registry.cc reads them
-    for value in args:
+    for value in (a._buffer if isinstance(a, _Elements) else a for a in args):
         if isinstance(value, Buffer):
-            words += [("i64", "3i64"), ("handle", value.data.text), ("i64", f"{_type_word(value.dtype)}i64"), ("i64", f"{len(value.shape)}i64")]
+            words += [("i64", "3i64"), ("handle", value.data.text)]
+            words += [("i64", f"{number}i64") for number in (_type_word(value.dtype), len(value.shape))]
             words += [("i64", f"i64({d})") for d in value.shape]
         elif isinstance(value, (bool, int)):
             words += [("i64", "0i64"), ("i64", f"{int(value)}i64")]
         elif isinstance(value, float):
             words += [("i64", "1i64"), ("f64", f"{value!r}f64")]
         elif isinstance(value, Expr):
-            is_float = "float" in value.dtype
-            words += [("i64", "1i64" if is_float else "0i64"), ("f64", f"f64({value})") if is_float else ("i64", f"i64({value})")]
+            kind, number = ("f64", "1i64") if "float" in value.dtype else ("i64", "0i64")
+            words += [("i64", number), (kind, f"{kind}({value})")]
         else:
             raise TypeError(f"call_packed: expected buffers, expressions and numbers but got {_kinds(value)}")
     name = f"packed.{next(_COUNTER)}"
     before = [f"alloc {name}: i64[{max(len(words), 1)}] in local align 8"]
     before += [f"ptr_store<{kind}>(data<handle>({name}[0]), {8 * i}, {text})" for i, (kind, text) in enumerate(words)]
-    return Call("int32", f'extern<i32>("tenon_call_registered", "{func_name}", data<handle>({name}[0]), {len(args)}i32)', before)
+    arguments = f'"{func_name}", data<handle>({name}[0]), {len(args)}i32'
+    return Call("int32", f'extern<i32>("tenon_call_registered", {arguments})', before)
 
 
 def call_intrin(dtype: Any, func_name: str, *args: Any) -> Any:
@@ -220,7 +227,10 @@ def call_intrin(dtype: Any, func_name: str, *args: Any) -> Any:
     name = _name(func_name, "call_intrin").removeprefix("tir.")
     function = getattr(te, name, None) if name in te.__all__ else None
     if function is None:
-        raise NotImplementedError(f"call_intrin: there is no function '{func_name}'; those that there are, are te's (docs/tensor-expressions.md)")
+        raise NotImplementedError(
+            f"call_intrin: there is no function '{func_name}'; those that there are, are te's "
+            "(docs/tensor-expressions.md)"
+        )
     return function(*args).astype(te._dtype(dtype))
 
 
@@ -261,10 +271,6 @@ class _Elements:
     @property
     def dtype(self) -> str:
         return self._buffer.dtype
-
-    @property
-    def asobject(self) -> Callable:
-        return lambda: self._buffer
 
 
 _KINDS = {"serial": "", "parallel": " parallel", "vectorize": " vectorized", "unroll": " unrolled"}
@@ -342,7 +348,10 @@ class IRBuilder:
         return te.likely(expr)
 
     def scope_attr(self, *args: Any) -> None:
-        raise NotImplementedError("scope_attr: loops are bound to threads by a schedule, or by `for i in 0..n thread threadIdx.x` in the text of loop IR")
+        raise NotImplementedError(
+            "scope_attr: loops are bound to threads by a schedule, or by `for i in 0..n thread threadIdx.x` in the "
+            "text of loop IR"
+        )
 
     def __repr__(self) -> str:
         return f"<tenon.tir.IRBuilder of {len(self._lines)} lines>"
@@ -374,7 +383,10 @@ def function_text(name: str, ins: Sequence[Buffer], outs: Sequence[Buffer], body
             dims.update(dict.fromkeys(_NAME.findall(str(size))))
     sizes = f"<{', '.join(dims)}>" if dims else ""
     parameters = [parameter(b, "") for b in ins] + [parameter(b, "out ") for b in outs]
-    lines = "\n".join("  " + line for line in _lines(body))
+    try:
+        lines = "\n".join("  " + line for line in _lines(body))
+    except TypeError as error:
+        raise TypeError(f"'{name}': {error}") from None
     return f"func @{name}{sizes}({', '.join(parameters)}) kind device {{\n{lines}\n}}\n"
 
 

@@ -146,7 +146,9 @@ def thread_axis(dom: Any = None, tag: str = "", name: str = "") -> IterVar:
     """A loop over the threads of an axis, for Stage.bind: thread_axis("threadIdx.x"). (tvm's order, a domain first, is
     taken too: thread_axis((0, 32), "threadIdx.x") is for loops of 32 iterations.)"""
     if not isinstance(tag, str) or not (tag or isinstance(dom, str)):
-        raise TypeError(f"thread_axis: expected the name of an axis, such as \"threadIdx.x\", but got {_kinds(tag or dom)}")
+        raise TypeError(
+            f"thread_axis: expected the name of an axis, such as \"threadIdx.x\", but got {_kinds(tag or dom)}"
+        )
     extent = None
     if not isinstance(dom, str) and dom is not None:
         begin, extent = dom if isinstance(dom, (list, tuple)) and len(dom) == 2 else (0, dom)
@@ -159,7 +161,9 @@ def thread_axis(dom: Any = None, tag: str = "", name: str = "") -> IterVar:
 def _axes(axes: Any) -> list:
     axes = list(axes) if isinstance(axes, (list, tuple)) else [axes]
     if not builtins.all(isinstance(a, IterVar) for a in axes):
-        raise TypeError(f"a reduction is over axes of reduce_axis, not over {_kinds(axes if len(axes) != 1 else axes[0])}")
+        raise TypeError(
+            f"a reduction is over axes of reduce_axis, not over {_kinds(axes if len(axes) != 1 else axes[0])}"
+        )
     return axes
 
 
@@ -265,7 +269,12 @@ def extern(
 
 
 def decl_tensor_intrin(
-    op: Operation, fcompute: Callable, name: str = "tensor_intrin", binds: Mapping | None = None, scalar_params: Any = None, default_buffer_params: Any = None
+    op: Operation,
+    fcompute: Callable,
+    name: str = "tensor_intrin",
+    binds: Mapping | None = None,
+    scalar_params: Any = None,
+    default_buffer_params: Any = None,
 ) -> Any:
     """An intrinsic that computes what the operation does, for Stage.tensorize. fcompute(ins, outs) gives the statement that
     computes it, or of a reduction three: the whole of it, its start, and what adds a part; None stands for one that is
@@ -399,17 +408,26 @@ def _of_numpy(self: Expr, function: Any, method: str, *inputs: Any, **options: A
     if method == "__call__" and name in _OPERATORS and len(inputs) == 2:
         for value in inputs:
             if isinstance(value, np.ndarray) and value.ndim > 0:
-                raise TypeError(f"an expression is one element: it does not meet an array of shape {value.shape}; a te.placeholder stands for one")
+                raise TypeError(
+                    f"an expression is one element: it does not meet an array of shape {value.shape}; a "
+                    "te.placeholder stands for one"
+                )
         return _OPERATORS[name](*(_expr(value) for value in inputs))
     ours = _OURS.get(name, name)
-    hint = f"te.{ours} is the function of expressions" if ours in __all__ else "functions of expressions are te's (docs/tensor-expressions.md)"
+    hint = "functions of expressions are te's (docs/tensor-expressions.md)"
+    if ours in __all__:
+        hint = f"te.{ours} is the function of expressions"
     raise TypeError(f"np.{name} takes numbers, but '{self}' is an expression: {hint}")
 
 
 def _no_number(self: Expr) -> float:
-    raise TypeError(f"'{self}' is an expression, no number yet: where math.exp and its like take numbers, te.exp and te's others take expressions")
+    raise TypeError(
+        f"'{self}' is an expression, no number yet: where math.exp and its like take numbers, te.exp and te's others "
+        "take expressions"
+    )
 
 
+Expr.equal = lambda self, other: _tenon.equal(self, _expr(other, "equal", "other"))
 Expr.__array_ufunc__ = _of_numpy
 Expr.__float__ = _no_number
 

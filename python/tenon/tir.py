@@ -227,7 +227,9 @@ class Schedule:
         known = self.get_reads(block) if reads else self.get_writes(block)
         if not 0 <= buffer < len(known):
             what = "reads" if reads else "writes"
-            raise ValueError(f"block {block} has no buffer {buffer} among those that it {what}, which are {', '.join(known)}")
+            raise ValueError(
+                f"block {block} has no buffer {buffer} among those that it {what}, which are {', '.join(known)}"
+            )
         return known[buffer]
 
     def cache_read(self, block: str, buffer: str | int, scope: str) -> str:
@@ -329,6 +331,7 @@ class Schedule:
         self._s.replay(trace)
 
 
+Trace.show = lambda self: print(self)
 Trace.__repr__ = lambda self: str(self) or "<tenon.tir.Trace of no steps>"
 
 

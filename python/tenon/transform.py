@@ -34,12 +34,22 @@ class PassContext:
     """`with PassContext(opt_level=3):`. The level is that of tenon.compile where none is given (3, tvm's highest, is 2 here);
     kernels of one's own are as their schedules say at any level. Every key of `config` is refused with what does the same."""
 
-    def __init__(self, opt_level: int = _HIGHEST, required_pass: Any = None, disabled_pass: Any = None, instruments: Any = None, config: Mapping | None = None):
+    def __init__(
+        self,
+        opt_level: int = _HIGHEST,
+        required_pass: Any = None,
+        disabled_pass: Any = None,
+        instruments: Any = None,
+        config: Mapping | None = None,
+    ):
         if not isinstance(opt_level, int) or opt_level < 0:
             raise ValueError(f"PassContext: expected a level from 0 on but got {opt_level}")
         for name, given in (("required_pass", required_pass), ("disabled_pass", disabled_pass), ("instruments", instruments)):
             if given:
-                raise NotImplementedError(f"PassContext has no {name}: passes are chosen by the pipeline; tenon-opt runs them one by one (docs/tenon-opt.md)")
+                raise NotImplementedError(
+                    f"PassContext has no {name}: passes are chosen by the pipeline; tenon-opt runs them one by one "
+                    "(docs/tenon-opt.md)"
+                )
         for key in config or {}:
             what = _CONFIG.get(key, f"there is no such setting; those that tvm has and Tenon answers are {', '.join(_CONFIG)}")
             raise NotImplementedError(f"PassContext has no '{key}': {what}")

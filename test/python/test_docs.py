@@ -64,6 +64,10 @@ class Snippets(unittest.TestCase):
         source = names["product"].get_source()
         for operation in ("mma.sync.aligned.m16n8k16", "ldmatrix.sync.aligned.m8n8.x4.trans", "cp.async.wait_group 1"):
             self.assertIn(operation, source)
+        # What a bare target lacks is named, with what has it.
+        for target in ("cuda", "cuda -arch=sm_70"):
+            with self.assertRaisesRegex(ValueError, r"'ptx.mma.m16n8k16.f16', an operation .* does not have: it needs sm_80 \(target cuda -arch=sm_80\)"):
+                names["tenon"].build(names["s"], [names["A"], names["B"], names["C"]], target)
         # Registers have no addresses.
         self.assertRegex(source, r"#pragma unroll\n *for .*\n *#pragma unroll\n *for .*\n *ptx_mma_m16n8k16_f16")
 

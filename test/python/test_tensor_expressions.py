@@ -513,6 +513,21 @@ class Sessions(unittest.TestCase):
         np.testing.assert_allclose(y, np.maximum(feed @ w, 0), rtol=1e-5, atol=1e-6)
         with self.assertRaisesRegex(ValueError, "missing"):
             session.run(None, {})
+        for error, message, shapes in (
+            (TypeError, "expected the sizes of 'x' in 'shapes' as a list, such as .1, 3, 224, 224., but got int", {"x": 3}),
+            (TypeError, "expected the sizes of 'x' in 'shapes' as a list, .* but got str", {"x": "3x4"}),
+            (TypeError, "expected a number, or a name .* for each size of 'shapes' but got None", {"x": [None, 4]}),
+            (TypeError, "for each size of 'shapes' but got -1", {"x": [-1, 4]}),
+            (TypeError, "for each size of 'shapes' but got 3.5", {"x": [3.5, 4]}),
+            (TypeError, "expected the name of an input in 'shapes' but got int", {0: [3, 4]}),
+            (TypeError, "compile: expected dict . None for 'shapes' but got list of int, int", [3, 4]),
+            (ValueError, "input 'z': a shape is given for it, but the model has no such input", {"z": [3, 4]}),
+            (ValueError, "is not a size", {"x": ["3..4", 4]}),
+        ):
+            with self.subTest(shapes=shapes), self.assertRaisesRegex(error, message):
+                tenon.compile(model.SerializeToString(), shapes=shapes)
+        again = tenon.compile(model.SerializeToString(), shapes={"x": (np.int64(3), 4)})
+        np.testing.assert_array_equal(again(feed).numpy(), y)
 
 
 if __name__ == "__main__":

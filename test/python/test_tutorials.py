@@ -110,6 +110,95 @@ class Matmul(unittest.TestCase):
         self.check(s, [A, B, C])
 
 
+class ConvolutionOnAGpu(unittest.TestCase):
+    """How to optimize convolution on GPU."""
+
+    def build(self, target, batch, in_channel, out_channel, in_size, tile, num_thread, step):
+        kernel, pad, stride, vthread = 3, 1, 1, 2
+        A = te.placeholder((in_size, in_size, in_channel, batch), name="A")
+        W = te.placeholder((kernel, kernel, in_channel, out_channel), name="W")
+        out_size = (in_size - kernel + 2 * pad) // stride + 1
+        Apad = te.compute(
+            (in_size + 2 * pad, in_size + 2 * pad, in_channel, batch),
+            lambda yy, xx, cc, nn: tvm.tir.if_then_else(
+                tvm.tir.all(yy >= pad, yy - pad < in_size, xx >= pad, xx - pad < in_size),
+                A[yy - pad, xx - pad, cc, nn],
+                tvm.tir.const(0.0, "float32"),
+            ),
+            name="Apad",
+        )
+        rc = te.reduce_axis((0, in_channel), name="rc")
+        ry = te.reduce_axis((0, kernel), name="ry")
+        rx = te.reduce_axis((0, kernel), name="rx")
+        B = te.compute(
+            (out_size, out_size, out_channel, batch),
+            lambda yy, xx, ff, nn: te.sum(Apad[yy * stride + ry, xx * stride + rx, rc, nn] * W[ry, rx, rc, ff], axis=[ry, rx, rc]),
+            name="B",
+        )
+        s = te.create_schedule(B.op)
+        s[Apad].compute_inline()
+        AA = s.cache_read(Apad, "shared", [B])
+        WW = s.cache_read(W, "shared", [B])
+        AL = s.cache_read(AA, "local", [B])
+        WL = s.cache_read(WW, "local", [B])
+        BL = s.cache_write(B, "local")
+        block_factor = tile * num_thread
+        block_x, block_y, block_z = (te.thread_axis(f"blockIdx.{d}") for d in "xyz")
+        thread_x = te.thread_axis((0, num_thread), "threadIdx.x")
+        thread_y = te.thread_axis((0, num_thread), "threadIdx.y")
+        thread_xz = te.thread_axis((0, vthread), "vthread", name="vx")
+        thread_yz = te.thread_axis((0, vthread), "vthread", name="vy")
+        hi, wi, fi, ni = s[B].op.axis
+        bz = s[B].fuse(hi, wi)
+        by, fi = s[B].split(fi, factor=block_factor)
+        bx, ni = s[B].split(ni, factor=block_factor)
+        s[B].bind(bz, block_z)
+        s[B].bind(by, block_y)
+        s[B].bind(bx, block_x)
+        tyz, fi = s[B].split(fi, nparts=vthread)
+        txz, ni = s[B].split(ni, nparts=vthread)
+        ty, fi = s[B].split(fi, nparts=num_thread)
+        tx, ni = s[B].split(ni, nparts=num_thread)
+        s[B].reorder(bz, by, bx, tyz, txz, ty, tx, fi, ni)
+        s[B].bind(tyz, thread_yz)
+        s[B].bind(txz, thread_xz)
+        s[B].bind(ty, thread_y)
+        s[B].bind(tx, thread_x)
+        s[BL].compute_at(s[B], tx)
+        yi, xi, fi, ni = s[BL].op.axis
+        ry, rx, rc = s[BL].op.reduce_axis
+        rco, rci = s[BL].split(rc, factor=step)
+        s[BL].reorder(rco, ry, rx, rci, fi, ni)
+        s[AA].compute_at(s[BL], rx)
+        s[WW].compute_at(s[BL], rx)
+        s[AL].compute_at(s[BL], rci)
+        s[WL].compute_at(s[BL], rci)
+        for shared in (AA, WW):
+            yi, xi, ci, ni = s[shared].op.axis
+            ty, ci = s[shared].split(ci, nparts=num_thread)
+            tx, ni = s[shared].split(ni, nparts=num_thread)
+            _, ni = s[shared].split(ni, factor=4)
+            s[shared].reorder(ty, tx, yi, xi, ci, ni)
+            s[shared].bind(ty, thread_y)
+            s[shared].bind(tx, thread_x)
+            s[shared].vectorize(ni)
+        return tvm.build(s, [A, W, B], target)
+
+    def test_as_printed(self):
+        func = self.build("cuda -arch=null", 256, 256, 512, 14, 8, 8, 8)
+        self.assertIn("__shared__", func.imported_modules[0].get_source())
+        dev = tvm.device("opencl", 0)
+        if not dev.exist:
+            self.skipTest("no OpenCL device here")
+        a, w = random(6, 6, 8, 16) - 0.5, random(3, 3, 8, 32) - 0.5
+        func = self.build("opencl", 16, 8, 32, 6, 4, 4, 4)
+        b = tvm.nd.empty((6, 6, 32, 16), "float32", dev)
+        func(tvm.nd.array(a, dev), tvm.nd.array(w, dev), b)
+        padded = np.pad(a, ((1, 1), (1, 1), (0, 0), (0, 0)))
+        want = sum(np.einsum("yxcn,cf->yxfn", padded[i : i + 6, j : j + 6], w[i, j]) for i in range(3) for j in range(3))
+        tvm.testing.assert_allclose(b, want, rtol=1e-3, atol=1e-4)
+
+
 class Reduction(unittest.TestCase):
     """Reductions, on a CPU."""
 
@@ -366,6 +455,15 @@ class Intrinsics(unittest.TestCase):
             B = te.compute((n,), f, name="B")
             got = tvm.build(te.create_schedule(B.op), [A, B], "llvm")(x).numpy()
             tvm.testing.assert_allclose(got, np.where((x > 0.5) | (np.arange(9) == 0), np.arange(9), 2) if want is None else want, rtol=1e-5)
+
+
+class Variables(unittest.TestCase):
+    def test_of_loop_ir(self):
+        n, scale = tvm.tir.Var("n", "int32"), tvm.tir.Var("scale", "float32")
+        self.assertEqual((n.dtype, scale.dtype, tvm.tir.SizeVar("m", "int32").dtype), ("int64", "float32", "int64"))
+        A = te.placeholder((n,), name="A")
+        B = te.compute((n,), lambda i: A[i] * scale, name="B")
+        self.assertEqual(tvm.build(te.create_schedule(B.op), [A, scale, B])(random(3), 2.0).shape, (3,))
 
 
 class Tuples(unittest.TestCase):

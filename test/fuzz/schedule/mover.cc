@@ -323,8 +323,10 @@ void Outline(Mover& m) {
   if (m.options().gpu) return;
   m.Try("outline", {m.Sometimes(3) ? m.Block() : m.Loop(), "piece"});
 }
+// What is not asked for: launches that begin early, and copies made ahead, need a place of their
+// own.
 void Annotate(Mover& m) {
-  m.Try("annotate", {m.Sometimes(2) ? m.Block() : m.Loop(), "producer_stages", m.Number(0, 9)});
+  m.Try("annotate", {m.Sometimes(2) ? m.Block() : m.Loop(), std::string(kDependentAttr), false});
 }
 
 // ---- What chance would not put together ----

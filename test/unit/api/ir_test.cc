@@ -51,6 +51,47 @@ void ExpectProduct(const tenon::Function& f, int64_t n) {
   }
 }
 
+TEST(Ir, ModulesAreJoined) {
+  MatMul m(8), other(4);
+  const tenon::IrModule one = tenon::CreateFunc(m.args(), "one");
+  const tenon::IrModule two = tenon::CreateFunc(other.args(), "two");
+  tenon::Library both = tenon::Build(tenon::IrModule::Joined({one, two, one}));
+  EXPECT_EQ(both.functions(), (std::vector<std::string>{"one", "two"}));
+  ExpectProduct(both.GetFunction("one"), 8);
+  ExpectProduct(both.GetFunction("two"), 4);
+  EXPECT_THROW(tenon::IrModule::Joined({one, tenon::CreateFunc(other.args(), "one")}),
+               tenon::Error);
+}
+
+TEST(Ir, BlocksHaveTheBuffersOfTheirDeclarations) {
+  MatMul m(8);
+  IrSchedule s(tenon::CreateFunc(m.args()));
+  EXPECT_EQ(s.GetReads("C"), (std::vector<std::string>{"A", "B"}));
+  EXPECT_EQ(s.GetWrites("C"), (std::vector<std::string>{"C"}));
+  EXPECT_THROW(s.GetReads("nothing"), tenon::Error);
+}
+
+TEST(Ir, ResultsOfOneOperationAreCachedTogether) {
+  te::Tensor a = te::Placeholder({6}, DataType::kFloat32, "A");
+  std::vector<te::Tensor> made = te::ComputeTuple(
+      {6},
+      [&](const std::vector<te::Var>& i) {
+        return te::Tuple{{a(i[0]) + 1, a(i[0]) * 2}, {}, {}, {}};
+      },
+      "B");
+  tenon::Schedule s = tenon::CreateSchedule(made);
+  std::vector<te::Tensor> near = s.CacheWrite(made, "local");
+  ASSERT_EQ(near.size(), 2u);
+  s[near[0]].ComputeAt(s[made[0]], s[made[0]].op().axis()[0]);
+  std::vector<float> x = {0, 1, 2, 3, 4, 5}, y(6), z(6);
+  auto view = [](std::vector<float>& v) {
+    return tenon::Tensor::Wrap(v.data(), {6}, DataType::kFloat32);
+  };
+  tenon::Build(s, {a, made[0], made[1]}).GetFunction("main")(view(x), view(y), view(z));
+  EXPECT_EQ(y, (std::vector<float>{1, 2, 3, 4, 5, 6}));
+  EXPECT_EQ(z, (std::vector<float>{0, 2, 4, 6, 8, 10}));
+}
+
 // What Trace::ToCpp prints for the schedule below, word for word.
 void Apply(tenon::IrSchedule& s) {
   s.Decide("rows", {2, 4}, 4);       // 4
