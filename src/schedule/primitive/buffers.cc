@@ -1,7 +1,7 @@
 // Primitives on buffers: their scope, how they are stored and aligned. Also annotations.
 
+#include "arith/injective.h"
 #include "ir/visit.h"
-#include "schedule/analysis/injective.h"
 #include "schedule/analysis/retarget.h"
 #include "schedule/primitive/primitives.h"
 
@@ -50,7 +50,7 @@ Result TransformLayout(State& s, const std::string& name, const Layout& layout) 
     }
     std::vector<KnownSum> known;
     for (const Expr& e : layout->storage) known.push_back({e});
-    if (FixedVars(known, coords, &analyzer).size() != coords.size()) {
+    if (FixedVars(known, coords, {}, &analyzer).size() != coords.size()) {
       return Because("the layout is not known to give every element of " + name +
                      " a place of its own");
     }
