@@ -327,7 +327,11 @@ bool PartsWrittenBefore(const Body& body, const std::vector<Access>& all, const 
 
 }  // namespace
 
-bool IsCoveredIn(const Body& body, const Buffer& buffer, const Node* scope, bool whole) {
+namespace {
+
+// The first read under the scope that is not known to find what the same run of it has written.
+std::optional<Access> FirstUncovered(const Body& body, const Buffer& buffer, const Node* scope,
+                                     bool whole) {
   std::vector<Access> all = body.AccessesUnder(scope);
   std::erase_if(all, [&](const Access& a) { return a.region->buffer != buffer; });
   for (const Access& read : all) {
@@ -337,9 +341,15 @@ bool IsCoveredIn(const Body& body, const Buffer& buffer, const Node* scope, bool
       if (w.place == read.place) return StartsInside(*w.place, scope, whole);
       return WritesBefore(body, w, read);
     });
-    if (!covered && !PartsWrittenBefore(body, all, read)) return false;
+    if (!covered && !PartsWrittenBefore(body, all, read)) return read;
   }
-  return true;
+  return std::nullopt;
+}
+
+}  // namespace
+
+bool IsCoveredIn(const Body& body, const Buffer& buffer, const Node* scope, bool whole) {
+  return !FirstUncovered(body, buffer, scope, whole);
 }
 
 bool IsWrittenBefore(const Body& body, const Access& read) {
@@ -421,21 +431,25 @@ bool IsFreeReduction(const std::vector<Access>& accesses, const For* loop) {
          !BindsLoop(block, IterKind::kSpatial, loop) && PermitsReassociation(block);
 }
 
-Diagnostic WhyConflict(const std::vector<Access>& accesses, const For* loop) {
+Diagnostic WhyConflict(const Body& body, const std::vector<Access>& accesses, const For* loop) {
   const Buffer& buffer = accesses[0].region->buffer;
   for (const Access& a : accesses) {
     if (a.write && BindsLoop(*a.place->block(), IterKind::kReduce, loop)) {
       return OfBlock(a.place->block()->name, "loop " + NameOf(loop) + " runs over its reduction");
     }
   }
-  for (const Access& a : accesses) {
-    if (a.write) {
-      return OfBlock(a.place->block()->name, "iterations of loop " + NameOf(loop) +
-                                                 " are not known to touch different elements of " +
-                                                 buffer->name);
+  const auto write =
+      std::find_if(accesses.begin(), accesses.end(), [](const Access& a) { return a.write; });
+  Diagnostic d = OfBlock(write->place->block()->name,
+                         "iterations of loop " + NameOf(loop) +
+                             " are not known to touch different elements of " + buffer->name);
+  if (body.IsAlloc(buffer) && AllUsesUnder(body, buffer, loop)) {
+    if (const auto read = FirstUncovered(body, buffer, loop, false)) {
+      d.notes.push_back("nor is all that block " + read->place->block()->name + " reads of " +
+                        buffer->name + " known to be written before in the same iteration");
     }
   }
-  TN_UNREACHABLE();
+  return d;
 }
 
 }  // namespace
@@ -462,7 +476,7 @@ std::optional<Diagnostic> ConflictBetweenIterations(const Body& body, const Plac
       continue;
     }
     if (reductions && IsFreeReduction(accesses, loop)) continue;
-    return WhyConflict(accesses, loop);
+    return WhyConflict(body, accesses, loop);
   }
   return std::nullopt;
 }

@@ -2,6 +2,7 @@
 
 #include "arith/injective.h"
 #include "ir/visit.h"
+#include "loop/padded_rows.h"
 #include "schedule/analysis/retarget.h"
 #include "schedule/primitive/primitives.h"
 
@@ -92,7 +93,7 @@ Result StorageAlign(State& s, const std::string& name, const int64_t& axis, cons
   Analyzer analyzer;
   Learn(*s.func, &analyzer);
   storage.push_back(analyzer.Simplify(within));
-  extents.push_back(analyzer.Simplify(size + (IndexConst(offset) - size) % factor));
+  extents.push_back(PaddedExtent(analyzer.Simplify(size), {factor, offset}));
   Layout layout = LayoutNode::Make(coords, std::move(storage), std::move(extents));
   ReplaceBuffer(s, b,
                 BufferNode::Make(b->name, b->dtype, b->shape, b->scope, layout, {}, b->align));
