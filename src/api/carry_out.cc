@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "api/schedule_data.h"
+#include "loop/promises.h"
 
 namespace tenon::inline v0 {
 
@@ -60,6 +61,13 @@ void ApplyNote(const LoopNote& note, const std::string& loop, inner::Schedule* s
   }
 }
 
+// Threads are bound where the stage is placed, and what is promised of their loops is known by
+// then.
+bool IsEarly(const LoopNote& note) {
+  return note.kind == LoopNote::Kind::kBind ||
+         (note.kind == LoopNote::Kind::kPragma && note.key == kIndependentAttr);
+}
+
 // Puts a stage where it is asked to be, and its loops into the form that is asked for.
 void Place(const StageData& stage, StageNames* names, inner::Schedule* s) {
   const bool reverse = stage.attach == Attach::kReverseAt;
@@ -89,7 +97,7 @@ void Place(const StageData& stage, StageNames* names, inner::Schedule* s) {
   for (const LoopStep& step : stage.steps) ApplyStep(step, s, &own);
   // Producers that come under these loops see which of them are threads.
   for (const LoopNote& note : stage.notes) {
-    if (note.kind == LoopNote::Kind::kBind) ApplyNote(note, own.at(note.loop.node().get()), s);
+    if (IsEarly(note)) ApplyNote(note, own.at(note.loop.node().get()), s);
   }
   RequireOk(*s);
 }
@@ -179,7 +187,7 @@ inner::Schedule CarryOut(const ScheduleData& data) {
   for (const auto& stage : data.stages) {
     for (const LoopNote& note : stage->notes) {
       auto own = names.find(stage.get());
-      if (own == names.end() || note.kind == LoopNote::Kind::kBind) continue;
+      if (own == names.end() || IsEarly(note)) continue;
       if (note.kind == LoopNote::Kind::kUnroll && IsArranged(data, note.loop)) continue;
       ApplyNote(note, own->second.at(note.loop.node().get()), &s);
     }

@@ -28,6 +28,7 @@
 
 #include "arith/injective.h"
 #include "ir/visit.h"
+#include "loop/promises.h"
 #include "loop/reducer.h"
 #include "schedule/analysis/retarget.h"
 
@@ -431,6 +432,12 @@ bool IsFreeReduction(const std::vector<Access>& accesses, const For* loop) {
          !BindsLoop(block, IterKind::kSpatial, loop) && PermitsReassociation(block);
 }
 
+bool UpdatesAccumulator(const std::vector<Access>& accesses, const For* loop) {
+  return std::any_of(accesses.begin(), accesses.end(), [&](const Access& a) {
+    return a.write && BindsLoop(*a.place->block(), IterKind::kReduce, loop);
+  });
+}
+
 Diagnostic WhyConflict(const Body& body, const std::vector<Access>& accesses, const For* loop) {
   const Buffer& buffer = accesses[0].region->buffer;
   for (const Access& a : accesses) {
@@ -449,6 +456,8 @@ Diagnostic WhyConflict(const Body& body, const std::vector<Access>& accesses, co
                         buffer->name + " known to be written before in the same iteration");
     }
   }
+  d.notes.push_back(std::string("where they are apart all the same, the loop's attribute ") +
+                    kIndependentAttr + " promises it");
   return d;
 }
 
@@ -459,7 +468,8 @@ std::optional<Diagnostic> ConflictBetweenIterations(const Body& body, const Plac
   const For* loop = place.loop();
   if (place.inner) return Because("loop " + NameOf(loop) + " is inside the body of a block");
   if (IsOne(loop->extent)) return std::nullopt;
-  if (auto opaque = OpaqueUnder(body, loop)) return opaque;
+  const bool promised = loop->attrs.Has(kIndependentAttr);
+  if (auto opaque = OpaqueUnder(body, loop); opaque && !promised) return opaque;
   for (const Place* p : body.BlocksUnder(loop)) {
     if (BindsLoop(*p->block(), IterKind::kOrdered, loop)) {
       return OfBlock(p->block()->name, "loop " + NameOf(loop) + " runs over an ordered variable");
@@ -476,6 +486,7 @@ std::optional<Diagnostic> ConflictBetweenIterations(const Body& body, const Plac
       continue;
     }
     if (reductions && IsFreeReduction(accesses, loop)) continue;
+    if (promised && !UpdatesAccumulator(accesses, loop)) continue;
     return WhyConflict(body, accesses, loop);
   }
   return std::nullopt;
