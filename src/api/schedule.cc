@@ -23,6 +23,7 @@
 
 #include "api/ir_data.h"
 #include "api/schedule_data.h"
+#include "loop/promises.h"
 #include "loop/warpgroup.h"
 
 namespace tenon::inline v0 {
@@ -34,9 +35,9 @@ using te::LoopKind;
 using te::Operation;
 using te::OperationData;
 
-// What passes read off loops.
+// What primitives and passes read off loops.
 std::vector<std::string> Pragmas() {
-  return {kCooperativeAttr, kDependentAttr, kProducerStagesAttr};
+  return {kCooperativeAttr, kDependentAttr, kIndependentAttr, kProducerStagesAttr};
 }
 
 std::string Names(const std::vector<IterVar>& loops) {
