@@ -199,6 +199,12 @@ void BindSchedules(nb::module_& m) {
           nb::arg("var"), nb::arg("pragma_type"), nb::arg("pragma_value") = nb::none(),
           "An attribute of the loop, for passes and back ends.")
       .def(
+          "assume_independent",
+          [](Stage& s, const IterVar& var) { s.Pragma(var, "assume_independent", ""); },
+          nb::arg("var"),
+          "A promise: no iteration of the loop touches what another one writes. What runs it in "
+          "parallel relies on it.")
+      .def(
           "storage_align",
           [](Stage& s, const IterVar& axis, const Number& factor, const Number& offset) {
             s.StorageAlign(axis, ValueOf(factor), ValueOf(offset));

@@ -302,6 +302,10 @@ class Schedule:
     def annotate(self, loop_or_block: str, key: str, value: bool | int | float | str | Sequence) -> None:
         self._s.apply("annotate", [loop_or_block, key, value])
 
+    def assume_independent(self, loop: str) -> None:
+        """A promise: no iteration of the loop touches what another one writes."""
+        self._s.apply("annotate", [loop, "assume_independent", ""])
+
     # ---- Choices ----
 
     def decide(self, name: str, domain: Sequence[int], guess: int) -> int:

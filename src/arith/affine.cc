@@ -63,7 +63,7 @@ std::vector<Expr> StorageExtents(const std::vector<Expr>& shape,
   std::vector<Expr> out;
   for (size_t i = 0; i < layout->storage.size(); ++i) {
     if (i < layout->extents.size() && layout->extents[i]) {
-      out.push_back(layout->extents[i]);
+      out.push_back(analyzer.Simplify(layout->extents[i]));
       continue;
     }
     ExprInterval range = EvalInterval(layout->storage[i], domain, &analyzer);

@@ -124,6 +124,7 @@ struct Analyzer::Impl {
                                       int64_t d);
   bool ProveByRemainder(const Linear& sum, int facts_left);
   bool ProveByElimination(const Linear& sum, int facts_left);
+  bool ProveByFactor(const Linear& sum, int facts_left);
   bool ProveLe(const Expr& a, const Expr& b, int64_t slack = 0);  // a + slack <= b
 
   // ---- facts.cc ----

@@ -67,6 +67,7 @@ size_t Analyzer::Impl::Assume(const Expr& condition) {
       AssumeOne(c);
     }
   }
+  ForgetResults();  // of the way here, when less was known
   return marks.size() - 1;
 }
 

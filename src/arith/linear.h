@@ -44,6 +44,10 @@ std::vector<Expr> Factors(const Expr& product);
 /// The product of atoms, in canonical order; the constant 1 of no atoms.
 Expr ProductOf(std::vector<Expr> atoms);
 
+/// The sum that an index expression is, its atoms simplified without facts.
+Linear SumOf(const Expr& e);
+/// The expression that a comparison of indices says is not positive; nothing where it says more.
+std::optional<Expr> NotPositive(const Expr& comparison);
 /// The expression of a sum: `a * 4 + b - c + 1`.
 Expr ToExpr(const Linear& sum);
 

@@ -1,7 +1,7 @@
 // Proofs of inequalities: sum <= 0, by constant ranges, assumed facts, case distinction on min, max
-// and select, the bounds of floor quotients, and elimination of variables with symbolic bounds,
-// innermost first. Every step replaces the sum by one that is not smaller, so a success is a proof;
-// a budget bounds the search.
+// and select, the bounds of floor quotients, elimination of variables with symbolic bounds,
+// innermost first, and of factors with constant ones. Every step replaces the sum by one that is
+// not smaller, so a success is a proof; a budget bounds the search.
 #include <algorithm>
 #include <cstdlib>
 #include <numeric>
@@ -52,7 +52,7 @@ bool Analyzer::Impl::ProveStep(const Linear& sum, int facts_left) {
   if (sum.IsConstant()) return false;
   return (facts_left > 0 && ProveByFact(sum, facts_left)) || ProveByCases(sum, facts_left) ||
          ProveByQuotient(sum, facts_left) || ProveByRemainder(sum, facts_left) ||
-         ProveByElimination(sum, facts_left);
+         ProveByElimination(sum, facts_left) || ProveByFactor(sum, facts_left);
 }
 
 bool Analyzer::Impl::ProveByFact(const Linear& sum, int facts_left) {
@@ -182,9 +182,33 @@ bool Analyzer::Impl::ProveByElimination(const Linear& sum, int facts_left) {
   Interval sign = Bounds(*normal);
   Expr bound = sign.min >= 0 ? inner_facts->max : sign.max <= 0 ? inner_facts->min : nullptr;
   if (!bound) return false;
+  // What has been assumed since may have tightened a constant one.
+  if (AsInt(bound))
+    bound = IndexConst(sign.min >= 0 ? inner_facts->range.max : inner_facts->range.min);
   auto product = Multiply(ids, *normal, LinearOf(bound));
   auto next = product ? AddScaled(ids, rest, *product, 1) : std::nullopt;
   return next && ProveStep(*next, facts_left);
+}
+
+// x % 5 * n is at most 4 * n where n is not negative: a factor of constant range goes to its end,
+// so that what it multiplies cancels.
+bool Analyzer::Impl::ProveByFactor(const Linear& sum, int facts_left) {
+  for (size_t i = 0; i < sum.terms.size(); ++i) {
+    const Term& t = sum.terms[i];
+    std::vector<Expr> atoms = Factors(t.product);
+    for (size_t k = 0; atoms.size() > 1 && k < atoms.size(); ++k) {
+      std::vector<Expr> others = atoms;
+      others.erase(others.begin() + static_cast<int64_t>(k));
+      const Linear rest = LinearOf(ProductOf(std::move(others)));
+      const Interval range = Bounds(atoms[k]);
+      const int64_t end = t.coefficient > 0 ? range.max : range.min;
+      if (end == Interval::kNegInf || end == Interval::kPosInf || Bounds(rest).min < 0) continue;
+      const auto scaled = Scale(rest, end);
+      const auto next = scaled ? ReplaceTerm(ids, sum, i, *scaled) : scaled;
+      if (next && ProveStep(*next, facts_left)) return true;
+    }
+  }
+  return false;
 }
 
 }  // namespace tenon

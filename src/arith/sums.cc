@@ -208,4 +208,19 @@ Expr Analyzer::Impl::SimplifySum(const Expr& e) {
   return out;
 }
 
+Linear SumOf(const Expr& e) {
+  Analyzer::Impl impl;
+  return impl.LinearOf(e);
+}
+
+std::optional<Expr> NotPositive(const Expr& comparison) {
+  const auto* order = As<Binary>(comparison);
+  if (!order || !order->lhs->dtype.IsIndex() || !order->lhs->dtype.IsScalar()) return std::nullopt;
+  if (order->op == BinaryOp::kLt) return order->lhs - order->rhs + 1;
+  if (order->op == BinaryOp::kLe) return order->lhs - order->rhs;
+  if (order->op == BinaryOp::kGt) return order->rhs - order->lhs + 1;
+  if (order->op == BinaryOp::kGe) return order->rhs - order->lhs;
+  return std::nullopt;
+}
+
 }  // namespace tenon

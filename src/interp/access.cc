@@ -139,6 +139,10 @@ void Worker::CheckInside(const Memory* memory, uintptr_t address, DType type,
 // Atomics of a team order themselves; those of a launch do so with each other only.
 void Worker::NoteAccess(Memory* memory, int64_t offset, int64_t bytes, AccessKind kind,
                         const std::string& what) {
+  for (Promise& p : promises_) {
+    const std::string broken = p.Note(*memory, offset, bytes, kind != AccessKind::kRead);
+    if (!broken.empty()) Fail(what + " " + broken);
+  }
   if (thread_) return thread_->Touch(memory, offset, bytes, kind, what);
   if (!team_ || kind == AccessKind::kAtomic) return;
   const bool write = kind == AccessKind::kWrite;

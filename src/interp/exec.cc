@@ -23,6 +23,7 @@
 #include "interp/machine.h"
 #include "interp/team.h"
 #include "ir/print.h"
+#include "loop/promises.h"
 #include "loop/threads.h"
 #include "loop/warpgroup.h"
 #include "support/check.h"
@@ -90,12 +91,18 @@ Worker::Flow Worker::ExecFor(const For& n) {
   bool any_order = n.for_kind != ForKind::kSerial && n.for_kind != ForKind::kUnrolled;
   std::vector<int64_t> order;
   if (any_order && m_.options.seed != 0) order = m_.Order(extent);
+  const bool promised = n.attrs.Has(kIndependentAttr);
+  if (promised) {
+    promises_.emplace_back(n.var->name, n.attrs.Get<std::vector<std::string>>(kPrivateAttr, {}));
+  }
   for (int64_t i = 0; i < extent; ++i) {
     m_.Step();
     int64_t iteration = order.empty() ? i : order[static_cast<size_t>(i)];
+    if (promised) promises_.back().Begin(iteration);
     frame_.vars[n.var.get()] = {n.var->dtype, IntLane(min + iteration), {}};
     if (Exec(n.body) == Flow::kReturn) return Flow::kReturn;
   }
+  if (promised) promises_.pop_back();
   frame_.vars.erase(n.var.get());
   return Flow::kNext;
 }
@@ -124,6 +131,7 @@ Worker::Flow Worker::ExecAlloc(const Alloc& n) {
   const bool shared = memory != nullptr;
   if (!shared) memory = m_.memory.Add(make());
   if (thread_ && !shared) memory->MakePrivate();
+  for (Promise& p : promises_) p.Forget(*memory);
   frame_.buffers[n.buffer.get()] = MakeView(n.buffer, memory->address());
   frame_.buffers[n.buffer.get()].memory = memory;
   Flow flow = Exec(n.body);

@@ -12,6 +12,7 @@
 
 #include "interp/interp.h"
 #include "interp/memory.h"
+#include "interp/promise.h"
 #include "interp/value.h"
 #include "loop/func.h"
 
@@ -204,6 +205,7 @@ class Worker {
   Team* team_;
   int rank_;
   GridThread* thread_;
+  std::vector<Promise> promises_;  // of the loops around, innermost last
   Frame frame_;
   int64_t status_ = 0;
   bool copying_ = false;                         // what is written is written later

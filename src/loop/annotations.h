@@ -2,12 +2,13 @@
 // declared says what it means.
 #pragma once
 
+#include "loop/promises.h"
 #include "loop/threads.h"
 #include "loop/warpgroup.h"
 
 namespace tenon {
 
-inline constexpr const char* kAnnotations[] = {kCooperativeAttr, kDependentAttr,
+inline constexpr const char* kAnnotations[] = {kCooperativeAttr, kDependentAttr, kIndependentAttr,
                                                kProducerStagesAttr};
 
 }  // namespace tenon

@@ -46,7 +46,14 @@ Names Schedule::Steps::Apply(Schedule& s, const char* primitive, primitive::Args
   primitive::State state{&module, s.func(), &s.decided_, {}};
   primitive::Result result = row->run(state, args);
   if (result && row->places_blocks) {
-    if (auto conflict = primitive::JudgeConcurrentLoops(&state)) result = *conflict;
+    if (auto conflict = primitive::JudgeConcurrentLoops(&state)) {
+      primitive::State before{&module, s.func(), &s.decided_};
+      if (primitive::JudgeConcurrentLoops(&before)) {
+        conflict->notes.push_back(
+            "earlier steps made it so, when they changed the loops of these blocks");
+      }
+      result = *conflict;
+    }
   }
   if (!result) {
     Diagnostics errors = result.errors();

@@ -13,6 +13,7 @@
 #include "arith/analyzer.h"
 #include "ir/print.h"
 #include "ir/visit.h"
+#include "loop/promises.h"
 #include "stages/auto_unroll.h"
 #include "stages/stage_schedule.h"
 #include "stages/user_names.h"
@@ -35,6 +36,8 @@ bool IsFalse(const AttrValue& value) {
 }
 
 bool IsBind(const Waiting& step) { return step.primitive == "bind"; }
+// Threads are bound where the stage is placed, and what is promised of their loops is known then.
+bool IsEarly(const Waiting& step) { return IsBind(step) || IsPragma(step, kIndependentAttr); }
 
 /// Places stages, and changes their loops. Every stage in placed has names for all loops that it
 /// has, or had, there.
@@ -119,15 +122,15 @@ class Placer {
     return s_.status();
   }
 
-  // The marks on loops of a stage that bind, or the others.
-  Status Mark(StageId id, bool binds) {
+  // The marks on loops of a stage that decide where others can be placed, or the others.
+  Status Mark(StageId id, bool early) {
     for (const Waiting& step : c_.s.waiting) {
-      if (step.phase != Phase::kMark || step.stage != id || IsBind(step) != binds) continue;
+      if (step.phase != Phase::kMark || step.stage != id || IsEarly(step) != early) continue;
       if (IsUnrollPragma(step)) continue;
       if (step.primitive == "unroll" && IsArranged(c_.s, *step.loop)) continue;
       const std::string& loop = c_.names.at(*step.loop);
       std::vector<AttrValue> args = step.args;
-      if (binds) {
+      if (IsBind(step)) {
         TN_RETURN_IF_ERROR(CheckExtent(step, loop));
         args.resize(1);
       }

@@ -83,7 +83,7 @@ class Bindings(Case):
 
     def test_a_pragma_that_nothing_reads(self):
         s, _, c = add_one(8)
-        self.refused("nothing reads the key 'nonsense'; expected cooperative, dependent_launch, producer_stages", lambda: s[c].pragma(c.op.axis[0], "nonsense", 1))
+        self.refused("nothing reads the key 'nonsense'; expected cooperative, dependent_launch, assume_independent, producer_stages", lambda: s[c].pragma(c.op.axis[0], "nonsense", 1))
         s[c].pragma(c.op.axis[0], "producer_stages", 2)
 
 

@@ -26,9 +26,10 @@
 
 #include <algorithm>
 
+#include "arith/injective.h"
 #include "ir/visit.h"
+#include "loop/promises.h"
 #include "loop/reducer.h"
-#include "schedule/analysis/injective.h"
 #include "schedule/analysis/retarget.h"
 
 namespace tenon::primitive {
@@ -79,24 +80,78 @@ std::vector<KnownSum> SumsOfSpatial(const Block& block) {
   return known;
 }
 
-// Where in the buffer one iteration of the shared loops is: one sum per dimension in which its
-// extent is bounded.
+// Where in the buffer one iteration of the shared loops is.
 std::vector<KnownSum> SumsOfRegions(const std::vector<Access>& accesses, const LoopList& shared,
                                     Analyzer* analyzer) {
   Box all;
   for (const Access& a : accesses) {
-    LoopList inner = a.place->LoopsInside(shared.back());
-    Box box = TouchedBox(a.region, *a.place->block(), DomainOf(inner, analyzer), analyzer);
+    const LoopList inner = a.place->LoopsInside(shared.back());
+    Box box = TouchedBox(a.region, *a.place->block(), inner, analyzer);
     all = all.empty() ? box : Union(all, box, analyzer);
   }
-  std::vector<KnownSum> known;
-  for (const ExprInterval& d : all) {
-    Expr length = Length(d, analyzer);
-    if (!length) continue;
-    int64_t longest = analyzer->ConstBounds(length).max;
-    if (longest != Interval::kPosInf) known.push_back({d.min, longest - 1});
+  return SumsOf(all, analyzer);
+}
+
+// What holds of the shared loops wherever the block runs.
+std::vector<Expr> GuardsOutside(const Place& place, const LoopList& shared, Analyzer* analyzer) {
+  const LoopList inner = place.LoopsInside(shared.back());
+  const IntervalMap domain = DomainOf(inner, analyzer);
+  std::unordered_set<const VarNode*> vars;
+  for (const For* loop : inner) vars.insert(loop->var.get());
+  std::vector<Expr> out;
+  for (const Expr& raw : Conjuncts(place.block()->where)) {
+    const Expr guard = analyzer->Simplify(Substitute(raw, BindingsOf(*place.block())));
+    const auto* order = As<Binary>(guard);
+    if (!UsesAnyVar(guard, vars)) {
+      out.push_back(guard);
+    } else if (order && (order->op == BinaryOp::kLt || order->op == BinaryOp::kLe)) {
+      const Expr least = EvalInterval(order->lhs - order->rhs, domain, analyzer).min;
+      if (!least || UsesAnyVar(least, vars)) continue;
+      out.push_back(analyzer->Simplify(Binary::Make(order->op, least, IndexConst(0))));
+    }
   }
-  return known;
+  return out;
+}
+
+// What holds in an iteration of loops that has one of their bodies run: they have iterations.
+void AddExtents(const LoopList& loops, std::vector<Expr>* guards) {
+  for (const For* loop : loops) {
+    if (!AsInt(loop->extent)) guards->push_back(Gt(loop->extent, IndexConst(0)));
+  }
+}
+
+// What holds where the block runs, besides the ranges of loops, which the analyzer learns.
+std::vector<Expr> GuardsOf(const Place& place, Analyzer* analyzer) {
+  Learn(place.path, analyzer);
+  std::vector<Expr> out = Conjuncts(place.block()->where);
+  for (Expr& c : out) c = Substitute(c, BindingsOf(*place.block()));
+  AddExtents(place.Loops(), &out);
+  return out;
+}
+
+// What all accesses have in common: the loops around them, and what they run under. What one of
+// them runs under does not hold for another.
+std::vector<Expr> SharedGuards(const std::vector<Access>& accesses, const LoopList& shared,
+                               Analyzer* analyzer) {
+  const std::vector<Stmt>& first = accesses[0].place->path;
+  const auto end = std::find_if(first.begin(), first.end(), [&](const Stmt& s) {
+    return s.get() == static_cast<const Node*>(shared.back());
+  });
+  Learn(std::vector<Stmt>(first.begin(), end + 1), analyzer);
+  for (const Access& a : accesses) {
+    for (const For* loop : a.place->LoopsInside(shared.back())) Learn(*loop, analyzer);
+  }
+  std::vector<Expr> out = GuardsOutside(*accesses[0].place, shared, analyzer);
+  for (const Access& a : accesses) {
+    if (a.place == accesses[0].place) continue;
+    const std::vector<Expr> own = GuardsOutside(*a.place, shared, analyzer);
+    std::erase_if(out, [&](const Expr& c) {
+      return std::none_of(own.begin(), own.end(),
+                          [&](const Expr& o) { return StructuralEqual(o, c); });
+    });
+  }
+  AddExtents(shared, &out);
+  return out;
 }
 
 }  // namespace
@@ -119,10 +174,10 @@ const For* RepeatingLoop(const Body& body, const Place& place, const LoopList& l
   const Block& block = *place.block();
   Analyzer analyzer;
   Learn(*body.func(), &analyzer);
-  Learn(place.path, &analyzer);
+  const std::vector<Expr> guards = GuardsOf(place, &analyzer);
   std::unordered_set<const VarNode*> unknown;
   for (const For* loop : loops) unknown.insert(loop->var.get());
-  auto fixed = FixedVars(SumsOfSpatial(block), unknown, &analyzer);
+  auto fixed = FixedVars(SumsOfSpatial(block), unknown, guards, &analyzer);
   for (const For* loop : loops) {
     bool once = fixed.count(loop->var.get()) != 0 || IsOne(loop->extent) ||
                 BindsLoop(block, IterKind::kReduce, loop);
@@ -133,17 +188,20 @@ const For* RepeatingLoop(const Body& body, const Place& place, const LoopList& l
 
 bool ElementFixesLoops(const Body& body, const std::vector<Access>& accesses,
                        const LoopList& loops) {
+  const LoopList shared = SharedLoops(accesses, loops[0]);
+  if (shared.empty()) return false;
   Analyzer analyzer;
   Learn(*body.func(), &analyzer);
-  for (const Access& a : accesses) Learn(a.place->path, &analyzer);
-  LoopList shared = SharedLoops(accesses, loops[0]);
-  if (shared.empty()) return false;
-  std::vector<KnownSum> known = IsOneSpatialBlock(accesses)
-                                    ? SumsOfSpatial(*accesses[0].place->block())
-                                    : SumsOfRegions(accesses, shared, &analyzer);
+  const bool one_place = std::all_of(accesses.begin(), accesses.end(),
+                                     [&](const Access& a) { return a.place == accesses[0].place; });
+  const std::vector<Expr> guards = one_place ? GuardsOf(*accesses[0].place, &analyzer)
+                                             : SharedGuards(accesses, shared, &analyzer);
+  const std::vector<KnownSum> known = IsOneSpatialBlock(accesses)
+                                          ? SumsOfSpatial(*accesses[0].place->block())
+                                          : SumsOfRegions(accesses, shared, &analyzer);
   std::unordered_set<const VarNode*> unknown;
   for (const For* loop : shared) unknown.insert(loop->var.get());
-  auto fixed = FixedVars(known, unknown, &analyzer);
+  auto fixed = FixedVars(known, unknown, guards, &analyzer);
   return std::all_of(loops.begin(), loops.end(), [&](const For* loop) {
     return fixed.count(loop->var.get()) != 0 || IsOne(loop->extent);
   });
@@ -178,13 +236,13 @@ std::optional<Written> WrittenBefore(const Body& body, const Access& write, cons
   // A condition on the shared loops that the reader is under, too, is no obstacle.
   std::vector<Stmt> shared = read.place->path;
   while (!shared.empty() && shared.back().get() != common) shared.pop_back();
-  if (!GuardsOnlyDomain(*write.place, *body.func(), GuardsAround(*read.place, shared)))
-    return std::nullopt;
+  std::vector<Expr> guards =
+      GuardsBesideDomain(*write.place, *body.func(), GuardsAround(*read.place, shared));
   Learn(write.place->path, analyzer);
-  LoopList inner = write.place->LoopsInside(common);
-  if (!FillsItsBox(write.region, *write.place->block(), inner, analyzer)) return std::nullopt;
-  return Written{
-      common, TouchedBox(write.region, *write.place->block(), DomainOf(inner, analyzer), analyzer)};
+  auto box = FilledBox(write.region, *write.place->block(), write.place->LoopsInside(common),
+                       std::move(guards), analyzer);
+  if (!box) return std::nullopt;
+  return Written{common, std::move(*box)};
 }
 
 // All that `read` touches in an iteration of `written.common` is in that box.
@@ -192,9 +250,7 @@ bool ReadsWithin(const Written& written, const Access& read, Analyzer* analyzer)
   Learn(read.place->path, analyzer);
   // What the reader touches is inside both of its boxes; the ends of either will do.
   const Block& block = *read.place->block();
-  Box here =
-      TouchedBox(read.region, block,
-                 DomainOf(read.place->LoopsInside(written.common), block, analyzer), analyzer);
+  Box here = TouchedBox(read.region, block, read.place->LoopsInside(written.common), analyzer);
   Box ever = DomainBox(read.region, block, analyzer);
   for (size_t d = 0; d < written.box.size(); ++d) {
     auto reaches = [&](const ExprInterval& r, bool low) {
@@ -221,8 +277,8 @@ bool WritesBefore(const Body& body, const Access& write, const Access& read) {
   const Block& reader = *read.place->block();
   const Box domain = DomainBox(write.region, *write.place->block(), &analyzer);
   if (Contains(domain, DomainBox(read.region, reader, &analyzer), &analyzer)) return true;
-  const IntervalMap loops = DomainOf(read.place->Loops(), reader, &analyzer);
-  return Contains(domain, TouchedBox(read.region, reader, loops, &analyzer), &analyzer);
+  return Contains(domain, TouchedBox(read.region, reader, read.place->Loops(), &analyzer),
+                  &analyzer);
 }
 
 // Two boxes that are one: they differ in one dimension, where `b` begins behind the end of `a`.
@@ -272,7 +328,11 @@ bool PartsWrittenBefore(const Body& body, const std::vector<Access>& all, const 
 
 }  // namespace
 
-bool IsCoveredIn(const Body& body, const Buffer& buffer, const Node* scope, bool whole) {
+namespace {
+
+// The first read under the scope that is not known to find what the same run of it has written.
+std::optional<Access> FirstUncovered(const Body& body, const Buffer& buffer, const Node* scope,
+                                     bool whole) {
   std::vector<Access> all = body.AccessesUnder(scope);
   std::erase_if(all, [&](const Access& a) { return a.region->buffer != buffer; });
   for (const Access& read : all) {
@@ -282,9 +342,15 @@ bool IsCoveredIn(const Body& body, const Buffer& buffer, const Node* scope, bool
       if (w.place == read.place) return StartsInside(*w.place, scope, whole);
       return WritesBefore(body, w, read);
     });
-    if (!covered && !PartsWrittenBefore(body, all, read)) return false;
+    if (!covered && !PartsWrittenBefore(body, all, read)) return read;
   }
-  return true;
+  return std::nullopt;
+}
+
+}  // namespace
+
+bool IsCoveredIn(const Body& body, const Buffer& buffer, const Node* scope, bool whole) {
+  return !FirstUncovered(body, buffer, scope, whole);
 }
 
 bool IsWrittenBefore(const Body& body, const Access& read) {
@@ -366,21 +432,33 @@ bool IsFreeReduction(const std::vector<Access>& accesses, const For* loop) {
          !BindsLoop(block, IterKind::kSpatial, loop) && PermitsReassociation(block);
 }
 
-Diagnostic WhyConflict(const std::vector<Access>& accesses, const For* loop) {
+bool UpdatesAccumulator(const std::vector<Access>& accesses, const For* loop) {
+  return std::any_of(accesses.begin(), accesses.end(), [&](const Access& a) {
+    return a.write && BindsLoop(*a.place->block(), IterKind::kReduce, loop);
+  });
+}
+
+Diagnostic WhyConflict(const Body& body, const std::vector<Access>& accesses, const For* loop) {
   const Buffer& buffer = accesses[0].region->buffer;
   for (const Access& a : accesses) {
     if (a.write && BindsLoop(*a.place->block(), IterKind::kReduce, loop)) {
       return OfBlock(a.place->block()->name, "loop " + NameOf(loop) + " runs over its reduction");
     }
   }
-  for (const Access& a : accesses) {
-    if (a.write) {
-      return OfBlock(a.place->block()->name, "iterations of loop " + NameOf(loop) +
-                                                 " are not known to touch different elements of " +
-                                                 buffer->name);
+  const auto write =
+      std::find_if(accesses.begin(), accesses.end(), [](const Access& a) { return a.write; });
+  Diagnostic d = OfBlock(write->place->block()->name,
+                         "iterations of loop " + NameOf(loop) +
+                             " are not known to touch different elements of " + buffer->name);
+  if (body.IsAlloc(buffer) && AllUsesUnder(body, buffer, loop)) {
+    if (const auto read = FirstUncovered(body, buffer, loop, false)) {
+      d.notes.push_back("nor is all that block " + read->place->block()->name + " reads of " +
+                        buffer->name + " known to be written before in the same iteration");
     }
   }
-  TN_UNREACHABLE();
+  d.notes.push_back(std::string("where they are apart all the same, the loop's attribute ") +
+                    kIndependentAttr + " promises it");
+  return d;
 }
 
 }  // namespace
@@ -390,7 +468,8 @@ std::optional<Diagnostic> ConflictBetweenIterations(const Body& body, const Plac
   const For* loop = place.loop();
   if (place.inner) return Because("loop " + NameOf(loop) + " is inside the body of a block");
   if (IsOne(loop->extent)) return std::nullopt;
-  if (auto opaque = OpaqueUnder(body, loop)) return opaque;
+  const bool promised = loop->attrs.Has(kIndependentAttr);
+  if (auto opaque = OpaqueUnder(body, loop); opaque && !promised) return opaque;
   for (const Place* p : body.BlocksUnder(loop)) {
     if (BindsLoop(*p->block(), IterKind::kOrdered, loop)) {
       return OfBlock(p->block()->name, "loop " + NameOf(loop) + " runs over an ordered variable");
@@ -407,7 +486,8 @@ std::optional<Diagnostic> ConflictBetweenIterations(const Body& body, const Plac
       continue;
     }
     if (reductions && IsFreeReduction(accesses, loop)) continue;
-    return WhyConflict(accesses, loop);
+    if (promised && !UpdatesAccumulator(accesses, loop)) continue;
+    return WhyConflict(body, accesses, loop);
   }
   return std::nullopt;
 }

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "arith/filled_box.h"
 #include "ir/visit.h"
-#include "schedule/analysis/injective.h"
 
 namespace tenon::primitive {
 
@@ -17,7 +17,12 @@ IntervalMap DomainOf(const std::vector<const For*>& loops, Analyzer* analyzer) {
   return domain;
 }
 
-IntervalMap DomainOf(const std::vector<const For*>& loops, const Block& block, Analyzer* analyzer) {
+namespace {
+
+// The loops' domain where the block runs at all: its guards end the loops whose variable stands
+// alone on one side of them.
+IntervalMap DomainWhere(const std::vector<const For*>& loops, const Block& block,
+                        Analyzer* analyzer) {
   IntervalMap domain = DomainOf(loops, analyzer);
   if (!block.where) return domain;
   std::unordered_set<const VarNode*> inside;
@@ -41,6 +46,8 @@ IntervalMap DomainOf(const std::vector<const For*>& loops, const Block& block, A
   return domain;
 }
 
+}  // namespace
+
 Box TouchedBox(const Region& region, const Block& block, const IntervalMap& domain,
                Analyzer* analyzer) {
   VarMap bindings = BindingsOf(block);
@@ -53,6 +60,19 @@ Box TouchedBox(const Region& region, const Block& block, const IntervalMap& doma
       box.max = EvalInterval(last, domain, analyzer).max;
     }
     out.push_back(box);
+  }
+  return out;
+}
+
+Box TouchedBox(const Region& region, const Block& block, const std::vector<const For*>& loops,
+               Analyzer* analyzer) {
+  return TouchedBox(region, block, DomainWhere(loops, block, analyzer), analyzer);
+}
+
+std::vector<KnownSum> SumsOf(const Box& box, Analyzer* analyzer) {
+  std::vector<KnownSum> out;
+  for (const ExprInterval& d : box) {
+    if (const Expr length = Length(d, analyzer)) out.push_back({d.min, length});
   }
   return out;
 }
@@ -71,17 +91,22 @@ Box DomainBox(const Region& region, const Block& block, Analyzer* analyzer) {
   return out;
 }
 
-bool FillsItsBox(const Region& region, const Block& block, const std::vector<const For*>& loops,
-                 Analyzer* analyzer) {
-  VarMap bindings = BindingsOf(block);
-  std::unordered_set<const VarNode*> vars;
-  for (const For* loop : loops) vars.insert(loop->var.get());
-  std::vector<Expr> indices, extents;
+std::optional<Box> FilledBox(const Region& region, const Block& block,
+                             const std::vector<const For*>& loops, std::vector<Expr> guards,
+                             Analyzer* analyzer) {
+  const VarMap bindings = BindingsOf(block);
+  Iterations iterations{{}, DomainOf(loops, analyzer), std::move(guards)};
+  std::vector<Expr> extents;
   for (const Range& r : region->ranges) {
-    indices.push_back(Substitute(r->min, bindings));
+    iterations.indices.push_back(Substitute(r->min, bindings));
     extents.push_back(analyzer->Simplify(Substitute(r->extent, bindings)));
   }
-  return FillsBox(indices, extents, vars, analyzer);
+  return tenon::FilledBox(std::move(iterations), extents, analyzer);
+}
+
+bool FillsItsBox(const Region& region, const Block& block, const std::vector<const For*>& loops,
+                 Analyzer* analyzer) {
+  return FilledBox(region, block, loops, {}, analyzer).has_value();
 }
 
 ExprInterval Union(const ExprInterval& a, const ExprInterval& b, Analyzer* analyzer) {
@@ -188,9 +213,12 @@ bool HoldsWhereRuns(const Place& place, const PrimFunc& func, const Expr& condit
   return analyzer.CanProve(condition);
 }
 
-bool GuardsOnlyDomain(const Place& place, const PrimFunc& func, const std::vector<Expr>& given) {
+std::vector<Expr> GuardsBesideDomain(const Place& place, const PrimFunc& func,
+                                     const std::vector<Expr>& given) {
   const Block& block = *place.block();
-  if (!block.where) return true;
+  std::vector<Expr> out =
+      block.where ? Conjuncts(Substitute(block.where, BindingsOf(block))) : std::vector<Expr>();
+  if (out.empty()) return out;
   Analyzer analyzer;
   Learn(func, &analyzer);
   Learn(place.path, &analyzer);
@@ -198,12 +226,16 @@ bool GuardsOnlyDomain(const Place& place, const PrimFunc& func, const std::vecto
     analyzer.Assume(Ge(v->binding, v->min));
     analyzer.Assume(Lt(v->binding, v->min + v->extent));
   }
-  for (const Expr& c : Conjuncts(Substitute(block.where, BindingsOf(block)))) {
-    bool same = std::any_of(given.begin(), given.end(),
-                            [&](const Expr& g) { return StructuralEqual(g, c); });
-    if (!same && !analyzer.CanProve(c)) return false;
-  }
-  return true;
+  std::erase_if(out, [&](const Expr& c) {
+    return std::any_of(given.begin(), given.end(),
+                       [&](const Expr& g) { return StructuralEqual(g, c); }) ||
+           analyzer.CanProve(c);
+  });
+  return out;
+}
+
+bool GuardsOnlyDomain(const Place& place, const PrimFunc& func, const std::vector<Expr>& given) {
+  return GuardsBesideDomain(place, func, given).empty();
 }
 
 }  // namespace tenon::primitive

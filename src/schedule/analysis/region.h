@@ -4,6 +4,7 @@
 #include <optional>
 #include <vector>
 
+#include "arith/injective.h"
 #include "schedule/analysis/body.h"
 
 namespace tenon::primitive {
@@ -15,22 +16,32 @@ using Box = std::vector<ExprInterval>;
 /// come outermost first.
 IntervalMap DomainOf(const std::vector<const For*>& loops, Analyzer* analyzer);
 
-/// The same where the block runs at all: its guards end the loops whose variable stands alone on
-/// one side of them.
-IntervalMap DomainOf(const std::vector<const For*>& loops, const Block& block, Analyzer* analyzer);
-
 /// What `region`, declared by `block`, covers while the loops of `domain` run: in terms of the
 /// other loops.
 Box TouchedBox(const Region& region, const Block& block, const IntervalMap& domain,
                Analyzer* analyzer);
 
+/// The same while `loops` run, where the block runs at all: its guards count.
+Box TouchedBox(const Region& region, const Block& block, const std::vector<const For*>& loops,
+               Analyzer* analyzer);
+
 /// What it covers over the whole domain of the block.
 Box DomainBox(const Region& region, const Block& block, Analyzer* analyzer);
+
+/// An element somewhere in the box, as what is known of it: a sum for each dimension that has an
+/// end.
+std::vector<KnownSum> SumsOf(const Box& box, Analyzer* analyzer);
 
 /// True when every point of that box is really touched while the loops run (guards aside): no
 /// strides, no diagonals.
 bool FillsItsBox(const Region& region, const Block& block, const std::vector<const For*>& loops,
                  Analyzer* analyzer);
+
+/// The box of which every point is touched, and nothing else, while the loops run where the guards
+/// (in terms of loops) hold; nothing where there are holes, or it is not known.
+std::optional<Box> FilledBox(const Region& region, const Block& block,
+                             const std::vector<const For*>& loops, std::vector<Expr> guards,
+                             Analyzer* analyzer);
 
 /// The interval around both.
 ExprInterval Union(const ExprInterval& a, const ExprInterval& b, Analyzer* analyzer);
@@ -49,8 +60,11 @@ Expr BoundsGuard(const Expr& e, const Expr& lo, const Expr& extent, Analyzer* an
 /// The conjuncts of the block's `where` that are decided outside its own loops: those around it
 /// that are not in `path`.
 std::vector<Expr> GuardsAround(const Place& place, const std::vector<Stmt>& path);
-/// True when the block's `where` says no more than that its iteration variables are in their
-/// domains, given some conditions.
+/// The conjuncts of the block's `where`, in terms of loops, that say more than that its iteration
+/// variables are in their domains, given some conditions.
+std::vector<Expr> GuardsBesideDomain(const Place& block, const PrimFunc& func,
+                                     const std::vector<Expr>& given = {});
+/// True when there are none.
 bool GuardsOnlyDomain(const Place& block, const PrimFunc& func,
                       const std::vector<Expr>& given = {});
 

@@ -7,7 +7,6 @@
 
 #include "ir/visit.h"
 #include "schedule/analysis/dependence.h"
-#include "schedule/analysis/injective.h"
 #include "schedule/primitive/primitives.h"
 
 namespace tenon::primitive {
@@ -117,13 +116,7 @@ class Blockizer {
     std::unordered_set<const VarNode*> unknown;
     for (const For* loop : spatial_) unknown.insert(loop->var.get());
     for (const auto& [access, box] : written_) {
-      std::vector<KnownSum> known;
-      for (const ExprInterval& d : box) {
-        Expr length = Length(d, &analyzer_);
-        int64_t most = length ? analyzer_.ConstBounds(length).max : Interval::kPosInf;
-        if (most != Interval::kPosInf) known.push_back({d.min, most - 1});
-      }
-      auto fixed = FixedVars(known, unknown, &analyzer_);
+      auto fixed = FixedVars(SumsOf(box, &analyzer_), unknown, {}, &analyzer_);
       for (const For* loop : spatial_) {
         if (fixed.count(loop->var.get()) != 0 || IsOne(loop->extent)) continue;
         if (IsOwn(access.region->buffer->scope, loop->for_kind, loop->thread)) continue;

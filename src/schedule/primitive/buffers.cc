@@ -2,9 +2,10 @@
 
 #include <algorithm>
 
+#include "arith/injective.h"
 #include "ir/visit.h"
 #include "loop/annotations.h"
-#include "schedule/analysis/injective.h"
+#include "loop/padded_rows.h"
 #include "schedule/analysis/retarget.h"
 #include "schedule/primitive/primitives.h"
 #include "support/strings.h"
@@ -54,7 +55,7 @@ Result TransformLayout(State& s, const std::string& name, const Layout& layout) 
     }
     std::vector<KnownSum> known;
     for (const Expr& e : layout->storage) known.push_back({e});
-    if (FixedVars(known, coords, &analyzer).size() != coords.size()) {
+    if (FixedVars(known, coords, {}, &analyzer).size() != coords.size()) {
       return Because("the layout is not known to give every element of " + name +
                      " a place of its own");
     }
@@ -96,7 +97,7 @@ Result StorageAlign(State& s, const std::string& name, const int64_t& axis, cons
   Analyzer analyzer;
   Learn(*s.func, &analyzer);
   storage.push_back(analyzer.Simplify(within));
-  extents.push_back(analyzer.Simplify(size + (IndexConst(offset) - size) % factor));
+  extents.push_back(PaddedExtent(analyzer.Simplify(size), {factor, offset}));
   Layout layout = LayoutNode::Make(coords, std::move(storage), std::move(extents));
   ReplaceBuffer(s, b,
                 BufferNode::Make(b->name, b->dtype, b->shape, b->scope, layout, {}, b->align));

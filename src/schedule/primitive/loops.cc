@@ -24,6 +24,7 @@
 
 #include "ir/print.h"
 #include "ir/visit.h"
+#include "loop/promises.h"
 #include "loop/threads.h"
 #include "schedule/analysis/dependence.h"
 #include "schedule/primitive/primitives.h"
@@ -206,8 +207,12 @@ Result Fuse(State& s, const Names& loops) {
     below = analyzer.Simplify(below * loop.extent);
   }
   Stmt inner = Tidy(Substitute(chain.back()->loop()->body, values), &analyzer);
-  Stmt out =
-      For::Make(fused, IndexConst(0), total, ForKind::kSerial, inner, chain[0]->loop()->attrs);
+  Attrs attrs = chain[0]->loop()->attrs;
+  const bool promised = std::all_of(chain.begin(), chain.end(), [](const Place* p) {
+    return p->loop()->attrs.Has(kIndependentAttr);
+  });
+  if (!promised) attrs.Erase(kIndependentAttr);
+  Stmt out = For::Make(fused, IndexConst(0), total, ForKind::kSerial, inner, attrs);
   s.SetBody(Edit(body.root(), {{chain[0]->stmt.get(), out}}));
   return Names{name};
 }

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
+#include "arith/filled_box.h"
 #include "ir/print.h"
 #include "ir/visit.h"
-#include "schedule/analysis/injective.h"
 #include "schedule/analysis/nest.h"
 
 namespace tenon::primitive {
@@ -122,11 +122,7 @@ std::optional<Diagnostic> RunsPartly(const Body& body, const Place& place,
                        [&](const Stmt& s) { return s.get() == loop; });
   });
   const IterRanges ranges = RangesOver(block, moving, &analyzer);
-  std::unordered_set<const VarNode*> vars;
-  for (const For* loop : moving) {
-    Learn(*loop, &analyzer);
-    vars.insert(loop->var.get());
-  }
+  for (const For* loop : moving) Learn(*loop, &analyzer);
   std::vector<Expr> bindings, ones;
   std::string names;
   for (size_t i = 0; i < block.iters.size(); ++i) {
@@ -145,7 +141,7 @@ std::optional<Diagnostic> RunsPartly(const Body& body, const Place& place,
     ones.push_back(IndexConst(1));
     names += (names.empty() ? "" : ", ") + v->var->name;
   }
-  if (FillsBox(bindings, ones, vars, &analyzer)) return std::nullopt;
+  if (FilledBox({bindings, DomainOf(moving, &analyzer), {}}, ones, &analyzer)) return std::nullopt;
   return NotAllOf(block, names);
 }
 

@@ -7,9 +7,9 @@
 
 #include <algorithm>
 
+#include "arith/linear.h"
 #include "ir/print.h"
 #include "ir/visit.h"
-#include "schedule/analysis/injective.h"
 #include "schedule/primitive/einsum.h"
 #include "schedule/primitive/primitives.h"
 
@@ -111,10 +111,11 @@ class Remapper {
       analyzer_.Bind(map_->coords[i], IndexConst(0), block_.iters[i]->extent);
     }
     for (size_t k = 0; k < map_->storage.size(); ++k) {
-      std::vector<Term> terms = TermsOf(map_->storage[k], coords);
+      std::vector<Term> terms = SumOf(map_->storage[k]).terms;
+      std::erase_if(terms, [&](const Term& t) { return !UsesAnyVar(t.product, coords); });
       std::vector<std::pair<Term, Digit>> digits;
       for (const Term& t : terms) {
-        std::optional<Digit> digit = ReadDigit(t.digit);
+        std::optional<Digit> digit = ReadDigit(t.product);
         if (!digit || t.coefficient < 1) return NotReadable(map_->storage[k]);
         digits.emplace_back(t, *digit);
       }

@@ -29,7 +29,6 @@
 
 #include "ir/print.h"
 #include "ir/visit.h"
-#include "schedule/analysis/injective.h"
 #include "schedule/analysis/solve.h"
 #include "schedule/primitive/move.h"
 #include "schedule/primitive/primitives.h"
@@ -294,18 +293,13 @@ class ConsumerMover {
       return std::nullopt;
     }
     bool whole = true;
-    std::vector<KnownSum> known;
     for (size_t i = 0; i < ranges.size(); ++i) {
-      if (!ranges[i].min) continue;
-      whole &= block_.iters[i]->iter_kind == IterKind::kSpatial;
-      Expr length = Length(ranges[i], &analyzer_);
-      int64_t longest = analyzer_.ConstBounds(length).max;
-      if (longest != Interval::kPosInf) known.push_back({ranges[i].min, longest - 1});
+      whole &= !ranges[i].min || block_.iters[i]->iter_kind == IterKind::kSpatial;
     }
     if (whole) return std::nullopt;  // each element anew from its init
     std::unordered_set<const VarNode*> unknown;
     for (const For* loop : CrossedLoops()) unknown.insert(loop->var.get());
-    auto fixed = FixedVars(known, unknown, &analyzer_);
+    auto fixed = FixedVars(SumsOf(ranges, &analyzer_), unknown, {}, &analyzer_);
     for (const For* loop : CrossedLoops()) {
       if (fixed.count(loop->var.get()) == 0 && !IsOne(loop->extent)) {
         return OfBlock(block_.name, "iterations of loop " + loop->var->name +

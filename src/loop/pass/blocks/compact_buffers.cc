@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "ir/print.h"
+#include "loop/padded_rows.h"
 #include "loop/pass/blocks/buffer_flow.h"
 #include "loop/pass/blocks/move_allocs.h"
 #include "loop/pass/blocks/private_memory.h"
@@ -147,23 +148,27 @@ class Planner {
       if (layout.storage[d].get() != layout.coords[d].get()) return false;
       if ((d + 1 < b.shape.size()) != (layout.extents[d] == nullptr)) return false;
     }
-    return AsInt(layout.extents.back()) && AsInt(b.shape.back());
+    return AsInt(Simplify(layout.extents.back())) && AsInt(b.shape.back());
   }
 
-  // The same with rows of another size, which begin in the banks of memory that they began in:
-  // their length stays what it is modulo all of them.
+  // The same with rows of another size: padded by the rule that they show, else so that they begin
+  // in the banks of memory that they began in (their length stays what it is modulo all of them).
   static Layout Padded(const LayoutNode& layout, const Expr& size) {
     constexpr int64_t kBankElements = 128;  // of a byte each; fewer of larger ones
-    const int64_t had = *AsInt(layout.extents.back()), now = AsInt(size).value_or(had);
     std::vector<Expr> extents = layout.extents;
-    extents.back() = IndexConst(now + (had - now) % kBankElements);
+    if (const auto padding = PaddingOf(extents.back())) {
+      extents.back() = Simplify(PaddedExtent(size, *padding));
+    } else {
+      const int64_t had = *AsInt(extents.back()), now = AsInt(size).value_or(had);
+      extents.back() = IndexConst(now + (had - now) % kBankElements);
+    }
     return LayoutNode::Make(layout.coords, layout.storage, std::move(extents), layout.threads,
                             layout.replicas, layout.padding);
   }
 
   // How many of the outer dimensions may shrink. A function that is passed a part of the buffer
-  // knows its strides: a dimension changes those of the ones before it, which count for nothing
-  // where the part has one element along them.
+  // knows its strides, unless the call tells it: a dimension changes those of the ones before it,
+  // which count for nothing where the part has one element along them.
   size_t FreeDims(const AllocUses& a) {
     const BufferNode& b = *a.alloc->buffer;
     size_t free = b.shape.size();
@@ -171,6 +176,7 @@ class Planner {
     for (const BufferUse& use : a.uses) {
       if (!use.in_call || use.as_tile) continue;
       if (b.layout && !HasPaddedRows(b)) return 0;
+      if (use.told) continue;
       size_t d = 0;
       while (d < free && IsOne(analyzer_.Simplify(use.last[d] - use.first[d] + 1))) ++d;
       free = std::min(free, d + 1);
@@ -203,7 +209,8 @@ Func Compact(const Func& func, const Module& module, const PassContext& context)
   for (const AllocUses& a : UsesOfAllocs(*own, module)) {
     if (!a.uses.empty()) placements.emplace_back(a.alloc->buffer, planner.Plan(a));
   }
-  return placements.empty() ? own : WithBody(own, MoveAllocs(own->body, std::move(placements)));
+  return placements.empty() ? own
+                            : WithBody(own, MoveAllocs(own->body, std::move(placements), module));
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "loop/pass/blocks/buffer_uses.h"
 #include "loop/pass/rewrite.h"
 
 namespace tenon {
@@ -12,6 +13,8 @@ namespace {
 // statement that is being rewritten.
 class Mover final : public ScopedRewriter {
  public:
+  explicit Mover(const Module& module) : module_(module) {}
+
   void Add(const Buffer& old, Placement placement) {
     around_[placement.around].push_back(placement.buffer);
     placements_[old.get()] = std::move(placement);
@@ -55,7 +58,24 @@ class Mover final : public ScopedRewriter {
                           Moved(atomic->buffer, atomic->indices), VisitExpr(atomic->value),
                           atomic->order, atomic->scope);
     }
-    return Children(IsA<Block>(stmt) ? WithRegionsInScope(stmt) : stmt);
+    const Stmt out = Children(IsA<Block>(stmt) ? WithRegionsInScope(stmt) : stmt);
+    const auto* call = As<CallFunc>(stmt);
+    return call ? WithStrides(*call, out) : out;
+  }
+
+  // The call with the strides of what it is passed now.
+  Stmt WithStrides(const CallFunc& was, const Stmt& now) const {
+    const Func callee = module_.Find(was.callee);
+    if (!callee) return now;
+    std::vector<Expr> scalars = As<CallFunc>(now)->scalars;
+    for (size_t i = 0; i < was.buffers.size(); ++i) {
+      const Placement* p = Find(was.buffers[i]->buffer);
+      const auto dims = p ? StrideDims(was, *callee, i) : std::nullopt;
+      if (!dims) continue;
+      const std::vector<Expr> strides = StridesOf(*p->buffer);
+      for (const StrideDim& s : *dims) scalars[s.scalar] = strides[s.dim];
+    }
+    return CallFunc::Make(was.callee, As<CallFunc>(now)->buffers, std::move(scalars));
   }
 
   const Placement* Find(const Buffer& b) const {
@@ -106,6 +126,7 @@ class Mover final : public ScopedRewriter {
     return RegionNode::Make(p->buffer, std::move(ranges));
   }
 
+  const Module& module_;
   std::unordered_map<const StmtNode*, std::vector<Buffer>> around_;
   std::unordered_map<const BufferNode*, Placement> placements_;
   std::unordered_set<const BufferNode*> in_scope_;  // of those placed
@@ -113,8 +134,9 @@ class Mover final : public ScopedRewriter {
 
 }  // namespace
 
-Stmt MoveAllocs(const Stmt& body, std::vector<std::pair<Buffer, Placement>> placements) {
-  Mover mover;
+Stmt MoveAllocs(const Stmt& body, std::vector<std::pair<Buffer, Placement>> placements,
+                const Module& module) {
+  Mover mover(module);
   for (auto& [buffer, placement] : placements) mover.Add(buffer, std::move(placement));
   return mover.Rewrite(body);
 }

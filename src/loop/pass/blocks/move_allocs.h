@@ -17,7 +17,8 @@ struct Placement {
 };
 
 /// The statement with the allocations of these buffers as they are placed, and all accesses
-/// following them.
-Stmt MoveAllocs(const Stmt& body, std::vector<std::pair<Buffer, Placement>> placements);
+/// following them; functions of `module` that are told strides are told the new ones.
+Stmt MoveAllocs(const Stmt& body, std::vector<std::pair<Buffer, Placement>> placements,
+                const Module& module);
 
 }  // namespace tenon
