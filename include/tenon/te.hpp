@@ -38,8 +38,9 @@ struct IterVarData;
 struct OperationData;
 
 /// A scalar value in terms of variables and tensor elements. A plain number takes the type of what
-/// it is combined with; operands of different types are converted to the wider one, and integers
-/// to floats where they meet.
+/// it is combined with, which must have it; operands of different types are converted to the
+/// narrowest that has the values of both (int8 and uint8 to int16; int64 and uint64 have none, an
+/// error), and integers to floats where they meet.
 class TN_API Expr {
  public:
   Expr() = default;
