@@ -34,8 +34,8 @@ struct AllocUses {
   std::vector<BufferUse> uses;        // in program order
 };
 
-/// How far apart neighbours are along each dimension of a buffer that is row-major, its rows perhaps
-/// longer than what they hold.
+/// How far apart neighbours are along each dimension of a buffer that is row-major, its rows
+/// perhaps longer than what they hold.
 std::vector<Expr> StridesOf(const BufferNode& buffer);
 
 /// A dim of a function that is the stride of an operand and nothing else.

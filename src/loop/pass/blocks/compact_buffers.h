@@ -11,12 +11,11 @@
 // for each such loop, and no proof. Each dimension shrinks to the box that is used within one
 // execution of that statement, if its size is constant or does not depend on loops; indices and
 // declared regions are relative to the box. A layout stays, over the smaller logical shape; padded
-// rows are padded anew by the rule that they show (storage_align), else keep their length modulo 128
-// elements; buffers with other storage extents
-// or strides move but keep their shape. A call whose operand's strides are dims of their own is told
-// the new ones; buffers passed to other calls keep what their strides come from, and a remark says
-// so. Why first: schedule primitives look for buffers at their old place;
-// everything later profits from small ones.
+// rows are padded anew by the rule that they show (storage_align), else keep their length modulo
+// 128 elements; buffers with other storage extents or strides move but keep their shape. A call
+// whose operand's strides are dims of their own is told the new ones; buffers passed to other calls
+// keep what their strides come from, and a remark says so. Why first: schedule primitives look for
+// buffers at their old place; everything later profits from small ones.
 #pragma once
 
 #include "loop/pass/pass.h"
