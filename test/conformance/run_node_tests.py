@@ -29,6 +29,7 @@ from onnx import numpy_helper
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE / "onnx"))
+from dlpack import to_argument, to_numpy  # noqa: E402
 from freeze import freeze  # noqa: E402
 
 COMPILE_SECONDS = 120
@@ -38,9 +39,9 @@ Result = collections.namedtuple("Result", "case level status reason")  # status:
 
 
 class Case:
-    """One case as read from its folder: the frozen model, its inputs in the order of the graph, and its outputs."""
+    """One case as read from its folder: the model in a form, its inputs in the order of the graph, and its outputs."""
 
-    def __init__(self, folder: pathlib.Path):
+    def __init__(self, folder: pathlib.Path, form: str = "constant"):
         self.name = folder.name
         model = onnx.load(folder / "model.onnx")
         ops = sorted({node.op_type for node in model.graph.node})
@@ -50,7 +51,7 @@ class Case:
         self.outputs = [self.read(data / f"output_{i}.pb") for i in range(len(model.graph.output))]
         self.rtol, self.atol = map(float, (folder / "tolerance.txt").read_text().split())
         arrays = {info.name: x for info, x in zip(model.graph.input, inputs)}
-        self.model = freeze(model, arrays)
+        self.model = freeze(model, arrays) if form == "constant" else model
         self.inputs = [arrays[info.name] for info in self.model.graph.input]
         # Sizes that the model leaves open are those of the case.
         self.shapes = []
@@ -91,6 +92,8 @@ def compare(got, want: np.ndarray, rtol: float, atol: float):
     if got.shape != want.shape:
         return f"shape {got.shape}, expected {want.shape}"
     try:
+        if want.dtype.kind == "V":  # of ml_dtypes
+            got, want = got.astype(np.float32), want.astype(np.float32)
         np.testing.assert_allclose(got, want, rtol=rtol, atol=atol)
     except AssertionError as error:
         lines = [line.strip() for line in str(error).splitlines() if line.strip()]
@@ -103,15 +106,16 @@ def call(library: str, inputs, outputs, rtol: float, atol: float):
     import tvm_ffi
 
     main = tvm_ffi.load_module(library).main
+    inputs = [to_argument(x) for x in inputs]
     returned = main(*inputs)
     returned = list(returned) if isinstance(returned, (tvm_ffi.Array, list, tuple)) else [returned]
     if len(returned) != len(outputs):
         return f"{len(returned)} outputs, expected {len(outputs)}"
     passed = [np.full(want.shape, 1, want.dtype) for want in outputs]
-    main(*inputs, *passed)
+    main(*inputs, *(to_argument(x) for x in passed))
     for how, all_got in (("returned", returned), ("passed in", passed)):
         for i, (got, want) in enumerate(zip(all_got, outputs)):
-            difference = compare(np.from_dlpack(got) if how == "returned" else got, want, rtol, atol)
+            difference = compare(to_numpy(got, want.dtype) if how == "returned" else got, want, rtol, atol)
             if difference:
                 return f"output {i} ({how}): {difference}"
     return None
@@ -218,6 +222,9 @@ def main() -> int:
     parser.add_argument("--levels", type=int, nargs="*", default=[0, 1, 2])
     parser.add_argument("--list", type=pathlib.Path)
     parser.add_argument("--match", help="regular expression: the names of the cases to run, whatever the list says")
+    parser.add_argument("--form", choices=["fixed", "constant"], default="constant",
+                        help="the file as it stands, or with parameters as constants (default)")
+    parser.add_argument("--results", type=pathlib.Path, help="write a line for each case here: name, status, reason")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--passed", type=pathlib.Path, help="write the names of the cases that pass at every level here")
     parser.add_argument("--verbose", action="store_true")
@@ -232,11 +239,12 @@ def main() -> int:
             names = read_list(args.list or HERE / "node_tests.txt")
         else:
             names = sorted(p.name for p in args.cases.iterdir() if re.search(args.match, p.name))
-        cases, skipped = [], 0
+        cases, skipped, unread = [], 0, {}
         for name in names:
             try:
-                cases.append(Case(args.cases / name))
+                cases.append(Case(args.cases / name, args.form))
             except Exception as error:  # sequences, optionals, element types that NumPy has not
+                unread[name] = str(error).splitlines()[0] if str(error) else type(error).__name__
                 if args.match is None:
                     raise
                 skipped += 1
@@ -245,6 +253,10 @@ def main() -> int:
         results = run_all(args.tenon, cases, args.levels, args.jobs, tmp)
     print_table(results, args.verbose)
     count = collections.Counter(r.status for r in results)
+    if args.results:
+        said = {r.case.name: f"{r.status}\t{r.reason}" for r in sorted(results, key=lambda r: r.status, reverse=True)}
+        said |= {name: f"skipped\t{reason}" for name, reason in unread.items()}
+        args.results.write_text("".join(f"{name}\t{said[name]}\n" for name in sorted(said)))
     if args.passed:
         bad = {r.case.name for r in results if r.status != "passed"}
         args.passed.write_text("".join(f"{case.name}\n" for case in cases if case.name not in bad))

@@ -62,14 +62,18 @@ Status ImportArg(OpContext& c) {
                   {{"kind", kind}, {"axis", axis}, {"keepdims", keepdims}, {"select_last", last}});
 }
 
-Status ImportCumSum(OpContext& c) {
+Status ImportCumulative(OpContext& c) {
   TN_RETURN_IF_ERROR(c.Arity(2, 2));
   TN_ASSIGN_OR_RETURN(int64_t axis, c.KnownInt(1, "axis"));
   TN_ASSIGN_OR_RETURN(axis, c.NormalizeAxis(axis, c.Rank(0), "axis"));
   TN_ASSIGN_OR_RETURN(bool exclusive, c.Bool("exclusive", false));
   TN_ASSIGN_OR_RETURN(bool reverse, c.Bool("reverse", false));
+  const bool product = std::string_view(c.row.name) == "CumProd";
   return c.Result(OpKind::kCumSum, {c.In(0)},
-                  {{"axis", axis}, {"exclusive", exclusive}, {"reverse", reverse}});
+                  {{"axis", axis},
+                   {"kind", std::string(product ? "prod" : "sum")},
+                   {"exclusive", exclusive},
+                   {"reverse", reverse}});
 }
 
 Status EmitTopK(OpContext& c, Expr k, int64_t axis, bool largest) {
@@ -118,7 +122,8 @@ constexpr OpRow kRows[] = {
 #undef TN_REDUCE
     {"ArgMax", 1, ImportArg},
     {"ArgMin", 1, ImportArg},
-    {"CumSum", 11, ImportCumSum},
+    {"CumSum", 11, ImportCumulative},
+    {"CumProd", 26, ImportCumulative},
     {"TopK", 1, ImportTopK1},
     {"TopK", 10, ImportTopK},
 };
