@@ -192,6 +192,21 @@ Expected<std::vector<ValueId>> Importer::Inline(const GraphProto& g,
   return ImportBody(g, &scope);
 }
 
+// The nodes of a graph and of those in its attributes, which nest no deeper than
+// ReadLimits::max_depth.
+void CollectNodes(const GraphProto& g, std::vector<std::pair<const NodeProto*, size_t>>* all) {
+  for (size_t n = 0; n < g.nodes.size(); ++n) {
+    all->emplace_back(&g.nodes[n], n);
+    for (const AttributeProto& a : g.nodes[n].attributes) {
+      for (const GraphProto& inner : a.graph) CollectNodes(inner, all);
+    }
+  }
+}
+
+std::string_view DomainOf(const NodeProto& node) {
+  return node.domain == "ai.onnx" ? std::string_view() : node.domain;
+}
+
 Status Importer::CheckHeader(const ModelProto& model) {
   if (!model.has_graph)
     return Error("model", "expected an ONNX model with a graph, but there is none");
@@ -209,8 +224,15 @@ Status Importer::CheckHeader(const ModelProto& model) {
     }
     opset_ = id.version;
   }
-  if (opset_ == 0)
-    return Error("model", "expected an opset_import for the default domain, but there is none");
+  if (opset_ == 0) {
+    std::vector<std::pair<const NodeProto*, size_t>> nodes;
+    CollectNodes(model.graph, &nodes);
+    for (const auto& [node, index] : nodes) {
+      if (!DomainOf(*node).empty()) continue;
+      return Error("model", "expected an opset_import for the default domain, but there is none");
+    }
+    opset_ = kMaxOpset;  // no node asks for it
+  }
   for (const FunctionProto& f : model.functions) {
     for (const OpsetId& id : f.opset_imports) {
       const bool fits = id.version >= kMinOpset && id.version <= kMaxOpset;
@@ -223,21 +245,6 @@ Status Importer::CheckHeader(const ModelProto& model) {
   if (model.graph.sparse_initializers > 0)
     return Error("graph", "sparse initializers are not supported");
   return Ok();
-}
-
-// The nodes of a graph and of those in its attributes, which nest no deeper than
-// ReadLimits::max_depth.
-void CollectNodes(const GraphProto& g, std::vector<std::pair<const NodeProto*, size_t>>* all) {
-  for (size_t n = 0; n < g.nodes.size(); ++n) {
-    all->emplace_back(&g.nodes[n], n);
-    for (const AttributeProto& a : g.nodes[n].attributes) {
-      for (const GraphProto& inner : a.graph) CollectNodes(inner, all);
-    }
-  }
-}
-
-std::string_view DomainOf(const NodeProto& node) {
-  return node.domain == "ai.onnx" ? std::string_view() : node.domain;
 }
 
 // One error per operator that cannot be imported, with the nodes that use it.

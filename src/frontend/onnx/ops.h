@@ -14,6 +14,7 @@ std::span<const OpRow> ElementwiseRows();
 std::span<const OpRow> IndexRows();
 std::span<const OpRow> IntegerRows();
 std::span<const OpRow> MathRows();
+std::span<const OpRow> MlRows();
 std::span<const OpRow> MovementRows();
 std::span<const OpRow> NormalizationRows();
 std::span<const OpRow> QuantizeRows();

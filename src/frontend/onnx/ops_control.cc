@@ -323,7 +323,21 @@ Status ImportScan(OpContext& c) {
   return Ok();
 }
 
+// ---- Optionals: of a tensor it is known whether it is there ----
+
+Status ImportOptionalHasElement(OpContext& c) {
+  TN_RETURN_IF_ERROR(c.Arity(0, 1));
+  return c.SetOutput(0, BoolScalar(c.b, c.Has(0)));
+}
+
+Status ImportOptionalGetElement(OpContext& c) {
+  TN_RETURN_IF_ERROR(c.Arity(1, 1));
+  return c.SetOutput(0, c.In(0));
+}
+
 constexpr OpRow kRows[] = {
+    {"OptionalHasElement", 15, ImportOptionalHasElement},
+    {"OptionalGetElement", 15, ImportOptionalGetElement},
     {"If", 1, ImportIf},
     {"Scan", 9, ImportScan},
     {"Loop", 1, ImportLoop},

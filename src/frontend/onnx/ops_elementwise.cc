@@ -198,7 +198,12 @@ Status ImportDropout(OpContext& c) {
   TN_RETURN_IF_ERROR(c.Int("seed", 0));
   if (c.Has(2)) {
     TN_ASSIGN_OR_RETURN(int64_t training, c.KnownInt(2, "training_mode"));
-    if (training != 0) return c.Error("dropout in training mode is not supported");
+    std::vector<double> ratio = {0.5};
+    if (training != 0 && c.Has(1)) {
+      TN_ASSIGN_OR_RETURN(ratio, c.KnownFloats(1, "a ratio"));
+    }
+    if (training != 0 && (ratio.size() != 1 || ratio[0] != 0))
+      return c.Error("dropout in training mode is not supported, unless its ratio is 0");
   }
   TN_RETURN_IF_ERROR(c.SetOutput(0, c.In(0)));
   return SetDropoutMask(c);

@@ -51,9 +51,11 @@ Taps TapsOf(const Val& coordinate, const Val& size, const Sampling& s) {
   const Val lo = s.align_corners ? size * 0 : size * 0 - 0.5,
             hi = s.align_corners ? last : last + 0.5;
   Val x = s.mode == Mode::kNearest ? Round(coordinate) : coordinate;
-  const Val beyond = (x < lo) | (x > hi);
-  if (s.outside == Outside::kBorder) x = Where(beyond, Max(Min(x, last), 0), x);
-  if (s.outside == Outside::kReflection) x = Where(beyond, Reflected(x, lo, hi), x);
+  if (s.mode != Mode::kCubic) {  // whose taps alone are brought inside
+    const Val beyond = (x < lo) | (x > hi);
+    if (s.outside == Outside::kBorder) x = Where(beyond, Max(Min(x, last), 0), x);
+    if (s.outside == Outside::kReflection) x = Where(beyond, Reflected(x, lo, hi), x);
+  }
   x = Unsqueeze(x, -1);
   const int64_t taps = s.mode == Mode::kNearest ? 1 : s.mode == Mode::kLinear ? 2 : 4;
   const Val number = f.Iota(IndexConst(taps), x.dtype());
