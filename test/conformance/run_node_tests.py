@@ -10,7 +10,8 @@ case is compiled at each level and called in a child process, once with its outp
 count, shape, dtype and values must be those of the case, by the rules of ONNX's own backend test.
 
 With --list (default: node_tests.txt beside this file, unless --match is given) a case that does not pass is a failure.
-With --match, a case that the compiler refuses with a message (exit status 1) counts as skipped.
+With --match, a case that the compiler refuses with a message (exit status 1) counts as skipped. The default list and
+node_tests_failing.txt, which says of each case why it does not pass, name every case of the folder between them.
 """
 import argparse
 import collections
@@ -221,6 +222,28 @@ def read_list(path: pathlib.Path):
     return [line for line in lines if line]
 
 
+def unlisted(cases: pathlib.Path):
+    """Cases that neither list names, or both do, and names without a case."""
+    passing = read_list(HERE / "node_tests.txt")
+    failing = [line.split(":")[0] for line in read_list(HERE / "node_tests_failing.txt")]
+    named = collections.Counter([*passing, *failing])
+    folders = {p.name for p in cases.iterdir()}
+    return sorted({*folders ^ set(named), *(name for name, count in named.items() if count > 1)})
+
+
+def update_lists(results, unread):
+    """Writes both lists as the results are."""
+    reasons = {name: f"not read by this script: {reason}" for name, reason in unread.items()}
+    for r in results:
+        if r.status != "passed":
+            reasons[r.case.name] = re.sub(r"^tenon: |; .*|node of '[^']*' |error: ", "", r.reason)[:160].strip()
+    for name, lines in (("node_tests.txt", {r.case.name for r in results} - set(reasons)),
+                        ("node_tests_failing.txt", [f"{name}: {reason}" for name, reason in reasons.items()])):
+        path = HERE / name
+        comments = [line for line in path.read_text().splitlines() if line.startswith("#")]
+        path.write_text("".join(f"{line}\n" for line in [*comments, *sorted(lines)]))
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("tenon")
@@ -231,6 +254,7 @@ def main() -> int:
     parser.add_argument("--form", choices=["fixed", "constant"], default="constant",
                         help="the file as it stands, or with parameters as constants (default)")
     parser.add_argument("--results", type=pathlib.Path, help="write a line for each case here: name, status, reason")
+    parser.add_argument("--update", action="store_true", help="with --match .: write both lists as the results are")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--passed", type=pathlib.Path, help="write the names of the cases that pass at every level here")
     parser.add_argument("--verbose", action="store_true")
@@ -241,6 +265,10 @@ def main() -> int:
             args.cases = tmp / "cases"
             subprocess.run([sys.executable, HERE.parents[1] / "bench" / "dump_node_tests.py", args.cases],
                            check=True, stdout=subprocess.DEVNULL)
+        whole = args.match is None and args.list is None
+        if whole and (strays := unlisted(args.cases)):
+            print("neither list names, or both do, or there is no case:", *strays)
+            return 1
         if args.match is None:
             names = read_list(args.list or HERE / "node_tests.txt")
         else:
@@ -263,6 +291,8 @@ def main() -> int:
         said = {r.case.name: f"{r.status}\t{r.reason}" for r in sorted(results, key=lambda r: r.status, reverse=True)}
         said |= {name: f"skipped\t{reason}" for name, reason in unread.items()}
         args.results.write_text("".join(f"{name}\t{said[name]}\n" for name in sorted(said)))
+    if args.update:
+        update_lists(results, unread)
     if args.passed:
         bad = {r.case.name for r in results if r.status != "passed"}
         args.passed.write_text("".join(f"{case.name}\n" for case in cases if case.name not in bad))
