@@ -192,14 +192,15 @@ Status ImportAttention(OpContext& c) {
     bias = Where(mask.allowed, number, -kInfinity);
   }
   const Val scores = bias ? capped + bias : capped;
-  Val weights = Softmax(precision ? Cast(scores, *precision) : scores, -1);
-  if (mask.may_be_empty) {
+  const Val weights = Cast(Softmax(precision ? Cast(scores, *precision) : scores, -1), v.dtype());
+  Val y = MatMul(weights, v), shown = weights;
+  if (mask.may_be_empty) {  // said of the results, so that nothing stands between softmax and
+                            // product
     const Val empty = Equal(Reduce("max", bias, {-1}), -kInfinity);
-    weights = Where(empty, 0, weights);
+    y = Where(empty, 0, y);
+    shown = Where(empty, 0, weights);
   }
-  weights = Cast(weights, v.dtype());
-  const Val y = MatMul(weights, v);
-  const Val said[] = {raw, capped, scores, Cast(weights, raw.dtype())};
+  const Val said[] = {raw, capped, scores, Cast(shown, raw.dtype())};
   return f.Result({h.joined ? JoinHeads(y) : y, h.k, h.v, said[mode]});
 }
 
