@@ -125,6 +125,16 @@ Expected<TensorType> TypeCast(const OpView& v) {
   return TensorType{*dtype, v.in(0).dims};
 }
 
+Expected<TensorType> TypeBitCast(const OpView& v) {
+  TN_ASSIGN_OR_RETURN(TensorType out, TypeCast(v));
+  const DType from = v.in(0).dtype;
+  if (out.dtype.StorageBits() != from.StorageBits() || from.IsString() || out.dtype.IsString()) {
+    return Bad("expected a type of as many bits as {}, but got {}", from.ToString(),
+               out.dtype.ToString());
+  }
+  return out;
+}
+
 Expected<TensorType> TypeWhere(const OpView& v) {
   if (!v.in(0).dtype.IsBool())
     return Bad("expected a bool condition, but got {}", v.in(0).dtype.ToString());

@@ -218,6 +218,33 @@ Expected<TensorType> TypeGatherNd(const OpView& v) {
   return TensorType{v.in(0).dtype, std::move(dims)};
 }
 
+Expected<TensorType> TypeScatter(const OpView& v) {
+  TN_RETURN_IF_ERROR(RequireIndices(v));
+  const TensorType &x = v.in(0), &indices = v.in(1), &updates = v.in(2);
+  const bool any = v.attrs.GetString("reduction") == "none";
+  if (updates.dtype != x.dtype)
+    return Bad("expected updates of {}, but got {}", x.dtype.ToString(), updates.ToString());
+  if (x.dtype.IsString() || (x.dtype.IsBool() && !any))
+    return Bad("expected float or integer elements to {}, but got {}",
+               v.attrs.GetString("reduction"), x.dtype.ToString());
+  if (updates.rank() != x.rank() || indices.rank() != x.rank()) {
+    return Bad("expected updates and indices of the input's rank, but got {} and {} for {}",
+               DimsText(updates.dims), DimsText(indices.dims), DimsText(x.dims));
+  }
+  TN_ASSIGN_OR_RETURN(int axis, Axis(v, "axis", x.rank()));
+  TN_RETURN_IF_ERROR(CheckBroadcastsTo(v, indices.dims, updates.dims));
+  for (size_t i = 0; i < x.dims.size(); ++i) {
+    if (static_cast<int>(i) == axis || ProveEqual(x.dims[i], updates.dims[i])) continue;
+    if (DimRange(DimSub(x.dims[i], updates.dims[i])).max < 0) {
+      return Bad("expected updates within the input's axes, but got {} for {}",
+                 DimsText(updates.dims), DimsText(x.dims));
+    }
+    if (v.constraints && !(AsInt(x.dims[i]) && AsInt(updates.dims[i])))
+      v.constraints->push_back(Le(updates.dims[i], x.dims[i]));
+  }
+  return TensorType{x.dtype, x.dims};
+}
+
 Expected<TensorType> TypeResize(const OpView& v) {
   const std::vector<Expr>&x = v.in(0).dims, &sizes = Exprs(v, "sizes");
   TN_RETURN_IF_ERROR(CheckLength("sizes", sizes.size(), x.size()));

@@ -65,6 +65,15 @@ static Expr IsInf(const OpContext& op, const Expr& x) {
   return out;
 }
 
+// A bool is the byte 0 or 1.
+static Expr BitCast(DType to, Expr x) {
+  const DType byte = DType::UInt(8);
+  if (x->dtype == to) return x;
+  if (x->dtype.IsBool()) x = CastExpr::Make(byte, x);
+  if (to.IsBool()) return CastExpr::Make(to, x);
+  return x->dtype == to ? x : Call::Make(Intrinsic::kReinterpret, {x}, to);
+}
+
 Expr DefineUnary(const OpContext& op, const Expr& x) {
   switch (op.node->op) {
     case OpKind::kRelu: return Select::Make(Lt(x, Const(x, 0)), Const(x, 0), x);
@@ -75,6 +84,15 @@ Expr DefineUnary(const OpContext& op, const Expr& x) {
     case OpKind::kSqrt: return Intrin(Intrinsic::kSqrt, x);
     case OpKind::kSin: return Intrin(Intrinsic::kSin, x);
     case OpKind::kCos: return Intrin(Intrinsic::kCos, x);
+    case OpKind::kTan: return Intrin(Intrinsic::kTan, x);
+    case OpKind::kAsin: return Intrin(Intrinsic::kAsin, x);
+    case OpKind::kAcos: return Intrin(Intrinsic::kAcos, x);
+    case OpKind::kAtan: return Intrin(Intrinsic::kAtan, x);
+    case OpKind::kSinh: return Intrin(Intrinsic::kSinh, x);
+    case OpKind::kCosh: return Intrin(Intrinsic::kCosh, x);
+    case OpKind::kAsinh: return Intrin(Intrinsic::kAsinh, x);
+    case OpKind::kAcosh: return Intrin(Intrinsic::kAcosh, x);
+    case OpKind::kAtanh: return Intrin(Intrinsic::kAtanh, x);
     case OpKind::kErf: return Intrin(Intrinsic::kErf, x);
     case OpKind::kFloor: return Intrin(Intrinsic::kFloor, x);
     case OpKind::kCeil: return Intrin(Intrinsic::kCeil, x);
@@ -102,6 +120,7 @@ Expr DefineUnary(const OpContext& op, const Expr& x) {
     case OpKind::kNot: return Not(x);
     case OpKind::kBitNot: return Unary::Make(UnaryOp::kBitNot, x);
     case OpKind::kCast: return CastExpr::Make(op.out.dtype, x);
+    case OpKind::kBitCast: return BitCast(op.out.dtype, x);
     default: break;  // not unary: the caller dispatched wrongly
   }
   TN_UNREACHABLE();

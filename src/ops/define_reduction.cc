@@ -261,27 +261,31 @@ static std::vector<int64_t> Doublings(const Expr& size) {
   return out;
 }
 
-// Sums of the last 1, 2, 4, … elements (Hillis and Steele 1986): n log n additions in place of n²,
-// all of a step at once.
+// Sums, or products, of the last 1, 2, 4, … elements (Hillis and Steele 1986): n log n additions in
+// place of n², all of a step at once.
 static Operand DefineCumSum(const OpContext& op) {
   const size_t axis = static_cast<size_t>(op.Int("axis"));
   const bool exclusive = op.node->attrs.Get<bool>("exclusive", false),
-             reverse = op.node->attrs.Get<bool>("reverse", false);
+             reverse = op.node->attrs.Get<bool>("reverse", false),
+             product = op.node->attrs.GetString("kind") == "prod";
   const Expr size = op.in[0].dims[axis];
-  // The element `step` before this one in the order of adding, or 0 where there is none.
+  // The element `step` before this one in the order of adding, or what changes nothing where there
+  // is none.
   auto before = [&](const Operand& x, const Indices& out, int64_t step) {
     Indices in = out;
     const Expr at = reverse ? out[axis] + step : out[axis] - step;
     in[axis] = reverse ? Min(at, size - 1) : Max(at, IndexConst(0));
     const Expr there = reverse ? Lt(at, size) : Ge(at, IndexConst(0));
-    return Select::Make(there, x.at(in), MakeConst(x.dtype, 0));
+    return Select::Make(there, x.at(in), MakeConst(x.dtype, product ? 1 : 0));
   };
   Operand sums = op.in[0];
   for (int64_t step : Doublings(size)) {
     const Operand last = sums;
-    sums = Read(
-        te::Compute(fmt::format("{}_sums{}", op.name, 2 * step), op.out.dims,
-                    [&](const Indices& out) { return last.at(out) + before(last, out, step); }));
+    sums = Read(te::Compute(fmt::format("{}_sums{}", op.name, 2 * step), op.out.dims,
+                            [&](const Indices& out) {
+                              const Expr here = last.at(out), more = before(last, out, step);
+                              return product ? here * more : here + more;
+                            }));
   }
   if (!exclusive) return sums;
   return Read(te::Compute(op.name + "_before", op.out.dims,
@@ -369,12 +373,70 @@ static Operand DefineLayerNorm(const OpContext& op) {
           }};
 }
 
+// What an index of data counts from the end where it is negative.
+static Expr FromEnd(const Expr& raw, const Expr& dim) {
+  const Expr i = CastExpr::Make(DType::Index(), raw);
+  return Select::Make(Lt(i, IndexConst(0)), i + dim, i);
+}
+
+// For each element all updates along the axis are looked at: those whose index is its place are
+// taken. Of them the last one counts, or all are combined.
+static Operand DefineScatter(const OpContext& op) {
+  const Operand &x = op.in[0], &indices = op.in[1], &updates = op.in[2];
+  const size_t axis = static_cast<size_t>(op.Int("axis"));
+  const std::string reduction = op.node->attrs.GetString("reduction");
+  const Expr count = updates.dims[axis];
+  if (IsZero(count)) return x;
+  // The update at row j of the column that `out` is in; whether there is one, and it goes there.
+  auto source = [axis, updates](const Indices& out, const Expr& j) {
+    Indices in = out;
+    for (size_t a = 0; a < in.size(); ++a)
+      in[a] = a == axis ? j : Max(Min(out[a], updates.dims[a] - 1), IndexConst(0));
+    return in;
+  };
+  auto goes_there = [=](const Indices& out, const Expr& j) {
+    Expr here = Eq(FromEnd(BroadcastAt(indices, source(out, j)), x.dims[axis]), out[axis]);
+    for (size_t a = 0; a < out.size(); ++a) {
+      if (a != axis && !graph::ProveEqual(updates.dims[a], x.dims[a]))
+        here = And(Lt(out[a], updates.dims[a]), here);
+    }
+    return here;
+  };
+  if (reduction == "none") {
+    const DType i64 = DType::Int(64);
+    const Operand last = Read(te::Compute(op.name + "_last", op.out.dims, [&](const Indices& out) {
+      te::Axis j = te::ReduceAxis("j", count);
+      const Expr place =
+          Select::Make(goes_there(out, j.var), CastExpr::Make(i64, j.var), MakeIntConst(i64, -1));
+      return te::Body(place, {j}, BinaryOp::kMax, MakeIntConst(i64, -1));
+    }));
+    return {op.out.dtype, op.out.dims, [=](const Indices& out) {
+              const Expr j = CastExpr::Make(DType::Index(), last.at(out));
+              const Expr at = Max(j, IndexConst(0));
+              return Select::Make(Ge(j, IndexConst(0)), updates.at(source(out, at)), x.at(out));
+            }};
+  }
+  return Read(te::Compute(op.name + "_all", op.out.dims, [&](const Indices& out) {
+    te::Axis j = te::ReduceAxis("j", count);
+    const bool adds = reduction == "add", multiplies = reduction == "mul";
+    const Expr here = x.at(out), update = updates.at(source(out, j.var));
+    // What a reduction begins with changes nothing for the others: 0, 1, and what is there.
+    const Expr none = adds ? MakeConst(x.dtype, 0) : multiplies ? MakeConst(x.dtype, 1) : here;
+    const BinaryOp combiner = adds                 ? BinaryOp::kAdd
+                              : multiplies         ? BinaryOp::kMul
+                              : reduction == "max" ? BinaryOp::kMax
+                                                   : BinaryOp::kMin;
+    return te::Body(Select::Make(goes_there(out, j.var), update, none), {j}, combiner, here);
+  }));
+}
+
 Operand DefineReduction(const OpContext& op) {
   switch (op.node->op) {
     case OpKind::kReduce: return DefineReduce(op);
     case OpKind::kArgReduce: return DefineArgReduce(op);
     case OpKind::kCumSum: return DefineCumSum(op);
     case OpKind::kSearchSorted: return DefineSearchSorted(op);
+    case OpKind::kScatter: return DefineScatter(op);
     case OpKind::kSoftmax: return DefineSoftmax(op, false);
     case OpKind::kLogSoftmax: return DefineSoftmax(op, true);
     case OpKind::kLayerNorm: return DefineLayerNorm(op);

@@ -10,7 +10,8 @@ case is compiled at each level and called in a child process, once with its outp
 count, shape, dtype and values must be those of the case, by the rules of ONNX's own backend test.
 
 With --list (default: node_tests.txt beside this file, unless --match is given) a case that does not pass is a failure.
-With --match, a case that the compiler refuses with a message (exit status 1) counts as skipped.
+With --match, a case that the compiler refuses with a message (exit status 1) counts as skipped. The default list and
+node_tests_failing.txt, which says of each case why it does not pass, name every case of the folder between them.
 """
 import argparse
 import collections
@@ -29,6 +30,7 @@ from onnx import numpy_helper
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE / "onnx"))
+from dlpack import to_argument, to_numpy  # noqa: E402
 from freeze import freeze  # noqa: E402
 
 COMPILE_SECONDS = 120
@@ -38,9 +40,9 @@ Result = collections.namedtuple("Result", "case level status reason")  # status:
 
 
 class Case:
-    """One case as read from its folder: the frozen model, its inputs in the order of the graph, and its outputs."""
+    """One case as read from its folder: the model in a form, its inputs in the order of the graph, and its outputs."""
 
-    def __init__(self, folder: pathlib.Path):
+    def __init__(self, folder: pathlib.Path, form: str = "constant"):
         self.name = folder.name
         model = onnx.load(folder / "model.onnx")
         ops = sorted({node.op_type for node in model.graph.node})
@@ -50,7 +52,7 @@ class Case:
         self.outputs = [self.read(data / f"output_{i}.pb") for i in range(len(model.graph.output))]
         self.rtol, self.atol = map(float, (folder / "tolerance.txt").read_text().split())
         arrays = {info.name: x for info, x in zip(model.graph.input, inputs)}
-        self.model = freeze(model, arrays)
+        self.model = freeze(model, arrays) if form == "constant" else model
         self.inputs = [arrays[info.name] for info in self.model.graph.input]
         # Sizes that the model leaves open are those of the case.
         self.shapes = []
@@ -91,6 +93,8 @@ def compare(got, want: np.ndarray, rtol: float, atol: float):
     if got.shape != want.shape:
         return f"shape {got.shape}, expected {want.shape}"
     try:
+        if want.dtype.kind == "V":  # of ml_dtypes
+            got, want = got.astype(np.float32), want.astype(np.float32)
         np.testing.assert_allclose(got, want, rtol=rtol, atol=atol)
     except AssertionError as error:
         lines = [line.strip() for line in str(error).splitlines() if line.strip()]
@@ -103,15 +107,22 @@ def call(library: str, inputs, outputs, rtol: float, atol: float):
     import tvm_ffi
 
     main = tvm_ffi.load_module(library).main
+    inputs = [to_argument(x) for x in inputs]
     returned = main(*inputs)
     returned = list(returned) if isinstance(returned, (tvm_ffi.Array, list, tuple)) else [returned]
     if len(returned) != len(outputs):
         return f"{len(returned)} outputs, expected {len(outputs)}"
-    passed = [np.full(want.shape, 1, want.dtype) for want in outputs]
-    main(*inputs, *passed)
-    for how, all_got in (("returned", returned), ("passed in", passed)):
+    ways = [("returned", returned)]
+    try:
+        passed = [np.full(want.shape, 1, want.dtype) for want in outputs]
+        main(*inputs, *(to_argument(x) for x in passed))
+        ways.append(("passed in", passed))
+    except TypeError as error:
+        if "the sizes of outputs depend on values" not in str(error):
+            raise
+    for how, all_got in ways:
         for i, (got, want) in enumerate(zip(all_got, outputs)):
-            difference = compare(np.from_dlpack(got) if how == "returned" else got, want, rtol, atol)
+            difference = compare(to_numpy(got, want.dtype) if how == "returned" else got, want, rtol, atol)
             if difference:
                 return f"output {i} ({how}): {difference}"
     return None
@@ -211,6 +222,28 @@ def read_list(path: pathlib.Path):
     return [line for line in lines if line]
 
 
+def unlisted(cases: pathlib.Path):
+    """Cases that neither list names, or both do, and names without a case."""
+    passing = read_list(HERE / "node_tests.txt")
+    failing = [line.split(":")[0] for line in read_list(HERE / "node_tests_failing.txt")]
+    named = collections.Counter([*passing, *failing])
+    folders = {p.name for p in cases.iterdir()}
+    return sorted({*folders ^ set(named), *(name for name, count in named.items() if count > 1)})
+
+
+def update_lists(results, unread):
+    """Writes both lists as the results are."""
+    reasons = {name: f"not read by this script: {reason}" for name, reason in unread.items()}
+    for r in results:
+        if r.status != "passed":
+            reasons[r.case.name] = re.sub(r"^tenon: |; .*|node of '[^']*' |error: ", "", r.reason)[:160].strip()
+    for name, lines in (("node_tests.txt", {r.case.name for r in results} - set(reasons)),
+                        ("node_tests_failing.txt", [f"{name}: {reason}" for name, reason in reasons.items()])):
+        path = HERE / name
+        comments = [line for line in path.read_text().splitlines() if line.startswith("#")]
+        path.write_text("".join(f"{line}\n" for line in [*comments, *sorted(lines)]))
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("tenon")
@@ -218,6 +251,10 @@ def main() -> int:
     parser.add_argument("--levels", type=int, nargs="*", default=[0, 1, 2])
     parser.add_argument("--list", type=pathlib.Path)
     parser.add_argument("--match", help="regular expression: the names of the cases to run, whatever the list says")
+    parser.add_argument("--form", choices=["fixed", "constant"], default="constant",
+                        help="the file as it stands, or with parameters as constants (default)")
+    parser.add_argument("--results", type=pathlib.Path, help="write a line for each case here: name, status, reason")
+    parser.add_argument("--update", action="store_true", help="with --match .: write both lists as the results are")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--passed", type=pathlib.Path, help="write the names of the cases that pass at every level here")
     parser.add_argument("--verbose", action="store_true")
@@ -228,15 +265,20 @@ def main() -> int:
             args.cases = tmp / "cases"
             subprocess.run([sys.executable, HERE.parents[1] / "bench" / "dump_node_tests.py", args.cases],
                            check=True, stdout=subprocess.DEVNULL)
+        whole = args.match is None and args.list is None
+        if whole and (strays := unlisted(args.cases)):
+            print("neither list names, or both do, or there is no case:", *strays)
+            return 1
         if args.match is None:
             names = read_list(args.list or HERE / "node_tests.txt")
         else:
             names = sorted(p.name for p in args.cases.iterdir() if re.search(args.match, p.name))
-        cases, skipped = [], 0
+        cases, skipped, unread = [], 0, {}
         for name in names:
             try:
-                cases.append(Case(args.cases / name))
+                cases.append(Case(args.cases / name, args.form))
             except Exception as error:  # sequences, optionals, element types that NumPy has not
+                unread[name] = str(error).splitlines()[0] if str(error) else type(error).__name__
                 if args.match is None:
                     raise
                 skipped += 1
@@ -245,6 +287,12 @@ def main() -> int:
         results = run_all(args.tenon, cases, args.levels, args.jobs, tmp)
     print_table(results, args.verbose)
     count = collections.Counter(r.status for r in results)
+    if args.results:
+        said = {r.case.name: f"{r.status}\t{r.reason}" for r in sorted(results, key=lambda r: r.status, reverse=True)}
+        said |= {name: f"skipped\t{reason}" for name, reason in unread.items()}
+        args.results.write_text("".join(f"{name}\t{said[name]}\n" for name in sorted(said)))
+    if args.update:
+        update_lists(results, unread)
     if args.passed:
         bad = {r.case.name for r in results if r.status != "passed"}
         args.passed.write_text("".join(f"{case.name}\n" for case in cases if case.name not in bad))

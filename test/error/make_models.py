@@ -362,6 +362,44 @@ def shapes():
     yield "einsum_equation", one("Einsum", equation="ij->jk->")
 
 
+def formulas():
+    """Operators that are written as formulas: what they check by themselves."""
+    def of(op, inputs, *xs, opsets=opset(28), weights=(), outputs="y", **attributes):
+        return model([node(op, inputs, outputs, **attributes)], xs, outputs.split(), weights, opsets=opsets)
+
+    q, cube = value("q", 1, 2, 3, 4), value("x", 2, 3, 4)
+    yield "attention_heads", of("Attention", "x x x", cube, q_num_heads=2)
+    yield "attention_not_dividing", of("Attention", "q k k", q, value("k", 1, 3, 3, 4))
+    yield "attention_half_cache", of("Attention", ["q", "q", "q", "", "q"], q)
+    yield "attention_mode", of("Attention", "q q q", q, qk_matmul_output_mode=7)
+    yield "rotary_odd", of("RotaryEmbedding", "q c c", q, value("c", 1, 3, 2), rotary_embedding_dim=3)
+    yield "loss_labels", of("NegativeLogLikelihoodLoss", "x l", X, value("l", 3, 3, elem=INT64))
+    yield "loss_reduction", of("SoftmaxCrossEntropyLoss", "x l", X, value("l", 2, elem=INT64), reduction="all")
+    yield "group_norm_groups", of("GroupNormalization", "x s s", value("x", 2, 3, 4), value("s", 3), num_groups=2)
+    yield "lstm_weights", of("LSTM", "x w r", value("x", 5, 1, 3), value("w", 1, 8, 3), value("r", 1, 7, 2), hidden_size=2)
+    yield "gru_direction", of("GRU", "x w r", value("x", 5, 1, 3), value("w", 1, 6, 3), value("r", 1, 6, 2), direction="up")
+    yield "scatter_nd_depth", of("ScatterND", "x i u", X, value("i", 1, 3, elem=INT64), value("u", 1))
+    yield "scatter_updates", of("ScatterElements", "x i u", X, value("i", 3, 3, elem=INT64), value("u", 3, 3), axis=1)
+    yield "einsum_ranks", of("Einsum", "x x", X, equation="ij,jk->ik", opsets=opset(17))
+    yield "einsum_term", of("Einsum", "x", X, equation="ijk->i")
+    yield "einsum_result", of("Einsum", "x", X, equation="ij->iz")
+    yield "einsum_letters", of("Einsum", "x", X, equation="i;->i")
+    yield "det_not_square", of("Det", "x", X)
+    yield "conv_transpose_group", of("ConvTranspose", "x w", IMAGE, weights=[weight("w", 4, 2, 3, 3)], group=3)
+    yield "conv_transpose_stride", of("ConvTranspose", "x w", IMAGE, weights=[weight("w", 4, 2, 3, 3)], strides=[0, 1])
+    yield "grid_rank", of("GridSample", "x g", IMAGE, value("g", 1, 2, 2, 3))
+    yield "roi_align_ratio", of("RoiAlign", "x r b", IMAGE, value("r", 3, 4), value("b", 3, elem=INT64))
+    yield "dft_last_axis", of("DFT", ["x", "", "a"], value("x", 2, 3, 1), weights=[tensor("a", [], [2])])
+    yield "dft_length", of("DFT", ["x", "n", ""], value("x", 2, 3, 1), weights=[tensor("n", [], [2**40])])
+    yield "quantize_blocks", of("QuantizeLinear", "x s", X, value("s", 1, 2), block_size=0)
+    yield "quantize_axis", of("QuantizeLinear", "x s", X, value("s", 3), axis=5)
+    yield "tensor_scatter_batch", of("TensorScatter", "x x", cube, axis=0)
+    yield "scan_length", of("Scan", "x", X, num_scan_inputs=5)
+    yield "tfidf_columns", of("TfIdfVectorizer", "t", value("t", 4, elem=INT64), min_gram_length=1, max_gram_length=1, max_skip_count=0, mode="TF",
+                              ngram_counts=[0], ngram_indexes=[-1], pool_int64s=[5])
+    yield "bit_cast_width", of("BitCast", "x", X, to=INT64)
+
+
 def sizes():
     huge = ints("s", 2**30, 2**30)
     yield "expand", one("Expand", "x s", [ints("s", 2**60, 2, 3)])
@@ -396,7 +434,7 @@ def names():
     yield "long", named("x", "y", "n" * 2**16)
 
 
-GROUPS = {"file": files, "graph": graphs, "tensor": tensors, "attribute": attributes, "shape": shapes, "size": sizes, "name": names}
+GROUPS = {"file": files, "graph": graphs, "tensor": tensors, "attribute": attributes, "shape": shapes, "formula": formulas, "size": sizes, "name": names}
 
 
 def main():

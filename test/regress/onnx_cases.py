@@ -21,6 +21,7 @@ import onnxruntime
 from onnx import helper, numpy_helper
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "conformance"))
+import formula_cases  # noqa: E402
 import run_node_tests  # noqa: E402
 
 f32, f64, i8, i32, i64, u8 = np.float32, np.float64, np.int8, np.int32, np.int64, np.uint8
@@ -587,6 +588,7 @@ def main() -> int:
                         add_old_operator_sets, add_several_results, add_integer_contractions, add_narrow_sums,
                         add_branches, add_loops, add_windows, add_sizes, add_graphs):
             section()
+        formula_cases.add_all(one, rand, ints)
         chosen = [Case(*case) for case in cases if re.search(args.match, case[0])]
         with tempfile.TemporaryDirectory() as tmp:
             results = run_node_tests.run_all(args.tenon, chosen, args.levels, args.jobs, pathlib.Path(tmp))

@@ -70,7 +70,8 @@ class Importer : private RegionImporter {
   void Report(Diagnostics errors, const std::string& item, std::vector<std::string> notes = {});
 
   Expected<ImportedRegion> Import(const GraphProto& g, std::span<const Formal> formals) override;
-  Expected<std::vector<ValueId>> Inline(const GraphProto& g) override;
+  Expected<std::vector<ValueId>> Inline(const GraphProto& g,
+                                        std::span<const ValueId> inputs) override;
   Expected<std::vector<ValueId>> ImportBody(const GraphProto& g, Scope* scope);
 
   graph::Builder& builder() { return *scope_->builder; }
@@ -168,6 +169,8 @@ Expected<ImportedRegion> Importer::Import(const GraphProto& g, std::span<const F
       v = region.builder->Constant(
           name, formals[i].type.tensor(),
           graph::MakePayload(DType::Bool(), std::span<const int64_t>(&number, 1)));
+    } else if (formals[i].make) {
+      TN_ASSIGN_OR_RETURN(v, formals[i].make(region));
     } else {
       v = region.builder->Input(name, formals[i].type);
     }
@@ -178,13 +181,30 @@ Expected<ImportedRegion> Importer::Import(const GraphProto& g, std::span<const F
   return region;
 }
 
-Expected<std::vector<ValueId>> Importer::Inline(const GraphProto& g) {
-  if (!g.inputs.empty()) {
-    return MakeError(fmt::format("expected a graph without inputs, but {} has {}", Quoted(g.name),
-                                 g.inputs.size()));
+Expected<std::vector<ValueId>> Importer::Inline(const GraphProto& g,
+                                                std::span<const ValueId> inputs) {
+  if (g.inputs.size() != inputs.size()) {
+    return MakeError(fmt::format("expected a graph with {} inputs, but {} has {}", inputs.size(),
+                                 Quoted(g.name), g.inputs.size()));
   }
   Scope scope{scope_->builder, nullptr, scope_};
+  for (size_t i = 0; i < inputs.size(); ++i) scope.values[g.inputs[i].name] = inputs[i];
   return ImportBody(g, &scope);
+}
+
+// The nodes of a graph and of those in its attributes, which nest no deeper than
+// ReadLimits::max_depth.
+void CollectNodes(const GraphProto& g, std::vector<std::pair<const NodeProto*, size_t>>* all) {
+  for (size_t n = 0; n < g.nodes.size(); ++n) {
+    all->emplace_back(&g.nodes[n], n);
+    for (const AttributeProto& a : g.nodes[n].attributes) {
+      for (const GraphProto& inner : a.graph) CollectNodes(inner, all);
+    }
+  }
+}
+
+std::string_view DomainOf(const NodeProto& node) {
+  return node.domain == "ai.onnx" ? std::string_view() : node.domain;
 }
 
 Status Importer::CheckHeader(const ModelProto& model) {
@@ -204,8 +224,15 @@ Status Importer::CheckHeader(const ModelProto& model) {
     }
     opset_ = id.version;
   }
-  if (opset_ == 0)
-    return Error("model", "expected an opset_import for the default domain, but there is none");
+  if (opset_ == 0) {
+    std::vector<std::pair<const NodeProto*, size_t>> nodes;
+    CollectNodes(model.graph, &nodes);
+    for (const auto& [node, index] : nodes) {
+      if (!DomainOf(*node).empty()) continue;
+      return Error("model", "expected an opset_import for the default domain, but there is none");
+    }
+    opset_ = kMaxOpset;  // no node asks for it
+  }
   for (const FunctionProto& f : model.functions) {
     for (const OpsetId& id : f.opset_imports) {
       const bool fits = id.version >= kMinOpset && id.version <= kMaxOpset;
@@ -220,17 +247,6 @@ Status Importer::CheckHeader(const ModelProto& model) {
   return Ok();
 }
 
-// The nodes of a graph and of those in its attributes, which nest no deeper than
-// ReadLimits::max_depth.
-void CollectNodes(const GraphProto& g, std::vector<std::pair<const NodeProto*, size_t>>* all) {
-  for (size_t n = 0; n < g.nodes.size(); ++n) {
-    all->emplace_back(&g.nodes[n], n);
-    for (const AttributeProto& a : g.nodes[n].attributes) {
-      for (const GraphProto& inner : a.graph) CollectNodes(inner, all);
-    }
-  }
-}
-
 // One error per operator that cannot be imported, with the nodes that use it.
 Status Importer::CheckOperators(const GraphProto& g) const {
   using Place = std::pair<const NodeProto*, size_t>;
@@ -240,8 +256,8 @@ Status Importer::CheckOperators(const GraphProto& g) const {
   std::map<std::pair<std::string, std::string>, std::vector<Place>> unknown;
   for (const Place& place : all) {
     const NodeProto& node = *place.first;
-    const std::string domain(node.domain == "ai.onnx" ? "" : node.domain);
-    if (domain.empty() && FindRow(node.op_type, OpsetOf(node))) continue;
+    const std::string domain(DomainOf(node));
+    if (FindRow(domain, node.op_type, OpsetOf(node))) continue;
     unknown[{domain, std::string(node.op_type)}].push_back(place);
   }
   Diagnostics errors;
@@ -356,7 +372,8 @@ void Importer::ImportNode(const NodeProto& node, size_t index) {
   }
   if (!poisoned) {
     const std::string item = DescribeNode(node, index);
-    Status done = RunImporter(node, *FindRow(node.op_type, OpsetOf(node)), item, inputs);
+    Status done =
+        RunImporter(node, *FindRow(DomainOf(node), node.op_type, OpsetOf(node)), item, inputs);
     if (done) return;
     std::vector<std::string> notes;
     for (size_t i = 0; i < inputs.size() && i < 8; ++i) {

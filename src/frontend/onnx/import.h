@@ -14,7 +14,7 @@
 namespace tenon::onnx {
 
 /// The oldest and newest operator sets of the default domain that are read.
-inline constexpr int64_t kMinOpset = 7;
+inline constexpr int64_t kMinOpset = 1;
 inline constexpr int64_t kMaxOpset = 28;
 inline constexpr int64_t kMaxIrVersion = 14;
 

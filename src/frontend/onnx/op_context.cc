@@ -195,6 +195,15 @@ Expected<std::optional<std::vector<double>>> OpContext::Floats(const char* name)
   });
 }
 
+Expected<std::vector<std::string>> OpContext::Strings(const char* name) {
+  using List = std::vector<std::string>;
+  TN_ASSIGN_OR_RETURN(std::optional<List> v,
+                      Get<List>(name, AttrProtoType::kStrings, [](const AttributeProto& a) {
+                        return List(a.strings.begin(), a.strings.end());
+                      }));
+  return v.value_or(List());
+}
+
 Expected<std::optional<Tensor>> OpContext::TensorAttr(const char* name) {
   TN_ASSIGN_OR_RETURN(
       std::optional<const TensorProto*> t,

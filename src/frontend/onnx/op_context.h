@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <set>
 #include <span>
@@ -33,10 +34,14 @@ struct Capture {
   ValueId outer, inner;
 };
 
-/// An input of a graph in an attribute: its type; or what it is, where its node knows that.
+struct ImportedRegion;
+
+/// An input of a graph in an attribute: its type; or what it is, where its node knows that: a
+/// constant, or made inside of the region, by what is no input of the graph.
 struct Formal {
   graph::Type type;
   std::optional<bool> constant;
+  std::function<Expected<ValueId>(ImportedRegion&)> make;
 };
 
 /// A graph of an attribute, imported but not yet a region: its node may add to it.
@@ -64,8 +69,10 @@ class RegionImporter {
   virtual ~RegionImporter() = default;
   virtual Expected<ImportedRegion> Import(const GraphProto& graph,
                                           std::span<const Formal> formals) = 0;
-  /// The nodes of a graph without inputs as part of the graph around it; answers its outputs.
-  virtual Expected<std::vector<ValueId>> Inline(const GraphProto& graph) = 0;
+  /// The nodes of a graph as part of the graph around it, its inputs being these values; answers
+  /// its outputs.
+  virtual Expected<std::vector<ValueId>> Inline(const GraphProto& graph,
+                                                std::span<const ValueId> inputs) = 0;
 };
 
 /// One row: how nodes of operator `name` are imported from opset `since` on, until a row of a later
@@ -75,11 +82,13 @@ struct OpRow {
   int64_t since;
   Status (*import)(OpContext&);
   OpKind op = OpKind::kFused;
+  const char* domain = "";  // of the default one
 };
 
-/// All rows of the default domain, and the row for an operator in an opset, or null.
+/// All rows, and the row for an operator in an opset, or null. Of domains other than the default
+/// one there is one version.
 std::span<const std::span<const OpRow>> AllRows();
-const OpRow* FindRow(std::string_view op_type, int64_t opset);
+const OpRow* FindRow(std::string_view domain, std::string_view op_type, int64_t opset);
 
 /// One node being imported. Importers read all attributes of the operator's version (what is left
 /// unread is reported as an attribute the operator does not have), emit graph nodes, and set
@@ -95,6 +104,9 @@ class OpContext {
   const NodeProto& node;
   const OpRow& row;
   const int64_t opset;
+
+  /// What the nodes made are called.
+  const std::string& name() const { return name_; }
 
   // ---- Inputs. Index out of range and "" both mean left out. ----
   size_t num_inputs() const { return inputs_.size(); }
@@ -124,6 +136,8 @@ class OpContext {
   Expected<std::string> String(const char* name, const char* fallback);
   Expected<std::optional<std::vector<int64_t>>> Ints(const char* name);
   Expected<std::optional<std::vector<double>>> Floats(const char* name);
+  /// Empty where it is left out.
+  Expected<std::vector<std::string>> Strings(const char* name);
   Expected<std::optional<Tensor>> TensorAttr(const char* name);
   /// Required.
   Expected<const GraphProto*> GraphAttr(const char* name);

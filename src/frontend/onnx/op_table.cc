@@ -8,12 +8,14 @@ namespace tenon::onnx {
 
 std::span<const std::span<const OpRow>> AllRows() {
   static const std::span<const OpRow> kFamilies[] = {
-      ElementwiseRows(), ComputeRows(),  ControlRows(), IntegerRows(),
-      ReduceRows(),      MovementRows(), IndexRows(),   ResizeRows()};
+      AttentionRows(), ComputeRows(),   ControlRows(),  ElementwiseRows(), IndexRows(),
+      IntegerRows(),   MathRows(),      MlRows(),       MovementRows(),    NormalizationRows(),
+      QuantizeRows(),  RecurrentRows(), ReduceRows(),   ResizeRows(),      SamplingRows(),
+      ScatterRows(),   SignalRows(),    TrainingRows(), WindowRows()};
   return kFamilies;
 }
 
-const OpRow* FindRow(std::string_view op_type, int64_t opset) {
+const OpRow* FindRow(std::string_view domain, std::string_view op_type, int64_t opset) {
   static const auto* kByName = [] {
     auto* map = new std::unordered_map<std::string_view, std::vector<const OpRow*>>();
     for (std::span<const OpRow> family : AllRows()) {
@@ -25,7 +27,8 @@ const OpRow* FindRow(std::string_view op_type, int64_t opset) {
   if (it == kByName->end()) return nullptr;
   const OpRow* best = nullptr;
   for (const OpRow* row : it->second) {
-    if (row->since <= opset && (!best || row->since > best->since)) best = row;
+    if (domain != row->domain) continue;
+    if ((row->since <= opset || !domain.empty()) && (!best || row->since > best->since)) best = row;
   }
   return best;
 }

@@ -7,27 +7,46 @@
 
 namespace tenon::onnx {
 
-std::span<const OpRow> ElementwiseRows();
+std::span<const OpRow> AttentionRows();
 std::span<const OpRow> ComputeRows();
 std::span<const OpRow> ControlRows();
-std::span<const OpRow> IntegerRows();
-std::span<const OpRow> ReduceRows();
-std::span<const OpRow> MovementRows();
+std::span<const OpRow> ElementwiseRows();
 std::span<const OpRow> IndexRows();
+std::span<const OpRow> IntegerRows();
+std::span<const OpRow> MathRows();
+std::span<const OpRow> MlRows();
+std::span<const OpRow> MovementRows();
+std::span<const OpRow> NormalizationRows();
+std::span<const OpRow> QuantizeRows();
+std::span<const OpRow> RecurrentRows();
+std::span<const OpRow> ReduceRows();
 std::span<const OpRow> ResizeRows();
+std::span<const OpRow> SamplingRows();
+std::span<const OpRow> ScatterRows();
+std::span<const OpRow> SignalRows();
+std::span<const OpRow> TrainingRows();
+std::span<const OpRow> WindowRows();
 
-/// The first two inputs as matrices, by NumPy's rule: a vector on the left is a row, one on the
+/// Two inputs as matrices, by NumPy's rule: a vector on the left is a row, one on the
 /// right a column, and its axis vanishes from the product.
 struct Matrices {
   ValueId a, b;
   bool row, column;
 };
-Expected<Matrices> AsMatrices(OpContext& c);
+Expected<Matrices> AsMatrices(OpContext& c, size_t a = 0, size_t b = 1);
 /// Sets output 0 to the product without the axes that vanish.
 Status SetProduct(OpContext& c, const Matrices& m, ValueId product);
 
-/// The attributes of a convolution of the first two inputs.
-Expected<Attrs> ReadConv(OpContext& c);
+/// The attributes of a convolution of the first input with that weight.
+Expected<Attrs> ReadConv(OpContext& c, size_t weight = 1);
+
+/// Which inputs of a node are its 8-bit operands and their zero points, which may be left out.
+struct IntegerOperands {
+  size_t a, b, zero_a, zero_b;
+};
+/// Products and convolutions of operands less their zero points, in i32.
+Expected<ValueId> IntegerProduct(OpContext& c, const Matrices& m, const IntegerOperands& at);
+Expected<ValueId> IntegerConv(OpContext& c, const IntegerOperands& at);
 
 /// Shared by convolutions and pools: the spatial attributes, with auto_pad resolved.
 struct WindowAttrs {

@@ -1,4 +1,4 @@
-// Products, convolutions, pools and normalisations.
+// Products, convolutions, pools and softmax.
 //
 // ONNX has several spellings for each of these, which are brought to the graph's one: vectors in a
 // MatMul become matrices with an axis of 1 that is taken away again; Gemm is a product and a sum,
@@ -111,85 +111,6 @@ Status ImportGlobalPool(OpContext& c) {
       {{"kind", std::string(average ? "mean" : "max")}, {"axes", axes}, {"keepdims", true}});
 }
 
-// Mean and variance over `axes`.
-struct Moments {
-  ValueId mean, variance;
-};
-Expected<Moments> ComputeMoments(OpContext& c, ValueId x, const std::vector<int64_t>& axes) {
-  const Attrs mean = {{"kind", std::string("mean")}, {"axes", axes}, {"keepdims", true}};
-  Moments m;
-  TN_ASSIGN_OR_RETURN(m.mean, c.Emit(OpKind::kReduce, {x}, mean));
-  TN_ASSIGN_OR_RETURN(ValueId d, c.Emit(OpKind::kSub, {x, m.mean}));
-  TN_ASSIGN_OR_RETURN(ValueId square, c.Emit(OpKind::kMul, {d, d}));
-  TN_ASSIGN_OR_RETURN(m.variance, c.Emit(OpKind::kReduce, {square}, mean));
-  return m;
-}
-
-// running · momentum + batch · (1 - momentum)
-Expected<ValueId> Blend(OpContext& c, ValueId running, ValueId batch, double momentum) {
-  const DType dtype = c.b.type(running).dtype;
-  TN_ASSIGN_OR_RETURN(ValueId old, c.Emit(OpKind::kMul, {running, c.Scalar(dtype, momentum)}));
-  TN_ASSIGN_OR_RETURN(ValueId add, c.Emit(OpKind::kMul, {batch, c.Scalar(dtype, 1 - momentum)}));
-  return c.Emit(OpKind::kAdd, {old, add});
-}
-
-Status ImportBatchNormTraining(OpContext& c, double epsilon, double momentum) {
-  std::vector<int64_t> axes;
-  for (int64_t i = 0; i < c.Rank(0); ++i) {
-    if (i != 1) axes.push_back(i);
-  }
-  if (c.Rank(0) < 2)
-    return c.Error("expected an input of rank 2 or more, but got {}", c.Type(0).ToString());
-  TN_ASSIGN_OR_RETURN(Moments m, ComputeMoments(c, c.In(0), axes));
-  TN_ASSIGN_OR_RETURN(m.mean, c.Reshape(m.mean, {c.Dims(0)[1]}));
-  TN_ASSIGN_OR_RETURN(m.variance, c.Reshape(m.variance, {c.Dims(0)[1]}));
-  TN_RETURN_IF_ERROR(c.Result(OpKind::kBatchNorm, {c.In(0), c.In(1), c.In(2), m.mean, m.variance},
-                              {{"epsilon", epsilon}}));
-  TN_ASSIGN_OR_RETURN(ValueId mean, Blend(c, c.In(3), m.mean, momentum));
-  TN_ASSIGN_OR_RETURN(ValueId variance, Blend(c, c.In(4), m.variance, momentum));
-  TN_RETURN_IF_ERROR(c.SetOutput(1, mean));
-  return c.SetOutput(2, variance);
-}
-
-Status ImportBatchNorm(OpContext& c) {
-  TN_RETURN_IF_ERROR(c.Arity(5, 5));
-  TN_ASSIGN_OR_RETURN(double epsilon, c.Float("epsilon", 1e-5));
-  TN_ASSIGN_OR_RETURN(double momentum, c.Float("momentum", 0.9));
-  if (c.opset < 9) {
-    TN_ASSIGN_OR_RETURN(bool spatial, c.Bool("spatial", true));
-    if (!spatial) return c.Error("batch normalization with spatial 0 is not supported");
-  }
-  bool training = false;
-  if (c.opset >= 14) {
-    TN_ASSIGN_OR_RETURN(training, c.Bool("training_mode", false));
-  }
-  if (training) return ImportBatchNormTraining(c, epsilon, momentum);
-  return c.Result(OpKind::kBatchNorm, {c.In(0), c.In(1), c.In(2), c.In(3), c.In(4)},
-                  {{"epsilon", epsilon}});
-}
-
-Status ImportLayerNorm(OpContext& c) {
-  TN_RETURN_IF_ERROR(c.Arity(2, 3));
-  TN_ASSIGN_OR_RETURN(int64_t axis, c.AxisAttr("axis", -1, c.Rank(0)));
-  TN_ASSIGN_OR_RETURN(double epsilon, c.Float("epsilon", 1e-5));
-  TN_ASSIGN_OR_RETURN(int64_t stash_type, c.Int("stash_type", 1));
-  if (stash_type != 1) return c.Error("expected stash_type 1 (float), but got {}", stash_type);
-  std::vector<ValueId> inputs = {c.In(0), c.In(1)};
-  if (c.Has(2)) inputs.push_back(c.In(2));
-  TN_RETURN_IF_ERROR(
-      c.Result(OpKind::kLayerNorm, std::move(inputs), {{"axis", axis}, {"epsilon", epsilon}}));
-  if (!c.Wants(1) && !c.Wants(2)) return Ok();
-  std::vector<int64_t> axes;
-  for (int64_t i = axis; i < c.Rank(0); ++i) axes.push_back(i);
-  TN_ASSIGN_OR_RETURN(Moments m, ComputeMoments(c, c.In(0), axes));
-  TN_ASSIGN_OR_RETURN(ValueId v,
-                      c.Emit(OpKind::kAdd, {m.variance, c.Scalar(c.Type(0).dtype, epsilon)}));
-  TN_ASSIGN_OR_RETURN(v, c.Emit(OpKind::kSqrt, {v}));
-  TN_ASSIGN_OR_RETURN(v, c.Emit(OpKind::kReciprocal, {v}));
-  TN_RETURN_IF_ERROR(c.SetOutput(1, m.mean));
-  return c.SetOutput(2, v);
-}
-
 Status ImportSoftmax(OpContext& c) {
   TN_RETURN_IF_ERROR(c.Arity(1, 1));
   TN_ASSIGN_OR_RETURN(int64_t axis, c.AxisAttr("axis", -1, c.Rank(0)));
@@ -219,8 +140,6 @@ constexpr OpRow kRows[] = {
     {"AveragePool", 7, ImportPool, OpKind::kAvgPool},
     {"GlobalAveragePool", 1, ImportGlobalPool},
     {"GlobalMaxPool", 1, ImportGlobalPool},
-    {"BatchNormalization", 7, ImportBatchNorm},
-    {"LayerNormalization", 17, ImportLayerNorm},
     {"Softmax", 1, ImportSoftmax1, OpKind::kSoftmax},
     {"Softmax", 13, ImportSoftmax, OpKind::kSoftmax},
     {"LogSoftmax", 1, ImportSoftmax1, OpKind::kLogSoftmax},
@@ -264,11 +183,11 @@ Status CheckEntries(const OpContext& c, const char* name, const std::vector<int6
 
 }  // namespace
 
-Expected<Matrices> AsMatrices(OpContext& c) {
-  std::vector<Expr> a = c.Dims(0), b = c.Dims(1);
+Expected<Matrices> AsMatrices(OpContext& c, size_t left, size_t right) {
+  std::vector<Expr> a = c.Dims(left), b = c.Dims(right);
   if (a.empty() || b.empty())
     return c.Error("expected tensors of rank 1 or more, but got a scalar");
-  Matrices m{c.In(0), c.In(1), a.size() == 1, b.size() == 1};
+  Matrices m{c.In(left), c.In(right), a.size() == 1, b.size() == 1};
   if (m.row) {
     TN_ASSIGN_OR_RETURN(m.a, c.Reshape(m.a, {IndexConst(1), a[0]}));
   }
@@ -286,16 +205,17 @@ Status SetProduct(OpContext& c, const Matrices& m, ValueId product) {
   return c.SetOutput(0, product);
 }
 
-Expected<Attrs> ReadConv(OpContext& c) {
-  const std::vector<Expr>& w = c.Dims(1);
+Expected<Attrs> ReadConv(OpContext& c, size_t weight) {
+  const std::vector<Expr>& w = c.Dims(weight);
   if (c.Rank(0) < 3 || w.size() != static_cast<size_t>(c.Rank(0))) {
     return c.Error(
         "expected an input of rank 3 or more and a weight of the same rank, but got {} and {}",
-        c.Type(0).ToString(), c.Type(1).ToString());
+        c.Type(0).ToString(), c.Type(weight).ToString());
   }
   std::optional<std::vector<int64_t>> kernel =
-      TensorType{c.Type(1).dtype, {w.begin() + 2, w.end()}}.StaticDims();
-  if (!kernel) return c.Error("expected a weight of known size, but got {}", c.Type(1).ToString());
+      TensorType{c.Type(weight).dtype, {w.begin() + 2, w.end()}}.StaticDims();
+  if (!kernel)
+    return c.Error("expected a weight of known size, but got {}", c.Type(weight).ToString());
   TN_ASSIGN_OR_RETURN(WindowAttrs window, ReadWindow(c, *kernel));
   TN_ASSIGN_OR_RETURN(int64_t group, c.Int("group", 1));
   return Attrs{{"strides", window.strides},

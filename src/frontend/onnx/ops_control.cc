@@ -1,4 +1,4 @@
-// If and Loop: operators that hold graphs.
+// If, Loop and Scan: operators that hold graphs.
 //
 // A loop is imported once, as it runs when its condition holds. Where that leaves the condition at
 // true and the number of iterations is known, it becomes a counted `loop`; else a `while`, which
@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include "frontend/onnx/formula.h"
 #include "frontend/onnx/ops.h"
 #include "graph/edit.h"
 
@@ -73,7 +74,7 @@ Status ImportIf(OpContext& c) {
   }
   if (const std::optional<bool> known = KnownBool(c.b, condition)) {
     TN_ASSIGN_OR_RETURN(std::vector<ValueId> values,
-                        c.regions().Inline(*known ? *then_graph : *else_graph));
+                        c.regions().Inline(*known ? *then_graph : *else_graph, {}));
     return SetOutputs(c, values);
   }
   std::vector<ImportedRegion> made;
@@ -149,20 +150,17 @@ std::vector<ValueId> OuterOf(const ImportedRegion& region) {
   return out;
 }
 
-Status EmitCounted(OpContext& c, const LoopNode& loop, ImportedRegion body, Expr count) {
-  body.outputs.erase(body.outputs.begin());
-  const std::vector<ValueId> captured = OuterOf(body);
-  std::vector<ValueId> inputs = loop.initial;
+// The body's formals are the iteration's number and the carried values.
+Expected<std::vector<ValueId>> EmitCounted(OpContext& c, std::vector<ValueId> initial,
+                                           ImportedRegion body, Expr count) {
+  const auto carried = static_cast<int64_t>(initial.size());
+  const std::vector<ValueId> captured = OuterOf(body), formals = body.formals;
+  std::vector<ValueId> inputs = std::move(initial);
   inputs.insert(inputs.end(), captured.begin(), captured.end());
-  std::vector<ValueId> formals = body.formals;
-  formals.erase(formals.begin() + 1);  // the condition, which is a constant
   std::vector<graph::Graph> regions;
   regions.push_back(std::move(body).Finish(c.b, formals, captured));
-  TN_ASSIGN_OR_RETURN(
-      std::vector<ValueId> values,
-      c.EmitRegions(OpKind::kLoop, std::move(inputs), std::move(regions),
-                    {{"carried", static_cast<int64_t>(loop.carried)}}, {{"count", {count}}}));
-  return SetOutputs(c, values);
+  return c.EmitRegions(OpKind::kLoop, std::move(inputs), std::move(regions), {{"carried", carried}},
+                       {{"count", {std::move(count)}}});
 }
 
 // The iteration's number is carried first where it decides, or the body reads it.
@@ -215,24 +213,133 @@ Status EmitWhile(OpContext& c, const LoopNode& loop, ImportedRegion body) {
 Status ImportLoop(OpContext& c) {
   TN_ASSIGN_OR_RETURN(const GraphProto* graph, c.GraphAttr("body"));
   TN_ASSIGN_OR_RETURN(LoopNode loop, ReadLoop(c, *graph));
-  std::vector<Formal> formals = {{TensorType{kI64, {}}, std::nullopt},
-                                 {TensorType{DType::Bool(), {}}, true}};
-  for (ValueId v : loop.initial) formals.push_back({c.b.graph().value(v).type, std::nullopt});
+  std::vector<Formal> formals = {{TensorType{kI64, {}}, std::nullopt, nullptr},
+                                 {TensorType{DType::Bool(), {}}, true, nullptr}};
+  for (ValueId v : loop.initial)
+    formals.push_back({c.b.graph().value(v).type, std::nullopt, nullptr});
   TN_ASSIGN_OR_RETURN(ImportedRegion body, c.regions().Import(*graph, formals));
   TN_RETURN_IF_ERROR(CheckCarried(c, loop, body));
   const std::optional<bool> first =
       loop.condition == kNoValue ? std::optional(true) : KnownBool(c.b, loop.condition);
   const Elements* trip = loop.trip == kNoValue ? nullptr : c.b.Known(loop.trip);
   const bool goes_on = KnownBool(*body.builder, body.outputs[0]) == true;
-  if (first == false) return EmitCounted(c, loop, std::move(body), IndexConst(0));
-  if (first == true && goes_on && trip)
-    return EmitCounted(c, loop, std::move(body), graph::DimMax((*trip)[0], IndexConst(0)));
+  if (first == false || (first == true && goes_on && trip)) {
+    const Expr count = first == false ? IndexConst(0) : graph::DimMax((*trip)[0], IndexConst(0));
+    body.outputs.erase(body.outputs.begin());
+    body.formals.erase(body.formals.begin() + 1);  // the condition, which is a constant
+    TN_ASSIGN_OR_RETURN(const std::vector<ValueId> values,
+                        EmitCounted(c, loop.initial, std::move(body), count));
+    return SetOutputs(c, values);
+  }
   if (loop.carried == 0) return c.Error("a loop that carries nothing is not supported");
   return EmitWhile(c, loop, std::move(body));
 }
 
+// ---- Scan ----
+
+// One entry per input or output that is scanned; all alike where the attribute is left out.
+Expected<std::vector<int64_t>> ReadPerScan(OpContext& c, const char* name, size_t count) {
+  TN_ASSIGN_OR_RETURN(std::optional<std::vector<int64_t>> list, c.Ints(name));
+  if (list && list->size() != count)
+    return c.Error("expected {} entries in {}, but got {}", count, name, list->size());
+  return list.value_or(std::vector<int64_t>(count, 0));
+}
+
+Status CheckDirections(const OpContext& c, const char* name, const std::vector<int64_t>& list) {
+  for (int64_t d : list) {
+    if (d != 0 && d != 1) return c.Error("expected 0 or 1 in {}, but got {}", name, d);
+  }
+  return Ok();
+}
+
+// A counted loop: what is scanned is captured whole, and its element of the iteration taken inside.
+Status ImportScan(OpContext& c) {
+  TN_ASSIGN_OR_RETURN(const GraphProto* graph, c.GraphAttr("body"));
+  TN_ASSIGN_OR_RETURN(const int64_t scanned, c.Int("num_scan_inputs", std::nullopt));
+  const size_t inputs = c.num_inputs();
+  TN_RETURN_IF_ERROR(c.Arity(inputs, static_cast<int>(inputs)));
+  if (scanned < 1 || scanned > static_cast<int64_t>(inputs))
+    return c.Error("expected num_scan_inputs in 1..{}, but got {}", inputs, scanned);
+  const size_t states = inputs - static_cast<size_t>(scanned);
+  if (graph->outputs.size() < states || c.num_outputs() > graph->outputs.size())
+    return c.Error("expected a body with {} outputs or more, but got {}",
+                   std::max(states, c.num_outputs()), graph->outputs.size());
+  const size_t collected = graph->outputs.size() - states;
+  const auto count_in = static_cast<size_t>(scanned);
+  TN_ASSIGN_OR_RETURN(std::vector<int64_t> axes, ReadPerScan(c, "scan_input_axes", count_in));
+  TN_ASSIGN_OR_RETURN(auto reversed, ReadPerScan(c, "scan_input_directions", count_in));
+  TN_ASSIGN_OR_RETURN(auto out_axes, ReadPerScan(c, "scan_output_axes", collected));
+  TN_ASSIGN_OR_RETURN(auto out_reversed, ReadPerScan(c, "scan_output_directions", collected));
+  TN_RETURN_IF_ERROR(CheckDirections(c, "scan_input_directions", reversed));
+  TN_RETURN_IF_ERROR(CheckDirections(c, "scan_output_directions", out_reversed));
+
+  const Formula f(c);
+  std::vector<Formal> formals;
+  for (size_t i = 0; i < states; ++i) formals.push_back({c.Type(i), std::nullopt, nullptr});
+  ValueId number = kNoValue;
+  Expr count;
+  for (size_t k = 0; k < count_in; ++k) {
+    const Val x = f.In(states + k);
+    TN_ASSIGN_OR_RETURN(const int64_t axis, c.NormalizeAxis(axes[k], x.rank(), "scan_input_axes"));
+    if (count && !graph::ProveEqual(count, x.dim(axis)))
+      return c.Error("expected inputs of one length to scan, but got {} and {}",
+                     graph::DimText(count), graph::DimText(x.dim(axis)));
+    count = x.dim(axis);
+    const Val whole = reversed[k] != 0 ? Flip(x, axis) : x;
+    TN_RETURN_IF_ERROR(f.Done());
+    formals.push_back({{}, std::nullopt, [&c, &number, whole, axis](ImportedRegion& region) {
+                         Builder& b = *region.builder;
+                         if (number == kNoValue) number = b.Input("i", TensorType{kI64, {}});
+                         return b.Add(OpKind::kGather,
+                                      {region.CaptureValue(c.b, whole.id()), number}, "",
+                                      {{"axis", axis}});
+                       }});
+  }
+  TN_ASSIGN_OR_RETURN(ImportedRegion body, c.regions().Import(*graph, formals));
+  std::vector<ValueId> initial;
+  for (size_t i = 0; i < states; ++i) {
+    initial.push_back(c.In(i));
+    if (body.TypeOf(i) == graph::Type(c.Type(i))) continue;
+    return c.Error("expected state {} to keep its type, but it begins as {} and the body gives {}",
+                   i, c.Type(i).ToString(), body.TypeOf(i).ToString());
+  }
+  body.formals.resize(states);
+  body.formals.insert(body.formals.begin(), number);
+  TN_ASSIGN_OR_RETURN(const std::vector<ValueId> values,
+                      EmitCounted(c, initial, std::move(body), std::move(count)));
+  for (size_t i = 0; i < c.num_outputs(); ++i) {
+    Val v = f.Of(values[i]);
+    if (i >= states) {
+      TN_ASSIGN_OR_RETURN(const int64_t axis,
+                          c.NormalizeAxis(out_axes[i - states], v.rank(), "scan_output_axes"));
+      Axes perm = AxesFrom(v, 1);
+      perm.insert(perm.begin() + axis, 0);
+      v = Transpose(v, perm);
+      if (out_reversed[i - states] != 0) v = Flip(v, axis);
+      TN_RETURN_IF_ERROR(f.Done());
+    }
+    TN_RETURN_IF_ERROR(c.SetOutput(i, v.id()));
+  }
+  return Ok();
+}
+
+// ---- Optionals: of a tensor it is known whether it is there ----
+
+Status ImportOptionalHasElement(OpContext& c) {
+  TN_RETURN_IF_ERROR(c.Arity(0, 1));
+  return c.SetOutput(0, BoolScalar(c.b, c.Has(0)));
+}
+
+Status ImportOptionalGetElement(OpContext& c) {
+  TN_RETURN_IF_ERROR(c.Arity(1, 1));
+  return c.SetOutput(0, c.In(0));
+}
+
 constexpr OpRow kRows[] = {
+    {"OptionalHasElement", 15, ImportOptionalHasElement},
+    {"OptionalGetElement", 15, ImportOptionalGetElement},
     {"If", 1, ImportIf},
+    {"Scan", 9, ImportScan},
     {"Loop", 1, ImportLoop},
 };
 

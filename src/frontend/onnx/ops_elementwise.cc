@@ -1,8 +1,8 @@
 // Elementwise operators. What the graph has no operator for is spelled out: fusion makes the parts
 // one kernel again.
 //
-// So Elu, Selu, Celu, Mish and their like are a line each, written as their formulas are; what is
-// common (constants of the operand's type, a choice by sign) are helpers. LeakyRelu is
+// So Elu, Selu, Celu, Mish and their like are written as their formulas are (formula.h). LeakyRelu
+// is
 //
 //   %1: f32[4] = less(%0, %zero)
 //   %2: f32[4] = mul(%0, %slope)
@@ -15,6 +15,7 @@
 #include <cmath>
 #include <limits>
 
+#include "frontend/onnx/formula.h"
 #include "frontend/onnx/ops.h"
 
 namespace tenon::onnx {
@@ -105,6 +106,14 @@ Status ImportCastLike(OpContext& c) {
   return c.Result(OpKind::kCast, {c.In(0)}, {{"to", c.Type(1).dtype.ToString()}});
 }
 
+Status ImportBitCast(OpContext& c) {
+  TN_RETURN_IF_ERROR(c.Arity(1, 1));
+  TN_ASSIGN_OR_RETURN(int64_t to, c.Int("to", std::nullopt));
+  if (to < 0 || to > INT32_MAX) return c.Error("unknown data type {}", to);
+  TN_ASSIGN_OR_RETURN(DType dtype, ToDType(static_cast<int32_t>(to)));
+  return c.Result(OpKind::kBitCast, {c.In(0)}, {{"to", dtype.ToString()}});
+}
+
 Status ImportIsInf(OpContext& c) {
   TN_RETURN_IF_ERROR(c.Arity(1, 1));
   TN_ASSIGN_OR_RETURN(bool negative, c.Bool("detect_negative", true));
@@ -189,60 +198,49 @@ Status ImportDropout(OpContext& c) {
   TN_RETURN_IF_ERROR(c.Int("seed", 0));
   if (c.Has(2)) {
     TN_ASSIGN_OR_RETURN(int64_t training, c.KnownInt(2, "training_mode"));
-    if (training != 0) return c.Error("dropout in training mode is not supported");
+    std::vector<double> ratio = {0.5};
+    if (training != 0 && c.Has(1)) {
+      TN_ASSIGN_OR_RETURN(ratio, c.KnownFloats(1, "a ratio"));
+    }
+    if (training != 0 && (ratio.size() != 1 || ratio[0] != 0))
+      return c.Error("dropout in training mode is not supported, unless its ratio is 0");
   }
   TN_RETURN_IF_ERROR(c.SetOutput(0, c.In(0)));
   return SetDropoutMask(c);
 }
 
-// ---- Activations spelled out. x is input 0, s(v) a constant of its type. ----
-
-struct Formula {
-  OpContext& c;
-  ValueId x;
-  Expected<ValueId> Op(OpKind op, ValueId a) const { return c.Emit(op, {a}); }
-  Expected<ValueId> Op(OpKind op, ValueId a, ValueId b) const { return c.Emit(op, {a, b}); }
-  Expected<ValueId> Op(OpKind op, ValueId a, double b) const { return c.Emit(op, {a, S(b)}); }
-  Expected<ValueId> Where(ValueId condition, ValueId a, ValueId b) const {
-    return c.Emit(OpKind::kWhere, {condition, a, b});
-  }
-  ValueId S(double v) const { return c.Scalar(c.b.type(x).dtype, v); }
-};
+// ---- Activations spelled out. ----
 
 // where(x < 0, slope · x, x)
-Status LeakyWith(OpContext& c, ValueId slope) {
-  const Formula f{c, c.In(0)};
-  TN_ASSIGN_OR_RETURN(ValueId scaled, f.Op(OpKind::kMul, f.x, slope));
-  TN_ASSIGN_OR_RETURN(ValueId negative, f.Op(OpKind::kLess, f.x, 0.0));
-  TN_ASSIGN_OR_RETURN(ValueId y, f.Where(negative, scaled, f.x));
-  return c.SetOutput(0, y);
+Status LeakyWith(const Formula& f, const Val& slope) {
+  const Val x = f.In(0);
+  const Val scaled = x * slope, negative = x < 0;
+  return f.Result(Where(negative, scaled, x));
 }
 
 Status ImportLeakyRelu(OpContext& c) {
   TN_RETURN_IF_ERROR(c.Arity(1, 1));
   TN_ASSIGN_OR_RETURN(double alpha, c.Float("alpha", 0.01));
-  return LeakyWith(c, c.Scalar(c.Type(0).dtype, alpha));
+  const Formula f(c);
+  return LeakyWith(f, f.Number(c.Type(0).dtype, alpha));
 }
 
 Status ImportPRelu(OpContext& c) {
   TN_RETURN_IF_ERROR(c.Arity(2, 2));
-  return LeakyWith(c, c.In(1));
+  const Formula f(c);
+  return LeakyWith(f, f.In(1));
 }
 
-// gamma · where(x > 0, x, alpha · (exp(x / scale) - 1))
+// gamma · where(x > 0, x, alpha · (exp(x / scale) - 1)), in floats that are not narrow.
 Status Exponential(OpContext& c, double alpha, double gamma, double scale) {
-  const Formula f{c, c.In(0)};
-  TN_ASSIGN_OR_RETURN(ValueId scaled,
-                      scale == 1 ? Expected<ValueId>(f.x) : f.Op(OpKind::kDiv, f.x, scale));
-  TN_ASSIGN_OR_RETURN(ValueId power, f.Op(OpKind::kExp, scaled));
-  TN_ASSIGN_OR_RETURN(ValueId below, f.Op(OpKind::kSub, power, 1.0));
-  TN_ASSIGN_OR_RETURN(below, f.Op(OpKind::kMul, below, alpha));
-  TN_ASSIGN_OR_RETURN(ValueId positive, f.Op(OpKind::kGreater, f.x, 0.0));
-  TN_ASSIGN_OR_RETURN(ValueId y, f.Where(positive, f.x, below));
-  if (gamma != 1) {
-    TN_ASSIGN_OR_RETURN(y, f.Op(OpKind::kMul, y, gamma));
-  }
-  return c.SetOutput(0, y);
+  const Formula f(c);
+  const Val x = Widened(f.In(0));
+  const Val power = Exp(scale == 1 ? x : x / scale);
+  const Val below = (power - 1) * alpha;
+  const Val positive = x > 0;
+  Val y = Where(positive, x, below);
+  if (gamma != 1) y = y * gamma;
+  return f.Result(Cast(y, c.Type(0).dtype));
 }
 
 Status ImportElu(OpContext& c) {
@@ -267,37 +265,52 @@ Status ImportCelu(OpContext& c) {
 Status ImportThresholdedRelu(OpContext& c) {
   TN_RETURN_IF_ERROR(c.Arity(1, 1));
   TN_ASSIGN_OR_RETURN(double alpha, c.Float("alpha", 1));
-  const Formula f{c, c.In(0)};
-  TN_ASSIGN_OR_RETURN(ValueId above, f.Op(OpKind::kGreater, f.x, alpha));
-  TN_ASSIGN_OR_RETURN(ValueId y, f.Where(above, f.x, f.S(0)));
-  return c.SetOutput(0, y);
+  const Formula f(c);
+  const Val x = f.In(0);
+  return f.Result(Where(x > alpha, x, 0));
 }
 
 Status ImportSoftsign(OpContext& c) {
   TN_RETURN_IF_ERROR(c.Arity(1, 1));
-  const Formula f{c, c.In(0)};
-  TN_ASSIGN_OR_RETURN(ValueId size, f.Op(OpKind::kAbs, f.x));
-  TN_ASSIGN_OR_RETURN(size, f.Op(OpKind::kAdd, size, 1.0));
-  return c.Result(OpKind::kDiv, {f.x, size});
+  const Formula f(c);
+  const Val x = f.In(0);
+  return f.Result(x / (Abs(x) + 1));
 }
 
 // x · sigmoid(alpha · x)
+Val Swish(const Val& x, double alpha) { return x * Sigmoid(alpha == 1 ? x : x * alpha); }
+
 Status ImportSwish(OpContext& c) {
   TN_RETURN_IF_ERROR(c.Arity(1, 1));
   TN_ASSIGN_OR_RETURN(double alpha, c.Float("alpha", 1));
-  const Formula f{c, c.In(0)};
-  TN_ASSIGN_OR_RETURN(ValueId scaled,
-                      alpha == 1 ? Expected<ValueId>(f.x) : f.Op(OpKind::kMul, f.x, alpha));
-  TN_ASSIGN_OR_RETURN(ValueId gate, f.Op(OpKind::kSigmoid, scaled));
-  return c.Result(OpKind::kMul, {f.x, gate});
+  const Formula f(c);
+  return f.Result(Swish(f.In(0), alpha));
+}
+
+Status ImportSwiGlu(OpContext& c) {
+  TN_RETURN_IF_ERROR(c.Arity(2, 2));
+  TN_ASSIGN_OR_RETURN(double alpha, c.Float("alpha", 1));
+  const Formula f(c);
+  const Val gate = Swish(Widened(f.In(0)), alpha);
+  return f.Result(Cast(gate * Widened(f.In(1)), c.Type(0).dtype));
 }
 
 Status ImportMish(OpContext& c) {
   TN_RETURN_IF_ERROR(c.Arity(1, 1));
-  const Formula f{c, c.In(0)};
-  TN_ASSIGN_OR_RETURN(ValueId gate, f.Op(OpKind::kSoftplus, f.x));
-  TN_ASSIGN_OR_RETURN(gate, f.Op(OpKind::kTanh, gate));
-  return c.Result(OpKind::kMul, {f.x, gate});
+  const Formula f(c);
+  const Val x = f.In(0);
+  return f.Result(x * Tanh(Apply(OpKind::kSoftplus, x)));
+}
+
+// x + bias below -lambd, x - bias above lambd, else 0. Integers are shrunk as floats.
+Status ImportShrink(OpContext& c) {
+  TN_RETURN_IF_ERROR(c.Arity(1, 1));
+  TN_ASSIGN_OR_RETURN(double bias, c.Float("bias", 0));
+  TN_ASSIGN_OR_RETURN(double lambd, c.Float("lambd", 0.5));
+  const Formula f(c);
+  const DType type = c.Type(0).dtype;
+  const Val x = type.IsInt() ? Cast(f.In(0), DType::Float(64)) : f.In(0);
+  return f.Result(Cast(Where(x < -lambd, x + bias, Where(x > lambd, x - bias, 0)), type));
 }
 
 constexpr OpRow kRows[] = {
@@ -309,6 +322,15 @@ constexpr OpRow kRows[] = {
     {"Sqrt", 6, ImportUnary, OpKind::kSqrt},
     {"Sin", 7, ImportUnary, OpKind::kSin},
     {"Cos", 7, ImportUnary, OpKind::kCos},
+    {"Tan", 7, ImportUnary, OpKind::kTan},
+    {"Asin", 7, ImportUnary, OpKind::kAsin},
+    {"Acos", 7, ImportUnary, OpKind::kAcos},
+    {"Atan", 7, ImportUnary, OpKind::kAtan},
+    {"Sinh", 9, ImportUnary, OpKind::kSinh},
+    {"Cosh", 9, ImportUnary, OpKind::kCosh},
+    {"Asinh", 9, ImportUnary, OpKind::kAsinh},
+    {"Acosh", 9, ImportUnary, OpKind::kAcosh},
+    {"Atanh", 9, ImportUnary, OpKind::kAtanh},
     {"Erf", 9, ImportUnary, OpKind::kErf},
     {"Floor", 6, ImportRounding, OpKind::kFloor},
     {"Ceil", 6, ImportRounding, OpKind::kCeil},
@@ -347,6 +369,7 @@ constexpr OpRow kRows[] = {
     {"Where", 9, ImportWhere},
     {"Cast", 6, ImportCast},
     {"CastLike", 15, ImportCastLike},
+    {"BitCast", 26, ImportBitCast},
     {"IsInf", 10, ImportIsInf},
     {"Gelu", 20, ImportGelu},
     {"HardSigmoid", 6, ImportHardSigmoid},
@@ -363,7 +386,9 @@ constexpr OpRow kRows[] = {
     {"ThresholdedRelu", 10, ImportThresholdedRelu},
     {"Softsign", 1, ImportSoftsign},
     {"Swish", 24, ImportSwish},
+    {"SwiGLU", 27, ImportSwiGlu},
     {"Mish", 18, ImportMish},
+    {"Shrink", 9, ImportShrink},
 };
 
 }  // namespace

@@ -3,7 +3,6 @@
 #include <cmath>
 
 #include "frontend/onnx/ops.h"
-#include "support/strings.h"
 
 namespace tenon::onnx {
 namespace {
@@ -156,49 +155,7 @@ Status ImportOneHot(OpContext& c) {
                   {{"depth", std::move(depth)}});
 }
 
-// Counting: element i is the one of number c[i], if it is one, where c are the sums of the mask so
-// far. So as many elements stand before the j-th as have c <= j.
-Status ImportNonZero(OpContext& c) {
-  TN_RETURN_IF_ERROR(c.Arity(1, 1));
-  const DType i64 = DType::Int(64);
-  const Attrs to_i64 = {{"to", std::string("i64")}};
-  const std::vector<Expr> dims = c.Dims(0);
-  const Expr total = graph::DimProduct(dims), one = IndexConst(1);
-  ValueId mask = c.In(0);
-  if (!c.Type(0).dtype.IsBool()) {
-    TN_ASSIGN_OR_RETURN(mask, c.Emit(OpKind::kEqual, {mask, c.Scalar(c.Type(0).dtype, 0)}));
-    TN_ASSIGN_OR_RETURN(mask, c.Emit(OpKind::kNot, {mask}));
-  }
-  TN_ASSIGN_OR_RETURN(mask, c.Emit(OpKind::kCast, {mask}, to_i64));
-  TN_ASSIGN_OR_RETURN(mask, c.Reshape(mask, {total}));
-  TN_ASSIGN_OR_RETURN(ValueId so_far, c.Emit(OpKind::kCumSum, {mask}, {{"axis", int64_t{0}}}));
-  const Attrs sum = {{"kind", std::string("sum")}, {"axes", std::vector<int64_t>{0}}};
-  TN_ASSIGN_OR_RETURN(ValueId count, c.Emit(OpKind::kReduce, {mask}, sum));
-  TN_ASSIGN_OR_RETURN(const Expr n, c.b.DefineDim(ToIdentifier(c.node.outputs[0]), count, total));
-  TN_ASSIGN_OR_RETURN(
-      ValueId j, c.Emit(OpKind::kRange, {c.Scalar(i64, 0), c.Scalar(i64, 1)}, {}, {{"size", {n}}}));
-  TN_ASSIGN_OR_RETURN(ValueId at, c.Emit(OpKind::kSearchSorted, {so_far, j}));
-  std::vector<ValueId> rows;
-  for (size_t axis = 0; axis < dims.size(); ++axis) {
-    const auto a = static_cast<int64_t>(axis), rank = static_cast<int64_t>(dims.size());
-    TN_ASSIGN_OR_RETURN(ValueId stride, NumElements(c, a + 1, rank));
-    TN_ASSIGN_OR_RETURN(ValueId size, NumElements(c, a, a + 1));
-    TN_ASSIGN_OR_RETURN(ValueId row, c.Emit(OpKind::kDiv, {at, stride}));
-    TN_ASSIGN_OR_RETURN(row, c.Emit(OpKind::kMod, {row, size}));
-    TN_ASSIGN_OR_RETURN(row, c.Reshape(row, {one, n}));
-    rows.push_back(row);
-  }
-  // Of a scalar there are no coordinates.
-  if (rows.empty()) {
-    TN_ASSIGN_OR_RETURN(at, c.Reshape(at, {one, n}));
-    return c.Result(OpKind::kSlice, {at}, {{"steps", std::vector<int64_t>{1, 1}}},
-                    {{"starts", {IndexConst(0), IndexConst(0)}}, {"sizes", {IndexConst(0), n}}});
-  }
-  return c.Result(OpKind::kConcat, rows, {{"axis", int64_t{0}}});
-}
-
 constexpr OpRow kRows[] = {
-    {"NonZero", 9, ImportNonZero},
     {"Gather", 1, ImportGather, OpKind::kGather},
     {"GatherElements", 11, ImportGather, OpKind::kGatherElements},
     {"GatherND", 11, ImportGatherNd},

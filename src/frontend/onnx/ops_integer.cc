@@ -53,40 +53,6 @@ Expected<ValueId> Depth(OpContext& c, ValueId a) {
   return c.Emit(OpKind::kCast, {k}, {{"to", kI32}});
 }
 
-Status ImportMatMulInteger(OpContext& c) {
-  TN_RETURN_IF_ERROR(c.Arity(2, 4));
-  TN_RETURN_IF_ERROR(CheckBytes(c, 0));
-  TN_RETURN_IF_ERROR(CheckBytes(c, 1));
-  TN_ASSIGN_OR_RETURN(const Matrices m, AsMatrices(c));
-  TN_ASSIGN_OR_RETURN(ValueId za, ZeroPoint(c, 2, 0));
-  TN_ASSIGN_OR_RETURN(ValueId zb, ZeroPoint(c, 3, 1));
-  if (za != kNoValue && c.b.type(za).rank() == 1) {  // one per row
-    const Expr rows = c.b.type(za).dims[0];
-    TN_ASSIGN_OR_RETURN(za, c.Reshape(za, {rows, IndexConst(1)}));
-  }
-  TN_ASSIGN_OR_RETURN(ValueId v, c.Emit(OpKind::kMatMul, {m.a, m.b}));
-  const TensorType product = c.b.type(v);
-  auto take_off = [&](ValueId zero, ValueId operand, int from_end) -> Status {
-    TN_ASSIGN_OR_RETURN(ValueId sum, SumAlong(c, operand, from_end));
-    TN_ASSIGN_OR_RETURN(sum, c.Emit(OpKind::kMul, {sum, zero}));
-    TN_ASSIGN_OR_RETURN(v, c.Emit(OpKind::kSub, {v, sum}));
-    return Ok();
-  };
-  if (za != kNoValue) TN_RETURN_IF_ERROR(take_off(za, m.b, 2));
-  if (zb != kNoValue) TN_RETURN_IF_ERROR(take_off(zb, m.a, 1));
-  if (za != kNoValue && zb != kNoValue) {
-    TN_ASSIGN_OR_RETURN(ValueId both, Depth(c, m.a));
-    TN_ASSIGN_OR_RETURN(both, c.Emit(OpKind::kMul, {both, za}));
-    TN_ASSIGN_OR_RETURN(both, c.Emit(OpKind::kMul, {both, zb}));
-    TN_ASSIGN_OR_RETURN(v, c.Emit(OpKind::kAdd, {v, both}));
-  }
-  if (!(c.b.type(v) == product)) {
-    return c.Error("expected zero points that broadcast to {}, but the result is {}",
-                   product.ToString(), c.b.type(v).ToString());
-  }
-  return SetProduct(c, m, v);
-}
-
 Expected<ValueId> Widened(OpContext& c, ValueId x, ValueId zero) {
   TN_ASSIGN_OR_RETURN(x, c.Emit(OpKind::kCast, {x}, {{"to", kI32}}));
   return zero == kNoValue ? x : c.Emit(OpKind::kSub, {x, zero});
@@ -94,11 +60,11 @@ Expected<ValueId> Widened(OpContext& c, ValueId x, ValueId zero) {
 
 // `zx` is a scalar of i32, that of the input. What the pads add holds the zero point itself: by the
 // convolution where it is a number, else by a pad in front of it.
-Status ConvByWindows(OpContext& c, ValueId zx, Attrs attrs) {
-  const int64_t rank = c.Rank(0);
+Expected<ValueId> ConvByWindows(OpContext& c, const IntegerOperands& at, ValueId zx, Attrs attrs) {
+  const int64_t rank = c.Rank(at.a);
   const std::vector<int64_t> pads = attrs.GetInts("pads");
-  ValueId x = c.In(0);
-  if (const auto known = c.b.KnownInts(c.In(2))) {
+  ValueId x = c.In(at.a);
+  if (const auto known = c.b.KnownInts(c.In(at.zero_a))) {
     attrs.Set("pad_value", static_cast<double>(known->at(0)));
   } else if (std::any_of(pads.begin(), pads.end(), [](int64_t p) { return p != 0; })) {
     std::vector<int64_t> cells;  // of all axes: two more in front of the begins and of the ends
@@ -107,12 +73,12 @@ Status ConvByWindows(OpContext& c, ValueId zx, Attrs attrs) {
       const auto first = pads.begin() + static_cast<long>(side) * (rank - 2);
       cells.insert(cells.end(), first, first + (rank - 2));
     }
-    TN_ASSIGN_OR_RETURN(ValueId zero, c.Reshape(c.In(2), {}));
+    TN_ASSIGN_OR_RETURN(ValueId zero, c.Reshape(c.In(at.zero_a), {}));
     TN_ASSIGN_OR_RETURN(x, c.Emit(OpKind::kPad, {x, zero}, {{"pads", std::move(cells)}}));
     attrs.Set("pads", std::vector<int64_t>(pads.size(), 0));
   }
-  TN_ASSIGN_OR_RETURN(ValueId product, c.Emit(OpKind::kConv, {x, c.In(1)}, std::move(attrs)));
-  TN_ASSIGN_OR_RETURN(ValueId sums, c.Emit(OpKind::kCast, {c.In(1)}, {{"to", kI32}}));
+  TN_ASSIGN_OR_RETURN(ValueId product, c.Emit(OpKind::kConv, {x, c.In(at.b)}, std::move(attrs)));
+  TN_ASSIGN_OR_RETURN(ValueId sums, c.Emit(OpKind::kCast, {c.In(at.b)}, {{"to", kI32}}));
   std::vector<int64_t> axes;
   for (int64_t i = 1; i < rank; ++i) axes.push_back(i);
   TN_ASSIGN_OR_RETURN(
@@ -120,34 +86,22 @@ Status ConvByWindows(OpContext& c, ValueId zx, Attrs attrs) {
                    {{"kind", std::string("sum")}, {"axes", std::move(axes)}, {"keepdims", false}}));
   TN_ASSIGN_OR_RETURN(sums, c.Emit(OpKind::kMul, {sums, zx}));
   std::vector<Expr> shape(static_cast<size_t>(rank) - 1, IndexConst(1));
-  shape[0] = c.Dims(1)[0];
+  shape[0] = c.Dims(at.b)[0];
   TN_ASSIGN_OR_RETURN(sums, c.Reshape(sums, std::move(shape)));
-  return c.Result(OpKind::kSub, {product, sums});
+  return c.Emit(OpKind::kSub, {product, sums});
+}
+
+Status ImportMatMulInteger(OpContext& c) {
+  TN_RETURN_IF_ERROR(c.Arity(2, 4));
+  TN_ASSIGN_OR_RETURN(const Matrices m, AsMatrices(c));
+  TN_ASSIGN_OR_RETURN(const ValueId product, IntegerProduct(c, m, {0, 1, 2, 3}));
+  return SetProduct(c, m, product);
 }
 
 Status ImportConvInteger(OpContext& c) {
   TN_RETURN_IF_ERROR(c.Arity(2, 4));
-  TN_RETURN_IF_ERROR(CheckBytes(c, 0));
-  TN_RETURN_IF_ERROR(CheckBytes(c, 1));
-  TN_ASSIGN_OR_RETURN(Attrs attrs, ReadConv(c));
-  TN_ASSIGN_OR_RETURN(ValueId zx, ZeroPoint(c, 2, 0));
-  TN_ASSIGN_OR_RETURN(ValueId zw, ZeroPoint(c, 3, 1));
-  if (zx == kNoValue && zw == kNoValue)
-    return c.Result(OpKind::kConv, {c.In(0), c.In(1)}, std::move(attrs));
-  if (zx != kNoValue) {
-    if (graph::StaticCount(c.Dims(2)) != 1)
-      return c.Error("expected one zero point of the input, but got {}", c.Type(2).ToString());
-    TN_ASSIGN_OR_RETURN(zx, c.Reshape(zx, {}));
-  }
-  if (zw == kNoValue) return ConvByWindows(c, zx, std::move(attrs));
-  if (c.Rank(3) == 1) {  // one per output channel
-    std::vector<Expr> shape(static_cast<size_t>(c.Rank(1)), IndexConst(1));
-    shape[0] = c.Dims(3)[0];
-    TN_ASSIGN_OR_RETURN(zw, c.Reshape(zw, std::move(shape)));
-  }
-  TN_ASSIGN_OR_RETURN(ValueId x, Widened(c, c.In(0), zx));
-  TN_ASSIGN_OR_RETURN(ValueId w, Widened(c, c.In(1), zw));
-  return c.Result(OpKind::kConv, {x, w}, std::move(attrs));
+  TN_ASSIGN_OR_RETURN(const ValueId y, IntegerConv(c, {0, 1, 2, 3}));
+  return c.SetOutput(0, y);
 }
 
 // u8 over the range that the values take, which is made to hold 0:
@@ -203,6 +157,63 @@ constexpr OpRow kRows[] = {
 };
 
 }  // namespace
+
+Expected<ValueId> IntegerProduct(OpContext& c, const Matrices& m, const IntegerOperands& at) {
+  TN_RETURN_IF_ERROR(CheckBytes(c, at.a));
+  TN_RETURN_IF_ERROR(CheckBytes(c, at.b));
+  TN_ASSIGN_OR_RETURN(ValueId za, ZeroPoint(c, at.zero_a, at.a));
+  TN_ASSIGN_OR_RETURN(ValueId zb, ZeroPoint(c, at.zero_b, at.b));
+  if (za != kNoValue && c.b.type(za).rank() == 1) {  // one per row
+    const Expr rows = c.b.type(za).dims[0];
+    TN_ASSIGN_OR_RETURN(za, c.Reshape(za, {rows, IndexConst(1)}));
+  }
+  TN_ASSIGN_OR_RETURN(ValueId v, c.Emit(OpKind::kMatMul, {m.a, m.b}));
+  const TensorType product = c.b.type(v);
+  auto take_off = [&](ValueId zero, ValueId operand, int from_end) -> Status {
+    TN_ASSIGN_OR_RETURN(ValueId sum, SumAlong(c, operand, from_end));
+    TN_ASSIGN_OR_RETURN(sum, c.Emit(OpKind::kMul, {sum, zero}));
+    TN_ASSIGN_OR_RETURN(v, c.Emit(OpKind::kSub, {v, sum}));
+    return Ok();
+  };
+  if (za != kNoValue) TN_RETURN_IF_ERROR(take_off(za, m.b, 2));
+  if (zb != kNoValue) TN_RETURN_IF_ERROR(take_off(zb, m.a, 1));
+  if (za != kNoValue && zb != kNoValue) {
+    TN_ASSIGN_OR_RETURN(ValueId both, Depth(c, m.a));
+    TN_ASSIGN_OR_RETURN(both, c.Emit(OpKind::kMul, {both, za}));
+    TN_ASSIGN_OR_RETURN(both, c.Emit(OpKind::kMul, {both, zb}));
+    TN_ASSIGN_OR_RETURN(v, c.Emit(OpKind::kAdd, {v, both}));
+  }
+  if (!(c.b.type(v) == product)) {
+    return c.Error("expected zero points that broadcast to {}, but the result is {}",
+                   product.ToString(), c.b.type(v).ToString());
+  }
+  return v;
+}
+
+Expected<ValueId> IntegerConv(OpContext& c, const IntegerOperands& at) {
+  TN_RETURN_IF_ERROR(CheckBytes(c, at.a));
+  TN_RETURN_IF_ERROR(CheckBytes(c, at.b));
+  TN_ASSIGN_OR_RETURN(Attrs attrs, ReadConv(c, at.b));
+  TN_ASSIGN_OR_RETURN(ValueId zx, ZeroPoint(c, at.zero_a, at.a));
+  TN_ASSIGN_OR_RETURN(ValueId zw, ZeroPoint(c, at.zero_b, at.b));
+  if (zx == kNoValue && zw == kNoValue)
+    return c.Emit(OpKind::kConv, {c.In(at.a), c.In(at.b)}, std::move(attrs));
+  if (zx != kNoValue) {
+    if (graph::StaticCount(c.Dims(at.zero_a)) != 1)
+      return c.Error("expected one zero point of the input, but got {}",
+                     c.Type(at.zero_a).ToString());
+    TN_ASSIGN_OR_RETURN(zx, c.Reshape(zx, {}));
+  }
+  if (zw == kNoValue) return ConvByWindows(c, at, zx, std::move(attrs));
+  if (c.Rank(at.zero_b) == 1) {  // one per output channel
+    std::vector<Expr> shape(static_cast<size_t>(c.Rank(at.b)), IndexConst(1));
+    shape[0] = c.Dims(at.zero_b)[0];
+    TN_ASSIGN_OR_RETURN(zw, c.Reshape(zw, std::move(shape)));
+  }
+  TN_ASSIGN_OR_RETURN(ValueId x, Widened(c, c.In(at.a), zx));
+  TN_ASSIGN_OR_RETURN(ValueId w, Widened(c, c.In(at.b), zw));
+  return c.Emit(OpKind::kConv, {x, w}, std::move(attrs));
+}
 
 std::span<const OpRow> IntegerRows() { return kRows; }
 

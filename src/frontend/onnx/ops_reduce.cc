@@ -1,4 +1,5 @@
 // Reductions.
+#include "frontend/onnx/formula.h"
 #include "frontend/onnx/ops.h"
 #include "support/check.h"
 
@@ -62,14 +63,33 @@ Status ImportArg(OpContext& c) {
                   {{"kind", kind}, {"axis", axis}, {"keepdims", keepdims}, {"select_last", last}});
 }
 
-Status ImportCumSum(OpContext& c) {
+// The axis may come with the call: then sums along all axes are written, and one is taken.
+Status ImportCumulative(OpContext& c) {
   TN_RETURN_IF_ERROR(c.Arity(2, 2));
-  TN_ASSIGN_OR_RETURN(int64_t axis, c.KnownInt(1, "axis"));
-  TN_ASSIGN_OR_RETURN(axis, c.NormalizeAxis(axis, c.Rank(0), "axis"));
   TN_ASSIGN_OR_RETURN(bool exclusive, c.Bool("exclusive", false));
   TN_ASSIGN_OR_RETURN(bool reverse, c.Bool("reverse", false));
-  return c.Result(OpKind::kCumSum, {c.In(0)},
-                  {{"axis", axis}, {"exclusive", exclusive}, {"reverse", reverse}});
+  const bool product = std::string_view(c.row.name) == "CumProd";
+  const Formula f(c);
+  const auto along = [&](int64_t axis) {
+    return f.Emit(OpKind::kCumSum, {f.In(0)},
+                  {{"axis", axis},
+                   {"kind", std::string(product ? "prod" : "sum")},
+                   {"exclusive", exclusive},
+                   {"reverse", reverse}});
+  };
+  if (c.b.Known(c.In(1))) {
+    TN_ASSIGN_OR_RETURN(int64_t axis, c.KnownInt(1, "axis"));
+    TN_ASSIGN_OR_RETURN(axis, c.NormalizeAxis(axis, c.Rank(0), "axis"));
+    return f.Result(along(axis));
+  }
+  if (c.Rank(0) == 0 || graph::StaticCount(c.Dims(1)) != 1)
+    return c.Error("expected one axis of {}, but got {}", c.Type(0).ToString(),
+                   c.Type(1).ToString());
+  const Val raw = Reshape(f.In(1), {}), axis = Where(raw < 0, raw + c.Rank(0), raw);
+  Val y = along(0);
+  for (int64_t k = 1; k < c.Rank(0); ++k)
+    y = Where(Equal(axis, static_cast<double>(k)), along(k), y);
+  return f.Result(y);
 }
 
 Status EmitTopK(OpContext& c, Expr k, int64_t axis, bool largest) {
@@ -118,7 +138,8 @@ constexpr OpRow kRows[] = {
 #undef TN_REDUCE
     {"ArgMax", 1, ImportArg},
     {"ArgMin", 1, ImportArg},
-    {"CumSum", 11, ImportCumSum},
+    {"CumSum", 11, ImportCumulative},
+    {"CumProd", 26, ImportCumulative},
     {"TopK", 1, ImportTopK1},
     {"TopK", 10, ImportTopK},
 };

@@ -29,9 +29,17 @@ def type_text(array) -> str:
 
 
 def output_types(text: str) -> list:
+    """Those of the graph itself: what is indented further belongs to graphs inside, whose values have the same names."""
+    text = "\n".join(line for line in text.splitlines() if not line.startswith("   "))
     types = dict(re.findall(r"(%\d+)(?: \"(?:[^\"\\]|\\.)*\")?: (\w+\[[^\]]*\])", text))
     returned = re.search(r"^  return (.*)$", text, re.M).group(1)
     return [types[value] for value in re.findall(r"%\d+", returned)]
+
+
+def fits(inferred: str, expected: str) -> bool:
+    """Sizes that depend on values have names."""
+    parts = zip(re.split(r"[\[\], ]+", inferred), re.split(r"[\[\], ]+", expected), strict=False)
+    return inferred.count(",") == expected.count(",") and all(a == b or re.fullmatch(r"[A-Za-z_]+", a) for a, b in parts)
 
 
 def main() -> int:
@@ -69,7 +77,7 @@ def main() -> int:
             text = texts[str(path)]
             if text.startswith("// error"):
                 reasons[re.sub(r"^[^:]*: ", "", text.splitlines()[0][10:])].append(name)
-            elif output_types(text) == expected:
+            elif all(map(fits, output_types(text), expected)):
                 passed += 1
             else:
                 wrong.append(f"{name}: {output_types(text)}, expected {expected}")

@@ -11,7 +11,9 @@ _REDUCTIONS = ("ReduceSum ReduceMean ReduceMax ReduceMin ReduceProd ReduceL1 Red
 PARAMETERS = {
     "Reshape": [1], "Slice": [1, 2, 3, 4], "Squeeze": [1], "Unsqueeze": [1], "Expand": [1], "Tile": [1], "Split": [1],
     "Pad": [1, 3], "Resize": [1, 2, 3], "Upsample": [1], "ConstantOfShape": [0], "Range": [0, 1, 2], "OneHot": [1],
-    "CumSum": [1], "Dropout": [2], "TopK": [1], **{name: [1] for name in _REDUCTIONS},
+    "CumSum": [1], "CumProd": [1], "Dropout": [1, 2], "TopK": [1], "CenterCropPad": [1], "Col2Im": [1, 2],
+    "AffineGrid": [1], "MaxUnpool": [2], "DFT": [1, 2], "STFT": [1, 3], "HannWindow": [0], "HammingWindow": [0],
+    "BlackmanWindow": [0], "MelWeightMatrix": [0, 1, 2, 3, 4], **{name: [1] for name in _REDUCTIONS},
 }
 
 

@@ -146,6 +146,20 @@ TEST_F(Infer, MovementAndGathers) {
   EXPECT_EQ(Type(OpKind::kGatherNd, {x, In("i64[5, 2]")}), "f32[5, 4]");
   EXPECT_EQ(Type(OpKind::kGatherNd, {x, In("i64[2, 1]")}, {{"batch_dims", int64_t{1}}}),
             "f32[2, 4]");
+  const ValueId i = In("i64[2, 5, 1]"), updates = In("f32[2, 5, 4]");
+  EXPECT_EQ(Type(OpKind::kScatter, {x, i, updates}, {{"axis", int64_t{1}}}), "f32[2, 3, 4]");
+  EXPECT_EQ(Type(OpKind::kScatter, {x, i, updates}, {{"axis", int64_t{0}}}),
+            "expected updates within the input's axes, but got [2, 5, 4] for [2, 3, 4]");
+  EXPECT_EQ(Type(OpKind::kScatter, {x, In("i64[5]"), updates}, {{"axis", int64_t{1}}}),
+            "expected updates and indices of the input's rank, but got [2, 5, 4] and [5] for "
+            "[2, 3, 4]");
+  EXPECT_EQ(Type(OpKind::kScatter, {x, i, In("i32[2, 5, 4]")}, {{"axis", int64_t{1}}}),
+            "expected updates of f32, but got i32[2, 5, 4]");
+  EXPECT_EQ(Type(OpKind::kBitCast, {x}, {{"to", std::string("u32")}}), "u32[2, 3, 4]");
+  EXPECT_EQ(Type(OpKind::kBitCast, {x}, {{"to", std::string("i64")}}),
+            "expected a type of as many bits as f32, but got i64");
+  EXPECT_EQ(Type(OpKind::kCumSum, {x}, {{"axis", int64_t{1}}, {"kind", std::string("prod")}}),
+            "f32[2, 3, 4]");
   EXPECT_EQ(Type(OpKind::kSlice, {x}, {{"steps", Ints64{1, -1, 2}}},
                  {{"starts", {IndexConst(1), IndexConst(2), IndexConst(1)}},
                   {"sizes", {IndexConst(1), IndexConst(3), IndexConst(2)}}}),

@@ -87,9 +87,9 @@ TEST(Hostile, Versions) {
   m.opset = 0;
   EXPECT_SAYS(m, "expected an opset_import for the default domain, but there is none");
   m.opset = 9999;
-  EXPECT_SAYS(m, "expected operator set 7 to 28, but got 9999");
-  m.opset = 6;
-  EXPECT_SAYS(m, "expected operator set 7 to 28, but got 6");
+  EXPECT_SAYS(m, "expected operator set 1 to 28, but got 9999");
+  m.opset = 29;
+  EXPECT_SAYS(m, "expected operator set 1 to 28, but got 29");
   m.opset = 17;
   m.ir_version = 1 << 20;
   EXPECT_SAYS(m, "expected an IR version of 1 to 14, but got 1048576");

@@ -1,0 +1,187 @@
+// Numbers of few bits that stand for floats: q stands for (q - zero) · scale.
+//
+// Scales and zero points are one for the whole tensor, one for each slice along an axis, or one for
+// each block of an axis; spread to the tensor's shape they are plain arithmetic. Products and
+// convolutions of such numbers are those of integers (ops_integer.cc), and what they give is
+// multiplied by the scales of both operands over that of the result.
+#include "frontend/onnx/formula.h"
+#include "frontend/onnx/ops.h"
+
+namespace tenon::onnx {
+namespace {
+
+// What a scale or a zero point says of each element of x.
+struct Spread {
+  int64_t axis = 1;
+  int64_t block = 0;  // elements of the axis that share one; 0: one for each slice
+};
+
+Expected<Val> SpreadOver(const OpContext& c, const Val& v, const Val& x, const Spread& spread) {
+  if (!v) return v;
+  if (graph::StaticCount(v.dims()) == 1) return Reshape(v, {});
+  if (v.rank() == 1 && spread.block == 0) {
+    TN_ASSIGN_OR_RETURN(const int64_t axis, c.NormalizeAxis(spread.axis, x.rank(), "axis"));
+    Dims dims(x.dims().size(), IndexConst(1));
+    dims[static_cast<size_t>(axis)] = v.dim(0);
+    return Reshape(v, std::move(dims));
+  }
+  if (v.rank() != x.rank() || spread.block < 1) {
+    return c.Error(
+        "expected a scale for the whole of {}, for an axis, or for blocks of one, but got "
+        "{} with block_size {}",
+        c.b.type(x.id()).ToString(), c.b.type(v.id()).ToString(), spread.block);
+  }
+  TN_ASSIGN_OR_RETURN(const int64_t axis, c.NormalizeAxis(spread.axis, x.rank(), "axis"));
+  const Val each = Repeat(v, axis, IndexConst(spread.block));
+  return Slice(each, axis, IndexConst(0), x.dim(axis));
+}
+
+Expected<Spread> ReadSpread(OpContext& c) {
+  Spread spread;
+  if (c.opset >= 13) {
+    TN_ASSIGN_OR_RETURN(spread.axis, c.Int("axis", 1));
+  }
+  if (c.opset >= 21) {
+    TN_ASSIGN_OR_RETURN(spread.block, c.Int("block_size", 0));
+  }
+  if (spread.block < 0 || spread.block > INT32_MAX)
+    return c.Error("expected a sensible block_size, but got {}", spread.block);
+  return spread;
+}
+
+Expected<std::optional<DType>> ReadType(OpContext& c, const char* name) {
+  TN_ASSIGN_OR_RETURN(const int64_t code, c.Int(name, 0));
+  if (code == 0) return std::optional<DType>();
+  if (code < 0 || code > INT32_MAX) return c.Error("unknown data type {}", code);
+  TN_ASSIGN_OR_RETURN(const DType type, ToDType(static_cast<int32_t>(code)));
+  return std::optional(type);
+}
+
+Status CheckQuantized(const OpContext& c, DType type, int most_bits) {
+  if (type.IsInt() && type.bits <= most_bits) return Ok();
+  return c.Error("expected integers of at most {} bits, but got {}", most_bits, type.ToString());
+}
+
+// round(x) + zero as `type`, within its range.
+Val Quantized(const Val& x, const Val& zero, DType type) {
+  Val y = Round(x);
+  if (zero) y = y + Cast(zero, y.dtype());
+  const double half = static_cast<double>(int64_t{1} << (type.bits - 1));
+  const double least = type.IsSigned() ? -half : 0,
+               most = type.IsSigned() ? half - 1 : 2 * half - 1;
+  if (!y) return y;
+  y = y.formula().Emit(OpKind::kClip, {y}, {{"lo", least}, {"hi", most}});
+  return Cast(y, type);
+}
+
+Status ImportQuantize(OpContext& c) {
+  TN_RETURN_IF_ERROR(c.Arity(2, 3));
+  TN_ASSIGN_OR_RETURN(const Spread spread, ReadSpread(c));
+  std::optional<DType> type, precision;
+  if (c.opset >= 19) TN_RETURN_IF_ERROR(c.Int("saturate", 1));  // of floats of 8 bits
+  if (c.opset >= 21) {
+    TN_ASSIGN_OR_RETURN(type, ReadType(c, "output_dtype"));
+  }
+  if (c.opset >= 23) {
+    TN_ASSIGN_OR_RETURN(precision, ReadType(c, "precision"));
+  }
+  if (c.Has(2) && type && *type != c.Type(2).dtype) {
+    return c.Error("expected a zero point of output_dtype {}, but got {}", type->ToString(),
+                   c.Type(2).ToString());
+  }
+  if (!type) type = c.Has(2) ? c.Type(2).dtype : DType::UInt(8);
+  TN_RETURN_IF_ERROR(CheckQuantized(c, *type, 16));
+  const Formula f(c);
+  const DType wide = DType::Float(c.Type(0).dtype == DType::Float(64) ? 64 : 32);
+  const Val x = Cast(f.In(0), wide);
+  TN_ASSIGN_OR_RETURN(const Val scale, SpreadOver(c, Cast(f.In(1), wide), x, spread));
+  TN_ASSIGN_OR_RETURN(const Val zero, SpreadOver(c, f.In(2), x, spread));
+  Val ratio = x / scale;
+  if (precision) ratio = Cast(Cast(ratio, *precision), wide);
+  return f.Result(Quantized(ratio, zero, *type));
+}
+
+Status ImportDequantize(OpContext& c) {
+  TN_RETURN_IF_ERROR(c.Arity(2, 3));
+  TN_ASSIGN_OR_RETURN(const Spread spread, ReadSpread(c));
+  std::optional<DType> type;
+  if (c.opset >= 23) {
+    TN_ASSIGN_OR_RETURN(type, ReadType(c, "output_dtype"));
+  }
+  TN_RETURN_IF_ERROR(CheckQuantized(c, c.Type(0).dtype, 32));
+  if (c.Has(2) && c.Type(2).dtype != c.Type(0).dtype) {
+    return c.Error("expected a zero point of {} like the input, but got {}",
+                   c.Type(0).dtype.ToString(), c.Type(2).ToString());
+  }
+  const Formula f(c);
+  const Val x = f.In(0);
+  const DType wide = graph::AccumulatorOf(c.Type(1).dtype);
+  TN_ASSIGN_OR_RETURN(const Val scale, SpreadOver(c, Cast(f.In(1), wide), x, spread));
+  TN_ASSIGN_OR_RETURN(const Val zero, SpreadOver(c, f.In(2), x, spread));
+  Val y = Cast(x, wide);
+  if (zero) y = y - Cast(zero, wide);
+  return f.Result(Cast(y * scale, type.value_or(c.Type(1).dtype)));
+}
+
+// ---- Products and convolutions. Inputs: a, scale, zero; b, scale, zero; the result's scale, zero.
+// ----
+
+// One per row, or column, of a product of matrices.
+Val AlongMatrix(const Val& v, bool rows) {
+  if (!v || graph::StaticCount(v.dims()) == 1) return Reshape(v, {});
+  return rows && v.rank() == 1 ? Unsqueeze(v, 1) : v;
+}
+
+Status CheckPlain(const OpContext& c, size_t i) {
+  if (graph::StaticCount(c.Dims(i)) == 1) return Ok();
+  return c.Error("expected one number in input {}, but got {}", i, c.Type(i).ToString());
+}
+
+Status ImportQLinearMatMul(OpContext& c) {
+  TN_RETURN_IF_ERROR(c.Arity(8, 8));
+  TN_RETURN_IF_ERROR(CheckQuantized(c, c.Type(7).dtype, 8));
+  TN_ASSIGN_OR_RETURN(const Matrices m, AsMatrices(c, 0, 3));
+  TN_ASSIGN_OR_RETURN(const ValueId sum, IntegerProduct(c, m, {0, 3, 2, 5}));
+  const Formula f(c);
+  const DType f32 = DType::Float(32);
+  const Val factor = AlongMatrix(Cast(f.In(1), f32), true) *
+                     AlongMatrix(Cast(f.In(4), f32), false) / AlongMatrix(Cast(f.In(6), f32), true);
+  const Val y =
+      Quantized(Cast(f.Of(sum), f32) * factor, AlongMatrix(f.In(7), true), c.Type(7).dtype);
+  TN_RETURN_IF_ERROR(f.Done());
+  return SetProduct(c, m, y.id());
+}
+
+// The scale of the weights may be one per output channel; the bias is one of the sums.
+Status ImportQLinearConv(OpContext& c) {
+  TN_RETURN_IF_ERROR(c.Arity(8, 9));
+  TN_RETURN_IF_ERROR(CheckQuantized(c, c.Type(7).dtype, 8));
+  for (size_t i : {1, 2, 6, 7}) TN_RETURN_IF_ERROR(CheckPlain(c, i));
+  TN_ASSIGN_OR_RETURN(const ValueId sum, IntegerConv(c, {0, 3, 2, 5}));
+  const Formula f(c);
+  const DType f32 = DType::Float(32);
+  Val y = f.Of(sum);
+  Dims channels(static_cast<size_t>(std::max<int64_t>(y.rank() - 1, 1)), IndexConst(1));
+  const auto per_channel = [&](const Val& v) {
+    if (graph::StaticCount(v.dims()) == 1) return Reshape(v, {});
+    channels[0] = v.dim(0);
+    return Reshape(v, channels);
+  };
+  if (c.Has(8)) y = y + per_channel(f.In(8));
+  const Val factor = Reshape(f.In(1), {}) * per_channel(f.In(4)) / Reshape(f.In(6), {});
+  return f.Result(
+      Quantized(Cast(y, f32) * Cast(factor, f32), Reshape(f.In(7), {}), c.Type(7).dtype));
+}
+
+constexpr OpRow kRows[] = {
+    {"QuantizeLinear", 10, ImportQuantize},
+    {"DequantizeLinear", 10, ImportDequantize},
+    {"QLinearMatMul", 10, ImportQLinearMatMul},
+    {"QLinearConv", 10, ImportQLinearConv},
+};
+
+}  // namespace
+
+std::span<const OpRow> QuantizeRows() { return kRows; }
+
+}  // namespace tenon::onnx

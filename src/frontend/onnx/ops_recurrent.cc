@@ -1,0 +1,311 @@
+// RNN, GRU and LSTM: one loop over time for each direction.
+//
+// What the inputs add to the gates does not depend on the state, so it is one product in front of
+// the loop, X · Wᵀ + bias, of all times: [T, B, gates · H]. An iteration takes its row, adds
+// h · Rᵀ, and makes the next state. A cell is a function from (row, states) to the next states, of
+// which the first is the output:
+//
+//   RNN   h' = f(x + h Rᵀ)
+//   GRU   z, r = f(x_zr + h R_zrᵀ);  n = g(x_n + r ∘ (h R_nᵀ + b), or (r ∘ h) R_nᵀ + b)
+//         h' = (1 - z) ∘ n + z ∘ h
+//   LSTM  i, o, f = f(x_iof + h R_iofᵀ + p ∘ c);  c' = f ∘ c + i ∘ g(x_c + h R_cᵀ);  h' = o ∘ h(c')
+//
+// Backwards in time is the same on a reversed sequence. Where sequences are shorter than T, each is
+// reversed within its own length, states stay as they are beyond it, and outputs are zero.
+#include <algorithm>
+
+#include "frontend/onnx/formula.h"
+#include "frontend/onnx/ops.h"
+
+namespace tenon::onnx {
+namespace {
+
+// ---- Activations ----
+
+struct Activation {
+  std::string name;
+  double alpha, beta;
+};
+
+struct ActivationRow {
+  const char* name;
+  bool has_alpha, has_beta;
+  double alpha, beta;  // where they are left out
+  Val (*apply)(const Val& x, double alpha, double beta);
+};
+
+constexpr ActivationRow kActivations[] = {
+    {"Relu", false, false, 0, 0,
+     [](const Val& x, double, double) { return Apply(OpKind::kRelu, x); }},
+    {"Tanh", false, false, 0, 0, [](const Val& x, double, double) { return Tanh(x); }},
+    {"Sigmoid", false, false, 0, 0, [](const Val& x, double, double) { return Sigmoid(x); }},
+    {"Softsign", false, false, 0, 0, [](const Val& x, double, double) { return x / (Abs(x) + 1); }},
+    {"Softplus", false, false, 0, 0,
+     [](const Val& x, double, double) { return Apply(OpKind::kSoftplus, x); }},
+    {"Affine", true, true, 1, 0, [](const Val& x, double a, double b) { return x * a + b; }},
+    {"LeakyRelu", true, false, 0.01, 0,
+     [](const Val& x, double a, double) { return Where(x < 0, x * a, x); }},
+    {"ThresholdedRelu", true, false, 1, 0,
+     [](const Val& x, double a, double) { return Where(x > a, x, 0); }},
+    {"ScaledTanh", true, true, 1, 1,
+     [](const Val& x, double a, double b) { return Tanh(x * b) * a; }},
+    {"HardSigmoid", true, true, 0.2, 0.5,
+     [](const Val& x, double a, double b) {
+       return x ? x.formula().Emit(OpKind::kHardSigmoid, {x}, {{"alpha", a}, {"beta", b}}) : x;
+     }},
+    {"Elu", true, false, 1, 0,
+     [](const Val& x, double a, double) { return Where(x > 0, x, (Exp(x) - 1) * a); }},
+};
+
+const ActivationRow* FindActivation(std::string_view name) {
+  for (const ActivationRow& row : kActivations) {
+    if (name == row.name) return &row;
+  }
+  return nullptr;
+}
+
+Val Apply(const Activation& a, const Val& x) {
+  return FindActivation(a.name)->apply(x, a.alpha, a.beta);
+}
+
+// ---- What the three have in common ----
+
+struct Recurrent {
+  size_t gates;      // matrices in W and R
+  size_t states;     // h, or h and c
+  size_t functions;  // activations of a direction
+  std::vector<std::string> defaults;
+
+  size_t directions = 1;
+  bool forward = true, backward = false, batch_first = false;
+  double clip = 0;  // 0: none
+  int64_t hidden = 0;
+  std::vector<Activation> activations;  // those of the directions, one after the other
+};
+
+Status ReadActivations(OpContext& c, Recurrent* r) {
+  std::vector<std::string> names;
+  if (c.HasAttr("activations")) {
+    TN_ASSIGN_OR_RETURN(names, c.Strings("activations"));
+  } else {
+    for (size_t d = 0; d < r->directions; ++d)
+      names.insert(names.end(), r->defaults.begin(), r->defaults.end());
+  }
+  if (names.size() != r->functions * r->directions) {
+    return c.Error("expected {} activations, but got {}", r->functions * r->directions,
+                   names.size());
+  }
+  // Each list holds what those that have such a number take, in order.
+  TN_ASSIGN_OR_RETURN(const auto alphas, c.Floats("activation_alpha"));
+  TN_ASSIGN_OR_RETURN(const auto betas, c.Floats("activation_beta"));
+  size_t alpha = 0, beta = 0;
+  const auto next = [](const auto& list, bool has, size_t* at, double fallback) {
+    return has && list && *at < list->size() ? (*list)[(*at)++] : fallback;
+  };
+  for (const std::string& name : names) {
+    const ActivationRow* row = FindActivation(name);
+    if (!row) return c.Error("unknown activation {}", graph::Quoted(name));
+    r->activations.push_back({name, next(alphas, row->has_alpha, &alpha, row->alpha),
+                              next(betas, row->has_beta, &beta, row->beta)});
+  }
+  return Ok();
+}
+
+Status Read(OpContext& c, Recurrent* r) {
+  TN_ASSIGN_OR_RETURN(const std::string direction, c.String("direction", "forward"));
+  if (direction != "forward" && direction != "reverse" && direction != "bidirectional") {
+    return c.Error("expected direction forward, reverse or bidirectional, but got {}",
+                   graph::Quoted(direction));
+  }
+  r->forward = direction != "reverse";
+  r->backward = direction != "forward";
+  r->directions = direction == "bidirectional" ? 2 : 1;
+  TN_ASSIGN_OR_RETURN(r->clip, c.Float("clip", 0));
+  if (c.opset >= 14) {
+    TN_ASSIGN_OR_RETURN(r->batch_first, c.Bool("layout", false));
+  }
+  for (size_t i = 0; i < 3; ++i) {
+    if (c.Rank(i) != 3)
+      return c.Error("expected an input and weights of rank 3, but got {}", c.Type(i).ToString());
+  }
+  const std::optional<int64_t> hidden = AsInt(c.Dims(2)[2]);
+  if (!hidden || *hidden < 1)
+    return c.Error("expected weights of known size, but got {}", c.Type(2).ToString());
+  r->hidden = *hidden;
+  TN_ASSIGN_OR_RETURN(const int64_t stated, c.Int("hidden_size", r->hidden));
+  const int64_t rows = static_cast<int64_t>(r->gates) * r->hidden,
+                directions = static_cast<int64_t>(r->directions);
+  if (stated != r->hidden || AsInt(c.Dims(1)[1]) != rows || AsInt(c.Dims(2)[1]) != rows ||
+      AsInt(c.Dims(1)[0]) != directions || AsInt(c.Dims(2)[0]) != directions) {
+    return c.Error(
+        "expected weights of {} directions and {} gates of hidden_size {}, but got {} "
+        "and {}",
+        directions, r->gates, stated, c.Type(1).ToString(), c.Type(2).ToString());
+  }
+  return ReadActivations(c, r);
+}
+
+// What one direction's cell is made of. `x` is [B, gates · H], of one time; weights and biases are
+// this direction's.
+struct CellInput {
+  Val x, weight, bias;      // [gates · H, H], [1, gates · H] or left out
+  Val peephole;             // [1, 3 · H], of an LSTM, or left out
+  std::vector<Val> states;  // [B, H]
+};
+using Cell = std::function<std::vector<Val>(const CellInput& in, std::span<const Activation> act)>;
+
+// Columns of gates `from` to `to`.
+Val Gates(const Val& x, int64_t hidden, int64_t from, int64_t to, int64_t axis = -1) {
+  return Slice(x, axis, IndexConst(from * hidden), IndexConst((to - from) * hidden));
+}
+
+Val Clipped(const Val& x, double clip) { return clip > 0 ? Max(Min(x, clip), -clip) : x; }
+
+// One direction: Y [T, B, H], then the last states.
+std::vector<Val> RunDirection(const Formula& f, const Recurrent& r, int64_t d, bool backward,
+                              const Val& x, const std::vector<Val>& initial, const Val& peephole,
+                              const Cell& cell) {
+  const Val lengths = f.In(4);
+  const auto reversed = [&](const Val& v) {
+    return lengths ? ReverseRows(v, lengths) : Flip(v, 0);
+  };
+  const auto act =
+      std::span(r.activations).subspan(static_cast<size_t>(d) * r.functions, r.functions);
+  const Val weight = Element(f.In(2), 0, d);
+  Val rows = MatMul(backward ? reversed(x) : x, Element(f.In(1), 0, d), false, true);
+  Val bias;
+  if (f.In(3)) {
+    const int64_t gates = static_cast<int64_t>(r.gates);
+    const Val both = Slice(f.In(3), 0, IndexConst(d), IndexConst(1));
+    rows = rows + Gates(both, r.hidden, 0, gates);
+    bias = Gates(both, r.hidden, gates, 2 * gates);
+  }
+  std::vector<Val> captured = {rows, weight};
+  for (const Val& v : {bias, peephole, lengths}) {
+    if (v) captured.push_back(v);
+  }
+  const auto step = [&](const Val& i, const std::vector<Val>& states,
+                        const std::vector<Val>& inside) {
+    size_t at = 2;
+    const auto next = [&](const Val& outside) { return outside ? inside[at++] : Val(); };
+    CellInput in{Gather(inside[0], i, 0), inside[1], next(bias), next(peephole), states};
+    const Val lasts = next(lengths);
+    std::vector<Val> out = cell(in, act);
+    Val y = out[0];
+    if (lasts) {
+      const Val runs = Unsqueeze(Cast(i, lasts.dtype()) < lasts, 1);
+      y = Where(runs, y, 0);
+      for (size_t k = 0; k < out.size(); ++k) out[k] = Where(runs, out[k], states[k]);
+    }
+    out.push_back(y);
+    return out;
+  };
+  std::vector<Val> out = Loop(f, x.dim(0), initial, captured, step);
+  std::rotate(out.begin(), out.end() - 1, out.end());
+  if (backward) out[0] = reversed(out[0]);
+  return out;
+}
+
+Status Run(OpContext& c, const Recurrent& r, const Cell& cell) {
+  const Formula f(c);
+  const Val x = r.batch_first ? Swap(f.In(0), 0, 1) : f.In(0);
+  if (c.Has(4) && c.Rank(4) != 1)
+    return c.Error("expected one length per sequence, but got {}", c.Type(4).ToString());
+  std::vector<std::vector<Val>> results(1 + r.states);  // Y, then each state; by direction
+  for (size_t d = 0; d < r.directions; ++d) {
+    const bool backward = r.backward && (d == 1 || !r.forward);
+    const auto at = static_cast<int64_t>(d);
+    std::vector<Val> initial;
+    for (size_t k = 0; k < r.states; ++k) {
+      const Val given = f.In(5 + k);
+      const Val all = given && r.batch_first ? Swap(given, 0, 1) : given;
+      initial.push_back(all ? Element(all, 0, at)
+                            : Expand(f.Number(x.dtype(), 0), {x.dim(1), IndexConst(r.hidden)}));
+    }
+    const Val peephole = f.In(7) ? Slice(f.In(7), 0, IndexConst(at), IndexConst(1)) : Val();
+    const std::vector<Val> out = RunDirection(f, r, at, backward, x, initial, peephole, cell);
+    TN_RETURN_IF_ERROR(f.Done());
+    for (size_t k = 0; k < results.size(); ++k) results[k].push_back(out[k]);
+  }
+  std::vector<Val> out;
+  for (size_t k = 0; k < results.size(); ++k) {
+    const Val all = Stack(results[k], k == 0 ? 1 : 0);  // [T, D, B, H] and [D, B, H]
+    out.push_back(!r.batch_first ? all : k == 0 ? Transpose(all, {2, 0, 1, 3}) : Swap(all, 0, 1));
+    TN_RETURN_IF_ERROR(f.Done());
+    TN_RETURN_IF_ERROR(c.SetOutput(k, out[k].id()));
+  }
+  return Ok();
+}
+
+// x + h Rᵀ + bias
+Val GateSums(const CellInput& in, const Val& weight, const Val& x, const Val& bias) {
+  const Val sum = x + MatMul(in.states[0], weight, false, true);
+  return bias ? sum + bias : sum;
+}
+
+Status ImportRnn(OpContext& c) {
+  TN_RETURN_IF_ERROR(c.Arity(3, 6));
+  Recurrent r{.gates = 1, .states = 1, .functions = 1, .defaults = {"Tanh"}};
+  TN_RETURN_IF_ERROR(Read(c, &r));
+  return Run(c, r, [&](const CellInput& in, std::span<const Activation> act) -> std::vector<Val> {
+    return {Apply(act[0], Clipped(GateSums(in, in.weight, in.x, in.bias), r.clip))};
+  });
+}
+
+Status ImportGru(OpContext& c) {
+  TN_RETURN_IF_ERROR(c.Arity(3, 6));
+  Recurrent r{.gates = 3, .states = 1, .functions = 2, .defaults = {"Sigmoid", "Tanh"}};
+  TN_RETURN_IF_ERROR(Read(c, &r));
+  TN_ASSIGN_OR_RETURN(const bool before, c.Bool("linear_before_reset", false));
+  return Run(c, r, [&](const CellInput& in, std::span<const Activation> act) -> std::vector<Val> {
+    const int64_t n = r.hidden;
+    const Val h = in.states[0];
+    const auto part = [&](const Val& v, int64_t from, int64_t to, int64_t axis) {
+      return v ? Gates(v, n, from, to, axis) : v;
+    };
+    const Val zr = Apply(act[0], Clipped(GateSums(in, part(in.weight, 0, 2, 0), part(in.x, 0, 2, 1),
+                                                  part(in.bias, 0, 2, 1)),
+                                         r.clip));
+    const Val z = Gates(zr, n, 0, 1), reset = Gates(zr, n, 1, 2);
+    const Val weight = part(in.weight, 2, 3, 0), bias = part(in.bias, 2, 3, 1);
+    Val recurrent = MatMul(before ? h : reset * h, weight, false, true);
+    if (bias) recurrent = recurrent + bias;
+    if (before) recurrent = reset * recurrent;
+    const Val fresh = Apply(act[1], Clipped(part(in.x, 2, 3, 1) + recurrent, r.clip));
+    return {(1 - z) * fresh + z * h};
+  });
+}
+
+Status ImportLstm(OpContext& c) {
+  TN_RETURN_IF_ERROR(c.Arity(3, 8));
+  Recurrent r{.gates = 4, .states = 2, .functions = 3, .defaults = {"Sigmoid", "Tanh", "Tanh"}};
+  TN_RETURN_IF_ERROR(Read(c, &r));
+  TN_ASSIGN_OR_RETURN(const bool coupled, c.Bool("input_forget", false));
+  return Run(c, r, [&](const CellInput& in, std::span<const Activation> act) -> std::vector<Val> {
+    const int64_t n = r.hidden;
+    const Val sums = GateSums(in, in.weight, in.x, in.bias), before = in.states[1];
+    // Gates lie in the order input, output, forget, cell.
+    const auto gate = [&](int64_t k, const Val& seen) {
+      const Val sum = Gates(sums, n, k, k + 1);
+      return Apply(act[0], Clipped(in.peephole ? sum + Gates(in.peephole, n, k, k + 1) * seen : sum,
+                                   r.clip));
+    };
+    const Val input = gate(0, before), forget = coupled ? 1 - input : gate(2, before);
+    const Val fresh = Apply(act[1], Clipped(Gates(sums, n, 3, 4), r.clip));
+    const Val cell = forget * before + input * fresh;
+    const Val output = gate(1, cell);
+    return {output * Apply(act[2], Clipped(cell, r.clip)), cell};
+  });
+}
+
+constexpr OpRow kRows[] = {
+    {"RNN", 7, ImportRnn},
+    {"GRU", 7, ImportGru},
+    {"LSTM", 7, ImportLstm},
+};
+
+}  // namespace
+
+std::span<const OpRow> RecurrentRows() { return kRows; }
+
+}  // namespace tenon::onnx

@@ -1,0 +1,372 @@
+// Images read between their pixels: GridSample, RoiAlign, DeformConv, and the grids of AffineGrid.
+//
+// A sample lies at one coordinate per spatial axis. Along each axis it is a weighted sum of taps
+// (1, 2 or 4 neighbours); over all axes, of the taps' products. Taps are axes of the tensors here:
+// with t taps along y and x, places and weights are [N, S, t, t], the pixels are gathered as
+// [N, S, t, t, C], and one sum over both axes of taps is the result, whatever t and the number of
+// spatial axes are.
+#include <algorithm>
+#include <cmath>
+
+#include "frontend/onnx/formula.h"
+#include "frontend/onnx/ops.h"
+
+namespace tenon::onnx {
+namespace {
+
+constexpr DType kI64 = DType::Int(64);
+
+enum class Mode { kNearest, kLinear, kCubic };
+enum class Outside { kZeros, kBorder, kReflection };
+
+struct Sampling {
+  Mode mode = Mode::kLinear;
+  Outside outside = Outside::kZeros;
+  bool align_corners = false;
+};
+
+// Thrown back at both ends of [lo, hi] until it is inside.
+Val Reflected(const Val& x, const Val& lo, const Val& hi) {
+  const Val range = Max(hi - lo, 0), turn = range * 2;
+  const Val steps = Abs(x - lo);
+  const Val left = steps - Floor(steps / Max(turn, 1e-30)) * turn;
+  return lo + Min(left, turn - left);
+}
+
+// Weight of a tap at distance `s` from a sample (Keys 1981 with a = -0.75).
+Val CubicWeight(const Val& s) {
+  constexpr double a = -0.75;
+  const Val near = ((s * (a + 2)) - (a + 3)) * s * s + 1;
+  const Val far = ((s * a - 5 * a) * s + 8 * a) * s - 4 * a;
+  return Where(s <= 1, near, Where(s < 2, far, 0));
+}
+
+// Of one axis: the taps' places, i64, and weights, both [N, S, t].
+struct Taps {
+  Val place, weight;
+};
+Taps TapsOf(const Val& coordinate, const Val& size, const Sampling& s) {
+  const Formula& f = coordinate.formula();
+  const Val last = size - 1;
+  const Val lo = s.align_corners ? size * 0 : size * 0 - 0.5,
+            hi = s.align_corners ? last : last + 0.5;
+  Val x = s.mode == Mode::kNearest ? Round(coordinate) : coordinate;
+  if (s.mode != Mode::kCubic) {  // whose taps alone are brought inside
+    const Val beyond = (x < lo) | (x > hi);
+    if (s.outside == Outside::kBorder) x = Where(beyond, Max(Min(x, last), 0), x);
+    if (s.outside == Outside::kReflection) x = Where(beyond, Reflected(x, lo, hi), x);
+  }
+  x = Unsqueeze(x, -1);
+  const int64_t taps = s.mode == Mode::kNearest ? 1 : s.mode == Mode::kLinear ? 2 : 4;
+  const Val number = f.Iota(IndexConst(taps), x.dtype());
+  const Val first = s.mode == Mode::kNearest  ? x
+                    : s.mode == Mode::kLinear ? Floor(x)
+                                              : Floor(x) - 1;
+  Val at = first + number;
+  const Val distance = Abs(x - at);
+  Val weight = s.mode == Mode::kNearest  ? distance * 0 + 1
+               : s.mode == Mode::kLinear ? 1 - distance
+                                         : CubicWeight(distance);
+  if (s.outside == Outside::kZeros) weight = Where((at >= 0) & (at <= last), weight, 0);
+  if (s.outside == Outside::kReflection) {
+    at = Where((at < lo) | (at > hi), Reflected(at, lo, hi), at);
+    at = Apply(OpKind::kSign, at) * Floor(Abs(at));  // the whole part
+  }
+  return {Cast(Max(Min(at, last), 0), kI64), weight};
+}
+
+// Weighted pixels of x: [N, C, d…] around samples whose coordinates are [N, S], one for each
+// spatial axis. [N, S, t…, C], a t for each axis.
+Val WeightedTaps(const Val& x, const std::vector<Val>& coordinates, const Sampling& s) {
+  const auto n = static_cast<int64_t>(coordinates.size());
+  Val place, weight;
+  for (int64_t a = 0; a < n; ++a) {
+    const Val size = Size(x, a + 2);
+    Taps taps = TapsOf(coordinates[static_cast<size_t>(a)], Cast(size, coordinates[0].dtype()), s);
+    for (int64_t k = 0; k < n; ++k) {  // its own axis among those of the taps
+      if (k == a) continue;
+      taps.place = Unsqueeze(taps.place, 2 + k);
+      taps.weight = Unsqueeze(taps.weight, 2 + k);
+    }
+    place = place ? place * size + taps.place : taps.place;
+    weight = weight ? weight * taps.weight : taps.weight;
+  }
+  const Dims dims = x.dims();
+  if (dims.size() < 3) return x;
+  const Val pixels =
+      Swap(Reshape(x, {dims[0], dims[1], graph::DimProduct(std::span(dims).subspan(2))}), 1, 2);
+  return GatherNd(pixels, Unsqueeze(place, -1), 1) * Unsqueeze(weight, -1);
+}
+
+// [N, C, S]
+Val Sampled(const Val& x, const std::vector<Val>& coordinates, const Sampling& s) {
+  Axes taps;
+  for (size_t a = 0; a < coordinates.size(); ++a) taps.push_back(2 + static_cast<int64_t>(a));
+  return Swap(Sum(WeightedTaps(x, coordinates, s), taps, false), 1, 2);
+}
+
+// ---- GridSample, AffineGrid: coordinates from -1 to 1, the last axis first ----
+
+Status ImportGridSample(OpContext& c) {
+  TN_RETURN_IF_ERROR(c.Arity(2, 2));
+  TN_ASSIGN_OR_RETURN(const std::string mode,
+                      c.String("mode", c.opset < 20 ? "bilinear" : "linear"));
+  TN_ASSIGN_OR_RETURN(const std::string outside, c.String("padding_mode", "zeros"));
+  Sampling s;
+  TN_ASSIGN_OR_RETURN(s.align_corners, c.Bool("align_corners", false));
+  const bool linear = mode == "linear" || mode == "bilinear",
+             cubic = mode == "cubic" || mode == "bicubic";
+  if (!linear && !cubic && mode != "nearest")
+    return c.Error("expected mode linear, nearest or cubic, but got {}", graph::Quoted(mode));
+  s.mode = linear ? Mode::kLinear : cubic ? Mode::kCubic : Mode::kNearest;
+  if (outside != "zeros" && outside != "border" && outside != "reflection")
+    return c.Error("expected padding_mode zeros, border or reflection, but got {}",
+                   graph::Quoted(outside));
+  s.outside = outside == "zeros"    ? Outside::kZeros
+              : outside == "border" ? Outside::kBorder
+                                    : Outside::kReflection;
+  const int64_t n = c.Rank(0) - 2;
+  if (n < 1 || n > 4 || c.Rank(1) != c.Rank(0) || AsInt(c.Dims(1).back()) != n) {
+    return c.Error(
+        "expected an image [N, C, d…] and a grid [N, o…, as many as d…], but got {} and {}",
+        c.Type(0).ToString(), c.Type(1).ToString());
+  }
+  const Formula f(c);
+  const Val x = Widened(f.In(0)), grid = Widened(f.In(1));
+  const Dims out = grid.dims();
+  const Expr samples = graph::DimProduct(std::span(out).subspan(1, static_cast<size_t>(n)));
+  std::vector<Val> coordinates;
+  for (int64_t a = 0; a < n; ++a) {
+    const Val g = Reshape(Element(grid, -1, n - 1 - a), {out[0], samples});
+    const Val size = Cast(Size(x, a + 2), g.dtype());
+    coordinates.push_back(s.align_corners ? (g + 1) / 2 * (size - 1) : ((g + 1) * size - 1) / 2);
+  }
+  Dims dims = {out[0], c.Dims(0)[1]};
+  dims.insert(dims.end(), out.begin() + 1, out.end() - 1);
+  return f.Result(Cast(Reshape(Sampled(x, coordinates, s), dims), c.Type(0).dtype));
+}
+
+// theta: [N, n, n + 1] applied to the points (x, y, 1) of an image.
+Status ImportAffineGrid(OpContext& c) {
+  TN_RETURN_IF_ERROR(c.Arity(2, 2));
+  TN_ASSIGN_OR_RETURN(const bool align_corners, c.Bool("align_corners", false));
+  TN_ASSIGN_OR_RETURN(const Elements size, c.Known(1, "a size"));
+  const auto n = static_cast<int64_t>(size.size()) - 2;
+  if (n < 1 || n > 4 || c.Rank(0) != 3 || AsInt(c.Dims(0)[1]) != n ||
+      AsInt(c.Dims(0)[2]) != n + 1) {
+    return c.Error("expected matrices [N, {}, {}] for a size of {} dims, but got {}", n, n + 1,
+                   size.size(), c.Type(0).ToString());
+  }
+  const Formula f(c);
+  const Val theta = Widened(f.In(0));
+  const Dims space(size.begin() + 2, size.end());
+  Val grid;
+  for (int64_t k = 0; k < n; ++k) {  // axis n - 1 - k of the image is coordinate k
+    const auto axis = static_cast<size_t>(n - 1 - k);
+    const Val at = f.Iota(space[axis], theta.dtype());
+    const Val count = Cast(Size(at, 0), theta.dtype());
+    const Val point = align_corners ? at * 2 / Max(count - 1, 1) - 1 : (at * 2 + 1) / count - 1;
+    Dims dims(space.size() + 1, IndexConst(1));
+    dims[axis] = space[axis];
+    const Val all = Expand(Reshape(point, dims), [&] {
+      Dims whole = space;
+      whole.push_back(IndexConst(1));
+      return whole;
+    }());
+    grid = grid ? Concat({grid, all}, -1) : all;
+  }
+  const Expr points = graph::DimProduct(space), one = IndexConst(1);
+  grid = Reshape(grid, {points, IndexConst(n)});
+  const Val turned = MatMul(grid, Slice(theta, 2, IndexConst(0), IndexConst(n)), false, true);
+  const Val moved =
+      turned + Reshape(Slice(theta, 2, IndexConst(n), one), {theta.dim(0), one, IndexConst(n)});
+  Dims out = {theta.dim(0)};
+  out.insert(out.end(), space.begin(), space.end());
+  out.push_back(IndexConst(n));
+  return f.Result(Cast(Reshape(moved, out), c.Type(0).dtype));
+}
+
+// ---- RoiAlign ----
+
+// Coordinates of a region's samples along one axis, [R, P, S]: S of them in each of P bins.
+Val BinSamples(const Val& begin, const Val& length, int64_t bins, int64_t samples) {
+  const Formula& f = begin.formula();
+  const Val bin = Unsqueeze(f.Iota(IndexConst(bins), begin.dtype()), 1);
+  const Val sample =
+      (f.Iota(IndexConst(samples), begin.dtype()) + 0.5) / static_cast<double>(samples);
+  const auto cell = [](const Val& v) { return Unsqueeze(Unsqueeze(v, 1), 1); };
+  return cell(begin) + (bin + sample) * (cell(length) / static_cast<double>(bins));
+}
+
+Status ImportRoiAlign(OpContext& c) {
+  TN_RETURN_IF_ERROR(c.Arity(3, 3));
+  TN_ASSIGN_OR_RETURN(const std::string mode, c.String("mode", "avg"));
+  TN_ASSIGN_OR_RETURN(const int64_t height, c.Int("output_height", 1));
+  TN_ASSIGN_OR_RETURN(const int64_t width, c.Int("output_width", 1));
+  TN_ASSIGN_OR_RETURN(const int64_t samples, c.Int("sampling_ratio", 0));
+  TN_ASSIGN_OR_RETURN(const double scale, c.Float("spatial_scale", 1));
+  std::string pixels = "output_half_pixel";
+  if (c.opset >= 16) {
+    TN_ASSIGN_OR_RETURN(pixels, c.String("coordinate_transformation_mode", "half_pixel"));
+  }
+  const bool half = pixels == "half_pixel";
+  if (!half && pixels != "output_half_pixel") {
+    return c.Error(
+        "expected coordinate_transformation_mode half_pixel or output_half_pixel, but got {}",
+        graph::Quoted(pixels));
+  }
+  if (mode != "avg" && mode != "max")
+    return c.Error("expected mode avg or max, but got {}", graph::Quoted(mode));
+  constexpr int64_t kMost = 1 << 12;
+  if (height < 1 || width < 1 || height > kMost || width > kMost || samples > kMost)
+    return c.Error("expected a sensible output, but got {} x {}", height, width);
+  if (samples < 1) {
+    return c.Error(
+        "a sampling_ratio of 0, by which each region has samples of its own number, is not "
+        "supported");
+  }
+  if (c.Rank(0) != 4 || c.Rank(1) != 2 || AsInt(c.Dims(1)[1]) != 4 || c.Rank(2) != 1) {
+    return c.Error(
+        "expected an image [N, C, H, W], regions [R, 4] and their images [R], but got {}, {} and "
+        "{}",
+        c.Type(0).ToString(), c.Type(1).ToString(), c.Type(2).ToString());
+  }
+  const Formula f(c);
+  const Val x = Widened(f.In(0)), rois = Widened(f.In(1)) * scale - (half ? 0.5 : 0.0);
+  std::vector<Val> axis;  // y, x: [R, P, S]
+  for (int64_t k = 0; k < 2; ++k) {
+    const Val begin = Element(rois, 1, 1 - k);
+    const Val length = Element(rois, 1, 3 - k) - begin;
+    axis.push_back(
+        BinSamples(begin, half ? length : Max(length, 1), k == 0 ? height : width, samples));
+  }
+  // All pairs, [R, Py, Px, Sy, Sx]; what lies more than a pixel outside is 0.
+  Val y = Unsqueeze(Unsqueeze(axis[0], 2), 4), u = Unsqueeze(Unsqueeze(axis[1], 1), 3);
+  Dims all = y.dims();
+  if (all.size() != 5) return f.Done();
+  all[2] = IndexConst(width);
+  all[4] = IndexConst(samples);
+  Val inside;
+  std::vector<Val> coordinates;
+  const Expr regions = rois.dim(0), count = IndexConst(height * width * samples * samples);
+  for (int64_t k = 0; k < 2; ++k) {
+    const Val at =
+        Reshape(Expand(k == 0 ? y : u, all), {IndexConst(1), graph::DimMul(regions, count)});
+    const Val size = Cast(Size(x, k + 2), at.dtype());
+    const Val good = (at >= -1) & (at <= size);
+    inside = inside ? inside & good : good;
+    coordinates.push_back(Max(Min(at, size - 1), 0));
+  }
+  // Regions pick their images: the images side by side are one, and the image's number is a
+  // coordinate without neighbours.
+  const Val images = Swap(x, 0, 1);  // [C, N, H, W]
+  const Val number = Cast(Reshape(Expand(Unsqueeze(f.In(2), 1), {regions, count}),
+                                  {IndexConst(1), graph::DimMul(regions, count)}),
+                          x.dtype());
+  coordinates.insert(coordinates.begin(), number);
+  const Sampling s{Mode::kLinear, Outside::kBorder, true};
+  Val taps = WeightedTaps(Unsqueeze(images, 0), coordinates, s);  // [1, all, 2, 2, 2, C]
+  taps = Where(Unsqueeze(Unsqueeze(Unsqueeze(Unsqueeze(inside, -1), -1), -1), -1), taps, 0);
+  const bool average = mode == "avg";
+  // The average of sums of taps; or the largest of all taps.
+  Val out =
+      average ? Sum(taps, {2, 3, 4}, false) : Reduce("max", Sum(taps, {2}, false), {2, 3}, false);
+  const Expr bins = IndexConst(height * width), cells = IndexConst(samples * samples);
+  out =
+      Reduce(average ? "mean" : "max", Reshape(out, {regions, bins, cells, x.dim(1)}), {2}, false);
+  out = Reshape(Swap(out, 1, 2), {regions, x.dim(1), IndexConst(height), IndexConst(width)});
+  return f.Result(Cast(out, c.Type(0).dtype));
+}
+
+// ---- DeformConv: a convolution whose taps are moved by offsets, as a product of samples ----
+
+Status ImportDeformConv(OpContext& c) {
+  TN_RETURN_IF_ERROR(c.Arity(3, 5));
+  TN_ASSIGN_OR_RETURN(const std::optional<Axes> kernel_shape, c.Ints("kernel_shape"));
+  TN_ASSIGN_OR_RETURN(const std::optional<Axes> strides, c.Ints("strides"));
+  TN_ASSIGN_OR_RETURN(const std::optional<Axes> dilations, c.Ints("dilations"));
+  TN_ASSIGN_OR_RETURN(const std::optional<Axes> pads, c.Ints("pads"));
+  TN_ASSIGN_OR_RETURN(const int64_t groups, c.Int("group", 1));
+  TN_ASSIGN_OR_RETURN(const int64_t fields, c.Int("offset_group", 1));
+  const auto w = c.Type(1).StaticDims(), given = c.Type(0).StaticDims();
+  const size_t n = c.Dims(0).size() < 3 ? 0 : c.Dims(0).size() - 2;
+  if (n < 1 || n > 4 || !w || w->size() != n + 2 || !given || c.Rank(2) != c.Rank(0) ||
+      (strides && strides->size() != n) || (dilations && dilations->size() != n) ||
+      (pads && pads->size() != 2 * n)) {
+    return c.Error(
+        "expected an image, a weight and offsets of one rank and known size, but got {}, "
+        "{} and {}",
+        c.Type(0).ToString(), c.Type(1).ToString(), c.Type(2).ToString());
+  }
+  const int64_t channels = (*given)[1], maps = (*w)[0];
+  if (groups < 1 || fields < 1 || channels % groups != 0 || maps % groups != 0 ||
+      channels % fields != 0 || (*w)[1] != channels / groups) {
+    return c.Error(
+        "expected channels and maps in {} groups and {} offset groups, but got {} and {}", groups,
+        fields, c.Type(0).ToString(), c.Type(1).ToString());
+  }
+  const Formula f(c);
+  const Val x = Widened(f.In(0));
+  const Axes kernel(w->begin() + 2, w->end());
+  if (kernel_shape && *kernel_shape != kernel)
+    return c.Error("expected kernel_shape as the weight has, but got another");
+  int64_t taps = 1;
+  for (int64_t k : kernel) taps *= k;
+  const Dims out(c.Dims(2).begin() + 2, c.Dims(2).end());
+  const Expr points = graph::DimProduct(out), batch = c.Dims(0)[0];
+  const Expr images = graph::DimMul(batch, IndexConst(fields));
+  // Offsets [N, fields, taps, n, o…] to [N · fields, taps, o…] for each spatial axis.
+  const Val offsets = Reshape(
+      Widened(f.In(2)), {images, IndexConst(taps), IndexConst(static_cast<int64_t>(n)), points});
+  std::vector<Val> coordinates;
+  int64_t inner = taps;
+  for (size_t a = 0; a < n; ++a) {
+    inner /= kernel[a];
+    const int64_t stride = strides ? (*strides)[a] : 1, dilation = dilations ? (*dilations)[a] : 1,
+                  pad = pads ? (*pads)[a] : 0;
+    Dims along(n, IndexConst(1));
+    along[a] = out[a];
+    const Val tap = Unsqueeze(
+        Mod(f.Iota(IndexConst(taps)) / static_cast<double>(inner), static_cast<double>(kernel[a])),
+        1);
+    const Val point = Reshape(Expand(Reshape(f.Iota(out[a]), along), out), {points});
+    const Val base = point * static_cast<double>(stride) - static_cast<double>(pad) +
+                     tap * static_cast<double>(dilation);
+    const Val at = Element(offsets, 2, static_cast<int64_t>(a)) + Cast(base, x.dtype());
+    coordinates.push_back(Reshape(at, {images, graph::DimMul(IndexConst(taps), points)}));
+  }
+  Dims field = x.dims();
+  field[0] = images;
+  field[1] = IndexConst(channels / fields);
+  Val columns = Sampled(Reshape(x, field), coordinates, Sampling{});
+  if (const Val mask = f.In(4)) {
+    columns = columns * Reshape(Widened(mask),
+                                {images, IndexConst(1), graph::DimMul(IndexConst(taps), points)});
+  }
+  const int64_t depth = channels / groups * taps;
+  columns = Reshape(columns, {batch, IndexConst(groups), IndexConst(depth), points});
+  const Val weight =
+      Reshape(Widened(f.In(1)), {IndexConst(groups), IndexConst(maps / groups), IndexConst(depth)});
+  Dims shape = {batch, IndexConst(maps)};
+  shape.insert(shape.end(), out.begin(), out.end());
+  Val y = Reshape(MatMul(weight, columns), shape);
+  if (const Val bias = f.In(3)) {
+    Dims per_map(n + 1, IndexConst(1));
+    per_map[0] = IndexConst(maps);
+    y = y + Reshape(Widened(bias), per_map);
+  }
+  return f.Result(Cast(y, c.Type(0).dtype));
+}
+
+constexpr OpRow kRows[] = {
+    {"GridSample", 16, ImportGridSample},
+    {"AffineGrid", 20, ImportAffineGrid},
+    {"RoiAlign", 10, ImportRoiAlign},
+    {"DeformConv", 19, ImportDeformConv},
+};
+
+}  // namespace
+
+std::span<const OpRow> SamplingRows() { return kRows; }
+
+}  // namespace tenon::onnx

@@ -1,0 +1,335 @@
+// Operators that put elements into a tensor, and those that pick as many as the data say.
+//
+// Everything that is put somewhere is the graph's scatter, which works along one axis. ScatterND's
+// coordinates become one number, the place among the axes that they cover:
+//
+//   ScatterND(x: [4, 5, 6], indices: [7, 2], updates: [7, 6])
+//
+// is a scatter into [20, 6] of the rows 5 · i + j. Which elements are picked (NonZero, Compress,
+// Unique) is known when they are counted: the count defines a dim, and the j-th element picked is
+// found by searching the sums of the mask so far.
+#include <algorithm>
+
+#include "frontend/onnx/formula.h"
+#include "frontend/onnx/ops.h"
+
+namespace tenon::onnx {
+namespace {
+
+constexpr DType kI64 = DType::Int(64);
+
+Expected<std::string> ReadReduction(OpContext& c) {
+  TN_ASSIGN_OR_RETURN(const std::string reduction, c.String("reduction", "none"));
+  for (const char* known : {"none", "add", "mul", "max", "min"}) {
+    if (reduction == known) return reduction;
+  }
+  return c.Error("expected reduction none, add, mul, max or min, but got {}",
+                 graph::Quoted(reduction));
+}
+
+Status ImportScatterElements(OpContext& c) {
+  TN_RETURN_IF_ERROR(c.Arity(3, 3));
+  TN_ASSIGN_OR_RETURN(const int64_t axis, c.AxisAttr("axis", 0, c.Rank(0)));
+  std::string reduction = "none";
+  if (c.opset >= 16) {
+    TN_ASSIGN_OR_RETURN(reduction, ReadReduction(c));
+  }
+  const Formula f(c);
+  if (c.Dims(1).size() != c.Dims(2).size())
+    return c.Error("expected indices and updates of one shape, but got {} and {}",
+                   c.Type(1).ToString(), c.Type(2).ToString());
+  return f.Result(Scatter(f.In(0), f.In(1), f.In(2), axis, reduction));
+}
+
+Status ImportScatterNd(OpContext& c) {
+  TN_RETURN_IF_ERROR(c.Arity(3, 3));
+  std::string reduction = "none";
+  if (c.opset >= 16) {
+    TN_ASSIGN_OR_RETURN(reduction, ReadReduction(c));
+  }
+  const Formula f(c);
+  const Val x = f.In(0), indices = f.In(1), updates = f.In(2);
+  const std::optional<int64_t> depth =
+      indices.rank() > 0 ? AsInt(indices.dim(-1)) : std::optional<int64_t>();
+  if (!depth || *depth < 1 || *depth > x.rank() ||
+      updates.rank() != indices.rank() - 1 + x.rank() - *depth) {
+    return c.Error(
+        "expected indices of up to {} coordinates, and updates for each, but got {} and "
+        "{} for {}",
+        x.rank(), c.Type(1).ToString(), c.Type(2).ToString(), c.Type(0).ToString());
+  }
+  const Dims all = x.dims(), count = indices.dims();
+  const std::span<const Expr> dims(all);
+  const Expr rest = graph::DimProduct(dims.subspan(static_cast<size_t>(*depth)));
+  const Expr rows = graph::DimProduct(std::span(count).first(count.size() - 1));
+  // One coordinate outside must not be another's place inside: then the row is none at all.
+  Val place, inside;
+  for (int64_t k = 0; k < *depth; ++k) {
+    const Val raw = Cast(Element(indices, -1, k), kI64), size = Size(x, k);
+    const Val at = Where(raw < 0, raw + size, raw);
+    const Val fits = (at >= 0) & (at < size);
+    place = place ? place * size + at : at;
+    inside = inside ? inside & fits : fits;
+  }
+  place = Where(inside, place, INT32_MIN);
+  const Val flat =
+      Scatter(Reshape(x, {graph::DimProduct(dims.first(static_cast<size_t>(*depth))), rest}),
+              Reshape(place, {rows, IndexConst(1)}), Reshape(updates, {rows, rest}), 0, reduction);
+  return f.Result(Reshape(flat, all));
+}
+
+// The rows of a cache from write_indices on, per batch, are replaced.
+Status ImportTensorScatter(OpContext& c) {
+  TN_RETURN_IF_ERROR(c.Arity(2, 3));
+  TN_ASSIGN_OR_RETURN(const int64_t axis, c.AxisAttr("axis", -2, c.Rank(0)));
+  TN_ASSIGN_OR_RETURN(const std::string mode, c.String("mode", "linear"));
+  if (mode != "linear" && mode != "circular")
+    return c.Error("expected mode linear or circular, but got {}", graph::Quoted(mode));
+  if (axis == 0) return c.Error("expected an axis other than that of batches, but got 0");
+  const Formula f(c);
+  const Val cache = f.In(0), update = f.In(1);
+  if (update.rank() != cache.rank())
+    return c.Error("expected an update of the cache's rank, but got {} and {}",
+                   c.Type(1).ToString(), c.Type(0).ToString());
+  Dims shape(cache.dims().size(), IndexConst(1));
+  shape[static_cast<size_t>(axis)] = update.dim(axis);
+  Val at = Reshape(f.Iota(update.dim(axis)), shape);
+  if (const Val begin = f.In(2)) {
+    shape[static_cast<size_t>(axis)] = IndexConst(1);
+    shape[0] = begin.dim(0);
+    at = at + Reshape(begin, shape);
+  }
+  if (mode == "circular") at = Mod(at, Size(cache, axis));
+  return f.Result(Scatter(cache, at, update, axis));
+}
+
+// Elements go back to where MaxPool found them: places in a whole tensor of the pooled one's shape.
+Status ImportMaxUnpool(OpContext& c) {
+  TN_RETURN_IF_ERROR(c.Arity(2, 3));
+  TN_ASSIGN_OR_RETURN(const std::optional<Axes> kernel, c.Ints("kernel_shape"));
+  TN_ASSIGN_OR_RETURN(const std::optional<Axes> strides, c.Ints("strides"));
+  TN_ASSIGN_OR_RETURN(const std::optional<Axes> pads, c.Ints("pads"));
+  const size_t n = c.Dims(0).size() < 3 ? 0 : c.Dims(0).size() - 2;
+  if (n == 0 || !kernel || kernel->size() != n || (strides && strides->size() != n) ||
+      (pads && pads->size() != 2 * n)) {
+    return c.Error("expected kernel_shape, strides and pads for the spatial axes of {}",
+                   c.Type(0).ToString());
+  }
+  Dims inferred = {c.Dims(0)[0], c.Dims(0)[1]};
+  for (size_t i = 0; i < n; ++i) {
+    const Expr steps = graph::DimMul(graph::DimSub(c.Dims(0)[i + 2], IndexConst(1)),
+                                     IndexConst(strides ? (*strides)[i] : 1));
+    const int64_t edge = (*kernel)[i] - (pads ? (*pads)[i] + (*pads)[n + i] : 0);
+    inferred.push_back(graph::DimAdd(steps, IndexConst(edge)));
+  }
+  Dims shape = inferred;
+  if (c.Has(2)) {
+    TN_ASSIGN_OR_RETURN(shape, c.Known(2, "an output shape"));
+    if (shape.size() != inferred.size())
+      return c.Error("expected an output shape of {} dims, but got {}", inferred.size(),
+                     shape.size());
+  }
+  const Formula f(c);
+  const Expr count = graph::DimProduct(c.Dims(0));
+  const Val none = Expand(f.Number(c.Type(0).dtype, 0), {graph::DimProduct(inferred)});
+  Val y = Scatter(none, Reshape(f.In(1), {count}), Reshape(f.In(0), {count}), 0);
+  y = Reshape(y, inferred);
+  for (size_t i = 0; i < shape.size(); ++i) {  // the rest of a larger output is zero
+    const std::optional<int64_t> more = AsInt(graph::DimSub(shape[i], inferred[i]));
+    if (!more || *more < 0)
+      return c.Error("expected an output shape of at least {}, but got {}",
+                     graph::DimsText(inferred), graph::DimsText(shape));
+    if (*more > 0) y = Pad(y, static_cast<int64_t>(i), 0, *more);
+  }
+  return f.Result(y);
+}
+
+// ---- What the data pick ----
+
+// A coordinate of each place of a row-major tensor of x's shape.
+Val Coordinate(const Val& x, const Val& place, int64_t axis) {
+  Val stride, size = Size(x, axis);
+  for (int64_t a = axis + 1; a < x.rank(); ++a) stride = stride ? stride * Size(x, a) : Size(x, a);
+  return Mod(stride ? place / stride : place, size);
+}
+
+Status ImportNonZero(OpContext& c) {
+  TN_RETURN_IF_ERROR(c.Arity(1, 1));
+  const Formula f(c);
+  const Val x = f.In(0);
+  const Val mask = x.dtype().IsBool() ? x : Not(Equal(x, 0));
+  const Val at = PlacesOf(Reshape(mask, {graph::DimProduct(x.dims())}), c.node.outputs[0]);
+  // Of a scalar there are no coordinates.
+  if (x.rank() == 0) return f.Result(Slice(Unsqueeze(at, 0), 0, IndexConst(0), IndexConst(0)));
+  std::vector<Val> rows;
+  for (int64_t axis = 0; axis < x.rank(); ++axis) rows.push_back(Coordinate(x, at, axis));
+  return f.Result(Stack(rows, 0));
+}
+
+Status ImportCompress(OpContext& c) {
+  TN_RETURN_IF_ERROR(c.Arity(2, 2));
+  const Formula f(c);
+  Val x = f.In(0);
+  int64_t axis = 0;
+  if (c.HasAttr("axis")) {
+    TN_ASSIGN_OR_RETURN(axis, c.AxisAttr("axis", std::nullopt, c.Rank(0)));
+  } else {
+    x = Reshape(x, {graph::DimProduct(x.dims())});
+  }
+  if (c.Rank(1) != 1 || !c.Type(1).dtype.IsBool())
+    return c.Error("expected a list of bools to pick by, but got {}", c.Type(1).ToString());
+  return f.Result(Gather(x, PlacesOf(f.In(1), c.node.outputs[0]), axis));
+}
+
+// ---- Unique ----
+
+// For rows of [n, m], whether row j differs from row i, and whether it comes before it: the order
+// of their first elements that differ, NaN being the largest and equal to itself. [n, n]
+struct Comparison {
+  Val differs, before;
+};
+Comparison CompareRows(const Val& i, const Val& j) {
+  const bool is_float = i.dtype().IsFloat();
+  const auto is_nan = [](const Val& v) { return Apply(OpKind::kIsNan, v); };
+  Val differs = Not(Equal(i, j)), before = j < i;
+  if (is_float) {
+    differs = differs & Not(is_nan(i) & is_nan(j));
+    before = before | (is_nan(i) & Not(is_nan(j)));
+  }
+  if (IsOne(i.dim(-1))) return {Squeeze(differs, -1), Squeeze(before, -1)};
+  const Val first = ArgReduce("max", Cast(differs, DType::Int(32)), -1);
+  return {Reduce("any", differs, {-1}, false), Squeeze(GatherElements(before, first, -1), -1)};
+}
+
+// Rows are ranked by counting those that come before; equal ones by their number. In that order a
+// row that differs from the one before begins a group.
+Status ImportUnique(OpContext& c) {
+  TN_RETURN_IF_ERROR(c.Arity(1, 1));
+  TN_ASSIGN_OR_RETURN(const bool sorted, c.Bool("sorted", true));
+  const Formula f(c);
+  Val x = f.In(0);
+  int64_t axis = 0;
+  if (c.HasAttr("axis")) {
+    TN_ASSIGN_OR_RETURN(axis, c.AxisAttr("axis", std::nullopt, c.Rank(0)));
+  } else {
+    x = Reshape(x, {graph::DimProduct(x.dims())});
+  }
+  const Val front = Swap(x, 0, axis);
+  const Dims dims = front.dims();
+  const Expr n = front.dim(0), one = IndexConst(1);
+  const Expr width = dims.empty() ? one : graph::DimProduct(std::span(dims).subspan(1));
+  Val rows = Reshape(front, {n, width});
+  if (rows.dtype().IsBool()) rows = Cast(rows, DType::UInt(8));
+  const Val number = f.Iota(n);
+  const Comparison pairs = CompareRows(Unsqueeze(rows, 1), Unsqueeze(rows, 0));
+  const Val comes_before =
+      pairs.before | (Not(pairs.differs) & (Unsqueeze(number, 0) < Unsqueeze(number, 1)));
+  const Val rank = Sum(Cast(comes_before, kI64), {1}, false);  // of each row
+  const Val none = Expand(f.Number(kI64, 0), {n});
+  const Val order = Scatter(none, rank, number, 0);  // the row of each rank
+  const Val ordered = Gather(rows, order, 0);
+  const Val last = Max(number - 1, 0);
+  const Val begins = Equal(number, 0) | CompareRows(ordered, Gather(ordered, last, 0)).differs;
+  const Val group = CumSum(Cast(begins, kI64), 0) - 1;  // of each rank
+  const Val group_of = Scatter(none, order, group, 0);  // of each row
+  const auto many = [&](const Val& groups) {            // rows in each of these groups
+    return f.Emit(OpKind::kSearchSorted, {group, groups}) -
+           f.Emit(OpKind::kSearchSorted, {group, groups - 1});
+  };
+  if (sorted) {
+    const Val starts = PlacesOf(begins, c.node.outputs[0]);
+    const Val first = Gather(order, starts, 0);
+    return f.Result({Gather(x, first, axis), first, group_of, many(Gather(group, starts, 0))});
+  }
+  // By the number of a group's first row: among all rows the groups' first ones are marked.
+  const Val is_first = Scatter(none, order, Cast(begins, kI64), 0);
+  const Val first = PlacesOf(Equal(is_first, 1), c.node.outputs[0]);
+  const Val place = CumSum(is_first, 0) - 1;
+  // The rank at which a rank's group begins: as many ranks as belong to groups before.
+  const Val start = f.Emit(OpKind::kSearchSorted, {group, group_of - 1});
+  const Val inverse = Gather(place, Gather(order, start, 0), 0);
+  return f.Result({Gather(x, first, axis), first, inverse, many(Gather(group_of, first, 0))});
+}
+
+// ---- NonMaxSuppression ----
+
+// Corners in any order, or centres and sizes, as corners: [y1, x1, y2, x2], each [B, C, N].
+std::vector<Val> Corners(const Val& boxes, bool centers) {
+  std::vector<Val> e;
+  for (int64_t k = 0; k < 4; ++k) e.push_back(Element(boxes, -1, k));
+  if (centers) {
+    const Val half_w = e[2] / 2, half_h = e[3] / 2;
+    return {e[1] - half_h, e[0] - half_w, e[1] + half_h, e[0] + half_w};
+  }
+  return {Min(e[0], e[2]), Min(e[1], e[3]), Max(e[0], e[2]), Max(e[1], e[3])};
+}
+
+// Boxes by falling score, one after the other: one is kept where its score suffices, fewer than
+// the most are kept so far, and it does not overlap one of them by more than the threshold.
+Status ImportNonMaxSuppression(OpContext& c) {
+  TN_RETURN_IF_ERROR(c.Arity(2, 5));
+  TN_ASSIGN_OR_RETURN(const bool centers, c.Bool("center_point_box", false));
+  if (c.Rank(0) != 3 || c.Rank(1) != 3 || AsInt(c.Dims(0)[2]) != 4) {
+    return c.Error("expected boxes [B, N, 4] and scores [B, C, N], but got {} and {}",
+                   c.Type(0).ToString(), c.Type(1).ToString());
+  }
+  const Formula f(c);
+  const Val boxes = f.In(0), scores = f.In(1);
+  const DType type = scores.dtype();
+  const auto scalar = [&](size_t i, DType dtype) {
+    return f.In(i) ? Cast(Reshape(f.In(i), {}), dtype) : f.Number(dtype, 0);
+  };
+  const Val most = scalar(2, kI64), overlap = scalar(3, type);
+  const Val least = f.In(4) ? scalar(4, type) : Val();
+  const Expr batches = scores.dim(0), classes = scores.dim(1), n = scores.dim(2);
+  const auto [ranked, order] = TopK(scores, 2, n);
+  const Dims wide = {batches, classes, n, IndexConst(4)};
+  const Val by_score =
+      GatherElements(Expand(Unsqueeze(boxes, 1), wide), Expand(Unsqueeze(order, 3), wide), 2);
+  std::vector<Val> captured = Corners(by_score, centers);
+  captured.insert(captured.end(), {most, overlap});
+  captured.push_back(least ? ranked > least : Equal(ranked, ranked));
+  const auto step = [&](const Val& i, const std::vector<Val>& carried,
+                        const std::vector<Val>& in) -> std::vector<Val> {
+    const Val kept = carried[0];
+    std::vector<Val> here;  // [B, C, 1]
+    for (size_t k = 0; k < 4; ++k) here.push_back(Unsqueeze(Gather(in[k], i, 2), 2));
+    const auto area = [](const Val& y1, const Val& x1, const Val& y2, const Val& x2) {
+      return (y2 - y1) * (x2 - x1);
+    };
+    const Val height = Max(Min(in[2], here[2]) - Max(in[0], here[0]), 0);
+    const Val width = Max(Min(in[3], here[3]) - Max(in[1], here[1]), 0);
+    const Val common = height * width;
+    const Val together =
+        area(in[0], in[1], in[2], in[3]) + area(here[0], here[1], here[2], here[3]) - common;
+    const Val hides = kept & (common > 0) & (common / together > in[5]);
+    const Val fewer = Sum(Cast(kept, kI64), {2}) < in[4];
+    const Val good = Unsqueeze(Gather(in[6], i, 2), 2);
+    const Val keeps = good & fewer & Not(Reduce("any", hides, {2}));
+    const Val me = Equal(i.formula().Iota(kept.dim(2)), i);
+    return {kept | (me & keeps)};
+  };
+  const Val none = Expand(f.Number(DType::Bool(), 0), {batches, classes, n});
+  const Val kept = Loop(f, n, {none}, captured, step)[0];
+  const Val at = PlacesOf(Reshape(kept, {graph::DimProduct(kept.dims())}), c.node.outputs[0]);
+  const Val box = Gather(Reshape(order, {graph::DimProduct(kept.dims())}), at, 0);
+  return f.Result(Stack({Coordinate(scores, at, 0), Coordinate(scores, at, 1), box}, 1));
+}
+
+constexpr OpRow kRows[] = {
+    {"Scatter", 9, ImportScatterElements},
+    {"ScatterElements", 11, ImportScatterElements},
+    {"ScatterND", 11, ImportScatterNd},
+    {"TensorScatter", 24, ImportTensorScatter},
+    {"MaxUnpool", 9, ImportMaxUnpool},
+    {"NonZero", 9, ImportNonZero},
+    {"Compress", 9, ImportCompress},
+    {"Unique", 11, ImportUnique},
+    {"NonMaxSuppression", 10, ImportNonMaxSuppression},
+};
+
+}  // namespace
+
+std::span<const OpRow> ScatterRows() { return kRows; }
+
+}  // namespace tenon::onnx

@@ -1,0 +1,243 @@
+// Signals: Fourier transforms, windows, mel filters.
+//
+// A Fourier transform of L elements is a product with the matrix of cos and sin of 2π·j·k / L,
+// which is computed from the numbers of its rows and columns where it is used, and so with a
+// constant's cost: it depends on no data. j·k is taken modulo L first, in integers, so that angles
+// are small and cosines exact for any length.
+#include <cmath>
+#include <numbers>
+
+#include "frontend/onnx/formula.h"
+#include "frontend/onnx/ops.h"
+
+namespace tenon::onnx {
+namespace {
+
+constexpr DType kF64 = DType::Float(64);
+
+// A signal along the last axis; without an imaginary part it is real.
+struct Complex {
+  Val re, im;
+};
+
+// [..., 1 or 2] as a signal along `axis`, which is not the last.
+Expected<Complex> ReadComplex(const OpContext& c, const Val& x, int64_t axis) {
+  const std::optional<int64_t> parts = AsInt(x.dim(-1));
+  if (parts != 1 && parts != 2) {
+    return c.Error("expected real or complex numbers, of 1 or 2 parts, but got {}",
+                   c.Type(0).ToString());
+  }
+  const Val wide = Widened(x);
+  const auto part = [&](int64_t k) { return Swap(Element(wide, -1, k), axis, -1); };
+  return Complex{part(0), parts == 2 ? part(1) : Val()};
+}
+
+// Cut, or filled up with zeroes, to `length` elements.
+Val Resized(const Val& x, int64_t have, int64_t length) {
+  if (have > length) return Slice(x, -1, IndexConst(0), IndexConst(length));
+  return have < length ? Pad(x, -1, 0, length - have) : x;
+}
+
+// The first `bins` results for signals of `length` elements; `sign` of the exponent.
+Complex Transform(const Formula& f, const Complex& x, int64_t length, int64_t bins, int sign) {
+  const Val turns = Mod(Unsqueeze(f.Iota(IndexConst(length)), 1) * f.Iota(IndexConst(bins)),
+                        static_cast<double>(length));
+  const Val angle = Cast(turns, kF64) * (2 * std::numbers::pi / static_cast<double>(length));
+  const DType type = x.re.dtype();
+  const Val cos = Cast(Cos(angle), type), sin = Cast(Sin(angle), type) * sign;
+  const Dims dims = x.re.dims();
+  const auto product = [&](const Val& v, const Val& matrix) {
+    Dims out = dims;
+    if (!out.empty()) out.back() = IndexConst(bins);
+    const Expr rows =
+        dims.empty() ? IndexConst(1) : graph::DimProduct(std::span(dims).first(dims.size() - 1));
+    return Reshape(MatMul(Reshape(v, {rows, IndexConst(length)}), matrix), out);
+  };
+  if (!x.im) return {product(x.re, cos), product(x.re, sin)};
+  return {product(x.re, cos) - product(x.im, sin), product(x.re, sin) + product(x.im, cos)};
+}
+
+// Both parts as a last axis, the signal's axis being `axis` again.
+Val Joined(const Complex& x, int64_t axis) {
+  return Stack({Swap(x.re, axis, -1), Swap(x.im, axis, -1)}, -1);
+}
+
+Status CheckLength(const OpContext& c, int64_t length) {
+  constexpr int64_t kMost = 1 << 20;
+  if (length >= 1 && length <= kMost) return Ok();
+  return c.Error("expected a transform of 1 to {} elements, but got {}", kMost, length);
+}
+
+Status ImportDft(OpContext& c) {
+  TN_RETURN_IF_ERROR(c.Arity(1, c.opset < 20 ? 2 : 3));
+  TN_ASSIGN_OR_RETURN(const bool inverse, c.Bool("inverse", false));
+  TN_ASSIGN_OR_RETURN(const bool onesided, c.Bool("onesided", false));
+  const int64_t rank = c.Rank(0);
+  int64_t axis = c.opset < 20 ? 1 : -2;
+  if (c.opset < 20) {
+    TN_ASSIGN_OR_RETURN(axis, c.Int("axis", axis));
+  } else if (c.Has(2)) {
+    TN_ASSIGN_OR_RETURN(axis, c.KnownInt(2, "an axis"));
+  }
+  TN_ASSIGN_OR_RETURN(axis, c.NormalizeAxis(axis, rank, "axis"));
+  if (axis == rank - 1)
+    return c.Error("expected an axis other than that of real and imaginary parts, but got {}",
+                   axis);
+  const Formula f(c);
+  TN_ASSIGN_OR_RETURN(Complex x, ReadComplex(c, f.In(0), axis));
+  const std::optional<int64_t> have = AsInt(x.re.dim(-1));
+  if (!have) return c.Error("expected a signal of known length, but got {}", c.Type(0).ToString());
+  const bool to_real = inverse && onesided;
+  int64_t length = to_real ? 2 * (*have - 1) : *have;
+  if (c.Has(1)) {
+    TN_ASSIGN_OR_RETURN(length, c.KnownInt(1, "a length"));
+  }
+  TN_RETURN_IF_ERROR(CheckLength(c, length));
+  const int64_t half = length / 2 + 1;
+  const int64_t read = to_real ? half : length;
+  x.re = Resized(x.re, *have, read);
+  if (x.im) x.im = Resized(x.im, *have, read);
+  if (to_real && length > half) {
+    // The other half is conjugate: elements length - half, …, 1.
+    const auto rest = [&](const Val& v) {
+      return Flip(Slice(v, -1, IndexConst(1), IndexConst(length - half)), -1);
+    };
+    x.re = Concat({x.re, rest(x.re)}, -1);
+    if (x.im) x.im = Concat({x.im, -rest(x.im)}, -1);
+  }
+  Complex y = Transform(f, x, length, onesided && !inverse ? half : length, inverse ? 1 : -1);
+  if (inverse) {
+    y.re = y.re / static_cast<double>(length);
+    y.im = y.im / static_cast<double>(length);
+  }
+  const Val out = to_real ? Unsqueeze(Swap(y.re, axis, -1), -1) : Joined(y, axis);
+  return f.Result(Cast(out, c.Type(0).dtype));
+}
+
+// Frames [B, F, L] of a signal [B, T, 1 or 2], each by the window, transformed.
+Status ImportStft(OpContext& c) {
+  TN_RETURN_IF_ERROR(c.Arity(2, 4));
+  TN_ASSIGN_OR_RETURN(const bool onesided, c.Bool("onesided", true));
+  TN_ASSIGN_OR_RETURN(const int64_t step, c.KnownInt(1, "a step"));
+  if (c.Rank(0) != 3)
+    return c.Error("expected a signal [B, T, 1 or 2], but got {}", c.Type(0).ToString());
+  if (c.Has(2) && c.Rank(2) != 1)
+    return c.Error("expected a window of rank 1, but got {}", c.Type(2).ToString());
+  std::optional<int64_t> length = AsInt(c.Has(2) ? c.Dims(2)[0] : c.Dims(0)[1]);
+  if (c.Has(3)) {
+    TN_ASSIGN_OR_RETURN(length, c.KnownInt(3, "a length of frames"));
+  }
+  if (!length || step < 1)
+    return c.Error("expected frames of known length and a step of at least 1, but got {}", step);
+  TN_RETURN_IF_ERROR(CheckLength(c, *length));
+  const Formula f(c);
+  TN_ASSIGN_OR_RETURN(Complex x, ReadComplex(c, f.In(0), 1));
+  const Expr room = graph::DimSub(x.re.dim(1), IndexConst(*length));
+  const Expr frames = graph::DimAdd(graph::DimFloorDiv(room, IndexConst(step)), IndexConst(1));
+  const Val at =
+      Unsqueeze(f.Iota(frames) * static_cast<double>(step), 1) + f.Iota(IndexConst(*length));
+  const auto framed = [&](const Val& v) {
+    const Val all = Gather(v, at, 1);
+    return f.In(2) ? all * Cast(f.In(2), v.dtype()) : all;
+  };
+  x.re = framed(x.re);
+  if (x.im) x.im = framed(x.im);
+  const Complex y = Transform(f, x, *length, onesided ? *length / 2 + 1 : *length, -1);
+  return f.Result(Cast(Stack({y.re, y.im}, -1), c.Type(0).dtype));
+}
+
+// ---- Windows: a - b·cos(2πn / N) + c·cos(4πn / N) ----
+
+struct CosineWindow {
+  const char* name;
+  double a, b, c;
+};
+constexpr CosineWindow kWindows[] = {{"HannWindow", 0.5, 0.5, 0},
+                                     {"HammingWindow", 25.0 / 46, 1 - 25.0 / 46, 0},
+                                     {"BlackmanWindow", 0.42, 0.5, 0.08}};
+
+Expected<DType> ReadOutputType(OpContext& c) {
+  TN_ASSIGN_OR_RETURN(const int64_t code, c.Int("output_datatype", 1));
+  if (code < 0 || code > INT32_MAX) return c.Error("unknown data type {}", code);
+  return ToDType(static_cast<int32_t>(code));
+}
+
+Status ImportWindow(OpContext& c) {
+  TN_RETURN_IF_ERROR(c.Arity(1, 1));
+  TN_ASSIGN_OR_RETURN(const bool periodic, c.Bool("periodic", true));
+  TN_ASSIGN_OR_RETURN(const DType type, ReadOutputType(c));
+  TN_ASSIGN_OR_RETURN(const Elements size, c.Known(0, "a size"));
+  if (size.size() != 1) return c.Error("expected one size, but got {}", size.size());
+  const CosineWindow* window = kWindows;
+  while (std::string_view(window->name) != c.row.name) ++window;
+  const Formula f(c);
+  const Val count = Cast(Reshape(f.In(0), {}), kF64);
+  const Val angle =
+      f.Iota(size[0], kF64) * (2 * std::numbers::pi) / Max(periodic ? count : count - 1, 1);
+  Val y = window->a - Cos(angle) * window->b;
+  if (window->c != 0) y = y + Cos(angle * 2) * window->c;
+  return f.Result(Cast(y, type));
+}
+
+// ---- Mel filters: triangles over the bins of a spectrum, between points that lie evenly in mel
+// ----
+
+Status ImportMelWeights(OpContext& c) {
+  TN_RETURN_IF_ERROR(c.Arity(5, 5));
+  TN_ASSIGN_OR_RETURN(const DType type, ReadOutputType(c));
+  TN_ASSIGN_OR_RETURN(const int64_t filters, c.KnownInt(0, "num_mel_bins"));
+  TN_ASSIGN_OR_RETURN(const int64_t length, c.KnownInt(1, "dft_length"));
+  TN_ASSIGN_OR_RETURN(const int64_t rate, c.KnownInt(2, "sample_rate"));
+  TN_ASSIGN_OR_RETURN(const std::vector<double> low, c.KnownFloats(3, "lower_edge_hertz"));
+  TN_ASSIGN_OR_RETURN(const std::vector<double> high, c.KnownFloats(4, "upper_edge_hertz"));
+  constexpr int64_t kMost = 1 << 16;
+  if (filters < 1 || filters > kMost || length < 1 || length > kMost || rate < 1 ||
+      low.size() != 1 || high.size() != 1 || !(low[0] >= 0) || !(low[0] <= high[0]) ||
+      !std::isfinite(high[0])) {
+    return c.Error(
+        "expected sensible numbers of bins and rates, and edges that rise, but got {}, "
+        "{} and {}",
+        filters, length, rate);
+  }
+  const auto mel = [](double hertz) { return 2595 * std::log10(1 + hertz / 700); };
+  const double begin = mel(low[0]);
+  const double step = (mel(high[0]) - begin) / static_cast<double>(filters + 2);
+  std::vector<int64_t> points;
+  for (int64_t i = 0; i < filters + 2; ++i) {
+    const double hertz = 700 * (std::pow(10, (begin + static_cast<double>(i) * step) / 2595) - 1);
+    points.push_back(static_cast<int64_t>(
+        std::floor(static_cast<double>(length + 1) * hertz / static_cast<double>(rate))));
+  }
+  // Row: bin; column: filter. It rises from its first point to 1 at the second, and falls to 0 at
+  // the third.
+  const Formula f(c);
+  const auto column = [&](size_t first) {
+    return Cast(f.Ints({points.begin() + static_cast<long>(first),
+                        points.end() - 2 + static_cast<long>(first)}),
+                kF64);
+  };
+  const Val left = column(0), center = column(1), right = column(2);
+  const Val bin = Unsqueeze(f.Iota(IndexConst(length / 2 + 1), kF64), 1);
+  const Val rise = Where(Equal(center, left), Cast(Equal(bin, center), kF64),
+                         (bin - left) / Max(center - left, 1));
+  const Val fall = (right - bin) / Max(right - center, 1);
+  const Val rises = (bin >= left) & (bin <= center), falls = (bin > center) & (bin < right);
+  // With no room to fall, or none to rise, the point itself is all there is.
+  const Val y = Where(rises, rise, Where(falls, fall, 0));
+  return f.Result(Cast(y, type));
+}
+
+constexpr OpRow kRows[] = {
+    {"DFT", 17, ImportDft},
+    {"STFT", 17, ImportStft},
+    {"HannWindow", 17, ImportWindow},
+    {"HammingWindow", 17, ImportWindow},
+    {"BlackmanWindow", 17, ImportWindow},
+    {"MelWeightMatrix", 17, ImportMelWeights},
+};
+
+}  // namespace
+
+std::span<const OpRow> SignalRows() { return kRows; }
+
+}  // namespace tenon::onnx

@@ -1,0 +1,293 @@
+// Windows the other way round, and sums over them: Col2Im, ConvTranspose, LpPool; and what is cut
+// from the middle.
+//
+// A column of Col2Im says what each place of a window adds to the image, for each place of the
+// window. Along one spatial axis, with K places and L windows, an element at y of the image takes
+// from place k the window (y + pad - k · dilation) / stride, if that is one: a gather of [D, K] and
+// a sum over K. Axis by axis that turns [N, C, K…, L…] into [N, C, D…], for any number of axes.
+// ConvTranspose is a product that makes such columns.
+#include <algorithm>
+
+#include "frontend/onnx/formula.h"
+#include "frontend/onnx/ops.h"
+
+namespace tenon::onnx {
+namespace {
+
+using graph::DimAdd;
+using graph::DimMul;
+using graph::DimSub;
+
+// Of one spatial axis of a window.
+struct Lane {
+  int64_t kernel, stride, dilation, pad;
+  Expr windows;  // how many there are
+  Expr size;     // of the image
+};
+
+// [N, C, K…, L…] to [N, C, D…].
+Val SumOfWindows(Val x, const std::vector<Lane>& lanes) {
+  const auto n = static_cast<int64_t>(lanes.size());
+  for (int64_t a = 0; a < n && x; ++a) {
+    const Lane& lane = lanes[static_cast<size_t>(a)];
+    const Formula f = x.formula();
+    // The axes are now N, C, D… (a of them), K… and L… (n - a of each): K and L of this one at the
+    // end.
+    const int64_t left = n - a, k_axis = 2 + a, l_axis = 2 + a + left;
+    Axes perm;
+    for (int64_t i = 0; i < x.rank(); ++i) {
+      if (i != k_axis && i != l_axis) perm.push_back(i);
+    }
+    perm.insert(perm.end(), {k_axis, l_axis});
+    x = Transpose(x, perm);
+    Dims rows = x.dims();
+    if (rows.size() < 2) return x;
+    rows.pop_back();
+    rows.back() = DimMul(lane.windows, IndexConst(lane.kernel));
+    const Val place = f.Iota(IndexConst(lane.kernel));
+    const Val from = Unsqueeze(f.Iota(lane.size), 1) + static_cast<double>(lane.pad) -
+                     place * static_cast<double>(lane.dilation);
+    const Val stride = f.Number(from.dtype(), static_cast<double>(lane.stride));
+    const Val count = Size(x, -1), window = from / stride;
+    const Val is_one = (from >= 0) & Equal(Mod(from, stride), 0) & (window < count);
+    const Val at = place * count + Max(Min(window, count - 1), 0);
+    x = Sum(Where(is_one, Gather(Reshape(x, rows), at, -1), 0), {-1}, false);
+    // The axis made stands after those made before.
+    perm = AxesFrom(x, 0);
+    if (perm.empty()) return x;
+    perm.pop_back();
+    perm.insert(perm.begin() + 2 + a, x.rank() - 1);
+    x = Transpose(x, perm);
+  }
+  return x;
+}
+
+// An attribute with an entry for each spatial axis.
+Expected<Axes> ReadSpatial(OpContext& c, const char* name, size_t count, int64_t fallback,
+                           int64_t least) {
+  TN_ASSIGN_OR_RETURN(const std::optional<Axes> list, c.Ints(name));
+  const Axes out = list.value_or(Axes(count, fallback));
+  for (int64_t x : out) {
+    if (x < least || x > INT32_MAX)
+      return c.Error("expected {} of at least {}, but got {}", name, least, x);
+  }
+  if (out.size() != count)
+    return c.Error("expected {} entries in {}, but got {}", count, name, out.size());
+  return out;
+}
+
+Status ImportCol2Im(OpContext& c) {
+  TN_RETURN_IF_ERROR(c.Arity(3, 3));
+  TN_ASSIGN_OR_RETURN(const Elements image, c.Known(1, "an image_shape"));
+  TN_ASSIGN_OR_RETURN(const Axes block, c.KnownInts(2, "a block_shape"));
+  const size_t n = image.size();
+  if (n == 0 || block.size() != n || c.Rank(0) != 3) {
+    return c.Error(
+        "expected columns [N, C · K, L], and an image_shape and a block_shape of one "
+        "length, but got {}, {} and {}",
+        c.Type(0).ToString(), n, block.size());
+  }
+  TN_ASSIGN_OR_RETURN(const Axes strides, ReadSpatial(c, "strides", n, 1, 1));
+  TN_ASSIGN_OR_RETURN(const Axes dilations, ReadSpatial(c, "dilations", n, 1, 1));
+  TN_ASSIGN_OR_RETURN(const Axes pads, ReadSpatial(c, "pads", 2 * n, 0, 0));
+  std::vector<Lane> lanes;
+  int64_t places = 1;
+  for (size_t a = 0; a < n; ++a) {
+    if (block[a] < 1 || block[a] > 1 << 15)
+      return c.Error("expected a sensible block_shape, but got {}", block[a]);
+    places *= block[a];
+    const int64_t extent = (block[a] - 1) * dilations[a] + 1;
+    const Expr room = DimAdd(image[a], IndexConst(pads[a] + pads[n + a] - extent));
+    const Expr windows = DimAdd(graph::DimFloorDiv(room, IndexConst(strides[a])), IndexConst(1));
+    lanes.push_back({block[a], strides[a], dilations[a], pads[a], windows, image[a]});
+  }
+  const Formula f(c);
+  const Val x = Widened(f.In(0));
+  Dims dims = {x.dim(0), graph::DimFloorDiv(x.dim(1), IndexConst(places))};
+  for (const Lane& lane : lanes) dims.push_back(IndexConst(lane.kernel));
+  for (const Lane& lane : lanes) dims.push_back(lane.windows);
+  return f.Result(Cast(SumOfWindows(Reshape(x, dims), lanes), c.Type(0).dtype));
+}
+
+// The pads that auto_pad and output_shape stand for are those that leave that size.
+Expected<std::vector<Lane>> ReadTransposed(OpContext& c, const Axes& kernel) {
+  const size_t n = kernel.size();
+  TN_ASSIGN_OR_RETURN(const Axes strides, ReadSpatial(c, "strides", n, 1, 1));
+  TN_ASSIGN_OR_RETURN(const Axes dilations, ReadSpatial(c, "dilations", n, 1, 1));
+  TN_ASSIGN_OR_RETURN(const Axes pads, ReadSpatial(c, "pads", 2 * n, 0, 0));
+  TN_ASSIGN_OR_RETURN(const Axes more, ReadSpatial(c, "output_padding", n, 0, 0));
+  TN_ASSIGN_OR_RETURN(const std::optional<Axes> shape, c.Ints("output_shape"));
+  TN_ASSIGN_OR_RETURN(const std::string auto_pad, c.String("auto_pad", "NOTSET"));
+  const bool upper = auto_pad == "SAME_UPPER", same = upper || auto_pad == "SAME_LOWER";
+  if (!same && auto_pad != "VALID" && auto_pad != "NOTSET") {
+    return c.Error("expected auto_pad NOTSET, SAME_UPPER, SAME_LOWER or VALID, but got {}",
+                   graph::Quoted(auto_pad));
+  }
+  // It may speak of all axes.
+  if (shape && shape->size() != n && shape->size() != n + 2)
+    return c.Error("expected {} entries in output_shape, but got {}", n, shape->size());
+  std::vector<Lane> lanes;
+  for (size_t a = 0; a < n; ++a) {
+    const Expr dim = c.Dims(0)[a + 2], stride = IndexConst(strides[a]);
+    const int64_t extent = (kernel[a] - 1) * dilations[a] + 1;
+    // Without pads.
+    const Expr whole =
+        DimAdd(DimMul(DimSub(dim, IndexConst(1)), stride), IndexConst(extent + more[a]));
+    Lane lane{
+        kernel[a],    strides[a],
+        dilations[a], auto_pad == "VALID" ? 0 : pads[a],
+        dim,          DimSub(whole, IndexConst(auto_pad == "VALID" ? 0 : pads[a] + pads[n + a]))};
+    if (shape || same) {
+      lane.size = shape ? IndexConst((*shape)[shape->size() - n + a]) : DimMul(dim, stride);
+      const std::optional<int64_t> total = AsInt(DimSub(whole, lane.size));
+      if (!total) {
+        return c.Error("an output_shape or auto_pad needs a known size of axis {}, but got {}",
+                       a + 2, graph::DimText(dim));
+      }
+      const int64_t pad = std::max<int64_t>(*total, 0);
+      lane.pad = upper ? pad / 2 : pad - pad / 2;
+    }
+    lanes.push_back(lane);
+  }
+  return lanes;
+}
+
+Status ImportConvTranspose(OpContext& c) {
+  TN_RETURN_IF_ERROR(c.Arity(2, 3));
+  TN_ASSIGN_OR_RETURN(const int64_t groups, c.Int("group", 1));
+  TN_ASSIGN_OR_RETURN(const std::optional<Axes> kernel_shape, c.Ints("kernel_shape"));
+  const auto w = c.Type(1).StaticDims();
+  if (c.Rank(0) < 3 || !w || c.Rank(1) != c.Rank(0)) {
+    return c.Error(
+        "expected an input of rank 3 or more and a weight of its rank and known size, but "
+        "got {} and {}",
+        c.Type(0).ToString(), c.Type(1).ToString());
+  }
+  const Axes kernel(w->begin() + 2, w->end());
+  if (kernel_shape && *kernel_shape != kernel) {
+    return c.Error("expected kernel_shape {} as the weight has, but got {}",
+                   ToString(AttrValue(kernel)), ToString(AttrValue(*kernel_shape)));
+  }
+  const int64_t channels = (*w)[0];
+  if (groups < 1 || channels % groups != 0 || AsInt(c.Dims(0)[1]) != channels)
+    return c.Error("expected channels in {} groups as the weight has, but got {} and {}", groups,
+                   c.Type(0).ToString(), c.Type(1).ToString());
+  TN_ASSIGN_OR_RETURN(const std::vector<Lane> lanes, ReadTransposed(c, kernel));
+  int64_t columns = (*w)[1];  // maps and places of the window
+  for (int64_t k : kernel) columns *= k;
+  const Formula f(c);
+  const Val x = Widened(f.In(0));
+  const Dims dims = x.dims();
+  const Expr batch = dims[0], g = IndexConst(groups), depth = IndexConst(channels / groups);
+  const Expr pixels = graph::DimProduct(std::span(dims).subspan(2));
+  const Val weight = Reshape(Widened(f.In(1)), {g, depth, IndexConst(columns)});
+  const Val product = MatMul(weight, Reshape(x, {batch, g, depth, pixels}), true);
+  Dims split = {batch, IndexConst((*w)[1] * groups)};
+  for (const Lane& lane : lanes) split.push_back(IndexConst(lane.kernel));
+  for (const Lane& lane : lanes) split.push_back(lane.windows);
+  Val y = SumOfWindows(Reshape(product, split), lanes);
+  if (const Val bias = f.In(2)) {
+    Dims per_map(kernel.size() + 1, IndexConst(1));
+    per_map[0] = bias.dim(0);
+    y = y + Reshape(Widened(bias), per_map);
+  }
+  return f.Result(Cast(y, c.Type(0).dtype));
+}
+
+// ---- (Σ |x|^p)^(1/p) ----
+
+Val Root(const Val& x, double p) { return p == 2 ? Sqrt(x) : p == 1 ? x : Pow(x, 1 / p); }
+Val PowerOf(const Val& x, double p) { return p == 2 ? x * x : p == 1 ? Abs(x) : Pow(Abs(x), p); }
+
+// The sum over a window is a convolution of each channel with ones.
+Status ImportLpPool(OpContext& c) {
+  TN_RETURN_IF_ERROR(c.Arity(1, 1));
+  if (c.Rank(0) < 3)
+    return c.Error("expected an input of rank 3 or more, but got {}", c.Type(0).ToString());
+  TN_ASSIGN_OR_RETURN(const int64_t p, c.Int("p", 2));
+  TN_ASSIGN_OR_RETURN(WindowAttrs window, ReadWindow(c, {}));
+  bool ceil_mode = false;
+  if (c.opset >= 18) {
+    TN_ASSIGN_OR_RETURN(ceil_mode, c.Bool("ceil_mode", false));
+  }
+  if (p < 1) return c.Error("expected p of at least 1, but got {}", p);
+  const size_t n = window.kernel.size();
+  const Dims dims = c.Dims(0);
+  for (size_t a = 0; a < n && ceil_mode && !window.auto_pad; ++a) {
+    const std::optional<int64_t> dim = AsInt(dims[a + 2]);
+    if (!dim) return c.Error("ceil_mode needs a known size of axis {}", a + 2);
+    // Further padding for the window that is not whole, unless it would begin in the padding.
+    const int64_t extent = (window.kernel[a] - 1) * window.dilations[a] + 1;
+    const int64_t room = *dim + window.pads[a] + window.pads[n + a] - extent;
+    const int64_t rest = room < 0 ? 0 : room % window.strides[a];
+    if (rest == 0 || room - rest + window.strides[a] >= *dim + window.pads[a]) continue;
+    window.pads[n + a] += window.strides[a] - rest;
+  }
+  const Formula f(c);
+  const Val x = PowerOf(Widened(f.In(0)), static_cast<double>(p));
+  Dims planes = dims, ones(2, IndexConst(1));
+  planes[0] = DimMul(dims[0], dims[1]);
+  planes[1] = IndexConst(1);
+  for (int64_t k : window.kernel) ones.push_back(IndexConst(k));
+  const Val sum =
+      f.Emit(OpKind::kConv, {Reshape(x, planes), Expand(f.Number(x.dtype(), 1), ones)},
+             {{"strides", window.strides}, {"dilations", window.dilations}, {"pads", window.pads}});
+  Dims out = sum.dims();
+  if (out.size() > 1) {
+    out[0] = dims[0];
+    out[1] = dims[1];
+  }
+  return f.Result(Cast(Root(Reshape(sum, out), static_cast<double>(p)), c.Type(0).dtype));
+}
+
+Status ImportGlobalLpPool(OpContext& c) {
+  TN_RETURN_IF_ERROR(c.Arity(1, 1));
+  if (c.Rank(0) < 3)
+    return c.Error("expected an input of rank 3 or more, but got {}", c.Type(0).ToString());
+  TN_ASSIGN_OR_RETURN(const int64_t order, c.Int("p", 2));
+  if (order < 1) return c.Error("expected p of at least 1, but got {}", order);
+  const auto p = static_cast<double>(order);
+  const Formula f(c);
+  const Val x = Widened(f.In(0));
+  return f.Result(Cast(Root(Sum(PowerOf(x, p), AxesFrom(x, 2)), p), c.Type(0).dtype));
+}
+
+// ---- CenterCropPad: as much is cut or added on both sides; the odd one at the end ----
+
+Status ImportCenterCropPad(OpContext& c) {
+  TN_RETURN_IF_ERROR(c.Arity(2, 2));
+  TN_ASSIGN_OR_RETURN(const Axes shape, c.KnownInts(1, "a shape"));
+  TN_ASSIGN_OR_RETURN(std::optional<Axes> axes, c.Ints("axes"));
+  const Formula f(c);
+  Val y = f.In(0);
+  if (!axes) axes = AxesFrom(y, 0);
+  if (axes->size() != shape.size())
+    return c.Error("expected a shape of {} entries, but got {}", axes->size(), shape.size());
+  TN_RETURN_IF_ERROR(c.NormalizeAxes(*axes, c.Rank(0), "axes"));
+  for (size_t i = 0; i < shape.size(); ++i) {
+    const int64_t axis = y.At((*axes)[i]);
+    const std::optional<int64_t> dim = AsInt(y.dim(axis));
+    if (!dim || shape[i] < 0 || shape[i] > int64_t{1} << 40) {
+      return c.Error("expected sensible known sizes of axis {}, but got {} from {}", axis, shape[i],
+                     graph::DimText(y.dim(axis)));
+    }
+    const int64_t more = shape[i] - *dim;
+    if (more > 0) y = Pad(y, axis, more / 2, more - more / 2);
+    if (more < 0) y = Slice(y, axis, IndexConst(-more / 2), IndexConst(shape[i]));
+  }
+  return f.Result(y);
+}
+
+constexpr OpRow kRows[] = {
+    {"Col2Im", 18, ImportCol2Im},
+    {"ConvTranspose", 1, ImportConvTranspose},
+    {"LpPool", 2, ImportLpPool},
+    {"GlobalLpPool", 2, ImportGlobalLpPool},
+    {"CenterCropPad", 18, ImportCenterCropPad},
+};
+
+}  // namespace
+
+std::span<const OpRow> WindowRows() { return kRows; }
+
+}  // namespace tenon::onnx

@@ -1,0 +1,124 @@
+"""Cases for onnx_cases.py of operators that the importer writes as formulas: where the official cases are thin."""
+import numpy as np
+
+f32, f64, i32, i64, u8, i8 = np.float32, np.float64, np.int32, np.int64, np.uint8, np.int8
+
+
+def add_scatters(one, rand, ints):
+    x = np.arange(20, dtype=f32).reshape(4, 5)
+    two = np.array([[-1, 0, 2], [2, -4, -1]], i64)
+    for op in ("add", "mul", "max", "min", "none"):
+        one(f"scatter_elements_{op}", "ScatterElements", [x, two, rand(2, 3)], reduction=op)
+        one(f"scatter_elements_columns_{op}", "ScatterElements", [x, np.array([[4, 0], [-5, -1], [1, 3]], i64), rand(3, 2)], axis=1, reduction=op)
+        one(f"scatter_nd_{op}", "ScatterND", [x, np.array([[3], [-4], [1]], i64), rand(3, 5)], reduction=op)
+        one(f"scatter_nd_ints_{op}", "ScatterND", [np.arange(8, dtype=i32), np.array([[6], [0], [3]], i64), ints(5, -9, 4, dtype=i32)], reduction=op)
+    one("scatter_nd_points", "ScatterND", [x, np.array([[[0, 0], [3, 4]], [[1, -1], [-2, 0]]], i64), rand(2, 2)])
+    # The last of several wins, for any number of threads.
+    one("scatter_same_place", "ScatterElements", [x, np.full((4, 5), 2, i64), rand(4, 5)])
+    y = rand(300)
+    one("scatter_add_one_place", "ScatterElements", [np.zeros(1, f32), np.zeros(300, i64), y], reduction="add", opset=18, expect=[np.array([y.sum()], f32)])
+    one("scatter_nothing", "ScatterElements", [x, np.zeros((0, 5), i64), np.zeros((0, 5), f32)], expect=[x])
+    # Outside of the tensor nothing is written.
+    one("scatter_outside", "ScatterND", [x, np.array([[7], [-5], [0]], i64), np.ones((3, 5), f32)], expect=[np.vstack([np.ones((1, 5), f32), x[1:]])])
+    one("scatter_row_outside", "ScatterND", [x, np.array([[0, 5], [1, -6], [2, 2]], i64), np.full(3, 99, f32)], expect=[np.where(x == 12, f32(99), x)])
+    one("scatter_f16", "ScatterElements", [rand(6).astype(np.float16), ints(0, 0, 5), rand(3).astype(np.float16)], reduction="none")
+
+
+def add_picked(one, rand, ints):
+    nan = np.array([3, np.nan, 1, 3, np.nan, -0.0, 0.0], f32)
+    one("unique_nan", "Unique", [nan], outputs=4, expect=[np.array([-0.0, 1, 3, np.nan], f32), ints(5, 2, 0, 1), ints(2, 3, 1, 2, 3, 0, 0), ints(2, 1, 2, 2)])
+    one("unique_ints_unsorted", "Unique", [ints(7, 2, 7, -1, 2, 2)], outputs=4, sorted=0)
+    one("unique_rows", "Unique", [rand(5, 3)[[0, 3, 0, 1, 3]]], outputs=4, axis=0)
+    one("unique_columns_unsorted", "Unique", [np.ascontiguousarray(rand(3, 5)[:, [4, 0, 4, 1, 0]])], outputs=4, axis=1, sorted=0)
+    one("unique_none", "Unique", [np.zeros(0, f32)], outputs=4, expect=[np.zeros(0, f32), ints(), ints(), ints()])
+    one("compress_none", "Compress", [rand(4, 3), np.zeros(4, bool)], axis=0)
+    one("compress_short", "Compress", [rand(4, 3), np.array([False, True])], axis=1)
+    boxes, scores = np.abs(rand(2, 17, 4)).cumsum(-1).astype(f32), np.abs(rand(2, 3, 17))
+    for most in (0, 1, 5, 100):
+        one(f"nms_{most}", "NonMaxSuppression", [boxes, scores, ints(most), np.array([0.3], f32), np.array([0.2], f32)])
+    one("nms_centers", "NonMaxSuppression", [boxes, scores, ints(4), np.array([0.5], f32)], center_point_box=1)
+    one("nms_no_limit_given", "NonMaxSuppression", [boxes, scores], expect=[np.zeros((0, 3), i64)])
+
+
+def add_recurrent(one, rand, ints):
+    t, b, i, h = 5, 3, 4, 7
+    lengths = np.array([5, 1, 3], i32)
+    for op, gates in (("RNN", 1), ("GRU", 3), ("LSTM", 4)):
+        for direction, d in (("forward", 1), ("reverse", 1), ("bidirectional", 2)):
+            weights = [rand(d, gates * h, i) * 0.3, rand(d, gates * h, h) * 0.3, rand(d, 2 * gates * h) * 0.3]
+            states = [rand(d, b, h)] * (2 if op == "LSTM" else 1)
+            at, n = f"_{op.lower()}_{direction}", 2 + len(states) - 1
+            one("plain" + at, op, [rand(t, b, i), *weights[:2]], outputs=n, direction=direction, hidden_size=h)
+            one("full" + at, op, [rand(t, b, i), *weights, None, *states], outputs=n, direction=direction, hidden_size=h)
+            one("ragged" + at, op, [rand(t, b, i), *weights, lengths, *states], outputs=n, direction=direction, hidden_size=h)
+    w, r, bias = rand(1, 3 * h, i), rand(1, 3 * h, h), rand(1, 6 * h)
+    one("gru_before_reset", "GRU", [rand(t, b, i), w, r, bias], outputs=2, hidden_size=h, linear_before_reset=1)
+    w, r, bias = rand(1, 4 * h, i), rand(1, 4 * h, h), rand(1, 8 * h)
+    one("lstm_peepholes", "LSTM", [rand(t, b, i), w, r, bias, None, None, None, rand(1, 3 * h)], outputs=3, hidden_size=h)
+    one("rnn_activation", "RNN", [rand(t, b, i), rand(1, h, i), rand(1, h, h)], outputs=2, hidden_size=h, activations=["LeakyRelu"], activation_alpha=[0.2])
+    one("rnn_one_step", "RNN", [rand(1, 1, 1), rand(1, 1, 1), rand(1, 1, 1)], outputs=2, hidden_size=1)
+
+
+def add_products(one, rand, ints):
+    for equation, *shapes in (("ij,jk->ik", (3, 4), (4, 5)), ("bij,bjk", (2, 3, 4), (2, 4, 5)), ("ii->i", (5, 5)), ("iij->j", (3, 3, 4)),
+                              ("i,j->ji", (3,), (5,)), ("...ij,...jk->...ik", (2, 1, 3, 4), (5, 4, 2)), ("ij,jk,kl->li", (2, 3), (3, 4), (4, 5)),
+                              ("ij->", (3, 4)), ("abc,cd,b->ad", (2, 3, 4), (4, 5), (3,)), ("ij,ij->ij", (1, 1), (1, 1))):
+        operands = [rand(*s) for s in shapes]
+        one(f"einsum_{equation}", "Einsum", operands, equation=equation, expect=[np.asarray(np.einsum(equation, *operands))])
+    for n in (1, 2, 5, 8):
+        x = rand(3, n, n)
+        one(f"det_{n}", "Det", [x], expect=[np.linalg.det(x.astype(f64)).astype(f32)])
+    one("det_singular", "Det", [np.ones((2, 4, 4), f32)], expect=[np.zeros(2, f32)])
+    x, w = rand(2, 4, 5, 6), rand(4, 3, 3, 2)
+    for name, attrs in (("plain", {}), ("stride", {"strides": [2, 3]}), ("pads", {"strides": [2, 2], "pads": [1, 0, 2, 1]}),
+                        ("dilation", {"dilations": [2, 3]}), ("more", {"strides": [3, 3], "output_padding": [2, 1]}),
+                        ("same", {"strides": [2, 2], "auto_pad": "SAME_UPPER"}), ("shape", {"strides": [2, 2], "output_shape": [12, 12]})):
+        one(f"conv_transpose_{name}", "ConvTranspose", [x, w, rand(3)], **attrs)
+    one("conv_transpose_groups", "ConvTranspose", [x, rand(4, 3, 3, 3), rand(6)], group=2, strides=[2, 1])
+    one("conv_transpose_1d", "ConvTranspose", [rand(1, 2, 1), rand(2, 2, 4)])
+    for p in (1, 2, 3):
+        one(f"lp_pool_{p}", "LpPool", [rand(2, 3, 9, 7)], kernel_shape=[3, 2], strides=[2, 2], pads=[1, 0, 1, 1], p=p)
+        one(f"global_lp_pool_{p}", "GlobalLpPool", [rand(2, 3, 9, 7)], p=p)
+    q = [np.array(v, f32) for v in (0.02, 0.03, 0.05)]
+    a, c = rand(3, 5, dtype=i32).astype(u8), rand(5, 4, dtype=i32).astype(u8)
+    one("qlinear_matmul", "QLinearMatMul", [a, q[0], np.array(3, u8), c, q[1], np.array(7, u8), q[2], np.array(11, u8)])
+    one("qlinear_conv", "QLinearConv", [rand(1, 3, 6, 6, dtype=i32).astype(u8), q[0], np.array(3, u8), rand(4, 3, 3, 3, dtype=i8), np.array([0.01, 0.02, 0.03, 0.04], f32),
+                                        np.zeros(4, i8), q[2], np.array(11, u8), rand(4, dtype=i32)], pads=[1, 1, 1, 1])
+    for name, axis, shape in (("tensor", 1, ()), ("axis", 0, (3,)), ("last", -1, (5,))):
+        scale = np.abs(rand(*shape)).astype(f32) + f32(0.1) if shape else np.array(0.07, f32)
+        one(f"quantize_{name}", "QuantizeLinear", [rand(3, 5) * 9, scale, np.full(shape, 3, i8)], axis=axis)
+        one(f"dequantize_{name}", "DequantizeLinear", [rand(3, 5, dtype=i8), scale, np.full(shape, 3, i8)], axis=axis)
+
+
+def add_images(one, rand, ints):
+    x, grid = rand(2, 3, 5, 7), (rand(2, 4, 6, 2) * 1.2).astype(f32)
+    for mode in ("bilinear", "nearest", "bicubic"):
+        for outside in ("zeros", "border", "reflection"):
+            for corners in (0, 1):
+                one(f"grid_sample_{mode}_{outside}_{corners}", "GridSample", [x, grid], opset=16, mode=mode, padding_mode=outside, align_corners=corners)
+    rois = np.array([[0, 0, 4, 3], [1.5, 0.5, 6.5, 4.5], [-2, -2, 3, 9], [2, 2, 2, 2]], f32)
+    for pixels in ("half_pixel", "output_half_pixel"):
+        one(f"roi_align_{pixels}", "RoiAlign", [x, rois, ints(0, 1, 1, 0)], opset=16, output_height=2, output_width=3, sampling_ratio=2,
+            spatial_scale=0.9, coordinate_transformation_mode=pixels)
+    one("instance_norm", "InstanceNormalization", [x, rand(3), rand(3)], epsilon=1e-3)
+    for n in (1, 3, 4):
+        one(f"lrn_{n}", "LRN", [np.abs(rand(2, 5, 3, 4))], size=n, alpha=0.2, beta=0.6, bias=1.5) if n % 2 else None
+    one("max_unpool", "MaxUnpool", [rand(1, 1, 2, 2), np.array([[[[5, 7], [13, 15]]]], i64)], kernel_shape=[2, 2], strides=[2, 2])
+    for upper in (0, 1):
+        for k in (-9, -1, 0, 2, 9):
+            one(f"trilu_{upper}_{k}", "Trilu", [rand(2, 4, 5), np.array(k, i64)], upper=upper)
+    one("eye_like", "EyeLike", [rand(3, 5)], k=-1, dtype=7)
+    one("reverse_sequence", "ReverseSequence", [rand(4, 3, 2), ints(4, 1, 3)], batch_axis=1, time_axis=0)
+    one("hardmax_ties", "Hardmax", [np.array([[1, 3, 3, 2], [0, 0, 0, 0]], f32)])
+    for op in ("Tan", "Asin", "Acos", "Atan", "Sinh", "Cosh", "Asinh", "Atanh"):
+        one(op.lower(), op, [np.linspace(-0.95, 0.95, 37, dtype=f32)])
+    one("acosh", "Acosh", [np.linspace(1, 9, 37, dtype=f32)])
+    for n in (1, 2, 5, 16):
+        one(f"dft_{n}", "DFT", [rand(2, n, 1), None, np.array(1, i64)], constants=(2,), opset=20)
+        one(f"dft_inverse_{n}", "DFT", [rand(2, n, 2), None, np.array(1, i64)], constants=(2,), opset=20, inverse=1)
+    one("scan_reversed", "CumSum", [rand(3, 4), np.array(1, i64)], constants=(1,), reverse=1, exclusive=1)
+
+
+def add_all(one, rand, ints):
+    for section in (add_scatters, add_picked, add_recurrent, add_products, add_images):
+        section(one, rand, ints)
