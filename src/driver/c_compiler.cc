@@ -94,13 +94,16 @@ static Expected<std::string> Compile(const Folder& folder, const char* file,
 Expected<std::string> CompileObject(const std::string& source) {
   TN_ASSIGN_OR_RETURN(std::unique_ptr<Folder> folder, Folder::Create());
   TN_RETURN_IF_ERROR(WriteFile(folder->File("code.c"), source));
-  return Compile(*folder, "code.c", {"-c", "-DTN_WITH_CORE"});
+  return Compile(*folder, "code.c",
+                 {"-c", "-DTN_WITH_CORE", "-DTN_EXPORT=__attribute__((visibility(\"default\")))"});
 }
 
-Expected<std::string> SharedLibraryOf(const std::string& object) {
+Expected<std::string> SharedLibraryOf(const std::string& object, const std::string& soname) {
   TN_ASSIGN_OR_RETURN(std::unique_ptr<Folder> folder, Folder::Create());
   TN_RETURN_IF_ERROR(WriteFile(folder->File("code.o"), object));
-  return Compile(*folder, "code.o", {"-shared", "-Wl,-z,nodelete", "-Wl,--no-undefined", "-lm"});
+  std::vector<std::string> options = {"-shared", "-Wl,--no-undefined", "-lm"};
+  if (!soname.empty()) options.insert(options.end(), {"-Xlinker", "-soname", "-Xlinker", soname});
+  return Compile(*folder, "code.o", options);
 }
 
 }  // namespace tenon::driver

@@ -11,7 +11,7 @@ namespace tenon::driver {
 /// errors.
 Expected<std::string> CompileObject(const std::string& source);
 
-/// A shared library of an object.
-Expected<std::string> SharedLibraryOf(const std::string& object);
+/// A shared library of an object. soname: as artifact::LinkRequest has it.
+Expected<std::string> SharedLibraryOf(const std::string& object, const std::string& soname);
 
 }  // namespace tenon::driver
