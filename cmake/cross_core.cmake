@@ -66,6 +66,7 @@ function(tenon_cross_runtime arch)
   set(folder ${CMAKE_BINARY_DIR}/lib/tenon/${triple})
   set(definitions ${in_core})
   list(FILTER definitions EXCLUDE REGEX TENON_IN_CORE)
+  list(TRANSFORM definitions PREPEND -D)
   set(flags --target=${triple} -std=c++20 -nostdinc++ ${TENON_CXX_HEADERS} -isystem ${headers} ${runtime_flags} -O2 -DNDEBUG -g0
             ${definitions} -fPIC -fvisibility=hidden -fvisibility-inlines-hidden)
   list(REMOVE_ITEM flags -mtls-dialect=gnu2)  # x86's; elsewhere the default is right
@@ -74,13 +75,14 @@ function(tenon_cross_runtime arch)
   endif()
   set(hidden "-DTN_API=__attribute__((visibility(\"hidden\")))" -DTENON_UNLOADS=1)
   tenon_cross_archive(${folder}/libtenon_runtime.a "${flags};${hidden}" ${runtime_sources})
-  tenon_cross_archive(${folder}/shown/libtenon_runtime_shown.a "${flags}" ${runtime_sources})
+  set(shown ${CMAKE_CURRENT_BINARY_DIR}/shown/${triple}/libtenon_runtime_shown.a)
+  tenon_cross_archive(${shown} "${flags}" ${runtime_sources})
   add_custom_command(OUTPUT ${folder}/libtenon_runtime.so
     COMMAND ${TENON_CLANG} --target=${triple} -fuse-ld=lld -shared -nostdlib -Wl,-soname,libtenon_runtime.so
             -Wl,-z,nodelete,--gc-sections,--as-needed,-O2,--icf=all,-s -o ${folder}/libtenon_runtime.so
-            -Wl,--whole-archive ${folder}/shown/libtenon_runtime_shown.a -Wl,--no-whole-archive
+            -Wl,--whole-archive ${shown} -Wl,--no-whole-archive
             -L/usr/${triple}/lib -lc
-    DEPENDS ${folder}/shown/libtenon_runtime_shown.a VERBATIM)
+    DEPENDS ${shown} VERBATIM)
   add_custom_target(tenon_runtime_${arch} ALL DEPENDS ${folder}/libtenon_runtime.a ${folder}/libtenon_runtime.so)
   install(FILES ${folder}/libtenon_runtime.a ${folder}/libtenon_runtime.so
           DESTINATION ${CMAKE_INSTALL_LIBDIR}/tenon/${triple} COMPONENT runtime OPTIONAL)

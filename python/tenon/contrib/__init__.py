@@ -1,5 +1,5 @@
 """Helpers around the compiler."""
 
-from . import cc, utils
+from . import cc, graph_executor, utils
 
-__all__ = ["cc", "utils"]
+__all__ = ["cc", "graph_executor", "utils"]

@@ -1,4 +1,4 @@
-# cmake -DBUILD= -DSOURCE= -DMODULE= -DMODEL= -DC= -DCXX= -DGENERATOR= -P run.cmake: installs a build tree somewhere,
+# cmake -DBUILD= -DSOURCE= -DMODULE= -DPYTHON= -DC= -DCXX= -DGENERATOR= -P run.cmake: installs a build tree somewhere,
 # moves it, and builds and runs the project in SOURCE against it, by find_package and by pkg-config.
 set(work ${BUILD}/test/install)
 file(REMOVE_RECURSE ${work})
@@ -51,8 +51,18 @@ foreach(arch aarch64 riscv64)
 endforeach()
 
 # The compiler, where this tree has one: the command finds its cores where it was put.
-if(MODEL AND EXISTS ${BUILD}/bin/tenon)
+execute_process(COMMAND ${PYTHON} ${SOURCE}/../../../bench/fill_weights.py ${work} mlp-4-2 RESULT_VARIABLE no_model OUTPUT_QUIET
+                ERROR_QUIET)
+if(NOT no_model AND EXISTS ${BUILD}/bin/tenon AND EXISTS ${BUILD}/lib/libtenon_compiler.so)
   run(${CMAKE_COMMAND} --install ${BUILD} --component compiler --prefix ${work}/prefix)
-  run(${work}/prefix/bin/tenon compile ${MODEL} -o ${work}/model.so -q)
+  run(${work}/prefix/bin/tenon compile ${work}/mlp-4-2.onnx -o ${work}/model.so -q)
   run(${work}/prefix/bin/tenon run ${work}/model.so --fill ones)
+  file(GLOB bound ${BUILD}/python/tenon/_tenon.*.so ${BUILD}/python/tenon/_tenon.pyi)
+  list(LENGTH bound files)
+  if(files EQUAL 2)
+    run(${CMAKE_COMMAND} --install ${BUILD} --component python --prefix ${work}/prefix)
+    file(GLOB place ${work}/prefix/lib/python*/site-packages)
+    run(${CMAKE_COMMAND} -E env PYTHONPATH=${place} ${PYTHON} -c
+        "import tenon; assert tenon.__file__.startswith('${place}'); tenon.load('${work}/model.so')")
+  endif()
 endif()
