@@ -7,9 +7,6 @@
 
 namespace tenon::runtime {
 
-/// This copy's own.
-const tn_host_services* OwnServices();
-
 /// The runtime's in this process, that of the same program or library before others; null where
 /// there is none.
 const tn_host_services* Host();

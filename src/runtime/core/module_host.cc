@@ -74,8 +74,6 @@ void Adopt(const tn_host_services* host) {
     runtime_choice.services.store(host, std::memory_order_release);
 }
 
-const tn_host_services* OwnServices() { return &tn_core_services; }
-
 const tn_host_services* Host() { return Take(&runtime_choice, FindRuntime); }
 
 const tn_host_services* TeamHost() {

@@ -1,11 +1,9 @@
 // libtenon_runtime, which is the host.
 #include "runtime/core/host.h"
 #include "runtime/core/pool.h"
-#include "runtime/services.h"
 
 namespace tenon::runtime {
 
-const tn_host_services* OwnServices() { return &tn_runtime_services; }
 const tn_host_services* Host() { return nullptr; }
 const tn_host_services* TeamHost() { return nullptr; }
 void TellError(const char*, const char*) {}
