@@ -12,7 +12,8 @@ list(TRANSFORM TENON_CXX_HEADERS PREPEND -isystem OUTPUT_VARIABLE TENON_CXX_HEAD
 function(tenon_cross_archive archive flags)
   get_filename_component(folder ${archive} DIRECTORY)
   get_filename_component(triple ${folder} NAME)
-  set(objects_folder ${CMAKE_CURRENT_BINARY_DIR}/core-${triple})
+  get_filename_component(archive_name ${archive} NAME_WE)
+  set(objects_folder ${CMAKE_CURRENT_BINARY_DIR}/${archive_name}-${triple})
   set(objects)
   foreach(source IN LISTS ARGN)
     file(RELATIVE_PATH name ${PROJECT_SOURCE_DIR}/src ${source})
@@ -52,6 +53,39 @@ function(tenon_cross_core arch)
   add_custom_target(tenon_core_${arch} ALL DEPENDS ${folder}/libtenon_core.a ${folder}/libc_stub.so)
   install(FILES ${folder}/libtenon_core.a ${folder}/libc_stub.so DESTINATION ${CMAKE_INSTALL_LIBDIR}/tenon/${triple}
           COMPONENT runtime)
+endfunction()
+
+# tenon_cross_runtime(ARCH): libtenon_runtime, shared and static, beside the core of that machine where there is one: for
+# programs that are compiled for it.
+function(tenon_cross_runtime arch)
+  if(NOT TARGET tenon_core_${arch})
+    return()
+  endif()
+  set(triple ${arch}-linux-gnu)
+  set(headers /usr/${triple}/include)
+  set(folder ${CMAKE_BINARY_DIR}/lib/tenon/${triple})
+  set(definitions ${in_core})
+  list(FILTER definitions EXCLUDE REGEX TENON_IN_CORE)
+  list(TRANSFORM definitions PREPEND -D)
+  set(flags --target=${triple} -std=c++20 -nostdinc++ ${TENON_CXX_HEADERS} -isystem ${headers} ${runtime_flags} -O2 -DNDEBUG -g0
+            ${definitions} -fPIC -fvisibility=hidden -fvisibility-inlines-hidden)
+  list(REMOVE_ITEM flags -mtls-dialect=gnu2)  # x86's; elsewhere the default is right
+  if(arch STREQUAL aarch64)
+    list(APPEND flags -mno-outline-atomics)  # their functions are the compiler's library's
+  endif()
+  set(hidden "-DTN_API=__attribute__((visibility(\"hidden\")))" -DTENON_UNLOADS=1)
+  tenon_cross_archive(${folder}/libtenon_runtime.a "${flags};${hidden}" ${runtime_sources})
+  set(shown ${CMAKE_CURRENT_BINARY_DIR}/shown/${triple}/libtenon_runtime_shown.a)
+  tenon_cross_archive(${shown} "${flags}" ${runtime_sources})
+  add_custom_command(OUTPUT ${folder}/libtenon_runtime.so
+    COMMAND ${TENON_CLANG} --target=${triple} -fuse-ld=lld -shared -nostdlib -Wl,-soname,libtenon_runtime.so
+            -Wl,-z,nodelete,--gc-sections,--as-needed,-O2,--icf=all,-s -o ${folder}/libtenon_runtime.so
+            -Wl,--whole-archive ${shown} -Wl,--no-whole-archive
+            -L/usr/${triple}/lib -lc
+    DEPENDS ${shown} VERBATIM)
+  add_custom_target(tenon_runtime_${arch} ALL DEPENDS ${folder}/libtenon_runtime.a ${folder}/libtenon_runtime.so)
+  install(FILES ${folder}/libtenon_runtime.a ${folder}/libtenon_runtime.so
+          DESTINATION ${CMAKE_INSTALL_LIBDIR}/tenon/${triple} COMPONENT runtime OPTIONAL)
 endfunction()
 
 # tenon_wasm_core(): the same for WebAssembly, in lib/tenon/wasm32-unknown-unknown. It needs clang alone.

@@ -3,7 +3,16 @@ include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/Tenon)
 
-install(TARGETS tenon_runtime_shared tenon_runtime_static EXPORT TenonRuntimeTargets COMPONENT runtime
+# Code that was written for TVM's C++ runtime: beside Tenon::runtime or Tenon::runtime_static.
+add_library(tenon_tvm_compat INTERFACE)
+target_include_directories(tenon_tvm_compat INTERFACE
+  $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include/tenon/compat>
+  $<INSTALL_INTERFACE:include> $<INSTALL_INTERFACE:include/tenon/compat>)
+target_compile_features(tenon_tvm_compat INTERFACE cxx_std_17)
+set_target_properties(tenon_tvm_compat PROPERTIES EXPORT_NAME tvm_compat)
+add_library(Tenon::tvm_compat ALIAS tenon_tvm_compat)
+
+install(TARGETS tenon_runtime_shared tenon_runtime_static tenon_tvm_compat EXPORT TenonRuntimeTargets COMPONENT runtime
         INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(EXPORT TenonRuntimeTargets NAMESPACE Tenon:: DESTINATION ${package_dir} COMPONENT runtime)
 # The same from the build folder: find_package(Tenon PATHS build).
@@ -23,5 +32,15 @@ configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/TenonConfig.cmake.in $
 write_basic_package_version_file(${CMAKE_BINARY_DIR}/TenonConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${CMAKE_BINARY_DIR}/TenonConfig.cmake ${CMAKE_BINARY_DIR}/TenonConfigVersion.cmake
         DESTINATION ${package_dir} COMPONENT runtime)
-configure_file(${PROJECT_SOURCE_DIR}/cmake/tenon.pc.in ${CMAKE_BINARY_DIR}/tenon.pc @ONLY)
-install(FILES ${CMAKE_BINARY_DIR}/tenon.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT runtime)
+# tenon_package(NAME COMPONENT DESCRIPTION CFLAGS LIBS [REQUIRES]): a file for pkg-config.
+function(tenon_package name component description cflags libs)
+  set(requires ${ARGN})
+  file(RELATIVE_PATH up /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
+  configure_file(${PROJECT_SOURCE_DIR}/cmake/tenon.pc.in ${CMAKE_BINARY_DIR}/${name}.pc @ONLY)
+  install(FILES ${CMAKE_BINARY_DIR}/${name}.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT ${component})
+endfunction()
+set(description "the tensor compiler Tenon")
+tenon_package(tenon runtime "Runtime of ${description}: loads and calls compiled models" "" "-ltenon_runtime")
+tenon_package(tenon-static runtime "Runtime of ${description}, linked statically" ""
+              "\${libdir}/libtenon_runtime.a -ldl -pthread")
+tenon_package(tenon-tvm-compat runtime "Names of TVM's C++ runtime, beside tenon or tenon-static" "-I\${includedir}/tenon/compat" "")

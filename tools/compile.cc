@@ -156,6 +156,14 @@ void AddOutputOptions(CLI::App* verb, Arguments* args) {
       ->group(group)
       ->check(CLI::IsMember({"so", "obj", "c"}))
       ->capture_default_str();
+  verb->add_flag("--export", o.visible,
+                 "obj and c: functions can be seen outside of the program or library that they are "
+                 "linked into; without it two plugins may have models of one name")
+      ->group(group);
+  verb->add_option("--soname", o.soname,
+                   "the name that programs linked with the library ask the loader for; its file's "
+                   "name where nothing is said")
+      ->group(group);
   verb->add_option("--export-kernel", o.export_kernels,
                    "also export this kernel as a function; may be repeated")
       ->group(group)

@@ -14,7 +14,8 @@
 extern "C" {
 #endif
 
-#if defined(__GNUC__)
+#if defined(TN_API)
+#elif defined(__GNUC__)
 #define TN_API __attribute__((visibility("default")))
 #else
 #define TN_API
@@ -36,20 +37,27 @@ typedef struct tn_module tn_module_t;
 
 /* Loads a library that Tenon compiled. The file is checked first: an ELF library, whole, for this
  * architecture, of this ABI version, for CPU features that are here. A file that has been replaced
- * under the same path since an earlier load is loaded anew. The caller frees *out_module with
- * tn_module_free. */
+ * under the same path since an earlier load is loaded anew; one that was written over while its
+ * library is loaded is refused. A program that is linked statically cannot load libraries. The
+ * caller gives *out_module back with tn_module_free or tn_module_unload. */
 TN_API int32_t tn_module_load(const char* path, tn_module_t** out_module);
 
-/* Frees the handle; NULL is allowed. The library's code stays mapped, so functions and tensors that
- * came from it remain valid. */
+/* Frees the handle; NULL is allowed. The library's code stays mapped, so functions that came from
+ * it remain valid. */
 TN_API void tn_module_free(tn_module_t* module);
+
+/* The same, and lets the library go: it is unmapped, with its memory and its idle workers, where
+ * nobody else has it open. No function of it may be called from now on; values that a call made
+ * (*result of tn_call) must have been released, but tensors that were taken from them may live on.
+ * Libraries with device code stay. */
+TN_API void tn_module_unload(tn_module_t* module);
 
 /* The name of the module's first function: "main", or what it was compiled as (--name). Belongs to
  * the module. */
 TN_API int32_t tn_module_get_name(const tn_module_t* module, const char** out_name);
 
-/* Looks up the exported function `name` ("main", or a kernel's name). Valid for the rest of the
- * process. */
+/* Looks up the exported function `name` ("main", or a kernel's name). Valid until the module is
+ * unloaded. */
 TN_API int32_t tn_module_get_function(const tn_module_t* module, const char* name,
                                       tn_packed_fn* out_function);
 

@@ -1,7 +1,8 @@
 /* What generated code and the runtime share. The functions here form the *core*: they are linked
  * statically, with hidden visibility, into every model.so (archive
- * lib/tenon/<triple>/libtenon_core.a) and need libc alone. Where a libtenon_runtime.so of the same
- * TN_ABI_VERSION is in the process, the core uses that one's thread pool.
+ * lib/tenon/<triple>/libtenon_core.a) and need libc alone. Where a libtenon_runtime of the same
+ * TN_ABI_VERSION is in the process, shared or static, the core uses that one's workers and devices;
+ * else the workers of the core that was loaded first.
  *
  * Nothing throws or aborts; functions that can fail return -1 (or NULL) with the thread's error
  * set. All may be called from any thread unless they say otherwise. Plain C11 and C++. */
@@ -41,7 +42,7 @@ typedef int32_t (*tn_body_fn)(void* closure, int32_t rank, int32_t team_size, tn
  * the caller wrote before is visible to every worker, what they wrote is visible after. Called
  * inside a body it runs with what is idle, usually alone. Returns 0 or the non-zero result of the
  * lowest failing rank. Allocates nothing after the first call of the process (and of a forked
- * child). */
+ * child), but where workers have ended, having been idle for long, and are started anew. */
 TN_CORE_API int32_t tn_core_run_team(tn_body_fn body, void* closure, int32_t max_team);
 
 /* Waits until all workers of the team are here; what each wrote before is visible to all after.
@@ -72,8 +73,9 @@ typedef struct tn_msg_part {
 
 /* Sets this thread's error to `error_kind` ("ValueError", "TypeError", "RuntimeError",
  * "IndexError") with the parts put together as its message (cut after 4,000 bytes): TVM-FFI's error
- * where that library is in the process, and our own (tn_last_error, tn_module_info.last_error)
- * always. Returns -1, so that `return tn_core_raise(…)` reads well. */
+ * where that library is in the process, this copy's own (tn_core_error_text,
+ * tn_module_info.last_error), and that of every runtime in the process (tn_last_error). Returns -1,
+ * so that `return tn_core_raise(…)` reads well. */
 TN_CORE_API int32_t tn_core_raise(const char* error_kind, const tn_msg_part* parts,
                                   int32_t num_parts);
 
@@ -325,8 +327,8 @@ typedef struct tn_module_info {
   /* Makes the core use a host's pool and error slot from now on; the loader of libtenon_runtime
    * calls it. */
   void (*adopt)(const struct tn_host_services* host);
-  /* The calling thread's last error in this core (the host's, where one was adopted): the message,
-   * with *out_kind its kind; "" where there was none. */
+  /* The calling thread's last error in this core: the message, with *out_kind its kind; "" where
+   * there was none. */
   const char* (*last_error)(const char** out_kind);
   const tn_device_code* device_code; /* tn_blob_device_code */
   const tn_device_weights_state* device_weights;
@@ -335,8 +337,7 @@ typedef struct tn_module_info {
 typedef const tn_module_info* (*tn_query_fn)(void);
 #define TN_QUERY_SYMBOL "__tenon_query_v2"
 
-/* What libtenon_runtime offers to the cores of other libraries, exported by libtenon_runtime.so
- * under this name. */
+/* What a copy of the runtime, or of the core, offers to the cores of other libraries. */
 typedef struct tn_host_services {
   uint32_t abi_version;
   uint32_t struct_bytes;
@@ -354,7 +355,19 @@ typedef struct tn_host_services {
   void** (*device_weights)(const tn_device_weights* table, tn_device_weights_state* state,
                            const unsigned char* base, int32_t device_type, int32_t device_id);
 } tn_host_services;
-#define TN_HOST_SYMBOL "tn_host_services_v2"
+
+/* ---- Copies in one process ----
+ * Every runtime and every core has a tn_host_services, and in the program or library that it is
+ * part of a note (of a PT_NOTE segment, which dl_iterate_phdr shows) that leads there: so that they
+ * find each other whatever symbols are visible, in static programs too. A core has no devices to
+ * offer: from device_launch on its services are NULL. The note's content is the distance from there
+ * to the services, 64 bits. */
+#define TN_NOTE_NAME "Tenon"
+#define TN_NOTE_RUNTIME 1
+#define TN_NOTE_CORE 2
+#define TN_NOTE(kind, services)                                              \
+  __asm__(".pushsection .note.tenon,\"a\",%note\n.balign 4\n.long 6,8," kind \
+          "\n.asciz \"" TN_NOTE_NAME "\"\n.balign 4\n.quad " services " - .\n.popsection")
 
 #ifdef __cplusplus
 } /* extern "C" */

@@ -138,7 +138,8 @@ class StreamScope {
   void* before_ = nullptr;
 };
 
-/// A counted reference to a tensor; empty by default. Copying shares.
+/// A counted reference to a tensor; empty by default, and then asking it for anything is an error.
+/// Copying shares.
 class Tensor {
  public:
   Tensor() = default;
@@ -156,11 +157,12 @@ class Tensor {
     return result;
   }
   /// A compact tensor over memory that the caller owns and keeps. No copy. `data` is an address, of
-  /// the GPU's on CUDA; on OpenCL a cl_mem.
-  static Tensor Wrap(void* data, const std::vector<int64_t>& shape, DataType dtype,
+  /// the GPU's on CUDA; on OpenCL a cl_mem. What is const may be an input only.
+  static Tensor Wrap(const void* data, const std::vector<int64_t>& shape, DataType dtype,
                      Device device = Device::Cpu()) {
     Tensor result;
-    detail::Check(tn_tensor_wrap(data, dtype, Dims(shape), shape.data(), device, &result.tensor_));
+    detail::Check(tn_tensor_wrap(const_cast<void*>(data), dtype, Dims(shape), shape.data(), device,
+                                 &result.tensor_));
     return result;
   }
   /// A tensor over a DLPack tensor (tn_dl_managed_tensor* or DLManagedTensorVersioned*), taken over
@@ -187,7 +189,7 @@ class Tensor {
 
   explicit operator bool() const { return tensor_ != nullptr; }
   tn_tensor_t* handle() const { return tensor_; }
-  const tn_dl_tensor& view() const { return tensor_->dl_tensor; }
+  const tn_dl_tensor& view() const { return Checked()->dl_tensor; }
   std::vector<int64_t> shape() const { return {view().shape, view().shape + view().ndim}; }
   int32_t ndim() const { return view().ndim; }
   DataType dtype() const { return view().dtype; }
@@ -197,7 +199,7 @@ class Tensor {
     for (int32_t i = 0; i < ndim(); ++i) count *= view().shape[i];
     return count;
   }
-  int64_t bytes() const { return tn_tensor_bytes(tensor_); }
+  int64_t bytes() const { return tn_tensor_bytes(Checked()); }
   /// The first element's address on its device.
   void* data() const { return static_cast<char*>(view().data) + view().byte_offset; }
   template <class T>
@@ -209,16 +211,22 @@ class Tensor {
   /// copy is queued on this thread's stream (StreamScope, else the default) and waits for what that
   /// one has before it, not for other streams: Wait() on those first.
   void CopyFromBytes(const void* source, int64_t size) {
-    detail::Check(tn_tensor_copy_from_bytes(tensor_, source, size));
+    detail::Check(tn_tensor_copy_from_bytes(Checked(), source, size));
   }
   void CopyToBytes(void* target, int64_t size) const {
-    detail::Check(tn_tensor_copy_to_bytes(tensor_, target, size));
+    detail::Check(tn_tensor_copy_to_bytes(Checked(), target, size));
   }
   /// Copies from a compact tensor of as many bytes; between GPUs it is queued on the thread's
   /// stream of this tensor's device.
-  void CopyFrom(const Tensor& source) { detail::Check(tn_tensor_copy(tensor_, source.tensor_)); }
+  void CopyFrom(const Tensor& source) {
+    detail::Check(tn_tensor_copy(Checked(), source.Checked()));
+  }
 
  private:
+  tn_tensor_t* Checked() const {
+    if (!tensor_) throw Error("ValueError", "the tensor is empty: nothing was put into it");
+    return tensor_;
+  }
   static int32_t Dims(const std::vector<int64_t>& shape) {
     return static_cast<int32_t>(shape.size());
   }
@@ -226,13 +234,17 @@ class Tensor {
 };
 
 /// A call's result: nothing, one tensor or several; or a number, for functions that return one.
+/// While it lives the library that made it does.
 class Result {
  public:
   Result() = default;
+  explicit Result(std::shared_ptr<tn_module_t> module) : module_(std::move(module)) {}
   Result(const Result&) = delete;
   Result& operator=(const Result&) = delete;
-  Result(Result&& other) noexcept : value_(std::exchange(other.value_, tn_ffi_any{})) {}
+  Result(Result&& other) noexcept
+      : module_(std::move(other.module_)), value_(std::exchange(other.value_, tn_ffi_any{})) {}
   Result& operator=(Result&& other) noexcept {
+    std::swap(module_, other.module_);
     std::swap(value_, other.value_);
     return *this;
   }
@@ -275,6 +287,7 @@ class Result {
   const tn_ffi_array& array() const {
     return *reinterpret_cast<const tn_ffi_array*>(value_.u.v_obj);
   }
+  std::shared_ptr<tn_module_t> module_;
   tn_ffi_any value_{};
 };
 
@@ -322,33 +335,59 @@ tn_ffi_any ToAny(T number) {
 
 }  // namespace detail
 
-/// An exported function.
+/// How one call is done.
+struct CallOptions {
+  CallOptions(int32_t most = 0) : max_team(most) {}  // NOLINT(google-explicit-constructor)
+  /// f(CallOptions::Team(1), x) runs on the caller's thread alone.
+  static CallOptions Team(int32_t most) { return {most}; }
+
+  int32_t max_team;  // at most so many threads; 0: as many as there are
+};
+
+/// An exported function; empty by default, and then calling it is an error. One that came from a
+/// Module keeps its library loaded.
 class Function {
  public:
-  explicit Function(tn_packed_fn function) : function_(function) {}
+  Function() = default;
+  explicit Function(tn_packed_fn function, std::shared_ptr<tn_module_t> module = nullptr)
+      : module_(std::move(module)), function_(function) {}
 
   /// Calls with tensors (Tensor or DLTensor*) or numbers: the inputs, then nothing or all outputs.
   template <class... Args>
   Result operator()(const Args&... args) const {
+    return (*this)(CallOptions(), args...);
+  }
+  template <class... Args>
+  Result operator()(const CallOptions& options, const Args&... args) const {
     const tn_ffi_any values[sizeof...(Args) + 1] = {detail::ToAny(args)..., tn_ffi_any{}};
-    return Call(values, static_cast<int32_t>(sizeof...(Args)));
+    return Call(values, static_cast<int32_t>(sizeof...(Args)), options);
   }
 
-  /// The same with arguments counted at run time; at most max_team threads where that is not 0.
-  Result Call(const tn_ffi_any* args, int32_t num_args, int32_t max_team = 0) const {
-    tn_call_options_t options{};
-    options.struct_bytes = sizeof options;
-    options.max_team = max_team;
-    Result result;
+  /// The same with arguments counted at run time.
+  Result operator()(const std::vector<Tensor>& args, const CallOptions& options = {}) const {
+    std::vector<tn_ffi_any> values;
+    values.reserve(args.size());
+    for (const Tensor& tensor : args) values.push_back(detail::ToAny(tensor));
+    return Call(values.data(), static_cast<int32_t>(values.size()), options);
+  }
+  Result Call(const tn_ffi_any* args, int32_t num_args, const CallOptions& options = {}) const {
+    if (!function_) throw Error("RuntimeError", "the function that is called is empty");
+    tn_call_options_t raw{};
+    raw.struct_bytes = sizeof raw;
+    raw.max_team = options.max_team;
+    Result result(module_);
     detail::Check(
-        tn_call(function_, max_team != 0 ? &options : nullptr, args, num_args, result.raw()));
+        tn_call(function_, raw.max_team != 0 ? &raw : nullptr, args, num_args, result.raw()));
     return result;
   }
 
+  explicit operator bool() const { return function_ != nullptr; }
+  /// Valid while this function, or its module, lives.
   tn_packed_fn raw() const { return function_; }
 
  private:
-  tn_packed_fn function_;
+  std::shared_ptr<tn_module_t> module_;
+  tn_packed_fn function_ = nullptr;
 };
 
 /// An input or output: name, element type and shape; a symbolic dim is -1 and has a name.
@@ -360,55 +399,60 @@ struct Parameter {
   std::vector<std::string> dims;  // "" where the dim is a number
 };
 
-/// A loaded library.
+/// A loaded library; empty by default, and then asking it for anything is an error. It is unloaded
+/// with the last of its modules, functions and results; tensors may live on.
 class Module {
  public:
+  Module() = default;
   static Module LoadFromFile(const std::string& path) {
     tn_module_t* module = nullptr;
     detail::Check(tn_module_load(path.c_str(), &module));
     Module result;
-    result.module_.reset(module, tn_module_free);
+    result.module_.reset(module, tn_module_unload);
     return result;
   }
 
   /// Of the first function: "main", or what the library was compiled as.
   std::string Name() const {
     const char* name = nullptr;
-    detail::Check(tn_module_get_name(module_.get(), &name));
+    detail::Check(tn_module_get_name(handle(), &name));
     return name;
   }
-  /// Usable for the rest of the process, also without the module.
+  /// Usable without the module, too.
   Function GetFunction(const std::string& name) const {
     tn_packed_fn function = nullptr;
-    detail::Check(tn_module_get_function(module_.get(), name.c_str(), &function));
-    return Function(function);
+    detail::Check(tn_module_get_function(handle(), name.c_str(), &function));
+    return Function(function, module_);
   }
   /// What the library says about itself, as JSON.
   std::string GetInfo() const {
     const char* text = nullptr;
     uint64_t bytes = 0;
-    detail::Check(tn_module_get_info(module_.get(), &text, &bytes));
+    detail::Check(tn_module_get_info(handle(), &text, &bytes));
     return {text, static_cast<size_t>(bytes)};
   }
   std::string GetMetadata(const std::string& key) const {
     const char* value = nullptr;
-    detail::Check(tn_module_get_metadata(module_.get(), key.c_str(), &value));
+    detail::Check(tn_module_get_metadata(handle(), key.c_str(), &value));
     return value;
   }
   std::vector<Parameter> Inputs() const {
-    return Parameters(tn_module_num_inputs(module_.get()), tn_module_get_input);
+    return Parameters(tn_module_num_inputs(handle()), tn_module_get_input);
   }
   std::vector<Parameter> Outputs() const {
-    return Parameters(tn_module_num_outputs(module_.get()), tn_module_get_output);
+    return Parameters(tn_module_num_outputs(handle()), tn_module_get_output);
   }
   /// See tn_module_reserve.
   void Reserve(int32_t instances, int64_t arena_bytes = 0) const {
-    detail::Check(tn_module_reserve(module_.get(), instances, arena_bytes));
+    detail::Check(tn_module_reserve(handle(), instances, arena_bytes));
   }
-  tn_module_t* handle() const { return module_.get(); }
+  explicit operator bool() const { return module_ != nullptr; }
+  tn_module_t* handle() const {
+    if (!module_) throw Error("RuntimeError", "the module is empty: nothing was loaded into it");
+    return module_.get();
+  }
 
  private:
-  Module() = default;
   std::vector<Parameter> Parameters(int32_t count, int32_t (*get)(const tn_module_t*, int32_t,
                                                                   tn_parameter_t*)) const {
     if (count < 0) detail::Check(-1);
@@ -446,20 +490,21 @@ class Session {
   const std::vector<Parameter>& outputs() const { return outputs_; }
 
   /// Every input must be given, by its name; all outputs come back.
-  std::map<std::string, Tensor> Run(const std::map<std::string, Tensor>& feeds) const {
+  std::map<std::string, Tensor> Run(const std::map<std::string, Tensor>& feeds,
+                                    const CallOptions& options = {}) const {
     std::vector<tn_ffi_any> args = Bind(feeds, inputs_, "input");
-    Result result = main_.Call(args.data(), static_cast<int32_t>(args.size()));
+    Result result = main_.Call(args.data(), static_cast<int32_t>(args.size()), options);
     std::map<std::string, Tensor> results;
     for (size_t i = 0; i < outputs_.size(); ++i) results.emplace(outputs_[i].name, result[i]);
     return results;
   }
   /// The same, written into the given outputs, of which there must be all.
-  void Run(const std::map<std::string, Tensor>& feeds,
-           const std::map<std::string, Tensor>& results) const {
+  void Run(const std::map<std::string, Tensor>& feeds, const std::map<std::string, Tensor>& results,
+           const CallOptions& options = {}) const {
     std::vector<tn_ffi_any> args = Bind(feeds, inputs_, "input");
     std::vector<tn_ffi_any> targets = Bind(results, outputs_, "output");
     args.insert(args.end(), targets.begin(), targets.end());
-    main_.Call(args.data(), static_cast<int32_t>(args.size()));
+    main_.Call(args.data(), static_cast<int32_t>(args.size()), options);
   }
 
  private:
@@ -473,6 +518,9 @@ class Session {
         RefuseUnknown(given, parameters, what);
         throw Error("ValueError", std::string(what) + " '" + parameter.name + "' was not given");
       }
+      if (!found->second && !parameter.is_number)
+        throw Error("ValueError",
+                    std::string(what) + " '" + parameter.name + "' is an empty tensor");
       args.push_back(detail::ToAny(found->second));
     }
     if (given.size() != parameters.size()) RefuseUnknown(given, parameters, what);

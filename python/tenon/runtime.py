@@ -47,6 +47,9 @@ class Module:
         return self._numbers.get(name)
 
     def get_function(self, name: str, query_imports: bool = False) -> Function:
+        """The function that the library exports. A network has those by which TVM's programs run one, too: "default"(device)
+        gives a contrib.graph_executor.GraphModule, and "vm_load_executable"(), "vm_initialization"(…) and "main" are those
+        of Relax's virtual machine."""
         if name not in self._functions:
             try:
                 self._functions[name] = self.runtime_module.get_function(name, self._inputs(name))
@@ -58,7 +61,9 @@ class Module:
                         return module.get_function(name, True)
                     except ValueError:
                         continue
-                raise
+                if name not in _EXECUTORS:
+                    raise
+                self._functions[name] = _EXECUTORS[name](self)
         return self._functions[name]
 
     __getitem__ = get_function
@@ -181,6 +186,20 @@ class Module:
             return TimeResult(results)
 
         return evaluate
+
+
+def _graph_executor(module: Module) -> Any:
+    from .contrib.graph_executor import GraphModule
+
+    return lambda device=None: GraphModule._of(module, device)
+
+
+# What TVM's programs ask a network for and no library exports.
+_EXECUTORS = {
+    "default": _graph_executor,
+    "vm_load_executable": lambda module: lambda: module,
+    "vm_initialization": lambda module: lambda *devices: None,  # tensors say where they are
+}
 
 
 class DeviceModule:

@@ -324,9 +324,7 @@ Target Library::target() const { return Target(data_->target.ToString()); }
 
 void Library::ExportLibrary(const std::string& path) const {
   if (path.ends_with(".tar")) return Save(path);
-  Take(driver::CheckLibraryFile(path, data_->target));
-  std::lock_guard lock(data_->loading);
-  Take(WriteFile(path, Image(data_.get())));
+  Take(driver::WriteOutputs(*data_->built, {{"so", path, ""}}));
 }
 
 // The module with one function called otherwise.

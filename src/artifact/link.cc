@@ -8,7 +8,8 @@
 // last, at addresses that nothing else has to be near, so that code reaches code and data whatever
 // a network weighs:
 //
-//   .rodata .eh_frame | .text | .data.rel.ro .dynamic .got | .data .bss | .tn_weights
+//   .note.tenon .rodata .eh_frame | .text | .data.rel.ro .fini_array .dynamic .got | .data .bss |
+//   .tn_weights
 //
 // A relocatable object (for a program that is linked elsewhere) and WebAssembly take the same way
 // with other words.
@@ -96,9 +97,11 @@ PHDRS {{
   relro PT_GNU_RELRO FLAGS(4);
   eh_frame PT_GNU_EH_FRAME FLAGS(4);
   stack PT_GNU_STACK FLAGS(6);
+  note PT_NOTE FLAGS(4);
 }}
 SECTIONS {{
   . = SIZEOF_HEADERS;
+  .note.tenon : {{ *(.note.tenon) }} :rodata :note
   .gnu.hash : {{ *(.gnu.hash) }} :rodata
   .dynsym : {{ *(.dynsym) }} :rodata
   .dynstr : {{ *(.dynstr) }} :rodata
@@ -116,6 +119,7 @@ SECTIONS {{
   .tdata : {{ *(.tdata .tdata.*) }} :data :relro :tls
   .tbss : {{ *(.tbss .tbss.*) }} :data :relro :tls
   .data.rel.ro : {{ *(.data.rel.ro .data.rel.ro.*) }} :data :relro
+  .fini_array : {{ *(.fini_array .fini_array.*) }} :data :relro
   .dynamic : {{ *(.dynamic) }} :data :relro :dynamic
   .got : {{ *(.got) }} :data :relro
   .got.plt : {{ *(.got.plt) }} :data :relro
@@ -169,6 +173,7 @@ std::vector<std::string> CandidateDirectories() {
     fs::path self = fs::canonical(info.dli_fname, error);
     if (error) self = fs::canonical("/proc/self/exe", error);
     roots.push_back(self.parent_path() / "../lib/tenon");
+    roots.push_back(self.parent_path() / "../" TENON_LIBDIR "/tenon");  // of a system's folders
     roots.push_back(self.parent_path() / "tenon");
   }
   roots.emplace_back(TENON_BUILD_LIBRARY_DIR);
@@ -320,6 +325,7 @@ Expected<std::string> LinkSharedLibrary(const LinkRequest& request) {
       versions.path()};
   std::vector<std::string> libraries;
   if (request.nodelete) arguments.insert(arguments.end(), {"-z", "nodelete"});
+  if (!request.soname.empty()) arguments.insert(arguments.end(), {"-soname", request.soname});
   if (request.core) {
     arguments.push_back("--undefined=" TN_QUERY_SYMBOL);
     libraries.push_back(folder + "/libtenon_core.a");
@@ -353,7 +359,7 @@ Expected<std::string> LinkRelocatable(const LinkRequest& request) {
     arguments.push_back("--undefined=" TN_QUERY_SYMBOL);
   }
   TN_ASSIGN_OR_RETURN(std::string image, Link(request, arguments, libraries));
-  LocalizeSymbols(request.exports, &image);
+  ShowOnly(request.exports, request.visible, &image);
   WeakenSymbols(request.weak, &image);
   return image;
 }

@@ -28,12 +28,15 @@ struct LinkRequest {
   OutputKind kind = OutputKind::kSharedLibrary;
   std::vector<ObjectFile> objects;
   std::vector<std::string> exports;  // the symbols that the library shows; all others become local
+  bool visible = true;  // of an object: whether its exports can be seen outside of the program or
+                        // library that it is linked into
   std::vector<std::string> weak;  // exports of an object that give way: where several define one,
                                   // the first counts
   std::string triple;             // of the objects; chooses the core archive and the libc stub
   bool core = true;               // link the runtime core in and export the query symbol
-  bool nodelete = true;           // dlclose never unmaps it
-  bool open = false;  // C functions that nobody defines are those of the process that loads it
+  bool nodelete = false;          // dlclose never unmaps it
+  bool open = false;   // C functions that nobody defines are those of the process that loads it
+  std::string soname;  // the name that programs linked with the library ask for; "": none
   uint64_t weights_bytes = 0;  // 0: no weight segment
   std::string params_name;     // the file beside the library that holds the weights; "": it
                                // holds them itself

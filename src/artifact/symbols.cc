@@ -61,7 +61,7 @@ void RenumberSymbols(std::span<Elf64_Shdr> sections, const std::vector<uint32_t>
 
 }  // namespace
 
-void LocalizeSymbols(const std::vector<std::string>& exports, std::string* image) {
+void ShowOnly(const std::vector<std::string>& exports, bool visible, std::string* image) {
   std::set<std::string_view> kept(exports.begin(), exports.end());
   std::span<Elf64_Shdr> sections = SectionsOf(image);
   for (Elf64_Shdr& table : sections) {
@@ -69,7 +69,11 @@ void LocalizeSymbols(const std::vector<std::string>& exports, std::string* image
     const char* names = image->data() + sections[table.sh_link].sh_offset;
     std::span<Elf64_Sym> symbols = ContentsOf<Elf64_Sym>(table, image);
     for (Elf64_Sym& symbol : symbols) {
-      if (symbol.st_shndx == SHN_UNDEF || kept.count(names + symbol.st_name)) continue;
+      if (symbol.st_shndx == SHN_UNDEF) continue;
+      if (kept.count(names + symbol.st_name)) {
+        symbol.st_other = visible ? STV_DEFAULT : STV_HIDDEN;
+        continue;
+      }
       symbol.st_info = ELF64_ST_INFO(STB_LOCAL, ELF64_ST_TYPE(symbol.st_info));
       symbol.st_other = STV_DEFAULT;
     }

@@ -8,8 +8,9 @@
 namespace tenon::artifact {
 
 /// Makes every symbol that the object (which our own linker made) defines local, but for those in
-/// `exports`.
-void LocalizeSymbols(const std::vector<std::string>& exports, std::string* image);
+/// `exports`. These are `visible` outside of the library that the object is linked into, or hidden:
+/// then only what is linked with it finds them.
+void ShowOnly(const std::vector<std::string>& exports, bool visible, std::string* image);
 
 /// Makes global symbols of these names weak: where several objects define one, the first is taken.
 void WeakenSymbols(const std::vector<std::string>& names, std::string* image);

@@ -27,7 +27,6 @@ Expected<TemporaryLibrary> LoadTemporaryLibrary(const std::vector<ObjectFile>& o
   request.objects = objects;
   request.exports = exports;
   request.triple = triple;
-  request.nodelete = false;
   TN_ASSIGN_OR_RETURN(std::string image, LinkSharedLibrary(request));
   TN_ASSIGN_OR_RETURN(MemoryFile file, MemoryFile::Create("tenon-library", image));
   void* handle = dlopen(file.path().c_str(), RTLD_NOW | RTLD_LOCAL);

@@ -57,6 +57,9 @@ struct EmitOptions {
   /// functions, which say whether they take the team). Empty: all. So a module is emitted in parts,
   /// by several threads.
   std::vector<std::string> functions;
+  /// Source only: whether exports can be seen outside of the program or library that the source
+  /// becomes part of.
+  bool visible = true;
   /// Source only: text that stands before the runtime core and the functions.
   std::string declarations;
 #ifdef NDEBUG

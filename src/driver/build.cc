@@ -340,6 +340,7 @@ class Builder {
     codegen::EmitOptions& emit = built_.emit;
     emit.verify |= hooks().passes.verify;
     emit.error_texts = request.error_texts;
+    emit.visible = request.visible;
     for (const auto& [name, f] : host.funcs) {
       // All but the declarations of kernels: a function that tells the arena's size too.
       if (f->func_kind == FuncKind::kKernel) continue;

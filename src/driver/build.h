@@ -61,6 +61,11 @@ struct BuildRequest {
   std::vector<std::pair<std::string, std::string>> aliases;
   /// Functions by which C programs get the thread's last error (codegen::EmitOptions).
   std::vector<std::string> error_texts;
+  /// Whether the exports of objects and C source can be seen outside of the program or library that
+  /// they are linked into; a library's always can.
+  bool visible = true;
+  /// The name that programs which are linked with the library ask for; "": that of its file.
+  std::string soname;
   /// One object for all functions; else one for each kernel, made in parallel.
   bool together = false;
   /// Makes the host functions' bodies (tn_body_fn) visible outside the library.

@@ -94,14 +94,19 @@ static Expected<std::string> Compile(const Folder& folder, const char* file,
 Expected<std::string> CompileObject(const std::string& source) {
   TN_ASSIGN_OR_RETURN(std::unique_ptr<Folder> folder, Folder::Create());
   TN_RETURN_IF_ERROR(WriteFile(folder->File("code.c"), source));
-  return Compile(*folder, "code.c", {"-c", "-DTN_WITH_CORE"});
+  return Compile(*folder, "code.c",
+                 {"-c", "-DTN_WITH_CORE", "-DTN_EXPORT=__attribute__((visibility(\"default\")))"});
 }
 
-Expected<std::string> SharedLibraryOf(const std::string& object, bool open) {
+Expected<std::string> SharedLibraryOf(const std::string& object, const std::string& soname,
+                                      bool open) {
   TN_ASSIGN_OR_RETURN(std::unique_ptr<Folder> folder, Folder::Create());
   TN_RETURN_IF_ERROR(WriteFile(folder->File("code.o"), object));
-  const char* undefined = open ? "-Wl,-z,undefs" : "-Wl,--no-undefined";
-  return Compile(*folder, "code.o", {"-shared", "-Wl,-z,nodelete", undefined, "-lm"});
+  // It stays: what its own linker made of it is not known to be free of what outlives it.
+  std::vector<std::string> options = {"-shared", "-Wl,-z,nodelete",
+                                      open ? "-Wl,-z,undefs" : "-Wl,--no-undefined", "-lm"};
+  if (!soname.empty()) options.insert(options.end(), {"-Xlinker", "-soname", "-Xlinker", soname});
+  return Compile(*folder, "code.o", options);
 }
 
 }  // namespace tenon::driver

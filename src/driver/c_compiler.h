@@ -11,7 +11,8 @@ namespace tenon::driver {
 /// errors.
 Expected<std::string> CompileObject(const std::string& source);
 
-/// A shared library of an object. Where it is open, what nobody defines is the loading process's.
-Expected<std::string> SharedLibraryOf(const std::string& object, bool open);
+/// A shared library of an object. soname, open: as artifact::LinkRequest has them.
+Expected<std::string> SharedLibraryOf(const std::string& object, const std::string& soname,
+                                      bool open);
 
 }  // namespace tenon::driver

@@ -48,6 +48,18 @@ Status CheckTarget(const CompileOptions& options, const Target& target) {
   return CheckBuildable(target);
 }
 
+Status CheckSymbols(const CompileOptions& options, const Target& target) {
+  const bool library = options.format == OutputFormat::kSharedLibrary;
+  if (options.visible && library)
+    return MakeError("a library's functions are seen by all; --export is for --format obj and c");
+  if (options.soname.empty()) return Ok();
+  if (!library || target.Cpu().IsContained())
+    return MakeError("shared libraries have a SONAME; expected --soname with --format so");
+  if (options.soname.find('/') == std::string::npos) return Ok();
+  return MakeError(fmt::format(
+      "a SONAME is the name of a file in any folder: expected no '/' in '{}'", options.soname));
+}
+
 }  // namespace
 
 Status CheckExportName(const std::string& name) {
@@ -85,6 +97,7 @@ Expected<Target> CheckOptions(const CompileOptions& given) {
   if (target.Cpu().IsContained() && options.params == ParamsMode::kSeparate) {
     return MakeError("a module of WebAssembly holds its weights; expected --params embed");
   }
+  TN_RETURN_IF_ERROR(CheckSymbols(options, target));
   TN_RETURN_IF_ERROR(CheckDisabled(options.disabled_passes));
   return target;
 }

@@ -79,7 +79,9 @@ constexpr char kExampleHead[] =
 //   c++ -std=c++17 -O2 inference_example.cpp -o inference_example -ltenon_runtime
 //   ./inference_example
 //
-// (-I and -L say where Tenon's include and lib folders are, if the compiler does not know.)
+// (-I and -L say where Tenon's include and lib folders are, if the compiler does not know. A program
+// finds libtenon_runtime.so when it starts where the system looks, or where it was told to look when
+// it was linked: -Wl,-rpath,FOLDER; with -Wl,-rpath,'$ORIGIN' that is the program's own folder.)
 #include <tenon/tenon.hpp>
 
 #include <algorithm>
@@ -145,15 +147,14 @@ std::string PackedHeaderText(const std::string& info) {
   std::string guard = name + "_TENON_H_";
   std::transform(guard.begin(), guard.end(), guard.begin(),
                  [](unsigned char c) { return std::toupper(c); });
-  std::string parameters, fields, comment;
+  std::string parameters, values, fields, comment;
   size_t count = 0;
   auto add = [&](const Json& tensor, const char* kind, size_t index) {
     bool is_input = kind[0] == 'i';
     parameters += fmt::format("{}{}tn_dl_tensor* {}{}", count ? ", " : "", is_input ? "const " : "",
                               kind, index);
-    fields += fmt::format(
-        "  args[{}].type_index = TN_FFI_DL_TENSOR_PTR;\n  args[{}].u.v_ptr = (void*){}{};\n", count,
-        count, kind, index);
+    values += fmt::format("{}{{TN_FFI_DL_TENSOR_PTR, 0, {{0}}}}", count ? ", " : "");
+    fields += fmt::format("  args[{}].u.v_ptr = (void*){}{};\n", count, kind, index);
     comment += fmt::format(" *   {}{}: {}\n", kind, index, Describe(tensor));
     ++count;
   };
@@ -167,7 +168,8 @@ std::string PackedHeaderText(const std::string& info) {
                               "them, which tn_value_release gives back"
                             : "the outputs are written";
   if (makes) parameters += fmt::format("{}tn_ffi_any* result", count ? ", " : "");
-  const char* result = makes ? "" : "  tn_ffi_any result = {0};\n";
+  const char* result = makes ? "" : "  tn_ffi_any result = {0, 0, {0}};\n";
+  if (count == 0) values = "{0, 0, {0}}";
   return fmt::format(
       R"(/* The compiled model {name}. C11 and C++. */
 #ifndef {guard}
@@ -182,11 +184,15 @@ extern "C" {{
 /* The exported function, in the packed signature of TVM-FFI: the inputs, then {packed}. */
 int32_t __tvm_ffi_{name}(void* self, const tn_ffi_any* args, int32_t num_args, tn_ffi_any* result);
 
+/* What went wrong in this thread's last call that returned -1: "ValueError: Parameter ...". Valid
+ * until the next question. */
+const char* {name}_error(void);
+
 /* Calls the model; the tensors are compact and row-major, {outputs}. 0, or -1 for wrong
- * arguments. Several threads may call it at once.
+ * arguments ({name}_error). Several threads may call it at once.
 {comment} */
 static inline int32_t {name}({parameters}) {{
-  tn_ffi_any args[{count}] = {{{{0}}}};
+  tn_ffi_any args[] = {{{values}}};
 {result}{fields}  return __tvm_ffi_{name}(0, args, {count}, {address}result);
 }}
 
@@ -196,8 +202,8 @@ static inline int32_t {name}({parameters}) {{
 #endif /* {guard} */
 )",
       fmt::arg("name", name), fmt::arg("guard", guard), fmt::arg("comment", comment),
-      fmt::arg("parameters", parameters), fmt::arg("fields", fields), fmt::arg("count", count),
-      fmt::arg("outputs", outputs),
+      fmt::arg("parameters", parameters), fmt::arg("values", values), fmt::arg("fields", fields),
+      fmt::arg("count", count), fmt::arg("outputs", outputs),
       fmt::arg("packed", makes ? "nothing: the call makes the outputs" : "the outputs"),
       fmt::arg("result", result), fmt::arg("address", makes ? "" : "&"));
 }

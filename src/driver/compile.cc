@@ -192,8 +192,11 @@ class Compilation {
     request.describe = [&](const Module& host) {
       return InfoJson(g, network, host, *machine.target, options_, source_hash_);
     };
-    if (options_.format == OutputFormat::kCSource)
+    // Who links the code has a header, which tells of errors too.
+    if (options_.format != OutputFormat::kSharedLibrary || options_.name != "main")
       request.error_texts.push_back(options_.name + "_error");
+    request.visible = options_.visible;
+    request.soname = options_.soname;
     request.hooks = hooks_;
     request.jobs = jobs_;
     request.outputs = Outputs(*machine.target);

@@ -36,6 +36,9 @@ struct CompileOptions {
   OutputFormat format = OutputFormat::kSharedLibrary;
   std::set<std::string> emit;  // "graph", "loop", "llvm", "asm", "c": files beside the output
   std::vector<std::string> export_kernels;
+  bool visible = false;  // of objects and C source: exports can be seen outside of the program or
+                         // library that they are linked into
+  std::string soname;    // of a library; "": its file's name
   std::set<std::string> print_after;  // passes after which the IR goes to `dump`
   std::set<std::string> disabled_passes;
   bool verify_each =

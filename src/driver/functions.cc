@@ -196,6 +196,8 @@ Expected<BuildRequest> RequestOf(const Module& input, const FunctionOptions& opt
   request.hooks.passes = options.hooks;
   request.jobs = AvailableCpus();
   request.together = true;
+  // create_shared makes libraries of objects; what C programs link is their own affair.
+  request.visible = !options.plain;
   request.describe = [exported, target](const Module& host) {
     return InfoText(exported, host, target);
   };

@@ -119,29 +119,25 @@ Expected<std::string> DescriptionOfSource(const Built& built) {
 }
 
 // An object or, of target c, what the machine's compiler makes of the source.
-Expected<std::string> LinkSource(const Built& built, artifact::OutputKind kind, bool open = false) {
+Expected<std::string> LinkSource(const Built& built, artifact::OutputKind kind,
+                                 const std::string& soname, bool open = false) {
   TN_ASSIGN_OR_RETURN(const std::string data, DescriptionOfSource(built));
   TN_ASSIGN_OR_RETURN(const std::string source, SourceText(built));
   TN_ASSIGN_OR_RETURN(const std::string code, CompileObject(source));
   artifact::LinkRequest link = RequestLink(built, artifact::OutputKind::kRelocatable);
+  link.visible |= kind == artifact::OutputKind::kSharedLibrary;
   link.triple = Target::Host().triple();
   link.objects = {{"module.o", data}, {"source.o", code}};
   TN_ASSIGN_OR_RETURN(std::string image, artifact::LinkImage(link));
   // C source asks more of the C library than a library of ours does: its own linker knows where.
-  return kind == artifact::OutputKind::kRelocatable ? image : SharedLibraryOf(image, open);
-}
-
-Expected<std::string> Linked(const Built& built, artifact::OutputKind kind) {
-  TN_RETURN_IF_ERROR(CheckLinks(built, kind));
-  if (IsSource(built)) return LinkSource(built, kind);
-  return artifact::LinkImage(RequestLink(built, kind));
+  return kind == artifact::OutputKind::kRelocatable ? image : SharedLibraryOf(image, soname, open);
 }
 
 Expected<std::string> Library(const Built& built) {
-  return Linked(built, artifact::OutputKind::kSharedLibrary);
+  return LinkInMemory(built, artifact::OutputKind::kSharedLibrary, built.request.soname);
 }
 Expected<std::string> Object(const Built& built) {
-  return Linked(built, artifact::OutputKind::kRelocatable);
+  return LinkInMemory(built, artifact::OutputKind::kRelocatable, "");
 }
 
 // The library and what it was made of, the times of its files zero.
@@ -208,6 +204,9 @@ artifact::LinkRequest RequestLink(const Built& built, artifact::OutputKind kind)
   for (size_t i = 0; i < built.objects.size(); ++i)
     link.objects.push_back({fmt::format("{}.o", i), built.objects[i]});
   link.exports = built.exports;
+  link.visible = built.request.visible;
+  // What a device has loaded of it is not given back.
+  link.nodelete = built.target->IsDevice();
   // A library links it by itself; an object must show it to whoever makes a library of it.
   if (kind == artifact::OutputKind::kRelocatable) {
     link.exports.push_back(TN_QUERY_SYMBOL);
@@ -219,6 +218,15 @@ artifact::LinkRequest RequestLink(const Built& built, artifact::OutputKind kind)
   }
   link.triple = built.target->Cpu().triple();
   return link;
+}
+
+Expected<std::string> LinkInMemory(const Built& built, artifact::OutputKind kind,
+                                   const std::string& soname) {
+  TN_RETURN_IF_ERROR(CheckLinks(built, kind));
+  if (IsSource(built)) return LinkSource(built, kind, soname);
+  artifact::LinkRequest link = RequestLink(built, kind);
+  link.soname = soname;
+  return artifact::LinkImage(link);
 }
 
 std::vector<std::string> CodeForms(const Built& built) {
@@ -288,7 +296,7 @@ Expected<std::string> MakeLibraryHere(const Built& built) {
     return dlsym(RTLD_DEFAULT, name.c_str()) != nullptr;
   });
   if (!missing.empty() || !CallsOthers(built)) return Library(built);
-  if (IsSource(built)) return LinkSource(built, artifact::OutputKind::kSharedLibrary, true);
+  if (IsSource(built)) return LinkSource(built, artifact::OutputKind::kSharedLibrary, "", true);
   artifact::LinkRequest link = RequestLink(built, artifact::OutputKind::kSharedLibrary);
   link.open = true;
   return artifact::LinkImage(link);

@@ -90,18 +90,21 @@ static Expected<Commit> PrepareContained(const Built& built, artifact::LinkReque
 
 Expected<Commit> PrepareLibrary(const Built& built, artifact::OutputKind kind,
                                 const Output& output) {
+  const std::string& chosen = built.request.soname;
+  const std::string soname = chosen.empty() ? fs::path(output.path).filename().string() : chosen;
   // What the machine's own compiler makes of source has no weights.
   if (built.objects.empty()) {
-    TN_ASSIGN_OR_RETURN(const std::string image, MakeOutput(built, output.form));
+    TN_ASSIGN_OR_RETURN(const std::string image, LinkInMemory(built, kind, soname));
     return PrepareFile(output.path, image);
   }
   TN_RETURN_IF_ERROR(CheckLinks(built, kind));
   artifact::LinkRequest link = RequestLink(built, kind);
+  link.soname = soname;
   if (built.target->Cpu().IsContained()) return PrepareContained(built, link, output.path);
   link.weights_bytes = built.WeightsBytes();
   std::vector<artifact::ParamEntry> table;
   if (!output.params.empty()) {
-    link.params_name = std::filesystem::path(output.params).filename();
+    link.params_name = fs::path(output.params).filename();
     table = WeightTable(built);
   }
   TN_ASSIGN_OR_RETURN(auto writer, InPhase(built.request.hooks, "link", [&] {

@@ -17,6 +17,10 @@ artifact::LinkRequest RequestLink(const Built& built, artifact::OutputKind kind)
 /// defines.
 Status CheckLinks(const Built& built, artifact::OutputKind kind);
 
+/// A library or an object of code without weights. soname: as artifact::LinkRequest has it.
+Expected<std::string> LinkInMemory(const Built& built, artifact::OutputKind kind,
+                                   const std::string& soname);
+
 /// Errors: those of CheckLinks and of the linker; more weights than the file can hold.
 Expected<Commit> PrepareLibrary(const Built& built, artifact::OutputKind kind,
                                 const Output& output);

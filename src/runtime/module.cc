@@ -3,18 +3,22 @@
 // A library is opened through a descriptor, so that the file that was checked is the file that is
 // loaded; and under a name that the loader has never seen, since it would answer a known name with
 // the library that it has. The third library, on descriptor 7, is dlopen("/proc/self/fd/.//./7"):
-// the same file as /proc/self/fd/7, and another text. It is then asked what it is by a function
-// whose name has the version, "__tenon_query_v…", so that a library of another version is
-// recognised without being called. Its information is JSON that is read at the first question about
-// it, since most programs only call "main".
+// the same file as /proc/self/fd/7, and another text. Where the answer has another name all the
+// same, the loader knew the file itself, and what is mapped of it may have been written over since;
+// the runtime remembers what the file was (loaded_files.h). The library is then asked what it is by
+// a function whose name has the version, "__tenon_query_v…", so that a library of another version
+// is recognised without being called. Its information is JSON that is read at the first question
+// about it, since most programs only call "main".
 
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <link.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -24,6 +28,7 @@
 #include "runtime/core/pool.h"
 #include "runtime/elf_check.h"
 #include "runtime/json.h"
+#include "runtime/loaded_files.h"
 #include "runtime/services.h"
 #include "runtime/signature.h"
 #include "tenon/c_api.h"
@@ -54,7 +59,8 @@ int32_t LoadError(const char* path, const char* fault) {
 // library. The loader also remembers libraries by the name they were opened with, and descriptors
 // are used again: the name is made unique by spelling a counter in its slashes, '1' as "/./" and
 // '0' as "//", which change nothing. It starts at 1: the plain path is for others in this process.
-void* OpenDescriptor(int fd) {
+// *out_fresh: whether the loader did not have the library yet.
+void* OpenDescriptor(int fd, bool* out_fresh) {
   static std::atomic<uint32_t> opened{1};
   constexpr int kBits = 32;
   char path[3 * kBits + 64];
@@ -65,7 +71,9 @@ void* OpenDescriptor(int fd) {
     *p++ = '/';
   }
   snprintf(p, static_cast<size_t>(path + sizeof path - p), "/%d", fd);
-  return dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  void* handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  if (handle) *out_fresh = strcmp(static_cast<const link_map*>(handle)->l_name, path) == 0;
+  return handle;
 }
 
 // The version in the name of the library's query symbol, where it is not ours; 0 for none.
@@ -107,19 +115,32 @@ const tn_module_info* Query(void* handle, const char* path) {
     WrongVersion(path, info->abi_version);
     return nullptr;
   }
-  info->adopt(&tn_host_services_v2);
+  info->adopt(&tn_runtime_services);
   return info->check_cpu() == 0 ? info : nullptr;
 }
 
 int32_t LoadFrom(int fd, const char* path, tn_module_t** out_module) {
   const char* fault = CheckLibraryFile(fd);
   if (fault) return LoadError(path, fault);
-  void* handle = OpenDescriptor(fd);
+  bool fresh = false;
+  void* handle = OpenDescriptor(fd, &fresh);
+  if (!handle && getauxval(AT_BASE) == 0) {  // no loader has started it
+    return LoadError(path,
+                     "this program is linked statically and cannot load libraries; link the model "
+                     "itself (tenon compile --format obj)");
+  }
   if (!handle) {
     // The loader's message starts with the descriptor's path, which says nothing to anyone.
     const char* fault = dlerror();
     const char* colon = strstr(fault, ": ");
     return LoadError(path, colon && fault[0] == '/' ? colon + 2 : fault);
+  }
+  if (!NoteLoaded(fd, fresh)) {
+    dlclose(handle);
+    return LoadError(
+        path,
+        "the file was written over while its library is loaded; write another file and "
+        "rename it");
   }
   const tn_module_info* info = Query(handle, path);
   auto* module = info ? static_cast<tn_module_t*>(calloc(1, sizeof(tn_module_t))) : nullptr;
@@ -192,9 +213,14 @@ int32_t tn_module_load(const char* path, tn_module_t** out_module) {
   return status;
 }
 
+void tn_module_unload(tn_module_t* module) {
+  if (module) dlclose(module->handle);
+  tn_module_free(module);
+}
+
+// The library's handle is kept, and so its code.
 void tn_module_free(tn_module_t* module) {
   if (!module) return;
-  dlclose(module->handle);
   free(module->signature);
   free(module->metadata);
   free(module);

@@ -1,4 +1,4 @@
-// What libtenon_runtime.so offers to the cores of other libraries in the process.
+// What libtenon_runtime offers to the cores of other libraries in the process.
 #include "runtime/services.h"
 
 #include "runtime/core/error.h"
@@ -8,14 +8,15 @@
 #include "runtime/device/tensor.h"
 #include "runtime/device/weights.h"
 
-extern "C" __attribute__((visibility("default"))) const tn_host_services tn_host_services_v2 = {
+extern "C" const tn_host_services tn_runtime_services = {
     TN_ABI_VERSION,
     sizeof(tn_host_services),
     tenon::runtime::RunTeam,
     tenon::runtime::SetLocalError,
-    tenon::runtime::LastLocalError,
+    tenon::runtime::LastError,
     tenon::runtime::LaunchDeviceCode,
     tenon::runtime::MakeDeviceTensor,
     tenon::runtime::AcquireDeviceArena,
     tenon::runtime::DeviceWeights,
 };
+TN_NOTE("1", "tn_runtime_services");

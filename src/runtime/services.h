@@ -2,5 +2,5 @@
 
 #include "tenon/kernel_abi.h"
 
-/// The services of this copy of the runtime, exported under TN_HOST_SYMBOL.
-extern "C" const tn_host_services tn_host_services_v2;
+/// The services of this copy of the runtime.
+extern "C" __attribute__((visibility("hidden"))) const tn_host_services tn_runtime_services;

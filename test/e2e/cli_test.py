@@ -16,11 +16,12 @@ from late_sizes import LateSizes
 from models import Models
 from open_sizes import OpenSizes
 from outputs import Outputs
+from plugins import Plugins
 from source import Source
 from statuses import Statuses
 from stopping import Stopping
 
-__all__ = ["Models", "ControlFlow", "LateSizes", "OpenSizes", "Outputs", "Bundles", "Source", "Machines", "Statuses", "Stopping", "Inspecting"]
+__all__ = ["Models", "ControlFlow", "LateSizes", "OpenSizes", "Outputs", "Bundles", "Source", "Machines", "Plugins", "Statuses", "Stopping", "Inspecting"]
 
 
 def main():

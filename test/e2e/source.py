@@ -84,7 +84,7 @@ class Source(Case):
         except ImportError:
             self.skipTest("no tvm_ffi")
         (self.dir / "m").mkdir()
-        self.compile("mlp-4-2", "m/", "--target", "c")
+        self.compile("mlp-4-2", "m/", "--target", "c", "--export")
         subprocess.run([self.compilers()[-1], *self.FLAGS, "-shared", "-fPIC", self.path("m/model.c"), "-lm", "-o",
                         self.path("model.so")], check=True)
         inputs, outputs = reference("mlp-4-2")

@@ -41,10 +41,24 @@ constexpr char kPreamble[] = R"(#include <float.h>
 #pragma fp_contract(off)
 #endif
 
-#if defined(_WIN32)
+)";
+
+// What stands before exports, unless the compiler's command line says it (-DTN_EXPORT=…).
+constexpr char kVisible[] = R"(
+#if defined(TN_EXPORT)
+#elif defined(_WIN32)
 #define TN_EXPORT __declspec(dllexport)
 #elif defined(__GNUC__)
 #define TN_EXPORT __attribute__((visibility("default")))
+#else
+#define TN_EXPORT
+#endif
+)";
+constexpr char kHidden[] = R"(
+/* Functions are for the program or library that this is linked into, not for others in its process. */
+#if defined(TN_EXPORT)
+#elif defined(__GNUC__) && !defined(_WIN32)
+#define TN_EXPORT __attribute__((visibility("hidden")))
 #else
 #define TN_EXPORT
 #endif
@@ -181,6 +195,7 @@ Expected<std::string> CFile::Emit() {
   }
   if (!errors_.empty()) return std::move(errors_);
   std::string out = kPreamble;
+  out += options_.visible ? kVisible : kHidden;
   if (functions_.find("TN_PREFETCH") != std::string::npos) out += kPrefetch;
   out += IntrinsicHeaders();
   if (!options_.declarations.empty()) out += "\n" + options_.declarations;

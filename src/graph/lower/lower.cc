@@ -26,6 +26,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <unordered_map>
 
@@ -86,6 +87,11 @@ class KernelTable {
   std::map<std::string, size_t> index_;
 };
 
+Machine OneWorker(Machine machine) {
+  machine.workers = 1;
+  return machine;
+}
+
 Buffer Aligned(const Buffer& b, int64_t align) {
   return BufferNode::Make(b->name, b->dtype, b->shape, b->scope, b->layout, b->strides, align);
 }
@@ -136,6 +142,7 @@ class HostBuilder {
       : g_(g),
         name_(name),
         machine_(machine),
+        alone_(OneWorker(machine)),
         place_(machine.target->IsDevice() ? Place::Device(0) : Place{}),
         argument_align_(argument_align),
         kernels_(kernels),
@@ -460,6 +467,12 @@ class HostBuilder {
       const std::vector<Var>& dims = kernel->func->dims;
       Attrs attrs;
       attrs.Set("node", what);
+      // What lower_team weighs against the cost of a team.
+      if (kernel->algorithm) {
+        const ops::Site site{region, ops::AnchorOf(region), alone_};
+        const double seconds = ops::PriceOf(*kernel->algorithm, site, kernel->point);
+        attrs.Set("alone", std::round(seconds / alone_.barrier_seconds * 1e3) / 1e3);
+      }
       const Stmt here = Launch::Make(kernels_->Intern(*kernel, i == typical), args,
                                      {dims.begin(), dims.end()}, place_, std::move(attrs));
       stmt = stmt ? If::Make(plan->variants[i].when, here, stmt) : here;
@@ -619,7 +632,8 @@ class HostBuilder {
   const Graph& g_;
   std::string name_;
   const Machine& machine_;
-  const Place place_;  // of the kernels
+  const Machine alone_;  // one worker of it
+  const Place place_;    // of the kernels
   int64_t argument_align_;
   KernelTable* kernels_;
   const WeightOffsets* offsets_;  // null: the graph's constants are arguments

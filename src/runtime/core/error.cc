@@ -115,25 +115,16 @@ void SetLocalError(const char* kind, const char* message) {
   CopyText(message, kMessageBytes, slot.message);
 }
 
-const char* LastLocalError(const char** out_kind) {
+const char* LastError(const char** out_kind) {
   if (out_kind) *out_kind = slot.kind;
   return slot.message;
 }
 
 void SetError(const char* kind, const char* message) {
-  const tn_host_services* host = Host();
-  if (host) {
-    host->set_error(kind, message);
-  } else {
-    SetLocalError(kind, message);
-  }
+  SetLocalError(kind, message);
+  TellError(slot.kind, slot.message);
   const TvmFfi* ffi = FindTvmFfi();
-  if (ffi) ffi->error_set_raised_from_c_str(kind, message);
-}
-
-const char* LastError(const char** out_kind) {
-  const tn_host_services* host = Host();
-  return host ? host->last_error(out_kind) : LastLocalError(out_kind);
+  if (ffi) ffi->error_set_raised_from_c_str(slot.kind, slot.message);
 }
 
 int Fail(const char* kind, const char* message) {

@@ -25,13 +25,32 @@ struct alignas(64) Header {
   size_t capacity;  // of the arena
   void* mapping;
   size_t mapping_bytes;
-  Header* next;  // on the overflow list
+  Header* next;         // on the overflow list
+  tn_instances* state;  // whose arena it is
+  Header *newer, *older;
 };
 static_assert(sizeof(Header) == 64);
 
+// All arenas of this library, lent and idle.
+Header* newest;
+uint32_t list_lock;
+
 Header* HeaderOf(void* arena) { return static_cast<Header*>(arena) - 1; }
 
-void* MapArena(size_t bytes) {
+void Enlist(Header* header) {
+  MutexLock lock(&list_lock);
+  header->older = newest;
+  if (newest) newest->newer = header;
+  newest = header;
+}
+
+void Strike(Header* header) {
+  MutexLock lock(&list_lock);
+  (header->newer ? header->newer->older : newest) = header->older;
+  if (header->older) header->older->newer = header->newer;
+}
+
+void* MapArena(tn_instances* state, size_t bytes) {
   bool huge = bytes >= kHugePage;
   size_t alignment = huge ? kHugePage : alignof(Header);
   if (bytes > SIZE_MAX / 2) return nullptr;
@@ -42,11 +61,13 @@ void* MapArena(size_t bytes) {
   uintptr_t start = reinterpret_cast<uintptr_t>(mapping) + sizeof(Header);
   void* arena = reinterpret_cast<void*>((start + alignment - 1) / alignment * alignment);
   if (huge) madvise(arena, bytes, MADV_HUGEPAGE);
-  *HeaderOf(arena) = {bytes, mapping, mapping_bytes, nullptr};
+  *HeaderOf(arena) = {bytes, mapping, mapping_bytes, nullptr, state, nullptr, nullptr};
+  Enlist(HeaderOf(arena));
   return arena;
 }
 
 void UnmapArena(void* arena) {
+  Strike(HeaderOf(arena));
   Header header = *HeaderOf(arena);
   munmap(header.mapping, header.mapping_bytes);
 }
@@ -57,10 +78,10 @@ void* MakeArena(tn_instances* state, size_t bytes) {
   std::atomic_ref<int64_t> largest(state->largest);
   int64_t known = largest.load(std::memory_order_relaxed);
   if (static_cast<size_t>(known) > bytes) {
-    void* arena = MapArena(static_cast<size_t>(known));
-    return arena ? arena : MapArena(bytes);
+    void* arena = MapArena(state, static_cast<size_t>(known));
+    return arena ? arena : MapArena(state, bytes);
   }
-  void* arena = MapArena(bytes);
+  void* arena = MapArena(state, bytes);
   if (!arena) return nullptr;
   while (static_cast<size_t>(known) < bytes &&
          !largest.compare_exchange_weak(known, static_cast<int64_t>(bytes),
@@ -109,7 +130,20 @@ void* Acquire(tn_instances* state, size_t bytes) {
   return MakeArena(state, bytes);
 }
 
+// Some state's idle arena, taken; null where all are lent.
+void* TakeAnyIdle() {
+  MutexLock lock(&list_lock);
+  for (Header* h = newest; h; h = h->older) {
+    if (void* arena = TakeIdle(h->state)) return arena;
+  }
+  return nullptr;
+}
+
 }  // namespace
+
+void FreeIdleArenas() {
+  while (void* arena = TakeAnyIdle()) UnmapArena(arena);
+}
 
 int32_t ReserveInstances(tn_instances* state, int32_t count, int64_t bytes) {
   // Holds all of them at once, on a list through their headers, so that they are different ones.

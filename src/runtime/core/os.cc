@@ -8,10 +8,14 @@
 
 namespace tenon::runtime {
 
-void FutexWait(std::atomic<uint32_t>* word, uint32_t expected) {
+bool FutexWait(std::atomic<uint32_t>* word, uint32_t expected, int64_t nanoseconds) {
   int saved = errno;  // a library call must not disturb its caller's errno
-  syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, expected, nullptr, nullptr, 0);
+  const timespec span = {nanoseconds / 1000000000, nanoseconds % 1000000000};
+  const long status = syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, expected,
+                              nanoseconds > 0 ? &span : nullptr, nullptr, 0);
+  const bool in_time = status == 0 || errno != ETIMEDOUT;
   errno = saved;
+  return in_time;
 }
 
 void FutexWake(std::atomic<uint32_t>* word, int32_t count) {

@@ -7,8 +7,9 @@
 
 namespace tenon::runtime {
 
-/// Sleeps while `word` holds `expected`, until woken; may return early for no reason.
-void FutexWait(std::atomic<uint32_t>* word, uint32_t expected);
+/// Sleeps while `word` holds `expected`, until woken; may return early for no reason. False where
+/// so many nanoseconds went by (0: there is no end).
+bool FutexWait(std::atomic<uint32_t>* word, uint32_t expected, int64_t nanoseconds = 0);
 /// Wakes up to `count` sleepers on `word`. The word is named, not read: it may be gone by now.
 void FutexWake(std::atomic<uint32_t>* word, int32_t count);
 

@@ -7,6 +7,7 @@
 
 #include "runtime/core/error.h"
 #include "runtime/core/foreign.h"
+#include "runtime/core/host.h"
 #include "runtime/core/object.h"
 #include "tenon/kernel_abi.h"
 
@@ -69,6 +70,33 @@ int32_t Wrap(const TvmFfi& ffi, tn_ffi_tensor* tensor, void** out) {
   return -1;
 }
 
+// A tensor on the CPU as TVM-FFI's object. What it views begins a block that free() itself gives
+// back, so that the tensor may outlive this library.
+int32_t MakeForTvmFfi(const TvmFfi& ffi, tn_dl_data_type dtype, int32_t ndim, const int64_t* shape,
+                      tn_ffi_any* out, void** out_data) {
+  const size_t dims = static_cast<size_t>(ndim);
+  const size_t head_bytes = sizeof(tn_dl_managed_tensor) + 2 * dims * sizeof(int64_t);
+  const auto bytes = static_cast<size_t>(TensorBytes(dtype, ndim, shape));
+  const size_t room = bytes < SIZE_MAX / 2 ? head_bytes + 63 + bytes : 0;
+  auto* managed = static_cast<tn_dl_managed_tensor*>(room ? malloc(room) : nullptr);
+  if (!managed) return OutOfMemory(static_cast<int64_t>(bytes));
+  auto* dims_at = reinterpret_cast<int64_t*>(managed + 1);
+  FillCompact(ndim, shape, dims_at, dims_at + ndim);
+  const uintptr_t end = reinterpret_cast<uintptr_t>(managed) + head_bytes;
+  void* data = reinterpret_cast<void*>((end + 63) & ~uintptr_t{63});
+  auto* deleter = reinterpret_cast<void (*)(tn_dl_managed_tensor*)>(free);
+  *managed = {1, 0, nullptr, deleter, 0, {}};
+  managed->dl_tensor = {data, {TN_DL_CPU, 0}, ndim, dtype, dims_at, dims_at + ndim, 0};
+  void* object = nullptr;
+  if (ffi.tensor_from_dlpack_versioned(managed, 0, 0, &object) != 0) {
+    free(managed);
+    return -1;
+  }
+  SetObject(object, out);
+  *out_data = data;
+  return 0;
+}
+
 // On the CPU, without what the runtime knows of devices.
 int32_t MakeOnCpu(tn_dl_data_type dtype, int32_t ndim, const int64_t* shape, tn_dl_device,
                   tn_ffi_tensor** out) {
@@ -110,11 +138,14 @@ int32_t AllocateOutput(int32_t dtype_packed, int32_t ndim, const int64_t* shape,
   if (ffi && ffi->env_tensor_alloc && ffi->env_get_allocator && ffi->env_get_allocator()) {
     return FromAllocator(*ffi, dtype, ndim, shape, device, out, out_data);
   }
+  const bool wraps = ffi && ffi->tensor_from_dlpack_versioned;
+  if (wraps && device.device_type == TN_DL_CPU)
+    return MakeForTvmFfi(*ffi, dtype, ndim, shape, out, out_data);
   tn_ffi_tensor* tensor = nullptr;
   if (make(dtype, ndim, shape, device, &tensor) != 0) return -1;
   *out_data = tensor->dl_tensor.data;
   void* object = tensor;
-  if (ffi && ffi->tensor_from_dlpack_versioned && Wrap(*ffi, tensor, &object) != 0) return -1;
+  if (wraps && Wrap(*ffi, tensor, &object) != 0) return -1;
   SetObject(object, out);
   return 0;
 }
@@ -124,7 +155,13 @@ int32_t AllocateOutput(int32_t dtype_packed, int32_t ndim, const int64_t* shape,
 extern "C" int32_t tn_core_tensor_alloc(int32_t dtype_packed, int32_t ndim, const int64_t* shape,
                                         tn_ffi_any* out, void** out_data) {
   using namespace tenon::runtime;
-  return AllocateOutput(dtype_packed, ndim, shape, {TN_DL_CPU, 0}, MakeOnCpu, out, out_data);
+  // A runtime's tensor needs nothing of this library.
+  const tn_host_services* host = Host();
+  const int32_t status =
+      AllocateOutput(dtype_packed, ndim, shape, {TN_DL_CPU, 0},
+                     host && host->tensor_make ? host->tensor_make : MakeOnCpu, out, out_data);
+  if (status != 0 && host) TakeError(host);
+  return status;
 }
 
 extern "C" int32_t tn_core_return(tn_ffi_any* tensors, int32_t n, tn_ffi_any* result) {

@@ -3,8 +3,10 @@
 // A bit per worker says that it is idle. A caller takes bits, writes the job into each taken
 // worker's mailbox and rings its ticket; nothing is queued, so a caller never waits for another
 // caller, and several run side by side on what is idle. A worker polls its ticket for a while after
-// a job and then sleeps on it. Everything lies in one mapping that the kernel wipes in a forked
-// child: all zero is "never started", which is just what the child, having no workers, must find.
+// a job and then sleeps on it; when it has slept for long it takes its own bit and ends, and the
+// next call starts another in its place. Everything lies in pages of its own that the kernel wipes
+// in a forked child: all zero is "never started", which is just what the child, having no workers,
+// must find.
 //
 // What a call of a network does with it, seen from the caller:
 //
@@ -15,13 +17,13 @@
 //
 // Who waits polls first, since the members of a network meet every few tens of microseconds, and
 // sleeps on a futex after. Invariants: a worker's mailbox is written only by who cleared its idle
-// bit; between two tickets it belongs to the worker. A signal of a barrier has one sender and one
+// bit; between two tickets it belongs to the worker. A thread is started and joined only by who has
+// made the pool's state kStarting. A signal of a barrier has one sender and one
 // receiver, and grows; teams number their epochs upwards, so that what an earlier team left in a
 // signal is always too small to be taken for this one's.
 
 #include "runtime/core/pool.h"
 
-#include <dlfcn.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -34,7 +36,6 @@
 #include <atomic>
 
 #include "runtime/core/error.h"
-#include "runtime/core/host.h"
 #include "runtime/core/os.h"
 
 #ifndef MADV_WIPEONFORK
@@ -83,6 +84,8 @@ constexpr int64_t kTeamSpin = 200'000;
 constexpr int64_t kCrowdedSpin = 2'000;
 constexpr int64_t kIdleSpin = 100'000;
 constexpr int64_t kShortSpin = 10'000;
+constexpr int64_t kIdleEnd = 5'000'000'000;   // a worker that nobody has wanted for so long ends
+constexpr int64_t kUnloadWait = 100'000'000;  // how long to wait for one that is just finishing
 constexpr int32_t kMostMoves = 2;
 
 constexpr uint64_t kEpoch = uint64_t{1} << 32;
@@ -109,46 +112,45 @@ struct Team {
 struct Worker {
   alignas(64) std::atomic<uint32_t> ticket;  // jobs given so far
   std::atomic<uint32_t> asleep;
-  // The job of the latest ticket: written by who holds the worker's idle bit.
+  // The job of the latest ticket, null to end: written by who holds the worker's idle bit.
   Team* team;
   int32_t rank;
   int32_t index;
+  pthread_t thread;         // where `started`
+  bool started;             // and not joined yet
+  std::atomic<bool> ended;  // the thread does nothing more
   tn_team member;
 };
 
 enum PoolState : uint32_t { kNotStarted = 0, kStarting = 1, kRunning = 2 };
 
-struct Pool {
+// Of any system for the architecture: what is wiped must not share a page with anything else.
+#if defined(__aarch64__)
+constexpr size_t kPage = 65536;
+#else
+constexpr size_t kPage = 4096;
+#endif
+
+struct alignas(kPage) Pool {
   std::atomic<uint32_t> state;
   bool wiped_on_fork;  // else owner tells a forked child that this is not its own
   pid_t owner;
   std::atomic<uint64_t> idle[kWords];
   std::atomic<uint64_t> epochs;  // teams so far, in the upper half: the lower counts barriers
+  std::atomic<bool> lacks;       // workers have ended
   Worker workers[kMaxWorkers];
 };
 
-Pool* MapPool() {
-  void* memory =
-      mmap(nullptr, sizeof(Pool), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (memory == MAP_FAILED) return nullptr;
-  madvise(memory, sizeof(Pool), MADV_WIPEONFORK);  // StartWorkers looks whether it holds
-  return static_cast<Pool*>(memory);
-}
-
-// The process's pool, mapped at the first call; null when there is no memory for it.
-Pool* ThePool() {
-  static std::atomic<Pool*> pool;
-  Pool* known = pool.load(std::memory_order_acquire);
-  if (known) return known;
-  Pool* made = MapPool();
-  if (!made) return nullptr;
-  if (pool.compare_exchange_strong(known, made, std::memory_order_acq_rel)) return made;
-  munmap(made, sizeof(Pool));
-  return known;
-}
+Pool the_pool;
 
 void SetIdle(Pool* pool, int32_t worker) {
   pool->idle[worker / 64].fetch_or(uint64_t{1} << worker % 64, std::memory_order_release);
+}
+
+// Takes the worker, if it is idle.
+bool TakeIdle(Pool* pool, int32_t worker) {
+  const uint64_t bit = uint64_t{1} << worker % 64;
+  return (pool->idle[worker / 64].fetch_and(~bit, std::memory_order_acquire) & bit) != 0;
 }
 
 // Remembers the error of the lowest failing rank, on the worker's own thread, where the error is.
@@ -230,50 +232,53 @@ void RunJob(Pool* pool, Worker* self) {
   if (before == (kCallerSleeps | 1)) FutexWake(&team->pending, 1);
 }
 
-void WaitForTicket(Worker* self, uint32_t seen) {
+// Whether there is a job; else nobody has wanted the worker for long.
+bool WaitForTicket(Pool* pool, Worker* self, uint32_t seen) {
   auto rung = [&] { return self->ticket.load(std::memory_order_acquire) != seen; };
-  if (SpinUntil(rung, TeamLimit() > CpuCount() ? kCrowdedSpin : kIdleSpin)) return;
+  if (SpinUntil(rung, TeamLimit() > CpuCount() ? kCrowdedSpin : kIdleSpin)) return true;
   // Sequential consistency on both sides: either the caller sees `asleep` or the futex sees the new
   // ticket.
   self->asleep.store(1, std::memory_order_seq_cst);
-  while (self->ticket.load(std::memory_order_seq_cst) == seen) FutexWait(&self->ticket, seen);
+  bool wanted = true;
+  while (wanted && self->ticket.load(std::memory_order_seq_cst) == seen) {
+    // Where the bit is gone somebody is just writing the job.
+    wanted = FutexWait(&self->ticket, seen, kIdleEnd) || !TakeIdle(pool, self->index);
+  }
   self->asleep.store(0, std::memory_order_relaxed);
+  return wanted;
 }
 
 void* WorkerMain(void* argument) {
   auto* self = static_cast<Worker*>(argument);
-  Pool* pool = ThePool();
+  Pool* pool = &the_pool;
   char name[16];
   snprintf(name, sizeof name, "tenon-%d", self->index + 1);
   pthread_setname_np(pthread_self(), name);
-  for (uint32_t seen = 0;; ++seen) {
-    WaitForTicket(self, seen);
+  for (uint32_t seen = 0; WaitForTicket(pool, self, seen) && self->team; ++seen) {
     RunJob(pool, self);
   }
+  self->ended.store(true, std::memory_order_release);
+  pool->lacks.store(true, std::memory_order_release);
+  return nullptr;
 }
 
-// The workers run this library's code until the process ends, so it must stay mapped.
-void PinLibrary() {
-  Dl_info info;
-  if (dladdr(reinterpret_cast<void*>(&WorkerMain), &info) && info.dli_fname) {
-    dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
-  }
-}
-
+// Starts the worker, where none is there or it has ended.
 bool StartWorker(Pool* pool, int32_t index) {
   Worker* worker = &pool->workers[index];
+  if (worker->started && !worker->ended.load(std::memory_order_acquire)) return true;
+  if (worker->started) pthread_join(worker->thread, nullptr);
   worker->index = index;
-  pthread_t thread;
-  if (pthread_create(&thread, nullptr, WorkerMain, worker) != 0) return false;
-  pthread_detach(thread);
-  SetIdle(pool, index);  // its first job may be given before it first runs
-  return true;
+  worker->ticket.store(0, std::memory_order_relaxed);
+  worker->ended.store(false, std::memory_order_relaxed);
+  worker->started = pthread_create(&worker->thread, nullptr, WorkerMain, worker) == 0;
+  if (worker->started) SetIdle(pool, index);  // its first job may be given before it first runs
+  return worker->started;
 }
 
 void StartWorkers(Pool* pool) {
   pool->wiped_on_fork = madvise(pool, sizeof(Pool), MADV_WIPEONFORK) == 0;
   pool->owner = getpid();
-  PinLibrary();
+  pool->lacks.store(false, std::memory_order_relaxed);
   // Signals are the business of the program's own threads.
   sigset_t all, before;
   sigfillset(&all);
@@ -286,17 +291,16 @@ void StartWorkers(Pool* pool) {
   pool->state.store(kRunning, std::memory_order_release);
 }
 
-// The pool with its workers started; null where this call must do without (no memory, or another
-// thread is just starting them: waiting would take longer than working).
+// The pool with its workers started; null where this call must do without (another thread is just
+// starting them: waiting would take longer than working). Those that have ended are started anew.
 Pool* RunningPool() {
-  Pool* pool = ThePool();
-  if (!pool) return nullptr;
+  Pool* pool = &the_pool;
   uint32_t state = pool->state.load(std::memory_order_acquire);
   if (state == kRunning && !pool->wiped_on_fork && pool->owner != getpid()) {
     memset(static_cast<void*>(pool), 0, sizeof(Pool));  // a kernel without WIPEONFORK (before 4.14)
     state = kNotStarted;
   }
-  if (state == kRunning) return pool;
+  if (state == kRunning && !pool->lacks.load(std::memory_order_relaxed)) return pool;
   if (state == kStarting) return nullptr;
   if (!pool->state.compare_exchange_strong(state, kStarting, std::memory_order_acq_rel)) {
     return state == kRunning ? pool : nullptr;
@@ -403,6 +407,26 @@ int32_t RunTeam(tn_body_fn body, void* closure, int32_t max_team) {
   return TakeResult(&team, own_result);
 }
 
+void EndWorkers() {
+  Pool* pool = &the_pool;
+  // A forked child has none of them.
+  if (pool->state.load(std::memory_order_acquire) != kRunning) return;
+  if (!pool->wiped_on_fork && pool->owner != getpid()) return;
+  for (int32_t i = 0; i < kMaxWorkers; ++i) {
+    Worker* worker = &pool->workers[i];
+    if (!worker->started) continue;
+    bool taken = false;
+    auto ends = [&] {
+      return (taken = TakeIdle(pool, i)) || worker->ended.load(std::memory_order_acquire);
+    };
+    if (!SpinUntil(ends, kUnloadWait)) continue;
+    if (taken) GiveJob(worker, nullptr, 0);
+    pthread_join(worker->thread, nullptr);
+    worker->started = false;
+  }
+  pool->lacks.store(true, std::memory_order_release);
+}
+
 namespace {
 
 // Each signal has one sender and one receiver in a team, and the sender is at most one barrier
@@ -432,12 +456,6 @@ void Await(tn_team* self, int32_t round, uint64_t phase) {
 
 }  // namespace
 }  // namespace tenon::runtime
-
-extern "C" int32_t tn_core_run_team(tn_body_fn body, void* closure, int32_t max_team) {
-  const tn_host_services* host = tenon::runtime::Host();
-  return host ? host->run_team(body, closure, max_team)
-              : tenon::runtime::RunTeam(body, closure, max_team);
-}
 
 // A dissemination barrier (Hensgen, Finkel and Manber, 1988): in round k each member signals the
 // one 2^k ranks on and waits for the one 2^k ranks back, so that after ceil(log2 n) rounds each has

@@ -16,6 +16,11 @@ int32_t CpuCount();
 /// process.
 int32_t TeamLimit();
 
+/// Ends the workers that are idle, for this copy's code is about to go; afterwards nobody may ask
+/// it for a team. A worker that goes on for longer than a moment is left alone: then the process
+/// ends.
+void EndWorkers();
+
 /// Bounds the teams that this thread starts (tn_call's option); 0 lifts the bound. Returns the
 /// bound before.
 int32_t SetThreadTeamLimit(int32_t limit);

@@ -9,4 +9,7 @@ namespace tenon::runtime {
 void Adopt(const tn_host_services* host);
 int32_t ReserveInstances(tn_instances* state, int32_t count, int64_t bytes);
 
+/// Unmaps the arenas that no call has, of all functions of the library.
+void FreeIdleArenas();
+
 }  // namespace tenon::runtime

@@ -86,8 +86,10 @@ extern "C" void* tn_core_device_arena_acquire(tn_instances* state, int32_t devic
   using namespace tenon::runtime;
   const tn_host_services* host = Host();
   const bool has = host && host->struct_bytes > offsetof(tn_host_services, device_arena_acquire);
-  return (has ? host->device_arena_acquire : AcquireDeviceArena)(state, device_type, device_id,
-                                                                 bytes);
+  auto acquire = has ? host->device_arena_acquire : AcquireDeviceArena;
+  void* arena = acquire(state, device_type, device_id, bytes);
+  if (!arena && has) TakeError(host);
+  return arena;
 }
 
 extern "C" void tn_core_device_arena_release(tn_instances* state, void* arena) {

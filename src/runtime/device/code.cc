@@ -168,7 +168,9 @@ extern "C" int32_t tn_core_device_launch(const tn_device_code* code, tn_device_s
   const tn_host_services* host = Host();
   const bool has = host && host->struct_bytes > offsetof(tn_host_services, device_launch);
   auto launch = has ? host->device_launch : LaunchDeviceCode;
-  return launch(code, state, kernel, device_id, extents, args);
+  const int32_t status = launch(code, state, kernel, device_id, extents, args);
+  if (status != 0 && has) TakeError(host);
+  return status;
 }
 
 extern "C" int32_t tn_core_device_tensor_alloc(int32_t device_type, int32_t device_id,
@@ -178,6 +180,8 @@ extern "C" int32_t tn_core_device_tensor_alloc(int32_t device_type, int32_t devi
   using namespace tenon::runtime;
   const tn_host_services* host = Host();
   const bool has = host && host->struct_bytes > offsetof(tn_host_services, tensor_make);
-  return AllocateOutput(dtype_packed, ndim, shape, {device_type, device_id},
-                        has ? host->tensor_make : MakeDeviceTensor, out, out_data);
+  const int32_t status = AllocateOutput(dtype_packed, ndim, shape, {device_type, device_id},
+                                        has ? host->tensor_make : MakeDeviceTensor, out, out_data);
+  if (status != 0 && has) TakeError(host);
+  return status;
 }

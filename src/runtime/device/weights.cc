@@ -69,5 +69,8 @@ extern "C" void** tn_core_device_weights(const tn_device_weights* table,
   using namespace tenon::runtime;
   const tn_host_services* host = Host();
   const bool has = host && host->struct_bytes > offsetof(tn_host_services, device_weights);
-  return (has ? host->device_weights : DeviceWeights)(table, state, base, device_type, device_id);
+  auto get = has ? host->device_weights : DeviceWeights;
+  void** weights = get(table, state, base, device_type, device_id);
+  if (!weights && has) TakeError(host);
+  return weights;
 }

@@ -12,6 +12,8 @@ namespace tenon::runtime {
 
 const tn_host_services* Host() { return nullptr; }
 void Adopt(const tn_host_services*) {}
+void TellError(const char*, const char*) {}
+void TakeError(const tn_host_services*) {}
 const TvmFfi* FindTvmFfi() { return nullptr; }
 
 // An idle arena stands in slots[0]: only a function that calls itself would need a second one.
@@ -70,7 +72,5 @@ TN_EXPORT const char* tn_last_error(const char** out_kind);
 void* tn_alloc(size_t bytes) { return malloc(bytes); }
 void tn_free(void* memory) { free(memory); }
 void tn_release(tn_ffi_any* value) { tn_core_release(value); }
-const char* tn_last_error(const char** out_kind) {
-  return tenon::runtime::LastLocalError(out_kind);
-}
+const char* tn_last_error(const char** out_kind) { return tenon::runtime::LastError(out_kind); }
 }

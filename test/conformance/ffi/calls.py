@@ -148,6 +148,68 @@ def shared_pool(path, runtime):
     assert worker_threads() == ["tenon-1", "tenon-2"], worker_threads()
 
 
+def many(path, _):
+    """Without a runtime in the process libraries share the workers of the first, and go when nobody needs them."""
+    import gc
+    import shutil
+    import tempfile
+
+    import tvm_ffi
+
+    with tempfile.TemporaryDirectory() as folder:
+        def load(name):
+            return tvm_ffi.load_module(shutil.copy(path, os.path.join(folder, name)), keep_module_alive=False)
+
+        first = load("first.so")
+        modules = [load(f"{i}.so") for i in range(20)]
+        for module in modules:
+            check_calls(module)
+        assert worker_threads() == ["tenon-1", "tenon-2"], worker_threads()
+        kept = modules[3].main(np.ones(5, np.float32), np.ones(5, np.float32))
+        mapped = lambda name: os.path.join(folder, name) in open("/proc/self/maps").read()
+        del first
+        gc.collect()
+        assert mapped("first.so")  # others use its workers
+        del modules[1:], module
+        gc.collect()
+        assert mapped("0.so") and mapped("first.so") and not any(mapped(f"{i}.so") for i in range(1, 20))
+        np.testing.assert_array_equal(np.from_dlpack(kept), np.full(5, 2, np.float32))
+        del kept
+        check_calls(modules[0])
+        modules.clear()
+        gc.collect()
+        assert not mapped("0.so") and not mapped("first.so")
+        assert worker_threads() == []
+        # Errors of shared workers reach who called; tvm_ffi keeps a module that has raised one.
+        for module in [load("first.so"), load("second.so")]:
+            check_errors(module)
+        assert worker_threads() == ["tenon-1", "tenon-2"], worker_threads()
+
+
+def recompiled(path, _):
+    """A library that is replaced under its path is the new one where nothing of the old is left, else the old one."""
+    import gc
+    import shutil
+    import tempfile
+
+    import tvm_ffi
+
+    load = lambda name: tvm_ffi.load_module(name, keep_module_alive=False)
+    with tempfile.TemporaryDirectory() as folder:
+        name = os.path.join(folder, "model.so")
+        other = os.path.join(os.path.dirname(path), "named.so")
+        shutil.copy(path, name)
+        module = load(name)
+        check_calls(module)
+        os.remove(name)
+        shutil.copy(other, name)
+        assert load(name).implements_function("main")  # the loader knows the path
+        del module
+        gc.collect()
+        module = load(name)
+        assert not module.implements_function("main") and module.implements_function("named")
+
+
 def fork(path, _):
     import tvm_ffi
 
@@ -186,5 +248,5 @@ def threads(path, _):
 
 
 if __name__ == "__main__":
-    CASES = [wheel_first, model_first, private_ffi, no_ffi, shared_pool, fork, threads]
+    CASES = [wheel_first, model_first, private_ffi, no_ffi, shared_pool, many, recompiled, fork, threads]
     {case.__name__: case for case in CASES}[sys.argv[1]](*sys.argv[2:])

@@ -179,6 +179,14 @@ TEST(Module, ThreadsCallAtOnce) {
 TEST(Module, TeamLimitOfACall) {
   Module module = Module::LoadFromFile(ModulePath("add"));
   EXPECT_EQ(module.GetFunction("team").Call(nullptr, 0, 1).AsInt(), 1);
+  EXPECT_EQ(module.GetFunction("team")(CallOptions::Team(1)).AsInt(), 1);
+  Tensor a = Tensor::Empty({1}, DataType::kFloat32);
+  const float value = 3;
+  a.CopyFromBytes(&value, sizeof value);
+  Tensor c = module.GetFunction("main")({a, a}, CallOptions::Team(1));
+  EXPECT_EQ(c.data_as<float>()[0], 6);
+  Session(module).Run({{"a", a}, {"b", a}}, {{"c", c}}, CallOptions::Team(1));
+  EXPECT_EQ(c.data_as<float>()[0], 6);
 }
 
 TEST(Module, Reserve) {
@@ -258,6 +266,65 @@ TEST(Module, AFileReplacedUnderItsPathIsTheNewOne) {
 TEST(Module, FunctionsOutliveTheHandle) {
   Function f = Module::LoadFromFile(ModulePath("add")).GetFunction("team");
   EXPECT_GE(f().AsInt(), 1);
+}
+
+TEST(Module, WhatIsEmptySaysSo) {
+  const auto message = [](auto use) {
+    try {
+      use();
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+    return std::string("nothing was thrown");
+  };
+  EXPECT_EQ(message([] { Function()(1); }), "the function that is called is empty");
+  EXPECT_EQ(message([] { Module().GetFunction("main"); }),
+            "the module is empty: nothing was loaded into it");
+  const std::string empty = "the tensor is empty: nothing was put into it";
+  EXPECT_EQ(message([] { Tensor().shape(); }), empty);
+  EXPECT_EQ(message([] { Tensor().CopyToBytes(nullptr, 0); }), empty);
+  Session session(ModulePath("add"));
+  Tensor a = Tensor::Empty({1}, DataType::kFloat32);
+  EXPECT_EQ(message([&] { session.Run({{"a", a}, {"b", Tensor()}}); }),
+            "input 'b' is an empty tensor");
+  EXPECT_EQ(message([&] { session.module().GetFunction("main")(a, Tensor()); }).substr(0, 32),
+            "Parameter `b` expects tensor but");
+  const float value = 1;
+  EXPECT_EQ(Tensor::Wrap(&value, {1}, DataType::kFloat32).data(), &value);
+}
+
+// Whether a file is.
+bool IsMapped(const std::string& path) {
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);) {
+    if (line.find(path) != std::string::npos) return true;
+  }
+  return false;
+}
+
+TEST(Module, ALibraryGoesWithTheLastThatNeedsIt) {
+  const std::string path = Write("going.so", Contents(ModulePath("add")));
+  Tensor a = Tensor::Empty({3}, DataType::kFloat32), c;
+  for (int round = 0; round < 3; ++round) {
+    Function f = Module::LoadFromFile(path).GetFunction("main");
+    c = f(a, a);
+    Result several = Module::LoadFromFile(path).GetFunction("outputs")(3);
+    f = Function();
+    EXPECT_TRUE(IsMapped(path));
+    EXPECT_EQ(several[2].shape(), (std::vector<int64_t>{3, 2}));
+    several = Result();
+    EXPECT_FALSE(IsMapped(path)) << round;
+    EXPECT_EQ(c.shape(), std::vector<int64_t>{3});
+  }
+  // A handle of C that was freed, not unloaded, leaves functions valid.
+  tn_module_t* module = nullptr;
+  tn_packed_fn f = nullptr;
+  ASSERT_EQ(tn_module_load(path.c_str(), &module), 0);
+  ASSERT_EQ(tn_module_get_function(module, "team", &f), 0);
+  tn_module_free(module);
+  tn_ffi_any result;
+  EXPECT_EQ(tn_call(f, nullptr, nullptr, 0, &result), 0);
+  EXPECT_TRUE(IsMapped(path));
 }
 
 }  // namespace

@@ -5,7 +5,10 @@
 
 #include <atomic>
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <set>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -211,6 +214,31 @@ TEST(Pool, LowestFailingRankIsReported) {
     if (first >= size_got) continue;
     EXPECT_EQ(status, -1);
     EXPECT_EQ(LastErrorText(), "IndexError: rank " + std::to_string(first));
+  }
+}
+
+// Of this process, by the names that they give themselves.
+int CountWorkers() {
+  int count = 0;
+  for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
+    std::ifstream file(task.path() / "comm");
+    std::string name;
+    std::getline(file, name);
+    count += name.starts_with("tenon-");
+  }
+  return count;
+}
+
+TEST(Pool, IdleWorkersEndAndAreStartedAnew) {
+  ASSERT_EQ(FullTeam(), kThreads);
+  EXPECT_EQ(CountWorkers(), kThreads - 1);
+  for (int i = 0; i < 200 && CountWorkers() > 0; ++i) usleep(100'000);
+  EXPECT_EQ(CountWorkers(), 0);
+  for (int round = 0; round < 2; ++round) {
+    EXPECT_EQ(FullTeam(), kThreads);
+    EXPECT_EQ(CountWorkers(), kThreads - 1);
+    EndWorkers();  // as when the library goes
+    EXPECT_EQ(CountWorkers(), 0);
   }
 }
 

@@ -112,9 +112,65 @@ TEST(TvmCompat, WhatFails) {
   EXPECT_FALSE(Module().defined());
   EXPECT_THROW(Module().GetFunction("main"), tvm::runtime::Error);
   const int64_t shape[] = {-1};
-  DLTensor* none = nullptr;
+  DLTensor* none = reinterpret_cast<DLTensor*>(&module);  // whatever was there before
   EXPECT_EQ(TVMArrayAlloc(shape, 1, kDLFloat, 32, 1, kDLCPU, 0, &none), -1);
+  EXPECT_EQ(none, nullptr);
+  EXPECT_THROW(NDArray().Shape(), tvm::runtime::Error);
   EXPECT_EQ(TVMArrayFree(nullptr), 0);
+}
+
+TEST(TvmCompat, GraphExecutor) {
+  Module lib = Module::LoadFromFile(ModulePath("add"));
+  Module run = lib.GetFunction("default")(kCpu);
+  lib = Module();  // the executor has what it needs
+  EXPECT_EQ(int64_t{run.GetFunction("get_num_inputs")()}, 2);
+  EXPECT_EQ(int{run.GetFunction("get_num_outputs")()}, 1);
+  EXPECT_EQ(int{run.GetFunction("get_input_index")("b")}, 1);
+  EXPECT_EQ(int{run.GetFunction("get_input_index")("x")}, -1);
+  PackedFunc set_input = run.GetFunction("set_input");
+  PackedFunc get_output = run.GetFunction("get_output");
+  EXPECT_THROW(get_output(0), tvm::runtime::Error);
+  EXPECT_THROW(run.GetFunction("run")(), tvm::runtime::Error);
+  NDArray x = Numbers(3);
+  set_input("a", x);
+  set_input(1, x);
+  static_cast<float*>(x->data)[2] = 9;  // set_input has copied
+  run.GetFunction("run")();
+  NDArray y = get_output(0), z = NDArray::Empty({3}, kFloat, kCpu);
+  EXPECT_EQ(static_cast<float*>(y->data)[2], 4);
+  get_output("c", z);
+  EXPECT_EQ(static_cast<float*>(z->data)[2], 4);
+  run.GetFunction("set_input_zero_copy")("b", x);
+  static_cast<float*>(x->data)[2] = 7;
+  run.GetFunction("run")();
+  get_output(0, z);
+  EXPECT_EQ(static_cast<float*>(z->data)[2], 9);
+  NDArray held = run.GetFunction("get_input")("b");
+  EXPECT_EQ(held->data, x->data);
+  try {
+    set_input("x", x);
+    FAIL();
+  } catch (const tvm::runtime::Error& error) {
+    EXPECT_STREQ(error.what(), "there is no input 'x'; there are 'a' 'b'");
+  }
+  EXPECT_TRUE(run.GetFunction("nothing") == nullptr);
+}
+
+TEST(TvmCompat, VirtualMachine) {
+  Module lib = Module::LoadFromFile(ModulePath("named"));
+  Module vm = lib.GetFunction("vm_load_executable")();
+  vm.GetFunction("vm_initialization")(static_cast<int>(kDLCPU), 0, 2);
+  NDArray y = vm.GetFunction("main")(Numbers(3), Numbers(3));
+  EXPECT_EQ(static_cast<float*>(y->data)[2], 4);
+}
+
+TEST(TvmCompat, FunctionsOfCpp) {
+  PackedFunc f([](tvm::runtime::TVMArgs args, tvm::runtime::TVMRetValue* result) {
+    *result = static_cast<int64_t>(args[0]) + static_cast<int64_t>(std::string(args[1]).size());
+  });
+  EXPECT_EQ(int{f(2, "abc")}, 5);
+  EXPECT_THROW(f("abc", 2), tvm::runtime::Error);
+  EXPECT_THROW(f(2), tvm::runtime::Error);
 }
 
 }  // namespace

@@ -1,6 +1,12 @@
 /* DLPack's types under their own names, for code that includes <dlpack/dlpack.h> and has no other
- * copy of it. The include guard is DLPack's, so that whichever header comes first is the one that
- * counts. Layouts: DLPack 1.1. */
+ * copy of it: where one is further down the include path, it is taken. The include guard is
+ * DLPack's, so that whichever header comes first is the one that counts. Layouts: DLPack 1.1. */
+#if defined(__GNUC__) && defined(__has_include_next)
+#pragma GCC system_header
+#if __has_include_next(<dlpack/dlpack.h>)
+#include_next <dlpack/dlpack.h>
+#endif
+#endif
 #ifndef DLPACK_DLPACK_H_
 #define DLPACK_DLPACK_H_
 

@@ -51,6 +51,8 @@ struct Stretch {
 // What a piece of work touches.
 using Touched = std::vector<Stretch>;
 
+constexpr double kUnknown = std::numeric_limits<double>::infinity();
+
 // What plan_storage says of a kernel.
 struct KernelFacts {
   bool known = false;
@@ -85,7 +87,7 @@ class TeamBody {
 
   Func operator()() {
     fields_.body = Lower(fields_.body);
-    if (!any_parallel_) fields_.attrs.Set("max_team", int64_t{1});
+    if (!any_parallel_ || IsQuickerAlone()) fields_.attrs.Set("max_team", int64_t{1});
     if (any_parallel_ && width_) SetTeamWidth(Simplify(width_), &fields_);
     return PrimFunc::Make(std::move(fields_));
   }
@@ -136,6 +138,7 @@ class TeamBody {
   Stmt WithSync(const Touched& now, F&& make) {
     bool sync = Clash(pending_, now);
     if (sync) pending_.clear();
+    waits_ += sync;
     pending_.insert(pending_.end(), now.begin(), now.end());
     Stmt out = make();
     return sync ? Seq::Make({Sync::Make(Level::kTeam), out}) : out;
@@ -150,6 +153,7 @@ class TeamBody {
     if (!launch.place.IsHost()) return stmt;
     const KernelFacts& kernel = Facts(launch.kernel);
     any_parallel_ |= kernel.parallel;
+    alone_ += launch.attrs.GetFloat("alone", kUnknown);
     if (kernel.parallel) Widen(launch, kernel.team_width);
     Touched now;
     for (size_t i = 0; i < launch.buffers.size(); ++i) {
@@ -162,6 +166,10 @@ class TeamBody {
     return WithSync(now,
                     [&] { return CallFunc::Make(launch.kernel, launch.buffers, launch.scalars); });
   }
+
+  // Whether the team's fork, join and barriers take as long by themselves as one worker does for
+  // everything. What open sizes make of that is not known here.
+  bool IsQuickerAlone() const { return fields_.dims.empty() && alone_ <= 1.0 + waits_; }
 
   // The team is as large as the widest launch has work for.
   void Widen(const Launch& launch, const Expr& width) {
@@ -178,6 +186,7 @@ class TeamBody {
   // Control flow around launches: nothing is pending at its borders, and a loop's iterations are a
   // barrier apart. What a condition reads is then the same for all workers.
   Stmt OnControl(const Stmt& stmt) {
+    alone_ = kUnknown;
     bool was_pending = !pending_.empty();
     auto closed = [&](const Stmt& body, Touched before = {}) {
       if (!body) return body;
@@ -311,6 +320,8 @@ class TeamBody {
   Touched pending_;  // since the last barrier
   bool any_parallel_ = false;
   Expr width_ = IndexConst(1);  // of the team; null: not known
+  double alone_ = 0;  // what all launches take on one worker by the cost model, in barriers
+  double waits_ = 0;  // barriers so far
   std::unordered_map<const BufferNode*, Address> base_;
   std::unordered_map<std::string, KernelFacts> facts_;
 };

@@ -58,9 +58,11 @@ inline int FromManaged(DLManagedTensor* from, tn_tensor_t** out) {
 
 inline const char* TVMGetLastError() { return tn_last_error(nullptr); }
 
-/// A new compact array, contents unspecified; freed with TVMArrayFree.
+/// A new compact array, contents unspecified; freed with TVMArrayFree. *out is null where this
+/// fails.
 inline int TVMArrayAlloc(const tvm_index_t* shape, int ndim, int dtype_code, int dtype_bits,
                          int dtype_lanes, int device_type, int device_id, TVMArrayHandle* out) {
+  *out = nullptr;
   tn_tensor_t* object = nullptr;
   const tn_dl_data_type dtype = {static_cast<uint8_t>(dtype_code), static_cast<uint8_t>(dtype_bits),
                                  static_cast<uint16_t>(dtype_lanes)};
@@ -88,6 +90,7 @@ inline int TVMArrayCopyToBytes(TVMArrayHandle handle, void* data, size_t bytes) 
 
 /// Takes `from` over, unless it fails. No copy.
 inline int TVMArrayFromDLPack(DLManagedTensor* from, TVMArrayHandle* out) {
+  *out = nullptr;
   tn_tensor_t* object = nullptr;
   const int status = tvm::runtime::detail::FromManaged(from, &object);
   if (status == 0) *out = tvm::runtime::detail::ViewOf(object);
@@ -97,6 +100,7 @@ inline int TVMArrayFromDLPack(DLManagedTensor* from, TVMArrayHandle* out) {
 /// An array over the memory of a compact DLTensor, which the caller keeps until the array is freed.
 /// No copy.
 inline int TVMArrayFromDLTensor(const DLTensor* from, TVMArrayHandle* out) {
+  *out = nullptr;
   tn_tensor_t* object = nullptr;
   const int32_t status = tn_tensor_wrap(
       static_cast<char*>(from->data) + from->byte_offset,

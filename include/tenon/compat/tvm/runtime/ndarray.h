@@ -56,12 +56,12 @@ class NDArray {
   bool operator!=(std::nullptr_t) const { return defined(); }
   void reset() { tensor_ = ::tenon::Tensor(); }
 
-  const DLTensor* operator->() const { return View(); }
-  DLTensor* operator->() { return View(); }
+  const DLTensor* operator->() const { return Defined(); }
+  DLTensor* operator->() { return Defined(); }
   /// The array as TVM's C functions and compiled functions take it; null where it is undefined.
   DLTensor* View() const { return defined() ? detail::ViewOf(tensor_.handle()) : nullptr; }
   ShapeTuple Shape() const { return tensor_.shape(); }
-  DLDataType DataType() const { return View()->dtype; }
+  DLDataType DataType() const { return Defined()->dtype; }
 
   /// Exactly the array's bytes, from and to host memory.
   void CopyFromBytes(const void* data, size_t bytes) {
@@ -84,7 +84,7 @@ class NDArray {
   /// This array's memory as another shape and type of no more bytes, without a copy.
   NDArray CreateView(ShapeTuple shape, DLDataType dtype) const {
     auto* view = new Shared{{}, std::move(shape), tensor_};
-    view->managed.dl_tensor = *View();
+    view->managed.dl_tensor = *Defined();
     view->managed.dl_tensor.ndim = static_cast<int32_t>(view->shape.size());
     view->managed.dl_tensor.shape = view->shape.data();
     view->managed.dl_tensor.strides = nullptr;
@@ -103,7 +103,7 @@ class NDArray {
   }
   /// For others to take over: the array lives until they call its deleter.
   DLManagedTensor* ToDLPack() const {
-    auto* view = new Shared{{*View(), nullptr, nullptr}, {}, tensor_};
+    auto* view = new Shared{{*Defined(), nullptr, nullptr}, {}, tensor_};
     view->managed.manager_ctx = view;
     view->managed.deleter = [](DLManagedTensor* self) {
       delete static_cast<Shared*>(self->manager_ctx);
@@ -114,6 +114,10 @@ class NDArray {
   const ::tenon::Tensor& tensor() const { return tensor_; }
 
  private:
+  DLTensor* Defined() const {
+    if (!defined()) throw Error("ValueError", "the array is undefined: nothing was put into it");
+    return View();
+  }
   struct Shared {
     DLManagedTensor managed;
     ShapeTuple shape;
