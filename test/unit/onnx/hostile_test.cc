@@ -197,7 +197,7 @@ TEST(Hostile, InputTypes) {
   Model declared = One("Relu", {{4}});
   declared.Output("x0", kInt64);
   EXPECT_SAYS(declared,
-              "output 'x0': error: expected i64 as the model declares, but the nodes give f32");
+              "output 'x0': error: expected i64 as the model declares, but it is f32");
 }
 
 TEST(Hostile, TensorData) {

@@ -78,8 +78,16 @@ std::string packed::DeviceName(int64_t type) {
 
 std::string SignatureText(const PrimFunc& func, const std::string& name,
                           std::span<const Argument> arguments) {
+  // More than a message could hold, in each of the messages, would be most of the code.
+  constexpr size_t kMostBytes = 2000;
   std::vector<std::string> params;
+  size_t bytes = 0;
   for (const Argument& a : arguments) {
+    if (!params.empty()) bytes += params.back().size();
+    if (bytes > kMostBytes) {
+      params.push_back(fmt::format("and {} more", arguments.size() - params.size()));
+      break;
+    }
     if (const Var var = a.VarOf(func)) {
       params.push_back(fmt::format("{}: {}", var->name, LongName(Passed(var->dtype))));
       continue;
@@ -403,21 +411,52 @@ void ArgumentChecker::CheckStrides(const Given& a, StmtList* list) {
   list->Add(If::Make(given, Seq::Make(std::move(checks))));
 }
 
-void ArgumentChecker::CheckApart(size_t i, size_t j, StmtList* list) {
-  auto start = [&](size_t k) {
-    return Bits(LoadAt(DType::Handle(), closure_, static_cast<int64_t>(k) * kSlotBytes));
-  };
-  auto bytes = [&](size_t k) {
-    const BufferNode& b = *func_.buffers[k];
-    return CastExpr::Make(DType::Int(64), Simplify(Product(b.shape, 0) * b.dtype.Bytes()));
-  };
-  Expr apart = HasHandles(func_)
-                   ? Ne(start(i), start(j))
-                   : Or(Le(start(i) + bytes(i), start(j)), Le(start(j) + bytes(j), start(i)));
-  Expr empty = Or(Eq(bytes(i), I64(0)), Eq(bytes(j), I64(0)));
-  list->Add(Fail(Simplify(Or(apart, empty)), "ValueError",
-                 {Text(fmt::format("Parameter `{}` expects memory of its own but it overlaps `{}`",
-                                   func_.buffers[i]->name, func_.buffers[j]->name))}));
+bool ArgumentChecker::HasManyPairs(const PrimFunc& func) {
+  // So many comparisons are less code than the function that sorts.
+  constexpr int64_t kFewPairs = 32;
+  const auto n = static_cast<int64_t>(func.buffers.size());
+  return func.num_outputs * (n - func.num_outputs) + func.num_outputs * (func.num_outputs - 1) / 2 >
+         kFewPairs;
+}
+
+void ArgumentChecker::CheckApart(StmtList* list) const {
+  const auto outputs = static_cast<size_t>(func_.num_outputs);
+  const size_t first_output = func_.buffers.size() - outputs;
+  std::vector<Occupied> all;
+  for (size_t i = 0; i < func_.buffers.size(); ++i) all.push_back(MemoryOf(i));
+  constexpr const char* kWhat = "` expects memory of its own but it overlaps `";
+  if (HasManyPairs(func_)) {
+    auto fail = [&](Expr output, Expr other) {
+      return Fail(BoolConst(false), "ValueError",
+                  {Text("Parameter `"), std::move(output), Text(kWhat), std::move(other),
+                   Text("`")});
+    };
+    return tenon::CheckApart(all, outputs, fail, list);
+  }
+  for (size_t i = first_output; i < all.size(); ++i) {
+    for (size_t j = 0; j < i; ++j) {
+      const Occupied &a = all[i], &b = all[j];
+      const Expr apart = HasHandles(func_) ? Ne(a.start, b.start)
+                                           : Or(Le(a.end, b.start), Le(b.end, a.start));
+      const Expr empty = Or(Eq(BytesOf(i), I64(0)), Eq(BytesOf(j), I64(0)));
+      list->Add(Fail(Simplify(Or(apart, empty)), "ValueError",
+                     {Text(fmt::format("Parameter `{}{}{}`", a.name, kWhat, b.name))}));
+    }
+  }
+}
+
+Expr ArgumentChecker::BytesOf(size_t i) const {
+  const BufferNode& b = *func_.buffers[i];
+  return CastExpr::Make(DType::Int(64), Simplify(Product(b.shape, 0) * b.dtype.Bytes()));
+}
+
+// A handle stands for all of its memory.
+Occupied ArgumentChecker::MemoryOf(size_t i) const {
+  const Expr start =
+      Bits(LoadAt(DType::Handle(), closure_, static_cast<int64_t>(i) * kSlotBytes));
+  const Expr bytes = BytesOf(i);
+  return {func_.buffers[i]->name, start,
+          start + (HasHandles(func_) ? Simplify(Min(bytes, I64(1))) : bytes)};
 }
 
 void ArgumentChecker::CheckPlain(const Var& workspace, StmtList* list) {
@@ -444,10 +483,7 @@ void ArgumentChecker::CheckPlain(const Var& workspace, StmtList* list) {
     constexpr int64_t kWorkspaceAlign = 64;
     CheckAligned(workspace->name, workspace, kWorkspaceAlign, list);
   }
-  const size_t first_output = func_.buffers.size() - static_cast<size_t>(func_.num_outputs);
-  for (size_t i = first_output; i < func_.buffers.size(); ++i) {
-    for (size_t j = 0; j < i; ++j) CheckApart(i, j, list);
-  }
+  CheckApart(list);
   Require(list);
 }
 

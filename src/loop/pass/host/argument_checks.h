@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "loop/arguments.h"
+#include "loop/pass/host/memory_apart.h"
 #include "loop/pass/packed_abi.h"
 #include "loop/pass/stmt_list.h"
 
@@ -32,9 +33,10 @@ class ArgumentChecker {
   /// Appends what waited for dims that are known by now, or that the waiting shapes tell: n from
   /// the shape [2 * n + 1]. What needs others goes on waiting.
   void CheckWaiting(StmtList* list);
-  /// Appends the check that parameter i's memory does not meet parameter j's; both have been
-  /// checked.
-  void CheckApart(size_t i, size_t j, StmtList* list);
+  /// Appends the checks that no output's memory meets that of another parameter; all have been
+  /// checked. Where HasManyPairs says so, the module needs FindOverlapFunc.
+  void CheckApart(StmtList* list) const;
+  static bool HasManyPairs(const PrimFunc& func);
   /// Appends what the function requires of its sizes and numbers, and the conditions on its dims;
   /// all of them are known.
   void CheckRequirements(StmtList* list);
@@ -85,6 +87,8 @@ class ArgumentChecker {
   Expr NumberOf(const Var& var, size_t position, StmtList* list) const;
   void CheckFits(const Var& var, const Expr& given, StmtList* list) const;
   Stmt StoreSlot(const Argument& argument, Expr value) const;
+  Expr BytesOf(size_t i) const;
+  Occupied MemoryOf(size_t i) const;
 
   const PrimFunc& func_;
   const packed::TensorFields& fields_;

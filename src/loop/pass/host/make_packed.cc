@@ -214,9 +214,7 @@ class Wrapper {
       checker_.Check(arguments_[i], i, list);
     }
     checker_.CheckWaiting(list);
-    for (size_t i = first_output(); i < func_.buffers.size(); ++i) {
-      for (size_t j = 0; j < i; ++j) checker_.CheckApart(i, j, list);
-    }
+    checker_.CheckApart(list);
   }
 
   void MakeOutputs(StmtList* list) {
@@ -522,6 +520,7 @@ Module MakePacked(const Module& module, const PassContext& context) {
       Func sizer = module.Find(func->name + ".arena_bytes");
       out.Add(Wrapper(*func, name, *arguments, sizer, pointer_bits)());
       out.Add(Metadata(*func, name, *arguments));
+      if (ArgumentChecker::HasManyPairs(*func)) out.Add(FindOverlapFunc(func->target));
       if (func->attrs.Has(kPlain)) {
         out.Add(Plain(*func, func->attrs.GetString(kPlain), *arguments, pointer_bits));
       }
