@@ -14,6 +14,7 @@
 #include <optional>
 #include <system_error>
 
+#include "artifact/checksum.h"
 #include "console.h"
 #include "driver/check_options.h"
 #include "driver/source.h"
@@ -68,9 +69,9 @@ Expected<std::string> CacheDirectory() {
   std::error_code fault;
   fs::create_directories(path, fault);
   if (fault) return MakeError(fmt::format("cannot make the cache '{}': {}", path, fault.message()));
-  if (access(path.c_str(), W_OK | X_OK) == 0) return path;
-  return MakeError(fmt::format("cannot write into the cache '{}': {}", path,
-                               std::generic_category().message(errno)));
+  // Nothing stays of this.
+  TN_RETURN_IF_ERROR(AtomicFile::Create(path + "/new"));
+  return path;
 }
 
 // What tells one build of the compiler from another: an entry of the cache serves only the one that
@@ -142,10 +143,10 @@ Expected<LoadedModel> CompileAndLoad(driver::CompileOptions options, bool verbos
   }
   options.output = *directory + "/" + EntryName(options.model, key);
   if (access(options.output.c_str(), F_OK) == 0) {
-    Expected<LoadedModel> known = Load(options.output, 0);
-    if (known) return known;
+    Status whole = artifact::CheckFile(options.output, artifact::Checked::kAll);
+    if (whole) return Load(options.output, 0);
     PrintError("tenon: note: {}; compiling it again\n",
-               InFile(std::move(known.errors()), options.output)[0].ToString());
+               InFile(std::move(whole.errors()), options.output)[0].ToString());
     unlink(options.output.c_str());
   }
   TN_ASSIGN_OR_RETURN(const double seconds, CompileFor(options, verbose));

@@ -55,8 +55,12 @@ void OpenStandardStreams() {
   }
 }
 
-int FinishOutput(int status) {
+void FlushOutput() {
   if (std::fflush(stdout) != 0 && output_error == 0) output_error = errno;
+}
+
+int FinishOutput(int status) {
+  FlushOutput();
   if (output_error == 0) return status;
   PrintError("tenon: error: cannot write to standard output: {}\n",
              std::generic_category().message(output_error));

@@ -30,7 +30,10 @@ void PrintError(fmt::format_string<Args...> format, Args&&... args) {
 /// become one of them.
 void OpenStandardStreams();
 
-/// Writes what waits. `status`, or kInputAtFault with a message where results could not be written.
+/// Writes what waits, so that it stands before what comes on the other stream.
+void FlushOutput();
+
+/// The same at the end. `status`, or kInputAtFault with a message where results could not be written.
 int FinishOutput(int status);
 
 }  // namespace tenon::tools

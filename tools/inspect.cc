@@ -143,7 +143,7 @@ Expected<int> InspectFile(Arguments& args, const Common& common) {
     PrintModel(json);
   }
   if (args.verify && !args.json) Print("verified: every byte is as it was written\n");
-  std::fflush(stdout);
+  FlushOutput();
   return problems.empty() ? kDone : Report(problems, common);
 }
 
@@ -152,7 +152,7 @@ Expected<int> Inspect(Arguments& args, const Common& common) {
   try {
     return InspectFile(args, common);
   } catch (const Json::exception&) {
-    std::fflush(stdout);
+    FlushOutput();
     return MakeError("the library's information about itself is damaged", {args.file});
   }
 }

@@ -293,22 +293,6 @@ typedef struct tn_params_header {
 #define TN_PARAMS_MAGIC "TNPARAMS"
 #define TN_PARAMS_VERSION 1
 
-/* The last bytes of a library and of a file of weights, behind all that is loaded, by which damage
- * is found; a file that was stripped has none. A checksum is taken over little-endian words of 8
- * bytes, the last one filled up with zeros: from TN_CHECKSUM_SEED on,
- * h = rotate_left(h ^ word, 29) * TN_CHECKSUM_FACTOR. */
-typedef struct tn_checksums {
-  char magic[8];       /* TN_CHECKSUMS_MAGIC */
-  uint64_t code_bytes; /* headers, tables, code and data: all that stands before the weights */
-  uint64_t all_bytes;  /* of the file before this structure */
-  uint64_t code;       /* checksum of the first code_bytes */
-  uint64_t weights;    /* of what follows them */
-  uint64_t own;        /* of this structure up to here */
-} tn_checksums;
-#define TN_CHECKSUMS_MAGIC "TNCHECK1"
-#define TN_CHECKSUM_SEED 0x54656e6f6e211a0aull
-#define TN_CHECKSUM_FACTOR 0x9fb21c651e98df25ull
-
 /* The JSON of tn_blob_info (keys that do not apply are left out; readers ignore keys they do not
  * know):
  * {"abi": 1, "name": "main", "target": "llvm -mcpu=…", "triple": "x86_64-…", "features": ["avx2",

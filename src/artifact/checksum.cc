@@ -4,11 +4,10 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstddef>
 #include <cstring>
 #include <optional>
 #include <span>
-
-#include "tenon/kernel_abi.h"
 
 namespace tenon::artifact {
 
@@ -19,7 +18,7 @@ uint64_t Continue(uint64_t sum, std::span<const std::byte> bytes) {
   for (size_t at = 0; at < bytes.size(); at += sizeof(uint64_t)) {
     uint64_t word = 0;
     std::memcpy(&word, bytes.data() + at, std::min(sizeof word, bytes.size() - at));
-    sum = std::rotl(sum ^ word, 29) * TN_CHECKSUM_FACTOR;
+    sum = std::rotl(sum ^ word, 29) * kChecksumFactor;
   }
   return sum;
 }
@@ -27,7 +26,7 @@ uint64_t Continue(uint64_t sum, std::span<const std::byte> bytes) {
 // A piece at a time, so that files larger than memory can be read.
 uint64_t ChecksumOf(const MappedFile& file, uint64_t begin, uint64_t end) {
   constexpr uint64_t kPiece = uint64_t{64} << 20;
-  uint64_t sum = TN_CHECKSUM_SEED;
+  uint64_t sum = kChecksumSeed;
   for (uint64_t at = begin; at < end; at += kPiece) {
     const uint64_t bytes = std::min(kPiece, end - at);
     sum = Continue(sum, file.bytes().subspan(at, bytes));
@@ -36,18 +35,18 @@ uint64_t ChecksumOf(const MappedFile& file, uint64_t begin, uint64_t end) {
   return sum;
 }
 
-uint64_t OwnChecksum(const tn_checksums& sums) {
-  return Continue(TN_CHECKSUM_SEED,
-                  std::as_bytes(std::span(&sums, 1)).first(offsetof(tn_checksums, own)));
+uint64_t OwnChecksum(const Checksums& sums) {
+  return Continue(kChecksumSeed,
+                  std::as_bytes(std::span(&sums, 1)).first(offsetof(Checksums, own)));
 }
 
 // None where there are none, or they are damaged themselves.
-std::optional<tn_checksums> ChecksumsOf(const MappedFile& file) {
-  tn_checksums sums;
+std::optional<Checksums> ChecksumsOf(const MappedFile& file) {
+  Checksums sums;
   if (file.size() < sizeof sums) return std::nullopt;
   const uint64_t all_bytes = file.size() - sizeof sums;
   std::memcpy(&sums, file.data() + all_bytes, sizeof sums);
-  const bool good = std::memcmp(sums.magic, TN_CHECKSUMS_MAGIC, sizeof sums.magic) == 0 &&
+  const bool good = std::memcmp(sums.magic, kChecksumsMagic, sizeof sums.magic) == 0 &&
                     sums.own == OwnChecksum(sums) && sums.all_bytes == all_bytes &&
                     sums.code_bytes <= all_bytes;
   if (!good) return std::nullopt;
@@ -57,8 +56,8 @@ std::optional<tn_checksums> ChecksumsOf(const MappedFile& file) {
 }  // namespace
 
 Status AppendChecksums(AtomicFile* file, uint64_t weights_at) {
-  tn_checksums sums = {};
-  std::memcpy(sums.magic, TN_CHECKSUMS_MAGIC, sizeof sums.magic);
+  Checksums sums = {};
+  std::memcpy(sums.magic, kChecksumsMagic, sizeof sums.magic);
   sums.all_bytes = file->size();
   sums.code_bytes = weights_at;
   {
@@ -73,7 +72,7 @@ Status AppendChecksums(AtomicFile* file, uint64_t weights_at) {
 
 Status CheckFile(const std::string& path, Checked what) {
   TN_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::Open(path));
-  const std::optional<tn_checksums> sums = ChecksumsOf(file);
+  const std::optional<Checksums> sums = ChecksumsOf(file);
   if (!sums) {
     if (what == Checked::kCode) return Ok();
     return MakeError("it has no checksums: it was stripped, cut off or damaged", {path});

@@ -25,7 +25,7 @@ namespace {
 // Sorted by Shell's method, whose steps shrink to 5/11 each time: short, and in place. `reach` has
 // the furthest end among all arguments and whose it is, then the same among outputs.
 constexpr char kText[] = R"(
-func @find_overlap<n: 1..>(starts: i64[n], ends: i64[n], out order: i64[n], out found: i64[2], inputs: i64) kind device {
+func @host.find_overlap<n: 1..>(starts: i64[n], ends: i64[n], out order: i64[n], out found: i64[2], inputs: i64) kind device {
   alloc step: index[1] in local
   alloc hole: index[1] in local
   alloc reach: i64[4] in local

@@ -19,7 +19,7 @@ struct Occupied {
 };
 
 /// The function that CheckApart calls: one for a whole module.
-inline constexpr const char* kFindOverlap = "find_overlap";
+inline constexpr const char* kFindOverlap = "host.find_overlap";
 Func FindOverlapFunc(const TargetRef& target);
 
 /// Appends to `list` a test of all arguments at once, the outputs being the last of them, and
