@@ -106,12 +106,12 @@ Status PrintResults(const Statistics& s, const LoadedModel& model, const Argumen
   const bool small = s.p50 < 0.1;
   const double unit = small ? 1e3 : 1;
   Print("latency    {:.3f} {} ± {:.3f}   p50 {:.3f}   p90 {:.3f}   p99 {:.3f}   min {:.3f}\n",
-             unit * s.mean, small ? "µs" : "ms", unit * s.deviation, unit * s.p50, unit * s.p90,
-             unit * s.p99, unit * s.min);
+        unit * s.mean, small ? "µs" : "ms", unit * s.deviation, unit * s.p50, unit * s.p90,
+        unit * s.p99, unit * s.min);
   Print("throughput {:.1f} runs/s on {} thread{}, of {} runs\n", 1e3 / s.mean, Threads(),
-             Threads() == 1 ? "" : "s", s.runs);
+        Threads() == 1 ? "" : "s", s.runs);
   Print("memory     {:.1f} MB at most; artifact {:.1f} MB\n", peak,
-             static_cast<double>(model.artifact_bytes) / 1e6);
+        static_cast<double>(model.artifact_bytes) / 1e6);
   Print("loaded in  {:.2f} ms", model.load_seconds * 1e3);
   if (model.compile_seconds > 0) Print(", compiled in {:.2f} s", model.compile_seconds);
   Print("\n");

@@ -29,7 +29,7 @@ struct Arguments {
 // A kernel's row counts all its launches, so that the columns add up.
 void PrintKernels(const std::vector<driver::KernelReport>& kernels) {
   Print("of all launches of a kernel:\n{:<24} {:<16} {:>8} {:>12} {:>12} {:>12}\n", "kernel",
-             "kind", "launches", "MFLOP", "KB", "est. µs");
+        "kind", "launches", "MFLOP", "KB", "est. µs");
   double flops = 0, bytes = 0, micros = 0;
   for (const driver::KernelReport& k : kernels) {
     const auto launches = static_cast<double>(k.launches);
@@ -37,13 +37,13 @@ void PrintKernels(const std::vector<driver::KernelReport>& kernels) {
     const double row_bytes = launches * static_cast<double>(k.bytes) / 1e3;
     const double row_micros = launches * k.estimated_us;
     Print("{:<24} {:<16} {:>8} {:>12.3f} {:>12.1f} {:>12.1f}\n", k.name, k.kind, k.launches,
-               row_flops, row_bytes, row_micros);
+          row_flops, row_bytes, row_micros);
     flops += row_flops;
     bytes += row_bytes;
     micros += row_micros;
   }
   Print("{:<24} {:<16} {:>8} {:>12.3f} {:>12.1f} {:>12.1f}\n", "total", "", "", flops, bytes,
-             micros);
+        micros);
 }
 
 // Passes are parts of the phase "graph" or "kernels"; those of kernels run side by side.
@@ -53,11 +53,9 @@ void PrintTimes(const std::vector<driver::PassTime>& times) {
     return std::find(phases.begin(), phases.end(), t.name) != phases.end();
   };
   for (const bool phases : {true, false}) {
-    Print("\n{:<24} {:>8} {:>12}\n", phases ? "phase" : "pass (sum over threads)", "runs",
-               "ms");
+    Print("\n{:<24} {:>8} {:>12}\n", phases ? "phase" : "pass (sum over threads)", "runs", "ms");
     for (const driver::PassTime& t : times) {
-      if (is_phase(t) == phases)
-        Print("{:<24} {:>8} {:>12.2f}\n", t.name, t.runs, t.seconds * 1e3);
+      if (is_phase(t) == phases) Print("{:<24} {:>8} {:>12.2f}\n", t.name, t.runs, t.seconds * 1e3);
     }
   }
 }

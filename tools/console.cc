@@ -23,8 +23,8 @@ std::string Harmless(std::string_view text) {
     const auto byte = static_cast<unsigned char>(text[i]);
     const bool stays = byte >= ' ' || byte == '\n' || byte == '\t';
     // U+0080 to U+009F, which some terminals obey too.
-    const bool is_c1 = byte == 0xC2 && i + 1 < text.size() &&
-                       static_cast<unsigned char>(text[i + 1]) < 0xA0;
+    const bool is_c1 =
+        byte == 0xC2 && i + 1 < text.size() && static_cast<unsigned char>(text[i + 1]) < 0xA0;
     if (is_c1) {
       out += fmt::format("\\x{:02x}", static_cast<unsigned char>(text[++i]));
     } else if (!stays || byte == 0x7F) {
@@ -50,8 +50,7 @@ void OpenStandardStreams() {
   for (int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
     if (fcntl(fd, F_GETFD) >= 0 || errno != EBADF) continue;
     // In the direction that nobody uses: writing there fails as it would have.
-    [[maybe_unused]] const int opened =
-        open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+    [[maybe_unused]] const int opened = open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
   }
 }
 

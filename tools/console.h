@@ -12,8 +12,8 @@ namespace tenon::tools {
 /// The same with control characters as \x1b; line ends and tabs stay.
 std::string Harmless(std::string_view text);
 
-/// Nothing fails here: a program whose messages nobody reads does its work all the same, and whether
-/// its results were written is asked at the end (FinishOutput).
+/// Nothing fails here: a program whose messages nobody reads does its work all the same, and
+/// whether its results were written is asked at the end (FinishOutput).
 void WriteOut(std::string_view text);
 void WriteError(std::string_view text);
 
@@ -33,7 +33,8 @@ void OpenStandardStreams();
 /// Writes what waits, so that it stands before what comes on the other stream.
 void FlushOutput();
 
-/// The same at the end. `status`, or kInputAtFault with a message where results could not be written.
+/// The same at the end. `status`, or kInputAtFault with a message where results could not be
+/// written.
 int FinishOutput(int status);
 
 }  // namespace tenon::tools

@@ -126,8 +126,8 @@ static void CheckRunsHere(const Json& library, const std::string& path, Diagnost
   auto arch = [](const std::string& triple) { return triple.substr(0, triple.find('-')); };
   const std::string triple = library["triple"].get<std::string>();
   if (arch(triple) != arch(host.triple())) {
-    problems->push_back(MakeError(
-        fmt::format("it is for {}, which this machine is not", arch(triple)), {path}));
+    problems->push_back(
+        MakeError(fmt::format("it is for {}, which this machine is not", arch(triple)), {path}));
     return;
   }
   const auto needed = library["features"].get<std::vector<std::string>>();

@@ -69,7 +69,7 @@ void PrintMetadata(const Json& json) {
 
 void PrintModel(const Json& json) {
   Print("ONNX model, IR version {}, made by {}\n", json["ir_version"].dump(),
-             TextOf(json["producer"]));
+        TextOf(json["producer"]));
   if (json.contains("opset")) {
     for (const auto& [domain, version] : json["opset"].items()) {
       Print("operator set {} {}\n", Shown(domain), version.dump());
@@ -93,18 +93,17 @@ void PrintModel(const Json& json) {
 
 void PrintKernels(const Json& kernels) {
   Print("kernels:\n  {:<24} {:<14} {:>8} {:>12} {:>12} {:>12}\n", "name", "kind", "launches",
-             "MFLOP", "KB", "est. µs");
+        "MFLOP", "KB", "est. µs");
   for (const Json& k : kernels) {
     Print("  {:<24} {:<14} {:>8} {:>12.3f} {:>12.1f} {:>12.1f}\n", TextOf(k["name"]),
-               TextOf(k["kind"]), k.value("launches", int64_t{0}), k.value("flops", 0.0) / 1e6,
-               k.value("bytes", 0.0) / 1e3, k.value("estimated_us", 0.0));
+          TextOf(k["kind"]), k.value("launches", int64_t{0}), k.value("flops", 0.0) / 1e6,
+          k.value("bytes", 0.0) / 1e3, k.value("estimated_us", 0.0));
   }
 }
 
 void PrintArtifact(const Json& json) {
-  Print("Tenon library, ABI version {}, {:.1f} MB, {:.1f} MB of it weights\n",
-             json["abi"].dump(), json["file_bytes"].get<double>() / 1e6,
-             json.value("weights_bytes", 0.0) / 1e6);
+  Print("Tenon library, ABI version {}, {:.1f} MB, {:.1f} MB of it weights\n", json["abi"].dump(),
+        json["file_bytes"].get<double>() / 1e6, json.value("weights_bytes", 0.0) / 1e6);
   if (json.contains("params")) Print("weights: in {}, beside it\n", TextOf(json["params"]));
   Print("target: {}\n", json["target"].get<std::string>());
   Print("triple: {}\n", TextOf(json["triple"]));

@@ -24,9 +24,9 @@ struct TypeName {
 
 constexpr TypeName kTypes[] = {
     {"<f2", {TN_DL_FLOAT, 16, 1}}, {"<V2", {TN_DL_BFLOAT, 16, 1}}, {"|V2", {TN_DL_BFLOAT, 16, 1}},
-    {"<f4", {TN_DL_FLOAT, 32, 1}}, {"<f8", {TN_DL_FLOAT, 64, 1}}, {"|b1", {TN_DL_BOOL, 8, 1}},
-    {"|i1", {TN_DL_INT, 8, 1}},    {"<i2", {TN_DL_INT, 16, 1}},   {"<i4", {TN_DL_INT, 32, 1}},
-    {"<i8", {TN_DL_INT, 64, 1}},   {"|u1", {TN_DL_UINT, 8, 1}},   {"<u2", {TN_DL_UINT, 16, 1}},
+    {"<f4", {TN_DL_FLOAT, 32, 1}}, {"<f8", {TN_DL_FLOAT, 64, 1}},  {"|b1", {TN_DL_BOOL, 8, 1}},
+    {"|i1", {TN_DL_INT, 8, 1}},    {"<i2", {TN_DL_INT, 16, 1}},    {"<i4", {TN_DL_INT, 32, 1}},
+    {"<i8", {TN_DL_INT, 64, 1}},   {"|u1", {TN_DL_UINT, 8, 1}},    {"<u2", {TN_DL_UINT, 16, 1}},
     {"<u4", {TN_DL_UINT, 32, 1}},  {"<u8", {TN_DL_UINT, 64, 1}},
 };
 

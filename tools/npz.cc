@@ -47,46 +47,6 @@ Status ReadAll(zip_file_t* file, std::span<std::byte> out, const SourceLoc& wher
   return Ok();
 }
 
-Expected<Tensor> ReadEntry(zip_t* archive, zip_uint64_t index, const zip_stat_t& stat,
-                           const SourceLoc& where) {
-  Handle<zip_file_t> file(zip_fopen_index(archive, index, 0));
-  if (!file) return ZipError(where.file, where.item, zip_get_error(archive));
-  std::string head(std::min<uint64_t>(kMaxNpyHeader, stat.size), '\0');
-  zip_int64_t got = zip_fread(file.get(), head.data(), head.size());
-  head.resize(static_cast<size_t>(std::max<zip_int64_t>(got, 0)));
-  TN_ASSIGN_OR_RETURN(NpyHeader header, ParseNpyHeader(head, where.file + ": " + where.item));
-  if (stat.size - header.header_bytes != header.data_bytes) {
-    return MakeError(fmt::format("expected {} bytes of data for {} of {} but there are {}",
-                                 header.data_bytes, ShapeText(header.shape), ToString(header.dtype),
-                                 stat.size - header.header_bytes),
-                     where);
-  }
-  TN_ASSIGN_OR_RETURN(Tensor tensor, Tensor::Make(header.dtype, header.shape));
-  std::span<std::byte> bytes = tensor.bytes();
-  size_t begun = std::min(head.size() - header.header_bytes, bytes.size());
-  std::copy_n(std::as_bytes(std::span(head)).begin() + static_cast<ptrdiff_t>(header.header_bytes),
-              begun, bytes.begin());
-  TN_RETURN_IF_ERROR(ReadAll(file.get(), bytes.subspan(begun), where));
-  return header.fortran_order ? FromFortranOrder(tensor) : tensor;
-}
-
-// Adds one stored entry without a date, so that the same arrays give the same archive.
-bool AddEntry(zip_t* archive, const std::string& name, const std::string& content) {
-  zip_source_t* source = zip_source_buffer(archive, content.data(), content.size(), 0);
-  if (!source) return false;
-  zip_int64_t index = zip_file_add(archive, name.c_str(), source, ZIP_FL_ENC_UTF_8);
-  if (index < 0) {
-    zip_source_free(source);
-    return false;
-  }
-  auto at = static_cast<zip_uint64_t>(index);
-  constexpr zip_uint16_t kFirstDate = 1 << 5 | 1;  // 1980-01-01
-  return zip_set_file_compression(archive, at, ZIP_CM_STORE, 0) == 0 &&
-         zip_file_set_dostime(archive, at, 0, kFirstDate, 0) == 0;
-}
-
-}  // namespace
-
 // A few kilobytes can stand for gigabytes of zeros, which somebody may have had; but not as a
 // surprise.
 class Unpacked {
@@ -113,6 +73,47 @@ class Unpacked {
   uint64_t total_ = 0;
 };
 
+Expected<Tensor> ReadEntry(zip_t* archive, zip_uint64_t index, const zip_stat_t& stat,
+                           const SourceLoc& where, Unpacked* unpacked) {
+  Handle<zip_file_t> file(zip_fopen_index(archive, index, 0));
+  if (!file) return ZipError(where.file, where.item, zip_get_error(archive));
+  std::string head(std::min<uint64_t>(kMaxNpyHeader, stat.size), '\0');
+  zip_int64_t got = zip_fread(file.get(), head.data(), head.size());
+  head.resize(static_cast<size_t>(std::max<zip_int64_t>(got, 0)));
+  TN_ASSIGN_OR_RETURN(NpyHeader header, ParseNpyHeader(head, where.file + ": " + where.item));
+  if (stat.size - header.header_bytes != header.data_bytes) {
+    return MakeError(fmt::format("expected {} bytes of data for {} of {} but there are {}",
+                                 header.data_bytes, ShapeText(header.shape), ToString(header.dtype),
+                                 stat.size - header.header_bytes),
+                     where);
+  }
+  TN_RETURN_IF_ERROR(unpacked->Add(stat.size));
+  TN_ASSIGN_OR_RETURN(Tensor tensor, Tensor::Make(header.dtype, header.shape));
+  std::span<std::byte> bytes = tensor.bytes();
+  size_t begun = std::min(head.size() - header.header_bytes, bytes.size());
+  std::copy_n(std::as_bytes(std::span(head)).begin() + static_cast<ptrdiff_t>(header.header_bytes),
+              begun, bytes.begin());
+  TN_RETURN_IF_ERROR(ReadAll(file.get(), bytes.subspan(begun), where));
+  return header.fortran_order ? FromFortranOrder(tensor) : tensor;
+}
+
+// Adds one stored entry without a date, so that the same arrays give the same archive.
+bool AddEntry(zip_t* archive, const std::string& name, const std::string& content) {
+  zip_source_t* source = zip_source_buffer(archive, content.data(), content.size(), 0);
+  if (!source) return false;
+  zip_int64_t index = zip_file_add(archive, name.c_str(), source, ZIP_FL_ENC_UTF_8);
+  if (index < 0) {
+    zip_source_free(source);
+    return false;
+  }
+  auto at = static_cast<zip_uint64_t>(index);
+  constexpr zip_uint16_t kFirstDate = 1 << 5 | 1;  // 1980-01-01
+  return zip_set_file_compression(archive, at, ZIP_CM_STORE, 0) == 0 &&
+         zip_file_set_dostime(archive, at, 0, kFirstDate, 0) == 0;
+}
+
+}  // namespace
+
 Expected<NamedTensors> ReadNpz(const std::string& path) {
   // It says what is no file; libzip would wait for a pipe.
   Expected<MappedFile> file = MappedFile::Open(path);
@@ -131,9 +132,8 @@ Expected<NamedTensors> ReadNpz(const std::string& path) {
     }
     std::string name = stat.name;
     if (name.ends_with(".npy")) name.resize(name.size() - 4);
-    TN_RETURN_IF_ERROR(unpacked.Add(stat.size));
     SourceLoc where{path, 0, 0, fmt::format("array '{}'", name)};
-    TN_ASSIGN_OR_RETURN(Tensor tensor, ReadEntry(archive.get(), i, stat, where));
+    TN_ASSIGN_OR_RETURN(Tensor tensor, ReadEntry(archive.get(), i, stat, where, &unpacked));
     tensors.emplace_back(std::move(name), std::move(tensor));
   }
   return tensors;

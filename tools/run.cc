@@ -71,8 +71,7 @@ Expected<bool> AreExpected(const NamedTensors& outputs, const Arguments& args) {
     if (!difference.empty()) {
       PrintError("tenon: output '{}': {}\n", name, difference);
     } else {
-      Print("{}: as expected; the worst difference is {:.3g}\n", name,
-                 WorstDifference(*got, want));
+      Print("{}: as expected; the worst difference is {:.3g}\n", name, WorstDifference(*got, want));
     }
     same &= difference.empty();
   }

@@ -30,8 +30,8 @@ Status AppendChecksums(AtomicFile* file, uint64_t weights_at);
 /// What is compared with its checksum. Code is what a loader trusts, and small.
 enum class Checked { kCode, kAll };
 
-/// Errors name the file and what of it is damaged. A file without checksums is one when all of it is
-/// asked for.
+/// Errors name the file and what of it is damaged. A file without checksums is one when all of it
+/// is asked for.
 Status CheckFile(const std::string& path, Checked what);
 
 }  // namespace tenon::artifact

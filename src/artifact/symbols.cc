@@ -121,8 +121,8 @@ class Reader {
   /// Zero where the file is no 64-bit ELF file.
   Elf64_Ehdr Header() const {
     const auto header = At<Elf64_Ehdr>(0, 0);
-    const bool is_elf = std::memcmp(header.e_ident, ELFMAG, SELFMAG) == 0 &&
-                        header.e_ident[EI_CLASS] == ELFCLASS64;
+    const bool is_elf =
+        std::memcmp(header.e_ident, ELFMAG, SELFMAG) == 0 && header.e_ident[EI_CLASS] == ELFCLASS64;
     return is_elf ? header : Elf64_Ehdr{};
   }
   std::string_view Contents(const Elf64_Shdr& section) const {
@@ -168,8 +168,8 @@ std::string LibraryFault(std::string_view image) {
   if (!has_table) return "the file is truncated";
   for (uint64_t i = 0; i < header.e_phnum; ++i) {
     const auto segment = file.At<Elf64_Phdr>(header.e_phoff, i);
-    const bool inside = segment.p_offset <= image.size() &&
-                        segment.p_filesz <= image.size() - segment.p_offset;
+    const bool inside =
+        segment.p_offset <= image.size() && segment.p_filesz <= image.size() - segment.p_offset;
     if (segment.p_type == PT_LOAD && !inside) return "the file is truncated";
   }
   return "";

@@ -22,8 +22,8 @@ void WeakenSymbols(const std::vector<std::string>& names, std::string* image);
 /// into `image`. Empty where there is no such symbol. The file may be anything.
 std::string_view SymbolContents(std::string_view image, std::string_view name);
 
-/// What keeps a file from being mapped as a shared library, "" where nothing does: what an ELF file's
-/// headers say is checked against the file, which may be anything.
+/// What keeps a file from being mapped as a shared library, "" where nothing does: what an ELF
+/// file's headers say is checked against the file, which may be anything.
 std::string LibraryFault(std::string_view image);
 
 /// The bytes of a section of a 64-bit ELF file; a view into `image`. Empty where there is none. The

@@ -208,7 +208,9 @@ class Compilation {
     if (!options_.prices.empty()) inputs.insert(options_.prices);
     for (const graph::WeightFile* file : WeightFilesOf(g)) {
       if (file->path == options_.model) continue;
-      inputs.insert(fs::path(onnx::ExternalDataDirectory(options_.model, options_.external_data_dir)) / file->path);
+      inputs.insert(
+          fs::path(onnx::ExternalDataDirectory(options_.model, options_.external_data_dir)) /
+          file->path);
     }
     std::vector<fs::path> outputs = {place_.path, place_.params};
     for (const Output& output : Outputs(target)) outputs.push_back(output.path);
@@ -216,7 +218,9 @@ class Compilation {
       for (const fs::path& input : inputs) {
         std::error_code none;
         if (!fs::equivalent(output, input, none)) continue;
-        return MakeError(fmt::format("the output '{}' is a file that the model is read from; it would be replaced", output.string()));
+        return MakeError(fmt::format(
+            "the output '{}' is a file that the model is read from; it would be replaced",
+            output.string()));
       }
     }
     return Ok();

@@ -322,7 +322,8 @@ Expected<Commit> PrepareFile(const std::string& path, std::string_view bytes) {
   TN_ASSIGN_OR_RETURN(AtomicFile file, AtomicFile::Create(path));
   TN_RETURN_IF_ERROR(file.Append(bytes));
   TN_RETURN_IF_ERROR(CheckWritten(file));
-  return Commit([shared = std::make_shared<AtomicFile>(std::move(file))] { return shared->Commit(); });
+  return Commit(
+      [shared = std::make_shared<AtomicFile>(std::move(file))] { return shared->Commit(); });
 }
 
 Expected<artifact::TemporaryLibrary> LoadBuilt(const Built& built,

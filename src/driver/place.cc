@@ -42,8 +42,8 @@ Expected<Place> ResolvePlace(const CompileOptions& options, const Target& target
   if (options.params == ParamsMode::kSeparate)
     place.params = fs::path(place.path).replace_extension(".params");
   // That it cannot be written is better known before compiling than after; nothing stays of this.
-  TN_RETURN_IF_ERROR(AtomicFile::Create(place.new_folder.empty() ? place.path
-                                                                 : BesideNew(place.new_folder)));
+  TN_RETURN_IF_ERROR(
+      AtomicFile::Create(place.new_folder.empty() ? place.path : BesideNew(place.new_folder)));
   return place;
 }
 

@@ -162,7 +162,8 @@ Expected<TensorType> TypeTile(const OpView& v) {
   return out;
 }
 
-// An index of a constant that no call can have meant. Of an axis without elements any index gives 0.
+// An index of a constant that no call can have meant. Of an axis without elements any index gives
+// 0.
 static Status CheckIndex(const OpView& v, const Expr& index, int axis) {
   const Expr& dim = v.in(0).dims[static_cast<size_t>(axis)];
   const std::optional<int64_t> i = AsInt(index), d = AsInt(dim);
@@ -231,8 +232,8 @@ Expected<TensorType> TypeGatherNd(const OpView& v) {
         RequireEqual(v, x[static_cast<size_t>(i)], indices[static_cast<size_t>(i)], "batch dims"));
   }
   for (int64_t k = 0; v.known(1) && k < static_cast<int64_t>(v.known(1)->size()); ++k) {
-    TN_RETURN_IF_ERROR(CheckIndex(v, (*v.known(1))[static_cast<size_t>(k)],
-                                  static_cast<int>(batch + k % *q)));
+    TN_RETURN_IF_ERROR(
+        CheckIndex(v, (*v.known(1))[static_cast<size_t>(k)], static_cast<int>(batch + k % *q)));
   }
   std::vector<Expr> dims(indices.begin(), indices.end() - 1);
   dims.insert(dims.end(), x.begin() + batch + *q, x.end());

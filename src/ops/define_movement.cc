@@ -185,7 +185,8 @@ static Expr DataIndex(const Expr& raw, const Expr& dim) {
 
 // Where an axis has no elements there is nothing to read: 0.
 static Expr ElementAt(const Operand& x, const Indices& at) {
-  const bool is_empty = std::any_of(x.dims.begin(), x.dims.end(), [](const Expr& d) { return IsZero(d); });
+  const bool is_empty =
+      std::any_of(x.dims.begin(), x.dims.end(), [](const Expr& d) { return IsZero(d); });
   return is_empty ? MakeConst(x.dtype, 0) : x.at(at);
 }
 

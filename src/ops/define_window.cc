@@ -94,9 +94,8 @@ static Operand DefineConv(const OpContext& op) {
 static Operand DefineMaximum(const OpContext& op) {
   const Operand& x = op.in[0];
   Window window(*op.node, op.node->attrs.GetInts("kernel"));
-  const Expr none = x.dtype.IsFloat()
-                        ? MakeConst(x.dtype, std::numeric_limits<double>::quiet_NaN())
-                        : LowestOf(x.dtype);
+  const Expr none = x.dtype.IsFloat() ? MakeConst(x.dtype, std::numeric_limits<double>::quiet_NaN())
+                                      : LowestOf(x.dtype);
   return Read(te::Compute(op.name, op.out.dims, [&](const Indices& out) {
     std::vector<te::Axis> k = window.Axes();
     auto [element, inside] = WindowElement(x, window, {out[0], out[1]}, out, op.out.dims, k);

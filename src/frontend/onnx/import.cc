@@ -304,8 +304,8 @@ Expected<TensorType> Importer::InputType(const ValueInfoProto& input) {
   return type;
 }
 
-// A constant, or what the nodes give, beside what the model says it is. What a model leaves open, and
-// sizes that are not known yet, say nothing.
+// A constant, or what the nodes give, beside what the model says it is. What a model leaves open,
+// and sizes that are not known yet, say nothing.
 Status Importer::CheckDeclared(const ValueInfoProto& declared, const TensorType& type) const {
   if (declared.kind != ValueInfoProto::Kind::kTensor) return Ok();
   if (declared.elem_type != 0) {

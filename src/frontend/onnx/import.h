@@ -47,8 +47,8 @@ std::string ExternalDataDirectory(const std::string& path, const std::string& gi
 /// Imports the model at `path`. The graph verifies, has the model's metadata, and refers to weights
 /// in the mapped files. Operators that are not known are reported all at once, with their nodes;
 /// other errors name node and tensor.
-/// Where the model is a link and no directory is given, its weights may be links into the folder that
-/// its own leads to, as in the caches of model hubs.
+/// Where the model is a link and no directory is given, its weights may be links into the folder
+/// that its own leads to, as in the caches of model hubs.
 Expected<graph::Graph> ImportOnnx(const std::string& path, const ImportOptions& options = {});
 
 /// The same from an open mapping. External data is an error where `options.external_data_dir` is

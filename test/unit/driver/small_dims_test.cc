@@ -41,11 +41,13 @@ constexpr const char* kTwoFloats = "f32[a,b,c] f32[b,c]";
 const std::vector<Sample>& Samples() {
   static const std::vector<Sample> kSamples = [] {
     std::vector<Sample> s;
-    for (OpKind op : {OpKind::kRelu, OpKind::kSigmoid, OpKind::kTanh, OpKind::kExp, OpKind::kLog,
-                      OpKind::kSqrt, OpKind::kSin, OpKind::kCos, OpKind::kErf, OpKind::kFloor,
-                      OpKind::kCeil, OpKind::kRound, OpKind::kNeg, OpKind::kAbs, OpKind::kSign,
-                      OpKind::kReciprocal, OpKind::kSoftplus, OpKind::kGelu, OpKind::kHardSigmoid,
-                      OpKind::kHardSwish, OpKind::kClip, OpKind::kIsNan, OpKind::kIsInf})
+    for (OpKind op :
+         {OpKind::kRelu,     OpKind::kSigmoid, OpKind::kTanh,        OpKind::kExp,
+          OpKind::kLog,      OpKind::kSqrt,    OpKind::kSin,         OpKind::kCos,
+          OpKind::kErf,      OpKind::kFloor,   OpKind::kCeil,        OpKind::kRound,
+          OpKind::kNeg,      OpKind::kAbs,     OpKind::kSign,        OpKind::kReciprocal,
+          OpKind::kSoftplus, OpKind::kGelu,    OpKind::kHardSigmoid, OpKind::kHardSwish,
+          OpKind::kClip,     OpKind::kIsNan,   OpKind::kIsInf})
       s.push_back({op, kFloats});
     s.push_back({OpKind::kNot, "bool[a,b]"});
     s.push_back({OpKind::kBitNot, "i32[a,b]"});
@@ -85,19 +87,24 @@ const std::vector<Sample>& Samples() {
     s.push_back({OpKind::kConv, "f32[a,k,h] f32[n,k,1]"});
     s.push_back({OpKind::kConv, "f32[a,2,h] f32[n,1,2]", {{"group", int64_t{2}}}});
     for (size_t results : {1, 2})
-      s.push_back({OpKind::kMaxPool, "f32[a,k,h,w]",
-                   {{"kernel", Ints{2, 2}}, {"pads", Ints{1, 1, 1, 1}}}, {}, results});
+      s.push_back({OpKind::kMaxPool,
+                   "f32[a,k,h,w]",
+                   {{"kernel", Ints{2, 2}}, {"pads", Ints{1, 1, 1, 1}}},
+                   {},
+                   results});
     s.push_back({OpKind::kAvgPool, "f32[a,k,h]", {{"kernel", Ints{2}}, {"pads", Ints{1, 1}}}});
     s.push_back({OpKind::kAttention, "f32[a,m,k] f32[a,n,k] f32[a,n,e]"});
     s.push_back({OpKind::kReshape, "f32[a,b,c]", {}, {{"shape", "c b a"}}});
     s.push_back({OpKind::kTranspose, kFloats, {{"perm", Ints{2, 0, 1}}}});
-    s.push_back({OpKind::kSlice, "f32[a,b]", {{"steps", Ints{1, 1}}},
+    s.push_back({OpKind::kSlice,
+                 "f32[a,b]",
+                 {{"steps", Ints{1, 1}}},
                  {{"starts", "0 0"}, {"sizes", "a b"}}});
     s.push_back({OpKind::kConcat, "f32[a,b] f32[c,b] f32[a,b]", {{"axis", int64_t{0}}}});
     s.push_back({OpKind::kExpand, "f32[1,b]", {}, {{"shape", "a b"}}});
     for (const char* mode : {"constant", "reflect", "edge", "wrap"})
-      s.push_back({OpKind::kPad, "f32[a,b]",
-                   {{"pads", Ints{1, 0, 0, 2}}, {"mode", std::string(mode)}}});
+      s.push_back(
+          {OpKind::kPad, "f32[a,b]", {{"pads", Ints{1, 0, 0, 2}}, {"mode", std::string(mode)}}});
     s.push_back({OpKind::kTile, "f32[a,b]", {}, {{"repeats", "c 2"}}});
     s.push_back({OpKind::kGather, "f32[a,b,c] i64[m,n]", {{"axis", int64_t{1}}}});
     s.push_back({OpKind::kGather, "f32[a,b] i32[m]", {{"axis", int64_t{0}}}});
@@ -105,8 +112,8 @@ const std::vector<Sample>& Samples() {
     s.push_back({OpKind::kGatherNd, "f32[a,b,c] i64[m,2]"});
     s.push_back({OpKind::kGatherNd, "f32[a,b,c] i64[a,1]", {{"batch_dims", int64_t{1}}}});
     for (const char* mode : {"nearest", "linear", "cubic"})
-      s.push_back({OpKind::kResize, "f32[a,b,h,w]", {{"mode", std::string(mode)}},
-                   {{"sizes", "a b m n"}}});
+      s.push_back(
+          {OpKind::kResize, "f32[a,b,h,w]", {{"mode", std::string(mode)}}, {{"sizes", "a b m n"}}});
     s.push_back({OpKind::kShape, "f32[a,b]", {{"start", int64_t{0}}, {"end", int64_t{2}}}});
     s.push_back({OpKind::kRange, "i64[] i64[]", {}, {{"size", "a"}}});
     s.push_back({OpKind::kOneHot, "i64[a,b] f32[2]", {{"axis", int64_t{1}}}, {{"depth", "c"}}});
@@ -161,10 +168,10 @@ std::optional<graph::Graph> GraphOf(const Sample& sample, const Sizes& sizes, si
   for (const auto& [name, text] : sample.exprs) {
     for (const std::string& word : Split(text, ' ')) exprs[name].push_back(SizeOf(word, sizes));
   }
-  auto results = sample.results == 1
-                     ? std::vector<Expected<ValueId>>{b.Add(sample.op, inputs, "y", sample.attrs,
-                                                            exprs)}
-                     : std::vector<Expected<ValueId>>{};
+  auto results =
+      sample.results == 1
+          ? std::vector<Expected<ValueId>>{b.Add(sample.op, inputs, "y", sample.attrs, exprs)}
+          : std::vector<Expected<ValueId>>{};
   std::vector<ValueId> values;
   if (sample.results == 1) {
     if (!results[0]) return std::nullopt;
@@ -211,14 +218,19 @@ struct Guarded {
   explicit Guarded(const graph::TensorType& type)
       : shape(*type.StaticDims()),
         bytes(static_cast<size_t>(*graph::StaticCount(type.dims) * type.dtype.Bytes())),
-        view{bytes.data(), {TN_DL_CPU, 0}, type.rank(), AbiTypeOf(type.dtype), shape.data(),
-             nullptr, 0} {}
+        view{bytes.data(),
+             {TN_DL_CPU, 0},
+             type.rank(),
+             AbiTypeOf(type.dtype),
+             shape.data(),
+             nullptr,
+             0} {}
 
   static tn_dl_data_type AbiTypeOf(DType type) {
-    const uint8_t code = type.IsBool()                     ? TN_DL_BOOL
-                         : type.IsFloat()                  ? TN_DL_FLOAT
-                         : type.code == TypeCode::kUInt    ? TN_DL_UINT
-                                                           : TN_DL_INT;
+    const uint8_t code = type.IsBool()                  ? TN_DL_BOOL
+                         : type.IsFloat()               ? TN_DL_FLOAT
+                         : type.code == TypeCode::kUInt ? TN_DL_UINT
+                                                        : TN_DL_INT;
     return {code, static_cast<uint8_t>(type.StorageBits()), 1};
   }
 };

@@ -291,8 +291,8 @@ TEST_F(Checks, Metadata) {
   EXPECT_EQ(core.result.type_index, TN_FFI_RAW_STR);
 }
 
-// So many arguments that they are sorted, of 0 to 3 elements each, anywhere in one memory; inputs may
-// share theirs.
+// So many arguments that they are sorted, of 0 to 3 elements each, anywhere in one memory; inputs
+// may share theirs.
 TEST(ManyArguments, OverlapsAreFound) {
   constexpr size_t kInputs = 5, kAll = 13;
   const auto sizes = [](size_t i) { return static_cast<int64_t>(i * 7 % 4); };
@@ -330,8 +330,8 @@ TEST(ManyArguments, OverlapsAreFound) {
       for (size_t j = 0; j < i; ++j) {
         if (!meet(i, j)) continue;
         faults.insert("Parameter `y" + std::to_string(i) +
-                      "` expects memory of its own but it overlaps `" +
-                      (j < kInputs ? "a" : "y") + std::to_string(j) + "`");
+                      "` expects memory of its own but it overlaps `" + (j < kInputs ? "a" : "y") +
+                      std::to_string(j) + "`");
       }
     }
     const Status ran = core.Call("__tvm_ffi_many", args);

@@ -209,7 +209,8 @@ bool ArgumentChecker::IsAlike(size_t i) const {
   constexpr size_t kFewBuffers = 16;
   const std::vector<Expr>& shape = func_.buffers[i]->shape;
   return !name_ && func_.buffers.size() > kFewBuffers && !func_.attrs.Has(kDeviceTypeAttr) &&
-         std::all_of(shape.begin(), shape.end(), [](const Expr& d) { return AsInt(d).has_value(); });
+         std::all_of(shape.begin(), shape.end(),
+                     [](const Expr& d) { return AsInt(d).has_value(); });
 }
 
 // call f.check_0(the argument's value, its name, its slot): an i32 that is returned where it is
@@ -306,11 +307,10 @@ void ArgumentChecker::CheckAligned(const std::string& name, const Var& data, int
                                    StmtList* list) const {
   if (align <= 1) return;
   Expr rest = Binary::Make(BinaryOp::kBitAnd, Bits(data), I64(align - 1));
-  list->Add(Fail(Eq(rest, I64(0)), "ValueError",
-                 About(name,
-                       fmt::format("data aligned to {0} bytes but its address modulo {0} is ",
-                                   align),
-                       {rest})));
+  list->Add(Fail(
+      Eq(rest, I64(0)), "ValueError",
+      About(name, fmt::format("data aligned to {0} bytes but its address modulo {0} is ", align),
+            {rest})));
 }
 
 // The first tensor's device is that of the call.
@@ -331,12 +331,11 @@ void ArgumentChecker::CheckDevice(const BufferNode& b, const Var& tensor, StmtLi
     device_from_ = b.name;
     return;
   }
-  list->Add(
-      Fail(Eq(id, device_id_), "ValueError",
-           expects(name + ":",
-                   {device_id_,
-                    Text(fmt::format(" (that of `{}`) but got device={}:", device_from_, name)),
-                    id})));
+  list->Add(Fail(
+      Eq(id, device_id_), "ValueError",
+      expects(name + ":",
+              {device_id_,
+               Text(fmt::format(" (that of `{}`) but got device={}:", device_from_, name)), id})));
 }
 
 // A dim that is known already has the same value here.
@@ -489,17 +488,17 @@ void ArgumentChecker::CheckApart(StmtList* list) const {
   constexpr const char* kWhat = "` expects memory of its own but it overlaps `";
   if (HasManyPairs(func_)) {
     auto fail = [&](Expr output, Expr other) {
-      return Fail(BoolConst(false), "ValueError",
-                  {Text("Parameter `"), std::move(output), Text(kWhat), std::move(other),
-                   Text("`")});
+      return Fail(
+          BoolConst(false), "ValueError",
+          {Text("Parameter `"), std::move(output), Text(kWhat), std::move(other), Text("`")});
     };
     return tenon::CheckApart(all, outputs, fail, list);
   }
   for (size_t i = first_output; i < all.size(); ++i) {
     for (size_t j = 0; j < i; ++j) {
       const Occupied &a = all[i], &b = all[j];
-      const Expr apart = HasHandles(func_) ? Ne(a.start, b.start)
-                                           : Or(Le(a.end, b.start), Le(b.end, a.start));
+      const Expr apart =
+          HasHandles(func_) ? Ne(a.start, b.start) : Or(Le(a.end, b.start), Le(b.end, a.start));
       const Expr empty = Or(Eq(BytesOf(i), I64(0)), Eq(BytesOf(j), I64(0)));
       list->Add(Fail(Simplify(Or(apart, empty)), "ValueError",
                      {Text(fmt::format("Parameter `{}{}{}`", a.name, kWhat, b.name))}));
@@ -514,8 +513,7 @@ Expr ArgumentChecker::BytesOf(size_t i) const {
 
 // A handle stands for all of its memory.
 Occupied ArgumentChecker::MemoryOf(size_t i) const {
-  const Expr start =
-      Bits(LoadAt(DType::Handle(), closure_, static_cast<int64_t>(i) * kSlotBytes));
+  const Expr start = Bits(LoadAt(DType::Handle(), closure_, static_cast<int64_t>(i) * kSlotBytes));
   const Expr bytes = BytesOf(i);
   return {func_.buffers[i]->name, start,
           start + (HasHandles(func_) ? Simplify(Min(bytes, I64(1))) : bytes)};

@@ -83,8 +83,8 @@ Stmt Report(const std::vector<Occupied>& arguments, const Buffer& found,
   StmtList list;
   list.Open([names](Stmt body) { return Alloc::Make(names, std::move(body)); });
   for (size_t i = 0; i < arguments.size(); ++i) {
-    list.Add(StoreAt(AddressOf(names), static_cast<int64_t>(i) * kSlotBytes,
-                     Text(arguments[i].name)));
+    list.Add(
+        StoreAt(AddressOf(names), static_cast<int64_t>(i) * kSlotBytes, Text(arguments[i].name)));
   }
   auto name = [&](int64_t which) {
     const Expr number = CastExpr::Make(DType::Index(), Load::Make(found, {IndexConst(which)}));
@@ -119,9 +119,9 @@ void CheckApart(const std::vector<Occupied>& arguments, size_t num_outputs,
     own.Add(Store::Make(starts, {place}, arguments[i].start));
     own.Add(Store::Make(ends, {place}, arguments[i].end));
   }
-  own.Add(CallFunc::Make(kFindOverlap, {Whole(starts), Whole(ends), Whole(order), Whole(found)},
-                         {IndexConst(static_cast<int64_t>(n)),
-                          I64(static_cast<int64_t>(n - num_outputs))}));
+  own.Add(CallFunc::Make(
+      kFindOverlap, {Whole(starts), Whole(ends), Whole(order), Whole(found)},
+      {IndexConst(static_cast<int64_t>(n)), I64(static_cast<int64_t>(n - num_outputs))}));
   own.Add(Report(arguments, found, fail));
   list->Add(own.Close());
 }
