@@ -111,7 +111,7 @@ Expected<Expr> RangeSize(const OpContext& c) {
   TN_ASSIGN_OR_RETURN(Elements start, c.Known(0, "start"));
   TN_ASSIGN_OR_RETURN(Elements limit, c.Known(1, "limit"));
   TN_ASSIGN_OR_RETURN(int64_t delta, c.KnownInt(2, "delta"));
-  if (delta == 0) return c.Error("expected a range with a delta other than 0");
+  if (delta == 0) return c.Error("expected a range with a sensible delta, but got {}", delta);
   const std::optional<int64_t> from = AsInt(start[0]), to = AsInt(limit[0]);
   if (from && to) {
     // The way from one end of the integers to the other takes a bit more than they have.

@@ -29,7 +29,7 @@ func @host.find_overlap<n: 1..>(starts: i64[n], ends: i64[n], out order: i64[n],
   alloc step: index[1] in local
   alloc hole: index[1] in local
   alloc reach: i64[4] in local
-  for i in 0..n { order[i] = i64(i) }
+  for place in 0..n { order[place] = i64(place) }
   step[0] = n
   while step[0] > 1 {
     step[0] = select(step[0] == 2, 1, step[0] * 5 / 11)
@@ -47,9 +47,9 @@ func @host.find_overlap<n: 1..>(starts: i64[n], ends: i64[n], out order: i64[n],
   }
   found[0] = -1i64
   found[1] = -1i64
-  for i in 0..4 { reach[i] = -1i64 }
-  for i in 0..n {
-    let who = order[i]
+  for part in 0..4 { reach[part] = -1i64 }
+  for next in 0..n {
+    let who = order[next]
     let start = starts[index(who)]
     let end = ends[index(who)]
     if start < end {
