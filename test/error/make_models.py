@@ -389,6 +389,7 @@ def formulas():
     yield "loss_reduction", of("SoftmaxCrossEntropyLoss", "x l", X, value("l", 2, elem=INT64), reduction="all")
     yield "group_norm_groups", of("GroupNormalization", "x s s", value("x", 2, 3, 4), value("s", 3), num_groups=2)
     yield "lstm_weights", of("LSTM", "x w r", value("x", 5, 1, 3), value("w", 1, 8, 3), value("r", 1, 7, 2), hidden_size=2)
+    yield "lstm_state_rank", of("LSTM", ["x", "w", "r", "", "", "h"], value("x", 5, 1, 3), value("w", 1, 8, 3), value("r", 1, 8, 2), value("h", 2), hidden_size=2, layout=1)
     yield "gru_direction", of("GRU", "x w r", value("x", 5, 1, 3), value("w", 1, 6, 3), value("r", 1, 6, 2), direction="up")
     yield "scatter_nd_depth", of("ScatterND", "x i u", X, value("i", 1, 3, elem=INT64), value("u", 1))
     yield "scatter_updates", of("ScatterElements", "x i u", X, value("i", 3, 3, elem=INT64), value("u", 3, 3), axis=1)

@@ -206,8 +206,25 @@ Val MatMul(const Val& a, const Val& b, bool trans_a, bool trans_b) {
 
 // ---- Movement. ----
 
+namespace {
+
+Val Failed(const Val& x) { return x ? x.formula().Of(kNoValue) : x; }
+
+// Whether x has these axes; if it has not, that is what is wrong.
+bool HasAxes(const Val& x, std::initializer_list<int64_t> axes) {
+  for (int64_t axis : axes) {
+    if (x && (x.At(axis) < 0 || x.At(axis) >= x.rank())) {
+      static_cast<void>(x.dim(axis));  // says so
+      return false;
+    }
+  }
+  return static_cast<bool>(x);
+}
+
+}  // namespace
+
 Val Size(const Val& x, int64_t axis) {
-  if (!x) return x;
+  if (!HasAxes(x, {axis})) return Failed(x);
   const int64_t at = x.At(axis);
   return Reshape(x.formula().Emit(OpKind::kShape, {x}, {{"start", at}, {"end", at + 1}}), {});
 }
@@ -221,26 +238,29 @@ Val Transpose(const Val& x, Axes perm) {
 }
 
 Val Swap(const Val& x, int64_t a, int64_t b) {
+  if (!HasAxes(x, {a, b})) return Failed(x);
   Axes perm = AxesFrom(x, 0);
-  if (perm.empty()) return x;
   std::swap(perm[static_cast<size_t>(x.At(a))], perm[static_cast<size_t>(x.At(b))]);
   return Transpose(x, std::move(perm));
 }
 
 Val Squeeze(const Val& x, int64_t axis) {
+  if (!HasAxes(x, {axis})) return Failed(x);
   Dims dims = x.dims();
-  if (x) dims.erase(dims.begin() + x.At(axis));
+  dims.erase(dims.begin() + x.At(axis));
   return Reshape(x, std::move(dims));
 }
 
 Val Unsqueeze(const Val& x, int64_t axis) {
+  const int64_t at = axis < 0 ? axis + x.rank() + 1 : axis;
+  if (at != x.rank() && !HasAxes(x, {at})) return Failed(x);
   Dims dims = x.dims();
-  if (x) dims.insert(dims.begin() + (axis < 0 ? axis + x.rank() + 1 : axis), IndexConst(1));
+  dims.insert(dims.begin() + at, IndexConst(1));
   return Reshape(x, std::move(dims));
 }
 
 Val Slice(const Val& x, int64_t axis, const Expr& start, const Expr& size, int64_t step) {
-  if (!x) return x;
+  if (!HasAxes(x, {axis})) return Failed(x);
   const size_t at = static_cast<size_t>(x.At(axis));
   Dims starts(x.dims().size(), IndexConst(0)), sizes = x.dims();
   Axes steps(sizes.size(), 1);
@@ -276,7 +296,8 @@ Val Expand(const Val& x, Dims shape) {
 }
 
 Val Repeat(const Val& x, int64_t axis, const Expr& count) {
-  if (!x || IsOne(count)) return x;
+  if (!HasAxes(x, {axis})) return Failed(x);
+  if (IsOne(count)) return x;
   const int64_t at = x.At(axis);
   Dims dims = x.dims();
   dims.insert(dims.begin() + at + 1, count);
@@ -287,7 +308,7 @@ Val Repeat(const Val& x, int64_t axis, const Expr& count) {
 }
 
 Val Pad(const Val& x, int64_t axis, int64_t before, int64_t after, const Val& value) {
-  if (!x) return x;
+  if (!HasAxes(x, {axis})) return Failed(x);
   const size_t rank = static_cast<size_t>(x.rank()), at = static_cast<size_t>(x.At(axis));
   Axes pads(2 * rank, 0);
   pads[at] = before;

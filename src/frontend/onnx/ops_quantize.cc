@@ -17,7 +17,7 @@ struct Spread {
 };
 
 Expected<Val> SpreadOver(const OpContext& c, const Val& v, const Val& x, const Spread& spread) {
-  if (!v) return v;
+  if (!v || !x) return v;
   if (graph::StaticCount(v.dims()) == 1) return Reshape(v, {});
   if (v.rank() == 1 && spread.block == 0) {
     TN_ASSIGN_OR_RETURN(const int64_t axis, c.NormalizeAxis(spread.axis, x.rank(), "axis"));
