@@ -102,7 +102,7 @@ Expected<std::string> SharedLibraryOf(const std::string& object, const std::stri
                                       bool open) {
   TN_ASSIGN_OR_RETURN(std::unique_ptr<Folder> folder, Folder::Create());
   TN_RETURN_IF_ERROR(WriteFile(folder->File("code.o"), object));
-  // It stays: what its own linker made of it is not known to be free of what outlives it.
+  // It stays mapped: docs/decisions/036.
   std::vector<std::string> options = {"-shared", "-Wl,-z,nodelete",
                                       open ? "-Wl,-z,undefs" : "-Wl,--no-undefined", "-lm"};
   if (!soname.empty()) options.insert(options.end(), {"-Xlinker", "-soname", "-Xlinker", soname});
