@@ -1,6 +1,9 @@
 // Host functions: storage plan, team, wrapper with its checks.
 #include <atomic>
 #include <cstring>
+#include <memory>
+#include <random>
+#include <set>
 
 #include "loop/pass/packed_abi.h"
 #include "pass_test.h"
@@ -286,6 +289,61 @@ TEST_F(Checks, Metadata) {
   std::vector<tn_ffi_any> none;
   ASSERT_TRUE(core.Call("__tvm_ffi__metadata_add", none));
   EXPECT_EQ(core.result.type_index, TN_FFI_RAW_STR);
+}
+
+// So many arguments that they are sorted, of 0 to 3 elements each, anywhere in one memory; inputs
+// may share theirs.
+TEST(ManyArguments, OverlapsAreFound) {
+  constexpr size_t kInputs = 5, kAll = 13;
+  const auto sizes = [](size_t i) { return static_cast<int64_t>(i * 7 % 4); };
+  std::string parameters, body;
+  for (size_t i = 0; i < kAll; ++i) {
+    const std::string name = (i < kInputs ? "a" : "y") + std::to_string(i);
+    parameters += (i > 0 ? ", " : "") + std::string(i < kInputs ? "" : "out ") + name + ": f32[" +
+                  std::to_string(sizes(i)) + "]";
+    if (i < kInputs) continue;
+    body += "  for i" + name + " in 0.." + std::to_string(sizes(i)) + " { block " + name +
+            "(v: spatial = i" + name + ") { writes " + name + "[v]\n" + name + "[v] = 1f32 } }\n";
+  }
+  const Module module = RunPasses(
+      Parse("func @many(" + parameters + ") {exported: true} {\n" + body + "}\n"), kHostPasses);
+  Core core{module, 1};
+  std::mt19937 random(7);
+  size_t apart = 0;
+  for (int round = 0; round < 400; ++round) {
+    std::vector<float> memory(round % 2 ? 30 : 400);
+    std::vector<std::unique_ptr<TestTensor>> tensors;
+    std::vector<tn_ffi_any> args;
+    std::vector<int64_t> starts;
+    for (size_t i = 0; i < kAll; ++i) {
+      tensors.push_back(std::make_unique<TestTensor>(std::vector<int64_t>{sizes(i)}));
+      starts.push_back(static_cast<int64_t>(random() % (memory.size() - 3)));
+      tensors.back()->view.data = &memory[static_cast<size_t>(starts.back())];
+      args.push_back(tensors.back()->Arg());
+    }
+    const auto meet = [&](size_t i, size_t j) {
+      return sizes(i) > 0 && sizes(j) > 0 && starts[i] < starts[j] + sizes(j) &&
+             starts[j] < starts[i] + sizes(i);
+    };
+    std::set<std::string> faults;
+    for (size_t i = kInputs; i < kAll; ++i) {
+      for (size_t j = 0; j < i; ++j) {
+        if (!meet(i, j)) continue;
+        faults.insert("Parameter `y" + std::to_string(i) +
+                      "` expects memory of its own but it overlaps `" + (j < kInputs ? "a" : "y") +
+                      std::to_string(j) + "`");
+      }
+    }
+    const Status ran = core.Call("__tvm_ffi_many", args);
+    apart += faults.empty() ? 1 : 0;
+    ASSERT_EQ(static_cast<bool>(ran), faults.empty()) << round;
+    if (ran) continue;
+    const std::string message = ran.errors()[0].message;
+    const std::string what = message.substr(0, message.find('\n')).substr(strlen("ValueError: "));
+    EXPECT_EQ(faults.count(what), 1u) << message;
+  }
+  EXPECT_GT(apart, 20u);
+  EXPECT_LT(apart, 300u);
 }
 
 const char kScale[] = R"(

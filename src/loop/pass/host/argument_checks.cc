@@ -78,8 +78,16 @@ std::string packed::DeviceName(int64_t type) {
 
 std::string SignatureText(const PrimFunc& func, const std::string& name,
                           std::span<const Argument> arguments) {
+  // More than a message could hold, in each of the messages, would be most of the code.
+  constexpr size_t kMostBytes = 2000;
   std::vector<std::string> params;
+  size_t bytes = 0;
   for (const Argument& a : arguments) {
+    if (!params.empty()) bytes += params.back().size();
+    if (bytes > kMostBytes) {
+      params.push_back(fmt::format("and {} more", arguments.size() - params.size()));
+      break;
+    }
     if (const Var var = a.VarOf(func)) {
       params.push_back(fmt::format("{}: {}", var->name, LongName(Passed(var->dtype))));
       continue;
@@ -115,8 +123,24 @@ Stmt ArgumentChecker::Fail(Expr condition, const char* kind, std::vector<Expr> p
   return Assert::Make(std::move(condition), kind, std::move(parts));
 }
 
+// "Parameter `x` expects ", where the name may be known to the call alone, then the rest.
+std::vector<Expr> ArgumentChecker::About(const std::string& name, const std::string& what,
+                                         std::vector<Expr> rest) const {
+  std::vector<Expr> parts;
+  if (name_) {
+    parts = {Text("Parameter `"), name_, Text(fmt::format("` expects {}", what))};
+  } else {
+    parts = {Text(fmt::format("Parameter `{}` expects {}", name, what))};
+  }
+  parts.insert(parts.end(), rest.begin(), rest.end());
+  return parts;
+}
+
 void ArgumentChecker::Check(const Argument& argument, size_t position, StmtList* list) {
-  if (argument.kind == Argument::Kind::kBuffer) return CheckBuffer(argument.index, position, list);
+  if (argument.kind == Argument::Kind::kBuffer) {
+    return IsAlike(argument.index) ? CheckByCall(argument.index, position, list)
+                                   : CheckBuffer(argument.index, position, list);
+  }
   CheckNumber(argument.VarOf(func_), argument, position, list);
 }
 
@@ -179,16 +203,65 @@ void ArgumentChecker::CheckNumber(const Var& var, const Argument& argument, size
   list->Add(StoreSlot(argument, std::move(value)));
 }
 
+// Of many buffers, those whose checks need nothing but constants are checked by functions, one for
+// all that differ in nothing but their names.
+bool ArgumentChecker::IsAlike(size_t i) const {
+  constexpr size_t kFewBuffers = 16;
+  const std::vector<Expr>& shape = func_.buffers[i]->shape;
+  return !name_ && func_.buffers.size() > kFewBuffers && !func_.attrs.Has(kDeviceTypeAttr) &&
+         std::all_of(shape.begin(), shape.end(),
+                     [](const Expr& d) { return AsInt(d).has_value(); });
+}
+
+// call f.check_0(the argument's value, its name, its slot): an i32 that is returned where it is
+// not 0.
+void ArgumentChecker::CheckByCall(size_t i, size_t position, StmtList* list) {
+  const BufferNode& b = *func_.buffers[i];
+  std::string kind = fmt::format("{} {} {}", b.dtype.ToString(), b.align, signature_);
+  for (const Expr& d : b.shape) kind += fmt::format(" {}", *AsInt(d));
+  auto [it, is_new] = alike_.try_emplace(kind);
+  if (is_new) {
+    PrimFunc one;
+    one.name = fmt::format("{}.check_{}", func_.name, alike_.size() - 1);
+    one.func_kind = FuncKind::kHost;
+    one.target = func_.target;
+    one.buffers = {func_.buffers[i]};
+    const Var value = VarNode::Make("value", DType::Handle());
+    const Var name = VarNode::Make("name", DType::Handle());
+    const Var slot = VarNode::Make("slot", DType::Handle());
+    ArgumentChecker checker(one, signature_, value, slot, &fields_ == &kFields32 ? 32 : 64);
+    checker.name_ = name;
+    StmtList body;
+    checker.CheckBuffer(0, 0, &body);
+    body.Add(Return::Make(I32(0)));
+    PrimFunc fields = one;
+    fields.buffers.clear();
+    fields.scalars = {value, name, slot};
+    fields.body = body.Close();
+    it->second = PrimFunc::Make(std::move(fields));
+  }
+  list->Add(CallFunc::Make(it->second->name, {},
+                           {At(args_, static_cast<int64_t>(position) * kAnyBytes), Text(b.name),
+                            At(closure_, static_cast<int64_t>(i) * kSlotBytes)}));
+}
+
+std::vector<Func> ArgumentChecker::functions() const {
+  std::vector<Func> out;
+  for (const auto& [kind, function] : alike_) out.push_back(function);
+  if (HasManyPairs(func_)) out.push_back(FindOverlapFunc(func_.target));
+  return out;
+}
+
 void ArgumentChecker::CheckBuffer(size_t i, size_t position, StmtList* list) {
   const BufferNode& b = *func_.buffers[i];
   const int64_t any = static_cast<int64_t>(position) * kAnyBytes;
-  auto expects = [&](const std::string& what) {
-    return Text(fmt::format("Parameter `{}` expects {}", b.name, what));
+  auto expects = [&](const std::string& what, std::vector<Expr> came) {
+    return About(b.name, what, std::move(came));
   };
 
   Var type = list->Define(b.name + ".type_index", LoadAt(DType::Int(32), args_, any));
   list->Add(Fail(Or(Eq(type, I32(kTensor)), Eq(type, I32(kDlTensorPtr))), "TypeError",
-                 {expects("tensor but got type_index="), type}));
+                 expects("tensor but got type_index=", {type})));
   Var object = list->Define(b.name + ".object", LoadAt(DType::Handle(), args_, any + kAnyValue));
   Expr behind_header = At(object, kObjectHeaderBytes);
   Var tensor =
@@ -196,11 +269,11 @@ void ArgumentChecker::CheckBuffer(size_t i, size_t position, StmtList* list) {
 
   Expr ndim = LoadAt(DType::Int(32), tensor, fields_.ndim);
   list->Add(Fail(Eq(ndim, I32(b.rank())), "ValueError",
-                 {expects(fmt::format("ndim={} but got ndim=", b.rank())), ndim}));
+                 expects(fmt::format("ndim={} but got ndim=", b.rank()), {ndim})));
   Expr dtype = LoadAt(DType::UInt(32), tensor, fields_.dtype);
   list->Add(Fail(Eq(dtype, IntConst::Make(DType::UInt(32), PackedDType(b.dtype))), "TypeError",
-                 {expects(fmt::format("dtype={} but got dtype=", LongName(b.dtype))),
-                  Call::Make(Intrinsic::kDTypeName, {dtype}, DType::Handle())}));
+                 expects(fmt::format("dtype={} but got dtype=", LongName(b.dtype)),
+                         {Call::Make(Intrinsic::kDTypeName, {dtype}, DType::Handle())})));
   CheckDevice(b, tensor, list);
 
   Var shape = list->Define(b.name + ".shape", LoadAt(DType::Handle(), tensor, fields_.shape));
@@ -218,14 +291,11 @@ void ArgumentChecker::CheckBuffer(size_t i, size_t position, StmtList* list) {
 // nothing of alignment.
 Var ArgumentChecker::CheckData(const Given& a, StmtList* list) {
   const BufferNode& b = *a.buffer;
-  auto expects = [&](const std::string& what) {
-    return Text(fmt::format("Parameter `{}` expects {}", b.name, what));
-  };
   Expr offset = LoadAt(DType::Index(), a.tensor, fields_.byte_offset);
   Expr start = LoadAt(DType::Handle(), a.tensor, fields_.data);
   if (HasHandles(func_)) {
     list->Add(Fail(Eq(offset, IndexConst(0)), "ValueError",
-                   {expects("byte_offset=0 but got byte_offset="), offset}));
+                   About(b.name, "byte_offset=0 but got byte_offset=", {offset})));
     return list->Define(b.name + ".data", start);
   }
   Var data = list->Define(b.name + ".data", Call::Make(Intrinsic::kPtrOffset, {start, offset}));
@@ -237,24 +307,23 @@ void ArgumentChecker::CheckAligned(const std::string& name, const Var& data, int
                                    StmtList* list) const {
   if (align <= 1) return;
   Expr rest = Binary::Make(BinaryOp::kBitAnd, Bits(data), I64(align - 1));
-  list->Add(Fail(Eq(rest, I64(0)), "ValueError",
-                 {Text(fmt::format("Parameter `{0}` expects data aligned to {1} bytes but its "
-                                   "address modulo {1} is ",
-                                   name, align)),
-                  rest}));
+  list->Add(Fail(
+      Eq(rest, I64(0)), "ValueError",
+      About(name, fmt::format("data aligned to {0} bytes but its address modulo {0} is ", align),
+            {rest})));
 }
 
 // The first tensor's device is that of the call.
 void ArgumentChecker::CheckDevice(const BufferNode& b, const Var& tensor, StmtList* list) {
   const int64_t wanted = func_.attrs.GetInt(kDeviceTypeAttr, kCpu);
   const std::string name = DeviceName(wanted);
-  auto expects = [&](const std::string& what) {
-    return Text(fmt::format("Parameter `{}` expects device={}", b.name, what));
+  auto expects = [&](const std::string& what, std::vector<Expr> came) {
+    return About(b.name, "device=" + what, std::move(came));
   };
   Expr device = LoadAt(DType::Int(32), tensor, fields_.device_type);
   list->Add(Fail(Eq(device, I32(wanted)), "ValueError",
-                 {expects(name + " but got device="),
-                  Call::Make(Intrinsic::kDeviceName, {device}, DType::Handle())}));
+                 expects(name + " but got device=",
+                         {Call::Make(Intrinsic::kDeviceName, {device}, DType::Handle())})));
   if (wanted == kCpu) return;
   Expr id = LoadAt(DType::Int(32), tensor, fields_.device_type + 4);
   if (!device_id_) {
@@ -262,10 +331,11 @@ void ArgumentChecker::CheckDevice(const BufferNode& b, const Var& tensor, StmtLi
     device_from_ = b.name;
     return;
   }
-  list->Add(
-      Fail(Eq(id, device_id_), "ValueError",
-           {expects(name + ":"), device_id_,
-            Text(fmt::format(" (that of `{}`) but got device={}:", device_from_, name)), id}));
+  list->Add(Fail(
+      Eq(id, device_id_), "ValueError",
+      expects(name + ":",
+              {device_id_,
+               Text(fmt::format(" (that of `{}`) but got device={}:", device_from_, name)), id})));
 }
 
 // A dim that is known already has the same value here.
@@ -344,12 +414,12 @@ void ArgumentChecker::CheckShape(const Given& a, size_t d, StmtList* list) {
   const Expr got = a.Dim(d);
   Expr value = Simplify(expected);
   std::string text = AsInt(value) ? ToString(value) : ToString(expected) + "=";
-  std::vector<Expr> parts = {
-      Text(fmt::format("Parameter `{}` expects shape[{}]={}", a.buffer->name, d, text))};
-  if (!AsInt(value)) parts.push_back(value);
-  parts.push_back(Text(fmt::format(" but got shape[{}]=", d)));
-  parts.push_back(got);
-  list->Add(Fail(Eq(got, value), "ValueError", std::move(parts)));
+  std::vector<Expr> came;
+  if (!AsInt(value)) came.push_back(value);
+  came.push_back(Text(fmt::format(" but got shape[{}]=", d)));
+  came.push_back(got);
+  list->Add(Fail(Eq(got, value), "ValueError",
+                 About(a.buffer->name, fmt::format("shape[{}]={}", d, text), std::move(came))));
 }
 
 void ArgumentChecker::CheckRange(size_t index, const Place& place, StmtList* list) const {
@@ -396,28 +466,57 @@ void ArgumentChecker::CheckStrides(const Given& a, StmtList* list) {
     Expr fine = Or(Eq(stride, compact), Or(Eq(a.buffer->shape[d], IndexConst(1)), empty));
     checks.push_back(
         Fail(Simplify(fine), "ValueError",
-             {Text(fmt::format(
-                  "Parameter `{}` expects compact strides, strides[{}]=", a.buffer->name, d)),
-              Simplify(compact), Text(fmt::format(" but got strides[{}]=", d)), stride}));
+             About(a.buffer->name, fmt::format("compact strides, strides[{}]=", d),
+                   {Simplify(compact), Text(fmt::format(" but got strides[{}]=", d)), stride})));
   }
   list->Add(If::Make(given, Seq::Make(std::move(checks))));
 }
 
-void ArgumentChecker::CheckApart(size_t i, size_t j, StmtList* list) {
-  auto start = [&](size_t k) {
-    return Bits(LoadAt(DType::Handle(), closure_, static_cast<int64_t>(k) * kSlotBytes));
-  };
-  auto bytes = [&](size_t k) {
-    const BufferNode& b = *func_.buffers[k];
-    return CastExpr::Make(DType::Int(64), Simplify(Product(b.shape, 0) * b.dtype.Bytes()));
-  };
-  Expr apart = HasHandles(func_)
-                   ? Ne(start(i), start(j))
-                   : Or(Le(start(i) + bytes(i), start(j)), Le(start(j) + bytes(j), start(i)));
-  Expr empty = Or(Eq(bytes(i), I64(0)), Eq(bytes(j), I64(0)));
-  list->Add(Fail(Simplify(Or(apart, empty)), "ValueError",
-                 {Text(fmt::format("Parameter `{}` expects memory of its own but it overlaps `{}`",
-                                   func_.buffers[i]->name, func_.buffers[j]->name))}));
+bool ArgumentChecker::HasManyPairs(const PrimFunc& func) {
+  // So many comparisons are less code than the function that sorts.
+  constexpr int64_t kFewPairs = 32;
+  const auto n = static_cast<int64_t>(func.buffers.size());
+  return func.num_outputs * (n - func.num_outputs) + func.num_outputs * (func.num_outputs - 1) / 2 >
+         kFewPairs;
+}
+
+void ArgumentChecker::CheckApart(StmtList* list) const {
+  const auto outputs = static_cast<size_t>(func_.num_outputs);
+  const size_t first_output = func_.buffers.size() - outputs;
+  std::vector<Occupied> all;
+  for (size_t i = 0; i < func_.buffers.size(); ++i) all.push_back(MemoryOf(i));
+  constexpr const char* kWhat = "` expects memory of its own but it overlaps `";
+  if (HasManyPairs(func_)) {
+    auto fail = [&](Expr output, Expr other) {
+      return Fail(
+          BoolConst(false), "ValueError",
+          {Text("Parameter `"), std::move(output), Text(kWhat), std::move(other), Text("`")});
+    };
+    return tenon::CheckApart(all, outputs, fail, list);
+  }
+  for (size_t i = first_output; i < all.size(); ++i) {
+    for (size_t j = 0; j < i; ++j) {
+      const Occupied &a = all[i], &b = all[j];
+      const Expr apart =
+          HasHandles(func_) ? Ne(a.start, b.start) : Or(Le(a.end, b.start), Le(b.end, a.start));
+      const Expr empty = Or(Eq(BytesOf(i), I64(0)), Eq(BytesOf(j), I64(0)));
+      list->Add(Fail(Simplify(Or(apart, empty)), "ValueError",
+                     {Text(fmt::format("Parameter `{}{}{}`", a.name, kWhat, b.name))}));
+    }
+  }
+}
+
+Expr ArgumentChecker::BytesOf(size_t i) const {
+  const BufferNode& b = *func_.buffers[i];
+  return CastExpr::Make(DType::Int(64), Simplify(Product(b.shape, 0) * b.dtype.Bytes()));
+}
+
+// A handle stands for all of its memory.
+Occupied ArgumentChecker::MemoryOf(size_t i) const {
+  const Expr start = Bits(LoadAt(DType::Handle(), closure_, static_cast<int64_t>(i) * kSlotBytes));
+  const Expr bytes = BytesOf(i);
+  return {func_.buffers[i]->name, start,
+          start + (HasHandles(func_) ? Simplify(Min(bytes, I64(1))) : bytes)};
 }
 
 void ArgumentChecker::CheckPlain(const Var& workspace, StmtList* list) {
@@ -444,10 +543,7 @@ void ArgumentChecker::CheckPlain(const Var& workspace, StmtList* list) {
     constexpr int64_t kWorkspaceAlign = 64;
     CheckAligned(workspace->name, workspace, kWorkspaceAlign, list);
   }
-  const size_t first_output = func_.buffers.size() - static_cast<size_t>(func_.num_outputs);
-  for (size_t i = first_output; i < func_.buffers.size(); ++i) {
-    for (size_t j = 0; j < i; ++j) CheckApart(i, j, list);
-  }
+  CheckApart(list);
   Require(list);
 }
 

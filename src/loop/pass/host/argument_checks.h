@@ -1,11 +1,13 @@
 // The loop IR that takes the arguments of the packed convention apart and checks them.
 #pragma once
 
+#include <map>
 #include <span>
 #include <string>
 #include <unordered_map>
 
 #include "loop/arguments.h"
+#include "loop/pass/host/memory_apart.h"
 #include "loop/pass/packed_abi.h"
 #include "loop/pass/stmt_list.h"
 
@@ -32,9 +34,11 @@ class ArgumentChecker {
   /// Appends what waited for dims that are known by now, or that the waiting shapes tell: n from
   /// the shape [2 * n + 1]. What needs others goes on waiting.
   void CheckWaiting(StmtList* list);
-  /// Appends the check that parameter i's memory does not meet parameter j's; both have been
+  /// Appends the checks that no output's memory meets that of another parameter; all have been
   /// checked.
-  void CheckApart(size_t i, size_t j, StmtList* list);
+  void CheckApart(StmtList* list) const;
+  /// What the checks appended so far call: further functions of the module.
+  std::vector<Func> functions() const;
   /// Appends what the function requires of its sizes and numbers, and the conditions on its dims;
   /// all of them are known.
   void CheckRequirements(StmtList* list);
@@ -67,6 +71,11 @@ class ArgumentChecker {
   };
   struct Place;
 
+  static bool HasManyPairs(const PrimFunc& func);
+  std::vector<Expr> About(const std::string& name, const std::string& what,
+                          std::vector<Expr> rest) const;
+  bool IsAlike(size_t i) const;
+  void CheckByCall(size_t i, size_t position, StmtList* list);
   void CheckDevice(const BufferNode& b, const Var& tensor, StmtList* list);
   Var CheckData(const Given& a, StmtList* list);
   void CheckAligned(const std::string& name, const Var& data, int64_t align, StmtList* list) const;
@@ -85,6 +94,8 @@ class ArgumentChecker {
   Expr NumberOf(const Var& var, size_t position, StmtList* list) const;
   void CheckFits(const Var& var, const Expr& given, StmtList* list) const;
   Stmt StoreSlot(const Argument& argument, Expr value) const;
+  Expr BytesOf(size_t i) const;
+  Occupied MemoryOf(size_t i) const;
 
   const PrimFunc& func_;
   const packed::TensorFields& fields_;
@@ -95,6 +106,8 @@ class ArgumentChecker {
   std::unordered_map<const VarNode*, std::string>
       known_;  // dim → where it came from: "a.shape[0]", "n"
   std::vector<Waiting> waiting_;
+  Var name_;                           // of the parameter; null: it is known
+  std::map<std::string, Func> alike_;  // by what they check
 };
 
 }  // namespace tenon

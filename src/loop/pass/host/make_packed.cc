@@ -137,6 +137,13 @@ class Wrapper {
     return PrimFunc::Make(std::move(packed_));
   }
 
+  /// What it calls besides the core and the function; after it was made.
+  std::vector<Func> functions() const {
+    std::vector<Func> out = checker_.functions();
+    if (has_many_outputs()) out.push_back(DropOutputs());
+    return out;
+  }
+
  private:
   const Var& args() const { return packed_.scalars[1]; }
   const Var& num_args() const { return packed_.scalars[2]; }
@@ -214,9 +221,7 @@ class Wrapper {
       checker_.Check(arguments_[i], i, list);
     }
     checker_.CheckWaiting(list);
-    for (size_t i = first_output(); i < func_.buffers.size(); ++i) {
-      for (size_t j = 0; j < i; ++j) checker_.CheckApart(i, j, list);
-    }
+    checker_.CheckApart(list);
   }
 
   void MakeOutputs(StmtList* list) {
@@ -245,12 +250,38 @@ class Wrapper {
     }
   }
 
+  static Stmt Release(const Expr& values, const Expr& i) {
+    const Expr value = Call::Make(Intrinsic::kPtrOffset, {values, Simplify(i * kAnyBytes)});
+    return Evaluate::Make(CallC("tn_core_release", {value}, DType::Handle()));
+  }
+  static Stmt Release(const Expr& values, int64_t i) { return Release(values, IndexConst(i)); }
+
+  // There are as many ways out as outputs that are made: a call, where each of them would be long.
+  bool has_many_outputs() const {
+    constexpr int64_t kFewValues = 4;
+    return num_values() > kFewValues;
+  }
+  std::string DropName() const { return func_.name + ".drop_outputs"; }
+  Func DropOutputs() const {
+    PrimFunc fields;
+    fields.name = DropName();
+    fields.func_kind = FuncKind::kDevice;
+    fields.target = func_.target;
+    const Var values = VarNode::Make("values", DType::Handle());
+    fields.scalars = {values};
+    const Var i = VarNode::Make("i", DType::Index());
+    fields.body = For::Make(i, IndexConst(0), IndexConst(num_values()), ForKind::kSerial,
+                            Release(values, Expr(i)));
+    return PrimFunc::Make(std::move(fields));
+  }
+
   // Outputs made and memory borrowed so far are dropped.
   Stmt LeaveWith(Expr status) {
     std::vector<Stmt> out = Releases();
-    for (int64_t i = 0; i < num_values(); ++i) {
-      Expr value = At(AddressOf(outputs_), i * kAnyBytes);
-      out.push_back(Evaluate::Make(CallC("tn_core_release", {value}, DType::Handle())));
+    if (has_many_outputs()) {
+      out.push_back(CallFunc::Make(DropName(), {}, {AddressOf(outputs_)}));
+    } else {
+      for (int64_t i = 0; i < num_values(); ++i) out.push_back(Release(AddressOf(outputs_), i));
     }
     out.push_back(Return::Make(std::move(status)));
     return Seq::Make(std::move(out));
@@ -458,8 +489,9 @@ Func Metadata(const PrimFunc& func, const std::string& name,
 
 /// NAME(buffers…, dims…, scalars…, workspace): F for callers who know its signature, on their own
 /// thread.
+// Appends what it calls to `called`.
 Func Plain(const PrimFunc& func, const std::string& name, const std::vector<Argument>& arguments,
-           int pointer_bits) {
+           int pointer_bits, std::vector<Func>* called) {
   PrimFunc fields;
   fields.name = name;
   fields.func_kind = FuncKind::kPacked;
@@ -493,6 +525,7 @@ Func Plain(const PrimFunc& func, const std::string& name, const std::vector<Argu
     ArgumentChecker checker(func, SignatureText(func, name, arguments), nullptr, AddressOf(closure),
                             pointer_bits);
     checker.CheckPlain(needs_arena ? workspace : nullptr, &list);
+    *called = checker.functions();
   }
   list.Add(CallFunc::Make(func.name, {}, {AddressOf(closure)}));
   list.Add(Return::Make(I32(0)));
@@ -520,10 +553,14 @@ Module MakePacked(const Module& module, const PassContext& context) {
     if (exported && arguments && device_known) {
       std::string name = func->attrs.GetString("export_name", func->name);
       Func sizer = module.Find(func->name + ".arena_bytes");
-      out.Add(Wrapper(*func, name, *arguments, sizer, pointer_bits)());
+      Wrapper wrapper(*func, name, *arguments, sizer, pointer_bits);
+      out.Add(wrapper());
+      for (const Func& f : wrapper.functions()) out.Add(f);
       out.Add(Metadata(*func, name, *arguments));
       if (func->attrs.Has(kPlain)) {
-        out.Add(Plain(*func, func->attrs.GetString(kPlain), *arguments, pointer_bits));
+        std::vector<Func> called;
+        out.Add(Plain(*func, func->attrs.GetString(kPlain), *arguments, pointer_bits, &called));
+        for (const Func& f : called) out.Add(f);
       }
     }
     out.Add(BodyOf(*func));

@@ -1,0 +1,129 @@
+// Pairs of arguments grow with the square of their number, so nothing is written per pair. The
+// wrapper fills two arrays, a place per argument, and calls one function, which sorts the arguments
+// by their first address and walks over them once:
+//
+//   argument   a        y        z                 sorted     a      z      y
+//   memory     0..64    96..128  48..80            reach      64 ──► 48 < 64: z overlaps a
+//
+// Whatever starts before the end of something that started earlier overlaps it; the furthest end so
+// far tells, once among all arguments and once among outputs alone, since inputs may share memory
+// with each other. What has no elements meets nobody. The names are only put together where there
+// is a fault to report.
+
+#include "loop/pass/host/memory_apart.h"
+
+#include "loop/parse.h"
+#include "loop/pass/packed_abi.h"
+#include "support/check.h"
+
+namespace tenon {
+
+using namespace packed;  // NOLINT(google-build-using-namespace): its words, in a file made of them
+
+namespace {
+
+// Sorted by Shell's method, whose steps shrink to 5/11 each time: short, and in place. `reach` has
+// the furthest end among all arguments and whose it is, then the same among outputs.
+constexpr char kText[] = R"(
+func @host.find_overlap<n: 1..>(starts: i64[n], ends: i64[n], out order: i64[n], out found: i64[2], inputs: i64) kind device {
+  alloc step: index[1] in local
+  alloc hole: index[1] in local
+  alloc reach: i64[4] in local
+  for place in 0..n { order[place] = i64(place) }
+  step[0] = n
+  while step[0] > 1 {
+    step[0] = select(step[0] == 2, 1, step[0] * 5 / 11)
+    for i in 0..n {
+      if step[0] <= i {
+        let moved = order[i]
+        hole[0] = i
+        while step[0] <= hole[0] && starts[index(moved)] < starts[index(order[max(hole[0] - step[0], 0)])] {
+          order[hole[0]] = order[hole[0] - step[0]]
+          hole[0] = hole[0] - step[0]
+        }
+        order[hole[0]] = moved
+      }
+    }
+  }
+  found[0] = -1i64
+  found[1] = -1i64
+  for part in 0..4 { reach[part] = -1i64 }
+  for next in 0..n {
+    let who = order[next]
+    let start = starts[index(who)]
+    let end = ends[index(who)]
+    if start < end {
+      let earlier = select(inputs <= who, 0, 2)
+      if 0i64 <= reach[earlier + 1] && start < reach[earlier] {
+        found[0] = max(who, reach[earlier + 1])
+        found[1] = min(who, reach[earlier + 1])
+      }
+      if reach[1] < 0i64 || reach[0] < end {
+        reach[0] = end
+        reach[1] = who
+      }
+      if inputs <= who && (reach[3] < 0i64 || reach[2] < end) {
+        reach[2] = end
+        reach[3] = who
+      }
+    }
+  }
+}
+)";
+
+Buffer Numbers(const char* name, size_t count) {
+  return BufferNode::Make(name, DType::Int(64), {IndexConst(static_cast<int64_t>(count))},
+                          Scope::kLocal, nullptr, {}, kSlotBytes);
+}
+
+// if 0 <= found[0]: fail, with the names of arguments found[0] and found[1].
+Stmt Report(const std::vector<Occupied>& arguments, const Buffer& found,
+            const std::function<Stmt(Expr output, Expr other)>& fail) {
+  const Buffer names = Numbers("names", arguments.size());
+  StmtList list;
+  list.Open([names](Stmt body) { return Alloc::Make(names, std::move(body)); });
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    list.Add(
+        StoreAt(AddressOf(names), static_cast<int64_t>(i) * kSlotBytes, Text(arguments[i].name)));
+  }
+  auto name = [&](int64_t which) {
+    const Expr number = CastExpr::Make(DType::Index(), Load::Make(found, {IndexConst(which)}));
+    return Call::Make(Intrinsic::kPtrLoad, {AddressOf(names), number * kSlotBytes},
+                      DType::Handle());
+  };
+  list.Add(fail(name(0), name(1)));
+  return If::Make(Le(I64(0), Load::Make(found, {IndexConst(0)})), list.Close());
+}
+
+}  // namespace
+
+Func FindOverlapFunc(const TargetRef& target) {
+  const Expected<Func> parsed = ParseFunc(kText, kFindOverlap);
+  TN_CHECK(parsed, "{}", ToString(parsed.errors()));
+  PrimFunc fields(**parsed);
+  fields.target = target;
+  return PrimFunc::Make(std::move(fields));
+}
+
+void CheckApart(const std::vector<Occupied>& arguments, size_t num_outputs,
+                const std::function<Stmt(Expr output, Expr other)>& fail, StmtList* list) {
+  const size_t n = arguments.size();
+  const Buffer starts = Numbers("starts", n), ends = Numbers("ends", n);
+  const Buffer order = Numbers("order", n), found = Numbers("found", 2);
+  StmtList own;
+  for (const Buffer& b : {starts, ends, order, found}) {
+    own.Open([b](Stmt body) { return Alloc::Make(b, std::move(body)); });
+  }
+  for (size_t i = 0; i < n; ++i) {
+    const Expr place = IndexConst(static_cast<int64_t>(i));
+    own.Add(Store::Make(starts, {place}, arguments[i].start));
+    own.Add(Store::Make(ends, {place}, arguments[i].end));
+  }
+  own.Add(CallFunc::Make(
+      kFindOverlap, {Whole(starts), Whole(ends), Whole(order), Whole(found)},
+      {IndexConst(static_cast<int64_t>(n)), I64(static_cast<int64_t>(n - num_outputs))}));
+  own.Add(Report(arguments, found, fail));
+  list->Add(own.Close());
+}
+
+}  // namespace tenon
