@@ -290,6 +290,8 @@ Expected<Builder::Inferred> Builder::Infer(Node node) {
   Inferred inferred{.types = std::move(*out)};
   const TensorType& first = inferred.types[0].tensor();
   if (known_left_ > 0) inferred.elements = InferElements(view, first);
+  // All of its elements are known, whatever they would have been computed from.
+  if (StaticCount(first.dims) == 0 && !first.layout) inferred.elements = Elements();
   for (const Expr& c : constraints) {
     // Requirements are checked where a call begins.
     if (const Expr simple = SimplifyDim(c); MentionsCount(simple)) {

@@ -183,6 +183,13 @@ static Expr DataIndex(const Expr& raw, const Expr& dim) {
   return Clamp(Select::Make(Lt(i, IndexConst(0)), i + dim, i), dim);
 }
 
+// Where an axis has no elements there is nothing to read: 0.
+static Expr ElementAt(const Operand& x, const Indices& at) {
+  const bool is_empty =
+      std::any_of(x.dims.begin(), x.dims.end(), [](const Expr& d) { return IsZero(d); });
+  return is_empty ? MakeConst(x.dtype, 0) : x.at(at);
+}
+
 static Expr DefineGather(const OpContext& op, const Indices& out) {
   size_t axis = static_cast<size_t>(op.Int("axis"));
   size_t count = op.in[1].dims.size();
@@ -191,7 +198,7 @@ static Expr DefineGather(const OpContext& op, const Indices& out) {
   Indices in(out.begin(), out.begin() + static_cast<long>(axis));
   in.push_back(DataIndex(op.in[1].at(where), op.in[0].dims[axis]));
   in.insert(in.end(), out.begin() + static_cast<long>(axis + count), out.end());
-  return op.in[0].at(in);
+  return ElementAt(op.in[0], in);
 }
 
 static Expr DefineGatherNd(const OpContext& op, const Indices& out) {
@@ -206,7 +213,7 @@ static Expr DefineGatherNd(const OpContext& op, const Indices& out) {
     in.push_back(DataIndex(op.in[1].at(at), op.in[0].dims[in.size()]));
   }
   in.insert(in.end(), out.begin() + static_cast<long>(lead), out.end());
-  return op.in[0].at(in);
+  return ElementAt(op.in[0], in);
 }
 
 static Expr DefineOneHot(const OpContext& op, const Indices& out) {
@@ -254,7 +261,7 @@ Expr DefineMovement(const OpContext& op, const Indices& out) {
       size_t axis = static_cast<size_t>(op.Int("axis"));
       Indices in = out;
       in[axis] = DataIndex(op.in[1].at(out), op.in[0].dims[axis]);
-      return op.in[0].at(in);
+      return ElementAt(op.in[0], in);
     }
     case OpKind::kGatherNd: return DefineGatherNd(op, out);
     case OpKind::kOneHot: return DefineOneHot(op, out);
