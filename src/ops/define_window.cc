@@ -1,6 +1,7 @@
 // Operators over windows: convolution, pooling, resizing; any number of spatial axes.
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "graph/infer.h"
 #include "ops/define.h"
@@ -88,14 +89,18 @@ static Operand DefineConv(const OpContext& op) {
       })));
 }
 
+// The maximum passes NaN over, which so is its identity: of a window without a number it is what
+// remains.
 static Operand DefineMaximum(const OpContext& op) {
   const Operand& x = op.in[0];
   Window window(*op.node, op.node->attrs.GetInts("kernel"));
+  const Expr none = x.dtype.IsFloat() ? MakeConst(x.dtype, std::numeric_limits<double>::quiet_NaN())
+                                      : LowestOf(x.dtype);
   return Read(te::Compute(op.name, op.out.dims, [&](const Indices& out) {
     std::vector<te::Axis> k = window.Axes();
     auto [element, inside] = WindowElement(x, window, {out[0], out[1]}, out, op.out.dims, k);
-    if (inside) element = Select::Make(inside, element, LowestOf(x.dtype));
-    return te::MaxOf(element, k);
+    if (inside) element = Select::Make(inside, element, none);
+    return te::Body(element, k, BinaryOp::kMax, none);
   }));
 }
 
