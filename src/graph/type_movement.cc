@@ -162,9 +162,26 @@ Expected<TensorType> TypeTile(const OpView& v) {
   return out;
 }
 
+// An index of a constant that no call can have meant. Of an axis without elements any index gives
+// 0.
+static Status CheckIndex(const OpView& v, const Expr& index, int axis) {
+  const Expr& dim = v.in(0).dims[static_cast<size_t>(axis)];
+  const std::optional<int64_t> i = AsInt(index), d = AsInt(dim);
+  if (!i || !d || *d == 0 || (-*d <= *i && *i < *d)) return Ok();
+  return Bad("expected indices in {}..{} into axis {}, but got {}", -*d, *d - 1, axis, *i);
+}
+
+static Status CheckIndices(const OpView& v, int axis) {
+  if (const Elements* indices = v.known(1)) {
+    for (const Expr& index : *indices) TN_RETURN_IF_ERROR(CheckIndex(v, index, axis));
+  }
+  return Ok();
+}
+
 Expected<TensorType> TypeGather(const OpView& v) {
   TN_RETURN_IF_ERROR(RequireIndices(v));
   TN_ASSIGN_OR_RETURN(int axis, Axis(v, "axis", v.in(0).rank()));
+  TN_RETURN_IF_ERROR(CheckIndices(v, axis));
   const std::vector<Expr>&x = v.in(0).dims, &indices = v.in(1).dims;
   std::vector<Expr> dims(x.begin(), x.begin() + axis);
   dims.insert(dims.end(), indices.begin(), indices.end());
@@ -180,6 +197,7 @@ Expected<TensorType> TypeGatherElements(const OpView& v) {
                DimsText(x));
   }
   TN_ASSIGN_OR_RETURN(int axis, Axis(v, "axis", v.in(0).rank()));
+  TN_RETURN_IF_ERROR(CheckIndices(v, axis));
   for (size_t i = 0; i < x.size(); ++i) {
     std::optional<int64_t> have = AsInt(x[i]), want = AsInt(indices[i]);
     if (static_cast<int>(i) != axis && have && want && *want > *have) {
@@ -212,6 +230,10 @@ Expected<TensorType> TypeGatherNd(const OpView& v) {
   for (int64_t i = 0; i < batch; ++i) {
     TN_RETURN_IF_ERROR(
         RequireEqual(v, x[static_cast<size_t>(i)], indices[static_cast<size_t>(i)], "batch dims"));
+  }
+  for (int64_t k = 0; v.known(1) && k < static_cast<int64_t>(v.known(1)->size()); ++k) {
+    TN_RETURN_IF_ERROR(
+        CheckIndex(v, (*v.known(1))[static_cast<size_t>(k)], static_cast<int>(batch + k % *q)));
   }
   std::vector<Expr> dims(indices.begin(), indices.end() - 1);
   dims.insert(dims.end(), x.begin() + batch + *q, x.end());

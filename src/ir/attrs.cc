@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "support/strings.h"
 
 namespace tenon {
@@ -44,7 +46,24 @@ Attrs::Attrs(Attrs&&) noexcept = default;
 Attrs& Attrs::operator=(const Attrs&) = default;
 Attrs& Attrs::operator=(Attrs&&) noexcept = default;
 Attrs::~Attrs() = default;
-bool operator==(const Attrs& a, const Attrs& b) { return a.items_ == b.items_; }
+
+// A value is equal to itself, NaN included.
+static bool IsSame(double a, double b) { return a == b || (a != a && b != b); }
+static bool IsSame(const AttrValue& a, const AttrValue& b) {
+  const auto *x = std::get_if<double>(&a), *y = std::get_if<double>(&b);
+  if (x && y) return IsSame(*x, *y);
+  const auto* list = std::get_if<std::vector<double>>(&a);
+  const auto* other = std::get_if<std::vector<double>>(&b);
+  if (!list || !other) return a == b;
+  return std::equal(list->begin(), list->end(), other->begin(), other->end(),
+                    [](double u, double v) { return IsSame(u, v); });
+}
+
+bool operator==(const Attrs& a, const Attrs& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const auto& u, const auto& v) {
+    return u.first == v.first && IsSame(u.second, v.second);
+  });
+}
 
 void Attrs::Set(std::string name, AttrValue value) {
   items_.insert_or_assign(std::move(name), std::move(value));

@@ -33,9 +33,18 @@ std::string Diagnostic::ToJson() const {
   return out + "]}";
 }
 
+// A message may quote what a file says, and a file may say anything, at any length.
+static std::string Shortened(std::string message) {
+  constexpr size_t kMost = 4000;
+  if (message.size() <= kMost) return message;
+  size_t end = kMost;
+  while (end > 0 && (static_cast<unsigned char>(message[end]) & 0xC0) == 0x80) --end;
+  return fmt::format("{}… ({} bytes)", message.substr(0, end), message.size());
+}
+
 Diagnostic MakeError(std::string message, SourceLoc loc) {
   Diagnostic d;
-  d.message = std::move(message);
+  d.message = Shortened(std::move(message));
   d.loc = std::move(loc);
   return d;
 }

@@ -244,6 +244,12 @@ def graphs():
         callee = f"f{i - 1}"
         bomb += function(f"f{i}", [node(callee, "x", "t", domain="my"), node(callee, "t", "y", domain="my")])
     yield "exponential_functions", model([node("f39", "x", "y", domain="my")], [X], more=bomb)
+    yield "functions_of_one_name", model([node("f", "x", "y", domain="my")], [X], more=function("f", [node("Relu", "x", "y")]) +
+                                         function("f", [node("Neg", "x", "y")]))
+    yield "output_of_another_shape", model([node("Relu", "x", "y")], [X], [value("y", 3, 2)])
+    yield "output_of_another_rank", model([node("Relu", "x", "y")], [X], [value("y", "n")])
+    yield "initializer_of_another_shape", model([node("Add", "x w", "y")], [X, value("w", 2, 3)], ["y"], [weight("w", 3)])
+    yield "initializer_of_another_type", model([node("Add", "x w", "y")], [X, value("w", 3, elem=INT64)], ["y"], [weight("w", 3)])
     yield "sparse_initializer", model([node("Relu", "x", "y")], [X], ["y"], (), data(15, b""))
     yield "sparse_constant", model([node("Constant", "", "y", data(1, "sparse_value") + data(22, b"") + number(20, 11))])
     yield "symbolic_dim_of_two_sizes", model([node("Add", "a b", "y")], [value("a", "n", 4), value("b", "n", 4)])
@@ -275,6 +281,8 @@ def tensors():
     yield "external_hidden_parent", with_weight(external("w", [3], location="a/../../make_models.py"))
     yield "external_empty", with_weight(external("w", [3], location=""))
     yield "external_memory_marker", with_weight(external("w", [3], location="*/_ORT_MEM_ADDR_/*", offset="140000000000", length="12"))
+    yield "external_key_twice", with_weight(tensor("w", [3], raw=False, elem=FLOAT, more=b"".join(
+        data(13, data(1, k) + data(2, v)) for k, v in (("location", "external.bin"), ("offset", "0"), ("offset", "4"))) + number(14, 1)))
     yield "external_device", with_weight(external("w", [3], location="/dev/zero"))
     yield "int4_raw_data_short", with_weight(tensor("w", [2, 3], raw=b"12", elem=22))
     yield "external_without_location", with_weight(external("w", [3], offset="0"))
@@ -295,6 +303,7 @@ def attributes():
     yield "axis_out_of_range", one("Softmax", axis=2)
     yield "axis_int64_min", one("Softmax", axis=I64_MIN)
     yield "axes_twice", one("Unsqueeze", "x a", [ints("a", 0, 0)])
+    yield "perm_of_200000", one("Transpose", perm=[0] * 200000)
     yield "perm_twice", one("Transpose", perm=[0, 0])
     yield "kernel_0", pool(kernel_shape=[0, 2])
     yield "kernel_larger_than_input", pool(kernel_shape=[9, 9])
@@ -343,6 +352,9 @@ def shapes():
     yield "concat_ranks", one("Concat", "x w", [weight("w", 3)], axis=0)
     yield "gather_constant_index", model([node("Gather", "s i", "t"), node("Expand", "x t", "y", name="expand")], [X], ["y"],
                                          [ints("s", 1, 2, 3), ints("i", 7)])
+    yield "gather_index", one("Gather", "x i", [ints("i", 0, -2, 2)])
+    yield "gather_elements_index", one("GatherElements", "x i", [tensor("i", [1, 3], [0, 1, -3])])
+    yield "gather_nd_index", one("GatherND", "x i", [tensor("i", [2, 2], [1, 2, 0, 3])])
     yield "expand_incompatible", one("Expand", "x s", [ints("s", 4, 3)])
     yield "tile_rank", one("Tile", "x r", [ints("r", 2)])
     yield "tile_negative", one("Tile", "x r", [ints("r", 2, -1)])
@@ -392,6 +404,7 @@ def names():
     yield "nul", named(b"x\x00y", b"\x00", b"n\x00ode")
     yield "newline_and_quotes", named("x\n'\"", "y\r", "n\n\"'\\ode")
     yield "path", named("../../etc/passwd", "$(touch pwned)", "../../bad")
+    yield "escape", named("x\x1b[31m", "y", "n\x1b]0;title\x07ode")
     yield "too_long", named("x", "y", "n" * (2**16 + 1))
     yield "long", named("x", "y", "n" * 2**16)
 

@@ -105,6 +105,21 @@ def add_empty_tensors():
     one("empty_resize", "Resize", [empty(0, 1, 2, 2), None, floats(1, 1, 2, 2)], constants=(2,), expect=[empty(0, 1, 4, 4)])
 
 
+    for m, k, n in ((0, 3, 2), (2, 0, 3), (2, 3, 0), (0, 0, 5), (1, 0, 1)):
+        one(f"empty_matmul_known_{m}_{k}_{n}", "MatMul", [rand(m, k), rand(k, n)], constants=(1,), expect=[np.zeros((m, n), f32)])
+        bias = rand(n)
+        one(f"empty_gemm_known_{m}_{k}_{n}", "Gemm", [rand(m, k), rand(k, n), bias], constants=(1, 2), expect=[np.zeros((m, n), f32) + bias])
+    for name, x, w, b in (("batch", (0, 3, 5, 5), (4, 3, 3, 3), 4), ("channels", (1, 3, 5, 5), (0, 3, 3, 3), 0), ("depth", (2, 0, 5, 5), (4, 0, 3, 3), 4)):
+        expect = [np.zeros((x[0], w[0], 3, 3), f32)]
+        for constants in ((), (1, 2)):
+            one(f"empty_conv_{name}_{len(constants)}", "Conv", [rand(*x), rand(*w), empty(b)], constants=constants, expect=expect)
+    # Indices into an axis without elements are out of range, whatever they are; nothing is read.
+    one("gather_from_nothing", "Gather", [empty(0, 4), ints(0, 1)], expect=[np.zeros((2, 4), f32)])
+    one("gather_from_nothing_inner", "Gather", [empty(3, 0), ints(0, -1)], axis=1, expect=[np.zeros((3, 2), f32)])
+    one("gather_elements_from_nothing", "GatherElements", [empty(0, 4), ints([0, 1, 0, 5])], expect=[np.zeros((1, 4), f32)])
+    one("gather_nd_from_nothing", "GatherND", [empty(0, 4), ints([0], [3])], expect=[np.zeros((2, 4), f32)])
+
+
 def add_scalars_and_bool():
     one("scalar_add", "Add", [scalar(1.5), scalar(2)])
     one("scalar_gather", "Gather", [rand(4), scalar(-1, i64)])
@@ -203,6 +218,43 @@ def saturated(x, dtype):
             return 0
         return info.max if v >= info.max else info.min if v <= info.min else int(v)
     return np.array([element(float(v)) for v in x], dtype)
+
+
+def add_windows_of_nan():
+    """A window of nothing but NaN gives NaN, others their largest number, in every algorithm."""
+    for name, shape, attrs in (("plain", (1, 1, 4, 4), {}), ("blocked", (1, 32, 6, 6), {}), ("padded", (1, 16, 5, 5), {"pads": [1, 1, 1, 1]}),
+                               ("strided", (2, 3, 7, 9), {"strides": [2, 2]}), ("ceil", (1, 8, 5, 5), {"strides": [2, 2], "ceil_mode": 1})):
+        for kind in ("all", "some"):
+            x = rand(*shape)
+            x[..., :3, :3] = NAN if kind == "all" else x[..., :3, :3]
+            x[..., -1, -1] = NAN
+            padded = np.full(shape[:2] + tuple(d + 2 * ("pads" in attrs) + ("ceil_mode" in attrs) for d in shape[2:]), NAN, f32)
+            at = 1 if "pads" in attrs else 0
+            padded[..., at:at + shape[2], at:at + shape[3]] = x
+            windows = np.lib.stride_tricks.sliding_window_view(padded, (2, 2), (2, 3))
+            step = attrs.get("strides", [1, 1])
+            windows = windows[:, :, ::step[0], ::step[1]]
+            if "ceil_mode" not in attrs:
+                n = [(d + 2 * at - 2) // s + 1 for d, s in zip(shape[2:], step)]
+                windows = windows[:, :, :n[0], :n[1]]
+            one(f"max_pool_nan_{name}_{kind}", "MaxPool", [x], opset=12, kernel_shape=[2, 2], expect=[np.nanmax(windows, (-1, -2))], **attrs)
+    one("max_pool_nan_indices", "MaxPool", [np.full((1, 1, 3, 3), NAN, f32)], outputs=2, opset=12, kernel_shape=[2, 2],
+        expect=[np.full((1, 1, 2, 2), NAN, f32), ints([[0, 1], [3, 4]]).reshape(1, 1, 2, 2)])
+    one("global_max_pool_nan", "GlobalMaxPool", [np.full((1, 4, 3, 3), NAN, f32)], expect=[np.full((1, 4, 1, 1), NAN, f32)])
+
+
+def add_far_ends():
+    """Steps and bounds at the ends of 64 bits."""
+    most, least = 2**63 - 1, -2**63
+    for name, start, end, step in (("long", 0, most, most), ("longer", 3, most, 2**62), ("back", -1, least, least), ("back_long", -2, least, -most)):
+        x = rand(5, 3)
+        one(f"slice_step_{name}", "Slice", [x, ints(start), ints(end), ints(0), ints(step)], constants=(1, 2, 3, 4), expect=[x[start:end:step] if abs(step) < most else x[[start]]])
+    for name, start, end, step in (("top", most - 5, most, 2), ("bottom", least + 5, least, -3), ("across", least, most, 2**62), ("back", most, least, least),
+                                   ("down", most, least, -2**62)):
+        want = [v for v in range(start, end, step)]
+        one(f"range_{name}", "Range", [scalar(start, i64), scalar(end, i64), scalar(step, i64)], constants=(0, 1, 2), expect=[np.array(want, i64)])
+    one("nan_attribute", "LeakyRelu", [floats(-1, 2)], alpha=NAN, expect=[floats(NAN, 2)])
+    one("nan_epsilon", "LayerNormalization", [rand(2, 4), rand(4)], epsilon=NAN, expect=[np.full((2, 4), NAN, f32)])
 
 
 def add_casts():
@@ -583,7 +635,7 @@ def main() -> int:
     faulthandler.dump_traceback_later(run_node_tests.STANDSTILL_SECONDS, repeat=True)
     onnxruntime.set_default_logger_severity(4)
     with np.errstate(all="ignore"):
-        for section in (add_empty_tensors, add_scalars_and_bool, add_integers, add_nan_and_infinity, add_casts, add_indices,
+        for section in (add_empty_tensors, add_scalars_and_bool, add_integers, add_nan_and_infinity, add_windows_of_nan, add_far_ends, add_casts, add_indices,
                         add_old_operator_sets, add_several_results, add_integer_contractions, add_narrow_sums,
                         add_branches, add_loops, add_windows, add_sizes, add_graphs):
             section()

@@ -9,6 +9,8 @@
 
 #include <cerrno>
 #include <charconv>
+#include <filesystem>
+#include <set>
 #include <system_error>
 
 #include "support/strings.h"
@@ -76,6 +78,11 @@ int OpenBeneath(int directory, const std::string& location) {
   return OpenStepwise(directory, location);
 }
 
+int OpenIn(const std::string& root, const std::string& location) {
+  const Descriptor directory(open(root.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  return directory.get() < 0 ? -1 : OpenBeneath(directory.get(), location);
+}
+
 Expected<uint64_t> ParseNumber(std::string_view text, const char* key) {
   uint64_t value = 0;
   auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -88,6 +95,26 @@ Expected<uint64_t> ParseNumber(std::string_view text, const char* key) {
 
 }  // namespace
 
+// What a location with links on its way stands for, which is then opened without any: where it
+// changes in between, that fails.
+int ExternalData::OpenLinked(const std::string& location) const {
+  namespace fs = std::filesystem;
+  std::error_code fault;
+  const fs::path file = fs::canonical(fs::path(directory_) / location, fault);
+  if (fault) {
+    errno = fault.value();
+    return -1;
+  }
+  for (const std::string& allowed : {directory_, linked_}) {
+    if (allowed.empty()) continue;
+    const fs::path root = fs::canonical(allowed, fault);
+    const fs::path inside = fault ? fs::path() : file.lexically_relative(root);
+    if (!inside.empty() && *inside.begin() != "..") return OpenIn(root.string(), inside.string());
+  }
+  errno = ELOOP;
+  return -1;
+}
+
 Expected<std::shared_ptr<const graph::WeightFile>> ExternalData::Open(const std::string& location) {
   if (auto it = files_.find(location); it != files_.end()) return it->second;
   TN_RETURN_IF_ERROR(CheckLocation(location));
@@ -95,11 +122,10 @@ Expected<std::shared_ptr<const graph::WeightFile>> ExternalData::Open(const std:
     return MakeError(fmt::format("cannot open external data {} in {}: {}", Quoted(location),
                                  Quoted(directory_), why));
   };
-  Descriptor directory(open(directory_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (directory.get() < 0) return fail(std::generic_category().message(errno));
-  Descriptor file(OpenBeneath(directory.get(), location));
+  Descriptor file(OpenIn(directory_, location));
+  if (file.get() < 0 && errno == ELOOP) file = Descriptor(OpenLinked(location));
   if (file.get() < 0) {
-    return fail(errno == ELOOP   ? "symbolic links are not followed"
+    return fail(errno == ELOOP   ? "it is a link that leads out of the model's folder"
                 : errno == EXDEV ? "it leaves the directory"
                                  : std::generic_category().message(errno));
   }
@@ -120,7 +146,10 @@ Expected<graph::Payload> ExternalData::Find(const TensorProto& tensor, uint64_t 
   std::optional<std::string> location;
   uint64_t offset = 0;
   std::optional<uint64_t> length;
+  std::set<std::string_view> seen;
   for (const auto& [key, value] : tensor.external_data) {
+    if (!seen.insert(key).second)
+      return MakeError(fmt::format("external data key {} is given twice", Quoted(key)));
     if (key == "location") {
       location = std::string(value);
     } else if (key == "offset") {

@@ -55,10 +55,10 @@ struct Scope {
 class Importer : private RegionImporter {
  public:
   Importer(std::shared_ptr<const WeightFile> file, const ImportOptions& options,
-           std::string external_data_dir)
+           ExternalData external)
       : file_(std::move(file)),
         options_(options),
-        external_(std::move(external_data_dir)),
+        external_(std::move(external)),
         shapes_(builder_.graph(), options.shapes) {}
 
   Expected<graph::Graph> Run(const ModelProto& model);
@@ -86,6 +86,7 @@ class Importer : private RegionImporter {
   void ImportInitializers(const GraphProto& g);
   void ImportInputs(const GraphProto& g);
   Expected<TensorType> InputType(const ValueInfoProto& input);
+  Status CheckDeclared(const ValueInfoProto& declared, const TensorType& type) const;
   void ImportNode(const NodeProto& node, size_t index);
   Status RunImporter(const NodeProto& node, const OpRow& row, const std::string& item,
                      std::vector<ValueId> inputs);
@@ -303,11 +304,43 @@ Expected<TensorType> Importer::InputType(const ValueInfoProto& input) {
   return type;
 }
 
+// A constant, or what the nodes give, beside what the model says it is. What a model leaves open,
+// and sizes that are not known yet, say nothing.
+Status Importer::CheckDeclared(const ValueInfoProto& declared, const TensorType& type) const {
+  if (declared.kind != ValueInfoProto::Kind::kTensor) return Ok();
+  if (declared.elem_type != 0) {
+    TN_ASSIGN_OR_RETURN(const DType dtype, ToDType(declared.elem_type));
+    if (dtype != type.dtype) {
+      return MakeError(fmt::format("expected {} as the model declares, but it is {}",
+                                   dtype.ToString(), type.dtype.ToString()));
+    }
+  }
+  // Sizes that the user changes change others, which the model still declares.
+  if (!declared.has_shape || !overruled_.empty()) return Ok();
+  bool fits = declared.shape.size() == type.dims.size();
+  std::vector<std::string> dims;
+  for (size_t i = 0; i < declared.shape.size(); ++i) {
+    const DimProto& d = declared.shape[i];
+    const bool is_number = d.kind == DimProto::Kind::kValue;
+    dims.push_back(is_number ? std::to_string(d.value) : "?");
+    const std::optional<int64_t> found = fits ? AsInt(type.dims[i]) : std::nullopt;
+    if (is_number && found && *found != d.value) fits = false;
+  }
+  if (fits) return Ok();
+  return MakeError(fmt::format("expected the shape [{}] as the model declares, but it is {}",
+                               Join(dims, ", "), graph::DimsText(type.dims)));
+}
+
 void Importer::ImportInputs(const GraphProto& g) {
   std::vector<const ValueInfoProto*> inputs;
   for (const ValueInfoProto& input : g.inputs) {
-    if (!scope_->values.contains(input.name))
-      inputs.push_back(&input);  // else an initializer fixes the value
+    const auto fixed = scope_->values.find(input.name);
+    if (fixed == scope_->values.end()) {
+      inputs.push_back(&input);
+    } else if (fixed->second != kPoisoned) {  // by an initializer
+      if (Status same = CheckDeclared(input, builder().type(fixed->second)); !same)
+        Report(std::move(same.errors()), "initializer " + Quoted(input.name));
+    }
   }
   for (const ValueInfoProto* input : inputs) {
     Status bound = shapes_.Bind(*input);
@@ -377,15 +410,9 @@ void Importer::ImportOutputs(const GraphProto& g) {
     const ValueId v = Find(output.name);
     if (v == kPoisoned) continue;
     const std::string item = "output " + Quoted(output.name);
-    if (output.kind == ValueInfoProto::Kind::kTensor && output.elem_type != 0) {
-      Expected<DType> declared = ToDType(output.elem_type);
-      if (!declared) {
-        Report(std::move(declared.errors()), item);
-      } else if (*declared != builder().type(v).dtype) {
-        Report({MakeError(fmt::format("expected {} as the model declares, but the nodes give {}",
-                                      declared->ToString(), builder().type(v).dtype.ToString()))},
-               item);
-      }
+    if (builder().graph().IsTensor(v)) {
+      if (Status same = CheckDeclared(output, builder().type(v)); !same)
+        Report(std::move(same.errors()), item);
     }
     builder().Output(std::string(output.name), v);
   }
@@ -425,18 +452,24 @@ Expected<graph::Graph> ImportOnnx(std::shared_ptr<const WeightFile> model,
   TN_ASSIGN_OR_RETURN(ModelProto proto, ReadModel(model->map.text(), model->path, options.limits));
   std::deque<std::string> names;
   TN_RETURN_IF_ERROR(InlineFunctions(&proto, options.limits.max_nodes, &names, model->path));
-  return Importer(model, options, options.external_data_dir).Run(proto);
+  return Importer(model, options, {options.external_data_dir, options.linked_data_dir}).Run(proto);
 }
 
 Expected<graph::Graph> ImportOnnx(const std::string& path, const ImportOptions& options) {
   TN_ASSIGN_OR_RETURN(MappedFile map, MappedFile::Open(path));
   auto file = std::make_shared<const WeightFile>(path, std::move(map));
   ImportOptions with_directory = options;
-  if (with_directory.external_data_dir.empty()) {
-    const std::string parent = std::filesystem::path(path).parent_path().string();
-    with_directory.external_data_dir = parent.empty() ? "." : parent;
-  }
+  with_directory.external_data_dir = ExternalDataDirectory(path, options.external_data_dir);
+  std::error_code none;
+  if (options.external_data_dir.empty())
+    with_directory.linked_data_dir = std::filesystem::canonical(path, none).parent_path().string();
   return ImportOnnx(std::move(file), with_directory);
+}
+
+std::string ExternalDataDirectory(const std::string& path, const std::string& given) {
+  if (!given.empty()) return given;
+  const std::string parent = std::filesystem::path(path).parent_path().string();
+  return parent.empty() ? "." : parent;
 }
 
 }  // namespace tenon::onnx

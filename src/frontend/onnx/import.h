@@ -35,12 +35,20 @@ struct ImportOptions {
   std::map<std::string, std::vector<DimSpec>> shapes;
   /// Where external data lies; empty: the model's directory. Nothing outside it is opened.
   std::string external_data_dir;
+  /// Links in that directory may lead here, too.
+  std::string linked_data_dir;
   ReadLimits limits;
 };
+
+/// Where the external data of the model at `path` lies: in `given` or, where that is empty, beside
+/// the model.
+std::string ExternalDataDirectory(const std::string& path, const std::string& given);
 
 /// Imports the model at `path`. The graph verifies, has the model's metadata, and refers to weights
 /// in the mapped files. Operators that are not known are reported all at once, with their nodes;
 /// other errors name node and tensor.
+/// Where the model is a link and no directory is given, its weights may be links into the folder
+/// that its own leads to, as in the caches of model hubs.
 Expected<graph::Graph> ImportOnnx(const std::string& path, const ImportOptions& options = {});
 
 /// The same from an open mapping. External data is an error where `options.external_data_dir` is

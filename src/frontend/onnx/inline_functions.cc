@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <map>
+#include <set>
 #include <tuple>
 #include <unordered_map>
 
@@ -178,6 +179,12 @@ class Inliner {
 Status InlineFunctions(ModelProto* model, size_t max_nodes, std::deque<std::string>* names,
                        const std::string& file) {
   if (model->functions.empty()) return Ok();
+  std::set<FunctionId> known;
+  for (const FunctionProto& f : model->functions) {
+    if (known.emplace(f.domain, f.name, f.overload).second) continue;
+    return MakeError("two functions have this name",
+                     {.file = file, .item = "function " + graph::Quoted(f.name)});
+  }
   Inliner inliner(*model, max_nodes, names);
   for (size_t round = 0; round <= model->functions.size(); ++round) {
     Expected<bool> found = inliner.Expand(&model->graph.nodes);

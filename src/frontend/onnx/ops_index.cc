@@ -111,7 +111,15 @@ Expected<Expr> RangeSize(const OpContext& c) {
   TN_ASSIGN_OR_RETURN(Elements start, c.Known(0, "start"));
   TN_ASSIGN_OR_RETURN(Elements limit, c.Known(1, "limit"));
   TN_ASSIGN_OR_RETURN(int64_t delta, c.KnownInt(2, "delta"));
-  if (delta == 0 || delta == INT64_MIN)
+  if (delta == 0) return c.Error("expected a range with a sensible delta, but got {}", delta);
+  const std::optional<int64_t> from = AsInt(start[0]), to = AsInt(limit[0]);
+  if (from && to) {
+    // The way from one end of the integers to the other takes a bit more than they have.
+    const __int128 way = static_cast<__int128>(*to) - *from;
+    const __int128 size = way / delta + (way % delta != 0 && (way < 0) == (delta < 0) ? 1 : 0);
+    return IndexConst(static_cast<int64_t>(std::clamp<__int128>(size, 0, int64_t{1} << 62)));
+  }
+  if (delta == INT64_MIN)
     return c.Error("expected a range with a sensible delta, but got {}", delta);
   const Expr way =
       delta > 0 ? graph::DimSub(limit[0], start[0]) : graph::DimSub(start[0], limit[0]);

@@ -182,6 +182,8 @@ Status SliceAxis(const OpContext& c, size_t axis, const Expr& start, const Expr&
   const Expr& dim = c.Dims(0)[axis];
   const Expr zero = IndexConst(0), one = IndexConst(1);
   if (step == 0) return c.Error("expected slice steps other than 0 (axis {})", axis);
+  // Longer than any axis: such a step takes one element.
+  step = std::clamp(step, -graph::Limits::kElements, graph::Limits::kElements);
   if (step > 0) {
     TN_ASSIGN_OR_RETURN(Expr from, ClampBound(c, start, dim, zero, dim));
     TN_ASSIGN_OR_RETURN(Expr to, ClampBound(c, end, dim, zero, dim));
@@ -191,10 +193,7 @@ Status SliceAxis(const OpContext& c, size_t axis, const Expr& start, const Expr&
     const Expr last = DimSub(dim, one);
     TN_ASSIGN_OR_RETURN(Expr from, ClampBound(c, start, dim, zero, last));
     TN_ASSIGN_OR_RETURN(Expr to, ClampBound(c, end, dim, IndexConst(-1), last));
-    // -INT64_MIN does not exist, but any step that long takes one element.
-    const int64_t stride = step == INT64_MIN ? INT64_MAX : -step;
-    spec->sizes[axis] =
-        DimMax(zero, DimCeilDiv(DimSub(from, to), IndexConst(std::min(stride, int64_t{1} << 40))));
+    spec->sizes[axis] = DimMax(zero, DimCeilDiv(DimSub(from, to), IndexConst(-step)));
     spec->starts[axis] = from;
   }
   spec->steps[axis] = IsOne(spec->sizes[axis]) ? 1 : step;

@@ -77,16 +77,50 @@ TEST_F(ExternalDataTest, RefusesLinksAndSpecialFiles) {
   fs::create_directory_symlink(root_, root_ / "model/dir");
   fs::create_hard_link(root_ / "secret.bin", root_ / "model/hard.bin");
   ASSERT_EQ(mkfifo((root_ / "model/fifo").c_str(), 0600), 0);
-  EXPECT_NE(Load({{"location", "link.bin"}}).find("symbolic links are not followed"),
+  EXPECT_NE(Load({{"location", "link.bin"}}).find("a link that leads out of the model's folder"),
             std::string::npos)
       << Load({{"location", "link.bin"}});
-  EXPECT_NE(Load({{"location", "dir/secret.bin"}}).find("symbolic links are not followed"),
+  EXPECT_NE(Load({{"location", "dir/secret.bin"}}).find("leads out of the model's folder"),
+            std::string::npos);
+  fs::create_symlink("link.bin", root_ / "model/again.bin");
+  EXPECT_NE(Load({{"location", "again.bin"}}).find("leads out of the model's folder"),
             std::string::npos);
   EXPECT_NE(Load({{"location", "hard.bin"}}).find("it has several hard links"), std::string::npos);
   EXPECT_NE(Load({{"location", "fifo"}}).find("it is not a regular file"), std::string::npos);
   EXPECT_NE(Load({{"location", "sub"}}).find("it is not a regular file"), std::string::npos);
   EXPECT_NE(Load({{"location", "missing.bin"}}).find("No such file or directory"),
             std::string::npos);
+}
+
+TEST_F(ExternalDataTest, FollowsLinksThatStayInside) {
+  fs::create_symlink("../w.bin", root_ / "model/sub/up.bin");
+  fs::create_directory_symlink(root_ / "model/sub", root_ / "model/same");
+  EXPECT_EQ(Load({{"location", "sub/up.bin"}}), "");
+  EXPECT_EQ(first_byte_, 1);
+  EXPECT_EQ(Load({{"location", "same/w.bin"}}), "");
+  EXPECT_EQ(first_byte_, 2);
+  fs::create_symlink("nowhere.bin", root_ / "model/dangling.bin");
+  EXPECT_NE(Load({{"location", "dangling.bin"}}).find("No such file"), std::string::npos);
+}
+
+// A hub keeps files under the names of their contents, and models are folders of links to them.
+TEST_F(ExternalDataTest, FollowsTheLinksOfAHubsCache) {
+  EXPECT_EQ(Load({{"location", "w.bin"}}), "");
+  fs::create_directories(root_ / "blobs");
+  fs::create_directories(root_ / "snapshots/main/onnx");
+  fs::rename(root_ / "model/m.onnx", root_ / "blobs/aa");
+  fs::rename(root_ / "model/w.bin", root_ / "blobs/bb");
+  fs::create_symlink("../../../blobs/aa", root_ / "snapshots/main/onnx/m.onnx");
+  fs::create_symlink("../../../blobs/bb", root_ / "snapshots/main/onnx/w.bin");
+  const std::string path = (root_ / "snapshots/main/onnx/m.onnx").string();
+  EXPECT_TRUE(ImportOnnx(path));
+  // Not where the model itself is no link to there, or another directory was given.
+  ImportOptions given;
+  given.external_data_dir = (root_ / "snapshots/main/onnx").string();
+  EXPECT_FALSE(ImportOnnx(path, given));
+  fs::remove(path);
+  fs::copy(root_ / "blobs/aa", path);
+  EXPECT_FALSE(ImportOnnx(path));
 }
 
 TEST_F(ExternalDataTest, ChecksNumbers) {

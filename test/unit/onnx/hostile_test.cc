@@ -196,8 +196,7 @@ TEST(Hostile, InputTypes) {
       "input 'x': error: expected a tensor; sequences, maps and optionals are not supported");
   Model declared = One("Relu", {{4}});
   declared.Output("x0", kInt64);
-  EXPECT_SAYS(declared,
-              "output 'x0': error: expected i64 as the model declares, but the nodes give f32");
+  EXPECT_SAYS(declared, "output 'x0': error: expected i64 as the model declares, but it is f32");
 }
 
 TEST(Hostile, TensorData) {
