@@ -118,7 +118,7 @@ build() {
   install_packages
   local tests=OFF
   [[ $word != test ]] || tests=ON
-  local options=(-DTENON_PRECOMPILED_HEADERS=ON -DTENON_JOIN_UNITS=ON "-DTENON_BUILD_TESTS=$tests")
+  local options=(-DTENON_PRECOMPILED_HEADERS=ON "-DTENON_BUILD_TESTS=$tests")
   [[ ! -x .venv/bin/python ]] || options+=("-DTENON_PYTHON=$PWD/.venv/bin/python")
   say "configure ($preset)"
   cmake --preset "$preset" "${options[@]}" >"$build_dir.log" 2>&1 || {

@@ -245,6 +245,10 @@ void Worker::ExecAssert(const Assert& n) {
       continue;
     }
     Value v = Eval(part);
+    if (part->dtype.IsHandle()) {  // of a C string
+      message += v.first.i ? reinterpret_cast<const char*>(v.first.i) : "";
+      continue;
+    }
     char number[32];
     std::snprintf(number, sizeof(number), "%g", v.first.f);
     message += part->dtype.IsFloat() ? std::string(number) : std::to_string(v.first.i);
