@@ -113,18 +113,21 @@ make_venv() {
 
 # --- the words ---
 
+# build [TARGET…]: with the tests where the word is one that needs them.
 build() {
   install_packages
+  local tests=OFF
+  [[ $word != test ]] || tests=ON
+  local options=(-DTENON_PRECOMPILED_HEADERS=ON "-DTENON_BUILD_TESTS=$tests")
+  [[ ! -x .venv/bin/python ]] || options+=("-DTENON_PYTHON=$PWD/.venv/bin/python")
   say "configure ($preset)"
-  local options=(-DTENON_PRECOMPILED_HEADERS=ON)
-  [[ ! -x .venv/bin/python ]] || options=("-DTENON_PYTHON=$PWD/.venv/bin/python")
   cmake --preset "$preset" "${options[@]}" >"$build_dir.log" 2>&1 || {
     cat "$build_dir.log" >&2
     die "configuring failed"
   }
   rm -f "$build_dir.log"
-  say "build into $build_dir/"
-  cmake --build --preset "$preset"
+  say "build into $build_dir/ on $(nproc) CPUs; the first time this takes minutes"
+  cmake --build --preset "$preset" ${1:+--target "$@"}
 }
 
 run_tests() {
@@ -135,8 +138,9 @@ run_tests() {
   ctest --test-dir "$build_dir" --output-on-failure --no-tests=error --timeout 900 -j "$(nproc)"
 }
 
+# The compiler and the one program.
 demo() {
-  build
+  build tenon ocr
   make_venv
   local work=$build_dir/demo
   mkdir -p "$work"

@@ -12,6 +12,8 @@
 #include <numeric>
 
 #include "artifact_source.h"
+#include "console.h"
+#include "numbers.h"
 #include "support/file.h"
 #include "support/strings.h"
 #include "support/thread_pool.h"
@@ -98,21 +100,21 @@ int Threads() {
   return threads > 0 ? threads : AvailableCpus();
 }
 
-Status Print(const Statistics& s, const LoadedModel& model, const Arguments& args) {
+Status PrintResults(const Statistics& s, const LoadedModel& model, const Arguments& args) {
   const double peak = PeakResidentMegabytes();
   // Calls of a small model take less than a microsecond.
   const bool small = s.p50 < 0.1;
   const double unit = small ? 1e3 : 1;
-  fmt::print("latency    {:.3f} {} ± {:.3f}   p50 {:.3f}   p90 {:.3f}   p99 {:.3f}   min {:.3f}\n",
-             unit * s.mean, small ? "µs" : "ms", unit * s.deviation, unit * s.p50, unit * s.p90,
-             unit * s.p99, unit * s.min);
-  fmt::print("throughput {:.1f} runs/s on {} thread{}, of {} runs\n", 1e3 / s.mean, Threads(),
-             Threads() == 1 ? "" : "s", s.runs);
-  fmt::print("memory     {:.1f} MB at most; artifact {:.1f} MB\n", peak,
-             static_cast<double>(model.artifact_bytes) / 1e6);
-  fmt::print("loaded in  {:.2f} ms", model.load_seconds * 1e3);
-  if (model.compile_seconds > 0) fmt::print(", compiled in {:.2f} s", model.compile_seconds);
-  fmt::print("\n");
+  Print("latency    {:.3f} {} ± {:.3f}   p50 {:.3f}   p90 {:.3f}   p99 {:.3f}   min {:.3f}\n",
+        unit * s.mean, small ? "µs" : "ms", unit * s.deviation, unit * s.p50, unit * s.p90,
+        unit * s.p99, unit * s.min);
+  Print("throughput {:.1f} runs/s on {} thread{}, of {} runs\n", 1e3 / s.mean, Threads(),
+        Threads() == 1 ? "" : "s", s.runs);
+  Print("memory     {:.1f} MB at most; artifact {:.1f} MB\n", peak,
+        static_cast<double>(model.artifact_bytes) / 1e6);
+  Print("loaded in  {:.2f} ms", model.load_seconds * 1e3);
+  if (model.compile_seconds > 0) Print(", compiled in {:.2f} s", model.compile_seconds);
+  Print("\n");
   if (args.json.empty()) return Ok();
   const nlohmann::ordered_json json = {
       {"mean_ms", s.mean},
@@ -134,6 +136,7 @@ Status Print(const Statistics& s, const LoadedModel& model, const Arguments& arg
 Status BenchModel(Arguments& args, const Common& common) {
   // Before the first call: the pool is made then.
   if (args.threads > 0) setenv("TENON_NUM_THREADS", std::to_string(args.threads).c_str(), 1);
+  if (!args.json.empty()) TN_RETURN_IF_ERROR(args.call.CheckNotRead(args.json, args.model));
   TN_RETURN_IF_ERROR(args.call.ReadFiles());
   TN_ASSIGN_OR_RETURN(LoadedModel model,
                       LoadModel(args.model, args.how, args.call, common.verbose));
@@ -145,7 +148,7 @@ Status BenchModel(Arguments& args, const Common& common) {
   if (model.program.MakesOutputs()) outputs.clear();
   TN_ASSIGN_OR_RETURN(std::vector<double> times,
                       Measure(model.program.Prepare(inputs, outputs), args));
-  return Print(Summarize(std::move(times)), model, args);
+  return PrintResults(Summarize(std::move(times)), model, args);
 }
 
 }  // namespace
@@ -167,15 +170,15 @@ Run AddBench(CLI::App& app, const Common& common) {
       ->check(CLI::Range(1, 4096));
   verb->add_option("--warm-up", args->warm_up, "calls before the measured ones")
       ->group(group)
-      ->check(CLI::NonNegativeNumber)
+      ->check(AtLeast(0))
       ->capture_default_str();
   CLI::Option* repeat = verb->add_option("--repeat", args->repeat, "measure exactly N calls")
                             ->group(group)
-                            ->check(CLI::PositiveNumber);
+                            ->check(AtLeast(1));
   verb->add_option("--duration", args->duration,
                    "measure for so many seconds, three calls at least")
       ->group(group)
-      ->check(CLI::NonNegativeNumber)
+      ->check(AtLeast(0))
       ->excludes(repeat)
       ->capture_default_str();
   verb->add_option("--json", args->json, "also write the figures to a file, as one JSON object")

@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <random>
 #include <set>
 
@@ -111,6 +112,21 @@ Status CallArguments::ReadFiles() {
   return Ok();
 }
 
+Status CallArguments::CheckNotRead(const std::string& output, const std::string& model) const {
+  std::vector<std::string> inputs = {model};
+  for (const std::string& text : files_) {
+    TN_ASSIGN_OR_RETURN(const ArrayPath where, ParseArrayPath("-i", text));
+    inputs.push_back(where.path);
+  }
+  for (const std::string& input : inputs) {
+    std::error_code none;
+    if (!std::filesystem::equivalent(output, input, none)) continue;
+    return MakeError(
+        fmt::format("the output '{}' is a file that is read; it would be replaced", output));
+  }
+  return Ok();
+}
+
 const Tensor* CallArguments::GivenFor(const Parameter& parameter, const Program& program) const {
   const Tensor* given = Find(given_, parameter.name);
   return given || program.inputs().size() != 1 ? given : Find(given_, "");
@@ -209,7 +225,7 @@ Expected<Tensor> CallArguments::Fill(Parameter p, const Sizes& sizes, size_t ind
   }
   TN_ASSIGN_OR_RETURN(Tensor tensor, Tensor::Make(p.dtype, p.shape));
   Normal normal(seed_ + 1000003 * index);
-  bool is_float = p.dtype.code == TN_DL_FLOAT;
+  bool is_float = p.dtype.code == TN_DL_FLOAT || p.dtype.code == TN_DL_BFLOAT;
   for (int64_t i = 0; i < tensor.num_elements(); ++i) {
     double drawn = fill_ == "random" ? normal.Next() : fill_ == "ones" ? 1 : 0;
     // Integers are mostly indices: 0 and 1 are valid in almost every table.

@@ -21,6 +21,8 @@ class CallArguments {
 
   /// Reads the files of -i.
   Status ReadFiles();
+  /// An error where the file that is to be written is one of those, or the model: it would be lost.
+  Status CheckNotRead(const std::string& output, const std::string& model) const;
   /// What ReadFiles read; "" is the name of an array that was given without one.
   const NamedTensors& given() const { return given_; }
   /// Shapes of inputs by name, as --shape has them.

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "compile_arguments.h"
+#include "console.h"
 #include "driver/pipeline.h"
 #include "guard.h"
 #include "loop/pass/pass.h"
@@ -27,22 +28,22 @@ struct Arguments {
 
 // A kernel's row counts all its launches, so that the columns add up.
 void PrintKernels(const std::vector<driver::KernelReport>& kernels) {
-  fmt::print("of all launches of a kernel:\n{:<24} {:<16} {:>8} {:>12} {:>12} {:>12}\n", "kernel",
-             "kind", "launches", "MFLOP", "KB", "est. µs");
+  Print("of all launches of a kernel:\n{:<24} {:<16} {:>8} {:>12} {:>12} {:>12}\n", "kernel",
+        "kind", "launches", "MFLOP", "KB", "est. µs");
   double flops = 0, bytes = 0, micros = 0;
   for (const driver::KernelReport& k : kernels) {
     const auto launches = static_cast<double>(k.launches);
     const double row_flops = launches * static_cast<double>(k.flops) / 1e6;
     const double row_bytes = launches * static_cast<double>(k.bytes) / 1e3;
     const double row_micros = launches * k.estimated_us;
-    fmt::print("{:<24} {:<16} {:>8} {:>12.3f} {:>12.1f} {:>12.1f}\n", k.name, k.kind, k.launches,
-               row_flops, row_bytes, row_micros);
+    Print("{:<24} {:<16} {:>8} {:>12.3f} {:>12.1f} {:>12.1f}\n", k.name, k.kind, k.launches,
+          row_flops, row_bytes, row_micros);
     flops += row_flops;
     bytes += row_bytes;
     micros += row_micros;
   }
-  fmt::print("{:<24} {:<16} {:>8} {:>12.3f} {:>12.1f} {:>12.1f}\n", "total", "", "", flops, bytes,
-             micros);
+  Print("{:<24} {:<16} {:>8} {:>12.3f} {:>12.1f} {:>12.1f}\n", "total", "", "", flops, bytes,
+        micros);
 }
 
 // Passes are parts of the phase "graph" or "kernels"; those of kernels run side by side.
@@ -52,11 +53,9 @@ void PrintTimes(const std::vector<driver::PassTime>& times) {
     return std::find(phases.begin(), phases.end(), t.name) != phases.end();
   };
   for (const bool phases : {true, false}) {
-    fmt::print("\n{:<24} {:>8} {:>12}\n", phases ? "phase" : "pass (sum over threads)", "runs",
-               "ms");
+    Print("\n{:<24} {:>8} {:>12}\n", phases ? "phase" : "pass (sum over threads)", "runs", "ms");
     for (const driver::PassTime& t : times) {
-      if (is_phase(t) == phases)
-        fmt::print("{:<24} {:>8} {:>12.2f}\n", t.name, t.runs, t.seconds * 1e3);
+      if (is_phase(t) == phases) Print("{:<24} {:>8} {:>12.2f}\n", t.name, t.runs, t.seconds * 1e3);
     }
   }
 }
@@ -66,14 +65,14 @@ void PrintReport(const driver::CompileReport& report, const Arguments& args) {
   if (args.time_passes) PrintTimes(report.passes);
   if (args.quiet) return;
   auto megabytes = [](int64_t bytes) { return static_cast<double>(bytes) / 1e6; };
-  fmt::print(
+  Print(
       "\n{}: {:.2f} MB, of which weights {:.2f} MB; working memory {:.2f} MB; compiled in {:.2f} "
       "s\n",
       report.params.empty() ? report.artifact : report.artifact + " and " + report.params,
       megabytes(report.artifact_bytes), megabytes(report.weights_bytes),
       megabytes(report.arena_bytes), report.seconds);
   if (!report.lacks_core_for.empty()) {
-    fmt::print("who uses the object links libtenon_core.a for {} besides\n", report.lacks_core_for);
+    Print("who uses the object links libtenon_core.a for {} besides\n", report.lacks_core_for);
   }
 }
 
@@ -105,7 +104,7 @@ int Compile(Arguments& args, const Common& common) {
   }
   Watchdog watchdog(max_bytes, max_seconds, common);
   driver::CompileOptions& o = args.how.options;
-  o.dump = [](const std::string& text) { fmt::print("{}\n", text); };
+  o.dump = [](const std::string& text) { WriteOut(text + "\n"); };
   Progress progress(common.verbose ? Progress::Lines::kPhasesWithTimes : Progress::Lines::kPhases);
   if (!args.quiet)
     o.progress = [&](const std::string& phase, int64_t done, int64_t total) {

@@ -11,6 +11,7 @@
 #include <cmath>
 #include <cstdlib>
 
+#include "console.h"
 #include "support/file.h"
 
 namespace tenon::tools {
@@ -107,7 +108,7 @@ Watchdog::~Watchdog() {
 
 void Watchdog::Leave(const std::string& message) const {
   RemoveTemporaryFiles();
-  if (isatty(STDERR_FILENO)) fmt::print(stderr, "\r\033[K");  // the line of progress
+  if (isatty(STDERR_FILENO)) WriteError("\r\033[K");  // the line of progress
   _exit(Report({MakeLimitError(message)}, common_));
 }
 

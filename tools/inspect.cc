@@ -8,6 +8,7 @@
 
 #include "artifact_source.h"
 #include "compile_arguments.h"
+#include "console.h"
 #include "describe.h"
 #include "support/strings.h"
 #include "verbs.h"
@@ -19,13 +20,13 @@ namespace {
 struct Arguments {
   std::string file;
   CompileArguments how;
-  bool json = false;
+  bool json = false, verify = false;
 };
 
-// Text of a value from a file: as it stands, without what a terminal would obey, and not too long.
+// Text of a value from a file: on one line, and not too long.
 std::string Shown(std::string text) {
   constexpr size_t kMost = 160;
-  for (char& c : text) c = static_cast<unsigned char>(c) < ' ' || c == '\x7f' ? ' ' : c;
+  for (char& c : text) c = c == '\n' || c == '\t' ? ' ' : c;
   if (text.size() <= kMost) return text;
   return fmt::format("{}… ({} bytes)", text.substr(0, kMost), text.size());
 }
@@ -35,7 +36,7 @@ std::string TextOf(const Json& value) {
 }
 
 void PrintTensors(const char* title, const Json& tensors) {
-  fmt::print("{}:\n", title);
+  Print("{}:\n", title);
   for (const Json& t : tensors) {
     std::vector<std::string> dims;
     if (t.contains("shape")) {
@@ -44,7 +45,7 @@ void PrintTensors(const char* title, const Json& tensors) {
     std::string shape = !t.contains("shape") ? "of unknown shape"
                         : dims.empty()       ? "scalar"
                                              : Join(dims, " x ");
-    fmt::print("  {:<24} {} {}\n", TextOf(t["name"]), TextOf(t["dtype"]), shape);
+    Print("  {:<24} {} {}\n", TextOf(t["name"]), TextOf(t["dtype"]), shape);
   }
 }
 
@@ -55,23 +56,23 @@ void PrintDims(const Json& dims) {
     const bool has_most = most >= 0 && most < std::numeric_limits<int32_t>::max();
     const std::string range = has_most ? fmt::format("{} to {}", d["min"].dump(), most)
                                        : fmt::format("at least {}", d["min"].dump());
-    fmt::print("dim {}: {} in steps of {}\n", TextOf(d["name"]), range, d["step"].dump());
+    Print("dim {}: {} in steps of {}\n", TextOf(d["name"]), range, d["step"].dump());
   }
 }
 
 void PrintMetadata(const Json& json) {
   if (!json.contains("metadata")) return;
-  fmt::print("metadata:\n");
+  Print("metadata:\n");
   for (const auto& [key, value] : json["metadata"].items())
-    fmt::print("  {}: {}\n", Shown(key), TextOf(value));
+    Print("  {}: {}\n", Shown(key), TextOf(value));
 }
 
 void PrintModel(const Json& json) {
-  fmt::print("ONNX model, IR version {}, made by {}\n", json["ir_version"].dump(),
-             TextOf(json["producer"]));
+  Print("ONNX model, IR version {}, made by {}\n", json["ir_version"].dump(),
+        TextOf(json["producer"]));
   if (json.contains("opset")) {
     for (const auto& [domain, version] : json["opset"].items()) {
-      fmt::print("operator set {} {}\n", Shown(domain), version.dump());
+      Print("operator set {} {}\n", Shown(domain), version.dump());
     }
   }
   PrintTensors("inputs", json["inputs"]);
@@ -81,48 +82,48 @@ void PrintModel(const Json& json) {
   for (const auto& [name, count] : json["operators"].items()) operators.emplace_back(name, count);
   std::stable_sort(operators.begin(), operators.end(),
                    [](const auto& a, const auto& b) { return a.second > b.second; });
-  fmt::print("operators:\n");
-  for (const auto& [name, count] : operators) fmt::print("  {:<24} {}\n", Shown(name), count);
-  fmt::print("weights: {}", json["weights"].dump());
+  Print("operators:\n");
+  for (const auto& [name, count] : operators) Print("  {:<24} {}\n", Shown(name), count);
+  Print("weights: {}", json["weights"].dump());
   if (json.contains("weights_bytes"))
-    fmt::print(", {:.1f} MB", json["weights_bytes"].get<double>() / 1e6);
-  fmt::print("\n");
+    Print(", {:.1f} MB", json["weights_bytes"].get<double>() / 1e6);
+  Print("\n");
   PrintMetadata(json);
 }
 
 void PrintKernels(const Json& kernels) {
-  fmt::print("kernels:\n  {:<24} {:<14} {:>8} {:>12} {:>12} {:>12}\n", "name", "kind", "launches",
-             "MFLOP", "KB", "est. µs");
+  Print("kernels:\n  {:<24} {:<14} {:>8} {:>12} {:>12} {:>12}\n", "name", "kind", "launches",
+        "MFLOP", "KB", "est. µs");
   for (const Json& k : kernels) {
-    fmt::print("  {:<24} {:<14} {:>8} {:>12.3f} {:>12.1f} {:>12.1f}\n", TextOf(k["name"]),
-               TextOf(k["kind"]), k.value("launches", int64_t{0}), k.value("flops", 0.0) / 1e6,
-               k.value("bytes", 0.0) / 1e3, k.value("estimated_us", 0.0));
+    Print("  {:<24} {:<14} {:>8} {:>12.3f} {:>12.1f} {:>12.1f}\n", TextOf(k["name"]),
+          TextOf(k["kind"]), k.value("launches", int64_t{0}), k.value("flops", 0.0) / 1e6,
+          k.value("bytes", 0.0) / 1e3, k.value("estimated_us", 0.0));
   }
 }
 
 void PrintArtifact(const Json& json) {
-  fmt::print("Tenon library, ABI version {}, {:.1f} MB, {:.1f} MB of it weights\n",
-             json["abi"].dump(), json["file_bytes"].get<double>() / 1e6,
-             json.value("weights_bytes", 0.0) / 1e6);
-  fmt::print("target: {}\n", json["target"].get<std::string>());
-  fmt::print("triple: {}\n", TextOf(json["triple"]));
+  Print("Tenon library, ABI version {}, {:.1f} MB, {:.1f} MB of it weights\n", json["abi"].dump(),
+        json["file_bytes"].get<double>() / 1e6, json.value("weights_bytes", 0.0) / 1e6);
+  if (json.contains("params")) Print("weights: in {}, beside it\n", TextOf(json["params"]));
+  Print("target: {}\n", json["target"].get<std::string>());
+  Print("triple: {}\n", TextOf(json["triple"]));
   std::vector<std::string> features;
   for (const Json& f : json["features"]) features.push_back(TextOf(f));
-  fmt::print("CPU features needed: {}\n", features.empty() ? "none" : Join(features, " "));
+  Print("CPU features needed: {}\n", features.empty() ? "none" : Join(features, " "));
   for (const Json& f : json["functions"]) {
-    fmt::print("function {}\n", TextOf(f["name"]));
+    Print("function {}\n", TextOf(f["name"]));
     PrintTensors("inputs", f["inputs"]);
     PrintTensors("outputs", f["outputs"]);
     if (f.value("makes_outputs", false))
-      fmt::print("sizes of outputs depend on values: the call makes them\n");
+      Print("sizes of outputs depend on values: the call makes them\n");
   }
   PrintDims(json["dims"]);
   if (!json["kernels"].empty()) PrintKernels(json["kernels"]);
-  fmt::print("working memory: {:.1f} MB\n", json.value("arena_bytes", 0.0) / 1e6);
-  if (json.contains("plan")) fmt::print("memory plan:\n{}\n", json["plan"].get<std::string>());
+  Print("working memory: {:.1f} MB\n", json.value("arena_bytes", 0.0) / 1e6);
+  if (json.contains("plan")) Print("memory plan:\n{}\n", json["plan"].get<std::string>());
   PrintMetadata(json);
   for (const auto& [what, hash] : json["hashes"].items())
-    fmt::print("hash of {}: {}\n", what, TextOf(hash));
+    Print("hash of {}: {}\n", what, TextOf(hash));
 }
 
 Expected<int> InspectFile(Arguments& args, const Common& common) {
@@ -131,14 +132,17 @@ Expected<int> InspectFile(Arguments& args, const Common& common) {
   Diagnostics problems;
   TN_ASSIGN_OR_RETURN(Json json, compiled ? DescribeArtifact(args.file, &problems)
                                           : DescribeModel(args.how.options, &problems));
+  if (args.verify && !compiled) return MakeError("a model has no checksums", {args.file});
+  if (args.verify) TN_RETURN_IF_ERROR(VerifyArtifact(args.file, json));
   if (args.json) {
-    fmt::print("{}\n", json.dump(2, ' ', false, Json::error_handler_t::replace));
+    WriteOut(json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
   } else if (compiled) {
     PrintArtifact(json);
   } else {
     PrintModel(json);
   }
-  std::fflush(stdout);
+  if (args.verify && !args.json) Print("verified: every byte is as it was written\n");
+  FlushOutput();
   return problems.empty() ? kDone : Report(problems, common);
 }
 
@@ -147,7 +151,7 @@ Expected<int> Inspect(Arguments& args, const Common& common) {
   try {
     return InspectFile(args, common);
   } catch (const Json::exception&) {
-    std::fflush(stdout);
+    FlushOutput();
     return MakeError("the library's information about itself is damaged", {args.file});
   }
 }
@@ -161,6 +165,8 @@ Run AddInspect(CLI::App& app, const Common& common) {
       "Of a model: inputs, outputs, operators, metadata, and everything that keeps it from being\n"
       "compiled (exit 1). Of a library: its functions, kernels, memory plan and target.");
   verb->add_option("file", args->file, "an ONNX file or a compiled library")->required();
+  verb->add_flag("--verify", args->verify,
+                 "compare every byte of a library and its weights with their checksums");
   verb->add_flag("--json", args->json, "print one JSON object instead");
   args->how.AddTo(verb);
   return [args, &common]() -> int {

@@ -9,6 +9,7 @@
 #include <limits>
 
 #include "support/file.h"
+#include "verbs.h"
 
 namespace tenon::tools {
 
@@ -22,9 +23,10 @@ struct TypeName {
 };
 
 constexpr TypeName kTypes[] = {
-    {"<f4", {TN_DL_FLOAT, 32, 1}}, {"<f8", {TN_DL_FLOAT, 64, 1}}, {"|b1", {TN_DL_BOOL, 8, 1}},
-    {"|i1", {TN_DL_INT, 8, 1}},    {"<i2", {TN_DL_INT, 16, 1}},   {"<i4", {TN_DL_INT, 32, 1}},
-    {"<i8", {TN_DL_INT, 64, 1}},   {"|u1", {TN_DL_UINT, 8, 1}},   {"<u2", {TN_DL_UINT, 16, 1}},
+    {"<f2", {TN_DL_FLOAT, 16, 1}}, {"<V2", {TN_DL_BFLOAT, 16, 1}}, {"|V2", {TN_DL_BFLOAT, 16, 1}},
+    {"<f4", {TN_DL_FLOAT, 32, 1}}, {"<f8", {TN_DL_FLOAT, 64, 1}},  {"|b1", {TN_DL_BOOL, 8, 1}},
+    {"|i1", {TN_DL_INT, 8, 1}},    {"<i2", {TN_DL_INT, 16, 1}},    {"<i4", {TN_DL_INT, 32, 1}},
+    {"<i8", {TN_DL_INT, 64, 1}},   {"|u1", {TN_DL_UINT, 8, 1}},    {"<u2", {TN_DL_UINT, 16, 1}},
     {"<u4", {TN_DL_UINT, 32, 1}},  {"<u8", {TN_DL_UINT, 64, 1}},
 };
 
@@ -71,8 +73,9 @@ class HeaderReader {
         return Ok();
       }
     }
-    return MakeError(fmt::format("element type '{}' is not supported; expected float32, float64, "
-                                 "an integer type or bool, little-endian",
+    return MakeError(fmt::format("element type '{}' is not supported; expected float16, "
+                                 "bfloat16, float32, float64, an integer type or bool, "
+                                 "little-endian",
                                  name),
                      {file_});
   }
@@ -172,7 +175,7 @@ Expected<NpyHeader> ParseNpyHeader(std::string_view bytes, const std::string& fi
 std::string FormatNpyHeader(tn_dl_data_type dtype, std::span<const int64_t> shape) {
   std::string descr;
   for (const TypeName& t : kTypes) {
-    if (t.type == dtype) descr = t.descr;
+    if (descr.empty() && t.type == dtype) descr = t.descr;
   }
   std::string text = fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}{}), }}",
                                  descr, fmt::join(shape, ", "), shape.size() == 1 ? "," : "");
@@ -185,7 +188,9 @@ std::string FormatNpyHeader(tn_dl_data_type dtype, std::span<const int64_t> shap
 }
 
 Expected<Tensor> ReadNpy(const std::string& path) {
-  TN_ASSIGN_OR_RETURN(MappedFile file, MappedFile::Open(path));
+  Expected<MappedFile> opened = MappedFile::Open(path);
+  if (!opened) return InFile(std::move(opened.errors()), path);
+  const MappedFile file = std::move(*opened);
   TN_ASSIGN_OR_RETURN(NpyHeader header, ParseNpyHeader(file.text(), path));
   if (file.size() - header.header_bytes != header.data_bytes) {
     return MakeError(fmt::format("expected {} bytes of data for {} of {} but the file has {}",

@@ -6,6 +6,7 @@
 
 #include "npy.h"
 #include "support/file.h"
+#include "verbs.h"
 
 namespace tenon::tools {
 
@@ -46,8 +47,34 @@ Status ReadAll(zip_file_t* file, std::span<std::byte> out, const SourceLoc& wher
   return Ok();
 }
 
+// A few kilobytes can stand for gigabytes of zeros, which somebody may have had; but not as a
+// surprise.
+class Unpacked {
+ public:
+  Unpacked(const std::string& path, uint64_t file_bytes)
+      : path_(path), most_(std::max(kMost, kMostTimes * file_bytes)) {}
+
+  Status Add(uint64_t bytes) {
+    if (bytes <= most_ - total_) {
+      total_ += bytes;
+      return Ok();
+    }
+    return MakeLimitError(
+        fmt::format("the archive unpacks to more than {} MB, {} times its size; unpack it first, "
+                    "or save it without compression",
+                    most_ >> 20, kMostTimes),
+        {path_});
+  }
+
+ private:
+  static constexpr uint64_t kMost = uint64_t{1} << 30, kMostTimes = 16;
+  const std::string& path_;
+  const uint64_t most_;
+  uint64_t total_ = 0;
+};
+
 Expected<Tensor> ReadEntry(zip_t* archive, zip_uint64_t index, const zip_stat_t& stat,
-                           const SourceLoc& where) {
+                           const SourceLoc& where, Unpacked* unpacked) {
   Handle<zip_file_t> file(zip_fopen_index(archive, index, 0));
   if (!file) return ZipError(where.file, where.item, zip_get_error(archive));
   std::string head(std::min<uint64_t>(kMaxNpyHeader, stat.size), '\0');
@@ -60,6 +87,7 @@ Expected<Tensor> ReadEntry(zip_t* archive, zip_uint64_t index, const zip_stat_t&
                                  stat.size - header.header_bytes),
                      where);
   }
+  TN_RETURN_IF_ERROR(unpacked->Add(stat.size));
   TN_ASSIGN_OR_RETURN(Tensor tensor, Tensor::Make(header.dtype, header.shape));
   std::span<std::byte> bytes = tensor.bytes();
   size_t begun = std::min(head.size() - header.header_bytes, bytes.size());
@@ -87,6 +115,10 @@ bool AddEntry(zip_t* archive, const std::string& name, const std::string& conten
 }  // namespace
 
 Expected<NamedTensors> ReadNpz(const std::string& path) {
+  // It says what is no file; libzip would wait for a pipe.
+  Expected<MappedFile> file = MappedFile::Open(path);
+  if (!file) return InFile(std::move(file.errors()), path);
+  Unpacked unpacked(path, file->size());
   int code = 0;
   Handle<zip_t> archive(zip_open(path.c_str(), ZIP_RDONLY, &code));
   if (!archive) return OpenError(path, code);
@@ -101,7 +133,7 @@ Expected<NamedTensors> ReadNpz(const std::string& path) {
     std::string name = stat.name;
     if (name.ends_with(".npy")) name.resize(name.size() - 4);
     SourceLoc where{path, 0, 0, fmt::format("array '{}'", name)};
-    TN_ASSIGN_OR_RETURN(Tensor tensor, ReadEntry(archive.get(), i, stat, where));
+    TN_ASSIGN_OR_RETURN(Tensor tensor, ReadEntry(archive.get(), i, stat, where, &unpacked));
     tensors.emplace_back(std::move(name), std::move(tensor));
   }
   return tensors;

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <cstdio>
+#include "console.h"
 
 namespace tenon::tools {
 
@@ -14,8 +14,7 @@ void Progress::Show(const std::string& phase, int64_t done, int64_t total) {
   begun_.try_emplace(phase, Clock::now());
   if (terminal_) {
     std::string count = total > 1 ? fmt::format(" {}/{}", done, total) : "";
-    fmt::print(stderr, "\r\033[K{}{} …", phase, count);
-    std::fflush(stderr);
+    WriteError("\r\033[K" + Harmless(phase) + count + " …");
   }
   // A phase of many pieces is also reported as a whole, as 1 of 1.
   if (done == 1 && total == 1) Finish(phase);
@@ -25,16 +24,15 @@ void Progress::Finish(const std::string& phase) {
   std::chrono::duration<double> seconds = Clock::now() - begun_[phase];
   begun_.erase(phase);
   if (terminal_) return;
-  if (lines_ == Lines::kPhases) fmt::print(stderr, "{}\n", phase);
+  if (lines_ == Lines::kPhases) PrintError("{}\n", phase);
   if (lines_ == Lines::kPhasesWithTimes) {
-    fmt::print(stderr, "{:<8} {:8.2f} s\n", phase, seconds.count());
+    PrintError("{:<8} {:8.2f} s\n", phase, seconds.count());
   }
 }
 
 void Progress::Clear() {
   if (!terminal_) return;
-  fmt::print(stderr, "\r\033[K");
-  std::fflush(stderr);
+  WriteError("\r\033[K");
 }
 
 }  // namespace tenon::tools

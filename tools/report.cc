@@ -1,6 +1,6 @@
-#include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "console.h"
 #include "verbs.h"
 
 namespace tenon::tools {
@@ -8,8 +8,11 @@ namespace tenon::tools {
 int Report(const Diagnostics& diagnostics, const Common& common) {
   int status = kInputAtFault;
   for (const Diagnostic& d : diagnostics) {
-    std::string text = common.error_format == "json" ? d.ToJson() : "tenon: " + d.ToString();
-    std::fprintf(stderr, "%s\n", text.c_str());
+    if (common.error_format == "json") {
+      WriteError(d.ToJson() + "\n");
+    } else {
+      PrintError("tenon: {}\n", d.ToString());
+    }
     if (d.kind == ErrorKind::kLimit) status = kLimitHit;
   }
   return status;
@@ -18,12 +21,12 @@ int Report(const Diagnostics& diagnostics, const Common& common) {
 int ReportUsage(const Diagnostics& diagnostics, const Common& common) {
   for (const Diagnostic& d : diagnostics) {
     if (common.error_format != "json") {
-      std::fprintf(stderr, "tenon: %s\n", d.ToString().c_str());
+      PrintError("tenon: {}\n", d.ToString());
       continue;
     }
     auto json = nlohmann::ordered_json::parse(d.ToJson());
     json["kind"] = "usage";
-    std::fprintf(stderr, "%s\n", json.dump().c_str());
+    WriteError(json.dump() + "\n");
   }
   return kWrongUsage;
 }

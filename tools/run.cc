@@ -8,7 +8,9 @@
 
 #include "artifact_source.h"
 #include "compare_tensors.h"
+#include "console.h"
 #include "npy.h"
+#include "numbers.h"
 #include "verbs.h"
 
 namespace tenon::tools {
@@ -50,9 +52,9 @@ void PrintTop(const std::string& name, const Tensor& tensor, int64_t count) {
     if (x != y && !(x != x && y != y)) return x > y || y != y;
     return a < b;
   });
-  fmt::print("{}: the {} largest of {}\n", name, shown - order.begin(), order.size());
+  Print("{}: the {} largest of {}\n", name, shown - order.begin(), order.size());
   for (auto it = order.begin(); it != shown; ++it) {
-    fmt::print("  {:<16} {:.6g}\n", IndexText(*it, tensor.shape()), tensor.At(*it));
+    Print("  {:<16} {:.6g}\n", IndexText(*it, tensor.shape()), tensor.At(*it));
   }
 }
 
@@ -67,10 +69,9 @@ Expected<bool> AreExpected(const NamedTensors& outputs, const Arguments& args) {
       return MakeError(fmt::format("there is no output '{}' to compare with", name), {args.expect});
     std::string difference = Difference(*got, want, args.tolerance);
     if (!difference.empty()) {
-      fmt::print(stderr, "tenon: output '{}': {}\n", name, difference);
+      PrintError("tenon: output '{}': {}\n", name, difference);
     } else {
-      fmt::print("{}: as expected; the worst difference is {:.3g}\n", name,
-                 WorstDifference(*got, want));
+      Print("{}: as expected; the worst difference is {:.3g}\n", name, WorstDifference(*got, want));
     }
     same &= difference.empty();
   }
@@ -78,6 +79,10 @@ Expected<bool> AreExpected(const NamedTensors& outputs, const Arguments& args) {
 }
 
 Expected<int> RunModel(Arguments& args, const Common& common) {
+  for (const std::string& text : args.outputs) {
+    TN_ASSIGN_OR_RETURN(const ArrayPath where, ParseArrayPath("-o", text));
+    TN_RETURN_IF_ERROR(args.call.CheckNotRead(where.path, args.model));
+  }
   TN_RETURN_IF_ERROR(args.call.ReadFiles());
   TN_ASSIGN_OR_RETURN(LoadedModel model,
                       LoadModel(args.model, args.how, args.call, common.verbose));
@@ -89,7 +94,7 @@ Expected<int> RunModel(Arguments& args, const Common& common) {
     if (args.print_top > 0 && IsPlainType(tensor.dtype())) {
       PrintTop(name, tensor, args.print_top);
     } else if (args.outputs.empty() && args.expect.empty()) {
-      fmt::print("{}: {} {}\n", name, ToString(tensor.dtype()), ShapeText(tensor.shape()));
+      Print("{}: {} {}\n", name, ToString(tensor.dtype()), ShapeText(tensor.shape()));
     }
   }
   if (args.expect.empty()) return kDone;
@@ -119,16 +124,16 @@ Run AddRun(CLI::App& app, const Common& common) {
       ->check(ArrayFile("-o"));
   verb->add_option("--print-top", args->print_top, "print the N largest elements of each output")
       ->group(group)
-      ->check(CLI::NonNegativeNumber);
+      ->check(AtLeast(0));
   verb->add_option("--expect", args->expect, "compare with ref.npz: exit 3 where an output differs")
       ->group(group);
   verb->add_option("--rtol", args->tolerance.relative, "of --expect: relative tolerance")
       ->group(group)
-      ->check(CLI::NonNegativeNumber)
+      ->check(AtLeast(0))
       ->capture_default_str();
   verb->add_option("--atol", args->tolerance.absolute, "of --expect: absolute tolerance")
       ->group(group)
-      ->check(CLI::NonNegativeNumber)
+      ->check(AtLeast(0))
       ->capture_default_str();
   args->how.AddTo(verb);
   return [args, &common]() -> int {

@@ -1,11 +1,11 @@
 // tenon: compile, run, measure and look at models. One file per verb.
-#include <fmt/format.h>
-
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <map>
 #include <new>
+#include <sstream>
 
+#include "console.h"
 #include "guard.h"
 #include "support/check.h"
 #include "support/strings.h"
@@ -22,7 +22,7 @@ int WrongUsage(const std::string& message, const std::string& verb, bool json) {
     common.error_format = "json";
     return ReportUsage({MakeError(message)}, common);
   }
-  fmt::print(stderr, "tenon: wrong usage: {}\nsee {} --help\n", message, verb);
+  PrintError("tenon: wrong usage: {}\nsee {} --help\n", message, verb);
   return kWrongUsage;
 }
 
@@ -54,10 +54,10 @@ int Execute(const Run& run) {
   try {
     return run();
   } catch (const std::bad_alloc&) {
-    std::fprintf(stderr, "tenon: error: out of memory\n");
+    PrintError("tenon: error: out of memory\n");
     return kLimitHit;
   } catch (const std::exception& e) {
-    std::fprintf(stderr, "tenon: this is a bug in tenon, please report it: %s\n", e.what());
+    PrintError("tenon: this is a bug in tenon, please report it: {}\n", e.what());
     return kBug;
   }
 }
@@ -101,11 +101,16 @@ int Main(int argc, char** argv) {
       return ReportUnknownVerb(app.remaining().front(), verbs, json);
     return WrongUsage(e.what(), chosen(), json);
   } catch (const CLI::ParseError& e) {
-    if (e.get_exit_code() == 0) return app.exit(e);  // help and version
+    if (e.get_exit_code() == 0) {  // help and version
+      std::ostringstream out;
+      app.exit(e, out, out);
+      WriteOut(out.str());
+      return kDone;
+    }
     return WrongUsage(e.what(), chosen(), json);
   }
   if (app.get_subcommands().empty()) {
-    fmt::print(stderr, "{}", app.help());
+    PrintError("{}", app.help());
     return kWrongUsage;
   }
   return Execute(verbs.at(app.get_subcommands().front()->get_name()));
@@ -115,4 +120,7 @@ int Main(int argc, char** argv) {
 
 }  // namespace tenon::tools
 
-int main(int argc, char** argv) { return tenon::tools::Main(argc, argv); }
+int main(int argc, char** argv) {
+  tenon::tools::OpenStandardStreams();
+  return tenon::tools::FinishOutput(tenon::tools::Main(argc, argv));
+}

@@ -3,17 +3,42 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <bit>
 #include <cstring>
+
+#include "ir/expr.h"
+#include "support/half.h"
 
 namespace tenon::tools {
 
 namespace {
 
+// An element of 16 bits, as what it stands for.
+struct Float16 {
+  uint16_t bits = 0;
+  Float16() = default;
+  explicit Float16(double value) : bits(HalfBits(RoundToType(DType::Float(16), value))) {}
+  explicit operator double() const { return HalfValue(bits); }
+};
+struct BFloat16 {
+  uint16_t bits = 0;
+  BFloat16() = default;
+  explicit BFloat16(double value)
+      : bits(static_cast<uint16_t>(
+            std::bit_cast<uint32_t>(static_cast<float>(RoundToType(DType::BFloat16(), value))) >>
+            16)) {}
+  explicit operator double() const {
+    return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16);
+  }
+};
+
 // Calls f with a value of the C++ type that a plain element type has.
 template <class F>
 auto WithType(tn_dl_data_type type, F&& f) {
   switch (type.code) {
-    case TN_DL_FLOAT: return type.bits == 32 ? f(float{}) : f(double{});
+    case TN_DL_FLOAT:
+      return type.bits == 16 ? f(Float16{}) : type.bits == 32 ? f(float{}) : f(double{});
+    case TN_DL_BFLOAT: return f(BFloat16{});
     case TN_DL_BOOL: return f(uint8_t{});
     case TN_DL_INT:
       switch (type.bits) {
@@ -58,7 +83,8 @@ std::string ShapeText(std::span<const int64_t> shape) {
 bool IsPlainType(tn_dl_data_type type) {
   if (type.lanes != 1) return false;
   switch (type.code) {
-    case TN_DL_FLOAT: return type.bits == 32 || type.bits == 64;
+    case TN_DL_FLOAT: return type.bits == 16 || type.bits == 32 || type.bits == 64;
+    case TN_DL_BFLOAT: return type.bits == 16;
     case TN_DL_BOOL: return type.bits == 8;
     case TN_DL_INT:
     case TN_DL_UINT: return type.bits == 8 || type.bits == 16 || type.bits == 32 || type.bits == 64;

@@ -63,7 +63,8 @@ using NamedTensors = std::vector<std::pair<std::string, Tensor>>;
 /// The one of that name, or null.
 const Tensor* Find(const NamedTensors& tensors, const std::string& name);
 
-/// Whether At and Set know the type: floats of 32 and 64 bits, integers of 8 to 64, bool.
+/// Whether At and Set know the type: floats of 16, 32 and 64 bits, bfloat16,
+/// integers of 8 to 64 bits, bool.
 bool IsPlainType(tn_dl_data_type type);
 
 }  // namespace tenon::tools

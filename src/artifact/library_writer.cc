@@ -2,8 +2,10 @@
 
 #include <filesystem>
 
+#include "artifact/checksum.h"
 #include "artifact/weight_segment.h"
 #include "support/check.h"
+#include "support/written.h"
 
 namespace tenon::artifact {
 
@@ -29,11 +31,24 @@ Expected<LibraryWriter> LibraryWriter::Create(const LinkRequest& request, const 
     weights_at = head.size();
     params.emplace(std::move(file));
   }
-  LibraryWriter writer(std::move(library), std::move(params), weights_at, request.weights_bytes);
+  LibraryWriter writer(std::move(library), std::move(params), weights_at, request.weights_bytes,
+                       shared);
   if (request.weights_bytes > 0) {
     TN_RETURN_IF_ERROR(writer.weights_file().Resize(weights_at + request.weights_bytes));
   }
   return writer;
+}
+
+Status LibraryWriter::Seal() {
+  if (params_) {
+    TN_RETURN_IF_ERROR(AppendChecksums(&*params_, weights_at_));
+    TN_RETURN_IF_ERROR(CheckWritten(*params_));
+  }
+  if (has_checksums_) {
+    const bool has_weights = !params_ && weights_bytes() > 0;
+    TN_RETURN_IF_ERROR(AppendChecksums(&library_, has_weights ? weights_at_ : library_.size()));
+  }
+  return CheckWritten(library_);
 }
 
 Status LibraryWriter::Commit() {

@@ -23,17 +23,23 @@ class LibraryWriter final : public WeightSink {
   static Expected<LibraryWriter> Create(const LinkRequest& request, const std::string& path,
                                         const std::vector<ParamEntry>& table = {});
 
+  /// Adds the checksums (checksum.h) of what was written. Errors: it is not whole.
+  Status Seal();
   /// Puts the file in its place (the weights' own file first).
   Status Commit();
 
  private:
   LibraryWriter(AtomicFile library, std::optional<AtomicFile> params, uint64_t weights_at,
-                uint64_t weights_bytes)
+                uint64_t weights_bytes, bool has_checksums)
       : WeightSink(weights_at, weights_bytes),
+        weights_at_(weights_at),
+        has_checksums_(has_checksums),
         library_(std::move(library)),
         params_(std::move(params)) {}
   AtomicFile& weights_file() override { return params_ ? *params_ : library_; }
 
+  uint64_t weights_at_;  // in the file that has them
+  bool has_checksums_;   // an object is for a linker, which knows nothing of them
   AtomicFile library_;
   std::optional<AtomicFile> params_;
 };

@@ -8,7 +8,7 @@
 // last, at addresses that nothing else has to be near, so that code reaches code and data whatever
 // a network weighs:
 //
-//   .rodata .eh_frame | .text | .data.rel.ro .dynamic .got | .data .bss | .tn_weights
+//   .rodata .tn_info .eh_frame | .text | .data.rel.ro .dynamic .got | .data .bss | .tn_weights
 //
 // A relocatable object (for a program that is linked elsewhere) and WebAssembly take the same way
 // with other words.
@@ -107,6 +107,7 @@ SECTIONS {{
   .rela.dyn : {{ *(.rela.dyn) }} :rodata
   .rela.plt : {{ *(.rela.plt) }} :rodata
   .rodata : {{ *(.rodata .rodata.* .srodata .srodata.*) {weights_facts} }} :rodata
+  .tn_info : {{ *(.tn_info) }} :rodata
   .eh_frame_hdr : {{ *(.eh_frame_hdr) }} :rodata :eh_frame
   .eh_frame : {{ *(.eh_frame) }} :rodata
   . = ALIGN(CONSTANT(MAXPAGESIZE));

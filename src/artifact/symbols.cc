@@ -118,6 +118,17 @@ class Reader {
     all.remove_prefix(at);
     return all.substr(0, all.find('\0'));
   }
+  /// Zero where the file is no 64-bit ELF file.
+  Elf64_Ehdr Header() const {
+    const auto header = At<Elf64_Ehdr>(0, 0);
+    const bool is_elf =
+        std::memcmp(header.e_ident, ELFMAG, SELFMAG) == 0 && header.e_ident[EI_CLASS] == ELFCLASS64;
+    return is_elf ? header : Elf64_Ehdr{};
+  }
+  std::string_view Contents(const Elf64_Shdr& section) const {
+    if (section.sh_type == SHT_NOBITS) return {};
+    return Bytes(section.sh_offset, section.sh_size);
+  }
 
  private:
   const std::string_view image_;
@@ -127,10 +138,8 @@ class Reader {
 
 std::string_view SymbolContents(std::string_view image, std::string_view name) {
   const Reader file(image);
-  const auto header = file.At<Elf64_Ehdr>(0, 0);
-  const bool is_object = std::memcmp(header.e_ident, ELFMAG, SELFMAG) == 0 &&
-                         header.e_ident[EI_CLASS] == ELFCLASS64 && header.e_type == ET_REL;
-  for (uint64_t s = 0; is_object && s < header.e_shnum; ++s) {
+  const Elf64_Ehdr header = file.Header();
+  for (uint64_t s = 0; header.e_type == ET_REL && s < header.e_shnum; ++s) {
     const auto table = file.At<Elf64_Shdr>(header.e_shoff, s);
     if (table.sh_type != SHT_SYMTAB) continue;
     const auto strings = file.At<Elf64_Shdr>(header.e_shoff, table.sh_link);
@@ -140,12 +149,39 @@ std::string_view SymbolContents(std::string_view image, std::string_view name) {
       const bool defined = symbol.st_shndx != SHN_UNDEF && symbol.st_shndx < header.e_shnum;
       if (!defined || file.Text(strings, symbol.st_name) != name) continue;
       const auto section = file.At<Elf64_Shdr>(header.e_shoff, symbol.st_shndx);
-      std::string_view bytes = section.sh_type == SHT_NOBITS
-                                   ? std::string_view()
-                                   : file.Bytes(section.sh_offset, section.sh_size);
+      const std::string_view bytes = file.Contents(section);
       if (symbol.st_value > bytes.size()) return {};
       return bytes.substr(symbol.st_value, symbol.st_size);
     }
+  }
+  return {};
+}
+
+std::string LibraryFault(std::string_view image) {
+  const Reader file(image);
+  const Elf64_Ehdr header = file.Header();
+  if (header.e_type != ET_DYN || header.e_ident[EI_DATA] != ELFDATA2LSB)
+    return "expected a 64-bit little-endian shared library";
+  const bool has_table =
+      header.e_phentsize == sizeof(Elf64_Phdr) && header.e_phnum > 0 &&
+      !file.Bytes(header.e_phoff, uint64_t{header.e_phnum} * sizeof(Elf64_Phdr)).empty();
+  if (!has_table) return "the file is truncated";
+  for (uint64_t i = 0; i < header.e_phnum; ++i) {
+    const auto segment = file.At<Elf64_Phdr>(header.e_phoff, i);
+    const bool inside =
+        segment.p_offset <= image.size() && segment.p_filesz <= image.size() - segment.p_offset;
+    if (segment.p_type == PT_LOAD && !inside) return "the file is truncated";
+  }
+  return "";
+}
+
+std::string_view SectionContents(std::string_view image, std::string_view name) {
+  const Reader file(image);
+  const Elf64_Ehdr header = file.Header();
+  const auto names = file.At<Elf64_Shdr>(header.e_shoff, header.e_shstrndx);
+  for (uint64_t s = 0; s < header.e_shnum; ++s) {
+    const auto section = file.At<Elf64_Shdr>(header.e_shoff, s);
+    if (file.Text(names, section.sh_name) == name) return file.Contents(section);
   }
   return {};
 }

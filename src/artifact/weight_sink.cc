@@ -8,7 +8,9 @@
 #include <cerrno>
 #include <utility>
 
+#include "artifact/checksum.h"
 #include "support/check.h"
+#include "support/written.h"
 
 namespace tenon::artifact {
 
@@ -47,6 +49,11 @@ Expected<WeightFile> WeightFile::Create(const std::string& path, const std::stri
   TN_RETURN_IF_ERROR(file.Append(head));
   TN_RETURN_IF_ERROR(file.Resize(head.size() + weights_bytes));
   return WeightFile(std::move(file), head.size(), weights_bytes);
+}
+
+Status WeightFile::Seal() {
+  TN_RETURN_IF_ERROR(AppendChecksums(&file_, head_bytes_));
+  return CheckWritten(file_);
 }
 
 }  // namespace tenon::artifact

@@ -59,12 +59,15 @@ class WeightFile final : public WeightSink {
   Expected<MappedFile> Read() {
     return MappedFile::OpenDescriptor(file_.fd(), file_.temporary_path());
   }
+  /// Adds the checksums (checksum.h) of what was written. Errors: it is not whole.
+  Status Seal();
   Status Commit() { return file_.Commit(); }
 
  private:
   WeightFile(AtomicFile file, uint64_t weights_at, uint64_t weights_bytes)
-      : WeightSink(weights_at, weights_bytes), file_(std::move(file)) {}
+      : WeightSink(weights_at, weights_bytes), head_bytes_(weights_at), file_(std::move(file)) {}
   AtomicFile& weights_file() override { return file_; }
+  uint64_t head_bytes_;
   AtomicFile file_;
 };
 

@@ -46,6 +46,7 @@ struct DataBlob {
   int64_t align = 1;      // a power of two
   bool exported = false;  // else hidden: other objects of the same library see it
   bool writable = false;
+  const char* section = nullptr;  // of ELF; null: the usual one
 };
 
 struct EmitOptions {

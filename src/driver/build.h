@@ -67,6 +67,7 @@ struct BuildRequest {
   bool export_bodies = false;
   std::vector<Output> outputs;  // in the order in which they are written
   BuildHooks hooks;
+  std::string new_folder;  // is made for the outputs; "": none
   int jobs = 1;
 };
 

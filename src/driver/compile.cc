@@ -81,13 +81,13 @@ class Compilation {
     TN_ASSIGN_OR_RETURN(Target build_host, PlainHost());
     const Machine machine = Machine::Of(target), build_machine = Machine::Of(build_host);
     TN_ASSIGN_OR_RETURN(graph::Graph g, InPhase(hooks_, "import", [&] { return Import(); }));
+    TN_RETURN_IF_ERROR(CheckOutputs(g, target));
     if (options_.format == OutputFormat::kCSource) TN_RETURN_IF_ERROR(RequireEnds(g));
     Dump("import", [&] { return graph::Print(g); });
     TN_ASSIGN_OR_RETURN(g, InPhase(hooks_, "graph", [&] {
                           return RunGraphPasses(std::move(g), machine, options_, graph_hooks_);
                         }));
-    if (options_.emit.count("graph"))
-      TN_RETURN_IF_ERROR(WriteFile(place_.path + ".graph.txt", graph::Print(g)));
+    if (options_.emit.count("graph")) planned_ = graph::Print(g);
     graph::LowerOptions lower{&machine, &build_machine, options_.name,
                               RunsPass("plan_groups", options_)};
     TN_ASSIGN_OR_RETURN(graph::LoweredNetwork network,
@@ -190,14 +190,40 @@ class Compilation {
     request.weights = std::make_shared<const Weights>(Weights{
         network.weights, network.weights_bytes, network.prepare, scheduled_for(build_machine)});
     request.describe = [&](const Module& host) {
-      return InfoJson(g, network, host, *machine.target, options_, source_hash_);
+      return InfoJson(g, network, host, *machine.target, options_, source_hash_,
+                      fs::path(place_.params).filename());
     };
     if (options_.format == OutputFormat::kCSource)
       request.error_texts.push_back(options_.name + "_error");
     request.hooks = hooks_;
     request.jobs = jobs_;
     request.outputs = Outputs(*machine.target);
+    request.new_folder = place_.new_folder;
     return request;
+  }
+
+  // What is written must not be what is read: the model, its weights, the prices.
+  Status CheckOutputs(const graph::Graph& g, const Target& target) const {
+    std::set<fs::path> inputs = {options_.model};
+    if (!options_.prices.empty()) inputs.insert(options_.prices);
+    for (const graph::WeightFile* file : WeightFilesOf(g)) {
+      if (file->path == options_.model) continue;
+      inputs.insert(
+          fs::path(onnx::ExternalDataDirectory(options_.model, options_.external_data_dir)) /
+          file->path);
+    }
+    std::vector<fs::path> outputs = {place_.path, place_.params};
+    for (const Output& output : Outputs(target)) outputs.push_back(output.path);
+    for (const fs::path& output : outputs) {
+      for (const fs::path& input : inputs) {
+        std::error_code none;
+        if (!fs::equivalent(output, input, none)) continue;
+        return MakeError(fmt::format(
+            "the output '{}' is a file that the model is read from; it would be replaced",
+            output.string()));
+      }
+    }
+    return Ok();
   }
 
   // What is read beside the artifact, then that itself: when it is there, all of it is.
@@ -210,6 +236,8 @@ class Compilation {
       out.push_back({kDeviceForms, place_.path, ""});
     else if (options_.emit.count("c") && !source)
       out.push_back({"c", place_.path + ".c", ""});
+    if (options_.emit.count("graph"))
+      out.push_back({kGivenText, place_.path + ".graph.txt", "", planned_});
     if (options_.emit.count("loop")) out.push_back({"lowered", place_.path + ".loop.txt", ""});
     if (options_.emit.count("llvm")) out.push_back({"llvm", place_.path + ".ll", ""});
     if (options_.emit.count("asm")) out.push_back({"asm", place_.path + ".s", ""});
@@ -276,6 +304,7 @@ class Compilation {
   CompileReport report_;
   Place place_;
   Hash128 source_hash_;
+  std::string planned_;  // the graph's text, where that is asked for
 };
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "artifact/symbols.h"
 #include "cost/estimate.h"
 #include "driver/dims_json.h"
 #include "ir/print.h"
@@ -44,7 +45,7 @@ std::vector<codegen::DataBlob> DescriptionBlobs(const std::string& info,
   for (size_t i = 0; i < 8; ++i) size[i] = static_cast<char>(info.size() >> (8 * i));
   for (const std::string& feature : features) cpu += feature + '\0';
   cpu += '\0';
-  return {{"tn_blob_info", info, 1, false, false},
+  return {{"tn_blob_info", info, 1, false, false, artifact::kInfoSection},
           {"tn_blob_info_size", size, 8, false, false},
           {"tn_cpu_required", cpu, 1, false, false},
           {"tn_main_instances", std::string(TN_INSTANCES_BYTES, '\0'), 64, false, true}};
@@ -75,7 +76,7 @@ double EstimateMicroseconds(const graph::KernelInfo& kernel, const Target& targe
 
 std::string InfoJson(const graph::Graph& g, const graph::LoweredNetwork& network,
                      const Module& host, const Target& target, const CompileOptions& options,
-                     const Hash128& source) {
+                     const Hash128& source, const std::string& params) {
   Json j;
   j["abi"] = TN_ABI_VERSION;
   j["name"] = options.name;
@@ -94,6 +95,7 @@ std::string InfoJson(const graph::Graph& g, const graph::LoweredNetwork& network
   j["dims"] = DimsJson(g);
   j["arena_bytes"] = f ? ArenaBytes(*f) : 0;
   j["weights_bytes"] = network.weights_bytes;
+  if (!params.empty() && network.weights_bytes > 0) j["params"] = params;
   j["kernels"] = Json::array();
   for (const graph::KernelInfo& k : network.kernels) {
     j["kernels"].push_back(

@@ -33,9 +33,10 @@ void AddInstances(const Module& host, std::vector<codegen::DataBlob>* blobs);
 /// these have no end.
 int64_t ArenaBytes(const PrimFunc& host);
 
-/// JSON text. `host` holds the lowered host functions.
+/// JSON text. `host` holds the lowered host functions; `params` names the file of weights beside
+/// the library, "" where there is none.
 std::string InfoJson(const graph::Graph& g, const graph::LoweredNetwork& network,
                      const Module& host, const Target& target, const CompileOptions& options,
-                     const Hash128& source);
+                     const Hash128& source, const std::string& params);
 
 }  // namespace tenon::driver

@@ -1,6 +1,7 @@
 #include "driver/outputs.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -21,6 +22,7 @@
 #include "support/file.h"
 #include "support/strings.h"
 #include "support/tar.h"
+#include "support/written.h"
 #include "tenon/kernel_abi.h"
 
 namespace tenon::driver {
@@ -274,6 +276,7 @@ Expected<std::string> MakeOutput(const Built& built, std::string_view form) {
 }
 
 static Expected<Commit> Prepared(const Built& built, const Output& output) {
+  if (output.form == kGivenText) return PrepareFile(output.path, output.text);
   const OutputForm* row = Find(output.form);
   if (row && row->make == Library) {
     TN_RETURN_IF_ERROR(CheckLibraryFile(output.path, *built.target));
@@ -286,7 +289,7 @@ static Expected<Commit> Prepared(const Built& built, const Output& output) {
   return PrepareFile(output.path, bytes);
 }
 
-Status WriteOutputs(const Built& built, const std::vector<Output>& outputs) {
+static Status WriteFiles(const Built& built, const std::vector<Output>& outputs) {
   std::vector<Commit> commits;
   for (const Output& output : outputs) {
     if (output.form != kDeviceForms) {
@@ -303,10 +306,24 @@ Status WriteOutputs(const Built& built, const std::vector<Output>& outputs) {
   return Ok();
 }
 
+Status WriteOutputs(const Built& built, const std::vector<Output>& outputs) {
+  const std::string& folder = built.request.new_folder;
+  std::error_code fault;
+  if (!folder.empty()) std::filesystem::create_directories(folder, fault);
+  if (fault)
+    return MakeError(fmt::format("cannot make the folder '{}': {}", folder, fault.message()));
+  Status written = WriteFiles(built, outputs);
+  // Only where it is empty.
+  if (!written && !folder.empty()) rmdir(folder.c_str());
+  return written;
+}
+
 Expected<Commit> PrepareFile(const std::string& path, std::string_view bytes) {
   TN_ASSIGN_OR_RETURN(AtomicFile file, AtomicFile::Create(path));
   TN_RETURN_IF_ERROR(file.Append(bytes));
-  return CommitOf(std::move(file));
+  TN_RETURN_IF_ERROR(CheckWritten(file));
+  return Commit(
+      [shared = std::make_shared<AtomicFile>(std::move(file))] { return shared->Commit(); });
 }
 
 Expected<artifact::TemporaryLibrary> LoadBuilt(const Built& built,

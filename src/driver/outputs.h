@@ -18,11 +18,15 @@ struct Built;
 
 /// Every form of a device's code, each in a file with the form as one more suffix.
 inline constexpr const char* kDeviceForms = "device";
+/// Text that whoever asks for the output has.
+inline constexpr const char* kGivenText = "given";
 
 struct Output {
-  std::string form;  // the name of a row, a form of a device's code ("ptx"), kDeviceForms
+  std::string form;  // the name of a row, a form of a device's code ("ptx"), or one of the above
   std::string path;
-  std::string params;  // of a library or C source: the file for its weights; "": they are in it
+  std::string params = {};  // of a library or C source: the file for its weights; "": they are in
+                            // it
+  std::string text = {};    // of kGivenText
 };
 
 /// Forms of text that this code has, by name: a device's first.
@@ -35,16 +39,18 @@ Expected<std::string> MakeCode(const Built& built, std::string_view form);
 /// An output of any form in memory. Weights can only go to files.
 Expected<std::string> MakeOutput(const Built& built, std::string_view form);
 
-/// Writes the files, and puts them in their places, in their order, when all of them are whole.
+/// Writes the files, and puts them in their places, in their order, when all of them are whole. The
+/// request's new folder is made first, and is gone again where that fails.
 Status WriteOutputs(const Built& built, const std::vector<Output>& outputs);
 
 /// Puts a file that is whole in its place; where it is never called, nothing is left of the file.
 using Commit = std::function<Status()>;
 
-/// Of an AtomicFile or what holds some.
-template <class File>
-Commit CommitOf(File file) {
-  return [shared = std::make_shared<File>(std::move(file))] { return shared->Commit(); };
+/// Of what holds files. Errors: what was written is not whole.
+template <class Files>
+Expected<Commit> CommitOf(Files file) {
+  TN_RETURN_IF_ERROR(file.Seal());
+  return Commit([shared = std::make_shared<Files>(std::move(file))] { return shared->Commit(); });
 }
 
 Expected<Commit> PrepareFile(const std::string& path, std::string_view bytes);

@@ -10,6 +10,16 @@ namespace tenon::driver {
 
 namespace fs = std::filesystem;
 
+// A file where the first of the folders will be that are made for this one.
+static std::string BesideNew(const std::string& folder) {
+  fs::path first = fs::absolute(folder).lexically_normal();
+  if (first.filename().empty()) first = first.parent_path();
+  std::error_code fault;
+  while (first.has_relative_path() && !fs::exists(first.parent_path(), fault))
+    first = first.parent_path();
+  return first.string();
+}
+
 Expected<Place> ResolvePlace(const CompileOptions& options, const Target& target) {
   const bool object = options.format == OutputFormat::kObject;
   const bool source = options.format == OutputFormat::kCSource;
@@ -17,13 +27,10 @@ Expected<Place> ResolvePlace(const CompileOptions& options, const Target& target
     return MakeError(fmt::format(
         "C source goes to a file that ends in .c, or into a folder/; got '{}'", options.output));
   }
-  Place place{options.output, "", "", false};
+  Place place{options.output, "", "", false, ""};
   std::error_code fault;
   if (options.output.ends_with('/') || fs::is_directory(options.output, fault)) {
-    fs::create_directories(options.output, fault);
-    if (fault)
-      return MakeError(
-          fmt::format("cannot make the folder '{}': {}", options.output, fault.message()));
+    if (!fs::exists(options.output, fault)) place.new_folder = options.output;
     const std::string_view suffix = object   ? ".o"
                                     : source ? ".c"
                                              : RowOf(target.Cpu().arch()).library_suffix;
@@ -35,7 +42,8 @@ Expected<Place> ResolvePlace(const CompileOptions& options, const Target& target
   if (options.params == ParamsMode::kSeparate)
     place.params = fs::path(place.path).replace_extension(".params");
   // That it cannot be written is better known before compiling than after; nothing stays of this.
-  TN_RETURN_IF_ERROR(AtomicFile::Create(place.path));
+  TN_RETURN_IF_ERROR(
+      AtomicFile::Create(place.new_folder.empty() ? place.path : BesideNew(place.new_folder)));
   return place;
 }
 

@@ -16,10 +16,10 @@ struct Place {
   std::string params;      // of the file of weights; "": they are in the library
   std::string directory;   // that `path` is in, "." or with a '/' at the end
   bool is_bundle = false;  // metadata and an example are wanted beside it
+  std::string new_folder;  // `directory`, where it is still to be made; else ""
 };
 
-/// Makes the folder where the options name one that is not there. Errors: the output cannot be
-/// written.
+/// Makes nothing. Errors: the output cannot be written.
 Expected<Place> ResolvePlace(const CompileOptions& options, const Target& target);
 
 /// Bytes of the finished artifact with its file of weights.

@@ -33,14 +33,21 @@ Expected<Hash128> HashSource(const CompileOptions& options, const graph::Graph& 
   Hasher hasher;
   TN_ASSIGN_OR_RETURN(MappedFile model, MappedFile::Open(options.model));
   AddFile(model, &hasher);
+  for (const graph::WeightFile* file : WeightFilesOf(g)) {
+    if (file->path != options.model) AddFile(file->map, &hasher);
+  }
+  return hasher.Finish();
+}
+
+std::vector<const graph::WeightFile*> WeightFilesOf(const graph::Graph& g) {
   // Constants stand in the order of the model, so the files do too.
+  std::vector<const graph::WeightFile*> files;
   std::set<const graph::WeightFile*> seen;
   for (const graph::Value& v : g.values) {
     const graph::WeightFile* file = v.payload.file().get();
-    if (!file || !seen.insert(file).second || file->path == options.model) continue;
-    AddFile(file->map, &hasher);
+    if (file && seen.insert(file).second) files.push_back(file);
   }
-  return hasher.Finish();
+  return files;
 }
 
 }  // namespace tenon::driver

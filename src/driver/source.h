@@ -1,6 +1,8 @@
 // The model as it lies in its files.
 #pragma once
 
+#include <vector>
+
 #include "driver/compile.h"
 #include "graph/graph.h"
 #include "support/hash.h"
@@ -13,5 +15,8 @@ Expected<graph::Graph> ImportModel(const CompileOptions& options);
 /// A hash of the bytes of the model's file and of the files of weights that the graph, which came
 /// from it, refers to. Releases the pages it reads.
 Expected<Hash128> HashSource(const CompileOptions& options, const graph::Graph& g);
+
+/// The files that constants of the graph lie in, in the order of the model.
+std::vector<const graph::WeightFile*> WeightFilesOf(const graph::Graph& g);
 
 }  // namespace tenon::driver

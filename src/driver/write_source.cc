@@ -138,7 +138,7 @@ Expected<Commit> PrepareSource(const Built& built, const Output& output) {
     TN_ASSIGN_OR_RETURN(auto weights, artifact::WeightFile::Create(path, head, bytes));
     TN_RETURN_IF_ERROR(WriteWeights(built, &weights));
     if (separate) {
-      commit_weights = CommitOf(std::move(weights));
+      TN_ASSIGN_OR_RETURN(commit_weights, CommitOf(std::move(weights)));
     } else {
       TN_ASSIGN_OR_RETURN(MappedFile content, weights.Read());
       text += ArrayText(content.bytes());

@@ -24,6 +24,7 @@
 #include "graph/dims.h"
 #include "ir/visit.h"
 #include "support/check.h"
+#include "support/half.h"
 
 namespace tenon::graph {
 
@@ -205,32 +206,18 @@ void Put(std::vector<std::byte>* out, From value) {
   out->insert(out->end(), p, p + sizeof(T));
 }
 
-// f16 and bf16 have no C++20 type. bf16 is the upper half of an IEEE single after rounding; f16 is
-// put together from sign, exponent and mantissa.
-uint16_t HalfBits(DType type, double value) {
+// bf16 is the upper half of an IEEE single after rounding.
+uint16_t BitsOf16(DType type, double value) {
   const double rounded = RoundToType(type, value);
   if (type.code == TypeCode::kBFloat)
     return static_cast<uint16_t>(std::bit_cast<uint32_t>(static_cast<float>(rounded)) >> 16);
-  const uint16_t sign = std::signbit(rounded) ? 0x8000 : 0;
-  const double a = std::fabs(rounded);
-  if (std::isnan(a)) return static_cast<uint16_t>(sign | 0x7E00);
-  if (std::isinf(a)) return static_cast<uint16_t>(sign | 0x7C00);
-  if (a < 0x1p-14) return static_cast<uint16_t>(sign | static_cast<uint16_t>(a * 0x1p24));
-  int exponent;
-  const double mantissa = std::frexp(a, &exponent);  // in [½, 1)
-  return static_cast<uint16_t>(sign | ((exponent + 14) << 10) |
-                               static_cast<uint16_t>((mantissa - 0.5) * 0x1p11));
+  return HalfBits(rounded);
 }
 
-double HalfValue(DType type, uint16_t bits) {
+double ValueOf16(DType type, uint16_t bits) {
   if (type.code == TypeCode::kBFloat)
     return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16);
-  const double sign = bits & 0x8000 ? -1 : 1;
-  const int exponent = (bits >> 10) & 31;
-  const int mantissa = bits & 1023;
-  if (exponent == 31) return mantissa ? std::numeric_limits<double>::quiet_NaN() : sign * INFINITY;
-  if (exponent == 0) return sign * mantissa * 0x1p-24;
-  return sign * std::ldexp(1024 + mantissa, exponent - 25);
+  return HalfValue(bits);
 }
 
 template <class From>
@@ -244,7 +231,7 @@ std::vector<std::byte> Encode(DType dtype, std::span<const From> values) {
     } else if (dtype.IsFloat() && dtype.bits == 32) {
       Put<float>(&out, v);
     } else if (dtype.IsFloat()) {
-      Put<uint16_t>(&out, HalfBits(dtype, static_cast<double>(v)));
+      Put<uint16_t>(&out, BitsOf16(dtype, static_cast<double>(v)));
     } else {
       const int64_t whole = static_cast<int64_t>(v);
       const std::byte* p = reinterpret_cast<const std::byte*>(&whole);
@@ -307,7 +294,7 @@ std::optional<std::vector<double>> ReadFloats(const Value& v, int64_t limit) {
     } else {
       uint16_t h;
       memcpy(&h, p, 2);
-      out.push_back(HalfValue(dtype, h));
+      out.push_back(ValueOf16(dtype, h));
     }
   });
   if (!whole) return std::nullopt;

@@ -20,6 +20,7 @@
 
 #include "arith/int_math.h"
 #include "support/check.h"
+#include "support/half.h"
 
 namespace tenon::interp {
 
@@ -303,26 +304,6 @@ std::optional<Lane> Apply(Intrinsic intrinsic, DType type, const Lane* args) {
 
 namespace {
 
-// A half or bfloat16 is a float whose low mantissa bits are zero, once range is out of the way.
-uint16_t EncodeHalf(double v) {
-  uint16_t sign = std::signbit(v) ? 0x8000 : 0;
-  double a = std::fabs(v);
-  if (std::isnan(v)) return sign | 0x7E00;
-  if (std::isinf(v)) return sign | 0x7C00;
-  if (a < std::ldexp(1.0, -14)) return sign | static_cast<uint16_t>(std::ldexp(a, 24));  // denormal
-  int exponent = std::ilogb(a);
-  auto mantissa = static_cast<uint16_t>(std::ldexp(a, 10 - exponent)) & 0x3FF;
-  return static_cast<uint16_t>(sign | (exponent + 15) << 10 | mantissa);
-}
-
-double DecodeHalf(uint16_t bits) {
-  double sign = bits & 0x8000 ? -1 : 1;
-  int exponent = bits >> 10 & 31, mantissa = bits & 0x3FF;
-  if (exponent == 31) return mantissa ? std::numeric_limits<double>::quiet_NaN() : sign * HUGE_VAL;
-  if (exponent == 0) return sign * std::ldexp(mantissa, -24);
-  return sign * std::ldexp(1024 + mantissa, exponent - 25);
-}
-
 template <class T>
 T LoadAs(const uint8_t* bytes) {
   T v;
@@ -342,7 +323,7 @@ Lane Decode(DType type, const uint8_t* bytes) {
     return FloatLane(LoadAs<float>(reinterpret_cast<const uint8_t*>(&wide)));
   }
   if (type.IsFloat()) {
-    if (type.bits == 16) return FloatLane(DecodeHalf(LoadAs<uint16_t>(bytes)));
+    if (type.bits == 16) return FloatLane(HalfValue(LoadAs<uint16_t>(bytes)));
     return FloatLane(type.bits == 32 ? LoadAs<float>(bytes) : LoadAs<double>(bytes));
   }
   uint64_t raw = 0;
@@ -356,7 +337,7 @@ void Encode(DType type, Lane v, uint8_t* bytes) {
     StoreAs(static_cast<uint16_t>(LoadAs<uint32_t>(reinterpret_cast<const uint8_t*>(&f)) >> 16),
             bytes);
   } else if (type.IsFloat() && type.bits == 16) {
-    StoreAs(EncodeHalf(v.f), bytes);
+    StoreAs(HalfBits(v.f), bytes);
   } else if (type.IsFloat() && type.bits == 32) {
     StoreAs(static_cast<float>(v.f), bytes);
   } else {

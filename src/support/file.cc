@@ -8,18 +8,23 @@
 //   rename                one step                                a reader sees the new one
 //
 // Whoever dies in between, by a signal too, leaves nothing: temporary files are in a table of fixed
-// size that a signal handler may walk.
+// size that a signal handler may walk. Only SIGKILL and a loss of power leave something. Who writes
+// a temporary file holds a lock on it, which ends with him, wherever he runs: the next one who
+// writes the same target removes those that are not locked.
 
 #include "support/file.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
+#include <cctype>
 #include <cerrno>
 #include <climits>
 #include <cstdlib>
@@ -87,6 +92,51 @@ int RememberTemporary(const std::string& path) {
 
 void ForgetTemporary(int slot) {
   if (slot >= 0) free(temporary_files[slot].exchange(nullptr));
+}
+
+constexpr std::string_view kTemporaryMark = ".tmp-";
+
+// What the names of a target's temporary files begin with: they must not be longer than file
+// systems allow where the target's is not.
+std::string TemporaryPrefix(const std::string& target) {
+  constexpr size_t kNumbers = 24;  // "4711-0"
+  const size_t name = target.rfind('/') + 1;
+  const size_t room = NAME_MAX - kTemporaryMark.size() - kNumbers;
+  return target.substr(0, name) + target.substr(name, room) + std::string(kTemporaryMark);
+}
+
+// "4711-0"
+bool IsTwoNumbers(std::string_view text) {
+  const size_t dash = text.find('-');
+  if (dash == 0 || dash == std::string_view::npos || dash + 1 == text.size()) return false;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (i != dash && !std::isdigit(static_cast<unsigned char>(text[i]))) return false;
+  }
+  return true;
+}
+
+// Whether nobody else holds the file, who is writing it; then it is locked by this descriptor.
+// File systems without locks: `without`.
+bool Lock(int fd, bool without) {
+  if (flock(fd, LOCK_EX | LOCK_NB) == 0) return true;
+  return errno != EWOULDBLOCK && without;
+}
+
+// Temporary files of that prefix whose writers are gone.
+void RemoveLeftovers(const std::string& prefix) {
+  const size_t name = prefix.rfind('/') + 1;
+  const std::string directory = name == 0 ? "." : prefix.substr(0, name);
+  const std::string_view begin = std::string_view(prefix).substr(name);
+  const std::unique_ptr<DIR, decltype(&closedir)> entries(opendir(directory.c_str()), &closedir);
+  if (!entries) return;
+  while (const dirent* entry = readdir(entries.get())) {
+    const std::string_view found = entry->d_name;
+    if (!found.starts_with(begin) || !IsTwoNumbers(found.substr(begin.size()))) continue;
+    const int at = dirfd(entries.get());
+    const FileDescriptor file(
+        openat(at, entry->d_name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW));
+    if (file.get() >= 0 && Lock(file.get(), false)) unlinkat(at, entry->d_name, 0);
+  }
 }
 
 // The size of an open file, which must be regular.
@@ -186,15 +236,19 @@ Expected<AtomicFile> AtomicFile::Create(const std::string& path, mode_t mode) {
     std::unique_ptr<char, decltype(&free)> real(realpath(path.c_str(), nullptr), &free);
     if (real) target = real.get();
   }
+  const std::string prefix = TemporaryPrefix(target);
+  RemoveLeftovers(prefix);
   static std::atomic<uint32_t> counter = 0;
   for (;;) {
-    std::string temporary = fmt::format("{}.tmp-{}-{}", target, getpid(), counter++);
+    std::string temporary = fmt::format("{}{}-{}", prefix, getpid(), counter++);
     const int fd = open(temporary.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, mode);
-    if (fd >= 0) {
+    if (fd < 0 && errno != EEXIST) return ErrnoError("create", path);
+    // Before it was locked, somebody may have taken it for a leftover.
+    if (fd >= 0 && Lock(fd, true) && fstat(fd, &info) == 0 && info.st_nlink > 0) {
       const int slot = RememberTemporary(temporary);
       return AtomicFile(std::move(target), std::move(temporary), fd, slot);
     }
-    if (errno != EEXIST) return ErrnoError("create", path);
+    if (fd >= 0) close(fd);
   }
 }
 
@@ -244,7 +298,6 @@ Status AtomicFile::Resize(uint64_t size) {
 
 Status AtomicFile::Commit() {
   TN_CHECK(fd_ >= 0, "Commit twice");
-  // Some file systems report a full disk only here.
   const bool closed = close(std::exchange(fd_, -1)) == 0;
   Status status = Ok();
   if (!closed || rename(temporary_path_.c_str(), path_.c_str()) != 0) {

@@ -10,6 +10,7 @@ import unittest
 import harness
 from bundles import Bundles
 from control_flow import ControlFlow
+from files import Checksums, Files
 from inspecting import Inspecting
 from machines import Machines
 from late_sizes import LateSizes
@@ -20,7 +21,7 @@ from source import Source
 from statuses import Statuses
 from stopping import Stopping
 
-__all__ = ["Models", "ControlFlow", "LateSizes", "OpenSizes", "Outputs", "Bundles", "Source", "Machines", "Statuses", "Stopping", "Inspecting"]
+__all__ = ["Models", "ControlFlow", "LateSizes", "OpenSizes", "Outputs", "Bundles", "Source", "Machines", "Statuses", "Stopping", "Inspecting", "Files", "Checksums"]
 
 
 def main():

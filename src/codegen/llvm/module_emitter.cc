@@ -1,6 +1,7 @@
 #include "codegen/llvm/module_emitter.h"
 
 #include <llvm/IR/Constants.h>
+#include <llvm/TargetParser/Triple.h>
 
 #include <algorithm>
 
@@ -161,6 +162,8 @@ void ModuleEmitter::EmitBlob(const DataBlob& blob) {
   auto* g = new llvm::GlobalVariable(out_, bytes->getType(), !blob.writable,
                                      llvm::GlobalValue::ExternalLinkage, bytes, blob.symbol);
   g->setAlignment(llvm::Align(static_cast<uint64_t>(blob.align)));
+  if (blob.section && llvm::Triple(out_.getTargetTriple()).isOSBinFormatELF())
+    g->setSection(blob.section);
   if (!blob.exported) {
     g->setVisibility(llvm::GlobalValue::HiddenVisibility);
     g->setDSOLocal(true);

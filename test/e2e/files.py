@@ -1,0 +1,273 @@
+import fcntl
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+
+import harness
+from harness import Case, DONE, INPUT, LIMIT, USAGE, reference
+
+sys.path.insert(0, str(harness.ROOT / "test" / "error"))
+import make_models  # noqa: E402
+
+
+class Files(Case):
+    """Files that are in the way, odd or broken, and streams that are closed or full."""
+
+    def copy(self, model):
+        for file in harness.models.glob(f"{model}.*"):
+            shutil.copy(file, self.dir)
+        return self.path(f"{model}.onnx")
+
+    def run_tool(self, *args, **options):
+        return subprocess.run([harness.options.build / "bin" / "tenon", *map(str, args)], timeout=300, **options)
+
+    def write_model(self, name, *args):
+        (self.dir / name).write_bytes(make_models.model(*args))
+        return self.path(name)
+
+    def test_outputs_that_are_inputs(self):
+        model, weights = self.copy("bert-tiny"), self.path("bert-tiny.weights")
+        os.symlink(weights, self.path("link.so"))
+        os.link(model, self.path("other.so"))
+        contents = {p.name: p.read_bytes() for p in self.dir.iterdir()}
+        for output in [model, weights, self.path("link.so"), self.path("other.so"), f"{self.dir}/./bert-tiny.onnx"]:
+            _, err = self.tenon("compile", model, "-o", output, status=INPUT)
+            self.assertIn("is a file that the model is read from", err)
+        os.rename(weights, self.path("m.params"))
+        os.symlink("m.params", weights)
+        _, err = self.tenon("compile", model, "-o", self.path("m.so"), "--params", "separate", status=INPUT)
+        self.assertIn("m.params' is a file that the model is read from", err)
+        os.rename(self.path("m.params"), weights)
+        _, err = self.tenon("bench", model, "--json", model, "--repeat", "1", status=INPUT)
+        self.assertIn("is a file that is read", err)
+        np.save(self.path("x.npy"), np.zeros((1, 4), np.float32))
+        _, err = self.tenon("run", self.compile("mlp-4-2"), "-i", self.path("x.npy"), "-o", self.path("x.npy"), status=INPUT)
+        self.assertIn("is a file that is read", err)
+        os.remove(self.path("model.so"))
+        os.remove(self.path("x.npy"))
+        self.assertEqual({p.name: p.read_bytes() for p in self.dir.iterdir() if p.name != "cache"}, contents)
+
+    def test_leftovers_of_the_dead(self):
+        """What a killed process left of this output is removed by the next one, and nothing else is."""
+        leftover = [self.path(f"m.so.tmp-{pid}-3") for pid in [1, os.getpid(), 999_999_999]]
+        others = [self.path(name) for name in ["m.so.tmp-", "m.so.tmp-1-x", "m.so.tmp-mine", "n.so.tmp-1-1", "m.so.tmp-1-2-3"]]
+        for path in leftover + others:
+            pathlib.Path(path).touch()
+        with open(leftover[1]) as alive:
+            fcntl.flock(alive, fcntl.LOCK_EX)
+            self.tenon("compile", self.model("mlp-4-2"), "-o", self.path("m.so"))
+        self.assert_only("m.so", *[pathlib.Path(p).name for p in others + [leftover[1]]])
+
+    def test_killed_processes_leave_little(self):
+        for attempt in range(6):
+            process = subprocess.Popen([harness.options.build / "bin" / "tenon", "compile", self.model("bert-tiny"), "-o",
+                                        self.path("folder/")], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            time.sleep(0.1 + 0.1 * attempt)
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+            folder = self.dir / "folder"
+            self.assertTrue(not folder.exists() or any(folder.iterdir()), "an empty folder is left")
+        self.compile("bert-tiny", "folder/")
+        self.assertEqual(sorted(p.name for p in folder.iterdir()), ["inference_example.cpp", "metadata.json", "model.so"])
+
+    def test_a_folder_is_made_last(self):
+        """A model that is refused leaves no folder."""
+        (self.dir / "bad.onnx").write_bytes(make_models.model([make_models.node("Frobnicate", "x", "y")], [make_models.X]))
+        self.tenon("compile", self.path("bad.onnx"), "-o", self.path("a/b/"), status=INPUT)
+        self.assert_only("bad.onnx")
+        self.compile("mlp-4-2", "a/b/")
+        self.assertTrue((self.dir / "a/b/model.so").exists())
+
+    def test_long_names(self):
+        longest = 255
+        library = self.path("l" * (longest - 3) + ".so")
+        self.tenon("compile", self.model("mlp-4-2"), "-o", library)
+        self.tenon("run", library, "--fill", "ones")
+        model = self.copy("mlp-4-2")
+        long = self.path("m" * (longest - 5) + ".onnx")
+        os.rename(model, long)
+        self.tenon("run", long, "--fill", "ones")
+        _, err = self.tenon("compile", long, "-o", self.path("l" * (longest - 2) + ".so"), status=INPUT)
+        self.assertIn("File name too long", err)
+
+    def test_damaged_entries_of_the_cache(self):
+        """They are made again, whatever is wrong with them."""
+        self.tenon("run", self.model("mlp-4-2"), "--fill", "ones")
+        (entry,) = (self.dir / "cache").glob("*.so")
+        whole = entry.read_bytes()
+        code = len(whole) // 2
+        for content in [b"", whole[:1000], b"text", whole[:-1], whole[:code] + bytes([whole[code] ^ 255]) + whole[code + 1:]]:
+            entry.write_bytes(content)
+            _, err = self.tenon("run", self.model("mlp-4-2"), "--fill", "ones")
+            self.assertIn("compiling it again", err)
+            self.assertEqual(entry.read_bytes(), whole)
+        _, err = self.tenon("run", self.model("mlp-4-2"), "--fill", "ones")
+        self.assertEqual(err, "")
+
+    def test_no_cache(self):
+        for environment in [{"TENON_CACHE_DIR": "/dev/null/cache"}, {"TENON_CACHE_DIR": "/proc"}, {"TENON_CACHE_DIR": "", "HOME": ""}]:
+            out, err = self.tenon("run", self.model("mlp-4-2"), "--fill", "ones", env={**environment, "TMPDIR": str(self.dir)})
+            self.assertIn("compiling for this call alone", err)
+            self.assertIn("output: float32 1x2", out)
+            self.assert_only()
+
+    def test_special_files(self):
+        """They are named, and nobody waits for them."""
+        os.mkfifo(self.path("pipe"))
+        for name in ["pipe.npz", "pipe.npy", "pipe.so", "pipe.onnx"]:
+            os.mkfifo(self.path(name))
+        (self.dir / "folder.npy").mkdir()
+        library = self.compile("mlp-4-2")
+        for args, kind in [(["run", self.path("pipe")], "a pipe"), (["inspect", self.path("pipe.so")], "a pipe"),
+                           (["bench", self.path("pipe.onnx")], "a pipe"), (["run", "/dev/zero"], "a device"),
+                           (["run", str(self.dir)], "a directory"), (["inspect", "/"], "a directory"),
+                           (["compile", self.path("pipe.onnx"), "-o", self.path("m.so")], "a pipe"),
+                           (["compile", "/dev/null", "-o", self.path("m.so")], "a device"),
+                           (["compile", self.model("mlp-4-2"), "-o", self.path("pipe")], "a pipe"),
+                           (["compile", self.model("mlp-4-2"), "-o", "/dev/null"], "a device"),
+                           (["compile", self.model("mlp-4-2"), "-o", self.path("m.so"), "--prices", self.path("pipe")], "a pipe"),
+                           (["run", library, "-i", self.path("pipe.npz")], "a pipe"),
+                           (["run", library, "-i", self.path("pipe.npy")], "a pipe"),
+                           (["run", library, "-i", self.path("folder.npy")], "a directory"),
+                           (["run", library, "--fill", "ones", "--expect", self.path("pipe.npz")], "a pipe")]:
+            _, err = self.tenon(*args, status=INPUT)
+            self.assertIn(f"is {kind}", err)
+
+    def test_streams_closed_or_full(self):
+        library = self.compile("mlp-4-2")
+        compile = ["compile", self.model("mlp-4-2"), "-o", self.path("m.so")]
+        wanted = pathlib.Path(library).read_bytes()
+        for verb in [compile, ["run", library, "--fill", "ones", "-o", self.path("y.npz")], ["inspect", library], ["--version"], ["--help"]]:
+            with open("/dev/full", "wb") as full:
+                self.assertEqual(self.run_tool(*verb, stderr=full, stdout=subprocess.DEVNULL).returncode, DONE, verb)
+                done = self.run_tool(*verb, stdout=full, stderr=subprocess.PIPE, text=True)
+            # Of `run -o` nothing is printed.
+            self.assertEqual(done.returncode, DONE if "-o" in verb and "run" in verb else INPUT, done.stderr)
+            if done.returncode == INPUT:
+                self.assertIn("cannot write to standard output: No space left on device", done.stderr)
+            for closed in [(2,), (1,), (0, 1, 2)]:
+                shut = lambda: [os.close(fd) for fd in closed]
+                status = self.run_tool(*verb, preexec_fn=shut, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode
+                prints = 1 in closed and not ("-o" in verb and "run" in verb)
+                self.assertEqual(status, INPUT if prints else DONE, (verb, closed))
+            if verb is compile:
+                self.assertEqual(pathlib.Path(self.path("m.so")).read_bytes(), wanted)
+        _, err = self.tenon("run", self.path("none.so"), status=INPUT)
+        with open("/dev/full", "wb") as full:
+            self.assertEqual(self.run_tool("run", self.path("none.so"), stderr=full).returncode, INPUT)
+
+    def test_numbers(self):
+        library = self.compile("mlp-4-2")
+        for option, values in [("--duration", ["nan", "inf", "-1", "1e999"]), ("--repeat", ["0", "-1", "nan"]), ("--warm-up", ["-1", "nan"])]:
+            for value in values:
+                _, err = self.tenon("bench", library, f"{option}={value}", status=USAGE)
+                self.assertRegex(err, f"expected a number of at least [01] but got '{value}'|could not convert|Could not convert")
+                self.assertLess(len(err), 200)
+        for option in ["--rtol", "--atol"]:
+            self.tenon("run", library, "--fill", "ones", "--expect", "x.npz", f"{option}=nan", status=USAGE)
+
+    def test_names_that_terminals_obey(self):
+        red = "\x1b[31m\x7f\u009b2Jred"
+        model = self.write_model("named.onnx", [make_models.node("Relu", [red], ["y"], name=red)], [make_models.value(red, 1, 4)], ["y"])
+        refused = self.write_model("refused.onnx", [make_models.node("Frobnicate" + red, [red], ["y"], name=red)],
+                                   [make_models.value(red, 1, 4)], ["y"])
+        library = self.path("m.so")
+        texts = [*self.tenon("compile", model, "-o", library), *self.tenon("inspect", model), *self.tenon("inspect", library),
+                 *self.tenon("inspect", refused, status=INPUT), *self.tenon("compile", refused, "-o", library, status=INPUT),
+                 *self.tenon("run", library, status=INPUT), *self.tenon("run", self.path(red + ".so"), status=INPUT),
+                 *self.tenon("compile", model, "-o", library, "--shape", red + ":x", status=USAGE)]
+        for text in texts:
+            self.assertFalse(set(text) & set("\x1b\x7f\u009b"), text)
+
+    def test_many_outputs_and_inputs(self):
+        """Code and time grow with their number, not with its square; outputs that overlap are refused."""
+        n = 1000
+        names = [f"y{i}" for i in range(n)]
+        split = [make_models.node("Relu", "x", name, name=f"n{i}") for i, name in enumerate(names)]
+        many_out = self.write_model("out.onnx", split, [make_models.value("x", 4)], names)
+        start = time.process_time()
+        self.tenon("compile", many_out, "-o", self.path("out.so"))
+        self.assertLess(os.path.getsize(self.path("out.so")), 1_000_000)
+        self.tenon("run", self.path("out.so"), "--fill", "ones", "-o", self.path("y.npz"))
+        self.assertEqual(len(np.load(self.path("y.npz")).files), n)
+        inputs = [f"x{i}" for i in range(n)]
+        many_in = self.write_model("in.onnx", [make_models.node("Concat", inputs, "y", axis=0)],
+                                   [make_models.value(name, 1 + i % 3) for i, name in enumerate(inputs)], ["y"])
+        self.tenon("compile", many_in, "-o", self.path("in.so"))
+        self.assertLess(os.path.getsize(self.path("in.so")), 2_000_000)
+        arrays = {name: np.full(1 + i % 3, i, np.float32) for i, name in enumerate(inputs)}
+        self.tenon("run", self.path("in.so"), "-i", self.save("x.npz", arrays), "--expect",
+                   self.save("want.npz", {"y": np.concatenate(list(arrays.values()))}))
+
+    def test_small_floats(self):
+        """float16 and bfloat16 arrays go in and come out."""
+        float16, bfloat16 = 10, 16
+        x = np.array([[1.5, -2.0, 65504.0, 6e-8]], np.float16)
+        model = self.write_model("half.onnx", [make_models.node("Relu", "x", "y")], [make_models.value("x", 1, 4, elem=float16)],
+                                 [make_models.untyped("y", float16)])
+        self.tenon("run", model, "-i", self.save("x.npz", {"x": x}), "-o", self.path("y.npz"), "--expect",
+                   self.save("want.npz", {"y": np.maximum(x, 0)}))
+        found = np.load(self.path("y.npz"))["y"]
+        self.assertEqual(found.dtype, np.float16)
+        np.testing.assert_array_equal(found, np.maximum(x, 0))
+        out, _ = self.tenon("run", model, "--fill", "ones", "--print-top", "1")
+        self.assertIn("1\n", out)
+        model = self.write_model("brain.onnx", [make_models.node("Relu", "x", "y")], [make_models.value("x", 4, elem=bfloat16)],
+                                 [make_models.untyped("y", bfloat16)])
+        bits = np.array([0x3FC0, 0xBFC0, 0x7F80, 0x0001], np.uint16)  # 1.5, -1.5, inf, the least
+        np.save(self.path("x.npy"), bits.view("V2"))
+        self.tenon("run", model, "-i", self.path("x.npy"), "-o", self.path("y.npy"))
+        np.testing.assert_array_equal(np.load(self.path("y.npy")).view(np.uint16), [0x3FC0, 0, 0x7F80, 0x0001])
+
+    def test_archives_that_explode(self):
+        np.savez_compressed(self.path("bomb.npz"), input=np.zeros(1 << 28, np.float32), more=np.zeros(1 << 24, np.float32))
+        _, err = self.tenon("run", self.compile("mlp-4-2"), "-i", self.path("bomb.npz"), status=LIMIT)
+        self.assertIn("the archive unpacks to more than 1024 MB", err)
+
+    def test_folding_is_bounded(self):
+        """What constants alone would take minutes or gigabytes to compute is refused, or left for the call."""
+        m = make_models
+        n = 4000
+        shape = m.ints("s", n, n)
+        square = [m.node("ConstantOfShape", "s", "a", m.data(1, "value") + m.data(5, m.tensor("", [1], [1.0], m.FLOAT)) + m.number(20, 4)),
+                  m.node("MatMul", "a a", "b"), m.node("ReduceSum", "b", "c", keepdims=0), m.node("Add", "x c", "y")]
+        model = self.write_model("product.onnx", square, [m.value("x", 1)], ["y"], [shape])
+        start = time.monotonic()
+        done = self.run_tool("compile", model, "-o", self.path("m.so"), capture_output=True, text=True)
+        self.assertIn(done.returncode, [DONE, LIMIT], done.stderr)
+        self.assertLess(time.monotonic() - start, 60)
+
+
+class Checksums(Case):
+    """What a library holds is what was compiled."""
+
+    def test_verify(self):
+        for params, files in [("embed", ["model.so"]), ("separate", ["model.so", "model.params"])]:
+            library = self.compile("bert-tiny", "model.so", "--params", params)
+            out, _ = self.tenon("inspect", library, "--verify")
+            self.assertIn("verified: ", out)
+            for name in files:
+                path = pathlib.Path(self.path(name))
+                whole = path.read_bytes()
+                rng = np.random.default_rng(0)
+                for at in [*rng.integers(0, len(whole), 12), len(whole) - 1, 4096]:
+                    changed = bytearray(whole)
+                    changed[at] ^= 1 << int(rng.integers(8))
+                    path.write_bytes(changed)
+                    self.tenon("inspect", library, "--verify", status=INPUT)
+                path.write_bytes(whole)
+            self.tenon("inspect", library, "--verify")
+
+    def test_inspect_loads_nothing(self):
+        """A library that does harm when it is loaded does none when it is looked at."""
+        source = self.dir / "harm.c"
+        source.write_text('#include <stdlib.h>\n__attribute__((constructor)) static void harm(void) { abort(); }\n')
+        subprocess.run([harness.options.cc, "-shared", "-fPIC", "-o", self.path("harm.so"), source], check=True)
+        _, err = self.tenon("inspect", self.path("harm.so"), status=INPUT)
+        self.assertIn("not a library that Tenon compiled", err)
