@@ -496,12 +496,15 @@ void ArgumentChecker::CheckApart(StmtList* list) const {
   }
   for (size_t i = first_output; i < all.size(); ++i) {
     for (size_t j = 0; j < i; ++j) {
-      const Occupied &a = all[i], &b = all[j];
-      const Expr apart =
-          HasHandles(func_) ? Ne(a.start, b.start) : Or(Le(a.end, b.start), Le(b.end, a.start));
+      // Read anew for each comparison: nothing of it stays in a register between them.
+      const auto before = [&](size_t x, size_t y) {
+        return Le(MemoryOf(x).end, MemoryOf(y).start);
+      };
+      const Expr apart = HasHandles(func_) ? Ne(MemoryOf(i).start, MemoryOf(j).start)
+                                           : Or(before(i, j), before(j, i));
       const Expr empty = Or(Eq(BytesOf(i), I64(0)), Eq(BytesOf(j), I64(0)));
       list->Add(Fail(Simplify(Or(apart, empty)), "ValueError",
-                     {Text(fmt::format("Parameter `{}{}{}`", a.name, kWhat, b.name))}));
+                     {Text(fmt::format("Parameter `{}{}{}`", all[i].name, kWhat, all[j].name))}));
     }
   }
 }
