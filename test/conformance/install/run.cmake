@@ -42,7 +42,7 @@ endif()
 # Runtimes for other machines, where this one can make them.
 foreach(arch aarch64 riscv64)
   if(EXISTS ${BUILD}/lib/tenon/${arch}-linux-gnu/libtenon_core.a)
-    file(GLOB_RECURSE found ${work}/prefix/*/${arch}-linux-gnu/libtenon_runtime.*)
+    file(GLOB found ${work}/prefix/*/tenon/${arch}-linux-gnu/libtenon_runtime.*)
     list(LENGTH found count)
     if(NOT count EQUAL 2)
       message(FATAL_ERROR "expected a shared and a static runtime for ${arch} but found '${found}'")
