@@ -31,29 +31,6 @@ function(tenon_precompile target level)
   target_compile_options(${target} PRIVATE -Xclang -fno-pch-timestamp)
 endfunction()
 
-# Most of the time of a first build goes into reading the same headers for each file, so several files of a floor are
-# compiled as one. They may then not have helpers of one name: files that share some are compiled alone.
-option(TENON_JOIN_UNITS "compile several files as one: faster at first, slower after a change" OFF)
-set(TENON_ALONE
-  src/arith/logic.cc src/artifact/lld.cc src/artifact/link.cc src/codegen/llvm/ src/frontend/onnx/ops_ src/graph/dims.cc
-  src/graph/pass/raise_ src/intrin/ src/ir/print.cc src/loop/pass/host/make_packed.cc src/loop/pass/math/
-  src/loop/pass/threads/ src/loop/verify_types.cc src/ops/ src/schedule/analysis/ src/schedule/primitive/inline.cc)
-function(tenon_join target)
-  if(NOT TENON_JOIN_UNITS)
-    return()
-  endif()
-  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
-  foreach(source IN LISTS ARGN)
-    file(RELATIVE_PATH path ${PROJECT_SOURCE_DIR} ${source})
-    foreach(alone IN LISTS TENON_ALONE)
-      string(FIND ${path} ${alone} at)
-      if(at EQUAL 0)
-        set_source_files_properties(${source} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
-      endif()
-    endforeach()
-  endforeach()
-endfunction()
-
 # Sanitizer builds are compiled for one run and do not optimise (CMakePresets.json), but for these floors and their
 # tests, in which the time is spent.
 set(TENON_HOT_FLOORS support ir arith loop loop_pass interp)
@@ -84,7 +61,6 @@ function(tenon_layer name folder)
     return()
   endif()
   add_library(tn_${name} STATIC ${sources})
-  tenon_join(tn_${name} ${sources})
   target_link_libraries(tn_${name} PUBLIC ${ARGN})
   target_include_directories(tn_${name} PUBLIC ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include)
   tenon_sanitized_level(tn_${name} ${name})
