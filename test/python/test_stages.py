@@ -131,17 +131,21 @@ class Steps(unittest.TestCase):
                 steps.append(s.cache_write(c, "local"))
             draw.shuffle(steps)
             for t in steps:
+                unrolled = []
                 for _ in range(draw.randrange(4)):
-                    loops = s[t].leaf_iter_vars
+                    loops = [x for x in s[t].leaf_iter_vars if x not in unrolled]
+                    if not loops:
+                        break
                     what = draw.choice(["split", "fuse", "reorder", "unroll"])
                     if what == "split":
                         s[t].split(draw.choice(loops), factor=draw.choice([1, 2, 3, 5, 16]))
-                    elif what == "fuse" and len(loops) > 1 and t is not c:
+                    elif what == "fuse" and len(loops) > 1 and t is not c and not unrolled:
                         s[t].fuse(*loops[:2])
                     elif what == "reorder":
                         s[t].reorder(*draw.sample(loops, len(loops)))
                     elif what == "unroll":
-                        s[t].unroll(draw.choice(loops))
+                        unrolled.append(draw.choice(loops))
+                        s[t].unroll(unrolled[-1])
             for producer, consumer in ((c, d), (b, c)):
                 if draw.random() < 0.5:
                     s[producer].compute_at(s[consumer], draw.choice(s[consumer].leaf_iter_vars))

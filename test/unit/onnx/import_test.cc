@@ -115,13 +115,13 @@ TEST(Import, SliceClampsAsPythonDoes) {
     m.Input("x", dims).Init64("s", s).Init64("e", e).Init64("a", {0}).Init64("t", step);
     m.Node("Slice", {"x", "s", "e", "a", "t"}, {"y"}).Output("y");
     const std::string body = Body(m);
-    return body.substr(body.find('{'));
+    return body.empty() ? body : body.substr(body.find('{'));
   };
   EXPECT_EQ(slice({10}, {2}, {8}, {3}), "{starts: [2], sizes: [2], steps: [3]}\n");
   EXPECT_EQ(slice({10}, {-3}, {INT64_MAX}, {1}), "{starts: [7], sizes: [3], steps: [1]}\n");
   EXPECT_EQ(slice({10}, {INT64_MAX}, {INT64_MIN}, {-1}),
             "{starts: [9], sizes: [10], steps: [-1]}\n");
-  EXPECT_EQ(slice({10}, {8}, {2}, {1}), "{starts: [0], sizes: [0], steps: [1]}\n");
+  EXPECT_EQ(slice({10}, {8}, {2}, {1}), "");  // a constant without elements
   EXPECT_EQ(slice({10}, {5}, {INT64_MIN}, {INT64_MIN}), "{starts: [5], sizes: [1], steps: [1]}\n");
   EXPECT_EQ(slice({"n"}, {0}, {-1}, {1}), "{starts: [0], sizes: [n - 1], steps: [1]}\n");
   EXPECT_EQ(slice({"n"}, {0}, {1}, {1}), "{starts: [0], sizes: [1], steps: [1]}\n");

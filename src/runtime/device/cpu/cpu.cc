@@ -1,4 +1,5 @@
 // The CPU: host memory.
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,7 +14,10 @@ int32_t Count() { return 1; }
 int32_t Allocate(int32_t, int64_t bytes, void** out) {
   // Never an address of nothing: an empty tensor has one too.
   if (posix_memalign(out, 64, bytes > 0 ? static_cast<size_t>(bytes) : 1) == 0) return 0;
-  return Fail("MemoryError", "out of memory");
+  char message[64];
+  snprintf(message, sizeof message, "out of memory: %lld bytes were asked for",
+           static_cast<long long>(bytes));
+  return Fail("MemoryError", message);
 }
 
 void Free(int32_t, void* memory) { free(memory); }
