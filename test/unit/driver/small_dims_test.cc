@@ -42,85 +42,104 @@ struct Sample {
 constexpr const char* kFloats = "f32[a,b,c]";
 constexpr const char* kTwoFloats = "f32[a,b,c] f32[b,c]";
 
+// One element of each result from one of each operand.
+void AddElementwise(std::vector<Sample>& s) {
+  for (OpKind op : {OpKind::kRelu,     OpKind::kSigmoid, OpKind::kTanh,        OpKind::kExp,
+                    OpKind::kLog,      OpKind::kSqrt,    OpKind::kSin,         OpKind::kCos,
+                    OpKind::kErf,      OpKind::kFloor,   OpKind::kCeil,        OpKind::kRound,
+                    OpKind::kNeg,      OpKind::kAbs,     OpKind::kSign,        OpKind::kReciprocal,
+                    OpKind::kSoftplus, OpKind::kGelu,    OpKind::kHardSigmoid, OpKind::kHardSwish,
+                    OpKind::kClip,     OpKind::kIsNan,   OpKind::kIsInf,       OpKind::kTan,
+                    OpKind::kAsin,     OpKind::kAcos,    OpKind::kAtan,        OpKind::kSinh,
+                    OpKind::kCosh,     OpKind::kAsinh,   OpKind::kAcosh,       OpKind::kAtanh})
+    s.push_back({op, kFloats});
+  s.push_back({OpKind::kBitCast, "f32[a,b]", {{"to", std::string("i32")}}});
+  s.push_back({OpKind::kNot, "bool[a,b]"});
+  s.push_back({OpKind::kBitNot, "i32[a,b]"});
+  s.push_back({OpKind::kCast, "f32[a,b]", {{"to", std::string("i8")}}});
+  for (OpKind op : {OpKind::kAdd, OpKind::kSub, OpKind::kMul, OpKind::kDiv, OpKind::kPow,
+                    OpKind::kMod, OpKind::kMin, OpKind::kMax, OpKind::kEqual, OpKind::kLess,
+                    OpKind::kGreater, OpKind::kLessEqual, OpKind::kGreaterEqual})
+    s.push_back({op, kTwoFloats});
+  for (OpKind op : {OpKind::kAnd, OpKind::kOr, OpKind::kXor})
+    s.push_back({op, "bool[a,b] bool[b]"});
+  for (OpKind op : {OpKind::kBitAnd, OpKind::kBitOr, OpKind::kBitXor, OpKind::kShl, OpKind::kShr})
+    s.push_back({op, "u32[a,b] u32[b]"});
+  s.push_back({OpKind::kWhere, "bool[b] f32[a,b] f32[a,b]"});
+}
+
+// Sums and their like: over axes, windows, products.
+void AddReductions(std::vector<Sample>& s) {
+  for (const char* kind :
+       {"sum", "mean", "max", "min", "prod", "l1", "l2", "sum_square", "log_sum", "log_sum_exp"}) {
+    for (const Ints& axes : {Ints{1}, Ints{0, 2}})
+      s.push_back({OpKind::kReduce, kFloats, {{"kind", std::string(kind)}, {"axes", axes}}});
+  }
+  s.push_back({OpKind::kReduce, "bool[a,b]", {{"kind", std::string("all")}, {"axes", Ints{1}}}});
+  s.push_back({OpKind::kReduce, "bool[a,b]", {{"kind", std::string("any")}, {"axes", Ints{0}}}});
+  for (int64_t axis : {0, 1})
+    s.push_back({OpKind::kArgReduce, "f32[a,b]", {{"kind", std::string("max")}, {"axis", axis}}});
+  s.push_back({OpKind::kTopK, "f32[a,b]", {{"axis", int64_t{1}}}, {{"k", "b"}}, 2});
+  s.push_back({OpKind::kTopK, "f32[a,b]", {{"axis", int64_t{0}}}, {{"k", "1"}}});
+  s.push_back({OpKind::kCumSum, kFloats, {{"axis", int64_t{1}}}});
+  s.push_back({OpKind::kSearchSorted, "i64[a] i64[b,c]"});
+  for (OpKind op : {OpKind::kSoftmax, OpKind::kLogSoftmax}) {
+    for (int64_t axis : {1, 2}) s.push_back({op, kFloats, {{"axis", axis}}});
+  }
+  s.push_back({OpKind::kLayerNorm, "f32[a,b,c] f32[c] f32[c]", {{"axis", int64_t{2}}}});
+  s.push_back({OpKind::kBatchNorm, "f32[a,b,c] f32[b] f32[b] f32[b] f32[b]"});
+  s.push_back({OpKind::kMatMul, "f32[m,k] f32[k,n]"});
+  s.push_back({OpKind::kMatMul, "f32[a,m,k] f32[n,k]", {{"trans_b", true}}});
+  s.push_back({OpKind::kMatMul, "f16[m,k] f16[k,n]"});
+  s.push_back({OpKind::kMatMul, "u8[m,k] i8[k,n]"});
+  s.push_back({OpKind::kConv, "f32[a,k,h,w] f32[n,k,3,3] f32[n]", {{"pads", Ints{1, 1, 1, 1}}}});
+  s.push_back({OpKind::kConv, "f32[a,k,h] f32[n,k,1]"});
+  s.push_back({OpKind::kConv, "f32[a,2,h] f32[n,1,2]", {{"group", int64_t{2}}}});
+  for (size_t results : {1, 2})
+    s.push_back({OpKind::kMaxPool,
+                 "f32[a,k,h,w]",
+                 {{"kernel", Ints{2, 2}}, {"pads", Ints{1, 1, 1, 1}}},
+                 {},
+                 results});
+  s.push_back({OpKind::kAvgPool, "f32[a,k,h]", {{"kernel", Ints{2}}, {"pads", Ints{1, 1}}}});
+  s.push_back({OpKind::kAttention, "f32[a,m,k] f32[a,n,k] f32[a,n,e]"});
+}
+
+// What moves elements.
+void AddMovement(std::vector<Sample>& s) {
+  s.push_back({OpKind::kReshape, "f32[a,b,c]", {}, {{"shape", "c b a"}}});
+  s.push_back({OpKind::kTranspose, kFloats, {{"perm", Ints{2, 0, 1}}}});
+  s.push_back(
+      {OpKind::kSlice, "f32[a,b]", {{"steps", Ints{1, 1}}}, {{"starts", "0 0"}, {"sizes", "a b"}}});
+  s.push_back({OpKind::kConcat, "f32[a,b] f32[c,b] f32[a,b]", {{"axis", int64_t{0}}}});
+  s.push_back({OpKind::kExpand, "f32[1,b]", {}, {{"shape", "a b"}}});
+  for (const char* mode : {"constant", "reflect", "edge", "wrap"})
+    s.push_back(
+        {OpKind::kPad, "f32[a,b]", {{"pads", Ints{1, 0, 0, 2}}, {"mode", std::string(mode)}}});
+  s.push_back({OpKind::kTile, "f32[a,b]", {}, {{"repeats", "c 2"}}});
+  s.push_back({OpKind::kGather, "f32[a,b,c] i64[m,n]", {{"axis", int64_t{1}}}});
+  s.push_back({OpKind::kGather, "f32[a,b] i32[m]", {{"axis", int64_t{0}}}});
+  s.push_back({OpKind::kGatherElements, "f32[a,b] i64[a,c]", {{"axis", int64_t{1}}}});
+  s.push_back({OpKind::kGatherNd, "f32[a,b,c] i64[m,2]"});
+  s.push_back({OpKind::kGatherNd, "f32[a,b,c] i64[a,1]", {{"batch_dims", int64_t{1}}}});
+  for (const char* how : {"none", "add", "max"})
+    s.push_back({OpKind::kScatter,
+                 "f32[a,b] i64[c,b] f32[c,b]",
+                 {{"axis", int64_t{0}}, {"reduction", std::string(how)}}});
+  for (const char* mode : {"nearest", "linear", "cubic"})
+    s.push_back(
+        {OpKind::kResize, "f32[a,b,h,w]", {{"mode", std::string(mode)}}, {{"sizes", "a b m n"}}});
+  s.push_back({OpKind::kShape, "f32[a,b]", {{"start", int64_t{0}}, {"end", int64_t{2}}}});
+  s.push_back({OpKind::kRange, "i64[] i64[]", {}, {{"size", "a"}}});
+  s.push_back({OpKind::kOneHot, "i64[a,b] f32[2]", {{"axis", int64_t{1}}}, {{"depth", "c"}}});
+}
+
 const std::vector<Sample>& Samples() {
   static const std::vector<Sample> kSamples = [] {
     std::vector<Sample> s;
-    for (OpKind op :
-         {OpKind::kRelu,     OpKind::kSigmoid, OpKind::kTanh,        OpKind::kExp,
-          OpKind::kLog,      OpKind::kSqrt,    OpKind::kSin,         OpKind::kCos,
-          OpKind::kErf,      OpKind::kFloor,   OpKind::kCeil,        OpKind::kRound,
-          OpKind::kNeg,      OpKind::kAbs,     OpKind::kSign,        OpKind::kReciprocal,
-          OpKind::kSoftplus, OpKind::kGelu,    OpKind::kHardSigmoid, OpKind::kHardSwish,
-          OpKind::kClip,     OpKind::kIsNan,   OpKind::kIsInf})
-      s.push_back({op, kFloats});
-    s.push_back({OpKind::kNot, "bool[a,b]"});
-    s.push_back({OpKind::kBitNot, "i32[a,b]"});
-    s.push_back({OpKind::kCast, "f32[a,b]", {{"to", std::string("i8")}}});
-    for (OpKind op : {OpKind::kAdd, OpKind::kSub, OpKind::kMul, OpKind::kDiv, OpKind::kPow,
-                      OpKind::kMod, OpKind::kMin, OpKind::kMax, OpKind::kEqual, OpKind::kLess,
-                      OpKind::kGreater, OpKind::kLessEqual, OpKind::kGreaterEqual})
-      s.push_back({op, kTwoFloats});
-    for (OpKind op : {OpKind::kAnd, OpKind::kOr, OpKind::kXor})
-      s.push_back({op, "bool[a,b] bool[b]"});
-    for (OpKind op : {OpKind::kBitAnd, OpKind::kBitOr, OpKind::kBitXor, OpKind::kShl, OpKind::kShr})
-      s.push_back({op, "u32[a,b] u32[b]"});
-    s.push_back({OpKind::kWhere, "bool[b] f32[a,b] f32[a,b]"});
-    for (const char* kind : {"sum", "mean", "max", "min", "prod", "l1", "l2", "sum_square",
-                             "log_sum", "log_sum_exp"}) {
-      for (const Ints& axes : {Ints{1}, Ints{0, 2}})
-        s.push_back({OpKind::kReduce, kFloats, {{"kind", std::string(kind)}, {"axes", axes}}});
-    }
-    s.push_back({OpKind::kReduce, "bool[a,b]", {{"kind", std::string("all")}, {"axes", Ints{1}}}});
-    s.push_back({OpKind::kReduce, "bool[a,b]", {{"kind", std::string("any")}, {"axes", Ints{0}}}});
-    for (int64_t axis : {0, 1})
-      s.push_back({OpKind::kArgReduce, "f32[a,b]", {{"kind", std::string("max")}, {"axis", axis}}});
-    s.push_back({OpKind::kTopK, "f32[a,b]", {{"axis", int64_t{1}}}, {{"k", "b"}}, 2});
-    s.push_back({OpKind::kTopK, "f32[a,b]", {{"axis", int64_t{0}}}, {{"k", "1"}}});
-    s.push_back({OpKind::kCumSum, kFloats, {{"axis", int64_t{1}}}});
-    s.push_back({OpKind::kSearchSorted, "i64[a] i64[b,c]"});
-    for (OpKind op : {OpKind::kSoftmax, OpKind::kLogSoftmax}) {
-      for (int64_t axis : {1, 2}) s.push_back({op, kFloats, {{"axis", axis}}});
-    }
-    s.push_back({OpKind::kLayerNorm, "f32[a,b,c] f32[c] f32[c]", {{"axis", int64_t{2}}}});
-    s.push_back({OpKind::kBatchNorm, "f32[a,b,c] f32[b] f32[b] f32[b] f32[b]"});
-    s.push_back({OpKind::kMatMul, "f32[m,k] f32[k,n]"});
-    s.push_back({OpKind::kMatMul, "f32[a,m,k] f32[n,k]", {{"trans_b", true}}});
-    s.push_back({OpKind::kMatMul, "f16[m,k] f16[k,n]"});
-    s.push_back({OpKind::kMatMul, "u8[m,k] i8[k,n]"});
-    s.push_back({OpKind::kConv, "f32[a,k,h,w] f32[n,k,3,3] f32[n]", {{"pads", Ints{1, 1, 1, 1}}}});
-    s.push_back({OpKind::kConv, "f32[a,k,h] f32[n,k,1]"});
-    s.push_back({OpKind::kConv, "f32[a,2,h] f32[n,1,2]", {{"group", int64_t{2}}}});
-    for (size_t results : {1, 2})
-      s.push_back({OpKind::kMaxPool,
-                   "f32[a,k,h,w]",
-                   {{"kernel", Ints{2, 2}}, {"pads", Ints{1, 1, 1, 1}}},
-                   {},
-                   results});
-    s.push_back({OpKind::kAvgPool, "f32[a,k,h]", {{"kernel", Ints{2}}, {"pads", Ints{1, 1}}}});
-    s.push_back({OpKind::kAttention, "f32[a,m,k] f32[a,n,k] f32[a,n,e]"});
-    s.push_back({OpKind::kReshape, "f32[a,b,c]", {}, {{"shape", "c b a"}}});
-    s.push_back({OpKind::kTranspose, kFloats, {{"perm", Ints{2, 0, 1}}}});
-    s.push_back({OpKind::kSlice,
-                 "f32[a,b]",
-                 {{"steps", Ints{1, 1}}},
-                 {{"starts", "0 0"}, {"sizes", "a b"}}});
-    s.push_back({OpKind::kConcat, "f32[a,b] f32[c,b] f32[a,b]", {{"axis", int64_t{0}}}});
-    s.push_back({OpKind::kExpand, "f32[1,b]", {}, {{"shape", "a b"}}});
-    for (const char* mode : {"constant", "reflect", "edge", "wrap"})
-      s.push_back(
-          {OpKind::kPad, "f32[a,b]", {{"pads", Ints{1, 0, 0, 2}}, {"mode", std::string(mode)}}});
-    s.push_back({OpKind::kTile, "f32[a,b]", {}, {{"repeats", "c 2"}}});
-    s.push_back({OpKind::kGather, "f32[a,b,c] i64[m,n]", {{"axis", int64_t{1}}}});
-    s.push_back({OpKind::kGather, "f32[a,b] i32[m]", {{"axis", int64_t{0}}}});
-    s.push_back({OpKind::kGatherElements, "f32[a,b] i64[a,c]", {{"axis", int64_t{1}}}});
-    s.push_back({OpKind::kGatherNd, "f32[a,b,c] i64[m,2]"});
-    s.push_back({OpKind::kGatherNd, "f32[a,b,c] i64[a,1]", {{"batch_dims", int64_t{1}}}});
-    for (const char* mode : {"nearest", "linear", "cubic"})
-      s.push_back(
-          {OpKind::kResize, "f32[a,b,h,w]", {{"mode", std::string(mode)}}, {{"sizes", "a b m n"}}});
-    s.push_back({OpKind::kShape, "f32[a,b]", {{"start", int64_t{0}}, {"end", int64_t{2}}}});
-    s.push_back({OpKind::kRange, "i64[] i64[]", {}, {{"size", "a"}}});
-    s.push_back({OpKind::kOneHot, "i64[a,b] f32[2]", {{"axis", int64_t{1}}}, {{"depth", "c"}}});
+    AddElementwise(s);
+    AddReductions(s);
+    AddMovement(s);
     return s;
   }();
   return kSamples;
