@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Runs official ONNX node tests through the whole compiler: model file to library to answer.
 
-Usage: run_node_tests.py TENON [--cases FOLDER] [--levels 0 1 2] [--list FILE | --match REGEX] [--jobs N] [--verbose]
+Usage: run_node_tests.py TENON [--cases FOLDER] [--form fixed|constant] [--levels 0 1 2] [--in-turn]
+                         [--list FILE | --match REGEX] [--jobs N] [--verbose]
 needs: pip install onnx numpy apache-tvm-ffi
 
 A case is FOLDER/<name>/{model.onnx, tolerance.txt, test_data_set_0/{input,output}_N.pb}; without --cases the installed
@@ -177,12 +178,13 @@ class Runner:
         return answer
 
 
-def run_all(tenon: str, cases, levels, jobs: int, tmp: pathlib.Path):
-    """The results of all; what failed is said at once. Where a run stands still is written to stderr now and then."""
+def run_all(tenon: str, runs, jobs: int, tmp: pathlib.Path):
+    """The results of all (case, level); what failed is said at once. Where a run stands still is written to stderr now and
+    then."""
     faulthandler.dump_traceback_later(STANDSTILL_SECONDS, repeat=True)
     runner, results = Runner(), []
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
-        work = [(case, level, pool.submit(compile_case, tenon, case, level, tmp)) for case in cases for level in levels]
+        work = [(case, level, pool.submit(compile_case, tenon, case, level, tmp)) for case, level in runs]
         for case, level, compiled in work:
             result = compiled.result()
             if result is None:
@@ -249,6 +251,7 @@ def main() -> int:
     parser.add_argument("tenon")
     parser.add_argument("--cases", type=pathlib.Path)
     parser.add_argument("--levels", type=int, nargs="*", default=[0, 1, 2])
+    parser.add_argument("--in-turn", action="store_true", help="each case at one of the levels, instead of at all")
     parser.add_argument("--list", type=pathlib.Path)
     parser.add_argument("--match", help="regular expression: the names of the cases to run, whatever the list says")
     parser.add_argument("--form", choices=["fixed", "constant"], default="constant",
@@ -284,7 +287,9 @@ def main() -> int:
                 skipped += 1
                 if args.verbose:
                     print(f"skipped {name}: {error}")
-        results = run_all(args.tenon, cases, args.levels, args.jobs, tmp)
+        runs = [(case, level) for i, case in enumerate(cases)
+                for level in ([args.levels[i % len(args.levels)]] if args.in_turn else args.levels)]
+        results = run_all(args.tenon, runs, args.jobs, tmp)
     print_table(results, args.verbose)
     count = collections.Counter(r.status for r in results)
     if args.results:
