@@ -643,7 +643,8 @@ def main() -> int:
         formula_cases.add_all(one, rand, ints)
         chosen = [Case(*case) for case in cases if re.search(args.match, case[0])]
         with tempfile.TemporaryDirectory() as tmp:
-            results = run_node_tests.run_all(args.tenon, chosen, args.levels, args.jobs, pathlib.Path(tmp))
+            runs = [(case, level) for case in chosen for level in args.levels]
+            results = run_node_tests.run_all(args.tenon, runs, args.jobs, pathlib.Path(tmp))
     for r in results:
         if r.status == "refused":
             print(f"{r.case.name} -O{r.level}: {r.reason}")

@@ -166,7 +166,7 @@ class HostBuilder {
     Frame main{g_, ""};
     DeclareArguments(&main, &f);
     TN_RETURN_IF_ERROR(LowerNodes(&main));
-    for (auto [from, to] : copies_) {
+    for (const auto& [from, to] : copies_) {
       const bool late = MentionsOwn(g_.type(from).dims);
       TN_RETURN_IF_ERROR(late ? LowerLateOutput(&main, from, to)
                               : LowerCopy(&main, from, {to, true}));
@@ -512,7 +512,9 @@ class HostBuilder {
   Expr Scalar(Frame* frame, ValueId v) {
     const Value& value = frame->g.value(v);
     if (IsKnownScalar(value)) return BoolConst(ReadInts(value, 1)->front() != 0);
-    return Load::Make(SlotOf(frame, v).buffer, {});
+    // What it is a view of may have axes.
+    const Buffer& buffer = SlotOf(frame, v).buffer;
+    return Load::Make(buffer, std::vector<Expr>(buffer->shape.size(), IndexConst(0)));
   }
 
   Slot Local(Frame* frame, const std::string& name, DType dtype) {

@@ -212,6 +212,20 @@ TEST(Control, BranchesGiveViewsBack) {
 })");
 }
 
+TEST(Control, AConditionMayBeAViewOfAnInput) {
+  Check(R"(graph @g(%0 "p": bool[1, 1], %1 "a": f32[3]) {
+  %2: bool[] = reshape(%0) {shape: []}
+  %3: f32[3] = if(%2, %1) region(%0: f32[3]) {
+    %1: f32[3] = exp(%0)
+    return %1 "x"
+  } region(%0: f32[3]) {
+    %1: f32[3] = neg(%0)
+    return %1 "x"
+  }
+  return %3 "x"
+})");
+}
+
 TEST(Control, WhileReadsItsConditionAfterEachIteration) {
   Check(R"(graph @g(%0 "x": f32[2, 30], %1 "most": f32[], %2 "start": bool[]) {
   %3: i64[] = const [0]
