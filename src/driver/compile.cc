@@ -179,16 +179,7 @@ class Compilation {
   // The network as a build; its outputs are written in phases of their own.
   BuildRequest RequestOf(const graph::Graph& g, const graph::LoweredNetwork& network,
                          const Machine& machine, const Machine& build_machine) {
-    auto scheduled_for = [&network](const Machine& m) {
-      return [m, &network](const Func& kernel) {
-        return ops::ScheduleKernel(network.scheduled.at(kernel->name), m);
-      };
-    };
-    BuildRequest request;
-    request.module = network.module;
-    request.schedule = scheduled_for(machine);
-    request.weights = std::make_shared<const Weights>(Weights{
-        network.weights, network.weights_bytes, network.prepare, scheduled_for(build_machine)});
+    BuildRequest request = driver::RequestOf(network, machine, build_machine);
     request.describe = [&](const Module& host) {
       return InfoJson(g, network, host, *machine.target, options_, source_hash_,
                       fs::path(place_.params).filename());
@@ -311,6 +302,21 @@ class Compilation {
 };
 
 }  // namespace
+
+BuildRequest RequestOf(const graph::LoweredNetwork& network, const Machine& machine,
+                       const Machine& build_machine) {
+  auto scheduled_for = [&network](const Machine& m) {
+    return [m, &network](const Func& kernel) {
+      return ops::ScheduleKernel(network.scheduled.at(kernel->name), m);
+    };
+  };
+  BuildRequest request;
+  request.module = network.module;
+  request.schedule = scheduled_for(machine);
+  request.weights = std::make_shared<const Weights>(Weights{
+      network.weights, network.weights_bytes, network.prepare, scheduled_for(build_machine)});
+  return request;
+}
 
 const std::vector<std::string>& Phases() {
   static const std::vector<std::string> kPhases = {"import",  "graph", "lower",

@@ -8,8 +8,10 @@
 #include <string>
 #include <vector>
 
+#include "driver/build.h"
 #include "driver/pipeline.h"
 #include "frontend/onnx/import.h"
+#include "graph/lower/lower.h"
 #include "support/expected.h"
 
 namespace tenon::driver {
@@ -81,5 +83,10 @@ struct CompileReport {
 const std::vector<std::string>& Phases();
 
 Expected<CompileReport> Compile(const CompileOptions& options);
+
+/// The code and weights of a network as a build, without outputs and a description. Lowered for
+/// `machine`, what computes weights for `build_machine`. `network` outlives the request.
+BuildRequest RequestOf(const graph::LoweredNetwork& network, const Machine& machine,
+                       const Machine& build_machine);
 
 }  // namespace tenon::driver

@@ -112,11 +112,16 @@ Status CheckPerChannel(const OpContext& c, size_t i) {
                  c.Type(i).ToString());
 }
 
-Status ImportInstanceNorm(OpContext& c) {
+// A tensor of at least that rank with a scale and a bias.
+Status CheckScaled(const OpContext& c, int least_rank) {
   TN_RETURN_IF_ERROR(c.Arity(3, 3));
-  TN_RETURN_IF_ERROR(CheckRank(c, 3));
+  TN_RETURN_IF_ERROR(CheckRank(c, least_rank));
   TN_RETURN_IF_ERROR(CheckPerChannel(c, 1));
-  TN_RETURN_IF_ERROR(CheckPerChannel(c, 2));
+  return CheckPerChannel(c, 2);
+}
+
+Status ImportInstanceNorm(OpContext& c) {
+  TN_RETURN_IF_ERROR(CheckScaled(c, 3));
   TN_ASSIGN_OR_RETURN(double epsilon, c.Float("epsilon", 1e-5));
   const Formula f(c);
   const Val x = Widened(f.In(0));
@@ -127,10 +132,7 @@ Status ImportInstanceNorm(OpContext& c) {
 
 // Until opset 20, scale and bias are one number per group.
 Status ImportGroupNorm(OpContext& c) {
-  TN_RETURN_IF_ERROR(c.Arity(3, 3));
-  TN_RETURN_IF_ERROR(CheckRank(c, 2));
-  TN_RETURN_IF_ERROR(CheckPerChannel(c, 1));
-  TN_RETURN_IF_ERROR(CheckPerChannel(c, 2));
+  TN_RETURN_IF_ERROR(CheckScaled(c, 2));
   TN_ASSIGN_OR_RETURN(double epsilon, c.Float("epsilon", 1e-5));
   TN_ASSIGN_OR_RETURN(int64_t groups, c.Int("num_groups", std::nullopt));
   if (c.opset >= 21) TN_RETURN_IF_ERROR(c.Int("stash_type", 1));

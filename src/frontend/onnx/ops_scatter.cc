@@ -166,16 +166,18 @@ Status ImportNonZero(OpContext& c) {
   return f.Result(Stack(rows, 0));
 }
 
+// The node's axis; without one it is about all elements in their order, which x becomes.
+Expected<int64_t> AxisOrFlat(OpContext& c, Val* x) {
+  if (c.HasAttr("axis")) return c.AxisAttr("axis", std::nullopt, c.Rank(0));
+  *x = Reshape(*x, {graph::DimProduct(x->dims())});
+  return 0;
+}
+
 Status ImportCompress(OpContext& c) {
   TN_RETURN_IF_ERROR(c.Arity(2, 2));
   const Formula f(c);
   Val x = f.In(0);
-  int64_t axis = 0;
-  if (c.HasAttr("axis")) {
-    TN_ASSIGN_OR_RETURN(axis, c.AxisAttr("axis", std::nullopt, c.Rank(0)));
-  } else {
-    x = Reshape(x, {graph::DimProduct(x.dims())});
-  }
+  TN_ASSIGN_OR_RETURN(const int64_t axis, AxisOrFlat(c, &x));
   if (c.Rank(1) != 1 || !c.Type(1).dtype.IsBool())
     return c.Error("expected a list of bools to pick by, but got {}", c.Type(1).ToString());
   return f.Result(Gather(x, PlacesOf(f.In(1), c.node.outputs[0]), axis));
@@ -208,12 +210,7 @@ Status ImportUnique(OpContext& c) {
   TN_ASSIGN_OR_RETURN(const bool sorted, c.Bool("sorted", true));
   const Formula f(c);
   Val x = f.In(0);
-  int64_t axis = 0;
-  if (c.HasAttr("axis")) {
-    TN_ASSIGN_OR_RETURN(axis, c.AxisAttr("axis", std::nullopt, c.Rank(0)));
-  } else {
-    x = Reshape(x, {graph::DimProduct(x.dims())});
-  }
+  TN_ASSIGN_OR_RETURN(const int64_t axis, AxisOrFlat(c, &x));
   const Val front = Swap(x, 0, axis);
   const Dims dims = front.dims();
   const Expr n = front.dim(0), one = IndexConst(1);
@@ -291,7 +288,7 @@ Status ImportNonMaxSuppression(OpContext& c) {
   captured.push_back(least ? ranked > least : Equal(ranked, ranked));
   const auto step = [&](const Val& i, const std::vector<Val>& carried,
                         const std::vector<Val>& in) -> std::vector<Val> {
-    const Val kept = carried[0];
+    const Val& kept = carried[0];
     std::vector<Val> here;  // [B, C, 1]
     for (size_t k = 0; k < 4; ++k) here.push_back(Unsqueeze(Gather(in[k], i, 2), 2));
     const auto area = [](const Val& y1, const Val& x1, const Val& y2, const Val& x2) {

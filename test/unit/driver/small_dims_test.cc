@@ -217,16 +217,7 @@ Status CompileGraph(graph::Graph g, int opt_level, const std::string& path) {
   TN_ASSIGN_OR_RETURN(g, RunGraphPasses(std::move(g), machine, options, {}));
   TN_ASSIGN_OR_RETURN(const graph::LoweredNetwork network,
                       graph::Lower(g, {&machine, &build_machine, "main", opt_level > 1}));
-  auto scheduled_for = [&network](const Machine& m) {
-    return [m, &network](const Func& kernel) {
-      return ops::ScheduleKernel(network.scheduled.at(kernel->name), m);
-    };
-  };
-  BuildRequest request;
-  request.module = network.module;
-  request.schedule = scheduled_for(machine);
-  request.weights = std::make_shared<const Weights>(Weights{
-      network.weights, network.weights_bytes, network.prepare, scheduled_for(build_machine)});
+  BuildRequest request = RequestOf(network, machine, build_machine);
   request.outputs = {{"so", path}};
   TN_RETURN_IF_ERROR(Build(request));
   return Ok();
