@@ -35,7 +35,7 @@ endfunction()
 # one, up to this many bytes together. Files with helpers of one name are kept apart: a name that starts a line and is
 # declared there is taken to be one.
 option(TENON_JOIN_UNITS "compile several files as one: faster at first, slower after a change" OFF)
-set(TENON_JOINED_BYTES 65536)
+set(TENON_JOINED_BYTES 131072)
 function(tenon_join target)
   if(NOT TENON_JOIN_UNITS)
     return()
