@@ -9,6 +9,8 @@
 #include <optional>
 #include <span>
 
+#include "support/file.h"
+
 namespace tenon::artifact {
 
 namespace {

@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <string>
 
+#include "support/atomic_file.h"
 #include "support/expected.h"
-#include "support/file.h"
 
 namespace tenon::artifact {
 

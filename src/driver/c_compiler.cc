@@ -12,6 +12,7 @@
 #include <memory>
 #include <vector>
 
+#include "support/atomic_file.h"
 #include "support/file.h"
 
 namespace tenon::driver {

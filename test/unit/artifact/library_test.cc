@@ -11,6 +11,7 @@
 #include "artifact/library_writer.h"
 #include "artifact/link.h"
 #include "artifact/temporary_library.h"
+#include "support/atomic_file.h"
 #include "support/file.h"
 #include "tenon/tenon.hpp"
 #include "testing.h"
@@ -33,7 +34,7 @@ class LibraryTest : public FolderTest {
       WritableRange tail = Take(writer.Map(weights_bytes - edge, edge));
       for (uint64_t i = 0; i < edge; ++i) tail.bytes()[i] = Weight(weights_bytes - edge + i);
     }
-    EXPECT_TRUE(writer.Commit());
+    EXPECT_TRUE(CommitTogether(Take(std::move(writer).Finish())));
     return path;
   }
   static std::byte Weight(uint64_t i) { return static_cast<std::byte>((7 * i + 3) & 0xff); }
@@ -164,7 +165,7 @@ TEST_F(LibraryTest, NothingIsLeftWithoutCommit) {
 
 TEST_F(LibraryTest, UnwrittenWeightsAreZero) {
   LibraryWriter writer = Take(LibraryWriter::Create(Request(10000), Path("model.so")));
-  ASSERT_TRUE(writer.Commit());
+  ASSERT_TRUE(CommitTogether(Take(std::move(writer).Finish())));
   Function weight = Module::LoadFromFile(Path("model.so")).GetFunction("weight");
   for (int64_t i : {0, 9999}) EXPECT_EQ(weight(i).AsInt(), 0);
 }
