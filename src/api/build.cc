@@ -10,6 +10,7 @@
 #include "api/schedule_data.h"
 #include "artifact/link.h"
 #include "frontend/onnx/shape_text.h"
+#include "support/atomic_file.h"
 
 namespace tenon::inline v0 {
 

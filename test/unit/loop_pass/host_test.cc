@@ -277,6 +277,33 @@ TEST_F(Checks, StridesAlignmentOverlap) {
             Says("ValueError: Parameter `c` expects memory of its own but it overlaps `a`", true));
 }
 
+TEST_F(Checks, NullPointers) {
+  tn_ffi_any nothing = a.Arg();
+  for (int32_t type : {TN_FFI_DL_TENSOR_PTR, TN_FFI_TENSOR}) {
+    nothing.type_index = type;
+    nothing.u.v_ptr = nullptr;
+    EXPECT_EQ(Message({nothing, b.Arg()}),
+              Says("ValueError: Parameter `a` expects a tensor but got a null pointer"));
+  }
+  b.view.shape = nullptr;
+  EXPECT_EQ(Message({a.Arg(), b.Arg()}),
+            Says("ValueError: Parameter `b` expects a shape but got a null pointer"));
+  b.view.shape = b.shape.data();
+  b.view.data = nullptr;
+  b.view.byte_offset = 16;
+  EXPECT_EQ(Message({a.Arg(), b.Arg()}),
+            Says("ValueError: Parameter `b` expects memory but got a null pointer"));
+  b.view.data = b.data.data();
+  b.view.byte_offset = 0;
+  c.view.data = nullptr;
+  EXPECT_EQ(Message({a.Arg(), b.Arg(), c.Arg()}),
+            Says("ValueError: Parameter `c` expects memory but got a null pointer", true));
+  // Of a tensor without elements nothing is read.
+  TestTensor none({0, 4}), none2({0, 4}), out({0});
+  none.view.data = none2.view.data = out.view.data = nullptr;
+  EXPECT_EQ(Message({none.Arg(), none2.Arg(), out.Arg()}), "");
+}
+
 TEST_F(Checks, EmptyTensors) {
   TestTensor none({0, 4}), none2({0, 4}), out({0});
   int64_t odd[] = {9, 9};
