@@ -11,8 +11,8 @@
 
 namespace tenon::fuzz {
 
+using Names;
 using primitive::Args;
-using primitive::Names;
 
 namespace {
 
