@@ -15,6 +15,13 @@ void Learn(const PrimFunc& func, Analyzer* analyzer) {
 
 void Learn(const For& loop, Analyzer* analyzer) { analyzer->Bind(loop.var, loop.min, loop.extent); }
 
+void LearnValue(const Var& var, const Expr& value, Analyzer* analyzer) {
+  const Interval range = analyzer->ConstBounds(value);
+  const ModularSet set = analyzer->Modular(value);
+  analyzer->BindInterval(var, range);
+  analyzer->BindModular(var, set);
+}
+
 void Learn(const std::vector<Stmt>& path, Analyzer* analyzer) {
   for (size_t i = 0; i < path.size(); ++i) {
     if (const auto* loop = As<For>(path[i])) Learn(*loop, analyzer);
