@@ -92,13 +92,44 @@ void BindIntrinsics(nb::module_& m) {
   m.def("get_intrinsic", &TensorIntrin::Get);
 }
 
+[[noreturn]] void ThrowKind(const char* expected, nb::handle got) {
+  throw Error("TypeError",
+              std::string(expected) + ", but got " + nb::type_name(got.type()).c_str());
+}
+
+// A module of the functions of a dict; names are texts, or have them as `name_hint`.
+IrModule FromFunctions(nb::handle functions) {
+  IrModule out = IrModule::Joined({});
+  if (functions.is_none()) return out;
+  if (!nb::isinstance<nb::dict>(functions))
+    ThrowKind("IRModule: expected functions by their names, a dict", functions);
+  for (const auto& [key, function] : nb::borrow<nb::dict>(functions)) {
+    nb::object name = nb::getattr(key, "name_hint", key);
+    if (!nb::isinstance<nb::str>(name))
+      ThrowKind("a function is found by its name, a text or an ir.GlobalVar", key);
+    if (!nb::isinstance<IrModule>(function))
+      ThrowKind("a function is loop IR, of te.create_prim_func or lower", function);
+    out = out.With(nb::cast<std::string>(name), nb::cast<const IrModule&>(function));
+  }
+  return out;
+}
+
 }  // namespace
 
 void BindIr(nb::module_& m) {
   nb::class_<IrModule>(m, "IrModule")
       .def_static("parse", &IrModule::Parse, nb::arg("text"), "Reads the text form.")
       .def_static("joined", &IrModule::Joined, nb::arg("modules"), "One of all functions.")
+      .def(
+          "__init__",
+          [](IrModule* m, nb::handle functions) { new (m) IrModule(FromFunctions(functions)); },
+          nb::arg("functions").none() = nb::none(),
+          "Of functions by their names: {\"add\": te.create_prim_func([A, B]), \"twice\": "
+          "tenon.lower(s, [A, C])}.")
       .def_prop_ro("functions", &IrModule::functions)
+      .def("function", &IrModule::Function, nb::arg("name"))
+      .def("set_function",
+           [](IrModule& m, const std::string& name, const IrModule& f) { m = m.With(name, f); })
       .def("__str__", &IrModule::str)
       .def("__repr__", &IrModule::str);
   m.def("extern",

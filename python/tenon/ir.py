@@ -2,16 +2,69 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Mapping
 
-from . import _left_out, transform
+from . import _arguments, _left_out, transform
 from ._tenon import IrModule
 
-__all__ = ["IRModule", "assert_structural_equal", "structural_equal", "transform"]
+__all__ = ["GlobalVar", "IRModule", "assert_structural_equal", "structural_equal", "transform"]
+
+
+class GlobalVar:
+    """The name of a function of a module."""
+
+    def __init__(self, name_hint: str):
+        self.name_hint = name_hint
+
+    def __repr__(self) -> str:
+        return f'GlobalVar("{self.name_hint}")'
+
+    def __eq__(self, other: Any) -> bool:
+        return isinstance(other, GlobalVar) and other.name_hint == self.name_hint
+
+    def __hash__(self) -> int:
+        return hash(self.name_hint)
+
+
+def _name(name: Any) -> str:
+    if not isinstance(name, (str, GlobalVar)):
+        raise TypeError(f"a function is found by its name, a text or an ir.GlobalVar, but got {_arguments.kinds(name)}")
+    return name if isinstance(name, str) else name.name_hint
+
+
+def _function(function: Any) -> IrModule:
+    if not isinstance(function, IrModule):
+        raise TypeError(f"a function is loop IR, of te.create_prim_func or lower, but got {_arguments.kinds(function)}")
+    return function
+
+
+def _with_attr(self: IrModule, key: str, value: Any = None) -> IrModule:
+    """The function under the name that "global_symbol" gives. ("tir.noalias" says what is so.)"""
+    named = dict(key) if isinstance(key, Mapping) else {key: value}
+    name = named.pop("global_symbol", None)
+    if named.pop("tir.noalias", True) is not True or named:
+        raise NotImplementedError(f"with_attr: functions have \"global_symbol\", their name, and no {_arguments.kinds(key)}")
+    return self if name is None else IrModule({name: self})
+
 
 IRModule = IrModule
 IrModule.show = lambda self: print(self)
 IrModule.script = lambda self: str(self)
+IrModule.from_expr = staticmethod(_function)
+IrModule.with_attr = _with_attr
+IrModule.__getitem__ = lambda self, name: self.function(_name(name))
+IrModule.__setitem__ = lambda self, name, function: self.set_function(_name(name), _function(function))
+IrModule.__contains__ = lambda self, name: _name(name) in self.functions
+IrModule.update_func = IrModule.__setitem__
+IrModule.get_global_vars = lambda self: [GlobalVar(name) for name in self.functions]
+
+
+def _global_var(self: IrModule, name: str) -> GlobalVar:
+    self.function(name)
+    return GlobalVar(name)
+
+
+IrModule.get_global_var = _global_var
 
 
 def structural_equal(lhs: Any, rhs: Any) -> bool:

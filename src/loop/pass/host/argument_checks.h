@@ -90,7 +90,9 @@ class ArgumentChecker {
   bool IsKnown(const Expr& e) const;
   void Agree(const Var& dim, const Place& place, StmtList* list);
   void DefineDim(const Var& dim, const Place& place, StmtList* list);
-  void CheckStrides(const Given& a, StmtList* list);
+  void ReadStrides(const Given& a, StmtList* list);
+  void TakeStrides(const Given& a, StmtList* list);
+  void CheckCompact(const Given& a, StmtList* list);
   Expr NumberOf(const Var& var, size_t position, StmtList* list) const;
   void CheckFits(const Var& var, const Expr& given, StmtList* list) const;
   Stmt StoreSlot(const Argument& argument, Expr value) const;
