@@ -459,26 +459,28 @@ void ArgumentChecker::ReadStrides(const Given& a, StmtList* list) {
     a.buffer->strides.empty() ? CheckCompact(a, list) : TakeStrides(a, list);
 }
 
-// What the parameter says of its strides: a dim is what comes, or agrees with what came before; all
-// else is what must come. A tensor without strides is compact.
+// What the parameter says of its strides: a dim is what comes, all else is what must come. A tensor
+// without strides is compact, and so is a dimension along which nothing lies apart.
 void ArgumentChecker::TakeStrides(const Given& a, StmtList* list) {
   const BufferNode& b = *a.buffer;
   const Expr strides = LoadAt(DType::Handle(), a.tensor, fields_.strides);
   const Expr given = Ne(Bits(strides), I64(0));
   // There is always a number to be loaded.
   const Var from = list->Define(b.name + ".strides", Select::Make(given, strides, a.shape));
+  const Expr empty = Eq(Product(b.shape, 0), IndexConst(0));
   for (size_t d = 0; d < b.shape.size(); ++d) {
+    const Expr alone = Or(Eq(b.shape[d], IndexConst(1)), empty);
     const Expr loaded = LoadAt(DType::Index(), from, static_cast<int64_t>(d) * 8);
     const std::string what = fmt::format("strides[{}]", d);
-    const Expr came = list->Define(fmt::format("{}.stride_{}", b.name, d),
-                                   Simplify(Select::Make(given, loaded, Product(b.shape, d + 1))));
+    const Expr came = list->Define(
+        fmt::format("{}.stride_{}", b.name, d),
+        Simplify(Select::Make(And(given, Not(alone)), loaded, Product(b.shape, d + 1))));
     const Expr& expected = b.strides[d];
     const auto* var = As<VarNode>(expected);
     if (var && known_.count(var) == 0) {
       DefineDim(Var(var), {came, b.name + "." + what, b.name, what, what + "="}, list);
       continue;
     }
-    const Expr alone = Or(Eq(b.shape[d], IndexConst(1)), Eq(Product(b.shape, 0), IndexConst(0)));
     list->Add(
         Fail(Simplify(Or(Eq(came, expected), alone)), "ValueError",
              About(b.name, what + "=", {expected, Text(fmt::format(" but got {}=", what)), came})));
