@@ -28,13 +28,15 @@ class GlobalVar:
 
 def _name(name: Any) -> str:
     if not isinstance(name, (str, GlobalVar)):
-        raise TypeError(f"a function is found by its name, a text or an ir.GlobalVar, but got {_arguments.kinds(name)}")
+        raise TypeError(f"IrModule: expected a text or an ir.GlobalVar for 'name' but got {_arguments.kinds(name)}")
     return name if isinstance(name, str) else name.name_hint
 
 
-def _function(function: Any) -> IrModule:
+def _function(function: Any, what: str = "from_expr") -> IrModule:
     if not isinstance(function, IrModule):
-        raise TypeError(f"a function is loop IR, of te.create_prim_func or lower, but got {_arguments.kinds(function)}")
+        raise TypeError(
+            f"{what}: expected loop IR, of te.create_prim_func or lower, for 'function' but got {_arguments.kinds(function)}"
+        )
     return function
 
 
@@ -50,18 +52,18 @@ def _with_attr(self: IrModule, key: str, value: Any = None) -> IrModule:
 IRModule = IrModule
 IrModule.show = lambda self: print(self)
 IrModule.script = lambda self: str(self)
-IrModule.from_expr = staticmethod(_function)
+IrModule.from_expr = staticmethod(lambda function: _function(function))
 IrModule.with_attr = _with_attr
-IrModule.__getitem__ = lambda self, name: self.function(_name(name))
-IrModule.__setitem__ = lambda self, name, function: self.set_function(_name(name), _function(function))
+IrModule.__getitem__ = lambda self, name: self._function(_name(name))
+IrModule.__setitem__ = lambda self, name, function: self._set_function(_name(name), _function(function, "IrModule"))
 IrModule.__contains__ = lambda self, name: _name(name) in self.functions
 IrModule.update_func = IrModule.__setitem__
 IrModule.get_global_vars = lambda self: [GlobalVar(name) for name in self.functions]
 
 
 def _global_var(self: IrModule, name: str) -> GlobalVar:
-    self.function(name)
-    return GlobalVar(name)
+    self._function(_name(name))
+    return GlobalVar(_name(name))
 
 
 IrModule.get_global_var = _global_var

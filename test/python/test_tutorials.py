@@ -567,9 +567,9 @@ class Modules(unittest.TestCase):
             (ValueError, "the module has no function 'sub'; it has add", lambda: mod["sub"]),
             (ValueError, "which function to schedule must be said: the module has add, main", lambda: tvm.tir.Schedule(tvm.IRModule({"add": add, "main": add}))),
             (ValueError, "which function to add must be said", lambda: tvm.IRModule({"x": tvm.IRModule({"add": add, "main": add})})),
-            (TypeError, "a function is loop IR, of te.create_prim_func or lower, but got int", lambda: tvm.IRModule({"add": 5})),
-            (TypeError, "a function is found by its name, a text or an ir.GlobalVar, but got int", lambda: tvm.IRModule({5: add})),
-            (TypeError, "expected functions by their names, a dict, but got list", lambda: tvm.IRModule([add])),
+            (TypeError, "expected loop IR, of te.create_prim_func or lower, for 'functions' but got int", lambda: tvm.IRModule({"add": 5})),
+            (TypeError, "expected names, texts or ir.GlobalVar's, for 'functions' but got int", lambda: tvm.IRModule({5: add})),
+            (TypeError, "expected functions by their names, a dict for 'functions' but got list", lambda: tvm.IRModule([add])),
             (NotImplementedError, 'functions have "global_symbol", their name', lambda: add.with_attr("tir.other", 1)),
         ):
             with self.assertRaisesRegex(kind, message):

@@ -8,7 +8,6 @@
 
 namespace tenon::fuzz {
 
-using Names;
 using primitive::Args;
 using primitive::Place;
 

@@ -11,7 +11,6 @@
 
 namespace tenon::fuzz {
 
-using Names;
 using primitive::Args;
 
 namespace {
