@@ -40,12 +40,15 @@ def _function(function: Any, what: str = "from_expr") -> IrModule:
     return function
 
 
-def _with_attr(self: IrModule, key: str, value: Any = None) -> IrModule:
+def _with_attr(self: IrModule, key: Any, value: Any = None) -> IrModule:
     """The function under the name that "global_symbol" gives. ("tir.noalias" says what is so.)"""
-    named = dict(key) if isinstance(key, Mapping) else {key: value}
-    name = named.pop("global_symbol", None)
-    if named.pop("tir.noalias", True) is not True or named:
-        raise NotImplementedError(f"with_attr: functions have \"global_symbol\", their name, and no {_arguments.kinds(key)}")
+    if not isinstance(key, (str, Mapping)):
+        raise TypeError(f"with_attr: expected a text or a dict for 'key' but got {_arguments.kinds(key)}")
+    attrs = dict(key) if isinstance(key, Mapping) else {key: value}
+    name = attrs.pop("global_symbol", None)
+    attrs.pop("tir.noalias", None)
+    if attrs:
+        raise NotImplementedError(f"with_attr: a function has \"global_symbol\", its name, and no {', '.join(map(str, attrs))}")
     return self if name is None else IrModule({name: self})
 
 

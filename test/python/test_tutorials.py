@@ -570,7 +570,7 @@ class Modules(unittest.TestCase):
             (TypeError, "expected loop IR, of te.create_prim_func or lower, for 'functions' but got int", lambda: tvm.IRModule({"add": 5})),
             (TypeError, "expected names, texts or ir.GlobalVar's, for 'functions' but got int", lambda: tvm.IRModule({5: add})),
             (TypeError, "expected functions by their names, a dict for 'functions' but got list", lambda: tvm.IRModule([add])),
-            (NotImplementedError, 'functions have "global_symbol", their name', lambda: add.with_attr("tir.other", 1)),
+            (NotImplementedError, 'a function has "global_symbol", its name, and no tir.other', lambda: add.with_attr("tir.other", 1)),
         ):
             with self.assertRaisesRegex(kind, message):
                 call()
