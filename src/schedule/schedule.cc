@@ -55,6 +55,9 @@ Names Schedule::Steps::Apply(Schedule& s, const char* primitive, primitive::Args
       result = *conflict;
     }
   }
+  if (result) {
+    if (auto conflict = primitive::JudgeThreadReductions(state.func)) result = *conflict;
+  }
   if (!result) {
     Diagnostics errors = result.errors();
     for (Diagnostic& d : errors) d = Headed(Heading(primitive, args), std::move(d));
