@@ -24,6 +24,7 @@
 #include <algorithm>
 
 #include "ir/visit.h"
+#include "loop/padded_rows.h"
 #include "loop/pass/rewrite.h"
 #include "loop/warpgroup.h"
 
@@ -318,11 +319,11 @@ class UseFinder final : public ChildVisitor {
 
 std::vector<Expr> StridesOf(const BufferNode& b) {
   std::vector<Expr> out(b.shape.size());
+  const std::optional<PaddedRows> rows = PaddedRowsOf(b);
   Expr dense = IndexConst(1);
   for (size_t d = out.size(); d-- > 0;) {
-    out[d] = dense;
-    const bool padded = b.layout && !b.layout->extents.empty() && b.layout->extents[d];
-    dense = Simplify(dense * (padded ? b.layout->extents[d] : b.shape[d]));
+    out[d] = rows && d == rows->axis ? Simplify(rows->stride) : dense;
+    dense = Simplify(out[d] * b.shape[d]);
   }
   return out;
 }
