@@ -151,6 +151,9 @@ void Schedule::SetScope(const std::string& buffer, Scope scope) {
 std::string Schedule::DecomposeReduction(const std::string& block, const std::string& loop) {
   return Steps::Apply(*this, "decompose_reduction", {block, loop}, 1)[0];
 }
+void Schedule::SetStorePredicate(const std::string& block, const std::string& condition) {
+  Steps::Apply(*this, "set_store_predicate", {block, condition}, 0);
+}
 std::string Schedule::RFactor(const std::string& loop, int64_t axis) {
   return Steps::Apply(*this, "rfactor", {loop, axis}, 1)[0];
 }
