@@ -188,6 +188,9 @@ class TN_API IrSchedule {
 
   // ---- Reductions ----
   std::string DecomposeReduction(const std::string& block, const std::string& loop);
+  /// Which threads store the block's result, "threadIdx.x == 0": it chooses among those that have
+  /// the same one.
+  void SetStorePredicate(const std::string& block, const std::string& condition);
   std::string RFactor(const std::string& loop, const Value& axis);
 
   // ---- Time ----

@@ -66,6 +66,7 @@ class TN_API Stage {
   /// Puts these loops into this order at the places that they occupy.
   void Reorder(const std::vector<te::IterVar>& order);
 
+  /// A reduce loop may be bound to the threads of a block, which then combine their parts.
   void Bind(const te::IterVar& loop, const te::IterVar& thread_axis);
   /// An attribute of the loop, for passes and back ends; what nothing reads is refused. Of a loop
   /// that the copy engine of sm_90 fills tiles for, "producer_stages": how many steps ahead
@@ -81,6 +82,11 @@ class TN_API Stage {
   /// Runs over other coordinates: `map` takes op().axis() and op().reduce_axis() to new loops,
   /// which are the result. Comes before other primitives of the stage.
   std::vector<te::IterVar> TransformBlockLayout(const std::string& map);
+
+  /// Where several threads have the same result, since they make a reduction together (Bind of one
+  /// of its loops) or the stage is in no loop over their axis, those store it for which the
+  /// condition over thread axes holds. Without it the first one does.
+  void SetStorePredicate(const te::Expr& condition);
 
   /// This loop and those inside become a call of an intrinsic (IrSchedule::Tensorize; those for
   /// GPUs are in docs/gpu-operations.md). Where its description is of part of a reduction, the

@@ -103,6 +103,9 @@ class TN_API Operation {
   IterVar scan_axis() const;
   int num_outputs() const;
   Tensor output(int index) const;
+  /// What an element of each output is, for people to read; of an operation that a schedule made,
+  /// what its block does. Empty of an input, a scan and functions of one's own.
+  std::vector<std::string> body() const;
   explicit operator bool() const { return data_ != nullptr; }
   const std::shared_ptr<const OperationData>& node() const { return data_; }
 

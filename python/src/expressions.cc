@@ -275,6 +275,7 @@ void BindTensor(nb::module_& m) {
       .def_prop_ro("scan_axis", &Operation::scan_axis)
       .def_prop_ro("num_outputs", &Operation::num_outputs)
       .def("output", &Operation::output, nb::arg("index"))
+      .def_prop_ro("body", &Operation::body)
       .def(
           "__eq__", [](const Operation& a, const Operation& b) { return a.node() == b.node(); },
           nb::is_operator())

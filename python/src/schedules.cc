@@ -189,7 +189,10 @@ void BindSchedules(nb::module_& m) {
       .def(
           "reorder", [](Stage& s, const nb::args& order) { s.Reorder(LoopsOf("reorder", order)); },
           "Puts these loops into this order at the places that they occupy.")
-      .def("bind", &Stage::Bind, nb::arg("ivar"), nb::arg("thread_ivar"))
+      .def(
+          "bind", &Stage::Bind, nb::arg("ivar"), nb::arg("thread_ivar"),
+          "The iterations are the threads of an axis. A reduce loop may be bound to the threads of "
+          "a block, which then combine their parts.")
       .def(
           "pragma",
           [](Stage& s, const IterVar& var, const std::string& type,
@@ -223,6 +226,9 @@ void BindSchedules(nb::module_& m) {
           nb::sig("def transform_block_layout(self, index_map: str | collections.abc.Callable) -> "
                   "list[IterVar]"),
           "Runs over other coordinates; the new loops.")
+      .def("set_store_predicate", &Stage::SetStorePredicate, nb::arg("predicate"),
+           "Where threads have the same result, those store it for which the condition holds, such "
+           "as tx.var.equal(0): without it the first.")
       .def(
           "tensorize",
           [](Stage& s, const IterVar& var, const nb::object& intrin) {

@@ -82,7 +82,6 @@ LEFT_OUT = {
     "te.logaddexp": "te.max(a, b) + te.log1p(te.exp(-te.abs(a - b)))",
     "te.extern_primfunc": "te.extern takes a module of loop IR",
     "Operation.tag": "there are no tags; a schedule is written for the tensors at hand",
-    "Operation.body": "expressions are no trees to walk; str(te.create_prim_func(args)) is what is computed",
     "IterVar.dom": "loops run from 0 to the dims of their tensor's shape; those that a schedule made have the sizes it gave them",
     "Device.compute_version": "a target names the architecture: Target(\"cuda -arch=sm_90\")",
     "Device.max_threads_per_block": "limits are the target's (docs/targets.md)",

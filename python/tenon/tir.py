@@ -268,6 +268,10 @@ class Schedule:
     def decompose_reduction(self, block: str, loop: str) -> str:
         return self._s.apply("decompose_reduction", [block, loop])[0]
 
+    def set_store_predicate(self, block: str, predicate: Any) -> None:
+        """Which threads store the block's result: a text, "threadIdx.x == 0", or an expression of thread axes."""
+        self._s.apply("set_store_predicate", [block, str(predicate)])
+
     def rfactor(self, loop: str, factor_axis: Number = 0) -> str:
         return self._s.apply("rfactor", [loop, factor_axis])[0]
 

@@ -145,6 +145,8 @@ struct OperationData {
   std::vector<Expr> shape;
   std::vector<IterVar> axis, reduce_axis;
   std::vector<Tensor> inputs;
+  std::vector<Expr> values;  // what an element of each output is; none where a schedule made it,
+  NodeRef block_body;        //   whose block does this
   bool computed = false;
   // Of a scan: the placeholders of its rows, and the loop over them.
   std::vector<std::shared_ptr<const OperationData>> scan_states;

@@ -333,6 +333,9 @@ Names IrSchedule::PadEinsum(const std::string& block, const Values& multiples) {
 std::string IrSchedule::DecomposeReduction(const std::string& block, const std::string& loop) {
   return RunOne(data_.get(), "decompose_reduction", {block, loop});
 }
+void IrSchedule::SetStorePredicate(const std::string& block, const std::string& condition) {
+  Run(data_.get(), "set_store_predicate", {block, condition});
+}
 std::string IrSchedule::RFactor(const std::string& loop, const Value& axis) {
   return RunOne(data_.get(), "rfactor", {loop, axis.data()});
 }

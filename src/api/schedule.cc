@@ -225,6 +225,9 @@ void Stage::StorageAlign(const IterVar& axis, const Value& factor, const Value& 
   OfStage(schedule_, *stage_, "storage_align",
           {int64_t{it - axes.begin()}, PlainOf(factor), PlainOf(offset)});
 }
+void Stage::SetStorePredicate(const te::Expr& condition) {
+  OfStage(schedule_, *stage_, "set_store_predicate", {condition.str()});
+}
 void Stage::Tensorize(const IterVar& loop, const std::string& intrinsic) {
   for (const auto& [name, func] : Registered(intrinsic)) schedule_->schedule.AddIntrinsic(func);
   schedule_->Run("tensorize", *stage_, loop, {intrinsic});

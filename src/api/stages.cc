@@ -69,6 +69,7 @@ std::shared_ptr<OperationData> ScheduleData::NewOperation(StageData* stage, cons
   }
   op->shape = shape.empty() ? ShapeOf(op->outputs[0].buffer()) : std::move(shape);
   const Block& block = *stages::FindBlock(func, info.block);
+  op->block_body = block.body;
   std::vector<std::pair<size_t, IterVar>> axes;
   for (const stages::Root& root : info.roots) {
     const IterVar loop = HandleOf(stage, root.loop);

@@ -157,6 +157,7 @@ IterVar ThreadAxis(const std::string& tag) {
   auto data = std::make_shared<IterVarData>();
   data->name = tag;
   data->kind = LoopKind::kThread;
+  data->var = VarNode::Make(tag);
   data->thread = *axis;
   return IterVar(data);
 }
@@ -212,6 +213,13 @@ std::string Operation::name() const { return Known(data_).name; }
 std::vector<IterVar> Operation::axis() const { return Known(data_).axis; }
 std::vector<IterVar> Operation::reduce_axis() const { return Known(data_).reduce_axis; }
 std::vector<Tensor> Operation::input_tensors() const { return Known(data_).inputs; }
+std::vector<std::string> Operation::body() const {
+  const OperationData& op = Known(data_);
+  std::vector<std::string> out;
+  for (const Expr& value : op.values) out.push_back(value.str());
+  if (op.block_body) out.push_back(Print(op.block_body));
+  return out;
+}
 IterVar Operation::scan_axis() const {
   if (Known(data_).scan_states.empty()) ThrowValue(fmt::format("'{}' is no scan", name()));
   return data_->scan_axis;
@@ -301,6 +309,11 @@ void CheckLoops(const std::string& name, const Expr& value, const std::vector<It
           fmt::format("compute '{}': the reduce axis '{}' is used outside of a reduction over it",
                       name, loop->name));
     }
+    if (loop->kind == LoopKind::kThread) {
+      ThrowValue(
+          fmt::format("compute '{}': the thread axis '{}' is no value: schedules bind loops to it",
+                      name, loop->name));
+    }
     ThrowValue(fmt::format("compute '{}': the loop '{}' of '{}' is used outside of it", name,
                            loop->name, loop->of));
   }
@@ -342,6 +355,7 @@ std::vector<Tensor> ComputeTuple(const std::vector<Expr>& shape,
   if (tuple.values.empty()) ThrowValue(fmt::format("compute '{}': there is no value", name));
   CheckAxes(tuple.axes);
   CheckLoops(name, tuple, op->axis);
+  op->values = tuple.values;
   if (tuple.values.size() == 1 && tuple.axes.empty()) {
     const Expr& value = tuple.values[0];
     if (value.data().reduce) op->reduce_axis = value.data().reduce->axes;

@@ -93,6 +93,21 @@ class Solver {
     return open_;
   }
 
+  // What it has found out about expressions, with whatever else is known.
+  void AddFound(std::vector<KnownSum>* known) const {
+    auto add = [&](const Expr& e) {
+      const bool lasts = std::none_of(slacks_.begin(), slacks_.end(),
+                                      [&](const Var& v) { return UsesVar(e, v.get()); });
+      if (lasts) known->push_back({e});
+    };
+    for (const Number& n : numbers_) {
+      Expr sum = IndexConst(0);
+      for (const Digit& d : n) sum = sum + d.weight * d.value;
+      add(sum);
+    }
+    for (const Expr& e : fixed_) add(e);
+  }
+
  private:
   void Know(const Expr& value) {
     numbers_.push_back(NumberOf(analyzer_.Simplify(value)));
@@ -467,17 +482,33 @@ class Guards {
   std::vector<Expr> sums_;
 };
 
-}  // namespace
+using VarSet = std::unordered_set<const VarNode*>;
 
-std::unordered_set<const VarNode*> FixedVars(const std::vector<KnownSum>& known,
-                                             const std::unordered_set<const VarNode*>& unknown,
-                                             const std::vector<Expr>& guards, Analyzer* analyzer) {
+// Those of the variables in question that stay open; what else was found joins what is known.
+VarSet OpenVars(std::vector<KnownSum>* known, const VarSet& unknown,
+                const std::vector<Expr>& guards, Analyzer* analyzer) {
   const Guards assumed(guards, unknown, analyzer);
   Solver solver(unknown, assumed.sums(), analyzer);
-  for (const KnownSum& k : known) solver.Know(k);
+  for (const KnownSum& k : *known) solver.Know(k);
   solver.KnowPinned();
-  const auto& open = solver.Solve();
-  std::unordered_set<const VarNode*> out = unknown;
+  VarSet open = solver.Solve();
+  solver.AddFound(known);
+  return open;
+}
+
+}  // namespace
+
+VarSet FixedVars(const std::vector<KnownSum>& known, const VarSet& unknown,
+                 const std::vector<Expr>& guards, Analyzer* analyzer) {
+  std::vector<KnownSum> found = known;
+  VarSet open = OpenVars(&found, unknown, guards, analyzer);
+  // What a guard says of a variable may hide where its loop ends, so that is tried too.
+  if (!open.empty() && !guards.empty()) {
+    const size_t before = open.size();
+    open = OpenVars(&found, open, {}, analyzer);
+    if (!open.empty() && open.size() < before) open = OpenVars(&found, open, guards, analyzer);
+  }
+  VarSet out = unknown;
   std::erase_if(out, [&](const VarNode* v) { return open.count(v) != 0; });
   return out;
 }

@@ -3,18 +3,18 @@
 #include <algorithm>
 
 #include "ir/visit.h"
+#include "loop/padded_rows.h"
 
 namespace tenon {
 
 std::vector<Expr> StridesOf(const BufferNode& b) {
   if (!b.strides.empty()) return b.strides;
   std::vector<Expr> out(b.shape.size());
-  const bool padded = b.layout && b.layout->extents.size() == b.shape.size();
+  const std::optional<PaddedRows> rows = PaddedRowsOf(b);
   Expr dense = IndexConst(1);
   for (size_t d = out.size(); d-- > 0;) {
-    out[d] = dense;
-    const bool longer = padded && b.layout->extents[d];
-    dense = Simplify(dense * (longer ? b.layout->extents[d] : b.shape[d]));
+    out[d] = rows && d == rows->axis ? Simplify(rows->stride) : dense;
+    dense = Simplify(out[d] * b.shape[d]);
   }
   return out;
 }

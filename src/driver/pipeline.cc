@@ -38,6 +38,7 @@ const std::vector<Step>& DevicePipeline() {
   static const std::vector<Step> kSteps = {
       {"select_intrinsics", "compares functions as they were written"},
       {"compact_buffers", "as on a CPU: regions of blocks are needed"},
+      {"combine_threads", "blocks say what they combine, and memory is where it belongs"},
       {"lower_blocks", "from here on statements"},
       {"simplify", "bindings were put in"},
       {"lower_async", "before barriers, which stand behind its waits"},

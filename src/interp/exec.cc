@@ -24,6 +24,7 @@
 #include "interp/team.h"
 #include "ir/print.h"
 #include "loop/promises.h"
+#include "loop/thread_reduction.h"
 #include "loop/threads.h"
 #include "loop/warpgroup.h"
 #include "support/check.h"
@@ -90,7 +91,7 @@ Worker::Flow Worker::ExecFor(const For& n) {
   int64_t min = EvalInt(n.min), extent = EvalInt(n.extent);
   bool any_order = n.for_kind != ForKind::kSerial && n.for_kind != ForKind::kUnrolled;
   std::vector<int64_t> order;
-  if (any_order && m_.options.seed != 0) order = m_.Order(extent);
+  if (any_order && m_.options.seed != 0 && !SharesReduction(n)) order = m_.Order(extent);
   const bool promised = n.attrs.Has(kIndependentAttr);
   if (promised) {
     promises_.emplace_back(n.var->name, n.attrs.Get<std::vector<std::string>>(kPrivateAttr, {}));

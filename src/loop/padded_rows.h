@@ -1,9 +1,11 @@
-// Rows of a buffer that are longer than what they hold, as storage_align makes them.
+// Rows of a buffer that are longer than what they hold, as storage_align makes them. A row is what
+// lies behind any of its dimensions.
 #pragma once
 
 #include <optional>
+#include <vector>
 
-#include "ir/expr.h"
+#include "ir/buffer.h"
 
 namespace tenon {
 
@@ -17,5 +19,17 @@ struct RowPadding {
 Expr PaddedExtent(const Expr& size, RowPadding padding);
 /// What such an expression shows; nothing for others.
 std::optional<RowPadding> PaddingOf(const Expr& extent);
+
+/// Row-major, but for the dimension `axis`, whose stride is `stride`.
+Layout PaddedLayout(const std::vector<Expr>& shape, size_t axis, const Expr& stride);
+/// The elements of a row behind the dimension.
+Expr RowSize(const std::vector<Expr>& shape, size_t axis);
+
+struct PaddedRows {
+  size_t axis;
+  Expr stride;
+};
+/// What of a buffer's layout is of that form; nothing where it is of another.
+std::optional<PaddedRows> PaddedRowsOf(const BufferNode& buffer);
 
 }  // namespace tenon

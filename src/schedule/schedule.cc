@@ -53,6 +53,9 @@ Names Schedule::Steps::Apply(Schedule& s, const char* primitive, primitive::Args
       result = *conflict;
     }
   }
+  if (result) {
+    if (auto conflict = primitive::JudgeThreadReductions(state.func)) result = *conflict;
+  }
   if (!result) {
     Diagnostics errors = result.errors();
     for (Diagnostic& d : errors) d = Headed(Heading(primitive, args), std::move(d));
@@ -145,6 +148,9 @@ void Schedule::SetScope(const std::string& buffer, Scope scope) {
 }
 std::string Schedule::DecomposeReduction(const std::string& block, const std::string& loop) {
   return Steps::Apply(*this, "decompose_reduction", {block, loop}, 1)[0];
+}
+void Schedule::SetStorePredicate(const std::string& block, const std::string& condition) {
+  Steps::Apply(*this, "set_store_predicate", {block, condition}, 0);
 }
 std::string Schedule::RFactor(const std::string& loop, int64_t axis) {
   return Steps::Apply(*this, "rfactor", {loop, axis}, 1)[0];

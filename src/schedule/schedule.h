@@ -131,6 +131,9 @@ class Schedule {
   /// copies <loop>.init of the spatial loops from `loop` inwards. No loop outside `loop` may run
   /// over the reduction. Returns the new block's name.
   std::string DecomposeReduction(const std::string& block, const std::string& loop);
+  /// Which threads store the block's result: a condition over thread axes, "threadIdx.x == 0", that
+  /// may choose among threads which have the same result alone. Without it the first one does.
+  void SetStorePredicate(const std::string& block, const std::string& condition);
   /// Makes `loop`, a reduce loop, spatial: its block (now <block>.rf) reduces into a buffer
   /// <buffer>.rf that has one more dimension, at `axis` (negative: from the end), and a new block
   /// with the old name reduces that one. Returns the name of the rf block. The new nest stands

@@ -141,8 +141,8 @@ class Placer {
     return Ok();
   }
 
-  // An axis of a size of its own takes loops of that size. Sizes that callers give are compared
-  // where both are known; "" is a loop of one iteration.
+  // An axis of a size of its own takes loops of that size, and those of one iteration, which its
+  // first thread has. Sizes that callers give are compared where both are known.
   Status CheckExtent(const Waiting& bind, const std::string& loop) const {
     const auto* axis = std::get_if<std::string>(&bind.args[0]);
     const auto* wanted = std::get_if<std::string>(&bind.args[1]);
@@ -150,12 +150,12 @@ class Placer {
     Expr own = IndexConst(1);
     PreOrder(s_.func()->body, [&](const NodeRef& n) {
       const auto* f = As<For>(n);
-      if (f && !loop.empty() && f->var->name == loop) own = f->extent;
+      if (f && f->var->name == loop) own = f->extent;
       return !IsA<ExprNode>(n);
     });
     own = Simplify(own);
     const bool known = AsInt(own) || wanted->find_first_not_of("0123456789") == std::string::npos;
-    if (!known || ToString(NodeRef(own)) == *wanted) return Ok();
+    if (!known || IsOne(own) || ToString(NodeRef(own)) == *wanted) return Ok();
     return MakeError(
         fmt::format("bind of '{}': the axis {} has {} threads, but the loop has {} iterations",
                     c_.s[*bind.loop].name, *axis, *wanted, ToString(NodeRef(own))));

@@ -23,7 +23,9 @@
 
 #include "intrin/tile_intrinsic.h"
 #include "ir/visit.h"
+#include "loop/thread_reduction.h"
 #include "stages/carry_out.h"
+#include "stages/nests.h"
 #include "stages/tensorize.h"
 
 namespace tenon::stages {
@@ -53,7 +55,8 @@ class LateSteps {
   explicit LateSteps(Carried* c) : c_(*c), s_(c->schedule) {}
 
   // A reduction starts outside its reduce loops, so that they run without a test. Where that is not
-  // legal it stays inside; where it was said where, or follows from an intrinsic, that comes later.
+  // legal, or threads make parts of it, which each have a start, it stays inside; where it was said
+  // where, or follows from an intrinsic, that comes later.
   void MoveInits() {
     for (StageId id : c_.s.order) {
       const std::string& block = c_.s[id].block;
@@ -64,7 +67,7 @@ class LateSteps {
         continue;
       }
       const Names loops = s_.GetReduceLoops(block);
-      if (loops.empty()) continue;
+      if (loops.empty() || IsSharedOut(block)) continue;
       Schedule next = s_;
       next.DecomposeReduction(block, loops[0]);
       if (next.ok()) s_ = std::move(next);
@@ -114,14 +117,21 @@ class LateSteps {
   }
 
  private:
+  bool IsSharedOut(const std::string& block) const {
+    const std::vector<Nest> nests = NestsOf(s_.func());
+    return std::any_of(nests.begin(), nests.end(), [&](const Nest& nest) {
+      return nest.block->name == block && ReducesOverThreads(*nest.block, nest.loops);
+    });
+  }
+
   Status RunOne(const Waiting& step) {
     if (!step.stage) return Apply(step, {});
     const StageInfo& stage = c_.s[*step.stage];
     if (step.primitive == "transform_layout") return Apply(step, {stage.tensors[0]});
     if (step.primitive == "storage_align") return StorageAlign(step);
-    if (step.primitive == "double_buffer") return Apply(step, {stage.block});
     if (step.primitive == "prefetch") return Prefetch(step);
     if (step.primitive == "tensorize") return Tensorize(step);
+    if (!step.loop) return Apply(step, {stage.block});
     TN_ASSIGN_OR_RETURN(const std::string loop, LoopOf(step));
     if (step.primitive == "decompose_reduction") return Apply(step, {stage.block, loop});
     return Apply(step, {loop});

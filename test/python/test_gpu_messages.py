@@ -47,8 +47,28 @@ class Bindings(Case):
         bound((te.var("n"),), [(0, axis((0, te.var("n")), "blockIdx.x"))])
         self.refused("the axis threadIdx.x has 32 threads, but the loop has 64 iterations", lambda: bound((64,), [(0, axis((0, 32), "threadIdx.x"))]))
         self.refused("has 32 threads, but the loop has n iterations", lambda: bound((te.var("n"),), [(0, axis((0, 32), "threadIdx.x"))]))
-        self.refused("has 32 threads, but the loop has 1 iterations", lambda: bound((1,), [(0, axis((0, 32), "threadIdx.x"))]))
+        bound((1,), [(0, axis((0, 32), "threadIdx.x"))])
         self.refused("a domain that begins at 0 but got 1", lambda: axis((1, 32), "threadIdx.x"))
+
+    def test_a_bind_of_another_stage_is_named(self):
+        """Tiles that threads load beside each other, in memory of each of them alone, as C's loops are bound alike."""
+        a, b = te.placeholder((64, 64), name="A"), te.placeholder((64, 64), name="B")
+        k = te.reduce_axis((0, 64), name="k")
+        c = te.compute((64, 64), lambda i, j: te.sum(a[i, k] * b[k, j], axis=k), name="C")
+        s = te.create_schedule(c.op)
+        tiles = [s.cache_read(t, scope, [c]) for t, scope in ((a, "shared"), (b, "local"))]
+        by, ty = s[c].split(c.op.axis[0], factor=8)
+        bx, tx = s[c].split(c.op.axis[1], factor=8)
+        ko, ki = s[c].split(k, factor=8)
+        s[c].reorder(by, bx, ko, ty, tx, ki)
+        for loop, name in ((by, "blockIdx.y"), (bx, "blockIdx.x"), (ty, "threadIdx.y"), (tx, "threadIdx.x")):
+            s[c].bind(loop, axis(name))
+        for tile in tiles:
+            s[tile].compute_at(s[c], ko)
+            y, x = s[tile].op.axis
+            s[tile].bind(y, axis("threadIdx.x"))
+            s[tile].bind(x, axis("threadIdx.y"))
+        self.refused("bind(B.local.ax0, threadIdx.x) of block C: it uses B.local outside loop B.local.ax0", lambda: tenon.lower(s, [a, b, c]))
 
     def test_grids_beyond_what_cuda_has(self):
         axes = [(0, axis("blockIdx.y")), (1, axis("threadIdx.x"))]

@@ -200,42 +200,104 @@ class ConvolutionOnAGpu(unittest.TestCase):
 
 
 class Reduction(unittest.TestCase):
-    """Reductions, on a CPU."""
+    """Reductions."""
 
-    def setUp(self):
-        self.n, self.m = te.var("n"), te.var("m")
-        self.A = te.placeholder((self.n, self.m), name="A")
-        k = te.reduce_axis((0, self.m), "k")
-        self.B = te.compute((self.n,), lambda i: te.sum(self.A[i, k], axis=k), name="B")
+    def check(self, func, A, B, device):
+        nn = 128
+        a = tvm.nd.array(np.random.uniform(size=(nn, nn)).astype(A.dtype), device)
+        b = tvm.nd.array(np.zeros(nn, dtype=B.dtype), device)
+        func(a, b)
+        tvm.testing.assert_allclose(b.numpy(), np.sum(a.numpy(), axis=1), rtol=1e-4)
 
-    def test_split_and_factored(self):
-        x = random(17, 100)
-        s = te.create_schedule(self.B.op)
-        ko, ki = s[self.B].split(self.B.op.reduce_axis[0], factor=16)
-        xo, xi = s[self.B].split(self.B.op.axis[0], factor=32)
-        tvm.testing.assert_allclose(tvm.build(s, [self.A, self.B])(x).numpy(), x.sum(1), rtol=1e-4)
-        s = te.create_schedule(self.B.op)
-        ko, ki = s[self.B].split(self.B.op.reduce_axis[0], factor=16)
-        BF = s.rfactor(self.B, ki)
-        s[BF].compute_at(s[self.B], s[self.B].op.axis[0])
-        tvm.testing.assert_allclose(tvm.build(s, [self.A, self.B], "llvm")(x).numpy(), x.sum(1), rtol=1e-4)
+    def test_as_printed(self):
+        n, m = te.var("n"), te.var("m")
+        A = te.placeholder((n, m), name="A")
+        k = te.reduce_axis((0, m), "k")
+        B = te.compute((n,), lambda i: te.sum(A[i, k], axis=k), name="B")
+        s = te.create_schedule(B.op)
+        self.assertIn("for B.i in 0..n", str(tvm.lower(s, [A, B], simple_mode=True)))
+        self.check(tvm.build(s, [A, B], "llvm"), A, B, tvm.cpu(0))
+        ko, ki = s[B].split(B.op.reduce_axis[0], factor=16)
+        xo, xi = s[B].split(B.op.axis[0], factor=32)
+        self.assertIn("16", str(tvm.lower(s, [A, B], simple_mode=True)))
+        self.check(tvm.build(s, [A, B], "llvm"), A, B, tvm.cpu(0))
+        s[B].bind(xo, te.thread_axis("blockIdx.x"))
+        s[B].bind(xi, te.thread_axis("threadIdx.x"))
+        self.assertIn("thread threadIdx.x", str(tvm.lower(s, [A, B], simple_mode=True)))
 
-    def test_two_dims_and_a_reducer_of_ones_own(self):
+        s = te.create_schedule(B.op)
+        ko, ki = s[B].split(B.op.reduce_axis[0], factor=16)
+        BF = s.rfactor(B, ki)
+        self.assertIn("B.rf", str(tvm.lower(s, [A, B], simple_mode=True)))
+        self.assertIn("B.rf", str(s[B].op.body))
+        s[BF].compute_at(s[B], s[B].op.axis[0])
+        self.check(tvm.build(s, [A, B], "llvm"), A, B, tvm.cpu(0))
+
+        s = te.create_schedule(B.op)
+        ko, ki = s[B].split(B.op.reduce_axis[0], factor=16)
+        BF = s.rfactor(B, ki)
+        xo, xi = s[B].split(s[B].op.axis[0], factor=32)
+        s[B].bind(xo, te.thread_axis("blockIdx.x"))
+        s[B].bind(xi, te.thread_axis("threadIdx.y"))
+        tx = te.thread_axis("threadIdx.x")
+        s[B].bind(s[B].op.reduce_axis[0], tx)
+        s[BF].compute_at(s[B], s[B].op.reduce_axis[0])
+        s[B].set_store_predicate(tx.var.equal(0))
+        fcuda = tvm.build(s, [A, B], "cuda -arch=null")
+        source = fcuda.imported_modules[0].get_source()
+        self.assertIn("__shared__", source)
+        self.assertIn("float B_rf[1]", source)
+        dev = tvm.device("opencl", 0)
+        if dev.exist:
+            self.check(tvm.build(s, [A, B], "opencl -max_threads_per_block=512"), A, B, dev)
+
+    def test_convolution_and_reducers_of_ones_own(self):
         n = te.var("n")
         Input = te.placeholder((n, n), name="Input")
         Filter = te.placeholder((3, 3), name="Filter")
-        di, dj = te.reduce_axis((0, 3), name="di"), te.reduce_axis((0, 3), name="dj")
-        Output = te.compute((n - 2, n - 2), lambda i, j: te.sum(Input[i + di, j + dj] * Filter[di, dj], axis=[di, dj]), name="Output")
+        di = te.reduce_axis((0, 3), name="di")
+        dj = te.reduce_axis((0, 3), name="dj")
+        Output = te.compute(
+            (n - 2, n - 2),
+            lambda i, j: te.sum(Input[i + di, j + dj] * Filter[di, dj], axis=[di, dj]),
+            name="Output",
+        )
+        s = te.create_schedule(Output.op)
+        self.assertIn("Output.di in 0..3", str(tvm.lower(s, [Input, Filter, Output], simple_mode=True)))
         x, w = random(9, 9), random(3, 3)
         want = sum(x[i : i + 7, j : j + 7] * w[i, j] for i in range(3) for j in range(3))
-        tvm.testing.assert_allclose(tvm.build(te.create_schedule(Output.op), [Input, Filter, Output])(x, w).numpy(), want, rtol=1e-5)
-        m = te.var("m")
+        tvm.testing.assert_allclose(tvm.build(s, [Input, Filter, Output])(x, w).numpy(), want, rtol=1e-5)
+
+        n, m = te.var("n"), te.var("m")
         product = te.comm_reducer(lambda x, y: x * y, lambda t: tvm.tir.const(1, dtype=t), name="product")
-        A = te.placeholder((n, m), name="a")
+        A = te.placeholder((n, m), name="A")
         k = te.reduce_axis((0, m), name="k")
-        B = te.compute((n,), lambda i: product(A[i, k], axis=k), name="b")
+        B = te.compute((n,), lambda i: product(A[i, k], axis=k), name="B")
         v = random(3, 5) + 0.5
         tvm.testing.assert_allclose(tvm.build(te.create_schedule(B.op), [A, B])(v).numpy(), v.prod(1), rtol=1e-5)
+
+    def test_argmax(self):
+        def fcombine(x, y):
+            lhs = tvm.tir.Select((x[1] >= y[1]), x[0], y[0])
+            rhs = tvm.tir.Select((x[1] >= y[1]), x[1], y[1])
+            return lhs, rhs
+
+        def fidentity(t0, t1):
+            return tvm.tir.const(-1, t0), tvm.te.min_value(t1)
+
+        argmax = te.comm_reducer(fcombine, fidentity, name="argmax")
+        m, n = te.var("m"), te.var("n")
+        idx = te.placeholder((m, n), name="idx", dtype="int32")
+        val = te.placeholder((m, n), name="val", dtype="int32")
+        k = te.reduce_axis((0, n), "k")
+        T0, T1 = te.compute((m,), lambda i: argmax((idx[i, k], val[i, k]), axis=k), name="T")
+        s = te.create_schedule(T0.op)
+        self.assertIn("select", str(tvm.lower(s, [idx, val, T0, T1], simple_mode=True)))
+        x = np.random.default_rng(2).integers(0, 9, (5, 37)).astype("int32")
+        numbers = np.broadcast_to(np.arange(37, dtype="int32"), x.shape).copy()
+        at, most = tvm.build(s, [idx, val, T0, T1], "llvm")(numbers, x)
+        np.testing.assert_array_equal(at.numpy(), x.argmax(1))
+        np.testing.assert_array_equal(most.numpy(), x.max(1))
 
 
 class Scan(unittest.TestCase):

@@ -6,16 +6,16 @@
 //     block C(vi: spatial = i, vj: spatial = j, vk: reduce = k) {
 //       reads A[vi, vk], B[vk, vj]; writes C[vi, vj]
 //
-// i and j may run in parallel, and bind("k", "threadIdx.x") is refused with: of block C: loop k
-// runs over its reduction.
+// i and j may run in parallel, and parallel("k") is refused with: of block C: loop k runs over its
+// reduction.
 //
-// Where elements do not fix iterations, three things help still. A reduction may be done in another
-// order by declaration, if its first iteration stays first for its init. A buffer that is written
-// before it is read in each iteration (dependence/coverage.h) carries nothing from one iteration to
-// the next; the loop then says that it has the buffer privately. And elements that several
-// iterations write have the last one's value, which does not matter where one block writes them
-// all. What is shown is shown by the analyzer; what it cannot show is a refusal that names the
-// block and the reason.
+// Where elements do not fix iterations, four things help still. A reduction may be done in another
+// order by declaration, if its first iteration stays first for its init. The threads of a block may
+// each make a part of one. A buffer that is written before it is read in each iteration
+// (dependence/coverage.h) carries nothing from one iteration to the next; the loop then says that
+// it has the buffer privately. And elements that several iterations write have the last one's
+// value, which does not matter where one block writes them all. What is shown is shown by the
+// analyzer; what it cannot show is a refusal that names the block and the reason.
 
 #include "schedule/analysis/conflicts.h"
 
@@ -24,6 +24,7 @@
 #include "ir/visit.h"
 #include "loop/promises.h"
 #include "loop/reducer.h"
+#include "loop/thread_reduction.h"
 
 namespace tenon::primitive {
 
@@ -108,9 +109,46 @@ Diagnostic WhyConflict(const Body& body, const std::vector<Access>& accesses, co
 
 }  // namespace
 
+// Of a loop to be one over threads, who make parts of the block's reduction: nobody else may look
+// on where it runs over that.
+static std::optional<Diagnostic> ConflictOfParts(const Body& body, const Place& place,
+                                                 const For* loop) {
+  const Block& block = *place.block();
+  for (const std::vector<Access>& accesses : WrittenUnder(body, loop)) {
+    const bool own = std::any_of(accesses.begin(), accesses.end(), [&](const Access& a) {
+      return a.write && a.place == &place && BindsLoop(block, IterKind::kReduce, loop);
+    });
+    for (const Access& a : accesses) {
+      if (own && a.place != &place) return WhyConflict(body, accesses, loop);
+    }
+  }
+  const Expected<ThreadReduction> parts = ThreadReductionOf(block, place.path, loop);
+  if (parts) return std::nullopt;
+  return OfBlock(block.name, parts.errors()[0].message);
+}
+
+std::optional<Diagnostic> JudgeThreadReductions(const Func& func) {
+  bool any = false;
+  PreOrder(func->body, [&](const NodeRef& n) {
+    const auto* loop = As<For>(n);
+    any |= loop && IsOverThreads(*loop);
+    return !any && !IsA<ExprNode>(n);
+  });
+  if (!any) return std::nullopt;
+  const Body body(func);
+  for (const Place& p : body.blocks()) {
+    if (p.inner || !ReducesOverThreads(*p.block(), p.path)) continue;
+    const Expected<ThreadReduction> parts = ThreadReductionOf(*p.block(), p.path);
+    if (!parts) return OfBlock(p.block()->name, parts.errors()[0].message);
+  }
+  return std::nullopt;
+}
+
 std::optional<Diagnostic> ConflictBetweenIterations(const Body& body, const Place& place,
-                                                    bool reductions, Names* own) {
+                                                    ForKind kind, ThreadAxis thread, Names* own) {
   const For* loop = place.loop();
+  const bool lanes = kind == ForKind::kVectorized;
+  const bool threads = kind == ForKind::kThread && IsThreadAxis(thread);
   if (place.inner) return Because("loop " + NameOf(loop) + " is inside the body of a block");
   if (IsOne(loop->extent)) return std::nullopt;
   const bool promised = loop->attrs.Has(kIndependentAttr);
@@ -119,18 +157,26 @@ std::optional<Diagnostic> ConflictBetweenIterations(const Body& body, const Plac
     if (BindsLoop(*p->block(), IterKind::kOrdered, loop)) {
       return OfBlock(p->block()->name, "loop " + NameOf(loop) + " runs over an ordered variable");
     }
+    const bool reduces = BindsLoop(*p->block(), IterKind::kReduce, loop);
+    const bool shared = ReducesOverThreads(*p->block(), p->path);
+    if (threads && (reduces || shared)) {
+      if (auto conflict = ConflictOfParts(body, *p, loop)) return conflict;
+    } else if (!lanes && reduces && shared) {
+      return OfBlock(p->block()->name, "loop " + NameOf(loop) + " runs over its reduction");
+    }
   }
   for (const std::vector<Access>& accesses : WrittenUnder(body, loop)) {
     const Buffer& buffer = accesses[0].region->buffer;
     if (ElementFixesLoops(body, accesses, {loop})) continue;
     // Lanes of a vector share what is allocated among them.
-    if (!reductions && IsAllocatedUnder(*accesses[0].place, buffer, loop)) continue;
+    if (!lanes && IsAllocatedUnder(*accesses[0].place, buffer, loop)) continue;
     if (body.IsAlloc(buffer) && AllUsesUnder(body, buffer, loop) &&
         IsCoveredIn(body, buffer, loop)) {
       own->push_back(buffer->name);
       continue;
     }
-    if (reductions && IsFreeReduction(accesses, loop)) continue;
+    if (lanes && IsFreeReduction(accesses, loop)) continue;
+    if (threads && UpdatesAccumulator(accesses, loop)) continue;
     if (promised && !UpdatesAccumulator(accesses, loop)) continue;
     return WhyConflict(body, accesses, loop);
   }

@@ -11,11 +11,12 @@
 namespace tenon::primitive {
 
 /// Why the iterations of the loop cannot run at the same time; nothing when they can: each element
-/// is touched by one iteration only, or the buffer is scratch of each iteration. With `reductions`,
-/// updates of an accumulator by a block that has no init are no obstacle where the reduction
-/// permits reassociation. `own` gets the names of what is scratch.
+/// is touched by one iteration only, or the buffer is scratch of each iteration. A reduction is no
+/// obstacle to threads of a block, which combine their parts (loop/thread_reduction.h), and to
+/// lanes where its block has no init and it permits reassociation. `kind` and `thread` say how they
+/// would run; `own` gets the names of what is scratch.
 std::optional<Diagnostic> ConflictBetweenIterations(const Body& body, const Place& loop,
-                                                    bool reductions, Names* own);
+                                                    ForKind kind, ThreadAxis thread, Names* own);
 
 /// Why the loop may not be `kind` (over axis `thread`) because of where its values live: each
 /// worker, or thread, has memory of its own in most scopes, so that nobody outside the loop finds
@@ -26,6 +27,10 @@ std::optional<Diagnostic> ConflictOfScopes(const Body& body, const Place& loop, 
 /// Both for all loops that run their iterations at the same time already. Where there is no
 /// conflict, the loops say what is private to their iterations now.
 std::optional<Diagnostic> JudgeConcurrentLoops(State* state);
+
+/// Why a reduction that threads make together (loop/thread_reduction.h) cannot be any more: loops
+/// that it runs over have changed.
+std::optional<Diagnostic> JudgeThreadReductions(const Func& func);
 
 /// The loop with `own` as the names of the buffers that are private to each of its iterations
 /// (attribute `private`): nothing that an iteration reads there comes from outside of it, nothing

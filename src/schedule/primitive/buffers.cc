@@ -83,22 +83,11 @@ Result StorageAlign(State& s, const std::string& name, const int64_t& axis, cons
     return Because("expected a positive factor and 0 <= offset < factor, got " +
                    std::to_string(factor) + " and " + std::to_string(offset));
   }
-  // The dimensions after the axis become one, whose extent is the stride in question.
-  std::vector<Var> coords;
-  for (int d = 0; d < b->rank(); ++d) coords.push_back(VarNode::Make("x" + std::to_string(d)));
-  auto split = static_cast<size_t>(axis) + 1;
-  std::vector<Expr> storage(coords.begin(), coords.begin() + static_cast<ptrdiff_t>(split));
-  std::vector<Expr> extents(split, nullptr);
-  Expr within = IndexConst(0), size = IndexConst(1);
-  for (size_t d = split; d < coords.size(); ++d) {
-    within = within * b->shape[d] + coords[d];
-    size = size * b->shape[d];
-  }
   Analyzer analyzer;
   Learn(*s.func, &analyzer);
-  storage.push_back(analyzer.Simplify(within));
-  extents.push_back(PaddedExtent(analyzer.Simplify(size), {factor, offset}));
-  Layout layout = LayoutNode::Make(coords, std::move(storage), std::move(extents));
+  const auto dim = static_cast<size_t>(axis);
+  const Expr row = analyzer.Simplify(RowSize(b->shape, dim));
+  Layout layout = PaddedLayout(b->shape, dim, PaddedExtent(row, {factor, offset}));
   ReplaceBuffer(s, b,
                 BufferNode::Make(b->name, b->dtype, b->shape, b->scope, layout, {}, b->align));
   return Names{};

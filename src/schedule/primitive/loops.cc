@@ -276,7 +276,10 @@ Result Parallel(State& s, const std::string& name) {
     if (outer->for_kind == ForKind::kVectorized) return Nested(*outer);
   }
   Names own;
-  if (auto conflict = ConflictBetweenIterations(body, *place, false, &own)) return *conflict;
+  if (auto conflict =
+          ConflictBetweenIterations(body, *place, ForKind::kParallel, ThreadAxis::kNone, &own)) {
+    return *conflict;
+  }
   if (auto conflict = ConflictOfScopes(body, *place, ForKind::kParallel, ThreadAxis::kNone))
     return *conflict;
   return SetKind(s, body, *place, ForKind::kParallel, std::move(own));
@@ -296,7 +299,10 @@ Result Vectorize(State& s, const std::string& name) {
     if (parallel && p.IsUnder(&loop)) return Nested(*p.loop());
   }
   Names own;
-  if (auto conflict = ConflictBetweenIterations(body, *place, true, &own)) return *conflict;
+  if (auto conflict =
+          ConflictBetweenIterations(body, *place, ForKind::kVectorized, ThreadAxis::kNone, &own)) {
+    return *conflict;
+  }
   return SetKind(s, body, *place, ForKind::kVectorized, std::move(own));
 }
 
@@ -333,8 +339,9 @@ Result Bind(State& s, const std::string& name, const ThreadAxis& thread_axis) {
     }
   }
   Names own;
-  if (auto conflict = ConflictBetweenIterations(body, *place, false, &own)) {
-    if (RunsOverReduction(body, *place))
+  if (auto conflict =
+          ConflictBetweenIterations(body, *place, ForKind::kThread, thread_axis, &own)) {
+    if (RunsOverReduction(body, *place) && !IsThreadAxis(thread_axis))
       conflict->notes.push_back("rfactor first makes partial results that threads can compute");
     return *conflict;
   }

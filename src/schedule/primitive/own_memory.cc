@@ -89,6 +89,14 @@ bool IsSameThread(const Body& body, const std::vector<Access>& accesses, const F
   });
 }
 
+// All that is written is the result of a reduction over the loop: threads that combine their parts
+// each have it afterwards.
+bool IsReducedBy(const std::vector<Access>& accesses, const For* loop) {
+  return std::all_of(accesses.begin(), accesses.end(), [&](const Access& a) {
+    return !a.write || BindsLoop(*a.place->block(), IterKind::kReduce, loop);
+  });
+}
+
 bool IsUsedUnder(const Body& body, const Buffer& buffer, const Node* stmt) {
   auto uses = [&](const Access& a) { return a.region->buffer == buffer; };
   const std::vector<Access> all = body.AccessesUnder(stmt);
@@ -111,6 +119,7 @@ std::optional<Diagnostic> ConflictOfScopes(const Body& body, const Place& place,
   for (const std::vector<Access>& accesses : WrittenUnder(body, loop)) {
     const Buffer& buffer = accesses[0].region->buffer;
     if (!IsOwn(buffer->scope, kind, thread) || !body.IsAlloc(buffer)) continue;
+    if (kind == ForKind::kThread && IsReducedBy(accesses, loop)) continue;
     for (const Access& a : body.AccessesUnder(nullptr)) {
       if (a.region->buffer != buffer || a.place->IsUnder(loop)) continue;
       if (HasPrivately(*a.place, buffer, loop)) continue;
@@ -145,7 +154,7 @@ std::optional<Diagnostic> JudgeConcurrentLoops(State* state) {
     Names own = loop.attrs.Get<Names>(kPrivateAttr, {});
     if (!body.HasStrayUnder(&loop)) {
       Names now;
-      conflict = ConflictBetweenIterations(body, p, kind == ForKind::kVectorized, &now);
+      conflict = ConflictBetweenIterations(body, p, kind, loop.thread, &now);
       if (now != own) changed[loop.var.get()] = std::move(now);
     }
     if (!conflict) conflict = ConflictOfScopes(body, p, kind, loop.thread);

@@ -38,6 +38,8 @@ Result CacheRead(State& s, const Names& blocks, const std::string& buffer, const
 Result CacheWrite(State& s, const std::string& block, const Names& buffers, const Scope& scope);
 // reduction.cc
 Result DecomposeReduction(State& s, const std::string& block, const std::string& loop);
+Result SetStorePredicate(State& s, const std::string& block, const std::string& condition);
+// rfactor.cc
 Result RFactor(State& s, const std::string& loop, const int64_t& axis);
 // buffers.cc
 Result SetScope(State& s, const std::string& buffer, const Scope& scope);

@@ -1,10 +1,12 @@
-// decompose_reduction: the start of a reduction in loops of its own.
+// decompose_reduction: the start of a reduction in loops of its own; set_store_predicate: which
+// threads store one that they make together.
 
 #include <algorithm>
 
 #include "ir/print.h"
 #include "ir/visit.h"
 #include "loop/reducer.h"
+#include "loop/thread_reduction.h"
 #include "schedule/analysis/conflicts.h"
 #include "schedule/analysis/nest.h"
 #include "schedule/analysis/retarget.h"
@@ -177,7 +179,120 @@ class Decomposer {
   LoopList reduce_;
 };
 
+// Which threads store the result of one block: a condition over axes. Every element must be stored
+// by one thread at least, as it was before.
+class Predicate {
+ public:
+  Predicate(const PrimFunc& func, const Place& place)
+      : func_(func), place_(place), block_(*place.block()), axes_(AxisVariables()) {}
+
+  /// What of the condition chooses among threads with the same result; null where nothing does, or
+  /// where it is the first one.
+  Expected<Expr> Check(const std::string& text) const {
+    TN_ASSIGN_OR_RETURN(const Expr all, ParseStorePredicate(text, axes_));
+    if (!all->dtype.IsBool()) return OfBlock(block_.name, text + " is no condition");
+    Expr kept;
+    for (const Expr& c : Conjuncts(all)) {
+      if (!IsOfElements(c)) {
+        kept = AndAlso(kept, c);
+      } else if (!AlwaysHolds(c)) {
+        return OfBlock(block_.name, "where " + ToString(NodeRef(c)) +
+                                        " does not hold, elements that it computes would not be "
+                                        "stored: the condition may tell threads apart that have "
+                                        "the same result");
+      }
+    }
+    const std::vector<int64_t> stores = kept ? ThreadsWhere(kept) : std::vector<int64_t>{0};
+    if (stores.empty()) {
+      return OfBlock(block_.name, "there is no thread for which " + ToString(NodeRef(kept)) +
+                                      " holds, so that nobody would store");
+    }
+    return stores == std::vector<int64_t>{0} || !UsesReduction(kept) ? Expr(nullptr) : kept;
+  }
+
+ private:
+  const For* LoopOver(size_t axis) const {
+    for (const For* loop : place_.Loops()) {
+      if (loop->for_kind == ForKind::kThread && AxisRank(loop->thread) == static_cast<int>(axis))
+        return loop;
+    }
+    return nullptr;
+  }
+  bool Reduces(const For* loop) const { return BindsLoop(block_, IterKind::kReduce, loop); }
+
+  // Threads along axes that it is in no loop of, or that reduce it, have the same result.
+  bool IsOfElements(const Expr& c) const {
+    for (size_t i = 0; i < axes_.size(); ++i) {
+      const For* loop = UsesVar(c, axes_[i].get()) ? LoopOver(i) : nullptr;
+      if (loop && !Reduces(loop) && !IsOne(loop->extent)) return true;
+    }
+    return false;
+  }
+  bool UsesReduction(const Expr& c) const {
+    for (size_t i = 0; i < axes_.size(); ++i) {
+      const For* loop = UsesVar(c, axes_[i].get()) ? LoopOver(i) : nullptr;
+      if (loop && Reduces(loop)) return true;
+    }
+    return false;
+  }
+
+  bool AlwaysHolds(const Expr& c) const {
+    Analyzer analyzer;
+    Learn(func_, &analyzer);
+    Learn(place_.path, &analyzer);
+    if (block_.where) analyzer.Assume(Substitute(block_.where, BindingsOf(block_)));
+    VarMap values;
+    for (size_t i = 0; i < axes_.size(); ++i) {
+      const For* loop = LoopOver(i);
+      values[axes_[i].get()] = loop ? loop->var - loop->min : IndexConst(0);
+    }
+    return analyzer.CanProve(Substitute(c, values));
+  }
+
+  // Their numbers, as the axes of the condition count them.
+  std::vector<int64_t> ThreadsWhere(const Expr& c) const {
+    constexpr int64_t kMostThreads = 1024;  // of a block
+    std::vector<int64_t> extents, out;
+    int64_t threads = 1;
+    for (size_t i = 0; i < axes_.size(); ++i) {
+      const For* loop = UsesVar(c, axes_[i].get()) ? LoopOver(i) : nullptr;
+      extents.push_back(loop ? AsInt(loop->extent).value_or(1) : 1);
+      threads =
+          std::min(threads * std::clamp<int64_t>(extents.back(), 1, kMostThreads), kMostThreads);
+    }
+    for (int64_t number = 0; number < threads; ++number) {
+      VarMap values;
+      int64_t rest = number;
+      for (size_t i = axes_.size(); i-- > 0;) {
+        values[axes_[i].get()] = IndexConst(rest % extents[i]);
+        rest /= extents[i];
+      }
+      if (IsOne(Simplify(Substitute(c, values)))) out.push_back(number);
+    }
+    return out;
+  }
+
+  const PrimFunc& func_;
+  const Place& place_;
+  const Block& block_;
+  std::vector<Var> axes_;
+};
+
 }  // namespace
+
+Result SetStorePredicate(State& s, const std::string& block, const std::string& condition) {
+  Body body(s.func);
+  TN_ASSIGN_OR_RETURN(const Place* place, body.NeedBlock(block));
+  TN_ASSIGN_OR_RETURN(const Expr kept, Predicate(*s.func, *place).Check(condition));
+  Block out = *place->block();
+  if (kept) {
+    out.attrs.Set(kStorePredicateAttr, ToString(NodeRef(kept)));
+  } else {
+    out.attrs.Erase(kStorePredicateAttr);
+  }
+  s.SetBody(Edit(body.root(), {{place->stmt.get(), Block::Make(std::move(out))}}));
+  return Names{};
+}
 
 Result DecomposeReduction(State& s, const std::string& block, const std::string& loop) {
   Body body(s.func);

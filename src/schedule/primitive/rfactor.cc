@@ -36,7 +36,7 @@
 
 #include "ir/print.h"
 #include "ir/visit.h"
-#include "schedule/analysis/combiner.h"
+#include "loop/combiner.h"
 #include "schedule/analysis/conflicts.h"
 #include "schedule/analysis/nest.h"
 #include "schedule/analysis/retarget.h"
@@ -106,7 +106,7 @@ class Factorer {
   std::optional<Diagnostic> Check() {
     if (!block_.init || !HasKind(block_, IterKind::kReduce)) return NotReduction(block_);
     Expected<Combiner> combiner = Combiner::Of(block_);
-    if (!combiner) return combiner.errors()[0];
+    if (!combiner) return OfBlock(block_.name, combiner.errors()[0].message);
     combiner_ = std::move(*combiner);
     for (const auto& store : combiner_->stores()) buffers_.push_back(store->buffer);
     for (const Buffer& buffer : buffers_) {
@@ -244,7 +244,7 @@ class Factorer {
     }
     const bool reduces = HasKind(out, IterKind::kReduce);
     const std::vector<Expr> at = PartialAt(part);
-    out.body = reduces ? combiner_->Update(partial_, at, combined, body_)
+    out.body = reduces ? combiner_->Update(partial_, at, combined, FreshVar())
                        : StoreAll(partial_, at, combined);
     out.init = reduces ? StoreAll(partial_, at, identity) : nullptr;
     out.writes.clear();
@@ -316,11 +316,15 @@ class Factorer {
     std::vector<Expr> parts;
     for (const Buffer& b : partial_) parts.push_back(Load::Make(b, PartialAt(part)));
     out.where = nullptr;
-    out.body = combiner_->Update(buffers_, Indices(), parts, body_);
+    out.body = combiner_->Update(buffers_, Indices(), parts, FreshVar());
     out.reads = RegionsIn(block_.reads, block_.init);
     std::erase_if(out.reads, [&](const Region& r) { return IsComponent(r->buffer); });
     for (const Buffer& b : partial_) out.reads.push_back(PointRegion(b, PartialAt(part)));
     return WithFreshVars(out, ".rf", body_);
+  }
+
+  Combiner::FreshName FreshVar() const {
+    return [this](const std::string& base) { return body_->NewVarName(base); };
   }
 
   bool IsComponent(const Buffer& buffer) const {

@@ -260,7 +260,7 @@ Expected<Module> Passed(const Module& module, const Target& target, const AfterP
     };
   }
   try {
-    return driver::RunPipeline(driver::KernelPipeline(), module, context, hooks);
+    return driver::RunPipeline(driver::KernelPipelineOf(target), module, context, hooks);
   } catch (const InternalError& error) {
     throw Finding(std::string("lowering throws ") + error.what());
   }

@@ -438,6 +438,10 @@ void LocalResult(Mover& m) {
   if (!m.Sometimes(4)) m.Try("reverse_compute_at", {c.results[0], loop});
   if (m.Sometimes(3)) m.BindLoopOf(c.results[0]);
 }
+void StorePredicate(Mover& m) {
+  m.Try("set_store_predicate",
+        {m.Block(), m.Sometimes(2) ? "threadIdx.x == 1" : "threadIdx.y < 1"});
+}
 // Partial results by threads, in memory that they share, and what adds them up.
 void FactorAcrossThreads(Mover& m) {
   Mover::Done s = m.Try("split", {m.ReduceLoopOf(m.Block()), Ints{-1, m.Number(2, 4)}});
@@ -448,6 +452,15 @@ void FactorAcrossThreads(Mover& m) {
   m.Try("bind", {factor, "threadIdx.x"});
   const std::string partial = m.WrittenBy(f.results[0]);
   if (!partial.empty()) m.Try("set_scope", {partial, m.Scope()});
+}
+// The same left to the compiler; one of the threads may store.
+void ReduceByThreads(Mover& m) {
+  const std::string block = m.Block();
+  Mover::Done s = m.Try("split", {m.ReduceLoopOf(block), Ints{-1, m.Number(2, 5)}});
+  if (!s.ok) return;
+  Mover::Done b =
+      m.Try("bind", {s.results[m.random()() % 2], m.Sometimes(2) ? "threadIdx.x" : "threadIdx.y"});
+  if (b.ok && m.Sometimes(2)) StorePredicate(m);
 }
 void Cooperative(Mover& m) { m.Try("annotate", {m.Loop(), std::string(kCooperativeAttr), true}); }
 void SharedScope(Mover& m) { m.Try("set_scope", {m.Buffer(), "shared"}); }
@@ -507,6 +520,8 @@ constexpr Row kRows[] = {
     {"cache_read for a block of threads", SharedTile, 8, true},
     {"cache_write for threads", LocalResult, 4, true},
     {"rfactor across threads", FactorAcrossThreads, 5, true},
+    {"reduction by threads", ReduceByThreads, 8, true},
+    {"set_store_predicate", StorePredicate, 1},
     {"set_scope to shared", SharedScope, 3, true},
     {"annotate a cooperative launch", Cooperative, 20, true, true},
 };

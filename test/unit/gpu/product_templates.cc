@@ -25,8 +25,8 @@ void Load(Stage tile, const ProductTemplate& t) {
     std::tie(rest, x) = tile.Split(rest, t.threads_x);
     std::tie(rest, y) = tile.Split(rest, t.threads_y);
   }
-  tile.Bind(y, te::ThreadAxis("threadIdx.y"));
-  tile.Bind(x, te::ThreadAxis("threadIdx.x"));
+  tile.Bind(y, te::ThreadAxis(t.threads_y, "threadIdx.y"));
+  tile.Bind(x, te::ThreadAxis(t.threads_x, "threadIdx.x"));
 }
 
 }  // namespace

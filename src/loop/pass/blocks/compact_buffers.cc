@@ -102,8 +102,8 @@ class Planner {
   Buffer Shrink(const AllocUses& a, size_t target, std::vector<Expr>* origin, bool in_parallel) {
     const BufferNode& b = *a.alloc->buffer;
     origin->assign(b.shape.size(), nullptr);
-    const bool fixed =
-        !b.strides.empty() || (b.layout && !b.layout->extents.empty() && !HasPaddedRows(b));
+    const std::optional<PaddedRows> rows = RowsOf(b);
+    const bool fixed = !b.strides.empty() || (b.layout && !b.layout->extents.empty() && !rows);
     auto out = MakeRef<BufferNode>(b);
     if (in_parallel && b.scope == Scope::kGlobal) out->scope = Scope::kLocal;
     if (fixed) return out;
@@ -134,36 +134,31 @@ class Planner {
       out->shape[d] = extent;
       if (!IsZero(first)) (*origin)[d] = first;
     }
-    if (HasPaddedRows(b) && !StructuralEqual(out->shape.back(), b.shape.back()))
-      out->layout = Padded(*b.layout, out->shape.back());
+    bool shorter = false;
+    for (size_t d = rows ? rows->axis + 1 : b.shape.size(); d < b.shape.size(); ++d)
+      shorter |= !StructuralEqual(out->shape[d], b.shape[d]);
+    if (shorter) out->layout = Padded(out->shape, *rows);
     return out;
   }
 
-  // Row-major, but for rows that are longer than what they hold.
-  static bool HasPaddedRows(const BufferNode& b) {
-    if (!b.layout || b.layout->extents.size() != b.shape.size() || !b.layout->threads.empty())
-      return false;
-    const LayoutNode& layout = *b.layout;
-    for (size_t d = 0; d < b.shape.size(); ++d) {
-      if (layout.storage[d].get() != layout.coords[d].get()) return false;
-      if ((d + 1 < b.shape.size()) != (layout.extents[d] == nullptr)) return false;
-    }
-    return AsInt(Simplify(layout.extents.back())) && AsInt(b.shape.back());
+  // Row-major, but for rows that are longer than what they hold, by a rule or as constants.
+  static std::optional<PaddedRows> RowsOf(const BufferNode& b) {
+    std::optional<PaddedRows> rows = PaddedRowsOf(b);
+    const bool plain = rows && !PaddingOf(rows->stride);
+    const bool constant = plain && rows->axis + 2 == b.shape.size() &&
+                          AsInt(Simplify(rows->stride)) && AsInt(b.shape.back());
+    return plain && !constant ? std::nullopt : rows;
   }
 
-  // The same with rows of another size: padded by the rule that they show, else so that they begin
-  // in the banks of memory that they began in (their length stays what it is modulo all of them).
-  static Layout Padded(const LayoutNode& layout, const Expr& size) {
+  // Rows of `shape` padded by the rule that those of `had` show, else so that they begin in the
+  // banks of memory that they began in (their length stays what it is modulo all of them).
+  static Layout Padded(const std::vector<Expr>& shape, const PaddedRows& had) {
     constexpr int64_t kBankElements = 128;  // of a byte each; fewer of larger ones
-    std::vector<Expr> extents = layout.extents;
-    if (const auto padding = PaddingOf(extents.back())) {
-      extents.back() = Simplify(PaddedExtent(size, *padding));
-    } else {
-      const int64_t had = *AsInt(extents.back()), now = AsInt(size).value_or(had);
-      extents.back() = IndexConst(now + (had - now) % kBankElements);
-    }
-    return LayoutNode::Make(layout.coords, layout.storage, std::move(extents), layout.threads,
-                            layout.replicas, layout.padding);
+    const Expr size = RowSize(shape, had.axis);
+    if (const auto padding = PaddingOf(had.stride))
+      return PaddedLayout(shape, had.axis, Simplify(PaddedExtent(size, *padding)));
+    const int64_t was = *AsInt(Simplify(had.stride)), now = AsInt(size).value_or(was);
+    return PaddedLayout(shape, had.axis, IndexConst(now + (was - now) % kBankElements));
   }
 
   // How many of the outer dimensions may shrink. A function that is passed a part of the buffer
@@ -175,7 +170,7 @@ class Planner {
     if (IsFragment(b)) return free;  // who gets a box of it sees its elements, wherever they lie
     for (const BufferUse& use : a.uses) {
       if (!use.in_call || use.as_tile) continue;
-      if (b.layout && !HasPaddedRows(b)) return 0;
+      if (b.layout && !RowsOf(b)) return 0;
       if (use.told) continue;
       size_t d = 0;
       while (d < free && IsOne(analyzer_.Simplify(use.last[d] - use.first[d] + 1))) ++d;

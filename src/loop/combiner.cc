@@ -1,4 +1,4 @@
-#include "schedule/analysis/combiner.h"
+#include "loop/combiner.h"
 
 #include <algorithm>
 #include <cmath>
@@ -6,13 +6,11 @@
 #include "arith/analyzer.h"
 #include "ir/visit.h"
 
-namespace tenon::primitive {
+namespace tenon {
 
 namespace {
 
-Diagnostic NotUpdate(const Block& block) {
-  return OfBlock(block.name, "its body is not one update acc = acc op value");
-}
+Diagnostic NotUpdate() { return MakeError("its body is not one update acc = acc op value"); }
 
 bool IsConstant(const Expr& e) { return IsA<IntConst>(e) || IsA<FloatConst>(e); }
 
@@ -48,8 +46,8 @@ Expected<Combiner> Combiner::Of(const Block& block) {
     out.reducer_ = known->reducer;
     out.identity_ = known->reducer->identity(types);
   } else {
-    if (auto error = out.ReadBody(block)) return *error;
-    if (auto error = out.ReadInit(block)) return *error;
+    TN_RETURN_IF_ERROR(out.ReadBody(block));
+    TN_RETURN_IF_ERROR(out.ReadInit(block));
     out.depends_on_order_ = out.FindsOrder();
   }
   for (const auto& store : out.stores_) {
@@ -58,12 +56,12 @@ Expected<Combiner> Combiner::Of(const Block& block) {
     for (size_t d = 0; alike && d < first.indices.size(); ++d) {
       alike = StructuralEqual(store->indices[d], first.indices[d]);
     }
-    if (!alike || block.writes.size() != out.stores_.size()) return NotUpdate(block);
+    if (!alike || block.writes.size() != out.stores_.size()) return NotUpdate();
   }
   return out;
 }
 
-std::optional<Diagnostic> Combiner::ReadBody(const Block& block) {
+Status Combiner::ReadBody(const Block& block) {
   std::vector<const Let*> lets;
   Stmt rest = block.body;
   for (const auto* let = As<Let>(rest); let != nullptr; let = As<Let>(rest)) {
@@ -72,7 +70,7 @@ std::optional<Diagnostic> Combiner::ReadBody(const Block& block) {
   }
   stores_ = StoresOf(rest);
   const size_t count = stores_.size();
-  if (count == 0 || lets.size() < count) return NotUpdate(block);
+  if (count == 0 || lets.size() < count) return NotUpdate();
   auto is_component = [&](const Expr& e) {
     return std::any_of(stores_.begin(), stores_.end(),
                        [&](const auto& s) { return UsesBuffer(e, s->buffer.get()); });
@@ -81,7 +79,7 @@ std::optional<Diagnostic> Combiner::ReadBody(const Block& block) {
   for (size_t k = 0; k < lets.size(); ++k) {
     if (k < count) {
       if (is_component(lets[k]->value) || lets[k]->value->dtype != stores_[k]->buffer->dtype) {
-        return NotUpdate(block);
+        return NotUpdate();
       }
       values_.push_back(Substitute(lets[k]->value, bound));
       new_.push_back(lets[k]->var);
@@ -112,30 +110,31 @@ std::optional<Diagnostic> Combiner::ReadBody(const Block& block) {
                 std::any_of(new_.begin(), new_.end(), is);
       return closed;
     });
-    if (!closed) return NotUpdate(block);
+    if (!closed) return NotUpdate();
     results_.push_back(result);
   }
-  return std::nullopt;
+  return Ok();
 }
 
-std::optional<Diagnostic> Combiner::ReadInit(const Block& block) {
-  for (const auto& start : StoresOf(block.init)) {
+Status Combiner::ReadInit(const Block& block) {
+  const std::vector<Ref<const Store>> starts =
+      block.init ? StoresOf(block.init) : std::vector<Ref<const Store>>();
+  for (const auto& start : starts) {
     if (identity_.size() < stores_.size() && start->buffer == stores_[identity_.size()]->buffer) {
       identity_.push_back(Simplify(start->value));
     }
   }
   if (identity_.size() != stores_.size() ||
       !std::all_of(identity_.begin(), identity_.end(), IsConstant)) {
-    return OfBlock(block.name, "its init is not constants, one for each component");
+    return MakeError("its init is not constants, one for each component");
   }
   const std::vector<Expr> twice = Combine(identity_, identity_);
   for (size_t k = 0; k < twice.size(); ++k) {
     const Expr value = Simplify(twice[k]);
     if (!IsConstant(value) || IsSame(value, identity_[k])) continue;
-    return OfBlock(block.name,
-                   "its init is no identity: combined with itself it gives another value");
+    return MakeError("its init is no identity: combined with itself it gives another value");
   }
-  return std::nullopt;
+  return Ok();
 }
 
 // On small numbers, equal ones among them, whose combinations are known.
@@ -178,15 +177,15 @@ std::vector<Expr> Combiner::Combine(const std::vector<Expr>& old,
 }
 
 Stmt Combiner::Update(const std::vector<Buffer>& buffers, const std::vector<Expr>& indices,
-                      const std::vector<Expr>& values, Body* body) const {
+                      const std::vector<Expr>& values, const FreshName& fresh) const {
   std::vector<Expr> old;
   for (const Buffer& b : buffers) old.push_back(Load::Make(b, indices));
   if (reducer_ != nullptr) return StoreAll(buffers, indices, Combine(old, values));
   // All are combined before the first is stored, for each may need the others' old value.
   std::vector<Var> bound, held;
   for (const Var& v : new_) {
-    bound.push_back(VarNode::Make(body->NewVarName(v->name), v->dtype));
-    held.push_back(VarNode::Make(body->NewVarName(v->name + ".new"), v->dtype));
+    bound.push_back(VarNode::Make(fresh(v->name), v->dtype));
+    held.push_back(VarNode::Make(fresh(v->name + ".new"), v->dtype));
   }
   const std::vector<Expr> results = Combine(old, {bound.begin(), bound.end()});
   Stmt update = StoreAll(buffers, indices, {held.begin(), held.end()});
@@ -195,4 +194,4 @@ Stmt Combiner::Update(const std::vector<Buffer>& buffers, const std::vector<Expr
   return update;
 }
 
-}  // namespace tenon::primitive
+}  // namespace tenon

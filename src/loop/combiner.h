@@ -1,4 +1,4 @@
-// How a reduction block combines: what a primitive needs that reduces in parts.
+// How a reduction block combines: what reduces in parts needs to know.
 //
 // The reducer is one of loop/reducer.h, or one that the block spells out. Then its body first binds
 // the values that are combined in, one for each component, and all else that it does is in terms of
@@ -15,14 +15,21 @@
 // there.
 #pragma once
 
-#include "dependence/body.h"
-#include "loop/reducer.h"
+#include <functional>
+#include <string>
 
-namespace tenon::primitive {
+#include "loop/reducer.h"
+#include "support/expected.h"
+
+namespace tenon {
 
 class Combiner {
  public:
-  /// The block's reduction, or why it cannot be done in parts.
+  /// A name near `base` that is not taken.
+  using FreshName = std::function<std::string(const std::string& base)>;
+
+  /// The block's reduction, or why it cannot be done in parts, in words that go on from "of block
+  /// C: ".
   static Expected<Combiner> Of(const Block& block);
 
   /// The updates, one per component, each of one element.
@@ -33,14 +40,14 @@ class Combiner {
   /// Swapping the two sides gives something else: a tie goes to whoever came first.
   bool DependsOnOrder() const { return depends_on_order_; }
 
-  /// The body of a block that combines `values` into these elements of `buffers`.
+  /// Combines `values` into these elements of `buffers`.
   Stmt Update(const std::vector<Buffer>& buffers, const std::vector<Expr>& indices,
-              const std::vector<Expr>& values, Body* body) const;
+              const std::vector<Expr>& values, const FreshName& fresh) const;
 
  private:
   std::vector<Expr> Combine(const std::vector<Expr>& old, const std::vector<Expr>& values) const;
-  std::optional<Diagnostic> ReadBody(const Block& block);
-  std::optional<Diagnostic> ReadInit(const Block& block);
+  Status ReadBody(const Block& block);
+  Status ReadInit(const Block& block);
   bool FindsOrder() const;
 
   std::vector<Ref<const Store>> stores_;
@@ -56,4 +63,4 @@ class Combiner {
 Stmt StoreAll(const std::vector<Buffer>& buffers, const std::vector<Expr>& indices,
               const std::vector<Expr>& values);
 
-}  // namespace tenon::primitive
+}  // namespace tenon

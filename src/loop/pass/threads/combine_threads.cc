@@ -1,0 +1,398 @@
+// From "a thread loop over a reduction" to parts and a tree of shared memory.
+//
+// From
+//
+//   for k.0 in 0..4 {
+//     for k.1 in 0..5 thread threadIdx.x {
+//       block S(vi: spatial = i, vk: reduce = k.0 * 5 + k.1) {
+//         init { S[vi] = 0f32 }
+//         S[vi] = S[vi] + A[vi, vk]
+//       }
+//     }
+//   }
+//
+// comes, in the same loops over i,
+//
+//   alloc S.part: f32[5] in local
+//   for k.1 in 0..5 thread threadIdx.x { S.part[k.1] = 0f32 }
+//   for k.0 in 0..4 {
+//     for k.1 in 0..5 thread threadIdx.x { S.part[k.1] = S.part[k.1] + A[i, k.0 * 5 + k.1] }
+//   }
+//   alloc S.parts: f32[5] in shared
+//   for k.1 in 0..5 thread threadIdx.x { S.parts[k.1] = S.part[k.1] }
+//   for k.1 in 0..2 thread threadIdx.x { S.parts[k.1] = S.parts[k.1] + S.parts[k.1 + 3] }
+//   for k.1 in 0..1 thread threadIdx.x { S.parts[k.1] = S.parts[k.1] + S.parts[k.1 + 2] }
+//   for k.1 in 0..1 thread threadIdx.x { S.parts[k.1] = S.parts[k.1] + S.parts[k.1 + 1] }
+//   S[i] = S.parts[0]
+//
+// which bind_threads gives its barriers. Any number of threads goes: with n parts, the first half,
+// rounded up, stays, and the others are added to its first ones. Several axes are taken one after
+// the other, inner loops first, with a dimension of the shared memory for each; so have the loops
+// over threads around the block, whose threads have reductions of their own. A thread that has one
+// iteration of one element alone needs no memory of its own for it. Where the order matters, the
+// combiner takes neighbours instead of halves.
+
+#include "loop/pass/threads/combine_threads.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+
+#include "ir/print.h"
+#include "loop/rewrite.h"
+#include "loop/thread_reduction.h"
+#include "loop/threads.h"
+
+namespace tenon {
+
+namespace {
+
+using LoopList = std::vector<const For*>;
+
+struct Found {
+  const Block* block;
+  std::vector<Stmt> path;
+};
+
+// The first block whose reduction is shared out; blocks are not looked into.
+std::optional<Found> Find(const Stmt& stmt, std::vector<Stmt>* path) {
+  if (const auto* block = As<Block>(stmt)) {
+    if (!ReducesOverThreads(*block, *path)) return std::nullopt;
+    return Found{block, *path};
+  }
+  if (!IsControl(stmt)) return std::nullopt;
+  std::optional<Found> found;
+  path->push_back(stmt);
+  MapBodies(stmt, [&](const Stmt& s) {
+    if (!found) found = Find(s, path);
+    return s;
+  });
+  path->pop_back();
+  return found;
+}
+
+// The statement with one inside replaced.
+Stmt Replace(const Stmt& stmt, const Node* what, const std::function<Stmt(const Stmt&)>& by) {
+  if (stmt.get() == what) return by(stmt);
+  if (!IsControl(stmt)) return stmt;
+  return MapBodies(stmt, [&](const Stmt& s) { return Replace(s, what, by); });
+}
+
+LoopList operator+(LoopList a, const LoopList& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+
+/// Lowers one block. part_ are its results' parts of each thread, by the loops inside the reduction
+/// that are spatial and then those over threads; parts_ those that the block's threads share, by
+/// the loops over threads around it and then those of the reduction. Where a thread has nothing to
+/// add up, part_ is parts_.
+class Combining {
+ public:
+  Combining(const Found& found, ThreadReduction reduction, NameSupply* names)
+      : block_(*found.block), r_(std::move(reduction)), names_(*names) {
+    for (const Stmt& s : found.path) {
+      const auto* loop = As<For>(s);
+      if (loop == r_.outermost) break;
+      if (loop && IsOverThreads(*loop)) around_.push_back(loop);
+    }
+    top_ = around_.empty() ? r_.outermost : around_[0];
+    for (const For* loop : r_.spatial) {
+      if (IsOverThreads(*loop)) around_.push_back(loop);
+    }
+    for (const IterVar& v : block_.iters) bindings_[v->var.get()] = v->binding;
+    auto inside = std::find_if(found.path.begin(), found.path.end(), [&](const Stmt& s) {
+      return s.get() == static_cast<const Node*>(r_.outermost);
+    });
+    for (; inside != found.path.end(); ++inside) {
+      const auto* loop = As<For>(*inside);
+      if (loop && IsOne(loop->extent)) once_[loop->var.get()] = loop->min;
+    }
+    direct_ = r_.serial.empty() && r_.spatial.empty();
+  }
+
+  Expected<Stmt> Run(const Stmt& body) {
+    MakeBuffers();
+    TN_ASSIGN_OR_RETURN(const Stmt stored, Stored());
+    return Replace(body, top_, [&](const Stmt& top) {
+      Stmt out = Replace(top, r_.outermost, [&](const Stmt& loop) {
+        return WithAllocs(
+            direct_ ? std::vector<Buffer>{} : part_,
+            Seq::Make({Start(),
+                       Replace(loop, &block_, [&](const Stmt&) { return Stmt(OwnBlock()); }),
+                       stored}));
+      });
+      return WithAllocs(parts_, out);
+    });
+  }
+
+ private:
+  static Stmt WithAllocs(const std::vector<Buffer>& buffers, Stmt body) {
+    for (size_t k = buffers.size(); k-- > 0;) body = Alloc::Make(buffers[k], body);
+    return body;
+  }
+
+  void MakeBuffers() {
+    auto make = [&](const char* suffix, Scope scope, const LoopList& loops) {
+      std::vector<Buffer> out;
+      for (const auto& store : r_.combiner.stores()) {
+        std::vector<Expr> shape;
+        for (const For* loop : loops) shape.push_back(loop->extent);
+        out.push_back(BufferNode::Make(names_.Fresh(store->buffer->name + suffix),
+                                       store->buffer->dtype, std::move(shape), scope));
+      }
+      return out;
+    };
+    parts_ = make(".parts", Scope::kShared, around_ + r_.threads);
+    part_ = direct_ ? parts_ : make(".part", Scope::kLocal, r_.spatial + r_.threads);
+  }
+
+  // ---- loops and places ----
+
+  // The statement that `body` makes in copies of the loops, from 0 on; `at` has their variables'
+  // values there.
+  Stmt Nest(const LoopList& loops, VarMap* at, const std::function<Stmt()>& body) {
+    std::vector<Var> vars;
+    for (const For* loop : loops) {
+      vars.push_back(VarNode::Make(names_.Fresh(loop->var->name)));
+      (*at)[loop->var.get()] = IsZero(loop->min) ? Expr(vars.back()) : loop->min + vars.back();
+    }
+    Stmt out = body();
+    for (size_t i = loops.size(); i-- > 0;) {
+      const bool lanes = loops[i]->for_kind == ForKind::kVectorized;
+      out = For::Make(vars[i], IndexConst(0), loops[i]->extent,
+                      lanes ? ForKind::kUnrolled : loops[i]->for_kind, out, {}, loops[i]->thread);
+    }
+    return out;
+  }
+
+  static std::vector<Expr> Digits(const LoopList& loops, const VarMap& at) {
+    std::vector<Expr> out;
+    for (const For* loop : loops) {
+      out.push_back(Simplify(Substitute(Expr(loop->var), at) - loop->min));
+    }
+    return out;
+  }
+
+  std::vector<Expr> PartAt(const VarMap& at) const {
+    return Digits((direct_ ? around_ : r_.spatial) + r_.threads, at);
+  }
+
+  // Of a thread of the reduction.
+  std::vector<Expr> SharedAt(const VarMap& at, const std::vector<Expr>& thread) const {
+    std::vector<Expr> out = Digits(around_, at);
+    out.insert(out.end(), thread.begin(), thread.end());
+    return out;
+  }
+
+  static std::vector<Expr> LoadAll(const std::vector<Buffer>& buffers,
+                                   const std::vector<Expr>& indices) {
+    std::vector<Expr> out;
+    for (const Buffer& b : buffers) out.push_back(Load::Make(b, indices));
+    return out;
+  }
+
+  Stmt Update(const std::vector<Buffer>& buffers, const std::vector<Expr>& indices,
+              const std::vector<Expr>& values) {
+    return r_.combiner.Update(buffers, indices, values,
+                              [&](const std::string& base) { return names_.Fresh(base); });
+  }
+
+  // ---- parts ----
+
+  // Each part begins with the identity.
+  Stmt Start() {
+    if (direct_ && !block_.where) return Seq::Make({});
+    VarMap at;
+    return Nest(r_.threads + r_.spatial, &at,
+                [&] { return StoreAll(part_, PartAt(at), r_.combiner.identity()); });
+  }
+
+  // The block in its loops, with a thread's part for its result.
+  Ref<const Block> OwnBlock() {
+    Block out = block_;
+    std::erase_if(out.iters, [](const IterVar& v) { return v->iter_kind == IterKind::kReduce; });
+    VarMap values;
+    auto add = [&](const LoopList& loops, IterKind kind) {
+      for (const For* loop : loops) {
+        Var v = VarNode::Make(names_.Fresh(block_.name + ".v" + loop->var->name));
+        out.iters.push_back(IterVarNode::Make(v, kind, loop->min, loop->extent, loop->var));
+        values[loop->var.get()] = v;
+      }
+    };
+    add(r_.spatial + r_.threads, IterKind::kSpatial);
+    add(r_.serial, IterKind::kReduce);
+    VarMap reduced;  // the variables that are there no more
+    for (const IterVar& v : block_.iters) {
+      if (v->iter_kind == IterKind::kReduce)
+        reduced[v->var.get()] = Simplify(Substitute(v->binding, values));
+    }
+    std::vector<Expr> combined;
+    for (const Expr& value : r_.combiner.values()) combined.push_back(Substitute(value, reduced));
+    const std::vector<Expr> at = PartAt(values);
+    out.body = direct_ ? StoreAll(part_, at, combined) : Update(part_, at, combined);
+    out.init = nullptr;
+    out.attrs.Erase(kStorePredicateAttr);
+    if (out.where) out.where = Substitute(out.where, reduced);
+    std::erase_if(out.reads, [&](const Region& r) { return IsResult(r->buffer); });
+    for (Region& r : out.reads) r = Cast<RegionNode>(SubstituteNode(r, reduced));
+    out.writes.clear();
+    std::vector<Range> element;
+    for (const Expr& i : at) element.push_back(RangeNode::Make(i, IndexConst(1)));
+    for (const Buffer& b : part_) out.writes.push_back(RegionNode::Make(b, element));
+    return Block::Make(std::move(out));
+  }
+
+  bool IsResult(const Buffer& buffer) const {
+    const auto& stores = r_.combiner.stores();
+    return std::any_of(stores.begin(), stores.end(),
+                       [&](const auto& s) { return s->buffer == buffer; });
+  }
+
+  // ---- what becomes of them ----
+
+  Expected<Stmt> Stored() {
+    VarMap at = once_;
+    TN_ASSIGN_OR_RETURN(const Expr predicate, Predicate());
+    return Nest(r_.spatial, &at, [&] {
+      std::vector<Stmt> steps;
+      if (!direct_) steps.push_back(Put(at));
+      Combine(at, &steps);
+      steps.push_back(Store(at, predicate));
+      return Seq::Make(std::move(steps));
+    });
+  }
+
+  Stmt Put(VarMap at) {
+    return Nest(r_.threads, &at, [&] {
+      return StoreAll(parts_, SharedAt(at, Digits(r_.threads, at)), LoadAll(part_, PartAt(at)));
+    });
+  }
+
+  void Combine(const VarMap& at, std::vector<Stmt>* steps) {
+    for (size_t axis = r_.threads.size(); axis-- > 0;) {
+      const int64_t threads = *AsInt(r_.threads[axis]->extent);
+      if (r_.combiner.DependsOnOrder()) {
+        for (int64_t apart = 1; apart < threads; apart *= 2) {
+          const int64_t pairs = (threads - apart + 2 * apart - 1) / (2 * apart);
+          steps->push_back(CombinePairs(at, axis, pairs, 2 * apart, apart));
+        }
+        continue;
+      }
+      for (int64_t parts = threads; parts > 1;) {
+        const int64_t half = (parts + 1) / 2;
+        steps->push_back(CombinePairs(at, axis, parts - half, 1, half));
+        parts = half;
+      }
+    }
+  }
+
+  // Along the axis, part step * t and the one `apart` behind it, for t in 0..pairs; the axes inside
+  // it have been combined.
+  Stmt CombinePairs(VarMap at, size_t axis, int64_t pairs, int64_t step, int64_t apart) {
+    const auto place = static_cast<std::ptrdiff_t>(axis);
+    const For& loop = *r_.threads[axis];
+    const Stmt fewer = For::Make(loop.var, IndexConst(0), IndexConst(pairs), loop.for_kind,
+                                 loop.body, {}, loop.thread);
+    LoopList loops(r_.threads.begin(), r_.threads.begin() + place);
+    loops.push_back(As<For>(fewer));
+    return Nest(loops, &at, [&] {
+      std::vector<Expr> thread = Digits(loops, at);
+      thread.resize(r_.threads.size(), IndexConst(0));
+      thread[axis] = Simplify(thread[axis] * step);
+      std::vector<Expr> other = thread;
+      other[axis] = Simplify(thread[axis] + apart);
+      return Update(parts_, SharedAt(at, thread), LoadAll(parts_, SharedAt(at, other)));
+    });
+  }
+
+  // Who stores, in terms of the loops over threads; null: anyone.
+  Expected<Expr> Predicate() const {
+    const std::string text = block_.attrs.Get<std::string>(kStorePredicateAttr, "");
+    if (text.empty()) return Expr(nullptr);
+    const std::vector<Var> axes = AxisVariables();
+    TN_ASSIGN_OR_RETURN(const Expr parsed, ParseStorePredicate(text, axes));
+    VarMap values;
+    for (const Var& axis : axes) values[axis.get()] = IndexConst(0);
+    for (const For* loop : r_.threads) {
+      values[axes[static_cast<size_t>(AxisRank(loop->thread))].get()] = loop->var - loop->min;
+    }
+    return Substitute(parsed, values);
+  }
+
+  // Outside of all loops over the axes, which leaves it to the first thread, or, of a thread's own
+  // memory, to each.
+  Stmt Store(VarMap at, const Expr& predicate) {
+    const auto& stores = r_.combiner.stores();
+    const bool chosen = predicate && HolderOf(stores[0]->buffer->scope) != Holder::kThread;
+    auto store = [&] {
+      const std::vector<Expr> first(r_.threads.size(), IndexConst(0));
+      const std::vector<Expr> values = LoadAll(parts_, SharedAt(at, first));
+      std::vector<Buffer> results;
+      std::vector<Expr> indices;
+      for (const auto& s : stores) results.push_back(s->buffer);
+      for (const Expr& i : stores[0]->indices)
+        indices.push_back(Simplify(Substitute(Substitute(i, bindings_), at)));
+      Stmt out = StoreAll(results, indices, values);
+      if (!StartsWithIdentity()) out = Update(results, indices, values);
+      if (block_.init && !StartsWithIdentity())
+        out = Seq::Make({Substitute(Substitute(block_.init, bindings_), at), out});
+      std::vector<Expr> conditions;
+      if (r_.of_element) conditions.push_back(Simplify(Substitute(r_.of_element, at)));
+      if (chosen) conditions.push_back(Simplify(Substitute(predicate, at)));
+      const Expr condition = Conjunction(conditions);
+      return condition ? If::Make(condition, out) : out;
+    };
+    return chosen ? Nest(r_.threads, &at, store) : store();
+  }
+
+  bool StartsWithIdentity() const {
+    if (!block_.init) return false;
+    const std::vector<Ref<const tenon::Store>> starts = StoresOf(block_.init);
+    const std::vector<Expr>& identity = r_.combiner.identity();
+    if (starts.size() != identity.size()) return false;
+    for (size_t k = 0; k < starts.size(); ++k) {
+      if (!StructuralEqual(Simplify(starts[k]->value), Simplify(identity[k]))) return false;
+    }
+    return true;
+  }
+
+  const Block& block_;
+  ThreadReduction r_;
+  NameSupply& names_;
+  LoopList around_;           // over threads, besides those of the reduction
+  const For* top_ = nullptr;  // the outermost loop over threads, or of the reduction
+  VarMap bindings_;           // of the block's variables
+  VarMap once_;               // of loops of one iteration inside the reduction
+  bool direct_ = false;       // a thread has one iteration of one element
+  std::vector<Buffer> part_, parts_;
+};
+
+Func Combined(const Func& func, const PassContext& context) {
+  Func out = func;
+  NameSupply names(*func);
+  for (;;) {
+    std::vector<Stmt> path;
+    const std::optional<Found> found = Find(out->body, &path);
+    if (!found) return out;
+    Expected<ThreadReduction> reduction = ThreadReductionOf(*found->block, found->path);
+    Expected<Stmt> body = reduction
+                              ? Combining(*found, std::move(*reduction), &names).Run(out->body)
+                              : Expected<Stmt>(reduction.errors());
+    if (!body) {
+      context.Error(*func, "block " + found->block->name + ": " + body.errors()[0].message);
+      return func;
+    }
+    out = WithBody(out, *body);
+  }
+}
+
+}  // namespace
+
+Module CombineThreads(const Module& module, const PassContext& context) {
+  return MapFuncs(module,
+                  [&](const Func& func) { return func->body ? Combined(func, context) : func; });
+}
+
+}  // namespace tenon
