@@ -1,3 +1,4 @@
+import ctypes
 import fcntl
 import os
 import pathlib
@@ -327,6 +328,24 @@ class Checksums(Case):
                     self.tenon("inspect", library, "--verify", status=INPUT)
                 path.write_bytes(whole)
             self.tenon("inspect", library, "--verify")
+
+    def test_damaged_code_is_not_loaded(self):
+        """The runtime itself refuses it, before any of it runs: as a program of one's own meets it."""
+        runtime = ctypes.CDLL(str(harness.options.build / "lib" / "libtenon_runtime.so"))
+        runtime.tn_last_error.restype = ctypes.c_char_p
+        module = ctypes.c_void_p()
+        library = pathlib.Path(self.compile("bert-tiny", "model.so", "--params", "separate"))
+        whole = library.read_bytes()
+        rng = np.random.default_rng(1)
+        for at in [*rng.integers(64, len(whole) - 48, 12), 4096]:
+            changed = bytearray(whole)
+            changed[at] ^= 1 << int(rng.integers(8))
+            library.write_bytes(changed)
+            self.assertNotEqual(0, runtime.tn_module_load(str(library).encode(), ctypes.byref(module)), at)
+            self.assertIn(f"cannot load '{library}': ", runtime.tn_last_error(None).decode())
+        library.write_bytes(whole)
+        self.assertEqual(0, runtime.tn_module_load(str(library).encode(), ctypes.byref(module)))
+        runtime.tn_module_free(module)
 
     def test_inspect_loads_nothing(self):
         """A library that does harm when it is loaded does none when it is looked at."""

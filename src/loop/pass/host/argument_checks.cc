@@ -210,7 +210,8 @@ void ArgumentChecker::CheckNumber(const Var& var, const Argument& argument, size
 bool ArgumentChecker::IsAlike(size_t i) const {
   constexpr size_t kFewBuffers = 16;
   const std::vector<Expr>& shape = func_.buffers[i]->shape;
-  return !name_ && func_.buffers.size() > kFewBuffers && !func_.attrs.Has(kDeviceTypeAttr) &&
+  return !name_ && func_.buffers[i]->strides.empty() && func_.buffers.size() > kFewBuffers &&
+         !func_.attrs.Has(kDeviceTypeAttr) &&
          std::all_of(shape.begin(), shape.end(),
                      [](const Expr& d) { return AsInt(d).has_value(); });
 }
@@ -483,7 +484,7 @@ void ArgumentChecker::DefineDim(const Var& dim, const Place& place, StmtList* li
 void ArgumentChecker::CheckMemory(const Given& a, StmtList* list) {
   const Expr data = LoadAt(DType::Handle(), a.tensor, fields_.data);
   CheckThere(a.buffer->name, "memory", data, IsEmpty(*a.buffer), list);
-  CheckStrides(a, list);
+  ReadStrides(a, list);
   StoreFactOf(a.index, list);
 }
 
@@ -493,8 +494,40 @@ void ArgumentChecker::CheckThere(const std::string& name, const char* what, cons
                  About(name, fmt::format("{} but got a null pointer", what), {})));
 }
 
-void ArgumentChecker::CheckStrides(const Given& a, StmtList* list) {
-  if (a.buffer->rank() == 0) return;
+void ArgumentChecker::ReadStrides(const Given& a, StmtList* list) {
+  if (a.buffer->rank() > 0)
+    a.buffer->strides.empty() ? CheckCompact(a, list) : TakeStrides(a, list);
+}
+
+// What the parameter says of its strides: a dim is what comes, all else is what must come. A tensor
+// without strides is compact, and so is a dimension along which nothing lies apart.
+void ArgumentChecker::TakeStrides(const Given& a, StmtList* list) {
+  const BufferNode& b = *a.buffer;
+  const Expr strides = LoadAt(DType::Handle(), a.tensor, fields_.strides);
+  const Expr given = Ne(Bits(strides), I64(0));
+  // There is always a number to be loaded.
+  const Var from = list->Define(b.name + ".strides", Select::Make(given, strides, a.shape));
+  const Expr empty = Eq(Product(b.shape, 0), IndexConst(0));
+  for (size_t d = 0; d < b.shape.size(); ++d) {
+    const Expr alone = Or(Eq(b.shape[d], IndexConst(1)), empty);
+    const Expr loaded = LoadAt(DType::Index(), from, static_cast<int64_t>(d) * 8);
+    const std::string what = fmt::format("strides[{}]", d);
+    const Expr came = list->Define(
+        fmt::format("{}.stride_{}", b.name, d),
+        Simplify(Select::Make(And(given, Not(alone)), loaded, Product(b.shape, d + 1))));
+    const Expr& expected = b.strides[d];
+    const auto* var = As<VarNode>(expected);
+    if (var && known_.count(var) == 0) {
+      DefineDim(Var(var), {came, b.name + "." + what, b.name, what, what + "="}, list);
+      continue;
+    }
+    list->Add(
+        Fail(Simplify(Or(Eq(came, expected), alone)), "ValueError",
+             About(b.name, what + "=", {expected, Text(fmt::format(" but got {}=", what)), came})));
+  }
+}
+
+void ArgumentChecker::CheckCompact(const Given& a, StmtList* list) {
   // A null pointer says compact. The strides of an empty tensor lead nowhere.
   Expr strides = LoadAt(DType::Handle(), a.tensor, fields_.strides);
   Expr given = Ne(Bits(strides), I64(0));
@@ -550,7 +583,14 @@ void ArgumentChecker::CheckApart(StmtList* list) const {
 
 Expr ArgumentChecker::BytesOf(size_t i) const {
   const BufferNode& b = *func_.buffers[i];
-  return CastExpr::Make(DType::Int(64), Simplify(Product(b.shape, 0) * b.dtype.Bytes()));
+  const Expr elements = Product(b.shape, 0);
+  Expr reach = elements;
+  if (!b.strides.empty()) {
+    Expr last = IndexConst(0);
+    for (size_t d = 0; d < b.shape.size(); ++d) last = last + (b.shape[d] - 1) * b.strides[d];
+    reach = Select::Make(Eq(elements, IndexConst(0)), IndexConst(0), last + 1);
+  }
+  return CastExpr::Make(DType::Int(64), Simplify(reach * b.dtype.Bytes()));
 }
 
 Expr ArgumentChecker::StartOf(size_t i) const {

@@ -94,9 +94,11 @@ class ArgumentChecker {
   void Agree(const Var& dim, const Place& place, StmtList* list);
   void DefineDim(const Var& dim, const Place& place, StmtList* list);
   void CheckMemory(const Given& a, StmtList* list);
-  void CheckStrides(const Given& a, StmtList* list);
   void CheckThere(const std::string& name, const char* what, const Expr& pointer,
                   const Expr& unless, StmtList* list) const;
+  void ReadStrides(const Given& a, StmtList* list);
+  void TakeStrides(const Given& a, StmtList* list);
+  void CheckCompact(const Given& a, StmtList* list);
   Expr NumberOf(const Var& var, size_t position, StmtList* list) const;
   void CheckFits(const Var& var, const Expr& given, StmtList* list) const;
   Stmt StoreSlot(const Argument& argument, Expr value) const;

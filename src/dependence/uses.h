@@ -1,7 +1,6 @@
-// Where and how the allocations of a function are used: the facts behind compact_buffers.
+// Where and how the allocations of a function are used: from outside of all blocks.
 #pragma once
 
-#include <optional>
 #include <vector>
 
 #include "arith/analyzer.h"
@@ -33,20 +32,6 @@ struct AllocUses {
   std::vector<const StmtNode*> path;  // around the Alloc, which is last
   std::vector<BufferUse> uses;        // in program order
 };
-
-/// How far apart neighbours are along each dimension of a buffer that is row-major, its rows
-/// perhaps longer than what they hold.
-std::vector<Expr> StridesOf(const BufferNode& buffer);
-
-/// A dim of a function that is the stride of an operand and nothing else.
-struct StrideDim {
-  size_t scalar;  // its place among the call's scalars
-  size_t dim;     // of the buffer that is passed
-};
-/// All strides of operand i of the call that are not 1, where each is such a dim; nothing where the
-/// function knows one otherwise.
-std::optional<std::vector<StrideDim>> StrideDims(const CallFunc& call, const PrimFunc& callee,
-                                                 size_t i);
 
 /// Every allocation of the function, outermost and first ones first. `module` has what it calls.
 std::vector<AllocUses> UsesOfAllocs(const PrimFunc& func, const Module& module);

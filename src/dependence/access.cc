@@ -1,4 +1,4 @@
-#include "loop/pass/analysis/access.h"
+#include "dependence/access.h"
 
 #include "ir/visit.h"
 

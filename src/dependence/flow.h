@@ -1,19 +1,14 @@
-// What executions of a statement touch of a buffer, and whether values come from earlier ones: the
-// proofs behind compact_buffers, from boxes.
+// What executions of a statement touch of a buffer, and whether values come from earlier ones,
+// judged on accesses.
 #pragma once
 
 #include <memory>
 #include <vector>
 
-#include "arith/analyzer.h"
-#include "loop/pass/blocks/buffer_uses.h"
+#include "dependence/box.h"
+#include "dependence/uses.h"
 
 namespace tenon {
-
-/// A part of a buffer, per dimension; both ends are inside.
-struct Box {
-  std::vector<Expr> first, last;  // null where there is no bound
-};
 
 /// True for a loop over an axis of the threads of a block.
 bool RunsThreads(const StmtNode* s);

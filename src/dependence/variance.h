@@ -1,10 +1,8 @@
-// What differs between the iterations of a loop, and what tells them apart.
+// What differs between the iterations of a loop.
 #pragma once
 
 #include <unordered_set>
-#include <vector>
 
-#include "arith/analyzer.h"
 #include "loop/func.h"
 
 namespace tenon {
@@ -31,23 +29,5 @@ class Variance {
   const Module* module_;
   std::unordered_set<const Node*> differing_;
 };
-
-/// The element's number in row-major order, simplified.
-Expr FlatIndex(const BufferNode& buffer, const std::vector<Expr>& indices, Analyzer* analyzer);
-
-/// The smallest c of which indices take v / c or v % c; 0 where they do neither.
-int64_t SmallestPart(const std::vector<Expr>& indices, const Var& v);
-
-/// An iteration of a loop from 0, by its variable.
-struct Iteration {
-  Var var;
-  Expr extent;
-};
-
-/// True when equal elements of a buffer mean equal iterations: an index is shown from which the
-/// number of the iteration, x for `a` and y for `b`, can be read off by division and remainder.
-/// `analyzer` knows the variables' ranges.
-bool ElementTells(const BufferNode& buffer, const std::vector<Expr>& a, const Iteration& x,
-                  const std::vector<Expr>& b, const Iteration& y, Analyzer* analyzer);
 
 }  // namespace tenon

@@ -19,12 +19,13 @@
 // and may promise more than happens. Of a call it is worked out whether the callee writes all of an
 // operand without looking at it (WritesWhole), which makes the call as good as a nest of stores.
 
-#include "loop/pass/blocks/buffer_uses.h"
+#include "dependence/uses.h"
 
 #include <algorithm>
 
+#include "arith/conditions.h"
+#include "dependence/strides.h"
 #include "ir/visit.h"
-#include "loop/pass/rewrite.h"
 #include "loop/warpgroup.h"
 
 namespace tenon {
@@ -37,7 +38,7 @@ using LoopEnds = std::unordered_map<const For*, Expr>;
 bool AddEnds(const Expr& where, const std::unordered_map<const VarNode*, const For*>& loops,
              LoopEnds* ends) {
   if (!where) return true;
-  for (const Expr& c : SplitConjunction(where)) {
+  for (const Expr& c : Conjuncts(where)) {
     const auto* less = As<Binary>(c);
     if (!less || less->op != BinaryOp::kLt) return false;
     auto it = loops.find(As<VarNode>(less->lhs));
@@ -315,49 +316,6 @@ class UseFinder final : public ChildVisitor {
 };
 
 }  // namespace
-
-std::vector<Expr> StridesOf(const BufferNode& b) {
-  std::vector<Expr> out(b.shape.size());
-  Expr dense = IndexConst(1);
-  for (size_t d = out.size(); d-- > 0;) {
-    out[d] = dense;
-    const bool padded = b.layout && !b.layout->extents.empty() && b.layout->extents[d];
-    dense = Simplify(dense * (padded ? b.layout->extents[d] : b.shape[d]));
-  }
-  return out;
-}
-
-std::optional<std::vector<StrideDim>> StrideDims(const CallFunc& call, const PrimFunc& callee,
-                                                 size_t i) {
-  if (i >= callee.buffers.size() || callee.buffers[i]->strides.empty()) return std::nullopt;
-  const BufferNode& param = *callee.buffers[i];
-  // Dimensions of one element have no say: the others of both stand for each other, in order.
-  std::vector<size_t> theirs, mine;
-  for (size_t d = 0; d < param.shape.size(); ++d) {
-    if (!IsOne(param.shape[d])) theirs.push_back(d);
-  }
-  const std::vector<Range>& ranges = call.buffers[i]->ranges;
-  for (size_t d = 0; d < ranges.size(); ++d) {
-    if (!IsOne(ranges[d]->extent)) mine.push_back(d);
-  }
-  if (theirs.size() != mine.size()) return std::nullopt;
-  std::vector<StrideDim> out;
-  for (size_t k = 0; k < mine.size(); ++k) {
-    const Expr& stride = param.strides[theirs[k]];
-    if (IsOne(stride) && mine[k] + 1 == ranges.size()) continue;
-    auto dim = std::find(callee.dims.begin(), callee.dims.end(), stride);
-    if (dim == callee.dims.end()) return std::nullopt;
-    size_t uses = 0;
-    for (const Buffer& b : callee.buffers) {
-      for (const Expr& e : b->shape) uses += UsesVar(e, dim->get()) ? 1 : 0;
-      for (const Expr& e : b->strides) uses += UsesVar(e, dim->get()) ? 1 : 0;
-    }
-    const auto place = static_cast<size_t>(dim - callee.dims.begin());
-    if (uses != 1 || place >= call.scalars.size()) return std::nullopt;
-    out.push_back({place, mine[k]});
-  }
-  return out;
-}
 
 std::vector<AllocUses> UsesOfAllocs(const PrimFunc& func, const Module& module) {
   return UseFinder(module)(func);

@@ -1,21 +1,10 @@
-#include "schedule/analysis/region.h"
+#include "dependence/region.h"
 
 #include <algorithm>
 
-#include "arith/filled_box.h"
 #include "ir/visit.h"
 
-namespace tenon::primitive {
-
-IntervalMap DomainOf(const std::vector<const For*>& loops, Analyzer* analyzer) {
-  IntervalMap domain;
-  for (const For* loop : loops) {
-    ExprInterval first = EvalInterval(loop->min, domain, analyzer);
-    ExprInterval last = EvalInterval(loop->min + loop->extent - 1, domain, analyzer);
-    domain[loop->var.get()] = {first.min, last.max};
-  }
-  return domain;
-}
+namespace tenon {
 
 namespace {
 
@@ -69,14 +58,6 @@ Box TouchedBox(const Region& region, const Block& block, const std::vector<const
   return TouchedBox(region, block, DomainWhere(loops, block, analyzer), analyzer);
 }
 
-std::vector<KnownSum> SumsOf(const Box& box, Analyzer* analyzer) {
-  std::vector<KnownSum> out;
-  for (const ExprInterval& d : box) {
-    if (const Expr length = Length(d, analyzer)) out.push_back({d.min, length});
-  }
-  return out;
-}
-
 Box DomainBox(const Region& region, const Block& block, Analyzer* analyzer) {
   IntervalMap domain;
   for (const IterVar& v : block.iters) {
@@ -95,13 +76,12 @@ std::optional<Box> FilledBox(const Region& region, const Block& block,
                              const std::vector<const For*>& loops, std::vector<Expr> guards,
                              Analyzer* analyzer) {
   const VarMap bindings = BindingsOf(block);
-  Iterations iterations{{}, DomainOf(loops, analyzer), std::move(guards)};
-  std::vector<Expr> extents;
+  std::vector<Expr> first, extents;
   for (const Range& r : region->ranges) {
-    iterations.indices.push_back(Substitute(r->min, bindings));
+    first.push_back(Substitute(r->min, bindings));
     extents.push_back(analyzer->Simplify(Substitute(r->extent, bindings)));
   }
-  return tenon::FilledBox(std::move(iterations), extents, analyzer);
+  return FilledBox(first, extents, loops, std::move(guards), analyzer);
 }
 
 bool FillsItsBox(const Region& region, const Block& block, const std::vector<const For*>& loops,
@@ -109,82 +89,7 @@ bool FillsItsBox(const Region& region, const Block& block, const std::vector<con
   return FilledBox(region, block, loops, {}, analyzer).has_value();
 }
 
-ExprInterval Union(const ExprInterval& a, const ExprInterval& b, Analyzer* analyzer) {
-  auto pick = [&](const Expr& x, const Expr& y, bool smaller) -> Expr {
-    if (!x || !y) return nullptr;
-    return analyzer->Simplify(smaller ? Min(x, y) : Max(x, y));
-  };
-  return {pick(a.min, b.min, true), pick(a.max, b.max, false)};
-}
-
-Box Union(const Box& a, const Box& b, Analyzer* analyzer) {
-  Box out;
-  for (size_t i = 0; i < a.size(); ++i) out.push_back(Union(a[i], b[i], analyzer));
-  return out;
-}
-
-bool Contains(const ExprInterval& outer, const ExprInterval& inner, Analyzer* analyzer) {
-  bool below = !outer.min || (inner.min && analyzer->CanProve(Le(outer.min, inner.min)));
-  bool above = !outer.max || (inner.max && analyzer->CanProve(Le(inner.max, outer.max)));
-  return below && above;
-}
-
-bool Contains(const Box& outer, const Box& inner, Analyzer* analyzer) {
-  for (size_t i = 0; i < outer.size(); ++i) {
-    if (!Contains(outer[i], inner[i], analyzer)) return false;
-  }
-  return true;
-}
-
-Expr Length(const ExprInterval& interval, Analyzer* analyzer) {
-  if (!interval.min || !interval.max) return nullptr;
-  return analyzer->Simplify(interval.max - interval.min + 1);
-}
-
-namespace {
-
-// The operands of nested minima (maxima); the expression itself when it is none.
-void Arms(const Expr& e, BinaryOp op, std::vector<Expr>* out) {
-  const auto* b = As<Binary>(e);
-  if (b != nullptr && b->op == op) {
-    Arms(b->lhs, op, out);
-    Arms(b->rhs, op, out);
-  } else {
-    out->push_back(e);
-  }
-}
-
-}  // namespace
-
-ExprInterval RelaxToConstantLength(const ExprInterval& interval, Analyzer* analyzer) {
-  Expr length = Length(interval, analyzer);
-  if (!length || AsInt(length)) return interval;
-  // max(a, b) >= a and min(c, d) <= c: the interval from a to c holds the one in question.
-  std::vector<Expr> lows, highs;
-  Arms(interval.min, BinaryOp::kMax, &lows);
-  Arms(interval.max, BinaryOp::kMin, &highs);
-  ExprInterval best = interval;
-  std::optional<int64_t> best_length;
-  for (const Expr& low : lows) {
-    for (const Expr& high : highs) {
-      std::optional<int64_t> n = AsInt(analyzer->Simplify(high - low + 1));
-      if (!n || (best_length && *best_length <= *n)) continue;
-      best = {low, high};
-      best_length = n;
-    }
-  }
-  return best;
-}
-
-Expr BoundsGuard(const Expr& e, const Expr& lo, const Expr& extent, Analyzer* analyzer) {
-  Expr guard;
-  for (const Expr& half : {Ge(e, lo), Lt(e, analyzer->Simplify(lo + extent))}) {
-    if (!analyzer->CanProve(half)) guard = AndAlso(guard, analyzer->Simplify(half));
-  }
-  return guard;
-}
-
-std::vector<Expr> GuardsAround(const Place& place, const std::vector<Stmt>& path) {
+std::vector<Expr> GuardsAround(const Body::Place& place, const std::vector<Stmt>& path) {
   const Block& block = *place.block();
   std::unordered_set<const VarNode*> own;
   for (const Stmt& s : place.path) {
@@ -200,7 +105,7 @@ std::vector<Expr> GuardsAround(const Place& place, const std::vector<Stmt>& path
   return out;
 }
 
-bool HoldsWhereRuns(const Place& place, const PrimFunc& func, const Expr& condition) {
+bool HoldsWhereRuns(const Body::Place& place, const PrimFunc& func, const Expr& condition) {
   const Block& block = *place.block();
   Analyzer analyzer;
   Learn(func, &analyzer);
@@ -213,7 +118,7 @@ bool HoldsWhereRuns(const Place& place, const PrimFunc& func, const Expr& condit
   return analyzer.CanProve(condition);
 }
 
-std::vector<Expr> GuardsBesideDomain(const Place& place, const PrimFunc& func,
+std::vector<Expr> GuardsBesideDomain(const Body::Place& place, const PrimFunc& func,
                                      const std::vector<Expr>& given) {
   const Block& block = *place.block();
   std::vector<Expr> out =
@@ -234,8 +139,9 @@ std::vector<Expr> GuardsBesideDomain(const Place& place, const PrimFunc& func,
   return out;
 }
 
-bool GuardsOnlyDomain(const Place& place, const PrimFunc& func, const std::vector<Expr>& given) {
+bool GuardsOnlyDomain(const Body::Place& place, const PrimFunc& func,
+                      const std::vector<Expr>& given) {
   return GuardsBesideDomain(place, func, given).empty();
 }
 
-}  // namespace tenon::primitive
+}  // namespace tenon
