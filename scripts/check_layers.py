@@ -19,6 +19,7 @@ LAYERS = {
     "include/tenon/devices.h": ["include/tenon/ffi_types.h"],
     "include/tenon/c_api.h": ["include/tenon/ffi_types.h"],
     "include/tenon/kernel_abi.h": ["include/tenon/ffi_types.h"],
+    "include/tenon/library_checksums.h": [],
     "include/tenon/stage_primitives.def": [],
     "include/tenon": [],
     "src/support": [],
@@ -41,8 +42,13 @@ LAYERS = {
     "src/graph/lower": ["src/plan"],
     "src/frontend/onnx": ["src/graph"],
     "src/codegen": ["src/intrin", "include/tenon/kernel_abi.h", "include/tenon/ffi_types.h"],
-    "src/artifact": ["src/target", "include/tenon/kernel_abi.h", "include/tenon/ffi_types.h"],
-    "src/runtime": ["include/tenon/c_api.h", "include/tenon/devices.h", "include/tenon/kernel_abi.h", "include/tenon/ffi_types.h"],
+    "src/artifact": [
+        "src/target", "include/tenon/kernel_abi.h", "include/tenon/ffi_types.h", "include/tenon/library_checksums.h",
+    ],
+    "src/runtime": [
+        "include/tenon/c_api.h", "include/tenon/devices.h", "include/tenon/kernel_abi.h", "include/tenon/ffi_types.h",
+        "include/tenon/library_checksums.h",
+    ],
     "src/driver": [
         "src/graph/lower", "src/loop/pass", "src/frontend/onnx", "src/codegen/*",
         "src/artifact", "include/tenon/kernel_abi.h",
