@@ -139,6 +139,10 @@ Var UntoldDim(const PrimFunc& func, std::span<const Argument> arguments) {
     const std::vector<Expr>& shape = func.buffers[a.index]->shape;
     sizes.insert(sizes.end(), shape.begin(), shape.end());
   }
+  const auto found = func.attrs.Get<std::vector<std::string>>(kFoundDimsAttr, {});
+  for (const Var& dim : func.dims) {
+    if (std::find(found.begin(), found.end(), dim->name) != found.end()) told.insert(dim.get());
+  }
   auto known = [&](const Var& v) { return told.count(v.get()) != 0; };
   for (bool more = true; more;) {
     more = false;

@@ -9,11 +9,13 @@
 //   %1: f32[3] = slice(%0) {starts: [7], sizes: [3], steps: [1]}
 //
 // Symbolic sizes are carried through as expressions where Python's rules allow to decide the case;
-// where they do not, the node is refused with the size that must be known.
+// where they do not, or where arguments come with the call, the same rules are computed by nodes:
+// sizes are dims that these define, and what moves is gathered (call_sizes.h).
 
 #include <algorithm>
 #include <cmath>
 
+#include "frontend/onnx/call_sizes.h"
 #include "frontend/onnx/ops.h"
 
 namespace tenon::onnx {
@@ -46,12 +48,32 @@ Expr Quotient(std::vector<Expr> dims, const std::vector<Expr>& by) {
   return DimFloorDiv(DimProduct(dims), DimProduct(rest));
 }
 
+// A shape that comes with the call; 0 and -1 mean what they mean in a known one.
+Status ReshapeByCall(OpContext& c, bool allow_zero) {
+  const Formula f(c);
+  const Val x = f.In(0), shape = Cast(f.In(1), DType::Int(64)), own = ShapeOf(x);
+  const std::optional<int64_t> rank = AsInt(shape.dim(0));
+  if (shape.rank() != 1 || !rank || *rank > graph::Limits::kRank)
+    return c.Error("expected a shape of known length, but got {}", c.Type(1).ToString());
+  Val sizes = shape;
+  if (!allow_zero) {
+    Val copied = Slice(own, 0, IndexConst(0), IndexConst(std::min(*rank, x.rank())));
+    if (*rank > x.rank()) copied = Pad(copied, 0, 0, *rank - x.rank());
+    sizes = Where(Equal(sizes, 0), copied, sizes);
+  }
+  const Val inferred = sizes < 0;
+  const Val others = Reduce("prod", Where(inferred, 1, sizes), {0}, false);
+  const Val all = Reduce("prod", own, {0}, false);
+  return f.Result(Reshape(x, SizesIn(Where(Equal(sizes, -1), all / others, sizes))));
+}
+
 Status ImportReshape(OpContext& c) {
   TN_RETURN_IF_ERROR(c.Arity(2, 2));
   bool allow_zero = false;
   if (c.opset >= 14) {
     TN_ASSIGN_OR_RETURN(allow_zero, c.Bool("allowzero", false));
   }
+  if (!c.b.Known(c.In(1))) return ReshapeByCall(c, allow_zero);
   TN_ASSIGN_OR_RETURN(Elements shape, c.Known(1, "a shape"));
   const std::vector<Expr>& dims = c.Dims(0);
   std::optional<size_t> inferred;
@@ -106,7 +128,21 @@ Expected<std::optional<std::vector<int64_t>>> ReadAxes(OpContext& c) {
   return std::optional(std::move(axes));
 }
 
+// Whether the axes come with the call; how many there are is known.
+bool AxesByCall(const OpContext& c) {
+  return c.opset >= 13 && c.Has(1) && !c.b.KnownInts(c.In(1)) && c.Rank(1) == 1 &&
+         AsInt(c.Dims(1)[0]).has_value();
+}
+
 Status ImportSqueeze(OpContext& c) {
+  if (AxesByCall(c)) {
+    const Formula f(c);
+    const Val x = f.In(0), axes = f.In(1);
+    const int64_t left = x.rank() - *AsInt(axes.dim(0));
+    if (left < 0)
+      return c.Error("expected at most {} axes, but got {}", x.rank(), *AsInt(axes.dim(0)));
+    return f.Result(Reshape(x, SizesIn(Without(ShapeOf(x), IsAmong(axes, x.rank()), left))));
+  }
   TN_ASSIGN_OR_RETURN(std::optional<std::vector<int64_t>> axes, ReadAxes(c));
   std::vector<Expr> dims;
   if (axes) {
@@ -119,9 +155,8 @@ Status ImportSqueeze(OpContext& c) {
       return c.Error("expected axis {} to squeeze to be 1, but got {}", i, c.Type(0).ToString());
     }
     if (named) c.b.Require(Eq(d, IndexConst(1)));
-    if (!axes && !AsInt(d)) {
-      return c.Error("squeeze of all axes needs known dims, but got {}", c.Type(0).ToString());
-    }
+    // The rank of the result is known: an open size is none of those that vanish.
+    if (!axes && !AsInt(d)) c.b.Require(Ne(d, IndexConst(1)));
     if (!named && (axes || !IsOne(d))) dims.push_back(d);
   }
   TN_ASSIGN_OR_RETURN(ValueId v, c.Reshape(c.In(0), std::move(dims)));
@@ -129,6 +164,17 @@ Status ImportSqueeze(OpContext& c) {
 }
 
 Status ImportUnsqueeze(OpContext& c) {
+  if (AxesByCall(c)) {
+    const Formula f(c);
+    const Val x = f.In(0), axes = f.In(1);
+    const int64_t rank = x.rank() + *AsInt(axes.dim(0));
+    if (x.rank() == 0 || rank > graph::Limits::kRank)
+      return f.Result(Reshape(x, Dims(static_cast<size_t>(rank), IndexConst(1))));
+    const Val is_new = IsAmong(axes, rank);
+    const Val from = CumSum(Cast(Not(is_new), DType::Int(64)), 0, true);
+    const Val sizes = Gather(ShapeOf(x), Min(from, static_cast<double>(x.rank() - 1)), 0);
+    return f.Result(Reshape(x, SizesIn(Where(is_new, 1, sizes))));
+  }
   TN_ASSIGN_OR_RETURN(std::optional<std::vector<int64_t>> axes, ReadAxes(c));
   if (!axes) return c.Error("expected axes, but they are missing");
   const int64_t rank = c.Rank(0) + static_cast<int64_t>(axes->size());
@@ -222,6 +268,49 @@ Status Slice(OpContext& c, const Elements& starts, const Elements& ends,
   return c.Result(OpKind::kSlice, {c.In(0)}, {{"steps", spec.steps}}, spec.exprs());
 }
 
+constexpr double kFarAway = 0x1p62;
+
+// Bounds that come with the call: Python's rules as arithmetic on lists, and a gather along each
+// axis that they are about.
+Status SliceByCall(OpContext& c) {
+  const Formula f(c);
+  const Val x = f.In(0);
+  const int64_t rank = x.rank();
+  for (size_t i = 1; i < c.num_inputs(); ++i) {
+    if (c.Has(i) && (c.Rank(i) != 1 || !AsInt(c.Dims(i)[0]) ||
+                     !graph::ProveEqual(c.Dims(i)[0], c.Dims(1)[0]) || *AsInt(c.Dims(i)[0]) > rank))
+      return c.Error("expected starts, ends, axes and steps of one known length, but got {}",
+                     c.Type(i).ToString());
+  }
+  const std::optional<Axes> axes = c.Has(3) ? c.b.KnownInts(c.In(3)) : std::nullopt;
+  if (axes) TN_RETURN_IF_ERROR(c.NormalizeAxes(*axes, rank, "axes"));
+  const auto entry = [&](size_t input, double otherwise) {
+    const Val list = f.In(input);
+    return list ? PerAxis(list, f.In(3), rank, otherwise)
+                : Expand(f.Number(DType::Int(64), otherwise), {IndexConst(rank)});
+  };
+  const Val zero = f.Number(DType::Int(64), 0), sizes = ShapeOf(x);
+  const Val step = Max(Min(entry(4, 1), 0x1p40), -0x1p40), back = step < 0;
+  const Val last = Where(back, sizes - 1, sizes);
+  const auto clamped = [&](const Val& bound, const Val& least) {
+    return Max(Min(Where(bound < 0, bound + sizes, bound), last), least);
+  };
+  const Val from = clamped(entry(1, 0), zero);
+  const Val to = clamped(entry(2, kFarAway), Where(back, -1, zero));
+  const Val far = Where(back, from - to, to - from), by = Abs(step);
+  const Val count = Max((far + by - 1) / Max(by, 1), 0);
+  Val y = x;
+  for (int64_t axis = 0; axis < rank; ++axis) {
+    const bool named = axes ? std::any_of(axes->begin(), axes->end(),
+                                          [&](int64_t a) { return (a < 0 ? a + rank : a) == axis; })
+                            : c.Has(3) || axis < AsInt(c.Dims(1)[0]);
+    if (!named) continue;
+    const Expr size = SizeOf(ElementOf(count, axis), x.dim(axis));
+    y = Gather(y, ElementOf(from, axis) + f.Iota(size) * ElementOf(step, axis), axis);
+  }
+  return f.Result(y);
+}
+
 Elements ToElements(const std::vector<int64_t>& ints) {
   Elements out;
   for (int64_t i : ints) out.push_back(IndexConst(i));
@@ -239,6 +328,10 @@ Status ImportSliceAttr(OpContext& c) {
 
 Status ImportSlice(OpContext& c) {
   TN_RETURN_IF_ERROR(c.Arity(3, 5));
+  for (size_t i = 1; i < c.num_inputs(); ++i) {
+    if (c.Has(i) && !(i < 3 ? c.b.Known(c.In(i)) != nullptr : c.b.KnownInts(c.In(i)).has_value()))
+      return SliceByCall(c);
+  }
   TN_ASSIGN_OR_RETURN(Elements starts, c.Known(1, "starts"));
   TN_ASSIGN_OR_RETURN(Elements ends, c.Known(2, "ends"));
   std::optional<std::vector<int64_t>> axes, steps;
@@ -254,16 +347,28 @@ Status ImportSlice(OpContext& c) {
 // Sizes of the parts: given, or equal (until opset 17) or equal but for the last.
 Expected<std::vector<Expr>> SplitSizes(OpContext& c, const Expr& dim) {
   std::optional<std::vector<int64_t>> given;
+  Elements by_call;
   if (c.opset < 13) {
     TN_ASSIGN_OR_RETURN(given, c.Ints("split"));
   } else if (c.Has(1)) {
-    TN_ASSIGN_OR_RETURN(given, c.KnownInts(1, "split"));
+    given = c.b.KnownInts(c.In(1));
+    if (!given) {
+      TN_ASSIGN_OR_RETURN(by_call, SizesOf(c, 1, "split"));
+    }
   }
   int64_t parts = static_cast<int64_t>(c.num_outputs());
   if (c.opset >= 18) {
     TN_ASSIGN_OR_RETURN(int64_t num_outputs, c.Int("num_outputs", parts));
     if (num_outputs != parts)
       return c.Error("expected num_outputs {} as the node has, but got {}", parts, num_outputs);
+  }
+  if (!by_call.empty()) {
+    if (static_cast<int64_t>(by_call.size()) != parts)
+      return c.Error("expected {} split sizes, but got {}", parts, by_call.size());
+    Expr sum = IndexConst(0);
+    for (const Expr& size : by_call) sum = DimAdd(sum, size);
+    c.b.Require(Eq(sum, dim));
+    return by_call;
   }
   if (given) {
     Expr sum = IndexConst(0);
@@ -310,21 +415,27 @@ Status ImportSplit(OpContext& c) {
 
 Status ImportExpand(OpContext& c) {
   TN_RETURN_IF_ERROR(c.Arity(2, 2));
-  TN_ASSIGN_OR_RETURN(Elements shape, c.Known(1, "a shape"));
+  TN_ASSIGN_OR_RETURN(Elements shape, SizesOf(c, 1, "a shape"));
   // The shapes broadcast both ways: a 1 in `shape` keeps the input's dim.
   const std::vector<Expr>& dims = c.Dims(0);
   if (shape.size() < dims.size())
     shape.insert(shape.begin(), dims.size() - shape.size(), IndexConst(1));
   const size_t shift = shape.size() - dims.size();
   for (size_t i = 0; i < dims.size(); ++i) {
-    if (IsOne(shape[shift + i])) shape[shift + i] = dims[i];
+    Expr& size = shape[shift + i];
+    // A size that comes with the call is 1 or that of the input, if this is none that broadcasts.
+    if (!AsInt(size) && !IsOne(dims[i]) && !graph::ProveEqual(size, dims[i])) {
+      c.b.Require(Or(Eq(size, IndexConst(1)), Eq(size, dims[i])));
+      size = dims[i];
+    }
+    if (IsOne(size)) size = dims[i];
   }
   return c.Result(OpKind::kExpand, {c.In(0)}, {}, {{"shape", std::move(shape)}});
 }
 
 Status ImportTile(OpContext& c) {
   TN_RETURN_IF_ERROR(c.Arity(2, 2));
-  TN_ASSIGN_OR_RETURN(Elements repeats, c.Known(1, "repeats"));
+  TN_ASSIGN_OR_RETURN(Elements repeats, SizesOf(c, 1, "repeats"));
   return c.Result(OpKind::kTile, {c.In(0)}, {}, {{"repeats", std::move(repeats)}});
 }
 
@@ -347,8 +458,53 @@ Status ImportPadAttr(OpContext& c) {
   return Pad(c, std::move(*pads), c.Scalar(c.Type(0).dtype, value));
 }
 
+// Padding that comes with the call: where each element of the result comes from, along each axis.
+Status PadByCall(OpContext& c) {
+  TN_ASSIGN_OR_RETURN(std::string mode, c.String("mode", "constant"));
+  const Formula f(c);
+  const Val x = f.In(0), pads = f.In(1);
+  const int64_t rank = x.rank();
+  const std::optional<int64_t> count = AsInt(pads.dim(0));
+  const bool fits =
+      count && *count % 2 == 0 &&
+      (c.Has(3) ? graph::ProveEqual(c.Dims(3)[0], IndexConst(*count / 2)) : *count == 2 * rank);
+  if (!fits || rank == 0)
+    return c.Error("expected two pads for each axis, but got {}", c.Type(1).ToString());
+  const Expr half = IndexConst(*count / 2);
+  const auto side = [&](const Expr& first) {
+    return PerAxis(Slice(pads, 0, first, half), f.In(3), rank, 0);
+  };
+  const Val before = side(IndexConst(0)), after = side(half), own = ShapeOf(x);
+  const Val sizes = own + before + after;
+  // What negative padding leaves of an axis is padded by the rest.
+  const Val first = Max(-before, 0), left = own - first - Max(-after, 0);
+  Val y = x, inside;
+  for (int64_t axis = 0; axis < rank; ++axis) {
+    const Val pad = ElementOf(before, axis);
+    if (const auto* known = c.b.Known(ElementOf(sizes, axis).id());
+        known && graph::ProveEqual((*known)[0], x.dim(axis)))
+      continue;
+    const Val place = f.Iota(SizeOf(ElementOf(sizes, axis))) - Max(pad, 0);
+    const Val length = ElementOf(left, axis), last = length - 1;
+    Val from = Max(Min(place, last), 0);
+    if (mode == "wrap") from = Mod(place, length);
+    if (mode == "reflect") {
+      const Val turn = Mod(place, last * 2);
+      from = Min(turn, last * 2 - turn);
+    }
+    y = Gather(y, from + ElementOf(first, axis), axis);
+    if (mode != "constant") continue;
+    Val here = (place >= 0) & (place < length);
+    for (int64_t k = axis + 1; k < rank; ++k) here = Unsqueeze(here, -1);
+    inside = inside ? inside & here : here;
+  }
+  if (inside) y = Where(inside, y, f.In(2) ? Reshape(f.In(2), {}) : f.Number(x.dtype(), 0));
+  return f.Result(y);
+}
+
 Status ImportPad(OpContext& c) {
   TN_RETURN_IF_ERROR(c.Arity(2, c.opset < 18 ? 3 : 4));
+  if (!c.b.KnownInts(c.In(1)) || (c.Has(3) && !c.b.KnownInts(c.In(3)))) return PadByCall(c);
   TN_ASSIGN_OR_RETURN(std::vector<int64_t> pads, c.KnownInts(1, "pads"));
   if (c.Has(3)) {
     TN_ASSIGN_OR_RETURN(std::vector<int64_t> axes, c.KnownInts(3, "axes"));
