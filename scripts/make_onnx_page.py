@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Writes docs/onnx.md: its template, docs/onnx.in.md, with what passes of the official ONNX node tests per operator and form.
+"""Writes the tables of docs/onnx.md: what passes of the official ONNX node tests, per operator and form, and why what does
+not. They stand between lines `<!-- NAME -->` and `<!-- end -->`; the rest of the page is written by hand.
 
 Usage: make_onnx_page.py [--check]
 needs: pip install onnx
 
-The counts are those of the lists that CI holds (test/conformance/run_node_tests.py); --check compares with the page that is
-there instead of writing it, and fails where they differ.
+The counts are those of the lists that CI holds (test/conformance/run_node_tests.py); --check writes nothing, and fails where
+the page is not what it would write.
 """
 import argparse
 import collections
@@ -17,7 +18,7 @@ import warnings
 from onnx.backend.test import loader
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-TEMPLATE, PAGE = ROOT / "docs" / "onnx.in.md", ROOT / "docs" / "onnx.md"
+PAGE = ROOT / "docs" / "onnx.md"
 FORMS = {"constant": ("node_tests.txt", "node_tests_failing.txt"),
          "fixed": ("node_tests_fixed.txt", "node_tests_fixed_failing.txt")}
 
@@ -77,7 +78,9 @@ def main() -> int:
     parser.add_argument("--check", action="store_true")
     args = parser.parse_args()
     ops = operators()
-    page = TEMPLATE.read_text().replace("@TABLE@", table(ops)).replace("@REASONS@", reasons(ops))
+    page = PAGE.read_text()
+    for name, text in (("operators", table(ops)), ("reasons", reasons(ops))):
+        page = re.sub(f"(?s)(<!-- {name} -->\n).*?(<!-- end -->)", lambda m: f"{m[1]}\n{text}\n\n{m[2]}", page)
     if not args.check:
         PAGE.write_text(page)
         return 0

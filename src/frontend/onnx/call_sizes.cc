@@ -51,7 +51,13 @@ bool StepBack(const graph::Graph& g, Source* from) {
   }
 }
 
-// Whether a value depends on nothing but small tensors.
+// Whether an operator reads of its operands no more than it gives.
+bool Picks(OpKind op) {
+  return op == OpKind::kSlice || op == OpKind::kGather || op == OpKind::kGatherNd ||
+         op == OpKind::kGatherElements || op == OpKind::kShape;
+}
+
+// Whether little has to be computed for a value: from small tensors, and from parts of any.
 bool IsCheap(const graph::Graph& g, ValueId v) {
   std::unordered_set<ValueId> seen;
   std::vector<ValueId> stack = {v};
@@ -60,22 +66,15 @@ bool IsCheap(const graph::Graph& g, ValueId v) {
     stack.pop_back();
     if (at == kNoValue || !seen.insert(at).second) continue;
     const graph::Value& value = g.value(at);
-    if (value.producer == graph::kNoNode && !value.IsConstant()) {
-      // An argument of which little is read is no matter of its size.
-      continue;
-    }
-    if (!value.type.IsTensor()) return false;
-    const std::optional<int64_t> count = graph::StaticCount(value.type.tensor().dims);
-    if (!count || *count > graph::Limits::kKnownElements) return false;
     if (value.producer == graph::kNoNode) continue;
     const graph::Node& n = g.node(value.producer);
-    const bool reduces = n.op == OpKind::kReduce || n.op == OpKind::kMatMul;
     for (ValueId in : n.inputs) {
-      if (in == kNoValue) continue;
-      const std::optional<int64_t> read = graph::StaticCount(g.type(in).dims);
-      if (reduces && (!read || *read > graph::Limits::kKnownElements)) return false;
-      stack.push_back(in);
+      if (in == kNoValue || Picks(n.op)) continue;
+      if (!g.IsTensor(in)) return false;
+      const std::optional<int64_t> count = graph::StaticCount(g.type(in).dims);
+      if (!count || *count > graph::Limits::kKnownElements) return false;
     }
+    stack.insert(stack.end(), n.inputs.begin(), n.inputs.end());
   }
   return true;
 }
