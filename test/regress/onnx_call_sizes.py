@@ -48,7 +48,8 @@ def add_movement():
     steps = [-FAR, -7, -2, -1, 1, 2, 5, FAR]
     add("slice", "Slice", [[7, 3], [1], [1], [1], [1]],
         [(i64(a), i64(b), i64(0), i64(s)) for a, b, s in itertools.product(bounds, bounds, steps)] + [(i64(-1), i64(0), i64(-1), i64(-1))])
-    add("slice_two", "Slice", [[7, 13], [2], [2], [2]], [(i64(1, 2), i64(5, -2), i64(0, 1)), (i64(0, 0), i64(0, 1), i64(-1, 0))])
+    add("slice_two", "Slice", [[7, 13], [2], [2], [2]], [(i64(1, 2), i64(5, -2), i64(0, 1)), (i64(0, 0), i64(0, 1), i64(-1, 0))],
+        errors=[((i64(0, 0), i64(1, 1), i64(0, 2)), "Expected the size")])
     add("expand", "Expand", [[3, 1], [3]], [(i64(2, 3, 5),), (i64(1, 1, 1),), (i64(0, 3, 1),), (i64(2, 1, 17),)],
         errors=[((i64(2, 4, 1),), "Expected")])
     add("tile", "Tile", [[2, 3], [2]], [(i64(1, 1),), (i64(3, 2),), (i64(0, 5),), (i64(17, 1),)])
@@ -56,7 +57,7 @@ def add_movement():
         pads = [i64(*p) for p in itertools.product([least, 0, 2], repeat=4)]
         add(f"pad_{mode}", "Pad", [[4, 5], [4]], [(p,) for p in pads], mode=mode)
     add("squeeze", "Squeeze", [[1, 4, 1], [1]], [(i64(0),), (i64(2),), (i64(-1),), (i64(-3),)], errors=[((i64(1),), "Expected")])
-    add("unsqueeze", "Unsqueeze", [[3, 4], [2]], [(i64(0, 1),), (i64(3, 0),), (i64(-1, 1),), (i64(-1, -2),)])
+    add("unsqueeze", "Unsqueeze", [[3, 4], [2]], [(i64(0, 1),), (i64(3, 0),), (i64(-1, 1),), (i64(-1, -2),)], errors=[((i64(0, 4),), "Expected the size")])
 
 
 def add_others():
@@ -64,7 +65,8 @@ def add_others():
         for keepdims in (0, 1):
             add(f"reduce_{kind}_{keepdims}", f"Reduce{kind}", [[3, 4, 5], [2]], [(i64(0, 1),), (i64(2, 0),), (i64(-1, 1),)],
                 opset=18, keepdims=keepdims)
-    add("reduce_one", "ReduceSum", [[17, 31], [1]], [(i64(0),), (i64(1),), (i64(-1),)])
+    add("reduce_one", "ReduceSum", [[17, 31], [1]], [(i64(0),), (i64(1),), (i64(-1),)], errors=[((i64(2),), "Expected the size")])
+    add("reduce_twice", "ReduceSum", [[17, 31], [2]], [(i64(0, 1),)], errors=[((i64(1, 1),), "Expected the size")])
     add("topk", "TopK", [[3, 11], [1]], [(i64(1),), (i64(11),), (i64(5),)], errors=[((i64(-1),), "Expected the size"), ((i64(12),), "Expected")])
     add("center", "CenterCropPad", [[5, 8], [2]], [(i64(5, 8),), (i64(2, 9),), (i64(8, 3),), (i64(1, 1),)], opset=18)
     for mode in ("nearest", "linear", "cubic"):

@@ -157,6 +157,12 @@ Val IsAmong(const Val& axes, int64_t rank) {
   return Reduce("any", Matches(axes, rank), {0}, false);
 }
 
+Val IfAxes(const Val& axes, int64_t rank, const Val& sizes) {
+  if (!axes || !sizes) return sizes;
+  const Val found = Sum(Cast(IsAmong(axes, rank), kI64), {0}, false);
+  return Where(Equal(found, Size(axes, 0)), sizes, -1);
+}
+
 Val PerAxis(const Val& list, const Val& axes, int64_t rank, double otherwise) {
   if (!list) return list;
   const Formula& f = list.formula();

@@ -32,7 +32,8 @@ Status SqueezeByCall(OpContext& c) {
   const int64_t left = x.rank() - *AsInt(axes.dim(0));
   if (left < 0)
     return c.Error("expected at most {} axes, but got {}", x.rank(), *AsInt(axes.dim(0)));
-  return f.Result(Reshape(x, SizesIn(Without(ShapeOf(x), IsAmong(axes, x.rank()), left))));
+  return f.Result(Reshape(
+      x, SizesIn(Without(IfAxes(axes, x.rank(), ShapeOf(x)), IsAmong(axes, x.rank()), left))));
 }
 
 Status UnsqueezeByCall(OpContext& c) {
@@ -44,7 +45,7 @@ Status UnsqueezeByCall(OpContext& c) {
   const Val is_new = IsAmong(axes, rank);
   const Val from = CumSum(Cast(Not(is_new), DType::Int(64)), 0, true);
   const Val sizes = Gather(ShapeOf(x), Min(from, static_cast<double>(x.rank() - 1)), 0);
-  return f.Result(Reshape(x, SizesIn(Where(is_new, 1, sizes))));
+  return f.Result(Reshape(x, SizesIn(IfAxes(axes, rank, Where(is_new, 1, sizes)))));
 }
 
 static constexpr double kFarAway = 0x1p62;
@@ -77,7 +78,7 @@ Status SliceByCall(OpContext& c) {
   const Val from = clamped(entry(1, 0), zero);
   const Val to = clamped(entry(2, kFarAway), Where(back, -1, zero));
   const Val far = Where(back, from - to, to - from), by = Abs(step);
-  const Val count = Max((far + by - 1) / Max(by, 1), 0);
+  const Val count = IfAxes(f.In(3), rank, Max((far + by - 1) / Max(by, 1), 0));
   Val y = x;
   for (int64_t axis = 0; axis < rank; ++axis) {
     const bool named = axes ? std::any_of(axes->begin(), axes->end(),
@@ -107,7 +108,7 @@ Status PadByCall(OpContext& c) {
     return PerAxis(Slice(pads, 0, first, half), f.In(3), rank, 0);
   };
   const Val before = side(IndexConst(0)), after = side(half), own = ShapeOf(x);
-  const Val sizes = own + before + after;
+  const Val sizes = IfAxes(f.In(3), rank, own + before + after);
   // What negative padding leaves of an axis is padded by the rest.
   const Val first = Max(-before, 0), left = own - first - Max(-after, 0);
   Val y = x, inside;

@@ -75,7 +75,7 @@ Status ReduceByCall(OpContext& c) {
   Val y = steps.before(Widened(x));
   for (int64_t axis = 0; axis < rank; ++axis) {
     const Val here = Element(reduced, 0, axis);
-    const Expr size = SizeOf(Where(here, 1, Size(x, axis)), x.dim(axis));
+    const Expr size = SizeOf(IfAxes(axes, rank, Where(here, 1, Size(x, axis))), x.dim(axis));
     y = Where(here, Reduce(steps.each, y, {axis}), Gather(y, f.Iota(size), axis));
   }
   y = Cast(steps.after(y), x.dtype());
