@@ -66,9 +66,15 @@ usage_error() {
 
 # --- what the machine must have ---
 
+# The lists of packages that the word needs: tests need more than building.
+package_lists() {
+  echo scripts/debian-packages.txt
+  [[ $word != test && $word != bench && $preset != *san ]] || echo scripts/debian-packages-test.txt
+}
+
 missing_packages() {
   local package
-  grep -v '^#' scripts/debian-packages.txt | while read -r package; do
+  package_lists | xargs grep -hv '^#' | while read -r package; do
     [[ $(dpkg-query -W -f='${Status}' "$package" 2>/dev/null) == *"ok installed" ]] || echo "$package"
   done
 }
@@ -83,7 +89,7 @@ may_install() {
 
 install_packages() {
   command -v dpkg-query >/dev/null || {
-    say "not a Debian system: the packages of scripts/debian-packages.txt are taken to be there"
+    say "not a Debian system: the packages of $(package_lists | xargs) are taken to be there"
     return
   }
   local missing
@@ -118,7 +124,7 @@ build() {
   install_packages
   local tests=OFF
   [[ $word != test ]] || tests=ON
-  local options=(-DTENON_PRECOMPILED_HEADERS=ON "-DTENON_BUILD_TESTS=$tests")
+  local options=(-DTENON_PRECOMPILED_HEADERS=ON -DTENON_JOIN_UNITS=ON "-DTENON_BUILD_TESTS=$tests")
   [[ ! -x .venv/bin/python ]] || options+=("-DTENON_PYTHON=$PWD/.venv/bin/python")
   say "configure ($preset)"
   cmake --preset "$preset" "${options[@]}" >"$build_dir.log" 2>&1 || {
@@ -141,14 +147,14 @@ run_tests() {
 # The compiler and the one program.
 demo() {
   build tenon ocr
-  make_venv
   local work=$build_dir/demo
   mkdir -p "$work"
   if [[ ! -f $work/recogniser.onnx ]]; then
     say "fetch the recogniser (ch_PP-OCRv4_rec_infer.onnx of rapidocr-onnxruntime 1.4.4)"
-    .venv/bin/pip download --quiet --disable-pip-version-check --no-deps --dest "$work" \
+    python3 -m venv --clear "$work/pip"
+    "$work/pip/bin/pip" download --quiet --disable-pip-version-check --no-deps --dest "$work" \
       rapidocr-onnxruntime==1.4.4
-    .venv/bin/python scripts/extract_member.py "$work"/rapidocr_onnxruntime-1.4.4-*.whl \
+    python3 scripts/extract_member.py "$work"/rapidocr_onnxruntime-1.4.4-*.whl \
       rapidocr_onnxruntime/models/ch_PP-OCRv4_rec_infer.onnx "$work/recogniser.onnx"
   fi
   say "compile it for this machine"
@@ -169,12 +175,16 @@ bench() {
   done
 }
 
-# pip builds in build-python/, with the packages of .venv.
+# The package of build/, beside the libraries that it needs; `pip install .` makes a wheel of its own instead.
 python_package() {
   install_packages
   make_venv
+  build tenon tenon_python
   say "the Python package into .venv"
-  .venv/bin/pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps .
+  local component
+  for component in runtime compiler python; do
+    cmake --install "$build_dir" --prefix .venv --component "$component" >/dev/null
+  done
   .venv/bin/python -c 'import tenon; print("tenon", tenon.__version__, "in .venv/bin/python")'
 }
 

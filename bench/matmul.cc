@@ -17,8 +17,8 @@
 
 #include "driver/compile.h"
 #include "fma_peak.h"
+#include "support/atomic_file.h"
 #include "support/check.h"
-#include "support/file.h"
 #include "tenon/c_api.h"
 #include "unit/onnx/model_builder.h"
 

@@ -29,6 +29,7 @@
 #include "plan/records.h"
 #include "plan/region.h"
 #include "plan/space.h"
+#include "support/atomic_file.h"
 #include "support/check.h"
 #include "support/file.h"
 #include "tenon/c_api.h"

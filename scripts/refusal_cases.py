@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Every reason that src/schedule gives for a refusal, and the case that shows it.
+"""Every reason that src/schedule, and src/dependence below it, give for a refusal, and the case that shows it.
 
     scripts/refusal_cases.py
 
@@ -14,6 +14,7 @@ import re
 import sys
 
 SOURCES = "src/schedule"
+BELOW = "src/dependence"
 CASES = "test/text/schedule"
 UNITS = "test/unit/schedule"
 MAKERS = re.compile(r"\b(?:Because|OfBlock|MakeError|Fault)\(|\bwhy = ")
@@ -78,7 +79,7 @@ def primitives_of_files(root: pathlib.Path) -> dict:
 
 def reasons(root: pathlib.Path) -> list:
     out, owners = [], primitives_of_files(root)
-    for path in sorted((root / SOURCES).rglob("*.cc")):
+    for path in sorted([*(root / SOURCES).rglob("*.cc"), *(root / BELOW).glob("*.cc")]):
         text = re.sub(r"(?m)^[ \t]*//.*$", "", path.read_text())
         for match in MAKERS.finditer(text):
             parts = parts_of(argument(text, match.end()))

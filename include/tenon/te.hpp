@@ -143,12 +143,19 @@ class TN_API Argument {
  public:
   Argument(Tensor tensor) : tensor_(std::move(tensor)) {}  // NOLINT(google-explicit-constructor)
   Argument(Var number) : number_(std::move(number)) {}     // NOLINT(google-explicit-constructor)
+  /// An input whose elements lie as far apart as `strides` say, in elements, one per dim: a number,
+  /// which arguments must have, or a variable, which is what they have. (Arguments are compact
+  /// otherwise.)
+  Argument(Tensor input, std::vector<Expr> strides)
+      : tensor_(std::move(input)), strides_(std::move(strides)) {}
   bool IsTensor() const { return !number_; }
   const Tensor& tensor() const { return tensor_; }
   const Expr& number() const { return number_; }
+  const std::vector<Expr>& strides() const { return strides_; }
 
  private:
   Tensor tensor_;
+  std::vector<Expr> strides_;
   Expr number_;
 };
 

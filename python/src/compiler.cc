@@ -7,12 +7,16 @@ namespace tenon::python {
 
 namespace {
 
-// Tensors, and variables that are passed by value.
+// Tensors, those with strides of their own in a pair with these, and variables that are passed by
+// value.
 te::Arguments ArgumentsFrom(const nb::list& items) {
   te::Arguments out;
   for (nb::handle item : items) {
     if (nb::isinstance<te::Tensor>(item)) {
       out.emplace_back(nb::cast<te::Tensor>(item));
+    } else if (nb::isinstance<nb::tuple>(item)) {
+      const auto pair = nb::borrow<nb::tuple>(item);
+      out.emplace_back(nb::cast<te::Tensor>(pair[0]), nb::cast<std::vector<te::Expr>>(pair[1]));
     } else if (nb::isinstance<te::Var>(item)) {
       out.emplace_back(nb::cast<te::Var>(item));
     } else {

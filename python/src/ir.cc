@@ -92,13 +92,47 @@ void BindIntrinsics(nb::module_& m) {
   m.def("get_intrinsic", &TensorIntrin::Get);
 }
 
+[[noreturn]] void ThrowKind(const char* expected, nb::handle got) {
+  throw Error("TypeError", std::string("IrModule: expected ") + expected +
+                               " for 'functions' but got " + nb::type_name(got.type()).c_str());
+}
+
+// A module of the functions of a dict; names are texts, or have them as `name_hint`.
+IrModule FromFunctions(nb::handle functions) {
+  IrModule out = IrModule::Joined({});
+  if (!nb::isinstance<nb::dict>(functions))
+    ThrowKind("functions by their names, a dict", functions);
+  for (const auto& [key, function] : nb::borrow<nb::dict>(functions)) {
+    nb::object name = nb::getattr(key, "name_hint", key);
+    if (!nb::isinstance<nb::str>(name)) ThrowKind("names, texts or ir.GlobalVar's,", key);
+    if (!nb::isinstance<IrModule>(function))
+      ThrowKind("loop IR, of te.create_prim_func or lower,", function);
+    out = out.With(nb::cast<std::string>(name), nb::cast<const IrModule&>(function));
+  }
+  return out;
+}
+
 }  // namespace
 
 void BindIr(nb::module_& m) {
   nb::class_<IrModule>(m, "IrModule")
       .def_static("parse", &IrModule::Parse, nb::arg("text"), "Reads the text form.")
       .def_static("joined", &IrModule::Joined, nb::arg("modules"), "One of all functions.")
+      .def(
+          "__init__",
+          [](IrModule* m, const nb::args& given, const nb::kwargs& named) {
+            if (given.size() > 1 || named.size() > 0)
+              throw Error("TypeError",
+                          "IrModule: expected one dict, functions by their names, for 'functions'");
+            new (m) IrModule(given.size() == 0 ? IrModule::Joined({}) : FromFunctions(given[0]));
+          },
+          nb::sig("def __init__(self, functions: dict = {}, /) -> None"),
+          "Of functions by their names: {\"add\": te.create_prim_func([A, B]), \"twice\": "
+          "tenon.lower(s, [A, C])}.")
       .def_prop_ro("functions", &IrModule::functions)
+      .def("_function", &IrModule::Function, nb::arg("name"))
+      .def("_set_function",
+           [](IrModule& m, const std::string& name, const IrModule& f) { m = m.With(name, f); })
       .def("__str__", &IrModule::str)
       .def("__repr__", &IrModule::str);
   m.def("extern",

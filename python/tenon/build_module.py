@@ -7,7 +7,7 @@ import tempfile
 from os import PathLike
 from typing import Any, Mapping, Sequence
 
-from . import _arguments, _tenon, tir
+from . import _arguments, _tenon, te, tir
 from ._tenon import IrModule, Schedule, Tensor, Var
 from .runtime import Module, load_module
 from .target import Target, resolve
@@ -18,13 +18,16 @@ __all__ = ["build", "compile", "load", "lower"]
 load = load_module
 
 
-def _check_binds(binds: Any) -> None:
-    for tensor, buffer in (binds or {}).items():
-        if getattr(buffer, "strides", None):
-            raise NotImplementedError(
-                f"binds: '{tensor.name}' is asked for with strides of its own, but arguments are compact; declare the "
-                "larger tensor and index it"
-            )
+def _placed(args: Sequence[Tensor | Var], binds: Mapping | None) -> list:
+    """The arguments, those whose buffers say so with their strides."""
+    strides = {tensor: buffer.strides for tensor, buffer in (binds or {}).items() if buffer.strides}
+    placed = []
+    for a in args:
+        own = strides.pop(a, None) if isinstance(a, Tensor) else None
+        placed.append((a, [te._expr(s, "binds", "strides") for s in own]) if own else a)
+    for tensor in strides:
+        raise ValueError(f"binds: '{tensor.name}' is not among the arguments")
+    return placed
 
 
 def lower(
@@ -34,10 +37,10 @@ def lower(
     binds: Mapping | None = None,
     simple_mode: bool = False,
 ) -> IrModule:
-    """The loop IR that build would compile; str() is its text. (`binds`, tvm's buffers of arguments, say nothing that does
-    not follow from the tensors; strides among them are refused.)"""
-    _check_binds(binds)
-    return _tenon.lower(inputs, list(args), name)
+    """The loop IR that build would compile; str() is its text. `binds` gives buffers of tir.decl_buffer for inputs; what
+    they say of strides, in elements, holds of arguments, which are compact otherwise: a number is what they must have, a
+    variable what they have."""
+    return _tenon.lower(inputs, _placed(args, binds), name)
 
 
 def build(
@@ -50,8 +53,7 @@ def build(
 ) -> Module:
     """Code of a schedule, with `args` as parameters (inputs first, then outputs; variables among them are passed by
     value), or of loop IR: an IrModule or a tir.Schedule; of several of them, one library with the functions of all.
-    `target_host`, the CPU of a device's host, is the target where no other is given."""
-    _check_binds(binds)
+    `target_host`, the CPU of a device's host, is the target where no other is given; `binds` is as lower's."""
     if isinstance(inputs, Mapping):
         if len(inputs) != 1 or target is not None:
             raise NotImplementedError(
@@ -62,7 +64,7 @@ def build(
     if isinstance(inputs, Schedule):
         if args is None:
             raise ValueError("build of a schedule needs its arguments")
-        return Module(_tenon.build_schedule(inputs, list(args), target, name))
+        return Module(_tenon.build_schedule(inputs, _placed(args, binds), target, name))
     several = inputs if isinstance(inputs, (list, tuple)) else [inputs]
     modules = [m.checked_mod() if isinstance(m, tir.Schedule) else m for m in several]
     for module in modules:

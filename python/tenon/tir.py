@@ -111,6 +111,10 @@ class Schedule:
         """An independent schedule of the same state."""
         return Schedule(self._s.copy())
 
+    def work_on(self, func_name: str) -> None:
+        """Goes on with another function of the module, as that is now; the trace is of this one from here on."""
+        self._s = _tenon.IrSchedule(self.mod, func_name)
+
     def __str__(self) -> str:
         return str(self.mod)
 
@@ -376,8 +380,8 @@ class TensorIntrin:
 
 
 def declared_intrin(op: Operation, fcompute: Callable, name: str, binds: dict) -> TensorIntrin:
-    """te.decl_tensor_intrin's. An operand is a tile of a larger tensor: all its strides but the last are dims of the
-    function, which are called as the buffer's strides are where those are variables."""
+    """te.decl_tensor_intrin's. An operand is a tile of a larger tensor. Its strides are its buffer's: numbers, which a
+    nest's must be, or variables, which are dims of the function. Without any, all but the last are such."""
     if op.num_outputs != 1:
         raise NotImplementedError(f"decl_tensor_intrin of '{op.name}': an intrinsic has one output")
     tensors = [*op.input_tensors, op.output(0)]
@@ -387,13 +391,18 @@ def declared_intrin(op: Operation, fcompute: Callable, name: str, binds: dict) -
         buffer = binds.get(tensor, made)
         if buffer is not made:  # as the function knows it, whose own closure may hold it
             buffer.shape, buffer.dtype = list(tensor.shape), tensor.dtype
-        strides = []
-        for d in range(len(tensor.shape) - 1):
-            given = buffer.strides[d] if d < len(buffer.strides) else None
-            known = isinstance(given, Var) and given.name not in taken
-            strides.append(given if known else Var(f"{buffer.name}_stride{d}"))
-            taken.add(strides[-1].name)
-        buffer.strides = [*strides, te.Expr(1)] if strides else []
+        rank, given, strides = len(tensor.shape), buffer.strides, []
+        if given and len(given) != rank:
+            raise ValueError(f"'{buffer.name}': expected {rank} strides but got {len(given)}")
+        for d, stride in enumerate(given or [None] * (rank - 1) + [1] * (rank > 1)):
+            if stride is None or (isinstance(stride, Var) and stride.name in taken):
+                stride = Var(f"{buffer.name}_stride{d}")
+            if isinstance(stride, Var):
+                taken.add(stride.name)
+            elif not str(stride).isdecimal():
+                raise ValueError(f"'{buffer.name}': a stride is a number or a variable but strides[{d}] is {stride}")
+            strides.append(te._expr(stride, "decl_tensor_intrin", "strides"))
+        buffer.strides = strides
         return buffer
 
     buffers = [operand(t, b) for t, b in zip(tensors, statements.of_tensors(tensors))]

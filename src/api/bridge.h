@@ -23,9 +23,9 @@
 #include "ir/visit.h"
 #include "loop/arguments.h"
 #include "loop/parse.h"
-#include "loop/pass/rewrite.h"
 #include "loop/print.h"
 #include "loop/requirements.h"
+#include "loop/rewrite.h"
 #include "loop/threads.h"
 #include "loop/verify.h"
 #include "schedule/apply.h"
@@ -81,6 +81,13 @@ T Take(Expected<T> result) {
   return std::move(*result);
 }
 
+/// The same, with the loops in messages called as people call them.
+template <class T>
+T Take(Expected<T> result, const stages::UsersNames& names) {
+  if (result) return std::move(*result);
+  return Take(Expected<T>(stages::InUsersNames(std::move(result.errors()), names)));
+}
+
 DType FromPublic(DataType dtype);
 DataType ToPublic(DType dtype);
 
@@ -92,6 +99,8 @@ struct IrData {
   inner::Module module;
   /// Its functions say what they require of their sizes (loop/requirements.h).
   bool has_requirements = false;
+  /// What people call its loops.
+  stages::UsersNames names = {};
 };
 
 namespace te {

@@ -10,6 +10,7 @@
 #include "api/schedule_data.h"
 #include "artifact/link.h"
 #include "frontend/onnx/shape_text.h"
+#include "support/atomic_file.h"
 
 namespace tenon::inline v0 {
 
@@ -18,6 +19,7 @@ struct LibraryData {
 
   inner::Target target;
   std::optional<driver::Built> built;
+  stages::UsersNames names;  // of loops, for what is said of them
   std::string image;
   std::mutex loading;
   std::optional<Module> loaded;
@@ -35,7 +37,7 @@ class Parameters {
     fields_.buffers.clear();
     fields_.num_outputs = 0;
     for (const te::Argument& a : args) {
-      a.IsTensor() ? AddTensor(a.tensor(), before) : AddNumber(a.number());
+      a.IsTensor() ? AddTensor(a, before) : AddNumber(a.number());
     }
     for (const Buffer& b : before) {
       if (Has(b)) continue;
@@ -44,6 +46,7 @@ class Parameters {
     }
     RequireNumbers();
     if (!numbers_.empty()) SetOrder();
+    Place();
     fields_.name = name;
     fields_.attrs.Set("exported", true);
     return PrimFunc::Make(fields_);
@@ -69,7 +72,8 @@ class Parameters {
 
   // A tensor is the schedule's own, whatever it is called; an input that nothing reads may be
   // anybody's.
-  void AddTensor(const te::Tensor& t, const std::vector<Buffer>& before) {
+  void AddTensor(const te::Argument& argument, const std::vector<Buffer>& before) {
+    const te::Tensor& t = argument.tensor();
     const bool computed = t.op().node()->computed, known = data_.Knows(t);
     const std::string name = known ? data_.NameOf(t) : t.name();
     Buffer buffer = te::Unwrap(t).buffer();
@@ -101,6 +105,53 @@ class Parameters {
       SetDim(d);
       if (!computed) of_inputs_.insert(te::Unwrap(d).get());
     }
+    if (!argument.strides().empty()) AddStrides(argument, buffer);
+  }
+
+  void AddStrides(const te::Argument& argument, const Buffer& buffer) {
+    if (fields_.num_outputs > 0) {
+      ThrowValue(
+          fmt::format("'{}' is an output, which has no strides of its own: where none is given it "
+                      "is made, compact",
+                      buffer->name));
+    }
+    if (argument.strides().size() != buffer->shape.size()) {
+      ThrowValue(fmt::format("'{}': expected {} strides but got {}", buffer->name,
+                             buffer->shape.size(), argument.strides().size()));
+    }
+    auto placed = MakeRef<BufferNode>(*buffer);
+    for (const te::Expr& stride : argument.strides()) {
+      const inner::Expr& e = te::Unwrap(stride);
+      if (!IsA<VarNode>(e) && AsInt(e).value_or(-1) < 0) {
+        ThrowValue(fmt::format("'{}': a stride is a number or a variable but one is {}",
+                               buffer->name, stride.str()));
+      }
+      placed->strides.push_back(e);
+      if (!IsA<VarNode>(e)) continue;
+      SetDim(stride);
+      of_inputs_.insert(e.get());
+    }
+    placed_[buffer.get()] = placed;
+  }
+
+  // Inputs with strides in the places of compact ones.
+  void Place() {
+    if (placed_.empty()) return;
+    PreOrder(fields_.body, [&](const NodeRef& n) {
+      const auto* call = As<CallFunc>(n);
+      for (const auto& [buffer, placed] : placed_) {
+        if (!call || !UsesBuffer(n, buffer)) continue;
+        ThrowValue(
+            fmt::format("'{}' cannot have strides of its own: it is passed to '{}', which is told "
+                        "those of a compact one",
+                        buffer->name, call->callee));
+      }
+      return !IsA<ExprNode>(n);
+    });
+    for (Buffer& b : fields_.buffers) {
+      if (auto it = placed_.find(b.get()); it != placed_.end()) b = it->second;
+    }
+    fields_.body = SubstituteBuffers(fields_.body, placed_);
   }
 
   void AddNumber(const te::Expr& number) {
@@ -213,16 +264,19 @@ class Parameters {
   const ScheduleData& data_;
   PrimFunc fields_;
   std::vector<std::string> order_;
+  BufferMap placed_;                 // inputs → the same with strides
   std::set<const Node*> numbers_;    // passed by value
   std::set<const Node*> told_;       // dims that an argument tells
   std::set<const Node*> of_inputs_;  // those that an input tells
 };
 
-Library MakeLibrary(const inner::Module& module, const Target& target) {
+Library MakeLibrary(const inner::Module& module, const stages::UsersNames& names,
+                    const Target& target) {
   auto data = std::make_shared<LibraryData>(target.data().target);
   driver::FunctionOptions options;
   options.target = &data->target;
-  data->built = Take(driver::BuildFunctions(module, options));
+  data->names = names;
+  data->built = Take(driver::BuildFunctions(module, options), names);
   return Library(std::move(data));
 }
 
@@ -236,7 +290,8 @@ std::vector<std::string> Target::features() const { return data_->target.Feature
 
 // The function of a schedule's state, with its parameters in the caller's order.
 static IrModule Finish(const ScheduleData& data, const inner::Schedule& schedule,
-                       const te::Arguments& args, const std::string& name) {
+                       const te::Arguments& args, const std::string& name,
+                       const stages::UsersNames& names = {}) {
   if (name.empty() || ToIdentifier(name) != name) {
     ThrowValue(fmt::format("the name '{}' is not an identifier of C, which exports need", name));
   }
@@ -251,14 +306,16 @@ static IrModule Finish(const ScheduleData& data, const inner::Schedule& schedule
   }
   module.Add(Parameters(data, func).Set(args, name));
   module = WithImplementations(module);
-  Take(Verify(module, inner::kSchedulable));
-  return WrapScheduled(std::move(module));
+  Take(Verify(module, inner::kSchedulable), names);
+  return WrapScheduled(std::move(module), names);
 }
 
 IrModule Lower(const Schedule& schedule, const te::Arguments& args, const std::string& name) {
   const ScheduleData& data = *schedule.data();
   RequireMade(data.schedule.state().base, data.wanted);
-  return Finish(data, Take(data.schedule.CarryOut()), args, name);
+  stages::UsersNames names;
+  const inner::Schedule carried = Take(data.schedule.CarryOut(&names));
+  return Finish(data, carried, args, name, names);
 }
 
 IrModule CreateFunc(const te::Arguments& args, const std::string& name) {
@@ -274,11 +331,13 @@ IrModule CreateFunc(const te::Arguments& args, const std::string& name) {
 
 Library Build(const Schedule& schedule, const te::Arguments& args, const Target& target,
               const std::string& name) {
-  return MakeLibrary(Lower(schedule, args, name).data().module, target);
+  const IrModule lowered = Lower(schedule, args, name);
+  return MakeLibrary(lowered.data().module, lowered.data().names, target);
 }
 Library Build(const IrModule& module, const Target& target) {
-  Take(Verify(module.data().module, inner::kSchedulable));
-  return MakeLibrary(WithRequirements(module.data()), target);
+  const stages::UsersNames& names = module.data().names;
+  Take(Verify(module.data().module, inner::kSchedulable), names);
+  return MakeLibrary(WithRequirements(module.data()), names, target);
 }
 
 // The shared library's bytes, linked (C source: compiled) at the first question; the caller holds
@@ -319,7 +378,11 @@ std::vector<std::string> Library::device_forms() const {
   for (const auto& [form, text] : data_->built->device.files) out.push_back(form);
   return out;
 }
-std::vector<std::string> Library::remarks() const { return data_->built->remarks; }
+std::vector<std::string> Library::remarks() const {
+  std::vector<std::string> out = data_->built->remarks;
+  for (std::string& remark : out) remark = stages::InUsersNames(remark, data_->names);
+  return out;
+}
 Target Library::target() const { return Target(data_->target.ToString()); }
 
 void Library::ExportLibrary(const std::string& path) const {

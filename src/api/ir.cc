@@ -14,6 +14,7 @@
 // and an exception, "vectorize(c.k.0) of block c: loop c.k.0 runs over its reduction": a step that
 // fails leaves the schedule as it was (Check takes the engine's errors away).
 #include <algorithm>
+#include <set>
 
 #include "api/bridge.h"
 #include "api/ir_data.h"
@@ -25,8 +26,9 @@ using Names = IrSchedule::Names;
 IrModule WrapModule(inner::Module module) {
   return IrModule(std::make_shared<const IrData>(IrData{std::move(module)}));
 }
-IrModule WrapScheduled(inner::Module module) {
-  return IrModule(std::make_shared<const IrData>(IrData{std::move(module), true}));
+IrModule WrapScheduled(inner::Module module, stages::UsersNames names) {
+  return IrModule(
+      std::make_shared<const IrData>(IrData{std::move(module), true, std::move(names)}));
 }
 
 inner::Module WithRequirements(const IrData& data) {
@@ -42,10 +44,42 @@ Trace WrapTrace(inner::Trace trace) {
   return Trace(std::make_shared<const TraceData>(TraceData{std::move(trace)}));
 }
 
+namespace {
+
+// The function that is meant where none is named: for doing what is said to it.
+std::string OnlyFunction(const inner::Module& module, const char* what) {
+  Names candidates;
+  for (const auto& [name, f] : module.funcs) {
+    if (f->func_kind != FuncKind::kDevice) candidates.push_back(name);
+  }
+  if (candidates.size() != 1) {
+    ThrowValue(fmt::format("which function to {} must be said: the module has {}", what,
+                           candidates.empty() ? "none" : Join(candidates, ", ")));
+  }
+  return candidates[0];
+}
+
+Names CalledBy(const PrimFunc& f) {
+  Names out;
+  PreOrder(f.body, [&](const NodeRef& n) {
+    if (const auto* call = As<CallFunc>(n)) out.push_back(call->callee);
+    if (const auto* launch = As<Launch>(n)) out.push_back(launch->kernel);
+    return !IsA<ExprNode>(n);
+  });
+  return out;
+}
+
+}  // namespace
+
 IrModule IrModule::Parse(const std::string& text) { return WrapModule(Take(ParseModule(text))); }
 IrModule IrModule::Joined(const std::vector<IrModule>& modules) {
   inner::Module out;
+  stages::UsersNames names;
+  std::set<std::string> unclear;  // names of loops that are others in another module
   for (const IrModule& module : modules) {
+    for (const auto& [loop, name] : module.data().names) {
+      if (names.try_emplace(loop, name).first->second != name) unclear.insert(loop);
+    }
     const inner::Module own = WithRequirements(module.data());
     for (const auto& [name, f] : own.funcs) {
       const Func known = out.Find(name);
@@ -56,13 +90,51 @@ IrModule IrModule::Joined(const std::vector<IrModule>& modules) {
       out.Add(f);
     }
   }
-  return WrapScheduled(std::move(out));
+  for (const std::string& loop : unclear) names.erase(loop);
+  return WrapScheduled(std::move(out), std::move(names));
 }
 std::string IrModule::str() const { return Print(data_->module); }
 Names IrModule::functions() const {
   Names names;
   for (const auto& [name, f] : data_->module.funcs) names.push_back(name);
   return names;
+}
+
+IrModule IrModule::Function(const std::string& name) const {
+  const inner::Module& all = data_->module;
+  if (!all.Find(name)) {
+    ThrowValue(fmt::format("the module has no function '{}'; it has {}", name,
+                           all.funcs.empty() ? "none" : Join(functions(), ", ")));
+  }
+  inner::Module out;
+  std::vector<Func> todo = {all.Find(name)};
+  while (!todo.empty()) {
+    const Func f = todo.back();
+    todo.pop_back();
+    if (!f || out.Find(f->name)) continue;
+    out.Add(f);
+    for (const std::string& callee : CalledBy(*f)) todo.push_back(all.Find(callee));
+  }
+  return IrModule(std::make_shared<const IrData>(
+      IrData{std::move(out), data_->has_requirements, data_->names}));
+}
+
+IrModule IrModule::With(const std::string& name, const IrModule& of) const {
+  const std::string own = OnlyFunction(of.data().module, "add");
+  inner::Module more = WithRequirements(of.data());
+  if (own != name) {
+    if (more.Find(name)) {
+      ThrowValue(fmt::format("'{0}' is the name of a function that '{1}' calls", name, own));
+    }
+    PrimFunc fields(*more.Find(own));
+    fields.name = name;
+    more.funcs.erase(own);
+    more.Add(PrimFunc::Make(std::move(fields)));
+  }
+  inner::Module out = WithRequirements(*data_);
+  out.funcs.erase(name);
+  return Joined({WrapScheduled(std::move(out), data_->names),
+                 WrapScheduled(std::move(more), of.data().names)});
 }
 
 Trace Trace::Parse(const std::string& text) { return WrapTrace(Take(inner::Trace::Parse(text))); }
@@ -75,19 +147,6 @@ std::map<std::string, int64_t> Trace::decisions() const { return data_->trace.De
 int Trace::size() const { return static_cast<int>(data_->trace.steps.size()); }
 
 namespace {
-
-// The function to be scheduled where none is named.
-std::string OnlyFunction(const inner::Module& module) {
-  Names candidates;
-  for (const auto& [name, f] : module.funcs) {
-    if (f->func_kind != FuncKind::kDevice) candidates.push_back(name);
-  }
-  if (candidates.size() != 1) {
-    ThrowValue(fmt::format("which function to schedule must be said: the module has {}",
-                           candidates.empty() ? "none" : Join(candidates, ", ")));
-  }
-  return candidates[0];
-}
 
 // After a step: its errors as an exception, and the schedule goes on as it was.
 void Check(IrScheduleData* data) {
@@ -136,7 +195,7 @@ std::string RunOne(IrScheduleData* data, const char* primitive, std::vector<Attr
 IrSchedule::IrSchedule(const IrModule& module, const std::string& func) {
   Take(Verify(module.data().module, inner::kSchedulable));
   const inner::Module m = WithRequirements(module.data());
-  std::string name = func.empty() ? OnlyFunction(m) : func;
+  std::string name = func.empty() ? OnlyFunction(m, "schedule") : func;
   data_ = std::make_shared<IrScheduleData>(inner::Schedule(m, name));
   data_->func = name;
   Check(data_.get());

@@ -30,7 +30,7 @@ void RequireMade(const inner::Schedule& schedule, const std::map<std::string, in
 AttrValue ListOf(const Values& values);
 IrModule WrapModule(inner::Module module);
 /// Of a schedule, whose function had its requirements before it was scheduled.
-IrModule WrapScheduled(inner::Module module);
+IrModule WrapScheduled(inner::Module module, stages::UsersNames names = {});
 /// The module, its kernels with their requirements of sizes; throws where none would do.
 inner::Module WithRequirements(const IrData& data);
 Trace WrapTrace(inner::Trace trace);

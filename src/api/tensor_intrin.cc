@@ -4,8 +4,9 @@
 // schedule and puts a call of in its place, and the implementation, which takes the description's
 // place in the module that is compiled. Before a row enters the table both are run, where they can
 // be, on the same small numbers and have to agree. A description in tensors reads tiles of larger
-// ones, so its strides are open; where it has an initial value there is a second row that goes on
-// from what is there. Of c[i] = sum(a[i, k] * b[k]) under the name "dot4" the table has
+// ones, so its strides are open, or as the implementation has them; where it has an initial value
+// there is a second row that goes on from what is there. Of c[i] = sum(a[i, k] * b[k]) under the
+// name "dot4" the table has
 //
 //   func @dot4<a_stride0>(a: f32[4, 8] strides (a_stride0, 1), b: f32[8], out c: f32[4]) …
 //       reads a[vi, vk], b[vk]; writes c[vi]
@@ -210,32 +211,49 @@ void Add(const std::string& name, const inner::Module& description,
   table.rows[name] = row;
 }
 
-// Tiles of larger tensors: all strides but the last are dims of the function.
-Func WithOpenStrides(const Func& f) {
+inner::Var NewDim(const std::string& name, PrimFunc* f) {
+  f->dims.push_back(VarNode::Make(name));
+  f->dim_lo.push_back(0);
+  f->dim_hi.push_back(-1);
+  f->dim_step.push_back(1);
+  return f->dims.back();
+}
+
+// Tiles of larger tensors lie as the implementation says of its parameters; where there is none,
+// all strides but the last are dims of the function.
+Func WithStrides(const Func& f, const PrimFunc* implementation) {
   PrimFunc fields(*f);
   BufferMap map;
-  for (Buffer& b : fields.buffers) {
-    if (b->shape.size() < 2) continue;
+  VarMap dims;  // of the implementation
+  if (implementation && implementation->buffers.size() != fields.buffers.size())
+    implementation = nullptr;  // which is said where parameters are compared
+  for (size_t i = 0; implementation && i < implementation->dims.size(); ++i) {
+    const inner::Var& dim = implementation->dims[i];
+    dims[dim.get()] = NewDim(dim->name, &fields);
+  }
+  for (size_t i = 0; i < fields.buffers.size(); ++i) {
+    Buffer& b = fields.buffers[i];
     std::vector<inner::Expr> strides;
-    for (size_t d = 0; d + 1 < b->shape.size(); ++d) {
-      inner::Var v = VarNode::Make(fmt::format("{}_stride{}", b->name, d));
-      fields.dims.push_back(v);
-      fields.dim_lo.push_back(0);
-      fields.dim_hi.push_back(-1);
-      fields.dim_step.push_back(1);
-      strides.push_back(v);
+    if (implementation) {
+      for (const inner::Expr& e : implementation->buffers[i]->strides)
+        strides.push_back(Substitute(e, dims));
+    } else if (b->shape.size() > 1) {
+      for (size_t d = 0; d + 1 < b->shape.size(); ++d)
+        strides.push_back(NewDim(fmt::format("{}_stride{}", b->name, d), &fields));
+      strides.push_back(IndexConst(1));
     }
-    strides.push_back(IndexConst(1));
-    Buffer open =
+    if (strides.empty()) continue;
+    Buffer placed =
         BufferNode::Make(b->name, b->dtype, b->shape, b->scope, b->layout, strides, b->align);
-    map[b.get()] = open;
-    b = open;
+    map[b.get()] = placed;
+    b = placed;
   }
   fields.body = SubstituteBuffers(f->body, map);
   return PrimFunc::Make(std::move(fields));
 }
 
-inner::Module DescribedBy(const std::string& name, const std::vector<te::Tensor>& tensors) {
+inner::Module DescribedBy(const std::string& name, const std::vector<te::Tensor>& tensors,
+                          const inner::Module* implementation = nullptr) {
   if (tensors.empty()) ThrowValue(fmt::format("intrinsic '{}' is described by no tensors", name));
   std::vector<inner::te::Tensor> inputs;
   for (const te::Tensor& t : tensors) {
@@ -252,7 +270,9 @@ inner::Module DescribedBy(const std::string& name, const std::vector<te::Tensor>
   PrimFunc fields(*Take(inner::te::MakeFunc(name, inputs, outputs)));
   fields.func_kind = FuncKind::kDevice;
   inner::Module module;
-  module.Add(WithOpenStrides(PrimFunc::Make(std::move(fields))));
+  const Func as =
+      implementation ? DeviceFunction(*implementation, name, "implementation") : nullptr;
+  module.Add(WithStrides(PrimFunc::Make(std::move(fields)), as.get()));
   return module;
 }
 
@@ -287,7 +307,8 @@ void TensorIntrin::Register(const std::string& name, const std::vector<te::Tenso
 }
 void TensorIntrin::Register(const std::string& name, const std::vector<te::Tensor>& description,
                             const IrModule& implementation) {
-  AddWithUpdate(name, DescribedBy(name, description), implementation.data().module);
+  const inner::Module& own = implementation.data().module;
+  AddWithUpdate(name, DescribedBy(name, description, &own), own);
 }
 IrModule TensorIntrin::Get(const std::string& name) {
   std::shared_ptr<const Row> row = Find(name);

@@ -16,6 +16,7 @@
 #include <cstdlib>
 #include <map>
 
+#include "arith/injective.h"
 #include "arith/linear.h"
 #include "ir/visit.h"
 
@@ -146,7 +147,9 @@ class Filler {
   // with others: (y * 3 + u / 4) / 2 and u % 4.
   bool Part() {
     for (const auto& [var, range] : it_.domain) {
-      const int64_t part = SmallestPart(var);
+      std::vector<Expr> all = it_.indices;
+      all.insert(all.end(), it_.guards.begin(), it_.guards.end());
+      const int64_t part = SmallestPart(all, var);
       const auto last = range.max ? AsInt(range.max) : std::nullopt;
       if (part == 0 || !last || !range.min || !IsZero(range.min)) continue;
       if (*last + 1 <= part || (*last + 1) % part != 0) continue;
@@ -170,21 +173,6 @@ class Filler {
     vars_.insert(out.get());
     keep_.push_back(out);
     return out;
-  }
-
-  // The smallest c of which indices or guards take v / c or v % c; 0 where they do neither.
-  int64_t SmallestPart(const VarNode* v) const {
-    int64_t least = 0;
-    auto look = [&](const NodeRef& n) {
-      const auto* b = As<Binary>(n);
-      const bool parts = b && (b->op == BinaryOp::kDiv || b->op == BinaryOp::kMod);
-      const auto c = parts && b->lhs.get() == v ? AsInt(b->rhs) : std::nullopt;
-      if (c && *c > 1 && (least == 0 || *c < least)) least = *c;
-      return true;
-    };
-    for (const Expr& e : it_.indices) PreOrder(e, look);
-    for (const Expr& e : it_.guards) PreOrder(e, look);
-    return least;
   }
 
   // A sum of several variables that is divided.

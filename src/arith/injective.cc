@@ -482,4 +482,18 @@ std::unordered_set<const VarNode*> FixedVars(const std::vector<KnownSum>& known,
   return out;
 }
 
+int64_t SmallestPart(const std::vector<Expr>& expressions, const VarNode* v) {
+  int64_t least = 0;
+  for (const Expr& e : expressions) {
+    PreOrder(e, [&](const NodeRef& n) {
+      const auto* b = As<Binary>(n);
+      const bool parts = b && (b->op == BinaryOp::kDiv || b->op == BinaryOp::kMod);
+      const auto c = parts && b->lhs.get() == v ? AsInt(b->rhs) : std::nullopt;
+      if (c && *c > 1 && (least == 0 || *c < least)) least = *c;
+      return true;
+    });
+  }
+  return least;
+}
+
 }  // namespace tenon

@@ -29,4 +29,7 @@ std::unordered_set<const VarNode*> FixedVars(const std::vector<KnownSum>& known,
                                              const std::unordered_set<const VarNode*>& unknown,
                                              const std::vector<Expr>& guards, Analyzer* analyzer);
 
+/// The smallest c of which the expressions take v / c or v % c; 0 where they do neither.
+int64_t SmallestPart(const std::vector<Expr>& expressions, const VarNode* v);
+
 }  // namespace tenon

@@ -14,6 +14,8 @@ ModularSet Residue(int64_t coefficient, int64_t base) {
   return {coefficient, coefficient == 0 ? base : FloorModInt(base, coefficient)};
 }
 
+int64_t MultipleOf(ModularSet set) { return GcdInt(set.coefficient, set.base); }
+
 ModularSet Add(ModularSet a, ModularSet b) {
   auto base = CheckedAdd(a.base, b.base);
   return base ? Residue(GcdInt(a.coefficient, b.coefficient), *base) : kAny;

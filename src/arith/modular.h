@@ -7,6 +7,8 @@
 namespace tenon {
 
 ModularSet Residue(int64_t coefficient, int64_t base);
+/// What divides every member; 0 where all are 0.
+int64_t MultipleOf(ModularSet set);
 ModularSet Add(ModularSet a, ModularSet b);
 ModularSet Mul(ModularSet a, ModularSet b);
 /// Smallest class that contains both.

@@ -9,6 +9,8 @@
 #include <optional>
 #include <span>
 
+#include "support/file.h"
+
 namespace tenon::artifact {
 
 namespace {
@@ -56,6 +58,10 @@ std::optional<Checksums> ChecksumsOf(const MappedFile& file) {
 }  // namespace
 
 Status AppendChecksums(AtomicFile* file, uint64_t weights_at) {
+  // In whole words, so that a loader has no last piece to think of.
+  const uint64_t padded = (file->size() + 7) / 8 * 8;
+  if (weights_at == file->size()) weights_at = padded;
+  TN_RETURN_IF_ERROR(file->Resize(padded));
   Checksums sums = {};
   std::memcpy(sums.magic, kChecksumsMagic, sizeof sums.magic);
   sums.all_bytes = file->size();

@@ -5,7 +5,6 @@
 #include "artifact/checksum.h"
 #include "artifact/weight_segment.h"
 #include "support/check.h"
-#include "support/written.h"
 
 namespace tenon::artifact {
 
@@ -39,21 +38,19 @@ Expected<LibraryWriter> LibraryWriter::Create(const LinkRequest& request, const 
   return writer;
 }
 
-Status LibraryWriter::Seal() {
-  if (params_) {
-    TN_RETURN_IF_ERROR(AppendChecksums(&*params_, weights_at_));
-    TN_RETURN_IF_ERROR(CheckWritten(*params_));
-  }
+Expected<std::vector<AtomicFile>> LibraryWriter::Finish() && {
+  std::vector<AtomicFile> files;
   if (has_checksums_) {
     const bool has_weights = !params_ && weights_bytes() > 0;
     TN_RETURN_IF_ERROR(AppendChecksums(&library_, has_weights ? weights_at_ : library_.size()));
   }
-  return CheckWritten(library_);
-}
-
-Status LibraryWriter::Commit() {
-  if (params_) TN_RETURN_IF_ERROR(params_->Commit());
-  return library_.Commit();
+  if (params_) {
+    TN_RETURN_IF_ERROR(AppendChecksums(&*params_, weights_at_));
+    files.push_back(*std::move(params_));
+  }
+  files.push_back(std::move(library_));
+  for (const AtomicFile& file : files) TN_RETURN_IF_ERROR(file.CheckWritten());
+  return files;
 }
 
 }  // namespace tenon::artifact

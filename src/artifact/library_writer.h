@@ -10,12 +10,13 @@
 #include "artifact/link.h"
 #include "artifact/params.h"
 #include "artifact/weight_sink.h"
+#include "support/atomic_file.h"
 #include "support/expected.h"
-#include "support/file.h"
 
 namespace tenon::artifact {
 
-/// Everything happens under a temporary name beside the target; without Commit nothing is left.
+/// Everything happens under a temporary name beside the target; without CommitTogether nothing is
+/// left.
 class LibraryWriter final : public WeightSink {
  public:
   /// Links (link.h) and writes the image with room for request.weights_bytes of weights; where the
@@ -23,10 +24,9 @@ class LibraryWriter final : public WeightSink {
   static Expected<LibraryWriter> Create(const LinkRequest& request, const std::string& path,
                                         const std::vector<ParamEntry>& table = {});
 
-  /// Adds the checksums (checksum.h) of what was written. Errors: it is not whole.
-  Status Seal();
-  /// Puts the file in its place (the weights' own file first).
-  Status Commit();
+  /// Adds the checksums (checksum.h) of what was written. The files, in the order in which they go
+  /// to their places: the weights' own first. Errors: one is not whole.
+  Expected<std::vector<AtomicFile>> Finish() &&;
 
  private:
   LibraryWriter(AtomicFile library, std::optional<AtomicFile> params, uint64_t weights_at,

@@ -10,7 +10,6 @@
 
 #include "artifact/checksum.h"
 #include "support/check.h"
-#include "support/written.h"
 
 namespace tenon::artifact {
 
@@ -51,9 +50,10 @@ Expected<WeightFile> WeightFile::Create(const std::string& path, const std::stri
   return WeightFile(std::move(file), head.size(), weights_bytes);
 }
 
-Status WeightFile::Seal() {
+Expected<AtomicFile> WeightFile::Finish() && {
   TN_RETURN_IF_ERROR(AppendChecksums(&file_, head_bytes_));
-  return CheckWritten(file_);
+  TN_RETURN_IF_ERROR(file_.CheckWritten());
+  return std::move(file_);
 }
 
 }  // namespace tenon::artifact

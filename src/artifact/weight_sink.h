@@ -5,6 +5,7 @@
 #include <span>
 #include <string>
 
+#include "support/atomic_file.h"
 #include "support/expected.h"
 #include "support/file.h"
 
@@ -52,16 +53,16 @@ class WeightSink {
 /// A file of weights alone.
 class WeightFile final : public WeightSink {
  public:
-  /// A file of `head` and then the weights, under a temporary name until Commit.
+  /// A file of `head` and then the weights, under a temporary name.
   static Expected<WeightFile> Create(const std::string& path, const std::string& head,
                                      uint64_t weights_bytes);
   /// The weights as they are in the file.
   Expected<MappedFile> Read() {
     return MappedFile::OpenDescriptor(file_.fd(), file_.temporary_path());
   }
-  /// Adds the checksums (checksum.h) of what was written. Errors: it is not whole.
-  Status Seal();
-  Status Commit() { return file_.Commit(); }
+  /// Adds the checksums (checksum.h) of what was written. The file, not in its place yet. Errors:
+  /// it is not whole.
+  Expected<AtomicFile> Finish() &&;
 
  private:
   WeightFile(AtomicFile file, uint64_t weights_at, uint64_t weights_bytes)

@@ -24,7 +24,7 @@
 #include "loop/pass/calls/outline_micro_kernels.h"
 #include "loop/pass/host/lower_launches.h"
 #include "loop/pass/host/make_packed.h"
-#include "loop/pass/rewrite.h"
+#include "loop/rewrite.h"
 #include "loop/threads.h"
 #include "loop/verify.h"
 #include "support/thread_pool.h"

@@ -12,6 +12,7 @@
 #include <memory>
 #include <vector>
 
+#include "support/atomic_file.h"
 #include "support/file.h"
 
 namespace tenon::driver {
@@ -102,9 +103,8 @@ Expected<std::string> SharedLibraryOf(const std::string& object, const std::stri
                                       bool open) {
   TN_ASSIGN_OR_RETURN(std::unique_ptr<Folder> folder, Folder::Create());
   TN_RETURN_IF_ERROR(WriteFile(folder->File("code.o"), object));
-  // It stays mapped: docs/decisions/036.
-  std::vector<std::string> options = {"-shared", "-Wl,-z,nodelete",
-                                      open ? "-Wl,-z,undefs" : "-Wl,--no-undefined", "-lm"};
+  std::vector<std::string> options = {"-shared", open ? "-Wl,-z,undefs" : "-Wl,--no-undefined",
+                                      "-lm"};
   if (!soname.empty()) options.insert(options.end(), {"-Xlinker", "-soname", "-Xlinker", soname});
   return Compile(*folder, "code.o", options);
 }

@@ -38,6 +38,7 @@ constexpr GraphStep kSteps[] = {
     {"crop_conv", 1, "plans give inputs the borders that pads ask for"},
     {"match_signs", 2, "sums of rows and columns may be there already, from zero points"},
     {"common_subexpressions", 1, "folding made equal transforms of equal weights"},
+    {"split_concat", 0, "on what common_subexpressions have left"},
     {"fuse", 1, "everything before reasons about single operators"},
     {"plan_groups", 2, "last: a group is what has an algorithm, and operands to lie as it wants"},
 };

@@ -21,10 +21,9 @@
 #include "ir/visit.h"
 #include "loop/pass/host/make_packed.h"
 #include "loop/print.h"
-#include "support/file.h"
+#include "support/atomic_file.h"
 #include "support/strings.h"
 #include "support/tar.h"
-#include "support/written.h"
 #include "tenon/kernel_abi.h"
 
 namespace tenon::driver {
@@ -304,7 +303,7 @@ Expected<std::string> MakeLibraryHere(const Built& built) {
   return artifact::LinkImage(link);
 }
 
-static Expected<Commit> Prepared(const Built& built, const Output& output) {
+static Expected<Files> Prepared(const Built& built, const Output& output) {
   if (output.form == kGivenText) return PrepareFile(output.path, output.text);
   const OutputForm* row = Find(output.form);
   if (row && row->make == Library) {
@@ -319,20 +318,21 @@ static Expected<Commit> Prepared(const Built& built, const Output& output) {
 }
 
 static Status WriteFiles(const Built& built, const std::vector<Output>& outputs) {
-  std::vector<Commit> commits;
+  Files all;
+  auto add = [&](Expected<Files> files) -> Status {
+    if (!files) return std::move(files.errors());
+    for (AtomicFile& file : *files) all.push_back(std::move(file));
+    return Ok();
+  };
   for (const Output& output : outputs) {
     if (output.form != kDeviceForms) {
-      TN_ASSIGN_OR_RETURN(Commit commit, Prepared(built, output));
-      commits.push_back(std::move(commit));
+      TN_RETURN_IF_ERROR(add(Prepared(built, output)));
       continue;
     }
-    for (const auto& [form, text] : built.device.files) {
-      TN_ASSIGN_OR_RETURN(Commit commit, PrepareFile(output.path + "." + form, text));
-      commits.push_back(std::move(commit));
-    }
+    for (const auto& [form, text] : built.device.files)
+      TN_RETURN_IF_ERROR(add(PrepareFile(output.path + "." + form, text)));
   }
-  for (const Commit& commit : commits) TN_RETURN_IF_ERROR(commit());
-  return Ok();
+  return CommitTogether(std::move(all));
 }
 
 Status WriteOutputs(const Built& built, const std::vector<Output>& outputs) {
@@ -347,12 +347,13 @@ Status WriteOutputs(const Built& built, const std::vector<Output>& outputs) {
   return written;
 }
 
-Expected<Commit> PrepareFile(const std::string& path, std::string_view bytes) {
+Expected<Files> PrepareFile(const std::string& path, std::string_view bytes) {
   TN_ASSIGN_OR_RETURN(AtomicFile file, AtomicFile::Create(path));
   TN_RETURN_IF_ERROR(file.Append(bytes));
-  TN_RETURN_IF_ERROR(CheckWritten(file));
-  return Commit(
-      [shared = std::make_shared<AtomicFile>(std::move(file))] { return shared->Commit(); });
+  TN_RETURN_IF_ERROR(file.CheckWritten());
+  Files files;
+  files.push_back(std::move(file));
+  return files;
 }
 
 Expected<artifact::TemporaryLibrary> LoadBuilt(const Built& built,

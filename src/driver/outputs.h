@@ -2,13 +2,12 @@
 // (--format and --emit of the command line, Library::Save and GetSource of the façades).
 #pragma once
 
-#include <functional>
-#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "artifact/temporary_library.h"
+#include "support/atomic_file.h"
 #include "support/expected.h"
 #include "target/target.h"
 
@@ -46,21 +45,14 @@ bool CallsOthers(const Built& built);
 /// process has (of the C and the maths library, of what was loaded for everybody).
 Expected<std::string> MakeLibraryHere(const Built& built);
 
-/// Writes the files, and puts them in their places, in their order, when all of them are whole. The
+/// Writes the files, and puts them in their places together when all of them are whole. The
 /// request's new folder is made first, and is gone again where that fails.
 Status WriteOutputs(const Built& built, const std::vector<Output>& outputs);
 
-/// Puts a file that is whole in its place; where it is never called, nothing is left of the file.
-using Commit = std::function<Status()>;
+/// Files of an output that are whole, in the order in which they are put in their places.
+using Files = std::vector<AtomicFile>;
 
-/// Of what holds files. Errors: what was written is not whole.
-template <class Files>
-Expected<Commit> CommitOf(Files file) {
-  TN_RETURN_IF_ERROR(file.Seal());
-  return Commit([shared = std::make_shared<Files>(std::move(file))] { return shared->Commit(); });
-}
-
-Expected<Commit> PrepareFile(const std::string& path, std::string_view bytes);
+Expected<Files> PrepareFile(const std::string& path, std::string_view bytes);
 
 /// The form that a file's name asks for by its suffix.
 Expected<std::string> FormOfFile(const Built& built, const std::string& path);

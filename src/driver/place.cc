@@ -4,7 +4,7 @@
 
 #include <filesystem>
 
-#include "support/file.h"
+#include "support/atomic_file.h"
 
 namespace tenon::driver {
 

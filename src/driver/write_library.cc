@@ -77,8 +77,8 @@ static Expected<std::string> WeightObject(const Built& built, const std::string&
   return codegen::EmitObject({}, *built.target, emit);
 }
 
-static Expected<Commit> PrepareContained(const Built& built, artifact::LinkRequest link,
-                                         const std::string& path) {
+static Expected<Files> PrepareContained(const Built& built, artifact::LinkRequest link,
+                                        const std::string& path) {
   std::string weights;
   if (built.WeightsBytes() > 0) {
     TN_ASSIGN_OR_RETURN(weights, WeightObject(built, path));
@@ -88,8 +88,8 @@ static Expected<Commit> PrepareContained(const Built& built, artifact::LinkReque
   return PrepareFile(path, image);
 }
 
-Expected<Commit> PrepareLibrary(const Built& built, artifact::OutputKind kind,
-                                const Output& output) {
+Expected<Files> PrepareLibrary(const Built& built, artifact::OutputKind kind,
+                               const Output& output) {
   const std::string& chosen = built.request.soname;
   const std::string soname = chosen.empty() ? fs::path(output.path).filename().string() : chosen;
   // What the machine's own compiler makes of source has no weights.
@@ -111,7 +111,7 @@ Expected<Commit> PrepareLibrary(const Built& built, artifact::OutputKind kind,
                         return artifact::LibraryWriter::Create(link, output.path, table);
                       }));
   TN_RETURN_IF_ERROR(WriteWeights(built, &writer));
-  return CommitOf(std::move(writer));
+  return std::move(writer).Finish();
 }
 
 }  // namespace tenon::driver

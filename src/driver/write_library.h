@@ -22,8 +22,7 @@ Expected<std::string> LinkInMemory(const Built& built, artifact::OutputKind kind
                                    const std::string& soname);
 
 /// Errors: those of CheckLinks and of the linker; more weights than the file can hold.
-Expected<Commit> PrepareLibrary(const Built& built, artifact::OutputKind kind,
-                                const Output& output);
+Expected<Files> PrepareLibrary(const Built& built, artifact::OutputKind kind, const Output& output);
 
 /// What a file of weights says about each of them.
 std::vector<artifact::ParamEntry> WeightTable(const Built& built);

@@ -110,7 +110,7 @@ Expected<std::string> SourceOf(const Built& built, const std::string& declaratio
   return text;
 }
 
-Expected<Commit> PrepareSource(const Built& built, const Output& output) {
+Expected<Files> PrepareSource(const Built& built, const Output& output) {
   const uint64_t bytes = built.WeightsBytes();
   // For reading only: of code that has its weights elsewhere.
   const bool alone = !built.objects.empty();
@@ -125,7 +125,7 @@ Expected<Commit> PrepareSource(const Built& built, const Output& output) {
   if (alone) return PrepareFile(output.path, text);
   text = Comment(built) + text;
   std::string head;
-  Commit commit_weights;
+  Files files;
   if (separate) {
     Hasher hasher;
     hasher.Text(text);
@@ -138,18 +138,16 @@ Expected<Commit> PrepareSource(const Built& built, const Output& output) {
     TN_ASSIGN_OR_RETURN(auto weights, artifact::WeightFile::Create(path, head, bytes));
     TN_RETURN_IF_ERROR(WriteWeights(built, &weights));
     if (separate) {
-      TN_ASSIGN_OR_RETURN(commit_weights, CommitOf(std::move(weights)));
+      TN_ASSIGN_OR_RETURN(AtomicFile file, std::move(weights).Finish());
+      files.push_back(std::move(file));
     } else {
       TN_ASSIGN_OR_RETURN(MappedFile content, weights.Read());
       text += ArrayText(content.bytes());
     }
   }
-  TN_ASSIGN_OR_RETURN(Commit commit, PrepareFile(output.path, text));
-  if (!commit_weights) return commit;
-  return Commit([commit_weights, commit]() -> Status {
-    TN_RETURN_IF_ERROR(commit_weights());
-    return commit();
-  });
+  TN_ASSIGN_OR_RETURN(Files source, PrepareFile(output.path, text));
+  files.push_back(std::move(source[0]));
+  return files;
 }
 
 }  // namespace tenon::driver

@@ -14,6 +14,6 @@ Expected<std::string> SourceOf(const Built& built, const std::string& declaratio
 
 /// output.path and, where it names one, the file of weights (output.params). Of a target whose code
 /// is not source it is for reading: without weights.
-Expected<Commit> PrepareSource(const Built& built, const Output& output);
+Expected<Files> PrepareSource(const Built& built, const Output& output);
 
 }  // namespace tenon::driver

@@ -123,14 +123,14 @@ std::string DimsText(std::span<const Expr> dims) {
 
 int ExprSize(const Expr& e, int limit) {
   int size = 0;
-  std::vector<const Node*> stack = {e.get()};
+  std::vector<const tenon::Node*> stack = {e.get()};
   struct Pusher : ChildVisitor {
-    std::vector<const Node*>* stack;
+    std::vector<const tenon::Node*>* stack;
     void VisitChild(const NodeRef& child, FieldRole) override { stack->push_back(child.get()); }
   } pusher;
   pusher.stack = &stack;
   while (!stack.empty() && size <= limit) {
-    const Node* n = stack.back();
+    const tenon::Node* n = stack.back();
     stack.pop_back();
     ++size;
     n->VisitChildren(pusher);

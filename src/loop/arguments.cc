@@ -136,8 +136,11 @@ Var UntoldDim(const PrimFunc& func, std::span<const Argument> arguments) {
   for (const Argument& a : arguments) {
     if (a.kind == Argument::Kind::kDim) told.insert(func.dims[a.index].get());
     if (a.kind != Argument::Kind::kBuffer) continue;
-    const std::vector<Expr>& shape = func.buffers[a.index]->shape;
-    sizes.insert(sizes.end(), shape.begin(), shape.end());
+    const BufferNode& b = *func.buffers[a.index];
+    sizes.insert(sizes.end(), b.shape.begin(), b.shape.end());
+    for (const Expr& stride : b.strides) {
+      if (IsA<VarNode>(stride)) sizes.push_back(stride);
+    }
   }
   const auto found = func.attrs.Get<std::vector<std::string>>(kFoundDimsAttr, {});
   for (const Var& dim : func.dims) {

@@ -2,8 +2,11 @@
 
 #include <elf.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "tenon/library_checksums.h"
 
 namespace tenon::runtime {
 namespace {
@@ -19,6 +22,7 @@ constexpr int kMachine = EM_NONE;
 #endif
 
 const char* const kTruncated = "the file is truncated";
+const char* const kDamaged = "the file is damaged";
 
 const char* CheckHeader(const Elf64_Ehdr& header) {
   if (header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_ident[EI_DATA] != ELFDATA2LSB) {
@@ -51,6 +55,26 @@ const char* CheckSegments(int fd, const Elf64_Ehdr& header, uint64_t file_bytes)
   return nullptr;
 }
 
+// Headers, tables and code, where their checksum is there; what was stripped has none.
+const char* CheckCode(int fd, uint64_t file_bytes) {
+  Checksums sums;
+  const uint64_t end = file_bytes - sizeof sums;
+  if (pread(fd, &sums, sizeof sums, static_cast<off_t>(end)) != sizeof sums) return nullptr;
+  if (memcmp(sums.magic, kChecksumsMagic, sizeof sums.magic) != 0 || sums.all_bytes != end)
+    return nullptr;
+  const size_t bytes = sums.code_bytes;
+  if (bytes > end) return kDamaged;
+  auto* words = static_cast<uint64_t*>(mmap(nullptr, bytes, PROT_READ, MAP_PRIVATE, fd, 0));
+  if (words == MAP_FAILED) return nullptr;
+  uint64_t sum = kChecksumSeed;
+  for (size_t i = 0; i < bytes / sizeof sum; ++i) {
+    sum ^= words[i];
+    sum = (sum << 29 | sum >> 35) * kChecksumFactor;
+  }
+  munmap(words, bytes);
+  return sum == sums.code ? nullptr : kDamaged;
+}
+
 }  // namespace
 
 const char* CheckLibraryFile(int fd) {
@@ -63,8 +87,10 @@ const char* CheckLibraryFile(int fd) {
     return got == 0 ? "the file is empty" : "it is not an ELF library";
   }
   if (got < static_cast<ssize_t>(sizeof header)) return kTruncated;
+  const auto bytes = static_cast<uint64_t>(status.st_size);
   const char* fault = CheckHeader(header);
-  return fault ? fault : CheckSegments(fd, header, static_cast<uint64_t>(status.st_size));
+  if (!fault) fault = CheckSegments(fd, header, bytes);
+  return fault ? fault : CheckCode(fd, bytes);
 }
 
 }  // namespace tenon::runtime

@@ -23,7 +23,6 @@
 
 namespace tenon {
 
-using primitive::Names;
 using Ints = std::vector<int64_t>;
 
 namespace {
@@ -171,7 +170,7 @@ Ints Schedule::Steps::ChooseTile(Schedule& s, primitive::Args args, const Ints& 
       *parts > kMostParts || *most < 1) {
     return fail("expected a name, a loop, 1 to 16 parts and a positive largest innermost factor");
   }
-  const primitive::Body body(s.func());
+  const Body body(s.func());
   Expected<const primitive::Place*> place = body.NeedLoop(*loop);
   if (!place) {
     for (Diagnostic& d : place.errors()) d.message = Heading(kPerfectTile, args) + d.message;

@@ -2,13 +2,10 @@
 
 #include <algorithm>
 
-#include "schedule/analysis/dependence.h"
+#include "schedule/analysis/conflicts.h"
 #include "schedule/steps.h"
 
 namespace tenon {
-
-using primitive::Body;
-using primitive::Names;
 
 namespace {
 
@@ -45,9 +42,8 @@ Names Neighbours(const Body& body, const primitive::Place* self, bool producers)
 Names LoopsOfOneKind(const primitive::Place& place, IterKind kind, IterKind other) {
   Names out;
   for (const For* loop : place.Loops()) {
-    bool only = primitive::BindsLoop(*place.block(), kind, loop) &&
-                !primitive::BindsLoop(*place.block(), other, loop) &&
-                !primitive::BindsLoop(*place.block(), IterKind::kOrdered, loop);
+    bool only = BindsLoop(*place.block(), kind, loop) && !BindsLoop(*place.block(), other, loop) &&
+                !BindsLoop(*place.block(), IterKind::kOrdered, loop);
     if (only) out.push_back(loop->var->name);
   }
   return out;
@@ -107,7 +103,7 @@ std::string Schedule::GetBlockOf(const std::string& buffer) {
                                     TN_ASSIGN_OR_RETURN(Buffer b, body.NeedBuffer(buffer));
                                     std::vector<const primitive::Place*> writers = body.Writers(b);
                                     if (writers.empty())
-                                      return primitive::Because("no block writes the buffer");
+                                      return Because("no block writes the buffer");
                                     return writers.back()->block()->name;
                                   });
 }

@@ -2,14 +2,12 @@
 
 #include <algorithm>
 
-#include "schedule/analysis/dependence.h"
+#include "schedule/analysis/conflicts.h"
 #include "schedule/steps.h"
 #include "support/check.h"
 #include "support/strings.h"
 
 namespace tenon {
-
-using primitive::Names;
 
 namespace {
 

@@ -12,11 +12,11 @@ namespace tenon {
 
 struct Schedule::Steps {
   /// The results, or `count` empty names after a failure (now or earlier).
-  static primitive::Names Apply(Schedule& s, const char* primitive, primitive::Args args,
-                                size_t count, Renamed* renamed = nullptr);
+  static Names Apply(Schedule& s, const char* primitive, primitive::Args args, size_t count,
+                     Renamed* renamed = nullptr);
   /// A primitive as a step of a trace has it.
-  static primitive::Names ApplyByName(Schedule& s, const std::string& primitive,
-                                      primitive::Args args, Renamed* renamed = nullptr);
+  static Names ApplyByName(Schedule& s, const std::string& primitive, primitive::Args args,
+                           Renamed* renamed = nullptr);
   /// What went wrong; the schedule, which a failed primitive left as it was, goes on from there.
   static Diagnostics TakeErrors(Schedule& s) { return std::exchange(s.errors_, {}); }
   /// Puts a function into the module, for Tensorize to call. No primitive: no trace has it.
@@ -28,9 +28,9 @@ struct Schedule::Steps {
   /// What `look` answers about the body; an empty T after a failure.
   template <class T>
   static T Look(Schedule& s, const char* question, const std::string& name,
-                const std::function<Expected<T>(const primitive::Body&)>& look) {
+                const std::function<Expected<T>(const Body&)>& look) {
     if (!s.ok()) return T{};
-    Expected<T> answer = look(primitive::Body(s.func()));
+    Expected<T> answer = look(Body(s.func()));
     if (answer) return *answer;
     for (Diagnostic& d : answer.errors()) {
       d.message = std::string(question) + "(" + name + ")" + d.message;

@@ -197,11 +197,12 @@ static Status CarryOutAll(Carried* carried) {
   return UnrollAsAsked(carried);
 }
 
-Expected<Schedule> StageSchedule::CarryOut() const {
+Expected<Schedule> StageSchedule::CarryOut(UsersNames* names) const {
   Carried carried(state_);
-  if (Status status = CarryOutAll(&carried); !status) {
-    return InUsersNames(std::move(status.errors()), carried);
-  }
+  Status status = CarryOutAll(&carried);
+  UsersNames own = UsersNamesOf(carried);
+  if (!status) return InUsersNames(std::move(status.errors()), own);
+  if (names) *names = std::move(own);
   return std::move(carried.schedule);
 }
 

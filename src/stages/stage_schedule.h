@@ -14,12 +14,21 @@
 // programs of other sizes too.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
 #include "stages/state.h"
 
 namespace tenon::stages {
+
+/// What stages call loops, "i.outer.inner", by the engine's names of them, "C.i.0.1"; where two
+/// loops of stages are called alike, each with its stage's name before it.
+using UsersNames = std::map<std::string, std::string>;
+
+/// A message in these words.
+std::string InUsersNames(const std::string& message, const UsersNames& names);
+Diagnostics InUsersNames(Diagnostics errors, const UsersNames& names);
 
 /// The stages of one function. A value: a copy is an independent schedule. Not thread-safe.
 class StageSchedule {
@@ -59,7 +68,8 @@ class StageSchedule {
   Status Replay(const Trace& steps);
 
   /// The function scheduled. Its trace has what was applied to the function that Of was given.
-  Expected<Schedule> CarryOut() const;
+  /// `names` gets what the stages call its loops, for messages about it (InUsersNames).
+  Expected<Schedule> CarryOut(UsersNames* names = nullptr) const;
 
  private:
   explicit StageSchedule(State state) : program_(state.base.module()), state_(std::move(state)) {}

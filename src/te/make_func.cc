@@ -27,6 +27,7 @@
 
 #include "arith/analyzer.h"
 #include "ir/visit.h"
+#include "loop/fresh_names.h"
 #include "loop/reducer.h"
 #include "te/program.h"
 
@@ -195,12 +196,6 @@ class BlockBuilder {
   VarMap rename_;
 };
 
-std::string Unique(const std::string& wanted, std::set<std::string>* used) {
-  std::string name = wanted;
-  for (int i = 1; !used->insert(name).second; ++i) name = fmt::format("{}_{}", wanted, i);
-  return name;
-}
-
 }  // namespace
 
 std::vector<TensorRef> ProducersFirst(const std::vector<Tensor>& outputs,
@@ -278,7 +273,7 @@ class FuncBuilder {
       return Need(t.buffer);
     }
     if (tuples_.count(t.tuple.get()) != 0) return;
-    const std::string& name = tuples_[t.tuple.get()] = Unique(t.tuple->name, &used_);
+    const std::string& name = tuples_[t.tuple.get()] = used_.Fresh(t.tuple->name);
     blocks_.push_back(BlockBuilder(t, name).Build());
     for (const Buffer& b : t.tuple->buffers) Need(b);
   }
@@ -301,7 +296,7 @@ class FuncBuilder {
       blocks_.push_back(SubstituteBuffers(BlockBuilder(begin, NameOf(*init)).Build(), own));
     }
     const bool alone = scan.steps.size() == 1;
-    const Var row = alone ? nullptr : VarNode::Make(Unique(scan.name, &used_) + ".row");
+    const Var row = alone ? nullptr : VarNode::Make(used_.Fresh(scan.name) + ".row");
     std::vector<Stmt> steps;
     for (const TensorRef& step : scan.steps) {
       steps.push_back(BlockBuilder(*step, NameOf(*step), scan, row).Build());
@@ -312,7 +307,7 @@ class FuncBuilder {
     blocks_.push_back(SubstituteBuffers(rest, own));
   }
 
-  std::string NameOf(const TensorNode& t) { return names_[&t] = Unique(t.name, &used_); }
+  std::string NameOf(const TensorNode& t) { return names_[&t] = used_.Fresh(t.name); }
 
   void Need(const Buffer& buffer) {
     if (known_.insert(buffer.get()).second) locals_.push_back(buffer);
@@ -325,7 +320,7 @@ class FuncBuilder {
   std::unordered_set<const BufferNode*> known_;
   std::unordered_map<const TupleNode*, std::string> tuples_;
   std::unordered_set<const ScanNode*> scans_;
-  std::set<std::string> used_;
+  NameSupply used_{"_", 1};
   std::vector<Stmt> blocks_;
   std::vector<Buffer> locals_;
 };

@@ -1,11 +1,10 @@
 // Functions to be scheduled, of what people call as they like: names of buffers become unique, and
 // every variable that nothing gives a value becomes a parameter.
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <set>
 
 #include "ir/visit.h"
+#include "loop/fresh_names.h"
 #include "te/program.h"
 
 namespace tenon::te {
@@ -13,11 +12,10 @@ namespace tenon::te {
 namespace {
 
 Func WithUniqueNames(const Func& func, std::unordered_map<const BufferNode*, Buffer>* renamed) {
-  std::set<std::string> used;
+  NameSupply names("_", 1);
   BufferMap map;
   auto visit = [&](const Buffer& b) {
-    std::string name = b->name;
-    for (int i = 1; !used.insert(name).second; ++i) name = fmt::format("{}_{}", b->name, i);
+    const std::string name = names.Fresh(b->name);
     Buffer own = name == b->name ? b
                                  : BufferNode::Make(name, b->dtype, b->shape, b->scope, b->layout,
                                                     b->strides, b->align);

@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import re
 import subprocess
 import tempfile
 import unittest
@@ -222,6 +223,29 @@ class Code(Case):
             np.testing.assert_array_equal(out.numpy(), x * 2 + 1)
         with self.assertRaisesRegex(ValueError, "of type handle, by which the kernel would have 'B' in global memory for itself: bind loops around it"):
             build(lambda s: s[c].bind(c.op.axis[1], axis("threadIdx.x")))
+
+    def test_a_stage_that_binds_nothing_beside_one_that_binds_threads(self):
+        a = te.placeholder((8, 16), name="A")
+        b = te.compute((8, 16), lambda i, j: a[i, j] * 2, name="B")
+        c = te.compute((8, 16), lambda i, j: b[i, 15 - j] + 1, name="C")
+
+        def build(target):
+            s = te.create_schedule(c.op)
+            s[c].bind(c.op.axis[1], axis("threadIdx.x"))
+            return tenon.build(s, [a, b, c], target)
+
+        for target in ("opencl", "cuda -arch=null"):
+            built = build(target)
+            self.assertEqual(built.remarks, ["main_kernel: no loop of 'B' is bound, as others of the kernel are; one thread does it"])
+            self.assertEqual(built.get_source().count("if (threadIdx_x == 0) {"), 1)
+            self.assertEqual(len(re.findall(r"^  (barrier|__syncthreads)\(", built.get_source(), re.MULTILINE)), 1)
+        gpu = tenon.opencl(0)
+        if gpu.exist:
+            x = np.arange(128, dtype="float32").reshape(8, 16)
+            y, z = (tenon.nd.empty((8, 16), "float32", gpu) for _ in "BC")
+            build("opencl")(tenon.nd.array(x, gpu), y, z)
+            np.testing.assert_array_equal(y.numpy(), x * 2)
+            np.testing.assert_array_equal(z.numpy(), (x * 2)[:, ::-1] + 1)
 
     def test_a_stage_of_one_thread(self):
         a, k = te.placeholder((1000,), name="A"), te.reduce_axis((0, 1000), name="k")

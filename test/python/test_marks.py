@@ -151,6 +151,28 @@ class Words(Case):
         s[c].vectorize(outer)
         self.refused("C.j", lambda: tenon.lower(s, [a, c]))
 
+    def test_what_passes_say(self):
+        def lowered(name, fast):
+            s, a, c = add_one(9000, 8)
+            _, inner = s[c].split(c.op.axis[0], 3000)
+            _, inner = s[c].split(inner, 2000)
+            if fast:
+                s[c].split(inner, 500)
+            s[c].unroll(s[c].leaf_iter_vars[-2])
+            s[c].unroll(c.op.axis[1])
+            return tenon.lower(s, [a, c], name)
+
+        def says(built, *remarks):
+            self.assertEqual([r.rpartition(":")[0] for r in built.remarks], list(remarks))
+
+        slow, fast = lowered("slow", False), lowered("fast", True)
+        of_slow = ["slow: loop i.inner.inner is not unrolled"] * 2  # the full ones, and the rest
+        of_fast = ["fast: loop i.inner.inner.inner is not unrolled"]
+        says(tenon.build(slow), *of_slow)
+        says(tenon.build(fast), *of_fast)
+        both = tenon.build(tenon.IRModule({"slow": slow, "fast": fast})).remarks
+        self.assertEqual([r.rpartition(":")[0] for r in both[:2]], [of_fast[0], of_slow[0]])
+
     def test_a_loop_that_is_gone(self):
         s, _, c = add_one(8, 8)
         outer, _ = s[c].split(c.op.axis[0], 4)

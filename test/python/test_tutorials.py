@@ -523,6 +523,58 @@ class Modules(unittest.TestCase):
         with self.assertRaisesRegex(TypeError, "for 'inputs' but got list of IrModule, int"):
             tvm.build([one, 5])
 
+    def test_functions_by_name(self):
+        n = te.var("n")
+        A = te.placeholder((n,), name="A")
+
+        def func(f):  # all are called main
+            return te.create_prim_func([A, te.compute((n,), lambda i: f(A[i]), name="B")])
+
+        add, twice = func(lambda v: v + 1), func(lambda v: v * 2)
+        mod = tvm.IRModule({"add": add, tvm.ir.GlobalVar("twice"): twice})
+        self.assertEqual([gv.name_hint for gv in mod.get_global_vars()], ["add", "twice"])
+        self.assertEqual(mod.get_global_var("twice"), tvm.ir.GlobalVar("twice"))
+        self.assertIn("func @twice", str(mod["twice"]))
+        self.assertNotIn("func @add", str(mod["twice"]))
+        sch = tvm.tir.Schedule(mod, "add")
+        (i,) = sch.get_loops(sch.get_block("B"))
+        outer, inner = sch.split(i, factors=[None, 4])
+        sch.vectorize(inner)
+        sch.work_on("twice")
+        sch.parallel(sch.get_loops("B")[0])
+        x = random(5)
+        for lib in (tvm.build(mod, target="llvm"), tvm.build(sch.mod, target="c"), tvm.build(sch, target="llvm")):
+            tvm.testing.assert_allclose(lib["add"](x).numpy(), x + 1)
+            tvm.testing.assert_allclose(lib["twice"](x).numpy(), x * 2)
+        mod["add"] = func(lambda v: v - 1)
+        mod.update_func(mod.get_global_var("twice"), func(lambda v: v * 3))
+        mod["main"] = add
+        lib = tvm.build(mod)
+        for name, want in (("add", x - 1), ("twice", x * 3), ("main", x + 1)):
+            tvm.testing.assert_allclose(lib[name](x).numpy(), want)
+        self.assertTrue("main" in mod and "other" not in mod)
+        self.assertEqual(tvm.IRModule().functions, [])
+        self.assertEqual(tvm.IRModule.from_expr(add.with_attr("global_symbol", "plus")).functions, ["plus"])
+        H = te.compute((n,), lambda i: A[i] / 2, name="H")
+        half = tvm.lower(te.create_schedule(H.op), [A, H], name="any")
+        tvm.testing.assert_allclose(tvm.build(tvm.IRModule({"half": half}))["half"](x).numpy(), x / 2)
+
+    def test_functions_that_are_none(self):
+        A = te.placeholder((4,), name="A")
+        add = te.create_prim_func([A, te.compute((4,), lambda i: A[i] + 1, name="B")])
+        mod = tvm.IRModule({"add": add})
+        for kind, message, call in (
+            (ValueError, "the module has no function 'sub'; it has add", lambda: mod["sub"]),
+            (ValueError, "which function to schedule must be said: the module has add, main", lambda: tvm.tir.Schedule(tvm.IRModule({"add": add, "main": add}))),
+            (ValueError, "which function to add must be said", lambda: tvm.IRModule({"x": tvm.IRModule({"add": add, "main": add})})),
+            (TypeError, "expected loop IR, of te.create_prim_func or lower, for 'functions' but got int", lambda: tvm.IRModule({"add": 5})),
+            (TypeError, "expected names, texts or ir.GlobalVar's, for 'functions' but got int", lambda: tvm.IRModule({5: add})),
+            (TypeError, "expected functions by their names, a dict for 'functions' but got list", lambda: tvm.IRModule([add])),
+            (NotImplementedError, 'a function has "global_symbol", its name, and no tir.other', lambda: add.with_attr("tir.other", 1)),
+        ):
+            with self.assertRaisesRegex(kind, message):
+                call()
+
     def test_loop_schedules_by_number(self):
         A, B = te.placeholder((16, 16), name="A"), te.placeholder((16, 16), name="B")
         k = te.reduce_axis((0, 16), "k")

@@ -58,13 +58,13 @@ class RefusalCases(unittest.TestCase):
         self.assertEqual(self.missing(), ["loops.cc:4 loop … is too long"])
 
     def test_what_files_share_any_primitive_shows(self):
-        self.write("src/schedule/analysis/body.cc", SOURCE)
+        self.write("src/dependence/body.cc", SOURCE)
         self.write("src/schedule/primitive/loops.cc", "")
         self.write("test/text/schedule/split.test", CASE.replace("split(i): loop", "fuse(i): loop"))
         self.assertEqual(self.missing(), [])
 
     def test_unit_tests_show_too(self):
-        self.write("src/schedule/analysis/body.cc", SOURCE)
+        self.write("src/dependence/body.cc", SOURCE)
         self.write("src/schedule/primitive/loops.cc", "")
         self.write("test/text/schedule/split.test", CASE.replace("too long", "too short"))
         self.write("test/unit/schedule/a_test.cc", 'ExpectError(s, "split(i): loop i is "\n            "too long");')

@@ -178,6 +178,13 @@ static TN_UNUSED void tn_core_arena_release(void* instances, void* arena) {
 
 /* ---- Objects of TVM-FFI ---- */
 
+#if defined(TN_WITH_CORE)
+/* Those of Tenon's own core: tensors may outlive this library, and the code that frees them. */
+extern int32_t tn_core_tensor_alloc(int32_t dtype_packed, int32_t ndim, void* dims, void* out,
+                                    void* out_data);
+extern int32_t tn_core_return(void* values, int32_t n, void* out);
+extern void tn_core_release(void* any);
+#else
 static TN_UNUSED uint64_t tn_core_drop(uint64_t* count, uint64_t by) {
 #if defined(__GNUC__)
   return __atomic_fetch_sub(count, by, __ATOMIC_ACQ_REL);
@@ -354,3 +361,4 @@ static TN_UNUSED int32_t tn_core_return(void* values, int32_t n, void* out) {
   for (int32_t i = 0; i < n; ++i) tn_core_release(&tensors[i]);
   return status;
 }
+#endif

@@ -231,8 +231,8 @@ std::optional<SourceText> SourceExpr::Contracted(const Binary& n) {
 SourceText SourceExpr::VisitBinary(const Binary& n, const Expr&) {
   if (auto fused = Contracted(n)) return *fused;
   SourceText l = Visit(n.lhs), r = Visit(n.rhs);
-  const bool nonnegative =
-      n.lhs->dtype.IsIndex() && facts_.Of(n.lhs).nonnegative && facts_.Of(n.rhs).nonnegative;
+  const bool nonnegative = n.lhs->dtype.IsIndex() && facts_.ConstBounds(n.lhs).min >= 0 &&
+                           facts_.ConstBounds(n.rhs).min >= 0;
   return values_.Binary(n.op, n.lhs->dtype, l, r, nonnegative);
 }
 

@@ -11,8 +11,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "arith/analyzer.h"
 #include "codegen/c_family/values.h"
-#include "codegen/facts.h"
 #include "codegen/guards.h"
 #include "ir/visit.h"
 #include "loop/func.h"
@@ -54,7 +54,7 @@ class SourceExpr : private ExprFunctor<SourceText> {
       : module_(module), func_(func), values_(values), names_(names) {}
 
   SourceValues& values() { return values_; }
-  IndexFacts& facts() { return facts_; }
+  Analyzer& facts() { return facts_; }
   void SetFpMode(FpMode mode) {
     fp_ = mode;
     values_.SetApproximate(mode == FpMode::kReassoc);
@@ -148,7 +148,7 @@ class SourceExpr : private ExprFunctor<SourceText> {
   const PrimFunc& func_;
   SourceValues& values_;
   Names& names_;
-  IndexFacts facts_;
+  Analyzer facts_;  // of variables of index
   FpMode fp_ = FpMode::kStrict;
   std::unordered_map<const VarNode*, std::string> vars_;
   std::unordered_map<const BufferNode*, BufferSource> buffers_;

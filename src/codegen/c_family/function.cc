@@ -30,6 +30,7 @@
 
 #include "codegen/abi.h"
 #include "codegen/c_family/exchanged.h"
+#include "loop/facts.h"
 #include "loop/threads.h"
 #include "support/check.h"
 #include "support/strings.h"
@@ -144,10 +145,9 @@ void SourceFunction::BindParams() {
     const std::string word = restricted ? std::string(language_.restrict_word) + " " : "";
     params_.push_back(fmt::format("{} {}{}", PointerTo(b), word, name));
   }
+  Learn(func_, &exprs_.facts());
   for (size_t i = 0; i < func_.dims.size(); ++i) {
     exprs_.BindVar(func_.dims[i].get(), BindIndex(func_.dims[i]));
-    const DimRange range = func_.dim_range(i);
-    exprs_.facts().Set(func_.dims[i].get(), {range.lo >= 0, range.lo == 0 ? range.step : 1});
   }
   for (const Var& v : func_.scalars) BindScalar(v);
 }
@@ -360,7 +360,7 @@ void SourceFunction::EmitThreadFor(const For& s) {
     const std::string name = Declare(s.var->name), type = values_.TypeName(s.var->dtype);
     Line(fmt::format("const {0} {1} = ({0}){2};", type, name, PlaceOnAxis(s, row.text)));
     exprs_.BindVar(s.var.get(), name);
-    exprs_.facts().Set(s.var.get(), {/*nonnegative=*/true, AsInt(s.extent) == 1 ? 0 : 1});
+    Learn(s, &exprs_.facts());
     return EmitStmt(s.body);
   }
   Unsupported(std::string("the thread axis ") + Name(s.thread) + " in code generation");
@@ -410,15 +410,13 @@ void SourceFunction::EmitFor(const For& s) {
     return Unsupported(std::string(Name(s.for_kind)) + " loop " + s.var->name +
                        " in code generation");
   }
-  const auto count = AsInt(s.extent);
   Begin({s.min, s.extent});
   const bool from_zero = IsZero(s.min);
   SourceText first = exprs_.Emit(s.min, /*once=*/!from_zero);
   SourceText end = exprs_.Emit(s.extent, /*once=*/true);
   if (!from_zero) end = values_.Binary(BinaryOp::kAdd, s.var->dtype, first, end, false);
   Flush();
-  const IndexFact fact = exprs_.facts().Of(s.min);
-  exprs_.facts().Set(s.var.get(), {fact.nonnegative, count && *count == 1 ? fact.multiple : 1});
+  Learn(s, &exprs_.facts());
   const std::string name = names_.Take(s.var->name);
   exprs_.BindVar(s.var.get(), name);
   if (IndexesRegisters(s)) Line(language_.unroll);
@@ -475,7 +473,7 @@ void SourceFunction::DefineVar(const Var& var, const Expr& value) {
     exprs_.BindVar(var.get(), name);
   }
   if (!used_.contains(var.get())) Line(fmt::format("(void){};", exprs_.NameOf(var)));
-  if (var->dtype.IsIndex()) exprs_.facts().Set(var.get(), exprs_.facts().Of(value));
+  if (var->dtype.IsIndex()) LearnValue(var, value, &exprs_.facts());
 }
 
 void SourceFunction::EmitLet(const Let& s) {

@@ -25,6 +25,7 @@
 
 #include <algorithm>
 
+#include "arith/modular.h"
 #include "codegen/c_family/expr.h"
 #include "support/check.h"
 
@@ -65,7 +66,7 @@ const WideSpelling* SourceExpr::WideAccess(const Buffer& buffer, const Expr& ind
   if (!ramp || !IsOne(ramp->stride) || buffer->dtype.IsBool()) return nullptr;
   const int64_t element = buffer->dtype.Element().Bytes();
   const int64_t align = std::max({buffer->align, buffers_.at(buffer.get()).align, element});
-  const int64_t multiple = facts_.Of(ramp->base).multiple;
+  const int64_t multiple = MultipleOf(facts_.Modular(ramp->base));
   for (const WideSpelling& wide : values_.language().wide) {
     const int64_t step = wide.bytes / element;
     const bool fits = step > 1 && index->dtype.lanes % step == 0;

@@ -73,7 +73,8 @@ Value* ExprEmitter::VisitBinary(const Binary& n, const Expr&) {
     }
     r = ir_.CreateSelect(on, r, llvm::ConstantInt::get(r->getType(), 1));
   }
-  const bool nonnegative = is_index && facts_.Of(n.lhs).nonnegative && facts_.Of(n.rhs).nonnegative;
+  const bool nonnegative =
+      is_index && facts_.ConstBounds(n.lhs).min >= 0 && facts_.ConstBounds(n.rhs).min >= 0;
   Value* v = values_.Binary(n.op, n.lhs->dtype, l, r, nonnegative);
   return v ? v
            : Unsupported("remainder of floats on target " + module_.target().ToString(), n.dtype);

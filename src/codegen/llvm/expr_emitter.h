@@ -9,7 +9,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "codegen/facts.h"
+#include "arith/analyzer.h"
 #include "codegen/guards.h"
 #include "codegen/llvm/module_emitter.h"
 #include "codegen/llvm/values.h"
@@ -37,7 +37,7 @@ class ExprEmitter : private ExprFunctor<llvm::Value*> {
       : module_(module), func_(func), ir_(ir), values_(ir, module.target()) {}
 
   ValueBuilder& values() { return values_; }
-  IndexFacts& facts() { return facts_; }
+  Analyzer& facts() { return facts_; }
   void BindVar(const VarNode* var, llvm::Value* value) { vars_[var] = value; }
   void BindBuffer(const BufferNode* buffer, BufferPlace place) { buffers_[buffer] = place; }
   void SetTeam(TeamValues team) { team_ = team; }
@@ -109,7 +109,7 @@ class ExprEmitter : private ExprFunctor<llvm::Value*> {
   const PrimFunc& func_;
   llvm::IRBuilder<>& ir_;
   ValueBuilder values_;
-  IndexFacts facts_;
+  Analyzer facts_;  // of variables of index
   TeamValues team_;
   std::unordered_map<const VarNode*, llvm::Value*> vars_;
   std::unordered_map<const BufferNode*, BufferPlace> buffers_;

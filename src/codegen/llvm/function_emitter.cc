@@ -27,6 +27,7 @@
 #include <bit>
 
 #include "codegen/array_size.h"
+#include "loop/facts.h"
 #include "support/check.h"
 
 namespace tenon::codegen {
@@ -54,14 +55,13 @@ void FunctionEmitter::Emit() {
 }
 
 void FunctionEmitter::BindParams() {
+  Learn(func_, &exprs_.facts());
   auto arg = f_->arg_begin();
   for (const Buffer& b : func_.buffers) {
     exprs_.BindBuffer(b.get(), {&*arg++, std::max(b->align, b->dtype.Element().Bytes())});
   }
   for (size_t i = 0; i < func_.dims.size(); ++i) {
     exprs_.BindVar(func_.dims[i].get(), &*arg++);
-    const DimRange range = func_.dim_range(i);
-    exprs_.facts().Set(func_.dims[i].get(), {range.lo >= 0, range.lo == 0 ? range.step : 1});
   }
   for (const Var& v : func_.scalars) exprs_.BindVar(v.get(), &*arg++);
   if (!module_.TakesTeam(func_)) return;
@@ -121,8 +121,7 @@ void FunctionEmitter::EmitFor(const For& s) {
   if (count && *count <= 0) return;
   Value* min = exprs_.Emit(s.min);
   Value* end = ir_.CreateNSWAdd(min, exprs_.Emit(s.extent));
-  const IndexFact first = exprs_.facts().Of(s.min);
-  exprs_.facts().Set(s.var.get(), {first.nonnegative, count && *count == 1 ? first.multiple : 1});
+  Learn(s, &exprs_.facts());
 
   llvm::BasicBlock* body = NewBlock("loop");
   llvm::BasicBlock* exit = NewBlock("done");
@@ -180,7 +179,7 @@ void FunctionEmitter::EmitWhile(const While& s) {
 void FunctionEmitter::EmitLet(const Let& s) {
   Value* v = exprs_.Emit(s.value);
   exprs_.BindVar(s.var.get(), v);
-  if (s.var->dtype.IsIndex()) exprs_.facts().Set(s.var.get(), exprs_.facts().Of(s.value));
+  if (s.var->dtype.IsIndex()) LearnValue(s.var, s.value, &exprs_.facts());
   EmitStmt(s.body);
 }
 
@@ -190,7 +189,7 @@ void FunctionEmitter::EmitBlock(const Block& s) {
   if (s.init || s.where || s.async) return Unsupported("block " + s.name + " in code generation");
   for (const IterVar& v : s.iters) {
     exprs_.BindVar(v->var.get(), exprs_.Emit(v->binding));
-    exprs_.facts().Set(v->var.get(), exprs_.facts().Of(v->binding));
+    LearnValue(v->var, v->binding, &exprs_.facts());
   }
   const FpMode outer = fp_;
   fp_ = s.fp;

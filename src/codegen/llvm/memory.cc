@@ -15,6 +15,7 @@
 
 #include <numeric>
 
+#include "arith/modular.h"
 #include "codegen/llvm/expr_emitter.h"
 #include "support/check.h"
 
@@ -82,10 +83,10 @@ ExprEmitter::Affine ExprEmitter::AsAffine(const Expr& index) {
   if (const auto* ramp = As<Ramp>(index)) {
     auto stride = AsInt(ramp->stride);
     if (!stride) return {};
-    return {Emit(ramp->base), *stride, facts_.Of(ramp->base).multiple};
+    return {Emit(ramp->base), *stride, MultipleOf(facts_.Modular(ramp->base))};
   }
   if (const auto* b = As<Broadcast>(index)) {
-    return {Emit(b->value), 0, facts_.Of(b->value).multiple};
+    return {Emit(b->value), 0, MultipleOf(facts_.Modular(b->value))};
   }
   if (const auto* b = As<Binary>(index)) return AsAffineBinary(*b);
   return {};
@@ -110,7 +111,7 @@ ExprEmitter::Access ExprEmitter::Locate(const Buffer& buffer, const std::vector<
   if (indices.empty()) return {Access::Shape::kScalar, place->base, CommonAlign(place->align, 0)};
   const Expr& index = indices[0];
   if (index->dtype.IsScalar()) {
-    const int64_t offset = facts_.Of(index).multiple * bytes;
+    const int64_t offset = MultipleOf(facts_.Modular(index)) * bytes;
     return {Access::Shape::kScalar, address(Emit(index)), CommonAlign(place->align, offset)};
   }
   const int32_t lanes = index->dtype.lanes;

@@ -9,6 +9,11 @@
 
 namespace tenon::runtime {
 
+/// Looks up functions of a library that was opened: `symbols` has their names, each ended by a zero
+/// and the last by two, `functions` is where pointers to them go, one behind the other. The first
+/// name that the library does not have; null where it has all.
+const char* BindSymbols(void* handle, const char* symbols, void* functions);
+
 /// What a search found, asked for by any number of threads.
 class Search {
  public:

@@ -15,8 +15,8 @@
 // there.
 #pragma once
 
+#include "dependence/body.h"
 #include "loop/reducer.h"
-#include "schedule/analysis/body.h"
 
 namespace tenon::primitive {
 

@@ -3,7 +3,8 @@
 
 #include <vector>
 
-#include "schedule/analysis/region.h"
+#include "dependence/region.h"
+#include "schedule/analysis/state.h"
 
 namespace tenon::primitive {
 

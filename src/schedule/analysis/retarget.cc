@@ -53,26 +53,4 @@ std::optional<Diagnostic> PassedToCall(const Body& body, const Buffer& buffer) {
                  ", which knows its strides");
 }
 
-std::optional<Diagnostic> UsedInNoBlock(const Body& body, const Buffer& buffer) {
-  const PrimFunc& func = *body.func();
-  const auto inputs = static_cast<ptrdiff_t>(func.buffers.size()) - func.num_outputs;
-  const auto end = func.buffers.begin() + inputs;
-  if (std::find(func.buffers.begin(), end, buffer) != end) return std::nullopt;
-  for (const Place& stray : body.strays()) {
-    if (!UsesBuffer(stray.stmt, buffer.get())) continue;
-    return Because("a statement in no block uses buffer " + buffer->name);
-  }
-  return std::nullopt;
-}
-
-bool IsAllocatedUnder(const Place& place, const Buffer& buffer, const Node* stmt) {
-  bool under = false;
-  for (const Stmt& s : place.path) {
-    const auto* alloc = As<Alloc>(s);
-    if (under && alloc != nullptr && alloc->buffer == buffer) return true;
-    under |= s.get() == stmt;
-  }
-  return false;
-}
-
 }  // namespace tenon::primitive

@@ -3,7 +3,7 @@
 
 #include <functional>
 
-#include "schedule/analysis/body.h"
+#include "schedule/analysis/state.h"
 
 namespace tenon::primitive {
 
@@ -24,12 +24,5 @@ std::optional<Diagnostic> NotRetargetable(const Body& body, const Buffer& buffer
 
 /// Why the buffer cannot be stored otherwise: a call is told its strides.
 std::optional<Diagnostic> PassedToCall(const Body& body, const Buffer& buffer);
-/// Why not everybody who uses the buffer is known: a statement outside any block does. Not of
-/// inputs, which nobody writes.
-std::optional<Diagnostic> UsedInNoBlock(const Body& body, const Buffer& buffer);
-
-/// True when each run of the statement around `place` makes the buffer anew: it is allocated under
-/// `stmt`.
-bool IsAllocatedUnder(const Place& place, const Buffer& buffer, const Node* stmt);
 
 }  // namespace tenon::primitive

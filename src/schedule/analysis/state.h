@@ -6,9 +6,12 @@
 #include <utility>
 #include <vector>
 
-#include "schedule/analysis/body.h"
+#include "dependence/body.h"
 
 namespace tenon::primitive {
+
+using Place = Body::Place;
+using Access = Body::Access;
 
 struct State {
   Module* module;  // changed by Outline and Tensorize only
@@ -25,5 +28,9 @@ struct State {
 
 using Result = Expected<Names>;
 using Ints = std::vector<int64_t>;
+
+/// Simplifies trip counts, bindings and guards under `stmt`, given what the analyzer knows about
+/// its surroundings. Guards that always hold vanish.
+Stmt Tidy(const Stmt& stmt, Analyzer* analyzer);
 
 }  // namespace tenon::primitive

@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "ir/visit.h"
-#include "schedule/analysis/dependence.h"
+#include "schedule/analysis/conflicts.h"
 #include "schedule/primitive/primitives.h"
 
 namespace tenon::primitive {

@@ -25,7 +25,7 @@
 #include "schedule/primitive/copies.h"
 
 #include "ir/visit.h"
-#include "schedule/analysis/dependence.h"
+#include "schedule/analysis/conflicts.h"
 #include "schedule/primitive/primitives.h"
 
 namespace tenon::primitive {

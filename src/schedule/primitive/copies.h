@@ -1,7 +1,7 @@
 // Copies of statements under new names.
 #pragma once
 
-#include "schedule/analysis/body.h"
+#include "dependence/body.h"
 
 namespace tenon::primitive {
 

@@ -26,7 +26,7 @@
 #include "ir/visit.h"
 #include "loop/promises.h"
 #include "loop/threads.h"
-#include "schedule/analysis/dependence.h"
+#include "schedule/analysis/conflicts.h"
 #include "schedule/primitive/primitives.h"
 #include "support/strings.h"
 

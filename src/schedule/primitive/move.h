@@ -3,7 +3,7 @@
 
 #include <optional>
 
-#include "schedule/analysis/dependence.h"
+#include "schedule/analysis/conflicts.h"
 
 namespace tenon::primitive {
 

@@ -32,7 +32,7 @@
 
 #include "ir/visit.h"
 #include "loop/outer_values.h"
-#include "schedule/analysis/dependence.h"
+#include "schedule/analysis/conflicts.h"
 #include "schedule/analysis/nest.h"
 #include "schedule/primitive/move.h"
 #include "schedule/primitive/primitives.h"

@@ -2,11 +2,9 @@
 #include <algorithm>
 #include <map>
 
-#include "arith/analyzer.h"
 #include "ir/visit.h"
 #include "loop/threads.h"
-#include "schedule/analysis/dependence.h"
-#include "schedule/analysis/retarget.h"
+#include "schedule/analysis/conflicts.h"
 
 namespace tenon::primitive {
 
@@ -124,20 +122,6 @@ std::optional<Diagnostic> ConflictOfScopes(const Body& body, const Place& place,
     }
   }
   return std::nullopt;
-}
-
-bool HasPrivately(const Place& place, const Buffer& buffer, const Node* stmt) {
-  std::vector<const For*> loops = place.Loops();
-  return std::any_of(loops.begin(), loops.end(), [&](const For* loop) {
-    const Names own = loop->attrs.Get<Names>(kPrivateAttr, {});
-    if (std::find(own.begin(), own.end(), buffer->name) == own.end()) return false;
-    bool around = false;
-    PreOrder(loop->body, [&](const NodeRef& n) {
-      around |= n.get() == stmt;
-      return IsA<StmtNode>(n) && !around;
-    });
-    return !around && loop != stmt;
-  });
 }
 
 Stmt WithPrivate(const For& loop, Names own) {

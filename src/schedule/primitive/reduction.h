@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
+#include "dependence/body.h"
 #include "ir/visit.h"
-#include "schedule/analysis/body.h"
 
 namespace tenon::primitive {
 

@@ -37,7 +37,7 @@
 #include "ir/print.h"
 #include "ir/visit.h"
 #include "schedule/analysis/combiner.h"
-#include "schedule/analysis/dependence.h"
+#include "schedule/analysis/conflicts.h"
 #include "schedule/analysis/nest.h"
 #include "schedule/analysis/retarget.h"
 #include "schedule/primitive/move.h"

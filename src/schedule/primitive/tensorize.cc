@@ -19,12 +19,13 @@
 
 #include <algorithm>
 
+#include "dependence/strides.h"
 #include "intrin/tile_intrinsic.h"
 #include "ir/print.h"
 #include "ir/visit.h"
 #include "loop/threads.h"
 #include "loop/warpgroup.h"
-#include "schedule/analysis/dependence.h"
+#include "schedule/analysis/conflicts.h"
 #include "schedule/primitive/blockize.h"
 #include "schedule/primitive/primitives.h"
 #include "support/strings.h"
@@ -236,18 +237,6 @@ bool HasGuards(const Stmt& stmt) {
     return IsA<StmtNode>(n) && !found;
   });
   return found;
-}
-
-// Elements between neighbours in each dimension.
-std::vector<Expr> StridesOf(const BufferNode& b) {
-  if (!b.strides.empty()) return b.strides;
-  std::vector<Expr> out(b.shape.size());
-  Expr dense = IndexConst(1);
-  for (size_t d = out.size(); d-- > 0;) {
-    out[d] = dense;
-    dense = Simplify(dense * b.shape[d]);
-  }
-  return out;
 }
 
 // Compares one nest with one intrinsic. Neither is changed; what they must agree on is checked

@@ -15,6 +15,7 @@
 #include "artifact/temporary_library.h"
 #include "codegen/codegen.h"
 #include "codegen/opencl/emit.h"
+#include "support/atomic_file.h"
 #include "support/file.h"
 #include "support/guarded_buffer.h"
 #include "support/opencl_code.h"

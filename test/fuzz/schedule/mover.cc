@@ -9,7 +9,6 @@
 namespace tenon::fuzz {
 
 using primitive::Args;
-using primitive::Names;
 using primitive::Place;
 
 Mover::Mover(Schedule* schedule, Random& random, const MoveOptions& options, Counts* counts)
@@ -73,7 +72,7 @@ std::string Mover::Axis() {
 
 void Mover::BindLoopOf(const std::string& block) {
   // What earlier steps of the move have made is looked up anew.
-  const primitive::Body now(schedule_->func());
+  const Body now(schedule_->func());
   const Place* place = now.FindBlock(block);
   if (place == nullptr || place->Loops().empty()) return;
   Names own;
@@ -87,7 +86,7 @@ void Mover::BindLoopOf(const std::string& block) {
 }
 
 std::string Mover::WrittenBy(const std::string& block) {
-  const primitive::Body now(schedule_->func());
+  const Body now(schedule_->func());
   const Place* place = now.FindBlock(block);
   if (place == nullptr || place->block()->writes.empty()) return "";
   return place->block()->writes[0]->buffer->name;

@@ -5,8 +5,8 @@
 #include <utility>
 #include <vector>
 
+#include "dependence/body.h"
 #include "fuzz/schedule/moves.h"
-#include "schedule/analysis/body.h"
 #include "schedule/run.h"
 
 namespace tenon::fuzz {
@@ -76,7 +76,7 @@ class Mover {
   Random& random_;
   MoveOptions options_;
   Counts* counts_;
-  primitive::Body body_;
+  Body body_;
   std::vector<std::string> loops_, blocks_, buffers_;
   TraceStep last_refused_;
 };

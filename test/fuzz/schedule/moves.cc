@@ -12,7 +12,6 @@
 namespace tenon::fuzz {
 
 using primitive::Args;
-using primitive::Names;
 
 namespace {
 

@@ -7,8 +7,8 @@
 
 #include "arith/analyzer.h"
 #include "driver/functions.h"
+#include "support/atomic_file.h"
 #include "support/check.h"
-#include "support/file.h"
 
 namespace tenon::fuzz {
 

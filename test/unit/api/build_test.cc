@@ -3,6 +3,7 @@
 
 #include <cstdio>
 #include <filesystem>
+#include <fstream>
 #include <vector>
 
 #include "tenon/compiler.hpp"
@@ -62,6 +63,35 @@ TEST(Build, AnExportedLibraryIsLoaded) {
   EXPECT_EQ(module.Inputs()[1].dims[0], "n");
   EXPECT_EQ(module.Outputs()[0].name, "C");
   std::filesystem::remove(path);
+}
+
+bool IsMapped(const std::string& path) {
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);) {
+    if (line.find(path) != std::string::npos) return true;
+  }
+  return false;
+}
+
+// Its code is gone, and what frees its results is not.
+TEST(Build, ResultsOutliveTheirLibrary) {
+  VectorAdd v;
+  const tenon::Schedule s = tenon::CreateSchedule({v.c});
+  for (const char* target : {"llvm", "c"}) {
+    const std::string path = testing::TempDir() + "tenon_going_" + target + ".so";
+    tenon::Build(s, {v.a, v.b, v.c}, tenon::Target(target), "add").ExportLibrary(path);
+    tenon::Tensor a = tenon::Tensor::Empty({2}, tenon::DataType::kFloat32), sum;
+    a.data_as<float>()[0] = a.data_as<float>()[1] = 1;
+    {
+      tenon::Function add = tenon::Module::LoadFromFile(path).GetFunction("add");
+      sum = add(a, a);
+      EXPECT_TRUE(IsMapped(path)) << target;
+    }
+    EXPECT_FALSE(IsMapped(path)) << target;
+    EXPECT_EQ(sum.data_as<float>()[1], 2) << target;
+    sum = tenon::Tensor();
+    std::filesystem::remove(path);
+  }
 }
 
 TEST(Build, ArgumentsAreChecked) {

@@ -8,9 +8,11 @@
 #include <thread>
 #include <vector>
 
+#include "artifact/checksum.h"
 #include "artifact/library_writer.h"
 #include "artifact/link.h"
 #include "artifact/temporary_library.h"
+#include "support/atomic_file.h"
 #include "support/file.h"
 #include "tenon/tenon.hpp"
 #include "testing.h"
@@ -33,7 +35,7 @@ class LibraryTest : public FolderTest {
       WritableRange tail = Take(writer.Map(weights_bytes - edge, edge));
       for (uint64_t i = 0; i < edge; ++i) tail.bytes()[i] = Weight(weights_bytes - edge + i);
     }
-    EXPECT_TRUE(writer.Commit());
+    EXPECT_TRUE(CommitTogether(Take(std::move(writer).Finish())));
     return path;
   }
   static std::byte Weight(uint64_t i) { return static_cast<std::byte>((7 * i + 3) & 0xff); }
@@ -114,6 +116,40 @@ TEST_F(LibraryTest, NeedsLibcAloneAndShowsExportsAlone) {
   dlclose(handle);
 }
 
+// Headers, tables and code are compared with their checksum before anything of it runs; weights are
+// not read for that, and what was stripped has no checksums.
+TEST_F(LibraryTest, DamagedCodeIsNotLoaded) {
+  constexpr uint64_t kWeights = 10000;
+  for (uint64_t weights : {uint64_t{0}, kWeights}) {
+    LibraryWriter writer = Take(LibraryWriter::Create(Request(weights), Path("model.so")));
+    ASSERT_TRUE(CommitTogether(Take(std::move(writer).Finish())));
+    const std::string whole = ReadFile(Path("model.so")).value();
+    const size_t end = whole.size() - sizeof(Checksums);
+    EXPECT_EQ(end % 8, 0u);
+    const auto load = [&](const std::string& content) -> std::string {
+      EXPECT_TRUE(WriteFile(Path("model.so"), content));
+      tn_module_t* module = nullptr;
+      if (tn_module_load(Path("model.so").c_str(), &module) != 0) return tn_last_error(nullptr);
+      tn_module_unload(module);
+      return "";
+    };
+    EXPECT_EQ(load(whole), "");
+    // In a page that runs or is read; the ELF header itself has errors of its own.
+    for (size_t at : {size_t{64}, size_t{0x2345}, end - weights - 9}) {
+      std::string damaged = whole;
+      damaged[at] = static_cast<char>(damaged[at] ^ 4);
+      EXPECT_EQ(load(damaged), "cannot load '" + Path("model.so") + "': the file is damaged") << at;
+    }
+    if (weights > 0) {
+      std::string other = whole;
+      other[end - 1] = static_cast<char>(other[end - 1] ^ 4);
+      EXPECT_EQ(load(other), "");
+    }
+    EXPECT_EQ(load(whole.substr(0, end)), "");
+    EXPECT_EQ(load(whole + std::string(8, '\0')), "");
+  }
+}
+
 TEST_F(LibraryTest, ManyLibrariesInOneProcess) {
   // With static thread-local storage the hundredth or so would not load.
   std::vector<Function> teams;
@@ -164,7 +200,7 @@ TEST_F(LibraryTest, NothingIsLeftWithoutCommit) {
 
 TEST_F(LibraryTest, UnwrittenWeightsAreZero) {
   LibraryWriter writer = Take(LibraryWriter::Create(Request(10000), Path("model.so")));
-  ASSERT_TRUE(writer.Commit());
+  ASSERT_TRUE(CommitTogether(Take(std::move(writer).Finish())));
   Function weight = Module::LoadFromFile(Path("model.so")).GetFunction("weight");
   for (int64_t i : {0, 9999}) EXPECT_EQ(weight(i).AsInt(), 0);
 }

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include "artifact/checksum.h"
 #include "artifact/library_writer.h"
 #include "tenon/tenon.hpp"
 #include "testing.h"
@@ -20,7 +21,7 @@ class ParamsTest : public FolderTest {
     LibraryWriter writer = Take(LibraryWriter::Create(request, Path("model.so"), table_));
     ASSERT_TRUE(writer.Write(0, std::vector<std::byte>(1000, std::byte{1})));
     ASSERT_TRUE(writer.Write(4096, std::vector<std::byte>(kBytes - 4096, std::byte{2})));
-    ASSERT_TRUE(writer.Commit());
+    ASSERT_TRUE(CommitTogether(Take(std::move(writer).Finish())));
   }
   std::string Load() {
     tn_module_t* module = nullptr;
@@ -80,7 +81,7 @@ TEST_F(ParamsTest, FilesThatDoNotBelong) {
   changed[17]++;
   Rewrite(changed);
   EXPECT_EQ(Load(), Fault("it belongs to another library"));
-  Rewrite(whole.substr(0, whole.size() - 1));
+  Rewrite(whole.substr(0, whole.size() - sizeof(Checksums) - 1));
   EXPECT_EQ(Load(), Fault("the file is truncated"));
   Rewrite(whole);
   EXPECT_EQ(Load(), "loaded");

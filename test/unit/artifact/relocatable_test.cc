@@ -21,7 +21,7 @@ class RelocatableTest : public FolderTest {
     LibraryWriter writer = Take(LibraryWriter::Create(request, Path(name)));
     const float weights[] = {weight, weight, weight, weight};
     ASSERT_TRUE(writer.Write(0, std::as_bytes(std::span(weights))));
-    ASSERT_TRUE(writer.Commit());
+    ASSERT_TRUE(CommitTogether(Take(std::move(writer).Finish())));
   }
 };
 

@@ -12,6 +12,7 @@
 #include "codegen/codegen.h"
 #include "loop/func.h"
 #include "loop/pass/math/expand_math.h"
+#include "support/atomic_file.h"
 #include "support/check.h"
 #include "support/file.h"
 #include "target/target.h"

@@ -7,6 +7,7 @@
 #include "codegen/cuda/emit.h"
 #include "codegen/cuda/nvrtc.h"
 #include "loop/parse.h"
+#include "support/has.h"
 
 namespace tenon::test {
 
@@ -41,10 +42,6 @@ inline std::string PtxOf(const std::string& text, const std::string& arch = "sm_
       codegen::CompileCuda(SourceOf(text, arch), "kernel.cu", arch, codegen::CudaFormat::kPtx);
   EXPECT_TRUE(ptx) << (ptx ? "" : ToString(ptx.errors()));
   return ptx ? *ptx : "";
-}
-
-inline bool Has(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
 }
 
 /// Skips the test on machines where nothing compiles CUDA code.

@@ -10,6 +10,7 @@
 #include "interp/arguments.h"
 #include "interp/interp.h"
 #include "loop/parse.h"
+#include "support/has.h"
 #include "support/opencl_code.h"
 
 namespace tenon::test {
@@ -29,10 +30,6 @@ inline std::string SourceOf(const std::string& text) {
 inline std::string ErrorOf(const std::string& text) {
   auto source = codegen::EmitOpenCl(Parsed(text), OpenClTarget(), {});
   return source ? "" : ToString(source.errors());
-}
-
-inline bool Has(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
 }
 
 /// Skips the test on machines without OpenCL.

@@ -15,7 +15,7 @@
 #include "codegen/codegen.h"
 #include "loop/func.h"
 #include "loop/pass/math/expand_math.h"
-#include "support/file.h"
+#include "support/atomic_file.h"
 #include "support/remote.h"
 #include "support/strings.h"
 #include "target/target.h"

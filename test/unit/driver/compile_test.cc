@@ -10,6 +10,7 @@
 #include "driver/pipeline.h"
 #include "graph/pass/pass.h"
 #include "loop/parse.h"
+#include "support/atomic_file.h"
 #include "support/file.h"
 #include "support/json.h"
 #include "tenon/c_api.h"

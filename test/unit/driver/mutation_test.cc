@@ -7,7 +7,7 @@
 
 #include "driver/compile.h"
 #include "fuzz/mutate.h"
-#include "support/file.h"
+#include "support/atomic_file.h"
 #include "unit/driver/folder.h"
 #include "unit/onnx/small_models.h"
 

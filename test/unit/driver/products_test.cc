@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "driver/compile.h"
+#include "support/atomic_file.h"
 #include "support/file.h"
 #include "unit/driver/folder.h"
 #include "unit/onnx/model_builder.h"

@@ -9,7 +9,7 @@
 #include "driver/compile.h"
 #include "fuzz/mutate.h"
 #include "program.h"
-#include "support/file.h"
+#include "support/atomic_file.h"
 #include "unit/driver/folder.h"
 #include "unit/driver/random_graph.h"
 

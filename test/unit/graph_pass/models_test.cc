@@ -24,7 +24,7 @@ struct Network {
 void PrintTo(const Network& n, std::ostream* out) { *out << n.name; }
 
 Expected<Graph> Import(const std::string& name) {
-  const fs::path folder = fs::path(testing::TempDir()) / ("tenon_raise_" + name);
+  const fs::path folder = fs::path(::testing::TempDir()) / ("tenon_raise_" + name);
   fs::create_directories(folder);
   const fs::path models = TENON_MODELS, graph = folder / (name + ".onnx");
   fs::copy_file(models / (name + ".onnx"), graph, fs::copy_options::overwrite_existing);
@@ -38,7 +38,7 @@ Expected<Graph> Import(const std::string& name) {
   return g;
 }
 
-class RaisedNetwork : public testing::TestWithParam<Network> {};
+class RaisedNetwork : public ::testing::TestWithParam<Network> {};
 
 TEST_P(RaisedNetwork, EveryLayerIsFound) {
   Expected<Graph> g = Import(GetParam().name);
@@ -60,8 +60,9 @@ TEST_P(RaisedNetwork, EveryLayerIsFound) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Networks, RaisedNetwork,
-                         testing::Values(Network{"bert-tiny", 2, 1}, Network{"bert-base", 12, 1},
-                                         Network{"bert-large", 24, 1}, Network{"vit_b_16", 12, 1}),
+                         ::testing::Values(Network{"bert-tiny", 2, 1}, Network{"bert-base", 12, 1},
+                                           Network{"bert-large", 24, 1},
+                                           Network{"vit_b_16", 12, 1}),
                          [](const auto& info) {
                            std::string name = info.param.name;
                            std::replace(name.begin(), name.end(), '-', '_');

@@ -8,12 +8,9 @@
 
 #include "interp/interp.h"
 #include "loop/parse.h"
+#include "support/has.h"
 
 namespace tenon::test {
-
-inline bool Has(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
 
 /// What `threads` threads in one block do, between the functions that they call and the end.
 /// A holds 0, 1, … 15. Returns the 8 elements of C after all orders of the threads, or the report.

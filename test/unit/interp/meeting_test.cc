@@ -3,10 +3,13 @@
 #include <gtest/gtest.h>
 
 #include "interp/interp.h"
+#include "support/has.h"
 #include "unit/interp/support.h"
 
 namespace tenon {
 namespace {
+
+using test::Has;
 
 std::string Kernel(const std::string& attrs, const std::string& body) {
   return "func @f(A: f32[8], out C: f32[8]) target \"cuda\" {bound: 1" + attrs + "} {\n" + body +
@@ -24,10 +27,6 @@ std::string ReportOf(const std::string& text) {
     if (args[1].Get(i) != static_cast<double>(7 - i)) return "C is another";
   }
   return "";
-}
-
-bool Has(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
 }
 
 constexpr char kCooperative[] = ", cooperative: true";

@@ -277,6 +277,33 @@ TEST_F(Checks, StridesAlignmentOverlap) {
             Says("ValueError: Parameter `c` expects memory of its own but it overlaps `a`", true));
 }
 
+TEST_F(Checks, NullPointers) {
+  tn_ffi_any nothing = a.Arg();
+  for (int32_t type : {TN_FFI_DL_TENSOR_PTR, TN_FFI_TENSOR}) {
+    nothing.type_index = type;
+    nothing.u.v_ptr = nullptr;
+    EXPECT_EQ(Message({nothing, b.Arg()}),
+              Says("ValueError: Parameter `a` expects a tensor but got a null pointer"));
+  }
+  b.view.shape = nullptr;
+  EXPECT_EQ(Message({a.Arg(), b.Arg()}),
+            Says("ValueError: Parameter `b` expects a shape but got a null pointer"));
+  b.view.shape = b.shape.data();
+  b.view.data = nullptr;
+  b.view.byte_offset = 16;
+  EXPECT_EQ(Message({a.Arg(), b.Arg()}),
+            Says("ValueError: Parameter `b` expects memory but got a null pointer"));
+  b.view.data = b.data.data();
+  b.view.byte_offset = 0;
+  c.view.data = nullptr;
+  EXPECT_EQ(Message({a.Arg(), b.Arg(), c.Arg()}),
+            Says("ValueError: Parameter `c` expects memory but got a null pointer", true));
+  // Of a tensor without elements nothing is read.
+  TestTensor none({0, 4}), none2({0, 4}), out({0});
+  none.view.data = none2.view.data = out.view.data = nullptr;
+  EXPECT_EQ(Message({none.Arg(), none2.Arg(), out.Arg()}), "");
+}
+
 TEST_F(Checks, EmptyTensors) {
   TestTensor none({0, 4}), none2({0, 4}), out({0});
   int64_t odd[] = {9, 9};
@@ -289,6 +316,61 @@ TEST_F(Checks, Metadata) {
   std::vector<tn_ffi_any> none;
   ASSERT_TRUE(core.Call("__tvm_ffi__metadata_add", none));
   EXPECT_EQ(core.result.type_index, TN_FFI_RAW_STR);
+}
+
+// Inputs that lie as they say: rows apart by what comes, elements by a number.
+TEST(StridedInputs, AreReadWhereTheyLie) {
+  const Module module = RunPasses(Parse(R"(
+func @twice<m, n, row>(a: f32[m, n] strides (row, 2), out c: f32[m, n]) {exported: true} {
+  for i in 0..m, j in 0..n {
+    block c(vi: spatial = i, vj: spatial = j) {
+      reads a[vi, vj]; writes c[vi, vj]
+      c[vi, vj] = a[vi, vj] * 2f32
+    }
+  }
+}
+)"),
+                                  kHostPasses);
+  Core core{module, 1};
+  auto message = [&](std::vector<tn_ffi_any> args) {
+    const Status ran = core.Call("__tvm_ffi_twice", args);
+    const std::string text = ran ? "" : ran.errors()[0].message;
+    return text.substr(0, text.find('\n'));
+  };
+  for (int64_t rows : {0, 1, 2, 7}) {
+    for (int64_t columns : {0, 1, 3, 5}) {
+      for (int64_t row : {int64_t{0}, 2 * columns, 2 * columns + 3}) {
+        TestTensor memory({rows * row + 2 * columns + 1}, 1), out({rows, columns});
+        int64_t shape[] = {rows, columns}, strides[] = {row, 2};
+        memory.view.ndim = 2;
+        memory.view.shape = shape;
+        memory.view.strides = strides;
+        ASSERT_EQ(message({memory.Arg(), out.Arg()}), "") << rows << " " << columns << " " << row;
+        for (int64_t i = 0; i < rows * columns; ++i) {
+          const int64_t at = i / columns * row + i % columns * 2;
+          ASSERT_EQ(out.data[static_cast<size_t>(i)], 2 * memory.data[static_cast<size_t>(at)]);
+        }
+      }
+    }
+  }
+  TestTensor compact({3, 4}), column({3, 1}), out({3, 4}), thin({3, 1});
+  EXPECT_EQ(message({compact.Arg(), out.Arg()}),
+            "ValueError: Parameter `a` expects strides[1]=2 but got strides[1]=1");
+  EXPECT_EQ(message({column.Arg(), thin.Arg()}), "");
+  EXPECT_EQ(thin.data, (std::vector<float>{0, 2, 4}));
+  TestTensor memory({40});
+  int64_t shape[] = {3, 4}, back[] = {-8, 2}, apart[] = {10, 2};
+  memory.view.ndim = 2;
+  memory.view.shape = shape;
+  memory.view.strides = back;
+  EXPECT_EQ(message({memory.Arg(), out.Arg()}),
+            "ValueError: Parameter `a` expects strides[0] at least 0 but got strides[0]=-8");
+  memory.view.strides = apart;
+  out.view.data = &memory.data[26];  // its last element's
+  EXPECT_EQ(message({memory.Arg(), out.Arg()}),
+            "ValueError: Parameter `c` expects memory of its own but it overlaps `a`");
+  out.view.data = &memory.data[27];
+  EXPECT_EQ(message({memory.Arg(), out.Arg()}), "");
 }
 
 // So many arguments that they are sorted, of 0 to 3 elements each, anywhere in one memory; inputs

@@ -2,11 +2,15 @@
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 
+#include "support/atomic_file.h"
+#include "support/leftovers.h"
 #include "support/thread_pool.h"
 
 namespace tenon {
@@ -149,6 +153,100 @@ TEST_F(FileTest, MoreTemporaryFilesThanAreRemembered) {
   }
   files.clear();
   EXPECT_EQ(Entries(), 0u);
+}
+
+// Two files of an output, of which each is replaced, up to some point, by a process that dies
+// there.
+class Killed : public FileTest {
+ protected:
+  void SetUp() override {
+    FileTest::SetUp();
+    ASSERT_TRUE(WriteFile(Path("a"), "old") && WriteFile(Path("b"), "old"));
+  }
+  template <class F>
+  void Until(F&& died) {
+    const pid_t child = fork();
+    if (child == 0) {
+      auto a = AtomicFile::Create(Path("a")), b = AtomicFile::Create(Path("b"));
+      const bool good = a && b && a->Append("new") && b->Append("new");
+      if (good) died(&*a, &*b);
+      _exit(good ? 0 : 1);
+    }
+    int status = -1;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    ASSERT_EQ(status, 0);
+  }
+  std::vector<Rename> Both(const AtomicFile& a, const AtomicFile& b) const {
+    return {{a.temporary_path(), Path("a")}, {b.temporary_path(), Path("b")}};
+  }
+  // What they hold once somebody has written another file into the folder.
+  std::string Contents() {
+    EXPECT_TRUE(WriteFile(Path("other"), ""));
+    return *ReadFile(Path("a")) + " " + *ReadFile(Path("b"));
+  }
+};
+
+TEST_F(Killed, FilesAreReplacedTogether) {
+  auto a = AtomicFile::Create(Path("a")), b = AtomicFile::Create(Path("b"));
+  ASSERT_TRUE(a && b && a->Append("new") && b->Append("new"));
+  std::vector<AtomicFile> files;
+  files.push_back(std::move(*a));
+  files.push_back(std::move(*b));
+  ASSERT_TRUE(CommitTogether(std::move(files)));
+  EXPECT_EQ(Entries(), 2u);
+  EXPECT_EQ(Contents(), "new new");
+}
+
+TEST_F(Killed, BeforeTheRecord) {
+  Until([](AtomicFile*, AtomicFile*) {});
+  EXPECT_EQ(Entries(), 4u);
+  EXPECT_EQ(Contents(), "old old");
+  EXPECT_TRUE(WriteFile(Path("a"), "") && WriteFile(Path("b"), ""));
+  EXPECT_EQ(Entries(), 3u);
+}
+
+TEST_F(Killed, BetweenTwoRenames) {
+  for (int renamed : {0, 1, 2}) {
+    Until([&](AtomicFile* a, AtomicFile* b) {
+      auto record = RenameRecord::Create(directory_, Both(*a, *b));
+      if (!record || (renamed > 0 && !a->Commit()) || (renamed > 1 && !b->Commit())) _exit(2);
+      _exit(0);
+    });
+    EXPECT_EQ(Contents(), "new new");
+    EXPECT_EQ(Entries(), 3u);
+    ASSERT_TRUE(WriteFile(Path("a"), "old") && WriteFile(Path("b"), "old"));
+  }
+}
+
+TEST_F(Killed, RecordsOfTheLivingAreTheirs) {
+  auto a = AtomicFile::Create(Path("a")), b = AtomicFile::Create(Path("b"));
+  ASSERT_TRUE(a && b);
+  auto record = RenameRecord::Create(directory_, Both(*a, *b));
+  ASSERT_TRUE(record);
+  EXPECT_EQ(Contents(), "old old");
+}
+
+TEST_F(Killed, RecordsThatAreNone) {
+  const auto record = [&](std::string text) {
+    std::replace(text.begin(), text.end(), ' ', '\0');
+    std::ofstream(Path(".tenon-commit-1-0")) << text;
+    EXPECT_EQ(Contents(), "old old") << text;
+    EXPECT_FALSE(fs::exists(Path(".tenon-commit-1-0"))) << text;
+  };
+  std::ofstream(Path("a.tmp-1-0")) << "new";
+  std::ofstream(Path("secret")) << "new";
+  const std::string head = "tenon-commit-1 ";
+  record("");
+  record(" end ");
+  record(head);
+  record(head + "a.tmp-1-0 a ");
+  record(head + "a.tmp-1-0 a en");
+  record(head + "secret a end ");
+  record(head + "a.tmp-1-0 b end ");
+  record(head + "./a.tmp-1-0 a end ");
+  record(head + "a.tmp-1-0 ./a end ");
+  record(head + "a.tmp-1-0 end ");
+  record(head + "b.tmp-1-0 b end ");  // which is not there
 }
 
 }  // namespace

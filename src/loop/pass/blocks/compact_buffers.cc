@@ -4,12 +4,12 @@
 
 #include <algorithm>
 
+#include "dependence/flow.h"
 #include "ir/print.h"
 #include "loop/padded_rows.h"
-#include "loop/pass/blocks/buffer_flow.h"
 #include "loop/pass/blocks/move_allocs.h"
 #include "loop/pass/blocks/private_memory.h"
-#include "loop/pass/rewrite.h"
+#include "loop/rewrite.h"
 #include "loop/threads.h"
 
 namespace tenon {
@@ -115,10 +115,10 @@ class Planner {
       Expr first, last;
       bool known = true;
       for (const Box& box : boxes) {
-        known &= box.first[d] && box.last[d];
+        known &= box[d].min && box[d].max;
         if (!known) break;
-        first = first ? Min(first, box.first[d]) : box.first[d];
-        last = last ? Max(last, box.last[d]) : box.last[d];
+        first = first ? Min(first, box[d].min) : box[d].min;
+        last = last ? Max(last, box[d].max) : box[d].max;
       }
       if (!known) continue;
       first = analyzer_.Simplify(first);

@@ -1,6 +1,6 @@
 #include "loop/pass/blocks/lower_blocks.h"
 
-#include "loop/pass/rewrite.h"
+#include "loop/rewrite.h"
 
 namespace tenon {
 
@@ -37,9 +37,7 @@ NodeRef ContractOne(const NodeRef& n) {
 // conditions of the blocks around, as long as it is inside.
 class BlockLowerer final : public ScopedRewriter {
  public:
-  BlockLowerer(const PrimFunc& func, bool has_fma) : has_fma_(has_fma) {
-    BindDims(func, &analyzer_);
-  }
+  BlockLowerer(const PrimFunc& func, bool has_fma) : has_fma_(has_fma) { Learn(func, &analyzer_); }
 
  private:
   Stmt VisitStmt(const Stmt& stmt) override {

@@ -2,8 +2,8 @@
 
 #include <utility>
 
-#include "loop/pass/blocks/buffer_uses.h"
-#include "loop/pass/rewrite.h"
+#include "dependence/strides.h"
+#include "loop/rewrite.h"
 
 namespace tenon {
 

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "loop/pass/rewrite.h"
+#include "loop/rewrite.h"
 #include "loop/threads.h"
 
 namespace tenon {

@@ -34,7 +34,7 @@
 
 #include "ir/visit.h"
 #include "loop/outer_values.h"
-#include "loop/pass/rewrite.h"
+#include "loop/rewrite.h"
 
 namespace tenon {
 

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "intrin/tile_intrinsic.h"
-#include "loop/pass/rewrite.h"
+#include "loop/rewrite.h"
 #include "loop/threads.h"
 #include "support/check.h"
 

@@ -29,7 +29,7 @@
 #include <map>
 
 #include "loop/pass/fragments/operand_layouts.h"
-#include "loop/pass/rewrite.h"
+#include "loop/rewrite.h"
 #include "loop/threads.h"
 
 namespace tenon {
@@ -48,7 +48,7 @@ class Distributor final : public ScopedRewriter {
  public:
   Distributor(const PrimFunc& func, const Fragments& fragments)
       : names_(func), fragments_(fragments) {
-    BindDims(func, &analyzer_);
+    Learn(func, &analyzer_);
   }
   std::vector<std::string> refused;
 

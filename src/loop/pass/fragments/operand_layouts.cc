@@ -25,8 +25,8 @@
 #include <unordered_set>
 
 #include "ir/print.h"
-#include "loop/pass/rewrite.h"
 #include "loop/pass/storage/storage.h"
+#include "loop/rewrite.h"
 #include "loop/threads.h"
 #include "loop/warpgroup.h"
 
@@ -49,7 +49,7 @@ class Finder final : public ScopedRewriter {
  public:
   Finder(const PrimFunc& func, const Module& module, OperandLayouts* out)
       : module_(module), out_(*out) {
-    BindDims(func, &analyzer_);
+    Learn(func, &analyzer_);
     Rewrite(func.body);
     if (!any_call_) return;
     while (InferMore(func.body)) {

@@ -57,6 +57,8 @@ Expr Product(const std::vector<Expr>& factors, size_t first) {
   return product;
 }
 
+Expr IsEmpty(const BufferNode& b) { return Eq(Product(b.shape, 0), IndexConst(0)); }
+
 // What a caller sees of a number: sizes are 64-bit integers.
 DType Passed(DType type) { return type.IsIndex() ? DType::Int(64) : type; }
 
@@ -208,7 +210,8 @@ void ArgumentChecker::CheckNumber(const Var& var, const Argument& argument, size
 bool ArgumentChecker::IsAlike(size_t i) const {
   constexpr size_t kFewBuffers = 16;
   const std::vector<Expr>& shape = func_.buffers[i]->shape;
-  return !name_ && func_.buffers.size() > kFewBuffers && !func_.attrs.Has(kDeviceTypeAttr) &&
+  return !name_ && func_.buffers[i]->strides.empty() && func_.buffers.size() > kFewBuffers &&
+         !func_.attrs.Has(kDeviceTypeAttr) &&
          std::all_of(shape.begin(), shape.end(),
                      [](const Expr& d) { return AsInt(d).has_value(); });
 }
@@ -229,20 +232,42 @@ void ArgumentChecker::CheckByCall(size_t i, size_t position, StmtList* list) {
     const Var value = VarNode::Make("value", DType::Handle());
     const Var name = VarNode::Make("name", DType::Handle());
     const Var slot = VarNode::Make("slot", DType::Handle());
+    const Var fact = VarNode::Make("fact", DType::Handle());
     ArgumentChecker checker(one, signature_, value, slot, &fields_ == &kFields32 ? 32 : 64);
     checker.name_ = name;
+    if (facts_) checker.facts_ = fact;
     StmtList body;
     checker.CheckBuffer(0, 0, &body);
     body.Add(Return::Make(I32(0)));
     PrimFunc fields = one;
     fields.buffers.clear();
     fields.scalars = {value, name, slot};
+    if (facts_) fields.scalars.push_back(fact);
     fields.body = body.Close();
     it->second = PrimFunc::Make(std::move(fields));
   }
-  list->Add(CallFunc::Make(it->second->name, {},
-                           {At(args_, static_cast<int64_t>(position) * kAnyBytes), Text(b.name),
-                            At(closure_, static_cast<int64_t>(i) * kSlotBytes)}));
+  std::vector<Expr> given = {At(args_, static_cast<int64_t>(position) * kAnyBytes), Text(b.name),
+                             At(closure_, static_cast<int64_t>(i) * kSlotBytes)};
+  if (facts_) given.push_back(At(facts_, static_cast<int64_t>(i) * kFactBytes));
+  list->Add(CallFunc::Make(it->second->name, {}, std::move(given)));
+}
+
+void ArgumentChecker::Begin(StmtList* list) {
+  if (!HasManyPairs(func_)) return;
+  const auto bytes = static_cast<int64_t>(func_.buffers.size()) * kFactBytes;
+  const Buffer facts = BufferNode::Make("facts", DType::Int(64), {IndexConst(bytes / kSlotBytes)},
+                                        Scope::kLocal, nullptr, {}, kSlotBytes);
+  list->Open([facts](Stmt body) { return Alloc::Make(facts, std::move(body)); });
+  facts_ = AddressOf(facts);
+}
+
+// A handle stands for all of its memory.
+void ArgumentChecker::StoreFactOf(size_t i, StmtList* list) const {
+  if (!facts_) return;
+  const Expr bytes = BytesOf(i);
+  StoreFact(At(facts_, static_cast<int64_t>(i) * kFactBytes),
+            HasHandles(func_) ? Simplify(Min(bytes, I64(1))) : bytes,
+            name_ ? Expr(name_) : Text(func_.buffers[i]->name), list);
 }
 
 std::vector<Func> ArgumentChecker::functions() const {
@@ -263,6 +288,7 @@ void ArgumentChecker::CheckBuffer(size_t i, size_t position, StmtList* list) {
   list->Add(Fail(Or(Eq(type, I32(kTensor)), Eq(type, I32(kDlTensorPtr))), "TypeError",
                  expects("tensor but got type_index=", {type})));
   Var object = list->Define(b.name + ".object", LoadAt(DType::Handle(), args_, any + kAnyValue));
+  CheckThere(b.name, "a tensor", object, BoolConst(false), list);
   Expr behind_header = At(object, kObjectHeaderBytes);
   Var tensor =
       list->Define(b.name + ".tensor", Select::Make(Eq(type, I32(kTensor)), behind_header, object));
@@ -277,11 +303,12 @@ void ArgumentChecker::CheckBuffer(size_t i, size_t position, StmtList* list) {
   CheckDevice(b, tensor, list);
 
   Var shape = list->Define(b.name + ".shape", LoadAt(DType::Handle(), tensor, fields_.shape));
-  const Given a{func_.buffers[i], tensor, shape};
+  if (b.rank() > 0) CheckThere(b.name, "a shape", shape, BoolConst(false), list);
+  const Given a{func_.buffers[i], i, tensor, shape};
   for (size_t d = 0; d < b.shape.size(); ++d) CheckDim(a, d, list);
   const bool known =
       std::all_of(b.shape.begin(), b.shape.end(), [&](const Expr& size) { return IsKnown(size); });
-  known ? CheckStrides(a, list) : waiting_.push_back({a, Waiting::kStrides});
+  known ? CheckMemory(a, list) : waiting_.push_back({a, Waiting::kMemory});
 
   const Var data = CheckData(a, list);
   list->Add(StoreSlot({Argument::Kind::kBuffer, i}, data));
@@ -370,12 +397,12 @@ void ArgumentChecker::CheckWaiting(StmtList* list) {
   };
   auto check = [&](const Waiting& w) {
     const std::vector<Expr>& shape = w.given.buffer->shape;
-    if (w.d == Waiting::kStrides || !IsKnown(shape[w.d])) return false;
+    if (w.d == Waiting::kMemory || !IsKnown(shape[w.d])) return false;
     CheckShape(w.given, w.d, list);
     return true;
   };
   auto solve = [&](const Waiting& w) {
-    return w.d != Waiting::kStrides && Solve(w.given, w.d, list);
+    return w.d != Waiting::kMemory && Solve(w.given, w.d, list);
   };
   while (each(check) || each(solve)) {
   }
@@ -384,7 +411,7 @@ void ArgumentChecker::CheckWaiting(StmtList* list) {
     if (!std::all_of(shape.begin(), shape.end(), [&](const Expr& e) { return IsKnown(e); })) {
       return false;
     }
-    CheckStrides(w.given, list);
+    CheckMemory(w.given, list);
     return true;
   });
 }
@@ -459,13 +486,59 @@ void ArgumentChecker::Found(const Var& dim, const Expr& value, StmtList* list) {
   DefineDim(dim, {value, dim->name, "", fmt::format("the size {}", dim->name), ""}, list);
 }
 
-void ArgumentChecker::CheckStrides(const Given& a, StmtList* list) {
-  if (a.buffer->rank() == 0) return;
+// Only a tensor without elements may be nowhere.
+void ArgumentChecker::CheckMemory(const Given& a, StmtList* list) {
+  const Expr data = LoadAt(DType::Handle(), a.tensor, fields_.data);
+  CheckThere(a.buffer->name, "memory", data, IsEmpty(*a.buffer), list);
+  ReadStrides(a, list);
+  StoreFactOf(a.index, list);
+}
+
+void ArgumentChecker::CheckThere(const std::string& name, const char* what, const Expr& pointer,
+                                 const Expr& unless, StmtList* list) const {
+  list->Add(Fail(Simplify(Or(Ne(Bits(pointer), I64(0)), unless)), "ValueError",
+                 About(name, fmt::format("{} but got a null pointer", what), {})));
+}
+
+void ArgumentChecker::ReadStrides(const Given& a, StmtList* list) {
+  if (a.buffer->rank() > 0)
+    a.buffer->strides.empty() ? CheckCompact(a, list) : TakeStrides(a, list);
+}
+
+// What the parameter says of its strides: a dim is what comes, all else is what must come. A tensor
+// without strides is compact, and so is a dimension along which nothing lies apart.
+void ArgumentChecker::TakeStrides(const Given& a, StmtList* list) {
+  const BufferNode& b = *a.buffer;
+  const Expr strides = LoadAt(DType::Handle(), a.tensor, fields_.strides);
+  const Expr given = Ne(Bits(strides), I64(0));
+  // There is always a number to be loaded.
+  const Var from = list->Define(b.name + ".strides", Select::Make(given, strides, a.shape));
+  const Expr empty = Eq(Product(b.shape, 0), IndexConst(0));
+  for (size_t d = 0; d < b.shape.size(); ++d) {
+    const Expr alone = Or(Eq(b.shape[d], IndexConst(1)), empty);
+    const Expr loaded = LoadAt(DType::Index(), from, static_cast<int64_t>(d) * 8);
+    const std::string what = fmt::format("strides[{}]", d);
+    const Expr came = list->Define(
+        fmt::format("{}.stride_{}", b.name, d),
+        Simplify(Select::Make(And(given, Not(alone)), loaded, Product(b.shape, d + 1))));
+    const Expr& expected = b.strides[d];
+    const auto* var = As<VarNode>(expected);
+    if (var && known_.count(var) == 0) {
+      DefineDim(Var(var), {came, b.name + "." + what, b.name, what, what + "="}, list);
+      continue;
+    }
+    list->Add(
+        Fail(Simplify(Or(Eq(came, expected), alone)), "ValueError",
+             About(b.name, what + "=", {expected, Text(fmt::format(" but got {}=", what)), came})));
+  }
+}
+
+void ArgumentChecker::CheckCompact(const Given& a, StmtList* list) {
   // A null pointer says compact. The strides of an empty tensor lead nowhere.
   Expr strides = LoadAt(DType::Handle(), a.tensor, fields_.strides);
   Expr given = Ne(Bits(strides), I64(0));
   std::vector<Stmt> checks;
-  Expr empty = Eq(Product(a.buffer->shape, 0), IndexConst(0));
+  const Expr empty = IsEmpty(*a.buffer);
   for (size_t d = 0; d < a.buffer->shape.size(); ++d) {
     Expr stride = LoadAt(DType::Index(), strides, static_cast<int64_t>(d) * 8);
     Expr compact = Product(a.buffer->shape, d + 1);
@@ -489,8 +562,6 @@ bool ArgumentChecker::HasManyPairs(const PrimFunc& func) {
 void ArgumentChecker::CheckApart(StmtList* list) const {
   const auto outputs = static_cast<size_t>(func_.num_outputs);
   const size_t first_output = func_.buffers.size() - outputs;
-  std::vector<Occupied> all;
-  for (size_t i = 0; i < func_.buffers.size(); ++i) all.push_back(MemoryOf(i));
   constexpr const char* kWhat = "` expects memory of its own but it overlaps `";
   if (HasManyPairs(func_)) {
     auto fail = [&](Expr output, Expr other) {
@@ -498,34 +569,38 @@ void ArgumentChecker::CheckApart(StmtList* list) const {
           BoolConst(false), "ValueError",
           {Text("Parameter `"), std::move(output), Text(kWhat), std::move(other), Text("`")});
     };
-    return tenon::CheckApart(all, outputs, fail, list);
+    return tenon::CheckApart(func_.buffers.size(), outputs, closure_, facts_, fail, list);
   }
-  for (size_t i = first_output; i < all.size(); ++i) {
+  for (size_t i = first_output; i < func_.buffers.size(); ++i) {
     for (size_t j = 0; j < i; ++j) {
       // Read anew for each comparison: nothing of it stays in a register between them.
       const auto before = [&](size_t x, size_t y) {
-        return Le(MemoryOf(x).end, MemoryOf(y).start);
+        return Le(StartOf(x) + BytesOf(x), StartOf(y));
       };
-      const Expr apart = HasHandles(func_) ? Ne(MemoryOf(i).start, MemoryOf(j).start)
-                                           : Or(before(i, j), before(j, i));
+      const Expr apart =
+          HasHandles(func_) ? Ne(StartOf(i), StartOf(j)) : Or(before(i, j), before(j, i));
       const Expr empty = Or(Eq(BytesOf(i), I64(0)), Eq(BytesOf(j), I64(0)));
       list->Add(Fail(Simplify(Or(apart, empty)), "ValueError",
-                     {Text(fmt::format("Parameter `{}{}{}`", all[i].name, kWhat, all[j].name))}));
+                     {Text(fmt::format("Parameter `{}{}{}`", func_.buffers[i]->name, kWhat,
+                                       func_.buffers[j]->name))}));
     }
   }
 }
 
 Expr ArgumentChecker::BytesOf(size_t i) const {
   const BufferNode& b = *func_.buffers[i];
-  return CastExpr::Make(DType::Int(64), Simplify(Product(b.shape, 0) * b.dtype.Bytes()));
+  const Expr elements = Product(b.shape, 0);
+  Expr reach = elements;
+  if (!b.strides.empty()) {
+    Expr last = IndexConst(0);
+    for (size_t d = 0; d < b.shape.size(); ++d) last = last + (b.shape[d] - 1) * b.strides[d];
+    reach = Select::Make(Eq(elements, IndexConst(0)), IndexConst(0), last + 1);
+  }
+  return CastExpr::Make(DType::Int(64), Simplify(reach * b.dtype.Bytes()));
 }
 
-// A handle stands for all of its memory.
-Occupied ArgumentChecker::MemoryOf(size_t i) const {
-  const Expr start = Bits(LoadAt(DType::Handle(), closure_, static_cast<int64_t>(i) * kSlotBytes));
-  const Expr bytes = BytesOf(i);
-  return {func_.buffers[i]->name, start,
-          start + (HasHandles(func_) ? Simplify(Min(bytes, I64(1))) : bytes)};
+Expr ArgumentChecker::StartOf(size_t i) const {
+  return Bits(LoadAt(DType::Handle(), closure_, static_cast<int64_t>(i) * kSlotBytes));
 }
 
 void ArgumentChecker::CheckPlain(const Var& workspace, StmtList* list) {
@@ -537,18 +612,16 @@ void ArgumentChecker::CheckPlain(const Var& workspace, StmtList* list) {
     Expr given = LoadAt(DType::Index(), closure_, static_cast<int64_t>(slot) * kSlotBytes);
     CheckRange(i, {given, name, name, "a value", ""}, list);
   }
-  auto somewhere = [&](const std::string& name, const Var& data, const Expr& empty) {
-    list->Add(
-        Fail(Simplify(Or(Ne(Bits(data), I64(0)), empty)), "ValueError",
-             {Text(fmt::format("Parameter `{}` expects memory but got a null pointer", name))}));
-  };
-  for (const Buffer& b : func_.buffers) {
+  Begin(list);
+  for (size_t i = 0; i < func_.buffers.size(); ++i) {
+    const Buffer& b = func_.buffers[i];
     const Var data = list->Define(b->name + ".data", AddressOf(b));
-    somewhere(b->name, data, Eq(Product(b->shape, 0), IndexConst(0)));
+    CheckThere(b->name, "memory", data, IsEmpty(*b), list);
     CheckAligned(b->name, data, std::max<int64_t>(b->dtype.Bytes(), b->align), list);
+    StoreFactOf(i, list);
   }
   if (workspace) {
-    somewhere(workspace->name, workspace, BoolConst(false));
+    CheckThere(workspace->name, "memory", workspace, BoolConst(false), list);
     constexpr int64_t kWorkspaceAlign = 64;
     CheckAligned(workspace->name, workspace, kWorkspaceAlign, list);
   }

@@ -26,6 +26,8 @@ class ArgumentChecker {
                   int pointer_bits);
   void set_signature(std::string signature) { signature_ = std::move(signature); }
 
+  /// Appends what the checks of all arguments share; before the first one.
+  void Begin(StmtList* list);
   /// Appends the checks of one argument, which is given as the one of number `position`; stores the
   /// buffer's address or the number in its slot. Dims that are met for the first time, as numbers
   /// or as such in a shape, are bound in `list` for all that follows, and stored in their slots.
@@ -59,18 +61,19 @@ class ArgumentChecker {
   /// A buffer's argument while it is being checked.
   struct Given {
     Buffer buffer;
-    Expr tensor;  // address of the DLTensor
-    Expr shape;   // address of its dims
+    size_t index;  // among the function's buffers
+    Expr tensor;   // address of the DLTensor
+    Expr shape;    // address of its dims
 
     Expr Dim(size_t d) const {
       return packed::LoadAt(DType::Index(), shape, static_cast<int64_t>(d) * 8);
     }
   };
-  /// A dim of a shape, or all strides, to be checked when more dims are known.
+  /// A dim of a shape, or memory and strides, to be checked when more dims are known.
   struct Waiting {
     Given given;
     size_t d;
-    static constexpr size_t kStrides = ~size_t{0};
+    static constexpr size_t kMemory = ~size_t{0};
   };
   struct Place;
 
@@ -93,12 +96,18 @@ class ArgumentChecker {
   bool IsKnown(const Expr& e) const;
   void Agree(const Var& dim, const Place& place, StmtList* list);
   void DefineDim(const Var& dim, const Place& place, StmtList* list);
-  void CheckStrides(const Given& a, StmtList* list);
+  void CheckMemory(const Given& a, StmtList* list);
+  void CheckThere(const std::string& name, const char* what, const Expr& pointer,
+                  const Expr& unless, StmtList* list) const;
+  void ReadStrides(const Given& a, StmtList* list);
+  void TakeStrides(const Given& a, StmtList* list);
+  void CheckCompact(const Given& a, StmtList* list);
   Expr NumberOf(const Var& var, size_t position, StmtList* list) const;
   void CheckFits(const Var& var, const Expr& given, StmtList* list) const;
   Stmt StoreSlot(const Argument& argument, Expr value) const;
   Expr BytesOf(size_t i) const;
-  Occupied MemoryOf(size_t i) const;
+  Expr StartOf(size_t i) const;
+  void StoreFactOf(size_t i, StmtList* list) const;
 
   const PrimFunc& func_;
   const packed::TensorFields& fields_;
@@ -109,7 +118,8 @@ class ArgumentChecker {
   std::unordered_map<const VarNode*, std::string>
       known_;  // dim → where it came from: "a.shape[0]", "n"
   std::vector<Waiting> waiting_;
-  Var name_;                           // of the parameter; null: it is known
+  Expr facts_;  // address of what CheckApart asks of each buffer; null: nothing
+  Var name_;    // of the parameter; null: it is known
   std::map<std::string, Func> alike_;  // by what they check
 };
 

@@ -4,8 +4,8 @@
 
 #include "loop/arguments.h"
 #include "loop/pass/packed_abi.h"
-#include "loop/pass/rewrite.h"
 #include "loop/pass/stmt_list.h"
+#include "loop/rewrite.h"
 #include "loop/threads.h"
 
 namespace tenon {

@@ -31,8 +31,8 @@
 #include "loop/pass/host/lower_team.h"
 
 #include "arith/analyzer.h"
-#include "loop/pass/analysis/access.h"
-#include "loop/pass/rewrite.h"
+#include "dependence/access.h"
+#include "loop/rewrite.h"
 #include "loop/workspace.h"
 
 namespace tenon {
@@ -82,7 +82,7 @@ class TeamBody {
  public:
   TeamBody(const Func& func, const Module& module, const PassContext& context)
       : module_(module), context_(context), names_(*func), fields_(*func) {
-    BindDims(*func, &analyzer_);
+    Learn(*func, &analyzer_);
   }
 
   Func operator()() {

@@ -33,7 +33,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <limits>
+#include <map>
 
 #include "arith/analyzer.h"
 #include "ir/parse.h"
@@ -132,7 +134,8 @@ class Wrapper {
     Make(closure_, &list_);
     Make(outputs_, &list_);
     if (has_late_outputs()) Make(result_dims_, &list_);
-    for (int64_t i = 0; i < num_values(); ++i) SetNone(AddressOf(outputs_), i);
+    SetNone();
+    checker_.Begin(&list_);
     Arguments();
     Run();
     if (has_late_outputs()) MakeLateOutputs();
@@ -145,6 +148,7 @@ class Wrapper {
   std::vector<Func> functions() const {
     std::vector<Func> out = checker_.functions();
     if (has_many_outputs()) out.push_back(DropOutputs());
+    for (const auto& [type, maker] : makers_) out.push_back(maker);
     return out;
   }
 
@@ -175,9 +179,24 @@ class Wrapper {
   static void Make(const Buffer& buffer, StmtList* list) {
     list->Open([buffer](Stmt body) { return Alloc::Make(buffer, std::move(body)); });
   }
-  void SetNone(const Expr& values, int64_t i) {
-    list_.Add(StoreAt(values, i * kAnyBytes, I64(kNone)));
-    list_.Add(StoreAt(values, i * kAnyBytes + kAnyValue, I64(0)));
+  static void SetNone(const Expr& value, StmtList* list) {
+    list->Add(StoreAt(value, 0, I64(kNone)));
+    list->Add(StoreAt(value, kAnyValue, I64(0)));
+  }
+  void SetNone() {
+    if (!has_many_outputs()) {
+      for (int64_t i = 0; i < num_values(); ++i) SetNone(Value(i), &list_);
+      return;
+    }
+    const Var i = VarNode::Make("value", DType::Index());
+    StmtList one;
+    SetNone(ValueAt(AddressOf(outputs_), i), &one);
+    list_.Add(For::Make(i, IndexConst(0), IndexConst(num_values()), ForKind::kSerial, one.Close()));
+  }
+  /// The address of a value that is made.
+  Expr Value(int64_t i) const { return At(AddressOf(outputs_), i * kAnyBytes); }
+  static Expr ValueAt(const Expr& values, const Expr& i) {
+    return Call::Make(Intrinsic::kPtrOffset, {values, Simplify(i * kAnyBytes)});
   }
 
   Expr OutputsGiven() const { return Eq(num_args(), I32(static_cast<int64_t>(arguments_.size()))); }
@@ -234,30 +253,74 @@ class Wrapper {
     for (size_t i = first_output(); i < func_.buffers.size(); ++i) {
       rank = std::max(rank, func_.buffers[i]->shape.size());
     }
-    Buffer shape = LocalSlots("output_shape", rank);
+    const Buffer shape = LocalSlots("output_shape", rank);
     Make(shape, list);
     for (size_t i = first_output(); i < func_.buffers.size(); ++i) {
-      const BufferNode& b = *func_.buffers[i];
-      for (size_t d = 0; d < b.shape.size(); ++d) {
-        list->Add(StoreAt(AddressOf(shape), static_cast<int64_t>(d) * 8, b.shape[d]));
-      }
       const size_t output = i - first_output();
-      const auto value = static_cast<int64_t>(output) + (IsLate(output) ? func_.num_outputs : 0);
-      const int64_t any = value * kAnyBytes;
-      std::vector<Expr> args = {I32(PackedDType(b.dtype)), I32(b.rank()), AddressOf(shape),
-                                At(AddressOf(outputs_), any),
-                                At(AddressOf(closure_), static_cast<int64_t>(i) * kSlotBytes)};
-      const int64_t device = func_.attrs.GetInt(kDeviceTypeAttr, kCpu);
-      if (device != kCpu) args.insert(args.begin(), {I32(device), checker_.device_id()});
-      const char* make = device == kCpu ? "tn_core_tensor_alloc" : "tn_core_device_tensor_alloc";
-      Var status = list->Define(b.name + ".status", CallC(make, std::move(args), DType::Int(32)));
-      list->Add(If::Make(Ne(status, I32(0)), LeaveWith(I32(-1))));
+      const Expr value =
+          Value(static_cast<int64_t>(output) + (IsLate(output) ? func_.num_outputs : 0));
+      const Expr slot = At(AddressOf(closure_), static_cast<int64_t>(i) * kSlotBytes);
+      if (IsMadeByCall(*func_.buffers[i])) {
+        const Func& maker = MakerOf(*func_.buffers[i]);
+        list->Add(CallFunc::Make(maker->name, {}, {AddressOf(outputs_), value, slot}));
+      } else {
+        const Var status = MakeOutput(*func_.buffers[i], shape, value, slot, list);
+        list->Add(If::Make(Ne(status, I32(0)), LeaveWith(I32(-1))));
+      }
     }
   }
 
+  // Appends the call that makes a tensor; its status.
+  Var MakeOutput(const BufferNode& b, const Buffer& shape, const Expr& value, const Expr& slot,
+                 StmtList* list) const {
+    for (size_t d = 0; d < b.shape.size(); ++d) {
+      list->Add(StoreAt(AddressOf(shape), static_cast<int64_t>(d) * 8, b.shape[d]));
+    }
+    std::vector<Expr> args = {I32(PackedDType(b.dtype)), I32(b.rank()), AddressOf(shape), value,
+                              slot};
+    const int64_t device = func_.attrs.GetInt(kDeviceTypeAttr, kCpu);
+    if (device != kCpu) args.insert(args.begin(), {I32(device), checker_.device_id()});
+    const char* make = device == kCpu ? "tn_core_tensor_alloc" : "tn_core_device_tensor_alloc";
+    return list->Define(b.name + ".status", CallC(make, std::move(args), DType::Int(32)));
+  }
+
+  // Of many outputs, those of one type are made by one function.
+  bool IsMadeByCall(const BufferNode& b) const {
+    return has_many_outputs() && !on_device() &&
+           std::all_of(b.shape.begin(), b.shape.end(),
+                       [](const Expr& d) { return AsInt(d).has_value(); });
+  }
+
+  // f.make_0(the outputs, the value, its slot): an i32 that is returned where it is not 0; then
+  // what was made is dropped.
+  const Func& MakerOf(const BufferNode& b) {
+    std::string type = b.dtype.ToString();
+    for (const Expr& d : b.shape) type += fmt::format(" {}", *AsInt(d));
+    auto [it, is_new] = makers_.try_emplace(type);
+    if (!is_new) return it->second;
+    const Var outputs = VarNode::Make("outputs", DType::Handle());
+    const Var value = VarNode::Make("value", DType::Handle());
+    const Var slot = VarNode::Make("slot", DType::Handle());
+    PrimFunc fields;
+    fields.name = fmt::format("{}.make_{}", func_.name, makers_.size() - 1);
+    fields.func_kind = FuncKind::kHost;
+    fields.target = func_.target;
+    fields.scalars = {outputs, value, slot};
+    StmtList body;
+    const Buffer shape = LocalSlots("output_shape", b.shape.size());
+    Make(shape, &body);
+    const Var status = MakeOutput(b, shape, value, slot, &body);
+    body.Add(If::Make(
+        Ne(status, I32(0)),
+        Seq::Make({CallFunc::Make(DropName(), {}, {Expr(outputs)}), Return::Make(I32(-1))})));
+    body.Add(Return::Make(I32(0)));
+    fields.body = body.Close();
+    it->second = PrimFunc::Make(std::move(fields));
+    return it->second;
+  }
+
   static Stmt Release(const Expr& values, const Expr& i) {
-    const Expr value = Call::Make(Intrinsic::kPtrOffset, {values, Simplify(i * kAnyBytes)});
-    return Evaluate::Make(CallC("tn_core_release", {value}, DType::Handle()));
+    return Evaluate::Make(CallC("tn_core_release", {ValueAt(values, i)}, DType::Handle()));
   }
   static Stmt Release(const Expr& values, int64_t i) { return Release(values, IndexConst(i)); }
 
@@ -405,7 +468,7 @@ class Wrapper {
       const int64_t memory = static_cast<int64_t>(k) + func_.num_outputs;
       list_.Add(Evaluate::Make(CallC(
           "tn_core_release", {At(AddressOf(outputs_), memory * kAnyBytes)}, DType::Handle())));
-      SetNone(AddressOf(outputs_), memory);
+      SetNone(Value(memory), &list_);
     }
   }
 
@@ -516,7 +579,8 @@ class Wrapper {
   ArgumentChecker checker_;
   StmtList list_;
   bool makes_outputs_ = false;
-  std::vector<Var> borrowed_;  // arenas, while the call has them
+  std::vector<Var> borrowed_;           // arenas, while the call has them
+  std::map<std::string, Func> makers_;  // by the type of what they make
 };
 
 /// __tvm_ffi__metadata_NAME: the JSON that TVM-FFI's stub generators read. The string is static:

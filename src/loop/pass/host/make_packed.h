@@ -22,16 +22,15 @@
 // them. A buffer's argument is a DLTensor* or an ffi.Tensor, a number's an int, a float or a bool,
 // where the wider one takes the narrower. Checked, in this order: the CPU; the count; for each
 // buffer type, ndim, dtype, device, each dim (constants; a dim's first place gives its value, range
-// and step; later places must agree), strides (compact; those of size-1 dims do not count),
-// alignment to the element; for each number its type, and that an integer fits or a dim is in its
-// range; that no output overlaps another argument; what the attribute `requires` lists
-// (loop/requirements.h). A function with the attribute device_type takes
-// tensors of that kind of device, all on the first one's, whose number is its scalar `device.id`.
-// Messages: docs/calling.md. The wrapper's
-// attributes: instances, the symbol of its tn_instances (absent where it needs no arena):
-// tn_main_instances for a function exported under its own name, else tn_instances_NAME. Why here:
-// it sees final placements and still the shapes to check; its code is flattened and simplified like
-// any other.
+// and step; later places must agree), strides (compact, or as the parameter says; those of size-1
+// dims do not count), alignment to the element; for each number its type, and that an integer fits
+// or a dim is in its range; that no output overlaps another argument; what the attribute `requires`
+// lists (loop/requirements.h). A function with the attribute device_type takes tensors of that kind
+// of device, all on the first one's, whose number is its scalar `device.id`. Messages:
+// docs/calling.md. The wrapper's attributes: instances, the symbol of its tn_instances (absent
+// where it needs no arena): tn_main_instances for a function exported under its own name, else
+// tn_instances_NAME. Why here: it sees final placements and still the shapes to check; its code is
+// flattened and simplified like any other.
 #pragma once
 
 #include "loop/pass/pass.h"

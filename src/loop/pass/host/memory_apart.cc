@@ -1,14 +1,13 @@
 // Pairs of arguments grow with the square of their number, so nothing is written per pair. The
-// wrapper fills two arrays, a place per argument, and calls one function, which sorts the arguments
-// by their first address and walks over them once:
+// checks of each argument leave its address, its size and its name in arrays, and one function
+// sorts the arguments by their first address and walks over them once:
 //
 //   argument   a        y        z                 sorted     a      z      y
 //   memory     0..64    96..128  48..80            reach      64 ──► 48 < 64: z overlaps a
 //
 // Whatever starts before the end of something that started earlier overlaps it; the furthest end so
 // far tells, once among all arguments and once among outputs alone, since inputs may share memory
-// with each other. What has no elements meets nobody. The names are only put together where there
-// is a fault to report.
+// with each other. What has no elements meets nobody.
 
 #include "loop/pass/host/memory_apart.h"
 
@@ -25,7 +24,7 @@ namespace {
 // Sorted by Shell's method, whose steps shrink to 5/11 each time: short, and in place. `reach` has
 // the furthest end among all arguments and whose it is, then the same among outputs.
 constexpr char kText[] = R"(
-func @host.find_overlap<n: 1..>(starts: i64[n], ends: i64[n], out order: i64[n], out found: i64[2], inputs: i64) kind device {
+func @host.find_overlap<n: 1..>(out order: i64[n], out found: i64[2], slots: handle, facts: handle, inputs: i64) kind device {
   alloc step: index[1] in local
   alloc hole: index[1] in local
   alloc reach: i64[4] in local
@@ -37,7 +36,7 @@ func @host.find_overlap<n: 1..>(starts: i64[n], ends: i64[n], out order: i64[n],
       if step[0] <= i {
         let moved = order[i]
         hole[0] = i
-        while step[0] <= hole[0] && starts[index(moved)] < starts[index(order[max(hole[0] - step[0], 0)])] {
+        while step[0] <= hole[0] && reinterpret<i64>(ptr_load<handle>(slots, index(moved) * 8)) < reinterpret<i64>(ptr_load<handle>(slots, index(order[max(hole[0] - step[0], 0)]) * 8)) {
           order[hole[0]] = order[hole[0] - step[0]]
           hole[0] = hole[0] - step[0]
         }
@@ -50,8 +49,8 @@ func @host.find_overlap<n: 1..>(starts: i64[n], ends: i64[n], out order: i64[n],
   for part in 0..4 { reach[part] = -1i64 }
   for next in 0..n {
     let who = order[next]
-    let start = starts[index(who)]
-    let end = ends[index(who)]
+    let start = reinterpret<i64>(ptr_load<handle>(slots, index(who) * 8))
+    let end = start + ptr_load<i64>(facts, index(who) * 16)
     if start < end {
       let earlier = select(inputs <= who, 0, 2)
       if 0i64 <= reach[earlier + 1] && start < reach[earlier] {
@@ -77,22 +76,14 @@ Buffer Numbers(const char* name, size_t count) {
 }
 
 // if 0 <= found[0]: fail, with the names of arguments found[0] and found[1].
-Stmt Report(const std::vector<Occupied>& arguments, const Buffer& found,
+Stmt Report(const Expr& facts, const Buffer& found,
             const std::function<Stmt(Expr output, Expr other)>& fail) {
-  const Buffer names = Numbers("names", arguments.size());
-  StmtList list;
-  list.Open([names](Stmt body) { return Alloc::Make(names, std::move(body)); });
-  for (size_t i = 0; i < arguments.size(); ++i) {
-    list.Add(
-        StoreAt(AddressOf(names), static_cast<int64_t>(i) * kSlotBytes, Text(arguments[i].name)));
-  }
   auto name = [&](int64_t which) {
     const Expr number = CastExpr::Make(DType::Index(), Load::Make(found, {IndexConst(which)}));
-    return Call::Make(Intrinsic::kPtrLoad, {AddressOf(names), number * kSlotBytes},
+    return Call::Make(Intrinsic::kPtrLoad, {facts, number * kFactBytes + kFactName},
                       DType::Handle());
   };
-  list.Add(fail(name(0), name(1)));
-  return If::Make(Le(I64(0), Load::Make(found, {IndexConst(0)})), list.Close());
+  return If::Make(Le(I64(0), Load::Make(found, {IndexConst(0)})), fail(name(0), name(1)));
 }
 
 }  // namespace
@@ -105,24 +96,22 @@ Func FindOverlapFunc(const TargetRef& target) {
   return PrimFunc::Make(std::move(fields));
 }
 
-void CheckApart(const std::vector<Occupied>& arguments, size_t num_outputs,
+void StoreFact(const Expr& fact, const Expr& bytes, const Expr& name, StmtList* list) {
+  list->Add(StoreAt(fact, 0, bytes));
+  list->Add(StoreAt(fact, kFactName, name));
+}
+
+void CheckApart(size_t count, size_t num_outputs, const Expr& slots, const Expr& facts,
                 const std::function<Stmt(Expr output, Expr other)>& fail, StmtList* list) {
-  const size_t n = arguments.size();
-  const Buffer starts = Numbers("starts", n), ends = Numbers("ends", n);
-  const Buffer order = Numbers("order", n), found = Numbers("found", 2);
+  const Buffer order = Numbers("order", count), found = Numbers("found", 2);
   StmtList own;
-  for (const Buffer& b : {starts, ends, order, found}) {
+  for (const Buffer& b : {order, found}) {
     own.Open([b](Stmt body) { return Alloc::Make(b, std::move(body)); });
   }
-  for (size_t i = 0; i < n; ++i) {
-    const Expr place = IndexConst(static_cast<int64_t>(i));
-    own.Add(Store::Make(starts, {place}, arguments[i].start));
-    own.Add(Store::Make(ends, {place}, arguments[i].end));
-  }
-  own.Add(CallFunc::Make(
-      kFindOverlap, {Whole(starts), Whole(ends), Whole(order), Whole(found)},
-      {IndexConst(static_cast<int64_t>(n)), I64(static_cast<int64_t>(n - num_outputs))}));
-  own.Add(Report(arguments, found, fail));
+  const auto n = static_cast<int64_t>(count), inputs = static_cast<int64_t>(count - num_outputs);
+  own.Add(CallFunc::Make(kFindOverlap, {Whole(order), Whole(found)},
+                         {IndexConst(n), slots, facts, I64(inputs)}));
+  own.Add(Report(facts, found, fail));
   list->Add(own.Close());
 }
 

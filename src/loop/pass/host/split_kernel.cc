@@ -4,9 +4,9 @@
 
 #include <algorithm>
 
+#include "dependence/access.h"
 #include "ir/visit.h"
-#include "loop/pass/analysis/access.h"
-#include "loop/pass/rewrite.h"
+#include "loop/rewrite.h"
 #include "loop/threads.h"
 
 namespace tenon {

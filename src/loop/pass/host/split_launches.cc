@@ -7,7 +7,7 @@
 
 #include "ir/visit.h"
 #include "loop/pass/host/split_kernel.h"
-#include "loop/pass/rewrite.h"
+#include "loop/rewrite.h"
 #include "loop/threads.h"
 #include "support/check.h"
 
@@ -41,13 +41,13 @@ struct Replaced {
   Func kernel;
   KernelParts parts;
 };
-using Replacements = std::map<std::string, Replaced>;
+using SplitKernels = std::map<std::string, Replaced>;
 
 // Goes over one host function. The launches in the place of one do, in order, what it did; the
 // memory between them has a name that is nowhere else in the function.
 class Splitting final : public ScopedRewriter {
  public:
-  Splitting(const Func& host, const Replacements& replaced) : replaced_(replaced), names_(*host) {}
+  Splitting(const Func& host, const SplitKernels& replaced) : replaced_(replaced), names_(*host) {}
 
  private:
   Stmt VisitStmt(const Stmt& stmt) override {
@@ -88,7 +88,7 @@ class Splitting final : public ScopedRewriter {
     return body;
   }
 
-  const Replacements& replaced_;
+  const SplitKernels& replaced_;
   NameSupply names_;
 };
 
@@ -111,7 +111,7 @@ std::set<std::string> Launched(const Module& module) {
 
 Module SplitLaunches(const Module& module, const PassContext& context) {
   Module out = module;
-  Replacements replaced;
+  SplitKernels replaced;
   for (const std::string& name : Launched(module)) {
     const Func kernel = module.Find(name);
     if (IsBound(*kernel)) continue;

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <optional>
 
-#include "loop/pass/rewrite.h"
+#include "loop/rewrite.h"
 
 namespace tenon {
 
@@ -37,7 +37,7 @@ class CutFinder {
       if (const auto* loop = As<For>(n)) BindLoop(*loop);
       if (const auto* let = As<Let>(n)) inner_.insert(let->var.get());
       if (const auto* node = As<If>(n)) {
-        for (const Expr& e : SplitConjunction(node->condition)) Add(e);
+        for (const Expr& e : Conjuncts(node->condition)) Add(e);
       }
       return true;
     });
@@ -107,7 +107,7 @@ class TileCutter final : public ScopedRewriter {
  public:
   TileCutter(const Func& func, const PassContext& context)
       : names_(*func), stmts_(Unrolled(func->body)), max_stmts_(context.max_unrolled_stmts) {
-    BindDims(*func, &analyzer_);
+    Learn(*func, &analyzer_);
     for (const Var& d : func->dims) dims_.insert(d.get());
   }
 

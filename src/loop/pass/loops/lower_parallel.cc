@@ -1,7 +1,7 @@
 #include "loop/pass/loops/lower_parallel.h"
 
-#include "loop/pass/analysis/access.h"
-#include "loop/pass/rewrite.h"
+#include "dependence/access.h"
+#include "loop/rewrite.h"
 #include "loop/threads.h"
 
 namespace tenon {

@@ -1,6 +1,6 @@
 #include "loop/pass/loops/simplify.h"
 
-#include "loop/pass/rewrite.h"
+#include "loop/rewrite.h"
 
 namespace tenon {
 
@@ -74,7 +74,7 @@ NodeRef FoldLanes(const NodeRef& n) {
 
 class Simplifier final : public ScopedRewriter {
  public:
-  explicit Simplifier(const PrimFunc& func) { BindDims(func, &analyzer_); }
+  explicit Simplifier(const PrimFunc& func) { Learn(func, &analyzer_); }
 
  private:
   Expr VisitExpr(const Expr& expr) override {

@@ -34,7 +34,7 @@
 
 #include <algorithm>
 
-#include "loop/pass/rewrite.h"
+#include "loop/rewrite.h"
 #include "loop/threads.h"
 
 namespace tenon {
@@ -105,7 +105,7 @@ class GuardFinder {
   bool IsBound(const Expr& e) const { return !Inner(e) && !UsesVar(e, var_.get()); }
 
   void Conditions(const Expr& condition) {
-    for (const Expr& e : SplitConjunction(condition)) {
+    for (const Expr& e : Conjuncts(condition)) {
       if (!seen_.insert(e.get()).second || !UsesVar(e, var_.get()) || !IsPure(e)) continue;
       if (UsesAnyVar(e, opaque_)) continue;
       const auto* comparison = As<Binary>(e);
@@ -228,7 +228,7 @@ class GuardSplitter final : public ScopedRewriter {
         stmts_(CountStmts(func->body)),
         max_stmts_(context.max_unrolled_stmts),
         bound_(IsBound(*func)) {
-    BindDims(*func, &analyzer_);
+    Learn(*func, &analyzer_);
   }
 
  private:

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "loop/pass/rewrite.h"
+#include "loop/rewrite.h"
 
 namespace tenon {
 
@@ -12,7 +12,7 @@ class LoopUnroller final : public ScopedRewriter {
  public:
   LoopUnroller(const Func& func, const PassContext& context)
       : func_(*func), context_(context), names_(*func), stmts_(CountStmts(func->body)) {
-    BindDims(*func, &analyzer_);
+    Learn(*func, &analyzer_);
   }
 
  private:

@@ -31,7 +31,7 @@
 #include <fmt/format.h>
 
 #include "loop/pass/lanes.h"
-#include "loop/pass/rewrite.h"
+#include "loop/rewrite.h"
 #include "target/target.h"
 
 namespace tenon {
@@ -160,7 +160,7 @@ class LaneRewriter final : public Widener {
   // concatenation).
   Expr Condition(const Expr& condition) {
     std::vector<Expr> common, varying;
-    for (const Expr& e : SplitConjunction(condition)) {
+    for (const Expr& e : Conjuncts(condition)) {
       Expr c = Visit(Agreeing(e));
       (c->dtype.IsScalar() ? common : varying).push_back(c);
     }
@@ -187,7 +187,7 @@ class LaneRewriter final : public Widener {
   // last.
   Expr InAllLanes(const Expr& condition) {
     std::vector<Expr> ends;
-    for (const Expr& e : SplitConjunction(condition)) {
+    for (const Expr& e : Conjuncts(condition)) {
       if (!Varies(Agreeing(e))) continue;
       const auto* comparison = As<Binary>(e);
       const bool ordered = comparison && IsPure(e) && comparison->lhs->dtype == DType::Index() &&
@@ -222,7 +222,7 @@ class LaneRewriter final : public Widener {
       return Seq::Make({Masked(condition, node.then_body), Masked(Not(condition), node.else_body)});
     }
     std::vector<Expr> common, varying;
-    for (const Expr& e : SplitConjunction(node.condition)) {
+    for (const Expr& e : Conjuncts(node.condition)) {
       Expr c = Condition(e);
       (c->dtype.IsScalar() ? common : varying).push_back(c);
     }
@@ -413,7 +413,7 @@ class LoopVectorizer final : public ScopedRewriter {
  public:
   LoopVectorizer(const Func& func, const PassContext& context)
       : func_(*func), context_(context), names_(*func) {
-    BindDims(*func, &analyzer_);
+    Learn(*func, &analyzer_);
     is_gpu_ = func->IsForDevice();
   }
 

@@ -1,7 +1,7 @@
 #include "loop/pass/math/expand_math.h"
 
 #include "loop/pass/math/forms.h"
-#include "loop/pass/rewrite.h"
+#include "loop/rewrite.h"
 
 namespace tenon {
 

@@ -63,7 +63,7 @@ class VectorAxes final : public ChildVisitor {
 class Flattener final : public StorageRewriter {
  public:
   Func operator()(const Func& func) {
-    BindDims(*func, &analyzer_);
+    Learn(*func, &analyzer_);
     axes_ = VectorAxes()(func->body);
     PrimFunc fields = *func;
     for (Buffer& b : fields.buffers) b = VisitBuffer(b);

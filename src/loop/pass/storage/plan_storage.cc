@@ -33,9 +33,9 @@
 #include <algorithm>
 #include <limits>
 
+#include "dependence/access.h"
 #include "intrin/tile_intrinsic.h"
 #include "loop/arguments.h"
-#include "loop/pass/analysis/access.h"
 #include "loop/pass/packed_abi.h"
 #include "loop/pass/storage/arena.h"
 #include "loop/pass/storage/storage.h"
@@ -85,7 +85,7 @@ class KernelPlanner final : public ScopedRewriter {
  public:
   KernelPlanner(const Func& func, const Module& module, const PassContext& context)
       : func_(func), module_(module), context_(context) {
-    BindDims(*func, &analyzer_);
+    Learn(*func, &analyzer_);
   }
 
   Func operator()() {
@@ -258,7 +258,7 @@ class HostPlanner final : public StorageRewriter {
  public:
   HostPlanner(const Func& func, const Module& module, const PassContext& context)
       : func_(func), module_(module), context_(context) {
-    BindDims(*func, &analyzer_);
+    Learn(*func, &analyzer_);
     FindMost();
     std::vector<std::string> names = func->attrs.Get<std::vector<std::string>>("weights", {});
     std::vector<int64_t> offsets = func->attrs.GetInts("weight_offsets");

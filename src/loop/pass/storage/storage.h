@@ -5,7 +5,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "loop/pass/rewrite.h"
+#include "loop/rewrite.h"
 
 namespace tenon {
 

@@ -43,9 +43,8 @@
 
 #include <algorithm>
 
-#include "loop/pass/analysis/access.h"
+#include "dependence/access.h"
 #include "loop/pass/host/split_kernel.h"
-#include "loop/pass/rewrite.h"
 #include "loop/pass/threads/first_block.h"
 #include "loop/pass/threads/launch_extents.h"
 #include "loop/pass/threads/place_syncs.h"
@@ -53,6 +52,7 @@
 #include "loop/pass/threads/share_loads.h"
 #include "loop/pass/threads/thread_memory.h"
 #include "loop/pass/threads/virtual_threads.h"
+#include "loop/rewrite.h"
 #include "loop/threads.h"
 
 namespace tenon {
@@ -135,7 +135,7 @@ class Converter {
  public:
   Converter(const PrimFunc& func, const Module& module, AxisExtents extents)
       : module_(module), names_(func), extents_(std::move(extents)) {
-    BindDims(func, &analyzer_);
+    Learn(func, &analyzer_);
     for (size_t i = 0; i < extents_.size(); ++i) {
       if (!extents_[i]) continue;
       vars_[i] = VarNode::Make(names_.Fresh(Name(AxisAt(i))), DType::Index());

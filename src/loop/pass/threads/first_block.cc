@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "loop/pass/analysis/access.h"
+#include "dependence/access.h"
 #include "loop/pass/threads/place_syncs.h"
 #include "loop/threads.h"
 

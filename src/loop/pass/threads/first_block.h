@@ -2,7 +2,7 @@
 #pragma once
 
 #include "loop/func.h"
-#include "loop/pass/rewrite.h"
+#include "loop/rewrite.h"
 
 namespace tenon {
 

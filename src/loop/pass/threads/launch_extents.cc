@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "loop/pass/rewrite.h"
+#include "loop/rewrite.h"
 #include "loop/threads.h"
 #include "loop/warpgroup.h"
 
@@ -16,12 +16,12 @@ namespace {
 class Extents final : public ScopedRewriter {
  public:
   Extents(const PrimFunc& func, const Stmt& body) {
-    BindDims(func, &analyzer_);
+    Learn(func, &analyzer_);
     for (const Var& dim : func.dims) known_.insert(dim.get());
     for (const Var& scalar : func.scalars) known_.insert(scalar.get());
     Rewrite(body);
     Analyzer analyzer;  // of what holds everywhere: loops stand under conditions
-    BindDims(func, &analyzer);
+    Learn(func, &analyzer);
     for (const auto& [rank, extent] : found_) Add(&launch.extents[rank], extent, &analyzer);
   }
   LaunchExtents launch;

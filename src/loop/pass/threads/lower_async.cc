@@ -39,10 +39,10 @@
 #include <algorithm>
 #include <set>
 
+#include "dependence/access.h"
 #include "intrin/tile_intrinsic.h"
-#include "loop/pass/analysis/access.h"
-#include "loop/pass/rewrite.h"
 #include "loop/pass/storage/storage.h"
+#include "loop/rewrite.h"
 #include "loop/threads.h"
 #include "support/check.h"
 
@@ -67,7 +67,7 @@ class AsyncLowerer final : public ScopedRewriter {
  public:
   AsyncLowerer(const PrimFunc& func, const Module& module, const PassContext& context)
       : func_(func), module_(module), context_(context) {
-    BindDims(func, &analyzer_);
+    Learn(func, &analyzer_);
     PreOrder(func.body, [&](const NodeRef& n) {
       if (const CallFunc* call = CopyOf(n)) ++written_[call->buffers[1]->buffer.get()];
       return !IsA<ExprNode>(n);

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include "dependence/access.h"
 #include "intrin/tile_intrinsic.h"
-#include "loop/pass/analysis/access.h"
-#include "loop/pass/rewrite.h"
+#include "loop/rewrite.h"
 #include "loop/threads.h"
 #include "support/check.h"
 

@@ -36,10 +36,10 @@
 
 #include <algorithm>
 
-#include "loop/pass/analysis/variance.h"
-#include "loop/pass/rewrite.h"
+#include "dependence/variance.h"
 #include "loop/pass/threads/repetitions.h"
 #include "loop/pass/threads/sync_analysis.h"
+#include "loop/rewrite.h"
 
 namespace tenon {
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <optional>
 
-#include "loop/pass/analysis/access.h"
-#include "loop/pass/analysis/variance.h"
+#include "dependence/access.h"
+#include "dependence/variance.h"
 #include "loop/threads.h"
 
 namespace tenon {

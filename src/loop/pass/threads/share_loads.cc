@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <array>
 
-#include "loop/pass/analysis/variance.h"
-#include "loop/pass/rewrite.h"
+#include "dependence/variance.h"
 #include "loop/pass/threads/shared_nest.h"
+#include "loop/rewrite.h"
 #include "loop/threads.h"
 
 namespace tenon {
@@ -64,7 +64,7 @@ class Sharing final : public ScopedRewriter {
   Sharing(const PrimFunc& func, const Module& module, const AxisExtents& extents,
           SharedFills* fills)
       : module_(module), names_(func), extents_(extents), fills_(fills) {
-    BindDims(func, &analyzer_);
+    Learn(func, &analyzer_);
   }
 
  private:

@@ -30,9 +30,9 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "loop/pass/analysis/variance.h"
-#include "loop/pass/rewrite.h"
+#include "dependence/strides.h"
 #include "loop/pass/threads/place_syncs.h"
+#include "loop/rewrite.h"
 #include "loop/threads.h"
 
 namespace tenon {

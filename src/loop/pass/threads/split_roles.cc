@@ -49,10 +49,10 @@
 #include <map>
 #include <set>
 
+#include "dependence/access.h"
 #include "intrin/ptx_hopper.h"
 #include "intrin/tile_intrinsic.h"
-#include "loop/pass/analysis/access.h"
-#include "loop/pass/rewrite.h"
+#include "loop/rewrite.h"
 #include "loop/threads.h"
 #include "loop/warpgroup.h"
 #include "support/check.h"
@@ -440,7 +440,7 @@ class Splitter {
   }
 
   bool IsOfFirst(const Expr& condition) const {
-    const std::vector<Expr> parts = SplitConjunction(condition);
+    const std::vector<Expr> parts = Conjuncts(condition);
     return std::all_of(parts.begin(), parts.end(), [&](const Expr& c) {
       return StructuralEqual(c, Eq(Expr(lane_), IndexConst(0))) ||
              StructuralEqual(c, Eq(Expr(group_), IndexConst(0)));
@@ -480,7 +480,7 @@ class Splitter {
     if (b->rank() != 2 || b->layout || !b->strides.empty() || b->align < 16)
       return Refuse(what + "expected a matrix, row by row, at a multiple of 16 bytes");
     Analyzer analyzer;
-    BindDims(*func_, &analyzer);
+    Learn(*func_, &analyzer);
     for (const Expr& e : b->shape) {
       const bool dim =
           std::any_of(func_->dims.begin(), func_->dims.end(), [&](const Var& d) { return d == e; });

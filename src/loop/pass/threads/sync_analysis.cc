@@ -22,9 +22,10 @@
 
 #include <algorithm>
 
-#include "loop/pass/analysis/access.h"
-#include "loop/pass/analysis/variance.h"
-#include "loop/pass/rewrite.h"
+#include "dependence/access.h"
+#include "dependence/element.h"
+#include "dependence/strides.h"
+#include "loop/rewrite.h"
 
 namespace tenon {
 
@@ -52,7 +53,7 @@ bool IsOfFirst(const SyncAccess& a, size_t axis) {
 SyncAnalysis::SyncAnalysis(const PrimFunc& func, const Module& module, const AxisExtents& extents,
                            const Stmt& body)
     : module_(module), extents_(extents), body_(body) {
-  BindDims(func, &analyzer);
+  Learn(func, &analyzer);
   for (const auto* list : {&func.dims, &func.scalars}) {
     for (const Var& v : *list) dims_.insert(v.get());
   }

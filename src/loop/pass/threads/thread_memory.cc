@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "loop/pass/rewrite.h"
 #include "loop/pass/threads/place_syncs.h"
+#include "loop/rewrite.h"
 #include "loop/threads.h"
 
 namespace tenon {
@@ -27,7 +27,7 @@ using Uses = std::unordered_map<const BufferNode*, Use>;
 class Finder final : public ScopedRewriter {
  public:
   Finder(const PrimFunc& func, std::vector<Var> axes) : axes_(std::move(axes)) {
-    BindDims(func, &analyzer_);
+    Learn(func, &analyzer_);
   }
   Uses uses;
 

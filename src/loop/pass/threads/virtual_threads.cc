@@ -2,8 +2,9 @@
 
 #include <optional>
 
+#include "dependence/element.h"
+#include "dependence/variance.h"
 #include "ir/visit.h"
-#include "loop/pass/analysis/variance.h"
 
 namespace tenon {
 

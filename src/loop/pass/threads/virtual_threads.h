@@ -4,7 +4,7 @@
 #include <unordered_set>
 
 #include "loop/func.h"
-#include "loop/pass/rewrite.h"
+#include "loop/rewrite.h"
 
 namespace tenon {
 

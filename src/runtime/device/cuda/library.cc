@@ -18,14 +18,13 @@ char missing[512];
 constinit Search search;
 
 bool BindAll(void* handle) {
-#define TN_CU(member, symbol, parameters)                                                   \
-  library.member = reinterpret_cast<decltype(library.member)>(dlsym(handle, #symbol));      \
-  if (!library.member) {                                                                    \
-    snprintf(missing, sizeof missing, "the CUDA driver has no %s: it is too old", #symbol); \
-    return false;                                                                           \
-  }
-  TN_CUDA_FUNCTIONS(TN_CU)
+#define TN_CU(member, symbol, parameters) #symbol "\0"
+  const char* const lacks = BindSymbols(handle, TN_CUDA_FUNCTIONS(TN_CU), &library.init);
 #undef TN_CU
+  if (lacks) {
+    snprintf(missing, sizeof missing, "the CUDA driver has no %s: it is too old", lacks);
+    return false;
+  }
   auto optional = [handle](auto* member, const char* symbol) {
     *member = reinterpret_cast<std::remove_pointer_t<decltype(member)>>(dlsym(handle, symbol));
   };

@@ -87,6 +87,7 @@ static_assert(sizeof(LaunchAttribute) == 72 && sizeof(LaunchConfig) == 56);
 constexpr int32_t kLaunchCooperative = 2, kLaunchCluster = 4, kLaunchDependent = 6;
 
 struct Library {
+  // In the order of the list, from the start on: BindSymbols fills them in.
 #define TN_CU(member, symbol, parameters) Result(*member) parameters;
   TN_CUDA_FUNCTIONS(TN_CU)
 #undef TN_CU

@@ -17,16 +17,12 @@ char missing[512];
 constinit Search search;
 
 bool BindAll(void* handle) {
-#define TN_CL(result, member, symbol, parameters)                                          \
-  library.member = reinterpret_cast<decltype(library.member)>(dlsym(handle, #symbol));     \
-  if (!library.member) {                                                                   \
-    snprintf(missing, sizeof missing, "the OpenCL loader has no %s: it is older than 1.2", \
-             #symbol);                                                                     \
-    return false;                                                                          \
-  }
-  TN_OPENCL_FUNCTIONS(TN_CL)
+#define TN_CL(result, member, symbol, parameters) #symbol "\0"
+  const char* const lacks = BindSymbols(handle, TN_OPENCL_FUNCTIONS(TN_CL), &library.platforms);
 #undef TN_CL
-  return true;
+  if (!lacks) return true;
+  snprintf(missing, sizeof missing, "the OpenCL loader has no %s: it is older than 1.2", lacks);
+  return false;
 }
 
 bool Says(Handle device, uint32_t what) {

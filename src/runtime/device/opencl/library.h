@@ -86,6 +86,7 @@ constexpr uint32_t kCommandEnd = 0x1283;
 constexpr int32_t kMaxDevices = 64;
 
 struct Library {
+  // In the order of the list, from the start on: BindSymbols fills them in.
 #define TN_CL(result, member, symbol, parameters) result(*member) parameters;
   TN_OPENCL_FUNCTIONS(TN_CL)
 #undef TN_CL
