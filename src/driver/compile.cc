@@ -142,7 +142,7 @@ class Compilation {
   Status MarkPlain(graph::LoweredNetwork* network) {
     Func main = network->module.Find(options_.name);
     TN_CHECK(main, "no function {}", options_.name);
-    if (main->attrs.Has(kResultShapesAttr)) {
+    if (main->attrs.Has(kResultShapesAttr) || main->attrs.Has(kFindersAttr)) {
       return MakeError(
           "the sizes of outputs depend on values: a function for C programs could not say them; "
           "compile a library");

@@ -121,6 +121,9 @@ Builder::Builder(Graph g) : graph_(std::move(g)) {
     if (std::optional<Elements> e = ElementsOf(graph_.values[i]))
       Remember(static_cast<ValueId>(i), std::move(*e));
   }
+  for (const Node& n : graph_.nodes) {
+    if (IsFoundEarly(n)) early_.insert(DefinedDim(n).get());
+  }
 }
 
 Graph Builder::Finish() && {
@@ -136,9 +139,13 @@ Expected<Expr> Builder::DefineDim(const std::string& dim_name, ValueId count, co
   };
   for (int i = 1; taken(); ++i) name = fmt::format("{}_{}", dim_name, i);
   const Var dim = VarNode::MakeCount(name);
-  graph_.dims.push_back(
-      {.var = dim, .min = 0, .max = std::clamp<int64_t>(DimRange(most).max, 0, Dim::kNoMax)});
-  TN_RETURN_IF_ERROR(Add(OpKind::kDim, {count}, name, {}, {{"size", {dim}}, {"most", {most}}}));
+  const int64_t max = most ? std::clamp<int64_t>(DimRange(most).max, 0, Dim::kNoMax) : Dim::kNoMax;
+  graph_.dims.push_back({.var = dim, .min = 0, .max = max});
+  if (!most) early_.insert(dim.get());
+  std::vector<Expr> bound;
+  if (most) bound.push_back(most);
+  TN_RETURN_IF_ERROR(
+      Add(OpKind::kDim, {count}, name, {}, {{"size", {dim}}, {"most", std::move(bound)}}));
   return Expr(dim);
 }
 
@@ -254,6 +261,16 @@ void Builder::Require(const Expr& condition) {
   graph_.constraints.push_back(std::move(c));
 }
 
+bool Builder::MentionsLate(const Expr& e) const {
+  bool found = false;
+  PreOrder(e, [&](const NodeRef& n) {
+    const auto* var = As<VarNode>(n);
+    found |= var && var->counts && !early_.contains(var);
+    return true;
+  });
+  return found;
+}
+
 static bool MentionsCount(const Expr& e) {
   bool found = false;
   PreOrder(e, [&](const NodeRef& n) {
@@ -294,7 +311,7 @@ Expected<Builder::Inferred> Builder::Infer(Node node) {
   if (StaticCount(first.dims) == 0 && !first.layout) inferred.elements = Elements();
   for (const Expr& c : constraints) {
     // Requirements are checked where a call begins.
-    if (const Expr simple = SimplifyDim(c); MentionsCount(simple)) {
+    if (const Expr simple = SimplifyDim(c); MentionsLate(simple)) {
       return fail(MakeError(
           fmt::format("needs {}, but that depends on values and is not known when a call begins",
                       DimText(simple))));
@@ -305,8 +322,9 @@ Expected<Builder::Inferred> Builder::Infer(Node node) {
   // something in between has none, or a negative one.
   for (const Type& type : inferred.types) {
     for (const Expr& size : type.leaf().dims) {
-      if (IsA<IntConst>(size) || IsA<VarNode>(size) || MentionsCount(size)) continue;
-      if (DimRange(size).min < 1) Require(Ge(size, IndexConst(1)));
+      if (IsA<IntConst>(size) || IsA<VarNode>(size) || MentionsLate(size)) continue;
+      const int64_t least = MentionsCount(size) ? 0 : 1;
+      if (DimRange(size).min < least) Require(Ge(size, IndexConst(least)));
     }
   }
   inferred.identity = IsIdentity(view, first);

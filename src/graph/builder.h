@@ -3,6 +3,7 @@
 
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "graph/graph.h"
@@ -25,9 +26,10 @@ class Builder {
   /// The graph, without what its outputs do not need.
   Graph Finish() &&;
 
-  /// The dim that is how many of something a scalar of i64 says there are, 0 to `most`: a new one,
-  /// named after `dim_name`.
-  Expected<Expr> DefineDim(const std::string& dim_name, ValueId count, const Expr& most);
+  /// The dim that is how many of something a scalar of i64 says there are: a new one, named after
+  /// `dim_name`. There are 0 to `most`; without a `most` the dim is found before a call asks for
+  /// memory, by computing what the scalar needs twice.
+  Expected<Expr> DefineDim(const std::string& dim_name, ValueId count, const Expr& most = nullptr);
   ValueId Input(std::string value_name, Type type);
   ValueId Constant(std::string value_name, TensorType type, Payload payload);
   void Output(std::string output_name, ValueId v) { graph_.AddOutput(std::move(output_name), v); }
@@ -70,8 +72,11 @@ class Builder {
   };
   Expected<Inferred> Infer(Node node);
   void Remember(ValueId v, Elements elements);
+  /// Whether an expression has a dim that is not known when a call begins.
+  bool MentionsLate(const Expr& e) const;
 
   Graph graph_;
+  std::unordered_set<const VarNode*> early_;  // dims that nodes define, found before a call's memory
   std::unordered_map<ValueId, Elements> known_;
   int64_t known_left_ = Limits::kKnownTotal;  // beyond it nothing more is followed or folded
 };

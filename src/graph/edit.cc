@@ -54,6 +54,8 @@ Var DefinedDim(const Node& n) {
   return n.op == OpKind::kDim ? Cast<VarNode>(n.exprs.at("size").at(0)) : nullptr;
 }
 
+bool IsFoundEarly(const Node& n) { return n.op == OpKind::kDim && n.exprs.at("most").empty(); }
+
 DimUses::DimUses(const Graph& g) : g_(g) {
   for (size_t n = 0; n < g.nodes.size(); ++n) {
     if (const Var dim = DefinedDim(g.nodes[n]))
@@ -61,27 +63,35 @@ DimUses::DimUses(const Graph& g) : g_(g) {
   }
 }
 
+void DimUses::Collect(std::span<const Expr> exprs, std::vector<NodeId>* out) const {
+  for (const Expr& e : exprs) {
+    PreOrder(e, [&](const NodeRef& n) {
+      const auto it = definer_of_.find(As<VarNode>(n));
+      if (it != definer_of_.end() && std::find(out->begin(), out->end(), it->second) == out->end())
+        out->push_back(it->second);
+      return true;
+    });
+  }
+}
+
+std::vector<NodeId> DimUses::DefinersFor(std::span<const Expr> exprs) const {
+  std::vector<NodeId> out;
+  if (!definer_of_.empty()) Collect(exprs, &out);
+  return out;
+}
+
 std::vector<NodeId> DimUses::DefinersFor(NodeId id) const {
   std::vector<NodeId> out;
   if (definer_of_.empty()) return out;
-  auto look_at = [&](const std::vector<Expr>& list) {
-    for (const Expr& e : list) {
-      PreOrder(e, [&](const NodeRef& n) {
-        const auto it = definer_of_.find(As<VarNode>(n));
-        if (it == definer_of_.end() || it->second == id) return true;
-        if (std::find(out.begin(), out.end(), it->second) == out.end()) out.push_back(it->second);
-        return true;
-      });
-    }
-  };
   std::function<void(const Graph&, const Node&)> visit = [&](const Graph& g, const Node& n) {
-    for (const auto& [name, list] : n.exprs) look_at(list);
-    for (ValueId v : n.outputs) look_at(g.value(v).type.leaf().dims);
+    for (const auto& [name, list] : n.exprs) Collect(list, &out);
+    for (ValueId v : n.outputs) Collect(g.value(v).type.leaf().dims, &out);
     for (const auto& region : n.regions) {
       for (const Node& inner : region->nodes) visit(*region, inner);
     }
   };
   visit(g_, g_.node(id));
+  std::erase(out, id);
   return out;
 }
 
@@ -92,8 +102,8 @@ void ReplaceAllUses(Graph& g, ValueId from, ValueId to) {
 
 namespace {
 
-// Which values and nodes the outputs depend on, by their elements or their sizes. Inputs count as
-// needed.
+// Which values and nodes the outputs depend on, by their elements or their sizes, and what the
+// constraints need to be checked. Inputs count as needed.
 struct Live {
   std::vector<bool> values, nodes;
 };
@@ -103,6 +113,8 @@ Live FindLive(const Graph& g) {
   const DimUses dims(g);
   std::vector<ValueId> stack = g.outputs;
   for (ValueId v : g.inputs) live.values[static_cast<size_t>(v)] = true;
+  for (NodeId definer : dims.DefinersFor(g.constraints))
+    stack.push_back(g.node(definer).outputs[0]);
   while (!stack.empty()) {
     const ValueId v = stack.back();
     stack.pop_back();
@@ -139,7 +151,11 @@ std::vector<ValueId> Compact(Graph& g) {
   };
   std::vector<Node> nodes;
   for (size_t i = 0; i < g.nodes.size(); ++i) {
-    if (!live.nodes[i]) continue;
+    if (!live.nodes[i]) {
+      const Var dim = DefinedDim(g.nodes[i]);
+      if (dim) std::erase_if(g.dims, [&](const Dim& d) { return d.var == dim; });
+      continue;
+    }
     new_node[i] = static_cast<NodeId>(nodes.size());
     nodes.push_back(std::move(g.nodes[i]));
     rename(nodes.back().inputs);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <span>
 #include <vector>
 
 #include "graph/graph.h"
@@ -19,6 +20,8 @@ bool UsesDims(const Graph& g, const Node& n);
 
 /// The dim that a node defines (`dim`); null for any other.
 Var DefinedDim(const Node& n);
+/// Whether a node defines a dim that is found before a call asks for memory: one without a `most`.
+bool IsFoundEarly(const Node& n);
 
 /// Which nodes have sizes that other nodes define.
 class DimUses {
@@ -27,9 +30,13 @@ class DimUses {
   /// The nodes that define dims which the node's attributes or results mention, or those in its
   /// regions; not itself.
   std::vector<NodeId> DefinersFor(NodeId id) const;
+  /// Likewise for expressions over the graph's dims.
+  std::vector<NodeId> DefinersFor(std::span<const Expr> exprs) const;
   bool empty() const { return definer_of_.empty(); }
 
  private:
+  void Collect(std::span<const Expr> exprs, std::vector<NodeId>* out) const;
+
   const Graph& g_;
   std::map<const VarNode*, NodeId> definer_of_;
 };
@@ -38,8 +45,8 @@ class DimUses {
 void ReplaceAllUses(Graph& g, ValueId from, ValueId to);
 
 /// Appends the nodes and values of the graph that outputs depend on, in the old order; drops the
-/// rest; renumbers. Graph inputs stay, used or not. Answers the new id of each old value (kNoValue
-/// where dropped).
+/// rest, and the dims that dropped nodes define; renumbers. Graph inputs stay, used or not. Answers
+/// the new id of each old value (kNoValue where dropped).
 std::vector<ValueId> Compact(Graph& g);
 
 /// Sorts nodes so that producers come first, keeping the old order where it may (stable). False

@@ -306,7 +306,8 @@ Expected<TensorType> TypeShape(const OpView& v) {
 Expected<TensorType> TypeDim(const OpView& v) {
   const std::vector<Expr>& size = Exprs(v, "size");
   TN_RETURN_IF_ERROR(CheckLength("size", size.size(), 1));
-  TN_RETURN_IF_ERROR(CheckLength("most", Exprs(v, "most").size(), 1));
+  if (!Exprs(v, "most").empty())
+    TN_RETURN_IF_ERROR(CheckLength("most", Exprs(v, "most").size(), 1));
   const VarNode* dim = As<VarNode>(size[0]);
   if (!dim || !dim->counts)
     return Bad("expected a dim that may be 0, but got {}", DimText(size[0]));

@@ -142,6 +142,10 @@ Var UntoldDim(const PrimFunc& func, std::span<const Argument> arguments) {
       if (IsA<VarNode>(stride)) sizes.push_back(stride);
     }
   }
+  const auto found = func.attrs.Get<std::vector<std::string>>(kFoundDimsAttr, {});
+  for (const Var& dim : func.dims) {
+    if (std::find(found.begin(), found.end(), dim->name) != found.end()) told.insert(dim.get());
+  }
   auto known = [&](const Var& v) { return told.count(v.get()) != 0; };
   for (bool more = true; more;) {
     more = false;

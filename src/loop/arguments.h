@@ -30,6 +30,12 @@ inline constexpr const char* kDeviceWeights = "device.weights";
 inline constexpr const char* kResultDims = "result.dims";
 inline constexpr const char* kResultDimsAttr = "result_dims";
 inline constexpr const char* kResultShapesAttr = "result_shapes";
+/// Sizes that a call must know before it asks for memory. The host functions that kFindersAttr
+/// names, in this order, find them: each takes the inputs, dims that are known by then, and places
+/// for scalars of i64, one for each name in its own kFoundDimsAttr. That of the function itself
+/// names the dims of all.
+inline constexpr const char* kFindersAttr = "finders";
+inline constexpr const char* kFoundDimsAttr = "found_dims";
 /// Memory that plan_storage has a call of a host function borrow: `arena`, or `arena_0`, `arena_1`,
 /// …
 bool IsArena(const Var& scalar);
@@ -52,8 +58,8 @@ Expected<std::vector<Argument>> ArgumentsOf(const PrimFunc& func);
 /// The dim that a size of a shape tells, given those that are known: n in 2 * n + m where m is
 /// known, or n itself. Null where all are known, or where it takes more to find it.
 Var DimToldBy(const PrimFunc& func, const Expr& size, const std::function<bool(const Var&)>& known);
-/// The first dim that the arguments do not tell, neither as numbers nor by their shapes; null where
-/// there is none.
+/// The first dim that the arguments do not tell, neither as numbers nor by their shapes, and that is
+/// not found either; null where there is none.
 Var UntoldDim(const PrimFunc& func, std::span<const Argument> arguments);
 
 }  // namespace tenon

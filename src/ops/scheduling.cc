@@ -176,6 +176,16 @@ std::string ParallelOuter(Schedule& s, const Names& loops) {
     typical *= extent < 0 ? TypicalExtent(s, l) : extent;
   }
   if (outer.empty() || typical <= 1) return "";
+  const bool open = std::any_of(outer.begin(), outer.end(),
+                                [&](const std::string& l) { return s.GetExtent(l) < 0; });
+  // Of many open sizes it may not be known that the fused loop's iterations are apart: then fewer
+  // are fused.
+  while (open && outer.size() > 1) {
+    Schedule trial = s;
+    trial.Parallel(trial.Fuse(outer));
+    if (trial.ok()) break;
+    outer.pop_back();
+  }
   std::string fused = outer.size() == 1 ? outer[0] : s.Fuse(outer);
   s.Parallel(fused);
   return fused;

@@ -10,9 +10,10 @@ onnx package's cases are written to a temporary folder. Parameters of the nodes 
 case is compiled at each level and called in a child process, once with its outputs returned and once with them passed in;
 count, shape, dtype and values must be those of the case, by the rules of ONNX's own backend test.
 
-With --list (default: node_tests.txt beside this file, unless --match is given) a case that does not pass is a failure.
-With --match, a case that the compiler refuses with a message (exit status 1) counts as skipped. The default list and
-node_tests_failing.txt, which says of each case why it does not pass, name every case of the folder between them.
+With --list (default: that of the form beside this file, unless --match is given) a case that does not pass is a failure.
+With --match, a case that the compiler refuses with a message (exit status 1) counts as skipped. A form's list and the one
+of what fails in it, which says of each case why, name every case of the folder between them: node_tests.txt and
+node_tests_failing.txt of the constant form, node_tests_fixed.txt and node_tests_fixed_failing.txt of the fixed one.
 """
 import argparse
 import collections
@@ -21,9 +22,11 @@ import faulthandler
 import multiprocessing
 import pathlib
 import re
+import statistics
 import subprocess
 import sys
 import tempfile
+import time
 
 import numpy as np
 import onnx
@@ -37,7 +40,10 @@ from freeze import freeze  # noqa: E402
 COMPILE_SECONDS = 120
 RUN_SECONDS = 60
 STANDSTILL_SECONDS = 240
-Result = collections.namedtuple("Result", "case level status reason")  # status: passed, failed, refused
+LISTS = {"constant": ("node_tests.txt", "node_tests_failing.txt"),
+         "fixed": ("node_tests_fixed.txt", "node_tests_fixed_failing.txt")}  # what passes in a form, and what does not
+# status: passed, failed, refused; seconds: of compiling
+Result = collections.namedtuple("Result", "case level status reason seconds", defaults=[0.0])
 
 
 class Case:
@@ -70,16 +76,17 @@ class Case:
 
 
 def compile_case(tenon: str, case: Case, level: int, tmp: pathlib.Path):
-    """None, or the Result that says why there is no library."""
+    """The Result that says why there is no library, or else one that passes as yet."""
     model, library = tmp / f"{case.name}.O{level}.onnx", tmp / f"{case.name}.O{level}.so"
     model.write_bytes(case.model.SerializeToString())
     command = [tenon, "compile", str(model), "-o", str(library), f"-O{level}", "--jobs", "1", "--verify-each", *case.shapes]
+    start = time.monotonic()
     try:
         run = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=COMPILE_SECONDS)
     except subprocess.TimeoutExpired:
         return Result(case, level, "failed", f"compile: no end after {COMPILE_SECONDS} s")
     if run.returncode == 0:
-        return None
+        return Result(case, level, "passed", "", time.monotonic() - start)
     said = [line for line in (run.stderr + run.stdout).splitlines() if "rror" in line or "failed" in line]
     reason = (said or run.stderr.splitlines() or ["nothing said"])[0].replace(f"{model}: ", "").strip()
     if run.returncode == 1:
@@ -187,10 +194,11 @@ def run_all(tenon: str, runs, jobs: int, tmp: pathlib.Path):
         work = [(case, level, pool.submit(compile_case, tenon, case, level, tmp)) for case, level in runs]
         for case, level, compiled in work:
             result = compiled.result()
-            if result is None:
+            if result.status == "passed":
                 library = tmp / f"{case.name}.O{level}.so"
                 wrong = runner.run(str(library), case.inputs, case.outputs, case.rtol, case.atol)
-                result = Result(case, level, "failed" if wrong else "passed", wrong or "")
+                if wrong:
+                    result = result._replace(status="failed", reason=wrong)
                 library.unlink()
             if result.status == "failed":
                 print(f"{case.name} -O{level}: {result.reason}", flush=True)
@@ -224,23 +232,23 @@ def read_list(path: pathlib.Path):
     return [line for line in lines if line]
 
 
-def unlisted(cases: pathlib.Path):
-    """Cases that neither list names, or both do, and names without a case."""
-    passing = read_list(HERE / "node_tests.txt")
-    failing = [line.split(":")[0] for line in read_list(HERE / "node_tests_failing.txt")]
+def unlisted(cases: pathlib.Path, form: str):
+    """Cases that neither list of a form names, or both do, and names without a case."""
+    passing = read_list(HERE / LISTS[form][0])
+    failing = [line.split(":")[0] for line in read_list(HERE / LISTS[form][1])]
     named = collections.Counter([*passing, *failing])
     folders = {p.name for p in cases.iterdir()}
     return sorted({*folders ^ set(named), *(name for name, count in named.items() if count > 1)})
 
 
-def update_lists(results, unread):
-    """Writes both lists as the results are."""
+def update_lists(results, unread, form: str):
+    """Writes both lists of a form as the results are."""
     reasons = {name: f"not read by this script: {reason}" for name, reason in unread.items()}
     for r in results:
         if r.status != "passed":
             reasons[r.case.name] = re.sub(r"^tenon: |; .*|node of '[^']*' |error: ", "", r.reason)[:160].strip()
-    for name, lines in (("node_tests.txt", {r.case.name for r in results} - set(reasons)),
-                        ("node_tests_failing.txt", [f"{name}: {reason}" for name, reason in reasons.items()])):
+    for name, lines in zip(LISTS[form], ({r.case.name for r in results} - set(reasons),
+                                         [f"{name}: {reason}" for name, reason in reasons.items()])):
         path = HERE / name
         comments = [line for line in path.read_text().splitlines() if line.startswith("#")]
         path.write_text("".join(f"{line}\n" for line in [*comments, *sorted(lines)]))
@@ -269,11 +277,11 @@ def main() -> int:
             subprocess.run([sys.executable, HERE.parents[1] / "bench" / "dump_node_tests.py", args.cases],
                            check=True, stdout=subprocess.DEVNULL)
         whole = args.match is None and args.list is None
-        if whole and (strays := unlisted(args.cases)):
+        if whole and (strays := unlisted(args.cases, args.form)):
             print("neither list names, or both do, or there is no case:", *strays)
             return 1
         if args.match is None:
-            names = read_list(args.list or HERE / "node_tests.txt")
+            names = read_list(args.list or HERE / LISTS[args.form][0])
         else:
             names = sorted(p.name for p in args.cases.iterdir() if re.search(args.match, p.name))
         cases, skipped, unread = [], 0, {}
@@ -297,10 +305,13 @@ def main() -> int:
         said |= {name: f"skipped\t{reason}" for name, reason in unread.items()}
         args.results.write_text("".join(f"{name}\t{said[name]}\n" for name in sorted(said)))
     if args.update:
-        update_lists(results, unread)
+        update_lists(results, unread, args.form)
     if args.passed:
         bad = {r.case.name for r in results if r.status != "passed"}
         args.passed.write_text("".join(f"{case.name}\n" for case in cases if case.name not in bad))
+    if seconds := sorted(r.seconds for r in results if r.seconds):
+        print(f"\ncompiling took {statistics.median(seconds):.3f} s in the middle, {seconds[len(seconds) * 99 // 100]:.3f} s for "
+              f"99 of 100, {seconds[-1]:.3f} s at most")
     refused = count["refused"]
     failed = count["failed"] + (refused if args.match is None else 0)
     skipped += refused if args.match is not None else 0

@@ -284,6 +284,7 @@ def tensors():
     yield "external_key_twice", with_weight(tensor("w", [3], raw=False, elem=FLOAT, more=b"".join(
         data(13, data(1, k) + data(2, v)) for k, v in (("location", "external.bin"), ("offset", "0"), ("offset", "4"))) + number(14, 1)))
     yield "external_device", with_weight(external("w", [3], location="/dev/zero"))
+    yield "narrow_sum", model([node("Add", "x x", "y")], [value("x", 2, elem=17)])
     yield "int4_raw_data_short", with_weight(tensor("w", [2, 3], raw=b"12", elem=22))
     yield "external_without_location", with_weight(external("w", [3], offset="0"))
     yield "external_folder", with_weight(external("w", [3], location="."))
@@ -368,7 +369,7 @@ def shapes():
     yield "resize_scale_negative", resize(1, 1, -2, 2)
     yield "resize_scale_count", resize(2, 2)
     yield "range_step_0", one("Range", "a b c", [tensor(n, [], [v]) for n, v in (("a", 0), ("b", 9), ("c", 0))])
-    yield "shape_from_data", model([node("Cast", "x", "s", name="cast", to=INT64), node("Reshape", "x s", "y")], [value("x", 2)])
+    yield "rank_from_data", model([node("Cast", "x", "s", name="cast", to=INT64), node("Reshape", "x s", "y")], [value("x", "n")])
     yield "topk_beyond_dim", one("TopK", "x k", [ints("k", 9)], outputs="y z")
     yield "nonzero", model([node("NonZero", "x", "s", name="find"), node("Add", "s five", "y", name="bad")], [value("x", 2)], [value("y", 1, elem=INT64)], [tensor("five", [1, 5], [0] * 5)])
     yield "einsum_equation", one("Einsum", equation="ij->jk->")

@@ -15,6 +15,7 @@ import sys
 import tempfile
 import warnings
 
+import ml_dtypes
 import numpy as np
 import onnx
 import onnxruntime
@@ -256,6 +257,29 @@ def add_far_ends():
         one(f"range_{name}", "Range", [scalar(start, i64), scalar(end, i64), scalar(step, i64)], constants=(0, 1, 2), expect=[np.array(want, i64)])
     one("nan_attribute", "LeakyRelu", [floats(-1, 2)], alpha=NAN, expect=[floats(NAN, 2)])
     one("nan_epsilon", "LayerNormalization", [rand(2, 4), rand(4)], epsilon=NAN, expect=[np.full((2, 4), NAN, f32)])
+
+
+def add_narrow_casts():
+    every = np.arange(2**16, dtype=np.uint16).view(np.float16).astype(f32)  # and so all that narrow types round to even
+    x = np.concatenate([every, every * f32(1.0001), (rng.standard_normal(5003) * 100).astype(f32)])
+    for name in ("float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float4_e2m1fn"):
+        dtype = np.dtype(getattr(ml_dtypes, name))
+        to, info = helper.np_dtype_to_tensor_dtype(dtype), ml_dtypes.finfo(dtype)
+        one(f"cast_to_{name}", "Cast", [x], to=to, saturate=0, expect=[x.astype(dtype)])
+        most = np.clip(x, f32(info.min), f32(info.max)).astype(dtype)
+        one(f"cast_to_{name}_saturated", "Cast", [x], to=to, expect=[most])
+        codes = np.arange(2**info.bits, dtype=u8).view(dtype)
+        one(f"cast_from_{name}", "Cast", [codes], to=onnx.TensorProto.FLOAT, expect=[codes.astype(f32)])
+        one(f"move_{name}", "Transpose", [codes.reshape(4, -1)], perm=[1, 0], expect=[codes.reshape(4, -1).T])
+        one(f"constant_{name}", "Cast", [codes], constants=(0,), to=onnx.TensorProto.FLOAT, expect=[codes.astype(f32)])
+    for name in ("int4", "uint4", "int2", "uint2"):
+        dtype = np.dtype(getattr(ml_dtypes, name))
+        to, x = helper.np_dtype_to_tensor_dtype(dtype), np.arange(-128, 128)
+        one(f"cast_to_{name}", "Cast", [x.astype(i32)], to=to, expect=[x.astype(np.int8).astype(dtype)])
+        one(f"cast_from_{name}", "Cast", [x.astype(np.int8).view(dtype)], to=onnx.TensorProto.INT32, expect=[x.astype(np.int8).astype(dtype).astype(i32)])
+        for size in (0, 1, 7):
+            some = x[100:100 + size].astype(np.int8).astype(dtype)
+            one(f"constant_{name}_{size}", "Cast", [some], constants=(0,), to=onnx.TensorProto.FLOAT, expect=[some.astype(f32)])
 
 
 def add_casts():
@@ -554,6 +578,28 @@ def add_windows():
                     coordinate_transformation_mode=rule)
 
 
+def add_found_sizes():
+    node = helper.make_node
+    x = rand(113, 79)
+    # The bound takes the whole input to find, so it is found while the call runs; that of the small one before.
+    for name, data in (("large", x), ("small", x[:7, :5])):
+        add(f"slice_from_{name}", [node("ArgMax", ["i0"], ["at"], axis=0, keepdims=0), node("Slice", ["at", "i1", "i2"], ["row"]),
+                                   node("Slice", ["i0", "row", "i3"], ["o0"])],
+            [data, ints(0), ints(1), ints(2**40)], constants=(1, 2, 3))
+    # A size that follows from one that is found while the call runs, and one that follows from that.
+    picked = np.array([0, 3, 0, 0, 5, 7], f32)
+    add("range_of_nonzero", [node("NonZero", ["i0"], ["at"]), node("Shape", ["at"], ["size"]), node("Slice", ["size", "i1", "i2"], ["count"]),
+                             node("ReduceMax", ["at", "i3"], ["last"], keepdims=0), node("Range", ["i4", "last", "i5"], ["o0"]),
+                             node("Concat", ["count", "i6"], ["both"], axis=0), node("Expand", ["o0", "both"], ["o1"])],
+        [picked, ints(1), ints(2), ints(0, 1), scalar(0, i64), scalar(1, i64), ints(1)], outputs=2, constants=(1, 2, 3, 4, 5, 6),
+        opset=18, expect=[np.arange(5), np.broadcast_to(np.arange(5), (3, 5))])
+    # Sizes of sizes: the second is found when the first is known.
+    add("size_of_size", [node("ConstantOfShape", ["i0"], ["ones"], value=numpy_helper.from_array(ints(2))),
+                         node("ReduceSum", ["ones"], ["sum"], keepdims=0), node("Reshape", ["sum", "i1"], ["list"]),
+                         node("ConstantOfShape", ["list"], ["o0"])],
+        [ints(3), ints(1)], constants=(1,), expect=[np.zeros(6, f32)])
+
+
 def add_sizes():
     # A row of exactly one vector (8 or 16 lanes) once had no reduction loop to schedule.
     for m, n in ((1, 1), (7, 13), (16, 16), (3, 8), (17, 31), (64, 65), (127, 1), (1, 129)):
@@ -636,9 +682,9 @@ def main() -> int:
     faulthandler.dump_traceback_later(run_node_tests.STANDSTILL_SECONDS, repeat=True)
     onnxruntime.set_default_logger_severity(4)
     with np.errstate(all="ignore"):
-        for section in (add_empty_tensors, add_scalars_and_bool, add_integers, add_nan_and_infinity, add_windows_of_nan, add_far_ends, add_casts, add_indices,
+        for section in (add_empty_tensors, add_scalars_and_bool, add_integers, add_nan_and_infinity, add_windows_of_nan, add_far_ends, add_casts, add_narrow_casts, add_indices,
                         add_old_operator_sets, add_several_results, add_integer_contractions, add_narrow_sums,
-                        add_branches, add_loops, add_windows, add_sizes, add_graphs):
+                        add_branches, add_loops, add_windows, add_sizes, add_found_sizes, add_graphs):
             section()
         formula_cases.add_all(one, rand, ints)
         chosen = [Case(*case) for case in cases if re.search(args.match, case[0])]

@@ -21,11 +21,13 @@
 #include <algorithm>
 #include <deque>
 #include <filesystem>
+#include <map>
 #include <set>
 #include <unordered_map>
 
 #include "frontend/onnx/inline_functions.h"
 #include "frontend/onnx/input_shapes.h"
+#include "frontend/onnx/narrow.h"
 #include "frontend/onnx/node_order.h"
 #include "frontend/onnx/op_context.h"
 #include "graph/verify.h"
@@ -77,7 +79,8 @@ class Importer : private RegionImporter {
   graph::Builder& builder() { return *scope_->builder; }
   /// The value of that name in the graph being imported, captured where it is of one outside.
   ValueId Find(std::string_view name) { return FindIn(scope_, name); }
-  static ValueId FindIn(Scope* scope, std::string_view name);
+  ValueId FindIn(Scope* scope, std::string_view name);
+  NarrowValues& narrow() { return narrow_[scope_->builder]; }
   static bool IsKnown(const Scope* scope, std::string_view name);
 
   int64_t OpsetOf(const NodeProto& node) const { return node.opset ? node.opset : opset_; }
@@ -101,6 +104,7 @@ class Importer : private RegionImporter {
   Scope main_{&builder_};
   Scope* scope_ = &main_;
   InputShapes shapes_;
+  std::map<const graph::Builder*, NarrowValues> narrow_;  // of each graph that is being built
   std::vector<std::string> overruled_;  // sizes that the user changes, which may be why it fails
   Diagnostics errors_;
 };
@@ -118,7 +122,11 @@ void Importer::Report(Diagnostics errors, const std::string& item, std::vector<s
 ValueId Importer::FindIn(Scope* scope, std::string_view name) {
   if (auto it = scope->values.find(name); it != scope->values.end()) return it->second;
   ValueId v = FindIn(scope->outer, name);  // OrderNodes has seen to it that it is somewhere
-  if (v >= 0 && scope->region) v = scope->region->CaptureValue(*scope->outer->builder, v);
+  if (v >= 0 && scope->region) {
+    const NarrowType* type = narrow_[scope->outer->builder].Of(v);
+    v = scope->region->CaptureValue(*scope->outer->builder, v);
+    narrow_[scope->builder].Set(v, type);
+  }
   return scope->values[name] = v;
 }
 
@@ -147,6 +155,12 @@ Expected<std::vector<ValueId>> Importer::ImportBody(const GraphProto& g, Scope* 
     std::vector<ValueId> outputs;
     for (const ValueInfoProto& output : g.outputs) outputs.push_back(Find(output.name));
     if (std::find(outputs.begin(), outputs.end(), kPoisoned) != outputs.end()) return Diagnostics{};
+    for (ValueId v : outputs) {
+      const NarrowType* type = scope->region ? narrow().Of(v) : nullptr;
+      if (type)
+        return MakeError(
+            fmt::format("tensors of {} as results of regions are not supported", type->name));
+    }
     return outputs;
   };
   Expected<std::vector<ValueId>> outputs = import();
@@ -161,6 +175,7 @@ Expected<ImportedRegion> Importer::Import(const GraphProto& g, std::span<const F
   }
   ImportedRegion region{std::make_unique<graph::Builder>(std::string(g.name)), {}, {}, {}, {}};
   region.builder->graph().dims = builder().graph().dims;
+  narrow_.erase(region.builder.get());  // of another that was there before
   Scope scope{region.builder.get(), &region, scope_};
   for (size_t i = 0; i < formals.size(); ++i) {
     const std::string name(g.inputs[i].name);
@@ -283,8 +298,9 @@ void Importer::ImportInitializers(const GraphProto& g) {
   for (const TensorProto& t : g.initializers) {
     Expected<Tensor> tensor = ReadTensor(t, file_, &external_);
     if (tensor) {
-      scope_->values[t.name] = builder().Constant(std::string(t.name), std::move(tensor->type),
-                                                  std::move(tensor->payload));
+      const ValueId v = AddConstant(builder(), std::string(t.name), std::move(*tensor));
+      narrow().Set(v, NarrowTypeOf(t.data_type));
+      scope_->values[t.name] = v;
     } else {
       scope_->values[t.name] = kPoisoned;
       Report(std::move(tensor.errors()), "initializer " + Quoted(t.name));
@@ -314,7 +330,7 @@ Expected<TensorType> Importer::InputType(const ValueInfoProto& input) {
     return MakeError("expected a tensor; sequences, maps and optionals are not supported");
   }
   TensorType type;
-  TN_ASSIGN_OR_RETURN(type.dtype, ToDType(input.elem_type));
+  TN_ASSIGN_OR_RETURN(type.dtype, StorageOf(input.elem_type));
   TN_ASSIGN_OR_RETURN(type.dims, shapes_.Dims(input));
   TN_RETURN_IF_ERROR(graph::CheckType(type));
   return type;
@@ -325,7 +341,7 @@ Expected<TensorType> Importer::InputType(const ValueInfoProto& input) {
 Status Importer::CheckDeclared(const ValueInfoProto& declared, const TensorType& type) const {
   if (declared.kind != ValueInfoProto::Kind::kTensor) return Ok();
   if (declared.elem_type != 0) {
-    TN_ASSIGN_OR_RETURN(const DType dtype, ToDType(declared.elem_type));
+    TN_ASSIGN_OR_RETURN(const DType dtype, StorageOf(declared.elem_type));
     if (dtype != type.dtype) {
       return MakeError(fmt::format("expected {} as the model declares, but it is {}",
                                    dtype.ToString(), type.dtype.ToString()));
@@ -371,8 +387,10 @@ void Importer::ImportInputs(const GraphProto& g) {
     if (scope_->values.contains(input->name)) continue;
     Expected<TensorType> type = InputType(*input);
     if (!type) Report(std::move(type.errors()), "input " + Quoted(input->name));
-    scope_->values[input->name] =
+    const ValueId v =
         type ? builder().Input(std::string(input->name), std::move(*type)) : kPoisoned;
+    narrow().Set(v, NarrowTypeOf(input->elem_type));
+    scope_->values[input->name] = v;
   }
 }
 
@@ -387,8 +405,11 @@ Status Importer::RunImporter(const NodeProto& node, const OpRow& row, const std:
                          : node.outputs.empty() ? node.op_type
                                                 : node.outputs[0]);
   OpContext context(builder(), node, row, OpsetOf(node), name, std::move(inputs), file_, &external_,
-                    this);
+                    this, &narrow());
+  const size_t first_node = builder().graph().nodes.size();
   TN_RETURN_IF_ERROR(row.import(context));
+  if (!context.asked_for_narrow())
+    TN_RETURN_IF_ERROR(narrow().Follow(builder().graph(), first_node));
   TN_RETURN_IF_ERROR(context.CheckDone());
   for (size_t i = 0; i < node.outputs.size(); ++i) {
     if (!node.outputs[i].empty()) scope_->values[node.outputs[i]] = context.outputs()[i];

@@ -146,7 +146,9 @@ Expected<graph::Graph> SettleDims(graph::Graph g, const InputShapes::Given& give
   for (const Expr& c : g.constraints) {
     const auto* equal = As<Binary>(c);
     const auto* dim = equal && equal->op == BinaryOp::kEq ? As<VarNode>(equal->lhs) : nullptr;
-    if (!dim || !AsInt(equal->rhs) || !settled.emplace(dim->name, equal->rhs).second) continue;
+    // What a node defines has to be found to be checked.
+    if (!dim || dim->counts || !AsInt(equal->rhs) || !settled.emplace(dim->name, equal->rhs).second)
+      continue;
     if (!named(dim->name)) continue;
     errors.push_back(MakeError(fmt::format("{} is left open, but the model computes with {} alone",
                                            Quoted(dim->name), graph::DimText(c))));

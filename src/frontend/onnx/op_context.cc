@@ -18,6 +18,8 @@
 
 #include <algorithm>
 
+#include "frontend/onnx/narrow.h"
+
 namespace tenon::onnx {
 
 using graph::Quoted;
@@ -46,7 +48,7 @@ graph::Graph ImportedRegion::Finish(const Builder& outside, std::span<const Valu
 OpContext::OpContext(Builder& builder, const NodeProto& node_proto, const OpRow& op_row,
                      int64_t opset_version, std::string node_name, std::vector<ValueId> inputs,
                      const std::shared_ptr<const graph::WeightFile>& file, ExternalData* external,
-                     RegionImporter* regions)
+                     RegionImporter* regions, NarrowValues* narrow)
     : b(builder),
       node(node_proto),
       row(op_row),
@@ -56,7 +58,17 @@ OpContext::OpContext(Builder& builder, const NodeProto& node_proto, const OpRow&
       outputs_(node_proto.outputs.size(), kNoValue),
       file_(file),
       external_(external),
-      regions_(regions) {}
+      regions_(regions),
+      narrow_(narrow) {}
+
+const NarrowType* OpContext::Narrow(size_t i) {
+  asked_for_narrow_ = true;
+  return Has(i) ? narrow_->Of(In(i)) : nullptr;
+}
+
+void OpContext::SetNarrow(size_t output, const NarrowType* type) {
+  if (output < outputs_.size()) narrow_->Set(outputs_[output], type);
+}
 
 Status OpContext::Arity(size_t least, int most) const {
   size_t present = inputs_.size();

@@ -28,6 +28,8 @@ using graph::TensorType;
 using graph::ValueId;
 
 class OpContext;
+class NarrowValues;
+struct NarrowType;
 
 /// A value outside of a region and what stands for it inside.
 struct Capture {
@@ -98,7 +100,7 @@ class OpContext {
   OpContext(Builder& builder, const NodeProto& node, const OpRow& row, int64_t opset_version,
             std::string node_name, std::vector<ValueId> inputs,
             const std::shared_ptr<const graph::WeightFile>& file, ExternalData* external,
-            RegionImporter* regions);
+            RegionImporter* regions, NarrowValues* narrow);
 
   Builder& b;
   const NodeProto& node;
@@ -121,6 +123,11 @@ class OpContext {
   const TensorType& Type(size_t i) const { return b.type(In(i)); }
   int Rank(size_t i) const { return Type(i).rank(); }
   const std::vector<Expr>& Dims(size_t i) const { return Type(i).dims; }
+  /// The narrow type whose bytes an input is (narrow.h), or null. Who asks answers for it: sets the
+  /// types of outputs, and computes with no bytes as if they were numbers.
+  const NarrowType* Narrow(size_t i);
+  void SetNarrow(size_t output, const NarrowType* type);
+  bool asked_for_narrow() const { return asked_for_narrow_; }
   /// Requires `least` leading inputs and allows up to `most` (-1: any number).
   Status Arity(size_t least, int most) const;
   /// Elements that must be known at compile time. `what` names the input, as in the specification.
@@ -189,6 +196,8 @@ class OpContext {
   const std::shared_ptr<const graph::WeightFile>& file_;
   ExternalData* external_;
   RegionImporter* regions_;
+  NarrowValues* narrow_;
+  bool asked_for_narrow_ = false;
 };
 
 }  // namespace tenon::onnx

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <unordered_set>
 
-#include "frontend/onnx/formula.h"
+#include "frontend/onnx/call_sizes.h"
 #include "frontend/onnx/ops.h"
 #include "graph/edit.h"
 
@@ -221,10 +221,18 @@ Status ImportLoop(OpContext& c) {
   TN_RETURN_IF_ERROR(CheckCarried(c, loop, body));
   const std::optional<bool> first =
       loop.condition == kNoValue ? std::optional(true) : KnownBool(c.b, loop.condition);
-  const Elements* trip = loop.trip == kNoValue ? nullptr : c.b.Known(loop.trip);
   const bool goes_on = KnownBool(*body.builder, body.outputs[0]) == true;
-  if (first == false || (first == true && goes_on && trip)) {
-    const Expr count = first == false ? IndexConst(0) : graph::DimMax((*trip)[0], IndexConst(0));
+  const bool trips = first != false && goes_on && loop.trip != kNoValue;
+  // What is collected has a size, so the number of iterations is one.
+  const bool collects = c.num_outputs() > loop.carried;
+  const Elements* trip = trips && first ? c.b.Known(loop.trip) : nullptr;
+  if (first == false || trip || (trips && collects)) {
+    const Formula f(c);
+    const Expr count = first == false ? IndexConst(0)
+                       : trip         ? graph::DimMax((*trip)[0], IndexConst(0))
+                       : first        ? SizeOf(Max(f.Of(loop.trip), 0))
+                               : SizeOf(Where(f.Of(loop.condition), Max(f.Of(loop.trip), 0), 0));
+    TN_RETURN_IF_ERROR(f.Done());
     body.outputs.erase(body.outputs.begin());
     body.formals.erase(body.formals.begin() + 1);  // the condition, which is a constant
     TN_ASSIGN_OR_RETURN(const std::vector<ValueId> values,

@@ -15,7 +15,7 @@
 #include <cmath>
 #include <limits>
 
-#include "frontend/onnx/formula.h"
+#include "frontend/onnx/narrow.h"
 #include "frontend/onnx/ops.h"
 
 namespace tenon::onnx {
@@ -88,22 +88,39 @@ Status ImportWhere(OpContext& c) {
   return c.Result(OpKind::kWhere, {c.In(0), c.In(1), c.In(2)});
 }
 
+// A cast to a type of the graph, or to a narrow one.
+Status CastTo(OpContext& c, DType to, const NarrowType* narrow) {
+  NarrowRounding rounding;
+  TN_ASSIGN_OR_RETURN(rounding.saturate, c.Bool("saturate", true));
+  TN_ASSIGN_OR_RETURN(rounding.mode, c.String("round_mode", "up"));
+  if (rounding.mode != "up" && rounding.mode != "down" && rounding.mode != "nearest")
+    return c.Error("expected round_mode up, down or nearest, but got {}",
+                   graph::Quoted(rounding.mode));
+  const NarrowType* from = c.Narrow(0);
+  const Formula f(c);
+  if (narrow && from == narrow) {
+    TN_RETURN_IF_ERROR(c.SetOutput(0, c.In(0)));
+  } else if (narrow) {
+    const Val x = from ? Decoded(f.In(0), *from, DType::Float(32)) : f.In(0);
+    TN_RETURN_IF_ERROR(f.Result(Encoded(x, *narrow, rounding)));
+  } else {
+    return f.Result(from ? Decoded(f.In(0), *from, to) : Cast(f.In(0), to));
+  }
+  c.SetNarrow(0, narrow);
+  return Ok();
+}
+
 Status ImportCast(OpContext& c) {
   TN_RETURN_IF_ERROR(c.Arity(1, 1));
   TN_ASSIGN_OR_RETURN(int64_t to, c.Int("to", std::nullopt));
-  // These two speak of 8-bit and smaller floats only, which are not supported.
-  TN_RETURN_IF_ERROR(c.Int("saturate", 1));
-  TN_RETURN_IF_ERROR(c.String("round_mode", "up"));
   if (to < 0 || to > INT32_MAX) return c.Error("unknown data type {}", to);
-  TN_ASSIGN_OR_RETURN(DType dtype, ToDType(static_cast<int32_t>(to)));
-  return c.Result(OpKind::kCast, {c.In(0)}, {{"to", dtype.ToString()}});
+  TN_ASSIGN_OR_RETURN(DType dtype, StorageOf(static_cast<int32_t>(to)));
+  return CastTo(c, dtype, NarrowTypeOf(static_cast<int32_t>(to)));
 }
 
 Status ImportCastLike(OpContext& c) {
   TN_RETURN_IF_ERROR(c.Arity(2, 2));
-  TN_RETURN_IF_ERROR(c.Int("saturate", 1));
-  TN_RETURN_IF_ERROR(c.String("round_mode", "up"));
-  return c.Result(OpKind::kCast, {c.In(0)}, {{"to", c.Type(1).dtype.ToString()}});
+  return CastTo(c, c.Type(1).dtype, c.Narrow(1));
 }
 
 Status ImportBitCast(OpContext& c) {

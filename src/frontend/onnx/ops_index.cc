@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "frontend/onnx/call_sizes.h"
 #include "frontend/onnx/ops.h"
 
 namespace tenon::onnx {
@@ -57,10 +58,12 @@ Status ImportSize(OpContext& c) {
 Status ImportConstantOfShape(OpContext& c) {
   TN_RETURN_IF_ERROR(c.Arity(1, 1));
   TN_ASSIGN_OR_RETURN(std::optional<Tensor> value, c.TensorAttr("value"));
-  TN_ASSIGN_OR_RETURN(Elements shape, c.Known(0, "a shape"));
+  TN_ASSIGN_OR_RETURN(Elements shape, SizesOf(c, 0, "a shape"));
   if (value && graph::StaticCount(value->type.dims) != 1) {
     return c.Error("expected one element in attribute value, but got {}", value->type.ToString());
   }
+  if (value && value->narrow)
+    return c.Error("a value of a type narrower than a byte, or a float of one, is not supported");
   ValueId scalar = value ? c.b.Constant("", {value->type.dtype, {}}, value->payload)
                          : c.Scalar(DType::Float(32), 0);
   return c.Result(OpKind::kExpand, {scalar}, {}, {{"shape", std::move(shape)}});
@@ -72,7 +75,12 @@ Status ImportConstant(OpContext& c) {
   if (c.node.attributes.size() != 1)
     return c.Error("expected one attribute, but got {}", c.node.attributes.size());
   const std::string name(c.node.outputs.empty() ? "" : c.node.outputs[0]);
-  if (value) return c.SetOutput(0, c.b.Constant(name, value->type, value->payload));
+  if (value) {
+    const NarrowType* narrow = value->narrow;
+    TN_RETURN_IF_ERROR(c.SetOutput(0, AddConstant(c.b, name, std::move(*value))));
+    c.SetNarrow(0, narrow);
+    return Ok();
+  }
   auto numbers = [&](DType dtype, auto list, bool scalar) {
     TensorType type{dtype, {}};
     if (!scalar) type.dims = {IndexConst(static_cast<int64_t>(list.size()))};
@@ -125,6 +133,25 @@ Expected<Expr> RangeSize(const OpContext& c) {
   return graph::DimMax(IndexConst(0), graph::DimCeilDiv(way, IndexConst(std::abs(delta))));
 }
 
+// The same of numbers that come with the call; floats are divided as such.
+Status RangeByCall(OpContext& c) {
+  const Formula f(c);
+  const Val start = Reshape(f.In(0), {}), limit = Reshape(f.In(1), {}),
+            delta = Reshape(f.In(2), {});
+  Val count;
+  if (start.dtype().IsFloat()) {
+    const auto wide = [](const Val& v) { return Cast(v, DType::Float(64)); };
+    count = Cast(Max(Apply(OpKind::kCeil, (wide(limit) - wide(start)) / wide(delta)), 0),
+                 DType::Int(64));
+  } else {
+    const auto wide = [](const Val& v) { return Cast(v, DType::Int(64)); };
+    const Val way = wide(limit) - wide(start), by = wide(delta);
+    const Val forth = Where(by < 0, -way, way), step = Abs(by);
+    count = Max((forth + step - 1) / step, 0);
+  }
+  return f.Result(f.Emit(OpKind::kRange, {start, delta}, {}, {{"size", {SizeOf(count)}}}));
+}
+
 Status ImportRange(OpContext& c) {
   TN_RETURN_IF_ERROR(c.Arity(3, 3));
   if (c.opset >= 27) {
@@ -137,6 +164,12 @@ Status ImportRange(OpContext& c) {
       return c.Error("expected scalars of one type, but got {} and {}", c.Type(0).ToString(),
                      c.Type(i).ToString());
   }
+  const auto known = [&](size_t i) {
+    return c.Type(0).dtype.IsFloat() ? graph::ReadFloats(c.b.graph().value(c.In(i))).has_value()
+           : i < 2                   ? c.b.Known(c.In(i)) != nullptr
+                                     : c.b.KnownInts(c.In(i)).has_value();
+  };
+  if (!known(0) || !known(1) || !known(2)) return RangeByCall(c);
   TN_ASSIGN_OR_RETURN(Expr size, RangeSize(c));
   TN_ASSIGN_OR_RETURN(ValueId start, c.Reshape(c.In(0), {}));
   TN_ASSIGN_OR_RETURN(ValueId delta, c.Reshape(c.In(2), {}));
@@ -147,13 +180,18 @@ Status ImportOneHot(OpContext& c) {
   TN_RETURN_IF_ERROR(c.Arity(3, 3));
   TN_ASSIGN_OR_RETURN(int64_t axis, c.AxisAttr("axis", -1, c.Rank(0) + 1));
   Elements depth;
-  if (c.Type(1).dtype.IsFloat()) {
+  const bool floats = c.Type(1).dtype.IsFloat();
+  if (floats && !c.b.graph().value(c.In(1)).IsConstant() && graph::StaticCount(c.Dims(1)) == 1) {
+    const Formula f(c);
+    depth = {SizeOf(Cast(f.In(1), DType::Int(64)))};
+    TN_RETURN_IF_ERROR(f.Done());
+  } else if (floats) {
     TN_ASSIGN_OR_RETURN(std::vector<double> d, c.KnownFloats(1, "depth"));
     if (d.size() != 1 || !(d[0] >= 0 && d[0] < 0x1p40))
       return c.Error("expected one sensible depth");
     depth = {IndexConst(static_cast<int64_t>(d[0]))};
   } else {
-    TN_ASSIGN_OR_RETURN(depth, c.Known(1, "depth"));
+    TN_ASSIGN_OR_RETURN(depth, SizesOf(c, 1, "depth"));
   }
   ValueId indices = c.In(0);
   if (c.Type(0).dtype.IsFloat()) {

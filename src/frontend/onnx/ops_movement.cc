@@ -9,11 +9,14 @@
 //   %1: f32[3] = slice(%0) {starts: [7], sizes: [3], steps: [1]}
 //
 // Symbolic sizes are carried through as expressions where Python's rules allow to decide the case;
-// where they do not, the node is refused with the size that must be known.
+// where they do not, or where arguments come with the call, the same rules are computed by nodes:
+// sizes are dims that these define, and what moves is gathered (call_sizes.h).
 
 #include <algorithm>
 #include <cmath>
 
+#include "frontend/onnx/call_sizes.h"
+#include "frontend/onnx/movement_by_call.h"
 #include "frontend/onnx/ops.h"
 
 namespace tenon::onnx {
@@ -52,6 +55,7 @@ Status ImportReshape(OpContext& c) {
   if (c.opset >= 14) {
     TN_ASSIGN_OR_RETURN(allow_zero, c.Bool("allowzero", false));
   }
+  if (!c.b.Known(c.In(1))) return ReshapeByCall(c, allow_zero);
   TN_ASSIGN_OR_RETURN(Elements shape, c.Known(1, "a shape"));
   const std::vector<Expr>& dims = c.Dims(0);
   std::optional<size_t> inferred;
@@ -106,7 +110,14 @@ Expected<std::optional<std::vector<int64_t>>> ReadAxes(OpContext& c) {
   return std::optional(std::move(axes));
 }
 
+// Whether the axes come with the call; how many there are is known.
+bool AxesByCall(const OpContext& c) {
+  return c.opset >= 13 && c.Has(1) && !c.b.KnownInts(c.In(1)) && c.Rank(1) == 1 &&
+         AsInt(c.Dims(1)[0]).has_value();
+}
+
 Status ImportSqueeze(OpContext& c) {
+  if (AxesByCall(c)) return SqueezeByCall(c);
   TN_ASSIGN_OR_RETURN(std::optional<std::vector<int64_t>> axes, ReadAxes(c));
   std::vector<Expr> dims;
   if (axes) {
@@ -119,9 +130,8 @@ Status ImportSqueeze(OpContext& c) {
       return c.Error("expected axis {} to squeeze to be 1, but got {}", i, c.Type(0).ToString());
     }
     if (named) c.b.Require(Eq(d, IndexConst(1)));
-    if (!axes && !AsInt(d)) {
-      return c.Error("squeeze of all axes needs known dims, but got {}", c.Type(0).ToString());
-    }
+    // The rank of the result is known: an open size is none of those that vanish.
+    if (!axes && !AsInt(d)) c.b.Require(Ne(d, IndexConst(1)));
     if (!named && (axes || !IsOne(d))) dims.push_back(d);
   }
   TN_ASSIGN_OR_RETURN(ValueId v, c.Reshape(c.In(0), std::move(dims)));
@@ -129,6 +139,7 @@ Status ImportSqueeze(OpContext& c) {
 }
 
 Status ImportUnsqueeze(OpContext& c) {
+  if (AxesByCall(c)) return UnsqueezeByCall(c);
   TN_ASSIGN_OR_RETURN(std::optional<std::vector<int64_t>> axes, ReadAxes(c));
   if (!axes) return c.Error("expected axes, but they are missing");
   const int64_t rank = c.Rank(0) + static_cast<int64_t>(axes->size());
@@ -239,6 +250,10 @@ Status ImportSliceAttr(OpContext& c) {
 
 Status ImportSlice(OpContext& c) {
   TN_RETURN_IF_ERROR(c.Arity(3, 5));
+  for (size_t i = 1; i < c.num_inputs(); ++i) {
+    if (c.Has(i) && !(i < 3 ? c.b.Known(c.In(i)) != nullptr : c.b.KnownInts(c.In(i)).has_value()))
+      return SliceByCall(c);
+  }
   TN_ASSIGN_OR_RETURN(Elements starts, c.Known(1, "starts"));
   TN_ASSIGN_OR_RETURN(Elements ends, c.Known(2, "ends"));
   std::optional<std::vector<int64_t>> axes, steps;
@@ -254,16 +269,28 @@ Status ImportSlice(OpContext& c) {
 // Sizes of the parts: given, or equal (until opset 17) or equal but for the last.
 Expected<std::vector<Expr>> SplitSizes(OpContext& c, const Expr& dim) {
   std::optional<std::vector<int64_t>> given;
+  Elements by_call;
   if (c.opset < 13) {
     TN_ASSIGN_OR_RETURN(given, c.Ints("split"));
   } else if (c.Has(1)) {
-    TN_ASSIGN_OR_RETURN(given, c.KnownInts(1, "split"));
+    given = c.b.KnownInts(c.In(1));
+    if (!given) {
+      TN_ASSIGN_OR_RETURN(by_call, SizesOf(c, 1, "split"));
+    }
   }
   int64_t parts = static_cast<int64_t>(c.num_outputs());
   if (c.opset >= 18) {
     TN_ASSIGN_OR_RETURN(int64_t num_outputs, c.Int("num_outputs", parts));
     if (num_outputs != parts)
       return c.Error("expected num_outputs {} as the node has, but got {}", parts, num_outputs);
+  }
+  if (!by_call.empty()) {
+    if (static_cast<int64_t>(by_call.size()) != parts)
+      return c.Error("expected {} split sizes, but got {}", parts, by_call.size());
+    Expr sum = IndexConst(0);
+    for (const Expr& size : by_call) sum = DimAdd(sum, size);
+    c.b.Require(Eq(sum, dim));
+    return by_call;
   }
   if (given) {
     Expr sum = IndexConst(0);
@@ -310,21 +337,27 @@ Status ImportSplit(OpContext& c) {
 
 Status ImportExpand(OpContext& c) {
   TN_RETURN_IF_ERROR(c.Arity(2, 2));
-  TN_ASSIGN_OR_RETURN(Elements shape, c.Known(1, "a shape"));
+  TN_ASSIGN_OR_RETURN(Elements shape, SizesOf(c, 1, "a shape"));
   // The shapes broadcast both ways: a 1 in `shape` keeps the input's dim.
   const std::vector<Expr>& dims = c.Dims(0);
   if (shape.size() < dims.size())
     shape.insert(shape.begin(), dims.size() - shape.size(), IndexConst(1));
   const size_t shift = shape.size() - dims.size();
   for (size_t i = 0; i < dims.size(); ++i) {
-    if (IsOne(shape[shift + i])) shape[shift + i] = dims[i];
+    Expr& size = shape[shift + i];
+    // A size that comes with the call is 1 or that of the input, if this is none that broadcasts.
+    if (!AsInt(size) && !IsOne(dims[i]) && !graph::ProveEqual(size, dims[i])) {
+      c.b.Require(Or(Eq(size, IndexConst(1)), Eq(size, dims[i])));
+      size = dims[i];
+    }
+    if (IsOne(size)) size = dims[i];
   }
   return c.Result(OpKind::kExpand, {c.In(0)}, {}, {{"shape", std::move(shape)}});
 }
 
 Status ImportTile(OpContext& c) {
   TN_RETURN_IF_ERROR(c.Arity(2, 2));
-  TN_ASSIGN_OR_RETURN(Elements repeats, c.Known(1, "repeats"));
+  TN_ASSIGN_OR_RETURN(Elements repeats, SizesOf(c, 1, "repeats"));
   return c.Result(OpKind::kTile, {c.In(0)}, {}, {{"repeats", std::move(repeats)}});
 }
 
@@ -349,6 +382,7 @@ Status ImportPadAttr(OpContext& c) {
 
 Status ImportPad(OpContext& c) {
   TN_RETURN_IF_ERROR(c.Arity(2, c.opset < 18 ? 3 : 4));
+  if (!c.b.KnownInts(c.In(1)) || (c.Has(3) && !c.b.KnownInts(c.In(3)))) return PadByCall(c);
   TN_ASSIGN_OR_RETURN(std::vector<int64_t> pads, c.KnownInts(1, "pads"));
   if (c.Has(3)) {
     TN_ASSIGN_OR_RETURN(std::vector<int64_t> axes, c.KnownInts(3, "axes"));

@@ -4,7 +4,7 @@
 // each block of an axis; spread to the tensor's shape they are plain arithmetic. Products and
 // convolutions of such numbers are those of integers (ops_integer.cc), and what they give is
 // multiplied by the scales of both operands over that of the result.
-#include "frontend/onnx/formula.h"
+#include "frontend/onnx/narrow.h"
 #include "frontend/onnx/ops.h"
 
 namespace tenon::onnx {
@@ -49,12 +49,30 @@ Expected<Spread> ReadSpread(OpContext& c) {
   return spread;
 }
 
-Expected<std::optional<DType>> ReadType(OpContext& c, const char* name) {
+// A type of the graph, and the narrow one whose bytes it stands for, if it does.
+struct ElementType {
+  DType dtype;
+  const NarrowType* narrow = nullptr;
+
+  int bits() const { return narrow ? narrow->bits : dtype.bits; }
+  bool IsFloat() const { return narrow && narrow->is_float; }
+  std::string ToString() const { return narrow ? narrow->name : dtype.ToString(); }
+  friend bool operator==(const ElementType&, const ElementType&) = default;
+};
+
+ElementType TypeOf(OpContext& c, size_t i) { return {c.Type(i).dtype, c.Narrow(i)}; }
+
+Expected<std::optional<ElementType>> ReadType(OpContext& c, const char* name) {
   TN_ASSIGN_OR_RETURN(const int64_t code, c.Int(name, 0));
-  if (code == 0) return std::optional<DType>();
+  if (code == 0) return std::optional<ElementType>();
   if (code < 0 || code > INT32_MAX) return c.Error("unknown data type {}", code);
-  TN_ASSIGN_OR_RETURN(const DType type, ToDType(static_cast<int32_t>(code)));
-  return std::optional(type);
+  TN_ASSIGN_OR_RETURN(const DType type, StorageOf(static_cast<int32_t>(code)));
+  return std::optional(ElementType{type, NarrowTypeOf(static_cast<int32_t>(code))});
+}
+
+// The numbers of a tensor, as a float type.
+Val NumbersOf(const Val& x, const ElementType& type, DType as) {
+  return x && type.narrow ? Decoded(x, *type.narrow, as) : Cast(x, as);
 }
 
 Status CheckQuantized(const OpContext& c, DType type, int most_bits) {
@@ -63,64 +81,83 @@ Status CheckQuantized(const OpContext& c, DType type, int most_bits) {
 }
 
 // round(x) + zero as `type`, within its range.
-Val Quantized(const Val& x, const Val& zero, DType type) {
+Val Quantized(const Val& x, const Val& zero, const ElementType& type, bool saturate = true) {
+  if (!x) return x;
+  if (type.IsFloat()) {
+    const Val moved = zero ? x + NumbersOf(zero, type, x.dtype()) : x;
+    return Encoded(moved, *type.narrow, {.saturate = saturate});
+  }
   Val y = Round(x);
-  if (zero) y = y + Cast(zero, y.dtype());
-  const double half = static_cast<double>(int64_t{1} << (type.bits - 1));
-  const double least = type.IsSigned() ? -half : 0,
-               most = type.IsSigned() ? half - 1 : 2 * half - 1;
+  if (zero) y = y + NumbersOf(zero, type, y.dtype());
+  const double half = static_cast<double>(int64_t{1} << (type.bits() - 1));
+  const double least = type.dtype.IsSigned() ? -half : 0,
+               most = type.dtype.IsSigned() ? half - 1 : 2 * half - 1;
   if (!y) return y;
   y = y.formula().Emit(OpKind::kClip, {y}, {{"lo", least}, {"hi", most}});
-  return Cast(y, type);
+  return Cast(y, type.dtype);
 }
 
 Status ImportQuantize(OpContext& c) {
   TN_RETURN_IF_ERROR(c.Arity(2, 3));
   TN_ASSIGN_OR_RETURN(const Spread spread, ReadSpread(c));
-  std::optional<DType> type, precision;
-  if (c.opset >= 19) TN_RETURN_IF_ERROR(c.Int("saturate", 1));  // of floats of 8 bits
+  std::optional<ElementType> type, precision;
+  bool saturate = true;  // of narrow floats
+  if (c.opset >= 19) {
+    TN_ASSIGN_OR_RETURN(saturate, c.Bool("saturate", true));
+  }
   if (c.opset >= 21) {
     TN_ASSIGN_OR_RETURN(type, ReadType(c, "output_dtype"));
   }
   if (c.opset >= 23) {
     TN_ASSIGN_OR_RETURN(precision, ReadType(c, "precision"));
   }
-  if (c.Has(2) && type && *type != c.Type(2).dtype) {
+  if (c.Has(2) && type && !(*type == TypeOf(c, 2))) {
     return c.Error("expected a zero point of output_dtype {}, but got {}", type->ToString(),
-                   c.Type(2).ToString());
+                   TypeOf(c, 2).ToString());
   }
-  if (!type) type = c.Has(2) ? c.Type(2).dtype : DType::UInt(8);
-  TN_RETURN_IF_ERROR(CheckQuantized(c, *type, 16));
+  if (c.Narrow(0) || c.Narrow(1) || (precision && precision->narrow))
+    return c.Error(
+        "expected an input, a scale and a precision of float, not narrower than 16 bits");
+  if (!type) type = c.Has(2) ? TypeOf(c, 2) : ElementType{DType::UInt(8)};
+  TN_RETURN_IF_ERROR(CheckQuantized(c, type->dtype, 16));
   const Formula f(c);
   const DType wide = DType::Float(c.Type(0).dtype == DType::Float(64) ? 64 : 32);
   const Val x = Cast(f.In(0), wide);
   TN_ASSIGN_OR_RETURN(const Val scale, SpreadOver(c, Cast(f.In(1), wide), x, spread));
   TN_ASSIGN_OR_RETURN(const Val zero, SpreadOver(c, f.In(2), x, spread));
   Val ratio = x / scale;
-  if (precision) ratio = Cast(Cast(ratio, *precision), wide);
-  return f.Result(Quantized(ratio, zero, *type));
+  if (precision) ratio = Cast(Cast(ratio, precision->dtype), wide);
+  TN_RETURN_IF_ERROR(f.Result(Quantized(ratio, zero, *type, saturate)));
+  c.SetNarrow(0, type->narrow);
+  return Ok();
 }
 
 Status ImportDequantize(OpContext& c) {
   TN_RETURN_IF_ERROR(c.Arity(2, 3));
   TN_ASSIGN_OR_RETURN(const Spread spread, ReadSpread(c));
-  std::optional<DType> type;
+  std::optional<ElementType> type;
   if (c.opset >= 23) {
     TN_ASSIGN_OR_RETURN(type, ReadType(c, "output_dtype"));
   }
-  TN_RETURN_IF_ERROR(CheckQuantized(c, c.Type(0).dtype, 32));
-  if (c.Has(2) && c.Type(2).dtype != c.Type(0).dtype) {
-    return c.Error("expected a zero point of {} like the input, but got {}",
-                   c.Type(0).dtype.ToString(), c.Type(2).ToString());
+  const ElementType from = TypeOf(c, 0);
+  TN_RETURN_IF_ERROR(CheckQuantized(c, from.dtype, 32));
+  if (c.Has(2) && !(TypeOf(c, 2) == from)) {
+    return c.Error("expected a zero point of {} like the input, but got {}", from.ToString(),
+                   TypeOf(c, 2).ToString());
   }
+  const NarrowType* scales = c.Narrow(1);
+  if (type && type->narrow)
+    return c.Error("expected a result of float, but got {}", type->ToString());
   const Formula f(c);
   const Val x = f.In(0);
-  const DType wide = graph::AccumulatorOf(c.Type(1).dtype);
-  TN_ASSIGN_OR_RETURN(const Val scale, SpreadOver(c, Cast(f.In(1), wide), x, spread));
+  const DType given = scales ? DType::Float(32) : c.Type(1).dtype;
+  const DType wide = graph::AccumulatorOf(given);
+  const Val factor = scales ? Decoded(f.In(1), *scales, wide) : Cast(f.In(1), wide);
+  TN_ASSIGN_OR_RETURN(const Val scale, SpreadOver(c, factor, x, spread));
   TN_ASSIGN_OR_RETURN(const Val zero, SpreadOver(c, f.In(2), x, spread));
-  Val y = Cast(x, wide);
-  if (zero) y = y - Cast(zero, wide);
-  return f.Result(Cast(y * scale, type.value_or(c.Type(1).dtype)));
+  Val y = NumbersOf(x, from, wide);
+  if (zero) y = y - NumbersOf(zero, from, wide);
+  return f.Result(Cast(y * scale, type ? type->dtype : given));
 }
 
 // ---- Products and convolutions. Inputs: a, scale, zero; b, scale, zero; the result's scale, zero.
@@ -146,8 +183,8 @@ Status ImportQLinearMatMul(OpContext& c) {
   const DType f32 = DType::Float(32);
   const Val factor = AlongMatrix(Cast(f.In(1), f32), true) *
                      AlongMatrix(Cast(f.In(4), f32), false) / AlongMatrix(Cast(f.In(6), f32), true);
-  const Val y =
-      Quantized(Cast(f.Of(sum), f32) * factor, AlongMatrix(f.In(7), true), c.Type(7).dtype);
+  const Val y = Quantized(Cast(f.Of(sum), f32) * factor, AlongMatrix(f.In(7), true),
+                          ElementType{c.Type(7).dtype});
   TN_RETURN_IF_ERROR(f.Done());
   return SetProduct(c, m, y.id());
 }
@@ -169,8 +206,8 @@ Status ImportQLinearConv(OpContext& c) {
   };
   if (c.Has(8)) y = y + per_channel(f.In(8));
   const Val factor = Reshape(f.In(1), {}) * per_channel(f.In(4)) / Reshape(f.In(6), {});
-  return f.Result(
-      Quantized(Cast(y, f32) * Cast(factor, f32), Reshape(f.In(7), {}), c.Type(7).dtype));
+  return f.Result(Quantized(Cast(y, f32) * Cast(factor, f32), Reshape(f.In(7), {}),
+                            ElementType{c.Type(7).dtype}));
 }
 
 constexpr OpRow kRows[] = {

@@ -1,5 +1,5 @@
 // Reductions.
-#include "frontend/onnx/formula.h"
+#include "frontend/onnx/call_sizes.h"
 #include "frontend/onnx/ops.h"
 #include "support/check.h"
 
@@ -39,9 +39,54 @@ Status ImportReduceAttr(OpContext& c) {
   return Reduce(c, axes.value_or(std::vector<int64_t>()), false);
 }
 
+// What is reduced axis by axis, and what is made of the elements before and of the result after.
+struct Steps {
+  const char* each;
+  Val (*before)(const Val& x);
+  Val (*after)(const Val& x);
+};
+
+Val Same(const Val& x) { return x; }
+Val Square(const Val& x) { return x * x; }
+
+Steps StepsOf(const std::string& kind) {
+  if (kind == "l1") return {"sum", Abs, Same};
+  if (kind == "l2") return {"sum", Square, Sqrt};
+  if (kind == "sum_square") return {"sum", Square, Same};
+  if (kind == "log_sum") return {"sum", Same, Log};
+  for (const auto& row : kKinds) {
+    if (kind == row.kind) return {row.kind, Same, Same};
+  }
+  TN_UNREACHABLE();
+}
+
+// Axes that come with the call. For each axis of x both answers are there, its elements and what
+// they reduce to, and the result has as many of it as the axes say: one, or all.
+Status ReduceByCall(OpContext& c) {
+  TN_ASSIGN_OR_RETURN(bool keepdims, c.Bool("keepdims", true));
+  const Formula f(c);
+  const Val x = f.In(0), axes = f.In(1);
+  const int64_t rank = x.rank();
+  const std::optional<int64_t> count = AsInt(axes.dim(0));
+  if (axes.rank() != 1 || !count || *count > rank)
+    return c.Error("expected at most {} axes, but got {}", rank, c.Type(1).ToString());
+  const Val reduced = IsAmong(axes, rank), own = ShapeOf(x);
+  const Steps steps = StepsOf(KindOf(c));
+  Val y = steps.before(Widened(x));
+  for (int64_t axis = 0; axis < rank; ++axis) {
+    const Val here = Element(reduced, 0, axis);
+    const Expr size = SizeOf(IfAxes(axes, rank, Where(here, 1, Size(x, axis))), x.dim(axis));
+    y = Where(here, Reduce(steps.each, y, {axis}), Gather(y, f.Iota(size), axis));
+  }
+  y = Cast(steps.after(y), x.dtype());
+  if (!keepdims) y = Reshape(y, SizesIn(Without(ShapeOf(y), reduced, rank - *count)));
+  return f.Result(y);
+}
+
 Status ImportReduceInput(OpContext& c) {
   TN_RETURN_IF_ERROR(c.Arity(1, 2));
   TN_ASSIGN_OR_RETURN(bool noop, c.Bool("noop_with_empty_axes", false));
+  if (c.Has(1) && graph::StaticCount(c.Dims(1)) != 0 && !c.b.Known(c.In(1))) return ReduceByCall(c);
   std::vector<int64_t> axes;
   // An axes input without elements is known without being a constant.
   if (c.Has(1) && graph::StaticCount(c.Dims(1)) != 0) {
@@ -116,7 +161,7 @@ Status ImportTopK(OpContext& c) {
     TN_ASSIGN_OR_RETURN(largest, c.Bool("largest", true));
     TN_RETURN_IF_ERROR(c.Bool("sorted", true));  // any order will do where it is not
   }
-  TN_ASSIGN_OR_RETURN(Elements k, c.Known(1, "k"));
+  TN_ASSIGN_OR_RETURN(Elements k, SizesOf(c, 1, "k"));
   if (k.size() != 1) return c.Error("expected one element in k, but got {}", k.size());
   return EmitTopK(c, k[0], axis, largest);
 }

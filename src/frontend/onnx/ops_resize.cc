@@ -1,6 +1,17 @@
 // Resize and its ancestor Upsample.
+//
+// Where sizes, scales and the region are known, this is one operator of the graph, which has all
+// versions and modes of the specification as attributes. Where they come with the call, it is a
+// formula: for each axis the coordinate of each result in the input, the elements around it, which
+// are gathered, and their weights. With x: f32[1, 1, 4, 4] and run-time sizes, linear,
+//
+//   c = (o + ½) / scale - ½,  at = floor(c) + [0, 1],  y = Σ over the last axis of
+//   gather(x, at) · max(0, 1 - |at - c|)
+//
+// axis by axis. Antialiasing takes more elements by a number that the call tells, too.
 #include <cmath>
 
+#include "frontend/onnx/call_sizes.h"
 #include "frontend/onnx/ops.h"
 
 namespace tenon::onnx {
@@ -90,6 +101,124 @@ Status Finish(OpContext& c, ResizeSpec spec, Attrs attrs) {
   return c.Result(OpKind::kResize, {c.In(0)}, std::move(attrs), {{"sizes", std::move(spec.sizes)}});
 }
 
+// ---- By the call. ----
+
+constexpr DType kF32 = DType::Float(32);
+
+/// One axis that is resized, in scalars of f32; `size` is its size afterwards.
+struct AxisByCall {
+  int64_t axis;
+  Expr size;
+  Val in, scale, whole;  // whole: the size before it was rounded
+  Val roi_begin, roi_end;
+};
+
+// Where each result lies in the input, by the coordinate transformation.
+Val Coordinates(const AxisByCall& a, const std::string& mode) {
+  const Formula& f = a.in.formula();
+  const Val o = f.Iota(a.size, kF32), last = a.in - 1, whole_last = a.whole - 1;
+  const Val one = Equal(a.whole, 1);
+  if (mode == "asymmetric") return o / a.scale;
+  if (mode == "align_corners") return Where(one, 0, o * last / whole_last);
+  if (mode == "tf_half_pixel_for_nn") return (o + 0.5) / a.scale;
+  if (mode == "tf_crop_and_resize") {
+    const Val reach = (a.roi_end - a.roi_begin) * last / whole_last;
+    return Where(one, (a.roi_begin + a.roi_end) / 2 * last, a.roi_begin * last + o * reach);
+  }
+  const Val half = (o + 0.5) / a.scale - 0.5;
+  if (mode == "pytorch_half_pixel") return Where(one, 0, half);
+  if (mode != "half_pixel_symmetric") return half;
+  const Val size = Cast(Size(o, 0), kF32);
+  return half + a.in / 2 * (1 - size / a.whole);
+}
+
+Val Nearest(const Val& c, const std::string& rule) {
+  if (rule == "floor") return Floor(c);
+  if (rule == "ceil") return Apply(OpKind::kCeil, c);
+  return rule == "round_prefer_ceil" ? Floor(c + 0.5) : Apply(OpKind::kCeil, c - 0.5);
+}
+
+// Keys' cubic kernel, or a triangle, at a distance.
+Val Kernel(const Val& distance, bool cubic, double a) {
+  const Val t = Abs(distance);
+  if (!cubic) return Max(1 - t, 0);
+  const Val near = (t * (a + 2) - (a + 3)) * t * t + 1;
+  const Val far = ((t * a - 5 * a) * t + 8 * a) * t - 4 * a;
+  return Where(t <= 1, near, Where(t < 2, far, 0));
+}
+
+Val ResizeAxis(const Val& x, const AxisByCall& a, const Attrs& attrs) {
+  const std::string mode = attrs.GetString("mode"), transform = attrs.GetString("coordinates");
+  const Val c = Coordinates(a, transform), last = a.in - 1;
+  const auto clamped = [&](const Val& at) { return Cast(Max(Min(at, last), 0), DType::Int(64)); };
+  Val y;
+  if (mode == "nearest") {
+    y = Gather(x, clamped(Nearest(c, attrs.GetString("nearest"))), a.axis);
+  } else {
+    const bool cubic = mode == "cubic", antialias = attrs.Get<bool>("antialias", false);
+    const bool drop_outside = attrs.Get<bool>("exclude_outside", false);
+    const Formula& f = x.formula();
+    const double kernel = cubic ? 2 : 1;
+    const Val stretch = antialias ? Min(a.scale, 1) : f.Number(kF32, 1);
+    const Val reach = Apply(OpKind::kCeil, kernel / stretch);
+    const Expr taps = antialias ? SizeOf(Cast(reach * 2, DType::Int(64)))
+                                : IndexConst(static_cast<int64_t>(2 * kernel));
+    const Val center = Unsqueeze(c, 1);
+    const Val at = Floor(center) + (f.Iota(taps, kF32) + 1 - reach);
+    Val weight = Kernel((at - center) * stretch, cubic, attrs.GetFloat("cubic_coeff_a"));
+    if (drop_outside) weight = Where((at >= 0) & (at <= last), weight, 0);
+    if (drop_outside || antialias) weight = weight / Sum(weight, {1});
+    for (int64_t k = a.axis + 1; k < x.rank(); ++k) weight = Unsqueeze(weight, -1);
+    y = Sum(Gather(x, clamped(at), a.axis) * weight, {a.axis + 1}, false);
+  }
+  if (transform != "tf_crop_and_resize") return y;
+  Val outside = (c < 0) | (c > last);
+  for (int64_t k = a.axis + 1; k < x.rank(); ++k) outside = Unsqueeze(outside, -1);
+  return Where(outside, attrs.GetFloat("extrapolation_value"), y);
+}
+
+// One of `scales` and `sizes` is there, a list with an entry for each of `axes`; `roi` for
+// tf_crop_and_resize. With a policy other than stretch all axes have one scale.
+Status ResizeByCall(OpContext& c, const Attrs& attrs, const Axes& axes, const std::string& policy,
+                    const Val& scales, const Val& sizes, const Val& roi) {
+  const Formula f(c);
+  const auto count = static_cast<int64_t>(axes.size());
+  const Val list = scales ? scales : sizes;
+  const bool crops = attrs.GetString("coordinates") == "tf_crop_and_resize";
+  if (list.rank() != 1 || AsInt(list.dim(0)) != count ||
+      (crops && (!roi || roi.rank() != 1 || AsInt(roi.dim(0)) != 2 * count)))
+    return c.Error("expected {} scales or sizes, and twice as many entries in a roi", count);
+  const auto element = [](const Val& v, int64_t i) { return Cast(Element(v, 0, i), kF32); };
+  const Val x = f.In(0);
+  Val common;
+  for (int64_t i = 0; policy != "stretch" && sizes && i < count; ++i) {
+    const Val ratio = element(sizes, i) / Cast(Size(x, axes[static_cast<size_t>(i)]), kF32);
+    common = !common ? ratio : policy == "not_larger" ? Min(common, ratio) : Max(common, ratio);
+  }
+  const bool moves = attrs.GetString("mode") == "nearest" && !crops;
+  Val y = moves ? x : Widened(x);
+  for (int64_t i = 0; i < count; ++i) {
+    AxisByCall a{axes[static_cast<size_t>(i)], {}, {}, {}, {}, {}, {}};
+    a.in = Cast(Size(x, a.axis), kF32);
+    if (scales || common) {
+      a.scale = scales ? element(scales, i) : common;
+      const Val whole = a.in * a.scale, near = Round(whole);
+      a.whole = Where(Abs(whole - near) <= near * 1e-6, near, whole);
+      a.size = SizeOf(Cast(scales ? Floor(whole) : Floor(whole + 0.5), DType::Int(64)));
+    } else {
+      a.size = SizeOf(ElementOf(sizes, i));
+      a.whole = element(sizes, i);
+      a.scale = a.whole / a.in;
+    }
+    if (crops) {
+      a.roi_begin = element(roi, i);
+      a.roi_end = element(roi, count + i);
+    }
+    y = ResizeAxis(y, a, attrs);
+  }
+  return f.Result(Cast(y, x.dtype()));
+}
+
 std::vector<int64_t> AllAxes(const OpContext& c) {
   std::vector<int64_t> axes;
   for (int64_t i = 0; i < c.Rank(0); ++i) axes.push_back(i);
@@ -97,13 +226,17 @@ std::vector<int64_t> AllAxes(const OpContext& c) {
 }
 
 // Until opset 10: scales only, and coordinates o / s.
-Status ResizeAsymmetric(OpContext& c, const std::vector<double>& scales) {
+Expected<Attrs> AsymmetricModes(OpContext& c) {
   TN_ASSIGN_OR_RETURN(std::string mode, c.String("mode", "nearest"));
+  return Attrs{{"mode", mode == "bilinear" ? std::string("linear") : mode},
+               {"coordinates", std::string("asymmetric")},
+               {"nearest", std::string("floor")}};
+}
+
+Status ResizeAsymmetric(OpContext& c, const std::vector<double>& scales) {
+  TN_ASSIGN_OR_RETURN(Attrs modes, AsymmetricModes(c));
   TN_ASSIGN_OR_RETURN(ResizeSpec spec, FromScales(c, scales, AllAxes(c)));
-  return Finish(c, std::move(spec),
-                {{"mode", mode == "bilinear" ? std::string("linear") : mode},
-                 {"coordinates", std::string("asymmetric")},
-                 {"nearest", std::string("floor")}});
+  return Finish(c, std::move(spec), std::move(modes));
 }
 
 Status ImportUpsample7(OpContext& c) {
@@ -113,8 +246,14 @@ Status ImportUpsample7(OpContext& c) {
   return ResizeAsymmetric(c, *scales);
 }
 
+bool IsConstant(const OpContext& c, size_t i) { return c.b.graph().value(c.In(i)).IsConstant(); }
+
 Status ImportResize10(OpContext& c) {
   TN_RETURN_IF_ERROR(c.Arity(2, 2));
+  if (!IsConstant(c, 1)) {
+    TN_ASSIGN_OR_RETURN(const Attrs modes, AsymmetricModes(c));
+    return ResizeByCall(c, modes, AllAxes(c), "stretch", Formula(c).In(1), {}, {});
+  }
   TN_ASSIGN_OR_RETURN(std::vector<double> scales, c.KnownFloats(1, "scales"));
   return ResizeAsymmetric(c, scales);
 }
@@ -176,6 +315,13 @@ Status ImportResize(OpContext& c) {
   const bool by_scales = Given(c, 2), by_sizes = c.Has(3);
   if (by_scales == by_sizes)
     return c.Error("expected either scales or sizes, but got {}", by_scales ? "both" : "neither");
+  const bool crops = attrs.GetString("coordinates") == "tf_crop_and_resize";
+  const bool known = by_scales ? IsConstant(c, 2) : c.b.Known(c.In(3)) != nullptr;
+  if (!known || (crops && Given(c, 1) && !IsConstant(c, 1))) {
+    const Formula f(c);
+    return ResizeByCall(c, attrs, axes, policy, by_scales ? f.In(2) : Val(),
+                        by_scales ? Val() : f.In(3), Given(c, 1) ? f.In(1) : Val());
+  }
   ResizeSpec spec;
   if (by_scales) {
     TN_ASSIGN_OR_RETURN(std::vector<double> scales, c.KnownFloats(2, "scales"));
@@ -184,7 +330,7 @@ Status ImportResize(OpContext& c) {
     TN_ASSIGN_OR_RETURN(Elements sizes, c.Known(3, "sizes"));
     TN_ASSIGN_OR_RETURN(spec, FromSizes(c, sizes, axes, policy));
   }
-  if (attrs.GetString("coordinates") == "tf_crop_and_resize") {
+  if (crops) {
     TN_ASSIGN_OR_RETURN(spec.roi, ReadRoi(c, axes));
   }
   return Finish(c, std::move(spec), std::move(attrs));

@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "frontend/onnx/formula.h"
+#include "frontend/onnx/call_sizes.h"
 #include "frontend/onnx/ops.h"
 
 namespace tenon::onnx {
@@ -150,7 +150,7 @@ Status ImportGridSample(OpContext& c) {
 Status ImportAffineGrid(OpContext& c) {
   TN_RETURN_IF_ERROR(c.Arity(2, 2));
   TN_ASSIGN_OR_RETURN(const bool align_corners, c.Bool("align_corners", false));
-  TN_ASSIGN_OR_RETURN(const Elements size, c.Known(1, "a size"));
+  TN_ASSIGN_OR_RETURN(const Elements size, SizesOf(c, 1, "a size"));
   const auto n = static_cast<int64_t>(size.size()) - 2;
   if (n < 1 || n > 4 || c.Rank(0) != 3 || AsInt(c.Dims(0)[1]) != n ||
       AsInt(c.Dims(0)[2]) != n + 1) {

@@ -10,7 +10,7 @@
 // found by searching the sums of the mask so far.
 #include <algorithm>
 
-#include "frontend/onnx/formula.h"
+#include "frontend/onnx/call_sizes.h"
 #include "frontend/onnx/ops.h"
 
 namespace tenon::onnx {
@@ -124,7 +124,7 @@ Status ImportMaxUnpool(OpContext& c) {
   }
   Dims shape = inferred;
   if (c.Has(2)) {
-    TN_ASSIGN_OR_RETURN(shape, c.Known(2, "an output shape"));
+    TN_ASSIGN_OR_RETURN(shape, SizesOf(c, 2, "an output shape"));
     if (shape.size() != inferred.size())
       return c.Error("expected an output shape of {} dims, but got {}", inferred.size(),
                      shape.size());
@@ -136,10 +136,14 @@ Status ImportMaxUnpool(OpContext& c) {
   y = Reshape(y, inferred);
   for (size_t i = 0; i < shape.size(); ++i) {  // the rest of a larger output is zero
     const std::optional<int64_t> more = AsInt(graph::DimSub(shape[i], inferred[i]));
-    if (!more || *more < 0)
+    if (more && *more < 0)
       return c.Error("expected an output shape of at least {}, but got {}",
                      graph::DimsText(inferred), graph::DimsText(shape));
-    if (*more > 0) y = Pad(y, static_cast<int64_t>(i), 0, *more);
+    if (!more) {
+      c.b.Require(Ge(shape[i], inferred[i]));
+      y = Cut(y, static_cast<int64_t>(i), f.Number(DType::Int(64), 0), shape[i]);
+    } else if (*more > 0)
+      y = Pad(y, static_cast<int64_t>(i), 0, *more);
   }
   return f.Result(y);
 }

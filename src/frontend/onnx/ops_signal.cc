@@ -7,7 +7,7 @@
 #include <cmath>
 #include <numbers>
 
-#include "frontend/onnx/formula.h"
+#include "frontend/onnx/call_sizes.h"
 #include "frontend/onnx/ops.h"
 
 namespace tenon::onnx {
@@ -33,25 +33,29 @@ Expected<Complex> ReadComplex(const OpContext& c, const Val& x, int64_t axis) {
 }
 
 // Cut, or filled up with zeroes, to `length` elements.
-Val Resized(const Val& x, int64_t have, int64_t length) {
-  if (have > length) return Slice(x, -1, IndexConst(0), IndexConst(length));
-  return have < length ? Pad(x, -1, 0, length - have) : x;
+Val Resized(const Val& x, const Expr& length) {
+  const Expr have = x.dim(-1);
+  if (graph::ProveEqual(have, length)) return x;
+  const std::optional<int64_t> more = AsInt(graph::DimSub(length, have));
+  if (!more) return Cut(x, -1, x.formula().Number(DType::Int(64), 0), length);
+  return *more > 0 ? Pad(x, -1, 0, *more) : Slice(x, -1, IndexConst(0), length);
 }
 
 // The first `bins` results for signals of `length` elements; `sign` of the exponent.
-Complex Transform(const Formula& f, const Complex& x, int64_t length, int64_t bins, int sign) {
-  const Val turns = Mod(Unsqueeze(f.Iota(IndexConst(length)), 1) * f.Iota(IndexConst(bins)),
-                        static_cast<double>(length));
-  const Val angle = Cast(turns, kF64) * (2 * std::numbers::pi / static_cast<double>(length));
+Complex Transform(const Formula& f, const Complex& x, const Expr& length, const Expr& bins,
+                  int sign) {
+  const Val row = f.Iota(length), size = Size(row, 0);
+  const Val turns = Mod(Unsqueeze(row, 1) * f.Iota(bins), size);
+  const Val angle = Cast(turns, kF64) * (2 * std::numbers::pi / Cast(size, kF64));
   const DType type = x.re.dtype();
   const Val cos = Cast(Cos(angle), type), sin = Cast(Sin(angle), type) * sign;
   const Dims dims = x.re.dims();
   const auto product = [&](const Val& v, const Val& matrix) {
     Dims out = dims;
-    if (!out.empty()) out.back() = IndexConst(bins);
+    if (!out.empty()) out.back() = bins;
     const Expr rows =
         dims.empty() ? IndexConst(1) : graph::DimProduct(std::span(dims).first(dims.size() - 1));
-    return Reshape(MatMul(Reshape(v, {rows, IndexConst(length)}), matrix), out);
+    return Reshape(MatMul(Reshape(v, {rows, length}), matrix), out);
   };
   if (!x.im) return {product(x.re, cos), product(x.re, sin)};
   return {product(x.re, cos) - product(x.im, sin), product(x.re, sin) + product(x.im, cos)};
@@ -62,20 +66,89 @@ Val Joined(const Complex& x, int64_t axis) {
   return Stack({Swap(x.re, axis, -1), Swap(x.im, axis, -1)}, -1);
 }
 
-Status CheckLength(const OpContext& c, int64_t length) {
+Status CheckLength(const OpContext& c, const Expr& length) {
   constexpr int64_t kMost = 1 << 20;
-  if (length >= 1 && length <= kMost) return Ok();
-  return c.Error("expected a transform of 1 to {} elements, but got {}", kMost, length);
+  const std::optional<int64_t> n = AsInt(length);
+  if (!n || (*n >= 1 && *n <= kMost)) return Ok();
+  return c.Error("expected a transform of 1 to {} elements, but got {}", kMost, *n);
+}
+
+/// What a node says of its transform.
+struct Dft {
+  bool inverse, onesided;
+  std::optional<Expr> length;
+};
+
+// Of a signal along `axis`, which is not the last.
+Expected<Val> Transformed(const OpContext& c, const Formula& f, const Val& signal, int64_t axis,
+                          const Dft& dft) {
+  TN_ASSIGN_OR_RETURN(Complex x, ReadComplex(c, signal, axis));
+  const Expr have = x.re.dim(-1), one = IndexConst(1), two = IndexConst(2);
+  const bool to_real = dft.inverse && dft.onesided;
+  const Expr natural = to_real ? graph::DimMul(two, graph::DimSub(have, one)) : have;
+  const Expr length = dft.length.value_or(natural);
+  TN_RETURN_IF_ERROR(CheckLength(c, length));
+  const Expr half = graph::DimAdd(graph::DimFloorDiv(length, two), one);
+  const Expr read = to_real ? half : length;
+  x.re = Resized(x.re, read);
+  if (x.im) x.im = Resized(x.im, read);
+  const Expr others = graph::DimSub(length, half);
+  if (to_real && !(AsInt(others) && *AsInt(others) <= 0)) {
+    // The other half is conjugate: elements length - half, …, 1.
+    const auto rest = [&](const Val& v) { return Flip(Slice(v, -1, one, others), -1); };
+    x.re = Concat({x.re, rest(x.re)}, -1);
+    if (x.im) x.im = Concat({x.im, -rest(x.im)}, -1);
+  }
+  const bool halved = dft.onesided && !dft.inverse;
+  Complex y = Transform(f, x, length, halved ? half : length, dft.inverse ? 1 : -1);
+  if (dft.inverse) {
+    const Val size = Cast(Size(f.Iota(length), 0), y.re.dtype());
+    y.re = y.re / size;
+    y.im = y.im / size;
+  }
+  return Cast(to_real ? Unsqueeze(Swap(y.re, axis, -1), -1) : Joined(y, axis), signal.dtype());
+}
+
+// An axis that comes with the call: the signal as [before, axis, behind, parts], whose sizes are
+// found.
+Expected<Val> TransformedByCall(const OpContext& c, const Formula& f, const Val& axis,
+                                const Dft& dft) {
+  const Val x = f.In(0), shape = ShapeOf(x);
+  const DType i64 = DType::Int(64);
+  const Val raw = Cast(Reshape(axis, {}), i64);
+  const Val at = Where(raw < 0, raw + static_cast<double>(x.rank()), raw);
+  const Val place = f.Iota(IndexConst(x.rank()));
+  const auto product = [&](const Val& of) {
+    return SizeOf(Reduce("prod", Where(of, shape, 1), {0}, false));
+  };
+  const Val is_parts = Equal(place, static_cast<double>(x.rank() - 1));
+  const Dims dims = {product(place < at), product(Equal(place, at)),
+                     product((place > at) & Not(is_parts)), x.dim(-1)};
+  TN_ASSIGN_OR_RETURN(const Val y, Transformed(c, f, Reshape(x, dims), 1, dft));
+  const Val sizes = Where(Equal(place, at), Size(y, 1), Where(is_parts, Size(y, -1), shape));
+  Dims out = SizesIn(sizes);
+  if (!out.empty()) out.back() = y.dim(-1);
+  return Reshape(y, out);
 }
 
 Status ImportDft(OpContext& c) {
   TN_RETURN_IF_ERROR(c.Arity(1, c.opset < 20 ? 2 : 3));
-  TN_ASSIGN_OR_RETURN(const bool inverse, c.Bool("inverse", false));
-  TN_ASSIGN_OR_RETURN(const bool onesided, c.Bool("onesided", false));
+  Dft dft{};
+  TN_ASSIGN_OR_RETURN(dft.inverse, c.Bool("inverse", false));
+  TN_ASSIGN_OR_RETURN(dft.onesided, c.Bool("onesided", false));
+  const Formula f(c);
+  if (c.Has(1)) {
+    TN_ASSIGN_OR_RETURN(const Elements length, SizesOf(c, 1, "a length"));
+    if (length.size() != 1) return c.Error("expected one length, but got {}", length.size());
+    dft.length = length[0];
+  }
   const int64_t rank = c.Rank(0);
   int64_t axis = c.opset < 20 ? 1 : -2;
   if (c.opset < 20) {
     TN_ASSIGN_OR_RETURN(axis, c.Int("axis", axis));
+  } else if (c.Has(2) && !c.b.Known(c.In(2)) && rank > 1) {
+    TN_ASSIGN_OR_RETURN(const Val y, TransformedByCall(c, f, f.In(2), dft));
+    return f.Result(y);
   } else if (c.Has(2)) {
     TN_ASSIGN_OR_RETURN(axis, c.KnownInt(2, "an axis"));
   }
@@ -83,66 +156,52 @@ Status ImportDft(OpContext& c) {
   if (axis == rank - 1)
     return c.Error("expected an axis other than that of real and imaginary parts, but got {}",
                    axis);
-  const Formula f(c);
-  TN_ASSIGN_OR_RETURN(Complex x, ReadComplex(c, f.In(0), axis));
-  const std::optional<int64_t> have = AsInt(x.re.dim(-1));
-  if (!have) return c.Error("expected a signal of known length, but got {}", c.Type(0).ToString());
-  const bool to_real = inverse && onesided;
-  int64_t length = to_real ? 2 * (*have - 1) : *have;
-  if (c.Has(1)) {
-    TN_ASSIGN_OR_RETURN(length, c.KnownInt(1, "a length"));
-  }
-  TN_RETURN_IF_ERROR(CheckLength(c, length));
-  const int64_t half = length / 2 + 1;
-  const int64_t read = to_real ? half : length;
-  x.re = Resized(x.re, *have, read);
-  if (x.im) x.im = Resized(x.im, *have, read);
-  if (to_real && length > half) {
-    // The other half is conjugate: elements length - half, …, 1.
-    const auto rest = [&](const Val& v) {
-      return Flip(Slice(v, -1, IndexConst(1), IndexConst(length - half)), -1);
-    };
-    x.re = Concat({x.re, rest(x.re)}, -1);
-    if (x.im) x.im = Concat({x.im, -rest(x.im)}, -1);
-  }
-  Complex y = Transform(f, x, length, onesided && !inverse ? half : length, inverse ? 1 : -1);
-  if (inverse) {
-    y.re = y.re / static_cast<double>(length);
-    y.im = y.im / static_cast<double>(length);
-  }
-  const Val out = to_real ? Unsqueeze(Swap(y.re, axis, -1), -1) : Joined(y, axis);
-  return f.Result(Cast(out, c.Type(0).dtype));
+  TN_ASSIGN_OR_RETURN(const Val y, Transformed(c, f, f.In(0), axis, dft));
+  return f.Result(y);
 }
 
 // Frames [B, F, L] of a signal [B, T, 1 or 2], each by the window, transformed.
 Status ImportStft(OpContext& c) {
   TN_RETURN_IF_ERROR(c.Arity(2, 4));
   TN_ASSIGN_OR_RETURN(const bool onesided, c.Bool("onesided", true));
-  TN_ASSIGN_OR_RETURN(const int64_t step, c.KnownInt(1, "a step"));
+  TN_ASSIGN_OR_RETURN(const Elements steps, SizesOf(c, 1, "a step"));
   if (c.Rank(0) != 3)
     return c.Error("expected a signal [B, T, 1 or 2], but got {}", c.Type(0).ToString());
   if (c.Has(2) && c.Rank(2) != 1)
     return c.Error("expected a window of rank 1, but got {}", c.Type(2).ToString());
-  std::optional<int64_t> length = AsInt(c.Has(2) ? c.Dims(2)[0] : c.Dims(0)[1]);
+  Expr length = c.Has(2) ? c.Dims(2)[0] : c.Dims(0)[1];
   if (c.Has(3)) {
-    TN_ASSIGN_OR_RETURN(length, c.KnownInt(3, "a length of frames"));
+    TN_ASSIGN_OR_RETURN(const Elements given, SizesOf(c, 3, "a length of frames"));
+    if (given.size() != 1)
+      return c.Error("expected one length of frames, but got {}", given.size());
+    length = given[0];
   }
-  if (!length || step < 1)
-    return c.Error("expected frames of known length and a step of at least 1, but got {}", step);
-  TN_RETURN_IF_ERROR(CheckLength(c, *length));
+  if (steps.size() != 1 || (AsInt(steps[0]) && *AsInt(steps[0]) < 1))
+    return c.Error("expected one step of at least 1, but got {}", graph::DimsText(steps));
+  TN_RETURN_IF_ERROR(CheckLength(c, length));
+  const Expr step = steps[0];
+  c.b.Require(Ge(step, IndexConst(1)));
   const Formula f(c);
   TN_ASSIGN_OR_RETURN(Complex x, ReadComplex(c, f.In(0), 1));
-  const Expr room = graph::DimSub(x.re.dim(1), IndexConst(*length));
-  const Expr frames = graph::DimAdd(graph::DimFloorDiv(room, IndexConst(step)), IndexConst(1));
-  const Val at =
-      Unsqueeze(f.Iota(frames) * static_cast<double>(step), 1) + f.Iota(IndexConst(*length));
+  const Expr room = graph::DimSub(x.re.dim(1), length), one = IndexConst(1);
+  Val at;
+  if (AsInt(step)) {
+    const Expr frames = graph::DimAdd(graph::DimFloorDiv(room, step), one);
+    at = f.Iota(frames) * static_cast<double>(*AsInt(step));
+  } else {
+    const Val by = Max(Cast(Reshape(f.In(1), {}), DType::Int(64)), 1);
+    const Val most = Size(x.re, 1) - Size(f.Iota(length), 0);
+    at = f.Iota(SizeOf(most / by + 1)) * by;
+  }
+  at = Unsqueeze(at, 1) + f.Iota(length);
   const auto framed = [&](const Val& v) {
     const Val all = Gather(v, at, 1);
     return f.In(2) ? all * Cast(f.In(2), v.dtype()) : all;
   };
   x.re = framed(x.re);
   if (x.im) x.im = framed(x.im);
-  const Complex y = Transform(f, x, *length, onesided ? *length / 2 + 1 : *length, -1);
+  const Expr half = graph::DimAdd(graph::DimFloorDiv(length, IndexConst(2)), one);
+  const Complex y = Transform(f, x, length, onesided ? half : length, -1);
   return f.Result(Cast(Stack({y.re, y.im}, -1), c.Type(0).dtype));
 }
 
@@ -166,7 +225,7 @@ Status ImportWindow(OpContext& c) {
   TN_RETURN_IF_ERROR(c.Arity(1, 1));
   TN_ASSIGN_OR_RETURN(const bool periodic, c.Bool("periodic", true));
   TN_ASSIGN_OR_RETURN(const DType type, ReadOutputType(c));
-  TN_ASSIGN_OR_RETURN(const Elements size, c.Known(0, "a size"));
+  TN_ASSIGN_OR_RETURN(const Elements size, SizesOf(c, 0, "a size"));
   if (size.size() != 1) return c.Error("expected one size, but got {}", size.size());
   const CosineWindow* window = kWindows;
   while (std::string_view(window->name) != c.row.name) ++window;

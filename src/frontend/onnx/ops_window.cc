@@ -8,7 +8,7 @@
 // ConvTranspose is a product that makes such columns.
 #include <algorithm>
 
-#include "frontend/onnx/formula.h"
+#include "frontend/onnx/call_sizes.h"
 #include "frontend/onnx/ops.h"
 
 namespace tenon::onnx {
@@ -256,7 +256,7 @@ Status ImportGlobalLpPool(OpContext& c) {
 
 Status ImportCenterCropPad(OpContext& c) {
   TN_RETURN_IF_ERROR(c.Arity(2, 2));
-  TN_ASSIGN_OR_RETURN(const Axes shape, c.KnownInts(1, "a shape"));
+  TN_ASSIGN_OR_RETURN(const Elements shape, SizesOf(c, 1, "a shape"));
   TN_ASSIGN_OR_RETURN(std::optional<Axes> axes, c.Ints("axes"));
   const Formula f(c);
   Val y = f.In(0);
@@ -266,14 +266,18 @@ Status ImportCenterCropPad(OpContext& c) {
   TN_RETURN_IF_ERROR(c.NormalizeAxes(*axes, c.Rank(0), "axes"));
   for (size_t i = 0; i < shape.size(); ++i) {
     const int64_t axis = y.At((*axes)[i]);
-    const std::optional<int64_t> dim = AsInt(y.dim(axis));
-    if (!dim || shape[i] < 0 || shape[i] > int64_t{1} << 40) {
-      return c.Error("expected sensible known sizes of axis {}, but got {} from {}", axis, shape[i],
-                     graph::DimText(y.dim(axis)));
+    const std::optional<int64_t> dim = AsInt(y.dim(axis)), size = AsInt(shape[i]);
+    if (size && (*size < 0 || *size > int64_t{1} << 40))
+      return c.Error("expected sensible sizes, but got {} of axis {}", *size, axis);
+    if (!dim || !size) {
+      const Val have = Size(y, axis), want = Element(f.In(1), 0, static_cast<int64_t>(i));
+      const Val more = Cast(want, have.dtype()) - have;  // halves are rounded towards zero
+      y = Cut(y, axis, -(more / 2), shape[i]);
+      continue;
     }
-    const int64_t more = shape[i] - *dim;
+    const int64_t more = *size - *dim;
     if (more > 0) y = Pad(y, axis, more / 2, more - more / 2);
-    if (more < 0) y = Slice(y, axis, IndexConst(-more / 2), IndexConst(shape[i]));
+    if (more < 0) y = Slice(y, axis, IndexConst(-more / 2), shape[i]);
   }
   return f.Result(y);
 }

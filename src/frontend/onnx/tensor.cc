@@ -4,6 +4,7 @@
 
 #include <cstring>
 
+#include "frontend/onnx/narrow.h"
 #include "graph/infer.h"
 
 namespace tenon::onnx {
@@ -135,17 +136,47 @@ Expected<Payload> ReadPayload(const TensorProto& t, const graph::TensorType& typ
   return DecodeTyped(t, type, count, file);
 }
 
+// Several elements in a byte, the first in the lowest bits; here each has its own.
+Expected<Payload> ReadPacked(const TensorProto& t, const NarrowType& narrow, uint64_t count,
+                             const std::shared_ptr<const graph::WeightFile>& file,
+                             ExternalData* external) {
+  const auto bits = static_cast<uint64_t>(narrow.bits), each = 8 / bits;
+  const uint64_t size = (count + each - 1) / each;
+  const graph::TensorType type{DType::UInt(8), {IndexConst(static_cast<int64_t>(size))}};
+  TN_ASSIGN_OR_RETURN(const Payload packed, ReadPayload(t, type, size, file, external));
+  std::vector<std::byte> elements(count);
+  const int mask = (1 << bits) - 1;
+  for (uint64_t i = 0; i < count; ++i) {
+    int code = (static_cast<int>(packed.bytes()[i / each]) >> (i % each * bits)) & mask;
+    if (!narrow.is_float && narrow.is_signed && code > mask / 2) code -= mask + 1;
+    elements[i] = static_cast<std::byte>(code);
+  }
+  return Payload::Owned(std::move(elements));
+}
+
 }  // namespace
+
+graph::ValueId AddConstant(graph::Builder& b, std::string name, Tensor tensor) {
+  if (!tensor.narrow)
+    return b.Constant(std::move(name), std::move(tensor.type), std::move(tensor.payload));
+  // Its bytes are no numbers, which nobody is to know at compile time.
+  return b.graph().AddConstant(std::move(name), std::move(tensor.type), std::move(tensor.payload));
+}
 
 Expected<Tensor> ReadTensor(const TensorProto& t,
                             const std::shared_ptr<const graph::WeightFile>& file,
                             ExternalData* external) {
   Tensor out;
-  TN_ASSIGN_OR_RETURN(out.type.dtype, ToDType(t.data_type));
+  TN_ASSIGN_OR_RETURN(out.type.dtype, StorageOf(t.data_type));
+  out.narrow = NarrowTypeOf(t.data_type);
   uint64_t count = 1;
   for (int64_t d : t.dims) out.type.dims.push_back(IndexConst(d));
   TN_RETURN_IF_ERROR(graph::CheckType(out.type));
   for (int64_t d : t.dims) count *= static_cast<uint64_t>(d);
+  if (out.narrow && out.narrow->bits < 8) {
+    TN_ASSIGN_OR_RETURN(out.payload, ReadPacked(t, *out.narrow, count, file, external));
+    return out;
+  }
   TN_ASSIGN_OR_RETURN(out.payload, ReadPayload(t, out.type, count, file, external));
   if (out.type.dtype.IsBool()) {
     for (std::byte b : out.payload.bytes()) {

@@ -34,6 +34,7 @@
 #include "graph/edit.h"
 #include "graph/lower/prepare_plan.h"
 #include "graph/lower/prepare_split.h"
+#include "graph/lower/size_stages.h"
 #include "graph/stored_view.h"
 #include "ir/print.h"
 #include "ir/visit.h"
@@ -138,8 +139,10 @@ struct Frame {
 class HostBuilder {
  public:
   HostBuilder(const Graph& g, const std::string& name, const Machine& machine,
-              int64_t argument_align, KernelTable* kernels, const WeightOffsets* weights = nullptr)
+              int64_t argument_align, KernelTable* kernels, const WeightOffsets* weights = nullptr,
+              std::vector<Var> found = {})
       : g_(g),
+        found_(std::move(found)),
         name_(name),
         machine_(machine),
         alone_(OneWorker(machine)),
@@ -190,14 +193,16 @@ class HostBuilder {
   }
 
  private:
-  // Those that callers tell by the shapes of what they give.
+  // Those that callers tell by the shapes of what they give, and those that have been found.
   void DeclareDims(PrimFunc* f) {
     for (const Dim& d : g_.dims) {
-      const bool told = std::any_of(g_.inputs.begin(), g_.inputs.end(), [&](ValueId v) {
-        const std::vector<Expr>& shape = g_.type(v).dims;
-        return std::any_of(shape.begin(), shape.end(),
-                           [&](const Expr& size) { return UsesVar(size, d.var.get()); });
-      });
+      const bool found = std::find(found_.begin(), found_.end(), d.var) != found_.end();
+      const bool told = found || std::any_of(g_.inputs.begin(), g_.inputs.end(), [&](ValueId v) {
+                          const std::vector<Expr>& shape = g_.type(v).dims;
+                          return std::any_of(shape.begin(), shape.end(), [&](const Expr& size) {
+                            return UsesVar(size, d.var.get());
+                          });
+                        });
       if (!told) continue;
       f->dims.push_back(d.var);
       f->dim_lo.push_back(d.min);
@@ -632,6 +637,7 @@ class HostBuilder {
   }
 
   const Graph& g_;
+  const std::vector<Var> found_;  // dims that stages before this function have found
   std::string name_;
   const Machine& machine_;
   const Machine alone_;  // one worker of it
@@ -660,16 +666,50 @@ class Lowering {
 
   Expected<LoweredNetwork> Run() {
     TN_RETURN_IF_ERROR(CheckValues(g_));
-    TN_ASSIGN_OR_RETURN(const std::shared_ptr<const Graph> runtime, RuntimeGraph(g_, false));
-    HostBuilder host(*runtime, options_.name, *options_.machine, 0, &kernels_, &offsets_);
+    Graph rest = g_;
+    const std::vector<SizeStage> stages = SplitSizeStages(&rest);
+    TN_ASSIGN_OR_RETURN(const std::shared_ptr<const Graph> runtime, RuntimeGraph(rest, false));
+    std::vector<Var> found;
+    std::vector<std::string> finders, names;
+    for (const SizeStage& stage : stages) {
+      finders.push_back(fmt::format("{}.sizes_{}", options_.name, finders.size()));
+      TN_ASSIGN_OR_RETURN(PrimFunc finder, LowerStage(stage, finders.back(), found));
+      out_.module.Add(PrimFunc::Make(std::move(finder)));
+      found.insert(found.end(), stage.found.begin(), stage.found.end());
+    }
+    for (const Var& dim : found) names.push_back(dim->name);
+    HostBuilder host(*runtime, options_.name, *options_.machine, 0, &kernels_, &offsets_, found);
     TN_ASSIGN_OR_RETURN(Func main, host.Build());
     PrimFunc fields(*main);
     fields.attrs.Set("exported", true);
+    if (!finders.empty()) {
+      fields.attrs.Set(kFindersAttr, finders);
+      fields.attrs.Set(kFoundDimsAttr, names);
+    }
     out_.module.Add(PrimFunc::Make(std::move(fields)));
     return std::move(out_);
   }
 
  private:
+  // The host function that finds the sizes of a stage.
+  Expected<PrimFunc> LowerStage(const SizeStage& stage, const std::string& name,
+                                const std::vector<Var>& found) {
+    if (options_.machine->target->IsDevice()) {
+      return MakeError(
+          fmt::format("{}: sizes that depend on values cannot be found out on a device yet",
+                      stage.found[0]->name));
+    }
+    TN_ASSIGN_OR_RETURN(const std::shared_ptr<const Graph> g, RuntimeGraph(stage.graph, true));
+    stages_.push_back(g);
+    HostBuilder host(*g, name, *options_.machine, 0, &kernels_, &offsets_, found);
+    TN_ASSIGN_OR_RETURN(const Func f, host.Build());
+    PrimFunc fields(*f);
+    std::vector<std::string> names;
+    for (const Var& dim : stage.found) names.push_back(dim->name);
+    fields.attrs.Set(kFoundDimsAttr, names);
+    return fields;
+  }
+
   // Names what graphs can say and kernels cannot do. Regions nest no deeper than
   // Limits::kRegionDepth.
   static Status CheckValues(const Graph& g) {
@@ -769,6 +809,7 @@ class Lowering {
   const Graph& g_;
   const LowerOptions& options_;
   LoweredNetwork out_;
+  std::vector<std::shared_ptr<const Graph>> stages_;  // offsets_ knows graphs by their addresses
   KernelTable kernels_, prepare_kernels_;
   WeightOffsets offsets_;
 };

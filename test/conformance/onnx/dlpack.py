@@ -1,6 +1,7 @@
-"""NumPy arrays of element types that NumPy's DLPack does not carry (bfloat16 of ml_dtypes) to callees and back.
+"""NumPy arrays of element types that NumPy's DLPack does not carry (those of ml_dtypes) to callees and back.
 
-Such an array travels as its bits, unsigned integers, whose capsule then says what they are.
+A bfloat16 array travels as its bits, unsigned integers, whose capsule then says what they are. Arrays of narrower types
+are bytes to a callee: integers of 4 and 2 bits by their values, floats of 8 bits and fewer by their bits.
 """
 import ctypes
 
@@ -8,6 +9,9 @@ import ml_dtypes
 import numpy as np
 
 _CODES = {np.dtype(ml_dtypes.bfloat16): (4, 16, np.uint16)}  # kDLBfloat
+_BYTES = {np.dtype(getattr(ml_dtypes, name)): np.int8 if name.startswith("int") else np.uint8
+          for name in ("int4", "uint4", "int2", "uint2", "float4_e2m1fn", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2",
+                       "float8_e5m2fnuz", "float8_e8m0fnu")}
 _DTYPE_AT = 20  # in a DLTensor: data, device and ndim come before
 
 _get = ctypes.pythonapi.PyCapsule_GetPointer
@@ -49,11 +53,15 @@ def to_argument(array: np.ndarray):
     """What a function takes in place of the array; it shares its memory."""
     import tvm_ffi
 
+    if array.dtype in _BYTES:
+        return array.view(_BYTES[array.dtype])
     return tvm_ffi.from_dlpack(_Bits(array)) if array.dtype in _CODES else array
 
 
 def to_numpy(tensor, dtype) -> np.ndarray:
     """The array of a returned tensor, which should be of `dtype`."""
+    if np.dtype(dtype) in _BYTES and str(tensor.dtype) == np.dtype(_BYTES[np.dtype(dtype)]).name:
+        return np.from_dlpack(tensor).view(dtype)
     if np.dtype(dtype) not in _CODES or str(tensor.dtype) != str(np.dtype(dtype)):
         return np.from_dlpack(tensor)
     _, bits, _ = _CODES[np.dtype(dtype)]

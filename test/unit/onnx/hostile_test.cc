@@ -211,8 +211,10 @@ TEST(Hostile, TensorData) {
               "initializer 'w': error: expected dims of at least 0, but got f32[-1]");
   EXPECT_SAYS(init(Tensor("w", kFloat, {int64_t{1} << 33, int64_t{1} << 33}, "")),
               "initializer 'w': error: expected a tensor of at most 2^40 elements");
-  EXPECT_SAYS(init(Tensor("w", 22, {2}, "\x01")),
-              "initializer 'w': error: data type int4 is not supported");
+  EXPECT_SAYS(init(Tensor("w", 22, {3}, "\x01")),
+              "initializer 'w': error: expected 2 bytes of data for the tensor's type, but got 1");
+  EXPECT_SAYS(init(Tensor("w", 27, {2}, "\x01")),
+              "initializer 'w': error: data type float6e2m3 is not supported");
   EXPECT_SAYS(init(Tensor("w", -7, {2}, "\x01")), "initializer 'w': error: unknown data type -7");
   EXPECT_SAYS(init(Tensor("w", kBool, {2}, "\x01\x02")),
               "initializer 'w': error: expected bools of 0 or 1, but got 2");

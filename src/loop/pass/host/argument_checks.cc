@@ -107,7 +107,7 @@ std::string SignatureText(const PrimFunc& func, const std::string& name,
 struct ArgumentChecker::Place {
   Expr value;
   std::string name;       // "a.shape[0]", "n"
-  std::string parameter;  // "a", "n"
+  std::string parameter;  // "a", "n"; "" where it was found
   std::string what;       // what messages call it: "shape[0]", "a value"
   std::string came;       // … and what came: "shape[0]=", ""
 };
@@ -453,9 +453,11 @@ void ArgumentChecker::CheckRange(size_t index, const Place& place, StmtList* lis
   DimRange range = func_.dim_range(index);
   const Expr& got = place.value;
   auto expects = [&](const std::string& what) {
-    return std::vector<Expr>{Text(fmt::format("Parameter `{}` expects {} {} but got {}",
-                                              place.parameter, place.what, what, place.came)),
-                             got};
+    const std::string subject = place.parameter.empty()
+                                    ? "Expected"
+                                    : fmt::format("Parameter `{}` expects", place.parameter);
+    return std::vector<Expr>{
+        Text(fmt::format("{} {} {} but got {}", subject, place.what, what, place.came)), got};
   };
   if (range.hi >= 0) {
     list->Add(Fail(And(Ge(got, IndexConst(range.lo)), Le(got, IndexConst(range.hi))), "ValueError",
@@ -478,6 +480,10 @@ void ArgumentChecker::DefineDim(const Var& dim, const Place& place, StmtList* li
   known_[dim.get()] = place.name;
   list->Open([dim, got](Stmt body) { return Let::Make(dim, got, std::move(body)); });
   list->Add(StoreSlot({Argument::Kind::kDim, index}, dim));
+}
+
+void ArgumentChecker::Found(const Var& dim, const Expr& value, StmtList* list) {
+  DefineDim(dim, {value, dim->name, "", fmt::format("the size {}", dim->name), ""}, list);
 }
 
 // Only a tensor without elements may be nowhere.

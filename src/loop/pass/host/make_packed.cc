@@ -22,6 +22,9 @@
 // and beside it stand @__tvm_ffi_add, whose checks fill such slots before it runs @add.host on a
 // team, and @__tvm_ffi__metadata_add, which says its type.
 //
+// Where sizes are not told, what finds them runs first, in the same manner: with slots, on a team,
+// with memory that it borrows and gives back (arguments.h, kFindersAttr).
+//
 // Whatever the wrapper acquires on its way (outputs that it makes, the arena) is given back on
 // every way out: outputs are marked absent before the first check, and giving back what is absent
 // does nothing.
@@ -36,6 +39,7 @@
 
 #include "arith/analyzer.h"
 #include "ir/parse.h"
+#include "ir/visit.h"
 #include "loop/pass/host/argument_checks.h"
 #include "loop/pass/packed_abi.h"
 #include "loop/requirements.h"
@@ -108,11 +112,11 @@ PrimFunc PackedFields(std::string name, const TargetRef& target) {
 class Wrapper {
  public:
   Wrapper(const PrimFunc& func, const std::string& name, std::vector<Argument> arguments,
-          Func sizer, int pointer_bits)
+          const Module& module, int pointer_bits)
       : func_(func),
         name_(name),
         arguments_(std::move(arguments)),
-        sizer_(std::move(sizer)),
+        module_(module),
         packed_(PackedFields("__tvm_ffi_" + name, func.target)),
         size_type_(DType::Int(pointer_bits)),
         num_inputs_(arguments_.size() - static_cast<size_t>(func.num_outputs)),
@@ -220,6 +224,7 @@ class Wrapper {
     list_.Add(checker_.Fail(fits, "TypeError", {Text(expected), num_args()}));
     for (size_t i = 0; i < num_inputs_; ++i) checker_.Check(arguments_[i], i, &list_);
     makes_outputs_ ? checker_.CheckWaiting(&list_) : CheckOutputs(&list_);
+    FindSizes();
     checker_.CheckRequirements(&list_);
     if (!makes_outputs_) return;
     checker_.set_signature(SignatureOf(arguments_.size()));
@@ -350,6 +355,44 @@ class Wrapper {
     return Seq::Make(std::move(out));
   }
 
+  // Runs what finds the sizes that are not told.
+  void FindSizes() {
+    using Names = std::vector<std::string>;
+    for (const std::string& name : func_.attrs.Get<Names>(kFindersAttr, {})) {
+      const Func finder = module_.Find(name);
+      TN_CHECK(finder, "no function {}", name);
+      const Names names = finder->attrs.Get<Names>(kFoundDimsAttr, {});
+      const Buffer found = LocalSlots("found", names.size());
+      const size_t count = finder->buffers.size() + finder->dims.size() + finder->scalars.size();
+      const Buffer closure = LocalSlots("finder", count);
+      Make(found, &list_);
+      Make(closure, &list_);
+      const auto set = [&](size_t slot, const Expr& value) {
+        list_.Add(StoreAt(AddressOf(closure), static_cast<int64_t>(slot) * kSlotBytes, value));
+      };
+      size_t slot = 0;
+      for (; slot < first_output(); ++slot)
+        set(slot,
+            LoadAt(DType::Handle(), AddressOf(closure_), static_cast<int64_t>(slot) * kSlotBytes));
+      for (size_t i = 0; i < names.size(); ++i)
+        set(slot++, At(AddressOf(found), static_cast<int64_t>(i) * kSlotBytes));
+      for (const Var& dim : finder->dims) set(slot++, DimOfThis(dim->name));
+      Launch(*finder, closure);
+      for (size_t i = 0; i < names.size(); ++i) {
+        const Expr value =
+            LoadAt(DType::Index(), AddressOf(found), static_cast<int64_t>(i) * kSlotBytes);
+        checker_.Found(DimOfThis(names[i]), value, &list_);
+      }
+    }
+  }
+
+  Var DimOfThis(const std::string& name) const {
+    for (const Var& dim : func_.dims) {
+      if (dim->name == name) return dim;
+    }
+    TN_UNREACHABLE();
+  }
+
   void Run() {
     for (size_t i = 0; i < func_.scalars.size(); ++i) {
       const std::string& scalar = func_.scalars[i]->name;
@@ -359,11 +402,24 @@ class Wrapper {
       list_.Add(StoreAt(AddressOf(closure_), static_cast<int64_t>(slot) * kSlotBytes, value));
     }
     GetDeviceWeights();
-    BorrowArenas();
-    Expr team = TeamSize();
-    Var status = list_.Define(
-        "status", CallC("tn_core_run_team", {Text("@" + func_.name), AddressOf(closure_), team},
-                        DType::Int(32)));
+    Launch(func_, closure_);
+  }
+
+  // What belongs to a call of a function; of this one, by its own name.
+  std::string NameIn(const PrimFunc& func, const std::string& name) const {
+    return &func == &func_ ? name : fmt::format("{}.{}", func.name, name);
+  }
+
+  // A host function whose slots are filled, but for the memory that it borrows, on a team.
+  void Launch(const PrimFunc& func, const Buffer& closure) {
+    VarMap dims;  // the function's, as this one's
+    for (const Var& dim : func.dims) dims[dim.get()] = DimOfThis(dim->name);
+    BorrowArenas(func, closure, dims);
+    Expr team = TeamSize(func, dims);
+    Var status =
+        list_.Define(NameIn(func, "status"),
+                     CallC("tn_core_run_team", {Text("@" + func.name), AddressOf(closure), team},
+                           DType::Int(32)));
     for (Stmt& release : Releases()) list_.Add(std::move(release));
     borrowed_.clear();
     list_.Add(If::Make(Ne(status, I32(0)), LeaveWith(status)));
@@ -434,35 +490,38 @@ class Wrapper {
   }
 
   // The largest that has work for all; 0 stands for the pool's.
-  Expr TeamSize() const {
-    const int64_t most = func_.attrs.GetInt("max_team");
-    const Expr width = TeamWidthOf(func_);
+  static Expr TeamSize(const PrimFunc& func, const VarMap& dims) {
+    const int64_t most = func.attrs.GetInt("max_team");
+    Expr width = TeamWidthOf(func);
     if (!width || most == 1) return I32(most);
+    width = Substitute(width, dims);
     constexpr int64_t kNoLimit = std::numeric_limits<int32_t>::max();
     Expr size = Max(IndexConst(1), Min(width, IndexConst(most > 0 ? most : kNoLimit)));
     return CastExpr::Make(DType::Int(32), Simplify(size));
   }
 
-  void BorrowArenas() {
-    const std::vector<size_t> arenas = ArenasOf(func_);
+  void BorrowArenas(const PrimFunc& func, const Buffer& closure, const VarMap& dims) {
+    const std::vector<size_t> arenas = ArenasOf(func);
     if (arenas.empty()) return;
     packed_.attrs.Set("instances", Instances());
+    const Func sizer = module_.Find(func.name + ".arena_bytes");
     Buffer sizes = LocalSlots("arena_size", arenas.size());
-    if (sizer_) {
+    if (sizer) {
       Make(sizes, &list_);
       const Range all = RangeNode::Make(IndexConst(0), sizes->shape[0]);
-      list_.Add(CallFunc::Make(sizer_->name, {RegionNode::Make(sizes, {all})},
-                               {func_.dims.begin(), func_.dims.end()}));
+      std::vector<Expr> values;
+      for (const Var& dim : func.dims) values.push_back(dims.at(dim.get()));
+      list_.Add(CallFunc::Make(sizer->name, {RegionNode::Make(sizes, {all})}, std::move(values)));
     }
     for (size_t i = 0; i < arenas.size(); ++i) {
-      Expr bytes = sizer_ ? Load::Make(sizes, {IndexConst(static_cast<int64_t>(i))})
-                          : I64(func_.attrs.GetInt("arena_bytes"));
+      Expr bytes = sizer ? Load::Make(sizes, {IndexConst(static_cast<int64_t>(i))})
+                         : I64(func.attrs.GetInt("arena_bytes"));
       Expr borrow = CallC(on_device() ? "tn_core_device_arena_acquire" : "tn_core_arena_acquire",
                           WithDevice({Text("@" + Instances())}, bytes), DType::Handle());
-      Var arena = list_.Define(func_.scalars[arenas[i]]->name, borrow);
+      Var arena = list_.Define(NameIn(func, func.scalars[arenas[i]]->name), borrow);
       list_.Add(If::Make(Eq(Bits(arena), I64(0)), LeaveWith(I32(-1))));
-      const size_t slot = func_.buffers.size() + func_.dims.size() + arenas[i];
-      list_.Add(StoreAt(AddressOf(closure_), static_cast<int64_t>(slot) * kSlotBytes, arena));
+      const size_t slot = func.buffers.size() + func.dims.size() + arenas[i];
+      list_.Add(StoreAt(AddressOf(closure), static_cast<int64_t>(slot) * kSlotBytes, arena));
       borrowed_.push_back(arena);
     }
   }
@@ -509,7 +568,7 @@ class Wrapper {
   const PrimFunc& func_;
   const std::string name_;
   const std::vector<Argument> arguments_;
-  const Func sizer_;
+  const Module& module_;
   PrimFunc packed_;
   const DType size_type_;  // C's size_t
   const size_t num_inputs_;
@@ -616,8 +675,7 @@ Module MakePacked(const Module& module, const PassContext& context) {
     const bool device_known = !func->buffers.empty() || !func->attrs.Has(kDeviceTypeAttr);
     if (exported && arguments && device_known) {
       std::string name = func->attrs.GetString("export_name", func->name);
-      Func sizer = module.Find(func->name + ".arena_bytes");
-      Wrapper wrapper(*func, name, *arguments, sizer, pointer_bits);
+      Wrapper wrapper(*func, name, *arguments, module, pointer_bits);
       out.Add(wrapper());
       for (const Func& f : wrapper.functions()) out.Add(f);
       out.Add(Metadata(*func, name, *arguments));

@@ -1,0 +1,94 @@
+#!/usr/bin/env python3
+"""Writes the tables of docs/onnx.md: what passes of the official ONNX node tests, per operator and form, and why what does
+not. They stand between lines `<!-- NAME -->` and `<!-- end -->`; the rest of the page is written by hand.
+
+Usage: make_onnx_page.py [--check]
+needs: pip install onnx
+
+The counts are those of the lists that CI holds (test/conformance/run_node_tests.py); --check writes nothing, and fails where
+the page is not what it would write.
+"""
+import argparse
+import collections
+import pathlib
+import re
+import sys
+import warnings
+
+from onnx.backend.test import loader
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+PAGE = ROOT / "docs" / "onnx.md"
+FORMS = {"constant": ("node_tests.txt", "node_tests_failing.txt"),
+         "fixed": ("node_tests_fixed.txt", "node_tests_fixed_failing.txt")}
+
+
+def lines_of(name: str):
+    lines = (line.split("#")[0].strip() for line in (ROOT / "test" / "conformance" / name).read_text().splitlines())
+    return [line for line in lines if line]
+
+
+def operators():
+    """The operator that each case is about: its only one, or that of the case that it is the expansion of."""
+    warnings.simplefilter("ignore")
+    found = {}
+    for case in loader.load_model_tests(kind="node"):
+        names = sorted({node.op_type for node in case.model.graph.node})
+        found[case.name] = names[0] if len(names) == 1 else ""
+    for name, op in found.items():
+        whole = re.sub(r"_expanded(_ver\d+)?$", "", name)
+        if not op and whole != name:
+            found[name] = found.get(whole, "")
+    return {name: op or "(several)" for name, op in found.items()}
+
+
+def table(ops) -> str:
+    cases = collections.Counter(ops.values())
+    passing = {form: collections.Counter(ops[name] for name in lines_of(lists[0]) if name in ops)
+               for form, lists in FORMS.items()}
+    rows = ["| operator | cases | constant | fixed |", "|---|---:|---:|---:|"]
+    for op in sorted(cases, key=str.lower):
+        rows.append(f"| {op} | {cases[op]} | {passing['constant'][op]} | {passing['fixed'][op]} |")
+    total = [sum(passing[form].values()) for form in FORMS]
+    rows.append(f"| **all** | {sum(cases.values())} | {total[0]} | {total[1]} |")
+    return "\n".join(rows)
+
+
+def reasons(ops) -> str:
+    """What does not pass, in either form, by reason."""
+    by_reason = collections.defaultdict(lambda: collections.defaultdict(set))
+    for form, lists in FORMS.items():
+        for line in lines_of(lists[1]):
+            name, reason = line.split(": ", 1)
+            reason = re.sub(r"'[^']*'?", "…", reason)
+            reason = re.sub(r"^\(\w+\): ", "", reason)
+            reason = "the answer differs" if reason.startswith("output ") else reason
+            reason = "its data are sequences or optionals" if reason.startswith("not read") else reason
+            by_reason[reason][ops.get(name, "(several)")].add(name)
+    rows = ["| why | operators | cases |", "|---|---|---:|"]
+    for reason, found in sorted(by_reason.items(), key=lambda item: -sum(map(len, item[1].values()))):
+        names = sorted(found)
+        shown = ", ".join(names[:6]) + (", …" if len(names) > 6 else "")
+        rows.append(f"| {reason.replace('|', ' ')} | {shown} | {sum(map(len, found.values()))} |")
+    return "\n".join(rows)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--check", action="store_true")
+    args = parser.parse_args()
+    ops = operators()
+    page = PAGE.read_text()
+    for name, text in (("operators", table(ops)), ("reasons", reasons(ops))):
+        page = re.sub(f"(?s)(<!-- {name} -->\n).*?(<!-- end -->)", lambda m: f"{m[1]}\n{text}\n\n{m[2]}", page)
+    if not args.check:
+        PAGE.write_text(page)
+        return 0
+    if PAGE.read_text() == page:
+        return 0
+    print("docs/onnx.md is not what scripts/make_onnx_page.py writes: run it")
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

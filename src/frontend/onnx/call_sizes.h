@@ -1,0 +1,41 @@
+// Sizes, axes and positions that come with the call: what an operator's inputs say at run time
+// where the specification's own examples give constants.
+//
+// A size becomes a dim that a node defines (ops.def, `dim`); so the rest of the compiler knows
+// nothing of it. Axes become a list with an entry for each axis of the tensor they are about, and
+// what depends on them is computed for both cases, element by element. Positions are indices of a
+// gather.
+#pragma once
+
+#include "frontend/onnx/formula.h"
+
+namespace tenon::onnx {
+
+/// The shape of a tensor as a list of i64.
+Val ShapeOf(const Val& x);
+/// Element `i` of a list (or of a tensor of one element) as a scalar, followed back to where it
+/// comes from: what a Concat is made of is known one by one.
+Val ElementOf(const Val& list, int64_t i);
+/// A scalar of integers as a size: an expression where it is known, else a new dim. With `most`,
+/// one whose scalar takes much to compute is found while the call runs.
+Expr SizeOf(const Val& scalar, const Expr& most = nullptr);
+/// Each element of a list of known length as a size.
+Dims SizesIn(const Val& list);
+/// Sizes that input `i` of a node gives: `what` they are.
+Expected<Elements> SizesOf(OpContext& c, size_t i, const char* what);
+
+/// Axes as the specification has them (negative ones count from the end of `rank`): a list of
+/// bools, one for each axis.
+Val IsAmong(const Val& axes, int64_t rank);
+/// The sizes where the axes are axes of `rank`, and none is there twice; else no sizes, so that the
+/// call fails. Without axes the sizes.
+Val IfAxes(const Val& axes, int64_t rank, const Val& sizes);
+/// For each axis of `rank` the entry of `list` that stands at its place in `axes`, or `otherwise`.
+/// Without axes the entries are those of the first axes.
+Val PerAxis(const Val& list, const Val& axes, int64_t rank, double otherwise);
+/// `size` elements of an axis from position `from` on; zeroes where there are none.
+Val Cut(const Val& x, int64_t axis, const Val& from, const Expr& size);
+/// The entries of a list whose flag is not set, in order; there are `left` of them.
+Val Without(const Val& list, const Val& flags, int64_t left);
+
+}  // namespace tenon::onnx

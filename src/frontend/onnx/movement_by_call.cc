@@ -1,0 +1,138 @@
+// What moves elements by arguments that come with the call: the rules of ops_movement.cc as nodes.
+#include "frontend/onnx/movement_by_call.h"
+
+#include <algorithm>
+
+#include "frontend/onnx/call_sizes.h"
+
+namespace tenon::onnx {
+
+// A shape that comes with the call; 0 and -1 mean what they mean in a known one.
+Status ReshapeByCall(OpContext& c, bool allow_zero) {
+  const Formula f(c);
+  const Val x = f.In(0), shape = Cast(f.In(1), DType::Int(64)), own = ShapeOf(x);
+  const std::optional<int64_t> rank = AsInt(shape.dim(0));
+  if (shape.rank() != 1 || !rank || *rank > graph::Limits::kRank)
+    return c.Error("expected a shape of known length, but got {}", c.Type(1).ToString());
+  Val sizes = shape;
+  if (!allow_zero) {
+    Val copied = Slice(own, 0, IndexConst(0), IndexConst(std::min(*rank, x.rank())));
+    if (*rank > x.rank()) copied = Pad(copied, 0, 0, *rank - x.rank());
+    sizes = Where(Equal(sizes, 0), copied, sizes);
+  }
+  const Val inferred = sizes < 0;
+  const Val others = Reduce("prod", Where(inferred, 1, sizes), {0}, false);
+  const Val all = Reduce("prod", own, {0}, false);
+  return f.Result(Reshape(x, SizesIn(Where(Equal(sizes, -1), all / others, sizes))));
+}
+
+Status SqueezeByCall(OpContext& c) {
+  const Formula f(c);
+  const Val x = f.In(0), axes = f.In(1);
+  const int64_t left = x.rank() - *AsInt(axes.dim(0));
+  if (left < 0)
+    return c.Error("expected at most {} axes, but got {}", x.rank(), *AsInt(axes.dim(0)));
+  return f.Result(Reshape(
+      x, SizesIn(Without(IfAxes(axes, x.rank(), ShapeOf(x)), IsAmong(axes, x.rank()), left))));
+}
+
+Status UnsqueezeByCall(OpContext& c) {
+  const Formula f(c);
+  const Val x = f.In(0), axes = f.In(1);
+  const int64_t rank = x.rank() + *AsInt(axes.dim(0));
+  if (x.rank() == 0 || rank > graph::Limits::kRank)
+    return f.Result(Reshape(x, Dims(static_cast<size_t>(rank), IndexConst(1))));
+  const Val is_new = IsAmong(axes, rank);
+  const Val from = CumSum(Cast(Not(is_new), DType::Int(64)), 0, true);
+  const Val sizes = Gather(ShapeOf(x), Min(from, static_cast<double>(x.rank() - 1)), 0);
+  return f.Result(Reshape(x, SizesIn(IfAxes(axes, rank, Where(is_new, 1, sizes)))));
+}
+
+static constexpr double kFarAway = 0x1p62;
+
+// Bounds that come with the call: Python's rules as arithmetic on lists, and a gather along each
+// axis that they are about.
+Status SliceByCall(OpContext& c) {
+  const Formula f(c);
+  const Val x = f.In(0);
+  const int64_t rank = x.rank();
+  for (size_t i = 1; i < c.num_inputs(); ++i) {
+    if (c.Has(i) && (c.Rank(i) != 1 || !AsInt(c.Dims(i)[0]) ||
+                     !graph::ProveEqual(c.Dims(i)[0], c.Dims(1)[0]) || *AsInt(c.Dims(i)[0]) > rank))
+      return c.Error("expected starts, ends, axes and steps of one known length, but got {}",
+                     c.Type(i).ToString());
+  }
+  const std::optional<Axes> axes = c.Has(3) ? c.b.KnownInts(c.In(3)) : std::nullopt;
+  if (axes) TN_RETURN_IF_ERROR(c.NormalizeAxes(*axes, rank, "axes"));
+  const auto entry = [&](size_t input, double otherwise) {
+    const Val list = f.In(input);
+    return list ? PerAxis(list, f.In(3), rank, otherwise)
+                : Expand(f.Number(DType::Int(64), otherwise), {IndexConst(rank)});
+  };
+  const Val zero = f.Number(DType::Int(64), 0), sizes = ShapeOf(x);
+  const Val step = Max(Min(entry(4, 1), 0x1p40), -0x1p40), back = step < 0;
+  const Val last = Where(back, sizes - 1, sizes);
+  const auto clamped = [&](const Val& bound, const Val& least) {
+    return Max(Min(Where(bound < 0, bound + sizes, bound), last), least);
+  };
+  const Val from = clamped(entry(1, 0), zero);
+  const Val to = clamped(entry(2, kFarAway), Where(back, -1, zero));
+  const Val far = Where(back, from - to, to - from), by = Abs(step);
+  const Val count = IfAxes(f.In(3), rank, Max((far + by - 1) / Max(by, 1), 0));
+  Val y = x;
+  for (int64_t axis = 0; axis < rank; ++axis) {
+    const bool named = axes ? std::any_of(axes->begin(), axes->end(),
+                                          [&](int64_t a) { return (a < 0 ? a + rank : a) == axis; })
+                            : c.Has(3) || axis < AsInt(c.Dims(1)[0]);
+    if (!named) continue;
+    const Expr size = SizeOf(ElementOf(count, axis), x.dim(axis));
+    y = Gather(y, ElementOf(from, axis) + f.Iota(size) * ElementOf(step, axis), axis);
+  }
+  return f.Result(y);
+}
+
+// Padding that comes with the call: where each element of the result comes from, along each axis.
+Status PadByCall(OpContext& c) {
+  TN_ASSIGN_OR_RETURN(std::string mode, c.String("mode", "constant"));
+  const Formula f(c);
+  const Val x = f.In(0), pads = f.In(1);
+  const int64_t rank = x.rank();
+  const std::optional<int64_t> count = AsInt(pads.dim(0));
+  const bool fits =
+      count && *count % 2 == 0 &&
+      (c.Has(3) ? graph::ProveEqual(c.Dims(3)[0], IndexConst(*count / 2)) : *count == 2 * rank);
+  if (!fits || rank == 0)
+    return c.Error("expected two pads for each axis, but got {}", c.Type(1).ToString());
+  const Expr half = IndexConst(*count / 2);
+  const auto side = [&](const Expr& first) {
+    return PerAxis(Slice(pads, 0, first, half), f.In(3), rank, 0);
+  };
+  const Val before = side(IndexConst(0)), after = side(half), own = ShapeOf(x);
+  const Val sizes = IfAxes(f.In(3), rank, own + before + after);
+  // What negative padding leaves of an axis is padded by the rest.
+  const Val first = Max(-before, 0), left = own - first - Max(-after, 0);
+  Val y = x, inside;
+  for (int64_t axis = 0; axis < rank; ++axis) {
+    const Val pad = ElementOf(before, axis);
+    if (const auto* known = c.b.Known(ElementOf(sizes, axis).id());
+        known && graph::ProveEqual((*known)[0], x.dim(axis)))
+      continue;
+    const Val place = f.Iota(SizeOf(ElementOf(sizes, axis))) - Max(pad, 0);
+    const Val length = ElementOf(left, axis), last = length - 1;
+    Val from = Max(Min(place, last), 0);
+    if (mode == "wrap") from = Mod(place, length);
+    if (mode == "reflect") {
+      const Val turn = Mod(place, last * 2);
+      from = Min(turn, last * 2 - turn);
+    }
+    y = Gather(y, from + ElementOf(first, axis), axis);
+    if (mode != "constant") continue;
+    Val here = (place >= 0) & (place < length);
+    for (int64_t k = axis + 1; k < rank; ++k) here = Unsqueeze(here, -1);
+    inside = inside ? inside & here : here;
+  }
+  if (inside) y = Where(inside, y, f.In(2) ? Reshape(f.In(2), {}) : f.Number(x.dtype(), 0));
+  return f.Result(y);
+}
+
+}  // namespace tenon::onnx

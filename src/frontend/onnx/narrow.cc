@@ -1,0 +1,173 @@
+#include "frontend/onnx/narrow.h"
+
+#include <cmath>
+#include <limits>
+
+namespace tenon::onnx {
+namespace {
+
+using Special = NarrowType::Special;
+
+constexpr DType kF32 = DType::Float(32), kU32 = DType::UInt(32);
+
+constexpr NarrowType kTypes[] = {
+    {17, "float8e4m3fn", 8, true, true, 4, 3, 7, Special::kFinite},
+    {18, "float8e4m3fnuz", 8, true, true, 4, 3, 8, Special::kZero},
+    {19, "float8e5m2", 8, true, true, 5, 2, 15, Special::kInfinity},
+    {20, "float8e5m2fnuz", 8, true, true, 5, 2, 16, Special::kZero},
+    {21, "uint4", 4, false, false},
+    {22, "int4", 4, false, true},
+    {23, "float4e2m1", 4, true, true, 2, 1, 1, Special::kNone},
+    {24, "float8e8m0", 8, true, false, 8, 0, 127, Special::kFinite},
+    {25, "uint2", 2, false, false},
+    {26, "int2", 2, false, true},
+};
+
+constexpr int64_t Bit(int n) { return int64_t{1} << n; }
+
+// The code of the largest number, without a sign.
+int64_t LargestCode(const NarrowType& t) {
+  const int64_t last = Bit(t.exponent + t.mantissa) - 1;
+  if (t.special == Special::kInfinity) return last - Bit(t.mantissa);
+  return t.special == Special::kFinite ? last - 1 : last;
+}
+
+int64_t NanCode(const NarrowType& t) {
+  // Where there is none, what is not a number becomes -0.
+  if (t.special == Special::kZero || t.special == Special::kNone) return Bit(t.bits - 1);
+  return Bit(t.exponent + t.mantissa) - 1;
+}
+
+double NumberOf(const NarrowType& t, int64_t code) {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  if (t.IsExponent())
+    return code == NanCode(t) ? nan : std::ldexp(1.0, static_cast<int>(code) - t.bias);
+  const int64_t magnitude = code & (Bit(t.bits - 1) - 1);
+  const double sign = code == magnitude ? 1 : -1;
+  if (t.special == Special::kZero && code == NanCode(t)) return nan;
+  if (magnitude > LargestCode(t))
+    return t.special == Special::kInfinity && magnitude == LargestCode(t) + 1
+               ? sign * std::numeric_limits<double>::infinity()
+               : nan;
+  const int64_t field = magnitude >> t.mantissa, fraction = magnitude & (Bit(t.mantissa) - 1);
+  const int power = static_cast<int>(std::max<int64_t>(field, 1)) - t.bias - t.mantissa;
+  const int64_t digits = field > 0 ? fraction + Bit(t.mantissa) : fraction;
+  return sign * std::ldexp(static_cast<double>(digits), power);
+}
+
+Val BitsOf(const Val& x, DType to) {
+  return x ? x.formula().Emit(OpKind::kBitCast, {x}, {{"to", to.ToString()}}) : x;
+}
+Val Shift(OpKind op, const Val& x, int by) {
+  return x ? x.formula().Emit(op, {x, x.formula().Number(x.dtype(), by)}) : x;
+}
+
+// The exponents of floats, rounded; infinity and NaN are the last code.
+Val EncodedExponent(const Val& x, const NarrowRounding& rounding) {
+  const Val bits = BitsOf(x, kU32);
+  const Val field = Mod(Shift(OpKind::kShr, bits, 23), 256), fraction = Mod(bits, 0x1p23);
+  Val up = fraction > 0;
+  if (rounding.mode == "down") up = fraction < 0;
+  // A half goes to what is even with the bit before it, which numbers but the smallest have.
+  if (rounding.mode == "nearest")
+    up = (fraction > 0x1p22) | (Equal(fraction, 0x1p22) & (field > 0));
+  if (rounding.saturate) up = up & (field < 254);
+  return Cast(Where(up & (field < 255), field + 1, field), DType::UInt(8));
+}
+
+// By steps of the type: what lies between two powers of two has Bit(mantissa) of them, and so has
+// what lies below the smallest normal number.
+Val EncodedFloat(const Val& x, const NarrowType& t, bool saturate) {
+  const Val magnitude = Abs(x);
+  const int least = 127 + 1 - t.bias;  // f32's exponent field of the smallest normal number
+  const Val field = Max(Shift(OpKind::kShr, BitsOf(magnitude, kU32), 23), least);
+  const Val step = BitsOf(Shift(OpKind::kShl, field - t.mantissa, 23), kF32);
+  const Val steps =
+      Cast(Min(Round(magnitude / step), static_cast<double>(Bit(t.mantissa + 1))), kU32);
+  Val code = Shift(OpKind::kShl, field - least, t.mantissa) + steps;
+  const auto largest = static_cast<double>(LargestCode(t)), nan = static_cast<double>(NanCode(t));
+  const bool to_infinity = t.special == Special::kInfinity;
+  const bool stays = saturate || t.special == Special::kNone;
+  code = Where(code > largest, stays ? largest : to_infinity ? largest + 1 : nan, code);
+  const Val sign = Shift(OpKind::kShl, Shift(OpKind::kShr, BitsOf(x, kU32), 31), t.bits - 1);
+  const double signless = t.special == Special::kZero ? 0 : -1;
+  code = Where(
+      Equal(Cast(code, DType::Int(32)), signless) | (code >= static_cast<double>(Bit(t.bits - 1))),
+      code, code + sign);
+  return Cast(Where(Apply(OpKind::kIsNan, x), nan, code), DType::UInt(8));
+}
+
+// The low bits, which are those of the type.
+Val EncodedInteger(const Val& x, const NarrowType& t) {
+  const auto size = static_cast<double>(Bit(t.bits));
+  const Val low = Mod(Cast(x, DType::Int(32)), size);
+  return Cast(t.is_signed ? Where(low >= size / 2, low - size, low) : low, t.storage());
+}
+
+// Whether an operator moves elements of its first input, or of all, and does nothing with them.
+bool Moves(OpKind op) {
+  switch (op) {
+    case OpKind::kReshape:
+    case OpKind::kTranspose:
+    case OpKind::kSlice:
+    case OpKind::kConcat:
+    case OpKind::kExpand:
+    case OpKind::kTile:
+    case OpKind::kGather:
+    case OpKind::kGatherElements:
+    case OpKind::kGatherNd: return true;
+    default: return false;
+  }
+}
+
+}  // namespace
+
+const NarrowType* NarrowTypeOf(int32_t elem_type) {
+  for (const NarrowType& t : kTypes) {
+    if (t.code == elem_type) return &t;
+  }
+  return nullptr;
+}
+
+Expected<DType> StorageOf(int32_t elem_type) {
+  const NarrowType* narrow = NarrowTypeOf(elem_type);
+  return narrow ? narrow->storage() : ToDType(elem_type);
+}
+
+Val Decoded(const Val& bytes, const NarrowType& type, DType to) {
+  // The bits beyond those of the type say nothing.
+  if (!type.is_float) return Cast(EncodedInteger(bytes, type), to);
+  std::vector<double> numbers;
+  for (int64_t code = 0; code < Bit(type.bits); ++code) numbers.push_back(NumberOf(type, code));
+  return Cast(Gather(bytes.formula().Floats(numbers),
+                     Mod(Cast(bytes, DType::Int(32)), static_cast<double>(Bit(type.bits))), 0),
+              to);
+}
+
+Val Encoded(const Val& x, const NarrowType& type, const NarrowRounding& rounding) {
+  if (!type.is_float) return EncodedInteger(x, type);
+  const Val wide = Cast(x, kF32);
+  return type.IsExponent() ? EncodedExponent(wide, rounding)
+                           : EncodedFloat(wide, type, rounding.saturate);
+}
+
+Status NarrowValues::Follow(const graph::Graph& g, size_t first_node) {
+  for (size_t n = first_node; n < g.nodes.size(); ++n) {
+    const graph::Node& node = g.nodes[n];
+    const NarrowType* found = nullptr;
+    bool all = true;
+    for (ValueId v : node.inputs) {
+      const NarrowType* type = v == kNoValue ? nullptr : Of(v);
+      if (type && !found) found = type;
+      all = all && type == found;
+    }
+    if (!found || node.op == OpKind::kShape) continue;
+    if (!Moves(node.op) || Of(node.inputs[0]) != found || (node.op == OpKind::kConcat && !all))
+      return MakeError(fmt::format(
+          "tensors of {} can be cast, quantised and moved, but not computed with", found->name));
+    for (ValueId v : node.outputs) Set(v, found);
+  }
+  return Ok();
+}
+
+}  // namespace tenon::onnx

@@ -1,0 +1,150 @@
+#!/usr/bin/env python3
+"""Sizes, axes and positions that come with the call: one library for each model, called with many of them, beside ONNX
+Runtime; and calls that no size fits, which fail with a message and harm no later call.
+
+Usage: onnx_call_sizes.py TENON [--levels 0 2] [--match REGEX]      needs: pip install onnx onnxruntime numpy apache-tvm-ffi
+"""
+import argparse
+import itertools
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+import numpy as np
+import onnxruntime
+import tvm_ffi
+from onnx import TensorProto, helper
+
+rng = np.random.default_rng(0)
+FAR = 2**62
+cases = []
+
+
+def add(name, op, inputs, calls, errors=(), opset=21, dtype=TensorProto.FLOAT, **attrs):
+    """A model of one node. `inputs`: shapes, the first of floats, the others of i64 or (type, shape), None where one is left
+    out; `calls`: what is passed for the others, in turn; `errors`: (what is passed, what the error says)."""
+    names = ["" if shape is None else f"i{k}" for k, shape in enumerate(inputs)]
+    infos = [helper.make_tensor_value_info(n, dtype if k == 0 else TensorProto.INT64 if not isinstance(shape, tuple) else shape[0],
+                                           shape if not isinstance(shape, tuple) else shape[1])
+             for k, (n, shape) in enumerate(zip(names, inputs)) if shape is not None]
+    outputs = {"y": dtype} | ({"where": TensorProto.INT64} if op == "TopK" else {})
+    node = helper.make_node(op, names, list(outputs), **attrs)
+    graph = helper.make_graph([node], name, infos, [helper.make_tensor_value_info(*o, None) for o in outputs.items()])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=10)
+    cases.append((name, model, inputs[0], calls, errors))
+
+
+def i64(*values):
+    return np.array(values, np.int64)
+
+
+def add_movement():
+    add("reshape", "Reshape", [[4, 6], [3]], [(i64(2, 3, 4),), (i64(24, 1, 1),), (i64(-1, 3, 2),), (i64(0, -1, 2),), (i64(4, 0, 1),)],
+        errors=[((i64(5, 2, 2),), "Expected"), ((i64(-7, 2, 2),), "Expected the size"), ((i64(7, -1, 1),), "Expected")])
+    add("reshape_empty", "Reshape", [[0, 6], [2]], [(i64(6, 0),), (i64(0, 5),)], allowzero=1)
+    bounds = [-FAR, -8, -7, -3, -1, 0, 1, 3, 6, 7, 8, FAR]
+    steps = [-FAR, -7, -2, -1, 1, 2, 5, FAR]
+    add("slice", "Slice", [[7, 3], [1], [1], [1], [1]],
+        [(i64(a), i64(b), i64(0), i64(s)) for a, b, s in itertools.product(bounds, bounds, steps)] + [(i64(-1), i64(0), i64(-1), i64(-1))])
+    add("slice_two", "Slice", [[7, 13], [2], [2], [2]], [(i64(1, 2), i64(5, -2), i64(0, 1)), (i64(0, 0), i64(0, 1), i64(-1, 0))],
+        errors=[((i64(0, 0), i64(1, 1), i64(0, 2)), "Expected the size")])
+    add("expand", "Expand", [[3, 1], [3]], [(i64(2, 3, 5),), (i64(1, 1, 1),), (i64(0, 3, 1),), (i64(2, 1, 17),)],
+        errors=[((i64(2, 4, 1),), "Expected")])
+    add("tile", "Tile", [[2, 3], [2]], [(i64(1, 1),), (i64(3, 2),), (i64(0, 5),), (i64(17, 1),)])
+    for mode, least in (("constant", -1), ("edge", 0), ("reflect", 0), ("wrap", 0)):
+        pads = [i64(*p) for p in itertools.product([least, 0, 2], repeat=4)]
+        add(f"pad_{mode}", "Pad", [[4, 5], [4]], [(p,) for p in pads], mode=mode)
+    add("squeeze", "Squeeze", [[1, 4, 1], [1]], [(i64(0),), (i64(2),), (i64(-1),), (i64(-3),)], errors=[((i64(1),), "Expected")])
+    add("unsqueeze", "Unsqueeze", [[3, 4], [2]], [(i64(0, 1),), (i64(3, 0),), (i64(-1, 1),), (i64(-1, -2),)], errors=[((i64(0, 4),), "Expected the size")])
+
+
+def add_others():
+    for kind in ("Sum", "Max", "Mean", "Prod", "L2", "LogSumExp"):
+        for keepdims in (0, 1):
+            add(f"reduce_{kind}_{keepdims}", f"Reduce{kind}", [[3, 4, 5], [2]], [(i64(0, 1),), (i64(2, 0),), (i64(-1, 1),)],
+                opset=18, keepdims=keepdims)
+    add("reduce_one", "ReduceSum", [[17, 31], [1]], [(i64(0),), (i64(1),), (i64(-1),)], errors=[((i64(2),), "Expected the size")])
+    add("reduce_twice", "ReduceSum", [[17, 31], [2]], [(i64(0, 1),)], errors=[((i64(1, 1),), "Expected the size")])
+    add("topk", "TopK", [[3, 11], [1]], [(i64(1),), (i64(11),), (i64(5),)], errors=[((i64(-1),), "Expected the size"), ((i64(12),), "Expected")])
+    add("center", "CenterCropPad", [[5, 8], [2]], [(i64(5, 8),), (i64(2, 9),), (i64(8, 3),), (i64(1, 1),)], opset=18)
+    for mode in ("nearest", "linear", "cubic"):
+        add(f"resize_{mode}", "Resize", [[1, 2, 5, 7], None, None, [4]], [(i64(1, 2, h, w),) for h, w in ((5, 7), (1, 1), (10, 13), (3, 20))],
+            opset=18, mode=mode)
+        add(f"resize_scales_{mode}", "Resize", [[1, 2, 5, 7], None, (TensorProto.FLOAT, [4])],
+            [(np.array([1, 1, a, b], np.float32),) for a, b in ((1, 1), (2, 0.6), (0.5, 3.1))],
+            opset=18, mode=mode, coordinate_transformation_mode="asymmetric" if mode == "nearest" else "half_pixel",
+            nearest_mode="floor")
+
+
+def feeds_of(shape, call):
+    x = rng.standard_normal(shape).astype(np.float32)
+    return [x, *call]
+
+
+def run(tenon, model, shape, calls, errors, level, folder):
+    """What is wrong, a line each."""
+    path, library = folder / "m.onnx", folder / f"m{level}.so"
+    path.write_bytes(model.SerializeToString())
+    done = subprocess.run([tenon, "compile", path, "-o", library, f"-O{level}", "--verify-each"], capture_output=True, text=True)
+    if done.returncode != 0:
+        return [f"compile: {done.stderr.strip()[:300]}"]
+    main = tvm_ffi.load_module(str(library)).main
+    session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    names = [i.name for i in session.get_inputs()]
+    wrong = []
+
+    def compare(call):
+        feeds = feeds_of(shape, call)
+        wanted = session.run(None, dict(zip(names, feeds)))
+        returned = main(*feeds)
+        returned = list(returned) if isinstance(returned, (tvm_ffi.Array, tuple, list)) else [returned]
+        given = [np.full(want.shape, 7, want.dtype) for want in wanted]
+        main(*feeds, *given)
+        for want, *answers in zip(wanted, map(np.from_dlpack, returned), given):
+            for how, answer in zip(("returned", "passed in"), answers):
+                if answer.shape != want.shape:
+                    wrong.append(f"{call} {how}: shape {answer.shape}, expected {want.shape}")
+                elif not np.allclose(answer, want, rtol=1e-4, atol=1e-5, equal_nan=True):
+                    wrong.append(f"{call} {how}: differs by {np.max(np.abs(answer - want))}")
+
+    for call in calls:
+        compare(call)
+    for call, says in errors:
+        try:
+            main(*feeds_of(shape, call))
+            wrong.append(f"{call}: expected an error")
+        except ValueError as error:
+            if says not in str(error):
+                wrong.append(f"{call}: expected an error that says {says!r}, but got {error}")
+        compare(calls[0])
+    return wrong
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("tenon")
+    parser.add_argument("--levels", type=int, nargs="*", default=[0, 2])
+    parser.add_argument("--match", default=".")
+    args = parser.parse_args()
+    onnxruntime.set_default_logger_severity(4)
+    add_movement()
+    add_others()
+    passed = failed = 0
+    for name, *case in cases:
+        if not re.search(args.match, name):
+            continue
+        for level in args.levels:
+            with tempfile.TemporaryDirectory() as folder:
+                wrong = run(args.tenon, *case, level, pathlib.Path(folder))
+            for line in wrong[:5]:
+                print(f"{name} -O{level}: {line}")
+            failed += bool(wrong)
+            passed += not wrong
+    print(f"{passed} passed, {failed} failed, 0 skipped")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
