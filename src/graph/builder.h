@@ -76,7 +76,8 @@ class Builder {
   bool MentionsLate(const Expr& e) const;
 
   Graph graph_;
-  std::unordered_set<const VarNode*> early_;  // dims that nodes define, found before a call's memory
+  std::unordered_set<const VarNode*>
+      early_;  // dims that nodes define, found before a call's memory
   std::unordered_map<ValueId, Elements> known_;
   int64_t known_left_ = Limits::kKnownTotal;  // beyond it nothing more is followed or folded
 };

@@ -58,8 +58,8 @@ Expected<std::vector<Argument>> ArgumentsOf(const PrimFunc& func);
 /// The dim that a size of a shape tells, given those that are known: n in 2 * n + m where m is
 /// known, or n itself. Null where all are known, or where it takes more to find it.
 Var DimToldBy(const PrimFunc& func, const Expr& size, const std::function<bool(const Var&)>& known);
-/// The first dim that the arguments do not tell, neither as numbers nor by their shapes, and that is
-/// not found either; null where there is none.
+/// The first dim that the arguments do not tell, neither as numbers nor by their shapes, and that
+/// is not found either; null where there is none.
 Var UntoldDim(const PrimFunc& func, std::span<const Argument> arguments);
 
 }  // namespace tenon

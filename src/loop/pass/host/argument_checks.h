@@ -36,8 +36,8 @@ class ArgumentChecker {
   /// Appends what waited for dims that are known by now, or that the waiting shapes tell: n from
   /// the shape [2 * n + 1]. What needs others goes on waiting.
   void CheckWaiting(StmtList* list);
-  /// Appends that a dim has been found to be `value`, which must be in its range; binds it in `list`
-  /// for all that follows, and stores it in its slot.
+  /// Appends that a dim has been found to be `value`, which must be in its range; binds it in
+  /// `list` for all that follows, and stores it in its slot.
   void Found(const Var& dim, const Expr& value, StmtList* list);
   /// Appends the checks that no output's memory meets that of another parameter; all have been
   /// checked.
