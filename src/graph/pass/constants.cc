@@ -23,7 +23,7 @@ constexpr int64_t kMany = std::numeric_limits<int64_t>::max();
 int64_t Plus(int64_t a, int64_t b) { return a > kMany - b ? kMany : a + b; }
 int64_t Times(int64_t a, int64_t b) { return b != 0 && a > kMany / b ? kMany : a * b; }
 
-int64_t Elements(const TensorType& type, size_t first_dim = 0) {
+int64_t CountOf(const TensorType& type, size_t first_dim = 0) {
   auto dims = type.StaticDims();
   if (!dims) return kMany;
   int64_t count = 1;
@@ -32,10 +32,10 @@ int64_t Elements(const TensorType& type, size_t first_dim = 0) {
 }
 
 // Sequences and optionals are never computed ahead.
-int64_t Elements(const Graph& g, ValueId v) { return g.IsTensor(v) ? Elements(g.type(v)) : kMany; }
+int64_t CountOf(const Graph& g, ValueId v) { return g.IsTensor(v) ? CountOf(g.type(v)) : kMany; }
 
 int64_t Bytes(const Graph& g, ValueId v) {
-  return g.IsTensor(v) ? Times(Elements(g, v), (g.type(v).dtype.StorageBits() + 7) / 8) : kMany;
+  return g.IsTensor(v) ? Times(CountOf(g, v), (g.type(v).dtype.StorageBits() + 7) / 8) : kMany;
 }
 
 // Operations per element of the result, beyond those that reading every operand once accounts for.
@@ -48,7 +48,7 @@ int64_t WorkPerElement(const Graph& g, const Node& n) {
     case IndexMapClass::kContraction:
       if (n.op == OpKind::kMatMul) return dim(0, n.attrs.Get<bool>("trans_a", false) ? 2 : 1);
       if (n.op == OpKind::kAttention) return Times(2, dim(1, 2));
-      return Elements(g.type(n.inputs[1]), 1);
+      return CountOf(g.type(n.inputs[1]), 1);
     case IndexMapClass::kWindow: {
       constexpr int64_t kTaps = 16;  // of a cubic resize on two axes
       if (n.op == OpKind::kResize) return kTaps;
@@ -73,9 +73,9 @@ int64_t Work(const Graph& g, const Node& n) {
   }
   if (!n.regions.empty()) return work;
   for (ValueId v : n.inputs) {
-    if (v != kNoValue) work = Plus(work, Elements(g, v));
+    if (v != kNoValue) work = Plus(work, CountOf(g, v));
   }
-  for (ValueId v : n.outputs) work = Plus(work, Times(Elements(g, v), WorkPerElement(g, n)));
+  for (ValueId v : n.outputs) work = Plus(work, Times(CountOf(g, v), WorkPerElement(g, n)));
   return work;
 }
 
