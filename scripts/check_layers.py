@@ -19,7 +19,7 @@ LAYERS = {
     "include/tenon/devices.h": ["include/tenon/ffi_types.h"],
     "include/tenon/c_api.h": ["include/tenon/ffi_types.h"],
     "include/tenon/kernel_abi.h": ["include/tenon/ffi_types.h"],
-    "include/tenon/library_checksums.h": [],
+    "include/tenon/library_checksums.hpp": [],
     "include/tenon/stage_primitives.def": [],
     "include/tenon": [],
     "src/support": [],
@@ -43,11 +43,11 @@ LAYERS = {
     "src/frontend/onnx": ["src/graph"],
     "src/codegen": ["src/intrin", "include/tenon/kernel_abi.h", "include/tenon/ffi_types.h"],
     "src/artifact": [
-        "src/target", "include/tenon/kernel_abi.h", "include/tenon/ffi_types.h", "include/tenon/library_checksums.h",
+        "src/target", "include/tenon/kernel_abi.h", "include/tenon/ffi_types.h", "include/tenon/library_checksums.hpp",
     ],
     "src/runtime": [
         "include/tenon/c_api.h", "include/tenon/devices.h", "include/tenon/kernel_abi.h", "include/tenon/ffi_types.h",
-        "include/tenon/library_checksums.h",
+        "include/tenon/library_checksums.hpp",
     ],
     "src/driver": [
         "src/graph/lower", "src/loop/pass", "src/frontend/onnx", "src/codegen/*",

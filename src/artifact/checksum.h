@@ -1,5 +1,5 @@
 // Damage of libraries and files of weights, found by the checksums at their ends
-// (tenon/library_checksums.h).
+// (tenon/library_checksums.hpp).
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 #include "support/atomic_file.h"
 #include "support/expected.h"
-#include "tenon/library_checksums.h"
+#include "tenon/library_checksums.hpp"
 
 namespace tenon::artifact {
 

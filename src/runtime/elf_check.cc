@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "tenon/library_checksums.h"
+#include "tenon/library_checksums.hpp"
 
 namespace tenon::runtime {
 namespace {

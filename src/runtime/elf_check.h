@@ -4,8 +4,8 @@
 namespace tenon::runtime {
 
 /// Null where the open file is a whole ELF shared library for this architecture, and its headers,
-/// tables and code are what was written (tenon/library_checksums.h); else what is wrong with it, to
-/// follow "cannot load 'x': ".
+/// tables and code are what was written (tenon/library_checksums.hpp); else what is wrong with it,
+/// to follow "cannot load 'x': ".
 const char* CheckLibraryFile(int fd);
 
 }  // namespace tenon::runtime
