@@ -105,15 +105,20 @@ std::vector<Expr> GuardsAround(const Body::Place& place, const std::vector<Stmt>
   return out;
 }
 
+// That the block's variables are in its domain, where it stands.
+static void LearnDomain(const Body::Place& place, const PrimFunc& func, Analyzer* analyzer) {
+  Learn(func, analyzer);
+  Learn(place.path, analyzer);
+  for (const IterVar& v : place.block()->iters) {
+    analyzer->Assume(Ge(v->binding, v->min));
+    analyzer->Assume(Lt(v->binding, v->min + v->extent));
+  }
+}
+
 bool HoldsWhereRuns(const Body::Place& place, const PrimFunc& func, const Expr& condition) {
   const Block& block = *place.block();
   Analyzer analyzer;
-  Learn(func, &analyzer);
-  Learn(place.path, &analyzer);
-  for (const IterVar& v : block.iters) {
-    analyzer.Assume(Ge(v->binding, v->min));
-    analyzer.Assume(Lt(v->binding, v->min + v->extent));
-  }
+  LearnDomain(place, func, &analyzer);
   for (const Expr& c : Conjuncts(block.where)) analyzer.Assume(Substitute(c, BindingsOf(block)));
   return analyzer.CanProve(condition);
 }
@@ -125,12 +130,7 @@ std::vector<Expr> GuardsBesideDomain(const Body::Place& place, const PrimFunc& f
       block.where ? Conjuncts(Substitute(block.where, BindingsOf(block))) : std::vector<Expr>();
   if (out.empty()) return out;
   Analyzer analyzer;
-  Learn(func, &analyzer);
-  Learn(place.path, &analyzer);
-  for (const IterVar& v : block.iters) {
-    analyzer.Assume(Ge(v->binding, v->min));
-    analyzer.Assume(Lt(v->binding, v->min + v->extent));
-  }
+  LearnDomain(place, func, &analyzer);
   std::erase_if(out, [&](const Expr& c) {
     return std::any_of(given.begin(), given.end(),
                        [&](const Expr& g) { return StructuralEqual(g, c); }) ||

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "arith/analyzer.h"
+#include "arith/conditions.h"
 #include "ir/parse.h"
 #include "ir/print.h"
 #include "ir/visit.h"
@@ -163,16 +164,9 @@ class Reader {
     for (const For* loop : LoopsOf(path_)) {
       if (!Contains(own, loop)) others.push_back(loop);
     }
-    std::vector<Expr> todo;
-    if (block_.where) todo.push_back(Substitute(block_.where, bindings));
-    while (!todo.empty()) {
-      const Expr c = todo.back();
-      todo.pop_back();
-      const auto* both = As<Binary>(c);
-      if (both && both->op == BinaryOp::kAnd) {
-        todo.insert(todo.end(), {both->rhs, both->lhs});
-      } else if (!UsesAny(c, own)) {
-        out_.of_element = out_.of_element ? And(out_.of_element, c) : c;
+    for (const Expr& c : Conjuncts(block_.where ? Substitute(block_.where, bindings) : nullptr)) {
+      if (!UsesAny(c, own)) {
+        out_.of_element = AndAlso(out_.of_element, c);
       } else if (UsesAny(c, others) && !EndsDomain(c) && !HoldsAtStart(c, own)) {
         return Because("its guard ties the reduction to other loops: " + ToString(NodeRef(c)));
       }
