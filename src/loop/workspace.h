@@ -25,6 +25,11 @@ void SetTeamWidth(const Expr& width, PrimFunc* func);
 /// Null where it is absent.
 Expr TeamWidthOf(const PrimFunc& func);
 
+/// On a launch: what it takes on one worker by the cost model, in millionths of the time of a
+/// barrier: [at no elements, for each element that it writes].
+inline constexpr const char* kAlone = "alone";
+inline constexpr double kAloneUnits = 1e6;
+
 /// Whether an expression has no other variables than the function's dims, and reads no memory.
 bool IsOfDims(const Expr& e, const PrimFunc& func);
 

@@ -1,5 +1,6 @@
 """Libraries with open sizes: right at all of them, with no more kernels than with fixed ones. Needs onnx and onnxruntime."""
 import json
+import os
 import re
 import subprocess
 import sys
@@ -18,6 +19,27 @@ except ImportError:
     onnx = None
 
 BERT = {"input_ids": "batch[1..16]xseq[1..128]", "attention_mask": "batchxseq"}
+
+
+# Calls `main` with so many rows and prints how many threads the process has after each call.
+COUNT_THREADS = """
+#include <tenon/tenon.hpp>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+int main(int argc, char** argv) {
+  tenon::Module module = tenon::Module::LoadFromFile(argv[1]);
+  for (int i = 2; i < argc; ++i) {
+    const int64_t rows = std::atoi(argv[i]);
+    tenon::Tensor in = tenon::Tensor::Empty({rows, 4}, tenon::DataType::kFloat32);
+    for (int64_t k = 0; k < rows * 4; ++k) static_cast<float*>(in.data())[k] = 1;
+    module.GetFunction("main")(in);
+    long threads = 0;
+    for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) threads += task.exists();
+    std::printf("%ld\\n", threads);
+  }
+}
+"""
 
 
 class OpenSizes(OnnxCase):
@@ -69,6 +91,14 @@ class OpenSizes(OnnxCase):
         self.check_kernels(model, library, {"input": "16x4"})
         self.refused(library, draw(17), "`input` expects shape[0] in 1..=16", "got shape[0]=17")
         self.refused(library, draw(0), "`input` expects shape[0] in 1..=16", "got shape[0]=0")
+
+    def test_a_team_wakes_for_sizes_that_need_it(self):
+        library = self.build_open(self.opened("mlp-4-2"), {"input": "batchx4"})
+        (self.dir / "count.cc").write_text(COUNT_THREADS)
+        program = self.build("count", self.dir / "count.cc")
+        done = subprocess.run([program, library, "1", "2", "10007"], capture_output=True, text=True,
+                              env={**os.environ, "TENON_NUM_THREADS": "2"})
+        self.assertEqual(done.stdout.split(), ["1", "1", "2"], done.stderr)
 
     def test_batches_beyond_any_tile(self):
         model = self.opened("mlp-4-2")

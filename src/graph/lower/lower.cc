@@ -26,7 +26,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <map>
 #include <unordered_map>
 
@@ -35,11 +34,13 @@
 #include "graph/lower/prepare_plan.h"
 #include "graph/lower/prepare_split.h"
 #include "graph/lower/size_stages.h"
+#include "graph/lower/time_alone.h"
 #include "graph/stored_view.h"
 #include "ir/print.h"
 #include "ir/visit.h"
 #include "loop/arguments.h"
 #include "loop/requirements.h"
+#include "loop/workspace.h"
 #include "plan/region.h"
 #include "support/strings.h"
 
@@ -472,12 +473,7 @@ class HostBuilder {
       const std::vector<Var>& dims = kernel->func->dims;
       Attrs attrs;
       attrs.Set("node", what);
-      // What lower_team weighs against the cost of a team.
-      if (kernel->algorithm) {
-        const ops::Site site{region, ops::AnchorOf(region), alone_};
-        const double seconds = ops::PriceOf(*kernel->algorithm, site, kernel->point);
-        attrs.Set("alone", std::round(seconds / alone_.barrier_seconds * 1e3) / 1e3);
-      }
+      if (kernel->algorithm) attrs.Set(kAlone, TimeAlone(region, *kernel, alone_));
       const Stmt here = Launch::Make(kernels_->Intern(*kernel, i == typical), args,
                                      {dims.begin(), dims.end()}, place_, std::move(attrs));
       stmt = stmt ? If::Make(plan->variants[i].when, here, stmt) : here;

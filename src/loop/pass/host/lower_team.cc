@@ -51,8 +51,6 @@ struct Stretch {
 // What a piece of work touches.
 using Touched = std::vector<Stretch>;
 
-constexpr double kUnknown = std::numeric_limits<double>::infinity();
-
 // What plan_storage says of a kernel.
 struct KernelFacts {
   bool known = false;
@@ -87,7 +85,13 @@ class TeamBody {
 
   Func operator()() {
     fields_.body = Lower(fields_.body);
-    if (!any_parallel_ || IsQuickerAlone()) fields_.attrs.Set("max_team", int64_t{1});
+    const Expr alone = any_parallel_ ? IsQuickerAlone() : BoolConst(true);
+    if (IsOne(alone)) {
+      fields_.attrs.Set("max_team", int64_t{1});
+    } else if (!IsZero(alone)) {
+      const Expr all = IndexConst(std::numeric_limits<int32_t>::max());
+      width_ = Select::Make(alone, IndexConst(1), width_ ? width_ : all);
+    }
     if (any_parallel_ && width_) SetTeamWidth(Simplify(width_), &fields_);
     return PrimFunc::Make(std::move(fields_));
   }
@@ -153,7 +157,7 @@ class TeamBody {
     if (!launch.place.IsHost()) return stmt;
     const KernelFacts& kernel = Facts(launch.kernel);
     any_parallel_ |= kernel.parallel;
-    alone_ += launch.attrs.GetFloat("alone", kUnknown);
+    TakesAlone(launch, kernel);
     if (kernel.parallel) Widen(launch, kernel.team_width);
     Touched now;
     for (size_t i = 0; i < launch.buffers.size(); ++i) {
@@ -167,9 +171,32 @@ class TeamBody {
                     [&] { return CallFunc::Make(launch.kernel, launch.buffers, launch.scalars); });
   }
 
-  // Whether the team's fork, join and barriers take as long by themselves as one worker does for
-  // everything. What open sizes make of that is not known here.
-  bool IsQuickerAlone() const { return fields_.dims.empty() && alone_ <= 1.0 + waits_; }
+  // Adds what the launch takes on one worker at the function's dims.
+  void TakesAlone(const Launch& launch, const KernelFacts& kernel) {
+    const std::vector<int64_t> time = launch.attrs.GetInts(kAlone);
+    Expr elements = IndexConst(0);
+    for (size_t i = 0; i < launch.buffers.size(); ++i) {
+      if (!kernel.known || kernel.writes[i]) elements = elements + ElementsOf(*launch.buffers[i]);
+    }
+    const bool known = alone_ && time.size() == 2 && (time[1] == 0 || IsOfDims(elements, fields_));
+    alone_ = known
+                 ? analyzer_.Simplify(alone_ + IndexConst(time[0]) + elements * IndexConst(time[1]))
+                 : nullptr;
+  }
+
+  static Expr ElementsOf(const RegionNode& region) {
+    Expr count = IndexConst(1);
+    for (const Range& r : region.ranges) count = count * r->extent;
+    return count;
+  }
+
+  // Where the team's fork, join and barriers take as long by themselves as one worker does for
+  // everything: a condition on dims.
+  Expr IsQuickerAlone() {
+    if (!alone_) return BoolConst(false);
+    const Expr team = IndexConst(static_cast<int64_t>((1.0 + waits_) * kAloneUnits));
+    return analyzer_.Simplify(Le(alone_, team));
+  }
 
   // The team is as large as the widest launch has work for.
   void Widen(const Launch& launch, const Expr& width) {
@@ -186,7 +213,7 @@ class TeamBody {
   // Control flow around launches: nothing is pending at its borders, and a loop's iterations are a
   // barrier apart. What a condition reads is then the same for all workers.
   Stmt OnControl(const Stmt& stmt) {
-    alone_ = kUnknown;
+    alone_ = nullptr;
     bool was_pending = !pending_.empty();
     auto closed = [&](const Stmt& body, Touched before = {}) {
       if (!body) return body;
@@ -217,17 +244,26 @@ class TeamBody {
   // large as the branch that is taken needs.
   Stmt OnBranches(const If& node) {
     const Touched before = pending_;
-    const Expr width = width_;
+    const Expr width = std::exchange(width_, IndexConst(1)),
+               alone = std::exchange(alone_, IndexConst(0));
     const Stmt then_body = Lower(node.then_body);
     const Touched after = std::exchange(pending_, before);
-    const Expr then_width = std::exchange(width_, width);
+    const Expr then_width = std::exchange(width_, IndexConst(1));
+    const Expr then_alone = std::exchange(alone_, IndexConst(0));
     const Stmt else_body = node.else_body ? Lower(node.else_body) : nullptr;
     pending_.insert(pending_.end(), after.begin(), after.end());
-    if (!then_width) width_ = nullptr;
-    if (width_ && !StructuralEqual(then_width, width_)) {
-      width_ = Select::Make(node.condition, then_width, width_);
-    }
+    const Expr here = Taken(node.condition, then_width, width_);
+    width_ = width && here ? Max(width, here) : nullptr;
+    const Expr time = Taken(node.condition, then_alone, alone_);
+    alone_ = alone && time ? alone + time : nullptr;
     return If::Make(node.condition, then_body, else_body);
+  }
+
+  // Null where one of them is.
+  static Expr Taken(const Expr& condition, const Expr& then_value, const Expr& else_value) {
+    if (!then_value || !else_value) return nullptr;
+    if (StructuralEqual(then_value, else_value)) return else_value;
+    return Select::Make(condition, then_value, else_value);
   }
 
   // The value is taken before a worker in the branch may overwrite what it came from.
@@ -320,8 +356,8 @@ class TeamBody {
   Touched pending_;  // since the last barrier
   bool any_parallel_ = false;
   Expr width_ = IndexConst(1);  // of the team; null: not known
-  double alone_ = 0;  // what all launches take on one worker by the cost model, in barriers
-  double waits_ = 0;  // barriers so far
+  Expr alone_ = IndexConst(0);  // what all launches take on one worker, as kAlone; null: not known
+  double waits_ = 0;            // barriers so far
   std::unordered_map<const BufferNode*, Address> base_;
   std::unordered_map<std::string, KernelFacts> facts_;
 };

@@ -1,0 +1,18 @@
+// What a launch takes on one worker.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "graph/graph.h"
+#include "ops/kernel.h"
+
+namespace tenon::graph {
+
+/// By the cost model, as attribute kAlone of a launch has it (loop/workspace.h): between what the
+/// kernel's algorithm costs at the least and at typical sizes it is linear in the number of
+/// elements that the kernel makes. Empty where the kernel has none.
+std::vector<int64_t> TimeAlone(const Graph& region, const ops::Kernel& kernel,
+                               const Machine& one_worker);
+
+}  // namespace tenon::graph
