@@ -9,11 +9,13 @@
 //   }
 //
 // the loop over j fills T[0..8] before C reads it, so that nothing is carried from one iteration of
-// i to the next.
+// i to the next. Where threads take elements in turns, T[i + j * 64], and what one thread writes
+// has holes, elements are counted in those steps: j of them from i on (InSteps).
 
 #include "dependence/coverage.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "dependence/iterations.h"
 #include "ir/visit.h"
@@ -84,13 +86,73 @@ bool ReadsWithin(const Written& written, const Body::Access& read, Analyzer* ana
   return true;
 }
 
+// How far an index moves with the loops: e = base + step * (a sum of them).
+struct Steps {
+  Expr base;
+  int64_t step;  // 0: not at all
+};
+
+std::optional<Steps> StepsOf(const Expr& e, const LoopList& loops, Analyzer* analyzer) {
+  std::vector<Var> vars;
+  for (const For* loop : loops) vars.push_back(loop->var);
+  const std::optional<AffineForm> form = DetectAffine(analyzer->Simplify(e), vars);
+  if (!form) return std::nullopt;
+  int64_t step = 0;
+  for (const Expr& c : form->coefficients) {
+    if (!AsInt(c)) return std::nullopt;
+    step = std::gcd(step, *AsInt(c));
+  }
+  return Steps{form->base, step};
+}
+
+// Both regions, in terms of loops, with their elements counted in the steps that the writer takes
+// from one to the next; false where it leaves none out, or the reader takes others.
+bool InSteps(Body::Access* write, Body::Access* read, Analyzer* analyzer) {
+  const Node* common = CommonAncestor(*write->place, *read->place);
+  std::vector<Range> written = InLoops(write->region, *write->place->block())->ranges;
+  std::vector<Range> touched = InLoops(read->region, *read->place->block())->ranges;
+  bool any = false;
+  for (size_t d = 0; d < written.size(); ++d) {
+    if (!IsOne(written[d]->extent) || !IsOne(touched[d]->extent)) continue;
+    const auto own = StepsOf(written[d]->min, write->place->LoopsInside(common), analyzer);
+    if (!own || own->step <= 1) continue;
+    const Expr step = IndexConst(own->step);
+    const Expr from_base = touched[d]->min - own->base;
+    const auto its = StepsOf(from_base, read->place->LoopsInside(common), analyzer);
+    if (!its || its->step % own->step != 0) continue;
+    if (!analyzer->CanProveEqual(its->base % step, IndexConst(0))) continue;
+    auto counted = [&](const Expr& e) {
+      return RangeNode::Make(analyzer->Simplify(e / step), IndexConst(1));
+    };
+    written[d] = counted(written[d]->min - own->base);
+    touched[d] = counted(from_base);
+    any = true;
+  }
+  write->region = RegionNode::Make(write->region->buffer, std::move(written));
+  read->region = RegionNode::Make(read->region->buffer, std::move(touched));
+  return any;
+}
+
+bool FillsWhatIsRead(const Body& body, const Body::Access& write, const Body::Access& read,
+                     Analyzer* analyzer) {
+  auto written = WrittenBefore(body, write, read, analyzer);
+  return written && ReadsWithin(*written, read, analyzer);
+}
+
 // Earlier in the same iteration of their innermost common ancestor, `write` writes
 // all that `read` reads.
 bool WritesBefore(const Body& body, const Body::Access& write, const Body::Access& read) {
   Analyzer analyzer;
   Learn(*body.func(), &analyzer);
-  auto written = WrittenBefore(body, write, read, &analyzer);
-  if (!written || !ReadsWithin(*written, read, &analyzer)) return false;
+  if (!FillsWhatIsRead(body, write, read, &analyzer)) {
+    Body::Access write_in_steps = write, read_in_steps = read;
+    Analyzer fresh;
+    Learn(*body.func(), &fresh);
+    Learn(write.place->path, &fresh);
+    Learn(read.place->path, &fresh);
+    if (!InSteps(&write_in_steps, &read_in_steps, &fresh)) return false;
+    if (!FillsWhatIsRead(body, write_in_steps, read_in_steps, &analyzer)) return false;
+  }
   if (!write.place->block()->where) return true;
   // It is written inside of the writer's domain alone.
   const Block& reader = *read.place->block();

@@ -37,6 +37,16 @@ IntervalMap DomainWhere(const std::vector<const For*>& loops, const Block& block
 
 }  // namespace
 
+Region InLoops(const Region& region, const Block& block) {
+  const VarMap bindings = BindingsOf(block);
+  std::vector<Range> ranges;
+  for (const Range& r : region->ranges) {
+    ranges.push_back(
+        RangeNode::Make(Substitute(r->min, bindings), Substitute(r->extent, bindings)));
+  }
+  return RegionNode::Make(region->buffer, std::move(ranges));
+}
+
 Box TouchedBox(const Region& region, const Block& block, const IntervalMap& domain,
                Analyzer* analyzer) {
   VarMap bindings = BindingsOf(block);

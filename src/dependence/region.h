@@ -9,6 +9,9 @@
 
 namespace tenon {
 
+/// `region`, declared by `block`, in terms of the loops around it.
+Region InLoops(const Region& region, const Block& block);
+
 /// What `region`, declared by `block`, covers while the loops of `domain` run: in terms of the
 /// other loops.
 Box TouchedBox(const Region& region, const Block& block, const IntervalMap& domain,

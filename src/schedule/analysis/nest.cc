@@ -12,14 +12,21 @@ namespace {
 
 struct Run {
   Expr first, count;
-  Expr last;  // where it ends before count is reached; null: it does not
+  Expr last;         // where it ends before count is reached; null: it does not
+  int64_t step = 1;  // from one to the next
 };
 
 // Where a variable starts and how often it runs to cover the range within its domain.
-Run RunOver(const IterVar& v, const ExprInterval& range, Widen widen, Analyzer* analyzer) {
+Run RunOver(const IterVar& v, const ExprInterval& range, int64_t step, Widen widen,
+            Analyzer* analyzer) {
   Run whole{v->min, v->extent, nullptr};
   if (!range.min || !range.max) return whole;
   ExprInterval wide = widen != Widen::kNo ? RelaxToConstantLength(range, analyzer) : range;
+  if (step > 1 && StructuralEqual(wide.min, range.min)) {
+    if (const auto length = AsInt(Length(wide, analyzer)); length && *length >= 1) {
+      return {wide.min, IndexConst((*length - 1) / step + 1), nullptr, step};
+    }
+  }
   ExprInterval domain{v->min, analyzer->Simplify(v->min + v->extent - 1)};
   Run run{wide.min, Length(wide, analyzer), nullptr};
   if (!AsInt(run.count)) {
@@ -40,19 +47,19 @@ Run RunOver(const IterVar& v, const ExprInterval& range, Widen widen, Analyzer* 
 }  // namespace
 
 Stmt MakeNest(const Block& block, const IterRanges& ranges, Widen widen, Body* body,
-              Analyzer* analyzer) {
+              Analyzer* analyzer, const std::vector<int64_t>& steps) {
   Block copy = block;
   copy.where = nullptr;
   std::vector<std::pair<Var, Expr>> loops;
   for (size_t i = 0; i < copy.iters.size(); ++i) {
     IterVar& v = copy.iters[i];
-    Run run = RunOver(v, ranges[i], widen, analyzer);
+    Run run = RunOver(v, ranges[i], steps.empty() ? 1 : steps[i], widen, analyzer);
     Expr binding = run.first;
     if (!IsOne(run.count)) {
       Var loop = VarNode::Make(body->NewVarName(block.name + ".ax" + std::to_string(i)));
       analyzer->Bind(loop, IndexConst(0), run.count);
       loops.emplace_back(loop, run.count);
-      binding = analyzer->Simplify(run.first + loop);
+      binding = analyzer->Simplify(run.first + loop * IndexConst(run.step));
     }
     copy.where = AndAlso(copy.where, BoundsGuard(binding, v->min, v->extent, analyzer));
     if (run.last && !analyzer->CanProve(Le(binding, run.last))) {

@@ -19,9 +19,10 @@ enum class Widen { kYes, kNo, kWhole };
 
 /// The block in loops of its own, <block>.ax0, …, over `ranges`; its bindings are replaced, and its
 /// guard by what keeps the variables inside their domains (and ranges). The trip counts are
-/// constants where a constant bound is found.
+/// constants where a constant bound is found. `steps`: of each range, only every so many iterations
+/// from its first on are asked for; none: all of them.
 Stmt MakeNest(const Block& block, const IterRanges& ranges, Widen widen, Body* body,
-              Analyzer* analyzer);
+              Analyzer* analyzer, const std::vector<int64_t>& steps = {});
 
 /// `nest` run only where the conditions, which loops around it decide, hold: those that its block's
 /// domain does not imply are added to its guard.

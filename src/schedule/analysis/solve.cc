@@ -1,5 +1,7 @@
 #include "schedule/analysis/solve.h"
 
+#include <numeric>
+
 #include "ir/visit.h"
 
 namespace tenon::primitive {
@@ -44,6 +46,29 @@ IterRanges TouchingIters(const Block& block, const Region& region, const Box& bo
     Expr least = box[d].min - lone->base - range->extent + 1;
     Expr most = box[d].max - lone->base;
     out[lone->iter] = {analyzer->Simplify(CeilDiv(least, c)), analyzer->Simplify(most / c)};
+  }
+  return out;
+}
+
+std::vector<int64_t> TouchingSteps(const Block& block, const Region& region, const Region& touched,
+                                   const std::vector<const For*>& loops, const IterRanges& ranges,
+                                   Analyzer* analyzer) {
+  std::vector<Var> vars;
+  for (const For* loop : loops) vars.push_back(loop->var);
+  std::vector<int64_t> out(ranges.size(), 1);
+  for (size_t d = 0; d < region->ranges.size(); ++d) {
+    const Range& range = region->ranges[d];
+    const std::optional<LoneVar> lone = FindLoneVar(block, range->min);
+    if (!lone || lone->coefficient != 1 || !ranges[lone->iter].min) continue;
+    if (!IsOne(range->extent) || !IsOne(touched->ranges[d]->extent)) continue;
+    const Expr beyond_first = touched->ranges[d]->min - lone->base - ranges[lone->iter].min;
+    const std::optional<AffineForm> form = DetectAffine(analyzer->Simplify(beyond_first), vars);
+    if (!form) continue;
+    const std::optional<int64_t> base = AsInt(analyzer->Simplify(form->base));
+    if (!base) continue;
+    int64_t step = *base;
+    for (const Expr& c : form->coefficients) step = std::gcd(step, AsInt(c).value_or(1));
+    out[lone->iter] = step;
   }
   return out;
 }

@@ -11,6 +11,13 @@ namespace tenon::primitive {
 IterRanges TouchingIters(const Block& block, const Region& region, const Box& box,
                          Analyzer* analyzer);
 
+/// For each iteration variable a number g: those iterations of `ranges` that touch an element which
+/// `touched`, in terms of loops, takes while `loops` run are the first and every g-th from there.
+/// 0: the first alone; 1: where more is not known.
+std::vector<int64_t> TouchingSteps(const Block& block, const Region& region, const Region& touched,
+                                   const std::vector<const For*>& loops, const IterRanges& ranges,
+                                   Analyzer* analyzer);
+
 /// The ranges of iteration variables within which all that the block touches through `region` is
 /// inside `box`: each dimension of the region must be v + constant, or provably inside the box
 /// whatever the iteration; else nothing. Every iteration whose element is inside is in the ranges.

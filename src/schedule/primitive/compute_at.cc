@@ -27,6 +27,7 @@
 // constant become the largest that they can be, and `where` keeps to what is needed.
 
 #include <algorithm>
+#include <numeric>
 
 #include "ir/print.h"
 #include "ir/visit.h"
@@ -61,7 +62,8 @@ class ProducerMover {
       return b->scope == Scope::kRegister;
     });
     Stmt nest = MakeNest(target_.loop ? WithinLoops() : block_, ranges,
-                         registers ? Widen::kWhole : Widen::kYes, body_, &analyzer);
+                         registers ? Widen::kWhole : Widen::kYes, body_, &analyzer,
+                         target_.loop ? NeededSteps(ranges, &analyzer) : std::vector<int64_t>{});
     if (auto error = CheckAvailable(nest, &analyzer)) return *error;
     if (auto error = CheckGuards()) return *error;
     Insert(Inherit(nest, InheritedGuards(), &analyzer));
@@ -251,6 +253,34 @@ class ProducerMover {
       if (block_.iters[i]->iter_kind != IterKind::kSpatial) (*needed)[i] = {};
     }
     return *needed;
+  }
+
+  // How far apart the iterations are, in each range of `needed`, that the consumers need, where
+  // threads take elements in turns and each needs its own. Elsewhere the few that are left out are
+  // worth less than a stretch without holes.
+  std::vector<int64_t> NeededSteps(const IterRanges& needed, Analyzer* analyzer) const {
+    std::vector<int64_t> steps(needed.size(), 0);
+    std::unordered_set<const VarNode*> threads;
+    for (const Stmt& s : target_.path) {
+      const auto* loop = As<For>(s);
+      if (loop && loop->for_kind == ForKind::kThread) threads.insert(loop->var.get());
+    }
+    for (size_t i = 0; i < steps.size(); ++i) {
+      if (!needed[i].min || !UsesAnyVar(needed[i].min, threads)) steps[i] = 1;
+    }
+    for (const Access& a : body_->AccessesUnder(TargetNode())) {
+      if (a.write || a.place == &place_) continue;
+      for (const Region& w : block_.writes) {
+        if (w->buffer != a.region->buffer) continue;
+        std::vector<const For*> inner = sharers_;
+        for (const For* loop : a.place->LoopsInside(TargetNode())) inner.push_back(loop);
+        const Region touched = InLoops(a.region, *a.place->block());
+        const std::vector<int64_t> here =
+            TouchingSteps(block_, w, touched, inner, needed, analyzer);
+        for (size_t i = 0; i < steps.size(); ++i) steps[i] = std::gcd(steps[i], here[i]);
+      }
+    }
+    return steps;
   }
 
   // The block with no more of its domains than its loops run over, as OwnRanges says for a block
