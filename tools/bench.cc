@@ -13,6 +13,7 @@
 
 #include "artifact_source.h"
 #include "console.h"
+#include "device.h"
 #include "numbers.h"
 #include "support/atomic_file.h"
 #include "support/strings.h"
@@ -70,20 +71,25 @@ double PeakResidentMegabytes() {
   return 0;
 }
 
-Expected<std::vector<double>> Measure(Program::Repeated call, const Arguments& args) {
+// A call on a device is over when its stream is idle again.
+Expected<std::vector<double>> Measure(Program::Repeated call, tn_dl_device device,
+                                      const Arguments& args) {
   using Clock = std::chrono::steady_clock;
   auto milliseconds = [](Clock::duration d) {
     return std::chrono::duration<double, std::milli>(d).count();
   };
+  auto run = [&] {
+    return call.Run() && (device.device_type == TN_DL_CPU || tn_stream_wait(device, nullptr) == 0);
+  };
   for (int64_t i = 0; i < args.warm_up; ++i) {
-    if (!call.Run()) return ApiError();
+    if (!run()) return ApiError();
   }
   constexpr size_t kFewest = 3;
   std::vector<double> times;
   const Clock::time_point begin = Clock::now();
   for (;;) {
     const Clock::time_point start = Clock::now();
-    if (!call.Run()) return ApiError();
+    if (!run()) return ApiError();
     const Clock::time_point end = Clock::now();
     times.push_back(milliseconds(end - start));
     const bool enough = args.repeat > 0 ? times.size() >= static_cast<size_t>(args.repeat)
@@ -100,7 +106,8 @@ int Threads() {
   return threads > 0 ? threads : AvailableCpus();
 }
 
-Status PrintResults(const Statistics& s, const LoadedModel& model, const Arguments& args) {
+Status PrintResults(const Statistics& s, const LoadedModel& model, tn_dl_device device,
+                    const Arguments& args) {
   const double peak = PeakResidentMegabytes();
   // Calls of a small model take less than a microsecond.
   const bool small = s.p50 < 0.1;
@@ -108,8 +115,10 @@ Status PrintResults(const Statistics& s, const LoadedModel& model, const Argumen
   Print("latency    {:.3f} {} ± {:.3f}   p50 {:.3f}   p90 {:.3f}   p99 {:.3f}   min {:.3f}\n",
         unit * s.mean, small ? "µs" : "ms", unit * s.deviation, unit * s.p50, unit * s.p90,
         unit * s.p99, unit * s.min);
-  Print("throughput {:.1f} runs/s on {} thread{}, of {} runs\n", 1e3 / s.mean, Threads(),
-        Threads() == 1 ? "" : "s", s.runs);
+  const std::string where = device.device_type != TN_DL_CPU ? ToString(device)
+                            : Threads() == 1                ? "1 thread"
+                                                            : fmt::format("{} threads", Threads());
+  Print("throughput {:.1f} runs/s on {}, of {} runs\n", 1e3 / s.mean, where, s.runs);
   Print("memory     {:.1f} MB at most; artifact {:.1f} MB\n", peak,
         static_cast<double>(model.artifact_bytes) / 1e6);
   Print("loaded in  {:.2f} ms", model.load_seconds * 1e3);
@@ -124,6 +133,7 @@ Status PrintResults(const Statistics& s, const LoadedModel& model, const Argumen
       {"p99_ms", s.p99},
       {"min_ms", s.min},
       {"runs", s.runs},
+      {"device", ToString(device)},
       {"threads", Threads()},
       {"compile_ms", model.compile_seconds * 1e3},
       {"load_ms", model.load_seconds * 1e3},
@@ -140,15 +150,17 @@ Status BenchModel(Arguments& args, const Common& common) {
   TN_RETURN_IF_ERROR(args.call.ReadFiles());
   TN_ASSIGN_OR_RETURN(LoadedModel model,
                       LoadModel(args.model, args.how, args.call, common.verbose));
+  TN_ASSIGN_OR_RETURN(const tn_dl_device device, DeviceFor(model.program, args.call.device()));
   TN_ASSIGN_OR_RETURN(NamedTensors inputs,
                       args.call.Inputs(model.program, args.how.options.shapes));
+  TN_ASSIGN_OR_RETURN(inputs, OnDevice(inputs, device));
   // The first call makes the outputs, and with them their shapes; the measured ones write into
   // them, unless only the call can tell how large they are.
   TN_ASSIGN_OR_RETURN(NamedTensors outputs, model.program.Call(inputs));
   if (model.program.MakesOutputs()) outputs.clear();
   TN_ASSIGN_OR_RETURN(std::vector<double> times,
-                      Measure(model.program.Prepare(inputs, outputs), args));
-  return PrintResults(Summarize(std::move(times)), model, args);
+                      Measure(model.program.Prepare(inputs, outputs), device, args));
+  return PrintResults(Summarize(std::move(times)), model, device, args);
 }
 
 }  // namespace
@@ -161,7 +173,7 @@ Run AddBench(CLI::App& app, const Common& common) {
       "  tenon bench model.so --threads 2\n"
       "  tenon bench model.onnx --shape tokens:1x128 --repeat 100 --json result.json\n"
       "Calls write into outputs made beforehand; loading and compiling are not part of the "
-      "latency.");
+      "latency. On a device, a call lasts until its stream is idle again.");
   verb->add_option("model", args->model, "a compiled library or an ONNX file")->required();
   const char* group = "Measuring";
   verb->add_option("--threads", args->threads,

@@ -88,10 +88,10 @@ void CallArguments::AddTo(CLI::App* verb, const std::string& fill) {
       ->check(CLI::IsMember({"random", "zeros", "ones", "none"}))
       ->capture_default_str();
   verb->add_option("--seed", seed_, "of --fill random")->group(group)->capture_default_str();
-  verb->add_option("--device", device_, "where to run")
-      ->group(group)
-      ->check(CLI::IsMember({"cpu"}))
-      ->capture_default_str();
+  verb->add_option("--device", device_,
+                   "where to run: NAME or NAME:INDEX, as opencl:1; default: the first device that "
+                   "the model is compiled for. Inputs are moved there, results back")
+      ->group(group);
 }
 
 Status CallArguments::ReadFiles() {

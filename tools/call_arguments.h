@@ -23,6 +23,8 @@ class CallArguments {
   Status ReadFiles();
   /// An error where the file that is to be written is one of those, or the model: it would be lost.
   Status CheckNotRead(const std::string& output, const std::string& model) const;
+  /// As --device has it; "": not said.
+  const std::string& device() const { return device_; }
   /// What ReadFiles read; "" is the name of an array that was given without one.
   const NamedTensors& given() const { return given_; }
   /// Shapes of inputs by name, as --shape has them.
@@ -38,7 +40,7 @@ class CallArguments {
   const Tensor* GivenFor(const Parameter& parameter, const Program& program) const;
 
   std::vector<std::string> files_;
-  std::string fill_, device_ = "cpu";
+  std::string fill_, device_;
   uint64_t seed_ = 0;
   NamedTensors given_;
 };

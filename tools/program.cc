@@ -83,6 +83,11 @@ std::string Program::Info() const {
   return {text, static_cast<size_t>(bytes)};
 }
 
+std::string Program::Target() const {
+  const auto info = nlohmann::json::parse(Info(), nullptr, false);
+  return info.is_object() ? info.value("target", "") : "";
+}
+
 bool Program::MakesOutputs() const {
   const auto info = nlohmann::json::parse(Info(), nullptr, false);
   return info.is_object() && info["functions"][0].value("makes_outputs", false);

@@ -30,6 +30,8 @@ class Program {
   /// The information text (kernel_abi.h).
   std::string Info() const;
 
+  /// What it was compiled for.
+  std::string Target() const;
   /// Whether the sizes of outputs depend on values, so that callers cannot bring them.
   bool MakesOutputs() const;
 

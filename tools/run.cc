@@ -9,6 +9,7 @@
 #include "artifact_source.h"
 #include "compare_tensors.h"
 #include "console.h"
+#include "device.h"
 #include "npy.h"
 #include "numbers.h"
 #include "verbs.h"
@@ -86,9 +87,12 @@ Expected<int> RunModel(Arguments& args, const Common& common) {
   TN_RETURN_IF_ERROR(args.call.ReadFiles());
   TN_ASSIGN_OR_RETURN(LoadedModel model,
                       LoadModel(args.model, args.how, args.call, common.verbose));
+  TN_ASSIGN_OR_RETURN(const tn_dl_device device, DeviceFor(model.program, args.call.device()));
   TN_ASSIGN_OR_RETURN(NamedTensors inputs,
                       args.call.Inputs(model.program, args.how.options.shapes));
+  TN_ASSIGN_OR_RETURN(inputs, OnDevice(inputs, device));
   TN_ASSIGN_OR_RETURN(NamedTensors outputs, model.program.Call(inputs));
+  TN_ASSIGN_OR_RETURN(outputs, OnHost(outputs));
   TN_RETURN_IF_ERROR(WriteOutputs(outputs, args.outputs));
   for (const auto& [name, tensor] : outputs) {
     if (args.print_top > 0 && IsPlainType(tensor.dtype())) {
@@ -113,6 +117,7 @@ Run AddRun(CLI::App& app, const Common& common) {
       "  tenon run model.onnx -i image=cat.npy --print-top 5\n"
       "  tenon run kernel.so --shape A:1024 --fill ones\n"
       "  tenon run model.so -i inputs.npz --expect outputs.npz --rtol 1e-4\n"
+      "  tenon run model.onnx --target cuda --fill random --device cuda:1\n"
       "An ONNX file is compiled first, into TENON_CACHE_DIR (default ~/.cache/tenon).");
   verb->add_option("model", args->model, "a compiled library or an ONNX file")->required();
   args->call.AddTo(verb, "none");

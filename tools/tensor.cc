@@ -92,10 +92,11 @@ bool IsPlainType(tn_dl_data_type type) {
   }
 }
 
-Expected<Tensor> Tensor::Make(tn_dl_data_type dtype, const std::vector<int64_t>& shape) {
+Expected<Tensor> Tensor::Make(tn_dl_data_type dtype, std::span<const int64_t> shape,
+                              tn_dl_device device) {
   tn_tensor_t* tensor = nullptr;
   auto ndim = static_cast<int32_t>(shape.size());
-  if (tn_tensor_make(dtype, ndim, shape.data(), {TN_DL_CPU, 0}, &tensor) != 0) return ApiError();
+  if (tn_tensor_make(dtype, ndim, shape.data(), device, &tensor) != 0) return ApiError();
   return Tensor(tensor);
 }
 

@@ -1,4 +1,4 @@
-// Tensors of the command line: host memory behind the runtime's C API.
+// Tensors of the command line, behind the runtime's C API.
 #pragma once
 
 #include <span>
@@ -22,14 +22,16 @@ inline bool operator==(tn_dl_data_type a, tn_dl_data_type b) {
 /// "1x3x224x224"; a scalar is "scalar".
 std::string ShapeText(std::span<const int64_t> shape);
 
-/// A counted reference to a compact tensor on the CPU; empty by default. Copies share.
+/// A counted reference to a compact tensor; empty by default. Copies share.
 class Tensor {
  public:
   Tensor() = default;
   /// Takes over one reference.
   explicit Tensor(tn_tensor_t* tensor) : tensor_(tensor) {}
-  /// Memory of its own, contents unspecified. Errors: no memory for it.
-  static Expected<Tensor> Make(tn_dl_data_type dtype, const std::vector<int64_t>& shape);
+  /// Memory of its own, contents unspecified. Errors: no memory for it, no such device. What is on
+  /// another device than the CPU is for calls and copies alone (device.h).
+  static Expected<Tensor> Make(tn_dl_data_type dtype, std::span<const int64_t> shape,
+                               tn_dl_device device = {TN_DL_CPU, 0});
 
   Tensor(const Tensor& other) : tensor_(other.tensor_) {
     if (tensor_) tn_tensor_retain(tensor_);

@@ -6,7 +6,7 @@ import numpy as np
 
 from harness import Case, MODELS, INPUT, DIFFER, reference
 
-BENCH_KEYS = "mean_ms std_ms p50_ms p90_ms p99_ms min_ms runs threads compile_ms load_ms peak_rss_mb artifact_bytes"
+BENCH_KEYS = "mean_ms std_ms p50_ms p90_ms p99_ms min_ms runs device threads compile_ms load_ms peak_rss_mb artifact_bytes"
 
 
 class Models(Case):
@@ -94,3 +94,21 @@ class Models(Case):
         figures = json.loads(pathlib.Path(self.path("b.json")).read_text())
         self.assertGreaterEqual(figures["runs"], 3)
         self.assertGreater(figures["compile_ms"], 0)
+
+    def test_on_a_device(self):
+        """Inputs go to the device that the model is compiled for, results come back."""
+        inputs, outputs = reference("mlp-4-2")
+        given, wanted = self.save("in.npz", inputs), self.save("want.npz", outputs)
+        library = self.compile("mlp-4-2", "device.so", "--target", "opencl")
+        for device in ([], ["--device", "opencl"], ["--device", "opencl:0"]):
+            self.tenon("run", library, "-i", given, "--expect", wanted, "-o", self.path("out.npz"), *device)
+        out, _ = self.tenon("bench", library, "--repeat", "3", "--json", self.path("bench.json"))
+        self.assertRegex(out, r"runs/s on opencl:0, of 3 runs")
+        self.assertEqual(json.loads((self.dir / "bench.json").read_text())["device"], "opencl:0")
+        for device, message in [("cpu", "the model is compiled for opencl"), ("opencl:99", "opencl device"),
+                                ("opencl:x", "expected a name or name:0, such as opencl:0")]:
+            _, err = self.tenon("run", library, "-i", given, "--device", device, status=INPUT)
+            self.assertIn(f"--device '{device}': ", err)
+            self.assertIn(message, err)
+        _, err = self.tenon("run", self.model("mlp-4-2"), "-i", given, "--device", "opencl", status=INPUT)
+        self.assertIn("the model is compiled for cpu\n  note: --target says what a model is compiled for", err)
