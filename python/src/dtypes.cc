@@ -1,6 +1,7 @@
 #include "dtypes.h"
 
 #include <cstring>
+#include <span>
 #include <string_view>
 #include <unordered_map>
 
@@ -12,20 +13,30 @@ struct Row {
   std::string_view name;
   tn_dl_data_type type;
 };
-// DLPack's codes; the runtime has names for those that machines compute with.
+// Those with a DLPack code of their own.
 constexpr Row kRows[] = {{"bfloat16", {TN_DL_BFLOAT, 16, 1}},
-                         {"float8_e3m4", {7, 8, 1}},
-                         {"float8_e4m3", {8, 8, 1}},
-                         {"float8_e4m3b11fnuz", {9, 8, 1}},
+                         {"float8_e3m4", {TN_DL_FLOAT8_E3M4, 8, 1}},
+                         {"float8_e4m3", {TN_DL_FLOAT8_E4M3, 8, 1}},
+                         {"float8_e4m3b11fnuz", {TN_DL_FLOAT8_E4M3B11FNUZ, 8, 1}},
                          {"float8_e4m3fn", {TN_DL_FLOAT8_E4M3FN, 8, 1}},
-                         {"float8_e4m3fnuz", {11, 8, 1}},
+                         {"float8_e4m3fnuz", {TN_DL_FLOAT8_E4M3FNUZ, 8, 1}},
                          {"float8_e5m2", {TN_DL_FLOAT8_E5M2, 8, 1}},
-                         {"float8_e5m2fnuz", {13, 8, 1}},
-                         {"float8_e8m0fnu", {14, 8, 1}}};
+                         {"float8_e5m2fnuz", {TN_DL_FLOAT8_E5M2FNUZ, 8, 1}},
+                         {"float8_e8m0fnu", {TN_DL_FLOAT8_E8M0FNU, 8, 1}}};
+
+// Narrower elements lie in a byte each, unlike DLPack's, and go by what compiled networks take for
+// them.
+constexpr Row kInBytes[] = {{"int4", {TN_DL_INT, 8, 1}},
+                            {"uint4", {TN_DL_UINT, 8, 1}},
+                            {"int2", {TN_DL_INT, 8, 1}},
+                            {"uint2", {TN_DL_UINT, 8, 1}},
+                            {"float4_e2m1fn", {TN_DL_UINT, 8, 1}}};
 
 const Row* Find(std::string_view name) {
-  for (const Row& row : kRows) {
-    if (row.name == name) return &row;
+  for (std::span<const Row> rows : {std::span<const Row>(kRows), std::span<const Row>(kInBytes)}) {
+    for (const Row& row : rows) {
+      if (row.name == name) return &row;
+    }
   }
   return nullptr;
 }
@@ -38,16 +49,6 @@ const Row* Find(tn_dl_data_type type) {
 }
 
 }  // namespace
-
-DataType ParseStoredType(const std::string& name) {
-  const Row* row = Find(name);
-  return row ? DataType{row->type.code, row->type.bits} : ParseDataType(name);
-}
-
-std::string StoredTypeName(DataType type) {
-  const Row* row = Find(type);
-  return row ? std::string(row->name) : ToString(type);
-}
 
 bool IsOfMlDtypes(DataType type) { return Find(type) != nullptr; }
 

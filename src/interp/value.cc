@@ -147,7 +147,7 @@ std::optional<Lane> Apply(BinaryOp op, DType type, Lane a, Lane b) {
 Lane Apply(UnaryOp op, DType type, Lane v) {
   switch (op) {
     case UnaryOp::kNeg:
-      if (type.IsFloat()) return FloatLane(-v.f);
+      if (type.IsFloat()) return FloatLane(RoundToType(type, -v.f));
       return IntLane(WrapInt(type, static_cast<int64_t>(0 - static_cast<uint64_t>(v.i))));
     case UnaryOp::kNot: return IntLane(v.i == 0);
     case UnaryOp::kBitNot: return IntLane(WrapInt(type, ~v.i));
@@ -318,6 +318,7 @@ void StoreAs(T v, uint8_t* bytes) {
 }  // namespace
 
 Lane Decode(DType type, const uint8_t* bytes) {
+  if (type.IsFloat8()) return FloatLane(FormatOf(type.float8).NumberOf(*bytes));
   if (type.code == TypeCode::kBFloat) {
     uint32_t wide = static_cast<uint32_t>(LoadAs<uint16_t>(bytes)) << 16;
     return FloatLane(LoadAs<float>(reinterpret_cast<const uint8_t*>(&wide)));
@@ -332,7 +333,9 @@ Lane Decode(DType type, const uint8_t* bytes) {
 }
 
 void Encode(DType type, Lane v, uint8_t* bytes) {
-  if (type.code == TypeCode::kBFloat) {
+  if (type.IsFloat8()) {
+    *bytes = static_cast<uint8_t>(FormatOf(type.float8).CodeOf(v.f));
+  } else if (type.code == TypeCode::kBFloat) {
     auto f = static_cast<float>(v.f);
     StoreAs(static_cast<uint16_t>(LoadAs<uint32_t>(reinterpret_cast<const uint8_t*>(&f)) >> 16),
             bytes);
