@@ -1,7 +1,6 @@
 #include "dtypes.h"
 
 #include <cstring>
-#include <span>
 #include <string_view>
 #include <unordered_map>
 
@@ -24,19 +23,9 @@ constexpr Row kRows[] = {{"bfloat16", {TN_DL_BFLOAT, 16, 1}},
                          {"float8_e5m2fnuz", {TN_DL_FLOAT8_E5M2FNUZ, 8, 1}},
                          {"float8_e8m0fnu", {TN_DL_FLOAT8_E8M0FNU, 8, 1}}};
 
-// Narrower elements lie in a byte each, unlike DLPack's, and go by what compiled networks take for
-// them.
-constexpr Row kInBytes[] = {{"int4", {TN_DL_INT, 8, 1}},
-                            {"uint4", {TN_DL_UINT, 8, 1}},
-                            {"int2", {TN_DL_INT, 8, 1}},
-                            {"uint2", {TN_DL_UINT, 8, 1}},
-                            {"float4_e2m1fn", {TN_DL_UINT, 8, 1}}};
-
 const Row* Find(std::string_view name) {
-  for (std::span<const Row> rows : {std::span<const Row>(kRows), std::span<const Row>(kInBytes)}) {
-    for (const Row& row : rows) {
-      if (row.name == name) return &row;
-    }
+  for (const Row& row : kRows) {
+    if (row.name == name) return &row;
   }
   return nullptr;
 }

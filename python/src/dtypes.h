@@ -9,8 +9,7 @@
 
 namespace tenon::python {
 
-/// Of ml_dtypes' scalar types (bfloat16, float8_e4m3fn, …; of int4 and its kin the bytes that their
-/// arrays have); bits 0 where it is none of them.
+/// Of ml_dtypes' scalar types (bfloat16, float8_e4m3fn, …); bits 0 where it is none of them.
 tn_dl_data_type TypeOfScalar(PyTypeObject* scalar);
 /// NumPy has no such type of its own: arrays of it are shared by their bits.
 bool IsOfMlDtypes(DataType type);

@@ -97,12 +97,16 @@ int64_t IntResult(BinaryOp op, DType type, int64_t a, int64_t b) {
 // Double holds products and sums of narrower operands well enough that one more rounding is the
 // IEEE result.
 double FloatResult(BinaryOp op, DType type, double a, double b) {
+  // Those of 8 bits are f32's, which shows where exponents are as long as its own.
+  const auto rounded = [&](double v) {
+    return RoundToType(type, type.IsFloat8() ? static_cast<double>(static_cast<float>(v)) : v);
+  };
   switch (op) {
-    case BinaryOp::kAdd: return RoundToType(type, a + b);
-    case BinaryOp::kSub: return RoundToType(type, a - b);
-    case BinaryOp::kMul: return RoundToType(type, a * b);
-    case BinaryOp::kDiv: return RoundToType(type, a / b);
-    case BinaryOp::kMod: return RoundToType(type, std::fmod(a, b));
+    case BinaryOp::kAdd: return rounded(a + b);
+    case BinaryOp::kSub: return rounded(a - b);
+    case BinaryOp::kMul: return rounded(a * b);
+    case BinaryOp::kDiv: return rounded(a / b);
+    case BinaryOp::kMod: return rounded(std::fmod(a, b));
     default: TN_UNREACHABLE();  // NOLINT: no operator of floats
   }
 }

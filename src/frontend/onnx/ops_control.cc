@@ -133,39 +133,12 @@ Expected<LoopNode> ReadLoop(OpContext& c, const GraphProto& body) {
   return loop;
 }
 
-// Whether two types differ in one size at most, of which nothing says that it is another.
-bool MayBeEqual(const graph::Type& a, const graph::Type& b) {
-  if (a == b) return true;
-  if (!a.IsTensor() || !b.IsTensor()) return false;
-  const TensorType &x = a.tensor(), &y = b.tensor();
-  if (x.dtype != y.dtype || x.rank() != y.rank()) return false;
-  size_t others = 0;
-  for (size_t d = 0; d < x.dims.size(); ++d) {
-    if (graph::ProveDifferent(x.dims[d], y.dims[d])) return false;
-    others += graph::ProveEqual(x.dims[d], y.dims[d]) ? 0 : 1;
-  }
-  return others <= 1;
-}
-
-// A value that is carried on keeps its type. Where a size of what the body gives is found by its
-// nodes, an iteration that finds another fails; all outputs that are this value are then of the
-// type.
-Status KeepCarried(const OpContext& c, size_t i, ValueId initial, size_t output,
-                   ImportedRegion* body) {
+Status CheckCarried(const OpContext& c, size_t i, ValueId initial, const graph::Type& after) {
   const graph::Type& before = c.b.graph().value(initial).type;
-  const graph::Type after = body->TypeOf(output);
   if (after == before) return Ok();
-  if (!MayBeEqual(before, after)) {
-    return c.Error(
-        "expected carried value {} to keep its type, but it begins as {} and the body gives {}", i,
-        before.ToString(), after.ToString());
-  }
-  const ValueId given = body->outputs[output];
-  TN_ASSIGN_OR_RETURN(const ValueId kept,
-                      body->builder->Add(OpKind::kReshape, {given}, c.name(), {},
-                                         {{"shape", before.tensor().dims}}));
-  std::replace(body->outputs.begin(), body->outputs.end(), given, kept);
-  return Ok();
+  return c.Error(
+      "expected carried value {} to keep its type, but it begins as {} and the body gives {}", i,
+      before.ToString(), after.ToString());
 }
 
 std::vector<ValueId> OuterOf(const ImportedRegion& region) {
@@ -243,7 +216,7 @@ Status ImportLoop(OpContext& c) {
     formals.push_back({c.b.graph().value(v).type, std::nullopt, nullptr});
   TN_ASSIGN_OR_RETURN(ImportedRegion body, c.regions().Import(*graph, formals));
   for (size_t i = 0; i < loop.carried; ++i)
-    TN_RETURN_IF_ERROR(KeepCarried(c, i, loop.initial[i], i + 1, &body));
+    TN_RETURN_IF_ERROR(CheckCarried(c, i, loop.initial[i], body.TypeOf(i + 1)));
   const std::optional<bool> first =
       loop.condition == kNoValue ? std::optional(true) : KnownBool(c.b, loop.condition);
   const bool goes_on = KnownBool(*body.builder, body.outputs[0]) == true;
@@ -324,7 +297,7 @@ Expected<std::vector<Val>> Scanned(OpContext& c, const Formula& f, const ScanNod
   std::vector<ValueId> initial;
   for (size_t i = 0; i < states; ++i) {
     initial.push_back(scan.states[i].id());
-    TN_RETURN_IF_ERROR(KeepCarried(c, i, initial[i], i, &body));
+    TN_RETURN_IF_ERROR(CheckCarried(c, i, initial[i], body.TypeOf(i)));
   }
   body.formals.resize(states);
   body.formals.insert(body.formals.begin(), number);
