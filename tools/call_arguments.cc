@@ -189,7 +189,8 @@ Expected<NamedTensors> CallArguments::Inputs(const Program& program, const Shape
   for (size_t i = 0; i < parameters.size(); ++i) {
     const Parameter& p = parameters[i];
     if (const Tensor* given = GivenFor(p, program)) {
-      inputs.emplace_back(p.name, *given);
+      TN_ASSIGN_OR_RETURN(Tensor typed, given->AsFloat8(p.dtype));
+      inputs.emplace_back(p.name, std::move(typed));
       continue;
     }
     Expected<Tensor> filled = Fill(p, sizes, i);
@@ -225,7 +226,8 @@ Expected<Tensor> CallArguments::Fill(Parameter p, const Sizes& sizes, size_t ind
   }
   TN_ASSIGN_OR_RETURN(Tensor tensor, Tensor::Make(p.dtype, p.shape));
   Normal normal(seed_ + 1000003 * index);
-  bool is_float = p.dtype.code == TN_DL_FLOAT || p.dtype.code == TN_DL_BFLOAT;
+  const bool is_float =
+      p.dtype.code == TN_DL_FLOAT || p.dtype.code == TN_DL_BFLOAT || IsFloat8(p.dtype);
   for (int64_t i = 0; i < tensor.num_elements(); ++i) {
     double drawn = fill_ == "random" ? normal.Next() : fill_ == "ones" ? 1 : 0;
     // Integers are mostly indices: 0 and 1 are valid in almost every table.

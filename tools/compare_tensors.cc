@@ -24,7 +24,9 @@ std::string IndexText(int64_t flat, std::span<const int64_t> shape) {
   return fmt::format("[{}]", fmt::join(index, ", "));
 }
 
-std::string Difference(const Tensor& got, const Tensor& want, const Tolerance& tolerance) {
+std::string Difference(const Tensor& got, const Tensor& expected, const Tolerance& tolerance) {
+  const Expected<Tensor> typed = expected.AsFloat8(got.dtype());
+  const Tensor& want = typed ? *typed : expected;
   if (!(got.dtype() == want.dtype())) {
     return fmt::format("expected {} but got {}", ToString(want.dtype()), ToString(got.dtype()));
   }

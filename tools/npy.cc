@@ -24,11 +24,24 @@ struct TypeName {
 };
 
 constexpr TypeName kTypes[] = {
-    {"<f2", {TN_DL_FLOAT, 16, 1}}, {"<V2", {TN_DL_BFLOAT, 16, 1}}, {"|V2", {TN_DL_BFLOAT, 16, 1}},
-    {"<f4", {TN_DL_FLOAT, 32, 1}}, {"<f8", {TN_DL_FLOAT, 64, 1}},  {"|b1", {TN_DL_BOOL, 8, 1}},
-    {"|i1", {TN_DL_INT, 8, 1}},    {"<i2", {TN_DL_INT, 16, 1}},    {"<i4", {TN_DL_INT, 32, 1}},
-    {"<i8", {TN_DL_INT, 64, 1}},   {"|u1", {TN_DL_UINT, 8, 1}},    {"<u2", {TN_DL_UINT, 16, 1}},
-    {"<u4", {TN_DL_UINT, 32, 1}},  {"<u8", {TN_DL_UINT, 64, 1}},
+    {"<f2", {TN_DL_FLOAT, 16, 1}},
+    {"<V2", {TN_DL_BFLOAT, 16, 1}},
+    {"|V2", {TN_DL_BFLOAT, 16, 1}},
+    {"<f4", {TN_DL_FLOAT, 32, 1}},
+    {"<f8", {TN_DL_FLOAT, 64, 1}},
+    {"|b1", {TN_DL_BOOL, 8, 1}},
+    {"|i1", {TN_DL_INT, 8, 1}},
+    {"<i2", {TN_DL_INT, 16, 1}},
+    {"<i4", {TN_DL_INT, 32, 1}},
+    {"<i8", {TN_DL_INT, 64, 1}},
+    {"|u1", {TN_DL_UINT, 8, 1}},
+    {"<u2", {TN_DL_UINT, 16, 1}},
+    {"<u4", {TN_DL_UINT, 32, 1}},
+    {"<u8", {TN_DL_UINT, 64, 1}},
+    // Of 8-bit floats an array says that it has bytes, but for one type.
+    {"<V1", {TN_DL_UINT, 8, 1}},
+    {"|V1", {TN_DL_UINT, 8, 1}},
+    {"<f1", {TN_DL_FLOAT8_E5M2, 8, 1}},
 };
 
 // The dictionary in the head: a Python literal, of which NumPy writes a small part.
@@ -174,7 +187,7 @@ Expected<NpyHeader> ParseNpyHeader(std::string_view bytes, const std::string& fi
 }
 
 std::string FormatNpyHeader(tn_dl_data_type dtype, std::span<const int64_t> shape) {
-  std::string descr;
+  std::string descr = IsFloat8(dtype) && dtype.code != TN_DL_FLOAT8_E5M2 ? "|V1" : "";
   for (const TypeName& t : kTypes) {
     if (descr.empty() && t.type == dtype) descr = t.descr;
   }

@@ -32,9 +32,35 @@ struct BFloat16 {
   }
 };
 
+template <Float8 format>
+struct Byte {
+  uint8_t bits = 0;
+  Byte() = default;
+  explicit Byte(double value)
+      : bits(static_cast<uint8_t>(FormatOf(format).CodeOf(FormatOf(format).Round(value)))) {}
+  explicit operator double() const { return FormatOf(format).NumberOf(bits); }
+};
+
+template <class F>
+auto WithFloat8(Float8 format, F&& f) {
+  switch (format) {
+    case Float8::kE3M4: return f(Byte<Float8::kE3M4>{});
+    case Float8::kE4M3: return f(Byte<Float8::kE4M3>{});
+    case Float8::kE4M3B11Fnuz: return f(Byte<Float8::kE4M3B11Fnuz>{});
+    case Float8::kE4M3Fn: return f(Byte<Float8::kE4M3Fn>{});
+    case Float8::kE4M3Fnuz: return f(Byte<Float8::kE4M3Fnuz>{});
+    case Float8::kE5M2: return f(Byte<Float8::kE5M2>{});
+    case Float8::kE5M2Fnuz: return f(Byte<Float8::kE5M2Fnuz>{});
+    case Float8::kNone:
+    case Float8::kE8M0Fnu: break;
+  }
+  return f(Byte<Float8::kE8M0Fnu>{});
+}
+
 // Calls f with a value of the C++ type that a plain element type has.
 template <class F>
 auto WithType(tn_dl_data_type type, F&& f) {
+  if (IsFloat8(type)) return WithFloat8(static_cast<Float8>(type.code), std::forward<F>(f));
   switch (type.code) {
     case TN_DL_FLOAT:
       return type.bits == 16 ? f(Float16{}) : type.bits == 32 ? f(float{}) : f(double{});
@@ -65,7 +91,13 @@ Diagnostic ApiError() {
   return std::string_view(kind) == "MemoryError" ? MakeLimitError(message) : MakeError(message);
 }
 
+bool IsFloat8(tn_dl_data_type type) {
+  return type.bits == 8 && type.lanes == 1 && type.code >= static_cast<uint8_t>(Float8::kE3M4) &&
+         type.code <= static_cast<uint8_t>(Float8::kE8M0Fnu);
+}
+
 std::string ToString(tn_dl_data_type type) {
+  if (IsFloat8(type)) return LongName(DType::OfFloat8(static_cast<Float8>(type.code)));
   switch (type.code) {
     case TN_DL_INT: return fmt::format("int{}", type.bits);
     case TN_DL_UINT: return fmt::format("uint{}", type.bits);
@@ -82,6 +114,7 @@ std::string ShapeText(std::span<const int64_t> shape) {
 
 bool IsPlainType(tn_dl_data_type type) {
   if (type.lanes != 1) return false;
+  if (IsFloat8(type)) return true;
   switch (type.code) {
     case TN_DL_FLOAT: return type.bits == 16 || type.bits == 32 || type.bits == 64;
     case TN_DL_BFLOAT: return type.bits == 16;
@@ -110,6 +143,13 @@ std::span<std::byte> Tensor::bytes() const {
   const tn_dl_tensor& view = tensor_->dl_tensor;
   return {static_cast<std::byte*>(view.data) + view.byte_offset,
           static_cast<size_t>(tn_tensor_bytes(tensor_))};
+}
+
+Expected<Tensor> Tensor::AsFloat8(tn_dl_data_type type) const {
+  if (!IsFloat8(type) || !(dtype() == tn_dl_data_type{TN_DL_UINT, 8, 1})) return *this;
+  TN_ASSIGN_OR_RETURN(Tensor out, Make(type, {shape().begin(), shape().end()}));
+  std::copy(bytes().begin(), bytes().end(), out.bytes().begin());
+  return out;
 }
 
 double Tensor::At(int64_t i) const {

@@ -51,6 +51,10 @@ class Tensor {
   int64_t num_elements() const;
   std::span<std::byte> bytes() const;
 
+  /// The same bytes as elements of 8-bit floats, where these are u8; else the tensor itself. Arrays
+  /// in files are bytes there.
+  Expected<Tensor> AsFloat8(tn_dl_data_type type) const;
+
   /// Element i in row-major order as a double (integers beyond 2^53 are rounded).
   double At(int64_t i) const;
   /// The inverse; the value is rounded to the element's type.
@@ -65,7 +69,9 @@ using NamedTensors = std::vector<std::pair<std::string, Tensor>>;
 /// The one of that name, or null.
 const Tensor* Find(const NamedTensors& tensors, const std::string& name);
 
-/// Whether At and Set know the type: floats of 16, 32 and 64 bits, bfloat16,
+/// Whether it is one of the floats of 8 bits.
+bool IsFloat8(tn_dl_data_type type);
+/// Whether At and Set know the type: floats of 8, 16, 32 and 64 bits, bfloat16,
 /// integers of 8 to 64 bits, bool.
 bool IsPlainType(tn_dl_data_type type);
 

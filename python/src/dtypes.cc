@@ -12,16 +12,16 @@ struct Row {
   std::string_view name;
   tn_dl_data_type type;
 };
-// DLPack's codes; the runtime has names for those that machines compute with.
+// Those with a DLPack code of their own.
 constexpr Row kRows[] = {{"bfloat16", {TN_DL_BFLOAT, 16, 1}},
-                         {"float8_e3m4", {7, 8, 1}},
-                         {"float8_e4m3", {8, 8, 1}},
-                         {"float8_e4m3b11fnuz", {9, 8, 1}},
+                         {"float8_e3m4", {TN_DL_FLOAT8_E3M4, 8, 1}},
+                         {"float8_e4m3", {TN_DL_FLOAT8_E4M3, 8, 1}},
+                         {"float8_e4m3b11fnuz", {TN_DL_FLOAT8_E4M3B11FNUZ, 8, 1}},
                          {"float8_e4m3fn", {TN_DL_FLOAT8_E4M3FN, 8, 1}},
-                         {"float8_e4m3fnuz", {11, 8, 1}},
+                         {"float8_e4m3fnuz", {TN_DL_FLOAT8_E4M3FNUZ, 8, 1}},
                          {"float8_e5m2", {TN_DL_FLOAT8_E5M2, 8, 1}},
-                         {"float8_e5m2fnuz", {13, 8, 1}},
-                         {"float8_e8m0fnu", {14, 8, 1}}};
+                         {"float8_e5m2fnuz", {TN_DL_FLOAT8_E5M2FNUZ, 8, 1}},
+                         {"float8_e8m0fnu", {TN_DL_FLOAT8_E8M0FNU, 8, 1}}};
 
 const Row* Find(std::string_view name) {
   for (const Row& row : kRows) {
@@ -38,16 +38,6 @@ const Row* Find(tn_dl_data_type type) {
 }
 
 }  // namespace
-
-DataType ParseStoredType(const std::string& name) {
-  const Row* row = Find(name);
-  return row ? DataType{row->type.code, row->type.bits} : ParseDataType(name);
-}
-
-std::string StoredTypeName(DataType type) {
-  const Row* row = Find(type);
-  return row ? std::string(row->name) : ToString(type);
-}
 
 bool IsOfMlDtypes(DataType type) { return Find(type) != nullptr; }
 

@@ -9,11 +9,6 @@
 
 namespace tenon::python {
 
-/// The type that a tensor may have by this name; ValueError where there is none. More than what can
-/// be computed: tensors of 8-bit floats are made, passed and copied.
-DataType ParseStoredType(const std::string& name);
-/// Its name, for any type that DLPack's tensors have.
-std::string StoredTypeName(DataType type);
 /// Of ml_dtypes' scalar types (bfloat16, float8_e4m3fn, …); bits 0 where it is none of them.
 tn_dl_data_type TypeOfScalar(PyTypeObject* scalar);
 /// NumPy has no such type of its own: arrays of it are shared by their bits.

@@ -154,7 +154,7 @@ void BindTensors(nb::module_& m) {
                      return nb::tuple(dims);
                    })
       .def_prop_ro("ndim", &Tensor::ndim)
-      .def_prop_ro("dtype", [](const Tensor& t) { return StoredTypeName(t.dtype()); })
+      .def_prop_ro("dtype", [](const Tensor& t) { return ToString(t.dtype()); })
       .def_prop_ro("device", &Tensor::device)
       .def_prop_ro("nbytes", &Tensor::bytes)
       .def("_bits", [](nb::handle self) { return Share<nb::numpy>(self); })
@@ -178,7 +178,7 @@ void BindTensors(nb::module_& m) {
   m.def(
       "empty",
       [](const std::vector<int64_t>& shape, const std::string& dtype, const Device& device) {
-        return Tensor::Empty(shape, ParseStoredType(dtype), device);
+        return Tensor::Empty(shape, ParseDataType(dtype), device);
       },
       nb::arg("shape"), nb::arg("dtype"), nb::arg("device"));
   m.def("from_dlpack", [](nb::ndarray<> array) {
@@ -221,9 +221,9 @@ void BindRuntime(nb::module_& m) {
       .def_ro("is_number", &Parameter::is_number)
       .def_ro("shape", &Parameter::shape)
       .def_ro("dims", &Parameter::dims)
-      .def_prop_ro("dtype", [](const Parameter& p) { return StoredTypeName(p.dtype); })
+      .def_prop_ro("dtype", [](const Parameter& p) { return ToString(p.dtype); })
       .def("__repr__", [](const Parameter& p) {
-        std::string text = "Parameter(" + p.name + ": " + StoredTypeName(p.dtype);
+        std::string text = "Parameter(" + p.name + ": " + ToString(p.dtype);
         for (size_t i = 0; i < p.shape.size(); ++i) {
           text +=
               (i == 0 ? " [" : ", ") + (p.shape[i] >= 0 ? std::to_string(p.shape[i]) : p.dims[i]);

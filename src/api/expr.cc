@@ -27,6 +27,9 @@ DType FromPublic(DataType dtype) {
     case TN_DL_BFLOAT: return DType::BFloat16();
     case TN_DL_BOOL: return DType::Bool();
     default:
+      if (dtype.bits == 8 && dtype.code >= static_cast<uint8_t>(Float8::kE3M4) &&
+          dtype.code <= static_cast<uint8_t>(Float8::kE8M0Fnu))
+        return DType::OfFloat8(static_cast<Float8>(dtype.code));
       ThrowType(fmt::format("tensors of DLPack's type code {} cannot be computed", dtype.code));
   }
 }
@@ -39,6 +42,7 @@ DataType ToPublic(DType dtype) {
     case TypeCode::kUInt: return {TN_DL_UINT, bits};
     case TypeCode::kFloat: return {TN_DL_FLOAT, bits};
     case TypeCode::kBFloat: return {TN_DL_BFLOAT, bits};
+    case TypeCode::kFloat8: return {static_cast<uint8_t>(dtype.float8), bits};
     case TypeCode::kBool: return {TN_DL_BOOL, bits};
     case TypeCode::kHandle:
     case TypeCode::kString: break;
@@ -48,12 +52,6 @@ DataType ToPublic(DType dtype) {
 
 DataType ParseDataType(std::string_view name) {
   std::optional<DType> dtype = ParseLongName(name);
-  if (!dtype && name.starts_with("float8_")) {
-    ThrowType(
-        fmt::format("nothing computes {}: tensors of it are made, passed and copied; what is "
-                    "computed are their bits, as uint8",
-                    name));
-  }
   if (!dtype || dtype->IsHandle() || dtype->IsIndex()) {
     ThrowValue(
         fmt::format("there is no type '{}'; expected a name such as float32, int8 or bool", name));
@@ -91,7 +89,7 @@ DType CommonType(const ExprData& a, const ExprData& b) {
   if (x == y) return x;
   if (x.IsHandle() || y.IsHandle()) ThrowType("a handle cannot be computed with");
   if (x.IsFloat() != y.IsFloat()) return x.IsFloat() ? x : y;
-  if (x.IsFloat() && x.bits == y.bits) return DType::Float(32);  // f16 with bf16
+  if (x.IsFloat() && x.bits == y.bits) return DType::Float(32);  // neither has the other
   if (x.IsBool() || y.IsBool()) return x.IsBool() ? y : x;
   if (x.IsIndex() || y.IsIndex()) return x.IsIndex() ? y : x;
   if (x.IsSigned() == y.IsSigned()) return x.bits > y.bits ? x : y;

@@ -80,10 +80,15 @@ Format FormatOf(DataType type) {
   const DataType integer = {TN_DL_INT, type.bits};
   if (type.code == TN_DL_BFLOAT) return {integer, 127, 7};
   if (type.bits == 16) return {integer, 15, 10};
+  if (type.bits == 8) {
+    const Minifloat& format = FormatOf(FromPublic(type).float8);
+    return {integer, format.bias, format.mantissa};
+  }
   return type.bits == 32 ? Format{integer, 127, 23} : Format{integer, 1023, 52};
 }
 
 double LargestFinite(DataType type) {
+  if (const DType t = FromPublic(type); t.IsFloat8()) return GreatestOf(t);
   const Format f = FormatOf(type);
   return std::ldexp(2 - std::ldexp(1.0, -f.mantissa), f.bias);
 }

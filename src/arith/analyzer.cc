@@ -60,6 +60,7 @@ bool Analyzer::CanProve(const Expr& condition) {
 
 bool Analyzer::CanProveEqual(const Expr& a, const Expr& b) {
   if (a->dtype != b->dtype) return false;
+  if (impl_->ids.Same(a, b)) return true;
   Expr x = Simplify(a), y = Simplify(b);
   if (impl_->ids.Same(x, y)) return true;
   if (!a->dtype.IsIndex()) return false;

@@ -13,7 +13,8 @@ uint64_t Tag(const ExprNode& e, uint64_t op = 0) {
   const DType& t = e.dtype;
   return static_cast<uint64_t>(e.kind) | op << 8 | static_cast<uint64_t>(t.code) << 16 |
          static_cast<uint64_t>(t.scalable) << 20 | static_cast<uint64_t>(t.bits) << 21 |
-         static_cast<uint64_t>(static_cast<uint32_t>(t.lanes)) << 29;
+         static_cast<uint64_t>(static_cast<uint32_t>(t.lanes)) << 29 |
+         static_cast<uint64_t>(t.float8) << 60;
 }
 // Continues a node with more than two operands; no expression kind reaches it.
 constexpr uint64_t kMore = 0xFF;

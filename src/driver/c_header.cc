@@ -18,7 +18,7 @@ namespace tenon::driver {
 namespace {
 
 std::string CType(DType t) {
-  if (t.IsBool()) return "uint8_t";
+  if (t.IsBool() || t.IsFloat8()) return "uint8_t";
   if (t.code == TypeCode::kBFloat || (t.IsFloat() && t.bits == 16)) return "uint16_t";
   if (t.IsFloat()) return t.bits == 64 ? "double" : "float";
   return fmt::format("{}int{}_t", t.code == TypeCode::kUInt ? "u" : "", t.StorageBits());

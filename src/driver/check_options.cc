@@ -23,9 +23,10 @@ constexpr Words kTaken[] = {
 };
 
 // What lowering cannot do without. The other passes only make code better.
-constexpr const char* kNeeded[] = {
-    "wrap_exports",   "lower_blocks", "plan_storage", "flatten_storage", "vectorize",
-    "lower_parallel", "unroll",       "expand_math",  "lower_team",      "make_packed"};
+constexpr const char* kNeeded[] = {"wrap_exports",    "lower_blocks",  "plan_storage",
+                                   "flatten_storage", "vectorize",     "lower_parallel",
+                                   "unroll",          "expand_float8", "expand_math",
+                                   "lower_team",      "make_packed"};
 
 // Otherwise the back end would name what it cannot make, or the library have no function.
 Status CheckDisabled(const std::set<std::string>& passes) {

@@ -29,6 +29,7 @@ const std::vector<Step>& KernelPipeline() {
        "interiors are free of guards, and what is compared is still short"},
       {"unroll", "code grows, so late"},
       {"simplify", "indices of register buffers become constants"},
+      {"expand_float8", "late, as what follows; the functions of such floats are f32's then"},
       {"expand_math", "after vectorize, so that polynomials are built once per vector"},
   };
   return kSteps;
@@ -55,6 +56,7 @@ const std::vector<Step>& DevicePipeline() {
       {"vectorize", "one copy of each body"},
       {"unroll", "code grows, so late"},
       {"simplify", "indices of register buffers become constants"},
+      {"expand_float8", "no device computes in them: what it has are conversions"},
   };
   return kSteps;
 }

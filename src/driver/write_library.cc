@@ -23,6 +23,7 @@ tn_dl_data_type AbiType(DType type) {
     case TypeCode::kUInt: code = TN_DL_UINT; break;
     case TypeCode::kFloat: code = TN_DL_FLOAT; break;
     case TypeCode::kBFloat: code = TN_DL_BFLOAT; break;
+    case TypeCode::kFloat8: code = static_cast<uint8_t>(type.float8); break;
     case TypeCode::kBool: code = TN_DL_BOOL; break;
     case TypeCode::kHandle:
     case TypeCode::kString: break;

@@ -214,6 +214,10 @@ uint16_t BitsOf16(DType type, double value) {
   return HalfBits(rounded);
 }
 
+uint8_t BitsOf8(DType type, double value) {
+  return static_cast<uint8_t>(FormatOf(type.float8).CodeOf(RoundToType(type, value)));
+}
+
 double ValueOf16(DType type, uint16_t bits) {
   if (type.code == TypeCode::kBFloat)
     return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16);
@@ -230,6 +234,8 @@ std::vector<std::byte> Encode(DType dtype, std::span<const From> values) {
       Put<double>(&out, v);
     } else if (dtype.IsFloat() && dtype.bits == 32) {
       Put<float>(&out, v);
+    } else if (dtype.IsFloat8()) {
+      Put<uint8_t>(&out, BitsOf8(dtype, static_cast<double>(v)));
     } else if (dtype.IsFloat()) {
       Put<uint16_t>(&out, BitsOf16(dtype, static_cast<double>(v)));
     } else {
@@ -291,6 +297,8 @@ std::optional<std::vector<double>> ReadFloats(const Value& v, int64_t limit) {
       float f;
       memcpy(&f, p, 4);
       out.push_back(f);
+    } else if (dtype.IsFloat8()) {
+      out.push_back(FormatOf(dtype.float8).NumberOf(std::to_integer<int64_t>(*p)));
     } else {
       uint16_t h;
       memcpy(&h, p, 2);

@@ -97,12 +97,16 @@ int64_t IntResult(BinaryOp op, DType type, int64_t a, int64_t b) {
 // Double holds products and sums of narrower operands well enough that one more rounding is the
 // IEEE result.
 double FloatResult(BinaryOp op, DType type, double a, double b) {
+  // Those of 8 bits are f32's, which shows where exponents are as long as its own.
+  const auto rounded = [&](double v) {
+    return RoundToType(type, type.IsFloat8() ? static_cast<double>(static_cast<float>(v)) : v);
+  };
   switch (op) {
-    case BinaryOp::kAdd: return RoundToType(type, a + b);
-    case BinaryOp::kSub: return RoundToType(type, a - b);
-    case BinaryOp::kMul: return RoundToType(type, a * b);
-    case BinaryOp::kDiv: return RoundToType(type, a / b);
-    case BinaryOp::kMod: return RoundToType(type, std::fmod(a, b));
+    case BinaryOp::kAdd: return rounded(a + b);
+    case BinaryOp::kSub: return rounded(a - b);
+    case BinaryOp::kMul: return rounded(a * b);
+    case BinaryOp::kDiv: return rounded(a / b);
+    case BinaryOp::kMod: return rounded(std::fmod(a, b));
     default: TN_UNREACHABLE();  // NOLINT: no operator of floats
   }
 }
@@ -147,7 +151,7 @@ std::optional<Lane> Apply(BinaryOp op, DType type, Lane a, Lane b) {
 Lane Apply(UnaryOp op, DType type, Lane v) {
   switch (op) {
     case UnaryOp::kNeg:
-      if (type.IsFloat()) return FloatLane(-v.f);
+      if (type.IsFloat()) return FloatLane(RoundToType(type, -v.f));
       return IntLane(WrapInt(type, static_cast<int64_t>(0 - static_cast<uint64_t>(v.i))));
     case UnaryOp::kNot: return IntLane(v.i == 0);
     case UnaryOp::kBitNot: return IntLane(WrapInt(type, ~v.i));
@@ -318,6 +322,7 @@ void StoreAs(T v, uint8_t* bytes) {
 }  // namespace
 
 Lane Decode(DType type, const uint8_t* bytes) {
+  if (type.IsFloat8()) return FloatLane(FormatOf(type.float8).NumberOf(*bytes));
   if (type.code == TypeCode::kBFloat) {
     uint32_t wide = static_cast<uint32_t>(LoadAs<uint16_t>(bytes)) << 16;
     return FloatLane(LoadAs<float>(reinterpret_cast<const uint8_t*>(&wide)));
@@ -332,7 +337,9 @@ Lane Decode(DType type, const uint8_t* bytes) {
 }
 
 void Encode(DType type, Lane v, uint8_t* bytes) {
-  if (type.code == TypeCode::kBFloat) {
+  if (type.IsFloat8()) {
+    *bytes = static_cast<uint8_t>(FormatOf(type.float8).CodeOf(v.f));
+  } else if (type.code == TypeCode::kBFloat) {
     auto f = static_cast<float>(v.f);
     StoreAs(static_cast<uint16_t>(LoadAs<uint32_t>(reinterpret_cast<const uint8_t*>(&f)) >> 16),
             bytes);

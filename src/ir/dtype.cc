@@ -3,8 +3,44 @@
 #include <fmt/format.h>
 
 #include <charconv>
+#include <cstring>
+
+#include "support/check.h"
 
 namespace tenon {
+
+namespace {
+
+using Special = Minifloat::Special;
+
+struct Float8Row {
+  Float8 format;
+  const char* text;
+  const char* long_name;
+  Minifloat numbers;
+};
+
+constexpr Float8Row kFloat8Rows[] = {
+    {Float8::kE3M4, "f8e3m4", "float8_e3m4", {8, 3, 4, 3, Special::kInfinity}},
+    {Float8::kE4M3, "f8e4m3", "float8_e4m3", {8, 4, 3, 7, Special::kInfinity}},
+    {Float8::kE4M3B11Fnuz, "f8e4m3b11fnuz", "float8_e4m3b11fnuz", {8, 4, 3, 11, Special::kZero}},
+    {Float8::kE4M3Fn, "f8e4m3fn", "float8_e4m3fn", {8, 4, 3, 7, Special::kFinite}},
+    {Float8::kE4M3Fnuz, "f8e4m3fnuz", "float8_e4m3fnuz", {8, 4, 3, 8, Special::kZero}},
+    {Float8::kE5M2, "f8e5m2", "float8_e5m2", {8, 5, 2, 15, Special::kInfinity}},
+    {Float8::kE5M2Fnuz, "f8e5m2fnuz", "float8_e5m2fnuz", {8, 5, 2, 16, Special::kZero}},
+    {Float8::kE8M0Fnu, "f8e8m0fnu", "float8_e8m0fnu", {8, 8, 0, 127, Special::kFinite}},
+};
+
+const Float8Row& RowOf(Float8 format) {
+  for (const Float8Row& row : kFloat8Rows) {
+    if (row.format == format) return row;
+  }
+  TN_UNREACHABLE();
+}
+
+}  // namespace
+
+const Minifloat& FormatOf(Float8 format) { return RowOf(format).numbers; }
 
 static const char* Letter(TypeCode code) {
   switch (code) {
@@ -12,6 +48,7 @@ static const char* Letter(TypeCode code) {
     case TypeCode::kUInt: return "u";
     case TypeCode::kFloat: return "f";
     case TypeCode::kBFloat: return "bf";
+    case TypeCode::kFloat8: return "f8e";
     case TypeCode::kBool: return "bool";
     case TypeCode::kIndex: return "index";
     case TypeCode::kHandle: return "handle";
@@ -22,11 +59,11 @@ static const char* Letter(TypeCode code) {
 
 static bool HasBits(TypeCode code) {
   return code != TypeCode::kBool && code != TypeCode::kIndex && code != TypeCode::kHandle &&
-         code != TypeCode::kString;
+         code != TypeCode::kFloat8 && code != TypeCode::kString;
 }
 
 std::string DType::ToString() const {
-  std::string out = Letter(code);
+  std::string out = IsFloat8() ? RowOf(float8).text : Letter(code);
   if (HasBits(code)) out += std::to_string(bits);
   if (scalable) return out + fmt::format("x[{}]", lanes);
   if (lanes != 1) out += fmt::format("x{}", lanes);
@@ -52,21 +89,41 @@ static bool ValidBits(TypeCode code, int bits) {
     case TypeCode::kBool:
     case TypeCode::kIndex:
     case TypeCode::kHandle: return true;
+    case TypeCode::kFloat8:
     case TypeCode::kString: break;
   }
   return false;
+}
+
+// What stands before "x16" or "x[4]", and is left of the text.
+static std::optional<DType> TakeFloat8(std::string_view* text) {
+  const Float8Row* longest = nullptr;
+  for (const Float8Row& row : kFloat8Rows) {
+    const std::string_view name = row.text;
+    if (text->starts_with(name) && (!longest || name.size() > strlen(longest->text)))
+      longest = &row;
+  }
+  if (!longest) return std::nullopt;
+  text->remove_prefix(strlen(longest->text));
+  return DType::OfFloat8(longest->format);
 }
 
 std::optional<DType> DType::Parse(std::string_view text) {
   // Longest names first, so that "index" is not read as "i".
   static constexpr TypeCode kOrder[] = {TypeCode::kHandle, TypeCode::kIndex, TypeCode::kBool,
                                         TypeCode::kBFloat, TypeCode::kInt,   TypeCode::kUInt,
-                                        TypeCode::kFloat};
+                                        TypeCode::kFloat8, TypeCode::kFloat};
   for (TypeCode code : kOrder) {
     std::string_view letter = Letter(code);
     if (!text.starts_with(letter)) continue;
     std::string_view rest = text.substr(letter.size());
     DType type{code, static_cast<uint8_t>(code == TypeCode::kBool ? 1 : 64)};
+    if (code == TypeCode::kFloat8) {
+      rest = text;
+      const std::optional<DType> found = TakeFloat8(&rest);
+      if (!found) return std::nullopt;
+      type = *found;
+    }
     if (HasBits(code)) {
       auto bits = TakeNumber(&rest);
       if (!bits || !ValidBits(code, *bits)) return std::nullopt;
@@ -90,6 +147,7 @@ std::string LongName(DType type) {
     case TypeCode::kUInt: return fmt::format("uint{}", type.bits);
     case TypeCode::kFloat: return fmt::format("float{}", type.bits);
     case TypeCode::kBFloat: return "bfloat16";
+    case TypeCode::kFloat8: return RowOf(type.float8).long_name;
     case TypeCode::kBool: return "bool";
     case TypeCode::kIndex: return "index";
     case TypeCode::kHandle: return "handle";
@@ -105,6 +163,9 @@ std::optional<DType> ParseLongName(std::string_view name) {
       DType::Float(32), DType::Float(64), DType::BFloat16()};
   for (DType type : kTypes) {
     if (LongName(type) == name) return type;
+  }
+  for (const Float8Row& row : kFloat8Rows) {
+    if (name == row.long_name) return DType::OfFloat8(row.format);
   }
   return std::nullopt;
 }

@@ -78,10 +78,23 @@ static double RoundHalf(double value, int mantissa_bits, int min_exponent, doubl
 }
 
 double RoundToType(DType type, double value) {
+  if (type.IsFloat8()) return FormatOf(type.float8).Round(value);
   if (type.code == TypeCode::kBFloat) return RoundHalf(value, 7, -126, 3.3895313892515355e38);
   if (type.bits == 16) return RoundHalf(value, 10, -14, 65504.0);
   if (type.bits == 32) return static_cast<double>(static_cast<float>(value));
   return value;
+}
+
+double GreatestOf(DType type) {
+  const double infinity = RoundToType(type, INFINITY);
+  if (!std::isnan(infinity)) return infinity;
+  const Minifloat& format = FormatOf(type.float8);
+  return format.NumberOf(format.LargestCode());
+}
+
+double LeastOf(DType type) {
+  const bool positive = type.IsFloat8() && FormatOf(type.float8).IsExponent();
+  return positive ? FormatOf(type.float8).NumberOf(0) : -GreatestOf(type);
 }
 
 Expr IntConst::Make(DType type, int64_t value) {

@@ -267,8 +267,11 @@ bool IsOne(const Expr& e);
 /// ceil(a / b) on index.
 Expr CeilDiv(Expr a, Expr b);
 
-/// Rounds a double to the nearest value of a float type (f16, bf16, f32, f64).
+/// Rounds a double to the nearest value of a float type (f16, bf16, f32, f64, floats of 8 bits).
 double RoundToType(DType type, double value);
+/// The ends of a float type: infinity, or the largest number where it has none.
+double LeastOf(DType type);
+double GreatestOf(DType type);
 
 }  // namespace tenon
 

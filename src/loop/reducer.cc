@@ -11,11 +11,11 @@ namespace {
 
 using Tuple = std::vector<Expr>;
 
-// The least or greatest value of a type; null for handles. Floats: the infinities.
+// The least or greatest value of a type; null for handles. Of floats the infinities, where they
+// have them.
 Expr Extreme(DType type, bool least) {
   if (type.IsFloat()) {
-    double inf = std::numeric_limits<double>::infinity();
-    return MakeConst(type, least ? -inf : inf);
+    return MakeConst(type, least ? LeastOf(type.Element()) : GreatestOf(type.Element()));
   }
   if (type.IsBool()) return MakeIntConst(type, least ? 0 : 1);
   if (type.IsHandle()) return nullptr;
@@ -81,6 +81,7 @@ Tuple CombineSumExp(std::span<const Expr> a, std::span<const Expr> b) {
 Tuple SumExpIdentity(std::span<const DType> t) {
   if (!t[0].IsFloat() || !t[1].IsFloat()) return {};
   double lowest = t[1].code == TypeCode::kBFloat ? -3.3895313892515355e38
+                  : t[1].IsFloat8()              ? LeastOf(t[1])
                   : t[1].bits == 16              ? -65504.0
                   : t[1].bits == 32              ? std::numeric_limits<float>::lowest()
                                                  : std::numeric_limits<double>::lowest();

@@ -55,8 +55,14 @@ tn_dl_data_type ParseDType(JsonValue name) {
       {"uint32", {TN_DL_UINT, 32, 1}},
       {"uint64", {TN_DL_UINT, 64, 1}},
       {"bool", {TN_DL_BOOL, 8, 1}},
+      {"float8_e3m4", {TN_DL_FLOAT8_E3M4, 8, 1}},
+      {"float8_e4m3", {TN_DL_FLOAT8_E4M3, 8, 1}},
+      {"float8_e4m3b11fnuz", {TN_DL_FLOAT8_E4M3B11FNUZ, 8, 1}},
       {"float8_e4m3fn", {TN_DL_FLOAT8_E4M3FN, 8, 1}},
+      {"float8_e4m3fnuz", {TN_DL_FLOAT8_E4M3FNUZ, 8, 1}},
       {"float8_e5m2", {TN_DL_FLOAT8_E5M2, 8, 1}},
+      {"float8_e5m2fnuz", {TN_DL_FLOAT8_E5M2FNUZ, 8, 1}},
+      {"float8_e8m0fnu", {TN_DL_FLOAT8_E8M0FNU, 8, 1}},
   };
   for (const auto& type : kTypes) {
     if (JsonEquals(name, type.name)) return type.dtype;

@@ -15,14 +15,14 @@ Axis ReduceAxis(std::string name, Expr extent) {
 }
 
 static Expr Lowest(DType type) {
-  if (type.IsFloat()) return FloatConst::Make(type, -std::numeric_limits<double>::infinity());
+  if (type.IsFloat()) return FloatConst::Make(type, LeastOf(type));
   if (type.IsBool() || type.code == TypeCode::kUInt) return IntConst::Make(type, 0);
   return IntConst::Make(type, type.bits == 64 ? std::numeric_limits<int64_t>::min()
                                               : -(int64_t{1} << (type.bits - 1)));
 }
 
 static Expr Highest(DType type) {
-  if (type.IsFloat()) return FloatConst::Make(type, std::numeric_limits<double>::infinity());
+  if (type.IsFloat()) return FloatConst::Make(type, GreatestOf(type));
   if (type.IsBool()) return IntConst::Make(type, 1);
   if (type.code == TypeCode::kUInt) return IntConst::Make(type, -1);
   return IntConst::Make(type, type.bits == 64 ? std::numeric_limits<int64_t>::max()

@@ -519,6 +519,11 @@ def add_loops():
         both = [*bounded, node("Add", ["a1", "n"], ["b1"])]
         add(f"loop_until_or_{count}", [loop_node(["i0", "i3", "i1", "i4"], ["o0", "o1"], both, [x, scalar(0, i64)], constants={"least": f32(0.2)})],
             [scalar(count, i64), x, w, scalar(True, bool), scalar(5, i64)], outputs=2)
+    # What is collected lies where a view of it is an output: rows of the one are none of the other.
+    row = rand(5)
+    running = node("Scan", ["i0", "i1"], ["o0", "all"], num_scan_inputs=1,
+                   body=graph([node("Add", ["s", "r"], ["s1"]), node("Identity", ["s1"], ["z"])], [("s", row), ("r", row)], [("s1", row), ("z", row)]))
+    add("scan_collects_through_a_view", [running, node("Unsqueeze", ["all", "i2"], ["o1"])], [row, rand(4, 5), ints(0)], outputs=2, constants=(2,))
     # Fibonacci: each carried value becomes another's.
     fib = loop_node(["i0", "", "i1", "i2"], ["o0", "o1", "o2"], [go_on, node("Add", ["a0", "a1"], ["b1"]), node("Identity", ["a1"], ["b0"])],
                     [scalar(0), scalar(1)], [("a0", scalar(0))])

@@ -83,8 +83,14 @@ static TN_UNUSED void tn_core_dtype_name(char* out, size_t size, uint32_t packed
                {TN_DL_HANDLE, "handle", 1},
                {TN_DL_BFLOAT, "bfloat", 1},
                {TN_DL_COMPLEX, "complex", 1},
+               {TN_DL_FLOAT8_E3M4, "float8_e3m4", 0},
+               {TN_DL_FLOAT8_E4M3, "float8_e4m3", 0},
+               {TN_DL_FLOAT8_E4M3B11FNUZ, "float8_e4m3b11fnuz", 0},
                {TN_DL_FLOAT8_E4M3FN, "float8_e4m3fn", 0},
+               {TN_DL_FLOAT8_E4M3FNUZ, "float8_e4m3fnuz", 0},
                {TN_DL_FLOAT8_E5M2, "float8_e5m2", 0},
+               {TN_DL_FLOAT8_E5M2FNUZ, "float8_e5m2fnuz", 0},
+               {TN_DL_FLOAT8_E8M0FNU, "float8_e8m0fnu", 0},
                {TN_DL_FLOAT4_E2M1FN, "float4_e2m1fn", 0}};
   const unsigned code = packed & 0xff, bits = packed >> 8 & 0xff, lanes = packed >> 16;
   int used = -1;

@@ -155,6 +155,7 @@ unsigned ClassOf(DType type) {
     case TypeCode::kUInt: return kUnsigned;
     case TypeCode::kFloat: return type.bits == 16 ? kF16 : kFloats;
     case TypeCode::kBFloat: return kBF16;
+    case TypeCode::kFloat8:  // bytes here
     case TypeCode::kBool:
     case TypeCode::kHandle:
     case TypeCode::kString: return kOther;
@@ -162,7 +163,10 @@ unsigned ClassOf(DType type) {
   TN_UNREACHABLE();
 }
 
-DType Canonical(DType type) { return type.IsIndex() ? DType::Int(64) : type.Element(); }
+DType Canonical(DType type) {
+  if (type.IsFloat8()) return DType::UInt(8);
+  return type.IsIndex() ? DType::Int(64) : type.Element();
+}
 
 DType TypeNamed(const std::string& text) {
   auto type = DType::Parse(text);

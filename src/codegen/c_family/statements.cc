@@ -180,7 +180,7 @@ void SourceFunction::EmitPlainUpdate(const Atomic& s) {
       s.op == BinaryOp::kBitAnd || s.op == BinaryOp::kBitOr || s.op == BinaryOp::kBitXor;
   const bool known = s.op == BinaryOp::kAdd || s.op == BinaryOp::kMax || s.op == BinaryOp::kMin ||
                      (bits && !type.IsFloat());
-  if (!known || type.IsVector() || type.IsBool() || (type.IsFloat() && type.bits == 16)) {
+  if (!known || type.IsVector() || type.IsBool() || (type.IsFloat() && type.bits <= 16)) {
     return Unsupported(std::string("atomic ") + Info(s.op).text + " of " + type.ToString());
   }
   Expr load = Load::Make(s.buffer, s.indices);

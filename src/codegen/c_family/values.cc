@@ -26,6 +26,8 @@ namespace tenon::codegen {
 namespace {
 
 bool IsHalf(DType type) { return type.IsFloat() && type.bits == 16; }
+// Held as their bits.
+bool IsBits(DType type) { return IsHalf(type) || type.IsFloat8(); }
 
 const char* Operator(BinaryOp op) {
   switch (op) {
@@ -44,6 +46,7 @@ bool IsConstant(const SourceText& v) {
 }  // namespace
 
 std::string SourceValues::TypeName(DType type) const {
+  if (type.IsFloat8()) return TypeName(DType::UInt(8));
   const char* name = language_.TypeName(type.IsIndex() ? DType::Int(index_bits_) : type);
   return name ? name : "";
 }
@@ -105,6 +108,7 @@ SourceText SourceValues::Int(DType type, int64_t value) {
 }
 
 SourceText SourceValues::Float(DType type, double value) {
+  if (type.IsFloat8()) return Int(DType::UInt(8), FormatOf(type.float8).CodeOf(value));
   if (IsHalf(type)) {
     // The type's own rounding has been done; its bits are those of the nearest float's.
     SourceText wide = Float(DType::Float(32), value);
@@ -286,9 +290,8 @@ SourceText SourceValues::Cast(DType given_from, DType given_to, const SourceText
 SourceText SourceValues::Reinterpret(DType given_from, DType given_to, const SourceText& v) {
   const DType from = given_from.Element(), to = given_to.Element();
   if (from == to) return v;
-  const bool integers = !from.IsFloat() && !to.IsFloat();
-  if (integers || (IsHalf(from) && !to.IsFloat()) || (IsHalf(to) && !from.IsFloat()) ||
-      (IsHalf(from) && IsHalf(to))) {
+  const auto is_integer = [](DType t) { return !t.IsFloat() || IsBits(t); };
+  if (is_integer(from) && is_integer(to)) {
     if (from.IsHandle() || to.IsHandle()) return Cast(from, to, v);
     return to.IsBool() ? Cast(from, to, v) : CastTo(TypeName(to), v);
   }

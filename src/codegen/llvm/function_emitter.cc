@@ -272,7 +272,7 @@ void FunctionEmitter::EmitAtomic(const Atomic& s) {
   if (s.op == BinaryOp::kBitAnd && !is_float) op = Op::And;
   if (s.op == BinaryOp::kBitOr && !is_float) op = Op::Or;
   if (s.op == BinaryOp::kBitXor && !is_float) op = Op::Xor;
-  if (op == Op::BAD_BINOP || type.IsVector() || type.IsBool() || (is_float && type.bits == 16)) {
+  if (op == Op::BAD_BINOP || type.IsVector() || type.IsBool() || (is_float && type.bits <= 16)) {
     return Unsupported(std::string("atomic ") + Info(s.op).text + " of " + type.ToString());
   }
   llvm::AtomicOrdering order{};

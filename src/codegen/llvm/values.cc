@@ -34,6 +34,7 @@ llvm::Type* ValueBuilder::TypeOf(DType type) const {
                             : ir_.getInt16Ty();
       break;
     case TypeCode::kBFloat: t = ir_.getInt16Ty(); break;
+    case TypeCode::kFloat8: t = ir_.getInt8Ty(); break;
     case TypeCode::kBool: t = ir_.getInt1Ty(); break;
     case TypeCode::kIndex: t = ir_.getInt64Ty(); break;
     case TypeCode::kHandle: t = ir_.getPtrTy(); break;
@@ -72,6 +73,10 @@ void ValueBuilder::SetFpMode(FpMode mode) {
 }
 
 Value* ValueBuilder::FloatConstant(DType type, double value) {
+  if (type.IsFloat8()) {
+    const int64_t code = FormatOf(type.float8).CodeOf(value);
+    return llvm::ConstantInt::get(TypeOf(type), static_cast<uint64_t>(code));
+  }
   if (!IsHalf(type)) return llvm::ConstantFP::get(TypeOf(type), value);
   llvm::APFloat f(value);
   bool inexact = false;

@@ -31,6 +31,7 @@
 #include "frontend/onnx/node_order.h"
 #include "frontend/onnx/op_context.h"
 #include "graph/verify.h"
+#include "support/check.h"
 #include "support/strings.h"
 
 namespace tenon::onnx {
@@ -89,6 +90,8 @@ class Importer : private RegionImporter {
   Status CheckShapeOptions(const GraphProto& g) const;
   void ImportInitializers(const GraphProto& g);
   void ImportInputs(const GraphProto& g);
+  ValueId Received(const ValueInfoProto& input, TensorType type);
+  ValueId Recast(ValueId v, DType to);
   Expected<TensorType> InputType(const ValueInfoProto& input);
   Status CheckDeclared(const ValueInfoProto& declared, const TensorType& type) const;
   void ImportNode(const NodeProto& node, size_t index);
@@ -363,6 +366,24 @@ Status Importer::CheckDeclared(const ValueInfoProto& declared, const TensorType&
                                Join(dims, ", "), graph::DimsText(type.dims)));
 }
 
+// An input of the whole graph. Callers give 8-bit floats, which the graph has as bytes.
+ValueId Importer::Received(const ValueInfoProto& input, TensorType type) {
+  const NarrowType* narrow_type = NarrowTypeOf(input.elem_type);
+  const DType storage = type.dtype;
+  if (narrow_type) type.dtype = narrow_type->caller();
+  ValueId v = builder().Input(std::string(input.name), std::move(type));
+  if (narrow_type && narrow_type->caller() != storage) v = Recast(v, storage);
+  narrow().Set(v, narrow_type);
+  return v;
+}
+
+ValueId Importer::Recast(ValueId v, DType to) {
+  const Expected<ValueId> cast =
+      builder().Add(graph::OpKind::kBitCast, {v}, "", {{"to", to.ToString()}});
+  TN_CHECK(cast, "bytes of 8-bit floats");
+  return *cast;
+}
+
 void Importer::ImportInputs(const GraphProto& g) {
   std::vector<const ValueInfoProto*> inputs;
   for (const ValueInfoProto& input : g.inputs) {
@@ -387,10 +408,7 @@ void Importer::ImportInputs(const GraphProto& g) {
     if (scope_->values.contains(input->name)) continue;
     Expected<TensorType> type = InputType(*input);
     if (!type) Report(std::move(type.errors()), "input " + Quoted(input->name));
-    const ValueId v =
-        type ? builder().Input(std::string(input->name), std::move(*type)) : kPoisoned;
-    narrow().Set(v, NarrowTypeOf(input->elem_type));
-    scope_->values[input->name] = v;
+    scope_->values[input->name] = type ? Received(*input, std::move(*type)) : kPoisoned;
   }
 }
 
@@ -452,7 +470,9 @@ void Importer::ImportOutputs(const GraphProto& g) {
       if (Status same = CheckDeclared(output, builder().type(v)); !same)
         Report(std::move(same.errors()), item);
     }
-    builder().Output(std::string(output.name), v);
+    const NarrowType* type = narrow().Of(v);
+    const bool recast = type && type->caller() != type->storage();
+    builder().Output(std::string(output.name), recast ? Recast(v, type->caller()) : v);
   }
 }
 

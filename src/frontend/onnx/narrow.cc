@@ -6,54 +6,25 @@
 namespace tenon::onnx {
 namespace {
 
-using Special = NarrowType::Special;
+using Special = Minifloat::Special;
 
 constexpr DType kF32 = DType::Float(32), kU32 = DType::UInt(32);
+constexpr DType kF64 = DType::Float(64), kU64 = DType::UInt(64);
 
 constexpr NarrowType kTypes[] = {
-    {17, "float8e4m3fn", 8, true, true, 4, 3, 7, Special::kFinite},
-    {18, "float8e4m3fnuz", 8, true, true, 4, 3, 8, Special::kZero},
-    {19, "float8e5m2", 8, true, true, 5, 2, 15, Special::kInfinity},
-    {20, "float8e5m2fnuz", 8, true, true, 5, 2, 16, Special::kZero},
+    {17, "float8e4m3fn", 8, true, true, {8, 4, 3, 7, Special::kFinite}, Float8::kE4M3Fn},
+    {18, "float8e4m3fnuz", 8, true, true, {8, 4, 3, 8, Special::kZero}, Float8::kE4M3Fnuz},
+    {19, "float8e5m2", 8, true, true, {8, 5, 2, 15, Special::kInfinity}, Float8::kE5M2},
+    {20, "float8e5m2fnuz", 8, true, true, {8, 5, 2, 16, Special::kZero}, Float8::kE5M2Fnuz},
     {21, "uint4", 4, false, false},
     {22, "int4", 4, false, true},
-    {23, "float4e2m1", 4, true, true, 2, 1, 1, Special::kNone},
-    {24, "float8e8m0", 8, true, false, 8, 0, 127, Special::kFinite},
+    {23, "float4e2m1", 4, true, true, {4, 2, 1, 1, Special::kNone}},
+    {24, "float8e8m0", 8, true, false, {8, 8, 0, 127, Special::kFinite}, Float8::kE8M0Fnu},
     {25, "uint2", 2, false, false},
     {26, "int2", 2, false, true},
 };
 
 constexpr int64_t Bit(int n) { return int64_t{1} << n; }
-
-// The code of the largest number, without a sign.
-int64_t LargestCode(const NarrowType& t) {
-  const int64_t last = Bit(t.exponent + t.mantissa) - 1;
-  if (t.special == Special::kInfinity) return last - Bit(t.mantissa);
-  return t.special == Special::kFinite ? last - 1 : last;
-}
-
-int64_t NanCode(const NarrowType& t) {
-  // Where there is none, what is not a number becomes -0.
-  if (t.special == Special::kZero || t.special == Special::kNone) return Bit(t.bits - 1);
-  return Bit(t.exponent + t.mantissa) - 1;
-}
-
-double NumberOf(const NarrowType& t, int64_t code) {
-  const double nan = std::numeric_limits<double>::quiet_NaN();
-  if (t.IsExponent())
-    return code == NanCode(t) ? nan : std::ldexp(1.0, static_cast<int>(code) - t.bias);
-  const int64_t magnitude = code & (Bit(t.bits - 1) - 1);
-  const double sign = code == magnitude ? 1 : -1;
-  if (t.special == Special::kZero && code == NanCode(t)) return nan;
-  if (magnitude > LargestCode(t))
-    return t.special == Special::kInfinity && magnitude == LargestCode(t) + 1
-               ? sign * std::numeric_limits<double>::infinity()
-               : nan;
-  const int64_t field = magnitude >> t.mantissa, fraction = magnitude & (Bit(t.mantissa) - 1);
-  const int power = static_cast<int>(std::max<int64_t>(field, 1)) - t.bias - t.mantissa;
-  const int64_t digits = field > 0 ? fraction + Bit(t.mantissa) : fraction;
-  return sign * std::ldexp(static_cast<double>(digits), power);
-}
 
 Val BitsOf(const Val& x, DType to) {
   return x ? x.formula().Emit(OpKind::kBitCast, {x}, {{"to", to.ToString()}}) : x;
@@ -77,20 +48,26 @@ Val EncodedExponent(const Val& x, const NarrowRounding& rounding) {
 
 // By steps of the type: what lies between two powers of two has Bit(mantissa) of them, and so has
 // what lies below the smallest normal number.
+// f64 is taken as it is: on the way through f32 it would be rounded twice.
 Val EncodedFloat(const Val& x, const NarrowType& t, bool saturate) {
   const Val magnitude = Abs(x);
-  const int least = 127 + 1 - t.bias;  // f32's exponent field of the smallest normal number
-  const Val field = Max(Shift(OpKind::kShr, BitsOf(magnitude, kU32), 23), least);
-  const Val step = BitsOf(Shift(OpKind::kShl, field - t.mantissa, 23), kF32);
+  const bool is_f64 = x.dtype() == kF64;
+  const DType bits = is_f64 ? kU64 : kU32;
+  const int mantissa = is_f64 ? 52 : 23, bias = is_f64 ? 1023 : 127;
+  const int least = bias + 1 - t.format.bias;  // the exponent field of the smallest normal number
+  const Val field = Max(Shift(OpKind::kShr, BitsOf(magnitude, bits), mantissa), least);
+  const Val step = BitsOf(Shift(OpKind::kShl, field - t.format.mantissa, mantissa), x.dtype());
   const Val steps =
-      Cast(Min(Round(magnitude / step), static_cast<double>(Bit(t.mantissa + 1))), kU32);
-  Val code = Shift(OpKind::kShl, field - least, t.mantissa) + steps;
-  const auto largest = static_cast<double>(LargestCode(t)), nan = static_cast<double>(NanCode(t));
-  const bool to_infinity = t.special == Special::kInfinity;
-  const bool stays = saturate || t.special == Special::kNone;
+      Cast(Min(Round(magnitude / step), static_cast<double>(Bit(t.format.mantissa + 1))), bits);
+  Val code = Shift(OpKind::kShl, field - least, t.format.mantissa) + steps;
+  const auto largest = static_cast<double>(t.format.LargestCode()),
+             nan = static_cast<double>(t.format.NanCode());
+  const bool to_infinity = t.format.special == Special::kInfinity;
+  const bool stays = saturate || t.format.special == Special::kNone;
   code = Where(code > largest, stays ? largest : to_infinity ? largest + 1 : nan, code);
-  const Val sign = Shift(OpKind::kShl, Shift(OpKind::kShr, BitsOf(x, kU32), 31), t.bits - 1);
-  const double signless = t.special == Special::kZero ? 0 : -1;
+  const Val sign =
+      Shift(OpKind::kShl, Shift(OpKind::kShr, BitsOf(x, bits), bits.bits - 1), t.bits - 1);
+  const double signless = t.format.special == Special::kZero ? 0 : -1;
   code = Where(
       Equal(Cast(code, DType::Int(32)), signless) | (code >= static_cast<double>(Bit(t.bits - 1))),
       code, code + sign);
@@ -138,7 +115,8 @@ Val Decoded(const Val& bytes, const NarrowType& type, DType to) {
   // The bits beyond those of the type say nothing.
   if (!type.is_float) return Cast(EncodedInteger(bytes, type), to);
   std::vector<double> numbers;
-  for (int64_t code = 0; code < Bit(type.bits); ++code) numbers.push_back(NumberOf(type, code));
+  for (int64_t code = 0; code < Bit(type.bits); ++code)
+    numbers.push_back(type.format.NumberOf(code));
   return Cast(Gather(bytes.formula().Floats(numbers),
                      Mod(Cast(bytes, DType::Int(32)), static_cast<double>(Bit(type.bits))), 0),
               to);
@@ -146,9 +124,8 @@ Val Decoded(const Val& bytes, const NarrowType& type, DType to) {
 
 Val Encoded(const Val& x, const NarrowType& type, const NarrowRounding& rounding) {
   if (!type.is_float) return EncodedInteger(x, type);
-  const Val wide = Cast(x, kF32);
-  return type.IsExponent() ? EncodedExponent(wide, rounding)
-                           : EncodedFloat(wide, type, rounding.saturate);
+  if (type.IsExponent()) return EncodedExponent(Cast(x, kF32), rounding);
+  return EncodedFloat(x.dtype() == kF64 ? x : Cast(x, kF32), type, rounding.saturate);
 }
 
 Status NarrowValues::Follow(const graph::Graph& g, size_t first_node) {

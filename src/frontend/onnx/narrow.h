@@ -11,26 +11,21 @@
 #include <unordered_map>
 
 #include "frontend/onnx/formula.h"
+#include "support/minifloat.h"
 
 namespace tenon::onnx {
 
-/// One such type. Of floats: a sign unless they are exponents alone, `exponent` and `mantissa`
-/// bits.
+/// One such type; `format` is that of floats.
 struct NarrowType {
-  enum class Special : uint8_t {
-    kNone,      // every code is a number
-    kInfinity,  // as IEEE 754: the last exponent is infinity and NaN
-    kFinite,    // "fn": all ones are NaN
-    kZero,      // "fnuz": the code of -0 is NaN
-  };
   int32_t code;  // TensorProto.DataType
   const char* name;
   int bits;
   bool is_float, is_signed;
-  int exponent = 0, mantissa = 0, bias = 0;
-  Special special = Special::kNone;
+  Minifloat format = {};
+  Float8 float8 = Float8::kNone;  // the element type that callers see, where the graph has it
 
   DType storage() const { return !is_float && is_signed ? DType::Int(8) : DType::UInt(8); }
+  DType caller() const { return float8 == Float8::kNone ? storage() : DType::OfFloat8(float8); }
   bool IsExponent() const { return is_float && !is_signed; }
 };
 

@@ -18,6 +18,7 @@ std::span<const OpRow> MlRows();
 std::span<const OpRow> MovementRows();
 std::span<const OpRow> NormalizationRows();
 std::span<const OpRow> QuantizeRows();
+std::span<const OpRow> RandomRows();
 std::span<const OpRow> RecurrentRows();
 std::span<const OpRow> ReduceRows();
 std::span<const OpRow> ResizeRows();

@@ -183,25 +183,29 @@ Status ImportAttention(OpContext& c) {
     mask.may_be_empty = true;
   }
 
+  // Narrow floats are rounded once, in the end: neither are scaled operands, scores nor weights.
   const double root = std::sqrt(scale);
-  const Val raw = MatMul(h.q * root, Swap(k * root, 2, 3));
+  const Val raw = MatMul(Widened(h.q) * root, Swap(Widened(k) * root, 2, 3));
   const Val capped = softcap > 0 ? Tanh(raw / softcap) * softcap : raw;
-  Val bias = mask.number;
+  Val bias = mask.number ? Widened(mask.number) : Val();
   if (mask.allowed) {
     const Val number = bias ? bias : f.Number(raw.dtype(), 0);
     bias = Where(mask.allowed, number, -kInfinity);
   }
   const Val scores = bias ? capped + bias : capped;
-  const Val weights = Cast(Softmax(precision ? Cast(scores, *precision) : scores, -1), v.dtype());
-  Val y = MatMul(weights, v), shown = weights;
+  const DType wide = precision == DType::Float(64) ? *precision : raw.dtype();
+  const Val weights = Cast(Softmax(Cast(scores, wide), -1), raw.dtype());
+  Val y = MatMul(weights, Widened(v)), shown = weights;
   if (mask.may_be_empty) {  // said of the results, so that nothing stands between softmax and
                             // product
     const Val empty = Equal(Reduce("max", bias, {-1}), -kInfinity);
     y = Where(empty, 0, y);
     shown = Where(empty, 0, weights);
   }
-  const Val said[] = {raw, capped, scores, Cast(shown, raw.dtype())};
-  return f.Result({h.joined ? JoinHeads(y) : y, h.k, h.v, said[mode]});
+  const Val said[] = {raw, capped, scores, shown};
+  const DType type = c.Type(0).dtype;
+  y = Cast(y, h.v.dtype());
+  return f.Result({h.joined ? JoinHeads(y) : y, h.k, h.v, Cast(said[mode], type)});
 }
 
 // ---- FlexAttention: what happens to scores and to probabilities is said by graphs. ----

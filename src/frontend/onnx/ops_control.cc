@@ -133,15 +133,12 @@ Expected<LoopNode> ReadLoop(OpContext& c, const GraphProto& body) {
   return loop;
 }
 
-Status CheckCarried(const OpContext& c, const LoopNode& loop, const ImportedRegion& body) {
-  for (size_t i = 0; i < loop.carried; ++i) {
-    const graph::Type& before = c.b.graph().value(loop.initial[i]).type;
-    if (body.TypeOf(i + 1) == before) continue;
-    return c.Error(
-        "expected carried value {} to keep its type, but it begins as {} and the body gives {}", i,
-        before.ToString(), body.TypeOf(i + 1).ToString());
-  }
-  return Ok();
+Status CheckCarried(const OpContext& c, size_t i, ValueId initial, const graph::Type& after) {
+  const graph::Type& before = c.b.graph().value(initial).type;
+  if (after == before) return Ok();
+  return c.Error(
+      "expected carried value {} to keep its type, but it begins as {} and the body gives {}", i,
+      before.ToString(), after.ToString());
 }
 
 std::vector<ValueId> OuterOf(const ImportedRegion& region) {
@@ -218,7 +215,8 @@ Status ImportLoop(OpContext& c) {
   for (ValueId v : loop.initial)
     formals.push_back({c.b.graph().value(v).type, std::nullopt, nullptr});
   TN_ASSIGN_OR_RETURN(ImportedRegion body, c.regions().Import(*graph, formals));
-  TN_RETURN_IF_ERROR(CheckCarried(c, loop, body));
+  for (size_t i = 0; i < loop.carried; ++i)
+    TN_RETURN_IF_ERROR(CheckCarried(c, i, loop.initial[i], body.TypeOf(i + 1)));
   const std::optional<bool> first =
       loop.condition == kNoValue ? std::optional(true) : KnownBool(c.b, loop.condition);
   const bool goes_on = KnownBool(*body.builder, body.outputs[0]) == true;
@@ -260,40 +258,31 @@ Status CheckDirections(const OpContext& c, const char* name, const std::vector<i
   return Ok();
 }
 
-// A counted loop: what is scanned is captured whole, and its element of the iteration taken inside.
-Status ImportScan(OpContext& c) {
-  TN_ASSIGN_OR_RETURN(const GraphProto* graph, c.GraphAttr("body"));
-  TN_ASSIGN_OR_RETURN(const int64_t scanned, c.Int("num_scan_inputs", std::nullopt));
-  const size_t inputs = c.num_inputs();
-  TN_RETURN_IF_ERROR(c.Arity(inputs, static_cast<int>(inputs)));
-  if (scanned < 1 || scanned > static_cast<int64_t>(inputs))
-    return c.Error("expected num_scan_inputs in 1..{}, but got {}", inputs, scanned);
-  const size_t states = inputs - static_cast<size_t>(scanned);
-  if (graph->outputs.size() < states || c.num_outputs() > graph->outputs.size())
-    return c.Error("expected a body with {} outputs or more, but got {}",
-                   std::max(states, c.num_outputs()), graph->outputs.size());
-  const size_t collected = graph->outputs.size() - states;
-  const auto count_in = static_cast<size_t>(scanned);
-  TN_ASSIGN_OR_RETURN(std::vector<int64_t> axes, ReadPerScan(c, "scan_input_axes", count_in));
-  TN_ASSIGN_OR_RETURN(auto reversed, ReadPerScan(c, "scan_input_directions", count_in));
-  TN_ASSIGN_OR_RETURN(auto out_axes, ReadPerScan(c, "scan_output_axes", collected));
-  TN_ASSIGN_OR_RETURN(auto out_reversed, ReadPerScan(c, "scan_output_directions", collected));
-  TN_RETURN_IF_ERROR(CheckDirections(c, "scan_input_directions", reversed));
-  TN_RETURN_IF_ERROR(CheckDirections(c, "scan_output_directions", out_reversed));
+/// A scan: its body, the states it begins with, what is scanned, and how, with an entry each.
+struct ScanNode {
+  const GraphProto* body;
+  std::vector<Val> states, scanned;
+  std::vector<int64_t> axes, reversed, out_axes, out_reversed;
+};
 
-  const Formula f(c);
+// A counted loop: what is scanned is captured whole, and its element of the iteration taken inside.
+// The states it ends with, then what each iteration gave.
+Expected<std::vector<Val>> Scanned(OpContext& c, const Formula& f, const ScanNode& scan) {
+  const size_t states = scan.states.size();
   std::vector<Formal> formals;
-  for (size_t i = 0; i < states; ++i) formals.push_back({c.Type(i), std::nullopt, nullptr});
+  for (const Val& x : scan.states)
+    formals.push_back({TensorType{x.dtype(), x.dims()}, std::nullopt, nullptr});
   ValueId number = kNoValue;
   Expr count;
-  for (size_t k = 0; k < count_in; ++k) {
-    const Val x = f.In(states + k);
-    TN_ASSIGN_OR_RETURN(const int64_t axis, c.NormalizeAxis(axes[k], x.rank(), "scan_input_axes"));
+  for (size_t k = 0; k < scan.scanned.size(); ++k) {
+    const Val& x = scan.scanned[k];
+    TN_ASSIGN_OR_RETURN(const int64_t axis,
+                        c.NormalizeAxis(scan.axes[k], x.rank(), "scan_input_axes"));
     if (count && !graph::ProveEqual(count, x.dim(axis)))
       return c.Error("expected inputs of one length to scan, but got {} and {}",
                      graph::DimText(count), graph::DimText(x.dim(axis)));
     count = x.dim(axis);
-    const Val whole = reversed[k] != 0 ? Flip(x, axis) : x;
+    const Val whole = scan.reversed[k] != 0 ? Flip(x, axis) : x;
     TN_RETURN_IF_ERROR(f.Done());
     formals.push_back({{}, std::nullopt, [&c, &number, whole, axis](ImportedRegion& region) {
                          Builder& b = *region.builder;
@@ -303,29 +292,98 @@ Status ImportScan(OpContext& c) {
                                       {{"axis", axis}});
                        }});
   }
-  TN_ASSIGN_OR_RETURN(ImportedRegion body, c.regions().Import(*graph, formals));
+  TN_RETURN_IF_ERROR(f.Done());
+  TN_ASSIGN_OR_RETURN(ImportedRegion body, c.regions().Import(*scan.body, formals));
   std::vector<ValueId> initial;
   for (size_t i = 0; i < states; ++i) {
-    initial.push_back(c.In(i));
-    if (body.TypeOf(i) == graph::Type(c.Type(i))) continue;
-    return c.Error("expected state {} to keep its type, but it begins as {} and the body gives {}",
-                   i, c.Type(i).ToString(), body.TypeOf(i).ToString());
+    initial.push_back(scan.states[i].id());
+    TN_RETURN_IF_ERROR(CheckCarried(c, i, initial[i], body.TypeOf(i)));
   }
   body.formals.resize(states);
   body.formals.insert(body.formals.begin(), number);
   TN_ASSIGN_OR_RETURN(const std::vector<ValueId> values,
                       EmitCounted(c, initial, std::move(body), std::move(count)));
-  for (size_t i = 0; i < c.num_outputs(); ++i) {
+  std::vector<Val> out;
+  for (size_t i = 0; i < values.size(); ++i) {
     Val v = f.Of(values[i]);
     if (i >= states) {
+      const size_t k = i - states;
       TN_ASSIGN_OR_RETURN(const int64_t axis,
-                          c.NormalizeAxis(out_axes[i - states], v.rank(), "scan_output_axes"));
+                          c.NormalizeAxis(scan.out_axes[k], v.rank(), "scan_output_axes"));
       Axes perm = AxesFrom(v, 1);
       perm.insert(perm.begin() + axis, 0);
       v = Transpose(v, perm);
-      if (out_reversed[i - states] != 0) v = Flip(v, axis);
-      TN_RETURN_IF_ERROR(f.Done());
+      if (scan.out_reversed[k] != 0) v = Flip(v, axis);
     }
+    out.push_back(v);
+  }
+  TN_RETURN_IF_ERROR(f.Done());
+  return out;
+}
+
+// The inputs from `first` on: states, then what is scanned.
+Expected<ScanNode> ReadScan(OpContext& c, const Formula& f, size_t first) {
+  ScanNode scan;
+  TN_ASSIGN_OR_RETURN(scan.body, c.GraphAttr("body"));
+  TN_ASSIGN_OR_RETURN(const int64_t scanned, c.Int("num_scan_inputs", std::nullopt));
+  const size_t inputs = c.num_inputs() - std::min(first, c.num_inputs());
+  if (scanned < 1 || scanned > static_cast<int64_t>(inputs))
+    return c.Error("expected num_scan_inputs in 1..{}, but got {}", inputs, scanned);
+  const size_t states = inputs - static_cast<size_t>(scanned);
+  if (scan.body->outputs.size() < states || c.num_outputs() > scan.body->outputs.size())
+    return c.Error("expected a body with {} outputs or more, but got {}",
+                   std::max(states, c.num_outputs()), scan.body->outputs.size());
+  for (size_t i = first; i < c.num_inputs(); ++i) {
+    if (!c.Has(i)) return c.Error("expected input {}, but it is left out", i);
+    (i < first + states ? scan.states : scan.scanned).push_back(f.In(i));
+  }
+  const size_t collected = scan.body->outputs.size() - states, count = scan.scanned.size();
+  const bool old = c.opset < 9;
+  const char* directions = old ? "directions" : "scan_input_directions";
+  TN_ASSIGN_OR_RETURN(scan.reversed, ReadPerScan(c, directions, count));
+  TN_RETURN_IF_ERROR(CheckDirections(c, directions, scan.reversed));
+  scan.axes.assign(count, 0);
+  scan.out_axes.assign(collected, 0);
+  scan.out_reversed.assign(collected, 0);
+  if (old) return scan;
+  TN_ASSIGN_OR_RETURN(scan.axes, ReadPerScan(c, "scan_input_axes", count));
+  TN_ASSIGN_OR_RETURN(scan.out_axes, ReadPerScan(c, "scan_output_axes", collected));
+  TN_ASSIGN_OR_RETURN(scan.out_reversed, ReadPerScan(c, "scan_output_directions", collected));
+  TN_RETURN_IF_ERROR(CheckDirections(c, "scan_output_directions", scan.out_reversed));
+  return scan;
+}
+
+Status ImportScan(OpContext& c) {
+  TN_RETURN_IF_ERROR(c.Arity(c.num_inputs(), static_cast<int>(c.num_inputs())));
+  const Formula f(c);
+  TN_ASSIGN_OR_RETURN(const ScanNode scan, ReadScan(c, f, 0));
+  TN_ASSIGN_OR_RETURN(const std::vector<Val> values, Scanned(c, f, scan));
+  for (size_t i = 0; i < c.num_outputs(); ++i) TN_RETURN_IF_ERROR(c.SetOutput(i, values[i].id()));
+  return Ok();
+}
+
+// Until opset 8 all has a batch axis, of which the body knows nothing: a scan for each entry.
+Status ImportScan8(OpContext& c) {
+  constexpr int64_t kMost = 64;
+  const Formula f(c);
+  if (c.Has(0)) return c.Error("expected no sequence_lens, but they are given");
+  TN_ASSIGN_OR_RETURN(const ScanNode batch, ReadScan(c, f, 1));
+  const std::optional<int64_t> count = AsInt(batch.scanned[0].dim(0));
+  if (!count || *count < 1 || *count > kMost)
+    return c.Error("expected a batch of 1 to {}, but got {}", kMost,
+                   graph::DimText(batch.scanned[0].dim(0)));
+  std::vector<std::vector<Val>> results(batch.body->outputs.size());
+  for (int64_t b = 0; b < *count; ++b) {
+    ScanNode one = batch;
+    for (Val& x : one.states) x = Element(x, 0, b);
+    for (Val& x : one.scanned) x = Element(x, 0, b);
+    TN_RETURN_IF_ERROR(f.Done());
+    TN_ASSIGN_OR_RETURN(const std::vector<Val> values, Scanned(c, f, one));
+    for (size_t i = 0; i < values.size(); ++i) results[i].push_back(values[i]);
+  }
+  for (size_t i = 0; i < c.num_outputs(); ++i) {
+    const Val v = Stack(results[i], 0);
+    TN_RETURN_IF_ERROR(f.Done());
     TN_RETURN_IF_ERROR(c.SetOutput(i, v.id()));
   }
   return Ok();
@@ -347,6 +405,7 @@ constexpr OpRow kRows[] = {
     {"OptionalHasElement", 15, ImportOptionalHasElement},
     {"OptionalGetElement", 15, ImportOptionalGetElement},
     {"If", 1, ImportIf},
+    {"Scan", 8, ImportScan8},
     {"Scan", 9, ImportScan},
     {"Loop", 1, ImportLoop},
 };

@@ -47,11 +47,24 @@ Status ImportVariadic(OpContext& c) {
   return c.SetOutput(0, v);
 }
 
+// Of all inputs, in the type that sums are taken in.
+Val SumOfInputs(const Formula& f, size_t count) {
+  Val sum = Widened(f.In(0));
+  for (size_t i = 1; i < count; ++i) sum = sum + Widened(f.In(i));
+  return sum;
+}
+
+Status ImportSum(OpContext& c) {
+  TN_RETURN_IF_ERROR(c.Arity(1, -1));
+  const Formula f(c);
+  return f.Result(Cast(SumOfInputs(f, c.num_inputs()), c.Type(0).dtype));
+}
+
 Status ImportMean(OpContext& c) {
-  TN_RETURN_IF_ERROR(ImportVariadic(c));
-  const ValueId sum = c.outputs()[0];
-  const double count = static_cast<double>(c.num_inputs());
-  return c.Result(OpKind::kDiv, {sum, c.Scalar(c.b.type(sum).dtype, count)});
+  TN_RETURN_IF_ERROR(c.Arity(1, -1));
+  const Formula f(c);
+  const Val mean = SumOfInputs(f, c.num_inputs()) / static_cast<double>(c.num_inputs());
+  return f.Result(Cast(mean, c.Type(0).dtype));
 }
 
 Status ImportPow(OpContext& c) {
@@ -193,37 +206,6 @@ Status ImportClip(OpContext& c) {
 Status ImportIdentity(OpContext& c) {
   TN_RETURN_IF_ERROR(c.Arity(1, 1));
   return c.SetOutput(0, c.In(0));
-}
-
-// The mask of an inference-time dropout: everything is kept.
-Status SetDropoutMask(OpContext& c) {
-  if (!c.Wants(1)) return Ok();
-  TN_ASSIGN_OR_RETURN(ValueId mask, c.Emit(OpKind::kExpand, {c.Scalar(DType::Bool(), 1)}, {},
-                                           {{"shape", c.Dims(0)}}));
-  return c.SetOutput(1, mask);
-}
-
-Status ImportDropout7(OpContext& c) {
-  TN_RETURN_IF_ERROR(c.Arity(1, 1));
-  TN_RETURN_IF_ERROR(c.Float("ratio", 0.5));
-  TN_RETURN_IF_ERROR(c.SetOutput(0, c.In(0)));
-  return SetDropoutMask(c);
-}
-
-Status ImportDropout(OpContext& c) {
-  TN_RETURN_IF_ERROR(c.Arity(1, 3));
-  TN_RETURN_IF_ERROR(c.Int("seed", 0));
-  if (c.Has(2)) {
-    TN_ASSIGN_OR_RETURN(int64_t training, c.KnownInt(2, "training_mode"));
-    std::vector<double> ratio = {0.5};
-    if (training != 0 && c.Has(1)) {
-      TN_ASSIGN_OR_RETURN(ratio, c.KnownFloats(1, "a ratio"));
-    }
-    if (training != 0 && (ratio.size() != 1 || ratio[0] != 0))
-      return c.Error("dropout in training mode is not supported, unless its ratio is 0");
-  }
-  TN_RETURN_IF_ERROR(c.SetOutput(0, c.In(0)));
-  return SetDropoutMask(c);
 }
 
 // ---- Activations spelled out. ----
@@ -378,8 +360,8 @@ constexpr OpRow kRows[] = {
     {"GreaterOrEqual", 12, ImportBinary, OpKind::kGreaterEqual},
     {"Min", 6, ImportVariadic, OpKind::kMin},
     {"Max", 6, ImportVariadic, OpKind::kMax},
-    {"Sum", 6, ImportVariadic, OpKind::kAdd},
-    {"Mean", 6, ImportMean, OpKind::kAdd},
+    {"Sum", 6, ImportSum},
+    {"Mean", 6, ImportMean},
     {"Pow", 7, ImportPow},
     {"Mod", 10, ImportMod},
     {"BitShift", 11, ImportBitShift},
@@ -393,8 +375,6 @@ constexpr OpRow kRows[] = {
     {"Clip", 6, ImportClip6},
     {"Clip", 11, ImportClip},
     {"Identity", 1, ImportIdentity},
-    {"Dropout", 7, ImportDropout7},
-    {"Dropout", 12, ImportDropout},
     {"LeakyRelu", 6, ImportLeakyRelu},
     {"PRelu", 7, ImportPRelu},
     {"Elu", 6, ImportElu},

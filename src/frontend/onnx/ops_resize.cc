@@ -111,6 +111,7 @@ struct AxisByCall {
   Expr size;
   Val in, scale, whole;  // whole: the size before it was rounded
   Val roi_begin, roi_end;
+  double known_scale = 0;  // 0: it comes with the call
 };
 
 // Where each result lies in the input, by the coordinate transformation.
@@ -161,8 +162,11 @@ Val ResizeAxis(const Val& x, const AxisByCall& a, const Attrs& attrs) {
     const double kernel = cubic ? 2 : 1;
     const Val stretch = antialias ? Min(a.scale, 1) : f.Number(kF32, 1);
     const Val reach = Apply(OpKind::kCeil, kernel / stretch);
-    const Expr taps = antialias ? SizeOf(Cast(reach * 2, DType::Int(64)))
-                                : IndexConst(static_cast<int64_t>(2 * kernel));
+    const double known = antialias ? std::min(a.known_scale, 1.0) : 1;
+    const Expr taps =
+        known > 0
+            ? IndexConst(2 * static_cast<int64_t>(std::ceil(std::min(kernel / known, 0x1p38))))
+            : SizeOf(Cast(reach * 2, DType::Int(64)));
     const Val center = Unsqueeze(c, 1);
     const Val at = Floor(center) + (f.Iota(taps, kF32) + 1 - reach);
     Val weight = Kernel((at - center) * stretch, cubic, attrs.GetFloat("cubic_coeff_a"));
@@ -198,7 +202,7 @@ Status ResizeByCall(OpContext& c, const Attrs& attrs, const Axes& axes, const st
   const bool moves = attrs.GetString("mode") == "nearest" && !crops;
   Val y = moves ? x : Widened(x);
   for (int64_t i = 0; i < count; ++i) {
-    AxisByCall a{axes[static_cast<size_t>(i)], {}, {}, {}, {}, {}, {}};
+    AxisByCall a{axes[static_cast<size_t>(i)], {}, {}, {}, {}, {}, {}, 0};
     a.in = Cast(Size(x, a.axis), kF32);
     if (scales || common) {
       a.scale = scales ? element(scales, i) : common;
@@ -213,6 +217,34 @@ Status ResizeByCall(OpContext& c, const Attrs& attrs, const Axes& axes, const st
     if (crops) {
       a.roi_begin = element(roi, i);
       a.roi_end = element(roi, count + i);
+    }
+    y = ResizeAxis(y, a, attrs);
+  }
+  return f.Result(Cast(y, x.dtype()));
+}
+
+// As many elements go into one as the scale says, which may be thousands: a sum, and no operator
+// that names each of them.
+Status ResizeAntialiased(OpContext& c, const Attrs& attrs, const ResizeSpec& spec) {
+  const Formula f(c);
+  const Val x = f.In(0);
+  Val y = Widened(x);
+  for (int64_t i = 0; i < x.rank(); ++i) {
+    const auto at = static_cast<size_t>(i);
+    const Val in = Cast(Size(x, i), kF32), size = f.Iota(spec.sizes[at]);
+    const std::optional<int64_t> before = AsInt(x.dim(i)), after = AsInt(spec.sizes[at]);
+    AxisByCall a{i, spec.sizes[at], in, {}, {}, {}, {}, 0};
+    if (!spec.scales.empty()) {
+      if (spec.scales[at] == 1) continue;
+      a.known_scale = spec.scales[at];
+      a.scale = f.Number(kF32, a.known_scale);
+      a.whole = in * a.scale;
+    } else {
+      if (graph::ProveEqual(x.dim(i), spec.sizes[at])) continue;
+      a.whole = Cast(Size(size, 0), kF32);
+      a.scale = a.whole / in;
+      if (before && after && *before > 0)
+        a.known_scale = static_cast<double>(*after) / static_cast<double>(*before);
     }
     y = ResizeAxis(y, a, attrs);
   }
@@ -333,6 +365,8 @@ Status ImportResize(OpContext& c) {
   if (crops) {
     TN_ASSIGN_OR_RETURN(spec.roi, ReadRoi(c, axes));
   }
+  if (attrs.Get<bool>("antialias", false) && attrs.GetString("mode") != "nearest" && !crops)
+    return ResizeAntialiased(c, attrs, spec);
   return Finish(c, std::move(spec), std::move(attrs));
 }
 

@@ -244,39 +244,35 @@ Status ImportWindow(OpContext& c) {
 Status ImportMelWeights(OpContext& c) {
   TN_RETURN_IF_ERROR(c.Arity(5, 5));
   TN_ASSIGN_OR_RETURN(const DType type, ReadOutputType(c));
-  TN_ASSIGN_OR_RETURN(const int64_t filters, c.KnownInt(0, "num_mel_bins"));
-  TN_ASSIGN_OR_RETURN(const int64_t length, c.KnownInt(1, "dft_length"));
-  TN_ASSIGN_OR_RETURN(const int64_t rate, c.KnownInt(2, "sample_rate"));
-  TN_ASSIGN_OR_RETURN(const std::vector<double> low, c.KnownFloats(3, "lower_edge_hertz"));
-  TN_ASSIGN_OR_RETURN(const std::vector<double> high, c.KnownFloats(4, "upper_edge_hertz"));
+  TN_ASSIGN_OR_RETURN(const Elements filters, SizesOf(c, 0, "num_mel_bins"));
+  TN_ASSIGN_OR_RETURN(const Elements length, SizesOf(c, 1, "dft_length"));
   constexpr int64_t kMost = 1 << 16;
-  if (filters < 1 || filters > kMost || length < 1 || length > kMost || rate < 1 ||
-      low.size() != 1 || high.size() != 1 || !(low[0] >= 0) || !(low[0] <= high[0]) ||
-      !std::isfinite(high[0])) {
-    return c.Error(
-        "expected sensible numbers of bins and rates, and edges that rise, but got {}, "
-        "{} and {}",
-        filters, length, rate);
+  const auto is_sensible = [](const Elements& size) {
+    const std::optional<int64_t> n = size.size() == 1 ? AsInt(size[0]) : std::nullopt;
+    return size.size() == 1 && (!n || (*n >= 1 && *n <= kMost));
+  };
+  if (!is_sensible(filters) || !is_sensible(length)) {
+    return c.Error("expected num_mel_bins and dft_length of 1 to {}, but got {} and {}", kMost,
+                   graph::DimsText(filters), graph::DimsText(length));
   }
-  const auto mel = [](double hertz) { return 2595 * std::log10(1 + hertz / 700); };
-  const double begin = mel(low[0]);
-  const double step = (mel(high[0]) - begin) / static_cast<double>(filters + 2);
-  std::vector<int64_t> points;
-  for (int64_t i = 0; i < filters + 2; ++i) {
-    const double hertz = 700 * (std::pow(10, (begin + static_cast<double>(i) * step) / 2595) - 1);
-    points.push_back(static_cast<int64_t>(
-        std::floor(static_cast<double>(length + 1) * hertz / static_cast<double>(rate))));
-  }
+  const Formula f(c);
+  const auto number = [&](size_t i) { return Cast(Reshape(f.In(i), {}), kF64); };
+  const auto mel = [](const Val& hertz) {
+    return Log(1 + hertz / 700) * (2595 / std::numbers::ln10);
+  };
+  const Val bins = number(0), begin = mel(number(3));
+  const Val step = (mel(number(4)) - begin) / (bins + 2);
+  const Val place = f.Iota(graph::DimAdd(filters[0], IndexConst(2)), kF64);
+  const Val hertz = 700 * (Pow(10, (begin + place * step) / 2595) - 1);
+  const Val points = Floor((number(1) + 1) * hertz / number(2));
   // Row: bin; column: filter. It rises from its first point to 1 at the second, and falls to 0 at
   // the third.
-  const Formula f(c);
-  const auto column = [&](size_t first) {
-    return Cast(f.Ints({points.begin() + static_cast<long>(first),
-                        points.end() - 2 + static_cast<long>(first)}),
-                kF64);
+  const auto column = [&](int64_t first) {
+    return Slice(points, 0, IndexConst(first), filters[0]);
   };
   const Val left = column(0), center = column(1), right = column(2);
-  const Val bin = Unsqueeze(f.Iota(IndexConst(length / 2 + 1), kF64), 1);
+  const Val bin = Unsqueeze(
+      f.Iota(graph::DimAdd(graph::DimFloorDiv(length[0], IndexConst(2)), IndexConst(1)), kF64), 1);
   const Val rise = Where(Equal(center, left), Cast(Equal(bin, center), kF64),
                          (bin - left) / Max(center - left, 1));
   const Val fall = (right - bin) / Max(right - center, 1);

@@ -20,7 +20,8 @@ using graph::DimSub;
 
 // Of one spatial axis of a window.
 struct Lane {
-  int64_t kernel, stride, dilation, pad;
+  Expr kernel;
+  int64_t stride, dilation, pad;
   Expr windows;  // how many there are
   Expr size;     // of the image
 };
@@ -43,8 +44,8 @@ Val SumOfWindows(Val x, const std::vector<Lane>& lanes) {
     Dims rows = x.dims();
     if (rows.size() < 2) return x;
     rows.pop_back();
-    rows.back() = DimMul(lane.windows, IndexConst(lane.kernel));
-    const Val place = f.Iota(IndexConst(lane.kernel));
+    rows.back() = DimMul(lane.windows, lane.kernel);
+    const Val place = f.Iota(lane.kernel);
     const Val from = Unsqueeze(f.Iota(lane.size), 1) + static_cast<double>(lane.pad) -
                      place * static_cast<double>(lane.dilation);
     const Val stride = f.Number(from.dtype(), static_cast<double>(lane.stride));
@@ -78,8 +79,8 @@ Expected<Axes> ReadSpatial(OpContext& c, const char* name, size_t count, int64_t
 
 Status ImportCol2Im(OpContext& c) {
   TN_RETURN_IF_ERROR(c.Arity(3, 3));
-  TN_ASSIGN_OR_RETURN(const Elements image, c.Known(1, "an image_shape"));
-  TN_ASSIGN_OR_RETURN(const Axes block, c.KnownInts(2, "a block_shape"));
+  TN_ASSIGN_OR_RETURN(const Elements image, SizesOf(c, 1, "an image_shape"));
+  TN_ASSIGN_OR_RETURN(const Elements block, SizesOf(c, 2, "a block_shape"));
   const size_t n = image.size();
   if (n == 0 || block.size() != n || c.Rank(0) != 3) {
     return c.Error(
@@ -91,20 +92,20 @@ Status ImportCol2Im(OpContext& c) {
   TN_ASSIGN_OR_RETURN(const Axes dilations, ReadSpatial(c, "dilations", n, 1, 1));
   TN_ASSIGN_OR_RETURN(const Axes pads, ReadSpatial(c, "pads", 2 * n, 0, 0));
   std::vector<Lane> lanes;
-  int64_t places = 1;
+  const Expr one = IndexConst(1);
   for (size_t a = 0; a < n; ++a) {
-    if (block[a] < 1 || block[a] > 1 << 15)
-      return c.Error("expected a sensible block_shape, but got {}", block[a]);
-    places *= block[a];
-    const int64_t extent = (block[a] - 1) * dilations[a] + 1;
-    const Expr room = DimAdd(image[a], IndexConst(pads[a] + pads[n + a] - extent));
-    const Expr windows = DimAdd(graph::DimFloorDiv(room, IndexConst(strides[a])), IndexConst(1));
+    const std::optional<int64_t> places = AsInt(block[a]);
+    if (places && (*places < 1 || *places > 1 << 15))
+      return c.Error("expected a sensible block_shape, but got {}", *places);
+    const Expr extent = DimAdd(DimMul(DimSub(block[a], one), IndexConst(dilations[a])), one);
+    const Expr room = DimSub(DimAdd(image[a], IndexConst(pads[a] + pads[n + a])), extent);
+    const Expr windows = DimAdd(graph::DimFloorDiv(room, IndexConst(strides[a])), one);
     lanes.push_back({block[a], strides[a], dilations[a], pads[a], windows, image[a]});
   }
   const Formula f(c);
   const Val x = Widened(f.In(0));
-  Dims dims = {x.dim(0), graph::DimFloorDiv(x.dim(1), IndexConst(places))};
-  for (const Lane& lane : lanes) dims.push_back(IndexConst(lane.kernel));
+  Dims dims = {x.dim(0), graph::DimFloorDiv(x.dim(1), graph::DimProduct(block))};
+  for (const Lane& lane : lanes) dims.push_back(lane.kernel);
   for (const Lane& lane : lanes) dims.push_back(lane.windows);
   return f.Result(Cast(SumOfWindows(Reshape(x, dims), lanes), c.Type(0).dtype));
 }
@@ -133,10 +134,12 @@ Expected<std::vector<Lane>> ReadTransposed(OpContext& c, const Axes& kernel) {
     // Without pads.
     const Expr whole =
         DimAdd(DimMul(DimSub(dim, IndexConst(1)), stride), IndexConst(extent + more[a]));
-    Lane lane{
-        kernel[a],    strides[a],
-        dilations[a], auto_pad == "VALID" ? 0 : pads[a],
-        dim,          DimSub(whole, IndexConst(auto_pad == "VALID" ? 0 : pads[a] + pads[n + a]))};
+    Lane lane{IndexConst(kernel[a]),
+              strides[a],
+              dilations[a],
+              auto_pad == "VALID" ? 0 : pads[a],
+              dim,
+              DimSub(whole, IndexConst(auto_pad == "VALID" ? 0 : pads[a] + pads[n + a]))};
     if (shape || same) {
       lane.size = shape ? IndexConst((*shape)[shape->size() - n + a]) : DimMul(dim, stride);
       const std::optional<int64_t> total = AsInt(DimSub(whole, lane.size));
@@ -183,7 +186,7 @@ Status ImportConvTranspose(OpContext& c) {
   const Val weight = Reshape(Widened(f.In(1)), {g, depth, IndexConst(columns)});
   const Val product = MatMul(weight, Reshape(x, {batch, g, depth, pixels}), true);
   Dims split = {batch, IndexConst((*w)[1] * groups)};
-  for (const Lane& lane : lanes) split.push_back(IndexConst(lane.kernel));
+  for (const Lane& lane : lanes) split.push_back(lane.kernel);
   for (const Lane& lane : lanes) split.push_back(lane.windows);
   Val y = SumOfWindows(Reshape(product, split), lanes);
   if (const Val bias = f.In(2)) {

@@ -607,6 +607,11 @@ class HostBuilder {
     return Ok();
   }
 
+  static bool SameShape(const BufferNode& a, const BufferNode& b) {
+    return std::equal(a.shape.begin(), a.shape.end(), b.shape.begin(), b.shape.end(),
+                      [](const Expr& x, const Expr& y) { return ProveEqual(x, y); });
+  }
+
   Status LowerLoop(Frame* frame, const Node& node) {
     TN_ASSIGN_OR_RETURN(const std::vector<Slot> state, BeginCarried(frame, node, 0));
     Frame inner = Enter(*node.regions[0]);
@@ -619,8 +624,18 @@ class HostBuilder {
           k < state.size() ? state[k] : SlotOf(frame, node.inputs[k]);
     }
     TN_RETURN_IF_ERROR(LowerNodes(&inner));
+    std::vector<std::pair<size_t, Slot>> moved;
     for (size_t k = state.size(); k < node.outputs.size(); ++k) {
-      const Slot& all = SlotOf(frame, node.outputs[k]);
+      Slot all = SlotOf(frame, node.outputs[k]);
+      // Where a view of it lies, rows may be none of that buffer.
+      const Buffer own =
+          ops::Store(fmt::format("{}rows{}", inner.prefix, k), frame->g.type(node.outputs[k]))
+              .buffer;
+      if (!SameShape(*all.buffer, *own)) {
+        all.buffer = own;
+        frame->locals.push_back(own);
+        moved.emplace_back(k, all);
+      }
       std::vector<Range> ranges = Whole(all.buffer)->ranges;
       ranges[0] = RangeNode::Make(i, IndexConst(1));
       TN_RETURN_IF_ERROR(LowerCopy(&inner, inner.g.outputs[k], all,
@@ -629,6 +644,10 @@ class HostBuilder {
     TN_RETURN_IF_ERROR(EndCarried(&inner, state, 0));
     const Expr count = node.exprs.find("count")->second[0];
     frame->stmts.push_back(For::Make(i, IndexConst(0), count, ForKind::kSerial, Close(&inner)));
+    for (const auto& [k, rows] : moved) {
+      TN_RETURN_IF_ERROR(
+          LowerCopy(frame, frame->g.value(node.outputs[k]), rows, SlotOf(frame, node.outputs[k])));
+    }
     return Ok();
   }
 

@@ -64,8 +64,14 @@ const char* DTypeName(int code) {
     case TN_DL_BFLOAT: return "bfloat";
     case TN_DL_COMPLEX: return "complex";
     case TN_DL_BOOL: return "bool";
+    case TN_DL_FLOAT8_E3M4: return "float8_e3m4";
+    case TN_DL_FLOAT8_E4M3: return "float8_e4m3";
+    case TN_DL_FLOAT8_E4M3B11FNUZ: return "float8_e4m3b11fnuz";
     case TN_DL_FLOAT8_E4M3FN: return "float8_e4m3fn";
+    case TN_DL_FLOAT8_E4M3FNUZ: return "float8_e4m3fnuz";
     case TN_DL_FLOAT8_E5M2: return "float8_e5m2";
+    case TN_DL_FLOAT8_E5M2FNUZ: return "float8_e5m2fnuz";
+    case TN_DL_FLOAT8_E8M0FNU: return "float8_e8m0fnu";
     case TN_DL_FLOAT4_E2M1FN: return "float4_e2m1fn";
     default: return nullptr;
   }
@@ -79,7 +85,7 @@ void AppendDType(Text* text, uint32_t packed) {
     return;
   }
   text->Append(name);
-  bool bits_in_name = code == TN_DL_BOOL ? bits == 8 : code >= TN_DL_FLOAT8_E4M3FN;
+  bool bits_in_name = code == TN_DL_BOOL ? bits == 8 : code >= TN_DL_FLOAT8_E3M4;
   if (!bits_in_name) text->Format("%u", bits);
   if (lanes != 1) text->Format("x%u", lanes);
 }

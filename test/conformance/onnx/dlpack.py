@@ -1,17 +1,19 @@
 """NumPy arrays of element types that NumPy's DLPack does not carry (those of ml_dtypes) to callees and back.
 
-A bfloat16 array travels as its bits, unsigned integers, whose capsule then says what they are. Arrays of narrower types
-are bytes to a callee: integers of 4 and 2 bits by their values, floats of 8 bits and fewer by their bits.
+A bfloat16 array, or one of 8-bit floats, travels as its bits, unsigned integers, whose capsule then says what they are.
+Arrays of narrower types are bytes to a callee: integers of 4 and 2 bits by their values, floats of 4 by their bits.
 """
 import ctypes
 
 import ml_dtypes
 import numpy as np
 
-_CODES = {np.dtype(ml_dtypes.bfloat16): (4, 16, np.uint16)}  # kDLBfloat
+_FLOAT8 = ("float8_e3m4", "float8_e4m3", "float8_e4m3b11fnuz", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz",
+           "float8_e8m0fnu")  # from kDLFloat8_e3m4 on
+_CODES = {np.dtype(ml_dtypes.bfloat16): (4, 16, np.uint16),  # kDLBfloat
+          **{np.dtype(getattr(ml_dtypes, name)): (7 + i, 8, np.uint8) for i, name in enumerate(_FLOAT8)}}
 _BYTES = {np.dtype(getattr(ml_dtypes, name)): np.int8 if name.startswith("int") else np.uint8
-          for name in ("int4", "uint4", "int2", "uint2", "float4_e2m1fn", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2",
-                       "float8_e5m2fnuz", "float8_e8m0fnu")}
+          for name in ("int4", "uint4", "int2", "uint2", "float4_e2m1fn")}
 _DTYPE_AT = 20  # in a DLTensor: data, device and ndim come before
 
 _get = ctypes.pythonapi.PyCapsule_GetPointer

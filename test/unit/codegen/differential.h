@@ -2,6 +2,7 @@
 // byte.
 #pragma once
 
+#include <cmath>
 #include <cstring>
 
 #include "edge_values.h"
@@ -16,6 +17,10 @@ inline bool SameElement(DType type, const uint8_t* a, const uint8_t* b, bool any
   const auto size = static_cast<size_t>(type.Bytes());
   if (std::memcmp(a, b, size) == 0) return true;
   if (!type.IsFloat()) return false;
+  if (type.IsFloat8()) {
+    const double v = FormatOf(type.float8).NumberOf(*a), w = FormatOf(type.float8).NumberOf(*b);
+    return (std::isnan(v) && std::isnan(w)) || (any_zero && v == 0 && w == 0);
+  }
   uint64_t x = 0, y = 0;
   std::memcpy(&x, a, size);
   std::memcpy(&y, b, size);

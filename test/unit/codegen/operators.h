@@ -8,10 +8,24 @@
 namespace tenon::test {
 
 inline const std::vector<DType>& DataTypes() {
-  static const std::vector<DType> types = {
-      DType::Int(8),    DType::Int(16),   DType::Int(32),  DType::Int(64),   DType::UInt(8),
-      DType::UInt(16),  DType::UInt(32),  DType::UInt(64), DType::Float(16), DType::BFloat16(),
-      DType::Float(32), DType::Float(64), DType::Bool()};
+  static const std::vector<DType> types = {DType::Int(8),
+                                           DType::Int(16),
+                                           DType::Int(32),
+                                           DType::Int(64),
+                                           DType::UInt(8),
+                                           DType::UInt(16),
+                                           DType::UInt(32),
+                                           DType::UInt(64),
+                                           DType::Float(16),
+                                           DType::BFloat16(),
+                                           DType::Float(32),
+                                           DType::Float(64),
+                                           DType::Bool(),
+                                           DType::OfFloat8(Float8::kE3M4),
+                                           DType::OfFloat8(Float8::kE4M3Fn),
+                                           DType::OfFloat8(Float8::kE5M2),
+                                           DType::OfFloat8(Float8::kE4M3Fnuz),
+                                           DType::OfFloat8(Float8::kE8M0Fnu)};
   return types;
 }
 

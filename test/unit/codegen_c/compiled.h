@@ -11,6 +11,7 @@
 
 #include "codegen/codegen.h"
 #include "loop/func.h"
+#include "loop/pass/math/expand_float8.h"
 #include "loop/pass/math/expand_math.h"
 #include "support/atomic_file.h"
 #include "support/check.h"
@@ -77,7 +78,7 @@ class Compiled {
   explicit Compiled(const Module& given, const Target& target = TargetC()) {
     PassContext context;
     context.target = &target;
-    auto source = codegen::EmitC(ExpandMath(given, context), target, {});
+    auto source = codegen::EmitC(ExpandMath(ExpandFloat8(given, context), context), target, {});
     TN_CHECK(source, "{}", ToString(source.errors()));
     const std::string file = folder_.path() + "/test.c", library = folder_.path() + "/test.so";
     TN_CHECK(WriteFile(file, *source));

@@ -8,6 +8,7 @@
 #include "artifact/temporary_library.h"
 #include "codegen/codegen.h"
 #include "loop/func.h"
+#include "loop/pass/math/expand_float8.h"
 #include "loop/pass/math/expand_math.h"
 #include "support/check.h"
 #include "target/target.h"
@@ -38,7 +39,7 @@ class Compiled {
   explicit Compiled(const Module& given, const Target& target = Target::Host()) {
     PassContext context;
     context.target = &target;
-    const Module module = ExpandMath(given, context);
+    const Module module = ExpandMath(ExpandFloat8(given, context), context);
     codegen::EmitOptions options;
     options.verify = true;
     auto object = codegen::EmitObject(module, target, options);

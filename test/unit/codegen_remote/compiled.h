@@ -14,6 +14,7 @@
 #include "artifact/link.h"
 #include "codegen/codegen.h"
 #include "loop/func.h"
+#include "loop/pass/math/expand_float8.h"
 #include "loop/pass/math/expand_math.h"
 #include "support/atomic_file.h"
 #include "support/remote.h"
@@ -54,7 +55,7 @@ class Compiled {
   explicit Compiled(const Module& given, const Target& target = RemoteTargets()[0]) {
     PassContext context;
     context.target = &target;
-    const Module module = ExpandMath(given, context);
+    const Module module = ExpandMath(ExpandFloat8(given, context), context);
     codegen::EmitOptions options;
     options.verify = true;
     auto object = codegen::EmitObject(module, target, options);

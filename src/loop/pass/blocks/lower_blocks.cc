@@ -16,10 +16,11 @@ const Binary* AsProduct(const Expr& e) {
   return binary && binary->op == BinaryOp::kMul ? binary : nullptr;
 }
 
-// a * b + c, c + a * b, a * b - c and c - a * b as one fma.
+// a * b + c, c + a * b, a * b - c and c - a * b as one fma. Of 8-bit floats every operation rounds
+// on all targets, since a rounding more or less is seen at once.
 NodeRef ContractOne(const NodeRef& n) {
   const auto* sum = As<Binary>(n);
-  if (!sum || !sum->dtype.IsFloat()) return n;
+  if (!sum || !sum->dtype.IsFloat() || sum->dtype.IsFloat8()) return n;
   bool add = sum->op == BinaryOp::kAdd, sub = sum->op == BinaryOp::kSub;
   if (!add && !sub) return n;
   if (const Binary* product = AsProduct(sum->lhs)) {

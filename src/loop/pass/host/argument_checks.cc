@@ -45,6 +45,7 @@ uint8_t DlCode(DType type) {
     case TypeCode::kFloat: return 2;
     case TypeCode::kHandle: return 3;
     case TypeCode::kBFloat: return 4;
+    case TypeCode::kFloat8: return static_cast<uint8_t>(type.float8);
     case TypeCode::kBool: return 6;
     case TypeCode::kString: break;
   }
