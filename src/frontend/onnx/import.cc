@@ -404,8 +404,11 @@ Status Importer::RunImporter(const NodeProto& node, const OpRow& row, const std:
   const std::string name(!node.name.empty()     ? node.name
                          : node.outputs.empty() ? node.op_type
                                                 : node.outputs[0]);
-  OpContext context(builder(), node, row, OpsetOf(node), name, std::move(inputs), file_, &external_,
-                    this, &narrow());
+  // Of another domain there is one version, whose importers may be those of the newest operators.
+  const int64_t opset = DomainOf(node).empty() ? OpsetOf(node) : kMaxOpset;
+  OpContext context(builder(), node, row, opset, name, std::move(inputs), file_, &external_, this,
+                    &narrow());
+  context.in_region = scope_->builder != &builder_;
   const size_t first_node = builder().graph().nodes.size();
   TN_RETURN_IF_ERROR(row.import(context));
   if (!context.asked_for_narrow())
