@@ -88,15 +88,13 @@ Status ImportMatMulNBits(OpContext& c) {
   const Formula f(c);
   const Expr n = IndexConst(columns), k = IndexConst(depth);
   const Val x = f.In(0);
-  const Val codes =
-      Slice(Unpacked(Reshape(f.In(1), {n, IndexConst(blocks * bytes)}), bits), 1, IndexConst(0), k);
+  const Val bytes_of_rows = Reshape(f.In(1), {n, IndexConst(blocks * bytes)});
   Val scales = Reshape(f.In(2), {n, IndexConst(blocks)}), zeros;
   if (c.Has(3)) {
     zeros = packed_zeros
                 ? Unpacked(Reshape(f.In(3), {n, IndexConst(zero_bytes)}), bits, IndexConst(blocks))
                 : Reshape(f.In(3), {n, IndexConst(blocks)});
   }
-  int64_t share = block;
   if (c.Has(4)) {  // which block a row of weights belongs to
     if (const auto known = c.b.KnownInts(c.In(4))) {
       for (int64_t g : *known) {
@@ -107,15 +105,24 @@ Status ImportMatMulNBits(OpContext& c) {
     const Val of_row = Slice(Reshape(f.In(4), {graph::DimProduct(c.Dims(4))}), 0, IndexConst(0), k);
     scales = Gather(scales, of_row, 1);
     zeros = zeros ? Gather(zeros, of_row, 1) : zeros;
-    share = 0;
   }
   const double half = static_cast<double>(int64_t{1} << (bits - 1));
-  const Val weights = OfBlocks(codes, scales, zeros, half, 1, share);
   const Val rows = x.rank() == 1 ? Unsqueeze(x, 0) : x;
-  Val y = MatMul(Cast(rows, weights.dtype()), weights, false, true);
-  if (c.Has(5)) y = y + Cast(Reshape(f.In(5), {n}), y.dtype());
-  y = Cast(y, x.dtype());
-  return f.Result(x.rank() == 1 ? Squeeze(y, 0) : y);
+  const auto finished = [&](Val y) {
+    if (c.Has(5)) y = y + Cast(Reshape(f.In(5), {n}), y.dtype());
+    y = Cast(y, x.dtype());
+    return f.Result(x.rank() == 1 ? Squeeze(y, 0) : y);
+  };
+  if (!c.Has(4)) {
+    const DType f32 = DType::Float(32);
+    const Val scale = Cast(scales, f32);
+    const Val offset = zeros ? Cast(zeros, f32) * scale : scale * half;
+    return finished(f.Emit(OpKind::kBlockMatMul, {Cast(rows, f32), bytes_of_rows, scale, offset},
+                           {{"bits", bits}, {"block", block}}));
+  }
+  const Val codes = Slice(Unpacked(bytes_of_rows, bits), 1, IndexConst(0), k);
+  const Val weights = OfBlocks(codes, scales, zeros, half, 1, 0);
+  return finished(MatMul(Cast(rows, weights.dtype()), weights, false, true));
 }
 
 // Rows are picked first and become numbers then. Outside of the table there are zeroes.
