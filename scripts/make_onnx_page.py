@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Writes the tables of docs/onnx.md: what passes of the official ONNX node tests, per operator and form, and why what does
-not. They stand between lines `<!-- NAME -->` and `<!-- end -->`; the rest of the page is written by hand.
+not; and the cases of operators of ONNX Runtime's domain (test/regress/contrib_cases.py). They stand between lines `<!-- NAME -->` and `<!-- end -->`; the rest of the page is written by hand.
 
 Usage: make_onnx_page.py [--check]
-needs: pip install onnx
+needs: pip install onnx ml_dtypes numpy
 
 The counts are those of the lists that CI holds (test/conformance/run_node_tests.py); --check writes nothing, and fails where
 the page is not what it would write.
@@ -15,9 +15,13 @@ import re
 import sys
 import warnings
 
+import numpy as np
 from onnx.backend.test import loader
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "test" / "regress"))
+import contrib_cases  # noqa: E402
+
 PAGE = ROOT / "docs" / "onnx.md"
 FORMS = {"constant": ("node_tests.txt", "node_tests_failing.txt"),
          "fixed": ("node_tests_fixed.txt", "node_tests_fixed_failing.txt")}
@@ -73,13 +77,26 @@ def reasons(ops) -> str:
     return "\n".join(rows)
 
 
+def contributed() -> str:
+    """The cases of each operator of com.microsoft; those of other domains are other scripts'."""
+    cases = collections.Counter()
+
+    def one(name, op, inputs, domain="", **rest):
+        cases[op] += domain == contrib_cases.DOMAIN
+
+    contrib_cases.add_all(one, lambda *shape, dtype=np.float32: np.ones(shape, dtype))
+    rows = ["| operator | cases |", "|---|---:|"]
+    rows += [f"| {op} | {cases[op]} |" for op in sorted(cases, key=str.lower) if cases[op]]
+    return "\n".join([*rows, f"| **all** | {sum(cases.values())} |"])
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--check", action="store_true")
     args = parser.parse_args()
     ops = operators()
     page = PAGE.read_text()
-    for name, text in (("operators", table(ops)), ("reasons", reasons(ops))):
+    for name, text in (("operators", table(ops)), ("reasons", reasons(ops)), ("contributed", contributed())):
         page = re.sub(f"(?s)(<!-- {name} -->\n).*?(<!-- end -->)", lambda m: f"{m[1]}\n{text}\n\n{m[2]}", page)
     if not args.check:
         PAGE.write_text(page)

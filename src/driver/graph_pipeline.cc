@@ -33,6 +33,7 @@ constexpr GraphStep kSteps[] = {
      "before decompose_batch_norm, whose products and sums are not its parameters"},
     {"raise_attention", 1, "before anything gives its matmuls other neighbours"},
     {"simplify_views", 1, "raise_attention turns k around"},
+    {"integer_products", 1, "before fold_into_conv, which gives weights other factors"},
     {"decompose_batch_norm", 0, "one form of a product and a sum per channel"},
     {"fold_into_conv", 1, "on logical weights"},
     {"crop_conv", 1, "plans give inputs the borders that pads ask for"},

@@ -164,6 +164,42 @@ Expected<TensorType> TypeMatMul(const OpView& v) {
   return TensorType{types.result, std::move(dims)};
 }
 
+Expected<TensorType> TypeBlockMatMul(const OpView& v) {
+  const DType f32 = DType::Float(32);
+  const int64_t bits = v.attrs.GetInt("bits"), block = v.attrs.GetInt("block");
+  if (v.in(0).dtype != f32 || v.in(1).dtype != DType::UInt(8) || v.in(2).dtype != f32 ||
+      v.in(3).dtype != f32) {
+    return Bad("expected f32, u8, f32 and f32, but got {}, {}, {} and {}", v.in(0).dtype.ToString(),
+               v.in(1).dtype.ToString(), v.in(2).dtype.ToString(), v.in(3).dtype.ToString());
+  }
+  if ((bits != 2 && bits != 4 && bits != 8) || block < 1 || block > INT32_MAX ||
+      block % (8 / bits) != 0)
+    return Bad("expected codes of 2, 4 or 8 bits in blocks of whole bytes, but got {} and {}", bits,
+               block);
+  const std::vector<Expr>&a = v.in(0).dims, &codes = v.in(1).dims;
+  if (a.size() < 2 || codes.size() != 2)
+    return Bad("expected matrices, but got {} and {}", DimsText(a), DimsText(codes));
+  const std::optional<int64_t> depth = AsInt(a.back()), n = AsInt(codes[0]);
+  if (!depth || !n)
+    return Bad("expected numbers of rows and columns, but got {} and {}", DimsText(a),
+               DimsText(codes));
+  const int64_t blocks = *depth / block + (*depth % block != 0);
+  const std::vector<Expr> factors = {codes[0], IndexConst(blocks)};
+  const auto is = [](const std::vector<Expr>& dims, int64_t rows, int64_t columns) {
+    return dims.size() == 2 && AsInt(dims[0]) == rows && AsInt(dims[1]) == columns;
+  };
+  if (blocks > (int64_t{1} << 40) / block || !is(codes, *n, blocks * (block * bits / 8)) ||
+      !is(v.in(2).dims, *n, blocks) || !is(v.in(3).dims, *n, blocks)) {
+    return Bad(
+        "expected codes, scales and offsets of {} blocks of {} codes of {} bits, but got {}, {} "
+        "and {}",
+        blocks, block, bits, DimsText(codes), DimsText(v.in(2).dims), DimsText(v.in(3).dims));
+  }
+  std::vector<Expr> dims = a;
+  dims.back() = codes[0];
+  return TensorType{f32, std::move(dims)};
+}
+
 namespace {
 
 // Sizes beyond this are taken for nonsense: it keeps the arithmetic below far from overflow.

@@ -34,6 +34,46 @@ static Operand DefineMatMul(const OpContext& op) {
             })));
 }
 
+// Where blocks are whole, k is a block, a byte of it, and a code of that, so that schedules find
+// these loops; else one number.
+static Operand DefineBlockMatMul(const OpContext& op) {
+  const DType i32 = DType::Int(32), u32 = DType::UInt(32);
+  const int64_t bits = op.Int("bits"), block = op.Int("block"), per_byte = 8 / bits;
+  const Operand &a = op.in[0], &codes = op.in[1], &scales = op.in[2], &offsets = op.in[3];
+  const int64_t depth = a.dim(a.rank() - 1);
+  return Read(te::Compute(op.name, op.out.dims, [&](const Indices& out) {
+    std::vector<te::Axis> axes;
+    Expr k, in_block, byte, code;
+    if (depth % block == 0) {
+      axes = {te::ReduceAxis("k_block", IndexConst(depth / block)),
+              te::ReduceAxis("k_byte", IndexConst(block / per_byte)),
+              te::ReduceAxis("k_code", IndexConst(per_byte))};
+      in_block = axes[0].var;
+      byte = in_block * (block / per_byte) + Expr(axes[1].var);
+      code = axes[2].var;
+      k = byte * per_byte + code;
+    } else {
+      axes = {te::ReduceAxis("k", IndexConst(depth))};
+      k = axes[0].var;
+      in_block = k / block;
+      byte = k / per_byte;
+      code = k % per_byte;
+    }
+    Indices at(out.begin(), out.end() - 1);
+    at.push_back(k);
+    const Expr j = out.back();
+    Expr number = CastExpr::Make(u32, codes.at({j, byte}));
+    if (bits < 8) {
+      number = Binary::Make(BinaryOp::kShr, number, CastExpr::Make(u32, code * bits));
+      number = Binary::Make(BinaryOp::kBitAnd, number, MakeConst(u32, (1 << bits) - 1));
+    }
+    const Expr weight =
+        CastExpr::Make(a.dtype, CastExpr::Make(i32, number)) * scales.at({j, in_block}) -
+        offsets.at({j, in_block});
+    return te::Sum(a.at(at) * weight, axes);
+  }));
+}
+
 static Operand DefineAttention(const OpContext& op) {
   const Operand &q = op.in[0], &k = op.in[1], &v = op.in[2];
   size_t r = q.dims.size();
@@ -87,7 +127,11 @@ static Operand DefineAttention(const OpContext& op) {
 }
 
 Operand DefineContraction(const OpContext& op) {
-  return op.node->op == OpKind::kMatMul ? DefineMatMul(op) : DefineAttention(op);
+  switch (op.node->op) {
+    case OpKind::kMatMul: return DefineMatMul(op);
+    case OpKind::kBlockMatMul: return DefineBlockMatMul(op);
+    default: return DefineAttention(op);
+  }
 }
 
 }  // namespace tenon::ops

@@ -22,6 +22,7 @@ import onnxruntime
 from onnx import helper, numpy_helper
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "conformance"))
+import contrib_cases  # noqa: E402
 import formula_cases  # noqa: E402
 import run_node_tests  # noqa: E402
 
@@ -64,10 +65,11 @@ def add(name, nodes, inputs, outputs=1, constants=(), opset=21, expect=None):
 
 
 def one(name, op, inputs, outputs=1, constants=(), opset=21, expect=None, **attrs):
-    """A case of one node. An input that is None is left out."""
+    """A case of one node. An input that is None is left out; `outputs` may be their names, "" where one is left out."""
     names = ["" if x is None else f"i{k}" for k, x in enumerate(inputs)]
-    node = helper.make_node(op, names, [f"o{k}" for k in range(outputs)], **attrs)
-    add(name, [node], inputs, outputs, constants, opset, expect)
+    results = [f"o{k}" for k in range(outputs)] if isinstance(outputs, int) else outputs
+    node = helper.make_node(op, names, results, **attrs)
+    add(name, [node], inputs, len([r for r in results if r]), constants, opset, expect)
 
 
 def add_empty_tensors():
@@ -653,6 +655,8 @@ def model_of(nodes, inputs, outputs, constants, opset):
         relu, neg = (helper.make_graph([helper.make_node(op, ["v"], ["r"])], op, [], [helper.make_tensor_value_info("r", 1, None)]) for op in ("Relu", "Neg"))
         functions = [helper.make_function("local", "Choose", ["f", "v"], ["y"], [branches("f", relu, neg, ["y"])], imports)]
         imports = [*imports, helper.make_opsetid("local", 1)]
+    if any(n.domain == contrib_cases.DOMAIN for n in nodes):
+        imports = [*imports, helper.make_opsetid(contrib_cases.DOMAIN, 1)]
     return helper.make_model(graph, opset_imports=imports, ir_version=8, functions=functions)
 
 
@@ -671,6 +675,8 @@ class Case:
             except Exception as error:
                 raise ValueError(f"{name} must state its outputs: {error}") from error
         self.outputs = [np.asarray(x) for x in expect]
+        if name.startswith("ms_"):
+            self.rtol, self.atol = contrib_cases.tolerance(name, self.outputs)
         del self.model.graph.output[:]
         for k, x in enumerate(self.outputs):
             self.model.graph.output.append(helper.make_tensor_value_info(f"o{k}", helper.np_dtype_to_tensor_dtype(x.dtype), x.shape))
@@ -692,6 +698,7 @@ def main() -> int:
                         add_branches, add_loops, add_windows, add_sizes, add_found_sizes, add_graphs):
             section()
         formula_cases.add_all(one, rand, ints)
+        contrib_cases.add_all(one, rand)
         chosen = [Case(*case) for case in cases if re.search(args.match, case[0])]
         with tempfile.TemporaryDirectory() as tmp:
             runs = [(case, level) for case in chosen for level in args.levels]

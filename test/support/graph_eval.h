@@ -179,6 +179,8 @@ class GraphEvaluator {
     } else if (n.op == OpKind::kMatMul) {
       MatMul(in(n, 0), in(n, 1), n.attrs.Get<bool>("trans_a", false),
              n.attrs.Get<bool>("trans_b", false), &out);
+    } else if (n.op == OpKind::kBlockMatMul) {
+      BlockMatMul(n, &out);
     } else if (n.op == OpKind::kAttention) {
       Attention(n, &out);
     } else if (n.op == OpKind::kConv) {
@@ -307,6 +309,24 @@ class GraphEvaluator {
         y[r - 2] = trans_b ? i[r - 1] : k;
         y[r - 1] = trans_b ? k : i[r - 1];
         sum += a.At(x) * b.At(y);
+      }
+      out->At(i) = sum;
+    });
+  }
+
+  void BlockMatMul(const Node& n, Array* out) const {
+    const Array &a = in(n, 0), &codes = in(n, 1), &scales = in(n, 2), &offsets = in(n, 3);
+    const int64_t bits = n.attrs.GetInt("bits"), block = n.attrs.GetInt("block"),
+                  per_byte = 8 / bits;
+    ForEach(out->dims, [&](const Index& i) {
+      Index x = i;
+      double sum = 0;
+      for (int64_t k = 0; k < a.dims.back(); ++k) {
+        x.back() = k;
+        const auto byte = static_cast<int64_t>(codes.At({i.back(), k / per_byte}));
+        const auto code = static_cast<double>(byte >> (k % per_byte * bits) & ((1 << bits) - 1));
+        const Index at = {i.back(), k / block};
+        sum += a.At(x) * (code * scales.At(at) - offsets.At(at));
       }
       out->At(i) = sum;
     });

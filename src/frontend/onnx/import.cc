@@ -108,6 +108,7 @@ class Importer : private RegionImporter {
   Scope* scope_ = &main_;
   InputShapes shapes_;
   std::map<const graph::Builder*, NarrowValues> narrow_;  // of each graph that is being built
+  std::vector<std::string> notes_;      // what was taken for granted
   std::vector<std::string> overruled_;  // sizes that the user changes, which may be why it fails
   Diagnostics errors_;
 };
@@ -248,9 +249,12 @@ Status Importer::CheckHeader(const ModelProto& model) {
     CollectNodes(model.graph, &nodes);
     for (const auto& [node, index] : nodes) {
       if (!DomainOf(*node).empty()) continue;
-      return Error("model", "expected an opset_import for the default domain, but there is none");
+      notes_.push_back(fmt::format(
+          "the model imports no version of the default domain: its operators are those of opset {}",
+          kMaxOpset));
+      break;
     }
-    opset_ = kMaxOpset;  // no node asks for it
+    opset_ = kMaxOpset;
   }
   for (const FunctionProto& f : model.functions) {
     for (const OpsetId& id : f.opset_imports) {
@@ -293,8 +297,9 @@ Status Importer::CheckOperators(const GraphProto& g) const {
     if (nodes.size() > 8) d.notes.push_back(fmt::format("and {} more", nodes.size() - 8));
     errors.push_back(std::move(d));
   }
-  if (!errors.empty()) return errors;
-  return Ok();
+  if (errors.empty()) return Ok();
+  errors[0].notes.insert(errors[0].notes.end(), notes_.begin(), notes_.end());
+  return errors;
 }
 
 void Importer::ImportInitializers(const GraphProto& g) {
@@ -422,8 +427,11 @@ Status Importer::RunImporter(const NodeProto& node, const OpRow& row, const std:
   const std::string name(!node.name.empty()     ? node.name
                          : node.outputs.empty() ? node.op_type
                                                 : node.outputs[0]);
-  OpContext context(builder(), node, row, OpsetOf(node), name, std::move(inputs), file_, &external_,
-                    this, &narrow());
+  // Of another domain there is one version, whose importers may be those of the newest operators.
+  const int64_t opset = DomainOf(node).empty() ? OpsetOf(node) : kMaxOpset;
+  OpContext context(builder(), node, row, opset, name, std::move(inputs), file_, &external_, this,
+                    &narrow());
+  context.in_region = scope_->builder != &builder_;
   const size_t first_node = builder().graph().nodes.size();
   TN_RETURN_IF_ERROR(row.import(context));
   if (!context.asked_for_narrow())
@@ -491,10 +499,12 @@ Expected<graph::Graph> Importer::Run(const ModelProto& model) {
   if (errors_.empty()) ImportOutputs(g);
   if (!errors_.empty()) {
     std::vector<std::string>& notes = errors_[0].notes;
+    notes.insert(notes.end(), notes_.begin(), notes_.end());
     notes.insert(notes.end(), overruled_.begin(), overruled_.end());
     return std::move(errors_);
   }
   builder_.graph().name = "main";
+  if (!notes_.empty()) builder_.graph().metadata["notes"] = Join(notes_, "; ");
   for (const auto& [key, value] : model.metadata)
     builder_.graph().metadata[std::string(key)] = std::string(value);
   graph::Graph out = std::move(builder_).Finish();

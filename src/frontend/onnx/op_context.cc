@@ -70,7 +70,7 @@ void OpContext::SetNarrow(size_t output, const NarrowType* type) {
   if (output < outputs_.size()) narrow_->Set(outputs_[output], type);
 }
 
-Status OpContext::Arity(size_t least, int most) const {
+Status OpContext::Arity(size_t least, int most, std::initializer_list<size_t> optional) const {
   size_t present = inputs_.size();
   while (present > 0 && inputs_[present - 1] == kNoValue) --present;
   if (present < least || (most >= 0 && present > static_cast<size_t>(most))) {
@@ -81,7 +81,8 @@ Status OpContext::Arity(size_t least, int most) const {
                  present);
   }
   for (size_t i = 0; i < (most < 0 ? present : least); ++i) {
-    if (!Has(i)) return Error("expected input {}, but it is left out", i);
+    const bool may_lack = std::find(optional.begin(), optional.end(), i) != optional.end();
+    if (!Has(i) && !may_lack) return Error("expected input {}, but it is left out", i);
   }
   return Ok();
 }

@@ -107,6 +107,9 @@ class OpContext {
   const OpRow& row;
   const int64_t opset;
 
+  /// Whether the node is in a graph that becomes a region, where no sizes are found before a call.
+  bool in_region = false;
+
   /// What the nodes made are called.
   const std::string& name() const { return name_; }
 
@@ -128,8 +131,9 @@ class OpContext {
   const NarrowType* Narrow(size_t i);
   void SetNarrow(size_t output, const NarrowType* type);
   bool asked_for_narrow() const { return asked_for_narrow_; }
-  /// Requires `least` leading inputs and allows up to `most` (-1: any number).
-  Status Arity(size_t least, int most) const;
+  /// Requires `least` leading inputs, of which those at `optional` may be left out, and allows up
+  /// to `most` (-1: any number).
+  Status Arity(size_t least, int most, std::initializer_list<size_t> optional = {}) const;
   /// Elements that must be known at compile time. `what` names the input, as in the specification.
   Expected<Elements> Known(size_t i, const char* what) const;
   Expected<std::vector<int64_t>> KnownInts(size_t i, const char* what) const;

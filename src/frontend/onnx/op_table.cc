@@ -8,10 +8,13 @@ namespace tenon::onnx {
 
 std::span<const std::span<const OpRow>> AllRows() {
   static const std::span<const OpRow> kFamilies[] = {
-      AttentionRows(), ComputeRows(), ControlRows(),   ElementwiseRows(), IndexRows(),
-      IntegerRows(),   MathRows(),    MlRows(),        MovementRows(),    NormalizationRows(),
-      QuantizeRows(),  RandomRows(),  RecurrentRows(), ReduceRows(),      ResizeRows(),
-      SamplingRows(),  ScatterRows(), SignalRows(),    TrainingRows(),    WindowRows()};
+      AttentionRows(),    ComputeRows(),       ContribRows(),         ContribAttentionRows(),
+      ContribBlockRows(), ContribExpertRows(), ContribQuantizeRows(), ControlRows(),
+      ElementwiseRows(),  IndexRows(),         IntegerRows(),         MathRows(),
+      MlRows(),           MovementRows(),      NormalizationRows(),   QuantizeRows(),
+      RandomRows(),       RecurrentRows(),     ReduceRows(),          ResizeRows(),
+      SamplingRows(),     ScatterRows(),       SignalRows(),          TrainingRows(),
+      WindowRows()};
   return kFamilies;
 }
 

@@ -9,6 +9,11 @@ namespace tenon::onnx {
 
 std::span<const OpRow> AttentionRows();
 std::span<const OpRow> ComputeRows();
+std::span<const OpRow> ContribRows();
+std::span<const OpRow> ContribAttentionRows();
+std::span<const OpRow> ContribBlockRows();
+std::span<const OpRow> ContribExpertRows();
+std::span<const OpRow> ContribQuantizeRows();
 std::span<const OpRow> ControlRows();
 std::span<const OpRow> ElementwiseRows();
 std::span<const OpRow> IndexRows();
@@ -54,7 +59,8 @@ struct WindowAttrs {
   std::vector<int64_t> kernel, strides, dilations, pads;
   bool auto_pad = false;  // pads come from SAME_* or VALID
 };
-/// `kernel`: what kernel_shape must be where it is left out or has to agree; empty: required.
-Expected<WindowAttrs> ReadWindow(OpContext& c, std::vector<int64_t> kernel);
+/// `kernel`: what kernel_shape must be where it is left out or has to agree; empty: required. The
+/// spatial axes of the first input begin at `first_axis`.
+Expected<WindowAttrs> ReadWindow(OpContext& c, std::vector<int64_t> kernel, size_t first_axis = 2);
 
 }  // namespace tenon::onnx

@@ -13,33 +13,13 @@
 #include <cmath>
 #include <limits>
 
-#include "frontend/onnx/formula.h"
+#include "frontend/onnx/attention.h"
 #include "frontend/onnx/ops.h"
 
 namespace tenon::onnx {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
-// [B, S, H · D] as [B, H, S, D], and back.
-Val SplitHeads(const Val& x, int64_t heads) {
-  const Expr h = IndexConst(heads);
-  return Swap(Reshape(x, {x.dim(0), x.dim(1), h, graph::DimFloorDiv(x.dim(2), h)}), 1, 2);
-}
-Val JoinHeads(const Val& x) {
-  return Reshape(Swap(x, 1, 2), {x.dim(0), x.dim(2), graph::DimMul(x.dim(1), x.dim(3))});
-}
-
-// Keys or values for as many heads as the queries have, each shared by neighbours.
-Expected<Val> ShareHeads(const OpContext& c, const Val& x, const Expr& heads) {
-  if (graph::ProveEqual(x.dim(1), heads)) return x;
-  const auto have = AsInt(x.dim(1)), want = AsInt(heads);
-  if (!have || !want || *have < 1 || *want % *have != 0) {
-    return c.Error("expected as many heads of queries as of keys, or a multiple, but got {} and {}",
-                   graph::DimText(heads), graph::DimText(x.dim(1)));
-  }
-  return Repeat(x, 1, IndexConst(*want / *have));
-}
 
 // The attribute, a float type, or nullopt.
 Expected<std::optional<DType>> ReadPrecision(OpContext& c) {
@@ -49,15 +29,6 @@ Expected<std::optional<DType>> ReadPrecision(OpContext& c) {
   if (!type.IsFloat())
     return c.Error("expected softmax_precision to be a float type, but got {}", type.ToString());
   return std::optional(type);
-}
-
-// The attribute, or 1 / √(size of a head).
-Expected<double> ReadScale(OpContext& c, const Val& q) {
-  if (c.HasAttr("scale")) return c.Float("scale", 0);
-  const std::optional<int64_t> size = AsInt(q.dim(-1));
-  if (!size || *size < 1)
-    return c.Error("expected heads of known size, but got {}", graph::DimText(q.dim(-1)));
-  return 1 / std::sqrt(static_cast<double>(*size));
 }
 
 // ---- Attention ----
@@ -89,17 +60,6 @@ Expected<Heads> ReadHeads(OpContext& c, const Formula& f) {
   return h;
 }
 
-// What a query may see of the keys. Without either, everything.
-struct Mask {
-  Val allowed;                // bool
-  Val number;                 // added
-  bool may_be_empty = false;  // some query may see nothing
-};
-
-void Allow(Mask* mask, const Val& more) {
-  mask->allowed = mask->allowed ? mask->allowed & more : more;
-}
-
 Status AddInputMask(const OpContext& c, const Formula& f, const Expr& keys, Mask* mask) {
   Val given = f.In(3);
   if (!given) return Ok();
@@ -115,7 +75,7 @@ Status AddInputMask(const OpContext& c, const Formula& f, const Expr& keys, Mask
     given = Pad(given, -1, 0, *missing, f.Number(given.dtype(), is_bool ? 0 : -kInfinity));
   }
   if (is_bool) {
-    Allow(mask, given);
+    mask->Allow(given);
   } else {
     mask->number = given;
   }
@@ -140,9 +100,9 @@ void AddWindow(const Formula& f, const Heads& h, const Window& window, Mask* mas
     mask->may_be_empty = true;
   }
   const Val key = f.Iota(h.k.dim(2));
-  if (window.causal) Allow(mask, key <= query);
-  if (window.left >= 0) Allow(mask, key >= query - static_cast<double>(window.left));
-  if (window.right >= 0) Allow(mask, key <= query + static_cast<double>(window.right));
+  if (window.causal) mask->Allow(key <= query);
+  if (window.left >= 0) mask->Allow(key >= query - static_cast<double>(window.left));
+  if (window.right >= 0) mask->Allow(key <= query + static_cast<double>(window.right));
   mask->may_be_empty |= window.left >= 0 || window.right >= 0;
 }
 
@@ -179,33 +139,14 @@ Status ImportAttention(OpContext& c) {
   AddWindow(f, h, window, &mask);
   if (const Val lengths = f.In(6)) {
     const Expr one = IndexConst(1);
-    Allow(&mask, f.Iota(k.dim(2)) < Reshape(lengths, {lengths.dim(0), one, one, one}));
+    mask.Allow(f.Iota(k.dim(2)) < Reshape(lengths, {lengths.dim(0), one, one, one}));
     mask.may_be_empty = true;
   }
 
-  // Narrow floats are rounded once, in the end: neither are scaled operands, scores nor weights.
-  const double root = std::sqrt(scale);
-  const Val raw = MatMul(Widened(h.q) * root, Swap(Widened(k) * root, 2, 3));
-  const Val capped = softcap > 0 ? Tanh(raw / softcap) * softcap : raw;
-  Val bias = mask.number ? Widened(mask.number) : Val();
-  if (mask.allowed) {
-    const Val number = bias ? bias : f.Number(raw.dtype(), 0);
-    bias = Where(mask.allowed, number, -kInfinity);
-  }
-  const Val scores = bias ? capped + bias : capped;
-  const DType wide = precision == DType::Float(64) ? *precision : raw.dtype();
-  const Val weights = Cast(Softmax(Cast(scores, wide), -1), raw.dtype());
-  Val y = MatMul(weights, Widened(v)), shown = weights;
-  if (mask.may_be_empty) {  // said of the results, so that nothing stands between softmax and
-                            // product
-    const Val empty = Equal(Reduce("max", bias, {-1}), -kInfinity);
-    y = Where(empty, 0, y);
-    shown = Where(empty, 0, weights);
-  }
-  const Val said[] = {raw, capped, scores, shown};
+  const Attended a = Attend(h.q, k, v, mask, {scale, softcap, precision, {}});
+  const Val said[] = {a.raw, a.capped, a.scores, a.weights};
   const DType type = c.Type(0).dtype;
-  y = Cast(y, h.v.dtype());
-  return f.Result({h.joined ? JoinHeads(y) : y, h.k, h.v, Cast(said[mode], type)});
+  return f.Result({h.joined ? JoinHeads(a.y) : a.y, h.k, h.v, Cast(said[mode], type)});
 }
 
 // ---- FlexAttention: what happens to scores and to probabilities is said by graphs. ----
@@ -262,27 +203,13 @@ Status ImportRotaryEmbedding(OpContext& c) {
   }
   const Formula f(c);
   const Val x = joined ? SplitHeads(f.In(0), heads) : f.In(0);
-  const std::optional<int64_t> size = AsInt(x.dim(3));
-  if (turned == 0 && size) turned = *size;
-  if (!size || turned < 2 || turned > *size || turned % 2 != 0) {
-    return c.Error("expected an even part of heads of known size to turn, but got {} of {}", turned,
-                   graph::DimText(x.dim(3)));
-  }
+  TN_ASSIGN_OR_RETURN(turned, TurnedPart(c, turned, x));
   const auto cache = [&](size_t i) {  // [B, 1, S, turned / 2]
     const Val all = f.In(i);
     return Unsqueeze(c.Has(3) ? Gather(all, f.In(3), 0) : all, 1);
   };
   const Val cos = cache(1), sin = cache(2);
-  const Expr half = IndexConst(turned / 2), zero = IndexConst(0), one = IndexConst(1);
-  const int64_t step = interleaved ? 2 : 1;
-  const Val a = Slice(x, 3, zero, half, step);
-  const Val b = Slice(x, 3, interleaved ? one : half, half, step);
-  const Val real = cos * a - sin * b, imaginary = sin * a + cos * b;
-  Dims whole = real.dims();
-  if (!whole.empty()) whole.back() = IndexConst(turned);
-  Val y = interleaved ? Reshape(Stack({real, imaginary}, -1), whole) : Concat({real, imaginary}, 3);
-  if (turned < *size)
-    y = Concat({y, Slice(x, 3, IndexConst(turned), IndexConst(*size - turned))}, 3);
+  const Val y = Rotated(x, cos, sin, turned, interleaved);
   return f.Result(joined ? JoinHeads(y) : y);
 }
 

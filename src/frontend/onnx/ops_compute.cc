@@ -148,17 +148,18 @@ constexpr OpRow kRows[] = {
 
 // Padding that keeps ceil(dim / stride) windows, the odd element at the end (upper) or the
 // beginning.
-Status SamePads(OpContext& c, bool upper, WindowAttrs* w) {
+Status SamePads(OpContext& c, bool upper, size_t first_axis, WindowAttrs* w) {
   const size_t n = w->kernel.size();
   w->pads.assign(2 * n, 0);
   for (size_t i = 0; i < n; ++i) {
     const int64_t extent = (w->kernel[i] - 1) * w->dilations[i] + 1;
     int64_t total = extent - 1;
     if (w->strides[i] != 1) {
-      std::optional<int64_t> dim = AsInt(c.Dims(0)[i + 2]);
+      std::optional<int64_t> dim = AsInt(c.Dims(0)[i + first_axis]);
       if (!dim)
         return c.Error(
-            "auto_pad with a stride needs a known size of axis {}; give the input's shape", i + 2);
+            "auto_pad with a stride needs a known size of axis {}; give the input's shape",
+            i + first_axis);
       total = std::max<int64_t>(
           ((*dim + w->strides[i] - 1) / w->strides[i] - 1) * w->strides[i] + extent - *dim, 0);
     }
@@ -224,7 +225,7 @@ Expected<Attrs> ReadConv(OpContext& c, size_t weight) {
                {"group", group}};
 }
 
-Expected<WindowAttrs> ReadWindow(OpContext& c, std::vector<int64_t> kernel) {
+Expected<WindowAttrs> ReadWindow(OpContext& c, std::vector<int64_t> kernel, size_t first_axis) {
   const size_t n = static_cast<size_t>(c.Rank(0)) - 2;
   TN_ASSIGN_OR_RETURN(std::optional<std::vector<int64_t>> kernel_shape, c.Ints("kernel_shape"));
   TN_ASSIGN_OR_RETURN(std::optional<std::vector<int64_t>> strides, c.Ints("strides"));
@@ -246,7 +247,7 @@ Expected<WindowAttrs> ReadWindow(OpContext& c, std::vector<int64_t> kernel) {
   TN_RETURN_IF_ERROR(CheckEntries(c, "dilations", w.dilations, n, 1));
   w.auto_pad = auto_pad != "NOTSET";
   if (auto_pad == "SAME_UPPER" || auto_pad == "SAME_LOWER") {
-    TN_RETURN_IF_ERROR(SamePads(c, auto_pad == "SAME_UPPER", &w));
+    TN_RETURN_IF_ERROR(SamePads(c, auto_pad == "SAME_UPPER", first_axis, &w));
   } else if (auto_pad == "VALID") {
     w.pads.assign(2 * n, 0);
   } else if (auto_pad == "NOTSET") {

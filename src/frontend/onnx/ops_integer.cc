@@ -9,31 +9,32 @@
 #include <algorithm>
 
 #include "frontend/onnx/ops.h"
+#include "frontend/onnx/quantize.h"
 
 namespace tenon::onnx {
 namespace {
 
 const std::string kI32 = "i32";
 
-Status CheckBytes(const OpContext& c, size_t i) {
-  const DType t = c.Type(i).dtype;
+Status CheckBytes(const OpContext& c, ValueId v) {
+  const DType t = c.b.type(v).dtype;
   if (t.IsInt() && t.bits == 8) return Ok();
-  return c.Error("expected input {} to be u8 or i8, but got {}", i, c.Type(i).ToString());
+  return c.Error("expected an operand of u8 or i8, but got {}", c.b.type(v).ToString());
 }
 
-// Input i as i32, or kNoValue where it is left out or known to be zero. It has the type of the
-// operand that it belongs to.
-Expected<ValueId> ZeroPoint(OpContext& c, size_t i, size_t operand) {
-  if (!c.Has(i)) return kNoValue;
-  if (c.Type(i).dtype != c.Type(operand).dtype) {
+// As i32, or kNoValue where it is left out or known to be zero. It has the type of the operand that
+// it belongs to.
+Expected<ValueId> ZeroPoint(OpContext& c, ValueId zero, ValueId operand) {
+  if (zero == kNoValue) return kNoValue;
+  if (c.b.type(zero).dtype != c.b.type(operand).dtype) {
     return c.Error("expected a zero point of {} like its operand, but got {}",
-                   c.Type(operand).dtype.ToString(), c.Type(i).ToString());
+                   c.b.type(operand).dtype.ToString(), c.b.type(zero).ToString());
   }
-  if (auto known = c.b.KnownInts(c.In(i));
+  if (auto known = c.b.KnownInts(zero);
       known && std::all_of(known->begin(), known->end(), [](int64_t z) { return z == 0; })) {
     return kNoValue;
   }
-  return c.Emit(OpKind::kCast, {c.In(i)}, {{"to", kI32}});
+  return c.Emit(OpKind::kCast, {zero}, {{"to", kI32}});
 }
 
 // Along an axis of each matrix, as i32: [..., 1, n] or [..., m, 1].
@@ -104,18 +105,30 @@ Status ImportConvInteger(OpContext& c) {
   return c.SetOutput(0, y);
 }
 
-// u8 over the range that the values take, which is made to hold 0:
-//   scale = (max - min) / 255, or 1 where all values are 0;  zero = round(-min / scale)
-//   q = round(x / scale) + zero, to 0..255
 Status ImportDynamicQuantize(OpContext& c) {
   TN_RETURN_IF_ERROR(c.Arity(1, 1));
-  const TensorType x = c.Type(0);
+  TN_ASSIGN_OR_RETURN(const DynamicallyQuantized x, DynamicallyQuantize(c, c.In(0)));
+  TN_RETURN_IF_ERROR(c.SetOutput(0, x.q));
+  TN_RETURN_IF_ERROR(c.SetOutput(1, x.scale));
+  return c.SetOutput(2, x.zero);
+}
+
+constexpr OpRow kRows[] = {
+    {"DynamicQuantizeLinear", 11, ImportDynamicQuantize},
+    {"MatMulInteger", 10, ImportMatMulInteger},
+    {"ConvInteger", 10, ImportConvInteger},
+};
+
+}  // namespace
+
+Expected<DynamicallyQuantized> DynamicallyQuantize(OpContext& c, ValueId input) {
+  const TensorType x = c.b.type(input);
   if (!(x.dtype == DType::Float(32)))
     return c.Error("expected an input of f32, but got {}", x.ToString());
   const ValueId none = c.Scalar(x.dtype, 0);
   // The last axis by itself: along it the others are reduced by vectors.
   auto end = [&](const char* kind, OpKind with_zero) -> Expected<ValueId> {
-    ValueId v = c.In(0);
+    ValueId v = input;
     for (int64_t rank = x.rank(); rank > 0; rank = rank > 1 ? 1 : 0) {
       std::vector<int64_t> axes;
       for (int64_t i = 0; i < std::max<int64_t>(rank - 1, 1); ++i) axes.push_back(i);
@@ -141,33 +154,28 @@ Status ImportDynamicQuantize(OpContext& c) {
   };
   TN_ASSIGN_OR_RETURN(ValueId zero, c.Emit(OpKind::kSub, {none, least}));
   TN_ASSIGN_OR_RETURN(zero, rounded(zero));
-  TN_ASSIGN_OR_RETURN(ValueId q, rounded(c.In(0)));
+  TN_ASSIGN_OR_RETURN(ValueId q, rounded(input));
   TN_ASSIGN_OR_RETURN(q, c.Emit(OpKind::kAdd, {q, zero}));
   TN_ASSIGN_OR_RETURN(q, to_bytes(q));
   TN_ASSIGN_OR_RETURN(zero, to_bytes(zero));
-  TN_RETURN_IF_ERROR(c.SetOutput(0, q));
-  TN_RETURN_IF_ERROR(c.SetOutput(1, scale));
-  return c.SetOutput(2, zero);
+  return DynamicallyQuantized{q, scale, zero};
 }
 
-constexpr OpRow kRows[] = {
-    {"DynamicQuantizeLinear", 11, ImportDynamicQuantize},
-    {"MatMulInteger", 10, ImportMatMulInteger},
-    {"ConvInteger", 10, ImportConvInteger},
-};
-
-}  // namespace
-
 Expected<ValueId> IntegerProduct(OpContext& c, const Matrices& m, const IntegerOperands& at) {
-  TN_RETURN_IF_ERROR(CheckBytes(c, at.a));
-  TN_RETURN_IF_ERROR(CheckBytes(c, at.b));
-  TN_ASSIGN_OR_RETURN(ValueId za, ZeroPoint(c, at.zero_a, at.a));
-  TN_ASSIGN_OR_RETURN(ValueId zb, ZeroPoint(c, at.zero_b, at.b));
+  return IntegerProduct(c, m.a, m.b, c.InOr(at.zero_a), c.InOr(at.zero_b));
+}
+
+Expected<ValueId> IntegerProduct(OpContext& c, ValueId a, ValueId b, ValueId zero_a,
+                                 ValueId zero_b) {
+  TN_RETURN_IF_ERROR(CheckBytes(c, a));
+  TN_RETURN_IF_ERROR(CheckBytes(c, b));
+  TN_ASSIGN_OR_RETURN(ValueId za, ZeroPoint(c, zero_a, a));
+  TN_ASSIGN_OR_RETURN(ValueId zb, ZeroPoint(c, zero_b, b));
   if (za != kNoValue && c.b.type(za).rank() == 1) {  // one per row
     const Expr rows = c.b.type(za).dims[0];
     TN_ASSIGN_OR_RETURN(za, c.Reshape(za, {rows, IndexConst(1)}));
   }
-  TN_ASSIGN_OR_RETURN(ValueId v, c.Emit(OpKind::kMatMul, {m.a, m.b}));
+  TN_ASSIGN_OR_RETURN(ValueId v, c.Emit(OpKind::kMatMul, {a, b}));
   const TensorType product = c.b.type(v);
   auto take_off = [&](ValueId zero, ValueId operand, int from_end) -> Status {
     TN_ASSIGN_OR_RETURN(ValueId sum, SumAlong(c, operand, from_end));
@@ -175,10 +183,10 @@ Expected<ValueId> IntegerProduct(OpContext& c, const Matrices& m, const IntegerO
     TN_ASSIGN_OR_RETURN(v, c.Emit(OpKind::kSub, {v, sum}));
     return Ok();
   };
-  if (za != kNoValue) TN_RETURN_IF_ERROR(take_off(za, m.b, 2));
-  if (zb != kNoValue) TN_RETURN_IF_ERROR(take_off(zb, m.a, 1));
+  if (za != kNoValue) TN_RETURN_IF_ERROR(take_off(za, b, 2));
+  if (zb != kNoValue) TN_RETURN_IF_ERROR(take_off(zb, a, 1));
   if (za != kNoValue && zb != kNoValue) {
-    TN_ASSIGN_OR_RETURN(ValueId both, Depth(c, m.a));
+    TN_ASSIGN_OR_RETURN(ValueId both, Depth(c, a));
     TN_ASSIGN_OR_RETURN(both, c.Emit(OpKind::kMul, {both, za}));
     TN_ASSIGN_OR_RETURN(both, c.Emit(OpKind::kMul, {both, zb}));
     TN_ASSIGN_OR_RETURN(v, c.Emit(OpKind::kAdd, {v, both}));
@@ -191,11 +199,11 @@ Expected<ValueId> IntegerProduct(OpContext& c, const Matrices& m, const IntegerO
 }
 
 Expected<ValueId> IntegerConv(OpContext& c, const IntegerOperands& at) {
-  TN_RETURN_IF_ERROR(CheckBytes(c, at.a));
-  TN_RETURN_IF_ERROR(CheckBytes(c, at.b));
+  TN_RETURN_IF_ERROR(CheckBytes(c, c.In(at.a)));
+  TN_RETURN_IF_ERROR(CheckBytes(c, c.In(at.b)));
   TN_ASSIGN_OR_RETURN(Attrs attrs, ReadConv(c, at.b));
-  TN_ASSIGN_OR_RETURN(ValueId zx, ZeroPoint(c, at.zero_a, at.a));
-  TN_ASSIGN_OR_RETURN(ValueId zw, ZeroPoint(c, at.zero_b, at.b));
+  TN_ASSIGN_OR_RETURN(ValueId zx, ZeroPoint(c, c.InOr(at.zero_a), c.In(at.a)));
+  TN_ASSIGN_OR_RETURN(ValueId zw, ZeroPoint(c, c.InOr(at.zero_b), c.In(at.b)));
   if (zx == kNoValue && zw == kNoValue)
     return c.Emit(OpKind::kConv, {c.In(at.a), c.In(at.b)}, std::move(attrs));
   if (zx != kNoValue) {

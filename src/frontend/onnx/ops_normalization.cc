@@ -211,7 +211,11 @@ Status ImportLrn(OpContext& c) {
 
 constexpr OpRow kRows[] = {
     {"BatchNormalization", 7, ImportBatchNorm},
-    {"LayerNormalization", 17, ImportLayerNorm},
+    {"LayerNormalization", 1, ImportLayerNorm},  // before opset 17 as ONNX Runtime has it
+    {.name = "LayerNormalization",
+     .since = 1,
+     .import = ImportLayerNorm,
+     .domain = "com.microsoft"},
     {"InstanceNormalization", 6, ImportInstanceNorm},
     {"GroupNormalization", 18, ImportGroupNorm},
     {"RMSNormalization", 23, ImportRmsNorm},

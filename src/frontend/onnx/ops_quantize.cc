@@ -6,6 +6,7 @@
 // multiplied by the scales of both operands over that of the result.
 #include "frontend/onnx/narrow.h"
 #include "frontend/onnx/ops.h"
+#include "frontend/onnx/quantize.h"
 
 namespace tenon::onnx {
 namespace {
@@ -210,7 +211,10 @@ Status ImportQLinearConv(OpContext& c) {
                             ElementType{c.Type(7).dtype}));
 }
 
+constexpr char kContrib[] = "com.microsoft";
 constexpr OpRow kRows[] = {
+    {.name = "QuantizeLinear", .since = 1, .import = ImportQuantize, .domain = kContrib},
+    {.name = "DequantizeLinear", .since = 1, .import = ImportDequantize, .domain = kContrib},
     {"QuantizeLinear", 10, ImportQuantize},
     {"DequantizeLinear", 10, ImportDequantize},
     {"QLinearMatMul", 10, ImportQLinearMatMul},
@@ -218,6 +222,16 @@ constexpr OpRow kRows[] = {
 };
 
 }  // namespace
+
+Val Quantized(const Val& ratio, const Val& zero, DType type) {
+  return Quantized(ratio, zero, ElementType{type});
+}
+
+Val Dequantized(const Val& q, const Val& scale, const Val& zero) {
+  const DType f32 = DType::Float(32);
+  const Val number = Cast(q, f32);
+  return (zero ? number - Cast(zero, f32) : number) * scale;
+}
 
 std::span<const OpRow> QuantizeRows() { return kRows; }
 

@@ -16,6 +16,7 @@
 
 #include "frontend/onnx/formula.h"
 #include "frontend/onnx/ops.h"
+#include "frontend/onnx/quantize.h"
 
 namespace tenon::onnx {
 namespace {
@@ -81,6 +82,7 @@ struct Recurrent {
   double clip = 0;  // 0: none
   int64_t hidden = 0;
   std::vector<Activation> activations;  // those of the directions, one after the other
+  Val input_weight, state_weight;       // [D, gates · H, I] and [D, gates · H, H]
 };
 
 Status ReadActivations(OpContext& c, Recurrent* r) {
@@ -111,7 +113,18 @@ Status ReadActivations(OpContext& c, Recurrent* r) {
   return Ok();
 }
 
-Status Read(OpContext& c, Recurrent* r) {
+// The weights of input `i`, [D, gates · H, K]; quantised ones are [D, K, gates · H], and have a
+// scale and a zero point for each direction, or for each column.
+Val WeightAt(const Formula& f, size_t i, bool quantised) {
+  if (!quantised) return f.In(i);
+  const size_t scale = i == 1 ? 8 : 10;
+  const auto beside = [&](const Val& v) {
+    return v.rank() == 1 ? Unsqueeze(Unsqueeze(v, 1), 1) : Unsqueeze(v, 1);
+  };
+  return Swap(Dequantized(f.In(i), beside(f.In(scale)), beside(f.In(scale + 1))), 1, 2);
+}
+
+Status Read(OpContext& c, Recurrent* r, bool quantised = false) {
   TN_ASSIGN_OR_RETURN(const std::string direction, c.String("direction", "forward"));
   if (direction != "forward" && direction != "reverse" && direction != "bidirectional") {
     return c.Error("expected direction forward, reverse or bidirectional, but got {}",
@@ -128,15 +141,20 @@ Status Read(OpContext& c, Recurrent* r) {
     if (c.Rank(i) != 3)
       return c.Error("expected an input and weights of rank 3, but got {}", c.Type(i).ToString());
   }
-  const std::optional<int64_t> hidden = AsInt(c.Dims(2)[2]);
+  const Formula f(c);
+  r->input_weight = WeightAt(f, 1, quantised);
+  r->state_weight = WeightAt(f, 2, quantised);
+  TN_RETURN_IF_ERROR(f.Done());
+  const Dims w = r->input_weight.dims(), s = r->state_weight.dims();
+  const std::optional<int64_t> hidden = AsInt(s[2]);
   if (!hidden || *hidden < 1)
     return c.Error("expected weights of known size, but got {}", c.Type(2).ToString());
   r->hidden = *hidden;
   TN_ASSIGN_OR_RETURN(const int64_t stated, c.Int("hidden_size", r->hidden));
   const int64_t rows = static_cast<int64_t>(r->gates) * r->hidden,
                 directions = static_cast<int64_t>(r->directions);
-  if (stated != r->hidden || AsInt(c.Dims(1)[1]) != rows || AsInt(c.Dims(2)[1]) != rows ||
-      AsInt(c.Dims(1)[0]) != directions || AsInt(c.Dims(2)[0]) != directions) {
+  if (stated != r->hidden || AsInt(w[1]) != rows || AsInt(s[1]) != rows ||
+      AsInt(w[0]) != directions || AsInt(s[0]) != directions) {
     return c.Error(
         "expected weights of {} directions and {} gates of hidden_size {}, but got {} "
         "and {}",
@@ -171,8 +189,8 @@ std::vector<Val> RunDirection(const Formula& f, const Recurrent& r, int64_t d, b
   };
   const auto act =
       std::span(r.activations).subspan(static_cast<size_t>(d) * r.functions, r.functions);
-  const Val weight = Element(f.In(2), 0, d);
-  Val rows = MatMul(backward ? reversed(x) : x, Element(f.In(1), 0, d), false, true);
+  const Val weight = Element(r.state_weight, 0, d);
+  Val rows = MatMul(backward ? reversed(x) : x, Element(r.input_weight, 0, d), false, true);
   Val bias;
   if (f.In(3)) {
     const int64_t gates = static_cast<int64_t>(r.gates);
@@ -277,9 +295,10 @@ Status ImportGru(OpContext& c) {
 }
 
 Status ImportLstm(OpContext& c) {
-  TN_RETURN_IF_ERROR(c.Arity(3, 8));
+  const bool quantised = std::string_view(c.row.name) == "DynamicQuantizeLSTM";
+  TN_RETURN_IF_ERROR(quantised ? c.Arity(12, 12, {3, 4, 5, 6, 7}) : c.Arity(3, 8));
   Recurrent r{.gates = 4, .states = 2, .functions = 3, .defaults = {"Sigmoid", "Tanh", "Tanh"}};
-  TN_RETURN_IF_ERROR(Read(c, &r));
+  TN_RETURN_IF_ERROR(Read(c, &r, quantised));
   TN_ASSIGN_OR_RETURN(const bool coupled, c.Bool("input_forget", false));
   return Run(c, r, [&](const CellInput& in, std::span<const Activation> act) -> std::vector<Val> {
     const int64_t n = r.hidden;
@@ -302,6 +321,7 @@ constexpr OpRow kRows[] = {
     {"RNN", 7, ImportRnn},
     {"GRU", 7, ImportGru},
     {"LSTM", 7, ImportLstm},
+    {.name = "DynamicQuantizeLSTM", .since = 1, .import = ImportLstm, .domain = "com.microsoft"},
 };
 
 }  // namespace

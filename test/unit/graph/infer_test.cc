@@ -72,6 +72,17 @@ TEST_F(Infer, SymbolicBroadcastingRequiresEquality) {
   EXPECT_EQ(b_.graph().constraints.size(), 1u);
 }
 
+TEST_F(Infer, BlockMatMul) {
+  const Attrs attrs = {{"bits", int64_t{4}}, {"block", int64_t{16}}};
+  EXPECT_EQ(Type(OpKind::kBlockMatMul,
+                 {In("f32[a, 2, 20]"), In("u8[5, 16]"), In("f32[5, 2]"), In("f32[5, 2]")}, attrs),
+            "f32[a, 2, 5]");
+  EXPECT_EQ(Type(OpKind::kBlockMatMul,
+                 {In("f32[2, 20]"), In("u8[5, 10]"), In("f32[5, 2]"), In("f32[5, 2]")}, attrs),
+            "expected codes, scales and offsets of 2 blocks of 16 codes of 4 bits, but got [5, "
+            "10], [5, 2] and [5, 2]");
+}
+
 TEST_F(Infer, MatMul) {
   EXPECT_EQ(Type(OpKind::kMatMul, {In("f32[2, 1, 3, 4]"), In("f32[5, 4, 6]")}), "f32[2, 5, 3, 6]");
   EXPECT_EQ(Type(OpKind::kMatMul, {In("f32[3, 4]"), In("f32[6, 4]")}, {{"trans_b", true}}),

@@ -312,6 +312,28 @@ TEST(Kernel, PackedMatrixProduct) {
   }
 }
 
+// Blocks that are whole, that are not, and of one byte.
+TEST(Kernel, ProductWithCodesInBlocks) {
+  for (int64_t bits : {2, 4, 8}) {
+    for (auto [k, block] :
+         {std::pair<int64_t, int64_t>{32, 16}, {24, 16}, {13, 16}, {8, 8 / bits}}) {
+      for (int64_t m : {1, 9}) {
+        for (int64_t n : {2, 33}) {
+          SCOPED_TRACE(fmt::format("{} bits, {}x{}x{} in blocks of {}", bits, m, n, k, block));
+          const int64_t blocks = (k + block - 1) / block;
+          Case c;
+          c.op = OpKind::kBlockMatMul;
+          c.inputs = {F32({m, k}), TypeOf(DType::UInt(8), {n, blocks * block * bits / 8}),
+                      F32({n, blocks}), F32({n, blocks})};
+          c.attrs = Attrs{{"bits", bits}, {"block", block}};
+          c.bias_relu = m == 9;
+          Check(c, "block_matmul", 1e-6);
+        }
+      }
+    }
+  }
+}
+
 // [lead…, m, k] by [k, n], or [n, k] where it is transposed.
 Case Product(DType a, DType b, std::vector<int64_t> lead, int64_t m, int64_t n, int64_t k) {
   Case c;

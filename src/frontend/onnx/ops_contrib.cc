@@ -1,0 +1,223 @@
+// Activations, products and normalisations of the domain com.microsoft: what ONNX Runtime's
+// optimiser makes of patterns, written as the patterns again, which the graph's passes find.
+#include <cmath>
+#include <numbers>
+
+#include "frontend/onnx/formula.h"
+#include "frontend/onnx/ops.h"
+
+namespace tenon::onnx {
+namespace {
+
+// ---- Activations ----
+
+Val GeluOf(const Val& x, const char* approximate) {
+  return x ? x.formula().Emit(OpKind::kGelu, {x}, {{"approximate", std::string(approximate)}}) : x;
+}
+
+Status ImportContribGelu(OpContext& c) {
+  TN_RETURN_IF_ERROR(c.Arity(1, 1));
+  const Formula f(c);
+  return f.Result(GeluOf(f.In(0), "none"));
+}
+
+Status ImportBiasGelu(OpContext& c) {
+  TN_RETURN_IF_ERROR(c.Arity(2, 2));
+  const Formula f(c);
+  return f.Result(GeluOf(f.In(0) + f.In(1), "none"));
+}
+
+Status ImportFastGelu(OpContext& c) {
+  TN_RETURN_IF_ERROR(c.Arity(1, 2));
+  const Formula f(c);
+  return f.Result(GeluOf(f.In(1) ? f.In(0) + f.In(1) : f.In(0), "tanh"));
+}
+
+Status ImportQuickGelu(OpContext& c) {
+  TN_RETURN_IF_ERROR(c.Arity(1, 1));
+  TN_ASSIGN_OR_RETURN(const double alpha, c.Float("alpha", 1.702));
+  const Formula f(c);
+  const Val x = f.In(0), wide = Widened(x);
+  return f.Result(Cast(wide * Sigmoid(wide * alpha), x.dtype()));
+}
+
+// ---- Products and convolutions ----
+
+// [d0, d1, …, dn, k] as [d1, …, dn, d0, k].
+Val FirstAxisInside(const Val& x) {
+  Axes perm = AxesFrom(x, 1);
+  if (x.rank() < 3) return x;
+  perm.insert(perm.end() - 1, 0);
+  return Transpose(x, perm);
+}
+
+Status ImportFusedMatMul(OpContext& c) {
+  TN_RETURN_IF_ERROR(c.Arity(2, 2));
+  TN_ASSIGN_OR_RETURN(const double alpha, c.Float("alpha", 1));
+  TN_ASSIGN_OR_RETURN(const bool trans_a, c.Bool("transA", false));
+  TN_ASSIGN_OR_RETURN(const bool trans_b, c.Bool("transB", false));
+  TN_ASSIGN_OR_RETURN(const bool batch_a, c.Bool("transBatchA", false));
+  TN_ASSIGN_OR_RETURN(const bool batch_b, c.Bool("transBatchB", false));
+  TN_ASSIGN_OR_RETURN(const Matrices m, AsMatrices(c));
+  const Formula f(c);
+  const Val a = f.Of(m.a), b = f.Of(m.b);
+  // A vector has no axes to exchange.
+  const Val product = MatMul(batch_a ? FirstAxisInside(a) : a, batch_b ? FirstAxisInside(b) : b,
+                             trans_a && !m.row, trans_b && !m.column);
+  const Val y = alpha == 1 ? product : product * alpha;
+  TN_RETURN_IF_ERROR(f.Done());
+  return SetProduct(c, m, y.id());
+}
+
+// activation(conv(x, w) + bias + z)
+Status ImportFusedConv(OpContext& c) {
+  TN_RETURN_IF_ERROR(c.Arity(2, 4));
+  TN_ASSIGN_OR_RETURN(const std::string name, c.String("activation", ""));
+  TN_ASSIGN_OR_RETURN(const auto given, c.Floats("activation_params"));
+  TN_ASSIGN_OR_RETURN(Attrs attrs, ReadConv(c));
+  const std::vector<double> numbers = given.value_or(std::vector<double>());
+  const auto number = [&](size_t i, double fallback) {
+    return i < numbers.size() ? numbers[i] : fallback;
+  };
+  const Formula f(c);
+  std::vector<Val> operands = {f.In(0), f.In(1)};
+  if (c.Has(2)) operands.push_back(f.In(2));
+  Val y = f.Emit(OpKind::kConv, operands, std::move(attrs));
+  if (c.Has(3)) y = y + f.In(3);
+  if (name.empty()) return f.Result(y);
+  if (name == "Relu") return f.Result(Apply(OpKind::kRelu, y));
+  if (name == "Tanh") return f.Result(Tanh(y));
+  if (name == "Sigmoid") return f.Result(Sigmoid(y));
+  if (name == "LeakyRelu") return f.Result(Where(y < 0, y * number(0, 0.01), y));
+  if (name == "Clip") {
+    const double lo = number(0, -INFINITY), hi = number(1, INFINITY);
+    return f.Result(f.Emit(OpKind::kClip, {y}, {{"lo", lo}, {"hi", hi}}));
+  }
+  if (name == "HardSigmoid") {
+    return f.Result(
+        f.Emit(OpKind::kHardSigmoid, {y}, {{"alpha", number(0, 0.2)}, {"beta", number(1, 0.5)}}));
+  }
+  return c.Error(
+      "expected activation Relu, Tanh, Sigmoid, LeakyRelu, Clip or HardSigmoid, but got {}",
+      graph::Quoted(name));
+}
+
+// ---- Normalisations of a sum ----
+
+// What is normalised, with its moments where they are wanted.
+struct Normal {
+  Val y, mean, deviation;  // one over the deviation
+};
+
+// Over the last axis: as the mean square (`simple`) or the variance says. Floats of 16 bits are
+// widened, and y is rounded once.
+Normal NormalizedRows(const OpContext& c, const Val& x, const Val& scale, const Val& bias,
+                      double epsilon, bool simple) {
+  const Formula& f = x.formula();
+  const Val wide = Widened(x);
+  const auto widened = [&](const Val& v) { return Cast(v, wide.dtype()); };
+  Normal n;
+  if (!simple) n.mean = Mean(wide, {-1});
+  const Val d = simple ? wide : wide - n.mean;
+  n.deviation = 1 / Sqrt(Mean(d * d, {-1}) + epsilon);
+  if (simple) {
+    n.y = wide / Sqrt(Mean(wide * wide, {-1}) + epsilon) * widened(scale);
+    if (bias) n.y = n.y + widened(bias);
+  } else {
+    std::vector<Val> operands = {wide, widened(scale)};
+    if (bias) operands.push_back(widened(bias));
+    n.y = f.Emit(OpKind::kLayerNorm, operands, {{"axis", x.rank() - 1}, {"epsilon", epsilon}});
+  }
+  n.y = Cast(n.y, c.Type(0).dtype);
+  return n;
+}
+
+// input + skip + bias, normalised. Inputs: input, skip, gamma; beta, where a mean is taken; bias.
+Status ImportSkipNorm(OpContext& c) {
+  const bool simple = std::string_view(c.row.name) == "SkipSimplifiedLayerNormalization";
+  TN_RETURN_IF_ERROR(c.Arity(3, simple ? 4 : 5));
+  TN_ASSIGN_OR_RETURN(const double epsilon, c.Float("epsilon", 1e-12));
+  if (c.Rank(0) < 2 || c.Rank(1) > c.Rank(0) || c.Rank(2) != 1) {
+    return c.Error(
+        "expected rows, rows to add to them and one number for each column, but got {}, {} and {}",
+        c.Type(0).ToString(), c.Type(1).ToString(), c.Type(2).ToString());
+  }
+  const Formula f(c);
+  const Val bias = f.In(simple ? 3 : 4);
+  const Val input = f.In(0);
+  Val sum = Widened(input) + Widened(f.In(1));
+  if (bias) sum = sum + Widened(bias);
+  const Normal n = NormalizedRows(c, sum, f.In(2), simple ? Val() : f.In(3), epsilon, simple);
+  return f.Result({n.y, c.Wants(1) ? n.mean : Val(), c.Wants(2) ? n.deviation : Val(),
+                   c.Wants(3) ? Cast(sum, input.dtype()) : Val()});
+}
+
+// Of the default domain, where ONNX Runtime puts it, and of com.microsoft.
+Status ImportSimplifiedLayerNorm(OpContext& c) {
+  TN_RETURN_IF_ERROR(c.Arity(2, 2));
+  TN_ASSIGN_OR_RETURN(const int64_t axis, c.AxisAttr("axis", -1, c.Rank(0)));
+  TN_ASSIGN_OR_RETURN(const double epsilon, c.Float("epsilon", 1e-5));
+  TN_RETURN_IF_ERROR(c.Int("stash_type", 1));
+  const Formula f(c);
+  const Val x = Widened(f.In(0)), deviation = Sqrt(Mean(x * x, AxesFrom(x, axis)) + epsilon);
+  const Val y = Cast(x / deviation * Cast(f.In(1), x.dtype()), c.Type(1).dtype);
+  return f.Result({y, c.Wants(1) ? 1 / deviation : Val()});
+}
+
+// The sum of the rows of three tables that a token's word, place and segment say, normalised.
+Status ImportEmbedLayerNorm(OpContext& c) {
+  TN_RETURN_IF_ERROR(c.Arity(7, 9, {1, 4}));
+  TN_ASSIGN_OR_RETURN(const double epsilon, c.Float("epsilon", 1e-12));
+  TN_ASSIGN_OR_RETURN(const int64_t mask_type, c.Int("mask_index_type", c.Has(7) ? 1 : 0));
+  const Formula f(c);
+  const Val words = f.In(0), mask = f.In(7);
+  if (words.rank() != 2 || c.Has(1) != c.Has(4)) {
+    return c.Error("expected words [B, S], and segments with their table or neither, but got {}",
+                   c.Type(0).ToString());
+  }
+  const Val places = c.Has(8) ? f.In(8) : Unsqueeze(f.Iota(words.dim(1)), 0);
+  Val sum = Widened(Gather(f.In(2), words, 0)) + Widened(Gather(f.In(3), places, 0));
+  if (c.Has(1)) sum = sum + Widened(Gather(f.In(4), f.In(1), 0));
+  const DType type = c.Type(2).dtype;
+  const Val y =
+      Cast(f.Emit(OpKind::kLayerNorm, {sum, Cast(f.In(5), sum.dtype()), Cast(f.In(6), sum.dtype())},
+                  {{"axis", int64_t{2}}, {"epsilon", epsilon}}),
+           type);
+  const DType i32 = DType::Int(32);
+  Val counts;
+  if (c.Wants(1)) {
+    counts = mask && mask_type != 0 ? Sum(Cast(mask > 0, i32), {1}, false)
+                                    : Expand(f.Number(i32, 0), {words.dim(0)});
+  }
+  return f.Result({y, counts, c.Wants(2) ? Cast(sum, type) : Val()});
+}
+
+constexpr char kContrib[] = "com.microsoft";
+constexpr OpRow kRows[] = {
+    {.name = "Gelu", .since = 1, .import = ImportContribGelu, .domain = kContrib},
+    {.name = "BiasGelu", .since = 1, .import = ImportBiasGelu, .domain = kContrib},
+    {.name = "FastGelu", .since = 1, .import = ImportFastGelu, .domain = kContrib},
+    {.name = "QuickGelu", .since = 1, .import = ImportQuickGelu, .domain = kContrib},
+    {.name = "FusedMatMul", .since = 1, .import = ImportFusedMatMul, .domain = kContrib},
+    {.name = "FusedConv", .since = 1, .import = ImportFusedConv, .domain = kContrib},
+    {.name = "SkipLayerNormalization", .since = 1, .import = ImportSkipNorm, .domain = kContrib},
+    {.name = "SkipSimplifiedLayerNormalization",
+     .since = 1,
+     .import = ImportSkipNorm,
+     .domain = kContrib},
+    {.name = "SimplifiedLayerNormalization",
+     .since = 1,
+     .import = ImportSimplifiedLayerNorm,
+     .domain = kContrib},
+    {.name = "SimplifiedLayerNormalization", .since = 1, .import = ImportSimplifiedLayerNorm},
+    {.name = "EmbedLayerNormalization",
+     .since = 1,
+     .import = ImportEmbedLayerNorm,
+     .domain = kContrib},
+};
+
+}  // namespace
+
+std::span<const OpRow> ContribRows() { return kRows; }
+
+}  // namespace tenon::onnx

@@ -1,0 +1,233 @@
+// Quantised operators of the domain com.microsoft, beside those of the default one
+// (ops_quantize.cc).
+//
+// Products are those of integers (ops_integer.cc), times the scales of both operands. What is no
+// product is computed on the numbers that the bytes stand for, in one kernel that reads bytes and
+// writes bytes.
+#include "frontend/onnx/formula.h"
+#include "frontend/onnx/ops.h"
+#include "frontend/onnx/quantize.h"
+
+namespace tenon::onnx {
+namespace {
+
+// ---- Products ----
+
+// A number, or one for each column of a product.
+Val PerColumn(const Val& v) { return v && graph::StaticCount(v.dims()) == 1 ? Reshape(v, {}) : v; }
+
+// The product as floats: times the scales, and a bias.
+Val Scaled(const Val& sum, const Val& a_scale, const Val& b_scale, const Val& bias) {
+  const Val y =
+      Cast(sum, b_scale.dtype()) * (Cast(PerColumn(a_scale), b_scale.dtype()) * PerColumn(b_scale));
+  return bias ? y + bias : y;
+}
+
+// Inputs: a, b, scales of both, zero points of both, a bias.
+Status ImportMatMulIntegerToFloat(OpContext& c) {
+  TN_RETURN_IF_ERROR(c.Arity(4, 7));
+  TN_ASSIGN_OR_RETURN(const Matrices m, AsMatrices(c));
+  TN_ASSIGN_OR_RETURN(const ValueId sum, IntegerProduct(c, m, {0, 1, 4, 5}));
+  const Formula f(c);
+  const Val y = Scaled(f.Of(sum), f.In(2), f.In(3), f.In(6));
+  TN_RETURN_IF_ERROR(f.Done());
+  return SetProduct(c, m, y.id());
+}
+
+// Inputs: a of f32, b, its scale, its zero point, a bias.
+Status ImportDynamicQuantizeMatMul(OpContext& c) {
+  TN_RETURN_IF_ERROR(c.Arity(3, 5));
+  TN_ASSIGN_OR_RETURN(const Matrices m, AsMatrices(c));
+  TN_ASSIGN_OR_RETURN(const DynamicallyQuantized a, DynamicallyQuantize(c, m.a));
+  TN_ASSIGN_OR_RETURN(const ValueId sum, IntegerProduct(c, a.q, m.b, a.zero, c.InOr(3)));
+  const Formula f(c);
+  const Val y = Scaled(f.Of(sum), f.Of(a.scale), f.In(2), f.In(4));
+  TN_RETURN_IF_ERROR(f.Done());
+  return SetProduct(c, m, y.id());
+}
+
+// Inputs: a, scale, zero; b, scale, zero; a bias in steps of the product; the result's scale, zero.
+Status ImportQGemm(OpContext& c) {
+  TN_RETURN_IF_ERROR(c.Arity(6, 9));
+  TN_ASSIGN_OR_RETURN(const double alpha, c.Float("alpha", 1));
+  TN_ASSIGN_OR_RETURN(const bool trans_a, c.Bool("transA", false));
+  TN_ASSIGN_OR_RETURN(const bool trans_b, c.Bool("transB", false));
+  if (c.Rank(0) != 2 || c.Rank(3) != 2) {
+    return c.Error("expected two matrices, but got {} and {}", c.Type(0).ToString(),
+                   c.Type(3).ToString());
+  }
+  const Formula f(c);
+  const Val a = trans_a ? Swap(f.In(0), 0, 1) : f.In(0),
+            b = trans_b ? Swap(f.In(3), 0, 1) : f.In(3);
+  TN_RETURN_IF_ERROR(f.Done());
+  TN_ASSIGN_OR_RETURN(const ValueId sum, IntegerProduct(c, a.id(), b.id(), c.InOr(2), c.InOr(5)));
+  const Val product = f.Of(sum), whole = c.Has(6) ? product + f.In(6) : product;
+  const Val scale = PerColumn(f.In(1)) * PerColumn(f.In(4)) * alpha;
+  const Val y = Cast(whole, scale.dtype()) * scale;
+  if (!c.Has(7)) return f.Result(y);
+  const DType type = c.Has(8) ? c.Type(8).dtype : DType::UInt(8);
+  return f.Result(Quantized(y / PerColumn(f.In(7)), PerColumn(f.In(8)), type));
+}
+
+// ---- Element by element ----
+
+// One number of the whole tensor.
+Val Whole(const Val& v) { return v ? Reshape(v, {}) : v; }
+
+// The numbers of input `i`, whose scale and zero point follow it.
+Val NumbersAt(const Formula& f, size_t i) {
+  return Dequantized(f.In(i), Whole(f.In(i + 1)), Whole(f.In(i + 2)));
+}
+
+// As bytes of `type` by the scale of input `i` and the zero point behind it.
+Val BytesBy(const Formula& f, const Val& x, size_t i, DType type) {
+  return Quantized(x / Whole(f.In(i)), Whole(f.In(i + 1)), type);
+}
+
+Status CheckByteInput(const OpContext& c, size_t i) {
+  const DType type = c.Type(i).dtype;
+  if (type.IsInt() && type.bits == 8) return Ok();
+  return c.Error("expected input {} to be u8 or i8, but got {}", i, c.Type(i).ToString());
+}
+
+Status ImportQLinearBinary(OpContext& c) {
+  TN_RETURN_IF_ERROR(c.Arity(7, 8));
+  for (size_t i : {0, 3}) TN_RETURN_IF_ERROR(CheckByteInput(c, i));
+  const Formula f(c);
+  const Val y = f.Emit(c.row.op, {NumbersAt(f, 0), NumbersAt(f, 3)});
+  return f.Result(BytesBy(f, y, 6, c.Type(0).dtype));
+}
+
+Status ImportQLinearSigmoid(OpContext& c) {
+  TN_RETURN_IF_ERROR(c.Arity(4, 5));
+  TN_RETURN_IF_ERROR(CheckByteInput(c, 0));
+  const Formula f(c);
+  return f.Result(BytesBy(f, Sigmoid(NumbersAt(f, 0)), 3, c.Type(0).dtype));
+}
+
+Status ImportQLinearLeakyRelu(OpContext& c) {
+  TN_RETURN_IF_ERROR(c.Arity(4, 5));
+  TN_RETURN_IF_ERROR(CheckByteInput(c, 0));
+  TN_ASSIGN_OR_RETURN(const double alpha, c.Float("alpha", 0.01));
+  const Formula f(c);
+  const Val x = NumbersAt(f, 0);
+  return f.Result(BytesBy(f, Where(x < 0, x * alpha, x), 3, c.Type(0).dtype));
+}
+
+// Inputs: the result's scale and zero point, then a tensor, its scale and its zero point, …
+Status ImportQLinearConcat(OpContext& c) {
+  const size_t given = c.num_inputs();
+  if (given < 5 || (given - 2) % 3 != 0)
+    return c.Error(
+        "expected a scale, a zero point and three inputs for each tensor, but got {} inputs",
+        given);
+  TN_RETURN_IF_ERROR(c.Arity(given, static_cast<int>(given)));
+  TN_ASSIGN_OR_RETURN(const int64_t axis, c.AxisAttr("axis", std::nullopt, c.Rank(2)));
+  const Formula f(c);
+  std::vector<Val> parts;
+  for (size_t i = 2; i < given; i += 3) {
+    TN_RETURN_IF_ERROR(CheckByteInput(c, i));
+    const bool same = c.In(i + 1) == c.In(0) && c.In(i + 2) == c.In(1);
+    parts.push_back(same ? f.In(i) : BytesBy(f, NumbersAt(f, i), 0, c.Type(1).dtype));
+  }
+  return f.Result(Concat(parts, axis));
+}
+
+// ---- Pools ----
+
+// [N, d…, C] as [N, C, d…], and back.
+Val ChannelsSecond(const Val& x) {
+  Axes perm = AxesFrom(x, 0);
+  if (perm.size() < 3) return x;
+  perm.insert(perm.begin() + 1, perm.back());
+  perm.pop_back();
+  return Transpose(x, perm);
+}
+Val ChannelsLast(const Val& x) {
+  Axes perm = AxesFrom(x, 0);
+  if (perm.size() < 3) return x;
+  perm.push_back(perm[1]);
+  perm.erase(perm.begin() + 1);
+  return Transpose(x, perm);
+}
+
+Expected<Attrs> ReadPool(OpContext& c, bool channels_last) {
+  if (c.Rank(0) < 3)
+    return c.Error("expected an input of rank 3 or more, but got {}", c.Type(0).ToString());
+  TN_ASSIGN_OR_RETURN(const WindowAttrs window, ReadWindow(c, {}, channels_last ? 1 : 2));
+  TN_ASSIGN_OR_RETURN(const bool ceil_mode, c.Bool("ceil_mode", false));
+  return Attrs{{"kernel", window.kernel},
+               {"strides", window.strides},
+               {"dilations", window.dilations},
+               {"pads", window.pads},
+               {"ceil_mode", ceil_mode && !window.auto_pad}};
+}
+
+Status ImportQLinearAveragePool(OpContext& c) {
+  TN_RETURN_IF_ERROR(c.Arity(4, 5));
+  TN_RETURN_IF_ERROR(CheckByteInput(c, 0));
+  TN_ASSIGN_OR_RETURN(const bool last, c.Bool("channels_last", false));
+  TN_ASSIGN_OR_RETURN(const bool count_pads, c.Bool("count_include_pad", false));
+  TN_ASSIGN_OR_RETURN(Attrs attrs, ReadPool(c, last));
+  attrs.Set("count_include_pad", count_pads);
+  const Formula f(c);
+  const Val x = NumbersAt(f, 0);
+  const Val mean = f.Emit(OpKind::kAvgPool, {last ? ChannelsSecond(x) : x}, std::move(attrs));
+  const Val y = BytesBy(f, mean, 3, c.Type(0).dtype);
+  return f.Result(last ? ChannelsLast(y) : y);
+}
+
+Status ImportQLinearGlobalAveragePool(OpContext& c) {
+  TN_RETURN_IF_ERROR(c.Arity(5, 5));
+  TN_RETURN_IF_ERROR(CheckByteInput(c, 0));
+  TN_ASSIGN_OR_RETURN(const bool last, c.Bool("channels_last", false));
+  if (c.Rank(0) < 3)
+    return c.Error("expected an input of rank 3 or more, but got {}", c.Type(0).ToString());
+  const Formula f(c);
+  const Val x = NumbersAt(f, 0);
+  Axes axes = AxesFrom(x, last ? 1 : 2);
+  if (last) axes.pop_back();
+  return f.Result(BytesBy(f, Mean(x, axes), 3, c.Type(0).dtype));
+}
+
+Status ImportNhwcMaxPool(OpContext& c) {
+  TN_RETURN_IF_ERROR(c.Arity(1, 1));
+  TN_RETURN_IF_ERROR(CheckByteInput(c, 0));
+  TN_ASSIGN_OR_RETURN(Attrs attrs, ReadPool(c, true));
+  const Formula f(c);
+  return f.Result(
+      ChannelsLast(f.Emit(OpKind::kMaxPool, {ChannelsSecond(f.In(0))}, std::move(attrs))));
+}
+
+constexpr char kContrib[] = "com.microsoft";
+constexpr OpRow kRows[] = {
+    {.name = "MatMulIntegerToFloat",
+     .since = 1,
+     .import = ImportMatMulIntegerToFloat,
+     .domain = kContrib},
+    {.name = "DynamicQuantizeMatMul",
+     .since = 1,
+     .import = ImportDynamicQuantizeMatMul,
+     .domain = kContrib},
+    {.name = "QGemm", .since = 1, .import = ImportQGemm, .domain = kContrib},
+    {"QLinearAdd", 1, ImportQLinearBinary, OpKind::kAdd, kContrib},
+    {"QLinearMul", 1, ImportQLinearBinary, OpKind::kMul, kContrib},
+    {.name = "QLinearSigmoid", .since = 1, .import = ImportQLinearSigmoid, .domain = kContrib},
+    {.name = "QLinearLeakyRelu", .since = 1, .import = ImportQLinearLeakyRelu, .domain = kContrib},
+    {.name = "QLinearConcat", .since = 1, .import = ImportQLinearConcat, .domain = kContrib},
+    {.name = "QLinearAveragePool",
+     .since = 1,
+     .import = ImportQLinearAveragePool,
+     .domain = kContrib},
+    {.name = "QLinearGlobalAveragePool",
+     .since = 1,
+     .import = ImportQLinearGlobalAveragePool,
+     .domain = kContrib},
+    {.name = "NhwcMaxPool", .since = 1, .import = ImportNhwcMaxPool, .domain = kContrib},
+};
+
+}  // namespace
+
+std::span<const OpRow> ContribQuantizeRows() { return kRows; }
+
+}  // namespace tenon::onnx
