@@ -30,7 +30,13 @@ struct NarrowType {
   int exponent = 0, mantissa = 0, bias = 0;
   Special special = Special::kNone;
 
-  DType storage() const { return !is_float && is_signed ? DType::Int(8) : DType::UInt(8); }
+  DType storage() const {
+    if (IsString()) return DType::Int(64);
+    return !is_float && is_signed ? DType::Int(8) : DType::UInt(8);
+  }
+  /// Not narrow, but as little a number: the strings of a program are numbered
+  /// (tenon/program_abi.h).
+  bool IsString() const { return code == static_cast<int32_t>(ElemType::kString); }
   bool IsExponent() const { return is_float && !is_signed; }
 };
 
