@@ -232,9 +232,10 @@ class Values(unittest.TestCase):
             main = self.compile([node("TreeEnsembleRegressor", ["x"], ["y"], n_targets=2, aggregate_function=how, base_values=[0.25, 0.5], **self.trees(**every))],
                                 [tensor("x", FLOAT, ["n", 2])], [tensor("y", FLOAT, ["n", 2])])
             self.check(main, [x], self.reference({"x": x}))
-        for ids in ([0, 1, 0, 1], [1, 1, 1, 1]):
+        one = weights | {"target_ids": [0] * 4, "target_weights": [1.0, -2.0, 0.5, 1.0]}  # one class has all the weights
+        for of_classes in (one, every | {"target_weights": [0.1, 0.9, 0.7, 0.3, 0.25, 0.75, 0.6, 0.4]}):
             for post in ("NONE", "LOGISTIC"):
-                classes = {k.replace("target", "class"): v for k, v in weights.items()} | {"class_ids": ids, "class_weights": [1.0, -2.0, 0.5, 1.0]}
+                classes = {k.replace("target", "class"): v for k, v in of_classes.items()}
                 main = self.compile([node("TreeEnsembleClassifier", ["x"], ["l", "p"], classlabels_strings=["no", "yes"], post_transform=post, **self.trees(**classes))],
                                     [tensor("x", FLOAT, ["n", 2])], [tensor("l", STRING, ["n"]), tensor("p", FLOAT, ["n", 2])])
                 label, p = self.reference({"x": x})
