@@ -233,11 +233,11 @@ class Values(unittest.TestCase):
                                 [tensor("x", FLOAT, ["n", 2])], [tensor("y", FLOAT, ["n", 2])])
             self.check(main, [x], self.reference({"x": x}))
         one = weights | {"target_ids": [0] * 4, "target_weights": [1.0, -2.0, 0.5, 1.0]}  # one class has all the weights
-        for of_classes in (one, every | {"target_weights": [0.1, 0.9, 0.7, 0.3, 0.25, 0.75, 0.6, 0.4]}):
+        for labels, of_classes in ((["no", "yes"], one), (["no", "yes", "never"], every | {"target_weights": [0.05, 0.45, 0.35, 0.15, 0.125, 0.375, 0.3, 0.2]})):
             for post in ("NONE", "LOGISTIC"):
                 classes = {k.replace("target", "class"): v for k, v in of_classes.items()}
-                main = self.compile([node("TreeEnsembleClassifier", ["x"], ["l", "p"], classlabels_strings=["no", "yes"], post_transform=post, **self.trees(**classes))],
-                                    [tensor("x", FLOAT, ["n", 2])], [tensor("l", STRING, ["n"]), tensor("p", FLOAT, ["n", 2])])
+                main = self.compile([node("TreeEnsembleClassifier", ["x"], ["l", "p"], classlabels_strings=labels, post_transform=post, **self.trees(**classes))],
+                                    [tensor("x", FLOAT, ["n", 2])], [tensor("l", STRING, ["n"]), tensor("p", FLOAT, ["n", "c"])])
                 label, p = self.reference({"x": x})
                 self.check(main, [x], [own(label), p])
 

@@ -72,6 +72,7 @@ class ModelReader {
   ValueInfoProto ValueInfo(pbf_reader r);
   void Type(pbf_reader r, ValueInfoProto* out);
   void InnerType(pbf_reader r, ValueInfoProto* out);
+  void TypeValue(pbf_reader r, AttributeProto* a);
   void TensorType(pbf_reader r, ValueInfoProto* out);
   DimProto Dim(pbf_reader r);
   FunctionProto Function(pbf_reader r);
@@ -340,17 +341,18 @@ AttributeProto ModelReader::Attribute(pbf_reader r) {
         break;
       case Bytes(11): r.skip(), seen = AttrProtoType::kGraphs; break;
       case Bytes(10): r.skip(), seen = AttrProtoType::kTensors; break;
-      case Bytes(14):
-        a.type_proto.resize(1);
-        In("tp", [&] { return Type(Message(r), &a.type_proto[0]), 0; });
-        seen = AttrProtoType::kTypeProto;
-        break;
+      case Bytes(14): TypeValue(Message(r), &a), seen = AttrProtoType::kTypeProto; break;
       case Bytes(22): r.skip(), seen = AttrProtoType::kSparseTensor; break;
       default: r.skip();
     }
   }
   if (a.type == AttrProtoType::kUndefined) a.type = seen;
   return a;
+}
+
+void ModelReader::TypeValue(pbf_reader r, AttributeProto* a) {
+  a->type_proto.resize(1);
+  In("tp", [&] { return Type(r, &a->type_proto[0]), 0; });
 }
 
 TensorProto ModelReader::Tensor(pbf_reader r) {
