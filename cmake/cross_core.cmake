@@ -48,7 +48,7 @@ function(tenon_cross_core arch)
   if(arch STREQUAL aarch64)
     list(APPEND flags -mno-outline-atomics)  # their functions are the compiler's library's
   endif()
-  tenon_cross_archive(${folder}/libtenon_core.a "${flags}" ${core_archive_sources})
+  tenon_cross_archive(${folder}/libtenon_core.a "${flags}" ${core_archive_sources} ${program_sources})
   tenon_libc_stub(${arch} ${folder} ${TENON_CLANG} --target=${triple} -fuse-ld=lld)
   add_custom_target(tenon_core_${arch} ALL DEPENDS ${folder}/libtenon_core.a ${folder}/libc_stub.so)
   install(FILES ${folder}/libtenon_core.a ${folder}/libc_stub.so DESTINATION ${CMAKE_INSTALL_LIBDIR}/tenon/${triple}

@@ -19,6 +19,7 @@ LAYERS = {
     "include/tenon/devices.h": ["include/tenon/ffi_types.h"],
     "include/tenon/c_api.h": ["include/tenon/ffi_types.h"],
     "include/tenon/kernel_abi.h": ["include/tenon/ffi_types.h"],
+    "include/tenon/program_abi.h": ["include/tenon/ffi_types.h"],
     "include/tenon/library_checksums.hpp": [],
     "include/tenon/stage_primitives.def": [],
     "include/tenon": [],
@@ -35,7 +36,7 @@ LAYERS = {
     "src/loop/pass": ["src/intrin", "src/dependence"],
     "src/te": ["src/loop"],
     "src/stages": ["src/schedule", "include/tenon/stage_primitives.def"],
-    "src/graph": ["src/arith"],
+    "src/graph": ["src/arith", "include/tenon/program_abi.h"],
     "src/ops": ["src/te", "src/schedule", "src/cost", "src/graph"],
     "src/graph/pass": ["src/graph", "src/cost"],
     "src/plan": ["src/ops", "src/graph/pass"],
@@ -47,7 +48,7 @@ LAYERS = {
     ],
     "src/runtime": [
         "include/tenon/c_api.h", "include/tenon/devices.h", "include/tenon/kernel_abi.h", "include/tenon/ffi_types.h",
-        "include/tenon/library_checksums.hpp",
+        "include/tenon/program_abi.h", "include/tenon/library_checksums.hpp",
     ],
     "src/driver": [
         "src/graph/lower", "src/loop/pass", "src/frontend/onnx", "src/codegen/*",

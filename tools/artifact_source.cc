@@ -87,8 +87,8 @@ void AddCompiler(Hasher* hasher) {
 
 Expected<std::string> CacheKey(const driver::CompileOptions& o) {
   TN_ASSIGN_OR_RETURN(Target target, driver::CheckOptions(o));
-  TN_ASSIGN_OR_RETURN(graph::Graph g, driver::ImportModel(o));
-  TN_ASSIGN_OR_RETURN(Hash128 source, driver::HashSource(o, g));
+  TN_ASSIGN_OR_RETURN(graph::Program program, driver::ImportModel(o));
+  TN_ASSIGN_OR_RETURN(Hash128 source, driver::HashSource(o, program.parts));
   Hasher hasher;
   AddCompiler(&hasher);
   hasher.Int(source.high).Int(source.low).Text(target.ToString()).Text(o.precision);

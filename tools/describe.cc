@@ -104,12 +104,13 @@ Expected<Json> DescribeModel(const driver::CompileOptions& options, Diagnostics*
   DescribeDeclared(model.graph, &json);
   json["operators"] = CountOperators(model.graph);
   json["weights"] = model.graph.initializers.size();
-  Expected<graph::Graph> imported = driver::ImportModel(options);
+  Expected<graph::Program> imported = driver::ImportModel(options);
   if (imported) {
-    DescribeInferred(*imported, &json);
+    if (imported->IsPlain()) DescribeInferred(imported->parts[0], &json);
     uint64_t bytes = 0;
-    for (const graph::Value& v : imported->values)
-      bytes += v.IsConstant() ? v.payload.bytes().size() : 0;
+    for (const graph::Graph& g : imported->parts) {
+      for (const graph::Value& v : g.values) bytes += v.IsConstant() ? v.payload.bytes().size() : 0;
+    }
     json["weights_bytes"] = bytes;
   } else {
     *problems = std::move(imported.errors());

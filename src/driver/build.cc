@@ -190,6 +190,48 @@ Func Forward(const PrimFunc& packed, const std::string& name) {
   return PrimFunc::Make(fields);
 }
 
+Var HandleVar(const char* name) { return VarNode::Make(name, DType::Handle()); }
+
+// A packed function that calls a C function; its parameters are those of one.
+Stmt CallStatus(const std::string& callee, std::vector<Expr> args) {
+  args.insert(args.begin(), StringConst::Make(callee));
+  return Evaluate::Make(Call::Make(Intrinsic::kExtern, std::move(args), DType::Int(32)));
+}
+
+// What the runtime's part for programs wants of a library, and the packed function by which that is
+// called (tenon/program_abi.h).
+void AddProgram(const ProgramRequest& program, const TargetRef& target, Module* host) {
+  const Expr ok = IntConst::Make(DType::Int(32), 0);
+  PrimFunc part;
+  part.name = "tn_program_part";
+  part.func_kind = FuncKind::kPacked;
+  part.target = target;
+  const Var index = VarNode::Make("part", DType::Int(32)),
+            count = VarNode::Make("num_args", DType::Int(32));
+  const Var args = HandleVar("args"), result = HandleVar("result");
+  part.scalars = {index, args, count, result};
+  std::vector<Stmt> calls;
+  for (size_t i = 0; i < program.parts; ++i) {
+    const Expr is_it =
+        Binary::Make(BinaryOp::kEq, index, IntConst::Make(DType::Int(32), static_cast<int64_t>(i)));
+    calls.push_back(If::Make(
+        is_it, CallStatus("__tvm_ffi_" + PartName(program.name, i), {args, args, count, result}),
+        nullptr));
+  }
+  calls.push_back(Return::Make(ok));
+  part.body = Seq::Make(std::move(calls));
+  host->Add(PrimFunc::Make(std::move(part)));
+  PrimFunc main;
+  main.name = "__tvm_ffi_" + program.name;
+  main.func_kind = FuncKind::kPacked;
+  main.target = target;
+  const Var n = VarNode::Make("num_args", DType::Int(32)), in = HandleVar("args"),
+            out = HandleVar("result");
+  main.scalars = {HandleVar("self"), in, n, out};
+  main.body = Seq::Make({CallStatus("tn_program_call", {in, n, out}), Return::Make(ok)});
+  host->Add(PrimFunc::Make(std::move(main)));
+}
+
 // A C program hands over working memory of a size that the header says.
 Status CheckWorkspaces(const Module& host) {
   for (const auto& [name, f] : host.funcs) {
@@ -219,6 +261,7 @@ class Builder {
   explicit Builder(BuildRequest request) : hooks_(request.hooks) {
     built_.request = std::move(request);
     built_.target = TargetOf(module());
+    if (!built_.target) built_.target = built_.request.program.target;
   }
 
   const BuildHooks& hooks() const { return hooks_; }
@@ -336,6 +379,8 @@ class Builder {
         if (Func f = host.Find(prefix + function)) host.Add(Forward(*f, prefix + alias));
       }
     }
+    const bool has_program = !request.program.words.empty();
+    if (has_program) AddProgram(request.program, built_.target, &host);
     if (request.export_bodies) ExportBodies(&host);
     codegen::EmitOptions& emit = built_.emit;
     emit.verify |= hooks().passes.verify;
@@ -346,7 +391,9 @@ class Builder {
       if (f->func_kind == FuncKind::kKernel) continue;
       emit.functions.push_back(name);
       built_.whole.Add(f);
-      if (f->func_kind == FuncKind::kPacked) built_.exports.push_back(name);
+      // The parts of a program are its own affair.
+      const bool seen = !has_program || name == "__tvm_ffi_" + request.program.name;
+      if (f->func_kind == FuncKind::kPacked && seen) built_.exports.push_back(name);
     }
     built_.exports.insert(built_.exports.end(), emit.error_texts.begin(), emit.error_texts.end());
     if (request.describe) {
@@ -354,6 +401,8 @@ class Builder {
       emit.blobs = DescriptionBlobs(built_.info, target().Cpu().FeatureList());
     }
     AddInstances(host, &emit.blobs);
+    if (has_program)
+      emit.blobs.push_back({"tn_blob_program", request.program.words, 4, false, false});
     built_.host = std::move(host);
     return Ok();
   }
@@ -405,6 +454,10 @@ class Builder {
 };
 
 }  // namespace
+
+std::string PartName(const std::string& program, size_t part) {
+  return fmt::format("{}_part{}", program, part);
+}
 
 Expected<Built> Build(BuildRequest request) {
   Builder builder(std::move(request));

@@ -45,6 +45,15 @@ auto InPhase(const BuildHooks& hooks, const char* phase, F&& f) {
   return result;
 }
 
+/// A program whose parts are the exported functions PartName(name, 0), …: its words, and how many
+/// parts it has.
+struct ProgramRequest {
+  std::string name, words;
+  size_t parts = 0;
+  TargetRef target;
+};
+std::string PartName(const std::string& program, size_t part);
+
 struct BuildRequest {
   /// Kernels with what they call, and the host functions that launch them; each has its target:
   /// kernels all the same one, host functions that of its host.
@@ -57,6 +66,8 @@ struct BuildRequest {
   /// What the library says of itself, as JSON text (kernel_abi.h, tn_blob_info), told the lowered
   /// host functions; null: nothing.
   std::function<std::string(const Module& host)> describe;
+  /// The program that the functions are parts of (graph/program.h); no words: there is none.
+  ProgramRequest program;
   /// Further names of exported functions: (name, function).
   std::vector<std::pair<std::string, std::string>> aliases;
   /// Functions by which C programs get the thread's last error (codegen::EmitOptions).

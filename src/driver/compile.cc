@@ -80,18 +80,22 @@ class Compilation {
     TN_ASSIGN_OR_RETURN(place_, ResolvePlace(options_, target));
     TN_ASSIGN_OR_RETURN(Target build_host, PlainHost());
     const Machine machine = Machine::Of(target), build_machine = Machine::Of(build_host);
-    TN_ASSIGN_OR_RETURN(graph::Graph g, InPhase(hooks_, "import", [&] { return Import(); }));
-    TN_RETURN_IF_ERROR(CheckOutputs(g, target));
-    if (options_.format == OutputFormat::kCSource) TN_RETURN_IF_ERROR(RequireEnds(g));
-    Dump("import", [&] { return graph::Print(g); });
-    TN_ASSIGN_OR_RETURN(g, InPhase(hooks_, "graph", [&] {
-                          return RunGraphPasses(std::move(g), machine, options_, graph_hooks_);
+    TN_ASSIGN_OR_RETURN(graph::Program program,
+                        InPhase(hooks_, "import", [&] { return Import(); }));
+    TN_RETURN_IF_ERROR(CheckOutputs(program.parts, target));
+    if (!program.IsPlain()) TN_RETURN_IF_ERROR(CheckProgram(target));
+    for (const graph::Graph& g : program.parts) {
+      if (options_.format == OutputFormat::kCSource) TN_RETURN_IF_ERROR(RequireEnds(g));
+      Dump("import", [&] { return graph::Print(g); });
+    }
+    TN_RETURN_IF_ERROR(
+        InPhase(hooks_, "graph", [&] { return RunPasses(machine, &program.parts); }));
+    if (options_.emit.count("graph")) {
+      for (const graph::Graph& g : program.parts) planned_ += graph::Print(g);
+    }
+    TN_ASSIGN_OR_RETURN(graph::LoweredNetwork network, InPhase(hooks_, "lower", [&] {
+                          return Lower(program, machine, build_machine);
                         }));
-    if (options_.emit.count("graph")) planned_ = graph::Print(g);
-    graph::LowerOptions lower{&machine, &build_machine, options_.name,
-                              RunsPass("plan_groups", options_)};
-    TN_ASSIGN_OR_RETURN(graph::LoweredNetwork network,
-                        InPhase(hooks_, "lower", [&] { return graph::Lower(g, lower); }));
     if (options_.verify_each) {
       CheckVerified(Verify(network.module, Stage::kSchedulable), "lower");
       CheckVerified(Verify(network.prepare, Stage::kSchedulable), "lower");
@@ -99,7 +103,8 @@ class Compilation {
     Dump("lower", [&] { return Print(network.module) + "\n" + Print(network.prepare); });
     TN_RETURN_IF_ERROR(MarkExportedKernels(&network));
     if (options_.format == OutputFormat::kCSource) TN_RETURN_IF_ERROR(MarkPlain(&network));
-    TN_ASSIGN_OR_RETURN(const Built built, Build(RequestOf(g, network, machine, build_machine)));
+    TN_ASSIGN_OR_RETURN(const Built built,
+                        Build(RequestOf(program, network, machine, build_machine)));
     Report(network, built);
     report_.seconds = Now() - start;
     report_.passes = times_.Take();
@@ -154,10 +159,38 @@ class Compilation {
     return Ok();
   }
 
-  Expected<graph::Graph> Import() {
-    TN_ASSIGN_OR_RETURN(graph::Graph g, ImportModel(options_));
-    TN_ASSIGN_OR_RETURN(source_hash_, HashSource(options_, g));
-    return g;
+  Expected<graph::Program> Import() {
+    TN_ASSIGN_OR_RETURN(graph::Program program, ImportModel(options_));
+    TN_ASSIGN_OR_RETURN(source_hash_, HashSource(options_, program.parts));
+    return program;
+  }
+
+  // What runs a program is a part of libraries for CPUs with an operating system.
+  Status CheckProgram(const Target& target) const {
+    const char* why = options_.format == OutputFormat::kCSource ? "in C source"
+                      : target.IsDevice()                       ? "on devices"
+                      : IsContained(target.Cpu().triple())      ? "in modules of WebAssembly"
+                                                                : nullptr;
+    if (!why) return Ok();
+    return MakeError(
+        fmt::format("strings, sequences, optional values and maps are not supported {} yet", why));
+  }
+
+  Status RunPasses(const Machine& machine, std::vector<graph::Graph>* graphs) {
+    for (graph::Graph& g : *graphs) {
+      TN_ASSIGN_OR_RETURN(g, RunGraphPasses(std::move(g), machine, options_, graph_hooks_));
+    }
+    return Ok();
+  }
+
+  Expected<graph::LoweredNetwork> Lower(graph::Program& program, const Machine& machine,
+                                        const Machine& build_machine) const {
+    const graph::LowerOptions lower{&machine, &build_machine, options_.name,
+                                    RunsPass("plan_groups", options_)};
+    if (program.IsPlain()) return graph::Lower(program.parts[0], lower);
+    for (size_t i = 0; i < program.parts.size(); ++i)
+      program.parts[i].name = PartName(options_.name, i);
+    return graph::LowerAll(program.parts, lower);
   }
 
   Status MarkExportedKernels(graph::LoweredNetwork* network) {
@@ -177,16 +210,18 @@ class Compilation {
   }
 
   // The network as a build; its outputs are written in phases of their own.
-  BuildRequest RequestOf(const graph::Graph& g, const graph::LoweredNetwork& network,
+  BuildRequest RequestOf(const graph::Program& program, const graph::LoweredNetwork& network,
                          const Machine& machine, const Machine& build_machine) {
     BuildRequest request = driver::RequestOf(network, machine, build_machine);
     request.describe = [&](const Module& host) {
-      return InfoJson(g, network, host, *machine.target, options_, source_hash_,
+      return InfoJson(program, network, host, *machine.target, options_, source_hash_,
                       fs::path(place_.params).filename());
     };
     // Who links the code has a header, which tells of errors too.
     if (options_.format != OutputFormat::kSharedLibrary || options_.name != "main")
       request.error_texts.push_back(options_.name + "_error");
+    if (!program.IsPlain())
+      request.program = {options_.name, program.Encode(), program.parts.size(), machine.target};
     request.visible = options_.visible;
     request.soname = options_.soname;
     request.hooks = hooks_;
@@ -197,10 +232,10 @@ class Compilation {
   }
 
   // What is written must not be what is read: the model, its weights, the prices.
-  Status CheckOutputs(const graph::Graph& g, const Target& target) const {
+  Status CheckOutputs(std::span<const graph::Graph> graphs, const Target& target) const {
     std::set<fs::path> inputs = {options_.model};
     if (!options_.prices.empty()) inputs.insert(options_.prices);
-    for (const graph::WeightFile* file : WeightFilesOf(g)) {
+    for (const graph::WeightFile* file : WeightFilesOf(graphs)) {
       if (file->path == options_.model) continue;
       inputs.insert(
           fs::path(onnx::ExternalDataDirectory(options_.model, options_.external_data_dir)) /

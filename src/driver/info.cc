@@ -74,7 +74,38 @@ double EstimateMicroseconds(const graph::KernelInfo& kernel, const Target& targe
   return EstimateSeconds(work, machine) * 1e6;
 }
 
-std::string InfoJson(const graph::Graph& g, const graph::LoweredNetwork& network,
+static Json ValueJson(const graph::ProgramValue& value) {
+  Json j{{"name", value.name}, {"dtype", value.text}};
+  if (!value.is_tensor) return j;
+  j["shape"] = Json::array();
+  for (const std::string& d : value.dims) {
+    const bool number = d.find_first_not_of("0123456789") == std::string::npos;
+    if (number)
+      j["shape"].push_back(std::stoll(d));
+    else
+      j["shape"].push_back(d);
+  }
+  return j;
+}
+
+// Inputs, outputs and dims.
+static void AddInterface(const graph::Program& program, Json* main, Json* dims) {
+  if (!program.IsPlain()) {
+    for (const graph::ProgramValue& v : program.inputs) (*main)["inputs"].push_back(ValueJson(v));
+    for (const graph::ProgramValue& v : program.outputs) (*main)["outputs"].push_back(ValueJson(v));
+    (*main)["makes_outputs"] = true;
+    return;
+  }
+  const graph::Graph& g = program.parts[0];
+  for (graph::ValueId v : g.inputs)
+    (*main)["inputs"].push_back(TensorJson(g.value(v).name, g.type(v)));
+  for (size_t k = 0; k < g.outputs.size(); ++k) {
+    (*main)["outputs"].push_back(TensorJson(g.output_names[k], g.type(g.outputs[k])));
+  }
+  *dims = DimsJson(g);
+}
+
+std::string InfoJson(const graph::Program& program, const graph::LoweredNetwork& network,
                      const Module& host, const Target& target, const CompileOptions& options,
                      const Hash128& source, const std::string& params) {
   Json j;
@@ -84,15 +115,12 @@ std::string InfoJson(const graph::Graph& g, const graph::LoweredNetwork& network
   j["triple"] = target.Cpu().triple();
   j["features"] = target.Cpu().FeatureList();
   Json main{{"name", options.name}, {"inputs", Json::array()}, {"outputs", Json::array()}};
-  for (graph::ValueId v : g.inputs)
-    main["inputs"].push_back(TensorJson(g.value(v).name, g.type(v)));
-  for (size_t k = 0; k < g.outputs.size(); ++k) {
-    main["outputs"].push_back(TensorJson(g.output_names[k], g.type(g.outputs[k])));
-  }
+  Json dims = Json::array();
+  AddInterface(program, &main, &dims);
   Func f = host.Find(options.name);
   if (f && f->attrs.Has(kResultShapesAttr)) main["makes_outputs"] = true;
   j["functions"] = Json::array({main});
-  j["dims"] = DimsJson(g);
+  j["dims"] = dims;
   j["arena_bytes"] = f ? ArenaBytes(*f) : 0;
   j["weights_bytes"] = network.weights_bytes;
   if (!params.empty() && network.weights_bytes > 0) j["params"] = params;
@@ -107,7 +135,8 @@ std::string InfoJson(const graph::Graph& g, const graph::LoweredNetwork& network
          {"estimated_us", std::round(EstimateMicroseconds(k, target) * 1e3) / 1e3}});
   }
   if (f) j["plan"] = f->attrs.GetString("plan");
-  if (!g.metadata.empty()) j["metadata"] = g.metadata;
+  if (program.IsPlain() && !program.parts[0].metadata.empty())
+    j["metadata"] = program.parts[0].metadata;
   j["hashes"] = {{"source", source.ToHex()}};
   return j.dump(-1, ' ', false, Json::error_handler_t::replace);
 }

@@ -35,7 +35,7 @@ int64_t ArenaBytes(const PrimFunc& host);
 
 /// JSON text. `host` holds the lowered host functions; `params` names the file of weights beside
 /// the library, "" where there is none.
-std::string InfoJson(const graph::Graph& g, const graph::LoweredNetwork& network,
+std::string InfoJson(const graph::Program& program, const graph::LoweredNetwork& network,
                      const Module& host, const Target& target, const CompileOptions& options,
                      const Hash128& source, const std::string& params);
 

@@ -22,30 +22,32 @@ void AddFile(const MappedFile& file, Hasher* hasher) {
 
 }  // namespace
 
-Expected<graph::Graph> ImportModel(const CompileOptions& options) {
+Expected<graph::Program> ImportModel(const CompileOptions& options) {
   onnx::ImportOptions import;
   import.shapes = options.shapes;
   import.external_data_dir = options.external_data_dir;
-  return onnx::ImportOnnx(options.model, import);
+  return onnx::ImportNetwork(options.model, import);
 }
 
-Expected<Hash128> HashSource(const CompileOptions& options, const graph::Graph& g) {
+Expected<Hash128> HashSource(const CompileOptions& options, std::span<const graph::Graph> graphs) {
   Hasher hasher;
   TN_ASSIGN_OR_RETURN(MappedFile model, MappedFile::Open(options.model));
   AddFile(model, &hasher);
-  for (const graph::WeightFile* file : WeightFilesOf(g)) {
+  for (const graph::WeightFile* file : WeightFilesOf(graphs)) {
     if (file->path != options.model) AddFile(file->map, &hasher);
   }
   return hasher.Finish();
 }
 
-std::vector<const graph::WeightFile*> WeightFilesOf(const graph::Graph& g) {
+std::vector<const graph::WeightFile*> WeightFilesOf(std::span<const graph::Graph> graphs) {
   // Constants stand in the order of the model, so the files do too.
   std::vector<const graph::WeightFile*> files;
   std::set<const graph::WeightFile*> seen;
-  for (const graph::Value& v : g.values) {
-    const graph::WeightFile* file = v.payload.file().get();
-    if (file && seen.insert(file).second) files.push_back(file);
+  for (const graph::Graph& g : graphs) {
+    for (const graph::Value& v : g.values) {
+      const graph::WeightFile* file = v.payload.file().get();
+      if (file && seen.insert(file).second) files.push_back(file);
+    }
   }
   return files;
 }

@@ -124,6 +124,18 @@ Builder::Builder(Graph g) : graph_(std::move(g)) {
   for (const Node& n : graph_.nodes) {
     if (IsFoundEarly(n)) early_.insert(DefinedDim(n).get());
   }
+  for (ValueId v : graph_.inputs) ToldByInput(graph_.value(v).type.leaf());
+}
+
+void Builder::ToldByInput(const TensorType& type) {
+  for (const Expr& d : type.dims) {
+    if (IsA<VarNode>(d)) early_.insert(As<VarNode>(d));
+  }
+}
+
+void Builder::TakeDims(const Builder& outside) {
+  graph_.dims = outside.graph_.dims;
+  early_ = outside.early_;
 }
 
 Graph Builder::Finish() && {

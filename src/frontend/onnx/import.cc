@@ -25,6 +25,7 @@
 #include <set>
 #include <unordered_map>
 
+#include "frontend/onnx/import_program.h"
 #include "frontend/onnx/inline_functions.h"
 #include "frontend/onnx/input_shapes.h"
 #include "frontend/onnx/narrow.h"
@@ -62,9 +63,11 @@ class Importer : private RegionImporter {
       : file_(std::move(file)),
         options_(options),
         external_(std::move(external)),
-        shapes_(builder_.graph(), options.shapes) {}
+        shapes_(builder_.graph(), options.shapes, options.sizes_from) {}
 
   Expected<graph::Graph> Run(const ModelProto& model);
+  /// Of the graph's outputs, after Run: the model's element types.
+  std::vector<int32_t> OutputTypes() const { return output_types_; }
 
  private:
   Diagnostic Error(std::string item, std::string message) const {
@@ -111,6 +114,7 @@ class Importer : private RegionImporter {
   std::vector<std::string> notes_;      // what was taken for granted
   std::vector<std::string> overruled_;  // sizes that the user changes, which may be why it fails
   Diagnostics errors_;
+  std::vector<int32_t> output_types_;
 };
 
 void Importer::Report(Diagnostics errors, const std::string& item, std::vector<std::string> notes) {
@@ -178,7 +182,7 @@ Expected<ImportedRegion> Importer::Import(const GraphProto& g, std::span<const F
                                  Quoted(g.name), g.inputs.size()));
   }
   ImportedRegion region{std::make_unique<graph::Builder>(std::string(g.name)), {}, {}, {}, {}};
-  region.builder->graph().dims = builder().graph().dims;
+  region.builder->TakeDims(builder());
   narrow_.erase(region.builder.get());  // of another that was there before
   Scope scope{region.builder.get(), &region, scope_};
   for (size_t i = 0; i < formals.size(); ++i) {
@@ -334,8 +338,8 @@ Status Importer::CheckShapeOptions(const GraphProto& g) const {
 Expected<TensorType> Importer::InputType(const ValueInfoProto& input) {
   if (input.kind == ValueInfoProto::Kind::kNone)
     return MakeError("expected a type, but the model gives none");
-  if (input.kind == ValueInfoProto::Kind::kOther) {
-    return MakeError("expected a tensor; sequences, maps and optionals are not supported");
+  if (input.kind != ValueInfoProto::Kind::kTensor) {
+    return MakeError("expected a tensor; sparse tensors and opaque values are not supported");
   }
   TensorType type;
   TN_ASSIGN_OR_RETURN(type.dtype, StorageOf(input.elem_type));
@@ -413,6 +417,7 @@ void Importer::ImportInputs(const GraphProto& g) {
     if (scope_->values.contains(input->name)) continue;
     Expected<TensorType> type = InputType(*input);
     if (!type) Report(std::move(type.errors()), "input " + Quoted(input->name));
+    if (type) builder().ToldByInput(*type);
     scope_->values[input->name] = type ? Received(*input, std::move(*type)) : kPoisoned;
   }
 }
@@ -480,6 +485,7 @@ void Importer::ImportOutputs(const GraphProto& g) {
     }
     const NarrowType* type = narrow().Of(v);
     const bool recast = type && type->caller() != type->storage();
+    output_types_.push_back(type ? type->code : FromDType(builder().type(v).dtype));
     builder().Output(std::string(output.name), recast ? Recast(v, type->caller()) : v);
   }
 }
@@ -523,15 +529,51 @@ Expected<graph::Graph> ImportOnnx(std::shared_ptr<const WeightFile> model,
   return Importer(model, options, {options.external_data_dir, options.linked_data_dir}).Run(proto);
 }
 
+Expected<ImportedPart> ImportPart(std::shared_ptr<const WeightFile> model, const ModelProto& proto,
+                                  const ImportOptions& options) {
+  Importer importer(std::move(model), options,
+                    {options.external_data_dir, options.linked_data_dir});
+  TN_ASSIGN_OR_RETURN(graph::Graph g, importer.Run(proto));
+  return ImportedPart{std::move(g), importer.OutputTypes()};
+}
+
+// The options of a model that lies in a file.
+static ImportOptions BesideFile(const std::string& path, const ImportOptions& options) {
+  ImportOptions out = options;
+  out.external_data_dir = ExternalDataDirectory(path, options.external_data_dir);
+  std::error_code none;
+  if (options.external_data_dir.empty())
+    out.linked_data_dir = std::filesystem::canonical(path, none).parent_path().string();
+  return out;
+}
+
 Expected<graph::Graph> ImportOnnx(const std::string& path, const ImportOptions& options) {
   TN_ASSIGN_OR_RETURN(MappedFile map, MappedFile::Open(path));
   auto file = std::make_shared<const WeightFile>(path, std::move(map));
-  ImportOptions with_directory = options;
-  with_directory.external_data_dir = ExternalDataDirectory(path, options.external_data_dir);
-  std::error_code none;
-  if (options.external_data_dir.empty())
-    with_directory.linked_data_dir = std::filesystem::canonical(path, none).parent_path().string();
-  return ImportOnnx(std::move(file), with_directory);
+  return ImportOnnx(std::move(file), BesideFile(path, options));
+}
+
+Expected<graph::Program> ImportNetwork(const std::string& path, const ImportOptions& options) {
+  TN_ASSIGN_OR_RETURN(MappedFile map, MappedFile::Open(path));
+  auto file = std::make_shared<const WeightFile>(path, std::move(map));
+  const ImportOptions beside = BesideFile(path, options);
+  TN_ASSIGN_OR_RETURN(ModelProto proto, ReadModel(file->map.text(), path, options.limits));
+  std::deque<std::string> names;
+  TN_RETURN_IF_ERROR(InlineFunctions(&proto, options.limits.max_nodes, &names, path));
+  if (NeedsProgram(proto)) return ImportProgram(std::move(file), proto, beside);
+  Expected<ImportedPart> whole = ImportPart(file, proto, beside);
+  if (!whole) {
+    // A program may have branches and loops that a graph may not.
+    const bool control =
+        std::any_of(proto.graph.nodes.begin(), proto.graph.nodes.end(),
+                    [](const NodeProto& n) { return n.op_type == "If" || n.op_type == "Loop"; });
+    if (!control) return whole.errors();
+    Expected<graph::Program> program = ImportProgram(std::move(file), proto, beside, true);
+    return program ? std::move(program) : Expected<graph::Program>(whole.errors());
+  }
+  graph::Program out;
+  out.parts.push_back(std::move(whole->graph));
+  return out;
 }
 
 std::string ExternalDataDirectory(const std::string& path, const std::string& given) {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "frontend/onnx/proto.h"
-#include "graph/graph.h"
+#include "graph/program.h"
 #include "support/expected.h"
 
 namespace tenon::onnx {
@@ -38,6 +38,7 @@ struct ImportOptions {
   /// Links in that directory may lead here, too.
   std::string linked_data_dir;
   ReadLimits limits;
+  int64_t sizes_from = 1;  // the least size of dims that the model leaves open: 0 or 1
 };
 
 /// Where the external data of the model at `path` lies: in `given` or, where that is empty, beside
@@ -51,9 +52,22 @@ std::string ExternalDataDirectory(const std::string& path, const std::string& gi
 /// that its own leads to, as in the caches of model hubs.
 Expected<graph::Graph> ImportOnnx(const std::string& path, const ImportOptions& options = {});
 
-/// The same from an open mapping. External data is an error where `options.external_data_dir` is
-/// empty.
+/// Imports any model: as a program where it has values that are no tensors of numbers, else as one
+/// whose only part is the graph.
+Expected<graph::Program> ImportNetwork(const std::string& path, const ImportOptions& options = {});
+
+/// The same as ImportOnnx from an open mapping. External data is an error where
+/// `options.external_data_dir` is empty.
 Expected<graph::Graph> ImportOnnx(std::shared_ptr<const graph::WeightFile> model,
                                   const ImportOptions& options = {});
+
+/// A model's graph and, of its outputs, the model's element types, which tell what bytes mean
+/// (narrow.h). The model is one that was read, its functions inlined.
+struct ImportedPart {
+  graph::Graph graph;
+  std::vector<int32_t> output_types;
+};
+Expected<ImportedPart> ImportPart(std::shared_ptr<const graph::WeightFile> model,
+                                  const ModelProto& proto, const ImportOptions& options);
 
 }  // namespace tenon::onnx

@@ -12,6 +12,7 @@ constexpr DType kF32 = DType::Float(32), kU32 = DType::UInt(32);
 constexpr DType kF64 = DType::Float(64), kU64 = DType::UInt(64);
 
 constexpr NarrowType kTypes[] = {
+    {8, "string", 64, false, true},
     {17, "float8e4m3fn", 8, true, true, {8, 4, 3, 7, Special::kFinite}, Float8::kE4M3Fn},
     {18, "float8e4m3fnuz", 8, true, true, {8, 4, 3, 8, Special::kZero}, Float8::kE4M3Fnuz},
     {19, "float8e5m2", 8, true, true, {8, 5, 2, 15, Special::kInfinity}, Float8::kE5M2},
@@ -112,6 +113,8 @@ Expected<DType> StorageOf(int32_t elem_type) {
 }
 
 Val Decoded(const Val& bytes, const NarrowType& type, DType to) {
+  if (type.IsString() && bytes)
+    return bytes.formula().Fail(MakeError("strings are no numbers: cast them"));
   // The bits beyond those of the type say nothing.
   if (!type.is_float) return Cast(EncodedInteger(bytes, type), to);
   std::vector<double> numbers;
@@ -123,6 +126,7 @@ Val Decoded(const Val& bytes, const NarrowType& type, DType to) {
 }
 
 Val Encoded(const Val& x, const NarrowType& type, const NarrowRounding& rounding) {
+  if (type.IsString() && x) return x.formula().Fail(MakeError("numbers are no strings: cast them"));
   if (!type.is_float) return EncodedInteger(x, type);
   if (type.IsExponent()) return EncodedExponent(Cast(x, kF32), rounding);
   return EncodedFloat(x.dtype() == kF64 ? x : Cast(x, kF32), type, rounding.saturate);
@@ -139,9 +143,17 @@ Status NarrowValues::Follow(const graph::Graph& g, size_t first_node) {
       all = all && type == found;
     }
     if (!found || node.op == OpKind::kShape) continue;
+    if (found->IsString() && node.op == OpKind::kEqual && all) continue;
+    // Whole tensors of strings may be carried through what selects elements.
+    if (found->IsString() && node.op == OpKind::kWhere && !Of(node.inputs[0]) &&
+        Of(node.inputs[1]) == found && Of(node.inputs[2]) == found) {
+      for (ValueId v : node.outputs) Set(v, found);
+      continue;
+    }
     if (!Moves(node.op) || Of(node.inputs[0]) != found || (node.op == OpKind::kConcat && !all))
-      return MakeError(fmt::format(
-          "tensors of {} can be cast, quantised and moved, but not computed with", found->name));
+      return MakeError(fmt::format("tensors of {} can be {} and moved, but not computed with",
+                                   found->name,
+                                   found->IsString() ? "compared" : "cast, quantised"));
     for (ValueId v : node.outputs) Set(v, found);
   }
   return Ok();

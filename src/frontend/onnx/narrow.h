@@ -24,8 +24,14 @@ struct NarrowType {
   Minifloat format = {};
   Float8 float8 = Float8::kNone;  // the element type that callers see, where the graph has it
 
-  DType storage() const { return !is_float && is_signed ? DType::Int(8) : DType::UInt(8); }
+  DType storage() const {
+    if (IsString()) return DType::Int(64);
+    return !is_float && is_signed ? DType::Int(8) : DType::UInt(8);
+  }
   DType caller() const { return float8 == Float8::kNone ? storage() : DType::OfFloat8(float8); }
+  /// Not narrow, but as little a number: the strings of a program are numbered
+  /// (tenon/program_abi.h).
+  bool IsString() const { return code == static_cast<int32_t>(ElemType::kString); }
   bool IsExponent() const { return is_float && !is_signed; }
 };
 

@@ -1,5 +1,6 @@
 // Operators of the domain ai.onnx.ml.
-#include "frontend/onnx/formula.h"
+#include "frontend/onnx/ops_ml.h"
+
 #include "frontend/onnx/ops.h"
 
 namespace tenon::onnx {
@@ -33,7 +34,6 @@ Status ImportScaler(OpContext& c) {
   return f.Result((Cast(f.In(0), DType::Float(32)) - f.Floats(*offset)) * f.Floats(*scale));
 }
 
-constexpr char kMl[] = "ai.onnx.ml";
 constexpr OpRow kRows[] = {
     {.name = "Binarizer", .since = 1, .import = ImportBinarizer, .domain = kMl},
     {.name = "ArrayFeatureExtractor",
@@ -45,6 +45,14 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-std::span<const OpRow> MlRows() { return kRows; }
+std::span<const OpRow> MlRows() {
+  static const std::vector<OpRow> kAll = [] {
+    std::vector<OpRow> all(std::begin(kRows), std::end(kRows));
+    for (std::span<const OpRow> rows : {MlEncoderRows(), MlLinearRows(), MlTreeRows()})
+      all.insert(all.end(), rows.begin(), rows.end());
+    return all;
+  }();
+  return kAll;
+}
 
 }  // namespace tenon::onnx

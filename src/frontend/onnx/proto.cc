@@ -71,6 +71,8 @@ class ModelReader {
   TensorProto Tensor(pbf_reader r);
   ValueInfoProto ValueInfo(pbf_reader r);
   void Type(pbf_reader r, ValueInfoProto* out);
+  void InnerType(pbf_reader r, ValueInfoProto* out);
+  void TypeValue(pbf_reader r, AttributeProto* a);
   void TensorType(pbf_reader r, ValueInfoProto* out);
   DimProto Dim(pbf_reader r);
   FunctionProto Function(pbf_reader r);
@@ -339,13 +341,18 @@ AttributeProto ModelReader::Attribute(pbf_reader r) {
         break;
       case Bytes(11): r.skip(), seen = AttrProtoType::kGraphs; break;
       case Bytes(10): r.skip(), seen = AttrProtoType::kTensors; break;
-      case Bytes(14): r.skip(), seen = AttrProtoType::kTypeProto; break;
+      case Bytes(14): TypeValue(Message(r), &a), seen = AttrProtoType::kTypeProto; break;
       case Bytes(22): r.skip(), seen = AttrProtoType::kSparseTensor; break;
       default: r.skip();
     }
   }
   if (a.type == AttrProtoType::kUndefined) a.type = seen;
   return a;
+}
+
+void ModelReader::TypeValue(pbf_reader r, AttributeProto* a) {
+  a->type_proto.resize(1);
+  In("tp", [&] { return Type(r, &a->type_proto[0]), 0; });
 }
 
 TensorProto ModelReader::Tensor(pbf_reader r) {
@@ -365,7 +372,11 @@ TensorProto ModelReader::Tensor(pbf_reader r) {
       case Bytes(5): Chunk(r, &t.int32_data); break;
       case Bytes(6):
         t.has_strings = true;
-        r.skip();
+        if (t.strings.size() >= limits_.max_list) {
+          throw ReadError{fmt::format("a list of more than {} entries", limits_.max_list),
+                          ErrorKind::kLimit};
+        }
+        t.strings.push_back(View(r));
         break;
       case Varint(7):
       case Bytes(7): Chunk(r, &t.int64_data); break;
@@ -410,15 +421,39 @@ void ModelReader::Type(pbf_reader r, ValueInfoProto* out) {
         break;
       case Bytes(4):
       case Bytes(5):
+      case Bytes(9):
+        out->kind = r.tag() == 4   ? ValueInfoProto::Kind::kSequence
+                    : r.tag() == 5 ? ValueInfoProto::Kind::kMap
+                                   : ValueInfoProto::Kind::kOptional;
+        InnerType(Message(r), out);
+        break;
       case Bytes(7):
       case Bytes(8):
-      case Bytes(9):
         out->kind = ValueInfoProto::Kind::kOther;
         r.skip();
         break;
       default: r.skip();
     }
   }
+}
+
+// What a sequence or an optional value is made of, or the keys and the values of a map.
+void ModelReader::InnerType(pbf_reader r, ValueInfoProto* out) {
+  constexpr size_t kMostNested = 8;
+  if (++depth_ > limits_.max_depth + kMostNested)
+    throw ReadError{"types nested too deep", ErrorKind::kLimit};
+  const bool is_map = out->kind == ValueInfoProto::Kind::kMap;
+  out->inner.resize(1);
+  while (r.next()) {
+    if (is_map && r.tag_and_type() == Varint(1)) {
+      out->key_type = r.get_int32();
+    } else if (r.tag_and_type() == Bytes(is_map ? 2 : 1)) {
+      In("elem_type", [&] { return Type(Message(r), &out->inner[0]), 0; });
+    } else {
+      r.skip();
+    }
+  }
+  --depth_;
 }
 
 void ModelReader::TensorType(pbf_reader r, ValueInfoProto* out) {

@@ -66,6 +66,7 @@ struct TensorProto {
   std::string_view raw;
   Chunks float_data, int32_data, int64_data, double_data, uint64_data;
   bool has_strings = false;
+  std::vector<std::string_view> strings;
   bool has_segment = false;
   int32_t data_location = 0;  // 1: external
   std::vector<StringEntry> external_data;
@@ -91,6 +92,7 @@ enum class AttrProtoType : int32_t {
 };
 
 struct GraphProto;
+struct ValueInfoProto;
 
 /// `type` as the file gives it, or, for files of IR version 1 and 2 that leave it out, the one
 /// field that is set.
@@ -104,8 +106,9 @@ struct AttributeProto {
   std::vector<float> floats;
   std::vector<int64_t> ints;
   std::vector<std::string_view> strings;
-  std::vector<TensorProto> tensor;  // none or one
-  std::vector<GraphProto> graph;    // none or one
+  std::vector<TensorProto> tensor;         // none or one
+  std::vector<GraphProto> graph;           // none or one
+  std::vector<ValueInfoProto> type_proto;  // none or one, without a name
 };
 
 struct NodeProto {
@@ -127,16 +130,14 @@ struct DimProto {
 };
 
 struct ValueInfoProto {
-  enum class Kind {
-    kNone,
-    kTensor,
-    kOther
-  };  // kOther: sequence, map, optional, sparse tensor, opaque
+  enum class Kind { kNone, kTensor, kSequence, kOptional, kMap, kOther };  // kOther: sparse, opaque
   std::string_view name;
   Kind kind = Kind::kNone;
   int32_t elem_type = 0;
   bool has_shape = false;
   std::vector<DimProto> shape;
+  int32_t key_type = 0;               // of a map
+  std::vector<ValueInfoProto> inner;  // of a sequence, an optional or a map: what it is made of
 };
 
 /// The main graph, or one in an attribute, which reads tensors of those around it by name.

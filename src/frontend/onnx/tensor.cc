@@ -63,6 +63,14 @@ Expected<DType> ToDType(int32_t elem_type) {
   return MakeError(fmt::format("unknown data type {}", elem_type));
 }
 
+int32_t FromDType(DType type) {
+  for (int32_t code = 1; code <= 16; ++code) {
+    const Expected<DType> of = ToDType(code);
+    if (of && *of == type) return code;
+  }
+  return 0;
+}
+
 namespace {
 
 // The typed field that holds elements of a type, and how wide its own elements are.

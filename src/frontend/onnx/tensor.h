@@ -14,6 +14,8 @@ struct NarrowType;
 
 /// The data type of that number; an error names the type where it is known but not supported.
 Expected<DType> ToDType(int32_t elem_type);
+/// The other way; 0 for a type that tensors of models have not.
+int32_t FromDType(DType type);
 
 struct Tensor {
   graph::TensorType type;

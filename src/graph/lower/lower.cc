@@ -673,27 +673,28 @@ class HostBuilder {
 /// region has the same bytes, and weights_bytes is the end of the last.
 class Lowering {
  public:
-  Lowering(const Graph& g, const LowerOptions& options)
-      : g_(g),
-        options_(options),
+  explicit Lowering(const LowerOptions& options)
+      : options_(options),
         kernels_(&out_.module, &out_.kernels, &out_.scheduled),
         prepare_kernels_(&out_.prepare, nullptr, &out_.scheduled) {}
 
-  Expected<LoweredNetwork> Run() {
-    TN_RETURN_IF_ERROR(CheckValues(g_));
-    Graph rest = g_;
+  /// Adds the host function `name` of a graph.
+  Status Add(const Graph& g, const std::string& name) {
+    TN_RETURN_IF_ERROR(CheckValues(g));
+    Graph rest = g;
     const std::vector<SizeStage> stages = SplitSizeStages(&rest);
     TN_ASSIGN_OR_RETURN(const std::shared_ptr<const Graph> runtime, RuntimeGraph(rest, false));
+    stages_.push_back(runtime);
     std::vector<Var> found;
     std::vector<std::string> finders, names;
     for (const SizeStage& stage : stages) {
-      finders.push_back(fmt::format("{}.sizes_{}", options_.name, finders.size()));
+      finders.push_back(fmt::format("{}.sizes_{}", name, finders.size()));
       TN_ASSIGN_OR_RETURN(PrimFunc finder, LowerStage(stage, finders.back(), found));
       out_.module.Add(PrimFunc::Make(std::move(finder)));
       found.insert(found.end(), stage.found.begin(), stage.found.end());
     }
     for (const Var& dim : found) names.push_back(dim->name);
-    HostBuilder host(*runtime, options_.name, *options_.machine, 0, &kernels_, &offsets_, found);
+    HostBuilder host(*runtime, name, *options_.machine, 0, &kernels_, &offsets_, found);
     TN_ASSIGN_OR_RETURN(Func main, host.Build());
     PrimFunc fields(*main);
     fields.attrs.Set("exported", true);
@@ -702,8 +703,9 @@ class Lowering {
       fields.attrs.Set(kFoundDimsAttr, names);
     }
     out_.module.Add(PrimFunc::Make(std::move(fields)));
-    return std::move(out_);
+    return Ok();
   }
+  LoweredNetwork Take() { return std::move(out_); }
 
  private:
   // The host function that finds the sizes of a stage.
@@ -821,7 +823,6 @@ class Lowering {
     return Ok();
   }
 
-  const Graph& g_;
   const LowerOptions& options_;
   LoweredNetwork out_;
   std::vector<std::shared_ptr<const Graph>> stages_;  // offsets_ knows graphs by their addresses
@@ -832,7 +833,15 @@ class Lowering {
 }  // namespace
 
 Expected<LoweredNetwork> Lower(const Graph& g, const LowerOptions& options) {
-  return Lowering(g, options).Run();
+  Lowering lowering(options);
+  TN_RETURN_IF_ERROR(lowering.Add(g, options.name));
+  return lowering.Take();
+}
+
+Expected<LoweredNetwork> LowerAll(std::span<const Graph> graphs, const LowerOptions& options) {
+  Lowering lowering(options);
+  for (const Graph& g : graphs) TN_RETURN_IF_ERROR(lowering.Add(g, g.name));
+  return lowering.Take();
 }
 
 }  // namespace tenon::graph

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <map>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -56,5 +57,9 @@ struct LowerOptions {
 /// with their ranges and the graph's constraints, and of the kernels that mention them. Errors name
 /// the node: values that are not tensors of numbers and bools are not compiled yet.
 Expected<LoweredNetwork> Lower(const Graph& g, const LowerOptions& options);
+
+/// Several graphs as one network, which share kernels: each a host function by its graph's name,
+/// instead of that of the options.
+Expected<LoweredNetwork> LowerAll(std::span<const Graph> graphs, const LowerOptions& options);
 
 }  // namespace tenon::graph

@@ -1,0 +1,113 @@
+// Linear models, and what classifiers make of scores.
+#include <cmath>
+
+#include "frontend/onnx/ops_ml.h"
+
+namespace tenon::onnx {
+
+Val RowsOf(const Val& x) { return x.rank() == 1 ? Unsqueeze(x, 0) : x; }
+
+Expected<Val> PostTransform(OpContext& c, const Val& scores, const std::string& name) {
+  if (name == "NONE") return scores;
+  if (name == "SOFTMAX") return Softmax(scores, -1);
+  if (name == "LOGISTIC") return Sigmoid(scores);
+  if (name == "SOFTMAX_ZERO") {  // of what is not 0; that stays
+    const Val there = Not(Equal(scores, 0));
+    const Val e = Where(there, Exp(scores - Reduce("max", scores, {-1})), 0);
+    const Val sum = Sum(e, {-1});
+    return e / Where(Equal(sum, 0), 1, sum);
+  }
+  if (name == "PROBIT") {  // sqrt(2) erfinv(2 x - 1), by Winitzki's formula
+    constexpr double kA = 0.147, kPi = 3.14159265358979323846;
+    const Val x = scores * 2 - 1;
+    const Val log = Log((1 - x) * (1 + x));
+    const Val v = log * 0.5 + 2 / (kPi * kA);
+    const Val root = Sqrt(Sqrt(v * v - log * (1 / kA)) - v);
+    return Where(x < 0, -root, root) * std::sqrt(2.0);
+  }
+  return c.Error(
+      "expected post_transform to be NONE, SOFTMAX, LOGISTIC, SOFTMAX_ZERO or PROBIT, "
+      "but got '{}'",
+      name);
+}
+
+Expected<ClassLabels> ReadLabels(OpContext& c, const char* ints, const char* strings) {
+  TN_ASSIGN_OR_RETURN(const auto numbers, c.Ints(ints));
+  TN_ASSIGN_OR_RETURN(const auto texts, c.Ints(strings));
+  const bool has_numbers = numbers && !numbers->empty(), has_texts = texts && !texts->empty();
+  if (has_numbers == has_texts) return c.Error("expected either {} or {}", ints, strings);
+  return ClassLabels{has_texts ? *texts : *numbers, has_texts};
+}
+
+Status SetClasses(OpContext& c, const ClassLabels& labels, const Val& places, const Val& scores) {
+  const Formula& f = scores.formula();
+  const Val label = Gather(f.Ints(labels.list), places, 0);
+  TN_RETURN_IF_ERROR(f.Done());
+  TN_RETURN_IF_ERROR(c.SetOutput(0, label.id()));
+  if (labels.are_strings) c.SetNarrow(0, NarrowTypeOf(static_cast<int32_t>(ElemType::kString)));
+  return c.Wants(1) ? c.SetOutput(1, scores.id()) : Ok();
+}
+
+Status SetTwoClasses(OpContext& c, const ClassLabels& labels, const Val& score, bool positive,
+                     const std::string& post_transform) {
+  const Val second = Squeeze(score, -1) > (positive ? 0.5 : 0.0);
+  const Val both = positive && post_transform == "NONE" ? Concat({1 - score, score}, -1)
+                                                        : Concat({-score, score}, -1);
+  TN_ASSIGN_OR_RETURN(const Val scores, PostTransform(c, both, post_transform));
+  return SetClasses(c, labels, Cast(second, DType::Int(64)), scores);
+}
+
+namespace {
+
+// x coefficients^T + intercepts: [rows, count] in f32.
+Expected<Val> LinearScores(OpContext& c, const Formula& f, int64_t count) {
+  TN_ASSIGN_OR_RETURN(const auto coefficients, c.Floats("coefficients"));
+  TN_ASSIGN_OR_RETURN(const auto intercepts, c.Floats("intercepts"));
+  if (!coefficients || count < 1 || coefficients->size() % static_cast<size_t>(count) != 0)
+    return c.Error("expected coefficients for each of {} results", count);
+  if (intercepts && !intercepts->empty() && intercepts->size() != static_cast<size_t>(count))
+    return c.Error("expected {} intercepts, but got {}", count, intercepts->size());
+  const auto features = static_cast<int64_t>(coefficients->size()) / count;
+  const Val x = Cast(RowsOf(f.In(0)), DType::Float(32));
+  const Val w = Reshape(f.Floats(*coefficients), {IndexConst(count), IndexConst(features)});
+  const Val product = MatMul(x, w, false, true);
+  return intercepts && !intercepts->empty() ? product + f.Floats(*intercepts) : product;
+}
+
+Status ImportLinearRegressor(OpContext& c) {
+  TN_RETURN_IF_ERROR(c.Arity(1, 1));
+  TN_ASSIGN_OR_RETURN(const int64_t targets, c.Int("targets", 1));
+  TN_ASSIGN_OR_RETURN(const std::string post_transform, c.String("post_transform", "NONE"));
+  const Formula f(c);
+  TN_ASSIGN_OR_RETURN(const Val scores, LinearScores(c, f, targets));
+  TN_ASSIGN_OR_RETURN(const Val out, PostTransform(c, scores, post_transform));
+  return f.Result(out);
+}
+
+Status ImportLinearClassifier(OpContext& c) {
+  TN_RETURN_IF_ERROR(c.Arity(1, 1));
+  c.Narrow(0);  // strings are among the outputs only
+  TN_ASSIGN_OR_RETURN(const ClassLabels labels,
+                      ReadLabels(c, "classlabels_ints", "classlabels_strings"));
+  TN_ASSIGN_OR_RETURN(const std::string post_transform, c.String("post_transform", "NONE"));
+  TN_RETURN_IF_ERROR(c.Int("multi_class", 0));
+  TN_ASSIGN_OR_RETURN(const auto intercepts, c.Floats("intercepts"));
+  const auto classes = static_cast<int64_t>(labels.list.size());
+  const bool single = classes == 2 && intercepts && intercepts->size() == 1;
+  const Formula f(c);
+  TN_ASSIGN_OR_RETURN(const Val scores, LinearScores(c, f, single ? 1 : classes));
+  if (single) return SetTwoClasses(c, labels, scores, false, post_transform);
+  TN_ASSIGN_OR_RETURN(const Val out, PostTransform(c, scores, post_transform));
+  return SetClasses(c, labels, Squeeze(ArgReduce("max", scores, -1), -1), out);
+}
+
+constexpr OpRow kRows[] = {
+    {.name = "LinearRegressor", .since = 1, .import = ImportLinearRegressor, .domain = kMl},
+    {.name = "LinearClassifier", .since = 1, .import = ImportLinearClassifier, .domain = kMl},
+};
+
+}  // namespace
+
+std::span<const OpRow> MlLinearRows() { return kRows; }
+
+}  // namespace tenon::onnx

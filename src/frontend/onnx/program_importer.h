@@ -1,0 +1,126 @@
+// The importer of programs: what import_program.cc (graphs and parts) and program_steps.cc (steps)
+// share. How it works stands in import_program.cc.
+#pragma once
+
+#include <algorithm>
+#include <deque>
+#include <map>
+#include <memory>
+#include <set>
+#include <span>
+#include <unordered_map>
+
+#include "frontend/onnx/import_program.h"
+#include "frontend/onnx/value_types.h"
+
+namespace tenon::onnx {
+
+using graph::kNoSlot;
+using graph::Slot;
+
+/// The attribute of that name, or null.
+const AttributeProto* FindAttribute(const NodeProto& n, std::string_view name);
+
+/// What a name stands for: a value in a slot, or a constant that whoever reads it has for himself.
+struct Named {
+  ValueType type;
+  Slot slot = kNoSlot;
+  const TensorProto* constant = nullptr;
+  const NodeProto* maker = nullptr;  // of a constant, an operator without inputs
+};
+
+struct Names {
+  const Names* outer = nullptr;
+  std::unordered_map<std::string_view, Named> here = {};
+
+  const Named* Find(std::string_view name) const {
+    for (const Names* n = this; n; n = n->outer) {
+      if (auto it = n->here.find(name); it != n->here.end()) return &it->second;
+    }
+    return nullptr;
+  }
+};
+
+/// One import. Keeps: slots are never used twice; what names_ and texts_ hold lives as long, since
+/// protos are views.
+class ProgramImporter {
+ public:
+  ProgramImporter(std::shared_ptr<const graph::WeightFile> file, const ImportOptions& options,
+                  const ModelProto& model, bool control)
+      : file_(std::move(file)), options_(options), model_(model), control_(control) {
+    part_options_ = options;
+    part_options_.shapes.clear();
+    part_options_.sizes_from = 0;
+  }
+
+  Expected<graph::Program> Run();
+
+ private:
+  // A graph that is being planned: where its steps go, and what its names are.
+  struct Frame {
+    std::vector<graph::Step>* steps;
+    Names names;
+  };
+  // One node that is a step.
+  struct At {
+    const NodeProto& node;
+    Frame& frame;
+  };
+
+  Diagnostic Error(const NodeProto& node, const std::string& message) const {
+    return MakeError(message, {.file = file_->path, .item = DescribeNode(node, 0)});
+  }
+  std::string_view Keep(std::string text) { return texts_.emplace_back(std::move(text)); }
+  int32_t NumberOf(std::string_view text);
+  Expected<const TensorProto*> Numbered(const TensorProto& t);
+  const TensorProto* OfStrings(std::span<const std::string_view> list, std::vector<int64_t> dims);
+
+  Status AddInputs(Frame* frame);
+  Expected<ValueType> InputType(const ValueInfoProto& input) const;
+  Expected<std::vector<Named>> PlanGraph(const GraphProto& g, Frame* frame);
+  Status AddConstants(const GraphProto& g, Frame* frame);
+
+  enum class Role { kPart, kStep, kLater };
+  Role RoleOf(const NodeProto& n, const Names& names,
+              const std::set<std::string_view>& pending) const;
+  Status PlanPart(const std::vector<const NodeProto*>& nodes,
+                  const std::set<std::string_view>& wanted, Frame* frame);
+  Expected<NodeProto> ForPart(const NodeProto& node);
+  std::vector<KnownSize> SizesOf(const graph::Graph& g, graph::ValueId v, size_t part);
+
+  // Steps.
+  Status PlanStep(const NodeProto& node, Frame* frame);
+  Expected<Named> Value(const At& at, size_t i);
+  Expected<Slot> SlotOf(std::string_view name, Frame* frame);
+  Expected<int64_t> Int(const At& at, std::string_view name, int64_t fallback) const;
+  bool Has(const At& at, size_t i) const {
+    return i < at.node.inputs.size() && !at.node.inputs[i].empty();
+  }
+  // Appends a step on all the node's inputs, whose results have these types.
+  Status Emit(const At& at, int32_t operation, std::vector<ValueType> types,
+              std::vector<int32_t> numbers = {}, std::vector<graph::StepBody> bodies = {});
+  Status PlanIf(const At& at);
+  Status PlanLoop(const At& at);
+  Status PlanMap(const At& at);
+  Status PlanSequenceStep(const At& at);
+  Status PlanOptionalStep(const At& at);
+  Status PlanStringStep(const At& at);
+  Status PlanZipMap(const At& at);
+  Expected<const GraphProto*> Body(const At& at, std::string_view name, size_t inputs) const;
+  Expected<std::vector<Named>> PlanBody(const GraphProto& g, const std::vector<ValueType>& types,
+                                        Frame* outer, graph::StepBody* body);
+
+  const std::shared_ptr<const graph::WeightFile> file_;
+  const ImportOptions& options_;
+  const ModelProto& model_;
+  const bool control_;
+  ImportOptions part_options_;
+  graph::Program program_;
+  std::map<std::string, int32_t, std::less<>> numbers_;
+  std::deque<std::string> texts_;
+  std::deque<TensorProto> tensors_;
+  std::deque<NodeProto> nodes_;
+  int depth_ = 0;
+};
+
+}  // namespace tenon::onnx

@@ -1,0 +1,255 @@
+#!/usr/bin/env python3
+"""Networks with values that are no tensors of numbers: strings, sequences, optional values, maps; models of ai.onnx.ml.
+
+Usage: onnx_values.py TENON      needs: pip install onnx onnxruntime numpy apache-tvm-ffi
+What a case expects is ONNX Runtime's answer, or what Python's own strings and patterns say.
+"""
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import numpy as np
+import onnx
+import onnxruntime
+from onnx import TensorProto, helper
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "conformance" / "onnx"))
+from values import differ, from_call, own, to_call  # noqa: E402
+
+TENON = pathlib.Path(sys.argv.pop(1)).resolve()
+STRING, FLOAT, INT64, BOOL = TensorProto.STRING, TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL
+node, tensor = helper.make_node, helper.make_tensor_value_info
+
+
+def sequence(name, elem_type, shape):
+    return helper.make_tensor_sequence_value_info(name, elem_type, shape)
+
+
+def texts(*values):
+    return own(np.array(values, object))
+
+
+class Values(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        cls.count = 0
+
+    def compile(self, nodes, inputs, outputs, initializers=(), opset=21):
+        graph = helper.make_graph(nodes, "g", inputs, outputs, list(initializers))
+        self.model = helper.make_model(graph, ir_version=10,
+                                       opset_imports=[helper.make_opsetid("", opset), helper.make_opsetid("ai.onnx.ml", 3)])
+        return self.compile_bytes(self.model.SerializeToString())
+
+    def compile_bytes(self, data):
+        import tvm_ffi
+
+        Values.count += 1
+        path = pathlib.Path(self.folder.name) / f"{self.count}.onnx"
+        path.write_bytes(data)
+        run = subprocess.run([TENON, "compile", path, "-o", path.with_suffix(".so")], capture_output=True, text=True)
+        self.said = run.stderr
+        if run.returncode != 0:
+            self.assertEqual(run.returncode, 1, run.stderr)
+            return None
+        return tvm_ffi.load_module(str(path.with_suffix(".so"))).main
+
+    def check(self, main, inputs, want):
+        self.assertIsNotNone(main, self.said)
+        got = main(*(to_call(x) for x in inputs))
+        got = list(got) if len(want) > 1 else [got]
+        for g, w in zip(got, want):
+            def compare(a, b):
+                if a.dtype != b.dtype or a.shape != b.shape:
+                    return f"{a.dtype}{a.shape}, expected {b.dtype}{b.shape}"
+                return None if np.allclose(a, b, rtol=1e-5, atol=1e-6, equal_nan=True) else f"{a}, expected {b}"
+            self.assertIsNone(differ(from_call(g, w), w, compare))
+
+    def reference(self, feeds):
+        session = onnxruntime.InferenceSession(self.model.SerializeToString(), providers=["CPUExecutionProvider"])
+        return session.run(None, feeds)
+
+    # ---- Sequences ----
+
+    def test_from_a_sequence_to_kernels_and_back(self):
+        main = self.compile([node("SequenceConstruct", ["a", "b"], ["s"]), node("SequenceAt", ["s", "i"], ["e"]), node("Mul", ["e", "a"], ["y"]),
+                             node("SequenceInsert", ["s", "y"], ["t"]), node("SequenceLength", ["t"], ["n"])],
+                            [tensor("a", FLOAT, ["k"]), tensor("b", FLOAT, ["k"]), tensor("i", INT64, [])],
+                            [tensor("y", FLOAT, None), sequence("t", FLOAT, None), tensor("n", INT64, [])])
+        for size in (1, 7, 8, 9, 31):
+            a, b = np.arange(size, dtype=np.float32), np.full(size, 3, np.float32)
+            for i, e in ((0, a), (1, b), (-1, b), (-2, a)):
+                self.check(main, [a, b, np.array(i)], [e * a, [a, b, e * a], np.array(3)])
+        for i in (2, -3):  # an error of the call, and the next one works
+            with self.assertRaisesRegex(IndexError, "is not in a sequence of 2"):
+                main(*(to_call(x) for x in (a, b, np.array(i))))
+        self.check(main, [a, b, np.array(0)], [a * a, [a, b, a * a], np.array(3)])
+        with self.assertRaisesRegex(TypeError, "Expected 3 arguments"):
+            main(to_call(a))
+
+    def test_a_loop_that_grows_what_it_carries(self):
+        body = helper.make_graph(
+            [node("Concat", ["x", "x1"], ["x2"], axis=0), node("SequenceInsert", ["s", "x2"], ["s2"]), node("Identity", ["c"], ["c2"]),
+             node("ReduceSum", ["x2"], ["sum"], keepdims=0)],
+            "body", [tensor("i", INT64, []), tensor("c", BOOL, []), tensor("x", FLOAT, ["r"]), sequence("s", FLOAT, None)],
+            [tensor("c2", BOOL, []), tensor("x2", FLOAT, ["r2"]), sequence("s2", FLOAT, None), tensor("sum", FLOAT, [])])
+        main = self.compile([node("SequenceEmpty", [], ["s0"], dtype=FLOAT), node("Loop", ["m", "", "x1", "s0"], ["x9", "s9", "sums"], body=body)],
+                            [tensor("m", INT64, []), tensor("x1", FLOAT, ["n"])],
+                            [tensor("x9", FLOAT, ["k"]), sequence("s9", FLOAT, None), tensor("sums", FLOAT, ["m"])])
+        x = np.arange(3, dtype=np.float32)
+        for trips in (0, 1, 4):
+            steps = [np.tile(x, k + 2) for k in range(trips)]
+            self.check(main, [np.array(trips), x], [np.tile(x, trips + 1), steps, np.array([s.sum() for s in steps], np.float32)])
+
+    def test_tensors_without_elements(self):
+        main = self.compile([node("SplitToSequence", ["x", "sizes"], ["s"], axis=0), node("SequenceAt", ["s", "i"], ["e"]), node("Add", ["e", "e"], ["f"]),
+                             node("ConcatFromSequence", ["s"], ["y"], axis=0)],
+                            [tensor("x", FLOAT, ["n", 2]), tensor("sizes", INT64, ["k"]), tensor("i", INT64, [])],
+                            [tensor("f", FLOAT, None), tensor("y", FLOAT, None)])
+        x = np.arange(10, dtype=np.float32).reshape(5, 2)
+        for i in range(3):
+            self.check(main, [x, np.array([2, 0, 3]), np.array(i)], [2 * np.split(x, [2, 2])[i], x])
+        for sizes in ([2, 2], [6], [-1, 6], [5, 2 ** 62, 2 ** 62]):
+            with self.assertRaisesRegex(ValueError, "expected sizes that add up to 5"):
+                main(*(to_call(v) for v in (x, np.array(sizes), np.array(0))))
+
+    def test_results_are_no_arguments(self):
+        main = self.compile([node("Identity", ["s"], ["t"]), node("Optional", ["x"], ["o"]), node("OptionalGetElement", ["o"], ["y"])],
+                            [sequence("s", FLOAT, [2]), tensor("x", FLOAT, [2])], [sequence("t", FLOAT, None), tensor("y", FLOAT, [2])])
+        a, x = np.ones(2, np.float32), np.zeros(2, np.float32)
+        t, y = main(to_call([a, a]), to_call(x))
+        a[:], x[:] = 5, 5
+        self.assertEqual([np.from_dlpack(t[0]).tolist(), np.from_dlpack(y).tolist()], [[1, 1], [0, 0]])
+
+    # ---- Strings ----
+
+    def test_strings_move_and_compare(self):
+        values = helper.make_tensor("words", STRING, [3], [b"", "ß".encode(), b"other words, longer ones"])
+        main = self.compile([node("Gather", ["words", "i"], ["g"]), node("Concat", ["g", "x"], ["c"], axis=0), node("Equal", ["c", "word"], ["e"]),
+                             node("StringConcat", ["c", "word"], ["y"])],
+                            [tensor("i", INT64, ["k"]), tensor("x", STRING, ["n"]), tensor("word", STRING, [])],
+                            [tensor("y", STRING, None), tensor("e", BOOL, None)], [values])
+        x = texts("a", "ß", "with\0NUL", "")
+        for word in ("ß", "", "with\0NUL", "other words, longer ones"):
+            c = texts("other words, longer ones", "", *x)
+            self.check(main, [np.array([2, 0]), x, texts(word).reshape(())], [texts(*(s + word for s in c)), np.array([s == word for s in c])])
+
+    def test_splitting_is_pythons(self):
+        for delimiter in (None, ",", "--"):
+            for most in (None, 0, 1, 2):
+                attributes = {k: v for k, v in (("delimiter", delimiter), ("maxsplit", most)) if v is not None}
+                main = self.compile([node("StringSplit", ["x"], ["y", "n"], **attributes)], [tensor("x", STRING, ["k"])],
+                                    [tensor("y", STRING, None), tensor("n", INT64, None)])
+                x = texts("a,b", " a  b c ", "", "a--b--", ",", "one", "\ttab\nline  ")
+                want = [s.split(delimiter, -1 if most is None else most) for s in x]
+                wide = max(map(len, want))
+                self.check(main, [x], [texts(*(w + [""] * (wide - len(w)) for w in want)).reshape(len(x), wide), np.array([len(w) for w in want])])
+
+    def test_patterns_are_those_of_re(self):
+        x = texts("", "a", "aaa", "ab", "abab", "a.b", "xyz-123", "foo@bar.com", "ÄÖ", "line\nline", "A1_", "  ", "aXb")
+        for pattern in ("", "a*", "(ab)+", "a|ab", "[^a-c]+", "a\\.b", "\\w+-\\d{3}", "[\\w.]+@\\w+\\.(com|org)", "..", ".+", "(?s).+", "(?i)a[A-Z]?b",
+                        "^a$", "(a?){3}a{0,3}", "a{2,}", "\\b\\w+\\b", "[[:alpha:]]+[0-9]_", "\\s*", "(?:a|b)*?", "\\x41.*"):
+            main = self.compile([node("RegexFullMatch", ["x"], ["y"], pattern=pattern)], [tensor("x", STRING, ["k"])], [tensor("y", BOOL, ["k"])])
+            of_re = pattern.replace("[:alpha:]", "a-zA-Z")
+            self.check(main, [x], [np.array([re.fullmatch(of_re, s, re.ASCII) is not None for s in x])])
+
+    def test_patterns_take_linear_time(self):
+        main = self.compile([node("RegexFullMatch", ["x"], ["y"], pattern="(a*)*(a|aa)+b")], [tensor("x", STRING, [1])], [tensor("y", BOOL, [1])])
+        self.check(main, [texts("a" * 200_000)], [np.array([False])])
+        self.check(main, [texts("a" * 200_000 + "b")], [np.array([True])])
+
+    def test_bad_patterns(self):
+        for pattern in ("(", "a)", "[a", "*", "(?=a)", "\\1", "a{2000}", "((a{900}){900}){900}", "\\"):
+            self.assertIsNone(self.compile([node("RegexFullMatch", ["x"], ["y"], pattern=pattern)], [tensor("x", STRING, [1])], [tensor("y", BOOL, [1])]))
+            self.assertIn("the pattern has", self.said)
+
+    def test_numbers_and_strings(self):
+        main = self.compile([node("Cast", ["x"], ["t"], to=STRING), node("Cast", ["t"], ["i"], to=INT64), node("Cast", ["s"], ["f"], to=FLOAT)],
+                            [tensor("x", INT64, ["n"]), tensor("s", STRING, ["m"])], [tensor("t", STRING, None), tensor("i", INT64, None), tensor("f", FLOAT, None)])
+        x = np.array([0, -5, 2 ** 63 - 1, -2 ** 63])
+        s = texts("1", "-2.5e3", "NaN", "INF", "-INF", ".5")
+        self.check(main, [x, s], [texts(*map(str, x)), x, np.array([float(v) for v in s], np.float32)])
+        with self.assertRaisesRegex(ValueError, "string 'one' is no number"):
+            main(to_call(x), to_call(texts("one")))
+
+    def test_bad_strings(self):
+        import tvm_ffi
+
+        main = self.compile([node("StringConcat", ["x", "x"], ["y"])], [tensor("x", STRING, [2])], [tensor("y", STRING, [2])])
+        with self.assertRaisesRegex(TypeError, "expected a tensor of strings"):
+            main(to_call(np.zeros(2, np.float32)))
+        with self.assertRaisesRegex(ValueError, "as many strings as the shape says"):
+            main(tvm_ffi.Array([tvm_ffi.Array([2]), tvm_ffi.Array(["a"])]))
+        self.check(main, [texts("a", "b")], [texts("aa", "bb")])
+        bad = helper.make_tensor("w", STRING, [1], [b"\xff\xfe"])
+        self.assertIsNone(self.compile([node("StringConcat", ["x", "w"], ["y"])], [tensor("x", STRING, [1])], [tensor("y", STRING, [1])], [bad]))
+        self.assertIn("expected UTF-8", self.said)
+
+    # ---- Models of ai.onnx.ml ----
+
+    def test_a_pipeline_of_strings_to_maps(self):
+        ml = {"domain": "ai.onnx.ml"}
+        main = self.compile(
+            [node("LabelEncoder", ["color"], ["code"], keys_strings=["red", "green", "blue"], values_floats=[1.0, 2.0, 3.0], default_float=-1.0, **ml),
+             node("OneHotEncoder", ["color"], ["hot"], cats_strings=["red", "blue"], **ml), node("Squeeze", ["hot", "one"], ["hot2"]),
+             node("Imputer", ["x"], ["full"], imputed_value_floats=[0.5, 1.5], replaced_value_float=float("nan"), **ml),
+             node("Scaler", ["full"], ["scaled"], offset=[0.1, 0.2], scale=[2.0, 3.0], **ml),
+             node("Concat", ["scaled", "code", "hot2"], ["features"], axis=1),
+             node("LinearClassifier", ["features"], ["label", "scores"], coefficients=[0.1 * (k - 7) for k in range(15)], intercepts=[0.0, 0.1, -0.1],
+                  classlabels_strings=["low", "middle", "high"], post_transform="SOFTMAX", **ml),
+             node("ZipMap", ["scores"], ["maps"], classlabels_strings=["low", "middle", "high"], **ml)],
+            [tensor("color", STRING, ["n", 1]), tensor("x", FLOAT, ["n", 2])], [tensor("label", STRING, ["n"]), tensor("scores", FLOAT, ["n", 3])],
+            [helper.make_tensor("one", INT64, [1], [1])])
+        color = texts("red", "blue", "green", "unknown").reshape(4, 1)
+        x = np.array([[1, 2], [np.nan, 4], [5, np.nan], [-3, 0]], np.float32)
+        label, scores = self.reference({"color": color, "x": x})
+        self.check(main, [color, x], [own(label), scores])
+        maps = helper.make_value_info("maps", helper.make_sequence_type_proto(helper.make_map_type_proto(STRING, helper.make_tensor_type_proto(FLOAT, None))))
+        self.model.graph.output.append(maps)
+        main = self.compile_bytes(self.model.SerializeToString())
+        self.assertIsNotNone(main, self.said)
+        got = main(to_call(color), to_call(x))[2]
+        got = [dict(zip([str(s) for s in m[0][1]], np.from_dlpack(m[1]).tolist())) for m in got]
+        want = self.reference({"color": color, "x": x})[2]
+        for g, w in zip(got, want, strict=True):
+            self.assertEqual(g.keys(), w.keys())
+            np.testing.assert_allclose([g[k] for k in w], list(w.values()), rtol=1e-5)
+
+    def trees(self, **more):
+        return {"nodes_treeids": [0, 0, 0, 1, 1, 1], "nodes_nodeids": [0, 1, 2, 0, 1, 2], "nodes_featureids": [0, 0, 0, 1, 0, 0],
+                "nodes_modes": ["BRANCH_LEQ", "LEAF", "LEAF", "BRANCH_LEQ", "LEAF", "LEAF"], "nodes_values": [0.5, 0.0, 0.0, -1.0, 0.0, 0.0],
+                "nodes_truenodeids": [1, 0, 0, 1, 0, 0], "nodes_falsenodeids": [2, 0, 0, 2, 0, 0], "domain": "ai.onnx.ml", **more}
+
+    def test_trees(self):
+        x = np.array([[0, 0], [0.5, -1], [1, -2], [np.nan, 3]], np.float32)
+        every = {"target_treeids": [0, 0, 0, 0, 1, 1, 1, 1], "target_nodeids": [1, 1, 2, 2] * 2, "target_ids": [0, 1] * 4,
+                 "target_weights": [1.0, 2.0, 3.0, 4.0, -5.0, 6.0, 7.0, 8.5]}
+        weights = {"target_treeids": [0, 0, 1, 1], "target_nodeids": [1, 2, 1, 2]}
+        for how in ("SUM", "AVERAGE"):
+            main = self.compile([node("TreeEnsembleRegressor", ["x"], ["y"], n_targets=2, aggregate_function=how, base_values=[0.25, 0.5], **self.trees(**every))],
+                                [tensor("x", FLOAT, ["n", 2])], [tensor("y", FLOAT, ["n", 2])])
+            self.check(main, [x], self.reference({"x": x}))
+        one = weights | {"target_ids": [0] * 4, "target_weights": [1.0, -2.0, 0.5, 1.0]}  # one class has all the weights
+        for labels, of_classes in ((["no", "yes"], one), (["no", "yes", "never"], every | {"target_weights": [0.05, 0.45, 0.35, 0.15, 0.125, 0.375, 0.3, 0.2]})):
+            for post in ("NONE", "LOGISTIC"):
+                classes = {k.replace("target", "class"): v for k, v in of_classes.items()}
+                main = self.compile([node("TreeEnsembleClassifier", ["x"], ["l", "p"], classlabels_strings=labels, post_transform=post, **self.trees(**classes))],
+                                    [tensor("x", FLOAT, ["n", 2])], [tensor("l", STRING, ["n"]), tensor("p", FLOAT, ["n", "c"])])
+                label, p = self.reference({"x": x})
+                self.check(main, [x], [own(label), p])
+
+    def test_trees_that_are_none(self):
+        weights = {"target_treeids": [0], "target_nodeids": [1], "target_ids": [0], "target_weights": [1.0]}
+        for change, said in (({"nodes_truenodeids": [0, 0, 0, 1, 0, 0]}, "form a cycle"), ({"nodes_falsenodeids": [9, 0, 0, 2, 0, 0]}, "node ids"),
+                             ({"nodes_featureids": [2, 0, 0, 1, 0, 0]}, "features below 2"), ({"target_nodeids": [7]}, "which there is not"),
+                             ({"target_ids": [3]}, "results below 1"), ({"nodes_values": [0.5]}, "nodes_values")):
+            self.assertIsNone(self.compile([node("TreeEnsembleRegressor", ["x"], ["y"], n_targets=1, **self.trees(**weights) | change)],
+                                           [tensor("x", FLOAT, ["n", 2])], [tensor("y", FLOAT, ["n", 1])]))
+            self.assertIn(said, self.said)
+
+
+if __name__ == "__main__":
+    unittest.main()
