@@ -22,10 +22,13 @@ void AddFile(const MappedFile& file, Hasher* hasher) {
 
 }  // namespace
 
-Expected<graph::Graph> ImportModel(const CompileOptions& options) {
+Expected<graph::Graph> ImportModel(const CompileOptions& options,
+                                   std::vector<onnx::Obstacle>* obstacles) {
   onnx::ImportOptions import;
   import.shapes = options.shapes;
   import.external_data_dir = options.external_data_dir;
+  import.overrides = options.overrides;
+  import.obstacles = obstacles;
   return onnx::ImportOnnx(options.model, import);
 }
 

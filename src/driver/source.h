@@ -10,7 +10,9 @@
 namespace tenon::driver {
 
 /// Reads the model that the options name. Nothing is compiled; weights stay in their files.
-Expected<graph::Graph> ImportModel(const CompileOptions& options);
+/// `obstacles`, where given, becomes all that keeps it from being read (import.h).
+Expected<graph::Graph> ImportModel(const CompileOptions& options,
+                                   std::vector<onnx::Obstacle>* obstacles = nullptr);
 
 /// A hash of the bytes of the model's file and of the files of weights that the graph, which came
 /// from it, refers to. Releases the pages it reads.

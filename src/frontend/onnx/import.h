@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "frontend/onnx/overrides.h"
 #include "frontend/onnx/proto.h"
 #include "graph/graph.h"
 #include "support/expected.h"
@@ -29,6 +30,15 @@ struct DimSpec {
   friend bool operator==(const DimSpec&, const DimSpec&) = default;
 };
 
+/// An operator, in one of its versions, that cannot be imported: at all, or as some nodes use it.
+struct Obstacle {
+  std::string op_type, domain;  // "" is the default domain
+  int64_t version = 0;          // of the domain's operator set; 0: the model does not say
+  std::string reason;
+  std::vector<std::string> nodes;  // as messages have them
+  friend bool operator==(const Obstacle&, const Obstacle&) = default;
+};
+
 struct ImportOptions {
   /// Shapes of inputs by name. A number given for a dim that the model calls `batch` fixes `batch`
   /// everywhere; a symbol given for one is the same size wherever it is given.
@@ -38,6 +48,10 @@ struct ImportOptions {
   /// Links in that directory may lead here, too.
   std::string linked_data_dir;
   ReadLimits limits;
+  Overrides overrides;
+  /// Becomes what keeps the model from being imported, where that is asked for; then all of it is
+  /// looked for, not only as much as somebody reads.
+  std::vector<Obstacle>* obstacles = nullptr;
 };
 
 /// Where the external data of the model at `path` lies: in `given` or, where that is empty, beside
