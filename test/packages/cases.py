@@ -110,6 +110,7 @@ def nudenet():
 def openwakeword():
     from openwakeword.model import Model
 
+    np.random.seed(0)  # its first features are of noise
     model = Model(inference_framework="onnx", wakeword_models=["alexa", "hey_jarvis", "hey_mycroft", "timer"])
     pcm = (speech() * 32767).astype(np.int16)
     scores = [model.predict(pcm[i : i + 1280]) for i in range(0, len(pcm) - 1280, 1280)]

@@ -161,24 +161,24 @@ class Forms:
         numbers = {n: a for n, a in feeds.items() if isinstance(a, np.ndarray) and a.size == 1 and a.dtype.kind in "iub"}
         key = (overridden, *_call_key(sizes, numbers))
         types = [o.element for o in self.outputs]
-        first = None
+        fault: Exception | None = None
         last = _AS_IT_STANDS
         if not self.is_library and (self._is_open or overridden):
             last = _OF_NUMBERS if numbers else _OF_SIZES
         for step in range(self._begin.get(key, _AS_IT_STANDS), last + 1):
             form = self._form(step, overridden, sizes, numbers)
             if not isinstance(form, Form):
-                first = first or form
+                fault = form
                 continue
             try:
                 results = form.call(feeds, types)
             except (ValueError, MemoryError) as error:  # sizes that are known may need less
-                first = first or error
+                fault = error
                 continue
             if step != _AS_IT_STANDS:
                 self._begin[key] = step
             return results
-        raise first
+        raise fault  # of the form that knows most of this call
 
     def _model_options(self, step: int, overridden: tuple, sizes: Mapping, numbers: Mapping) -> _tenon.ModelOptions:
         options = _tenon.ModelOptions()
