@@ -50,6 +50,14 @@ def _named(names: Sequence[str], values: Sequence) -> tuple:
     return namedtupledict("Outputs", list(names) if usable else [f"output_{i}" for i in range(len(names))])(*values)
 
 
+def _compiled(model: onnx.ModelProto, device: str) -> TenonBackendRep:
+    if not TenonBackend.supports_device(device):
+        raise ValueError(f"expected the device CPU but got {device}")
+    options = SessionOptions()
+    options.log_severity_level = _ERRORS_ONLY
+    return TenonBackendRep(InferenceSession(model.SerializeToString(), options))
+
+
 class TenonBackend(Backend):
     """Models and single nodes, on the CPU."""
 
@@ -66,11 +74,7 @@ class TenonBackend(Backend):
     def prepare(cls, model: onnx.ModelProto, device: str = "CPU", **kwargs: Any) -> TenonBackendRep:
         """Compiles it, in the cache. Errors: those of tenon.InferenceSession, and ValueError for a device that is not here."""
         super().prepare(model, device, **kwargs)
-        if not cls.supports_device(device):
-            raise ValueError(f"expected the device CPU but got {device}")
-        options = SessionOptions()
-        options.log_severity_level = _ERRORS_ONLY
-        return TenonBackendRep(InferenceSession(model.SerializeToString(), options))
+        return _compiled(model, device)
 
     @classmethod
     def run_node(
@@ -95,7 +99,7 @@ class TenonBackend(Backend):
         graph = helper.make_graph([node], "node", given, results)
         model = helper.make_model(graph, opset_imports=[helper.make_opsetid(d, v) for d, v in domains.items()])
         model = onnx.shape_inference.infer_shapes(model)
-        return cls.prepare(model, device, **kwargs).run(feeds)
+        return _compiled(model, device).run(feeds)
 
     @classmethod
     def supports_device(cls, device: str) -> bool:

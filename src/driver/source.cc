@@ -10,6 +10,8 @@ namespace tenon::driver {
 
 namespace {
 
+using Obstacles = std::vector<onnx::Obstacle>;
+
 void AddFile(const MappedFile& file, Hasher* hasher) {
   constexpr size_t kPiece = size_t{8} << 20;
   hasher->Int(file.size());
@@ -22,8 +24,7 @@ void AddFile(const MappedFile& file, Hasher* hasher) {
 
 }  // namespace
 
-Expected<graph::Graph> ImportModel(const CompileOptions& options,
-                                   std::vector<onnx::Obstacle>* obstacles) {
+Expected<graph::Graph> ImportModel(const CompileOptions& options, Obstacles* obstacles) {
   onnx::ImportOptions import;
   import.shapes = options.shapes;
   import.external_data_dir = options.external_data_dir;

@@ -143,8 +143,10 @@ class Forms:
             return
         error = self._form(_AS_IT_STANDS, ())
         if isinstance(error, Form):
-            for mine, compiled in zip(self.outputs, error.outputs):
-                if not mine.is_ranked:
+            # Of sizes that the caller has given, those of the library.
+            given = bool(self._options.get("shapes"))
+            for mine, compiled in [*zip(self.inputs, error.inputs), *zip(self.outputs, error.outputs)]:
+                if given or not mine.is_ranked:
                     mine.shape, mine.is_ranked = compiled.shape, True
             return
         imported = json.loads(_tenon.describe_import(self.path, self._model_options(_AS_IT_STANDS, (), {}, {})))
