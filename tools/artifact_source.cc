@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -14,13 +13,9 @@
 #include <optional>
 #include <system_error>
 
-#include "artifact/checksum.h"
 #include "console.h"
-#include "driver/check_options.h"
-#include "driver/source.h"
-#include "frontend/onnx/shape_text.h"
+#include "driver/cache.h"
 #include "progress.h"
-#include "support/atomic_file.h"
 #include "support/file.h"
 #include "verbs.h"
 
@@ -57,70 +52,12 @@ class TemporaryFolder {
   std::string path_;
 };
 
-// Made, where it is not there; errors: nothing can be written into it.
-Expected<std::string> CacheDirectory() {
-  std::string path;
-  if (const char* dir = std::getenv("TENON_CACHE_DIR"); dir && *dir) {
-    path = dir;
-  } else if (const char* home = std::getenv("HOME"); home && *home) {
-    path = std::string(home) + "/.cache/tenon";
-  } else {
-    return MakeError("there is no folder for the cache: neither TENON_CACHE_DIR nor HOME is set");
-  }
-  std::error_code fault;
-  fs::create_directories(path, fault);
-  if (fault) return MakeError(fmt::format("cannot make the cache '{}': {}", path, fault.message()));
-  // Nothing stays of this.
-  TN_RETURN_IF_ERROR(AtomicFile::Create(path + "/new"));
-  return path;
-}
-
-// What tells one build of the compiler from another: an entry of the cache serves only the one that
-// made it.
-void AddCompiler(Hasher* hasher) {
-  struct stat self{};
-  stat("/proc/self/exe", &self);
-  hasher->Text(TENON_VERSION).Int(static_cast<uint64_t>(self.st_size));
-  hasher->Int(static_cast<uint64_t>(self.st_mtim.tv_sec));
-  hasher->Int(static_cast<uint64_t>(self.st_mtim.tv_nsec));
-}
-
-Expected<std::string> CacheKey(const driver::CompileOptions& o) {
-  TN_ASSIGN_OR_RETURN(Target target, driver::CheckOptions(o));
-  TN_ASSIGN_OR_RETURN(graph::Program program, driver::ImportModel(o));
-  TN_ASSIGN_OR_RETURN(Hash128 source, driver::HashSource(o, program.parts));
-  Hasher hasher;
-  AddCompiler(&hasher);
-  hasher.Int(source.high).Int(source.low).Text(target.ToString()).Text(o.precision);
-  hasher.Int(static_cast<uint64_t>(o.opt_level)).Int(o.shapes.size());
-  for (const auto& [name, dims] : o.shapes) {
-    hasher.Text(name).Int(dims.size());
-    for (const onnx::DimSpec& d : dims) hasher.Text(onnx::ToString(d));
-  }
-  return hasher.Finish().ToHex();
-}
-
-// The file's name in the cache: the model's, as far as it fits, and the key.
-std::string EntryName(const std::string& model, const std::string& key) {
-  constexpr size_t kMostOfStem = 200;
-  return fs::path(model).stem().string().substr(0, kMostOfStem) + "-" + key + ".so";
-}
-
-// Compiles to options.output; returns how long that took, in seconds.
-Expected<double> CompileFor(driver::CompileOptions options, bool verbose) {
-  Progress progress(verbose ? Progress::Lines::kPhasesWithTimes : Progress::Lines::kNone);
-  options.progress = [&](const std::string& phase, int64_t done, int64_t total) {
-    progress.Show(phase, done, total);
-  };
-  const double start = Now();
-  TN_RETURN_IF_ERROR(driver::Compile(options));
-  const double seconds = Now() - start;
-  // What compiling took is not part of what running takes (VmHWM starts anew).
-  if (int fd = open("/proc/self/clear_refs", O_WRONLY | O_CLOEXEC); fd >= 0) {
-    [[maybe_unused]] ssize_t written = write(fd, "5", 1);
-    close(fd);
-  }
-  return seconds;
+// What compiling took is not part of what running takes (VmHWM starts anew).
+void ForgetPeak() {
+  const int fd = open("/proc/self/clear_refs", O_WRONLY | O_CLOEXEC);
+  if (fd < 0) return;
+  [[maybe_unused]] ssize_t written = write(fd, "5", 1);
+  close(fd);
 }
 
 Expected<LoadedModel> Load(const std::string& library, double compile_seconds) {
@@ -131,10 +68,9 @@ Expected<LoadedModel> Load(const std::string& library, double compile_seconds) {
   return LoadedModel{std::move(program), compile_seconds, Now() - start, bytes};
 }
 
-// Through the cache; without it where there can be none, and anew where an entry is damaged.
+// Through the cache; without it where there can be none.
 Expected<LoadedModel> CompileAndLoad(driver::CompileOptions options, bool verbose) {
-  TN_ASSIGN_OR_RETURN(const std::string key, CacheKey(options));
-  Expected<std::string> directory = CacheDirectory();
+  Expected<std::string> directory = driver::CacheDirectory();
   std::optional<TemporaryFolder> own;
   if (!directory) {
     PrintError("tenon: note: {}; compiling for this call alone\n", directory.errors()[0].message);
@@ -142,16 +78,18 @@ Expected<LoadedModel> CompileAndLoad(driver::CompileOptions options, bool verbos
     own.emplace(std::move(made));
     directory = own->path();
   }
-  options.output = *directory + "/" + EntryName(options.model, key);
-  if (access(options.output.c_str(), F_OK) == 0) {
-    Status whole = artifact::CheckFile(options.output, artifact::Checked::kAll);
-    if (whole) return Load(options.output, 0);
-    PrintError("tenon: note: {}; compiling it again\n",
-               InFile(std::move(whole.errors()), options.output)[0].ToString());
-    unlink(options.output.c_str());
+  driver::CachedLibrary library;
+  {
+    Progress progress(verbose ? Progress::Lines::kPhasesWithTimes : Progress::Lines::kNone);
+    options.progress = [&](const std::string& phase, int64_t done, int64_t total) {
+      progress.Show(phase, done, total);
+    };
+    TN_ASSIGN_OR_RETURN(library, driver::CompileCached(options, *directory, [](Diagnostic damage) {
+                          PrintError("tenon: note: {}; compiling it again\n", damage.ToString());
+                        }));
   }
-  TN_ASSIGN_OR_RETURN(const double seconds, CompileFor(options, verbose));
-  return Load(options.output, seconds);
+  if (library.compile_seconds > 0) ForgetPeak();
+  return Load(library.path, library.compile_seconds);
 }
 
 // The runtime of a library takes no notice of what is no number.

@@ -10,6 +10,7 @@
 #include "compile_arguments.h"
 #include "console.h"
 #include "describe.h"
+#include "driver/describe_model.h"
 #include "support/strings.h"
 #include "verbs.h"
 
@@ -131,7 +132,7 @@ Expected<int> InspectFile(Arguments& args, const Common& common) {
   args.how.options.model = args.file;
   Diagnostics problems;
   TN_ASSIGN_OR_RETURN(Json json, compiled ? DescribeArtifact(args.file, &problems)
-                                          : DescribeModel(args.how.options, &problems));
+                                          : driver::DescribeModel(args.how.options, &problems));
   if (args.verify && !compiled) return MakeError("a model has no checksums", {args.file});
   if (args.verify) TN_RETURN_IF_ERROR(VerifyArtifact(args.file, json));
   if (args.json) {

@@ -9,6 +9,7 @@
 #define TENON_COMPILER_HPP_
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -116,10 +117,44 @@ struct ModelOptions {
   std::string precision = "fp32";
   int opt_level = 2;
   int jobs = 0;
+  /// Where the files of external weights lie; "": beside the model.
+  std::string external_data_dir;
+
+  // What the caller knows better than the file.
+  /// Sizes of the dims that the model calls so.
+  std::map<std::string, int64_t> dims;
+  /// Dims of inputs that have one name need not be of one size.
+  bool independent_dims = false;
+  /// Initializers that the graph lists among its inputs, and that become such.
+  std::vector<std::string> inputs;
+  /// Values of initializers, by name, and of inputs, which become constants; copied. Their types
+  /// must be the file's. Compact.
+  std::map<std::string, Tensor> initializers;
+
+  /// Called when a phase begins ("import", "graph", "lower", "kernels", "weights", "link") and as
+  /// it goes on, from any thread.
+  std::function<void(const std::string& phase, int64_t done, int64_t total)> progress;
 };
 /// Compiles an ONNX file into the shared library `output`.
 TN_API void CompileModel(const std::string& model, const std::string& output,
                          const ModelOptions& options = {});
+
+/// The folder of models that `tenon run` and others compile: TENON_CACHE_DIR, else ~/.cache/tenon.
+/// Errors: nothing can be written there.
+TN_API std::string CacheDirectory();
+/// The path of the model's library in `directory`, which is compiled where it is not there: the
+/// same files, options and target once. Any threads and processes may ask at the same time.
+TN_API std::string CompileCached(const std::string& model, const std::string& directory,
+                                 const ModelOptions& options = {});
+
+/// What the file says of itself, as JSON: "inputs", "outputs" and "overridable" (initializers that
+/// are listed as inputs, too), each [{"name", "dtype", "shape"}, …] with sizes as numbers, names
+/// and "?", without a shape where the model gives none; "metadata", "producer_name", "domain",
+/// "model_version", "doc", "graph", "graph_doc", "ir_version", "opset", "operators".
+TN_API std::string DescribeModel(const std::string& model);
+/// The same with shapes as they are inferred, and "unsupported", everything that keeps it from
+/// being compiled: [{"operator", "domain", "version", "reason", "nodes"}, …].
+TN_API std::string DescribeModel(const std::string& model, const ModelOptions& options);
 
 }  // namespace v0
 }  // namespace tenon

@@ -11,7 +11,8 @@
 
 namespace tenon::python {
 
-inline constexpr int kMaxArgs = 32;
+inline constexpr int kMaxArgs = 512;
+inline constexpr int kMaxNumbers = 32;  // of a function's inputs, those from the first on
 inline constexpr int kMaxDims = 16;
 
 struct ExchangeApi;
@@ -32,9 +33,10 @@ class Arguments {
   bool Add(PyObject* value, bool is_output);
   /// A number that Python's own types are not: NumPy's, or an array of one.
   bool AddNumber(PyObject* value);
-  /// Calls the function, without Python's lock, on the stream that the tensors' framework works on.
-  /// Not 0: with an error set, Python's or that of tn_last_error.
-  int32_t Call(tn_packed_fn function, tn_ffi_any* result);
+  /// Calls the function, without Python's lock, on at most `max_team` threads (0: no bound), on the
+  /// stream that the tensors' framework works on. Not 0: with an error set, Python's or that of
+  /// tn_last_error.
+  int32_t Call(tn_packed_fn function, int32_t max_team, tn_ffi_any* result);
 
  private:
   struct View {

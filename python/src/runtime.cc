@@ -18,13 +18,14 @@ namespace tenon::python {
 
 namespace {
 
-/// An exported function, with how many of its arguments are inputs (-1: not known) and which of
-/// them are numbers, by bits.
+/// An exported function, with how many of its arguments are inputs (-1: not known), which of them
+/// are numbers, by bits, and the most threads of a call (0: no bound).
 struct PyFunction {
   Function function;
   std::string name;
   int num_inputs;
   uint32_t numbers;
+  int32_t max_team = 0;
 };
 
 PyObject* FromResult(const Result& result) {
@@ -60,13 +61,13 @@ PyObject* CallFunction(PyObject* self, PyObject* args, PyObject* kwargs) {
     for (Py_ssize_t i = 0; i < count; ++i) {
       bool is_output = f.num_inputs >= 0 && i >= f.num_inputs;
       PyObject* value = PyTuple_GET_ITEM(args, i);
-      const bool is_number = !is_output && (f.numbers >> i & 1U) != 0;
+      const bool is_number = !is_output && i < kMaxNumbers && (f.numbers >> i & 1U) != 0;
       const bool is_plain = PyFloat_Check(value) || PyLong_Check(value);
       if (!(is_number && !is_plain ? arguments.AddNumber(value) : arguments.Add(value, is_output)))
         return nullptr;
     }
     Result result;
-    const int32_t status = arguments.Call(f.function.raw(), result.raw());
+    const int32_t status = arguments.Call(f.function.raw(), f.max_team, result.raw());
     if (RaiseFromCallback()) return nullptr;
     if (status == 0) return FromResult(result);
     return PyErr_Occurred() ? nullptr : RaiseLast();
@@ -215,6 +216,14 @@ void BindRuntime(nb::module_& m) {
   BindDevices(m);
   BindTensors(m);
   nb::class_<PyFunction>(m, "Function", nb::type_slots(kFunctionSlots))
+      .def(
+          "limited",
+          [](const PyFunction& f, int32_t max_team) {
+            PyFunction limited = f;
+            limited.max_team = max_team;
+            return limited;
+          },
+          nb::arg("max_team"), "The function, called with at most that many threads; 0: no bound.")
       .def("__repr__", [](const PyFunction& f) { return "<tenon.Function " + f.name + ">"; });
   nb::class_<Parameter>(m, "Parameter")
       .def_ro("name", &Parameter::name)
@@ -238,7 +247,7 @@ void BindRuntime(nb::module_& m) {
             PyFunction f{module.GetFunction(name), name, -1, 0};
             if (!inputs) return f;
             f.num_inputs = static_cast<int>(inputs->size());
-            for (size_t i = 0; i < std::min<size_t>(inputs->size(), kMaxArgs); ++i) {
+            for (size_t i = 0; i < std::min<size_t>(inputs->size(), kMaxNumbers); ++i) {
               if ((*inputs)[i]) f.numbers |= 1U << i;
             }
             return f;

@@ -123,7 +123,10 @@ def compile(
             path = os.fspath(model)
         library = os.path.join(folder, "model.so") if output is None else os.fspath(output)
         level = PassContext.current().opt_level if opt_level is None else opt_level
-        _tenon.compile_model(path, library, str(resolve(target)), _sizes(shapes or {}), name, precision, level, jobs)
+        options = _tenon.ModelOptions()
+        options.target, options.name, options.precision = resolve(target), name, precision
+        options.shapes, options.opt_level, options.jobs = _sizes(shapes or {}), level, jobs
+        _tenon.compile_model(path, library, options)
         return load_module(library)
 
 

@@ -69,7 +69,7 @@ def empty(shape: int | Sequence[int], dtype: Any = "float32", device: Device | s
 
 def array(values: Any, device: Device | str | None = None) -> NDArray:
     """A copy of an array, or of a list of numbers."""
-    source = values.numpy() if isinstance(values, NDArray) else np.ascontiguousarray(values)
+    source = values.numpy() if isinstance(values, NDArray) else np.asarray(values, order="C")
     if source.dtype == object:
         raise TypeError(f"array: expected numbers for 'values' but got {_arguments.kinds(values)}")
     result = empty(source.shape, source.dtype.name, device)

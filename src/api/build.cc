@@ -452,21 +452,4 @@ bool DescribeObjects(const std::vector<std::string>& objects, const std::string&
   return !description.empty();
 }
 
-void CompileModel(const std::string& model, const std::string& output,
-                  const ModelOptions& options) {
-  driver::CompileOptions compile;
-  compile.model = model;
-  compile.output = output;
-  compile.name = options.name;
-  compile.target = options.target.str();
-  compile.precision = options.precision;
-  compile.opt_level = options.opt_level;
-  compile.jobs = options.jobs;
-  for (const auto& [input, dims] : options.shapes) {
-    std::vector<onnx::DimSpec>& shape = compile.shapes[input];
-    for (const Size& size : dims) shape.push_back(Take(onnx::ParseSize(size.text)));
-  }
-  Take(driver::Compile(compile));
-}
-
 }  // namespace tenon::inline v0

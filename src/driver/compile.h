@@ -29,6 +29,7 @@ struct CompileOptions {
   std::string target = "llvm";
   std::map<std::string, std::vector<onnx::DimSpec>> shapes;  // by input
   std::string external_data_dir;
+  onnx::Overrides overrides;       // of what the file says
   std::string precision = "fp32";  // "exact" or "fp32"; both compute in fp32 today
   int opt_level = 2;   // 0: one kernel per operator, plain schedules; 1: fusion; 2: layouts and
                        // algorithms; 3: as 2

@@ -10,6 +10,8 @@ namespace tenon::driver {
 
 namespace {
 
+using Obstacles = std::vector<onnx::Obstacle>;
+
 void AddFile(const MappedFile& file, Hasher* hasher) {
   constexpr size_t kPiece = size_t{8} << 20;
   hasher->Int(file.size());
@@ -22,10 +24,12 @@ void AddFile(const MappedFile& file, Hasher* hasher) {
 
 }  // namespace
 
-Expected<graph::Program> ImportModel(const CompileOptions& options) {
+Expected<graph::Program> ImportModel(const CompileOptions& options, Obstacles* obstacles) {
   onnx::ImportOptions import;
   import.shapes = options.shapes;
   import.external_data_dir = options.external_data_dir;
+  import.overrides = options.overrides;
+  import.obstacles = obstacles;
   return onnx::ImportNetwork(options.model, import);
 }
 

@@ -227,6 +227,20 @@ std::optional<Elements> ValueReshape(const OpView& v, const TensorType& out) {
   return *v.known(0);
 }
 
+std::optional<Elements> ValueTranspose(const OpView& v, const TensorType& out) {
+  const std::optional<std::vector<int64_t>> dims = out.StaticDims(), in = v.in(0).StaticDims();
+  if (!v.known(0) || !dims || !in) return std::nullopt;
+  const std::vector<int64_t> perm = v.attrs.GetInts("perm"), strides = Strides(*in);
+  Elements result;
+  for (int64_t i = 0; i < *StaticCount(out.dims); ++i) {
+    const std::vector<int64_t> at = Unravel(i, *dims);
+    int64_t offset = 0;
+    for (size_t d = 0; d < at.size(); ++d) offset += at[d] * strides[static_cast<size_t>(perm[d])];
+    result.push_back((*v.known(0))[static_cast<size_t>(offset)]);
+  }
+  return result;
+}
+
 std::optional<Elements> ValueSlice(const OpView& v, const TensorType& out) {
   std::optional<std::vector<int64_t>> dims = out.StaticDims(), in = v.in(0).StaticDims();
   if (!v.known(0) || !dims || !in) return std::nullopt;

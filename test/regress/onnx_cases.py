@@ -605,6 +605,11 @@ def add_found_sizes():
                          node("ReduceSum", ["ones"], ["sum"], keepdims=0), node("Reshape", ["sum", "i1"], ["list"]),
                          node("ConstantOfShape", ["list"], ["o0"])],
         [ints(3), ints(1)], constants=(1,), expect=[np.zeros(6, f32)])
+    # Pads as PyTorch's exporter makes them: pairs, of which an element of the list was taken for a row.
+    for name, constants in (("known", (1, 2)), ("by_call", (2,))):
+        add(f"pads_of_pairs_{name}", [node("Transpose", ["i1"], ["t"], perm=[1, 0]), node("Reshape", ["t", "i2"], ["pads"]),
+                                      node("Pad", ["i0", "pads"], ["o0"], mode="reflect")],
+            [rand(1, 70), np.array([[0, 0], [0, 64]]), ints(-1)], constants=constants)
 
 
 def add_sizes():

@@ -25,7 +25,10 @@ bool StepBack(const graph::Graph& g, Source* from) {
   if (type.rank() > 1 || n.inputs.empty()) return false;
   const TensorType& in = g.type(n.inputs[0]);
   switch (n.op) {
-    case OpKind::kReshape: *from = {n.inputs[0], from->at}; return in.rank() <= 1;
+    case OpKind::kReshape:
+      if (in.rank() > 1) return false;
+      *from = {n.inputs[0], from->at};
+      return true;
     case OpKind::kCast:
       if (!in.dtype.IsInt() || in.dtype.bits > type.dtype.bits) return false;
       *from = {n.inputs[0], from->at};

@@ -41,9 +41,13 @@ namespace {
 using graph::Quoted;
 using graph::WeightFile;
 
-constexpr size_t kMostErrors = 20;
+constexpr size_t kMostErrors = 20, kMostObstacles = 1000;
 constexpr ValueId kPoisoned =
     -2;  // a tensor whose producer failed; what reads it is skipped without a word
+
+std::string_view DomainOf(const NodeProto& node) {
+  return node.domain == "ai.onnx" ? std::string_view() : node.domain;
+}
 
 // A graph being imported: the main one, or one of an attribute inside another.
 struct Scope {
@@ -74,6 +78,10 @@ class Importer : private RegionImporter {
     return MakeError(std::move(message), {.file = file_->path, .item = std::move(item)});
   }
   void Report(Diagnostics errors, const std::string& item, std::vector<std::string> notes = {});
+  void ReportNode(const NodeProto& node, const std::string& item, Diagnostics errors,
+                  std::vector<std::string> notes);
+  size_t most_errors() const { return options_.obstacles ? kMostObstacles : kMostErrors; }
+  void AddObstacle(const NodeProto& node, const std::string& item, const std::string& reason);
 
   Expected<ImportedRegion> Import(const GraphProto& g, std::span<const Formal> formals) override;
   Expected<std::vector<ValueId>> Inline(const GraphProto& g,
@@ -89,8 +97,9 @@ class Importer : private RegionImporter {
 
   int64_t OpsetOf(const NodeProto& node) const { return node.opset ? node.opset : opset_; }
   Status CheckHeader(const ModelProto& model);
-  Status CheckOperators(const GraphProto& g) const;
+  void CheckOperators(const GraphProto& g);
   Status CheckShapeOptions(const GraphProto& g) const;
+  Expected<Tensor> ReadInitializer(const TensorProto& t);
   void ImportInitializers(const GraphProto& g);
   void ImportInputs(const GraphProto& g);
   ValueId Received(const ValueInfoProto& input, TensorType type);
@@ -106,6 +115,7 @@ class Importer : private RegionImporter {
   const ImportOptions& options_;
   ExternalData external_;
   int64_t opset_ = 0;
+  std::map<std::string, int64_t> versions_;  // of the operator sets, by domain
   graph::Builder builder_;
   Scope main_{&builder_};
   Scope* scope_ = &main_;
@@ -119,11 +129,36 @@ class Importer : private RegionImporter {
 
 void Importer::Report(Diagnostics errors, const std::string& item, std::vector<std::string> notes) {
   for (Diagnostic& d : errors) {
-    if (errors_.size() >= kMostErrors) return;
+    if (errors_.size() >= most_errors()) return;
     d.loc = {.file = file_->path, .item = item};
     d.notes.insert(d.notes.end(), notes.begin(), notes.end());
     errors_.push_back(std::move(d));
   }
+}
+
+void Importer::AddObstacle(const NodeProto& node, const std::string& item,
+                           const std::string& reason) {
+  if (!options_.obstacles) return;
+  const std::string domain(DomainOf(node));
+  int64_t version = OpsetOf(node);
+  if (!domain.empty()) {
+    const auto set = versions_.find(domain);
+    version = set == versions_.end() ? 0 : set->second;
+  }
+  std::vector<Obstacle>& all = *options_.obstacles;
+  Obstacle one{std::string(node.op_type), domain, version, reason, {}};
+  auto known = std::find_if(all.begin(), all.end(), [&](const Obstacle& o) {
+    return o.op_type == one.op_type && o.domain == domain && o.version == version &&
+           o.reason == reason;
+  });
+  if (known == all.end()) known = all.insert(all.end(), std::move(one));
+  known->nodes.push_back(item);
+}
+
+void Importer::ReportNode(const NodeProto& node, const std::string& item, Diagnostics errors,
+                          std::vector<std::string> notes) {
+  for (const Diagnostic& d : errors) AddObstacle(node, item, d.message);
+  Report(std::move(errors), item, std::move(notes));
 }
 
 // Scopes nest no deeper than ReadLimits::max_depth.
@@ -156,7 +191,7 @@ Expected<std::vector<ValueId>> Importer::ImportBody(const GraphProto& g, Scope* 
         OrderNodes(g, file_->path, [&](std::string_view name) { return IsKnown(outer, name); }));
     ImportInitializers(g);
     for (size_t n : order) {
-      if (errors_.size() >= kMostErrors) break;
+      if (errors_.size() >= most_errors()) break;
       ImportNode(g.nodes[n], n);
     }
     if (errors_.size() > before) return Diagnostics{};
@@ -227,10 +262,6 @@ void CollectNodes(const GraphProto& g, std::vector<std::pair<const NodeProto*, s
   }
 }
 
-std::string_view DomainOf(const NodeProto& node) {
-  return node.domain == "ai.onnx" ? std::string_view() : node.domain;
-}
-
 Status Importer::CheckHeader(const ModelProto& model) {
   if (!model.has_graph)
     return Error("model", "expected an ONNX model with a graph, but there is none");
@@ -274,8 +305,10 @@ Status Importer::CheckHeader(const ModelProto& model) {
   return Ok();
 }
 
-// One error per operator that cannot be imported, with the nodes that use it.
-Status Importer::CheckOperators(const GraphProto& g) const {
+// One error per operator that cannot be imported, with the nodes that use it; what these give is
+// not looked at further, but all else is.
+void Importer::CheckOperators(const GraphProto& g) {
+  const size_t before = errors_.size();
   using Place = std::pair<const NodeProto*, size_t>;
   std::vector<Place> all;
   CollectNodes(g, &all);
@@ -286,10 +319,10 @@ Status Importer::CheckOperators(const GraphProto& g) const {
     const std::string domain(DomainOf(node));
     if (FindRow(domain, node.op_type, OpsetOf(node))) continue;
     unknown[{domain, std::string(node.op_type)}].push_back(place);
+    AddObstacle(node, describe(place), "the operator is not supported");
   }
-  Diagnostics errors;
   for (const auto& [op, nodes] : unknown) {
-    if (errors.size() >= 100) break;
+    if (errors_.size() >= kMostObstacles) break;
     const std::string where = op.first.empty()
                                   ? fmt::format("of opset {}", OpsetOf(*nodes[0].first))
                                   : fmt::format("of domain {}", Quoted(op.first));
@@ -299,16 +332,33 @@ Status Importer::CheckOperators(const GraphProto& g) const {
                           nodes.size(), nodes.size() == 1 ? "" : "s"));
     for (size_t i = 0; i < nodes.size() && i < 8; ++i) d.notes.push_back(describe(nodes[i]));
     if (nodes.size() > 8) d.notes.push_back(fmt::format("and {} more", nodes.size() - 8));
-    errors.push_back(std::move(d));
+    errors_.push_back(std::move(d));
   }
-  if (errors.empty()) return Ok();
-  errors[0].notes.insert(errors[0].notes.end(), notes_.begin(), notes_.end());
-  return errors;
+  if (errors_.size() > before)
+    errors_[before].notes.insert(errors_[before].notes.end(), notes_.begin(), notes_.end());
+}
+
+// Names of initializers in regions are not those of the model's.
+Expected<Tensor> Importer::ReadInitializer(const TensorProto& t) {
+  const auto given = options_.overrides.initializers.find(std::string(t.name));
+  if (scope_ != &main_ || given == options_.overrides.initializers.end())
+    return ReadTensor(t, file_, &external_);
+  Tensor out;
+  TN_ASSIGN_OR_RETURN(out.type.dtype, StorageOf(t.data_type));
+  for (int64_t d : t.dims) out.type.dims.push_back(IndexConst(d));
+  TN_RETURN_IF_ERROR(graph::CheckType(out.type));
+  out.narrow = NarrowTypeOf(t.data_type);
+  const std::vector<std::byte>& bytes = given->second.bytes;
+  const int64_t expected = *graph::StaticCount(out.type.dims) * out.type.dtype.Bytes();
+  if ((out.narrow && out.narrow->bits < 8) || static_cast<int64_t>(bytes.size()) != expected)
+    return MakeError(fmt::format("expected {} bytes for it, but got {}", expected, bytes.size()));
+  out.payload = graph::Payload::Owned(bytes);
+  return out;
 }
 
 void Importer::ImportInitializers(const GraphProto& g) {
   for (const TensorProto& t : g.initializers) {
-    Expected<Tensor> tensor = ReadTensor(t, file_, &external_);
+    Expected<Tensor> tensor = ReadInitializer(t);
     if (tensor) {
       const ValueId v = AddConstant(builder(), std::string(t.name), std::move(*tensor));
       narrow().Set(v, NarrowTypeOf(t.data_type));
@@ -455,10 +505,10 @@ void Importer::ImportNode(const NodeProto& node, size_t index) {
     inputs.push_back(input.empty() ? kNoValue : Find(input));
     poisoned |= inputs.back() == kPoisoned;
   }
-  if (!poisoned) {
+  const OpRow* row = FindRow(DomainOf(node), node.op_type, OpsetOf(node));
+  if (!poisoned && row) {
     const std::string item = DescribeNode(node, index);
-    Status done =
-        RunImporter(node, *FindRow(DomainOf(node), node.op_type, OpsetOf(node)), item, inputs);
+    Status done = RunImporter(node, *row, item, inputs);
     if (done) return;
     std::vector<std::string> notes;
     for (size_t i = 0; i < inputs.size() && i < 8; ++i) {
@@ -466,7 +516,7 @@ void Importer::ImportNode(const NodeProto& node, size_t index) {
       notes.push_back(fmt::format("input {}: {} is {}", i, Quoted(node.inputs[i]),
                                   builder().graph().value(inputs[i]).type.ToString()));
     }
-    Report(std::move(done.errors()), item, std::move(notes));
+    ReportNode(node, item, std::move(done.errors()), std::move(notes));
   }
   for (std::string_view output : node.outputs) {
     if (!output.empty()) scope_->values[output] = kPoisoned;
@@ -493,13 +543,15 @@ void Importer::ImportOutputs(const GraphProto& g) {
 Expected<graph::Graph> Importer::Run(const ModelProto& model) {
   TN_RETURN_IF_ERROR(CheckHeader(model));
   const GraphProto& g = model.graph;
-  TN_RETURN_IF_ERROR(CheckOperators(g));
+  for (const OpsetId& id : model.opset_imports)
+    versions_.emplace(std::string(id.domain), id.version);
+  CheckOperators(g);
   TN_ASSIGN_OR_RETURN(std::vector<size_t> order, OrderNodes(g, file_->path));
   ImportInitializers(g);
   TN_RETURN_IF_ERROR(CheckShapeOptions(g));
   ImportInputs(g);
   for (size_t n : order) {
-    if (errors_.size() >= kMostErrors) break;
+    if (errors_.size() >= most_errors()) break;
     ImportNode(g.nodes[n], n);
   }
   if (errors_.empty()) ImportOutputs(g);
@@ -524,6 +576,7 @@ Expected<graph::Graph> Importer::Run(const ModelProto& model) {
 Expected<graph::Graph> ImportOnnx(std::shared_ptr<const WeightFile> model,
                                   const ImportOptions& options) {
   TN_ASSIGN_OR_RETURN(ModelProto proto, ReadModel(model->map.text(), model->path, options.limits));
+  TN_RETURN_IF_ERROR(Apply(options.overrides, &proto.graph));
   std::deque<std::string> names;
   TN_RETURN_IF_ERROR(InlineFunctions(&proto, options.limits.max_nodes, &names, model->path));
   return Importer(model, options, {options.external_data_dir, options.linked_data_dir}).Run(proto);
@@ -558,6 +611,7 @@ Expected<graph::Program> ImportNetwork(const std::string& path, const ImportOpti
   auto file = std::make_shared<const WeightFile>(path, std::move(map));
   const ImportOptions beside = BesideFile(path, options);
   TN_ASSIGN_OR_RETURN(ModelProto proto, ReadModel(file->map.text(), path, options.limits));
+  TN_RETURN_IF_ERROR(Apply(options.overrides, &proto.graph));
   std::deque<std::string> names;
   TN_RETURN_IF_ERROR(InlineFunctions(&proto, options.limits.max_nodes, &names, path));
   if (NeedsProgram(proto)) return ImportProgram(std::move(file), proto, beside);
@@ -568,7 +622,9 @@ Expected<graph::Program> ImportNetwork(const std::string& path, const ImportOpti
         std::any_of(proto.graph.nodes.begin(), proto.graph.nodes.end(),
                     [](const NodeProto& n) { return n.op_type == "If" || n.op_type == "Loop"; });
     if (!control) return whole.errors();
-    Expected<graph::Program> program = ImportProgram(std::move(file), proto, beside, true);
+    ImportOptions again = beside;
+    again.obstacles = nullptr;
+    Expected<graph::Program> program = ImportProgram(std::move(file), proto, again, true);
     return program ? std::move(program) : Expected<graph::Program>(whole.errors());
   }
   graph::Program out;

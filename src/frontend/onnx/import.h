@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "frontend/onnx/overrides.h"
 #include "frontend/onnx/proto.h"
 #include "graph/program.h"
 #include "support/expected.h"
@@ -29,6 +30,15 @@ struct DimSpec {
   friend bool operator==(const DimSpec&, const DimSpec&) = default;
 };
 
+/// An operator, in one of its versions, that cannot be imported: at all, or as some nodes use it.
+struct Obstacle {
+  std::string op_type, domain;  // "" is the default domain
+  int64_t version = 0;          // of the domain's operator set; 0: the model does not say
+  std::string reason;
+  std::vector<std::string> nodes;  // as messages have them
+  friend bool operator==(const Obstacle&, const Obstacle&) = default;
+};
+
 struct ImportOptions {
   /// Shapes of inputs by name. A number given for a dim that the model calls `batch` fixes `batch`
   /// everywhere; a symbol given for one is the same size wherever it is given.
@@ -39,6 +49,10 @@ struct ImportOptions {
   std::string linked_data_dir;
   ReadLimits limits;
   int64_t sizes_from = 1;  // the least size of dims that the model leaves open: 0 or 1
+  Overrides overrides;
+  /// Becomes what keeps the model from being imported, where that is asked for; then all of it is
+  /// looked for, not only as much as somebody reads.
+  std::vector<Obstacle>* obstacles = nullptr;
 };
 
 /// Where the external data of the model at `path` lies: in `given` or, where that is empty, beside

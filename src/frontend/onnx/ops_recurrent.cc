@@ -17,6 +17,7 @@
 #include "frontend/onnx/formula.h"
 #include "frontend/onnx/ops.h"
 #include "frontend/onnx/quantize.h"
+#include "graph/dims.h"
 
 namespace tenon::onnx {
 namespace {
@@ -224,6 +225,13 @@ std::vector<Val> RunDirection(const Formula& f, const Recurrent& r, int64_t d, b
   return out;
 }
 
+// States that are given are of as many sequences as the input.
+Val Initial(const Formula& f, const Val& state, const Expr& batch) {
+  if (!state || graph::ProveEqual(state.dim(0), batch)) return state;
+  f.builder().Require(Eq(state.dim(0), batch));
+  return Expand(state, {batch, state.dim(1)});
+}
+
 Status Run(OpContext& c, const Recurrent& r, const Cell& cell) {
   const Formula f(c);
   const Val x = r.batch_first ? Swap(f.In(0), 0, 1) : f.In(0);
@@ -237,7 +245,7 @@ Status Run(OpContext& c, const Recurrent& r, const Cell& cell) {
     for (size_t k = 0; k < r.states; ++k) {
       const Val given = f.In(5 + k);
       const Val all = given && r.batch_first ? Swap(given, 0, 1) : given;
-      initial.push_back(all ? Element(all, 0, at)
+      initial.push_back(all ? Initial(f, Element(all, 0, at), x.dim(1))
                             : Expand(f.Number(x.dtype(), 0), {x.dim(1), IndexConst(r.hidden)}));
     }
     const Val peephole = f.In(7) ? Slice(f.In(7), 0, IndexConst(at), IndexConst(1)) : Val();

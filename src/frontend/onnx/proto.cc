@@ -194,6 +194,9 @@ ModelProto ModelReader::Model(pbf_reader r) {
       case Varint(1): m.ir_version = r.get_int64(); break;
       case Bytes(2): m.producer_name = View(r); break;
       case Bytes(3): m.producer_version = View(r); break;
+      case Bytes(4): m.domain = View(r); break;
+      case Varint(5): m.model_version = r.get_int64(); break;
+      case Bytes(6): m.doc = View(r); break;
       case Bytes(7):
         if (m.has_graph) throw ReadError{"a second graph"};
         m.has_graph = true;
@@ -232,6 +235,7 @@ GraphProto ModelReader::Graph(pbf_reader r) {
         Count(&tensors_, limits_.max_tensors, "tensors");
         Append("initializer", &g.initializers, [&] { return Tensor(Message(r)); });
         break;
+      case Bytes(10): g.doc = View(r); break;
       case Bytes(11): Append("input", &g.inputs, value_info); break;
       case Bytes(12): Append("output", &g.outputs, value_info); break;
       case Bytes(13): Append("value_info", &g.value_infos, value_info); break;

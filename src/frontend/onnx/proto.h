@@ -142,7 +142,7 @@ struct ValueInfoProto {
 
 /// The main graph, or one in an attribute, which reads tensors of those around it by name.
 struct GraphProto {
-  std::string_view name;
+  std::string_view name, doc;
   std::vector<NodeProto> nodes;
   std::vector<TensorProto> initializers;
   std::vector<ValueInfoProto> inputs, outputs, value_infos;
@@ -166,7 +166,8 @@ struct FunctionProto {
 
 struct ModelProto {
   int64_t ir_version = 0;
-  std::string_view producer_name, producer_version;
+  std::string_view producer_name, producer_version, domain, doc;
+  int64_t model_version = 0;
   std::vector<OpsetId> opset_imports;
   std::vector<StringEntry> metadata;
   std::vector<FunctionProto> functions;

@@ -1,0 +1,105 @@
+"""Inputs and outputs that are bound once and used by several calls."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any, Sequence
+
+import numpy as np
+
+from . import element_types
+from .values import OrtValue, require_cpu
+
+
+class IOBinding:
+    """Inputs and outputs of a session by name. Outputs that are bound without memory are made by the call; into those that
+    have some, it is copied."""
+
+    def __init__(self, session: Any):
+        self._session = session
+        self._inputs: dict[str, Any] = {}
+        self._outputs: dict[str, OrtValue | None] = {}
+        self._results: list[OrtValue] = []
+
+    def _known(self, name: str, parameters: Sequence) -> None:
+        if all(p.name != name for p in parameters):
+            raise RuntimeError(f"Failed to find NodeArg with name: {name} in the def list")
+
+    def _known_input(self, name: str) -> None:
+        self._known(name, self._session.get_inputs() + self._session.get_overridable_initializers())
+
+    def bind_cpu_input(self, name: str, arr_on_cpu: Any) -> None:
+        self._known_input(name)
+        self._inputs[name] = arr_on_cpu
+
+    def bind_input(
+        self, name: str, device_type: str, device_id: int, element_type: Any, shape: Sequence[int], buffer_ptr: int
+    ) -> None:
+        """Memory of the caller's, who keeps it while it is bound."""
+        self._known_input(name)
+        require_cpu(device_type)
+        self._inputs[name] = _over(buffer_ptr, shape, element_type)
+
+    def bind_ortvalue_input(self, name: str, ortvalue: OrtValue) -> None:
+        self._known_input(name)
+        self._inputs[name] = ortvalue
+
+    def bind_output(
+        self,
+        name: str,
+        device_type: str = "cpu",
+        device_id: int = 0,
+        element_type: Any = None,
+        shape: Sequence[int] | None = None,
+        buffer_ptr: int | None = None,
+    ) -> None:
+        self._known(name, self._session.get_outputs())
+        require_cpu(device_type)
+        self._outputs[name] = None if buffer_ptr is None else OrtValue(_over(buffer_ptr, shape, element_type))
+
+    def bind_ortvalue_output(self, name: str, ortvalue: OrtValue) -> None:
+        self._known(name, self._session.get_outputs())
+        self._outputs[name] = ortvalue
+
+    def synchronize_inputs(self) -> None:
+        """Nothing to wait for on the CPU."""
+
+    def synchronize_outputs(self) -> None:
+        """Nothing to wait for on the CPU."""
+
+    def get_outputs(self) -> list[OrtValue]:
+        """Of the last call, in the order in which they were bound."""
+        return self._results
+
+    def copy_outputs_to_cpu(self) -> list:
+        return [r.numpy().copy() if r.is_tensor() else r._value for r in self._results]
+
+    def clear_binding_inputs(self) -> None:
+        self._inputs.clear()
+
+    def clear_binding_outputs(self) -> None:
+        self._outputs.clear()
+        self._results = []
+
+    def _run(self, run_options: Any) -> None:
+        if not self._outputs:
+            raise RuntimeError("Error in execution: At least one output should be requested.")
+        values = self._session._run(list(self._outputs), self._inputs, run_options)
+        results = []
+        for bound, value in zip(self._outputs.values(), values):
+            if bound is not None:
+                bound.update_inplace(value)
+            results.append(bound if bound is not None else OrtValue(value))
+        self._results = results
+
+
+def _over(address: int, shape: Sequence[int] | None, element_type: Any) -> np.ndarray:
+    """An array over memory of the caller's."""
+    if shape is None or element_type is None:
+        raise ValueError("`element_type` and `shape` are to be given if memory is")
+    if isinstance(element_type, int):
+        element_type = element_types.to_numpy(element_types.of_number(element_type))
+    dtype = np.dtype(element_type)
+    count = int(np.prod(shape, dtype=np.int64))
+    memory = (ctypes.c_char * (count * dtype.itemsize)).from_address(address)
+    return np.frombuffer(memory, dtype).reshape(tuple(shape))

@@ -1,0 +1,42 @@
+"""Enumerations of ONNX Runtime, by name and number. They say how its own engine works, apart from the level of
+optimisation."""
+
+from enum import IntEnum
+
+
+class GraphOptimizationLevel(IntEnum):
+    """How much a model is changed before it is compiled: -O0, -O1, and -O2 for the others."""
+
+    ORT_DISABLE_ALL = 0
+    ORT_ENABLE_BASIC = 1
+    ORT_ENABLE_EXTENDED = 2
+    ORT_ENABLE_LAYOUT = 3
+    ORT_ENABLE_ALL = 99
+
+
+class ExecutionMode(IntEnum):
+    """Without effect: what of a network runs at the same time is decided when it is compiled."""
+
+    ORT_SEQUENTIAL = 0
+    ORT_PARALLEL = 1
+
+
+class ExecutionOrder(IntEnum):
+    """Without effect, for the same reason."""
+
+    DEFAULT = 0
+    PRIORITY_BASED = 1
+    MEMORY_EFFICIENT = 2
+
+
+class OrtMemType(IntEnum):
+    CPU_INPUT = -2
+    CPU_OUTPUT = -1
+    CPU = -1
+    DEFAULT = 0
+
+
+class OrtAllocatorType(IntEnum):
+    INVALID = -1
+    ORT_DEVICE_ALLOCATOR = 0
+    ORT_ARENA_ALLOCATOR = 1

@@ -1,0 +1,69 @@
+"""From what a caller feeds to what a compiled library takes."""
+
+from __future__ import annotations
+
+from typing import Any, Mapping
+
+import numpy as np
+
+from . import element_types, errors
+from .parameters import NodeArg
+from .values import OrtValue
+
+
+def array_of(value: Any, parameter: NodeArg) -> Any:
+    """Compact, and of the input's type and shape. Arrays have to be of its type; lists and numbers become so."""
+    if isinstance(value, OrtValue):
+        value = value._value
+    element = parameter.element
+    if not element:
+        return value
+    if isinstance(value, (list, tuple, int, float, bool, str, bytes)):
+        try:
+            value = np.array(value, element_types.to_numpy(element))
+        except (TypeError, ValueError, OverflowError) as error:
+            raise errors.InvalidArgument.of(f"Unexpected data for input: {parameter.name}: {error}") from None
+    array = element_types.plain(value)
+    actual = element_types.of_numpy(array.dtype)
+    # Types that NumPy lacks may come as their bits.
+    is_bits = array.dtype.kind == "u" and element_types.number_of(element) >= 16
+    if actual != element and not (is_bits and array.dtype.itemsize == element_types.to_numpy(element).itemsize):
+        raise errors.InvalidArgument.of(
+            f"Unexpected input data type. Actual: (tensor({actual})) , expected: ({parameter.type})"
+        )
+    if is_bits:
+        array = array.view(element_types.to_numpy(element))
+    _check_shape(array.shape, parameter)
+    if element == "string":
+        return array.astype(object)
+    return element_types.stored(array, element)
+
+
+def _check_shape(shape: tuple, parameter: NodeArg) -> None:
+    if not parameter.is_ranked:
+        return
+    advice = "Please fix either the inputs/outputs or the model."
+    if len(shape) != len(parameter.shape):
+        raise errors.InvalidArgument.of(
+            f"Invalid rank for input: {parameter.name} Got: {len(shape)} Expected: {len(parameter.shape)} {advice}"
+        )
+    wrong = [(i, g, e) for i, (g, e) in enumerate(zip(shape, parameter.shape)) if isinstance(e, int) and e >= 0 and g != e]
+    if wrong:
+        lines = "".join(f"\n index: {i} Got: {g} Expected: {e}" for i, g, e in wrong)
+        raise errors.InvalidArgument.of(
+            f"Got invalid dimensions for input: {parameter.name} for the following indices{lines}\n {advice}"
+        )
+
+
+def arrays_of(feeds: Mapping[str, Any], inputs: list[NodeArg], overridable: list[NodeArg]) -> tuple[dict, tuple]:
+    """The arrays by name, and the names of the initializers among them."""
+    missing = [i.name for i in inputs if i.name not in feeds]
+    if missing:
+        raise ValueError(f"Required inputs ({missing}) are missing from input feed ({list(feeds)}).")
+    known = {p.name: p for p in (*inputs, *overridable)}
+    for name in feeds:
+        if name not in known:
+            raise errors.InvalidArgument.of(f"Invalid input name: {name}")
+    overridden = tuple(sorted(p.name for p in overridable if p.name in feeds))
+    names = [i.name for i in inputs] + list(overridden)
+    return {name: array_of(feeds[name], known[name]) for name in names}, overridden

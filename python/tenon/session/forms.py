@@ -1,0 +1,234 @@
+"""The libraries that a session's model is compiled to.
+
+A library for the model as it stands serves all calls, where there is one. It takes dims of one name to be of one size, and
+what it was compiled for bounds what it can be called with; ONNX Runtime finds all of that out while it runs. So there are
+steps down from it, each of which knows less of other calls and more of this one:
+
+    as_it_stands    dims of one name are one size
+    unnamed         every open dim has a size of its own
+    of_sizes        compiled for the sizes of this call
+    of_numbers      and for its integers: inputs of one element, which choose between branches
+
+A step is taken where the one before cannot be compiled, refuses the sizes or asks for more memory than there is, and calls of these sizes begin there from
+then on. Initializers that a call overrides are inputs of libraries of their own. All of them lie in the cache."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+import tempfile
+import threading
+import weakref
+from typing import Any, Mapping, Sequence
+
+import numpy as np
+
+from .. import _tenon, nd
+from ..runtime import load_module
+from ..target import resolve
+from . import element_types, errors
+from .parameters import NodeArg
+
+_AS_IT_STANDS, _UNNAMED, _OF_SIZES, _OF_NUMBERS = range(4)
+_MOST_FORMS = 64  # that are kept open
+
+
+class Progress:
+    """One line on standard error while a model is compiled: its phases where that is a terminal."""
+
+    def __init__(self, name: str, quiet: bool):
+        self._name, self._quiet, self._phase = name, quiet, ""
+        self._live = not quiet and sys.stderr.isatty()
+
+    def __call__(self, phase: str, done: int, total: int) -> None:
+        if self._quiet or phase == self._phase:
+            return
+        first, self._phase = not self._phase, phase
+        text = f"tenon: compiling {self._name}"
+        if self._live:
+            print(f"\r\x1b[K{text}: {phase}", end="", file=sys.stderr, flush=True)
+        elif first:
+            print(f"{text}, which is kept for the next time", file=sys.stderr, flush=True)
+
+    def end(self) -> None:
+        if self._live and self._phase:
+            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+
+
+class Form:
+    """One library, ready to be called with arrays in the order of `inputs`."""
+
+    def __init__(self, path: str, max_team: int):
+        self._module = load_module(path)
+        self.inputs = [NodeArg.compiled(p) for p in self._module.inputs]
+        self.outputs = [NodeArg.compiled(p) for p in self._module.outputs]
+        self._main = self._module.entry_func.limited(max_team)
+
+    def call(self, feeds: Mapping[str, Any], types: Sequence[str]) -> list:
+        """Results in the order of `outputs`, whose element types are `types`."""
+        results = self._main(*(feeds[i.name] for i in self.inputs))
+        results = results if isinstance(results, tuple) and len(self.outputs) != 1 else (results,)
+        return [_given(r, t) for r, t in zip(results, types)]
+
+
+def _call_key(sizes: Mapping[str, tuple], numbers: Mapping[str, np.ndarray]) -> tuple:
+    return tuple(sizes.items()), tuple((name, int(a.item())) for name, a in numbers.items())
+
+
+def _given(result: Any, element: str) -> Any:
+    """Of tensors, arrays that keep their memory."""
+    if isinstance(result, nd.NDArray):
+        return element_types.given_as(result._array(), element)
+    if isinstance(result, (list, tuple)):
+        return [_given(r, element) for r in result]
+    return result
+
+
+class Forms:
+    """The model of a session: what it says of itself, and the libraries that it became. Thread-safe; a library is compiled
+    once, and meanwhile other threads wait."""
+
+    def __init__(self, model: str | os.PathLike | bytes, options: Mapping[str, Any], max_team: int, quiet: bool):
+        self._options, self._max_team, self._quiet = options, max_team, quiet
+        self._lock = threading.Lock()
+        self._forms: dict = {}  # (step, overridden, sizes) → a form, or the error of compiling it
+        self._begin: dict = {}  # sizes → the step at which calls of these begin
+        if isinstance(model, bytes):
+            self.path = os.path.join(self._own_folder(), "model.onnx")
+            with open(self.path, "wb") as file:
+                file.write(model)
+        else:
+            self.path = os.fspath(model)
+            if not os.path.exists(self.path):
+                raise errors.NoSuchFile.of(
+                    f"Load model from {self.path} failed:Load model {self.path} failed. File doesn't exist"
+                )
+        self.is_library = self._is_library()
+        if self.is_library:
+            form = Form(self.path, max_team)
+            self._forms[_AS_IT_STANDS, (), ()] = form
+            self.description = {"metadata": json.loads(form._module.runtime_module.info()).get("metadata", {})}
+            self.inputs, self.outputs, self.overridable = form.inputs, form.outputs, []
+            return
+        self.description = self._describe(model)
+        declared = lambda key: [NodeArg.declared(t, options.get("dims", {})) for t in self.description[key]]
+        self.inputs, self.outputs, self.overridable = declared("inputs"), declared("outputs"), declared("overridable")
+        if self.description["ir_version"] < 4:
+            self.overridable = []
+        self._is_open = any(i.is_open for i in self.inputs)
+
+    def _own_folder(self) -> str:
+        """One that goes with this."""
+        folder = tempfile.mkdtemp(prefix="tenon-")
+        weakref.finalize(self, shutil.rmtree, folder, True)
+        return folder
+
+    def _is_library(self) -> bool:
+        with open(self.path, "rb") as file:
+            return file.read(4) == b"\x7fELF"
+
+    def _describe(self, model: Any) -> dict:
+        if isinstance(model, bytes) and not model:
+            raise errors.InvalidArgument.of("No graph was found in the protobuf.")
+        try:
+            return json.loads(_tenon.describe_model(self.path))
+        except (RuntimeError, ValueError) as error:
+            raise errors.InvalidProtobuf.of(f"Failed to load model because protobuf parsing failed: {error}") from None
+
+    def prepare(self) -> None:
+        """Compiles for all calls. Errors: operators that are not supported, or nothing that the sizes of a call could mend."""
+        if self.is_library:
+            return
+        error = self._form(_AS_IT_STANDS, ())
+        if isinstance(error, Form):
+            # Of sizes that the caller has given, those of the library.
+            given = bool(self._options.get("shapes"))
+            for mine, compiled in [*zip(self.inputs, error.inputs), *zip(self.outputs, error.outputs)]:
+                if given or not mine.is_ranked:
+                    mine.shape, mine.is_ranked = compiled.shape, True
+            return
+        imported = json.loads(_tenon.describe_import(self.path, self._model_options(_AS_IT_STANDS, (), {}, {})))
+        unsupported = imported["unsupported"]
+        if any(u["reason"] == "the operator is not supported" for u in unsupported):
+            raise errors.NotImplemented.of(str(error))
+        is_of_sizes = unsupported or "weights_bytes" in imported or any(not i.is_ranked for i in self.inputs)
+        if not (self._is_open and is_of_sizes):
+            raise errors.Fail.of(str(error))
+
+    def call(self, feeds: Mapping[str, Any], overridden: tuple) -> list:
+        """Calls the first form that takes arrays of these sizes."""
+        sizes = {name: tuple(np.shape(array)) for name, array in feeds.items()}
+        numbers = {n: a for n, a in feeds.items() if isinstance(a, np.ndarray) and a.size == 1 and a.dtype.kind in "iub"}
+        key = (overridden, *_call_key(sizes, numbers))
+        types = [o.element for o in self.outputs]
+        fault: Exception | None = None
+        last = _AS_IT_STANDS
+        if not self.is_library and (self._is_open or overridden):
+            last = _OF_NUMBERS if numbers else _OF_SIZES
+        for step in range(self._begin.get(key, _AS_IT_STANDS), last + 1):
+            form = self._form(step, overridden, sizes, numbers)
+            if not isinstance(form, Form):
+                fault = form
+                continue
+            try:
+                results = form.call(feeds, types)
+            except (ValueError, MemoryError) as error:  # sizes that are known may need less
+                fault = error
+                continue
+            if step != _AS_IT_STANDS:
+                self._begin[key] = step
+            return results
+        raise fault  # of the form that knows most of this call
+
+    def _model_options(self, step: int, overridden: tuple, sizes: Mapping, numbers: Mapping) -> _tenon.ModelOptions:
+        options = _tenon.ModelOptions()
+        for name, value in self._options.items():
+            setattr(options, name, value)
+        options.independent_dims = step != _AS_IT_STANDS
+        options.inputs = list(overridden)
+        if step >= _OF_SIZES:
+            constant = numbers if step == _OF_NUMBERS else {}
+            options.shapes = {name: [str(d) for d in shape] for name, shape in sizes.items() if name not in constant}
+            options.initializers = options.initializers | {name: nd.array(a) for name, a in constant.items()}
+        return options
+
+    def _form(self, step: int, overridden: tuple, sizes: Mapping = {}, numbers: Mapping = {}) -> Form | Exception:
+        of_call = _call_key(sizes, numbers if step == _OF_NUMBERS else {}) if step >= _OF_SIZES else ()
+        key = (step, overridden, of_call)
+        with self._lock:
+            if key not in self._forms:
+                # Those of sizes that have not been seen for long.
+                of_calls = [k for k in self._forms if k[0] >= _OF_SIZES]
+                if len(of_calls) >= _MOST_FORMS:
+                    del self._forms[of_calls[0]]
+                try:
+                    self._forms[key] = self._compile(self._model_options(step, overridden, sizes, numbers))
+                except (RuntimeError, ValueError) as error:
+                    self._forms[key] = error
+            return self._forms[key]
+
+    def _compile(self, options: _tenon.ModelOptions) -> Form:
+        """In the cache, or, where there can be none, for this session alone."""
+        progress = Progress(os.path.basename(self.path), self._quiet)
+        options.progress = progress
+        try:
+            try:
+                directory = _tenon.cache_directory()
+            except (RuntimeError, ValueError):
+                directory = self._own_folder()
+            return Form(_tenon.compile_cached(self.path, directory, options), self._max_team)
+        finally:
+            progress.end()
+
+
+def options_of(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Options of tenon.compile by the names of _tenon.ModelOptions."""
+    from ..build_module import _sizes
+
+    options = dict(given)
+    options["target"] = resolve(options.get("target"))
+    if "shapes" in options:
+        options["shapes"] = _sizes(options["shapes"] or {})
+    return options

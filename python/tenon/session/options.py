@@ -1,0 +1,144 @@
+"""Options of sessions and of calls."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, Sequence
+
+import numpy as np
+
+from .enumerations import ExecutionMode, ExecutionOrder, GraphOptimizationLevel
+from .values import OrtValue
+
+
+class _Attributes:
+    """Attributes of fixed names and types; assigning anything else is an error. `_KINDS` maps each to its default."""
+
+    _KINDS: dict[str, Any] = {}
+    _WHAT = ""
+
+    def __init__(self):
+        for name, default in self._KINDS.items():
+            object.__setattr__(self, name, default)
+        object.__setattr__(self, "_entries", {})
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name not in self._KINDS:
+            raise AttributeError(f"'{self._WHAT}' object has no attribute '{name}'")
+        kind = type(self._KINDS[name])
+        if kind is str:
+            fits = isinstance(value, (str, os.PathLike))
+            value = os.fspath(value) if fits else value
+        else:
+            fits = hasattr(value, "__index__")
+            value = kind(value.__index__()) if fits else value
+        if not fits:
+            raise TypeError(f"{self._WHAT}.{name}: expected {kind.__name__} but got {type(value).__name__}")
+        object.__setattr__(self, name, value)
+
+    def _add(self, key: str, value: str) -> None:
+        if not isinstance(key, str) or not isinstance(value, str):
+            raise TypeError(f"{self._WHAT}: configuration entries are strings")
+        self._entries[key] = value
+
+    def _get(self, key: str) -> str:
+        if key not in self._entries:
+            raise RuntimeError(f"{self._WHAT} does not have configuration with key: {key}")
+        return self._entries[key]
+
+
+class SessionOptions(_Attributes):
+    """How a session compiles and runs its model.
+
+    `intra_op_num_threads` bounds the threads of each call (0: all), `graph_optimization_level` chooses -O,
+    `enable_profiling` writes a trace to a file that begins with `profile_file_prefix`, and `log_severity_level` above 2
+    keeps it from saying that it compiles. The other attributes are about ONNX Runtime's own engine and have no effect."""
+
+    _WHAT = "SessionOptions"
+    _KINDS = {
+        "enable_cpu_mem_arena": True,
+        "enable_mem_pattern": True,
+        "enable_mem_reuse": True,
+        "enable_profiling": False,
+        "execution_mode": ExecutionMode.ORT_SEQUENTIAL,
+        "execution_order": ExecutionOrder.DEFAULT,
+        "graph_optimization_level": GraphOptimizationLevel.ORT_ENABLE_ALL,
+        "inter_op_num_threads": 0,
+        "intra_op_num_threads": 0,
+        "log_severity_level": -1,
+        "log_verbosity_level": 0,
+        "logid": "",
+        "optimized_model_filepath": "",
+        "profile_file_prefix": "onnxruntime_profile_",
+        "use_deterministic_compute": False,
+        "use_per_session_threads": True,
+    }
+
+    def __init__(self):
+        super().__init__()
+        for name in ("_dims", "_initializers"):
+            object.__setattr__(self, name, {})
+        object.__setattr__(self, "_providers", [])
+
+    def add_session_config_entry(self, key: str, value: str) -> None:
+        """"session.model_external_initializers_file_folder_path" says where a model that is given as bytes has its external
+        weights; others are kept and have no effect."""
+        self._add(key, value)
+
+    def get_session_config_entry(self, key: str) -> str:
+        return self._get(key)
+
+    def add_free_dimension_override_by_name(self, name: str, size: int) -> None:
+        """The size of the dims that the model calls so."""
+        self._dims[name] = int(size)
+
+    def add_free_dimension_override_by_denotation(self, denotation: str, size: int) -> None:
+        raise NotImplementedError("dims are told apart by name: add_free_dimension_override_by_name")
+
+    def add_initializer(self, name: str, value: OrtValue) -> None:
+        """The value of an initializer in place of the file's, of the same type and shape. Copied when a session is made."""
+        self._initializers[name] = value
+
+    def add_external_initializers(self, names: Sequence[str], values: Sequence[OrtValue]) -> None:
+        """The same of several, whose data need not be there in the file."""
+        if len(names) != len(values):
+            raise RuntimeError("Expecting names and ort_values lists to have equal length")
+        for name, value in zip(names, values):
+            self.add_initializer(name, value)
+
+    def add_external_initializers_from_files_in_memory(
+        self, names: Sequence[str], buffers: Sequence[bytes], lengths: Sequence[int]
+    ) -> None:
+        raise NotImplementedError("files of weights are read from the disk: add_external_initializers takes arrays")
+
+    def register_custom_ops_library(self, path: str) -> None:
+        raise NotImplementedError("operators that are code of ONNX Runtime's own interface cannot be compiled")
+
+    def add_provider(self, name: str, options: dict) -> None:
+        self._providers.append((name, options))
+
+    def has_providers(self) -> bool:
+        return bool(self._providers)
+
+    def _arrays(self) -> dict[str, np.ndarray]:
+        """The initializers that are given."""
+        return {n: v.numpy() if isinstance(v, OrtValue) else np.asarray(v) for n, v in self._initializers.items()}
+
+
+class RunOptions(_Attributes):
+    """Of one call. `terminate` ends calls that have not begun; the others have no effect."""
+
+    _WHAT = "RunOptions"
+    _KINDS = {
+        "log_severity_level": -1,
+        "log_verbosity_level": 0,
+        "logid": "",
+        "only_execute_path_to_fetches": False,
+        "terminate": False,
+    }
+
+    def add_run_config_entry(self, key: str, value: str) -> None:
+        self._add(key, value)
+
+    def get_run_config_entry(self, key: str) -> str:
+        return self._get(key)

@@ -1,0 +1,58 @@
+"""What a model says of itself."""
+
+from __future__ import annotations
+
+from typing import Any, Mapping
+
+from . import element_types
+
+_UNKNOWN_VERSION = 2**63 - 1
+
+
+class NodeArg:
+    """An input, an output or an initializer: `name`, `shape` (ints, names, None where nothing is known; [] for an unknown
+    number of dims) and `type`, such as tensor(float)."""
+
+    def __init__(self, name: str, type: str, shape: list, is_ranked: bool = True):
+        self.name, self.type, self.shape = name, type, shape
+        self.is_ranked = is_ranked
+
+    @classmethod
+    def declared(cls, tensor: Mapping, dims: Mapping[str, int]) -> NodeArg:
+        """Of the model's description, with the sizes of `dims` for those that are called so."""
+        shape = [dims.get(d, d) if d != "?" else None for d in tensor.get("shape", [])]
+        kind = f"tensor({element_types.of_tenon(tensor['dtype'])})"
+        return cls(tensor["name"], kind, shape, "shape" in tensor)
+
+    @classmethod
+    def compiled(cls, parameter: Any) -> NodeArg:
+        """Of a library."""
+        shape = [d if d >= 0 else n for d, n in zip(parameter.shape, parameter.dims)]
+        return cls(parameter.name, f"tensor({element_types.of_tenon(parameter.dtype)})", shape)
+
+    @property
+    def element(self) -> str:
+        """The element's type; "" of what is no tensor."""
+        return self.type[7:-1] if self.type.startswith("tensor(") else ""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it does not say all of its sizes."""
+        return not self.is_ranked or any(not isinstance(d, int) for d in self.shape)
+
+    def __repr__(self) -> str:
+        return f"NodeArg(name='{self.name}', type='{self.type}', shape={self.shape})"
+
+
+class ModelMetadata:
+    """Who made the model and what they wrote into it: producer_name, graph_name, domain, description, graph_description,
+    version, custom_metadata_map (texts by key)."""
+
+    def __init__(self, description: Mapping):
+        self.producer_name = description.get("producer_name", "")
+        self.graph_name = description.get("graph", "")
+        self.domain = description.get("domain", "")
+        self.description = description.get("doc", "")
+        self.graph_description = description.get("graph_doc", "")
+        self.version = description.get("model_version") or _UNKNOWN_VERSION
+        self.custom_metadata_map = dict(description.get("metadata", {}))

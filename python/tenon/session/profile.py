@@ -1,0 +1,37 @@
+"""Traces of sessions, as chrome://tracing and Perfetto read them."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import threading
+import time
+from typing import Iterator
+
+
+class Profile:
+    """Events since it was made; thread-safe."""
+
+    def __init__(self, prefix: str):
+        self.start_ns = time.monotonic_ns()
+        self._events: list = []
+        stamp = time.strftime("%Y-%m-%d_%H-%M-%S")
+        self._path = f"{prefix}_{stamp}_{time.time_ns() // 1000 % 1000:03d}.json"
+
+    @contextlib.contextmanager
+    def span(self, name: str) -> Iterator[None]:
+        """What happens inside is one event, also where it fails."""
+        begin = time.monotonic_ns()
+        try:
+            yield
+        finally:
+            event = {"cat": "Session", "pid": os.getpid(), "tid": threading.get_native_id(), "ph": "X", "name": name}
+            event |= {"ts": (begin - self.start_ns) // 1000, "dur": (time.monotonic_ns() - begin) // 1000, "args": {}}
+            self._events.append(event)
+
+    def end(self) -> str:
+        """Writes the file and returns its path."""
+        with open(self._path, "w", encoding="utf-8") as file:
+            file.write("[\n" + ",\n".join(json.dumps(e) for e in self._events) + "\n]\n")
+        return self._path

@@ -1,0 +1,218 @@
+"""InferenceSession."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import warnings
+from os import PathLike
+from typing import Any, Callable, Mapping, Sequence
+
+import numpy as np
+
+from .. import nd
+from . import errors, feeds
+from .binding import IOBinding
+from .enumerations import GraphOptimizationLevel
+from .forms import Forms, options_of
+from .options import RunOptions, SessionOptions
+from .parameters import ModelMetadata, NodeArg
+from .profile import Profile
+from .values import OrtValue
+
+PROVIDERS = ["CPUExecutionProvider"]
+_LEVELS = {GraphOptimizationLevel.ORT_DISABLE_ALL: 0, GraphOptimizationLevel.ORT_ENABLE_BASIC: 1}
+_WARNING = 2  # of log_severity_level: the least at which nothing is said of compiling is above it
+_COMPILE_OPTIONS = ("target", "shapes", "precision", "opt_level", "jobs")
+
+
+class InferenceSession:
+    """A model to be run: an ONNX file, its bytes, or a compiled library.
+
+    A model is compiled when the session is made, or found in the cache (TENON_CACHE_DIR), by `sess_options` and, beyond what
+    ONNX Runtime takes, by tenon.compile's `target`, `shapes`, `precision` and `opt_level`. Where its open sizes keep it from
+    being compiled for all calls, it is compiled for those of a call, when it comes. Calls may run at the same time on
+    several threads, without Python's lock."""
+
+    def __init__(
+        self,
+        path_or_bytes: str | PathLike | bytes,
+        sess_options: SessionOptions | None = None,
+        providers: Sequence | None = None,
+        provider_options: Sequence[Mapping] | None = None,
+        **kwargs: Any,
+    ):
+        if not isinstance(path_or_bytes, (str, bytes, PathLike)):
+            raise TypeError(f"Unable to load from type '{type(path_or_bytes)}'")
+        is_bytes = isinstance(path_or_bytes, bytes)
+        self._model_path = None if is_bytes else os.fspath(path_or_bytes)
+        self._model_bytes = path_or_bytes if is_bytes else None
+        self._sess_options = sess_options if sess_options is not None else SessionOptions()
+        self._provider_options = _check_providers(providers, provider_options)
+        options = self._sess_options
+        self._profile = Profile(options.profile_file_prefix) if options.enable_profiling else None
+        compile_options = {key: kwargs[key] for key in _COMPILE_OPTIONS if kwargs.get(key) is not None}
+        compile_options.setdefault("opt_level", _LEVELS.get(options.graph_optimization_level, 2))
+        compile_options["dims"] = dict(options._dims)
+        initializers = options._arrays()
+        if initializers:
+            compile_options["initializers"] = {name: nd.array(array) for name, array in initializers.items()}
+        folder = options._entries.get("session.model_external_initializers_file_folder_path", "")
+        if is_bytes:
+            # External data of a model in memory is looked for in the current folder, as ONNX Runtime does.
+            compile_options["external_data_dir"] = folder or os.getcwd()
+        quiet = options.log_severity_level > _WARNING
+        with self._span("session_initialization"):
+            self._forms = Forms(
+                path_or_bytes, options_of(compile_options), options.intra_op_num_threads, quiet
+            )
+            self._forms.prepare()
+
+    def __repr__(self) -> str:
+        names = (", ".join(p.name for p in parameters) for parameters in (self.get_inputs(), self.get_outputs()))
+        return "<tenon.InferenceSession of {} -> {}>".format(*names)
+
+    def _span(self, name: str) -> Any:
+        return self._profile.span(name) if self._profile else contextlib.nullcontext()
+
+    # What the model says of itself.
+
+    def get_inputs(self) -> list[NodeArg]:
+        return list(self._forms.inputs)
+
+    def get_outputs(self) -> list[NodeArg]:
+        return list(self._forms.outputs)
+
+    def get_overridable_initializers(self) -> list[NodeArg]:
+        """Initializers that the graph lists among its inputs: feeds may have values for them."""
+        return list(self._forms.overridable)
+
+    def get_modelmeta(self) -> ModelMetadata:
+        return ModelMetadata(self._forms.description)
+
+    # How it is run.
+
+    def get_session_options(self) -> SessionOptions:
+        return self._sess_options
+
+    def get_providers(self) -> list[str]:
+        return list(PROVIDERS)
+
+    def get_provider_options(self) -> dict[str, dict]:
+        return {name: dict(self._provider_options.get(name, {})) for name in PROVIDERS}
+
+    def set_providers(self, providers: Sequence | None = None, provider_options: Sequence[Mapping] | None = None) -> None:
+        """The CPU is the only one. Errors: a name that is none of ONNX Runtime's."""
+        names = [_provider(p)[0] for p in providers or []]
+        for name in names:
+            if name not in PROVIDERS:
+                raise RuntimeError(f"Unknown Provider Type: {name}")
+        self._provider_options = _check_providers(providers, provider_options)
+
+    def disable_fallback(self) -> None:
+        """Without effect: there is one provider."""
+
+    def enable_fallback(self) -> None:
+        """Without effect: there is one provider."""
+
+    # Calls.
+
+    def run(self, output_names: Sequence[str] | None, input_feed: Mapping[str, Any], run_options: RunOptions | None = None) -> list:
+        """The outputs of these names, all where none are given. Arrays have to be of the inputs' types, of any strides; lists
+        and numbers become so. The results' memory is their own.
+
+        Errors: ValueError where an input is missing; InvalidArgument for a name, type or shape that is not the model's;
+        RuntimeException where the call fails."""
+        return self._run(output_names, input_feed, run_options)
+
+    def _run(self, output_names: Any, input_feed: Any, run_options: Any) -> list:
+        if not hasattr(input_feed, "keys"):
+            raise AttributeError(f"'{type(input_feed).__name__}' object has no attribute 'keys'")
+        if isinstance(output_names, str):
+            raise TypeError("run(): expected a sequence of names of outputs but got a str")
+        if run_options is not None and run_options.terminate:
+            raise errors.Fail.of("Exiting due to terminate flag being set to true.")
+        forms = self._forms
+        arrays, overridden = feeds.arrays_of(input_feed, forms.inputs, forms.overridable)
+        known = [o.name for o in forms.outputs]
+        names = list(output_names) if output_names else known
+        for name in names:
+            if name not in known:
+                raise errors.InvalidArgument.of(f"Invalid output name:{name}")
+        try:
+            with self._span("model_run"):
+                results = forms.call(arrays, overridden)
+        except (ValueError, TypeError, IndexError, MemoryError, RuntimeError) as error:
+            raise errors.RuntimeException.of(str(error)) from error
+        by_name = dict(zip(known, results))
+        return [by_name[name] for name in names]
+
+    def run_async(
+        self,
+        output_names: Sequence[str] | None,
+        input_feed: Mapping[str, Any],
+        callback: Callable,
+        user_data: Any,
+        run_options: RunOptions | None = None,
+    ) -> None:
+        """Runs on a thread of its own, which calls `callback(results, user_data, error)`; the error is "" where there is none."""
+        import threading
+
+        def call() -> None:
+            results, text = [], ""
+            try:
+                results = self._run(output_names, input_feed, run_options)
+            except Exception as error:
+                text = str(error)
+            callback(results, user_data, text)
+
+        threading.Thread(target=call, daemon=True).start()
+
+    def run_with_ort_values(
+        self, output_names: Sequence[str] | None, input_dict_ort_values: Mapping[str, OrtValue], run_options: RunOptions | None = None
+    ) -> list[OrtValue]:
+        return [OrtValue(v) for v in self._run(output_names, input_dict_ort_values, run_options)]
+
+    def io_binding(self) -> IOBinding:
+        return IOBinding(self)
+
+    def run_with_iobinding(self, iobinding: IOBinding, run_options: RunOptions | None = None) -> None:
+        iobinding._run(run_options)
+
+    # Traces.
+
+    def end_profiling(self) -> str:
+        """Writes the trace that SessionOptions.enable_profiling asked for; its path, "" where nobody asked."""
+        return self._profile.end() if self._profile else ""
+
+    def get_profiling_start_time_ns(self) -> int:
+        return self._profile.start_ns if self._profile else 0
+
+
+def _provider(given: Any) -> tuple[str, Mapping]:
+    if isinstance(given, str):
+        return given, {}
+    if isinstance(given, tuple) and len(given) == 2 and isinstance(given[0], str) and isinstance(given[1], Mapping):
+        return given
+    raise ValueError("'providers' values must be either strings or (string, dict) tuples.")
+
+
+def _check_providers(providers: Sequence | None, options: Sequence[Mapping] | None) -> dict[str, Mapping]:
+    """The options by name; a warning for what is not here, in whose place the CPU is taken."""
+    chosen: dict[str, Mapping] = {}
+    try:
+        if options and providers and len(options) != len(providers):
+            raise ValueError("'providers' and 'provider_options' should be the same length if both are given.")
+        for i, given in enumerate(providers or []):
+            name, own = _provider(given)
+            if name not in PROVIDERS:
+                warnings.warn(
+                    f"Specified provider '{name}' is not in available provider names. Available providers: "
+                    f"'{', '.join(PROVIDERS)}'",
+                    stacklevel=3,
+                )
+                continue
+            chosen[name] = options[i] if options else own
+    except ValueError as error:
+        warnings.warn(f"{error} Falling back to {PROVIDERS}.", stacklevel=3)
+    return chosen

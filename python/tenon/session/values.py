@@ -1,0 +1,138 @@
+"""Values that outlive a call, on the CPU, and where they lie."""
+
+from __future__ import annotations
+
+from typing import Any, Sequence
+
+import numpy as np
+
+from . import element_types
+
+_DEVICE_TYPES = {"cpu": 0, "gpu": 1, "cuda": 1, "npu": 3}
+
+
+class OrtDevice:
+    """A device by its kind and number. Sessions run on "cpu"."""
+
+    def __init__(self, kind: str = "cpu", device_id: int = 0):
+        self._kind, self._id = kind, device_id
+
+    @staticmethod
+    def make(ort_device_name: str, device_id: int, vendor_id: int = -1) -> OrtDevice:
+        if ort_device_name.lower() not in _DEVICE_TYPES:
+            raise Exception(f"Unsupported device type: {ort_device_name}")
+        return OrtDevice(ort_device_name.lower(), device_id)
+
+    def device_id(self) -> int:
+        return self._id
+
+    def device_type(self) -> int:
+        return _DEVICE_TYPES[self._kind]
+
+    def device_vendor_id(self) -> int:
+        return 0
+
+    def device_mem_type(self) -> int:
+        return 0
+
+
+def require_cpu(device_type: str) -> None:
+    if device_type != "cpu":
+        raise RuntimeError(f"sessions run on the CPU: expected device type 'cpu' but got '{device_type}'")
+
+
+class OrtValue:
+    """A tensor, as an array that it shares, or a sequence of such."""
+
+    def __init__(self, value: Any, element: str = ""):
+        self._value = value
+        self._element = element or (element_types.of_numpy(value.dtype) if isinstance(value, np.ndarray) else "")
+
+    @classmethod
+    def ortvalue_from_numpy(cls, numpy_obj: np.ndarray, device_type: str = "cpu", device_id: int = 0, *_: Any) -> OrtValue:
+        """Shares a compact array."""
+        require_cpu(device_type)
+        if not isinstance(numpy_obj, np.ndarray):
+            raise RuntimeError(f"expected an array but got {type(numpy_obj).__name__}")
+        return cls(element_types.plain(numpy_obj))
+
+    @classmethod
+    def ortvalue_from_numpy_with_onnx_type(cls, data: np.ndarray, onnx_element_type: int) -> OrtValue:
+        """An array of bits as what they are: uint16 as bfloat16, uint8 as an 8-bit float."""
+        name = element_types.of_number(onnx_element_type)
+        return cls(element_types.plain(data).view(element_types.to_numpy(name)), name)
+
+    @classmethod
+    def ortvalue_from_shape_and_type(
+        cls, shape: Sequence[int], element_type: Any, device_type: str = "cpu", device_id: int = 0, *_: Any
+    ) -> OrtValue:
+        """Memory that is not set; the type is NumPy's, or ONNX's number."""
+        require_cpu(device_type)
+        if isinstance(element_type, int):
+            element_type = element_types.to_numpy(element_types.of_number(element_type))
+        return cls(np.empty(tuple(shape), element_type))
+
+    @classmethod
+    def from_dlpack(cls, data: Any) -> OrtValue:
+        """Shares what another library's array has."""
+        return cls(element_types.plain(np.from_dlpack(data)))
+
+    def _tensor(self) -> np.ndarray:
+        if not isinstance(self._value, np.ndarray):
+            raise RuntimeError("Only OrtValues that are Tensors are currently supported")
+        return self._value
+
+    def numpy(self) -> np.ndarray:
+        return self._tensor()
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
+        tensor = self._tensor()
+        return tensor.astype(dtype) if dtype is not None and dtype != tensor.dtype else tensor.copy() if copy else tensor
+
+    def __dlpack__(self, **options: Any) -> Any:
+        return self._tensor().__dlpack__(**options)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return (1, 0)
+
+    def update_inplace(self, np_arr: np.ndarray) -> None:
+        """New elements, of the same shape, in the same memory."""
+        tensor = self._tensor()
+        if np.shape(np_arr) != tensor.shape:
+            raise RuntimeError(f"expected an array of shape {tensor.shape} but got {np.shape(np_arr)}")
+        tensor[...] = np_arr
+
+    def data_ptr(self) -> int:
+        return self._tensor().ctypes.data
+
+    def device_name(self) -> str:
+        return "cpu"
+
+    def shape(self) -> list[int]:
+        return list(self._tensor().shape)
+
+    def data_type(self) -> str:
+        """Such as tensor(float)."""
+        if isinstance(self._value, np.ndarray):
+            return f"tensor({self._element})"
+        return f"seq({OrtValue(self._value[0]).data_type()})" if isinstance(self._value, list) and self._value else "seq"
+
+    def element_type(self) -> int:
+        """ONNX's number."""
+        self._tensor()
+        return element_types.number_of(self._element)
+
+    def tensor_size_in_bytes(self) -> int:
+        return self._tensor().nbytes
+
+    def has_value(self) -> bool:
+        return self._value is not None
+
+    def is_tensor(self) -> bool:
+        return isinstance(self._value, np.ndarray)
+
+    def is_sparse_tensor(self) -> bool:
+        return False
+
+    def is_tensor_sequence(self) -> bool:
+        return isinstance(self._value, list)

