@@ -231,9 +231,6 @@ def graphs():
     lost = graph([node("Add", "h elsewhere", "z", name="inside")], [value("i", elem=INT64), value("c", elem=BOOL), untyped("h")], ["c", "z"])
     yield "name_of_no_graph_around", model([node("Loop", "n k x", "y", subgraph("body", lost))], [X], ["y"],
                                            [ints("n", 3), tensor("k", [], [1], BOOL)])
-    yield "branches_of_two_shapes", model([node("If", "k", "y", subgraph("then_branch", graph([node("Relu", "x", "a")], outputs=["a"])),
-                                                subgraph("else_branch", graph([node("Transpose", "x", "b")], outputs=["b"])))],
-                                          [value("x", 2, 3), value("k", elem=BOOL)])
     call = node("f", "x", "y", domain="my")
     yield "recursive_function", model([call], [X], more=function("f", [call]))
     yield "mutually_recursive_functions", model([call], [X], more=function("f", [node("g", "x", "y", domain="my")]) +
@@ -320,7 +317,6 @@ def attributes():
     yield "auto_pad_unknown", conv(auto_pad="SAME")
     yield "conv_weight_rank", conv(weight_dims=(4, 4))
     yield "conv_weight_channels", conv(weight_dims=(4, 5, 3, 3))
-    yield "cast_to_string", one("Cast", to=STRING)
     yield "cast_to_unknown", one("Cast", to=1000)
 
 
