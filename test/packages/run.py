@@ -1,8 +1,8 @@
 """Packages from PyPI that import onnxruntime, unmodified, with Tenon in its place: python run.py --venv DIR [CASE …].
 
 DIR is a virtual environment that has the packages and no ONNX Runtime; where it is missing it is made, which needs the
-network. Each case of cases.py runs in it with tenon.onnxruntime, and again with this
-interpreter's ONNX Runtime; the answers must agree: words and boxes the same, whole numbers within 1, others within 1e-3. Exit status 1: some do not."""
+network. Each case of cases.py runs in it with tenon.onnxruntime, and again with this interpreter's ONNX Runtime; the answers
+must agree: words the same, whole numbers within 1, others within 1e-3. Exit status 1: some do not."""
 
 import argparse
 import json
