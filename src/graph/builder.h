@@ -30,6 +30,8 @@ class Builder {
   /// `dim_name`. There are 0 to `most`; without a `most` the dim is found before a call asks for
   /// memory, by computing what the scalar needs twice.
   Expected<Expr> DefineDim(const std::string& dim_name, ValueId count, const Expr& most = nullptr);
+  /// For the builder of a region: its dims are those of the graph around it.
+  void ShareDims(const Builder& outer);
   ValueId Input(std::string value_name, Type type);
   ValueId Constant(std::string value_name, TensorType type, Payload payload);
   void Output(std::string output_name, ValueId v) { graph_.AddOutput(std::move(output_name), v); }
@@ -76,8 +78,7 @@ class Builder {
   bool MentionsLate(const Expr& e) const;
 
   Graph graph_;
-  std::unordered_set<const VarNode*>
-      early_;  // dims that nodes define, found before a call's memory
+  std::unordered_set<const VarNode*> late_;  // dims that are found while a call runs
   std::unordered_map<ValueId, Elements> known_;
   int64_t known_left_ = Limits::kKnownTotal;  // beyond it nothing more is followed or folded
 };

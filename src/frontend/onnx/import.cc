@@ -174,7 +174,7 @@ Expected<ImportedRegion> Importer::Import(const GraphProto& g, std::span<const F
                                  Quoted(g.name), g.inputs.size()));
   }
   ImportedRegion region{std::make_unique<graph::Builder>(std::string(g.name)), {}, {}, {}, {}};
-  region.builder->graph().dims = builder().graph().dims;
+  region.builder->ShareDims(builder());
   narrow_.erase(region.builder.get());  // of another that was there before
   Scope scope{region.builder.get(), &region, scope_};
   for (size_t i = 0; i < formals.size(); ++i) {

@@ -23,7 +23,7 @@ inline constexpr int64_t kMaxIrVersion = 14;
 struct DimSpec {
   int64_t value = -1;  // >= 0: this size
   std::string symbol;  // else
-  int64_t min = 1;
+  int64_t min = 0;
   int64_t max = std::numeric_limits<int32_t>::max();
   int64_t step = 1;
   friend bool operator==(const DimSpec&, const DimSpec&) = default;

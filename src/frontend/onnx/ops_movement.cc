@@ -345,12 +345,13 @@ Status ImportExpand(OpContext& c) {
   const size_t shift = shape.size() - dims.size();
   for (size_t i = 0; i < dims.size(); ++i) {
     Expr& size = shape[shift + i];
-    // A size that comes with the call is 1 or that of the input, if this is none that broadcasts.
-    if (!AsInt(size) && !IsOne(dims[i]) && !graph::ProveEqual(size, dims[i])) {
-      c.b.Require(Or(Eq(size, IndexConst(1)), Eq(size, dims[i])));
-      size = dims[i];
+    const graph::BroadcastAxis axis = graph::BroadcastSizes(size, dims[i]);
+    if (!axis.size) {
+      return c.Error("expected a shape that broadcasts with {}, but got {}",
+                     graph::DimsText(dims), graph::DimsText(shape));
     }
-    if (IsOne(size)) size = dims[i];
+    if (axis.condition) c.b.Require(axis.condition);
+    size = axis.size;
   }
   return c.Result(OpKind::kExpand, {c.In(0)}, {}, {{"shape", std::move(shape)}});
 }
