@@ -25,6 +25,8 @@ void AddFile(const MappedFile& file, Hasher* hasher) {
 Expected<graph::Graph> ImportModel(const CompileOptions& options) {
   onnx::ImportOptions import;
   import.shapes = options.shapes;
+  import.warn = options.warn;
+  import.empty_sizes = options.empty_sizes;
   import.external_data_dir = options.external_data_dir;
   return onnx::ImportOnnx(options.model, import);
 }

@@ -132,10 +132,17 @@ Interval DimRange(const Expr& e) {
   return analyzer.ConstBounds(analyzer.Simplify(e));
 }
 
-bool MayBeOne(const Expr& size) {
-  if (const std::optional<int64_t> n = AsInt(size)) return *n == 1;
+bool MayBroadcast(const Expr& size, const Expr& other) {
   const Interval range = DimRange(size);
-  return range.min <= 1 && range.max >= 1;
+  if (range.min > 1 || range.max < 1) return false;
+  // min(n, 512) is 1 where n is.
+  Expr at = size;
+  for (const auto* m = As<Binary>(at);
+       m && m->op == BinaryOp::kMin && AsInt(m->rhs).value_or(0) > 1; m = As<Binary>(at))
+    at = m->lhs;
+  if (!IsA<VarNode>(at)) return true;
+  const VarMap one = {{As<VarNode>(at), IndexConst(1)}};
+  return !ProveEqual(Substitute(other, one), IndexConst(1));
 }
 
 namespace {
@@ -143,8 +150,8 @@ namespace {
 // The sizes of which `size` is the first that is not 1, or else the last (BroadcastSizes).
 void CollectSizes(Expr size, std::vector<Expr>* sizes) {
   auto add = [&](const Expr& e) {
-    const auto known = std::find_if(sizes->begin(), sizes->end(),
-                                    [&](const Expr& s) { return ProveEqual(s, e); });
+    const auto known =
+        std::find_if(sizes->begin(), sizes->end(), [&](const Expr& s) { return ProveEqual(s, e); });
     if (known == sizes->end()) sizes->push_back(e);
   };
   while (const auto* choice = As<Select>(size)) {
@@ -167,7 +174,7 @@ BroadcastAxis BroadcastSizes(const Expr& a, const Expr& b) {
   if (ProveEqual(a, b) || IsOne(b)) return {a, nullptr};
   if (IsOne(a)) return {b, nullptr};
   const Expr one = IndexConst(1);
-  const bool a_may = MayBeOne(a), b_may = MayBeOne(b);
+  const bool a_may = MayBroadcast(a, b), b_may = MayBroadcast(b, a);
   Expr condition = ProveDifferent(a, b) ? BoolConst(false) : Eq(a, b);
   if (a_may) condition = Or(condition, Eq(a, one));
   if (b_may) condition = Or(condition, Eq(b, one));

@@ -32,8 +32,9 @@ struct BroadcastAxis {
   Expr condition;  // what must hold of the two, as a bool; null where nothing need be checked
 };
 BroadcastAxis BroadcastSizes(const Expr& a, const Expr& b);
-/// Whether the size is 1 for some values of the symbolic dims.
-bool MayBeOne(const Expr& size);
+/// Whether an axis of this size is 1, for some values of the symbolic dims, where one of size
+/// `other` beside it is not, as far as can be shown.
+bool MayBroadcast(const Expr& size, const Expr& other);
 
 /// Provably equal / different for all values of the symbolic dims.
 bool ProveEqual(const Expr& a, const Expr& b);

@@ -76,7 +76,7 @@ Status CheckBroadcastsTo(const OpView& v, const std::vector<Expr>& from,
   for (size_t i = 0; i < from.size(); ++i) {
     const Expr& size = to[shift + i];
     if (IsOne(from[i]) || ProveEqual(from[i], size)) continue;
-    const bool may_equal = !ProveDifferent(from[i], size), may_be_one = MayBeOne(from[i]);
+    const bool may_equal = !ProveDifferent(from[i], size), may_be_one = MayBroadcast(from[i], size);
     if (!may_equal && !may_be_one) return fail();
     Expr condition = may_equal ? Eq(from[i], size) : Eq(from[i], IndexConst(1));
     if (may_equal && may_be_one) condition = Or(condition, Eq(from[i], IndexConst(1)));

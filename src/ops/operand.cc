@@ -49,7 +49,7 @@ Operand Memo(Operand operand) {
 
 Expr BroadcastIndex(const Expr& own, const Expr& i, const Expr& dim) {
   if (IsOne(own)) return IndexConst(0);
-  if (graph::ProveEqual(own, dim) || !graph::MayBeOne(own)) return i;
+  if (graph::ProveEqual(own, dim) || !graph::MayBroadcast(own, dim)) return i;
   return i * Select::Make(Eq(own, IndexConst(1)), IndexConst(0), IndexConst(1));
 }
 

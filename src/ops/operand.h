@@ -30,7 +30,8 @@ Operand As(DType type, Operand operand);
 Operand Memo(Operand operand);
 
 /// Where an axis of size `own` is read for index `i` of a broadcast result's axis of size `dim`: an
-/// axis of size 1 at 0. Whether an open size is 1 the call decides: the index has a stride of 0 or 1.
+/// axis of size 1 at 0. Whether an open size is 1 the call decides: the index has a stride of 0
+/// or 1.
 Expr BroadcastIndex(const Expr& own, const Expr& i, const Expr& dim);
 /// The element of `x` where the indices of a broadcast result of the given dims point,
 /// right-aligned.

@@ -79,8 +79,8 @@ std::vector<Graph> AtSizes(const Graph& region) {
   for (const Dim& d : region.dims) {
     const int64_t most = d.Typical();
     const double middle = std::sqrt(static_cast<double>(d.LeastSome()) * static_cast<double>(most));
-    const int64_t of_dim[] = {d.LeastSome(), SizeUpTo(d, std::min<int64_t>(std::llround(middle) | 1, most)),
-                              most};
+    const int64_t of_dim[] = {d.LeastSome(),
+                              SizeUpTo(d, std::min<int64_t>(std::llround(middle) | 1, most)), most};
     for (size_t k = 0; k < 3; ++k) sizes[k][d.var.get()] = IndexConst(of_dim[k]);
   }
   std::vector<Graph> out;

@@ -69,10 +69,12 @@ class Case:
         self.form = form
         self.model = {"constant": freeze, "dynamic": open_sizes}[form](model, arrays) if form != "fixed" else model
         self.inputs = [arrays[info.name] for info in self.model.graph.input]
-        # Sizes that the model leaves open are those of the case.
-        self.shapes = []
-        for info, x in zip(self.model.graph.input, self.inputs) if form != "dynamic" else ():
+        # Sizes that the model leaves open are those of the case, but in the dynamic form.
+        self.shapes = ["--empty-sizes"] if form == "dynamic" else []
+        for info, x in zip(self.model.graph.input, self.inputs):
             shape = info.type.tensor_type.shape
+            if form == "dynamic":
+                continue
             if any(not d.HasField("dim_value") for d in shape.dim) or not info.type.tensor_type.HasField("shape"):
                 self.shapes += ["--shape", f"{info.name}:{'x'.join(map(str, x.shape))}"]
 

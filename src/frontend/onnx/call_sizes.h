@@ -21,8 +21,10 @@ Val ElementOf(const Val& list, int64_t i);
 Expr SizeOf(const Val& scalar, const Expr& most = nullptr);
 /// Each element of a list of known length as a size.
 Dims SizesIn(const Val& list);
-/// Sizes that input `i` of a node gives: `what` they are.
-Expected<Elements> SizesOf(OpContext& c, size_t i, const char* what);
+/// Sizes that input `i` of a node gives: `what` they are, and how many there must be where the
+/// input does not say it.
+Expected<Elements> SizesOf(OpContext& c, size_t i, const char* what,
+                           std::optional<int64_t> count = std::nullopt);
 
 /// Axes as the specification has them (negative ones count from the end of `rank`): a list of
 /// bools, one for each axis.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <map>
 #include <string>
@@ -23,7 +24,7 @@ inline constexpr int64_t kMaxIrVersion = 14;
 struct DimSpec {
   int64_t value = -1;  // >= 0: this size
   std::string symbol;  // else
-  int64_t min = 0;
+  int64_t min = 1;
   int64_t max = std::numeric_limits<int32_t>::max();
   int64_t step = 1;
   friend bool operator==(const DimSpec&, const DimSpec&) = default;
@@ -33,6 +34,10 @@ struct ImportOptions {
   /// Shapes of inputs by name. A number given for a dim that the model calls `batch` fixes `batch`
   /// everywhere; a symbol given for one is the same size wherever it is given.
   std::map<std::string, std::vector<DimSpec>> shapes;
+  /// Told of what is odd about a model that is imported all the same; null: nobody is.
+  std::function<void(const std::string& warning)> warn;
+  /// Sizes that the model leaves open may be 0, too.
+  bool empty_sizes = false;
   /// Where external data lies; empty: the model's directory. Nothing outside it is opened.
   std::string external_data_dir;
   /// Links in that directory may lead here, too.

@@ -35,11 +35,10 @@ Expr InputShapes::NewDim(const std::string& wanted, const DimSpec& range) {
   };
   std::string name = base;
   for (int i = 1; taken(name); ++i) name = fmt::format("{}_{}", base, i);
-  graph_.dims.push_back(
-      {.var = range.min == 0 ? VarNode::MakeCount(name) : VarNode::Make(name),
-       .min = range.min,
-       .max = range.max,
-       .step = range.step});
+  graph_.dims.push_back({.var = range.min == 0 ? VarNode::MakeCount(name) : VarNode::Make(name),
+                         .min = range.min,
+                         .max = range.max,
+                         .step = range.step});
   return graph_.dims.back().var;
 }
 
@@ -79,9 +78,10 @@ Expected<Expr> InputShapes::FromModel(const ValueInfoProto& input, size_t axis) 
   if (declared.kind == DimProto::Kind::kValue && declared.value < -1) {
     return MakeError(fmt::format("expected dims of at least 0, but got {}", declared.value));
   }
-  if (!IsNamed(declared)) return NewDim(fmt::format("{}_d{}", input.name.substr(0, 48), axis), {});
+  if (!IsNamed(declared))
+    return NewDim(fmt::format("{}_d{}", input.name.substr(0, 48), axis), open_);
   auto [it, is_new] = params_.try_emplace(declared.param);
-  if (is_new) it->second = NewDim(std::string(declared.param), {});
+  if (is_new) it->second = NewDim(std::string(declared.param), open_);
   return it->second;
 }
 

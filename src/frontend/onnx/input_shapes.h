@@ -18,7 +18,9 @@ namespace tenon::onnx {
 class InputShapes {
  public:
   using Given = std::map<std::string, std::vector<DimSpec>>;
-  InputShapes(graph::Graph& g, const Given& given) : graph_(g), given_(given) {}
+  /// `may_be_empty`: the model's open sizes may be 0.
+  InputShapes(graph::Graph& g, const Given& given, bool may_be_empty)
+      : graph_(g), given_(given), open_{.min = may_be_empty ? 0 : 1} {}
 
   /// Errors: another rank than the model's, a range that makes no sense, one name for two sizes.
   Status Bind(const ValueInfoProto& input);
@@ -35,6 +37,7 @@ class InputShapes {
 
   graph::Graph& graph_;
   const Given& given_;
+  const DimSpec open_;                                 // a size that the model leaves open
   std::unordered_map<std::string_view, Expr> params_;  // by the model's names
   std::map<std::string, Expr> symbols_;                // by the user's names
 };

@@ -34,7 +34,11 @@ Val JoinHeads(const Val& x) {
 Expected<Val> ShareHeads(const OpContext& c, const Val& x, const Expr& heads) {
   if (graph::ProveEqual(x.dim(1), heads)) return x;
   const auto have = AsInt(x.dim(1)), want = AsInt(heads);
-  if (!have || !want || *have < 1 || *want % *have != 0) {
+  if (!have || !want) {  // Reshape asks that nothing be left over
+    const Expr times = graph::DimFloorDiv(heads, x.dim(1));
+    return Reshape(Repeat(x, 1, times), {x.dim(0), heads, x.dim(2), x.dim(3)});
+  }
+  if (*have < 1 || *want % *have != 0) {
     return c.Error("expected as many heads of queries as of keys, or a multiple, but got {} and {}",
                    graph::DimText(heads), graph::DimText(x.dim(1)));
   }
@@ -51,13 +55,31 @@ Expected<std::optional<DType>> ReadPrecision(OpContext& c) {
   return std::optional(type);
 }
 
-// The attribute, or 1 / √(size of a head).
-Expected<double> ReadScale(OpContext& c, const Val& q) {
-  if (c.HasAttr("scale")) return c.Float("scale", 0);
+// A factor that is a number, or comes with the call.
+struct Scale {
+  std::optional<double> number;
+  Val by_call;  // a scalar of f32
+
+  Val Times(const Val& x) const { return number ? x * *number : x * Cast(by_call, x.dtype()); }
+  Scale Root() const {
+    return number ? Scale{std::sqrt(*number), {}} : Scale{std::nullopt, Sqrt(by_call)};
+  }
+};
+
+// 1 / √(size of a head).
+Expected<Scale> DefaultScale(const OpContext& c, const Val& q) {
   const std::optional<int64_t> size = AsInt(q.dim(-1));
-  if (!size || *size < 1)
-    return c.Error("expected heads of known size, but got {}", graph::DimText(q.dim(-1)));
-  return 1 / std::sqrt(static_cast<double>(*size));
+  if (!size) return Scale{std::nullopt, 1 / Sqrt(Cast(Size(q, -1), DType::Float(32)))};
+  if (*size < 1)
+    return c.Error("expected heads of at least one element, but got {}", graph::DimText(q.dim(-1)));
+  return Scale{1 / std::sqrt(static_cast<double>(*size)), {}};
+}
+
+// The attribute, or the default.
+Expected<Scale> ReadScale(OpContext& c, const Val& q) {
+  if (!c.HasAttr("scale")) return DefaultScale(c, q);
+  TN_ASSIGN_OR_RETURN(const double given, c.Float("scale", 0));
+  return Scale{given, {}};
 }
 
 // ---- Attention ----
@@ -150,7 +172,7 @@ Status ImportAttention(OpContext& c) {
   TN_RETURN_IF_ERROR(c.Arity(3, c.opset < 24 ? 6 : 7));
   const Formula f(c);
   TN_ASSIGN_OR_RETURN(Heads h, ReadHeads(c, f));
-  TN_ASSIGN_OR_RETURN(const double scale, ReadScale(c, h.q));
+  TN_ASSIGN_OR_RETURN(const Scale scale, ReadScale(c, h.q));
   TN_ASSIGN_OR_RETURN(const double softcap, c.Float("softcap", 0));
   TN_ASSIGN_OR_RETURN(const std::optional<DType> precision, ReadPrecision(c));
   TN_ASSIGN_OR_RETURN(const int64_t mode, c.Int("qk_matmul_output_mode", 0));
@@ -164,8 +186,9 @@ Status ImportAttention(OpContext& c) {
   if (c.Has(4) && c.Has(6)) return c.Error("expected past keys or nonpad_kv_seqlen, but got both");
   if (mode < 0 || mode > 3)
     return c.Error("expected qk_matmul_output_mode in 0..3, but got {}", mode);
-  if (!(scale >= 0) || !(softcap >= 0))
-    return c.Error("expected scale and softcap of at least 0, but got {} and {}", scale, softcap);
+  if (!(scale.number.value_or(0) >= 0) || !(softcap >= 0))
+    return c.Error("expected scale and softcap of at least 0, but got {} and {}",
+                   scale.number.value_or(0), softcap);
   if (c.Has(4)) {
     h.k = Concat({f.In(4), h.k}, 2);
     h.v = Concat({f.In(5), h.v}, 2);
@@ -183,8 +206,8 @@ Status ImportAttention(OpContext& c) {
     mask.may_be_empty = true;
   }
 
-  const double root = std::sqrt(scale);
-  const Val raw = MatMul(h.q * root, Swap(k * root, 2, 3));
+  const Scale root = scale.Root();
+  const Val raw = MatMul(root.Times(h.q), Swap(root.Times(k), 2, 3));
   const Val capped = softcap > 0 ? Tanh(raw / softcap) * softcap : raw;
   Val bias = mask.number;
   if (mask.allowed) {
@@ -228,12 +251,12 @@ Status ImportFlexAttention(OpContext& c) {
   }
   const Formula f(c);
   const Val q = f.In(0);
-  TN_ASSIGN_OR_RETURN(const double scale, ReadScale(c, q));
+  TN_ASSIGN_OR_RETURN(const Scale scale, ReadScale(c, q));
   TN_ASSIGN_OR_RETURN(const std::optional<DType> precision, ReadPrecision(c));
   TN_ASSIGN_OR_RETURN(const Val k, ShareHeads(c, f.In(1), q.dim(1)));
   TN_ASSIGN_OR_RETURN(const Val v, ShareHeads(c, f.In(2), q.dim(1)));
   const DType wide = precision.value_or(graph::AccumulatorOf(q.dtype()));
-  const Val raw = MatMul(Cast(q, wide), Swap(Cast(k, wide), 2, 3)) * scale;
+  const Val raw = scale.Times(MatMul(Cast(q, wide), Swap(Cast(k, wide), 2, 3)));
   TN_ASSIGN_OR_RETURN(const Val scores, Modified(c, f, "score_mod", raw));
   TN_ASSIGN_OR_RETURN(const Val weights, Modified(c, f, "prob_mod", Softmax(scores, -1)));
   return f.Result(Cast(MatMul(weights, Cast(v, wide)), c.Type(0).dtype));
@@ -245,7 +268,7 @@ Status ImportRotaryEmbedding(OpContext& c) {
   TN_RETURN_IF_ERROR(c.Arity(3, 4));
   TN_ASSIGN_OR_RETURN(const bool interleaved, c.Bool("interleaved", false));
   TN_ASSIGN_OR_RETURN(const int64_t heads, c.Int("num_heads", 0));
-  TN_ASSIGN_OR_RETURN(int64_t turned, c.Int("rotary_embedding_dim", 0));
+  TN_ASSIGN_OR_RETURN(const int64_t part, c.Int("rotary_embedding_dim", 0));
   const bool joined = c.Rank(0) == 3;
   if (!joined && c.Rank(0) != 4)
     return c.Error("expected an input of rank 3 or 4, but got {}", c.Type(0).ToString());
@@ -258,27 +281,29 @@ Status ImportRotaryEmbedding(OpContext& c) {
   }
   const Formula f(c);
   const Val x = joined ? SplitHeads(f.In(0), heads) : f.In(0);
-  const std::optional<int64_t> size = AsInt(x.dim(3));
-  if (turned == 0 && size) turned = *size;
-  if (!size || turned < 2 || turned > *size || turned % 2 != 0) {
-    return c.Error("expected an even part of heads of known size to turn, but got {} of {}", turned,
-                   graph::DimText(x.dim(3)));
+  const Expr size = x.dim(3), turned = part == 0 ? size : IndexConst(part);
+  const Expr half = graph::DimFloorDiv(turned, IndexConst(2)), rest = graph::DimSub(size, turned);
+  const Expr even = graph::DimMul(half, IndexConst(2));
+  if (part < 0 || graph::ProveDifferent(even, turned) || graph::DimRange(rest).max < 0 ||
+      graph::DimRange(half).max < 1) {
+    return c.Error("expected an even part of heads to turn, but got {} of {}",
+                   graph::DimText(turned), graph::DimText(size));
   }
+  c.b.Require(And(Eq(even, turned), Le(turned, size)));
   const auto cache = [&](size_t i) {  // [B, 1, S, turned / 2]
     const Val all = f.In(i);
     return Unsqueeze(c.Has(3) ? Gather(all, f.In(3), 0) : all, 1);
   };
   const Val cos = cache(1), sin = cache(2);
-  const Expr half = IndexConst(turned / 2), zero = IndexConst(0), one = IndexConst(1);
+  const Expr zero = IndexConst(0), one = IndexConst(1);
   const int64_t step = interleaved ? 2 : 1;
   const Val a = Slice(x, 3, zero, half, step);
   const Val b = Slice(x, 3, interleaved ? one : half, half, step);
   const Val real = cos * a - sin * b, imaginary = sin * a + cos * b;
   Dims whole = real.dims();
-  if (!whole.empty()) whole.back() = IndexConst(turned);
+  if (!whole.empty()) whole.back() = turned;
   Val y = interleaved ? Reshape(Stack({real, imaginary}, -1), whole) : Concat({real, imaginary}, 3);
-  if (turned < *size)
-    y = Concat({y, Slice(x, 3, IndexConst(turned), IndexConst(*size - turned))}, 3);
+  if (!graph::ProveEqual(turned, size)) y = Concat({y, Slice(x, 3, turned, rest)}, 3);
   return f.Result(joined ? JoinHeads(y) : y);
 }
 
@@ -289,7 +314,7 @@ Status ImportLinearAttention(OpContext& c) {
   TN_RETURN_IF_ERROR(c.Int("chunk_size", 64));  // says how, not what
   TN_ASSIGN_OR_RETURN(const int64_t kv_heads, c.Int("kv_num_heads", std::nullopt));
   TN_ASSIGN_OR_RETURN(const int64_t q_heads, c.Int("q_num_heads", std::nullopt));
-  TN_ASSIGN_OR_RETURN(double scale, c.Float("scale", 0));
+  TN_ASSIGN_OR_RETURN(const double given_scale, c.Float("scale", 0));
   TN_ASSIGN_OR_RETURN(const std::string rule, c.String("update_rule", "gated_delta"));
   const bool gated = rule == "gated" || rule == "gated_delta",
              delta = rule == "delta" || rule == "gated_delta";
@@ -316,8 +341,9 @@ Status ImportLinearAttention(OpContext& c) {
     return Transpose(SplitHeads(Widened(f.In(i)), heads), {2, 0, 1, 3});
   };
   const Val q = tokens(0, q_heads), k = tokens(1, kv_heads), v = tokens(2, kv_heads);
-  if (scale == 0) {
-    TN_ASSIGN_OR_RETURN(scale, ReadScale(c, q));
+  Scale scale{given_scale, {}};
+  if (given_scale == 0) {
+    TN_ASSIGN_OR_RETURN(scale, DefaultScale(c, q));
   }
   std::vector<Val> read = {q, k, v};
   if (gated) read.push_back(tokens(4, kv_heads));
@@ -335,15 +361,29 @@ Status ImportLinearAttention(OpContext& c) {
     if (delta) value = Unsqueeze(now.back(), 3) * (value - MatMul(key, state, true));
     state = state + key * value;
     const Val shared = Repeat(state, 1, IndexConst(q_heads / kv_heads));
-    return {state, Squeeze(MatMul(Unsqueeze(now[0], 2), shared), 2) * scale};
+    return {state, Squeeze(MatMul(Unsqueeze(now[0], 2), shared), 2)};
   };
   const std::vector<Val> out = Loop(f, q.dim(0), {before}, read, step);
-  const Val y = JoinHeads(Transpose(out[1], {1, 2, 0, 3}));
+  const Val y = JoinHeads(Transpose(scale.Times(out[1]), {1, 2, 0, 3}));
   return f.Result({Cast(y, c.Type(0).dtype), Cast(out[0], c.Type(c.Has(3) ? 3 : 0).dtype)});
 }
 
 // ---- A convolution along time that sees the past only, and hands on what the next call needs.
 // ----
+
+// x: [B, C, T + k - 1], weight: [C, 1, k] to [B, C, T]: a convolution of each channel, which has as
+// many groups as there are channels; where their number is open, a sum over gathered windows.
+Val AlongTime(const Val& x, const Val& weight, const Val& bias, const Expr& length) {
+  const Formula& f = x.formula();
+  if (const std::optional<int64_t> channels = AsInt(weight.dim(0))) {
+    std::vector<Val> operands = {x, weight};
+    if (bias) operands.push_back(bias);
+    return f.Emit(OpKind::kConv, operands, {{"group", *channels}});
+  }
+  const Val at = Unsqueeze(f.Iota(length), 1) + f.Iota(weight.dim(2));
+  const Val y = Sum(Gather(x, at, 2) * weight, {3}, false);
+  return bias ? y + Unsqueeze(bias, 1) : y;
+}
 
 Status ImportCausalConv(OpContext& c) {
   TN_RETURN_IF_ERROR(c.Arity(2, 4));
@@ -357,20 +397,17 @@ Status ImportCausalConv(OpContext& c) {
     return c.Error("expected an input, a weight and a state of rank 3, but got {} and {}",
                    c.Type(0).ToString(), c.Type(1).ToString());
   }
-  const std::optional<int64_t> channels = AsInt(c.Dims(1)[0]), size = AsInt(c.Dims(1)[2]);
-  if (!channels || !size || *channels < 1 || *size < 1)
-    return c.Error("expected a weight of known size, but got {}", c.Type(1).ToString());
   const Formula f(c);
-  const Val x = f.In(0), past = f.In(3);
-  const Val whole = past ? Concat({past, x}, 2) : Pad(x, 2, *size - 1, 0);
-  std::vector<Val> operands = {Widened(whole), Widened(f.In(1))};
-  if (c.Has(2)) operands.push_back(Widened(f.In(2)));
-  Val y = f.Emit(OpKind::kConv, operands, {{"group", *channels}});
+  const Val x = f.In(0), weight = f.In(1), past = f.In(3);
+  const Expr before = graph::DimSub(weight.dim(2), IndexConst(1));
+  const Val whole =
+      Concat({past ? past : Expand(f.Number(x.dtype(), 0), {x.dim(0), x.dim(1), before}), x}, 2);
+  Val y = AlongTime(Widened(whole), Widened(weight), Widened(f.In(2)), x.dim(2));
   if (swish) {
     y = Cast(y, x.dtype());
     y = Widened(y) * Sigmoid(Widened(y));
   }
-  const Val last = Slice(whole, 2, x.dim(2), IndexConst(*size - 1));
+  const Val last = Slice(whole, 2, x.dim(2), before);
   return f.Result({Cast(y, x.dtype()), last});
 }
 

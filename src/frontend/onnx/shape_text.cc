@@ -38,10 +38,11 @@ bool Take(std::string_view* text, std::string_view word) {
   return true;
 }
 
-// "1..16" or "32..512 step 32".
+// "1..16", "0.." or "32..512 step 32".
 bool ReadRange(std::string_view text, DimSpec* out) {
-  if (!TakeNumber(&text, &out->min) || !Take(&text, "..") || !TakeNumber(&text, &out->max))
-    return false;
+  if (!TakeNumber(&text, &out->min) || !Take(&text, "..")) return false;
+  const bool ends = !text.empty() && text[0] != ' ';
+  if (ends && !TakeNumber(&text, &out->max)) return false;
   if (Take(&text, " step ") && !TakeNumber(&text, &out->step)) return false;
   return text.empty();
 }
@@ -85,9 +86,11 @@ Expected<std::vector<DimSpec>> ParseShape(std::string_view text) {
 
 std::string ToString(const DimSpec& size) {
   if (size.value >= 0) return std::to_string(size.value);
-  if (size.min == 0 && size.max == graph::Dim::kNoMax && size.step == 1) return size.symbol;
+  const bool ends = size.max < graph::Dim::kNoMax;
+  if (size.min == 1 && !ends && size.step == 1) return size.symbol;
   const std::string step = size.step > 1 ? fmt::format(" step {}", size.step) : "";
-  return fmt::format("{}[{}..{}{}]", size.symbol, size.min, size.max, step);
+  return fmt::format("{}[{}..{}{}]", size.symbol, size.min, ends ? std::to_string(size.max) : "",
+                     step);
 }
 
 }  // namespace tenon::onnx

@@ -1,7 +1,7 @@
 """The dynamic form of an ONNX node test: nothing about sizes is in the model, and the case is asked at two sizes.
 
-Every dim of every input gets a name of its own, and initializers become inputs, so weights have open sizes too. What the
-model says of the shapes of other values goes: it would give the sizes away.
+Every dim of every input gets a name of its own and may have any size, also 0, and initializers become inputs, so weights have open sizes too. What the
+model says of the shapes of other values goes, but for the ranks of outputs: it would give the sizes away.
 
 The second size. Sizes that are equal in the case stay equal: each size above 1 that a tensor of two or more elements has
 is one group, and a group grows by the same amount. All groups together are tried first, then each alone, in an order that
@@ -41,8 +41,8 @@ def open_sizes(model: onnx.ModelProto, arrays: dict) -> onnx.ModelProto:
         for axis in range(arrays[info.name].ndim):
             shape.dim.add().dim_param = f"i{i}_{axis}"
     for info in graph.output:
-        if info.type.HasField("tensor_type"):
-            info.type.tensor_type.ClearField("shape")
+        for dim in info.type.tensor_type.shape.dim:
+            dim.Clear()
     del graph.value_info[:]
     return out
 
