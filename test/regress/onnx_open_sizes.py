@@ -74,6 +74,8 @@ def add_broadcasts():
 def add_lists():
     """Lists of parameters whose length is open."""
     node = helper.make_node
+    add("nothing", [node("ReduceSum", ["x", "axes"], ["y"], keepdims=1)], {"x": 2, "axes": (INT64, 1)},
+        [[f32(7, 0), i64(1)], [f32(0, 5), i64(0)], [f32(0, 0), i64(0, 1)]])
     axes = [i64(0), i64(1), i64(-1, 0), i64(0, 1), i64()]
     add("axes", [node("ReduceSum", ["x", "axes"], ["y"], keepdims=1)], {"x": 2, "axes": (INT64, 1)}, [[f32(7, 5), a] for a in axes])
     add("axes_dropped", [node("ReduceMax", ["x", "axes"], ["y"], keepdims=0)], {"x": 3, "axes": (INT64, 1)},

@@ -68,6 +68,7 @@ bool IsCheap(const graph::Graph& g, ValueId v) {
     const graph::Value& value = g.value(at);
     if (value.producer == graph::kNoNode) continue;
     const graph::Node& n = g.node(value.producer);
+    if (n.op == OpKind::kShape) continue;  // whose elements nobody needs
     for (ValueId in : n.inputs) {
       if (in == kNoValue || Picks(n.op) || n.op == OpKind::kReshape) continue;
       if (!g.IsTensor(in)) return false;

@@ -84,7 +84,8 @@ Status ReduceByCall(OpContext& c, bool noop) {
   Val y = steps.before(Widened(x));
   for (int64_t axis = 0; axis < rank; ++axis) {
     const Val here = Element(reduced, 0, axis);
-    const Expr size = SizeOf(IfAxes(axes, rank, Where(here, 1, Size(x, axis))), x.dim(axis));
+    const Expr most = graph::DimMax(x.dim(axis), IndexConst(1));
+    const Expr size = SizeOf(IfAxes(axes, rank, Where(here, 1, Size(x, axis))), most);
     y = Where(here, Reduce(steps.each, y, {axis}), Gather(y, f.Iota(size), axis));
   }
   y = Cast(steps.after(y), x.dtype());
