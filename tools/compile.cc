@@ -110,8 +110,13 @@ int Compile(Arguments& args, const Common& common) {
     o.progress = [&](const std::string& phase, int64_t done, int64_t total) {
       progress.Show(phase, done, total);
     };
+  std::vector<std::string> warnings;  // said behind the progress
+  o.warn = [&](const std::string& warning) { warnings.push_back(warning); };
   Expected<driver::CompileReport> report = driver::Compile(o);
   progress.Clear();
+  for (const std::string& w : warnings) {
+    if (!args.quiet) PrintError("tenon: {}\n", w);
+  }
   if (!report) return Report(InFile(std::move(report.errors()), o.model), common);
   PrintReport(*report, args);
   return kDone;

@@ -43,6 +43,9 @@ void CompileArguments::AddTo(CLI::App* verb) {
                    "those that the library leaves open; may be repeated")
       ->group(group)
       ->allow_extra_args(false);
+  verb->add_flag("--empty-sizes", options.empty_sizes,
+                 "sizes that the model leaves open may be 0, and not only 1 and more")
+      ->group(group);
   verb->add_option("-O", options.opt_level,
                    "0: no fusion, plain schedules; 1: fusion; 2: everything; 3: a wider choice")
       ->group(group)

@@ -43,7 +43,7 @@ Expected<std::string> CacheKey(const CompileOptions& o) {
   Hasher hasher;
   AddCompiler(&hasher);
   hasher.Int(source.high).Int(source.low).Text(target.ToString()).Text(o.precision).Text(o.name);
-  hasher.Int(static_cast<uint64_t>(o.opt_level)).Int(o.shapes.size());
+  hasher.Int(static_cast<uint64_t>(o.opt_level)).Int(o.empty_sizes).Int(o.shapes.size());
   for (const auto& [name, dims] : o.shapes) {
     hasher.Text(name).Int(dims.size());
     for (const onnx::DimSpec& d : dims) hasher.Text(onnx::ToString(d));

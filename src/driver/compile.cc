@@ -6,6 +6,7 @@
 #include <chrono>
 #include <filesystem>
 #include <mutex>
+#include <unordered_set>
 
 #include "artifact/link.h"
 #include "driver/build.h"
@@ -14,6 +15,7 @@
 #include "driver/info.h"
 #include "driver/place.h"
 #include "driver/source.h"
+#include "graph/edit.h"
 #include "graph/lower/lower.h"
 #include "graph/text.h"
 #include "ir/print.h"
@@ -132,9 +134,13 @@ class Compilation {
 
   // One workspace serves calls of all sizes.
   static Status RequireEnds(const graph::Graph& g) {
+    std::unordered_set<const VarNode*> defined;
+    for (const graph::Node& n : g.nodes) {
+      if (const Var dim = graph::DefinedDim(n)) defined.insert(dim.get());
+    }
     for (const graph::Dim& d : g.dims) {
       // One that a node defines has the end of what it counts.
-      if (d.max < graph::Dim::kNoMax || d.var->counts) continue;
+      if (d.max < graph::Dim::kNoMax || defined.contains(d.var.get())) continue;
       return MakeError(
           fmt::format("the largest size is needed for C; give '{0}' a range, as in "
                       "--shape input:{0}[1..16]",

@@ -28,6 +28,7 @@ struct CompileOptions {
                               // name.h beside the artifact
   std::string target = "llvm";
   std::map<std::string, std::vector<onnx::DimSpec>> shapes;  // by input
+  bool empty_sizes = false;  // sizes that the model leaves open may be 0, too
   std::string external_data_dir;
   onnx::Overrides overrides;       // of what the file says
   std::string precision = "fp32";  // "exact" or "fp32"; both compute in fp32 today
@@ -52,6 +53,8 @@ struct CompileOptions {
   /// it goes on.
   std::function<void(const std::string& phase, int64_t done, int64_t total)> progress;
   std::function<void(const std::string& text)> dump;
+  /// What is odd about a model that is compiled all the same; null: nobody is told.
+  std::function<void(const std::string& warning)> warn;
 };
 
 struct KernelReport {

@@ -27,6 +27,8 @@ void AddFile(const MappedFile& file, Hasher* hasher) {
 Expected<graph::Program> ImportModel(const CompileOptions& options, Obstacles* obstacles) {
   onnx::ImportOptions import;
   import.shapes = options.shapes;
+  import.warn = options.warn;
+  import.empty_sizes = options.empty_sizes;
   import.external_data_dir = options.external_data_dir;
   import.overrides = options.overrides;
   import.obstacles = obstacles;

@@ -122,20 +122,8 @@ Builder::Builder(Graph g) : graph_(std::move(g)) {
       Remember(static_cast<ValueId>(i), std::move(*e));
   }
   for (const Node& n : graph_.nodes) {
-    if (IsFoundEarly(n)) early_.insert(DefinedDim(n).get());
+    if (DefinedDim(n) && !IsFoundEarly(n)) late_.insert(DefinedDim(n).get());
   }
-  for (ValueId v : graph_.inputs) ToldByInput(graph_.value(v).type.leaf());
-}
-
-void Builder::ToldByInput(const TensorType& type) {
-  for (const Expr& d : type.dims) {
-    if (IsA<VarNode>(d)) early_.insert(As<VarNode>(d));
-  }
-}
-
-void Builder::TakeDims(const Builder& outside) {
-  graph_.dims = outside.graph_.dims;
-  early_ = outside.early_;
 }
 
 Graph Builder::Finish() && {
@@ -153,12 +141,17 @@ Expected<Expr> Builder::DefineDim(const std::string& dim_name, ValueId count, co
   const Var dim = VarNode::MakeCount(name);
   const int64_t max = most ? std::clamp<int64_t>(DimRange(most).max, 0, Dim::kNoMax) : Dim::kNoMax;
   graph_.dims.push_back({.var = dim, .min = 0, .max = max});
-  if (!most) early_.insert(dim.get());
+  if (most) late_.insert(dim.get());
   std::vector<Expr> bound;
   if (most) bound.push_back(most);
   TN_RETURN_IF_ERROR(
       Add(OpKind::kDim, {count}, name, {}, {{"size", {dim}}, {"most", std::move(bound)}}));
   return Expr(dim);
+}
+
+void Builder::ShareDims(const Builder& outer) {
+  graph_.dims = outer.graph_.dims;
+  late_ = outer.late_;
 }
 
 ValueId Builder::Input(std::string value_name, Type type) {
@@ -277,7 +270,7 @@ bool Builder::MentionsLate(const Expr& e) const {
   bool found = false;
   PreOrder(e, [&](const NodeRef& n) {
     const auto* var = As<VarNode>(n);
-    found |= var && var->counts && !early_.contains(var);
+    found |= var && late_.contains(var);
     return true;
   });
   return found;

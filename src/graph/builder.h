@@ -30,12 +30,9 @@ class Builder {
   /// `dim_name`. There are 0 to `most`; without a `most` the dim is found before a call asks for
   /// memory, by computing what the scalar needs twice.
   Expected<Expr> DefineDim(const std::string& dim_name, ValueId count, const Expr& most = nullptr);
+  /// For the builder of a region: its dims are those of the graph around it.
+  void ShareDims(const Builder& outer);
   ValueId Input(std::string value_name, Type type);
-  /// Dims of the type may be 0 and are told by an input nevertheless: they can be required to be
-  /// something.
-  void ToldByInput(const TensorType& type);
-  /// The dims of the graph that a region is made for.
-  void TakeDims(const Builder& outside);
   ValueId Constant(std::string value_name, TensorType type, Payload payload);
   void Output(std::string output_name, ValueId v) { graph_.AddOutput(std::move(output_name), v); }
   ValueId Scalar(DType dtype, double value);
@@ -81,8 +78,7 @@ class Builder {
   bool MentionsLate(const Expr& e) const;
 
   Graph graph_;
-  std::unordered_set<const VarNode*>
-      early_;  // dims that may be 0 and are known before a call's memory: inputs or nodes tell
+  std::unordered_set<const VarNode*> late_;  // dims that are found while a call runs
   std::unordered_map<ValueId, Elements> known_;
   int64_t known_left_ = Limits::kKnownTotal;  // beyond it nothing more is followed or folded
 };

@@ -27,6 +27,21 @@ Expr Make(BinaryOp op, const Expr& a, const Expr& b, Fold fold) {
 
 }  // namespace
 
+namespace {
+
+// Whether there are sizes at which something in here is divided by 0.
+bool DividesByZero(const Expr& e) {
+  bool found = false;
+  PreOrder(e, [&](const NodeRef& n) {
+    const auto* b = As<Binary>(n);
+    found |= b && b->op == BinaryOp::kDiv && DimRange(b->rhs).min < 1;
+    return !found;
+  });
+  return found;
+}
+
+}  // namespace
+
 Expr DimAdd(const Expr& a, const Expr& b) {
   if (IsZero(a)) return b;
   if (IsZero(b)) return a;
@@ -47,7 +62,11 @@ Expr DimMul(const Expr& a, const Expr& b) {
 
 Expr DimFloorDiv(const Expr& a, const Expr& b) {
   if (IsOne(b) || IsZero(a)) return a;
-  return Make(BinaryOp::kDiv, a, b, [](int64_t x, int64_t y) { return FloorDiv(x, y); });
+  auto fold = [](int64_t x, int64_t y) { return FloorDiv(x, std::max<int64_t>(y, 1)); };
+  const Expr quotient = Make(BinaryOp::kDiv, a, b, fold);
+  // What b has in common with a may go; what is left of it must not be 0.
+  return DividesByZero(quotient) ? Make(BinaryOp::kDiv, a, DimMax(b, IndexConst(1)), fold)
+                                 : quotient;
 }
 
 Expr DimCeilDiv(const Expr& a, const Expr& b) {
@@ -111,6 +130,67 @@ Interval DimRange(const Expr& e) {
   Analyzer analyzer;
   BindDims(e, &analyzer);
   return analyzer.ConstBounds(analyzer.Simplify(e));
+}
+
+bool MayBroadcast(const Expr& size, const Expr& other) {
+  const Interval range = DimRange(size);
+  if (range.min > 1 || range.max < 1) return false;
+  // min(n, 512) is 1 where n is.
+  Expr at = size;
+  for (const auto* m = As<Binary>(at);
+       m && m->op == BinaryOp::kMin && AsInt(m->rhs).value_or(0) > 1; m = As<Binary>(at))
+    at = m->lhs;
+  if (!IsA<VarNode>(at)) return true;
+  const VarMap one = {{As<VarNode>(at), IndexConst(1)}};
+  return !ProveEqual(Substitute(other, one), IndexConst(1));
+}
+
+namespace {
+
+// The sizes of which `size` is the first that is not 1, or else the last (BroadcastSizes).
+void CollectSizes(Expr size, std::vector<Expr>* sizes) {
+  auto add = [&](const Expr& e) {
+    const auto known =
+        std::find_if(sizes->begin(), sizes->end(), [&](const Expr& s) { return ProveEqual(s, e); });
+    if (known == sizes->end()) sizes->push_back(e);
+  };
+  while (const auto* choice = As<Select>(size)) {
+    const auto* is_one = As<Binary>(choice->condition);
+    if (!is_one || is_one->op != BinaryOp::kEq || !IsOne(is_one->rhs) ||
+        !StructuralEqual(is_one->lhs, choice->on_false))
+      break;
+    add(choice->on_false);
+    size = choice->on_true;
+  }
+  add(size);
+}
+
+}  // namespace
+
+// Of sizes that broadcast together all are one number but for those that are 1. The size of the
+// result is written as the first of them that is not 1, in the order of their texts, so that
+// equal sizes are equal expressions however they came about, and chains do not grow.
+BroadcastAxis BroadcastSizes(const Expr& a, const Expr& b) {
+  if (ProveEqual(a, b) || IsOne(b)) return {a, nullptr};
+  if (IsOne(a)) return {b, nullptr};
+  const Expr one = IndexConst(1);
+  const bool a_may = MayBroadcast(a, b), b_may = MayBroadcast(b, a);
+  Expr condition = ProveDifferent(a, b) ? BoolConst(false) : Eq(a, b);
+  if (a_may) condition = Or(condition, Eq(a, one));
+  if (b_may) condition = Or(condition, Eq(b, one));
+  condition = SimplifyDim(condition);
+  if (IsZero(condition)) return {nullptr, condition};
+  if (!a_may && !b_may) return {AsInt(b) ? b : a, condition};
+  if (!a_may || !b_may) return {a_may ? b : a, condition};
+  std::vector<Expr> sizes;
+  CollectSizes(a, &sizes);
+  CollectSizes(b, &sizes);
+  std::sort(sizes.begin(), sizes.end(),
+            [](const Expr& x, const Expr& y) { return DimText(x) < DimText(y); });
+  Expr size = sizes.back();
+  for (size_t i = sizes.size() - 1; i-- > 0;)
+    size = Select::Make(Eq(sizes[i], one), size, sizes[i]);
+  return {size, condition};
 }
 
 std::string DimText(const Expr& e) { return ToString(e); }

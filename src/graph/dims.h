@@ -15,7 +15,8 @@ namespace tenon::graph {
 Expr DimAdd(const Expr& a, const Expr& b);
 Expr DimSub(const Expr& a, const Expr& b);
 Expr DimMul(const Expr& a, const Expr& b);
-Expr DimFloorDiv(const Expr& a, const Expr& b);  // b > 0
+/// By a b that is 0, a itself: there is a size only where a is 0, too.
+Expr DimFloorDiv(const Expr& a, const Expr& b);  // b >= 0
 Expr DimCeilDiv(const Expr& a, const Expr& b);   // b > 0
 Expr DimMin(const Expr& a, const Expr& b);
 Expr DimMax(const Expr& a, const Expr& b);
@@ -24,6 +25,16 @@ Expr SimplifyDim(const Expr& e);
 Expr DimProduct(std::span<const Expr> dims);
 /// Number of elements where all dims are numbers; saturates.
 std::optional<int64_t> StaticCount(std::span<const Expr> dims);
+
+/// An axis of two tensors that broadcast as NumPy's do.
+struct BroadcastAxis {
+  Expr size;       // of the result: that of the two which is not 1; null where no call fits
+  Expr condition;  // what must hold of the two, as a bool; null where nothing need be checked
+};
+BroadcastAxis BroadcastSizes(const Expr& a, const Expr& b);
+/// Whether an axis of this size is 1, for some values of the symbolic dims, where one of size
+/// `other` beside it is not, as far as can be shown.
+bool MayBroadcast(const Expr& size, const Expr& other);
 
 /// Provably equal / different for all values of the symbolic dims.
 bool ProveEqual(const Expr& a, const Expr& b);

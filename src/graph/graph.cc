@@ -108,7 +108,7 @@ int64_t TypicalSize(const Graph& g, const Expr& size) {
 }
 
 int64_t LeastSize(const Graph& g, const Expr& size) {
-  return SizeAt(g, size, [](const Dim& d) { return d.min; });
+  return SizeAt(g, size, [](const Dim& d) { return d.LeastSome(); });
 }
 
 Payload Payload::InFile(std::shared_ptr<const WeightFile> file, uint64_t offset, uint64_t size) {

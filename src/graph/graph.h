@@ -18,6 +18,7 @@
 // dense; erased nodes and values vanish in Compact (edit.h). Several threads may read one graph.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -175,9 +176,12 @@ struct Dim {
   /// The size that stands for all where one number is wanted, for prices and reports: the largest
   /// one up to 128, or else the smallest.
   int64_t Typical() const;
+  /// The smallest size of which there is something to compute, for the same.
+  int64_t LeastSome() const { return min > 0 ? min : std::min(step, max); }
 };
-// A dim is told by the shapes of inputs, or a node defines it (the operator `dim`); these may be 0,
-// and everything that mentions them comes after that node.
+// A dim is told by the shapes of inputs, or a node defines it (the operator `dim`); everything that
+// mentions the latter comes after that node, and they may be 0 always. Those of inputs may where
+// their range says so: what is known to be at least 1 makes simpler code.
 
 struct Graph {
   std::string name;

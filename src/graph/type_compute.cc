@@ -206,7 +206,8 @@ namespace {
 constexpr int64_t kMostWindow = int64_t{1} << 31;
 
 struct Window {
-  std::vector<int64_t> kernel, strides, dilations, pads;
+  std::vector<Expr> kernel;
+  std::vector<int64_t> strides, dilations, pads;
   bool ceil_mode = false;
 };
 
@@ -222,11 +223,17 @@ Status CheckList(const char* name, const std::vector<int64_t>& list, size_t coun
   return Ok();
 }
 
-Expected<Window> ReadWindow(const OpView& v, std::vector<int64_t> kernel) {
+Expected<Window> ReadWindow(const OpView& v, std::vector<Expr> kernel) {
   const size_t n = v.in(0).dims.size() - 2;
   Window w{std::move(kernel), v.attrs.GetInts("strides"), v.attrs.GetInts("dilations"),
            v.attrs.GetInts("pads"), v.attrs.Get<bool>("ceil_mode", false)};
-  TN_RETURN_IF_ERROR(CheckList("kernel", w.kernel, n, 1));
+  if (w.kernel.size() != n)
+    return Bad("expected {} entries in kernel, but got {}", n, w.kernel.size());
+  for (const Expr& k : w.kernel) {
+    const int64_t size = AsInt(k).value_or(1);
+    if (size < 1 || size > kMostWindow)
+      return Bad("expected kernel in 1..{}, but got {}", kMostWindow, DimsText(w.kernel));
+  }
   TN_RETURN_IF_ERROR(CheckList("strides", w.strides, n, 1));
   TN_RETURN_IF_ERROR(CheckList("dilations", w.dilations, n, 1));
   TN_RETURN_IF_ERROR(CheckList("pads", w.pads, 2 * n, 0));
@@ -236,14 +243,15 @@ Expected<Window> ReadWindow(const OpView& v, std::vector<int64_t> kernel) {
 // The out dim of one spatial axis (ops.def, conv and max_pool).
 Expected<Expr> WindowDim(const Window& w, size_t i, const Expr& dim) {
   const size_t n = w.kernel.size();
-  const int64_t extent = (w.kernel[i] - 1) * w.dilations[i] + 1;
+  const Expr reach =
+      DimMul(DimSub(w.kernel[i], IndexConst(1)), IndexConst(w.dilations[i]));  // less one
   const int64_t begin = w.pads[i], end = w.pads[n + i];
   const Expr stride = IndexConst(w.strides[i]);
-  const Expr room = DimAdd(dim, IndexConst(begin + end - extent));
+  const Expr room = DimSub(DimAdd(dim, IndexConst(begin + end - 1)), reach);
   if (std::optional<int64_t> r = AsInt(room); r && *r < 0) {
     return Bad(
         "expected spatial axis {} to hold its window, but {} padded by {} and {} is less than {}",
-        i, DimText(dim), begin, end, extent);
+        i, DimText(dim), begin, end, DimText(DimAdd(reach, IndexConst(1))));
   }
   if (!w.ceil_mode) return DimAdd(DimFloorDiv(room, stride), IndexConst(1));
   const Expr rounded = DimAdd(DimCeilDiv(room, stride), IndexConst(1));
@@ -278,6 +286,8 @@ Status CheckConvChannels(const OpView& v, int64_t group) {
   TN_RETURN_IF_ERROR(RequireEqual(v, inputs, x[1], "input channels"));
   if (std::optional<int64_t> m = AsInt(w[0]); m && *m % group != 0) {
     return Bad("expected group {} to divide the {} output channels", group, *m);
+  } else if (!m && group > 1 && v.constraints) {
+    v.constraints->push_back(Eq(w[0] % IndexConst(group), IndexConst(0)));
   }
   return Ok();
 }
@@ -296,10 +306,6 @@ Expected<TensorType> TypeConv(const OpView& v) {
                DimsText(w.dims));
   }
   TN_RETURN_IF_ERROR(CheckConvChannels(v, v.attrs.GetInt("group", 1)));
-  std::optional<std::vector<int64_t>> kernel =
-      TensorType{w.dtype, {w.dims.begin() + 2, w.dims.end()}}.StaticDims();
-  if (!kernel)
-    return Bad("expected a weight with a kernel of known size, but got {}", DimsText(w.dims));
   if (v.Has(2)) {
     if (v.in(2).rank() != 1)
       return Bad("expected a bias of rank 1, but got {}", DimsText(v.in(2).dims));
@@ -308,16 +314,22 @@ Expected<TensorType> TypeConv(const OpView& v) {
                  v.in(2).dtype.ToString());
     TN_RETURN_IF_ERROR(RequireEqual(v, w.dims[0], v.in(2).dims[0], "output channels and bias"));
   }
-  TN_ASSIGN_OR_RETURN(Window window, ReadWindow(v, *kernel));
+  TN_ASSIGN_OR_RETURN(Window window, ReadWindow(v, {w.dims.begin() + 2, w.dims.end()}));
   TN_ASSIGN_OR_RETURN(std::vector<Expr> dims, WindowDims(v, window, w.dims[0]));
   return TensorType{types.result, std::move(dims)};
+}
+
+static std::vector<Expr> Numbers(const std::vector<int64_t>& list) {
+  std::vector<Expr> out;
+  for (int64_t k : list) out.push_back(IndexConst(k));
+  return out;
 }
 
 static Expected<TensorType> PoolType(const OpView& v) {
   TN_RETURN_IF_ERROR(RequireNumber(v));
   if (v.in(0).rank() < 3)
     return Bad("expected an input of rank 3 or more, but got {}", DimsText(v.in(0).dims));
-  TN_ASSIGN_OR_RETURN(Window window, ReadWindow(v, v.attrs.GetInts("kernel")));
+  TN_ASSIGN_OR_RETURN(Window window, ReadWindow(v, Numbers(v.attrs.GetInts("kernel"))));
   TN_ASSIGN_OR_RETURN(std::vector<Expr> dims, WindowDims(v, window, v.in(0).dims[1]));
   return TensorType{v.in(0).dtype, std::move(dims)};
 }

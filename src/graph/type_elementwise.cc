@@ -16,11 +16,9 @@ namespace {
 
 // One axis of a broadcast; null where the dims are provably incompatible.
 Expr BroadcastDim(const OpView& v, const Expr& a, const Expr& b) {
-  if (ProveEqual(a, b) || IsOne(b)) return a;
-  if (IsOne(a)) return b;
-  if (ProveDifferent(a, b)) return nullptr;
-  if (v.constraints) v.constraints->push_back(Eq(a, b));
-  return AsInt(b) ? b : a;  // the number, where there is one
+  const BroadcastAxis axis = BroadcastSizes(a, b);
+  if (v.constraints && axis.size && axis.condition) v.constraints->push_back(axis.condition);
+  return axis.size;
 }
 
 bool IsNumber(DType t) { return t.IsFloat() || t.IsInt(); }
@@ -76,9 +74,13 @@ Status CheckBroadcastsTo(const OpView& v, const std::vector<Expr>& from,
   if (from.size() > to.size()) return fail();
   const size_t shift = to.size() - from.size();
   for (size_t i = 0; i < from.size(); ++i) {
-    if (IsOne(from[i])) continue;
-    if (ProveDifferent(from[i], to[shift + i])) return fail();
-    TN_RETURN_IF_ERROR(RequireEqual(v, from[i], to[shift + i], "dims"));
+    const Expr& size = to[shift + i];
+    if (IsOne(from[i]) || ProveEqual(from[i], size)) continue;
+    const bool may_equal = !ProveDifferent(from[i], size), may_be_one = MayBroadcast(from[i], size);
+    if (!may_equal && !may_be_one) return fail();
+    Expr condition = may_equal ? Eq(from[i], size) : Eq(from[i], IndexConst(1));
+    if (may_equal && may_be_one) condition = Or(condition, Eq(from[i], IndexConst(1)));
+    if (v.constraints) v.constraints->push_back(condition);
   }
   return Ok();
 }

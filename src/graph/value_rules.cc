@@ -47,8 +47,9 @@ Expr Compare(BinaryOp op, const Expr& a, const Expr& b) {
   return SimplifyDim(Binary::Make(op, a, b));
 }
 
-// Truncation equals flooring where nothing is negative.
-bool Floors(const Expr& a, const Expr& b) { return DimRange(a).min >= 0 && DimRange(b).min > 0; }
+// Truncation equals flooring where nothing is negative. What a division by 0 gives is nobody's
+// size.
+bool Floors(const Expr& a, const Expr& b) { return DimRange(a).min >= 0 && DimRange(b).min >= 0; }
 
 // How two known elements combine: as numbers (the result is wrapped to its type) and as expressions
 // (null: unknown).
@@ -65,7 +66,9 @@ constexpr Fold kFolds[] = {
     {OpKind::kDiv, Quotient,
      [](const Expr& a, const Expr& b) { return Floors(a, b) ? DimFloorDiv(a, b) : nullptr; }},
     {OpKind::kMod, FlooredRemainder,
-     [](const Expr& a, const Expr& b) { return Floors(a, b) ? SimplifyDim(a % b) : nullptr; }},
+     [](const Expr& a, const Expr& b) {
+       return Floors(a, b) ? SimplifyDim(a % DimMax(b, IndexConst(1))) : nullptr;
+     }},
     {OpKind::kMin, [](__int128 a, __int128 b) { return std::min(a, b); }, DimMin},
     {OpKind::kMax, [](__int128 a, __int128 b) { return std::max(a, b); }, DimMax},
     {OpKind::kAnd, [](__int128 a, __int128 b) { return a & b; },

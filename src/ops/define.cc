@@ -19,16 +19,16 @@ static Expr DefineBatchNorm(const OpContext& op, const Indices& out) {
 }
 
 Expr DefineElement(const OpContext& op, const Indices& out) {
+  auto at = [&](size_t i) { return BroadcastAt(op.in[i], out, op.out.dims); };
   switch (graph::Info(op.node->op).map) {
     case IndexMapClass::kElementwise: return DefineUnary(op, op.in[0].at(out));
     case IndexMapClass::kBroadcast:
       if (op.node->op == OpKind::kWhere) {
-        return Select::Make(BroadcastAt(op.in[0], out), BroadcastAt(op.in[1], out),
-                            BroadcastAt(op.in[2], out));
+        return Select::Make(at(0), at(1), at(2));
       }
       if (op.node->op == OpKind::kExpand) return DefineMovement(op, out);
       if (op.node->op == OpKind::kBatchNorm) return DefineBatchNorm(op, out);
-      return DefineBinary(op, BroadcastAt(op.in[0], out), BroadcastAt(op.in[1], out));
+      return DefineBinary(op, at(0), at(1));
     case IndexMapClass::kWindow: return DefineResize(op, out);
     case IndexMapClass::kInjective:
     case IndexMapClass::kOpaque: return DefineMovement(op, out);

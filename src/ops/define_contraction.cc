@@ -17,11 +17,11 @@ static Operand DefineMatMul(const OpContext& op) {
   Expr depth = a.dims[a.dims.size() - (ta ? 2 : 1)];
   const DType wide = graph::ContractionTypesOf(a.dtype, b.dtype, op.node->attrs)->accumulator;
   // The operand's indices: its own leading dims out of the result's, then row and column.
-  auto at = [r](const Operand& x, const Indices& out, const Expr& row, const Expr& col) {
+  auto at = [r, &op](const Operand& x, const Indices& out, const Expr& row, const Expr& col) {
     Indices in;
     size_t lead = x.dims.size() - 2;
     for (size_t i = 0; i < lead; ++i)
-      in.push_back(IsOne(x.dims[i]) ? IndexConst(0) : out[r - 2 - lead + i]);
+      in.push_back(BroadcastIndex(x.dims[i], out[r - 2 - lead + i], op.out.dims[r - 2 - lead + i]));
     in.push_back(row);
     in.push_back(col);
     return x.at(in);
@@ -91,10 +91,10 @@ static Operand DefineAttention(const OpContext& op) {
     te::Axis d = te::ReduceAxis("d", q.dims[r - 1]);
     return te::Sum(q.at(with(i, i[r - 2], d.var)) * k.at(with(i, i[r - 1], d.var)), {d});
   }));
-  auto score = [op, dot, scale](const Indices& i) {
+  auto score = [op, dot, scale, scores_dims](const Indices& i) {
     Expr s = dot.at(i) * scale;
     if (!op.Has(3)) return s;
-    Expr m = BroadcastAt(op.in[3], i);
+    Expr m = BroadcastAt(op.in[3], i, scores_dims);
     if (!m->dtype.IsBool()) return s + m;
     return Select::Make(m, s, LowestOf(s->dtype));
   };

@@ -253,7 +253,7 @@ Expr DefineMovement(const OpContext& op, const Indices& out) {
     }
     case OpKind::kSlice: return DefineSlice(op, out);
     case OpKind::kConcat: return DefineConcat(op, out);
-    case OpKind::kExpand: return BroadcastAt(op.in[0], out);
+    case OpKind::kExpand: return BroadcastAt(op.in[0], out, op.out.dims);
     case OpKind::kPad: return DefinePad(op, out);
     case OpKind::kTile: return DefineTile(op, out);
     case OpKind::kGather: return DefineGather(op, out);

@@ -368,8 +368,9 @@ static Operand DefineLayerNorm(const OpContext& op) {
   return {x.dtype, x.dims, [op, x, sum, squares, row, mean_of, epsilon](const Indices& i) {
             Expr var = mean_of(squares.at(row(i)));
             Expr scale = Const(var, 1) / Intrin(Intrinsic::kSqrt, var + Const(var, epsilon));
-            Expr y = (x.at(i) - mean_of(sum.at(row(i)))) * scale * BroadcastAt(op.in[1], i);
-            return op.Has(2) ? y + BroadcastAt(op.in[2], i) : y;
+            Expr y = (x.at(i) - mean_of(sum.at(row(i)))) * scale *
+                     BroadcastAt(op.in[1], i, op.in[0].dims);
+            return op.Has(2) ? y + BroadcastAt(op.in[2], i, op.in[0].dims) : y;
           }};
 }
 
@@ -395,7 +396,8 @@ static Operand DefineScatter(const OpContext& op) {
     return in;
   };
   auto goes_there = [=](const Indices& out, const Expr& j) {
-    Expr here = Eq(FromEnd(BroadcastAt(indices, source(out, j)), x.dims[axis]), out[axis]);
+    Expr here =
+        Eq(FromEnd(BroadcastAt(indices, source(out, j), updates.dims), x.dims[axis]), out[axis]);
     for (size_t a = 0; a < out.size(); ++a) {
       if (a != axis && !graph::ProveEqual(updates.dims[a], x.dims[a]))
         here = And(Lt(out[a], updates.dims[a]), here);

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 
+#include "graph/dims.h"
 #include "graph/infer.h"
 #include "ops/define.h"
 #include "support/check.h"
@@ -16,20 +17,29 @@ namespace {
 
 // The geometry of a window operator, read off its attributes.
 struct Window {
-  std::vector<int64_t> kernel, strides, dilations, pads;
+  std::vector<Expr> kernel;
+  std::vector<int64_t> strides, dilations, pads;
   size_t n;  // spatial axes
 
-  Window(const graph::Node& node, std::vector<int64_t> k)
+  Window(const graph::Node& node, std::vector<Expr> k)
       : kernel(std::move(k)),
         strides(node.attrs.GetInts("strides")),
         dilations(node.attrs.GetInts("dilations")),
         pads(node.attrs.GetInts("pads")),
         n(kernel.size()) {}
+  // A pool's.
+  explicit Window(const graph::Node& node) : Window(node, Numbers(node.attrs.GetInts("kernel"))) {}
+
+  static std::vector<Expr> Numbers(const std::vector<int64_t>& list) {
+    std::vector<Expr> out;
+    for (int64_t k : list) out.push_back(IndexConst(k));
+    return out;
+  }
 
   std::vector<te::Axis> Axes() const {
     std::vector<te::Axis> axes;
     for (size_t i = 0; i < n; ++i)
-      axes.push_back(te::ReduceAxis("k" + std::to_string(i), IndexConst(kernel[i])));
+      axes.push_back(te::ReduceAxis("k" + std::to_string(i), kernel[i]));
     return axes;
   }
   // Coordinate in x along spatial axis i, which may lie outside.
@@ -38,8 +48,8 @@ struct Window {
   }
   bool MayLeave(size_t i, const Expr& in_dim, const Expr& out_dim) const {
     if (pads[i] > 0) return true;
-    auto d = AsInt(in_dim), o = AsInt(out_dim);
-    return !d || !o || (*o - 1) * strides[i] + (kernel[i] - 1) * dilations[i] - pads[i] >= *d;
+    auto d = AsInt(in_dim), o = AsInt(out_dim), k = AsInt(kernel[i]);
+    return !d || !o || !k || (*o - 1) * strides[i] + (*k - 1) * dilations[i] - pads[i] >= *d;
   }
 };
 
@@ -66,17 +76,16 @@ static std::pair<Expr, Expr> WindowElement(const Operand& x, const Window& w, co
 
 static Operand DefineConv(const OpContext& op) {
   const Operand &x = op.in[0], &w = op.in[1];
-  std::vector<int64_t> kernel;
-  for (int i = 2; i < w.rank(); ++i) kernel.push_back(w.dim(i));
-  Window window(*op.node, kernel);
-  int64_t group = op.Int("group"), out_per_group = w.dim(0) / group;
+  Window window(*op.node, {w.dims.begin() + 2, w.dims.end()});
+  int64_t group = op.Int("group");
+  const Expr out_per_group = graph::DimFloorDiv(w.dims[0], IndexConst(group));
   const DType wide = graph::ContractionTypesOf(x.dtype, w.dtype, op.node->attrs)->accumulator;
   const double pad_value = op.node->attrs.GetFloat("pad_value", 0);
   return As(
       op.out.dtype, Read(te::Compute(op.name, op.out.dims, [&](const Indices& out) {
         te::Axis c = te::ReduceAxis("c", w.dims[1]);
         std::vector<te::Axis> k = window.Axes();
-        Expr channel = group == 1 ? Expr(c.var) : (out[1] / out_per_group) * w.dim(1) + c.var;
+        Expr channel = group == 1 ? Expr(c.var) : (out[1] / out_per_group) * w.dims[1] + c.var;
         auto [element, inside] = WindowElement(x, window, {out[0], channel}, out, op.out.dims, k);
         Indices at = {out[1], c.var};
         for (const te::Axis& a : k) at.push_back(a.var);
@@ -93,7 +102,7 @@ static Operand DefineConv(const OpContext& op) {
 // remains.
 static Operand DefineMaximum(const OpContext& op) {
   const Operand& x = op.in[0];
-  Window window(*op.node, op.node->attrs.GetInts("kernel"));
+  Window window(*op.node);
   const Expr none = x.dtype.IsFloat() ? MakeConst(x.dtype, std::numeric_limits<double>::quiet_NaN())
                                       : LowestOf(x.dtype);
   return Read(te::Compute(op.name, op.out.dims, [&](const Indices& out) {
@@ -108,7 +117,7 @@ static Operand DefineMaximum(const OpContext& op) {
 // largest; a second reduction, over positions.
 static Operand DefineMaximumAt(const OpContext& op, const Operand& best) {
   const Operand& x = op.in[0];
-  Window window(*op.node, op.node->attrs.GetInts("kernel"));
+  Window window(*op.node);
   bool column_major = op.node->attrs.Get<bool>("column_major", false);
   std::vector<Expr> image(x.dims.begin() + 2, x.dims.end());
   auto position = [image, column_major](Indices at) {
@@ -152,7 +161,7 @@ std::vector<Operand> DefineMaxPool(const OpContext& op) {
 
 static Operand DefineAvgPool(const OpContext& op) {
   const Operand& x = op.in[0];
-  Window window(*op.node, op.node->attrs.GetInts("kernel"));
+  Window window(*op.node);
   bool include_pad = op.node->attrs.Get<bool>("count_include_pad", false);
   Operand sum = Read(te::Compute(op.name + "_sum", op.out.dims, [&](const Indices& out) {
     std::vector<te::Axis> k = window.Axes();
@@ -170,7 +179,7 @@ static Operand DefineAvgPool(const OpContext& op) {
       Expr d = IndexConst(window.dilations[i]);
       // positions begin + j·d, j in [0, K): the first not below low, the first not below high.
       Expr first = Max(CeilDiv(low - begin, d), IndexConst(0));
-      Expr end = Min(CeilDiv(high - begin, d), IndexConst(window.kernel[i]));
+      Expr end = Min(CeilDiv(high - begin, d), window.kernel[i]);
       n = n * (end - first);
     }
     return n;

@@ -3,6 +3,7 @@
 #include <map>
 #include <memory>
 
+#include "graph/dims.h"
 #include "support/check.h"
 
 namespace tenon::ops {
@@ -46,11 +47,17 @@ Operand Memo(Operand operand) {
   return operand;
 }
 
-Expr BroadcastAt(const Operand& x, const te::Indices& out) {
+Expr BroadcastIndex(const Expr& own, const Expr& i, const Expr& dim) {
+  if (IsOne(own)) return IndexConst(0);
+  if (graph::ProveEqual(own, dim) || !graph::MayBroadcast(own, dim)) return i;
+  return i * Select::Make(Eq(own, IndexConst(1)), IndexConst(0), IndexConst(1));
+}
+
+Expr BroadcastAt(const Operand& x, const te::Indices& out, const std::vector<Expr>& dims) {
   te::Indices indices;
   size_t skip = out.size() - x.dims.size();
   for (size_t i = 0; i < x.dims.size(); ++i) {
-    indices.push_back(IsOne(x.dims[i]) ? IndexConst(0) : out[skip + i]);
+    indices.push_back(BroadcastIndex(x.dims[i], out[skip + i], dims[skip + i]));
   }
   return x.at(indices);
 }

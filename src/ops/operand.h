@@ -29,9 +29,13 @@ Operand As(DType type, Operand operand);
 /// expression.
 Operand Memo(Operand operand);
 
-/// The element of `x` where the indices of a broadcast result point: right-aligned, axes of dim 1
-/// read at 0.
-Expr BroadcastAt(const Operand& x, const te::Indices& out);
+/// Where an axis of size `own` is read for index `i` of a broadcast result's axis of size `dim`: an
+/// axis of size 1 at 0. Whether an open size is 1 the call decides: the index has a stride of 0
+/// or 1.
+Expr BroadcastIndex(const Expr& own, const Expr& i, const Expr& dim);
+/// The element of `x` where the indices of a broadcast result of the given dims point,
+/// right-aligned.
+Expr BroadcastAt(const Operand& x, const te::Indices& out, const std::vector<Expr>& dims);
 
 /// Row-major linear index of `indices` in `dims`, and back.
 Expr Linearize(const te::Indices& indices, const std::vector<Expr>& dims);

@@ -78,9 +78,9 @@ std::vector<Graph> AtSizes(const Graph& region) {
   std::vector<VarMap> sizes(3);
   for (const Dim& d : region.dims) {
     const int64_t most = d.Typical();
-    const double middle = std::sqrt(static_cast<double>(d.min) * static_cast<double>(most));
-    const int64_t of_dim[] = {d.min, SizeUpTo(d, std::min<int64_t>(std::llround(middle) | 1, most)),
-                              most};
+    const double middle = std::sqrt(static_cast<double>(d.LeastSome()) * static_cast<double>(most));
+    const int64_t of_dim[] = {d.LeastSome(),
+                              SizeUpTo(d, std::min<int64_t>(std::llround(middle) | 1, most)), most};
     for (size_t k = 0; k < 3; ++k) sizes[k][d.var.get()] = IndexConst(of_dim[k]);
   }
   std::vector<Graph> out;
@@ -121,7 +121,7 @@ class Stretches {
 
   std::vector<Stretch> operator()() {
     std::vector<Stretch> found;
-    for (int64_t lo = range_.min; lo <= range_.max;) {
+    for (int64_t lo = range_.LeastSome(); lo <= range_.max;) {
       // Each size twice as large as the last; what is beyond the typical one goes by that.
       const int64_t last = lo >= range_.Typical() ? range_.max : std::min(2 * lo - 1, range_.max);
       if (auto s = Best(lo, SizeUpTo(range_, std::max(lo, last)))) {
@@ -202,7 +202,7 @@ class Stretches {
 // `lo <= dim <= hi`, as far as the dim's range does not say it.
 Expr In(const Dim& dim, int64_t lo, int64_t hi) {
   const Expr first = Le(IndexConst(lo), dim.var), last = Le(dim.var, IndexConst(hi));
-  if (lo == dim.min) return last;
+  if (lo <= dim.LeastSome()) return last;
   return hi == dim.max ? first : And(first, last);
 }
 

@@ -1,19 +1,23 @@
 #!/usr/bin/env python3
 """Runs official ONNX node tests through the whole compiler: model file to library to answer.
 
-Usage: run_node_tests.py TENON [--cases FOLDER] [--form fixed|constant] [--levels 0 1 2] [--in-turn]
+Usage: run_node_tests.py TENON [--cases FOLDER] [--form fixed|constant|dynamic] [--levels 0 1 2] [--in-turn]
                          [--list FILE | --match REGEX] [--jobs N] [--verbose]
 needs: pip install onnx numpy apache-tvm-ffi
 
 A case is FOLDER/<name>/{model.onnx, tolerance.txt, test_data_set_0/{input,output}_N.pb}; without --cases the installed
-onnx package's cases are written to a temporary folder. Parameters of the nodes are made constants (onnx/freeze.py). Each
+onnx package's cases are written to a temporary folder. The form is what is made of the file: in the constant one parameters
+of the nodes are constants (onnx/freeze.py); in the dynamic one every size of every input is open, and the library is asked at
+a second size too, against ONNX's reference evaluator (onnx/dynamic.py). Each
 case is compiled at each level and called in a child process, once with its outputs returned and once with them passed in;
 count, shape, dtype and values must be those of the case, by the rules of ONNX's own backend test.
 
 With --list (default: that of the form beside this file, unless --match is given) a case that does not pass is a failure.
 With --match, a case that the compiler refuses with a message (exit status 1) counts as skipped. A form's list and the one
 of what fails in it, which says of each case why, name every case of the folder between them: node_tests.txt and
-node_tests_failing.txt of the constant form, node_tests_fixed.txt and node_tests_fixed_failing.txt of the fixed one.
+node_tests_failing.txt of the constant form, node_tests_fixed.txt and node_tests_fixed_failing.txt of the fixed one,
+node_tests_dynamic.txt and node_tests_dynamic_failing.txt of the dynamic one. With --third a third of the list is run: which
+one the names and the commit decide.
 """
 import argparse
 import collections
@@ -35,6 +39,7 @@ import onnx
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE / "onnx"))
+from dynamic import open_sizes, second_size  # noqa: E402
 from freeze import freeze  # noqa: E402
 from values import differ, from_call, read, to_call  # noqa: E402
 
@@ -42,7 +47,8 @@ COMPILE_SECONDS = 120
 RUN_SECONDS = 60
 STANDSTILL_SECONDS = 240
 LISTS = {"constant": ("node_tests.txt", "node_tests_failing.txt"),
-         "fixed": ("node_tests_fixed.txt", "node_tests_fixed_failing.txt")}  # what passes in a form, and what does not
+         "fixed": ("node_tests_fixed.txt", "node_tests_fixed_failing.txt"),
+         "dynamic": ("node_tests_dynamic.txt", "node_tests_dynamic_failing.txt")}  # what passes in a form, and what does not
 # status: passed, failed, refused; seconds: of compiling
 Result = collections.namedtuple("Result", "case level status reason seconds", defaults=[0.0])
 
@@ -60,21 +66,37 @@ class Case:
         self.outputs = [read(data / f"output_{i}.pb", info.type) for i, info in enumerate(model.graph.output)]
         self.rtol, self.atol = map(float, (folder / "tolerance.txt").read_text().split())
         arrays = {info.name: x for info, x in zip(model.graph.input, inputs)}
-        self.model = freeze(model, arrays) if form == "constant" else model
+        self.form = form
+        self.model = {"constant": freeze, "dynamic": open_sizes}[form](model, arrays) if form != "fixed" else model
         self.inputs = [arrays[info.name] for info in self.model.graph.input]
-        # Sizes that the model leaves open are those of the case.
-        self.shapes = []
+        # Sizes that the model leaves open are those of the case, but in the dynamic form.
+        self.shapes = ["--empty-sizes"] if form == "dynamic" else []
         for info, x in zip(self.model.graph.input, self.inputs):
             if not info.type.HasField("tensor_type"):
                 continue
             shape = info.type.tensor_type.shape
+            if form == "dynamic":
+                continue
             if any(not d.HasField("dim_value") for d in shape.dim) or not info.type.tensor_type.HasField("shape"):
                 self.shapes += ["--shape", f"{info.name}:{'x'.join(map(str, x.shape))}"]
+
+    def sizes(self):
+        """What the library is asked, (inputs, outputs) of one size after the other."""
+        def same(got, want):
+            return compare(got, want, self.rtol, self.atol) is None
+
+        other = second_size(self.name, self.model, self.inputs, self.outputs, same) if self.form == "dynamic" else None
+        return [(self.inputs, self.outputs), *([other] if other else [])]
 
 
 def one_of(levels, name: str):
     """The same one always, whatever other cases there are."""
     return levels[zlib.crc32(name.encode()) % len(levels)]
+
+
+def a_third(names):
+    commit = subprocess.run(["git", "-C", str(HERE), "rev-parse", "HEAD"], capture_output=True, text=True).stdout.strip()
+    return [name for name in names if zlib.crc32(f"{name} {commit}".encode()) % 3 == 0]
 
 
 def compile_case(tenon: str, case: Case, level: int, tmp: pathlib.Path):
@@ -194,22 +216,28 @@ def run_all(tenon: str, runs, jobs: int, tmp: pathlib.Path):
     """The results of all (case, level); what failed is said at once. Where a run stands still is written to stderr now and
     then."""
     faulthandler.dump_traceback_later(STANDSTILL_SECONDS, repeat=True)
-    runner, results = Runner(), []
+    runner, results, asked_twice = Runner(), [], 0
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
         work = [(case, level, pool.submit(compile_case, tenon, case, level, tmp)) for case, level in runs]
         for case, level, compiled in work:
             result = compiled.result()
             if result.status == "passed":
                 library = tmp / f"{case.name}.O{level}.so"
-                wrong = runner.run(str(library), case.inputs, case.outputs, case.rtol, case.atol)
-                if wrong:
-                    result = result._replace(status="failed", reason=wrong)
+                sizes = case.sizes()
+                asked_twice += len(sizes) > 1
+                for where, (inputs, outputs) in zip(("", "second size: "), sizes):
+                    wrong = runner.run(str(library), inputs, outputs, case.rtol, case.atol)
+                    if wrong:
+                        result = result._replace(status="failed", reason=where + wrong)
+                        break
                 library.unlink()
             if result.status == "failed":
                 print(f"{case.name} -O{level}: {result.reason}", flush=True)
             results.append(result)
             faulthandler.dump_traceback_later(STANDSTILL_SECONDS, repeat=True)
     faulthandler.cancel_dump_traceback_later()
+    if asked_twice:
+        print(f"{asked_twice} of {len(results)} libraries were asked at a second size")
     return results
 
 
@@ -267,8 +295,9 @@ def main() -> int:
     parser.add_argument("--in-turn", action="store_true", help="each case at one of the levels, instead of at all")
     parser.add_argument("--list", type=pathlib.Path)
     parser.add_argument("--match", help="regular expression: the names of the cases to run, whatever the list says")
-    parser.add_argument("--form", choices=["fixed", "constant"], default="constant",
-                        help="the file as it stands, or with parameters as constants (default)")
+    parser.add_argument("--form", choices=list(LISTS), default="constant",
+                        help="the file as it stands, with parameters as constants (default), or with all sizes open")
+    parser.add_argument("--third", action="store_true", help="a third of the list; the names and the commit decide")
     parser.add_argument("--results", type=pathlib.Path, help="write a line for each case here: name, status, reason")
     parser.add_argument("--update", action="store_true", help="with --match .: write both lists as the results are")
     parser.add_argument("--jobs", type=int, default=2)
@@ -287,6 +316,7 @@ def main() -> int:
             return 1
         if args.match is None:
             names = read_list(args.list or HERE / LISTS[args.form][0])
+            names = a_third(names) if args.third else names
         else:
             names = sorted(p.name for p in args.cases.iterdir() if re.search(args.match, p.name))
         cases, skipped, unread = [], 0, {}

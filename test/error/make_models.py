@@ -242,8 +242,6 @@ def graphs():
     yield "exponential_functions", model([node("f39", "x", "y", domain="my")], [X], more=bomb)
     yield "functions_of_one_name", model([node("f", "x", "y", domain="my")], [X], more=function("f", [node("Relu", "x", "y")]) +
                                          function("f", [node("Neg", "x", "y")]))
-    yield "output_of_another_shape", model([node("Relu", "x", "y")], [X], [value("y", 3, 2)])
-    yield "output_of_another_rank", model([node("Relu", "x", "y")], [X], [value("y", "n")])
     yield "initializer_of_another_shape", model([node("Add", "x w", "y")], [X, value("w", 2, 3)], ["y"], [weight("w", 3)])
     yield "initializer_of_another_type", model([node("Add", "x w", "y")], [X, value("w", 3, elem=INT64)], ["y"], [weight("w", 3)])
     yield "sparse_initializer", model([node("Relu", "x", "y")], [X], ["y"], (), data(15, b""))

@@ -14,8 +14,20 @@ Val SplitHeads(const Val& x, int64_t heads);
 Val JoinHeads(const Val& x);
 /// Keys or values [B, G, T, D] for as many heads as the queries have, each shared by neighbours.
 Expected<Val> ShareHeads(const OpContext& c, const Val& x, const Expr& heads);
-/// The attribute `scale`, or 1 / √(size of a head). Where `zero_is_none` a scale of 0 is left out.
-Expected<double> ReadScale(OpContext& c, const Val& q, bool zero_is_none = false);
+/// A factor that is a number, or comes with the call.
+struct Scale {
+  std::optional<double> number;
+  Val by_call;  // a scalar of f32
+
+  Val Times(const Val& x) const;
+  Scale Root() const;
+  /// A number is at least 0.
+  bool IsValid() const { return number.value_or(0) >= 0; }
+};
+/// 1 / √(size of a head), of heads [B, H, S, D].
+Expected<Scale> DefaultScale(const OpContext& c, const Val& heads);
+/// The attribute `scale`, or the default. Where `zero_is_none` a scale of 0 is left out.
+Expected<Scale> ReadScale(OpContext& c, const Val& heads, bool zero_is_none = false);
 
 /// What a query may see of the keys. Without either, everything.
 struct Mask {
@@ -38,7 +50,7 @@ struct Attended {
 };
 
 struct AttentionForm {
-  double scale = 1;                // at least 0
+  Scale scale;
   double softcap = 0;              // 0: none
   std::optional<DType> precision;  // of softmax
   Val sink;  // [H]: a score of each head that takes part in softmax, and has no value
@@ -50,8 +62,9 @@ Attended Attend(const Val& q, const Val& k, const Val& v, const Mask& mask,
 
 /// The first `turned` numbers of heads [B, H, S, D] turned by angles, whose cosines and sines are
 /// [B or 1, 1, S, turned / 2]. A pair lies side by side, or half of `turned` apart.
-Val Rotated(const Val& x, const Val& cos, const Val& sin, int64_t turned, bool interleaved);
-/// `turned`, or where it is 0 the whole head; an error unless it is an even part of one.
-Expected<int64_t> TurnedPart(const OpContext& c, int64_t turned, const Val& heads);
+Val Rotated(const Val& x, const Val& cos, const Val& sin, const Expr& turned, bool interleaved);
+/// `part`, or where it is 0 the whole head; an error, where sizes are open one of the call, unless
+/// it is an even part of one.
+Expected<Expr> TurnedPart(const OpContext& c, int64_t part, const Val& heads);
 
 }  // namespace tenon::onnx

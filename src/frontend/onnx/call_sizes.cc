@@ -71,8 +71,9 @@ bool IsCheap(const graph::Graph& g, ValueId v) {
     const graph::Value& value = g.value(at);
     if (value.producer == graph::kNoNode) continue;
     const graph::Node& n = g.node(value.producer);
+    if (n.op == OpKind::kShape) continue;  // whose elements nobody needs
     for (ValueId in : n.inputs) {
-      if (in == kNoValue || Picks(n.op)) continue;
+      if (in == kNoValue || Picks(n.op) || n.op == OpKind::kReshape) continue;
       if (!g.IsTensor(in)) return false;
       const std::optional<int64_t> count = graph::StaticCount(g.type(in).dims);
       if (!count || *count > graph::Limits::kKnownElements) return false;
@@ -145,7 +146,8 @@ Dims SizesIn(const Val& list) {
   return sizes;
 }
 
-Expected<Elements> SizesOf(OpContext& c, size_t i, const char* what) {
+Expected<Elements> SizesOf(OpContext& c, size_t i, const char* what, std::optional<int64_t> count) {
+  if (count && *count >= 0 && c.Rank(i) == 1) TN_RETURN_IF_ERROR(c.Fix(i, 0, *count));
   if (const Elements* known = c.b.Known(c.In(i))) return *known;
   const TensorType& type = c.Type(i);
   if (!type.dtype.IsInt() || type.rank() > 1 || !graph::StaticCount(type.dims))
@@ -182,14 +184,14 @@ Val PerAxis(const Val& list, const Val& axes, int64_t rank, double otherwise) {
   if (!list) return list;
   const Formula& f = list.formula();
   const Val wide = Cast(list, kI64);
-  if (!axes) {
-    const int64_t count = AsInt(wide.dim(0)).value_or(0);
-    if (count >= rank) return wide;
+  const std::optional<int64_t> count = AsInt(wide.dim(0));
+  if (!axes && count) {
+    if (*count >= rank) return wide;
     std::vector<Val> parts = {wide};
-    parts.push_back(Expand(f.Number(kI64, otherwise), {IndexConst(rank - count)}));
+    parts.push_back(Expand(f.Number(kI64, otherwise), {IndexConst(rank - *count)}));
     return Concat(parts, 0);
   }
-  const Val at = Matches(axes, rank);
+  const Val at = Matches(axes ? axes : f.Iota(wide.dim(0)), rank);
   const Val there = Reduce("sum", Where(at, Expand(Unsqueeze(wide, 1), at.dims()), 0), {0}, false);
   return Where(Reduce("any", at, {0}, false), there, otherwise);
 }

@@ -24,8 +24,10 @@ Dims SizesIn(const Val& list);
 /// x (of integers), in calls for which `holds`, a bool scalar: where it does not, the call fails
 /// before it begins, and names `what` has to hold. Not for graphs that become regions.
 Val InCallsWhere(const Val& holds, const Val& x, std::string_view what);
-/// Sizes that input `i` of a node gives: `what` they are.
-Expected<Elements> SizesOf(OpContext& c, size_t i, const char* what);
+/// Sizes that input `i` of a node gives: `what` they are, and how many there must be where the
+/// input does not say it.
+Expected<Elements> SizesOf(OpContext& c, size_t i, const char* what,
+                           std::optional<int64_t> count = std::nullopt);
 
 /// Axes as the specification has them (negative ones count from the end of `rank`): a list of
 /// bools, one for each axis.

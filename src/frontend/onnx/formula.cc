@@ -361,7 +361,7 @@ Val PlacesOf(const Val& mask, std::string_view dim_name) {
 std::vector<Val> Loop(const Formula& f, const Expr& count, const std::vector<Val>& carried,
                       const std::vector<Val>& captured, const LoopBody& body) {
   Builder region("body");
-  region.graph().dims = f.builder().graph().dims;
+  region.ShareDims(f.builder());
   const Formula inner(region, f.name());
   std::vector<Val> states, others;
   std::vector<ValueId> inputs;

@@ -67,7 +67,7 @@ class Importer : private RegionImporter {
       : file_(std::move(file)),
         options_(options),
         external_(std::move(external)),
-        shapes_(builder_.graph(), options.shapes, options.sizes_from) {}
+        shapes_(builder_.graph(), options.shapes, options.empty_sizes) {}
 
   Expected<graph::Graph> Run(const ModelProto& model);
   /// Of the graph's outputs, after Run: the model's element types.
@@ -86,6 +86,7 @@ class Importer : private RegionImporter {
   Expected<ImportedRegion> Import(const GraphProto& g, std::span<const Formal> formals) override;
   Expected<std::vector<ValueId>> Inline(const GraphProto& g,
                                         std::span<const ValueId> inputs) override;
+  std::optional<int64_t> DeclaredRank(std::string_view name) const override;
   Expected<std::vector<ValueId>> ImportBody(const GraphProto& g, Scope* scope);
 
   graph::Builder& builder() { return *scope_->builder; }
@@ -104,8 +105,11 @@ class Importer : private RegionImporter {
   void ImportInputs(const GraphProto& g);
   ValueId Received(const ValueInfoProto& input, TensorType type);
   ValueId Recast(ValueId v, DType to);
+  void ReadDeclaredRanks(const GraphProto& g);
   Expected<TensorType> InputType(const ValueInfoProto& input);
-  Status CheckDeclared(const ValueInfoProto& declared, const TensorType& type) const;
+  Status CheckDeclaredType(const ValueInfoProto& declared, const TensorType& type) const;
+  Status CheckDeclaredShape(const ValueInfoProto& declared, const TensorType& type) const;
+  void Warn(const Diagnostics& warnings, const std::string& item) const;
   void ImportNode(const NodeProto& node, size_t index);
   Status RunImporter(const NodeProto& node, const OpRow& row, const std::string& item,
                      std::vector<ValueId> inputs);
@@ -120,12 +124,28 @@ class Importer : private RegionImporter {
   Scope main_{&builder_};
   Scope* scope_ = &main_;
   InputShapes shapes_;
+  std::unordered_map<std::string_view, int64_t> declared_ranks_;  // of the main graph's values
   std::map<const graph::Builder*, NarrowValues> narrow_;  // of each graph that is being built
-  std::vector<std::string> notes_;      // what was taken for granted
+  std::vector<std::string> notes_;                        // what was taken for granted
   std::vector<std::string> overruled_;  // sizes that the user changes, which may be why it fails
   Diagnostics errors_;
   std::vector<int32_t> output_types_;
 };
+
+std::optional<int64_t> Importer::DeclaredRank(std::string_view name) const {
+  if (scope_ != &main_) return std::nullopt;
+  const auto it = declared_ranks_.find(name);
+  return it == declared_ranks_.end() ? std::nullopt : std::optional(it->second);
+}
+
+void Importer::ReadDeclaredRanks(const GraphProto& g) {
+  for (const auto* list : {&g.value_infos, &g.outputs}) {
+    for (const ValueInfoProto& v : *list) {
+      if (v.kind == ValueInfoProto::Kind::kTensor && v.has_shape)
+        declared_ranks_[v.name] = static_cast<int64_t>(v.shape.size());
+    }
+  }
+}
 
 void Importer::Report(Diagnostics errors, const std::string& item, std::vector<std::string> notes) {
   for (Diagnostic& d : errors) {
@@ -159,6 +179,13 @@ void Importer::ReportNode(const NodeProto& node, const std::string& item, Diagno
                           std::vector<std::string> notes) {
   for (const Diagnostic& d : errors) AddObstacle(node, item, d.message);
   Report(std::move(errors), item, std::move(notes));
+}
+
+void Importer::Warn(const Diagnostics& warnings, const std::string& item) const {
+  for (const Diagnostic& d : warnings) {
+    if (options_.warn)
+      options_.warn(fmt::format("{}: {}: warning: {}", file_->path, item, d.message));
+  }
 }
 
 // Scopes nest no deeper than ReadLimits::max_depth.
@@ -217,7 +244,7 @@ Expected<ImportedRegion> Importer::Import(const GraphProto& g, std::span<const F
                                  Quoted(g.name), g.inputs.size()));
   }
   ImportedRegion region{std::make_unique<graph::Builder>(std::string(g.name)), {}, {}, {}, {}};
-  region.builder->TakeDims(builder());
+  region.builder->ShareDims(builder());
   narrow_.erase(region.builder.get());  // of another that was there before
   Scope scope{region.builder.get(), &region, scope_};
   for (size_t i = 0; i < formals.size(); ++i) {
@@ -400,17 +427,18 @@ Expected<TensorType> Importer::InputType(const ValueInfoProto& input) {
 
 // A constant, or what the nodes give, beside what the model says it is. What a model leaves open,
 // and sizes that are not known yet, say nothing.
-Status Importer::CheckDeclared(const ValueInfoProto& declared, const TensorType& type) const {
-  if (declared.kind != ValueInfoProto::Kind::kTensor) return Ok();
-  if (declared.elem_type != 0) {
-    TN_ASSIGN_OR_RETURN(const DType dtype, StorageOf(declared.elem_type));
-    if (dtype != type.dtype) {
-      return MakeError(fmt::format("expected {} as the model declares, but it is {}",
-                                   dtype.ToString(), type.dtype.ToString()));
-    }
-  }
+Status Importer::CheckDeclaredType(const ValueInfoProto& declared, const TensorType& type) const {
+  if (declared.kind != ValueInfoProto::Kind::kTensor || declared.elem_type == 0) return Ok();
+  TN_ASSIGN_OR_RETURN(const DType dtype, StorageOf(declared.elem_type));
+  if (dtype == type.dtype) return Ok();
+  return MakeError(fmt::format("expected {} as the model declares, but it is {}", dtype.ToString(),
+                               type.dtype.ToString()));
+}
+
+Status Importer::CheckDeclaredShape(const ValueInfoProto& declared, const TensorType& type) const {
   // Sizes that the user changes change others, which the model still declares.
-  if (!declared.has_shape || !overruled_.empty()) return Ok();
+  if (declared.kind != ValueInfoProto::Kind::kTensor || !declared.has_shape || !overruled_.empty())
+    return Ok();
   bool fits = declared.shape.size() == type.dims.size();
   std::vector<std::string> dims;
   for (size_t i = 0; i < declared.shape.size(); ++i) {
@@ -450,8 +478,10 @@ void Importer::ImportInputs(const GraphProto& g) {
     if (fixed == scope_->values.end()) {
       inputs.push_back(&input);
     } else if (fixed->second != kPoisoned) {  // by an initializer
-      if (Status same = CheckDeclared(input, builder().type(fixed->second)); !same)
-        Report(std::move(same.errors()), "initializer " + Quoted(input.name));
+      const TensorType& type = builder().type(fixed->second);
+      Status same = CheckDeclaredType(input, type);
+      if (same) same = CheckDeclaredShape(input, type);
+      if (!same) Report(std::move(same.errors()), "initializer " + Quoted(input.name));
     }
   }
   for (const ValueInfoProto* input : inputs) {
@@ -467,7 +497,6 @@ void Importer::ImportInputs(const GraphProto& g) {
     if (scope_->values.contains(input->name)) continue;
     Expected<TensorType> type = InputType(*input);
     if (!type) Report(std::move(type.errors()), "input " + Quoted(input->name));
-    if (type) builder().ToldByInput(*type);
     scope_->values[input->name] = type ? Received(*input, std::move(*type)) : kPoisoned;
   }
 }
@@ -530,8 +559,11 @@ void Importer::ImportOutputs(const GraphProto& g) {
     if (v == kPoisoned) continue;
     const std::string item = "output " + Quoted(output.name);
     if (builder().graph().IsTensor(v)) {
-      if (Status same = CheckDeclared(output, builder().type(v)); !same)
+      const TensorType& type = builder().type(v);
+      if (Status same = CheckDeclaredType(output, type); !same)
         Report(std::move(same.errors()), item);
+      // Editors of models leave old shapes behind; what the nodes give counts.
+      if (Status same = CheckDeclaredShape(output, type); !same) Warn(same.errors(), item);
     }
     const NarrowType* type = narrow().Of(v);
     const bool recast = type && type->caller() != type->storage();
@@ -549,6 +581,7 @@ Expected<graph::Graph> Importer::Run(const ModelProto& model) {
   TN_ASSIGN_OR_RETURN(std::vector<size_t> order, OrderNodes(g, file_->path));
   ImportInitializers(g);
   TN_RETURN_IF_ERROR(CheckShapeOptions(g));
+  ReadDeclaredRanks(g);
   ImportInputs(g);
   for (size_t n : order) {
     if (errors_.size() >= most_errors()) break;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <map>
 #include <string>
@@ -43,12 +44,15 @@ struct ImportOptions {
   /// Shapes of inputs by name. A number given for a dim that the model calls `batch` fixes `batch`
   /// everywhere; a symbol given for one is the same size wherever it is given.
   std::map<std::string, std::vector<DimSpec>> shapes;
+  /// Told of what is odd about a model that is imported all the same; null: nobody is.
+  std::function<void(const std::string& warning)> warn;
+  /// Sizes that the model leaves open may be 0, too.
+  bool empty_sizes = false;
   /// Where external data lies; empty: the model's directory. Nothing outside it is opened.
   std::string external_data_dir;
   /// Links in that directory may lead here, too.
   std::string linked_data_dir;
   ReadLimits limits;
-  int64_t sizes_from = 1;  // the least size of dims that the model leaves open: 0 or 1
   Overrides overrides;
   /// Becomes what keeps the model from being imported, where that is asked for; then all of it is
   /// looked for, not only as much as somebody reads.

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "frontend/onnx/shape_text.h"
 #include "graph/dims.h"
@@ -62,9 +63,9 @@ Expected<Expr> InputShapes::FromUser(const DimSpec& given) {
   if (given.value >= 0) return IndexConst(given.value);
   if (auto it = symbols_.find(given.symbol); it != symbols_.end()) return it->second;
   TN_ASSIGN_OR_RETURN(const DimSpec spec, RangeOf(given.symbol));
-  if (spec.min < 1 || spec.max < spec.min || spec.max > graph::Dim::kNoMax || spec.step < 1) {
+  if (spec.min < 0 || spec.max < spec.min || spec.max > graph::Dim::kNoMax || spec.step < 1) {
     return MakeError(fmt::format(
-        "expected a range within 1..{} and a step of at least 1 for {}, but got {}..{} step {}",
+        "expected a range within 0..{} and a step of at least 1 for {}, but got {}..{} step {}",
         graph::Dim::kNoMax, Quoted(spec.symbol), spec.min, spec.max, spec.step));
   }
   return symbols_[spec.symbol] = NewDim(spec.symbol, spec);
@@ -77,11 +78,10 @@ Expected<Expr> InputShapes::FromModel(const ValueInfoProto& input, size_t axis) 
   if (declared.kind == DimProto::Kind::kValue && declared.value < -1) {
     return MakeError(fmt::format("expected dims of at least 0, but got {}", declared.value));
   }
-  const DimSpec open{.min = least_};
   if (!IsNamed(declared))
-    return NewDim(fmt::format("{}_d{}", input.name.substr(0, 48), axis), open);
+    return NewDim(fmt::format("{}_d{}", input.name.substr(0, 48), axis), open_);
   auto [it, is_new] = params_.try_emplace(declared.param);
-  if (is_new) it->second = NewDim(std::string(declared.param), open);
+  if (is_new) it->second = NewDim(std::string(declared.param), open_);
   return it->second;
 }
 
@@ -146,13 +146,17 @@ Expected<graph::Graph> SettleDims(graph::Graph g, const InputShapes::Given& give
     });
   };
   std::map<std::string, Expr> settled;
+  std::set<const VarNode*> defined;
+  for (const graph::Node& n : g.nodes) {
+    if (const Var dim = graph::DefinedDim(n)) defined.insert(dim.get());
+  }
   Diagnostics errors;
   for (const Expr& c : g.constraints) {
     const auto* equal = As<Binary>(c);
     const auto* dim = equal && equal->op == BinaryOp::kEq ? As<VarNode>(equal->lhs) : nullptr;
     // What a node defines has to be found to be checked.
-    if (!dim || dim->counts || !AsInt(equal->rhs) || !settled.emplace(dim->name, equal->rhs).second)
-      continue;
+    if (!dim || defined.contains(dim) || !AsInt(equal->rhs)) continue;
+    if (!settled.emplace(dim->name, equal->rhs).second) continue;
     if (!named(dim->name)) continue;
     errors.push_back(MakeError(fmt::format("{} is left open, but the model computes with {} alone",
                                            Quoted(dim->name), graph::DimText(c))));

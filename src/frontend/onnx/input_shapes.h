@@ -18,9 +18,9 @@ namespace tenon::onnx {
 class InputShapes {
  public:
   using Given = std::map<std::string, std::vector<DimSpec>>;
-  /// `least`: of the sizes that the model leaves open, 0 or 1.
-  InputShapes(graph::Graph& g, const Given& given, int64_t least = 1)
-      : graph_(g), given_(given), least_(least) {}
+  /// `may_be_empty`: the model's open sizes may be 0.
+  InputShapes(graph::Graph& g, const Given& given, bool may_be_empty)
+      : graph_(g), given_(given), open_{.min = may_be_empty ? 0 : 1} {}
 
   /// Errors: another rank than the model's, a range that makes no sense, one name for two sizes.
   Status Bind(const ValueInfoProto& input);
@@ -37,7 +37,7 @@ class InputShapes {
 
   graph::Graph& graph_;
   const Given& given_;
-  const int64_t least_;
+  const DimSpec open_;                                 // a size that the model leaves open
   std::unordered_map<std::string_view, Expr> params_;  // by the model's names
   std::map<std::string, Expr> symbols_;                // by the user's names
 };

@@ -9,6 +9,8 @@ namespace tenon::onnx {
 
 // A shape that comes with the call; 0 and -1 mean what they mean in a known one.
 Status ReshapeByCall(OpContext& c, bool allow_zero) {
+  if (const auto known_rank = c.DeclaredRank(0); known_rank && c.Rank(1) == 1)
+    TN_RETURN_IF_ERROR(c.Fix(1, 0, *known_rank));
   const Formula f(c);
   const Val x = f.In(0), shape = Cast(f.In(1), DType::Int(64)), own = ShapeOf(x);
   const std::optional<int64_t> rank = AsInt(shape.dim(0));
@@ -57,10 +59,13 @@ Status SliceByCall(OpContext& c) {
   const Val x = f.In(0);
   const int64_t rank = x.rank();
   for (size_t i = 1; i < c.num_inputs(); ++i) {
-    if (c.Has(i) && (c.Rank(i) != 1 || !AsInt(c.Dims(i)[0]) ||
-                     !graph::ProveEqual(c.Dims(i)[0], c.Dims(1)[0]) || *AsInt(c.Dims(i)[0]) > rank))
-      return c.Error("expected starts, ends, axes and steps of one known length, but got {}",
+    if (!c.Has(i)) continue;
+    if (c.Rank(i) != 1 || graph::ProveDifferent(c.Dims(i)[0], c.Dims(1)[0]) ||
+        AsInt(c.Dims(i)[0]).value_or(0) > rank)
+      return c.Error("expected starts, ends, axes and steps of one length, but got {}",
                      c.Type(i).ToString());
+    c.b.Require(Eq(c.Dims(i)[0], c.Dims(1)[0]));
+    c.b.Require(Le(c.Dims(i)[0], IndexConst(rank)));
   }
   const std::optional<Axes> axes = c.Has(3) ? c.b.KnownInts(c.In(3)) : std::nullopt;
   if (axes) TN_RETURN_IF_ERROR(c.NormalizeAxes(*axes, rank, "axes"));
@@ -83,7 +88,7 @@ Status SliceByCall(OpContext& c) {
   for (int64_t axis = 0; axis < rank; ++axis) {
     const bool named = axes ? std::any_of(axes->begin(), axes->end(),
                                           [&](int64_t a) { return (a < 0 ? a + rank : a) == axis; })
-                            : c.Has(3) || axis < AsInt(c.Dims(1)[0]);
+                            : c.Has(3) || axis < AsInt(c.Dims(1)[0]).value_or(rank);
     if (!named) continue;
     const Expr size = SizeOf(ElementOf(count, axis), x.dim(axis));
     y = Gather(y, ElementOf(from, axis) + f.Iota(size) * ElementOf(step, axis), axis);
@@ -97,13 +102,11 @@ Status PadByCall(OpContext& c) {
   const Formula f(c);
   const Val x = f.In(0), pads = f.In(1);
   const int64_t rank = x.rank();
-  const std::optional<int64_t> count = AsInt(pads.dim(0));
-  const bool fits =
-      count && *count % 2 == 0 &&
-      (c.Has(3) ? graph::ProveEqual(c.Dims(3)[0], IndexConst(*count / 2)) : *count == 2 * rank);
-  if (!fits || rank == 0)
+  const Expr half = c.Has(3) ? c.Dims(3)[0] : IndexConst(rank);
+  const Expr twice = graph::DimMul(half, IndexConst(2));
+  if (rank == 0 || c.Rank(1) != 1 || graph::ProveDifferent(pads.dim(0), twice))
     return c.Error("expected two pads for each axis, but got {}", c.Type(1).ToString());
-  const Expr half = IndexConst(*count / 2);
+  c.b.Require(Eq(pads.dim(0), twice));
   const auto side = [&](const Expr& first) {
     return PerAxis(Slice(pads, 0, first, half), f.In(3), rank, 0);
   };

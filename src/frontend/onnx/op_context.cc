@@ -66,6 +66,34 @@ const NarrowType* OpContext::Narrow(size_t i) {
   return Has(i) ? narrow_->Of(In(i)) : nullptr;
 }
 
+Status OpContext::Fix(size_t i, int64_t axis, int64_t size) {
+  if (!Has(i)) return Ok();
+  std::vector<Expr> dims = Dims(i);
+  if (axis < 0) axis += Rank(i);
+  if (axis < 0 || axis >= Rank(i) || AsInt(dims[static_cast<size_t>(axis)])) return Ok();
+  Expr& dim = dims[static_cast<size_t>(axis)];
+  b.Require(Eq(dim, IndexConst(size)));
+  dim = IndexConst(size);
+  TN_ASSIGN_OR_RETURN(const ValueId fixed, Reshape(In(i), std::move(dims)));
+  narrow_->Set(fixed, narrow_->Of(In(i)));
+  inputs_[i] = fixed;
+  return Ok();
+}
+
+Expected<ValueId> OpContext::Conform(ValueId v, std::vector<Expr> dims) {
+  const std::vector<Expr> own = b.type(v).dims;
+  if (!std::equal(own.begin(), own.end(), dims.begin(), dims.end(),
+                  [](const Expr& x, const Expr& y) { return !graph::ProveDifferent(x, y); }))
+    return kNoValue;
+  for (size_t i = 0; i < own.size(); ++i) b.Require(Eq(own[i], dims[i]));
+  return Reshape(v, std::move(dims));
+}
+
+std::optional<int64_t> OpContext::DeclaredRank(size_t output) const {
+  if (!Wants(output)) return std::nullopt;
+  return regions_->DeclaredRank(node.outputs[output]);
+}
+
 void OpContext::SetNarrow(size_t output, const NarrowType* type) {
   if (output < outputs_.size()) narrow_->Set(outputs_[output], type);
 }

@@ -75,6 +75,8 @@ class RegionImporter {
   /// its outputs.
   virtual Expected<std::vector<ValueId>> Inline(const GraphProto& graph,
                                                 std::span<const ValueId> inputs) = 0;
+  /// The rank that the model declares for a value of its graph.
+  virtual std::optional<int64_t> DeclaredRank(std::string_view name) const = 0;
 };
 
 /// One row: how nodes of operator `name` are imported from opset `since` on, until a row of a later
@@ -131,6 +133,13 @@ class OpContext {
   const NarrowType* Narrow(size_t i);
   void SetNarrow(size_t output, const NarrowType* type);
   bool asked_for_narrow() const { return asked_for_narrow_; }
+  /// Takes it as a fact, checked at the call, that an open axis of an input that is there has this
+  /// size; from here on In(i) has it. An axis of a known size stays what it is.
+  Status Fix(size_t i, int64_t axis, int64_t size);
+  /// The value with these dims: taken as facts where its own are open, kNoValue where they differ.
+  Expected<ValueId> Conform(ValueId v, std::vector<Expr> dims);
+  /// The rank that the model declares for an output; for where nothing else tells it.
+  std::optional<int64_t> DeclaredRank(size_t output) const;
   /// Requires `least` leading inputs, of which those at `optional` may be left out, and allows up
   /// to `most` (-1: any number).
   Status Arity(size_t least, int most, std::initializer_list<size_t> optional = {}) const;

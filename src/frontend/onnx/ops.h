@@ -43,6 +43,9 @@ Expected<Matrices> AsMatrices(OpContext& c, size_t a = 0, size_t b = 1);
 /// Sets output 0 to the product without the axes that vanish.
 Status SetProduct(OpContext& c, const Matrices& m, ValueId product);
 
+/// The attribute kernel_shape as a fact about open sizes of a weight [M, C, k…].
+Status FixKernel(OpContext& c, size_t weight);
+
 /// The attributes of a convolution of the first input with that weight.
 Expected<Attrs> ReadConv(OpContext& c, size_t weight = 1);
 

@@ -110,7 +110,7 @@ Status ImportAttention(OpContext& c) {
   TN_RETURN_IF_ERROR(c.Arity(3, c.opset < 24 ? 6 : 7));
   const Formula f(c);
   TN_ASSIGN_OR_RETURN(Heads h, ReadHeads(c, f));
-  TN_ASSIGN_OR_RETURN(const double scale, ReadScale(c, h.q));
+  TN_ASSIGN_OR_RETURN(const Scale scale, ReadScale(c, h.q));
   TN_ASSIGN_OR_RETURN(const double softcap, c.Float("softcap", 0));
   TN_ASSIGN_OR_RETURN(const std::optional<DType> precision, ReadPrecision(c));
   TN_ASSIGN_OR_RETURN(const int64_t mode, c.Int("qk_matmul_output_mode", 0));
@@ -124,8 +124,9 @@ Status ImportAttention(OpContext& c) {
   if (c.Has(4) && c.Has(6)) return c.Error("expected past keys or nonpad_kv_seqlen, but got both");
   if (mode < 0 || mode > 3)
     return c.Error("expected qk_matmul_output_mode in 0..3, but got {}", mode);
-  if (!(scale >= 0) || !(softcap >= 0))
-    return c.Error("expected scale and softcap of at least 0, but got {} and {}", scale, softcap);
+  if (!scale.IsValid() || !(softcap >= 0))
+    return c.Error("expected scale and softcap of at least 0, but got {} and {}",
+                   scale.number.value_or(0), softcap);
   if (c.Has(4)) {
     h.k = Concat({f.In(4), h.k}, 2);
     h.v = Concat({f.In(5), h.v}, 2);
@@ -173,12 +174,12 @@ Status ImportFlexAttention(OpContext& c) {
   }
   const Formula f(c);
   const Val q = f.In(0);
-  TN_ASSIGN_OR_RETURN(const double scale, ReadScale(c, q));
+  TN_ASSIGN_OR_RETURN(const Scale scale, ReadScale(c, q));
   TN_ASSIGN_OR_RETURN(const std::optional<DType> precision, ReadPrecision(c));
   TN_ASSIGN_OR_RETURN(const Val k, ShareHeads(c, f.In(1), q.dim(1)));
   TN_ASSIGN_OR_RETURN(const Val v, ShareHeads(c, f.In(2), q.dim(1)));
   const DType wide = precision.value_or(graph::AccumulatorOf(q.dtype()));
-  const Val raw = MatMul(Cast(q, wide), Swap(Cast(k, wide), 2, 3)) * scale;
+  const Val raw = scale.Times(MatMul(Cast(q, wide), Swap(Cast(k, wide), 2, 3)));
   TN_ASSIGN_OR_RETURN(const Val scores, Modified(c, f, "score_mod", raw));
   TN_ASSIGN_OR_RETURN(const Val weights, Modified(c, f, "prob_mod", Softmax(scores, -1)));
   return f.Result(Cast(MatMul(weights, Cast(v, wide)), c.Type(0).dtype));
@@ -190,7 +191,7 @@ Status ImportRotaryEmbedding(OpContext& c) {
   TN_RETURN_IF_ERROR(c.Arity(3, 4));
   TN_ASSIGN_OR_RETURN(const bool interleaved, c.Bool("interleaved", false));
   TN_ASSIGN_OR_RETURN(const int64_t heads, c.Int("num_heads", 0));
-  TN_ASSIGN_OR_RETURN(int64_t turned, c.Int("rotary_embedding_dim", 0));
+  TN_ASSIGN_OR_RETURN(const int64_t part, c.Int("rotary_embedding_dim", 0));
   const bool joined = c.Rank(0) == 3;
   if (!joined && c.Rank(0) != 4)
     return c.Error("expected an input of rank 3 or 4, but got {}", c.Type(0).ToString());
@@ -203,7 +204,7 @@ Status ImportRotaryEmbedding(OpContext& c) {
   }
   const Formula f(c);
   const Val x = joined ? SplitHeads(f.In(0), heads) : f.In(0);
-  TN_ASSIGN_OR_RETURN(turned, TurnedPart(c, turned, x));
+  TN_ASSIGN_OR_RETURN(const Expr turned, TurnedPart(c, part, x));
   const auto cache = [&](size_t i) {  // [B, 1, S, turned / 2]
     const Val all = f.In(i);
     return Unsqueeze(c.Has(3) ? Gather(all, f.In(3), 0) : all, 1);
@@ -220,7 +221,7 @@ Status ImportLinearAttention(OpContext& c) {
   TN_RETURN_IF_ERROR(c.Int("chunk_size", 64));  // says how, not what
   TN_ASSIGN_OR_RETURN(const int64_t kv_heads, c.Int("kv_num_heads", std::nullopt));
   TN_ASSIGN_OR_RETURN(const int64_t q_heads, c.Int("q_num_heads", std::nullopt));
-  TN_ASSIGN_OR_RETURN(double scale, c.Float("scale", 0));
+  TN_ASSIGN_OR_RETURN(const double given_scale, c.Float("scale", 0));
   TN_ASSIGN_OR_RETURN(const std::string rule, c.String("update_rule", "gated_delta"));
   const bool gated = rule == "gated" || rule == "gated_delta",
              delta = rule == "delta" || rule == "gated_delta";
@@ -247,8 +248,9 @@ Status ImportLinearAttention(OpContext& c) {
     return Transpose(SplitHeads(Widened(f.In(i)), heads), {2, 0, 1, 3});
   };
   const Val q = tokens(0, q_heads), k = tokens(1, kv_heads), v = tokens(2, kv_heads);
-  if (scale == 0) {
-    TN_ASSIGN_OR_RETURN(scale, ReadScale(c, q));
+  Scale scale{given_scale, {}};
+  if (given_scale == 0) {
+    TN_ASSIGN_OR_RETURN(scale, DefaultScale(c, q));
   }
   std::vector<Val> read = {q, k, v};
   if (gated) read.push_back(tokens(4, kv_heads));
@@ -266,15 +268,29 @@ Status ImportLinearAttention(OpContext& c) {
     if (delta) value = Unsqueeze(now.back(), 3) * (value - MatMul(key, state, true));
     state = state + key * value;
     const Val shared = Repeat(state, 1, IndexConst(q_heads / kv_heads));
-    return {state, Squeeze(MatMul(Unsqueeze(now[0], 2), shared), 2) * scale};
+    return {state, Squeeze(MatMul(Unsqueeze(now[0], 2), shared), 2)};
   };
   const std::vector<Val> out = Loop(f, q.dim(0), {before}, read, step);
-  const Val y = JoinHeads(Transpose(out[1], {1, 2, 0, 3}));
+  const Val y = JoinHeads(Transpose(scale.Times(out[1]), {1, 2, 0, 3}));
   return f.Result({Cast(y, c.Type(0).dtype), Cast(out[0], c.Type(c.Has(3) ? 3 : 0).dtype)});
 }
 
 // ---- A convolution along time that sees the past only, and hands on what the next call needs.
 // ----
+
+// x: [B, C, T + k - 1], weight: [C, 1, k] to [B, C, T]: a convolution of each channel, which has as
+// many groups as there are channels; where their number is open, a sum over gathered windows.
+Val AlongTime(const Val& x, const Val& weight, const Val& bias, const Expr& length) {
+  const Formula& f = x.formula();
+  if (const std::optional<int64_t> channels = AsInt(weight.dim(0))) {
+    std::vector<Val> operands = {x, weight};
+    if (bias) operands.push_back(bias);
+    return f.Emit(OpKind::kConv, operands, {{"group", *channels}});
+  }
+  const Val at = Unsqueeze(f.Iota(length), 1) + f.Iota(weight.dim(2));
+  const Val y = Sum(Gather(x, at, 2) * weight, {3}, false);
+  return bias ? y + Unsqueeze(bias, 1) : y;
+}
 
 Status ImportCausalConv(OpContext& c) {
   TN_RETURN_IF_ERROR(c.Arity(2, 4));
@@ -288,20 +304,17 @@ Status ImportCausalConv(OpContext& c) {
     return c.Error("expected an input, a weight and a state of rank 3, but got {} and {}",
                    c.Type(0).ToString(), c.Type(1).ToString());
   }
-  const std::optional<int64_t> channels = AsInt(c.Dims(1)[0]), size = AsInt(c.Dims(1)[2]);
-  if (!channels || !size || *channels < 1 || *size < 1)
-    return c.Error("expected a weight of known size, but got {}", c.Type(1).ToString());
   const Formula f(c);
-  const Val x = f.In(0), past = f.In(3);
-  const Val whole = past ? Concat({past, x}, 2) : Pad(x, 2, *size - 1, 0);
-  std::vector<Val> operands = {Widened(whole), Widened(f.In(1))};
-  if (c.Has(2)) operands.push_back(Widened(f.In(2)));
-  Val y = f.Emit(OpKind::kConv, operands, {{"group", *channels}});
+  const Val x = f.In(0), weight = f.In(1), past = f.In(3);
+  const Expr before = graph::DimSub(weight.dim(2), IndexConst(1));
+  const Val whole =
+      Concat({past ? past : Expand(f.Number(x.dtype(), 0), {x.dim(0), x.dim(1), before}), x}, 2);
+  Val y = AlongTime(Widened(whole), Widened(weight), Widened(f.In(2)), x.dim(2));
   if (swish) {
     y = Cast(y, x.dtype());
     y = Widened(y) * Sigmoid(Widened(y));
   }
-  const Val last = Slice(whole, 2, x.dim(2), IndexConst(*size - 1));
+  const Val last = Slice(whole, 2, x.dim(2), before);
   return f.Result({Cast(y, x.dtype()), last});
 }
 

@@ -54,12 +54,14 @@ Status ImportGemm(OpContext& c) {
   if (beta != 1) {
     TN_ASSIGN_OR_RETURN(bias, c.Emit(OpKind::kMul, {bias, c.Scalar(dtype, beta)}));
   }
+  // The sum has the product's shape; of an open one the call sees to it.
   TN_ASSIGN_OR_RETURN(ValueId sum, c.Emit(OpKind::kAdd, {v, bias}));
-  if (!(c.b.type(sum) == c.b.type(v))) {
+  TN_ASSIGN_OR_RETURN(const ValueId conformed, c.Conform(sum, c.b.type(v).dims));
+  if (conformed == kNoValue) {
     return c.Error("expected C to broadcast to {}, but got {}", c.b.type(v).ToString(),
                    c.Type(2).ToString());
   }
-  return c.SetOutput(0, sum);
+  return c.SetOutput(0, conformed);
 }
 
 Status ImportConv(OpContext& c) {
@@ -206,17 +208,31 @@ Status SetProduct(OpContext& c, const Matrices& m, ValueId product) {
   return c.SetOutput(0, product);
 }
 
+Status FixKernel(OpContext& c, size_t weight) {
+  TN_ASSIGN_OR_RETURN(const auto kernel, c.Ints("kernel_shape"));
+  for (size_t i = 0; kernel && i < kernel->size(); ++i)
+    TN_RETURN_IF_ERROR(c.Fix(weight, static_cast<int64_t>(i) + 2, (*kernel)[i]));
+  return Ok();
+}
+
 Expected<Attrs> ReadConv(OpContext& c, size_t weight) {
-  const std::vector<Expr>& w = c.Dims(weight);
-  if (c.Rank(0) < 3 || w.size() != static_cast<size_t>(c.Rank(0))) {
+  if (c.Rank(0) < 3 || c.Rank(weight) != c.Rank(0)) {
     return c.Error(
         "expected an input of rank 3 or more and a weight of the same rank, but got {} and {}",
         c.Type(0).ToString(), c.Type(weight).ToString());
   }
+  TN_RETURN_IF_ERROR(FixKernel(c, weight));
+  const std::vector<Expr>& w = c.Dims(weight);
   std::optional<std::vector<int64_t>> kernel =
       TensorType{c.Type(weight).dtype, {w.begin() + 2, w.end()}}.StaticDims();
-  if (!kernel)
-    return c.Error("expected a weight of known size, but got {}", c.Type(weight).ToString());
+  if (!kernel) {  // nothing but this padding depends on it
+    TN_ASSIGN_OR_RETURN(const std::string auto_pad, c.String("auto_pad", "NOTSET"));
+    if (auto_pad.starts_with("SAME")) {
+      return c.Error("auto_pad {} needs a weight of known size, but got {}", auto_pad,
+                     c.Type(weight).ToString());
+    }
+    kernel.emplace(w.size() - 2, 1);
+  }
   TN_ASSIGN_OR_RETURN(WindowAttrs window, ReadWindow(c, *kernel));
   TN_ASSIGN_OR_RETURN(int64_t group, c.Int("group", 1));
   return Attrs{{"strides", window.strides},

@@ -103,10 +103,10 @@ Expected<Val> NotPadding(const OpContext& c, const Formula& f, const Projected& 
 
 // Reads the attributes that all three have.
 Status AttendProjected(OpContext& c, const Formula& f, size_t mask_input, Projected* p) {
-  TN_ASSIGN_OR_RETURN(const double scale, ReadScale(c, p->q, true));
+  TN_ASSIGN_OR_RETURN(const Scale scale, ReadScale(c, p->q, true));
   TN_ASSIGN_OR_RETURN(const double filter, c.Float("mask_filter_value", -10000));
   TN_ASSIGN_OR_RETURN(const bool causal, c.Bool("unidirectional", false));
-  if (!(scale >= 0)) return c.Error("expected scale of at least 0, but got {}", scale);
+  if (!scale.IsValid()) return c.Error("expected scale of at least 0, but got {}", *scale.number);
   if (static_cast<bool>(p->past_key) != static_cast<bool>(p->past_value))
     return c.Error("expected the keys and the values of the past, or neither");
   p->keys = p->past_key ? Concat({p->past_key, p->k}, 2) : p->k;
@@ -403,9 +403,11 @@ Status ImportGroupQueryAttention(OpContext& c) {
   const Expr total = total_list[0];
   const Formula f(c);
   TN_ASSIGN_OR_RETURN(Tokens t, TakeTokens(c, f, g));
-  TN_ASSIGN_OR_RETURN(const double scale, ReadScale(c, t.q, true));
-  if (!(scale >= 0) || !(g.softcap >= 0))
-    return c.Error("expected scale and softcap of at least 0, but got {} and {}", scale, g.softcap);
+  TN_ASSIGN_OR_RETURN(const Scale scale, ReadScale(c, t.q, true));
+  if (!scale.IsValid() || !(g.softcap >= 0)) {
+    return c.Error("expected scale and softcap of at least 0, but got {} and {}",
+                   scale.number.value_or(0), g.softcap);
+  }
   const Expr batch = t.q.dim(0), queries = t.q.dim(1);
 
   // What is in the cache before: nothing yet where all tokens are new, though some are padding.
@@ -420,7 +422,7 @@ Status ImportGroupQueryAttention(OpContext& c) {
     const Val places = c.Has(9) ? f.In(9) : Reshape(place, {batch, queries});
     const Val cos = AtPlaces(f.In(7), places), sin = AtPlaces(f.In(8), places);
     const std::optional<int64_t> half = AsInt(f.In(7).dim(1));
-    TN_ASSIGN_OR_RETURN(const int64_t turned, TurnedPart(c, 2 * half.value_or(-1), q));
+    TN_ASSIGN_OR_RETURN(const Expr turned, TurnedPart(c, 2 * half.value_or(-1), q));
     q = Rotated(q, cos, sin, turned, g.interleaved);
     k = Swap(Rotated(Swap(k, 1, 2), cos, sin, turned, g.interleaved), 1, 2);
   }
@@ -473,11 +475,10 @@ Status ImportContribRotaryEmbedding(OpContext& c) {
     return c.Error("expected heads of known size, but got {}", c.Type(0).ToString());
   const Formula f(c);
   const Val x = joined ? SplitHeads(f.In(0), heads) : f.In(0);
-  TN_RETURN_IF_ERROR(TurnedPart(c, turned, x));
+  TN_ASSIGN_OR_RETURN(const Expr part, TurnedPart(c, turned, x));
   const Val given = f.In(1);  // of each token, or of the first
   const Val places = c.Rank(1) == 2 ? given : Unsqueeze(f.Iota(x.dim(2)) + given, 0);
-  const Val y =
-      Rotated(x, AtPlaces(f.In(2), places), AtPlaces(f.In(3), places), turned, interleaved);
+  const Val y = Rotated(x, AtPlaces(f.In(2), places), AtPlaces(f.In(3), places), part, interleaved);
   return f.Result(joined ? JoinHeads(y) : y);
 }
 

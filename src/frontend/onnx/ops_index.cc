@@ -20,6 +20,11 @@ Status ImportGatherNd(OpContext& c) {
   if (c.opset >= 12) {
     TN_ASSIGN_OR_RETURN(batch_dims, c.Int("batch_dims", 0));
   }
+  // The result's rank tells how many coordinates there are.
+  if (const auto rank = c.DeclaredRank(0)) {
+    const int64_t count = c.Rank(1) - 1 + c.Rank(0) - batch_dims - *rank;
+    if (count >= 1) TN_RETURN_IF_ERROR(c.Fix(1, -1, count));
+  }
   return c.Result(OpKind::kGatherNd, {c.In(0), c.In(1)}, {{"batch_dims", batch_dims}});
 }
 
@@ -58,7 +63,7 @@ Status ImportSize(OpContext& c) {
 Status ImportConstantOfShape(OpContext& c) {
   TN_RETURN_IF_ERROR(c.Arity(1, 1));
   TN_ASSIGN_OR_RETURN(std::optional<Tensor> value, c.TensorAttr("value"));
-  TN_ASSIGN_OR_RETURN(Elements shape, SizesOf(c, 0, "a shape"));
+  TN_ASSIGN_OR_RETURN(Elements shape, SizesOf(c, 0, "a shape", c.DeclaredRank(0)));
   if (value && graph::StaticCount(value->type.dims) != 1) {
     return c.Error("expected one element in attribute value, but got {}", value->type.ToString());
   }
@@ -179,6 +184,8 @@ Status ImportRange(OpContext& c) {
 Status ImportOneHot(OpContext& c) {
   TN_RETURN_IF_ERROR(c.Arity(3, 3));
   TN_ASSIGN_OR_RETURN(int64_t axis, c.AxisAttr("axis", -1, c.Rank(0) + 1));
+  TN_RETURN_IF_ERROR(c.Fix(1, 0, 1));
+  TN_RETURN_IF_ERROR(c.Fix(2, 0, 2));
   Elements depth;
   const bool floats = c.Type(1).dtype.IsFloat();
   if (floats && !c.b.graph().value(c.In(1)).IsConstant() && graph::StaticCount(c.Dims(1)) == 1) {

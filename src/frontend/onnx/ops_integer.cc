@@ -191,11 +191,12 @@ Expected<ValueId> IntegerProduct(OpContext& c, ValueId a, ValueId b, ValueId zer
     TN_ASSIGN_OR_RETURN(both, c.Emit(OpKind::kMul, {both, zb}));
     TN_ASSIGN_OR_RETURN(v, c.Emit(OpKind::kAdd, {v, both}));
   }
-  if (!(c.b.type(v) == product)) {
+  TN_ASSIGN_OR_RETURN(const ValueId conformed, c.Conform(v, product.dims));
+  if (conformed == kNoValue) {
     return c.Error("expected zero points that broadcast to {}, but the result is {}",
                    product.ToString(), c.b.type(v).ToString());
   }
-  return v;
+  return conformed;
 }
 
 Expected<ValueId> IntegerConv(OpContext& c, const IntegerOperands& at) {

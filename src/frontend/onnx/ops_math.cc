@@ -230,8 +230,9 @@ Status ImportEinsum(OpContext& c) {
 Status ImportDet(OpContext& c) {
   TN_RETURN_IF_ERROR(c.Arity(1, 1));
   const Dims dims = c.Dims(0);
-  if (dims.size() < 2 || !graph::ProveEqual(dims[dims.size() - 1], dims[dims.size() - 2]))
+  if (dims.size() < 2 || graph::ProveDifferent(dims[dims.size() - 1], dims[dims.size() - 2]))
     return c.Error("expected square matrices, but got {}", c.Type(0).ToString());
+  c.b.Require(Eq(dims[dims.size() - 1], dims[dims.size() - 2]));
   const Formula f(c);
   const Expr n = dims.back(), one = IndexConst(1);
   const Expr count = graph::DimProduct(std::span(dims).first(dims.size() - 2));

@@ -117,6 +117,8 @@ bool AxesByCall(const OpContext& c) {
 }
 
 Status ImportSqueeze(OpContext& c) {
+  if (const auto left = c.DeclaredRank(0); left && c.opset >= 13)
+    TN_RETURN_IF_ERROR(c.Fix(1, 0, std::max<int64_t>(c.Rank(0) - *left, 0)));
   if (AxesByCall(c)) return SqueezeByCall(c);
   TN_ASSIGN_OR_RETURN(std::optional<std::vector<int64_t>> axes, ReadAxes(c));
   std::vector<Expr> dims;
@@ -139,6 +141,8 @@ Status ImportSqueeze(OpContext& c) {
 }
 
 Status ImportUnsqueeze(OpContext& c) {
+  if (const auto rank = c.DeclaredRank(0); rank && c.opset >= 13)
+    TN_RETURN_IF_ERROR(c.Fix(1, 0, std::max<int64_t>(*rank - c.Rank(0), 0)));
   if (AxesByCall(c)) return UnsqueezeByCall(c);
   TN_ASSIGN_OR_RETURN(std::optional<std::vector<int64_t>> axes, ReadAxes(c));
   if (!axes) return c.Error("expected axes, but they are missing");
@@ -275,7 +279,7 @@ Expected<std::vector<Expr>> SplitSizes(OpContext& c, const Expr& dim) {
   } else if (c.Has(1)) {
     given = c.b.KnownInts(c.In(1));
     if (!given) {
-      TN_ASSIGN_OR_RETURN(by_call, SizesOf(c, 1, "split"));
+      TN_ASSIGN_OR_RETURN(by_call, SizesOf(c, 1, "split", static_cast<int64_t>(c.num_outputs())));
     }
   }
   int64_t parts = static_cast<int64_t>(c.num_outputs());
@@ -308,12 +312,17 @@ Expected<std::vector<Expr>> SplitSizes(OpContext& c, const Expr& dim) {
   const Expr size = DimCeilDiv(dim, IndexConst(parts));
   const Expr last = DimSub(dim, DimMul(size, IndexConst(parts - 1)));
   if (c.opset < 18 && !ProveEqual(last, size)) {
-    return c.Error("expected an axis that splits into {} equal parts, but got {}", parts,
-                   graph::DimText(dim));
+    if (graph::ProveDifferent(last, size)) {
+      return c.Error("expected an axis that splits into {} equal parts, but got {}", parts,
+                     graph::DimText(dim));
+    }
+    c.b.Require(Eq(dim, DimMul(size, IndexConst(parts))));
+    return std::vector<Expr>(static_cast<size_t>(parts), size);
   }
-  if (DimRange(last).min < 0)
+  if (DimRange(last).max < 0)
     return c.Error("expected an axis that splits into {} parts, but got {}", parts,
                    graph::DimText(dim));
+  c.b.Require(Ge(last, IndexConst(0)));
   std::vector<Expr> sizes(static_cast<size_t>(parts), size);
   sizes.back() = last;
   return sizes;
@@ -337,7 +346,7 @@ Status ImportSplit(OpContext& c) {
 
 Status ImportExpand(OpContext& c) {
   TN_RETURN_IF_ERROR(c.Arity(2, 2));
-  TN_ASSIGN_OR_RETURN(Elements shape, SizesOf(c, 1, "a shape"));
+  TN_ASSIGN_OR_RETURN(Elements shape, SizesOf(c, 1, "a shape", c.DeclaredRank(0)));
   // The shapes broadcast both ways: a 1 in `shape` keeps the input's dim.
   const std::vector<Expr>& dims = c.Dims(0);
   if (shape.size() < dims.size())
@@ -345,19 +354,20 @@ Status ImportExpand(OpContext& c) {
   const size_t shift = shape.size() - dims.size();
   for (size_t i = 0; i < dims.size(); ++i) {
     Expr& size = shape[shift + i];
-    // A size that comes with the call is 1 or that of the input, if this is none that broadcasts.
-    if (!AsInt(size) && !IsOne(dims[i]) && !graph::ProveEqual(size, dims[i])) {
-      c.b.Require(Or(Eq(size, IndexConst(1)), Eq(size, dims[i])));
-      size = dims[i];
+    const graph::BroadcastAxis axis = graph::BroadcastSizes(size, dims[i]);
+    if (!axis.size) {
+      return c.Error("expected a shape that broadcasts to {}, but got {}", graph::DimsText(shape),
+                     graph::DimsText(dims));
     }
-    if (IsOne(size)) size = dims[i];
+    if (axis.condition) c.b.Require(axis.condition);
+    size = axis.size;
   }
   return c.Result(OpKind::kExpand, {c.In(0)}, {}, {{"shape", std::move(shape)}});
 }
 
 Status ImportTile(OpContext& c) {
   TN_RETURN_IF_ERROR(c.Arity(2, 2));
-  TN_ASSIGN_OR_RETURN(Elements repeats, SizesOf(c, 1, "repeats"));
+  TN_ASSIGN_OR_RETURN(Elements repeats, SizesOf(c, 1, "repeats", c.Rank(0)));
   return c.Result(OpKind::kTile, {c.In(0)}, {}, {{"repeats", std::move(repeats)}});
 }
 

@@ -137,12 +137,14 @@ Status ImportGroupNorm(OpContext& c) {
   TN_ASSIGN_OR_RETURN(int64_t groups, c.Int("num_groups", std::nullopt));
   if (c.opset >= 21) TN_RETURN_IF_ERROR(c.Int("stash_type", 1));
   const Dims dims = c.Dims(0);
-  const std::optional<int64_t> channels = AsInt(dims[1]);
-  if (groups < 1 || !channels || *channels % groups != 0) {
+  const Expr g = IndexConst(groups),
+             size = graph::DimFloorDiv(dims[1], IndexConst(std::max<int64_t>(groups, 1)));
+  if (groups < 1 || graph::ProveDifferent(graph::DimMul(size, g), dims[1])) {
     return c.Error("expected channels in {} equal groups, but got {}", groups,
                    c.Type(0).ToString());
   }
-  Dims grouped = {dims[0], IndexConst(groups), IndexConst(*channels / groups)};
+  c.b.Require(Eq(graph::DimMul(size, g), dims[1]));
+  Dims grouped = {dims[0], g, size};
   grouped.insert(grouped.end(), dims.begin() + 2, dims.end());
   const Formula f(c);
   const Val x = Reshape(Widened(f.In(0)), grouped);

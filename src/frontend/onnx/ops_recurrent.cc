@@ -142,6 +142,17 @@ Status Read(OpContext& c, Recurrent* r, bool quantised = false) {
     if (c.Rank(i) != 3)
       return c.Error("expected an input and weights of rank 3, but got {}", c.Type(i).ToString());
   }
+  if (!quantised && c.HasAttr("hidden_size")) {
+    TN_ASSIGN_OR_RETURN(const int64_t size, c.Int("hidden_size", std::nullopt));
+    const int64_t rows = static_cast<int64_t>(r->gates) * size;
+    for (size_t weight : {1, 2}) {
+      TN_RETURN_IF_ERROR(c.Fix(weight, 0, static_cast<int64_t>(r->directions)));
+      TN_RETURN_IF_ERROR(c.Fix(weight, 1, rows));
+    }
+    TN_RETURN_IF_ERROR(c.Fix(2, 2, size));
+    if (c.Has(3)) TN_RETURN_IF_ERROR(c.Fix(3, 0, static_cast<int64_t>(r->directions)));
+    if (c.Has(3)) TN_RETURN_IF_ERROR(c.Fix(3, 1, 2 * rows));
+  }
   const Formula f(c);
   r->input_weight = WeightAt(f, 1, quantised);
   r->state_weight = WeightAt(f, 2, quantised);

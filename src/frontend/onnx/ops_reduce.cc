@@ -62,20 +62,30 @@ Steps StepsOf(const std::string& kind) {
 
 // Axes that come with the call. For each axis of x both answers are there, its elements and what
 // they reduce to, and the result has as many of it as the axes say: one, or all.
-Status ReduceByCall(OpContext& c) {
+Status ReduceByCall(OpContext& c, bool noop) {
   TN_ASSIGN_OR_RETURN(bool keepdims, c.Bool("keepdims", true));
+  if (const auto left = c.DeclaredRank(0); left && !keepdims && c.Rank(1) == 1)
+    TN_RETURN_IF_ERROR(c.Fix(1, 0, *left < c.Rank(0) ? c.Rank(0) - *left : 0));
   const Formula f(c);
   const Val x = f.In(0), axes = f.In(1);
   const int64_t rank = x.rank();
   const std::optional<int64_t> count = AsInt(axes.dim(0));
-  if (axes.rank() != 1 || !count || *count > rank)
+  if (axes.rank() == 1 && !count && !keepdims) {
+    return c.Error(
+        "expected to know how many axes there are, since keepdims is 0, but got {}; give the shape "
+        "of the axes, or declare the rank of the output",
+        c.Type(1).ToString());
+  }
+  if (axes.rank() != 1 || (count && *count > rank))
     return c.Error("expected at most {} axes, but got {}", rank, c.Type(1).ToString());
-  const Val reduced = IsAmong(axes, rank), own = ShapeOf(x);
+  Val reduced = IsAmong(axes, rank);
+  if (!count && !noop) reduced = reduced | Equal(Size(axes, 0), 0);  // no axes are all of them
   const Steps steps = StepsOf(KindOf(c));
   Val y = steps.before(Widened(x));
   for (int64_t axis = 0; axis < rank; ++axis) {
     const Val here = Element(reduced, 0, axis);
-    const Expr size = SizeOf(IfAxes(axes, rank, Where(here, 1, Size(x, axis))), x.dim(axis));
+    const Expr most = graph::DimMax(x.dim(axis), IndexConst(1));
+    const Expr size = SizeOf(IfAxes(axes, rank, Where(here, 1, Size(x, axis))), most);
     y = Where(here, Reduce(steps.each, y, {axis}), Gather(y, f.Iota(size), axis));
   }
   y = Cast(steps.after(y), x.dtype());
@@ -86,7 +96,8 @@ Status ReduceByCall(OpContext& c) {
 Status ImportReduceInput(OpContext& c) {
   TN_RETURN_IF_ERROR(c.Arity(1, 2));
   TN_ASSIGN_OR_RETURN(bool noop, c.Bool("noop_with_empty_axes", false));
-  if (c.Has(1) && graph::StaticCount(c.Dims(1)) != 0 && !c.b.Known(c.In(1))) return ReduceByCall(c);
+  if (c.Has(1) && graph::StaticCount(c.Dims(1)) != 0 && !c.b.Known(c.In(1)))
+    return ReduceByCall(c, noop);
   std::vector<int64_t> axes;
   // An axes input without elements is known without being a constant.
   if (c.Has(1) && graph::StaticCount(c.Dims(1)) != 0) {
@@ -161,7 +172,7 @@ Status ImportTopK(OpContext& c) {
     TN_ASSIGN_OR_RETURN(largest, c.Bool("largest", true));
     TN_RETURN_IF_ERROR(c.Bool("sorted", true));  // any order will do where it is not
   }
-  TN_ASSIGN_OR_RETURN(Elements k, SizesOf(c, 1, "k"));
+  TN_ASSIGN_OR_RETURN(Elements k, SizesOf(c, 1, "k", 1));
   if (k.size() != 1) return c.Error("expected one element in k, but got {}", k.size());
   return EmitTopK(c, k[0], axis, largest);
 }

@@ -282,6 +282,7 @@ bool IsConstant(const OpContext& c, size_t i) { return c.b.graph().value(c.In(i)
 
 Status ImportResize10(OpContext& c) {
   TN_RETURN_IF_ERROR(c.Arity(2, 2));
+  TN_RETURN_IF_ERROR(c.Fix(1, 0, c.Rank(0)));
   if (!IsConstant(c, 1)) {
     TN_ASSIGN_OR_RETURN(const Attrs modes, AsymmetricModes(c));
     return ResizeByCall(c, modes, AllAxes(c), "stretch", Formula(c).In(1), {}, {});
@@ -348,6 +349,9 @@ Status ImportResize(OpContext& c) {
   if (by_scales == by_sizes)
     return c.Error("expected either scales or sizes, but got {}", by_scales ? "both" : "neither");
   const bool crops = attrs.GetString("coordinates") == "tf_crop_and_resize";
+  const auto count = static_cast<int64_t>(axes.size());
+  TN_RETURN_IF_ERROR(c.Fix(by_scales ? 2 : 3, 0, count));
+  if (crops && Given(c, 1)) TN_RETURN_IF_ERROR(c.Fix(1, 0, 2 * count));
   const bool known = by_scales ? IsConstant(c, 2) : c.b.Known(c.In(3)) != nullptr;
   if (!known || (crops && Given(c, 1) && !IsConstant(c, 1))) {
     const Formula f(c);

@@ -126,6 +126,7 @@ Status ImportGridSample(OpContext& c) {
               : outside == "border" ? Outside::kBorder
                                     : Outside::kReflection;
   const int64_t n = c.Rank(0) - 2;
+  TN_RETURN_IF_ERROR(c.Fix(1, -1, n));
   if (n < 1 || n > 4 || c.Rank(1) != c.Rank(0) || AsInt(c.Dims(1).back()) != n) {
     return c.Error(
         "expected an image [N, C, d…] and a grid [N, o…, as many as d…], but got {} and {}",
@@ -150,8 +151,10 @@ Status ImportGridSample(OpContext& c) {
 Status ImportAffineGrid(OpContext& c) {
   TN_RETURN_IF_ERROR(c.Arity(2, 2));
   TN_ASSIGN_OR_RETURN(const bool align_corners, c.Bool("align_corners", false));
-  TN_ASSIGN_OR_RETURN(const Elements size, SizesOf(c, 1, "a size"));
+  TN_ASSIGN_OR_RETURN(const Elements size, SizesOf(c, 1, "a size", c.DeclaredRank(0)));
   const auto n = static_cast<int64_t>(size.size()) - 2;
+  TN_RETURN_IF_ERROR(c.Fix(0, 1, n));
+  TN_RETURN_IF_ERROR(c.Fix(0, 2, n + 1));
   if (n < 1 || n > 4 || c.Rank(0) != 3 || AsInt(c.Dims(0)[1]) != n ||
       AsInt(c.Dims(0)[2]) != n + 1) {
     return c.Error("expected matrices [N, {}, {}] for a size of {} dims, but got {}", n, n + 1,
@@ -225,6 +228,7 @@ Status ImportRoiAlign(OpContext& c) {
         "a sampling_ratio of 0, by which each region has samples of its own number, is not "
         "supported");
   }
+  TN_RETURN_IF_ERROR(c.Fix(1, 1, 4));
   if (c.Rank(0) != 4 || c.Rank(1) != 2 || AsInt(c.Dims(1)[1]) != 4 || c.Rank(2) != 1) {
     return c.Error(
         "expected an image [N, C, H, W], regions [R, 4] and their images [R], but got {}, {} and "

@@ -47,6 +47,9 @@ Status ImportScatterNd(OpContext& c) {
   if (c.opset >= 16) {
     TN_ASSIGN_OR_RETURN(reduction, ReadReduction(c));
   }
+  // The updates' rank tells how many coordinates there are.
+  if (const int64_t left = c.Rank(1) - 1 + c.Rank(0) - c.Rank(2); left >= 1)
+    TN_RETURN_IF_ERROR(c.Fix(1, -1, left));
   const Formula f(c);
   const Val x = f.In(0), indices = f.In(1), updates = f.In(2);
   const std::optional<int64_t> depth =
@@ -124,7 +127,7 @@ Status ImportMaxUnpool(OpContext& c) {
   }
   Dims shape = inferred;
   if (c.Has(2)) {
-    TN_ASSIGN_OR_RETURN(shape, SizesOf(c, 2, "an output shape"));
+    TN_ASSIGN_OR_RETURN(shape, SizesOf(c, 2, "an output shape", c.Rank(0)));
     if (shape.size() != inferred.size())
       return c.Error("expected an output shape of {} dims, but got {}", inferred.size(),
                      shape.size());
@@ -270,6 +273,7 @@ std::vector<Val> Corners(const Val& boxes, bool centers) {
 Status ImportNonMaxSuppression(OpContext& c) {
   TN_RETURN_IF_ERROR(c.Arity(2, 5));
   TN_ASSIGN_OR_RETURN(const bool centers, c.Bool("center_point_box", false));
+  TN_RETURN_IF_ERROR(c.Fix(0, 2, 4));
   if (c.Rank(0) != 3 || c.Rank(1) != 3 || AsInt(c.Dims(0)[2]) != 4) {
     return c.Error("expected boxes [B, N, 4] and scores [B, C, N], but got {} and {}",
                    c.Type(0).ToString(), c.Type(1).ToString());

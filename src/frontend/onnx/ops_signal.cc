@@ -23,6 +23,13 @@ struct Complex {
 // [..., 1 or 2] as a signal along `axis`, which is not the last.
 Expected<Complex> ReadComplex(const OpContext& c, const Val& x, int64_t axis) {
   const std::optional<int64_t> parts = AsInt(x.dim(-1));
+  if (!parts && x.rank() > 1) {  // where there is one, the other is 0
+    c.b.Require(Or(Eq(x.dim(-1), IndexConst(1)), Eq(x.dim(-1), IndexConst(2))));
+    const Val wide = Widened(x), count = Size(x, -1);
+    const Val last = Swap(Gather(wide, count - 1, -1), axis, -1);
+    return Complex{Swap(Gather(wide, x.formula().Number(DType::Int(64), 0), -1), axis, -1),
+                   Where(Equal(count, 2), last, 0)};
+  }
   if (parts != 1 && parts != 2) {
     return c.Error("expected real or complex numbers, of 1 or 2 parts, but got {}",
                    c.Type(0).ToString());
@@ -138,7 +145,7 @@ Status ImportDft(OpContext& c) {
   TN_ASSIGN_OR_RETURN(dft.onesided, c.Bool("onesided", false));
   const Formula f(c);
   if (c.Has(1)) {
-    TN_ASSIGN_OR_RETURN(const Elements length, SizesOf(c, 1, "a length"));
+    TN_ASSIGN_OR_RETURN(const Elements length, SizesOf(c, 1, "a length", 1));
     if (length.size() != 1) return c.Error("expected one length, but got {}", length.size());
     dft.length = length[0];
   }

@@ -164,33 +164,39 @@ Status ImportConvTranspose(OpContext& c) {
   TN_RETURN_IF_ERROR(c.Arity(2, 3));
   TN_ASSIGN_OR_RETURN(const int64_t groups, c.Int("group", 1));
   TN_ASSIGN_OR_RETURN(const std::optional<Axes> kernel_shape, c.Ints("kernel_shape"));
-  const auto w = c.Type(1).StaticDims();
-  if (c.Rank(0) < 3 || !w || c.Rank(1) != c.Rank(0)) {
+  TN_RETURN_IF_ERROR(FixKernel(c, 1));
+  const std::vector<Expr> w = c.Dims(1);
+  std::optional<Axes> sizes;
+  if (w.size() > 2) sizes = TensorType{c.Type(1).dtype, {w.begin() + 2, w.end()}}.StaticDims();
+  if (c.Rank(0) < 3 || !sizes || c.Rank(1) != c.Rank(0)) {
     return c.Error(
-        "expected an input of rank 3 or more and a weight of its rank and known size, but "
+        "expected an input of rank 3 or more and a weight of its rank and a known kernel, but "
         "got {} and {}",
         c.Type(0).ToString(), c.Type(1).ToString());
   }
-  const Axes kernel(w->begin() + 2, w->end());
+  const Axes& kernel = *sizes;
   if (kernel_shape && *kernel_shape != kernel) {
     return c.Error("expected kernel_shape {} as the weight has, but got {}",
                    ToString(AttrValue(kernel)), ToString(AttrValue(*kernel_shape)));
   }
-  const int64_t channels = (*w)[0];
-  if (groups < 1 || channels % groups != 0 || AsInt(c.Dims(0)[1]) != channels)
+  const Expr depth = graph::DimFloorDiv(w[0], IndexConst(std::max<int64_t>(groups, 1)));
+  const Expr channels = graph::DimMul(depth, IndexConst(groups));
+  if (groups < 1 || graph::ProveDifferent(channels, w[0]) ||
+      graph::ProveDifferent(channels, c.Dims(0)[1]))
     return c.Error("expected channels in {} groups as the weight has, but got {} and {}", groups,
                    c.Type(0).ToString(), c.Type(1).ToString());
   TN_ASSIGN_OR_RETURN(const std::vector<Lane> lanes, ReadTransposed(c, kernel));
-  int64_t columns = (*w)[1];  // maps and places of the window
-  for (int64_t k : kernel) columns *= k;
+  c.b.Require(And(Eq(channels, w[0]), Eq(channels, c.Dims(0)[1])));
+  Expr columns = w[1];  // maps and places of the window
+  for (int64_t k : kernel) columns = graph::DimMul(columns, IndexConst(k));
   const Formula f(c);
   const Val x = Widened(f.In(0));
   const Dims dims = x.dims();
-  const Expr batch = dims[0], g = IndexConst(groups), depth = IndexConst(channels / groups);
+  const Expr batch = dims[0], g = IndexConst(groups);
   const Expr pixels = graph::DimProduct(std::span(dims).subspan(2));
-  const Val weight = Reshape(Widened(f.In(1)), {g, depth, IndexConst(columns)});
+  const Val weight = Reshape(Widened(f.In(1)), {g, depth, columns});
   const Val product = MatMul(weight, Reshape(x, {batch, g, depth, pixels}), true);
-  Dims split = {batch, IndexConst((*w)[1] * groups)};
+  Dims split = {batch, graph::DimMul(w[1], g)};
   for (const Lane& lane : lanes) split.push_back(lane.kernel);
   for (const Lane& lane : lanes) split.push_back(lane.windows);
   Val y = SumOfWindows(Reshape(product, split), lanes);
@@ -264,8 +270,9 @@ Status ImportGlobalLpPool(OpContext& c) {
 
 Status ImportCenterCropPad(OpContext& c) {
   TN_RETURN_IF_ERROR(c.Arity(2, 2));
-  TN_ASSIGN_OR_RETURN(const Elements shape, SizesOf(c, 1, "a shape"));
   TN_ASSIGN_OR_RETURN(std::optional<Axes> axes, c.Ints("axes"));
+  const auto count = axes ? static_cast<int64_t>(axes->size()) : c.Rank(0);
+  TN_ASSIGN_OR_RETURN(const Elements shape, SizesOf(c, 1, "a shape", count));
   const Formula f(c);
   Val y = f.In(0);
   if (!axes) axes = AxesFrom(y, 0);

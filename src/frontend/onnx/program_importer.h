@@ -50,7 +50,7 @@ class ProgramImporter {
       : file_(std::move(file)), options_(options), model_(model), control_(control) {
     part_options_ = options;
     part_options_.shapes.clear();
-    part_options_.sizes_from = 0;
+    part_options_.empty_sizes = true;
   }
 
   Expected<graph::Program> Run();

@@ -38,10 +38,11 @@ bool Take(std::string_view* text, std::string_view word) {
   return true;
 }
 
-// "1..16" or "32..512 step 32".
+// "1..16", "0.." or "32..512 step 32".
 bool ReadRange(std::string_view text, DimSpec* out) {
-  if (!TakeNumber(&text, &out->min) || !Take(&text, "..") || !TakeNumber(&text, &out->max))
-    return false;
+  if (!TakeNumber(&text, &out->min) || !Take(&text, "..")) return false;
+  const bool ends = !text.empty() && text[0] != ' ';
+  if (ends && !TakeNumber(&text, &out->max)) return false;
   if (Take(&text, " step ") && !TakeNumber(&text, &out->step)) return false;
   return text.empty();
 }
@@ -65,9 +66,9 @@ Expected<DimSpec> ParseSize(std::string_view text) {
     return MakeError(fmt::format("expected {0}[1..16] or {0}[32..512 step 32], but got {1}",
                                  out.symbol, Quoted(text)));
   }
-  if (out.min < 1 || out.max < out.min || out.max > graph::Dim::kNoMax || out.step < 1) {
+  if (out.min < 0 || out.max < out.min || out.max > graph::Dim::kNoMax || out.step < 1) {
     return MakeError(
-        fmt::format("expected a range within 1..{} and a step of at least 1, but got {}",
+        fmt::format("expected a range within 0..{} and a step of at least 1, but got {}",
                     graph::Dim::kNoMax, Quoted(text)));
   }
   return out;
@@ -85,9 +86,11 @@ Expected<std::vector<DimSpec>> ParseShape(std::string_view text) {
 
 std::string ToString(const DimSpec& size) {
   if (size.value >= 0) return std::to_string(size.value);
-  if (size.min == 1 && size.max == graph::Dim::kNoMax && size.step == 1) return size.symbol;
+  const bool ends = size.max < graph::Dim::kNoMax;
+  if (size.min == 1 && !ends && size.step == 1) return size.symbol;
   const std::string step = size.step > 1 ? fmt::format(" step {}", size.step) : "";
-  return fmt::format("{}[{}..{}{}]", size.symbol, size.min, size.max, step);
+  return fmt::format("{}[{}..{}{}]", size.symbol, size.min, ends ? std::to_string(size.max) : "",
+                     step);
 }
 
 }  // namespace tenon::onnx

@@ -11,7 +11,8 @@
 namespace tenon::onnx {
 
 /// One size: a number of at least 0; a name, which stands for any size of at least 1 wherever it is
-/// used; a name with the sizes that it stands for, "batch[1..16]" or "seq[32..512 step 32]". Names
+/// used; a name with the sizes that it stands for, "batch[1..16]" or "seq[32..512 step 32]",
+/// "past[0..]". Names
 /// are letters, digits and _, and begin with a letter or _.
 Expected<DimSpec> ParseSize(std::string_view text);
 

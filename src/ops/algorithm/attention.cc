@@ -128,6 +128,8 @@ te::Tensor Scores(Group& group, const OpContext& op, const Shape& s,
   te::Tensor packed = te::Compute(
       group.Mark(op.name + "_kt", BlockRole::kPack), dims(IndexConst(s.depth), s.all_keys),
       [&](const Indices& i) { return k.at(With(i, i[r - 1], i[r - 2])); });
+  std::vector<Expr> scores(op.in[0].dims.begin(), op.in[0].dims.end() - 1);
+  scores.push_back(k.dims[r - 2]);
   te::Tensor dot = te::Compute(
       group.Mark(op.name + "_qk", BlockRole::kScores), dims(s.all_queries, s.all_keys),
       [&](const Indices& i) {
@@ -138,7 +140,7 @@ te::Tensor Scores(Group& group, const OpContext& op, const Shape& s,
                      dims(s.all_queries, s.all_keys), [&](const Indices& i) -> te::Body {
                        Expr value = dot.At(i) * scale;
                        if (!op.Has(3)) return value;
-                       Expr m = BroadcastAt(op.in[3], i);
+                       Expr m = BroadcastAt(op.in[3], i, scores);
                        return m->dtype.IsBool() ? Select::Make(m, value, LowestOf(value->dtype))
                                                 : value + m;
                      });

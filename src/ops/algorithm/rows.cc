@@ -88,8 +88,8 @@ Operand BuildLayerNorm(Group& group, const OpContext& op, const std::vector<Expr
       }));
   return {x.dtype, x.dims, [op, x, sum, factor, scale](const Indices& i) {
             Expr y = (x.at(i) - sum.at(RowOf(i)) * scale) * factor.at(RowOf(i)) *
-                     BroadcastAt(op.in[1], i);
-            return op.Has(2) ? y + BroadcastAt(op.in[2], i) : y;
+                     BroadcastAt(op.in[1], i, x.dims);
+            return op.Has(2) ? y + BroadcastAt(op.in[2], i, x.dims) : y;
           }};
 }
 

@@ -65,11 +65,19 @@ TEST_F(Infer, Broadcasting) {
   EXPECT_EQ(Type(OpKind::kWhere, {In("bool[2, 1]"), In("f32[3]"), In("f32[]")}), "f32[2, 3]");
 }
 
-TEST_F(Infer, SymbolicBroadcastingRequiresEquality) {
+TEST_F(Infer, WhetherASymbolicDimIsOneTheCallDecides) {
   EXPECT_EQ(Type(OpKind::kAdd, {In("f32[a]"), In("f32[8]")}), "f32[8]");
   ASSERT_EQ(b_.graph().constraints.size(), 1u);
   EXPECT_EQ(Type(OpKind::kAdd, {In("f32[a]"), In("f32[8]")}), "f32[8]");
   EXPECT_EQ(b_.graph().constraints.size(), 1u);
+  EXPECT_EQ(Type(OpKind::kAdd, {In("f32[b]"), In("f32[a]")}), "f32[select(a == 1, b, a)]");
+  EXPECT_EQ(b_.graph().constraints.size(), 2u);
+  EXPECT_EQ(Type(OpKind::kAdd, {In("f32[a]"), In("f32[b]")}), "f32[select(a == 1, b, a)]");
+}
+
+TEST_F(Infer, SymbolicBroadcastingIsAFlatChoice) {
+  EXPECT_EQ(Type(OpKind::kWhere, {In("bool[c]"), In("f32[b]"), In("f32[a]")}),
+            "f32[select(a == 1, select(b == 1, c, b), a)]");
 }
 
 TEST_F(Infer, BlockMatMul) {

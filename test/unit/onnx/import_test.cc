@@ -222,7 +222,8 @@ TEST(Import, ANamedSizeIsSharedByInputs) {
 }
 
 TEST(Import, ShapesAsText) {
-  for (const char* text : {"1", "n", "n[1..16]", "rows_2[32..512 step 32]"}) {
+  for (const char* text :
+       {"1", "n", "n[1..16]", "n[0..]", "n[0..8 step 4]", "rows_2[32..512 step 32]"}) {
     Expected<DimSpec> size = ParseSize(text);
     ASSERT_TRUE(size) << text;
     EXPECT_EQ(ToString(*size), text);
@@ -239,8 +240,8 @@ TEST(Import, ShapesAsText) {
   EXPECT_EQ(error("n["), "expected n[1..16] or n[32..512 step 32], but got 'n['");
   EXPECT_EQ(error("n[1..16 step]"),
             "expected n[1..16] or n[32..512 step 32], but got 'n[1..16 step]'");
-  EXPECT_EQ(error("n[0..16]"),
-            "expected a range within 1..2147483647 and a step of at least 1, but got 'n[0..16]'");
+  EXPECT_EQ(error("n[8..7]"),
+            "expected a range within 0..2147483647 and a step of at least 1, but got 'n[8..7]'");
 }
 
 TEST(Import, UnknownDimsGetNamesOfTheirOwn) {

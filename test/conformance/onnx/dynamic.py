@@ -1,0 +1,107 @@
+"""The dynamic form of an ONNX node test: nothing about sizes is in the model, and the case is asked at two sizes.
+
+Every dim of every input gets a name of its own and may have any size, also 0, and initializers become inputs, so weights have open sizes too. What the
+model says of the shapes of other values goes, but for the ranks of outputs: it would give the sizes away.
+
+The second size. Sizes that are equal in the case stay equal: each size above 1 that a tensor of two or more elements has
+is one group, and a group grows by the same amount. All groups together are tried first, then each alone, in an order that
+the case's name decides; the first change that the ONNX reference evaluator computes is taken, with finite numbers where the
+case has them (the evaluator takes the logarithm of a softmax that is 0, for one). A grown tensor holds the
+values of the case's own again from the beginning, in row-major order, so that indices, lengths and bools stay what they can
+be. Parameters (scalars and short lists of integers) are also tried as they are where growing them fails. A case has no
+second size where the reference evaluator's answer at the first one is not the case's, where it accepts no change, or
+where a change alters nothing.
+"""
+import copy
+import warnings
+import zlib
+
+import numpy as np
+import onnx
+from onnx import numpy_helper
+
+GROWTH = (1, 3, 2)  # what is added to a size; the name decides which is first
+
+
+def open_sizes(model: onnx.ModelProto, arrays: dict) -> onnx.ModelProto:
+    """A copy of the model in the dynamic form; what was an initializer is added to `arrays`."""
+    out = copy.deepcopy(model)
+    graph = out.graph
+    given = {info.name for info in graph.input}
+    for tensor in graph.initializer:
+        if tensor.name not in given:
+            graph.input.append(onnx.helper.make_tensor_value_info(tensor.name, tensor.data_type, list(tensor.dims)))
+            arrays[tensor.name] = np.array(numpy_helper.to_array(tensor), order="C")
+    del graph.initializer[:]
+    for i, info in enumerate(graph.input):
+        if not info.type.HasField("tensor_type"):
+            continue
+        shape = info.type.tensor_type.shape
+        shape.ClearField("dim")
+        for axis in range(arrays[info.name].ndim):
+            shape.dim.add().dim_param = f"i{i}_{axis}"
+    for info in graph.output:
+        for dim in info.type.tensor_type.shape.dim:
+            dim.Clear()
+    del graph.value_info[:]
+    return out
+
+
+def _grown(array: np.ndarray, grow: dict) -> np.ndarray:
+    shape = [size + grow.get(size, 0) for size in array.shape]
+    return array if list(array.shape) == shape else np.resize(array, shape)
+
+
+def _is_parameter(array: np.ndarray) -> bool:
+    return array.dtype.kind in "iu" and array.ndim <= 1 and array.size <= 8
+
+
+def _changes(name: str, inputs):
+    """All that is tried, each as the list of inputs that it gives."""
+    groups = sorted({size for x in inputs for size in x.shape if size > 1})
+    seed = zlib.crc32(name.encode())
+    turn = seed % max(len(groups), 1)
+    amount = GROWTH[seed % len(GROWTH)]
+    for grow in [dict.fromkeys(groups, amount), *({g: amount} for g in groups[turn:] + groups[:turn])]:
+        for parameters in (False, True):
+            yield [x if not parameters and _is_parameter(x) else _grown(x, grow) for x in inputs]
+
+
+def second_size(name: str, model: onnx.ModelProto, inputs, outputs, same):
+    """(inputs, outputs) at the second size, or None. `same(got, want)` says whether two answers are one."""
+    from onnx.reference import ReferenceEvaluator
+
+    names = [info.name for info in model.graph.input]
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        try:
+            evaluator = ReferenceEvaluator(model)
+
+            def answer(arrays):
+                got = evaluator.run(None, {n: np.array(x) for n, x in zip(names, arrays)})
+                if not all(isinstance(x, (np.ndarray, np.generic)) for x in got):
+                    raise TypeError("no tensor")
+                return [np.array(x, order="C") for x in got]
+
+            first = answer(inputs)
+            if len(first) != len(outputs) or not all(same(got, want) for got, want in zip(first, outputs)):
+                return None
+        except Exception:
+            return None
+        for changed in _changes(name, inputs):
+            if all(a.shape == b.shape for a, b in zip(changed, inputs)):
+                continue
+            try:
+                got = answer(changed)
+                again = answer(changed)
+            except Exception:
+                continue
+            if all(_is_answer(*each) for each in zip(got, again, outputs)):
+                return changed, got
+    return None
+
+
+def _is_answer(got: np.ndarray, again: np.ndarray, want: np.ndarray) -> bool:
+    """Of the case's type, the same when asked again, and finite where the case's is."""
+    finite = got.dtype.kind != "f" or np.isfinite(got).all() or not np.isfinite(want).all()
+    return got.dtype == want.dtype and finite and np.array_equal(got, again, equal_nan=got.dtype.kind == "f")
