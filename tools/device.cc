@@ -14,6 +14,10 @@ bool IsOnHost(const Tensor& tensor) {
   return tensor.handle()->dl_tensor.device.device_type == TN_DL_CPU;
 }
 
+std::vector<int64_t> ShapeOf(const Tensor& tensor) {
+  return {tensor.shape().begin(), tensor.shape().end()};
+}
+
 }  // namespace
 
 Expected<tn_dl_device> DeviceFor(const Program& program, const std::string& text) {
@@ -54,7 +58,7 @@ Expected<NamedTensors> OnDevice(const NamedTensors& tensors, tn_dl_device device
   if (device.device_type == TN_DL_CPU) return tensors;
   NamedTensors out;
   for (const auto& [name, tensor] : tensors) {
-    TN_ASSIGN_OR_RETURN(Tensor copy, Tensor::Make(tensor.dtype(), tensor.shape(), device));
+    TN_ASSIGN_OR_RETURN(Tensor copy, Tensor::Make(tensor.dtype(), ShapeOf(tensor), device));
     if (tn_tensor_copy(copy.handle(), tensor.handle()) != 0) return ApiError();
     out.emplace_back(name, std::move(copy));
   }
@@ -68,7 +72,7 @@ Expected<NamedTensors> OnHost(const NamedTensors& tensors) {
       out.emplace_back(name, tensor);
       continue;
     }
-    TN_ASSIGN_OR_RETURN(Tensor copy, Tensor::Make(tensor.dtype(), tensor.shape()));
+    TN_ASSIGN_OR_RETURN(Tensor copy, Tensor::Make(tensor.dtype(), ShapeOf(tensor)));
     const auto bytes = static_cast<int64_t>(copy.bytes().size());
     if (tn_tensor_copy_to_bytes(tensor.handle(), copy.bytes().data(), bytes) != 0) {
       return ApiError();

@@ -125,7 +125,7 @@ bool IsPlainType(tn_dl_data_type type) {
   }
 }
 
-Expected<Tensor> Tensor::Make(tn_dl_data_type dtype, std::span<const int64_t> shape,
+Expected<Tensor> Tensor::Make(tn_dl_data_type dtype, const std::vector<int64_t>& shape,
                               tn_dl_device device) {
   tn_tensor_t* tensor = nullptr;
   auto ndim = static_cast<int32_t>(shape.size());

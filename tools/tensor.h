@@ -30,7 +30,7 @@ class Tensor {
   explicit Tensor(tn_tensor_t* tensor) : tensor_(tensor) {}
   /// Memory of its own, contents unspecified. Errors: no memory for it, no such device. What is on
   /// another device than the CPU is for calls and copies alone (device.h).
-  static Expected<Tensor> Make(tn_dl_data_type dtype, std::span<const int64_t> shape,
+  static Expected<Tensor> Make(tn_dl_data_type dtype, const std::vector<int64_t>& shape,
                                tn_dl_device device = {TN_DL_CPU, 0});
 
   Tensor(const Tensor& other) : tensor_(other.tensor_) {
