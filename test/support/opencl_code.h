@@ -15,6 +15,7 @@
 #include "codegen/gpu/launch.h"
 #include "codegen/opencl/emit.h"
 #include "ir/visit.h"
+#include "loop/pass/math/expand_float8.h"
 #include "runtime/device/device.h"
 #include "support/check.h"
 #include "target/target.h"
@@ -63,7 +64,7 @@ class OpenClCode {
   /// Throws InternalError with what the emitter or the driver says.
   explicit OpenClCode(const Module& module, const Target& target = OpenClTarget())
       : module_(module), target_(target) {
-    auto source = codegen::EmitOpenCl(module, target, {});
+    auto source = codegen::EmitOpenCl(ExpandFloat8(module, PassContext{}), target, {});
     TN_CHECK(source, "{}", ToString(source.errors()));
     const auto size = static_cast<int64_t>(source->size());
     Check(runtime::opencl_driver.module_load(0, source->data(), size, &code_));
