@@ -170,8 +170,13 @@ class ExtendingTest(toy_tree.ToyTree):
                      '"src/frontend/onnx", "src/frontend/toy", "src/codegen/*"')
         self.replace("src/driver/CMakeLists.txt", "tn_onnx", "tn_onnx tn_toy")
         self.edit("src/driver/source.cc", '#include "frontend/onnx', '#include "frontend/toy/import.h"')
-        self.edit("src/driver/source.cc", "Expected<graph::Graph> ImportModel",
-                  '  if (options.model.ends_with(".toy")) return toy::ImportToy(options.model);')
+        self.edit("src/driver/source.cc", "Expected<graph::Program> ImportModel",
+                  '  if (options.model.ends_with(".toy")) {\n'
+                  "    TN_ASSIGN_OR_RETURN(graph::Graph g, toy::ImportToy(options.model));\n"
+                  "    graph::Program program;\n"
+                  "    program.parts.push_back(std::move(g));\n"
+                  "    return program;\n"
+                  "  }")
         self.add("test/unit/toy/import_test.cc", "")
         self.edit("test/CMakeLists.txt", "tenon_unit_test(onnx", "  tenon_unit_test(toy tn_toy)")
         self.add("test/fuzz/toy.cc", "")
