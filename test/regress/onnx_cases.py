@@ -3,7 +3,7 @@
 division, NaN and infinities, casts out of range, negative indices, forms of old operator sets, sizes around vectors and
 tiles; and models that once made the compiler fail.
 
-Usage: onnx_cases.py TENON [--levels 0 1 2] [--match REGEX]      needs: pip install onnx onnxruntime numpy apache-tvm-ffi
+Usage: onnx_cases.py TENON [--levels 0 1 2] [--in-turn] [--match REGEX]      needs: pip install onnx onnxruntime numpy apache-tvm-ffi
 A case that states no expected outputs is compared with ONNX Runtime.
 """
 import argparse
@@ -691,6 +691,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("tenon")
     parser.add_argument("--levels", type=int, nargs="*", default=[0, 1, 2])
+    parser.add_argument("--in-turn", action="store_true", help="each case at one of the levels, instead of at all")
     parser.add_argument("--match", default=".")
     parser.add_argument("--jobs", type=int, default=2)
     args = parser.parse_args()
@@ -706,7 +707,8 @@ def main() -> int:
         contrib_cases.add_all(one, rand)
         chosen = [Case(*case) for case in cases if re.search(args.match, case[0])]
         with tempfile.TemporaryDirectory() as tmp:
-            runs = [(case, level) for case in chosen for level in args.levels]
+            runs = [(case, level) for case in chosen
+                    for level in ([run_node_tests.one_of(args.levels, case.name)] if args.in_turn else args.levels)]
             results = run_node_tests.run_all(args.tenon, runs, args.jobs, pathlib.Path(tmp))
     for r in results:
         if r.status == "refused":
