@@ -8,9 +8,9 @@
  * Values live in slots. A slot holds None, a tensor, or an ffi.Array (a sequence). The elements of
  * a tensor of strings are numbers of 64 bits: equal strings have equal numbers during a call, those
  * of the program's own strings always, so kernels move and compare strings without knowing it. Only
- * where values enter and leave a call are they strings: there a tensor of strings is an ffi.Array of
- * its shape (an ffi.Array of ints, or an ffi.Shape) and an ffi.Array of its elements in row-major
- * order; and a map is an ffi.Array of its keys and an ffi.Array of its values.
+ * where values enter and leave a call are they strings: there a tensor of strings is an ffi.Array
+ * of its shape (an ffi.Array of ints, or an ffi.Shape) and an ffi.Array of its elements in
+ * row-major order; and a map is an ffi.Array of its keys and an ffi.Array of its values.
  *
  * Encoding: words of 32 bits, in this order.
  *   program = TN_PROGRAM_MAGIC, number of slots, number of strings, their lengths in bytes,
@@ -39,23 +39,23 @@ enum { TN_TYPE_TENSOR, TN_TYPE_STRINGS, TN_TYPE_SEQUENCE, TN_TYPE_OPTIONAL, TN_T
 
 /* Operations. Numbers of a step are given in brackets; strings are numbers of the program's. */
 enum {
-  TN_STEP_PART,     /* [part]: a function of the library */
-  TN_STEP_MOVE,     /* the input as it is */
-  TN_STEP_IF,       /* condition; two bodies */
-  TN_STEP_LOOP,     /* [carried; of each collected result: dtype, rank, dims] trip count or none,
-                       condition or none, carried values; the body takes number, condition, carried
-                       and gives condition, carried, collected */
-  TN_STEP_MAP,      /* [for each input: whether it is a sequence] the body takes an element of each */
-  TN_STEP_SEQUENCE, /* of its inputs */
-  TN_STEP_AT,       /* sequence, position */
-  TN_STEP_INSERT,   /* sequence, value, position or none */
-  TN_STEP_ERASE,    /* sequence, position or none */
-  TN_STEP_LENGTH,   /* sequence */
-  TN_STEP_SPLIT,    /* [axis, keepdims] tensor, sizes or none */
-  TN_STEP_JOIN,     /* [axis, new_axis] sequence */
-  TN_STEP_NONE,     /* an optional value that is not there */
-  TN_STEP_HAS,      /* optional */
-  TN_STEP_GET,      /* optional */
+  TN_STEP_PART, /* [part]: a function of the library */
+  TN_STEP_MOVE, /* the input as it is */
+  TN_STEP_IF,   /* condition; two bodies */
+  TN_STEP_LOOP, /* [carried; of each collected result: dtype, rank, dims] trip count or none,
+                   condition or none, carried values; the body takes number, condition, carried
+                   and gives condition, carried, collected */
+  TN_STEP_MAP,  /* [for each input: whether it is a sequence] the body takes an element of each */
+  TN_STEP_SEQUENCE,         /* of its inputs */
+  TN_STEP_AT,               /* sequence, position */
+  TN_STEP_INSERT,           /* sequence, value, position or none */
+  TN_STEP_ERASE,            /* sequence, position or none */
+  TN_STEP_LENGTH,           /* sequence */
+  TN_STEP_SPLIT,            /* [axis, keepdims] tensor, sizes or none */
+  TN_STEP_JOIN,             /* [axis, new_axis] sequence */
+  TN_STEP_NONE,             /* an optional value that is not there */
+  TN_STEP_HAS,              /* optional */
+  TN_STEP_GET,              /* optional */
   TN_STEP_STRING_CONCAT,    /* two tensors, which broadcast */
   TN_STEP_STRING_SPLIT,     /* [delimiter or -1, maxsplit or -1] */
   TN_STEP_STRING_NORMALIZE, /* [0 none 1 lower 2 upper, case sensitive, stopwords…] */

@@ -27,6 +27,49 @@ te::Arguments ArgumentsFrom(const nb::list& items) {
   return out;
 }
 
+void BindModels(nb::module_& m) {
+  using Shapes = std::map<std::string, std::vector<std::string>>;
+  nb::class_<ModelOptions>(m, "ModelOptions")
+      .def(nb::init<>())
+      .def_rw("target", &ModelOptions::target)
+      .def_prop_rw(
+          "shapes",
+          [](const ModelOptions& options) {
+            Shapes shapes;
+            for (const auto& [input, sizes] : options.shapes) {
+              for (const Size& size : sizes) shapes[input].push_back(size.text);
+            }
+            return shapes;
+          },
+          [](ModelOptions& options, const Shapes& shapes) {
+            options.shapes.clear();
+            for (const auto& [input, sizes] : shapes)
+              options.shapes[input].assign(sizes.begin(), sizes.end());
+          })
+      .def_rw("name", &ModelOptions::name)
+      .def_rw("precision", &ModelOptions::precision)
+      .def_rw("opt_level", &ModelOptions::opt_level)
+      .def_rw("jobs", &ModelOptions::jobs)
+      .def_rw("external_data_dir", &ModelOptions::external_data_dir)
+      .def_rw("dims", &ModelOptions::dims)
+      .def_rw("independent_dims", &ModelOptions::independent_dims)
+      .def_rw("inputs", &ModelOptions::inputs)
+      .def_rw("initializers", &ModelOptions::initializers)
+      .def_rw("progress", &ModelOptions::progress);
+  const nb::call_guard<nb::gil_scoped_release> others_run;
+  m.def("compile_model", &CompileModel, others_run);
+  m.def("compile_cached", &CompileCached, others_run);
+  m.def("cache_directory", &CacheDirectory);
+  m.def(
+      "describe_model", [](const std::string& model) { return DescribeModel(model); }, others_run);
+  m.def(
+      "describe_import",
+      [](const std::string& model, const ModelOptions& options) {
+        return DescribeModel(model, options);
+      },
+      others_run);
+}
+
 }  // namespace
 
 void BindCompiler(nb::module_& m) {
@@ -72,46 +115,7 @@ void BindCompiler(nb::module_& m) {
       "build_module", [](const IrModule& ir, const Target& target) { return Build(ir, target); },
       nb::call_guard<nb::gil_scoped_release>());
   m.def("describe_objects", DescribeObjects);
-  using Shapes = std::map<std::string, std::vector<std::string>>;
-  nb::class_<ModelOptions>(m, "ModelOptions")
-      .def(nb::init<>())
-      .def_rw("target", &ModelOptions::target)
-      .def_prop_rw(
-          "shapes",
-          [](const ModelOptions& options) {
-            Shapes shapes;
-            for (const auto& [input, sizes] : options.shapes) {
-              for (const Size& size : sizes) shapes[input].push_back(size.text);
-            }
-            return shapes;
-          },
-          [](ModelOptions& options, const Shapes& shapes) {
-            options.shapes.clear();
-            for (const auto& [input, sizes] : shapes)
-              options.shapes[input].assign(sizes.begin(), sizes.end());
-          })
-      .def_rw("name", &ModelOptions::name)
-      .def_rw("precision", &ModelOptions::precision)
-      .def_rw("opt_level", &ModelOptions::opt_level)
-      .def_rw("jobs", &ModelOptions::jobs)
-      .def_rw("external_data_dir", &ModelOptions::external_data_dir)
-      .def_rw("dims", &ModelOptions::dims)
-      .def_rw("independent_dims", &ModelOptions::independent_dims)
-      .def_rw("inputs", &ModelOptions::inputs)
-      .def_rw("initializers", &ModelOptions::initializers)
-      .def_rw("progress", &ModelOptions::progress);
-  const nb::call_guard<nb::gil_scoped_release> others_run;
-  m.def("compile_model", &CompileModel, others_run);
-  m.def("compile_cached", &CompileCached, others_run);
-  m.def("cache_directory", &CacheDirectory);
-  m.def(
-      "describe_model", [](const std::string& model) { return DescribeModel(model); }, others_run);
-  m.def(
-      "describe_import",
-      [](const std::string& model, const ModelOptions& options) {
-        return DescribeModel(model, options);
-      },
-      others_run);
+  BindModels(m);
 }
 
 }  // namespace tenon::python

@@ -201,19 +201,26 @@ Val BinSamples(const Val& begin, const Val& length, int64_t bins, int64_t sample
   return cell(begin) + (bin + sample) * (cell(length) / static_cast<double>(bins));
 }
 
-Status ImportRoiAlign(OpContext& c) {
-  TN_RETURN_IF_ERROR(c.Arity(3, 3));
+struct RoiForm {
+  bool average = true, half = true;  // of all samples or their largest; pixels at halves
+  int64_t height = 1, width = 1, samples = 1;
+  double scale = 1;
+};
+
+Expected<RoiForm> ReadRoiForm(OpContext& c) {
+  RoiForm r;
   TN_ASSIGN_OR_RETURN(const std::string mode, c.String("mode", "avg"));
-  TN_ASSIGN_OR_RETURN(const int64_t height, c.Int("output_height", 1));
-  TN_ASSIGN_OR_RETURN(const int64_t width, c.Int("output_width", 1));
-  TN_ASSIGN_OR_RETURN(const int64_t samples, c.Int("sampling_ratio", 0));
-  TN_ASSIGN_OR_RETURN(const double scale, c.Float("spatial_scale", 1));
+  TN_ASSIGN_OR_RETURN(r.height, c.Int("output_height", 1));
+  TN_ASSIGN_OR_RETURN(r.width, c.Int("output_width", 1));
+  TN_ASSIGN_OR_RETURN(r.samples, c.Int("sampling_ratio", 0));
+  TN_ASSIGN_OR_RETURN(r.scale, c.Float("spatial_scale", 1));
   std::string pixels = "output_half_pixel";
   if (c.opset >= 16) {
     TN_ASSIGN_OR_RETURN(pixels, c.String("coordinate_transformation_mode", "half_pixel"));
   }
-  const bool half = pixels == "half_pixel";
-  if (!half && pixels != "output_half_pixel") {
+  r.average = mode == "avg";
+  r.half = pixels == "half_pixel";
+  if (!r.half && pixels != "output_half_pixel") {
     return c.Error(
         "expected coordinate_transformation_mode half_pixel or output_half_pixel, but got {}",
         graph::Quoted(pixels));
@@ -221,13 +228,19 @@ Status ImportRoiAlign(OpContext& c) {
   if (mode != "avg" && mode != "max")
     return c.Error("expected mode avg or max, but got {}", graph::Quoted(mode));
   constexpr int64_t kMost = 1 << 12;
-  if (height < 1 || width < 1 || height > kMost || width > kMost || samples > kMost)
-    return c.Error("expected a sensible output, but got {} x {}", height, width);
-  if (samples < 1) {
+  if (r.height < 1 || r.width < 1 || r.height > kMost || r.width > kMost || r.samples > kMost)
+    return c.Error("expected a sensible output, but got {} x {}", r.height, r.width);
+  if (r.samples < 1) {
     return c.Error(
         "a sampling_ratio of 0, by which each region has samples of its own number, is not "
         "supported");
   }
+  return r;
+}
+
+Status ImportRoiAlign(OpContext& c) {
+  TN_RETURN_IF_ERROR(c.Arity(3, 3));
+  TN_ASSIGN_OR_RETURN(const RoiForm r, ReadRoiForm(c));
   TN_RETURN_IF_ERROR(c.Fix(1, 1, 4));
   if (c.Rank(0) != 4 || c.Rank(1) != 2 || AsInt(c.Dims(1)[1]) != 4 || c.Rank(2) != 1) {
     return c.Error(
@@ -236,23 +249,23 @@ Status ImportRoiAlign(OpContext& c) {
         c.Type(0).ToString(), c.Type(1).ToString(), c.Type(2).ToString());
   }
   const Formula f(c);
-  const Val x = Widened(f.In(0)), rois = Widened(f.In(1)) * scale - (half ? 0.5 : 0.0);
+  const Val x = Widened(f.In(0)), rois = Widened(f.In(1)) * r.scale - (r.half ? 0.5 : 0.0);
   std::vector<Val> axis;  // y, x: [R, P, S]
   for (int64_t k = 0; k < 2; ++k) {
     const Val begin = Element(rois, 1, 1 - k);
     const Val length = Element(rois, 1, 3 - k) - begin;
-    axis.push_back(
-        BinSamples(begin, half ? length : Max(length, 1), k == 0 ? height : width, samples));
+    axis.push_back(BinSamples(begin, r.half ? length : Max(length, 1), k == 0 ? r.height : r.width,
+                              r.samples));
   }
   // All pairs, [R, Py, Px, Sy, Sx]; what lies more than a pixel outside is 0.
   Val y = Unsqueeze(Unsqueeze(axis[0], 2), 4), u = Unsqueeze(Unsqueeze(axis[1], 1), 3);
   Dims all = y.dims();
   if (all.size() != 5) return f.Done();
-  all[2] = IndexConst(width);
-  all[4] = IndexConst(samples);
+  all[2] = IndexConst(r.width);
+  all[4] = IndexConst(r.samples);
   Val inside;
   std::vector<Val> coordinates;
-  const Expr regions = rois.dim(0), count = IndexConst(height * width * samples * samples);
+  const Expr regions = rois.dim(0), count = IndexConst(r.height * r.width * r.samples * r.samples);
   for (int64_t k = 0; k < 2; ++k) {
     const Val at =
         Reshape(Expand(k == 0 ? y : u, all), {IndexConst(1), graph::DimMul(regions, count)});
@@ -271,14 +284,13 @@ Status ImportRoiAlign(OpContext& c) {
   const Sampling s{Mode::kLinear, Outside::kBorder, true};
   Val taps = WeightedTaps(Unsqueeze(images, 0), coordinates, s);  // [1, all, 2, 2, 2, C]
   taps = Where(Unsqueeze(Unsqueeze(Unsqueeze(Unsqueeze(inside, -1), -1), -1), -1), taps, 0);
-  const bool average = mode == "avg";
   // The average of sums of taps; or the largest of all taps.
   Val out =
-      average ? Sum(taps, {2, 3, 4}, false) : Reduce("max", Sum(taps, {2}, false), {2, 3}, false);
-  const Expr bins = IndexConst(height * width), cells = IndexConst(samples * samples);
-  out =
-      Reduce(average ? "mean" : "max", Reshape(out, {regions, bins, cells, x.dim(1)}), {2}, false);
-  out = Reshape(Swap(out, 1, 2), {regions, x.dim(1), IndexConst(height), IndexConst(width)});
+      r.average ? Sum(taps, {2, 3, 4}, false) : Reduce("max", Sum(taps, {2}, false), {2, 3}, false);
+  const Expr bins = IndexConst(r.height * r.width), cells = IndexConst(r.samples * r.samples);
+  out = Reduce(r.average ? "mean" : "max", Reshape(out, {regions, bins, cells, x.dim(1)}), {2},
+               false);
+  out = Reshape(Swap(out, 1, 2), {regions, x.dim(1), IndexConst(r.height), IndexConst(r.width)});
   return f.Result(Cast(out, c.Type(0).dtype));
 }
 
