@@ -279,7 +279,7 @@ def update_lists(results, unread, form: str):
     reasons = {name: f"not read by this script: {reason}" for name, reason in unread.items()}
     for r in results:
         if r.status != "passed":
-            reasons[r.case.name] = re.sub(r"^tenon: |; .*|node of '[^']*' |error: ", "", r.reason)[:160].strip()
+            reasons[r.case.name] = re.sub(r"^tenon: |; .*|node of '[^']*' |error: ", "", " ".join(r.reason.split()))[:160].strip()
     for name, lines in zip(LISTS[form], ({r.case.name for r in results} - set(reasons),
                                          [f"{name}: {reason}" for name, reason in reasons.items()])):
         path = HERE / name

@@ -23,6 +23,7 @@ from onnx import helper, numpy_helper
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "conformance"))
 import run_node_tests  # noqa: E402
+from dlpack import to_argument, to_numpy  # noqa: E402  (its folder is on the path now)
 
 f64 = np.float64
 TYPES = {"f16": np.dtype(np.float16), "bf16": np.dtype(ml_dtypes.bfloat16)}
@@ -118,6 +119,8 @@ def add_normalizations():
     row("lp_norm", "LpNormalization", lambda n, draw: [draw(2, n)], lambda x: x / np.sqrt((x * x).sum(1, keepdims=True)), opset=22)
     row("mean_variance", "MeanVarianceNormalization", lambda n, draw: [draw(1, 2, n, 1)],
         lambda x: (x - x.mean((0, 2, 3), keepdims=True)) / np.sqrt(((x - x.mean((0, 2, 3), keepdims=True)) ** 2).mean((0, 2, 3), keepdims=True) + 1e-9))
+    row("batch_norm_training", "BatchNormalization", lambda n, draw: [draw(n, 2), draw(2), draw(2), draw(2), draw(2)],
+        lambda x, s, b, m, v: [normalized(x, 0) * s + b, m * 0.5 + x.mean(0) * 0.5, v * 0.5 + x.var(0) * 0.5], outputs=3, training_mode=1, momentum=0.5)
     row("cross_entropy", "SoftmaxCrossEntropyLoss", lambda n, draw: [draw(n, 3), np.arange(n) % 3],
         lambda x, t: -np.log(softmax(x, 1))[np.arange(len(t)), t].mean())
     row("cross_entropy_classes", "SoftmaxCrossEntropyLoss", lambda n, draw: [draw(2, n), np.array([0, n - 1])],
@@ -182,9 +185,9 @@ def measure(library, case):
     import tvm_ffi
 
     main = tvm_ffi.load_module(library).main
-    out = main(*(run_node_tests.to_argument(x) for x in case.inputs))
+    out = main(*(to_argument(x) for x in case.inputs))
     out = list(out) if isinstance(out, (tvm_ffi.Array, list, tuple)) else [out]
-    return case.distance([run_node_tests.to_numpy(x, case.dtype) for x in out])
+    return case.distance([to_numpy(x, case.dtype) for x in out])
 
 
 def main() -> int:

@@ -686,6 +686,9 @@ class Case:
         for k, x in enumerate(self.outputs):
             self.model.graph.output.append(helper.make_tensor_value_info(f"o{k}", helper.np_dtype_to_tensor_dtype(x.dtype), x.shape))
 
+    def sizes(self):
+        return [(self.inputs, self.outputs)]
+
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)

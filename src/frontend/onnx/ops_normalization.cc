@@ -15,43 +15,37 @@ Status CheckRank(const OpContext& c, int least) {
   return c.Error("expected an input of rank {} or more, but got {}", least, c.Type(0).ToString());
 }
 
-// Mean and variance over `axes`.
+// Of x, over `axes`, which stay as ones.
 struct Moments {
-  ValueId mean, variance;
-};
-Expected<Moments> ComputeMoments(OpContext& c, ValueId x, const std::vector<int64_t>& axes) {
-  const Attrs mean = {{"kind", std::string("mean")}, {"axes", axes}, {"keepdims", true}};
-  Moments m;
-  TN_ASSIGN_OR_RETURN(m.mean, c.Emit(OpKind::kReduce, {x}, mean));
-  TN_ASSIGN_OR_RETURN(ValueId d, c.Emit(OpKind::kSub, {x, m.mean}));
-  TN_ASSIGN_OR_RETURN(ValueId square, c.Emit(OpKind::kMul, {d, d}));
-  TN_ASSIGN_OR_RETURN(m.variance, c.Emit(OpKind::kReduce, {square}, mean));
-  return m;
-}
+  Val mean, distance, variance;  // distance: x - mean
 
-// running · momentum + batch · (1 - momentum)
-Expected<ValueId> Blend(OpContext& c, ValueId running, ValueId batch, double momentum) {
-  const DType dtype = c.b.type(running).dtype;
-  TN_ASSIGN_OR_RETURN(ValueId old, c.Emit(OpKind::kMul, {running, c.Scalar(dtype, momentum)}));
-  TN_ASSIGN_OR_RETURN(ValueId add, c.Emit(OpKind::kMul, {batch, c.Scalar(dtype, 1 - momentum)}));
-  return c.Emit(OpKind::kAdd, {old, add});
+  Moments(const Val& x, const Axes& axes)
+      : mean(Mean(x, axes)), distance(x - mean), variance(Mean(distance * distance, axes)) {}
+};
+
+// One number per channel beside a tensor whose channels are axis 1: [C, 1, …].
+Val PerChannel(const Val& v, int64_t rank) {
+  Dims dims(static_cast<size_t>(std::max<int64_t>(rank - 1, 1)), IndexConst(1));
+  dims[0] = v.dim(0);
+  return Reshape(v, dims);
 }
 
 Status ImportBatchNormTraining(OpContext& c, double epsilon, double momentum) {
-  std::vector<int64_t> axes;
+  Axes axes;
   for (int64_t i = 0; i < c.Rank(0); ++i) {
     if (i != 1) axes.push_back(i);
   }
   TN_RETURN_IF_ERROR(CheckRank(c, 2));
-  TN_ASSIGN_OR_RETURN(Moments m, ComputeMoments(c, c.In(0), axes));
-  TN_ASSIGN_OR_RETURN(m.mean, c.Reshape(m.mean, {c.Dims(0)[1]}));
-  TN_ASSIGN_OR_RETURN(m.variance, c.Reshape(m.variance, {c.Dims(0)[1]}));
-  TN_RETURN_IF_ERROR(c.Result(OpKind::kBatchNorm, {c.In(0), c.In(1), c.In(2), m.mean, m.variance},
-                              {{"epsilon", epsilon}}));
-  TN_ASSIGN_OR_RETURN(ValueId mean, Blend(c, c.In(3), m.mean, momentum));
-  TN_ASSIGN_OR_RETURN(ValueId variance, Blend(c, c.In(4), m.variance, momentum));
-  TN_RETURN_IF_ERROR(c.SetOutput(1, mean));
-  return c.SetOutput(2, variance);
+  const Formula f(c);
+  const Val x = Widened(f.In(0));
+  const Moments m(x, axes);
+  const Val y = m.distance / Sqrt(m.variance + epsilon) * PerChannel(Widened(f.In(1)), x.rank()) +
+                PerChannel(Widened(f.In(2)), x.rank());
+  const auto blended = [&](size_t running, const Val& batch) {
+    const Val now = Reshape(batch, {x.dim(1)}) * (1 - momentum);
+    return Cast(Widened(f.In(running)) * momentum + now, c.Type(running).dtype);
+  };
+  return f.Result({Cast(y, c.Type(0).dtype), blended(3, m.mean), blended(4, m.variance)});
 }
 
 Status ImportBatchNorm(OpContext& c) {
@@ -84,26 +78,18 @@ Status ImportLayerNorm(OpContext& c) {
   if (!c.Wants(1) && !c.Wants(2)) return Ok();
   std::vector<int64_t> axes;
   for (int64_t i = axis; i < c.Rank(0); ++i) axes.push_back(i);
-  TN_ASSIGN_OR_RETURN(Moments m, ComputeMoments(c, c.In(0), axes));
-  TN_ASSIGN_OR_RETURN(ValueId v,
-                      c.Emit(OpKind::kAdd, {m.variance, c.Scalar(c.Type(0).dtype, epsilon)}));
-  TN_ASSIGN_OR_RETURN(v, c.Emit(OpKind::kSqrt, {v}));
-  TN_ASSIGN_OR_RETURN(v, c.Emit(OpKind::kReciprocal, {v}));
-  TN_RETURN_IF_ERROR(c.SetOutput(1, m.mean));
-  return c.SetOutput(2, v);
+  const Formula f(c);
+  const Moments m(Widened(f.In(0)), axes);
+  const Val inverse = 1 / Sqrt(m.variance + epsilon);
+  TN_RETURN_IF_ERROR(f.Done());
+  TN_RETURN_IF_ERROR(c.SetOutput(1, m.mean.id()));
+  return c.SetOutput(2, inverse.id());
 }
 
 // (x - mean) / √(variance + epsilon)
 Val Normalized(const Val& x, const Axes& axes, double epsilon) {
-  const Val d = x - Mean(x, axes);
-  return d / Sqrt(Mean(d * d, axes) + epsilon);
-}
-
-// One number per channel beside a tensor whose channels are axis 1: [C, 1, …].
-Val PerChannel(const Val& v, int64_t rank) {
-  Dims dims(static_cast<size_t>(std::max<int64_t>(rank - 1, 1)), IndexConst(1));
-  dims[0] = v.dim(0);
-  return Reshape(v, dims);
+  const Moments m(x, axes);
+  return m.distance / Sqrt(m.variance + epsilon);
 }
 
 Status CheckPerChannel(const OpContext& c, size_t i) {
