@@ -13,7 +13,7 @@ namespace tenon::driver {
 /// Reads the model that the options name. Nothing is compiled; weights stay in their files.
 /// `obstacles`, where given, becomes all that keeps it from being read (import.h).
 Expected<graph::Program> ImportModel(const CompileOptions& options,
-                                   std::vector<onnx::Obstacle>* obstacles = nullptr);
+                                     std::vector<onnx::Obstacle>* obstacles = nullptr);
 
 /// A hash of the bytes of the model's file and of the files of weights that the graphs, which came
 /// from it, refer to. Releases the pages it reads.

@@ -10,8 +10,8 @@
 // max_team becomes 1 where no kernel has a parallel loop, and where by the cost model (attribute
 // `alone` of launches: their time on one worker) one worker is done with everything while a team
 // would only wait for each other, so that such a function never wakes another worker; team_width is
-// the largest of the kernels' (loop/workspace.h), and 1 at those sizes where one worker is quicker. Why here: after every placement in
-// memory, before make_packed fixes the signature.
+// the largest of the kernels' (loop/workspace.h), and 1 at those sizes where one worker is quicker.
+// Why here: after every placement in memory, before make_packed fixes the signature.
 #pragma once
 
 #include "loop/pass/pass.h"
