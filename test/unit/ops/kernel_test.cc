@@ -21,7 +21,6 @@
 namespace tenon::ops {
 namespace {
 
-using graph::Blocking;
 using graph::MakeLayout;
 using graph::OpKind;
 using graph::TensorType;
