@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "frontend/onnx/call_sizes.h"
+#include "frontend/onnx/index_checks.h"
 #include "frontend/onnx/ops.h"
 
 namespace tenon::onnx {
@@ -11,7 +12,10 @@ namespace {
 Status ImportGather(OpContext& c) {
   TN_RETURN_IF_ERROR(c.Arity(2, 2));
   TN_ASSIGN_OR_RETURN(int64_t axis, c.AxisAttr("axis", 0, c.Rank(0)));
-  return c.Result(c.row.op, {c.In(0), c.In(1)}, {{"axis", axis}});
+  const Formula f(c);
+  const Val at = IndicesInto(c, 1, f.In(1), 0, axis);
+  TN_RETURN_IF_ERROR(f.Done());
+  return c.Result(c.row.op, {c.In(0), at.id()}, {{"axis", axis}});
 }
 
 Status ImportGatherNd(OpContext& c) {
@@ -25,7 +29,11 @@ Status ImportGatherNd(OpContext& c) {
     const int64_t count = c.Rank(1) - 1 + c.Rank(0) - batch_dims - *rank;
     if (count >= 1) TN_RETURN_IF_ERROR(c.Fix(1, -1, count));
   }
-  return c.Result(OpKind::kGatherNd, {c.In(0), c.In(1)}, {{"batch_dims", batch_dims}});
+  const Formula f(c);
+  const bool fits = batch_dims >= 0 && batch_dims < c.Rank(0);  // else the graph says it
+  const Val at = fits ? CoordinatesIn(c, 1, f.In(1), 0, batch_dims) : f.In(1);
+  TN_RETURN_IF_ERROR(f.Done());
+  return c.Result(OpKind::kGatherNd, {c.In(0), at.id()}, {{"batch_dims", batch_dims}});
 }
 
 // A bound of Shape: counted from the end where negative, then clamped.
