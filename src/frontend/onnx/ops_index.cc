@@ -157,11 +157,16 @@ Status RangeByCall(OpContext& c) {
     count = Cast(Max(Apply(OpKind::kCeil, (wide(limit) - wide(start)) / wide(delta)), 0),
                  DType::Int(64));
   } else {
+    // As unsigned numbers, ways and steps are right however far apart the ends are.
     const auto wide = [](const Val& v) { return Cast(v, DType::Int(64)); };
-    const Val way = wide(limit) - wide(start), by = wide(delta);
-    const Val forth = Where(by < 0, -way, way), step = Abs(by);
-    count = Max((forth + step - 1) / step, 0);
+    const auto size = [](const Val& v) { return Cast(v, DType::UInt(64)); };
+    const Val from = wide(start), to = wide(limit), by = wide(delta);
+    const Val back = by < 0, way = size(Where(back, from - to, to - from)), step = size(Abs(by));
+    const Val there = Where(back, to < from, from < to);
+    const Val last = Where(Equal(Mod(way, step), 0), 0, f.Number(DType::UInt(64), 1));
+    count = Where(there, Cast(way / step + last, DType::Int(64)), 0);
   }
+  count = Where(Equal(delta, 0), -1, count);  // no size: the call fails
   return f.Result(f.Emit(OpKind::kRange, {start, delta}, {}, {{"size", {SizeOf(count)}}}));
 }
 

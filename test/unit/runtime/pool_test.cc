@@ -12,6 +12,8 @@
 #include <thread>
 #include <vector>
 
+#include "runtime/core/error.h"
+#include "runtime/core/os.h"
 #include "testing.h"
 
 #if !defined(__has_feature)
