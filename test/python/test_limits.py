@@ -36,6 +36,31 @@ def long_loop():
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
 
 
+def growing_sequence():
+    """x · x, n times, in a sequence that becomes one tensor: memory is asked for in every iteration."""
+    value = helper.make_tensor_value_info
+    inputs = [value("i", TensorProto.INT64, []), value("go", TensorProto.BOOL, [])]
+    sequence = [helper.make_tensor_sequence_value_info(n, TensorProto.FLOAT, None) for n in ("s", "s_out")]
+    body = [
+        helper.make_node("Identity", ["go"], ["go_on"]),
+        helper.make_node("Mul", ["x", "x"], ["square"]),
+        helper.make_node("SequenceInsert", ["s", "square"], ["s_out"]),
+    ]
+    step = helper.make_graph(body, "body", [*inputs, sequence[0]], [value("go_on", TensorProto.BOOL, []), sequence[1]])
+    nodes = [
+        helper.make_node("SequenceEmpty", [], ["none"]),
+        helper.make_node("Loop", ["n", "", "none"], ["all"], body=step),
+        helper.make_node("ConcatFromSequence", ["all"], ["y"], axis=0),
+    ]
+    arguments = [value("n", TensorProto.INT64, []), value("x", TensorProto.FLOAT, X.shape)]
+    graph = helper.make_graph(nodes, "g", arguments, [value("y", TensorProto.FLOAT, None)])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+
+
+def resident_bytes():
+    return int(pathlib.Path("/proc/self/statm").read_text().split()[1]) * 4096
+
+
 class Limits(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
@@ -79,6 +104,26 @@ class Limits(unittest.TestCase):
                 self.main.limited(max_bytes=most)(np.array(3), X)
         self.works(self.main.limited(max_bytes=1 << 30))
         self.works(self.main)
+
+    def test_memory_in_a_loop(self):
+        """Wherever in the loop memory is refused, the call fails, keeps nothing, and the next one works."""
+        model, library = (str(pathlib.Path(self.folder.name) / f"sequence.{kind}") for kind in ("onnx", "so"))
+        onnx.save(growing_sequence(), model)
+        tenon.compile(model, library)
+        main = tenon.load(library).entry_func
+        n, x = np.array(10), np.full_like(X, 3)
+        outcomes, after = set(), []
+        for _ in range(3):
+            for most in range(1, 40 * X.nbytes, X.nbytes // 8):
+                try:
+                    np.testing.assert_array_equal(main.limited(max_bytes=most)(n, x).numpy(), np.full((640, 64), 9))
+                    outcomes.add("works")
+                except MemoryError:
+                    outcomes.add("fails")
+            after.append(resident_bytes())
+        self.assertEqual(outcomes, {"works", "fails"})
+        self.assertLess(after[2] - after[1], 20 * X.nbytes)
+        np.testing.assert_array_equal(main(n, x).numpy(), np.full((640, 64), 9))
 
     def test_terminate(self):
         session = ort.InferenceSession(self.model)
