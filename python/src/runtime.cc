@@ -224,7 +224,11 @@ void BindRuntime(nb::module_& m) {
   BindDevices(m);
   BindTensors(m);
   nb::class_<StopFlag>(m, "StopFlag", "Ends, once it is set, the calls that are limited by it.")
-      .def(nb::init<>())
+      .def("__init__",
+           [](StopFlag* self, const nb::args& args) {
+             if (args.size() != 0) throw nb::type_error("StopFlag() takes no arguments");
+             new (self) StopFlag();
+           })
       .def("set", [](const StopFlag& f) { f.Set(true); })
       .def("clear", [](const StopFlag& f) { f.Set(false); })
       .def("is_set", [](const StopFlag& f) { return *f.value != 0; });
