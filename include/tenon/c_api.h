@@ -93,10 +93,17 @@ TN_API int32_t tn_module_reserve(const tn_module_t* module, int32_t instances, i
 
 /* ---- Calls ---- */
 
-/* Zero-initialise, set struct_bytes, then what is wanted. */
+/* Zero-initialise, set struct_bytes, then what is wanted. A call that is over its time, or that is
+ * told to stop, ends at the next place between two kernels with a RuntimeError; outputs of the
+ * caller are then unspecified, and the function can be called again. */
 typedef struct tn_call_options {
-  uint32_t struct_bytes; /* sizeof(tn_call_options_t) */
-  int32_t max_team;      /* at most this many threads for this call; 0: no bound but the pool's */
+  uint32_t struct_bytes;   /* sizeof(tn_call_options_t) */
+  int32_t max_team;        /* at most this many threads for this call; 0: no bound but the pool's */
+  int64_t max_nanoseconds; /* the time that the call may take; 0: no bound */
+  int64_t max_bytes;       /* the host memory that it may ask for, working memory and outputs; 0: no
+                              bound.       A MemoryError says that it wanted more. */
+  const int32_t* stop;     /* may be NULL; once another thread sets *stop to anything but 0 (best
+                              atomically) the call ends */
 } tn_call_options_t;
 
 /* Calls an exported function: args are its inputs, then either nothing (the outputs come back in

@@ -47,8 +47,10 @@ TN_CORE_API int32_t tn_core_run_team(tn_body_fn body, void* closure, int32_t max
 
 /* Waits until all workers of the team are here; what each wrote before is visible to all after.
  * `team` is what this worker's body was given; for a team of one, and for NULL, which stands for
- * one too (who calls a body directly passes rank 0, size 1 and NULL), it does nothing. */
-TN_CORE_API void tn_core_barrier(tn_team* team);
+ * one too (who calls a body directly passes rank 0, size 1 and NULL), there is nobody to wait for.
+ * Returns 0, or, the same to all workers, -1 + RuntimeError where the call is over its time or is
+ * to stop (tn_call_options in c_api.h): a body that can fail then returns at once. */
+TN_CORE_API int32_t tn_core_barrier(tn_team* team);
 
 /* ---- Errors ---- */
 
@@ -354,6 +356,9 @@ typedef struct tn_host_services {
                                 int64_t bytes);
   void** (*device_weights)(const tn_device_weights* table, tn_device_weights_state* state,
                            const unsigned char* base, int32_t device_type, int32_t device_id);
+  /* Takes `bytes` from what the thread's call may have (max_bytes of tn_call_options); -1, without
+   * an error, where it may not have so many. */
+  int32_t (*take_bytes)(int64_t bytes);
 } tn_host_services;
 
 /* ---- Copies in one process ----

@@ -341,7 +341,25 @@ struct CallOptions {
   /// f(CallOptions::Team(1), x) runs on the caller's thread alone.
   static CallOptions Team(int32_t most) { return {most}; }
 
-  int32_t max_team;  // at most so many threads; 0: as many as there are
+  int32_t max_team;        // at most so many threads; 0: as many as there are
+  double max_seconds = 0;  // a call that is over it ends with an Error; 0: no bound
+  int64_t max_bytes = 0;   // of host memory that the call may ask for; 0: no bound
+  /// The call ends with an Error once this is not 0, which another thread sets, best atomically.
+  const int32_t* stop = nullptr;
+
+  bool any() const { return max_team > 0 || max_seconds > 0 || max_bytes > 0 || stop; }
+  /// For the C API.
+  tn_call_options_t raw() const {
+    const double nanoseconds = max_seconds * 1e9;
+    tn_call_options_t out{};
+    out.struct_bytes = sizeof out;
+    out.max_team = max_team;
+    out.max_nanoseconds = nanoseconds < 9e18 ? static_cast<int64_t>(nanoseconds) : 0;
+    if (max_seconds > 0 && nanoseconds < 1) out.max_nanoseconds = 1;
+    out.max_bytes = max_bytes;
+    out.stop = stop;
+    return out;
+  }
 };
 
 /// An exported function; empty by default, and then calling it is an error. One that came from a
@@ -372,12 +390,9 @@ class Function {
   }
   Result Call(const tn_ffi_any* args, int32_t num_args, const CallOptions& options = {}) const {
     if (!function_) throw Error("RuntimeError", "the function that is called is empty");
-    tn_call_options_t raw{};
-    raw.struct_bytes = sizeof raw;
-    raw.max_team = options.max_team;
+    const tn_call_options_t raw = options.raw();
     Result result(module_);
-    detail::Check(
-        tn_call(function_, raw.max_team != 0 ? &raw : nullptr, args, num_args, result.raw()));
+    detail::Check(tn_call(function_, options.any() ? &raw : nullptr, args, num_args, result.raw()));
     return result;
   }
 

@@ -307,7 +307,7 @@ bool Arguments::Add(PyObject* value, bool is_output) {
   return AddDLPack(value);
 }
 
-int32_t Arguments::Call(tn_packed_fn function, int32_t max_team, tn_ffi_any* result) {
+int32_t Arguments::Call(tn_packed_fn function, const CallOptions& limits, tn_ffi_any* result) {
   void *stream = nullptr, *before = nullptr;
   if (on_device_ && on_device_->stream(device_.device_type, device_.device_id, &stream) != 0) {
     if (!PyErr_Occurred()) PyErr_SetString(PyExc_RuntimeError, "the device's stream is not known");
@@ -316,8 +316,8 @@ int32_t Arguments::Call(tn_packed_fn function, int32_t max_team, tn_ffi_any* res
   PyThreadState* thread = PyEval_SaveThread();
   int32_t status = stream ? tn_stream_set(device_, stream, &before) : 0;
   if (status == 0) {
-    const tn_call_options options = {sizeof(tn_call_options), max_team};
-    status = tn_call(function, max_team > 0 ? &options : nullptr, values_, count_, result);
+    const tn_call_options options = limits.raw();
+    status = tn_call(function, limits.any() ? &options : nullptr, values_, count_, result);
     if (stream) tn_stream_set(device_, before, nullptr);
   }
   PyEval_RestoreThread(thread);

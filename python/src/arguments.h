@@ -8,6 +8,7 @@
 
 #include "bindings.h"
 #include "tenon/c_api.h"
+#include "tenon/tenon.hpp"
 
 namespace tenon::python {
 
@@ -33,10 +34,10 @@ class Arguments {
   bool Add(PyObject* value, bool is_output);
   /// A number that Python's own types are not: NumPy's, or an array of one.
   bool AddNumber(PyObject* value);
-  /// Calls the function, without Python's lock, on at most `max_team` threads (0: no bound), on the
-  /// stream that the tensors' framework works on. Not 0: with an error set, Python's or that of
+  /// Calls the function, without Python's lock, within `limits`, on the stream that the tensors'
+  /// framework works on. Not 0: with an error set, Python's or that of
   /// tn_last_error.
-  int32_t Call(tn_packed_fn function, int32_t max_team, tn_ffi_any* result);
+  int32_t Call(tn_packed_fn function, const CallOptions& limits, tn_ffi_any* result);
 
  private:
   struct View {

@@ -18,14 +18,22 @@ namespace tenon::python {
 
 namespace {
 
+/// What ends calls that another thread makes.
+struct StopFlag {
+  std::shared_ptr<int32_t> value = std::make_shared<int32_t>(0);
+
+  void Set(bool on) const { __atomic_store_n(value.get(), on ? 1 : 0, __ATOMIC_RELAXED); }
+};
+
 /// An exported function, with how many of its arguments are inputs (-1: not known), which of them
-/// are numbers, by bits, and the most threads of a call (0: no bound).
+/// are numbers, by bits, and what bounds its calls; `stop` keeps what the limits point to.
 struct PyFunction {
   Function function;
   std::string name;
   int num_inputs;
   uint32_t numbers;
-  int32_t max_team = 0;
+  CallOptions limits = {};
+  std::shared_ptr<int32_t> stop = nullptr;
 };
 
 PyObject* FromResult(const Result& result) {
@@ -67,7 +75,7 @@ PyObject* CallFunction(PyObject* self, PyObject* args, PyObject* kwargs) {
         return nullptr;
     }
     Result result;
-    const int32_t status = arguments.Call(f.function.raw(), f.max_team, result.raw());
+    const int32_t status = arguments.Call(f.function.raw(), f.limits, result.raw());
     if (RaiseFromCallback()) return nullptr;
     if (status == 0) return FromResult(result);
     return PyErr_Occurred() ? nullptr : RaiseLast();
@@ -215,15 +223,34 @@ void BindTensors(nb::module_& m) {
 void BindRuntime(nb::module_& m) {
   BindDevices(m);
   BindTensors(m);
+  nb::class_<StopFlag>(m, "StopFlag", "Ends, once it is set, the calls that are limited by it.")
+      .def("__init__",
+           [](StopFlag* self, const nb::args& args) {
+             if (args.size() != 0) throw nb::type_error("StopFlag() takes no arguments");
+             new (self) StopFlag();
+           })
+      .def("set", [](const StopFlag& f) { f.Set(true); })
+      .def("clear", [](const StopFlag& f) { f.Set(false); })
+      .def("is_set", [](const StopFlag& f) { return *f.value != 0; });
   nb::class_<PyFunction>(m, "Function", nb::type_slots(kFunctionSlots))
       .def(
           "limited",
-          [](const PyFunction& f, int32_t max_team) {
+          [](const PyFunction& f, int32_t max_team, double max_seconds, int64_t max_bytes,
+             const StopFlag* stop) {
             PyFunction limited = f;
-            limited.max_team = max_team;
+            limited.limits.max_team = max_team;
+            limited.limits.max_seconds = max_seconds;
+            limited.limits.max_bytes = max_bytes;
+            limited.stop = stop ? stop->value : nullptr;
+            limited.limits.stop = limited.stop.get();
             return limited;
           },
-          nb::arg("max_team"), "The function, called with at most that many threads; 0: no bound.")
+          nb::arg("max_team") = 0, nb::arg("max_seconds") = 0.0, nb::arg("max_bytes") = 0,
+          nb::arg("stop").none() = nb::none(),
+          "The function, called with at most that many threads, ended with a RuntimeError after "
+          "that "
+          "time or once `stop`, a StopFlag, is set, and with a MemoryError where it asks for more "
+          "host memory; 0: no bound. Calls end between two kernels.")
       .def("__repr__", [](const PyFunction& f) { return "<tenon.Function " + f.name + ">"; });
   nb::class_<Parameter>(m, "Parameter")
       .def_ro("name", &Parameter::name)

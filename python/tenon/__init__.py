@@ -23,7 +23,7 @@ if importlib.util.find_spec("._tenon", __name__) is None:
     )
 
 from . import _left_out, contrib, ir, nd, registry, runtime, target, te, testing, tir, transform
-from ._tenon import IrModule, Schedule, Stage, __version__
+from ._tenon import IrModule, Schedule, Stage, StopFlag, __version__
 from .build_module import build, compile, load, lower
 from .groups import Group
 from .ir import IRModule
@@ -53,6 +53,7 @@ __all__ = [
     "PassContext",
     "Schedule",
     "Stage",
+    "StopFlag",
     "TVMError",
     "__version__",
     "build",

@@ -13,9 +13,9 @@ import time
 from typing import Any, Callable
 
 from . import _arguments, _left_out, _tenon
-from ._tenon import Device, Function, Parameter
+from ._tenon import Device, Function, Parameter, StopFlag
 
-__all__ = ["DeviceModule", "Function", "Module", "Parameter", "load_module"]
+__all__ = ["DeviceModule", "Function", "Module", "Parameter", "StopFlag", "load_module"]
 
 
 class Module:

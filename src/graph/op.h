@@ -87,8 +87,11 @@ const OpInfo& Info(OpKind op);
 inline const char* Name(OpKind op) { return Info(op).name; }
 /// Operators whose regions run or do not: `if`, `loop`, `while`. (A fused group always runs.)
 inline bool IsControl(OpKind op) { return Info(op).num_regions > 0 && op != OpKind::kFused; }
-/// What the host function does between its launches: control flow, and reading the size of a dim.
-inline bool RunsOnHost(OpKind op) { return IsControl(op) || op == OpKind::kDim; }
+/// What the host function does between its launches: control flow, reading the size of a dim, and
+/// checks of elements.
+inline bool RunsOnHost(OpKind op) {
+  return IsControl(op) || op == OpKind::kDim || op == OpKind::kRequire;
+}
 std::optional<OpKind> ParseOp(std::string_view name);
 const char* Name(IndexMapClass map);
 /// All operators in table order.

@@ -21,6 +21,7 @@
 #include <sys/auxv.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 
 #include "runtime/core/error.h"
@@ -303,8 +304,13 @@ int32_t tn_call(tn_packed_fn function, const tn_call_options_t* options, const t
                 int32_t num_args, tn_ffi_any* result) {
   *result = {TN_FFI_NONE, 0, {0}};
   if (!options) return function(nullptr, args, num_args, result);
-  int32_t before = SetThreadTeamLimit(options->max_team);
+  tn_call_options_t all{};  // older callers know the first few
+  memcpy(&all, options, std::min<size_t>(options->struct_bytes, sizeof all));
+  CallLimits limits = {all.max_team,
+                       all.max_nanoseconds > 0 ? NanosecondsNow() + all.max_nanoseconds : 0,
+                       all.max_bytes > 0 ? all.max_bytes : INT64_MAX, all.stop};
+  CallLimits* before = SetThreadLimits(&limits);
   int32_t status = function(nullptr, args, num_args, result);
-  SetThreadTeamLimit(before);
+  SetThreadLimits(before);
   return status;
 }

@@ -18,5 +18,6 @@ extern "C" const tn_host_services tn_runtime_services = {
     tenon::runtime::MakeDeviceTensor,
     tenon::runtime::AcquireDeviceArena,
     tenon::runtime::DeviceWeights,
+    tenon::runtime::TakeBytes,
 };
 TN_NOTE("1", "tn_runtime_services");

@@ -17,10 +17,11 @@ cases = []
 
 
 def add(name, op, inputs, calls, errors=(), opset=21, dtype=TensorProto.FLOAT, **attrs):
-    """A model of one node. `inputs`: shapes, the first of floats, the others of i64 or (type, shape), None where one is left
-    out; `calls`: what is passed for the others, in turn; `errors`: (what is passed, what the error says)."""
+    """A model of one node. `inputs`: shapes, the first of random floats, the others of i64 or (type, shape), None where one is
+    left out; `calls`: what is passed for the others, in turn, and for the first one if that is (type, shape); `errors`: (what is
+    passed, what the error says)."""
     names = ["" if shape is None else f"i{k}" for k, shape in enumerate(inputs)]
-    infos = [helper.make_tensor_value_info(n, dtype if k == 0 else TensorProto.INT64 if not isinstance(shape, tuple) else shape[0],
+    infos = [helper.make_tensor_value_info(n, dtype if k == 0 and not isinstance(shape, tuple) else TensorProto.INT64 if not isinstance(shape, tuple) else shape[0],
                                            shape if not isinstance(shape, tuple) else shape[1])
              for k, (n, shape) in enumerate(zip(names, inputs)) if shape is not None]
     outputs = {"y": dtype} | ({"where": TensorProto.INT64} if op == "TopK" else {})
@@ -29,7 +30,7 @@ def add(name, op, inputs, calls, errors=(), opset=21, dtype=TensorProto.FLOAT, *
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=10)
 
     def feeds(call):
-        return [rng.standard_normal(inputs[0]).astype(np.float32), *call]
+        return list(call) if isinstance(inputs[0], tuple) else [rng.standard_normal(inputs[0]).astype(np.float32), *call]
     cases.append(Case(name, model, [feeds(call) for call in calls], [(feeds(call), says) for call, says in errors]))
 
 
@@ -53,6 +54,11 @@ def add_movement():
     for mode, least in (("constant", -1), ("edge", 0), ("reflect", 0), ("wrap", 0)):
         pads = [i64(*p) for p in itertools.product([least, 0, 2], repeat=4)]
         add(f"pad_{mode}", "Pad", [[4, 5], [4]], [(p,) for p in pads], mode=mode)
+    def number(*values):
+        return tuple(np.array(v, np.int64) for v in values)
+    add("range", "Range", [(TensorProto.INT64, [])] * 3, [number(0, 7, 2), number(10, 0, -3), number(5, 5, 1), number(3, 9, -1)],
+        errors=[(number(0, 5, 0), "Expected the size"), (number(-2**63, 2**63 - 1, 1), "Expected the size"), (number(2**63 - 1, -2**63, -1), "Expected the size")],
+        dtype=TensorProto.INT64)
     add("squeeze", "Squeeze", [[1, 4, 1], [1]], [(i64(0),), (i64(2),), (i64(-1),), (i64(-3),)], errors=[((i64(1),), "Expected")])
     add("unsqueeze", "Unsqueeze", [[3, 4], [2]], [(i64(0, 1),), (i64(3, 0),), (i64(-1, 1),), (i64(-1, -2),)], errors=[((i64(0, 4),), "Expected the size")])
 

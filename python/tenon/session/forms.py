@@ -65,10 +65,12 @@ class Form:
         self.inputs = [NodeArg.compiled(p) for p in self._module.inputs]
         self.outputs = [NodeArg.compiled(p) for p in self._module.outputs]
         self._main = self._module.entry_func.limited(max_team)
+        self._max_team = max_team
 
-    def call(self, feeds: Mapping[str, Any], types: Sequence[str]) -> list:
-        """Results in the order of `outputs`, whose element types are `types`."""
-        results = self._main(*(feeds[i.name] for i in self.inputs))
+    def call(self, feeds: Mapping[str, Any], types: Sequence[str], stop: _tenon.StopFlag | None = None) -> list:
+        """Results in the order of `outputs`, whose element types are `types`. A RuntimeError once `stop` is set."""
+        main = self._main if stop is None else self._module.entry_func.limited(self._max_team, stop=stop)
+        results = main(*(feeds[i.name] for i in self.inputs))
         results = results if isinstance(results, tuple) and len(self.outputs) != 1 else (results,)
         return [_given(r, t) for r, t in zip(results, types)]
 
@@ -157,8 +159,8 @@ class Forms:
         if not (self._is_open and is_of_sizes):
             raise errors.Fail.of(str(error))
 
-    def call(self, feeds: Mapping[str, Any], overridden: tuple) -> list:
-        """Calls the first form that takes arrays of these sizes."""
+    def call(self, feeds: Mapping[str, Any], overridden: tuple, stop: _tenon.StopFlag | None = None) -> list:
+        """Calls the first form that takes arrays of these sizes, until `stop` is set."""
         sizes = {name: tuple(np.shape(array)) for name, array in feeds.items()}
         numbers = {n: a for n, a in feeds.items() if isinstance(a, np.ndarray) and a.size == 1 and a.dtype.kind in "iub"}
         key = (overridden, *_call_key(sizes, numbers))
@@ -173,7 +175,7 @@ class Forms:
                 fault = form
                 continue
             try:
-                results = form.call(feeds, types)
+                results = form.call(feeds, types, stop)
             except (ValueError, MemoryError) as error:  # sizes that are known may need less
                 fault = error
                 continue

@@ -7,6 +7,7 @@ from typing import Any, Sequence
 
 import numpy as np
 
+from .._tenon import StopFlag
 from .enumerations import ExecutionMode, ExecutionOrder, GraphOptimizationLevel
 from .values import OrtValue
 
@@ -126,7 +127,8 @@ class SessionOptions(_Attributes):
 
 
 class RunOptions(_Attributes):
-    """Of one call. `terminate` ends calls that have not begun; the others have no effect."""
+    """Of one call. Setting `terminate`, from any thread, ends the calls that have these options; clearing it lets new ones
+    begin. The other attributes have no effect."""
 
     _WHAT = "RunOptions"
     _KINDS = {
@@ -136,6 +138,15 @@ class RunOptions(_Attributes):
         "only_execute_path_to_fetches": False,
         "terminate": False,
     }
+
+    def __init__(self):
+        object.__setattr__(self, "_stop", StopFlag())
+        super().__init__()
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        super().__setattr__(name, value)
+        if name == "terminate":
+            self._stop.set() if self.terminate else self._stop.clear()
 
     def add_run_config_entry(self, key: str, value: str) -> None:
         self._add(key, value)

@@ -141,8 +141,10 @@ class InferenceSession:
                 raise errors.InvalidArgument.of(f"Invalid output name:{name}")
         try:
             with self._span("model_run"):
-                results = forms.call(arrays, overridden)
+                results = forms.call(arrays, overridden, run_options._stop if run_options is not None else None)
         except (ValueError, TypeError, IndexError, MemoryError, RuntimeError) as error:
+            if run_options is not None and run_options.terminate:
+                raise errors.Fail.of("Exiting due to terminate flag being set to true.") from error
             raise errors.RuntimeException.of(str(error)) from error
         by_name = dict(zip(known, results))
         return [by_name[name] for name in names]

@@ -341,8 +341,10 @@ void FunctionEmitter::EmitSync(const Sync& s) {
   }
   Value* team = exprs_.team().team;
   if (!team) return;  // one worker
-  auto* type = llvm::FunctionType::get(ir_.getVoidTy(), {ir_.getPtrTy()}, false);
-  ir_.CreateCall(module_.DeclareC("tn_core_barrier", type), {team});
+  auto* type = llvm::FunctionType::get(ir_.getInt32Ty(), {ir_.getPtrTy()}, false);
+  llvm::CallInst* ends = ir_.CreateCall(module_.DeclareC("tn_core_barrier", type), {team});
+  // Where a kernel is told that the call is to end, it ends soon, and the host is told so too.
+  if (ReturnsStatus(func_)) ReturnIfFailed(ends);
 }
 
 // The payload of a tn_msg_part (64 bits or a pointer), and its kind.

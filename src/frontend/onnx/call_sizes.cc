@@ -118,18 +118,6 @@ Expr SizeOf(const Val& scalar, const Expr& most) {
   return *size;
 }
 
-// A size that is 0, or -1, which is none; that it is added keeps it.
-Val InCallsWhere(const Val& holds, const Val& x, std::string_view what) {
-  if (!holds || !x) return x;
-  const Formula& f = x.formula();
-  Builder& b = f.builder();
-  const Val size = Where(holds, 0, f.Number(kI64, -1));
-  if (!size) return size;
-  const Expected<Expr> dim = b.DefineDim(ToIdentifier(what), size.id());
-  if (!dim) return f.Of(Expected<ValueId>(dim.errors()));
-  return x + Cast(f.Of(b.graph().nodes.back().outputs[0]), x.dtype());
-}
-
 Dims SizesIn(const Val& list) {
   if (!list) return {};
   Builder& b = list.formula().builder();

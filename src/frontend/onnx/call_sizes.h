@@ -21,9 +21,6 @@ Val ElementOf(const Val& list, int64_t i);
 Expr SizeOf(const Val& scalar, const Expr& most = nullptr);
 /// Each element of a list of known length as a size.
 Dims SizesIn(const Val& list);
-/// x (of integers), in calls for which `holds`, a bool scalar: where it does not, the call fails
-/// before it begins, and names `what` has to hold. Not for graphs that become regions.
-Val InCallsWhere(const Val& holds, const Val& x, std::string_view what);
 /// Sizes that input `i` of a node gives: `what` they are, and how many there must be where the
 /// input does not say it.
 Expected<Elements> SizesOf(OpContext& c, size_t i, const char* what,

@@ -14,6 +14,7 @@
 #include <limits>
 
 #include "frontend/onnx/attention.h"
+#include "frontend/onnx/index_checks.h"
 #include "frontend/onnx/ops.h"
 
 namespace tenon::onnx {
@@ -138,7 +139,8 @@ Status ImportAttention(OpContext& c) {
   Mask mask;
   TN_RETURN_IF_ERROR(AddInputMask(c, f, k.dim(2), &mask));
   AddWindow(f, h, window, &mask);
-  if (const Val lengths = f.In(6)) {
+  if (const Val given = f.In(6)) {
+    const Val lengths = InRange(c, 6, given, graph::DimAdd(k.dim(2), IndexConst(1)));
     const Expr one = IndexConst(1);
     mask.Allow(f.Iota(k.dim(2)) < Reshape(lengths, {lengths.dim(0), one, one, one}));
     mask.may_be_empty = true;
@@ -207,7 +209,7 @@ Status ImportRotaryEmbedding(OpContext& c) {
   TN_ASSIGN_OR_RETURN(const Expr turned, TurnedPart(c, part, x));
   const auto cache = [&](size_t i) {  // [B, 1, S, turned / 2]
     const Val all = f.In(i);
-    return Unsqueeze(c.Has(3) ? Gather(all, f.In(3), 0) : all, 1);
+    return Unsqueeze(c.Has(3) ? Gather(all, IndicesInto(c, 3, f.In(3), i, 0), 0) : all, 1);
   };
   const Val cos = cache(1), sin = cache(2);
   const Val y = Rotated(x, cos, sin, turned, interleaved);

@@ -4,6 +4,7 @@
 #include <numbers>
 
 #include "frontend/onnx/formula.h"
+#include "frontend/onnx/index_checks.h"
 #include "frontend/onnx/ops.h"
 
 namespace tenon::onnx {
@@ -176,8 +177,12 @@ Status ImportEmbedLayerNorm(OpContext& c) {
                    c.Type(0).ToString());
   }
   const Val places = c.Has(8) ? f.In(8) : Unsqueeze(f.Iota(words.dim(1)), 0);
-  Val sum = Widened(Gather(f.In(2), words, 0)) + Widened(Gather(f.In(3), places, 0));
-  if (c.Has(1)) sum = sum + Widened(Gather(f.In(4), f.In(1), 0));
+  if (!c.Has(8)) TN_RETURN_IF_ERROR(RequireRows(c, 3, words.dim(1)));
+  const auto rows = [&](size_t table, size_t i, const Val& at) {
+    return Widened(Gather(f.In(table), c.Has(i) ? IndicesInto(c, i, at, table, 0) : at, 0));
+  };
+  Val sum = rows(2, 0, words) + rows(3, 8, places);
+  if (c.Has(1)) sum = sum + rows(4, 1, f.In(1));
   const DType type = c.Type(2).dtype;
   const Val y =
       Cast(f.Emit(OpKind::kLayerNorm, {sum, Cast(f.In(5), sum.dtype()), Cast(f.In(6), sum.dtype())},

@@ -15,6 +15,7 @@
 // in it: new keys go where the old ones of the sequence end, and queries see what lies before them.
 #include "frontend/onnx/attention.h"
 #include "frontend/onnx/call_sizes.h"
+#include "frontend/onnx/index_checks.h"
 #include "frontend/onnx/ops.h"
 
 namespace tenon::onnx {
@@ -358,20 +359,8 @@ Val HeadNormalized(const Val& x, const Val& weight, double epsilon) {
 }
 
 // How many keys each sequence has, these tokens' included: 1 to `total`.
-Expected<Val> LengthsIn(const OpContext& c, const Formula& f, const Expr& batch,
-                        const Expr& total) {
-  Val last = f.In(5);
-  if (const auto known = c.b.KnownInts(last.id())) {
-    for (int64_t k : *known) {
-      if (k < 0 || k >= AsInt(total).value_or(INT32_MAX))
-        return c.Error("expected seqlens_k in 0..{} - 1, but got {}", graph::DimText(total), k);
-    }
-  } else if (!c.in_region) {
-    const Val wide = Cast(last, kI64), most = Cast(Reshape(f.In(6), {}), kI64);
-    const Val fits = Reduce("all", (wide >= 0) & (wide < most), AxesFrom(wide, 0), false);
-    last = InCallsWhere(fits, last, "seqlens_k_below_total_sequence_length");
-  }
-  return PerSequence(last, batch) + 1;
+Val LengthsIn(const OpContext& c, const Formula& f, const Expr& batch, const Expr& total) {
+  return PerSequence(InRange(c, 5, f.In(5), total), batch) + 1;
 }
 
 Status ImportGroupQueryAttention(OpContext& c) {
@@ -412,14 +401,16 @@ Status ImportGroupQueryAttention(OpContext& c) {
 
   // What is in the cache before: nothing yet where all tokens are new, though some are padding.
   const Val past_key = f.In(3), past_value = f.In(4);
-  TN_ASSIGN_OR_RETURN(const Val length, LengthsIn(c, f, batch, total));
+  const Val length = LengthsIn(c, f, batch, total);
   const Cache cache{Max(length - Size(t.q, 1), 0),
                     past_key ? graph::DimMax(total, past_key.dim(2)) : total};
   const Val place = QueryNumbers(f, queries) + cache.before;  // [B, 1, S, 1]
   Val q = Swap(HeadNormalized(t.q, f.In(14), epsilon), 1, 2);
   Val k = HeadNormalized(t.k, f.In(15), epsilon);
   if (g.rotary) {
-    const Val places = c.Has(9) ? f.In(9) : Reshape(place, {batch, queries});
+    const Val places =
+        c.Has(9) ? IndicesInto(c, 9, f.In(9), 7, 0) : Reshape(place, {batch, queries});
+    if (!c.Has(9)) TN_RETURN_IF_ERROR(RequireRows(c, 7, total));
     const Val cos = AtPlaces(f.In(7), places), sin = AtPlaces(f.In(8), places);
     const std::optional<int64_t> half = AsInt(f.In(7).dim(1));
     TN_ASSIGN_OR_RETURN(const Expr turned, TurnedPart(c, 2 * half.value_or(-1), q));
@@ -476,7 +467,7 @@ Status ImportContribRotaryEmbedding(OpContext& c) {
   const Formula f(c);
   const Val x = joined ? SplitHeads(f.In(0), heads) : f.In(0);
   TN_ASSIGN_OR_RETURN(const Expr part, TurnedPart(c, turned, x));
-  const Val given = f.In(1);  // of each token, or of the first
+  const Val given = IndicesInto(c, 1, f.In(1), 2, 0);  // of each token, or of the first
   const Val places = c.Rank(1) == 2 ? given : Unsqueeze(f.Iota(x.dim(2)) + given, 0);
   const Val y = Rotated(x, AtPlaces(f.In(2), places), AtPlaces(f.In(3), places), part, interleaved);
   return f.Result(joined ? JoinHeads(y) : y);

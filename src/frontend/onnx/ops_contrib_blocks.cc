@@ -1,5 +1,6 @@
 // Operators of the domain com.microsoft on weights of few bits: MatMulNBits, GatherBlockQuantized.
 #include "frontend/onnx/blocks.h"
+#include "frontend/onnx/index_checks.h"
 #include "frontend/onnx/narrow.h"
 #include "frontend/onnx/ops.h"
 
@@ -96,13 +97,8 @@ Status ImportMatMulNBits(OpContext& c) {
                 : Reshape(f.In(3), {n, IndexConst(blocks)});
   }
   if (c.Has(4)) {  // which block a row of weights belongs to
-    if (const auto known = c.b.KnownInts(c.In(4))) {
-      for (int64_t g : *known) {
-        if (g < 0 || g >= blocks)
-          return c.Error("expected g_idx in 0..{}, but got {}", blocks - 1, g);
-      }
-    }
-    const Val of_row = Slice(Reshape(f.In(4), {graph::DimProduct(c.Dims(4))}), 0, IndexConst(0), k);
+    const Val all = InRange(c, 4, f.In(4), IndexConst(blocks));
+    const Val of_row = Slice(Reshape(all, {graph::DimProduct(c.Dims(4))}), 0, IndexConst(0), k);
     scales = Gather(scales, of_row, 1);
     zeros = zeros ? Gather(zeros, of_row, 1) : zeros;
   }
@@ -125,7 +121,7 @@ Status ImportMatMulNBits(OpContext& c) {
   return finished(MatMul(Cast(rows, weights.dtype()), weights, false, true));
 }
 
-// Rows are picked first and become numbers then. Outside of the table there are zeroes.
+// Rows are picked first and become numbers then.
 Status ImportGatherBlockQuantized(OpContext& c) {
   TN_RETURN_IF_ERROR(c.Arity(3, 4));
   const int64_t rank = c.Rank(0);
@@ -145,7 +141,8 @@ Status ImportGatherBlockQuantized(OpContext& c) {
         "expected gather_axis to be neither that of packed codes nor that of blocks, but got {}",
         gathered);
   const Formula f(c);
-  const Val data = f.In(0), given = Cast(f.In(1), DType::Int(64)), scales = f.In(2);
+  const Val data = f.In(0), scales = f.In(2);
+  const Val given = Cast(IndicesInto(c, 1, f.In(1), 0, gathered), DType::Int(64));
   const Val size = Size(data, gathered), at = Where(given < 0, given + size, given);
   const Val zeros = c.Has(3) ? Unpacked(f.In(3), bits, scales.dim(-1)) : Val();
   const double middle = narrow ? 0 : static_cast<double>(int64_t{1} << (bits - 1));
@@ -167,9 +164,7 @@ Status ImportGatherBlockQuantized(OpContext& c) {
   const Val codes = Unpacked(Gather(data, at, gathered), bits);
   const Val y = OfBlocks(numbers(codes), picked(scales), numbers(picked(zeros)), middle, axis,
                          gathered == quantised ? 0 : block);
-  Val inside = (at >= 0) & (at < size);
-  for (int64_t i = gathered + 1; i < rank; ++i) inside = Unsqueeze(inside, -1);
-  return f.Result(Cast(Where(inside, y, 0), scales.dtype()));
+  return f.Result(Cast(y, scales.dtype()));
 }
 
 constexpr char kContrib[] = "com.microsoft";

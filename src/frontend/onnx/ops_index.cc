@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "frontend/onnx/call_sizes.h"
+#include "frontend/onnx/index_checks.h"
 #include "frontend/onnx/ops.h"
 
 namespace tenon::onnx {
@@ -11,7 +12,10 @@ namespace {
 Status ImportGather(OpContext& c) {
   TN_RETURN_IF_ERROR(c.Arity(2, 2));
   TN_ASSIGN_OR_RETURN(int64_t axis, c.AxisAttr("axis", 0, c.Rank(0)));
-  return c.Result(c.row.op, {c.In(0), c.In(1)}, {{"axis", axis}});
+  const Formula f(c);
+  const Val at = IndicesInto(c, 1, f.In(1), 0, axis);
+  TN_RETURN_IF_ERROR(f.Done());
+  return c.Result(c.row.op, {c.In(0), at.id()}, {{"axis", axis}});
 }
 
 Status ImportGatherNd(OpContext& c) {
@@ -25,7 +29,11 @@ Status ImportGatherNd(OpContext& c) {
     const int64_t count = c.Rank(1) - 1 + c.Rank(0) - batch_dims - *rank;
     if (count >= 1) TN_RETURN_IF_ERROR(c.Fix(1, -1, count));
   }
-  return c.Result(OpKind::kGatherNd, {c.In(0), c.In(1)}, {{"batch_dims", batch_dims}});
+  const Formula f(c);
+  const bool fits = batch_dims >= 0 && batch_dims < c.Rank(0);  // else the graph says it
+  const Val at = fits ? CoordinatesIn(c, 1, f.In(1), 0, batch_dims) : f.In(1);
+  TN_RETURN_IF_ERROR(f.Done());
+  return c.Result(OpKind::kGatherNd, {c.In(0), at.id()}, {{"batch_dims", batch_dims}});
 }
 
 // A bound of Shape: counted from the end where negative, then clamped.
@@ -149,11 +157,16 @@ Status RangeByCall(OpContext& c) {
     count = Cast(Max(Apply(OpKind::kCeil, (wide(limit) - wide(start)) / wide(delta)), 0),
                  DType::Int(64));
   } else {
+    // As unsigned numbers, ways and steps are right however far apart the ends are.
     const auto wide = [](const Val& v) { return Cast(v, DType::Int(64)); };
-    const Val way = wide(limit) - wide(start), by = wide(delta);
-    const Val forth = Where(by < 0, -way, way), step = Abs(by);
-    count = Max((forth + step - 1) / step, 0);
+    const auto size = [](const Val& v) { return Cast(v, DType::UInt(64)); };
+    const Val from = wide(start), to = wide(limit), by = wide(delta);
+    const Val back = by < 0, way = size(Where(back, from - to, to - from)), step = size(Abs(by));
+    const Val there = Where(back, to < from, from < to);
+    const Val last = Where(Equal(Mod(way, step), 0), 0, f.Number(DType::UInt(64), 1));
+    count = Where(there, Cast(way / step + last, DType::Int(64)), 0);
   }
+  count = Where(Equal(delta, 0), -1, count);  // no size: the call fails
   return f.Result(f.Emit(OpKind::kRange, {start, delta}, {}, {{"size", {SizeOf(count)}}}));
 }
 

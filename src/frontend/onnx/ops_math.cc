@@ -11,6 +11,7 @@
 #include <map>
 
 #include "frontend/onnx/formula.h"
+#include "frontend/onnx/index_checks.h"
 #include "frontend/onnx/ops.h"
 
 namespace tenon::onnx {
@@ -319,7 +320,7 @@ Status ImportReverseSequence(OpContext& c) {
     return c.Error("expected one length per sequence, but got {}", c.Type(1).ToString());
   const Formula f(c);
   const Val x = time == 0 ? f.In(0) : Swap(f.In(0), 0, 1);
-  const Val y = ReverseRows(x, f.In(1));
+  const Val y = ReverseRows(x, InRange(c, 1, f.In(1), graph::DimAdd(x.dim(0), IndexConst(1))));
   return f.Result(time == 0 ? y : Swap(y, 0, 1));
 }
 

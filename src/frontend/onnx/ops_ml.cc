@@ -1,6 +1,7 @@
 // Operators of the domain ai.onnx.ml.
 #include "frontend/onnx/ops_ml.h"
 
+#include "frontend/onnx/index_checks.h"
 #include "frontend/onnx/ops.h"
 
 namespace tenon::onnx {
@@ -21,7 +22,8 @@ Status ImportArrayFeatureExtractor(OpContext& c) {
   if (c.Rank(0) < 1) return c.Error("expected rows, but got {}", c.Type(0).ToString());
   const Formula f(c);
   const Val x = c.Rank(0) == 1 ? Unsqueeze(f.In(0), 0) : f.In(0);
-  return f.Result(Gather(x, Reshape(f.In(1), {graph::DimProduct(c.Dims(1))}), -1));
+  const Val at = IndicesInto(c, 1, f.In(1), 0, -1);
+  return f.Result(Gather(x, Reshape(at, {graph::DimProduct(c.Dims(1))}), -1));
 }
 
 // x · weight + the offset, a number for all columns or one for each.

@@ -15,6 +15,7 @@
 #include <algorithm>
 
 #include "frontend/onnx/formula.h"
+#include "frontend/onnx/index_checks.h"
 #include "frontend/onnx/ops.h"
 #include "frontend/onnx/quantize.h"
 #include "graph/dims.h"
@@ -193,9 +194,8 @@ Val Clipped(const Val& x, double clip) { return clip > 0 ? Max(Min(x, clip), -cl
 
 // One direction: Y [T, B, H], then the last states.
 std::vector<Val> RunDirection(const Formula& f, const Recurrent& r, int64_t d, bool backward,
-                              const Val& x, const std::vector<Val>& initial, const Val& peephole,
-                              const Cell& cell) {
-  const Val lengths = f.In(4);
+                              const Val& x, const Val& lengths, const std::vector<Val>& initial,
+                              const Val& peephole, const Cell& cell) {
   const auto reversed = [&](const Val& v) {
     return lengths ? ReverseRows(v, lengths) : Flip(v, 0);
   };
@@ -248,6 +248,7 @@ Status Run(OpContext& c, const Recurrent& r, const Cell& cell) {
   const Val x = r.batch_first ? Swap(f.In(0), 0, 1) : f.In(0);
   if (c.Has(4) && c.Rank(4) != 1)
     return c.Error("expected one length per sequence, but got {}", c.Type(4).ToString());
+  const Val lengths = InRange(c, 4, f.In(4), graph::DimAdd(x.dim(0), IndexConst(1)));
   std::vector<std::vector<Val>> results(1 + r.states);  // Y, then each state; by direction
   for (size_t d = 0; d < r.directions; ++d) {
     const bool backward = r.backward && (d == 1 || !r.forward);
@@ -260,7 +261,8 @@ Status Run(OpContext& c, const Recurrent& r, const Cell& cell) {
                             : Expand(f.Number(x.dtype(), 0), {x.dim(1), IndexConst(r.hidden)}));
     }
     const Val peephole = f.In(7) ? Slice(f.In(7), 0, IndexConst(at), IndexConst(1)) : Val();
-    const std::vector<Val> out = RunDirection(f, r, at, backward, x, initial, peephole, cell);
+    const std::vector<Val> out =
+        RunDirection(f, r, at, backward, x, lengths, initial, peephole, cell);
     TN_RETURN_IF_ERROR(f.Done());
     for (size_t k = 0; k < results.size(); ++k) results[k].push_back(out[k]);
   }

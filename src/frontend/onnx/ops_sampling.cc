@@ -9,6 +9,7 @@
 #include <cmath>
 
 #include "frontend/onnx/call_sizes.h"
+#include "frontend/onnx/index_checks.h"
 #include "frontend/onnx/ops.h"
 
 namespace tenon::onnx {
@@ -277,9 +278,10 @@ Status ImportRoiAlign(OpContext& c) {
   // Regions pick their images: the images side by side are one, and the image's number is a
   // coordinate without neighbours.
   const Val images = Swap(x, 0, 1);  // [C, N, H, W]
-  const Val number = Cast(Reshape(Expand(Unsqueeze(f.In(2), 1), {regions, count}),
-                                  {IndexConst(1), graph::DimMul(regions, count)}),
-                          x.dtype());
+  const Val number =
+      Cast(Reshape(Expand(Unsqueeze(InRange(c, 2, f.In(2), x.dim(0)), 1), {regions, count}),
+                   {IndexConst(1), graph::DimMul(regions, count)}),
+           x.dtype());
   coordinates.insert(coordinates.begin(), number);
   const Sampling s{Mode::kLinear, Outside::kBorder, true};
   Val taps = WeightedTaps(Unsqueeze(images, 0), coordinates, s);  // [1, all, 2, 2, 2, C]

@@ -11,6 +11,7 @@
 #include <algorithm>
 
 #include "frontend/onnx/call_sizes.h"
+#include "frontend/onnx/index_checks.h"
 #include "frontend/onnx/ops.h"
 
 namespace tenon::onnx {
@@ -38,7 +39,8 @@ Status ImportScatterElements(OpContext& c) {
   if (c.Dims(1).size() != c.Dims(2).size())
     return c.Error("expected indices and updates of one shape, but got {} and {}",
                    c.Type(1).ToString(), c.Type(2).ToString());
-  return f.Result(Scatter(f.In(0), f.In(1), f.In(2), axis, reduction));
+  const Val at = IndicesInto(c, 1, f.In(1), 0, axis);
+  return f.Result(Scatter(f.In(0), at, f.In(2), axis, reduction));
 }
 
 Status ImportScatterNd(OpContext& c) {
@@ -51,7 +53,7 @@ Status ImportScatterNd(OpContext& c) {
   if (const int64_t left = c.Rank(1) - 1 + c.Rank(0) - c.Rank(2); left >= 1)
     TN_RETURN_IF_ERROR(c.Fix(1, -1, left));
   const Formula f(c);
-  const Val x = f.In(0), indices = f.In(1), updates = f.In(2);
+  const Val x = f.In(0), updates = f.In(2), indices = CoordinatesIn(c, 1, f.In(1), 0, 0);
   const std::optional<int64_t> depth =
       indices.rank() > 0 ? AsInt(indices.dim(-1)) : std::optional<int64_t>();
   if (!depth || *depth < 1 || *depth > x.rank() ||
@@ -65,7 +67,8 @@ Status ImportScatterNd(OpContext& c) {
   const std::span<const Expr> dims(all);
   const Expr rest = graph::DimProduct(dims.subspan(static_cast<size_t>(*depth)));
   const Expr rows = graph::DimProduct(std::span(count).first(count.size() - 1));
-  // One coordinate outside must not be another's place inside: then the row is none at all.
+  // One coordinate outside, where nobody has refused it, must not be another's place inside: then
+  // the row is none at all.
   Val place, inside;
   for (int64_t k = 0; k < *depth; ++k) {
     const Val raw = Cast(Element(indices, -1, k), kI64), size = Size(x, k);
@@ -97,7 +100,9 @@ Status ImportTensorScatter(OpContext& c) {
   Dims shape(cache.dims().size(), IndexConst(1));
   shape[static_cast<size_t>(axis)] = update.dim(axis);
   Val at = Reshape(f.Iota(update.dim(axis)), shape);
-  if (const Val begin = f.In(2)) {
+  if (Val begin = f.In(2)) {
+    const Expr one = IndexConst(1), room = graph::DimSub(cache.dim(axis), update.dim(axis));
+    begin = InRange(c, 2, begin, mode == "circular" ? cache.dim(axis) : graph::DimAdd(room, one));
     shape[static_cast<size_t>(axis)] = IndexConst(1);
     shape[0] = begin.dim(0);
     at = at + Reshape(begin, shape);
@@ -135,7 +140,8 @@ Status ImportMaxUnpool(OpContext& c) {
   const Formula f(c);
   const Expr count = graph::DimProduct(c.Dims(0));
   const Val none = Expand(f.Number(c.Type(0).dtype, 0), {graph::DimProduct(inferred)});
-  Val y = Scatter(none, Reshape(f.In(1), {count}), Reshape(f.In(0), {count}), 0);
+  const Val places = InRange(c, 1, f.In(1), graph::DimProduct(inferred));
+  Val y = Scatter(none, Reshape(places, {count}), Reshape(f.In(0), {count}), 0);
   y = Reshape(y, inferred);
   for (size_t i = 0; i < shape.size(); ++i) {  // the rest of a larger output is zero
     const std::optional<int64_t> more = AsInt(graph::DimSub(shape[i], inferred[i]));

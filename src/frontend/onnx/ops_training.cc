@@ -1,5 +1,6 @@
 // Losses, and the steps of optimisers.
 #include "frontend/onnx/formula.h"
+#include "frontend/onnx/index_checks.h"
 #include "frontend/onnx/ops.h"
 
 namespace tenon::onnx {
@@ -34,8 +35,14 @@ Expected<LossAttrs> ReadLoss(OpContext& c) {
 
 // -weight[label] · log_prob[label], 0 where the label is the ignored one; reduced. A mean is by
 // weights, of which an ignored label has none.
-Val Loss(const Formula& f, const Val& log_prob, const LossAttrs& attrs) {
-  const Val labels = f.In(1);
+Val Loss(const OpContext& c, const Formula& f, const Val& log_prob, const LossAttrs& attrs) {
+  const Val given = f.In(1);
+  const Val counted =
+      attrs.ignored
+          ? Where(Equal(given, f.Number(given.dtype(), static_cast<double>(*attrs.ignored))), 0,
+                  given)
+          : given;
+  const Val labels = InRange(c, 1, given, counted, log_prob.dim(1));
   const Val picked = Squeeze(GatherElements(log_prob, Unsqueeze(labels, 1), 1), 1);
   Val weight = f.In(2) ? Cast(Gather(f.In(2), labels, 0), log_prob.dtype()) : Val();
   if (attrs.ignored) {
@@ -54,7 +61,7 @@ Val Loss(const Formula& f, const Val& log_prob, const LossAttrs& attrs) {
 Status ImportNllLoss(OpContext& c) {
   TN_ASSIGN_OR_RETURN(const LossAttrs attrs, ReadLoss(c));
   const Formula f(c);
-  return f.Result(Cast(Loss(f, Widened(f.In(0)), attrs), c.Type(0).dtype));
+  return f.Result(Cast(Loss(c, f, Widened(f.In(0)), attrs), c.Type(0).dtype));
 }
 
 Status ImportCrossEntropyLoss(OpContext& c) {
@@ -62,7 +69,7 @@ Status ImportCrossEntropyLoss(OpContext& c) {
   const Formula f(c);
   const Val log_prob = LogSoftmax(Widened(f.In(0)), 1);
   const DType type = c.Type(0).dtype;
-  return f.Result({Cast(Loss(f, log_prob, attrs), type), Cast(log_prob, type)});
+  return f.Result({Cast(Loss(c, f, log_prob, attrs), type), Cast(log_prob, type)});
 }
 
 // ---- Optimisers. Inputs: rate, count of updates so far; then n tensors of each kind. ----

@@ -283,6 +283,32 @@ class HostBuilder {
     return Ok();
   }
 
+  // The value stays where it is. The worst element has been found by a kernel, and the host looks
+  // at it: "… in -3..=2 (axis 0 of 'x' has 3 elements), but got 7".
+  Status LowerRequire(Frame* frame, const Node& node) {
+    const Slot from = SlotOf(frame, node.inputs[0]);
+    const Expr least = node.exprs.at("least")[0], end = node.exprs.at("end")[0];
+    if (place_.IsHost()) {
+      const DType wide = DType::UInt(64);
+      const Expr worst = Scalar(frame, node.inputs[1]);
+      const Expr none = Eq(DimProduct(frame->g.type(node.inputs[0]).dims), IndexConst(0));
+      const Expr fits = Lt(worst, CastExpr::Make(wide, SimplifyDim(end - least)));
+      const auto text = [](std::string s) -> Expr { return StringConst::Make(std::move(s)); };
+      const std::string because = node.attrs.GetString("because");
+      std::vector<Expr> parts = {text(node.attrs.GetString("what") + " in "), least, text("..="),
+                                 SimplifyDim(end - 1)};
+      if (!because.empty()) {
+        parts.insert(parts.end(), {text(" (" + because + " has "), end, text(" elements)")});
+      }
+      parts.insert(parts.end(),
+                   {text(", but got "), CastExpr::Make(DType::Index(), worst) + least});
+      frame->stmts.push_back(Assert::Make(Or(fits, SimplifyDim(none)), "IndexError", parts));
+    }
+    Slot& to = frame->slot(node.outputs[0]);
+    if (!to.buffer) to = from;
+    return to.buffer == from.buffer ? Ok() : LowerCopy(frame, node.inputs[0], to);
+  }
+
   // For the caller, who gets outputs of these sizes.
   void TellOwnDims(Frame* main, PrimFunc* f) {
     std::vector<std::string> shapes, dims;
@@ -392,6 +418,7 @@ class HostBuilder {
     const Graph& g = frame->g;
     const std::string what = Describe(g, static_cast<NodeId>(&node - g.nodes.data()));
     if (node.op == OpKind::kDim) return LowerDim(frame, node, what);
+    if (node.op == OpKind::kRequire) return LowerRequire(frame, node);
     if (IsControl(node.op)) return LowerControl(frame, node, what);
     if (IsStoredView(g, node)) {
       const Slot& from = SlotOf(frame, node.inputs[0]);
@@ -509,10 +536,11 @@ class HostBuilder {
     return node.op == OpKind::kWhile ? LowerWhile(frame, node) : LowerLoop(frame, node);
   }
 
-  // A bool scalar as the host reads it.
+  // A scalar as the host reads it.
   Expr Scalar(Frame* frame, ValueId v) {
     const Value& value = frame->g.value(v);
-    if (IsKnownScalar(value)) return BoolConst(ReadInts(value, 1)->front() != 0);
+    if (IsKnownScalar(value) && value.type.tensor().dtype.IsBool())
+      return BoolConst(ReadInts(value, 1)->front() != 0);
     // What it is a view of may have axes.
     const Buffer& buffer = SlotOf(frame, v).buffer;
     return Load::Make(buffer, std::vector<Expr>(buffer->shape.size(), IndexConst(0)));

@@ -15,6 +15,9 @@ const tn_host_services* Host();
 /// that is this one.
 const tn_host_services* TeamHost();
 
+/// Whether the thread's call may have so many bytes more (CallLimits).
+bool MayTake(int64_t bytes);
+
 /// Sets the error of this thread in every slot where somebody else may look for it.
 void TellError(const char* kind, const char* message);
 

@@ -5,6 +5,7 @@
 #include <atomic>
 
 #include "runtime/core/error.h"
+#include "runtime/core/host.h"
 #include "runtime/core/os.h"
 #include "runtime/core/query.h"
 
@@ -170,10 +171,12 @@ int32_t ReserveInstances(tn_instances* state, int32_t count, int64_t bytes) {
 
 extern "C" void* tn_core_arena_acquire(tn_instances* state, int64_t bytes) {
   using namespace tenon::runtime;
-  void* arena = bytes >= 0 ? Acquire(state, static_cast<size_t>(bytes)) : nullptr;
+  const bool may = bytes >= 0 && MayTake(bytes);
+  void* arena = may ? Acquire(state, static_cast<size_t>(bytes)) : nullptr;
   if (!arena) {
     char message[96];
-    snprintf(message, sizeof message, "out of memory: an arena of %lld bytes",
+    snprintf(message, sizeof message, "%s: an arena of %lld bytes",
+             may || bytes < 0 ? "out of memory" : "more memory than the call may have",
              static_cast<long long>(bytes));
     SetError("MemoryError", message);
   }

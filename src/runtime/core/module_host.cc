@@ -1,5 +1,7 @@
 // The core inside a model.so, or in an object that became part of a program or of somebody's
 // library.
+#include <stddef.h>
+
 #include <atomic>
 
 #include "runtime/core/copies.h"
@@ -22,6 +24,7 @@ const tn_host_services tn_core_services = {
     nullptr,
     nullptr,
     nullptr,
+    tenon::runtime::TakeBytes,
 };
 }
 TN_NOTE("2", "tn_core_services");
@@ -79,6 +82,12 @@ const tn_host_services* Host() { return Take(&runtime_choice, FindRuntime); }
 const tn_host_services* TeamHost() {
   const tn_host_services* host = Host();
   return host ? host : Take(&team_choice, FindFirstCore);
+}
+
+bool MayTake(int64_t bytes) {
+  const tn_host_services* host = TeamHost();
+  const bool has = host && host->struct_bytes > offsetof(tn_host_services, take_bytes);
+  return !has || host->take_bytes(bytes) == 0;
 }
 
 // Whoever called may ask any runtime: the one that it is linked with need not be the one whose

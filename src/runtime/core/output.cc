@@ -134,6 +134,8 @@ int32_t AllocateOutput(int32_t dtype_packed, int32_t ndim, const int64_t* shape,
   if (ndim < 0 || ndim > kMaxDims || TensorBytes(dtype, ndim, shape) < 0) {
     return Fail("ValueError", "an output has a negative dim, too many dims or too many elements");
   }
+  if (!MayTake(TensorBytes(dtype, ndim, shape)))
+    return Fail("MemoryError", "more memory than the call may have: an output");
   const TvmFfi* ffi = FindTvmFfi();
   if (ffi && ffi->env_tensor_alloc && ffi->env_get_allocator && ffi->env_get_allocator()) {
     return FromAllocator(*ffi, dtype, ndim, shape, device, out, out_data);

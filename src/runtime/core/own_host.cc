@@ -6,6 +6,7 @@ namespace tenon::runtime {
 
 const tn_host_services* Host() { return nullptr; }
 const tn_host_services* TeamHost() { return nullptr; }
+bool MayTake(int64_t bytes) { return TakeBytes(bytes) == 0; }
 void TellError(const char*, const char*) {}
 void TakeError(const tn_host_services*) {}
 

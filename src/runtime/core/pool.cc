@@ -68,9 +68,10 @@ struct tn_team {
   alignas(64) tenon::runtime::Team* team;
   int32_t rank;
   int32_t size;
-  uint64_t phase;            // the team's epoch plus the barriers passed
-  std::atomic<int32_t> cpu;  // where it was last seen
-  int32_t moves;             // to other CPUs, in this team
+  uint64_t phase;                            // the team's epoch plus the barriers passed
+  const tenon::runtime::CallLimits* limits;  // of the call; null: none
+  std::atomic<int32_t> cpu;                  // where it was last seen
+  int32_t moves;                             // to other CPUs, in this team
   tenon::runtime::Signal signals[tenon::runtime::kRounds];
 };
 
@@ -101,6 +102,12 @@ struct Team {
   int64_t spin;    // how long to poll before sleeping, in nanoseconds
   uint64_t epoch;  // larger than every signal of teams before
   tn_team* members[kMaxTeam];
+
+  const CallLimits* limits;
+  // Whether the call is to end, as the caller has found it before a barrier, by the barrier's
+  // parity: all read the same behind it, and what they read is overwritten only when all have
+  // passed the next one.
+  std::atomic<bool> ends[2] = {};
 
   alignas(64) std::atomic<uint32_t> pending{0};  // workers not done yet, | kCallerSleeps
   uint32_t failure_lock = 0;
@@ -175,6 +182,7 @@ void Join(Team* team, int32_t rank, tn_team* member) {
   member->rank = rank;
   member->size = team->size;
   member->phase = team->epoch;
+  member->limits = team->limits;
   member->cpu.store(sched_getcpu(), std::memory_order_relaxed);
   member->moves = 0;
 }
@@ -364,26 +372,50 @@ int32_t TakeResult(Team* team, int32_t own_result) {
   return result;
 }
 
+thread_local CallLimits* thread_limits;
+
 int32_t RunAlone(tn_body_fn body, void* closure) {
   tn_team member;
   member.size = 1;
+  member.limits = thread_limits;
   return body(closure, 0, 1, &member);
 }
 
-thread_local int32_t thread_team_limit;
+bool IsToStop(const CallLimits& limits) {
+  return limits.stop && __atomic_load_n(limits.stop, __ATOMIC_RELAXED) != 0;
+}
+
+bool IsOver(const CallLimits& limits) {
+  return IsToStop(limits) || (limits.end != 0 && NanosecondsNow() >= limits.end);
+}
+
+int32_t FailOver(const CallLimits& limits) {
+  return Fail("RuntimeError",
+              IsToStop(limits) ? "the call was stopped" : "the call took longer than it may");
+}
 
 }  // namespace
 
-int32_t SetThreadTeamLimit(int32_t limit) {
-  int32_t before = thread_team_limit;
-  thread_team_limit = limit;
+CallLimits* SetThreadLimits(CallLimits* limits) {
+  CallLimits* before = thread_limits;
+  thread_limits = limits;
   return before;
+}
+
+int32_t TakeBytes(int64_t bytes) {
+  if (!thread_limits) return 0;
+  if (bytes > thread_limits->bytes_left) return -1;
+  thread_limits->bytes_left -= bytes;
+  return 0;
 }
 
 int32_t RunTeam(tn_body_fn body, void* closure, int32_t max_team) {
   int32_t limit = TeamLimit();
   if (max_team <= 0 || max_team > limit) max_team = limit;
-  if (thread_team_limit > 0 && max_team > thread_team_limit) max_team = thread_team_limit;
+  if (const CallLimits* limits = thread_limits) {
+    if (IsOver(*limits)) return FailOver(*limits);
+    if (limits->max_team > 0 && max_team > limits->max_team) max_team = limits->max_team;
+  }
   Pool* pool = max_team > 1 ? RunningPool() : nullptr;
   if (!pool) return RunAlone(body, closure);
 
@@ -395,6 +427,7 @@ int32_t RunTeam(tn_body_fn body, void* closure, int32_t max_team) {
   team.body = body;
   team.closure = closure;
   team.size = workers + 1;
+  team.limits = thread_limits;
   team.spin = team.size > CpuCount() ? kCrowdedSpin : kTeamSpin;
   team.epoch = pool->epochs.fetch_add(kEpoch, std::memory_order_relaxed) + kEpoch;
   team.members[0] = &own;
@@ -461,15 +494,21 @@ void Await(tn_team* self, int32_t round, uint64_t phase) {
 // one 2^k ranks on and waits for the one 2^k ranks back, so that after ceil(log2 n) rounds each has
 // heard of all. No two members write one line, and between two members it is a single exchange: 130
 // ns where a shared counter takes 600.
-extern "C" void tn_core_barrier(tn_team* member) {
+extern "C" int32_t tn_core_barrier(tn_team* member) {
   using namespace tenon::runtime;
-  if (!member || member->size == 1) return;
+  if (!member) return 0;
+  const CallLimits* limits = member->limits;
+  if (member->size == 1) return limits && IsOver(*limits) ? FailOver(*limits) : 0;
   Team* team = member->team;
   uint64_t phase = ++member->phase;
+  if (limits && member->rank == 0)
+    team->ends[phase % 2].store(IsOver(*limits), std::memory_order_relaxed);
   for (int32_t round = 0; 1 << round < member->size; ++round) {
     int32_t next = member->rank + (1 << round);
     if (next >= member->size) next -= member->size;
     Send(&team->members[next]->signals[round], phase);
     Await(member, round, phase);
   }
+  const bool ends = limits && team->ends[phase % 2].load(std::memory_order_relaxed);
+  return ends ? FailOver(*limits) : 0;
 }

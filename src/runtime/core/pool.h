@@ -21,8 +21,19 @@ int32_t TeamLimit();
 /// ends.
 void EndWorkers();
 
-/// Bounds the teams that this thread starts (tn_call's option); 0 lifts the bound. Returns the
-/// bound before.
-int32_t SetThreadTeamLimit(int32_t limit);
+/// What bounds the calls of a thread: tn_call's options.
+struct CallLimits {
+  int32_t max_team;     // 0: no bound but the pool's
+  int64_t end;          // when they must be done, by NanosecondsNow; 0: no bound
+  int64_t bytes_left;   // that they may still ask for
+  const int32_t* stop;  // null, or not 0 once they are to stop
+};
+
+/// Bounds the teams that this thread starts, and what it takes; null lifts all bounds. The limits
+/// live until others are set. Returns those before.
+CallLimits* SetThreadLimits(CallLimits* limits);
+
+/// Takes bytes from what this thread may ask for; -1 where that is less.
+int32_t TakeBytes(int64_t bytes);
 
 }  // namespace tenon::runtime

@@ -33,7 +33,7 @@ int32_t tn_core_run_team(tn_body_fn body, void* closure, int32_t) {
   return body(closure, 0, 1, nullptr);
 }
 
-void tn_core_barrier(tn_team*) {}
+int32_t tn_core_barrier(tn_team*) { return 0; }
 
 // An engine that lacks a feature does not take the module.
 int32_t tn_core_check_cpu(void) { return 0; }

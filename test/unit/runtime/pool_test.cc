@@ -12,6 +12,8 @@
 #include <thread>
 #include <vector>
 
+#include "runtime/core/error.h"
+#include "runtime/core/os.h"
 #include "testing.h"
 
 #if !defined(__has_feature)
@@ -74,11 +76,58 @@ TEST(Pool, TeamIsBoundedByWhatIsAskedFor) {
     EXPECT_GE(got, 1);
     EXPECT_LE(got, std::min(most, kThreads));
   }
-  EXPECT_EQ(SetThreadTeamLimit(2), 0);
+  CallLimits two = {2, 0, INT64_MAX, nullptr};
+  EXPECT_EQ(SetThreadLimits(&two), nullptr);
   int32_t got = 0;
   RunBody([&](int32_t rank, int32_t size, tn_team*) { return rank == 0 ? (got = size, 0) : 0; });
   EXPECT_LE(got, 2);
-  EXPECT_EQ(SetThreadTeamLimit(0), 2);
+  EXPECT_EQ(SetThreadLimits(nullptr), &two);
+}
+
+// Every member must hear of it at the same barrier, or the others would wait for good.
+TEST(Pool, StopsAtOneBarrierForAll) {
+  for (int32_t most : {1, 2, kThreads}) {
+    int32_t stop = 0;
+    CallLimits limits = {most, 0, INT64_MAX, &stop};
+    SetThreadLimits(&limits);
+    std::vector<int> passed(kThreads, -1);
+    EXPECT_EQ(RunBody([&](int32_t rank, int32_t, tn_team* team) {
+                for (int i = 0;; ++i) {
+                  passed[rank] = i;
+                  if (rank == 0 && i == 100) __atomic_store_n(&stop, 1, __ATOMIC_RELAXED);
+                  if (tn_core_barrier(team) != 0) return -1;
+                }
+              }),
+              -1);
+    EXPECT_STREQ(LastError(nullptr), "the call was stopped");
+    for (int got : passed) EXPECT_TRUE(got == 100 || got == -1) << got;
+    // One that is to stop does not begin; the next one does.
+    EXPECT_EQ(RunBody([](int32_t, int32_t, tn_team*) { return 0; }), -1);
+    SetThreadLimits(nullptr);
+    EXPECT_EQ(RunBody([](int32_t, int32_t, tn_team*) { return 0; }), 0);
+  }
+}
+
+TEST(Pool, StopsWhenTimeIsOver) {
+  CallLimits limits = {0, NanosecondsNow() + 20'000'000, INT64_MAX, nullptr};
+  SetThreadLimits(&limits);
+  EXPECT_EQ(RunBody([](int32_t, int32_t, tn_team* team) {
+              while (tn_core_barrier(team) == 0) continue;
+              return -1;
+            }),
+            -1);
+  EXPECT_STREQ(LastError(nullptr), "the call took longer than it may");
+  SetThreadLimits(nullptr);
+}
+
+TEST(Pool, MemoryOfACallIsBounded) {
+  CallLimits limits = {0, 0, 100, nullptr};
+  SetThreadLimits(&limits);
+  EXPECT_EQ(TakeBytes(60), 0);
+  EXPECT_EQ(TakeBytes(60), -1);
+  EXPECT_EQ(TakeBytes(40), 0);
+  SetThreadLimits(nullptr);
+  EXPECT_EQ(TakeBytes(INT64_MAX), 0);
 }
 
 TEST(Pool, BarrierSeparatesPhases) {
