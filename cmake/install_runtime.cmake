@@ -17,7 +17,7 @@ install(TARGETS tenon_runtime_shared tenon_runtime_static tenon_tvm_compat EXPOR
 install(EXPORT TenonRuntimeTargets NAMESPACE Tenon:: DESTINATION ${package_dir} COMPONENT runtime)
 # The same from the build folder: find_package(Tenon PATHS build).
 export(EXPORT TenonRuntimeTargets NAMESPACE Tenon:: FILE ${CMAKE_BINARY_DIR}/TenonRuntimeTargets.cmake)
-foreach(header c_api.h devices.h ffi_types.h kernel_abi.h tenon.hpp)
+foreach(header c_api.h devices.h ffi_types.h ffi_values.hpp kernel_abi.h tenon.hpp value.hpp)
   install(FILES ${PROJECT_SOURCE_DIR}/include/tenon/${header} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tenon
           COMPONENT runtime)
 endforeach()

@@ -18,6 +18,7 @@ LAYERS = {
     "include/tenon/ffi_types.h": [],
     "include/tenon/devices.h": ["include/tenon/ffi_types.h"],
     "include/tenon/c_api.h": ["include/tenon/ffi_types.h"],
+    "include/tenon/ffi_values.hpp": ["include/tenon/ffi_types.h"],
     "include/tenon/kernel_abi.h": ["include/tenon/ffi_types.h"],
     "include/tenon/program_abi.h": ["include/tenon/ffi_types.h"],
     "include/tenon/library_checksums.hpp": [],
@@ -55,7 +56,7 @@ LAYERS = {
         "src/artifact", "include/tenon/kernel_abi.h",
     ],
     "src/api": ["src/driver", "src/stages", "src/interp", "include/tenon"],
-    "tools": ["src/driver", "src/stages", "src/interp", "include/tenon/c_api.h"],
+    "tools": ["src/driver", "src/stages", "src/interp", "include/tenon/c_api.h", "include/tenon/ffi_values.hpp"],
     "python": ["include/tenon"],
     "examples": ["include/tenon"],
 }

@@ -57,10 +57,12 @@ std::string SizesText(const std::map<std::string, int64_t>& sizes) {
 Expected<ArrayPath> ParseArrayPath(const std::string& option, const std::string& text) {
   if (text.ends_with(".npz")) return ArrayPath{"", text, true};
   size_t equals = text.find('=');
+  if (text.ends_with(".json") && equals == std::string::npos) return ArrayPath{"", text, true};
   ArrayPath result{text.substr(0, equals == std::string::npos ? 0 : equals),
                    text.substr(equals == std::string::npos ? 0 : equals + 1), false};
-  if (result.path.ends_with(".npy")) return result;
-  return MakeError(fmt::format("{} '{}': expected x.npz, name=x.npy or x.npy", option, text));
+  if (result.path.ends_with(".npy") || result.IsJson()) return result;
+  return MakeError(fmt::format("{} '{}': expected x.npz, name=x.npy, x.npy, x.json or name=x.json",
+                               option, text));
 }
 
 CLI::Validator ArrayFile(const std::string& option) {
@@ -77,7 +79,7 @@ void CallArguments::AddTo(CLI::App* verb, const std::string& fill) {
   verb->add_option(
           "-i,--input", files_,
           "x.npz holds inputs by name; name=x.npy is one input; x.npy that of a model with "
-          "one input; may be repeated")
+          "one input; x.json and name=x.json the same of any values; may be repeated")
       ->group(group)
       ->allow_extra_args(false)
       ->check(ArrayFile("-i"));
@@ -97,6 +99,10 @@ void CallArguments::AddTo(CLI::App* verb, const std::string& fill) {
 Status CallArguments::ReadFiles() {
   for (const std::string& text : files_) {
     TN_ASSIGN_OR_RETURN(ArrayPath where, ParseArrayPath("-i", text));
+    if (where.IsJson()) {
+      TN_RETURN_IF_ERROR(ReadJsonInputs(where));
+      continue;
+    }
     NamedTensors arrays;
     if (where.archive) {
       TN_ASSIGN_OR_RETURN(arrays, ReadNpz(where.path));
@@ -105,9 +111,24 @@ Status CallArguments::ReadFiles() {
       arrays.emplace_back(where.name, std::move(tensor));
     }
     for (auto& [name, tensor] : arrays) {
-      if (Find(given_, name)) return MakeError(fmt::format("input '{}' is given twice", name));
+      if (IsGiven(name)) return MakeError(fmt::format("input '{}' is given twice", name));
       given_.emplace_back(name, std::move(tensor));
     }
+  }
+  return Ok();
+}
+
+bool CallArguments::IsGiven(const std::string& name) const {
+  return Find(given_, name) || json_.contains(name);
+}
+
+Status CallArguments::ReadJsonInputs(const ArrayPath& where) {
+  TN_ASSIGN_OR_RETURN(Json json, ReadJson(where.path));
+  if (!where.archive) json = Json{{where.name, std::move(json)}};
+  if (!json.is_object()) return MakeError("expected an object of inputs by name", {where.path});
+  for (auto& [name, value] : json.items()) {
+    if (IsGiven(name)) return MakeError(fmt::format("input '{}' is given twice", name));
+    json_[name] = std::move(value);
   }
   return Ok();
 }
@@ -165,12 +186,16 @@ Expected<CallArguments::Sizes> CallArguments::SizesOf(const Program& program,
   return sizes;
 }
 
-Expected<NamedTensors> CallArguments::Inputs(const Program& program, const Shapes& shapes) const {
+Expected<std::vector<Value>> CallArguments::Values(const Program& program,
+                                                   const Shapes& shapes) const {
   const std::vector<Parameter>& parameters = program.inputs();
   Diagnostics errors;
   std::set<std::string> known;
   for (const Parameter& p : parameters) known.insert(p.name);
-  for (const auto& [name, tensor] : given_) {
+  std::vector<std::string> given;
+  for (const auto& [name, tensor] : given_) given.push_back(name);
+  for (const auto& [name, json] : json_.items()) given.push_back(name);
+  for (const std::string& name : given) {
     if (known.count(name) || (name.empty() && parameters.size() == 1)) continue;
     if (name.empty()) {
       errors.push_back(
@@ -184,17 +209,21 @@ Expected<NamedTensors> CallArguments::Inputs(const Program& program, const Shape
         fmt::format("there is no input '{}'; there are {}", name, Join(Names(parameters), ", "))));
   }
   TN_ASSIGN_OR_RETURN(const Sizes sizes, SizesOf(program, shapes));
-  NamedTensors inputs;
+  std::vector<Value> inputs;
   for (size_t i = 0; i < parameters.size(); ++i) {
     const Parameter& p = parameters[i];
     if (const Tensor* given = GivenFor(p, program)) {
       TN_ASSIGN_OR_RETURN(Tensor typed, given->AsFloat8(p.dtype));
-      inputs.emplace_back(p.name, std::move(typed));
+      inputs.emplace_back(std::move(typed));
+      continue;
+    }
+    if (json_.contains(p.name)) {
+      inputs.emplace_back(json_[p.name]);
       continue;
     }
     Expected<Tensor> filled = Fill(p, sizes, i);
     if (filled) {
-      inputs.emplace_back(p.name, std::move(*filled));
+      inputs.emplace_back(std::move(*filled));
     } else {
       errors.insert(errors.end(), filled.errors().begin(), filled.errors().end());
     }
@@ -203,10 +232,34 @@ Expected<NamedTensors> CallArguments::Inputs(const Program& program, const Shape
   return inputs;
 }
 
+Expected<NamedTensors> CallArguments::Inputs(const Program& program, const Shapes& shapes) const {
+  if (program.HasValues())
+    return MakeError(
+        "networks with strings, sequences, optional values or maps are for `tenon run`");
+  TN_ASSIGN_OR_RETURN(std::vector<Value> values, Values(program, shapes));
+  NamedTensors inputs;
+  for (size_t i = 0; i < values.size(); ++i) {
+    const Parameter& p = program.inputs()[i];
+    if (const auto* json = std::get_if<Json>(&values[i])) {
+      Expected<Tensor> tensor = TensorFromJson(*json, p.type);
+      if (!tensor)
+        return MakeError(
+            fmt::format("input '{}' ({}): {}", p.name, p.ToString(), tensor.errors()[0].message));
+      inputs.emplace_back(p.name, std::move(*tensor));
+    } else {
+      inputs.emplace_back(p.name, std::move(std::get<Tensor>(values[i])));
+    }
+  }
+  return inputs;
+}
+
 Expected<Tensor> CallArguments::Fill(Parameter p, const Sizes& sizes, size_t index) const {
   if (fill_ == "none") {
     return MakeError(fmt::format("input '{}' ({}) is not given; give it with -i or choose a --fill",
                                  p.name, p.ToString()));
+  }
+  if (p.IsValue() || !IsPlainType(p.dtype)) {
+    return MakeError(fmt::format("input '{}' of type {} cannot be filled", p.name, p.type));
   }
   for (size_t d = 0; d < p.shape.size(); ++d) {
     if (p.shape[d] >= 0) continue;
@@ -218,10 +271,6 @@ Expected<Tensor> CallArguments::Fill(Parameter p, const Sizes& sizes, size_t ind
         fmt::format("input '{}' ({}) cannot be filled: the size of '{}' is open; give it with "
                     "--shape {}:SIZES, or the input with -i",
                     p.name, p.ToString(), p.dims[d], p.name));
-  }
-  if (!IsPlainType(p.dtype)) {
-    return MakeError(
-        fmt::format("input '{}' of type {} cannot be filled", p.name, ToString(p.dtype)));
   }
   TN_ASSIGN_OR_RETURN(Tensor tensor, Tensor::Make(p.dtype, p.shape));
   Normal normal(seed_ + 1000003 * index);

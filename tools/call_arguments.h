@@ -10,8 +10,11 @@
 #include "frontend/onnx/import.h"
 #include "program.h"
 #include "tensor.h"
+#include "values.h"
 
 namespace tenon::tools {
+
+struct ArrayPath;
 
 class CallArguments {
  public:
@@ -31,25 +34,31 @@ class CallArguments {
   using Shapes = std::map<std::string, std::vector<onnx::DimSpec>>;
   /// The inputs of a program in its order: those given, and the others filled as --fill says. A
   /// size that one input fixes, by its array or its shape, is that of the others.
+  Expected<std::vector<Value>> Values(const Program& program, const Shapes& shapes) const;
+  /// The same of a network whose values are all tensors of numbers.
   Expected<NamedTensors> Inputs(const Program& program, const Shapes& shapes) const;
 
  private:
   using Sizes = std::map<std::string, int64_t>;  // of symbolic dims
   Expected<Sizes> SizesOf(const Program& program, const Shapes& shapes) const;
   Expected<Tensor> Fill(Parameter parameter, const Sizes& sizes, size_t index) const;
+  bool IsGiven(const std::string& name) const;
+  Status ReadJsonInputs(const ArrayPath& where);
   const Tensor* GivenFor(const Parameter& parameter, const Program& program) const;
 
   std::vector<std::string> files_;
   std::string fill_, device_;
   uint64_t seed_ = 0;
   NamedTensors given_;
+  Json json_ = Json::object();  // of those that are given as JSON
 };
 
-/// "name=x.npy", "x.npy" or "x.npz": where an array or all arrays lie.
+/// "name=x.npy", "x.npy", "x.npz", "name=x.json" or "x.json": where a value or all of them lie.
 struct ArrayPath {
   std::string name;  // "": not said
   std::string path;
-  bool archive = false;
+  bool archive = false;  // of values by name
+  bool IsJson() const { return path.ends_with(".json"); }
 };
 Expected<ArrayPath> ParseArrayPath(const std::string& option, const std::string& text);
 /// Takes what ParseArrayPath takes.

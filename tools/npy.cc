@@ -87,11 +87,22 @@ class HeaderReader {
         return Ok();
       }
     }
+    if (ReadTextType(name, out)) return Ok();
     return MakeError(fmt::format("element type '{}' is not supported; expected float16, "
-                                 "bfloat16, float32, float64, an integer type or bool, "
-                                 "little-endian",
+                                 "bfloat16, float32, float64, an integer type, bool, or strings "
+                                 "(<U, |S), little-endian",
                                  name),
                      {file_});
+  }
+
+  // "<U12", "|S5".
+  static bool ReadTextType(std::string_view name, tn_dl_data_type* out) {
+    if (!name.starts_with("<U") && !name.starts_with("|S")) return false;
+    uint16_t width = 0;
+    const char* end = name.data() + name.size();
+    const auto [rest, fault] = std::from_chars(name.data() + 2, end, width);
+    *out = {TN_DL_HANDLE, static_cast<uint8_t>(name[1] == 'U' ? 32 : 8), width};
+    return fault == std::errc() && rest == end && width > 0;
   }
 
   Status ReadShape(std::vector<int64_t>* out) {
@@ -143,9 +154,11 @@ class HeaderReader {
   const std::string& file_;
 };
 
+size_t ElementBytes(tn_dl_data_type type) { return size_t{type.bits} / 8 * type.lanes; }
+
 // Bytes of the data; false where they do not fit 63 bits.
 bool CountBytes(const NpyHeader& header, uint64_t* out) {
-  uint64_t bytes = header.dtype.bits / 8;
+  uint64_t bytes = ElementBytes(header.dtype);
   for (int64_t extent : header.shape) {
     if (extent == 0) {
       *out = 0;
@@ -191,6 +204,7 @@ std::string FormatNpyHeader(tn_dl_data_type dtype, std::span<const int64_t> shap
   for (const TypeName& t : kTypes) {
     if (descr.empty() && t.type == dtype) descr = t.descr;
   }
+  if (IsText(dtype)) descr = fmt::format("{}{}", dtype.bits == 32 ? "<U" : "|S", dtype.lanes);
   std::string text = fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}{}), }}",
                                  descr, fmt::join(shape, ", "), shape.size() == 1 ? "," : "");
   constexpr size_t kBefore = 10, kAlign = 64;
@@ -222,7 +236,7 @@ Expected<Tensor> ReadNpy(const std::string& path) {
 Expected<Tensor> FromFortranOrder(const Tensor& columns) {
   std::vector<int64_t> shape(columns.shape().begin(), columns.shape().end());
   TN_ASSIGN_OR_RETURN(Tensor rows, Tensor::Make(columns.dtype(), shape));
-  size_t element = columns.dtype().bits / 8;
+  size_t element = ElementBytes(columns.dtype());
   std::vector<int64_t> index(shape.size(), 0);
   for (int64_t i = 0; i < columns.num_elements(); ++i) {
     int64_t at = 0;
@@ -235,7 +249,7 @@ Expected<Tensor> FromFortranOrder(const Tensor& columns) {
 }
 
 Status CheckWritable(const Tensor& tensor, const std::string& name) {
-  if (IsPlainType(tensor.dtype())) return Ok();
+  if (IsPlainType(tensor.dtype()) || IsText(tensor.dtype())) return Ok();
   return MakeError(fmt::format("'{}' of type {} cannot be written as a NumPy array", name,
                                ToString(tensor.dtype())));
 }

@@ -25,7 +25,7 @@ constexpr size_t kMaxNpyHeader = size_t{1} << 16;
 
 /// Reads the head from a file's first bytes; errors name `file`. Element types: floats of 16, 32
 /// and 64 bits, integers of 8 to 64, bool, little-endian; bfloat16 as the ml_dtypes package writes
-/// it: elements of 16 bits without a meaning.
+/// it: elements of 16 bits without a meaning; strings of fixed width (IsText).
 Expected<NpyHeader> ParseNpyHeader(std::string_view bytes, const std::string& file);
 /// The head that NumPy writes for such a tensor (version 1.0, C order, aligned to 64 bytes).
 std::string FormatNpyHeader(tn_dl_data_type dtype, std::span<const int64_t> shape);

@@ -13,20 +13,25 @@ namespace {
 
 using Getter = int32_t (*)(const tn_module_t*, int32_t, tn_parameter_t*);
 
-Expected<std::vector<Parameter>> Parameters(const tn_module_t* module, int32_t count, Getter get) {
+// `types`: what the library's information says of them.
+Expected<std::vector<Parameter>> Parameters(const tn_module_t* module, int32_t count, Getter get,
+                                            const nlohmann::json& types) {
   if (count < 0) return ApiError();
   std::vector<Parameter> list;
   for (int32_t i = 0; i < count; ++i) {
     tn_parameter_t raw;
     if (get(module, i, &raw) != 0) return ApiError();
-    if (raw.ndim < 0) {
+    Parameter p{raw.name, types.at(static_cast<size_t>(i)).at("dtype"), raw.dtype, {}, {}};
+    if (raw.ndim < 0 && !p.IsValue()) {
       return MakeError(
           fmt::format("the input '{}' is a number passed by value; such a function is "
                       "called from a program, docs/calling.md",
                       raw.name));
     }
-    Parameter p{raw.name, raw.dtype, {raw.shape, raw.shape + raw.ndim}, {}};
-    for (int32_t d = 0; d < raw.ndim; ++d) p.dims.emplace_back(raw.dims[d] ? raw.dims[d] : "");
+    for (int32_t d = 0; d < raw.ndim; ++d) {
+      p.shape.push_back(raw.shape[d]);
+      p.dims.emplace_back(raw.dims[d] ? raw.dims[d] : "");
+    }
     list.push_back(std::move(p));
   }
   return list;
@@ -53,7 +58,9 @@ std::string Parameter::ToString() const {
   for (size_t d = 0; d < shape.size(); ++d) {
     words.push_back(shape[d] >= 0 ? std::to_string(shape[d]) : dims[d]);
   }
-  return tools::ToString(dtype) + (words.empty() ? " scalar" : " " + Join(words, "x"));
+  if (type.find('(') != std::string::npos) return type;
+  return (IsValue() ? type : tools::ToString(dtype)) +
+         (words.empty() ? " scalar" : " " + Join(words, "x"));
 }
 
 Expected<Program> Program::Load(const std::string& path) {
@@ -61,12 +68,27 @@ Expected<Program> Program::Load(const std::string& path) {
   if (tn_module_load(path.c_str(), &module) != 0) return InFile({ApiError()}, path);
   Program program;
   program.module_.reset(module, tn_module_free);
-  TN_ASSIGN_OR_RETURN(program.inputs_,
-                      Parameters(module, tn_module_num_inputs(module), tn_module_get_input));
-  TN_ASSIGN_OR_RETURN(program.outputs_,
-                      Parameters(module, tn_module_num_outputs(module), tn_module_get_output));
+  TN_RETURN_IF_ERROR(program.ReadParameters());
   TN_RETURN_IF_ERROR(program.FindMain());
   return program;
+}
+
+Status Program::ReadParameters() {
+  tn_module_t* module = module_.get();
+  nlohmann::json main;
+  try {
+    main = nlohmann::json::parse(Info()).at("functions").at(0);
+    TN_ASSIGN_OR_RETURN(inputs_, Parameters(module, tn_module_num_inputs(module),
+                                            tn_module_get_input, main.at("inputs")));
+    TN_ASSIGN_OR_RETURN(outputs_, Parameters(module, tn_module_num_outputs(module),
+                                             tn_module_get_output, main.at("outputs")));
+  } catch (const nlohmann::json::exception&) {
+    return MakeError("the library's description of itself is damaged");
+  }
+  for (const std::vector<Parameter>* list : {&inputs_, &outputs_}) {
+    for (const Parameter& p : *list) has_values_ |= p.IsValue();
+  }
+  return Ok();
 }
 
 Status Program::FindMain() {
@@ -93,13 +115,17 @@ bool Program::MakesOutputs() const {
   return info.is_object() && info["functions"][0].value("makes_outputs", false);
 }
 
+Status Program::CallRaw(const std::vector<tn_ffi_any>& args, tn_ffi_any* result) const {
+  if (tn_call(main_, nullptr, args.data(), static_cast<int32_t>(args.size()), result) != 0)
+    return ApiError();
+  return Ok();
+}
+
 Expected<NamedTensors> Program::Call(const NamedTensors& inputs) const {
   std::vector<tn_ffi_any> args;
   for (const auto& [name, tensor] : inputs) args.push_back(Argument(tensor));
   tn_ffi_any result{};
-  if (tn_call(main_, nullptr, args.data(), static_cast<int32_t>(args.size()), &result) != 0) {
-    return ApiError();
-  }
+  TN_RETURN_IF_ERROR(CallRaw(args, &result));
   NamedTensors outputs;
   if (result.type_index == TN_FFI_TENSOR) {
     outputs.emplace_back(outputs_[0].name, Share(result));

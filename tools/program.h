@@ -13,10 +13,13 @@ namespace tenon::tools {
 /// An input or output. A symbolic dim is -1 in `shape` and its name in `dims`, where others are "".
 struct Parameter {
   std::string name;
+  std::string type;  // as the library says it: "float32", "string", "sequence(float32)"
   tn_dl_data_type dtype = {};
   std::vector<int64_t> shape;
   std::vector<std::string> dims;
 
+  /// Whether it is no tensor of numbers.
+  bool IsValue() const { return type == "string" || type.find('(') != std::string::npos; }
   /// "float32 nx3x224x224".
   std::string ToString() const;
 };
@@ -35,8 +38,13 @@ class Program {
   /// Whether the sizes of outputs depend on values, so that callers cannot bring them.
   bool MakesOutputs() const;
 
+  /// Whether some inputs or outputs are no tensors of numbers (values.h).
+  bool HasValues() const { return has_values_; }
+
   /// Calls main; the runtime makes the outputs.
   Expected<NamedTensors> Call(const NamedTensors& inputs) const;
+  /// The same in the packed convention. The caller releases *result.
+  Status CallRaw(const std::vector<tn_ffi_any>& args, tn_ffi_any* result) const;
 
   /// A call with all its arguments in place, outputs too, that can be made many times.
   class Repeated {
@@ -55,10 +63,12 @@ class Program {
  private:
   Program() = default;
   Status FindMain();
+  Status ReadParameters();
 
   std::shared_ptr<tn_module_t> module_;
   tn_packed_fn main_ = nullptr;
   std::vector<Parameter> inputs_, outputs_;
+  bool has_values_ = false;
 };
 
 }  // namespace tenon::tools

@@ -98,6 +98,7 @@ bool IsFloat8(tn_dl_data_type type) {
 
 std::string ToString(tn_dl_data_type type) {
   if (IsFloat8(type)) return LongName(DType::OfFloat8(static_cast<Float8>(type.code)));
+  if (IsText(type)) return "string";
   switch (type.code) {
     case TN_DL_INT: return fmt::format("int{}", type.bits);
     case TN_DL_UINT: return fmt::format("uint{}", type.bits);

@@ -14,7 +14,7 @@ namespace tenon::tools {
 /// What the last failed call of the C API on this thread said.
 Diagnostic ApiError();
 
-/// "float32", "int64", "bool".
+/// "float32", "int64", "bool"; "string".
 std::string ToString(tn_dl_data_type type);
 inline bool operator==(tn_dl_data_type a, tn_dl_data_type b) {
   return a.code == b.code && a.bits == b.bits && a.lanes == b.lanes;
@@ -71,6 +71,9 @@ const Tensor* Find(const NamedTensors& tensors, const std::string& name);
 
 /// Whether it is one of the floats of 8 bits.
 bool IsFloat8(tn_dl_data_type type);
+/// Whether elements are texts of `lanes` code points (of 32 bits) or bytes (8), NULs behind shorter
+/// ones, as arrays of NumPy's types `<U` and `|S` are.
+inline bool IsText(tn_dl_data_type type) { return type.code == TN_DL_HANDLE && type.bits > 0; }
 /// Whether At and Set know the type: floats of 8, 16, 32 and 64 bits, bfloat16,
 /// integers of 8 to 64 bits, bool.
 bool IsPlainType(tn_dl_data_type type);

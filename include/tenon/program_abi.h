@@ -62,7 +62,12 @@ enum {
   TN_STEP_REGEX,            /* [pattern] */
   TN_STEP_TO_STRING,        /* numbers as text */
   TN_STEP_FROM_STRING,      /* [dtype] */
-  TN_STEP_ZIP_MAP,          /* [strings as keys] keys, rows of values */
+  TN_STEP_STRING_RANKS,     /* strings: for each its place among the distinct ones in the order of
+                               their bytes; and those */
+  TN_STEP_ZIP_MAP,          /* keys, rows of values */
+  TN_STEP_MAP_ROW,          /* map, keys, a value for those that it lacks or
+                               none, which is 0: a row of values */
+  TN_STEP_MAP_VALUES,       /* map: a row of its values in the order of keys */
   TN_STEP_COUNT
 };
 

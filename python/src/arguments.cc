@@ -307,6 +307,42 @@ bool Arguments::Add(PyObject* value, bool is_output) {
   return AddDLPack(value);
 }
 
+// The items of a sequence are put behind the values that there are, and taken from there.
+bool Arguments::AddItems(PyObject* sequence) {
+  const int32_t begin = count_;
+  const Py_ssize_t size = PySequence_Fast_GET_SIZE(sequence);
+  std::vector<tn_ffi_any> items;
+  items.reserve(static_cast<size_t>(size));
+  for (Py_ssize_t i = 0; i < size; ++i) {
+    if (!AddValue(PySequence_Fast_GET_ITEM(sequence, i))) return false;
+    items.push_back(values_[--count_]);
+  }
+  count_ = begin;
+  const tn_ffi_any array = values_of_.Array(std::move(items));
+  values_[count_++] = array;
+  return true;
+}
+
+bool Arguments::AddValue(PyObject* value) {
+  if (count_ == kMaxArgs || num_views_ == kMaxArgs) {
+    PyErr_Format(PyExc_TypeError, "more than %d arguments or arrays", kMaxArgs);
+    return false;
+  }
+  if (value == Py_None) {
+    values_[count_++] = {TN_FFI_NONE, 0, {0}};
+    return true;
+  }
+  if (PyUnicode_Check(value)) {
+    Py_ssize_t size = 0;
+    const char* bytes = PyUnicode_AsUTF8AndSize(value, &size);
+    if (!bytes) return false;
+    values_[count_++] = values_of_.String({bytes, static_cast<size_t>(size)});
+    return true;
+  }
+  if (PyList_Check(value) || PyTuple_Check(value)) return AddItems(value);
+  return Add(value, false);
+}
+
 int32_t Arguments::Call(tn_packed_fn function, const CallOptions& limits, tn_ffi_any* result) {
   void *stream = nullptr, *before = nullptr;
   if (on_device_ && on_device_->stream(device_.device_type, device_.device_id, &stream) != 0) {

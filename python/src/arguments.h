@@ -8,6 +8,7 @@
 
 #include "bindings.h"
 #include "tenon/c_api.h"
+#include "tenon/ffi_values.hpp"
 #include "tenon/tenon.hpp"
 
 namespace tenon::python {
@@ -34,6 +35,9 @@ class Arguments {
   bool Add(PyObject* value, bool is_output);
   /// A number that Python's own types are not: NumPy's, or an array of one.
   bool AddNumber(PyObject* value);
+  /// What a network of other values than tensors takes (docs/calling.md): None, a str, a sequence
+  /// of such, or what Add takes. False with a Python error set.
+  bool AddValue(PyObject* value);
   /// Calls the function, without Python's lock, within `limits`, on the stream that the tensors'
   /// framework works on. Not 0: with an error set, Python's or that of
   /// tn_last_error.
@@ -53,6 +57,7 @@ class Arguments {
   void AddView(View* view);
   /// False, with the error set.
   bool ReadOnly() const;
+  bool AddItems(PyObject* sequence);
 
   tn_ffi_any values_[kMaxArgs];
   int32_t count_ = 0;
@@ -62,6 +67,7 @@ class Arguments {
   tn_dl_device device_ = {TN_DL_CPU, 0};    // where that is
   std::vector<nb::ndarray<>> arrays_;       // what came by DLPack's capsules
   std::vector<tn_dl_tensor> tensors_;
+  FfiArguments values_of_;  // arrays and strings
 };
 
 }  // namespace tenon::python

@@ -26,15 +26,33 @@ struct StopFlag {
 };
 
 /// An exported function, with how many of its arguments are inputs (-1: not known), which of them
-/// are numbers, by bits, and what bounds its calls; `stop` keeps what the limits point to.
+/// are numbers, by bits, whether it takes and gives more than tensors and numbers, and what bounds
+/// its calls; `stop` keeps what the limits point to.
 struct PyFunction {
   Function function;
   std::string name;
   int num_inputs;
   uint32_t numbers;
+  bool values = false;
   CallOptions limits = {};
   std::shared_ptr<int32_t> stop = nullptr;
 };
+
+// What a network of other values than tensors gives: sequences are lists.
+nb::object FromValue(const tn_ffi_any& value) {
+  std::string_view text;
+  if (GetText(value, &text)) return nb::str(text.data(), text.size());
+  if (const tn_ffi_array* array = GetArray(value)) {
+    nb::list items;
+    for (int64_t i = 0; i < array->size; ++i) items.append(FromValue(array->data[i]));
+    return items;
+  }
+  if (value.type_index == TN_FFI_INT) return nb::int_(value.u.v_int64);
+  if (value.type_index != TN_FFI_TENSOR) return nb::none();
+  auto* tensor = reinterpret_cast<tn_tensor_t*>(value.u.v_obj);
+  tn_tensor_retain(tensor);
+  return nb::cast(Tensor::Adopt(tensor));
+}
 
 PyObject* FromResult(const Result& result) {
   if (result.size() == 1 && result.IsTensor()) return nb::cast(result[0]).release().ptr();
@@ -69,6 +87,10 @@ PyObject* CallFunction(PyObject* self, PyObject* args, PyObject* kwargs) {
     for (Py_ssize_t i = 0; i < count; ++i) {
       bool is_output = f.num_inputs >= 0 && i >= f.num_inputs;
       PyObject* value = PyTuple_GET_ITEM(args, i);
+      if (f.values) {
+        if (!arguments.AddValue(value)) return nullptr;
+        continue;
+      }
       const bool is_number = !is_output && i < kMaxNumbers && (f.numbers >> i & 1U) != 0;
       const bool is_plain = PyFloat_Check(value) || PyLong_Check(value);
       if (!(is_number && !is_plain ? arguments.AddNumber(value) : arguments.Add(value, is_output)))
@@ -77,7 +99,8 @@ PyObject* CallFunction(PyObject* self, PyObject* args, PyObject* kwargs) {
     Result result;
     const int32_t status = arguments.Call(f.function.raw(), f.limits, result.raw());
     if (RaiseFromCallback()) return nullptr;
-    if (status == 0) return FromResult(result);
+    if (status == 0)
+      return f.values ? FromValue(*result.raw()).release().ptr() : FromResult(result);
     return PyErr_Occurred() ? nullptr : RaiseLast();
   } catch (const std::exception& e) {
     PyErr_SetString(PyExc_RuntimeError, e.what());
@@ -270,8 +293,8 @@ void BindRuntime(nb::module_& m) {
       .def(
           "get_function",
           [](const Module& module, const std::string& name,
-             const std::optional<std::vector<bool>>& inputs) {
-            PyFunction f{module.GetFunction(name), name, -1, 0};
+             const std::optional<std::vector<bool>>& inputs, bool values) {
+            PyFunction f{module.GetFunction(name), name, -1, 0, values};
             if (!inputs) return f;
             f.num_inputs = static_cast<int>(inputs->size());
             for (size_t i = 0; i < std::min<size_t>(inputs->size(), kMaxNumbers); ++i) {
@@ -279,7 +302,7 @@ void BindRuntime(nb::module_& m) {
             }
             return f;
           },
-          nb::arg("name"), nb::arg("inputs").none())
+          nb::arg("name"), nb::arg("inputs").none(), nb::arg("values") = false)
       .def("info", &Module::GetInfo)
       .def("metadata", &Module::GetMetadata)
       .def("inputs", &Module::Inputs)

@@ -12,7 +12,7 @@ import tempfile
 import time
 from typing import Any, Callable
 
-from . import _arguments, _left_out, _tenon
+from . import _arguments, _left_out, _tenon, _values
 from ._tenon import Device, Function, Parameter, StopFlag
 
 __all__ = ["DeviceModule", "Function", "Module", "Parameter", "StopFlag", "load_module"]
@@ -28,7 +28,7 @@ class Module:
         self._functions: dict = {}
         self._imports: list = []
         self._entry = None
-        self._numbers: dict | None = None
+        self._signatures: dict | None = None
 
     @property
     def runtime_module(self) -> Any:
@@ -37,14 +37,22 @@ class Module:
             self._loaded = self._library.module()
         return self._loaded
 
-    def _inputs(self, name: str) -> list | None:
-        """Which inputs of the function are numbers; None where that is not known."""
-        if self._numbers is None:
+    def _signature(self, name: str) -> dict | None:
+        """The function's inputs and outputs; None where that is not known."""
+        if self._signatures is None:
             functions = json.loads(self.runtime_module.info()).get("functions", [])
-            self._numbers = {f["name"]: ["shape" not in i for i in f["inputs"]] for f in functions}
+            self._signatures = {f["name"]: f for f in functions}
             if len(functions) == 1:
-                self._numbers["main"] = self._numbers[functions[0]["name"]]
-        return self._numbers.get(name)
+                self._signatures["main"] = functions[0]
+        return self._signatures.get(name)
+
+    def _function(self, name: str) -> Function | _values.Function:
+        signature = self._signature(name)
+        if signature is None:
+            return self.runtime_module.get_function(name, None)
+        if _values.has_values(signature):
+            return _values.Function(self.runtime_module.get_function(name, None, True), signature)
+        return self.runtime_module.get_function(name, ["shape" not in i for i in signature["inputs"]])
 
     def get_function(self, name: str, query_imports: bool = False) -> Function:
         """The function that the library exports. A network has those by which TVM's programs run one, too: "default"(device)
@@ -52,7 +60,7 @@ class Module:
         of Relax's virtual machine."""
         if name not in self._functions:
             try:
-                self._functions[name] = self.runtime_module.get_function(name, self._inputs(name))
+                self._functions[name] = self._function(name)
             except ValueError:
                 for module in self._imports if query_imports else []:
                     if isinstance(module, DeviceModule):

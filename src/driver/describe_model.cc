@@ -27,6 +27,21 @@ std::string ElementName(int32_t type) {
   return found == kNames.end() ? fmt::format("type {}", type) : found->second;
 }
 
+// "float32", "sequence(float32)", "map(int64, float32)"; nests as deep as the reader lets it.
+std::string TypeName(const onnx::ValueInfoProto& value) {
+  using Kind = onnx::ValueInfoProto::Kind;
+  const std::string inner = value.inner.empty() ? "" : TypeName(value.inner[0]);
+  switch (value.kind) {
+    case Kind::kSequence: return fmt::format("sequence({})", inner);
+    case Kind::kOptional: return fmt::format("optional({})", inner);
+    case Kind::kMap: return fmt::format("map({}, {})", ElementName(value.key_type), inner);
+    case Kind::kNone:
+    case Kind::kTensor:
+    case Kind::kOther: break;
+  }
+  return ElementName(value.elem_type);
+}
+
 Json Describe(const onnx::ValueInfoProto& value) {
   Json shape = Json::array();
   for (const onnx::DimProto& d : value.shape) {
@@ -36,7 +51,7 @@ Json Describe(const onnx::ValueInfoProto& value) {
       case onnx::DimProto::Kind::kUnknown: shape.push_back("?"); break;
     }
   }
-  Json json{{"name", std::string(value.name)}, {"dtype", ElementName(value.elem_type)}};
+  Json json{{"name", std::string(value.name)}, {"dtype", TypeName(value)}};
   if (value.has_shape) json["shape"] = std::move(shape);
   return json;
 }

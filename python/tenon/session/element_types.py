@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from .. import _values
 from ..nd import _numpy_type
 
 # The name in ONNX's types → its number, the name that Tenon has for it.
@@ -46,6 +47,24 @@ def of_tenon(name: str) -> str:
     if name.startswith("type "):
         return _NAME_OF_NUMBER.get(int(name[5:]), "undefined")
     return _NAME_OF_TENONS.get(name, name)
+
+
+def type_of(text: str) -> str:
+    """ "seq(map(int64,tensor(float)))" of "sequence(map(int64, float32))"."""
+    return _type_of(_values.parse(text))
+
+
+def _type_of(of: tuple) -> str:
+    if of[0] == "map":
+        return f"map({of_tenon(of[1][0])},{_type_of(of[2])})"
+    if len(of) > 1:
+        return f"{'seq' if of[0] == 'sequence' else of[0]}({_type_of(of[1])})"
+    return f"tensor({of_tenon(of[0])})"
+
+
+def innermost(type: str) -> str:
+    """ "float" of "seq(tensor(float))"."""
+    return type.rpartition("(")[2].rstrip(")")
 
 
 def of_number(number: int) -> str:

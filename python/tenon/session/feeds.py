@@ -6,18 +6,38 @@ from typing import Any, Mapping
 
 import numpy as np
 
+from .. import _values
 from . import element_types, errors
 from .parameters import NodeArg
 from .values import OrtValue
 
 
-def array_of(value: Any, parameter: NodeArg) -> Any:
-    """Compact, and of the input's type and shape. Arrays have to be of its type; lists and numbers become so."""
+def value_of(value: Any, parameter: NodeArg) -> Any:
+    """As the input's type says; tensors, those in sequences too, as array_of makes them."""
     if isinstance(value, OrtValue):
         value = value._value
+    return array_of(value, parameter) if parameter.element else _of_type(value, _values.parse(parameter.of), parameter)
+
+
+def _of_type(value: Any, of: tuple, parameter: NodeArg) -> Any:
+    kind = of[0]
+    if isinstance(value, OrtValue):
+        value = value._value
+    if kind == "optional":
+        return None if value is None else _of_type(value, of[1], parameter)
+    expected = {"sequence": (list, tuple), "map": Mapping}.get(kind)
+    if expected is None:
+        return array_of(value, NodeArg(parameter.name, kind, [], False))
+    if not isinstance(value, expected):
+        raise errors.InvalidArgument.of(
+            f"Unexpected data for input: {parameter.name}: got {type(value).__name__}, expected: ({parameter.type})"
+        )
+    return [_of_type(item, of[1], parameter) for item in value] if kind == "sequence" else value
+
+
+def array_of(value: Any, parameter: NodeArg) -> Any:
+    """Compact, and of the input's type and shape. Arrays have to be of its type; lists and numbers become so."""
     element = parameter.element
-    if not element:
-        return value
     if isinstance(value, (list, tuple, int, float, bool, str, bytes)):
         try:
             value = np.array(value, element_types.to_numpy(element))
@@ -56,7 +76,7 @@ def _check_shape(shape: tuple, parameter: NodeArg) -> None:
 
 
 def arrays_of(feeds: Mapping[str, Any], inputs: list[NodeArg], overridable: list[NodeArg]) -> tuple[dict, tuple]:
-    """The arrays by name, and the names of the initializers among them."""
+    """The values by name, and the names of the initializers among them."""
     missing = [i.name for i in inputs if i.name not in feeds]
     if missing:
         raise ValueError(f"Required inputs ({missing}) are missing from input feed ({list(feeds)}).")
@@ -66,4 +86,4 @@ def arrays_of(feeds: Mapping[str, Any], inputs: list[NodeArg], overridable: list
             raise errors.InvalidArgument.of(f"Invalid input name: {name}")
     overridden = tuple(sorted(p.name for p in overridable if p.name in feeds))
     names = [i.name for i in inputs] + list(overridden)
-    return {name: array_of(feeds[name], known[name]) for name in names}, overridden
+    return {name: value_of(feeds[name], known[name]) for name in names}, overridden

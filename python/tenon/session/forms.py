@@ -62,13 +62,17 @@ class Form:
 
     def __init__(self, path: str, max_team: int):
         self._module = load_module(path)
-        self.inputs = [NodeArg.compiled(p) for p in self._module.inputs]
-        self.outputs = [NodeArg.compiled(p) for p in self._module.outputs]
+        signature = json.loads(self._module.runtime_module.info())["functions"][0]
+        self.inputs = [NodeArg.declared(p, {}) for p in signature["inputs"]]
+        self.outputs = [NodeArg.declared(p, {}) for p in signature["outputs"]]
         self._main = self._module.entry_func.limited(max_team)
         self._max_team = max_team
 
     def call(self, feeds: Mapping[str, Any], types: Sequence[str], stop: _tenon.StopFlag | None = None) -> list:
-        """Results in the order of `outputs`, whose element types are `types`. A RuntimeError once `stop` is set."""
+        """
+        Results in the order of `outputs`, whose elements, in sequences too, are of `types`.
+        A RuntimeError once `stop` is set.
+        """
         main = self._main if stop is None else self._module.entry_func.limited(self._max_team, stop=stop)
         results = main(*(feeds[i.name] for i in self.inputs))
         results = results if isinstance(results, tuple) and len(self.outputs) != 1 else (results,)
@@ -83,9 +87,7 @@ def _given(result: Any, element: str) -> Any:
     """Of tensors, arrays that keep their memory."""
     if isinstance(result, nd.NDArray):
         return element_types.given_as(result._array(), element)
-    if isinstance(result, (list, tuple)):
-        return [_given(r, element) for r in result]
-    return result
+    return [_given(r, element) for r in result] if isinstance(result, list) else result
 
 
 class Forms:
@@ -161,10 +163,10 @@ class Forms:
 
     def call(self, feeds: Mapping[str, Any], overridden: tuple, stop: _tenon.StopFlag | None = None) -> list:
         """Calls the first form that takes arrays of these sizes, until `stop` is set."""
-        sizes = {name: tuple(np.shape(array)) for name, array in feeds.items()}
+        sizes = {name: array.shape for name, array in feeds.items() if isinstance(array, np.ndarray)}
         numbers = {n: a for n, a in feeds.items() if isinstance(a, np.ndarray) and a.size == 1 and a.dtype.kind in "iub"}
         key = (overridden, *_call_key(sizes, numbers))
-        types = [o.element for o in self.outputs]
+        types = [element_types.innermost(o.type) for o in self.outputs]
         fault: Exception | None = None
         last = _AS_IT_STANDS
         if not self.is_library and (self._is_open or overridden):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Mapping
+from typing import Mapping
 
 from . import element_types
 
@@ -13,26 +13,21 @@ class NodeArg:
     """An input, an output or an initializer: `name`, `shape` (ints, names, None where nothing is known; [] for an unknown
     number of dims) and `type`, such as tensor(float)."""
 
-    def __init__(self, name: str, type: str, shape: list, is_ranked: bool = True):
-        self.name, self.type, self.shape = name, type, shape
+    def __init__(self, name: str, of: str, shape: list, is_ranked: bool = True):
+        self.name, self.type, self.shape = name, element_types.type_of(of), shape
         self.is_ranked = is_ranked
+        self.of = of  # the type in Tenon's words
 
     @classmethod
     def declared(cls, tensor: Mapping, dims: Mapping[str, int]) -> NodeArg:
         """Of the model's description, with the sizes of `dims` for those that are called so."""
         shape = [dims.get(d, d) if d != "?" else None for d in tensor.get("shape", [])]
-        kind = f"tensor({element_types.of_tenon(tensor['dtype'])})"
-        return cls(tensor["name"], kind, shape, "shape" in tensor)
-
-    @classmethod
-    def compiled(cls, parameter: Any) -> NodeArg:
-        """Of a library."""
-        shape = [d if d >= 0 else n for d, n in zip(parameter.shape, parameter.dims)]
-        return cls(parameter.name, f"tensor({element_types.of_tenon(parameter.dtype)})", shape)
+        is_tensor = "(" not in tensor["dtype"]
+        return cls(tensor["name"], tensor["dtype"], shape, "shape" in tensor or not is_tensor)
 
     @property
     def element(self) -> str:
-        """The element's type; "" of what is no tensor."""
+        """The element's type; "" of what is no tensor, whose elements may differ in shape."""
         return self.type[7:-1] if self.type.startswith("tensor(") else ""
 
     @property

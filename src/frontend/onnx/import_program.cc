@@ -25,7 +25,6 @@
 #include <fmt/format.h>
 
 #include "frontend/onnx/narrow.h"
-#include "frontend/onnx/node_order.h"
 #include "frontend/onnx/op_context.h"
 #include "frontend/onnx/program_importer.h"
 #include "graph/dims.h"
@@ -56,7 +55,8 @@ bool IsAlwaysStep(const NodeProto& n) {
       "SequenceErase",  "SequenceLength",    "SplitToSequence", "ConcatFromSequence",
       "SequenceMap",    "Optional",          "StringConcat",    "StringSplit",
       "RegexFullMatch", "StringNormalizer"};
-  if (n.domain == kMlDomain) return n.op_type == "ZipMap";
+  if (n.domain == kMlDomain)
+    return n.op_type == "ZipMap" || n.op_type == "DictVectorizer" || n.op_type == "CastMap";
   return IsDefaultDomain(n) && kSteps.contains(n.op_type);
 }
 
@@ -67,7 +67,8 @@ bool IsStringConstant(const NodeProto& n) {
   return FindAttribute(n, "value_string") || FindAttribute(n, "value_strings");
 }
 
-// Whether an attribute of ai.onnx.ml is strings that are values, not the name of a choice.
+// Whether an attribute, of ai.onnx.ml or a pool of n-grams, is strings that are values, not the
+// name of a choice.
 bool HoldsStrings(const AttributeProto& a) {
   if (!a.tensor.empty()) return a.tensor[0].data_type == kString;
   return a.name.ends_with("_strings") || a.name.ends_with("_string");
@@ -281,6 +282,15 @@ Expected<std::vector<Named>> ProgramImporter::PlanGraph(const GraphProto& g, Fra
     const bool constant = IsDefaultDomain(g.nodes[n]) && g.nodes[n].op_type == "Constant";
     if (!constant) left.push_back(&g.nodes[n]);
   }
+  // What this graph is yet to make: until then no name of it means one around it.
+  std::set<std::string_view> unmade;
+  for (const NodeProto* n : left) unmade.insert(n->outputs.begin(), n->outputs.end());
+  const auto is_there = [&](std::string_view name) {
+    return !unmade.contains(name) && frame->names.Find(name) != nullptr;
+  };
+  const auto made = [&](const NodeProto& n) {
+    for (std::string_view output : n.outputs) unmade.erase(output);
+  };
   while (!left.empty()) {
     // All that can be computed on tensors now.
     std::vector<const NodeProto*> part, rest;
@@ -288,7 +298,7 @@ Expected<std::vector<Named>> ProgramImporter::PlanGraph(const GraphProto& g, Fra
     for (const NodeProto* n : left) {
       const std::vector<std::string_view> reads = ReadsOf(*n);
       const bool ready = std::all_of(reads.begin(), reads.end(), [&](std::string_view name) {
-        return pending.contains(name) || frame->names.Find(name);
+        return pending.contains(name) || is_there(name);
       });
       if (!ready || RoleOf(*n, frame->names, pending) != Role::kPart) {
         rest.push_back(n);
@@ -308,19 +318,19 @@ Expected<std::vector<Named>> ProgramImporter::PlanGraph(const GraphProto& g, Fra
       if (pending.contains(output.name)) wanted.insert(output.name);
     }
     if (!part.empty()) TN_RETURN_IF_ERROR(PlanPart(part, wanted, frame));
+    for (const NodeProto* n : part) made(*n);
     // All steps that can be done now.
     left.clear();
     size_t done = part.size();
     for (const NodeProto* n : rest) {
       const std::vector<std::string_view> reads = ReadsOf(*n);
-      const bool ready = std::all_of(reads.begin(), reads.end(), [&](std::string_view name) {
-        return frame->names.Find(name) != nullptr;
-      });
+      const bool ready = std::all_of(reads.begin(), reads.end(), is_there);
       if (!ready || RoleOf(*n, frame->names, {}) != Role::kStep) {
         left.push_back(n);
         continue;
       }
       TN_RETURN_IF_ERROR(PlanStep(*n, frame));
+      made(*n);
       ++done;
     }
     if (done == 0) return Error(*left[0], "its inputs cannot be computed");
@@ -353,8 +363,12 @@ ProgramImporter::Role ProgramImporter::RoleOf(const NodeProto& n, const Names& n
     if (!input) return Role::kLater;  // it may be strings
     return input->type.IsString() ? Role::kStep : Role::kPart;
   }
-  if (n.op_type != "If" && n.op_type != "Loop") return Role::kPart;
-  if (control_) return Role::kStep;
+  if (n.op_type == "Unique") {
+    if (!input) return Role::kLater;  // it may be strings
+    return input->type.IsString() ? Role::kStep : Role::kPart;
+  }
+  if (n.op_type != "If" && n.op_type != "Loop" && n.op_type != "Scan") return Role::kPart;
+  if (control_ && n.op_type != "Scan") return Role::kStep;
   for (const AttributeProto& a : n.attributes) {
     if (!a.graph.empty() && HasValues(a.graph[0])) return Role::kStep;
   }
@@ -367,10 +381,10 @@ ProgramImporter::Role ProgramImporter::RoleOf(const NodeProto& n, const Names& n
   return Role::kPart;
 }
 
-// Attributes of strings become the numbers of those: operators of ai.onnx.ml look them up.
+// Attributes of strings become the numbers of those, which operators look up.
 Expected<NodeProto> ProgramImporter::ForPart(const NodeProto& node) {
   NodeProto out = node;
-  if (node.domain != kMlDomain) return out;
+  if (node.domain != kMlDomain && node.op_type != "TfIdfVectorizer") return out;
   if ((node.op_type == "LabelEncoder" || node.op_type == "CategoryMapper") &&
       !FindAttribute(node, "default_string")) {
     AttributeProto& unknown = out.attributes.emplace_back();

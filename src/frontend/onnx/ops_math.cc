@@ -9,6 +9,7 @@
 // A letter that one operand has twice is its diagonal; one that nobody else has is summed before.
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "frontend/onnx/formula.h"
 #include "frontend/onnx/index_checks.h"
@@ -334,9 +335,10 @@ Status ImportTfIdf(OpContext& c) {
   TN_ASSIGN_OR_RETURN(const std::string mode, c.String("mode", ""));
   TN_ASSIGN_OR_RETURN(const auto counts, c.Ints("ngram_counts"));
   TN_ASSIGN_OR_RETURN(const auto columns, c.Ints("ngram_indexes"));
-  TN_ASSIGN_OR_RETURN(const auto pool, c.Ints("pool_int64s"));
+  // Strings and their pool are numbers (import_program.cc).
+  const bool strings = c.Narrow(0) != nullptr;
+  TN_ASSIGN_OR_RETURN(const auto pool, c.Ints(strings ? "pool_strings" : "pool_int64s"));
   TN_ASSIGN_OR_RETURN(const auto weights, c.Floats("weights"));
-  if (c.HasAttr("pool_strings")) return c.Error("n-grams of strings are not supported");
   if (mode != "TF" && mode != "IDF" && mode != "TFIDF")
     return c.Error("expected mode TF, IDF or TFIDF, but got {}", graph::Quoted(mode));
   constexpr int64_t kMost = 1 << 20;
@@ -356,8 +358,11 @@ Status ImportTfIdf(OpContext& c) {
   const Formula f(c);
   const bool one_row = c.Rank(0) == 1;
   const Val x = Cast(one_row ? Unsqueeze(f.In(0), 0) : f.In(0), kI64);
-  const std::optional<int64_t> length = AsInt(x.dim(1));
-  if (!length) return c.Error("expected rows of known length, but got {}", c.Type(0).ToString());
+  // Behind a row stands what is in no n-gram, so that one may begin at every element.
+  const std::set<int64_t> known(pool->begin(), pool->end());
+  int64_t outside = 0;
+  while (known.contains(outside)) ++outside;
+  const Val rows = Pad(x, 1, 0, (most - 1) * (skips + 1), Element(f.Ints({outside}), 0, 0));
   std::vector<Val> found;  // [N, n-grams of a length]
   size_t grams = 0;
   for (size_t k = 0; k < counts->size(); ++k) {
@@ -373,14 +378,12 @@ Status ImportTfIdf(OpContext& c) {
     grams += static_cast<size_t>(size);
     Val sum = Expand(f.Number(kI64, 0), {x.dim(0), IndexConst(size)});
     for (int64_t skip = 0; n >= least && n <= most && skip <= (n == 1 ? 0 : skips); ++skip) {
-      const int64_t windows = *length - (n - 1) * (skip + 1);
-      if (windows < 1) break;
       Val same;
       for (int64_t t = 0; t < n; ++t) {
         std::vector<int64_t> word;
         for (int64_t g = 0; g < size; ++g)
           word.push_back((*pool)[static_cast<size_t>(from + g * n + t)]);
-        const Val here = Slice(x, 1, IndexConst(t * (skip + 1)), IndexConst(windows));
+        const Val here = Slice(rows, 1, IndexConst(t * (skip + 1)), x.dim(1));
         const Val hit = Equal(Unsqueeze(here, 2), f.Ints(word));
         same = same ? same & hit : hit;
       }

@@ -50,7 +50,7 @@ constexpr OpRow kRows[] = {
 std::span<const OpRow> MlRows() {
   static const std::vector<OpRow> kAll = [] {
     std::vector<OpRow> all(std::begin(kRows), std::end(kRows));
-    for (std::span<const OpRow> rows : {MlEncoderRows(), MlLinearRows(), MlTreeRows()})
+    for (std::span<const OpRow> rows : {MlEncoderRows(), MlLinearRows(), MlSvmRows(), MlTreeRows()})
       all.insert(all.end(), rows.begin(), rows.end());
     return all;
   }();

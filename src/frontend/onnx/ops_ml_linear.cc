@@ -31,12 +31,15 @@ Expected<Val> PostTransform(OpContext& c, const Val& scores, const std::string& 
       name);
 }
 
-Expected<ClassLabels> ReadLabels(OpContext& c, const char* ints, const char* strings) {
+Expected<Classifier> ReadClassifier(OpContext& c, const char* ints) {
+  TN_RETURN_IF_ERROR(c.Arity(1, 1));
+  c.Narrow(0);  // strings are among the outputs only
   TN_ASSIGN_OR_RETURN(const auto numbers, c.Ints(ints));
-  TN_ASSIGN_OR_RETURN(const auto texts, c.Ints(strings));
+  TN_ASSIGN_OR_RETURN(const auto texts, c.Ints("classlabels_strings"));
+  TN_ASSIGN_OR_RETURN(const std::string post_transform, c.String("post_transform", "NONE"));
   const bool has_numbers = numbers && !numbers->empty(), has_texts = texts && !texts->empty();
-  if (has_numbers == has_texts) return c.Error("expected either {} or {}", ints, strings);
-  return ClassLabels{has_texts ? *texts : *numbers, has_texts};
+  if (has_numbers == has_texts) return c.Error("expected either {} or classlabels_strings", ints);
+  return Classifier{{has_texts ? *texts : *numbers, has_texts}, post_transform};
 }
 
 Status SetClasses(OpContext& c, const ClassLabels& labels, const Val& places, const Val& scores) {
@@ -48,13 +51,18 @@ Status SetClasses(OpContext& c, const ClassLabels& labels, const Val& places, co
   return c.Wants(1) ? c.SetOutput(1, scores.id()) : Ok();
 }
 
-Status SetTwoClasses(OpContext& c, const ClassLabels& labels, const Val& score, bool positive,
-                     const std::string& post_transform) {
+Status SetBestClass(OpContext& c, const Classifier& classifier, const Val& scores) {
+  TN_ASSIGN_OR_RETURN(const Val out, PostTransform(c, scores, classifier.post_transform));
+  return SetClasses(c, classifier.labels, Squeeze(ArgReduce("max", scores, -1), -1), out);
+}
+
+Status SetTwoClasses(OpContext& c, const Classifier& classifier, const Val& score, bool positive) {
+  const std::string& post_transform = classifier.post_transform;
   const Val second = Squeeze(score, -1) > (positive ? 0.5 : 0.0);
   const Val both = positive && post_transform == "NONE" ? Concat({1 - score, score}, -1)
                                                         : Concat({-score, score}, -1);
   TN_ASSIGN_OR_RETURN(const Val scores, PostTransform(c, both, post_transform));
-  return SetClasses(c, labels, Cast(second, DType::Int(64)), scores);
+  return SetClasses(c, classifier.labels, Cast(second, DType::Int(64)), scores);
 }
 
 namespace {
@@ -85,20 +93,14 @@ Status ImportLinearRegressor(OpContext& c) {
 }
 
 Status ImportLinearClassifier(OpContext& c) {
-  TN_RETURN_IF_ERROR(c.Arity(1, 1));
-  c.Narrow(0);  // strings are among the outputs only
-  TN_ASSIGN_OR_RETURN(const ClassLabels labels,
-                      ReadLabels(c, "classlabels_ints", "classlabels_strings"));
-  TN_ASSIGN_OR_RETURN(const std::string post_transform, c.String("post_transform", "NONE"));
+  TN_ASSIGN_OR_RETURN(const Classifier classifier, ReadClassifier(c, "classlabels_ints"));
   TN_RETURN_IF_ERROR(c.Int("multi_class", 0));
   TN_ASSIGN_OR_RETURN(const auto intercepts, c.Floats("intercepts"));
-  const auto classes = static_cast<int64_t>(labels.list.size());
+  const auto classes = static_cast<int64_t>(classifier.labels.list.size());
   const bool single = classes == 2 && intercepts && intercepts->size() == 1;
   const Formula f(c);
   TN_ASSIGN_OR_RETURN(const Val scores, LinearScores(c, f, single ? 1 : classes));
-  if (single) return SetTwoClasses(c, labels, scores, false, post_transform);
-  TN_ASSIGN_OR_RETURN(const Val out, PostTransform(c, scores, post_transform));
-  return SetClasses(c, labels, Squeeze(ArgReduce("max", scores, -1), -1), out);
+  return single ? SetTwoClasses(c, classifier, scores, false) : SetBestClass(c, classifier, scores);
 }
 
 constexpr OpRow kRows[] = {

@@ -309,11 +309,8 @@ Status ImportTreeRegressor(OpContext& c) {
 }
 
 Status ImportTreeClassifier(OpContext& c) {
-  TN_RETURN_IF_ERROR(c.Arity(1, 1));
-  c.Narrow(0);  // strings are among the outputs only
-  TN_ASSIGN_OR_RETURN(const ClassLabels labels,
-                      ReadLabels(c, "classlabels_int64s", "classlabels_strings"));
-  TN_ASSIGN_OR_RETURN(const std::string post, c.String("post_transform", "NONE"));
+  TN_ASSIGN_OR_RETURN(const Classifier classifier, ReadClassifier(c, "classlabels_int64s"));
+  const ClassLabels& labels = classifier.labels;
   TN_ASSIGN_OR_RETURN(const auto base, Reals(c, "base_values"));
   const auto classes = static_cast<int64_t>(labels.list.size());
   TN_ASSIGN_OR_RETURN(const Ensemble e, ReadOldEnsemble(c, "class", classes));
@@ -332,13 +329,11 @@ Status ImportTreeClassifier(OpContext& c) {
         std::all_of(weights.begin(), weights.end(), [](double w) { return w >= 0; });
     const Val one = Cast(WithBase(f, Slice(scores, 1, IndexConst(only), IndexConst(1)), base),
                          DType::Float(32));
-    return SetTwoClasses(c, labels, one, positive, post);
+    return SetTwoClasses(c, classifier, one, positive);
   }
   if (!base.empty() && base.size() != labels.list.size())
     return c.Error("expected {} base values, but got {}", classes, base.size());
-  scores = Cast(WithBase(f, scores, base), DType::Float(32));
-  TN_ASSIGN_OR_RETURN(const Val out, PostTransform(c, scores, post));
-  return SetClasses(c, labels, Squeeze(ArgReduce("max", scores, -1), -1), out);
+  return SetBestClass(c, classifier, Cast(WithBase(f, scores, base), DType::Float(32)));
 }
 
 // The elements of a tensor of the attributes, of floats or of small integers.

@@ -11,6 +11,7 @@
 #include <unordered_map>
 
 #include "frontend/onnx/import_program.h"
+#include "frontend/onnx/node_order.h"
 #include "frontend/onnx/value_types.h"
 
 namespace tenon::onnx {
@@ -40,6 +41,15 @@ struct Names {
     return nullptr;
   }
 };
+
+inline ValueType Scalar(int32_t elem_type) { return ValueType::Tensor(elem_type, {}); }
+inline ValueType WithoutRank(ValueType t) {
+  t.has_rank = false;
+  t.dims.clear();
+  return t;
+}
+/// An error where input `i` of a step is of another kind.
+Status ExpectKind(const ValueType& type, ValueType::Kind kind, size_t i);
 
 /// One import. Keeps: slots are never used twice; what names_ and texts_ hold lives as long, since
 /// protos are views.
@@ -101,11 +111,30 @@ class ProgramImporter {
               std::vector<int32_t> numbers = {}, std::vector<graph::StepBody> bodies = {});
   Status PlanIf(const At& at);
   Status PlanLoop(const At& at);
+  Status PlanScan(const At& at);
+  struct ScanForm;
+  Expected<ScanForm> ReadScan(const At& at);
+  GraphProto LoopBodyOf(const At& at, const ScanForm& scan, std::string_view count);
+  Status PlanCollected(const At& at, std::string_view from, std::string_view to, int64_t axis,
+                       bool backwards);
   Status PlanMap(const At& at);
   Status PlanSequenceStep(const At& at);
   Status PlanOptionalStep(const At& at);
   Status PlanStringStep(const At& at);
+  Status PlanUnique(const At& at);
   Status PlanZipMap(const At& at);
+  Status PlanDictVectorizer(const At& at);
+  Status PlanCastMap(const At& at);
+  // A constant for a step: a vector of the attribute's integers or strings, or one element.
+  std::string_view KeysOf(const At& at, const AttributeProto& list);
+  std::string_view VectorOf(const At& at, int64_t number);
+  // A name of its own for what a step is made of.
+  std::string_view NameFor(const At& at, std::string_view role);
+  std::string_view AddConstant(const At& at, std::string_view role, TensorProto tensor);
+  // The same where elements are strings; else "", an input that is left out.
+  std::string_view AddDefault(const At& at, int32_t elem_type, std::string_view text);
+  // A node in place of `at`'s, planned where it stands.
+  Status PlanInstead(const At& at, const NodeProto& node);
   Expected<const GraphProto*> Body(const At& at, std::string_view name, size_t inputs) const;
   Expected<std::vector<Named>> PlanBody(const GraphProto& g, const std::vector<ValueType>& types,
                                         Frame* outer, graph::StepBody* body);

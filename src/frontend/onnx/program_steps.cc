@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include "frontend/onnx/narrow.h"
-#include "frontend/onnx/node_order.h"
 #include "frontend/onnx/program_importer.h"
 #include "frontend/onnx/regex.h"
 #include "support/strings.h"
@@ -59,13 +58,32 @@ Status ProgramImporter::Emit(const At& at, int32_t operation, std::vector<ValueT
   return Ok();
 }
 
+Status ExpectKind(const ValueType& type, Kind kind, size_t i) {
+  if (type.kind == kind) return Ok();
+  const char* what = kind == Kind::kSequence ? "a sequence"
+                     : kind == Kind::kMap    ? "a map"
+                                             : "a tensor";
+  return MakeError(fmt::format("expected input {} to be {}, but got {}", i, what, type.ToString()));
+}
+
+Status ProgramImporter::PlanInstead(const At& at, const NodeProto& node) {
+  if (RoleOf(node, at.frame.names, {}) == Role::kStep) return PlanStep(node, &at.frame);
+  std::set<std::string_view> wanted(node.outputs.begin(), node.outputs.end());
+  wanted.erase("");
+  return PlanPart({&node}, wanted, &at.frame);
+}
+
 Status ProgramImporter::PlanStep(const NodeProto& node, Frame* frame) {
   const At at{node, *frame};
   const std::string_view op = node.op_type;
   Status done = op == "If"                                          ? PlanIf(at)
                 : op == "Loop"                                      ? PlanLoop(at)
+                : op == "Scan"                                      ? PlanScan(at)
                 : op == "SequenceMap"                               ? PlanMap(at)
+                : op == "Unique"                                    ? PlanUnique(at)
                 : op == "ZipMap"                                    ? PlanZipMap(at)
+                : op == "DictVectorizer"                            ? PlanDictVectorizer(at)
+                : op == "CastMap"                                   ? PlanCastMap(at)
                 : op.starts_with("Optional") || op == "Identity"    ? PlanOptionalStep(at)
                 : op.starts_with("Seq") || op.ends_with("Sequence") ? PlanSequenceStep(at)
                                                                     : PlanStringStep(at);
@@ -78,23 +96,9 @@ Status ProgramImporter::PlanStep(const NodeProto& node, Frame* frame) {
 
 namespace {
 
-Status Expect(const ValueType& type, Kind kind, size_t i) {
-  if (type.kind == kind) return Ok();
-  const char* what = kind == Kind::kSequence ? "a sequence" : "a tensor";
-  return MakeError(fmt::format("expected input {} to be {}, but got {}", i, what, type.ToString()));
-}
-
-ValueType Scalar(int32_t elem_type) { return ValueType::Tensor(elem_type, {}); }
-
 // The words of what a tensor's elements are inside of a program.
 Expected<std::vector<uint32_t>> ElementWord(const ValueType& t) {
   return Scalar(t.IsString() ? kInt64 : t.elem_type).Encode();
-}
-
-ValueType WithoutRank(ValueType t) {
-  t.has_rank = false;
-  t.dims.clear();
-  return t;
 }
 
 }  // namespace
@@ -118,7 +122,7 @@ Status ProgramImporter::PlanSequenceStep(const At& at) {
     return Emit(at, TN_STEP_SEQUENCE, {ValueType::Of(Kind::kSequence, element)});
   }
   if (op == "SplitToSequence") {
-    TN_RETURN_IF_ERROR(Expect(first.type, Kind::kTensor, 0));
+    TN_RETURN_IF_ERROR(ExpectKind(first.type, Kind::kTensor, 0));
     TN_ASSIGN_OR_RETURN(int64_t axis, Int(at, "axis", 0));
     TN_ASSIGN_OR_RETURN(const int64_t keep, Int(at, "keepdims", 1));
     ValueType element = first.type;
@@ -135,7 +139,7 @@ Status ProgramImporter::PlanSequenceStep(const At& at) {
     return Emit(at, TN_STEP_SPLIT, {ValueType::Of(Kind::kSequence, element)},
                 {static_cast<int32_t>(axis), static_cast<int32_t>(keep)});
   }
-  TN_RETURN_IF_ERROR(Expect(first.type, Kind::kSequence, 0));
+  TN_RETURN_IF_ERROR(ExpectKind(first.type, Kind::kSequence, 0));
   const ValueType& element = first.type.element();
   if (op == "SequenceLength") return Emit(at, TN_STEP_LENGTH, {Scalar(kInt64)});
   if (op == "SequenceAt") {
@@ -188,7 +192,7 @@ Status ProgramImporter::PlanOptionalStep(const At& at) {
 Status ProgramImporter::PlanStringStep(const At& at) {
   const std::string_view op = at.node.op_type;
   TN_ASSIGN_OR_RETURN(const Named first, Value(at, 0));
-  TN_RETURN_IF_ERROR(Expect(first.type, Kind::kTensor, 0));
+  TN_RETURN_IF_ERROR(ExpectKind(first.type, Kind::kTensor, 0));
   if (op == "Cast") {
     TN_ASSIGN_OR_RETURN(const int64_t to, Int(at, "to", 0));
     ValueType out = first.type;
@@ -254,37 +258,31 @@ Status ProgramImporter::PlanStringStep(const At& at) {
   return Emit(at, TN_STEP_REGEX, {out}, std::move(automaton));
 }
 
-// A map for each row, of the keys in the attribute.
-Status ProgramImporter::PlanZipMap(const At& at) {
-  TN_ASSIGN_OR_RETURN(const Named rows, Value(at, 0));
-  TN_RETURN_IF_ERROR(Expect(rows.type, Kind::kTensor, 0));
-  const AttributeProto* names = FindAttribute(at.node, "classlabels_strings");
-  const AttributeProto* numbers = FindAttribute(at.node, "classlabels_int64s");
-  if (!names == !numbers)
-    return MakeError("expected either classlabels_strings or classlabels_int64s");
-  TensorProto& keys = tensors_.emplace_back();
-  if (names) keys = *OfStrings(names->strings, {static_cast<int64_t>(names->strings.size())});
-  if (numbers) {
-    std::string varints;
-    for (int64_t key : numbers->ints) {
-      auto word = static_cast<uint64_t>(key);
-      for (; word >= 0x80; word >>= 7) varints += static_cast<char>(word | 0x80);
-      varints += static_cast<char>(word);
-    }
-    keys.dims = {static_cast<int64_t>(numbers->ints.size())};
-    keys.data_type = kInt64;
-    if (!varints.empty()) keys.int64_data.push_back(Keep(std::move(varints)));
-  }
-  const std::string_view name =
-      Keep(fmt::format("{}.keys", at.node.outputs.empty() ? "" : at.node.outputs[0]));
-  Named constant;
-  constant.constant = &keys;
-  at.frame.names.here[name] = constant;
-  NodeProto& node = nodes_.emplace_back(at.node);
-  node.inputs = {name, at.node.inputs[0]};
-  ValueType map = ValueType::Of(Kind::kMap, WithoutRank(Scalar(rows.type.elem_type)));
-  map.elem_type = keys.data_type;
-  return Emit({node, at.frame}, TN_STEP_ZIP_MAP, {ValueType::Of(Kind::kSequence, map)});
+// In the order of strings: ranks are integers, of which Unique is a kernel.
+Status ProgramImporter::PlanUnique(const At& at) {
+  TN_ASSIGN_OR_RETURN(const Named first, Value(at, 0));
+  const auto name = [&](const char* role) {
+    return Keep(fmt::format("{}.{}", at.node.outputs.empty() ? "" : at.node.outputs[0], role));
+  };
+  NodeProto ranks;
+  ranks.inputs = {at.node.inputs[0]};
+  ranks.outputs = {name("ranks"), name("distinct")};
+  ValueType of_ranks = first.type;
+  of_ranks.elem_type = kInt64;
+  TN_RETURN_IF_ERROR(Emit({ranks, at.frame}, TN_STEP_STRING_RANKS,
+                          {of_ranks, ValueType::Tensor(kString, {KnownSize{}})}));
+  NodeProto& unique = nodes_.emplace_back(at.node);
+  unique.inputs = {ranks.outputs[0]};
+  if (unique.outputs.empty()) return MakeError("expected an output");
+  unique.outputs[0] = name("places");
+  NodeProto& gather = nodes_.emplace_back();
+  gather.op_type = "Gather";
+  gather.inputs = {ranks.outputs[1], unique.outputs[0]};
+  gather.outputs = {at.node.outputs[0]};
+  std::set<std::string_view> wanted(unique.outputs.begin() + 1, unique.outputs.end());
+  wanted.insert(gather.outputs[0]);
+  wanted.erase("");
+  return PlanPart({&unique, &gather}, wanted, &at.frame);
 }
 
 // ---- Control flow ----
@@ -362,7 +360,7 @@ Status ProgramImporter::PlanLoop(const At& at) {
     std::vector<int32_t> numbers = {static_cast<int32_t>(carried)};
     for (size_t i = carried + 1; i < outputs.size(); ++i) {
       ValueType collected = outputs[i].type;
-      TN_RETURN_IF_ERROR(Expect(collected, Kind::kTensor, i));
+      TN_RETURN_IF_ERROR(ExpectKind(collected, Kind::kTensor, i));
       // What there is when there is no iteration.
       TN_ASSIGN_OR_RETURN(const std::vector<uint32_t> word, ElementWord(collected));
       numbers.push_back(static_cast<int32_t>(word[1]));

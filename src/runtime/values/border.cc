@@ -168,6 +168,43 @@ int32_t ForEach(const tn_ffi_array& array, Words* type, Value* out, F each) {
   return status;
 }
 
+// What steps and parts take as it is. Parts have their own checks.
+int32_t CheckTensor(const tn_dl_tensor& t) {
+  if (t.device.device_type != TN_DL_CPU) return Fail("ValueError", "expected tensors on the CPU");
+  const int64_t bytes =
+      t.ndim < 0 || t.ndim > kMaxDims ? -1 : TensorBytes(t.dtype, t.ndim, t.shape);
+  if (bytes < 0)
+    return Fail("ValueError", "a tensor has a negative dim, too many dims or too many elements");
+  if (bytes > 0 && !t.data) return Fail("ValueError", "a tensor's address is null");
+  int64_t stride = 1;
+  for (int32_t i = t.ndim - 1; t.strides && bytes > 0 && i >= 0; --i) {
+    if (t.shape[i] != 1 && t.strides[i] != stride)
+      return Fail("ValueError", "expected compact tensors, but one has other strides");
+    stride *= t.shape[i];
+  }
+  return 0;
+}
+
+// Keys and values: vectors of one length.
+int32_t EnterMap(const tn_ffi_any& given, Words* type, StringTable* strings, Value* out) {
+  const tn_ffi_array* pair = ArrayOf(given);
+  if (!pair || pair->size != 2)
+    return Fail("TypeError", "expected a map: an array of its keys and of its values");
+  Value halves[2];
+  List<tn_ffi_any> both;
+  if (!both.Reserve(2)) return OutOfMemory();
+  for (int i = 0; i < 2; ++i) {
+    if (Enter(pair->data[i], type, strings, true, &halves[i]) != 0) return -1;
+    const tn_dl_tensor* t = halves[i].tensor();
+    if (!t || t->ndim != 1 || t->shape[0] != halves[0].tensor()->shape[0])
+      return Fail("ValueError", "expected as many values of a map as keys, in a vector each");
+  }
+  for (Value& half : halves) both.Append(half.Release());
+  const int32_t status = MakeSequence(&both, out);
+  Drop(&both);
+  return status;
+}
+
 }  // namespace
 
 int32_t Enter(const tn_ffi_any& given, Words* type, StringTable* strings, bool nested, Value* out) {
@@ -181,6 +218,7 @@ int32_t Enter(const tn_ffi_any& given, Words* type, StringTable* strings, bool n
       if (got != word)
         return Fail("TypeError", "a tensor has another element type than the model's");
       if (nested) return CopyTensor(*t, out);
+      if (CheckTensor(*t) != 0) return -1;
       *out = Value::Share(given);
       return 0;
     }
@@ -197,7 +235,7 @@ int32_t Enter(const tn_ffi_any& given, Words* type, StringTable* strings, bool n
       Skip(type);
       *out = Value();
       return 0;
-    default: return Fail("TypeError", "maps cannot be passed to a network");
+    default: return EnterMap(given, type, strings, out);
   }
 }
 

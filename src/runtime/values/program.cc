@@ -21,11 +21,15 @@ int32_t NoneStep(const StepArgs& args) {
   return 0;
 }
 
-constexpr StepFn kSteps[] = {
-    nullptr,   MoveStep,     nullptr,        nullptr,          nullptr,         MakeSequenceStep,
-    AtStep,    InsertStep,   EraseStep,      LengthStep,       SplitStep,       JoinStep,
-    NoneStep,  HasStep,      GetStep,        StringConcatStep, StringSplitStep, StringNormalizeStep,
-    RegexStep, ToStringStep, FromStringStep, ZipMapStep};
+constexpr StepFn kSteps[] = {nullptr,          MoveStep,        nullptr,
+                             nullptr,          nullptr,         MakeSequenceStep,
+                             AtStep,           InsertStep,      EraseStep,
+                             LengthStep,       SplitStep,       JoinStep,
+                             NoneStep,         HasStep,         GetStep,
+                             StringConcatStep, StringSplitStep, StringNormalizeStep,
+                             RegexStep,        ToStringStep,    FromStringStep,
+                             StringRanksStep,  ZipMapStep,      MapRowStep,
+                             MapValuesStep};
 static_assert(sizeof kSteps / sizeof kSteps[0] == TN_STEP_COUNT);
 
 /// A list of a step's words.

@@ -10,24 +10,11 @@ const tn_ffi_array* SequenceIn(const StepArgs& args, int32_t i) {
   return array;
 }
 
-const tn_dl_tensor* TensorIn(const StepArgs& args, int32_t i) {
-  const tn_dl_tensor* t = i < args.num_in ? args.in[i].tensor() : nullptr;
-  if (!t) Fail("ValueError", "expected a tensor, but there is none");
-  return t;
-}
-
 // References to the elements first..last-1, appended.
 int32_t ShareItems(const tn_ffi_array& array, int64_t first, int64_t last, List<tn_ffi_any>* out) {
   if (!out->Reserve(out->size() + last - first)) return OutOfMemory();
   for (int64_t i = first; i < last; ++i) out->Append(Value::Share(array.data[i]).Release());
   return 0;
-}
-
-int32_t Finish(int32_t status, List<tn_ffi_any>* items, Value* out) {
-  if (status == 0) status = MakeSequence(items, out);
-  for (tn_ffi_any& item : *items) Value::Take(item);
-  items->Clear();
-  return status;
 }
 
 /// A tensor as [before, along, after] of bytes around an axis.
@@ -228,30 +215,5 @@ int32_t GetStep(const StepArgs& args) {
 }
 
 // A map for each row: the keys are the same for all.
-int32_t ZipMapStep(const StepArgs& args) {
-  const tn_dl_tensor *keys = TensorIn(args, 0), *rows = TensorIn(args, 1);
-  if (!keys || !rows) return -1;
-  const int64_t columns = rows->ndim > 0 ? rows->shape[rows->ndim - 1] : 1;
-  if (rows->ndim > 2 || keys->ndim != 1 || keys->shape[0] != columns)
-    return FailWith("ValueError", "expected rows of %lld values, one for each key",
-                    static_cast<long long>(CountOf(*keys)));
-  const int64_t count = rows->ndim == 2 ? rows->shape[0] : 1;
-  List<tn_ffi_any> maps;
-  int32_t status = maps.Reserve(count) ? 0 : OutOfMemory();
-  for (int64_t i = 0; status == 0 && i < count; ++i) {
-    Value row, map;
-    void* data = nullptr;
-    List<tn_ffi_any> pair;
-    status = pair.Reserve(2) ? MakeTensor(rows->dtype, 1, &columns, &row, &data) : OutOfMemory();
-    if (status != 0) break;
-    const int64_t bytes = columns * rows->dtype.bits / 8;
-    if (bytes > 0) memcpy(data, DataOf(*rows) + i * bytes, static_cast<size_t>(bytes));
-    pair.Append(args.in[0].Share().Release());
-    pair.Append(row.Release());
-    status = Finish(0, &pair, &map);
-    if (status == 0) maps.Append(map.Release());
-  }
-  return Finish(status, &maps, &args.out[0]);
-}
 
 }  // namespace tenon::runtime

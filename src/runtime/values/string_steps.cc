@@ -455,4 +455,34 @@ int32_t FromStringStep(const StepArgs& args) {
   return 0;
 }
 
+int32_t StringRanksStep(const StepArgs& args) {
+  const tn_dl_tensor* t = StringsIn(args, 0);
+  void *ranks = nullptr, *distinct = nullptr;
+  if (!t || Like(*t, kInt64Type, &args.out[0], &ranks) != 0) return -1;
+  const auto* numbers = DataOf<int64_t>(*t);
+  const int64_t count = CountOf(*t);
+  List<Text> texts;
+  if (!texts.Resize(count)) return OutOfMemory();
+  for (int64_t i = 0; i < count; ++i) {
+    if (args.strings->Get(numbers[i], &texts[i]) != 0) return -1;
+  }
+  const auto less = [&](int64_t a, int64_t b) {
+    const Text x = texts[a], y = texts[b];
+    const int64_t size = x.size < y.size ? x.size : y.size;
+    const int order = size > 0 ? memcmp(x.data, y.data, static_cast<size_t>(size)) : 0;
+    return order != 0 ? order < 0 : x.size < y.size;
+  };
+  List<int64_t> order, table;
+  if (SortedPlaces(count, less, &order) != 0) return -1;
+  if (!table.Reserve(count)) return OutOfMemory();
+  for (int64_t at : order) {
+    if (table.size() == 0 || table[table.size() - 1] != numbers[at]) table.Append(numbers[at]);
+    static_cast<int64_t*>(ranks)[at] = table.size() - 1;
+  }
+  const int64_t size = table.size();
+  if (MakeTensor(kInt64Type, 1, &size, &args.out[1], &distinct) != 0) return -1;
+  if (size > 0) memcpy(distinct, table.data(), static_cast<size_t>(size) * sizeof(int64_t));
+  return 0;
+}
+
 }  // namespace tenon::runtime
