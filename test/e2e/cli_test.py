@@ -21,8 +21,9 @@ from plugins import Plugins
 from source import Source
 from statuses import Statuses
 from stopping import Stopping
+from tuning import Tuning
 
-__all__ = ["Models", "ControlFlow", "LateSizes", "OpenSizes", "Outputs", "Bundles", "Source", "Machines", "Plugins", "Statuses", "Stopping", "Inspecting", "Files", "Checksums"]
+__all__ = ["Models", "ControlFlow", "LateSizes", "OpenSizes", "Outputs", "Bundles", "Source", "Machines", "Plugins", "Statuses", "Stopping", "Inspecting", "Files", "Checksums", "Tuning"]
 
 
 def main():
