@@ -121,8 +121,7 @@ Status CallArguments::CheckNotRead(const std::string& output, const std::string&
   for (const std::string& input : inputs) {
     std::error_code none;
     if (!std::filesystem::equivalent(output, input, none)) continue;
-    return MakeError(
-        fmt::format("the output '{}' is a file that is read; it would be replaced", output));
+    return MakeError(fmt::format("the output would replace '{}', a file that is read", output));
   }
   return Ok();
 }

@@ -260,8 +260,7 @@ class Compilation {
         std::error_code none;
         if (!fs::equivalent(output, input, none)) continue;
         return MakeError(fmt::format(
-            "the output '{}' is a file that the model is read from; it would be replaced",
-            output.string()));
+            "the output would replace '{}', a file that the model is read from", output.string()));
       }
     }
     return Ok();

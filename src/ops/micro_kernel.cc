@@ -1,5 +1,9 @@
 #include "ops/micro_kernel.h"
 
+#include <algorithm>
+#include <functional>
+#include <numeric>
+
 #include "graph/dims.h"
 #include "intrin/tile_intrinsic.h"
 #include "ops/tiling.h"
@@ -99,6 +103,22 @@ int64_t ProductShape::Lead() const {
   return product;
 }
 
+std::vector<Expr> ProductShape::ResultDims(const std::vector<Expr>& dims) const {
+  if (!together) return dims;
+  Expr rows = dims[0];
+  for (size_t i = 1; i + 1 < dims.size(); ++i) rows = graph::DimMul(rows, dims[i]);
+  return {rows, dims.back()};
+}
+
+te::Indices ProductShape::RowAt(const te::Indices& rows, const std::vector<Expr>& dims) const {
+  return together ? Delinearize(rows[0], {dims.begin(), dims.end() - 1}) : rows;
+}
+
+te::Indices ProductShape::RowsOf(const te::Indices& row, const std::vector<Expr>& dims) const {
+  if (!together) return row;
+  return {Linearize(row, {dims.begin(), dims.end() - 1})};
+}
+
 std::optional<ProductShape> ReadProduct(const Site& site) {
   const Attrs& attrs = site.node().attrs;
   if (site.input(0).rank() < 2 || site.input(1).rank() != 2 || !AreNumbers(site.input(1)) ||
@@ -120,6 +140,28 @@ std::optional<ProductShape> ReadProduct(const Site& site) {
   s.least = site.LeastSizes(site.input(0));
   s.least.pop_back();
   if (s.n < 2) return std::nullopt;
+  return s;
+}
+
+namespace {
+
+// Whether there is one row of the first operand in each of several places: all axes of rows but one
+// are of size 1, and that one is not the last.
+bool HasSingleRows(const std::vector<Expr>& a) {
+  const auto is_one = [](const Expr& d) { return AsInt(d) == 1; };
+  const auto rows = static_cast<long>(a.size()) - 1;
+  return std::count_if(a.begin(), a.begin() + rows, is_one) == rows - 1 && is_one(a[a.size() - 2]);
+}
+
+}  // namespace
+
+std::optional<ProductShape> ReadProductOfRows(const Site& site) {
+  std::optional<ProductShape> s = ReadProduct(site);
+  if (!s || !HasSingleRows(site.input(0).dims)) return s;
+  s->together = true;
+  s->m *= s->Lead();
+  s->lead.clear();
+  s->least = {std::accumulate(s->least.begin(), s->least.end(), int64_t{1}, std::multiplies<>())};
   return s;
 }
 

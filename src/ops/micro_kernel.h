@@ -13,6 +13,7 @@
 #include "graph/infer.h"
 #include "graph/storage_desc.h"
 #include "ops/algorithm.h"
+#include "ops/operand.h"
 
 namespace tenon::ops {
 
@@ -53,6 +54,7 @@ MicroKernel KernelOf(const Machine& machine, const std::string& row, DType acc);
 /// A product of [..., m, k] and a [k, n] (or [n, k]) matrix, with k and n known.
 struct ProductShape {
   std::vector<int64_t> lead;  // of the result, before rows and columns; typical, as is m
+  bool together = false;      // m counts the rows of all of them, and lead is empty
   int64_t m = 0, n = 0, k = 0;
   bool trans_b = false;
   std::vector<int64_t> least;  // of lead and m
@@ -60,9 +62,18 @@ struct ProductShape {
   DType a, b;
 
   int64_t Lead() const;
+  /// The dims of the result as its rows are taken, from its own.
+  std::vector<Expr> ResultDims(const std::vector<Expr>& dims) const;
+  /// Where in the first operand or the result the rows at `rows` (lead and m) lie, from its dims.
+  te::Indices RowAt(const te::Indices& rows, const std::vector<Expr>& dims) const;
+  /// The other way: lead and m from where a row lies.
+  te::Indices RowsOf(const te::Indices& row, const std::vector<Expr>& dims) const;
 };
 /// Nullopt for any other node, and for a single column, which has no lanes.
 std::optional<ProductShape> ReadProduct(const Site& site);
+/// The same with all rows on one axis where each of them is alone on its own: 197 x 1 rows fill
+/// tiles that one row does not.
+std::optional<ProductShape> ReadProductOfRows(const Site& site);
 
 /// What a product of `blocks` blocks of rows moves: the second operand once for each, everything
 /// else once.

@@ -4,17 +4,11 @@ Runtime; and calls that no size fits, which fail with a message and harm no late
 
 Usage: onnx_call_sizes.py TENON [--levels 0 2] [--match REGEX]      needs: pip install onnx onnxruntime numpy apache-tvm-ffi
 """
-import argparse
 import itertools
-import pathlib
-import re
-import subprocess
 import sys
-import tempfile
 
 import numpy as np
-import onnxruntime
-import tvm_ffi
+from calls import Case, run_cases
 from onnx import TensorProto, helper
 
 rng = np.random.default_rng(0)
@@ -33,7 +27,10 @@ def add(name, op, inputs, calls, errors=(), opset=21, dtype=TensorProto.FLOAT, *
     node = helper.make_node(op, names, list(outputs), **attrs)
     graph = helper.make_graph([node], name, infos, [helper.make_tensor_value_info(*o, None) for o in outputs.items()])
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=10)
-    cases.append((name, model, inputs[0], calls, errors))
+
+    def feeds(call):
+        return [rng.standard_normal(inputs[0]).astype(np.float32), *call]
+    cases.append(Case(name, model, [feeds(call) for call in calls], [(feeds(call), says) for call, says in errors]))
 
 
 def i64(*values):
@@ -78,73 +75,11 @@ def add_others():
             nearest_mode="floor")
 
 
-def feeds_of(shape, call):
-    x = rng.standard_normal(shape).astype(np.float32)
-    return [x, *call]
-
-
-def run(tenon, model, shape, calls, errors, level, folder):
-    """What is wrong, a line each."""
-    path, library = folder / "m.onnx", folder / f"m{level}.so"
-    path.write_bytes(model.SerializeToString())
-    done = subprocess.run([tenon, "compile", path, "-o", library, f"-O{level}", "--verify-each"], capture_output=True, text=True)
-    if done.returncode != 0:
-        return [f"compile: {done.stderr.strip()[:300]}"]
-    main = tvm_ffi.load_module(str(library)).main
-    session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
-    names = [i.name for i in session.get_inputs()]
-    wrong = []
-
-    def compare(call):
-        feeds = feeds_of(shape, call)
-        wanted = session.run(None, dict(zip(names, feeds)))
-        returned = main(*feeds)
-        returned = list(returned) if isinstance(returned, (tvm_ffi.Array, tuple, list)) else [returned]
-        given = [np.full(want.shape, 7, want.dtype) for want in wanted]
-        main(*feeds, *given)
-        for want, *answers in zip(wanted, map(np.from_dlpack, returned), given):
-            for how, answer in zip(("returned", "passed in"), answers):
-                if answer.shape != want.shape:
-                    wrong.append(f"{call} {how}: shape {answer.shape}, expected {want.shape}")
-                elif not np.allclose(answer, want, rtol=1e-4, atol=1e-5, equal_nan=True):
-                    wrong.append(f"{call} {how}: differs by {np.max(np.abs(answer - want))}")
-
-    for call in calls:
-        compare(call)
-    for call, says in errors:
-        try:
-            main(*feeds_of(shape, call))
-            wrong.append(f"{call}: expected an error")
-        except ValueError as error:
-            if says not in str(error):
-                wrong.append(f"{call}: expected an error that says {says!r}, but got {error}")
-        compare(calls[0])
-    return wrong
-
-
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("tenon")
-    parser.add_argument("--levels", type=int, nargs="*", default=[0, 2])
-    parser.add_argument("--match", default=".")
-    args = parser.parse_args()
-    onnxruntime.set_default_logger_severity(4)
+def all_cases():
     add_movement()
     add_others()
-    passed = failed = 0
-    for name, *case in cases:
-        if not re.search(args.match, name):
-            continue
-        for level in args.levels:
-            with tempfile.TemporaryDirectory() as folder:
-                wrong = run(args.tenon, *case, level, pathlib.Path(folder))
-            for line in wrong[:5]:
-                print(f"{name} -O{level}: {line}")
-            failed += bool(wrong)
-            passed += not wrong
-    print(f"{passed} passed, {failed} failed, 0 skipped")
-    return 1 if failed else 0
+    return cases
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_cases(__doc__, all_cases))

@@ -4,17 +4,15 @@ calls whose sizes do not go together, which fail with a message and harm no late
 
 Usage: onnx_open_sizes.py TENON [--levels 0 2] [--match REGEX]      needs: pip install onnx onnxruntime numpy apache-tvm-ffi
 """
-import argparse
 import itertools
 import pathlib
-import re
 import subprocess
 import sys
 import tempfile
 
 import numpy as np
-import onnxruntime
 import tvm_ffi
+from calls import Case, run_cases
 from onnx import TensorProto, helper
 
 rng = np.random.default_rng(0)
@@ -35,8 +33,8 @@ def model_of(nodes, inputs, ranks, opset=21):
 
 def add(name, nodes, inputs, calls, errors=(), wanted=None, output=(TensorProto.FLOAT, 2)):
     """`calls`: lists of arrays; `errors`: (such a list, what the error says); `wanted`: what NumPy computes, or None where it
-    raises; without it ONNX Runtime's answer counts."""
-    cases.append((name, model_of(nodes, inputs, {"y": output}), calls, errors, wanted))
+    raises; without it ONNX Runtime's answer counts, and sizes of results depend on values."""
+    cases.append(Case(name, model_of(nodes, inputs, {"y": output}), calls, errors, wanted, ["--empty-sizes"], passed_in=wanted is not None))
 
 
 def i64(*values):
@@ -92,98 +90,34 @@ def add_lists():
         errors=[([f32(1, 3, 5), f32(1, 1, 3), i64(2)], "5")], output=(INT64, 2))
 
 
-def run(tenon, model, calls, errors, wanted, level, folder):
-    path, library = folder / "model.onnx", folder / "model.so"
-    path.write_bytes(model.SerializeToString())
-    done = subprocess.run([tenon, "compile", path, "-o", library, f"-O{level}", "--verify-each", "--empty-sizes"], capture_output=True,
-                          text=True)
-    if done.returncode != 0:
-        return [f"compile: {done.stderr.strip()[-300:]}"]
-    main = tvm_ffi.load_module(str(library)).main
-    session = None if wanted else onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
-    wrong = []
-
-    def answer(feeds):
-        returned = main(*feeds)
-        return np.from_dlpack(returned[0] if isinstance(returned, (tvm_ffi.Array, tuple, list)) else returned)
-
-    def want(feeds):
-        if session:
-            return session.run(None, dict(zip([i.name for i in session.get_inputs()], feeds)))[0]
-        try:
-            return wanted(*feeds)
-        except ValueError:
-            return None
-
-    def fails(feeds, says):
-        try:
-            answer(feeds)
-            wrong.append(f"{[x.shape for x in feeds]}: expected an error")
-        except ValueError as error:
-            if says not in str(error):
-                wrong.append(f"{[x.shape for x in feeds]}: expected an error that says {says!r}, but got {error}")
-
-    for feeds in calls:
-        expected = want(feeds)
-        if expected is None:
-            fails(feeds, "Expected")
-            continue
-        got = answer(feeds)
-        if got.shape != expected.shape or not np.allclose(got, expected, rtol=1e-4, atol=1e-5, equal_nan=True):
-            wrong.append(f"{[x.shape for x in feeds]}: {got.shape}, expected {expected.shape}, or its values")
-    for feeds, says in errors:
-        fails(feeds, says)
-        got = answer(calls[0])
-        if not np.allclose(got, want(calls[0]), rtol=1e-4, atol=1e-5):
-            wrong.append("a call after one that failed is wrong")
-    return wrong
+def stale_shape(tenon, declared, folder):
+    path, library = folder / "stale.onnx", folder / "stale.so"
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [2, 3])
+    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, declared)
+    graph = helper.make_graph([helper.make_node("Relu", ["x"], ["y"])], "stale", [x], [y])
+    path.write_bytes(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10).SerializeToString())
+    done = subprocess.run([tenon, "compile", path, "-o", library], capture_output=True, text=True)
+    says = "output 'y': warning: expected the shape"
+    if done.returncode != 0 or says not in done.stderr or "but it is [2, 3]" not in done.stderr:
+        return [f"expected a warning, but got status {done.returncode}: {done.stderr[-200:]}"]
+    got = np.from_dlpack(tvm_ffi.load_module(str(library)).main(f32(2, 3))).shape
+    return [] if got == (2, 3) else [f"expected the shape of the input, but got {got}"]
 
 
-def run_stale(tenon, folder):
+def stale_shapes(tenon):
     """Shapes that a model declares of its outputs and that are wrong: a warning, and the computed ones."""
     wrong = []
     for declared in ([3, 2], ["n"]):
-        path, library = folder / "stale.onnx", folder / "stale.so"
-        x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [2, 3])
-        y = helper.make_tensor_value_info("y", TensorProto.FLOAT, declared)
-        graph = helper.make_graph([helper.make_node("Relu", ["x"], ["y"])], "stale", [x], [y])
-        path.write_bytes(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10).SerializeToString())
-        done = subprocess.run([tenon, "compile", path, "-o", library], capture_output=True, text=True)
-        says = "output 'y': warning: expected the shape"
-        if done.returncode != 0 or says not in done.stderr or "but it is [2, 3]" not in done.stderr:
-            wrong.append(f"expected a warning, but got status {done.returncode}: {done.stderr[-200:]}")
-        elif np.from_dlpack(tvm_ffi.load_module(str(library)).main(f32(2, 3))).shape != (2, 3):
-            wrong.append("the shape is not that of the input")
+        with tempfile.TemporaryDirectory() as folder:
+            wrong += stale_shape(tenon, declared, pathlib.Path(folder))
     return wrong
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("tenon")
-    parser.add_argument("--levels", type=int, nargs="*", default=[0, 2])
-    parser.add_argument("--match", default=".")
-    args = parser.parse_args()
-    onnxruntime.set_default_logger_severity(4)
+def all_cases():
     add_broadcasts()
     add_lists()
-    passed = failed = 0
-    with tempfile.TemporaryDirectory() as folder:
-        if wrong := run_stale(args.tenon, pathlib.Path(folder)):
-            print(*[f"stale: {line}" for line in wrong], sep="\n")
-        failed += bool(wrong)
-        passed += not wrong
-    for (name, *case), level in itertools.product(cases, args.levels):
-        if not re.search(args.match, name):
-            continue
-        with tempfile.TemporaryDirectory() as folder:
-            wrong = run(args.tenon, *case, level, pathlib.Path(folder))
-        for line in wrong[:5]:
-            print(f"{name} -O{level}: {line}")
-        failed += bool(wrong)
-        passed += not wrong
-    print(f"{passed} passed, {failed} failed, 0 skipped")
-    return 1 if failed else 0
+    return cases
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_cases(__doc__, all_cases, [stale_shapes]))

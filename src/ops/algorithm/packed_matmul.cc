@@ -34,7 +34,7 @@ constexpr int64_t kMaxRows = 8;
 constexpr int64_t kMaxRowBlock = 64;  // tiles of rows that may meet a panel one after another
 
 bool IsFor(const Site& site) {
-  const auto s = ReadProduct(site);
+  const auto s = ReadProductOfRows(site);
   return s && FindKernel(site, *s);
 }
 
@@ -46,7 +46,7 @@ int64_t Vectors(const ProductShape& s, const MicroKernel& kernel) {
 }
 
 Space SpaceOf(const Site& site) {
-  const ProductShape s = *ReadProduct(site);
+  const ProductShape s = *ReadProductOfRows(site);
   const MicroKernel kernel = *FindKernel(site, s);
   Space space;
   const Expr nv = space.Add({"nv", DivisorsOf(Vectors(s, kernel), 8), true, true});
@@ -86,7 +86,7 @@ Space SpaceOf(const Site& site) {
 }
 
 std::vector<Want> Wants(const Site& site, const Point& point) {
-  const ProductShape s = *ReadProduct(site);
+  const ProductShape s = *ReadProductOfRows(site);
   const MicroKernel kernel = *FindKernel(site, s);
   std::vector<Want> wants = {
       {site.node().inputs[1], kernel.Panels(s.trans_b, ValueOf(point, "nv"))}};
@@ -97,7 +97,7 @@ std::vector<Want> Wants(const Site& site, const Point& point) {
 }
 
 WorkDescription Work(const Site& site, const Point& point) {
-  const ProductShape s = *ReadProduct(site);
+  const ProductShape s = *ReadProductOfRows(site);
   const MicroKernel kernel = *FindKernel(site, s);
   const int64_t nv = ValueOf(point, "nv"), rows = ValueOf(point, "tile_rows");
   const int64_t block = ValueOf(point, "row_block");
@@ -122,25 +122,29 @@ WorkDescription Work(const Site& site, const Point& point) {
 // A dot product knows no masks: columns that fill the last panel are computed, and not stored.
 Operand Build(Group& group, const graph::Node& node, const Point& point) {
   OpContext op = group.Context(node);
-  const ProductShape s = *ReadProduct(group.site());
+  const ProductShape s = *ReadProductOfRows(group.site());
   const MicroKernel kernel = *FindKernel(group.site(), s);
-  const size_t r = op.out.dims.size();
-  std::vector<Expr> dims = op.out.dims;
+  std::vector<Expr> dims = s.ResultDims(op.out.dims);
   if (!kernel.IsPlain()) {
     const int64_t panel = ValueOf(point, "nv") * kernel.lanes();
-    dims[r - 1] = IndexConst(CeilDiv(s.n, panel) * panel);
+    dims.back() = IndexConst(CeilDiv(s.n, panel) * panel);
   }
   const int64_t depth = CeilDiv(s.k, kernel.depth()) * kernel.depth();
   group.Mark(op.name, BlockRole::kAnchor, kernel.unit.row);
   const DType wide = s.types.accumulator;
-  return As(op.out.dtype, Read(te::Compute(op.name, dims, [&](const Indices& o) {
-              te::Axis k = te::ReduceAxis("k", IndexConst(depth));
-              Indices a(o.begin(), o.end() - 1);
-              a.push_back(k.var);
-              Indices b = s.trans_b ? Indices{o[r - 1], k.var} : Indices{k.var, o[r - 1]};
-              return te::Sum(
-                  CastExpr::Make(wide, op.in[0].at(a)) * CastExpr::Make(wide, op.in[1].at(b)), {k});
-            })));
+  const te::Tensor product = te::Compute(op.name, dims, [&](const Indices& o) {
+    te::Axis k = te::ReduceAxis("k", IndexConst(depth));
+    Indices a = s.RowAt({o.begin(), o.end() - 1}, op.in[0].dims);
+    a.push_back(k.var);
+    const Indices b = s.trans_b ? Indices{o.back(), k.var} : Indices{k.var, o.back()};
+    return te::Sum(CastExpr::Make(wide, op.in[0].at(a)) * CastExpr::Make(wide, op.in[1].at(b)),
+                   {k});
+  });
+  return As(op.out.dtype, {wide, op.out.dims, [=, own = op.out.dims](const Indices& i) {
+                             Indices at = s.RowsOf({i.begin(), i.end() - 1}, own);
+                             at.push_back(i.back());
+                             return product.At(at);
+                           }});
 }
 
 void ScheduleIt(Schedule& s, const Parts& parts, const Machine& machine, const Point& point) {
@@ -148,6 +152,12 @@ void ScheduleIt(Schedule& s, const Parts& parts, const Machine& machine, const P
   const int64_t lanes =
       KernelOf(machine, PartOf(parts, anchor).row, WrittenType(s, anchor)).lanes();
   Names axes = s.GetLoops(OnlyBlock(s, parts, BlockRole::kOutput));
+  // The product may have all rows on one axis.
+  const auto rows = static_cast<long>(axes.size() + 1 - s.GetSpatialLoops(anchor).size());
+  if (rows > 1) {
+    const std::string fused = s.Fuse({axes.begin(), axes.begin() + rows});
+    axes = {fused, axes.back()};
+  }
   const size_t r = axes.size();
   Names lead(axes.begin(), axes.end() - 2);
   Names i = s.SplitBy(axes[r - 2], {"-1", "$row_block", "$tile_rows"});

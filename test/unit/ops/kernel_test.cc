@@ -415,10 +415,24 @@ TEST(Kernel, PackedMatrixProductOfOpenSizes) {
     rows.bias_relu = n == 33;
     Check(rows, "packed_matmul");
   }
-  Case batch;
-  batch.op = OpKind::kMatMul;
-  batch.inputs = {Open(F32({1, 3, 5}), 0, &batch), F32({5, 18})};
-  Check(batch, "packed_matmul");
+  for (int64_t rows : {1, 3}) {
+    Case batch;
+    batch.op = OpKind::kMatMul;
+    batch.inputs = {Open(F32({1, rows, 5}), 0, &batch), F32({5, 18})};
+    Check(batch, "packed_matmul");
+  }
+}
+
+// One row in each of many places: they share tiles.
+TEST(Kernel, ProductOfSingleRows) {
+  const DType f32 = DType::Float(32), u8 = DType::UInt(8), i8 = DType::Int(8);
+  for (const std::vector<int64_t>& lead :
+       std::vector<std::vector<int64_t>>{{1, 7}, {8, 1}, {9}, {17}}) {
+    Case c = Product(f32, f32, lead, 1, 35, 7);
+    c.bias_relu = lead[0] == 9;
+    Check(c, "packed_matmul");
+  }
+  Check(Product(u8, i8, {5}, 1, 33, 6), "packed_matmul", 0, MachineOf("cascadelake"));
 }
 
 TEST(Kernel, AttentionOfOpenSizes) {
