@@ -83,11 +83,16 @@ int Main(int argc, char** argv) {
       ->check(CLI::IsMember({"text", "json"}))
       ->capture_default_str();
   app.fallthrough();
+  // clang-format off
   const std::map<std::string, Run> verbs = {
-      {"compile", AddCompile(app, common)}, {"run", AddRun(app, common)},
-      {"bench", AddBench(app, common)},     {"inspect", AddInspect(app, common)},
-      {"tune", AddTune(app, common)},       {"log", AddLog(app, common)},
+      {"compile", AddCompile(app, common)},
+      {"run", AddRun(app, common)},
+      {"bench", AddBench(app, common)},
+      {"inspect", AddInspect(app, common)},
+      {"tune", AddTune(app, common)},
+      {"log", AddLog(app, common)},
   };
+  // clang-format on
   const bool json = WantsJson(argc, argv);
   const auto chosen = [&app] {
     std::string name = app.get_name();
