@@ -58,7 +58,14 @@ void CompileArguments::AddTo(CLI::App* verb) {
       ->capture_default_str();
   verb->add_option("--prices", options.prices,
                    "a file of measured kernels, which count before predicted times where plans are "
-                   "chosen (bench/space.cc writes one)")
+                   "chosen; a line for each point")
+      ->group(group);
+  verb->add_option("--log", options.log,
+                   "a log of `tenon tune`: what it measured counts before predicted times where "
+                   "plans are chosen")
+      ->group(group);
+  verb->add_flag("--any-machine", options.any_machine,
+                 "records of the log count on whatever machine they were made")
       ->group(group);
   verb->add_option("--external-data-dir", options.external_data_dir,
                    "where the files of external weights lie; default: beside the model")

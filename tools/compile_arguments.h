@@ -11,7 +11,8 @@ namespace tenon::tools {
 
 class CompileArguments {
  public:
-  /// Adds --shape, -O, --precision, --target, --prices, --external-data-dir and --jobs to a verb.
+  /// Adds --shape, -O, --precision, --target, --prices, --log, --external-data-dir and --jobs to a
+  /// verb.
   void AddTo(CLI::App* verb);
   /// Reads what the parser left as text, and checks what can be without a file. Errors are wrong
   /// usage.

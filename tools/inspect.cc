@@ -11,7 +11,9 @@
 #include "console.h"
 #include "describe.h"
 #include "driver/describe_model.h"
+#include "log_text.h"
 #include "support/strings.h"
+#include "tune/log.h"
 #include "verbs.h"
 
 namespace tenon::tools {
@@ -128,6 +130,12 @@ void PrintArtifact(const Json& json) {
 }
 
 Expected<int> InspectFile(Arguments& args, const Common& common) {
+  if (tune::IsLog(args.file)) {
+    TN_ASSIGN_OR_RETURN(const tune::LogContents contents, tune::ReadLog(args.file));
+    PrintLog(contents, args.json);
+    FlushOutput();
+    return contents.skipped.empty() ? kDone : Report(contents.skipped, common);
+  }
   TN_ASSIGN_OR_RETURN(bool compiled, IsArtifact(args.file));
   args.how.options.model = args.file;
   Diagnostics problems;
@@ -165,7 +173,8 @@ Run AddInspect(CLI::App& app, const Common& common) {
   verb->footer(
       "Of a model: inputs, outputs, operators, metadata, and everything that keeps it from being\n"
       "compiled (exit 1). Of a library: its functions, kernels, memory plan and target.");
-  verb->add_option("file", args->file, "an ONNX file or a compiled library")->required();
+  verb->add_option("file", args->file, "an ONNX file, a compiled library or a log of tuning")
+      ->required();
   verb->add_flag("--verify", args->verify,
                  "compare every byte of a library and its weights with their checksums");
   verb->add_flag("--json", args->json, "print one JSON object instead");

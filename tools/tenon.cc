@@ -70,6 +70,7 @@ int Main(int argc, char** argv) {
       "  tenon compile model.onnx -o model.so  a library that needs libc alone\n"
       "  tenon run model.so --fill random      call it once\n"
       "  tenon bench model.so                  and measure it\n"
+      "  tenon tune model.onnx --log t.log     measure its kernels; compile --log t.log uses that\n"
       "`tenon VERB --help` describes a verb; docs/command-line.md all of them.\n"
       "Exit status: 0 done, 1 the input is at fault, 2 wrong usage, 3 results differ,\n"
       "4 a bug of tenon, 5 a limit was hit.");
@@ -82,12 +83,16 @@ int Main(int argc, char** argv) {
       ->check(CLI::IsMember({"text", "json"}))
       ->capture_default_str();
   app.fallthrough();
+  // clang-format off
   const std::map<std::string, Run> verbs = {
       {"compile", AddCompile(app, common)},
       {"run", AddRun(app, common)},
       {"bench", AddBench(app, common)},
       {"inspect", AddInspect(app, common)},
+      {"tune", AddTune(app, common)},
+      {"log", AddLog(app, common)},
   };
+  // clang-format on
   const bool json = WantsJson(argc, argv);
   const auto chosen = [&app] {
     std::string name = app.get_name();

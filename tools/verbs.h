@@ -39,6 +39,8 @@ Diagnostics InFile(Diagnostics errors, const std::string& file);
 Run AddCompile(CLI::App& app, const Common& common);
 Run AddRun(CLI::App& app, const Common& common);
 Run AddBench(CLI::App& app, const Common& common);
+Run AddTune(CLI::App& app, const Common& common);
+Run AddLog(CLI::App& app, const Common& common);
 Run AddInspect(CLI::App& app, const Common& common);
 
 }  // namespace tenon::tools

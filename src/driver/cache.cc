@@ -15,6 +15,7 @@
 #include "driver/source.h"
 #include "frontend/onnx/shape_text.h"
 #include "support/atomic_file.h"
+#include "support/file.h"
 
 namespace tenon::driver {
 
@@ -49,6 +50,12 @@ Expected<std::string> CacheKey(const CompileOptions& o) {
     for (const onnx::DimSpec& d : dims) hasher.Text(onnx::ToString(d));
   }
   o.overrides.AddTo(&hasher);
+  hasher.Int(o.any_machine);
+  for (const std::string& measured : {o.prices, o.log}) {
+    if (measured.empty()) continue;
+    TN_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::Open(measured));
+    hasher.Text(file.text());
+  }
   return hasher.Finish().ToHex();
 }
 

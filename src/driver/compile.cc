@@ -13,6 +13,7 @@
 #include "driver/check_options.h"
 #include "driver/graph_pipeline.h"
 #include "driver/info.h"
+#include "driver/measured_prices.h"
 #include "driver/place.h"
 #include "driver/source.h"
 #include "graph/edit.h"
@@ -82,6 +83,7 @@ class Compilation {
     TN_ASSIGN_OR_RETURN(place_, ResolvePlace(options_, target));
     TN_ASSIGN_OR_RETURN(Target build_host, PlainHost());
     const Machine machine = Machine::Of(target), build_machine = Machine::Of(build_host);
+    TN_ASSIGN_OR_RETURN(prices_, ReadPrices(options_, machine));
     TN_ASSIGN_OR_RETURN(graph::Program program,
                         InPhase(hooks_, "import", [&] { return Import(); }));
     TN_RETURN_IF_ERROR(CheckOutputs(program.parts, target));
@@ -184,7 +186,8 @@ class Compilation {
 
   Status RunPasses(const Machine& machine, std::vector<graph::Graph>* graphs) {
     for (graph::Graph& g : *graphs) {
-      TN_ASSIGN_OR_RETURN(g, RunGraphPasses(std::move(g), machine, options_, graph_hooks_));
+      TN_ASSIGN_OR_RETURN(
+          g, RunGraphPasses(std::move(g), machine, options_, prices_.prices.get(), graph_hooks_));
     }
     return Ok();
   }
@@ -221,7 +224,8 @@ class Compilation {
     BuildRequest request = driver::RequestOf(network, machine, build_machine);
     request.describe = [&](const Module& host) {
       return InfoJson(program, network, host, *machine.target, options_, source_hash_,
-                      fs::path(place_.params).filename());
+                      fs::path(place_.params).filename(),
+                      prices_.log ? RecordsUsed(*prices_.log, program.parts) : nullptr);
     };
     // Who links the code has a header, which tells of errors too.
     if (options_.format != OutputFormat::kSharedLibrary || options_.name != "main")
@@ -237,10 +241,12 @@ class Compilation {
     return request;
   }
 
-  // What is written must not be what is read: the model, its weights, the prices.
+  // What is written must not be what is read: the model, its weights, what was measured.
   Status CheckOutputs(std::span<const graph::Graph> graphs, const Target& target) const {
     std::set<fs::path> inputs = {options_.model};
-    if (!options_.prices.empty()) inputs.insert(options_.prices);
+    for (const std::string& measured : {options_.prices, options_.log}) {
+      if (!measured.empty()) inputs.insert(measured);
+    }
     for (const graph::WeightFile* file : WeightFilesOf(graphs)) {
       if (file->path == options_.model) continue;
       inputs.insert(
@@ -337,6 +343,7 @@ class Compilation {
   std::mutex dump_mutex_;
   CompileReport report_;
   Place place_;
+  MeasuredPrices prices_;
   Hash128 source_hash_;
   std::string planned_;  // the graph's text, where that is asked for
 };

@@ -36,6 +36,8 @@ struct CompileOptions {
                        // algorithms; 3: as 2
   std::string prices;  // path of a file of measured points (plan/records.h), which planning asks
                        // before its model; "": none
+  std::string log;     // path of a log of tuning (tune/log.h), likewise
+  bool any_machine = false;  // records of the log count wherever they were made
   ParamsMode params = ParamsMode::kEmbed;
   OutputFormat format = OutputFormat::kSharedLibrary;
   std::set<std::string> emit;  // "graph", "loop", "llvm", "asm", "c": files beside the output

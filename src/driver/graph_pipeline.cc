@@ -3,13 +3,10 @@
 #include <algorithm>
 #include <chrono>
 #include <iterator>
-#include <optional>
 
 #include "graph/verify.h"
 #include "plan/passes.h"
-#include "plan/records.h"
 #include "support/check.h"
-#include "support/file.h"
 
 namespace tenon::driver {
 
@@ -58,13 +55,9 @@ bool RunsPass(std::string_view pass, const CompileOptions& options) {
 }
 
 Expected<graph::Graph> RunGraphPasses(graph::Graph g, const Machine& machine,
-                                      const CompileOptions& options, const GraphHooks& hooks) {
-  std::optional<plan::Records> records;
-  if (!options.prices.empty()) {
-    TN_ASSIGN_OR_RETURN(const std::string text, ReadFile(options.prices));
-    TN_ASSIGN_OR_RETURN(records, plan::Records::Parse(text, options.prices));
-  }
-  graph::GraphPassContext context{&machine, records ? &*records : nullptr};
+                                      const CompileOptions& options, const plan::Prices* prices,
+                                      const GraphHooks& hooks) {
+  const graph::GraphPassContext context{&machine, prices};
   for (const GraphStep& step : kSteps) {
     if (!Runs(step, options)) continue;
     const graph::GraphPassInfo* pass = graph::FindAnyGraphPass(step.pass);

@@ -107,7 +107,7 @@ static void AddInterface(const graph::Program& program, Json* main, Json* dims) 
 
 std::string InfoJson(const graph::Program& program, const graph::LoweredNetwork& network,
                      const Module& host, const Target& target, const CompileOptions& options,
-                     const Hash128& source, const std::string& params) {
+                     const Hash128& source, const std::string& params, const Json& records) {
   Json j;
   j["abi"] = TN_ABI_VERSION;
   j["name"] = options.name;
@@ -134,6 +134,7 @@ std::string InfoJson(const graph::Program& program, const graph::LoweredNetwork&
          {"bytes", k.bytes},
          {"estimated_us", std::round(EstimateMicroseconds(k, target) * 1e3) / 1e3}});
   }
+  if (!records.is_null()) j["tuning"] = records;
   if (f) j["plan"] = f->attrs.GetString("plan");
   if (program.IsPlain() && !program.parts[0].metadata.empty())
     j["metadata"] = program.parts[0].metadata;

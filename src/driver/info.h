@@ -33,10 +33,12 @@ void AddInstances(const Module& host, std::vector<codegen::DataBlob>* blobs);
 /// these have no end.
 int64_t ArenaBytes(const PrimFunc& host);
 
-/// JSON text. `host` holds the lowered host functions; `params` names the file of weights beside
-/// the library, "" where there is none.
+/// JSON text. `records`: what was measured of kernels and followed (measured_prices.h); null:
+/// nobody asked for that. `host` holds the lowered host functions; `params` names the file of
+/// weights beside the library, "" where there is none.
 std::string InfoJson(const graph::Program& program, const graph::LoweredNetwork& network,
                      const Module& host, const Target& target, const CompileOptions& options,
-                     const Hash128& source, const std::string& params);
+                     const Hash128& source, const std::string& params,
+                     const nlohmann::ordered_json& records);
 
 }  // namespace tenon::driver

@@ -140,6 +140,9 @@ struct Algorithm {
   /// The anchor's result; null: by its definition. The stored operands and results meet the wants.
   Operand (*build)(Group& group, const graph::Node& node, const Point& point);
   void (*schedule)(Schedule& s, const Parts& parts, const Machine& machine, const Point& point);
+  /// Of its schedules: one more whenever a point's trace becomes another, so that what was measured
+  /// of it before counts no more (a test compares; test/hashes/traces.json).
+  int epoch = 1;
 };
 
 /// All rows, the definition last: it applies always.

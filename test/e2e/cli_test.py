@@ -21,9 +21,10 @@ from plugins import Plugins
 from source import Source
 from statuses import Statuses
 from stopping import Stopping
+from tuning import Tuning
 from values import Values
 
-__all__ = ["Models", "Values", "ControlFlow", "LateSizes", "OpenSizes", "Outputs", "Bundles", "Source", "Machines", "Plugins", "Statuses", "Stopping", "Inspecting", "Files", "Checksums"]
+__all__ = ["Models", "Values", "ControlFlow", "LateSizes", "OpenSizes", "Outputs", "Bundles", "Source", "Machines", "Plugins", "Statuses", "Stopping", "Inspecting", "Files", "Checksums", "Tuning"]
 
 
 def main():

@@ -217,7 +217,7 @@ Status CompileGraph(graph::Graph g, int opt_level, const std::string& path) {
   TN_ASSIGN_OR_RETURN(const Target target, Target::Parse("llvm"));
   TN_ASSIGN_OR_RETURN(const Target host, PlainHost());
   const Machine machine = Machine::Of(target), build_machine = Machine::Of(host);
-  TN_ASSIGN_OR_RETURN(g, RunGraphPasses(std::move(g), machine, options, {}));
+  TN_ASSIGN_OR_RETURN(g, RunGraphPasses(std::move(g), machine, options, nullptr, {}));
   TN_ASSIGN_OR_RETURN(const graph::LoweredNetwork network,
                       graph::Lower(g, {&machine, &build_machine, "main", opt_level > 1}));
   BuildRequest request = RequestOf(network, machine, build_machine);

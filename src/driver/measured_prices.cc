@@ -1,0 +1,87 @@
+#include "driver/measured_prices.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "plan/records.h"
+#include "plan/region.h"
+#include "plan/space.h"
+#include "support/file.h"
+#include "support/hash.h"
+#include "tune/log.h"
+#include "tune/machine_key.h"
+
+namespace tenon::driver {
+
+namespace {
+
+// Of records that cannot be read, before the rest is a number.
+constexpr size_t kMostNamed = 3;
+
+void Warn(const CompileOptions& options, const std::string& text) {
+  if (options.warn) options.warn(text);
+}
+
+void WarnOfSkipped(const CompileOptions& options, const Diagnostics& skipped) {
+  for (size_t i = 0; i < std::min(skipped.size(), kMostNamed); ++i)
+    Warn(options, skipped[i].loc.ToString() + " " + skipped[i].message);
+  if (skipped.size() > kMostNamed) {
+    Warn(options, fmt::format("and {} more records of '{}' were passed over",
+                              skipped.size() - kMostNamed, options.log));
+  }
+}
+
+}  // namespace
+
+Expected<MeasuredPrices> ReadPrices(const CompileOptions& options, const Machine& machine) {
+  MeasuredPrices out;
+  if (!options.prices.empty() && !options.log.empty())
+    return MakeError("prices come from a log or from a file of prices: expected one of them");
+  if (!options.prices.empty()) {
+    TN_ASSIGN_OR_RETURN(const std::string text, ReadFile(options.prices));
+    TN_ASSIGN_OR_RETURN(plan::Records records, plan::Records::Parse(text, options.prices));
+    out.prices = std::make_unique<plan::Records>(std::move(records));
+  }
+  if (options.log.empty()) return out;
+  TN_ASSIGN_OR_RETURN(const tune::LogContents contents, tune::ReadLog(options.log));
+  WarnOfSkipped(options, contents.skipped);
+  const tune::Circumstances here{options.any_machine ? "" : tune::MachineKey(),
+                                 machine.target->ToString(), machine.workers};
+  auto log = std::make_unique<tune::LogPrices>(contents, here, machine);
+  if (const int64_t others = log->history().others(); others > 0) {
+    Warn(options, fmt::format("{} of {} records of '{}' are of another machine, target, number of "
+                              "threads or version of an algorithm, and were passed over",
+                              others, contents.records.size(), options.log));
+  }
+  out.log = log.get();
+  out.prices = std::move(log);
+  return out;
+}
+
+nlohmann::ordered_json RecordsUsed(const tune::LogPrices& log,
+                                   std::span<const graph::Graph> graphs) {
+  nlohmann::ordered_json out = nlohmann::ordered_json::array();
+  for (const graph::Graph& g : graphs) {
+    for (graph::NodeId n : graph::KernelNodes(g)) {
+      const graph::Plan* plan = g.node(n).plan.get();
+      if (!plan) continue;
+      const std::string kernel = HashText(graph::RegionKey(graph::GroupOf(g, n).region)).ToHex();
+      const tune::KernelHistory* known = log.history().Find(kernel);
+      if (!known) continue;
+      const std::string trace =
+          fmt::format("{} {}", plan->algorithm, graph::ChoicesText(plan->AllChoices()));
+      const auto seconds = known->seconds.find(trace);
+      if (seconds == known->seconds.end()) continue;
+      out.push_back({{"node", plan::NameOf(g, n)},
+                     {"kernel", kernel},
+                     {"point", trace},
+                     {"measured_us", std::round(seconds->second * 1e9) / 1e3},
+                     {"best", trace == known->best},
+                     {"record", known->ids.at(trace)}});
+    }
+  }
+  return out;
+}
+
+}  // namespace tenon::driver

@@ -1,0 +1,38 @@
+// Tuning a model or a kernel on this machine: from a file to records in a log.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "driver/compile.h"
+#include "support/expected.h"
+#include "tune/session.h"
+
+namespace tenon::driver {
+
+struct TuneOptions {
+  /// The model, its shapes and the target, as for compiling; `model` may also be a graph's text
+  /// (graph/text.h), of a kernel or more. `output` is not read.
+  CompileOptions how;
+  std::string log;                          // path; made where it is not there
+  tune::SessionOptions session;             // `team` and `far_weights` are found out
+  double worker_seconds = 30;               // for one candidate, from loading to the answer
+  int64_t worker_bytes = int64_t{4} << 30;  // of its data
+  std::string worker;                       // tenon-measure; "": measure::FindWorker
+  /// Told after each trial; null: nobody.
+  std::function<void(const tune::SessionState&)> changed;
+};
+
+struct TuneReport {
+  tune::SessionState state;
+  std::vector<std::string> left_out;  // kernels that were not tuned, with the reason
+  int64_t worker_starts = 0;
+};
+
+/// Errors: the model; a target that is not this machine; the log cannot be written; no worker can
+/// be started. What was measured before is in the log.
+Expected<TuneReport> Tune(const TuneOptions& options, const std::atomic<bool>& stop);
+
+}  // namespace tenon::driver

@@ -1,0 +1,347 @@
+#include "measure/worker.h"
+
+#include <fmt/format.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <csignal>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <new>
+#include <optional>
+#include <thread>
+
+#include "measure/elements.h"
+#include "measure/guarded_memory.h"
+#include "measure/paired_test.h"
+#include "measure/protocol.h"
+#include "support/hash.h"
+#include "tenon/c_api.h"
+
+namespace tenon::measure {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr double kBurstSeconds = 0.2e-3;
+// Workers of one library's team look for work so long after a call; another's must not meet them.
+constexpr auto kQuiet = std::chrono::microseconds(120);
+// Of pairs, before all that come are taken: on a machine that is never quiet.
+constexpr int64_t kMostDropped = 400;
+
+Diagnostic CallError() { return MakeError(tn_last_error(nullptr)); }
+
+int64_t Preemptions() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return usage.ru_nivcsw;
+}
+
+/// The elements of a kernel's operands, which all programs of it are called with.
+class Inputs {
+ public:
+  explicit Inputs(std::string kernel) : kernel_(std::move(kernel)) {}
+  const std::string& kernel() const { return kernel_; }
+
+  const std::vector<std::byte>& Of(const Parameter& p, size_t index) {
+    std::vector<std::byte>& elements = elements_[index];
+    if (elements.empty())
+      elements = MakeElements(p, Hasher().Text(kernel_).Int(index).Finish().low);
+    return elements;
+  }
+
+ private:
+  const std::string kernel_;
+  std::map<size_t, std::vector<std::byte>> elements_;
+};
+
+/// A kernel that is loaded, with operands to call it on.
+class LoadedProgram {
+ public:
+  static Expected<std::unique_ptr<LoadedProgram>> Load(const Program& program, Inputs* inputs) {
+    std::unique_ptr<LoadedProgram> out(new LoadedProgram(program));
+    if (tn_module_load(program.path.c_str(), &out->module_) != 0) return CallError();
+    if (tn_module_get_function(out->module_, program.function.c_str(), &out->function_) != 0)
+      return CallError();
+    for (size_t i = 0; i < program.parameters.size(); ++i)
+      TN_RETURN_IF_ERROR(out->AddOperand(program.parameters[i], i, inputs));
+    return out;
+  }
+  ~LoadedProgram() {
+    for (std::vector<tn_ffi_any>& args : turns_) {
+      for (tn_ffi_any& arg : args) tn_value_release(&arg);
+    }
+    if (module_) tn_module_unload(module_);
+  }
+  LoadedProgram(const LoadedProgram&) = delete;
+  LoadedProgram& operator=(const LoadedProgram&) = delete;
+
+  const std::string& path() const { return program_.path; }
+
+  Status Call(int64_t team) {
+    tn_call_options_t options{};
+    options.struct_bytes = sizeof options;
+    options.max_team = static_cast<int32_t>(team);
+    const std::vector<tn_ffi_any>& args = turns_[next_];
+    next_ = next_ + 1 == turns_.size() ? 0 : next_ + 1;
+    tn_ffi_any result{};
+    if (tn_call(function_, &options, args.data(), static_cast<int32_t>(args.size()), &result) != 0)
+      return CallError();
+    return Ok();
+  }
+
+  /// Seconds of a call, from several.
+  Expected<double> Time(int64_t calls, int64_t team) {
+    const Clock::time_point start = Clock::now();
+    for (int64_t i = 0; i < calls; ++i) TN_RETURN_IF_ERROR(Call(team));
+    const std::chrono::duration<double> taken = Clock::now() - start;
+    return taken.count() / static_cast<double>(calls);
+  }
+
+  /// Results in row-major order, each with its parameter.
+  std::vector<std::vector<std::byte>> Results() const {
+    std::vector<std::vector<std::byte>> out;
+    for (size_t i = 0; i < program_.parameters.size(); ++i) {
+      const Parameter& p = program_.parameters[i];
+      if (p.output) out.push_back(measure::Load(p, memory_[i].front().data()));
+    }
+    return out;
+  }
+  std::vector<Parameter> Outputs() const {
+    std::vector<Parameter> out;
+    for (const Parameter& p : program_.parameters) {
+      if (p.output) out.push_back(p);
+    }
+    return out;
+  }
+  bool IsWhole() const {
+    return std::all_of(memory_.begin(), memory_.end(), [](const auto& copies) {
+      return std::all_of(copies.begin(), copies.end(),
+                         [](const GuardedMemory& m) { return m.IsWhole(); });
+    });
+  }
+
+ private:
+  explicit LoadedProgram(const Program& program) : program_(program) {}
+
+  Status AddOperand(const Parameter& p, size_t index, Inputs* inputs) {
+    TN_ASSIGN_OR_RETURN(const int64_t bytes, StorageBytes(p));
+    const auto copies = static_cast<size_t>(std::clamp<int64_t>(p.copies, 1, 64));
+    std::vector<GuardedMemory>& blocks = memory_.emplace_back();
+    for (size_t c = 0; c < copies; ++c) {
+      TN_ASSIGN_OR_RETURN(GuardedMemory block, GuardedMemory::Make(static_cast<size_t>(bytes)));
+      if (p.output) {
+        std::memset(block.data(), 0xFF, block.bytes());  // not a number, and no answer
+      } else {
+        Store(p, inputs->Of(p, index), block.data());
+      }
+      blocks.push_back(std::move(block));
+    }
+    // As many turns as the operand with the most copies has.
+    const size_t before = turns_.size();
+    if (copies > before) {
+      turns_.resize(copies);
+      for (size_t t = before; t < copies; ++t) {
+        for (size_t i = 0; i < index; ++i) TN_RETURN_IF_ERROR(AddArgument(t, i));
+      }
+    }
+    for (size_t t = 0; t < turns_.size(); ++t) TN_RETURN_IF_ERROR(AddArgument(t, index));
+    return Ok();
+  }
+
+  Status AddArgument(size_t turn, size_t index) {
+    const Parameter& p = program_.parameters[index];
+    tn_tensor_t* tensor = nullptr;
+    std::byte* data = memory_[index][turn % memory_[index].size()].data();
+    if (tn_tensor_wrap(data, FindElementType(p.dtype)->dl, static_cast<int32_t>(p.shape.size()),
+                       p.shape.data(), {TN_DL_CPU, 0}, &tensor) != 0)
+      return CallError();
+    tn_ffi_any arg{};
+    arg.type_index = TN_FFI_TENSOR;
+    arg.u.v_obj = reinterpret_cast<tn_ffi_object*>(tensor);
+    turns_[turn].push_back(arg);
+    return Ok();
+  }
+
+  const Program program_;
+  tn_module_t* module_ = nullptr;
+  tn_packed_fn function_ = nullptr;
+  std::vector<std::vector<GuardedMemory>> memory_;  // by parameter, then its copies
+  std::vector<std::vector<tn_ffi_any>> turns_;      // arguments of calls, which take turns
+  size_t next_ = 0;
+};
+
+RaceAnswer Failed(Outcome outcome, std::string message) {
+  RaceAnswer answer;
+  answer.outcome = outcome;
+  answer.message = std::move(message);
+  return answer;
+}
+
+class Worker {
+ public:
+  RaceAnswer Run(const RaceRequest& request) {
+    try {
+      Expected<RaceAnswer> answer = Race(request);
+      return answer ? *answer : Failed(Outcome::kError, answer.errors()[0].message);
+    } catch (const std::bad_alloc&) {
+      return Failed(Outcome::kError, "more memory is needed than a worker may have");
+    }
+  }
+
+ private:
+  Expected<RaceAnswer> Race(const RaceRequest& request) {
+    if (!inputs_ || inputs_->kernel() != request.kernel) {
+      reference_.reset();
+      incumbent_.reset();
+      inputs_.emplace(request.kernel);
+    }
+    TN_RETURN_IF_ERROR(Prepare(request));
+    TN_ASSIGN_OR_RETURN(const std::unique_ptr<LoadedProgram> candidate,
+                        LoadedProgram::Load(request.candidate, &*inputs_));
+    TN_RETURN_IF_ERROR(candidate->Call(request.team));
+    if (!candidate->IsWhole()) return Failed(Outcome::kOutside, "it writes beside its operands");
+    if (const std::string difference = Difference(*candidate); !difference.empty())
+      return Failed(Outcome::kWrong, difference);
+    TN_ASSIGN_OR_RETURN(RaceAnswer answer, Pairs(request, *incumbent_, *candidate));
+    if (!candidate->IsWhole()) return Failed(Outcome::kOutside, "it writes beside its operands");
+    return answer;
+  }
+
+  // The reference's results, and the incumbent loaded.
+  Status Prepare(const RaceRequest& request) {
+    if (!request.reference.path.empty() && !reference_) {
+      TN_ASSIGN_OR_RETURN(const std::unique_ptr<LoadedProgram> program,
+                          LoadedProgram::Load(request.reference, &*inputs_));
+      TN_RETURN_IF_ERROR(program->Call(request.team));
+      reference_ = program->Results();
+    }
+    if (incumbent_ && incumbent_->path() == request.incumbent.path) return Ok();
+    incumbent_.reset();
+    TN_ASSIGN_OR_RETURN(incumbent_, LoadedProgram::Load(request.incumbent, &*inputs_));
+    return incumbent_->Call(request.team);
+  }
+
+  std::string Difference(const LoadedProgram& candidate) const {
+    if (!reference_) return "";
+    const std::vector<Parameter> outputs = candidate.Outputs();
+    const auto results = candidate.Results();
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      const std::string difference = FirstDifference(outputs[i], results[i], (*reference_)[i]);
+      if (!difference.empty()) return fmt::format("result {}: {}", i, difference);
+    }
+    return "";
+  }
+
+  // Calls of a burst, of at least the one that is timed to know.
+  static Expected<int64_t> CallsOf(LoadedProgram& program, int64_t team) {
+    TN_ASSIGN_OR_RETURN(double seconds, program.Time(1, team));
+    TN_ASSIGN_OR_RETURN(const double again, program.Time(1, team));
+    seconds = std::max(std::min(seconds, again), 1e-9);
+    return std::clamp(static_cast<int64_t>(kBurstSeconds / seconds), int64_t{1}, int64_t{10000});
+  }
+
+  static Expected<double> Burst(LoadedProgram& program, int64_t calls, int64_t team) {
+    if (team > 1) {
+      std::this_thread::sleep_for(kQuiet);
+      TN_RETURN_IF_ERROR(program.Call(team));  // wakes its workers
+    }
+    return program.Time(calls, team);
+  }
+
+  static Expected<RaceAnswer> Pairs(const RaceRequest& request, LoadedProgram& incumbent,
+                                    LoadedProgram& candidate) {
+    const int64_t team = request.team;
+    TN_ASSIGN_OR_RETURN(const int64_t incumbent_calls, CallsOf(incumbent, team));
+    TN_ASSIGN_OR_RETURN(const int64_t candidate_calls, CallsOf(candidate, team));
+    const bool is_long = incumbent_calls == 1 || candidate_calls == 1;
+    PairedTest test({.noise = request.noise,
+                     .most_pairs = static_cast<size_t>(std::max(request.most_pairs, int64_t{1}))});
+    std::vector<double> seconds, log_ratios;
+    RaceAnswer answer;
+    const Clock::time_point start = Clock::now();
+    for (int64_t turn = 0; test.verdict() == Verdict::kOpen; ++turn) {
+      const std::chrono::duration<double> taken = Clock::now() - start;
+      if (taken.count() > request.seconds && test.pairs() > 0) break;
+      const int64_t preempted = Preemptions();
+      double first = 0, second = 0;
+      const bool swapped = turn % 2 == 1;
+      TN_ASSIGN_OR_RETURN(first, swapped ? Burst(candidate, candidate_calls, team)
+                                         : Burst(incumbent, incumbent_calls, team));
+      TN_ASSIGN_OR_RETURN(second, swapped ? Burst(incumbent, incumbent_calls, team)
+                                          : Burst(candidate, candidate_calls, team));
+      if (is_long && Preemptions() != preempted && answer.dropped < kMostDropped) {
+        ++answer.dropped;
+        if (taken.count() <= request.seconds) continue;
+      }
+      const double mine = swapped ? second : first, other = swapped ? first : second;
+      seconds.push_back(mine);
+      log_ratios.push_back(std::log(std::max(other, 1e-12) / std::max(mine, 1e-12)));
+      test.Add(log_ratios.back());
+    }
+    answer.faster = test.Close() == Verdict::kFaster;
+    answer.incumbent_seconds = Median(seconds);
+    answer.log_ratio = test.median();
+    answer.noise = NoiseOf(log_ratios);
+    answer.pairs = static_cast<int64_t>(test.pairs());
+    return answer;
+  }
+
+  std::optional<Inputs> inputs_;
+  std::optional<std::vector<std::vector<std::byte>>> reference_;
+  std::unique_ptr<LoadedProgram> incumbent_;
+};
+
+bool WriteAll(int fd, const std::string& text) {
+  for (size_t done = 0; done < text.size();) {
+    const ssize_t n = write(fd, text.data() + done, text.size() - done);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return false;
+    done += static_cast<size_t>(n);
+  }
+  return true;
+}
+
+}  // namespace
+
+int RunWorker(int requests, int answers, const WorkerLimits& limits) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);  // whoever asked has no use for answers any more
+  signal(SIGINT, SIG_IGN);           // the session ends in its own time
+  if (limits.most_bytes > 0) {
+    const rlimit limit{static_cast<rlim_t>(limits.most_bytes),
+                       static_cast<rlim_t>(limits.most_bytes)};
+    setrlimit(RLIMIT_DATA, &limit);
+  }
+  const rlimit no_core{0, 0};
+  setrlimit(RLIMIT_CORE, &no_core);
+  static const std::string kTouched =
+      ToLine(Failed(Outcome::kOutside, "it reads or writes beside its operands"));
+  ReportTouchedGuards(answers, kTouched.c_str(), kTouchedGuard);
+  Worker worker;
+  std::string waiting;
+  char piece[65536];
+  for (;;) {
+    const size_t end = waiting.find('\n');
+    if (end == std::string::npos) {
+      const ssize_t n = read(requests, piece, sizeof piece);
+      if (n < 0 && errno == EINTR) continue;
+      if (n <= 0) return 0;
+      waiting.append(piece, static_cast<size_t>(n));
+      continue;
+    }
+    const Expected<RaceRequest> request = ParseRequest(waiting.substr(0, end));
+    waiting.erase(0, end + 1);
+    const RaceAnswer answer =
+        request ? worker.Run(*request) : Failed(Outcome::kError, request.errors()[0].message);
+    if (!WriteAll(answers, ToLine(answer))) return 1;
+  }
+}
+
+}  // namespace tenon::measure

@@ -1,0 +1,133 @@
+#include "tune/history.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "graph/text.h"
+#include "measure/paired_test.h"
+#include "plan/region.h"
+#include "plan/space.h"
+#include "support/hash.h"
+#include "tune/log.h"
+
+namespace tenon::tune {
+
+namespace {
+
+// So that of two equal prices the leader's is the less.
+constexpr double kJustMore = 1 + 1e-6;
+
+struct Measured {
+  std::vector<double> seconds;
+  std::string id;
+  bool leader = false;
+};
+
+bool IsDeath(const Record& r) {
+  return r.outcome == "crash" || r.outcome == "timeout" ||
+         (r.outcome == kStarted && !IsAlive(r.owner));
+}
+
+bool HasEpoch(const Record& r) {
+  const ops::Algorithm* algorithm = ops::FindAlgorithm(r.algorithm);
+  return algorithm && algorithm->epoch == r.epoch;
+}
+
+// Of leaders the fastest is the best; then nothing else counts as faster.
+void Settle(const std::map<std::string, Measured>& measured, KernelHistory* out) {
+  double best = 0;
+  for (const auto& [trace, m] : measured) {
+    const double seconds = measure::Median(m.seconds);
+    if (!m.leader || (!out->best.empty() && seconds >= best)) continue;
+    out->best = trace;
+    best = seconds;
+  }
+  for (const auto& [trace, m] : measured) {
+    const double seconds = measure::Median(m.seconds);
+    out->seconds[trace] = trace == out->best ? seconds : std::max(seconds, best * kJustMore);
+    out->ids[trace] = m.id;
+  }
+}
+
+}  // namespace
+
+bool KernelHistory::IsBanned(const std::string& trace) const {
+  const auto died = deaths.find(trace);
+  return failed.contains(trace) || (died != deaths.end() && died->second >= 2);
+}
+
+History History::Of(const LogContents& contents, const Circumstances& c) {
+  History out;
+  std::map<std::string, std::map<std::string, Measured>> measured;
+  for (const Record& r : contents.records) {
+    const bool same = (c.machine.empty() || r.machine == c.machine) && r.target == c.target &&
+                      r.team == c.team && HasEpoch(r);
+    if (!same) {
+      ++out.others_;
+      continue;
+    }
+    KernelHistory& kernel = out.kernels_[r.kernel];
+    const std::string trace = r.Trace();
+    if (IsDeath(r)) ++kernel.deaths[trace];
+    if (r.outcome == kStarted) continue;
+    ++kernel.trials;
+    if (r.outcome == kOk) {
+      Measured& m = measured[r.kernel][trace];
+      m.seconds.push_back(r.seconds);
+      m.leader |= r.leader;
+      if (m.id.empty()) m.id = r.id;
+      kernel.noise = std::max(kernel.noise, r.noise);
+    } else if (!IsDeath(r)) {
+      kernel.failed.insert(trace);
+    }
+  }
+  for (const auto& [kernel, points] : measured) Settle(points, &out.kernels_[kernel]);
+  return out;
+}
+
+const KernelHistory* History::Find(const std::string& kernel) const {
+  const auto it = kernels_.find(kernel);
+  return it == kernels_.end() ? nullptr : &it->second;
+}
+
+void Learn(const Task& task, const KernelHistory& known, ResidualModel* model) {
+  for (const Candidate& c : task.candidates) {
+    const auto it = known.seconds.find(c.Trace());
+    if (it == known.seconds.end() || c.predicted <= 0) continue;
+    model->Add(c.features, c.algorithm->name, task.kernel, std::log(it->second / c.predicted));
+  }
+}
+
+LogPrices::LogPrices(const LogContents& contents, const Circumstances& circumstances,
+                     const Machine& machine)
+    : history_(History::Of(contents, circumstances)) {
+  for (const auto& [kernel, known] : history_.kernels()) {
+    const auto text = contents.kernels.find(kernel);
+    if (text == contents.kernels.end() || known.seconds.empty()) continue;
+    const Expected<graph::Graph> g = graph::Parse(text->second);
+    if (!g) continue;
+    const Expected<graph::NodeId> node = plan::FindKernel(*g, kFunction);
+    if (!node) continue;
+    const Expected<Task> task = TaskOf(*g, *node, machine);
+    // A text that is another kernel's would teach nonsense.
+    if (task && task->kernel == kernel) Learn(*task, known, &model_);
+  }
+}
+
+std::optional<double> LogPrices::Find(const ops::Algorithm& algorithm, const ops::Site& site,
+                                      const ops::Point& point) const {
+  if (history_.kernels().empty()) return std::nullopt;
+  const std::string kernel = HashText(graph::RegionKey(site.region)).ToHex();
+  const KernelHistory* known = history_.Find(kernel);
+  if (!known || known->seconds.empty()) return std::nullopt;
+  const std::string trace = std::string(algorithm.name) + " " + graph::ChoicesText(point);
+  if (const auto it = known->seconds.find(trace); it != known->seconds.end()) return it->second;
+  const WorkDescription work = algorithm.work(site, point);
+  const double predicted = EstimateSeconds(work, site.machine);
+  // What failed is never worth a try.
+  if (known->IsBanned(trace)) return predicted * 1e3;
+  const Gaussian residual = model_.Predict(FeaturesOf(work, site.machine), algorithm.name, kernel);
+  return predicted * std::exp(residual.mean + std::sqrt(residual.variance));
+}
+
+}  // namespace tenon::tune

@@ -1,0 +1,76 @@
+// What a log says about one machine, in the form in which it is asked: by kernel, by point.
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "plan/prices.h"
+#include "tune/record.h"
+#include "tune/residual_model.h"
+#include "tune/task.h"
+
+namespace tenon::tune {
+
+/// What records must be about to count.
+struct Circumstances {
+  std::string machine;  // MachineKey(); "": any
+  std::string target;   // Target::ToString()
+  int64_t team = 1;
+};
+
+/// What is known of one kernel.
+struct KernelHistory {
+  /// Seconds by trace, of several measurements the median. What is not known to be faster than the
+  /// best leader counts no less than that.
+  std::map<std::string, double> seconds;
+  std::map<std::string, std::string> ids;  // of a record of each of these
+  std::map<std::string, int> deaths;       // attempts that ended a worker or a session, by trace
+  std::set<std::string> failed;            // traces that were wrong, or could not be built
+  std::string best;                        // the trace with the least seconds; "": none
+  double noise = 0;
+  int64_t trials = 0;
+
+  /// Nobody tries it again: it failed, or two attempts were the last thing somebody did.
+  bool IsBanned(const std::string& trace) const;
+};
+
+class History {
+ public:
+  /// Of the contents' records, those of these circumstances and of the algorithms' epochs.
+  static History Of(const LogContents& contents, const Circumstances& circumstances);
+
+  /// Null where nothing is known.
+  const KernelHistory* Find(const std::string& kernel) const;
+  const std::map<std::string, KernelHistory>& kernels() const { return kernels_; }
+  /// Records that are about other circumstances, or another epoch of their algorithm.
+  int64_t others() const { return others_; }
+
+ private:
+  std::map<std::string, KernelHistory> kernels_;
+  int64_t others_ = 0;
+};
+
+/// A log as prices for planning: of a kernel that it knows, what was measured; and for points that
+/// were not, the prediction corrected by what the log's measurements say about predictions, and by
+/// a standard deviation more, so that a point is taken on trust only where it is sure to be better.
+/// Kernels that it does not know keep their predictions. A function of the log's contents alone.
+class LogPrices : public plan::Prices {
+ public:
+  LogPrices(const LogContents& contents, const Circumstances& circumstances,
+            const Machine& machine);
+
+  std::optional<double> Find(const ops::Algorithm& algorithm, const ops::Site& site,
+                             const ops::Point& point) const override;
+  const History& history() const { return history_; }
+
+ private:
+  History history_;
+  ResidualModel model_;
+};
+
+/// What the measurements of a task say about predictions, for the model.
+void Learn(const Task& task, const KernelHistory& known, ResidualModel* model);
+
+}  // namespace tenon::tune

@@ -1,0 +1,418 @@
+// One Session is one run; it keeps, for each task, the incumbent's library and the model's opinion
+// of its points. Invariants: an attempt that may kill is in the log before it runs; the incumbent
+// of a task that is open has a time, and its library is in the folder.
+#include "tune/session.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <filesystem>
+#include <optional>
+#include <set>
+
+#include "support/atomic_file.h"
+#include "tune/machine_key.h"
+
+namespace tenon::tune {
+
+namespace {
+
+namespace fs = std::filesystem;
+using Clock = std::chrono::steady_clock;
+using measure::Outcome;
+using measure::RaceAnswer;
+using measure::RaceRequest;
+
+// Opinions of other tasks change little with one measurement.
+constexpr int64_t kOpinionTrials = 8;
+// First choices that fail before a kernel is given up.
+constexpr int kMostFirstChoices = 4;
+constexpr int64_t kNoisePairs = 200;
+
+/// A task and how far it is.
+struct TaskRun {
+  const Task* task;
+  TaskState state;
+  std::vector<size_t> leaders;  // still to be tried, the last one first
+  std::set<size_t> tried;       // of this session, and what is banned or known
+  size_t incumbent = 0;
+  measure::Program reference, program;  // of the definition, and of the incumbent
+  bool open = false;                    // the incumbent was measured
+  size_t next = 0;                      // the point that most is expected of
+};
+
+class Session {
+ public:
+  Session(const std::vector<Task>& tasks, const Machine& machine, const SessionOptions& options,
+          const SessionTools& tools, std::string folder, Log* log,
+          const std::function<void(const SessionState&)>& changed, const std::atomic<bool>& stop)
+      : machine_(machine),
+        options_(options),
+        tools_(tools),
+        folder_(std::move(folder)),
+        log_(log),
+        changed_(changed),
+        stop_(stop),
+        machine_key_(MachineKey()),
+        target_(machine.target->ToString()) {
+    for (const Task& task : tasks) runs_.push_back({.task = &task});
+  }
+
+  Expected<SessionState> Run() {
+    TN_RETURN_IF_ERROR(Begin());
+    while (!IsOver()) {
+      const auto run = std::max_element(
+          runs_.begin(), runs_.end(),
+          [](const auto& a, const auto& b) { return a.state.gain < b.state.gain; });
+      if (run == runs_.end() || run->state.gain <= 0) {
+        state_.stopped = "every point has been tried";
+        break;
+      }
+      if (run->open) {
+        TN_RETURN_IF_ERROR(Try(&*run));
+      } else {
+        TN_RETURN_IF_ERROR(Open(&*run));
+      }
+    }
+    Show();
+    return state_;
+  }
+
+ private:
+  // ---- What is known before ----
+
+  Status Begin() {
+    TN_ASSIGN_OR_RETURN(const LogContents contents, log_->Read());
+    const History history = History::Of(contents, {machine_key_, target_, options_.team});
+    for (auto& run : runs_) {
+      const Task& task = *run.task;
+      TN_RETURN_IF_ERROR(log_->AddKernel(task.kernel, task.Text()));
+      run.state = {.name = task.name,
+                   .kind = task.kind,
+                   .kernel = task.kernel,
+                   .launches = task.launches,
+                   .points = task.candidates.size()};
+      run.incumbent = task.chosen;
+      run.leaders = Leaders(task, static_cast<size_t>(options_.leaders));
+      std::reverse(run.leaders.begin(), run.leaders.end());
+      if (const KernelHistory* known = history.Find(task.kernel)) Recall(*known, &run);
+      run.state.first = task.candidates[task.chosen].Trace();
+    }
+    for (auto& run : runs_) Consider(&run);
+    return Ok();
+  }
+
+  void Recall(const KernelHistory& known, TaskRun* run) {
+    const Task& task = *run->task;
+    for (size_t i = 0; i < task.candidates.size(); ++i) {
+      const std::string trace = task.candidates[i].Trace();
+      const auto seconds = known.seconds.find(trace);
+      if (seconds != known.seconds.end() || known.IsBanned(trace)) run->tried.insert(i);
+      if (i == task.chosen && seconds != known.seconds.end())
+        run->state.first_seconds = seconds->second;
+      if (trace == known.best) {
+        run->incumbent = i;
+        run->state.best_seconds = seconds->second;
+      }
+    }
+    if (run->tried.contains(run->incumbent) && run->state.best_seconds <= 0) NextChoice(run);
+    Learn(task, known, &model_);
+  }
+
+  // ---- Which next ----
+
+  double SecondsOf(const TaskRun& run) const {
+    if (run.state.best_seconds > 0) return run.state.best_seconds;
+    const Candidate& c = run.task->candidates[run.incumbent];
+    return c.predicted * std::exp(Opinion(run, c).mean);
+  }
+  Gaussian Opinion(const TaskRun& run, const Candidate& c) const {
+    return model_.Predict(c.features, c.algorithm->name, run.task->kernel);
+  }
+
+  // What is expected of the run's points: its gain, and which of them to try.
+  void Consider(TaskRun* run) {
+    run->state.gain = 0;
+    if (!run->state.trouble.empty()) return;
+    while (!run->leaders.empty() && run->tried.contains(run->leaders.back()))
+      run->leaders.pop_back();
+    const double seconds = SecondsOf(*run), best = std::log(seconds);
+    double most = 0;
+    for (size_t i = 0; i < run->task->candidates.size(); ++i) {
+      const Candidate& c = run->task->candidates[i];
+      if (run->tried.contains(i) || (i == run->incumbent && !run->open)) continue;
+      Gaussian time = Opinion(*run, c);
+      time.mean += std::log(std::max(c.predicted, 1e-12));
+      const double gain = ExpectedImprovement(best, time);
+      if (gain <= most) continue;
+      most = gain;
+      run->next = i;
+    }
+    // Leaders are tried whatever the model thinks of them: it learns from what differs.
+    if (!run->leaders.empty()) run->next = run->leaders.back();
+    run->state.gain = most * seconds * static_cast<double>(run->state.launches);
+  }
+
+  bool IsOver() {
+    state_.seconds = std::chrono::duration<double>(Clock::now() - start_).count();
+    double whole = 0, gain = 0;
+    for (const auto& run : runs_) {
+      whole += SecondsOf(run) * static_cast<double>(run.state.launches);
+      gain += run.state.gain;
+    }
+    if (stop_) {
+      state_.stopped = "it was interrupted";
+    } else if (options_.trials > 0 && state_.trials >= options_.trials) {
+      state_.stopped = fmt::format("{} trials were made", state_.trials);
+    } else if (options_.seconds > 0 && state_.seconds >= options_.seconds) {
+      state_.stopped = "its time is over";
+    } else if (options_.early_stopping > 0 && unlucky_ >= options_.early_stopping) {
+      state_.stopped = fmt::format("{} trials in a row brought nothing", unlucky_);
+    } else if (options_.stop_gain > 0 && gain < options_.stop_gain * whole) {
+      state_.stopped =
+          fmt::format("less than {:g} % is expected of more", 100 * options_.stop_gain);
+    }
+    return !state_.stopped.empty();
+  }
+
+  // ---- Building and racing ----
+
+  Expected<measure::Program> Build(const LoweredCandidate& lowered) {
+    TN_ASSIGN_OR_RETURN(const std::string image, tools_.build(lowered.module));
+    measure::Program program{fmt::format("{}/{}.so", folder_, ++libraries_), kFunction,
+                             lowered.parameters};
+    TN_RETURN_IF_ERROR(WriteFile(program.path, image));
+    return program;
+  }
+  Expected<measure::Program> BuildCandidate(const Task& task, const Candidate& c) {
+    TN_ASSIGN_OR_RETURN(const LoweredCandidate lowered,
+                        LowerCandidate(task, c, machine_, options_.far_weights));
+    return Build(lowered);
+  }
+  static void Remove(const measure::Program& program) {
+    std::error_code none;
+    if (!program.path.empty()) fs::remove(program.path, none);
+  }
+
+  Expected<RaceAnswer> Race(const TaskRun& run, const measure::Program& candidate, int64_t pairs) {
+    const RaceRequest request{.kernel = run.task->kernel,
+                              .reference = run.reference,
+                              .incumbent = run.program,
+                              .candidate = candidate,
+                              .team = options_.team,
+                              .noise = run.state.noise,
+                              .most_pairs = pairs,
+                              .seconds = options_.race_seconds};
+    const Clock::time_point start = Clock::now();
+    Expected<RaceAnswer> answer = tools_.race(request);
+    state_.bursts += std::chrono::duration<double>(Clock::now() - start).count();
+    return answer;
+  }
+
+  Record RecordOf(const TaskRun& run, const Candidate& c) const {
+    Record r;
+    r.kernel = run.task->kernel;
+    r.machine = machine_key_;
+    r.target = target_;
+    r.team = options_.team;
+    r.cache = options_.far_weights ? "far weights" : "warm";
+    r.algorithm = c.algorithm->name;
+    r.epoch = c.algorithm->epoch;
+    r.point = graph::ChoicesText(c.point);
+    r.predicted = c.predicted;
+    return r;
+  }
+
+  /// Builds and runs a candidate with a record around it. What was not ok is in the answer.
+  Expected<RaceAnswer> Attempt(TaskRun* run, const Candidate& c, int64_t pairs, Record* record,
+                               measure::Program* program) {
+    *record = RecordOf(*run, c);
+    TN_RETURN_IF_ERROR(log_->Begin(record));
+    Expected<measure::Program> built = BuildCandidate(*run->task, c);
+    RaceAnswer answer;
+    if (built) {
+      *program = *built;
+      // The first of a kernel runs against itself.
+      if (run->program.path.empty()) run->program = *built;
+      Expected<RaceAnswer> raced = Race(*run, *program, pairs);
+      if (!raced) {
+        // No candidate's fault.
+        Remove(*program);
+        TN_RETURN_IF_ERROR(log_->Drop(record->id));
+        return raced.errors();
+      }
+      answer = *raced;
+    } else {
+      answer.outcome = Outcome::kError;
+      answer.message = built.errors()[0].message;
+    }
+    record->outcome = ToString(answer.outcome);
+    record->message = answer.message;
+    return answer;
+  }
+
+  // ---- A kernel's first choice ----
+
+  // Another incumbent, where the one there was does not work.
+  void NextChoice(TaskRun* run) {
+    for (size_t i = 0; i < run->task->candidates.size(); ++i) {
+      if (run->tried.contains(i)) continue;
+      run->incumbent = i;
+      return;
+    }
+    run->state.trouble = "no point of it works";
+  }
+
+  Status Open(TaskRun* run) {
+    if (run->reference.path.empty()) {
+      Expected<LoweredCandidate> lowered = LowerDefinition(*run->task, machine_);
+      Expected<measure::Program> built =
+          lowered ? Build(*lowered) : Expected<measure::Program>(lowered.errors());
+      if (!built) return GiveUp(run, built.errors()[0].message);
+      run->reference = *built;
+    }
+    const size_t place = run->incumbent;
+    const Candidate& c = run->task->candidates[place];
+    Record record;
+    measure::Program program;
+    run->program = {};
+    TN_ASSIGN_OR_RETURN(const RaceAnswer answer, Attempt(run, c, kNoisePairs, &record, &program));
+    if (answer.outcome != Outcome::kOk) {
+      Remove(program);
+      run->program = {};
+      TN_RETURN_IF_ERROR(log_->Finish(record));
+      run->tried.insert(place);
+      if (++first_choices_[run] >= kMostFirstChoices) return GiveUp(run, answer.message);
+      NextChoice(run);
+      Tell(run, fmt::format("{}: the first choice failed: {}", run->state.name, answer.message));
+      return Ok();
+    }
+    run->open = true;
+    run->tried.insert(place);
+    run->state.noise = answer.noise;
+    if (run->state.best_seconds <= 0) run->state.best_seconds = answer.incumbent_seconds;
+    if (run->state.first_seconds <= 0 && place == run->task->chosen)
+      run->state.first_seconds = run->state.best_seconds;
+    run->state.best = c.Trace();
+    record.leader = true;
+    record.seconds = run->state.best_seconds;
+    record.noise = answer.noise;
+    record.pairs = answer.pairs;
+    TN_RETURN_IF_ERROR(log_->Finish(record));
+    Observe(*run, c, record.seconds);
+    Tell(run, fmt::format("{}: {:.4g} µs, ± {:.2f} %  {}", run->state.name, 1e6 * record.seconds,
+                          100 * answer.noise, c.Trace()));
+    return Ok();
+  }
+
+  Status GiveUp(TaskRun* run, const std::string& why) {
+    run->state.trouble = why;
+    Tell(run, fmt::format("{} is not tuned: {}", run->state.name, why));
+    return Ok();
+  }
+
+  // ---- A trial ----
+
+  Status Try(TaskRun* run) {
+    const size_t place = run->next;
+    const Candidate& c = run->task->candidates[place];
+    run->tried.insert(place);
+    ++run->state.trials;
+    ++state_.trials;
+    ++unlucky_;
+    Record record;
+    measure::Program program;
+    TN_ASSIGN_OR_RETURN(const RaceAnswer answer, Attempt(run, c, 400, &record, &program));
+    std::string what;
+    if (answer.outcome != Outcome::kOk) {
+      ++run->state.failures;
+      ++state_.failures;
+      what = fmt::format("{}: {}", ToString(answer.outcome), answer.message);
+    } else {
+      record.seconds = run->state.best_seconds * std::exp(answer.log_ratio);
+      record.noise = run->state.noise;
+      record.pairs = answer.pairs;
+      record.leader = answer.faster;
+      what = fmt::format("{:.4g} µs, {:.3f} of the best{}", 1e6 * record.seconds,
+                         std::exp(answer.log_ratio), answer.faster ? ", the best now" : "");
+    }
+    TN_RETURN_IF_ERROR(log_->Finish(record));
+    if (answer.outcome == Outcome::kOk) Observe(*run, c, record.seconds);
+    if (record.leader) {
+      Remove(run->program);
+      run->program = program;
+      run->incumbent = place;
+      run->state.best = c.Trace();
+      run->state.best_seconds = record.seconds;
+      unlucky_ = 0;
+    } else {
+      Remove(program);
+    }
+    Tell(run, fmt::format("{}: {}  {}", run->state.name, what, c.Trace()));
+    return Ok();
+  }
+
+  void Observe(const TaskRun& run, const Candidate& c, double seconds) {
+    if (c.predicted > 0)
+      model_.Add(c.features, c.algorithm->name, run.task->kernel, std::log(seconds / c.predicted));
+  }
+
+  void Tell(TaskRun* run, std::string event) {
+    Consider(run);
+    if (state_.trials % kOpinionTrials == 0) {
+      for (auto& other : runs_) Consider(&other);
+    }
+    state_.event = std::move(event);
+    Show();
+  }
+  void Show() {
+    state_.seconds = std::chrono::duration<double>(Clock::now() - start_).count();
+    state_.tasks.clear();
+    for (const auto& run : runs_) state_.tasks.push_back(run.state);
+    if (changed_) changed_(state_);
+  }
+
+  const Machine& machine_;
+  const SessionOptions options_;
+  const SessionTools& tools_;
+  const std::string folder_;
+  Log* log_;
+  const std::function<void(const SessionState&)>& changed_;
+  const std::atomic<bool>& stop_;
+  const std::string machine_key_, target_;
+  const Clock::time_point start_ = Clock::now();
+  std::vector<TaskRun> runs_;
+  std::map<const TaskRun*, int> first_choices_;  // that failed
+  ResidualModel model_;
+  SessionState state_;
+  int64_t unlucky_ = 0;    // trials since the last new leader
+  int64_t libraries_ = 0;  // written
+};
+
+}  // namespace
+
+std::vector<size_t> Leaders(const Task& task, size_t most) {
+  // What is far dearer than the best is not worth its build.
+  constexpr double kFar = 4;
+  std::vector<size_t> out;
+  std::set<size_t> structures;
+  if (task.candidates.empty()) return out;
+  for (size_t i = 0; i < task.candidates.size() && out.size() < most; ++i) {
+    const Candidate& c = task.candidates[i];
+    if (c.predicted > kFar * task.candidates[0].predicted) break;
+    if (structures.insert(c.structure).second) out.push_back(i);
+  }
+  return out;
+}
+
+Expected<SessionState> RunSession(const std::vector<Task>& tasks, const Machine& machine,
+                                  const SessionOptions& options, const SessionTools& tools,
+                                  const std::string& folder, Log* log,
+                                  const std::function<void(const SessionState&)>& changed,
+                                  const std::atomic<bool>& stop) {
+  return Session(tasks, machine, options, tools, folder, log, changed, stop).Run();
+}
+
+}  // namespace tenon::tune

@@ -1,0 +1,80 @@
+// Tuning: which kernel to try next, at which of its points, and what to make of the answer.
+//
+// Trials go where the whole latency is expected to gain most: to the kernel for which launches ×
+// seconds × expected improvement is largest. The first trials of a kernel are its leaders, the best
+// predicted points of structures that differ; the further ones those of which the corrected model
+// expects most (residual_model.h). Every attempt is in the log before it runs, so a session that is
+// killed goes on where it was, and what kills workers is left alone after the second time.
+//
+// A kernel's times hang together by ratios: the first choice is measured against itself, which
+// gives its time and its noise, and each candidate against the best one so far.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "measure/protocol.h"
+#include "support/expected.h"
+#include "tune/history.h"
+#include "tune/log.h"
+#include "tune/task.h"
+
+namespace tenon::tune {
+
+struct SessionOptions {
+  int64_t trials = 0;          // candidates built, failures included; 0: no such limit
+  double seconds = 0;          // of the session; 0: no such limit
+  int64_t early_stopping = 0;  // trials in a row without a new leader; 0: no such limit
+  double stop_gain = 0;        // ends where the whole is expected to gain less than this part of it
+  int64_t team = 1;
+  double race_seconds = 2;   // for timing one candidate
+  bool far_weights = false;  // the network's weights do not stay in a core's cache
+  int64_t leaders = 8;       // of a kernel
+};
+
+/// What a session needs from outside: both may fail for one candidate without ending it.
+struct SessionTools {
+  /// A library of the module for this machine, in memory.
+  std::function<Expected<std::string>(const Module& module)> build;
+  /// Errors end the session: no worker can be started.
+  std::function<Expected<measure::RaceAnswer>(const measure::RaceRequest&)> race;
+};
+
+/// How a kernel stands.
+struct TaskState {
+  std::string name, kind, kernel;
+  int64_t launches = 1;
+  size_t points = 0;
+  double first_seconds = 0, best_seconds = 0;  // of one launch; 0: not measured yet
+  double noise = 0;
+  std::string first, best;           // traces
+  int64_t trials = 0, failures = 0;  // of this session
+  double gain = 0;                   // expected seconds of all launches
+  std::string trouble;               // why it is not tuned any more; "": it is
+};
+
+struct SessionState {
+  std::vector<TaskState> tasks;
+  int64_t trials = 0, failures = 0;
+  double seconds = 0;   // since it began
+  double bursts = 0;    // of that, spent in workers
+  std::string event;    // what happened last, a line
+  std::string stopped;  // why it ended; "": it goes on
+};
+
+/// The state in which it ended. `changed` is told after each trial. `stop` ends it after the one
+/// that is under way. Errors: the log cannot be written, or no worker can be started; what was
+/// measured until then is in the log. `folder` takes libraries while they are needed.
+Expected<SessionState> RunSession(const std::vector<Task>& tasks, const Machine& machine,
+                                  const SessionOptions& options, const SessionTools& tools,
+                                  const std::string& folder, Log* log,
+                                  const std::function<void(const SessionState&)>& changed,
+                                  const std::atomic<bool>& stop);
+
+/// The order in which a task's points are tried first: the best predicted one of each structure,
+/// those that differ by more than their numbers before their neighbours; at most so many.
+std::vector<size_t> Leaders(const Task& task, size_t most);
+
+}  // namespace tenon::tune

@@ -1,0 +1,288 @@
+#include "tune/task.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "graph/lower/lower_group.h"
+#include "graph/pass/constants.h"
+#include "graph/storage_desc.h"
+#include "graph/text.h"
+#include "measure/elements.h"
+#include "plan/region.h"
+#include "plan/space.h"
+#include "support/check.h"
+#include "support/hash.h"
+
+namespace tenon::tune {
+
+namespace {
+
+using graph::Graph;
+using graph::Group;
+using graph::NodeId;
+using graph::TensorType;
+using graph::ValueId;
+
+// Points beyond so many are the dearest; nobody asks for them.
+constexpr size_t kMostCandidates = 4096;
+// Copies of a weight that calls take turns with.
+constexpr int64_t kMostCopies = 16;
+
+// The region without names, layouts and plans: what two kernels of one task share.
+Graph Anonymous(const Graph& region) {
+  Graph out = region;
+  for (graph::Value& v : out.values) {
+    v.name.clear();
+    if (v.type.IsTensor()) v.type.tensor().layout = nullptr;
+  }
+  for (graph::Node& n : out.nodes) {
+    n.name.clear();
+    n.plan = nullptr;
+  }
+  for (size_t i = 0; i < out.inputs.size(); ++i)
+    out.value(out.inputs[i]).name = fmt::format("x{}", i);
+  for (size_t k = 0; k < out.output_names.size(); ++k) out.output_names[k] = fmt::format("y{}", k);
+  return out;
+}
+
+ValueId KeptApart(Graph* g, ValueId v, const std::string& name) {
+  graph::Node n;
+  n.op = graph::OpKind::kReshape;
+  n.name = name;
+  n.inputs = {v};
+  n.exprs["shape"] = g->type(v).dims;
+  return g->node(g->AddNode(std::move(n), {g->type(v)})).outputs[0];
+}
+
+Graph Standalone(const Graph& region) {
+  Graph g;
+  g.name = kFunction;
+  graph::Node fused;
+  fused.op = graph::OpKind::kFused;
+  fused.name = kFunction;
+  for (size_t i = 0; i < region.inputs.size(); ++i) {
+    const ValueId in = g.AddInput(fmt::format("x{}", i), region.type(region.inputs[i]));
+    fused.inputs.push_back(KeptApart(&g, in, fmt::format("operand{}", i)));
+  }
+  graph::Types types;
+  for (ValueId v : region.outputs) types.emplace_back(region.type(v));
+  fused.regions = {std::make_shared<const Graph>(region)};
+  const std::vector<ValueId> results = g.node(g.AddNode(std::move(fused), types)).outputs;
+  for (size_t k = 0; k < results.size(); ++k)
+    g.AddOutput(fmt::format("y{}", k), KeptApart(&g, results[k], fmt::format("result{}", k)));
+  return g;
+}
+
+// Integers that may be places in a tensor are kept below its shortest axis; 0: the region has none.
+int64_t PlaceLimit(const Graph& region) {
+  int64_t limit = 0;
+  for (const graph::Node& n : region.nodes) {
+    using graph::OpKind;
+    const bool reads_places = n.op == OpKind::kGather || n.op == OpKind::kGatherElements ||
+                              n.op == OpKind::kGatherNd || n.op == OpKind::kScatter;
+    if (!reads_places) continue;
+    for (const int64_t d : region.type(n.inputs[0]).StaticDims().value_or(std::vector<int64_t>{1}))
+      limit = limit == 0 ? std::max<int64_t>(d, 1) : std::min(limit, std::max<int64_t>(d, 1));
+  }
+  return limit;
+}
+
+// "" or why a region's operands cannot be made by the one who measures.
+std::string Unmeasurable(const Graph& region) {
+  if (!region.dims.empty()) return "its sizes are open";
+  for (const std::vector<ValueId>& border : {region.inputs, region.outputs}) {
+    for (ValueId v : border) {
+      if (!region.IsTensor(v) || !region.type(v).StaticDims()) return "its sizes are open";
+      const std::string dtype = LongName(region.type(v).dtype);
+      if (!measure::FindElementType(dtype)) return "elements of " + dtype + " are not measured";
+    }
+  }
+  return "";
+}
+
+void AddCandidates(Task* task, const Machine& machine) {
+  const graph::GraphPassContext context{&machine};
+  const NodeId node = plan::FindKernel(task->graph, kFunction).value();
+  const Group group = graph::GroupOf(task->graph, node);
+  const ops::Site site{group.region, group.anchor, machine};
+  size_t structures = 0;
+  for (const plan::AlgorithmSpace& s : plan::SpacesOf(task->graph, node, context)) {
+    if (s.algorithm == ops::Algorithms().back()) continue;
+    std::vector<std::pair<const ops::Point*, size_t>> known;
+    for (const auto& p : s.points) {
+      const auto same = std::find_if(known.begin(), known.end(), [&](const auto& k) {
+        return s.space.SameStructure(*k.first, p.point);
+      });
+      const size_t structure = same == known.end() ? structures++ : same->second;
+      if (same == known.end()) known.emplace_back(&p.point, structure);
+      task->candidates.push_back({s.algorithm, p.point, p.seconds,
+                                  FeaturesOf(s.algorithm->work(site, p.point), machine),
+                                  structure});
+    }
+  }
+  std::stable_sort(task->candidates.begin(), task->candidates.end(),
+                   [](const Candidate& a, const Candidate& b) {
+                     if (a.predicted != b.predicted) return a.predicted < b.predicted;
+                     return a.Trace() < b.Trace();
+                   });
+  if (task->candidates.size() > kMostCandidates) task->candidates.resize(kMostCandidates);
+}
+
+// The place of a plan among the candidates; the cheapest, where it is none of them.
+size_t PlaceOf(const graph::Plan* plan, const std::vector<Candidate>& candidates) {
+  if (!plan) return 0;
+  const graph::Choices choices = plan->AllChoices();
+  for (size_t i = 0; i < candidates.size(); ++i) {
+    const Candidate& c = candidates[i];
+    if (plan->algorithm != c.algorithm->name || choices.size() != c.point.size()) continue;
+    const bool same = std::all_of(choices.begin(), choices.end(), [&](const graph::Choice& choice) {
+      return std::find(c.point.begin(), c.point.end(), choice) != c.point.end();
+    });
+    if (same) return i;
+  }
+  return 0;
+}
+
+Task MakeTask(const Group& group, const std::vector<bool>& constant) {
+  Task task;
+  const Graph region = Anonymous(group.region);
+  task.kernel = HashText(graph::RegionKey(region)).ToHex();
+  task.kind =
+      group.anchor == graph::kNoNode ? "elementwise" : graph::Name(region.node(group.anchor).op);
+  task.graph = Standalone(region);
+  const int64_t limit = PlaceLimit(region);
+  for (size_t i = 0; i < region.inputs.size(); ++i) {
+    const auto v = static_cast<size_t>(group.operands[i]);
+    task.weights.push_back(v < constant.size() && constant[v]);
+    task.limits.push_back(region.type(region.inputs[i]).dtype.IsInt() ? limit : 0);
+  }
+  return task;
+}
+
+measure::Parameter ParameterOf(const TensorType& type) {
+  measure::Parameter p;
+  p.dtype = LongName(type.dtype);
+  p.dims = type.StaticDims().value();
+  const auto desc = graph::ReadLayout(type.layout, type.dims).value();
+  p.begin = desc.begin;
+  p.padding = desc.padding;
+  const size_t rank = p.dims.size();
+  std::vector<measure::StorageTerm> terms;
+  for (size_t k = 0; k < rank; ++k) {
+    const auto axis =
+        static_cast<int64_t>(desc.order.empty() ? static_cast<int>(k) : desc.order[k]);
+    const int64_t block = desc.BlockOf(static_cast<int>(axis));
+    terms.push_back({axis, block, 0, 1});
+    p.shape.push_back(AsInt(desc.Cells(type.dims, static_cast<int>(axis))).value() / block);
+  }
+  for (size_t i = 0; i < desc.blocks.size(); ++i) {
+    const graph::Blocking& outer = desc.blocks[i];
+    int64_t inner = 1;
+    for (size_t j = i + 1; j < desc.blocks.size() && inner == 1; ++j) {
+      if (desc.blocks[j].axis == outer.axis) inner = desc.blocks[j].size;
+    }
+    terms.push_back({outer.axis, inner, outer.size / inner, 1});
+    p.shape.push_back(outer.size / inner);
+  }
+  int64_t stride = 1;
+  for (size_t k = terms.size(); k-- > 0;) {
+    terms[k].stride = stride;
+    stride *= p.shape[k];
+  }
+  p.terms = std::move(terms);
+  return p;
+}
+
+Expected<LoweredCandidate> Lower(const Task& task, const Graph& g, NodeId node,
+                                 const Machine& machine, bool far_weights) {
+  LoweredCandidate out;
+  TN_ASSIGN_OR_RETURN(out.module, graph::LowerGroup(g, node, machine, kFunction));
+  const size_t operands = task.weights.size();
+  std::vector<ValueId> values = graph::GroupOf(g, node).operands;
+  values.insert(values.end(), g.node(node).outputs.begin(), g.node(node).outputs.end());
+  TN_CHECK(values.size() == out.module.Find(kFunction)->buffers.size(), "a kernel of {} operands",
+           values.size());
+  const int64_t l2 = machine.memory.size() > 1 ? machine.memory[1].capacity_bytes : 0;
+  for (size_t i = 0; i < values.size(); ++i) {
+    measure::Parameter p = ParameterOf(g.type(values[i]));
+    TN_ASSIGN_OR_RETURN(const int64_t bytes, measure::StorageBytes(p));
+    p.output = i >= operands;
+    if (i < operands) p.limit = task.limits[i];
+    if (far_weights && i < operands && task.weights[i])
+      p.copies = std::clamp(2 * l2 / std::max<int64_t>(bytes, 1) + 1, int64_t{1}, kMostCopies);
+    out.parameters.push_back(std::move(p));
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string Candidate::Trace() const {
+  return fmt::format("{} {}", algorithm->name, graph::ChoicesText(point));
+}
+
+std::string Task::Text() const { return graph::Print(graph); }
+
+Tasks TasksOf(const Graph& planned, const Machine& machine) {
+  Tasks out;
+  const std::vector<bool> constant = graph::ConstantValues(planned);
+  std::map<std::string, size_t> places;
+  for (NodeId n : graph::KernelNodes(planned)) {
+    const Group group = graph::GroupOf(planned, n);
+    const ops::Site site{group.region, group.anchor, machine};
+    const bool has_space =
+        std::any_of(ops::Algorithms().begin(), ops::Algorithms().end() - 1,
+                    [&](const ops::Algorithm* a) { return ops::Applies(*a, site); });
+    if (!has_space) continue;
+    const std::string why = Unmeasurable(group.region);
+    if (!why.empty()) {
+      out.left_out.push_back(fmt::format("{}: {}", plan::NameOf(planned, n), why));
+      continue;
+    }
+    Task task = MakeTask(group, constant);
+    const auto [place, fresh] = places.emplace(task.kernel, out.tasks.size());
+    if (!fresh) {
+      ++out.tasks[place->second].launches;
+      continue;
+    }
+    task.name = plan::NameOf(planned, n);
+    AddCandidates(&task, machine);
+    task.chosen = PlaceOf(planned.node(n).plan.get(), task.candidates);
+    out.tasks.push_back(std::move(task));
+  }
+  // What leaves nothing open stays only as long as it is counted.
+  std::erase_if(out.tasks, [](const Task& t) { return t.candidates.size() < 2; });
+  return out;
+}
+
+Expected<Task> TaskOf(const Graph& g, NodeId node, const Machine& machine) {
+  const Group group = graph::GroupOf(g, node);
+  if (const std::string why = Unmeasurable(group.region); !why.empty())
+    return MakeError(fmt::format("{} cannot be tuned: {}", plan::NameOf(g, node), why));
+  Task task = MakeTask(group, graph::ConstantValues(g));
+  task.name = plan::NameOf(g, node);
+  AddCandidates(&task, machine);
+  if (task.candidates.empty())
+    return MakeError(fmt::format("{} cannot be tuned: it leaves nothing open", task.name));
+  task.chosen = PlaceOf(g.node(node).plan.get(), task.candidates);
+  return task;
+}
+
+Expected<LoweredCandidate> LowerCandidate(const Task& task, const Candidate& candidate,
+                                          const Machine& machine, bool far_weights) {
+  const graph::GraphPassContext context{&machine};
+  TN_ASSIGN_OR_RETURN(
+      const plan::PlannedNode planned,
+      plan::WithPoint(task.graph, {kFunction, candidate.algorithm->name, candidate.point},
+                      context));
+  return Lower(task, planned.graph, planned.node, machine, far_weights);
+}
+
+Expected<LoweredCandidate> LowerDefinition(const Task& task, const Machine& machine) {
+  TN_ASSIGN_OR_RETURN(const NodeId node, plan::FindKernel(task.graph, kFunction));
+  return Lower(task, task.graph, node, machine, false);
+}
+
+}  // namespace tenon::tune

@@ -1,0 +1,70 @@
+// A kernel to be tuned: what it computes, by itself, and all ways to compute it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "cost/machine.h"
+#include "graph/graph.h"
+#include "loop/func.h"
+#include "measure/protocol.h"
+#include "ops/algorithm.h"
+#include "support/expected.h"
+#include "tune/residual_model.h"
+
+namespace tenon::tune {
+
+/// A point of one of a task's spaces.
+struct Candidate {
+  const ops::Algorithm* algorithm = nullptr;
+  ops::Point point;
+  double predicted = 0;  // seconds, by the model of costs
+  Features features{};
+  size_t structure = 0;  // points with the same number have the same schedule but for its numbers
+
+  /// "packed_matmul {nv: 4, tile_rows: 6}".
+  std::string Trace() const;
+};
+
+struct Task {
+  std::string name;    // of the first node that is it
+  std::string kernel;  // a hash of what it computes: operators, attributes, types
+  std::string kind;    // of its anchor: "matmul"
+  int64_t launches = 1;
+  /// The kernel's text: a graph of one fused node, whose operands and results are kept from the
+  /// graph's border by relayouts that change nothing, so that they are aligned as within a network.
+  graph::Graph graph;
+  std::vector<bool> weights;          // by operand: whether it is one
+  std::vector<int64_t> limits;        // by operand: of integers that are places (Parameter::limit)
+  std::vector<Candidate> candidates;  // by predicted time; of equal ones by trace
+  size_t chosen = 0;                  // what planning takes without measurements
+
+  /// "graph @kernel(…) {…}".
+  std::string Text() const;
+};
+
+struct Tasks {
+  std::vector<Task> tasks;            // in the order of the network
+  std::vector<std::string> left_out;  // kernels that cannot be measured, with the reason
+};
+
+/// The kernels of a planned graph that leave something open, equal ones once. Deterministic.
+Tasks TasksOf(const graph::Graph& planned, const Machine& machine);
+/// The task of a kernel by itself: a graph with one node that becomes a kernel. Errors say why it
+/// cannot be tuned.
+Expected<Task> TaskOf(const graph::Graph& g, graph::NodeId node, const Machine& machine);
+
+/// A kernel's code before passes, and its parameters.
+struct LoweredCandidate {
+  Module module;  // exports `kFunction`
+  std::vector<measure::Parameter> parameters;
+};
+inline constexpr const char* kFunction = "kernel";
+/// `far_weights`: weights lie farther away than the machine's L2.
+Expected<LoweredCandidate> LowerCandidate(const Task& task, const Candidate& candidate,
+                                          const Machine& machine, bool far_weights);
+/// The task computed by its definition, which answers are compared with.
+Expected<LoweredCandidate> LowerDefinition(const Task& task, const Machine& machine);
+
+}  // namespace tenon::tune

@@ -1,0 +1,207 @@
+import hashlib
+import json
+import os
+import pathlib
+import random
+import signal
+import stat
+import subprocess
+import time
+
+import harness
+from harness import Case, DONE, INPUT, USAGE
+
+# Two layers of bert-tiny's width: a product with several algorithms, which takes some microseconds.
+KERNEL = """graph @g(%0 "x": f32[64, 128], %1 "w": f32[128, 96]) {
+  %2: f32[64, 96] = matmul(%0, %1) "mm"
+  return %2 "y"
+}
+"""
+
+
+def sha(path):
+    return hashlib.sha256(pathlib.Path(path).read_bytes()).hexdigest()
+
+
+class Tuning(Case):
+    """Measuring kernels into logs, and compiling by them."""
+
+    def tune(self, model, *args, log="tuning.log", **kwargs):
+        """Runs `tenon tune` and returns the summary."""
+        out, _ = self.tenon("tune", model, "--log", self.path(log), "--candidate-time", "0.05", "--json", *args, **kwargs)
+        return json.loads(out.splitlines()[-1])
+
+    def kernel(self, text=KERNEL):
+        path = self.dir / "kernel.txt"
+        path.write_text(text)
+        return str(path)
+
+    def records(self, log="tuning.log"):
+        out, _ = self.tenon("log", "export", self.path(log))
+        lines = map(json.loads, out.splitlines())
+        return [line["record"] for line in lines if "record" in line]
+
+    def test_network(self):
+        """Tuned, compiled by the log, the same bytes twice; the library says which records it follows and answers as before."""
+        model = self.model("mlp-4-2")
+        summary = self.tune(model, "--trials", "3")
+        self.assertEqual(summary["trials"], 3)
+        self.assertEqual(sum(task["trials"] for task in summary["tasks"]), 3)
+        self.assertEqual(summary["failures"], 0, summary)
+        for name in ["a.so", "b.so"]:
+            self.compile("mlp-4-2", name, "--log", self.path("tuning.log"), "--soname", "m.so")
+        self.assertEqual(sha(self.path("a.so")), sha(self.path("b.so")))
+        out, _ = self.tenon("inspect", self.path("a.so"), "--json")
+        used = json.loads(out)["tuning"]
+        self.assertTrue(used)
+        ids = {r["id"] for r in self.records()}
+        for record in used:
+            self.assertIn(record["record"], ids)
+            self.assertTrue(record["best"], record)
+        self.compile("mlp-4-2", "plain.so")
+        answers = []
+        for name in ["a.so", "plain.so"]:
+            self.tenon("run", self.path(name), "--fill", "random", "-o", self.path(name + ".npz"))
+            answers.append(dict(harness.np.load(self.path(name + ".npz"))))
+        for key, value in answers[0].items():
+            harness.np.testing.assert_allclose(value, answers[1][key], rtol=1e-4, atol=1e-5)
+
+    def test_looking(self):
+        """A log shows itself, in both of its forms, and logs are put together."""
+        self.tune(self.kernel(), "--trials", "4")
+        out, _ = self.tenon("inspect", self.path("tuning.log"))
+        self.assertIn("log of tuning", out)
+        out, _ = self.tenon("log", "best", self.path("tuning.log"), "--json")
+        best = json.loads(out)["kernels"]
+        self.assertEqual(len(best), 1)
+        out, _ = self.tenon("log", "export", self.path("tuning.log"))
+        (self.dir / "lines").write_text(out)
+        again, _ = self.tenon("log", "best", self.path("lines"), "--json")
+        self.assertEqual(json.loads(again)["kernels"], best)
+        self.tenon("log", "merge", self.path("other.log"), self.path("lines"), self.path("tuning.log"))
+        self.assertEqual(self.records("other.log"), self.records())
+        self.tenon("log", "prune", self.path("other.log"), "--keep", "1")
+        self.assertEqual([r["point"] for r in self.records("other.log")], [best[0]["best"].split(" ", 1)[1]])
+
+    def test_resumes(self):
+        """A session goes on where another one ended: nothing is measured twice but the incumbent."""
+        kernel = self.kernel()
+        self.tune(kernel, "--trials", "3")
+        first = {(r["algorithm"], r["point"]) for r in self.records()}
+        self.tune(kernel, "--trials", "3")
+        records = self.records()
+        self.assertEqual(len(records), 3 + 3 + 2)
+        self.assertEqual(len({(r["algorithm"], r["point"]) for r in records}), 7)
+        self.assertEqual(len(first), 4)
+
+    def test_killed(self):
+        """kill -9 at any moment: what was in the log stays in it, and the next session goes on."""
+        kernel = self.kernel()
+        random.seed(1)
+        known = []
+        for _ in range(12):
+            process = subprocess.Popen(
+                [harness.options.build / "bin" / "tenon", "tune", kernel, "--log", self.path("tuning.log"),
+                 "--candidate-time", "0.05", "--time-limit", "30s", "-q"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            time.sleep(0.2 + 1.5 * random.random())
+            process.kill()
+            process.wait()
+            if not os.path.exists(self.path("tuning.log")):
+                continue
+            now = {r["id"]: r for r in self.records()}
+            for record in known:
+                self.assertEqual(now.get(record["id"]), record)
+            known = [r for r in now.values() if r["outcome"] != "started"]
+        self.assertTrue(known)
+        done = [(r["algorithm"], r["point"]) for r in known if not r["leader"]]
+        self.assertEqual(len(done), len(set(done)), "a trial was made twice")
+        # One under way at each death, at most.
+        self.assertLessEqual(sum(r["outcome"] == "started" for r in now.values()), 12)
+        self.tune(kernel, "--trials", "1")
+        # Killed sessions leave folders; a later one takes them away.
+        left = [p for p in pathlib.Path("/tmp").glob("tenon-tune.*")
+                if not os.path.exists(f"/proc/{p.name.split('.')[1]}")]
+        self.assertEqual(left, [])
+
+    def test_interrupted(self):
+        """Ctrl-C ends with the best so far."""
+        process = subprocess.Popen(
+            [harness.options.build / "bin" / "tenon", "tune", self.kernel(), "--log", self.path("tuning.log"),
+             "--candidate-time", "0.05", "--time-limit", "60s"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        for line in process.stderr:
+            if line.split()[0] == "2":
+                break
+        process.send_signal(signal.SIGINT)
+        out, _ = process.communicate(timeout=120)
+        self.assertEqual(process.returncode, DONE)
+        self.assertIn("it was interrupted", out)
+        self.assertGreaterEqual(len(self.records()), 3)
+
+    def worker(self, body):
+        """A program in the place of tenon-measure."""
+        path = self.dir / "worker"
+        path.write_text("#!/usr/bin/env python3\nimport json, os, subprocess, sys, time\n"
+                        f"real = {str(harness.options.build / 'bin' / 'tenon-measure')!r}\n" + body)
+        path.chmod(path.stat().st_mode | stat.S_IXUSR)
+        return {"TENON_MEASURE": str(path)}
+
+    def test_workers_that_die(self):
+        """Every third question kills the worker, every fourth is never answered: recorded, and the session goes on."""
+        counter = self.path("count")
+        env = self.worker(f"""
+inner = subprocess.Popen([real], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+for line in sys.stdin:
+    n = int(open({counter!r}).read()) + 1 if os.path.exists({counter!r}) else 1
+    open({counter!r}, "w").write(str(n))
+    if n > 1 and n % 3 == 0: inner.kill(); os.abort()
+    if n > 1 and n % 4 == 0: inner.kill(); time.sleep(1000)
+    inner.stdin.write(line); inner.stdin.flush()
+    sys.stdout.write(inner.stdout.readline()); sys.stdout.flush()
+""")
+        summary = self.tune(self.kernel(), "--trials", "8", "--worker-time", "5s", env=env)
+        self.assertEqual(summary["trials"], 8)
+        outcomes = [r["outcome"] for r in self.records()]
+        self.assertIn("crash", outcomes)
+        self.assertIn("timeout", outcomes)
+        self.assertGreaterEqual(outcomes.count("ok"), 3)
+        self.assertGreater(summary["worker_starts"], 1)
+
+    def test_two_sessions_at_once(self):
+        kernel = self.kernel()
+        both = [subprocess.Popen([harness.options.build / "bin" / "tenon", "tune", kernel, "--log", self.path("tuning.log"),
+                                  "--candidate-time", "0.05", "--trials", "3", "-q"], stdout=subprocess.DEVNULL)
+                for _ in range(2)]
+        self.assertEqual([p.wait() for p in both], [DONE, DONE])
+        self.assertEqual(len(self.records()), 2 * (1 + 3))
+
+    def test_refusals(self):
+        kernel = self.kernel()
+        _, err = self.tenon("tune", kernel, "--trials", "1", status=USAGE)
+        self.assertIn("--log", err)
+        (self.dir / "text").write_text("no log")
+        for log in ["text", "no/folder/log"]:
+            self.tenon("tune", kernel, "--log", self.path(log), "--trials", "1", status=INPUT)
+        self.assertEqual((self.dir / "text").read_text(), "no log")
+        _, err = self.tenon("tune", kernel, "--log", self.path("t"), "--target", "llvm -mtriple=aarch64-linux-gnu",
+                            "--trials", "1", status=INPUT)
+        self.assertIn("measured", err)
+        _, err = self.tenon("tune", kernel, "--log", self.path("t"), "--trials", "1", status=INPUT,
+                            env={"TENON_MEASURE": "/no/such/program"})
+        self.assertIn("TENON_MEASURE", err)
+
+    def test_records_that_do_not_count(self):
+        """Broken lines, and records of other machines: said, counted, and passed over."""
+        self.tune(self.model("mlp-4-2"), "--trials", "2")
+        out, _ = self.tenon("log", "export", self.path("tuning.log"))
+        (self.dir / "lines").write_text(out + "broken\n")
+        _, err = self.tenon("compile", self.model("mlp-4-2"), "-o", self.path("a.so"), "--log", self.path("lines"))
+        self.assertIn(f"lines:{len(out.splitlines()) + 1}", err)
+        machine = self.records()[0]["machine"]
+        (self.dir / "lines").write_text(out.replace(machine, "0" * 32))
+        _, err = self.tenon("compile", self.model("mlp-4-2"), "-o", self.path("b.so"), "--log", self.path("lines"))
+        self.assertIn("another machine", err)
+        self.tenon("compile", self.model("mlp-4-2"), "-o", self.path("c.so"), "--log", self.path("lines"), "--any-machine")
+        out, _ = self.tenon("inspect", self.path("c.so"), "--json")
+        self.assertTrue(json.loads(out)["tuning"])
+        out, _ = self.tenon("inspect", self.path("b.so"), "--json")
+        self.assertFalse(json.loads(out)["tuning"])

@@ -1,0 +1,120 @@
+// tenon tune MODEL --log FILE
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <atomic>
+#include <csignal>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "compile_arguments.h"
+#include "console.h"
+#include "driver/tune.h"
+#include "guard.h"
+#include "numbers.h"
+#include "tune_table.h"
+#include "verbs.h"
+
+namespace tenon::tools {
+
+namespace {
+
+struct Arguments {
+  CompileArguments how;
+  driver::TuneOptions options;
+  std::string time_limit, worker_limit = "30s", worker_memory = "4G";
+  double stop_gain = -1;  // percent; negative: nobody said
+  bool json = false, quiet = false;
+};
+
+std::atomic<bool> interrupted = false;
+
+// The first asks for an end, the second ends at once: whatever is in the log stays there.
+void OnInterrupt(int) {
+  interrupted = true;
+  std::signal(SIGINT, SIG_DFL);
+}
+
+Status Finish(Arguments* args) {
+  driver::TuneOptions& o = args->options;
+  TN_RETURN_IF_ERROR(args->how.Finish());
+  o.how = args->how.options;
+  o.log = std::exchange(o.how.log, "");
+  if (o.log.empty()) return MakeError("where do records go? expected --log FILE");
+  if (!args->time_limit.empty()) {
+    TN_ASSIGN_OR_RETURN(o.session.seconds, ParseSeconds(args->time_limit));
+  }
+  TN_ASSIGN_OR_RETURN(o.worker_seconds, ParseSeconds(args->worker_limit));
+  TN_ASSIGN_OR_RETURN(o.worker_bytes, ParseBytes(args->worker_memory));
+  // Who gives no number wants an end all the same.
+  const bool is_bounded = o.session.trials > 0 || o.session.seconds > 0;
+  if (args->stop_gain >= 0) {
+    o.session.stop_gain = args->stop_gain / 100;
+  } else if (!is_bounded) {
+    o.session.stop_gain = 0.01;
+  }
+  return Ok();
+}
+
+int Tune(Arguments& args, const Common& common) {
+  if (Status status = Finish(&args); !status) return ReportUsage(status.errors(), common);
+  std::signal(SIGINT, OnInterrupt);
+  TuneTable table(args.json    ? TuneTable::Form::kJson
+                  : args.quiet ? TuneTable::Form::kSummary
+                               : TuneTable::Form::kLive);
+  args.options.changed = [&](const tune::SessionState& state) { table.Show(state); };
+  Expected<driver::TuneReport> report = driver::Tune(args.options, interrupted);
+  table.Clear();
+  if (!report) return Report(InFile(std::move(report.errors()), args.options.how.model), common);
+  table.PrintSummary(*report, args.options.log);
+  return kDone;
+}
+
+}  // namespace
+
+Run AddTune(CLI::App& app, const Common& common) {
+  auto args = std::make_shared<Arguments>();
+  tune::SessionOptions& session = args->options.session;
+  CLI::App* verb =
+      app.add_subcommand("tune", "measure kernels of a model on this machine, into a log");
+  verb->footer(
+      "Examples:\n"
+      "  tenon tune model.onnx --log tuning.log --time-limit 5m\n"
+      "  tenon compile model.onnx -o model.so --log tuning.log\n"
+      "What a log knows is not measured again; ctrl-C ends with the best so far. Without a limit "
+      "it\n"
+      "ends where less than 1 % is expected of more. docs/tuning.md has the whole story.");
+  verb->add_option("model", args->how.options.model, "an ONNX file, or a graph's text")->required();
+  const char* group = "How long";
+  verb->add_option("--trials", session.trials, "at most so many candidates, failures included")
+      ->group(group)
+      ->check(AtLeast(1));
+  verb->add_option("--time-limit", args->time_limit, "at most so long, as 30s or 5m")->group(group);
+  verb->add_option("--early-stopping", session.early_stopping,
+                   "end after so many trials in a row without a better kernel")
+      ->group(group)
+      ->check(AtLeast(1));
+  verb->add_option("--stop-gain", args->stop_gain,
+                   "end where less than so many percent of the whole are expected of more")
+      ->group(group)
+      ->check(AtLeast(0));
+  const char* measuring = "Measuring";
+  verb->add_option("--candidate-time", session.race_seconds,
+                   "seconds for timing one candidate, at most")
+      ->group(measuring)
+      ->check(AtLeast(0.01))
+      ->capture_default_str();
+  verb->add_option("--worker-time", args->worker_limit,
+                   "a candidate that has not answered after so long has failed")
+      ->group(measuring)
+      ->capture_default_str();
+  verb->add_option("--worker-memory", args->worker_memory, "of the process that measures")
+      ->group(measuring)
+      ->capture_default_str();
+  args->how.AddTo(verb);
+  verb->add_flag("--json", args->json, "a JSON object for each trial, and one at the end");
+  verb->add_flag("-q,--quiet", args->quiet, "the summary only");
+  return [args, &common] { return Tune(*args, common); };
+}
+
+}  // namespace tenon::tools

@@ -1,0 +1,134 @@
+#include "tune_table.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "console.h"
+
+namespace tenon::tools {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// Rows of the live table: those that take most.
+constexpr size_t kMostRows = 16;
+
+double First(const tune::TaskState& t) {
+  return (t.first_seconds > 0 ? t.first_seconds : t.best_seconds) * static_cast<double>(t.launches);
+}
+double Best(const tune::TaskState& t) { return t.best_seconds * static_cast<double>(t.launches); }
+
+std::string Micros(double seconds) {
+  return seconds > 0 ? fmt::format("{:.1f}", 1e6 * seconds) : "-";
+}
+
+// Longest launches first; of all launches, so that the columns add up.
+std::string Rows(const tune::SessionState& state, size_t most) {
+  std::vector<const tune::TaskState*> tasks;
+  double whole = 0, first = 0;
+  for (const tune::TaskState& t : state.tasks) {
+    tasks.push_back(&t);
+    whole += Best(t);
+    first += First(t);
+  }
+  std::stable_sort(tasks.begin(), tasks.end(),
+                   [](const auto* a, const auto* b) { return Best(*a) > Best(*b); });
+  std::string out =
+      fmt::format("{:<28} {:>8} {:>11} {:>11} {:>7} {:>7} {:>7} {:>7}\n", "kernel", "launches",
+                  "first µs", "best µs", "gain", "noise", "trials", "share");
+  auto percent = [](double part, double of) {
+    return of > 0 ? fmt::format("{:.1f} %", 100 * part / of) : std::string("-");
+  };
+  for (size_t i = 0; i < std::min(most, tasks.size()); ++i) {
+    const tune::TaskState& t = *tasks[i];
+    out +=
+        fmt::format("{:<28.28} {:>8} {:>11} {:>11} {:>7} {:>7} {:>7} {:>7}\n", t.name, t.launches,
+                    Micros(First(t)), Micros(Best(t)), percent(First(t) - Best(t), First(t)),
+                    t.noise > 0 ? fmt::format("{:.2f} %", 100 * t.noise) : "-", t.trials,
+                    percent(Best(t), whole));
+  }
+  if (tasks.size() > most) out += fmt::format("… and {} more\n", tasks.size() - most);
+  out += fmt::format("{:<28} {:>8} {:>11} {:>11} {:>7} {:>7} {:>7}\n", "together", "",
+                     Micros(first), Micros(whole), percent(first - whole, first), "", state.trials);
+  return out;
+}
+
+Json TaskJson(const tune::TaskState& t) {
+  return {{"kernel", t.kernel},
+          {"name", t.name},
+          {"kind", t.kind},
+          {"launches", t.launches},
+          {"points", t.points},
+          {"first_us", 1e6 * t.first_seconds},
+          {"best_us", 1e6 * t.best_seconds},
+          {"noise", t.noise},
+          {"first", t.first},
+          {"best", t.best},
+          {"trials", t.trials},
+          {"failures", t.failures},
+          {"trouble", t.trouble}};
+}
+
+void WriteJson(const Json& json) {
+  WriteOut(json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
+  FlushOutput();
+}
+
+}  // namespace
+
+TuneTable::TuneTable(Form form) : form_(form), terminal_(isatty(STDERR_FILENO) != 0) {}
+
+void TuneTable::Show(const tune::SessionState& state) {
+  if (form_ == Form::kSummary) return;
+  if (form_ == Form::kJson) {
+    return WriteJson({{"trial", state.trials}, {"seconds", state.seconds}, {"event", state.event}});
+  }
+  if (!terminal_) {
+    if (!state.event.empty() && state.stopped.empty())
+      PrintError("{:>5} {:7.1f} s  {}\n", state.trials, state.seconds, state.event);
+    return;
+  }
+  Clear();
+  const std::string text = Rows(state, kMostRows) +
+                           fmt::format("{:.0f} s, {} trials, {} failed; {:.100}\n", state.seconds,
+                                       state.trials, state.failures, state.event);
+  lines_ = static_cast<int>(std::count(text.begin(), text.end(), '\n'));
+  WriteError(Harmless(text));
+}
+
+void TuneTable::Clear() {
+  if (!terminal_ || lines_ == 0) return;
+  WriteError(fmt::format("\033[{}A\033[J", lines_));
+  lines_ = 0;
+}
+
+void TuneTable::PrintSummary(const driver::TuneReport& report, const std::string& log) {
+  const tune::SessionState& state = report.state;
+  if (form_ == Form::kJson) {
+    Json tasks = Json::array();
+    for (const tune::TaskState& t : state.tasks) tasks.push_back(TaskJson(t));
+    return WriteJson({{"log", log},
+                      {"stopped", state.stopped},
+                      {"seconds", state.seconds},
+                      {"measuring_seconds", state.bursts},
+                      {"trials", state.trials},
+                      {"failures", state.failures},
+                      {"worker_starts", report.worker_starts},
+                      {"tasks", tasks},
+                      {"left_out", report.left_out}});
+  }
+  Print("{}", Rows(state, state.tasks.size()));
+  for (const tune::TaskState& t : state.tasks) {
+    if (!t.trouble.empty()) Print("not tuned: {}: {}\n", t.name, t.trouble);
+  }
+  for (const std::string& why : report.left_out) Print("not tuned: {}\n", why);
+  Print("\n{} trials, {} failed, in {:.1f} s, of which {:.1f} s were measuring; {}. Records: {}\n",
+        state.trials, state.failures, state.seconds, state.bursts, state.stopped, log);
+}
+
+}  // namespace tenon::tools
