@@ -17,6 +17,7 @@
 #include "driver/cache.h"
 #include "progress.h"
 #include "support/file.h"
+#include "temporary_folder.h"
 #include "verbs.h"
 
 namespace tenon::tools {
@@ -28,29 +29,6 @@ namespace fs = std::filesystem;
 double Now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
-
-// A folder of this process alone, gone when this goes.
-class TemporaryFolder {
- public:
-  static Expected<TemporaryFolder> Make() {
-    const char* parent = std::getenv("TMPDIR");
-    std::string path = std::string(parent && *parent ? parent : "/tmp") + "/tenon-XXXXXX";
-    if (mkdtemp(path.data())) return TemporaryFolder(path);
-    return MakeError(fmt::format("cannot make a temporary folder '{}': {}", path,
-                                 std::generic_category().message(errno)));
-  }
-  TemporaryFolder(TemporaryFolder&& other) noexcept : path_(std::exchange(other.path_, "")) {}
-  TemporaryFolder& operator=(TemporaryFolder&&) = delete;
-  ~TemporaryFolder() {
-    std::error_code ignored;
-    if (!path_.empty()) fs::remove_all(path_, ignored);
-  }
-  const std::string& path() const { return path_; }
-
- private:
-  explicit TemporaryFolder(std::string path) : path_(std::move(path)) {}
-  std::string path_;
-};
 
 // What compiling took is not part of what running takes (VmHWM starts anew).
 void ForgetPeak() {

@@ -42,5 +42,6 @@ Run AddBench(CLI::App& app, const Common& common);
 Run AddTune(CLI::App& app, const Common& common);
 Run AddLog(CLI::App& app, const Common& common);
 Run AddInspect(CLI::App& app, const Common& common);
+Run AddReduce(CLI::App& app, const Common& common);
 
 }  // namespace tenon::tools

@@ -1,6 +1,7 @@
 #include "schedule/analysis/nest.h"
 
 #include <algorithm>
+#include <unordered_set>
 
 #include "ir/visit.h"
 
@@ -136,6 +137,16 @@ std::vector<Region> RegionsIn(const std::vector<Region>& regions, const NodeRef&
   for (const Region& r : regions) {
     if (part && UsesBuffer(part, r->buffer.get())) out.push_back(r);
   }
+  return out;
+}
+
+std::vector<Region> RegionsOfInit(const Block& block) {
+  std::unordered_set<const VarNode*> reduced;
+  for (const IterVar& v : block.iters) {
+    if (v->iter_kind == IterKind::kReduce) reduced.insert(v->var.get());
+  }
+  std::vector<Region> out = RegionsIn(block.reads, block.init);
+  std::erase_if(out, [&](const Region& r) { return UsesAnyVar(r, reduced); });
   return out;
 }
 

@@ -43,6 +43,10 @@ Block WithFreshVars(const Block& block, const std::string& suffix, Body* body);
 /// The regions whose buffers `part` (a statement or an expression) mentions.
 std::vector<Region> RegionsIn(const std::vector<Region>& regions, const NodeRef& part);
 
+/// Of what a block declares, what its init reads: it is run before the reduction, which it knows
+/// nothing of.
+std::vector<Region> RegionsOfInit(const Block& block);
+
 /// A region of one element.
 Region PointRegion(const Buffer& buffer, const std::vector<Expr>& indices);
 

@@ -155,7 +155,7 @@ class Decomposer {
     }
     init.where = where;
     init.writes = block_.writes;
-    init.reads = RegionsIn(block_.reads, block_.init);
+    init.reads = RegionsOfInit(block_);
     init.exact = block_.exact;
     init.fp = block_.fp;
     init.body = block_.init;

@@ -317,7 +317,7 @@ class Factorer {
     for (const Buffer& b : partial_) parts.push_back(Load::Make(b, PartialAt(part)));
     out.where = nullptr;
     out.body = combiner_->Update(buffers_, Indices(), parts, FreshVar());
-    out.reads = RegionsIn(block_.reads, block_.init);
+    out.reads = RegionsOfInit(block_);
     std::erase_if(out.reads, [&](const Region& r) { return IsComponent(r->buffer); });
     for (const Buffer& b : partial_) out.reads.push_back(PointRegion(b, PartialAt(part)));
     return WithFreshVars(out, ".rf", body_);
