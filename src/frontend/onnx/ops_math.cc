@@ -10,7 +10,7 @@
 #include <algorithm>
 #include <map>
 
-#include "frontend/onnx/formula.h"
+#include "frontend/onnx/call_sizes.h"
 #include "frontend/onnx/ops.h"
 
 namespace tenon::onnx {
@@ -355,8 +355,7 @@ Status ImportTfIdf(OpContext& c) {
   const Formula f(c);
   const bool one_row = c.Rank(0) == 1;
   const Val x = Cast(one_row ? Unsqueeze(f.In(0), 0) : f.In(0), kI64);
-  const std::optional<int64_t> length = AsInt(x.dim(1));
-  if (!length) return c.Error("expected rows of known length, but got {}", c.Type(0).ToString());
+  const Expr length = x.dim(1);
   std::vector<Val> found;  // [N, n-grams of a length]
   size_t grams = 0;
   for (size_t k = 0; k < counts->size(); ++k) {
@@ -372,15 +371,21 @@ Status ImportTfIdf(OpContext& c) {
     grams += static_cast<size_t>(size);
     Val sum = Expand(f.Number(kI64, 0), {x.dim(0), IndexConst(size)});
     for (int64_t skip = 0; n >= least && n <= most && skip <= (n == 1 ? 0 : skips); ++skip) {
-      const int64_t windows = *length - (n - 1) * (skip + 1);
-      if (windows < 1) break;
+      const int64_t reach = (n - 1) * (skip + 1);  // from the first element to the last
+      const std::optional<int64_t> windows = AsInt(graph::DimSub(length, IndexConst(reach)));
+      if (windows && *windows < 1) break;
+      // Of rows of open length as many windows as elements, without those that leave it.
+      const auto part = [&](int64_t from) {
+        return windows ? Slice(x, 1, IndexConst(from), IndexConst(*windows))
+                       : Cut(x, 1, f.Number(kI64, static_cast<double>(from)), length);
+      };
       Val same;
+      if (!windows) same = Unsqueeze(f.Iota(length) + static_cast<double>(reach) < Size(x, 1), 1);
       for (int64_t t = 0; t < n; ++t) {
         std::vector<int64_t> word;
         for (int64_t g = 0; g < size; ++g)
           word.push_back((*pool)[static_cast<size_t>(from + g * n + t)]);
-        const Val here = Slice(x, 1, IndexConst(t * (skip + 1)), IndexConst(windows));
-        const Val hit = Equal(Unsqueeze(here, 2), f.Ints(word));
+        const Val hit = Equal(Unsqueeze(part(t * (skip + 1)), 2), f.Ints(word));
         same = same ? same & hit : hit;
       }
       sum = sum + Sum(Cast(same, kI64), {1}, false);
