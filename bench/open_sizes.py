@@ -5,8 +5,8 @@
 
 For each network one library with open sizes, and for each of some sizes one of its own; both are measured in turn in one
 run. Printed are the numbers of kernels, the medians of the rounds' p50 in µs, and open / fixed (below 1: the open one is
-faster); at the end the geometric mean and the largest ratio. DIR holds mlp-4-2, bert-tiny and squeezenet1_1 with their
-weights; sizes that a model holds inside are opened first (test/models/open_model.py, which needs the Python package onnx).
+faster); at the end the geometric mean and the largest ratio. DIR holds the networks with their weights; sizes that a model
+holds inside are opened first (test/models/open_model.py, which needs the Python package onnx).
 What the libraries compute is compared, too.
 """
 
@@ -30,6 +30,12 @@ NETWORKS = {
     "bert-tiny": ({"input_ids": "batch[1..16]xseq[1..128]", "attention_mask": "batchxseq"},
                   [{"batch": b, "seq": s} for b, s in ((1, 1), (1, 7), (1, 64), (1, 128), (4, 32), (16, 1), (16, 128))]),
     "squeezenet1_1": ({"input": "batch[1..16]x3x224x224"}, [{"batch": b} for b in (1, 2, 4)]),
+    # Open as they are. Sizes: 1, a prime, around a tile of 8 rows and one of 64, the end of the range.
+    "bert-base-dyn": ({"input_ids": "batch[1..4]xseq[1..128]", "attention_mask": "batchxseq"},
+                      [{"batch": b, "seq": s} for b, s in ((1, 1), (1, 13), (1, 7), (1, 9), (2, 65), (4, 128))]),
+    "gpt2-dyn": ({"input_ids": "1xseq[1..128]"}, [{"seq": s} for s in (1, 13, 7, 9, 65, 128)]),
+    "llama-135m-dyn": ({"input_ids": "1xseq[1..128]"}, [{"seq": s} for s in (1, 13, 7, 9, 65, 128)]),
+    "resnet50-dyn": ({"input": "batch[1..8]x3x224x224"}, [{"batch": b} for b in (1, 3, 7, 8)]),
 }
 
 
@@ -105,11 +111,12 @@ def main():
         bench = Bench(options, pathlib.Path(folder))
         for name in options.only:
             model = options.models / f"{name}.onnx"
-            opened = bench.folder / model.name
-            subprocess.run([sys.executable, ROOT / "test" / "models" / "open_model.py", model, opened], check=True)
-            if model.with_suffix(".weights").exists():
-                shutil.copy(model.with_suffix(".weights"), bench.folder)
-            model = opened
+            if not name.endswith("-dyn"):
+                opened = bench.folder / model.name
+                subprocess.run([sys.executable, ROOT / "test" / "models" / "open_model.py", model, opened], check=True)
+                if model.with_suffix(".weights").exists():
+                    shutil.copy(model.with_suffix(".weights"), bench.folder)
+                model = opened
             ratios += bench.compare(name, model)
     mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
     print(f"open / fixed over {len(ratios)} measurements: geometric mean {mean:.3f}, largest {max(ratios):.2f}")

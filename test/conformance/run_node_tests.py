@@ -3,7 +3,7 @@
 
 Usage: run_node_tests.py TENON [--cases FOLDER] [--form fixed|constant|dynamic] [--levels 0 1 2] [--in-turn]
                          [--list FILE | --match REGEX] [--jobs N] [--verbose]
-needs: pip install onnx numpy apache-tvm-ffi
+needs: pip install onnx onnxruntime numpy apache-tvm-ffi
 
 A case is FOLDER/<name>/{model.onnx, tolerance.txt, test_data_set_0/{input,output}_N.pb}; without --cases the installed
 onnx package's cases are written to a temporary folder. The form is what is made of the file: in the constant one parameters

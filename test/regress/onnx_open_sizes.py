@@ -31,10 +31,10 @@ def model_of(nodes, inputs, ranks, opset=21):
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=10)
 
 
-def add(name, nodes, inputs, calls, errors=(), wanted=None, output=(TensorProto.FLOAT, 2)):
+def add(name, nodes, inputs, calls, errors=(), wanted=None, output=(TensorProto.FLOAT, 2), opset=21):
     """`calls`: lists of arrays; `errors`: (such a list, what the error says); `wanted`: what NumPy computes, or None where it
     raises; without it ONNX Runtime's answer counts, and sizes of results depend on values."""
-    cases.append(Case(name, model_of(nodes, inputs, {"y": output}), calls, errors, wanted, ["--empty-sizes"], passed_in=wanted is not None))
+    cases.append(Case(name, model_of(nodes, inputs, {"y": output}, opset), calls, errors, wanted, ["--empty-sizes"], passed_in=wanted is not None))
 
 
 def i64(*values):
@@ -90,6 +90,54 @@ def add_lists():
         errors=[([f32(1, 3, 5), f32(1, 1, 3), i64(2)], "5")], output=(INT64, 2))
 
 
+def attention(q, k, v, mask):
+    """A mask shorter than the keys leaves out the last ones; one of 1 is for all."""
+    if mask.shape[1] not in (1, k.shape[2]):
+        mask = np.concatenate([mask, np.full((len(mask), k.shape[2] - mask.shape[1]), -np.inf, np.float32)], 1)
+    scores = q @ k.swapaxes(2, 3) / np.sqrt(q.shape[3]) + mask
+    weights = np.exp(scores - scores.max(3, keepdims=True))
+    return weights / weights.sum(3, keepdims=True) @ v
+
+
+def add_bounds():
+    """What is cut, masked or padded by sizes of other inputs."""
+    node = helper.make_node
+    difference = [node("Shape", ["a"], ["s"], end=1), node("Shape", ["b"], ["t"], end=1), node("Sub", ["s", "t"], ["d"])]
+    zero = node("Constant", [], ["zero"], value_ints=[0])
+    lengths = [(7, 2), (2, 7), (4, 4), (1, 2), (7, 0), (0, 7)]
+    add("to_difference", [*difference, zero, node("Slice", ["a", "zero", "d"], ["y"])], {"a": 2, "b": 2},
+        [[f32(m, 3), f32(n, 1)] for m, n in lengths])
+    add("from_difference", [*difference, node("Slice", ["a", "d", "s"], ["y"])], {"a": 2, "b": 2},
+        [[f32(m, 3), f32(n, 1)] for m, n in lengths])
+    masks = [(5, 9), (5, 4), (5, 1), (1, 9), (1, 1)]
+    add("mask", [node("Attention", ["q", "k", "v", "m"], ["y"])], {"q": 4, "k": 4, "v": 4, "m": 2},
+        [[f32(2, 3, 5, 8), f32(2, 3, 9, 8), f32(2, 3, 9, 4), f32(*m)] for m in masks],
+        errors=[([f32(2, 3, 5, 8), f32(2, 3, 9, 8), f32(2, 3, 9, 4), f32(5, 10)], "Expected")], wanted=attention,
+        output=(TensorProto.FLOAT, 4), opset=23)
+
+
+def add_windows():
+    node = helper.make_node
+    image = (TensorProto.FLOAT, 4)
+    for name, more in {"transposed": {}, "transposed_same": {"auto_pad": "SAME_UPPER"}, "transposed_shape": {"output_shape": [9, 9]}}.items():
+        add(name, [node("ConvTranspose", ["x", "w"], ["y"], strides=[2, 2], **more)], {"x": 4, "w": 4},
+            [[f32(2, 3, 4, 4), f32(3, 2, 3, 3)], [f32(1, 1, 4, 4), f32(1, 1, 2, 4)]], errors=[([f32(2, 3, 4, 4), f32(4, 2, 3, 3)], "Expected")],
+            output=image)
+    sizes = [f32(1, 2, h, w) for h, w in [(1, 1), (2, 3), (5, 4), (6, 6), (7, 8), (9, 17)]]
+    for side in ("SAME_UPPER", "SAME_LOWER"):
+        how = {"auto_pad": side, "strides": [2, 3], "kernel_shape": [3, 4]}
+        add(f"conv_{side}", [node("Conv", ["x", "w"], ["y"], **how)], {"x": 4, "w": 4}, [[x, f32(3, 2, 3, 4)] for x in sizes], output=image)
+        for op, more in (("MaxPool", {}), ("AveragePool", {}), ("AveragePool", {"count_include_pad": 1})):
+            add(f"{op}{len(more)}_{side}", [node(op, ["x"], ["y"], **how, **more)], {"x": 4}, [[x] for x in sizes], output=image)
+
+
+def add_grams():
+    """n-grams that skip, of rows of any length."""
+    grams = helper.make_node("TfIdfVectorizer", ["x"], ["y"], mode="TF", min_gram_length=1, max_gram_length=2, max_skip_count=3,
+                             ngram_counts=[0, 2], ngram_indexes=[0, 1, 2, 3], pool_int64s=[2, 3, 2, 3, 5, 2])
+    add("grams", [grams], {"x": (INT64, 2)}, [[rng.integers(2, 6, (3, n))] for n in (1, 2, 3, 5, 6, 13)])
+
+
 def stale_shape(tenon, declared, folder):
     path, library = folder / "stale.onnx", folder / "stale.so"
     x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [2, 3])
@@ -113,11 +161,48 @@ def stale_shapes(tenon):
     return wrong
 
 
+def formulas(tenon):
+    """A size that is a sum of others is a fact; what is no sum of sizes that inputs have is a name; "" is none at all."""
+    wrong = []
+
+    def library_of(folder, name, past, now, whole):
+        path, library = folder / f"{name}.onnx", folder / f"{name}.so"
+        dims = {"past": [past], "now": [now], "whole": [whole]}
+        infos = [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in dims.items()]
+        nodes = [helper.make_node("Concat", ["past", "now"], ["both"], axis=0), helper.make_node("Add", ["both", "whole"], ["y"])]
+        graph = helper.make_graph(nodes, "sums", infos, [helper.make_tensor_value_info("y", TensorProto.FLOAT, [None])])
+        path.write_bytes(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10).SerializeToString())
+        subprocess.run([tenon, "compile", path, "-o", library, "-q", "--empty-sizes"], check=True)
+        return tvm_ffi.load_module(str(library)).main
+
+    def holds(main, sizes, fits):
+        feeds = [f32(n) for n in sizes]
+        try:
+            good = np.allclose(np.from_dlpack(main(*feeds)), np.concatenate(feeds[:2]) + feeds[2])
+        except ValueError:
+            good = None
+        if good is not (True if fits else None):
+            wrong.append(f"{sizes}: expected {'an answer' if fits else 'an error'}")
+
+    for name, sizes, calls in [("sum", ("p", "n", "p + n"), {(3, 4, 7): True, (0, 4, 4): True, (3, 4, 6): False, (3, 4, 1): False}),
+                               ("name", ("p", "n", "p + q"), {(3, 4, 7): True, (3, 4, 1): True, (3, 4, 6): False}),  # nobody has q
+                               ("multiples", ("p", "p*2", "3*p"), {(2, 4, 6): True, (2, 3, 5): False}),
+                               ("nothing", ("", "?", ""), {(3, 4, 7): True, (3, 5, 1): True, (3, 4, 6): False})]:
+        with tempfile.TemporaryDirectory() as folder:
+            main = library_of(pathlib.Path(folder), name, *sizes)
+            for call, fits in calls.items():
+                holds(main, call, fits)
+    return wrong
+
+
 def all_cases():
     add_broadcasts()
     add_lists()
+    add_bounds()
+    add_windows()
+    add_grams()
     return cases
 
 
 if __name__ == "__main__":
-    sys.exit(run_cases(__doc__, all_cases, [stale_shapes]))
+    sys.exit(run_cases(__doc__, all_cases, [stale_shapes, formulas]))

@@ -85,6 +85,28 @@ bool IsCheap(const graph::Graph& g, ValueId v) {
 
 }  // namespace
 
+Expected<ValueId> Conform(Builder& b, ValueId v, Dims dims, const std::string& name) {
+  const Dims own = b.type(v).dims;
+  if (!std::equal(own.begin(), own.end(), dims.begin(), dims.end(),
+                  [](const Expr& x, const Expr& y) { return !graph::ProveDifferent(x, y); }))
+    return kNoValue;
+  for (size_t i = 0; i < own.size(); ++i) b.Require(Eq(own[i], dims[i]));
+  return b.Add(OpKind::kReshape, {v}, name, {}, {{"shape", std::move(dims)}});
+}
+
+Val Conformed(const Val& x, const Dims& dims) {
+  if (!x) return x;
+  const Formula& f = x.formula();
+  const Dims own = x.dims();
+  if (std::equal(own.begin(), own.end(), dims.begin(), dims.end(), graph::ProveEqual)) return x;
+  const Expected<ValueId> made = Conform(f.builder(), x.id(), dims, f.name());
+  if (made && *made == kNoValue) {
+    return f.Fail(MakeError(fmt::format("expected a tensor of {}, but got {}",
+                                        graph::DimsText(dims), graph::DimsText(own))));
+  }
+  return f.Of(made);
+}
+
 Val ShapeOf(const Val& x) {
   return x ? x.formula().Emit(OpKind::kShape, {x}, {{"start", int64_t{0}}, {"end", x.rank()}}) : x;
 }
@@ -116,6 +138,12 @@ Expr SizeOf(const Val& scalar, const Expr& most) {
   // It has no other value: a call with one that is no size fails.
   if (!late) b.Assume(count.id(), {*size});
   return *size;
+}
+
+Val NumberOf(const Formula& f, const Expr& size) {
+  if (const std::optional<int64_t> known = AsInt(size))
+    return f.Number(kI64, static_cast<double>(*known));
+  return Size(f.Iota(size), 0);  // the elements of a shape are known; nobody needs the list's
 }
 
 Dims SizesIn(const Val& list) {
@@ -184,12 +212,12 @@ Val PerAxis(const Val& list, const Val& axes, int64_t rank, double otherwise) {
   return Where(Reduce("any", at, {0}, false), there, otherwise);
 }
 
-Val Cut(const Val& x, int64_t axis, const Val& from, const Expr& size) {
+Val Cut(const Val& x, int64_t axis, const Val& from, const Expr& size, double otherwise) {
   if (!x || !from) return x;
   const Val at = x.formula().Iota(size) + from, last = Size(x, axis) - 1;
   Val inside = (at >= 0) & (at <= last);
   for (int64_t k = x.At(axis) + 1; k < x.rank(); ++k) inside = Unsqueeze(inside, -1);
-  return Where(inside, Gather(x, Max(Min(at, last), 0), axis), 0);
+  return Where(inside, Gather(x, Max(Min(at, last), 0), axis), otherwise);
 }
 
 Val Without(const Val& list, const Val& flags, int64_t left) {

@@ -11,6 +11,12 @@
 
 namespace tenon::onnx {
 
+/// The value with these dims: taken as facts, checked at the call, where its own are open; kNoValue
+/// where they differ.
+Expected<ValueId> Conform(Builder& b, ValueId v, Dims dims, const std::string& name);
+/// The same of a formula's value, which fails where they differ.
+Val Conformed(const Val& x, const Dims& dims);
+
 /// The shape of a tensor as a list of i64.
 Val ShapeOf(const Val& x);
 /// Element `i` of a list (or of a tensor of one element) as a scalar, followed back to where it
@@ -19,6 +25,8 @@ Val ElementOf(const Val& list, int64_t i);
 /// A scalar of integers as a size: an expression where it is known, else a new dim. With `most`,
 /// one whose scalar takes much to compute is found while the call runs.
 Expr SizeOf(const Val& scalar, const Expr& most = nullptr);
+/// A size of at least 0 as a scalar of i64.
+Val NumberOf(const Formula& f, const Expr& size);
 /// Each element of a list of known length as a size.
 Dims SizesIn(const Val& list);
 /// Sizes that input `i` of a node gives: `what` they are, and how many there must be where the
@@ -35,8 +43,8 @@ Val IfAxes(const Val& axes, int64_t rank, const Val& sizes);
 /// For each axis of `rank` the entry of `list` that stands at its place in `axes`, or `otherwise`.
 /// Without axes the entries are those of the first axes.
 Val PerAxis(const Val& list, const Val& axes, int64_t rank, double otherwise);
-/// `size` elements of an axis from position `from` on; zeroes where there are none.
-Val Cut(const Val& x, int64_t axis, const Val& from, const Expr& size);
+/// `size` elements of an axis from position `from` on; `otherwise` where there are none.
+Val Cut(const Val& x, int64_t axis, const Val& from, const Expr& size, double otherwise = 0);
 /// The entries of a list whose flag is not set, in order; there are `left` of them.
 Val Without(const Val& list, const Val& flags, int64_t left);
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "frontend/onnx/call_sizes.h"
 #include "support/strings.h"
 
 namespace tenon::onnx {
@@ -373,7 +374,9 @@ std::vector<Val> Loop(const Formula& f, const Expr& count, const std::vector<Val
       to->push_back(inner.Of(region.Input("", f.builder().graph().value(v.id()).type)));
     }
   }
-  const std::vector<Val> results = body(i, states, others);
+  std::vector<Val> results = body(i, states, others);
+  for (size_t k = 0; k < carried.size() && k < results.size(); ++k)
+    results[k] = Conformed(results[k], carried[k].dims());
   auto made = [&]() -> Expected<std::vector<ValueId>> {
     TN_RETURN_IF_ERROR(inner.Done());
     for (size_t k = 0; k < results.size(); ++k)

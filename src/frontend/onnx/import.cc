@@ -105,7 +105,7 @@ class Importer : private RegionImporter {
   void ImportInputs(const GraphProto& g);
   ValueId Received(const ValueInfoProto& input, TensorType type);
   ValueId Recast(ValueId v, DType to);
-  void ReadDeclaredRanks(const GraphProto& g);
+  void ReadDeclaredRanks(const GraphProto& g, std::span<const size_t> order);
   Expected<TensorType> InputType(const ValueInfoProto& input);
   Status CheckDeclaredType(const ValueInfoProto& declared, const TensorType& type) const;
   Status CheckDeclaredShape(const ValueInfoProto& declared, const TensorType& type) const;
@@ -138,12 +138,23 @@ std::optional<int64_t> Importer::DeclaredRank(std::string_view name) const {
   return it == declared_ranks_.end() ? std::nullopt : std::optional(it->second);
 }
 
-void Importer::ReadDeclaredRanks(const GraphProto& g) {
+// What the model says, and what follows for operands of elementwise operators.
+void Importer::ReadDeclaredRanks(const GraphProto& g, std::span<const size_t> order) {
   for (const auto* list : {&g.value_infos, &g.outputs}) {
     for (const ValueInfoProto& v : *list) {
       if (v.kind == ValueInfoProto::Kind::kTensor && v.has_shape)
         declared_ranks_[v.name] = static_cast<int64_t>(v.shape.size());
     }
+  }
+  for (size_t i = order.size(); i-- > 0;) {
+    const NodeProto& n = g.nodes[order[i]];
+    if (n.inputs.empty() || n.outputs.empty()) continue;
+    const OpRow* row = FindRow(DomainOf(n), n.op_type, OpsetOf(n));
+    if (!row || graph::Info(row->op).map != graph::IndexMapClass::kElementwise ||
+        graph::Info(row->op).max_inputs != 1)
+      continue;
+    const auto result = declared_ranks_.find(n.outputs[0]);
+    if (result != declared_ranks_.end()) declared_ranks_.emplace(n.inputs[0], result->second);
   }
 }
 
@@ -581,7 +592,7 @@ Expected<graph::Graph> Importer::Run(const ModelProto& model) {
   TN_ASSIGN_OR_RETURN(std::vector<size_t> order, OrderNodes(g, file_->path));
   ImportInitializers(g);
   TN_RETURN_IF_ERROR(CheckShapeOptions(g));
-  ReadDeclaredRanks(g);
+  ReadDeclaredRanks(g, order);
   ImportInputs(g);
   for (size_t n : order) {
     if (errors_.size() >= most_errors()) break;

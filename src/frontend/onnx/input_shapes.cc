@@ -6,6 +6,7 @@
 #include <set>
 
 #include "frontend/onnx/shape_text.h"
+#include "frontend/onnx/size_formula.h"
 #include "graph/dims.h"
 #include "graph/edit.h"
 #include "support/strings.h"
@@ -16,8 +17,10 @@ using graph::Quoted;
 
 namespace {
 
-// "?" is how some exporters say that nothing is known.
-bool IsNamed(const DimProto& d) { return d.kind == DimProto::Kind::kParam && d.param != "?"; }
+// "?" and "" are how some exporters say that nothing is known.
+bool IsNamed(const DimProto& d) {
+  return d.kind == DimProto::Kind::kParam && d.param != "?" && !d.param.empty();
+}
 
 }  // namespace
 
@@ -80,13 +83,34 @@ Expected<Expr> InputShapes::FromModel(const ValueInfoProto& input, size_t axis) 
   }
   if (!IsNamed(declared))
     return NewDim(fmt::format("{}_d{}", input.name.substr(0, 48), axis), open_);
-  auto [it, is_new] = params_.try_emplace(declared.param);
-  if (is_new) it->second = NewDim(std::string(declared.param), open_);
+  if (Expr sum = FromFormula(declared.param)) return sum;
+  return FromParam(declared.param);
+}
+
+Expr InputShapes::FromParam(std::string_view name) {
+  auto [it, is_new] = params_.try_emplace(name);
+  if (is_new) it->second = NewDim(std::string(name), open_);
   return it->second;
+}
+
+// Of sizes that inputs have by themselves, so that a call tells them. Else the text is a name.
+Expr InputShapes::FromFormula(std::string_view text) {
+  const std::optional<SizeFormula> formula = ParseSizeFormula(text);
+  if (!formula) return nullptr;
+  for (const auto& [times, name] : formula->terms) {
+    if (!plain_.contains(name)) return nullptr;
+  }
+  Expr sum = IndexConst(formula->number);
+  for (const auto& [times, name] : formula->terms)
+    sum = graph::DimAdd(sum, graph::DimMul(FromParam(name), IndexConst(times)));
+  return sum;
 }
 
 Status InputShapes::Bind(const ValueInfoProto& input) {
   const std::vector<DimSpec>* given = GivenFor(input);
+  for (const DimProto& d : input.shape) {
+    if (IsNamed(d)) plain_.insert(d.param);
+  }
   if (!given || !input.has_shape) return Ok();
   if (input.shape.size() != given->size()) {
     return MakeError(

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -14,7 +15,8 @@
 namespace tenon::onnx {
 
 /// Bind every input first, then ask for their dims: what a user gives for a dim that the model
-/// calls `batch` holds wherever the model says `batch`. New symbolic dims are added to the graph.
+/// calls `batch` holds wherever the model says `batch`, also in sums: `past + batch` is the sum of
+/// what inputs have as `past` and as `batch`. New symbolic dims are added to the graph.
 class InputShapes {
  public:
   using Given = std::map<std::string, std::vector<DimSpec>>;
@@ -33,12 +35,15 @@ class InputShapes {
   Expected<Expr> FromUser(const DimSpec& spec);
   Expected<DimSpec> RangeOf(const std::string& symbol) const;
   Expected<Expr> FromModel(const ValueInfoProto& input, size_t axis);
+  Expr FromParam(std::string_view name);
+  Expr FromFormula(std::string_view text);  // null: it is none
   Expr NewDim(const std::string& wanted, const DimSpec& range);
 
   graph::Graph& graph_;
   const Given& given_;
   const DimSpec open_;                                 // a size that the model leaves open
   std::unordered_map<std::string_view, Expr> params_;  // by the model's names
+  std::set<std::string_view> plain_;                   // what dims of inputs are called
   std::map<std::string, Expr> symbols_;                // by the user's names
 };
 

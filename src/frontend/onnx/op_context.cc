@@ -18,6 +18,7 @@
 
 #include <algorithm>
 
+#include "frontend/onnx/call_sizes.h"
 #include "frontend/onnx/narrow.h"
 
 namespace tenon::onnx {
@@ -81,12 +82,7 @@ Status OpContext::Fix(size_t i, int64_t axis, int64_t size) {
 }
 
 Expected<ValueId> OpContext::Conform(ValueId v, std::vector<Expr> dims) {
-  const std::vector<Expr> own = b.type(v).dims;
-  if (!std::equal(own.begin(), own.end(), dims.begin(), dims.end(),
-                  [](const Expr& x, const Expr& y) { return !graph::ProveDifferent(x, y); }))
-    return kNoValue;
-  for (size_t i = 0; i < own.size(); ++i) b.Require(Eq(own[i], dims[i]));
-  return Reshape(v, std::move(dims));
+  return onnx::Conform(b, v, std::move(dims), name_);
 }
 
 std::optional<int64_t> OpContext::DeclaredRank(size_t output) const {

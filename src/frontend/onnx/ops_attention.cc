@@ -14,6 +14,7 @@
 #include <limits>
 
 #include "frontend/onnx/attention.h"
+#include "frontend/onnx/call_sizes.h"
 #include "frontend/onnx/index_checks.h"
 #include "frontend/onnx/ops.h"
 
@@ -66,14 +67,22 @@ Status AddInputMask(const OpContext& c, const Formula& f, const Expr& keys, Mask
   if (!given) return Ok();
   mask->may_be_empty = true;
   const bool is_bool = given.dtype().IsBool();
-  // A shorter one leaves out the last keys.
+  // A shorter one leaves out the last keys, but one of 1 is for all of them.
   if (given.rank() > 0 && !graph::ProveEqual(given.dim(-1), keys) && !IsOne(given.dim(-1))) {
-    const std::optional<int64_t> missing = AsInt(graph::DimSub(keys, given.dim(-1)));
-    if (!missing || *missing < 0) {
+    const Expr more = graph::DimSub(keys, given.dim(-1));
+    if (graph::DimRange(more).max < 0) {
       return c.Error("expected a mask of {} keys or fewer, but got {}", graph::DimText(keys),
                      c.Type(3).ToString());
     }
-    given = Pad(given, -1, 0, *missing, f.Number(given.dtype(), is_bool ? 0 : -kInfinity));
+    const Val none = f.Number(given.dtype(), is_bool ? 0 : -kInfinity);
+    if (const std::optional<int64_t> missing = AsInt(more)) {
+      given = Pad(given, -1, 0, *missing, none);
+    } else {
+      c.b.Require(Le(given.dim(-1), keys));
+      const Val key = f.Iota(keys), size = Size(given, -1), for_all = Equal(size, 1);
+      const Val there = Gather(given, Where(for_all, 0, Max(Min(key, size - 1), 0)), -1);
+      given = Where((key < size) | for_all, there, none);
+    }
   }
   if (is_bool) {
     mask->Allow(given);
@@ -249,17 +258,24 @@ Status ImportLinearAttention(OpContext& c) {
   const auto tokens = [&](size_t i, int64_t heads) {
     return Transpose(SplitHeads(Widened(f.In(i)), heads), {2, 0, 1, 3});
   };
-  const Val q = tokens(0, q_heads), k = tokens(1, kv_heads), v = tokens(2, kv_heads);
+  const Val q = tokens(0, q_heads);
+  // All are of as many tokens and sequences, and keys as long as queries.
+  const auto beside = [&](const Val& x, const Expr& size) {
+    return Conformed(x, {q.dim(0), q.dim(1), x.dim(2), size});
+  };
+  const Val k = beside(tokens(1, kv_heads), q.dim(3)), each = tokens(2, kv_heads);
+  const Val v = beside(each, each.dim(3));
   Scale scale{given_scale, {}};
   if (given_scale == 0) {
     TN_ASSIGN_OR_RETURN(scale, DefaultScale(c, q));
   }
   std::vector<Val> read = {q, k, v};
   if (gated) read.push_back(tokens(4, kv_heads));
-  if (delta) read.push_back(tokens(5, IsOne(c.Dims(5)[2]) ? 1 : kv_heads));
+  if (delta) read.push_back(Unsqueeze(Transpose(Widened(f.In(5)), {1, 0, 2}), 3));
   const Val zero = f.Number(q.dtype(), 0);
+  const Dims state_dims = {q.dim(1), k.dim(2), k.dim(3), v.dim(3)};
   const Val before =
-      f.In(3) ? Cast(f.In(3), q.dtype()) : Expand(zero, {q.dim(1), k.dim(2), k.dim(3), v.dim(3)});
+      f.In(3) ? Conformed(Cast(f.In(3), q.dtype()), state_dims) : Expand(zero, state_dims);
   const auto step = [&](const Val& i, const std::vector<Val>& carried,
                         const std::vector<Val>& captured) -> std::vector<Val> {
     std::vector<Val> now;  // [B, H, D]

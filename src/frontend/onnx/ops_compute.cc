@@ -16,10 +16,18 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
+#include "frontend/onnx/call_sizes.h"
+#include "frontend/onnx/kernel_shape.h"
 #include "frontend/onnx/ops.h"
 
 namespace tenon::onnx {
+
+using graph::DimAdd;
+using graph::DimMul;
+using graph::DimSub;
+
 namespace {
 
 Status ImportMatMul(OpContext& c) {
@@ -64,21 +72,65 @@ Status ImportGemm(OpContext& c) {
   return c.SetOutput(0, conformed);
 }
 
+// An axis of the first input that is padded before the window moves over it, since by how much only
+// the call knows.
+struct PaddedAxis {
+  int64_t axis;
+  Expr before, size;  // of the padded axis
+};
+Val Padded(Val x, std::span<const PaddedAxis> axes, double value) {
+  for (const PaddedAxis& a : axes)
+    x = Cut(x, a.axis, -NumberOf(x.formula(), a.before), a.size, value);
+  return x;
+}
+// With `by_call` null such axes are errors.
+Expected<WindowAttrs> ReadWindowByCall(OpContext& c, std::vector<int64_t> kernel, size_t first_axis,
+                                       std::vector<PaddedAxis>* by_call);
+Expected<Attrs> ReadConvByCall(OpContext& c, size_t weight, std::vector<PaddedAxis>* by_call);
+
 Status ImportConv(OpContext& c) {
   TN_RETURN_IF_ERROR(c.Arity(2, 3));
-  TN_ASSIGN_OR_RETURN(Attrs attrs, ReadConv(c));
-  std::vector<ValueId> inputs = {c.In(0), c.In(1)};
+  std::vector<PaddedAxis> by_call;
+  TN_ASSIGN_OR_RETURN(Attrs attrs, ReadConvByCall(c, 1, &by_call));
+  const Formula f(c);
+  const Val x = Padded(f.In(0), by_call, 0);
+  TN_RETURN_IF_ERROR(f.Done());
+  std::vector<ValueId> inputs = {x.id(), c.In(1)};
   if (c.Has(2)) inputs.push_back(c.In(2));
   return c.Result(OpKind::kConv, std::move(inputs), std::move(attrs));
+}
+
+// What is less than all others of a type.
+double LowestOf(DType type) {
+  if (type.IsFloat()) return -std::numeric_limits<double>::infinity();
+  return type.IsSigned() ? -std::ldexp(1, type.bits - 1) : 0;
+}
+
+// A mean without what was padded is that over all, times all places over those inside.
+Status PooledByCall(OpContext& c, std::span<const PaddedAxis> by_call, bool only_inside,
+                    Attrs attrs) {
+  const Formula f(c);
+  const Val x = f.In(0);
+  const bool average = c.row.op == OpKind::kAvgPool;
+  const auto pooled = [&](const Val& v) {
+    return f.Emit(c.row.op, {Padded(v, by_call, average ? 0 : LowestOf(v.dtype()))}, attrs);
+  };
+  if (!only_inside) return f.Result(pooled(x));
+  attrs.Set("count_include_pad", true);
+  const Val wide = Widened(x);
+  const Val inside = pooled(Expand(f.Number(wide.dtype(), 1), wide.dims()));
+  return f.Result(Cast(pooled(wide) / inside, x.dtype()));
 }
 
 Status ImportPool(OpContext& c) {
   TN_RETURN_IF_ERROR(c.Arity(1, 1));
   if (c.Rank(0) < 3)
     return c.Error("expected an input of rank 3 or more, but got {}", c.Type(0).ToString());
-  TN_ASSIGN_OR_RETURN(WindowAttrs window, ReadWindow(c, {}));
+  const bool average = c.row.op == OpKind::kAvgPool, has_places = !average && c.Wants(1);
+  std::vector<PaddedAxis> by_call;
+  TN_ASSIGN_OR_RETURN(WindowAttrs window,
+                      ReadWindowByCall(c, {}, 2, has_places ? nullptr : &by_call));
   TN_ASSIGN_OR_RETURN(bool ceil_mode, c.Bool("ceil_mode", false));
-  const bool average = c.row.op == OpKind::kAvgPool;
   Attrs attrs = {{"kernel", window.kernel},
                  {"strides", window.strides},
                  {"dilations", window.dilations},
@@ -88,9 +140,11 @@ Status ImportPool(OpContext& c) {
   if (average) {
     TN_ASSIGN_OR_RETURN(bool count_pads, c.Bool("count_include_pad", false));
     attrs.Set("count_include_pad", count_pads);
+    if (!by_call.empty()) return PooledByCall(c, by_call, !count_pads, std::move(attrs));
   } else {
     TN_ASSIGN_OR_RETURN(bool column_major, c.Bool("storage_order", false));
-    if (c.Wants(1)) {
+    if (!by_call.empty()) return PooledByCall(c, by_call, false, std::move(attrs));
+    if (has_places) {
       attrs.Set("column_major", column_major);
       TN_ASSIGN_OR_RETURN(std::vector<ValueId> results,
                           c.EmitAll(OpKind::kMaxPool, 2, {c.In(0)}, std::move(attrs)));
@@ -149,24 +203,30 @@ constexpr OpRow kRows[] = {
 };
 
 // Padding that keeps ceil(dim / stride) windows, the odd element at the end (upper) or the
-// beginning.
-Status SamePads(OpContext& c, bool upper, size_t first_axis, WindowAttrs* w) {
+// beginning. Beside a stride it depends on the size of the axis.
+Status SamePads(OpContext& c, bool upper, size_t first_axis, WindowAttrs* w,
+                std::vector<PaddedAxis>* by_call) {
   const size_t n = w->kernel.size();
   w->pads.assign(2 * n, 0);
   for (size_t i = 0; i < n; ++i) {
     const int64_t extent = (w->kernel[i] - 1) * w->dilations[i] + 1;
-    int64_t total = extent - 1;
+    const size_t axis = i + first_axis;
+    const Expr dim = c.Dims(0)[axis], stride = IndexConst(w->strides[i]), one = IndexConst(1);
+    Expr total = IndexConst(extent - 1);
     if (w->strides[i] != 1) {
-      std::optional<int64_t> dim = AsInt(c.Dims(0)[i + first_axis]);
-      if (!dim)
-        return c.Error(
-            "auto_pad with a stride needs a known size of axis {}; give the input's shape",
-            i + first_axis);
-      total = std::max<int64_t>(
-          ((*dim + w->strides[i] - 1) / w->strides[i] - 1) * w->strides[i] + extent - *dim, 0);
+      const Expr last = DimMul(DimSub(graph::DimCeilDiv(dim, stride), one), stride);
+      total = graph::DimMax(DimSub(DimAdd(last, IndexConst(extent)), dim), IndexConst(0));
     }
-    w->pads[i] = upper ? total / 2 : total - total / 2;
-    w->pads[n + i] = total - w->pads[i];
+    if (const std::optional<int64_t> known = AsInt(total)) {
+      w->pads[i] = upper ? *known / 2 : *known - *known / 2;
+      w->pads[n + i] = *known - w->pads[i];
+    } else if (by_call) {
+      const Expr before = graph::DimFloorDiv(upper ? total : DimAdd(total, one), IndexConst(2));
+      by_call->push_back({static_cast<int64_t>(axis), before, DimAdd(dim, total)});
+    } else {
+      return c.Error("auto_pad with a stride needs a known size of axis {}; give the input's shape",
+                     axis);
+    }
   }
   return Ok();
 }
@@ -215,7 +275,21 @@ Status FixKernel(OpContext& c, size_t weight) {
   return Ok();
 }
 
-Expected<Attrs> ReadConv(OpContext& c, size_t weight) {
+Status CheckKernel(const OpContext& c, const std::optional<std::vector<int64_t>>& kernel_shape,
+                   std::span<const Expr> kernel) {
+  if (!kernel_shape ||
+      std::equal(kernel.begin(), kernel.end(), kernel_shape->begin(), kernel_shape->end(),
+                 [](const Expr& k, int64_t n) { return AsInt(k) == n; }))
+    return Ok();
+  return c.Error("expected kernel_shape {} as the weight has, but got {}", graph::DimsText(kernel),
+                 ToString(AttrValue(*kernel_shape)));
+}
+
+Expected<Attrs> ReadConv(OpContext& c, size_t weight) { return ReadConvByCall(c, weight, nullptr); }
+
+namespace {
+
+Expected<Attrs> ReadConvByCall(OpContext& c, size_t weight, std::vector<PaddedAxis>* by_call) {
   if (c.Rank(0) < 3 || c.Rank(weight) != c.Rank(0)) {
     return c.Error(
         "expected an input of rank 3 or more and a weight of the same rank, but got {} and {}",
@@ -233,7 +307,7 @@ Expected<Attrs> ReadConv(OpContext& c, size_t weight) {
     }
     kernel.emplace(w.size() - 2, 1);
   }
-  TN_ASSIGN_OR_RETURN(WindowAttrs window, ReadWindow(c, *kernel));
+  TN_ASSIGN_OR_RETURN(WindowAttrs window, ReadWindowByCall(c, *kernel, 2, by_call));
   TN_ASSIGN_OR_RETURN(int64_t group, c.Int("group", 1));
   return Attrs{{"strides", window.strides},
                {"dilations", window.dilations},
@@ -241,7 +315,8 @@ Expected<Attrs> ReadConv(OpContext& c, size_t weight) {
                {"group", group}};
 }
 
-Expected<WindowAttrs> ReadWindow(OpContext& c, std::vector<int64_t> kernel, size_t first_axis) {
+Expected<WindowAttrs> ReadWindowByCall(OpContext& c, std::vector<int64_t> kernel, size_t first_axis,
+                                       std::vector<PaddedAxis>* by_call) {
   const size_t n = static_cast<size_t>(c.Rank(0)) - 2;
   TN_ASSIGN_OR_RETURN(std::optional<std::vector<int64_t>> kernel_shape, c.Ints("kernel_shape"));
   TN_ASSIGN_OR_RETURN(std::optional<std::vector<int64_t>> strides, c.Ints("strides"));
@@ -263,7 +338,7 @@ Expected<WindowAttrs> ReadWindow(OpContext& c, std::vector<int64_t> kernel, size
   TN_RETURN_IF_ERROR(CheckEntries(c, "dilations", w.dilations, n, 1));
   w.auto_pad = auto_pad != "NOTSET";
   if (auto_pad == "SAME_UPPER" || auto_pad == "SAME_LOWER") {
-    TN_RETURN_IF_ERROR(SamePads(c, auto_pad == "SAME_UPPER", first_axis, &w));
+    TN_RETURN_IF_ERROR(SamePads(c, auto_pad == "SAME_UPPER", first_axis, &w, by_call));
   } else if (auto_pad == "VALID") {
     w.pads.assign(2 * n, 0);
   } else if (auto_pad == "NOTSET") {
@@ -274,6 +349,12 @@ Expected<WindowAttrs> ReadWindow(OpContext& c, std::vector<int64_t> kernel, size
   }
   TN_RETURN_IF_ERROR(CheckEntries(c, "pads", w.pads, 2 * n, 0));
   return w;
+}
+
+}  // namespace
+
+Expected<WindowAttrs> ReadWindow(OpContext& c, std::vector<int64_t> kernel, size_t first_axis) {
+  return ReadWindowByCall(c, std::move(kernel), first_axis, nullptr);
 }
 
 std::span<const OpRow> ComputeRows() { return kRows; }

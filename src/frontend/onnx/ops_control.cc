@@ -133,9 +133,17 @@ Expected<LoopNode> ReadLoop(OpContext& c, const GraphProto& body) {
   return loop;
 }
 
-Status CheckCarried(const OpContext& c, size_t i, ValueId initial, const graph::Type& after) {
-  const graph::Type& before = c.b.graph().value(initial).type;
+// What is carried keeps its type; that sizes are those it began with is a fact where they are open.
+Status KeepCarried(const OpContext& c, size_t i, ValueId initial, ImportedRegion& body,
+                   size_t output) {
+  const graph::Type &before = c.b.graph().value(initial).type, &after = body.TypeOf(output);
   if (after == before) return Ok();
+  if (after.IsTensor() && before.IsTensor() && after.tensor().dtype == before.tensor().dtype) {
+    TN_ASSIGN_OR_RETURN(const ValueId kept, Conform(*body.builder, body.outputs[output],
+                                                    before.tensor().dims, c.name()));
+    body.outputs[output] = kept == kNoValue ? body.outputs[output] : kept;
+    if (kept != kNoValue) return Ok();
+  }
   return c.Error(
       "expected carried value {} to keep its type, but it begins as {} and the body gives {}", i,
       before.ToString(), after.ToString());
@@ -216,7 +224,7 @@ Status ImportLoop(OpContext& c) {
     formals.push_back({c.b.graph().value(v).type, std::nullopt, nullptr});
   TN_ASSIGN_OR_RETURN(ImportedRegion body, c.regions().Import(*graph, formals));
   for (size_t i = 0; i < loop.carried; ++i)
-    TN_RETURN_IF_ERROR(CheckCarried(c, i, loop.initial[i], body.TypeOf(i + 1)));
+    TN_RETURN_IF_ERROR(KeepCarried(c, i, loop.initial[i], body, i + 1));
   const std::optional<bool> first =
       loop.condition == kNoValue ? std::optional(true) : KnownBool(c.b, loop.condition);
   const bool goes_on = KnownBool(*body.builder, body.outputs[0]) == true;
@@ -278,10 +286,11 @@ Expected<std::vector<Val>> Scanned(OpContext& c, const Formula& f, const ScanNod
     const Val& x = scan.scanned[k];
     TN_ASSIGN_OR_RETURN(const int64_t axis,
                         c.NormalizeAxis(scan.axes[k], x.rank(), "scan_input_axes"));
-    if (count && !graph::ProveEqual(count, x.dim(axis)))
+    if (count && graph::ProveDifferent(count, x.dim(axis)))
       return c.Error("expected inputs of one length to scan, but got {} and {}",
                      graph::DimText(count), graph::DimText(x.dim(axis)));
-    count = x.dim(axis);
+    if (count) c.b.Require(Eq(count, x.dim(axis)));
+    if (!count) count = x.dim(axis);
     const Val whole = scan.reversed[k] != 0 ? Flip(x, axis) : x;
     TN_RETURN_IF_ERROR(f.Done());
     formals.push_back({{}, std::nullopt, [&c, &number, whole, axis](ImportedRegion& region) {
@@ -297,7 +306,7 @@ Expected<std::vector<Val>> Scanned(OpContext& c, const Formula& f, const ScanNod
   std::vector<ValueId> initial;
   for (size_t i = 0; i < states; ++i) {
     initial.push_back(scan.states[i].id());
-    TN_RETURN_IF_ERROR(CheckCarried(c, i, initial[i], body.TypeOf(i)));
+    TN_RETURN_IF_ERROR(KeepCarried(c, i, initial[i], body, i));
   }
   body.formals.resize(states);
   body.formals.insert(body.formals.begin(), number);

@@ -182,14 +182,15 @@ struct SliceSpec {
 };
 
 // Python's rule for one bound: negative counts from the end, then it is clamped to [least, most].
-Expected<Expr> ClampBound(const OpContext& c, const Expr& bound, const Expr& dim, const Expr& least,
-                          const Expr& most) {
+Expr ClampBound(const Expr& bound, const Expr& dim, const Expr& least, const Expr& most) {
   const Interval range = DimRange(bound);
   if (range.min >= INT32_MAX) return most;  // "to the end", and beyond any symbolic dim
   if (range.max < -int64_t{INT32_MAX} && !AsInt(dim)) return least;
-  if (range.min < 0 && range.max >= 0)
-    return c.Error("expected a slice bound of known sign, but got {}", graph::DimText(bound));
-  return DimMax(least, DimMin(most, range.min >= 0 ? bound : DimAdd(bound, dim)));
+  const Expr place = range.min >= 0 ? bound
+                     : range.max < 0
+                         ? DimAdd(bound, dim)
+                         : Select::Make(Lt(bound, IndexConst(0)), DimAdd(bound, dim), bound);
+  return DimMax(least, DimMin(most, place));
 }
 
 Status SliceAxis(const OpContext& c, size_t axis, const Expr& start, const Expr& end, int64_t step,
@@ -200,14 +201,14 @@ Status SliceAxis(const OpContext& c, size_t axis, const Expr& start, const Expr&
   // Longer than any axis: such a step takes one element.
   step = std::clamp(step, -graph::Limits::kElements, graph::Limits::kElements);
   if (step > 0) {
-    TN_ASSIGN_OR_RETURN(Expr from, ClampBound(c, start, dim, zero, dim));
-    TN_ASSIGN_OR_RETURN(Expr to, ClampBound(c, end, dim, zero, dim));
+    const Expr from = ClampBound(start, dim, zero, dim);
+    const Expr to = ClampBound(end, dim, zero, dim);
     spec->sizes[axis] = DimMax(zero, DimCeilDiv(DimSub(to, from), IndexConst(step)));
     spec->starts[axis] = from;
   } else {
     const Expr last = DimSub(dim, one);
-    TN_ASSIGN_OR_RETURN(Expr from, ClampBound(c, start, dim, zero, last));
-    TN_ASSIGN_OR_RETURN(Expr to, ClampBound(c, end, dim, IndexConst(-1), last));
+    const Expr from = ClampBound(start, dim, zero, last);
+    const Expr to = ClampBound(end, dim, IndexConst(-1), last);
     spec->sizes[axis] = DimMax(zero, DimCeilDiv(DimSub(from, to), IndexConst(-step)));
     spec->starts[axis] = from;
   }

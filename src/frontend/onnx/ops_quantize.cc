@@ -4,6 +4,7 @@
 // each block of an axis; spread to the tensor's shape they are plain arithmetic. Products and
 // convolutions of such numbers are those of integers (ops_integer.cc), and what they give is
 // multiplied by the scales of both operands over that of the result.
+#include "frontend/onnx/call_sizes.h"
 #include "frontend/onnx/narrow.h"
 #include "frontend/onnx/ops.h"
 #include "frontend/onnx/quantize.h"
@@ -21,6 +22,9 @@ Expected<Val> SpreadOver(const OpContext& c, const Val& v, const Val& x, const S
   if (!v || !x) return v;
   if (graph::StaticCount(v.dims()) == 1) return Reshape(v, {});
   if (v.rank() == 1 && spread.block == 0) {
+    // Where there is no such axis it can only be for the whole.
+    if (spread.axis >= x.rank() && !AsInt(v.dim(0)))
+      return Reshape(Conformed(v, {IndexConst(1)}), {});
     TN_ASSIGN_OR_RETURN(const int64_t axis, c.NormalizeAxis(spread.axis, x.rank(), "axis"));
     Dims dims(x.dims().size(), IndexConst(1));
     dims[static_cast<size_t>(axis)] = v.dim(0);

@@ -10,6 +10,7 @@
 
 #include "frontend/onnx/call_sizes.h"
 #include "frontend/onnx/index_checks.h"
+#include "frontend/onnx/kernel_shape.h"
 #include "frontend/onnx/ops.h"
 
 namespace tenon::onnx {
@@ -304,73 +305,76 @@ Status ImportDeformConv(OpContext& c) {
   TN_ASSIGN_OR_RETURN(const std::optional<Axes> strides, c.Ints("strides"));
   TN_ASSIGN_OR_RETURN(const std::optional<Axes> dilations, c.Ints("dilations"));
   TN_ASSIGN_OR_RETURN(const std::optional<Axes> pads, c.Ints("pads"));
-  TN_ASSIGN_OR_RETURN(const int64_t groups, c.Int("group", 1));
-  TN_ASSIGN_OR_RETURN(const int64_t fields, c.Int("offset_group", 1));
-  const auto w = c.Type(1).StaticDims(), given = c.Type(0).StaticDims();
-  const size_t n = c.Dims(0).size() < 3 ? 0 : c.Dims(0).size() - 2;
-  if (n < 1 || n > 4 || !w || w->size() != n + 2 || !given || c.Rank(2) != c.Rank(0) ||
+  TN_ASSIGN_OR_RETURN(const int64_t group, c.Int("group", 1));
+  TN_ASSIGN_OR_RETURN(const int64_t offset_group, c.Int("offset_group", 1));
+  TN_RETURN_IF_ERROR(FixKernel(c, 1));
+  const Dims given = c.Dims(0), w = c.Dims(1);
+  const size_t n = given.size() < 3 ? 0 : given.size() - 2;
+  if (n < 1 || n > 4 || c.Rank(1) != c.Rank(0) || c.Rank(2) != c.Rank(0) ||
       (strides && strides->size() != n) || (dilations && dilations->size() != n) ||
       (pads && pads->size() != 2 * n)) {
     return c.Error(
-        "expected an image, a weight and offsets of one rank and known size, but got {}, "
-        "{} and {}",
+        "expected an image, a weight and offsets of one rank of 3 to 6, but got {}, {} and {}",
         c.Type(0).ToString(), c.Type(1).ToString(), c.Type(2).ToString());
   }
-  const int64_t channels = (*given)[1], maps = (*w)[0];
-  if (groups < 1 || fields < 1 || channels % groups != 0 || maps % groups != 0 ||
-      channels % fields != 0 || (*w)[1] != channels / groups) {
-    return c.Error(
-        "expected channels and maps in {} groups and {} offset groups, but got {} and {}", groups,
-        fields, c.Type(0).ToString(), c.Type(1).ToString());
+  const Expr channels = given[1], maps = w[0];
+  const Expr groups = IndexConst(std::max<int64_t>(group, 1)),
+             fields = IndexConst(std::max<int64_t>(offset_group, 1));
+  const Expr per_group = graph::DimFloorDiv(channels, groups),
+             maps_each = graph::DimFloorDiv(maps, groups),
+             per_field = graph::DimFloorDiv(channels, fields);
+  const std::pair<Expr, Expr> facts[] = {{graph::DimMul(per_group, groups), channels},
+                                         {graph::DimMul(maps_each, groups), maps},
+                                         {graph::DimMul(per_field, fields), channels},
+                                         {w[1], per_group}};
+  for (const auto& [is, should] : facts) {
+    if (group < 1 || offset_group < 1 || graph::ProveDifferent(is, should)) {
+      return c.Error(
+          "expected channels and maps in {} groups and {} offset groups, but got {} and {}", group,
+          offset_group, c.Type(0).ToString(), c.Type(1).ToString());
+    }
+    c.b.Require(Eq(is, should));
   }
+  const Dims kernel(w.begin() + 2, w.end());
+  TN_RETURN_IF_ERROR(CheckKernel(c, kernel_shape, kernel));
   const Formula f(c);
   const Val x = Widened(f.In(0));
-  const Axes kernel(w->begin() + 2, w->end());
-  if (kernel_shape && *kernel_shape != kernel)
-    return c.Error("expected kernel_shape as the weight has, but got another");
-  int64_t taps = 1;
-  for (int64_t k : kernel) taps *= k;
+  const Expr taps = graph::DimProduct(kernel);
   const Dims out(c.Dims(2).begin() + 2, c.Dims(2).end());
-  const Expr points = graph::DimProduct(out), batch = c.Dims(0)[0];
-  const Expr images = graph::DimMul(batch, IndexConst(fields));
+  const Expr points = graph::DimProduct(out), batch = given[0];
+  const Expr images = graph::DimMul(batch, fields), samples = graph::DimMul(taps, points);
   // Offsets [N, fields, taps, n, o…] to [N · fields, taps, o…] for each spatial axis.
-  const Val offsets = Reshape(
-      Widened(f.In(2)), {images, IndexConst(taps), IndexConst(static_cast<int64_t>(n)), points});
+  const Val offsets =
+      Reshape(Widened(f.In(2)), {images, taps, IndexConst(static_cast<int64_t>(n)), points});
   std::vector<Val> coordinates;
-  int64_t inner = taps;
   for (size_t a = 0; a < n; ++a) {
-    inner /= kernel[a];
     const int64_t stride = strides ? (*strides)[a] : 1, dilation = dilations ? (*dilations)[a] : 1,
                   pad = pads ? (*pads)[a] : 0;
     Dims along(n, IndexConst(1));
     along[a] = out[a];
-    const Val tap = Unsqueeze(
-        Mod(f.Iota(IndexConst(taps)) / static_cast<double>(inner), static_cast<double>(kernel[a])),
-        1);
+    const Expr inner = graph::DimProduct(std::span(kernel).subspan(a + 1));
+    const Val tap = Unsqueeze(Mod(f.Iota(taps) / NumberOf(f, inner), NumberOf(f, kernel[a])), 1);
     const Val point = Reshape(Expand(Reshape(f.Iota(out[a]), along), out), {points});
     const Val base = point * static_cast<double>(stride) - static_cast<double>(pad) +
                      tap * static_cast<double>(dilation);
     const Val at = Element(offsets, 2, static_cast<int64_t>(a)) + Cast(base, x.dtype());
-    coordinates.push_back(Reshape(at, {images, graph::DimMul(IndexConst(taps), points)}));
+    coordinates.push_back(Reshape(at, {images, samples}));
   }
   Dims field = x.dims();
   field[0] = images;
-  field[1] = IndexConst(channels / fields);
+  field[1] = per_field;
   Val columns = Sampled(Reshape(x, field), coordinates, Sampling{});
-  if (const Val mask = f.In(4)) {
-    columns = columns * Reshape(Widened(mask),
-                                {images, IndexConst(1), graph::DimMul(IndexConst(taps), points)});
-  }
-  const int64_t depth = channels / groups * taps;
-  columns = Reshape(columns, {batch, IndexConst(groups), IndexConst(depth), points});
-  const Val weight =
-      Reshape(Widened(f.In(1)), {IndexConst(groups), IndexConst(maps / groups), IndexConst(depth)});
-  Dims shape = {batch, IndexConst(maps)};
+  if (const Val mask = f.In(4))
+    columns = columns * Reshape(Widened(mask), {images, IndexConst(1), samples});
+  const Expr depth = graph::DimMul(per_group, taps);
+  columns = Reshape(columns, {batch, groups, depth, points});
+  const Val weight = Reshape(Widened(f.In(1)), {groups, maps_each, depth});
+  Dims shape = {batch, maps};
   shape.insert(shape.end(), out.begin(), out.end());
   Val y = Reshape(MatMul(weight, columns), shape);
   if (const Val bias = f.In(3)) {
     Dims per_map(n + 1, IndexConst(1));
-    per_map[0] = IndexConst(maps);
+    per_map[0] = maps;
     y = y + Reshape(Widened(bias), per_map);
   }
   return f.Result(Cast(y, c.Type(0).dtype));

@@ -9,7 +9,9 @@
 #include <algorithm>
 
 #include "frontend/onnx/call_sizes.h"
+#include "frontend/onnx/kernel_shape.h"
 #include "frontend/onnx/ops.h"
+#include "support/strings.h"
 
 namespace tenon::onnx {
 namespace {
@@ -21,10 +23,24 @@ using graph::DimSub;
 // Of one spatial axis of a window.
 struct Lane {
   Expr kernel;
-  int64_t stride, dilation, pad;
+  int64_t stride, dilation;
+  Expr pad;      // before the first element
   Expr windows;  // how many there are
   Expr size;     // of the image
 };
+
+// A size as a dim of its own where it is a formula. Of open kernels and images on many axes sizes
+// are products of formulas, and what is asked about these takes minutes; products of names are
+// simple.
+Expr AsDim(const OpContext& c, const Formula& f, const Expr& size) {
+  if (AsInt(size) || IsA<VarNode>(size) || c.in_region) return size;
+  const Val count = NumberOf(f, size);
+  if (!count) return size;
+  const Expected<Expr> dim = f.builder().DefineDim(ToIdentifier(f.name()), count.id());
+  if (dim) return *dim;
+  f.Of(Expected<ValueId>(dim.errors()));
+  return size;
+}
 
 // [N, C, K…, L…] to [N, C, D…].
 Val SumOfWindows(Val x, const std::vector<Lane>& lanes) {
@@ -46,7 +62,7 @@ Val SumOfWindows(Val x, const std::vector<Lane>& lanes) {
     rows.pop_back();
     rows.back() = DimMul(lane.windows, lane.kernel);
     const Val place = f.Iota(lane.kernel);
-    const Val from = Unsqueeze(f.Iota(lane.size), 1) + static_cast<double>(lane.pad) -
+    const Val from = Unsqueeze(f.Iota(lane.size), 1) + NumberOf(f, lane.pad) -
                      place * static_cast<double>(lane.dilation);
     const Val stride = f.Number(from.dtype(), static_cast<double>(lane.stride));
     const Val count = Size(x, -1), window = from / stride;
@@ -79,13 +95,14 @@ Expected<Axes> ReadSpatial(OpContext& c, const char* name, size_t count, int64_t
 
 Status ImportCol2Im(OpContext& c) {
   TN_RETURN_IF_ERROR(c.Arity(3, 3));
-  // Of three axes by the call, proofs about their indices take minutes.
-  const bool by_call = graph::StaticCount(c.Dims(1)).value_or(3) <= 2;
-  const auto sizes = [&](size_t i, const char* what) {
-    return by_call ? SizesOf(c, i, what) : c.Known(i, what);
-  };
-  TN_ASSIGN_OR_RETURN(const Elements image, sizes(1, "an image_shape"));
-  TN_ASSIGN_OR_RETURN(const Elements block, sizes(2, "a block_shape"));
+  // How many spatial axes there are is known of either, or of the result.
+  std::optional<int64_t> count;
+  for (size_t i : {1, 2}) {
+    if (!count && c.Rank(i) == 1) count = AsInt(c.Dims(i)[0]);
+  }
+  if (const auto rank = c.DeclaredRank(0); !count && rank) count = *rank - 2;
+  TN_ASSIGN_OR_RETURN(const Elements image, SizesOf(c, 1, "an image_shape", count));
+  TN_ASSIGN_OR_RETURN(const Elements block, SizesOf(c, 2, "a block_shape", count));
   const size_t n = image.size();
   if (n == 0 || block.size() != n || c.Rank(0) != 3) {
     return c.Error(
@@ -105,18 +122,20 @@ Status ImportCol2Im(OpContext& c) {
     const Expr extent = DimAdd(DimMul(DimSub(block[a], one), IndexConst(dilations[a])), one);
     const Expr room = DimSub(DimAdd(image[a], IndexConst(pads[a] + pads[n + a])), extent);
     const Expr windows = DimAdd(graph::DimFloorDiv(room, IndexConst(strides[a])), one);
-    lanes.push_back({block[a], strides[a], dilations[a], pads[a], windows, image[a]});
+    lanes.push_back({block[a], strides[a], dilations[a], IndexConst(pads[a]), windows, image[a]});
   }
   const Formula f(c);
   const Val x = Widened(f.In(0));
-  Dims dims = {x.dim(0), graph::DimFloorDiv(x.dim(1), graph::DimProduct(block))};
+  for (Lane& lane : lanes) lane.windows = AsDim(c, f, lane.windows);
+  const Expr channels = graph::DimFloorDiv(x.dim(1), graph::DimProduct(block));
+  Dims dims = {x.dim(0), AsDim(c, f, channels)};
   for (const Lane& lane : lanes) dims.push_back(lane.kernel);
   for (const Lane& lane : lanes) dims.push_back(lane.windows);
   return f.Result(Cast(SumOfWindows(Reshape(x, dims), lanes), c.Type(0).dtype));
 }
 
 // The pads that auto_pad and output_shape stand for are those that leave that size.
-Expected<std::vector<Lane>> ReadTransposed(OpContext& c, const Axes& kernel) {
+Expected<std::vector<Lane>> ReadTransposed(OpContext& c, std::span<const Expr> kernel) {
   const size_t n = kernel.size();
   TN_ASSIGN_OR_RETURN(const Axes strides, ReadSpatial(c, "strides", n, 1, 1));
   TN_ASSIGN_OR_RETURN(const Axes dilations, ReadSpatial(c, "dilations", n, 1, 1));
@@ -135,25 +154,19 @@ Expected<std::vector<Lane>> ReadTransposed(OpContext& c, const Axes& kernel) {
   std::vector<Lane> lanes;
   for (size_t a = 0; a < n; ++a) {
     const Expr dim = c.Dims(0)[a + 2], stride = IndexConst(strides[a]);
-    const int64_t extent = (kernel[a] - 1) * dilations[a] + 1;
+    const Expr one = IndexConst(1), two = IndexConst(2);
+    const Expr reach = DimMul(DimSub(kernel[a], one), IndexConst(dilations[a]));
     // Without pads.
     const Expr whole =
-        DimAdd(DimMul(DimSub(dim, IndexConst(1)), stride), IndexConst(extent + more[a]));
-    Lane lane{IndexConst(kernel[a]),
-              strides[a],
-              dilations[a],
-              auto_pad == "VALID" ? 0 : pads[a],
-              dim,
-              DimSub(whole, IndexConst(auto_pad == "VALID" ? 0 : pads[a] + pads[n + a]))};
+        DimAdd(DimAdd(DimMul(DimSub(dim, one), stride), reach), IndexConst(1 + more[a]));
+    const bool padded = auto_pad != "VALID";
+    Lane lane{kernel[a],    strides[a],
+              dilations[a], IndexConst(padded ? pads[a] : 0),
+              dim,          DimSub(whole, IndexConst(padded ? pads[a] + pads[n + a] : 0))};
     if (shape || same) {
       lane.size = shape ? IndexConst((*shape)[shape->size() - n + a]) : DimMul(dim, stride);
-      const std::optional<int64_t> total = AsInt(DimSub(whole, lane.size));
-      if (!total) {
-        return c.Error("an output_shape or auto_pad needs a known size of axis {}, but got {}",
-                       a + 2, graph::DimText(dim));
-      }
-      const int64_t pad = std::max<int64_t>(*total, 0);
-      lane.pad = upper ? pad / 2 : pad - pad / 2;
+      const Expr pad = graph::DimMax(DimSub(whole, lane.size), IndexConst(0));
+      lane.pad = graph::DimFloorDiv(upper ? pad : DimAdd(pad, one), two);
     }
     lanes.push_back(lane);
   }
@@ -166,32 +179,29 @@ Status ImportConvTranspose(OpContext& c) {
   TN_ASSIGN_OR_RETURN(const std::optional<Axes> kernel_shape, c.Ints("kernel_shape"));
   TN_RETURN_IF_ERROR(FixKernel(c, 1));
   const std::vector<Expr> w = c.Dims(1);
-  std::optional<Axes> sizes;
-  if (w.size() > 2) sizes = TensorType{c.Type(1).dtype, {w.begin() + 2, w.end()}}.StaticDims();
-  if (c.Rank(0) < 3 || !sizes || c.Rank(1) != c.Rank(0)) {
+  if (c.Rank(0) < 3 || c.Rank(1) != c.Rank(0)) {
     return c.Error(
-        "expected an input of rank 3 or more and a weight of its rank and a known kernel, but "
-        "got {} and {}",
+        "expected an input of rank 3 or more and a weight of its rank, but got {} and {}",
         c.Type(0).ToString(), c.Type(1).ToString());
   }
-  const Axes& kernel = *sizes;
-  if (kernel_shape && *kernel_shape != kernel) {
-    return c.Error("expected kernel_shape {} as the weight has, but got {}",
-                   ToString(AttrValue(kernel)), ToString(AttrValue(*kernel_shape)));
-  }
+  const Dims kernel(w.begin() + 2, w.end());
+  TN_RETURN_IF_ERROR(CheckKernel(c, kernel_shape, kernel));
   const Expr depth = graph::DimFloorDiv(w[0], IndexConst(std::max<int64_t>(groups, 1)));
   const Expr channels = graph::DimMul(depth, IndexConst(groups));
   if (groups < 1 || graph::ProveDifferent(channels, w[0]) ||
       graph::ProveDifferent(channels, c.Dims(0)[1]))
     return c.Error("expected channels in {} groups as the weight has, but got {} and {}", groups,
                    c.Type(0).ToString(), c.Type(1).ToString());
-  TN_ASSIGN_OR_RETURN(const std::vector<Lane> lanes, ReadTransposed(c, kernel));
+  TN_ASSIGN_OR_RETURN(std::vector<Lane> lanes, ReadTransposed(c, kernel));
   c.b.Require(And(Eq(channels, w[0]), Eq(channels, c.Dims(0)[1])));
   Expr columns = w[1];  // maps and places of the window
-  for (int64_t k : kernel) columns = graph::DimMul(columns, IndexConst(k));
+  for (const Expr& k : kernel) columns = graph::DimMul(columns, k);
   const Formula f(c);
   const Val x = Widened(f.In(0));
   const Dims dims = x.dims();
+  for (Lane& lane : lanes) {
+    if (!AsInt(lane.kernel)) lane.size = AsDim(c, f, lane.size);
+  }
   const Expr batch = dims[0], g = IndexConst(groups);
   const Expr pixels = graph::DimProduct(std::span(dims).subspan(2));
   const Val weight = Reshape(Widened(f.In(1)), {g, depth, columns});
