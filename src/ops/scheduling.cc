@@ -190,6 +190,33 @@ std::string ShareAmongThreads(Schedule& s, const std::string& block) {
   return parts[1];
 }
 
+bool ReduceByThreads(Schedule& s, const Machine& machine, const std::string& block) {
+  constexpr int64_t kThreads = 128, kResultsOfOne = 256;
+  const Names spatial = s.GetSpatialLoops(block), reduce = s.GetReduceLoops(block);
+  if (spatial.empty() || reduce.empty()) return false;
+  const auto product = [&](const Names& loops) {
+    int64_t all = 1;
+    for (const std::string& loop : loops) {
+      const int64_t extent = s.GetExtent(loop);
+      if (extent < 0) return int64_t{-1};
+      all *= extent;
+    }
+    return all;
+  };
+  const int64_t results = product(spatial), each = product(reduce);
+  if (results < 1 || each < 32 || results > machine.workers * kResultsOfOne) return false;
+  Schedule tried = s;
+  tried.Reorder(Concat({spatial, reduce}));
+  tried.Bind(spatial.size() > 1 ? tried.Fuse(spatial) : spatial[0], ThreadAxis::kBlockIdxX);
+  const std::string all = reduce.size() > 1 ? tried.Fuse(reduce) : reduce[0];
+  int64_t threads = 32;
+  while (threads < kThreads && threads * 2 <= each) threads *= 2;
+  tried.Bind(tried.Split(all, {-1, threads})[1], ThreadAxis::kThreadIdxX);
+  if (!tried.ok()) return false;
+  s = std::move(tried);
+  return true;
+}
+
 void ScheduleHalos(Schedule& s, const Parts& parts, const Machine& machine) {
   for (const std::string& b : BlocksOf(s, parts, BlockRole::kHalo)) {
     ScheduleBlock(s, parts, machine, b);

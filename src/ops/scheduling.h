@@ -42,6 +42,10 @@ void ScheduleBlock(Schedule& s, const Parts& parts, const Machine& machine,
 /// the axes around it are those of blocks. Returns the innermost loop over threads, or "" where the
 /// block has no loops.
 std::string ShareAmongThreads(Schedule& s, const std::string& block);
+/// A reduction with fewer results than the machine has threads and much to reduce for each: a block
+/// of threads makes a result together. False where it is none, or has a combiner that cannot be
+/// shared out; then nothing has changed.
+bool ReduceByThreads(Schedule& s, const Machine& machine, const std::string& block);
 /// All blocks that fill halos, likewise.
 void ScheduleHalos(Schedule& s, const Parts& parts, const Machine& machine);
 

@@ -41,7 +41,7 @@ WorkDescription Work(const Site& site, const Point&) {
 void ScheduleIt(Schedule& s, const Parts& parts, const Machine& machine, const Point&) {
   for (const std::string& block : s.GetBlocks()) {
     if (machine.warp > 0) {
-      ShareAmongThreads(s, block);
+      if (!ReduceByThreads(s, machine, block)) ShareAmongThreads(s, block);
     } else {
       ScheduleBlock(s, parts, machine, block);
     }

@@ -27,7 +27,10 @@ bool IsFor(const Site& site) {
   }
   const std::vector<Expr>& own = site.result().dims;
   const std::vector<Expr>& dims = site.region.type(site.region.outputs[0]).dims;
-  return own.size() >= 3 &&
+  if (own.size() < 3) return false;
+  // Of tiles: single queries, keys and columns have none.
+  const std::vector<int64_t> y = site.Sizes(site.result()), k = site.Sizes(site.input(1));
+  return y[y.size() - 2] > 1 && y.back() > 1 && k[k.size() - 2] > 1 &&
          std::equal(dims.begin(), dims.end(), own.begin(), own.end(), graph::ProveEqual);
 }
 
@@ -44,7 +47,7 @@ AttentionShape ShapeOf(const Site& site) {
   const std::vector<int64_t> lead(y.begin(), y.end() - 2);
   AttentionShape s{{lead, queries, keys, depth}, {lead, queries, y.back(), keys}};
   // One set of numbers for both.
-  const int64_t vector = depth % 32 == 0 && keys % 32 == 0 && y.back() % 4 == 0 ? 4 : 1;
+  const int64_t vector = depth % 32 == 0 && keys % 4 == 0 && y.back() % 4 == 0 ? 4 : 1;
   s.scores.a_vector = s.scores.b_vector = s.scores.out_vector = vector;
   return s;
 }

@@ -73,6 +73,8 @@ Space TileSpace(const TileShape& shape, const Machine& machine, bool may_cut) {
   const Expr steps = (IndexConst(std::max<int64_t>(shape.k, 1) - 1) + depth) / depth;
   space.Require(Eq(steps % parts, IndexConst(0)));
   space.Require(Or(Eq(parts, IndexConst(1)), Le(parts * 2, steps)));
+  // What stores a single row or column itself has no tiles; what parts have made is whole tiles.
+  if (shape.m == 1 || shape.n == 1) space.Require(Lt(IndexConst(1), parts));
   return space;
 }
 
@@ -265,6 +267,11 @@ void ScheduleTiles(Schedule& s, const Parts& parts, const Point& point, const Ti
   const std::string total = OnlyBlock(s, parts, BlockRole::kAcross);
   s.SetScope(WrittenBuffer(s, total), Scope::kLocal);
   s.ComputeAt(total, thread);
+  // Written out, so that a thread asks for all parts at once.
+  const Names made = LoopsInside(s, total, thread).reduce;
+  if (!s.ok()) return;
+  s.DecomposeReduction(total, made[0]);
+  s.Unroll(made[0]);
   TileOrder whole = order;
   whole.columns = 1;
   ScheduleTile(s, {moves[0], moves[1], sums, moves[2]}, point, whole);

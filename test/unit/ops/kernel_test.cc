@@ -95,6 +95,12 @@ Module Lowered(const Module& scheduled, const Machine& machine) {
   PassContext context;
   context.target = &*machine.target;
   Module m = scheduled;
+  if (machine.warp > 0) {  // what several launches have in common is cut up behind this
+    for (const char* pass : {"compact_buffers", "combine_threads", "lower_blocks", "simplify"}) {
+      m = FindLoopPass(pass)->run(m, context);
+    }
+    return m;
+  }
   // As far as shapes stay logical: afterwards arguments are flat storage, which the tests of the
   // passes and whole networks cover.
   for (const char* pass :
@@ -308,6 +314,92 @@ TEST(Kernel, PackedMatrixProduct) {
           Check(c, "packed_matmul");
         }
       }
+    }
+  }
+}
+
+// ---- machines whose threads run together ----
+
+// One with little shared memory: its tiles are small, which the interpreter is grateful for.
+const Machine& ThreadsMachine() {
+  static const Machine machine = Machine::Of(*Target::Parse("opencl"));
+  return machine;
+}
+
+// Rows and columns below, at and above a tile; k below, at and above a step.
+TEST(Kernel, MatrixProductOnThreads) {
+  using Sizes = std::tuple<int64_t, int64_t, int64_t>;
+  for (auto [m, n, k] : {Sizes{31, 33, 7}, Sizes{32, 32, 8}, Sizes{1, 5, 64}}) {
+    SCOPED_TRACE(fmt::format("{}x{}x{}", m, n, k));
+    Case c;
+    c.op = OpKind::kMatMul;
+    c.inputs = {F32({m, k}), F32({n, k})};
+    c.attrs = Attrs{{"trans_a", false}, {"trans_b", true}};
+    c.bias_relu = m == 31;
+    Check(c, "thread_matmul", 0, ThreadsMachine());
+  }
+  Case batch;
+  batch.op = OpKind::kMatMul;
+  batch.inputs = {F32({2, 9, 17}), F32({17, 8})};
+  batch.attrs = Attrs{{"trans_a", false}, {"trans_b", false}};
+  Check(batch, "thread_matmul", 0, ThreadsMachine());
+}
+
+TEST(Kernel, ConvolutionOnThreads) {
+  Check(Conv(3, 17, 5, 3, 2, 1, 1), "thread_conv", 0, ThreadsMachine());  // channels: no whole step
+  Check(Conv(16, 8, 4, 1, 1, 0, 1), "thread_conv", 0, ThreadsMachine());  // places as they lie
+  Case residual = Conv(8, 9, 3, 3, 1, 1, 1);
+  residual.bias_relu = true;
+  Check(residual, "thread_conv", 0, ThreadsMachine());
+  Check(PlainConv(2, 6, 1, {19}, 1, 2), "thread_conv", 0, ThreadsMachine());
+  Check(Conv(64, 8, 1, 1, 1, 0, 1), "thread_conv", 0, ThreadsMachine());  // one place: parts alone
+}
+
+TEST(Kernel, RowsOnThreads) {
+  for (int64_t n : {1, 31, 33, 70}) {
+    SCOPED_TRACE(n);
+    Case softmax;
+    softmax.op = OpKind::kSoftmax;
+    softmax.inputs = {F32({2, 3, n})};
+    softmax.attrs = Attrs{{"axis", int64_t{2}}};
+    Check(softmax, "thread_rows", 1e-6, ThreadsMachine());
+    Case norm;
+    norm.op = OpKind::kLayerNorm;
+    norm.inputs = {F32({5, n}), F32({n}), F32({n})};
+    norm.attrs = Attrs{{"axis", int64_t{1}}, {"epsilon", 1e-5}};
+    Check(norm, "thread_rows", 1e-5, ThreadsMachine());
+  }
+}
+
+TEST(Kernel, AttentionOnThreads) {
+  Case c;
+  c.op = OpKind::kAttention;
+  c.inputs = {F32({1, 2, 9, 5}), F32({1, 2, 7, 5}), F32({1, 2, 7, 11}), F32({1, 1, 9, 7})};
+  c.attrs = Attrs{{"scale", 0.25}};
+  Check(c, "thread_attention", 1e-5, ThreadsMachine());
+}
+
+// A single row, and single columns of little k: nothing to make tiles of.
+TEST(Kernel, NoTilesOnThreads) {
+  Case c;
+  c.op = OpKind::kMatMul;
+  c.inputs = {F32({1, 5}), F32({5, 3})};
+  c.attrs = Attrs{{"trans_a", false}, {"trans_b", false}};
+  const graph::Graph region = RegionOf(c);
+  EXPECT_FALSE(
+      CheapestPoint(*FindAlgorithm("thread_matmul"), {region, AnchorOf(region), ThreadsMachine()}));
+}
+
+// Few results of much each are reduced by the threads of a block, others by a thread each.
+TEST(Kernel, ReductionsOnThreads) {
+  for (const char* kind : {"mean", "max"}) {
+    for (int64_t size : {3, 9}) {
+      Case c;
+      c.op = OpKind::kReduce;
+      c.inputs = {F32({2, 5, size, size})};
+      c.attrs = Attrs{
+          {"kind", std::string(kind)}, {"axes", std::vector<int64_t>{2, 3}}, {"keepdims", true}};
+      Check(c, "definition", 1e-6, ThreadsMachine());
     }
   }
 }
