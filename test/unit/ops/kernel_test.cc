@@ -320,39 +320,9 @@ TEST(Kernel, PackedMatrixProduct) {
 
 // ---- machines whose threads run together ----
 
-// One with little shared memory: its tiles are small, which the interpreter is grateful for.
 const Machine& ThreadsMachine() {
   static const Machine machine = Machine::Of(*Target::Parse("opencl"));
   return machine;
-}
-
-// Rows and columns below, at and above a tile; k below, at and above a step.
-TEST(Kernel, MatrixProductOnThreads) {
-  using Sizes = std::tuple<int64_t, int64_t, int64_t>;
-  for (auto [m, n, k] : {Sizes{31, 33, 7}, Sizes{32, 32, 8}, Sizes{1, 5, 64}}) {
-    SCOPED_TRACE(fmt::format("{}x{}x{}", m, n, k));
-    Case c;
-    c.op = OpKind::kMatMul;
-    c.inputs = {F32({m, k}), F32({n, k})};
-    c.attrs = Attrs{{"trans_a", false}, {"trans_b", true}};
-    c.bias_relu = m == 31;
-    Check(c, "thread_matmul", 0, ThreadsMachine());
-  }
-  Case batch;
-  batch.op = OpKind::kMatMul;
-  batch.inputs = {F32({2, 9, 17}), F32({17, 8})};
-  batch.attrs = Attrs{{"trans_a", false}, {"trans_b", false}};
-  Check(batch, "thread_matmul", 0, ThreadsMachine());
-}
-
-TEST(Kernel, ConvolutionOnThreads) {
-  Check(Conv(3, 17, 5, 3, 2, 1, 1), "thread_conv", 0, ThreadsMachine());  // channels: no whole step
-  Check(Conv(16, 8, 4, 1, 1, 0, 1), "thread_conv", 0, ThreadsMachine());  // places as they lie
-  Case residual = Conv(8, 9, 3, 3, 1, 1, 1);
-  residual.bias_relu = true;
-  Check(residual, "thread_conv", 0, ThreadsMachine());
-  Check(PlainConv(2, 6, 1, {19}, 1, 2), "thread_conv", 0, ThreadsMachine());
-  Check(Conv(64, 8, 1, 1, 1, 0, 1), "thread_conv", 0, ThreadsMachine());  // one place: parts alone
 }
 
 TEST(Kernel, RowsOnThreads) {
@@ -369,14 +339,6 @@ TEST(Kernel, RowsOnThreads) {
     norm.attrs = Attrs{{"axis", int64_t{1}}, {"epsilon", 1e-5}};
     Check(norm, "thread_rows", 1e-5, ThreadsMachine());
   }
-}
-
-TEST(Kernel, AttentionOnThreads) {
-  Case c;
-  c.op = OpKind::kAttention;
-  c.inputs = {F32({1, 2, 9, 5}), F32({1, 2, 7, 5}), F32({1, 2, 7, 11}), F32({1, 1, 9, 7})};
-  c.attrs = Attrs{{"scale", 0.25}};
-  Check(c, "thread_attention", 1e-5, ThreadsMachine());
 }
 
 // A single row, and single columns of little k: nothing to make tiles of.
