@@ -121,32 +121,61 @@ Machine OfCpu(const Target& cpu) {
   return m;
 }
 
-// A middle card of the generation: what differs between cards of one generation is how many SMs
-// they have, which is asked when a library runs.
+// Of a large card of the generation: how many SMs a card has is asked when a library runs, but how
+// finely work is cut is decided before. An architecture that has no row takes the last older one's.
+struct GpuRates {
+  int generation;
+  double gigahertz;
+  int64_t multiprocessors;
+  int64_t lanes;  // f32 multiply-adds a cycle and SM
+  int64_t l2_megabytes;
+  double l2_gigabytes_per_second;
+  double gigabytes_per_second;
+};
+
+GpuRates RatesOf(int generation) {
+  static constexpr GpuRates kRows[] = {
+      {0, 1.5, 64, 128, 32, 3000, 1000},    {53, 0.9, 1, 128, 1, 50, 25},
+      {60, 1.4, 56, 64, 4, 1500, 700},      {61, 1.7, 28, 128, 3, 1200, 480},
+      {70, 1.5, 80, 64, 6, 2500, 900},      {75, 1.6, 40, 64, 4, 1300, 320},
+      {80, 1.4, 108, 64, 40, 4500, 1900},   {86, 1.7, 84, 128, 6, 2500, 900},
+      {87, 1.3, 16, 128, 4, 500, 200},      {89, 2.4, 128, 128, 72, 4500, 1000},
+      {90, 1.7, 132, 128, 50, 5500, 3000},  {100, 1.8, 148, 128, 126, 8000, 7500},
+      {120, 2.4, 170, 128, 96, 6000, 1700},
+  };
+  GpuRates found = kRows[0];
+  for (const GpuRates& row : kRows) {
+    if (row.generation <= generation) found = row;
+  }
+  return found;
+}
+
 Machine OfGpu(const Target& target) {
   const GpuLimits& limits = target.gpu();
   const int generation = GpuGeneration(limits.arch);
   Machine m;
   m.warp = std::max<int64_t>(1, limits.thread_warp_size);
-  m.cycles_per_second = 1.5 * kGiga;
+  const GpuRates rates = RatesOf(generation);
+  m.cycles_per_second = rates.gigahertz * kGiga;
   m.registers = 255;
   m.vector_bits = 128;
-  m.workers = 64;
+  m.workers = rates.multiprocessors;
   m.fma_latency_cycles = 4;
   m.vector_loads_per_cycle = 1;
   m.loop_cycles = 1;
   const DType f32 = DType::Float(32), f16 = DType::Float(16), bf16 = DType::BFloat16();
-  m.units.push_back({"", f32, f32, f32, 1, 128, 1, m.cycles_per_second});
+  m.units.push_back({"", f32, f32, f32, 1, rates.lanes, 1, m.cycles_per_second});
   if (generation >= 80) {  // four tensor cores of 256 multiply-adds a cycle and SM
     const double rate = 4 * 256.0 / (16 * 8 * 16) * m.cycles_per_second;
     m.units.push_back({"ptx.mma.m16n8k16.f16", f16, f16, f32, 16, 8, 16, rate});
     m.units.push_back({"ptx.mma.m16n8k16.bf16", bf16, bf16, f32, 16, 8, 16, rate});
   }
-  m.memory = {
-      {"shared", limits.max_shared_memory_per_block, 128 * m.cycles_per_second, kUnlimited},
-      {"L2", 32 << 20, 64 * m.cycles_per_second, 3000 * kGiga},
-      {"global", std::numeric_limits<int64_t>::max(), 32 * m.cycles_per_second, 1000 * kGiga}};
-  m.pack_bytes_per_second = 500 * kGiga / static_cast<double>(m.workers);
+  m.memory = {{"shared", limits.max_shared_memory_per_block, 128 * m.cycles_per_second, kUnlimited},
+              {"L2", rates.l2_megabytes << 20, 64 * m.cycles_per_second,
+               rates.l2_gigabytes_per_second * kGiga},
+              {"global", std::numeric_limits<int64_t>::max(), 32 * m.cycles_per_second,
+               rates.gigabytes_per_second * kGiga}};
+  m.pack_bytes_per_second = rates.gigabytes_per_second * kGiga / 2 / static_cast<double>(m.workers);
   m.launch_seconds = 3e-6;
   m.barrier_seconds = 1e-6;
   return m;

@@ -138,6 +138,85 @@ void ScheduleBlock(Schedule& s, const Parts& parts, const Machine& machine,
   ParallelOuter(s, outer);
 }
 
+std::string ShareAmongThreads(Schedule& s, const std::string& block) {
+  constexpr int64_t kThreads = 64, kLong = 32;
+  const Names spatial = s.GetSpatialLoops(block), reduce = s.GetReduceLoops(block);
+  Names around, alone;
+  for (const std::string& loop : spatial) {
+    (s.GetExtent(loop) == 1 ? alone : around).push_back(loop);
+  }
+  if (around.empty()) {  // one element: one thread of one block
+    if (alone.empty()) return "";
+    s.Bind(alone[0], ThreadAxis::kThreadIdxX);
+    return alone[0];
+  }
+  // Sizes that are not known count as long.
+  const auto length = [&](const std::string& loop) {
+    const int64_t extent = s.GetExtent(loop);
+    return extent < 0 ? kLong : std::min(extent, kLong);
+  };
+  size_t chosen = around.size() - 1;
+  for (size_t i = around.size(); i-- > 0;) {
+    if (length(around[i]) > length(around[chosen])) chosen = i;
+  }
+  std::string along = around[chosen];
+  // Several short ones at the end, one behind the other in memory, are as good as a long one.
+  const bool known = std::all_of(around.begin(), around.end(),
+                                 [&](const std::string& loop) { return s.GetExtent(loop) > 0; });
+  if (known && chosen + 1 < around.size()) {
+    if (spatial.size() + reduce.size() > 1) s.Reorder(Concat({around, alone, reduce}));
+    while (around.size() > 1 && s.GetExtent(around.back()) < kThreads) {
+      const std::string both = s.Fuse({around[around.size() - 2], around.back()});
+      around.pop_back();
+      around.back() = both;
+    }
+    along = around.back();
+    around.pop_back();
+  } else {
+    around.erase(around.begin() + static_cast<long>(chosen));
+    if (spatial.size() + reduce.size() > 1) s.Reorder(Concat({around, {along}, alone, reduce}));
+  }
+  const int64_t extent = s.GetExtent(along);
+  const Names parts = s.Split(along, {-1, extent < 0 ? kThreads : std::min(extent, kThreads)});
+  while (around.size() > 2) {
+    const std::string both = s.Fuse({around[0], around[1]});
+    around.erase(around.begin());
+    around[0] = both;
+  }
+  constexpr ThreadAxis axes[] = {ThreadAxis::kBlockIdxY, ThreadAxis::kBlockIdxZ};
+  for (size_t i = 0; i < around.size(); ++i) s.Bind(around[around.size() - 1 - i], axes[i]);
+  s.Bind(parts[0], ThreadAxis::kBlockIdxX);
+  s.Bind(parts[1], ThreadAxis::kThreadIdxX);
+  return parts[1];
+}
+
+bool ReduceByThreads(Schedule& s, const Machine& machine, const std::string& block) {
+  constexpr int64_t kThreads = 128, kResultsOfOne = 256;
+  const Names spatial = s.GetSpatialLoops(block), reduce = s.GetReduceLoops(block);
+  if (spatial.empty() || reduce.empty()) return false;
+  const auto product = [&](const Names& loops) {
+    int64_t all = 1;
+    for (const std::string& loop : loops) {
+      const int64_t extent = s.GetExtent(loop);
+      if (extent < 0) return int64_t{-1};
+      all *= extent;
+    }
+    return all;
+  };
+  const int64_t results = product(spatial), each = product(reduce);
+  if (results < 1 || each < 32 || results > machine.workers * kResultsOfOne) return false;
+  Schedule tried = s;
+  tried.Reorder(Concat({spatial, reduce}));
+  tried.Bind(spatial.size() > 1 ? tried.Fuse(spatial) : spatial[0], ThreadAxis::kBlockIdxX);
+  const std::string all = reduce.size() > 1 ? tried.Fuse(reduce) : reduce[0];
+  int64_t threads = 32;
+  while (threads < kThreads && threads * 2 <= each) threads *= 2;
+  tried.Bind(tried.Split(all, {-1, threads})[1], ThreadAxis::kThreadIdxX);
+  if (!tried.ok()) return false;
+  s = std::move(tried);
+  return true;
+}
+
 void ScheduleHalos(Schedule& s, const Parts& parts, const Machine& machine) {
   for (const std::string& b : BlocksOf(s, parts, BlockRole::kHalo)) {
     ScheduleBlock(s, parts, machine, b);

@@ -37,6 +37,15 @@ void ComputeInRegisters(Schedule& s, const std::string& block, const std::string
 /// Any block: outer loops parallel, the loop that runs along memory vectorized inside reductions.
 void ScheduleBlock(Schedule& s, const Parts& parts, const Machine& machine,
                    const std::string& block);
+/// A block's results are shared out among the threads of a grid, each of which computes its own:
+/// the last axis that is long is that of a block's threads (neighbours in memory for neighbours),
+/// the axes around it are those of blocks. Returns the innermost loop over threads, or "" where the
+/// block has no loops.
+std::string ShareAmongThreads(Schedule& s, const std::string& block);
+/// A reduction with fewer results than the machine has threads and much to reduce for each: a block
+/// of threads makes a result together. False where it is none, or has a combiner that cannot be
+/// shared out; then nothing has changed.
+bool ReduceByThreads(Schedule& s, const Machine& machine, const std::string& block);
 /// All blocks that fill halos, likewise.
 void ScheduleHalos(Schedule& s, const Parts& parts, const Machine& machine);
 

@@ -94,6 +94,12 @@ Module Lowered(const Module& scheduled, const Machine& machine) {
   PassContext context;
   context.target = &*machine.target;
   Module m = scheduled;
+  if (machine.warp > 0) {  // what several launches have in common is cut up behind this
+    for (const char* pass : {"compact_buffers", "combine_threads", "lower_blocks", "simplify"}) {
+      m = FindLoopPass(pass)->run(m, context);
+    }
+    return m;
+  }
   // As far as shapes stay logical: afterwards arguments are flat storage, which the tests of the
   // passes and whole networks cover.
   for (const char* pass :
@@ -307,6 +313,54 @@ TEST(Kernel, PackedMatrixProduct) {
           Check(c, "packed_matmul");
         }
       }
+    }
+  }
+}
+
+// ---- machines whose threads run together ----
+
+const Machine& ThreadsMachine() {
+  static const Machine machine = Machine::Of(*Target::Parse("opencl"));
+  return machine;
+}
+
+TEST(Kernel, RowsOnThreads) {
+  for (int64_t n : {1, 31, 33, 70}) {
+    SCOPED_TRACE(n);
+    Case softmax;
+    softmax.op = OpKind::kSoftmax;
+    softmax.inputs = {F32({2, 3, n})};
+    softmax.attrs = Attrs{{"axis", int64_t{2}}};
+    Check(softmax, "thread_rows", 1e-6, ThreadsMachine());
+    Case norm;
+    norm.op = OpKind::kLayerNorm;
+    norm.inputs = {F32({5, n}), F32({n}), F32({n})};
+    norm.attrs = Attrs{{"axis", int64_t{1}}, {"epsilon", 1e-5}};
+    Check(norm, "thread_rows", 1e-5, ThreadsMachine());
+  }
+}
+
+// A single row, and single columns of little k: nothing to make tiles of.
+TEST(Kernel, NoTilesOnThreads) {
+  Case c;
+  c.op = OpKind::kMatMul;
+  c.inputs = {F32({1, 5}), F32({5, 3})};
+  c.attrs = Attrs{{"trans_a", false}, {"trans_b", false}};
+  const graph::Graph region = RegionOf(c);
+  EXPECT_FALSE(
+      CheapestPoint(*FindAlgorithm("thread_matmul"), {region, AnchorOf(region), ThreadsMachine()}));
+}
+
+// Few results of much each are reduced by the threads of a block, others by a thread each.
+TEST(Kernel, ReductionsOnThreads) {
+  for (const char* kind : {"mean", "max"}) {
+    for (int64_t size : {3, 9}) {
+      Case c;
+      c.op = OpKind::kReduce;
+      c.inputs = {F32({2, 5, size, size})};
+      c.attrs = Attrs{
+          {"kind", std::string(kind)}, {"axes", std::vector<int64_t>{2, 3}}, {"keepdims", true}};
+      Check(c, "definition", 1e-6, ThreadsMachine());
     }
   }
 }
