@@ -10,6 +10,10 @@ namespace tenon {
 namespace {
 // Conditions of selects that one call of Simplify may assume around their branches.
 constexpr int kSelectBudget = 64;
+// Steps of all proofs that one call wants. A proof of 48 steps may want others of 24, and so on,
+// and an expression may want hundreds, which for indices of many open sizes is seconds; what is
+// provable takes some hundreds.
+constexpr int kProofWork = 2048;
 }  // namespace
 
 Analyzer::Analyzer() : impl_(new Impl) {}
@@ -42,6 +46,7 @@ void Analyzer::BindValue(const Var& var, const Expr& value) {
 
 size_t Analyzer::Assume(const Expr& condition) {
   impl_->select_budget = kSelectBudget;
+  impl_->proof_work = kProofWork;
   return impl_->Assume(condition);
 }
 void Analyzer::Retract(size_t token) { impl_->Retract(token); }
@@ -49,6 +54,7 @@ void Analyzer::Retract(size_t token) { impl_->Retract(token); }
 Expr Analyzer::Simplify(const Expr& e) {
   impl_->Trim();
   impl_->select_budget = kSelectBudget;
+  impl_->proof_work = kProofWork;
   return impl_->Simplify(e);
 }
 

@@ -172,7 +172,7 @@ struct Analyzer::Impl {
   int next_order = 1;
   int proof_steps = 0;    // left to the proof under way
   int proof_depth = 0;    // proofs within which that one is wanted, for simplifying their bounds
-  int proof_work = 0;     // steps left to all of these together
+  int proof_work = 0;     // steps left to all proofs of this call
   int select_depth = 0;   // conditions assumed around the expression being simplified
   int select_budget = 0;  // how many more may be assumed in this call
 };

@@ -19,9 +19,6 @@ constexpr int kProofSteps = 48;
 // A step that simplifies a bound may want proofs of its own, and they the first one again: a
 // variable's bound may hold a quotient whose dividend is known to be below that variable.
 constexpr int kProofDepth = 4;
-// Steps of a proof and of all that are wanted within it. Each of 48 steps may want proofs of 24,
-// and so on, which for indices of many open sizes is seconds; what is provable takes a few hundred.
-constexpr int kProofWork = 1024;
 
 // The sum with term i replaced by its coefficient times `by`.
 std::optional<Linear> ReplaceTerm(ExprIds& ids, const Linear& sum, size_t i, const Linear& by) {
@@ -35,7 +32,6 @@ std::optional<Linear> ReplaceTerm(ExprIds& ids, const Linear& sum, size_t i, con
 bool Analyzer::Impl::ProveNonPositive(const Linear& sum) {
   if (Bounds(sum).max <= 0) return true;
   if (sum.IsConstant() || proof_depth >= kProofDepth) return false;
-  if (proof_depth == 0) proof_work = kProofWork;
   const int outer_steps = std::exchange(proof_steps, kProofSteps >> proof_depth);
   ++proof_depth;
   const bool proved = ProveStep(sum, 3);
