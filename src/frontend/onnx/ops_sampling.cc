@@ -299,6 +299,19 @@ Status ImportRoiAlign(OpContext& c) {
 
 // ---- DeformConv: a convolution whose taps are moved by offsets, as a product of samples ----
 
+// [taps]: the index along an axis of each tap of a kernel.
+Val TapAlong(const Formula& f, const Dims& kernel, size_t axis) {
+  const Expr inner = graph::DimProduct(std::span(kernel).subspan(axis + 1));
+  return Mod(f.Iota(graph::DimProduct(kernel)) / NumberOf(f, inner), NumberOf(f, kernel[axis]));
+}
+
+// [points]: the index along an axis of each element of a result.
+Val PointAlong(const Formula& f, const Dims& out, size_t axis) {
+  Dims along(out.size(), IndexConst(1));
+  along[axis] = out[axis];
+  return Reshape(Expand(Reshape(f.Iota(out[axis]), along), out), {graph::DimProduct(out)});
+}
+
 Status ImportDeformConv(OpContext& c) {
   TN_RETURN_IF_ERROR(c.Arity(3, 5));
   TN_ASSIGN_OR_RETURN(const std::optional<Axes> kernel_shape, c.Ints("kernel_shape"));
@@ -343,20 +356,15 @@ Status ImportDeformConv(OpContext& c) {
   const Dims out(c.Dims(2).begin() + 2, c.Dims(2).end());
   const Expr points = graph::DimProduct(out), batch = given[0];
   const Expr images = graph::DimMul(batch, fields), samples = graph::DimMul(taps, points);
-  // Offsets [N, fields, taps, n, o…] to [N · fields, taps, o…] for each spatial axis.
+  // Offsets [N, fields, taps, n, o…] to [N · fields, taps, n, o].
   const Val offsets =
       Reshape(Widened(f.In(2)), {images, taps, IndexConst(static_cast<int64_t>(n)), points});
   std::vector<Val> coordinates;
   for (size_t a = 0; a < n; ++a) {
-    const int64_t stride = strides ? (*strides)[a] : 1, dilation = dilations ? (*dilations)[a] : 1,
-                  pad = pads ? (*pads)[a] : 0;
-    Dims along(n, IndexConst(1));
-    along[a] = out[a];
-    const Expr inner = graph::DimProduct(std::span(kernel).subspan(a + 1));
-    const Val tap = Unsqueeze(Mod(f.Iota(taps) / NumberOf(f, inner), NumberOf(f, kernel[a])), 1);
-    const Val point = Reshape(Expand(Reshape(f.Iota(out[a]), along), out), {points});
-    const Val base = point * static_cast<double>(stride) - static_cast<double>(pad) +
-                     tap * static_cast<double>(dilation);
+    const int64_t stride = strides ? (*strides)[a] : 1, dilation = dilations ? (*dilations)[a] : 1;
+    const Val tap = TapAlong(f, kernel, a) * static_cast<double>(dilation);
+    const Val base = PointAlong(f, out, a) * static_cast<double>(stride) + Unsqueeze(tap, 1) -
+                     static_cast<double>(pads ? (*pads)[a] : 0);
     const Val at = Element(offsets, 2, static_cast<int64_t>(a)) + Cast(base, x.dtype());
     coordinates.push_back(Reshape(at, {images, samples}));
   }
