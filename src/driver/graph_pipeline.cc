@@ -22,6 +22,7 @@ constexpr GraphStep kSteps[] = {
     {"dead_code", 0, "exporters leave unused nodes behind"},
     {"sink_constants", 1, "so that weights inside of regions are weights to all that follow"},
     {"common_subexpressions", 1, "so that later passes see every use of a value"},
+    {"prove_requirements", 0, "checks are kernels, of which fuse would make others"},
     {"simplify_views", 1, "so that raising looks through fewer of them"},
     {"raise_hard_sigmoid", 1, "on single operators, as all raising; raise_hard_swish looks for it"},
     {"raise_hard_swish", 1, "before fold_into_conv, which may take a factor away from it"},

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <filesystem>
 #include <fstream>
 #include <random>
 #include <sstream>
@@ -362,6 +363,8 @@ Expected<int64_t> Log::KeepOnly(const std::set<std::string>& keep) {
 Expected<LogContents> Log::Read() { return ReadDatabase(database_, path_); }
 
 bool IsLog(const std::string& path) {
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(path, error)) return false;  // reading a pipe would wait
   std::ifstream file(path, std::ios::binary);
   char head[16] = {};
   file.read(head, sizeof head);

@@ -96,7 +96,7 @@ def attention(q, k, v, mask):
         mask = np.concatenate([mask, np.full((len(mask), k.shape[2] - mask.shape[1]), -np.inf, np.float32)], 1)
     scores = q @ k.swapaxes(2, 3) / np.sqrt(q.shape[3]) + mask
     weights = np.exp(scores - scores.max(3, keepdims=True))
-    return weights / weights.sum(3, keepdims=True) @ v
+    return (weights / weights.sum(3, keepdims=True) @ v).astype(np.float32)
 
 
 def add_bounds():

@@ -14,6 +14,7 @@ const tn_host_services* Host() { return nullptr; }
 void Adopt(const tn_host_services*) {}
 void TellError(const char*, const char*) {}
 void TakeError(const tn_host_services*) {}
+bool MayTake(int64_t) { return true; }  // the engine bounds a module's memory
 const TvmFfi* FindTvmFfi() { return nullptr; }
 
 // An idle arena stands in slots[0]: only a function that calls itself would need a second one.

@@ -29,6 +29,8 @@ struct Site {
 constexpr const char* kV3 = "llvm -mtriple=x86_64-linux-gnu -mcpu=x86-64-v3";
 constexpr const char* kAmx = "llvm -mtriple=x86_64-linux-gnu -mcpu=sapphirerapids";
 
+constexpr const char* kGpu = "cuda -arch=sm_80";
+
 constexpr Site kSites[] = {
     {kV3, R"(graph @g(%0 "x": f32[17, 40], %1 "w": f32[40, 70]) {
   %2: f32[17, 70] = matmul(%0, %1) "k"
@@ -64,6 +66,22 @@ constexpr Site kSites[] = {
   return %1 "y"
 })"},
     {kV3, R"(graph @g(%0 "q": f32[2, 9, 16], %1 "k": f32[2, 20, 16], %2 "v": f32[2, 20, 16]) {
+  %3: f32[2, 9, 16] = attention(%0, %1, %2) {scale: 0.25} "k"
+  return %3 "y"
+})"},
+    {kGpu, R"(graph @g(%0 "x": f32[64, 128], %1 "w": f32[128, 64]) {
+  %2: f32[64, 64] = matmul(%0, %1) "k"
+  return %2 "y"
+})"},
+    {kGpu, R"(graph @g(%0 "x": f32[1, 32, 12, 12], %1 "w": f32[32, 32, 3, 3]) {
+  %2: f32[1, 32, 12, 12] = conv(%0, %1) {pads: [1, 1, 1, 1]} "k"
+  return %2 "y"
+})"},
+    {kGpu, R"(graph @g(%0 "x": f32[6, 100]) {
+  %1: f32[6, 100] = softmax(%0) {axis: 1} "k"
+  return %1 "y"
+})"},
+    {kGpu, R"(graph @g(%0 "q": f32[2, 9, 16], %1 "k": f32[2, 20, 16], %2 "v": f32[2, 20, 16]) {
   %3: f32[2, 9, 16] = attention(%0, %1, %2) {scale: 0.25} "k"
   return %3 "y"
 })"}};
