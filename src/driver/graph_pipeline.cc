@@ -36,6 +36,7 @@ constexpr GraphStep kSteps[] = {
     {"decompose_batch_norm", 0, "one form of a product and a sum per channel"},
     {"fold_into_conv", 1, "on logical weights"},
     {"crop_conv", 1, "plans give inputs the borders that pads ask for"},
+    {"split_taps", 1, "on what crop_conv left"},
     {"match_signs", 2, "sums of rows and columns may be there already, from zero points"},
     {"common_subexpressions", 1, "folding made equal transforms of equal weights"},
     {"split_concat", 0, "on what common_subexpressions have left"},

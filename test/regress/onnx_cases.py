@@ -566,6 +566,9 @@ def add_windows():
     for w, k, s, d, g in ((1, 1, 1, 1, 1), (15, 3, 1, 1, 1), (16, 3, 1, 2, 2), (17, 5, 2, 1, 4), (64, 1, 1, 1, 1), (65, 3, 3, 1, 2), (131, 4, 1, 1, 1)):
         one(f"conv_1d_w{w}_k{k}_s{s}_d{d}_g{g}", "Conv", [rand(2, 8, w), rand(12, 8 // g, k), rand(12)], constants=(1, 2), group=g, strides=[s],
             dilations=[d], pads=[d * (k - 1) // 2, d * k // 2])
+    for d in (7, 12):  # of most taps, most meets padding
+        arrays = [rng.integers(-8, 9, shape).astype(f32) for shape in ((1, 96, 14, 13), (160, 96, 3, 3), (160,))]
+        one(f"conv_wide_d{d}", "Conv", arrays, constants=(1, 2), pads=[d] * 4, dilations=[d, d])
     one("conv_3d_strided", "Conv", [rand(1, 6, 5, 7, 19), rand(9, 2, 3, 2, 3)], constants=(1,), group=3, strides=[2, 1, 2], pads=[1, 0, 2, 1, 1, 0])
     one("conv_3d", "Conv", [rand(1, 3, 5, 6, 7), rand(4, 3, 2, 3, 2)], constants=(1,))
     for d, s in ((6, 1), (4, 2), (3, 1)):
