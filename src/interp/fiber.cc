@@ -9,26 +9,12 @@
 #include <utility>
 
 #include "support/check.h"
+#include "support/sanitizers.h"
 
-#ifdef __has_feature
-#if __has_feature(address_sanitizer)
-#define TN_FIBER_ASAN 1
-#endif
-#if __has_feature(thread_sanitizer)
-#define TN_FIBER_TSAN 1
-#endif
-#endif
-#ifdef __SANITIZE_ADDRESS__
-#define TN_FIBER_ASAN 1
-#endif
-#ifdef __SANITIZE_THREAD__
-#define TN_FIBER_TSAN 1
-#endif
-
-#ifdef TN_FIBER_ASAN
+#ifdef TN_ASAN
 #include <sanitizer/common_interface_defs.h>
 #endif
-#ifdef TN_FIBER_TSAN
+#ifdef TN_TSAN
 #include <sanitizer/tsan_interface.h>
 #endif
 
@@ -37,7 +23,7 @@ namespace tenon::interp {
 namespace {
 
 // Address space; memory is used as far as the walk through expressions goes.
-#if defined(TN_FIBER_ASAN) || defined(TN_FIBER_TSAN)
+#if defined(TN_ASAN) || defined(TN_TSAN)
 constexpr size_t kStackBytes = size_t{1} << 20;
 #else
 constexpr size_t kStackBytes = size_t{256} << 10;
@@ -50,17 +36,17 @@ size_t PageBytes() { return static_cast<size_t>(sysconf(_SC_PAGESIZE)); }
 
 void StartSwitch([[maybe_unused]] void** fake, [[maybe_unused]] const void* bottom,
                  [[maybe_unused]] size_t size, [[maybe_unused]] void* tsan) {
-#ifdef TN_FIBER_ASAN
+#ifdef TN_ASAN
   __sanitizer_start_switch_fiber(fake, bottom, size);
 #endif
-#ifdef TN_FIBER_TSAN
+#ifdef TN_TSAN
   __tsan_switch_to_fiber(tsan, 0);
 #endif
 }
 
 void FinishSwitch([[maybe_unused]] void* fake, [[maybe_unused]] const void** bottom,
                   [[maybe_unused]] size_t* size) {
-#ifdef TN_FIBER_ASAN
+#ifdef TN_ASAN
   __sanitizer_finish_switch_fiber(fake, bottom, size);
 #endif
 }
@@ -86,14 +72,14 @@ Fiber::Fiber(FiberStack* stack, std::function<void()> body)
   own_.uc_stack.ss_size = stack->size();
   own_.uc_link = nullptr;
   makecontext(&own_, &Fiber::Enter, 0);
-#ifdef TN_FIBER_TSAN
+#ifdef TN_TSAN
   own_tsan_ = __tsan_create_fiber(0);
 #endif
 }
 
 Fiber::~Fiber() {
   TN_CHECK(done_ || !started_);
-#ifdef TN_FIBER_TSAN
+#ifdef TN_TSAN
   __tsan_destroy_fiber(own_tsan_);
 #endif
 }
@@ -112,7 +98,7 @@ void Fiber::Main() {
 void Fiber::Resume() {
   TN_CHECK(!done_);
   if (!std::exchange(started_, true)) entered = this;
-#ifdef TN_FIBER_TSAN
+#ifdef TN_TSAN
   resumer_tsan_ = __tsan_get_current_fiber();
 #endif
   StartSwitch(&resumer_fake_, stack_->bottom(), stack_->size(), own_tsan_);

@@ -22,6 +22,7 @@
 #include "measure/paired_test.h"
 #include "measure/protocol.h"
 #include "support/hash.h"
+#include "support/sanitizers.h"
 #include "tenon/c_api.h"
 
 namespace tenon::measure {
@@ -314,11 +315,13 @@ bool WriteAll(int fd, const std::string& text) {
 int RunWorker(int requests, int answers, const WorkerLimits& limits) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);  // whoever asked has no use for answers any more
   signal(SIGINT, SIG_IGN);           // the session ends in its own time
+#ifndef TN_ASAN                      // whose own tables are data too, and larger
   if (limits.most_bytes > 0) {
     const rlimit limit{static_cast<rlim_t>(limits.most_bytes),
                        static_cast<rlim_t>(limits.most_bytes)};
     setrlimit(RLIMIT_DATA, &limit);
   }
+#endif
   const rlimit no_core{0, 0};
   setrlimit(RLIMIT_CORE, &no_core);
   static const std::string kTouched =

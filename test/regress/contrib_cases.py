@@ -15,6 +15,8 @@ def tolerance(name, outputs):
         return 0, 0.01
     if kinds & {np.dtype(u8), np.dtype(i8)}:
         return 0, 1
+    if name.endswith("_nothing"):  # adds -10,000 to all scores, next to which they have three digits left
+        return 0, 5e-3
     return (5e-3, 5e-3) if np.dtype(f16) in kinds else (1e-4, 2e-5)
 
 

@@ -12,8 +12,8 @@ namespace {
 
 using Ints = std::vector<int64_t>;
 
-// Work below which launching a kernel for each tap takes longer than what it saves.
-constexpr double kLeastFlops = 3e7;
+// What the kernel of one more tap has to save to be worth its launch and its sum.
+constexpr double kSavedFlopsPerTap = 1e6;
 constexpr int64_t kMostTaps = 32;
 
 /// The outputs that one tap contributes to along each spatial axis, and where it reads x for them.
@@ -73,9 +73,7 @@ std::vector<Window> WindowsOf(const Shape& shape) {
     taps *= shape.w[i + 2];
     outputs *= shape.out[i + 2];
   }
-  const double flops = 2.0 * static_cast<double>(shape.x[0] * shape.w[0] * shape.w[1]) *
-                       static_cast<double>(outputs) * static_cast<double>(taps);
-  if (taps < 2 || taps > kMostTaps || flops < kLeastFlops) return {};
+  if (taps < 2 || taps > kMostTaps) return {};
   std::vector<Window> windows;
   int64_t useful = 0;
   for (int64_t tap = 0; tap < taps; ++tap) {
@@ -86,7 +84,11 @@ std::vector<Window> WindowsOf(const Shape& shape) {
   std::stable_sort(windows.begin(), windows.end(),
                    [](const Window& a, const Window& b) { return a.Outputs() > b.Outputs(); });
   const bool whole = !windows.empty() && windows[0].Outputs() == outputs;
-  return whole && 2 * useful <= taps * outputs ? windows : std::vector<Window>();
+  const double saved = 2.0 * static_cast<double>(shape.x[0] * shape.w[0] * shape.w[1]) *
+                       static_cast<double>(taps * outputs - useful);
+  const bool pays = 2 * useful <= taps * outputs &&
+                    saved >= kSavedFlopsPerTap * static_cast<double>(windows.size());
+  return whole && pays ? windows : std::vector<Window>();
 }
 
 Expected<ValueId> Part(Builder& b, ValueId v, const Ints& starts, const Ints& sizes,
