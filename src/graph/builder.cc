@@ -131,7 +131,62 @@ Graph Builder::Finish() && {
   return std::move(graph_);
 }
 
+namespace {
+
+bool SameExprs(const ExprAttrs& a, const ExprAttrs& b) {
+  return std::ranges::equal(a, b, [](const auto& x, const auto& y) {
+    return x.first == y.first &&
+           std::ranges::equal(x.second, y.second, [](const Expr& l, const Expr& r) {
+             return tenon::StructuralEqual(l, r);
+           });
+  });
+}
+
+// Whether two values are computed alike from the same values. Says no where that would take long.
+class SameComputation {
+ public:
+  explicit SameComputation(const Graph& g) : g_(g) {}
+  bool operator()(ValueId a, ValueId b) {
+    if (a == b) return true;
+    if (a == kNoValue || b == kNoValue || left_-- <= 0) return false;
+    const Value &x = g_.value(a), &y = g_.value(b);
+    if (x.IsConstant() && y.IsConstant()) return SameConstants(x, y);
+    if (x.producer == kNoNode || y.producer == kNoNode || x.output != y.output) return false;
+    const Node &n = g_.node(x.producer), &m = g_.node(y.producer);
+    return n.op == m.op && n.regions.empty() && m.regions.empty() &&
+           n.attrs.ToString() == m.attrs.ToString() && SameExprs(n.exprs, m.exprs) &&
+           std::ranges::equal(n.inputs, m.inputs, std::ref(*this));
+  }
+
+ private:
+  static bool SameConstants(const Value& x, const Value& y) {
+    constexpr size_t kFew = 4096;  // bytes that are compared
+    const auto p = x.payload.bytes(), q = y.payload.bytes();
+    return x.type.ToString() == y.type.ToString() && p.size() <= kFew && std::ranges::equal(p, q);
+  }
+
+  const Graph& g_;
+  int left_ = 200;  // values that are still looked at
+};
+
+// The dim that the like of `count` defines, or null. Two nodes that find the same elements (torch
+// writes one for each tensor that a mask picks from) find as many, and what they pick fits
+// together.
+Expr KnownDim(const Graph& g, ValueId count, const Expr& most) {
+  for (const Node& n : g.nodes) {
+    const Var dim = DefinedDim(n);
+    if (!dim) continue;
+    const std::vector<Expr>& bound = n.exprs.at("most");
+    const bool alike = bound.empty() ? !most : most && tenon::StructuralEqual(bound[0], most);
+    if (alike && SameComputation(g)(n.inputs[0], count)) return dim;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
 Expected<Expr> Builder::DefineDim(const std::string& dim_name, ValueId count, const Expr& most) {
+  if (Expr known = KnownDim(graph_, count, most)) return known;
   std::string name = dim_name;
   auto taken = [&] {
     return std::any_of(graph_.dims.begin(), graph_.dims.end(),

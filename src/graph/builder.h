@@ -27,8 +27,8 @@ class Builder {
   Graph Finish() &&;
 
   /// The dim that is how many of something a scalar of i64 says there are: a new one, named after
-  /// `dim_name`. There are 0 to `most`; without a `most` the dim is found before a call asks for
-  /// memory, by computing what the scalar needs twice.
+  /// `dim_name`, or that of a scalar computed alike. There are 0 to `most`; without a `most` it is
+  /// found before a call asks for memory, by computing what the scalar needs twice.
   Expected<Expr> DefineDim(const std::string& dim_name, ValueId count, const Expr& most = nullptr);
   /// For the builder of a region: its dims are those of the graph around it.
   void ShareDims(const Builder& outer);

@@ -88,6 +88,13 @@ def add_lists():
     add("boxes", [node("NonMaxSuppression", ["boxes", "scores", "most"], ["y"])], {"boxes": 3, "scores": 3, "most": (INT64, 1)},
         [[np.array([[[0, 0, 1, 1], [0, 0.1, 1, 1.1], [0, 2, 1, 3]]], np.float32), f32(1, 1, 3), i64(2)]],
         errors=[([f32(1, 3, 5), f32(1, 1, 3), i64(2)], "5")], output=(INT64, 2))
+    # A mask that picks twice finds as many each time.
+    twice = [node("Sign", ["x"], ["sign"])]
+    for name in ("a", "b"):
+        twice += [node("NonZero", ["sign"], [f"at_{name}"]), node("GatherND", [name, f"to_{name}"], [f"{name}_picked"])]
+        twice.insert(-1, node("Transpose", [f"at_{name}"], [f"to_{name}"]))
+    add("picked_twice", [*twice, node("Sub", ["a_picked", "b_picked"], ["y"])], {"x": 1, "a": 1, "b": 1},
+        [[f32(n) * (np.arange(n) % 3 > 0), f32(n), f32(n)] for n in (1, 2, 17)], output=(TensorProto.FLOAT, 1))
 
 
 def attention(q, k, v, mask):
