@@ -113,6 +113,8 @@ struct ModelOptions {
   Target target;
   /// Sizes of inputs, by name; without them they are the model's, and stay open where it says none.
   std::map<std::string, std::vector<Size>> shapes;
+  /// Sizes that the model leaves open may be 0, too.
+  bool empty_sizes = false;
   std::string name = "main";
   std::string precision = "fp32";
   int opt_level = 2;

@@ -46,6 +46,7 @@ void BindModels(nb::module_& m) {
             for (const auto& [input, sizes] : shapes)
               options.shapes[input].assign(sizes.begin(), sizes.end());
           })
+      .def_rw("empty_sizes", &ModelOptions::empty_sizes)
       .def_rw("name", &ModelOptions::name)
       .def_rw("precision", &ModelOptions::precision)
       .def_rw("opt_level", &ModelOptions::opt_level)

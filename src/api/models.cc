@@ -46,6 +46,7 @@ driver::CompileOptions CompileOptionsOf(const std::string& model, const ModelOpt
     std::vector<onnx::DimSpec>& shape = compile.shapes[input];
     for (const Size& size : dims) shape.push_back(Take(onnx::ParseSize(size.text)));
   }
+  compile.empty_sizes = options.empty_sizes;
   compile.overrides.dims = options.dims;
   compile.overrides.independent_dims = options.independent_dims;
   compile.overrides.inputs = {options.inputs.begin(), options.inputs.end()};

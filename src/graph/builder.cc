@@ -186,6 +186,8 @@ Expr KnownDim(const Graph& g, ValueId count, const Expr& most) {
 }  // namespace
 
 Expected<Expr> Builder::DefineDim(const std::string& dim_name, ValueId count, const Expr& most) {
+  if (const auto number = KnownInts(count); number && number->size() == 1 && number->at(0) >= 0)
+    return IndexConst(number->at(0));
   if (Expr known = KnownDim(graph_, count, most)) return known;
   std::string name = dim_name;
   auto taken = [&] {
@@ -401,8 +403,11 @@ Expected<ValueId> Builder::Add(OpKind op, std::vector<ValueId> inputs, std::stri
                                             .exprs = std::move(exprs)}));
   if (made.identity) return made.node.inputs[0];
   std::optional<Elements>& result = made.elements;
-  if (result && std::all_of(result->begin(), result->end(),
-                            [](const Expr& e) { return AsInt(e).has_value(); })) {
+  const auto are_numbers = [](const std::vector<Expr>& list) {
+    return std::ranges::all_of(list, [](const Expr& e) { return AsInt(e).has_value(); });
+  };
+  // One without elements may have sizes that are the call's, which no constant has.
+  if (result && are_numbers(*result) && are_numbers(made.types[0].tensor().dims)) {
     std::vector<int64_t> numbers;
     for (const Expr& e : *result) numbers.push_back(*AsInt(e));
     const DType dtype = made.types[0].tensor().dtype;

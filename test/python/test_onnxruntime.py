@@ -690,6 +690,18 @@ else: raise AssertionError
             said = [subprocess.run(command, check=True, capture_output=True, text=True, env=environment).stderr for _ in range(2)]
         self.assertEqual(said, ["tenon: compiling net.onnx, which is kept for the next time\n", ""])
 
+    def test_empty_caches_share_a_library(self):
+        """One for calls without a past, of any other size, beside the one for calls with a past."""
+        of = model([helper.make_node("Concat", ["past", "x"], ["o"], axis=1)], [info("past", ["b", "p", 3]), info("x", ["b", "n", 3])], [info("o", ["b", "t", 3])])
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "grows.onnx")
+            pathlib.Path(path).write_bytes(of.SerializeToString())
+            program = "import sys, numpy as np, tenon; s = tenon.InferenceSession(sys.argv[1])\n"
+            program += "for b, p, n in ((1, 0, 5), (1, 0, 7), (2, 0, 1), (1, 5, 1), (2, 6, 1)):\n"
+            program += "    assert s.run(None, {'past': np.ones((b, p, 3), 'f'), 'x': np.ones((b, n, 3), 'f')})[0].shape == (b, p + n, 3)"
+            subprocess.run([sys.executable, "-c", program, path], check=True, env={**os.environ, "TENON_CACHE_DIR": folder}, capture_output=True)
+            self.assertEqual(len(list(pathlib.Path(folder).rglob("*.so"))), 2)
+
     def test_runs_without_a_cache(self):
         environment = {k: v for k, v in os.environ.items() if k not in ("HOME", "TENON_CACHE_DIR")}
         with tempfile.NamedTemporaryFile(suffix=".onnx") as file:

@@ -88,6 +88,17 @@ def add_lists():
     add("boxes", [node("NonMaxSuppression", ["boxes", "scores", "most"], ["y"])], {"boxes": 3, "scores": 3, "most": (INT64, 1)},
         [[np.array([[[0, 0, 1, 1], [0, 0.1, 1, 1.1], [0, 2, 1, 3]]], np.float32), f32(1, 1, 3), i64(2)]],
         errors=[([f32(1, 3, 5), f32(1, 1, 3), i64(2)], "5")], output=(INT64, 2))
+    # Of nothing there are sizes, which are the call's.
+    numbers = [node("Constant", [], [name], value_ints=[value]) for name, value in (("zero", 0), ("one", 1))]
+    add("nothing_picked", [*numbers, node("Slice", ["x", "zero", "zero", "one"], ["rows"]), node("Shape", ["rows"], ["y"])],
+        {"x": 3}, [[f32(n, 2, m)] for n, m in ((9, 5), (1, 1), (3, 0))], output=(INT64, 1))
+    # What is reduced may be nothing, after calls in which it was something.
+    some = [np.arange(9) % 3 > 0, np.zeros(9, bool), np.arange(9) > 6, np.zeros(9, bool)]
+    for op in ("ReduceSum", "ReduceProd", "ReduceL2"):
+        add(f"{op}_of_none", [node("Compress", ["x", "m"], ["rows"], axis=0), node(op, ["rows"], ["y"], keepdims=0)],
+            {"x": 2, "m": (TensorProto.BOOL, 1)}, [[f32(9, 5), m] for m in some], output=(TensorProto.FLOAT, 0))
+    add("unique_of_none", [node("Compress", ["x", "m"], ["rows"]), node("Unique", ["rows"], ["y"])], {"x": 1, "m": (TensorProto.BOOL, 1)},
+        [[f32(9), m] for m in some], output=(TensorProto.FLOAT, 1))
     # A mask that picks twice finds as many each time.
     twice = [node("Sign", ["x"], ["sign"])]
     for name in ("a", "b"):

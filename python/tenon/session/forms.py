@@ -4,7 +4,8 @@ A library for the model as it stands serves all calls, where there is one. It ta
 what it was compiled for bounds what it can be called with; ONNX Runtime finds all of that out while it runs. So there are
 steps down from it, each of which knows less of other calls and more of this one:
 
-    as_it_stands    dims of one name are one size
+    as_it_stands    dims of one name are one size, and none is 0
+    may_be_empty    open dims may be 0: the cache of a decoder's first step, a picture without boxes
     unnamed         every open dim has a size of its own
     of_sizes        compiled for the sizes of this call
     of_numbers      and for its integers: inputs of one element, which choose between branches
@@ -31,7 +32,7 @@ from ..target import resolve
 from . import element_types, errors
 from .parameters import NodeArg
 
-_AS_IT_STANDS, _UNNAMED, _OF_SIZES, _OF_NUMBERS = range(4)
+_AS_IT_STANDS, _MAY_BE_EMPTY, _UNNAMED, _OF_SIZES, _OF_NUMBERS = range(5)
 _MOST_FORMS = 64  # that are kept open
 
 
@@ -171,7 +172,10 @@ class Forms:
         last = _AS_IT_STANDS
         if not self.is_library and (self._is_open or overridden):
             last = _OF_NUMBERS if numbers else _OF_SIZES
+        is_empty = any(0 in shape for shape in sizes.values())
         for step in range(self._begin.get(key, _AS_IT_STANDS), last + 1):
+            if step == _MAY_BE_EMPTY and not is_empty:
+                continue
             form = self._form(step, overridden, sizes, numbers)
             if not isinstance(form, Form):
                 fault = form
@@ -190,7 +194,8 @@ class Forms:
         options = _tenon.ModelOptions()
         for name, value in self._options.items():
             setattr(options, name, value)
-        options.independent_dims = step != _AS_IT_STANDS
+        options.independent_dims = step >= _UNNAMED
+        options.empty_sizes = step >= _MAY_BE_EMPTY
         options.inputs = list(overridden)
         if step >= _OF_SIZES:
             constant = numbers if step == _OF_NUMBERS else {}

@@ -1,5 +1,6 @@
 #include "loop/pass/blocks/lower_blocks.h"
 
+#include "loop/pass/blocks/empty_reductions.h"
 #include "loop/rewrite.h"
 
 namespace tenon {
@@ -94,7 +95,8 @@ class BlockLowerer final : public ScopedRewriter {
 Module LowerBlocks(const Module& module, const PassContext& context) {
   bool has_fma = context.target && context.target->HasFma();
   return MapFuncs(module, [&](const Func& func) {
-    return WithBody(func, BlockLowerer(*func, has_fma).Rewrite(func->body));
+    const Func whole = InitializeEmptyReductions(func);
+    return WithBody(whole, BlockLowerer(*whole, has_fma).Rewrite(whole->body));
   });
 }
 

@@ -387,7 +387,8 @@ class HostPlanner final : public StorageRewriter {
     } else {
       const size_t item = item_of_.at(buffer.get());
       Arena& arena = ArenaOf(item);
-      // As it holds everywhere: where a buffer is met first may be a branch that knows more of dims.
+      // As it holds everywhere: where a buffer is met first may be a branch that knows more of
+      // dims.
       flat.offset = plan_.offsets[item] / IndexConst(element);
       flat.buffer = View(&arena.views, arena.memory->name, buffer->dtype, Scope::kGlobal,
                          arena.bytes / IndexConst(element));
