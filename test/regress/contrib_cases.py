@@ -11,8 +11,6 @@ def tolerance(name, outputs):
     kinds = {x.dtype for x in outputs}
     if name.startswith("ms_qmoe_8") and name.endswith("_blocks"):  # its own products are of inputs of 8 bits
         return 0, 0.05 * max(np.abs(x).max() for x in outputs)
-    if name.startswith("ms_dynamic_lstm"):  # its own products are of states of 8 bits
-        return 0, 0.01
     if kinds & {np.dtype(u8), np.dtype(i8)}:
         return 0, 1
     if name.endswith("_nothing"):  # adds -10,000 to all scores, next to which they have three digits left

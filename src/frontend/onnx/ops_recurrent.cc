@@ -10,6 +10,9 @@
 //         h' = (1 - z) ∘ n + z ∘ h
 //   LSTM  i, o, f = f(x_iof + h R_iofᵀ + p ∘ c);  c' = f ∘ c + i ∘ g(x_c + h R_cᵀ);  h' = o ∘ h(c')
 //
+// Of DynamicQuantizeLSTM both products are of whole numbers: the input and each state become bytes
+// over the range that their values take, and the scales of both operands follow behind the product.
+//
 // Backwards in time is the same on a reversed sequence. Where sequences are shorter than T, each is
 // reversed within its own length, states stay as they are beyond it, and outputs are zero.
 #include <algorithm>
@@ -17,7 +20,6 @@
 #include "frontend/onnx/formula.h"
 #include "frontend/onnx/index_checks.h"
 #include "frontend/onnx/ops.h"
-#include "frontend/onnx/quantize.h"
 #include "graph/dims.h"
 
 namespace tenon::onnx {
@@ -85,6 +87,7 @@ struct Recurrent {
   int64_t hidden = 0;
   std::vector<Activation> activations;  // those of the directions, one after the other
   Val input_weight, state_weight;       // [D, gates · H, I] and [D, gates · H, H]
+  Val input_scale, state_scale;         // of quantised ones, [D, 1, 1 or gates · H]
 };
 
 Status ReadActivations(OpContext& c, Recurrent* r) {
@@ -115,15 +118,29 @@ Status ReadActivations(OpContext& c, Recurrent* r) {
   return Ok();
 }
 
-// The weights of input `i`, [D, gates · H, K]; quantised ones are [D, K, gates · H], and have a
-// scale and a zero point for each direction, or for each column.
+// One for each direction, or for each of its columns, beside weights of quantised ones, [D, K,
+// gates · H].
+Val Beside(const Val& v) { return v.rank() == 1 ? Unsqueeze(Unsqueeze(v, 1), 1) : Unsqueeze(v, 1); }
+
+// The weights of input `i`, [D, gates · H, K]; of quantised ones the whole numbers.
 Val WeightAt(const Formula& f, size_t i, bool quantised) {
   if (!quantised) return f.In(i);
-  const size_t scale = i == 1 ? 8 : 10;
-  const auto beside = [&](const Val& v) {
-    return v.rank() == 1 ? Unsqueeze(Unsqueeze(v, 1), 1) : Unsqueeze(v, 1);
-  };
-  return Swap(Dequantized(f.In(i), beside(f.In(scale)), beside(f.In(scale + 1))), 1, 2);
+  const DType f32 = DType::Float(32);
+  return Swap(Cast(f.In(i), f32) - Cast(Beside(f.In(i == 1 ? 9 : 11)), f32), 1, 2);
+}
+
+// x · Wᵀ. Where the weights have a scale, x becomes whole numbers first: its values in steps of a
+// 255th of the range that they take, which is made to hold 0.
+Val Product(const Val& x, const Val& weight, const Val& scale) {
+  if (!scale) return MatMul(x, weight, false, true);
+  std::vector<int64_t> axes;
+  for (int64_t axis = 0; axis < x.rank(); ++axis) axes.push_back(axis);
+  const Val least = Min(Reduce("min", x, axes, false), 0);
+  const Val range = Max(Reduce("max", x, axes, false), 0) - least;
+  const Val step = Where(Equal(range, 0), 1, range / 255);
+  const Val zero = Round((0 - least) / step);
+  const Val number = Max(Min(Round(x / step) + zero, 255), 0) - zero;
+  return MatMul(number, weight, false, true) * (step * scale);
 }
 
 Status Read(OpContext& c, Recurrent* r, bool quantised = false) {
@@ -157,6 +174,10 @@ Status Read(OpContext& c, Recurrent* r, bool quantised = false) {
   const Formula f(c);
   r->input_weight = WeightAt(f, 1, quantised);
   r->state_weight = WeightAt(f, 2, quantised);
+  if (quantised) {
+    r->input_scale = Beside(f.In(8));
+    r->state_scale = Beside(f.In(10));
+  }
   TN_RETURN_IF_ERROR(f.Done());
   const Dims w = r->input_weight.dims(), s = r->state_weight.dims();
   const std::optional<int64_t> hidden = AsInt(s[2]);
@@ -181,6 +202,7 @@ Status Read(OpContext& c, Recurrent* r, bool quantised = false) {
 struct CellInput {
   Val x, weight, bias;      // [gates · H, H], [1, gates · H] or left out
   Val peephole;             // [1, 3 · H], of an LSTM, or left out
+  Val scale;                // of quantised weights
   std::vector<Val> states;  // [B, H]
 };
 using Cell = std::function<std::vector<Val>(const CellInput& in, std::span<const Activation> act)>;
@@ -202,7 +224,9 @@ std::vector<Val> RunDirection(const Formula& f, const Recurrent& r, int64_t d, b
   const auto act =
       std::span(r.activations).subspan(static_cast<size_t>(d) * r.functions, r.functions);
   const Val weight = Element(r.state_weight, 0, d);
-  Val rows = MatMul(backward ? reversed(x) : x, Element(r.input_weight, 0, d), false, true);
+  const auto own = [&](const Val& all) { return all ? Element(all, 0, d) : all; };
+  const Val scale = own(r.state_scale);
+  Val rows = Product(backward ? reversed(x) : x, Element(r.input_weight, 0, d), own(r.input_scale));
   Val bias;
   if (f.In(3)) {
     const int64_t gates = static_cast<int64_t>(r.gates);
@@ -211,14 +235,17 @@ std::vector<Val> RunDirection(const Formula& f, const Recurrent& r, int64_t d, b
     bias = Gates(both, r.hidden, gates, 2 * gates);
   }
   std::vector<Val> captured = {rows, weight};
-  for (const Val& v : {bias, peephole, lengths}) {
+  for (const Val& v : {bias, peephole, scale, lengths}) {
     if (v) captured.push_back(v);
   }
   const auto step = [&](const Val& i, const std::vector<Val>& states,
                         const std::vector<Val>& inside) {
     size_t at = 2;
     const auto next = [&](const Val& outside) { return outside ? inside[at++] : Val(); };
-    CellInput in{Gather(inside[0], i, 0), inside[1], next(bias), next(peephole), states};
+    CellInput in{.x = Gather(inside[0], i, 0), .weight = inside[1], .states = states};
+    in.bias = next(bias);
+    in.peephole = next(peephole);
+    in.scale = next(scale);
     const Val lasts = next(lengths);
     std::vector<Val> out = cell(in, act);
     Val y = out[0];
@@ -278,7 +305,7 @@ Status Run(OpContext& c, const Recurrent& r, const Cell& cell) {
 
 // x + h Rᵀ + bias
 Val GateSums(const CellInput& in, const Val& weight, const Val& x, const Val& bias) {
-  const Val sum = x + MatMul(in.states[0], weight, false, true);
+  const Val sum = x + Product(in.states[0], weight, in.scale);
   return bias ? sum + bias : sum;
 }
 
