@@ -17,7 +17,7 @@ extern "C" {
 
 /* Grows when anything in this file changes meaning. A library made for one version is refused by a
  * runtime of another; the name of the query symbol carries it too. */
-#define TN_ABI_VERSION 2
+#define TN_ABI_VERSION 3
 
 #if defined(__GNUC__)
 #define TN_CORE_API __attribute__((visibility("hidden")))
@@ -178,27 +178,20 @@ typedef struct tn_device_image {
   uint32_t reserved;
 } tn_device_image;
 
-/* What the devices of one process have loaded of it: zero-initialised data of the library, private
+/* What the devices of one process have of a library: zero-initialised data of the library, private
  * to the functions below. sizeof is TN_DEVICE_STATE_BYTES. */
 #define TN_MAX_DEVICES 64
 typedef struct tn_device_state {
-  void* loaded[TN_MAX_DEVICES]; /* by device id */
+  void* module; /* made by the first call */
   uint32_t lock;
-  uint32_t reserved;
+  uint32_t uploads; /* weights that were copied to a device so far */
+  uint32_t handles; /* modules that a runtime has loaded of the library */
+  uint32_t calls;   /* that are under way */
 } tn_device_state;
-#define TN_DEVICE_STATE_BYTES (8 * (TN_MAX_DEVICES + 1))
+#define TN_DEVICE_STATE_BYTES 24
 
-/* Launches kernel number `kernel` of `code` on the calling thread's stream of the device (see
- * tn_stream_set), loading the code there first where this is the first launch. `extents`: blocks
- * along x, y, z, threads of a block along x, y, z; with one of them 0 nothing is launched. `args`:
- * the address of each parameter's value, read before the function returns. Returns 0, or -1 + error
- * that names the kernel. Where a host (below) is in the process, its devices are used. */
-TN_CORE_API int32_t tn_core_device_launch(const tn_device_code* code, tn_device_state* state,
-                                          int32_t kernel, int32_t device_id, const int64_t* extents,
-                                          void** args);
-
-/* Which parts of the weight segment (below) a library's kernels get on a device, each in memory of
- * its own there: read-only data of the library; `count` of tn_device_weight follow. */
+/* Which parts of the weight segment (below) a library's kernels get on a device: read-only data of
+ * the library; `count` of tn_device_weight follow. */
 typedef struct tn_device_weights {
   uint32_t count;
   uint32_t reserved;
@@ -207,32 +200,46 @@ typedef struct tn_device_weight {
   uint64_t offset, bytes; /* in the segment */
 } tn_device_weight;
 
-/* Zero-initialised data of the library: by device id, `count` addresses (or handles) there. */
-typedef struct tn_device_weights_state {
-  void** memory[TN_MAX_DEVICES];
-  uint32_t lock;
-  uint32_t uploads; /* weights that were copied to a device so far */
-} tn_device_weights_state;
-#define TN_DEVICE_WEIGHTS_STATE_BYTES (8 * (TN_MAX_DEVICES + 1))
+/* A call of a host function that launches kernels on a device. Its closure's slots are, in this
+ * order, addresses of the caller's tensors, dims and scalars; among the last are those for the
+ * addresses of weights and for arenas, which the runtime fills. */
+typedef struct tn_device_call {
+  tn_body_fn body;
+  const tn_device_code* code;
+  tn_device_state* state;
+  const tn_device_weights* weights; /* NULL: it reads none */
+  const unsigned char* weights_base;
+  const int64_t* arena_bytes; /* of each arena */
+  int64_t num_arenas;
+  int64_t num_buffers, num_slots;         /* of the closure */
+  int64_t weights_slot, first_arena_slot; /* … and where those begin */
+  int64_t device_type, device_id;
+  int64_t flags; /* of TN_CALL_… */
+} tn_device_call;
 
-/* The weights on a device: copied there from the segment at `base` by the first call, and kept.
- * NULL + error. */
-TN_CORE_API void** tn_core_device_weights(const tn_device_weights* table,
-                                          tn_device_weights_state* state, const unsigned char* base,
-                                          int32_t device_type, int32_t device_id);
+/* What the body launches follows from the closure alone: it has no other effect, and reads nothing
+ * that an address in the closure leads to. */
+#define TN_CALL_REPEATS 1
+
+/* Runs the body, whose launches go to the calling thread's stream of the device (tn_stream_set):
+ * loads the library's code and copies its weights there where this is the first call, lends it
+ * memory, and, for a body that repeats, keeps its launches as a graph, so that later calls with the
+ * same dims are one launch. Returns when the work is queued: 0, or -1 + error. Where a host (below)
+ * is in the process, its devices are used. */
+TN_CORE_API int32_t tn_core_device_run(const tn_device_call* call, void** closure);
+
+/* Within such a body: launches kernel number `kernel` of `code`. `extents`: blocks along x, y, z,
+ * threads of a block along x, y, z; with one of them 0 nothing is launched. `args`: the address of
+ * each parameter's value, read before the function returns. Returns 0, or -1 + error that names the
+ * kernel. */
+TN_CORE_API int32_t tn_core_device_launch(const tn_device_code* code, int32_t kernel,
+                                          const int64_t* extents, void** args);
 
 /* tn_core_tensor_alloc on a device. */
 TN_CORE_API int32_t tn_core_device_tensor_alloc(int32_t device_type, int32_t device_id,
                                                 int32_t dtype_packed, int32_t ndim,
                                                 const int64_t* shape, tn_ffi_any* out,
                                                 void** out_data);
-
-/* As tn_core_arena_acquire, in memory of a device, for work on the calling thread's stream there:
- * an arena that was used on a stream is lent for that stream only, so that it may be released while
- * work on it is still queued. `state` serves nothing else. */
-TN_CORE_API void* tn_core_device_arena_acquire(tn_instances* state, int32_t device_type,
-                                               int32_t device_id, int64_t bytes);
-TN_CORE_API void tn_core_device_arena_release(tn_instances* state, void* arena);
 
 /* ---- Functions of numbers ---- */
 
@@ -262,9 +269,6 @@ extern TN_CORE_API const char tn_cpu_required[];
 /* The library's device code and its state; no kernels where it has none. */
 extern TN_CORE_API const tn_device_code tn_blob_device_code;
 extern TN_CORE_API tn_device_state tn_blob_device_state;
-
-/* Of a library whose kernels read weights on a device. */
-extern TN_CORE_API tn_device_weights_state tn_blob_device_weights_state;
 
 /* The instances of `main`, so that tn_module_reserve reaches them. */
 extern TN_CORE_API tn_instances tn_main_instances;
@@ -312,7 +316,7 @@ typedef struct tn_params_header {
 
 struct tn_host_services;
 
-/* What the exported function __tenon_query_v2 tells about its library. All pointers live as long as
+/* What the exported function __tenon_query_v3 tells about its library. All pointers live as long as
  * the library. */
 typedef struct tn_module_info {
   uint32_t abi_version;  /* TN_ABI_VERSION of the core in the library */
@@ -333,11 +337,11 @@ typedef struct tn_module_info {
    * there was none. */
   const char* (*last_error)(const char** out_kind);
   const tn_device_code* device_code; /* tn_blob_device_code */
-  const tn_device_weights_state* device_weights;
+  tn_device_state* device_state;     /* tn_blob_device_state */
 } tn_module_info;
 
 typedef const tn_module_info* (*tn_query_fn)(void);
-#define TN_QUERY_SYMBOL "__tenon_query_v2"
+#define TN_QUERY_SYMBOL "__tenon_query_v3"
 
 /* What a copy of the runtime, or of the core, offers to the cores of other libraries. */
 typedef struct tn_host_services {
@@ -347,15 +351,12 @@ typedef struct tn_host_services {
   /* The calling thread's error slot, which tn_last_error reads. */
   void (*set_error)(const char* kind, const char* message);
   const char* (*last_error)(const char** out_kind);
-  /* tn_core_device_launch, and a new compact tensor on a device. */
-  int32_t (*device_launch)(const tn_device_code* code, tn_device_state* state, int32_t kernel,
-                           int32_t device_id, const int64_t* extents, void** args);
+  /* tn_core_device_run and tn_core_device_launch, and a new compact tensor on a device. */
+  int32_t (*device_run)(const tn_device_call* call, void** closure);
+  int32_t (*device_launch)(const tn_device_code* code, int32_t kernel, const int64_t* extents,
+                           void** args);
   int32_t (*tensor_make)(tn_dl_data_type dtype, int32_t ndim, const int64_t* shape,
                          tn_dl_device device, tn_ffi_tensor** out_tensor);
-  void* (*device_arena_acquire)(tn_instances* state, int32_t device_type, int32_t device_id,
-                                int64_t bytes);
-  void** (*device_weights)(const tn_device_weights* table, tn_device_weights_state* state,
-                           const unsigned char* base, int32_t device_type, int32_t device_id);
   /* Takes `bytes` from what the thread's call may have (max_bytes of tn_call_options); -1, without
    * an error, where it may not have so many. */
   int32_t (*take_bytes)(int64_t bytes);
@@ -365,7 +366,7 @@ typedef struct tn_host_services {
  * Every runtime and every core has a tn_host_services, and in the program or library that it is
  * part of a note (of a PT_NOTE segment, which dl_iterate_phdr shows) that leads there: so that they
  * find each other whatever symbols are visible, in static programs too. A core has no devices to
- * offer: from device_launch on its services are NULL. The note's content is the distance from there
+ * offer: those services are NULL. The note's content is the distance from there
  * to the services, 64 bits. */
 #define TN_NOTE_NAME "Tenon"
 #define TN_NOTE_RUNTIME 1

@@ -146,8 +146,6 @@ void AddDeviceWeights(const Module& host, std::vector<codegen::DataBlob>* blobs)
       table += Little(static_cast<uint64_t>(bytes[i]), 8);
     }
     blobs->push_back({"tn_blob_device_weights", table, 8, false, false});
-    blobs->push_back({"tn_blob_device_weights_state",
-                      std::string(TN_DEVICE_WEIGHTS_STATE_BYTES, '\0'), 64, false, true});
   }
 }
 

@@ -27,6 +27,7 @@
 #include "runtime/core/error.h"
 #include "runtime/core/os.h"
 #include "runtime/core/pool.h"
+#include "runtime/device/run.h"
 #include "runtime/elf_check.h"
 #include "runtime/json.h"
 #include "runtime/loaded_files.h"
@@ -120,6 +121,11 @@ const tn_module_info* Query(void* handle, const char* path) {
   return info->check_cpu() == 0 ? info : nullptr;
 }
 
+// Null where the library has none, or was made before there was one.
+tn_device_state* StateOf(const tn_module_info& info) {
+  return info.struct_bytes > offsetof(tn_module_info, device_state) ? info.device_state : nullptr;
+}
+
 int32_t LoadFrom(int fd, const char* path, tn_module_t** out_module) {
   const char* fault = CheckLibraryFile(fd);
   if (fault) return LoadError(path, fault);
@@ -151,6 +157,7 @@ int32_t LoadFrom(int fd, const char* path, tn_module_t** out_module) {
   }
   module->handle = handle;
   module->info = info;
+  if (tn_device_state* state = StateOf(*info)) std::atomic_ref(state->handles).fetch_add(1);
   *out_module = module;
   return 0;
 }
@@ -214,8 +221,12 @@ int32_t tn_module_load(const char* path, tn_module_t** out_module) {
   return status;
 }
 
+// Libraries stay mapped; what one has on devices goes with the last module of it.
 void tn_module_unload(tn_module_t* module) {
-  if (module) dlclose(module->handle);
+  if (!module) return;
+  tn_device_state* state = StateOf(*module->info);
+  if (state && std::atomic_ref(state->handles).fetch_sub(1) == 1) LeaveDevices(state);
+  dlclose(module->handle);
   tn_module_free(module);
 }
 

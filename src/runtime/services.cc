@@ -3,10 +3,9 @@
 
 #include "runtime/core/error.h"
 #include "runtime/core/pool.h"
-#include "runtime/device/arena.h"
 #include "runtime/device/code.h"
+#include "runtime/device/run.h"
 #include "runtime/device/tensor.h"
-#include "runtime/device/weights.h"
 
 extern "C" const tn_host_services tn_runtime_services = {
     TN_ABI_VERSION,
@@ -14,10 +13,9 @@ extern "C" const tn_host_services tn_runtime_services = {
     tenon::runtime::RunTeam,
     tenon::runtime::SetLocalError,
     tenon::runtime::LastError,
+    tenon::runtime::RunOnDevice,
     tenon::runtime::LaunchDeviceCode,
     tenon::runtime::MakeDeviceTensor,
-    tenon::runtime::AcquireDeviceArena,
-    tenon::runtime::DeviceWeights,
     tenon::runtime::TakeBytes,
 };
 TN_NOTE("1", "tn_runtime_services");

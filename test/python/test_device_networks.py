@@ -31,15 +31,12 @@ class ModuleInfo(ctypes.Structure):
     _fields_ = [("abi_version", ctypes.c_uint32), ("struct_bytes", ctypes.c_uint32), ("pointers", ctypes.c_void_p * 12)]
 
 
-MAX_DEVICES = 64
-
-
 def uploads(path):
     """How many weights the library has copied to devices."""
-    query = getattr(ctypes.CDLL(path), "__tenon_query_v2")
+    query = getattr(ctypes.CDLL(path), "__tenon_query_v3")
     query.restype = ctypes.POINTER(ModuleInfo)
     state = query().contents.pointers[11]
-    return ctypes.cast(state + 8 * MAX_DEVICES + 4, ctypes.POINTER(ctypes.c_uint32)).contents.value
+    return ctypes.cast(state + 12, ctypes.POINTER(ctypes.c_uint32)).contents.value
 
 
 class DeviceNetworks(unittest.TestCase):

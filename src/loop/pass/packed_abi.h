@@ -27,9 +27,12 @@ bool HasHandles(const PrimFunc& func);
 /// Data of the library (tenon/kernel_abi.h): its device code, and what is loaded of it.
 inline constexpr const char* kDeviceCode = "tn_blob_device_code";
 inline constexpr const char* kDeviceState = "tn_blob_device_state";
-/// … and which weights it reads there, and where they are.
+/// … and which weights it reads there.
 inline constexpr const char* kDeviceWeightsTable = "tn_blob_device_weights";
-inline constexpr const char* kDeviceWeightsState = "tn_blob_device_weights_state";
+/// On a host function: what it launches follows from what it is called with, but for what lies in
+/// tensors, and there is more than one launch (TN_CALL_REPEATS).
+inline constexpr const char* kRepeatsAttr = "repeats";
+inline constexpr int64_t kCallRepeats = 1;
 
 /// Where the fields of a DLTensor are.
 struct TensorFields {

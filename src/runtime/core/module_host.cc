@@ -23,7 +23,6 @@ const tn_host_services tn_core_services = {
     nullptr,
     nullptr,
     nullptr,
-    nullptr,
     tenon::runtime::TakeBytes,
 };
 }

@@ -1,101 +1,232 @@
+// Arenas on devices: one for each call at a time, kept for the next.
+//
+// A stream's own arena needs nothing: its work is in the stream's order. Another stream's is behind
+// the mark that its last call recorded, so that it can be asked whether it is idle, and waited for
+// on the device where memory is short. An arena that a captured graph uses is that graph's: whoever
+// replays the graph asks nobody, so it is never lent, moved or freed again.
+//
+//   stream 1   call ── mark A          call (A again)
+//   stream 2              call (A is idle: A; else B)
+//   capture             call (B, for good)
 #include "runtime/device/arena.h"
 
-#include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+
+#include <algorithm>
 
 #include "runtime/core/error.h"
-#include "runtime/core/host.h"
+#include "runtime/core/foreign.h"
+#include "runtime/core/object.h"
 #include "runtime/core/os.h"
-#include "runtime/device/device.h"
+#include "runtime/device/graph.h"
 
 namespace tenon::runtime {
 namespace {
 
-/// One arena; they hang on the state's list under its lock. Two calls on one stream at a time have
-/// one each, since their launches may mix.
-struct DeviceArena {
-  DeviceArena* next;
-  tn_dl_device device;
-  void* stream;
-  void* memory;
-  int64_t bytes;
-  bool lent;
-};
-
-DeviceArena* First(const tn_instances* state) { return static_cast<DeviceArena*>(state->overflow); }
-
-bool Serves(const DeviceArena& arena, tn_dl_device device, const void* stream) {
-  return !arena.lent && arena.stream == stream && arena.device.device_type == device.device_type &&
-         arena.device.device_id == device.device_id;
+bool IsIdle(const DeviceCall& call, const DeviceArena& arena) {
+  return !arena.lent && arena.device_id == call.device.device_id && arena.capture == 0;
 }
 
-// An idle arena of the stream, the smallest that is large enough or else any; null where there is
-// none.
-DeviceArena* FindIdle(const tn_instances* state, tn_dl_device device, const void* stream,
-                      int64_t bytes) {
+bool IsDone(const DeviceCall& call, const DeviceArena& arena) {
+  const DeviceDriver& driver = *call.driver;
+  return !arena.memory ||
+         (arena.mark && driver.mark_done && driver.mark_done(arena.device_id, arena.mark));
+}
+
+// The smallest idle arena that is large enough and suits; null where there is none.
+template <class F>
+DeviceArena* FindIdle(const DeviceCall& call, int64_t bytes, F&& suits) {
   DeviceArena* best = nullptr;
-  for (DeviceArena* a = First(state); a; a = a->next) {
-    if (!Serves(*a, device, stream)) continue;
-    const bool better = !best || (a->bytes >= bytes ? best->bytes < bytes || a->bytes < best->bytes
-                                                    : best->bytes < bytes);
-    if (better) best = a;
+  for (DeviceArena* a = call.module->arenas; a; a = a->next) {
+    if (!IsIdle(call, *a) || a->bytes < bytes || (best && a->bytes >= best->bytes)) continue;
+    if (suits(*a)) best = a;
   }
   return best;
 }
 
-// Makes the arena at least as large as asked for; false + error. Freeing waits for the device.
-bool Grow(const DeviceDriver& driver, DeviceArena* arena, int64_t bytes) {
-  if (arena->bytes >= bytes) return true;
-  const int32_t id = arena->device.device_id;
-  if (arena->memory) driver.free(id, arena->memory);
-  arena->memory = nullptr;
-  arena->bytes = -1;
-  if (driver.allocate(id, bytes, &arena->memory) != 0) return false;
-  arena->bytes = bytes;
+// From the allocator that a framework has set, whose memory one process should have once.
+bool FromFramework(const DeviceCall& call, int64_t bytes, DeviceArena* arena) {
+  const TvmFfi* ffi = FindTvmFfi();
+  if (call.driver->opaque || !ffi || !ffi->env_tensor_alloc || !ffi->env_get_allocator ||
+      !ffi->env_get_allocator()) {
+    return false;
+  }
+  tn_dl_tensor prototype = {nullptr, call.device, 1, {TN_DL_UINT, 8, 1}, &bytes, nullptr, 0};
+  void* object = nullptr;
+  if (ffi->env_tensor_alloc(&prototype, &object) != 0) return false;
+  const tn_dl_tensor& view = static_cast<tn_ffi_tensor*>(object)->dl_tensor;
+  arena->tensor = static_cast<tn_ffi_object*>(object);
+  arena->memory = static_cast<char*>(view.data) + view.byte_offset;
   return true;
+}
+
+bool Fill(const DeviceCall& call, int64_t bytes, DeviceArena* arena) {
+  const DeviceDriver& driver = *call.driver;
+  const int32_t id = arena->device_id;
+  bool filled = FromFramework(call, bytes, arena);
+  if (!filled) {
+    filled = (driver.allocate_on ? driver.allocate_on(id, bytes, call.stream, &arena->memory)
+                                 : driver.allocate(id, bytes, &arena->memory)) == 0;
+  }
+  arena->bytes = filled ? bytes : 0;
+  return filled;
+}
+
+// Work that uses it may still be queued: what its stream does next comes after that.
+void Empty(const DeviceModule& module, DeviceArena* arena, void* stream) {
+  const DeviceDriver& driver = *FindDriver(module.device_type);
+  const int32_t id = arena->device_id;
+  if (arena->tensor) {
+    if (arena->mark) driver.event_wait(id, arena->mark);
+    Release(arena->tensor);
+  } else if (arena->memory && driver.free_on) {
+    if (arena->mark && arena->stream != stream) driver.stream_wait_event(id, stream, arena->mark);
+    driver.free_on(id, arena->memory, stream);
+  } else if (arena->memory) {
+    driver.free(id, arena->memory);
+  }
+  arena->tensor = nullptr;
+  arena->memory = nullptr;
+  arena->bytes = 0;
+}
+
+int64_t BytesOn(const DeviceCall& call) {
+  int64_t sum = 0;
+  for (const DeviceArena* a = call.module->arenas; a; a = a->next) {
+    if (a->device_id == call.device.device_id) sum += a->bytes;
+  }
+  return sum;
+}
+
+// A call with several arenas has them in all sizes.
+bool HasMany(const DeviceCall& call) { return call.given->num_arenas > 1; }
+
+// Empties idle arenas that are too small: they grow. Of many, the one that is next.
+void DropSmaller(const DeviceCall& call, int64_t bytes) {
+  for (DeviceArena* a = call.module->arenas; a; a = a->next) {
+    if (!IsIdle(call, *a) || !a->memory || a->bytes >= bytes) continue;
+    DropGraphs(call.module, a->memory);
+    Empty(*call.module, a, call.stream);
+    if (HasMany(call)) return;
+  }
+}
+
+// An object without memory.
+DeviceArena* Blank(const DeviceCall& call) {
+  for (DeviceArena* a = call.module->arenas; a; a = a->next) {
+    if (IsIdle(call, *a) && !a->memory) return a;
+  }
+  auto* arena = static_cast<DeviceArena*>(calloc(1, sizeof(DeviceArena)));
+  if (!arena) {
+    SetError("MemoryError", "out of memory");
+    return nullptr;
+  }
+  arena->device_id = call.device.device_id;
+  arena->next = call.module->arenas;
+  call.module->arenas = arena;
+  return arena;
+}
+
+bool MayTake(const DeviceCall& call, int64_t bytes) {
+  const int64_t limit = call.module->arena_limit;
+  return limit == 0 || BytesOn(call) + bytes <= limit;
+}
+
+int32_t RaiseLimit(const DeviceCall& call, int64_t bytes) {
+  char message[160];
+  snprintf(message, sizeof message,
+           "an arena of %lld bytes: the module has %lld bytes on the device, of %lld that it may",
+           static_cast<long long>(bytes), static_cast<long long>(BytesOn(call)),
+           static_cast<long long>(call.module->arena_limit));
+  return Fail("MemoryError", message);
+}
+
+// A new arena, as large as the largest so far where there is room; null + error.
+DeviceArena* New(const DeviceCall& call, int64_t bytes) {
+  DeviceModule* module = call.module;
+  DropSmaller(call, bytes);
+  if (!MayTake(call, bytes)) {
+    RaiseLimit(call, bytes);
+    return nullptr;
+  }
+  DeviceArena* arena = Blank(call);
+  if (!arena) return nullptr;
+  const int64_t most = HasMany(call) ? bytes : std::max(bytes, module->largest_arena);
+  if (!(MayTake(call, most) && Fill(call, most, arena)) &&
+      (most == bytes || !Fill(call, bytes, arena))) {
+    return nullptr;
+  }
+  module->largest_arena = std::max(most, module->largest_arena);
+  return arena;
+}
+
+DeviceArena* ForCapture(const DeviceCall& call, int64_t bytes) {
+  for (DeviceArena* a = call.module->arenas; a; a = a->next) {
+    const bool own = a->capture == call.capture && a->stream == call.stream;
+    if (own && !a->lent && a->device_id == call.device.device_id && a->bytes >= bytes) return a;
+  }
+  DeviceArena* arena = FindIdle(call, bytes, [](const DeviceArena&) { return true; });
+  if (!arena) {
+    SetError("RuntimeError",
+             "the stream is being captured into a graph, and there is no working memory that the "
+             "graph could have; call the function once with these sizes before each capture");
+    return nullptr;
+  }
+  DropGraphs(call.module, arena->memory);
+  arena->capture = call.capture;
+  return arena;
+}
+
+DeviceArena* ForStream(const DeviceCall& call, int64_t bytes) {
+  DeviceArena* arena =
+      FindIdle(call, bytes, [&](const DeviceArena& a) { return a.stream == call.stream; });
+  if (!arena) arena = FindIdle(call, bytes, [&](const DeviceArena& a) { return IsDone(call, a); });
+  if (!arena) arena = New(call, bytes);
+  if (arena) return arena;
+  // There is no more memory: one that another stream uses is good enough, a little later.
+  arena = FindIdle(call, bytes, [](const DeviceArena& a) { return a.mark != nullptr; });
+  if (!arena || call.driver->stream_wait_event(arena->device_id, call.stream, arena->mark) != 0) {
+    return nullptr;
+  }
+  return arena;
 }
 
 }  // namespace
 
-void* AcquireDeviceArena(tn_instances* state, int32_t device_type, int32_t device_id,
-                         int64_t bytes) {
-  const tn_dl_device device = {device_type, device_id};
-  const DeviceDriver* driver = RequireDevice(device);
-  if (!driver) return nullptr;
-  void* stream = CurrentStream(device);
-  MutexLock guard(&state->lock);
-  DeviceArena* arena = FindIdle(state, device, stream, bytes);
-  if (!arena) {
-    arena = static_cast<DeviceArena*>(malloc(sizeof(DeviceArena)));
-    if (!arena) {
-      SetError("MemoryError", "out of memory");
-      return nullptr;
-    }
-    *arena = {First(state), device, stream, nullptr, -1, false};
-    state->overflow = arena;
+DeviceArena* AcquireArena(const DeviceCall& call, int64_t bytes) {
+  MutexLock guard(&call.module->lock);
+  const int64_t least = std::max<int64_t>(bytes, 1);
+  DeviceArena* arena = call.capture != 0 ? ForCapture(call, least) : ForStream(call, least);
+  if (arena) {
+    arena->lent = true;
+    arena->stream = call.stream;
   }
-  if (!Grow(*driver, arena, bytes)) return nullptr;
-  arena->lent = true;
-  return arena->memory;
-}
-
-}  // namespace tenon::runtime
-
-extern "C" void* tn_core_device_arena_acquire(tn_instances* state, int32_t device_type,
-                                              int32_t device_id, int64_t bytes) {
-  using namespace tenon::runtime;
-  const tn_host_services* host = Host();
-  const bool has = host && host->struct_bytes > offsetof(tn_host_services, device_arena_acquire);
-  auto acquire = has ? host->device_arena_acquire : AcquireDeviceArena;
-  void* arena = acquire(state, device_type, device_id, bytes);
-  if (!arena && has) TakeError(host);
   return arena;
 }
 
-extern "C" void tn_core_device_arena_release(tn_instances* state, void* arena) {
-  using namespace tenon::runtime;
-  MutexLock guard(&state->lock);
-  for (DeviceArena* a = First(state); a; a = a->next) {
-    if (a->memory == arena) a->lent = false;
+void ReleaseArena(const DeviceCall& call, DeviceArena* arena) {
+  const DeviceDriver& driver = *call.driver;
+  const int32_t id = arena->device_id;
+  if (driver.mark_make && call.capture == 0) {
+    if (!arena->mark) driver.mark_make(id, &arena->mark);
+    if (arena->mark) driver.event_record(id, arena->mark, call.stream);
   }
+  MutexLock guard(&call.module->lock);
+  arena->lent = false;
 }
+
+void TrimArenas(DeviceModule* module) {
+  const DeviceDriver& driver = *FindDriver(module->device_type);
+  MutexLock guard(&module->lock);
+  for (DeviceArena* a = module->arenas; a; a = a->next) {
+    if (a->lent || a->capture != 0 || !a->memory) continue;
+    if (a->mark) driver.event_wait(a->device_id, a->mark);
+    DropGraphs(module, a->memory);
+    Empty(*module, a, nullptr);
+  }
+  module->largest_arena = 0;
+}
+
+}  // namespace tenon::runtime

@@ -1,7 +1,7 @@
 #include "runtime/device/code.h"
 
-#include <stddef.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <atomic>
 
@@ -10,21 +10,13 @@
 #include "runtime/core/os.h"
 #include "runtime/core/output.h"
 #include "runtime/device/device.h"
+#include "runtime/device/graph.h"
 #include "runtime/device/tensor.h"
 
 namespace tenon::runtime {
 namespace {
 
-static_assert(sizeof(tn_device_state) == TN_DEVICE_STATE_BYTES);
 static_assert(sizeof(tn_device_kernel) % alignof(tn_device_image) == 0);
-
-/// A library's code on one device. It stays, as the library does.
-struct Loaded {
-  void* module;
-
-  /// By the number of the kernel; behind this object.
-  void** functions() { return reinterpret_cast<void**>(this + 1); }
-};
 
 template <class T>
 const T* At(const tn_device_code* code, uint64_t offset) {
@@ -62,31 +54,32 @@ int32_t RaiseFor(const tn_device_code* code, uint32_t kernel, int32_t device_id,
   return tn_core_raise(kind, parts, 11);
 }
 
-// The first image that the device takes; null + error where it takes none.
-void* LoadModule(const DeviceDriver& driver, const tn_device_code* code, int32_t device_id,
-                 uint32_t kernel) {
+// The first image that the device takes; null + error where it takes none. What has no room is
+// right code: the next image would be another of the same kernels, which others have not measured.
+void* LoadModule(const DeviceDriver& driver, const tn_device_code* code, int32_t device_id) {
   const auto* images = reinterpret_cast<const tn_device_image*>(Kernels(code) + code->num_kernels);
+  const char* form = "";
   for (uint32_t i = 0; i < code->num_images; ++i) {
     const auto bytes = static_cast<int64_t>(images[i].bytes);
+    form = At<char>(code, images[i].form);
     void* module = nullptr;
     if (driver.module_load(device_id, At<char>(code, images[i].offset), bytes, &module) == 0) {
       return module;
     }
+    if (IsOutOfMemory()) break;
   }
-  const tn_device_image& last = images[code->num_images - 1];
-  RaiseFor(code, kernel, device_id, "cannot load the code of kernel", At<char>(code, last.form));
+  RaiseFor(code, 0, device_id, "cannot load the code of kernel", form);
   return nullptr;
 }
 
-Loaded* Load(const DeviceDriver& driver, const tn_device_code* code, int32_t device_id,
-             uint32_t kernel) {
+LoadedCode* Load(const DeviceDriver& driver, const tn_device_code* code, int32_t device_id) {
   const uint32_t count = code->num_kernels;
-  auto* loaded = static_cast<Loaded*>(malloc(sizeof(Loaded) + count * sizeof(void*)));
+  auto* loaded = static_cast<LoadedCode*>(malloc(sizeof(LoadedCode) + count * sizeof(void*)));
   if (!loaded) {
     SetError("MemoryError", "out of memory");
     return nullptr;
   }
-  loaded->module = LoadModule(driver, code, device_id, kernel);
+  loaded->module = LoadModule(driver, code, device_id);
   bool found = loaded->module != nullptr;
   for (uint32_t i = 0; found && i < count; ++i) {
     found = driver.find_function(device_id, loaded->module, NameOf(code, i),
@@ -98,23 +91,19 @@ Loaded* Load(const DeviceDriver& driver, const tn_device_code* code, int32_t dev
   return nullptr;
 }
 
-// The code on the device, loaded by whoever comes first; null + error.
-Loaded* LoadedOn(const DeviceDriver& driver, const tn_device_code* code, tn_device_state* state,
-                 int32_t device_id, uint32_t kernel) {
-  std::atomic_ref<void*> slot(state->loaded[device_id]);
-  void* loaded = slot.load(std::memory_order_acquire);
-  if (loaded) return static_cast<Loaded*>(loaded);
-  MutexLock guard(&state->lock);
-  loaded = slot.load(std::memory_order_relaxed);
-  if (loaded) return static_cast<Loaded*>(loaded);
-  Loaded* made = Load(driver, code, device_id, kernel);
-  slot.store(made, std::memory_order_release);
-  return made;
-}
+thread_local DeviceCall* current_call;
 
-// Whether the thread's latest launch was left out, having no blocks: then a launch that depends on
-// it would not know how far what came before is.
-thread_local bool left_out;
+// Whether every launch is waited for, so that what goes wrong on a device has a name.
+bool WaitsForEach() {
+  static std::atomic<int32_t> known{0};  // 1: no, 2: yes
+  int32_t answer = known.load(std::memory_order_relaxed);
+  if (answer == 0) {
+    const char* text = getenv("TENON_DEVICE_SYNC");
+    answer = text && strcmp(text, "1") == 0 ? 2 : 1;
+    known.store(answer, std::memory_order_relaxed);
+  }
+  return answer == 2;
+}
 
 // Whether there is anything to do; *out_fits whether the driver can be told.
 bool ReadExtents(const int64_t* extents, DeviceLaunch* launch, bool* out_fits) {
@@ -127,49 +116,78 @@ bool ReadExtents(const int64_t* extents, DeviceLaunch* launch, bool* out_fits) {
   return true;
 }
 
+int32_t Queue(const DeviceCall& call, uint32_t number, const DeviceLaunch& launch) {
+  const int32_t id = call.device.device_id;
+  if (call.driver->launch(id, launch) != 0) return -1;
+  if (!WaitsForEach() || call.capture != 0 || !call.driver->stream_wait) return 0;
+  if (call.driver->stream_wait(id, launch.stream) == 0) return 0;
+  return RaiseFor(call.given->code, number, id, "kernel", "TENON_DEVICE_SYNC");
+}
+
 }  // namespace
 
-int32_t LaunchDeviceCode(const tn_device_code* code, tn_device_state* state, int32_t kernel,
-                         int32_t device_id, const int64_t* extents, void** args) {
+bool QueuesEach() { return WaitsForEach(); }
+
+CallScope::CallScope(DeviceCall* call) : before_(current_call) { current_call = call; }
+CallScope::~CallScope() { current_call = before_; }
+
+LoadedCode* CodeOf(const DeviceCall& call) {
+  std::atomic<LoadedCode*>& slot = call.module->code[call.device.device_id];
+  LoadedCode* loaded = slot.load(std::memory_order_acquire);
+  if (loaded) return loaded;
+  MutexLock guard(&call.module->loading);
+  loaded = slot.load(std::memory_order_relaxed);
+  if (loaded) return loaded;
+  if (call.capture != 0) {
+    SetError("RuntimeError",
+             "the stream is being captured into a graph, and the library has not run on its device "
+             "yet; call it once before");
+    return nullptr;
+  }
+  LoadedCode* made = Load(*call.driver, call.given->code, call.device.device_id);
+  slot.store(made, std::memory_order_release);
+  return made;
+}
+
+int32_t LaunchDeviceCode(const tn_device_code* code, int32_t kernel, const int64_t* extents,
+                         void** args) {
+  DeviceCall* call = current_call;
+  if (!call) return Fail("RuntimeError", "a launch outside of a call");
   const auto number = static_cast<uint32_t>(kernel);
   const tn_device_kernel& row = Kernels(code)[number];
   DeviceLaunch launch = {};
   bool fits = true;
-  const bool alone = left_out;
-  left_out = !ReadExtents(extents, &launch, &fits);
-  if (left_out) return 0;
-  const tn_dl_device device = {code->device_type, device_id};
-  const DeviceDriver* driver = RequireDevice(device);
-  if (!driver) return -1;
+  // A launch that depends on one that was left out would not know how far what came before is.
+  const bool alone = call->left_out;
+  call->left_out = !ReadExtents(extents, &launch, &fits);
+  if (call->left_out) return 0;
   launch.name = NameOf(code, number);
-  if (!fits || device_id >= TN_MAX_DEVICES) {
-    SetError("ValueError", fits ? "the device's number is too large" : "too many blocks");
-    return RaiseFor(code, number, device_id, "cannot launch kernel", "its extents");
+  if (!fits) {
+    SetError("ValueError", "too many blocks");
+    return RaiseFor(code, number, call->device.device_id, "cannot launch kernel", "its extents");
   }
-  Loaded* loaded = LoadedOn(*driver, code, state, device_id, number);
-  if (!loaded) return -1;
-  launch.function = loaded->functions()[number];
+  launch.function = call->code->functions()[number];
   for (int i = 0; i < 3; ++i) launch.cluster[i] = row.cluster[i];
   launch.attributes = row.launch & (alone ? ~TN_LAUNCH_DEPENDENT : ~0);
   launch.shared_bytes = row.shared_bytes;
-  launch.stream = CurrentStream(device);
+  launch.stream = call->stream;
   launch.args = args;
   launch.params = At<uint8_t>(code, row.params);
   launch.num_params = row.num_params;
-  return driver->launch(device_id, launch);
+  if (!call->recording) return Queue(*call, number, launch);
+  Record(call->recording, launch);
+  return 0;
 }
 
 }  // namespace tenon::runtime
 
-extern "C" int32_t tn_core_device_launch(const tn_device_code* code, tn_device_state* state,
-                                         int32_t kernel, int32_t device_id, const int64_t* extents,
-                                         void** args) {
+extern "C" int32_t tn_core_device_launch(const tn_device_code* code, int32_t kernel,
+                                         const int64_t* extents, void** args) {
   using namespace tenon::runtime;
   const tn_host_services* host = Host();
-  const bool has = host && host->struct_bytes > offsetof(tn_host_services, device_launch);
-  auto launch = has ? host->device_launch : LaunchDeviceCode;
-  const int32_t status = launch(code, state, kernel, device_id, extents, args);
-  if (status != 0 && has) TakeError(host);
+  auto launch = host && host->device_launch ? host->device_launch : LaunchDeviceCode;
+  const int32_t status = launch(code, kernel, extents, args);
+  if (status != 0 && launch != LaunchDeviceCode) TakeError(host);
   return status;
 }
 
@@ -179,7 +197,7 @@ extern "C" int32_t tn_core_device_tensor_alloc(int32_t device_type, int32_t devi
                                                void** out_data) {
   using namespace tenon::runtime;
   const tn_host_services* host = Host();
-  const bool has = host && host->struct_bytes > offsetof(tn_host_services, tensor_make);
+  const bool has = host && host->tensor_make;
   const int32_t status = AllocateOutput(dtype_packed, ndim, shape, {device_type, device_id},
                                         has ? host->tensor_make : MakeDeviceTensor, out, out_data);
   if (status != 0 && has) TakeError(host);

@@ -1,12 +1,31 @@
-// A library's device code: loaded once per device, at the first launch there, and launched.
+// The device code of libraries: loading it, and launches of its kernels.
 #pragma once
 
+#include "runtime/device/module.h"
 #include "tenon/kernel_abi.h"
 
 namespace tenon::runtime {
 
+/// The library's code on the call's device, loaded there by whoever comes first; null + error.
+LoadedCode* CodeOf(const DeviceCall& call);
+
+/// Whether every launch is to be waited for (TENON_DEVICE_SYNC=1).
+bool QueuesEach();
+
+/// Makes `call` the thread's while this object lives.
+class CallScope {
+ public:
+  explicit CallScope(DeviceCall* call);
+  ~CallScope();
+  CallScope(const CallScope&) = delete;
+  CallScope& operator=(const CallScope&) = delete;
+
+ private:
+  DeviceCall* before_;
+};
+
 /// tn_core_device_launch with the drivers of this copy of the runtime.
-int32_t LaunchDeviceCode(const tn_device_code* code, tn_device_state* state, int32_t kernel,
-                         int32_t device_id, const int64_t* extents, void** args);
+int32_t LaunchDeviceCode(const tn_device_code* code, int32_t kernel, const int64_t* extents,
+                         void** args);
 
 }  // namespace tenon::runtime

@@ -1,5 +1,7 @@
 #include "runtime/device/device.h"
 
+#include <string.h>
+
 #include "runtime/core/error.h"
 #include "runtime/core/foreign.h"
 #include "tenon/kernel_abi.h"
@@ -78,6 +80,12 @@ const DeviceDriver* RequireStreams(tn_dl_device device) {
   parts[0].u.i = device.device_type;
   tn_core_raise("ValueError", parts, 2);
   return nullptr;
+}
+
+bool IsOutOfMemory() {
+  const char* kind = "";
+  LastError(&kind);
+  return strcmp(kind, "MemoryError") == 0;
 }
 
 void* CurrentStream(tn_dl_device device) {

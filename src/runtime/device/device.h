@@ -43,6 +43,12 @@ struct DeviceDriver {
   const char* (*missing)();  // why count() is 0: static text; null otherwise
   int32_t (*allocate)(int32_t id, int64_t bytes, void** out);  // aligned to 64 bytes at least
   void (*free)(int32_t id, void* memory);
+  // In the order of a stream, without waiting for anything; null where there is no such memory.
+  int32_t (*allocate_on)(int32_t id, int64_t bytes, void* stream, void** out);
+  void (*free_on)(int32_t id, void* memory, void* stream);
+  // Host memory that copies read while the host goes on; may be null.
+  int32_t (*allocate_pinned)(int32_t id, int64_t bytes, void** out);
+  void (*free_pinned)(int32_t id, void* memory);
   // When these return, the copy is done; what was queued on the thread's stream came before it.
   int32_t (*copy_from_host)(int32_t id, void* target, const void* source, int64_t bytes);
   int32_t (*copy_to_host)(int32_t id, void* target, const void* source, int64_t bytes);
@@ -65,6 +71,9 @@ struct DeviceDriver {
   int32_t (*event_record)(int32_t id, void* event, void* stream);
   int32_t (*event_wait)(int32_t id, void* event);
   int32_t (*event_elapsed)(int32_t id, void* from, void* to, float* out_milliseconds);
+  // An event that tells no time, and whether all that it was recorded behind is done. May be null.
+  int32_t (*mark_make)(int32_t id, void** out);
+  bool (*mark_done)(int32_t id, void* mark);
 
   /// Device code of a library, in the device's form; `code` need not outlive the call.
   int32_t (*module_load)(int32_t id, const void* code, int64_t bytes, void** out);
@@ -73,6 +82,18 @@ struct DeviceDriver {
   int32_t (*find_function)(int32_t id, void* module, const char* name, uint32_t shared_bytes,
                            void** out);
   int32_t (*launch)(int32_t id, const DeviceLaunch& launch);
+
+  // The functions below are null for a device without graphs.
+  /// Whether somebody else records what is queued on the stream: the number of that recording, 0
+  /// for none.
+  int32_t (*capture_of)(int32_t id, void* stream, uint64_t* out);
+  /// Launches that run one after another; their streams do not count. 1, without an error, where
+  /// this device, or its driver, cannot.
+  int32_t (*graph_make)(int32_t id, const DeviceLaunch* launches, uint32_t count, void** out);
+  /// Gives launch number `place` other arguments, for the graph's launches from now on.
+  int32_t (*graph_set)(int32_t id, void* graph, uint32_t place, const DeviceLaunch& launch);
+  int32_t (*graph_launch)(int32_t id, void* graph, void* stream);
+  void (*graph_free)(int32_t id, void* graph);  // what is queued of it is still done
 };
 
 /// The driver of a device type, or null.
@@ -81,6 +102,9 @@ const DeviceDriver* FindDriver(int32_t type);
 const DeviceDriver* RequireDevice(tn_dl_device device);
 /// The same, of a device with streams.
 const DeviceDriver* RequireStreams(tn_dl_device device);
+
+/// Whether the thread's error says that memory was out.
+bool IsOutOfMemory();
 
 /// The stream that the calling thread's work on a device is queued on: the one it has set, else
 /// that of TVM-FFI where it is in the process, else null, the default one.

@@ -1,12 +1,13 @@
 // Weights of a library on devices.
 #pragma once
 
-#include "tenon/kernel_abi.h"
+#include "runtime/device/module.h"
 
 namespace tenon::runtime {
 
-/// tn_core_device_weights with the drivers of this copy of the runtime.
-void** DeviceWeights(const tn_device_weights* table, tn_device_weights_state* state,
-                     const unsigned char* base, int32_t device_type, int32_t device_id);
+/// The weights on the call's device, copied there by whoever comes first; null + error.
+LoadedWeights* WeightsOf(const DeviceCall& call);
+/// What WeightsOf gave.
+void FreeWeights(const DeviceDriver& driver, int32_t device_id, LoadedWeights* weights);
 
 }  // namespace tenon::runtime

@@ -148,7 +148,7 @@ TEST_F(Cuda, LoadsAndLaunches) {
   DeviceLaunch launch = {"add", function, {4, 2, 1}, {128, 1, 1}, 65536, nullptr, args};
   ASSERT_EQ(cuda_driver.launch(0, launch), 0);
   EXPECT_EQ(TakeLog(),
-            "cuCtxPushCurrent_v2\ncuLaunchKernel@0(66, 4, 2, 1, 128, 1, 1, 65536, default, 42)\n"
+            "cuCtxPushCurrent_v2\ncuLaunchKernel@0(67, 4, 2, 1, 128, 1, 1, 65536, default, 42)\n"
             "cuCtxPopCurrent_v2@0\n");
   Failing failing("cuLaunchKernel", 1);
   EXPECT_EQ(cuda_driver.launch(0, launch), -1);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ir/visit.h"
 #include "loop/arguments.h"
 #include "loop/pass/packed_abi.h"
 #include "loop/pass/stmt_list.h"
@@ -59,22 +60,19 @@ std::vector<Expr> ExtentsOf(const PrimFunc& kernel, const std::vector<Expr>& sca
 class Lowering final : public ScopedRewriter {
  public:
   Lowering(const Func& func, const Module& module)
-      : func_(func), kernels_(DeviceKernels(module)), names_(*func) {}
+      : kernels_(DeviceKernels(module)), names_(*func) {}
 
  private:
   Stmt VisitStmt(const Stmt& stmt) override {
     const auto* launch = As<Launch>(stmt);
     if (!launch || launch->place != Place::Device(0)) return Children(stmt);
-    const auto device = std::find_if(func_->scalars.begin(), func_->scalars.end(),
-                                     [](const Var& v) { return v->name == kDeviceId; });
     const auto kernel = std::find_if(kernels_.begin(), kernels_.end(),
                                      [&](const Func& k) { return k->name == launch->kernel; });
-    const bool known = device != func_->scalars.end() && kernel != kernels_.end();
-    if (!known || !IsBound(**kernel)) return stmt;
-    return CallOf(*launch, **kernel, kernel - kernels_.begin(), *device);
+    if (kernel == kernels_.end() || !IsBound(**kernel)) return stmt;
+    return CallOf(*launch, **kernel, kernel - kernels_.begin());
   }
 
-  Stmt CallOf(const Launch& launch, const PrimFunc& kernel, int64_t number, const Var& device) {
+  Stmt CallOf(const Launch& launch, const PrimFunc& kernel, int64_t number) {
     const size_t buffers = launch.buffers.size(), count = buffers + launch.scalars.size();
     StmtList list;
     auto make = [&](const char* name, size_t size) {
@@ -91,18 +89,56 @@ class Lowering final : public ScopedRewriter {
       list.Add(StoreAt(values, SlotAt(i), std::move(value)));
       list.Add(StoreAt(args, SlotAt(i), At(values, SlotAt(i))));
     }
-    Expr call = CallC("tn_core_device_launch",
-                      {Text(std::string("@") + kDeviceCode), Text(std::string("@") + kDeviceState),
-                       I32(number), device, extents, args},
-                      DType::Int(32));
+    Expr call =
+        CallC("tn_core_device_launch",
+              {Text(std::string("@") + kDeviceCode), I32(number), extents, args}, DType::Int(32));
     list.Add(Evaluate::Make(call));
     return list.Close();
   }
 
-  const Func& func_;
   const std::vector<Func> kernels_;
   NameSupply names_;
 };
+
+bool Loads(const Expr& e) {
+  bool found = false;
+  PreOrder(e, [&](const NodeRef& n) {
+    found |= IsA<Load>(n);
+    return !found;
+  });
+  return found;
+}
+
+bool Acts(const NodeRef& n) {
+  const auto* call = As<Call>(n);
+  return IsA<Load>(n) || IsA<Store>(n) || IsA<While>(n) || IsA<CallFunc>(n) ||
+         (call && call->intrinsic == Intrinsic::kExtern);
+}
+
+// Whether a function's launches follow from its dims and the addresses that it is given, and are
+// more than one. Loads outside of regions would read what lies in tensors; what a caller passes by
+// value may be another number in each call.
+bool Repeats(const PrimFunc& func) {
+  int64_t launches = 0;
+  bool follows = true;
+  for (const Var& v : func.scalars) {
+    follows &= v->name == kDeviceId || v->name == kDeviceWeights || IsArena(v);
+  }
+  PreOrder(func.body, [&](const NodeRef& n) {
+    const auto* launch = As<Launch>(n);
+    if (launch) {
+      follows &= launch->place == Place::Device(0);
+      ++launches;
+      for (const Expr& s : launch->scalars) follows &= !Loads(s);
+      return false;
+    }
+    const auto* loop = As<For>(n);
+    if (loop) ++launches;  // of what is in it, or else of nothing
+    follows &= !Acts(n);
+    return true;
+  });
+  return follows && launches > 1;
+}
 
 }  // namespace
 
@@ -116,8 +152,11 @@ std::vector<Func> DeviceKernels(const Module& module) {
 
 Module LowerLaunches(const Module& module, const PassContext&) {
   return MapFuncs(module, [&](const Func& func) {
-    if (func->func_kind != FuncKind::kHost) return func;
-    return WithBody(func, Lowering(func, module).Rewrite(func->body));
+    if (func->func_kind != FuncKind::kHost || !func->attrs.Has(kDeviceTypeAttr)) return func;
+    PrimFunc fields = *func;
+    fields.body = Lowering(func, module).Rewrite(func->body);
+    if (Repeats(*func)) fields.attrs.Set(kRepeatsAttr, true);
+    return PrimFunc::Make(std::move(fields));
   });
 }
 

@@ -1,12 +1,14 @@
 // lower_launches: launches on a device become calls of the runtime core.
 //
-// Needs: a host function with the scalar `device.id` (wrap_exports); the launched kernels, or their
-// declarations, in their bound form (loop/threads.h). Ensures: `launch K on "device 0"` is a call
-// tn_core_device_launch(code, state, number, device.id, extents, args): number counts
-// DeviceKernels, extents are those of K's axes over the launch's dims, args the addresses of the
-// parameters' values. The library brings the code as the data tn_blob_device_code. A launch of what
-// has no bound form, or on another device, stays. Why here: after lower_team, for which a device is
-// no worker, and before make_packed fixes the parameters.
+// Needs: a host function with the attribute device_type (wrap_exports); the launched kernels, or
+// their declarations, in their bound form (loop/threads.h). Ensures: `launch K on "device 0"` is a
+// call tn_core_device_launch(code, number, extents, args): number counts DeviceKernels, extents are
+// those of K's axes over the launch's dims, args the addresses of the parameters' values. A
+// function whose launches follow from its dims and the addresses that it is given, and are more
+// than one, has the attribute `repeats`: calls of it can be kept as graphs. The library brings the
+// code as the data tn_blob_device_code. A launch of what has no bound form, or on another device,
+// stays. Why here: after lower_team, for which a device is no worker, and before make_packed fixes
+// the parameters.
 #pragma once
 
 #include "loop/pass/pass.h"

@@ -401,8 +401,7 @@ class Wrapper {
       const Expr value = scalar == kDeviceId ? Expr(checker_.device_id()) : AddressOf(result_dims_);
       list_.Add(StoreAt(AddressOf(closure_), static_cast<int64_t>(slot) * kSlotBytes, value));
     }
-    GetDeviceWeights();
-    Launch(func_, closure_);
+    on_device() ? RunOnDevice() : Launch(func_, closure_);
   }
 
   // What belongs to a call of a function; of this one, by its own name.
@@ -472,21 +471,54 @@ class Wrapper {
     }
   }
 
-  // The first call on a device copies them there.
-  void GetDeviceWeights() {
+  // A tn_device_call, which says what the runtime needs to run the function: its code and weights,
+  // the arenas that it wants, and which slots it gets them in.
+  void RunOnDevice() {
+    const auto slot_of = [&](size_t scalar) {
+      return I64(static_cast<int64_t>(func_.buffers.size() + func_.dims.size() + scalar));
+    };
+    const std::vector<size_t> arenas = ArenasOf(func_);
+    const Buffer sizes = LocalSlots("arena_size", arenas.size());
+    Make(sizes, &list_);
+    if (!arenas.empty()) {
+      VarMap dims;
+      for (const Var& dim : func_.dims) dims[dim.get()] = dim;
+      const std::vector<Expr> bytes = ArenaSizes(func_, sizes, dims);
+      if (!module_.Find(func_.name + ".arena_bytes"))
+        list_.Add(StoreAt(AddressOf(sizes), 0, bytes.at(0)));
+    }
+    Expr weights = I64(0), base = I64(0), weights_slot = I64(-1);
     for (size_t i = 0; i < func_.scalars.size(); ++i) {
       if (func_.scalars[i]->name != kDeviceWeights) continue;
-      Expr get = CallC("tn_core_device_weights",
-                       {Text(std::string("@") + kDeviceWeightsTable),
-                        Text(std::string("@") + kDeviceWeightsState),
-                        Call::Make(Intrinsic::kWeightsBase, {}, DType::Handle()),
-                        I32(func_.attrs.GetInt(kDeviceTypeAttr)), checker_.device_id()},
-                       DType::Handle());
-      Var weights = list_.Define(kDeviceWeights, get);
-      list_.Add(If::Make(Eq(Bits(weights), I64(0)), LeaveWith(I32(-1))));
-      const size_t slot = func_.buffers.size() + func_.dims.size() + i;
-      list_.Add(StoreAt(AddressOf(closure_), static_cast<int64_t>(slot) * kSlotBytes, weights));
+      weights = Text(std::string("@") + kDeviceWeightsTable);
+      base = Call::Make(Intrinsic::kWeightsBase, {}, DType::Handle());
+      weights_slot = slot_of(i);
     }
+    const auto buffers = static_cast<int64_t>(func_.buffers.size());
+    const Expr id = CastExpr::Make(DType::Int(64), checker_.device_id());
+    const std::vector<Expr> fields = {
+        Text("@" + func_.name),
+        Text(std::string("@") + kDeviceCode),
+        Text(std::string("@") + kDeviceState),
+        weights,
+        base,
+        AddressOf(sizes),
+        I64(static_cast<int64_t>(arenas.size())),
+        I64(buffers),
+        I64(buffers + static_cast<int64_t>(func_.dims.size() + func_.scalars.size())),
+        weights_slot,
+        arenas.empty() ? I64(-1) : slot_of(arenas[0]),
+        I64(func_.attrs.GetInt(kDeviceTypeAttr)),
+        id,
+        I64(func_.attrs.Get<bool>(kRepeatsAttr, false) ? kCallRepeats : 0)};
+    const Buffer call = LocalSlots("call", fields.size());
+    Make(call, &list_);
+    for (size_t i = 0; i < fields.size(); ++i)
+      list_.Add(StoreAt(AddressOf(call), static_cast<int64_t>(i) * kSlotBytes, fields[i]));
+    const Var status = list_.Define(
+        "status",
+        CallC("tn_core_device_run", {AddressOf(call), AddressOf(closure_)}, DType::Int(32)));
+    list_.Add(If::Make(Ne(status, I32(0)), LeaveWith(status)));
   }
 
   // The largest that has work for all; 0 stands for the pool's.
@@ -500,24 +532,29 @@ class Wrapper {
     return CastExpr::Make(DType::Int(32), Simplify(size));
   }
 
+  // How large a function's arenas are; those that dims decide are computed into `sizes`.
+  std::vector<Expr> ArenaSizes(const PrimFunc& func, const Buffer& sizes, const VarMap& dims) {
+    const Func sizer = module_.Find(func.name + ".arena_bytes");
+    if (!sizer) return {I64(func.attrs.GetInt("arena_bytes"))};
+    const Range all = RangeNode::Make(IndexConst(0), sizes->shape[0]);
+    std::vector<Expr> values, out;
+    for (const Var& dim : func.dims) values.push_back(dims.at(dim.get()));
+    list_.Add(CallFunc::Make(sizer->name, {RegionNode::Make(sizes, {all})}, std::move(values)));
+    for (size_t i = 0; i < ArenasOf(func).size(); ++i)
+      out.push_back(Load::Make(sizes, {IndexConst(static_cast<int64_t>(i))}));
+    return out;
+  }
+
   void BorrowArenas(const PrimFunc& func, const Buffer& closure, const VarMap& dims) {
     const std::vector<size_t> arenas = ArenasOf(func);
     if (arenas.empty()) return;
     packed_.attrs.Set("instances", Instances());
-    const Func sizer = module_.Find(func.name + ".arena_bytes");
-    Buffer sizes = LocalSlots("arena_size", arenas.size());
-    if (sizer) {
-      Make(sizes, &list_);
-      const Range all = RangeNode::Make(IndexConst(0), sizes->shape[0]);
-      std::vector<Expr> values;
-      for (const Var& dim : func.dims) values.push_back(dims.at(dim.get()));
-      list_.Add(CallFunc::Make(sizer->name, {RegionNode::Make(sizes, {all})}, std::move(values)));
-    }
+    const Buffer sizes = LocalSlots("arena_size", arenas.size());
+    if (module_.Find(func.name + ".arena_bytes")) Make(sizes, &list_);
+    const std::vector<Expr> bytes = ArenaSizes(func, sizes, dims);
     for (size_t i = 0; i < arenas.size(); ++i) {
-      Expr bytes = sizer ? Load::Make(sizes, {IndexConst(static_cast<int64_t>(i))})
-                         : I64(func.attrs.GetInt("arena_bytes"));
-      Expr borrow = CallC(on_device() ? "tn_core_device_arena_acquire" : "tn_core_arena_acquire",
-                          WithDevice({Text("@" + Instances())}, bytes), DType::Handle());
+      Expr borrow =
+          CallC("tn_core_arena_acquire", {Text("@" + Instances()), bytes[i]}, DType::Handle());
       Var arena = list_.Define(NameIn(func, func.scalars[arenas[i]]->name), borrow);
       list_.Add(If::Make(Eq(Bits(arena), I64(0)), LeaveWith(I32(-1))));
       const size_t slot = func.buffers.size() + func.dims.size() + arenas[i];
@@ -527,25 +564,15 @@ class Wrapper {
   }
 
   std::vector<Stmt> Releases() const {
-    const char* name = on_device() ? "tn_core_device_arena_release" : "tn_core_arena_release";
     std::vector<Stmt> out;
     for (const Var& arena : borrowed_) {
-      out.push_back(Evaluate::Make(CallC(name, {Text("@" + Instances()), arena}, DType::Handle())));
+      out.push_back(Evaluate::Make(
+          CallC("tn_core_arena_release", {Text("@" + Instances()), arena}, DType::Handle())));
     }
     return out;
   }
 
   bool on_device() const { return func_.attrs.Has(kDeviceTypeAttr); }
-
-  // Arguments of a call of the core, with the device in front of the last one where there is one.
-  std::vector<Expr> WithDevice(std::vector<Expr> args, const Expr& last) const {
-    if (on_device()) {
-      args.push_back(I32(func_.attrs.GetInt(kDeviceTypeAttr)));
-      args.push_back(checker_.device_id());
-    }
-    args.push_back(last);
-    return args;
-  }
 
   std::string Instances() const {
     return func_.attrs.Has("export_name") ? "tn_instances_" + name_ : "tn_main_instances";

@@ -28,9 +28,12 @@ bool BindAll(void* handle) {
   auto optional = [handle](auto* member, const char* symbol) {
     *member = reinterpret_cast<std::remove_pointer_t<decltype(member)>>(dlsym(handle, symbol));
   };
-  optional(&library.encode_map, "cuTensorMapEncodeTiled");
-  optional(&library.launch_ex, "cuLaunchKernelEx");
-  optional(&library.blocks_that_fit, "cuOccupancyMaxActiveBlocksPerMultiprocessor");
+#define TN_CU(member, symbol, parameters) optional(&library.member, #symbol);
+  TN_CUDA_OPTIONAL(TN_CU)
+#undef TN_CU
+  library.graphs = library.graph_make && library.graph_free && library.graph_add &&
+                   library.graph_attribute && library.graph_instantiate && library.exec_set &&
+                   library.exec_launch && library.exec_free && library.capture_info;
   return true;
 }
 

@@ -86,20 +86,70 @@ struct LaunchConfig {
 static_assert(sizeof(LaunchAttribute) == 72 && sizeof(LaunchConfig) == 56);
 constexpr int32_t kLaunchCooperative = 2, kLaunchCluster = 4, kLaunchDependent = 6;
 
+/// CUDA_KERNEL_NODE_PARAMS_v2.
+struct KernelNode {
+  void* function;
+  uint32_t grid[3], block[3];
+  uint32_t shared_bytes;
+  void** args;
+  void** extra;
+  void* kernel;
+  Context context;
+};
+/// CUgraphEdgeData.
+struct GraphEdge {
+  uint8_t from_port, to_port, type, reserved[5];
+};
+static_assert(sizeof(KernelNode) == 72 && sizeof(GraphEdge) == 8);
+constexpr uint8_t kPortProgrammatic = 1, kEdgeProgrammatic = 1;
+constexpr int32_t kCaptureActive = 1;   // a status of captures
+constexpr int32_t kCaptureRelaxed = 2;  // a mode of threads
+constexpr uint32_t kNoTiming = 2;       // of an event
+constexpr Result kNotReady = 600, kCaptureImplicit = 906;
+
+/// Those that older drivers may lack, or that only some devices have: null then.
+#define TN_CUDA_OPTIONAL(TN_CU)                                                                   \
+  TN_CU(encode_map, cuTensorMapEncodeTiled,                                                       \
+        (void* map, int32_t type, uint32_t rank, void* address, const uint64_t* sizes,            \
+         const uint64_t* strides, const uint32_t* box, const uint32_t* steps, int32_t interleave, \
+         int32_t swizzle, int32_t promotion, int32_t fill))                                       \
+  TN_CU(launch_ex, cuLaunchKernelEx,                                                              \
+        (const LaunchConfig* config, void* function, void** args, void** extra))                  \
+  TN_CU(blocks_that_fit, cuOccupancyMaxActiveBlocksPerMultiprocessor,                             \
+        (int32_t* out, void* function, int32_t threads, size_t shared_bytes))                     \
+  TN_CU(allocate_async, cuMemAllocAsync, (DevicePtr * out, size_t bytes, void* stream))           \
+  TN_CU(free_async, cuMemFreeAsync, (DevicePtr memory, void* stream))                             \
+  TN_CU(allocate_pinned, cuMemHostAlloc, (void** out, size_t bytes, uint32_t flags))              \
+  TN_CU(free_pinned, cuMemFreeHost, (void* memory))                                               \
+  TN_CU(event_query, cuEventQuery, (void* event))                                                 \
+  TN_CU(load_function, cuFuncLoad, (void* function))                                              \
+  TN_CU(exchange_capture_mode, cuThreadExchangeStreamCaptureMode, (int32_t* mode))                \
+  TN_CU(capture_info, cuStreamGetCaptureInfo_v2,                                                  \
+        (void* stream, int32_t* status, uint64_t* id, void** graph, const void** dependencies,    \
+         size_t* count))                                                                          \
+  TN_CU(graph_make, cuGraphCreate, (void** out, uint32_t flags))                                  \
+  TN_CU(graph_free, cuGraphDestroy, (void* graph))                                                \
+  TN_CU(graph_add, cuGraphAddKernelNode_v2,                                                       \
+        (void** out, void* graph, void* const* after, size_t count, const KernelNode* node))      \
+  TN_CU(graph_attribute, cuGraphKernelNodeSetAttribute,                                           \
+        (void* node, int32_t id, const void* value))                                              \
+  TN_CU(graph_edge, cuGraphAddDependencies_v2,                                                    \
+        (void* graph, void* const* from, void* const* to, const GraphEdge* edges, size_t count))  \
+  TN_CU(graph_instantiate, cuGraphInstantiateWithFlags,                                           \
+        (void** out, void* graph, unsigned long long flags))                                      \
+  TN_CU(exec_set, cuGraphExecKernelNodeSetParams_v2,                                              \
+        (void* exec, void* node, const KernelNode* params))                                       \
+  TN_CU(exec_launch, cuGraphLaunch, (void* exec, void* stream))                                   \
+  TN_CU(exec_free, cuGraphExecDestroy, (void* exec))
+
 struct Library {
-  // In the order of the list, from the start on: BindSymbols fills them in.
+  // In the order of the lists, from the start on: BindSymbols fills the first in.
 #define TN_CU(member, symbol, parameters) Result(*member) parameters;
   TN_CUDA_FUNCTIONS(TN_CU)
+  TN_CUDA_OPTIONAL(TN_CU)
 #undef TN_CU
-  /// cuTensorMapEncodeTiled; null in a driver that is older than the copy engine.
-  Result (*encode_map)(void* map, int32_t type, uint32_t rank, void* address, const uint64_t* sizes,
-                       const uint64_t* strides, const uint32_t* box, const uint32_t* steps,
-                       int32_t interleave, int32_t swizzle, int32_t promotion, int32_t fill);
-  /// cuLaunchKernelEx; null in a driver that knows no attributes of launches.
-  Result (*launch_ex)(const LaunchConfig* config, void* function, void** args, void** extra);
-  /// cuOccupancyMaxActiveBlocksPerMultiprocessor: how many fit. May be null.
-  Result (*blocks_that_fit)(int32_t* out, void* function, int32_t threads, size_t shared_bytes);
   int32_t devices;
+  bool graphs;  // all that they need is there
 };
 
 /// The driver, initialised; null where there is none, and then *out_missing (may be null) says why.

@@ -1,0 +1,15 @@
+// Calls of host functions for devices.
+#pragma once
+
+#include "tenon/kernel_abi.h"
+
+namespace tenon::runtime {
+
+/// tn_core_device_run with the drivers of this copy of the runtime.
+int32_t RunOnDevice(const tn_device_call* given, void** closure);
+
+/// Gives back what the library has on devices; nothing while calls are under way. A later call
+/// begins anew.
+void LeaveDevices(tn_device_state* state);
+
+}  // namespace tenon::runtime

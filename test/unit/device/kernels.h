@@ -1,0 +1,19 @@
+// The compiler's side of these tests, which has types by the names of the public headers' inside.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace tenon::device::test {
+
+/// Compiles a network of four products with weights and a softmax, x: [batch, 8] → y: [batch, 8],
+/// as function `name`; `batch` is a number or the name of an open size. Empty, or what went wrong.
+/// On CUDA the fake driver runs its kernels from now on, by the interpreter.
+std::string CompileLayers(const std::string& name, const std::string& batch,
+                          const std::string& target, const std::string& path);
+
+/// The next launch, and all that follow, of a kernel whose name begins so ends with this code of
+/// the device; "": none does.
+void BreakKernels(const std::string& prefix, int code);
+
+}  // namespace tenon::device::test
