@@ -144,7 +144,7 @@ class Arguments(unittest.TestCase):
     def test_of_kernels_without_a_name(self):
         f = tenon.build(fresh(), [A, C], "cuda -arch=null")
         self.assertIn("main_kernel(", f.get_source())
-        with self.assertRaisesRegex(ValueError, "`A` expects device=null but got device=cpu\nwhen calling: `main"):
+        with self.assertRaisesRegex(ValueError, "`A` expects device=null but got device=cpu; copy the tensor there first .*\nwhen calling: `main"):
             f(np.ones(3, "float32"))
 
     def test_of_intrinsics_of_one_name(self):

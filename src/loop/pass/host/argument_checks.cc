@@ -29,6 +29,7 @@
 #include "loop/pass/packed_abi.h"
 #include "support/check.h"
 #include "support/strings.h"
+#include "target/reached.h"
 
 namespace tenon {
 
@@ -56,6 +57,15 @@ Expr Product(const std::vector<Expr>& factors, size_t first) {
   Expr product = IndexConst(1);
   for (size_t i = first; i < factors.size(); ++i) product = product * factors[i];
   return product;
+}
+
+constexpr int64_t kNoDevice = -1;  // that a tensor says
+
+// What to write, in the languages that callers have.
+std::string HowToMove(const std::string& device) {
+  if (device == "cuda") return "x.to('cuda') in PyTorch, tenon::Tensor::CopyFrom in C++";
+  return fmt::format("tenon.nd.array(x, tenon.{}(0)) in Python, tenon::Tensor::CopyFrom in C++",
+                     device);
 }
 
 Expr IsEmpty(const BufferNode& b) { return Eq(Product(b.shape, 0), IndexConst(0)); }
@@ -301,7 +311,7 @@ void ArgumentChecker::CheckBuffer(size_t i, size_t position, StmtList* list) {
   list->Add(Fail(Eq(dtype, IntConst::Make(DType::UInt(32), PackedDType(b.dtype))), "TypeError",
                  expects(fmt::format("dtype={} but got dtype=", LongName(b.dtype)),
                          {Call::Make(Intrinsic::kDTypeName, {dtype}, DType::Handle())})));
-  CheckDevice(b, tensor, list);
+  CheckDevice(i, tensor, list);
 
   Var shape = list->Define(b.name + ".shape", LoadAt(DType::Handle(), tensor, fields_.shape));
   if (b.rank() > 0) CheckThere(b.name, "a shape", shape, BoolConst(false), list);
@@ -341,29 +351,49 @@ void ArgumentChecker::CheckAligned(const std::string& name, const Var& data, int
             {rest})));
 }
 
-// The first tensor's device is that of the call.
-void ArgumentChecker::CheckDevice(const BufferNode& b, const Var& tensor, StmtList* list) {
+// The first tensor on a device says which; memory that all of them reach says nothing, and where
+// all is of that kind, the call is the first device's.
+void ArgumentChecker::CheckDevice(size_t i, const Var& tensor, StmtList* list) {
+  const BufferNode& b = *func_.buffers[i];
   const int64_t wanted = func_.attrs.GetInt(kDeviceTypeAttr, kCpu);
   const std::string name = DeviceName(wanted);
   auto expects = [&](const std::string& what, std::vector<Expr> came) {
     return About(b.name, "device=" + what, std::move(came));
   };
-  Expr device = LoadAt(DType::Int(32), tensor, fields_.device_type);
-  list->Add(Fail(Eq(device, I32(wanted)), "ValueError",
-                 expects(name + " but got device=",
-                         {Call::Make(Intrinsic::kDeviceName, {device}, DType::Handle())})));
+  const Expr device = LoadAt(DType::Int(32), tensor, fields_.device_type);
+  const Expr is_on_it = Eq(device, I32(wanted));
+  Expr fits = is_on_it;
+  const std::span<const int64_t> reached = ReachedBy(wanted);
+  for (int64_t memory : reached) fits = Or(fits, Eq(device, I32(memory)));
+  std::vector<Expr> came = {Call::Make(Intrinsic::kDeviceName, {device}, DType::Handle())};
+  if (wanted != kCpu)
+    came.push_back(Text("; copy the tensor there first (" + HowToMove(name) + ")"));
+  list->Add(Fail(fits, "ValueError", expects(name + " but got device=", std::move(came))));
   if (wanted == kCpu) return;
-  Expr id = LoadAt(DType::Int(32), tensor, fields_.device_type + 4);
+  const Expr id = LoadAt(DType::Int(32), tensor, fields_.device_type + 4);
   if (!device_id_) {
-    device_id_ = list->Define(kDeviceId, id);
+    device_id_ = list->Define(
+        kDeviceId, reached.empty() ? id : Expr(Select::Make(is_on_it, id, I32(kNoDevice))));
     device_from_ = b.name;
     return;
   }
+  // Outputs are looked at in one of two ways that a call goes.
+  if (!reached.empty() && i + static_cast<size_t>(func_.num_outputs) < func_.buffers.size()) {
+    const Expr known = Ge(device_id_, I32(0));
+    device_id_ =
+        list->Define(b.name + ".device.id", Select::Make(Or(known, Not(is_on_it)), device_id_, id));
+  }
+  const Expr same = Eq(id, device_id());
   list->Add(Fail(
-      Eq(id, device_id_), "ValueError",
+      reached.empty() ? same : Expr(Or(same, Not(is_on_it))), "ValueError",
       expects(name + ":",
-              {device_id_,
+              {device_id(),
                Text(fmt::format(" (that of `{}`) but got device={}:", device_from_, name)), id})));
+}
+
+// Where nothing but memory that all devices reach has come, the first one.
+Expr ArgumentChecker::device_id() const {
+  return device_id_ ? Expr(Max(device_id_, I32(0))) : nullptr;
 }
 
 // A dim that is known already has the same value here.

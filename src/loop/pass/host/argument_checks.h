@@ -52,7 +52,7 @@ class ArgumentChecker {
   /// `workspace`, unless that is null. The slots are filled.
   void CheckPlain(const Var& workspace, StmtList* list);
   /// The number of the device that the arguments are on; null on a CPU, and before the first check.
-  const Var& device_id() const { return device_id_; }
+  Expr device_id() const;
 
   /// assert condition, kind, parts and the signature.
   Stmt Fail(Expr condition, const char* kind, std::vector<Expr> parts) const;
@@ -82,7 +82,7 @@ class ArgumentChecker {
                           std::vector<Expr> rest) const;
   bool IsAlike(size_t i) const;
   void CheckByCall(size_t i, size_t position, StmtList* list);
-  void CheckDevice(const BufferNode& b, const Var& tensor, StmtList* list);
+  void CheckDevice(size_t i, const Var& tensor, StmtList* list);
   Var CheckData(const Given& a, StmtList* list);
   void CheckAligned(const std::string& name, const Var& data, int64_t align, StmtList* list) const;
   void CheckRange(size_t index, const Place& place, StmtList* list) const;
