@@ -39,6 +39,7 @@ LAYERS = {
     "src/stages": ["src/schedule", "include/tenon/stage_primitives.def"],
     "src/graph": ["src/arith", "include/tenon/program_abi.h"],
     "src/ops": ["src/te", "src/schedule", "src/cost", "src/graph"],
+    "src/sketch": ["src/ops"],
     "src/graph/pass": ["src/graph", "src/cost"],
     "src/plan": ["src/ops", "src/graph/pass"],
     "src/graph/lower": ["src/plan"],
@@ -54,7 +55,7 @@ LAYERS = {
         "include/tenon/program_abi.h", "include/tenon/library_checksums.hpp",
     ],
     "src/driver": [
-        "src/tune", "src/loop/pass", "src/frontend/onnx", "src/codegen/*",
+        "src/tune", "src/sketch", "src/loop/pass", "src/frontend/onnx", "src/codegen/*",
         "src/artifact", "include/tenon/kernel_abi.h",
     ],
     "src/api": ["src/driver", "src/stages", "src/interp", "include/tenon"],

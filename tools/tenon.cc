@@ -92,6 +92,7 @@ int Main(int argc, char** argv) {
       {"inspect", AddInspect(app, common)},
       {"tune", AddTune(app, common)},
       {"log", AddLog(app, common)},
+      {"report", AddReport(app, common)},
       {"reduce", AddReduce(app, common)},
   };
   // clang-format on

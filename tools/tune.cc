@@ -12,6 +12,7 @@
 #include "driver/tune.h"
 #include "guard.h"
 #include "numbers.h"
+#include "tune_function.h"
 #include "tune_table.h"
 #include "verbs.h"
 
@@ -24,6 +25,7 @@ struct Arguments {
   driver::TuneOptions options;
   std::string time_limit, worker_limit = "30s", worker_memory = "4G";
   double stop_gain = -1;  // percent; negative: nobody said
+  std::string searcher = "improvement", trace;
   bool json = false, quiet = false;
 };
 
@@ -56,12 +58,38 @@ Status Finish(Arguments* args) {
   return Ok();
 }
 
+TuneTable::Form FormOf(const Arguments& args) {
+  if (args.json) return TuneTable::Form::kJson;
+  return args.quiet ? TuneTable::Form::kSummary : TuneTable::Form::kLive;
+}
+
+int TuneFunction(const Arguments& args, const Common& common) {
+  const driver::TuneOptions& o = args.options;
+  FunctionTuning how{.file = o.how.model,
+                     .target = o.how.target,
+                     .log = o.log,
+                     .trace = args.trace,
+                     .json = args.json,
+                     .quiet = args.quiet};
+  how.tuning.searcher = args.searcher;
+  how.tuning.session = {.trials = o.session.trials,
+                        .seconds = o.session.seconds,
+                        .early_stopping = o.session.early_stopping};
+  // Who gives no number wants an end all the same.
+  if (how.tuning.session.trials == 0 && how.tuning.session.seconds == 0)
+    how.tuning.session.trials = 64;
+  how.tuning.session.bench.race_seconds = o.session.race_seconds;
+  how.tuning.worker = {
+      .program = o.worker, .most_bytes = o.worker_bytes, .time_limit = o.worker_seconds};
+  const Status status = TuneLoopText(how, interrupted);
+  return status ? kDone : Report(InFile(status.errors(), o.how.model), common);
+}
+
 int Tune(Arguments& args, const Common& common) {
   if (Status status = Finish(&args); !status) return ReportUsage(status.errors(), common);
   std::signal(SIGINT, OnInterrupt);
-  TuneTable table(args.json    ? TuneTable::Form::kJson
-                  : args.quiet ? TuneTable::Form::kSummary
-                               : TuneTable::Form::kLive);
+  if (IsLoopText(args.options.how.model)) return TuneFunction(args, common);
+  TuneTable table(FormOf(args), args.options.session.trials, args.options.session.seconds);
   args.options.changed = [&](const tune::SessionState& state) { table.Show(state); };
   Expected<driver::TuneReport> report = driver::Tune(args.options, interrupted);
   table.Clear();
@@ -84,7 +112,9 @@ Run AddTune(CLI::App& app, const Common& common) {
       "What a log knows is not measured again; ctrl-C ends with the best so far. Without a limit "
       "it\n"
       "ends where less than 1 % is expected of more. docs/tuning.md has the whole story.");
-  verb->add_option("model", args->how.options.model, "an ONNX file, or a graph's text")->required();
+  verb->add_option("model", args->how.options.model,
+                   "an ONNX file, a graph's text, or a function of loop IR")
+      ->required();
   const char* group = "How long";
   verb->add_option("--trials", session.trials, "at most so many candidates, failures included")
       ->group(group)
@@ -98,6 +128,13 @@ Run AddTune(CLI::App& app, const Common& common) {
                    "end where less than so many percent of the whole are expected of more")
       ->group(group)
       ->check(AtLeast(0));
+  const char* function = "Of a function of loop IR";
+  verb->add_option("--searcher", args->searcher, "what says which point comes next")
+      ->group(function)
+      ->check(CLI::IsMember(tune::SearcherNames()))
+      ->capture_default_str();
+  verb->add_option("--trace", args->trace, "takes the best schedule, for tenon-opt --replay")
+      ->group(function);
   const char* measuring = "Measuring";
   verb->add_option("--candidate-time", session.race_seconds,
                    "seconds for timing one candidate, at most")

@@ -38,23 +38,25 @@ std::string Rows(const tune::SessionState& state, size_t most) {
   }
   std::stable_sort(tasks.begin(), tasks.end(),
                    [](const auto* a, const auto* b) { return Best(*a) > Best(*b); });
-  std::string out =
-      fmt::format("{:<28} {:>8} {:>11} {:>11} {:>7} {:>7} {:>7} {:>7}\n", "kernel", "launches",
-                  "first µs", "best µs", "gain", "noise", "trials", "share");
+  std::string out = fmt::format("{:<28} {:>8} {:>11} {:>11} {:>11} {:>7} {:>7} {:>7} {:>7}\n",
+                                "kernel", "launches", "first µs", "best µs", "bound µs", "gain",
+                                "noise", "trials", "share");
   auto percent = [](double part, double of) {
     return of > 0 ? fmt::format("{:.1f} %", 100 * part / of) : std::string("-");
   };
   for (size_t i = 0; i < std::min(most, tasks.size()); ++i) {
     const tune::TaskState& t = *tasks[i];
-    out +=
-        fmt::format("{:<28.28} {:>8} {:>11} {:>11} {:>7} {:>7} {:>7} {:>7}\n", t.name, t.launches,
-                    Micros(First(t)), Micros(Best(t)), percent(First(t) - Best(t), First(t)),
-                    t.noise > 0 ? fmt::format("{:.2f} %", 100 * t.noise) : "-", t.trials,
-                    percent(Best(t), whole));
+    out += fmt::format("{:<28.28} {:>8} {:>11} {:>11} {:>11} {:>7} {:>7} {:>7} {:>7}\n", t.name,
+                       t.launches, Micros(First(t)), Micros(Best(t)),
+                       Micros(t.bound * static_cast<double>(t.launches)),
+                       percent(First(t) - Best(t), First(t)),
+                       t.noise > 0 ? fmt::format("{:.2f} %", 100 * t.noise) : "-", t.trials,
+                       percent(Best(t), whole));
   }
   if (tasks.size() > most) out += fmt::format("… and {} more\n", tasks.size() - most);
-  out += fmt::format("{:<28} {:>8} {:>11} {:>11} {:>7} {:>7} {:>7}\n", "together", "",
-                     Micros(first), Micros(whole), percent(first - whole, first), "", state.trials);
+  out += fmt::format("{:<28} {:>8} {:>11} {:>11} {:>11} {:>7} {:>7} {:>7}\n", "together", "",
+                     Micros(first), Micros(whole), "", percent(first - whole, first), "",
+                     state.trials);
   return out;
 }
 
@@ -66,6 +68,7 @@ Json TaskJson(const tune::TaskState& t) {
           {"points", t.points},
           {"first_us", 1e6 * t.first_seconds},
           {"best_us", 1e6 * t.best_seconds},
+          {"bound_us", 1e6 * t.bound},
           {"noise", t.noise},
           {"first", t.first},
           {"best", t.best},
@@ -81,7 +84,20 @@ void WriteJson(const Json& json) {
 
 }  // namespace
 
-TuneTable::TuneTable(Form form) : form_(form), terminal_(isatty(STDERR_FILENO) != 0) {}
+TuneTable::TuneTable(Form form, int64_t trials, double seconds)
+    : form_(form), trials_(trials), seconds_(seconds), terminal_(isatty(STDERR_FILENO) != 0) {}
+
+// "about 90 s left": by whichever limit comes first, trials at the pace so far.
+std::string TuneTable::Ending(const tune::SessionState& state) const {
+  double left = -1;
+  if (seconds_ > 0) left = std::max(0.0, seconds_ - state.seconds);
+  if (trials_ > 0 && state.trials > 0) {
+    const double by_trials = state.seconds / static_cast<double>(state.trials) *
+                             static_cast<double>(std::max<int64_t>(0, trials_ - state.trials));
+    left = left < 0 ? by_trials : std::min(left, by_trials);
+  }
+  return left < 0 ? "" : fmt::format(", about {:.0f} s left", left);
+}
 
 void TuneTable::Show(const tune::SessionState& state) {
   if (form_ == Form::kSummary) return;
@@ -95,8 +111,8 @@ void TuneTable::Show(const tune::SessionState& state) {
   }
   Clear();
   const std::string text = Rows(state, kMostRows) +
-                           fmt::format("{:.0f} s, {} trials, {} failed; {:.100}\n", state.seconds,
-                                       state.trials, state.failures, state.event);
+                           fmt::format("{:.0f} s, {} trials, {} failed{}; {:.100}\n", state.seconds,
+                                       state.trials, state.failures, Ending(state), state.event);
   lines_ = static_cast<int>(std::count(text.begin(), text.end(), '\n'));
   WriteError(Harmless(text));
 }

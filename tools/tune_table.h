@@ -11,7 +11,8 @@ namespace tenon::tools {
 class TuneTable {
  public:
   enum class Form { kLive, kSummary, kJson };
-  explicit TuneTable(Form form);
+  /// The limits of the session, for when it will end; 0: none.
+  TuneTable(Form form, int64_t trials, double seconds);
 
   void Show(const tune::SessionState& state);
   /// Takes the table away, so that something else can be printed.
@@ -19,7 +20,11 @@ class TuneTable {
   void PrintSummary(const driver::TuneReport& report, const std::string& log);
 
  private:
+  std::string Ending(const tune::SessionState& state) const;
+
   const Form form_;
+  const int64_t trials_;
+  const double seconds_;
   const bool terminal_;
   int lines_ = 0;  // of the table on the terminal
 };

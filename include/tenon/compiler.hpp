@@ -119,6 +119,8 @@ struct ModelOptions {
   std::string precision = "fp32";
   int opt_level = 2;
   int jobs = 0;
+  /// A log of tuning that kernels are chosen by (docs/tuning.md); "": none.
+  std::string log;
   /// Where the files of external weights lie; "": beside the model.
   std::string external_data_dir;
 

@@ -226,8 +226,10 @@ class TN_API IrSchedule {
   /// All steps, or, where one is not legal here, none and an error.
   void Replay(const Trace& trace);
 
- private:
   explicit IrSchedule(std::shared_ptr<IrScheduleData> data) : data_(std::move(data)) {}
+  const std::shared_ptr<IrScheduleData>& data() const { return data_; }
+
+ private:
   std::shared_ptr<IrScheduleData> data_;
 };
 

@@ -80,6 +80,8 @@ class TN_API IterVar : public Expr {
   IterVar() = default;
   explicit IterVar(std::shared_ptr<const IterVarData> data);
   std::string name() const;
+  /// How many iterations it has; empty where a schedule made it.
+  Expr extent() const;
   const std::shared_ptr<const IterVarData>& node() const { return node_; }
   friend bool operator==(const IterVar& a, const IterVar& b) { return a.node_ == b.node_; }
 

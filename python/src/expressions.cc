@@ -231,6 +231,14 @@ void BindExpr(nb::module_& m) {
   nb::class_<IterVar, Expr>(m, "IterVar")
       .def_prop_ro("name", &IterVar::name)
       .def_prop_ro("var", [](const IterVar& v) -> Expr { return v; })
+      .def_prop_ro(
+          "extent",
+          [](const IterVar& v) -> nb::object {
+            const Expr extent = v.extent();
+            return extent ? nb::cast(extent) : nb::none();
+          },
+          nb::sig("def extent(self) -> Expr | None"),
+          "How many iterations it has; None where a schedule made it.")
       .def(
           "__eq__", [](const IterVar& a, const IterVar& b) { return a == b; }, nb::is_operator())
       .def("__eq__", te::Equal, nb::is_operator())

@@ -36,4 +36,5 @@ NB_MODULE(_tenon, m) {
   py::BindSchedules(m);
   py::BindCompiler(m);
   py::BindRuntime(m);
+  py::BindTuning(m);
 }

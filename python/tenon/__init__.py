@@ -22,7 +22,7 @@ if importlib.util.find_spec("._tenon", __name__) is None:
         "build/python, which PYTHONPATH then names"
     )
 
-from . import _left_out, contrib, ir, nd, registry, runtime, target, te, testing, tir, transform
+from . import _left_out, contrib, ir, nd, registry, runtime, target, te, testing, tir, transform, tuning
 from ._tenon import IrModule, Schedule, Stage, StopFlag, __version__
 from .build_module import build, compile, load, lower
 from .groups import Group
@@ -32,6 +32,7 @@ from .registry import get_global_func, register_func
 from .session import InferenceSession
 from .te import create_schedule
 from .transform import PassContext
+from . import auto_scheduler, autotvm  # which need all of the above
 
 TVMError = (ValueError, TypeError, IndexError, MemoryError, NotImplementedError, RuntimeError)
 """What may be raised, for `except tenon.TVMError`."""
@@ -56,6 +57,8 @@ __all__ = [
     "StopFlag",
     "TVMError",
     "__version__",
+    "auto_scheduler",
+    "autotvm",
     "build",
     "compile",
     "contrib",
@@ -78,4 +81,5 @@ __all__ = [
     "testing",
     "tir",
     "transform",
+    "tuning",
 ]

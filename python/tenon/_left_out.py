@@ -11,7 +11,7 @@ import sys
 from typing import Any, Callable
 
 _NETWORKS = "networks come as ONNX files: tenon.compile(\"model.onnx\") or the tenon command compiles them"
-_SEARCH = "kernels of networks are chosen by a cost model while compiling; schedules of one's own are templates by decide and use_decisions, which any search can drive"
+_SEARCH = "tenon.auto_scheduler derives schedules and measures them, tenon.autotvm tunes templates, tenon tune networks (docs/tuning.md)"
 _OPERATORS = "operators of networks are Tenon's own; a kernel of one's own is written with te.compute"
 _REMOTE = "libraries for other machines are built here (docs/targets.md), copied there and loaded by Tenon's runtime, in C++ or in Python"
 _NODES = "loop IR is a text, not classes of nodes: str(module) prints it and IrModule.parse reads it (docs/loop-ir.md)"
@@ -24,8 +24,6 @@ LEFT_OUT = {
     "relay": _NETWORKS,
     "relax": _NETWORKS,
     "topi": _OPERATORS,
-    "autotvm": _SEARCH,
-    "auto_scheduler": _SEARCH,
     "meta_schedule": _SEARCH,
     "rpc": _REMOTE,
     "micro": "for small machines Library.export_to_c writes C11 source and a header without a runtime (target c)",
@@ -56,6 +54,17 @@ LEFT_OUT = {
     "build_config": "transform.PassContext has the settings there are",
     "DataType": "types are texts, \"float32\", or NumPy's",
     "Object": "there are no objects of a foreign runtime: tensors, numbers and functions are all that is passed",
+    "autotvm.FallbackContext": "without apply_history_best templates get first candidates",
+    "autotvm.DispatchContext": "apply_history_best gives templates the best of a log",
+    "autotvm.feature": "features of candidates are the model's own (docs/tuning.md)",
+    "autotvm.graph_tuner": "layouts are chosen for a whole network while it is compiled by a log: tenon.compile(…, log=)",
+    "autotvm.tophub": "there is no hub of records; a log of one's own is sent as a file",
+    "auto_scheduler.ProgramMeasurer": "SearchTask.tune measures",
+    "auto_scheduler.ProgramRunner": "SearchTask.tune measures; LocalRunner says how long",
+    "auto_scheduler.ProgramBuilder": "SearchTask.tune builds",
+    "auto_scheduler.EmptyPolicy": "TuningOptions(num_measure_trials=0) measures nothing",
+    "auto_scheduler.LayoutRewriteOption": "a layout that is to be searched is a rule: PreloadCustomSketchRule with transform_layout",
+    "auto_scheduler.is_auto_scheduler_enabled": "ApplyHistoryBest is entered, or not",
     "error": "exceptions are Python's own; tenon.TVMError is a tuple of them",
     "container": "lists and dicts are Python's own",
     **{name: f"it is te.{name}" for name in ("var", "placeholder", "compute", "scan", "extern", "thread_axis", "reduce_axis", "sum", "max", "min", "const",

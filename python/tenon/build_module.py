@@ -11,7 +11,7 @@ from . import _arguments, _tenon, te, tir
 from ._tenon import IrModule, Schedule, Tensor, Var
 from .runtime import Module, load_module
 from .target import Target, resolve
-from .transform import PassContext
+from .transform import PassContext, logs
 
 __all__ = ["build", "compile", "load", "lower"]
 
@@ -31,7 +31,7 @@ def _placed(args: Sequence[Tensor | Var], binds: Mapping | None) -> list:
 
 
 def lower(
-    inputs: Schedule,
+    inputs: Schedule | tir.Schedule,
     args: Sequence[Tensor | Var],
     name: str = "main",
     binds: Mapping | None = None,
@@ -40,6 +40,8 @@ def lower(
     """The loop IR that build would compile; str() is its text. `binds` gives buffers of tir.decl_buffer for inputs; what
     they say of strides, in elements, holds of arguments, which are compact otherwise: a number is what they must have, a
     variable what they have."""
+    if isinstance(inputs, tir.Schedule):
+        return inputs.checked_mod()
     return _tenon.lower(inputs, _placed(args, binds), name)
 
 
@@ -110,10 +112,12 @@ def compile(
     precision: str = "fp32",
     opt_level: int | None = None,
     jobs: int = 0,
+    log: str | PathLike | None = None,
 ) -> Module:
     """Compiles an ONNX file (or its bytes) and loads the result. `shapes` gives sizes of inputs: numbers, or
     names of those that stay open, {"x": ["batch[1..16]", 128]}; without it they are the model's. `output` keeps the library;
-    without it, it lives as long as this process. `opt_level` is transform.PassContext's where none is given, else 2."""
+    without it, it lives as long as this process. `log` is a log of tuning that kernels
+    are chosen by (docs/tuning.md); without it that of auto_scheduler.ApplyHistoryBest, if any. `opt_level` is transform.PassContext's where none is given, else 2."""
     with tempfile.TemporaryDirectory(prefix="tenon-") as folder:
         if isinstance(model, bytes):
             path = os.path.join(folder, "model.onnx")
@@ -126,6 +130,7 @@ def compile(
         options = _tenon.ModelOptions()
         options.target, options.name, options.precision = resolve(target), name, precision
         options.shapes, options.opt_level, options.jobs = _sizes(shapes or {}), level, jobs
+        options.log = os.fspath(log) if log is not None else (logs() or [""])[-1]
         _tenon.compile_model(path, library, options)
         return load_module(library)
 

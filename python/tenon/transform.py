@@ -10,6 +10,7 @@ from . import _arguments, _left_out
 __all__ = ["PassContext"]
 
 _contexts = threading.local()
+_ACCEPTED = ("relay.backend.use_auto_scheduler",)  # auto_scheduler.ApplyHistoryBest says it
 _HIGHEST = 2  # of the levels that tenon.compile has
 
 _CONFIG = {
@@ -25,9 +26,15 @@ _CONFIG = {
     "tir.HoistIfThenElse": "conditions go outside of loops where that is right",
     "tir.InjectDoubleBuffer": "Stage.double_buffer makes two halves",
     "tir.detect_global_barrier": "blocks that wait for each other: pragma(axis, \"cooperative\")",
-    "relay.backend.use_auto_scheduler": "kernels of networks are chosen by a cost model",
     "relay.FuseOps.max_depth": "what becomes one kernel is chosen by a cost model",
 }
+
+
+def logs() -> list[str]:
+    """The logs of tuning that were entered in this thread, the innermost last."""
+    if not hasattr(_contexts, "logs"):
+        _contexts.logs = []
+    return _contexts.logs
 
 
 class PassContext:
@@ -51,6 +58,8 @@ class PassContext:
                     "(docs/tenon-opt.md)"
                 )
         for key in config or {}:
+            if key in _ACCEPTED:
+                continue
             what = _CONFIG.get(key, f"there is no such setting; those that tvm has and Tenon answers are {', '.join(_CONFIG)}")
             raise NotImplementedError(f"PassContext has no '{key}': {what}")
         self.opt_level = min(opt_level, _HIGHEST)

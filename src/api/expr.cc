@@ -247,6 +247,7 @@ IterVar::IterVar(std::shared_ptr<const IterVarData> data) : node_(std::move(data
   data_ = std::make_shared<const ExprData>(std::move(value));
 }
 std::string IterVar::name() const { return node_ ? node_->name : ""; }
+Expr IterVar::extent() const { return node_ && node_->extent ? Wrap(node_->extent) : Expr(); }
 
 Expr Wrap(inner::Expr expr) {
   ExprData data;

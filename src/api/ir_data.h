@@ -35,6 +35,9 @@ IrModule WrapScheduled(inner::Module module, stages::UsersNames names = {});
 inner::Module WithRequirements(const IrData& data);
 Trace WrapTrace(inner::Trace trace);
 
+/// What `tenon compile` would be told.
+driver::CompileOptions CompileOptionsOf(const std::string& model, const ModelOptions& options);
+
 /// What users registered under this name: the intrinsic, and the one for parts of its reduction.
 stages::Intrinsics Registered(const std::string& intrinsic);
 /// Makes the registered intrinsics that a trace calls known to the schedule.

@@ -32,6 +32,8 @@ onnx::GivenInitializer Given(const Tensor& value) {
   return given;
 }
 
+}  // namespace
+
 driver::CompileOptions CompileOptionsOf(const std::string& model, const ModelOptions& options) {
   driver::CompileOptions compile;
   compile.model = model;
@@ -40,6 +42,7 @@ driver::CompileOptions CompileOptionsOf(const std::string& model, const ModelOpt
   compile.precision = options.precision;
   compile.opt_level = options.opt_level;
   compile.jobs = options.jobs;
+  compile.log = options.log;
   compile.external_data_dir = options.external_data_dir;
   compile.progress = options.progress;
   for (const auto& [input, dims] : options.shapes) {
@@ -54,6 +57,8 @@ driver::CompileOptions CompileOptionsOf(const std::string& model, const ModelOpt
     compile.overrides.initializers.emplace(name, Given(value));
   return compile;
 }
+
+namespace {
 
 std::string TextOfJson(const nlohmann::ordered_json& json) {
   return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);

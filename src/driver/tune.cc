@@ -1,21 +1,16 @@
 #include "driver/tune.h"
 
 #include <fmt/format.h>
-#include <signal.h>
-#include <unistd.h>
 
-#include <cerrno>
-#include <charconv>
-#include <filesystem>
+#include <memory>
 #include <optional>
 
 #include "driver/check_options.h"
-#include "driver/functions.h"
 #include "driver/graph_pipeline.h"
 #include "driver/source.h"
+#include "driver/workbench.h"
 #include "graph/pass/constants.h"
 #include "graph/text.h"
-#include "measure/worker_process.h"
 #include "support/deep_stack.h"
 #include "support/file.h"
 #include "tune/log.h"
@@ -23,53 +18,6 @@
 namespace tenon::driver {
 
 namespace {
-
-namespace fs = std::filesystem;
-
-constexpr std::string_view kFolderPrefix = "tenon-tune.";
-
-/// A folder for the libraries of a session; gone with it. Those of sessions that were killed are
-/// removed by the next one.
-class SessionFolder {
- public:
-  static Expected<SessionFolder> Make() {
-    std::error_code fault;
-    const fs::path parent = fs::temp_directory_path(fault);
-    if (fault) return MakeError("there is no folder for temporary files: " + fault.message());
-    RemoveLeftovers(parent);
-    const fs::path path = parent / fmt::format("{}{}", kFolderPrefix, getpid());
-    fs::create_directory(path, fault);
-    if (fault)
-      return MakeError(
-          fmt::format("cannot make the folder '{}': {}", path.string(), fault.message()));
-    return SessionFolder(path);
-  }
-  SessionFolder(SessionFolder&& other) noexcept : path_(std::exchange(other.path_, {})) {}
-  SessionFolder& operator=(SessionFolder&&) = delete;
-  ~SessionFolder() {
-    std::error_code none;
-    if (!path_.empty()) fs::remove_all(path_, none);
-  }
-  std::string path() const { return path_; }
-
- private:
-  explicit SessionFolder(fs::path path) : path_(std::move(path)) {}
-
-  static void RemoveLeftovers(const fs::path& parent) {
-    std::error_code none;
-    for (const fs::directory_entry& entry : fs::directory_iterator(parent, none)) {
-      const std::string name = entry.path().filename();
-      if (!name.starts_with(kFolderPrefix)) continue;
-      pid_t process = 0;
-      const char* end = name.data() + name.size();
-      const auto [rest, fault] = std::from_chars(name.data() + kFolderPrefix.size(), end, process);
-      if (fault != std::errc() || rest != end || process <= 0) continue;
-      if (kill(process, 0) != 0 && errno == ESRCH) fs::remove_all(entry.path(), none);
-    }
-  }
-
-  fs::path path_;
-};
 
 bool IsGraphText(const std::string& path) {
   const Expected<MappedFile> file = MappedFile::Open(path);
@@ -86,23 +34,6 @@ Expected<std::vector<graph::Graph>> ReadGraphs(const CompileOptions& how) {
   return std::move(program.parts);
 }
 
-// Code is measured where it runs.
-Status CheckRunsHere(const Target& target) {
-  const Target host = Target::Host();
-  if (target.IsDevice() || target.kind().name != host.kind().name || target.arch() != host.arch() ||
-      target.IsContained()) {
-    return MakeError(fmt::format(
-        "only code for CPUs of this machine is measured: expected a target llvm, but got '{}'",
-        target.ToString()));
-  }
-  const std::vector<std::string> missing = target.MissingOn(host);
-  if (missing.empty()) return Ok();
-  return MakeError(
-      fmt::format("the target has '{}', which this machine lacks: its code cannot be "
-                  "measured here",
-                  missing[0]));
-}
-
 // Whether weights are more than stays near a core from call to call.
 bool HasFarWeights(const std::vector<graph::Graph>& graphs, const Machine& machine) {
   int64_t bytes = 0;
@@ -112,11 +43,6 @@ bool HasFarWeights(const std::vector<graph::Graph>& graphs, const Machine& machi
     }
   }
   return machine.memory.size() > 1 && bytes > machine.memory[1].capacity_bytes;
-}
-
-Expected<std::string> LibraryOf(const Module& module, const Target& target) {
-  TN_ASSIGN_OR_RETURN(const Built built, BuildFunctions(module, {.target = &target}));
-  return MakeOutput(built, "so");
 }
 
 void Append(tune::Tasks more, tune::Tasks* tasks) {
@@ -132,35 +58,62 @@ void Append(tune::Tasks more, tune::Tasks* tasks) {
   for (std::string& why : more.left_out) tasks->left_out.push_back(std::move(why));
 }
 
+// A model's kernels, and what planning went by.
+struct Planned {
+  Machine machine;
+  std::vector<graph::Graph> graphs;
+  tune::Tasks tasks;
+};
+
+Expected<Planned> PlannedOf(const CompileOptions& how, const Target& target) {
+  Planned out{.machine = Machine::Of(target)};
+  TN_ASSIGN_OR_RETURN(out.graphs, ReadGraphs(how));
+  for (graph::Graph& g : out.graphs) {
+    TN_ASSIGN_OR_RETURN(g, RunGraphPasses(std::move(g), out.machine, how, nullptr, {}));
+    Append(tune::TasksOf(g, out.machine), &out.tasks);
+  }
+  return out;
+}
+
 Expected<TuneReport> TuneHere(const TuneOptions& options, const std::atomic<bool>& stop) {
   TN_ASSIGN_OR_RETURN(const Target target, CheckOptions(options.how));
   TN_RETURN_IF_ERROR(CheckRunsHere(target));
-  const Machine machine = Machine::Of(target);
-  TN_ASSIGN_OR_RETURN(std::vector<graph::Graph> graphs, ReadGraphs(options.how));
-  tune::Tasks tasks;
-  for (graph::Graph& g : graphs) {
-    TN_ASSIGN_OR_RETURN(g, RunGraphPasses(std::move(g), machine, options.how, nullptr, {}));
-    Append(tune::TasksOf(g, machine), &tasks);
+  TN_ASSIGN_OR_RETURN(Planned planned, PlannedOf(options.how, target));
+  const Machine& machine = planned.machine;
+  tune::Tasks& tasks = planned.tasks;
+  if (!options.only.empty()) {
+    std::erase_if(tasks.tasks, [&](const tune::Task& task) {
+      return std::find(options.only.begin(), options.only.end(), task.kernel) == options.only.end();
+    });
   }
   TN_ASSIGN_OR_RETURN(tune::Log log, tune::Log::Open(options.log));
-  TN_ASSIGN_OR_RETURN(const SessionFolder folder, SessionFolder::Make());
   tune::SessionOptions session = options.session;
   session.team = machine.workers;
-  session.far_weights = HasFarWeights(graphs, machine);
-  measure::WorkerProcess worker({.program = options.worker,
-                                 .team = session.team,
-                                 .most_bytes = options.worker_bytes,
-                                 .time_limit = options.worker_seconds});
-  const tune::SessionTools tools{
-      [&](const Module& module) { return LibraryOf(module, target); },
-      [&](const measure::RaceRequest& request) { return worker.Ask(request); }};
+  session.far_weights = HasFarWeights(planned.graphs, machine);
+  TN_ASSIGN_OR_RETURN(const std::unique_ptr<Workbench> bench,
+                      Workbench::Make(target, {.program = options.worker,
+                                               .team = session.team,
+                                               .most_bytes = options.worker_bytes,
+                                               .time_limit = options.worker_seconds}));
   TN_ASSIGN_OR_RETURN(tune::SessionState state,
-                      tune::RunSession(tasks.tasks, machine, session, tools, folder.path(), &log,
-                                       options.changed, stop));
-  return TuneReport{std::move(state), std::move(tasks.left_out), worker.starts()};
+                      tune::RunSession(tasks.tasks, machine, session, bench->tools(),
+                                       bench->folder(), &log, options.changed, stop));
+  return TuneReport{std::move(state), std::move(tasks.left_out), bench->worker_starts()};
 }
 
 }  // namespace
+
+Expected<tune::Tasks> KernelsOf(const CompileOptions& how) {
+  std::optional<Expected<tune::Tasks>> tasks;
+  OnDeepStack([&]() -> void {
+    const Expected<Target> target = CheckOptions(how);
+    Expected<Planned> planned =
+        target ? PlannedOf(how, *target) : Expected<Planned>(target.errors());
+    tasks = planned ? Expected<tune::Tasks>(std::move(planned->tasks))
+                    : Expected<tune::Tasks>(planned.errors());
+  });
+  return *std::move(tasks);
+}
 
 Expected<TuneReport> Tune(const TuneOptions& options, const std::atomic<bool>& stop) {
   std::optional<Expected<TuneReport>> report;

@@ -17,6 +17,7 @@ struct TuneOptions {
   /// (graph/text.h), of a kernel or more. `output` is not read.
   CompileOptions how;
   std::string log;                          // path; made where it is not there
+  std::vector<std::string> only;            // kernels by their hashes; none: all
   tune::SessionOptions session;             // `team` and `far_weights` are found out
   double worker_seconds = 30;               // for one candidate, from loading to the answer
   int64_t worker_bytes = int64_t{4} << 30;  // of its data
@@ -30,6 +31,10 @@ struct TuneReport {
   std::vector<std::string> left_out;  // kernels that were not tuned, with the reason
   int64_t worker_starts = 0;
 };
+
+/// The kernels of a model that leave something open, planned without measurements. Errors: the
+/// model.
+Expected<tune::Tasks> KernelsOf(const CompileOptions& how);
 
 /// Errors: the model; a target that is not this machine; the log cannot be written; no worker can
 /// be started. What was measured before is in the log.

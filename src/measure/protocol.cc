@@ -85,6 +85,7 @@ std::string ToLine(const RaceRequest& r) {
                {"reference", ToJson(r.reference)},
                {"incumbent", ToJson(r.incumbent)},
                {"candidate", ToJson(r.candidate)},
+               {"device", r.device},
                {"team", r.team},
                {"noise", r.noise},
                {"most_pairs", r.most_pairs},
@@ -109,6 +110,7 @@ Expected<RaceRequest> ParseRequest(std::string_view line) {
     r.reference = ProgramOf(j.at("reference"));
     r.incumbent = ProgramOf(j.at("incumbent"));
     r.candidate = ProgramOf(j.at("candidate"));
+    r.device = j.at("device");
     r.team = j.at("team");
     r.noise = j.at("noise");
     r.most_pairs = j.at("most_pairs");

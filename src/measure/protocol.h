@@ -39,9 +39,10 @@ struct Program {
 };
 
 struct RaceRequest {
-  std::string kernel;  // whose elements are the same for all of its programs
-  Program reference;   // what it computes; path "": answers are not compared
-  Program incumbent, candidate;
+  std::string kernel;            // whose elements are the same for all of its programs
+  Program reference;             // what it computes; path "": answers are not compared
+  Program incumbent, candidate;  // a candidate with path "": whether the device is there
+  std::string device;            // where they run: "", "cuda", "opencl"
   int64_t team = 1;
   double noise = 0;  // paired_test.h
   int64_t most_pairs = 400;

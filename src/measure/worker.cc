@@ -19,6 +19,7 @@
 
 #include "measure/elements.h"
 #include "measure/guarded_memory.h"
+#include "measure/operand_memory.h"
 #include "measure/paired_test.h"
 #include "measure/protocol.h"
 #include "support/hash.h"
@@ -66,8 +67,9 @@ class Inputs {
 /// A kernel that is loaded, with operands to call it on.
 class LoadedProgram {
  public:
-  static Expected<std::unique_ptr<LoadedProgram>> Load(const Program& program, Inputs* inputs) {
-    std::unique_ptr<LoadedProgram> out(new LoadedProgram(program));
+  static Expected<std::unique_ptr<LoadedProgram>> Load(const Program& program, tn_dl_device device,
+                                                       Inputs* inputs) {
+    std::unique_ptr<LoadedProgram> out(new LoadedProgram(program, device));
     if (tn_module_load(program.path.c_str(), &out->module_) != 0) return CallError();
     if (tn_module_get_function(out->module_, program.function.c_str(), &out->function_) != 0)
       return CallError();
@@ -97,21 +99,31 @@ class LoadedProgram {
       return CallError();
     return Ok();
   }
+  /// Until all calls are done.
+  Status Wait() const {
+    if (device_.device_type == TN_DL_CPU) return Ok();
+    return tn_stream_wait(device_, nullptr) == 0 ? Ok() : Status(CallError());
+  }
 
   /// Seconds of a call, from several.
   Expected<double> Time(int64_t calls, int64_t team) {
     const Clock::time_point start = Clock::now();
     for (int64_t i = 0; i < calls; ++i) TN_RETURN_IF_ERROR(Call(team));
+    TN_RETURN_IF_ERROR(Wait());
     const std::chrono::duration<double> taken = Clock::now() - start;
     return taken.count() / static_cast<double>(calls);
   }
 
   /// Results in row-major order, each with its parameter.
-  std::vector<std::vector<std::byte>> Results() const {
+  Expected<std::vector<std::vector<std::byte>>> Results() const {
+    TN_RETURN_IF_ERROR(Wait());
     std::vector<std::vector<std::byte>> out;
     for (size_t i = 0; i < program_.parameters.size(); ++i) {
       const Parameter& p = program_.parameters[i];
-      if (p.output) out.push_back(measure::Load(p, memory_[i].front().data()));
+      if (!p.output) continue;
+      std::vector<std::byte> storage(memory_[i].front().bytes());
+      TN_RETURN_IF_ERROR(memory_[i].front().Read(storage.data()));
+      out.push_back(measure::Load(p, storage.data()));
     }
     return out;
   }
@@ -122,27 +134,30 @@ class LoadedProgram {
     }
     return out;
   }
-  bool IsWhole() const {
-    return std::all_of(memory_.begin(), memory_.end(), [](const auto& copies) {
-      return std::all_of(copies.begin(), copies.end(),
-                         [](const GuardedMemory& m) { return m.IsWhole(); });
-    });
+  Expected<bool> IsWhole() const {
+    for (const std::vector<OperandMemory>& copies : memory_) {
+      for (const OperandMemory& m : copies) {
+        TN_ASSIGN_OR_RETURN(const bool whole, m.IsWhole());
+        if (!whole) return false;
+      }
+    }
+    return true;
   }
 
  private:
-  explicit LoadedProgram(const Program& program) : program_(program) {}
+  LoadedProgram(const Program& program, tn_dl_device device) : program_(program), device_(device) {}
 
   Status AddOperand(const Parameter& p, size_t index, Inputs* inputs) {
     TN_ASSIGN_OR_RETURN(const int64_t bytes, StorageBytes(p));
     const auto copies = static_cast<size_t>(std::clamp<int64_t>(p.copies, 1, 64));
-    std::vector<GuardedMemory>& blocks = memory_.emplace_back();
+    std::vector<OperandMemory>& blocks = memory_.emplace_back();
     for (size_t c = 0; c < copies; ++c) {
-      TN_ASSIGN_OR_RETURN(GuardedMemory block, GuardedMemory::Make(static_cast<size_t>(bytes)));
-      if (p.output) {
-        std::memset(block.data(), 0xFF, block.bytes());  // not a number, and no answer
-      } else {
-        Store(p, inputs->Of(p, index), block.data());
-      }
+      TN_ASSIGN_OR_RETURN(OperandMemory block,
+                          OperandMemory::Make(device_, static_cast<size_t>(bytes)));
+      // Of results: not a number, and no answer.
+      std::vector<std::byte> storage(block.bytes(), std::byte{0xFF});
+      if (!p.output) Store(p, inputs->Of(p, index), storage.data());
+      TN_RETURN_IF_ERROR(block.Write(storage.data()));
       blocks.push_back(std::move(block));
     }
     // As many turns as the operand with the most copies has.
@@ -160,9 +175,9 @@ class LoadedProgram {
   Status AddArgument(size_t turn, size_t index) {
     const Parameter& p = program_.parameters[index];
     tn_tensor_t* tensor = nullptr;
-    std::byte* data = memory_[index][turn % memory_[index].size()].data();
+    void* data = memory_[index][turn % memory_[index].size()].data();
     if (tn_tensor_wrap(data, FindElementType(p.dtype)->dl, static_cast<int32_t>(p.shape.size()),
-                       p.shape.data(), {TN_DL_CPU, 0}, &tensor) != 0)
+                       p.shape.data(), device_, &tensor) != 0)
       return CallError();
     tn_ffi_any arg{};
     arg.type_index = TN_FFI_TENSOR;
@@ -172,9 +187,10 @@ class LoadedProgram {
   }
 
   const Program program_;
+  const tn_dl_device device_;
   tn_module_t* module_ = nullptr;
   tn_packed_fn function_ = nullptr;
-  std::vector<std::vector<GuardedMemory>> memory_;  // by parameter, then its copies
+  std::vector<std::vector<OperandMemory>> memory_;  // by parameter, then its copies
   std::vector<std::vector<tn_ffi_any>> turns_;      // arguments of calls, which take turns
   size_t next_ = 0;
 };
@@ -204,15 +220,29 @@ class Worker {
       incumbent_.reset();
       inputs_.emplace(request.kernel);
     }
+    TN_ASSIGN_OR_RETURN(device_, DeviceOf(request.device));
+    if (request.candidate.path.empty()) return RaceAnswer{};
     TN_RETURN_IF_ERROR(Prepare(request));
     TN_ASSIGN_OR_RETURN(const std::unique_ptr<LoadedProgram> candidate,
-                        LoadedProgram::Load(request.candidate, &*inputs_));
-    TN_RETURN_IF_ERROR(candidate->Call(request.team));
-    if (!candidate->IsWhole()) return Failed(Outcome::kOutside, "it writes beside its operands");
-    if (const std::string difference = Difference(*candidate); !difference.empty())
-      return Failed(Outcome::kWrong, difference);
-    TN_ASSIGN_OR_RETURN(RaceAnswer answer, Pairs(request, *incumbent_, *candidate));
-    if (!candidate->IsWhole()) return Failed(Outcome::kOutside, "it writes beside its operands");
+                        LoadedProgram::Load(request.candidate, device_, &*inputs_));
+    Expected<RaceAnswer> answer = Judge(request, *candidate);
+    // A device that has failed once fails whatever is asked of it next: another process asks.
+    if (!answer && device_.device_type != TN_DL_CPU)
+      return Failed(Outcome::kCrash, answer.errors()[0].message);
+    return answer;
+  }
+
+  Expected<RaceAnswer> Judge(const RaceRequest& request, LoadedProgram& candidate) {
+    const RaceAnswer outside = Failed(Outcome::kOutside, "it writes beside its operands");
+    TN_RETURN_IF_ERROR(candidate.Call(request.team));
+    TN_RETURN_IF_ERROR(candidate.Wait());
+    TN_ASSIGN_OR_RETURN(const bool whole, candidate.IsWhole());
+    if (!whole) return outside;
+    TN_ASSIGN_OR_RETURN(const std::string difference, Difference(candidate));
+    if (!difference.empty()) return Failed(Outcome::kWrong, difference);
+    TN_ASSIGN_OR_RETURN(RaceAnswer answer, Pairs(request, *incumbent_, candidate));
+    TN_ASSIGN_OR_RETURN(const bool still_whole, candidate.IsWhole());
+    if (!still_whole) return outside;
     return answer;
   }
 
@@ -220,25 +250,25 @@ class Worker {
   Status Prepare(const RaceRequest& request) {
     if (!request.reference.path.empty() && !reference_) {
       TN_ASSIGN_OR_RETURN(const std::unique_ptr<LoadedProgram> program,
-                          LoadedProgram::Load(request.reference, &*inputs_));
+                          LoadedProgram::Load(request.reference, device_, &*inputs_));
       TN_RETURN_IF_ERROR(program->Call(request.team));
-      reference_ = program->Results();
+      TN_ASSIGN_OR_RETURN(reference_, program->Results());
     }
     if (incumbent_ && incumbent_->path() == request.incumbent.path) return Ok();
     incumbent_.reset();
-    TN_ASSIGN_OR_RETURN(incumbent_, LoadedProgram::Load(request.incumbent, &*inputs_));
+    TN_ASSIGN_OR_RETURN(incumbent_, LoadedProgram::Load(request.incumbent, device_, &*inputs_));
     return incumbent_->Call(request.team);
   }
 
-  std::string Difference(const LoadedProgram& candidate) const {
-    if (!reference_) return "";
+  Expected<std::string> Difference(const LoadedProgram& candidate) const {
+    if (!reference_) return std::string();
     const std::vector<Parameter> outputs = candidate.Outputs();
-    const auto results = candidate.Results();
+    TN_ASSIGN_OR_RETURN(const auto results, candidate.Results());
     for (size_t i = 0; i < outputs.size(); ++i) {
       const std::string difference = FirstDifference(outputs[i], results[i], (*reference_)[i]);
       if (!difference.empty()) return fmt::format("result {}: {}", i, difference);
     }
-    return "";
+    return std::string();
   }
 
   // Calls of a burst, of at least the one that is timed to know.
@@ -295,6 +325,7 @@ class Worker {
     return answer;
   }
 
+  tn_dl_device device_{TN_DL_CPU, 0};
   std::optional<Inputs> inputs_;
   std::optional<std::vector<std::vector<std::byte>>> reference_;
   std::unique_ptr<LoadedProgram> incumbent_;

@@ -1,5 +1,6 @@
 #include "measure/worker_process.h"
 
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
@@ -46,12 +47,20 @@ Expected<std::string> FindWorker() {
   }
   std::error_code fault;
   const fs::path self = fs::read_symlink("/proc/self/exe", fault);
-  const fs::path beside = self.parent_path() / "tenon-measure";
-  if (!fault && access(beside.c_str(), X_OK) == 0) return beside.string();
+  std::vector<fs::path> folders = {self.parent_path()};
+  // In other programs, such as Python, from where this code was loaded.
+  if (Dl_info here; dladdr(reinterpret_cast<const void*>(&FindWorker), &here) && here.dli_fname) {
+    const fs::path library = fs::path(here.dli_fname).parent_path();
+    folders.insert(folders.end(), {library, library / "../bin"});
+  }
+  for (const fs::path& folder : folders) {
+    const fs::path beside = folder / "tenon-measure";
+    if (access(beside.c_str(), X_OK) == 0) return beside.lexically_normal().string();
+  }
   return MakeError(
       fmt::format("the program that measures is not there: neither '{}' nor what TENON_MEASURE "
                   "names",
-                  beside.string()));
+                  (folders.back() / "tenon-measure").lexically_normal().string()));
 }
 
 Status WorkerProcess::Start() {
@@ -147,7 +156,8 @@ Expected<RaceAnswer> WorkerProcess::Ask(const RaceRequest& request) {
   if (answer.ends_with('\n')) {
     Expected<RaceAnswer> parsed = ParseAnswer(answer);
     // Its memory cannot be trusted any more.
-    if (!parsed || parsed->outcome == Outcome::kOutside) End();
+    if (!parsed || parsed->outcome == Outcome::kOutside || parsed->outcome == Outcome::kCrash)
+      End();
     return parsed;
   }
   int status = 0;

@@ -19,7 +19,8 @@ struct WorkerOptions {
   double time_limit = 30;  // seconds for one question
 };
 
-/// tenon-measure: TENON_MEASURE, or the one beside this program. Errors: it is in neither place.
+/// tenon-measure: TENON_MEASURE, or the one beside this program or the library that this code is
+/// in, or in bin beside its folder. Errors: it is in none of these places.
 Expected<std::string> FindWorker();
 
 /// Not thread-safe. The worker ends with this object, or with the process.

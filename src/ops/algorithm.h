@@ -17,6 +17,7 @@
 #include "graph/plan.h"
 #include "graph/storage_desc.h"
 #include "ops/operand.h"
+#include "ops/space.h"
 #include "schedule/schedule.h"
 #include "support/expected.h"
 
@@ -24,55 +25,8 @@ namespace tenon::ops {
 
 class Group;
 
-/// Numbers for all knobs of a space, in its order.
-using Point = graph::Choices;
 using graph::StorageDesc;
 using graph::ValueOf;
-
-/// One number that an algorithm leaves open.
-struct Knob {
-  std::string name;
-  std::vector<int64_t> domain;  // rising; never empty
-  bool in_layout = false;       // it shows in the layout of an operand or a result
-  bool structural = false;  // it changes which steps a schedule has, or the names they give: traces
-                            // replay between points that agree on it
-};
-
-/// What an algorithm leaves open. `constraints` are bool expressions over `vars`, which stand for
-/// the knobs; points that break one do not exist.
-class Space {
- public:
-  /// The variable that stands for the new knob in constraints.
-  Var Add(Knob knob);
-  void Require(Expr constraint);
-
-  const std::vector<Knob>& knobs() const { return knobs_; }
-  const std::vector<Expr>& constraints() const { return constraints_; }
-  bool Contains(const Point& point) const { return static_cast<bool>(Check(point)); }
-  /// Ok for a point of the space; errors name the knob or the constraint that it breaks.
-  Status Check(const Point& point) const;
-  /// Choices in any order as a point; errors as Check, and for knobs that there are not or that get
-  /// no number.
-  Expected<Point> PointOf(const graph::Choices& choices) const;
-  /// True where the trace of one point's schedule replays to the other's: they agree on what is
-  /// structural or shows in a layout, and on which numbers are 1, for loops of one iteration are
-  /// none.
-  bool SameStructure(const Point& a, const Point& b) const;
-  /// Calls `f` with every point, the first knob changing slowest.
-  void ForEach(const std::function<void(const Point&)>& f) const;
-  /// One line for each knob and each constraint.
-  std::string ToString() const;
-
- private:
-  // A constraint can be decided as soon as its last knob is.
-  bool Holds(size_t constraint, const Point& point) const;
-  void Extend(Point* point, const std::function<void(const Point&)>& f) const;
-
-  std::vector<Knob> knobs_;
-  std::vector<Var> vars_;
-  std::vector<Expr> constraints_;
-  std::vector<size_t> last_knob_;  // of each constraint
-};
 
 /// An anchor in its group, on a machine. The region's types need no layouts yet.
 struct Site {

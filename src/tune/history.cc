@@ -29,6 +29,9 @@ bool IsDeath(const Record& r) {
 }
 
 bool HasEpoch(const Record& r) {
+  // Schedules of users' own, and of rules, are told apart by what they are.
+  if (r.algorithm.starts_with(kSketchPrefix) || r.algorithm.starts_with(kTemplatePrefix))
+    return true;
   const ops::Algorithm* algorithm = ops::FindAlgorithm(r.algorithm);
   return algorithm && algorithm->epoch == r.epoch;
 }

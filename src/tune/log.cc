@@ -171,6 +171,7 @@ Expected<LogContents> ReadDatabase(sqlite3* database, const std::string& path) {
     Record record = RecordAt(rows.get());
     const Status good = CheckRecord(record);
     if (good) {
+      out.places[record.id] = sqlite3_column_int64(rows.get(), kFieldCount);
       out.records.push_back(std::move(record));
       continue;
     }
@@ -182,13 +183,6 @@ Expected<LogContents> ReadDatabase(sqlite3* database, const std::string& path) {
   if (status != SQLITE_DONE) out.skipped.push_back(FaultOf(database, path, "the log is damaged"));
   std::sort(out.records.begin(), out.records.end());
   return out;
-}
-
-std::string NewId() {
-  std::random_device random;
-  Hasher hasher;
-  for (int i = 0; i < 4; ++i) hasher.Int((uint64_t{random()} << 32) | random());
-  return hasher.Int(static_cast<uint64_t>(getpid())).Finish().ToHex();
 }
 
 std::string HostName() {
@@ -216,6 +210,13 @@ std::string ThisProcess() {
 constexpr std::string_view kMagic("SQLite format 3\0", 16);
 
 }  // namespace
+
+std::string NewId() {
+  std::random_device random;
+  Hasher hasher;
+  for (int i = 0; i < 4; ++i) hasher.Int((uint64_t{random()} << 32) | random());
+  return hasher.Int(static_cast<uint64_t>(getpid())).Finish().ToHex();
+}
 
 bool IsAlive(const std::string& owner) {
   const std::vector<std::string> words = Split(owner, ' ');

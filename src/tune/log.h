@@ -59,6 +59,9 @@ Expected<LogContents> ReadLog(const std::string& path);
 /// Whether a file is one, by its first bytes.
 bool IsLog(const std::string& path);
 
+/// Of a record: unlike any other.
+std::string NewId();
+
 /// Whether the process that a started record names still runs here.
 bool IsAlive(const std::string& owner);
 

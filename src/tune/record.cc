@@ -135,7 +135,9 @@ LogContents ParseLines(std::string_view text, const std::string& file) {
   for (const std::string& line : Split(text, '\n')) {
     ++number;
     if (Trim(line).empty()) continue;
+    const size_t before = out.records.size();
     Status read = ReadLine(line, &out);
+    if (read && out.records.size() > before) out.places[out.records.back().id] = number;
     if (read) continue;
     out.skipped.push_back(MakeError("passed over: " + read.errors()[0].message,
                                     SourceLoc{.file = file, .line = number}));

@@ -21,6 +21,11 @@ inline constexpr const char* kStarted = "started";  // an attempt that is under 
                                                     // process died
 inline constexpr const char* kOk = "ok";
 
+/// Of kernels of users, what Record::algorithm begins with: a sketch's derivation, or a template's
+/// name, comes after it.
+inline constexpr const char* kSketchPrefix = "sketch ";
+inline constexpr const char* kTemplatePrefix = "template ";
+
 struct Record {
   std::string id;       // of the attempt: 32 hexadecimal digits, unlike any other
   std::string kernel;   // the hash of what it computes (Task::kernel)
@@ -51,6 +56,7 @@ bool operator<(const Record& a, const Record& b);
 struct LogContents {
   std::vector<Record> records;                 // in their order
   std::map<std::string, std::string> kernels;  // text (graph/text.h) by hash
+  std::map<std::string, int64_t> places;       // of records by id: what was written after what
   Diagnostics skipped;                         // what could not be read, each with file and line
 };
 

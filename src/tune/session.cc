@@ -8,28 +8,22 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <filesystem>
 #include <optional>
 #include <set>
 
-#include "support/atomic_file.h"
+#include "tune/floor.h"
 #include "tune/machine_key.h"
 
 namespace tenon::tune {
 
 namespace {
 
-namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
-using measure::Outcome;
-using measure::RaceAnswer;
-using measure::RaceRequest;
 
 // Opinions of other tasks change little with one measurement.
 constexpr int64_t kOpinionTrials = 8;
 // First choices that fail before a kernel is given up.
 constexpr int kMostFirstChoices = 4;
-constexpr int64_t kNoisePairs = 200;
 
 /// A task and how far it is.
 struct TaskRun {
@@ -38,26 +32,31 @@ struct TaskRun {
   std::vector<size_t> leaders;  // still to be tried, the last one first
   std::set<size_t> tried;       // of this session, and what is banned or known
   size_t incumbent = 0;
-  measure::Program reference, program;  // of the definition, and of the incumbent
-  bool open = false;                    // the incumbent was measured
-  size_t next = 0;                      // the point that most is expected of
+  Bench bench;
+  size_t next = 0;  // the point that most is expected of
 };
 
 class Session {
  public:
   Session(const std::vector<Task>& tasks, const Machine& machine, const SessionOptions& options,
-          const SessionTools& tools, std::string folder, Log* log,
+          const SessionTools& tools, const std::string& folder, Log* log,
           const std::function<void(const SessionState&)>& changed, const std::atomic<bool>& stop)
       : machine_(machine),
         options_(options),
-        tools_(tools),
-        folder_(std::move(folder)),
         log_(log),
         changed_(changed),
         stop_(stop),
         machine_key_(MachineKey()),
         target_(machine.target->ToString()) {
-    for (const Task& task : tasks) runs_.push_back({.task = &task});
+    const BenchOptions bench{.tools = &tools,
+                             .folder = folder,
+                             .log = log,
+                             .team = options.team,
+                             .race_seconds = options.race_seconds,
+                             .libraries = &libraries_,
+                             .bursts = &state_.bursts};
+    for (const Task& task : tasks)
+      runs_.push_back({.task = &task, .bench = Bench(bench, task.kernel)});
   }
 
   Expected<SessionState> Run() {
@@ -70,7 +69,7 @@ class Session {
         state_.stopped = "every point has been tried";
         break;
       }
-      if (run->open) {
+      if (run->bench.is_open()) {
         TN_RETURN_IF_ERROR(Try(&*run));
       } else {
         TN_RETURN_IF_ERROR(Open(&*run));
@@ -94,6 +93,9 @@ class Session {
                    .kernel = task.kernel,
                    .launches = task.launches,
                    .points = task.candidates.size()};
+      if (const Expected<Floor> floor =
+              FloorOf(task.Text(), machine_, options_.team, options_.far_weights))
+        run.state.bound = floor->Seconds();
       run.incumbent = task.chosen;
       run.leaders = Leaders(task, static_cast<size_t>(options_.leaders));
       std::reverse(run.leaders.begin(), run.leaders.end());
@@ -142,7 +144,7 @@ class Session {
     double most = 0;
     for (size_t i = 0; i < run->task->candidates.size(); ++i) {
       const Candidate& c = run->task->candidates[i];
-      if (run->tried.contains(i) || (i == run->incumbent && !run->open)) continue;
+      if (run->tried.contains(i) || (i == run->incumbent && !run->bench.is_open())) continue;
       Gaussian time = Opinion(*run, c);
       time.mean += std::log(std::max(c.predicted, 1e-12));
       const double gain = ExpectedImprovement(best, time);
@@ -177,39 +179,7 @@ class Session {
     return !state_.stopped.empty();
   }
 
-  // ---- Building and racing ----
-
-  Expected<measure::Program> Build(const LoweredCandidate& lowered) {
-    TN_ASSIGN_OR_RETURN(const std::string image, tools_.build(lowered.module));
-    measure::Program program{fmt::format("{}/{}.so", folder_, ++libraries_), kFunction,
-                             lowered.parameters};
-    TN_RETURN_IF_ERROR(WriteFile(program.path, image));
-    return program;
-  }
-  Expected<measure::Program> BuildCandidate(const Task& task, const Candidate& c) {
-    TN_ASSIGN_OR_RETURN(const LoweredCandidate lowered,
-                        LowerCandidate(task, c, machine_, options_.far_weights));
-    return Build(lowered);
-  }
-  static void Remove(const measure::Program& program) {
-    std::error_code none;
-    if (!program.path.empty()) fs::remove(program.path, none);
-  }
-
-  Expected<RaceAnswer> Race(const TaskRun& run, const measure::Program& candidate, int64_t pairs) {
-    const RaceRequest request{.kernel = run.task->kernel,
-                              .reference = run.reference,
-                              .incumbent = run.program,
-                              .candidate = candidate,
-                              .team = options_.team,
-                              .noise = run.state.noise,
-                              .most_pairs = pairs,
-                              .seconds = options_.race_seconds};
-    const Clock::time_point start = Clock::now();
-    Expected<RaceAnswer> answer = tools_.race(request);
-    state_.bursts += std::chrono::duration<double>(Clock::now() - start).count();
-    return answer;
-  }
+  // ---- Records ----
 
   Record RecordOf(const TaskRun& run, const Candidate& c) const {
     Record r;
@@ -225,34 +195,6 @@ class Session {
     return r;
   }
 
-  /// Builds and runs a candidate with a record around it. What was not ok is in the answer.
-  Expected<RaceAnswer> Attempt(TaskRun* run, const Candidate& c, int64_t pairs, Record* record,
-                               measure::Program* program) {
-    *record = RecordOf(*run, c);
-    TN_RETURN_IF_ERROR(log_->Begin(record));
-    Expected<measure::Program> built = BuildCandidate(*run->task, c);
-    RaceAnswer answer;
-    if (built) {
-      *program = *built;
-      // The first of a kernel runs against itself.
-      if (run->program.path.empty()) run->program = *built;
-      Expected<RaceAnswer> raced = Race(*run, *program, pairs);
-      if (!raced) {
-        // No candidate's fault.
-        Remove(*program);
-        TN_RETURN_IF_ERROR(log_->Drop(record->id));
-        return raced.errors();
-      }
-      answer = *raced;
-    } else {
-      answer.outcome = Outcome::kError;
-      answer.message = built.errors()[0].message;
-    }
-    record->outcome = ToString(answer.outcome);
-    record->message = answer.message;
-    return answer;
-  }
-
   // ---- A kernel's first choice ----
 
   // Another incumbent, where the one there was does not work.
@@ -265,45 +207,33 @@ class Session {
     run->state.trouble = "no point of it works";
   }
 
+  Lowering LoweringOf(const TaskRun& run, const Candidate& c) const {
+    return [&] { return LowerCandidate(*run.task, c, machine_, options_.far_weights); };
+  }
+
   Status Open(TaskRun* run) {
-    if (run->reference.path.empty()) {
-      Expected<LoweredCandidate> lowered = LowerDefinition(*run->task, machine_);
-      Expected<measure::Program> built =
-          lowered ? Build(*lowered) : Expected<measure::Program>(lowered.errors());
-      if (!built) return GiveUp(run, built.errors()[0].message);
-      run->reference = *built;
-    }
+    const Status reference =
+        run->bench.SetReference([&] { return LowerDefinition(*run->task, machine_); });
+    if (!reference) return GiveUp(run, reference.errors()[0].message);
     const size_t place = run->incumbent;
     const Candidate& c = run->task->candidates[place];
-    Record record;
-    measure::Program program;
-    run->program = {};
-    TN_ASSIGN_OR_RETURN(const RaceAnswer answer, Attempt(run, c, kNoisePairs, &record, &program));
-    if (answer.outcome != Outcome::kOk) {
-      Remove(program);
-      run->program = {};
-      TN_RETURN_IF_ERROR(log_->Finish(record));
-      run->tried.insert(place);
-      if (++first_choices_[run] >= kMostFirstChoices) return GiveUp(run, answer.message);
+    Record record = RecordOf(*run, c);
+    TN_RETURN_IF_ERROR(run->bench.Open(LoweringOf(*run, c), run->state.best_seconds, &record));
+    run->tried.insert(place);
+    if (record.outcome != kOk) {
+      if (++first_choices_[run] >= kMostFirstChoices) return GiveUp(run, record.message);
       NextChoice(run);
-      Tell(run, fmt::format("{}: the first choice failed: {}", run->state.name, answer.message));
+      Tell(run, fmt::format("{}: the first choice failed: {}", run->state.name, record.message));
       return Ok();
     }
-    run->open = true;
-    run->tried.insert(place);
-    run->state.noise = answer.noise;
-    if (run->state.best_seconds <= 0) run->state.best_seconds = answer.incumbent_seconds;
+    run->state.noise = record.noise;
+    run->state.best_seconds = record.seconds;
     if (run->state.first_seconds <= 0 && place == run->task->chosen)
-      run->state.first_seconds = run->state.best_seconds;
+      run->state.first_seconds = record.seconds;
     run->state.best = c.Trace();
-    record.leader = true;
-    record.seconds = run->state.best_seconds;
-    record.noise = answer.noise;
-    record.pairs = answer.pairs;
-    TN_RETURN_IF_ERROR(log_->Finish(record));
     Observe(*run, c, record.seconds);
     Tell(run, fmt::format("{}: {:.4g} µs, ± {:.2f} %  {}", run->state.name, 1e6 * record.seconds,
-                          100 * answer.noise, c.Trace()));
+                          100 * record.noise, c.Trace()));
     return Ok();
   }
 
@@ -322,33 +252,24 @@ class Session {
     ++run->state.trials;
     ++state_.trials;
     ++unlucky_;
-    Record record;
-    measure::Program program;
-    TN_ASSIGN_OR_RETURN(const RaceAnswer answer, Attempt(run, c, 400, &record, &program));
+    Record record = RecordOf(*run, c);
+    const double before = run->bench.seconds();
+    TN_RETURN_IF_ERROR(run->bench.Try(LoweringOf(*run, c), &record));
     std::string what;
-    if (answer.outcome != Outcome::kOk) {
+    if (record.outcome != kOk) {
       ++run->state.failures;
       ++state_.failures;
-      what = fmt::format("{}: {}", ToString(answer.outcome), answer.message);
+      what = fmt::format("{}: {}", record.outcome, record.message);
     } else {
-      record.seconds = run->state.best_seconds * std::exp(answer.log_ratio);
-      record.noise = run->state.noise;
-      record.pairs = answer.pairs;
-      record.leader = answer.faster;
       what = fmt::format("{:.4g} µs, {:.3f} of the best{}", 1e6 * record.seconds,
-                         std::exp(answer.log_ratio), answer.faster ? ", the best now" : "");
+                         record.seconds / before, record.leader ? ", the best now" : "");
+      Observe(*run, c, record.seconds);
     }
-    TN_RETURN_IF_ERROR(log_->Finish(record));
-    if (answer.outcome == Outcome::kOk) Observe(*run, c, record.seconds);
     if (record.leader) {
-      Remove(run->program);
-      run->program = program;
       run->incumbent = place;
       run->state.best = c.Trace();
       run->state.best_seconds = record.seconds;
       unlucky_ = 0;
-    } else {
-      Remove(program);
     }
     Tell(run, fmt::format("{}: {}  {}", run->state.name, what, c.Trace()));
     return Ok();
@@ -376,8 +297,6 @@ class Session {
 
   const Machine& machine_;
   const SessionOptions options_;
-  const SessionTools& tools_;
-  const std::string folder_;
   Log* log_;
   const std::function<void(const SessionState&)>& changed_;
   const std::atomic<bool>& stop_;

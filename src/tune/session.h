@@ -15,8 +15,8 @@
 #include <string>
 #include <vector>
 
-#include "measure/protocol.h"
 #include "support/expected.h"
+#include "tune/bench.h"
 #include "tune/history.h"
 #include "tune/log.h"
 #include "tune/task.h"
@@ -34,20 +34,13 @@ struct SessionOptions {
   int64_t leaders = 8;       // of a kernel
 };
 
-/// What a session needs from outside: both may fail for one candidate without ending it.
-struct SessionTools {
-  /// A library of the module for this machine, in memory.
-  std::function<Expected<std::string>(const Module& module)> build;
-  /// Errors end the session: no worker can be started.
-  std::function<Expected<measure::RaceAnswer>(const measure::RaceRequest&)> race;
-};
-
 /// How a kernel stands.
 struct TaskState {
   std::string name, kind, kernel;
   int64_t launches = 1;
   size_t points = 0;
   double first_seconds = 0, best_seconds = 0;  // of one launch; 0: not measured yet
+  double bound = 0;  // what one launch takes at least, by the roofline (floor.h); 0: not known
   double noise = 0;
   std::string first, best;           // traces
   int64_t trials = 0, failures = 0;  // of this session

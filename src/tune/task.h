@@ -7,10 +7,9 @@
 
 #include "cost/machine.h"
 #include "graph/graph.h"
-#include "loop/func.h"
-#include "measure/protocol.h"
 #include "ops/algorithm.h"
 #include "support/expected.h"
+#include "tune/bench.h"
 #include "tune/residual_model.h"
 
 namespace tenon::tune {
@@ -55,12 +54,6 @@ Tasks TasksOf(const graph::Graph& planned, const Machine& machine);
 /// cannot be tuned.
 Expected<Task> TaskOf(const graph::Graph& g, graph::NodeId node, const Machine& machine);
 
-/// A kernel's code before passes, and its parameters.
-struct LoweredCandidate {
-  Module module;  // exports `kFunction`
-  std::vector<measure::Parameter> parameters;
-};
-inline constexpr const char* kFunction = "kernel";
 /// `far_weights`: weights lie farther away than the machine's L2.
 Expected<LoweredCandidate> LowerCandidate(const Task& task, const Candidate& candidate,
                                           const Machine& machine, bool far_weights);

@@ -29,7 +29,9 @@ struct Site {
 constexpr const char* kV3 = "llvm -mtriple=x86_64-linux-gnu -mcpu=x86-64-v3";
 constexpr const char* kAmx = "llvm -mtriple=x86_64-linux-gnu -mcpu=sapphirerapids";
 
-constexpr const char* kGpu = "cuda -arch=sm_80";
+// With a host of its own: this machine's is part of what is printed.
+constexpr const char* kGpu =
+    "cuda -arch=sm_80 -host=llvm -mtriple=x86_64-linux-gnu -mcpu=x86-64-v3";
 
 constexpr Site kSites[] = {
     {kV3, R"(graph @g(%0 "x": f32[17, 40], %1 "w": f32[40, 70]) {
@@ -128,7 +130,8 @@ TEST(Epochs, ChangeWithSchedules) {
     const int epoch = known[a->name]["epoch"];
     const bool same = known[a->name]["hash"] == hash;
     if (epoch == a->epoch) {
-      EXPECT_TRUE(same) << "schedules of " << a->name << " have changed: count its epoch up";
+      EXPECT_TRUE(same) << "schedules of " << a->name
+                        << " have changed: count its epoch up, and put " << line;
     } else {
       ADD_FAILURE() << "another epoch: " << line;
     }

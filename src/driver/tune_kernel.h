@@ -1,0 +1,82 @@
+// Kernels of users as something to tune: functions of loop IR with the sketches that rules derive,
+// and templates, whose schedules somebody else makes from a point of their space.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "measure/worker_process.h"
+#include "sketch/sketch.h"
+#include "support/expected.h"
+#include "target/target.h"
+#include "tune/kernel_session.h"
+
+namespace tenon::driver {
+
+/// A kernel whose schedule is open. Not for several threads at once.
+class OpenKernel {
+ public:
+  /// The schedule of a point as a module with one function that is not of kind device.
+  using Make = std::function<Expected<Module>(const ops::Point&)>;
+
+  /// The sketches of the module's only function that is not of kind device, for a target. Errors:
+  /// it has none; its sizes are open.
+  static Expected<std::unique_ptr<OpenKernel>> OfSketches(const Module& definition,
+                                                          const Target& target,
+                                                          std::vector<sketch::Rule> rules,
+                                                          size_t most);
+  /// A template of this name; `definition` says what it computes.
+  static Expected<std::unique_ptr<OpenKernel>> OfTemplate(const std::string& name,
+                                                          const Module& definition,
+                                                          const Target& target, ops::Space space,
+                                                          Make make);
+
+  const tune::OpenKernel& open() const { return open_; }
+  const Target& target() const { return target_; }
+  const sketch::Sketches* sketches() const { return sketches_.get(); }
+  /// The scheduled module of a pick, with its function as it was called. Errors: a step is illegal.
+  Expected<Module> ModuleAt(const tune::Pick& pick) const { return make_(pick); }
+  /// The pick that the model of costs takes, of `tried` ones; nullopt: none has a price.
+  std::optional<tune::Pick> Predicted(uint64_t seed, size_t tried) const;
+
+ private:
+  OpenKernel(const Target& target, const Module& definition)
+      : target_(target), definition_(definition) {}
+  Status Describe(const std::string& name);
+
+  const Target target_;
+  const Module definition_;
+  std::unique_ptr<sketch::Sketches> sketches_;
+  std::function<Expected<Module>(const tune::Pick&)> make_;
+  std::function<std::optional<WorkDescription>(const tune::Pick&)> work_;
+  mutable std::map<std::string, std::optional<tune::Quote>> prices_;
+  Machine machine_;
+  tune::OpenKernel open_;
+};
+
+struct KernelTuning {
+  std::string searcher = "improvement";
+  tune::SearchOptions search;
+  /// A policy of the caller's instead; null: none.
+  tune::Searcher* policy = nullptr;
+  tune::KernelOptions session;      // the bench is filled in
+  std::string log;                  // path; "": none
+  std::vector<tune::Trial> before;  // that are known, besides those of the log
+  std::vector<tune::Pick> hints;    // good elsewhere, the best first
+  measure::WorkerOptions worker;    // `team` is found out
+  /// Told of each trial; null: nobody.
+  std::function<void(const tune::Trial&, const tune::KernelState&)> done;
+};
+
+/// Threads of a call of the target's kernels, as measuring has them.
+int64_t TeamOf(const Target& target);
+
+/// Measures on this machine; of a device that it has not, the leaders are built alone, and
+/// `stopped` says so. Errors: a target that is not this machine; the log cannot be written;
+/// no worker can be started.
+Expected<tune::KernelState> TuneKernel(const OpenKernel& kernel, const KernelTuning& options,
+                                       const std::atomic<bool>& stop);
+
+}  // namespace tenon::driver

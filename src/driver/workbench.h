@@ -1,0 +1,44 @@
+// What sessions of tuning measure with: libraries of kernels for this machine in a folder of their
+// own, and a worker that runs them.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "measure/worker_process.h"
+#include "support/expected.h"
+#include "target/target.h"
+#include "tune/bench.h"
+
+namespace tenon::driver {
+
+/// Code is measured where it runs: errors name what this machine lacks of the target.
+Status CheckRunsHere(const Target& target);
+
+/// A folder for libraries, gone with it. Folders of sessions that were killed are removed by the
+/// next one.
+class Workbench {
+ public:
+  static Expected<std::unique_ptr<Workbench>> Make(const Target& target,
+                                                   const measure::WorkerOptions& worker);
+  Workbench(const Workbench&) = delete;
+  Workbench& operator=(const Workbench&) = delete;
+  ~Workbench();
+
+  const tune::SessionTools& tools() const { return tools_; }
+  /// "" where kernels for the target can be measured, else why not: then the tools build candidates
+  /// and answer with this. Errors: no worker can be started.
+  Expected<std::string> FindDevice();
+  const std::string& folder() const { return folder_; }
+  int64_t worker_starts() const { return worker_.starts(); }
+
+ private:
+  Workbench(const Target& target, const measure::WorkerOptions& worker, std::string folder);
+
+  const Target target_;
+  const std::string folder_;
+  measure::WorkerProcess worker_;
+  tune::SessionTools tools_;
+};
+
+}  // namespace tenon::driver

@@ -1,0 +1,102 @@
+#include "measure/operand_memory.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+#include "tenon/devices.h"
+
+namespace tenon::measure {
+
+namespace {
+
+constexpr size_t kGuard = 4096;
+constexpr auto kCanary = static_cast<unsigned char>(0xA5);
+
+Diagnostic CallError() { return MakeError(tn_last_error(nullptr)); }
+
+// Whether pointers to the device's memory are addresses.
+bool HasAddresses(int32_t device_type) {
+#define TN_ROW(id, name, type, handles) \
+  if (device_type == (type)) return (handles) == 0;
+  TN_DEVICES(TN_ROW)
+#undef TN_ROW
+  return false;
+}
+
+}  // namespace
+
+Expected<tn_dl_device> DeviceOf(const std::string& name) {
+  if (name.empty() || name == "cpu") return tn_dl_device{TN_DL_CPU, 0};
+#define TN_ROW(id, device_name, type, handles)                         \
+  if (name == (device_name)) {                                         \
+    if (tn_device_count(type) > 0) return tn_dl_device{(type), 0};     \
+    return MakeError(fmt::format("there is no {} device here", name)); \
+  }
+  TN_DEVICES(TN_ROW)
+#undef TN_ROW
+  return MakeError(fmt::format("there is no kind of device '{}'", name));
+}
+
+Expected<OperandMemory> OperandMemory::Make(tn_dl_device device, size_t bytes) {
+  OperandMemory out(device, bytes);
+  if (out.OnHost()) {
+    TN_ASSIGN_OR_RETURN(GuardedMemory memory, GuardedMemory::Make(bytes));
+    out.host_.emplace(std::move(memory));
+    return out;
+  }
+  out.guard_ = HasAddresses(device.device_type) ? kGuard : 0;
+  const std::vector<unsigned char> pattern(std::max<size_t>(1, bytes) + 2 * out.guard_, kCanary);
+  const auto all = static_cast<int64_t>(pattern.size());
+  tn_tensor_t* made = nullptr;
+  if (tn_tensor_make({TN_DL_UINT, 8, 1}, 1, &all, device, &made) != 0) return CallError();
+  out.on_device_.reset(made);
+  if (tn_tensor_copy_from_bytes(made, pattern.data(), all) != 0) return CallError();
+  return out;
+}
+
+void* OperandMemory::data() const {
+  if (OnHost()) return host_->data();
+  return static_cast<std::byte*>(on_device_->dl_tensor.data) + guard_;
+}
+
+Status OperandMemory::Write(const std::byte* from) {
+  if (OnHost()) {
+    std::memcpy(host_->data(), from, bytes_);
+    return Ok();
+  }
+  std::vector<unsigned char> all(std::max<size_t>(1, bytes_) + 2 * guard_, kCanary);
+  std::memcpy(all.data() + guard_, from, bytes_);
+  if (tn_tensor_copy_from_bytes(on_device_.get(), all.data(), static_cast<int64_t>(all.size())) !=
+      0)
+    return CallError();
+  return Ok();
+}
+
+Status OperandMemory::Read(std::byte* to) const {
+  if (OnHost()) {
+    std::memcpy(to, host_->data(), bytes_);
+    return Ok();
+  }
+  std::vector<unsigned char> all(std::max<size_t>(1, bytes_) + 2 * guard_);
+  if (tn_tensor_copy_to_bytes(on_device_.get(), all.data(), static_cast<int64_t>(all.size())) != 0)
+    return CallError();
+  std::memcpy(to, all.data() + guard_, bytes_);
+  return Ok();
+}
+
+Expected<bool> OperandMemory::IsWhole() const {
+  if (OnHost()) return host_->IsWhole();
+  if (guard_ == 0) return true;
+  std::vector<unsigned char> all(std::max<size_t>(1, bytes_) + 2 * guard_);
+  if (tn_tensor_copy_to_bytes(on_device_.get(), all.data(), static_cast<int64_t>(all.size())) != 0)
+    return CallError();
+  const auto is_canary = [](unsigned char c) { return c == kCanary; };
+  const auto behind = all.begin() + static_cast<long>(guard_ + bytes_);
+  return std::all_of(all.begin(), all.begin() + static_cast<long>(guard_), is_canary) &&
+         std::all_of(behind, all.end(), is_canary);
+}
+
+}  // namespace tenon::measure

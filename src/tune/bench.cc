@@ -1,0 +1,134 @@
+#include "tune/bench.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cmath>
+#include <filesystem>
+
+#include "support/atomic_file.h"
+
+namespace tenon::tune {
+
+namespace {
+
+namespace fs = std::filesystem;
+using Clock = std::chrono::steady_clock;
+using measure::Outcome;
+using measure::Program;
+using measure::RaceAnswer;
+
+constexpr int64_t kNoisePairs = 200, kMostPairs = 400;
+
+void Remove(const Program& program) {
+  std::error_code none;
+  if (!program.path.empty()) fs::remove(program.path, none);
+}
+
+}  // namespace
+
+Expected<Program> Bench::Build(const Lowering& lower) {
+  TN_ASSIGN_OR_RETURN(const LoweredCandidate lowered, lower());
+  TN_ASSIGN_OR_RETURN(const std::string image, options_.tools->build(lowered.module));
+  Program program{fmt::format("{}/{}.so", options_.folder, ++*options_.libraries), kFunction,
+                  lowered.parameters};
+  TN_RETURN_IF_ERROR(WriteFile(program.path, image));
+  return program;
+}
+
+Status Bench::SetReference(const Lowering& reference) {
+  if (!reference_.path.empty()) return Ok();
+  TN_ASSIGN_OR_RETURN(reference_, Build(reference));
+  return Ok();
+}
+
+Expected<RaceAnswer> Bench::Race(const Program& candidate, int64_t pairs) {
+  const Clock::time_point start = Clock::now();
+  Expected<RaceAnswer> answer = options_.tools->race({.kernel = kernel_,
+                                                      .reference = reference_,
+                                                      .incumbent = incumbent_,
+                                                      .candidate = candidate,
+                                                      .device = options_.device,
+                                                      .team = options_.team,
+                                                      .noise = noise_,
+                                                      .most_pairs = pairs,
+                                                      .seconds = options_.race_seconds});
+  *options_.bursts += std::chrono::duration<double>(Clock::now() - start).count();
+  return answer;
+}
+
+// Builds and runs a candidate with a record around it. What was not ok is in the answer.
+Expected<RaceAnswer> Bench::Attempt(const Lowering& lower, int64_t pairs, Record* record,
+                                    Program* program) {
+  if (options_.log) {
+    TN_RETURN_IF_ERROR(options_.log->Begin(record));
+  } else {
+    record->id = NewId();
+  }
+  Expected<Program> built = Build(lower);
+  RaceAnswer answer;
+  if (built) {
+    *program = *built;
+    // The first of a kernel runs against itself.
+    if (incumbent_.path.empty()) incumbent_ = *built;
+    Expected<RaceAnswer> raced = Race(*program, pairs);
+    if (!raced) {
+      // No candidate's fault.
+      Remove(*program);
+      if (options_.log) TN_RETURN_IF_ERROR(options_.log->Drop(record->id));
+      return raced.errors();
+    }
+    answer = *raced;
+  } else {
+    answer.outcome = Outcome::kError;
+    answer.message = built.errors()[0].message;
+  }
+  record->outcome = ToString(answer.outcome);
+  record->message = answer.message;
+  return answer;
+}
+
+Status Bench::Finish(const Record& record) {
+  return options_.log ? options_.log->Finish(record) : Ok();
+}
+
+Status Bench::Open(const Lowering& candidate, double known, Record* record) {
+  Program program;
+  incumbent_ = {};
+  TN_ASSIGN_OR_RETURN(const RaceAnswer answer, Attempt(candidate, kNoisePairs, record, &program));
+  if (answer.outcome != Outcome::kOk) {
+    Remove(program);
+    incumbent_ = {};
+    return Finish(*record);
+  }
+  open_ = true;
+  noise_ = answer.noise;
+  seconds_ = known > 0 ? known : answer.incumbent_seconds;
+  record->leader = true;
+  record->seconds = seconds_;
+  record->noise = answer.noise;
+  record->pairs = answer.pairs;
+  return Finish(*record);
+}
+
+Status Bench::Try(const Lowering& candidate, Record* record) {
+  Program program;
+  TN_ASSIGN_OR_RETURN(const RaceAnswer answer, Attempt(candidate, kMostPairs, record, &program));
+  if (answer.outcome == Outcome::kOk) {
+    record->seconds = seconds_ * std::exp(answer.log_ratio);
+    record->noise = noise_;
+    record->pairs = answer.pairs;
+    record->leader = answer.faster;
+  }
+  TN_RETURN_IF_ERROR(Finish(*record));
+  if (record->leader) {
+    Remove(incumbent_);
+    incumbent_ = program;
+    seconds_ = record->seconds;
+  } else {
+    Remove(program);
+  }
+  return Ok();
+}
+
+}  // namespace tenon::tune

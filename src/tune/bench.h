@@ -1,0 +1,80 @@
+// One kernel on the bench: candidates are built, raced against the best one so far, and recorded.
+// An attempt that may kill is in the log before it runs. A kernel's times hang together by ratios:
+// the first choice runs against itself, which gives its time and its noise, and each candidate
+// against the incumbent, whose library stays in the folder.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "loop/func.h"
+#include "measure/protocol.h"
+#include "support/expected.h"
+#include "tune/log.h"
+#include "tune/record.h"
+
+namespace tenon::tune {
+
+/// What measuring needs from outside: both may fail for one candidate without ending a session.
+struct SessionTools {
+  /// A library of the module for this machine, in memory.
+  std::function<Expected<std::string>(const Module& module)> build;
+  /// Errors end the session: no worker can be started.
+  std::function<Expected<measure::RaceAnswer>(const measure::RaceRequest&)> race;
+};
+
+/// A kernel's code before passes, and its parameters.
+struct LoweredCandidate {
+  Module module;  // exports `kFunction`
+  std::vector<measure::Parameter> parameters;
+};
+inline constexpr const char* kFunction = "kernel";
+using Lowering = std::function<Expected<LoweredCandidate>()>;
+
+/// How candidates of all kernels of a session are measured.
+struct BenchOptions {
+  const SessionTools* tools = nullptr;
+  std::string folder;            // takes libraries while they are needed
+  Log* log = nullptr;            // null: nothing is recorded
+  std::string device;            // where kernels run; "": on this CPU
+  int64_t team = 1;              // threads of a call
+  double race_seconds = 2;       // for timing one candidate
+  int64_t* libraries = nullptr;  // names of libraries are counted here
+  double* bursts = nullptr;      // seconds spent in workers are added here
+};
+
+class Bench {
+ public:
+  Bench(BenchOptions options, std::string kernel)
+      : options_(std::move(options)), kernel_(std::move(kernel)) {}
+
+  /// Builds what answers are compared with, once. Errors: it cannot be built.
+  Status SetReference(const Lowering& reference);
+  /// A candidate that runs against itself and becomes the incumbent. `record` says what it is
+  /// about, and gets what came of it: with outcome "ok" its seconds, which are those that the log
+  /// has of it where `known` is not 0.
+  Status Open(const Lowering& candidate, double known, Record* record);
+  /// A candidate against the incumbent; a record that is a leader says that it is that now.
+  Status Try(const Lowering& candidate, Record* record);
+
+  bool is_open() const { return open_; }
+  double seconds() const { return seconds_; }  // of the incumbent; 0: there is none
+  double noise() const { return noise_; }
+
+ private:
+  Expected<measure::Program> Build(const Lowering& lower);
+  Expected<measure::RaceAnswer> Race(const measure::Program& candidate, int64_t pairs);
+  Expected<measure::RaceAnswer> Attempt(const Lowering& lower, int64_t pairs, Record* record,
+                                        measure::Program* program);
+  Status Finish(const Record& record);
+
+  const BenchOptions options_;
+  const std::string kernel_;
+  measure::Program reference_, incumbent_;
+  bool open_ = false;
+  double seconds_ = 0, noise_ = 0;
+};
+
+}  // namespace tenon::tune
