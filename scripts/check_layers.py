@@ -43,7 +43,7 @@ LAYERS = {
     "src/graph/pass": ["src/graph", "src/cost"],
     "src/plan": ["src/ops", "src/graph/pass"],
     "src/graph/lower": ["src/plan"],
-    "src/measure": ["include/tenon/c_api.h"],
+    "src/measure": ["include/tenon/c_api.h", "include/tenon/devices.h"],
     "src/tune": ["src/graph/lower", "src/measure"],
     "src/frontend/onnx": ["src/graph"],
     "src/codegen": ["src/intrin", "include/tenon/kernel_abi.h", "include/tenon/ffi_types.h"],

@@ -12,6 +12,7 @@
 #include "driver/tune.h"
 #include "guard.h"
 #include "numbers.h"
+#include "support/file.h"
 #include "tune_function.h"
 #include "tune_table.h"
 #include "verbs.h"
@@ -25,7 +26,7 @@ struct Arguments {
   driver::TuneOptions options;
   std::string time_limit, worker_limit = "30s", worker_memory = "4G";
   double stop_gain = -1;  // percent; negative: nobody said
-  std::string searcher = "improvement", trace;
+  std::string searcher = "improvement", trace, hints;
   bool json = false, quiet = false;
 };
 
@@ -45,6 +46,10 @@ Status Finish(Arguments* args) {
   if (o.log.empty()) return MakeError("where do records go? expected --log FILE");
   if (!args->time_limit.empty()) {
     TN_ASSIGN_OR_RETURN(o.session.seconds, ParseSeconds(args->time_limit));
+  }
+  if (!args->hints.empty()) {
+    TN_ASSIGN_OR_RETURN(const std::string lines, ReadFile(args->hints));
+    o.session.hints = tune::ParseAutotvmLog(lines, args->hints);
   }
   TN_ASSIGN_OR_RETURN(o.worker_seconds, ParseSeconds(args->worker_limit));
   TN_ASSIGN_OR_RETURN(o.worker_bytes, ParseBytes(args->worker_memory));
@@ -88,6 +93,7 @@ int TuneFunction(const Arguments& args, const Common& common) {
 int Tune(Arguments& args, const Common& common) {
   if (Status status = Finish(&args); !status) return ReportUsage(status.errors(), common);
   std::signal(SIGINT, OnInterrupt);
+  Report(args.options.session.hints.skipped, common);
   if (IsLoopText(args.options.how.model)) return TuneFunction(args, common);
   TuneTable table(FormOf(args), args.options.session.trials, args.options.session.seconds);
   args.options.changed = [&](const tune::SessionState& state) { table.Show(state); };
@@ -128,6 +134,9 @@ Run AddTune(CLI::App& app, const Common& common) {
                    "end where less than so many percent of the whole are expected of more")
       ->group(group)
       ->check(AtLeast(0));
+  verb->add_option("--hints", args->hints,
+                   "a log of AutoTVM 0.2: what was good there is tried first")
+      ->group(group);
   const char* function = "Of a function of loop IR";
   verb->add_option("--searcher", args->searcher, "what says which point comes next")
       ->group(function)

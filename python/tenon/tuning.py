@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from typing import Any, Sequence
+from typing import Any, NamedTuple, Sequence
 
 from . import _tenon
 from .build_module import _sizes
@@ -12,13 +12,24 @@ from .build_module import _sizes
 __all__ = ["NetworkTask", "tasks_of_network", "tune_network"]
 
 
+class _Points:
+    """A space that planning has listed, as far as code for AutoTVM asks."""
+
+    def __init__(self, count: int):
+        self._count, self.dims = count, [count]
+
+    def __len__(self) -> int:
+        return self._count
+
+
 class NetworkTask:
-    """A kernel of a network; equal ones are one task, `weight` of them. It is tuned by auto_scheduler.TaskScheduler, or by
-    `tenon tune`."""
+    """A kernel of a network; equal ones are one task, `weight` of them. It is tuned by auto_scheduler.TaskScheduler, by tuners of
+    autotvm, or with all others by `tenon tune`."""
 
     def __init__(self, model: str, options: Any, kernel: Any, keep: Any = None):
         self.model, self.options, self._keep = model, options, keep
         self.name, self.kind, self.kernel, self.points = kernel.name, kernel.kind, kernel.kernel, kernel.points
+        self.config_space, self.flop, self.args = _Points(kernel.points), 0, ()
         self.desc, self.weight, self.target, self.workload_key = kernel.name, kernel.launches, options.target, kernel.kernel
 
     @property
@@ -53,6 +64,14 @@ def tasks_of_network(model: Any, target: Any, shapes: dict | None = None, opt_le
     options = _tenon.ModelOptions()
     options.target, options.shapes, options.opt_level = target, _sizes(shapes or {}), opt_level
     return [NetworkTask(file.path, options, k, file) for k in _tenon.model_kernels(file.path, options)]
+
+
+class TrialLimits(NamedTuple):
+    """What tune_network asks of options."""
+
+    num_measure_trials: int
+    early_stopping: int | None
+    runner: Any
 
 
 def tune_network(tasks: Sequence[NetworkTask], option: Any, files: Sequence[str], load: Any = None) -> Any:

@@ -98,6 +98,9 @@ class Session {
         run.state.bound = floor->Seconds();
       run.incumbent = task.chosen;
       run.leaders = Leaders(task, static_cast<size_t>(options_.leaders));
+      const std::vector<size_t> hints =
+          HintsFor(task, machine_, options_.hints, static_cast<size_t>(options_.leaders));
+      run.leaders.insert(run.leaders.begin(), hints.begin(), hints.end());
       std::reverse(run.leaders.begin(), run.leaders.end());
       if (const KernelHistory* known = history.Find(task.kernel)) Recall(*known, &run);
       run.state.first = task.candidates[task.chosen].Trace();

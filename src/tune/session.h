@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "support/expected.h"
+#include "tune/autotvm_log.h"
 #include "tune/bench.h"
 #include "tune/history.h"
 #include "tune/log.h"
@@ -32,6 +33,7 @@ struct SessionOptions {
   double race_seconds = 2;   // for timing one candidate
   bool far_weights = false;  // the network's weights do not stay in a core's cache
   int64_t leaders = 8;       // of a kernel
+  AutotvmLog hints;          // of other compilers: what was good there is tried first
 };
 
 /// How a kernel stands.

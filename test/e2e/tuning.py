@@ -19,6 +19,18 @@ KERNEL = """graph @g(%0 "x": f32[64, 128], %1 "w": f32[128, 96]) {
 """
 
 
+FUNCTION = """func @product(A: f32[24, 16], B: f32[16, 40], out C: f32[24, 40]) {
+  for i in 0..24, j in 0..40, k in 0..16 {
+    block C(vi: spatial = i, vj: spatial = j, vk: reduce = k) fp: contract {
+      reads A[vi, vk], B[vk, vj]; writes C[vi, vj]
+      init { C[vi, vj] = 0f32 }
+      C[vi, vj] = C[vi, vj] + A[vi, vk] * B[vk, vj]
+    }
+  }
+}
+"""
+
+
 def sha(path):
     return hashlib.sha256(pathlib.Path(path).read_bytes()).hexdigest()
 
@@ -93,6 +105,54 @@ class Tuning(Case):
         self.assertEqual(len(records), 3 + 3 + 2)
         self.assertEqual(len({(r["algorithm"], r["point"]) for r in records}), 7)
         self.assertEqual(len(first), 4)
+
+    def test_function(self):
+        """A function of loop IR by its sketches: it goes on where it was, its best schedule replays, and every searcher works."""
+        path = self.dir / "product.tn"
+        path.write_text(FUNCTION)
+        summary = self.tune(str(path), "--trials", "6", "--trace", self.path("best.trace"))
+        self.assertEqual((summary["trials"], summary["stopped"]), (6, "6 trials were made"))
+        self.assertGreater(summary["best_us"], 0)
+        self.tune(str(path), "--trials", "4")
+        points = [(r["algorithm"], r["point"]) for r in self.records() if not (r["leader"] and r["outcome"] == "ok")]
+        self.assertEqual(len(points), len(set(points)), "a point was measured twice")
+        out = subprocess.run([harness.options.build / "bin" / "tenon-opt", "--replay", self.path("best.trace"), str(path)],
+                             capture_output=True, text=True, check=True).stdout
+        self.assertIn("func @product", out)
+        for searcher in ("random", "grid", "genetic", "annealing"):
+            summary = self.tune(str(path), "--trials", "2", "--searcher", searcher, log=f"{searcher}.log")
+            self.assertEqual(summary["trials"], 2)
+        open_sizes = self.dir / "open.tn"
+        open_sizes.write_text(FUNCTION.replace("@product(", "@product<m: 1..=64>(").replace("f32[24, 16]", "f32[m, 16]"))
+        _, err = self.tenon("tune", str(open_sizes), "--log", self.path("x.log"), status=INPUT)
+        self.assertIn("its sizes are open", err)
+
+    def test_hints(self):
+        """A log of AutoTVM: entities name the points that are tried first; what is no record is named."""
+        line = {"input": ["llvm -keys=cpu", "dense_pack.x86", [["TENSOR", [64, 128], "float32"], ["TENSOR", [96, 128], "float32"], None, "float32"], {}],
+                "config": {"index": 1, "code_hash": None, "entity": [["tile_y", "sp", [-1, 1, 2]], ["tile_x", "sp", [-1, 1, 8]], ["tile_k", "sp", [-1, 1]]]},
+                "result": [[0.001], 0, 0.5, 1.0], "version": 0.2, "tvm_version": "0.10.0"}
+        failed = {**line, "result": [[1e9], 4, 0.5, 1.0]}
+        rows = [json.dumps(line), json.dumps(failed), "gASVCg==", '{"i": [1], "r": [1], "v": "v0.6"}', json.dumps({**line, "version": 0.1})]
+        (self.dir / "autotvm.log").write_text("\n".join(rows))
+        out, err = self.tenon("tune", self.kernel(), "--log", self.path("tuning.log"), "--candidate-time", "0.05", "--trials", "1", "--json",
+                              "--hints", self.path("autotvm.log"))
+        for number, text in ((3, "pickles"), (4, "Ansor's, whose hash keys cannot be recreated"), (5, "version 0.1")):
+            self.assertRegex(err, f"autotvm.log:{number}: .*passed over: .*{text}")
+        tried = [r["point"] for r in self.records()]
+        self.assertTrue(any("tile_rows: 2" in point and "nv: 1" in point for point in tried), tried)
+
+    def test_report(self):
+        """A log as a page that needs nothing else."""
+        self.tune(self.kernel(), "--trials", "4")
+        self.tenon("report", self.path("tuning.log"), "-o", self.path("page.html"))
+        page = (self.dir / "page.html").read_text()
+        for text in ("<!DOCTYPE html>", "<svg", "matmul", "share of peak"):
+            self.assertIn(text, page)
+        self.assertNotIn("http", page)
+        (self.dir / "broken").write_text('{"tenon_log": 1, "rec')
+        _, err = self.tenon("report", self.path("broken"), "-o", self.path("page.html"), status=INPUT)
+        self.assertIn("passed over", err)
 
     def test_killed(self):
         """kill -9 at any moment: what was in the log stays in it, and the next session goes on."""

@@ -23,7 +23,7 @@ def owners():
     module = tenon.build(s, [A, B], "c")
     found = {"Stage": s[B], "Schedule": s, "tir.Schedule": tir.Schedule(te.create_prim_func([A, B])), "Module": module}
     found |= {"Operation": B.op, "IterVar": B.op.axis[0], "Device": tenon.cpu()}
-    for name in ("te", "tir", "ir", "nd", "runtime", "contrib", "transform", "target", "testing"):
+    for name in ("te", "tir", "ir", "nd", "runtime", "contrib", "transform", "target", "testing", "autotvm", "auto_scheduler"):
         found[name] = getattr(tenon, name)
     return found | {"": tenon}
 

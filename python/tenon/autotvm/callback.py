@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from typing import Any, Callable
@@ -16,7 +17,7 @@ def log_to_file(file_out: Any, protocol: str = "json") -> Callable:
     if protocol != "json":
         raise ValueError("log_to_file: records are lines of JSON; pickles, which run code when they are read, are not written")
 
-    def callback(_: Any, inputs: list, results: list) -> None:
+    def callback(_: Any, inputs: list, results: list) -> None:  # pylint: disable=missing-function-docstring
         lines = "".join(record.encode(i, r) + "\n" for i, r in zip(inputs, results))
         if hasattr(file_out, "write"):
             file_out.write(lines)
@@ -25,6 +26,7 @@ def log_to_file(file_out: Any, protocol: str = "json") -> Callable:
         with open(file_out, "a", encoding="utf-8") as file:
             file.write(lines)
 
+    callback.file = None if hasattr(file_out, "write") else os.fspath(file_out)  # takes records of networks' kernels as they are
     return callback
 
 

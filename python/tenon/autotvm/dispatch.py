@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import warnings
 from typing import Any, Iterable
 
 from ..target import Target
+from ..transform import logs
 from .space import FallbackConfig, LoggedConfig
 
 __all__ = ["ApplyHistoryBest", "apply_history_best", "get_config"]
@@ -50,6 +52,7 @@ class ApplyHistoryBest:
 
     def __init__(self, records: Any):
         self._best: dict = {}
+        self._networks: list = []  # logs that tenon.compile plans by
         if records is not None:
             self.load(records)
 
@@ -60,6 +63,8 @@ class ApplyHistoryBest:
             records = [records]
         for item in records:
             pairs: Iterable = [item] if isinstance(item, tuple) else record.load_from_file(item)
+            if not isinstance(item, tuple) and _is_of_networks(item):
+                self._networks.append(os.fspath(item))
             for inp, result in pairs:
                 if result.error_no != 0:
                     continue
@@ -80,13 +85,21 @@ class ApplyHistoryBest:
 
     def __enter__(self) -> "ApplyHistoryBest":
         _stack("histories").append(self)
+        logs().extend(self._networks)
         return self
 
     def __exit__(self, *_: Any) -> None:
         _stack("histories").pop()
+        for _log in self._networks:
+            logs().pop()
 
 
 apply_history_best = ApplyHistoryBest
+
+
+def _is_of_networks(path: Any) -> bool:
+    with open(path, encoding="utf-8", errors="replace") as file:
+        return any(line.startswith('{"tenon_log"') for line in file)
 
 
 def _kind(target: Any) -> str:

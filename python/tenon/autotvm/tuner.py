@@ -7,6 +7,7 @@ import time
 from typing import Any, Callable, Sequence
 
 from .. import _tenon
+from ..tuning import NetworkTask, TrialLimits, tune_network
 from .measure import LocalRunner, MeasureInput, measure_option as _measure_option, results_of
 
 __all__ = ["DropletTuner", "GATuner", "GridSearchTuner", "RandomTuner", "Tuner", "XGBTuner"]
@@ -84,6 +85,8 @@ class Tuner:
     ) -> None:
         """Measures `n_trial` configs; ctrl-C ends it with the best so far."""
         option = measure_option or _measure_option()
+        if isinstance(self.task, NetworkTask):
+            return self._tune_network(n_trial, option, early_stopping, callbacks)
         runner: LocalRunner = option["runner"]
         options = _tenon.TuneOptions()
         options.trials, options.early_stopping = min(n_trial, len(self.task.config_space)), early_stopping or 0
@@ -112,6 +115,11 @@ class Tuner:
             self.task._open.tune(options, _Policy(self) if own else None)
         except KeyboardInterrupt:
             pass
+
+    def _tune_network(self, n_trial: int, option: dict, early_stopping: int | None, callbacks: Sequence[Callable]) -> None:
+        """A kernel of a network: the session of `tenon tune` over it, whose records go to the files of log_to_file."""
+        files = [c.file for c in callbacks if getattr(c, "file", None)]
+        tune_network([self.task], TrialLimits(n_trial, early_stopping, option["runner"]), files)
 
     def _configure(self, options: Any) -> None:
         pass

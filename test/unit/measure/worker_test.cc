@@ -95,6 +95,12 @@ TEST_F(WorkerTest, LibrariesThatAreNoneAreAnswers) {
   EXPECT_EQ(Ask(request).outcome, Outcome::kError);
 }
 
+TEST_F(WorkerTest, DevicesThatAreNotThereAreAnswers) {
+  EXPECT_EQ(Ask({.device = "vulkan"}).message, "there is no vulkan device here");
+  EXPECT_EQ(Ask({.device = "abacus"}).message, "there is no kind of device 'abacus'");
+  EXPECT_EQ(Ask({.device = ""}).outcome, Outcome::kOk);
+}
+
 TEST(Worker, ThatCannotBeStartedIsAnError) {
   WorkerProcess worker({.program = "/no/such/program"});
   const Expected<RaceAnswer> answer = worker.Ask(Race("good"));
