@@ -37,8 +37,8 @@ IrModule Tiled(const Product& p, tuning::Config& config) {
 }
 
 void Check(const Library& library) {
-  const Tensor x = Tensor::Empty({kSize, kSize}, DataType::kFloat32);
-  const Tensor y = Tensor::Empty({kSize, kSize}, DataType::kFloat32);
+  Tensor x = Tensor::Empty({kSize, kSize}, DataType::kFloat32);
+  Tensor y = Tensor::Empty({kSize, kSize}, DataType::kFloat32);
   const std::vector<float> twos(kSize * kSize, 2.0F), threes(kSize * kSize, 3.0F);
   x.CopyFromBytes(twos.data(), x.bytes());
   y.CopyFromBytes(threes.data(), y.bytes());

@@ -13,14 +13,29 @@ import numpy as np
 import tenon
 
 ROOT = pathlib.Path(__file__).parents[2]
-MODEL = str(ROOT / "test" / "models" / "mlp-4-2.onnx")
 SCRIPTS = ROOT / "examples" / "tuning"
 sys.path.insert(0, str(SCRIPTS))
 
 try:
-    import onnx  # noqa: F401
+    import onnx
+    from onnx import TensorProto, helper, numpy_helper
 except ImportError:
     onnx = None
+
+
+def write_model(path):
+    """Two linear layers with relu between them."""
+    random = np.random.default_rng(0)
+    weights = {"w1": (4, 64), "b1": (64,), "w2": (64, 2), "b2": (2,)}
+    tensors = [numpy_helper.from_array(random.standard_normal(s).astype("float32"), n) for n, s in weights.items()]
+    nodes = [
+        helper.make_node("Gemm", ["x", "w1", "b1"], ["h"], name="first"),
+        helper.make_node("Relu", ["h"], ["r"], name="relu"),
+        helper.make_node("Gemm", ["r", "w2", "b2"], ["y"], name="second"),
+    ]
+    x, y = (helper.make_tensor_value_info(n, TensorProto.FLOAT, s) for n, s in (("x", [1, 4]), ("y", [1, 2])))
+    graph = helper.make_graph(nodes, "layers", [x], [y], tensors)
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
 
 
 @unittest.skipIf(onnx is None, "the script reads graphs by the package onnx")
@@ -29,6 +44,8 @@ class Script(unittest.TestCase):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.dir = pathlib.Path(folder.name)
+        self.model = str(self.dir / "layers.onnx")
+        write_model(self.model)
 
     def run_script(self, name, *args):
         done = subprocess.run([sys.executable, SCRIPTS / name, *map(str, args)], capture_output=True, text=True, cwd=self.dir)
@@ -38,9 +55,9 @@ class Script(unittest.TestCase):
     def test_tuned_compiled_and_compared(self):
         for name, more in (("a", []), ("b", ["--use-ansor"])):
             out = self.run_script(
-                "run_autotvm.py", MODEL, "--example-shape", 1, 4, "--tuning-trials", 3, "--tuning-log", f"{name}.log", "--artifacts", name, *more
+                "run_autotvm.py", self.model, "--example-shape", 1, 4, "--tuning-trials", 3, "--tuning-log", f"{name}.log", "--artifacts", name, *more
             )
-            self.assertRegex(out, r"mlp-4-2.onnx: [\d.]+ ms ± [\d.]+, artifacts in " + name)
+            self.assertRegex(out, r"layers.onnx: [\d.]+ ms ± [\d.]+, artifacts in " + name)
             self.assertEqual(
                 sorted(os.listdir(self.dir / name)), ["deploy_graph.json", "deploy_lib.tar", "deploy_params.bin", "metadata.json"]
             )
@@ -55,12 +72,12 @@ class Script(unittest.TestCase):
         self.assertRegex(table, r"the second is [\d.]+ times as fast as the first")
         x = np.ones((1, 4), "float32")
         module = tenon.runtime.load_module(str(self.dir / "a" / "deploy_lib.tar"))
-        np.testing.assert_allclose(module(x).numpy(), tenon.compile(MODEL)(x).numpy(), rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(module(x).numpy(), tenon.compile(self.model)(x).numpy(), rtol=1e-4, atol=1e-5)
 
     def test_parameters_are_the_weights(self):
         import run_autotvm
 
-        weights = run_autotvm.read_weights(MODEL)
+        weights = run_autotvm.read_weights(self.model)
         data = run_autotvm.parameter_bytes(weights)
         self.assertEqual(data[:8], (0xF7E58D4F05049CB7).to_bytes(8, "little"))
         for array in weights.values():
@@ -69,7 +86,7 @@ class Script(unittest.TestCase):
     def test_runtimes_are_verified(self):
         import run_autotvm
 
-        module, _ = run_autotvm.compile_onnx(MODEL, run_autotvm.ExportConfig(repeat=2, warm_up=1))
+        module, _ = run_autotvm.compile_onnx(self.model, run_autotvm.ExportConfig(repeat=2, warm_up=1))
         x = np.ones((1, 4), "float32")
         module.set_input(0, x)
         module.run()
