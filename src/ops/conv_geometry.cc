@@ -16,13 +16,14 @@ std::optional<ConvGeometry> ReadConv(const Site& site) {
   const graph::Node& n = site.node();
   if (n.op != graph::OpKind::kConv) return std::nullopt;
   const graph::TensorType &x = site.input(0), &w = site.input(1), &y = site.result();
-  if (x.rank() < 3 || !AreNumbers(x, 1) || !AreNumbers(w) || !AreNumbers(y, 1)) return std::nullopt;
+  if (x.rank() < 3 || !AsInt(x.dims[1]) || !AreNumbers(w) || !AsInt(y.dims[1])) return std::nullopt;
   const auto types = graph::ContractionTypesOf(x.dtype, w.dtype, n.attrs);
   if (!types) return std::nullopt;
   ConvGeometry c{site.Sizes(x),
                  site.Sizes(w),
                  site.Sizes(y),
                  site.LeastSizes(y)[0],
+                 !AreNumbers(x, 2) || !AreNumbers(y, 2),
                  n.attrs.GetInt("group", 1),
                  n.attrs.GetInts("strides"),
                  n.attrs.GetInts("dilations"),
@@ -36,6 +37,11 @@ std::optional<ConvGeometry> ReadConv(const Site& site) {
 
 bool IsDirectConv(const ConvGeometry& c) {
   return c.rank() == 2 && (c.group == 1 || c.Depthwise());
+}
+
+int64_t MaxWidth(int64_t width, bool is_open, const Machine& machine) {
+  constexpr int64_t kOpen = 8;
+  return std::min(width, is_open ? kOpen : machine.registers);
 }
 
 StorageDesc FeatureMap(const std::vector<Expr>& dims, int64_t lanes,

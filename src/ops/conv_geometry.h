@@ -10,8 +10,9 @@
 namespace tenon::ops {
 
 struct ConvGeometry {
-  std::vector<int64_t> x, w, y;  // dims of input, weights, result; the batch is the typical one
+  std::vector<int64_t> x, w, y;  // dims of input, weights, result; open ones are the typical ones
   int64_t least_batch = 1;
+  bool is_open = false;  // in an axis of space
   int64_t group = 1;
   std::vector<int64_t> strides, dilations, pads;  // pads: begins of the axes of space, then ends
   graph::ContractionTypes types;
@@ -24,13 +25,17 @@ struct ConvGeometry {
   int64_t Window() const;
 };
 
-/// Of a convolution with no negative pads, whose dims but the batch are known; nullopt for any
+/// Of a convolution with no negative pads, whose weights and channels are known; nullopt for any
 /// other node.
 std::optional<ConvGeometry> ReadConv(const Site& site);
 
 /// Two axes of space, and one group or one channel per group: what the direct algorithms compute on
 /// channel blocks.
 bool IsDirectConv(const ConvGeometry& c);
+
+/// The most positions of a row that a register tile may have. One that is cut short where nobody
+/// knows yet has code for each number of them.
+int64_t MaxWidth(int64_t width, bool is_open, const Machine& machine);
 
 /// The storage of feature maps in channel blocks of `lanes` (1: plain order) with borders of at
 /// least `before` and `after` cells on each axis of space (both empty: none), which hold `padding`.

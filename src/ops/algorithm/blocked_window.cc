@@ -19,7 +19,7 @@ const DType kF32 = DType::Float(32);
 bool IsFor(const Site& site) {
   if (site.node().outputs.size() != 1) return false;
   const graph::TensorType &x = site.input(0), &y = site.result();
-  if (x.rank() != 4 || y.rank() != 4 || !AreNumbers(x, 1) || !AreNumbers(y, 1)) return false;
+  if (x.rank() != 4 || y.rank() != 4 || !AsInt(x.dims[1])) return false;
   if (AsInt(x.dims[1]) != AsInt(y.dims[1]) || *AsInt(y.dims[1]) < 2) return false;
   if (!(site.input(0).dtype == kF32) || site.machine.warp != 0) return false;
   if (site.node().op != OpKind::kReduce) return true;
@@ -32,14 +32,17 @@ Space SpaceOf(const Site& site) {
   Space space;
   const Expr nv = space.Add({"nv", {1}, false, true});
   const Expr th = space.Add({"tile_height", {1}, false, false});
+  const bool is_open = !AreNumbers(site.input(0), 2) || !AreNumbers(site.result(), 2);
   const Expr tw =
-      space.Add({"tile_width", OneTo(std::min(y[3], site.machine.registers)), false, false});
+      space.Add({"tile_width", OneTo(MaxWidth(y[3], is_open, site.machine)), false, false});
   // A maximum that keeps NaNs has three vectors of a cell at a time: the largest so far, the
   // element, and the larger of both before NaNs are put in.
   const int64_t per_cell = site.node().op == OpKind::kMaxPool ? 3 : 1;
   space.Require(FitsRegisters(th * tw * per_cell, nv, site.machine));
-  AddParallelLoops(&space, {TripCount(y[0], site.LeastSizes(site.result())[0]),
-                            IndexConst(CeilDiv(y[1], site.machine.Lanes(kF32))), IndexConst(y[2])});
+  AddParallelLoops(&space,
+                   {TripCount(y[0], site.LeastSizes(site.result())[0]),
+                    IndexConst(CeilDiv(y[1], site.machine.Lanes(kF32))), IndexConst(y[2])},
+                   is_open);
   return space;
 }
 

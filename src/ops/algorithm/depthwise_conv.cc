@@ -29,11 +29,12 @@ Space SpaceOf(const Site& site) {
   const Expr nv = space.Add({"nv", {1}, false, true});
   const Expr th = space.Add({"tile_height", {1}, false, false});
   const Expr tw =
-      space.Add({"tile_width", OneTo(std::min(c.y[3], site.machine.registers)), false, false});
+      space.Add({"tile_width", OneTo(MaxWidth(c.y[3], c.is_open, site.machine)), false, false});
   space.Require(FitsRegisters(th * tw, nv, site.machine));
   AddParallelLoops(&space,
                    {TripCount(c.y[0], c.least_batch),
-                    IndexConst(CeilDiv(c.w[0], site.machine.Lanes(kF32))), IndexConst(c.y[2])});
+                    IndexConst(CeilDiv(c.w[0], site.machine.Lanes(kF32))), IndexConst(c.y[2])},
+                   c.is_open);
   return space;
 }
 

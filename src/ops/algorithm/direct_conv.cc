@@ -39,8 +39,10 @@ bool IsFor(const Site& site) {
          kernel->depth() == kernel->group;
 }
 
-// Wide rows of the output are cut along the row alone.
-int64_t MaxHeight(const ConvGeometry& c) { return c.y[3] >= 14 ? 1 : std::min<int64_t>(c.y[2], 4); }
+// Wide rows of the output are cut along the row alone, and so are those that may be.
+int64_t MaxHeight(const ConvGeometry& c) {
+  return c.is_open || c.y[3] >= 14 ? 1 : std::min<int64_t>(c.y[2], 4);
+}
 
 Space SpaceOf(const Site& site) {
   const ConvGeometry c = *ReadConv(site);
@@ -55,10 +57,12 @@ Space SpaceOf(const Site& site) {
   const Expr nv = space.Add({"nv", DivisorsOf(vectors, 8), true, true});
   const Expr th = space.Add({"tile_height", OneTo(MaxHeight(c)), false, false});
   const Expr tw =
-      space.Add({"tile_width", OneTo(std::min(c.y[3], site.machine.registers)), false, false});
+      space.Add({"tile_width", OneTo(MaxWidth(c.y[3], c.is_open, site.machine)), false, false});
   space.Require(FitsRegisters(th * tw, nv, site.machine));
-  AddParallelLoops(&space, {TripCount(c.y[0], c.least_batch), IndexConst(vectors) / nv,
-                            (IndexConst(c.y[2]) + th - 1) / th});
+  AddParallelLoops(&space,
+                   {TripCount(c.y[0], c.least_batch), IndexConst(vectors) / nv,
+                    (IndexConst(c.y[2]) + th - 1) / th},
+                   c.is_open);
   return space;
 }
 

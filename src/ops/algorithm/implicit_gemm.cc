@@ -24,8 +24,8 @@ constexpr int64_t kMaxMaps = 8;
 
 bool IsFor(const Site& site) {
   auto c = ReadConv(site);
-  return c && c->pad_value == 0 && ComputesInF32(site.region, site.node()) && !IsDirectConv(*c) &&
-         site.machine.warp == 0;
+  return c && !c->is_open && c->pad_value == 0 && ComputesInF32(site.region, site.node()) &&
+         !IsDirectConv(*c) && site.machine.warp == 0;
 }
 
 // Vectors along the innermost axis; a ragged last one is stored by mask.
