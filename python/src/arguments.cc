@@ -209,7 +209,8 @@ bool Arguments::AddExchanged(PyObject* value, const ExchangeApi& api) {
   tn_dl_tensor& tensor = views_[num_views_].tensor;
   if (api.view(value, &tensor) != 0) {
     if (!PyErr_Occurred()) {
-      PyErr_Format(PyExc_TypeError, "this %s has no view", Py_TYPE(value)->tp_name);
+      PyErr_Format(PyExc_TypeError, "this %s has no view",
+                   nb::inst_name(nb::handle(value)).c_str());
     }
     return false;
   }
@@ -235,7 +236,7 @@ bool Arguments::AddDLPack(PyObject* value) {
     const nb::object dtype = nb::getattr(nb::handle(value), "dtype", nb::none());
     const std::string of = dtype.is_none() ? "" : std::string(" of ") + nb::str(dtype).c_str();
     PyErr_Format(PyExc_TypeError, "argument %d: expected a tensor or a number but got %s%s",
-                 count_ + 1, Py_TYPE(value)->tp_name, of.c_str());
+                 count_ + 1, nb::inst_name(nb::handle(value)).c_str(), of.c_str());
     return false;
   }
   tn_dl_data_type type{array.dtype().code, array.dtype().bits, array.dtype().lanes};
@@ -289,7 +290,7 @@ bool Arguments::Add(PyObject* value, bool is_output) {
     return true;
   }
   if (PyFloat_Check(value)) {
-    values_[count_++] = detail::ToAny(PyFloat_AS_DOUBLE(value));
+    values_[count_++] = detail::ToAny(PyFloat_AsDouble(value));
     return true;
   }
   if (PyLong_Check(value)) {
@@ -307,14 +308,15 @@ bool Arguments::Add(PyObject* value, bool is_output) {
   return AddDLPack(value);
 }
 
-// The items of a sequence are put behind the values that there are, and taken from there.
+// The items of a list or tuple are put behind the values that there are, and taken from there.
 bool Arguments::AddItems(PyObject* sequence) {
   const int32_t begin = count_;
-  const Py_ssize_t size = PySequence_Fast_GET_SIZE(sequence);
+  const Py_ssize_t size = PySequence_Size(sequence);
+  const auto item = PyList_Check(sequence) ? PyList_GetItem : PyTuple_GetItem;
   std::vector<tn_ffi_any> items;
   items.reserve(static_cast<size_t>(size));
   for (Py_ssize_t i = 0; i < size; ++i) {
-    if (!AddValue(PySequence_Fast_GET_ITEM(sequence, i))) return false;
+    if (!AddValue(item(sequence, i))) return false;
     items.push_back(values_[--count_]);
   }
   count_ = begin;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "bindings.h"
+#include "py_buffer.h"
 #include "tenon/c_api.h"
 #include "tenon/ffi_values.hpp"
 #include "tenon/tenon.hpp"

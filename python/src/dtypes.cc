@@ -1,6 +1,6 @@
 #include "dtypes.h"
 
-#include <cstring>
+#include <string>
 #include <string_view>
 #include <unordered_map>
 
@@ -37,6 +37,16 @@ const Row* Find(tn_dl_data_type type) {
   return nullptr;
 }
 
+// A type's attribute, where it is text; else "".
+std::string TextOf(PyTypeObject* type, const char* attribute) {
+  PyObject* value = PyObject_GetAttrString(reinterpret_cast<PyObject*>(type), attribute);
+  const char* text = value && PyUnicode_Check(value) ? PyUnicode_AsUTF8AndSize(value, nullptr) : "";
+  std::string out = text ? text : "";
+  Py_XDECREF(value);
+  PyErr_Clear();
+  return out;
+}
+
 }  // namespace
 
 bool IsOfMlDtypes(DataType type) { return Find(type) != nullptr; }
@@ -45,14 +55,8 @@ tn_dl_data_type TypeOfScalar(PyTypeObject* scalar) {
   static std::unordered_map<PyTypeObject*, tn_dl_data_type> known;  // types that are held
   const auto found = known.find(scalar);
   if (found != known.end()) return found->second;
-  constexpr std::string_view kModule = "ml_dtypes.";
-  std::string_view name = scalar->tp_name;
-  if (name.starts_with(kModule)) name.remove_prefix(kModule.size());
-  PyObject* module = PyObject_GetAttrString(reinterpret_cast<PyObject*>(scalar), "__module__");
-  const char* of = module && PyUnicode_Check(module) ? PyUnicode_AsUTF8(module) : "";
-  const Row* row = of && strcmp(of, "ml_dtypes") == 0 ? Find(name) : nullptr;
-  Py_XDECREF(module);
-  PyErr_Clear();
+  const Row* row =
+      TextOf(scalar, "__module__") == "ml_dtypes" ? Find(TextOf(scalar, "__name__")) : nullptr;
   if (!row) return {0, 0, 1};
   Py_INCREF(scalar);
   known.emplace(scalar, row->type);

@@ -30,7 +30,7 @@ Expr TrueDivide(const Expr& a, const Expr& b) {
 }
 
 Expr FromNumber(const nb::handle& value) {
-  if (PyFloat_Check(value.ptr())) return Expr(PyFloat_AS_DOUBLE(value.ptr()));
+  if (PyFloat_Check(value.ptr())) return Expr(PyFloat_AsDouble(value.ptr()));
   return Expr(nb::cast<long long>(value));
 }
 

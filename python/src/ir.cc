@@ -54,7 +54,7 @@ Value FromPython(const nb::handle& value) {
   PyObject* p = value.ptr();
   if (PyBool_Check(p)) return Value(p == Py_True);
   if (IsInt(value)) return Value(static_cast<long long>(nb::cast<int64_t>(nb::int_(value))));
-  if (PyFloat_Check(p)) return Value(PyFloat_AS_DOUBLE(p));
+  if (PyFloat_Check(p)) return Value(PyFloat_AsDouble(p));
   if (PyUnicode_Check(p)) return Value(nb::cast<std::string>(value));
   if (!PyList_Check(p) && !PyTuple_Check(p)) throw NoValue(value);
   if (All(value, IsInt)) return Value(Value::Data(IntsOf(value)));

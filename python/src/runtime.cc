@@ -76,17 +76,17 @@ PyObject* RaiseLast() {
 
 // f(*args). A slot of the type: no overload resolution stands before it.
 PyObject* CallFunction(PyObject* self, PyObject* args, PyObject* kwargs) {
-  if (kwargs && PyDict_GET_SIZE(kwargs) != 0) {
+  if (kwargs && PyDict_Size(kwargs) != 0) {
     PyErr_SetString(PyExc_TypeError, "compiled functions take no keyword arguments");
     return nullptr;
   }
   const PyFunction& f = *nb::inst_ptr<PyFunction>(nb::handle(self));
   Arguments arguments;
-  Py_ssize_t count = PyTuple_GET_SIZE(args);
+  Py_ssize_t count = PyTuple_Size(args);
   try {
     for (Py_ssize_t i = 0; i < count; ++i) {
       bool is_output = f.num_inputs >= 0 && i >= f.num_inputs;
-      PyObject* value = PyTuple_GET_ITEM(args, i);
+      PyObject* value = PyTuple_GetItem(args, i);
       if (f.values) {
         if (!arguments.AddValue(value)) return nullptr;
         continue;

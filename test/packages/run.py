@@ -24,7 +24,7 @@ PACKAGES = [
 # What they need besides onnxruntime, which none of them is to find.
 NEEDED = [
     "numpy", "pillow", "pyyaml", "shapely", "pyclipper", "six", "tqdm", "opencv-python-headless", "click", "python-dotenv",
-    "requests", "scipy", "scikit-learn", "librosa", "packaging", "omegaconf", "colorlog", "pydantic", "torch==2.5.1",
+    "nanobind-backend", "requests", "scipy", "scikit-learn", "librosa", "packaging", "omegaconf", "colorlog", "pydantic", "torch==2.5.1",
 ]  # fmt: skip
 NUMBERS = 1e-3
 
