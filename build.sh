@@ -11,7 +11,7 @@ usage: ./build.sh [WORD] [--preset NAME] [--yes]
   test     build, then run every test
   demo     build, compile a trained text recogniser and let it read a picture
   bench    build, then run the micro-benchmarks
-  dist     one relocatable archive (not available yet)
+  dist     one relocatable archive for x86-64 Linux, LLVM and all in it, in build-dist/
   python   build and install the Python package into .venv
   clean    remove what the presets have built
 
@@ -188,11 +188,26 @@ python_package() {
   .venv/bin/python -c 'import tenon; print("tenon", tenon.__version__, "in .venv/bin/python")'
 }
 
-not_yet() { die "'$word' is not available yet; './build.sh build' makes $build_dir/bin/tenon and the libraries"; }
+# One archive that needs nothing of the machine it is unpacked on but libc (glibc 2.31 or later).
+dist() {
+  install_packages
+  make_venv
+  local sysroot=$PWD/build-dist.sysroot
+  if [[ ! -e $sysroot/made || scripts/dist/packages.txt -nt $sysroot/made ]]; then
+    say "headers and libraries of Debian's archive into $sysroot"
+    scripts/dist/sysroot.sh "$sysroot"
+  fi
+  say "configure (dist)"
+  cmake --preset dist "-DCMAKE_SYSROOT=$sysroot" "-DTENON_PYTHON=$PWD/.venv/bin/python" >/dev/null
+  say "build into build-dist/; this takes minutes"
+  cmake --build --preset dist
+  say "pack"
+  scripts/dist/pack.sh build-dist .venv/bin/python
+}
 
 clean() {
   local name
-  for name in build build-debug build-asan build-tsan build-runtime build-python; do
+  for name in build build-debug build-asan build-tsan build-runtime build-python build-dist{,.sysroot,.sysroot.work}; do
     [[ -e $name ]] || continue
     say "remove $name/"
     rm -rf "$name"
@@ -205,7 +220,7 @@ case $word in
   test) run_tests ;;
   demo) demo ;;
   bench) bench ;;
-  dist) not_yet ;;
+  dist) dist ;;
   python) python_package ;;
   clean) clean ;;
 esac

@@ -72,6 +72,17 @@ void AddEnvironment(const char* root, std::vector<std::string>* out) {
   for (const fs::path& python : pythons) AddPackages(python / "site-packages", out);
 }
 
+// The environments whose python3 a shell would find, first one first.
+void AddPath(const char* path, std::vector<std::string>* out) {
+  for (const std::string& folder : Split(path ? path : "", ':')) {
+    std::error_code ignored;
+    const fs::path bin = folder;
+    if (bin.is_absolute() && fs::exists(bin / "python3", ignored)) {
+      AddEnvironment(bin.parent_path().c_str(), out);
+    }
+  }
+}
+
 std::vector<std::string> Candidates() {
   std::vector<std::string> out;
   if (const char* given = std::getenv("TENON_NVRTC"); given && *given) {
@@ -85,6 +96,7 @@ std::vector<std::string> Candidates() {
   }
   AddEnvironment(std::getenv("VIRTUAL_ENV"), &out);
   AddEnvironment(std::getenv("CONDA_PREFIX"), &out);
+  AddPath(std::getenv("PATH"), &out);
   Dl_info self;
   if (dladdr(reinterpret_cast<void*>(&Candidates), &self) && self.dli_fname) {
     for (fs::path at = self.dli_fname; at.has_relative_path(); at = at.parent_path()) {

@@ -3,7 +3,8 @@
 //
 // Where it is looked for: the file or folder that TENON_NVRTC names, and then nowhere else; the
 // loader's path; /usr/local/cuda/lib64; the nvidia packages of the Python environment that is
-// active (VIRTUAL_ENV, CONDA_PREFIX) or that Tenon is installed in. Version 13 goes before 12.
+// active (VIRTUAL_ENV, CONDA_PREFIX), of those whose python3 is in PATH, or that Tenon is installed
+// in. Version 13 goes before 12.
 #pragma once
 
 #include <string>

@@ -1,6 +1,9 @@
 // What NVRTC makes of emitted source: facts of the PTX that speed rests on, for every architecture.
 #include <fmt/format.h>
 
+#include <filesystem>
+#include <fstream>
+
 #include "cuda.h"
 #include "matmul.h"
 
@@ -203,6 +206,24 @@ TEST(NvrtcDeathTest, AbsenceSaysWhereItWasLookedFor) {
         exit(made ? 1 : 0);
       },
       testing::ExitedWithCode(0), "needs NVRTC of CUDA 12 or 13.*\n.*looked for /nowhere");
+}
+
+TEST(NvrtcDeathTest, IsLookedForBesideThePythonsOfPath) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const std::filesystem::path env = std::filesystem::path(testing::TempDir()) / "nvrtc_env";
+  std::filesystem::create_directories(env / "bin");
+  std::filesystem::create_directories(env / "lib/python3.12/site-packages/nvidia/cu13/lib");
+  std::ofstream(env / "bin/python3") << "";
+  // No library, but one that is there: the error lists what was tried.
+  EXPECT_EXIT(
+      {
+        unsetenv("TENON_NVRTC");
+        setenv("PATH", (env / "bin").c_str(), 1);
+        auto made = CompileCuda("", "a.cu", "sm_80", CudaFormat::kPtx);
+        fputs(made ? "made" : ToString(made.errors()).c_str(), stderr);
+        exit(0);
+      },
+      testing::ExitedWithCode(0), "made|nvrtc_env/lib/python3.12/site-packages/nvidia/cu13/lib");
 }
 
 }  // namespace
