@@ -72,7 +72,7 @@ int OpenBeneath(int directory, const std::string& location) {
   open_how how = {};
   how.flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK;
   how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS;
-  const long fd = syscall(SYS_openat2, directory, location.c_str(), &how, sizeof(how));
+  const long fd = syscall(__NR_openat2, directory, location.c_str(), &how, sizeof(how));
   if (fd >= 0) return static_cast<int>(fd);
   if (errno != ENOSYS && errno != EPERM && errno != EINVAL) return -1;
   return OpenStepwise(directory, location);
