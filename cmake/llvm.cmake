@@ -2,7 +2,7 @@
 option(TENON_STATIC "link LLVM and every other library statically, libc aside" OFF)
 if(TENON_STATIC)
   set(CMAKE_FIND_LIBRARY_SUFFIXES .a)
-  add_link_options(-static-libstdc++ -static-libgcc -Wl,--gc-sections)
+  add_link_options(-static-libstdc++ -static-libgcc -Wl,--gc-sections,--as-needed)
   set(TENON_FMT fmt::fmt-header-only)
   # As Debian's LLVM was built, it asks for this library by the name that its shared form has.
   add_library(zstd::libzstd_shared INTERFACE IMPORTED GLOBAL)

@@ -47,5 +47,7 @@ done | (cd "$work/debs" && xargs -n 1 bash -c '"$@" || exit 255' - \
 rm -rf "$folder"
 for package in "$work"/debs/*.deb; do dpkg -x "$package" "$folder"; done
 mend_links
+# The unwinder of the newer compiler asks libc for what the older one does by itself.
+cp "$folder"/usr/lib/gcc/x86_64-linux-gnu/{10,12}/libgcc_eh.a
 static_libzip
 touch "$folder/made"

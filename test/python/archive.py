@@ -85,9 +85,10 @@ def main():
             say("with the oldest libc that is promised")
             libc = old / "lib/x86_64-linux-gnu"
             loader = [old / "lib64/ld-linux-x86-64.so.2", "--library-path", libc]
-            run(*loader, top / "bin/tenon", "compile", model, "-o", folder / "old.so", env=environment)
-            run(*loader, top / "bin/tenon", "run", folder / "old.so", "--fill", "ones", env=environment)
-            run("cmp", folder / "mlp.so", folder / "old.so")
+            (folder / "old").mkdir()
+            run(*loader, top / "bin/tenon", "compile", model, "-o", folder / "old/mlp.so", env=environment)
+            run(*loader, top / "bin/tenon", "run", folder / "old/mlp.so", "--fill", "ones", env=environment)
+            run("cmp", folder / "mlp.so", folder / "old/mlp.so")
         say("a program by find_package")
         (folder / "CMakeLists.txt").write_text(CMAKE)
         (folder / "use.cc").write_text(PROGRAM)
