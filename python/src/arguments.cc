@@ -209,8 +209,7 @@ bool Arguments::AddExchanged(PyObject* value, const ExchangeApi& api) {
   tn_dl_tensor& tensor = views_[num_views_].tensor;
   if (api.view(value, &tensor) != 0) {
     if (!PyErr_Occurred()) {
-      PyErr_Format(PyExc_TypeError, "this %s has no view",
-                   nb::inst_name(nb::handle(value)).c_str());
+      PyErr_Format(PyExc_TypeError, "this %s has no view", NameOf(Py_TYPE(value)).c_str());
     }
     return false;
   }
@@ -236,7 +235,7 @@ bool Arguments::AddDLPack(PyObject* value) {
     const nb::object dtype = nb::getattr(nb::handle(value), "dtype", nb::none());
     const std::string of = dtype.is_none() ? "" : std::string(" of ") + nb::str(dtype).c_str();
     PyErr_Format(PyExc_TypeError, "argument %d: expected a tensor or a number but got %s%s",
-                 count_ + 1, nb::inst_name(nb::handle(value)).c_str(), of.c_str());
+                 count_ + 1, NameOf(Py_TYPE(value)).c_str(), of.c_str());
     return false;
   }
   tn_dl_data_type type{array.dtype().code, array.dtype().bits, array.dtype().lanes};

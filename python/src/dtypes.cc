@@ -49,6 +49,11 @@ std::string TextOf(PyTypeObject* type, const char* attribute) {
 
 }  // namespace
 
+std::string NameOf(PyTypeObject* type) {
+  const std::string module = TextOf(type, "__module__"), name = TextOf(type, "__qualname__");
+  return module.empty() || module == "builtins" ? name : module + "." + name;
+}
+
 bool IsOfMlDtypes(DataType type) { return Find(type) != nullptr; }
 
 tn_dl_data_type TypeOfScalar(PyTypeObject* scalar) {

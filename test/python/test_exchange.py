@@ -113,7 +113,7 @@ class Exchange(unittest.TestCase):
 
     def test_failures(self):
         twice = build("llvm")
-        with self.assertRaisesRegex(TypeError, "this Holder has no view"):
+        with self.assertRaisesRegex(TypeError, "this __main__.Holder has no view"):
             twice(Holder(None))
         with self.assertRaisesRegex(ValueError, "expects device=cpu but got device=null"):
             twice(Holder(np.zeros(3, "float32"), NULL))
