@@ -13,7 +13,7 @@ import tempfile
 import numpy as np
 import tvm_ffi
 from calls import Case, run_cases
-from onnx import TensorProto, helper
+from onnx import TensorProto, helper, numpy_helper
 
 rng = np.random.default_rng(0)
 INT64 = TensorProto.INT64
@@ -149,6 +149,25 @@ def add_windows():
             add(f"{op}{len(more)}_{side}", [node(op, ["x"], ["y"], **how, **more)], {"x": 4}, [[x] for x in sizes], output=image)
 
 
+def add_images():
+    """Networks of images whose height and width are the call's: tiles of rows are cut wherever these end."""
+    def constants(**tensors):
+        return [helper.make_node("Constant", [], [name], value=numpy_helper.from_array(t, name)) for name, t in tensors.items()]
+
+    node = helper.make_node
+    weights = constants(w=f32(20, 3, 3, 3) / 8, b=f32(20), d=f32(20, 1, 5, 5) / 8, p=f32(17, 20, 1, 1) / 8)
+    body = [node("Conv", ["x", "w", "b"], ["c"], strides=[2, 2], pads=[1, 1, 1, 1]), node("Relu", ["c"], ["r"]),
+            node("Conv", ["r", "d"], ["e"], group=20, pads=[2, 2, 2, 2]), node("Add", ["e", "r"], ["s"])]
+    fixed = helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", 3, "h", "w"])
+    sizes = [f32(n, 3, h, w) for n, h, w in [(1, 1, 1), (1, 2, 3), (2, 7, 15), (1, 13, 16), (1, 9, 17), (1, 33, 31), (3, 16, 64)]]
+    ends = {"maps": [node("Conv", ["s", "p"], ["y"])], "pool": [node("MaxPool", ["s"], ["y"], kernel_shape=[3, 3], strides=[2, 2], pads=[1, 1, 1, 1])],
+            "mean": [node("GlobalAveragePool", ["s"], ["y"])], "transposed": [node("ConvTranspose", ["s", "t"], ["y"], strides=[2, 2])]}
+    for name, end in ends.items():
+        more = constants(t=f32(20, 4, 2, 2) / 8) if name == "transposed" else []
+        add(f"images_{name}", [*weights, *more, *body, *end], {"x": 4}, [[x] for x in sizes], output=(TensorProto.FLOAT, 4))
+        cases[-1].model.graph.input[0].CopyFrom(fixed)
+
+
 def add_grams():
     """n-grams that skip, of rows of any length."""
     grams = helper.make_node("TfIdfVectorizer", ["x"], ["y"], mode="TF", min_gram_length=1, max_gram_length=2, max_skip_count=3,
@@ -218,6 +237,7 @@ def all_cases():
     add_lists()
     add_bounds()
     add_windows()
+    add_images()
     add_grams()
     return cases
 

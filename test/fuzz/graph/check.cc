@@ -11,6 +11,8 @@
 #include "graph/lower/lower.h"
 #include "interp/interp.h"
 #include "loop/arguments.h"
+#include "loop/edit.h"
+#include "loop/pass/blocks/empty_reductions.h"
 #include "loop/pass/pass.h"
 #include "program.h"
 #include "support/atomic_file.h"
@@ -132,7 +134,9 @@ Expected<std::optional<Arrays>> Interpreted(const std::string& path, const Shape
     TN_ASSIGN_OR_RETURN(network.module, Scheduled(network, network.module, kMachine));
     TN_ASSIGN_OR_RETURN(network.prepare, Scheduled(network, network.prepare, kMachine));
   }
-  Module module = network.module;
+  // Blocks say nothing of reductions of nothing.
+  network.prepare = MapFuncs(network.prepare, InitializeEmptyReductions);
+  Module module = MapFuncs(network.module, InitializeEmptyReductions);
   const Func main = module.Find("main");
   if (main->attrs.Has(kResultShapesAttr) || main->attrs.Has(kFindersAttr))
     return std::optional<Arrays>();
