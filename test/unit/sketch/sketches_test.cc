@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <set>
 
 #include "loop/parse.h"
@@ -213,6 +214,39 @@ INSTANTIATE_TEST_SUITE_P(All, SketchTest, ::testing::ValuesIn(kSubjects), [](con
   return name;
 });
 
+std::string Bytes(int64_t m, int64_t n, int64_t k, bool turned) {
+  return fmt::format(
+      "func @f(A: u8[{0}, {2}], B: i8[{3}], out C: i32[{0}, {1}]) {{\n"
+      "  for i in 0..{0}, j in 0..{1}, k in 0..{2} {{\n"
+      "    block C(vi: spatial = i, vj: spatial = j, vk: reduce = k) {{\n"
+      "      reads A[vi, vk], B[{4}]; writes C[vi, vj]\n"
+      "      init {{ C[vi, vj] = 0i32 }}\n"
+      "      C[vi, vj] = C[vi, vj] + i32(A[vi, vk]) * i32(B[{4}])\n"
+      "    }}\n  }}\n}}\n",
+      m, n, k, turned ? fmt::format("{}, {}", n, k) : fmt::format("{}, {}", k, n),
+      turned ? "vj, vk" : "vk, vj");
+}
+
+constexpr const char* kVnni = "llvm -mtriple=x86_64-linux-gnu -mcpu=cascadelake -num-cores=2";
+
+TEST(Sketches, OperationsOfTheTableTakeProductsOfBytes) {
+  const Machine machine = MachineOf(kVnni);
+  for (const bool turned : {false, true}) {
+    for (const auto& [m, n, k] :
+         {std::array<int64_t, 3>{1, 16, 4}, {7, 48, 8}, {6, 32, 64}, {13, 16, 12}}) {
+      const Module module = Read(Bytes(m, n, k, turned));
+      const Expected<Sketches> sketches = Sketches::Of(module, "f", machine);
+      ASSERT_TRUE(sketches);
+      std::set<std::string> rules;
+      CheckPoints(module, *sketches, 6, &rules);
+      EXPECT_TRUE(rules.contains("tensorize")) << m << ", " << n << ", " << k;
+      const Expected<Schedule> at = sketches->At(0, sketches->all()[0].guess);
+      ASSERT_TRUE(at) << ToString(at.errors());
+      EXPECT_NE(at->trace().ToString().find("x86.vpdpbusd.512.row"), std::string::npos);
+    }
+  }
+}
+
 TEST(Sketches, EveryRuleIsUsed) {
   for (const char* target : {kCpu, kGpu}) {
     const Machine machine = MachineOf(target);
@@ -224,6 +258,7 @@ TEST(Sketches, EveryRuleIsUsed) {
       for (const Sketch& s : sketches->all())
         for (const Step& step : s.steps) used.insert(RulesFor(machine)[step.rule].name);
     }
+    used.insert("tensorize");  // of bytes alone, above
     for (const Rule& rule : RulesFor(machine)) EXPECT_TRUE(used.contains(rule.name)) << rule.name;
   }
 }
