@@ -243,16 +243,31 @@ class Reader {
     return true;
   }
 
+  // The unit whose operation a tensorized block calls; null where it calls none.
+  const ComputeUnit* CalledBy(const Block& block) const {
+    const ComputeUnit* found = nullptr;
+    PreOrder(block.body, [&](const NodeRef& n) {
+      const auto* call = As<CallFunc>(n);
+      for (const ComputeUnit& unit : machine_.units) {
+        if (call && unit.row == call->callee) found = &unit;
+      }
+      return !IsA<ExprNode>(n);
+    });
+    return found;
+  }
+
   void AddCycles(const Block& block, const std::vector<Loop>& loops,
                  const std::vector<Touch>& touches, double turns, int64_t lanes, size_t lane,
                  int64_t unrolled, int64_t parallel, DType type) {
     const ComputeUnit& unit = machine_.VectorUnit(type);
-    const double units = unit.per_second / machine_.cycles_per_second;
+    const ComputeUnit* called = CalledBy(block);
+    const double units = (called ? called : &unit)->per_second / machine_.cycles_per_second;
     const auto width = static_cast<double>(machine_.Lanes(type));
     const double registers = std::max(1.0, std::ceil(static_cast<double>(lanes) / width));
     const auto per_turn = static_cast<double>(lanes * unrolled);
     const double steps = turns / std::max(per_turn, 1.0);
-    double operations = OperationsOf(block) * static_cast<double>(unrolled) * registers;
+    const double operations =
+        static_cast<double>(unrolled) * registers * (called ? 1 : OperationsOf(block));
     double loads = 0, stores = 0, accumulators = 0;
     for (const Touch& t : touches) {
       // Different registers of one step.
