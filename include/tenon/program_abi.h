@@ -68,6 +68,9 @@ enum {
   TN_STEP_MAP_ROW,          /* map, keys, a value for those that it lacks or
                                none, which is 0: a row of values */
   TN_STEP_MAP_VALUES,       /* map: a row of its values in the order of keys */
+  TN_STEP_BY_RANK,          /* [the tensor's name, a rank for each body] tensor; a body for each
+                               of the ranks that there may be */
+  TN_STEP_FAIL,             /* [text]: what the call's error says */
   TN_STEP_COUNT
 };
 

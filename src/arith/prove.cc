@@ -47,7 +47,10 @@ bool Analyzer::Impl::ProveLe(const Expr& a, const Expr& b, int64_t slack) {
 }
 
 bool Analyzer::Impl::ProveStep(const Linear& sum, int facts_left) {
-  if (proof_steps-- <= 0 || proof_work-- <= 0) return false;
+  if (proof_steps-- <= 0 || proof_work <= 0) return false;
+  // What a step costs grows with what it is about: each way tries each term.
+  constexpr size_t kTermsOfAStep = 4;
+  proof_work -= 1 + static_cast<int>(sum.terms.size() / kTermsOfAStep);
   if (Bounds(sum).max <= 0) return true;
   if (sum.IsConstant()) return false;
   return (facts_left > 0 && ProveByFact(sum, facts_left)) || ProveByCases(sum, facts_left) ||

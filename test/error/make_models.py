@@ -244,8 +244,22 @@ def graphs():
                                          function("f", [node("Neg", "x", "y")]))
     yield "initializer_of_another_shape", model([node("Add", "x w", "y")], [X, value("w", 2, 3)], ["y"], [weight("w", 3)])
     yield "initializer_of_another_type", model([node("Add", "x w", "y")], [X, value("w", 3, elem=INT64)], ["y"], [weight("w", 3)])
-    yield "sparse_initializer", model([node("Relu", "x", "y")], [X], ["y"], (), data(15, b""))
-    yield "sparse_constant", model([node("Constant", "", "y", data(1, "sparse_value") + data(22, b"") + number(20, 11))])
+
+    def sparse(values, places, *dims):
+        return data(1, values) + data(2, places) + b"".join(number(3, d) for d in dims)
+
+    def sparse_initializer(*args):
+        return model([node("Add", "x w", "y")], [X], ["y"], (), data(15, sparse(*args)))
+
+    two = tensor("w", [2], [1.0, 2.0], FLOAT)
+    yield "sparse_initializer", sparse_initializer(two, tensor("", [2], [0, 3]), 3)
+    yield "sparse_rows", sparse_initializer(two, tensor("", [2, 2], [0, 1, 1, 3]), 2, 3)
+    yield "sparse_order", sparse_initializer(two, tensor("", [2], [2, 0]), 3)
+    yield "sparse_count", sparse_initializer(two, tensor("", [1], [0]), 3)
+    yield "sparse_bomb", sparse_initializer(two, tensor("", [2], [0, 1]), 2**20, 2**20)
+    yield "sparse_external", sparse_initializer(tensor("w", [2], raw=False, elem=FLOAT, more=data(13, data(1, "location") + data(2, "../w")) + number(14, 1)),
+                                                tensor("", [2], [0, 1]), 3)
+    yield "sparse_constant", model([node("Constant", "", "y", data(1, "sparse_value") + data(22, sparse(two, tensor("", [2], [0, -1]), 3)) + number(20, 11))])
     yield "symbolic_dim_of_two_sizes", model([node("Add", "a b", "y")], [value("a", "n", 4), value("b", "n", 4)])
 
 
@@ -395,7 +409,8 @@ def formulas():
     yield "conv_transpose_group", of("ConvTranspose", "x w", IMAGE, weights=[weight("w", 4, 2, 3, 3)], group=3)
     yield "conv_transpose_stride", of("ConvTranspose", "x w", IMAGE, weights=[weight("w", 4, 2, 3, 3)], strides=[0, 1])
     yield "grid_rank", of("GridSample", "x g", IMAGE, value("g", 1, 2, 2, 3))
-    yield "roi_align_ratio", of("RoiAlign", "x r b", IMAGE, value("r", 3, 4), value("b", 3, elem=INT64))
+    yield "roi_align_ratio", of("RoiAlign", "x r b", IMAGE, value("r", 3, 4), value("b", 3, elem=INT64), sampling_ratio=2**40)
+    yield "max_roi_pool_shape", of("MaxRoiPool", "x r", IMAGE, value("r", 3, 5))
     yield "dft_last_axis", of("DFT", ["x", "", "a"], value("x", 2, 3, 1), weights=[tensor("a", [], [2])])
     yield "dft_length", of("DFT", ["x", "n", ""], value("x", 2, 3, 1), weights=[tensor("n", [], [2**40])])
     yield "quantize_blocks", of("QuantizeLinear", "x s", X, value("s", 1, 2), block_size=0)

@@ -25,6 +25,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "conformanc
 import contrib_cases  # noqa: E402
 import formula_cases  # noqa: E402
 import run_node_tests  # noqa: E402
+import version_cases  # noqa: E402
 
 f32, f64, i8, i32, i64, u8 = np.float32, np.float64, np.int8, np.int32, np.int64, np.uint8
 NAN, INF = np.nan, np.inf
@@ -705,6 +706,7 @@ def main() -> int:
             section()
         formula_cases.add_all(one, rand, ints)
         contrib_cases.add_all(one, rand)
+        version_cases.add_all(one, rand, ints, add, branches)
         chosen = [Case(*case) for case in cases if re.search(args.match, case[0])]
         with tempfile.TemporaryDirectory() as tmp:
             runs = [(case, level) for case in chosen

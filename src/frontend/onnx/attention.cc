@@ -73,7 +73,7 @@ Attended Attend(const Val& q, const Val& k, const Val& v, const Mask& mask,
   Attended a;
   a.raw = MatMul(root.Times(Widened(q)), Swap(root.Times(Widened(k)), 2, 3));
   a.capped = form.softcap > 0 ? Tanh(a.raw / form.softcap) * form.softcap : a.raw;
-  Val bias = mask.number ? Widened(mask.number) : Val();
+  Val bias = mask.number ? Cast(mask.number, a.raw.dtype()) : Val();
   if (mask.allowed) {
     const Val number = bias ? bias : mask.allowed.formula().Number(a.raw.dtype(), 0);
     bias = Where(mask.allowed, number, -kInfinity);
@@ -83,7 +83,7 @@ Attended Attend(const Val& q, const Val& k, const Val& v, const Mask& mask,
   const Val wide = Cast(a.scores, widest ? *form.precision : a.raw.dtype());
   const Val weights =
       Cast(form.sink ? SoftmaxBeside(wide, Widened(form.sink)) : Softmax(wide, -1), a.raw.dtype());
-  a.y = MatMul(weights, Widened(v));
+  a.y = MatMul(weights, Cast(v, a.raw.dtype()));
   a.weights = weights;
   if (mask.may_be_empty && bias) {  // said of the results, so that nothing stands between softmax
                                     // and product
@@ -91,7 +91,7 @@ Attended Attend(const Val& q, const Val& k, const Val& v, const Mask& mask,
     a.y = Where(empty, 0, a.y);
     a.weights = Where(empty, 0, weights);
   }
-  a.y = Cast(a.y, v.dtype());
+  a.y = Cast(a.y, q.dtype());
   return a;
 }
 

@@ -222,7 +222,6 @@ bool Importer::IsKnown(const Scope* scope, std::string_view name) {
 Expected<std::vector<ValueId>> Importer::ImportBody(const GraphProto& g, Scope* scope) {
   Scope* outer = std::exchange(scope_, scope);
   auto import = [&]() -> Expected<std::vector<ValueId>> {
-    if (g.sparse_initializers > 0) return MakeError("sparse initializers are not supported");
     const size_t before = errors_.size();
     TN_ASSIGN_OR_RETURN(
         std::vector<size_t> order,
@@ -338,8 +337,6 @@ Status Importer::CheckHeader(const ModelProto& model) {
                                id.version));
     }
   }
-  if (model.graph.sparse_initializers > 0)
-    return Error("graph", "sparse initializers are not supported");
   return Ok();
 }
 

@@ -39,16 +39,6 @@ const AttributeProto* FindAttribute(const NodeProto& n, std::string_view name) {
   return nullptr;
 }
 
-namespace {
-
-using graph::Quoted;
-
-constexpr auto kString = static_cast<int32_t>(ElemType::kString);
-constexpr char kMlDomain[] = "ai.onnx.ml";
-
-bool IsDefaultDomain(const NodeProto& n) { return n.domain.empty() || n.domain == "ai.onnx"; }
-
-// Operators that are steps whatever they are used on.
 bool IsAlwaysStep(const NodeProto& n) {
   static const std::set<std::string_view> kSteps = {
       "SequenceEmpty",  "SequenceConstruct", "SequenceAt",      "SequenceInsert",
@@ -57,21 +47,27 @@ bool IsAlwaysStep(const NodeProto& n) {
       "RegexFullMatch", "StringNormalizer"};
   if (n.domain == kMlDomain)
     return n.op_type == "ZipMap" || n.op_type == "DictVectorizer" || n.op_type == "CastMap";
-  return IsDefaultDomain(n) && kSteps.contains(n.op_type);
+  return (n.domain.empty() || n.domain == "ai.onnx") && kSteps.contains(n.op_type);
 }
+
+bool HoldsStrings(const AttributeProto& a) {
+  if (!a.tensor.empty()) return a.tensor[0].data_type == static_cast<int32_t>(ElemType::kString);
+  return a.name.ends_with("_strings") || a.name.ends_with("_string");
+}
+
+namespace {
+
+using graph::Quoted;
+
+constexpr auto kString = static_cast<int32_t>(ElemType::kString);
+
+bool IsDefaultDomain(const NodeProto& n) { return n.domain.empty() || n.domain == "ai.onnx"; }
 
 bool IsStringConstant(const NodeProto& n) {
   if (!IsDefaultDomain(n) || n.op_type != "Constant") return false;
   const AttributeProto* value = FindAttribute(n, "value");
   if (value && !value->tensor.empty()) return value->tensor[0].data_type == kString;
   return FindAttribute(n, "value_string") || FindAttribute(n, "value_strings");
-}
-
-// Whether an attribute, of ai.onnx.ml or a pool of n-grams, is strings that are values, not the
-// name of a choice.
-bool HoldsStrings(const AttributeProto& a) {
-  if (!a.tensor.empty()) return a.tensor[0].data_type == kString;
-  return a.name.ends_with("_strings") || a.name.ends_with("_string");
 }
 
 bool IsPlain(const ValueInfoProto& v) {
@@ -214,7 +210,6 @@ Expected<graph::Program> ProgramImporter::Run() {
 }
 
 Status ProgramImporter::AddConstants(const GraphProto& g, Frame* frame) {
-  if (g.sparse_initializers > 0) return MakeError("sparse initializers are not supported");
   for (const TensorProto& t : g.initializers) {
     Expected<const TensorProto*> numbered = Numbered(t);
     if (!numbered)
@@ -256,8 +251,7 @@ Status ProgramImporter::AddConstants(const GraphProto& g, Frame* frame) {
   return Ok();
 }
 
-// What a node reads, in graphs of its attributes too.
-static std::vector<std::string_view> ReadsOf(const NodeProto& n) {
+std::vector<std::string_view> ReadsOf(const NodeProto& n) {
   std::vector<std::string_view> names;
   for (std::string_view input : n.inputs) {
     if (!input.empty()) names.push_back(input);
@@ -268,84 +262,6 @@ static std::vector<std::string_view> ReadsOf(const NodeProto& n) {
   }
   return names;
 }
-
-Expected<std::vector<Named>> ProgramImporter::PlanGraph(const GraphProto& g, Frame* frame) {
-  if (++depth_ > graph::Limits::kRegionDepth)
-    return MakeLimitError(fmt::format("graphs nested deeper than {}", graph::Limits::kRegionDepth));
-  TN_RETURN_IF_ERROR(AddConstants(g, frame));
-  TN_ASSIGN_OR_RETURN(const std::vector<size_t> order,
-                      OrderNodes(g, file_->path, [&](std::string_view name) {
-                        return frame->names.outer && frame->names.outer->Find(name);
-                      }));
-  std::vector<const NodeProto*> left;
-  for (size_t n : order) {
-    const bool constant = IsDefaultDomain(g.nodes[n]) && g.nodes[n].op_type == "Constant";
-    if (!constant) left.push_back(&g.nodes[n]);
-  }
-  // What this graph is yet to make: until then no name of it means one around it.
-  std::set<std::string_view> unmade;
-  for (const NodeProto* n : left) unmade.insert(n->outputs.begin(), n->outputs.end());
-  const auto is_there = [&](std::string_view name) {
-    return !unmade.contains(name) && frame->names.Find(name) != nullptr;
-  };
-  const auto made = [&](const NodeProto& n) {
-    for (std::string_view output : n.outputs) unmade.erase(output);
-  };
-  while (!left.empty()) {
-    // All that can be computed on tensors now.
-    std::vector<const NodeProto*> part, rest;
-    std::set<std::string_view> pending, wanted;
-    for (const NodeProto* n : left) {
-      const std::vector<std::string_view> reads = ReadsOf(*n);
-      const bool ready = std::all_of(reads.begin(), reads.end(), [&](std::string_view name) {
-        return pending.contains(name) || is_there(name);
-      });
-      if (!ready || RoleOf(*n, frame->names, pending) != Role::kPart) {
-        rest.push_back(n);
-        continue;
-      }
-      part.push_back(n);
-      for (std::string_view output : n->outputs) {
-        if (!output.empty()) pending.insert(output);
-      }
-    }
-    for (const NodeProto* n : rest) {
-      for (std::string_view name : ReadsOf(*n)) {
-        if (pending.contains(name)) wanted.insert(name);
-      }
-    }
-    for (const ValueInfoProto& output : g.outputs) {
-      if (pending.contains(output.name)) wanted.insert(output.name);
-    }
-    if (!part.empty()) TN_RETURN_IF_ERROR(PlanPart(part, wanted, frame));
-    for (const NodeProto* n : part) made(*n);
-    // All steps that can be done now.
-    left.clear();
-    size_t done = part.size();
-    for (const NodeProto* n : rest) {
-      const std::vector<std::string_view> reads = ReadsOf(*n);
-      const bool ready = std::all_of(reads.begin(), reads.end(), is_there);
-      if (!ready || RoleOf(*n, frame->names, {}) != Role::kStep) {
-        left.push_back(n);
-        continue;
-      }
-      TN_RETURN_IF_ERROR(PlanStep(*n, frame));
-      made(*n);
-      ++done;
-    }
-    if (done == 0) return Error(*left[0], "its inputs cannot be computed");
-  }
-  std::vector<Named> outputs;
-  for (const ValueInfoProto& output : g.outputs) {
-    TN_ASSIGN_OR_RETURN(const Slot slot, SlotOf(output.name, frame));
-    outputs.push_back(*frame->names.Find(output.name));
-    outputs.back().slot = slot;
-  }
-  --depth_;
-  return outputs;
-}
-
-// ---- Parts ----
 
 ProgramImporter::Role ProgramImporter::RoleOf(const NodeProto& n, const Names& names,
                                               const std::set<std::string_view>& pending) const {
@@ -381,145 +297,156 @@ ProgramImporter::Role ProgramImporter::RoleOf(const NodeProto& n, const Names& n
   return Role::kPart;
 }
 
-// Attributes of strings become the numbers of those, which operators look up.
-Expected<NodeProto> ProgramImporter::ForPart(const NodeProto& node) {
-  NodeProto out = node;
-  if (node.domain != kMlDomain && node.op_type != "TfIdfVectorizer") return out;
-  if ((node.op_type == "LabelEncoder" || node.op_type == "CategoryMapper") &&
-      !FindAttribute(node, "default_string")) {
-    AttributeProto& unknown = out.attributes.emplace_back();
-    unknown.name = "default_string";
-    unknown.type = AttrProtoType::kString;
-    unknown.s = "_Unused";
+Expected<std::vector<Named>> ProgramImporter::PlanGraph(const GraphProto& g, Frame* frame) {
+  if (++depth_ > graph::Limits::kRegionDepth)
+    return MakeLimitError(fmt::format("graphs nested deeper than {}", graph::Limits::kRegionDepth));
+  TN_RETURN_IF_ERROR(AddConstants(g, frame));
+  TN_ASSIGN_OR_RETURN(const std::vector<size_t> order,
+                      OrderNodes(g, file_->path, [&](std::string_view name) {
+                        return frame->names.outer && frame->names.outer->Find(name);
+                      }));
+  Unplanned all{g, {}, {}};
+  for (size_t n : order) {
+    const bool constant = IsDefaultDomain(g.nodes[n]) && g.nodes[n].op_type == "Constant";
+    if (!constant) all.nodes.push_back(&g.nodes[n]);
   }
-  for (AttributeProto& a : out.attributes) {
-    if (!a.tensor.empty()) {
-      TN_ASSIGN_OR_RETURN(const TensorProto* numbered, Numbered(a.tensor[0]));
-      const TensorProto copy = *numbered;
-      a.tensor[0] = copy;
-    }
-    if (!HoldsStrings(a)) continue;
-    if (a.type == AttrProtoType::kStrings) {
-      for (std::string_view text : a.strings) a.ints.push_back(NumberOf(text));
-      a.type = AttrProtoType::kInts;
-    } else if (a.type == AttrProtoType::kString) {
-      a.i = NumberOf(a.s);
-      a.type = AttrProtoType::kInt;
-    }
-  }
-  return out;
+  for (const NodeProto* n : all.nodes) all.names.insert(n->outputs.begin(), n->outputs.end());
+  TN_ASSIGN_OR_RETURN(std::vector<Named> outputs, PlanNodes(std::move(all), frame));
+  --depth_;
+  return outputs;
 }
 
-// Of a part's result: sizes that its inputs have keep their names, others get one of their own.
-std::vector<KnownSize> ProgramImporter::SizesOf(const graph::Graph& g, graph::ValueId v,
-                                                size_t part) {
-  std::set<std::string> given;
-  for (graph::ValueId input : g.inputs) {
-    for (const Expr& d : g.type(input).dims) {
-      if (IsA<VarNode>(d)) given.insert(As<VarNode>(d)->name);
+Expected<std::vector<Named>> ProgramImporter::PlanNodes(Unplanned all, Frame* frame) {
+  const GraphProto& g = all.graph;
+  std::vector<const NodeProto*>& left = all.nodes;
+  const auto is_there = [&](std::string_view name) {
+    return !all.names.contains(name) && frame->names.Find(name) != nullptr;
+  };
+  const auto made = [&](const NodeProto& n) {
+    for (std::string_view output : n.outputs) all.names.erase(output);
+  };
+  while (!left.empty()) {
+    // All that can be computed on tensors now.
+    std::vector<const NodeProto*> part, rest;
+    std::set<std::string_view> pending, wanted;
+    for (const NodeProto* n : left) {
+      const std::vector<std::string_view> reads = ReadsOf(*n);
+      const bool ready = std::all_of(reads.begin(), reads.end(), [&](std::string_view name) {
+        return pending.contains(name) || is_there(name);
+      });
+      if (!ready || RoleOf(*n, frame->names, pending) != Role::kPart) {
+        rest.push_back(n);
+        continue;
+      }
+      part.push_back(n);
+      for (std::string_view output : n->outputs) {
+        if (!output.empty()) pending.insert(output);
+      }
     }
-  }
-  std::vector<KnownSize> out;
-  for (const Expr& d : g.type(v).dims) {
-    if (const auto number = AsInt(d)) {
-      out.push_back({*number, ""});
-    } else if (IsA<VarNode>(d) && given.contains(As<VarNode>(d)->name)) {
-      out.push_back({-1, As<VarNode>(d)->name});
-    } else {
-      out.push_back({-1, ToIdentifier(fmt::format("p{}_{}", part, graph::DimText(d)))});
+    for (const NodeProto* n : rest) {
+      for (std::string_view name : ReadsOf(*n)) {
+        if (pending.contains(name)) wanted.insert(name);
+      }
     }
+    for (const ValueInfoProto& output : g.outputs) {
+      if (pending.contains(output.name)) wanted.insert(output.name);
+    }
+    if (const std::string_view name = WithoutKnownRank(part, frame->names); !name.empty())
+      return PlanByRank(name, all, frame);
+    if (!part.empty()) TN_RETURN_IF_ERROR(PlanPart(part, wanted, frame));
+    for (const NodeProto* n : part) made(*n);
+    // All steps that can be done now.
+    left.clear();
+    size_t done = part.size();
+    for (const NodeProto* n : rest) {
+      const std::vector<std::string_view> reads = ReadsOf(*n);
+      const bool ready = std::all_of(reads.begin(), reads.end(), is_there);
+      if (!ready || RoleOf(*n, frame->names, {}) != Role::kStep) {
+        left.push_back(n);
+        continue;
+      }
+      TN_RETURN_IF_ERROR(PlanStep(*n, frame));
+      made(*n);
+      ++done;
+    }
+    if (done == 0) return Error(*left[0], "its inputs cannot be computed");
   }
-  return out;
+  std::vector<Named> outputs;
+  for (const ValueInfoProto& output : g.outputs) {
+    TN_ASSIGN_OR_RETURN(const Slot slot, SlotOf(output.name, frame));
+    outputs.push_back(*frame->names.Find(output.name));
+    outputs.back().slot = slot;
+  }
+  return outputs;
 }
 
-// The nodes as a function of their own; `wanted` of its results are read elsewhere.
-Status ProgramImporter::PlanPart(const std::vector<const NodeProto*>& nodes,
-                                 const std::set<std::string_view>& wanted, Frame* frame) {
-  if (wanted.empty()) return Ok();
-  ModelProto model;
-  model.ir_version = model_.ir_version;
-  model.opset_imports = model_.opset_imports;
-  model.has_graph = true;
-  GraphProto& g = model.graph;
-  graph::Step step{TN_STEP_PART, {}, {}, {static_cast<int32_t>(program_.parts.size())}, {}};
-  std::set<std::string_view> defined, made;
+std::string_view ProgramImporter::WithoutKnownRank(const std::vector<const NodeProto*>& nodes,
+                                                   const Names& names) {
   for (const NodeProto* n : nodes) {
-    for (std::string_view output : n->outputs) made.insert(output);
-  }
-  for (const NodeProto* n : nodes) {
-    std::vector<std::string_view> reads = ReadsOf(*n);
-    for (std::string_view name : reads) {
-      if (made.contains(name) || !defined.insert(name).second) continue;
-      const Named& named = *frame->names.Find(name);
-      if (named.constant) {
-        g.initializers.push_back(*named.constant);
-        g.initializers.back().name = name;
-        continue;
-      }
-      if (named.maker) {
-        g.nodes.push_back(*named.maker);
-        continue;
-      }
-      if (!named.type.IsTensor() || !named.type.has_rank) {
-        return Error(*n, fmt::format("expected tensors of a known rank, but {} is {}", Quoted(name),
-                                     named.type.ToString()));
-      }
-      ValueInfoProto input;
-      input.name = name;
-      input.kind = ValueInfoProto::Kind::kTensor;
-      input.elem_type = named.type.elem_type;
-      input.has_shape = true;
-      for (const KnownSize& size : named.type.dims) {
-        DimProto d;
-        d.kind = size.value >= 0     ? DimProto::Kind::kValue
-                 : size.name.empty() ? DimProto::Kind::kUnknown
-                                     : DimProto::Kind::kParam;
-        d.value = size.value;
-        d.param = Keep(size.name);
-        input.shape.push_back(d);
-      }
-      g.inputs.push_back(std::move(input));
-      step.inputs.push_back(named.slot);
+    for (std::string_view name : ReadsOf(*n)) {
+      const Named* named = names.Find(name);
+      if (named && named->slot != kNoSlot && named->type.IsTensor() && !named->type.has_rank)
+        return name;
     }
-    TN_ASSIGN_OR_RETURN(NodeProto for_part, ForPart(*n));
-    g.nodes.push_back(std::move(for_part));
   }
-  for (std::string_view name : wanted) {
-    ValueInfoProto output;
-    output.name = name;
-    g.outputs.push_back(std::move(output));
+  return {};
+}
+
+// Kernels are made for a rank. So all that is left to do of the graph is planned once for each that
+// the value may have, and the call takes the one that fits. A rank for which that cannot be done is
+// an error of the call, or of the model where it is so with all.
+Expected<std::vector<Named>> ProgramImporter::PlanByRank(std::string_view name,
+                                                         const Unplanned& rest, Frame* frame) {
+  constexpr int kMostBranches = 64;
+  const Named value = *frame->names.Find(name);
+  std::vector<int64_t> ranks = value.type.ranks;
+  if (ranks.empty()) ranks = {0, 1, 2, 3, 4, 5};
+  if (++depth_ > graph::Limits::kRegionDepth)
+    return MakeLimitError(fmt::format("graphs nested deeper than {}", graph::Limits::kRegionDepth));
+  graph::Step step{TN_STEP_BY_RANK, {value.slot}, {}, {NumberOf(name)}, {}};
+  std::vector<Named> outputs;
+  Diagnostics why;
+  for (int64_t rank : ranks) {
+    if (++branches_by_rank_ > kMostBranches) {
+      return MakeLimitError(fmt::format(
+          "expected tensors of known ranks, but there are more than {} ways through the network",
+          kMostBranches));
+    }
+    const size_t parts = program_.parts.size();
+    const int depth = depth_;
+    graph::StepBody body;
+    Frame inner{&body.steps, {&frame->names}};
+    Named& here = inner.names.here[name] = value;
+    here.type =
+        ValueType::Tensor(value.type.elem_type, std::vector<KnownSize>(static_cast<size_t>(rank)));
+    Expected<std::vector<Named>> planned = PlanNodes(rest, &inner);
+    Status fits = planned ? Ok() : Status(planned.errors());
+    for (size_t i = 0; fits && i < planned->size(); ++i) {
+      body.outputs.push_back((*planned)[i].slot);
+      if (outputs.size() < planned->size()) {
+        outputs.push_back({(*planned)[i].type, program_.slots++});
+        continue;
+      }
+      Expected<ValueType> common = CommonType(outputs[i].type, (*planned)[i].type);
+      if (common)
+        outputs[i].type = std::move(*common);
+      else
+        fits = std::move(common.errors());
+    }
+    if (!fits) {
+      program_.parts.resize(parts);
+      depth_ = depth;
+      if (why.empty()) why = fits.errors();
+      continue;
+    }
+    step.numbers.push_back(static_cast<int32_t>(rank));
+    step.bodies.push_back(std::move(body));
   }
-  TN_ASSIGN_OR_RETURN(ImportedPart part, ImportPart(file_, model, part_options_));
-  size_t i = 0;
-  for (std::string_view name : wanted) {
-    Named named;
-    named.slot = program_.slots++;
-    const graph::ValueId v = part.graph.outputs[i];
-    named.type =
-        ValueType::Tensor(part.output_types[i], SizesOf(part.graph, v, program_.parts.size()));
-    step.outputs.push_back(named.slot);
-    frame->names.here[name] = std::move(named);
-    ++i;
-  }
-  part.graph.name = fmt::format("part{}", program_.parts.size());
-  program_.parts.push_back(std::move(part.graph));
+  --depth_;
+  if (step.bodies.empty()) return why;
+  for (const Named& output : outputs) step.outputs.push_back(output.slot);
   frame->steps->push_back(std::move(step));
-  return Ok();
-}
-
-// Where a value is; a constant is put into a slot by a part that has nothing else to do.
-Expected<Slot> ProgramImporter::SlotOf(std::string_view name, Frame* frame) {
-  const Named* named = frame->names.Find(name);
-  if (named->slot != kNoSlot) return named->slot;
-  NodeProto& copy = nodes_.emplace_back();
-  copy.op_type = "Identity";
-  copy.inputs = {name};
-  const std::string_view made = Keep(fmt::format("{}.value", name));
-  copy.outputs = {made};
-  TN_RETURN_IF_ERROR(PlanPart({&copy}, {made}, frame));
-  Named& placed = frame->names.here[name];
-  placed = frame->names.here[made];
-  return placed.slot;
+  return outputs;
 }
 
 bool NeedsProgram(const ModelProto& model) { return HasValues(model.graph); }

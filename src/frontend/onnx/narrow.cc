@@ -1,5 +1,7 @@
 #include "frontend/onnx/narrow.h"
 
+#include <algorithm>
+
 #include <cmath>
 #include <limits>
 
@@ -98,6 +100,22 @@ bool Moves(OpKind op) {
   }
 }
 
+// The operands whose elements an operator puts among each other, and does nothing with them.
+std::span<const size_t> MovedTogether(const graph::Node& node) {
+  static constexpr size_t kOfWhere[] = {1, 2}, kOfPad[] = {0, 1}, kOfScatter[] = {0, 2};
+  if (node.op == OpKind::kWhere) return kOfWhere;
+  if (node.op == OpKind::kPad) return kOfPad;
+  if (node.op == OpKind::kScatter && node.attrs.GetString("reduction") == "none") return kOfScatter;
+  return {};
+}
+
+// A zero, whose code is 0 in all types of numbers that have one.
+bool IsZero(const graph::Value& v, const NarrowType& type) {
+  if (!v.IsConstant() || type.IsString() || type.IsExponent()) return false;
+  const std::optional<std::vector<int64_t>> number = graph::ReadInts(v, 1);
+  return number && number->size() == 1 && number->front() == 0;
+}
+
 }  // namespace
 
 const NarrowType* NarrowTypeOf(int32_t elem_type) {
@@ -144,11 +162,20 @@ Status NarrowValues::Follow(const graph::Graph& g, size_t first_node) {
     }
     if (!found || node.op == OpKind::kShape) continue;
     if (found->IsString() && node.op == OpKind::kEqual && all) continue;
-    // Whole tensors of strings may be carried through what selects elements.
-    if (found->IsString() && node.op == OpKind::kWhere && !Of(node.inputs[0]) &&
-        Of(node.inputs[1]) == found && Of(node.inputs[2]) == found) {
-      for (ValueId v : node.outputs) Set(v, found);
-      continue;
+    if (const auto together = MovedTogether(node); !together.empty()) {
+      bool fits = true;
+      for (size_t i = 0; i < node.inputs.size(); ++i) {
+        const bool element = std::find(together.begin(), together.end(), i) != together.end();
+        const NarrowType* type = Of(node.inputs[i]);
+        fits = fits && (element ? type == found || IsZero(g.value(node.inputs[i]), *found) : !type);
+      }
+      // What a pad without a value puts there is a zero.
+      if (node.op == OpKind::kPad && node.inputs.size() < 2)
+        fits = fits && !found->IsString() && !found->IsExponent();
+      if (fits) {
+        for (ValueId v : node.outputs) Set(v, found);
+        continue;
+      }
     }
     if (!Moves(node.op) || Of(node.inputs[0]) != found || (node.op == OpKind::kConcat && !all))
       return MakeError(fmt::format("tensors of {} can be {} and moved, but not computed with",

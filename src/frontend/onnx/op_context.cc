@@ -241,12 +241,11 @@ Expected<std::vector<std::string>> OpContext::Strings(const char* name) {
   return v.value_or(List());
 }
 
-Expected<std::optional<Tensor>> OpContext::TensorAttr(const char* name) {
-  TN_ASSIGN_OR_RETURN(
-      std::optional<const TensorProto*> t,
-      Get<const TensorProto*>(name, AttrProtoType::kTensor, [](const AttributeProto& a) {
-        return a.tensor.empty() ? nullptr : &a.tensor[0];
-      }));
+Expected<std::optional<Tensor>> OpContext::TensorAttr(const char* name, AttrProtoType type) {
+  TN_ASSIGN_OR_RETURN(std::optional<const TensorProto*> t,
+                      Get<const TensorProto*>(name, type, [](const AttributeProto& a) {
+                        return a.tensor.empty() ? nullptr : &a.tensor[0];
+                      }));
   if (!t) return std::optional<Tensor>();
   if (!*t) return Error("expected a tensor in attribute {}, but it is empty", name);
   TN_ASSIGN_OR_RETURN(Tensor tensor, ReadTensor(**t, file_, external_));

@@ -158,7 +158,8 @@ class OpContext {
   Expected<std::optional<std::vector<double>>> Floats(const char* name);
   /// Empty where it is left out.
   Expected<std::vector<std::string>> Strings(const char* name);
-  Expected<std::optional<Tensor>> TensorAttr(const char* name);
+  Expected<std::optional<Tensor>> TensorAttr(const char* name,
+                                             AttrProtoType type = AttrProtoType::kTensor);
   /// Required.
   Expected<const GraphProto*> GraphAttr(const char* name);
   bool HasAttr(const char* name) const;

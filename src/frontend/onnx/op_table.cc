@@ -12,9 +12,9 @@ std::span<const std::span<const OpRow>> AllRows() {
       ContribBlockRows(), ContribExpertRows(), ContribQuantizeRows(), ControlRows(),
       ElementwiseRows(),  IndexRows(),         IntegerRows(),         MathRows(),
       MlRows(),           MovementRows(),      NormalizationRows(),   QuantizeRows(),
-      RandomRows(),       RecurrentRows(),     ReduceRows(),          ResizeRows(),
-      SamplingRows(),     ScatterRows(),       SignalRows(),          TrainingRows(),
-      WindowRows()};
+      RandomRows(),       RecurrentRows(),     ReduceRows(),          RegionRows(),
+      ResizeRows(),       SamplingRows(),      ScatterRows(),         SignalRows(),
+      TrainingRows(),     WindowRows()};
   return kFamilies;
 }
 

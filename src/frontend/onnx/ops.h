@@ -26,6 +26,7 @@ std::span<const OpRow> QuantizeRows();
 std::span<const OpRow> RandomRows();
 std::span<const OpRow> RecurrentRows();
 std::span<const OpRow> ReduceRows();
+std::span<const OpRow> RegionRows();
 std::span<const OpRow> ResizeRows();
 std::span<const OpRow> SamplingRows();
 std::span<const OpRow> ScatterRows();

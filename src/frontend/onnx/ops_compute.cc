@@ -43,6 +43,7 @@ Status ImportGemm(OpContext& c) {
   TN_ASSIGN_OR_RETURN(double beta, c.Float("beta", 1));
   TN_ASSIGN_OR_RETURN(bool trans_a, c.Bool("transA", false));
   TN_ASSIGN_OR_RETURN(bool trans_b, c.Bool("transB", false));
+  if (c.opset < 7) TN_RETURN_IF_ERROR(c.Bool("broadcast", false));  // which C's shape says
   const DType dtype = c.Type(0).dtype;
   if (c.Rank(0) != 2 || c.Rank(1) != 2) {
     return c.Error("expected two matrices, but got {} and {}", c.Type(0).ToString(),
@@ -190,10 +191,10 @@ Status ImportSoftmax1(OpContext& c) {
 
 constexpr OpRow kRows[] = {
     {"MatMul", 1, ImportMatMul},
-    {"Gemm", 7, ImportGemm},
+    {"Gemm", 1, ImportGemm},
     {"Conv", 1, ImportConv},
     {"MaxPool", 1, ImportPool, OpKind::kMaxPool},
-    {"AveragePool", 7, ImportPool, OpKind::kAvgPool},
+    {"AveragePool", 1, ImportPool, OpKind::kAvgPool},
     {"GlobalAveragePool", 1, ImportGlobalPool},
     {"GlobalMaxPool", 1, ImportGlobalPool},
     {"Softmax", 1, ImportSoftmax1, OpKind::kSoftmax},

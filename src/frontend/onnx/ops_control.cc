@@ -4,6 +4,7 @@
 // true and the number of iterations is known, it becomes a counted `loop`; else a `while`, which
 // carries what decides besides: the iteration's number.
 #include <algorithm>
+#include <deque>
 #include <unordered_set>
 
 #include "frontend/onnx/call_sizes.h"
@@ -371,31 +372,60 @@ Status ImportScan(OpContext& c) {
   return Ok();
 }
 
-// Until opset 8 all has a batch axis, of which the body knows nothing: a scan for each entry.
+NodeProto NodeOf(std::string_view op, int64_t opset, std::vector<std::string_view> inputs,
+                 std::vector<std::string_view> outputs) {
+  NodeProto n;
+  n.op_type = op;
+  n.opset = opset;
+  n.inputs = std::move(inputs);
+  n.outputs = std::move(outputs);
+  return n;
+}
+
+// Until opset 8 all has a batch axis, of which the body knows nothing: a loop over its entries,
+// which collects what a scan of each gives.
 Status ImportScan8(OpContext& c) {
-  constexpr int64_t kMost = 64;
+  constexpr int64_t kScan = 9;  // the first that knows no batch
   const Formula f(c);
   if (c.Has(0)) return c.Error("expected no sequence_lens, but they are given");
   TN_ASSIGN_OR_RETURN(const ScanNode batch, ReadScan(c, f, 1));
-  const std::optional<int64_t> count = AsInt(batch.scanned[0].dim(0));
-  if (!count || *count < 1 || *count > kMost)
-    return c.Error("expected a batch of 1 to {}, but got {}", kMost,
-                   graph::DimText(batch.scanned[0].dim(0)));
-  std::vector<std::vector<Val>> results(batch.body->outputs.size());
-  for (int64_t b = 0; b < *count; ++b) {
-    ScanNode one = batch;
-    for (Val& x : one.states) x = Element(x, 0, b);
-    for (Val& x : one.scanned) x = Element(x, 0, b);
-    TN_RETURN_IF_ERROR(f.Done());
-    TN_ASSIGN_OR_RETURN(const std::vector<Val> values, Scanned(c, f, one));
-    for (size_t i = 0; i < values.size(); ++i) results[i].push_back(values[i]);
+  const Expr count = batch.scanned[0].dim(0);
+  std::deque<std::string> names;
+  const auto name = [&](std::string_view role) {
+    return std::string_view(names.emplace_back(fmt::format("{}/{}#", c.name(), role)));
+  };
+  const std::string_view number = name("entry");
+  GraphProto one;
+  one.inputs.emplace_back().name = number;
+  NodeProto scan = NodeOf("Scan", kScan, {}, {});
+  for (const auto* all : {&batch.states, &batch.scanned}) {
+    for (const Val& x : *all) {
+      if (graph::ProveDifferent(x.dim(0), count))
+        return c.Error("expected one batch, but got {} and {}", graph::DimText(count),
+                       graph::DimText(x.dim(0)));
+      c.b.Require(Eq(x.dim(0), count));
+    }
+  }
+  for (size_t i = 1; i < c.num_inputs(); ++i) {
+    scan.inputs.push_back(name(fmt::format("in{}", i)));
+    one.nodes.push_back(NodeOf("Gather", kScan, {c.node.inputs[i], number}, {scan.inputs.back()}));
   }
   for (size_t i = 0; i < c.num_outputs(); ++i) {
-    const Val v = Stack(results[i], 0);
-    TN_RETURN_IF_ERROR(f.Done());
-    TN_RETURN_IF_ERROR(c.SetOutput(i, v.id()));
+    scan.outputs.push_back(name(fmt::format("out{}", i)));
+    one.outputs.emplace_back().name = scan.outputs.back();
   }
-  return Ok();
+  for (const AttributeProto& a : c.node.attributes) {
+    scan.attributes.push_back(a);
+    if (a.name == "directions") scan.attributes.back().name = "scan_input_directions";
+  }
+  one.nodes.push_back(std::move(scan));
+  TN_RETURN_IF_ERROR(f.Done());
+  TN_ASSIGN_OR_RETURN(
+      ImportedRegion body,
+      c.regions().Import(one, std::vector<Formal>{{TensorType{kI64, {}}, std::nullopt, nullptr}}));
+  TN_ASSIGN_OR_RETURN(const std::vector<ValueId> values,
+                      EmitCounted(c, {}, std::move(body), count));
+  return SetOutputs(c, values);
 }
 
 // ---- Optionals: of a tensor it is known whether it is there ----

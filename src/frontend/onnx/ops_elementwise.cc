@@ -33,9 +33,40 @@ Status ImportRounding(OpContext& c) {
   return c.Result(c.row.op, {c.In(0)});
 }
 
+// The second operand of two. Until opset 6 it has the first one's shape or, with `broadcast`, is
+// some of its axes that lie side by side: the last ones, or those from `axis` on. Ones behind these
+// say the same since then.
+Expected<ValueId> SecondOperand(OpContext& c) {
+  if (c.opset >= 7) return c.In(1);
+  TN_ASSIGN_OR_RETURN(const bool broadcast, c.Bool("broadcast", false));
+  if (c.opset < 6) TN_RETURN_IF_ERROR(c.Ints("consumed_inputs"));
+  std::vector<Expr> dims = c.Dims(1);
+  const auto whole = c.Dims(0);
+  int64_t axis = static_cast<int64_t>(whole.size()) - static_cast<int64_t>(dims.size());
+  if (c.HasAttr("axis")) {
+    TN_ASSIGN_OR_RETURN(axis, c.AxisAttr("axis", axis, c.Rank(0), true));
+  }
+  const bool one = graph::StaticCount(dims) == 1;
+  bool fits = one || (axis >= 0 && static_cast<size_t>(axis) + dims.size() <= whole.size() &&
+                      (broadcast || dims.size() == whole.size()));
+  for (size_t i = 0; fits && !one && i < dims.size(); ++i)
+    fits = IsOne(dims[i]) || !graph::ProveDifferent(dims[i], whole[static_cast<size_t>(axis) + i]);
+  if (!fits) {
+    return c.Error("expected a second operand that is {} of {}, but got {}",
+                   broadcast ? "some axes" : "of the shape", c.Type(0).ToString(),
+                   c.Type(1).ToString());
+  }
+  if (one)
+    dims.clear();
+  else
+    dims.resize(whole.size() - static_cast<size_t>(axis), IndexConst(1));
+  return c.Reshape(c.In(1), std::move(dims));
+}
+
 Status ImportBinary(OpContext& c) {
   TN_RETURN_IF_ERROR(c.Arity(2, 2));
-  return c.Result(c.row.op, {c.In(0), c.In(1)});
+  TN_ASSIGN_OR_RETURN(const ValueId second, SecondOperand(c));
+  return c.Result(c.row.op, {c.In(0), second});
 }
 
 Status ImportVariadic(OpContext& c) {
@@ -74,7 +105,8 @@ Status ImportPow(OpContext& c) {
   const DType type = base.IsInt() && exponent.IsFloat() ? exponent : base;
   const Attrs to = {{"to", type.ToString()}};
   TN_ASSIGN_OR_RETURN(ValueId x, c.Emit(OpKind::kCast, {c.In(0)}, to));
-  TN_ASSIGN_OR_RETURN(ValueId y, c.Emit(OpKind::kCast, {c.In(1)}, to));
+  TN_ASSIGN_OR_RETURN(const ValueId second, SecondOperand(c));
+  TN_ASSIGN_OR_RETURN(ValueId y, c.Emit(OpKind::kCast, {second}, to));
   TN_ASSIGN_OR_RETURN(ValueId power, c.Emit(OpKind::kPow, {x, y}));
   return c.Result(OpKind::kCast, {power}, {{"to", base.ToString()}});
 }
@@ -144,11 +176,25 @@ Status ImportBitCast(OpContext& c) {
   return c.Result(OpKind::kBitCast, {c.In(0)}, {{"to", dtype.ToString()}});
 }
 
+// The first input, which may be narrow.
+Val NumbersIn(OpContext& c, const Formula& f) {
+  const NarrowType* narrow = c.Narrow(0);
+  return narrow ? Decoded(f.In(0), *narrow, DType::Float(32)) : f.In(0);
+}
+
 Status ImportIsInf(OpContext& c) {
   TN_RETURN_IF_ERROR(c.Arity(1, 1));
   TN_ASSIGN_OR_RETURN(bool negative, c.Bool("detect_negative", true));
   TN_ASSIGN_OR_RETURN(bool positive, c.Bool("detect_positive", true));
-  return c.Result(OpKind::kIsInf, {c.In(0)}, {{"negative", negative}, {"positive", positive}});
+  const Formula f(c);
+  return f.Result(
+      f.Emit(OpKind::kIsInf, {NumbersIn(c, f)}, {{"negative", negative}, {"positive", positive}}));
+}
+
+Status ImportIsNan(OpContext& c) {
+  TN_RETURN_IF_ERROR(c.Arity(1, 1));
+  const Formula f(c);
+  return f.Result(Apply(OpKind::kIsNan, NumbersIn(c, f)));
 }
 
 Status ImportGelu(OpContext& c) {
@@ -227,7 +273,13 @@ Status ImportLeakyRelu(OpContext& c) {
 Status ImportPRelu(OpContext& c) {
   TN_RETURN_IF_ERROR(c.Arity(2, 2));
   const Formula f(c);
-  return LeakyWith(f, f.In(1));
+  const Val slope = f.In(1);
+  // Until opset 6 there is one slope for each channel, or one.
+  if (c.opset >= 7 || slope.rank() != 1 || c.Rank(0) < 2 || IsOne(slope.dim(0)))
+    return LeakyWith(f, slope);
+  Dims per_channel(static_cast<size_t>(c.Rank(0)) - 1, IndexConst(1));
+  per_channel[0] = slope.dim(0);
+  return LeakyWith(f, Reshape(slope, per_channel));
 }
 
 // gamma · where(x > 0, x, alpha · (exp(x / scale) - 1)), in floats that are not narrow.
@@ -297,8 +349,8 @@ Status ImportSwiGlu(OpContext& c) {
 Status ImportMish(OpContext& c) {
   TN_RETURN_IF_ERROR(c.Arity(1, 1));
   const Formula f(c);
-  const Val x = f.In(0);
-  return f.Result(x * Tanh(Apply(OpKind::kSoftplus, x)));
+  const Val x = Widened(f.In(0));
+  return f.Result(Cast(x * Tanh(Apply(OpKind::kSoftplus, x)), c.Type(0).dtype));
 }
 
 // x + bias below -lambd, x - bias above lambd, else 0. Integers are shrunk as floats.
@@ -340,29 +392,29 @@ constexpr OpRow kRows[] = {
     {"Reciprocal", 6, ImportUnary, OpKind::kReciprocal},
     {"Softplus", 1, ImportUnary, OpKind::kSoftplus},
     {"HardSwish", 14, ImportUnary, OpKind::kHardSwish},
-    {"IsNaN", 9, ImportUnary, OpKind::kIsNan},
+    {"IsNaN", 9, ImportIsNan},
     {"Not", 1, ImportUnary, OpKind::kNot},
     {"BitwiseNot", 18, ImportUnary, OpKind::kBitNot},
-    {"Add", 7, ImportBinary, OpKind::kAdd},
-    {"Sub", 7, ImportBinary, OpKind::kSub},
-    {"Mul", 7, ImportBinary, OpKind::kMul},
-    {"Div", 7, ImportBinary, OpKind::kDiv},
-    {"And", 7, ImportBinary, OpKind::kAnd},
-    {"Or", 7, ImportBinary, OpKind::kOr},
-    {"Xor", 7, ImportBinary, OpKind::kXor},
+    {"Add", 1, ImportBinary, OpKind::kAdd},
+    {"Sub", 1, ImportBinary, OpKind::kSub},
+    {"Mul", 1, ImportBinary, OpKind::kMul},
+    {"Div", 1, ImportBinary, OpKind::kDiv},
+    {"And", 1, ImportBinary, OpKind::kAnd},
+    {"Or", 1, ImportBinary, OpKind::kOr},
+    {"Xor", 1, ImportBinary, OpKind::kXor},
     {"BitwiseAnd", 18, ImportBinary, OpKind::kBitAnd},
     {"BitwiseOr", 18, ImportBinary, OpKind::kBitOr},
     {"BitwiseXor", 18, ImportBinary, OpKind::kBitXor},
-    {"Equal", 7, ImportBinary, OpKind::kEqual},
-    {"Less", 7, ImportBinary, OpKind::kLess},
-    {"Greater", 7, ImportBinary, OpKind::kGreater},
+    {"Equal", 1, ImportBinary, OpKind::kEqual},
+    {"Less", 1, ImportBinary, OpKind::kLess},
+    {"Greater", 1, ImportBinary, OpKind::kGreater},
     {"LessOrEqual", 12, ImportBinary, OpKind::kLessEqual},
     {"GreaterOrEqual", 12, ImportBinary, OpKind::kGreaterEqual},
     {"Min", 6, ImportVariadic, OpKind::kMin},
     {"Max", 6, ImportVariadic, OpKind::kMax},
     {"Sum", 6, ImportSum},
     {"Mean", 6, ImportMean},
-    {"Pow", 7, ImportPow},
+    {"Pow", 1, ImportPow},
     {"Mod", 10, ImportMod},
     {"BitShift", 11, ImportBitShift},
     {"Where", 9, ImportWhere},
@@ -376,7 +428,7 @@ constexpr OpRow kRows[] = {
     {"Clip", 11, ImportClip},
     {"Identity", 1, ImportIdentity},
     {"LeakyRelu", 6, ImportLeakyRelu},
-    {"PRelu", 7, ImportPRelu},
+    {"PRelu", 6, ImportPRelu},
     {"Elu", 6, ImportElu},
     {"Selu", 6, ImportSelu},
     {"Celu", 12, ImportCelu},

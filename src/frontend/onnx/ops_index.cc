@@ -85,6 +85,9 @@ Status ImportConstantOfShape(OpContext& c) {
 Status ImportConstant(OpContext& c) {
   TN_RETURN_IF_ERROR(c.Arity(0, 0));
   TN_ASSIGN_OR_RETURN(std::optional<Tensor> value, c.TensorAttr("value"));
+  if (!value) {
+    TN_ASSIGN_OR_RETURN(value, c.TensorAttr("sparse_value", AttrProtoType::kSparseTensor));
+  }
   if (c.node.attributes.size() != 1)
     return c.Error("expected one attribute, but got {}", c.node.attributes.size());
   const std::string name(c.node.outputs.empty() ? "" : c.node.outputs[0]);

@@ -4,7 +4,9 @@
 // The graph has batch_norm and layer_norm. All others are written with means, as their formulas
 // are; floats of 16 bits are widened first and rounded once in the end, whatever stash_type says to
 // be the least.
-#include "frontend/onnx/formula.h"
+#include <algorithm>
+
+#include "frontend/onnx/call_sizes.h"
 #include "frontend/onnx/ops.h"
 
 namespace tenon::onnx {
@@ -30,60 +32,121 @@ Val PerChannel(const Val& v, int64_t rank) {
   return Reshape(v, dims);
 }
 
-Status ImportBatchNormTraining(OpContext& c, double epsilon, double momentum) {
+// How a batch is normalized: per channel or, not spatial, per element of a sample; and in training
+// by its own mean and variance.
+struct BatchNorm {
+  double epsilon, momentum;
+  bool spatial = true, training = false;
+};
+
+Status BatchNormTraining(OpContext& c, const BatchNorm& n) {
   Axes axes;
   for (int64_t i = 0; i < c.Rank(0); ++i) {
-    if (i != 1) axes.push_back(i);
+    if (i == 0 || (n.spatial && i != 1)) axes.push_back(i);
   }
-  TN_RETURN_IF_ERROR(CheckRank(c, 2));
   const Formula f(c);
   const Val x = Widened(f.In(0));
-  const Moments m(x, axes);
-  const Val y = m.distance / Sqrt(m.variance + epsilon) * PerChannel(Widened(f.In(1)), x.rank()) +
-                PerChannel(Widened(f.In(2)), x.rank());
-  const auto blended = [&](size_t running, const Val& batch) {
-    const Val now = Reshape(batch, {x.dim(1)}) * (1 - momentum);
-    return Cast(Widened(f.In(running)) * momentum + now, c.Type(running).dtype);
+  const auto beside = [&](size_t i) {
+    const Val v = Widened(f.In(i));
+    return n.spatial ? PerChannel(v, x.rank()) : v;
   };
-  return f.Result({Cast(y, c.Type(0).dtype), blended(3, m.mean), blended(4, m.variance)});
+  const Moments m(x, axes);
+  const Val y = m.distance / Sqrt(m.variance + n.epsilon) * beside(1) + beside(2);
+  const auto saved = [&](size_t running, const Val& batch) {
+    return Reshape(batch, c.Dims(running));
+  };
+  const auto blended = [&](size_t running, const Val& batch) {
+    const Val now = saved(running, batch) * (1 - n.momentum);
+    return Cast(Widened(f.In(running)) * n.momentum + now, c.Type(running).dtype);
+  };
+  const Val results[] = {Cast(y, c.Type(0).dtype), blended(3, m.mean), blended(4, m.variance),
+                         Cast(saved(3, m.mean), c.Type(3).dtype),
+                         Cast(saved(4, m.variance), c.Type(4).dtype)};
+  TN_RETURN_IF_ERROR(f.Done());
+  for (size_t i = 0; i < std::min(c.num_outputs(), std::size(results)); ++i)
+    TN_RETURN_IF_ERROR(c.SetOutput(i, results[i].id()));
+  return Ok();
+}
+
+// Before opset 14 a node is in training where it has more than one output, and before opset 7 where
+// it does not say that it is not.
+Expected<BatchNorm> ReadBatchNorm(OpContext& c) {
+  BatchNorm n{};
+  TN_ASSIGN_OR_RETURN(n.epsilon, c.Float("epsilon", 1e-5));
+  TN_ASSIGN_OR_RETURN(n.momentum, c.Float("momentum", 0.9));
+  n.spatial = true;
+  if (c.opset < 9) {
+    TN_ASSIGN_OR_RETURN(n.spatial, c.Bool("spatial", true));
+  }
+  if (c.opset < 6) TN_RETURN_IF_ERROR(c.Ints("consumed_inputs"));
+  if (c.opset >= 14) {
+    TN_ASSIGN_OR_RETURN(n.training, c.Bool("training_mode", false));
+  } else if (c.opset >= 7) {
+    for (size_t i = 1; i < c.num_outputs(); ++i) n.training |= c.Wants(i);
+  } else {
+    TN_ASSIGN_OR_RETURN(const bool test, c.Bool("is_test", false));
+    n.training = !test;
+  }
+  return n;
 }
 
 Status ImportBatchNorm(OpContext& c) {
   TN_RETURN_IF_ERROR(c.Arity(5, 5));
-  TN_ASSIGN_OR_RETURN(double epsilon, c.Float("epsilon", 1e-5));
-  TN_ASSIGN_OR_RETURN(double momentum, c.Float("momentum", 0.9));
-  if (c.opset < 9) {
-    TN_ASSIGN_OR_RETURN(bool spatial, c.Bool("spatial", true));
-    if (!spatial) return c.Error("batch normalization with spatial 0 is not supported");
+  TN_ASSIGN_OR_RETURN(const BatchNorm n, ReadBatchNorm(c));
+  if (n.training || !n.spatial) TN_RETURN_IF_ERROR(CheckRank(c, 2));
+  if (n.training) return BatchNormTraining(c, n);
+  const Formula f(c);
+  if (!n.spatial) {
+    const Val x = Widened(f.In(0));
+    const Val normal = (x - Widened(f.In(3))) / Sqrt(Widened(f.In(4)) + n.epsilon);
+    const Val y = normal * Widened(f.In(1)) + Widened(f.In(2));
+    return f.Result(Conformed(Cast(y, c.Type(0).dtype), c.Dims(0)));
   }
-  bool training = false;
-  if (c.opset >= 14) {
-    TN_ASSIGN_OR_RETURN(training, c.Bool("training_mode", false));
+  // Statistics may be wider than what they are of, or narrower: then the widest is computed in.
+  DType type = c.Type(0).dtype;
+  for (size_t i = 1; i < 5; ++i) {
+    const DType other = c.Type(i).dtype;
+    if (!(other == type)) type = DType::Float(std::max<int>({32, type.bits, other.bits}));
   }
-  if (training) return ImportBatchNormTraining(c, epsilon, momentum);
-  return c.Result(OpKind::kBatchNorm, {c.In(0), c.In(1), c.In(2), c.In(3), c.In(4)},
-                  {{"epsilon", epsilon}});
+  std::vector<Val> operands;
+  for (size_t i = 0; i < 5; ++i) operands.push_back(Cast(f.In(i), type));
+  if (c.Rank(0) == 1) operands[0] = Unsqueeze(operands[0], 1);  // one channel
+  const Val y =
+      Cast(f.Emit(OpKind::kBatchNorm, operands, {{"epsilon", n.epsilon}}), c.Type(0).dtype);
+  return f.Result(c.Rank(0) == 1 ? Squeeze(y, 1) : y);
+}
+
+// The float that is to be computed in, and in which what is computed besides is given. Narrow ones
+// are the least: sums are f32 or wider whatever they say.
+Expected<DType> ReadStashType(OpContext& c) {
+  TN_ASSIGN_OR_RETURN(const int64_t code, c.Int("stash_type", 1));
+  TN_ASSIGN_OR_RETURN(const DType type,
+                      ToDType(static_cast<int32_t>(std::clamp<int64_t>(code, 0, INT32_MAX))));
+  if (type.IsFloat()) return type;
+  return c.Error("expected a float as stash_type, but got {}", type.ToString());
+}
+
+// x as wide as that, unless it is no wider anyway.
+Val Stashed(const Val& x, DType stash) {
+  return stash.bits > std::max<int>(x.dtype().bits, 32) ? Cast(x, stash) : x;
 }
 
 Status ImportLayerNorm(OpContext& c) {
   TN_RETURN_IF_ERROR(c.Arity(2, 3));
   TN_ASSIGN_OR_RETURN(int64_t axis, c.AxisAttr("axis", -1, c.Rank(0)));
   TN_ASSIGN_OR_RETURN(double epsilon, c.Float("epsilon", 1e-5));
-  TN_ASSIGN_OR_RETURN(int64_t stash_type, c.Int("stash_type", 1));
-  if (stash_type != 1) return c.Error("expected stash_type 1 (float), but got {}", stash_type);
-  std::vector<ValueId> inputs = {c.In(0), c.In(1)};
-  if (c.Has(2)) inputs.push_back(c.In(2));
-  TN_RETURN_IF_ERROR(
-      c.Result(OpKind::kLayerNorm, std::move(inputs), {{"axis", axis}, {"epsilon", epsilon}}));
-  if (!c.Wants(1) && !c.Wants(2)) return Ok();
-  std::vector<int64_t> axes;
-  for (int64_t i = axis; i < c.Rank(0); ++i) axes.push_back(i);
+  TN_ASSIGN_OR_RETURN(const DType stash, ReadStashType(c));
   const Formula f(c);
-  const Moments m(Widened(f.In(0)), axes);
+  const Val x = Stashed(f.In(0), stash);
+  std::vector<Val> inputs = {x, Cast(f.In(1), x.dtype())};
+  if (c.Has(2)) inputs.push_back(Cast(f.In(2), x.dtype()));
+  const Val y = f.Emit(OpKind::kLayerNorm, inputs, {{"axis", axis}, {"epsilon", epsilon}});
+  const DType type = c.Type(0).dtype;
+  if (!c.Wants(1) && !c.Wants(2)) return f.Result(Cast(y, type));
+  const Val wide = Widened(x);
+  const Moments m(wide, AxesFrom(wide, axis));
   const Val inverse = 1 / Sqrt(m.variance + epsilon);
-  TN_RETURN_IF_ERROR(f.Done());
-  TN_RETURN_IF_ERROR(c.SetOutput(1, m.mean.id()));
-  return c.SetOutput(2, inverse.id());
+  return f.Result({Cast(y, type), Cast(m.mean, stash), Cast(inverse, stash)});
 }
 
 // (x - mean) / √(variance + epsilon)
@@ -121,7 +184,10 @@ Status ImportGroupNorm(OpContext& c) {
   TN_RETURN_IF_ERROR(CheckScaled(c, 2));
   TN_ASSIGN_OR_RETURN(double epsilon, c.Float("epsilon", 1e-5));
   TN_ASSIGN_OR_RETURN(int64_t groups, c.Int("num_groups", std::nullopt));
-  if (c.opset >= 21) TN_RETURN_IF_ERROR(c.Int("stash_type", 1));
+  DType stash = DType::Float(32);
+  if (c.opset >= 21) {
+    TN_ASSIGN_OR_RETURN(stash, ReadStashType(c));
+  }
   const Dims dims = c.Dims(0);
   const Expr g = IndexConst(groups),
              size = graph::DimFloorDiv(dims[1], IndexConst(std::max<int64_t>(groups, 1)));
@@ -133,10 +199,10 @@ Status ImportGroupNorm(OpContext& c) {
   Dims grouped = {dims[0], g, size};
   grouped.insert(grouped.end(), dims.begin() + 2, dims.end());
   const Formula f(c);
-  const Val x = Reshape(Widened(f.In(0)), grouped);
+  const Val x = Reshape(Stashed(Widened(f.In(0)), stash), grouped);
   const Val normal = Normalized(x, AxesFrom(x, 2), epsilon);
   const auto per_channel = [&](size_t i) {
-    const Val v = Widened(f.In(i));
+    const Val v = Cast(f.In(i), x.dtype());
     return PerChannel(c.opset < 21 ? Repeat(v, 0, grouped[2]) : v, c.Rank(0));
   };
   const Val y = Reshape(normal, dims) * per_channel(1) + per_channel(2);
@@ -147,9 +213,9 @@ Status ImportRmsNorm(OpContext& c) {
   TN_RETURN_IF_ERROR(c.Arity(2, 2));
   TN_ASSIGN_OR_RETURN(int64_t axis, c.AxisAttr("axis", -1, c.Rank(0)));
   TN_ASSIGN_OR_RETURN(double epsilon, c.Float("epsilon", 1e-5));
-  TN_RETURN_IF_ERROR(c.Int("stash_type", 1));
+  TN_ASSIGN_OR_RETURN(const DType stash, ReadStashType(c));
   const Formula f(c);
-  const Val x = Widened(f.In(0));
+  const Val x = Stashed(Widened(f.In(0)), stash);
   const Val normal = x / Sqrt(Mean(x * x, AxesFrom(x, axis)) + epsilon);
   return f.Result(Cast(normal * Cast(f.In(1), x.dtype()), c.Type(1).dtype));
 }
@@ -198,7 +264,7 @@ Status ImportLrn(OpContext& c) {
 }
 
 constexpr OpRow kRows[] = {
-    {"BatchNormalization", 7, ImportBatchNorm},
+    {"BatchNormalization", 1, ImportBatchNorm},
     {"LayerNormalization", 1, ImportLayerNorm},  // before opset 17 as ONNX Runtime has it
     {.name = "LayerNormalization",
      .since = 1,

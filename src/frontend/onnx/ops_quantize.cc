@@ -179,19 +179,39 @@ Status CheckPlain(const OpContext& c, size_t i) {
   return c.Error("expected one number in input {}, but got {}", i, c.Type(i).ToString());
 }
 
+// Of narrow floats, whose product is one of floats, or beside such a result.
+Expected<ValueId> ProductOfNumbers(OpContext& c, const Matrices& m) {
+  const Formula f(c);
+  const auto numbers = [&](ValueId v, size_t i, size_t zero) {
+    const DType f32 = DType::Float(32);
+    const Val x = NumbersOf(f.Of(v), TypeOf(c, i), f32);
+    return x - AlongMatrix(NumbersOf(f.In(zero), TypeOf(c, zero), f32), i == 0);
+  };
+  const Val product = MatMul(numbers(m.a, 0, 2), numbers(m.b, 3, 5));
+  TN_RETURN_IF_ERROR(f.Done());
+  return product.id();
+}
+
 Status ImportQLinearMatMul(OpContext& c) {
   TN_RETURN_IF_ERROR(c.Arity(8, 8));
   TN_RETURN_IF_ERROR(CheckQuantized(c, c.Type(7).dtype, 8));
+  const ElementType types[] = {TypeOf(c, 0), TypeOf(c, 3), TypeOf(c, 7)};
+  if (!(TypeOf(c, 2) == types[0]) || !(TypeOf(c, 5) == types[1]))
+    return c.Error("expected zero points of the operands' types, but got {} and {}",
+                   TypeOf(c, 2).ToString(), TypeOf(c, 5).ToString());
   TN_ASSIGN_OR_RETURN(const Matrices m, AsMatrices(c, 0, 3));
-  TN_ASSIGN_OR_RETURN(const ValueId sum, IntegerProduct(c, m, {0, 3, 2, 5}));
+  const bool integers = !types[0].narrow && !types[1].narrow;
+  TN_ASSIGN_OR_RETURN(const ValueId sum,
+                      integers ? IntegerProduct(c, m, {0, 3, 2, 5}) : ProductOfNumbers(c, m));
   const Formula f(c);
   const DType f32 = DType::Float(32);
   const Val factor = AlongMatrix(Cast(f.In(1), f32), true) *
                      AlongMatrix(Cast(f.In(4), f32), false) / AlongMatrix(Cast(f.In(6), f32), true);
-  const Val y = Quantized(Cast(f.Of(sum), f32) * factor, AlongMatrix(f.In(7), true),
-                          ElementType{c.Type(7).dtype});
+  const Val y = Quantized(Cast(f.Of(sum), f32) * factor, AlongMatrix(f.In(7), true), types[2]);
   TN_RETURN_IF_ERROR(f.Done());
-  return SetProduct(c, m, y.id());
+  TN_RETURN_IF_ERROR(SetProduct(c, m, y.id()));
+  c.SetNarrow(0, types[2].narrow);
+  return Ok();
 }
 
 // The scale of the weights may be one per output channel; the bias is one of the sums.

@@ -155,24 +155,35 @@ Status ImportMultinomial(OpContext& c) {
   return f.Result(Cast(Min(count, Size(below, 1) - 1), type));
 }
 
+// Until opset 9 a mask is ones and zeros of the input's type.
+DType MaskType(const OpContext& c) { return c.opset < 10 ? c.Type(0).dtype : DType::Bool(); }
+
 // What is kept is scaled so that the mean stays; without training everything is.
 Status Dropped(OpContext& c, const Formula& f, const Val& kept, const Val& ratio) {
   const Val x = f.In(0);
   const Val wide = Widened(x);
   const Val scaled = Where(kept, wide / Cast(1 - ratio, wide.dtype()), 0);
-  return c.Wants(1) ? f.Result({Cast(scaled, x.dtype()), kept}) : f.Result(Cast(scaled, x.dtype()));
+  const Val y = Cast(scaled, x.dtype());
+  return c.Wants(1) ? f.Result({y, Cast(kept, MaskType(c))}) : f.Result(y);
 }
 
 Status PassedOn(OpContext& c, const Formula& f) {
   const Val x = f.In(0);
   if (!c.Wants(1)) return f.Result(x);
-  return f.Result({x, Expand(f.Number(DType::Bool(), 1), x.dims())});
+  return f.Result({x, Expand(f.Number(MaskType(c), 1), x.dims())});
 }
 
 Status ImportDropout7(OpContext& c) {
   TN_RETURN_IF_ERROR(c.Arity(1, 1));
-  TN_RETURN_IF_ERROR(c.Float("ratio", 0.5));
-  return PassedOn(c, Formula(c));
+  TN_ASSIGN_OR_RETURN(const double ratio, c.Float("ratio", 0.5));
+  const Formula f(c);
+  if (c.opset >= 7) return PassedOn(c, f);
+  TN_ASSIGN_OR_RETURN(const bool test, c.Bool("is_test", false));
+  if (c.opset < 6) TN_RETURN_IF_ERROR(c.Ints("consumed_inputs"));
+  if (test) return PassedOn(c, f);
+  TN_ASSIGN_OR_RETURN(const uint64_t key, ReadKey(c));
+  const Val dropped = f.Number(kF32, ratio);
+  return Dropped(c, f, Generator(f, key).Uniform(f.In(0).dims(), kF32) >= dropped, dropped);
 }
 
 Status ImportDropout(OpContext& c) {
@@ -194,7 +205,7 @@ constexpr OpRow kRows[] = {
     {"RandomUniform", 1, ImportRandom}, {"RandomUniformLike", 1, ImportRandom},
     {"RandomNormal", 1, ImportRandom},  {"RandomNormalLike", 1, ImportRandom},
     {"Bernoulli", 15, ImportBernoulli}, {"Multinomial", 7, ImportMultinomial},
-    {"Dropout", 7, ImportDropout7},     {"Dropout", 12, ImportDropout},
+    {"Dropout", 1, ImportDropout7},     {"Dropout", 12, ImportDropout},
 };
 
 }  // namespace

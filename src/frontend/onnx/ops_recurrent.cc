@@ -153,6 +153,8 @@ Status Read(OpContext& c, Recurrent* r, bool quantised = false) {
   r->backward = direction != "forward";
   r->directions = direction == "bidirectional" ? 2 : 1;
   TN_ASSIGN_OR_RETURN(r->clip, c.Float("clip", 0));
+  // Whether there is an output of all times, which the node's outputs say.
+  if (c.opset < 7) TN_RETURN_IF_ERROR(c.Bool("output_sequence", false));
   if (c.opset >= 14) {
     TN_ASSIGN_OR_RETURN(r->batch_first, c.Bool("layout", false));
   }
@@ -366,9 +368,9 @@ Status ImportLstm(OpContext& c) {
 }
 
 constexpr OpRow kRows[] = {
-    {"RNN", 7, ImportRnn},
-    {"GRU", 7, ImportGru},
-    {"LSTM", 7, ImportLstm},
+    {"RNN", 1, ImportRnn},
+    {"GRU", 3, ImportGru},
+    {"LSTM", 1, ImportLstm},
     {.name = "DynamicQuantizeLSTM", .since = 1, .import = ImportLstm, .domain = "com.microsoft"},
 };
 

@@ -22,6 +22,12 @@ std::string KindOf(const OpContext& c) {
   TN_UNREACHABLE();
 }
 
+// Roots and logarithms of integers are those of floats, cut off.
+Val Rooted(const Val& x, const std::string& kind) {
+  const bool whole = kind != "l2" && kind != "log_sum" && kind != "log_sum_exp";
+  return whole || x.dtype().IsFloat() ? x : Cast(x, DType::Float(64));
+}
+
 // No axes mean all of them, unless `noop`: then the reduction is over none.
 Status Reduce(OpContext& c, std::vector<int64_t> axes, bool noop) {
   TN_ASSIGN_OR_RETURN(bool keepdims, c.Bool("keepdims", true));
@@ -29,8 +35,12 @@ Status Reduce(OpContext& c, std::vector<int64_t> axes, bool noop) {
   if (axes.empty() && !noop) {
     for (int64_t i = 0; i < c.Rank(0); ++i) axes.push_back(i);
   }
-  return c.Result(OpKind::kReduce, {c.In(0)},
-                  {{"kind", KindOf(c)}, {"axes", axes}, {"keepdims", keepdims}});
+  const std::string kind = KindOf(c);
+  const Formula f(c);
+  const Val x = Rooted(f.In(0), kind);
+  const Val y =
+      f.Emit(OpKind::kReduce, {x}, {{"kind", kind}, {"axes", axes}, {"keepdims", keepdims}});
+  return f.Result(Cast(y, c.Type(0).dtype));
 }
 
 Status ImportReduceAttr(OpContext& c) {
@@ -81,7 +91,7 @@ Status ReduceByCall(OpContext& c, bool noop) {
   Val reduced = IsAmong(axes, rank);
   if (!count && !noop) reduced = reduced | Equal(Size(axes, 0), 0);  // no axes are all of them
   const Steps steps = StepsOf(KindOf(c));
-  Val y = steps.before(Widened(x));
+  Val y = steps.before(Widened(Rooted(x, KindOf(c))));
   for (int64_t axis = 0; axis < rank; ++axis) {
     const Val here = Element(reduced, 0, axis);
     const Expr most = graph::DimMax(x.dim(axis), IndexConst(1));

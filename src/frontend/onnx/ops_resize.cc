@@ -17,6 +17,8 @@
 namespace tenon::onnx {
 namespace {
 
+constexpr DType kF32 = DType::Float(32);
+
 // floor(dim · scale), computed in float as the specification's own shape inference does. A symbolic
 // dim needs a scale that is a small binary fraction.
 Expected<Expr> Scaled(const OpContext& c, const Expr& dim, double scale) {
@@ -95,15 +97,26 @@ Expected<ResizeSpec> FromSizes(const OpContext& c, const Elements& sizes,
   return spec;
 }
 
+// What lies between elements of integers is cut off to one, as in ONNX's own evaluator; it may lie
+// outside of the type.
+Val AsElements(const Val& y, DType type) {
+  if (!type.IsInt() || y.dtype() == type) return Cast(y, type);
+  const double most = std::ldexp(1.0, std::min(type.bits - (type.IsSigned() ? 1 : 0), 31)) - 1;
+  return Cast(Max(Min(y, most), type.IsSigned() ? -most - 1 : 0), type);
+}
+
 Status Finish(OpContext& c, ResizeSpec spec, Attrs attrs) {
   attrs.Set("scales", std::move(spec.scales));
   attrs.Set("roi", std::move(spec.roi));
-  return c.Result(OpKind::kResize, {c.In(0)}, std::move(attrs), {{"sizes", std::move(spec.sizes)}});
+  const Formula f(c);
+  const bool moves = attrs.GetString("mode") == "nearest";
+  const Val x = f.In(0);
+  const Val y = f.Emit(OpKind::kResize, {moves || x.dtype().IsFloat() ? x : Cast(x, kF32)},
+                       std::move(attrs), {{"sizes", std::move(spec.sizes)}});
+  return f.Result(AsElements(y, x.dtype()));
 }
 
 // ---- By the call. ----
-
-constexpr DType kF32 = DType::Float(32);
 
 /// One axis that is resized, in scalars of f32; `size` is its size afterwards.
 struct AxisByCall {
@@ -200,7 +213,7 @@ Status ResizeByCall(OpContext& c, const Attrs& attrs, const Axes& axes, const st
     common = !common ? ratio : policy == "not_larger" ? Min(common, ratio) : Max(common, ratio);
   }
   const bool moves = attrs.GetString("mode") == "nearest" && !crops;
-  Val y = moves ? x : Widened(x);
+  Val y = moves ? x : x.dtype().IsInt() ? Cast(x, kF32) : Widened(x);
   for (int64_t i = 0; i < count; ++i) {
     AxisByCall a{axes[static_cast<size_t>(i)], {}, {}, {}, {}, {}, {}, 0};
     a.in = Cast(Size(x, a.axis), kF32);
@@ -220,7 +233,7 @@ Status ResizeByCall(OpContext& c, const Attrs& attrs, const Axes& axes, const st
     }
     y = ResizeAxis(y, a, attrs);
   }
-  return f.Result(Cast(y, x.dtype()));
+  return f.Result(AsElements(y, x.dtype()));
 }
 
 // As many elements go into one as the scale says, which may be thousands: a sum, and no operator
@@ -228,7 +241,7 @@ Status ResizeByCall(OpContext& c, const Attrs& attrs, const Axes& axes, const st
 Status ResizeAntialiased(OpContext& c, const Attrs& attrs, const ResizeSpec& spec) {
   const Formula f(c);
   const Val x = f.In(0);
-  Val y = Widened(x);
+  Val y = x.dtype().IsInt() ? Cast(x, kF32) : Widened(x);
   for (int64_t i = 0; i < x.rank(); ++i) {
     const auto at = static_cast<size_t>(i);
     const Val in = Cast(Size(x, i), kF32), size = f.Iota(spec.sizes[at]);
@@ -248,7 +261,7 @@ Status ResizeAntialiased(OpContext& c, const Attrs& attrs, const ResizeSpec& spe
     }
     y = ResizeAxis(y, a, attrs);
   }
-  return f.Result(Cast(y, x.dtype()));
+  return f.Result(AsElements(y, x.dtype()));
 }
 
 std::vector<int64_t> AllAxes(const OpContext& c) {
@@ -269,6 +282,16 @@ Status ResizeAsymmetric(OpContext& c, const std::vector<double>& scales) {
   TN_ASSIGN_OR_RETURN(Attrs modes, AsymmetricModes(c));
   TN_ASSIGN_OR_RETURN(ResizeSpec spec, FromScales(c, scales, AllAxes(c)));
   return Finish(c, std::move(spec), std::move(modes));
+}
+
+// Of images, by one scale for rows and one for columns.
+Status ImportUpsample1(OpContext& c) {
+  TN_RETURN_IF_ERROR(c.Arity(1, 1));
+  if (c.Rank(0) != 4)
+    return c.Error("expected an image [N, C, H, W], but got {}", c.Type(0).ToString());
+  TN_ASSIGN_OR_RETURN(const double height, c.Float("height_scale", 0));
+  TN_ASSIGN_OR_RETURN(const double width, c.Float("width_scale", 0));
+  return ResizeAsymmetric(c, {1, 1, height, width});
 }
 
 Status ImportUpsample7(OpContext& c) {
@@ -375,9 +398,8 @@ Status ImportResize(OpContext& c) {
 }
 
 constexpr OpRow kRows[] = {
-    {"Upsample", 7, ImportUpsample7},
-    {"Upsample", 9, ImportResize10},
-    {"Resize", 10, ImportResize10},
+    {"Upsample", 1, ImportUpsample1}, {"Upsample", 7, ImportUpsample7},
+    {"Upsample", 9, ImportResize10},  {"Resize", 10, ImportResize10},
     {"Resize", 11, ImportResize},
 };
 

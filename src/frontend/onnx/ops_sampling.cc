@@ -135,7 +135,10 @@ Status ImportGridSample(OpContext& c) {
         c.Type(0).ToString(), c.Type(1).ToString());
   }
   const Formula f(c);
-  const Val x = Widened(f.In(0)), grid = Widened(f.In(1));
+  const DType type = c.Type(0).dtype;
+  const bool wide = type == DType::Float(64) || c.Type(1).dtype == DType::Float(64);
+  const DType each = DType::Float(wide ? 64 : 32);
+  const Val x = Cast(f.In(0), each), grid = Cast(f.In(1), each);
   const Dims out = grid.dims();
   const Expr samples = graph::DimProduct(std::span(out).subspan(1, static_cast<size_t>(n)));
   std::vector<Val> coordinates;
@@ -193,14 +196,32 @@ Status ImportAffineGrid(OpContext& c) {
 
 // ---- RoiAlign ----
 
-// Coordinates of a region's samples along one axis, [R, P, S]: S of them in each of P bins.
-Val BinSamples(const Val& begin, const Val& length, int64_t bins, int64_t samples) {
+// The samples of all regions along one axis. Where each region has a number of its own, there is
+// room for the most, and `there` says which of them there are.
+struct BinSamples {
+  Expr count;
+  Val own;    // [R]; left out: all have `count`
+  Val at;     // coordinates, [R, P, S]: S of them in each of P bins
+  Val there;  // [R, S]
+};
+
+// 0 samples: as many as a bin is long.
+BinSamples SamplesAlong(const Val& begin, const Val& length, int64_t bins, int64_t samples) {
   const Formula& f = begin.formula();
-  const Val bin = Unsqueeze(f.Iota(IndexConst(bins), begin.dtype()), 1);
-  const Val sample =
-      (f.Iota(IndexConst(samples), begin.dtype()) + 0.5) / static_cast<double>(samples);
   const auto cell = [](const Val& v) { return Unsqueeze(Unsqueeze(v, 1), 1); };
-  return cell(begin) + (bin + sample) * (cell(length) / static_cast<double>(bins));
+  const Val size = length / static_cast<double>(bins);
+  BinSamples s{IndexConst(samples), {}, {}, {}};
+  if (samples == 0) {
+    s.own = Apply(OpKind::kCeil, size);
+    s.count = SizeOf(Cast(Max(Reduce("max", s.own, {0}, false), 1), kI64));
+  }
+  const Val number = f.Iota(s.count, begin.dtype());
+  const Val sample =
+      s.own ? (number + 0.5) / cell(Max(s.own, 1)) : (number + 0.5) / static_cast<double>(samples);
+  if (s.own) s.there = number < Unsqueeze(s.own, 1);
+  const Val bin = Unsqueeze(f.Iota(IndexConst(bins), begin.dtype()), 1);
+  s.at = cell(begin) + (bin + sample) * cell(size);
+  return s;
 }
 
 struct RoiForm {
@@ -231,12 +252,9 @@ Expected<RoiForm> ReadRoiForm(OpContext& c) {
     return c.Error("expected mode avg or max, but got {}", graph::Quoted(mode));
   constexpr int64_t kMost = 1 << 12;
   if (r.height < 1 || r.width < 1 || r.height > kMost || r.width > kMost || r.samples > kMost)
-    return c.Error("expected a sensible output, but got {} x {}", r.height, r.width);
-  if (r.samples < 1) {
-    return c.Error(
-        "a sampling_ratio of 0, by which each region has samples of its own number, is not "
-        "supported");
-  }
+    return c.Error("expected a sensible output, but got {} x {} of {} samples", r.height, r.width,
+                   r.samples);
+  r.samples = std::max<int64_t>(r.samples, 0);
   return r;
 }
 
@@ -252,22 +270,24 @@ Status ImportRoiAlign(OpContext& c) {
   }
   const Formula f(c);
   const Val x = Widened(f.In(0)), rois = Widened(f.In(1)) * r.scale - (r.half ? 0.5 : 0.0);
-  std::vector<Val> axis;  // y, x: [R, P, S]
+  std::vector<BinSamples> axis;  // y, x
   for (int64_t k = 0; k < 2; ++k) {
     const Val begin = Element(rois, 1, 1 - k);
     const Val length = Element(rois, 1, 3 - k) - begin;
-    axis.push_back(BinSamples(begin, r.half ? length : Max(length, 1), k == 0 ? r.height : r.width,
-                              r.samples));
+    axis.push_back(SamplesAlong(begin, r.half ? length : Max(length, 1),
+                                k == 0 ? r.height : r.width, r.samples));
   }
   // All pairs, [R, Py, Px, Sy, Sx]; what lies more than a pixel outside is 0.
-  Val y = Unsqueeze(Unsqueeze(axis[0], 2), 4), u = Unsqueeze(Unsqueeze(axis[1], 1), 3);
+  Val y = Unsqueeze(Unsqueeze(axis[0].at, 2), 4), u = Unsqueeze(Unsqueeze(axis[1].at, 1), 3);
   Dims all = y.dims();
   if (all.size() != 5) return f.Done();
   all[2] = IndexConst(r.width);
-  all[4] = IndexConst(r.samples);
+  all[4] = axis[1].count;
+  const Expr cells = graph::DimMul(axis[0].count, axis[1].count);
   Val inside;
   std::vector<Val> coordinates;
-  const Expr regions = rois.dim(0), count = IndexConst(r.height * r.width * r.samples * r.samples);
+  const Expr regions = rois.dim(0), bins = IndexConst(r.height * r.width),
+             count = graph::DimMul(bins, cells);
   for (int64_t k = 0; k < 2; ++k) {
     const Val at =
         Reshape(Expand(k == 0 ? y : u, all), {IndexConst(1), graph::DimMul(regions, count)});
@@ -290,9 +310,18 @@ Status ImportRoiAlign(OpContext& c) {
   // The average of sums of taps; or the largest of all taps.
   Val out =
       r.average ? Sum(taps, {2, 3, 4}, false) : Reduce("max", Sum(taps, {2}, false), {2, 3}, false);
-  const Expr bins = IndexConst(r.height * r.width), cells = IndexConst(r.samples * r.samples);
-  out = Reduce(r.average ? "mean" : "max", Reshape(out, {regions, bins, cells, x.dim(1)}), {2},
-               false);
+  out = Reshape(out, {regions, bins, cells, x.dim(1)});
+  if (r.samples > 0) {
+    out = Reduce(r.average ? "mean" : "max", out, {2}, false);
+  } else {  // a region without samples is 0
+    const Val there = Reshape(Unsqueeze(axis[0].there, 2) & Unsqueeze(axis[1].there, 1),
+                              {regions, IndexConst(1), cells, IndexConst(1)});
+    const Val own = Max(axis[0].own, 0) * Max(axis[1].own, 0);
+    const Val many = Unsqueeze(Unsqueeze(own, 1), 1);
+    const double without = r.average ? 0 : -INFINITY;
+    const Val all_of = Reduce(r.average ? "sum" : "max", Where(there, out, without), {2}, false);
+    out = r.average ? all_of / Max(many, 1) : Where(many > 0, all_of, 0);
+  }
   out = Reshape(Swap(out, 1, 2), {regions, x.dim(1), IndexConst(r.height), IndexConst(r.width)});
   return f.Result(Cast(out, c.Type(0).dtype));
 }

@@ -1,11 +1,12 @@
-// The importer of programs: what import_program.cc (graphs and parts) and program_steps.cc (steps)
-// share. How it works stands in import_program.cc.
+// The importer of programs: what import_program.cc (graphs), program_parts.cc (parts) and
+// program_steps.cc (steps) share. How it works stands in import_program.cc.
 #pragma once
 
 #include <algorithm>
 #include <deque>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <span>
 #include <unordered_map>
@@ -21,13 +22,22 @@ using graph::Slot;
 
 /// The attribute of that name, or null.
 const AttributeProto* FindAttribute(const NodeProto& n, std::string_view name);
+/// Whether a node is a step whatever it is used on.
+bool IsAlwaysStep(const NodeProto& n);
+/// What a node reads, in graphs of its attributes too.
+std::vector<std::string_view> ReadsOf(const NodeProto& n);
+/// Whether an attribute, of ai.onnx.ml or a pool of n-grams, is strings that are values, not the
+/// name of a choice.
+bool HoldsStrings(const AttributeProto& a);
+inline constexpr char kMlDomain[] = "ai.onnx.ml";
 
 /// What a name stands for: a value in a slot, or a constant that whoever reads it has for himself.
 struct Named {
   ValueType type;
   Slot slot = kNoSlot;
   const TensorProto* constant = nullptr;
-  const NodeProto* maker = nullptr;  // of a constant, an operator without inputs
+  const NodeProto* maker = nullptr;    // of a constant, an operator without inputs
+  std::optional<int64_t> number = {};  // what the one element of a tensor in a slot is known to be
 };
 
 struct Names {
@@ -87,7 +97,20 @@ class ProgramImporter {
 
   Status AddInputs(Frame* frame);
   Expected<ValueType> InputType(const ValueInfoProto& input) const;
+  // What of a graph is still to be planned.
+  struct Unplanned {
+    const GraphProto& graph;
+    std::vector<const NodeProto*> nodes;  // in order
+    // What they make: until then no name of it means one around the graph.
+    std::set<std::string_view> names;
+  };
   Expected<std::vector<Named>> PlanGraph(const GraphProto& g, Frame* frame);
+  Expected<std::vector<Named>> PlanNodes(Unplanned rest, Frame* frame);
+  Expected<std::vector<Named>> PlanByRank(std::string_view name, const Unplanned& rest,
+                                          Frame* frame);
+  // A tensor that one of the nodes reads, whose rank only the call knows; or "".
+  static std::string_view WithoutKnownRank(const std::vector<const NodeProto*>& nodes,
+                                           const Names& names);
   Status AddConstants(const GraphProto& g, Frame* frame);
 
   enum class Role { kPart, kStep, kLater };
@@ -110,6 +133,8 @@ class ProgramImporter {
   Status Emit(const At& at, int32_t operation, std::vector<ValueType> types,
               std::vector<int32_t> numbers = {}, std::vector<graph::StepBody> bodies = {});
   Status PlanIf(const At& at);
+  Status PlanBranch(const At& at, bool taken);
+  Status PlanFailure(const At& at, const Diagnostics& why, graph::StepBody* body);
   Status PlanLoop(const At& at);
   Status PlanScan(const At& at);
   struct ScanForm;
@@ -150,6 +175,7 @@ class ProgramImporter {
   std::deque<TensorProto> tensors_;
   std::deque<NodeProto> nodes_;
   int depth_ = 0;
+  int branches_by_rank_ = 0;
 };
 
 }  // namespace tenon::onnx

@@ -1,7 +1,9 @@
 // Steps of programs: the types of their results, and what they are told besides their inputs.
 #include <fmt/format.h>
 
+#include "frontend/onnx/import.h"
 #include "frontend/onnx/narrow.h"
+#include "frontend/onnx/op_context.h"
 #include "frontend/onnx/program_importer.h"
 #include "frontend/onnx/regex.h"
 #include "support/strings.h"
@@ -310,21 +312,81 @@ Expected<std::vector<Named>> ProgramImporter::PlanBody(const GraphProto& g,
   return outputs;
 }
 
+// Of an If whose condition is known one branch is all there is.
+Status ProgramImporter::PlanBranch(const At& at, bool taken) {
+  TN_ASSIGN_OR_RETURN(const GraphProto* g, Body(at, taken ? "then_branch" : "else_branch", 0));
+  Frame frame{at.frame.steps, {&at.frame.names}};
+  TN_ASSIGN_OR_RETURN(const std::vector<Named> outputs, PlanGraph(*g, &frame));
+  if (outputs.size() < at.node.outputs.size())
+    return MakeError(fmt::format("expected a branch with {} outputs, but got {}",
+                                 at.node.outputs.size(), outputs.size()));
+  for (size_t i = 0; i < at.node.outputs.size(); ++i) {
+    if (!at.node.outputs[i].empty()) at.frame.names.here[at.node.outputs[i]] = outputs[i];
+  }
+  return Ok();
+}
+
+namespace {
+
+// Whether a graph, or one in it, has operators that nobody knows.
+bool HasUnknownOperators(const GraphProto& g) {
+  return std::any_of(g.nodes.begin(), g.nodes.end(), [](const NodeProto& n) {
+    const std::string_view domain = n.domain == "ai.onnx" ? std::string_view() : n.domain;
+    if (!IsAlwaysStep(n) && !FindRow(domain, n.op_type, kMaxOpset)) return true;
+    return std::any_of(n.attributes.begin(), n.attributes.end(), [](const AttributeProto& a) {
+      return !a.graph.empty() && HasUnknownOperators(a.graph[0]);
+    });
+  });
+}
+
+}  // namespace
+
+// A branch that has no meaning at the sizes there are, which the model may never take: a call that
+// does fails.
+Status ProgramImporter::PlanFailure(const At& at, const Diagnostics& why, graph::StepBody* body) {
+  const std::string text = fmt::format("{}: {}", why.front().loc.item, why.front().message);
+  if (options_.warn) {
+    options_.warn(
+        fmt::format("{}: {}: warning: a branch cannot be computed, and calls that take "
+                    "it will fail: {}",
+                    file_->path, DescribeNode(at.node, 0), text));
+  }
+  *body = {};
+  body->steps.push_back({TN_STEP_FAIL, {}, {}, {NumberOf(text)}, {}});
+  for (size_t i = 0; i < at.node.outputs.size(); ++i) body->outputs.push_back(program_.slots++);
+  return Ok();
+}
+
 Status ProgramImporter::PlanIf(const At& at) {
   std::vector<graph::StepBody> bodies(2);
   std::vector<ValueType> types;
-  TN_RETURN_IF_ERROR(Value(at, 0));
+  TN_ASSIGN_OR_RETURN(const Named condition, Value(at, 0));
+  if (condition.number) return PlanBranch(at, *condition.number != 0);
+  Diagnostics why;
   for (size_t b = 0; b < 2; ++b) {
     TN_ASSIGN_OR_RETURN(const GraphProto* g, Body(at, b == 0 ? "then_branch" : "else_branch", 0));
-    TN_ASSIGN_OR_RETURN(const std::vector<Named> outputs, PlanBody(*g, {}, &at.frame, &bodies[b]));
-    if (b == 1 && outputs.size() != types.size())
+    const size_t parts = program_.parts.size();
+    const int depth = depth_;
+    Expected<std::vector<Named>> outputs = PlanBody(*g, {}, &at.frame, &bodies[b]);
+    if (!outputs) {
+      const bool limit =
+          std::any_of(outputs.errors().begin(), outputs.errors().end(),
+                      [](const Diagnostic& d) { return d.kind == ErrorKind::kLimit; });
+      if (!why.empty() || limit || HasUnknownOperators(*g)) return std::move(outputs.errors());
+      program_.parts.resize(parts);
+      depth_ = depth;
+      why = outputs.errors();
+      TN_RETURN_IF_ERROR(PlanFailure(at, why, &bodies[b]));
+      continue;
+    }
+    if (types.empty()) {
+      for (const Named& output : *outputs) types.push_back(output.type);
+      continue;
+    }
+    if (outputs->size() != types.size())
       return MakeError("expected as many results of both branches");
-    for (size_t i = 0; i < outputs.size(); ++i) {
-      if (b == 0) {
-        types.push_back(outputs[i].type);
-        continue;
-      }
-      TN_ASSIGN_OR_RETURN(types[i], CommonType(types[i], outputs[i].type));
+    for (size_t i = 0; i < types.size(); ++i) {
+      TN_ASSIGN_OR_RETURN(types[i], CommonType(types[i], (*outputs)[i].type));
     }
   }
   return Emit(at, TN_STEP_IF, std::move(types), {}, std::move(bodies));

@@ -69,6 +69,7 @@ class ModelReader {
   NodeProto Node(pbf_reader r);
   AttributeProto Attribute(pbf_reader r);
   TensorProto Tensor(pbf_reader r);
+  TensorProto SparseTensor(pbf_reader r);
   ValueInfoProto ValueInfo(pbf_reader r);
   void Type(pbf_reader r, ValueInfoProto* out);
   void InnerType(pbf_reader r, ValueInfoProto* out);
@@ -240,8 +241,7 @@ GraphProto ModelReader::Graph(pbf_reader r) {
       case Bytes(12): Append("output", &g.outputs, value_info); break;
       case Bytes(13): Append("value_info", &g.value_infos, value_info); break;
       case Bytes(15):
-        ++g.sparse_initializers;
-        r.skip();
+        Append("sparse_initializer", &g.initializers, [&] { return SparseTensor(Message(r)); });
         break;
       default: r.skip();
     }
@@ -346,7 +346,11 @@ AttributeProto ModelReader::Attribute(pbf_reader r) {
       case Bytes(11): r.skip(), seen = AttrProtoType::kGraphs; break;
       case Bytes(10): r.skip(), seen = AttrProtoType::kTensors; break;
       case Bytes(14): TypeValue(Message(r), &a), seen = AttrProtoType::kTypeProto; break;
-      case Bytes(22): r.skip(), seen = AttrProtoType::kSparseTensor; break;
+      case Bytes(22):
+        if (!a.tensor.empty()) throw ReadError{"a second tensor in one attribute"};
+        Append("sparse_tensor", &a.tensor, [&] { return SparseTensor(Message(r)); });
+        seen = AttrProtoType::kSparseTensor;
+        break;
       default: r.skip();
     }
   }
@@ -401,6 +405,29 @@ TensorProto ModelReader::Tensor(pbf_reader r) {
       default: r.skip();
     }
   }
+  return t;
+}
+
+TensorProto ModelReader::SparseTensor(pbf_reader r) {
+  TensorProto t;
+  t.sparse.resize(2);
+  while (r.next()) {
+    switch (r.tag_and_type()) {
+      case Bytes(1):
+      case Bytes(2): {
+        const bool values = r.tag() == 1;
+        Count(&tensors_, limits_.max_tensors, "tensors");
+        t.sparse[values ? 0 : 1] =
+            In(values ? "values" : "indices", [&] { return Tensor(Message(r)); });
+        break;
+      }
+      case Varint(3):
+      case Bytes(3): In("dims", [&] { return Varints(r, limits_.max_rank, &t.dims), 0; }); break;
+      default: r.skip();
+    }
+  }
+  t.name = t.sparse[0].name;
+  t.data_type = t.sparse[0].data_type;
   return t;
 }
 

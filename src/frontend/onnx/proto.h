@@ -70,6 +70,9 @@ struct TensorProto {
   bool has_segment = false;
   int32_t data_location = 0;  // 1: external
   std::vector<StringEntry> external_data;
+  /// Of a sparse tensor, whose name, type and dims are above: the elements that are not 0, and
+  /// their places. Else empty.
+  std::vector<TensorProto> sparse;
 };
 
 /// The numbers of AttributeProto.AttributeType.
@@ -106,7 +109,7 @@ struct AttributeProto {
   std::vector<float> floats;
   std::vector<int64_t> ints;
   std::vector<std::string_view> strings;
-  std::vector<TensorProto> tensor;         // none or one
+  std::vector<TensorProto> tensor;         // none or one; a sparse one too
   std::vector<GraphProto> graph;           // none or one
   std::vector<ValueInfoProto> type_proto;  // none or one, without a name
 };
@@ -144,9 +147,8 @@ struct ValueInfoProto {
 struct GraphProto {
   std::string_view name, doc;
   std::vector<NodeProto> nodes;
-  std::vector<TensorProto> initializers;
+  std::vector<TensorProto> initializers;  // sparse ones too
   std::vector<ValueInfoProto> inputs, outputs, value_infos;
-  size_t sparse_initializers = 0;
 };
 
 struct OpsetId {

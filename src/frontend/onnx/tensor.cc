@@ -162,6 +162,71 @@ Expected<Payload> ReadPacked(const TensorProto& t, const NarrowType& narrow, uin
   return Payload::Owned(std::move(elements));
 }
 
+// The place in the dense tensor of each element of a sparse one. They are given as numbers, or as a
+// row of indices each, and ascend.
+Expected<std::vector<int64_t>> ReadPlaces(const TensorProto& t, int64_t count, size_t elements,
+                                          const std::shared_ptr<const graph::WeightFile>& file,
+                                          ExternalData* external) {
+  const TensorProto& indices = t.sparse[1];
+  const auto most = static_cast<int64_t>(elements), rank = static_cast<int64_t>(t.dims.size());
+  const bool rows = indices.dims.size() == 2;
+  if (indices.data_type != FromDType(DType::Int(64)) || !indices.sparse.empty() ||
+      (indices.dims.size() != 1 && !rows) || indices.dims[0] != most ||
+      (rows && indices.dims[1] != rank))
+    return MakeError(
+        fmt::format("expected {} indices of int64, or as many rows of {}", most, rank));
+  TN_ASSIGN_OR_RETURN(const Tensor read, ReadTensor(indices, file, external));
+  std::vector<int64_t> list(read.payload.bytes().size() / sizeof(int64_t));
+  if (!list.empty()) memcpy(list.data(), read.payload.bytes().data(), list.size() * sizeof list[0]);
+  std::vector<int64_t> places;
+  for (size_t i = 0; i < elements; ++i) {
+    int64_t at = 0;
+    for (size_t k = 0; rows && k < t.dims.size(); ++k) {
+      const int64_t index = list[i * t.dims.size() + k];
+      if (index < 0 || index >= t.dims[k])
+        return MakeError(fmt::format("expected indices in 0..{} along axis {}, but got {}",
+                                     t.dims[k] - 1, k, index));
+      at = at * t.dims[k] + index;
+    }
+    if (!rows) at = list[i];
+    if (at < 0 || at >= count)
+      return MakeError(fmt::format("expected indices in 0..{}, but got {}", count - 1, at));
+    if (!places.empty() && at <= places.back())
+      return MakeError(fmt::format("expected indices in ascending order, but got {} after {}", at,
+                                   places.back()));
+    places.push_back(at);
+  }
+  return places;
+}
+
+Expected<Tensor> ReadSparse(const TensorProto& t,
+                            const std::shared_ptr<const graph::WeightFile>& file,
+                            ExternalData* external) {
+  constexpr int64_t kMostBytes = int64_t{1} << 30;
+  const TensorProto& values = t.sparse[0];
+  if (!values.sparse.empty() || values.dims.size() != 1)
+    return MakeError("expected the values of a sparse tensor as a list");
+  TN_ASSIGN_OR_RETURN(Tensor out, ReadTensor(values, file, external));
+  out.type.dims.clear();
+  for (int64_t d : t.dims) out.type.dims.push_back(IndexConst(d));
+  TN_RETURN_IF_ERROR(graph::CheckType(out.type));
+  const auto width = static_cast<size_t>(out.type.dtype.Bytes());
+  const int64_t count = *graph::StaticCount(out.type.dims);
+  if (count > kMostBytes / static_cast<int64_t>(width)) {
+    return MakeLimitError(fmt::format(
+        "expected a sparse tensor of at most {} bytes when its zeros are filled in, but got {}",
+        kMostBytes, out.type.ToString()));
+  }
+  const std::span<const std::byte> from = out.payload.bytes();
+  TN_ASSIGN_OR_RETURN(const std::vector<int64_t> places,
+                      ReadPlaces(t, count, from.size() / width, file, external));
+  std::vector<std::byte> bytes(static_cast<size_t>(count) * width);
+  for (size_t i = 0; i < places.size(); ++i)
+    memcpy(bytes.data() + static_cast<size_t>(places[i]) * width, from.data() + i * width, width);
+  out.payload = Payload::Owned(std::move(bytes));
+  return out;
+}
+
 }  // namespace
 
 graph::ValueId AddConstant(graph::Builder& b, std::string name, Tensor tensor) {
@@ -174,6 +239,7 @@ graph::ValueId AddConstant(graph::Builder& b, std::string name, Tensor tensor) {
 Expected<Tensor> ReadTensor(const TensorProto& t,
                             const std::shared_ptr<const graph::WeightFile>& file,
                             ExternalData* external) {
+  if (!t.sparse.empty()) return ReadSparse(t, file, external);
   Tensor out;
   TN_ASSIGN_OR_RETURN(out.type.dtype, StorageOf(t.data_type));
   out.narrow = NarrowTypeOf(t.data_type);

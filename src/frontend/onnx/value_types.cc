@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <iterator>
+
 #include "frontend/onnx/narrow.h"
 #include "graph/program.h"
 #include "support/strings.h"
@@ -46,6 +49,11 @@ std::string TextOf(const ValueType& t, bool sizes) {
   for (const KnownSize& d : t.dims)
     dims.push_back(d.value >= 0 ? std::to_string(d.value) : d.name.empty() ? "?" : d.name);
   return fmt::format("{}[{}]", NameOf(t.elem_type), t.has_rank ? Join(dims, ", ") : "…");
+}
+
+// The ranks that a tensor may have; none where it may have any.
+std::vector<int64_t> RanksOf(const ValueType& t) {
+  return t.has_rank ? std::vector<int64_t>{static_cast<int64_t>(t.dims.size())} : t.ranks;
 }
 
 uint32_t WordOf(DType type) {
@@ -141,7 +149,14 @@ Expected<ValueType> CommonType(const ValueType& a, const ValueType& b) {
   if (b.has_no_value) return a;
   ValueType out = a;
   out.has_rank = a.has_rank && b.has_rank && a.dims.size() == b.dims.size();
-  if (!out.has_rank) out.dims.clear();
+  if (!out.has_rank) {
+    const std::vector<int64_t> of_a = RanksOf(a), of_b = RanksOf(b);
+    out.dims.clear();
+    out.ranks.clear();
+    if (!of_a.empty() && !of_b.empty())
+      std::set_union(of_a.begin(), of_a.end(), of_b.begin(), of_b.end(),
+                     std::back_inserter(out.ranks));
+  }
   for (size_t i = 0; i < out.dims.size(); ++i) {
     if (a.dims[i] != b.dims[i]) out.dims[i] = {};
   }

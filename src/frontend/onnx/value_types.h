@@ -24,6 +24,7 @@ struct ValueType {
   bool has_rank = false;      // of a tensor
   bool has_no_value = false;  // of an empty sequence's elements: any rank will do
   std::vector<KnownSize> dims;
+  std::vector<int64_t> ranks;    // without has_rank: those there may be, in order; none: any
   std::vector<ValueType> inner;  // one, but of a tensor
 
   bool IsTensor() const { return kind == Kind::kTensor; }

@@ -61,6 +61,23 @@ void WriteTensor(pbf_writer& w, const TensorProto& t) {
   if (t.data_location != 0) w.add_int32(14, t.data_location);
 }
 
+// A sparse tensor is another message.
+void WriteSparse(pbf_writer& w, const TensorProto& t) {
+  w.add_message(1, Written(t.sparse[0], WriteTensor));
+  w.add_message(2, Written(t.sparse[1], WriteTensor));
+  for (int64_t d : t.dims) w.add_int64(3, d);
+}
+
+void WriteTensors(pbf_writer& w, uint32_t dense, uint32_t sparse,
+                  const std::vector<TensorProto>& tensors) {
+  for (const TensorProto& t : tensors) {
+    if (t.sparse.empty())
+      w.add_message(dense, Written(t, WriteTensor));
+    else
+      w.add_message(sparse, Written(t, WriteSparse));
+  }
+}
+
 void WriteDim(pbf_writer& w, const DimProto& d) {
   if (d.kind == DimProto::Kind::kValue) w.add_int64(1, d.value);
   if (d.kind == DimProto::Kind::kParam) w.add_string(2, d.param.data(), d.param.size());
@@ -112,7 +129,7 @@ void WriteAttribute(pbf_writer& w, const AttributeProto& a) {
     case AttrProtoType::kString: w.add_bytes(4, a.s.data(), a.s.size()); break;
     default: break;
   }
-  WriteAll(w, 5, a.tensor, WriteTensor);
+  WriteTensors(w, 5, 22, a.tensor);
   WriteAll(w, 6, a.graph, WriteGraph);
   for (float f : a.floats) w.add_float(7, f);
   for (int64_t i : a.ints) w.add_int64(8, i);
@@ -135,7 +152,7 @@ void WriteNode(pbf_writer& w, const NodeProto& n) {
 void WriteGraph(pbf_writer& w, const GraphProto& g) {
   WriteAll(w, 1, g.nodes, WriteNode);
   WriteText(w, 2, g.name);
-  WriteAll(w, 5, g.initializers, WriteTensor);
+  WriteTensors(w, 5, 15, g.initializers);
   WriteText(w, 10, g.doc);
   WriteAll(w, 11, g.inputs, WriteInfo);
   WriteAll(w, 12, g.outputs, WriteInfo);

@@ -8,7 +8,7 @@
 namespace tenon::onnx {
 
 /// The bytes of a file that ReadModel reads as this model. What ReadModel does not keep (training
-/// graphs, sparse initializers, quantisation annotations) is not there.
+/// graphs, quantisation annotations) is not there.
 std::string WriteModel(const ModelProto& model);
 
 /// One line per input, initializer, node and output; graphs of attributes are indented below their

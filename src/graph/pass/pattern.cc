@@ -104,6 +104,15 @@ std::optional<double> Apply(OpKind op, std::span<const double> x) {
   return static_cast<double>(static_cast<float>(r));
 }
 
+// A number, neither tiny nor huge, as an element of a float type.
+double RoundTo(DType type, double x) {
+  if (type.bits == 64 || x == 0 || !std::isfinite(x)) return x;
+  const int digits = type.bits == 32 ? 24 : type == DType::BFloat16() ? 8 : 11;
+  int exponent = 0;
+  const double mantissa = std::frexp(x, &exponent);
+  return std::ldexp(std::nearbyint(std::ldexp(mantissa, digits)), exponent - digits);
+}
+
 std::optional<double> ScalarOf(const Graph& g, ValueId v, int depth) {
   const Value& value = g.value(v);
   if (!value.type.IsTensor()) return std::nullopt;
@@ -118,9 +127,11 @@ std::optional<double> ScalarOf(const Graph& g, ValueId v, int depth) {
   const Node* n = Producer(g, v);
   if (!n || depth == 0 || n->inputs.empty() || n->inputs.size() > 2) return std::nullopt;
   if (n->op == OpKind::kCast) {
+    if (!type.dtype.IsFloat()) return std::nullopt;
     std::optional<std::vector<int64_t>> x = ReadInts(g.value(n->inputs[0]), 1);
-    return x && x->size() == 1 && type.dtype.IsFloat() ? std::optional<double>(x->front())
-                                                       : std::nullopt;
+    if (x && x->size() == 1) return static_cast<double>(x->front());
+    const std::optional<double> of = ScalarOf(g, n->inputs[0], depth - 1);
+    return of ? std::optional(RoundTo(type.dtype, *of)) : of;
   }
   std::vector<double> operands;
   for (ValueId in : n->inputs) {

@@ -19,6 +19,8 @@ enum Slot {
   kScaled,
   kProbabilities,
   kCleaned,
+  kEmptied,
+  kEmpty,
   kScaleQ,
   kScaleK,
   kScale
@@ -34,7 +36,8 @@ Pattern Form() {
     Pattern probabilities = As(kProbabilities, Op(OpKind::kSoftmax, {masked}));
     Pattern cleaned = As(kCleaned, Op(OpKind::kWhere, {Op(OpKind::kIsNan, {Any(kProbabilities)}),
                                                        Number(0), probabilities}));
-    return Op(OpKind::kMatMul, {OneOf({cleaned, probabilities}), Any(kV)});
+    Pattern emptied = As(kEmptied, Op(OpKind::kWhere, {Any(kEmpty), Number(0), probabilities}));
+    return Op(OpKind::kMatMul, {OneOf({cleaned, emptied, probabilities}), Any(kV)});
   }();
   return p;
 }
@@ -72,8 +75,12 @@ class Raiser {
     std::vector<ValueId> inputs = {q, k, v};
     if (m->Has(kMask)) inputs.push_back(m->value(kMask));
     const double scale = m->Number(kScaleQ, 1) * m->Number(kScaleK, 1) * m->Number(kScale, 1);
-    return b.Add(OpKind::kAttention, std::move(inputs), n.name,
-                 {{"scale", scale}, {"nan_to_zero", m->Has(kCleaned)}});
+    const Attrs attrs = {{"scale", scale}, {"nan_to_zero", m->Has(kCleaned)}};
+    TN_ASSIGN_OR_RETURN(const ValueId y,
+                        b.Add(OpKind::kAttention, std::move(inputs), n.name, attrs));
+    if (!m->Has(kEmptied)) return y;
+    const ValueId zero = b.Scalar(b.type(y).dtype, 0);
+    return b.Add(OpKind::kWhere, {m->value(kEmpty), zero, y}, n.name);
   }
 
  private:
@@ -83,6 +90,12 @@ class Raiser {
     if (softmax.attrs.GetInt("axis") != scores.rank() - 1) return false;
     // The mask broadcasts to the scores, not the scores to the mask.
     if (!(g.type(softmax.inputs[0]) == scores)) return false;
+    // Rows without a key, whose result is 0 like their weights.
+    if (m.Has(kEmptied)) {
+      const TensorType& empty = g.type(m.value(kEmpty));
+      if (empty.rank() > scores.rank() || (empty.rank() > 0 && !IsOne(empty.dims.back())))
+        return false;
+    }
     const int32_t readers = m.Has(kCleaned) ? 2 : 1;
     return uses_[static_cast<size_t>(m.value(kScores))] == 1 &&
            uses_[static_cast<size_t>(m.value(kProbabilities))] == readers;

@@ -21,6 +21,12 @@ int32_t NoneStep(const StepArgs& args) {
   return 0;
 }
 
+int32_t FailStep(const StepArgs& args) {
+  Text said{};
+  if (args.strings->Get(args.numbers[0], &said) != 0) return -1;
+  return FailWith("ValueError", "%.*s", static_cast<int>(said.size), said.data);
+}
+
 constexpr StepFn kSteps[] = {nullptr,          MoveStep,        nullptr,
                              nullptr,          nullptr,         MakeSequenceStep,
                              AtStep,           InsertStep,      EraseStep,
@@ -29,7 +35,7 @@ constexpr StepFn kSteps[] = {nullptr,          MoveStep,        nullptr,
                              StringConcatStep, StringSplitStep, StringNormalizeStep,
                              RegexStep,        ToStringStep,    FromStringStep,
                              StringRanksStep,  ZipMapStep,      MapRowStep,
-                             MapValuesStep};
+                             MapValuesStep,    nullptr,         FailStep};
 static_assert(sizeof kSteps / sizeof kSteps[0] == TN_STEP_COUNT);
 
 /// A list of a step's words.
@@ -97,6 +103,11 @@ class Run {
       default: SkipType(w);
     }
   }
+  static Body ReadBody(Words* w) {
+    Body body{Numbers::Read(w), Numbers::Read(w), *w};
+    *w = SkipFrame(*w);
+    return body;
+  }
   static Words SkipFrame(Words w) {
     for (uint32_t steps = w.Next(); steps > 0; --steps) {
       w.Next();
@@ -137,15 +148,11 @@ class Run {
       const Numbers in = Numbers::Read(&step), out = Numbers::Read(&step);
       const Numbers numbers = Numbers::Read(&step);
       Body bodies[2];
-      const uint32_t count = step.Next();
-      for (uint32_t b = 0; b < count; ++b) {
-        bodies[b].inputs = Numbers::Read(&step);
-        bodies[b].outputs = Numbers::Read(&step);
-        bodies[b].frame = step;
-        step = SkipFrame(step);
-      }
+      const uint32_t count = operation == TN_STEP_BY_RANK ? 0 : step.Next();
+      for (uint32_t b = 0; b < count; ++b) bodies[b] = ReadBody(&step);
       int32_t status = 0;
       switch (operation) {
+        case TN_STEP_BY_RANK: status = RunByRank(in, out, numbers, step); break;
         case TN_STEP_PART: status = CallPart(numbers.data[0], in, out); break;
         case TN_STEP_IF: status = RunIf(in, out, bodies); break;
         case TN_STEP_LOOP: status = RunLoop(in, out, numbers, bodies[0]); break;
@@ -194,9 +201,27 @@ class Run {
   int32_t RunIf(const Numbers& in, const Numbers& out, Body* bodies) {
     int64_t condition = 0;
     if (ReadNumber(Get(in.data[0]), "the condition of If", &condition) != 0) return -1;
-    Body& taken = bodies[condition != 0 ? 0 : 1];
-    if (RunFrame(&taken.frame) != 0) return -1;
-    for (int32_t i = 0; i < out.size; ++i) Set(out.data[i], Get(taken.outputs.data[i]));
+    return RunBranch(out, &bodies[condition != 0 ? 0 : 1]);
+  }
+
+  int32_t RunByRank(const Numbers& in, const Numbers& out, const Numbers& numbers, Words bodies) {
+    const Value value = Get(in.data[0]);
+    const tn_dl_tensor* t = value.tensor();
+    if (!t) return Fail("ValueError", "expected a tensor, but there is none");
+    const uint32_t count = bodies.Next();
+    for (uint32_t b = 0; b < count; ++b) {
+      Body body = ReadBody(&bodies);
+      if (numbers.data[1 + b] == t->ndim) return RunBranch(out, &body);
+    }
+    Text name{};
+    if (strings_.Get(numbers.data[0], &name) != 0) return -1;
+    return FailWith("ValueError", "what follows is not possible with %.*s of rank %d",
+                    static_cast<int>(name.size), name.data, t->ndim);
+  }
+
+  int32_t RunBranch(const Numbers& out, Body* taken) {
+    if (RunFrame(&taken->frame) != 0) return -1;
+    for (int32_t i = 0; i < out.size; ++i) Set(out.data[i], Get(taken->outputs.data[i]));
     return 0;
   }
 

@@ -148,7 +148,7 @@ TEST(Hostile, GraphStructure) {
   EXPECT_SAYS(init, "initializer 'w': error: the tensor is defined twice");
   Model sparse = Good();
   sparse.Field(15, "");
-  EXPECT_SAYS(sparse, "sparse initializers are not supported");
+  EXPECT_SAYS(sparse, "initializer: error: expected a name, but it has none");
 }
 
 TEST(Hostile, ErrorsOfOneNodeDoNotSpread) {
