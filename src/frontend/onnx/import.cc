@@ -114,6 +114,7 @@ class Importer : private RegionImporter {
   Status RunImporter(const NodeProto& node, const OpRow& row, const std::string& item,
                      std::vector<ValueId> inputs);
   void ImportOutputs(const GraphProto& g);
+  void CheckValueInfos(const GraphProto& g);
 
   const std::shared_ptr<const WeightFile> file_;
   const ImportOptions& options_;
@@ -580,6 +581,33 @@ void Importer::ImportOutputs(const GraphProto& g) {
   }
 }
 
+// What the model says of values between its nodes. Shapes may be those of another time, which one
+// warning says of all.
+void Importer::CheckValueInfos(const GraphProto& g) {
+  size_t stale = 0;
+  std::string first;
+  for (const ValueInfoProto& declared : g.value_infos) {
+    const auto value = scope_->values.find(declared.name);
+    if (value == scope_->values.end() || value->second < 0 ||
+        !builder().graph().IsTensor(value->second) ||
+        declared.kind != ValueInfoProto::Kind::kTensor)
+      continue;
+    const TensorType& type = builder().type(value->second);
+    const std::string item = "value " + Quoted(declared.name);
+    if (Status same = CheckDeclaredType(declared, type); !same) {
+      Report(std::move(same.errors()), item);
+    } else if (same = CheckDeclaredShape(declared, type); !same) {
+      if (stale++ == 0) first = fmt::format("{}: {}", item, same.errors().front().message);
+    }
+  }
+  if (stale > 0)
+    Warn({MakeError(stale == 1 ? first
+                               : fmt::format("{} declared shapes are not those that the nodes "
+                                             "give; {}",
+                                             stale, first))},
+         "graph");
+}
+
 Expected<graph::Graph> Importer::Run(const ModelProto& model) {
   TN_RETURN_IF_ERROR(CheckHeader(model));
   const GraphProto& g = model.graph;
@@ -595,6 +623,7 @@ Expected<graph::Graph> Importer::Run(const ModelProto& model) {
     if (errors_.size() >= most_errors()) break;
     ImportNode(g.nodes[n], n);
   }
+  if (errors_.empty()) CheckValueInfos(g);
   if (errors_.empty()) ImportOutputs(g);
   if (!errors_.empty()) {
     std::vector<std::string>& notes = errors_[0].notes;

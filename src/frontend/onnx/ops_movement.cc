@@ -184,7 +184,8 @@ struct SliceSpec {
 // Python's rule for one bound: negative counts from the end, then it is clamped to [least, most].
 Expr ClampBound(const Expr& bound, const Expr& dim, const Expr& least, const Expr& most) {
   const Interval range = DimRange(bound);
-  if (range.min >= INT32_MAX) return most;  // "to the end", and beyond any symbolic dim
+  // "To the end", and beyond any symbolic dim.
+  if (range.min == INT32_MAX || (range.min > INT32_MAX && !AsInt(dim))) return most;
   if (range.max < -int64_t{INT32_MAX} && !AsInt(dim)) return least;
   const Expr place = range.min >= 0 ? bound
                      : range.max < 0

@@ -123,6 +123,12 @@ TEST(Import, SliceClampsAsPythonDoes) {
             "{starts: [9], sizes: [10], steps: [-1]}\n");
   EXPECT_EQ(slice({10}, {8}, {2}, {1}), "");  // a constant without elements
   EXPECT_EQ(slice({10}, {5}, {INT64_MIN}, {INT64_MIN}), "{starts: [5], sizes: [1], steps: [1]}\n");
+  // Axes longer than 2^31 - 1, which itself means the end whatever there is.
+  constexpr int64_t kLong = int64_t{1} << 32;
+  EXPECT_EQ(slice({kLong}, {kLong - 5}, {kLong - 2}, {1}),
+            "{starts: [4294967291], sizes: [3], steps: [1]}\n");
+  EXPECT_EQ(slice({kLong}, {kLong - 5}, {INT32_MAX}, {1}),
+            "{starts: [4294967291], sizes: [5], steps: [1]}\n");
   EXPECT_EQ(slice({"n"}, {0}, {-1}, {1}), "{starts: [0], sizes: [n - 1], steps: [1]}\n");
   EXPECT_EQ(slice({"n"}, {0}, {1}, {1}), "{starts: [0], sizes: [1], steps: [1]}\n");
   EXPECT_EQ(slice({"n"}, {-1}, {INT64_MAX}, {1}), "{starts: [n - 1], sizes: [1], steps: [1]}\n");
