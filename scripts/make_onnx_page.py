@@ -24,7 +24,8 @@ import contrib_cases  # noqa: E402
 
 PAGE = ROOT / "docs" / "onnx.md"
 FORMS = {"constant": ("node_tests.txt", "node_tests_failing.txt"),
-         "fixed": ("node_tests_fixed.txt", "node_tests_fixed_failing.txt")}
+         "fixed": ("node_tests_fixed.txt", "node_tests_fixed_failing.txt"),
+         "dynamic": ("node_tests_dynamic.txt", "node_tests_dynamic_failing.txt")}
 
 
 def lines_of(name: str):
@@ -50,16 +51,19 @@ def table(ops) -> str:
     cases = collections.Counter(ops.values())
     passing = {form: collections.Counter(ops[name] for name in lines_of(lists[0]) if name in ops)
                for form, lists in FORMS.items()}
-    rows = ["| operator | cases | constant | fixed |", "|---|---:|---:|---:|"]
+    rows = [f"| operator | cases | {' | '.join(FORMS)} |", "|---" + "|---:" * (1 + len(FORMS)) + "|"]
+
+    def row(name, numbers):
+        rows.append(f"| {' | '.join([name, *map(str, numbers)])} |")
+
     for op in sorted(cases, key=str.lower):
-        rows.append(f"| {op} | {cases[op]} | {passing['constant'][op]} | {passing['fixed'][op]} |")
-    total = [sum(passing[form].values()) for form in FORMS]
-    rows.append(f"| **all** | {sum(cases.values())} | {total[0]} | {total[1]} |")
+        row(op, [cases[op], *(passing[form][op] for form in FORMS)])
+    row("**all**", [sum(cases.values()), *(sum(passing[form].values()) for form in FORMS)])
     return "\n".join(rows)
 
 
 def reasons(ops) -> str:
-    """What does not pass, in either form, by reason."""
+    """What does not pass, in any form, by reason."""
     by_reason = collections.defaultdict(lambda: collections.defaultdict(set))
     for form, lists in FORMS.items():
         for line in lines_of(lists[1]):
