@@ -1,6 +1,7 @@
 // raise_attention: matmul(softmax(scale · q kᵀ + mask), v) becomes attention. The scale may stand
 // on q, on k (torch puts its root on both) and on the product; the mask is added; rows of NaN may
-// be replaced by 0 (torch's masked rows), and rows without a key be 0 (the body of ONNX's Attention).
+// be replaced by 0 (torch's masked rows), and rows without a key be 0 (the body of ONNX's
+// Attention).
 //
 // Needs: softmax raised. Ensures: where scores and probabilities have no other reader, they are
 // never stored. k is read as […, n, d] through a transpose, which simplify_views merges with what
