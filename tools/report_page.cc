@@ -144,8 +144,8 @@ std::string PageOf(const tune::LogContents& contents, const std::string& log) {
   page += fmt::format(
       "<h1>Tuning: {}</h1>\n<p>{} records of {} kernels; {} that could not be read."
       " A curve is the best time so far, trial by trial; the dashed line is what a "
-      "launch takes at least by the machine's rates, and the share of the peak is "
-      "that over the best time.</p>\n",
+      "launch takes at least by the rates that the target is taken to have, and the share of "
+      "the peak is that over the best time (a faster machine has more than all of it).</p>\n",
       Escaped(log), contents.records.size(), contents.kernels.size(), contents.skipped.size());
   std::string place;
   for (const Curve& c : CurvesOf(contents)) {
