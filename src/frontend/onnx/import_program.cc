@@ -397,7 +397,7 @@ std::string_view ProgramImporter::WithoutKnownRank(const std::vector<const NodeP
 // an error of the call, or of the model where it is so with all.
 Expected<std::vector<Named>> ProgramImporter::PlanByRank(std::string_view name,
                                                          const Unplanned& rest, Frame* frame) {
-  constexpr int kMostBranches = 64;
+  constexpr int kMostBranches = 512;
   const Named value = *frame->names.Find(name);
   std::vector<int64_t> ranks = value.type.ranks;
   if (ranks.empty()) ranks = {0, 1, 2, 3, 4, 5};
