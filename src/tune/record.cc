@@ -71,6 +71,12 @@ std::string Line(const Json& j) {
 Status ReadLine(std::string_view line, LogContents* out) {
   try {
     const Json j = Json::parse(line);
+    if (j.is_object() && j.contains("i") && j.contains("r")) {
+      return MakeError(
+          "it is a record of Ansor's, whose hash keys cannot be recreated: tune again");
+    }
+    if (j.is_object() && j.contains("input") && j.contains("config"))
+      return MakeError("it is a record of AutoTVM, which `tenon tune --hints` takes");
     if (!j.is_object() || !j.contains("tenon_log")) return MakeError("it is no line of a log");
     if (j.at("tenon_log") != kLogVersion) {
       return MakeError(

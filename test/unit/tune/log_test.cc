@@ -288,5 +288,19 @@ TEST(History, PassesOverOtherMachinesTargetsTeamsAndEpochs) {
   EXPECT_EQ(History::Of(contents, {"", "llvm", 1}).others(), 4);
 }
 
+TEST(Lines, OfOthersAreNamed) {
+  const LogContents contents = ParseLines(
+      "{\"i\": [], \"r\": [], \"v\": \"v0.6\"}\n{\"input\": [], \"config\": {}, \"version\": "
+      "0.2}\n[]\n",
+      "f");
+  ASSERT_EQ(contents.skipped.size(), 3U);
+  EXPECT_EQ(contents.skipped[0].message,
+            "passed over: it is a record of Ansor's, whose hash keys cannot be recreated: tune "
+            "again");
+  EXPECT_EQ(contents.skipped[1].message,
+            "passed over: it is a record of AutoTVM, which `tenon tune --hints` takes");
+  EXPECT_EQ(contents.skipped[2].message, "passed over: it is no line of a log");
+}
+
 }  // namespace
 }  // namespace tenon::tune
