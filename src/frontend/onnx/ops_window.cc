@@ -42,12 +42,44 @@ Expr AsDim(const OpContext& c, const Formula& f, const Expr& size) {
   return size;
 }
 
+// Whether each element of the image lies in one window.
+bool AreApart(const Lane& lane) {
+  return lane.dilation == 1 && AsInt(lane.kernel) == lane.stride && IsZero(lane.pad) &&
+         graph::ProveEqual(lane.size, DimMul(lane.windows, lane.kernel));
+}
+
+// […, K, L], windows beside each other, to […, L · K].
+Val SideBySide(const Val& x, const Lane& lane) {
+  Dims dims = x.dims();
+  if (dims.size() < 2) return x;
+  dims.pop_back();
+  dims.back() = lane.size;
+  return Reshape(Swap(x, -1, -2), dims);
+}
+
+// […, K, L] to […, D]: each element takes from each place of the window the window that has it
+// there, if one has.
+Val SumOfRows(const Val& x, const Lane& lane) {
+  const Formula f = x.formula();
+  Dims rows = x.dims();
+  if (rows.size() < 2) return x;
+  rows.pop_back();
+  rows.back() = DimMul(lane.windows, lane.kernel);
+  const Val place = f.Iota(lane.kernel);
+  const Val from = Unsqueeze(f.Iota(lane.size), 1) + NumberOf(f, lane.pad) -
+                   place * static_cast<double>(lane.dilation);
+  const Val stride = f.Number(from.dtype(), static_cast<double>(lane.stride));
+  const Val count = Size(x, -1), window = from / stride;
+  const Val is_one = (from >= 0) & Equal(Mod(from, stride), 0) & (window < count);
+  const Val at = place * count + Max(Min(window, count - 1), 0);
+  return Sum(Where(is_one, Gather(Reshape(x, rows), at, -1), 0), {-1}, false);
+}
+
 // [N, C, K…, L…] to [N, C, D…].
 Val SumOfWindows(Val x, const std::vector<Lane>& lanes) {
   const auto n = static_cast<int64_t>(lanes.size());
   for (int64_t a = 0; a < n && x; ++a) {
     const Lane& lane = lanes[static_cast<size_t>(a)];
-    const Formula f = x.formula();
     // The axes are now N, C, D… (a of them), K… and L… (n - a of each): K and L of this one at the
     // end.
     const int64_t left = n - a, k_axis = 2 + a, l_axis = 2 + a + left;
@@ -57,18 +89,7 @@ Val SumOfWindows(Val x, const std::vector<Lane>& lanes) {
     }
     perm.insert(perm.end(), {k_axis, l_axis});
     x = Transpose(x, perm);
-    Dims rows = x.dims();
-    if (rows.size() < 2) return x;
-    rows.pop_back();
-    rows.back() = DimMul(lane.windows, lane.kernel);
-    const Val place = f.Iota(lane.kernel);
-    const Val from = Unsqueeze(f.Iota(lane.size), 1) + NumberOf(f, lane.pad) -
-                     place * static_cast<double>(lane.dilation);
-    const Val stride = f.Number(from.dtype(), static_cast<double>(lane.stride));
-    const Val count = Size(x, -1), window = from / stride;
-    const Val is_one = (from >= 0) & Equal(Mod(from, stride), 0) & (window < count);
-    const Val at = place * count + Max(Min(window, count - 1), 0);
-    x = Sum(Where(is_one, Gather(Reshape(x, rows), at, -1), 0), {-1}, false);
+    x = AreApart(lane) ? SideBySide(x, lane) : SumOfRows(x, lane);
     // The axis made stands after those made before.
     perm = AxesFrom(x, 0);
     if (perm.empty()) return x;
@@ -204,8 +225,13 @@ Status ImportConvTranspose(OpContext& c) {
   }
   const Expr batch = dims[0], g = IndexConst(groups);
   const Expr pixels = graph::DimProduct(std::span(dims).subspan(2));
-  const Val weight = Reshape(Widened(f.In(1)), {g, depth, columns});
-  const Val product = MatMul(weight, Reshape(x, {batch, g, depth, pixels}), true);
+  // Of one group rows are pixels, so that the weights are one matrix, and constant.
+  const Val weight = Widened(f.In(1));
+  const Val product = groups == 1 ? Swap(MatMul(Swap(Reshape(x, {batch, depth, pixels}), 1, 2),
+                                                Reshape(weight, {depth, columns})),
+                                         1, 2)
+                                  : MatMul(Reshape(weight, {g, depth, columns}),
+                                           Reshape(x, {batch, g, depth, pixels}), true);
   Dims split = {batch, graph::DimMul(w[1], g)};
   for (const Lane& lane : lanes) split.push_back(lane.kernel);
   for (const Lane& lane : lanes) split.push_back(lane.windows);
