@@ -60,10 +60,23 @@ void PrintTimes(const std::vector<driver::PassTime>& times) {
   }
 }
 
-void PrintReport(const driver::CompileReport& report, const Arguments& args) {
+// Which values between kernels are wider than was asked for; all of their names with -v.
+void PrintWide(const driver::CompileReport& report, bool verbose) {
+  if (report.narrow_values == 0 && report.wide_values.empty()) return;
+  constexpr size_t kShown = 8;
+  const size_t all = report.wide_values.size(), shown = verbose ? all : std::min(all, kShown);
+  Print("\nof {} values between kernels {} are of 16 bits; {} stayed f32{}",
+        report.narrow_values + static_cast<int64_t>(all), report.narrow_values, all,
+        all > 0 ? ": " : "\n");
+  for (size_t i = 0; i < shown; ++i) Print("{}{}", i > 0 ? ", " : "", report.wide_values[i]);
+  if (all > 0) Print("{}\n", shown < all ? ", … (-v names all)" : "");
+}
+
+void PrintReport(const driver::CompileReport& report, const Arguments& args, bool verbose) {
   if (!args.quiet) PrintKernels(report.kernels);
   if (args.time_passes) PrintTimes(report.passes);
   if (args.quiet) return;
+  PrintWide(report, verbose);
   auto megabytes = [](int64_t bytes) { return static_cast<double>(bytes) / 1e6; };
   Print(
       "\n{}: {:.2f} MB, of which weights {:.2f} MB; working memory {:.2f} MB; compiled in {:.2f} "
@@ -118,7 +131,7 @@ int Compile(Arguments& args, const Common& common) {
     if (!args.quiet) PrintError("tenon: {}\n", w);
   }
   if (!report) return Report(InFile(std::move(report.errors()), o.model), common);
-  PrintReport(*report, args);
+  PrintReport(*report, args, common.verbose);
   return kDone;
 }
 

@@ -52,9 +52,12 @@ void CompileArguments::AddTo(CLI::App* verb) {
       ->check(CLI::Range(0, 3))
       ->capture_default_str();
   verb->add_option("--precision", options.precision,
-                   "exact: fp32 arithmetic only; fp32: as good as that, by whatever is fastest")
+                   "exact: fp32 arithmetic only; fp32: as good as that, by whatever is fastest; "
+                   "tf32: products may round their factors to 10 bits of mantissa; bf16, fp16: "
+                   "factors of products, and what kernels hand to each other, in 16 bits")
       ->group(group)
-      ->check(CLI::IsMember({"exact", "fp32"}))
+      ->check(CLI::IsMember(
+          std::vector<std::string>(std::begin(driver::kPrecisions), std::end(driver::kPrecisions))))
       ->capture_default_str();
   verb->add_option("--prices", options.prices,
                    "a file of measured kernels, which count before predicted times where plans are "

@@ -49,6 +49,13 @@ Status CheckTarget(const CompileOptions& options, const Target& target) {
   return CheckBuildable(target);
 }
 
+Status CheckPrecision(const std::string& precision) {
+  const auto end = std::end(kPrecisions);
+  if (std::find(std::begin(kPrecisions), end, precision) != end) return Ok();
+  return MakeError(fmt::format("there is no precision '{}': expected {}", precision,
+                               fmt::join(kPrecisions, ", ")));
+}
+
 Status CheckSymbols(const CompileOptions& options, const Target& target) {
   const bool library = options.format == OutputFormat::kSharedLibrary;
   if (options.visible && library)
@@ -91,6 +98,7 @@ Expected<Target> CheckOptions(const CompileOptions& given) {
   const CompileOptions options = Settled(given);
   TN_ASSIGN_OR_RETURN(Target target, Target::Parse(options.target));
   TN_RETURN_IF_ERROR(CheckTarget(options, target));
+  TN_RETURN_IF_ERROR(CheckPrecision(options.precision));
   TN_RETURN_IF_ERROR(CheckExportName(options.name));
   if (options.format == OutputFormat::kObject && options.params == ParamsMode::kSeparate) {
     return MakeError("an object holds its weights; expected --params embed with --format obj");

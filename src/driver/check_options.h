@@ -13,6 +13,9 @@ namespace tenon::driver {
 /// declare and that hides no function of C's library.
 Status CheckExportName(const std::string& name);
 
+/// What `precision` may be; the default is "fp32".
+inline constexpr const char* kPrecisions[] = {"exact", "fp32", "tf32", "bf16", "fp16"};
+
 /// The options with what they leave open filled in: C source is asked for by the format, by the
 /// target, or by the file's name, an object by the format or the file's name.
 CompileOptions Settled(CompileOptions options);

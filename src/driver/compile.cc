@@ -9,6 +9,7 @@
 #include <unordered_set>
 
 #include "artifact/link.h"
+#include "cost/rounding.h"
 #include "driver/build.h"
 #include "driver/check_options.h"
 #include "driver/graph_pipeline.h"
@@ -24,6 +25,7 @@
 #include "loop/pass/host/make_packed.h"
 #include "loop/print.h"
 #include "loop/verify.h"
+#include "plan/narrow.h"
 #include "support/check.h"
 #include "support/deep_stack.h"
 #include "support/file.h"
@@ -82,7 +84,9 @@ class Compilation {
     TN_RETURN_IF_ERROR(CheckCore(target));
     TN_ASSIGN_OR_RETURN(place_, ResolvePlace(options_, target));
     TN_ASSIGN_OR_RETURN(Target build_host, PlainHost());
-    const Machine machine = Machine::Of(target), build_machine = Machine::Of(build_host);
+    Machine machine = Machine::Of(target);
+    if (options_.precision == "tf32") machine = WithRoundingUnits(std::move(machine));
+    const Machine build_machine = Machine::Of(build_host);
     TN_ASSIGN_OR_RETURN(prices_, ReadPrices(options_, machine));
     TN_ASSIGN_OR_RETURN(graph::Program program,
                         InPhase(hooks_, "import", [&] { return Import(); }));
@@ -94,6 +98,7 @@ class Compilation {
     }
     TN_RETURN_IF_ERROR(
         InPhase(hooks_, "graph", [&] { return RunPasses(machine, &program.parts); }));
+    if (options_.precision == "fp16" || options_.precision == "bf16") ReportFloats(program.parts);
     if (options_.emit.count("graph")) {
       for (const graph::Graph& g : program.parts) planned_ += graph::Print(g);
     }
@@ -320,6 +325,14 @@ class Compilation {
     };
     hooks_.after_phase = [this](const char* phase, double seconds) { times_.Add(phase, seconds); };
     hooks_.progress = options_.progress;
+  }
+
+  void ReportFloats(std::span<const graph::Graph> graphs) {
+    for (const graph::Graph& g : graphs) {
+      graph::StoredFloats stored = graph::StoredFloatsOf(g);
+      report_.narrow_values += stored.narrow;
+      for (std::string& name : stored.wide) report_.wide_values.push_back(std::move(name));
+    }
   }
 
   void Report(const graph::LoweredNetwork& network, const Built& built) {

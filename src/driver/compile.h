@@ -30,8 +30,11 @@ struct CompileOptions {
   std::map<std::string, std::vector<onnx::DimSpec>> shapes;  // by input
   bool empty_sizes = false;  // sizes that the model leaves open may be 0, too
   std::string external_data_dir;
-  onnx::Overrides overrides;       // of what the file says
-  std::string precision = "fp32";  // "exact" or "fp32"; both compute in fp32 today
+  onnx::Overrides overrides;  // of what the file says
+  /// One of kPrecisions (check_options.h). "exact" and "fp32" both compute in fp32 today; "tf32"
+  /// lets products round their factors to 10 bits of mantissa; "bf16" and "fp16" keep factors of
+  /// products and values between kernels in 16 bits.
+  std::string precision = "fp32";
   int opt_level = 2;   // 0: one kernel per operator, plain schedules; 1: fusion; 2: layouts and
                        // algorithms; 3: as 2
   std::string prices;  // path of a file of measured points (plan/records.h), which planning asks
@@ -82,6 +85,10 @@ struct CompileReport {
       passes;  // phases and passes, in order of first run; kernels' passes are summed over threads
   int64_t artifact_bytes = 0;  // with the file of weights where that is separate
   int64_t weights_bytes = 0, arena_bytes = 0;
+  /// At a precision of 16 bits: values between kernels that are so, and the names of those that
+  /// stayed f32.
+  int64_t narrow_values = 0;
+  std::vector<std::string> wide_values;
   double seconds = 0;
 };
 

@@ -16,6 +16,7 @@ struct GraphStep {
   const char* pass;
   int min_opt_level;
   const char* why;
+  const char* precision = nullptr;  // null: at any
 };
 
 constexpr GraphStep kSteps[] = {
@@ -32,6 +33,7 @@ constexpr GraphStep kSteps[] = {
      "before decompose_batch_norm, whose products and sums are not its parameters"},
     {"raise_attention", 1, "before anything gives its matmuls other neighbours"},
     {"simplify_views", 1, "raise_attention turns k around"},
+    {"merge_products", 1, "on the views that are left; what follows a product is by itself yet"},
     {"integer_products", 1, "before fold_into_conv, which gives weights other factors"},
     {"decompose_batch_norm", 0, "one form of a product and a sum per channel"},
     {"fold_into_conv", 1, "on logical weights"},
@@ -41,10 +43,14 @@ constexpr GraphStep kSteps[] = {
     {"common_subexpressions", 1, "folding made equal transforms of equal weights"},
     {"split_concat", 0, "on what common_subexpressions have left"},
     {"fuse", 1, "everything before reasons about single operators"},
+    {"narrow_f16", 0, "on groups: what is not stored is not rounded; types decide about plans",
+     "fp16"},
+    {"narrow_bf16", 0, "likewise", "bf16"},
     {"plan_groups", 2, "last: a group is what has an algorithm, and operands to lie as it wants"},
 };
 
 bool Runs(const GraphStep& step, const CompileOptions& options) {
+  if (step.precision && options.precision != step.precision) return false;
   return options.opt_level >= step.min_opt_level && !options.disabled_passes.count(step.pass);
 }
 

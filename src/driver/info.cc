@@ -113,6 +113,7 @@ std::string InfoJson(const graph::Program& program, const graph::LoweredNetwork&
   j["name"] = options.name;
   j["target"] = target.ToString();
   j["triple"] = target.Cpu().triple();
+  j["precision"] = options.precision;
   j["features"] = target.Cpu().FeatureList();
   Json main{{"name", options.name}, {"inputs", Json::array()}, {"outputs", Json::array()}};
   Json dims = Json::array();

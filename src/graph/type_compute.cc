@@ -364,9 +364,9 @@ Expected<TensorType> TypeAttention(const OpView& v) {
   std::vector<Expr> scores = q;
   scores[r - 1] = k[r - 2];
   if (v.Has(3)) {
-    if (!v.in(3).dtype.IsBool() && v.in(3).dtype != v.in(0).dtype) {
-      return Bad("expected a mask of bool or {}, but got {}", v.in(0).dtype.ToString(),
-                 v.in(3).dtype.ToString());
+    const DType mask = v.in(3).dtype, own = v.in(0).dtype;
+    if (!mask.IsBool() && mask != own && mask != AccumulatorOf(own)) {
+      return Bad("expected a mask of bool or {}, but got {}", own.ToString(), mask.ToString());
     }
     TN_RETURN_IF_ERROR(CheckBroadcastsTo(v, v.in(3).dims, scores));
   }
