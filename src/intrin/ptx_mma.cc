@@ -99,6 +99,17 @@ std::string ProductText(const Product& p) {
   return out;
 }
 
+std::string LoadName(const char* which, DType type) {
+  return std::string("ptx.ldmatrix.") + which + "." + type.ToString();
+}
+
+// Of the left factor, of the right one by columns, and, of two bytes, by rows.
+std::vector<std::string> MovesOf(const Product& p) {
+  std::vector<std::string> out = {LoadName("a", p.type), LoadName("b", p.type)};
+  if (p.type.Bytes() == 2) out.push_back(LoadName("b.trans", p.type));
+  return out;
+}
+
 void AddProduct(TileIntrinsics* table, const Product& p) {
   const std::string a = "A[vi, vk]", b = "B[vk, vj]";
   const std::string meaning =
@@ -109,7 +120,8 @@ void AddProduct(TileIntrinsics* table, const Product& p) {
               .state = "",
               .meaning = meaning,
               .pattern = rounds ? Meaning(p, a, b) : "",
-              .emissions = {{Emission::Kind::kCuda, ProductText(p), {}, ""}}});
+              .emissions = {{Emission::Kind::kCuda, ProductText(p), {}, ""}},
+              .moves = MovesOf(p)});
 }
 
 // Four pieces at once. Each lane gives the address of a row: lane l that of row l % 8 of piece l /
@@ -129,7 +141,7 @@ constexpr Loading kLoads[] = {
 };
 
 void AddLoad(TileIntrinsics* table, const Loading& load, DType type) {
-  const std::string name = std::string("ptx.ldmatrix.") + load.name + "." + type.ToString();
+  const std::string name = LoadName(load.name, type);
   const int64_t depth = 8 * GroupOf(type);
   const std::string fragment = load.left ? Left("T", type) : Right("T", type, 16);
   const int64_t rows = load.left ? 16 : depth, columns = load.left ? depth : 16;

@@ -17,7 +17,7 @@ struct Combiner {
 };
 constexpr Combiner kCombiners[] = {
     {"max", "max({0}, {1})", "fmaxf({0}, {1})"},
-    {"add", "{0} + {1}", "{0} + {1}"},
+    {"add", "({0} + {1})", "{0} + {1}"},
 };
 
 std::string Rows(const char* name) {

@@ -63,7 +63,9 @@ struct TileIntrinsic {
   std::vector<Emission> emissions;
   std::string start = {};  // the row that sets its result to zero; "": any code does
   /// Of a product of tiles: the rows that bring its operands from memory, in their order, and the
-  /// row that takes its result there. Empty: the operands are values like any other.
+  /// row that takes its result there. Of one of fragments: those that load the left factor, the
+  /// right one of which memory holds columns, and, where there is one, the right one by rows; any
+  /// code stores its result. Empty: the operands are values like any other.
   std::vector<std::string> moves = {};
 
   /// Null where the back end has no way to write it.

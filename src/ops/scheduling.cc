@@ -50,6 +50,11 @@ std::string WrittenBuffer(const Schedule& s, const std::string& block) {
   return b && !b->writes.empty() ? b->writes[0]->buffer->name : "";
 }
 
+int64_t WrittenRank(const Schedule& s, const std::string& block) {
+  const Block* b = FindBlock(s.func(), block);
+  return b && !b->writes.empty() ? static_cast<int64_t>(b->writes[0]->buffer->shape.size()) : 0;
+}
+
 DType WrittenType(const Schedule& s, const std::string& block) {
   const Block* b = FindBlock(s.func(), block);
   return b && !b->writes.empty() ? b->writes[0]->buffer->dtype : DType::Float(32);
@@ -188,6 +193,38 @@ std::string ShareAmongThreads(Schedule& s, const std::string& block) {
   s.Bind(parts[0], ThreadAxis::kBlockIdxX);
   s.Bind(parts[1], ThreadAxis::kThreadIdxX);
   return parts[1];
+}
+
+bool ShareVectors(Schedule& s, const Parts& parts, const Machine& machine,
+                  const std::string& block) {
+  constexpr int64_t kThreads = 128, kEnough = 2048;  // threads of a multiprocessor
+  const Names spatial = s.GetSpatialLoops(block);
+  const BlockPart part = PartOf(parts, block);
+  if (spatial.empty() || !s.GetReduceLoops(block).empty() || part.vector_block > 0 ||
+      part.vector_axis != static_cast<int>(spatial.size()) - 1) {
+    return false;
+  }
+  int64_t elements = 1;
+  for (const std::string& loop : spatial) {
+    if (s.GetExtent(loop) < 1) return false;
+    elements *= s.GetExtent(loop);
+  }
+  // What begins anywhere is written element by element, best by neighbours.
+  if (FindBlock(s.func(), block)->writes[0]->buffer->align * 8 < machine.vector_bits) return false;
+  int64_t vector = machine.Lanes(WrittenType(s, block));
+  while (s.GetExtent(spatial.back()) % vector != 0) vector /= 2;
+  if (vector == 1 || elements < machine.workers * kEnough * vector) return false;
+  Schedule tried = s;
+  Names loops = spatial;
+  const Names last = tried.Split(loops.back(), {-1, vector});
+  loops.back() = last[0];
+  tried.Vectorize(last[1]);
+  const Names all = tried.Split(loops.size() > 1 ? tried.Fuse(loops) : loops[0], {-1, kThreads});
+  tried.Bind(all[0], ThreadAxis::kBlockIdxX);
+  tried.Bind(all[1], ThreadAxis::kThreadIdxX);
+  if (!tried.ok()) return false;
+  s = std::move(tried);
+  return true;
 }
 
 bool ReduceByThreads(Schedule& s, const Machine& machine, const std::string& block) {

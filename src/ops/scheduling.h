@@ -20,6 +20,7 @@ Names BlocksOf(const Schedule& s, const Parts& parts, BlockRole role);
 std::string OnlyBlock(const Schedule& s, const Parts& parts, BlockRole role);
 /// The buffer that a block writes (its first), and its element type.
 std::string WrittenBuffer(const Schedule& s, const std::string& block);
+int64_t WrittenRank(const Schedule& s, const std::string& block);
 DType WrittenType(const Schedule& s, const std::string& block);
 /// Loops of `block` inside `loop`, split by what they run over.
 struct InnerLoops {
@@ -42,6 +43,11 @@ void ScheduleBlock(Schedule& s, const Parts& parts, const Machine& machine,
 /// the axes around it are those of blocks. Returns the innermost loop over threads, or "" where the
 /// block has no loops.
 std::string ShareAmongThreads(Schedule& s, const std::string& block);
+/// The same with a vector of neighbours in memory for each thread, of a block without a reduction
+/// whose elements keep all threads of the machine busy all the same. False where it is none; then
+/// nothing has changed.
+bool ShareVectors(Schedule& s, const Parts& parts, const Machine& machine,
+                  const std::string& block);
 /// A reduction with fewer results than the machine has threads and much to reduce for each: a block
 /// of threads makes a result together. False where it is none, or has a combiner that cannot be
 /// shared out; then nothing has changed.

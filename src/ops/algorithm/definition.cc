@@ -1,6 +1,6 @@
 // The definition, on any machine and in any layout: each block by itself, outer loops parallel, the
-// loop that runs along memory in vectors; where threads run together, an element for each thread.
-// Element operators by themselves have no other algorithm.
+// loop that runs along memory in vectors; where threads run together, an element for each thread,
+// or a vector where there are many. Element operators by themselves have no other algorithm.
 #include <algorithm>
 
 #include "ops/group.h"
@@ -41,7 +41,8 @@ WorkDescription Work(const Site& site, const Point&) {
 void ScheduleIt(Schedule& s, const Parts& parts, const Machine& machine, const Point&) {
   for (const std::string& block : s.GetBlocks()) {
     if (machine.warp > 0) {
-      if (!ReduceByThreads(s, machine, block)) ShareAmongThreads(s, block);
+      if (!ReduceByThreads(s, machine, block) && !ShareVectors(s, parts, machine, block))
+        ShareAmongThreads(s, block);
     } else {
       ScheduleBlock(s, parts, machine, block);
     }

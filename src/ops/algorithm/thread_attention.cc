@@ -20,7 +20,7 @@ const DType kF32 = DType::Float(32);
 bool IsFor(const Site& site) {
   if (site.machine.warp == 0 || site.region.outputs.size() != 1) return false;
   for (size_t i = 0; i < 3; ++i) {
-    if (!AreNumbers(site.input(i)) || !(site.input(i).dtype == kF32)) return false;
+    if (!AreNumbers(site.input(i)) || !IsTiled(site.input(i).dtype)) return false;
     for (int64_t d : site.Sizes(site.input(i))) {
       if (d <= 0) return false;
     }
@@ -115,7 +115,8 @@ Operand Build(Group& group, const graph::Node& node, const Point& point) {
       group.Mark(op.name + "_masked", BlockRole::kMasked), dims, [&](const Indices& i) -> te::Body {
         const Expr value = scores(i) * MakeConst(kF32, op.node->attrs.GetFloat("scale", 1));
         if (!op.Has(3)) return value;
-        const Expr m = BroadcastAt(op.in[3], i, dims);
+        const Operand& mask = op.in[3];
+        const Expr m = BroadcastAt(mask.dtype.IsBool() ? mask : As(kF32, mask), i, dims);
         return m->dtype.IsBool() ? Select::Make(m, value, LowestOf(value->dtype)) : value + m;
       }));
   const Operand weights = SoftmaxOfRows(group, op.name + "_row", masked);
@@ -130,11 +131,12 @@ Operand Build(Group& group, const graph::Node& node, const Point& point) {
   };
   const auto sums = BuildTiles(group, op.name, shape.values, second, point);
   const bool nan_to_zero = op.node->attrs.Get<bool>("nan_to_zero", false);
-  return {op.out.dtype, op.out.dims, [sums, nan_to_zero](const Indices& i) {
-            const Expr y = sums(i);
-            if (!nan_to_zero) return y;
-            return Select::Make(Call::Make(Intrinsic::kIsNan, {y}), MakeConst(y->dtype, 0), y);
-          }};
+  const auto value = [sums, nan_to_zero](const Indices& i) {
+    const Expr y = sums(i);
+    if (!nan_to_zero) return y;
+    return Select::Make(Call::Make(Intrinsic::kIsNan, {y}), MakeConst(y->dtype, 0), y);
+  };
+  return As(op.out.dtype, {kF32, op.out.dims, value});
 }
 
 void ScheduleIt(Schedule& s, const Parts& parts, const Machine&, const Point& point) {
@@ -154,6 +156,6 @@ constexpr OpKind kOps[] = {OpKind::kAttention};
 
 extern const Algorithm kThreadAttention;
 const Algorithm kThreadAttention = {"thread_attention", kOps, IsFor, SpaceOf, Wants, Work, Build,
-                                    ScheduleIt};
+                                    ScheduleIt,         2};
 
 }  // namespace tenon::ops

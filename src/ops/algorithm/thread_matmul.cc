@@ -18,8 +18,8 @@ const DType kF32 = DType::Float(32);
 bool IsFor(const Site& site) {
   if (site.machine.warp == 0 || !AreNumbers(site.input(0))) return false;
   const auto s = ReadProduct(site);
-  return s && s->a == kF32 && s->b == kF32 && s->types.accumulator == kF32 &&
-         site.result().dtype == kF32 && s->k > 0 && s->m > 0 && s->Lead() > 0;
+  return s && IsTiled(s->a) && s->a == s->b && s->types.accumulator == kF32 && s->k > 0 &&
+         s->m > 0 && s->Lead() > 0;
 }
 
 TileShape ShapeOf(const Site& site) {
@@ -83,7 +83,7 @@ constexpr OpKind kOps[] = {OpKind::kMatMul};
 }  // namespace
 
 extern const Algorithm kThreadMatMul;
-const Algorithm kThreadMatMul = {"thread_matmul", kOps, IsFor, SpaceOf,
-                                 Wants,           Work, Build, ScheduleIt};
+const Algorithm kThreadMatMul = {"thread_matmul", kOps,       IsFor, SpaceOf, Wants, Work,
+                                 Build,           ScheduleIt, 2};
 
 }  // namespace tenon::ops

@@ -1,8 +1,9 @@
-// Normalisations along the last axis where threads run together. A block of threads has a row: they
-// pass over it once for each reduction and once for the result, and meet in shared memory after
-// each. The row comes from afar the first time alone, for a block's rows stay in the nearest cache.
+// Normalisations along the last axis where threads run together. A block of threads has a row, in
+// their registers, so that it is read and written once, in whole vectors. They pass over it for
+// each reduction and for the result, and meet in shared memory after each.
 //
 //   out[…, j]  →  blocks over rows:
+//                   threads over j: hold the row
 //                   for each reduction: threads over j, each a part of it; the parts are combined
 //                   threads over j: store
 #include "ops/algorithm/thread_rows.h"
@@ -10,12 +11,14 @@
 #include <algorithm>
 
 #include "graph/dims.h"
+#include "ops/algorithm/thread_tile.h"
 #include "ops/row_steps.h"
 #include "ops/tiling.h"
 
 namespace tenon::ops {
 
 using graph::OpKind;
+using graph::ValueId;
 using te::Indices;
 
 namespace {
@@ -24,7 +27,7 @@ const DType kF32 = DType::Float(32);
 
 bool IsFor(const Site& site) {
   const graph::TensorType& x = site.input(0);
-  if (site.machine.warp == 0 || x.dims.empty() || !(x.dtype == kF32) || !AreNumbers(x)) {
+  if (site.machine.warp == 0 || x.dims.empty() || !IsTiled(x.dtype) || !AreNumbers(x)) {
     return false;
   }
   for (graph::ValueId v : site.region.outputs) {
@@ -36,9 +39,32 @@ bool IsFor(const Site& site) {
          std::all_of(sizes.begin(), sizes.end(), [](int64_t d) { return d > 0; });
 }
 
+// Neighbours of a row that a thread reads and writes at once.
+int64_t VectorOf(const Site& site) {
+  int64_t bits = 0;
+  for (ValueId v : {site.region.inputs[0], site.region.outputs[0]})
+    bits = std::max<int64_t>(bits, site.region.type(v).dtype.StorageBits());
+  int64_t vector = std::max<int64_t>(1, site.machine.vector_bits / std::max<int64_t>(bits, 8));
+  const int64_t n = site.Sizes(site.input(0)).back();
+  while (n % vector != 0) vector /= 2;
+  return vector;
+}
+
 Space SpaceOf(const Site& site) {
+  // Elements of a row that a thread has in registers: few, for their reduction is a chain, and more
+  // where the block has no more threads.
+  constexpr int64_t kHeld = 16, kMostHeld = 64;
+  const int64_t n = site.Sizes(site.input(0)).back();
   Space space;
-  space.Add(RowThreads(site.Sizes(site.input(0)).back(), site.machine));
+  const Expr threads = space.Add(RowThreads(n, site.machine));
+  space.Add({"vector", {VectorOf(site)}, false, true});
+  // Longer rows are read again for each pass.
+  const int64_t most = RowThreads(n, site.machine).domain.back();
+  space.Add({"held", {n <= most * kMostHeld ? 1 : 0}, false, true});
+  if (n <= most * kMostHeld) {
+    const int64_t each = std::max(kHeld, CeilDiv(n, most));
+    space.Require(Le(IndexConst(n), threads * IndexConst(each)));
+  }
   return space;
 }
 
@@ -70,8 +96,7 @@ te::Tensor Reduce(Group& group, const std::string& name, const Operand& x, bool 
   });
 }
 
-Operand BuildLayerNorm(Group& group, const OpContext& op) {
-  const Operand& x = op.in[0];
+Operand BuildLayerNorm(Group& group, const OpContext& op, const Operand& x) {
   const Expr scale = MakeConst(x.dtype, 1.0 / static_cast<double>(*AsInt(x.dims.back())));
   const te::Tensor sum =
       Reduce(group, op.name + "_sum", x, false,
@@ -87,19 +112,26 @@ Operand BuildLayerNorm(Group& group, const OpContext& op) {
             const Expr deviation = Call::Make(
                 Intrinsic::kSqrt, {squares.At(row) * scale + MakeConst(x.dtype, epsilon)});
             Expr y = (x.at(i) - sum.At(row) * scale) * (MakeConst(x.dtype, 1) / deviation) *
-                     BroadcastAt(op.in[1], i, x.dims);
-            return op.Has(2) ? y + BroadcastAt(op.in[2], i, x.dims) : y;
+                     BroadcastAt(As(kF32, op.in[1]), i, x.dims);
+            return op.Has(2) ? y + BroadcastAt(As(kF32, op.in[2]), i, x.dims) : y;
           }};
 }
 
-Operand Build(Group& group, const graph::Node& node, const Point&) {
+Operand Build(Group& group, const graph::Node& node, const Point& point) {
   OpContext op = group.Context(node);
-  return node.op == OpKind::kSoftmax ? SoftmaxOfRows(group, op.name, op.in[0])
-                                     : BuildLayerNorm(group, op);
+  Operand x = As(kF32, op.in[0]);
+  if (ValueOf(point, "held") != 0) {
+    x = Read(te::Compute(group.Mark(op.name + "_held", BlockRole::kMove), x.dims,
+                         [&x](const Indices& i) { return x.at(i); }));
+  }
+  const bool holds = ValueOf(point, "held") != 0;
+  return As(op.out.dtype, node.op == OpKind::kSoftmax ? SoftmaxOfRows(group, op.name, x, holds)
+                                                      : BuildLayerNorm(group, op, x));
 }
 
-void ScheduleIt(Schedule& s, const Parts& parts, const Machine&, const Point&) {
-  ScheduleRows(s, BlocksOf(s, parts, BlockRole::kAcross), OnlyBlock(s, parts, BlockRole::kOutput));
+void ScheduleIt(Schedule& s, const Parts& parts, const Machine&, const Point& point) {
+  ScheduleRows(s, BlocksOf(s, parts, BlockRole::kAcross), OnlyBlock(s, parts, BlockRole::kOutput),
+               BlocksOf(s, parts, BlockRole::kMove), ValueOf(point, "vector"));
 }
 
 constexpr OpKind kOps[] = {OpKind::kSoftmax, OpKind::kLayerNorm};
@@ -136,7 +168,23 @@ void AddRowWork(WorkDescription* work, const Machine& machine, int64_t rows, int
   work->team = machine.workers;
 }
 
-void ScheduleRows(Schedule& s, const Names& reductions, const std::string& store) {
+// The elements of a row over the threads of a block, so many neighbours each.
+static void ShareRow(Schedule& s, const std::string& along, int64_t vector, bool vectorize) {
+  if (vector == 1) {
+    s.Bind(s.SplitBy(along, {"-1", "$threads"})[1], ThreadAxis::kThreadIdxX);
+    return;
+  }
+  const Names parts = s.SplitBy(along, {"-1", "$threads", std::to_string(vector)});
+  s.Bind(parts[1], ThreadAxis::kThreadIdxX);
+  s.Unroll(parts[0]);
+  if (vectorize)
+    s.Vectorize(parts[2]);
+  else
+    s.Unroll(parts[2]);
+}
+
+void ScheduleRows(Schedule& s, const Names& reductions, const std::string& store, const Names& held,
+                  int64_t vector) {
   const Names axes = s.GetLoops(store);
   if (!s.ok()) return;
   const Names rows(axes.begin(), axes.end() - 1);
@@ -148,34 +196,45 @@ void ScheduleRows(Schedule& s, const Names& reductions, const std::string& store
     along = parts[1];
   }
   s.Bind(row, ThreadAxis::kBlockIdxX);
-  s.Bind(s.SplitBy(along, {"-1", "$threads"})[1], ThreadAxis::kThreadIdxX);
-  for (auto it = reductions.rbegin(); it != reductions.rend(); ++it) {
-    s.SetScope(WrittenBuffer(s, *it), Scope::kShared);
+  ShareRow(s, along, vector, true);
+  const auto is_in = [](const Names& list, const std::string& block) {
+    return std::find(list.begin(), list.end(), block) != list.end();
+  };
+  // From the last to the first: what reads a block is in its place then.
+  const Names blocks = s.GetBlocks();
+  for (auto it = blocks.rbegin(); it != blocks.rend() && s.ok(); ++it) {
+    const bool reduces = is_in(reductions, *it);
+    if (!reduces && !is_in(held, *it)) continue;
+    s.SetScope(WrittenBuffer(s, *it), reduces ? Scope::kShared : Scope::kLocal);
     s.ComputeAt(*it, row);
-    const Names reduce = LoopsInside(s, *it, row).reduce;
-    if (!s.ok()) return;
-    if (reduce.empty()) continue;
-    s.Bind(s.SplitBy(reduce[0], {"-1", "$threads"})[1], ThreadAxis::kThreadIdxX);
+    const InnerLoops in = LoopsInside(s, *it, row);
+    const Names& own = reduces ? in.reduce : in.spatial;
+    if (s.ok() && !own.empty()) ShareRow(s, own.back(), vector, !reduces);
   }
 }
 
-Operand SoftmaxOfRows(Group& group, const std::string& name, const Operand& x) {
+Operand SoftmaxOfRows(Group& group, const std::string& name, const Operand& x, bool holds) {
   const te::Tensor most =
       Reduce(group, name + "_max", x, true,
              [&](const Indices& row, const Expr& j) { return x.at(InRow(row, j)); });
-  const auto grown = [x, most](const Indices& i) {
-    return Call::Make(Intrinsic::kExp, {x.at(i) - most.At(RowOf(i))});
-  };
+  Operand grown{x.dtype, x.dims, [x, most](const Indices& i) {
+                  return Call::Make(Intrinsic::kExp, {x.at(i) - most.At(RowOf(i))});
+                }};
+  if (holds) {
+    grown = Read(te::Compute(group.Mark(name + "_grown", BlockRole::kMove), x.dims,
+                             [at = grown.at](const Indices& i) { return at(i); }));
+  }
   const te::Tensor sum =
       Reduce(group, name + "_sum", x, false,
-             [&](const Indices& row, const Expr& j) { return grown(InRow(row, j)); });
+             [&](const Indices& row, const Expr& j) { return grown.at(InRow(row, j)); });
   return {x.dtype, x.dims, [grown, sum](const Indices& i) {
             const Expr total = sum.At(RowOf(i));
-            return grown(i) * (MakeConst(total->dtype, 1) / total);
+            return grown.at(i) * (MakeConst(total->dtype, 1) / total);
           }};
 }
 
 extern const Algorithm kThreadRows;
-const Algorithm kThreadRows = {"thread_rows", kOps, IsFor, SpaceOf, Wants, Work, Build, ScheduleIt};
+const Algorithm kThreadRows = {"thread_rows", kOps,  IsFor,      SpaceOf, Wants,
+                               Work,          Build, ScheduleIt, 2};
 
 }  // namespace tenon::ops

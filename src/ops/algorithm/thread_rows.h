@@ -16,10 +16,13 @@ Knob RowThreads(int64_t n, const Machine& machine);
 void AddRowWork(WorkDescription* work, const Machine& machine, int64_t rows, int64_t n,
                 int64_t threads, int64_t passes, double operations);
 /// Shares out the rows of `store`, all of its axes but the last, among blocks, and each row among
-/// $threads; `reductions`, of rows, are made by these threads just before.
-void ScheduleRows(Schedule& s, const Names& reductions, const std::string& store);
+/// $threads, `vector` neighbours each; `reductions`, of rows, are made by these threads just
+/// before, of what the blocks `held` keep in their registers.
+void ScheduleRows(Schedule& s, const Names& reductions, const std::string& store,
+                  const Names& held = {}, int64_t vector = 1);
 
-/// The softmax of rows as an operand; the reductions are marked as kAcross in the group.
-Operand SoftmaxOfRows(Group& group, const std::string& name, const Operand& x);
+/// The softmax of rows as an operand; the reductions are marked as kAcross in the group, and, where
+/// it `holds` the exponentials, their block as kMove.
+Operand SoftmaxOfRows(Group& group, const std::string& name, const Operand& x, bool holds = false);
 
 }  // namespace tenon::ops

@@ -17,6 +17,7 @@
 
 #include <algorithm>
 
+#include "graph/infer.h"
 #include "ops/scheduling.h"
 #include "ops/tiling.h"
 
@@ -38,6 +39,10 @@ Indices Behind(Indices all, const Indices& last) {
 }
 
 }  // namespace
+
+bool IsTiled(DType type) {
+  return type.IsFloat() && graph::AccumulatorOf(type) == DType::Float(32);
+}
 
 int64_t TileRows(const Point& point) {
   return ValueOf(point, "threads_y") * ValueOf(point, "pieces_y") * kPiece;
@@ -134,8 +139,10 @@ std::function<Expr(const Indices&)> BuildTiles(Group& group, const std::string& 
     return te::Compute(group.Mark(name + suffix, BlockRole::kMove),
                        Behind(around, {steps, depth, along}), [&](const Indices& i) {
                          const size_t r = i.size();
-                         return element(Indices(i.begin(), i.end() - 3), i[r - 1], i[r - 3],
-                                        i[r - 2]);
+                         const Expr value =
+                             element(Indices(i.begin(), i.end() - 3), i[r - 1], i[r - 3], i[r - 2]);
+                         const DType wide = operands.accumulator;
+                         return value->dtype == wide ? value : CastExpr::Make(wide, value);
                        });
   };
   const te::Tensor a = tile("_a", operands.a_has_lead ? lead : Indices{}, rows, operands.a);

@@ -31,8 +31,12 @@ int64_t TileColumns(const Point& point);
 Space TileSpace(const TileShape& shape, const Machine& machine, bool may_cut = true);
 WorkDescription TileWork(const TileShape& shape, const Site& site, const Point& point);
 
-/// Elements of an operand: those of row (or column) `i` at place k of a step; both within the
-/// operand but for what fills the last tile and the last step, which must be zero.
+/// Whether operands of a type are multiplied in f32.
+bool IsTiled(DType type);
+
+/// Elements of an operand, which are widened to the accumulator on their way: those of row (or
+/// column) `i` at place k of a step; both within the operand but for what fills the last tile and
+/// the last step, which must be zero.
 using TileElement =
     std::function<Expr(const te::Indices& lead, const Expr& i, const Expr& step, const Expr& k)>;
 struct TileOperands {

@@ -10,6 +10,7 @@
 #include <limits>
 #include <random>
 
+#include "cost/rounding.h"
 #include "graph/builder.h"
 #include "graph/dims.h"
 #include "graph/storage_desc.h"
@@ -94,6 +95,13 @@ Module Lowered(const Module& scheduled, const Machine& machine) {
   PassContext context;
   context.target = &*machine.target;
   Module m = scheduled;
+  if (machine.units.size() > 1 && machine.warp > 0) {  // each lane has its fragments
+    for (const char* pass : {"select_intrinsics", "compact_buffers", "combine_threads",
+                             "lower_blocks", "simplify", "lower_async", "distribute"}) {
+      m = FindLoopPass(pass)->run(m, context);
+    }
+    return m;
+  }
   if (machine.warp > 0) {  // what several launches have in common is cut up behind this
     for (const char* pass : {"compact_buffers", "combine_threads", "lower_blocks", "simplify"}) {
       m = FindLoopPass(pass)->run(m, context);
@@ -165,7 +173,7 @@ std::string Text(const Point& point) {
 }
 
 void Check(const Case& c, const char* name, double tolerance = 0,
-           const Machine& machine = TestMachine()) {
+           const Machine& machine = TestMachine(), size_t num_points = kPoints) {
   const graph::Graph region = RegionOf(c);
   const Algorithm* algorithm = FindAlgorithm(name);
   ASSERT_TRUE(algorithm) << name;
@@ -173,7 +181,7 @@ void Check(const Case& c, const char* name, double tolerance = 0,
   ASSERT_TRUE(Applies(*algorithm, site)) << name;
   const Space space = algorithm->space(site);
   std::optional<std::pair<Point, Schedule>> last;
-  for (const Point& point : SomePoints(*algorithm, site, kPoints)) {
+  for (const Point& point : SomePoints(*algorithm, site, num_points)) {
     const graph::Plan plan = MakePlan(*algorithm, space, point, PriceOf(*algorithm, site, point));
     const graph::Graph placed = Placed(region, *algorithm, point, machine);
     SCOPED_TRACE(fmt::format("{} {}", name, Text(point)));
@@ -337,6 +345,86 @@ TEST(Kernel, RowsOnThreads) {
     norm.inputs = {F32({5, n}), F32({n}), F32({n})};
     norm.attrs = Attrs{{"axis", int64_t{1}}, {"epsilon", 1e-5}};
     Check(norm, "thread_rows", 1e-5, ThreadsMachine());
+  }
+}
+
+// ---- machines whose warps have units of their own ----
+
+constexpr size_t kWarpPoints = std::min<size_t>(kPoints, 1);  // their threads are many
+
+const Machine& WarpsMachine() {
+  static const Machine machine = WithRoundingUnits(Machine::Of(*Target::Parse("cuda -arch=sm_80")));
+  return machine;
+}
+
+Case Product(DType type, std::vector<int64_t> a, std::vector<int64_t> b, bool trans_b) {
+  Case c;
+  c.op = OpKind::kMatMul;
+  c.inputs = {TypeOf(type, std::move(a)), TypeOf(type, std::move(b))};
+  c.attrs = Attrs{{"trans_b", trans_b}, {"result", std::string("f32")}};
+  return c;
+}
+
+// Sizes around tiles; k that is whole steps, and k that is not.
+TEST(Kernel, ProductsOfWarps) {
+  struct Sizes {
+    DType type;
+    int64_t m, n, k;
+    bool trans;
+  };
+  const DType f16 = DType::Float(16), f32 = DType::Float(32);
+  for (auto [type, m, n, k, trans] : {Sizes{f16, 33, 48, 32, false},
+                                      {f16, 2, 8, 64, true},
+                                      {DType::BFloat16(), 17, 15, 7, true},
+                                      {f32, 31, 16, 96, false}}) {
+    SCOPED_TRACE(fmt::format("{} {}x{}x{} {}", type.ToString(), m, n, k, trans));
+    Case c = Product(type, {m, k}, trans ? std::vector{n, k} : std::vector{k, n}, trans);
+    c.bias_relu = m == 33;
+    Check(c, "warp_matmul", type == f32 ? 1e-3 : 1e-6, WarpsMachine(), kWarpPoints);
+  }
+}
+
+// Windows that are places, and such with borders; k that is whole steps, and k that is not.
+TEST(Kernel, ConvolutionsOfWarps) {
+  for (auto [channels, kernel, stride] :
+       {std::tuple<int64_t, int64_t, int64_t>{32, 1, 1}, {32, 3, 2}, {5, 3, 1}}) {
+    SCOPED_TRACE(fmt::format("{} {} {}", channels, kernel, stride));
+    Case c = Conv(channels, 17, 6, kernel, stride, kernel / 2, 1);
+    for (size_t i = 0; i < 2; ++i) c.inputs[i].dtype = DType::Float(16);
+    c.attrs.Set("result", std::string("f32"));
+    c.bias_relu = kernel == 1;
+    Check(c, "warp_conv", 1e-6, WarpsMachine(), kWarpPoints);
+  }
+}
+
+// Rows of all matrices by one; pairs of matrices, of which one side may be the same.
+TEST(Kernel, ProductsOfWarpsInBatches) {
+  const DType f16 = DType::Float(16);
+  const auto check = [](const Case& c) {
+    Check(c, "warp_matmul", 1e-6, WarpsMachine(), kWarpPoints);
+  };
+  check(Product(f16, {3, 5, 32}, {32, 16}, false));
+  check(Product(f16, {2, 1, 5, 32}, {3, 16, 32}, true));
+  check(Product(f16, {1, 2, 5, 32}, {1, 1, 32, 16}, false));
+}
+
+// Rows and keys that are no whole tiles; masks of both kinds, that broadcast; a mask of f32.
+TEST(Kernel, AttentionOfWarps) {
+  struct Sizes {
+    int64_t queries, keys;
+    DType type, mask;
+  };
+  const DType f16 = DType::Float(16), bf16 = DType::BFloat16(), f32 = DType::Float(32);
+  for (auto [queries, keys, type, mask] :
+       {Sizes{16, 32, f16, DType::Handle()}, {19, 5, bf16, DType::Bool()}, {33, 49, f16, f32}}) {
+    SCOPED_TRACE(fmt::format("{} {}", queries, keys));
+    Case c;
+    c.op = OpKind::kAttention;
+    c.inputs = {TypeOf(type, {2, 2, queries, 32}), TypeOf(type, {2, 2, keys, 32}),
+                TypeOf(type, {2, 2, keys, 16})};
+    if (queries != 16) c.inputs.push_back(TypeOf(mask, {2, 1, 1, keys}));
+    c.attrs = Attrs{{"scale", 0.25}};
+    Check(c, "warp_attention", type == f16 ? 2e-3 : 2e-2, WarpsMachine(), kWarpPoints);
   }
 }
 
