@@ -209,19 +209,25 @@ bool ShareVectors(Schedule& s, const Parts& parts, const Machine& machine,
     if (s.GetExtent(loop) < 1) return false;
     elements *= s.GetExtent(loop);
   }
-  // What begins anywhere is written element by element, best by neighbours.
-  if (FindBlock(s.func(), block)->writes[0]->buffer->align * 8 < machine.vector_bits) return false;
   int64_t vector = machine.Lanes(WrittenType(s, block));
   while (s.GetExtent(spatial.back()) % vector != 0) vector /= 2;
   if (vector == 1 || elements < machine.workers * kEnough * vector) return false;
+  // What begins anywhere has no vectors: then each thread has as many elements, whose neighbours
+  // other threads have.
+  const bool aligned =
+      FindBlock(s.func(), block)->writes[0]->buffer->align * 8 >= machine.vector_bits;
   Schedule tried = s;
   Names loops = spatial;
-  const Names last = tried.Split(loops.back(), {-1, vector});
-  loops.back() = last[0];
-  tried.Vectorize(last[1]);
-  const Names all = tried.Split(loops.size() > 1 ? tried.Fuse(loops) : loops[0], {-1, kThreads});
+  if (aligned) {
+    const Names last = tried.Split(loops.back(), {-1, vector});
+    loops.back() = last[0];
+    tried.Vectorize(last[1]);
+  }
+  const std::string whole = loops.size() > 1 ? tried.Fuse(loops) : loops[0];
+  const Names all = tried.Split(whole, {-1, aligned ? 1 : vector, kThreads});
   tried.Bind(all[0], ThreadAxis::kBlockIdxX);
-  tried.Bind(all[1], ThreadAxis::kThreadIdxX);
+  tried.Unroll(all[1]);
+  tried.Bind(all[2], ThreadAxis::kThreadIdxX);
   if (!tried.ok()) return false;
   s = std::move(tried);
   return true;

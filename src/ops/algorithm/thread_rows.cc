@@ -53,7 +53,7 @@ int64_t VectorOf(const Site& site) {
 Space SpaceOf(const Site& site) {
   // Elements of a row that a thread has in registers: few, for their reduction is a chain, and more
   // where the block has no more threads.
-  constexpr int64_t kHeld = 16, kMostHeld = 64;
+  constexpr int64_t kHeld = 32, kMostHeld = 64;
   const int64_t n = site.Sizes(site.input(0)).back();
   Space space;
   const Expr threads = space.Add(RowThreads(n, site.machine));

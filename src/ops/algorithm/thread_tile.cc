@@ -218,10 +218,12 @@ void ScheduleTile(Schedule& s, const TileBlocks& blocks, const Point& point,
   if (!s.ok()) return;
   const auto end = axes.end() - static_cast<long>(order.columns);
   const Names last(end, axes.end());
+  const auto rows = end - static_cast<long>(order.rows);
+  const Names above(rows, end), lead(axes.begin(), rows);
   const std::string j = order.columns > 1 ? s.Fuse(last) : last[0];
-  const Names lead(axes.begin(), end - 1);
+  const std::string i = order.rows > 1 ? s.Fuse(above) : above[0];
   const std::string piece = std::to_string(kPiece);
-  const Names y = s.SplitBy(*(end - 1), {"-1", "$pieces_y", "$threads_y", piece});
+  const Names y = s.SplitBy(i, {"-1", "$pieces_y", "$threads_y", piece});
   const Names x = s.SplitBy(j, {"-1", "$pieces_x", "$threads_x", piece});
   s.Reorder(Concat({lead, {y[0], x[0], y[1], x[1], y[2], x[2], y[3], x[3]}}));
   BindBlocks(s, lead, y[0], x[0]);
@@ -280,7 +282,7 @@ void ScheduleTiles(Schedule& s, const Parts& parts, const Point& point, const Ti
   s.DecomposeReduction(total, made[0]);
   s.Unroll(made[0]);
   TileOrder whole = order;
-  whole.columns = 1;
+  whole.rows = whole.columns = 1;
   ScheduleTile(s, {moves[0], moves[1], sums, moves[2]}, point, whole);
 }
 

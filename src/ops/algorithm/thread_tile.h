@@ -56,10 +56,10 @@ struct TileBlocks {
   std::string a, b, sums, store;
 };
 /// How they run: which operands lie with neighbours along k, and how many of the last axes of
-/// `store` are j.
+/// `store` are j, and before these i.
 struct TileOrder {
   bool a_along_k = false, b_along_k = false;
-  size_t columns = 1;
+  size_t rows = 1, columns = 1;
 };
 void ScheduleTile(Schedule& s, const TileBlocks& blocks, const Point& point,
                   const TileOrder& order);
