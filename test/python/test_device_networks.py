@@ -17,9 +17,10 @@ os.environ.setdefault("POCL_CACHE_DIR", _cache.name)
 import tenon
 
 try:
+    import onnx
     import onnxruntime
 except ImportError:
-    onnxruntime = None
+    onnx = onnxruntime = None
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 MODELS = [path for path in (pathlib.Path(os.environ.get("TENON_MODELS", "/nonexistent")), ROOT / "test" / "models")
@@ -51,6 +52,8 @@ class DeviceNetworks(unittest.TestCase):
         cls._folder.cleanup()
 
     def model(self, name):
+        if (self.folder / f"{name}.made.onnx").is_file():
+            return str(self.folder / f"{name}.made.onnx")
         for folder in MODELS:
             if (folder / f"{name}.onnx").is_file():
                 subprocess.run([sys.executable, ROOT / "bench" / "fill_weights.py", self.folder, name, "--models", folder],
@@ -58,9 +61,9 @@ class DeviceNetworks(unittest.TestCase):
                 return str(self.folder / f"{name}.onnx")
         self.skipTest(f"there is no model {name} here; TENON_MODELS names another folder")
 
-    def compiled(self, name, target):
-        path = str(self.folder / f"{name}.so")
-        tenon.compile(self.model(name), path, target=target)
+    def compiled(self, name, target, precision="fp32"):
+        path = str(self.folder / f"{name}.{precision}.so")
+        tenon.compile(self.model(name), path, target=target, precision=precision)
         return path
 
     def inputs(self, model):
@@ -75,8 +78,8 @@ class DeviceNetworks(unittest.TestCase):
                 yield i.name, random.standard_normal(shape).astype(np.float32)
 
     @unittest.skipUnless(tenon.opencl(0).exist and onnxruntime, "there is no OpenCL device, or no ONNX Runtime")
-    def check(self, name):
-        path, model = self.compiled(name, "opencl"), str(self.folder / f"{name}.onnx")
+    def check(self, name, precision="fp32", tolerance=1e-4):
+        path, model = self.compiled(name, "opencl", precision), self.model(name)
         feeds = dict(self.inputs(model))
         expected = onnxruntime.InferenceSession(model).run(None, feeds)
         function = tenon.runtime.load_module(path)["main"]
@@ -87,7 +90,7 @@ class DeviceNetworks(unittest.TestCase):
             results = function(*arguments)
             results = list(results) if isinstance(results, (list, tuple)) else [results]
             for got, want in zip(results, expected, strict=True):
-                self.assertLess(np.linalg.norm(got.numpy() - want), 1e-4 * np.linalg.norm(want))
+                self.assertLess(np.linalg.norm(got.numpy() - want), tolerance * np.linalg.norm(want))
             first = first or uploads(path)
             self.assertGreater(first, 0)
             self.assertEqual(first, uploads(path))  # weights stay where they are
@@ -101,6 +104,21 @@ class DeviceNetworks(unittest.TestCase):
 
     def test_mlp(self):
         self.check("mlp-4-2")
+
+    def test_half_precision(self):
+        for precision, tolerance in (("fp16", 2e-3), ("bf16", 2e-2)):
+            with self.subTest(precision):
+                self.check("mlp-4-2", precision, tolerance)
+
+    @unittest.skipUnless(onnx, "the package onnx is not here")
+    def test_single_rows_of_many_matrices(self):
+        w = np.random.default_rng(2).standard_normal((40, 12)).astype(np.float32)
+        tensor = lambda name, *shape: onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, shape)
+        graph = onnx.helper.make_graph([onnx.helper.make_node("MatMul", ["x", "w"], ["y"])], "rows", [tensor("x", 17, 1, 40)],
+                                       [tensor("y", 17, 1, 12)], [onnx.numpy_helper.from_array(w, "w")])
+        model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=8)
+        onnx.save(model, self.folder / "rows.made.onnx")
+        self.check("rows")
 
     def test_no_kernel_runs_as_one_thread(self):
         for name in ("mlp-4-2", "bert-tiny"):

@@ -428,15 +428,6 @@ TEST(Kernel, AttentionOfWarps) {
   }
 }
 
-// Rows of a matrix, and single rows of many.
-TEST(Kernel, ProductsOnThreads) {
-  for (const std::vector<int64_t>& a : {std::vector<int64_t>{17, 40}, {17, 1, 40}, {2, 9, 40}}) {
-    Case c = Product(DType::Float(32), a, {40, 12}, false);
-    c.bias_relu = a.size() == 3;
-    Check(c, "thread_matmul", 1e-6, ThreadsMachine(), kWarpPoints);
-  }
-}
-
 // A single row, and single columns of little k: nothing to make tiles of.
 TEST(Kernel, NoTilesOnThreads) {
   Case c;
