@@ -91,6 +91,14 @@ TN_API int32_t tn_module_get_metadata(const tn_module_t* module, const char* key
  * can run at the same time without allocating. */
 TN_API int32_t tn_module_reserve(const tn_module_t* module, int32_t instances, int64_t arena_bytes);
 
+/* Bounds the memory on each device that calls of the module's functions work in; weights do not
+ * count. 0: no bound. A call that wants more waits, on the device, until another one's is free; a
+ * MemoryError says that no call's is large enough. */
+TN_API int32_t tn_module_limit_memory(const tn_module_t* module, int64_t bytes);
+/* Gives back the memory on devices that no call works in and no captured graph holds, after the
+ * work that still uses it. */
+TN_API int32_t tn_module_trim(const tn_module_t* module);
+
 /* ---- Calls ---- */
 
 /* Zero-initialise, set struct_bytes, then what is wanted. A call that is over its time, or that is
@@ -104,6 +112,12 @@ typedef struct tn_call_options {
                               bound.       A MemoryError says that it wanted more. */
   const int32_t* stop;     /* may be NULL; once another thread sets *stop to anything but 0 (best
                               atomically) the call ends */
+  void* workspace; /* of a function for a device: memory there that the call works in, in the
+                      place of memory of the module's; aligned to 64 bytes, and the call's
+                      until its work is done; NULL: the module's */
+  int64_t workspace_bytes;
+  int64_t* out_workspace_bytes; /* may be NULL; else the call only says how many bytes of workspace
+                                   it wants with these arguments, and launches nothing */
 } tn_call_options_t;
 
 /* Calls an exported function: args are its inputs, then either nothing (the outputs come back in

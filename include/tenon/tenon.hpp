@@ -346,8 +346,16 @@ struct CallOptions {
   int64_t max_bytes = 0;   // of host memory that the call may ask for; 0: no bound
   /// The call ends with an Error once this is not 0, which another thread sets, best atomically.
   const int32_t* stop = nullptr;
+  /// Memory of the device that a call there works in, aligned to 64 bytes; null: the module's.
+  void* workspace = nullptr;
+  int64_t workspace_bytes = 0;
+  /// Not null: the call only says here how many bytes that would be.
+  int64_t* out_workspace_bytes = nullptr;
 
-  bool any() const { return max_team > 0 || max_seconds > 0 || max_bytes > 0 || stop; }
+  bool any() const {
+    return max_team > 0 || max_seconds > 0 || max_bytes > 0 || stop || workspace ||
+           out_workspace_bytes;
+  }
   /// For the C API.
   tn_call_options_t raw() const {
     const double nanoseconds = max_seconds * 1e9;
@@ -358,6 +366,9 @@ struct CallOptions {
     if (max_seconds > 0 && nanoseconds < 1) out.max_nanoseconds = 1;
     out.max_bytes = max_bytes;
     out.stop = stop;
+    out.workspace = workspace;
+    out.workspace_bytes = workspace_bytes;
+    out.out_workspace_bytes = out_workspace_bytes;
     return out;
   }
 };
@@ -461,6 +472,9 @@ class Module {
   void Reserve(int32_t instances, int64_t arena_bytes = 0) const {
     detail::Check(tn_module_reserve(handle(), instances, arena_bytes));
   }
+  /// See tn_module_limit_memory and tn_module_trim.
+  void LimitMemory(int64_t bytes) const { detail::Check(tn_module_limit_memory(handle(), bytes)); }
+  void Trim() const { detail::Check(tn_module_trim(handle())); }
   explicit operator bool() const { return module_ != nullptr; }
   tn_module_t* handle() const {
     if (!module_) throw Error("RuntimeError", "the module is empty: nothing was loaded into it");

@@ -311,6 +311,16 @@ int32_t tn_module_reserve(const tn_module_t* module, int32_t instances, int64_t 
   return module->info->reserve(module->info->main_instances, instances, arena_bytes);
 }
 
+int32_t tn_module_limit_memory(const tn_module_t* module, int64_t bytes) {
+  tn_device_state* state = StateOf(*module->info);
+  return state ? LimitDevices(module->info->device_code, state, bytes) : 0;
+}
+
+int32_t tn_module_trim(const tn_module_t* module) {
+  if (tn_device_state* state = StateOf(*module->info)) TrimDevices(state);
+  return 0;
+}
+
 int32_t tn_call(tn_packed_fn function, const tn_call_options_t* options, const tn_ffi_any* args,
                 int32_t num_args, tn_ffi_any* result) {
   *result = {TN_FFI_NONE, 0, {0}};
@@ -319,7 +329,11 @@ int32_t tn_call(tn_packed_fn function, const tn_call_options_t* options, const t
   memcpy(&all, options, std::min<size_t>(options->struct_bytes, sizeof all));
   CallLimits limits = {all.max_team,
                        all.max_nanoseconds > 0 ? NanosecondsNow() + all.max_nanoseconds : 0,
-                       all.max_bytes > 0 ? all.max_bytes : INT64_MAX, all.stop};
+                       all.max_bytes > 0 ? all.max_bytes : INT64_MAX,
+                       all.stop,
+                       all.workspace,
+                       all.workspace_bytes,
+                       all.out_workspace_bytes};
   CallLimits* before = SetThreadLimits(&limits);
   int32_t status = function(nullptr, args, num_args, result);
   SetThreadLimits(before);

@@ -396,6 +396,8 @@ int32_t FailOver(const CallLimits& limits) {
 
 }  // namespace
 
+const CallLimits* ThreadLimits() { return thread_limits; }
+
 CallLimits* SetThreadLimits(CallLimits* limits) {
   CallLimits* before = thread_limits;
   thread_limits = limits;

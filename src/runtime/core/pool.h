@@ -27,11 +27,16 @@ struct CallLimits {
   int64_t end;          // when they must be done, by NanosecondsNow; 0: no bound
   int64_t bytes_left;   // that they may still ask for
   const int32_t* stop;  // null, or not 0 once they are to stop
+  void* workspace;      // of a device, for calls there; null: none
+  int64_t workspace_bytes;
+  int64_t* out_workspace_bytes;  // not null: is told how many it would be, and nothing is done
 };
 
 /// Bounds the teams that this thread starts, and what it takes; null lifts all bounds. The limits
 /// live until others are set. Returns those before.
 CallLimits* SetThreadLimits(CallLimits* limits);
+/// Those of now; may be null.
+const CallLimits* ThreadLimits();
 
 /// Takes bytes from what this thread may ask for; -1 where that is less.
 int32_t TakeBytes(int64_t bytes);

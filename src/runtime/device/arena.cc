@@ -32,7 +32,7 @@ bool IsIdle(const DeviceCall& call, const DeviceArena& arena) {
 bool IsDone(const DeviceCall& call, const DeviceArena& arena) {
   const DeviceDriver& driver = *call.driver;
   return !arena.memory ||
-         (arena.mark && driver.mark_done && driver.mark_done(arena.device_id, arena.mark));
+         (arena.marked && driver.mark_done && driver.mark_done(arena.device_id, arena.mark));
 }
 
 // The smallest idle arena that is large enough and suits; null where there is none.
@@ -79,10 +79,10 @@ void Empty(const DeviceModule& module, DeviceArena* arena, void* stream) {
   const DeviceDriver& driver = *FindDriver(module.device_type);
   const int32_t id = arena->device_id;
   if (arena->tensor) {
-    if (arena->mark) driver.event_wait(id, arena->mark);
+    if (arena->marked) driver.event_wait(id, arena->mark);
     Release(arena->tensor);
   } else if (arena->memory && driver.free_on) {
-    if (arena->mark && arena->stream != stream) driver.stream_wait_event(id, stream, arena->mark);
+    if (arena->marked && arena->stream != stream) driver.stream_wait_event(id, stream, arena->mark);
     driver.free_on(id, arena->memory, stream);
   } else if (arena->memory) {
     driver.free(id, arena->memory);
@@ -186,7 +186,7 @@ DeviceArena* ForStream(const DeviceCall& call, int64_t bytes) {
   if (!arena) arena = New(call, bytes);
   if (arena) return arena;
   // There is no more memory: one that another stream uses is good enough, a little later.
-  arena = FindIdle(call, bytes, [](const DeviceArena& a) { return a.mark != nullptr; });
+  arena = FindIdle(call, bytes, [](const DeviceArena& a) { return a.marked; });
   if (!arena || call.driver->stream_wait_event(arena->device_id, call.stream, arena->mark) != 0) {
     return nullptr;
   }
@@ -206,14 +206,16 @@ DeviceArena* AcquireArena(const DeviceCall& call, int64_t bytes) {
   return arena;
 }
 
-void ReleaseArena(const DeviceCall& call, DeviceArena* arena) {
+void ReleaseArena(const DeviceCall& call, DeviceArena* arena, bool failed) {
   const DeviceDriver& driver = *call.driver;
   const int32_t id = arena->device_id;
-  if (driver.mark_make && call.capture == 0) {
+  bool marked = false;
+  if (driver.mark_make && call.capture == 0 && !failed) {
     if (!arena->mark) driver.mark_make(id, &arena->mark);
-    if (arena->mark) driver.event_record(id, arena->mark, call.stream);
+    marked = arena->mark && driver.event_record(id, arena->mark, call.stream) == 0;
   }
   MutexLock guard(&call.module->lock);
+  arena->marked = marked;
   arena->lent = false;
 }
 
@@ -222,7 +224,7 @@ void TrimArenas(DeviceModule* module) {
   MutexLock guard(&module->lock);
   for (DeviceArena* a = module->arenas; a; a = a->next) {
     if (a->lent || a->capture != 0 || !a->memory) continue;
-    if (a->mark) driver.event_wait(a->device_id, a->mark);
+    if (a->marked) driver.event_wait(a->device_id, a->mark);
     DropGraphs(module, a->memory);
     Empty(*module, a, nullptr);
   }

@@ -13,7 +13,8 @@ struct DeviceArena {
   bool lent;
   uint64_t capture;  // whose graph it belongs to, for good; 0: nobody's
   void* stream;      // that used it last
-  void* mark;        // behind that use; null: there is none yet
+  void* mark;        // behind that use where `marked`; null: there is none yet
+  bool marked;
   void* memory;
   int64_t bytes;
   tn_ffi_object* tensor;  // of a framework, whose memory it is; null: it is the driver's
@@ -24,8 +25,9 @@ struct DeviceArena {
 /// have done with. Under a capture what is idle, which is the captured graph's from then on. Null +
 /// error.
 DeviceArena* AcquireArena(const DeviceCall& call, int64_t bytes);
-/// After the call has queued its work.
-void ReleaseArena(const DeviceCall& call, DeviceArena* arena);
+/// After the call has queued its work. Of one that failed nobody knows how far it came: then its
+/// stream alone can have the arena.
+void ReleaseArena(const DeviceCall& call, DeviceArena* arena, bool failed);
 
 /// Gives back what no call has and no captured graph holds, with the graphs that use it; waits for
 /// work that does.

@@ -2,12 +2,14 @@
 // that is possible.
 #include "runtime/device/run.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "runtime/core/error.h"
 #include "runtime/core/host.h"
 #include "runtime/core/os.h"
+#include "runtime/core/pool.h"
 #include "runtime/device/arena.h"
 #include "runtime/device/code.h"
 #include "runtime/device/graph.h"
@@ -118,7 +120,103 @@ void LeaveDevices(tn_device_state* state) {
   slot.compare_exchange_strong(none, module);
 }
 
+int32_t LimitDevices(const tn_device_code* code, tn_device_state* state, int64_t bytes) {
+  if (code->num_kernels == 0) return 0;  // it is for CPUs
+  const Counted counted(state);
+  DeviceModule* module = DeviceModuleOf(code, state);
+  if (!module) return -1;
+  MutexLock guard(&module->lock);
+  module->arena_limit = bytes;
+  return 0;
+}
+
+void TrimDevices(tn_device_state* state) {
+  const Counted counted(state);
+  void* module = std::atomic_ref<void*>(state->module).load();
+  if (module) TrimArenas(static_cast<DeviceModule*>(module));
+}
+
+namespace {
+
+/// The arenas of a call, while it has them.
+class Lent {
+ public:
+  explicit Lent(const DeviceCall& call) : call_(call) {}
+  ~Lent() {
+    while (DeviceArena* const arena = first_) {
+      first_ = arena->next_lent;
+      ReleaseArena(call_, arena, failed_);
+    }
+  }
+  Lent(const Lent&) = delete;
+  Lent& operator=(const Lent&) = delete;
+
+  void Failed() { failed_ = true; }
+
+  // Null + error.
+  void* Borrow(int64_t bytes) {
+    DeviceArena* const arena = AcquireArena(call_, bytes);
+    if (!arena) return nullptr;
+    arena->next_lent = first_;
+    first_ = arena;
+    return arena->memory;
+  }
+
+ private:
+  const DeviceCall& call_;
+  DeviceArena* first_ = nullptr;
+  bool failed_ = false;
+};
+
+constexpr int64_t kWorkspaceAlign = 64;
+
+int64_t WorkspaceOf(const tn_device_call& given) {
+  int64_t bytes = 0;
+  for (int64_t i = 0; i < given.num_arenas; ++i)
+    bytes += (given.arena_bytes[i] + kWorkspaceAlign - 1) / kWorkspaceAlign * kWorkspaceAlign;
+  return bytes;
+}
+
+// Puts the caller's workspace in the place of arenas; 0, or -1 + error.
+int32_t TakeWorkspace(const DeviceCall& call, const CallLimits& limits, void** closure) {
+  const tn_device_call& given = *call.given;
+  const int64_t needed = WorkspaceOf(given);
+  if (call.driver->opaque)
+    return Fail("ValueError", "this device takes no workspace of the caller's");
+  if (reinterpret_cast<uintptr_t>(limits.workspace) % kWorkspaceAlign != 0)
+    return Fail("ValueError", "expected a workspace aligned to 64 bytes");
+  if (limits.workspace_bytes < needed) {
+    char message[128];
+    snprintf(message, sizeof message, "the call works in %lld bytes, but its workspace has %lld",
+             static_cast<long long>(needed), static_cast<long long>(limits.workspace_bytes));
+    return Fail("MemoryError", message);
+  }
+  char* at = static_cast<char*>(limits.workspace);
+  for (int64_t i = 0; i < given.num_arenas; ++i) {
+    closure[given.first_arena_slot + i] = at;
+    at += (given.arena_bytes[i] + kWorkspaceAlign - 1) / kWorkspaceAlign * kWorkspaceAlign;
+  }
+  return 0;
+}
+
+int32_t FillArenas(const DeviceCall& call, const CallLimits* limits, Lent* lent, void** closure) {
+  if (limits && limits->workspace) return TakeWorkspace(call, *limits, closure);
+  for (int64_t i = 0; i < call.given->num_arenas; ++i) {
+    void* const memory = lent->Borrow(call.given->arena_bytes[i]);
+    if (!memory) return -1;
+    closure[call.given->first_arena_slot + i] = memory;
+  }
+  return 0;
+}
+
+}  // namespace
+
 int32_t RunOnDevice(const tn_device_call* given, void** closure) {
+  const CallLimits* const limits = ThreadLimits();
+  if (limits && limits->out_workspace_bytes) {
+    *limits->out_workspace_bytes = WorkspaceOf(*given);
+    return 0;
+  }
   const Counted counted(given->state);
   DeviceCall call = {};
   call.given = given;
@@ -131,24 +229,10 @@ int32_t RunOnDevice(const tn_device_call* given, void** closure) {
   if (!call.module) return -1;
   call.stream = CurrentStream(call.device);
   if (Prepare(&call, closure) != 0) return -1;
-  DeviceArena* lent = nullptr;
-  int32_t status = 0;
-  for (int64_t i = 0; status == 0 && i < given->num_arenas; ++i) {
-    DeviceArena* arena = AcquireArena(call, given->arena_bytes[i]);
-    if (!arena) {
-      status = -1;
-      break;
-    }
-    arena->next_lent = lent;
-    lent = arena;
-    closure[given->first_arena_slot + i] = arena->memory;
-  }
-  if (status == 0) status = Queue(&call, closure);
-  while (lent) {
-    DeviceArena* const arena = lent;
-    lent = arena->next_lent;
-    ReleaseArena(call, arena);
-  }
+  Lent lent(call);
+  if (FillArenas(call, limits, &lent, closure) != 0) return -1;
+  const int32_t status = Queue(&call, closure);
+  if (status != 0) lent.Failed();
   return status;
 }
 

@@ -11,5 +11,8 @@ int32_t RunOnDevice(const tn_device_call* given, void** closure);
 /// Gives back what the library has on devices; nothing while calls are under way. A later call
 /// begins anew.
 void LeaveDevices(tn_device_state* state);
+/// tn_module_limit_memory and tn_module_trim.
+int32_t LimitDevices(const tn_device_code* code, tn_device_state* state, int64_t bytes);
+void TrimDevices(tn_device_state* state);
 
 }  // namespace tenon::runtime

@@ -45,7 +45,9 @@ class Network {
   Values OnCpu(const Values& x, int64_t batch = 1) const;
   /// On device 0 or wherever x is.
   Tensor operator()(const Tensor& x) const { return Tensor(run_(x)); }
-  void Into(const Tensor& x, const Tensor& y) const { run_(x, y); }
+  void Into(const Tensor& x, const Tensor& y, const CallOptions& options = {}) const {
+    run_(options, x, y);
+  }
   Module& module() { return module_; }
   void Unload();
 

@@ -325,10 +325,31 @@ class HostPlanner final : public StorageRewriter {
       workspace_of_[launch] = items_.size();
       AddItem(launch->kernel + " workspace", bytes, point, point);
     }
+    KeepForDependents(lives);
     plan_ = PlanArena(items_, &analyzer_);
     if (items_.empty()) return;
     if (packed::HasHandles(*func_)) return PlanApart();
     arenas_ = {{VarNode::Make("arena", DType::Handle()), plan_.bytes, {}}};
+  }
+
+  // A launch that depends on the one before it begins while that one runs, and so does one that
+  // depends on it: what any of them uses is in use until the last of them is done. Only what a
+  // kernel hands over waits (AwaitedBy); the memory of what is gone must not be given away earlier.
+  void KeepForDependents(const Lifetimes& lives) {
+    for (size_t first = 0; first < lives.launches.size();) {
+      size_t end = first + 1;
+      while (end < lives.launches.size() && IsDependent(*lives.launches[end].first)) ++end;
+      const int64_t begin = lives.launches[first].second, last = lives.launches[end - 1].second;
+      for (ArenaItem& item : items_) {
+        if (item.last >= begin && item.last < last) item.last = last;
+      }
+      first = end;
+    }
+  }
+
+  bool IsDependent(const Launch& launch) const {
+    const Func kernel = module_.Find(launch.kernel);
+    return kernel && kernel->attrs.Has(kAwaitsAttr);
   }
 
   // No part of such memory can be handed to a kernel: each item has its own.

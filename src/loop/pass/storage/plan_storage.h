@@ -11,7 +11,8 @@
 // which a declaration of the kernel serves its launchers: those of loop/workspace.h, reads and
 // writes (numbers of the parameters that it reads and writes), parallel. A kernel that has them is
 // planned and stays. For a host function: every allocation becomes a stretch of one arena, a last
-// scalar parameter `arena: handle`, in which values that are never alive at the same time overlap;
+// scalar parameter `arena: handle`, in which values that are never alive at the same time overlap
+// (what a launch uses is alive until the last of those that depend on it, each on the one before);
 // so does each launch's workspace, for workspace_bytes + max_team * scratch_bytes. Allocations of
 // scope `const` are weights: stretches of the weight segment, at the byte offsets given by the
 // function's attributes `weights` (names) and `weight_offsets`. Accesses and regions become flat
