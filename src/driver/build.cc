@@ -27,6 +27,7 @@
 #include "loop/rewrite.h"
 #include "loop/threads.h"
 #include "loop/verify.h"
+#include "support/strings.h"
 #include "support/thread_pool.h"
 #include "tenon/kernel_abi.h"
 
@@ -252,6 +253,14 @@ TargetRef TargetOf(const Module& module) {
   return target;
 }
 
+// Of what a maker of device code says, that a kernel is not what its author meant: registers that
+// did not suffice, units that wait for each other.
+bool IsWorthSaying(const std::string& line) {
+  const bool spills = line.find("spill stores") != std::string::npos &&
+                      line.find(" 0 bytes spill stores") == std::string::npos;
+  return spills || line.find("arning") != std::string::npos;
+}
+
 /// Keeps: `built_` holds what the steps so far made; a step that fails leaves errors, not half a
 /// result.
 class Builder {
@@ -411,6 +420,9 @@ class Builder {
     for (const KernelResult& k : kernels_) AddKernel(k.lowered, k.name, &module);
     TN_ASSIGN_OR_RETURN(built_.device, CodeGeneratorOf(target())->device_code(module, target()));
     if (!built_.device.missing.empty()) return Ok();
+    for (const std::string& line : Split(built_.device.log, '\n')) {
+      if (IsWorthSaying(line)) built_.remarks.push_back(line);
+    }
     TN_ASSIGN_OR_RETURN(
         auto blobs, codegen::PackDeviceCode(DeviceKernels(module), target(), built_.device.images));
     AddDeviceWeights(built_.host, &blobs);

@@ -1,10 +1,13 @@
 #include "driver/info.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "artifact/symbols.h"
+#include "codegen/cuda/nvrtc.h"
 #include "cost/estimate.h"
 #include "driver/dims_json.h"
 #include "ir/print.h"
@@ -105,6 +108,14 @@ static void AddInterface(const graph::Program& program, Json* main, Json* dims) 
   *dims = DimsJson(g);
 }
 
+// What NVRTC makes runs on the drivers of its version of CUDA and later ones.
+static std::string OldestDriver(const Target& target) {
+  if (!target.IsDevice() || target.kind().code_generator != "cuda") return "";
+  const auto nvrtc = codegen::FindNvrtc();
+  if (!nvrtc) return "";
+  return fmt::format("CUDA {}.0, NVIDIA {} or newer", nvrtc->major, nvrtc->major >= 13 ? 580 : 525);
+}
+
 std::string InfoJson(const graph::Program& program, const graph::LoweredNetwork& network,
                      const Module& host, const Target& target, const CompileOptions& options,
                      const Hash128& source, const std::string& params, const Json& records) {
@@ -115,6 +126,7 @@ std::string InfoJson(const graph::Program& program, const graph::LoweredNetwork&
   j["triple"] = target.Cpu().triple();
   j["precision"] = options.precision;
   j["features"] = target.Cpu().FeatureList();
+  if (const std::string driver = OldestDriver(target); !driver.empty()) j["driver"] = driver;
   Json main{{"name", options.name}, {"inputs", Json::array()}, {"outputs", Json::array()}};
   Json dims = Json::array();
   AddInterface(program, &main, &dims);

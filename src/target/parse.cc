@@ -294,19 +294,43 @@ class TargetParser {
     return Ok();
   }
 
-  Status ResolveDevice() {
+  // Several architectures, separated by commas, are named in their order; the limits are those that
+  // all of them keep.
+  Status FindArchs() {
     const TargetKind& kind = *target_.kind_;
-    const std::string arch = Get(kind.arch_option).value_or("");
-    const GpuRow* row = FindGpu(kind, arch);
-    if (!row) {
-      std::vector<std::string> valid;
-      for (const GpuRow& r : GpuRows()) {
-        if (r.kind == kind.name) valid.push_back(r.limits.arch);
+    std::vector<std::string> archs = Split(Get(kind.arch_option).value_or(""), ',');
+    std::sort(archs.begin(), archs.end(), PrecedesAsArch);
+    archs.erase(std::unique(archs.begin(), archs.end()), archs.end());
+    for (const std::string& arch : archs) {
+      const GpuRow* row = FindGpu(kind, arch);
+      if (!row || (arch.empty() && archs.size() > 1)) {
+        std::vector<std::string> valid;
+        for (const GpuRow& r : GpuRows()) {
+          if (r.kind == kind.name) valid.push_back(r.limits.arch);
+        }
+        std::sort(valid.begin(), valid.end(), PrecedesAsArch);
+        return Unknown("GPU architecture", arch, valid);
       }
-      std::sort(valid.begin(), valid.end(), PrecedesAsArch);
-      return Unknown("GPU architecture", arch, valid);
+      if (archs.size() > 1 && !row->device.empty())
+        return Wrong(kind.arch_option, "an architecture of a GPU beside others");
+      GpuLimits& gpu = target_.gpu_;
+      if (gpu.arch.empty()) {
+        gpu = row->limits;
+        continue;
+      }
+      auto least = [](int64_t* mine, int64_t other) { *mine = std::min(*mine, other); };
+      gpu.arch += "," + arch;
+      least(&gpu.max_threads_per_block, row->limits.max_threads_per_block);
+      least(&gpu.max_shared_memory_per_block, row->limits.max_shared_memory_per_block);
+      least(&gpu.registers_per_block, row->limits.registers_per_block);
     }
-    GpuLimits& gpu = target_.gpu_ = row->limits;
+    return Ok();
+  }
+
+  Status ResolveDevice() {
+    target_.gpu_ = {};
+    TN_RETURN_IF_ERROR(FindArchs());
+    GpuLimits& gpu = target_.gpu_;
     TN_RETURN_IF_ERROR(ReadNumber("max_threads_per_block", &gpu.max_threads_per_block));
     TN_RETURN_IF_ERROR(ReadNumber("max_shared_memory_per_block", &gpu.max_shared_memory_per_block));
     TN_RETURN_IF_ERROR(ReadNumber("registers_per_block", &gpu.registers_per_block));

@@ -47,7 +47,9 @@ const CpuRow* FindCpu(std::string_view name) {
   return nullptr;
 }
 
+// Of several architectures, the first: the others have what it has.
 const GpuRow* FindGpu(const TargetKind& kind, std::string_view arch) {
+  arch = arch.substr(0, arch.find(','));
   for (const GpuRow& row : GpuRows()) {
     if (row.kind == kind.name && (arch.empty() || row.limits.arch == arch)) return &row;
   }

@@ -66,7 +66,7 @@ int GpuGeneration(std::string_view arch) {
   int number = 0;
   if (arch == kEverything) return std::numeric_limits<int>::max();
   if (!arch.starts_with("sm_")) return 0;
-  for (char c : arch.substr(3)) {
+  for (char c : arch.substr(3, arch.find(',') - 3)) {
     if (c >= '0' && c <= '9' && number < 100000) number = number * 10 + (c - '0');
   }
   return number;

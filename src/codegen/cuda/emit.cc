@@ -1,9 +1,12 @@
 // One loop IR module → one file of CUDA C++.
 #include "codegen/cuda/emit.h"
 
+#include <algorithm>
+
 #include "codegen/cuda/language.h"
 #include "codegen/cuda/nvrtc.h"
 #include "codegen/gpu/file.h"
+#include "support/strings.h"
 
 namespace tenon::codegen {
 
@@ -14,7 +17,25 @@ Expected<std::string> EmitCuda(const Module& module, const Target& target,
   return GpuFile(module, target, options, CudaCpp()).Emit();
 }
 
-// PTX serves later architectures, but that of an architecture's own features ("sm_90a") none.
+namespace {
+
+// That of an architecture's own features ("sm_90a") serves no other.
+bool IsPortable(const std::string& arch) { return !arch.ends_with('a') && !arch.ends_with('f'); }
+
+// Adds the code for one architecture.
+Status Add(const std::string& arch, DeviceCode* out) {
+  TN_ASSIGN_OR_RETURN(CudaCode code, CompileCudaBoth(out->source, "kernels.cu", arch));
+  out->images.push_back({"cubin for " + arch, code.cubin});
+  out->files["cubin"] = std::move(code.cubin);
+  out->log += code.log;
+  if (IsPortable(arch) || !out->files.count("ptx")) out->files["ptx"] = std::move(code.ptx);
+  return Ok();
+}
+
+}  // namespace
+
+// Of several architectures the highest comes first, and at the end, for later ones, the PTX of the
+// highest that has no units of its own.
 Expected<DeviceCode> MakeCudaCode(const Module& kernels, const Target& target) {
   DeviceCode out;
   TN_ASSIGN_OR_RETURN(out.source, EmitCuda(kernels, target, {}));
@@ -23,18 +44,17 @@ Expected<DeviceCode> MakeCudaCode(const Module& kernels, const Target& target) {
     out.images.push_back({"source", out.source});
     return out;
   }
-  const std::string& arch = target.gpu().arch;
-  if (const Status can = CanCompileFor(arch); !can) {
-    out.missing = can.errors();
-    return out;
+  std::string portable;
+  for (const std::string& arch : Split(target.gpu().arch, ',')) {
+    if (const Status can = CanCompileFor(arch); !can) {
+      out.missing = can.errors();
+      return out;
+    }
+    TN_RETURN_IF_ERROR(Add(arch, &out));
+    if (IsPortable(arch)) portable = arch;
   }
-  TN_ASSIGN_OR_RETURN(CudaCode code, CompileCudaBoth(out.source, "kernels.cu", arch));
-  out.images.push_back({"cubin for " + arch, code.cubin});
-  if (!arch.ends_with('a') && !arch.ends_with('f')) {
-    out.images.push_back({"PTX for " + arch, code.ptx + '\0'});
-  }
-  out.files["cubin"] = std::move(code.cubin);
-  out.files["ptx"] = std::move(code.ptx);
+  std::reverse(out.images.begin(), out.images.end());
+  if (!portable.empty()) out.images.push_back({"PTX for " + portable, out.files["ptx"] + '\0'});
   return out;
 }
 

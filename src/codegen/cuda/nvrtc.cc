@@ -227,12 +227,13 @@ std::string ReadText(Result (*size)(Program, size_t*), Result (*read)(Program, c
 // One compilation for "sm" (machine code, and the PTX it came from) or "compute" (PTX alone) of an
 // architecture; what is not wanted is null.
 Status Compile(const std::string& source, const std::string& file, const std::string& arch,
-               const char* kind, std::string* ptx, std::string* cubin) {
+               const char* kind, std::string* ptx, std::string* cubin, std::string* log) {
   const Expected<Nvrtc>& nvrtc = TheNvrtc();
   if (!nvrtc) return nvrtc.errors();
   TN_ASSIGN_OR_RETURN(const std::string number, ArchOf(arch, nvrtc->info));
   const std::string option = fmt::format("--gpu-architecture={}_{}", kind, number);
-  const char* options[] = {option.c_str(), "--std=c++17", "--fmad=false", "--disable-warnings"};
+  const char* options[] = {option.c_str(), "--std=c++17", "--fmad=false", "--disable-warnings",
+                           "--ptxas-options=-v"};
   Program program = nullptr;
   Result result = nvrtc->create(&program, source.c_str(), file.c_str(), 0, nullptr, nullptr);
   if (result != 0)
@@ -240,11 +241,9 @@ Status Compile(const std::string& source, const std::string& file, const std::st
   auto destroy = [&](void*) { nvrtc->destroy(&program); };
   std::unique_ptr<void, decltype(destroy)> owner(program, destroy);
   result = nvrtc->compile(program, static_cast<int>(std::size(options)), options);
-  if (result != 0) {
-    std::string log = ReadText(nvrtc->log_size, nvrtc->log, program);
-    while (!log.empty() && log.back() == '\0') log.pop_back();
-    return ReadLog(log.empty() ? nvrtc->error_string(result) : log, file);
-  }
+  *log = ReadText(nvrtc->log_size, nvrtc->log, program);
+  while (!log->empty() && log->back() == '\0') log->pop_back();
+  if (result != 0) return ReadLog(log->empty() ? nvrtc->error_string(result) : *log, file);
   if (ptx) *ptx = ReadText(nvrtc->ptx_size, nvrtc->ptx, program);
   if (cubin) *cubin = ReadText(nvrtc->cubin_size, nvrtc->cubin, program);
   if ((ptx && ptx->empty()) || (cubin && cubin->empty()))
@@ -273,14 +272,15 @@ Expected<std::string> CompileCuda(const std::string& source, const std::string& 
   const bool is_ptx = format == CudaFormat::kPtx;
   CudaCode code;
   TN_RETURN_IF_ERROR(Compile(source, file, arch, is_ptx ? "compute" : "sm",
-                             is_ptx ? &code.ptx : nullptr, is_ptx ? nullptr : &code.cubin));
+                             is_ptx ? &code.ptx : nullptr, is_ptx ? nullptr : &code.cubin,
+                             &code.log));
   return is_ptx ? code.ptx : code.cubin;
 }
 
 Expected<CudaCode> CompileCudaBoth(const std::string& source, const std::string& file,
                                    const std::string& arch) {
   CudaCode code;
-  TN_RETURN_IF_ERROR(Compile(source, file, arch, "sm", &code.ptx, &code.cubin));
+  TN_RETURN_IF_ERROR(Compile(source, file, arch, "sm", &code.ptx, &code.cubin, &code.log));
   return code;
 }
 

@@ -37,6 +37,7 @@ Expected<std::string> CompileCuda(const std::string& source, const std::string& 
 
 struct CudaCode {
   std::string ptx, cubin;
+  std::string log;  // of what was right: registers, spills, warnings of ptxas, for each kernel
 };
 /// The same in both formats, by one compilation.
 Expected<CudaCode> CompileCudaBoth(const std::string& source, const std::string& file,

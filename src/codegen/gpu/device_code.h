@@ -19,7 +19,8 @@ struct DeviceImage {
 struct DeviceCode {
   std::string source;
   std::map<std::string, std::string> files;  // the forms it has, source among them: by suffix
-  std::vector<DeviceImage> images;           // what drivers load
+  std::vector<DeviceImage> images;           // what drivers load, what suits fewest devices first
+  std::string log;                           // what made them had to say
   /// Why there are no images though the source is right: what makes them is not on this machine.
   Diagnostics missing;
 };

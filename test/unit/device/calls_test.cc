@@ -121,7 +121,7 @@ TEST(DeviceCalls, OfTwoNetworksAtOnce) {
 
 // Streams that are busy have arenas of their own; one that is idle serves whoever comes.
 TEST(DeviceCalls, OnManyStreamsEqual) {
-  Network net("streams");
+  Network net("streams", "1", "cuda -arch=sm_90", 1);
   Fake<void(int)>("FakeLog")(0);
   constexpr int kThreads = 4, kFirst = 50, kCalls = 2450;  // 10,000 in all
   const Values a = Inputs(1, 7);

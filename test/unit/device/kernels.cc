@@ -7,6 +7,7 @@
 #include <mutex>
 #include <random>
 
+#include "codegen/cuda/nvrtc.h"
 #include "driver/compile.h"
 #include "interp/arguments.h"
 #include "loop/parse.h"
@@ -77,7 +78,7 @@ void SetRunner() {
   set(SizesOf, Run);
 }
 
-onnx::test::Model LayersOf(const std::string& batch) {
+onnx::test::Model LayersOf(const std::string& batch, int layers) {
   onnx::test::Model m;
   std::mt19937 random(5);
   std::normal_distribution<float> normal;
@@ -94,13 +95,14 @@ onnx::test::Model LayersOf(const std::string& batch) {
     m.Input("x", {batch.c_str(), 8});
   }
   std::string from = "x";
-  for (int i = 0; i < 4; ++i) {
+  for (int i = 0; i < layers; ++i) {
     const std::string n = std::to_string(i);
     weight("w" + n, {8, 8});
     weight("b" + n, {8});
     m.Node("MatMul", {from, "w" + n}, {"p" + n});
     m.Node("Add", {"p" + n, "b" + n}, {"s" + n});
-    m.Node(i == 3 ? "Softmax" : "Relu", {"s" + n}, {i == 3 ? std::string("y") : "r" + n});
+    m.Node(i == layers - 1 ? "Softmax" : "Relu", {"s" + n},
+           {i == layers - 1 ? std::string("y") : "r" + n});
     from = "r" + n;
   }
   m.Output("y");
@@ -110,7 +112,7 @@ onnx::test::Model LayersOf(const std::string& batch) {
 }  // namespace
 
 std::string CompileLayers(const std::string& name, const std::string& batch,
-                          const std::string& target, const std::string& path) {
+                          const std::string& target, const std::string& path, int layers) {
   driver::CompileOptions options;
   options.model = path + ".onnx";
   options.output = path;
@@ -118,7 +120,8 @@ std::string CompileLayers(const std::string& name, const std::string& batch,
   options.target = target;
   options.emit = {"loop"};
   options.jobs = 1;
-  if (!WriteFile(options.model, LayersOf(batch).Bytes())) return "cannot write " + options.model;
+  if (!WriteFile(options.model, LayersOf(batch, layers).Bytes()))
+    return "cannot write " + options.model;
   const auto report = driver::Compile(options);
   if (!report) return ToString(report.errors());
   if (!target.starts_with("cuda")) return "";
@@ -136,6 +139,11 @@ std::string CompileLayers(const std::string& name, const std::string& batch,
 void BreakKernels(const std::string& prefix, int code) {
   breaking = prefix;
   breaking_code = code;
+}
+
+std::string LogOfCompiling(const std::string& arch) {
+  const auto code = codegen::CompileCudaBoth("__global__ void f() {}", "f.cu", arch);
+  return code ? code->log : ToString(code.errors());
 }
 
 }  // namespace tenon::device::test

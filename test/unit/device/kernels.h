@@ -6,14 +6,17 @@
 
 namespace tenon::device::test {
 
-/// Compiles a network of four products with weights and a softmax, x: [batch, 8] → y: [batch, 8],
-/// as function `name`; `batch` is a number or the name of an open size. Empty, or what went wrong.
-/// On CUDA the fake driver runs its kernels from now on, by the interpreter.
+/// Compiles a network of `layers` products with weights and a softmax, x: [batch, 8] → y: [batch,
+/// 8], as function `name`; `batch` is a number or the name of an open size. Empty, or what went
+/// wrong. On CUDA the fake driver runs its kernels from now on, by the interpreter.
 std::string CompileLayers(const std::string& name, const std::string& batch,
-                          const std::string& target, const std::string& path);
+                          const std::string& target, const std::string& path, int layers);
 
 /// The next launch, and all that follow, of a kernel whose name begins so ends with this code of
 /// the device; "": none does.
 void BreakKernels(const std::string& prefix, int code);
+
+/// What NVRTC says of a kernel that is right.
+std::string LogOfCompiling(const std::string& arch);
 
 }  // namespace tenon::device::test

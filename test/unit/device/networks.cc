@@ -33,11 +33,12 @@ Counts Count() {
   return out;
 }
 
-Network::Network(const std::string& name, const std::string& batch, const std::string& target) {
+Network::Network(const std::string& name, const std::string& batch, const std::string& target,
+                 int layers) {
   folder_ = std::filesystem::temp_directory_path() / "tenon-device-XXXXXX";
   EXPECT_NE(mkdtemp(folder_.data()), nullptr);
-  EXPECT_EQ(CompileLayers(name, batch, target, folder_ + "/device.so"), "");
-  EXPECT_EQ(CompileLayers(name, batch, "llvm", folder_ + "/cpu.so"), "");
+  EXPECT_EQ(CompileLayers(name, batch, target, folder_ + "/device.so", layers), "");
+  EXPECT_EQ(CompileLayers(name, batch, "llvm", folder_ + "/cpu.so", layers), "");
   module_ = Module::LoadFromFile(folder_ + "/device.so");
   cpu_module_ = Module::LoadFromFile(folder_ + "/cpu.so");
   run_ = module_.GetFunction(name);

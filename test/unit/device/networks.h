@@ -36,7 +36,7 @@ Counts Count();
 class Network {
  public:
   explicit Network(const std::string& name, const std::string& batch = "1",
-                   const std::string& target = "cuda -arch=sm_90");
+                   const std::string& target = "cuda -arch=sm_90", int layers = 4);
   Network(const Network&) = delete;
   Network& operator=(const Network&) = delete;
   ~Network();

@@ -118,7 +118,23 @@ TEST(Target, AnOptionIsGivenOnce) {
 TEST(Target, ArchitecturesAreListedByNumber) {
   const std::string error = Error("cuda -arch=sm_1");
   EXPECT_NE(error.find("sm_53, sm_60"), std::string::npos) << error;
-  EXPECT_NE(error.find("sm_90, sm_90a, sm_100, sm_120"), std::string::npos) << error;
+  EXPECT_NE(error.find("sm_90, sm_90a, sm_100, sm_100a, sm_103, sm_110, sm_120, sm_121"),
+            std::string::npos)
+      << error;
+}
+
+// They are in order, and what is made for all of them keeps the limits of each.
+TEST(Target, SeveralArchitecturesAreOneTarget) {
+  const Target target = Must("cuda -arch=sm_90a,sm_86,sm_80,sm_86");
+  EXPECT_TRUE(target.ToString().starts_with("cuda -arch=sm_80,sm_86,sm_90a ")) << target.ToString();
+  EXPECT_EQ(Must(target.ToString()), target);
+  EXPECT_EQ(target.gpu().max_shared_memory_per_block, 101376);
+  EXPECT_TRUE(target.Offers("sm_80"));
+  EXPECT_FALSE(target.Offers("sm_86"));
+  EXPECT_FALSE(target.Offers("sm_90a"));
+  EXPECT_NE(Error("cuda -arch=sm_80,sm_99").find("'sm_99'"), std::string::npos);
+  EXPECT_NE(Error("cuda -arch=sm_80,").find("valid:"), std::string::npos);
+  EXPECT_NE(Error("cuda -arch=sm_80,null").find("beside others"), std::string::npos);
 }
 
 TEST(Target, NamesFeaturesForLlvmAndForTheArtifact) {

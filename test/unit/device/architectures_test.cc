@@ -1,0 +1,70 @@
+// Libraries with code for several architectures, on devices of some.
+#include "kernels.h"
+#include "networks.h"
+
+namespace tenon::device::test {
+namespace {
+
+void SetCapability(int major, int minor) {
+  Fake<void(int, int, int)>("FakeSetCapability")(0, major, minor);
+}
+
+// The code that a first call loads, after what it tries in vain; or the call's error.
+std::string LoadedOn(int major, int minor, const std::string& name) {
+  Network net(name, "1", "cuda -arch=sm_90a,sm_80");
+  SetCapability(major, minor);
+  const Values a = Inputs(1, 1);
+  Tensor x = OnDevice(a), y = OnDevice(a);
+  TakeLog();
+  std::string error;
+  try {
+    net.Into(x, y);
+    EXPECT_TRUE(AreClose(Read(y), net.OnCpu(a)));
+  } catch (const Error& e) {
+    error = e.what();
+  }
+  SetCapability(9, 0);
+  const std::string log = TakeLog();
+  if (!error.empty()) return error;
+  const std::string load = "cuModuleLoadDataEx@0(";
+  const size_t at = log.rfind(load) + load.size();
+  return log.substr(at, log.find(')', at) - at);
+}
+
+TEST(DeviceArchitectures, ChooseTheCodeThatIsTheirs) {
+  EXPECT_EQ(LoadedOn(8, 0, "on80"), "fake cubin for sm_80");
+  EXPECT_EQ(LoadedOn(8, 6, "on86"), "fake cubin for sm_80");
+  EXPECT_EQ(LoadedOn(9, 0, "on90"), "fake cubin for sm_90a");
+  EXPECT_EQ(LoadedOn(12, 1, "on121"), "fake PTX for compute_80");
+  const std::string error = LoadedOn(7, 5, "on75");
+  EXPECT_NE(error.find("cannot load the code of kernel"), std::string::npos) << error;
+  EXPECT_NE(error.find("CUDA_ERROR_NO_BINARY_FOR_GPU"), std::string::npos) << error;
+}
+
+// Another form would not have more room.
+TEST(DeviceArchitectures, DoNotTryOthersWhenMemoryIsOut) {
+  Network net("noroom", "1", "cuda -arch=sm_90,sm_80");
+  Tensor x = OnDevice(Inputs(1, 1)), y = OnDevice(Inputs(1, 1));
+  TakeLog();
+  Fake<void(const char*, int)>("FakeFail")("cuModuleLoadDataEx", 2);
+  std::string kind;
+  try {
+    net.Into(x, y);
+  } catch (const Error& e) {
+    kind = e.kind();
+  }
+  Fake<void(const char*, int)>("FakeFail")("", 0);
+  EXPECT_EQ(kind, "MemoryError");
+  EXPECT_EQ(CallsOf("cuModuleLoadDataEx"), 1);
+  net.Into(x, y);
+}
+
+TEST(DeviceArchitectures, WhatTheCompilerSaysOfRightCodeIsKept) {
+  setenv("FAKE_NVRTC_LOG", "ptxas info    : Used 32 registers", 1);
+  EXPECT_EQ(LogOfCompiling("sm_90"), "ptxas info    : Used 32 registers");
+  unsetenv("FAKE_NVRTC_LOG");
+  EXPECT_EQ(LogOfCompiling("sm_90"), "");
+}
+
+}  // namespace
+}  // namespace tenon::device::test
