@@ -52,6 +52,20 @@ TN_CORE_API int32_t tn_core_run_team(tn_body_fn body, void* closure, int32_t max
  * to stop (tn_call_options in c_api.h): a body that can fail then returns at once. */
 TN_CORE_API int32_t tn_core_barrier(tn_team* team);
 
+/* A part of a loop that a team shares out: the iterations from extent * rank / size up to extent *
+ * (rank + 1) / size. `loop` is the core's; 0 before the first part. */
+typedef struct tn_part {
+  int32_t rank, size;
+  uint32_t loop;
+  uint32_t reserved;
+} tn_part;
+
+/* Writes a part that nobody has been given, and returns 1; 0 where none is left. Each member asks
+ * until then. All members of a team must ask for the same loops in the same order, with the same
+ * extents; parts of different loops, and of one, run side by side unless a barrier stands between
+ * them. `team` as for the barrier. */
+TN_CORE_API int32_t tn_core_take(tn_team* team, int64_t extent, tn_part* part);
+
 /* ---- Errors ---- */
 
 enum {

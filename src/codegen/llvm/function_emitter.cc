@@ -28,6 +28,7 @@
 
 #include "codegen/array_size.h"
 #include "loop/facts.h"
+#include "loop/shares.h"
 #include "support/check.h"
 
 namespace tenon::codegen {
@@ -117,10 +118,55 @@ void FunctionEmitter::EmitFor(const For& s) {
     return Unsupported(std::string(Name(s.for_kind)) + " loop " + s.var->name +
                        " in code generation");
   }
-  const auto count = AsInt(s.extent);
-  if (count && *count <= 0) return;
+  if (s.attrs.Has(kShareAttr) && exprs_.team().team) return EmitShare(s);
+  EmitSerial(s);
+}
+
+// The core hands out parts of the whole loop, which the bounds at rank 0 of 1 are; at a part's rank
+// and size they are the part's.
+void FunctionEmitter::EmitShare(const For& s) {
+  const TeamValues own = exprs_.team();
+  llvm::Type* i32 = ir_.getInt32Ty();
+  auto* part_type = llvm::StructType::get(i32, i32, i32, i32);
+  llvm::BasicBlock& entry = f_->getEntryBlock();
+  llvm::IRBuilder<> at_entry(&entry, entry.begin());
+  llvm::AllocaInst* part = at_entry.CreateAlloca(part_type, nullptr, "part");
+  auto field = [&](unsigned i) { return ir_.CreateStructGEP(part_type, part, i); };
+  exprs_.SetTeam({ir_.getInt32(0), ir_.getInt32(1), own.team});
+  Value* extent = ir_.CreateSExtOrTrunc(exprs_.Emit(s.extent), ir_.getInt64Ty());
+  ir_.CreateStore(ir_.getInt32(0), field(2));
+
+  llvm::BasicBlock* next = NewBlock("share");
+  llvm::BasicBlock* taken = NewBlock("part");
+  llvm::BasicBlock* done = NewBlock("shared");
+  ir_.CreateBr(next);
+  ir_.SetInsertPoint(next);
+  auto* type =
+      llvm::FunctionType::get(i32, {ir_.getPtrTy(), ir_.getInt64Ty(), ir_.getPtrTy()}, false);
+  Value* is_there =
+      ir_.CreateCall(module_.DeclareC("tn_core_take", type), {own.team, extent, part});
+  ir_.CreateCondBr(ir_.CreateIsNotNull(is_there), taken, done);
+  ir_.SetInsertPoint(taken);
+  exprs_.BeginStatement();
+  exprs_.SetTeam({ir_.CreateLoad(i32, field(0)), ir_.CreateLoad(i32, field(1)), own.team});
   Value* min = exprs_.Emit(s.min);
-  Value* end = ir_.CreateNSWAdd(min, exprs_.Emit(s.extent));
+  Value* count = exprs_.Emit(s.extent);
+  exprs_.SetTeam(own);
+  exprs_.BeginStatement();
+  EmitSerial(s, min, count);
+  ir_.CreateBr(next);
+  ir_.SetInsertPoint(done);
+}
+
+void FunctionEmitter::EmitSerial(const For& s) {
+  if (const auto count = AsInt(s.extent); count && *count <= 0) return;
+  Value* min = exprs_.Emit(s.min);
+  EmitSerial(s, min, exprs_.Emit(s.extent));
+}
+
+void FunctionEmitter::EmitSerial(const For& s, Value* min, Value* extent) {
+  const auto count = AsInt(s.extent);
+  Value* end = ir_.CreateNSWAdd(min, extent);
   Learn(s, &exprs_.facts());
 
   llvm::BasicBlock* body = NewBlock("loop");

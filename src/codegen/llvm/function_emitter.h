@@ -18,6 +18,9 @@ class FunctionEmitter {
   void BindParams();
   void EmitStmt(const Stmt& s);
   void EmitFor(const For& s);
+  void EmitShare(const For& s);
+  void EmitSerial(const For& s);
+  void EmitSerial(const For& s, llvm::Value* min, llvm::Value* extent);
   void EmitIf(const If& s);
   void EmitWhile(const While& s);
   void EmitLet(const Let& s);

@@ -37,43 +37,11 @@
 
 #include "runtime/core/error.h"
 #include "runtime/core/os.h"
+#include "runtime/core/team.h"
 
 #ifndef MADV_WIPEONFORK
 #define MADV_WIPEONFORK 18
 #endif
-
-namespace tenon::runtime {
-namespace {
-
-// Enough for 256 members: round k of a barrier reaches members 2^k apart.
-constexpr int32_t kRounds = 8;
-constexpr int32_t kMaxTeam = 1 << kRounds;
-constexpr uint32_t kCallerSleeps = uint32_t{1} << 31;
-
-struct Team;
-
-// A counter that one member raises and one waits for; on a cache line of its own. The receiver
-// sleeps on `asleep`, not on the counter: a futex compares 32 bits, and of the counter's halves
-// neither changes with every raise (the lower one counts a team's barriers and starts anew).
-struct alignas(64) Signal {
-  std::atomic<uint64_t> value;
-  std::atomic<uint32_t> asleep;
-};
-
-}  // namespace
-}  // namespace tenon::runtime
-
-// One member's own view of its team; what a body is given.
-struct tn_team {
-  alignas(64) tenon::runtime::Team* team;
-  int32_t rank;
-  int32_t size;
-  uint64_t phase;                            // the team's epoch plus the barriers passed
-  const tenon::runtime::CallLimits* limits;  // of the call; null: none
-  std::atomic<int32_t> cpu;                  // where it was last seen
-  int32_t moves;                             // to other CPUs, in this team
-  tenon::runtime::Signal signals[tenon::runtime::kRounds];
-};
 
 namespace tenon::runtime {
 namespace {
@@ -90,9 +58,12 @@ constexpr int64_t kUnloadWait = 100'000'000;  // how long to wait for one that i
 constexpr int32_t kMostMoves = 2;
 
 constexpr uint64_t kEpoch = uint64_t{1} << 32;
+constexpr uint32_t kCallerSleeps = uint32_t{1} << 31;
 
 constexpr int32_t kMaxWorkers = kMaxTeam - 1;
 constexpr int32_t kWords = kMaxTeam / 64;
+
+}  // namespace
 
 // On the caller's stack.
 struct Team {
@@ -115,6 +86,8 @@ struct Team {
   int32_t failed_result = 0;
   char* failure = nullptr;  // its error as kind NUL message NUL, malloced; null where that failed
 };
+
+namespace {
 
 struct Worker {
   alignas(64) std::atomic<uint32_t> ticket;  // jobs given so far
@@ -183,6 +156,8 @@ void Join(Team* team, int32_t rank, tn_team* member) {
   member->size = team->size;
   member->phase = team->epoch;
   member->limits = team->limits;
+  member->members = team->members;
+  member->loops = 0;
   member->cpu.store(sched_getcpu(), std::memory_order_relaxed);
   member->moves = 0;
 }
@@ -434,6 +409,9 @@ int32_t RunTeam(tn_body_fn body, void* closure, int32_t max_team) {
   team.epoch = pool->epochs.fetch_add(kEpoch, std::memory_order_relaxed) + kEpoch;
   team.members[0] = &own;
   for (int32_t i = 0; i < workers; ++i) team.members[i + 1] = &pool->workers[indices[i]].member;
+  // A member's share may be taken from before it has begun, so it is not for the member to clear.
+  for (int32_t i = 1; i < team.size; ++i)
+    team.members[i]->share.left.store(0, std::memory_order_relaxed);
   team.pending.store(static_cast<uint32_t>(workers), std::memory_order_relaxed);
   for (int32_t i = 0; i < workers; ++i) GiveJob(&pool->workers[indices[i]], &team, i + 1);
   Join(&team, 0, &own);

@@ -36,6 +36,12 @@ int32_t tn_core_run_team(tn_body_fn body, void* closure, int32_t) {
 
 int32_t tn_core_barrier(tn_team*) { return 0; }
 
+int32_t tn_core_take(tn_team*, int64_t, tn_part* part) {
+  if (part->loop != 0) return 0;
+  *part = {0, 1, 1, 0};
+  return 1;
+}
+
 // An engine that lacks a feature does not take the module.
 int32_t tn_core_check_cpu(void) { return 0; }
 

@@ -130,6 +130,53 @@ TEST(Pool, MemoryOfACallIsBounded) {
   EXPECT_EQ(TakeBytes(INT64_MAX), 0);
 }
 
+// Every iteration is in one part, whoever takes it, in loop after loop with and without barriers
+// between them.
+TEST(Pool, LoopsAreSharedOut) {
+  for (int64_t extent : {0, 1, 2, 7, 31, 32, 33, 1000}) {
+    constexpr int kLoops = 50;
+    std::vector<std::atomic<int>> done(static_cast<size_t>(kLoops * extent));
+    for (int round = 0; round < 10; ++round) {
+      RunBody([&](int32_t rank, int32_t, tn_team* team) {
+        for (int64_t loop = 0; loop < kLoops; ++loop) {
+          tn_part part{};
+          while (tn_core_take(team, extent, &part)) {
+            const int64_t first = extent * part.rank / part.size;
+            const int64_t end = extent * (part.rank + 1) / part.size;
+            for (int64_t i = first; i < end; ++i) ++done[static_cast<size_t>(loop * extent + i)];
+          }
+          if (rank == loop % kThreads) sched_yield();
+          if (loop % 3 == 0) tn_core_barrier(team);
+        }
+        return 0;
+      });
+    }
+    for (const std::atomic<int>& n : done) ASSERT_EQ(n, 10) << extent;
+  }
+}
+
+// A member that comes late finds that the others have done its share.
+TEST(Pool, SharesOfWhoIsLateAreTaken) {
+  std::atomic<int> taken{0};
+  RunBody([&](int32_t rank, int32_t size, tn_team* team) {
+    tn_part part{};
+    if (rank == 0) {
+      while (tn_core_take(team, 1000, &part))
+        taken += 1000 * (part.rank + 1) / part.size - 1000 * part.rank / part.size;
+      EXPECT_EQ(taken, 1000);
+    }
+    tn_core_barrier(team);
+    if (rank != 0) EXPECT_EQ(tn_core_take(team, 1000, &part), 0) << size;
+    return 0;
+  });
+  // Nobody to share with.
+  tn_part part{};
+  EXPECT_EQ(tn_core_take(nullptr, 5, &part), 1);
+  EXPECT_EQ(part.rank, 0);
+  EXPECT_EQ(part.size, 1);
+  EXPECT_EQ(tn_core_take(nullptr, 5, &part), 0);
+}
+
 TEST(Pool, BarrierSeparatesPhases) {
   // Plain memory: under a thread sanitizer every missing edge is a report.
   constexpr int kPhases = 300;

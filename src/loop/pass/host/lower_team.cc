@@ -213,26 +213,40 @@ class TeamBody {
   // Control flow around launches: nothing is pending at its borders, and a loop's iterations are a
   // barrier apart. What a condition reads is then the same for all workers.
   Stmt OnControl(const Stmt& stmt) {
-    alone_ = nullptr;
+    const Expr alone = std::exchange(alone_, IndexConst(0));
+    const double waits = std::exchange(waits_, 0);
     bool was_pending = !pending_.empty();
     auto closed = [&](const Stmt& body, Touched before = {}) {
       if (!body) return body;
       pending_ = std::move(before);
       Stmt out = Lower(body);
-      return pending_.empty() ? out : Seq::Make({out, Sync::Make(Level::kTeam)});
+      if (pending_.empty()) return out;
+      waits_ += 1;
+      return Seq::Make({out, Sync::Make(Level::kTeam)});
     };
     Stmt out;
+    Expr times;  // null: not known
     if (const auto* node = As<If>(stmt)) {
       out = OnIf(*node, closed);
     } else if (const auto* loop = As<For>(stmt)) {
       out = WithBody(*loop, closed(loop->body));
+      times = loop->extent;
     } else {
       // A worker may still be reading the condition when another has begun with the body.
       const auto* node = As<While>(stmt);
       out = While::Make(node->condition, closed(node->body, Reads(node->condition)));
     }
+    Repeat(times, alone, waits + (was_pending ? 1 : 0));
     pending_.clear();
     return was_pending ? Seq::Make({Sync::Make(Level::kTeam), out}) : out;
+  }
+
+  // What all launches and barriers take, of those so far and so many times those just lowered.
+  void Repeat(const Expr& times, const Expr& alone, double waits) {
+    const auto count = times ? AsInt(times) : std::nullopt;
+    waits_ = waits + waits_ * static_cast<double>(count.value_or(1));
+    const bool known = count && alone && alone_;
+    alone_ = known ? analyzer_.Simplify(alone + alone_ * IndexConst(*count)) : nullptr;
   }
 
   // Dims decide, for all workers alike, which launches there are.

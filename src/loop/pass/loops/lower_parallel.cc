@@ -2,6 +2,7 @@
 
 #include "dependence/access.h"
 #include "loop/rewrite.h"
+#include "loop/shares.h"
 #include "loop/threads.h"
 
 namespace tenon {
@@ -132,8 +133,10 @@ class TeamLowerer {
   Stmt Part(const For& loop) {
     Expr rank = Rank(), size = Call::Make(Intrinsic::kTeamSize, {}, DType::Index());
     Expr first = loop.extent * rank / size, end = loop.extent * (rank + 1) / size;
+    Attrs attrs = loop.attrs;
+    attrs.Set(kShareAttr, true);
     return For::Make(loop.var, loop.min + first, end - first, ForKind::kSerial,
-                     ParallelToSerial(loop.body), loop.attrs);
+                     ParallelToSerial(loop.body), std::move(attrs));
   }
 
   static Expr Rank() { return Call::Make(Intrinsic::kTeamRank, {}, DType::Index()); }
