@@ -10,7 +10,7 @@ usage: ./build.sh [WORD] [--preset NAME] [--yes]
   build    configure and build into build/ (the default)
   test     build, then run every test
   demo     build, compile a trained text recogniser and let it read a picture
-  bench    build, then run the micro-benchmarks
+  bench    build, then write a page about this machine: kernels against its peak, networks against others
   dist     one relocatable archive for x86-64 Linux, LLVM and all in it, in build-dist/
   python   build and install the Python package into .venv
   clean    remove what the presets have built
@@ -163,16 +163,15 @@ demo() {
   "$build_dir/bin/ocr" "$work/recogniser.so" examples/ocr/line.png
 }
 
-# bench/NAME.cc is the program bench_NAME, built on demand.
+# bench/NAME.cc is the program bench_NAME, built on demand. TENON_BENCH_MODELS: a folder of networks with their weights, which
+# are compared with the runtimes that are installed.
 bench() {
   build
-  local source name
-  for source in bench/*.cc; do
-    name=bench_$(basename "$source" .cc)
-    cmake --build --preset "$preset" --target "$name"
-    say "$name"
-    "$build_dir/bin/$name"
-  done
+  make_venv
+  cmake --build --preset "$preset" --target bench_micro_kernel bench_matmul tenon-measure
+  say "the page of this machine: $build_dir/bench.html"
+  .venv/bin/python bench/page.py --build "$build_dir" --out "$build_dir/bench.html" \
+    ${TENON_BENCH_MODELS:+--models "$TENON_BENCH_MODELS"}
 }
 
 # The package of build/, beside the libraries that it needs; `pip install .` makes a wheel of its own instead.
