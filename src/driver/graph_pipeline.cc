@@ -16,7 +16,7 @@ struct GraphStep {
   const char* pass;
   int min_opt_level;
   const char* why;
-  const char* precision = nullptr;  // null: at any
+  const char* precision = nullptr;  // the one at which it runs; null: at any
 };
 
 constexpr GraphStep kSteps[] = {
@@ -39,6 +39,10 @@ constexpr GraphStep kSteps[] = {
     {"fold_into_conv", 1, "on logical weights"},
     {"crop_conv", 1, "plans give inputs the borders that pads ask for"},
     {"split_taps", 1, "on what crop_conv left"},
+    {"winograd", 2,
+     "on what split_taps has left; weights have their final values. Its sums have other products "
+     "than the operator's, which `exact` forbids and fewer bits would not bear",
+     "fp32"},
     {"match_signs", 2, "sums of rows and columns may be there already, from zero points"},
     {"common_subexpressions", 1, "folding made equal transforms of equal weights"},
     {"split_concat", 0, "on what common_subexpressions have left"},

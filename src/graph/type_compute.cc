@@ -319,6 +319,26 @@ Expected<TensorType> TypeConv(const OpView& v) {
   return TensorType{types.result, std::move(dims)};
 }
 
+Expected<TensorType> TypeWinogradConv(const OpView& v) {
+  const TensorType &x = v.in(0), &u = v.in(1);
+  if (x.dtype != DType::Float(32) || u.dtype != DType::Float(32) || x.rank() != 4 || u.rank() != 4)
+    return Bad("expected f32 of rank 4, but got {} and {}", DimsText(x.dims), DimsText(u.dims));
+  const auto n = AsInt(u.dims[2]);
+  if (!n || AsInt(u.dims[3]) != n || (*n != 4 && *n != 6))
+    return Bad("expected weights of 4 x 4 or 6 x 6, but got {}", DimsText(u.dims));
+  TN_RETURN_IF_ERROR(CheckConvChannels(v, 1));
+  if (v.Has(2)) {
+    if (v.in(2).rank() != 1 || v.in(2).dtype != x.dtype)
+      return Bad("expected a bias of rank 1 in f32, but got {}", DimsText(v.in(2).dims));
+    TN_RETURN_IF_ERROR(RequireEqual(v, u.dims[0], v.in(2).dims[0], "output channels and bias"));
+  }
+  const std::vector<int64_t> pads = v.attrs.GetInts("pads");
+  TN_RETURN_IF_ERROR(CheckList("pads", pads, 4, 0));
+  const Window window{{IndexConst(3), IndexConst(3)}, {1, 1}, {1, 1}, pads, false};
+  TN_ASSIGN_OR_RETURN(std::vector<Expr> dims, WindowDims(v, window, u.dims[0]));
+  return TensorType{x.dtype, std::move(dims)};
+}
+
 static std::vector<Expr> Numbers(const std::vector<int64_t>& list) {
   std::vector<Expr> out;
   for (int64_t k : list) out.push_back(IndexConst(k));

@@ -60,17 +60,22 @@ void WantPlainResults(const Site& site, std::vector<Want>* wants);
 
 /// What a block of a kernel is there for.
 enum class BlockRole : uint8_t {
-  kAnchor,  // the anchor's own: what a definition is made of, too
-  kOutput,  // stores a result
-  kHalo,    // zeros around a result
-  kLanes,   // a row reduced to a vector
-  kAcross,  // that vector reduced to a number
-  kRow,     // a row computed for what follows
-  kFactor,  // a number for each row
-  kPack,    // an operand written again in another order
-  kMove,    // an operand of the anchor brought into tiles, or its result taken out of them
-  kScores,  // the first product of attention
-  kMasked,  // and what is done with it before the softmax
+  kAnchor,      // the anchor's own: what a definition is made of, too
+  kOutput,      // stores a result
+  kHalo,        // zeros around a result
+  kLanes,       // a row reduced to a vector
+  kAcross,      // that vector reduced to a number
+  kRow,         // a row computed for what follows
+  kFactor,      // a number for each row
+  kPack,        // an operand written again in another order
+  kMove,        // an operand of the anchor brought into tiles, or its result taken out of them
+  kScores,      // the first product of attention
+  kMasked,      // and what is done with it before the softmax
+  kInputHalf,   // a tile of a convolution's input, transformed along its rows
+  kInput,       // and along its columns
+  kSums,        // the sums of its products with the weights, put down
+  kResultHalf,  // a tile of the result, transformed back along its rows
+  kResult,      // and along its columns
 };
 
 /// A block as the kernel's builder knows it.

@@ -48,6 +48,7 @@ bool AddsUp(const graph::Node& node) {
   switch (node.op) {
     case OpKind::kMatMul:
     case OpKind::kConv:
+    case OpKind::kWinogradConv:
     case OpKind::kMaxPool:
     case OpKind::kArgReduce:
     case OpKind::kTopK: return false;
@@ -60,6 +61,7 @@ Operand DefineFirst(const OpContext& op) {
     case IndexMapClass::kReduction: return DefineReduction(op);
     case IndexMapClass::kWindow: return DefineWindow(op);
     case IndexMapClass::kContraction:
+      if (op.node->op == OpKind::kWinogradConv) return DefineWinograd(op);
       return op.node->op == OpKind::kConv ? DefineWindow(op) : DefineContraction(op);
     default: break;
   }

@@ -43,6 +43,7 @@ std::vector<Operand> DefineTopK(const OpContext& op);
 std::vector<Operand> DefineMaxPool(const OpContext& op);
 Operand DefineWindow(const OpContext& op);
 Operand DefineContraction(const OpContext& op);
+Operand DefineWinograd(const OpContext& op);
 
 /// Lower and upper ends of a type: -inf/+inf, INT_MIN/INT_MAX, false/true.
 Expr LowestOf(DType type);

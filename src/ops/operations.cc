@@ -26,6 +26,11 @@ double OperationsOf(const graph::Graph& g, const graph::Node& n) {
              DimFromEnd(g, g.type(n.inputs[0]), n.attrs.Get<bool>("trans_a", false) ? 2 : 1);
     case graph::OpKind::kBlockMatMul: return 2 * out * DimFromEnd(g, g.type(n.inputs[0]), 1);
     case graph::OpKind::kConv: return 2 * out * Count(g, g.type(n.inputs[1]), 1);
+    case graph::OpKind::kWinogradConv: {  // without the transforms
+      const double points = DimFromEnd(g, g.type(n.inputs[1]), 1);
+      return 2 * out * DimFromEnd(g, g.type(n.inputs[1]), 3) * points * points /
+             ((points - 2) * (points - 2));
+    }
     case graph::OpKind::kAttention:
       return 2 * DimFromEnd(g, g.type(n.inputs[1]), 2) * (Count(g, g.type(n.inputs[0])) + out);
     case graph::OpKind::kMaxPool:

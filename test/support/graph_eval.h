@@ -187,6 +187,8 @@ class GraphEvaluator {
       Attention(n, &out);
     } else if (n.op == OpKind::kConv) {
       Conv(n, &out);
+    } else if (n.op == OpKind::kWinogradConv) {
+      WinogradConv(n, &out);
     } else {
       Normalise(n, &out);
     }
@@ -387,6 +389,58 @@ class GraphEvaluator {
         if (y < 0 || z < 0 || y >= x.dims[2] || z >= x.dims[3]) return;
         sum += x.At({o[0], o[1] / per_group * w.dims[1] + k[0], y, z}) *
                w.At({o[1], k[0], k[1], k[2]});
+      });
+      out->At(o) = sum;
+    });
+  }
+
+  // At and Bt from the points alone (Toom and Cook): a row of At has the points' powers; a row of
+  // Bt the coefficients of the polynomial that is 0 at all points but its own.
+  static void PointForms(const std::vector<double>& points, std::vector<std::vector<double>>* at,
+                         std::vector<std::vector<double>>* bt) {
+    const size_t n = points.size() + 1;
+    for (size_t r = 0; r + 2 < n; ++r) {
+      at->emplace_back();
+      for (double p : points) at->back().push_back(std::pow(p, static_cast<double>(r)));
+      at->back().push_back(r + 3 == n ? 1 : 0);  // the point at infinity
+    }
+    for (size_t i = 0; i < n; ++i) {
+      std::vector<double> row(n);
+      row[0] = 1;
+      for (size_t k = 0; k + 1 < n; ++k) {
+        if (k == i) continue;
+        for (size_t d = n; d-- > 0;) row[d] = (d > 0 ? row[d - 1] : 0) - points[k] * row[d];
+      }
+      bt->push_back(row);
+    }
+  }
+
+  void WinogradConv(const Node& n, Array* out) const {
+    const Array &x = in(n, 0), &u = in(n, 1);
+    const std::vector<int64_t> pads = n.attrs.GetInts("pads");
+    const int64_t all = u.dims[2], t = all - 2;
+    const double half = std::sqrt(0.5);
+    std::vector<std::vector<double>> at, bt;
+    PointForms(t == 2 ? std::vector<double>{0, 1, -1}
+                      : std::vector<double>{0, half, -half, 2 * half, -2 * half},
+               &at, &bt);
+    const auto form = [](const std::vector<std::vector<double>>& m, int64_t row, int64_t column) {
+      return m[static_cast<size_t>(row)][static_cast<size_t>(column)];
+    };
+    const std::vector<int64_t>& y = out->dims;
+    Array d({x.dims[0], x.dims[1], (y[2] + t - 1) / t, (y[3] + t - 1) / t, all, all});
+    ForEach(d.dims, [&](const Index& i) {
+      ForEach({all, all}, [&](const Index& e) {
+        const int64_t h = i[2] * t + e[0] - pads[0], w = i[3] * t + e[1] - pads[1];
+        if (h < 0 || w < 0 || h >= x.dims[2] || w >= x.dims[3]) return;
+        d.At(i) += form(bt, i[4], e[0]) * form(bt, i[5], e[1]) * x.At({i[0], i[1], h, w});
+      });
+    });
+    ForEach(y, [&](const Index& o) {
+      double sum = Has(n, 2) ? in(n, 2).At({o[1]}) : 0;
+      ForEach({u.dims[1], all, all}, [&](const Index& k) {
+        sum += form(at, o[2] % t, k[1]) * form(at, o[3] % t, k[2]) *
+               u.At({o[1], k[0], k[1], k[2]}) * d.At({o[0], k[0], o[2] / t, o[3] / t, k[1], k[2]});
       });
       out->At(o) = sum;
     });
