@@ -5,7 +5,7 @@
 // for tiles of 4 × 4 or 2 × 2 where the best plan of that is clearly cheaper than the best of the
 // convolution itself; its weights are a product of the old ones with a constant matrix, computed
 // while compiling. Sums are no longer the convolution's own, and their error is about twice as large
-// (decision 060), so `exact` leaves this pass out. Why before fuse: groups grow around what computes.
+// (decision 063), so `exact` leaves this pass out. Why before fuse: groups grow around what computes.
 #pragma once
 
 #include "graph/pass/pass.h"
