@@ -188,7 +188,7 @@ class ExtendingTest(toy_tree.ToyTree):
         self.add("tools/twin.cc", TOY_VERB)
         self.edit("tools/verbs.h", "Run AddInspect(", "Run AddTwin(CLI::App& app, const Common& common);")
         self.edit("tools/tenon.cc", '{"inspect"', '      {"twin", AddTwin(app, common)},')
-        self.replace("tools/CMakeLists.txt", "report.cc run.cc", "report.cc run.cc twin.cc")
+        self.replace("tools/CMakeLists.txt", "report_page.cc run.cc", "report_page.cc run.cc twin.cc")
         self.edit("docs/command-line.md", "# ", "")
         self.check_page("A verb of the command line")
         self.check_compiles("tools/tenon.cc", "tools/twin.cc")
