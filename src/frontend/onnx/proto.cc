@@ -27,6 +27,14 @@
 namespace tenon::onnx {
 namespace {
 
+// A packed list, behind what is there.
+void AppendFloats(std::string_view packed, std::vector<float>* out) {
+  if (packed.size() % 4 != 0) throw protozero::invalid_length_exception{};
+  const size_t at = out->size();
+  out->resize(at + packed.size() / 4);
+  if (!packed.empty()) memcpy(out->data() + at, packed.data(), packed.size());
+}
+
 using protozero::pbf_reader;
 using protozero::pbf_wire_type;
 
@@ -314,12 +322,9 @@ AttributeProto ModelReader::Attribute(pbf_reader r) {
         seen = AttrProtoType::kFloats;
         break;
       case Bytes(7): {
-        std::string_view v = View(r);
-        if (v.size() % 4 != 0) throw protozero::invalid_length_exception{};
-        room(a.floats.size() + v.size() / 4);
-        size_t at = a.floats.size();
-        a.floats.resize(at + v.size() / 4);
-        if (!v.empty()) memcpy(a.floats.data() + at, v.data(), v.size());
+        const std::string_view packed = View(r);
+        room(a.floats.size() + packed.size() / 4);
+        AppendFloats(packed, &a.floats);
         seen = AttrProtoType::kFloats;
         break;
       }
