@@ -98,6 +98,8 @@ void AddReductions(std::vector<Sample>& s) {
   s.push_back({OpKind::kConv, "f32[a,k,h,w] f32[n,k,3,3] f32[n]", {{"pads", Ints{1, 1, 1, 1}}}});
   s.push_back({OpKind::kConv, "f32[a,k,h] f32[n,k,1]"});
   s.push_back({OpKind::kConv, "f32[a,2,h] f32[n,1,2]", {{"group", int64_t{2}}}});
+  for (const char* inputs : {"f32[a,k,h,w] f32[n,k,4,4] f32[n]", "f32[a,k,h,w] f32[n,k,6,6]"})
+    s.push_back({OpKind::kWinogradConv, inputs, {{"pads", Ints{1, 1, 1, 1}}}});
   for (size_t results : {1, 2})
     s.push_back({OpKind::kMaxPool,
                  "f32[a,k,h,w]",
