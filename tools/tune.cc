@@ -77,9 +77,7 @@ int TuneFunction(const Arguments& args, const Common& common) {
                      .json = args.json,
                      .quiet = args.quiet};
   how.tuning.searcher = args.searcher;
-  how.tuning.session = {.trials = o.session.trials,
-                        .seconds = o.session.seconds,
-                        .early_stopping = o.session.early_stopping};
+  static_cast<tune::Limits&>(how.tuning.session) = o.session;
   // Who gives no number wants an end all the same.
   if (how.tuning.session.trials == 0 && how.tuning.session.seconds == 0)
     how.tuning.session.trials = 64;

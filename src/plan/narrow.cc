@@ -50,6 +50,20 @@ bool IsMovedOperand(const Node& n, size_t i) {
 
 std::string KindOf(const Node& n) { return n.attrs.GetString("kind"); }
 
+// The value converted, by a new node with the value's name.
+ValueId AddCast(Graph* g, ValueId v, DType to) {
+  TensorType type = g->type(v);
+  type.dtype = to;
+  Node n;
+  n.op = OpKind::kCast;
+  n.name = g->value(v).name;
+  n.inputs = {v};
+  n.attrs = Attrs{{"to", to.ToString()}};
+  const ValueId cast = g->node(g->AddNode(std::move(n), {type})).outputs[0];
+  g->value(cast).name = g->value(v).name;
+  return cast;
+}
+
 // Rewrites one group's region, whose inputs' types have been set already.
 class RegionNarrower {
  public:
@@ -79,15 +93,7 @@ class RegionNarrower {
   ValueId Cast(ValueId v, DType to) {
     auto [it, is_new] = casts_.emplace(v, kNoValue);
     if (!is_new) return it->second;
-    TensorType type = out_.type(v);
-    type.dtype = to;
-    Node n;
-    n.op = OpKind::kCast;
-    n.name = out_.value(v).name;
-    n.inputs = {v};
-    n.attrs = Attrs{{"to", to.ToString()}};
-    it->second = out_.node(out_.AddNode(std::move(n), {type})).outputs[0];
-    out_.value(it->second).name = out_.value(v).name;
+    it->second = AddCast(&out_, v, to);
     return it->second;
   }
   // What was narrow before this pass stays what it is: only values of ours are widened.
@@ -347,15 +353,7 @@ class Narrower {
   ValueId Converted(ValueId v) {
     auto [it, is_new] = converted_.emplace(v, kNoValue);
     if (!is_new) return it->second;
-    TensorType type = g_.type(v);
-    type.dtype = to_;
-    Node n;
-    n.op = OpKind::kCast;
-    n.name = g_.value(v).name;
-    n.inputs = {v};
-    n.attrs = Attrs{{"to", to_.ToString()}};
-    it->second = g_.node(g_.AddNode(std::move(n), {type})).outputs[0];
-    g_.value(it->second).name = g_.value(v).name;
+    it->second = AddCast(&g_, v, to_);
     narrow_.resize(g_.values.size(), false);
     return it->second;
   }

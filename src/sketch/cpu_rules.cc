@@ -246,17 +246,6 @@ int WithConsumerWays(const Draft& d, const std::string& block) {
 
 // ---- Everything else ----
 
-int FollowerWays(const Draft& d, const std::string& block) {
-  // It waits for the block whose results it reads.
-  for (const std::string& producer : View(d.schedule, block).producers) {
-    const BlockView v = View(d.schedule, producer);
-    if (!v.reduce.empty() && v.all_known && FollowerOf(d.schedule, v) == block &&
-        IsUntouched(d.schedule, producer))
-      return 1;
-  }
-  return 0;
-}
-
 void ApplyPlain(Draft* d, const std::string& block, int) {
   Schedule& s = d->schedule;
   const BlockView v = View(s, block);

@@ -168,16 +168,6 @@ int CrossThreadWays(const Draft& d, const std::string& block) {
   return fits ? 1 : 0;
 }
 
-int FollowerWays(const Draft& d, const std::string& block) {
-  for (const std::string& producer : View(d.schedule, block).producers) {
-    const BlockView v = View(d.schedule, producer);
-    if (!v.reduce.empty() && v.all_known && FollowerOf(d.schedule, v) == block &&
-        IsUntouched(d.schedule, producer))
-      return 1;
-  }
-  return 0;
-}
-
 void ApplyThreads(Draft* d, const std::string& block, int) {
   Schedule& s = d->schedule;
   const BlockView v = View(s, block);

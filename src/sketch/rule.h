@@ -92,6 +92,8 @@ bool IsUntouched(const Schedule& schedule, const std::string& block);
 /// The only consumer of a block's results where it can be tiled in their place: of the same shape,
 /// untouched, element by element; "" where there is none.
 std::string FollowerOf(const Schedule& schedule, const BlockView& view);
+/// 1 where a block follows a reduction that no rule has come to yet, else 0: it waits for that.
+int FollowerWays(const Draft& draft, const std::string& block);
 
 /// Divisors of n, rising, at most `most`.
 std::vector<int64_t> Divisors(int64_t n, int64_t most);

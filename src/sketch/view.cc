@@ -129,6 +129,16 @@ std::string FollowerOf(const Schedule& schedule, const BlockView& view) {
   return fits ? consumer : "";
 }
 
+int FollowerWays(const Draft& draft, const std::string& block) {
+  const Schedule& s = draft.schedule;
+  for (const std::string& producer : View(s, block).producers) {
+    const BlockView v = View(s, producer);
+    if (!v.reduce.empty() && v.all_known && FollowerOf(s, v) == block && IsUntouched(s, producer))
+      return 1;
+  }
+  return 0;
+}
+
 std::vector<int64_t> Divisors(int64_t n, int64_t most) {
   std::vector<int64_t> out;
   for (int64_t d = 1; d <= std::min(n, most); ++d) {

@@ -147,15 +147,8 @@ class Session {
 
   bool IsOver() {
     state_.seconds = Seconds();
-    if (stop_) {
-      state_.stopped = "it was interrupted";
-    } else if (options_.trials > 0 && state_.trials >= options_.trials) {
-      state_.stopped = fmt::format("{} trials were made", state_.trials);
-    } else if (options_.seconds > 0 && state_.seconds >= options_.seconds) {
-      state_.stopped = "its time is over";
-    } else if (options_.early_stopping > 0 && unlucky_ >= options_.early_stopping) {
-      state_.stopped = fmt::format("{} trials in a row brought nothing", unlucky_);
-    }
+    state_.stopped =
+        stop_ ? "it was interrupted" : options_.Reached(state_.trials, state_.seconds, unlucky_);
     return !state_.stopped.empty();
   }
 

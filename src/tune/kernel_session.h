@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "tune/bench.h"
+#include "tune/limits.h"
 #include "tune/search.h"
 
 namespace tenon::tune {
@@ -30,11 +31,9 @@ struct Trial {
   Record record;
 };
 
-struct KernelOptions {
-  int64_t trials = 64;
-  double seconds = 0;          // of the session; 0: no limit
-  int64_t early_stopping = 0;  // trials in a row without a new leader; 0: no limit
-  int64_t batch = 8;           // trials between two questions to the searcher
+struct KernelOptions : Limits {
+  KernelOptions() { trials = 64; }
+  int64_t batch = 8;  // trials between two questions to the searcher
   BenchOptions bench;
 };
 

@@ -167,15 +167,9 @@ class Session {
       whole += SecondsOf(run) * static_cast<double>(run.state.launches);
       gain += run.state.gain;
     }
-    if (stop_) {
-      state_.stopped = "it was interrupted";
-    } else if (options_.trials > 0 && state_.trials >= options_.trials) {
-      state_.stopped = fmt::format("{} trials were made", state_.trials);
-    } else if (options_.seconds > 0 && state_.seconds >= options_.seconds) {
-      state_.stopped = "its time is over";
-    } else if (options_.early_stopping > 0 && unlucky_ >= options_.early_stopping) {
-      state_.stopped = fmt::format("{} trials in a row brought nothing", unlucky_);
-    } else if (options_.stop_gain > 0 && gain < options_.stop_gain * whole) {
+    state_.stopped =
+        stop_ ? "it was interrupted" : options_.Reached(state_.trials, state_.seconds, unlucky_);
+    if (state_.stopped.empty() && options_.stop_gain > 0 && gain < options_.stop_gain * whole) {
       state_.stopped =
           fmt::format("less than {:g} % is expected of more", 100 * options_.stop_gain);
     }

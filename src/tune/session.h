@@ -19,16 +19,14 @@
 #include "tune/autotvm_log.h"
 #include "tune/bench.h"
 #include "tune/history.h"
+#include "tune/limits.h"
 #include "tune/log.h"
 #include "tune/task.h"
 
 namespace tenon::tune {
 
-struct SessionOptions {
-  int64_t trials = 0;          // candidates built, failures included; 0: no such limit
-  double seconds = 0;          // of the session; 0: no such limit
-  int64_t early_stopping = 0;  // trials in a row without a new leader; 0: no such limit
-  double stop_gain = 0;        // ends where the whole is expected to gain less than this part of it
+struct SessionOptions : Limits {
+  double stop_gain = 0;  // ends where the whole is expected to gain less than this part of it
   int64_t team = 1;
   double race_seconds = 2;   // for timing one candidate
   bool far_weights = false;  // the network's weights do not stay in a core's cache

@@ -171,7 +171,8 @@ class SessionTest : public testing::Test {
   void TearDown() override { fs::remove_all(folder_); }
 
   std::vector<Trial> Run(Log* log, int64_t trials, const std::vector<Trial>& before = {}) {
-    KernelOptions options{.trials = trials};
+    KernelOptions options;
+    options.trials = trials;
     options.bench.tools = &tools_;
     options.bench.folder = folder_;
     options.bench.log = log;
