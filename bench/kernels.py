@@ -20,7 +20,7 @@ import tempfile
 HERE = pathlib.Path(__file__).resolve().parent
 # One of each kind, for a check that takes a minute.
 SHORT = ("feed-forward up", "product 197x768x768", "resnet50 3x3 of 64", "resnet50 1x1 of 1024", "depthwise 3x3 of 144",
-         "attention of 12 heads, 128", "layer norm of 128")
+         "attention of 12 heads, 128")
 
 
 def suite(words):
@@ -62,8 +62,10 @@ def microseconds(build, text, target):
                               capture_output=True, text=True, env={**os.environ, "TENON_NUM_THREADS": "1"})
     if done.returncode != 0:
         raise RuntimeError(done.stderr.strip()[-300:])
-    task = json.loads(done.stdout.splitlines()[-1])["tasks"][0]
-    return task["first_us"], task["first"]
+    tasks = json.loads(done.stdout.splitlines()[-1])["tasks"]
+    if not tasks:
+        raise RuntimeError("there is one way to compute it, which is not timed")
+    return tasks[0]["first_us"], tasks[0]["first"]
 
 
 def table(options):
@@ -71,7 +73,7 @@ def table(options):
     for name, text in suite(options.only):
         try:
             time, plan = microseconds(options.build, text, options.target)
-        except (RuntimeError, IndexError, KeyError) as error:
+        except RuntimeError as error:
             print(f"{name:52s} not measured: {error}", flush=True)
             continue
         rate = operations(text) / time * 1e-3
