@@ -44,6 +44,16 @@ int64_t MaxWidth(int64_t width, bool is_open, const Machine& machine) {
   return std::min(width, is_open ? kOpen : machine.registers);
 }
 
+int64_t ChannelBlock(const graph::TensorType& type, const Machine& machine) {
+  constexpr int64_t kBytesOfDotProduct = 4;
+  const int64_t lanes = machine.Lanes(DType::Float(32));
+  const auto channels = AsInt(type.dims[1]);
+  if (!type.dtype.IsInt() || type.dtype.bits != 8 || !channels) return lanes;
+  int64_t block = kBytesOfDotProduct;
+  while (block < *channels) block *= 2;
+  return std::min(block, lanes);
+}
+
 StorageDesc FeatureMap(const std::vector<Expr>& dims, int64_t lanes,
                        const std::vector<int64_t>& before, const std::vector<int64_t>& after,
                        double padding) {

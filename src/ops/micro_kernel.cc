@@ -71,8 +71,12 @@ static bool Widens(DType from, DType to) {
 }
 
 std::optional<MicroKernel> VectorKernelFor(const Machine& machine, DType a, DType b, DType acc) {
-  if (machine.warp != 0) return std::nullopt;
   if (auto kernel = Fastest(machine, a, b, acc, false)) return kernel;
+  return PlainKernelFor(machine, a, b, acc);
+}
+
+std::optional<MicroKernel> PlainKernelFor(const Machine& machine, DType a, DType b, DType acc) {
+  if (machine.warp != 0) return std::nullopt;
   if (!Widens(a, acc) || !Widens(b, acc) || machine.VectorUnit(acc).acc != acc) return std::nullopt;
   MicroKernel plain = PlainKernel(machine, acc);
   plain.unit.a = a;

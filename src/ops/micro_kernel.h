@@ -44,7 +44,9 @@ struct MicroKernel {
 /// for them, else multiply-adds of the accumulator's type, with operands that are converted to it.
 /// Nullopt where the machine has neither.
 std::optional<MicroKernel> VectorKernelFor(const Machine& machine, DType a, DType b, DType acc);
-/// The same in tiles.
+/// The multiply-adds alone: what has no neighbours along its depth takes them.
+std::optional<MicroKernel> PlainKernelFor(const Machine& machine, DType a, DType b, DType acc);
+/// The fastest in tiles.
 std::optional<MicroKernel> TileKernelFor(const Machine& machine, DType a, DType b, DType acc);
 /// Plain multiply-adds of one type.
 MicroKernel PlainKernel(const Machine& machine, DType type);

@@ -1,6 +1,8 @@
 #include "ops/scheduling.h"
 
 #include <algorithm>
+#include <optional>
+#include <utility>
 
 #include "arith/analyzer.h"
 #include "graph/graph.h"
@@ -116,11 +118,39 @@ void ComputeInRegisters(Schedule& s, const std::string& block, const std::string
   }
 }
 
+// Where blocks of an axis are shorter than a vector, those of neighbours along the last axis are
+// one behind the other in memory: vectors run over both. Empty: they do not, and nothing was done;
+// else the loops outside, and that of the vector.
+static std::optional<std::pair<Names, std::string>> VectorsOverBlocks(Schedule& s,
+                                                                      const BlockPart& part,
+                                                                      const Names& spatial,
+                                                                      int64_t lanes) {
+  const auto axis = static_cast<size_t>(std::max(part.vector_axis, 0));
+  if (part.vector_block == 0 || part.vector_block >= lanes || axis + 1 >= spatial.size() ||
+      s.GetExtent(spatial.back()) * part.vector_block < lanes) {
+    return std::nullopt;
+  }
+  Names outer = spatial;
+  const Names split = s.Split(spatial[axis], {-1, part.vector_block});
+  outer[axis] = split[0];
+  s.Reorder(Concat({outer, {split[1]}}));
+  const Names run = s.Split(s.Fuse({outer.back(), split[1]}), {-1, lanes});
+  outer.back() = run[0];
+  return std::pair(outer, run[1]);
+}
+
 void ScheduleBlock(Schedule& s, const Parts& parts, const Machine& machine,
                    const std::string& block) {
   Names spatial = s.GetSpatialLoops(block), reduce = s.GetReduceLoops(block);
   if (spatial.empty()) return;
   const BlockPart part = PartOf(parts, block);
+  if (auto run = reduce.empty()
+                     ? VectorsOverBlocks(s, part, spatial, machine.Lanes(DType::Float(32)))
+                     : std::nullopt) {
+    s.Vectorize(run->second);
+    ParallelOuter(s, run->first);
+    return;
+  }
   int64_t lanes = machine.Lanes(WrittenType(s, block));
   if (part.vector_block > 0) lanes = std::min(lanes, part.vector_block);
   const size_t axis =

@@ -28,6 +28,9 @@
 #include "graph/storage_desc.h"
 #include "graph/stored_view.h"
 #include "ops/algorithm.h"
+#include "ops/conv_geometry.h"
+#include "ops/fusing.h"
+#include "ops/kernel.h"
 #include "plan/minimise.h"
 #include "plan/prices.h"
 #include "plan/region.h"
@@ -357,9 +360,17 @@ class Planner {
 
   StorageDesc Chosen(ValueId v) const {
     StorageDesc d;
-    if (IsBlocked(v)) d.blocks = {{1, lanes_}};
+    if (IsBlocked(v)) d.blocks = {{1, BlockOf(v)}};
     return d;
   }
+  // What has an anchor is stored in whole vectors.
+  int64_t BlockOf(ValueId v) const {
+    const Node& made = g_.node(g_.value(v).producer);
+    const bool by_elements = made.op == OpKind::kFused ? !HasAnchor(*made.regions[0])
+                                                       : ops::HasElementDefinition(made.op);
+    return by_elements ? ops::ChannelBlock(g_.type(v), machine_) : lanes_;
+  }
+  static bool HasAnchor(const Graph& region) { return ops::AnchorOf(region) != kNoNode; }
 
   // Borders: the largest that any reader wants of a value which lies as it wants otherwise. A
   // border holds what the first of them wants; others that want something else in theirs get a

@@ -21,7 +21,10 @@ bool IsFor(const Site& site) {
   const graph::TensorType &x = site.input(0), &y = site.result();
   if (x.rank() != 4 || y.rank() != 4 || !AsInt(x.dims[1])) return false;
   if (AsInt(x.dims[1]) != AsInt(y.dims[1]) || *AsInt(y.dims[1]) < 2) return false;
-  if (!(site.input(0).dtype == kF32) || site.machine.warp != 0) return false;
+  // Bytes have no sums here, and a maximum of them is one.
+  const DType type = site.input(0).dtype;
+  const bool bytes = type.IsInt() && type.bits == 8 && site.node().op == OpKind::kMaxPool;
+  if (!(type == kF32 || bytes) || site.machine.warp != 0) return false;
   if (site.node().op != OpKind::kReduce) return true;
   const std::vector<int64_t> axes = site.node().attrs.GetInts("axes");
   return std::all_of(axes.begin(), axes.end(), [](int64_t a) { return a >= 2; });

@@ -4,8 +4,8 @@
 
 #include "ops/algorithm/tile_schedule.h"
 #include "ops/conv_geometry.h"
-#include "ops/fusing.h"
 #include "ops/group.h"
+#include "ops/micro_kernel.h"
 #include "ops/tiling.h"
 
 namespace tenon::ops {
@@ -19,8 +19,10 @@ const DType kF32 = DType::Float(32);
 
 bool IsFor(const Site& site) {
   auto c = ReadConv(site);
-  return c && c->pad_value == 0 && ComputesInF32(site.region, site.node()) && IsDirectConv(*c) &&
-         c->Depthwise() && site.machine.warp == 0;
+  if (!c || !IsDirectConv(*c) || !c->Depthwise()) return false;
+  const DType wide = c->types.accumulator;
+  return site.machine.Lanes(wide) == site.machine.Lanes(kF32) &&
+         PlainKernelFor(site.machine, site.input(0).dtype, site.input(1).dtype, wide);
 }
 
 Space SpaceOf(const Site& site) {
@@ -44,7 +46,7 @@ std::vector<Want> Wants(const Site& site, const Point& point) {
   const int64_t lanes = site.machine.Lanes(kF32);
   std::vector<Want> wants;
   wants.push_back({n.inputs[0], FeatureMap(site.input(0).dims, lanes, {c.pads[0], c.pads[1]},
-                                           {c.pads[2], c.pads[3]})});
+                                           {c.pads[2], c.pads[3]}, c.pad_value)});
   const StorageDesc by_channel{.order = {}, .blocks = {{0, lanes}}};
   wants.push_back({n.inputs[1], by_channel});
   if (n.inputs.size() > 2 && n.inputs[2] != graph::kNoValue) {
@@ -58,6 +60,7 @@ WorkDescription Work(const Site& site, const Point& point) {
   const ConvGeometry c = *ReadConv(site);
   const int64_t groups = CeilDiv(c.w[0], site.machine.Lanes(kF32));
   WorkDescription work;
+  work.type = c.types.accumulator;
   AddTiles(&work, c.y[2], c.y[3], 1, ValueOf(point, "tile_width"), 1,
            static_cast<double>(c.y[0] * groups * c.Window()));
   work.vector_ops = EpilogueElements(site);
@@ -72,15 +75,18 @@ Operand Build(Group& group, const graph::Node& n, const Point& point) {
   const ConvGeometry c = *ReadConv(group.site());
   std::vector<Expr> shape = op.out.dims;
   shape[1] = group.output(0).Padded(1);
-  return Read(te::Compute(op.name, shape, [&](const Indices& o) {
-    te::Axis kh = te::ReduceAxis("kh", IndexConst(c.w[2]));
-    te::Axis kw = te::ReduceAxis("kw", IndexConst(c.w[3]));
-    Expr h = o[2] * c.strides[0] + Expr(kh.var) * c.dilations[0] - c.pads[0];
-    Expr w = o[3] * c.strides[1] + Expr(kw.var) * c.dilations[1] - c.pads[1];
-    Expr product =
-        op.in[0].at({o[0], o[1], h, w}) * op.in[1].at({o[1], IndexConst(0), kh.var, kw.var});
-    return te::Sum(product, {kh, kw}, op.Has(2) ? op.in[2].at({o[1]}) : nullptr);
-  }));
+  const DType wide = c.types.accumulator;
+  return As(op.out.dtype, Read(te::Compute(op.name, shape, [&](const Indices& o) {
+              te::Axis kh = te::ReduceAxis("kh", IndexConst(c.w[2]));
+              te::Axis kw = te::ReduceAxis("kw", IndexConst(c.w[3]));
+              Expr h = o[2] * c.strides[0] + Expr(kh.var) * c.dilations[0] - c.pads[0];
+              Expr w = o[3] * c.strides[1] + Expr(kw.var) * c.dilations[1] - c.pads[1];
+              Expr product =
+                  CastExpr::Make(wide, op.in[0].at({o[0], o[1], h, w})) *
+                  CastExpr::Make(wide, op.in[1].at({o[1], IndexConst(0), kh.var, kw.var}));
+              return te::Sum(product, {kh, kw},
+                             op.Has(2) ? CastExpr::Make(wide, op.in[2].at({o[1]})) : nullptr);
+            })));
 }
 
 void ScheduleIt(Schedule& s, const Parts& parts, const Machine& machine, const Point& point) {

@@ -52,7 +52,7 @@ Space SpaceOf(const Site& site) {
   // A dot product needs neighbours.
   std::vector<int64_t> blocks;
   if (FindKernel(site, c)->depth() == 1) blocks.push_back(1);
-  if (lanes > 1) blocks.push_back(lanes);
+  if (lanes > 1) blocks.push_back(ChannelBlock(site.input(0), site.machine));
   space.Add({"input_block", blocks, true, false});
   const Expr nv = space.Add({"nv", DivisorsOf(vectors, 8), true, true});
   const Expr th = space.Add({"tile_height", OneTo(MaxHeight(c)), false, false});

@@ -245,6 +245,7 @@ TEST(Kernel, DirectConvolutionOfBytes) {
     Check(bytes(3, 17, 4, 1), "direct_conv", 0, *machine);
     Check(bytes(20, 32, 5, 2), "direct_conv", 0, *machine);
     Check(bytes(16, 16, 1, 1), "direct_conv", 0, *machine);
+    for (int64_t channels : {1, 4, 5}) Check(bytes(channels, 16, 3, 1), "direct_conv", 0, *machine);
   }
 }
 
@@ -290,6 +291,20 @@ TEST(Kernel, DepthwiseConvolution) {
   Check(Conv(32, 32, 7, 5, 2, 2, 32), "depthwise_conv");
 }
 
+// Bytes of any signs, around an input that stands for zero by another number.
+TEST(Kernel, DepthwiseConvolutionOfBytes) {
+  const DType u8 = DType::UInt(8), i8 = DType::Int(8);
+  for (const char* cpu : {"cascadelake", "x86-64-v3"}) {
+    const Machine machine = MachineOf(cpu);
+    for (int64_t size : {1, 5}) {
+      Case c = Conv(24, 24, size, 3, 1, 1, 24);
+      c.inputs = {TypeOf(size == 5 ? i8 : u8, {1, 24, size, size}), TypeOf(i8, {24, 1, 3, 3})};
+      c.attrs.Set("pad_value", size == 5 ? -3.0 : 7.0);
+      Check(c, "depthwise_conv", 0, machine);
+    }
+  }
+}
+
 // x: [1, channels, space…], w: [maps, channels / group, 3…].
 Case PlainConv(int64_t channels, int64_t maps, int64_t group, std::vector<int64_t> space,
                int64_t stride, int64_t dilation) {
@@ -325,6 +340,11 @@ TEST(Kernel, WindowsOnChannelBlocks) {
                   {"dilations", std::vector<int64_t>{1, 1}},
                   {"pads", std::vector<int64_t>{1, 1, 1, 1}}};
   Check(c, "blocked_window");
+  for (DType type : {DType::UInt(8), DType::Int(8)}) {
+    Case bytes = c;
+    bytes.inputs = {TypeOf(type, {1, 24, 9, 9})};
+    Check(bytes, "blocked_window");
+  }
   c.op = OpKind::kAvgPool;
   Check(c, "blocked_window");
   Case mean;

@@ -337,7 +337,8 @@ class LaneRewriter final : public Widener {
     }
     Expr load = Widener::VisitLoad(node, e);
     const auto* made = As<Load>(load);
-    if (!mask_ || InBounds(node) || IsSafe(*made)) return load;
+    if (!mask_ || InBounds(node)) return load;
+    if (Expr done = Loaded(*made)) return done;
     if (load->dtype.IsScalar()) {
       return any_lane_ ? load : Select::Make(AnyLane(mask_), load, MakeIntConst(load->dtype, 0));
     }
@@ -373,32 +374,35 @@ class LaneRewriter final : public Widener {
     return Select::Make(condition, on_true, on_false);
   }
 
-  // What a condition has read in all lanes of its own mask may be read again without one: max(x, 0)
-  // as a Select.
+  // What a condition has read in all lanes of its own mask is read again by the same load: max(x,
+  // 0) as a Select. The sides of the Select have no lanes beyond that mask, and several that stand
+  // in each other (what is rounded, and rounded again) would have a load for each way through them.
   void NoteLoads(const Expr& condition) {
     PreOrder(condition, [&](const NodeRef& n) {
-      if (const auto* load = As<Load>(n); load && !load->mask) loaded_.push_back(Cast<ExprNode>(n));
+      const auto* load = As<Load>(n);
+      if (load && (!load->mask || load->mask == mask_)) loaded_.push_back(Cast<ExprNode>(n));
       return true;
     });
   }
 
-  bool IsSafe(const Load& load) const {
-    if (load.mask) return false;
+  // The load of these elements that lanes of this mask have done anyway; null: there is none.
+  Expr Loaded(const Load& load) const {
+    if (load.mask) return nullptr;
     for (const Expr& e : loaded_) {
       const auto* known = As<Load>(e);
       bool same = known->buffer == load.buffer && known->dtype == load.dtype;
       for (size_t i = 0; same && i < load.indices.size(); ++i) {
         same = StructuralEqual(known->indices[i], load.indices[i]);
       }
-      if (same) return true;
+      if (same) return e;
     }
-    return false;
+    return nullptr;
   }
 
   const Var& lane_;
   const Expr& min_;
   Analyzer& analyzer_;
-  std::vector<Expr> loaded_;  // loads that all lanes do anyway
+  std::vector<Expr> loaded_;  // loads that all lanes of mask_ do anyway
   const Stmt body_of_failure_ =
       Seq::Make({});  // stands for what could not be rewritten; dropped with the rest
   Expr mask_;         // the lanes that are active; null: all
