@@ -157,7 +157,9 @@ void ScheduleBlock(Schedule& s, const Parts& parts, const Machine& machine,
       part.vector_axis < 0 ? spatial.size() - 1 : static_cast<size_t>(part.vector_axis);
   std::string vector;
   Names outer = spatial;
-  if (axis < spatial.size() && s.GetExtent(spatial[axis]) >= lanes && lanes > 1) {
+  // A size that is not known counts as long: what is left of it at the end is masked.
+  const int64_t along = axis < spatial.size() ? s.GetExtent(spatial[axis]) : 0;
+  if ((along >= lanes || along < 0) && lanes > 1) {
     Names split = s.Split(spatial[axis], {-1, lanes});
     outer[axis] = split[0];
     vector = split[1];
@@ -315,6 +317,22 @@ static int64_t TypicalExtent(const Schedule& s, const std::string& loop) {
   return extent;
 }
 
+// Runs the loops in parallel, as one. Of many open sizes it may not be known that the fused loop's
+// iterations are apart: then the last ones stay serial. Returns the parallel loop.
+static std::string ParallelAsOne(Schedule& s, Names loops) {
+  const bool open = std::any_of(loops.begin(), loops.end(),
+                                [&](const std::string& l) { return s.GetExtent(l) < 0; });
+  while (open && loops.size() > 1) {
+    Schedule trial = s;
+    trial.Parallel(trial.Fuse(loops));
+    if (trial.ok()) break;
+    loops.pop_back();
+  }
+  std::string fused = loops.size() == 1 ? loops[0] : s.Fuse(loops);
+  s.Parallel(fused);
+  return fused;
+}
+
 std::string ParallelOuter(Schedule& s, const Names& loops) {
   Names outer;
   int64_t certain = 1, typical = 1;  // parts at all sizes of dims, and at the typical ones
@@ -328,25 +346,11 @@ std::string ParallelOuter(Schedule& s, const Names& loops) {
     typical *= extent < 0 ? TypicalExtent(s, l) : extent;
   }
   if (outer.empty() || typical <= 1) return "";
-  const bool open = std::any_of(outer.begin(), outer.end(),
-                                [&](const std::string& l) { return s.GetExtent(l) < 0; });
-  // Of many open sizes it may not be known that the fused loop's iterations are apart: then fewer
-  // are fused.
-  while (open && outer.size() > 1) {
-    Schedule trial = s;
-    trial.Parallel(trial.Fuse(outer));
-    if (trial.ok()) break;
-    outer.pop_back();
-  }
-  std::string fused = outer.size() == 1 ? outer[0] : s.Fuse(outer);
-  s.Parallel(fused);
-  return fused;
+  return ParallelAsOne(s, outer);
 }
 
 void ParallelFirst(Schedule& s, const Names& loops, int64_t count) {
-  if (count <= 0) return;
-  const Names outer(loops.begin(), loops.begin() + count);
-  s.Parallel(count == 1 ? outer[0] : s.Fuse(outer));
+  if (count > 0) ParallelAsOne(s, Names(loops.begin(), loops.begin() + count));
 }
 
 }  // namespace tenon::ops

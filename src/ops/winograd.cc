@@ -3,7 +3,6 @@
 #include <cmath>
 
 #include "graph/dims.h"
-#include "support/check.h"
 
 namespace tenon::ops {
 
@@ -43,10 +42,8 @@ std::vector<Expr> TransformResult(int64_t tile, const std::vector<Expr>& m) {
           m[5] + Number(kPoint / 2) * minus + Number(4 * kPoint) * minus2};
 }
 
-int64_t InWhole(const Expr& size, int64_t part) {
-  const auto n = AsInt(size);
-  TN_CHECK(n, "winograd_conv of an image whose size is not known");
-  return (*n + part - 1) / part;
+Expr InWhole(const Expr& size, int64_t part) {
+  return graph::DimCeilDiv(size, IndexConst(part));
 }
 
 }  // namespace
@@ -67,10 +64,8 @@ WinogradStages MakeWinogradStages(const OpContext& op, int64_t lanes, const Oper
   const int64_t tile = WinogradTile(u), points = tile + 2;
   const std::vector<int64_t> pads = op.node->attrs.GetInts("pads");
   const Expr n = op.out.dims[0], p = IndexConst(points), v = IndexConst(lanes);
-  const Expr down = IndexConst(InWhole(op.out.dims[2], tile));
-  const Expr across = IndexConst(InWhole(op.out.dims[3], tile));
-  const Expr in_blocks = IndexConst(InWhole(u.dims[1], lanes));
-  const Expr out_blocks = IndexConst(InWhole(u.dims[0], lanes));
+  const Expr down = InWhole(op.out.dims[2], tile), across = InWhole(op.out.dims[3], tile);
+  const Expr in_blocks = InWhole(u.dims[1], lanes), out_blocks = InWhole(u.dims[0], lanes);
   // A column or row of what `at` gives at 0, 1, ….
   auto line = [](int64_t count, const std::function<Expr(const Expr&)>& at) {
     std::vector<Expr> all;
@@ -93,7 +88,7 @@ WinogradStages MakeWinogradStages(const OpContext& op, int64_t lanes, const Oper
                                    return s.input_half.At({i[0], i[4], i[5], i[3], i[1], k, i[6]});
                                  })));
       });
-  const Expr channels = IndexConst(InWhole(u.dims[0], lanes) * lanes);
+  const Expr channels = out_blocks * IndexConst(lanes);
   s.products = te::Compute(op.name, {n, p, p, down, across, channels}, [&](const Indices& i) {
     te::Axis cb = te::ReduceAxis("cb", in_blocks), ci = te::ReduceAxis("ci", v);
     return te::Sum(s.input.At({i[0], i[1], i[2], cb.var, i[3], i[4], ci.var}) *

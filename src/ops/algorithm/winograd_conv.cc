@@ -17,6 +17,7 @@
 // anew, which is little, and reads weights that no other reads, in the order in which they lie.
 #include <algorithm>
 
+#include "graph/dims.h"
 #include "ops/algorithm/tile_schedule.h"
 #include "ops/conv_geometry.h"
 #include "ops/fusing.h"
@@ -34,18 +35,24 @@ namespace {
 
 const DType kF32 = DType::Float(32);
 constexpr int64_t kMostRows = 4;  // of tiles in a band
+constexpr int64_t kMostOpenColumns = 32;
 
 struct Shape {
-  std::vector<int64_t> x, u, y;  // dims; the batch is the typical one
-  int64_t least_batch = 1;
+  std::vector<int64_t> x, u, y;  // dims; open ones are the typical ones
+  std::vector<int64_t> least;    // the result's, at the least
+  bool is_open = false;          // in an axis of space
   std::vector<int64_t> pads;
   int64_t tile = 0, down = 0, across = 0;  // tiles
 };
 
 std::optional<Shape> ReadShape(const Site& site) {
   const graph::TensorType &x = site.input(0), &u = site.input(1), &y = site.result();
-  if (!AreNumbers(x, 1) || !AreNumbers(u) || !AreNumbers(y, 1)) return std::nullopt;
-  Shape s{site.Sizes(x), site.Sizes(u), site.Sizes(y), site.LeastSizes(y)[0],
+  if (!AsInt(x.dims[1]) || !AreNumbers(u)) return std::nullopt;
+  Shape s{site.Sizes(x),
+          site.Sizes(u),
+          site.Sizes(y),
+          site.LeastSizes(y),
+          !AreNumbers(x, 2) || !AreNumbers(y, 2),
           site.node().attrs.GetInts("pads")};
   s.tile = s.u[2] - 2;
   s.down = CeilDiv(s.y[2], s.tile);
@@ -68,10 +75,15 @@ Space SpaceOf(const Site& site) {
   const Shape s = *ReadShape(site);
   Space space;
   const Expr nv = space.Add({"nv", DivisorsOf(Vectors(s, site.machine), 4), true, true});
-  const Expr rows = space.Add({"band_rows", DivisorsOf(s.down, kMostRows), false, false});
-  const Expr columns = space.Add({"band_columns", DivisorsOf(s.across, s.across), false, false});
-  const Expr tiles =
-      space.Add({"tile_columns", OneTo(std::min(s.across, site.machine.registers)), false, false});
+  // Open sizes cut bands and tiles where they end, along a row alone.
+  const int64_t widest = MaxWidth(s.across, s.is_open, site.machine);
+  const Expr rows =
+      space.Add({"band_rows", DivisorsOf(s.down, s.is_open ? 1 : kMostRows), false, false});
+  const Expr columns = space.Add({"band_columns",
+                                  s.is_open ? OneTo(std::min(s.across, kMostOpenColumns))
+                                            : DivisorsOf(s.across, s.across),
+                                  false, false});
+  const Expr tiles = space.Add({"tile_columns", OneTo(widest), false, false});
   space.Require(Le(tiles, columns));
   const Expr groups = IndexConst(Vectors(s, site.machine)) / nv;
   const Expr shares = space.Add({"shares", {1, 2, 4, 8, 16}, false, false});
@@ -87,8 +99,13 @@ Space SpaceOf(const Site& site) {
                      (IndexConst(CeilDiv(s.u[1], lanes) * lanes) + nv * IndexConst(lanes));
   space.Require(Or(Le(bytes, IndexConst(SecondLevelBytes(site.machine) * 3 / 4)),
                    And(Eq(rows, IndexConst(1)), Eq(columns, IndexConst(1)))));
-  AddParallelLoops(&space, {TripCount(s.y[0], s.least_batch), IndexConst(s.down) / rows,
-                            IndexConst(s.across) / columns, shares});
+  const auto bands = [&](int64_t count, size_t axis, const Expr& band) {
+    const int64_t least = CeilDiv(s.least[axis], s.tile);
+    return TripCount((IndexConst(count) + band - 1) / band, (IndexConst(least) + band - 1) / band);
+  };
+  AddParallelLoops(&space, {TripCount(s.y[0], s.least[0]), bands(s.down, 2, rows),
+                            bands(s.across, 3, columns), shares},
+                   s.is_open);
   return space;
 }
 
@@ -96,10 +113,13 @@ std::vector<Want> Wants(const Site& site, const Point& point) {
   const Shape s = *ReadShape(site);
   const graph::Node& n = site.node();
   const int64_t lanes = site.machine.Lanes(kF32);
+  // Behind the map: what pads say, and what the last tile takes more than that.
   std::vector<int64_t> after;
-  for (size_t i = 0; i < 2; ++i) {
-    const int64_t cells = (i == 0 ? s.down : s.across) * s.tile + 2;
-    after.push_back(std::max<int64_t>(0, cells - s.pads[i] - s.x[i + 2]));
+  for (size_t i = 2; i < 4; ++i) {
+    const Expr y = site.result().dims[i], tile = IndexConst(s.tile);
+    const Expr over = graph::DimSub(graph::DimMul(graph::DimCeilDiv(y, tile), tile), y);
+    const int64_t most = std::min(s.tile - 1, graph::DimRange(over).max);
+    after.push_back(std::max<int64_t>(0, s.pads[i] + most));
   }
   std::vector<Want> wants;
   wants.push_back(
@@ -119,11 +139,14 @@ WorkDescription Work(const Site& site, const Point& point) {
   const int64_t lanes = machine.Lanes(kF32), nv = ValueOf(point, "nv");
   const int64_t rows = ValueOf(point, "band_rows"), columns = ValueOf(point, "band_columns");
   const int64_t groups = Vectors(s, machine) / nv, points = s.u[2] * s.u[2];
-  const int64_t bands = s.y[0] * (s.down / rows) * (s.across / columns);
+  const int64_t bands = s.y[0] * (s.down / rows) * CeilDiv(s.across, columns);
   const int64_t channels = CeilDiv(s.u[1], lanes) * lanes, maps = groups * nv * lanes;
   WorkDescription work;
-  AddTiles(&work, rows, columns, rows, ValueOf(point, "tile_columns"), nv,
-           static_cast<double>(bands * groups * points * channels));
+  for (const auto& [wide, count] : {std::pair(columns, s.across / columns),
+                                    std::pair(s.across % columns, int64_t{1})}) {
+    AddTiles(&work, rows, wide, rows, ValueOf(point, "tile_columns"), nv,
+             static_cast<double>(s.y[0] * (s.down / rows) * count * groups * points * channels));
+  }
   // Each point of a tile and channel takes two sums of about two operations, a load and a store in
   // each transform, and its sums are put down once.
   const auto tiles = static_cast<double>(s.y[0] * s.down * s.across);
@@ -137,7 +160,7 @@ WorkDescription Work(const Site& site, const Point& point) {
       weights * static_cast<double>(bands);
   const double maps_bytes = BorderBytes(site.region) - weights;
   work.bytes[machine.LevelFor(static_cast<int64_t>(maps_bytes))] += maps_bytes;
-  ShareOut(&work, machine, {s.y[0], s.down / rows, s.across / columns, shares}, point);
+  ShareOut(&work, machine, {s.y[0], s.down / rows, CeilDiv(s.across, columns), shares}, point);
   return work;
 }
 

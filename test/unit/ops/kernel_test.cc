@@ -642,6 +642,33 @@ TEST(Kernel, ConvolutionOfOpenBatches) {
   Check(c, "direct_conv");
 }
 
+// Squares of one tile or less, of several, and of more than a band.
+TEST_F(WinogradConvolution, OpenImages) {
+  for (int64_t tile : {2, 4}) {
+    Case c = Of(tile, 3, 2, 1, 1);
+    c.inputs[0] = Open(Open(c.inputs[0], 2, &c), 3, &c);
+    c.bias_relu = tile == 4;
+    if (c.bias_relu) c.attrs = Attrs{{"pads", std::vector<int64_t>{1, 1, 0, 2}}};
+    c.at = {{{"m", 1}}, {{"m", 4}}, {{"m", 5}}, {{"m", 9}}};
+    Check(c, "winograd_conv", 1e-6, TestMachine(), 1);
+  }
+}
+
+// Vectors along an axis of open size, the last of them masked.
+TEST(Kernel, ElementsOfOpenSizes) {
+  for (const auto& op : {OpKind::kRelu, OpKind::kTranspose}) {
+    Case c;
+    c.op = op;
+    c.dims = {{VarNode::Make("m"), 0, 40, 1}};
+    c.inputs = {F32({3, 5, 1})};
+    c.inputs[0].dims[op == OpKind::kTranspose ? 1 : 2] = c.dims[0].var;
+    if (op == OpKind::kTranspose) c.attrs = Attrs{{"perm", std::vector<int64_t>{2, 0, 1}}};
+    c.at.clear();
+    for (int64_t m : {0, 1, 15, 16, 17, 37}) c.at.push_back({{"m", m}});
+    Check(c, "definition");
+  }
+}
+
 TEST(Kernel, RowsOfOpenSizes) {
   Case c;
   c.op = OpKind::kSoftmax;
