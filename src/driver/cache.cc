@@ -40,7 +40,8 @@ void AddCompiler(Hasher* hasher) {
 Expected<std::string> CacheKey(const CompileOptions& o) {
   TN_ASSIGN_OR_RETURN(Target target, CheckOptions(o));
   TN_ASSIGN_OR_RETURN(graph::Program program, ImportModel(o));
-  TN_ASSIGN_OR_RETURN(Hash128 source, HashSource(o, program.parts));
+  TN_ASSIGN_OR_RETURN(SourceHash source_hash, SourceHash::Of(o, program.parts, false));
+  const Hash128 source = source_hash.Get();
   Hasher hasher;
   AddCompiler(&hasher);
   hasher.Int(source.high).Int(source.low).Text(target.ToString()).Text(o.precision).Text(o.name);

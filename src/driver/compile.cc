@@ -174,7 +174,8 @@ class Compilation {
 
   Expected<graph::Program> Import() {
     TN_ASSIGN_OR_RETURN(graph::Program program, ImportModel(options_));
-    TN_ASSIGN_OR_RETURN(source_hash_, HashSource(options_, program.parts));
+    // Gigabytes of weights are read while the network is compiled.
+    TN_ASSIGN_OR_RETURN(source_hash_, SourceHash::Of(options_, program.parts, jobs_ > 1));
     return program;
   }
 
@@ -228,7 +229,7 @@ class Compilation {
                          const Machine& machine, const Machine& build_machine) {
     BuildRequest request = driver::RequestOf(network, machine, build_machine);
     request.describe = [&](const Module& host) {
-      return InfoJson(program, network, host, *machine.target, options_, source_hash_,
+      return InfoJson(program, network, host, *machine.target, options_, source_hash_.Get(),
                       fs::path(place_.params).filename(),
                       prices_.log ? RecordsUsed(*prices_.log, program.parts) : nullptr);
     };
@@ -357,7 +358,7 @@ class Compilation {
   CompileReport report_;
   Place place_;
   MeasuredPrices prices_;
-  Hash128 source_hash_;
+  SourceHash source_hash_;
   std::string planned_;  // the graph's text, where that is asked for
 };
 

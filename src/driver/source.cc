@@ -1,6 +1,7 @@
 #include "driver/source.h"
 
 #include <algorithm>
+#include <memory>
 #include <set>
 
 #include "frontend/onnx/import.h"
@@ -12,14 +13,28 @@ namespace {
 
 using Obstacles = std::vector<onnx::Obstacle>;
 
-void AddFile(const MappedFile& file, Hasher* hasher) {
+void AddFile(const MappedFile& file, const std::stop_token& stop, Hasher* hasher) {
   constexpr size_t kPiece = size_t{8} << 20;
   hasher->Int(file.size());
-  for (size_t at = 0; at < file.size(); at += kPiece) {
+  for (size_t at = 0; at < file.size() && !stop.stop_requested(); at += kPiece) {
     size_t n = std::min(kPiece, file.size() - at);
     hasher->Add(file.bytes().subspan(at, n));
     file.ReleasePages(at, n);
   }
+}
+
+// Constants stand in the order of the model, so the files do too.
+std::vector<std::shared_ptr<const graph::WeightFile>> FilesOf(
+    std::span<const graph::Graph> graphs) {
+  std::vector<std::shared_ptr<const graph::WeightFile>> files;
+  std::set<const graph::WeightFile*> seen;
+  for (const graph::Graph& g : graphs) {
+    for (const graph::Value& v : g.values) {
+      const std::shared_ptr<const graph::WeightFile>& file = v.payload.file();
+      if (file && seen.insert(file.get()).second) files.push_back(file);
+    }
+  }
+  return files;
 }
 
 }  // namespace
@@ -35,26 +50,29 @@ Expected<graph::Program> ImportModel(const CompileOptions& options, Obstacles* o
   return onnx::ImportNetwork(options.model, import);
 }
 
-Expected<Hash128> HashSource(const CompileOptions& options, std::span<const graph::Graph> graphs) {
-  Hasher hasher;
+Expected<SourceHash> SourceHash::Of(const CompileOptions& options,
+                                    std::span<const graph::Graph> graphs, bool beside) {
   TN_ASSIGN_OR_RETURN(MappedFile model, MappedFile::Open(options.model));
-  AddFile(model, &hasher);
-  for (const graph::WeightFile* file : WeightFilesOf(graphs)) {
-    if (file->path != options.model) AddFile(file->map, &hasher);
+  std::vector<std::shared_ptr<const graph::WeightFile>> weights;
+  for (const auto& file : FilesOf(graphs)) {
+    if (file->path != options.model) weights.push_back(file);
   }
-  return hasher.Finish();
+  SourceHash hash;
+  hash.stop_ = std::stop_source();
+  hash.result_ = std::async(
+      beside ? std::launch::async : std::launch::deferred,
+      [model = std::move(model), weights = std::move(weights), stop = hash.stop_.get_token()] {
+        Hasher hasher;
+        AddFile(model, stop, &hasher);
+        for (const auto& file : weights) AddFile(file->map, stop, &hasher);
+        return hasher.Finish();
+      });
+  return hash;
 }
 
 std::vector<const graph::WeightFile*> WeightFilesOf(std::span<const graph::Graph> graphs) {
-  // Constants stand in the order of the model, so the files do too.
   std::vector<const graph::WeightFile*> files;
-  std::set<const graph::WeightFile*> seen;
-  for (const graph::Graph& g : graphs) {
-    for (const graph::Value& v : g.values) {
-      const graph::WeightFile* file = v.payload.file().get();
-      if (file && seen.insert(file).second) files.push_back(file);
-    }
-  }
+  for (const auto& file : FilesOf(graphs)) files.push_back(file.get());
   return files;
 }
 

@@ -1,7 +1,9 @@
 // The model as it lies in its files.
 #pragma once
 
+#include <future>
 #include <span>
+#include <stop_token>
 #include <vector>
 
 #include "driver/compile.h"
@@ -16,8 +18,24 @@ Expected<graph::Program> ImportModel(const CompileOptions& options,
                                      std::vector<onnx::Obstacle>* obstacles = nullptr);
 
 /// A hash of the bytes of the model's file and of the files of weights that the graphs, which came
-/// from it, refer to. Releases the pages it reads.
-Expected<Hash128> HashSource(const CompileOptions& options, std::span<const graph::Graph> graphs);
+/// from it, refer to: hundreds of milliseconds for each gigabyte. Releases the pages it reads.
+class SourceHash {
+ public:
+  SourceHash() : stop_(std::nostopstate) {}
+  ~SourceHash() { stop_.request_stop(); }  // nobody waits for it any more
+  SourceHash(SourceHash&&) = default;
+  SourceHash& operator=(SourceHash&&) = default;
+
+  /// Opens the files. `beside`: reads them on a thread of its own from now on; else Get does.
+  static Expected<SourceHash> Of(const CompileOptions& options,
+                                 std::span<const graph::Graph> graphs, bool beside);
+  /// Once.
+  Hash128 Get() { return result_.get(); }
+
+ private:
+  std::stop_source stop_;
+  std::future<Hash128> result_;  // goes first: waits for the thread
+};
 
 /// The files that constants of the graphs lie in, in the order of the model.
 std::vector<const graph::WeightFile*> WeightFilesOf(std::span<const graph::Graph> graphs);

@@ -42,9 +42,7 @@ std::vector<Expr> TransformResult(int64_t tile, const std::vector<Expr>& m) {
           m[5] + Number(kPoint / 2) * minus + Number(4 * kPoint) * minus2};
 }
 
-Expr InWhole(const Expr& size, int64_t part) {
-  return graph::DimCeilDiv(size, IndexConst(part));
-}
+Expr InWhole(const Expr& size, int64_t part) { return graph::DimCeilDiv(size, IndexConst(part)); }
 
 }  // namespace
 

@@ -79,10 +79,10 @@ Space SpaceOf(const Site& site) {
   const int64_t widest = MaxWidth(s.across, s.is_open, site.machine);
   const Expr rows =
       space.Add({"band_rows", DivisorsOf(s.down, s.is_open ? 1 : kMostRows), false, false});
-  const Expr columns = space.Add({"band_columns",
-                                  s.is_open ? OneTo(std::min(s.across, kMostOpenColumns))
-                                            : DivisorsOf(s.across, s.across),
-                                  false, false});
+  const Expr columns = space.Add(
+      {"band_columns",
+       s.is_open ? OneTo(std::min(s.across, kMostOpenColumns)) : DivisorsOf(s.across, s.across),
+       false, false});
   const Expr tiles = space.Add({"tile_columns", OneTo(widest), false, false});
   space.Require(Le(tiles, columns));
   const Expr groups = IndexConst(Vectors(s, site.machine)) / nv;
@@ -103,9 +103,10 @@ Space SpaceOf(const Site& site) {
     const int64_t least = CeilDiv(s.least[axis], s.tile);
     return TripCount((IndexConst(count) + band - 1) / band, (IndexConst(least) + band - 1) / band);
   };
-  AddParallelLoops(&space, {TripCount(s.y[0], s.least[0]), bands(s.down, 2, rows),
-                            bands(s.across, 3, columns), shares},
-                   s.is_open);
+  AddParallelLoops(
+      &space,
+      {TripCount(s.y[0], s.least[0]), bands(s.down, 2, rows), bands(s.across, 3, columns), shares},
+      s.is_open);
   return space;
 }
 
@@ -142,8 +143,8 @@ WorkDescription Work(const Site& site, const Point& point) {
   const int64_t bands = s.y[0] * (s.down / rows) * CeilDiv(s.across, columns);
   const int64_t channels = CeilDiv(s.u[1], lanes) * lanes, maps = groups * nv * lanes;
   WorkDescription work;
-  for (const auto& [wide, count] : {std::pair(columns, s.across / columns),
-                                    std::pair(s.across % columns, int64_t{1})}) {
+  for (const auto& [wide, count] :
+       {std::pair(columns, s.across / columns), std::pair(s.across % columns, int64_t{1})}) {
     AddTiles(&work, rows, wide, rows, ValueOf(point, "tile_columns"), nv,
              static_cast<double>(s.y[0] * (s.down / rows) * count * groups * points * channels));
   }
