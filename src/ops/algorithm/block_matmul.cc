@@ -112,10 +112,11 @@ void ScheduleIt(Schedule& s, const Parts& parts, const Machine& machine, const P
   Names lead(axes.begin(), axes.end() - 2);
   Names i = s.SplitBy(axes[r - 2], {"-1", "$tile_rows"});
   Names j = s.SplitBy(axes[r - 1], {"-1", "$nv", std::to_string(machine.Lanes(kF32))});
-  // The definition's loops along k: blocks, bytes, codes.
-  const Names along = s.GetReduceLoops(anchor);
   FillTile(s, parts, machine, point, Concat({lead, {j[0], i[0]}}), {i[1], j[1], j[2]});
-  if (along.size() == 3 && s.HasLoop(along[2])) s.Unroll(along[2]);
+  // The definition's loops along k: blocks, bytes, codes. Their names are those that they have in
+  // the tile.
+  const Names along = s.GetReduceLoops(anchor);
+  if (along.size() == 3) s.Unroll(along[2]);
 }
 
 constexpr OpKind kOps[] = {OpKind::kBlockMatMul};
@@ -123,7 +124,7 @@ constexpr OpKind kOps[] = {OpKind::kBlockMatMul};
 }  // namespace
 
 extern const Algorithm kBlockMatMul;
-const Algorithm kBlockMatMul = {"block_matmul", kOps, IsFor,   SpaceOf,
-                                Wants,          Work, nullptr, ScheduleIt};
+const Algorithm kBlockMatMul = {"block_matmul", kOps,    IsFor,      SpaceOf, Wants,
+                                Work,           nullptr, ScheduleIt, 2};
 
 }  // namespace tenon::ops
