@@ -183,6 +183,9 @@ class Operators(unittest.TestCase):
             for classes in (2, 3):
                 self.both("LinearClassifier", {"x": x}, [INT64, FLOAT], classlabels_ints=list(range(classes)), post_transform=post,
                           coefficients=np.random.default_rng(1).normal(size=3 * classes).tolist(), intercepts=[0.1, -0.2, 0.3][:classes])
+        # More coefficients than features: the first ones count (onnxruntime/datasets/logreg_iris.onnx is such a file).
+        self.both("LinearClassifier", {"x": x}, [INT64, FLOAT], classlabels_ints=[0, 1, 2], post_transform="LOGISTIC",
+                  coefficients=np.random.default_rng(1).normal(size=15).tolist(), intercepts=[0.1, -0.2, 0.3])
 
     # ---- Maps ----
 

@@ -1,4 +1,5 @@
 // Linear models, and what classifiers make of scores.
+#include <algorithm>
 #include <cmath>
 
 #include "frontend/onnx/ops_ml.h"
@@ -67,7 +68,8 @@ Status SetTwoClasses(OpContext& c, const Classifier& classifier, const Val& scor
 
 namespace {
 
-// x coefficients^T + intercepts: [rows, count] in f32.
+// x coefficients^T + intercepts: [rows, count] in f32. Of more coefficients than x has features for
+// the first ones count, as in ONNX Runtime: converters wrote such files (its own example is one).
 Expected<Val> LinearScores(OpContext& c, const Formula& f, int64_t count) {
   TN_ASSIGN_OR_RETURN(const auto coefficients, c.Floats("coefficients"));
   TN_ASSIGN_OR_RETURN(const auto intercepts, c.Floats("intercepts"));
@@ -75,9 +77,11 @@ Expected<Val> LinearScores(OpContext& c, const Formula& f, int64_t count) {
     return c.Error("expected coefficients for each of {} results", count);
   if (intercepts && !intercepts->empty() && intercepts->size() != static_cast<size_t>(count))
     return c.Error("expected {} intercepts, but got {}", count, intercepts->size());
-  const auto features = static_cast<int64_t>(coefficients->size()) / count;
   const Val x = Cast(RowsOf(f.In(0)), DType::Float(32));
-  const Val w = Reshape(f.Floats(*coefficients), {IndexConst(count), IndexConst(features)});
+  const auto most = static_cast<int64_t>(coefficients->size()) / count;
+  const int64_t features = std::min(AsInt(x.dims().back()).value_or(most), most);
+  const std::vector<double> first(coefficients->begin(), coefficients->begin() + count * features);
+  const Val w = Reshape(f.Floats(first), {IndexConst(count), IndexConst(features)});
   const Val product = MatMul(x, w, false, true);
   return intercepts && !intercepts->empty() ? product + f.Floats(*intercepts) : product;
 }
