@@ -137,6 +137,40 @@ class Values(unittest.TestCase):
             c = texts("other words, longer ones", "", *x)
             self.check(main, [np.array([2, 0]), x, texts(word).reshape(())], [texts(*(s + word for s in c)), np.array([s == word for s in c])])
 
+    def test_places_without_a_string_hold_the_empty_one(self):
+        x = texts("a", "", "ccc", "ß", "a", "zz").reshape(2, 3)
+        n, k = [tensor("x", STRING, ["n", "k"])], [tensor("y", STRING, None)]
+        self.check(self.compile([node("Pad", ["x", "p"], ["y"])], n, k, [helper.make_tensor("p", INT64, [4], [1, 0, 0, 2])]),
+                   [x], [own(np.pad(x, ((1, 0), (0, 2)), constant_values=""))])
+        self.check(self.compile([node("Pad", ["x", "p", "v"], ["y"])], [*n, tensor("v", STRING, [])], k, [helper.make_tensor("p", INT64, [4], [1, -1, 0, 2])]),
+                   [x, texts("v").reshape(())], [own(np.pad(x[:, 1:], ((1, 0), (0, 2)), constant_values="v"))])
+        self.check(self.compile([node("Trilu", ["x"], ["y"], upper=0)], n, k), [x], [texts("a", "", "", "ß", "a", "").reshape(2, 3)])
+        self.check(self.compile([node("CenterCropPad", ["x", "s"], ["y"])], n, k, [helper.make_tensor("s", INT64, [2], [4, 2])]),
+                   [x], [own(np.pad(x[:, :2], ((1, 1), (0, 0)), constant_values=""))])
+        self.check(self.compile([node("NonZero", ["x"], ["y"])], n, [tensor("y", INT64, None)]), [x], [np.array(np.nonzero(x != ""))])
+        blank = texts(*[""] * 4).reshape(2, 2)
+        self.check(self.compile([node("NonZero", ["x"], ["y"])], n, [tensor("y", INT64, None)]), [blank], [np.zeros((2, 0), np.int64)])
+
+    def test_strings_are_put_among_others(self):
+        x = texts("a", "", "ccc", "ß", "a", "zz").reshape(2, 3)
+        new = texts("u", "", "w").reshape(1, 3)
+        inputs = [tensor("x", STRING, [2, 3]), tensor("i", INT64, None), tensor("u", STRING, [1, 3])]
+        for op, opset, i, options in (("ScatterElements", 18, np.array([[1, 0, 1]]), {"axis": 0}), ("Scatter", 10, np.array([[1, 0, 1]]), {"axis": 0}),
+                                      ("ScatterND", 18, np.array([[1]]), {})):
+            inputs[1] = tensor("i", INT64, i.shape)
+            main = self.compile([node(op, ["x", "i", "u"], ["y"], **options)], inputs, [tensor("y", STRING, [2, 3])], opset=opset)
+            self.check(main, [x, i, new], [own(self.reference({"x": x, "i": i, "u": new})[0])])
+        feeds = {"i": np.array([0, 2]), "d": np.array(3), "v": texts("", "on")}
+        main = self.compile([node("OneHot", ["i", "d", "v"], ["y"])], [tensor("i", INT64, [2]), tensor("d", INT64, []), tensor("v", STRING, [2])],
+                            [tensor("y", STRING, None)])
+        self.check(main, list(feeds.values()), [own(self.reference(feeds)[0])])
+
+    def test_cast_like(self):
+        one, of = np.array([1], np.float32), [tensor("t", STRING, [2]), tensor("f", FLOAT, [1])]
+        main = self.compile([node("CastLike", ["t", "f"], ["y"]), node("CastLike", ["y", "t"], ["z"]), node("CastLike", ["t", "z"], ["same"])],
+                            of, [tensor("y", FLOAT, [2]), tensor("z", STRING, [2]), tensor("same", STRING, [2])])
+        self.check(main, [texts("1.5", "-2"), one], [np.array([1.5, -2], np.float32), texts("1.5", "-2"), texts("1.5", "-2")])
+
     def test_splitting_is_pythons(self):
         for delimiter in (None, ",", "--"):
             for most in (None, 0, 1, 2):

@@ -199,6 +199,7 @@ Status ProgramImporter::AddInputs(Frame* frame) {
 
 Expected<graph::Program> ProgramImporter::Run() {
   Frame frame{&program_.steps, {}};
+  NumberOf("");  // is 0: what fills places without an element, as a zero does among numbers
   TN_RETURN_IF_ERROR(AddInputs(&frame));
   TN_ASSIGN_OR_RETURN(const std::vector<Named> outputs, PlanGraph(model_.graph, &frame));
   for (size_t i = 0; i < outputs.size(); ++i) {
@@ -278,6 +279,11 @@ ProgramImporter::Role ProgramImporter::RoleOf(const NodeProto& n, const Names& n
     if (to && to->i == kString) return input && input->type.IsString() ? Role::kPart : Role::kStep;
     if (!input) return Role::kLater;  // it may be strings
     return input->type.IsString() ? Role::kStep : Role::kPart;
+  }
+  if (n.op_type == "CastLike" && n.inputs.size() > 1) {
+    const Named* like = pending.contains(n.inputs[1]) ? nullptr : names.Find(n.inputs[1]);
+    if (!input || !like) return Role::kLater;
+    return input->type.IsString() != like->type.IsString() ? Role::kStep : Role::kPart;
   }
   if (n.op_type == "Unique") {
     if (!input) return Role::kLater;  // it may be strings

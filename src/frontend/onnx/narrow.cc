@@ -102,16 +102,18 @@ bool Moves(OpKind op) {
 
 // The operands whose elements an operator puts among each other, and does nothing with them.
 std::span<const size_t> MovedTogether(const graph::Node& node) {
-  static constexpr size_t kOfWhere[] = {1, 2}, kOfPad[] = {0, 1}, kOfScatter[] = {0, 2};
+  static constexpr size_t kOfWhere[] = {1, 2}, kOfPad[] = {0, 1}, kOfScatter[] = {0, 2},
+                          kOfOneHot[] = {1};
   if (node.op == OpKind::kWhere) return kOfWhere;
   if (node.op == OpKind::kPad) return kOfPad;
+  if (node.op == OpKind::kOneHot) return kOfOneHot;
   if (node.op == OpKind::kScatter && node.attrs.GetString("reduction") == "none") return kOfScatter;
   return {};
 }
 
-// A zero, whose code is 0 in all types of numbers that have one.
+// A zero, whose code is 0 in all types of numbers that have one; among strings the empty one.
 bool IsZero(const graph::Value& v, const NarrowType& type) {
-  if (!v.IsConstant() || type.IsString() || type.IsExponent()) return false;
+  if (!v.IsConstant() || type.IsExponent()) return false;
   const std::optional<std::vector<int64_t>> number = graph::ReadInts(v, 1);
   return number && number->size() == 1 && number->front() == 0;
 }
@@ -150,6 +152,13 @@ Val Encoded(const Val& x, const NarrowType& type, const NarrowRounding& rounding
   return EncodedFloat(x.dtype() == kF64 ? x : Cast(x, kF32), type, rounding.saturate);
 }
 
+// With each other, or with the empty one.
+bool NarrowValues::AllOf(const graph::Graph& g, const graph::Node& node,
+                         const NarrowType* type) const {
+  return std::all_of(node.inputs.begin(), node.inputs.end(),
+                     [&](ValueId v) { return Of(v) == type || IsZero(g.value(v), *type); });
+}
+
 Status NarrowValues::Follow(const graph::Graph& g, size_t first_node) {
   for (size_t n = first_node; n < g.nodes.size(); ++n) {
     const graph::Node& node = g.nodes[n];
@@ -161,7 +170,7 @@ Status NarrowValues::Follow(const graph::Graph& g, size_t first_node) {
       all = all && type == found;
     }
     if (!found || node.op == OpKind::kShape) continue;
-    if (found->IsString() && node.op == OpKind::kEqual && all) continue;
+    if (found->IsString() && node.op == OpKind::kEqual && AllOf(g, node, found)) continue;
     if (const auto together = MovedTogether(node); !together.empty()) {
       bool fits = true;
       for (size_t i = 0; i < node.inputs.size(); ++i) {
@@ -170,8 +179,7 @@ Status NarrowValues::Follow(const graph::Graph& g, size_t first_node) {
         fits = fits && (element ? type == found || IsZero(g.value(node.inputs[i]), *found) : !type);
       }
       // What a pad without a value puts there is a zero.
-      if (node.op == OpKind::kPad && node.inputs.size() < 2)
-        fits = fits && !found->IsString() && !found->IsExponent();
+      if (node.op == OpKind::kPad && node.inputs.size() < 2) fits = fits && !found->IsExponent();
       if (fits) {
         for (ValueId v : node.outputs) Set(v, found);
         continue;

@@ -66,6 +66,8 @@ class NarrowValues {
   Status Follow(const graph::Graph& g, size_t first_node);
 
  private:
+  bool AllOf(const graph::Graph& g, const graph::Node& node, const NarrowType* type) const;
+
   std::unordered_map<ValueId, const NarrowType*> types_;
 };
 

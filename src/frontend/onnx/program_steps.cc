@@ -195,18 +195,25 @@ Status ProgramImporter::PlanStringStep(const At& at) {
   const std::string_view op = at.node.op_type;
   TN_ASSIGN_OR_RETURN(const Named first, Value(at, 0));
   TN_RETURN_IF_ERROR(ExpectKind(first.type, Kind::kTensor, 0));
-  if (op == "Cast") {
-    TN_ASSIGN_OR_RETURN(const int64_t to, Int(at, "to", 0));
+  if (op == "Cast" || op == "CastLike") {
+    TN_ASSIGN_OR_RETURN(int64_t to, Int(at, "to", 0));
+    if (op == "CastLike") {
+      TN_ASSIGN_OR_RETURN(const Named like, Value(at, 1));
+      TN_RETURN_IF_ERROR(ExpectKind(like.type, Kind::kTensor, 1));
+      to = like.type.elem_type;
+    }
+    NodeProto cast = at.node;  // of one input
+    cast.inputs.resize(1);
     ValueType out = first.type;
     out.elem_type = static_cast<int32_t>(to);
     if (to == kString) {
       if (NarrowTypeOf(first.type.elem_type))
         return MakeError("narrow numbers are not cast to strings");
-      return Emit(at, TN_STEP_TO_STRING, {out});
+      return Emit({cast, at.frame}, TN_STEP_TO_STRING, {out});
     }
     if (NarrowTypeOf(out.elem_type)) return MakeError("strings are not cast to narrow numbers");
     TN_ASSIGN_OR_RETURN(const std::vector<uint32_t> type, out.Encode());
-    return Emit(at, TN_STEP_FROM_STRING, {out}, {static_cast<int32_t>(type[1])});
+    return Emit({cast, at.frame}, TN_STEP_FROM_STRING, {out}, {static_cast<int32_t>(type[1])});
   }
   if (!first.type.IsString())
     return MakeError(fmt::format("expected strings, but got {}", first.type.ToString()));
