@@ -3,7 +3,7 @@
 install(TARGETS tenon_compiler EXPORT TenonCompilerTargets COMPONENT compiler INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(EXPORT TenonCompilerTargets NAMESPACE Tenon:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/Tenon COMPONENT compiler)
 export(EXPORT TenonCompilerTargets NAMESPACE Tenon:: FILE ${CMAKE_BINARY_DIR}/TenonCompilerTargets.cmake)
-foreach(header te.hpp ir.hpp schedule.hpp stage_primitives.def compiler.hpp tuning.hpp)
+foreach(header te.hpp ir.hpp schedule.hpp stage_primitives.def compiler.hpp operators.hpp tuning.hpp)
   install(FILES ${PROJECT_SOURCE_DIR}/include/tenon/${header} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tenon
           COMPONENT compiler)
 endforeach()

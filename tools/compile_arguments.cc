@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 
 #include "driver/check_options.h"
+#include "driver/custom_operators.h"
 #include "frontend/onnx/shape_text.h"
 
 namespace tenon::tools {
@@ -26,6 +27,21 @@ Status ReadShape(const std::string& text, driver::CompileOptions* options) {
   if (!options->shapes.emplace(text.substr(0, colon), std::move(*dims)).second) {
     return MakeError(fmt::format("--shape is given twice for '{}'", text.substr(0, colon)));
   }
+  return Ok();
+}
+
+// "my.domain::Op=op.tir".
+Status ReadOperator(const std::string& text, driver::CompileOptions* options) {
+  const size_t equal = text.find('='), colons = text.find("::");
+  const size_t begin = colons < equal ? colons + 2 : 0;
+  if (equal == std::string::npos || begin >= equal || equal + 1 == text.size())
+    return MakeError(fmt::format("--custom-op '{}': expected domain::Operator=file.tir", text));
+  std::string domain = begin == 0 ? "" : text.substr(0, colons);
+  if (domain == "ai.onnx") domain = "";
+  TN_ASSIGN_OR_RETURN(onnx::CustomOperator op, driver::ReadOperator(text.substr(equal + 1)));
+  const std::string name = text.substr(begin, equal - begin);
+  if (!options->operators.emplace(std::pair(domain, name), std::move(op)).second)
+    return MakeError(fmt::format("--custom-op is given twice for '{}'", text.substr(0, equal)));
   return Ok();
 }
 
@@ -70,6 +86,16 @@ void CompileArguments::AddTo(CLI::App* verb) {
   verb->add_flag("--any-machine", options.any_machine,
                  "records of the log count on whatever machine they were made")
       ->group(group);
+  verb->add_option("--custom-op", operators_,
+                   "an operator of your own, as domain::Operator=file.tir: functions of loop IR, "
+                   "whose parameters are a node's inputs and then its results; may be repeated")
+      ->group(group)
+      ->allow_extra_args(false);
+  verb->add_option("--link", options.link,
+                   "an object file with C functions that operators of your own call; may be "
+                   "repeated")
+      ->group(group)
+      ->allow_extra_args(false);
   verb->add_option("--external-data-dir", options.external_data_dir,
                    "where the files of external weights lie; default: beside the model")
       ->group(group);
@@ -81,6 +107,7 @@ void CompileArguments::AddTo(CLI::App* verb) {
 
 Status CompileArguments::Finish() {
   for (const std::string& text : shapes_) TN_RETURN_IF_ERROR(ReadShape(text, &options));
+  for (const std::string& text : operators_) TN_RETURN_IF_ERROR(ReadOperator(text, &options));
   TN_RETURN_IF_ERROR(driver::CheckOptions(options));
   return Ok();
 }

@@ -11,8 +11,8 @@ namespace tenon::tools {
 
 class CompileArguments {
  public:
-  /// Adds --shape, -O, --precision, --target, --prices, --log, --external-data-dir and --jobs to a
-  /// verb.
+  /// Adds --shape, -O, --precision, --target, --prices, --log, --custom-op, --link,
+  /// --external-data-dir and --jobs to a verb.
   void AddTo(CLI::App* verb);
   /// Reads what the parser left as text, and checks what can be without a file. Errors are wrong
   /// usage.
@@ -25,7 +25,7 @@ class CompileArguments {
 
  private:
   CLI::App* verb_ = nullptr;
-  std::vector<std::string> shapes_;
+  std::vector<std::string> shapes_, operators_;
 };
 
 }  // namespace tenon::tools

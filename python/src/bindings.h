@@ -18,6 +18,7 @@ void BindIr(nb::module_& m);
 void BindSchedules(nb::module_& m);
 void BindCompiler(nb::module_& m);
 void BindRuntime(nb::module_& m);
+void BindOperators(nb::module_& m);
 void BindTuning(nb::module_& m);
 
 }  // namespace tenon::python

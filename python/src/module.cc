@@ -36,5 +36,6 @@ NB_MODULE(_tenon, m) {
   py::BindSchedules(m);
   py::BindCompiler(m);
   py::BindRuntime(m);
+  py::BindOperators(m);
   py::BindTuning(m);
 }

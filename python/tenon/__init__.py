@@ -28,6 +28,7 @@ from .build_module import build, compile, load, lower
 from .groups import Group
 from .ir import IRModule
 from .nd import cpu, cuda, device, gpu, opencl
+from .operators import register_operator, remove_operator
 from .registry import get_global_func, register_func
 from .session import InferenceSession
 from .te import create_schedule
@@ -74,6 +75,8 @@ __all__ = [
     "nd",
     "opencl",
     "register_func",
+    "register_operator",
+    "remove_operator",
     "registry",
     "runtime",
     "target",

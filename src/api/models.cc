@@ -2,6 +2,7 @@
 #include <nlohmann/json.hpp>
 
 #include "api/bridge.h"
+#include "api/operators.h"
 #include "driver/cache.h"
 #include "driver/describe_model.h"
 #include "frontend/onnx/shape_text.h"
@@ -50,6 +51,8 @@ driver::CompileOptions CompileOptionsOf(const std::string& model, const ModelOpt
     for (const Size& size : dims) shape.push_back(Take(onnx::ParseSize(size.text)));
   }
   compile.empty_sizes = options.empty_sizes;
+  compile.operators = RegisteredOperators();
+  compile.open = !compile.operators.empty();
   compile.overrides.dims = options.dims;
   compile.overrides.independent_dims = options.independent_dims;
   compile.overrides.inputs = {options.inputs.begin(), options.inputs.end()};

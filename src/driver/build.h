@@ -77,6 +77,10 @@ struct BuildRequest {
   bool visible = true;
   /// The name that programs which are linked with the library ask for; "": that of its file.
   std::string soname;
+  /// Objects that others made, with C functions that the code calls: (path, image).
+  std::vector<std::pair<std::string, std::string>> linked;
+  /// C functions that nobody defines are those of the process that loads a library.
+  bool open = false;
   /// One object for all functions; else one for each kernel, made in parallel.
   bool together = false;
   /// Makes the host functions' bodies (tn_body_fn) visible outside the library.

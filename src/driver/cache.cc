@@ -37,6 +37,14 @@ void AddCompiler(Hasher* hasher) {
   hasher->Int(static_cast<uint64_t>(self.st_mtim.tv_nsec));
 }
 
+// What users' functions compute, which no file says.
+void AddBodies(const graph::Graph& g, Hasher* hasher) {
+  for (const graph::Node& n : g.nodes) {
+    if (n.op == graph::OpKind::kCall) hasher->Text(n.attrs.GetString("body"));
+    for (const auto& region : n.regions) AddBodies(*region, hasher);
+  }
+}
+
 Expected<std::string> CacheKey(const CompileOptions& o) {
   TN_ASSIGN_OR_RETURN(Target target, CheckOptions(o));
   TN_ASSIGN_OR_RETURN(graph::Program program, ImportModel(o));
@@ -51,6 +59,11 @@ Expected<std::string> CacheKey(const CompileOptions& o) {
     for (const onnx::DimSpec& d : dims) hasher.Text(onnx::ToString(d));
   }
   o.overrides.AddTo(&hasher);
+  for (const graph::Graph& part : program.parts) AddBodies(part, &hasher);
+  for (const std::string& object : o.link) {
+    TN_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::Open(object));
+    hasher.Text(file.text());
+  }
   hasher.Int(o.any_machine);
   for (const std::string& measured : {o.prices, o.log}) {
     if (measured.empty()) continue;

@@ -83,6 +83,7 @@ class Compilation {
     TN_ASSIGN_OR_RETURN(Target target, CheckOptions(options_));
     TN_RETURN_IF_ERROR(CheckCore(target));
     TN_ASSIGN_OR_RETURN(place_, ResolvePlace(options_, target));
+    TN_RETURN_IF_ERROR(ReadLinked());
     TN_ASSIGN_OR_RETURN(Target build_host, PlainHost());
     Machine machine = Machine::Of(target);
     if (options_.precision == "tf32") machine = WithRoundingUnits(std::move(machine));
@@ -238,6 +239,8 @@ class Compilation {
       request.error_texts.push_back(options_.name + "_error");
     if (!program.IsPlain())
       request.program = {options_.name, program.Encode(), program.parts.size(), machine.target};
+    request.linked = linked_;
+    request.open = options_.open;
     request.visible = options_.visible;
     request.soname = options_.soname;
     request.hooks = hooks_;
@@ -247,12 +250,24 @@ class Compilation {
     return request;
   }
 
+  Status ReadLinked() {
+    for (const std::string& path : options_.link) {
+      TN_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::Open(path));
+      if (!file.text().starts_with("\x7f"
+                                   "ELF"))
+        return MakeError(fmt::format("'{}' is no ELF object", path));
+      linked_.emplace_back(path, file.text());
+    }
+    return Ok();
+  }
+
   // What is written must not be what is read: the model, its weights, what was measured.
   Status CheckOutputs(std::span<const graph::Graph> graphs, const Target& target) const {
     std::set<fs::path> inputs = {options_.model};
     for (const std::string& measured : {options_.prices, options_.log}) {
       if (!measured.empty()) inputs.insert(measured);
     }
+    inputs.insert(options_.link.begin(), options_.link.end());
     for (const graph::WeightFile* file : WeightFilesOf(graphs)) {
       if (file->path == options_.model) continue;
       inputs.insert(
@@ -360,6 +375,7 @@ class Compilation {
   MeasuredPrices prices_;
   SourceHash source_hash_;
   std::string planned_;  // the graph's text, where that is asked for
+  std::vector<std::pair<std::string, std::string>> linked_;  // objects of others
 };
 
 }  // namespace

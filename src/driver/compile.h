@@ -30,7 +30,10 @@ struct CompileOptions {
   std::map<std::string, std::vector<onnx::DimSpec>> shapes;  // by input
   bool empty_sizes = false;  // sizes that the model leaves open may be 0, too
   std::string external_data_dir;
-  onnx::Overrides overrides;  // of what the file says
+  onnx::Overrides overrides;        // of what the file says
+  onnx::CustomOperators operators;  // of users
+  std::vector<std::string> link;    // paths of objects with C functions that these call
+  bool open = false;  // others that they call are those of the process that loads the library
   /// One of kPrecisions (check_options.h). "exact" and "fp32" both compute in fp32 today; "tf32"
   /// lets products round their factors to 10 bits of mantissa; "bf16" and "fp16" keep factors of
   /// products and values between kernels in 16 bits.

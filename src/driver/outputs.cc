@@ -5,11 +5,13 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <set>
 
 #include "artifact/link.h"
+#include "artifact/symbols.h"
 #include "driver/build.h"
 #include "driver/c_compiler.h"
 #include "driver/c_header.h"
@@ -101,13 +103,20 @@ std::set<std::string> CallsOfOthers(const Module& lowered) {
   return missing;
 }
 
-Status CheckCalls(const Module& lowered) {
-  const std::set<std::string> missing = CallsOfOthers(lowered);
-  if (missing.empty()) return Ok();
-  return MakeError(fmt::format(
-      "the code calls {}, which is not part of it; save an object and link it with what defines "
-      "that (create_shared)",
-      Join({missing.begin(), missing.end()}, ", ")));
+Status CheckCalls(const Built& built) {
+  std::set<std::string> missing = CallsOfOthers(built.whole);
+  std::erase_if(missing, [&](const std::string& name) {
+    const auto& linked = built.request.linked;
+    return std::any_of(linked.begin(), linked.end(), [&](const auto& object) {
+      return !artifact::SymbolContents(object.second, name).empty();
+    });
+  });
+  if (missing.empty() || built.request.open) return Ok();
+  return MakeError(
+      fmt::format("the code calls {}, which is not part of it; give the object that defines it "
+                  "(--link), or save "
+                  "an object and link it with that (create_shared)",
+                  Join({missing.begin(), missing.end()}, ", ")));
 }
 
 // What a library of C source says of itself: data, whatever language its code is in.
@@ -195,7 +204,7 @@ Status CheckLinks(const Built& built, artifact::OutputKind kind) {
   if (!built.device.missing.empty()) return built.device.missing;
   // Modules of contained targets import what they call.
   const bool contained = built.target->Cpu().IsContained();
-  if (kind == artifact::OutputKind::kSharedLibrary && !contained) return CheckCalls(built.whole);
+  if (kind == artifact::OutputKind::kSharedLibrary && !contained) return CheckCalls(built);
   return Ok();
 }
 
@@ -204,6 +213,9 @@ artifact::LinkRequest RequestLink(const Built& built, artifact::OutputKind kind)
   link.kind = kind;
   for (size_t i = 0; i < built.objects.size(); ++i)
     link.objects.push_back({fmt::format("{}.o", i), built.objects[i]});
+  for (const auto& [path, image] : built.request.linked) link.objects.push_back({path, image});
+  // They may call anything of the C library.
+  link.open = built.request.open || !built.request.linked.empty();
   link.exports = built.exports;
   link.visible = built.request.visible;
   // What a device has loaded of it is not given back.

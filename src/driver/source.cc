@@ -46,6 +46,7 @@ Expected<graph::Program> ImportModel(const CompileOptions& options, Obstacles* o
   import.empty_sizes = options.empty_sizes;
   import.external_data_dir = options.external_data_dir;
   import.overrides = options.overrides;
+  import.operators = options.operators;
   import.obstacles = obstacles;
   return onnx::ImportNetwork(options.model, import);
 }

@@ -28,6 +28,7 @@ namespace {
 #define INTS_SPATIAL2(name, value) \
   {name, AttrType::kInts, AttrFill::kTwoSpatial, value, nullptr, nullptr},
 #define FLOATS_OR_EMPTY(name) {name, AttrType::kFloats, AttrFill::kEmpty, 0, nullptr, nullptr},
+#define STRINGS(name) {name, AttrType::kStrings, AttrFill::kRequired, 0, nullptr, nullptr},
 #define EXPRS(name) {name, AttrType::kExprs, AttrFill::kRequired, 0, nullptr, nullptr},
 
 // One array per row, ended by a nameless entry so that none is empty.

@@ -87,6 +87,10 @@ Operand Group::ReadInput(size_t i) const {
           }};
 }
 
+bool Group::CallsFunction() const {
+  return anchor_ != graph::kNoNode && graph().node(anchor_).op == graph::OpKind::kCall;
+}
+
 const StoredTensor* Group::Stored(ValueId v) const {
   const graph::Graph& g = graph();
   for (size_t i = 0; i < g.inputs.size(); ++i) {
@@ -191,8 +195,7 @@ void Group::FillHalo(size_t k, std::vector<te::Tensor>* tensors) {
   }
 }
 
-// The function without the dims that nothing in it mentions.
-static Func WithUsedDims(const Func& func) {
+Func WithUsedDims(const Func& func) {
   std::set<const Node*> used;
   auto note = [&](const NodeRef& n) {
     if (IsA<VarNode>(n)) used.insert(n.get());

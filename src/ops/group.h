@@ -11,6 +11,9 @@
 
 namespace tenon::ops {
 
+/// The function without the dims that nothing in it mentions.
+Func WithUsedDims(const Func& func);
+
 class Group {
  public:
   explicit Group(const KernelRequest& request);
@@ -32,6 +35,8 @@ class Group {
 
   /// The node of the region that is the anchor; kNoNode for a group of element definitions only.
   graph::NodeId anchor() const { return anchor_; }
+  /// True where that is a `call`, whose kernel is the function (called_function.h).
+  bool CallsFunction() const;
 
   /// Says what the block of that name is there for, and which tile intrinsic it is made for.
   /// Returns the name.

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "ir/print.h"
+#include "ops/called_function.h"
 #include "ops/group.h"
 #include "ops/operations.h"
 #include "support/check.h"
@@ -67,16 +68,18 @@ Expected<Kernel> BuildKernel(const KernelRequest& request) {
   Kernel plan;
   TN_RETURN_IF_ERROR(Resolve(request, group, &plan));
   double flops = 0;
+  const bool called = group.CallsFunction();
   for (size_t n = 0; n < g.nodes.size(); ++n) {
     const graph::Node& node = g.nodes[n];
     flops += OperationsOf(g, node);
+    if (called) continue;
     if (static_cast<graph::NodeId>(n) == group.anchor() && plan.algorithm->build) {
       group.Set(node.outputs[0], plan.algorithm->build(group, node, plan.point));
     } else {
       group.DefineNode(node);
     }
   }
-  TN_ASSIGN_OR_RETURN(Kernel kernel, group.Finish());
+  TN_ASSIGN_OR_RETURN(Kernel kernel, called ? BuildCall(request, group) : group.Finish());
   kernel.kind =
       group.anchor() == graph::kNoNode ? "elementwise" : graph::Name(g.node(group.anchor()).op);
   kernel.flops = static_cast<int64_t>(flops);
@@ -90,6 +93,7 @@ Expected<Kernel> BuildKernel(const KernelRequest& request) {
 Expected<Schedule> ScheduleKernel(const Kernel& kernel, const Machine& machine) {
   Module module;
   module.Add(kernel.func);
+  for (const Func& callee : kernel.callees) module.Add(callee);
   Schedule schedule(module, kernel.func->name);
   for (size_t i = 0; i < kernel.point.size(); ++i) {
     schedule.Decide(kernel.point[i].name, kernel.space.knobs()[i].domain, kernel.point[i].value);

@@ -32,8 +32,9 @@ struct KernelRequest {
 struct Kernel {
   Func func;
   std::vector<graph::ValueId>
-      operands;      // region inputs that became parameters, in order (scalars are built in)
-  std::string kind;  // "conv", "matmul", "softmax", "elementwise", …
+      operands;  // region inputs that became parameters, in order (scalars are built in)
+  std::vector<Func> callees;  // device functions that it calls as it is
+  std::string kind;           // "conv", "matmul", "softmax", "elementwise", …
   // At the typical sizes of dims:
   int64_t flops = 0;
   int64_t bytes = 0;   // read and written at least

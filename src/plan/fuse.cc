@@ -111,7 +111,7 @@ class Fuser {
   // May `n` follow `seed`'s elements in the same kernel? Elementwise work on the seed's shape may.
   bool Fits(NodeId n, NodeId seed) const {
     const Node& node = g_.node(n);
-    if (RunsOnHost(g_.node(seed).op)) return false;
+    if (RunsOnHost(g_.node(seed).op) || g_.node(seed).op == OpKind::kCall) return false;
     if (group_of_[static_cast<size_t>(n)] >= 0 || node.outputs.size() != 1) return false;
     if (constant_[static_cast<size_t>(Out(n))] != constant_[static_cast<size_t>(Out(seed))])
       return false;

@@ -152,7 +152,9 @@ class Narrower {
 
   Graph Run() {
     for (NodeId n : KernelNodes(g_)) {
-      if (!g_.node(n).plan && !IsControl(g_.node(n).op)) groups_.push_back(GroupOf(g_, n));
+      const Node& node = g_.node(n);
+      const bool is_own = !node.plan && !IsControl(node.op) && !CallsFunction(node);
+      if (is_own) groups_.push_back(GroupOf(g_, n));
     }
     Choose();
     for (const Group& group : groups_) Change(group);

@@ -98,10 +98,12 @@ class Planner {
     machine.workers = std::max<int64_t>(machine.workers, 2);
     return machine;
   }
-  // Nothing planned here stores it: an input, a constant, a result of control flow.
+  // Control flow and functions of users know no layouts.
+  static bool IsPlain(const Node& n) { return IsControl(n.op) || CallsFunction(n); }
+  // Nothing planned here stores it: an input, a constant, a result of such a node.
   bool IsEnd(ValueId v) const {
     const NodeId producer = g_.value(v).producer;
-    return producer == kNoNode || IsControl(g_.node(producer).op);
+    return producer == kNoNode || IsPlain(g_.node(producer));
   }
   bool IsGraphOutput(ValueId v) const {
     return std::find(g_.outputs.begin(), g_.outputs.end(), v) != g_.outputs.end();
@@ -465,10 +467,10 @@ class Planner {
     ApplyPlan(&g_, group, operands, std::move(plan));
   }
 
-  // What control flow reads is row-major.
+  // What such nodes read is row-major, and has no border.
   void PassInPlain() {
     for (size_t n = 0; n < g_.nodes.size(); ++n) {
-      if (!IsControl(g_.nodes[n].op)) continue;
+      if (!IsPlain(g_.nodes[n])) continue;
       for (size_t i = 0; i < g_.nodes[n].inputs.size(); ++i) {
         const ValueId v = g_.nodes[n].inputs[i];
         if (!g_.IsTensor(v) || !g_.type(v).layout) continue;

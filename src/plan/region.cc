@@ -53,6 +53,12 @@ Group GroupOf(const Graph& g, NodeId id) {
   return group;
 }
 
+bool CallsFunction(const Node& node) {
+  if (node.op != OpKind::kFused) return node.op == OpKind::kCall;
+  const std::vector<Node>& nodes = node.regions[0]->nodes;
+  return std::any_of(nodes.begin(), nodes.end(), [](const Node& n) { return CallsFunction(n); });
+}
+
 std::vector<NodeId> KernelNodes(const Graph& g) {
   const std::vector<bool> constant = ConstantValues(g);
   auto tensors = [&](const std::vector<ValueId>& list) {

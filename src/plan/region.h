@@ -31,6 +31,10 @@ Group GroupOf(const Graph& g, NodeId id);
 /// constants alone.
 std::vector<NodeId> KernelNodes(const Graph& g);
 
+/// Whether the node is a function of the user's own (`call`), by itself or with its scalars in a
+/// region: it knows no layouts, and has the types that it has.
+bool CallsFunction(const Node& node);
+
 /// What a region computes, as text: equal for regions that compute the same by the same operators
 /// on values of the same types, whatever they are called and however they lie.
 std::string RegionKey(const Graph& region);

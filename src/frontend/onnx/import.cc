@@ -111,6 +111,13 @@ class Importer : private RegionImporter {
   Status CheckDeclaredShape(const ValueInfoProto& declared, const TensorType& type) const;
   void Warn(const Diagnostics& warnings, const std::string& item) const;
   void ImportNode(const NodeProto& node, size_t index);
+  const CustomOperator* CustomOf(const NodeProto& node) const {
+    return FindCustom(options_.operators, DomainOf(node), node.op_type);
+  }
+  const OpRow* RowOf(const NodeProto& node) const {
+    static const OpRow kCustom = {"", 1, nullptr, OpKind::kCall};
+    return CustomOf(node) ? &kCustom : FindRow(DomainOf(node), node.op_type, OpsetOf(node));
+  }
   Status RunImporter(const NodeProto& node, const OpRow& row, const std::string& item,
                      std::vector<ValueId> inputs);
   void ImportOutputs(const GraphProto& g);
@@ -150,7 +157,7 @@ void Importer::ReadDeclaredRanks(const GraphProto& g, std::span<const size_t> or
   for (size_t i = order.size(); i-- > 0;) {
     const NodeProto& n = g.nodes[order[i]];
     if (n.inputs.empty() || n.outputs.empty()) continue;
-    const OpRow* row = FindRow(DomainOf(n), n.op_type, OpsetOf(n));
+    const OpRow* row = RowOf(n);
     if (!row || graph::Info(row->op).map != graph::IndexMapClass::kElementwise ||
         graph::Info(row->op).max_inputs != 1)
       continue;
@@ -353,7 +360,7 @@ void Importer::CheckOperators(const GraphProto& g) {
   for (const Place& place : all) {
     const NodeProto& node = *place.first;
     const std::string domain(DomainOf(node));
-    if (FindRow(domain, node.op_type, OpsetOf(node))) continue;
+    if (RowOf(node)) continue;
     unknown[{domain, std::string(node.op_type)}].push_back(place);
     AddObstacle(node, describe(place), "the operator is not supported");
   }
@@ -526,7 +533,8 @@ Status Importer::RunImporter(const NodeProto& node, const OpRow& row, const std:
                     &narrow());
   context.in_region = scope_->builder != &builder_;
   const size_t first_node = builder().graph().nodes.size();
-  TN_RETURN_IF_ERROR(row.import(context));
+  const CustomOperator* custom = CustomOf(node);
+  TN_RETURN_IF_ERROR(custom ? ImportCustom(context, *custom) : row.import(context));
   if (!context.asked_for_narrow())
     TN_RETURN_IF_ERROR(narrow().Follow(builder().graph(), first_node));
   TN_RETURN_IF_ERROR(context.CheckDone());
@@ -543,7 +551,7 @@ void Importer::ImportNode(const NodeProto& node, size_t index) {
     inputs.push_back(input.empty() ? kNoValue : Find(input));
     poisoned |= inputs.back() == kPoisoned;
   }
-  const OpRow* row = FindRow(DomainOf(node), node.op_type, OpsetOf(node));
+  const OpRow* row = RowOf(node);
   if (!poisoned && row) {
     const std::string item = DescribeNode(node, index);
     Status done = RunImporter(node, *row, item, inputs);

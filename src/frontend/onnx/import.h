@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "frontend/onnx/custom_operators.h"
 #include "frontend/onnx/overrides.h"
 #include "frontend/onnx/proto.h"
 #include "graph/program.h"
@@ -54,6 +55,7 @@ struct ImportOptions {
   std::string linked_data_dir;
   ReadLimits limits;
   Overrides overrides;
+  CustomOperators operators;
   /// Becomes what keeps the model from being imported, where that is asked for; then all of it is
   /// looked for, not only as much as somebody reads.
   std::vector<Obstacle>* obstacles = nullptr;

@@ -163,6 +163,8 @@ class OpContext {
   /// Required.
   Expected<const GraphProto*> GraphAttr(const char* name);
   bool HasAttr(const char* name) const;
+  /// The attribute is one that the operator has.
+  void NoteRead(const AttributeProto& attribute) { read_.emplace(attribute.name); }
   /// The attribute as an axis of a tensor of `rank`, in 0..rank-1 (or to rank, `one_past`).
   Expected<int64_t> AxisAttr(const char* name, std::optional<int64_t> fallback, int64_t rank,
                              bool one_past = false);

@@ -336,12 +336,15 @@ Status ProgramImporter::PlanBranch(const At& at, bool taken) {
 namespace {
 
 // Whether a graph, or one in it, has operators that nobody knows.
-bool HasUnknownOperators(const GraphProto& g) {
-  return std::any_of(g.nodes.begin(), g.nodes.end(), [](const NodeProto& n) {
+bool HasUnknownOperators(const GraphProto& g, const CustomOperators& custom) {
+  return std::any_of(g.nodes.begin(), g.nodes.end(), [&](const NodeProto& n) {
     const std::string_view domain = n.domain == "ai.onnx" ? std::string_view() : n.domain;
-    if (!IsAlwaysStep(n) && !FindRow(domain, n.op_type, kMaxOpset)) return true;
-    return std::any_of(n.attributes.begin(), n.attributes.end(), [](const AttributeProto& a) {
-      return !a.graph.empty() && HasUnknownOperators(a.graph[0]);
+    if (!IsAlwaysStep(n) && !FindCustom(custom, domain, n.op_type) &&
+        !FindRow(domain, n.op_type, kMaxOpset)) {
+      return true;
+    }
+    return std::any_of(n.attributes.begin(), n.attributes.end(), [&](const AttributeProto& a) {
+      return !a.graph.empty() && HasUnknownOperators(a.graph[0], custom);
     });
   });
 }
@@ -379,7 +382,8 @@ Status ProgramImporter::PlanIf(const At& at) {
       const bool limit =
           std::any_of(outputs.errors().begin(), outputs.errors().end(),
                       [](const Diagnostic& d) { return d.kind == ErrorKind::kLimit; });
-      if (!why.empty() || limit || HasUnknownOperators(*g)) return std::move(outputs.errors());
+      if (!why.empty() || limit || HasUnknownOperators(*g, options_.operators))
+        return std::move(outputs.errors());
       program_.parts.resize(parts);
       depth_ = depth;
       why = outputs.errors();

@@ -73,6 +73,7 @@ class KernelTable {
     }
     known_[hash].emplace_back(anonymous, wanted);
     module_->Add(k.func);
+    for (const Func& callee : k.callees) module_->Add(callee);
     scheduled_->emplace(wanted, k);
     if (infos_) {
       index_[wanted] = infos_->size();

@@ -117,7 +117,8 @@ std::optional<std::vector<bool>> Split(const Graph& g, int64_t share) {
   for (ValueId v : g.outputs) read[static_cast<size_t>(v)] = true;
   for (const Node& n : g.nodes) {
     Cost cost{Work(g, n), 1, 0};
-    bool prepared = !IsControl(n.op) && !UsesDims(g, n);  // control flow runs with the network
+    // Control flow runs with the network, and so does what may call C.
+    bool prepared = !IsControl(n.op) && n.op != OpKind::kCall && !UsesDims(g, n);
     for (ValueId v : n.inputs) {
       if (v == kNoValue) continue;
       prepared &= constant[static_cast<size_t>(v)];

@@ -3,6 +3,7 @@
 // or a vector where there are many. Element operators by themselves have no other algorithm.
 #include <algorithm>
 
+#include "ops/called_function.h"
 #include "ops/group.h"
 #include "ops/operations.h"
 #include "ops/scheduling.h"
@@ -16,7 +17,17 @@ bool IsFor(const Site&) { return true; }
 
 Space SpaceOf(const Site&) { return {}; }
 
-std::vector<Want> Wants(const Site&, const Point&) { return {}; }
+// Functions of users know nothing of layouts.
+std::vector<Want> Wants(const Site& site, const Point&) {
+  std::vector<Want> wants;
+  if (site.anchor == graph::kNoNode) return wants;
+  const graph::Node& node = site.region.node(site.anchor);
+  if (node.op != graph::OpKind::kCall) return wants;
+  for (const auto* values : {&node.inputs, &node.outputs}) {
+    for (graph::ValueId v : *values) wants.push_back({v, {}});
+  }
+  return wants;
+}
 
 // What reduces goes through memory at each step, an element at a time; everything else is a
 // vector's work.
@@ -39,6 +50,7 @@ WorkDescription Work(const Site& site, const Point&) {
 }
 
 void ScheduleIt(Schedule& s, const Parts& parts, const Machine& machine, const Point&) {
+  if (IsScheduled(*s.func())) return;
   for (const std::string& block : s.GetBlocks()) {
     if (machine.warp > 0) {
       if (!ReduceByThreads(s, machine, block) && !ShareVectors(s, parts, machine, block))
