@@ -40,6 +40,10 @@ def register_operator(domain: str, name: str, define: Callable | IrModule | str 
     inputs; a scalar is the node's attribute of that name. It depends on its inputs alone, and comes before an operator that
     there is."""
 
+    for what, text in (("domain", domain), ("name", name)):
+        if not isinstance(text, str):
+            raise TypeError(f"register_operator: expected str for '{what}' but got {_arguments.kinds(text)}")
+
     def register(given: Callable | IrModule | str) -> Any:
         if isinstance(given, (IrModule, str)):
             functions = IrModule.parse(given) if isinstance(given, str) else given
