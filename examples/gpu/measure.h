@@ -13,13 +13,13 @@
 #include "tenon/compiler.hpp"
 
 struct Options {
-  std::string target = "cuda -arch=sm_90", save;
+  std::string target = "cuda -arch=sm_90", save, model;
   bool show = false;
   int64_t repeat = 20;
   std::map<std::string, int64_t> sizes;
 };
 
-// --target TARGET --save FILE --repeat N --show, and --NAME N for each size.
+// --target TARGET --save FILE --model FILE --repeat N --show, and --NAME N for each size.
 inline Options Arguments(int argc, char** argv, std::map<std::string, int64_t> sizes) {
   Options out;
   out.sizes = std::move(sizes);
@@ -30,13 +30,15 @@ inline Options Arguments(int argc, char** argv, std::map<std::string, int64_t> s
       continue;
     }
     const auto size = out.sizes.find(word.substr(std::min<size_t>(2, word.size())));
-    const bool known =
-        word == "--target" || word == "--save" || word == "--repeat" || size != out.sizes.end();
+    const bool known = word == "--target" || word == "--save" || word == "--model" ||
+                       word == "--repeat" || size != out.sizes.end();
     if (!known || ++i == argc) throw std::invalid_argument("unknown or without a value: " + word);
     if (word == "--target") {
       out.target = argv[i];
     } else if (word == "--save") {
       out.save = argv[i];
+    } else if (word == "--model") {
+      out.model = argv[i];
     } else {
       (word == "--repeat" ? out.repeat : size->second) = std::stoll(argv[i]);
     }
