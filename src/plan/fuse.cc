@@ -26,11 +26,20 @@
 //   %5: f32[n, 8] = gather(%table, %4) {axis: 0}
 //   %6: f32[n, 8] = add(%x, %5)
 //
-// becomes one kernel, which has range, gather and add in its region.
+// becomes one kernel, which has range, gather and add in its region. So does a group compute again
+// what bytes stand for, a product and a sum of their own: to load the bytes is a quarter of loading
+// the numbers. With %q: u8[8, 4] read by another kernel too,
+//
+//   %6: f32[8, 4] = cast(%q)
+//   %7: f32[8, 4] = mul(%6, %scale)
+//   %8: f32[8, 4] = add(%mm, %7)
+//
+// is, behind the product %mm, an epilogue that reads %q.
 #include "plan/fuse.h"
 
 #include <algorithm>
 
+#include "graph/dims.h"
 #include "graph/edit.h"
 #include "graph/pass/constants.h"
 #include "ops/fusing.h"
@@ -47,6 +56,8 @@ constexpr size_t kMaxGroup = 48;
 constexpr size_t kMaxTree = 1024;
 // What is known but for dims is computed again where it is read up to this size, written out.
 constexpr size_t kMaxKnownTree = 64;
+// So is what numbers of few bits stand for.
+constexpr size_t kMaxWidenedTree = 8;
 // Nor do nodes this far behind its seed join it, so that growing all groups takes linear time.
 constexpr size_t kMaxReach = 4096;
 
@@ -59,6 +70,7 @@ class Fuser {
     is_output_.resize(g.values.size());
     for (ValueId v : g.outputs) is_output_[static_cast<size_t>(v)] = true;
     FindKnown();
+    FindWidened();
   }
 
   Graph Run() {
@@ -98,6 +110,52 @@ class Fuser {
       if (known && open && tree <= kMaxKnownTree)
         known_tree_[static_cast<size_t>(n.outputs[0])] = tree;
     }
+  }
+
+  // Casts from bytes to more bits, and sums and products of such and one number.
+  void FindWidened() {
+    widened_tree_.resize(g_.values.size());
+    bytes_of_.assign(g_.values.size(), kNoValue);
+    for (const Node& n : g_.nodes) {
+      if (n.outputs.size() != 1 || constant_[static_cast<size_t>(n.outputs[0])]) continue;
+      const bool casts = n.op == OpKind::kCast;
+      if (!casts && n.op != OpKind::kSub && n.op != OpKind::kAdd && n.op != OpKind::kMul) continue;
+      size_t tree = 1, values = 0;
+      ValueId of = kNoValue;
+      for (ValueId v : n.inputs) {
+        if (constant_[static_cast<size_t>(v)] && StaticCount(g_.type(v).dims) == 1) continue;
+        const DType from = g_.type(v).dtype;
+        const bool bytes = casts && from.IsInt() && from.bits == 8;
+        const size_t inside = widened_tree_[static_cast<size_t>(v)];
+        const bool fits = (bytes || inside > 0) && SameDims(g_.type(v), g_.type(n.outputs[0])) &&
+                          g_.type(n.outputs[0]).dtype.bits > 8;
+        values += fits ? 1 : 2;
+        tree += inside;
+        of = inside > 0 ? bytes_of_[static_cast<size_t>(v)] : v;
+      }
+      if (values != 1 || tree > kMaxWidenedTree) continue;
+      widened_tree_[static_cast<size_t>(n.outputs[0])] = tree;
+      bytes_of_[static_cast<size_t>(n.outputs[0])] = of;
+    }
+  }
+
+  // Whether the node makes bytes wider for none but readers that do so themselves.
+  bool IsLeftToReaders(NodeId n) const {
+    const ValueId v = Out(n);
+    if (widened_tree_[static_cast<size_t>(v)] == 0 || is_output_[static_cast<size_t>(v)])
+      return false;
+    const std::vector<NodeId>& users = users_[static_cast<size_t>(v)];
+    return std::all_of(users.begin(), users.end(), [&](NodeId u) {
+      return ops::HasElementDefinition(g_.node(u).op) && !RunsOnHost(g_.node(u).op);
+    });
+  }
+
+  // Where bytes leave the group that made them, others may read them.
+  bool IsApart(NodeId widens) const {
+    const ValueId bytes = bytes_of_[static_cast<size_t>(Out(widens))];
+    const NodeId made = bytes == kNoValue ? kNoNode : g_.value(bytes).producer;
+    return made == kNoNode ||
+           group_of_[static_cast<size_t>(made)] != group_of_[static_cast<size_t>(widens)];
   }
 
   static bool SameDims(const TensorType& a, const TensorType& b) {
@@ -161,7 +219,7 @@ class Fuser {
       if (!joins) continue;
       grown.push_back(static_cast<NodeId>(n));
       end = std::max(end, EndOfReaders(static_cast<NodeId>(n)));
-      if (OneValueLeaves(grown)) keep = grown.size();
+      if (OneValueLeaves(grown) && !IsLeftToReaders(grown.back())) keep = grown.size();
     }
     grown.resize(keep);
     for (NodeId n : grown) group_of_[static_cast<size_t>(n)] = static_cast<int>(groups_.size());
@@ -207,15 +265,21 @@ class Fuser {
     std::sort(nodes->begin(), nodes->end());
   }
 
-  // Likewise what is known but for dims and read by elements.
-  void AddKnown(std::vector<NodeId>* nodes) const {
+  // Likewise what costs little to compute, by `trees`, and is read by elements: not by the anchor,
+  // whose algorithms want values as they lie. kNoNode: there is none.
+  void AddCheap(const std::vector<size_t>& trees, NodeId anchor, std::vector<NodeId>* nodes) const {
     std::vector<NodeId> pending = *nodes;
+    std::vector<ValueId> of_anchor;
+    if (anchor != kNoNode) of_anchor = g_.node(anchor).inputs;
     while (!pending.empty()) {
-      const Node& n = g_.node(pending.back());
+      const NodeId reader = pending.back();
       pending.pop_back();
-      for (ValueId v : n.inputs) {
-        if (v == kNoValue || known_tree_[static_cast<size_t>(v)] == 0) continue;
+      if (reader == anchor) continue;
+      for (ValueId v : g_.node(reader).inputs) {
+        if (v == kNoValue || trees[static_cast<size_t>(v)] == 0) continue;
+        if (std::find(of_anchor.begin(), of_anchor.end(), v) != of_anchor.end()) continue;
         const NodeId p = g_.value(v).producer;
+        if (!IsApart(p)) continue;
         if (std::find(nodes->begin(), nodes->end(), p) != nodes->end()) continue;
         nodes->push_back(p);
         pending.push_back(p);
@@ -257,10 +321,12 @@ class Fuser {
     }
     if (results.empty()) results = {Out(nodes.back())};  // nobody reads it
     std::vector<NodeId> members = nodes;
+    if (!constant_[static_cast<size_t>(Out(seed))])
+      AddCheap(widened_tree_, anchored ? seed : kNoNode, &members);
     if (anchored) {
       AddViews(seed, &members);
     } else {
-      AddKnown(&members);
+      AddCheap(known_tree_, kNoNode, &members);
     }
     if (members.size() == 1) return g_.node(members[0]);
     Node fused;
@@ -281,7 +347,9 @@ class Fuser {
   std::vector<std::vector<NodeId>> users_;
   std::vector<int> group_of_;
   std::vector<bool> constant_, is_output_;
-  std::vector<size_t> known_tree_;  // by value: its tree where only dims are unknown; else 0
+  // By value: its tree where only dims are unknown, and where bytes are made wider; else 0.
+  std::vector<size_t> known_tree_, widened_tree_;
+  std::vector<ValueId> bytes_of_;  // what is made wider
   std::vector<Group> groups_;
 };
 

@@ -189,6 +189,8 @@ class GraphEvaluator {
       Conv(n, &out);
     } else if (n.op == OpKind::kWinogradConv) {
       WinogradConv(n, &out);
+    } else if (n.op == OpKind::kMaxPool) {
+      MaxPool(n, &out);
     } else {
       Normalise(n, &out);
     }
@@ -207,6 +209,7 @@ class GraphEvaluator {
       case OpKind::kSqrt: return std::sqrt(a);
       case OpKind::kErf: return std::erf(a);
       case OpKind::kSin: return std::sin(a);
+      case OpKind::kRound: return std::nearbyint(a);
       case OpKind::kNeg: return -a;
       case OpKind::kReciprocal: return 1 / a;
       case OpKind::kGelu:
@@ -391,6 +394,21 @@ class GraphEvaluator {
                w.At({o[1], k[0], k[1], k[2]});
       });
       out->At(o) = sum;
+    });
+  }
+
+  void MaxPool(const Node& n, Array* out) const {
+    const Array& x = in(n, 0);
+    const std::vector<int64_t> size = n.attrs.GetInts("kernel"), s = n.attrs.GetInts("strides"),
+                               d = n.attrs.GetInts("dilations"), p = n.attrs.GetInts("pads");
+    ForEach(out->dims, [&](const Index& o) {
+      double best = std::nan("");
+      ForEach(size, [&](const Index& k) {
+        const int64_t y = o[2] * s[0] + k[0] * d[0] - p[0], z = o[3] * s[1] + k[1] * d[1] - p[1];
+        if (y < 0 || z < 0 || y >= x.dims[2] || z >= x.dims[3]) return;
+        best = std::fmax(best, x.At({o[0], o[1], y, z}));
+      });
+      out->At(o) = best;
     });
   }
 

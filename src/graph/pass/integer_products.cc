@@ -108,6 +108,7 @@ class Raiser {
 
   Expected<ValueId> Raise(Builder& b, NodeId id) const {
     const Node n = b.graph().node(id);
+    if (n.op == OpKind::kMaxPool) return RaiseMaximum(b, n);
     std::optional<Contraction> c = Read(b, n);
     if (!c) return kNoValue;
     TN_ASSIGN_OR_RETURN(const bool fits, MatchUnit(b, n.name, &*c));
@@ -136,7 +137,71 @@ class Raiser {
     return b.Add(OpKind::kAdd, {y, bias}, n.name);
   }
 
+  // clip(round(x / scale) + zero), as a byte, of an x that has a byte of this scale and zero.
+  static Expected<ValueId> SameCode(Builder& b, NodeId id) {
+    const Graph& g = b.graph();
+    const Node& n = g.node(id);
+    if (n.op != OpKind::kCast) return kNoValue;
+    const DType type = g.type(n.outputs[0]).dtype;
+    const auto* clipped = OperandsOf(g, n.inputs[0], OpKind::kClip);
+    if (!clipped || !type.IsInt() || type.bits != 8) return kNoValue;
+    const Attrs& limits = g.node(g.value(n.inputs[0]).producer).attrs;
+    const int lo = type.IsSigned() ? -128 : 0;
+    if (limits.GetFloat("lo", 1) != lo || limits.GetFloat("hi", 0) != lo + 255) return kNoValue;
+    ValueId v = clipped->at(0);
+    int64_t zero = 0;
+    if (const auto* sum = OperandsOf(g, v, OpKind::kAdd)) {
+      const std::optional<int64_t> known = SameInteger(b, sum->at(1));
+      if (!known) return kNoValue;
+      zero = *known;
+      v = sum->at(0);
+    }
+    const auto* rounded = OperandsOf(g, v, OpKind::kRound);
+    const auto* quotient = rounded ? OperandsOf(g, rounded->at(0), OpKind::kDiv) : nullptr;
+    if (!quotient) return kNoValue;
+    const auto x = QuantityOf(b, quotient->at(0));
+    const bool same = x && x->zero == zero && x->scale == quotient->at(1) &&
+                      g.type(x->q).dtype == type && IsOrdinary(b, x->scale);
+    return same ? x->q : kNoValue;
+  }
+
  private:
+  // The largest number has the largest byte.
+  static Expected<ValueId> RaiseMaximum(Builder& b, const Node& n) {
+    const auto x = QuantityOf(b, n.inputs[0]);
+    if (!x || !IsOrdinary(b, x->scale) || !HasAnElement(n.attrs)) return kNoValue;
+    const Attrs to_number = {{"to", kF32.ToString()}};
+    TN_ASSIGN_OR_RETURN(ValueId y, b.Add(n.op, {x->q}, n.name, n.attrs));
+    TN_ASSIGN_OR_RETURN(y, b.Add(OpKind::kCast, {y}, n.name, to_number));
+    if (x->zero != 0) {
+      ValueId zero = b.Scalar(kI32, static_cast<double>(x->zero));
+      TN_ASSIGN_OR_RETURN(zero, b.Add(OpKind::kCast, {zero}, n.name, to_number));
+      TN_ASSIGN_OR_RETURN(y, b.Add(OpKind::kSub, {y, zero}, n.name));
+    }
+    return b.Add(OpKind::kMul, {y, x->scale}, n.name);
+  }
+
+  // A scale by which products and quotients of bytes are off by less than half a step.
+  static bool IsOrdinary(const Builder& b, ValueId scale) {
+    if (const auto* from = OperandsOf(b.graph(), scale, OpKind::kReshape)) scale = from->at(0);
+    const Graph& g = b.graph();
+    if (!g.value(scale).IsConstant()) return false;
+    const auto number = ReadFloats(g.value(scale), 1);
+    return number && number->size() == 1 && number->front() > 1e-30 && number->front() < 1e30;
+  }
+
+  // Whether each window of a pool has an element of the input: else its maximum is no number.
+  static bool HasAnElement(const Attrs& pool) {
+    const std::vector<int64_t> kernel = pool.GetInts("kernel"), pads = pool.GetInts("pads");
+    for (int64_t d : pool.GetInts("dilations")) {
+      if (d != 1) return false;
+    }
+    for (size_t i = 0; i < pads.size(); ++i) {
+      if (pads[i] >= kernel[i % kernel.size()]) return false;
+    }
+    return true;
+  }
+
   std::optional<Contraction> Read(const Builder& b, const Node& n) const {
     if (n.op != OpKind::kMatMul && n.op != OpKind::kConv) return std::nullopt;
     if (!n.attrs.GetString("accumulator").empty() || !n.attrs.GetString("result").empty())
@@ -187,7 +252,8 @@ class Raiser {
 
 Graph IntegerProducts(const Graph& g, const GraphPassContext& context) {
   const Raiser raiser(g, *context.machine);
-  return Rewrite(g, [&](Builder& b, NodeId n) { return raiser.Raise(b, n); });
+  const Graph raised = Rewrite(g, [&](Builder& b, NodeId n) { return raiser.Raise(b, n); });
+  return Rewrite(raised, Raiser::SameCode);
 }
 
 }  // namespace tenon::graph
