@@ -71,6 +71,7 @@ enum {
   TN_STEP_BY_RANK,          /* [the tensor's name, a rank for each body] tensor; a body for each
                                of the ranks that there may be */
   TN_STEP_FAIL,             /* [text]: what the call's error says */
+  TN_STEP_BY_LENGTH,        /* the same by the length of a vector */
   TN_STEP_COUNT
 };
 

@@ -104,6 +104,32 @@ class Values(unittest.TestCase):
             steps = [np.tile(x, k + 2) for k in range(trips)]
             self.check(main, [np.array(trips), x], [np.tile(x, trips + 1), steps, np.array([s.sum() for s in steps], np.float32)])
 
+    def test_shapes_of_unknown_length(self):
+        x = np.arange(12, dtype=np.float32).reshape(3, 4)
+        shape = tensor("s", INT64, ["r"])
+        main = self.compile([node("Reshape", ["x", "s"], ["t"]), node("Neg", ["t"], ["y"])],
+                            [tensor("x", FLOAT, ["n", 4]), shape], [tensor("y", FLOAT, None)])
+        for s in ([12], [-1], [2, 6], [0, -1], [3, 1, 4], [1, 2, 1, 3, 1, 2]):
+            sizes = [d or n for d, n in zip(s, [3, 4] + [0] * len(s))]
+            self.check(main, [x, np.array(s)], [-x.reshape(sizes)])
+        with self.assertRaisesRegex(ValueError, "not possible with s of length 7"):
+            main(to_call(x), to_call(np.ones(7, np.int64)))
+        with self.assertRaises(ValueError):
+            main(to_call(x), to_call(np.array([5, 5])))
+        self.check(main, [x, np.array([4, 3])], [-x.reshape(4, 3)])
+        # What is computed of it; a result that is read at all lengths, and one behind it.
+        main = self.compile([node("Concat", ["s", "two"], ["s2"], axis=0), node("Expand", ["x", "s2"], ["t"]), node("ReduceSum", ["t"], ["y"], keepdims=0),
+                             node("Mul", ["y", "y"], ["z"])],
+                            [tensor("x", FLOAT, ["n", 1]), shape], [tensor("z", FLOAT, None), tensor("t", FLOAT, None)],
+                            [helper.make_tensor("two", INT64, [1], [2])])
+        column = x[:, :1].copy()
+        for s in ([], [1], [3], [5, 1], [2, 5, 3]):
+            t = np.broadcast_to(column, np.broadcast_shapes((3, 1), (*s, 2)))
+            self.check(main, [column, np.array(s, np.int64)], [t.sum() ** 2, t])
+        main = self.compile([node("ConstantOfShape", ["s"], ["y"], value=helper.make_tensor("v", FLOAT, [1], [2.5]))], [shape], [tensor("y", FLOAT, None)])
+        for s in ([], [0], [7], [2, 0], [2, 3, 1]):
+            self.check(main, [np.array(s, np.int64)], [np.full(s, 2.5, np.float32)])
+
     def test_tensors_without_elements(self):
         main = self.compile([node("SplitToSequence", ["x", "sizes"], ["s"], axis=0), node("SequenceAt", ["s", "i"], ["e"]), node("Add", ["e", "e"], ["f"]),
                              node("ConcatFromSequence", ["s"], ["y"], axis=0)],

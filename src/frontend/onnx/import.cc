@@ -695,14 +695,14 @@ Expected<graph::Program> ImportNetwork(const std::string& path, const ImportOpti
   if (NeedsProgram(proto)) return ImportProgram(std::move(file), proto, beside);
   Expected<ImportedPart> whole = ImportPart(file, proto, beside);
   if (!whole) {
-    // A program may have branches and loops that a graph may not; limits hold for both.
+    // A program may have branches, loops and ranks that a graph may not; limits hold for both.
     const Diagnostics& why = whole.errors();
     const bool limit = std::any_of(why.begin(), why.end(),
                                    [](const Diagnostic& d) { return d.kind == ErrorKind::kLimit; });
     const bool control =
         std::any_of(proto.graph.nodes.begin(), proto.graph.nodes.end(),
                     [](const NodeProto& n) { return n.op_type == "If" || n.op_type == "Loop"; });
-    if (!control || limit) return why;
+    if ((!control && !HasShapesOfCalls(proto.graph)) || limit) return why;
     ImportOptions again = beside;
     again.obstacles = nullptr;
     Expected<graph::Program> program = ImportProgram(std::move(file), proto, again, true);

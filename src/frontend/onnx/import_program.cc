@@ -358,8 +358,13 @@ Expected<std::vector<Named>> ProgramImporter::PlanNodes(Unplanned all, Frame* fr
       if (pending.contains(output.name)) wanted.insert(output.name);
     }
     if (const std::string_view name = WithoutKnownRank(part, frame->names); !name.empty())
-      return PlanByRank(name, all, frame);
-    if (!part.empty()) TN_RETURN_IF_ERROR(PlanPart(part, wanted, frame));
+      return PlanWays(ByRank(name, frame->names), all, frame);
+    if (const Status planned = part.empty() ? Ok() : PlanPart(part, wanted, frame); !planned) {
+      const std::string_view name = WithoutKnownLength(part, frame->names);
+      if (name.empty()) return planned.errors();
+      Expected<std::vector<Named>> ways = PlanWays(ByLength(name, frame->names), all, frame);
+      return ways ? std::move(ways) : Expected<std::vector<Named>>(planned.errors());
+    }
     for (const NodeProto* n : part) made(*n);
     // All steps that can be done now.
     left.clear();
@@ -383,75 +388,6 @@ Expected<std::vector<Named>> ProgramImporter::PlanNodes(Unplanned all, Frame* fr
     outputs.push_back(*frame->names.Find(output.name));
     outputs.back().slot = slot;
   }
-  return outputs;
-}
-
-std::string_view ProgramImporter::WithoutKnownRank(const std::vector<const NodeProto*>& nodes,
-                                                   const Names& names) {
-  for (const NodeProto* n : nodes) {
-    for (std::string_view name : ReadsOf(*n)) {
-      const Named* named = names.Find(name);
-      if (named && named->slot != kNoSlot && named->type.IsTensor() && !named->type.has_rank)
-        return name;
-    }
-  }
-  return {};
-}
-
-// Kernels are made for a rank. So all that is left to do of the graph is planned once for each that
-// the value may have, and the call takes the one that fits. A rank for which that cannot be done is
-// an error of the call, or of the model where it is so with all.
-Expected<std::vector<Named>> ProgramImporter::PlanByRank(std::string_view name,
-                                                         const Unplanned& rest, Frame* frame) {
-  constexpr int kMostBranches = 512;
-  const Named value = *frame->names.Find(name);
-  std::vector<int64_t> ranks = value.type.ranks;
-  if (ranks.empty()) ranks = {0, 1, 2, 3, 4, 5};
-  if (++depth_ > graph::Limits::kRegionDepth)
-    return MakeLimitError(fmt::format("graphs nested deeper than {}", graph::Limits::kRegionDepth));
-  graph::Step step{TN_STEP_BY_RANK, {value.slot}, {}, {NumberOf(name)}, {}};
-  std::vector<Named> outputs;
-  Diagnostics why;
-  for (int64_t rank : ranks) {
-    if (++branches_by_rank_ > kMostBranches) {
-      return MakeLimitError(fmt::format(
-          "expected tensors of known ranks, but there are more than {} ways through the network",
-          kMostBranches));
-    }
-    const size_t parts = program_.parts.size();
-    const int depth = depth_;
-    graph::StepBody body;
-    Frame inner{&body.steps, {&frame->names}};
-    Named& here = inner.names.here[name] = value;
-    here.type =
-        ValueType::Tensor(value.type.elem_type, std::vector<KnownSize>(static_cast<size_t>(rank)));
-    Expected<std::vector<Named>> planned = PlanNodes(rest, &inner);
-    Status fits = planned ? Ok() : Status(planned.errors());
-    for (size_t i = 0; fits && i < planned->size(); ++i) {
-      body.outputs.push_back((*planned)[i].slot);
-      if (outputs.size() < planned->size()) {
-        outputs.push_back({(*planned)[i].type, program_.slots++});
-        continue;
-      }
-      Expected<ValueType> common = CommonType(outputs[i].type, (*planned)[i].type);
-      if (common)
-        outputs[i].type = std::move(*common);
-      else
-        fits = std::move(common.errors());
-    }
-    if (!fits) {
-      program_.parts.resize(parts);
-      depth_ = depth;
-      if (why.empty()) why = fits.errors();
-      continue;
-    }
-    step.numbers.push_back(static_cast<int32_t>(rank));
-    step.bodies.push_back(std::move(body));
-  }
-  --depth_;
-  if (step.bodies.empty()) return why;
-  for (const Named& output : outputs) step.outputs.push_back(output.slot);
-  frame->steps->push_back(std::move(step));
   return outputs;
 }
 

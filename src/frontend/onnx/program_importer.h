@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -106,11 +107,24 @@ class ProgramImporter {
   };
   Expected<std::vector<Named>> PlanGraph(const GraphProto& g, Frame* frame);
   Expected<std::vector<Named>> PlanNodes(Unplanned rest, Frame* frame);
-  Expected<std::vector<Named>> PlanByRank(std::string_view name, const Unplanned& rest,
-                                          Frame* frame);
+  // What only the call knows of a value: a step that goes by it, what it may be, and the type that
+  // the value then has.
+  struct Ways {
+    std::string_view name;
+    int32_t operation;
+    std::vector<int64_t> numbers;
+    std::function<ValueType(int64_t number)> type;
+  };
+  Ways ByRank(std::string_view name, const Names& names) const;
+  Ways ByLength(std::string_view name, const Names& names) const;
+  Expected<std::vector<Named>> PlanWays(const Ways& ways, const Unplanned& rest, Frame* frame);
   // A tensor that one of the nodes reads, whose rank only the call knows; or "".
   static std::string_view WithoutKnownRank(const std::vector<const NodeProto*>& nodes,
                                            const Names& names);
+  // A vector that tells one of the nodes its result's shape, and so its rank, whose length only the
+  // call knows; or "".
+  static std::string_view WithoutKnownLength(const std::vector<const NodeProto*>& nodes,
+                                             const Names& names);
   Status AddConstants(const GraphProto& g, Frame* frame);
 
   enum class Role { kPart, kStep, kLater };
@@ -175,7 +189,7 @@ class ProgramImporter {
   std::deque<TensorProto> tensors_;
   std::deque<NodeProto> nodes_;
   int depth_ = 0;
-  int branches_by_rank_ = 0;
+  int ways_ = 0;
 };
 
 }  // namespace tenon::onnx

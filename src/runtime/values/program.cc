@@ -35,7 +35,8 @@ constexpr StepFn kSteps[] = {nullptr,          MoveStep,        nullptr,
                              StringConcatStep, StringSplitStep, StringNormalizeStep,
                              RegexStep,        ToStringStep,    FromStringStep,
                              StringRanksStep,  ZipMapStep,      MapRowStep,
-                             MapValuesStep,    nullptr,         FailStep};
+                             MapValuesStep,    nullptr,         FailStep,
+                             nullptr};
 static_assert(sizeof kSteps / sizeof kSteps[0] == TN_STEP_COUNT);
 
 /// A list of a step's words.
@@ -148,11 +149,13 @@ class Run {
       const Numbers in = Numbers::Read(&step), out = Numbers::Read(&step);
       const Numbers numbers = Numbers::Read(&step);
       Body bodies[2];
-      const uint32_t count = operation == TN_STEP_BY_RANK ? 0 : step.Next();
+      const bool by_shape = operation == TN_STEP_BY_RANK || operation == TN_STEP_BY_LENGTH;
+      const uint32_t count = by_shape ? 0 : step.Next();
       for (uint32_t b = 0; b < count; ++b) bodies[b] = ReadBody(&step);
       int32_t status = 0;
       switch (operation) {
-        case TN_STEP_BY_RANK: status = RunByRank(in, out, numbers, step); break;
+        case TN_STEP_BY_RANK:
+        case TN_STEP_BY_LENGTH: status = RunByShape(operation, in, out, numbers, step); break;
         case TN_STEP_PART: status = CallPart(numbers.data[0], in, out); break;
         case TN_STEP_IF: status = RunIf(in, out, bodies); break;
         case TN_STEP_LOOP: status = RunLoop(in, out, numbers, bodies[0]); break;
@@ -204,19 +207,25 @@ class Run {
     return RunBranch(out, &bodies[condition != 0 ? 0 : 1]);
   }
 
-  int32_t RunByRank(const Numbers& in, const Numbers& out, const Numbers& numbers, Words bodies) {
+  int32_t RunByShape(int32_t operation, const Numbers& in, const Numbers& out,
+                     const Numbers& numbers, Words bodies) {
     const Value value = Get(in.data[0]);
     const tn_dl_tensor* t = value.tensor();
-    if (!t) return Fail("ValueError", "expected a tensor, but there is none");
+    const bool by_rank = operation == TN_STEP_BY_RANK;
+    if (!t || (!by_rank && t->ndim != 1))
+      return FailWith("ValueError", "expected a %s, but there is none",
+                      by_rank ? "tensor" : "vector");
+    const int64_t number = by_rank ? t->ndim : t->shape[0];
     const uint32_t count = bodies.Next();
     for (uint32_t b = 0; b < count; ++b) {
       Body body = ReadBody(&bodies);
-      if (numbers.data[1 + b] == t->ndim) return RunBranch(out, &body);
+      if (numbers.data[1 + b] == number) return RunBranch(out, &body);
     }
     Text name{};
     if (strings_.Get(numbers.data[0], &name) != 0) return -1;
-    return FailWith("ValueError", "what follows is not possible with %.*s of rank %d",
-                    static_cast<int>(name.size), name.data, t->ndim);
+    return FailWith("ValueError", "what follows is not possible with %.*s of %s %lld",
+                    static_cast<int>(name.size), name.data, by_rank ? "rank" : "length",
+                    static_cast<long long>(number));
   }
 
   int32_t RunBranch(const Numbers& out, Body* taken) {

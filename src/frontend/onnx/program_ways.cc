@@ -1,0 +1,150 @@
+// Ways through a network that only the call can choose between: kernels are made for a rank, so
+// where a tensor's rank, or the length of a vector that tells a shape, is not known before, all
+// that is left to do of the graph is planned once for each that it may be.
+//
+//   y = Reshape(x, s)     =>   by length of s: 1: part 0 (y of one axis), 2: part 1 (of two), …
+#include <fmt/format.h>
+
+#include "frontend/onnx/program_importer.h"
+
+namespace tenon::onnx {
+
+std::string_view ProgramImporter::WithoutKnownRank(const std::vector<const NodeProto*>& nodes,
+                                                   const Names& names) {
+  for (const NodeProto* n : nodes) {
+    for (std::string_view name : ReadsOf(*n)) {
+      const Named* named = names.Find(name);
+      if (named && named->slot != kNoSlot && named->type.IsTensor() && !named->type.has_rank)
+        return name;
+    }
+  }
+  return {};
+}
+
+namespace {
+
+// The input that tells the result's shape as a vector of one size for each axis; or "".
+std::string_view ShapeInputOf(const NodeProto& n) {
+  if (!n.domain.empty() && n.domain != "ai.onnx") return {};
+  const bool is_second = n.op_type == "Reshape" || n.op_type == "Expand";
+  if (!is_second && n.op_type != "ConstantOfShape") return {};
+  const size_t i = is_second ? 1 : 0;
+  return i < n.inputs.size() ? n.inputs[i] : std::string_view();
+}
+
+}  // namespace
+
+std::string_view ProgramImporter::WithoutKnownLength(const std::vector<const NodeProto*>& nodes,
+                                                     const Names& names) {
+  std::unordered_map<std::string_view, const NodeProto*> makers;
+  for (const NodeProto* n : nodes) {
+    for (std::string_view output : n->outputs) makers[output] = n;
+  }
+  // What shapes are computed from, back to what is there already.
+  std::vector<std::string_view> pending;
+  for (const NodeProto* n : nodes) {
+    if (const std::string_view shape = ShapeInputOf(*n); !shape.empty()) pending.push_back(shape);
+  }
+  std::set<std::string_view> seen(pending.begin(), pending.end());
+  for (size_t i = 0; i < pending.size(); ++i) {
+    if (auto maker = makers.find(pending[i]); maker != makers.end()) {
+      // Of what has a shape as its value the rank decides, which is known.
+      if (maker->second->op_type == "Shape" || maker->second->op_type == "Size") continue;
+      for (std::string_view name : ReadsOf(*maker->second)) {
+        if (seen.insert(name).second) pending.push_back(name);
+      }
+      continue;
+    }
+    const Named* named = names.Find(pending[i]);
+    if (named && named->slot != kNoSlot && named->type.IsTensor() && named->type.has_rank &&
+        named->type.elem_type == static_cast<int32_t>(ElemType::kInt64) &&
+        named->type.dims.size() == 1 && named->type.dims[0].value < 0)
+      return pending[i];
+  }
+  return {};
+}
+
+bool HasShapesOfCalls(const GraphProto& g) {
+  std::set<std::string_view> constants;
+  for (const TensorProto& t : g.initializers) constants.insert(t.name);
+  for (const NodeProto& n : g.nodes) {
+    if (n.op_type == "Constant") constants.insert(n.outputs.begin(), n.outputs.end());
+  }
+  return std::any_of(g.nodes.begin(), g.nodes.end(), [&](const NodeProto& n) {
+    const std::string_view shape = ShapeInputOf(n);
+    return !shape.empty() && !constants.contains(shape);
+  });
+}
+
+ProgramImporter::Ways ProgramImporter::ByRank(std::string_view name, const Names& names) const {
+  const ValueType& type = names.Find(name)->type;
+  Ways ways{name, TN_STEP_BY_RANK, type.ranks, {}};
+  if (ways.numbers.empty()) ways.numbers = {0, 1, 2, 3, 4, 5};
+  ways.type = [elements = type.elem_type](int64_t rank) {
+    return ValueType::Tensor(elements, std::vector<KnownSize>(static_cast<size_t>(rank)));
+  };
+  return ways;
+}
+
+ProgramImporter::Ways ProgramImporter::ByLength(std::string_view name, const Names& names) const {
+  Ways ways{name, TN_STEP_BY_LENGTH, {0, 1, 2, 3, 4, 5, 6}, {}};
+  ways.type = [elements = names.Find(name)->type.elem_type](int64_t length) {
+    return ValueType::Tensor(elements, {{length, ""}});
+  };
+  return ways;
+}
+
+// The call takes the way that fits. One that cannot be gone is an error of the call, or of the
+// model where it is so with all.
+Expected<std::vector<Named>> ProgramImporter::PlanWays(const Ways& ways, const Unplanned& rest,
+                                                       Frame* frame) {
+  constexpr int kMostWays = 512;
+  const Named value = *frame->names.Find(ways.name);
+  if (++depth_ > graph::Limits::kRegionDepth)
+    return MakeLimitError(fmt::format("graphs nested deeper than {}", graph::Limits::kRegionDepth));
+  graph::Step step{ways.operation, {value.slot}, {}, {NumberOf(ways.name)}, {}};
+  std::vector<Named> outputs;
+  Diagnostics why;
+  for (int64_t number : ways.numbers) {
+    if (++ways_ > kMostWays) {
+      return MakeLimitError(fmt::format(
+          "expected tensors of known ranks, but there are more than {} ways through the network",
+          kMostWays));
+    }
+    const size_t parts = program_.parts.size();
+    const int depth = depth_;
+    graph::StepBody body;
+    Frame inner{&body.steps, {&frame->names}};
+    Named& here = inner.names.here[ways.name] = value;
+    here.type = ways.type(number);
+    Expected<std::vector<Named>> planned = PlanNodes(rest, &inner);
+    Status fits = planned ? Ok() : Status(planned.errors());
+    for (size_t i = 0; fits && i < planned->size(); ++i) {
+      body.outputs.push_back((*planned)[i].slot);
+      if (outputs.size() < planned->size()) {
+        outputs.push_back({(*planned)[i].type, program_.slots++});
+        continue;
+      }
+      Expected<ValueType> common = CommonType(outputs[i].type, (*planned)[i].type);
+      if (common)
+        outputs[i].type = std::move(*common);
+      else
+        fits = std::move(common.errors());
+    }
+    if (!fits) {
+      program_.parts.resize(parts);
+      depth_ = depth;
+      if (why.empty()) why = fits.errors();
+      continue;
+    }
+    step.numbers.push_back(static_cast<int32_t>(number));
+    step.bodies.push_back(std::move(body));
+  }
+  --depth_;
+  if (step.bodies.empty()) return why;
+  for (const Named& output : outputs) step.outputs.push_back(output.slot);
+  frame->steps->push_back(std::move(step));
+  return outputs;
+}
+
+}  // namespace tenon::onnx
