@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "graph/dims.h"
+#include "graph/edit.h"
 #include "graph/pass/constants.h"
 #include "graph/pass/rewrite.h"
 
@@ -248,12 +249,77 @@ class Raiser {
   const Machine& machine_;
 };
 
+// What makes bytes of a concatenation by elements makes them of its parts: who computes a part can
+// do so, and bytes are moved in the place of numbers.
+class Distributor {
+ public:
+  explicit Distributor(const Graph& g) : uses_(UseCounts(g)) {}
+
+  Expected<ValueId> Distribute(Builder& b, NodeId id) const {
+    const Node last = b.graph().node(id);
+    const DType type = b.type(last.outputs[0]).dtype;
+    if (last.op != OpKind::kCast || !type.IsInt() || type.bits != 8) return kNoValue;
+    std::vector<Node> chain = {last};  // the last first
+    ValueId v = last.inputs[0];
+    while (const Node* n = StepOf(b.graph(), v)) {
+      chain.push_back(*n);
+      v = n->inputs[0];
+    }
+    const NodeId made = b.graph().value(v).producer;
+    if (made == kNoNode || !IsRead(v)) return kNoValue;
+    const Node concat = b.graph().node(made);
+    const bool once = std::all_of(concat.inputs.begin(), concat.inputs.end(),
+                                  [&](ValueId part) { return IsRead(part); });
+    if (concat.op != OpKind::kConcat || !once) return kNoValue;
+    std::vector<ValueId> parts;
+    for (ValueId part : concat.inputs) {
+      for (size_t i = chain.size(); i-- > 0;) {
+        std::vector<ValueId> inputs = chain[i].inputs;
+        inputs[0] = part;
+        TN_ASSIGN_OR_RETURN(part, b.Add(chain[i].op, inputs, chain[i].name, chain[i].attrs));
+      }
+      parts.push_back(part);
+    }
+    return b.Add(OpKind::kConcat, parts, concat.name, concat.attrs);
+  }
+
+ private:
+  // By one reader.
+  bool IsRead(ValueId v) const {
+    return static_cast<size_t>(v) < uses_.size() && uses_[static_cast<size_t>(v)] == 1;
+  }
+  // The node that makes v of one value, by elements, and of numbers that are the same for all.
+  const Node* StepOf(const Graph& g, ValueId v) const {
+    const NodeId made = g.value(v).producer;
+    if (made == kNoNode || !IsRead(v)) return nullptr;
+    const Node& n = g.node(made);
+    const IndexMapClass map = Info(n.op).map;
+    if (map != IndexMapClass::kElementwise && map != IndexMapClass::kBroadcast) return nullptr;
+    if (n.outputs.size() != 1 || n.inputs.empty() || n.inputs[0] == kNoValue || !n.exprs.empty() ||
+        g.type(v).rank() != g.type(n.inputs[0]).rank()) {
+      return nullptr;
+    }
+    for (size_t i = 1; i < n.inputs.size(); ++i) {
+      if (n.inputs[i] == kNoValue || g.type(n.inputs[i]).rank() > 0) return nullptr;
+    }
+    for (size_t a = 0; a < g.type(v).dims.size(); ++a) {
+      if (!ProveEqual(g.type(v).dims[a], g.type(n.inputs[0]).dims[a])) return nullptr;
+    }
+    return &n;
+  }
+
+  const std::vector<int32_t> uses_;
+};
+
 }  // namespace
 
 Graph IntegerProducts(const Graph& g, const GraphPassContext& context) {
   const Raiser raiser(g, *context.machine);
   const Graph raised = Rewrite(g, [&](Builder& b, NodeId n) { return raiser.Raise(b, n); });
-  return Rewrite(raised, Raiser::SameCode);
+  const Distributor distributor(raised);
+  const Graph distributed =
+      Rewrite(raised, [&](Builder& b, NodeId n) { return distributor.Distribute(b, n); });
+  return Rewrite(distributed, Raiser::SameCode);
 }
 
 }  // namespace tenon::graph

@@ -1,8 +1,9 @@
 // integer_products: a product or a convolution of numbers that bytes stand for becomes one of the
 // bytes:
 //   (s (x - z)) · (t w) = s t (x · w - z Σ w)
-// A maximum of such numbers becomes one of the bytes, and what makes the byte again that a number
-// was made of becomes that byte.
+// A maximum of such numbers becomes one of the bytes, what makes bytes of a concatenation that
+// nobody else reads makes them of its parts, and what makes the byte again that a number was made
+// of becomes that byte.
 //
 // Needs: nothing. Ensures: where the machine multiplies such bytes by an operation of its own, no
 // product of f32 by a constant matrix, nor a convolution by constant weights, whose operands are
