@@ -56,7 +56,7 @@ void PrintTensors(const char* title, const Json& tensors) {
 void PrintDims(const Json& dims) {
   for (const Json& d : dims) {
     const auto most = d["max"].get<int64_t>();
-    const bool has_most = most >= 0 && most < std::numeric_limits<int32_t>::max();
+    const bool has_most = most >= 0 && most != std::numeric_limits<int32_t>::max();
     const std::string range = has_most ? fmt::format("{} to {}", d["min"].dump(), most)
                                        : fmt::format("at least {}", d["min"].dump());
     Print("dim {}: {} in steps of {}\n", TextOf(d["name"]), range, d["step"].dump());

@@ -148,7 +148,7 @@ class Compilation {
     }
     for (const graph::Dim& d : g.dims) {
       // One that a node defines has the end of what it counts.
-      if (d.max < graph::Dim::kNoMax || defined.contains(d.var.get())) continue;
+      if (d.max != graph::Dim::kNoMax || defined.contains(d.var.get())) continue;
       return MakeError(
           fmt::format("the largest size is needed for C; give '{0}' a range, as in "
                       "--shape input:{0}[1..16]",

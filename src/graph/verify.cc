@@ -148,9 +148,9 @@ class Verifier {
       if (!names.insert(d.var->name).second)
         Report("dim " + d.var->name, "another dim has this name");
       const int64_t least = d.var->counts ? 0 : 1;
-      if (d.min < least || d.max < d.min || d.max > INT32_MAX || d.step < 1) {
+      if (d.min < least || d.max < d.min || d.max > kLargestSize || d.step < 1) {
         Report("dim " + d.var->name,
-               fmt::format("expected {} ≤ min ≤ max < 2^31 and a step, but got {}..={} step {}",
+               fmt::format("expected {} ≤ min ≤ max < 2^47 and a step, but got {}..={} step {}",
                            least, d.min, d.max, d.step));
       }
       declared_.insert(d.var.get());

@@ -5,6 +5,10 @@
 
 namespace tenon::graph {
 
+/// The largest end that a dim may have: what an address can count. One that nobody bounded ends at
+/// Dim::kNoMax.
+inline constexpr int64_t kLargestSize = (int64_t{1} << 47) - 1;
+
 /// Checks every rule and reports all violations (at most 20), each naming its node or value:
 ///   ids        every id is in range; producers and outputs agree; inputs and constants have no
 ///   producer order      values are produced before they are used; outputs exist names      graph

@@ -9,6 +9,7 @@
 #include "frontend/onnx/size_formula.h"
 #include "graph/dims.h"
 #include "graph/edit.h"
+#include "graph/verify.h"
 #include "support/strings.h"
 
 namespace tenon::onnx {
@@ -66,10 +67,10 @@ Expected<Expr> InputShapes::FromUser(const DimSpec& given) {
   if (given.value >= 0) return IndexConst(given.value);
   if (auto it = symbols_.find(given.symbol); it != symbols_.end()) return it->second;
   TN_ASSIGN_OR_RETURN(const DimSpec spec, RangeOf(given.symbol));
-  if (spec.min < 0 || spec.max < spec.min || spec.max > graph::Dim::kNoMax || spec.step < 1) {
+  if (spec.min < 0 || spec.max < spec.min || spec.max > graph::kLargestSize || spec.step < 1) {
     return MakeError(fmt::format(
         "expected a range within 0..{} and a step of at least 1 for {}, but got {}..{} step {}",
-        graph::Dim::kNoMax, Quoted(spec.symbol), spec.min, spec.max, spec.step));
+        graph::kLargestSize, Quoted(spec.symbol), spec.min, spec.max, spec.step));
   }
   return symbols_[spec.symbol] = NewDim(spec.symbol, spec);
 }

@@ -7,6 +7,7 @@
 #include <charconv>
 
 #include "graph/graph.h"
+#include "graph/verify.h"
 #include "support/strings.h"
 
 namespace tenon::onnx {
@@ -66,10 +67,10 @@ Expected<DimSpec> ParseSize(std::string_view text) {
     return MakeError(fmt::format("expected {0}[1..16] or {0}[32..512 step 32], but got {1}",
                                  out.symbol, Quoted(text)));
   }
-  if (out.min < 0 || out.max < out.min || out.max > graph::Dim::kNoMax || out.step < 1) {
+  if (out.min < 0 || out.max < out.min || out.max > graph::kLargestSize || out.step < 1) {
     return MakeError(
         fmt::format("expected a range within 0..{} and a step of at least 1, but got {}",
-                    graph::Dim::kNoMax, Quoted(text)));
+                    graph::kLargestSize, Quoted(text)));
   }
   return out;
 }
@@ -86,7 +87,7 @@ Expected<std::vector<DimSpec>> ParseShape(std::string_view text) {
 
 std::string ToString(const DimSpec& size) {
   if (size.value >= 0) return std::to_string(size.value);
-  const bool ends = size.max < graph::Dim::kNoMax;
+  const bool ends = size.max != graph::Dim::kNoMax;
   if (size.min == 1 && !ends && size.step == 1) return size.symbol;
   const std::string step = size.step > 1 ? fmt::format(" step {}", size.step) : "";
   return fmt::format("{}[{}..{}{}]", size.symbol, size.min, ends ? std::to_string(size.max) : "",

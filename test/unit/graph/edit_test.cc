@@ -121,7 +121,7 @@ TEST(GraphVerify, EachRule) {
   g.dims[0].min = 0;
   EXPECT_EQ(
       FirstError(g),
-      "dim n: error: expected 1 ≤ min ≤ max < 2^31 and a step, but got 0..=2147483647 step 1");
+      "dim n: error: expected 1 ≤ min ≤ max < 2^47 and a step, but got 0..=2147483647 step 1");
   g = good;
   g.dims.clear();
   EXPECT_EQ(FirstError(g), "value 0 'x': error: dim 'n' is not declared");

@@ -247,7 +247,7 @@ TEST(Import, ShapesAsText) {
   EXPECT_EQ(error("n[1..16 step]"),
             "expected n[1..16] or n[32..512 step 32], but got 'n[1..16 step]'");
   EXPECT_EQ(error("n[8..7]"),
-            "expected a range within 0..2147483647 and a step of at least 1, but got 'n[8..7]'");
+            "expected a range within 0..140737488355327 and a step of at least 1, but got 'n[8..7]'");
 }
 
 TEST(Import, UnknownDimsGetNamesOfTheirOwn) {
