@@ -246,8 +246,9 @@ TEST(Import, ShapesAsText) {
   EXPECT_EQ(error("n["), "expected n[1..16] or n[32..512 step 32], but got 'n['");
   EXPECT_EQ(error("n[1..16 step]"),
             "expected n[1..16] or n[32..512 step 32], but got 'n[1..16 step]'");
-  EXPECT_EQ(error("n[8..7]"),
-            "expected a range within 0..140737488355327 and a step of at least 1, but got 'n[8..7]'");
+  EXPECT_EQ(
+      error("n[8..7]"),
+      "expected a range within 0..140737488355327 and a step of at least 1, but got 'n[8..7]'");
 }
 
 TEST(Import, UnknownDimsGetNamesOfTheirOwn) {
