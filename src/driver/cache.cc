@@ -45,10 +45,10 @@ void AddBodies(const graph::Graph& g, Hasher* hasher) {
   }
 }
 
-Expected<std::string> CacheKey(const CompileOptions& o) {
+Expected<std::string> CacheKey(const CompileOptions& o, const FileFacts& facts) {
   TN_ASSIGN_OR_RETURN(Target target, CheckOptions(o));
   TN_ASSIGN_OR_RETURN(graph::Program program, ImportModel(o));
-  TN_ASSIGN_OR_RETURN(SourceHash source_hash, SourceHash::Of(o, program.parts, false));
+  TN_ASSIGN_OR_RETURN(SourceHash source_hash, SourceHash::Of(o, program.parts, false, facts));
   const Hash128 source = source_hash.Get();
   Hasher hasher;
   AddCompiler(&hasher);
@@ -100,10 +100,14 @@ Expected<std::string> CacheDirectory() {
 
 Expected<CachedLibrary> CompileCached(CompileOptions options, const std::string& directory,
                                       const std::function<void(Diagnostic)>& note) {
-  TN_ASSIGN_OR_RETURN(const std::string key, CacheKey(options));
+  const FileFacts facts(directory + "/facts");
+  TN_ASSIGN_OR_RETURN(const std::string key, CacheKey(options, facts));
   options.output = directory + "/" + EntryName(options.model, key);
   if (access(options.output.c_str(), F_OK) == 0) {
-    Status whole = artifact::CheckFile(options.output, artifact::Checked::kAll);
+    Expected<std::string> whole = facts.Of(options.output, "whole", [&]() -> Expected<std::string> {
+      TN_RETURN_IF_ERROR(artifact::CheckFile(options.output, artifact::Checked::kAll));
+      return std::string();
+    });
     if (whole) return CachedLibrary{options.output};
     note(std::move(whole.errors()[0]));
     unlink(options.output.c_str());

@@ -176,7 +176,8 @@ class Compilation {
   Expected<graph::Program> Import() {
     TN_ASSIGN_OR_RETURN(graph::Program program, ImportModel(options_));
     // Gigabytes of weights are read while the network is compiled.
-    TN_ASSIGN_OR_RETURN(source_hash_, SourceHash::Of(options_, program.parts, jobs_ > 1));
+    TN_ASSIGN_OR_RETURN(source_hash_,
+                        SourceHash::Of(options_, program.parts, jobs_ > 1, FileFacts("")));
     return program;
   }
 
@@ -270,9 +271,7 @@ class Compilation {
     inputs.insert(options_.link.begin(), options_.link.end());
     for (const graph::WeightFile* file : WeightFilesOf(graphs)) {
       if (file->path == options_.model) continue;
-      inputs.insert(
-          fs::path(onnx::ExternalDataDirectory(options_.model, options_.external_data_dir)) /
-          file->path);
+      inputs.insert(PathOf(options_, *file));
     }
     std::vector<fs::path> outputs = {place_.path, place_.params};
     for (const Output& output : Outputs(target)) outputs.push_back(output.path);

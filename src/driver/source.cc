@@ -1,6 +1,7 @@
 #include "driver/source.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <memory>
 #include <set>
 
@@ -13,14 +14,16 @@ namespace {
 
 using Obstacles = std::vector<onnx::Obstacle>;
 
-void AddFile(const MappedFile& file, const std::stop_token& stop, Hasher* hasher) {
+std::string HashOf(const MappedFile& file, const std::stop_token& stop) {
   constexpr size_t kPiece = size_t{8} << 20;
-  hasher->Int(file.size());
+  Hasher hasher;
+  hasher.Int(file.size());
   for (size_t at = 0; at < file.size() && !stop.stop_requested(); at += kPiece) {
     size_t n = std::min(kPiece, file.size() - at);
-    hasher->Add(file.bytes().subspan(at, n));
+    hasher.Add(file.bytes().subspan(at, n));
     file.ReleasePages(at, n);
   }
+  return hasher.Finish().ToHex();
 }
 
 // Constants stand in the order of the model, so the files do too.
@@ -51,23 +54,43 @@ Expected<graph::Program> ImportModel(const CompileOptions& options, Obstacles* o
   return onnx::ImportNetwork(options.model, import);
 }
 
+std::string PathOf(const CompileOptions& options, const graph::WeightFile& file) {
+  const std::string folder = onnx::ExternalDataDirectory(options.model, options.external_data_dir);
+  return (std::filesystem::path(folder) / file.path).string();
+}
+
 Expected<SourceHash> SourceHash::Of(const CompileOptions& options,
-                                    std::span<const graph::Graph> graphs, bool beside) {
+                                    std::span<const graph::Graph> graphs, bool beside,
+                                    const FileFacts& facts) {
   TN_ASSIGN_OR_RETURN(MappedFile model, MappedFile::Open(options.model));
-  std::vector<std::shared_ptr<const graph::WeightFile>> weights;
+  struct Weights {
+    std::shared_ptr<const graph::WeightFile> file;
+    std::string path;
+  };
+  std::vector<Weights> weights;
   for (const auto& file : FilesOf(graphs)) {
-    if (file->path != options.model) weights.push_back(file);
+    if (file->path != options.model) weights.push_back({file, PathOf(options, *file)});
   }
   SourceHash hash;
   hash.stop_ = std::stop_source();
-  hash.result_ = std::async(
-      beside ? std::launch::async : std::launch::deferred,
-      [model = std::move(model), weights = std::move(weights), stop = hash.stop_.get_token()] {
-        Hasher hasher;
-        AddFile(model, stop, &hasher);
-        for (const auto& file : weights) AddFile(file->map, stop, &hasher);
-        return hasher.Finish();
-      });
+  hash.result_ = std::async(beside ? std::launch::async : std::launch::deferred,
+                            [model = std::move(model), path = options.model,
+                             weights = std::move(weights), facts, stop = hash.stop_.get_token()] {
+                              Hasher hasher;
+                              const auto add = [&](const std::string& of, const MappedFile& file) {
+                                const auto find = [&]() -> Expected<std::string> {
+                                  std::string found = HashOf(file, stop);
+                                  if (stop.stop_requested())
+                                    return MakeError("nobody waits for it");
+                                  return found;
+                                };
+                                if (const Expected<std::string> found = facts.Of(of, "hash", find))
+                                  hasher.Text(*found);
+                              };
+                              add(path, model);
+                              for (const Weights& w : weights) add(w.path, w.file->map);
+                              return hasher.Finish();
+                            });
   return hash;
 }
 

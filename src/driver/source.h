@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "driver/compile.h"
+#include "driver/file_facts.h"
 #include "graph/program.h"
 #include "support/hash.h"
 
@@ -27,8 +28,10 @@ class SourceHash {
   SourceHash& operator=(SourceHash&&) = default;
 
   /// Opens the files. `beside`: reads them on a thread of its own from now on; else Get does.
+  /// `facts` (outlives this) knows the hashes of files that are what they were.
   static Expected<SourceHash> Of(const CompileOptions& options,
-                                 std::span<const graph::Graph> graphs, bool beside);
+                                 std::span<const graph::Graph> graphs, bool beside,
+                                 const FileFacts& facts);
   /// Once.
   Hash128 Get() { return result_.get(); }
 
@@ -36,6 +39,9 @@ class SourceHash {
   std::stop_source stop_;
   std::future<Hash128> result_;  // goes first: waits for the thread
 };
+
+/// The path of a file of weights beside the model.
+std::string PathOf(const CompileOptions& options, const graph::WeightFile& file);
 
 /// The files that constants of the graphs lie in, in the order of the model.
 std::vector<const graph::WeightFile*> WeightFilesOf(std::span<const graph::Graph> graphs);
