@@ -368,7 +368,15 @@ Expected<Builder::Inferred> Builder::Infer(Node node) {
   if (!out) return Located(std::move(out.errors()), item);
   Inferred inferred{.types = std::move(*out)};
   const TensorType& first = inferred.types[0].tensor();
+  const size_t of_types = constraints.size();
   if (known_left_ > 0) inferred.elements = InferElements(view, first);
+  // Elements that are what they are only where something holds that nobody can check before the
+  // call are not known.
+  const auto is_late = [&](const Expr& c) { return MentionsLate(SimplifyDim(c)); };
+  if (std::any_of(constraints.begin() + static_cast<long>(of_types), constraints.end(), is_late)) {
+    constraints.resize(of_types);
+    inferred.elements.reset();
+  }
   // All of its elements are known, whatever they would have been computed from.
   if (StaticCount(first.dims) == 0 && !first.layout) inferred.elements = Elements();
   for (const Expr& c : constraints) {

@@ -161,7 +161,8 @@ def tables(rand, places, half):
 
 
 def add_grouped(one, rand):
-    def gqa(name, b, s, past, room, heads, kv, size, lengths, packed=False, rotary=0, half=0, t=f32, bias=None, sink=None, outputs=3, positions=None, **attrs):
+    def gqa(name, b, s, past, room, heads, kv, size, lengths, packed=False, rotary=0, half=0, t=f32, bias=None, sink=None, outputs=3, positions=None,
+            constants=(6,), **attrs):
         """`lengths`: of all keys of each sequence. The cache has `room`, of which `past` was used before the call."""
         q, k, v = (rand(b, s, n * size).astype(t) for n in (heads, kv, kv))
         inputs = [np.concatenate([q, k, v], 2), None, None] if packed else [q, k, v]
@@ -169,7 +170,7 @@ def add_grouped(one, rand):
         inputs += [np.array(lengths, i32) - 1, np.array(past + s, i32)]
         inputs += [x.astype(t) for x in tables(rand, 40, half or size // 2)] if rotary else [None, None]
         inputs += [positions, bias, sink]
-        one("ms_gqa_" + name, "GroupQueryAttention", inputs, outputs=outputs, constants=(6,), domain=DOMAIN, num_heads=heads, kv_num_heads=kv, do_rotary=rotary, **attrs)
+        one("ms_gqa_" + name, "GroupQueryAttention", inputs, outputs=outputs, constants=constants, domain=DOMAIN, num_heads=heads, kv_num_heads=kv, do_rotary=rotary, **attrs)
 
     for t in (f32, f16):
         n = "_" + np.dtype(t).name
@@ -180,6 +181,7 @@ def add_grouped(one, rand):
         gqa("packed" + n, 2, 5, 0, None, 6, 2, 16, [5, 5], t=t, packed=True, rotary=1)
     gqa("step_room", 2, 1, 7, 20, 4, 2, 16, [8, 4], rotary=1)
     gqa("prompt_room", 1, 5, 0, 20, 4, 4, 16, [5], rotary=1)
+    gqa("step_known_lengths", 3, 1, 7, 7, 4, 2, 16, [8, 1, 5], constants=(5, 6))
     gqa("more", 1, 4, 6, 6, 4, 2, 16, [10], rotary=1)
     gqa("one", 1, 1, 0, None, 1, 1, 16, [1])
     gqa("interleaved", 1, 5, 0, None, 2, 1, 16, [5], rotary=1, rotary_interleaved=1)

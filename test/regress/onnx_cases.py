@@ -421,6 +421,24 @@ def to_bf16(x):
     return ((bits + 0x7FFF + (bits >> 16 & 1)) & np.uint32(0xFFFF0000)).view(f32)
 
 
+def add_found_by_random_networks():
+    """What random networks made the compiler fail at."""
+    f16, node = np.float16, helper.make_node
+    # On halves, a maximum with a constant whose result two remainders surround became a call of fmaxf, which libraries have not got.
+    x = rng.integers(-9, 9, 33).astype(f16)
+    rest = np.fmod(x, f16(4))
+    add("max_of_halves", [node("Mod", ["i0", "i1"], ["a"], fmod=1), node("Max", ["a", "i2"], ["b"]), node("Mod", ["a", "b"], ["o0"], fmod=1)],
+        [x, scalar(4, f16), scalar(1, f16)], constants=(1, 2), expect=[np.fmod(rest, np.maximum(rest, f16(1)))])
+    for maps, channels, width in ((8, 4, 1), (9, 9, 2), (33, 1, 1)):  # rows of one element, which have no vectors
+        one(f"conv_to_width_1_{maps}_{channels}", "Conv", [rand(3, channels, width), rand(maps, channels, width)])
+    # Sizes that a narrow integer would hold or not as a tensor's elements decide.
+    add("narrow_size_by_values", [node("Compress", ["i0", "i1"], ["a"]), node("Shape", ["a"], ["b"]), node("Cast", ["b"], ["o0"], to=5)],
+        [rand(9), rng.integers(0, 2, 9).astype(bool)])
+    parts = [node("SplitToSequence", ["i0"], ["s"]), node("ConcatFromSequence", ["s"], ["a"], axis=0), node("Split", ["a", "i1"], ["o0", "o1"])]
+    x = rand(16, 2)
+    add("split_of_unknown_size", parts, [x, ints(3, 13)], 2, constants=(1,), expect=[x[:3], x[3:]])
+
+
 def add_narrow_sums():
     """Sums of f16 are taken in f32 and rounded once: 4096 ones and a half would stand still at 2048."""
     f16 = np.float16
@@ -701,7 +719,7 @@ def main() -> int:
     onnxruntime.set_default_logger_severity(4)
     with np.errstate(all="ignore"):
         for section in (add_empty_tensors, add_scalars_and_bool, add_integers, add_nan_and_infinity, add_windows_of_nan, add_far_ends, add_casts, add_narrow_casts, add_indices,
-                        add_old_operator_sets, add_several_results, add_integer_contractions, add_narrow_sums,
+                        add_old_operator_sets, add_several_results, add_integer_contractions, add_narrow_sums, add_found_by_random_networks,
                         add_branches, add_loops, add_windows, add_sizes, add_found_sizes, add_graphs):
             section()
         formula_cases.add_all(one, rand, ints)

@@ -84,6 +84,9 @@ def add_lists():
         errors=[([f32(7, 5), i64(1, 2), i64(6), i64(0)], "Expected")])
     add("pad", [node("Pad", ["x", "pads"], ["y"])], {"x": 2, "pads": (INT64, 1)}, [[f32(7, 5), i64(1, 0, 2, 3)]],
         errors=[([f32(7, 5), i64(1, 0)], "pads")])
+    # The length of a spectrum is a quotient of a quotient.
+    add("spectra", [node("Constant", [], ["step"], value_int=2), node("STFT", ["x", "step", "w"], ["y"])], {"x": 3, "w": 1},
+        [[f32(b, n, 1), f32(k)] for b, n, k in ((1, 7, 3), (2, 9, 2), (3, 5, 5))], output=(TensorProto.FLOAT, 4))
     add("split", [node("Split", ["x"], ["y", "z"], num_outputs=2)], {"x": 2}, [[f32(7, 5)], [f32(2, 5)], [f32(8, 1)]])
     add("boxes", [node("NonMaxSuppression", ["boxes", "scores", "most"], ["y"])], {"boxes": 3, "scores": 3, "most": (INT64, 1)},
         [[np.array([[[0, 0, 1, 1], [0, 0.1, 1, 1.1], [0, 2, 1, 3]]], np.float32), f32(1, 1, 3), i64(2)]],

@@ -1,6 +1,10 @@
 #include "codegen/llvm/passes.h"
 
+#include <llvm/IR/IRBuilder.h>
+#include <llvm/IR/InstIterator.h>
 #include <llvm/Passes/PassBuilder.h>
+
+#include <vector>
 
 #include "support/check.h"
 
@@ -13,6 +17,25 @@ namespace tenon::codegen {
 static constexpr const char* kPasses =
     "function(sroa,early-cse<memssa>,instcombine<max-iterations=1;no-verify-fixpoint>,simplifycfg,"
     "loop-mssa(licm),early-cse)";
+
+// Comparisons of halves as those of floats. Passes narrow them, and of one that chooses between its
+// own operands the back ends of machines without arithmetic on halves make a call of fmaxf, which
+// not every machine that a library goes to has; of any other they make this.
+static void WidenComparisons(llvm::Function& function) {
+  std::vector<llvm::FCmpInst*> found;
+  for (llvm::Instruction& i : llvm::instructions(function)) {
+    auto* compare = llvm::dyn_cast<llvm::FCmpInst>(&i);
+    if (compare && compare->getOperand(0)->getType()->getScalarType()->is16bitFPTy())
+      found.push_back(compare);
+  }
+  for (llvm::FCmpInst* compare : found) {
+    llvm::IRBuilder<> ir(compare);
+    for (unsigned side : {0u, 1u}) {
+      llvm::Value* v = compare->getOperand(side);
+      compare->setOperand(side, ir.CreateFPExt(v, v->getType()->getWithNewType(ir.getFloatTy())));
+    }
+  }
+}
 
 void RunPasses(llvm::Module& module, llvm::TargetMachine& machine) {
   llvm::LoopAnalysisManager loops;
@@ -29,6 +52,9 @@ void RunPasses(llvm::Module& module, llvm::TargetMachine& machine) {
   llvm::Error error = builder.parsePassPipeline(passes, kPasses);
   TN_CHECK(!error, "{}", llvm::toString(std::move(error)));
   passes.run(module, modules);
+  const llvm::Triple& triple = machine.getTargetTriple();
+  if (triple.isAArch64() || triple.isRISCV()) return;
+  for (llvm::Function& function : module) WidenComparisons(function);
 }
 
 }  // namespace tenon::codegen

@@ -280,7 +280,9 @@ Val Continued(const Val& past, const Val& fresh, const Cache& cache) {
   const Formula& f = fresh.formula();
   const Val place = f.Iota(cache.room);
   const Val from = place - Reshape(cache.before, {cache.before.dim(0), IndexConst(1)});  // [B, M]
-  const Val rows = Swap(GatherNd(fresh, Unsqueeze(from, 2), 1), 1, 2);
+  // What is beside the new rows is not taken below, but an index even so.
+  const Val inside = Max(Min(from, Size(fresh, 1) - 1), 0);
+  const Val rows = Swap(GatherNd(fresh, Unsqueeze(inside, 2), 1), 1, 2);
   const auto beside = [&](const Val& x) { return Unsqueeze(Unsqueeze(x, 1), 3); };
   const bool has_past = past && AsInt(past.dim(2)) != 0;
   const Val row = has_past ? Min(place, Size(past, 2) - 1) : Val();

@@ -304,10 +304,11 @@ Expected<std::vector<Expr>> SplitSizes(OpContext& c, const Expr& dim) {
       if (s < 0) return c.Error("expected split sizes of at least 0, but got {}", s);
       sum = DimAdd(sum, IndexConst(s));
     }
-    if (static_cast<int64_t>(given->size()) != parts || !ProveEqual(sum, dim)) {
+    if (static_cast<int64_t>(given->size()) != parts || graph::ProveDifferent(sum, dim)) {
       return c.Error("expected {} split sizes that sum to {}, but got {}", parts,
                      graph::DimText(dim), ToString(AttrValue(*given)));
     }
+    if (!ProveEqual(sum, dim)) c.b.Require(Eq(sum, dim));
     return ToElements(*given);
   }
   if (parts == 0) return c.Error("expected outputs to split into, but there are none");

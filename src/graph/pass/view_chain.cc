@@ -76,9 +76,8 @@ bool ViewChain::Apply(const Node& n, const std::vector<Expr>& dims) {
 }
 
 // An atom becomes two, the inner one of size `inner`, which divides it.
-void ViewChain::Split(size_t atom, const Expr& inner) {
+void ViewChain::Split(size_t atom, const Expr& outer, const Expr& inner) {
   Atom second{inner, IndexConst(0), inner};
-  Expr outer = *Quotient(atoms_[atom].size, inner);
   atoms_[atom] = {outer, IndexConst(0), outer};
   atoms_.insert(atoms_.begin() + static_cast<long>(atom) + 1, second);
   for (Group& axis : axes_) {
@@ -115,7 +114,7 @@ bool ViewChain::Reshape(const std::vector<Expr>& dims) {
           for (size_t& i : g) i += i > *atom;
         }
         for (size_t& i : group) i += i > *atom;
-        Split(*atom, *inner);
+        Split(*atom, left, *inner);
         left = IndexConst(1);
       }
       group.push_back(*atom);

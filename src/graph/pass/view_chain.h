@@ -52,7 +52,7 @@ class ViewChain {
   bool Reshape(const std::vector<Expr>& dims);
   bool Slice(const Node& n);
   bool MergeInto(Group& axis);
-  void Split(size_t atom, const Expr& inner);
+  void Split(size_t atom, const Expr& outer, const Expr& inner);
   bool IsDropped(size_t atom) const;
   Expr SizeOf(const Group& group, bool sliced) const;
   std::vector<Group> CutAsSource() const;

@@ -22,10 +22,11 @@ namespace {
 const DType kF32 = DType::Float(32);
 constexpr int64_t kMaxMaps = 8;
 
+// Vectors along an axis of one element would have nothing to lie along.
 bool IsFor(const Site& site) {
   auto c = ReadConv(site);
-  return c && !c->is_open && c->pad_value == 0 && ComputesInF32(site.region, site.node()) &&
-         !IsDirectConv(*c) && site.machine.warp == 0;
+  return c && !c->is_open && c->pad_value == 0 && c->y.back() > 1 &&
+         ComputesInF32(site.region, site.node()) && !IsDirectConv(*c) && site.machine.warp == 0;
 }
 
 // Vectors along the innermost axis; a ragged last one is stored by mask.
