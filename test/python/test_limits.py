@@ -57,6 +57,31 @@ def growing_sequence():
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
 
 
+def doubling_strings(times):
+    """A string that is joined to itself, times over: 2^(times + 1) bytes."""
+    nodes = [helper.make_node("StringConcat", [f"s{i}", f"s{i}"], [f"s{i + 1}"]) for i in range(times)]
+    result = helper.make_tensor_value_info(f"s{times}", TensorProto.STRING, [1])
+    graph = helper.make_graph(nodes, "g", [helper.make_tensor_value_info("s0", TensorProto.STRING, [1])], [result])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+
+
+def loop_without_kernels():
+    """A sequence that gets a tensor and loses it, n times: no iteration runs a kernel."""
+    value = helper.make_tensor_value_info
+    inputs = [value("i", TensorProto.INT64, []), value("go", TensorProto.BOOL, [])]
+    sequence = [helper.make_tensor_sequence_value_info(n, TensorProto.FLOAT, None) for n in ("s", "s_out")]
+    body = [helper.make_node("SequenceInsert", ["s", "x"], ["longer"]), helper.make_node("SequenceErase", ["longer"], ["s_out"])]
+    step = helper.make_graph(body, "body", [*inputs, sequence[0]], [value("go", TensorProto.BOOL, []), sequence[1]])
+    nodes = [
+        helper.make_node("SequenceConstruct", ["x"], ["one"]),
+        helper.make_node("Loop", ["n", "", "one"], ["all"], body=step),
+        helper.make_node("SequenceLength", ["all"], ["y"]),
+    ]
+    arguments = [value("n", TensorProto.INT64, []), value("x", TensorProto.FLOAT, X.shape)]
+    graph = helper.make_graph(nodes, "g", arguments, [value("y", TensorProto.INT64, [])])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+
+
 def resident_bytes():
     return int(pathlib.Path("/proc/self/statm").read_text().split()[1]) * 4096
 
@@ -124,6 +149,27 @@ class Limits(unittest.TestCase):
         self.assertEqual(outcomes, {"works", "fails"})
         self.assertLess(after[2] - after[1], 20 * X.nbytes)
         np.testing.assert_array_equal(main(n, x).numpy(), np.full((640, 64), 9))
+
+    def compiled(self, name, model):
+        path, library = (str(pathlib.Path(self.folder.name) / f"{name}.{kind}") for kind in ("onnx", "so"))
+        onnx.save(model, path)
+        tenon.compile(path, library)
+        return tenon.load(library).entry_func
+
+    def test_memory_of_strings(self):
+        """Strings count as the call's memory: one that doubles forty times ends at the bound, and not with the machine's memory."""
+        text = np.array(["ab"], object)
+        main = self.compiled("strings_40", doubling_strings(40))
+        with self.assertRaises(MemoryError):
+            main.limited(max_bytes=1 << 24)(text)
+        short = self.compiled("strings_4", doubling_strings(4))
+        self.assertEqual(list(short.limited(max_bytes=1 << 24)(text)), ["ab" * 16])
+
+    def test_time_without_kernels(self):
+        main = self.compiled("no_kernels", loop_without_kernels())
+        with self.assertRaisesRegex(RuntimeError, "longer than it may"):
+            main.limited(max_seconds=0.2)(LONG, X)
+        self.assertEqual(int(main(np.array(3), X).numpy()), 1)
 
     def test_terminate(self):
         session = ort.InferenceSession(self.model)

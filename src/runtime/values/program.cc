@@ -296,9 +296,16 @@ class Run {
     return status;
   }
 
+  // Whether the call may go on: a team asks before it starts, and a body may have no kernel.
+  static int32_t GoesOn() {
+    const auto nothing = [](void*, int32_t, int32_t, tn_team*) -> int32_t { return 0; };
+    return tn_core_run_team(nothing, nullptr, 1);
+  }
+
   // The results are copied only when all are there: one may be another's value of before.
   int32_t Iterate(int64_t number, int32_t carried, int32_t collected, const Body& body,
                   Collected* lists, int64_t* go_on) {
+    if (GoesOn() != 0) return -1;
     Value i, condition;
     if (Scalar(kInt64Type, number, &i) != 0 || Scalar(kBoolType, 1, &condition) != 0) return -1;
     Set(body.inputs.data[0], std::move(i));
@@ -344,7 +351,7 @@ class Run {
                                      : std::move(value));
       }
       Words frame = body.frame;
-      status = RunFrame(&frame);
+      status = GoesOn() != 0 ? -1 : RunFrame(&frame);
       for (int32_t k = 0; status == 0 && k < out.size; ++k) {
         List<tn_ffi_any>& list = lists[k].items;
         if (!list.Reserve(list.size() + 1)) status = OutOfMemory();

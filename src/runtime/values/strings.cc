@@ -42,7 +42,8 @@ int32_t StringTable::Add(Text text, bool keep, int64_t* number) {
       !copies_.Reserve(copies_.size() + 1))
     return OutOfMemory();
   if (!keep && text.size > 0) {
-    auto* copy = static_cast<char*>(malloc(static_cast<size_t>(text.size)));
+    auto* copy =
+        static_cast<char*>(MayTake(text.size) ? malloc(static_cast<size_t>(text.size)) : nullptr);
     if (!copy) return OutOfMemory();
     memcpy(copy, text.data, static_cast<size_t>(text.size));
     copies_.Append(copy);

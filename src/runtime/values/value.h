@@ -9,13 +9,14 @@
 #include <utility>
 
 #include "runtime/core/error.h"
+#include "runtime/core/host.h"
 #include "runtime/core/object.h"
 #include "tenon/program_abi.h"
 
 namespace tenon::runtime {
 
-/// A growing list of plain data. Keeps: what lies beyond size() is nobody's. An append that fails
-/// says so and changes nothing.
+/// A growing list of plain data, whose memory counts as the call's. Keeps: what lies beyond size()
+/// is nobody's. An append that fails says so and changes nothing.
 template <class T>
 class List {
  public:
@@ -28,7 +29,8 @@ class List {
     if (n <= capacity_) return true;
     int64_t wanted = capacity_ * 2 > n ? capacity_ * 2 : n;
     if (wanted > INT64_MAX / 2 / static_cast<int64_t>(sizeof(T))) return false;
-    auto* more = static_cast<T*>(malloc(static_cast<size_t>(wanted) * sizeof(T)));
+    const auto bytes = static_cast<size_t>(wanted) * sizeof(T);
+    auto* more = static_cast<T*>(MayTake(static_cast<int64_t>(bytes)) ? malloc(bytes) : nullptr);
     if (!more) return false;
     if (size_ > 0) memcpy(more, data_, static_cast<size_t>(size_) * sizeof(T));
     free(data_);
