@@ -211,12 +211,12 @@ class Fuzzer {
     size_t least = SIZE_MAX, short_of = 0;
     nlohmann::json table = nlohmann::json::object();
     for (const Subject& s : AllSubjects()) {
-      const int n = counts_[{s.rule->op, s.elem}];
+      const int n = counts_[{s.rule->name(), s.elem}];
       least = std::min(least, static_cast<size_t>(n));
       short_of += static_cast<size_t>(n) < options_.least;
-      table[s.rule->op][InfoOf(s.elem).name] = n;
+      table[s.rule->name()][InfoOf(s.elem).name] = n;
       if (static_cast<size_t>(n) < options_.least || options_.verbose)
-        fmt::print("{:<28} {:<9} {:>6}\n", s.rule->op, InfoOf(s.elem).name, n);
+        fmt::print("{:<44} {:<9} {:>6}\n", s.rule->name(), InfoOf(s.elem).name, n);
     }
     if (options_.refusals || options_.verbose) {
       for (const auto& [gist, n] : gists_) fmt::print("{:>6}  {}\n", n, gist);

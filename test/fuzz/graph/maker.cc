@@ -140,6 +140,17 @@ Value Maker::Number(Elem elem, double value) {
   return v;
 }
 
+Value Maker::Tensor(Elem elem, const Ints64& dims, const std::vector<double>& values) {
+  Value v{NewName(), elem, {dims.begin(), dims.end()}, 0, 0, 0, true};
+  for (double x : values) {
+    v.lo = std::min(v.lo, x), v.hi = std::max(v.hi, x);
+    v.whole = v.whole && x == std::floor(x);
+  }
+  frames_.back().model.Init(v.name, elem, dims, BytesOf(elem, values));
+  Know(v);
+  return v;
+}
+
 std::string Maker::Floats(const std::vector<float>& values) {
   const std::string name = NewName();
   frames_.back().model.Init(name, kF32, {static_cast<int64_t>(values.size())}, ot::Raw(values));
@@ -247,15 +258,16 @@ bool Maker::AddAll(const std::string& op, const std::vector<std::string>& inputs
   for (Value& v : results) {
     const ElemInfo& info = InfoOf(v.elem);
     if (Count(v.dims).most() > kMostElements || v.rank() > 6) return false;
-    if (v.bound() > info.most || (v.error > 0 && v.error > 0.05 * std::max(1.0, v.bound())))
-      return false;
+    // Of a type of few digits a function's result has no better ones.
+    const double part = std::max(0.075, 40 * info.unit);
+    const double least = In(kSigned, v.elem) ? -info.most - 1 : -info.most;
+    if (v.lo < least || v.hi > info.most || v.error > part * std::max(1.0, v.bound())) return false;
     // Beyond what is exact, the order of additions counts.
     if (v.bound() > info.exact) v.error = std::max(v.error, info.unit * v.bound() * 4);
     if (v.name.empty()) v.name = NewName();
     names.push_back(v.name);
   }
-  frames_.back().model.Node(op, inputs, names, attributes, domain);
-  for (const std::string& name : inputs) used_.push_back(name);
+  PlainAll(op, inputs, names, attributes, domain);
   for (const Value& v : results) {
     values_.push_back(v);
     Know(v);
@@ -279,8 +291,9 @@ std::optional<Value> Maker::Add(const std::string& op, const std::vector<std::st
 
 void Maker::PlainAll(const std::string& op, const std::vector<std::string>& inputs,
                      const std::vector<std::string>& outputs,
-                     const std::vector<std::string>& attributes) {
-  frames_.back().model.Node(op, inputs, outputs, attributes);
+                     const std::vector<std::string>& attributes, const std::string& domain) {
+  frames_.back().model.Node(op, inputs, outputs, attributes, domain);
+  if (!domain.empty()) domains_.insert(domain);
   for (const std::string& name : inputs) used_.push_back(name);
 }
 
@@ -295,6 +308,12 @@ Value Maker::Formal(Elem elem, const Dims& dims, double lo, double hi, bool whol
   values_.push_back(v);
   Know(v);
   return v;
+}
+
+std::string Maker::FormalOfType(Elem elem) {
+  const std::string name = NewName();
+  frames_.back().model.Field(11, ot::ValueInfo(name, ot::TensorType(elem, {}, false)));
+  return name;
 }
 
 std::string Maker::Leave(const std::string& attribute,
@@ -318,10 +337,12 @@ Network Maker::Finish(std::map<std::pair<std::string, Elem>, int> counts) {
     model.Output(made_[i], known_.at(made_[i]).elem);
     ++outputs;
   }
-  model.ModelField(8, ot::Message([](ot::pbf_writer& o) {
-                     o.add_string(1, "com.microsoft");
-                     o.add_int64(2, 1);
-                   }));
+  for (const std::string& domain : domains_) {
+    model.ModelField(8, ot::Message([&](ot::pbf_writer& o) {
+                       o.add_string(1, domain);
+                       o.add_int64(2, domain == "ai.onnx.ml" ? 5 : 1);
+                     }));
+  }
   network.model = model.Bytes();
   network.values = std::move(known_);
   network.sizes = std::move(sizes_);

@@ -10,6 +10,7 @@
 #include <map>
 #include <optional>
 #include <random>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -19,9 +20,11 @@
 namespace tenon::fuzz {
 
 using onnx::test::Float;
+using onnx::test::FloatList;
 using onnx::test::Int;
 using onnx::test::Ints;
 using onnx::test::Str;
+using onnx::test::StrList;
 using Ints64 = std::vector<int64_t>;
 
 /// A size at the first and at the second call; equal ones are part of the model's type.
@@ -118,6 +121,8 @@ class Maker {
   Value List(const Ints64& values);
   Value Scalar64(int64_t value);
   Value Number(Elem elem, double value);
+  /// A constant of these elements.
+  Value Tensor(Elem elem, const Ints64& dims, const std::vector<double>& values);
   /// A list of float32, by name.
   std::string Floats(const std::vector<float>& values);
   /// A value that is there, or a new one.
@@ -141,10 +146,11 @@ class Maker {
   /// A node whose results no rule but its own knows.
   void PlainAll(const std::string& op, const std::vector<std::string>& inputs,
                 const std::vector<std::string>& outputs,
-                const std::vector<std::string>& attributes = {});
+                const std::vector<std::string>& attributes = {}, const std::string& domain = "");
   void Plain(const std::string& op, const std::vector<std::string>& inputs,
-             const std::string& output, const std::vector<std::string>& attributes = {}) {
-    PlainAll(op, inputs, {output}, attributes);
+             const std::string& output, const std::vector<std::string>& attributes = {},
+             const std::string& domain = "") {
+    PlainAll(op, inputs, {output}, attributes, domain);
   }
 
   /// Values made inside of a graph of an attribute; those outside can be used there.
@@ -154,6 +160,8 @@ class Maker {
                     const std::vector<std::pair<std::string, Elem>>& outputs);
   /// An input of the graph that was entered.
   Value Formal(Elem elem, const Dims& dims, double lo, double hi, bool whole);
+  /// One of any shape, which no rule but its own knows.
+  std::string FormalOfType(Elem elem);
   bool inside() const { return frames_.size() > 1; }
 
   Network Finish(std::map<std::pair<std::string, Elem>, int> counts);
@@ -180,6 +188,7 @@ class Maker {
   std::map<std::string, Value> known_;
   std::map<std::string, std::array<int64_t, 2>> sizes_;
   std::vector<std::string> used_;
+  std::set<std::string> domains_;  // of nodes, the default one aside
   int serial_ = 0;
 };
 
@@ -191,6 +200,8 @@ struct Rule {
   Types types;
   bool (*make)(Maker& m, const Rule& rule, Elem t);
   const char* domain = "";
+  /// With its domain, as operators without a rule are told.
+  std::string name() const { return *domain ? std::string(domain) + "." + op : op; }
 };
 
 }  // namespace tenon::fuzz

@@ -11,8 +11,11 @@ namespace {
 
 const std::vector<std::span<const Rule>>& AllRules() {
   static const std::vector<std::span<const Rule>> kFamilies = {
-      ElementwiseRules(),   ReductionRules(), ContractionRules(), MovementRules(), IndexRules(),
-      NormalizationRules(), QuantizeRules(),  ControlRules(),     PatternRules()};
+      ElementwiseRules(), ReductionRules(),     ContractionRules(),      MovementRules(),
+      IndexRules(),       NormalizationRules(), QuantizeRules(),         ControlRules(),
+      PatternRules(),     RecurrentRules(),     SignalRules(),           VisionRules(),
+      LearnedRules(),     ContribRules(),       ContribAttentionRules(), ContribQuantizeRules(),
+      ValueRules()};
   return kFamilies;
 }
 
@@ -44,7 +47,7 @@ std::vector<std::string> OperatorsWithoutRule() {
       names.insert(domain.empty() ? row.name : domain + "." + row.name);
     }
   }
-  for (const Subject& s : AllSubjects()) names.erase(s.rule->op);
+  for (const Subject& s : AllSubjects()) names.erase(s.rule->name());
   return {names.begin(), names.end()};
 }
 
@@ -70,7 +73,7 @@ Network RandomNetwork(uint64_t seed, int steps, bool infos) {
   const auto make = [&](const Subject& s) {
     for (size_t tries = 0; tries < kTries; ++tries) {
       if (!s.rule->make(m, *s.rule, s.elem)) continue;
-      ++counts[{s.rule->op, s.elem}];
+      ++counts[{s.rule->name(), s.elem}];
       return true;
     }
     return false;

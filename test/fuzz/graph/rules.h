@@ -18,6 +18,29 @@ std::span<const Rule> NormalizationRules();
 std::span<const Rule> QuantizeRules();
 std::span<const Rule> ControlRules();
 std::span<const Rule> PatternRules();
+std::span<const Rule> RecurrentRules();
+std::span<const Rule> SignalRules();
+std::span<const Rule> VisionRules();
+std::span<const Rule> LearnedRules();
+std::span<const Rule> ContribRules();
+std::span<const Rule> ContribAttentionRules();
+std::span<const Rule> ContribQuantizeRules();
+std::span<const Rule> ValueRules();
+
+/// A result of type t within -most … most, computed in floats.
+inline Value Computed(Elem t, Dims dims, double most, double error) {
+  return {"", t, std::move(dims), -most, most, error, false};
+}
+
+/// What a few roundings of numbers up to `most` may make.
+inline double Rounded(Elem t, double most, Effort effort) {
+  return InfoOf(t).unit * effort * std::max(1.0, most);
+}
+
+/// A size within limits at both calls.
+inline Size Within(Size d, int64_t least, int64_t most) {
+  return {std::clamp(d.a, least, most), std::clamp(d.b, least, most)};
+}
 
 /// A rule and one of its element types: what coverage counts.
 struct Subject {

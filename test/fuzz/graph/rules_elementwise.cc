@@ -67,6 +67,7 @@ bool Unary(Maker& m, const Rule& rule, Elem t) {
     Value y = x;
     if (f.out_lo <= f.out_hi) y.lo = f.out_lo, y.hi = f.out_hi;
     if (rule.op == std::string_view("Relu")) y.lo = std::max(0.0, x.lo), y.hi = std::max(0.0, x.hi);
+    if (rule.op == std::string_view("Sqrt")) y.hi = std::sqrt(std::max(1.0, x.hi));
     if (rule.op == std::string_view("ThresholdedRelu"))
       y.lo = std::min(0.0, x.lo), y.hi = std::max(0.0, x.hi);
     std::vector<std::string> attributes;
@@ -100,7 +101,11 @@ bool BitNot(Maker& m, const Rule& rule, Elem t) {
   const Value x = m.Take(t);
   Value y = x;
   if (In(kUnsigned, t)) {
-    if (t == kU64) return false;  // beyond what doubles tell apart
+    if (t == kU64) {  // beyond what doubles tell apart: there and back
+      const std::string other = m.NewName();
+      m.Plain(rule.op, {x.name}, other);
+      return m.Add(rule.op, {other}, x).has_value();
+    }
     const double most = InfoOf(t).most;
     y.lo = most - x.hi, y.hi = most - x.lo;
   } else {
@@ -171,12 +176,14 @@ void Combine(std::string_view op, const Value& x, const Value& y, Value* z) {
 }
 
 bool Binary(Maker& m, const Rule& rule, Elem t) {
-  const Value x = m.Take(t), y = m.Against(x, t);
+  // Nothing is below 0 of what has no sign.
+  const bool falls = In(kUnsigned, t) && rule.op == std::string_view("Sub");
+  const Value x = m.Take(t, {.lo = falls ? 3.0 : -1e18}),
+              y = m.Against(x, t, {.hi = falls ? 3 : 1e18});
   Value z = x;
   z.dims = *Broadcast(x.dims, y.dims);
-  const bool turned = m.Chance(2);
+  const bool turned = !falls && m.Chance(2);
   Combine(rule.op, turned ? y : x, turned ? x : y, &z);
-  if (In(kUnsigned, t) && z.lo < 0) return false;
   const Value& first = turned ? y : x;
   const Value& second = turned ? x : y;
   return m.Add(rule.op, {first.name, second.name}, z).has_value();

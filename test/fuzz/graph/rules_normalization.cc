@@ -73,6 +73,14 @@ bool Lrn(Maker& m, const Rule& rule, Elem t) {
   return m.Add(rule.op, {x.name}, Normalized(x, 8), {Int("size", 3)}).has_value();
 }
 
+bool MeanVariance(Maker& m, const Rule& rule, Elem t) {
+  // Without an epsilon of its own: elements that are all the same would be 0 / 0.
+  const Value x = m.Data(t, {m.Between(2, 3), m.Between(1, 4), m.Between(2, 5), 3}, -4, 4, false);
+  Value y = Normalized(x, 8);
+  y.error = Rounded(t, 8, 2 * kFunction);
+  return m.Add(rule.op, {x.name}, y).has_value();
+}
+
 bool Resize(Maker& m, const Rule& rule, Elem t) {
   const Dims dims = {1, m.Between(1, 3), m.AnyOpenSize(), m.Between(1, 9)};
   if (dims[2].least() == 0) return false;
@@ -136,6 +144,7 @@ constexpr Rule kRules[] = {
     {"InstanceNormalization", 22, kFloats, InstanceNorm},
     {"GroupNormalization", 21, kFloats, InstanceNorm},
     {"LpNormalization", 22, kFloats, LpNorm},
+    {"MeanVarianceNormalization", 13, kFloats, MeanVariance},
     {"LRN", 13, kFloats, Lrn},
     {"Resize", 19, kNumbers, Resize},
     {"Det", 22, kFloats, Det},

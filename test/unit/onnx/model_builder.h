@@ -118,6 +118,20 @@ inline std::string Ints(const std::string& name, const std::vector<int64_t>& v) 
     w.add_int32(20, 7);
   });
 }
+inline std::string FloatList(const std::string& name, const std::vector<float>& v) {
+  return Message([&](pbf_writer& w) {
+    w.add_string(1, name);
+    for (float x : v) w.add_float(7, x);
+    w.add_int32(20, 6);
+  });
+}
+inline std::string StrList(const std::string& name, const std::vector<std::string>& v) {
+  return Message([&](pbf_writer& w) {
+    w.add_string(1, name);
+    for (const std::string& x : v) w.add_bytes(9, x);
+    w.add_int32(20, 8);
+  });
+}
 inline std::string TensorAttr(const std::string& name, const std::string& tensor) {
   return Message(
       [&](pbf_writer& w) { w.add_string(1, name), w.add_message(5, tensor), w.add_int32(20, 4); });
