@@ -4,6 +4,7 @@
 Usage: onnx_values.py TENON      needs: pip install onnx onnxruntime numpy apache-tvm-ffi
 What a case expects is ONNX Runtime's answer, or what Python's own strings and patterns say.
 """
+import itertools
 import pathlib
 import re
 import subprocess
@@ -288,8 +289,10 @@ class Values(unittest.TestCase):
         every = {"target_treeids": [0, 0, 0, 0, 1, 1, 1, 1], "target_nodeids": [1, 1, 2, 2] * 2, "target_ids": [0, 1] * 4,
                  "target_weights": [1.0, 2.0, 3.0, 4.0, -5.0, 6.0, 7.0, 8.5]}
         weights = {"target_treeids": [0, 0, 1, 1], "target_nodeids": [1, 2, 1, 2]}
-        for how in ("SUM", "AVERAGE"):
-            main = self.compile([node("TreeEnsembleRegressor", ["x"], ["y"], n_targets=2, aggregate_function=how, base_values=[0.25, 0.5], **self.trees(**every))],
+        parts = weights | {"target_ids": [0, 1, 1, 1], "target_weights": [-1.0, -2.0, -0.5, 1.5]}  # leaves without a part in a target
+        for how, given in itertools.product(("SUM", "AVERAGE", "MIN", "MAX"), (every, parts)):
+            main = self.compile([node("TreeEnsembleRegressor", ["x"], ["y"], n_targets=2, aggregate_function=how,
+                                      **({"base_values": [0.25, 0.5]} if given is every else {}), **self.trees(**given))],
                                 [tensor("x", FLOAT, ["n", 2])], [tensor("y", FLOAT, ["n", 2])])
             self.check(main, [x], self.reference({"x": x}))
         one = weights | {"target_ids": [0] * 4, "target_weights": [1.0, -2.0, 0.5, 1.0]}  # one class has all the weights

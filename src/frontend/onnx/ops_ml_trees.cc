@@ -29,6 +29,7 @@ struct Ensemble {
   std::vector<double> split;
   std::vector<std::vector<double>> members;  // of kMember
   std::vector<double> weights;               // [nodes, targets]
+  std::vector<bool> gives;                   // whether a leaf has a weight there
   int64_t targets = 1;
   int64_t depth = 0;
 
@@ -116,7 +117,7 @@ Val Compare(const Ensemble& e, int64_t mode, const Val& value, const Val& split,
   }
 }
 
-// What the trees give for each row: [rows, trees, targets].
+// The leaf of each tree that each row comes to: [rows, trees].
 Val Walk(const Formula& f, const Val& x, const Ensemble& e) {
   const DType type = x.dtype();
   const Val feature = f.Ints(e.feature), yes = f.Ints(e.yes), no = f.Ints(e.no);
@@ -159,16 +160,41 @@ Val Walk(const Formula& f, const Val& x, const Ensemble& e) {
   };
   Val at = begin;
   if (e.depth > 0) at = Loop(f, IndexConst(e.depth), {begin}, captured, step)[0];
-  const Val weights = Reshape(Numbers(f, e.weights, type),
-                              {IndexConst(static_cast<int64_t>(e.size())), IndexConst(e.targets)});
-  return Gather(weights, at, 0);
+  return at;
 }
 
-// Trees' results put together: [rows, targets].
-Val Aggregate(const Val& of_trees, const std::string& how) {
-  if (how == "AVERAGE") return Reduce("mean", of_trees, {1}, false);
-  if (how == "SUM") return Sum(of_trees, {1}, false);
-  return Reduce(how == "MIN" ? "min" : "max", of_trees, {1}, false);
+// Rows of a table [nodes, targets] for leaves: [rows, trees, targets].
+Val AtLeaves(const Formula& f, const Ensemble& e, const std::vector<double>& table, DType type,
+             const Val& leaves) {
+  const Val rows = Reshape(Numbers(f, table, type),
+                           {IndexConst(static_cast<int64_t>(e.size())), IndexConst(e.targets)});
+  return Gather(rows, leaves, 0);
+}
+
+Val WithBase(const Formula& f, const Val& scores, const std::vector<double>& base) {
+  return base.empty() ? scores : scores + Numbers(f, base, scores.dtype());
+}
+
+// Trees' results put together, and a number for each target added: [rows, targets]. A leaf that has
+// no weight for a target has no part in the least or the largest, and what no leaf gives is 0.
+Val Aggregate(const Formula& f, const Val& x, const Ensemble& e, const std::string& how,
+              const std::vector<double>& base) {
+  const Val leaves = Walk(f, x, e);
+  const auto given = [&](const std::vector<double>& table) {
+    return AtLeaves(f, e, table, x.dtype(), leaves);
+  };
+  if (how == "AVERAGE") return WithBase(f, Reduce("mean", given(e.weights), {1}, false), base);
+  if (how == "SUM") return WithBase(f, Sum(given(e.weights), {1}, false), base);
+  const bool least = how == "MIN";
+  const double none = std::numeric_limits<double>::infinity() * (least ? 1 : -1);
+  std::vector<double> weights = e.weights, gives(weights.size());
+  for (size_t i = 0; i < weights.size(); ++i) {
+    gives[i] = e.gives[i] ? 1 : 0;
+    if (!e.gives[i]) weights[i] = none;
+  }
+  const Val picked = Reduce(least ? "min" : "max", given(weights), {1}, false);
+  const Val any = Reduce("max", given(gives), {1}, false) > 0;
+  return WithBase(f, Where(any, picked, 0), base);
 }
 
 Expected<std::string> AggregateName(OpContext& c, const std::string& name) {
@@ -182,13 +208,16 @@ Status MakeWeights(OpContext& c, Ensemble* e) {
   if (e->targets < 1 || e->size() > kMost / static_cast<size_t>(e->targets))
     return c.Error("expected at most {} nodes times results", kMost);
   e->weights.assign(e->size() * static_cast<size_t>(e->targets), 0);
+  e->gives.assign(e->weights.size(), false);
   return Ok();
 }
 
 Status AddWeight(OpContext& c, Ensemble* e, int64_t node, int64_t target, double weight) {
   if (target < 0 || target >= e->targets)
     return c.Error("expected results below {}, but got {}", e->targets, target);
-  e->weights[static_cast<size_t>(node * e->targets + target)] += weight;
+  const auto at = static_cast<size_t>(node * e->targets + target);
+  e->weights[at] += weight;
+  e->gives[at] = true;
   return Ok();
 }
 
@@ -286,10 +315,6 @@ Expected<Ensemble> ReadOldEnsemble(OpContext& c, const std::string& prefix, int6
   return e;
 }
 
-Val WithBase(const Formula& f, const Val& scores, const std::vector<double>& base) {
-  return base.empty() ? scores : scores + Numbers(f, base, scores.dtype());
-}
-
 Status ImportTreeRegressor(OpContext& c) {
   TN_RETURN_IF_ERROR(c.Arity(1, 1));
   TN_ASSIGN_OR_RETURN(const int64_t targets, c.Int("n_targets", 1));
@@ -303,7 +328,7 @@ Status ImportTreeRegressor(OpContext& c) {
   const Formula f(c);
   const Val x = FeaturesOf(f);
   TN_RETURN_IF_ERROR(CheckFeatures(c, e, x));
-  const Val scores = Cast(WithBase(f, Aggregate(Walk(f, x, e), how), base), DType::Float(32));
+  const Val scores = Cast(Aggregate(f, x, e, how, base), DType::Float(32));
   TN_ASSIGN_OR_RETURN(const Val out, PostTransform(c, scores, post));
   return f.Result(out);
 }
@@ -319,7 +344,7 @@ Status ImportTreeClassifier(OpContext& c) {
   const Formula f(c);
   const Val x = FeaturesOf(f);
   TN_RETURN_IF_ERROR(CheckFeatures(c, e, x));
-  Val scores = Aggregate(Walk(f, x, e), "SUM");
+  Val scores = Aggregate(f, x, e, "SUM", {});
   // Of two classes one may have all the weights.
   const int64_t only = ids && !ids->empty() ? ids->front() : 0;
   const bool single = classes == 2 && ids && base.size() < 2 &&
@@ -406,7 +431,7 @@ Status ImportTreeEnsemble(OpContext& c) {
   TN_RETURN_IF_ERROR(CheckFeatures(c, e, x));
   const Val wide = x.dtype().bits < 32 ? Cast(x, DType::Float(32)) : x;
   TN_ASSIGN_OR_RETURN(const Val out,
-                      PostTransform(c, Aggregate(Walk(f, wide, e), kHow[how]), kPost[post]));
+                      PostTransform(c, Aggregate(f, wide, e, kHow[how], {}), kPost[post]));
   return f.Result(Cast(out, x.dtype()));
 }
 

@@ -8,6 +8,10 @@ namespace {
 constexpr const char* kContrib = "com.microsoft";
 constexpr Types kMost = Only(kF32) | Only(kF16);
 
+// A mask adds -10,000 to scores: where it hides all of them they have three digits left, and in
+// halves none.
+constexpr double kHidden = 5e-3;
+
 // Of a softmax over values up to `most`.
 Value Weighted(Elem t, Dims dims, double most, double error) {
   return Computed(t, std::move(dims), most, error + Rounded(t, most, 2 * kFunction));
@@ -18,7 +22,7 @@ bool Packed(Maker& m, const Rule& rule, Elem t) {
   const Size batch = Within(m.AnyOpenSize(), 1, 3), length = Within(m.AnyOpenSize(), 1, 9);
   const int64_t heads = m.Between(1, 3), size = m.Between(1, 5), width = m.Between(1, 7),
                 h = heads * size, past = m.Chance(3) ? m.Between(1, 5) : 0;
-  const bool masked = m.Chance(2);
+  const bool masked = t == kF32 && m.Chance(2);
   const Size all = length + Size(past);
   std::vector<std::string> inputs;
   const double most = static_cast<double>(width) * (quantized ? 127.0 * 8 / 128 : 1) + 1;
@@ -40,7 +44,7 @@ bool Packed(Maker& m, const Rule& rule, Elem t) {
     results.push_back(Weighted(t, {2, batch, heads, all, size}, most, 0));
   }
   // Scores that differ much leave one key: how much of a second is a matter of their last bits.
-  for (Value& v : results) v.error *= most;
+  for (Value& v : results) v.error = v.error * most + (masked ? kHidden : 0);
   return m.AddAll(rule.op, inputs, results,
                   {Int("num_heads", heads), Int("unidirectional", m.Chance(2))}, kContrib);
 }
@@ -55,10 +59,11 @@ bool MultiHead(Maker& m, const Rule& rule, Elem t) {
   };
   std::vector<std::string> inputs = {of(rows), of(keys), of(keys)};
   inputs.push_back(m.Chance(2) ? m.Data(t, {3 * h}, -1, 1, false).name : "");
-  inputs.push_back(m.Chance(3) ? m.Data(kI32, {batch, keys + Size(past)}, 0, 1).name : "");
+  const bool masked = t == kF32 && m.Chance(3);
+  inputs.push_back(masked ? m.Data(kI32, {batch, keys + Size(past)}, 0, 1).name : "");
   inputs.push_back(m.Chance(3) ? m.Data(t, {1, heads, rows, keys + Size(past)}, -2, 2, false).name
                                : "");
-  std::vector<Value> results = {Weighted(t, {batch, rows, h}, 3, 0)};
+  std::vector<Value> results = {Weighted(t, {batch, rows, h}, 3, masked ? kHidden : 0)};
   if (past > 0) {
     for (int i = 0; i < 2; ++i) {
       inputs.push_back(m.Data(t, {batch, heads, past, size}, -2, 2).name);
