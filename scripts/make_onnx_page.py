@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 """Writes the tables of docs/onnx.md: what passes of the official ONNX node tests, per operator and form, and why what does
-not; and the cases of operators of ONNX Runtime's domain (test/regress/contrib_cases.py). They stand between lines `<!-- NAME -->` and `<!-- end -->`; the rest of the page is written by hand.
+not; which tests the operators have that no such test is about; and the cases of operators of ONNX Runtime's domain
+(test/regress/contrib_cases.py). They stand between lines `<!-- NAME -->` and `<!-- end -->`; the rest of the page is written by
+hand.
 
 Usage: make_onnx_page.py [--check]
 needs: pip install onnx ml_dtypes numpy
 
 The counts are those of the lists that CI holds (test/conformance/run_node_tests.py); --check writes nothing, and fails where
-the page is not what it would write.
+the page is not what it would write, or an operator has no test at all.
 """
 import argparse
 import collections
@@ -16,6 +18,7 @@ import sys
 import warnings
 
 import numpy as np
+import onnx
 from onnx.backend.test import loader
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
@@ -81,6 +84,32 @@ def reasons(ops) -> str:
     return "\n".join(rows)
 
 
+# What is refused by name.
+REFUSED = {"Gradient": "refused: it is a whole graph's derivative"}
+
+
+def operators_in(graph):
+    for node in graph.node:
+        yield node.op_type
+        for attribute in node.attribute:
+            if attribute.HasField("g"):
+                yield from operators_in(attribute.g)
+
+
+def uncovered() -> str:
+    """Operators of the specification that no node test has, and the files of tests that name them."""
+    covered = {op for case in loader.load_model_tests(kind="node") for op in operators_in(case.model.graph)}
+    files = sorted(path for folder in ("regress", "python") for path in (ROOT / "test" / folder).glob("*.py"))
+    texts = {path.relative_to(ROOT): path.read_text() for path in files}
+    rows = ["| operator | tests |", "|---|---|"]
+    for op in sorted({s.name for s in onnx.defs.get_all_schemas() if not s.deprecated} - covered, key=str.lower):
+        tests = [f"`{path}`" for path, text in texts.items() if f'"{op}"' in text]
+        if not tests and op not in REFUSED:
+            raise SystemExit(f"no test is about {op}, which has no node test")
+        rows.append(f"| {op} | {', '.join(tests) or REFUSED[op]} |")
+    return "\n".join(rows)
+
+
 def contributed() -> str:
     """The cases of each operator of com.microsoft; those of other domains are other scripts'."""
     cases = collections.Counter()
@@ -100,7 +129,7 @@ def main() -> int:
     args = parser.parse_args()
     ops = operators()
     page = PAGE.read_text()
-    for name, text in (("operators", table(ops)), ("reasons", reasons(ops)), ("contributed", contributed())):
+    for name, text in (("operators", table(ops)), ("reasons", reasons(ops)), ("uncovered", uncovered()), ("contributed", contributed())):
         page = re.sub(f"(?s)(<!-- {name} -->\n).*?(<!-- end -->)", lambda m: f"{m[1]}\n{text}\n\n{m[2]}", page)
     if not args.check:
         PAGE.write_text(page)

@@ -419,6 +419,15 @@ def formulas():
     yield "scan_length", of("Scan", "x", X, num_scan_inputs=5)
     yield "tfidf_columns", of("TfIdfVectorizer", "t", value("t", 4, elem=INT64), min_gram_length=1, max_gram_length=1, max_skip_count=0, mode="TF",
                               ngram_counts=[0], ngram_indexes=[-1], pool_int64s=[5])
+    yield "tfidf_counts", of("TfIdfVectorizer", "t", value("t", 4, elem=INT64), min_gram_length=1, max_gram_length=2, max_skip_count=0, mode="TF",
+                             ngram_counts=[0, 9], ngram_indexes=[0], pool_int64s=[5])
+
+    def tree(yes):
+        return of("TreeEnsemble", "x", X, opsets=opset(21) + opset(5, "ai.onnx.ml"), domain="ai.onnx.ml", tree_roots=[0], nodes_featureids=[0],
+                  nodes_splits=tensor("", [1], [1.0], FLOAT), nodes_modes=tensor("", [1], [0], UINT8), nodes_truenodeids=[yes], nodes_trueleafs=[0],
+                  nodes_falsenodeids=[0], nodes_falseleafs=[1], leaf_targetids=[0], leaf_weights=tensor("", [1], [1.0], FLOAT))
+    yield "tree_cycle", tree(0)
+    yield "tree_node", tree(9)
     yield "bit_cast_width", of("BitCast", "x", X, to=INT64)
 
 
@@ -438,6 +447,8 @@ def sizes():
     yield "matmul", model([node("Expand", "x s", "b", name="expand"), node("MatMul", "b c", "y")], [value("x", 1, 1), value("c", 1, 2**30)], ["y"],
                           [ints("s", 2**30, 1)])
     yield "conv_output", conv(pads=[2**30] * 4)
+    yield "doubled", model([node("Concat", f"d{i} d{i}", f"d{i + 1}", axis=0, name=f"n{i}") for i in range(60)] + [node("ReduceSum", "d60", "y")],
+                           [], ["y"], [weight("d0", 1)])
     yield "memory", model([node("Expand", "x s", "y")], [value("x", 1)], ["y"], [ints("s", 2**40)])
     yield "constant_folding", model([node("Expand", "w s", "a", name="expand"), node("Add", "a a", "b", name="add"), node("ReduceSum", "b", "c", name="sum"),
                                      node("Add", "x c", "y")], [X], ["y"], [weight("w", 1), ints("s", 2**40)])

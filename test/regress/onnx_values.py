@@ -91,6 +91,15 @@ class Values(unittest.TestCase):
         with self.assertRaisesRegex(TypeError, "Expected 3 arguments"):
             main(to_call(a))
 
+    def test_what_is_taken_out_of_a_sequence(self):
+        main = self.compile([node("SequenceConstruct", ["a", "b", "a"], ["s"]), node("SequenceErase", ["s", "i"], ["t"]), node("SequenceErase", ["t"], ["u"])],
+                            [tensor("a", FLOAT, ["k"]), tensor("b", FLOAT, ["n"]), tensor("i", INT64, [])], [sequence("t", FLOAT, None), sequence("u", FLOAT, None)])
+        a, b = np.arange(5, dtype=np.float32), np.full(2, 3, np.float32)
+        for i, left in ((0, [b, a]), (1, [a, a]), (2, [a, b]), (-1, [a, b]), (-3, [b, a])):
+            self.check(main, [a, b, np.array(i)], [left, left[:1]])
+        with self.assertRaisesRegex(IndexError, "is not in a sequence of 3"):
+            main(to_call(a), to_call(b), to_call(np.array(3)))
+
     def test_a_loop_that_grows_what_it_carries(self):
         body = helper.make_graph(
             [node("Concat", ["x", "x1"], ["x2"], axis=0), node("SequenceInsert", ["s", "x2"], ["s2"]), node("Identity", ["c"], ["c2"]),

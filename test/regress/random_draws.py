@@ -69,6 +69,13 @@ class Draws(unittest.TestCase):
             self.assertLess(abs((z**4).mean() - 3), 0.2)
             self.assertLess(abs((z < -1.6448536).mean() - 0.05), 0.004)
 
+    def test_normal_like(self):
+        x = self.run_node("RandomNormalLike", [np.zeros((7, 1100), np.float16)], mean=3.0, scale=2.0, dtype=11, seed=1.0)
+        self.assertEqual((x.dtype, x.shape), (np.float64, (7, 1100)))
+        self.assertLess(abs((x.mean() - 3) / 2), 5 / x.size**0.5)
+        self.assertLess(abs((x / 2).var() - 1), 10 / x.size**0.5)
+        self.assertEqual(self.run_node("RandomNormalLike", [np.zeros((0, 3), np.float32)]).shape, (0, 3))
+
     def test_seeds(self):
         draw = lambda **attrs: self.run_node("RandomUniform", shape=[1000], **attrs)
         np.testing.assert_array_equal(draw(seed=1.0), draw(seed=1.0, level=0))

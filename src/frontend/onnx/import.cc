@@ -684,6 +684,15 @@ Expected<graph::Graph> ImportOnnx(const std::string& path, const ImportOptions& 
   return ImportOnnx(std::move(file), BesideFile(path, options));
 }
 
+// A network of tensors: all of it is one graph.
+static Expected<graph::Program> AsOnePart(const std::shared_ptr<const WeightFile>& file,
+                                          const ModelProto& model, const ImportOptions& options) {
+  TN_ASSIGN_OR_RETURN(ImportedPart whole, ImportPart(file, model, options));
+  graph::Program out;
+  out.parts.push_back(std::move(whole.graph));
+  return out;
+}
+
 Expected<graph::Program> ImportNetwork(const std::string& path, const ImportOptions& options) {
   TN_ASSIGN_OR_RETURN(MappedFile map, MappedFile::Open(path));
   auto file = std::make_shared<const WeightFile>(path, std::move(map));
@@ -692,25 +701,21 @@ Expected<graph::Program> ImportNetwork(const std::string& path, const ImportOpti
   TN_RETURN_IF_ERROR(Apply(options.overrides, &proto.graph));
   std::deque<std::string> names;
   TN_RETURN_IF_ERROR(InlineFunctions(&proto, options.limits.max_nodes, &names, path));
-  if (NeedsProgram(proto)) return ImportProgram(std::move(file), proto, beside);
-  Expected<ImportedPart> whole = ImportPart(file, proto, beside);
-  if (!whole) {
-    // A program may have branches, loops and ranks that a graph may not; limits hold for both.
-    const Diagnostics& why = whole.errors();
-    const bool limit = std::any_of(why.begin(), why.end(),
-                                   [](const Diagnostic& d) { return d.kind == ErrorKind::kLimit; });
-    const bool control =
-        std::any_of(proto.graph.nodes.begin(), proto.graph.nodes.end(),
-                    [](const NodeProto& n) { return n.op_type == "If" || n.op_type == "Loop"; });
-    if ((!control && !HasShapesOfCalls(proto.graph)) || limit) return why;
-    ImportOptions again = beside;
-    again.obstacles = nullptr;
-    Expected<graph::Program> program = ImportProgram(std::move(file), proto, again, true);
-    return program ? std::move(program) : Expected<graph::Program>(whole.errors());
-  }
-  graph::Program out;
-  out.parts.push_back(std::move(whole->graph));
-  return out;
+  Expected<graph::Program> program =
+      NeedsProgram(proto) ? ImportProgram(file, proto, beside) : AsOnePart(file, proto, beside);
+  if (program) return program;
+  // Steps may be branches, loops and ranks that a graph may not have; limits hold for both.
+  const Diagnostics& why = program.errors();
+  const bool limit = std::any_of(why.begin(), why.end(),
+                                 [](const Diagnostic& d) { return d.kind == ErrorKind::kLimit; });
+  const bool control =
+      std::any_of(proto.graph.nodes.begin(), proto.graph.nodes.end(),
+                  [](const NodeProto& n) { return n.op_type == "If" || n.op_type == "Loop"; });
+  if ((!control && !HasShapesOfCalls(proto.graph)) || limit) return program;
+  ImportOptions again = beside;
+  again.obstacles = nullptr;
+  Expected<graph::Program> steps = ImportProgram(std::move(file), proto, again, true);
+  return steps ? std::move(steps) : std::move(program);
 }
 
 std::string ExternalDataDirectory(const std::string& path, const std::string& given) {

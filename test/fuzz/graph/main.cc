@@ -2,6 +2,7 @@
 //
 //   graph_fuzz [--seed N] [--count N] [--jobs N]
 //   graph_fuzz --seed N --count 1 --show           one network as text
+//   graph_fuzz --only LSTM …                       networks made around one operator
 //   graph_fuzz --keep FOLDER …                     for ort_peer.py, which asks ONNX Runtime
 //
 // Each network is checked by a process of its own, so that what crashes or hangs is told like any
@@ -40,7 +41,7 @@ struct Options {
   double seconds = 0;
   bool show = false, json = false, refusals = false, verbose = false, no_reduce = false,
        spoil = false;
-  std::string keep, out;
+  std::string keep, out, only;
 };
 
 CheckOptions OptionsOf(uint64_t seed, const std::string& folder) {
@@ -156,6 +157,7 @@ class Fuzzer {
     while (goes_on() || !running.empty()) {
       while (goes_on() && running.size() < static_cast<size_t>(options_.jobs)) {
         const uint64_t seed = next++;
+        if (!options_.only.empty() && SubjectOf(seed).rule->name() != options_.only) continue;
         running.push_back(
             Start(seed, options_, true, [&, seed] { return RandomNetwork(seed, options_.steps); }));
       }
@@ -264,6 +266,7 @@ int Main(int argc, char** argv) {
                  "fail where an operator was there less often with a type");
   app.add_option("--keep", options.keep, "a folder for the networks, their inputs and outputs")
       ->check(CLI::ExistingDirectory);
+  app.add_option("--only", options.only, "of the seeds those made around this operator");
   app.add_option("--out", options.out, "a folder for what findings are reduced to")
       ->check(CLI::ExistingDirectory);
   app.add_flag("--refusals", options.refusals, "networks that are refused are findings");
