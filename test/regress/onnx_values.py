@@ -91,6 +91,18 @@ class Values(unittest.TestCase):
         with self.assertRaisesRegex(TypeError, "Expected 3 arguments"):
             main(to_call(a))
 
+    def test_branches_of_sizes_that_the_model_does_not_tie(self):
+        """A graph has no such branches; a network with values of other kinds has them as steps, as one without has."""
+        yes = helper.make_graph([node("Add", ["x", "x"], ["p"])], "yes", [], [tensor("p", FLOAT, None)])
+        no = helper.make_graph([node("Add", ["x", "z"], ["q"])], "no", [], [tensor("q", FLOAT, None)])
+        main = self.compile([node("Optional", ["x"], ["o"]), node("OptionalHasElement", ["o"], ["has"]), node("And", ["has", "c"], ["d"]),
+                             node("If", ["d"], ["y"], then_branch=yes, else_branch=no)],
+                            [tensor("c", BOOL, []), tensor("x", FLOAT, [1, "s"]), tensor("z", FLOAT, [1, "t"])], [tensor("y", FLOAT, None)])
+        for s, t in ((3, 3), (1, 5), (7, 1)):
+            x, z = np.arange(s, dtype=np.float32)[None], np.full((1, t), 3, np.float32)
+            self.check(main, [np.array(True), x, z], [x + x])
+            self.check(main, [np.array(False), x, z], [x + z])
+
     def test_what_is_taken_out_of_a_sequence(self):
         main = self.compile([node("SequenceConstruct", ["a", "b", "a"], ["s"]), node("SequenceErase", ["s", "i"], ["t"]), node("SequenceErase", ["t"], ["u"])],
                             [tensor("a", FLOAT, ["k"]), tensor("b", FLOAT, ["n"]), tensor("i", INT64, [])], [sequence("t", FLOAT, None), sequence("u", FLOAT, None)])
