@@ -161,6 +161,7 @@ class Fuzzer {
         running.push_back(
             Start(seed, options_, true, [&, seed] { return RandomNetwork(seed, options_.steps); }));
       }
+      if (running.empty()) break;  // the last seeds were of other operators
       const Worker worker = running.front();
       running.erase(running.begin());
       Take(worker.seed, Collect(worker));
