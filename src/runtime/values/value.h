@@ -23,7 +23,7 @@ class List {
   List() = default;
   List(const List&) = delete;
   List& operator=(const List&) = delete;
-  ~List() { free(data_); }
+  ~List() { free(static_cast<void*>(data_)); }
 
   bool Reserve(int64_t n) {
     if (n <= capacity_) return true;
@@ -32,8 +32,11 @@ class List {
     const auto bytes = static_cast<size_t>(wanted) * sizeof(T);
     auto* more = static_cast<T*>(MayTake(static_cast<int64_t>(bytes)) ? malloc(bytes) : nullptr);
     if (!more) return false;
-    if (size_ > 0) memcpy(more, data_, static_cast<size_t>(size_) * sizeof(T));
-    free(data_);
+    if (size_ > 0) {
+      memcpy(static_cast<void*>(more), static_cast<const void*>(data_),
+             static_cast<size_t>(size_) * sizeof(T));
+    }
+    free(static_cast<void*>(data_));
     data_ = more;
     capacity_ = wanted;
     return true;
@@ -47,7 +50,8 @@ class List {
   /// New entries are zero.
   bool Resize(int64_t n) {
     if (!Reserve(n)) return false;
-    if (n > size_) memset(data_ + size_, 0, static_cast<size_t>(n - size_) * sizeof(T));
+    if (n > size_)
+      memset(static_cast<void*>(data_ + size_), 0, static_cast<size_t>(n - size_) * sizeof(T));
     size_ = n;
     return true;
   }
