@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 """How good kernels are without trials and after a few, against the best of their spaces.
 
-    bench/tuning_suite.py [--build build] [--target T] [--trials 64] [--exhaustive 1000] [--only WORD] [--log FILE]
+    bench/tuning_suite.py [--build build] [--target T] [--trials 64] [--exhaustive 1000] [--only WORD] [--log FILE] [--profile P]
 
 Every kernel of bench/tuning_suite.txt is tuned into an empty log: first with --trials candidates, then with so many more that
---exhaustive points have been tried. For each it prints its time where planning chose without trials, after the trials, and
-the best that was found, with best / time as percentages, and its noise against itself. Times of one kernel hang together by
-paired ratios (docs/tuning.md), so percentages say more than the microseconds. A second run with the same --log starts from
-what the others have taught. For a quiet machine: nothing here is right while something else runs.
+--exhaustive points have been tried. At the end the best 16, whatever has led, the choice without trials and that after the trials
+race once more, all against one of them, and that race alone counts: its best over each of the two choices, as percentages. So what
+is compared ran within the same minute, in pairs (docs/tuning.md), and a machine that does other things gives much the same. A kernel
+with a space of one point is its own best; it is counted, and the means are given without such kernels, too. Kernels whose noise is
+above --noisy are named and left out. A second run with the same --log starts from what the others have taught.
 """
 import argparse
 import json
@@ -26,16 +27,44 @@ def kernels():
         yield name.strip(), text
 
 
-def tune(tenon, text, log, args, trials):
+def tune(text, log, args, *more):
     with tempfile.NamedTemporaryFile("w", suffix=".graph.txt") as file:
         file.write(text)
         file.flush()
-        command = [tenon, "tune", file.name, "--log", log, "--trials", str(trials), "--stop-gain", "0", "--json",
-                   "--target", args.target]
-        done = subprocess.run(command, capture_output=True, text=True)
+        command = [args.build / "bin" / "tenon", "tune", file.name, "--log", log, "--stop-gain", "0", "--json",
+                   "--candidate-time", args.seconds, "--target", args.target, *(["--profile", args.profile] if args.profile else []), *more]
+        done = subprocess.run([str(c) for c in command], capture_output=True, text=True)
     if done.returncode != 0:
         raise RuntimeError(done.stderr.strip())
     return json.loads(done.stdout.splitlines()[-1])
+
+
+def measured(name, text, log, args):
+    """A row of the table."""
+    row = {"kernel": name, "points": 1, "zero": 1.0, "few": 1.0, "noise": 0.0, "failed": 0}
+    first = tune(text, log, args, "--trials", args.trials)
+    if not first["tasks"]:
+        return row
+    last = tune(text, log, args, "--trials", max(1, args.exhaustive - args.trials), "--finals", 16)
+    a, b = first["tasks"][0], last["tasks"][0]
+    ratios = {f["point"]: f["ratio"] for f in b["finals"]}
+    best = min(ratios.values())
+    row.update(points=a["points"], tried=first["trials"] + last["trials"], zero=best / ratios[a["first"]], few=best / ratios[a["best"]],
+               noise=max(a["noise"], b["noise"]), failed=first["failures"] + last["failures"], us=b["best_us"] * best,
+               first=a["first"], after=a["best"], best=min(ratios, key=ratios.get))
+    return row
+
+
+def summary(rows, args):
+    quiet = [r for r in rows if r["noise"] <= args.noisy]
+    for r in rows:
+        if r not in quiet:
+            print(f"left out, for its noise of {r['noise']:.1%}: {r['kernel']}")
+    for of, what in ((quiet, "kernels"), ([r for r in quiet if r["points"] > 1], "of these with a choice")):
+        for key, when in (("zero", "without trials"), ("few", f"after {args.trials} trials")):
+            if of:
+                parts = [r[key] for r in of]
+                print(f"{len(of)} {what}, {when}: {statistics.mean(parts):.1%} of the best on average, {min(parts):.1%} at worst")
 
 
 def main():
@@ -44,36 +73,32 @@ def main():
     parser.add_argument("--target", default="llvm")
     parser.add_argument("--trials", type=int, default=64)
     parser.add_argument("--exhaustive", type=int, default=1000)
+    parser.add_argument("--seconds", type=float, default=0.5, help="for timing one candidate, at most")
     parser.add_argument("--only", default="")
+    parser.add_argument("--part", default="0:40", help="kernels of these numbers, as 0:20")
     parser.add_argument("--log", default="")
+    parser.add_argument("--profile", default="")
+    parser.add_argument("--noisy", type=float, default=0.03)
+    parser.add_argument("--json", type=pathlib.Path, help="takes the rows")
     args = parser.parse_args()
-    tenon = args.build / "bin" / "tenon"
-    zero, few = [], []
-    print(f"{'kernel':<48} {'points':>6} {'0 µs':>10} {'few µs':>10} {'best µs':>10} {'0':>7} {'few':>7} {'noise':>7} {'failed':>6}")
+    rows = []
+    print(f"{'kernel':<44} {'points':>6} {'tried':>6} {'µs':>10} {'0':>7} {'few':>7} {'noise':>7} {'failed':>6}  without trials | best")
     with tempfile.TemporaryDirectory() as folder:
         for number, (name, text) in enumerate(kernels()):
-            if args.only not in name:
+            low, high = map(int, args.part.split(":"))
+            if args.only not in name or not low <= number < high:
                 continue
-            log = args.log or f"{folder}/{number}.log"
             try:
-                first = tune(tenon, text, log, args, args.trials)
-                last = tune(tenon, text, log, args, args.exhaustive) if args.exhaustive > args.trials else first
+                r = measured(name, text, args.log or f"{folder}/{number}.log", args)
             except RuntimeError as error:
-                print(f"{name:<48} {error}")
+                print(f"{name:<44} {error}")
                 continue
-            if not first["tasks"]:
-                print(f"{name:<48} leaves nothing open")
-                continue
-            a, b = first["tasks"][0], last["tasks"][0]
-            best = b["best_us"]
-            failed = first["failures"] + (last["failures"] if last is not first else 0)
-            print(f"{name:<48} {a['points']:>6} {a['first_us']:>10.2f} {a['best_us']:>10.2f} {best:>10.2f} "
-                  f"{best / a['first_us']:>7.1%} {best / a['best_us']:>7.1%} {a['noise']:>7.2%} {failed:>6}", flush=True)
-            zero.append(best / a["first_us"])
-            few.append(best / a["best_us"])
-    for what, parts in [("without trials", zero), (f"after {args.trials} trials", few)]:
-        if parts:
-            print(f"{what}: {statistics.mean(parts):.1%} of the best on average, {min(parts):.1%} at worst, of {len(parts)} kernels")
+            rows.append(r)
+            print(f"{name:<44} {r['points']:>6} {r.get('tried', 0):>6} {r.get('us', 0):>10.2f} {r['zero']:>7.1%} {r['few']:>7.1%} {r['noise']:>7.2%} "
+                  f"{r['failed']:>6}  {r.get('first', 'one way')} | {r.get('best', '')}", flush=True)
+            if args.json:
+                args.json.write_text(json.dumps(rows, indent=1) + "\n")
+    summary(rows, args)
 
 
 if __name__ == "__main__":

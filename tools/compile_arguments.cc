@@ -83,8 +83,12 @@ void CompileArguments::AddTo(CLI::App* verb) {
                    "a log of `tenon tune`: what it measured counts before predicted times where "
                    "plans are chosen")
       ->group(group);
+  verb->add_option("--profile", options.profile,
+                   "rates of the machine to plan by: a file of `tenon doctor`, or host, which "
+                   "measures this one once; default: what the target's preset says")
+      ->group(group);
   verb->add_flag("--any-machine", options.any_machine,
-                 "records of the log count on whatever machine they were made")
+                 "records of the log, and the profile, count on whatever machine they were made")
       ->group(group);
   verb->add_option("--custom-op", operators_,
                    "an operator of your own, as domain::Operator=file.tir: functions of loop IR, "

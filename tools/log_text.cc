@@ -26,11 +26,12 @@ struct Row {
 
 // By machine, target and team, then by kernel.
 std::vector<Row> RowsOf(const tune::LogContents& contents) {
-  std::set<std::tuple<std::string, std::string, int64_t>> places;
-  for (const tune::Record& r : contents.records) places.emplace(r.machine, r.target, r.team);
+  std::set<std::tuple<std::string, std::string, int64_t, std::string>> places;
+  for (const tune::Record& r : contents.records)
+    places.emplace(r.machine, r.target, r.team, r.cache);
   std::vector<Row> rows;
-  for (const auto& [machine, target, team] : places) {
-    const tune::Circumstances circumstances{machine, target, team};
+  for (const auto& [machine, target, team, cache] : places) {
+    const tune::Circumstances circumstances{machine, target, team, cache};
     const tune::History history = tune::History::Of(contents, circumstances);
     for (const auto& [kernel, known] : history.kernels())
       rows.push_back({circumstances, kernel, known});
@@ -45,9 +46,13 @@ int64_t Deaths(const tune::KernelHistory& known) {
 }
 
 Json RowJson(const Row& row) {
-  Json j = {{"machine", row.circumstances.machine}, {"target", row.circumstances.target},
-            {"team", row.circumstances.team},       {"kernel", row.kernel},
-            {"trials", row.known.trials},           {"failed", row.known.failed.size()},
+  Json j = {{"machine", row.circumstances.machine},
+            {"target", row.circumstances.target},
+            {"team", row.circumstances.team},
+            {"cache", row.circumstances.cache},
+            {"kernel", row.kernel},
+            {"trials", row.known.trials},
+            {"failed", row.known.failed.size()},
             {"deaths", Deaths(row.known)}};
   if (!row.known.best.empty()) {
     j["best"] = row.known.best;

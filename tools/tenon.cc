@@ -71,6 +71,7 @@ int Main(int argc, char** argv) {
       "  tenon run model.so --fill random      call it once\n"
       "  tenon bench model.so                  and measure it\n"
       "  tenon tune model.onnx --log t.log     measure its kernels; compile --log t.log uses that\n"
+      "  tenon doctor -o profile.json          what this machine does; compile --profile uses that\n"
       "  tenon reduce model.onnx -o small.onnx the smallest model with the same fault\n"
       "`tenon VERB --help` describes a verb; docs/command-line.md all of them.\n"
       "Exit status: 0 done, 1 the input is at fault, 2 wrong usage, 3 results differ,\n"
@@ -93,6 +94,7 @@ int Main(int argc, char** argv) {
       {"tune", AddTune(app, common)},
       {"log", AddLog(app, common)},
       {"report", AddReport(app, common)},
+      {"doctor", AddDoctor(app, common)},
       {"reduce", AddReduce(app, common)},
   };
   // clang-format on

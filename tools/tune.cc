@@ -70,12 +70,8 @@ TuneTable::Form FormOf(const Arguments& args) {
 
 int TuneFunction(const Arguments& args, const Common& common) {
   const driver::TuneOptions& o = args.options;
-  FunctionTuning how{.file = o.how.model,
-                     .target = o.how.target,
-                     .log = o.log,
-                     .trace = args.trace,
-                     .json = args.json,
-                     .quiet = args.quiet};
+  FunctionTuning how{
+      .how = o.how, .log = o.log, .trace = args.trace, .json = args.json, .quiet = args.quiet};
   how.tuning.searcher = args.searcher;
   static_cast<tune::Limits&>(how.tuning.session) = o.session;
   // Who gives no number wants an end all the same.
@@ -148,6 +144,11 @@ Run AddTune(CLI::App& app, const Common& common) {
       ->group(measuring)
       ->check(AtLeast(0.01))
       ->capture_default_str();
+  verb->add_option("--finals", session.finals,
+                   "at the end the best so many points of each kernel, what led, and the first "
+                   "choice race once more, against the best; --json has the ratios")
+      ->group(measuring)
+      ->check(AtLeast(0));
   verb->add_option("--worker-time", args->worker_limit,
                    "a candidate that has not answered after so long has failed")
       ->group(measuring)

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "console.h"
+#include "driver/profile.h"
 #include "loop/parse.h"
 #include "support/atomic_file.h"
 #include "support/deep_stack.h"
@@ -62,12 +63,14 @@ void ShowSummary(const FunctionTuning& how, const driver::OpenKernel& kernel,
 }
 
 Status Tune(const FunctionTuning& how, const std::atomic<bool>& stop) {
-  TN_ASSIGN_OR_RETURN(const std::string text, ReadFile(how.file));
-  TN_ASSIGN_OR_RETURN(const Module module, ParseModule(text, how.file));
-  TN_ASSIGN_OR_RETURN(const Target target, Target::Parse(how.target.empty() ? "llvm" : how.target));
+  TN_ASSIGN_OR_RETURN(const std::string text, ReadFile(how.how.model));
+  TN_ASSIGN_OR_RETURN(const Module module, ParseModule(text, how.how.model));
+  TN_ASSIGN_OR_RETURN(const Target target, Target::Parse(how.how.target));
+  TN_ASSIGN_OR_RETURN(const driver::PlannedFor planned_for, driver::MachineFor(how.how, target));
   constexpr size_t kMostSketches = 64;
-  TN_ASSIGN_OR_RETURN(const std::unique_ptr<driver::OpenKernel> kernel,
-                      driver::OpenKernel::OfSketches(module, target, {}, kMostSketches));
+  TN_ASSIGN_OR_RETURN(
+      const std::unique_ptr<driver::OpenKernel> kernel,
+      driver::OpenKernel::OfSketches(module, planned_for.machine, {}, kMostSketches));
   driver::KernelTuning tuning = how.tuning;
   tuning.log = how.log;
   tuning.done = [&](const tune::Trial& trial, const tune::KernelState& state) {

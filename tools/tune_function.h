@@ -4,13 +4,14 @@
 #include <atomic>
 #include <string>
 
+#include "driver/compile.h"
 #include "driver/tune_kernel.h"
 #include "support/expected.h"
 
 namespace tenon::tools {
 
 struct FunctionTuning {
-  std::string file, target;
+  driver::CompileOptions how;   // the file, its target and the machine's profile
   driver::KernelTuning tuning;  // `log` and `done` are set
   std::string log;
   std::string trace;  // takes the best schedule's; "": nobody wants it

@@ -61,6 +61,9 @@ std::string Rows(const tune::SessionState& state, size_t most) {
 }
 
 Json TaskJson(const tune::TaskState& t) {
+  Json finals = Json::array();
+  for (const tune::Finalist& f : t.finals)
+    finals.push_back({{"point", f.trace}, {"ratio", f.ratio}});
   return {{"kernel", t.kernel},
           {"name", t.name},
           {"kind", t.kind},
@@ -74,6 +77,7 @@ Json TaskJson(const tune::TaskState& t) {
           {"best", t.best},
           {"trials", t.trials},
           {"failures", t.failures},
+          {"finals", finals},
           {"trouble", t.trouble}};
 }
 

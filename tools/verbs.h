@@ -41,6 +41,7 @@ Run AddRun(CLI::App& app, const Common& common);
 Run AddBench(CLI::App& app, const Common& common);
 Run AddTune(CLI::App& app, const Common& common);
 Run AddLog(CLI::App& app, const Common& common);
+Run AddDoctor(CLI::App& app, const Common& common);
 Run AddReport(CLI::App& app, const Common& common);
 Run AddInspect(CLI::App& app, const Common& common);
 Run AddReduce(CLI::App& app, const Common& common);

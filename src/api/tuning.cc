@@ -224,9 +224,10 @@ Task Task::FromSpace(const std::string& name, const IrModule& definition,
     return Caught(
         [&] { return WithImplementations(WithRequirements(make(PointOf(point)).data())); });
   };
-  return Task(DataOf(driver::OpenKernel::OfTemplate(name, definition.data().module,
-                                                    target.data().target, SpaceOf(space), made),
-                     target));
+  return Task(DataOf(
+      driver::OpenKernel::OfTemplate(name, definition.data().module,
+                                     Machine::Of(target.data().target), SpaceOf(space), made),
+      target));
 }
 
 Task Task::FromTemplate(const std::string& name, const IrModule& definition, const Template& make,
@@ -250,9 +251,9 @@ Task Task::FromSketches(const IrModule& definition, const Target& target,
                         const SketchOptions& options) {
   std::vector<sketch::Rule> rules;
   for (const SketchRule& rule : options.rules) rules.push_back(RuleOf(rule));
-  return Task(DataOf(driver::OpenKernel::OfSketches(definition.data().module, target.data().target,
-                                                    std::move(rules),
-                                                    static_cast<size_t>(std::max(1, options.most))),
+  return Task(DataOf(driver::OpenKernel::OfSketches(
+                         definition.data().module, Machine::Of(target.data().target),
+                         std::move(rules), static_cast<size_t>(std::max(1, options.most))),
                      target));
 }
 

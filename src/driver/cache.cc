@@ -12,6 +12,7 @@
 
 #include "artifact/checksum.h"
 #include "driver/check_options.h"
+#include "driver/profile.h"
 #include "driver/source.h"
 #include "frontend/onnx/shape_text.h"
 #include "support/atomic_file.h"
@@ -65,6 +66,8 @@ Expected<std::string> CacheKey(const CompileOptions& o, const FileFacts& facts) 
     hasher.Text(file.text());
   }
   hasher.Int(o.any_machine);
+  TN_ASSIGN_OR_RETURN(const PlannedFor planned_for, MachineFor(o, target));
+  hasher.Text(planned_for.profile);
   for (const std::string& measured : {o.prices, o.log}) {
     if (measured.empty()) continue;
     TN_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::Open(measured));

@@ -16,6 +16,7 @@
 #include "driver/info.h"
 #include "driver/measured_prices.h"
 #include "driver/place.h"
+#include "driver/profile.h"
 #include "driver/source.h"
 #include "graph/edit.h"
 #include "graph/lower/lower.h"
@@ -85,12 +86,15 @@ class Compilation {
     TN_ASSIGN_OR_RETURN(place_, ResolvePlace(options_, target));
     TN_RETURN_IF_ERROR(ReadLinked());
     TN_ASSIGN_OR_RETURN(Target build_host, PlainHost());
-    Machine machine = Machine::Of(target);
+    TN_ASSIGN_OR_RETURN(PlannedFor planned_for, MachineFor(options_, target));
+    profile_ = planned_for.profile;
+    Machine machine = std::move(planned_for.machine);
     if (options_.precision == "tf32") machine = WithRoundingUnits(std::move(machine));
     const Machine build_machine = Machine::Of(build_host);
-    TN_ASSIGN_OR_RETURN(prices_, ReadPrices(options_, machine));
     TN_ASSIGN_OR_RETURN(graph::Program program,
                         InPhase(hooks_, "import", [&] { return Import(); }));
+    TN_ASSIGN_OR_RETURN(prices_,
+                        ReadPrices(options_, machine, HasFarWeights(program.parts, machine)));
     TN_RETURN_IF_ERROR(CheckOutputs(program.parts, target));
     if (!program.IsPlain()) TN_RETURN_IF_ERROR(CheckProgram(target));
     for (const graph::Graph& g : program.parts) {
@@ -115,7 +119,7 @@ class Compilation {
     if (options_.format == OutputFormat::kCSource) TN_RETURN_IF_ERROR(MarkPlain(&network));
     TN_ASSIGN_OR_RETURN(const Built built,
                         Build(RequestOf(program, network, machine, build_machine)));
-    Report(network, built);
+    Report(network, built, machine);
     report_.seconds = Now() - start;
     report_.passes = times_.Take();
     return std::move(report_);
@@ -231,7 +235,7 @@ class Compilation {
                          const Machine& machine, const Machine& build_machine) {
     BuildRequest request = driver::RequestOf(network, machine, build_machine);
     request.describe = [&](const Module& host) {
-      return InfoJson(program, network, host, *machine.target, options_, source_hash_.Get(),
+      return InfoJson(program, network, host, machine, options_, {source_hash_.Get(), profile_},
                       fs::path(place_.params).filename(),
                       prices_.log ? RecordsUsed(*prices_.log, program.parts) : nullptr);
     };
@@ -265,7 +269,7 @@ class Compilation {
   // What is written must not be what is read: the model, its weights, what was measured.
   Status CheckOutputs(std::span<const graph::Graph> graphs, const Target& target) const {
     std::set<fs::path> inputs = {options_.model};
-    for (const std::string& measured : {options_.prices, options_.log}) {
+    for (const std::string& measured : {options_.prices, options_.log, options_.profile}) {
       if (!measured.empty()) inputs.insert(measured);
     }
     inputs.insert(options_.link.begin(), options_.link.end());
@@ -350,10 +354,10 @@ class Compilation {
     }
   }
 
-  void Report(const graph::LoweredNetwork& network, const Built& built) {
+  void Report(const graph::LoweredNetwork& network, const Built& built, const Machine& machine) {
     for (const graph::KernelInfo& k : network.kernels) {
       report_.kernels.push_back(
-          {k.name, k.kind, k.flops, k.bytes, k.launches, EstimateMicroseconds(k, *built.target)});
+          {k.name, k.kind, k.flops, k.bytes, k.launches, EstimateMicroseconds(k, machine)});
     }
     const Func main = built.host.Find(options_.name);
     report_.arena_bytes = main ? ArenaBytes(*main) : 0;
@@ -373,6 +377,7 @@ class Compilation {
   Place place_;
   MeasuredPrices prices_;
   SourceHash source_hash_;
+  std::string profile_;  // its hash; "": plans are for a preset
   std::string planned_;  // the graph's text, where that is asked for
   std::vector<std::pair<std::string, std::string>> linked_;  // objects of others
 };

@@ -43,7 +43,9 @@ struct CompileOptions {
   std::string prices;  // path of a file of measured points (plan/records.h), which planning asks
                        // before its model; "": none
   std::string log;     // path of a log of tuning (tune/log.h), likewise
-  bool any_machine = false;  // records of the log count wherever they were made
+  bool any_machine = false;  // records of the log, and a profile, count wherever they were made
+  std::string profile;  // rates to plan by (profile.h): path of a file, or "host", this machine,
+                        // measured where it was not before; "": the target's preset
   ParamsMode params = ParamsMode::kEmbed;
   OutputFormat format = OutputFormat::kSharedLibrary;
   std::set<std::string> emit;  // "graph", "loop", "llvm", "asm", "c": files beside the output

@@ -67,9 +67,8 @@ int64_t ArenaBytes(const PrimFunc& host) {
   return host.attrs.GetInt("arena_bytes", host.attrs.GetInt("most_arena_bytes"));
 }
 
-double EstimateMicroseconds(const graph::KernelInfo& kernel, const Target& target) {
+double EstimateMicroseconds(const graph::KernelInfo& kernel, const Machine& machine) {
   if (kernel.seconds > 0) return kernel.seconds * 1e6;
-  const Machine machine = Machine::Of(target);
   WorkDescription work;
   work.vector_ops = static_cast<double>(kernel.flops);
   work.bytes[machine.LevelFor(kernel.bytes)] = static_cast<double>(kernel.bytes);
@@ -117,8 +116,9 @@ static std::string OldestDriver(const Target& target) {
 }
 
 std::string InfoJson(const graph::Program& program, const graph::LoweredNetwork& network,
-                     const Module& host, const Target& target, const CompileOptions& options,
-                     const Hash128& source, const std::string& params, const Json& records) {
+                     const Module& host, const Machine& machine, const CompileOptions& options,
+                     const SourceHashes& hashes, const std::string& params, const Json& records) {
+  const Target& target = *machine.target;
   Json j;
   j["abi"] = TN_ABI_VERSION;
   j["name"] = options.name;
@@ -145,13 +145,14 @@ std::string InfoJson(const graph::Program& program, const graph::LoweredNetwork&
          {"launches", k.launches},
          {"flops", k.flops},
          {"bytes", k.bytes},
-         {"estimated_us", std::round(EstimateMicroseconds(k, target) * 1e3) / 1e3}});
+         {"estimated_us", std::round(EstimateMicroseconds(k, machine) * 1e3) / 1e3}});
   }
   if (!records.is_null()) j["tuning"] = records;
   if (f) j["plan"] = f->attrs.GetString("plan");
   if (program.IsPlain() && !program.parts[0].metadata.empty())
     j["metadata"] = program.parts[0].metadata;
-  j["hashes"] = {{"source", source.ToHex()}};
+  j["hashes"] = {{"source", hashes.source.ToHex()}};
+  if (!hashes.profile.empty()) j["hashes"]["profile"] = hashes.profile;
   return j.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 

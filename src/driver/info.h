@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "codegen/codegen.h"
+#include "cost/machine.h"
 #include "driver/compile.h"
 #include "graph/lower/lower.h"
 #include "support/hash.h"
@@ -14,8 +15,8 @@
 namespace tenon::driver {
 
 /// The time of one launch as it was planned, or by its size where nobody did, in microseconds, on
-/// the target's cores (one, where it does not say).
-double EstimateMicroseconds(const graph::KernelInfo& kernel, const Target& target);
+/// the machine's workers.
+double EstimateMicroseconds(const graph::KernelInfo& kernel, const Machine& machine);
 
 /// A tensor of a signature; sizes that are not constant are texts.
 nlohmann::ordered_json TensorJson(const std::string& name, DType dtype,
@@ -33,12 +34,18 @@ void AddInstances(const Module& host, std::vector<codegen::DataBlob>* blobs);
 /// these have no end.
 int64_t ArenaBytes(const PrimFunc& host);
 
-/// JSON text. `records`: what was measured of kernels and followed (measured_prices.h); null:
-/// nobody asked for that. `host` holds the lowered host functions; `params` names the file of
-/// weights beside the library, "" where there is none.
+/// What an artifact was made from.
+struct SourceHashes {
+  Hash128 source;       // of the model
+  std::string profile;  // of measured rates (profile.h); "": the target's preset
+};
+
+/// JSON text, of what was compiled for the machine's target. `records`: what was measured of
+/// kernels and followed (measured_prices.h); null: nobody asked for that. `host` holds the lowered
+/// host functions; `params` names the file of weights beside the library, "" where there is none.
 std::string InfoJson(const graph::Program& program, const graph::LoweredNetwork& network,
-                     const Module& host, const Target& target, const CompileOptions& options,
-                     const Hash128& source, const std::string& params,
+                     const Module& host, const Machine& machine, const CompileOptions& options,
+                     const SourceHashes& hashes, const std::string& params,
                      const nlohmann::ordered_json& records);
 
 }  // namespace tenon::driver

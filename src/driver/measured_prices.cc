@@ -34,7 +34,8 @@ void WarnOfSkipped(const CompileOptions& options, const Diagnostics& skipped) {
 
 }  // namespace
 
-Expected<MeasuredPrices> ReadPrices(const CompileOptions& options, const Machine& machine) {
+Expected<MeasuredPrices> ReadPrices(const CompileOptions& options, const Machine& machine,
+                                    bool far_weights) {
   MeasuredPrices out;
   if (!options.prices.empty() && !options.log.empty())
     return MakeError("prices come from a log or from a file of prices: expected one of them");
@@ -47,9 +48,10 @@ Expected<MeasuredPrices> ReadPrices(const CompileOptions& options, const Machine
   TN_ASSIGN_OR_RETURN(const tune::LogContents contents, tune::ReadLog(options.log));
   WarnOfSkipped(options, contents.skipped);
   const tune::Circumstances here{options.any_machine ? "" : tune::MachineKey(),
-                                 machine.target->ToString(), machine.workers};
+                                 machine.target->ToString(), machine.workers,
+                                 tune::CacheState(far_weights)};
   auto log = std::make_unique<tune::LogPrices>(contents, here, machine);
-  if (const int64_t others = log->history().others(); others > 0) {
+  if (const int64_t others = log->others(); others > 0) {
     Warn(options, fmt::format("{} of {} records of '{}' are of another machine, target, number of "
                               "threads or version of an algorithm, and were passed over",
                               others, contents.records.size(), options.log));
@@ -67,7 +69,7 @@ nlohmann::ordered_json RecordsUsed(const tune::LogPrices& log,
       const graph::Plan* plan = g.node(n).plan.get();
       if (!plan) continue;
       const std::string kernel = HashText(graph::RegionKey(graph::GroupOf(g, n).region)).ToHex();
-      const tune::KernelHistory* known = log.history().Find(kernel);
+      const tune::KernelHistory* known = log.FindKernel(kernel);
       if (!known) continue;
       const std::string trace =
           fmt::format("{} {}", plan->algorithm, graph::ChoicesText(plan->AllChoices()));

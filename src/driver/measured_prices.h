@@ -17,9 +17,10 @@ struct MeasuredPrices {
   std::unique_ptr<plan::Prices> prices;  // null: planning asks its model alone
   const tune::LogPrices* log = nullptr;  // the same, where it is a log
 };
-/// Of the options' log or prices. What of a log is passed over is said to `warn`. Errors: files
-/// that cannot be read; both are named.
-Expected<MeasuredPrices> ReadPrices(const CompileOptions& options, const Machine& machine);
+/// Of the options' log or prices, for a network whose weights are far or near (source.h). What of a
+/// log is passed over is said to `warn`. Errors: files that cannot be read; both are named.
+Expected<MeasuredPrices> ReadPrices(const CompileOptions& options, const Machine& machine,
+                                    bool far_weights);
 
 /// The records that planned graphs follow: {node, kernel, point, measured_us, record} for each
 /// node.

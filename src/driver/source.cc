@@ -100,4 +100,14 @@ std::vector<const graph::WeightFile*> WeightFilesOf(std::span<const graph::Graph
   return files;
 }
 
+bool HasFarWeights(std::span<const graph::Graph> graphs, const Machine& machine) {
+  int64_t bytes = 0;
+  for (const graph::Graph& g : graphs) {
+    for (const graph::Value& v : g.values) {
+      if (v.IsConstant()) bytes += static_cast<int64_t>(v.payload.bytes().size());
+    }
+  }
+  return machine.memory.size() > 1 && bytes > machine.memory[1].capacity_bytes;
+}
+
 }  // namespace tenon::driver

@@ -6,6 +6,7 @@
 #include <stop_token>
 #include <vector>
 
+#include "cost/machine.h"
 #include "driver/compile.h"
 #include "driver/file_facts.h"
 #include "graph/program.h"
@@ -42,6 +43,9 @@ class SourceHash {
 
 /// The path of a file of weights beside the model.
 std::string PathOf(const CompileOptions& options, const graph::WeightFile& file);
+
+/// Whether the weights of imported graphs are more than stays near a core from call to call.
+bool HasFarWeights(std::span<const graph::Graph> graphs, const Machine& machine);
 
 /// The files that constants of the graphs lie in, in the order of the model.
 std::vector<const graph::WeightFile*> WeightFilesOf(std::span<const graph::Graph> graphs);

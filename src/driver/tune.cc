@@ -7,6 +7,7 @@
 
 #include "driver/check_options.h"
 #include "driver/graph_pipeline.h"
+#include "driver/profile.h"
 #include "driver/source.h"
 #include "driver/workbench.h"
 #include "graph/pass/constants.h"
@@ -34,17 +35,6 @@ Expected<std::vector<graph::Graph>> ReadGraphs(const CompileOptions& how) {
   return std::move(program.parts);
 }
 
-// Whether weights are more than stays near a core from call to call.
-bool HasFarWeights(const std::vector<graph::Graph>& graphs, const Machine& machine) {
-  int64_t bytes = 0;
-  for (const graph::Graph& g : graphs) {
-    for (const graph::Value& v : g.values) {
-      if (v.IsConstant()) bytes += static_cast<int64_t>(v.payload.bytes().size());
-    }
-  }
-  return machine.memory.size() > 1 && bytes > machine.memory[1].capacity_bytes;
-}
-
 void Append(tune::Tasks more, tune::Tasks* tasks) {
   for (tune::Task& task : more.tasks) {
     const auto same = std::find_if(tasks->tasks.begin(), tasks->tasks.end(),
@@ -61,14 +51,16 @@ void Append(tune::Tasks more, tune::Tasks* tasks) {
 // A model's kernels, and what planning went by.
 struct Planned {
   Machine machine;
-  std::vector<graph::Graph> graphs;
+  bool far_weights = false;
   tune::Tasks tasks;
 };
 
 Expected<Planned> PlannedOf(const CompileOptions& how, const Target& target) {
-  Planned out{.machine = Machine::Of(target)};
-  TN_ASSIGN_OR_RETURN(out.graphs, ReadGraphs(how));
-  for (graph::Graph& g : out.graphs) {
+  TN_ASSIGN_OR_RETURN(PlannedFor planned_for, MachineFor(how, target));
+  Planned out{.machine = std::move(planned_for.machine)};
+  TN_ASSIGN_OR_RETURN(std::vector<graph::Graph> graphs, ReadGraphs(how));
+  out.far_weights = HasFarWeights(graphs, out.machine);
+  for (graph::Graph& g : graphs) {
     TN_ASSIGN_OR_RETURN(g, RunGraphPasses(std::move(g), out.machine, how, nullptr, {}));
     Append(tune::TasksOf(g, out.machine), &out.tasks);
   }
@@ -89,7 +81,7 @@ Expected<TuneReport> TuneHere(const TuneOptions& options, const std::atomic<bool
   TN_ASSIGN_OR_RETURN(tune::Log log, tune::Log::Open(options.log));
   tune::SessionOptions session = options.session;
   session.team = machine.workers;
-  session.far_weights = HasFarWeights(planned.graphs, machine);
+  session.far_weights = planned.far_weights;
   TN_ASSIGN_OR_RETURN(const std::unique_ptr<Workbench> bench,
                       Workbench::Make(target, {.program = options.worker,
                                                .team = session.team,

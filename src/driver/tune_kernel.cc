@@ -75,14 +75,13 @@ Status OpenKernel::Describe(const std::string& name) {
 }
 
 Expected<std::unique_ptr<OpenKernel>> OpenKernel::OfSketches(const Module& definition,
-                                                             const Target& target,
+                                                             const Machine& machine,
                                                              std::vector<sketch::Rule> rules,
                                                              size_t most) {
   TN_ASSIGN_OR_RETURN(const Func func, OnlyKernel(definition));
   if (!func->dims.empty())
     return MakeError(fmt::format("function {} cannot be tuned: its sizes are open", func->name));
-  std::unique_ptr<OpenKernel> out(new OpenKernel(target, definition));
-  out->machine_ = Machine::Of(target);
+  std::unique_ptr<OpenKernel> out(new OpenKernel(machine, definition));
   TN_ASSIGN_OR_RETURN(
       sketch::Sketches sketches,
       sketch::Sketches::Of(definition, func->name, out->machine_, std::move(rules), most));
@@ -104,10 +103,9 @@ Expected<std::unique_ptr<OpenKernel>> OpenKernel::OfSketches(const Module& defin
 
 Expected<std::unique_ptr<OpenKernel>> OpenKernel::OfTemplate(const std::string& name,
                                                              const Module& definition,
-                                                             const Target& target, ops::Space space,
-                                                             Make make) {
-  std::unique_ptr<OpenKernel> out(new OpenKernel(target, definition));
-  out->machine_ = Machine::Of(target);
+                                                             const Machine& machine,
+                                                             ops::Space space, Make make) {
+  std::unique_ptr<OpenKernel> out(new OpenKernel(machine, definition));
   out->open_.problem.algorithms = {tune::kTemplatePrefix + name};
   out->open_.problem.spaces = {std::move(space)};
   out->make_ = [make = std::move(make)](const tune::Pick& pick) { return make(pick.point); };

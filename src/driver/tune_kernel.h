@@ -21,16 +21,16 @@ class OpenKernel {
   /// The schedule of a point as a module with one function that is not of kind device.
   using Make = std::function<Expected<Module>(const ops::Point&)>;
 
-  /// The sketches of the module's only function that is not of kind device, for a target. Errors:
-  /// it has none; its sizes are open.
+  /// The sketches of the module's only function that is not of kind device, for the machine's
+  /// target. Errors: it has none; its sizes are open.
   static Expected<std::unique_ptr<OpenKernel>> OfSketches(const Module& definition,
-                                                          const Target& target,
+                                                          const Machine& machine,
                                                           std::vector<sketch::Rule> rules,
                                                           size_t most);
   /// A template of this name; `definition` says what it computes.
   static Expected<std::unique_ptr<OpenKernel>> OfTemplate(const std::string& name,
                                                           const Module& definition,
-                                                          const Target& target, ops::Space space,
+                                                          const Machine& machine, ops::Space space,
                                                           Make make);
 
   const tune::OpenKernel& open() const { return open_; }
@@ -42,8 +42,8 @@ class OpenKernel {
   std::optional<tune::Pick> Predicted(uint64_t seed, size_t tried) const;
 
  private:
-  OpenKernel(const Target& target, const Module& definition)
-      : target_(target), definition_(definition) {}
+  OpenKernel(const Machine& machine, const Module& definition)
+      : target_(*machine.target), definition_(definition), machine_(machine) {}
   Status Describe(const std::string& name);
 
   const Target target_;
@@ -52,7 +52,7 @@ class OpenKernel {
   std::function<Expected<Module>(const tune::Pick&)> make_;
   std::function<std::optional<WorkDescription>(const tune::Pick&)> work_;
   mutable std::map<std::string, std::optional<tune::Quote>> prices_;
-  Machine machine_;
+  const Machine machine_;
   tune::OpenKernel open_;
 };
 

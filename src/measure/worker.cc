@@ -3,19 +3,20 @@
 #include <fmt/format.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <time.h>
 #include <unistd.h>
-
-#include <csignal>
 
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <csignal>
 #include <cstring>
 #include <map>
 #include <memory>
 #include <new>
 #include <optional>
 #include <thread>
+#include <tuple>
 
 #include "measure/elements.h"
 #include "measure/guarded_memory.h"
@@ -40,20 +41,27 @@ constexpr int64_t kMostDropped = 400;
 
 Diagnostic CallError() { return MakeError(tn_last_error(nullptr)); }
 
+double SecondsBy(clockid_t clock) {
+  timespec t{};
+  clock_gettime(clock, &t);
+  return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
+}
+
 int64_t Preemptions() {
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
   return usage.ru_nivcsw;
 }
 
-/// The elements of a kernel's operands, which all programs of it are called with.
+/// The elements of a kernel's operands, which all programs of it are called with. A program of
+/// other operands, a clock say, has its own.
 class Inputs {
  public:
   explicit Inputs(std::string kernel) : kernel_(std::move(kernel)) {}
   const std::string& kernel() const { return kernel_; }
 
   const std::vector<std::byte>& Of(const Parameter& p, size_t index) {
-    std::vector<std::byte>& elements = elements_[index];
+    std::vector<std::byte>& elements = elements_[{index, p.dtype, p.dims}];
     if (elements.empty())
       elements = MakeElements(p, Hasher().Text(kernel_).Int(index).Finish().low);
     return elements;
@@ -61,7 +69,8 @@ class Inputs {
 
  private:
   const std::string kernel_;
-  std::map<size_t, std::vector<std::byte>> elements_;
+  using Key = std::tuple<size_t, std::string, std::vector<int64_t>>;
+  std::map<Key, std::vector<std::byte>> elements_;
 };
 
 /// A kernel that is loaded, with operands to call it on.
@@ -105,13 +114,15 @@ class LoadedProgram {
     return tn_stream_wait(device_, nullptr) == 0 ? Ok() : Status(CallError());
   }
 
-  /// Seconds of a call, from several.
+  /// Seconds of a call, from several. What one thread does is measured by its own clock: while it
+  /// is off its CPU that stands.
   Expected<double> Time(int64_t calls, int64_t team) {
-    const Clock::time_point start = Clock::now();
+    const bool alone = team == 1 && device_.device_type == TN_DL_CPU;
+    const clockid_t clock = alone ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC;
+    const double start = SecondsBy(clock);
     for (int64_t i = 0; i < calls; ++i) TN_RETURN_IF_ERROR(Call(team));
     TN_RETURN_IF_ERROR(Wait());
-    const std::chrono::duration<double> taken = Clock::now() - start;
-    return taken.count() / static_cast<double>(calls);
+    return (SecondsBy(clock) - start) / static_cast<double>(calls);
   }
 
   /// Results in row-major order, each with its parameter.
@@ -151,12 +162,11 @@ class LoadedProgram {
     TN_ASSIGN_OR_RETURN(const int64_t bytes, StorageBytes(p));
     const auto copies = static_cast<size_t>(std::clamp<int64_t>(p.copies, 1, 64));
     std::vector<OperandMemory>& blocks = memory_.emplace_back();
+    // Of results: not a number, and no answer.
+    std::vector<std::byte> storage(static_cast<size_t>(bytes), std::byte{0xFF});
+    if (!p.output) Store(p, inputs->Of(p, index), storage.data());
     for (size_t c = 0; c < copies; ++c) {
-      TN_ASSIGN_OR_RETURN(OperandMemory block,
-                          OperandMemory::Make(device_, static_cast<size_t>(bytes)));
-      // Of results: not a number, and no answer.
-      std::vector<std::byte> storage(block.bytes(), std::byte{0xFF});
-      if (!p.output) Store(p, inputs->Of(p, index), storage.data());
+      TN_ASSIGN_OR_RETURN(OperandMemory block, OperandMemory::Make(device_, storage.size()));
       TN_RETURN_IF_ERROR(block.Write(storage.data()));
       blocks.push_back(std::move(block));
     }

@@ -131,4 +131,13 @@ Status Bench::Try(const Lowering& candidate, Record* record) {
   return Ok();
 }
 
+Expected<double> Bench::Compare(const Lowering& candidate) {
+  TN_ASSIGN_OR_RETURN(const Program program, Build(candidate));
+  const Expected<RaceAnswer> answer = Race(program, kMostPairs);
+  Remove(program);
+  if (!answer) return answer.errors();
+  if (answer->outcome != Outcome::kOk) return MakeError(answer->message);
+  return answer->log_ratio;
+}
+
 }  // namespace tenon::tune

@@ -59,6 +59,10 @@ class Bench {
   /// A candidate against the incumbent; a record that is a leader says that it is that now.
   Status Try(const Lowering& candidate, Record* record);
 
+  /// The logarithm of a candidate's time over the incumbent's, which stays what it is; nothing is
+  /// recorded. For what ran before: errors where it does not this time.
+  Expected<double> Compare(const Lowering& candidate);
+
   bool is_open() const { return open_; }
   double seconds() const { return seconds_; }  // of the incumbent; 0: there is none
   double noise() const { return noise_; }

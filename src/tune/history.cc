@@ -64,7 +64,7 @@ History History::Of(const LogContents& contents, const Circumstances& c) {
   std::map<std::string, std::map<std::string, Measured>> measured;
   for (const Record& r : contents.records) {
     const bool same = (c.machine.empty() || r.machine == c.machine) && r.target == c.target &&
-                      r.team == c.team && HasEpoch(r);
+                      r.team == c.team && (c.cache.empty() || r.cache == c.cache) && HasEpoch(r);
     if (!same) {
       ++out.others_;
       continue;
@@ -93,18 +93,24 @@ const KernelHistory* History::Find(const std::string& kernel) const {
   return it == kernels_.end() ? nullptr : &it->second;
 }
 
-void Learn(const Task& task, const KernelHistory& known, ResidualModel* model) {
+void Learn(const Task& task, const KernelHistory& known, ResidualModel* model, Transfer* transfer) {
+  std::map<std::string, double> residuals;
   for (const Candidate& c : task.candidates) {
-    const auto it = known.seconds.find(c.Trace());
+    const std::string trace = c.Trace();
+    const auto it = known.seconds.find(trace);
     if (it == known.seconds.end() || c.predicted <= 0) continue;
-    model->Add(c.features, c.algorithm->name, task.kernel, std::log(it->second / c.predicted));
+    residuals[trace] = std::log(it->second / c.predicted);
+    model->Add(c.features, c.algorithm->name, task.kernel, residuals[trace]);
+  }
+  if (transfer && !residuals.empty()) {
+    const graph::NodeId node = plan::FindKernel(task.graph, kFunction).value();
+    transfer->Add(graph::GroupOf(task.graph, node).region, task.kernel, std::move(residuals));
   }
 }
 
-LogPrices::LogPrices(const LogContents& contents, const Circumstances& circumstances,
-                     const Machine& machine)
-    : history_(History::Of(contents, circumstances)) {
-  for (const auto& [kernel, known] : history_.kernels()) {
+void Learn(const LogContents& contents, const History& history, const Machine& machine,
+           ResidualModel* model, Transfer* transfer) {
+  for (const auto& [kernel, known] : history.kernels()) {
     const auto text = contents.kernels.find(kernel);
     if (text == contents.kernels.end() || known.seconds.empty()) continue;
     const Expected<graph::Graph> g = graph::Parse(text->second);
@@ -113,17 +119,39 @@ LogPrices::LogPrices(const LogContents& contents, const Circumstances& circumsta
     if (!node) continue;
     const Expected<Task> task = TaskOf(*g, *node, machine);
     // A text that is another kernel's would teach nonsense.
-    if (task && task->kernel == kernel) Learn(*task, known, &model_);
+    if (task && task->kernel == kernel) Learn(*task, known, model, transfer);
   }
+}
+
+LogPrices::LogPrices(const LogContents& contents, const Circumstances& circumstances,
+                     const Machine& machine)
+    : history_(History::Of(contents, circumstances)) {
+  Circumstances any = circumstances;
+  any.cache = "";
+  elsewhere_ = History::Of(contents, any);
+  Learn(contents, elsewhere_, machine, &model_, &transfer_);
+}
+
+const KernelHistory* LogPrices::FindKernel(const std::string& kernel) const {
+  const KernelHistory* here = history_.Find(kernel);
+  return here && !here->seconds.empty() ? here : elsewhere_.Find(kernel);
 }
 
 std::optional<double> LogPrices::Find(const ops::Algorithm& algorithm, const ops::Site& site,
                                       const ops::Point& point) const {
-  if (history_.kernels().empty()) return std::nullopt;
+  if (elsewhere_.kernels().empty()) return std::nullopt;
   const std::string kernel = HashText(graph::RegionKey(site.region)).ToHex();
-  const KernelHistory* known = history_.Find(kernel);
-  if (!known || known->seconds.empty()) return std::nullopt;
+  const KernelHistory* known = FindKernel(kernel);
   const std::string trace = std::string(algorithm.name) + " " + graph::ChoicesText(point);
+  if (!known || known->seconds.empty()) {
+    const auto neighbour = transfer_.NearestTo(site.region);
+    if (!neighbour) return std::nullopt;
+    const WorkDescription work = algorithm.work(site, point);
+    const Gaussian opinion =
+        model_.Predict(FeaturesOf(work, site.machine), algorithm.name, neighbour->kernel);
+    return EstimateSeconds(work, site.machine) *
+           std::exp(Transfer::Residual(*neighbour, trace, opinion));
+  }
   if (const auto it = known->seconds.find(trace); it != known->seconds.end()) return it->second;
   const WorkDescription work = algorithm.work(site, point);
   const double predicted = EstimateSeconds(work, site.machine);

@@ -10,6 +10,7 @@
 #include "tune/record.h"
 #include "tune/residual_model.h"
 #include "tune/task.h"
+#include "tune/transfer.h"
 
 namespace tenon::tune {
 
@@ -18,7 +19,11 @@ struct Circumstances {
   std::string machine;  // MachineKey(); "": any
   std::string target;   // Target::ToString()
   int64_t team = 1;
+  std::string cache = "";  // state of the caches: "warm", "far weights"; "": any
 };
+
+/// The state of the caches that kernels are measured in, as records have it.
+inline const char* CacheState(bool far_weights) { return far_weights ? "far weights" : "warm"; }
 
 /// What is known of one kernel.
 struct KernelHistory {
@@ -55,7 +60,9 @@ class History {
 /// A log as prices for planning: of a kernel that it knows, what was measured; and for points that
 /// were not, the prediction corrected by what the log's measurements say about predictions, and by
 /// a standard deviation more, so that a point is taken on trust only where it is sure to be better.
-/// Kernels that it does not know keep their predictions. A function of the log's contents alone.
+/// A kernel that it knows in another state of the caches alone counts with that. One that it does
+/// not know has predictions that are corrected by those of its nearest kin (transfer.h), or keeps
+/// them. A function of the log's contents alone.
 class LogPrices : public plan::Prices {
  public:
   LogPrices(const LogContents& contents, const Circumstances& circumstances,
@@ -63,14 +70,22 @@ class LogPrices : public plan::Prices {
 
   std::optional<double> Find(const ops::Algorithm& algorithm, const ops::Site& site,
                              const ops::Point& point) const override;
-  const History& history() const { return history_; }
+  /// Records that count nowhere.
+  int64_t others() const { return elsewhere_.others(); }
+  /// Null where nothing is known of a kernel.
+  const KernelHistory* FindKernel(const std::string& kernel) const;
 
  private:
-  History history_;
+  History history_, elsewhere_;  // in the state of the caches that is asked for; in any
   ResidualModel model_;
+  Transfer transfer_;
 };
 
-/// What the measurements of a task say about predictions, for the model.
-void Learn(const Task& task, const KernelHistory& known, ResidualModel* model);
+/// What the measurements of a task say about predictions, for the model and for other sizes; null:
+/// nobody asks for these.
+void Learn(const Task& task, const KernelHistory& known, ResidualModel* model, Transfer* transfer);
+/// What a log's measurements say about the predictions of all its kernels.
+void Learn(const LogContents& contents, const History& history, const Machine& machine,
+           ResidualModel* model, Transfer* transfer);
 
 }  // namespace tenon::tune

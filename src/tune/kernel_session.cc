@@ -11,6 +11,7 @@
 #include "measure/elements.h"
 #include "measure/paired_test.h"
 #include "support/strings.h"
+#include "tune/history.h"
 #include "tune/machine_key.h"
 
 namespace tenon::tune {
@@ -110,7 +111,7 @@ class Session {
     r.machine = kernel_.machine;
     r.target = kernel_.target;
     r.team = options_.bench.team;
-    r.cache = "warm";
+    r.cache = CacheState(false);
     r.algorithm = kernel_.problem.algorithms[pick.space];
     r.epoch = kernel_.epoch;
     r.point = graph::ChoicesText(pick.point);
@@ -171,7 +172,8 @@ std::vector<Trial> TrialsOf(const LogContents& contents, const OpenKernel& kerne
   std::map<std::string, Trial> out;  // the last record of each point that is one
   for (const Record& r : contents.records) {
     if (r.kernel != kernel.problem.kernel || r.machine != kernel.machine ||
-        r.target != kernel.target || r.team != team || r.epoch != kernel.epoch)
+        r.target != kernel.target || r.team != team || r.epoch != kernel.epoch ||
+        r.cache != CacheState(false))
       continue;
     const std::optional<Pick> pick = PickOf(r, kernel.problem);
     if (!pick) continue;

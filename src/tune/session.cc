@@ -11,6 +11,8 @@
 #include <optional>
 #include <set>
 
+#include "plan/region.h"
+#include "plan/space.h"
 #include "tune/floor.h"
 #include "tune/machine_key.h"
 
@@ -75,16 +77,59 @@ class Session {
         TN_RETURN_IF_ERROR(Open(&*run));
       }
     }
+    if (options_.finals > 0) TN_RETURN_IF_ERROR(RaceFinals());
     Show();
     return state_;
   }
 
  private:
+  // ---- At the end ----
+
+  // Times that were taken one after the other hang together by chains of ratios, in which errors
+  // add up, and the best of many is the one that was lucky: so those that may be best, whatever has
+  // led, and what planning takes without trials run once more against one and the same opponent.
+  Status RaceFinals() {
+    TN_ASSIGN_OR_RETURN(const LogContents contents, log_->Read());
+    const History history = HistoryOf(contents);
+    std::set<std::pair<std::string, std::string>> led;  // kernels and traces
+    for (const Record& r : contents.records) {
+      if (r.leader && r.outcome == kOk) led.emplace(r.kernel, r.Trace());
+    }
+    for (auto& run : runs_) {
+      const KernelHistory* known = history.Find(run.task->kernel);
+      if (!known || !run.state.trouble.empty() || stop_) continue;
+      if (!run.bench.is_open()) TN_RETURN_IF_ERROR(Open(&run));
+      if (!run.bench.is_open()) continue;
+      std::vector<std::pair<double, size_t>> order;
+      for (size_t i = 0; i < run.task->candidates.size(); ++i) {
+        const auto seconds = known->seconds.find(run.task->candidates[i].Trace());
+        if (seconds != known->seconds.end()) order.emplace_back(seconds->second, i);
+      }
+      std::sort(order.begin(), order.end());
+      for (size_t i = 0; i < order.size(); ++i) {
+        const Candidate& c = run.task->candidates[order[i].second];
+        const bool races = i < static_cast<size_t>(options_.finals) ||
+                           order[i].second == run.task->chosen ||
+                           led.contains({run.task->kernel, c.Trace()});
+        if (!races) continue;
+        const Expected<double> ratio = run.bench.Compare(LoweringOf(run, c));
+        if (ratio) run.state.finals.push_back({c.Trace(), std::exp(*ratio)});
+      }
+      std::stable_sort(run.state.finals.begin(), run.state.finals.end(),
+                       [](const Finalist& a, const Finalist& b) { return a.ratio < b.ratio; });
+    }
+    return Ok();
+  }
+
   // ---- What is known before ----
 
   Status Begin() {
     TN_ASSIGN_OR_RETURN(const LogContents contents, log_->Read());
-    const History history = History::Of(contents, {machine_key_, target_, options_.team});
+    const History history = HistoryOf(contents);
+    // Predictions are wrong in the same way in all states of the caches.
+    Transfer transfer;
+    Learn(contents, History::Of(contents, {machine_key_, target_, options_.team}), machine_,
+          &model_, &transfer);
     for (auto& run : runs_) {
       const Task& task = *run.task;
       TN_RETURN_IF_ERROR(log_->AddKernel(task.kernel, task.Text()));
@@ -101,8 +146,11 @@ class Session {
       const std::vector<size_t> hints =
           HintsFor(task, machine_, options_.hints, static_cast<size_t>(options_.leaders));
       run.leaders.insert(run.leaders.begin(), hints.begin(), hints.end());
+      const KernelHistory* known = history.Find(task.kernel);
+      if (const auto kin = known ? std::nullopt : BestOfKin(task, transfer))
+        run.leaders.insert(run.leaders.begin(), *kin);
       std::reverse(run.leaders.begin(), run.leaders.end());
-      if (const KernelHistory* known = history.Find(task.kernel)) Recall(*known, &run);
+      if (known) Recall(*known, &run);
       run.state.first = task.candidates[task.chosen].Trace();
     }
     for (auto& run : runs_) Consider(&run);
@@ -123,7 +171,29 @@ class Session {
       }
     }
     if (run->tried.contains(run->incumbent) && run->state.best_seconds <= 0) NextChoice(run);
-    Learn(task, known, &model_);
+  }
+
+  History HistoryOf(const LogContents& contents) const {
+    return History::Of(contents,
+                       {machine_key_, target_, options_.team, CacheState(options_.far_weights)});
+  }
+
+  // What its nearest kin, as far as that was measured, says is the best.
+  std::optional<size_t> BestOfKin(const Task& task, const Transfer& transfer) const {
+    const graph::NodeId node = plan::FindKernel(task.graph, kFunction).value();
+    const auto kin = transfer.NearestTo(graph::GroupOf(task.graph, node).region);
+    if (!kin) return std::nullopt;
+    std::optional<size_t> best;
+    double least = 0;
+    for (size_t i = 0; i < task.candidates.size(); ++i) {
+      const Candidate& c = task.candidates[i];
+      const Gaussian opinion = model_.Predict(c.features, c.algorithm->name, kin->kernel);
+      const double price = c.predicted * std::exp(Transfer::Residual(*kin, c.Trace(), opinion));
+      if (best && price >= least) continue;
+      best = i;
+      least = price;
+    }
+    return best;
   }
 
   // ---- Which next ----
@@ -184,7 +254,7 @@ class Session {
     r.machine = machine_key_;
     r.target = target_;
     r.team = options_.team;
-    r.cache = options_.far_weights ? "far weights" : "warm";
+    r.cache = CacheState(options_.far_weights);
     r.algorithm = c.algorithm->name;
     r.epoch = c.algorithm->epoch;
     r.point = graph::ChoicesText(c.point);

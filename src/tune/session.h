@@ -31,7 +31,14 @@ struct SessionOptions : Limits {
   double race_seconds = 2;   // for timing one candidate
   bool far_weights = false;  // the network's weights do not stay in a core's cache
   int64_t leaders = 8;       // of a kernel
+  int64_t finals = 0;        // of a kernel's best points, raced once more at the end
   AutotvmLog hints;          // of other compilers: what was good there is tried first
+};
+
+/// A point in the final race of its kernel: its time over that of the kernel's best.
+struct Finalist {
+  std::string trace;
+  double ratio = 1;
 };
 
 /// How a kernel stands.
@@ -46,6 +53,7 @@ struct TaskState {
   int64_t trials = 0, failures = 0;  // of this session
   double gain = 0;                   // expected seconds of all launches
   std::string trouble;               // why it is not tuned any more; "": it is
+  std::vector<Finalist> finals;      // the fastest first; where they were asked for
 };
 
 struct SessionState {

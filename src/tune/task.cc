@@ -197,22 +197,14 @@ measure::Parameter ParameterOf(const TensorType& type) {
 
 Expected<LoweredCandidate> Lower(const Task& task, const Graph& g, NodeId node,
                                  const Machine& machine, bool far_weights) {
-  LoweredCandidate out;
-  TN_ASSIGN_OR_RETURN(out.module, graph::LowerGroup(g, node, machine, kFunction));
-  const size_t operands = task.weights.size();
-  std::vector<ValueId> values = graph::GroupOf(g, node).operands;
-  values.insert(values.end(), g.node(node).outputs.begin(), g.node(node).outputs.end());
-  TN_CHECK(values.size() == out.module.Find(kFunction)->buffers.size(), "a kernel of {} operands",
-           values.size());
+  TN_ASSIGN_OR_RETURN(LoweredCandidate out, LowerNode(g, node, machine));
   const int64_t l2 = machine.memory.size() > 1 ? machine.memory[1].capacity_bytes : 0;
-  for (size_t i = 0; i < values.size(); ++i) {
-    measure::Parameter p = ParameterOf(g.type(values[i]));
+  for (size_t i = 0; i < task.weights.size(); ++i) {
+    measure::Parameter& p = out.parameters[i];
+    p.limit = task.limits[i];
+    if (!far_weights || !task.weights[i]) continue;
     TN_ASSIGN_OR_RETURN(const int64_t bytes, measure::StorageBytes(p));
-    p.output = i >= operands;
-    if (i < operands) p.limit = task.limits[i];
-    if (far_weights && i < operands && task.weights[i])
-      p.copies = std::clamp(2 * l2 / std::max<int64_t>(bytes, 1) + 1, int64_t{1}, kMostCopies);
-    out.parameters.push_back(std::move(p));
+    p.copies = std::clamp(2 * l2 / std::max<int64_t>(bytes, 1) + 1, int64_t{1}, kMostCopies);
   }
   return out;
 }
@@ -278,6 +270,21 @@ Expected<LoweredCandidate> LowerCandidate(const Task& task, const Candidate& can
       plan::WithPoint(task.graph, {kFunction, candidate.algorithm->name, candidate.point},
                       context));
   return Lower(task, planned.graph, planned.node, machine, far_weights);
+}
+
+Expected<LoweredCandidate> LowerNode(const Graph& planned, NodeId node, const Machine& machine) {
+  LoweredCandidate out;
+  TN_ASSIGN_OR_RETURN(out.module, graph::LowerGroup(planned, node, machine, kFunction));
+  std::vector<ValueId> values = graph::GroupOf(planned, node).operands;
+  const size_t operands = values.size();
+  values.insert(values.end(), planned.node(node).outputs.begin(), planned.node(node).outputs.end());
+  TN_CHECK(values.size() == out.module.Find(kFunction)->buffers.size(), "a kernel of {} operands",
+           values.size());
+  for (size_t i = 0; i < values.size(); ++i) {
+    out.parameters.push_back(ParameterOf(planned.type(values[i])));
+    out.parameters.back().output = i >= operands;
+  }
+  return out;
 }
 
 Expected<LoweredCandidate> LowerDefinition(const Task& task, const Machine& machine) {

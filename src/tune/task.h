@@ -57,6 +57,9 @@ Expected<Task> TaskOf(const graph::Graph& g, graph::NodeId node, const Machine& 
 /// `far_weights`: weights lie farther away than the machine's L2.
 Expected<LoweredCandidate> LowerCandidate(const Task& task, const Candidate& candidate,
                                           const Machine& machine, bool far_weights);
+/// A node of a planned graph that becomes a kernel, as the graph has it.
+Expected<LoweredCandidate> LowerNode(const graph::Graph& planned, graph::NodeId node,
+                                     const Machine& machine);
 /// The task computed by its definition, which answers are compared with.
 Expected<LoweredCandidate> LowerDefinition(const Task& task, const Machine& machine);
 

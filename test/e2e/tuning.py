@@ -127,6 +127,62 @@ class Tuning(Case):
         _, err = self.tenon("tune", str(open_sizes), "--log", self.path("x.log"), status=INPUT)
         self.assertIn("its sizes are open", err)
 
+    def test_profile(self):
+        """The machine is measured; plans follow what was found, the metadata says so, and files that do not fit are refused."""
+        start = time.time()
+        out, _ = self.tenon("doctor", "--json", "-o", self.path("here.json"))
+        self.assertLess(time.time() - start, 120, "a minute, on a machine that does nothing else")
+        profile = json.loads(out)
+        self.assertEqual(json.loads((self.dir / "here.json").read_text()), profile)
+        rates = profile["rates"]
+        near, far = rates["memory"][0]["worker_bytes_per_second"], rates["memory"][3]["worker_bytes_per_second"]
+        self.assertGreater(near, far, rates)
+        self.assertGreater(rates["cycles_per_second"], 1e8)
+        f32 = [t["flops_per_second"] for t in profile["tiles"] if t["a"] == "f32" and t["level"] == "L1"]
+        self.assertGreater(max(f32), 4 * min(f32), "a tile of one vector waits for its sums")
+        self.assertLess(max(f32), 1.1 * rates["units"][0]["per_second"] * 2 * rates["units"][0]["n"])
+
+        for name in ["a.so", "b.so"]:
+            self.compile("mlp-4-2", name, "--profile", self.path("here.json"), "--soname", "m.so")
+        self.assertEqual(sha(self.path("a.so")), sha(self.path("b.so")))
+        self.compile("mlp-4-2", "plain.so")
+        hashes = [json.loads(self.tenon("inspect", self.path(name), "--json")[0])["hashes"] for name in ["a.so", "plain.so"]]
+        self.assertEqual(len(hashes[0]["profile"]), 32)
+        self.assertNotIn("profile", hashes[1])
+        self.tune(self.kernel(), "--trials", "1", "--profile", self.path("here.json"))
+        path = self.dir / "product.tn"
+        path.write_text(FUNCTION)
+        self.tune(str(path), "--trials", "1", "--profile", self.path("here.json"), log="function.log")
+
+        def refused(text, *args, status=INPUT, profile="broken.json"):
+            (self.dir / "broken.json").write_text(text if isinstance(text, str) else json.dumps(text))
+            for verb in (["compile", self.model("mlp-4-2"), "-o", self.path("x.so")], ["tune", self.kernel(), "--log", self.path("x.log")]):
+                _, err = self.tenon(*verb, "--profile", self.path(profile), *args, status=status)
+                self.assertFalse((self.dir / "x.so").exists())
+            return err
+
+        self.assertIn("cannot be used", refused("{"))
+        self.assertIn("registers: expected", refused({**profile, "rates": {**rates, "registers": 999}}))
+        self.assertIn("is of another machine", refused({**profile, "machine": "0" * 32}))
+        self.assertIn("cannot open", refused("", profile="none.json"))
+        self.compile("mlp-4-2", "c.so", "--profile", self.path("broken.json"), status=INPUT)
+        (self.dir / "broken.json").write_text(json.dumps({**profile, "machine": "0" * 32}))
+        self.compile("mlp-4-2", "c.so", "--profile", self.path("broken.json"), "--any-machine", "--soname", "m.so")
+        self.assertEqual(sha(self.path("a.so")), sha(self.path("c.so")))
+        _, err = self.tenon("compile", self.model("mlp-4-2"), "-o", self.path("x.so"), "--profile", self.path("here.json"),
+                            "--target", "llvm -mcpu=x86-64", status=INPUT)
+        self.assertIn("is of the target", err)
+        _, err = self.tenon("doctor", "--target", "llvm -num-cores=2", status=USAGE)
+        self.assertIn("-num-cores", err)
+        _, err = self.tenon("doctor", "--target", "cuda -arch=sm_90", status=INPUT)
+        self.assertIn("CPUs of this machine", err)
+
+        # Measured once and kept: the second time there is nothing to wait for.
+        for name in ["d.so", "e.so"]:
+            _, err = self.tenon("compile", self.model("mlp-4-2"), "-o", self.path(name), "--profile", "host", "--soname", "m.so")
+            self.assertEqual("is measured" in err, name == "d.so", err)
+        self.assertEqual(sha(self.path("d.so")), sha(self.path("e.so")))
+
     def test_hints(self):
         """A log of AutoTVM: entities name the points that are tried first; what is no record is named."""
         line = {"input": ["llvm -keys=cpu", "dense_pack.x86", [["TENSOR", [64, 128], "float32"], ["TENSOR", [96, 128], "float32"], None, "float32"], {}],
