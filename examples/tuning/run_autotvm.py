@@ -80,9 +80,19 @@ def load_torch(name: str, config: ExportConfig, path: str) -> None:
     if config.example_shape is None:
         raise SystemExit("what shape does its input have? expected --example-shape")
     where, _, function = name.partition(":")
+    dtype = getattr(torch, config.dtype, None)
+    if not isinstance(dtype, torch.dtype):
+        raise SystemExit(f"PyTorch has no type '{config.dtype}': expected --dtype float32, int64 or the like")
     sys.path.insert(0, os.getcwd())
-    made = getattr(importlib.import_module(where), function)()
-    export_module(made, [torch.zeros(*config.example_shape, dtype=getattr(torch, config.dtype))], path)
+    try:
+        made = getattr(importlib.import_module(where), function)()
+    except ModuleNotFoundError as error:
+        raise SystemExit(f"'{name}' cannot be imported: {error}") from None
+    except AttributeError as error:
+        raise SystemExit(f"'{name}' gave no network: {error}") from None
+    if not isinstance(made, torch.nn.Module):
+        raise SystemExit(f"'{name}' gave {type(made).__name__}: expected a torch.nn.Module")
+    export_module(made, [torch.zeros(*config.example_shape, dtype=dtype)], path)
 
 
 def input_shapes(path: str, config: ExportConfig) -> dict:

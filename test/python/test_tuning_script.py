@@ -1,5 +1,6 @@
 """examples/tuning: what the script writes, and its functions."""
 
+import importlib.util
 import json
 import os
 import pathlib
@@ -97,6 +98,45 @@ class Script(unittest.TestCase):
             run_autotvm.verify_runtime(module, [x], right + 1)
         with self.assertRaisesRegex(ValueError, "has 2 outputs"):
             run_autotvm.verify_runtime(module, [x], [right, right])
+
+    @unittest.skipUnless(importlib.util.find_spec("torch"), "PyTorch is not installed")
+    def test_networks_of_pytorch(self):
+        """`module:function` by the script, modules with one input and two by its functions, and what is no network."""
+        import run_autotvm
+        import torch
+
+        (self.dir / "networks.py").write_text(
+            "import torch\n"
+            "def words():\n"
+            "    return torch.nn.Sequential(torch.nn.Embedding(50, 8), torch.nn.Linear(8, 3))\n"
+            "def number():\n"
+            "    return 3\n"
+        )
+
+        def run(name, *args):
+            command = [sys.executable, SCRIPTS / "run_autotvm.py", name, "--artifacts", self.dir / "out", *args]
+            return subprocess.run(command, capture_output=True, text=True, cwd=self.dir)
+
+        done = run("networks:words", "--example-shape", "1", "12", "--dtype", "int64", "--tuning-trials", "2")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        metadata = json.loads((self.dir / "out" / "metadata.json").read_text())
+        self.assertEqual(metadata["inputs"], [{"name": "input0", "shape": [1, 12], "dtype": "int64"}])
+        for name, args, words in (("networks:none", (), "gave no network"), ("nowhere:words", (), "cannot be imported"),
+                                  ("networks:number", (), "gave int"), ("networks:words", ("--dtype", "word"), "no type 'word'")):
+            done = run(name, "--example-shape", "1", "12", *args)
+            self.assertEqual(done.returncode, 1)
+            self.assertIn(words, done.stderr)
+            self.assertNotIn("Traceback", done.stderr)
+
+        class Two(torch.nn.Module):
+            def forward(self, a, b):
+                return a @ b, a + 1
+
+        inputs = [torch.randn(4, 5), torch.randn(5, 6)]
+        module = run_autotvm.compile_pytorch_module(Two(), inputs)
+        self.assertLess(run_autotvm.verify_runtime(module, inputs, Two()), 1e-4)
+        with self.assertRaisesRegex(ValueError, "output 1 differs by"):
+            run_autotvm.verify_runtime(module, inputs, lambda a, b: (a @ b, a))
 
     def test_what_is_missing_is_said(self):
         done = subprocess.run([sys.executable, SCRIPTS / "compare_results.py", "none", "none"], capture_output=True, text=True, cwd=self.dir)
