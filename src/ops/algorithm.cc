@@ -65,7 +65,7 @@ bool Want::IsMetBy(const StorageDesc& stored, const std::vector<Expr>& dims) con
   const bool rows = any_rows && !stored.order.empty() &&
                     stored.order.back() + 1 == static_cast<int>(stored.order.size());
   if ((stored.order != desc.order && !rows) || stored.blocks != desc.blocks) return false;
-  if (HasPadding(desc, dims) && stored.padding != desc.padding) return false;
+  if (!any_padding && HasPadding(desc, dims) && stored.padding != desc.padding) return false;
   for (size_t i = 0; i < dims.size(); ++i) {
     auto cells = [&](const StorageDesc& d) { return d.size.empty() ? dims[i] : d.size[i]; };
     auto begin = [&](const StorageDesc& d) { return d.begin.empty() ? int64_t{0} : d.begin[i]; };

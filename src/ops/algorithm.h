@@ -50,8 +50,9 @@ bool AreNumbers(const graph::TensorType& type, size_t first_axis = 0);
 /// least so many cells. Of a value that is computed in the region nothing can be wanted.
 struct Want {
   graph::ValueId value;
-  StorageDesc desc;       // begin and size: the least that will do
-  bool any_rows = false;  // the axes before the last may stand in any order
+  StorageDesc desc;          // begin and size: the least that will do
+  bool any_rows = false;     // the axes before the last may stand in any order
+  bool any_padding = false;  // outside of the value may be anything
   /// True where the value's storage satisfies it. `dims` are the value's.
   bool IsMetBy(const StorageDesc& stored, const std::vector<Expr>& dims) const;
 };

@@ -75,7 +75,7 @@ StorageDesc FeatureMap(const std::vector<Expr>& dims, int64_t lanes,
 
 void WantBlockedResults(const Site& site, int64_t lanes, std::vector<Want>* wants) {
   for (graph::ValueId v : site.region.outputs) {
-    wants->push_back({v, FeatureMap(site.region.type(v).dims, lanes)});
+    wants->push_back({v, FeatureMap(site.region.type(v).dims, lanes), false, true});
   }
 }
 

@@ -20,6 +20,7 @@ import numpy as np
 import onnx
 import onnxruntime
 from onnx import helper, numpy_helper
+from onnx.reference import ReferenceEvaluator
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "conformance"))
 import contrib_cases  # noqa: E402
@@ -415,6 +416,57 @@ def add_integer_contractions():
     one("conv_integer_groups", "ConvInteger", [rand(1, 4, 6, 6, dtype=u8), rand(4, 2, 3, 3, dtype=u8)], group=2)
 
 
+def add_quantised_networks():
+    """An image, quantised, through convolutions, by channel too, maxima, a residual and a concatenation. Scales are powers of two: nothing is rounded
+    but the bytes, and every order of sums gives the same."""
+    one_scale = scalar(0.25)
+    for channels, maps, size, signed in ((1, 16, 5, False), (3, 20, 9, False), (4, 33, 7, True), (5, 16, 17, False), (17, 24, 1, True)):
+        t = i8 if signed else u8
+        nodes, inputs = [], [np.round(rand(1, channels, size, size) * 8) / 4]
+
+        def constant(value):
+            inputs.append(value)
+            return f"i{len(inputs) - 1}"
+
+        def quantised(x, scale, zero):
+            with_scale = [constant(scalar(scale)), constant(scalar(zero, t))]
+            nodes.append(helper.make_node("QuantizeLinear", [x, *with_scale], [f"{x}_q"]))
+            nodes.append(helper.make_node("DequantizeLinear", [f"{x}_q", *with_scale], [f"{x}_d"]))
+            return f"{x}_d"
+
+        def conv(x, y, shape, **attrs):
+            parts = [constant(rng.integers(-127, 128, shape).astype(i8)), constant(one_scale), constant(scalar(0, i8))]
+            nodes.append(helper.make_node("DequantizeLinear", parts, [f"{y}_w"]))
+            nodes.append(helper.make_node("Conv", [x, f"{y}_w"], [y], **attrs))
+
+        x = quantised("i0", 0.25, 3)
+        conv(x, "a", (maps, channels, 3, 3), pads=[1] * 4)
+        nodes.append(helper.make_node("Relu", ["a"], ["b"]))
+        b = quantised("b", 2.0, 0)
+        nodes.append(helper.make_node("MaxPool", [b], ["c"], kernel_shape=[3, 3], strides=[2, 2], pads=[1] * 4))
+        c = quantised("c", 2.0, 0)
+        conv(c, "e", (maps, 1, 3, 3), pads=[1] * 4, group=maps)
+        e = quantised("e", 32.0, 11)
+        conv(e, "f", (maps, maps, 1, 1))
+        f = quantised("f", 512.0, 1)
+        nodes.append(helper.make_node("Add", [f, e], ["g"]))
+        g = quantised("g", 256.0, -2 if signed else 7)
+        conv(g, "h", (maps, maps, 1, 1))
+        h = quantised("h", 2048.0, 4)
+        nodes.append(helper.make_node("Concat", [h, g], ["j"], axis=1))
+        nodes.append(helper.make_node("Add", [g, g], ["o1"]))
+        quantised("j", 1024.0, 5)
+        nodes[-1].output[0] = "o0"
+        add(f"quantised_network_{channels}_{maps}_{size}_{np.dtype(t).name}", nodes, inputs, outputs=2, constants=range(1, len(inputs)),
+            expect=reference_of(nodes, inputs))
+
+
+def reference_of(nodes, inputs):
+    """What the operators' definitions say, by the package's evaluator of them."""
+    model = model_of(nodes, inputs, 2, range(1, len(inputs)), 21)
+    return ReferenceEvaluator(model).run(None, {"i0": inputs[0]})
+
+
 def to_bf16(x):
     """Rounded to the nearest bf16, ties to even."""
     bits = x.view(np.uint32)
@@ -719,7 +771,8 @@ def main() -> int:
     onnxruntime.set_default_logger_severity(4)
     with np.errstate(all="ignore"):
         for section in (add_empty_tensors, add_scalars_and_bool, add_integers, add_nan_and_infinity, add_windows_of_nan, add_far_ends, add_casts, add_narrow_casts, add_indices,
-                        add_old_operator_sets, add_several_results, add_integer_contractions, add_narrow_sums, add_found_by_random_networks,
+                        add_old_operator_sets, add_several_results, add_integer_contractions, add_quantised_networks, add_narrow_sums,
+                        add_found_by_random_networks,
                         add_branches, add_loops, add_windows, add_sizes, add_found_sizes, add_graphs):
             section()
         formula_cases.add_all(one, rand, ints)

@@ -52,7 +52,8 @@ Space SpaceOf(const Site& site) {
 std::vector<Want> Wants(const Site& site, const Point& point) {
   const int64_t lanes = site.machine.Lanes(kF32);
   std::vector<Want> wants;
-  wants.push_back({site.node().inputs[0], FeatureMap(site.input(0).dims, lanes)});
+  // What comes of channels that there are not is not stored.
+  wants.push_back({site.node().inputs[0], FeatureMap(site.input(0).dims, lanes), false, true});
   WantBlockedResults(site, lanes, &wants);
   return wants;
 }
