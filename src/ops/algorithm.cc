@@ -80,6 +80,39 @@ void WantPlainResults(const Site& site, std::vector<Want>* wants) {
   for (graph::ValueId v : site.region.outputs) wants->push_back({v, {}, true});
 }
 
+// The value that conversions make `v` of.
+static graph::ValueId BehindCasts(const graph::Graph& region, graph::ValueId v) {
+  while (region.value(v).producer != graph::kNoNode) {
+    const graph::Node& n = region.node(region.value(v).producer);
+    if (n.op != graph::OpKind::kCast) break;
+    v = n.inputs[0];
+  }
+  return v;
+}
+
+std::optional<std::vector<Want>> WantsOf(const Algorithm& algorithm, const Site& site,
+                                         const Point& point) {
+  const graph::Graph& region = site.region;
+  const auto is_stored = [&](graph::ValueId v) {
+    const auto in = [&](const auto& list) {
+      return std::find(list.begin(), list.end(), v) != list.end();
+    };
+    return in(region.inputs) || in(region.outputs);
+  };
+  std::vector<Want> wants = algorithm.wants(site, point);
+  for (Want& want : wants) {
+    if (want.value == graph::kNoValue || is_stored(want.value)) continue;
+    const graph::ValueId behind = BehindCasts(region, want.value);
+    const bool has_border = !want.desc.size.empty();
+    if (is_stored(behind) && (!has_border || want.desc.padding == 0)) {
+      want.value = behind;
+    } else if (has_border && !region.value(want.value).IsConstant()) {
+      return std::nullopt;
+    }
+  }
+  return wants;
+}
+
 // ---- Prices ----
 
 double PriceOf(const Algorithm& algorithm, const Site& site, const Point& point) {

@@ -47,7 +47,7 @@ struct Site {
 bool AreNumbers(const graph::TensorType& type, size_t first_axis = 0);
 
 /// How an algorithm wants a value of its region to lie: order and blocks exactly, borders of at
-/// least so many cells. Of a value that is computed in the region nothing can be wanted.
+/// least so many cells.
 struct Want {
   graph::ValueId value;
   StorageDesc desc;          // begin and size: the least that will do
@@ -111,6 +111,12 @@ std::span<const Algorithm* const> Algorithms();
 const Algorithm* FindAlgorithm(std::string_view name);
 /// Whether the row is one for this operator, and applies.
 bool Applies(const Algorithm& algorithm, const Site& site);
+
+/// What the algorithm wants at a point of values that are stored. Of one that is computed in the
+/// region nothing can be wanted but zeros around it, and those only where it is a converted one:
+/// then they are wanted around that. Nullopt where a want cannot be met.
+std::optional<std::vector<Want>> WantsOf(const Algorithm& algorithm, const Site& site,
+                                         const Point& point);
 
 /// Seconds of one launch at a point.
 double PriceOf(const Algorithm& algorithm, const Site& site, const Point& point);

@@ -14,7 +14,12 @@ namespace {
 
 Status CheckWants(const Group& group, const Algorithm& algorithm, const Point& point) {
   const graph::Graph& region = group.graph();
-  for (const Want& want : algorithm.wants(group.site(), point)) {
+  const auto wants = WantsOf(algorithm, group.site(), point);
+  if (!wants) {
+    return MakeError(fmt::format(
+        "the algorithm '{}' wants cells around a value that is computed here", algorithm.name));
+  }
+  for (const Want& want : *wants) {
     const StoredTensor* stored = group.Stored(want.value);
     for (size_t k = 0; k < region.outputs.size(); ++k) {
       if (region.outputs[k] == want.value) stored = &group.output(k);

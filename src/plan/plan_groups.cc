@@ -175,7 +175,9 @@ class Planner {
       std::map<std::string, std::pair<size_t, plan::Rank>> seen;
       for (const plan::RankedPoint& p :
            plan::RankPoints(*a, site, PriceOn(machine_, group, *a), PriceOn(team_, group, *a))) {
-        Option option{a, p.point, p.seconds, a->wants(site, p.point)};
+        auto wants = ops::WantsOf(*a, site, p.point);
+        if (!wants) continue;
+        Option option{a, p.point, p.seconds, std::move(*wants)};
         auto [it, is_new] =
             seen.emplace(DataLayout(group, option), std::pair(options.size(), p.rank));
         if (is_new) {

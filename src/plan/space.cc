@@ -277,11 +277,16 @@ Expected<PlannedNode> WithPoint(const Graph& g, const NamedPoint& named,
     return MakeError(
         fmt::format("{}: {}: {}", Describe(g, node), algorithm->name, point.errors()[0].message));
   }
+  const auto wants = ops::WantsOf(*algorithm, site, *point);
+  if (!wants) {
+    return MakeError(fmt::format("{}: {} wants cells around a value that is computed in this node",
+                                 Describe(g, node), algorithm->name));
+  }
   Graph out = g;
   graph::Relayouts relayouts(&out, *context.machine);
   std::vector<ValueId> operands = group.operands;
   const std::vector<ValueId> results = g.node(node).outputs;
-  for (const Want& want : algorithm->wants(site, *point)) {
+  for (const Want& want : *wants) {
     for (size_t i = 0; i < operands.size(); ++i) {
       if (group.region.inputs[i] == want.value) operands[i] = relayouts.Meeting(operands[i], want);
     }
