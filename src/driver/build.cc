@@ -17,6 +17,7 @@
 #include <map>
 #include <unordered_map>
 
+#include "codegen/gpu/aligned.h"
 #include "driver/code_generators.h"
 #include "driver/default_threads.h"
 #include "driver/info.h"
@@ -418,13 +419,17 @@ class Builder {
   Status MakeDeviceCode() {
     Module module;
     for (const KernelResult& k : kernels_) AddKernel(k.lowered, k.name, &module);
-    TN_ASSIGN_OR_RETURN(built_.device, CodeGeneratorOf(target())->device_code(module, target()));
+    const CodeGenerator& generator = *CodeGeneratorOf(target());
+    if (generator.has_addresses) module = codegen::WithAlignedForms(module);
+    TN_ASSIGN_OR_RETURN(built_.device, generator.device_code(module, target()));
     if (!built_.device.missing.empty()) return Ok();
     for (const std::string& line : Split(built_.device.log, '\n')) {
       if (IsWorthSaying(line)) built_.remarks.push_back(line);
     }
-    TN_ASSIGN_OR_RETURN(
-        auto blobs, codegen::PackDeviceCode(DeviceKernels(module), target(), built_.device.images));
+    std::vector<Func> kernels = DeviceKernels(module);
+    std::erase_if(kernels, [](const Func& k) { return k->attrs.Has(codegen::kIsAlignedAttr); });
+    TN_ASSIGN_OR_RETURN(auto blobs,
+                        codegen::PackDeviceCode(kernels, target(), built_.device.images));
     AddDeviceWeights(built_.host, &blobs);
     built_.emit.blobs.insert(built_.emit.blobs.end(), blobs.begin(), blobs.end());
     return Ok();

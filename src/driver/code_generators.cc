@@ -13,7 +13,7 @@ namespace {
 constexpr CodeGenerator kRows[] = {
     {"llvm", Makes::kObjects, nullptr},
     {"c", Makes::kSource, nullptr},
-    {"cuda", Makes::kDeviceCode, codegen::MakeCudaCode},
+    {"cuda", Makes::kDeviceCode, codegen::MakeCudaCode, true},
     {"opencl", Makes::kDeviceCode, codegen::MakeOpenClCode},
 };
 

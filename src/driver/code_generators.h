@@ -21,6 +21,9 @@ struct CodeGenerator {
   /// Of kDeviceCode: from a module of lowered kernels in their bound form, and the device functions
   /// they call.
   Expected<codegen::DeviceCode> (*device_code)(const Module& kernels, const Target& target);
+  /// Whether arguments of kernels are addresses, so that a launch can see what they are multiples
+  /// of.
+  bool has_addresses = false;
 };
 
 /// Null where there is none yet.

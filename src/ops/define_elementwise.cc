@@ -74,7 +74,16 @@ static Expr BitCast(DType to, Expr x) {
   return x->dtype == to ? x : Call::Make(Intrinsic::kReinterpret, {x}, to);
 }
 
+// Several steps, each of which would be rounded.
+static bool IsFormula(OpKind op) {
+  return op == OpKind::kSoftplus || op == OpKind::kGelu || op == OpKind::kHardSigmoid ||
+         op == OpKind::kHardSwish;
+}
+
 Expr DefineUnary(const OpContext& op, const Expr& x) {
+  if (IsFormula(op.node->op) && x->dtype.IsFloat() && x->dtype.bits < 32) {
+    return CastExpr::Make(x->dtype, DefineUnary(op, CastExpr::Make(DType::Float(32), x)));
+  }
   switch (op.node->op) {
     case OpKind::kRelu: return Select::Make(Lt(x, Const(x, 0)), Const(x, 0), x);
     case OpKind::kSigmoid: return Intrin(Intrinsic::kSigmoid, x);

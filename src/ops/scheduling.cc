@@ -244,22 +244,15 @@ bool ShareVectors(Schedule& s, const Parts& parts, const Machine& machine,
   int64_t vector = machine.Lanes(WrittenType(s, block));
   while (s.GetExtent(spatial.back()) % vector != 0) vector /= 2;
   if (vector == 1 || elements < machine.workers * kEnough * vector) return false;
-  // What begins anywhere has no vectors: then each thread has as many elements, whose neighbours
-  // other threads have.
-  const bool aligned =
-      FindBlock(s.func(), block)->writes[0]->buffer->align * 8 >= machine.vector_bits;
   Schedule tried = s;
   Names loops = spatial;
-  if (aligned) {
-    const Names last = tried.Split(loops.back(), {-1, vector});
-    loops.back() = last[0];
-    tried.Vectorize(last[1]);
-  }
+  const Names last = tried.Split(loops.back(), {-1, vector});
+  loops.back() = last[0];
+  tried.Vectorize(last[1]);
   const std::string whole = loops.size() > 1 ? tried.Fuse(loops) : loops[0];
-  const Names all = tried.Split(whole, {-1, aligned ? 1 : vector, kThreads});
+  const Names all = tried.Split(whole, {-1, kThreads});
   tried.Bind(all[0], ThreadAxis::kBlockIdxX);
-  tried.Unroll(all[1]);
-  tried.Bind(all[2], ThreadAxis::kThreadIdxX);
+  tried.Bind(all[1], ThreadAxis::kThreadIdxX);
   if (!tried.ok()) return false;
   s = std::move(tried);
   return true;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "codegen/gpu/aligned.h"
 #include "codegen/gpu/launch.h"
 #include "intrin/ptx_hopper.h"
 #include "loop/threads.h"
@@ -118,6 +119,8 @@ Expected<std::vector<DataBlob>> PackDeviceCode(const std::vector<Func>& kernels,
     for (size_t k = 0; k < 3; ++k) row.cluster[k] = static_cast<uint8_t>(launch.cluster[k]);
     row.launch = static_cast<uint8_t>((launch.cooperative ? TN_LAUNCH_COOPERATIVE : 0) |
                                       (launch.dependent ? TN_LAUNCH_DEPENDENT : 0));
+    const auto aligned = kernels[i]->attrs.Get<std::string>(kAlignedFormAttr, "");
+    if (!aligned.empty()) row.aligned = packer.Text(aligned);
     if (const std::string maps = MapsOf(*kernels[i]); !maps.empty()) packer.Append(maps, 8);
     packer.Kernel(i, row);
   }

@@ -6,6 +6,8 @@
 //                   threads over j: hold the row
 //                   for each reduction: threads over j, each a part of it; the parts are combined
 //                   threads over j: store
+//
+// Of short rows, where there are many, a block has several, along threadIdx.y.
 #include "ops/algorithm/thread_rows.h"
 
 #include <algorithm>
@@ -50,14 +52,54 @@ int64_t VectorOf(const Site& site) {
   return vector;
 }
 
+int64_t RowsOf(const Site& site) {
+  const std::vector<int64_t> x = site.Sizes(site.input(0));
+  int64_t rows = 1;
+  for (size_t i = 0; i + 1 < x.size(); ++i) rows *= x[i];
+  return rows;
+}
+
+// Threads that each have a vector of the row at least, a few of them where rows are short.
+Knob ThreadsFor(const Site& site) {
+  Knob knob = RowThreads(site.Sizes(site.input(0)).back(), site.machine);
+  const int64_t vectors = CeilDiv(site.Sizes(site.input(0)).back(), VectorOf(site));
+  for (int64_t threads = 16; threads >= 4 && vectors < 2 * knob.domain[0]; threads /= 2)
+    knob.domain.insert(knob.domain.begin(), threads);
+  return knob;
+}
+
+// Rows of a block: as many as fill it, while there are blocks for all multiprocessors.
+int64_t RowsTogether(const Site& site, int64_t threads) {
+  constexpr int64_t kThreads = 128, kBlocks = 8;
+  const int64_t rows = RowsOf(site);
+  int64_t together = std::max<int64_t>(1, kThreads / threads);
+  while (together > 1 &&
+         (rows % together != 0 || rows / together < site.machine.workers * kBlocks)) {
+    together /= 2;
+  }
+  return together;
+}
+
 Space SpaceOf(const Site& site) {
   // Elements of a row that a thread has in registers: few, for their reduction is a chain, and more
   // where the block has no more threads.
   constexpr int64_t kHeld = 32, kMostHeld = 64;
   const int64_t n = site.Sizes(site.input(0)).back();
   Space space;
-  const Expr threads = space.Add(RowThreads(n, site.machine));
+  const Knob knob = ThreadsFor(site);
+  const Expr threads = space.Add(knob);
   space.Add({"vector", {VectorOf(site)}, false, true});
+  // As many as suit the threads, so no choice.
+  std::vector<int64_t> together;
+  for (int64_t t : knob.domain) together.push_back(RowsTogether(site, t));
+  std::sort(together.begin(), together.end());
+  together.erase(std::unique(together.begin(), together.end()), together.end());
+  const Expr rows = space.Add({"rows", together, false, true});
+  Expr suits = BoolConst(false);
+  for (int64_t t : knob.domain) {
+    suits = Or(suits, And(Eq(threads, IndexConst(t)), Eq(rows, IndexConst(RowsTogether(site, t)))));
+  }
+  space.Require(suits);
   // Longer rows are read again for each pass.
   const int64_t most = RowThreads(n, site.machine).domain.back();
   space.Add({"held", {n <= most * kMostHeld ? 1 : 0}, false, true});
@@ -75,12 +117,10 @@ std::vector<Want> Wants(const Site& site, const Point&) {
 }
 
 WorkDescription Work(const Site& site, const Point& point) {
-  const std::vector<int64_t> x = site.Sizes(site.input(0));
-  int64_t rows = 1;
-  for (size_t i = 0; i + 1 < x.size(); ++i) rows *= x[i];
+  const int64_t rows = RowsOf(site), n = site.Sizes(site.input(0)).back();
   WorkDescription work;
   const double operations = site.node().op == OpKind::kSoftmax ? 12 : 4;
-  AddRowWork(&work, site.machine, rows, x.back(), ValueOf(point, "threads"), 3, operations);
+  AddRowWork(&work, site.machine, rows, n, ValueOf(point, "threads"), 3, operations);
   work.vector_ops += EpilogueElements(site);
   work.bytes[site.machine.memory.size() - 1] = BorderBytes(site.region);
   return work;
@@ -131,7 +171,8 @@ Operand Build(Group& group, const graph::Node& node, const Point& point) {
 
 void ScheduleIt(Schedule& s, const Parts& parts, const Machine&, const Point& point) {
   ScheduleRows(s, BlocksOf(s, parts, BlockRole::kAcross), OnlyBlock(s, parts, BlockRole::kOutput),
-               BlocksOf(s, parts, BlockRole::kMove), ValueOf(point, "vector"));
+               BlocksOf(s, parts, BlockRole::kMove),
+               {ValueOf(point, "vector"), ValueOf(point, "rows")});
 }
 
 constexpr OpKind kOps[] = {OpKind::kSoftmax, OpKind::kLayerNorm};
@@ -184,7 +225,8 @@ static void ShareRow(Schedule& s, const std::string& along, int64_t vector, bool
 }
 
 void ScheduleRows(Schedule& s, const Names& reductions, const std::string& store, const Names& held,
-                  int64_t vector) {
+                  const RowShape& shape) {
+  const int64_t vector = shape.vector;
   const Names axes = s.GetLoops(store);
   if (!s.ok()) return;
   const Names rows(axes.begin(), axes.end() - 1);
@@ -195,7 +237,14 @@ void ScheduleRows(Schedule& s, const Names& reductions, const std::string& store
     row = parts[0];
     along = parts[1];
   }
-  s.Bind(row, ThreadAxis::kBlockIdxX);
+  if (shape.rows > 1) {
+    const Names parts = s.SplitBy(row, {"-1", "$rows"});
+    s.Bind(parts[0], ThreadAxis::kBlockIdxX);
+    s.Bind(parts[1], ThreadAxis::kThreadIdxY);
+    row = parts[1];
+  } else {
+    s.Bind(row, ThreadAxis::kBlockIdxX);
+  }
   ShareRow(s, along, vector, true);
   const auto is_in = [](const Names& list, const std::string& block) {
     return std::find(list.begin(), list.end(), block) != list.end();
@@ -205,7 +254,7 @@ void ScheduleRows(Schedule& s, const Names& reductions, const std::string& store
   for (auto it = blocks.rbegin(); it != blocks.rend() && s.ok(); ++it) {
     const bool reduces = is_in(reductions, *it);
     if (!reduces && !is_in(held, *it)) continue;
-    s.SetScope(WrittenBuffer(s, *it), reduces ? Scope::kShared : Scope::kLocal);
+    s.SetScope(WrittenBuffer(s, *it), Scope::kLocal);  // of a reduction each thread has the result
     s.ComputeAt(*it, row);
     const InnerLoops in = LoopsInside(s, *it, row);
     const Names& own = reduces ? in.reduce : in.spatial;

@@ -74,7 +74,8 @@ void* LoadModule(const DeviceDriver& driver, const tn_device_code* code, int32_t
 
 LoadedCode* Load(const DeviceDriver& driver, const tn_device_code* code, int32_t device_id) {
   const uint32_t count = code->num_kernels;
-  auto* loaded = static_cast<LoadedCode*>(malloc(sizeof(LoadedCode) + count * sizeof(void*)));
+  auto* loaded =
+      static_cast<LoadedCode*>(calloc(1, sizeof(LoadedCode) + size_t{2} * count * sizeof(void*)));
   if (!loaded) {
     SetError("MemoryError", "out of memory");
     return nullptr;
@@ -82,8 +83,13 @@ LoadedCode* Load(const DeviceDriver& driver, const tn_device_code* code, int32_t
   loaded->module = LoadModule(driver, code, device_id);
   bool found = loaded->module != nullptr;
   for (uint32_t i = 0; found && i < count; ++i) {
-    found = driver.find_function(device_id, loaded->module, NameOf(code, i),
-                                 Kernels(code)[i].shared_bytes, &loaded->functions()[i]) == 0;
+    const tn_device_kernel& row = Kernels(code)[i];
+    void** forms = loaded->forms(i);
+    found = driver.find_function(device_id, loaded->module, NameOf(code, i), row.shared_bytes,
+                                 &forms[0]) == 0;
+    if (!found || row.aligned == 0) continue;
+    found = driver.find_function(device_id, loaded->module, At<char>(code, row.aligned),
+                                 row.shared_bytes, &forms[1]) == 0;
   }
   if (found) return loaded;
   if (loaded->module) driver.module_free(device_id, loaded->module);
@@ -126,6 +132,17 @@ int32_t Queue(const DeviceCall& call, uint32_t number, const DeviceLaunch& launc
 
 }  // namespace
 
+void ChooseForm(DeviceLaunch* launch) {
+  bool aligned = launch->forms[1] != nullptr;
+  for (uint32_t i = 0; aligned && i < launch->num_params; ++i) {
+    uintptr_t address = 0;
+    if (!IsAddress(launch->params[i])) continue;
+    memcpy(&address, launch->args[i], sizeof address);
+    aligned = address % TN_KERNEL_ALIGN == 0;
+  }
+  launch->function = launch->forms[aligned ? 1 : 0];
+}
+
 bool QueuesEach() { return WaitsForEach(); }
 
 CallScope::CallScope(DeviceCall* call) : before_(current_call) { current_call = call; }
@@ -166,7 +183,7 @@ int32_t LaunchDeviceCode(const tn_device_code* code, int32_t kernel, const int64
     SetError("ValueError", "too many blocks");
     return RaiseFor(code, number, call->device.device_id, "cannot launch kernel", "its extents");
   }
-  launch.function = call->code->functions()[number];
+  memcpy(launch.forms, call->code->forms(number), sizeof launch.forms);
   for (int i = 0; i < 3; ++i) launch.cluster[i] = row.cluster[i];
   launch.attributes = row.launch & (alone ? ~TN_LAUNCH_DEPENDENT : ~0);
   launch.shared_bytes = row.shared_bytes;
@@ -174,9 +191,12 @@ int32_t LaunchDeviceCode(const tn_device_code* code, int32_t kernel, const int64
   launch.args = args;
   launch.params = At<uint8_t>(code, row.params);
   launch.num_params = row.num_params;
-  if (!call->recording) return Queue(*call, number, launch);
-  Record(call->recording, launch);
-  return 0;
+  if (call->recording) {
+    Record(call->recording, launch);
+    return 0;
+  }
+  ChooseForm(&launch);
+  return Queue(*call, number, launch);
 }
 
 }  // namespace tenon::runtime

@@ -9,6 +9,12 @@ namespace tenon::runtime {
 /// The library's code on the call's device, loaded there by whoever comes first; null + error.
 LoadedCode* CodeOf(const DeviceCall& call);
 
+/// Whether a parameter's value is an address (tn_device_kernel's params).
+inline bool IsAddress(uint8_t param) { return param == 0 || param == TN_PARAM_TENSOR_MAP; }
+
+/// Sets the launch's function by its arguments.
+void ChooseForm(DeviceLaunch* launch);
+
 /// Whether every launch is to be waited for (TENON_DEVICE_SYNC=1).
 bool QueuesEach();
 

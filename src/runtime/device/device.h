@@ -19,6 +19,8 @@ namespace tenon::runtime {
 struct DeviceLaunch {
   const char* name;  // for errors
   void* function;    // of find_function
+  void* forms[2];    // what `function` is one of: for any addresses, and for those that are all
+                     // multiples of TN_KERNEL_ALIGN (null: the first)
   uint32_t grid[3];
   uint32_t block[3];
   uint32_t shared_bytes;  // of dynamic shared memory

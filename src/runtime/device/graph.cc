@@ -54,8 +54,6 @@ struct Place {
 
 uint64_t NameOf(uint64_t buffer) { return kName | buffer << kNameShift | kNameOffset; }
 
-bool IsAddress(uint8_t param) { return param == 0 || param == TN_PARAM_TENSOR_MAP; }
-
 }  // namespace
 
 /// Behind it stand the slots that it is for, the tensors' addresses that it has now, the launches,
@@ -255,6 +253,7 @@ int32_t SetBuffers(const DeviceCall& call, DeviceGraph* graph, void* const* buff
     const bool last = i + 1 == graph->num_places || graph->places[i + 1].launch != place.launch;
     if (!last || !changed) continue;
     changed = false;
+    ChooseForm(&graph->launches[place.launch]);
     if (graph->graph && call.driver->graph_set(graph->device_id, graph->graph, place.launch,
                                                graph->launches[place.launch]) != 0) {
       return -1;
@@ -305,6 +304,7 @@ DeviceGraph* Make(DeviceCall* call, void** closure, int32_t* out_status) {
   *out_status = graph || few ? 0 : -1;
   if (!graph) return nullptr;
   SetBuffers(*call, graph, closure);
+  for (uint32_t i = 0; i < graph->num_launches; ++i) ChooseForm(&graph->launches[i]);
   const int32_t made = call->driver->graph_make(graph->device_id, graph->launches,
                                                 graph->num_launches, &graph->graph);
   if (made == 0) {

@@ -20,8 +20,9 @@ struct Recording;
 struct LoadedCode {
   void* module;
 
-  /// By the number of the kernel; behind this object.
-  void** functions() { return reinterpret_cast<void**>(this + 1); }
+  /// Two by the number of the kernel: for any addresses, and for aligned ones (null: the same).
+  /// Behind this object.
+  void** forms(uint32_t kernel) { return reinterpret_cast<void**>(this + 1) + size_t{2} * kernel; }
 };
 
 /// The library's weights on one device.

@@ -20,17 +20,19 @@
 //   }
 //   alloc S.parts: f32[5] in shared
 //   for k.1 in 0..5 thread threadIdx.x { S.parts[k.1] = S.part[k.1] }
-//   for k.1 in 0..2 thread threadIdx.x { S.parts[k.1] = S.parts[k.1] + S.parts[k.1 + 3] }
-//   for k.1 in 0..1 thread threadIdx.x { S.parts[k.1] = S.parts[k.1] + S.parts[k.1 + 2] }
-//   for k.1 in 0..1 thread threadIdx.x { S.parts[k.1] = S.parts[k.1] + S.parts[k.1 + 1] }
+//   for k.1 in 0..1 thread threadIdx.x {
+//     S.parts[k.1] = S.parts[k.1] + S.parts[k.1 + 1]
+//     S.parts[k.1] = S.parts[k.1] + S.parts[k.1 + 2] …
+//   }
 //   S[i] = S.parts[0]
 //
-// which bind_threads gives its barriers. Any number of threads goes: with n parts, the first half,
-// rounded up, stays, and the others are added to its first ones. Several axes are taken one after
+// which bind_threads gives its barriers. Any number of threads goes: up to 16 parts are added up by
+// one thread, up to 256 in two steps, and so on, for a barrier costs as much as reading several
+// parts. Several axes are taken one after
 // the other, inner loops first, with a dimension of the shared memory for each; so have the loops
 // over threads around the block, whose threads have reductions of their own. A thread that has one
 // iteration of one element alone needs no memory of its own for it. Where the order matters, the
-// combiner takes neighbours instead of halves.
+// combiner takes neighbours, two at a time.
 
 #include "loop/pass/threads/combine_threads.h"
 
@@ -276,34 +278,63 @@ class Combining {
       if (r_.combiner.DependsOnOrder()) {
         for (int64_t apart = 1; apart < threads; apart *= 2) {
           const int64_t pairs = (threads - apart + 2 * apart - 1) / (2 * apart);
-          steps->push_back(CombinePairs(at, axis, pairs, 2 * apart, apart));
+          steps->push_back(CombineParts(at, axis, {pairs, 2 * apart, apart, threads}));
         }
         continue;
       }
+      const int64_t fan = FanOf(threads);
       for (int64_t parts = threads; parts > 1;) {
-        const int64_t half = (parts + 1) / 2;
-        steps->push_back(CombinePairs(at, axis, parts - half, 1, half));
-        parts = half;
+        const int64_t kept = (parts + fan - 1) / fan;
+        steps->push_back(CombineParts(at, axis, {kept, 1, kept, parts}));
+        parts = kept;
       }
     }
   }
 
-  // Along the axis, part step * t and the one `apart` behind it, for t in 0..pairs; the axes inside
-  // it have been combined.
-  Stmt CombinePairs(VarMap at, size_t axis, int64_t pairs, int64_t step, int64_t apart) {
+  // How many parts one thread takes at a step: as many as are read while a barrier is waited for,
+  // and in equal steps.
+  static int64_t FanOf(int64_t threads) {
+    constexpr int64_t kMost = 16;
+    int64_t steps = 1;
+    for (int64_t reach = kMost; reach < threads; reach *= kMost) ++steps;
+    for (int64_t fan = 2;; fan *= 2) {
+      int64_t reach = 1;
+      for (int64_t i = 0; i < steps; ++i) reach *= fan;
+      if (reach >= threads) return fan;
+    }
+  }
+
+  /// Of `parts` in a row, each of so many threads takes part step * t and, in their order, those at
+  /// multiples of `apart` behind it that no other thread takes.
+  struct Taking {
+    int64_t threads, step, apart, parts;
+  };
+
+  // Along the axis; the axes inside it have been combined.
+  Stmt CombineParts(VarMap at, size_t axis, const Taking& taking) {
     const auto place = static_cast<std::ptrdiff_t>(axis);
     const For& loop = *r_.threads[axis];
-    const Stmt fewer = For::Make(loop.var, IndexConst(0), IndexConst(pairs), loop.for_kind,
+    const Stmt fewer = For::Make(loop.var, IndexConst(0), IndexConst(taking.threads), loop.for_kind,
                                  loop.body, {}, loop.thread);
     LoopList loops(r_.threads.begin(), r_.threads.begin() + place);
     loops.push_back(As<For>(fewer));
     return Nest(loops, &at, [&] {
       std::vector<Expr> thread = Digits(loops, at);
       thread.resize(r_.threads.size(), IndexConst(0));
-      thread[axis] = Simplify(thread[axis] * step);
-      std::vector<Expr> other = thread;
-      other[axis] = Simplify(thread[axis] + apart);
-      return Update(parts_, SharedAt(at, thread), LoadAll(parts_, SharedAt(at, other)));
+      const Expr first = Simplify(thread[axis] * taking.step);
+      thread[axis] = first;
+      std::vector<Stmt> taken;
+      const int64_t end = taking.step > 1 ? taking.step : taking.parts;
+      for (int64_t behind = taking.apart; behind < end; behind += taking.apart) {
+        std::vector<Expr> other = thread;
+        other[axis] = Simplify(first + behind);
+        Stmt update = Update(parts_, SharedAt(at, thread), LoadAll(parts_, SharedAt(at, other)));
+        const int64_t last = (taking.threads - 1) * taking.step + behind;
+        if (last >= taking.parts)
+          update = If::Make(Lt(other[axis], IndexConst(taking.parts)), update);
+        taken.push_back(std::move(update));
+      }
+      return Seq::Make(std::move(taken));
     });
   }
 
