@@ -67,16 +67,32 @@ class BufferFlow::Prover {
       if (const auto* loop = As<For>(static_cast<const Node*>(path[i])))
         outer.insert(loop->var.get());
     }
-    std::vector<Written> written;
+    std::vector<const BufferUse*> writers;
     for (const BufferUse& use : a.uses) {
       bool init_runs = std::none_of(use.reduce_bindings.begin(), use.reduce_bindings.end(),
                                     [&](const Expr& e) { return UsesAnyVar(e, outer); });
       if (use.updates && init_runs) continue;
-      if (use.reads && !IsCovered(written, use, a.alloc->buffer->shape, target)) return false;
-      if (!use.writes || use.reads || !init_runs) continue;
-      if (auto all = WritesAll(use, target, *a.alloc->buffer)) written.push_back(std::move(*all));
+      const bool covered = std::any_of(writers.begin(), writers.end(), [&](const BufferUse* w) {
+        return WritesBefore(*w, use, *a.alloc->buffer, target);
+      });
+      if (use.reads && !covered) return false;
+      if (use.writes && !use.reads && init_runs) writers.push_back(&use);
     }
     return true;
+  }
+
+  // Whether `write`, which stands before `read`, has written what that reads. Of loops around both,
+  // no later iteration counts: what this one has written must do.
+  bool WritesBefore(const BufferUse& write, const BufferUse& read, const BufferNode& buffer,
+                    size_t target) {
+    size_t shared = 0;
+    while (shared < write.path.size() && shared < read.path.size() &&
+           write.path[shared] == read.path[shared]) {
+      ++shared;
+    }
+    const size_t from = std::max(target, shared);
+    const std::optional<Written> written = WritesAll(write, from, buffer);
+    return written && IsCovered(*written, read, buffer.shape, from);
   }
 
   // A box of which every element is written, where the conditions hold, which stay the same in one
@@ -86,9 +102,9 @@ class BufferFlow::Prover {
     std::vector<Expr> conditions;
   };
 
-  // Where the use's guards hold, one of what is written covers its box.
-  bool IsCovered(const std::vector<Written>& written, const BufferUse& use,
-                 const std::vector<Expr>& shape, size_t target) {
+  // Where the use's guards hold, what is written covers its box.
+  bool IsCovered(const Written& written, const BufferUse& use, const std::vector<Expr>& shape,
+                 size_t target) {
     Box box = BoxOf(use, target);
     const std::vector<Expr> given = ConjunctsOf(use.guards);
     const Inner inner = InnerOf(use, target);
@@ -101,9 +117,7 @@ class BufferFlow::Prover {
         tokens.push_back(analyzer_.Assume(c));
       }
     }
-    const bool covered = std::any_of(written.begin(), written.end(), [&](const Written& w) {
-      return Holds(w.conditions, given) && Covers(w.box, box, shape);
-    });
+    const bool covered = Holds(written.conditions, given) && Covers(written.box, box, shape);
     Retract(&tokens);
     return covered;
   }

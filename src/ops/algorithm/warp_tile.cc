@@ -58,7 +58,7 @@ Space WarpTileSpace(const WarpShape& shape, const Machine& machine) {
   const Expr x = space.Add({"warps_x", {1, 2, 4}, false, true});
   const Expr rows = space.Add({"rows", {16, 32, 64}, false, true});
   const Expr columns = space.Add({"columns", {16, 32, 64}, false, true});
-  const Expr depth = space.Add({"depth", {2 * unit_k}, false, true});
+  const Expr depth = space.Add({"depth", {2 * unit_k, 4 * unit_k}, false, true});
   const Expr stages = space.Add({"stages", {2, 3, 4}, false, true});
   const Expr parts = space.Add({"parts", {1, 2, 3, 4, 6, 8, 12, 16}, false, true});
   space.Add({"a_vector", {shape.a_vector}, false, true});

@@ -427,6 +427,7 @@ TEST(Kernel, ProductsOfWarps) {
   const DType f16 = DType::Float(16), f32 = DType::Float(32);
   for (auto [type, m, n, k, trans] : {Sizes{f16, 33, 48, 32, false},
                                       {f16, 2, 8, 64, true},
+                                      {f16, 9, 24, 192, false},
                                       {DType::BFloat16(), 17, 15, 7, true},
                                       {f32, 31, 16, 96, false}}) {
     SCOPED_TRACE(fmt::format("{} {}x{}x{} {}", type.ToString(), m, n, k, trans));
