@@ -19,8 +19,6 @@ namespace tenon::runtime {
 struct DeviceLaunch {
   const char* name;  // for errors
   void* function;    // of find_function
-  void* forms[2];    // what `function` is one of: for any addresses, and for those that are all
-                     // multiples of TN_KERNEL_ALIGN (null: the first)
   uint32_t grid[3];
   uint32_t block[3];
   uint32_t shared_bytes;  // of dynamic shared memory
@@ -31,6 +29,8 @@ struct DeviceLaunch {
   uint32_t num_params;
   uint32_t cluster[3];  // blocks of a cluster; 0 or 1: alone
   uint32_t attributes;  // of TN_LAUNCH_…
+  void* forms[2];       // what `function` is one of: for any addresses, and for those that are all
+                        // multiples of TN_KERNEL_ALIGN (null: the first)
 };
 
 /// Functions return 0, or -1 with the thread's error set. `id` counts from 0 to count(); memory is
