@@ -164,8 +164,8 @@ typedef struct tn_device_kernel {
   uint32_t num_params;
   uint8_t cluster[3]; /* blocks of a cluster along x, y, z, which divide the launch's; 1: alone */
   uint8_t launch;     /* of TN_LAUNCH_… */
-  uint32_t aligned;   /* offset of the name of its other form, which is launched in its place where */
-                      /* all addresses are multiples of TN_KERNEL_ALIGN; 0: none */
+  uint32_t aligned; /* offset of the name of its other form, which is launched in its place where */
+                    /* all addresses are multiples of TN_KERNEL_ALIGN; 0: none */
 } tn_device_kernel;
 
 /* What the widest access of a thread wants. */

@@ -156,6 +156,6 @@ constexpr OpKind kOps[] = {OpKind::kAttention};
 
 extern const Algorithm kThreadAttention;
 const Algorithm kThreadAttention = {"thread_attention", kOps, IsFor, SpaceOf, Wants, Work, Build,
-                                    ScheduleIt,         2};
+                                    ScheduleIt,         3};
 
 }  // namespace tenon::ops

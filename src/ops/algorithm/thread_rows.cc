@@ -284,6 +284,6 @@ Operand SoftmaxOfRows(Group& group, const std::string& name, const Operand& x, b
 
 extern const Algorithm kThreadRows;
 const Algorithm kThreadRows = {"thread_rows", kOps,  IsFor,      SpaceOf, Wants,
-                               Work,          Build, ScheduleIt, 2};
+                               Work,          Build, ScheduleIt, 3};
 
 }  // namespace tenon::ops

@@ -155,6 +155,7 @@ constexpr OpKind kOps[] = {OpKind::kMatMul};
 }  // namespace
 
 extern const Algorithm kWarpMatMul;
-const Algorithm kWarpMatMul = {"warp_matmul", kOps, IsFor, SpaceOf, Wants, Work, Build, ScheduleIt};
+const Algorithm kWarpMatMul = {"warp_matmul", kOps,  IsFor,      SpaceOf, Wants,
+                               Work,          Build, ScheduleIt, 2};
 
 }  // namespace tenon::ops

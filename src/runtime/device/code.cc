@@ -183,7 +183,7 @@ int32_t LaunchDeviceCode(const tn_device_code* code, int32_t kernel, const int64
     SetError("ValueError", "too many blocks");
     return RaiseFor(code, number, call->device.device_id, "cannot launch kernel", "its extents");
   }
-  memcpy(launch.forms, call->code->forms(number), sizeof launch.forms);
+  for (uint32_t i = 0; i < 2; ++i) launch.forms[i] = call->code->forms(number)[i];
   for (int i = 0; i < 3; ++i) launch.cluster[i] = row.cluster[i];
   launch.attributes = row.launch & (alone ? ~TN_LAUNCH_DEPENDENT : ~0);
   launch.shared_bytes = row.shared_bytes;

@@ -100,10 +100,12 @@ int cuGraphInstantiateWithFlags(void** out, void* graph, unsigned long long) {
 int cuGraphExecKernelNodeSetParams_v2(void* exec, void* node, const FakeNodeParams* params) {
   const Guard guard(mutex);
   const auto known = nodes.Find(node);
-  if (int code = Note("cuGraphExecKernelNodeSetParams_v2", std::to_string(known->place)))
+  const auto launch = LaunchOf(params->function, params->grid, params->block, params->args);
+  if (int code = Note("cuGraphExecKernelNodeSetParams_v2",
+                      std::to_string(known->place) + ", " + launch->name)) {
     return code;
-  execs.Find(exec)->launches[known->place] =
-      LaunchOf(params->function, params->grid, params->block, params->args);
+  }
+  execs.Find(exec)->launches[known->place] = launch;
   return 0;
 }
 int cuGraphLaunch(void* exec, void* stream) {

@@ -8,6 +8,7 @@
 #include <random>
 
 #include "codegen/cuda/nvrtc.h"
+#include "codegen/gpu/aligned.h"
 #include "driver/compile.h"
 #include "interp/arguments.h"
 #include "loop/parse.h"
@@ -129,8 +130,9 @@ std::string CompileLayers(const std::string& name, const std::string& batch,
   if (!text) return ToString(text.errors());
   const auto module = ParseModule(*text);
   if (!module) return ToString(module.errors());
-  for (const auto& [function, f] : module->funcs) {
-    if (f->func_kind == FuncKind::kKernel) kernels[function] = *module;
+  const Module forms = codegen::WithAlignedForms(*module);
+  for (const auto& [function, f] : forms.funcs) {
+    if (f->func_kind == FuncKind::kKernel) kernels[function] = forms;
   }
   SetRunner();
   return "";

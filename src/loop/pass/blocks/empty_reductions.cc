@@ -13,11 +13,6 @@ namespace {
 
 using Vars = std::unordered_set<const VarNode*>;
 
-bool IsThreadLoop(const NodeRef& n) {
-  const auto* loop = As<For>(n);
-  return loop && loop->for_kind == ForKind::kThread;
-}
-
 bool IsReduced(const IterVar& iter) { return iter->iter_kind != IterKind::kSpatial; }
 
 // One reduction: the nest that its init needs. Loops over what is reduced go, and with them what
@@ -84,7 +79,7 @@ class InitNest {
     if (!inner || !stays) return inner;
     const Var own = VarNode::Make(loop.var->name + ".none");
     return For::Make(own, loop.min, loop.extent, loop.for_kind,
-                     Substitute(inner, {{loop.var.get(), Expr(own)}}), loop.attrs);
+                     Substitute(inner, {{loop.var.get(), Expr(own)}}), loop.attrs, loop.thread);
   }
 
   Stmt OfBranch(const If& branch) {
@@ -156,7 +151,7 @@ class Initializer final : public ScopedRewriter {
 }  // namespace
 
 Func InitializeEmptyReductions(const Func& func) {
-  if (!func->body || AnyStmt(func->body, IsThreadLoop)) return func;
+  if (!func->body) return func;
   return WithBody(func, Initializer(*func).Rewrite(func->body));
 }
 

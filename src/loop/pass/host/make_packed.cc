@@ -398,7 +398,9 @@ class Wrapper {
       const std::string& scalar = func_.scalars[i]->name;
       if (scalar != kDeviceId && scalar != kResultDims) continue;
       const size_t slot = func_.buffers.size() + func_.dims.size() + i;
-      const Expr value = scalar == kDeviceId ? Expr(checker_.device_id()) : AddressOf(result_dims_);
+      // The whole slot: the runtime compares slots of calls.
+      const Expr value = scalar == kDeviceId ? CastExpr::Make(DType::Int(64), checker_.device_id())
+                                             : AddressOf(result_dims_);
       list_.Add(StoreAt(AddressOf(closure_), static_cast<int64_t>(slot) * kSlotBytes, value));
     }
     on_device() ? RunOnDevice() : Launch(func_, closure_);
