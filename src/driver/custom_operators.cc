@@ -144,7 +144,7 @@ Expected<onnx::CustomBody> BodyOf(const Module& functions, const onnx::CustomNod
                                  [&](const CalledFunction& f) { return Takes(*f.function, node); });
   if (fits == all.end()) return NoneFits(all, node);
   TN_ASSIGN_OR_RETURN(const Func f, WithAttributes(fits->function, node));
-  std::vector<ops::Shape> shapes;
+  std::vector<ops::InputShape> shapes;
   for (const graph::TensorType& type : node.inputs) shapes.push_back(type.dims);
   const VarMap dims = ops::DimsOf(*f, shapes);
   onnx::CustomBody out;

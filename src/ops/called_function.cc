@@ -106,7 +106,7 @@ Expected<CalledFunction> ParseCalled(const std::string& body) {
   return std::move(found[0]);
 }
 
-VarMap DimsOf(const PrimFunc& f, std::span<const Shape> inputs) {
+VarMap DimsOf(const PrimFunc& f, std::span<const InputShape> inputs) {
   VarMap dims;
   for (size_t i = 0; i < NumInputs(f); ++i) {
     for (size_t d = 0; d < inputs[i].size(); ++d) {
@@ -128,7 +128,7 @@ namespace {
 /// A function's parameters as the buffers of a kernel.
 struct Arguments {
   BufferMap buffers;
-  std::vector<Shape> shapes;                        // of the inputs
+  std::vector<InputShape> shapes;                   // of the inputs
   std::vector<std::pair<Buffer, Operand>> numbers;  // inputs that are built into the kernel
 };
 

@@ -29,10 +29,10 @@ Expected<std::vector<CalledFunction>> FindCalled(const Module& module);
 Expected<CalledFunction> ParseCalled(const std::string& body);
 
 /// A shape of a tensor that a function is given.
-using Shape = std::vector<Expr>;
+using InputShape = std::vector<Expr>;
 
 /// What a function's dims are where its inputs have these shapes, by number and rank its own.
-VarMap DimsOf(const PrimFunc& f, std::span<const Shape> inputs);
+VarMap DimsOf(const PrimFunc& f, std::span<const InputShape> inputs);
 
 /// The kernel of a `call` node: the function on the group's buffers, unscheduled unless it has
 /// loops that are not serial. Its callees get names that say their text, so that kernels share
