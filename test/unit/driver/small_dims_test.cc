@@ -39,6 +39,19 @@ struct Sample {
   size_t results = 1;
 };
 
+// What a function of a user's computes.
+const std::string kBody = R"(func @turned<n, m>(x: f32[n, m], w: f32[m], out y: f32[m, n]) {
+  for i in 0..m {
+    for j in 0..n {
+      block y(vi: spatial = i, vj: spatial = j) {
+        reads x[vj, vi], w[vi]; writes y[vi, vj]
+        y[vi, vj] = x[vj, vi] * w[vi]
+      }
+    }
+  }
+}
+)";
+
 constexpr const char* kFloats = "f32[a,b,c]";
 constexpr const char* kTwoFloats = "f32[a,b,c] f32[b,c]";
 
@@ -113,6 +126,10 @@ void AddReductions(std::vector<Sample>& s) {
 // What moves elements.
 void AddMovement(std::vector<Sample>& s) {
   s.push_back({OpKind::kReshape, "f32[a,b,c]", {}, {{"shape", "c b a"}}});
+  s.push_back({OpKind::kCall,
+               "f32[a,b] f32[b]",
+               {{"body", kBody}, {"dtypes", std::vector<std::string>{"f32"}}, {"ranks", Ints{2}}},
+               {{"sizes", "b a"}}});
   s.push_back({OpKind::kTranspose, kFloats, {{"perm", Ints{2, 0, 1}}}});
   s.push_back(
       {OpKind::kSlice, "f32[a,b]", {{"steps", Ints{1, 1}}}, {{"starts", "0 0"}, {"sizes", "a b"}}});
