@@ -112,11 +112,10 @@ Status CheckCalls(const Built& built) {
     });
   });
   if (missing.empty() || built.request.open) return Ok();
-  return MakeError(
-      fmt::format("the code calls {}, which is not part of it; give the object that defines it "
-                  "(--link), or save "
-                  "an object and link it with that (create_shared)",
-                  Join({missing.begin(), missing.end()}, ", ")));
+  return MakeError(fmt::format(
+      "the code calls {}, which is not part of it; save an object and link it with what defines "
+      "that (create_shared), or, of a model, name that object (--link)",
+      Join({missing.begin(), missing.end()}, ", ")));
 }
 
 // What a library of C source says of itself: data, whatever language its code is in.
