@@ -91,6 +91,9 @@ Space SpaceOf(const Site& site) {
   // Shares are for what has too few bands.
   space.Require(Or(Eq(shares, IndexConst(1)),
                    Lt(IndexConst(s.down * s.across) / (rows * columns), IndexConst(kEnoughParts))));
+  // One band of all maps keeps one worker busy, whoever else there is.
+  const Expr parts = IndexConst(s.y[0] * s.down * s.across) / (rows * columns) * shares;
+  space.Require(Or(Lt(IndexConst(1), parts), Ne(groups % 2, IndexConst(0))));
   space.Require(FitsRegisters(rows * tiles, nv, site.machine));
   // The band's input and a group's sums stay in the second-level cache.
   const int64_t lanes = site.machine.Lanes(kF32), points = s.u[2] * s.u[2];
@@ -264,7 +267,7 @@ constexpr OpKind kOps[] = {OpKind::kWinogradConv};
 }  // namespace
 
 extern const Algorithm kWinogradConv;
-const Algorithm kWinogradConv = {"winograd_conv", kOps, IsFor, SpaceOf,
-                                 Wants,           Work, Build, ScheduleIt};
+const Algorithm kWinogradConv = {"winograd_conv", kOps,       IsFor, SpaceOf, Wants, Work,
+                                 Build,           ScheduleIt, 2};
 
 }  // namespace tenon::ops
