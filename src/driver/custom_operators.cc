@@ -20,12 +20,8 @@ namespace {
 
 using ops::CalledFunction;
 
-size_t NumInputs(const PrimFunc& f) {
-  return f.buffers.size() - static_cast<size_t>(f.num_outputs);
-}
-
 bool Takes(const PrimFunc& f, const onnx::CustomNode& node) {
-  if (NumInputs(f) != node.inputs.size()) return false;
+  if (ops::NumInputs(f) != node.inputs.size()) return false;
   for (size_t i = 0; i < node.inputs.size(); ++i) {
     const graph::TensorType& type = node.inputs[i];
     if (f.buffers[i]->dtype != type.dtype || f.buffers[i]->shape.size() != type.dims.size())
@@ -37,7 +33,7 @@ bool Takes(const PrimFunc& f, const onnx::CustomNode& node) {
 // "f32[n, 4], i64[2]"
 std::string InputsText(const PrimFunc& f) {
   std::vector<std::string> inputs;
-  for (size_t i = 0; i < NumInputs(f); ++i)
+  for (size_t i = 0; i < ops::NumInputs(f); ++i)
     inputs.push_back(graph::TensorType{f.buffers[i]->dtype, f.buffers[i]->shape}.ToString());
   return Join(inputs, ", ");
 }
@@ -149,7 +145,7 @@ Expected<onnx::CustomBody> BodyOf(const Module& functions, const onnx::CustomNod
   const VarMap dims = ops::DimsOf(*f, shapes);
   onnx::CustomBody out;
   TN_ASSIGN_OR_RETURN(out.conditions, ConditionsOf(*f, node, dims));
-  for (size_t k = NumInputs(*f); k < f->buffers.size(); ++k) {
+  for (size_t k = ops::NumInputs(*f); k < f->buffers.size(); ++k) {
     graph::TensorType type{f->buffers[k]->dtype, {}};
     for (const Expr& size : f->buffers[k]->shape)
       type.dims.push_back(graph::SimplifyDim(Substitute(size, dims)));

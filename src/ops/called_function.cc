@@ -28,11 +28,6 @@ std::set<std::string> CalleesOf(const PrimFunc& f) {
   return names;
 }
 
-// The inputs come first.
-size_t NumInputs(const PrimFunc& f) {
-  return f.buffers.size() - static_cast<size_t>(f.num_outputs);
-}
-
 Status CheckParameters(const PrimFunc& f) {
   if (f.num_outputs == 0)
     return MakeError(fmt::format("@{} has no result: expected `out` parameters", f.name));
@@ -104,6 +99,10 @@ Expected<CalledFunction> ParseCalled(const std::string& body) {
     return MakeError(
         fmt::format("@{} has the parameter '{}', which is no tensor", f.name, f.scalars[0]->name));
   return std::move(found[0]);
+}
+
+size_t NumInputs(const PrimFunc& f) {
+  return f.buffers.size() - static_cast<size_t>(f.num_outputs);
 }
 
 VarMap DimsOf(const PrimFunc& f, std::span<const InputShape> inputs) {

@@ -31,6 +31,9 @@ Expected<CalledFunction> ParseCalled(const std::string& body);
 /// A shape of a tensor that a function is given.
 using InputShape = std::vector<Expr>;
 
+/// How many of a function's parameters are inputs, which come first.
+size_t NumInputs(const PrimFunc& f);
+
 /// What a function's dims are where its inputs have these shapes, by number and rank its own.
 VarMap DimsOf(const PrimFunc& f, std::span<const InputShape> inputs);
 
