@@ -406,16 +406,17 @@ Status ImportTreeEnsemble(OpContext& c) {
     e.AddNode(features[i], mode, splits[i], missing && !missing->empty() && (*missing)[i] != 0);
   }
   for (size_t i = 0; i < weights.size(); ++i) e.AddLeaf();
-  auto place = [&](int64_t id, bool leaf) {
+  auto place = [&](int64_t id, bool leaf) -> Expected<int64_t> {
     const size_t limit = leaf ? weights.size() : n;
-    if (id < 0 || static_cast<size_t>(id) >= limit) return int64_t{-1};
+    if (id < 0 || static_cast<size_t>(id) >= limit)
+      return c.Error("expected {} ids below {}, but got {}", leaf ? "leaf" : "node", limit, id);
     return leaf ? id + static_cast<int64_t>(n) : id;
   };
   // The sets of members stand one behind the other, with a NaN after each.
   auto member = members.begin();
   for (size_t i = 0; i < n; ++i) {
-    e.yes[i] = place(yes[i], yes_is_leaf[i] != 0);
-    e.no[i] = place(no[i], no_is_leaf[i] != 0);
+    TN_ASSIGN_OR_RETURN(e.yes[i], place(yes[i], yes_is_leaf[i] != 0));
+    TN_ASSIGN_OR_RETURN(e.no[i], place(no[i], no_is_leaf[i] != 0));
     if (e.mode[i] != kMember) continue;
     for (; member != members.end() && *member == *member; ++member) e.members[i].push_back(*member);
     if (member != members.end()) ++member;
@@ -424,7 +425,10 @@ Status ImportTreeEnsemble(OpContext& c) {
   for (size_t i = 0; i < weights.size(); ++i)
     TN_RETURN_IF_ERROR(AddWeight(c, &e, static_cast<int64_t>(n + i), targets[i], weights[i]));
   // A root whose both ways are the same leaf stands for a tree that is a leaf.
-  for (int64_t root : *roots) e.roots.push_back(place(root, false));
+  for (int64_t root : *roots) {
+    TN_ASSIGN_OR_RETURN(const int64_t at, place(root, false));
+    e.roots.push_back(at);
+  }
   TN_RETURN_IF_ERROR(CheckTrees(c, &e));
   const Formula f(c);
   const Val x = RowsOf(f.In(0));
