@@ -104,6 +104,15 @@ void PrintKernels(const Json& kernels) {
   }
 }
 
+// Where what a device computes decides what its host does.
+void PrintWaits(const Json& function) {
+  const int64_t waits = function.value("waits", int64_t{0});
+  if (waits == 0) return;
+  const int64_t in_loops = function.value("waits_in_loops", int64_t{0});
+  Print("a call waits for the device in {} place{}, {} of them in loops\n", waits,
+        waits == 1 ? "" : "s", in_loops);
+}
+
 void PrintArtifact(const Json& json) {
   Print("Tenon library, ABI version {}, {:.1f} MB, {:.1f} MB of it weights\n", json["abi"].dump(),
         json["file_bytes"].get<double>() / 1e6, json.value("weights_bytes", 0.0) / 1e6);
@@ -119,6 +128,7 @@ void PrintArtifact(const Json& json) {
     PrintTensors("outputs", f["outputs"]);
     if (f.value("makes_outputs", false))
       Print("sizes of outputs depend on values: the call makes them\n");
+    PrintWaits(f);
   }
   PrintDims(json["dims"]);
   if (!json["kernels"].empty()) PrintKernels(json["kernels"]);

@@ -253,6 +253,10 @@ TN_CORE_API int32_t tn_core_device_run(const tn_device_call* call, void** closur
 TN_CORE_API int32_t tn_core_device_launch(const tn_device_code* code, int32_t kernel,
                                           const int64_t* extents, void** args);
 
+/* Within such a body: copies `bytes` bytes of the device's memory to `into`, on the host, when what
+ * was launched before is done, and waits for that. Returns 0, or -1 + error. */
+TN_CORE_API int32_t tn_core_device_fetch(void* into, const void* memory, int64_t bytes);
+
 /* tn_core_tensor_alloc on a device. */
 TN_CORE_API int32_t tn_core_device_tensor_alloc(int32_t device_type, int32_t device_id,
                                                 int32_t dtype_packed, int32_t ndim,
@@ -328,7 +332,9 @@ typedef struct tn_params_header {
  *  "arena_bytes": 123, "weights_bytes": 456,
  *  "kernels": [{"name": …, "kind": …, "flops": …, "bytes": …, "estimated_us": …}, …],
  *  "plan": …, "metadata": {"key": "value", …}, "hashes": {"source": …, "profile": …, "tuning_log":
- * …}} The first of "functions" is the one that a Session runs. */
+ * …}} The first of "functions" is the one that a Session runs. One for a device that has to see
+ * what the device computes says so: "waits" are the places where it does, "waits_in_loops" those of
+ * them within loops. */
 
 /* ---- The query symbol ---- */
 
@@ -378,6 +384,7 @@ typedef struct tn_host_services {
   /* Takes `bytes` from what the thread's call may have (max_bytes of tn_call_options); -1, without
    * an error, where it may not have so many. */
   int32_t (*take_bytes)(int64_t bytes);
+  int32_t (*device_fetch)(void* into, const void* memory, int64_t bytes); /* tn_core_device_fetch */
 } tn_host_services;
 
 /* ---- Copies in one process ----

@@ -12,6 +12,7 @@
 #include "driver/dims_json.h"
 #include "ir/print.h"
 #include "loop/arguments.h"
+#include "loop/pass/packed_abi.h"
 #include "tenon/kernel_abi.h"
 
 namespace tenon::driver {
@@ -90,6 +91,13 @@ static Json ValueJson(const graph::ProgramValue& value) {
   return j;
 }
 
+// In how many places a call waits for the device, to see what it has computed.
+static void AddWaits(const Func& f, Json* main) {
+  for (const char* attr : {packed::kWaitsAttr, packed::kWaitsInLoopsAttr}) {
+    if (f && f->attrs.Has(attr)) (*main)[attr] = f->attrs.GetInt(attr);
+  }
+}
+
 // Inputs, outputs and dims.
 static void AddInterface(const graph::Program& program, Json* main, Json* dims) {
   if (!program.IsPlain()) {
@@ -132,6 +140,7 @@ std::string InfoJson(const graph::Program& program, const graph::LoweredNetwork&
   AddInterface(program, &main, &dims);
   Func f = host.Find(options.name);
   if (f && f->attrs.Has(kResultShapesAttr)) main["makes_outputs"] = true;
+  AddWaits(f, &main);
   j["functions"] = Json::array({main});
   j["dims"] = dims;
   j["arena_bytes"] = f ? ArenaBytes(*f) : 0;

@@ -158,8 +158,9 @@ Expected<Arguments> ArgumentsOf(const PrimFunc& f, const Group& group) {
   return out;
 }
 
-// A kernel's signature: the group's border, and the graph's dims.
-PrimFunc Signature(const KernelRequest& request, const Group& group) {
+}  // namespace
+
+PrimFunc SignatureOf(const KernelRequest& request, const Group& group) {
   const graph::Graph& g = group.graph();
   PrimFunc f;
   f.name = request.name;
@@ -176,7 +177,13 @@ PrimFunc Signature(const KernelRequest& request, const Group& group) {
   return f;
 }
 
-}  // namespace
+int64_t BytesOf(const Group& group) {
+  const graph::Graph& g = group.graph();
+  int64_t bytes = 0;
+  for (size_t i = 0; i < g.inputs.size(); ++i) bytes += TypicalSize(g, group.input(i).Bytes());
+  for (size_t k = 0; k < g.outputs.size(); ++k) bytes += TypicalSize(g, group.output(k).Bytes());
+  return bytes;
+}
 
 Expected<Kernel> BuildCall(const KernelRequest& request, const Group& group) {
   const graph::Graph& g = *request.region;
@@ -193,7 +200,7 @@ Expected<Kernel> BuildCall(const KernelRequest& request, const Group& group) {
   Kernel kernel;
   for (const auto& [name, callee] : called.callees)
     kernel.callees.push_back(Renamed(*callee, names));
-  PrimFunc f = Signature(request, group);
+  PrimFunc f = SignatureOf(request, group);
   f.attrs = own.attrs;
   f.attrs.Erase("exported");
   NameSupply supply(own);
@@ -203,12 +210,8 @@ Expected<Kernel> BuildCall(const KernelRequest& request, const Group& group) {
       arguments.buffers);
   for (const auto& [buffer, value] : arguments.numbers) f.body = Stored(buffer, value, f.body);
   kernel.func = WithUsedDims(PrimFunc::Make(std::move(f)));
-  for (size_t i = 0; i < g.inputs.size(); ++i) {
-    kernel.operands.push_back(g.inputs[i]);
-    kernel.bytes += TypicalSize(g, group.input(i).Bytes());
-  }
-  for (size_t k = 0; k < g.outputs.size(); ++k)
-    kernel.bytes += TypicalSize(g, group.output(k).Bytes());
+  kernel.operands = g.inputs;
+  kernel.bytes = BytesOf(group);
   return kernel;
 }
 

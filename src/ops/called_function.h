@@ -42,6 +42,11 @@ VarMap DimsOf(const PrimFunc& f, std::span<const InputShape> inputs);
 /// them.
 Expected<Kernel> BuildCall(const KernelRequest& request, const Group& group);
 
+/// A kernel's signature without a body: the group's border, and the graph's dims.
+PrimFunc SignatureOf(const KernelRequest& request, const Group& group);
+/// Of the group's border, at typical sizes.
+int64_t BytesOf(const Group& group);
+
 /// True where somebody has said how the function's loops run.
 bool IsScheduled(const PrimFunc& f);
 

@@ -17,8 +17,7 @@ static Buffer WithAlign(const Buffer& b, int64_t align) {
   return BufferNode::Make(b->name, b->dtype, b->shape, b->scope, b->layout, b->strides, align);
 }
 
-// A one-element constant as an immediate, or a null operand.
-static Operand Immediate(const graph::Value& v) {
+Operand Immediate(const graph::Value& v) {
   if (!v.IsConstant()) return {};
   const graph::TensorType& type = v.type.tensor();
   auto make = [&](Expr e) {
@@ -89,6 +88,10 @@ Operand Group::ReadInput(size_t i) const {
 
 bool Group::CallsFunction() const {
   return anchor_ != graph::kNoNode && graph().node(anchor_).op == graph::OpKind::kCall;
+}
+
+bool Group::IsLoop() const {
+  return anchor_ != graph::kNoNode && graph().node(anchor_).op == graph::OpKind::kLoop;
 }
 
 const StoredTensor* Group::Stored(ValueId v) const {

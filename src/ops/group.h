@@ -14,6 +14,9 @@ namespace tenon::ops {
 /// The function without the dims that nothing in it mentions.
 Func WithUsedDims(const Func& func);
 
+/// A one-element constant as an immediate, or a null operand.
+Operand Immediate(const graph::Value& v);
+
 class Group {
  public:
   explicit Group(const KernelRequest& request);
@@ -37,6 +40,8 @@ class Group {
   graph::NodeId anchor() const { return anchor_; }
   /// True where that is a `call`, whose kernel is the function (called_function.h).
   bool CallsFunction() const;
+  /// True where that is a `loop`, which is a kernel of its own kind (loop_kernel.h).
+  bool IsLoop() const;
 
   /// Says what the block of that name is there for, and which tile intrinsic it is made for.
   /// Returns the name.

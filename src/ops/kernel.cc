@@ -5,6 +5,7 @@
 #include "ir/print.h"
 #include "ops/called_function.h"
 #include "ops/group.h"
+#include "ops/loop_kernel.h"
 #include "ops/operations.h"
 #include "support/check.h"
 
@@ -73,18 +74,20 @@ Expected<Kernel> BuildKernel(const KernelRequest& request) {
   Kernel plan;
   TN_RETURN_IF_ERROR(Resolve(request, group, &plan));
   double flops = 0;
-  const bool called = group.CallsFunction();
+  const bool called = group.CallsFunction(), loop = group.IsLoop();
   for (size_t n = 0; n < g.nodes.size(); ++n) {
     const graph::Node& node = g.nodes[n];
     flops += OperationsOf(g, node);
-    if (called) continue;
+    if (called || loop) continue;
     if (static_cast<graph::NodeId>(n) == group.anchor() && plan.algorithm->build) {
       group.Set(node.outputs[0], plan.algorithm->build(group, node, plan.point));
     } else {
       group.DefineNode(node);
     }
   }
-  TN_ASSIGN_OR_RETURN(Kernel kernel, called ? BuildCall(request, group) : group.Finish());
+  TN_ASSIGN_OR_RETURN(Kernel kernel, called ? BuildCall(request, group)
+                                     : loop ? BuildLoop(request, group)
+                                            : group.Finish());
   kernel.kind =
       group.anchor() == graph::kNoNode ? "elementwise" : graph::Name(g.node(group.anchor()).op);
   kernel.flops = static_cast<int64_t>(flops);

@@ -214,7 +214,9 @@ std::string ShareAmongThreads(Schedule& s, const std::string& block) {
     if (spatial.size() + reduce.size() > 1) s.Reorder(Concat({around, {along}, alone, reduce}));
   }
   const int64_t extent = s.GetExtent(along);
-  const Names parts = s.Split(along, {-1, extent < 0 ? kThreads : std::min(extent, kThreads)});
+  // Of none there are threads, in no blocks.
+  const int64_t threads = extent < 0 ? kThreads : std::clamp<int64_t>(extent, 1, kThreads);
+  const Names parts = s.Split(along, {-1, threads});
   while (around.size() > 2) {
     const std::string both = s.Fuse({around[0], around[1]});
     around.erase(around.begin());

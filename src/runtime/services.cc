@@ -17,5 +17,6 @@ extern "C" const tn_host_services tn_runtime_services = {
     tenon::runtime::LaunchDeviceCode,
     tenon::runtime::MakeDeviceTensor,
     tenon::runtime::TakeBytes,
+    tenon::runtime::FetchFromDevice,
 };
 TN_NOTE("1", "tn_runtime_services");

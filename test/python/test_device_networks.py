@@ -1,6 +1,7 @@
 """Networks compiled for devices: right on PoCL, with weights that are copied there once, and threads to run them."""
 
 import ctypes
+import json
 import os
 import pathlib
 import re
@@ -32,11 +33,15 @@ class ModuleInfo(ctypes.Structure):
     _fields_ = [("abi_version", ctypes.c_uint32), ("struct_bytes", ctypes.c_uint32), ("pointers", ctypes.c_void_p * 12)]
 
 
+def query(path):
+    function = getattr(ctypes.CDLL(path), "__tenon_query_v3")
+    function.restype = ctypes.POINTER(ModuleInfo)
+    return function().contents
+
+
 def uploads(path):
     """How many weights the library has copied to devices."""
-    query = getattr(ctypes.CDLL(path), "__tenon_query_v3")
-    query.restype = ctypes.POINTER(ModuleInfo)
-    state = query().contents.pointers[11]
+    state = query(path).pointers[11]
     return ctypes.cast(state + 12, ctypes.POINTER(ctypes.c_uint32)).contents.value
 
 
@@ -78,7 +83,7 @@ class DeviceNetworks(unittest.TestCase):
                 yield i.name, random.standard_normal(shape).astype(np.float32)
 
     @unittest.skipUnless(tenon.opencl(0).exist and onnxruntime, "there is no OpenCL device, or no ONNX Runtime")
-    def check(self, name, precision="fp32", tolerance=1e-4):
+    def check(self, name, precision="fp32", tolerance=1e-4, weights=True):
         path, model = self.compiled(name, "opencl", precision), self.model(name)
         feeds = dict(self.inputs(model))
         expected = onnxruntime.InferenceSession(model).run(None, feeds)
@@ -92,7 +97,7 @@ class DeviceNetworks(unittest.TestCase):
             for got, want in zip(results, expected, strict=True):
                 self.assertLess(np.linalg.norm(got.numpy() - want), tolerance * np.linalg.norm(want))
             first = first or uploads(path)
-            self.assertGreater(first, 0)
+            self.assertEqual(weights, first > 0)
             self.assertEqual(first, uploads(path))  # weights stay where they are
         return path
 
@@ -119,6 +124,62 @@ class DeviceNetworks(unittest.TestCase):
         model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=8)
         onnx.save(model, self.folder / "rows.made.onnx")
         self.check("rows")
+
+    def save(self, name, inputs, nodes, outputs, constants=(), opset=17):
+        graph = onnx.helper.make_graph(nodes, name, inputs, outputs, list(constants))
+        onnx.save(onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", opset)], ir_version=8),
+                  self.folder / f"{name}.made.onnx")
+
+    def waits(self, path):
+        """In how many places a call waits for the device, and in how many of these time and again."""
+        info = query(path).pointers
+        size = ctypes.cast(info[1], ctypes.POINTER(ctypes.c_uint64)).contents.value
+        function = json.loads(ctypes.string_at(info[0], size))["functions"][0]
+        return function.get("waits", 0), function.get("waits_in_loops", 0)
+
+    @unittest.skipUnless(onnx, "the package onnx is not here")
+    def test_loops_of_known_length(self):
+        node, value, number = onnx.helper.make_node, onnx.helper.make_tensor_value_info, onnx.numpy_helper.from_array
+        f32, i64, flag = onnx.TensorProto.FLOAT, onnx.TensorProto.INT64, onnx.TensorProto.BOOL
+        for steps in (1, 2, 7):
+            with self.subTest(steps):
+                name = f"count{steps}"
+                # The state swaps its halves, so that one carried value is another's of the same iteration.
+                body = onnx.helper.make_graph([
+                    node("Cast", ["i"], ["number"], to=f32), node("MatMul", ["a", "w"], ["p"]), node("Add", ["p", "number"], ["q"]),
+                    node("Identity", ["go"], ["on"]), node("Identity", ["a"], ["b_next"]), node("Mul", ["q", "b"], ["each"])
+                ], "body", [value("i", i64, []), value("go", flag, []), value("a", f32, [3, 5]), value("b", f32, [3, 5])],
+                    [value("on", flag, []), value("q", f32, [3, 5]), value("b_next", f32, [3, 5]), value("each", f32, [3, 5])])
+                self.save(name, [value("x", f32, [3, 5])], [node("Loop", ["m", "", "x", "x"], ["y", "z", "all"], body=body)],
+                          [value("y", f32, [3, 5]), value("z", f32, [3, 5]), value("all", f32, [steps, 3, 5])],
+                          [number(np.array(steps, np.int64), "m"),
+                           number(np.random.default_rng(3).standard_normal((5, 5)).astype(np.float32) / 3, "w")])
+                self.assertEqual((0, 0), self.waits(self.check(name)))
+
+    @unittest.skipUnless(onnx, "the package onnx is not here")
+    def test_what_the_device_computes_decides(self):
+        node, value, number = onnx.helper.make_node, onnx.helper.make_tensor_value_info, onnx.numpy_helper.from_array
+        f32, i64, flag = onnx.TensorProto.FLOAT, onnx.TensorProto.INT64, onnx.TensorProto.BOOL
+        body = onnx.helper.make_graph([
+            node("Mul", ["a", "two"], ["b"]), node("ReduceMax", ["b"], ["most"], keepdims=0), node("Less", ["most", "end"], ["on"])
+        ], "body", [value("i", i64, []), value("go", flag, []), value("a", f32, [17])],
+            [value("on", flag, []), value("b", f32, [17])])
+        constants = [number(np.array(2, np.float32), "two"), number(np.array(50, np.float32), "end"), number(np.array(True), "yes")]
+        self.save("until", [value("x", f32, [17])], [node("Loop", ["", "yes", "x"], ["y"], body=body)],
+                  [value("y", f32, [17])], constants)
+        self.assertEqual((1, 1), self.waits(self.check("until", weights=False)))
+        branches = [onnx.helper.make_graph([node(op, ["x"], ["r"])], op, [], [value("r", f32, [17])]) for op in ("Exp", "Neg")]
+        for sign in (-1, 1):
+            name = f"branch{sign + 1}"
+            self.save(name, [value("x", f32, [17])],
+                      [node("ReduceSum", ["x"], ["sum"], keepdims=0), node("Mul", ["sum", "sum"], ["square"]),
+                       node("Less" if sign < 0 else "Greater", ["square", "nothing"], ["c"]),
+                       node("If", ["c"], ["s"], then_branch=branches[0], else_branch=branches[1]), node("Sub", ["s", "x"], ["y"])],
+                      [value("y", f32, [17])], [number(np.array(0, np.float32), "nothing")])
+            self.assertEqual((1, 0), self.waits(self.check(name, weights=False)))
+
+    def test_lstm(self):
+        self.assertEqual((0, 0), self.waits(self.check("lstm-tagger")))
 
     def test_no_kernel_runs_as_one_thread(self):
         for name in ("mlp-4-2", "bert-tiny"):

@@ -31,6 +31,7 @@
 
 #include "graph/dims.h"
 #include "graph/edit.h"
+#include "graph/lower/loop_kernels.h"
 #include "graph/lower/prepare_plan.h"
 #include "graph/lower/prepare_split.h"
 #include "graph/lower/size_stages.h"
@@ -41,6 +42,7 @@
 #include "loop/arguments.h"
 #include "loop/requirements.h"
 #include "loop/workspace.h"
+#include "ops/loop_kernel.h"
 #include "plan/region.h"
 #include "support/strings.h"
 
@@ -487,7 +489,7 @@ class HostBuilder {
       Plan variant = plan ? *plan : Plan{};
       if (plan) variant.variants = {{plan->variants.back().when, plan->variants[i].schedule}};
       request.plan = plan ? &variant : nullptr;
-      request.name = fmt::format("{}_k{}", name_, serial_++);
+      request.name = NextName();
       Expected<ops::Kernel> kernel = ops::BuildKernel(request);
       if (!kernel) {
         for (Diagnostic& d : kernel.errors()) d.notes.push_back("while lowering " + what);
@@ -527,11 +529,14 @@ class HostBuilder {
   Frame Enter(const Graph& region) { return {region, fmt::format("r{}_", regions_++)}; }
 
   Status LowerControl(Frame* frame, const Node& node, const std::string& what) {
-    if (!place_.IsHost()) {
-      return MakeError(
-          fmt::format("{}: what a device has computed cannot decide yet what its host "
-                      "launches; use a CPU target",
-                      what));
+    if (node.op == OpKind::kLoop && machine_.warp > 0) {
+      std::vector<ValueId> operands;
+      const NodeId id = static_cast<NodeId>(&node - frame->g.nodes.data());
+      const Graph region = RegionOf(frame->g, id, &operands);
+      if (ops::FitsOneKernel(region)) {
+        const std::vector<Slot> results = SlotsOf(frame, node.outputs);
+        return LowerRegion(frame, region, SlotsOf(frame, operands), results, what, nullptr);
+      }
     }
     if (node.op == OpKind::kIf) return LowerIf(frame, node);
     return node.op == OpKind::kWhile ? LowerWhile(frame, node) : LowerLoop(frame, node);
@@ -549,6 +554,14 @@ class HostBuilder {
 
   Slot Local(Frame* frame, const std::string& name, DType dtype) {
     Buffer b = ops::Store(frame->prefix + name, TensorType{dtype, {}}).buffer;
+    frame->locals.push_back(b);
+    return {b, false};
+  }
+
+  // The same in the host's memory, wherever that of values is.
+  Slot HostLocal(Frame* frame, const std::string& name, DType dtype) {
+    if (place_.IsHost()) return Local(frame, name, dtype);
+    Buffer b = BufferNode::Make(frame->prefix + name, dtype, {}, Scope::kLocal);
     frame->locals.push_back(b);
     return {b, false};
   }
@@ -623,7 +636,7 @@ class HostBuilder {
 
   Status LowerWhile(Frame* frame, const Node& node) {
     TN_ASSIGN_OR_RETURN(const std::vector<Slot> state, BeginCarried(frame, node, 1));
-    Slot go_on = Local(frame, fmt::format("go{}", regions_), DType::Bool());
+    const Slot go_on = HostLocal(frame, fmt::format("go{}", regions_), DType::Bool());
     frame->stmts.push_back(Store::Make(go_on.buffer, {}, Scalar(frame, node.inputs[0])));
     Frame inner = Enter(*node.regions[0]);
     for (size_t i = 0; i < inner.g.inputs.size(); ++i)
@@ -641,13 +654,64 @@ class HostBuilder {
                       [](const Expr& x, const Expr& y) { return ProveEqual(x, y); });
   }
 
+  // The number of the iteration, which the body reads from memory.
+  Status LowerNumber(Frame* inner, const Var& i) {
+    const Slot number = Local(inner, "number", DType::Int(64));
+    inner->slot(inner->g.inputs[0]) = number;
+    if (place_.IsHost()) {
+      inner->stmts.push_back(Store::Make(number.buffer, {}, CastExpr::Make(DType::Int(64), i)));
+      return Ok();
+    }
+    if (UseCounts(inner->g)[static_cast<size_t>(inner->g.inputs[0])] == 0) return Ok();
+    TN_ASSIGN_OR_RETURN(const ops::Kernel kernel, NumberKernel(NextName(), i, machine_));
+    LaunchAlone(inner, kernel, {number}, "number of an iteration");
+    return Ok();
+  }
+
+  // Row `i` of a collected result. A device's kernel gets the whole of it: where memory has
+  // handles, no part can be handed over.
+  Status LowerRow(Frame* inner, ValueId v, const Slot& all, const Var& i) {
+    if (place_.IsHost()) {
+      std::vector<Range> ranges = Whole(all.buffer)->ranges;
+      ranges[0] = RangeNode::Make(i, IndexConst(1));
+      return LowerCopy(inner, v, all, RegionNode::Make(all.buffer, std::move(ranges)));
+    }
+    const Value& value = inner->g.value(v);
+    Slot row = SlotOf(inner, v);
+    // Where a view of it lies, and what is built in, is no such row.
+    const Buffer own =
+        ops::Store(fmt::format("{}row{}", inner->prefix, v), value.type.tensor()).buffer;
+    if (IsKnownScalar(value) || !SameShape(*row.buffer, *own)) {
+      inner->locals.push_back(own);
+      TN_RETURN_IF_ERROR(LowerCopy(inner, v, {own, false}));
+      row = {own, false};
+    }
+    TN_ASSIGN_OR_RETURN(const ops::Kernel kernel,
+                        RowKernel(NextName(), Aligned(row.buffer, AlignOf(row)),
+                                  Aligned(all.buffer, AlignOf(all)), i, inner->g.dims, machine_));
+    LaunchAlone(inner, kernel, {row, all}, "row of a loop's result");
+    return Ok();
+  }
+
+  std::string NextName() { return fmt::format("{}_k{}", name_, serial_++); }
+
+  // A kernel that is no region's.
+  void LaunchAlone(Frame* frame, const ops::Kernel& kernel, const std::vector<Slot>& slots,
+                   const std::string& what) {
+    std::vector<Region> args;
+    for (const Slot& s : slots) args.push_back(Whole(s.buffer));
+    const std::vector<Var>& dims = kernel.func->dims;
+    Attrs attrs;
+    attrs.Set("node", what);
+    frame->stmts.push_back(Launch::Make(kernels_->Intern(kernel, true), args,
+                                        {dims.begin(), dims.end()}, place_, std::move(attrs)));
+  }
+
   Status LowerLoop(Frame* frame, const Node& node) {
     TN_ASSIGN_OR_RETURN(const std::vector<Slot> state, BeginCarried(frame, node, 0));
     Frame inner = Enter(*node.regions[0]);
     const Var i = VarNode::Make(inner.prefix + "i");
-    const Slot number = Local(&inner, "number", DType::Int(64));
-    inner.stmts.push_back(Store::Make(number.buffer, {}, CastExpr::Make(DType::Int(64), i)));
-    inner.slot(inner.g.inputs[0]) = number;
+    TN_RETURN_IF_ERROR(LowerNumber(&inner, i));
     for (size_t k = 0; k < node.inputs.size(); ++k) {
       inner.slot(inner.g.inputs[k + 1]) =
           k < state.size() ? state[k] : SlotOf(frame, node.inputs[k]);
@@ -665,10 +729,7 @@ class HostBuilder {
         frame->locals.push_back(own);
         moved.emplace_back(k, all);
       }
-      std::vector<Range> ranges = Whole(all.buffer)->ranges;
-      ranges[0] = RangeNode::Make(i, IndexConst(1));
-      TN_RETURN_IF_ERROR(LowerCopy(&inner, inner.g.outputs[k], all,
-                                   RegionNode::Make(all.buffer, std::move(ranges))));
+      TN_RETURN_IF_ERROR(LowerRow(&inner, inner.g.outputs[k], all, i));
     }
     TN_RETURN_IF_ERROR(EndCarried(&inner, state, 0));
     const Expr count = node.exprs.find("count")->second[0];

@@ -33,6 +33,10 @@ inline constexpr const char* kDeviceWeightsTable = "tn_blob_device_weights";
 /// tensors, and there is more than one launch (TN_CALL_REPEATS).
 inline constexpr const char* kRepeatsAttr = "repeats";
 inline constexpr int64_t kCallRepeats = 1;
+/// On a host function for a device: in how many places it waits for what the device computes, and
+/// how many of them are in loops.
+inline constexpr const char* kWaitsAttr = "waits";
+inline constexpr const char* kWaitsInLoopsAttr = "waits_in_loops";
 
 /// Where the fields of a DLTensor are.
 struct TensorFields {

@@ -1,5 +1,6 @@
 #include "runtime/device/code.h"
 
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -199,6 +200,17 @@ int32_t LaunchDeviceCode(const tn_device_code* code, int32_t kernel, const int64
   return Queue(*call, number, launch);
 }
 
+int32_t FetchFromDevice(void* into, const void* memory, int64_t bytes) {
+  const DeviceCall* call = current_call;
+  if (!call) return Fail("RuntimeError", "a wait outside of a call");
+  if (call->capture != 0) {
+    return Fail("RuntimeError",
+                "the stream is being captured into a graph, and what the function launches depends "
+                "on what it computes, which cannot be waited for there");
+  }
+  return call->driver->copy_to_host(call->device.device_id, into, memory, bytes);
+}
+
 }  // namespace tenon::runtime
 
 extern "C" int32_t tn_core_device_launch(const tn_device_code* code, int32_t kernel,
@@ -208,6 +220,18 @@ extern "C" int32_t tn_core_device_launch(const tn_device_code* code, int32_t ker
   auto launch = host && host->device_launch ? host->device_launch : LaunchDeviceCode;
   const int32_t status = launch(code, kernel, extents, args);
   if (status != 0 && launch != LaunchDeviceCode) TakeError(host);
+  return status;
+}
+
+extern "C" int32_t tn_core_device_fetch(void* into, const void* memory, int64_t bytes) {
+  using namespace tenon::runtime;
+  const tn_host_services* host = Host();
+  if (!host || !host->device_run) return FetchFromDevice(into, memory, bytes);
+  const bool has = host->struct_bytes > offsetof(tn_host_services, device_fetch);
+  if (!has)
+    return Fail("RuntimeError", "the Tenon runtime in the process is older than the library");
+  const int32_t status = host->device_fetch(into, memory, bytes);
+  if (status != 0) TakeError(host);
   return status;
 }
 

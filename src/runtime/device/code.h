@@ -33,5 +33,7 @@ class CallScope {
 /// tn_core_device_launch with the drivers of this copy of the runtime.
 int32_t LaunchDeviceCode(const tn_device_code* code, int32_t kernel, const int64_t* extents,
                          void** args);
+/// Likewise tn_core_device_fetch.
+int32_t FetchFromDevice(void* into, const void* memory, int64_t bytes);
 
 }  // namespace tenon::runtime

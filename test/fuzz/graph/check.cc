@@ -6,6 +6,7 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 
+#include "device.h"
 #include "driver/compile.h"
 #include "frontend/onnx/proto.h"
 #include "graph/lower/lower.h"
@@ -176,6 +177,7 @@ Expected<std::optional<Arrays>> Interpreted(const std::string& path, const Shape
 // ---- the library
 
 Expected<Arrays> Called(const tools::Program& program, const Arrays& inputs) {
+  TN_ASSIGN_OR_RETURN(const tn_dl_device device, tools::DeviceFor(program, ""));
   tools::NamedTensors tensors;
   for (const tools::Parameter& p : program.inputs()) {
     const Array& a = inputs.at(p.name);
@@ -183,7 +185,9 @@ Expected<Arrays> Called(const tools::Program& program, const Arrays& inputs) {
     for (size_t i = 0; i < a.data.size(); ++i) t.Set(static_cast<int64_t>(i), a.data[i]);
     tensors.emplace_back(p.name, std::move(t));
   }
-  TN_ASSIGN_OR_RETURN(const tools::NamedTensors results, program.Call(tensors));
+  TN_ASSIGN_OR_RETURN(tensors, tools::OnDevice(tensors, device));
+  TN_ASSIGN_OR_RETURN(tools::NamedTensors results, program.Call(tensors));
+  TN_ASSIGN_OR_RETURN(results, tools::OnHost(results));
   Arrays outputs;
   for (const auto& [name, t] : results) {
     Array& out = outputs[name];

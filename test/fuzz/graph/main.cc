@@ -4,6 +4,7 @@
 //   graph_fuzz --seed N --count 1 --show           one network as text
 //   graph_fuzz --only LSTM …                       networks made around one operator
 //   graph_fuzz --keep FOLDER …                     for ort_peer.py, which asks ONNX Runtime
+//   graph_fuzz --target "cuda -arch=sm_90a" …      on that device, at the level of networks
 //
 // Each network is checked by a process of its own, so that what crashes or hangs is told like any
 // other finding. A finding is shown with its seed and made smaller. In the end there is a table of
@@ -41,15 +42,20 @@ struct Options {
   double seconds = 0;
   bool show = false, json = false, refusals = false, verbose = false, no_reduce = false,
        spoil = false;
-  std::string keep, out, only;
+  std::string keep, out, only, target;
 };
 
-CheckOptions OptionsOf(uint64_t seed, const std::string& folder) {
+CheckOptions OptionsOf(uint64_t seed, const std::string& folder, const std::string& target) {
   CheckOptions check;
+  check.folder = folder;
+  if (!target.empty()) {
+    check.levels = {2};
+    check.target = target;
+    return check;
+  }
   check.levels = {static_cast<int>(seed / std::size(kTargets) % 3)};
   if (seed % 10 == 0) check.levels = {0, 1, 2, 3};
   check.target = kTargets[seed % std::size(kTargets)];
-  check.folder = folder;
   return check;
 }
 
@@ -83,7 +89,7 @@ Worker Start(uint64_t seed, const Options& options, bool keep,
   nlohmann::json said;
   {
     const driver::test::Folder folder;
-    CheckOptions check = OptionsOf(seed, folder / ".");
+    CheckOptions check = OptionsOf(seed, folder / ".", options.target);
     if (keep) check.keep = options.keep;
     check.spoil = options.spoil;
     const Network network = make();
@@ -267,6 +273,7 @@ int Main(int argc, char** argv) {
                  "fail where an operator was there less often with a type");
   app.add_option("--keep", options.keep, "a folder for the networks, their inputs and outputs")
       ->check(CLI::ExistingDirectory);
+  app.add_option("--target", options.target, "what to compile for, in place of CPUs in turn");
   app.add_option("--only", options.only, "of the seeds those made around this operator");
   app.add_option("--out", options.out, "a folder for what findings are reduced to")
       ->check(CLI::ExistingDirectory);

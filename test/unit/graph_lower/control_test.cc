@@ -1,6 +1,7 @@
 // Control flow by its meaning: networks with branches and loops, lowered, their memory planned and
 // their barriers placed, run in the interpreter by one worker and by several, against the evaluator
 // of graphs.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -8,6 +9,7 @@
 #include "graph/lower/lower.h"
 #include "graph/text.h"
 #include "interp/interp.h"
+#include "ir/visit.h"
 #include "loop/pass/pass.h"
 #include "loop/print.h"
 #include "loop/verify.h"
@@ -90,6 +92,45 @@ void ExpectRuns(const Graph& g, const std::vector<Array>& inputs, const std::vec
   }
 }
 
+// Lowered for a machine whose threads run together; how many launches of loops as one kernel, and
+// of others, stand in the host function.
+std::pair<int, int> ExpectRunsOnDevice(const Graph& g, const std::vector<Array>& inputs,
+                                       const std::vector<Array>& want) {
+  SCOPED_TRACE("for a device");
+  static const Target kTarget = Target::Parse("opencl -host=llvm -mcpu=core-avx2").value();
+  static const Machine kMachine = Machine::Of(kTarget);
+  std::pair<int, int> launches;
+  Expected<LoweredNetwork> network = Lower(g, {&kMachine, &CpuMachine(), "main"});
+  EXPECT_TRUE(network) << ToString(network.errors());
+  if (!network) return launches;
+  const Status verified = Verify(network->module, Stage::kSchedulable);
+  EXPECT_TRUE(verified) << ToString(verified.errors()) << Print(network->module);
+  const Func main = network->module.Find("main");
+  PreOrder(main->body, [&](const NodeRef& n) {
+    const auto* launch = As<Launch>(n);
+    if (!launch) return !IsA<ExprNode>(n);
+    ++(network->scheduled.at(launch->kernel).kind == "loop" ? launches.first : launches.second);
+    return false;
+  });
+  if (!network->weights.empty()) return launches;
+  std::vector<InterpArg> args;
+  for (size_t i = 0; i < inputs.size(); ++i) args.push_back(ArgOf(g.type(g.inputs[i]), &inputs[i]));
+  for (ValueId v : g.outputs) args.push_back(ArgOf(g.type(v), nullptr));
+  args.push_back(InterpArg::Int(0));
+  const Status ran = Interpret(network->module, "main", args, InterpOptions{});
+  EXPECT_TRUE(ran) << ToString(ran.errors()) << Print(network->module);
+  for (size_t k = 0; ran && k < want.size(); ++k) {
+    const InterpArg& got = args[inputs.size() + k];
+    for (int64_t i = 0; i < got.num_elements(); ++i) {
+      const double expected = want[k].data[static_cast<size_t>(i)];
+      EXPECT_NEAR(got.Get(i), expected, 1e-4 * (1 + std::abs(expected)))
+          << "output " << k << " at " << i << "\n"
+          << Print(network->module);
+    }
+  }
+  return launches;
+}
+
 void Check(const std::string& text) {
   const Graph g = MustParse(text);
   for (const bool passes : {false, true}) {
@@ -104,6 +145,7 @@ void Check(const std::string& text) {
       ExpectRuns(run, inputs, want, false, 1);
       ExpectRuns(run, inputs, want, true, 1);
       ExpectRuns(run, inputs, want, true, 3);
+      if (!passes) ExpectRunsOnDevice(run, inputs, want);
     }
   }
 }
@@ -296,6 +338,62 @@ TEST(Control, ConvolutionsOnBothSidesOfABranch) {
     const std::vector<Array> inputs = RandomInputs(g, seed);
     ExpectRuns(laid, inputs, GraphEvaluator(g).Run(inputs), true, 2);
   }
+}
+
+// A selective scan: a thread for each channel, at sizes around those of a block.
+TEST(Control, LoopsWhoseChannelsNeverMeetAreOneKernel) {
+  for (const int channels : {1, 31, 32, 33, 37, 65}) {
+    for (const int steps : {0, 1, 7}) {
+      for (const int states : {1, 5}) {
+        SCOPED_TRACE(fmt::format("{} steps of {} x {}", steps, channels, states));
+        const Graph g = MustParse(fmt::format(
+            R"(graph @g(%0 "s": f32[{0}, {2}], %1 "decay": f32[{1}, {0}, {2}], %2 "c": f32[{1}, {2}]) {{
+  %3: f32[{0}, {2}], %4: f32[{1}, {0}] = loop(%0, %1, %2) {{carried: 1, count: [{1}]}} region(%0 "i": i64[], %1 "s": f32[{0}, {2}], %2 "decay": f32[{1}, {0}, {2}], %3 "c": f32[{1}, {2}]) {{
+    %4: f32[{0}, {2}] = gather(%2, %0) {{axis: 0}}
+    %5: f32[{2}] = gather(%3, %0) {{axis: 0}}
+    %6: f32[{0}, {2}] = mul(%1, %4)
+    %7: f32[{0}, {2}] = add(%6, %5)
+    %8: f32[{2}, 1] = reshape(%5) {{shape: [{2}, 1]}}
+    %9: f32[{0}, 1] = matmul(%7, %8)
+    %10: f32[{0}] = reshape(%9) {{shape: [{0}]}}
+    return %7 "s", %10 "y"
+  }}
+  return %3 "last", %4 "all"
+}})",
+            channels, steps, states));
+        const std::vector<Array> inputs = RandomInputs(g, 1);
+        EXPECT_EQ(ExpectRunsOnDevice(g, inputs, GraphEvaluator(g).Run(inputs)), std::pair(1, 0));
+      }
+    }
+  }
+}
+
+// Rows follow from other rows, or in another order: nothing is apart along the first axis.
+TEST(Control, LoopsWhosePartsMeetStayTheHosts) {
+  const auto kernels = [](const std::string& step, int count = 3) {
+    const Graph g =
+        MustParse(R"(graph @g(%0 "x": f32[19, 19], %1 "w": f32[19, 19]) {
+  %2: f32[19, 19] = loop(%0, %1) {carried: 1, count: [)" +
+                  std::to_string(count) +
+                  R"(]} region(%0 "i": i64[], %1 "s": f32[19, 19], %2 "w": f32[19, 19]) {
+    %3: f32[19, 19] = )" +
+                  step +
+                  R"(
+    return %3 "s"
+  }
+  return %2 "y"
+})");
+    const std::vector<Array> inputs = RandomInputs(g, 1);
+    return ExpectRunsOnDevice(g, inputs, GraphEvaluator(g).Run(inputs)).first;
+  };
+  EXPECT_EQ(kernels("mul(%1, %2)"), 1);
+  EXPECT_EQ(kernels("matmul(%1, %2)"), 1);  // along rows
+  EXPECT_EQ(kernels("matmul(%2, %1)"), 1);  // along columns
+  EXPECT_EQ(kernels("softmax(%1) {axis: 0}"), 1);
+  EXPECT_EQ(kernels("transpose(%1) {perm: [1, 0]}"), 0);
+  EXPECT_EQ(kernels("matmul(%1, %1)", 1), 0);
+  EXPECT_EQ(kernels("slice(%1) {starts: [18, 18], sizes: [19, 19], steps: [-1, -1]}"), 0);
+  EXPECT_EQ(kernels("slice(%1) {starts: [18, 0], sizes: [19, 19], steps: [-1, 1]}"), 1);
 }
 
 TEST(Control, WhatCannotBeCompiledIsNamed) {

@@ -180,6 +180,7 @@ TEST_P(LoopPassMeaning, Stays) {
     if (!g && after.Find(name + "_0")) continue;  // launches of a device, which nothing here runs
     ASSERT_TRUE(g) << name;
     ASSERT_EQ(g->buffers.size(), f->buffers.size()) << name;
+    if (names.count("lower_launches") && f->attrs.Has("device_type")) continue;  // likewise
     int ran = 0;
     for (const DimValues& dims : SizesFor(*f)) {
       for (int size : team ? std::vector<int>{1, 2, 3} : std::vector<int>{1}) {

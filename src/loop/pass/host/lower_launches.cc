@@ -62,10 +62,22 @@ class Lowering final : public ScopedRewriter {
   Lowering(const Func& func, const Module& module)
       : kernels_(DeviceKernels(module)), names_(*func) {}
 
+  int64_t waits() const { return waits_; }
+  int64_t waits_in_loops() const { return waits_in_loops_; }
+
  private:
   Stmt VisitStmt(const Stmt& stmt) override {
+    const bool repeats = IsA<For>(stmt) || IsA<While>(stmt);
+    loops_ += repeats;
+    const Stmt out = Lowered(stmt);
+    loops_ -= repeats;
+    return out;
+  }
+
+  Stmt Lowered(const Stmt& stmt) {
     const auto* launch = As<Launch>(stmt);
-    if (!launch || launch->place != Place::Device(0)) return Children(stmt);
+    if (!launch) return WithFetches(Children(stmt));
+    if (launch->place != Place::Device(0)) return stmt;
     const auto kernel = std::find_if(kernels_.begin(), kernels_.end(),
                                      [&](const Func& k) { return k->name == launch->kernel; });
     if (kernel == kernels_.end() || !IsBound(**kernel)) return stmt;
@@ -96,8 +108,46 @@ class Lowering final : public ScopedRewriter {
     return list.Close();
   }
 
+  // What a statement reads of the device's memory comes to the host's before it.
+  Stmt WithFetches(const Stmt& stmt) {
+    StmtList list;
+    const auto fetched = [&](const Expr& e) { return Fetched(e, &list); };
+    Stmt out;
+    if (const auto* let = As<Let>(stmt)) {
+      out = Let::Make(let->var, fetched(let->value), let->body);
+    } else if (const auto* branch = As<If>(stmt)) {
+      out = If::Make(fetched(branch->condition), branch->then_body, branch->else_body);
+    } else if (const auto* store = As<Store>(stmt)) {
+      out = Store::Make(store->buffer, store->indices, fetched(store->value), store->mask);
+    } else {
+      return stmt;
+    }
+    list.Add(std::move(out));
+    return list.Close();
+  }
+
+  Expr Fetched(const Expr& e, StmtList* list) {
+    return PostOrderRewrite(e, [&](const NodeRef& n) -> NodeRef {
+      const auto* load = As<Load>(n);
+      if (!load || load->buffer->scope == Scope::kLocal) return n;
+      const Buffer got =
+          BufferNode::Make(names_.Fresh("fetched"), load->dtype, {IndexConst(1)}, Scope::kLocal);
+      list->Open([got](Stmt body) { return Alloc::Make(got, std::move(body)); });
+      const Expr from = Call::Make(Intrinsic::kBufferData,
+                                   {Load::Make(load->buffer, load->indices)}, DType::Handle());
+      list->Add(
+          Evaluate::Make(CallC("tn_core_device_fetch",
+                               {AddressOf(got), from, I64(load->dtype.Bytes())}, DType::Int(32))));
+      ++waits_;
+      if (loops_ > 0) ++waits_in_loops_;
+      return Load::Make(got, {IndexConst(0)});
+    });
+  }
+
   const std::vector<Func> kernels_;
   NameSupply names_;
+  int64_t waits_ = 0, waits_in_loops_ = 0;
+  int loops_ = 0;
 };
 
 bool Loads(const Expr& e) {
@@ -154,7 +204,11 @@ Module LowerLaunches(const Module& module, const PassContext&) {
   return MapFuncs(module, [&](const Func& func) {
     if (func->func_kind != FuncKind::kHost || !func->attrs.Has(kDeviceTypeAttr)) return func;
     PrimFunc fields = *func;
-    fields.body = Lowering(func, module).Rewrite(func->body);
+    Lowering lowering(func, module);
+    fields.body = lowering.Rewrite(func->body);
+    if (lowering.waits() > 0) fields.attrs.Set(kWaitsAttr, lowering.waits());
+    if (lowering.waits_in_loops() > 0)
+      fields.attrs.Set(kWaitsInLoopsAttr, lowering.waits_in_loops());
     if (Repeats(*func)) fields.attrs.Set(kRepeatsAttr, true);
     return PrimFunc::Make(std::move(fields));
   });

@@ -7,8 +7,10 @@
 // function whose launches follow from its dims and the addresses that it is given, and are more
 // than one, has the attribute `repeats`: calls of it can be kept as graphs. The library brings the
 // code as the data tn_blob_device_code. A launch of what has no bound form, or on another device,
-// stays. Why here: after lower_team, for which a device is no worker, and before make_packed fixes
-// the parameters.
+// stays. What the host reads of the device's memory (to decide a branch, whether a loop goes on, a
+// size) it fetches first: tn_core_device_fetch, which waits for it; the attribute `waits` counts
+// the places where it does, `waits_in_loops` those of them within loops. Why here: after
+// lower_team, for which a device is no worker, and before make_packed fixes the parameters.
 #pragma once
 
 #include "loop/pass/pass.h"

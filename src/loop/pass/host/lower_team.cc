@@ -32,6 +32,7 @@
 
 #include "arith/analyzer.h"
 #include "dependence/access.h"
+#include "loop/pass/packed_abi.h"
 #include "loop/rewrite.h"
 #include "loop/workspace.h"
 
@@ -84,7 +85,8 @@ class TeamBody {
   }
 
   Func operator()() {
-    fields_.body = Lower(fields_.body);
+    // Launches on a device are one thread's, in their order.
+    if (!fields_.attrs.Has(packed::kDeviceTypeAttr)) fields_.body = Lower(fields_.body);
     const Expr alone = any_parallel_ ? IsQuickerAlone() : BoolConst(true);
     if (IsOne(alone)) {
       fields_.attrs.Set("max_team", int64_t{1});

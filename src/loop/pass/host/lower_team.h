@@ -6,12 +6,13 @@
 // done by worker 0. `sync team` stands before a piece of work that touches bytes which another,
 // since the last barrier, wrote, or that writes bytes which another read; bytes are those of the
 // arena, so values that share memory are seen to. Two pieces of work that only worker 0 does need
-// no barrier between them. The end of the function needs none: the fork's join is one. Attribute
-// max_team becomes 1 where no kernel has a parallel loop, and where by the cost model (attribute
-// `alone` of launches: their time on one worker) one worker is done with everything while a team
-// would only wait for each other, so that such a function never wakes another worker; team_width is
-// the largest of the kernels' (loop/workspace.h), and 1 at those sizes where one worker is quicker.
-// Why here: after every placement in memory, before make_packed fixes the signature.
+// no barrier between them. The host function of a device is one thread's and stays as it is. The
+// end of the function needs none: the fork's join is one. Attribute max_team becomes 1 where no
+// kernel has a parallel loop, and where by the cost model (attribute `alone` of launches: their
+// time on one worker) one worker is done with everything while a team would only wait for each
+// other, so that such a function never wakes another worker; team_width is the largest of the
+// kernels' (loop/workspace.h), and 1 at those sizes where one worker is quicker. Why here: after
+// every placement in memory, before make_packed fixes the signature.
 #pragma once
 
 #include "loop/pass/pass.h"

@@ -314,6 +314,7 @@ class HostPlanner final : public StorageRewriter {
     Lifetimes lives = LifetimesOf(func_->body);
     for (const Lifetime& life : lives.allocs) {
       const Buffer& b = life.alloc->buffer;
+      if (IsOnHost(*b)) continue;
       allocated_.insert(b.get());
       if (b->scope == Scope::kConst) continue;
       item_of_[b.get()] = items_.size();
@@ -351,6 +352,9 @@ class HostPlanner final : public StorageRewriter {
     const Func kernel = module_.Find(launch.kernel);
     return kernel && kernel->attrs.Has(kAwaitsAttr);
   }
+
+  // What the host of a device has for itself, beside the memory that kernels get.
+  bool IsOnHost(const BufferNode& b) const { return on_device_ && b.scope == Scope::kLocal; }
 
   // No part of such memory can be handed to a kernel: each item has its own.
   void PlanApart() {
@@ -469,7 +473,8 @@ class HostPlanner final : public StorageRewriter {
   }
 
   Stmt VisitStmt(const Stmt& stmt) override {
-    if (const auto* alloc = As<Alloc>(stmt)) return VisitStmt(alloc->body);
+    const auto* alloc = As<Alloc>(stmt);
+    if (alloc && !IsOnHost(*alloc->buffer)) return VisitStmt(alloc->body);
     if (const auto* launch = As<Launch>(stmt)) {
       Stmt out = Children(stmt);
       auto it = workspace_of_.find(launch);

@@ -13,7 +13,8 @@
 // planned and stays. For a host function: every allocation becomes a stretch of one arena, a last
 // scalar parameter `arena: handle`, in which values that are never alive at the same time overlap
 // (what a launch uses is alive until the last of those that depend on it, each on the one before);
-// so does each launch's workspace, for workspace_bytes + max_team * scratch_bytes. Allocations of
+// so does each launch's workspace, for workspace_bytes + max_team * scratch_bytes. (What has scope
+// `local` in the host function of a device is the host's own, and stays.) Allocations of
 // scope `const` are weights: stretches of the weight segment, at the byte offsets given by the
 // function's attributes `weights` (names) and `weight_offsets`. Accesses and regions become flat
 // ones of a view of arena or weights per element type, so that no chain of bindings as long as the
