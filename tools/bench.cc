@@ -146,7 +146,10 @@ Status PrintResults(const Statistics& s, const LoadedModel& model, tn_dl_device 
 Status BenchModel(Arguments& args, const Common& common) {
   // Before the first call: the pool is made then.
   if (args.threads > 0) setenv("TENON_NUM_THREADS", std::to_string(args.threads).c_str(), 1);
-  if (!args.json.empty()) TN_RETURN_IF_ERROR(args.call.CheckNotRead(args.json, args.model));
+  if (!args.json.empty()) {
+    TN_RETURN_IF_ERROR(args.call.CheckNotRead(args.json, args.model));
+    TN_RETURN_IF_ERROR(AtomicFile::Create(args.json));  // that it cannot be written is known first
+  }
   TN_RETURN_IF_ERROR(args.call.ReadFiles());
   TN_ASSIGN_OR_RETURN(LoadedModel model,
                       LoadModel(args.model, args.how, args.call, common.verbose));

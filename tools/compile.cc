@@ -135,9 +135,9 @@ int Compile(Arguments& args, const Common& common) {
   return kDone;
 }
 
-// "" or what is wrong with the name of a pass, or of a phase whose result can be printed.
-std::string CheckPassName(const std::string& name) {
-  std::vector<std::string> names = {"import", "lower", "schedule"};
+// "" or what is wrong with the name of a pass, or of one of the phases.
+std::string CheckPassName(const std::string& name, std::vector<std::string> phases) {
+  std::vector<std::string> names = std::move(phases);
   for (const PassInfo& pass : LoopPasses()) names.push_back(pass.name);
   for (const auto* passes : {&graph::GraphPasses(), &graph::PlanPasses()}) {
     for (const auto& pass : *passes) names.push_back(pass.name);
@@ -189,7 +189,11 @@ void AddOutputOptions(CLI::App* verb, Arguments* args) {
 
 void AddLookingOptions(CLI::App* verb, Arguments* args) {
   const char* group = "Looking inside";
-  const CLI::Validator pass_name(CheckPassName, "PASS");
+  const CLI::Validator pass([](const std::string& name) { return CheckPassName(name, {}); },
+                            "PASS");
+  const CLI::Validator pass_or_phase(
+      [](const std::string& name) { return CheckPassName(name, {"import", "lower", "schedule"}); },
+      "PASS");
   verb->add_option("--emit", args->emit,
                    "also write these forms beside the output: graph,loop,llvm,asm,c")
       ->group(group)
@@ -200,11 +204,11 @@ void AddLookingOptions(CLI::App* verb, Arguments* args) {
                    "print the code after this pass, or import, lower or schedule; may be repeated")
       ->group(group)
       ->allow_extra_args(false)
-      ->check(pass_name);
+      ->check(pass_or_phase);
   verb->add_option("--disable", args->disabled, "leave this pass out; may be repeated")
       ->group(group)
       ->allow_extra_args(false)
-      ->check(pass_name);
+      ->check(pass);
   verb->add_flag("--verify-each,!--no-verify-each", args->how.options.verify_each,
                  "check the code after every pass")
       ->group(group);

@@ -53,10 +53,12 @@ void CompileArguments::AddTo(CLI::App* verb) {
   verb->add_option("--target", options.target, "what to compile for; llvm is this machine")
       ->group(group)
       ->capture_default_str();
-  verb->add_option("--shape", shapes_,
-                   "the sizes of an input, as name:1x3x224x224; one that stays open has a name, "
-                   "as in name:batch[1..16]xseq[32..512 step 32]; of an input that --fill fills, "
-                   "those that the library leaves open; may be repeated")
+  verb->add_option(
+          "--shape", shapes_,
+          "the sizes of an input, as name:1x3x224x224; one that stays open has a name, "
+          "as in name:batch[1..16]xseq[32..512 step 32]; or with commas, [1,3,224,224]; of "
+          "an input that --fill fills, those that the library leaves open; may be "
+          "repeated")
       ->group(group)
       ->allow_extra_args(false);
   verb->add_flag("--empty-sizes", options.empty_sizes,

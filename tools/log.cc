@@ -43,6 +43,8 @@ Expected<int> Merge(const Arguments& args, const Common& common) {
 
 // The best of each kernel in each of its circumstances, and what is not to be tried again.
 Expected<int> Prune(const Arguments& args) {
+  // Opening makes what is not there, which is for those who write.
+  TN_RETURN_IF_ERROR(tune::ReadLog(args.file));
   TN_ASSIGN_OR_RETURN(tune::Log log, tune::Log::Open(args.file));
   TN_ASSIGN_OR_RETURN(const tune::LogContents contents, log.Read());
   std::map<std::string, std::vector<const tune::Record*>> groups;

@@ -4,6 +4,8 @@
 #include <map>
 #include <new>
 #include <sstream>
+#include <string_view>
+#include <vector>
 
 #include "console.h"
 #include "guard.h"
@@ -105,8 +107,14 @@ int Main(int argc, char** argv) {
     for (const CLI::App* verb : app.get_subcommands()) name += " " + verb->get_name();
     return name;
   };
+  // `tenon help VERB` is what git and cargo say.
+  std::vector<const char*> words(argv, argv + argc);
+  if (argc > 1 && words[1] == std::string_view("help")) {
+    words.erase(words.begin() + 1);
+    words.push_back("--help");
+  }
   try {
-    app.parse(argc, argv);
+    app.parse(static_cast<int>(words.size()), words.data());
   } catch (const CLI::ExtrasError& e) {
     if (app.get_subcommands().empty())
       return ReportUnknownVerb(app.remaining().front(), verbs, json);

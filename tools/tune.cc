@@ -157,6 +157,11 @@ Run AddTune(CLI::App& app, const Common& common) {
       ->group(measuring)
       ->capture_default_str();
   args->how.AddTo(verb);
+  verb->get_option("--log")
+      ->description(
+          "where records go (required); made where it is not there, and what it knows is "
+          "not measured again")
+      ->group("What to write");
   verb->add_flag("--json", args->json, "a JSON object for each trial, and one at the end");
   verb->add_flag("-q,--quiet", args->quiet, "the summary only");
   return [args, &common] { return Tune(*args, common); };

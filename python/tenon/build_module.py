@@ -5,13 +5,16 @@ from __future__ import annotations
 import os
 import tempfile
 from os import PathLike
-from typing import Any, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Mapping, Sequence
 
 from . import _arguments, _tenon, te, tir
 from ._tenon import IrModule, Schedule, Tensor, Var
 from .runtime import Module, load_module
 from .target import Target, resolve
 from .transform import PassContext, logs
+
+if TYPE_CHECKING:
+    from onnx import ModelProto
 
 __all__ = ["build", "compile", "load", "lower"]
 
@@ -103,7 +106,7 @@ def _sizes(shapes: Mapping[str, Any]) -> dict[str, list[str]]:
 
 
 def compile(
-    model: str | PathLike | bytes,
+    model: str | PathLike | bytes | ModelProto,
     output: str | PathLike | None = None,
     *,
     target: Target | str | None = None,
@@ -114,11 +117,13 @@ def compile(
     jobs: int = 0,
     log: str | PathLike | None = None,
 ) -> Module:
-    """Compiles an ONNX file (or its bytes) and loads the result. `shapes` gives sizes of inputs: numbers, or
+    """Compiles an ONNX file (or its bytes, or an onnx.ModelProto) and loads the result. `shapes` gives sizes of inputs: numbers, or
     names of those that stay open, {"x": ["batch[1..16]", 128]}; without it they are the model's. `output` keeps the library;
     without it, it lives as long as this process. `log` is a log of tuning that kernels
     are chosen by (docs/tuning.md); without it that of auto_scheduler.ApplyHistoryBest, if any. `opt_level` is transform.PassContext's where none is given, else 2."""
     with tempfile.TemporaryDirectory(prefix="tenon-") as folder:
+        if hasattr(model, "SerializeToString"):
+            model = model.SerializeToString()
         if isinstance(model, bytes):
             path = os.path.join(folder, "model.onnx")
             with open(path, "wb") as file:

@@ -173,9 +173,14 @@ std::vector<std::string> CandidateDirectories() {
   if (dladdr(reinterpret_cast<void*>(&LinkSharedLibrary), &info) && info.dli_fname) {
     fs::path self = fs::canonical(info.dli_fname, error);
     if (error) self = fs::canonical("/proc/self/exe", error);
-    roots.push_back(self.parent_path() / "../lib/tenon");
-    roots.push_back(self.parent_path() / "../" TENON_LIBDIR "/tenon");  // of a system's folders
-    roots.push_back(self.parent_path() / "tenon");
+    const fs::path folder = self.parent_path();
+    // The second is a system's.
+    for (const fs::path& path : {folder / "../lib/tenon", folder / ("../" TENON_LIBDIR "/tenon"),
+                                 folder / "tenon", fs::path(TENON_BUILD_LIBRARY_DIR)}) {
+      std::string root = path.lexically_normal();
+      if (std::find(roots.begin(), roots.end(), root) == roots.end()) roots.push_back(root);
+    }
+    return roots;
   }
   roots.emplace_back(TENON_BUILD_LIBRARY_DIR);
   return roots;
@@ -225,14 +230,16 @@ Hash128 ParamsId(const LinkRequest& request) {
 Status CheckLinkable(const std::string& triple) {
   if (IsContained(triple)) return Ok();
   if (EmulationOf(ArchOf(triple)) && SystemOf(triple).starts_with("linux-")) return Ok();
+  // Who names an architecture alone means Linux on it.
+  const ArchRow* row = triple.find('-') == std::string::npos ? ArchOfTriple(triple) : nullptr;
   return MakeError(
       fmt::format("libraries and objects are made for Linux on x86-64, aarch64 and riscv64, and "
-                  "for wasm32, not for '{}'; "
-                  "--emit asm shows the code",
-                  triple));
+                  "for wasm32, not for '{}'{}; --emit asm shows the code",
+                  triple, row ? fmt::format(" (did you mean '{}'?)", row->triple) : ""));
 }
 
 Expected<std::string> LibraryDirectory(const std::string& triple) {
+  TN_RETURN_IF_ERROR(CheckLinkable(triple));
   std::string folder = ArchOf(triple) + "-" + SystemOf(triple);
   std::vector<std::string> roots = CandidateDirectories();
   for (const std::string& root : roots) {

@@ -251,16 +251,21 @@ std::vector<std::string> CodeForms(const Built& built) {
 }
 
 Status CheckLibraryFile(const std::string& path, const Target& target) {
-  const ArchRow* arch = ArchOfTriple(target.Cpu().triple());
-  const std::string_view own = arch ? arch->library_suffix : ".so";
-  for (const char* foreign : {".dll", ".dylib", ".exe", ".o", ".a", ".lib"}) {
-    if (!path.ends_with(foreign)) continue;
-    return MakeError(fmt::format("'{}' does not end as a library of target '{}' does: expected {}",
-                                 path, target.ToString(), own));
+  const std::string& triple = target.Cpu().triple();
+  const ArchRow* arch = ArchOfTriple(triple);
+  const std::string own(arch ? arch->library_suffix : ".so");
+  // Of other platforms, and of other files of this kind of work.
+  std::vector<std::string> foreign = {".dll", ".dylib", ".exe",  ".a", ".lib",
+                                      ".obj", ".wasm",  ".onnx", ".py"};
+  for (const OutputForm& row : kForms) {
+    if (row.make != Library && !row.suffix.empty())
+      foreign.push_back(fmt::format(".{}", row.suffix));
   }
-  if (path.ends_with(".wasm") && own != ".wasm") {
+  for (const std::string& suffix : foreign) {
+    if (suffix == own || !path.ends_with(suffix)) continue;
     return MakeError(
-        fmt::format("'{}': target '{}' is not wasm; expected {}", path, target.ToString(), own));
+        fmt::format("'{}' does not end as a library for {} does: expected {}, or another name",
+                    path, triple.empty() ? "this target" : triple, own));
   }
   return Ok();
 }

@@ -4,6 +4,7 @@
 
 #include <filesystem>
 
+#include "driver/outputs.h"
 #include "support/atomic_file.h"
 
 namespace tenon::driver {
@@ -27,6 +28,7 @@ Expected<Place> ResolvePlace(const CompileOptions& options, const Target& target
     return MakeError(fmt::format(
         "C source goes to a file that ends in .c, or into a folder/; got '{}'", options.output));
   }
+  if (options.output.empty()) return MakeError("expected a file or a folder/ to write to, got ''");
   Place place{options.output, "", "", false, ""};
   std::error_code fault;
   if (options.output.ends_with('/') || fs::is_directory(options.output, fault)) {
@@ -37,6 +39,7 @@ Expected<Place> ResolvePlace(const CompileOptions& options, const Target& target
     place.path = (fs::path(options.output) / fmt::format("model{}", suffix)).string();
     place.is_bundle = true;
   }
+  if (!object && !source) TN_RETURN_IF_ERROR(CheckLibraryFile(place.path, target));
   place.directory = fs::path(place.path).parent_path().string();
   place.directory = place.directory.empty() ? "." : place.directory;
   if (options.params == ParamsMode::kSeparate)

@@ -381,6 +381,8 @@ Expected<LogContents> ReadLog(const std::string& path) {
     file.read(head, sizeof head);
     if (std::string_view(head, static_cast<size_t>(file.gcount())) != kMagic) {
       TN_ASSIGN_OR_RETURN(const std::string text, ReadFile(path, kMostBytes));
+      if (!Trim(text).empty() && text.find("\"tenon_log\"") == std::string::npos)
+        return MakeError(fmt::format("'{}' is no log of tuning", path));
       return ParseLines(text, path);
     }
   }

@@ -38,9 +38,11 @@ class Files(Case):
         os.symlink(weights, self.path("link.so"))
         os.link(model, self.path("other.so"))
         contents = {p.name: p.read_bytes() for p in self.dir.iterdir()}
-        for output in [model, weights, self.path("link.so"), self.path("other.so"), f"{self.dir}/./bert-tiny.onnx"]:
+        for output in [weights, self.path("link.so"), self.path("other.so"), f"{self.dir}/./bert-tiny.weights"]:
             _, err = self.tenon("compile", model, "-o", output, status=INPUT)
             self.assertIn("a file that the model is read from", err)
+        _, err = self.tenon("compile", model, "-o", model, status=INPUT)
+        self.assertIn("it does not end as a library", err)
         os.rename(weights, self.path("m.params"))
         os.symlink("m.params", weights)
         _, err = self.tenon("compile", model, "-o", self.path("m.so"), "--params", "separate", status=INPUT)

@@ -297,6 +297,7 @@ def tensors():
     yield "external_without_location", with_weight(external("w", [3], offset="0"))
     yield "external_folder", with_weight(external("w", [3], location="."))
     yield "external_missing", with_weight(external("w", [3], location="nowhere.bin"))
+    yield "external_missing_for_two", model(add, [X], ["y"], [external(w, [3], location="nowhere.bin") for w in "wv"])
     yield "external_offset_negative", with_weight(external("w", [3], location="external.bin", offset="-4"))
     yield "external_offset_word", with_weight(external("w", [3], location="external.bin", offset="twelve"))
     yield "external_offset_past_the_end", with_weight(external("w", [3], location="external.bin", offset="4096"))

@@ -526,7 +526,7 @@ class Sessions(unittest.TestCase):
         ):
             with self.subTest(shapes=shapes), self.assertRaisesRegex(error, message):
                 tenon.compile(model.SerializeToString(), shapes=shapes)
-        again = tenon.compile(model.SerializeToString(), shapes={"x": (np.int64(3), 4)})
+        again = tenon.compile(model, shapes={"x": (np.int64(3), 4)})
         np.testing.assert_array_equal(again(feed).numpy(), y)
 
 

@@ -377,8 +377,15 @@ void Importer::CheckOperators(const GraphProto& g) {
     if (nodes.size() > 8) d.notes.push_back(fmt::format("and {} more", nodes.size() - 8));
     errors_.push_back(std::move(d));
   }
-  if (errors_.size() > before)
-    errors_[before].notes.insert(errors_[before].notes.end(), notes_.begin(), notes_.end());
+  if (errors_.size() == before) return;
+  std::vector<std::string>& notes = errors_[before].notes;
+  if (!options_.operators.empty()) {
+    std::vector<std::string> given;
+    for (const auto& [name, op] : options_.operators)
+      given.push_back(name.first.empty() ? name.second : name.first + "::" + name.second);
+    notes.push_back("operators of your own: " + Join(given, ", "));
+  }
+  notes.insert(notes.end(), notes_.begin(), notes_.end());
 }
 
 // Names of initializers in regions are not those of the model's.
@@ -400,6 +407,13 @@ Expected<Tensor> Importer::ReadInitializer(const TensorProto& t) {
 }
 
 void Importer::ImportInitializers(const GraphProto& g) {
+  // A file that is not there is the fault of every tensor in it, and is said once.
+  struct Fault {
+    std::string item;
+    Diagnostics errors;
+    size_t others = 0;
+  };
+  std::map<std::string, Fault> faults;  // by message
   for (const TensorProto& t : g.initializers) {
     Expected<Tensor> tensor = ReadInitializer(t);
     if (tensor) {
@@ -408,8 +422,16 @@ void Importer::ImportInitializers(const GraphProto& g) {
       scope_->values[t.name] = v;
     } else {
       scope_->values[t.name] = kPoisoned;
-      Report(std::move(tensor.errors()), "initializer " + Quoted(t.name));
+      const std::string message = ToString(tensor.errors());
+      const auto [fault, is_new] = faults.try_emplace(
+          message, Fault{"initializer " + Quoted(t.name), std::move(tensor.errors())});
+      if (!is_new) ++fault->second.others;
     }
+  }
+  for (auto& [message, fault] : faults) {
+    std::vector<std::string> notes;
+    if (fault.others > 0) notes.push_back(fmt::format("and {} more", fault.others));
+    Report(std::move(fault.errors), fault.item, std::move(notes));
   }
 }
 

@@ -114,8 +114,16 @@ Status InputShapes::Bind(const ValueInfoProto& input) {
   }
   if (!given || !input.has_shape) return Ok();
   if (input.shape.size() != given->size()) {
-    return MakeError(
+    Diagnostic error = MakeError(
         fmt::format("expected a shape of {} dims, but got {}", input.shape.size(), given->size()));
+    // Between sizes stands an x, which may have been a name's.
+    const bool named = std::any_of(given->begin(), given->end(),
+                                   [](const DimSpec& d) { return !d.symbol.empty(); });
+    if (named && given->size() > input.shape.size()) {
+      error.notes.emplace_back(
+          "a name that has an x in it stands between commas: --shape 'input:max_len,8'");
+    }
+    return error;
   }
   for (size_t i = 0; i < given->size(); ++i) {
     if (!IsNamed(input.shape[i])) continue;

@@ -607,6 +607,27 @@ bool DecodeVarints(const Chunks& chunks, size_t max_count, std::vector<uint64_t>
   return true;
 }
 
+// What else people hand over, by its first bytes; "" for what nobody knows.
+static std::string_view SeemsToBe(std::string_view bytes) {
+  using namespace std::literals;
+  constexpr std::pair<std::string_view, std::string_view> kHeads[] = {
+      {"\0asm"sv, "a module of WebAssembly"},
+      {"PK\x03\x04"sv, "an archive, as torch.save and numpy.savez write; export the model to ONNX"},
+      {"\x80\x02"sv, "a pickle; export the model to ONNX"},
+      {"\x89HDF"sv, "an HDF5 file, as Keras saves; convert the model to ONNX"},
+      {"version https://git-lfs"sv, "a pointer of Git LFS: `git lfs pull` fetches the file"},
+      {"<"sv, "a page or XML (was it downloaded in a browser?)"},
+  };
+  for (const auto& [head, what] : kHeads) {
+    if (bytes.starts_with(head)) return what;
+  }
+  const std::string_view begin = bytes.substr(0, 512);
+  const bool is_text = std::all_of(begin.begin(), begin.end(), [](unsigned char c) {
+    return (c >= 0x20 && c < 0x7f) || c == '\t' || c == '\n' || c == '\r';
+  });
+  return is_text ? "text" : "";
+}
+
 Expected<ModelProto> ReadModel(std::string_view bytes, const std::string& file,
                                const ReadLimits& limits) {
   ModelReader reader(limits);
@@ -629,6 +650,9 @@ Expected<ModelProto> ReadModel(std::string_view bytes, const std::string& file,
   } catch (const ReadError& e) {
     return fail("not a readable ONNX model: " + e.message, e.kind);
   } catch (const protozero::exception& e) {
+    const std::string_view what = SeemsToBe(bytes);
+    if (!what.empty())
+      return fail(fmt::format("not an ONNX model but {}", what), ErrorKind::kInput);
     return fail(fmt::format("not an ONNX model, or a damaged one: {} (protobuf)", e.what()),
                 ErrorKind::kInput);
   }

@@ -77,9 +77,13 @@ Expected<DimSpec> ParseSize(std::string_view text) {
 
 Expected<std::vector<DimSpec>> ParseShape(std::string_view text) {
   std::vector<DimSpec> out;
+  const bool bracketed = text.starts_with('[') && text.ends_with(']');
+  const char between = bracketed || text.find(',') != std::string_view::npos ? ',' : 'x';
+  if (bracketed) text = text.substr(1, text.size() - 2);
   if (text.empty()) return out;
-  for (const std::string& word : Split(text, 'x')) {
-    TN_ASSIGN_OR_RETURN(DimSpec size, ParseSize(word));
+  for (const std::string& word : Split(text, between)) {
+    TN_ASSIGN_OR_RETURN(DimSpec size,
+                        ParseSize(between == ',' ? Trim(word) : std::string_view(word)));
     out.push_back(std::move(size));
   }
   return out;

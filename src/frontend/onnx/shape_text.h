@@ -16,7 +16,8 @@ namespace tenon::onnx {
 /// are letters, digits and _, and begin with a letter or _.
 Expected<DimSpec> ParseSize(std::string_view text);
 
-/// Sizes with an x between them; "" is a scalar's shape. In here names hold no x.
+/// Sizes with an x between them, where names hold no x; or with commas, "1,max_len,80" and
+/// "[max_len]", where they may. "" and "[]" are a scalar's shape.
 Expected<std::vector<DimSpec>> ParseShape(std::string_view text);
 
 /// What ParseSize reads.

@@ -23,8 +23,10 @@ Model Good() {
 TEST(Hostile, EmptyTruncatedAndGarbageFiles) {
   EXPECT_NE(ErrorsOf("").find("expected an ONNX model, but the file is empty"), std::string::npos);
   EXPECT_NE(ErrorsOf("\x08").find("not an ONNX model, or a damaged one"), std::string::npos);
-  EXPECT_NE(ErrorsOf("PK\x03\x04 this is a zip").find("not an ONNX model, or a damaged one"),
+  EXPECT_NE(ErrorsOf("PK\x03\x04 this is a zip").find("not an ONNX model but an archive"),
             std::string::npos);
+  EXPECT_NE(ErrorsOf("<html>").find("a page or XML"), std::string::npos);
+  EXPECT_NE(ErrorsOf("int main() {}\n").find("not an ONNX model but text"), std::string::npos);
   const std::string good = Good().Bytes();
   EXPECT_EQ(ErrorsOf(good), "");
   for (size_t n = 0; n < good.size(); ++n) EXPECT_NE(ErrorsOf(good.substr(0, n)), "") << n;

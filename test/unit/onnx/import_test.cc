@@ -236,6 +236,15 @@ TEST(Import, ShapesAsText) {
   }
   EXPECT_EQ(ParseShape("")->size(), 0u);
   EXPECT_EQ(ParseShape("batchx3x224")->size(), 3u);
+  EXPECT_EQ(ParseShape("[]")->size(), 0u);
+  for (const char* commas : {"max_len[1..4],8", "[ max_len[1..4], 8 ]"}) {
+    const Expected<std::vector<DimSpec>> shape = ParseShape(commas);
+    ASSERT_TRUE(shape) << commas;
+    ASSERT_EQ(shape->size(), 2u);
+    EXPECT_EQ((*shape)[0].symbol, "max_len");
+    EXPECT_EQ((*shape)[1].value, 8);
+  }
+  EXPECT_EQ(ParseShape("[n]")->at(0).symbol, "n");
   auto error = [](const char* text) {
     Expected<std::vector<DimSpec>> shape = ParseShape(text);
     return shape ? std::string() : shape.errors()[0].message;
