@@ -71,8 +71,9 @@ void PrintMetadata(const Json& json) {
 }
 
 void PrintModel(const Json& json) {
-  Print("ONNX model, IR version {}, made by {}\n", json["ir_version"].dump(),
-        TextOf(json["producer"]));
+  const std::string producer = TextOf(json["producer"]);
+  Print("ONNX model, IR version {}{}\n", json["ir_version"].dump(),
+        producer.empty() ? "" : ", made by " + producer);
   if (json.contains("opset")) {
     for (const auto& [domain, version] : json["opset"].items()) {
       Print("operator set {} {}\n", Shown(domain), version.dump());
