@@ -11,6 +11,7 @@
 #include "graph/graph.h"
 #include "ir/print.h"
 #include "support/file.h"
+#include "support/strings.h"
 
 namespace tenon::driver {
 
@@ -121,7 +122,8 @@ Expected<Json> DescribeDeclared(const CompileOptions& options) {
   for (const onnx::OpsetId& id : model.opset_imports) {
     json["opset"][id.domain.empty() ? "ai.onnx" : std::string(id.domain)] = id.version;
   }
-  json["producer"] = fmt::format("{} {}", model.producer_name, model.producer_version);
+  json["producer"] =
+      std::string(Trim(fmt::format("{} {}", model.producer_name, model.producer_version)));
   json["producer_name"] = std::string(model.producer_name);
   json["domain"] = std::string(model.domain);
   json["model_version"] = model.model_version;
