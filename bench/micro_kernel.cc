@@ -15,6 +15,7 @@
 #include "artifact/temporary_library.h"
 #include "codegen/codegen.h"
 #include "fma_peak.h"
+#include "support/check.h"
 #include "support/gemm_ir.h"
 #include "target/target.h"
 
