@@ -41,6 +41,7 @@ struct CoreRates {
   double fma_units;
   double fma_latency_cycles;
   double vector_loads_per_cycle;
+  double l2_bytes_per_cycle;       // sustained; half of a line on x86-64, whatever the vectors
   double l3_gigabytes_per_second;  // one core
   double dram_gigabytes_per_second;
 };
@@ -50,13 +51,13 @@ CoreRates RatesOf(Arch arch) {
     Arch arch;
     CoreRates rates;
   };
-  static constexpr Row kRows[] = {{Arch::kX86_64, {3.0, 2, 4, 2, 30, 16}},
-                                  {Arch::kAArch64, {2.2, 2, 4, 2, 20, 10}},
-                                  {Arch::kRiscV64, {1.5, 1, 5, 1, 8, 4}}};
+  static constexpr Row kRows[] = {{Arch::kX86_64, {3.0, 2, 4, 2, 32, 30, 16}},
+                                  {Arch::kAArch64, {2.2, 2, 4, 2, 8, 20, 10}},
+                                  {Arch::kRiscV64, {1.5, 1, 5, 1, 4, 8, 4}}};
   for (const Row& row : kRows) {
     if (row.arch == arch) return row.rates;
   }
-  return {2.0, 2, 4, 2, 20, 10};
+  return {2.0, 2, 4, 2, 8, 20, 10};
 }
 
 // Units by the feature that brings them. The rate is of operations a cycle for each of the core's
@@ -112,7 +113,8 @@ Machine OfCpu(const Target& cpu) {
   const double dram = rates.dram_gigabytes_per_second * kGiga;
   // Two or three cores saturate DRAM; L3 grows with the cores further.
   m.memory = {{"L1", cpu.caches().l1, l1, kUnlimited},
-              {"L2", cpu.caches().l2, 0.25 * l1, kUnlimited},
+              {"L2", cpu.caches().l2, std::min(l1, rates.l2_bytes_per_cycle * m.cycles_per_second),
+               kUnlimited},
               {"L3", cpu.caches().l3, l3, 8 * l3},
               {"DRAM", std::numeric_limits<int64_t>::max(), dram, 2.5 * dram}};
   m.pack_bytes_per_second = 0.5 * dram;

@@ -171,8 +171,12 @@ std::optional<ProductShape> ReadProductOfRows(const Site& site) {
 
 void AddProductBytes(WorkDescription* work, const Site& site, int64_t blocks) {
   const double border = BorderBytes(site.region);
-  const double again = BytesOf(site.region, site.input(1)) * static_cast<double>(blocks - 1);
-  work->bytes[site.machine.LevelFor(static_cast<int64_t>(border))] = border + again;
+  const double matrix = BytesOf(site.region, site.input(1));
+  const auto add = [&](double from, double bytes) {
+    work->bytes[site.machine.LevelFor(static_cast<int64_t>(from))] += bytes;
+  };
+  add(border, border);
+  add(matrix, matrix * static_cast<double>(std::max<int64_t>(blocks - 1, 0)));
 }
 
 int64_t SecondLevelBytes(const Machine& machine) {

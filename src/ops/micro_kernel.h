@@ -77,8 +77,8 @@ std::optional<ProductShape> ReadProduct(const Site& site);
 /// tiles that one row does not.
 std::optional<ProductShape> ReadProductOfRows(const Site& site);
 
-/// What a product of `blocks` blocks of rows moves: the second operand once for each, everything
-/// else once.
+/// What a product of `blocks` blocks of rows, those of all leading places, moves: everything once,
+/// and the second operand again for each further block, from the level that holds it.
 void AddProductBytes(WorkDescription* work, const Site& site, int64_t blocks);
 /// Of the cache that holds a block's rows: the second level, or the only one.
 int64_t SecondLevelBytes(const Machine& machine);

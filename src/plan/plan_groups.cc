@@ -124,14 +124,18 @@ class Planner {
 
   // ---- Which values are in channel blocks ----
 
-  // Feature maps: four axes, numbers of 32 bits at most, several channels, computed here.
+  // Feature maps: four axes, or three of a convolution's result; numbers of 32 bits at most,
+  // several channels, computed here.
   void CollectVariables() {
     variable_.assign(g_.values.size(), -1);
     for (const Group& group : groups_) {
+      const bool is_conv = group.anchor != graph::kNoNode &&
+                           group.region.node(group.anchor).op == graph::OpKind::kConv;
       for (ValueId v : g_.node(group.node).outputs) {
         const TensorType& type = g_.type(v);
         const bool numbers = type.dtype.IsFloat() || type.dtype.IsInt();
-        if (type.layout || type.rank() != 4 || !numbers || type.dtype.bits > 32) continue;
+        const bool is_map = type.rank() == 4 || (is_conv && type.rank() == 3);
+        if (type.layout || !is_map || !numbers || type.dtype.bits > 32) continue;
         if (AsInt(type.dims[1]).value_or(0) > 1 && lanes_ > 1) {
           variable_[static_cast<size_t>(v)] = num_variables_++;
         }

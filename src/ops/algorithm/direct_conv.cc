@@ -2,7 +2,8 @@
 // kernels, arXiv 1809.02697): the micro-kernel is one of a matrix product's, a tile of output
 // positions by a few vectors of output channels, reduced over input channels and window. Borders in
 // the input's layout take the place of guards. Few input channels (the first layer) are read from
-// the plain layout by the same kernel.
+// the plain layout by the same kernel. Maps of one axis are such without h; a stride costs nothing,
+// since no vector lies along the axis.
 //
 //   out[n, c, h, w]  →  for n, c / (nv · lanes), h / tile_height, w / tile_width:
 //                         for channels of x in blocks, window: tile[h, w, nv, lanes] += x · w
@@ -32,16 +33,18 @@ std::optional<MicroKernel> FindKernel(const Site& site, const ConvGeometry& c) {
 // All feature maps have one size of blocks, so a kernel has as many lanes.
 bool IsFor(const Site& site) {
   auto c = ReadConv(site);
-  if (!c || !IsDirectConv(*c) || c->Depthwise() || c->w[0] < 2) return false;
+  if (!c || c->rank() > 2 || c->group > 1 || c->w[0] < 2) return false;
   const auto kernel = FindKernel(site, *c);
   const int64_t lanes = site.machine.Lanes(kF32);
   return kernel && kernel->lanes() == lanes && lanes % kernel->depth() == 0 &&
          kernel->depth() == kernel->group;
 }
 
+int64_t Height(const ConvGeometry& c) { return c.rank() > 1 ? c.y[2] : 1; }
+
 // Wide rows of the output are cut along the row alone, and so are those that may be.
 int64_t MaxHeight(const ConvGeometry& c) {
-  return c.is_open || c.y[3] >= 14 ? 1 : std::min<int64_t>(c.y[2], 4);
+  return c.is_open || c.y.back() >= 14 ? 1 : std::min<int64_t>(Height(c), 4);
 }
 
 Space SpaceOf(const Site& site) {
@@ -57,11 +60,12 @@ Space SpaceOf(const Site& site) {
   const Expr nv = space.Add({"nv", DivisorsOf(vectors, 8), true, true});
   const Expr th = space.Add({"tile_height", OneTo(MaxHeight(c)), false, false});
   const Expr tw =
-      space.Add({"tile_width", OneTo(MaxWidth(c.y[3], c.is_open, site.machine)), false, false});
+      space.Add({"tile_width", OneTo(MaxWidth(c.y.back(), c.is_open, site.machine)), false, false});
   space.Require(FitsRegisters(th * tw, nv, site.machine));
+  const Expr& tile = c.rank() > 1 ? th : tw;
   AddParallelLoops(&space,
                    {TripCount(c.y[0], c.least_batch), IndexConst(vectors) / nv,
-                    (IndexConst(c.y[2]) + th - 1) / th},
+                    (IndexConst(c.y[2]) + tile - 1) / tile},
                    c.is_open);
   return space;
 }
@@ -71,8 +75,9 @@ std::vector<Want> Wants(const Site& site, const Point& point) {
   const graph::Node& n = site.node();
   const int64_t lanes = site.machine.Lanes(kF32), block = ValueOf(point, "input_block");
   std::vector<Want> wants;
-  wants.push_back({n.inputs[0], FeatureMap(site.input(0).dims, block, {c.pads[0], c.pads[1]},
-                                           {c.pads[2], c.pads[3]}, c.pad_value)});
+  const auto ends = c.pads.begin() + static_cast<long>(c.rank());
+  wants.push_back({n.inputs[0], FeatureMap(site.input(0).dims, block, {c.pads.begin(), ends},
+                                           {ends, c.pads.end()}, c.pad_value)});
   StorageDesc weights;
   if (block > 1) weights.blocks.push_back({1, block});
   weights.blocks.push_back({0, ValueOf(point, "nv") * lanes});
@@ -96,12 +101,13 @@ WorkDescription Work(const Site& site, const Point& point) {
   WorkDescription work;
   work.type = c.types.accumulator;
   work.unit = kernel.unit;
-  AddTiles(&work, c.y[2], c.y[3], th, ValueOf(point, "tile_width"), nv,
+  const int64_t tw = ValueOf(point, "tile_width");
+  AddTiles(&work, Height(c), c.y.back(), th, tw, nv,
            static_cast<double>(c.y[0] * groups * steps * c.Window()));
   work.vector_ops = EpilogueElements(site);
   const double bytes = BorderBytes(site.region);
   work.bytes[site.machine.LevelFor(static_cast<int64_t>(bytes))] = bytes;
-  ShareOut(&work, site.machine, {c.y[0], groups, CeilDiv(c.y[2], th)}, point);
+  ShareOut(&work, site.machine, {c.y[0], groups, CeilDiv(c.y[2], c.rank() > 1 ? th : tw)}, point);
   return work;
 }
 
@@ -122,17 +128,20 @@ Operand Build(Group& group, const graph::Node& n, const Point& point) {
   };
   const te::Tensor sums = te::Compute(op.name, in_sums(shape), [&](Indices o) {
     if (channels_last) std::rotate(o.begin() + 1, o.end() - 1, o.end());
-    te::Axis cb = te::ReduceAxis("cb", IndexConst(CeilDiv(c.x[1], block)));
-    te::Axis kh = te::ReduceAxis("kh", IndexConst(c.w[2]));
-    te::Axis kw = te::ReduceAxis("kw", IndexConst(c.w[3]));
-    te::Axis ci = te::ReduceAxis("ci", IndexConst(block));
-    Expr channel = Expr(cb.var) * block + ci.var;
-    Expr h = o[2] * c.strides[0] + Expr(kh.var) * c.dilations[0] - c.pads[0];
-    Expr w = o[3] * c.strides[1] + Expr(kw.var) * c.dilations[1] - c.pads[1];
-    Expr product = CastExpr::Make(wide, op.in[0].at({o[0], channel, h, w})) *
-                   CastExpr::Make(wide, op.in[1].at({o[1], channel, kh.var, kw.var}));
-    return te::Sum(product, {cb, kh, kw, ci},
-                   op.Has(2) ? CastExpr::Make(wide, op.in[2].at({o[1]})) : nullptr);
+    std::vector<te::Axis> axes = {te::ReduceAxis("cb", IndexConst(CeilDiv(c.x[1], block)))};
+    const te::Axis ci = te::ReduceAxis("ci", IndexConst(block));
+    const Expr channel = Expr(axes[0].var) * block + ci.var;
+    Indices x = {o[0], channel}, w = {o[1], channel};
+    for (size_t i = 0; i < c.rank(); ++i) {
+      axes.push_back(te::ReduceAxis(i + 1 < c.rank() ? "kh" : "kw", IndexConst(c.w[i + 2])));
+      const Expr tap = axes.back().var;
+      x.push_back(o[i + 2] * c.strides[i] + tap * c.dilations[i] - c.pads[i]);
+      w.push_back(tap);
+    }
+    axes.push_back(ci);
+    const Expr product =
+        CastExpr::Make(wide, op.in[0].at(x)) * CastExpr::Make(wide, op.in[1].at(w));
+    return te::Sum(product, axes, op.Has(2) ? CastExpr::Make(wide, op.in[2].at({o[1]})) : nullptr);
   });
   return As(op.out.dtype,
             {wide, shape, [sums, in_sums](const Indices& i) { return sums.At(in_sums(i)); }});

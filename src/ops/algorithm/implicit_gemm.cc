@@ -99,6 +99,11 @@ WorkDescription Work(const Site& site, const Point& point) {
   AddTiles(&work, 1, maps, 1, rows, nv,
            static_cast<double>(planes * c.w[1] * c.Window()) * columns * groups);
   work.vector_ops = EpilogueElements(site);
+  if (c.strides.back() > 1) {  // the elements of a vector come one by one
+    constexpr double kToGather = 2;
+    work.scalar_ops = kToGather * static_cast<double>(planes * c.w[1] * c.Window()) * groups *
+                      static_cast<double>(CeilDiv(maps, rows)) * static_cast<double>(c.y.back());
+  }
   const double bytes = BorderBytes(site.region);
   work.bytes[site.machine.LevelFor(static_cast<int64_t>(bytes))] = bytes;
   ShareOut(&work, site.machine, outer, point);

@@ -96,6 +96,31 @@ std::vector<Want> Wants(const Site& site, const Point& point) {
   return wants;
 }
 
+struct Tiles {
+  int64_t panels, columns;  // of the second operand; columns of each
+  int64_t count, rows;      // of the first
+  int64_t blocks;           // of rows
+};
+
+// A tile streams its panel and its rows from the nearest level that holds them beside what is
+// wanted again: the block of rows. The first tile of that brings the panel in, which
+// AddProductBytes counts.
+void AddTileTraffic(WorkDescription* work, const ProductShape& s, const Machine& machine,
+                    const Tiles& t) {
+  const int64_t k = std::max<int64_t>(s.k, 1);
+  const int64_t panel = k * t.columns * s.b.Bytes(), rows = k * t.rows * s.a.Bytes();
+  const int64_t block = CeilDiv(t.count, std::max<int64_t>(t.blocks, 1)) * rows;
+  // Three quarters of a level.
+  const size_t beside =
+      std::clamp<size_t>(machine.LevelFor((panel + block) * 2 / 3), 1, machine.memory.size() - 1);
+  const auto stream = [&](int64_t bytes, int64_t times) {
+    if (machine.LevelFor(bytes) == 0) return;
+    work->bytes[beside] += static_cast<double>(bytes) * static_cast<double>(times);
+  };
+  stream(panel, s.Lead() * t.panels * (t.count - t.blocks));
+  stream(rows, s.Lead() * t.panels * t.count);
+}
+
 WorkDescription Work(const Site& site, const Point& point) {
   const ProductShape s = *ReadProductOfRows(site);
   const MicroKernel kernel = *FindKernel(site, s);
@@ -106,13 +131,12 @@ WorkDescription Work(const Site& site, const Point& point) {
   WorkDescription work;
   work.type = s.types.accumulator;
   work.unit = kernel.unit;
-  // Prices the first rows' tiles as if all were such: what is left over differs little.
-  const int64_t m = std::min(s.m, kMaxRows);
-  const double repeats = static_cast<double>(s.m) / static_cast<double>(std::max<int64_t>(m, 1));
-  AddTiles(&work, 1, m, 1, rows, nv,
-           static_cast<double>(s.Lead() * panels * CeilDiv(s.k, kernel.depth())) * repeats);
+  AddTiles(&work, 1, s.m, 1, rows, nv,
+           static_cast<double>(s.Lead() * panels * CeilDiv(s.k, kernel.depth())));
   work.vector_ops = EpilogueElements(site);
-  AddProductBytes(&work, site, blocks);
+  AddProductBytes(&work, site, s.Lead() * blocks);
+  AddTileTraffic(&work, s, site.machine,
+                 {panels, nv * kernel.lanes(), CeilDiv(s.m, rows), rows, blocks});
   std::vector<int64_t> outer = s.lead;
   outer.insert(outer.end(), {blocks, CeilDiv(s.n, nv * kernel.lanes()), block});
   ShareOut(&work, site.machine, outer, point);

@@ -94,7 +94,7 @@ WorkDescription Work(const Site& site, const Point& point) {
   // The sums go to memory and come back.
   const auto sums = static_cast<double>(rows * nv * kernel.rows() * kernel.lanes());
   work.vector_ops = EpilogueElements(site) + 2 * tiles * sums;
-  AddProductBytes(&work, site, blocks);
+  AddProductBytes(&work, site, s.Lead() * blocks);
   std::vector<int64_t> outer = s.lead;
   outer.insert(outer.end(), {blocks, panels, block});
   ShareOut(&work, site.machine, outer, point);

@@ -10,9 +10,10 @@ void ScheduleBlockedTile(Schedule& s, const Parts& parts, const Machine& machine
   const std::string out = OnlyBlock(s, parts, BlockRole::kOutput);
   Names axes = s.GetLoops(out);
   Names c = s.SplitBy(axes[1], {"-1", "$nv", std::to_string(lanes)});
-  Names h = s.SplitBy(axes[2], {"-1", "$tile_height"});
-  Names w = s.SplitBy(axes[3], {"-1", "$tile_width"});
-  s.Reorder({axes[0], c[0], h[0], w[0], h[1], w[1], c[1], c[2]});
+  const bool has_rows = axes.size() > 3;
+  Names h = has_rows ? s.SplitBy(axes[2], {"-1", "$tile_height"}) : Names{"", ""};
+  Names w = s.SplitBy(axes.back(), {"-1", "$tile_width"});
+  s.Reorder(Concat({{axes[0], c[0], h[0], w[0], h[1], w[1], c[1], c[2]}}));
   for (auto it = anchors.rbegin(); it != anchors.rend(); ++it) {
     Names window;
     if (unroll_window) {
@@ -23,11 +24,11 @@ void ScheduleBlockedTile(Schedule& s, const Parts& parts, const Machine& machine
     // Where an operation of the table takes the sums, channels are their last axis.
     ComputeInRegisters(s, *it, w[0], "$nv", kernel, kernel.IsPlain() ? 0 : SIZE_MAX, window);
   }
-  s.Unroll(h[1]);
+  if (has_rows) s.Unroll(h[1]);
   s.Unroll(w[1]);
   s.Unroll(c[1]);
   s.Vectorize(c[2]);
-  ParallelFirst(s, {axes[0], c[0], h[0]}, ValueOf(point, "parallel_loops"));
+  ParallelFirst(s, {axes[0], c[0], has_rows ? h[0] : w[0]}, ValueOf(point, "parallel_loops"));
   ScheduleHalos(s, parts, machine);
 }
 

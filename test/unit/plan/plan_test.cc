@@ -136,6 +136,22 @@ TEST(Planning, ALayoutFollowsPricesAndNeighboursFollowIt) {
   ExpectMeaningStays(g, followed);
 }
 
+// As maps of two axes do; the second one's stride is nothing to vectors of channels.
+TEST(Planning, ConvolutionsAlongOneAxisHandOnBlocks) {
+  const Graph g = MustParse(
+      R"(graph @g(%0 "x": f32[1, 3, 29], %1 "w1": f32[16, 3, 3], %2 "w2": f32[24, 16, 3]) {
+  %3: f32[1, 16, 29] = conv(%0, %1) {pads: [1, 1]} "first"
+  %4: f32[1, 24, 15] = conv(%3, %2) {strides: [2], pads: [1, 1]} "second"
+  return %4 "y"
+})");
+  const Planted prices({{"first: direct_conv 1", kCheap}, {"second: direct_conv 8", kCheap}});
+  const Graph planned = Planned(g, &prices);
+  EXPECT_EQ(AlgorithmOf(planned, "first"), "direct_conv");
+  EXPECT_EQ(AlgorithmOf(planned, "second"), "direct_conv");
+  EXPECT_TRUE(IsBlocked(planned, "first"));
+  ExpectMeaningStays(g, planned);
+}
+
 TEST(Planning, SameInputSamePlan) {
   const Graph g = MustParse(kThree);
   const std::string once = graph::Print(Planned(g, nullptr));

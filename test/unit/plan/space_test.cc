@@ -139,6 +139,31 @@ TEST(Space, EveryPointOfAConvolution) {
       "conv", "direct_conv", 50);
 }
 
+// Along one axis, at lengths around a tile's and with steps that vectors along the axis would trip
+// over.
+TEST(Space, EveryPointOfAConvolutionOfOneAxis) {
+  struct Case {
+    int channels, length, stride, dilation;
+  };
+  for (const Case& c :
+       {Case{8, 3, 1, 1}, {9, 8, 1, 2}, {16, 14, 2, 1}, {7, 23, 3, 1}, {8, 61, 2, 2}}) {
+    const int results = (c.length + 2 - 2 * c.dilation - 1) / c.stride + 1;
+    const std::string x = fmt::format("f32[2, {}, {}]", c.channels, c.length);
+    const std::string w = fmt::format("f32[17, {}, 3]", c.channels);
+    const std::string y = fmt::format("f32[2, 17, {}]", results);
+    CheckPoints(MustParse(fmt::format(R"(graph @g(%0 "x": {0}, %1 "w": {1}, %2 "b": f32[17]) {{
+  %3: {2} = fused(%0, %1, %2) "conv" region(%0: {0}, %1: {1}, %2: f32[17]) {{
+    %3: {2} = conv(%0, %1, %2) {{strides: [{3}], dilations: [{4}], pads: [1, 1]}}
+    %4: {2} = relu(%3)
+    return %4 "y"
+  }}
+  return %3 "y"
+}})",
+                                      x, w, y, c.stride, c.dilation)),
+                "conv", "direct_conv", 10);
+  }
+}
+
 // The choice of a planned node as an entry of the printed list, and that list's least price.
 void CheckChosen(const Graph& g, const std::string& node) {
   const graph::GraphPassContext context{&TestMachine()};
