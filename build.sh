@@ -168,7 +168,7 @@ demo() {
 bench() {
   build
   make_venv
-  cmake --build --preset "$preset" --target bench_micro_kernel bench_matmul tenon-measure
+  cmake --build --preset "$preset" --target bench_micro_kernel bench_matmul tenon-measure tenon_python
   say "the page of this machine: $build_dir/bench.html"
   .venv/bin/python bench/page.py --build "$build_dir" --out "$build_dir/bench.html" \
     ${TENON_BENCH_MODELS:+--models "$TENON_BENCH_MODELS"}

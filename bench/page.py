@@ -4,7 +4,7 @@
     bench/page.py --out page.html [--build build] [--models DIR] [--threads 2] [--rounds 3] [--only NAME …]
 
 Runs bench_micro_kernel and bench_matmul (built beside tenon), bench/kernels.py, and, where --models names a folder of networks
-with their weights and onnxruntime or openvino can be imported, bench/compare.py, one after another, and writes what they say
+with their weights and onnxruntime or openvino can be imported, bench/compare.py and bench/running.py, one after another, and writes what they say
 with plots into one file that needs nothing else. What cannot be run is named on the page. For a quiet machine.
 """
 import argparse
@@ -132,6 +132,31 @@ def networks(options, folder):
     return "".join(parts)
 
 
+# What bench/running.py measures, in words, and whether more is better.
+FIGURES = {"gain": ("time of one worker / of two", True), "steady": ("median / least", False),
+           "loss": ("beside a busy process / alone", False), "pair": ("two processes / one", False),
+           "uneven": ("slower / faster of two processes", False), "memory": ("MB beyond weights", False)}
+
+
+def running(options, folder):
+    out = folder / "running.json"
+    if not options.models or not importlib.util.find_spec("onnxruntime"):
+        return "<p class=note>not measured: no folder of networks, or onnxruntime is not installed.</p>"
+    only = ["--only", *options.only] if options.only else []
+    _, problem = run(sys.executable, HERE / "running.py", "--models", options.models, "--build", options.build, "--json", out, *only)
+    if not out.exists():
+        return f"<p class=note>not measured: {html.escape(problem)}</p>"
+    rows = json.loads(out.read_text())
+    shown = [f for f in FIGURES if f in next(iter(rows.values()))["tenon"]]
+
+    def cell(row, figure):
+        ours, theirs = row["tenon"][figure], row["ort"][figure]
+        return f"{ours:.2f} [{theirs:.2f}]", (ours < theirs) == FIGURES[figure][1]
+
+    return ("<p>Beside ONNX Runtime, whose figures stand in brackets. Two workers, but where it says one; red: worse than it.</p>"
+            + table(("network", *(FIGURES[f][0] for f in shown)), [(name, *(cell(row, f) for f in shown)) for name, row in rows.items()]))
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=pathlib.Path, required=True)
@@ -147,7 +172,7 @@ def main():
         peak, micro = micro_kernels(options.build)
         parts = [("The machine", table(("", ""), machine())), ("Micro-kernels, data in the first-level cache", micro),
                  ("Products of matrices, compiled from a model", matmul(options.build)), ("Kernels", kernels(options, peak, folder)),
-                 ("Networks", networks(options, folder))]
+                 ("Networks", networks(options, folder)), ("How networks run", running(options, folder))]
     body = "".join(f"<h2>{title}</h2>{text}" for title, text in parts)
     options.out.write_text(f"<!doctype html><html lang=en><meta charset=utf-8><title>Tenon: benchmarks</title><style>{STYLE}</style>"
                            f"<h1>Tenon: benchmarks</h1>{body}</html>\n")

@@ -379,7 +379,7 @@ class GraphEvaluator {
     MatMul(scores, v, false, false, out);
   }
 
-  // Two spatial axes.
+  // Any number of spatial axes.
   void Conv(const Node& n, Array* out) const {
     const Array &x = in(n, 0), &w = in(n, 1);
     const std::vector<int64_t> s = n.attrs.GetInts("strides"), d = n.attrs.GetInts("dilations"),
@@ -387,11 +387,14 @@ class GraphEvaluator {
     const int64_t per_group = w.dims[0] / n.attrs.GetInt("group", 1);
     ForEach(out->dims, [&](const Index& o) {
       double sum = Has(n, 2) ? in(n, 2).At({o[1]}) : 0;
-      ForEach({w.dims[1], w.dims[2], w.dims[3]}, [&](const Index& k) {
-        const int64_t y = o[2] * s[0] + k[1] * d[0] - p[0], z = o[3] * s[1] + k[2] * d[1] - p[1];
-        if (y < 0 || z < 0 || y >= x.dims[2] || z >= x.dims[3]) return;
-        sum += x.At({o[0], o[1] / per_group * w.dims[1] + k[0], y, z}) *
-               w.At({o[1], k[0], k[1], k[2]});
+      ForEach({w.dims.begin() + 1, w.dims.end()}, [&](const Index& k) {
+        Index from = {o[0], o[1] / per_group * w.dims[1] + k[0]}, weight = {o[1], k[0]};
+        for (size_t i = 0; i + 2 < x.dims.size(); ++i) {
+          from.push_back(o[i + 2] * s[i] + k[i + 1] * d[i] - p[i]);
+          weight.push_back(k[i + 1]);
+          if (from.back() < 0 || from.back() >= x.dims[i + 2]) return;
+        }
+        sum += x.At(from) * w.At(weight);
       });
       out->At(o) = sum;
     });
