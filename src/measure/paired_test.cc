@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace tenon::measure {
 
@@ -13,6 +14,8 @@ constexpr double kQuantile = 3.29;
 constexpr double kClearlySlower = 0.05;
 // Looks that can only rule a candidate out.
 constexpr size_t kFirstLook = 24, kSecondLook = 48;
+// So many times longer goes on what is worth it.
+constexpr double kPatience = 8;
 
 // From the first look that may call it faster on, by the square root of two: looks are cheap, but
 // each may err.
@@ -67,6 +70,34 @@ Verdict PairedTest::Close() {
   const bool shown = pairs() >= kFirstLook && interval().high < -2 * options_.noise;
   verdict_ = shown ? Verdict::kFaster : Verdict::kNotFaster;
   return verdict_;
+}
+
+void PairedRace::Count(const Pair& pair) {
+  incumbent_.push_back(pair.incumbent);
+  log_ratios_.push_back(
+      std::log(std::max(pair.candidate, 1e-12) / std::max(pair.incumbent, 1e-12)));
+  test_.Add(log_ratios_.back());
+}
+
+void PairedRace::Add(double incumbent, double candidate, bool disturbed) {
+  if (disturbed && !takes_all_) {
+    aside_.push_back({incumbent, candidate});
+  } else {
+    Count({incumbent, candidate});
+  }
+}
+
+bool PairedRace::GoesOn(double taken) {
+  if (test_.verdict() != Verdict::kOpen) return false;
+  if (taken <= seconds_) return true;
+  if (test_.pairs() < kFirstLook) {
+    takes_all_ = true;
+    for (const Pair& pair : std::exchange(aside_, {})) Count(pair);
+    if (test_.verdict() != Verdict::kOpen) return false;
+  }
+  if (test_.pairs() == 0) return true;
+  const bool is_enough = test_.pairs() >= kFirstLook || taken > kPatience * seconds_;
+  return !is_enough && (options_.noise <= 0 || test_.median() < -2 * options_.noise);
 }
 
 double NoiseOf(const std::vector<double>& log_ratios) {

@@ -27,7 +27,8 @@ double Median(std::vector<double> values);
 Interval MedianInterval(std::vector<double> values);
 
 struct PairedOptions {
-  double noise = 0;          // of the kernel against itself, as a logarithm of ratios (NoiseOf)
+  double noise = 0;          // of the kernel against itself, as a logarithm of ratios (NoiseOf); 0:
+                             // not known yet
   size_t least_pairs = 100;  // before a candidate may be called faster
   size_t most_pairs = 400;
 };
@@ -60,6 +61,43 @@ class PairedTest {
   const PairedOptions options_;
   std::vector<double> log_ratios_;
   Verdict verdict_ = Verdict::kOpen;
+};
+
+/// A race: which of its pairs count, and how long it goes on. Where a thread was put off its CPU
+/// within a pair, that is put aside; but on a machine that is never quiet there are no others, so
+/// what was put aside counts where the time ends with few. A kernel of ten milliseconds makes few
+/// pairs in any time: one that is ahead when it is over, or one whose noise is not known yet, goes
+/// on until there are enough to say so.
+class PairedRace {
+ public:
+  /// `seconds` are for timing; a race that is worth it takes up to eight times as many.
+  PairedRace(const PairedOptions& options, double seconds)
+      : options_(options), seconds_(seconds), test_(options) {}
+
+  /// Seconds of one call of each.
+  void Add(double incumbent, double candidate, bool disturbed);
+  /// Whether another pair is wanted, so many seconds after the start. At least one counts when not.
+  bool GoesOn(double taken);
+  /// After the last pair.
+  bool IsFaster() { return test_.Close() == Verdict::kFaster; }
+
+  /// Of the pairs that count: times of the incumbent, and the logarithms of ratios.
+  const std::vector<double>& incumbent_seconds() const { return incumbent_; }
+  const std::vector<double>& log_ratios() const { return log_ratios_; }
+  size_t aside() const { return aside_.size(); }  // that did not count
+
+ private:
+  struct Pair {
+    double incumbent, candidate;
+  };
+  void Count(const Pair& pair);
+
+  const PairedOptions options_;
+  const double seconds_;
+  PairedTest test_;
+  std::vector<double> incumbent_, log_ratios_;
+  std::vector<Pair> aside_;
+  bool takes_all_ = false;
 };
 
 /// How far pairs of a kernel and itself lead astray: their median's distance from 0 and half of its

@@ -36,8 +36,6 @@ using Clock = std::chrono::steady_clock;
 constexpr double kBurstSeconds = 0.2e-3;
 // Workers of one library's team look for work so long after a call; another's must not meet them.
 constexpr auto kQuiet = std::chrono::microseconds(120);
-// Of pairs, before all that come are taken: on a machine that is never quiet.
-constexpr int64_t kMostDropped = 400;
 
 Diagnostic CallError() { return MakeError(tn_last_error(nullptr)); }
 
@@ -303,14 +301,12 @@ class Worker {
     TN_ASSIGN_OR_RETURN(const int64_t incumbent_calls, CallsOf(incumbent, team));
     TN_ASSIGN_OR_RETURN(const int64_t candidate_calls, CallsOf(candidate, team));
     const bool is_long = incumbent_calls == 1 || candidate_calls == 1;
-    PairedTest test({.noise = request.noise,
-                     .most_pairs = static_cast<size_t>(std::max(request.most_pairs, int64_t{1}))});
-    std::vector<double> seconds, log_ratios;
-    RaceAnswer answer;
+    PairedRace race({.noise = request.noise,
+                     .most_pairs = static_cast<size_t>(std::max(request.most_pairs, int64_t{1}))},
+                    request.seconds);
     const Clock::time_point start = Clock::now();
-    for (int64_t turn = 0; test.verdict() == Verdict::kOpen; ++turn) {
-      const std::chrono::duration<double> taken = Clock::now() - start;
-      if (taken.count() > request.seconds && test.pairs() > 0) break;
+    const auto taken = [&] { return std::chrono::duration<double>(Clock::now() - start).count(); };
+    for (int64_t turn = 0; race.GoesOn(taken()); ++turn) {
       const int64_t preempted = Preemptions();
       double first = 0, second = 0;
       const bool swapped = turn % 2 == 1;
@@ -318,20 +314,16 @@ class Worker {
                                          : Burst(incumbent, incumbent_calls, team));
       TN_ASSIGN_OR_RETURN(second, swapped ? Burst(incumbent, incumbent_calls, team)
                                           : Burst(candidate, candidate_calls, team));
-      if (is_long && Preemptions() != preempted && answer.dropped < kMostDropped) {
-        ++answer.dropped;
-        if (taken.count() <= request.seconds) continue;
-      }
-      const double mine = swapped ? second : first, other = swapped ? first : second;
-      seconds.push_back(mine);
-      log_ratios.push_back(std::log(std::max(other, 1e-12) / std::max(mine, 1e-12)));
-      test.Add(log_ratios.back());
+      race.Add(swapped ? second : first, swapped ? first : second,
+               is_long && Preemptions() != preempted);
     }
-    answer.faster = test.Close() == Verdict::kFaster;
-    answer.incumbent_seconds = Median(seconds);
-    answer.log_ratio = test.median();
-    answer.noise = NoiseOf(log_ratios);
-    answer.pairs = static_cast<int64_t>(test.pairs());
+    RaceAnswer answer;
+    answer.faster = race.IsFaster();
+    answer.incumbent_seconds = Median(race.incumbent_seconds());
+    answer.log_ratio = Median(race.log_ratios());
+    answer.noise = NoiseOf(race.log_ratios());
+    answer.pairs = static_cast<int64_t>(race.log_ratios().size());
+    answer.dropped = static_cast<int64_t>(race.aside());
     return answer;
   }
 

@@ -5,8 +5,8 @@
 // A pair is a burst of the incumbent and one of the candidate, the order changing from pair to
 // pair. A burst is as many calls as take 0.2 ms, so that both meet the machine in the same state;
 // one thread's time is its processor's, a team's and a device's that of the wall. A
-// kernel that takes longer is a burst by itself; then pairs are dropped in which a thread of this
-// process was put off its CPU.
+// kernel that takes longer is a burst by itself; then pairs in which a thread of this process was
+// put off its CPU are put aside (PairedRace).
 #pragma once
 
 #include <cstdint>

@@ -77,6 +77,52 @@ TEST(PairedTest, ClosesWithWhatThereIs) {
   EXPECT_EQ(enough.Close(), Verdict::kFaster);
 }
 
+// A kernel of ten milliseconds on a machine that is never quiet: every pair is disturbed.
+PairedRace RunLong(double log_ratio, double noise, bool disturbed, double* taken) {
+  constexpr double kSeconds = 0.010;
+  PairedRace race({.noise = noise}, 0.2);
+  Noise other(3);
+  for (*taken = 0; race.GoesOn(*taken); *taken += 2 * kSeconds)
+    race.Add(kSeconds, kSeconds * std::exp(other.Pair(log_ratio)), disturbed);
+  return race;
+}
+
+TEST(PairedRace, GoesOnWithALongKernelThatIsAhead) {
+  for (const bool disturbed : {false, true}) {
+    double taken = 0;
+    PairedRace race = RunLong(-0.1, 0.01, disturbed, &taken);
+    EXPECT_TRUE(race.IsFaster()) << disturbed;
+    EXPECT_GE(race.log_ratios().size(), 24U);
+    EXPECT_EQ(race.aside(), 0U);
+    EXPECT_LE(taken, 8 * 0.2);
+  }
+}
+
+TEST(PairedRace, LeavesALongKernelThatIsNotAhead) {
+  double taken = 0;
+  PairedRace race = RunLong(0.02, 0.01, true, &taken);
+  EXPECT_FALSE(race.IsFaster());
+  EXPECT_LE(taken, 0.25);
+}
+
+TEST(PairedRace, FindsOutItsNoiseFromEnoughPairs) {
+  double taken = 0;
+  const PairedRace race = RunLong(0, 0, true, &taken);
+  EXPECT_GE(race.log_ratios().size(), 24U);
+}
+
+TEST(PairedRace, LeavesDisturbedPairsAsideWhereOthersAreEnough) {
+  PairedRace race({.noise = 0.01}, 1);
+  double taken = 0;
+  for (int i = 0; race.GoesOn(taken); ++i, taken += 0.02) {
+    const bool disturbed = i % 2 == 1;
+    race.Add(1, disturbed ? 2 : 1.0, disturbed);
+  }
+  EXPECT_EQ(Median(race.log_ratios()), 0);
+  EXPECT_GT(race.aside(), 0U);
+  EXPECT_FALSE(race.IsFaster());
+}
+
 // The interval covers the middle of what the numbers are drawn from.
 TEST(PairedTest, IntervalCoversTheMedian) {
   int outside = 0;
