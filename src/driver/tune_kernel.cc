@@ -66,6 +66,13 @@ Status OpenKernel::Describe(const std::string& name) {
       quote = {EstimateSeconds(*work, machine_), tune::FeaturesOf(*work, machine_)};
     return prices_[trace] = quote;
   };
+  if (guess_) {
+    open_.problem.guess = [this](const tune::Pick& pick) -> std::optional<tune::Quote> {
+      const std::optional<WorkDescription> work = guess_(pick);
+      if (!work) return std::nullopt;
+      return tune::Quote{EstimateSeconds(*work, machine_), tune::FeaturesOf(*work, machine_)};
+    };
+  }
   open_.lower = [this](const tune::Pick& pick) -> Expected<tune::LoweredCandidate> {
     TN_ASSIGN_OR_RETURN(const Module module, make_(pick));
     return Lowered(module);
@@ -87,7 +94,7 @@ Expected<std::unique_ptr<OpenKernel>> OpenKernel::OfSketches(const Module& defin
       sketch::Sketches::Of(definition, func->name, out->machine_, std::move(rules), most));
   out->sketches_ = std::make_unique<sketch::Sketches>(std::move(sketches));
   out->open_.epoch = sketch::kEpoch;
-  const sketch::Sketches* all = out->sketches_.get();
+  sketch::Sketches* all = out->sketches_.get();
   for (const sketch::Sketch& s : all->all()) {
     out->open_.problem.algorithms.push_back(tune::kSketchPrefix + s.name);
     out->open_.problem.spaces.push_back(s.space);
@@ -97,6 +104,12 @@ Expected<std::unique_ptr<OpenKernel>> OpenKernel::OfSketches(const Module& defin
     return schedule.module();
   };
   out->work_ = [all](const tune::Pick& pick) { return all->WorkAt(pick.space, pick.point); };
+  bool numeric = true;
+  for (size_t i = 0; i < all->all().size() && numeric; ++i)
+    numeric = all->IsNumeric(i, all->all()[i].guess);
+  if (numeric) {
+    out->guess_ = [all](const tune::Pick& pick) { return all->GuessAt(pick.space, pick.point); };
+  }
   TN_RETURN_IF_ERROR(out->Describe(func->name));
   return out;
 }

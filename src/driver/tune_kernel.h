@@ -51,6 +51,7 @@ class OpenKernel {
   std::unique_ptr<sketch::Sketches> sketches_;
   std::function<Expected<Module>(const tune::Pick&)> make_;
   std::function<std::optional<WorkDescription>(const tune::Pick&)> work_;
+  std::function<std::optional<WorkDescription>(const tune::Pick&)> guess_;  // null: there is none
   mutable std::map<std::string, std::optional<tune::Quote>> prices_;
   const Machine machine_;
   tune::OpenKernel open_;

@@ -80,24 +80,29 @@ void PairedRace::Count(const Pair& pair) {
 }
 
 void PairedRace::Add(double incumbent, double candidate, bool disturbed) {
-  if (disturbed && !takes_all_) {
-    aside_.push_back({incumbent, candidate});
-  } else {
-    Count({incumbent, candidate});
-  }
+  if (!disturbed || takes_all_) return Count({incumbent, candidate});
+  aside_.push_back({incumbent, candidate});
+  if (aside_.size() >= options_.least_pairs) TakeAll();
+}
+
+void PairedRace::TakeAll() {
+  takes_all_ = true;
+  for (const Pair& pair : std::exchange(aside_, {})) Count(pair);
 }
 
 bool PairedRace::GoesOn(double taken) {
   if (test_.verdict() != Verdict::kOpen) return false;
   if (taken <= seconds_) return true;
   if (test_.pairs() < kFirstLook) {
-    takes_all_ = true;
-    for (const Pair& pair : std::exchange(aside_, {})) Count(pair);
+    TakeAll();
     if (test_.verdict() != Verdict::kOpen) return false;
   }
   if (test_.pairs() == 0) return true;
-  const bool is_enough = test_.pairs() >= kFirstLook || taken > kPatience * seconds_;
-  return !is_enough && (options_.noise <= 0 || test_.median() < -2 * options_.noise);
+  if (test_.pairs() >= options_.least_pairs || taken > kPatience * seconds_) return false;
+  if (options_.noise <= 0) return true;
+  const double threshold = -2 * options_.noise;
+  const bool shown = test_.pairs() >= kFirstLook && test_.interval().high < threshold;
+  return !shown && test_.median() < threshold;
 }
 
 double NoiseOf(const std::vector<double>& log_ratios) {

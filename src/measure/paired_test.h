@@ -65,9 +65,9 @@ class PairedTest {
 
 /// A race: which of its pairs count, and how long it goes on. Where a thread was put off its CPU
 /// within a pair, that is put aside; but on a machine that is never quiet there are no others, so
-/// what was put aside counts where the time ends with few. A kernel of ten milliseconds makes few
-/// pairs in any time: one that is ahead when it is over, or one whose noise is not known yet, goes
-/// on until there are enough to say so.
+/// what was put aside counts where the time ends with few, or where there is much of it. A kernel
+/// of ten milliseconds makes few pairs in any time: one that is ahead when it is over, or one whose
+/// noise is not known yet, goes on until there are enough to say so.
 class PairedRace {
  public:
   /// `seconds` are for timing; a race that is worth it takes up to eight times as many.
@@ -91,6 +91,7 @@ class PairedRace {
     double incumbent, candidate;
   };
   void Count(const Pair& pair);
+  void TakeAll();
 
   const PairedOptions options_;
   const double seconds_;

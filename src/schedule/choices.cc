@@ -2,7 +2,7 @@
 // templates in.
 //
 // A choice is a step of the trace with a name, a domain and a guess; what depends on it mentions it
-// as "$name" where a number would stand. The trace of a schedule is then a template:
+// as "$name" where a number would stand, or in a product, "$rows*4". The trace is then a template:
 //
 //   4 = decide("rows", [2, 4, 8], 4)
 //   i.0, i.1 = split("i", ["-1", "$rows"])

@@ -16,8 +16,16 @@ namespace {
 
 // ---- From a plain value to the type that a primitive takes ----
 
-// "$name", the value of a choice; or a number.
+// "$name", the value of a choice; or a number; or factors of these, "$rows*$columns*4".
 Expected<int64_t> NumberOf(const State& s, const std::string& text) {
+  if (const size_t star = text.rfind('*'); star != std::string::npos) {
+    TN_ASSIGN_OR_RETURN(const int64_t others, NumberOf(s, text.substr(0, star)));
+    TN_ASSIGN_OR_RETURN(const int64_t last, NumberOf(s, text.substr(star + 1)));
+    int64_t product = 0;
+    if (__builtin_mul_overflow(others, last, &product))
+      return Because("the product " + QuoteJson(text) + " is too large");
+    return product;
+  }
   int64_t value = 0;
   auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error == std::errc() && end == text.data() + text.size()) return value;

@@ -94,7 +94,7 @@ void ApplyTiling(Draft* d, const std::string& block, int way) {
     // The operand whose number this is.
     Pack(d, v, v.reads[static_cast<size_t>(way - 1)], outer.back());
   }
-  if (s.ok()) ShareOut(d, block, outer);
+  if (s.ok()) ShareOut(d, block, t.cut);
 }
 
 int TilingWays(const Draft& d, const std::string& block) {
@@ -114,7 +114,7 @@ void ReduceInLanes(Draft* d, const std::string& block, const std::string& loop, 
   const int64_t lanes = d->machine->Lanes(type);
   const std::vector<int64_t> domain = {1, 2, 4, 8};
   const std::string name = Named(block, "accumulators");
-  const int64_t accumulators = d->Choose(name, domain, 4);
+  const int64_t accumulators = d->Choose(name, domain, 4, true);
   const Names parts = s.Split(loop, {-1, lanes * accumulators});
   const std::string partial = s.RFactor(parts[1], -1);
   if (!s.ok()) return;
@@ -169,12 +169,12 @@ void ApplyRFactor(Draft* d, const std::string& block, int way) {
       if (!s.ok() || partial.empty()) return d->Refuse();
       if (!outer.empty()) s.ComputeAt(partial.back(), outer.back());
     }
-    if (s.ok()) ShareOut(d, block, outer);
+    if (s.ok()) ShareOut(d, block, LongOnes(outer, v.spatial_extents));
     return;
   }
   // A few results: the first reduce loop in parts for the cores, and lanes within.
   const std::vector<int64_t> domain = Powers(v.reduce_extents[0], 64);
-  const int64_t parts = d->Choose(Named(block, "parts"), domain, Nearest(domain, 8));
+  const int64_t parts = d->Choose(Named(block, "parts"), domain, Nearest(domain, 8), true);
   const Names cut = s.Split(v.reduce[0], {parts, -1});
   const std::string partial = s.RFactor(cut[0], 0);
   const Names reduce = s.GetReduceLoops(partial);
@@ -285,7 +285,7 @@ void ApplyPlain(Draft* d, const std::string& block, int) {
   }
   if (!lane.empty()) s.Vectorize(lane);
   if (!unrolled.empty()) s.Unroll(unrolled);
-  if (s.ok()) ShareOut(d, block, axes);
+  if (s.ok()) ShareOut(d, block, LongOnes(axes, v.spatial_extents));
 }
 
 int PlainWays(const Draft& d, const std::string& block) {

@@ -21,23 +21,25 @@ int64_t LanesFor(const Machine& machine, DType type, int64_t extent) {
   return lanes;
 }
 
+Names LongOnes(const Names& loops, const std::vector<int64_t>& extents) {
+  Names out;
+  for (size_t i = 0; i < loops.size(); ++i)
+    if (extents[i] != 1) out.push_back(loops[i]);
+  return out;
+}
+
 void ShareOut(Draft* d, const std::string& block, const Names& outer) {
-  Names long_ones;
-  for (const std::string& loop : outer) {
-    if (loop.empty()) continue;
-    if (d->schedule.GetExtent(loop) != 1 || !long_ones.empty()) long_ones.push_back(loop);
-  }
   std::vector<int64_t> domain;
-  for (size_t i = 0; i <= long_ones.size(); ++i) domain.push_back(static_cast<int64_t>(i));
+  for (size_t i = 0; i <= outer.size(); ++i) domain.push_back(static_cast<int64_t>(i));
   // A guess that is enough for a few cores.
   int64_t guess = 0, parts = 1;
-  for (const std::string& loop : long_ones) {
+  for (const std::string& loop : outer) {
     if (parts >= 16) break;
     parts *= std::max<int64_t>(1, d->schedule.GetExtent(loop));
     ++guess;
   }
   const int64_t count = d->Choose(Named(block, "parallel"), domain, guess, true);
-  ops::ParallelFirst(d->schedule, long_ones, count);
+  ops::ParallelFirst(d->schedule, outer, count);
 }
 
 Tile CutTile(Draft* d, const std::string& block, const Names& axes, DType type, bool exact) {
@@ -72,6 +74,7 @@ Tile CutTile(Draft* d, const std::string& block, const Names& axes, DType type, 
     if (in_vectors && t.lanes > 1) parts.push_back(std::to_string(t.lanes));
     const Names loops = s.SplitBy(axes[a], parts);
     t.outer.push_back(loops[0]);
+    t.cut.push_back(loops[0]);
     t.block.push_back(loops[1]);
     t.inner.push_back(loops[2]);
     if (in_vectors && t.lanes > 1) t.lane = loops[3];

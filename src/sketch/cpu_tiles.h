@@ -15,12 +15,18 @@ std::string Named(const std::string& block, size_t axis, const char* what);
 /// Lanes for a loop: no wider than it is, a power of two.
 int64_t LanesFor(const Machine& machine, DType type, int64_t extent);
 
-/// The first of the loops, as many as are chosen, are shared out among the cores.
+/// Of loops over axes of these extents, those that are loops of the function: an axis of one is
+/// none, whatever is chosen.
+Names LongOnes(const Names& loops, const std::vector<int64_t>& extents);
+
+/// The first of the loops, as many as are chosen, are shared out among the cores. How many there
+/// are does not depend on choices.
 void ShareOut(Draft* d, const std::string& block, const Names& outer);
 
 /// The loops of a store, cut.
 struct Tile {
   Names outer, block, inner;  // of each axis; "" where there is none
+  Names cut;                  // the outer ones of axes that were cut
   std::string vectors, lane;  // of the last axis
   int64_t lanes = 1;
 };

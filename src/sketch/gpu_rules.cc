@@ -38,7 +38,7 @@ int64_t MostThreads(const Draft& d) {
 /// The loops of a store, cut.
 struct Grid {
   Names blocks, virtuals, threads, pieces;  // of each axis
-  int64_t together = 1;                     // threads of a block
+  std::string together;                     // threads of a block, as a factor of a split
 };
 
 Grid CutGrid(Draft* d, const std::string& block, const Names& axes) {
@@ -56,7 +56,8 @@ Grid CutGrid(Draft* d, const std::string& block, const Names& axes) {
     const bool near = a + 2 >= axes.size();  // the last two have most of what is shared out
     const std::string t = Named(block, a, "threads"), p = Named(block, a, "pieces"),
                       u = Named(block, a, "virtual");
-    g.together *= d->Choose(t, of_threads, Nearest(of_threads, near ? 16 : 1));
+    d->Choose(t, of_threads, Nearest(of_threads, near ? 16 : 1));
+    g.together += (g.together.empty() ? "" : "*") + Draft::Ref(t);
     d->Choose(u, of_virtuals, 1);
     d->Choose(p, of_pieces, Nearest(of_pieces, near ? 4 : 1));
     d->Require(Le(d->VarOf(t) * d->VarOf(u) * d->VarOf(p), IndexConst(2 * extent - 1)));
@@ -78,13 +79,13 @@ Grid CutGrid(Draft* d, const std::string& block, const Names& axes) {
 
 // A step's part of an operand, brought by all threads of the block.
 void Share(Draft* d, const BlockView& v, const std::string& operand, const std::string& step,
-           int64_t threads) {
+           const std::string& threads) {
   Schedule& s = d->schedule;
   const std::string copy = s.CacheRead(v.name, operand, Scope::kShared);
   s.ComputeAt(copy, step);
   const Names loops = ops::LoopsInside(s, copy, step).spatial;
   if (!s.ok() || loops.empty()) return d->Refuse();
-  const Names parts = s.Split(FuseAll(&s, loops), {-1, threads});
+  const Names parts = s.SplitBy(FuseAll(&s, loops), {"-1", threads});
   s.Bind(parts[1], ThreadAxis::kThreadIdxX);
 }
 

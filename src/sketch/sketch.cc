@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <random>
 #include <set>
 
 #include "sketch/work.h"
@@ -108,6 +109,92 @@ std::optional<WorkDescription> Sketches::WorkAt(size_t sketch, const ops::Point&
   const Expected<Schedule> schedule = At(sketch, point);
   if (!schedule) return std::nullopt;
   return WorkOf(*schedule->func(), machine_);
+}
+
+// ---- Guesses ----
+
+namespace {
+
+// Of the knobs that are not structural, the least values above 1 as far as the space has them:
+// where a tile is one the loops that it would have are not there to be counted.
+ops::Point WithLoops(const ops::Space& space, ops::Point point) {
+  for (const bool above : {false, true}) {
+    for (size_t k = 0; k < point.size(); ++k) {
+      const ops::Knob& knob = space.knobs()[k];
+      if (knob.structural || (above && knob.domain.size() < 2)) continue;
+      const int64_t before = point[k].value;
+      const bool first = !above || knob.domain[0] > 1;
+      point[k].value = knob.domain[first ? 0 : 1];
+      if (!space.Contains(point)) point[k].value = before;
+    }
+  }
+  return point;
+}
+
+std::vector<int64_t> StructureOf(const ops::Space& space, const ops::Point& point) {
+  std::vector<int64_t> out;
+  for (size_t k = 0; k < point.size(); ++k)
+    if (space.knobs()[k].structural) out.push_back(point[k].value);
+  return out;
+}
+
+// Points of the same structure, drawn.
+std::vector<ops::Point> Others(const ops::Space& space, const ops::Point& like, size_t count) {
+  constexpr int kDraws = 200;
+  std::mt19937_64 random(1);
+  std::vector<ops::Point> out;
+  for (int i = 0; i < kDraws && out.size() < count; ++i) {
+    std::optional<ops::Point> drawn = space.Sample(&random);
+    if (!drawn) continue;
+    for (size_t k = 0; k < like.size(); ++k)
+      if (space.knobs()[k].structural) (*drawn)[k].value = like[k].value;
+    if (space.Contains(*drawn)) out.push_back(*std::move(drawn));
+  }
+  return out;
+}
+
+}  // namespace
+
+std::optional<Numbers> Sketches::MakeNumbers(size_t sketch, const ops::Point& like) const {
+  const ops::Space& space = all_[sketch].space;
+  const Schedule plain(module_, func_);
+  std::vector<ops::Point> tried = Others(space, like, 4);
+  tried.insert(tried.begin(), WithLoops(space, like));
+  for (const ops::Point& point : tried) {
+    const Expected<Schedule> schedule = At(sketch, point);
+    if (!schedule) continue;
+    std::optional<Numbers> numbers = Numbers::Of(plain, schedule->trace(), space, machine_);
+    if (numbers && AreRight(&*numbers, sketch, like)) return numbers;
+    return std::nullopt;
+  }
+  return std::nullopt;
+}
+
+// Rules may put numbers into a trace that follow from choices without saying so.
+bool Sketches::AreRight(Numbers* numbers, size_t sketch, const ops::Point& like) const {
+  constexpr size_t kChecked = 3;
+  constexpr double kNear = 1.25;
+  for (const ops::Point& point : Others(all_[sketch].space, like, kChecked)) {
+    const std::optional<WorkDescription> exact = WorkAt(sketch, point);
+    if (!exact) continue;
+    const std::optional<WorkDescription> guess = WorkOf(numbers->At(point), machine_);
+    if (!guess) return false;
+    const double ratio = EstimateSeconds(*guess, machine_) / EstimateSeconds(*exact, machine_);
+    if (ratio > kNear || ratio * kNear < 1) return false;
+  }
+  return true;
+}
+
+Numbers* Sketches::NumbersFor(size_t sketch, const ops::Point& point) {
+  const std::pair key(sketch, StructureOf(all_[sketch].space, point));
+  auto at = numbers_.find(key);
+  if (at == numbers_.end()) at = numbers_.emplace(key, MakeNumbers(sketch, point)).first;
+  return at->second ? &*at->second : nullptr;
+}
+
+std::optional<WorkDescription> Sketches::GuessAt(size_t sketch, const ops::Point& point) {
+  Numbers* numbers = NumbersFor(sketch, point);
+  return numbers ? WorkOf(numbers->At(point), machine_) : WorkAt(sketch, point);
 }
 
 }  // namespace tenon::sketch

@@ -2,18 +2,21 @@
 // Any function of loop IR whose blocks stand in loops of their own has them, on CPUs and on GPUs.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cost/estimate.h"
+#include "sketch/numbers.h"
 #include "sketch/rule.h"
 #include "support/expected.h"
 
 namespace tenon::sketch {
 
 /// Of the rules: one more whenever a point's schedule becomes another.
-inline constexpr int kEpoch = 1;
+inline constexpr int kEpoch = 2;
 
 /// One rule, applied to one block.
 struct Step {
@@ -45,6 +48,11 @@ class Sketches {
   Expected<Schedule> At(size_t sketch, const ops::Point& point) const;
   /// What that is predicted to take; nullopt: it is not legal, or does not fit the machine.
   std::optional<WorkDescription> WorkAt(size_t sketch, const ops::Point& point) const;
+  /// The same within microseconds, from numbers instead of a schedule (numbers.h). It does not know
+  /// whether the point is legal; where numbers cannot follow the sketch's steps, it is WorkAt.
+  std::optional<WorkDescription> GuessAt(size_t sketch, const ops::Point& point);
+  /// Whether numbers follow the sketch's steps at points like this one.
+  bool IsNumeric(size_t sketch, const ops::Point& point) { return NumbersFor(sketch, point); }
 
  private:
   Sketches(Module module, std::string func, const Machine& machine, std::vector<Rule> rules)
@@ -55,12 +63,18 @@ class Sketches {
   void Derive(const Draft& draft, const Names& blocks, size_t left, std::vector<Step> steps,
               size_t most);
   Draft Run(const std::vector<Step>& steps, const ops::Point* point) const;
+  // Numbers for all points that agree with this one on structural knobs; null: there are none.
+  Numbers* NumbersFor(size_t sketch, const ops::Point& point);
+  std::optional<Numbers> MakeNumbers(size_t sketch, const ops::Point& like) const;
+  bool AreRight(Numbers* numbers, size_t sketch, const ops::Point& like) const;
 
   Module module_;
   std::string func_;
   Machine machine_;
   std::vector<Rule> rules_;
   std::vector<Sketch> all_;
+  // By sketch, and what its structural knobs are.
+  std::map<std::pair<size_t, std::vector<int64_t>>, std::optional<Numbers>> numbers_;
 };
 
 }  // namespace tenon::sketch

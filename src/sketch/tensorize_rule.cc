@@ -103,7 +103,7 @@ void ApplyTensorize(Draft* d, const std::string& block, int) {
   for (const std::string& loop : in.spatial) s.Unroll(loop);
   for (const std::string& loop : WithoutEmpty(t.inner)) s.Unroll(loop);
   if (!t.lane.empty()) s.Vectorize(t.lane);
-  if (s.ok()) ShareOut(d, block, outer);
+  if (s.ok()) ShareOut(d, block, t.cut);
 }
 
 int TensorizeWays(const Draft& d, const std::string& block) {

@@ -6,11 +6,14 @@
 
 #include "cost/estimate.h"
 #include "loop/func.h"
+#include "sketch/nest.h"
 
 namespace tenon::sketch {
 
-/// Of a function of blocks and loops before passes. Nullopt: it does not fit the machine (threads
-/// or shared memory of a block), or its sizes are open.
+/// Nullopt: it does not fit the machine (threads or shared memory of a block).
+std::optional<WorkDescription> WorkOf(const Nest& nest, const Machine& machine);
+
+/// Of a function of blocks and loops before passes. Nullopt also where its sizes are open.
 std::optional<WorkDescription> WorkOf(const PrimFunc& func, const Machine& machine);
 
 }  // namespace tenon::sketch

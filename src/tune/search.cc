@@ -4,8 +4,8 @@
 //
 // Neighbours: a mutation gives one knob another value and keeps the others as far as the
 // constraints let it; a crossing takes each knob from one of two parents of one space. Whatever
-// comes of them is checked against the space, and priced by doing the schedule: a step that is not
-// legal there ends it.
+// comes of them is checked against the space and judged by a guess of its price; those that are
+// handed out are priced by doing the schedule, where a step that is not legal ends them.
 #include "tune/search.h"
 
 #include <fmt/format.h>
@@ -59,11 +59,15 @@ class Searched : public Searcher {
   // A pick that is new and has a price is from now on one that was given.
   bool Take(const Pick& pick) {
     const std::string trace = problem_.Trace(pick);
-    if (given_.contains(trace) || !problem_.price(pick)) return false;
-    given_.insert(trace);
-    return true;
+    if (given_.contains(trace) || refused_.contains(trace)) return false;
+    const bool is_one = problem_.price(pick).has_value();
+    (is_one ? given_ : refused_).insert(trace);
+    return is_one;
   }
-  bool WasGiven(const Pick& pick) const { return given_.contains(problem_.Trace(pick)); }
+  // Whether nothing comes of taking it.
+  bool IsOver(const std::string& trace) const {
+    return given_.contains(trace) || refused_.contains(trace);
+  }
 
   uint64_t Below(uint64_t n) { return random_() % n; }
   double Chance() { return static_cast<double>(random_() >> 11) * 0x1p-53; }
@@ -130,7 +134,7 @@ class Searched : public Searcher {
   std::mt19937_64 random_;
 
  private:
-  std::set<std::string> given_;
+  std::set<std::string> given_, refused_;  // refused: no such kernels
   std::vector<Pick> hints_;
   size_t hints_used_ = 0;
 };
@@ -225,7 +229,7 @@ class Corrected : public Searched {
   }
   /// The logarithm of its seconds; nullopt: it has no price.
   std::optional<Gaussian> Opinion(const Pick& pick) const {
-    const std::optional<Quote> quote = problem_.price(pick);
+    const std::optional<Quote> quote = problem_.guess ? problem_.guess(pick) : problem_.price(pick);
     if (!quote) return std::nullopt;
     Gaussian g = model_->Predict(quote->features, problem_.algorithms[pick.space], problem_.kernel);
     g.mean += std::log(std::max(quote->seconds, 1e-12));
@@ -271,7 +275,7 @@ class ImprovementSearch : public Corrected {
     if (!AddAll(add)) Evolve(&pool, add);
     std::vector<std::pair<double, Pick>> sorted;
     for (const auto& [trace, hoped] : pool)
-      if (!WasGiven(hoped.second)) sorted.push_back(hoped);
+      if (!IsOver(trace)) sorted.push_back(hoped);
     // Of equal ones the first by its text.
     std::stable_sort(sorted.begin(), sorted.end(),
                      [](const auto& a, const auto& b) { return a.first > b.first; });
@@ -392,8 +396,12 @@ std::vector<std::string> SearcherNames() {
 Expected<std::unique_ptr<Searcher>> MakeSearcher(std::string_view name,
                                                  const SearchProblem& problem,
                                                  const SearchOptions& options) {
+  SearchOptions all = options;
+  constexpr size_t kPopulation = 128, kGuessed = 2048;
+  const bool by_model = name == "improvement" && problem.guess;
+  if (all.population == 0) all.population = by_model ? kGuessed : kPopulation;
   for (const SearcherRow& row : kSearchers)
-    if (name == row.name) return row.make(problem, options);
+    if (name == row.name) return row.make(problem, all);
   return MakeError(
       fmt::format("there is no searcher '{}'; there are {}", name, Join(SearcherNames(), ", ")));
 }

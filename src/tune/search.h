@@ -37,6 +37,9 @@ struct SearchProblem {
   std::vector<ops::Space> spaces;       // at least one
   /// Nullopt: there is no such kernel, a step of its schedule is not legal or its tiles do not fit.
   std::function<std::optional<Quote>(const Pick&)> price;
+  /// The same within microseconds, for looking at thousands: it may have a price for what has none.
+  /// Null: the price is all there is.
+  std::function<std::optional<Quote>(const Pick&)> guess;
 
   /// "sketch.2 {i.1: 4, j.1: 8}".
   std::string Trace(const Pick& pick) const;
@@ -57,7 +60,9 @@ class Searcher {
 
 struct SearchOptions {
   uint64_t seed = 0;
-  size_t population = 128;    // of genetic and model-based searchers, and walks of annealing
+  /// Of genetic and model-based searchers, and walks of annealing; 0: 128, and where there are
+  /// guesses of prices 2048 to a model-based one.
+  size_t population = 0;
   size_t rounds = 4;          // of mutation and crossing before a model-based searcher answers
   double mutation = 0.85;     // chance of a child by mutation instead of crossing
   double random_part = 0.05;  // of each batch that is drawn without a model

@@ -52,8 +52,6 @@ class SketchPolicy:
     }
     # What is fixed by Tenon's rules, and can only be as it is.
     _FIXED = ("cpu_multi_level_tiling_structure", "gpu_multi_level_tiling_structure")
-    # A round looks at so many points where nobody says otherwise: prices of all of upstream's 2048 take longer than measuring.
-    _POPULATION = 128
 
     def __init__(
         self,
@@ -75,7 +73,8 @@ class SketchPolicy:
         if sketch_max_num < 1 or (evolutionary_search_num is not None and evolutionary_search_num < 1):
             raise ValueError("SketchPolicy: sketch_max_num and evolutionary_search_num are at least 1")
         self.params = {**self.DEFAULT_PARAMS, **(params or {})}
-        self._population = evolutionary_search_num or (params or {}).get("evolutionary_search_population", self._POPULATION)
+        # 0: as many as prices allow; upstream's 2048, unless rules of one's own have to run for each.
+        self._population = evolutionary_search_num or (params or {}).get("evolutionary_search_population", 0)
         self.program_cost_model = XGBModel() if program_cost_model is None else program_cost_model
         self.seed, self.verbose, self.sketch_max_num = seed or 0, verbose, sketch_max_num
         callbacks = [] if init_search_callbacks is None else init_search_callbacks

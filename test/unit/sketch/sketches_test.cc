@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <chrono>
 #include <set>
 
 #include "loop/parse.h"
@@ -229,6 +230,61 @@ std::string Bytes(int64_t m, int64_t n, int64_t k, bool turned) {
 
 constexpr const char* kVnni = "llvm -mtriple=x86_64-linux-gnu -mcpu=cascadelake -num-cores=2";
 
+// Guesses are what doing the schedule gives, wherever that is legal, and need no schedule.
+void ExpectRightGuesses(const Module& module, const Machine& machine, const char* name) {
+  Expected<Sketches> sketches = Sketches::Of(module, "f", machine);
+  ASSERT_TRUE(sketches);
+  std::mt19937_64 random(5);
+  for (size_t i = 0; i < sketches->all().size(); ++i) {
+    for (int draw = 0; draw < 12; ++draw) {
+      const auto point = sketches->all()[i].space.Sample(&random);
+      const auto exact = point ? sketches->WorkAt(i, *point) : std::nullopt;
+      if (!exact) continue;
+      const std::string what =
+          fmt::format("{}: {} {}", name, sketches->all()[i].name, graph::ChoicesText(*point));
+      const auto guess = sketches->GuessAt(i, *point);
+      ASSERT_TRUE(guess) << what;
+      EXPECT_TRUE(sketches->IsNumeric(i, *point)) << what;
+      const double seconds = EstimateSeconds(*exact, machine);
+      EXPECT_NEAR(EstimateSeconds(*guess, machine), seconds, 0.02 * seconds) << what;
+    }
+  }
+}
+
+TEST_P(SketchTest, GuessesAreThePricesOnCpus) {
+  for (const auto& [m, n, k] : {std::array<int64_t, 3>{64, 96, 128}, {60, 77, 100}})
+    ExpectRightGuesses(Read(GetParam().text(m, n, k)), MachineOf(kCpu), GetParam().name);
+}
+
+TEST_P(SketchTest, GuessesAreThePricesOnGpus) {
+  for (const auto& [m, n, k] : {std::array<int64_t, 3>{64, 96, 128}, {60, 77, 100}})
+    ExpectRightGuesses(Read(GetParam().text(m, n, k)), MachineOf(kGpu), GetParam().name);
+}
+
+// The price of a point is to be a matter of microseconds; under load and sanitizers, of some more.
+TEST(Sketches, GuessesTakeMicroseconds) {
+  const Machine cpu = MachineOf(kCpu);
+  Expected<Sketches> sketches = Sketches::Of(Read(Product(512, 512, 512, true)), "f", cpu);
+  ASSERT_TRUE(sketches);
+  std::mt19937_64 random(5);
+  std::vector<std::pair<size_t, ops::Point>> points;
+  for (size_t i = 0; i < sketches->all().size(); ++i)
+    for (int draw = 0; draw < 50; ++draw)
+      if (auto point = sketches->all()[i].space.Sample(&random)) points.emplace_back(i, *point);
+  for (const auto& [i, point] : points) ASSERT_TRUE(sketches->IsNumeric(i, point));
+  const auto start = std::chrono::steady_clock::now();
+  double sum = 0;
+  constexpr int kRounds = 20;
+  for (int round = 0; round < kRounds; ++round)
+    for (const auto& [i, point] : points)
+      if (const auto work = sketches->GuessAt(i, point)) sum += EstimateSeconds(*work, cpu);
+  const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
+  const double each = taken.count() / (kRounds * static_cast<double>(points.size()));
+  RecordProperty("microseconds", fmt::format("{:.2f}", 1e6 * each));
+  EXPECT_GT(sum, 0);
+  EXPECT_LT(each, 200e-6);
+}
+
 TEST(Sketches, OperationsOfTheTableTakeProductsOfBytes) {
   const Machine machine = MachineOf(kVnni);
   for (const bool turned : {false, true}) {
@@ -245,6 +301,11 @@ TEST(Sketches, OperationsOfTheTableTakeProductsOfBytes) {
       EXPECT_NE(at->trace().ToString().find("x86.vpdpbusd.512.row"), std::string::npos);
     }
   }
+}
+
+TEST(Sketches, GuessesAreThePricesOfProductsOfBytes) {
+  for (const bool turned : {false, true})
+    ExpectRightGuesses(Read(Bytes(24, 48, 64, turned)), MachineOf(kVnni), "product of bytes");
 }
 
 TEST(Sketches, EveryRuleIsUsed) {
