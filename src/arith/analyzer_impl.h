@@ -66,6 +66,9 @@ struct Analyzer::Impl {
   /// True when something changed.
   bool Recombine(Linear* sum);
   std::optional<Linear> RecombineOnce(const Linear& sum);
+  std::optional<Linear> RecombineProduct(const Linear& sum, const Term& t);
+  std::optional<Linear> RecombineWhole(const Linear& sum, const Term& t, const Binary& mod,
+                                       const Linear& others);
   std::optional<Linear> RecombineMod(const Linear& sum, const Term& t, const Binary& mod);
   std::optional<Linear> RecombineDiv(const Linear& sum, const Term& t, const Binary& div);
   Expr SimplifySum(const Expr& e);

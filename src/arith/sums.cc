@@ -116,31 +116,53 @@ std::optional<Linear> Combine(ExprIds& ids, const Linear& sum, const Linear& x, 
 // k * (x % d) + k * d * (x / d)        → k * x           (any d)
 // k * (x % d) + k * d * ((x / d) % e)  → k * (x % (d * e))
 // k * x - k * d * (x / d)              → k * (x % d)
+// The first also where sizes multiply both, as they do in an index of several axes:
+// n * (x % d) + n * d * (x / d)        → n * x
 std::optional<Linear> Analyzer::Impl::RecombineOnce(const Linear& sum) {
   for (const Term& t : sum.terms) {
     const auto* n = As<Binary>(t.product);
     std::optional<Linear> out;
     if (n && n->op == BinaryOp::kMod) out = RecombineMod(sum, t, *n);
     if (n && n->op == BinaryOp::kDiv) out = RecombineDiv(sum, t, *n);
+    if (n && n->op == BinaryOp::kMul) out = RecombineProduct(sum, t);
     if (out) return out;
   }
   return std::nullopt;
 }
 
+// With each remainder among the term's factors.
+std::optional<Linear> Analyzer::Impl::RecombineProduct(const Linear& sum, const Term& t) {
+  const std::vector<Expr> factors = Factors(t.product);
+  for (size_t i = 0; i < factors.size(); ++i) {
+    const auto* mod = As<Binary>(factors[i]);
+    if (!mod || mod->op != BinaryOp::kMod) continue;
+    std::vector<Expr> others = factors;
+    others.erase(others.begin() + static_cast<int64_t>(i));
+    if (auto out = RecombineWhole(sum, t, *mod, AtomSum(ProductOf(std::move(others))))) return out;
+  }
+  return std::nullopt;
+}
+
+// The term is k * (x % d) * others, and the sum has k * d * (x / d) * others, too.
+std::optional<Linear> Analyzer::Impl::RecombineWhole(const Linear& sum, const Term& t,
+                                                     const Binary& mod, const Linear& others) {
+  const Linear q = LinearOf(Simplify(Binary::Make(BinaryOp::kDiv, mod.lhs, mod.rhs)));
+  auto whole = Multiply(ids, q, LinearOf(mod.rhs));
+  if (whole) whole = Multiply(ids, *whole, others);
+  if (!whole || !ContainsScaled(ids, sum, *whole, t.coefficient)) return std::nullopt;
+  const auto x = Multiply(ids, LinearOf(mod.lhs), others);
+  auto out = x ? AddScaled(ids, sum, *whole, -t.coefficient) : std::nullopt;
+  return out ? Combine(ids, *out, AtomSum(t.product), -t.coefficient, *x, t.coefficient) : out;
+}
+
 std::optional<Linear> Analyzer::Impl::RecombineMod(const Linear& sum, const Term& t,
                                                    const Binary& mod) {
-  Expr quotient = Simplify(Binary::Make(BinaryOp::kDiv, mod.lhs, mod.rhs));
-  Linear q = LinearOf(quotient);
+  if (auto out = RecombineWhole(sum, t, mod, ConstantSum(1))) return out;
   const int64_t k = t.coefficient;
-  auto whole = Multiply(ids, q, LinearOf(mod.rhs));
-  if (whole && ContainsScaled(ids, sum, *whole, k)) {
-    auto out = AddScaled(ids, sum, *whole, -k);
-    if (out) out = Combine(ids, *out, AtomSum(t.product), -k, LinearOf(mod.lhs), k);
-    if (out) return out;
-  }
   auto d = AsInt(mod.rhs);
   auto kd = d ? CheckedMul(k, *d) : std::nullopt;
   if (!kd) return std::nullopt;
+  const Expr quotient = Simplify(Binary::Make(BinaryOp::kDiv, mod.lhs, mod.rhs));
   for (const Term& u : sum.terms) {
     int64_t e = 0;
     const Binary* outer = AsConstDivMod(u.product, BinaryOp::kMod, &e);

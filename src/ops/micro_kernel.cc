@@ -149,19 +149,27 @@ std::optional<ProductShape> ReadProduct(const Site& site) {
 
 namespace {
 
-// Whether there is one row of the first operand in each of several places: all axes of rows but one
-// are of size 1, and that one is not the last.
-bool HasSingleRows(const std::vector<Expr>& a) {
-  const auto is_one = [](const Expr& d) { return AsInt(d) == 1; };
+// Whether rows are taken one after another, whichever axes they stand on. A tile of rows ends where
+// its axis does, so that is for axes that may end soon: one row in each of several places, or
+// sizes that only the call knows. Where a row of three axes lies can be told from its place among
+// all only if none of them may be empty.
+bool StandTogether(const Site& site) {
+  const std::vector<Expr>& a = site.input(0).dims;
   const auto rows = static_cast<long>(a.size()) - 1;
-  return std::count_if(a.begin(), a.begin() + rows, is_one) == rows - 1 && is_one(a[a.size() - 2]);
+  const auto is_one = [](const Expr& d) { return AsInt(d) == 1; };
+  const auto several = rows - std::count_if(a.begin(), a.begin() + rows, is_one);
+  if (several <= 1) return several == 1 && is_one(a[a.size() - 2]);
+  const std::vector<int64_t> least = site.LeastSizes(site.input(0));
+  const bool has_some =
+      std::all_of(least.begin(), least.begin() + rows, [](int64_t d) { return d > 0; });
+  return !AsInt(a[a.size() - 2]) && (several == 2 || has_some);
 }
 
 }  // namespace
 
 std::optional<ProductShape> ReadProductOfRows(const Site& site) {
   std::optional<ProductShape> s = ReadProduct(site);
-  if (!s || !HasSingleRows(site.input(0).dims)) return s;
+  if (!s || !StandTogether(site)) return s;
   s->together = true;
   s->m *= s->Lead();
   s->lead.clear();

@@ -57,6 +57,16 @@ TEST_F(SimplifyTest, SymbolicDivisor) {
   ExpectSimplifies(Min(i, m - 1), i);
 }
 
+// The place of an element of several axes, put together again from what it was taken apart to.
+TEST_F(SimplifyTest, RecombinationOfSeveralAxes) {
+  const Expr digits = Expr(j) / m % 3;
+  ExpectSimplifies(Expr(j) / m * m + Expr(j) % m, j);
+  analyzer.BindInterval(m, {1, 100});
+  ExpectSimplifies(Expr(j) / m / 3 * (Expr(m) * 3) + digits * m + Expr(j) % m, j);
+  ExpectSimplifies((Expr(j) / m / 3 * (Expr(m) * 3) + digits * m + Expr(j) % m) * 5 + i,
+                   Expr(j) * 5 + i);
+}
+
 // Nested divisions are one, where the divisors are known to be positive.
 TEST_F(SimplifyTest, NestedSymbolicDivisors) {
   ExpectSimplifies(Expr(j) / 8 / m, Expr(j) / 8 / m);

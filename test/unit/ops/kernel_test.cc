@@ -629,6 +629,23 @@ TEST(Kernel, ProductOfSingleRows) {
   Check(Product(u8, i8, {5}, 1, 33, 6), "packed_matmul", 0, MachineOf("cascadelake"));
 }
 
+// Rows of several open axes share tiles, however few stand on the last one.
+TEST(Kernel, ProductOfRowsOnOpenAxes) {
+  for (const int64_t between : {1, 3}) {
+    Case c;
+    const int64_t least = between == 1 ? 0 : 1;
+    c.op = OpKind::kMatMul;
+    c.dims = {{VarNode::Make("m"), least, 3, 1}, {VarNode::Make("n"), least, 9, 1}};
+    c.inputs = {F32({1, between, 1, 3}), F32({3, 18})};
+    c.inputs[0].dims[0] = c.dims[0].var;
+    c.inputs[0].dims[2] = c.dims[1].var;
+    c.bias_relu = between == 3;
+    c.at = {{{"m", 1}, {"n", 1}}, {{"m", 3}, {"n", 1}}, {{"m", 3}, {"n", 3}}, {{"m", 2}, {"n", 9}}};
+    if (least == 0) c.at.insert(c.at.end(), {{{"m", 0}, {"n", 3}}, {{"m", 3}, {"n", 0}}});
+    Check(c, "packed_matmul");
+  }
+}
+
 TEST(Kernel, AttentionOfOpenSizes) {
   Case c;
   c.op = OpKind::kAttention;
