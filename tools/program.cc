@@ -13,7 +13,8 @@ namespace {
 
 using Getter = int32_t (*)(const tn_module_t*, int32_t, tn_parameter_t*);
 
-// `types`: what the library's information says of them.
+// `types`: what the library's information says of them. A result without a shape has a rank that
+// the call decides; an input without one is no tensor.
 Expected<std::vector<Parameter>> Parameters(const tn_module_t* module, int32_t count, Getter get,
                                             const nlohmann::json& types) {
   if (count < 0) return ApiError();
@@ -22,7 +23,8 @@ Expected<std::vector<Parameter>> Parameters(const tn_module_t* module, int32_t c
     tn_parameter_t raw;
     if (get(module, i, &raw) != 0) return ApiError();
     Parameter p{raw.name, types.at(static_cast<size_t>(i)).at("dtype"), raw.dtype, {}, {}};
-    if (raw.ndim < 0 && !p.IsValue()) {
+    p.has_rank = raw.ndim >= 0;
+    if (!p.has_rank && !p.IsValue() && get == tn_module_get_input) {
       return MakeError(
           fmt::format("the input '{}' is a number passed by value; such a function is "
                       "called from a program, docs/calling.md",
@@ -59,6 +61,7 @@ std::string Parameter::ToString() const {
     words.push_back(shape[d] >= 0 ? std::to_string(shape[d]) : dims[d]);
   }
   if (type.find('(') != std::string::npos) return type;
+  if (!has_rank && !IsValue()) return tools::ToString(dtype) + " of a rank that the call decides";
   return (IsValue() ? type : tools::ToString(dtype)) +
          (words.empty() ? " scalar" : " " + Join(words, "x"));
 }

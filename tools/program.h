@@ -17,6 +17,7 @@ struct Parameter {
   tn_dl_data_type dtype = {};
   std::vector<int64_t> shape;
   std::vector<std::string> dims;
+  bool has_rank = true;
 
   /// Whether it is no tensor of numbers.
   bool IsValue() const { return type == "string" || type.find('(') != std::string::npos; }

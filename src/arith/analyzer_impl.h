@@ -66,6 +66,7 @@ struct Analyzer::Impl {
   /// True when something changed.
   bool Recombine(Linear* sum);
   std::optional<Linear> RecombineOnce(const Linear& sum);
+  bool MayHoldQuotient(const Linear& sum, const Binary& mod);
   std::optional<Linear> RecombineProduct(const Linear& sum, const Term& t);
   std::optional<Linear> RecombineWhole(const Linear& sum, const Term& t, const Binary& mod,
                                        const Linear& others);

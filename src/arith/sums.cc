@@ -143,9 +143,32 @@ std::optional<Linear> Analyzer::Impl::RecombineProduct(const Linear& sum, const 
   return std::nullopt;
 }
 
+// Whether a term of the sum may be x / d times something, as far as a look tells: quotients are
+// costly to simplify, and most sums have none. That of a quotient has another divisor.
+bool Analyzer::Impl::MayHoldQuotient(const Linear& sum, const Binary& mod) {
+  const auto as_div = [](const Expr& e) {
+    const auto* div = As<Binary>(e);
+    return div && div->op == BinaryOp::kDiv ? div : nullptr;
+  };
+  const Linear& x = LinearOf(mod.lhs);
+  const bool nested = std::any_of(x.terms.begin(), x.terms.end(),
+                                  [&](const Term& t) { return as_div(t.product) != nullptr; });
+  return std::any_of(sum.terms.begin(), sum.terms.end(), [&](const Term& t) {
+    const Expr* e = &t.product;
+    for (const auto* mul = As<Binary>(*e); mul && mul->op == BinaryOp::kMul; mul = As<Binary>(*e)) {
+      const Binary* div = as_div(mul->rhs);
+      if (div && (nested || ids.Same(div->rhs, mod.rhs))) return true;
+      e = &mul->lhs;
+    }
+    const Binary* div = as_div(*e);
+    return div && (nested || ids.Same(div->rhs, mod.rhs));
+  });
+}
+
 // The term is k * (x % d) * others, and the sum has k * d * (x / d) * others, too.
 std::optional<Linear> Analyzer::Impl::RecombineWhole(const Linear& sum, const Term& t,
                                                      const Binary& mod, const Linear& others) {
+  if (!MayHoldQuotient(sum, mod)) return std::nullopt;
   const Linear q = LinearOf(Simplify(Binary::Make(BinaryOp::kDiv, mod.lhs, mod.rhs)));
   auto whole = Multiply(ids, q, LinearOf(mod.rhs));
   if (whole) whole = Multiply(ids, *whole, others);
@@ -162,11 +185,13 @@ std::optional<Linear> Analyzer::Impl::RecombineMod(const Linear& sum, const Term
   auto d = AsInt(mod.rhs);
   auto kd = d ? CheckedMul(k, *d) : std::nullopt;
   if (!kd) return std::nullopt;
-  const Expr quotient = Simplify(Binary::Make(BinaryOp::kDiv, mod.lhs, mod.rhs));
+  Expr quotient;
   for (const Term& u : sum.terms) {
     int64_t e = 0;
     const Binary* outer = AsConstDivMod(u.product, BinaryOp::kMod, &e);
-    if (!outer || u.coefficient != *kd || !ids.Same(outer->lhs, quotient)) continue;
+    if (!outer || u.coefficient != *kd) continue;
+    if (!quotient) quotient = Simplify(Binary::Make(BinaryOp::kDiv, mod.lhs, mod.rhs));
+    if (!ids.Same(outer->lhs, quotient)) continue;
     auto de = CheckedMul(*d, e);
     if (!de) continue;
     Linear merged = AtomSum(Binary::Make(BinaryOp::kMod, mod.lhs, IndexConst(*de)));

@@ -8,6 +8,26 @@ namespace tenon::codegen {
 
 using llvm::Value;
 
+namespace {
+
+// Of an index, as far as its form tells; what does not is simplified, which costs a hundred times
+// as much, and is asked of every operand in unrolled loops.
+bool IsNonNegative(const Expr& e, Analyzer* facts) {
+  const auto both = [&](const Expr& a, const Expr& b) {
+    return IsNonNegative(a, facts) && IsNonNegative(b, facts);
+  };
+  if (const auto number = AsInt(e)) return *number >= 0;
+  if (const auto* ramp = As<Ramp>(e)) return both(ramp->base, ramp->stride);
+  if (const auto* same = As<Broadcast>(e)) return IsNonNegative(same->value, facts);
+  const auto* n = As<Binary>(e);
+  const bool keeps =
+      n && (n->op == BinaryOp::kAdd || n->op == BinaryOp::kMul || n->op == BinaryOp::kDiv ||
+            n->op == BinaryOp::kMod || n->op == BinaryOp::kMin || n->op == BinaryOp::kMax);
+  return (keeps && both(n->lhs, n->rhs)) || facts->ConstBounds(e).min >= 0;
+}
+
+}  // namespace
+
 Value* ExprEmitter::Unsupported(const std::string& what, DType type) {
   module_.Error(func_, "unsupported: " + what);
   return llvm::PoisonValue::get(values_.TypeOf(type));
@@ -74,7 +94,7 @@ Value* ExprEmitter::VisitBinary(const Binary& n, const Expr&) {
     r = ir_.CreateSelect(on, r, llvm::ConstantInt::get(r->getType(), 1));
   }
   const bool nonnegative =
-      is_index && facts_.ConstBounds(n.lhs).min >= 0 && facts_.ConstBounds(n.rhs).min >= 0;
+      is_index && IsNonNegative(n.lhs, &facts_) && IsNonNegative(n.rhs, &facts_);
   Value* v = values_.Binary(n.op, n.lhs->dtype, l, r, nonnegative);
   return v ? v
            : Unsupported("remainder of floats on target " + module_.target().ToString(), n.dtype);

@@ -733,7 +733,7 @@ Expected<graph::Program> ImportNetwork(const std::string& path, const ImportOpti
   const bool control =
       std::any_of(proto.graph.nodes.begin(), proto.graph.nodes.end(),
                   [](const NodeProto& n) { return n.op_type == "If" || n.op_type == "Loop"; });
-  if ((!control && !HasShapesOfCalls(proto.graph)) || limit) return program;
+  if ((!control && !HasRanksOfCalls(proto.graph)) || limit) return program;
   ImportOptions again = beside;
   again.obstacles = nullptr;
   Expected<graph::Program> steps = ImportProgram(std::move(file), proto, again, true);

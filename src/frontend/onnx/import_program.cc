@@ -152,12 +152,7 @@ Expected<ValueType> ProgramImporter::InputType(const ValueInfoProto& input) cons
   if (given != options_.shapes.end()) {
     type.has_rank = true;
     type.dims.clear();
-    for (const DimSpec& d : given->second) {
-      if (d.value < 0 && !(d == DimSpec{.symbol = d.symbol}))
-        return MakeError(
-            "ranges of sizes are not supported in networks with strings, sequences or optionals");
-      type.dims.push_back({d.value, d.symbol});
-    }
+    for (const DimSpec& d : given->second) type.dims.push_back({d.value, d.symbol});
   }
   if (!type.has_rank)
     return MakeError("expected a shape, but the model gives none; give one with --shape");
@@ -194,7 +189,34 @@ Status ProgramImporter::AddInputs(Frame* frame) {
     program_.inputs.push_back(std::move(described));
     frame->names.here[input.name] = {std::move(*type), slot};
   }
-  return Ok();
+  return CheckRanges(frame);
+}
+
+// Ranges that sizes of inputs are given hold for the call, whoever reads the inputs: a part that
+// has nothing else to do takes all of them.
+Status ProgramImporter::CheckRanges(Frame* frame) {
+  const auto has_range = [](const auto& given) {
+    return std::any_of(given.second.begin(), given.second.end(), [](const DimSpec& d) {
+      return d.value < 0 && !(d == DimSpec{.symbol = d.symbol});
+    });
+  };
+  if (std::none_of(options_.shapes.begin(), options_.shapes.end(), has_range)) return Ok();
+  std::vector<const NodeProto*> nodes;
+  std::set<std::string_view> shapes;
+  for (const ValueInfoProto& input : model_.graph.inputs) {
+    const auto given = options_.shapes.find(std::string(input.name));
+    if (given == options_.shapes.end() || !frame->names.here.contains(input.name)) continue;
+    NodeProto& shape = nodes_.emplace_back();
+    shape.op_type = "Shape";
+    shape.inputs = {input.name};
+    shape.outputs = {Keep(fmt::format("{}.shape", input.name))};
+    nodes.push_back(&shape);
+    shapes.insert(shape.outputs[0]);
+    part_options_.shapes.insert(*given);
+  }
+  const Status planned = PlanPart(nodes, shapes, frame);
+  part_options_.shapes.clear();
+  return planned;
 }
 
 Expected<graph::Program> ProgramImporter::Run() {
@@ -360,9 +382,10 @@ Expected<std::vector<Named>> ProgramImporter::PlanNodes(Unplanned all, Frame* fr
     if (const std::string_view name = WithoutKnownRank(part, frame->names); !name.empty())
       return PlanWays(ByRank(name, frame->names), all, frame);
     if (const Status planned = part.empty() ? Ok() : PlanPart(part, wanted, frame); !planned) {
-      const std::string_view name = WithoutKnownLength(part, frame->names);
-      if (name.empty()) return planned.errors();
-      Expected<std::vector<Named>> ways = PlanWays(ByLength(name, frame->names), all, frame);
+      const std::optional<Vector> vector = WithoutKnownLength(part, *frame);
+      if (!vector || !PlanMakers(*vector, &all, frame)) return planned.errors();
+      Expected<std::vector<Named>> ways =
+          PlanWays(ByLength(vector->name, frame->names), all, frame);
       return ways ? std::move(ways) : Expected<std::vector<Named>>(planned.errors());
     }
     for (const NodeProto* n : part) made(*n);

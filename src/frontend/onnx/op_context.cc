@@ -81,6 +81,11 @@ Status OpContext::Fix(size_t i, int64_t axis, int64_t size) {
   return Ok();
 }
 
+Status OpContext::FixOne(size_t i) {
+  for (int64_t axis = 0; Has(i) && axis < Rank(i); ++axis) TN_RETURN_IF_ERROR(Fix(i, axis, 1));
+  return Ok();
+}
+
 Expected<ValueId> OpContext::Conform(ValueId v, std::vector<Expr> dims) {
   return onnx::Conform(b, v, std::move(dims), name_);
 }

@@ -136,6 +136,8 @@ class OpContext {
   /// Takes it as a fact, checked at the call, that an open axis of an input that is there has this
   /// size; from here on In(i) has it. An axis of a known size stays what it is.
   Status Fix(size_t i, int64_t axis, int64_t size);
+  /// The same of all axes of an input that is one element.
+  Status FixOne(size_t i);
   /// The value with these dims: taken as facts where its own are open, kNoValue where they differ.
   Expected<ValueId> Conform(ValueId v, std::vector<Expr> dims);
   /// The rank that the model declares for an output; for where nothing else tells it.

@@ -67,6 +67,7 @@ Status ImportIf(OpContext& c) {
   TN_RETURN_IF_ERROR(c.Arity(1, 1));
   TN_ASSIGN_OR_RETURN(const GraphProto* then_graph, c.GraphAttr("then_branch"));
   TN_ASSIGN_OR_RETURN(const GraphProto* else_graph, c.GraphAttr("else_branch"));
+  TN_RETURN_IF_ERROR(c.FixOne(0));
   TN_ASSIGN_OR_RETURN(ValueId condition, AsScalar(c.b, c.In(0), DType::Bool(), "the condition"));
   const size_t count = c.num_outputs();
   for (const GraphProto* g : {then_graph, else_graph}) {
@@ -121,6 +122,7 @@ Expected<LoopNode> ReadLoop(OpContext& c, const GraphProto& body) {
     return c.Error("expected a body with {} outputs or more, but got {}",
                    std::max(loop.carried, c.num_outputs()) + 1, body.outputs.size());
   }
+  for (size_t i = 0; i < 2; ++i) TN_RETURN_IF_ERROR(c.FixOne(i));
   if (c.Has(0)) {
     TN_ASSIGN_OR_RETURN(loop.trip, AsScalar(c.b, c.In(0), kI64, "the trip count"));
   }

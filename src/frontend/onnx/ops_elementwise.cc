@@ -230,6 +230,7 @@ std::optional<double> ConstantBound(const OpContext& c, size_t i, double fallbac
 Status ImportClip(OpContext& c) {
   TN_RETURN_IF_ERROR(c.Arity(1, 3));
   for (size_t i = 1; i < 3; ++i) {
+    TN_RETURN_IF_ERROR(c.FixOne(i));
     if (c.Has(i) && (graph::StaticCount(c.Dims(i)) != 1 || c.Rank(i) > 1)) {
       return c.Error("expected a scalar bound, but input {} is {}", graph::Quoted(c.node.inputs[i]),
                      c.Type(i).ToString());

@@ -179,6 +179,7 @@ Status ImportRange(OpContext& c) {
     TN_RETURN_IF_ERROR(c.Int("stash_type", 1));  // how narrow floats are computed
   }
   for (size_t i = 0; i < 3; ++i) {
+    TN_RETURN_IF_ERROR(c.FixOne(i));
     if (graph::StaticCount(c.Dims(i)) != 1)
       return c.Error("expected scalars, but got {}", c.Type(i).ToString());
     if (c.Type(i).dtype != c.Type(0).dtype)

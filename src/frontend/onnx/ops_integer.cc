@@ -203,6 +203,7 @@ Expected<ValueId> IntegerConv(OpContext& c, const IntegerOperands& at) {
   TN_RETURN_IF_ERROR(CheckBytes(c, c.In(at.a)));
   TN_RETURN_IF_ERROR(CheckBytes(c, c.In(at.b)));
   TN_ASSIGN_OR_RETURN(Attrs attrs, ReadConv(c, at.b));
+  TN_RETURN_IF_ERROR(c.FixOne(at.zero_a));
   TN_ASSIGN_OR_RETURN(ValueId zx, ZeroPoint(c, c.InOr(at.zero_a), c.In(at.a)));
   TN_ASSIGN_OR_RETURN(ValueId zw, ZeroPoint(c, c.InOr(at.zero_b), c.In(at.b)));
   if (zx == kNoValue && zw == kNoValue)

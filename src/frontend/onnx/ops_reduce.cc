@@ -135,6 +135,7 @@ Status ImportCumulative(OpContext& c) {
   TN_ASSIGN_OR_RETURN(bool exclusive, c.Bool("exclusive", false));
   TN_ASSIGN_OR_RETURN(bool reverse, c.Bool("reverse", false));
   const bool product = std::string_view(c.row.name) == "CumProd";
+  TN_RETURN_IF_ERROR(c.FixOne(1));
   const Formula f(c);
   const auto along = [&](int64_t axis) {
     return f.Emit(OpKind::kCumSum, {f.In(0)},

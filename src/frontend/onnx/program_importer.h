@@ -97,6 +97,7 @@ class ProgramImporter {
   const TensorProto* OfStrings(std::span<const std::string_view> list, std::vector<int64_t> dims);
 
   Status AddInputs(Frame* frame);
+  Status CheckRanges(Frame* frame);
   Expected<ValueType> InputType(const ValueInfoProto& input) const;
   // What of a graph is still to be planned.
   struct Unplanned {
@@ -121,10 +122,15 @@ class ProgramImporter {
   // A tensor that one of the nodes reads, whose rank only the call knows; or "".
   static std::string_view WithoutKnownRank(const std::vector<const NodeProto*>& nodes,
                                            const Names& names);
-  // A vector that tells one of the nodes its result's shape, and so its rank, whose length only the
-  // call knows; or "".
-  static std::string_view WithoutKnownLength(const std::vector<const NodeProto*>& nodes,
-                                             const Names& names);
+  // A vector whose length decides the rank of what one of the nodes gives, where only the call
+  // knows that length, and the nodes that make it.
+  struct Vector {
+    std::string_view name;
+    std::vector<const NodeProto*> makers;
+  };
+  std::optional<Vector> WithoutKnownLength(const std::vector<const NodeProto*>& nodes,
+                                           const Frame& frame);
+  Status PlanMakers(const Vector& vector, Unplanned* all, Frame* frame);
   Status AddConstants(const GraphProto& g, Frame* frame);
 
   enum class Role { kPart, kStep, kLater };

@@ -23,56 +23,99 @@ std::string_view ProgramImporter::WithoutKnownRank(const std::vector<const NodeP
 
 namespace {
 
-// The input that tells the result's shape as a vector of one size for each axis; or "".
-std::string_view ShapeInputOf(const NodeProto& n) {
+// The input whose length decides the rank of the result: a vector of one size for each axis, or of
+// the axes that go or come; or "".
+std::string_view RankInputOf(const NodeProto& n) {
   if (!n.domain.empty() && n.domain != "ai.onnx") return {};
-  const bool is_second = n.op_type == "Reshape" || n.op_type == "Expand";
-  if (!is_second && n.op_type != "ConstantOfShape") return {};
-  const size_t i = is_second ? 1 : 0;
+  static const std::set<std::string_view> kSecond = {"Reshape", "Expand", "Squeeze", "Unsqueeze"};
+  const AttributeProto* keeps = FindAttribute(n, "keepdims");
+  const bool reduces = n.op_type.starts_with("Reduce") && keeps && keeps->i == 0;
+  const bool is_first = n.op_type == "ConstantOfShape";
+  if (!is_first && !reduces && !kSecond.contains(n.op_type)) return {};
+  const size_t i = is_first ? 0 : 1;
   return i < n.inputs.size() ? n.inputs[i] : std::string_view();
+}
+
+// Nodes of the list by which the value is made, in its order.
+std::vector<const NodeProto*> MakersOf(std::string_view value,
+                                       const std::vector<const NodeProto*>& nodes) {
+  std::set<std::string_view> wanted = {value};
+  std::vector<const NodeProto*> makers;
+  for (auto it = nodes.rbegin(); it != nodes.rend(); ++it) {
+    const NodeProto& n = **it;
+    if (std::none_of(n.outputs.begin(), n.outputs.end(),
+                     [&](std::string_view output) { return wanted.contains(output); }))
+      continue;
+    makers.push_back(&n);
+    for (std::string_view name : ReadsOf(n)) wanted.insert(name);
+  }
+  std::reverse(makers.begin(), makers.end());
+  return makers;
+}
+
+bool IsVectorOfUnknownLength(const Named& named) {
+  return named.slot != kNoSlot && named.type.IsTensor() && named.type.has_rank &&
+         named.type.elem_type == static_cast<int32_t>(ElemType::kInt64) &&
+         named.type.dims.size() == 1 && named.type.dims[0].value < 0;
 }
 
 }  // namespace
 
-std::string_view ProgramImporter::WithoutKnownLength(const std::vector<const NodeProto*>& nodes,
-                                                     const Names& names) {
-  std::unordered_map<std::string_view, const NodeProto*> makers;
+// What makes such a vector may be among the nodes. Then it is planned by itself, on trial: its type
+// says whether the length is known.
+std::optional<ProgramImporter::Vector> ProgramImporter::WithoutKnownLength(
+    const std::vector<const NodeProto*>& nodes, const Frame& frame) {
+  std::set<std::string_view> seen;
   for (const NodeProto* n : nodes) {
-    for (std::string_view output : n->outputs) makers[output] = n;
-  }
-  // What shapes are computed from, back to what is there already.
-  std::vector<std::string_view> pending;
-  for (const NodeProto* n : nodes) {
-    if (const std::string_view shape = ShapeInputOf(*n); !shape.empty()) pending.push_back(shape);
-  }
-  std::set<std::string_view> seen(pending.begin(), pending.end());
-  for (size_t i = 0; i < pending.size(); ++i) {
-    if (auto maker = makers.find(pending[i]); maker != makers.end()) {
-      // Of what has a shape as its value the rank decides, which is known.
-      if (maker->second->op_type == "Shape" || maker->second->op_type == "Size") continue;
-      for (std::string_view name : ReadsOf(*maker->second)) {
-        if (seen.insert(name).second) pending.push_back(name);
-      }
+    const std::string_view name = RankInputOf(*n);
+    if (name.empty() || !seen.insert(name).second) continue;
+    std::vector<const NodeProto*> makers = MakersOf(name, nodes);
+    if (makers.empty()) {
+      const Named* named = frame.names.Find(name);
+      if (named && IsVectorOfUnknownLength(*named)) return Vector{name, {}};
       continue;
     }
-    const Named* named = names.Find(pending[i]);
-    if (named && named->slot != kNoSlot && named->type.IsTensor() && named->type.has_rank &&
-        named->type.elem_type == static_cast<int32_t>(ElemType::kInt64) &&
-        named->type.dims.size() == 1 && named->type.dims[0].value < 0)
-      return pending[i];
+    const size_t parts = program_.parts.size();
+    std::vector<graph::Step> steps;
+    Frame trial{&steps, {&frame.names}};
+    const Status planned = PlanPart(makers, {name}, &trial);
+    program_.parts.resize(parts);
+    if (planned && IsVectorOfUnknownLength(*trial.names.Find(name)))
+      return Vector{name, std::move(makers)};
   }
-  return {};
+  return std::nullopt;
 }
 
-bool HasShapesOfCalls(const GraphProto& g) {
+// The vector's makers become a part of their own, which comes first.
+Status ProgramImporter::PlanMakers(const Vector& vector, Unplanned* all, Frame* frame) {
+  if (vector.makers.empty()) return Ok();
+  std::vector<const NodeProto*>& left = all->nodes;
+  std::erase_if(left, [&](const NodeProto* n) {
+    return std::find(vector.makers.begin(), vector.makers.end(), n) != vector.makers.end();
+  });
+  std::set<std::string_view> read = {vector.name}, wanted;
+  for (const NodeProto* n : left) {
+    for (std::string_view name : ReadsOf(*n)) read.insert(name);
+  }
+  for (const ValueInfoProto& output : all->graph.outputs) read.insert(output.name);
+  for (const NodeProto* n : vector.makers) {
+    for (std::string_view output : n->outputs) {
+      all->names.erase(output);
+      if (!output.empty() && read.contains(output)) wanted.insert(output);
+    }
+  }
+  return PlanPart(vector.makers, wanted, frame);
+}
+
+bool HasRanksOfCalls(const GraphProto& g) {
   std::set<std::string_view> constants;
   for (const TensorProto& t : g.initializers) constants.insert(t.name);
   for (const NodeProto& n : g.nodes) {
     if (n.op_type == "Constant") constants.insert(n.outputs.begin(), n.outputs.end());
   }
   return std::any_of(g.nodes.begin(), g.nodes.end(), [&](const NodeProto& n) {
-    const std::string_view shape = ShapeInputOf(n);
-    return !shape.empty() && !constants.contains(shape);
+    const std::string_view vector = RankInputOf(n);
+    return !vector.empty() && !constants.contains(vector);
   });
 }
 
