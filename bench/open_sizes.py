@@ -5,8 +5,9 @@
 
 For each network one library with open sizes, and for each of some sizes one of its own; both are measured in turn in one
 run. Printed are the numbers of kernels, the medians of the rounds' p50 in µs, and open / fixed (below 1: the open one is
-faster); at the end the geometric mean and the largest ratio. DIR holds the networks with their weights; sizes that a model
-holds inside are opened first (test/models/open_model.py, which needs the Python package onnx).
+faster); at the end, for each number of threads, the geometric mean and the largest ratio. DIR holds the networks with their
+weights; sizes that a model holds inside are opened first (test/models/open_model.py, which needs the Python package onnx).
+The detector is in the package rapidocr-onnxruntime 1.4.4; test/models/decoder_with_past.py writes the decoder.
 What the libraries compute is compared, too.
 """
 
@@ -36,7 +37,17 @@ NETWORKS = {
     "gpt2-dyn": ({"input_ids": "1xseq[1..128]"}, [{"seq": s} for s in (1, 13, 7, 9, 65, 128)]),
     "llama-135m-dyn": ({"input_ids": "1xseq[1..128]"}, [{"seq": s} for s in (1, 13, 7, 9, 65, 128)]),
     "resnet50-dyn": ({"input": "batch[1..8]x3x224x224"}, [{"batch": b} for b in (1, 3, 7, 8)]),
+    # Of text in pictures: height and width.
+    "ch_PP-OCRv4_det_infer": ({"x": "1x3xh[32..960 step 32]xw[32..960 step 32]"},
+                              [{"h": h, "w": w} for h, w in ((32, 32), (96, 224), (224, 288), (320, 320), (352, 608), (960, 960))]),
+    # Single steps with some past, and prompts without.
+    "decoder-past": ({"input_ids": "batch[1..4]xsequence_length[1..128]",
+                      "past_key_values.0.key": "batchx9xpast_sequence_length[0..512]x64"},
+                     [{"batch": b, "sequence_length": s, "past_sequence_length": p} for b, s, p in
+                      ((1, 1, 1), (1, 1, 13), (1, 1, 63), (1, 1, 65), (1, 1, 512), (4, 1, 64), (1, 7, 13), (1, 13, 0), (2, 65, 0), (1, 128, 0))]),
 }
+# Sizes stand in these models, and are taken out first.
+HOLD_SIZES = ("mlp-4-2", "bert-tiny", "squeezenet1_1")
 
 
 def fixed(shape, sizes):
@@ -45,11 +56,12 @@ def fixed(shape, sizes):
     return "x".join(str(sizes.get(part, part)) for part in parts)
 
 
-def draw(shapes, sizes):
+def draw(inputs):
+    """Arrays for the inputs of a library whose sizes are numbers."""
     random = np.random.default_rng(0)
     arrays = {}
-    for name, shape in shapes.items():
-        dims = [int(d) for d in fixed(shape, sizes).split("x")]
+    for i in inputs:
+        name, dims = i["name"], i["shape"]
         ids, mask = name.endswith("ids"), name.endswith("mask")
         arrays[name] = np.ones(dims, np.int64) if mask else random.integers(0, 1000, dims) if ids else \
             random.standard_normal(dims).astype(np.float32)
@@ -66,11 +78,11 @@ class Bench:
         return subprocess.run([self.tenon, *map(str, args)], check=True, capture_output=True, text=True).stdout
 
     def compile(self, model, shapes, name):
-        """A library, and how many kernels it has."""
+        """A library, and what it says of itself."""
         library = self.folder / f"{name}.so"
         options = [word for item in shapes.items() for word in ("--shape", ":".join(item))]
         self.run("compile", model, "-o", library, "-q", *options)
-        return library, len(json.loads(self.run("inspect", "--json", library))["kernels"])
+        return library, json.loads(self.run("inspect", "--json", library))
 
     def measure(self, library, inputs, threads):
         report = self.folder / "bench.json"
@@ -78,12 +90,13 @@ class Bench:
         return json.loads(report.read_text())["p50_ms"] * 1000
 
     def compare(self, name, model):
+        """(threads, open / fixed) for each size."""
         shapes, all_sizes = NETWORKS[name]
-        library, kernels = self.compile(model, shapes, "open")
+        library, about = self.compile(model, shapes, "open")
         for sizes in all_sizes:
-            own, own_kernels = self.compile(model, {i: fixed(s, sizes) for i, s in shapes.items()}, "fixed")
+            own, own_about = self.compile(model, {i: fixed(s, sizes) for i, s in shapes.items()}, "fixed")
             inputs = self.folder / "inputs.npz"
-            np.savez(inputs, **draw(shapes, sizes))
+            np.savez(inputs, **draw(own_about["functions"][0]["inputs"]))
             self.run("run", own, "-i", inputs, "-o", self.folder / "outputs.npz")
             self.run("run", library, "-i", inputs, "--expect", self.folder / "outputs.npz", "--rtol", "1e-3")
             for threads in self.options.threads:
@@ -91,9 +104,9 @@ class Bench:
                          for _ in range(self.options.rounds)]
                 was, now = (statistics.median(column) for column in zip(*times))
                 said = " ".join(f"{k}={v}" for k, v in sizes.items())
-                print(f"{name:16s} {said:18s} threads {threads}  kernels {own_kernels:3d} {kernels:3d}  fixed {was:10.2f} µs  "
-                      f"open {now:10.2f} µs  open/fixed {now / was:.2f}", flush=True)
-                yield now / was
+                print(f"{name:22s} {said:28s} threads {threads}  kernels {len(own_about['kernels']):3d} {len(about['kernels']):3d}  "
+                      f"fixed {was:10.2f} µs  open {now:10.2f} µs  open/fixed {now / was:.2f}", flush=True)
+                yield threads, now / was
 
 
 def main():
@@ -111,15 +124,17 @@ def main():
         bench = Bench(options, pathlib.Path(folder))
         for name in options.only:
             model = options.models / f"{name}.onnx"
-            if not name.endswith("-dyn"):
+            if name in HOLD_SIZES:
                 opened = bench.folder / model.name
                 subprocess.run([sys.executable, ROOT / "test" / "models" / "open_model.py", model, opened], check=True)
                 if model.with_suffix(".weights").exists():
                     shutil.copy(model.with_suffix(".weights"), bench.folder)
                 model = opened
             ratios += bench.compare(name, model)
-    mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
-    print(f"open / fixed over {len(ratios)} measurements: geometric mean {mean:.3f}, largest {max(ratios):.2f}")
+    for threads in options.threads:
+        own = [ratio for count, ratio in ratios if count == threads]
+        mean = math.exp(sum(map(math.log, own)) / len(own))
+        print(f"threads {threads}: open / fixed over {len(own)} measurements: geometric mean {mean:.3f}, largest {max(own):.2f}")
 
 
 if __name__ == "__main__":
