@@ -3,7 +3,6 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <limits>
 #include <memory>
 
 #include "artifact_source.h"
@@ -52,13 +51,12 @@ void PrintTensors(const char* title, const Json& tensors) {
   }
 }
 
-// A largest size of -1, or one that nobody chose, is none.
+// A largest size of -1 is none.
 void PrintDims(const Json& dims) {
   for (const Json& d : dims) {
     const auto most = d["max"].get<int64_t>();
-    const bool has_most = most >= 0 && most != std::numeric_limits<int32_t>::max();
-    const std::string range = has_most ? fmt::format("{} to {}", d["min"].dump(), most)
-                                       : fmt::format("at least {}", d["min"].dump());
+    const std::string range = most >= 0 ? fmt::format("{} to {}", d["min"].dump(), most)
+                                        : fmt::format("at least {}", d["min"].dump());
     Print("dim {}: {} in steps of {}\n", TextOf(d["name"]), range, d["step"].dump());
   }
 }

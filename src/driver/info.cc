@@ -34,7 +34,8 @@ Json TensorJson(const std::string& name, DType dtype, const std::vector<Expr>& d
 Json DimsJson(const graph::Graph& g) {
   Json dims = Json::array();
   for (const graph::Dim& d : g.dims) {
-    dims.push_back({{"name", d.var->name}, {"min", d.min}, {"max", d.max}, {"step", d.step}});
+    const int64_t max = d.max == graph::Dim::kNoMax ? -1 : d.max;
+    dims.push_back({{"name", d.var->name}, {"min", d.min}, {"max", max}, {"step", d.step}});
   }
   return dims;
 }

@@ -1,8 +1,8 @@
 #include "graph/dims.h"
 
 #include <algorithm>
-#include <limits>
 
+#include "graph/verify.h"
 #include "ir/print.h"
 #include "ir/visit.h"
 
@@ -97,8 +97,7 @@ namespace {
 void BindDims(const Expr& e, Analyzer* analyzer) {
   PreOrder(e, [&](const NodeRef& n) {
     if (const auto* var = As<VarNode>(n)) {
-      analyzer->BindInterval(Cast<VarNode>(n),
-                             {var->counts ? 0 : 1, std::numeric_limits<int32_t>::max()});
+      analyzer->BindInterval(Cast<VarNode>(n), {var->counts ? 0 : 1, kLargestSize});
     }
     return true;
   });

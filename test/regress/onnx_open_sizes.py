@@ -235,6 +235,26 @@ def formulas(tenon):
     return wrong
 
 
+def huge_sizes(tenon):
+    """Sizes and offsets beyond 2^31 where nobody gave a range: memory that is only read, and that is zeros but for one place."""
+    byte, node = TensorProto.UINT8, helper.make_node
+    nodes = [node("Gather", ["x", "at"], ["taken"]), node("ReduceMax", ["x"], ["most"], keepdims=0),
+             node("Slice", ["x", "from", "to"], ["part"]), node("Shape", ["x"], ["shape"])]
+    lists = [helper.make_tensor_value_info(name, INT64, dims) for name, dims in [("at", ["k"]), ("from", [1]), ("to", [1])]]
+    outputs = [helper.make_tensor_value_info(name, kind, None) for name, kind in
+               [("taken", byte), ("most", byte), ("part", byte), ("shape", INT64)]]
+    graph = helper.make_graph(nodes, "huge", [helper.make_tensor_value_info("x", byte, ["n"]), *lists], outputs)
+    with tempfile.TemporaryDirectory() as folder:
+        path, library = pathlib.Path(folder, "m.onnx"), pathlib.Path(folder, "m.so")
+        path.write_bytes(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10).SerializeToString())
+        subprocess.run([tenon, "compile", path, "-o", library, "-q"], check=True)
+        main = tvm_ffi.load_module(str(library)).main
+    x = np.zeros(2**31 + 11, np.uint8)
+    x[2**31 + 5] = 7
+    got = [np.from_dlpack(y).tolist() for y in main(x, i64(2**31 + 5, -1), i64(2**31 + 3), i64(2**31 + 8))]
+    return [] if got == [[7, 0], 7, [0, 0, 7, 0, 0], [2**31 + 11]] else [f"got {got}"]
+
+
 def all_cases():
     add_broadcasts()
     add_lists()
@@ -246,4 +266,4 @@ def all_cases():
 
 
 if __name__ == "__main__":
-    sys.exit(run_cases(__doc__, all_cases, [stale_shapes, formulas]))
+    sys.exit(run_cases(__doc__, all_cases, [stale_shapes, formulas, huge_sizes]))

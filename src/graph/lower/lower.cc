@@ -37,6 +37,7 @@
 #include "graph/lower/size_stages.h"
 #include "graph/lower/time_alone.h"
 #include "graph/stored_view.h"
+#include "graph/verify.h"
 #include "ir/print.h"
 #include "ir/visit.h"
 #include "loop/arguments.h"
@@ -210,7 +211,7 @@ class HostBuilder {
       if (!told) continue;
       f->dims.push_back(d.var);
       f->dim_lo.push_back(d.min);
-      f->dim_hi.push_back(d.max);
+      f->dim_hi.push_back(d.max == Dim::kNoMax ? kLargestSize : d.max);
       f->dim_step.push_back(d.step);
     }
     std::vector<std::string> conditions;
