@@ -171,6 +171,18 @@ def add_images():
         cases[-1].model.graph.input[0].CopyFrom(fixed)
 
 
+def add_resizes():
+    """Sizes that are no whole quotients of open ones."""
+    node = helper.make_node
+    images = [[f32(1, 1, h, w)] for h, w in [(6, 8), (7, 5), (4, 4), (1, 3)]]
+    scales = node("Constant", [], ["scales"], value=numpy_helper.from_array(np.array([1, 1, 1.5, 0.7], np.float32)))
+    sizes = node("Constant", [], ["sizes"], value=numpy_helper.from_array(i64(7, 9)))
+    add("odd_scales", [scales, node("Resize", ["x", "", "scales"], ["y"], mode="linear")], {"x": 4}, images, output=(TensorProto.FLOAT, 4))
+    for policy in ("not_larger", "not_smaller"):
+        add(policy, [sizes, node("Resize", ["x", "", "", "sizes"], ["y"], mode="linear", axes=[2, 3], keep_aspect_ratio_policy=policy)],
+            {"x": 4}, images, output=(TensorProto.FLOAT, 4))
+
+
 def add_grams():
     """n-grams that skip, of rows of any length."""
     grams = helper.make_node("TfIdfVectorizer", ["x"], ["y"], mode="TF", min_gram_length=1, max_gram_length=2, max_skip_count=3,
@@ -262,6 +274,7 @@ def all_cases():
     add_windows()
     add_images()
     add_grams()
+    add_resizes()
     return cases
 
 

@@ -19,6 +19,12 @@ namespace {
 
 constexpr DType kF32 = DType::Float(32);
 
+constexpr int64_t kOne = 1 << 10;
+// Whether a size times this is a quotient of whole numbers.
+bool IsBinaryFraction(double scale) {
+  return scale * kOne == std::trunc(scale * kOne) && scale * kOne <= 0x1p30;
+}
+
 // floor(dim · scale), computed in float as the specification's own shape inference does. A symbolic
 // dim needs a scale that is a small binary fraction.
 Expected<Expr> Scaled(const OpContext& c, const Expr& dim, double scale) {
@@ -30,13 +36,10 @@ Expected<Expr> Scaled(const OpContext& c, const Expr& dim, double scale) {
       return c.Error("expected a sensible size, but dim {} times scale {} is {}", *n, scale, size);
     return IndexConst(static_cast<int64_t>(size));
   }
-  constexpr int64_t kOne = 1 << 10;
-  const double numerator = scale * kOne;
-  if (numerator != std::trunc(numerator) || numerator > 0x1p30) {
+  if (!IsBinaryFraction(scale))
     return c.Error("expected a known size to scale by {}, but got {}", scale, graph::DimText(dim));
-  }
-  return graph::DimFloorDiv(graph::DimMul(dim, IndexConst(static_cast<int64_t>(numerator))),
-                            IndexConst(kOne));
+  const Expr numerator = IndexConst(static_cast<int64_t>(scale * kOne));
+  return graph::DimFloorDiv(graph::DimMul(dim, numerator), IndexConst(kOne));
 }
 
 struct ResizeSpec {
@@ -353,6 +356,20 @@ Expected<Attrs> ReadModes(OpContext& c) {
   return attrs;
 }
 
+// Whether sizes are no expressions of open ones, though scales or sizes are known.
+bool NeedsCall(const OpContext& c, const std::vector<int64_t>& axes, bool by_scales,
+               const std::string& policy) {
+  const auto scales = by_scales ? graph::ReadFloats(c.b.graph().value(c.In(2))) : std::nullopt;
+  const Elements* sizes = by_scales ? nullptr : c.b.Known(c.In(3));
+  for (size_t i = 0; i < axes.size(); ++i) {
+    const bool open = !AsInt(c.Dims(0)[static_cast<size_t>(axes[i])]);
+    if (scales && i < scales->size() && open && !IsBinaryFraction((*scales)[i])) return true;
+    if (sizes && i < sizes->size() && policy != "stretch" && (open || !AsInt((*sizes)[i])))
+      return true;
+  }
+  return false;
+}
+
 Status ImportResize(OpContext& c) {
   TN_RETURN_IF_ERROR(c.Arity(1, 4));
   TN_ASSIGN_OR_RETURN(Attrs attrs, ReadModes(c));
@@ -376,7 +393,8 @@ Status ImportResize(OpContext& c) {
   TN_RETURN_IF_ERROR(c.Fix(by_scales ? 2 : 3, 0, count));
   if (crops && Given(c, 1)) TN_RETURN_IF_ERROR(c.Fix(1, 0, 2 * count));
   const bool known = by_scales ? IsConstant(c, 2) : c.b.Known(c.In(3)) != nullptr;
-  if (!known || (crops && Given(c, 1) && !IsConstant(c, 1))) {
+  if (!known || (crops && Given(c, 1) && !IsConstant(c, 1)) ||
+      NeedsCall(c, axes, by_scales, policy)) {
     const Formula f(c);
     return ResizeByCall(c, attrs, axes, policy, by_scales ? f.In(2) : Val(),
                         by_scales ? Val() : f.In(3), Given(c, 1) ? f.In(1) : Val());
