@@ -34,7 +34,8 @@ inline constexpr Types kFloats = Only(kF32) | Only(kF16) | Only(kF64) | Only(kBF
                        kInts = kSigned | kUnsigned, kNumbers = kFloats | kInts,
                        kAll = kNumbers | Only(kBool), kIeee = kFloats & ~Only(kBF16),
                        kWide = Only(kI32) | Only(kI64) | Only(kU32) | Only(kU64),
-                       kBytes = Only(kI8) | Only(kU8);
+                       kBytes = Only(kI8) | Only(kU8), kOldNumbers = kIeee | kWide,
+                       kOldAll = kAll & ~Only(kBF16);
 constexpr bool In(Types types, Elem e) { return (types & Only(e)) != 0; }
 
 /// What is known of an element type. `unit` is the one table of tolerances: how far apart two right

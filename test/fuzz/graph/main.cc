@@ -191,7 +191,10 @@ class Fuzzer {
     if (is_refusal ? !(options_.refusals && fresh) : !fresh && finding.kind != "difference") return;
     ++shown_;
     fmt::print("\n--seed {} --count 1: {}: {}\n", seed, finding.kind, finding.what);
-    if (!options_.no_reduce) Reduce(seed, finding);
+    if (!options_.no_reduce)
+      Reduce(seed, finding);
+    else
+      Save(seed, RandomNetwork(seed, options_.steps).model);
     std::fflush(stdout);
   }
 
@@ -211,9 +214,13 @@ class Fuzzer {
     const Expected<std::string> small = onnx::ReduceModel(network.model, fails);
     if (!small) return fmt::print("(no smaller one: {})\n", ToString(small.errors()));
     fmt::print("{}", onnx::ModelText(*small).value());
+    Save(seed, *small);
+  }
+
+  void Save(uint64_t seed, const std::string& model) const {
     if (options_.out.empty()) return;
     const std::string path = fmt::format("{}/{}.onnx", options_.out, seed);
-    if (WriteFile(path, *small)) fmt::print("{}\n", path);
+    if (WriteFile(path, model)) fmt::print("{}\n", path);
   }
 
   int Report(double seconds) {
@@ -275,7 +282,7 @@ int Main(int argc, char** argv) {
       ->check(CLI::ExistingDirectory);
   app.add_option("--target", options.target, "what to compile for, in place of CPUs in turn");
   app.add_option("--only", options.only, "of the seeds those made around this operator");
-  app.add_option("--out", options.out, "a folder for what findings are reduced to")
+  app.add_option("--out", options.out, "a folder for the findings' models")
       ->check(CLI::ExistingDirectory);
   app.add_flag("--refusals", options.refusals, "networks that are refused are findings");
   app.add_flag("--no-reduce", options.no_reduce, "show findings as they are");

@@ -200,6 +200,8 @@ struct Rule {
   Types types;
   bool (*make)(Maker& m, const Rule& rule, Elem t);
   const char* domain = "";
+  int64_t before = INT64_MAX;  // the set that defines it anew
+  bool IsOf(int64_t opset) const { return since <= opset && opset < before; }
   /// With its domain, as operators without a rule are told.
   std::string name() const { return *domain ? std::string(domain) + "." + op : op; }
 };

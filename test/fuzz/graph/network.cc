@@ -11,16 +11,18 @@ namespace {
 
 const std::vector<std::span<const Rule>>& AllRules() {
   static const std::vector<std::span<const Rule>> kFamilies = {
-      ElementwiseRules(), ReductionRules(),     ContractionRules(),      MovementRules(),
-      IndexRules(),       NormalizationRules(), QuantizeRules(),         ControlRules(),
-      PatternRules(),     RecurrentRules(),     SignalRules(),           VisionRules(),
-      LearnedRules(),     ContribRules(),       ContribAttentionRules(), ContribQuantizeRules(),
-      ValueRules()};
+      ElementwiseRules(),     ReductionRules(), ContractionRules(),
+      MovementRules(),        IndexRules(),     NormalizationRules(),
+      QuantizeRules(),        ControlRules(),   PatternRules(),
+      RecurrentRules(),       SignalRules(),    VisionRules(),
+      LearnedRules(),         ContribRules(),   ContribAttentionRules(),
+      ContribQuantizeRules(), ValueRules(),     OldRules()};
   return kFamilies;
 }
 
 constexpr int64_t kOpsets[] = {21, 21, 22, 23, 17, 18, 20};
-constexpr size_t kTries = 8;  // of a rule, which may find nothing to do
+constexpr int64_t kOldest = 8;  // where Min and Max, which keep operands in range, broadcast
+constexpr size_t kTries = 8;    // of a rule, which may find nothing to do
 
 }  // namespace
 
@@ -67,6 +69,11 @@ Network RandomNetwork(uint64_t seed, int steps, bool infos) {
   options.empty = random() % 6 == 0;
   options.infos = random() % 2 == 0 || infos;
   options.opset = std::max(kOpsets[random() % std::size(kOpsets)], subject.rule->since);
+  if (options.opset >= subject.rule->before) {
+    const int64_t first = std::max(subject.rule->since, kOldest);
+    options.opset = first + static_cast<int64_t>(
+                                random() % static_cast<uint64_t>(subject.rule->before - first));
+  }
   const bool control = random() % 10 == 0;
   Maker m(random(), options);
   std::map<std::pair<std::string, Elem>, int> counts;
@@ -90,12 +97,15 @@ Network RandomNetwork(uint64_t seed, int steps, bool infos) {
       const Subject& s = all[m.Below(all.size())];
       const bool is_control =
           ControlRules().data() <= s.rule && s.rule < ControlRules().data() + ControlRules().size();
-      if (s.rule->since > options.opset || (is_control && !control)) continue;
+      if (!s.rule->IsOf(options.opset) || (is_control && !control)) continue;
       if (s.elem != subject.elem && m.Chance(4) == false) continue;
       if (make(s)) break;
     }
   }
-  if (control) make({&ControlRules()[m.Below(ControlRules().size())], subject.elem});
+  if (control) {
+    const Rule& rule = ControlRules()[m.Below(ControlRules().size())];
+    if (rule.IsOf(options.opset)) make({&rule, subject.elem});
+  }
   return m.Finish(std::move(counts));
 }
 

@@ -26,6 +26,7 @@ std::span<const Rule> ContribRules();
 std::span<const Rule> ContribAttentionRules();
 std::span<const Rule> ContribQuantizeRules();
 std::span<const Rule> ValueRules();
+std::span<const Rule> OldRules();
 
 /// A result of type t within -most … most, computed in floats.
 inline Value Computed(Elem t, Dims dims, double most, double error) {
@@ -40,6 +41,16 @@ inline double Rounded(Elem t, double most, Effort effort) {
 /// A size within limits at both calls.
 inline Size Within(Size d, int64_t least, int64_t most) {
   return {std::clamp(d.a, least, most), std::clamp(d.b, least, most)};
+}
+
+/// What was found, summed over an axis whose size nobody knows.
+inline bool Summed(Maker& m, const std::string& found, int64_t axis, const Value& result) {
+  std::vector<std::string> inputs = {found}, attributes = {Int("keepdims", 0)};
+  if (m.opset() >= 13)
+    inputs.push_back(m.List({axis}).name);
+  else
+    attributes.push_back(Ints("axes", {axis}));
+  return m.Add("ReduceSum", inputs, result, attributes).has_value();
 }
 
 /// A rule and one of its element types: what coverage counts.

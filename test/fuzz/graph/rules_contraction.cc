@@ -32,7 +32,7 @@ bool Gemm(Maker& m, const Rule& rule, Elem t) {
   z.dims = {rows, n};
   std::vector<std::string> inputs = {x.name, y.name};
   std::vector<std::string> attributes = {Int("transA", ta), Int("transB", tb)};
-  if (m.Chance(2)) {
+  if (m.opset() < 11 || m.Chance(2)) {
     const Value c = m.Like(t, m.Chance(2) ? Dims{n} : Dims{rows, 1}, {.lo = Small(t), .hi = 4});
     inputs.push_back(c.name);
     z.hi += c.bound(), z.lo -= In(kUnsigned, t) ? 0 : c.bound(), z.error += c.error;
@@ -236,6 +236,18 @@ constexpr Rule kRules[] = {
     {"MatMulInteger", 10, kBytes, MatMulInteger},
     {"ConvInteger", 10, kBytes, ConvInteger},
     {"Attention", 23, kFloats, Attention},
+    // As sets before defined them, of the types that they knew.
+    {"MatMul", 9, kOldNumbers, MatMul, "", 13},
+    {"Gemm", 9, kOldNumbers, Gemm, "", 13},
+    {"Conv", 1, kIeee, Conv, "", 22},
+    {"ConvTranspose", 1, kIeee, Conv, "", 22},
+    {"MaxPool", 8, kIeee, Pool, "", 12},
+    {"MaxPool", 12, kIeee | kBytes, Pool, "", 22},
+    {"AveragePool", 7, kIeee, Pool, "", 22},
+    {"LpPool", 2, kIeee, Pool, "", 22},
+    {"GlobalAveragePool", 1, kIeee, GlobalPool, "", 22},
+    {"GlobalMaxPool", 1, kIeee, GlobalPool, "", 22},
+    {"GlobalLpPool", 2, kIeee, GlobalPool, "", 22},
 };
 
 }  // namespace

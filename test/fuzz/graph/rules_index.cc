@@ -118,7 +118,7 @@ bool NonZero(Maker& m, const Rule& rule, Elem t) {
   m.Plain(rule.op, {x.name}, found);
   const auto n = static_cast<double>(Count(x.dims).most());
   Value y{"", kI64, {static_cast<int64_t>(x.rank())}, 0, n * n + 1};
-  return m.Add("ReduceSum", {found, m.List({1}).name}, y, {Int("keepdims", 0)}).has_value();
+  return Summed(m, found, 1, y);
 }
 
 bool Compress(Maker& m, const Rule& rule, Elem t) {
@@ -151,6 +151,15 @@ constexpr Rule kRules[] = {
     {"NonZero", 13, kAll, NonZero},
     {"Compress", 11, kAll & ~Only(kBF16), Compress},
     {"Unique", 11, kNumbers & ~Only(kBF16), Unique},
+    // As sets before defined them, of the types that they knew.
+    {"Gather", 1, kOldAll, Gather, "", 13},
+    {"GatherElements", 11, kOldAll, GatherElements, "", 13},
+    {"GatherND", 11, kOldAll, GatherNd, "", 13},
+    {"Scatter", 9, kOldAll, ScatterElements, "", 11},
+    {"ScatterElements", 11, kOldAll, ScatterElements, "", 13},
+    {"ScatterND", 11, kOldAll, ScatterNd, "", 13},
+    {"OneHot", 9, kOldAll, OneHot, "", 11},
+    {"NonZero", 9, kOldAll, NonZero, "", 13},
 };
 
 }  // namespace

@@ -188,7 +188,7 @@ bool DepthToSpace(Maker& m, const Rule& rule, Elem t) {
   Value y = x;
   y.dims = to_space ? Dims{1, c, h * Size(s), w * Size(s)} : Dims{1, c * s * s, h, w};
   std::vector<std::string> attributes = {Int("blocksize", s)};
-  if (to_space) attributes.push_back(Str("mode", m.Chance(2) ? "DCR" : "CRD"));
+  if (to_space && m.opset() >= 11) attributes.push_back(Str("mode", m.Chance(2) ? "DCR" : "CRD"));
   return m.Add(rule.op, {x.name}, y, attributes).has_value();
 }
 
@@ -284,6 +284,25 @@ constexpr Rule kRules[] = {
     {"ConstantOfShape", 20, kAll, ConstantOfShape},
     {"Range", 11, Only(kF32) | Only(kF64) | Only(kI16) | Only(kI32) | Only(kI64), Range},
     {"EyeLike", 22, kAll, EyeLike},
+    // As sets before defined them, of the types that they knew.
+    {"Transpose", 1, kOldAll, Transpose, "", 13},
+    {"Transpose", 13, kAll, Transpose, "", 21},
+    {"Reshape", 5, kOldAll, Reshape, "", 13},
+    {"Flatten", 9, kOldAll, Flatten, "", 13},
+    {"Unsqueeze", 13, kAll, Unsqueeze, "", 21},
+    {"Squeeze", 13, kAll, Squeeze, "", 21},
+    {"Slice", 10, kOldAll, Slice, "", 13},
+    {"Concat", 4, kOldAll, Concat, "", 13},
+    {"Pad", 11, kIeee | kInts, Pad, "", 13},
+    {"Pad", 13, kAll, Pad, "", 21},
+    {"Expand", 8, kOldAll, Expand, "", 13},
+    {"Tile", 6, kOldAll, Tile, "", 13},
+    {"DepthToSpace", 1, kOldAll, DepthToSpace, "", 13},
+    {"SpaceToDepth", 1, kOldAll, DepthToSpace, "", 13},
+    {"Shape", 1, kOldAll, ShapeOf, "", 13},
+    {"Size", 1, kOldAll, ShapeOf, "", 13},
+    {"ConstantOfShape", 9, kOldAll, ConstantOfShape, "", 20},
+    {"EyeLike", 9, kOldAll, EyeLike, "", 22},
 };
 
 }  // namespace

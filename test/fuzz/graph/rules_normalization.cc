@@ -150,6 +150,14 @@ constexpr Rule kRules[] = {
     {"Det", 22, kFloats, Det},
     {"NegativeLogLikelihoodLoss", 22, kFloats, NllLoss},
     {"SoftmaxCrossEntropyLoss", 13, kFloats, NllLoss},
+    // As sets before defined them, of the types that they knew.
+    {"BatchNormalization", 9, kIeee, BatchNorm, "", 14},
+    {"InstanceNormalization", 6, kIeee, InstanceNorm, "", 22},
+    {"LpNormalization", 1, kIeee, LpNorm, "", 22},
+    {"LRN", 1, kIeee, Lrn, "", 13},
+    {"MeanVarianceNormalization", 9, kIeee, MeanVariance, "", 13},
+    {"Resize", 11, kIeee | kInts, Resize, "", 13},
+    {"Det", 11, kIeee, Det, "", 22},
 };
 
 }  // namespace

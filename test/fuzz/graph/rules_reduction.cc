@@ -63,9 +63,9 @@ bool Reduce(Maker& m, const Rule& rule, Elem t) {
   std::vector<std::string> attributes = {Int("keepdims", keep)};
   std::vector<std::string> inputs = {x.name};
   for (int64_t& axis : axes) {
-    if (m.Chance(3)) axis -= static_cast<int64_t>(x.rank());
+    if (m.opset() >= 11 && m.Chance(3)) axis -= static_cast<int64_t>(x.rank());
   }
-  if (op == "ReduceSum" || m.opset() >= 18)
+  if (m.opset() >= (op == "ReduceSum" ? 13 : 18))
     inputs.push_back(m.List(axes).name);
   else
     attributes.push_back(Ints("axes", axes));
@@ -79,11 +79,10 @@ bool ArgReduce(Maker& m, const Rule& rule, Elem t) {
   Value y = x;
   y.elem = kI64, y.lo = 0, y.hi = static_cast<double>(x.dims[axis].most());
   y.dims = Reduced(x.dims, {static_cast<int64_t>(axis)}, keep);
-  return m
-      .Add(rule.op, {x.name}, y,
-           {Int("axis", static_cast<int64_t>(axis)), Int("keepdims", keep),
-            Int("select_last_index", m.Chance(2))})
-      .has_value();
+  std::vector<std::string> attributes = {Int("axis", static_cast<int64_t>(axis)),
+                                         Int("keepdims", keep)};
+  if (m.opset() >= 12) attributes.push_back(Int("select_last_index", m.Chance(2)));
+  return m.Add(rule.op, {x.name}, y, attributes).has_value();
 }
 
 bool Cumulate(Maker& m, const Rule& rule, Elem t) {
@@ -148,6 +147,21 @@ constexpr Rule kRules[] = {
     {"Softmax", 13, kFloats, Softmax},
     {"LogSoftmax", 13, kFloats, Softmax},
     {"Hardmax", 13, kFloats, Softmax},
+    // As sets before defined them, of the types that they knew.
+    {"ReduceSum", 1, kOldNumbers, Reduce, "", 13},
+    {"ReduceMax", 1, kOldNumbers, Reduce, "", 13},
+    {"ReduceMin", 1, kOldNumbers, Reduce, "", 13},
+    {"ReduceProd", 1, kOldNumbers, Reduce, "", 13},
+    {"ReduceL1", 1, kOldNumbers, Reduce, "", 13},
+    {"ReduceSumSquare", 1, kOldNumbers, Reduce, "", 13},
+    {"ReduceMean", 1, kIeee, Reduce, "", 13},
+    {"ReduceL2", 1, kIeee, Reduce, "", 13},
+    {"ReduceLogSum", 1, kIeee, Reduce, "", 13},
+    {"ReduceLogSumExp", 1, kIeee, Reduce, "", 13},
+    {"ArgMax", 1, kIeee | kInts, ArgReduce, "", 13},
+    {"ArgMin", 1, kIeee | kInts, ArgReduce, "", 13},
+    {"CumSum", 11, Only(kF32) | Only(kF64) | kWide, Cumulate, "", 14},
+    {"TopK", 11, kIeee | kInts, TopK, "", 24},
 };
 
 }  // namespace

@@ -65,7 +65,7 @@ bool Suppress(Maker& m, const Rule& rule, Elem t) {
   const std::string found = m.NewName();
   m.Plain(rule.op, inputs, found, {Int("center_point_box", m.Chance(3))});
   const Value y{"", kI64, {3}, 0, 1e4};
-  return m.Add("ReduceSum", {found, m.List({0}).name}, y, {Int("keepdims", 0)}).has_value();
+  return Summed(m, found, 0, y);
 }
 
 bool GridSample(Maker& m, const Rule& rule, Elem t) {
