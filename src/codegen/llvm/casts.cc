@@ -91,9 +91,26 @@ Value* ValueBuilder::RoundToOdd(Value* f64) {
   return ir_.CreateBitCast(odd, f32);
 }
 
+// What a float saturates to before it becomes an integer of few bits: both ends are floats, and the
+// machine's conversion to 32 bits has room for what lies between. A comparison with NaN is false,
+// so that the unsigned lower end takes it to 0.
+Value* ValueBuilder::FloatToFewBits(DType to, Value* v) {
+  llvm::Type* ft = v->getType();
+  const int bits = to.bits;
+  const double most = std::ldexp(1.0, to.IsSigned() ? bits - 1 : bits) - 1,
+               least = to.IsSigned() ? -std::ldexp(1.0, bits - 1) : 0;
+  Value* x = v;
+  if (to.IsSigned()) x = ir_.CreateSelect(ir_.CreateFCmpORD(v, v), v, Const(ft, 0.0));
+  x = ir_.CreateSelect(ir_.CreateFCmpOGT(x, Const(ft, least)), x, Const(ft, least));
+  x = ir_.CreateSelect(ir_.CreateFCmpOLT(x, Const(ft, most)), x, Const(ft, most));
+  Value* wide = ir_.CreateFPToSI(x, WithLanesOf(ir_.getInt32Ty(), ft));
+  return ir_.CreateTrunc(wide, TypeOf(to), "", /*IsNUW=*/!to.IsSigned(), /*IsNSW=*/to.IsSigned());
+}
+
 // Truncates, saturates, and gives 0 for NaN. The machine's conversion is only asked about values
 // inside the range.
 Value* ValueBuilder::FloatToInt(DType from, DType to, Value* v) {
+  if (to.bits <= 16) return FloatToFewBits(to, v);
   llvm::Type* type = TypeOf(to);
   llvm::Type* ft = v->getType();
   const unsigned bits = type->getScalarSizeInBits();

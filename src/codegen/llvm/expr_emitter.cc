@@ -42,11 +42,11 @@ Value* ExprEmitter::Emit(const Expr& e) { return Visit(e); }
 
 Value* ExprEmitter::Visit(const Expr& e) {
   for (auto scope = scopes_.rbegin(); scope != scopes_.rend(); ++scope) {
-    if (auto it = scope->find(e.get()); it != scope->end()) return it->second;
+    if (auto it = scope->values.find(e.get()); it != scope->values.end()) return it->second;
   }
   Value* v = e->dtype.scalable ? Unsupported("scalable vectors in code generation", DType::Int(32))
                                : ExprFunctor::Visit(e);
-  scopes_.back()[e.get()] = v;
+  scopes_.back().values[e.get()] = v;
   return v;
 }
 
@@ -141,16 +141,31 @@ Value* ExprEmitter::Branch(Value* condition, const std::function<Value*()>& then
   return phi;
 }
 
-Value* ExprEmitter::VisitSelect(const Select& n, const Expr&) {
+// Passes copy expressions, and to LLVM a load under a select's mask is not the one that the
+// select's condition made, nor one branch another of the same. No statement writes before it has
+// read all.
+Value* ExprEmitter::Known(const Expr& e, std::vector<std::pair<Expr, Value*>> Memo::* list) {
+  for (auto scope = scopes_.rbegin(); scope != scopes_.rend(); ++scope) {
+    for (const auto& [other, value] : (*scope).*list) {
+      if (StructuralEqual(other, e)) return value;
+    }
+  }
+  return nullptr;
+}
+
+Value* ExprEmitter::VisitSelect(const Select& n, const Expr& e) {
   Value* c = Emit(n.condition);
   if (!guards_.Needs(n.on_true) && !guards_.Needs(n.on_false)) {
     Value* t = Emit(n.on_true);
     return ir_.CreateSelect(c, t, Emit(n.on_false));
   }
   if (n.condition->dtype.IsScalar()) {
-    return Branch(
+    if (Value* value = Known(e, &Memo::branches)) return value;
+    Value* value = Branch(
         c, [&] { return EmitGuarded(n.on_true, nullptr); },
         [&] { return EmitGuarded(n.on_false, nullptr); });
+    scopes_.back().branches.emplace_back(e, value);
+    return value;
   }
   Value* not_c = ir_.CreateNot(c);
   const bool joins = guard_ && guard_->getType() == c->getType();

@@ -68,7 +68,11 @@ class ExprEmitter : private ExprFunctor<llvm::Value*> {
     int64_t stride = 0;
     int64_t multiple = 1;  // divides the base
   };
-  using Memo = std::unordered_map<const ExprNode*, llvm::Value*>;
+  /// What has been computed on the way to here: by node, and what touches memory also by form.
+  struct Memo {
+    std::unordered_map<const ExprNode*, llvm::Value*> values;
+    std::vector<std::pair<Expr, llvm::Value*>> loads, branches;
+  };
 
   llvm::Value* Visit(const Expr& e) override;
   llvm::Value* VisitDefault(const Expr& e) override;
@@ -90,6 +94,8 @@ class ExprEmitter : private ExprFunctor<llvm::Value*> {
   /// The value of `then` where the scalar condition holds, else of `otherwise`, by a branch.
   llvm::Value* Branch(llvm::Value* condition, const std::function<llvm::Value*()>& then,
                       const std::function<llvm::Value*()>& otherwise);
+  /// The value of the same load or branch, if all lanes of the guard have it already; else null.
+  llvm::Value* Known(const Expr& e, std::vector<std::pair<Expr, llvm::Value*>> Memo::* list);
   /// A register at a place that is known.
   bool IsSafe(const Load& load);
 

@@ -196,7 +196,8 @@ Value* ExprEmitter::LoadFrom(const Access& access, DType type, Value* mask) {
   return Branch(mask, load, [&] { return values_.Zero(type); });
 }
 
-Value* ExprEmitter::VisitLoad(const Load& n, const Expr&) {
+Value* ExprEmitter::VisitLoad(const Load& n, const Expr& e) {
+  if (Value* value = Known(e, &Memo::loads)) return value;
   Value* mask = n.mask ? Emit(n.mask) : nullptr;
   Value* guard = nullptr;      // a scalar condition for the whole load
   if (guard_ && !IsSafe(n)) {  // a masked load would keep the buffer in memory
@@ -209,10 +210,15 @@ Value* ExprEmitter::VisitLoad(const Load& n, const Expr&) {
     if (!access.address) return llvm::PoisonValue::get(values_.TypeOf(n.dtype));
     return LoadFrom(access, n.dtype, mask);
   };
-  if (!guard) return load();
-  scopes_.emplace_back();
-  Value* v = Branch(guard, load, [&] { return values_.Zero(n.dtype); });
-  scopes_.pop_back();
+  Value* v = nullptr;
+  if (guard) {
+    scopes_.emplace_back();
+    v = Branch(guard, load, [&] { return values_.Zero(n.dtype); });
+    scopes_.pop_back();
+  } else {
+    v = load();
+  }
+  scopes_.back().loads.emplace_back(e, v);
   return v;
 }
 

@@ -78,6 +78,7 @@ class ValueBuilder {
   llvm::Value* NarrowToF16(llvm::Value* f32);
   llvm::Value* WidenF16(llvm::Value* bits);
   llvm::Value* RoundToOdd(llvm::Value* f64);
+  llvm::Value* FloatToFewBits(DType to, llvm::Value* v);
   llvm::Value* FloatToInt(DType from, DType to, llvm::Value* v);
 
   llvm::Type* WithLanesOf(llvm::Type* element, llvm::Type* shape) const;

@@ -149,8 +149,7 @@ Expected<DynamicallyQuantized> DynamicallyQuantize(OpContext& c, ValueId input) 
     return c.Emit(OpKind::kRound, {v});
   };
   auto to_bytes = [&](ValueId v) -> Expected<ValueId> {
-    TN_ASSIGN_OR_RETURN(v, c.Emit(OpKind::kClip, {v}, {{"lo", 0.0}, {"hi", 255.0}}));
-    return c.Emit(OpKind::kCast, {v}, {{"to", std::string("u8")}});
+    return c.Emit(OpKind::kCast, {v}, {{"to", std::string("u8")}});  // which saturates
   };
   TN_ASSIGN_OR_RETURN(ValueId zero, c.Emit(OpKind::kSub, {none, least}));
   TN_ASSIGN_OR_RETURN(zero, rounded(zero));

@@ -94,6 +94,7 @@ Val Quantized(const Val& x, const Val& zero, const ElementType& type, bool satur
   }
   Val y = Round(x);
   if (zero) y = y + NumbersOf(zero, type, y.dtype());
+  if (type.bits() == type.dtype.bits) return Cast(y, type.dtype);  // which saturates
   const double half = static_cast<double>(int64_t{1} << (type.bits() - 1));
   const double least = type.dtype.IsSigned() ? -half : 0,
                most = type.dtype.IsSigned() ? half - 1 : 2 * half - 1;

@@ -138,18 +138,14 @@ class Raiser {
     return b.Add(OpKind::kAdd, {y, bias}, n.name);
   }
 
-  // clip(round(x / scale) + zero), as a byte, of an x that has a byte of this scale and zero.
+  // round(x / scale) + zero, cast to a byte, of an x that has a byte of this scale and zero.
   static Expected<ValueId> SameCode(Builder& b, NodeId id) {
     const Graph& g = b.graph();
     const Node& n = g.node(id);
     if (n.op != OpKind::kCast) return kNoValue;
     const DType type = g.type(n.outputs[0]).dtype;
-    const auto* clipped = OperandsOf(g, n.inputs[0], OpKind::kClip);
-    if (!clipped || !type.IsInt() || type.bits != 8) return kNoValue;
-    const Attrs& limits = g.node(g.value(n.inputs[0]).producer).attrs;
-    const int lo = type.IsSigned() ? -128 : 0;
-    if (limits.GetFloat("lo", 1) != lo || limits.GetFloat("hi", 0) != lo + 255) return kNoValue;
-    ValueId v = clipped->at(0);
+    if (!type.IsInt() || type.bits != 8) return kNoValue;
+    ValueId v = n.inputs[0];
     int64_t zero = 0;
     if (const auto* sum = OperandsOf(g, v, OpKind::kAdd)) {
       const std::optional<int64_t> known = SameInteger(b, sum->at(1));
