@@ -97,6 +97,25 @@ TEST(MicroKernel, SumsThatAConditionReadsStayInRegisters) {
   EXPECT_NE(text->find("masked.load"), std::string::npos) << *text;
 }
 
+// Several selects in each other say the same load and the same branch again and again (what is
+// rounded, and rounded again): each is there once, without a mask where no mask is around it.
+TEST(Emit, WhatAConditionHasReadIsNotReadAgain) {
+  const std::string x = "select(which < 3, f32(a[ramp(0, 1, 16)]), f32(b[ramp(0, 1, 16)]))";
+  const std::string low = "select(" + x + " < broadcast(0f32, 16), broadcast(0f32, 16), " + x + ")";
+  const std::string high =
+      "select(" + low + " > broadcast(9f32, 16), broadcast(9f32, 16), " + low + ")";
+  auto module = ParseModule(
+      "func @kernel(a: i8[16], b: i8[16], out y: f32[16], which: index) {\n  y[ramp(0, 1, 16)] = " +
+      high + "\n}");
+  ASSERT_TRUE(module) << ToString(module.errors());
+  auto text = codegen::EmitLlvm(*module, *Target::Parse("llvm -mcpu=x86-64-v4"), {});
+  ASSERT_TRUE(text) << ToString(text.errors());
+  EXPECT_EQ(text->find("masked.load"), std::string::npos) << *text;
+  size_t branches = 0;
+  for (size_t at = 0; (at = text->find("br i1", at)) != std::string::npos; ++at) ++branches;
+  EXPECT_LE(branches, 1u) << *text;
+}
+
 TEST(MicroKernel, ComputesTheProduct) {
   const Target host = Target::Host();
   const int32_t lanes = host.VectorLanes(32);
