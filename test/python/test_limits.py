@@ -110,6 +110,32 @@ class Limits(unittest.TestCase):
                 self.works(self.main.limited(threads, max_seconds=1000))
                 self.works(self.main)
 
+    def test_time_inside_of_a_kernel(self):
+        """One product that takes long ends between parts of its loop."""
+        model, library = (str(pathlib.Path(self.folder.name) / f"product.{kind}") for kind in ("onnx", "so"))
+        value, size = helper.make_tensor_value_info, 3072
+        arguments = [value(name, TensorProto.FLOAT, [size, size]) for name in "ab"]
+        graph = helper.make_graph(
+            [helper.make_node("MatMul", ["a", "b"], ["c"])], "g", arguments, [value("c", TensorProto.FLOAT, [size, size])]
+        )
+        onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10), model)
+        tenon.compile(model, library)
+        main = tenon.load(library).entry_func
+        a = np.ones((size, size), np.float32)
+        for threads in (1, 2):
+            with self.subTest(threads):
+                whole, cut = [], []
+                for _ in range(3):
+                    begin = time.monotonic()
+                    main.limited(threads)(a, a)
+                    whole.append(time.monotonic() - begin)
+                    begin = time.monotonic()
+                    with self.assertRaisesRegex(RuntimeError, "longer than it may"):
+                        main.limited(threads, max_seconds=min(whole) / 20)(a, a)
+                    cut.append(time.monotonic() - begin)
+                self.assertLess(min(cut), 0.6 * min(whole))
+        np.testing.assert_array_equal(main.limited(1, max_seconds=1000)(a, a).numpy(), np.full_like(a, size))
+
     def test_flag(self):
         for threads in (1, 2, 4):
             with self.subTest(threads):

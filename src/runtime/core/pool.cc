@@ -349,19 +349,8 @@ int32_t TakeResult(Team* team, int32_t own_result) {
 
 thread_local CallLimits* thread_limits;
 
-int32_t RunAlone(tn_body_fn body, void* closure) {
-  tn_team member;
-  member.size = 1;
-  member.limits = thread_limits;
-  return body(closure, 0, 1, &member);
-}
-
 bool IsToStop(const CallLimits& limits) {
   return limits.stop && __atomic_load_n(limits.stop, __ATOMIC_RELAXED) != 0;
-}
-
-bool IsOver(const CallLimits& limits) {
-  return IsToStop(limits) || (limits.end != 0 && NanosecondsNow() >= limits.end);
 }
 
 int32_t FailOver(const CallLimits& limits) {
@@ -369,7 +358,25 @@ int32_t FailOver(const CallLimits& limits) {
               IsToStop(limits) ? "the call was stopped" : "the call took longer than it may");
 }
 
+// What bodies gave, unless one of their loops was cut short.
+int32_t Whole(int32_t result) {
+  const CallLimits* limits = thread_limits;
+  if (result != 0 || !limits || !__atomic_load_n(&limits->cut, __ATOMIC_RELAXED)) return result;
+  return FailOver(*limits);
+}
+
+int32_t RunAlone(tn_body_fn body, void* closure) {
+  tn_team member;
+  member.size = 1;
+  member.limits = thread_limits;
+  return Whole(body(closure, 0, 1, &member));
+}
+
 }  // namespace
+
+bool IsOver(const CallLimits& limits) {
+  return IsToStop(limits) || (limits.end != 0 && NanosecondsNow() >= limits.end);
+}
 
 const CallLimits* ThreadLimits() { return thread_limits; }
 
@@ -417,7 +424,7 @@ int32_t RunTeam(tn_body_fn body, void* closure, int32_t max_team) {
   Join(&team, 0, &own);
   int32_t own_result = body(closure, 0, team.size, &own);
   AwaitWorkers(&team, &own);
-  return TakeResult(&team, own_result);
+  return Whole(TakeResult(&team, own_result));
 }
 
 void EndWorkers() {

@@ -30,6 +30,9 @@ struct CallLimits {
   void* workspace;      // of a device, for calls there; null: none
   int64_t workspace_bytes;
   int64_t* out_workspace_bytes;  // not null: is told how many it would be, and nothing is done
+  mutable uint32_t cut = 0;      // 1 once a loop was left before its end, for the call is over
+
+  bool HasEnd() const { return end != 0 || stop; }
 };
 
 /// Bounds the teams that this thread starts, and what it takes; null lifts all bounds. The limits
@@ -37,6 +40,9 @@ struct CallLimits {
 CallLimits* SetThreadLimits(CallLimits* limits);
 /// Those of now; may be null.
 const CallLimits* ThreadLimits();
+
+/// Whether the call has had its time, or is to stop.
+bool IsOver(const CallLimits& limits);
 
 /// Takes bytes from what this thread may ask for; -1 where that is less.
 int32_t TakeBytes(int64_t bytes);

@@ -13,6 +13,10 @@
 // shares of this one are used up, which they stay; so a word that has the number of a later loop
 // says that nothing is left of this one, and one that has the number of an earlier loop that
 // nothing was taken yet.
+//
+// A call that may end early looks at the clock before each part, and a team of one has parts too
+// then. What is left of a loop nobody does; that the call fails the next barrier says to all
+// members alike, or its end, for which `cut` is there.
 #include "runtime/core/team.h"
 
 namespace tenon::runtime {
@@ -56,15 +60,29 @@ bool Take(Share* share, uint32_t loop, uint32_t parts, bool first_one, uint32_t*
   }
 }
 
+// Of a loop of a team of one, in a call that may end early.
+constexpr uint32_t kLoneParts = 32;
+
+bool IsCut(const CallLimits* limits) {
+  if (!limits || !IsOver(*limits)) return false;
+  __atomic_store_n(&limits->cut, 1, __ATOMIC_RELAXED);
+  return true;
+}
+
 }  // namespace
 }  // namespace tenon::runtime
 
 extern "C" int32_t tn_core_take(tn_team* member, int64_t extent, tn_part* part) {
   using namespace tenon::runtime;
   if (extent <= 0) return 0;
+  const CallLimits* limits =
+      member && member->limits && member->limits->HasEnd() ? member->limits : nullptr;
   if (!member || member->size == 1) {
-    if (part->loop != 0) return 0;
-    *part = {0, 1, 1, 0};
+    const uint32_t parts = !limits               ? 1
+                           : extent < kLoneParts ? static_cast<uint32_t>(extent)
+                                                 : kLoneParts;
+    if (part->loop >= parts || IsCut(limits)) return 0;
+    *part = {static_cast<int32_t>(part->loop), static_cast<int32_t>(parts), part->loop + 1, 0};
     return 1;
   }
   if (part->loop == 0) part->loop = ++member->loops;
@@ -74,7 +92,7 @@ extern "C" int32_t tn_core_take(tn_team* member, int64_t extent, tn_part* part) 
     const int32_t rank = (member->rank + i) % member->size;
     if (!Take(&member->members[rank]->share, part->loop, parts, i == 0, &index)) continue;
     Place(rank, member->size, parts, index, part);
-    return 1;
+    return !IsCut(limits);
   }
   return 0;
 }

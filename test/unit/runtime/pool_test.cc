@@ -120,6 +120,40 @@ TEST(Pool, StopsWhenTimeIsOver) {
   SetThreadLimits(nullptr);
 }
 
+// A loop without a barrier behind it: parts that nobody did are told in the end, and a team of one
+// has parts too where its call may end early.
+TEST(Pool, StopsInsideOfALoop) {
+  for (int32_t most : {1, 2, kThreads}) {
+    int32_t stop = 0;
+    CallLimits limits = {most, 0, INT64_MAX, &stop};
+    SetThreadLimits(&limits);
+    std::atomic<int64_t> done = 0;
+    EXPECT_EQ(RunBody([&](int32_t, int32_t, tn_team* team) {
+                tn_part part{};
+                while (tn_core_take(team, 1000, &part)) {
+                  done += 1000 * (part.rank + 1) / part.size - 1000 * part.rank / part.size;
+                  if (done >= 200) __atomic_store_n(&stop, 1, __ATOMIC_RELAXED);
+                }
+                return 0;
+              }),
+              -1);
+    EXPECT_STREQ(LastError(nullptr), "the call was stopped");
+    EXPECT_LT(done, 1000);
+    stop = 0;
+    limits.cut = 0;
+    done = 0;
+    EXPECT_EQ(RunBody([&](int32_t, int32_t, tn_team* team) {
+                tn_part part{};
+                while (tn_core_take(team, 1000, &part))
+                  done += 1000 * (part.rank + 1) / part.size - 1000 * part.rank / part.size;
+                return 0;
+              }),
+              0);
+    EXPECT_EQ(done, 1000);
+    SetThreadLimits(nullptr);
+  }
+}
+
 TEST(Pool, MemoryOfACallIsBounded) {
   CallLimits limits = {0, 0, 100, nullptr};
   SetThreadLimits(&limits);
