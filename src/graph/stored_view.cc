@@ -8,10 +8,23 @@ StorageDesc OrderFor(const Node& transpose) {
   return desc;
 }
 
+bool IsTransposeTo(const Node& transpose, const std::vector<int>& order) {
+  const std::vector<int64_t> perm = transpose.attrs.GetInts("perm");
+  if (order.size() != perm.size()) return false;
+  for (size_t i = 0; i < order.size(); ++i) {
+    if (perm[static_cast<size_t>(order[i])] != static_cast<int64_t>(i)) return false;
+  }
+  return true;
+}
+
 bool IsStoredView(const Graph& g, const Node& node) {
   if (node.op != OpKind::kReshape && node.op != OpKind::kTranspose) return false;
   const TensorType &from = g.type(node.inputs[0]), &to = g.type(node.outputs[0]);
-  if (to.layout) return false;
+  if (to.layout) {
+    const auto stored = ReadLayout(to.layout, to.dims);
+    return node.op == OpKind::kTranspose && !from.layout && stored &&
+           *stored == StorageDesc{.order = stored->order} && IsTransposeTo(node, stored->order);
+  }
   if (node.op == OpKind::kReshape) return !from.layout;
   const auto stored = from.layout ? ReadLayout(from.layout, from.dims) : StorageDesc();
   return stored && *stored == OrderFor(node);

@@ -14,5 +14,7 @@ bool IsStoredView(const Graph& g, const Node& node);
 /// The order of storage with which the operand of a transpose is the same memory as its row-major
 /// result.
 StorageDesc OrderFor(const Node& transpose);
+/// Whether a transpose of what is row-major gives a value that lies in the order of its axes.
+bool IsTransposeTo(const Node& transpose, const std::vector<int>& order);
 
 }  // namespace tenon::graph

@@ -104,9 +104,11 @@ void RegisterPtxLaunch(TileIntrinsics* table);
 inline constexpr const char* kLaunchWaitRow = "ptx.griddepcontrol.wait";
 inline constexpr const char* kLaunchBeginRow = "ptx.griddepcontrol.launch_dependents";
 
-/// Asynchronous copies: what their rows' names begin with, what closes a group of them, and, with
-/// the number of groups that may stay under way behind it, what waits.
+/// Asynchronous copies: what their rows' names begin with, those of them that copy where a
+/// condition holds and write zeros elsewhere, what closes a group of them, and, with the number of
+/// groups that may stay under way behind it, what waits.
 inline constexpr const char* kAsyncCopyRows = "ptx.cp.async.copy.";
+inline constexpr const char* kAsyncCopyWhereRows = "ptx.cp.async.copy.where.";
 inline constexpr const char* kAsyncCommitRow = "ptx.cp.async.commit";
 inline constexpr const char* kAsyncWaitRows = "ptx.cp.async.wait.";
 inline constexpr int64_t kMostAsyncGroups = 31;

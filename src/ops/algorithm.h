@@ -84,6 +84,7 @@ struct BlockPart {
   BlockRole role = BlockRole::kAnchor;
   int vector_axis = -1;      // of what stores: the axis along memory; -1: none
   int64_t vector_block = 0;  // and how long its runs are; 0: the whole axis
+  std::vector<int> order;    // of its axes in memory, without blocks; empty: as they are
   std::string row;           // the tile intrinsic that it is made for; "": plain vectors
 };
 /// By block name; blocks that nobody marked are the anchor's.

@@ -73,6 +73,12 @@ StorageDesc FeatureMap(const std::vector<Expr>& dims, int64_t lanes,
   return d;
 }
 
+StorageDesc ChannelsLast() { return {.order = {0, 2, 3, 1}}; }
+
+StorageDesc FeatureOrder(const Machine& machine, int64_t lanes) {
+  return machine.warp > 0 ? ChannelsLast() : FeatureMap({}, lanes);
+}
+
 void WantBlockedResults(const Site& site, int64_t lanes, std::vector<Want>* wants) {
   for (graph::ValueId v : site.region.outputs) {
     wants->push_back({v, FeatureMap(site.region.type(v).dims, lanes), false, true});

@@ -47,6 +47,12 @@ StorageDesc FeatureMap(const std::vector<Expr>& dims, int64_t lanes,
                        const std::vector<int64_t>& before = {},
                        const std::vector<int64_t>& after = {}, double padding = 0);
 
+/// The storage of feature maps with the channels of a place together: what kernels want whose
+/// threads run together.
+StorageDesc ChannelsLast();
+/// How feature maps lie where they are not row-major.
+StorageDesc FeatureOrder(const Machine& machine, int64_t lanes);
+
 /// Wants of a kernel whose results lie in channel blocks.
 void WantBlockedResults(const Site& site, int64_t lanes, std::vector<Want>* wants);
 

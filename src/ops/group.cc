@@ -133,6 +133,7 @@ void Group::MarkStore(const std::string& block, BlockRole role, const StoredTens
   if (t.dims.empty()) return;
   part.vector_axis = t.InnermostAxis();
   if (!t.desc.blocks.empty()) part.vector_block = t.desc.blocks.back().size;
+  part.order = t.desc.order;
 }
 
 te::Tensor Group::StoreOutput(size_t k) {

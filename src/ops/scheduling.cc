@@ -52,6 +52,18 @@ std::string WrittenBuffer(const Schedule& s, const std::string& block) {
   return b && !b->writes.empty() ? b->writes[0]->buffer->name : "";
 }
 
+Names ReadBuffers(const Schedule& s, const std::string& block) {
+  Names out;
+  const Block* b = FindBlock(s.func(), block);
+  if (!b) return out;
+  for (const Region& r : b->reads) {
+    const bool written = std::any_of(b->writes.begin(), b->writes.end(),
+                                     [&](const Region& w) { return w->buffer == r->buffer; });
+    if (!written) out.push_back(r->buffer->name);
+  }
+  return out;
+}
+
 int64_t WrittenRank(const Schedule& s, const std::string& block) {
   const Block* b = FindBlock(s.func(), block);
   return b && !b->writes.empty() ? static_cast<int64_t>(b->writes[0]->buffer->shape.size()) : 0;
@@ -175,9 +187,20 @@ void ScheduleBlock(Schedule& s, const Parts& parts, const Machine& machine,
   ParallelOuter(s, outer);
 }
 
-std::string ShareAmongThreads(Schedule& s, const std::string& block) {
+// The block's loops over what it stores, in the order in which that lies in memory.
+static Names StoredLoops(Schedule& s, const Parts& parts, const std::string& block) {
+  Names loops = s.GetSpatialLoops(block);
+  const std::vector<int> order = PartOf(parts, block).order;
+  if (order.size() != loops.size()) return loops;
+  Names out;
+  for (int axis : order) out.push_back(loops[static_cast<size_t>(axis)]);
+  return out;
+}
+
+std::string ShareAmongThreads(Schedule& s, const Parts& parts, const std::string& block) {
   constexpr int64_t kThreads = 64, kLong = 32;
-  const Names spatial = s.GetSpatialLoops(block), reduce = s.GetReduceLoops(block);
+  const Names spatial = StoredLoops(s, parts, block), reduce = s.GetReduceLoops(block);
+  if (spatial != s.GetSpatialLoops(block)) s.Reorder(Concat({spatial, reduce}));
   Names around, alone;
   for (const std::string& loop : spatial) {
     (s.GetExtent(loop) == 1 ? alone : around).push_back(loop);
@@ -216,7 +239,7 @@ std::string ShareAmongThreads(Schedule& s, const std::string& block) {
   const int64_t extent = s.GetExtent(along);
   // Of none there are threads, in no blocks.
   const int64_t threads = extent < 0 ? kThreads : std::clamp<int64_t>(extent, 1, kThreads);
-  const Names parts = s.Split(along, {-1, threads});
+  const Names split = s.Split(along, {-1, threads});
   while (around.size() > 2) {
     const std::string both = s.Fuse({around[0], around[1]});
     around.erase(around.begin());
@@ -224,18 +247,19 @@ std::string ShareAmongThreads(Schedule& s, const std::string& block) {
   }
   constexpr ThreadAxis axes[] = {ThreadAxis::kBlockIdxY, ThreadAxis::kBlockIdxZ};
   for (size_t i = 0; i < around.size(); ++i) s.Bind(around[around.size() - 1 - i], axes[i]);
-  s.Bind(parts[0], ThreadAxis::kBlockIdxX);
-  s.Bind(parts[1], ThreadAxis::kThreadIdxX);
-  return parts[1];
+  s.Bind(split[0], ThreadAxis::kBlockIdxX);
+  s.Bind(split[1], ThreadAxis::kThreadIdxX);
+  return split[1];
 }
 
 bool ShareVectors(Schedule& s, const Parts& parts, const Machine& machine,
                   const std::string& block) {
   constexpr int64_t kThreads = 128, kEnough = 2048;  // threads of a multiprocessor
-  const Names spatial = s.GetSpatialLoops(block);
+  const Names spatial = StoredLoops(s, parts, block);
   const BlockPart part = PartOf(parts, block);
+  const bool ordered = part.order.size() == spatial.size();
   if (spatial.empty() || !s.GetReduceLoops(block).empty() || part.vector_block > 0 ||
-      part.vector_axis != static_cast<int>(spatial.size()) - 1) {
+      (!ordered && part.vector_axis != static_cast<int>(spatial.size()) - 1)) {
     return false;
   }
   int64_t elements = 1;
@@ -248,6 +272,7 @@ bool ShareVectors(Schedule& s, const Parts& parts, const Machine& machine,
   if (vector == 1 || elements < machine.workers * kEnough * vector) return false;
   Schedule tried = s;
   Names loops = spatial;
+  if (ordered && loops.size() > 1) tried.Reorder(loops);
   const Names last = tried.Split(loops.back(), {-1, vector});
   loops.back() = last[0];
   tried.Vectorize(last[1]);

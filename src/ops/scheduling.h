@@ -20,6 +20,8 @@ Names BlocksOf(const Schedule& s, const Parts& parts, BlockRole role);
 std::string OnlyBlock(const Schedule& s, const Parts& parts, BlockRole role);
 /// The buffer that a block writes (its first), and its element type.
 std::string WrittenBuffer(const Schedule& s, const std::string& block);
+/// The buffers that a block reads, beside what it writes.
+Names ReadBuffers(const Schedule& s, const std::string& block);
 int64_t WrittenRank(const Schedule& s, const std::string& block);
 DType WrittenType(const Schedule& s, const std::string& block);
 /// Loops of `block` inside `loop`, split by what they run over.
@@ -42,7 +44,7 @@ void ScheduleBlock(Schedule& s, const Parts& parts, const Machine& machine,
 /// the last axis that is long is that of a block's threads (neighbours in memory for neighbours),
 /// the axes around it are those of blocks. Returns the innermost loop over threads, or "" where the
 /// block has no loops.
-std::string ShareAmongThreads(Schedule& s, const std::string& block);
+std::string ShareAmongThreads(Schedule& s, const Parts& parts, const std::string& block);
 /// The same with a vector of neighbours in memory for each thread, of a block without a reduction
 /// whose elements keep all threads of the machine busy all the same. False where it is none; then
 /// nothing has changed.

@@ -149,6 +149,11 @@ class Planner {
     const int var = VariableOf(v);
     return var >= 0 && blocked_[static_cast<size_t>(var)] != 0;
   }
+  // Weights that are wanted in blocks say nothing of feature maps.
+  bool IsFeatureOrder(const Group& group, const Want& w) const {
+    const ValueId outer = group.OuterOf(g_, w.value);
+    return IsBlockedDesc(w.desc) && (outer == kNoValue || !IsConstant(outer));
+  }
   static bool IsBlockedDesc(const StorageDesc& d) { return !d.blocks.empty() || !d.order.empty(); }
 
   double Price(const Graph& region, NodeId anchor, const Algorithm& algorithm, const Point& point,
@@ -207,7 +212,7 @@ class Planner {
     std::string key;
     for (const Want& w : option.wants) {
       const ValueId outer = group.OuterOf(g_, w.value);
-      if (outer != kNoValue && !IsConstant(outer)) key += w.desc.blocks.empty() ? 'p' : 'b';
+      if (outer != kNoValue && !IsConstant(outer)) key += IsBlockedDesc(w.desc) ? 'b' : 'p';
     }
     return key;
   }
@@ -234,6 +239,19 @@ class Planner {
     return seconds;
   }
 
+  // An operand of a group that turns what is row-major into what has its channels last: as it lies,
+  // it lies like a result that does.
+  bool IsTurned(ValueId v, ValueId result) const {
+    const std::vector<int> order = ops::FeatureOrder(machine_, lanes_).order;
+    const std::vector<Expr>&from = g_.type(v).dims, &to = g_.type(result).dims;
+    if (order.empty() || from.size() != order.size() || to.size() != order.size()) return false;
+    if (std::equal(from.begin(), from.end(), to.begin(), ProveEqual)) return false;
+    for (size_t i = 0; i < order.size(); ++i) {
+      if (!ProveEqual(from[i], to[static_cast<size_t>(order[i])])) return false;
+    }
+    return true;
+  }
+
   // The definition reads along its result's lanes: operands that lie otherwise come element by
   // element.
   double Gathers(const Group& group, const std::function<bool(ValueId)>& blocked) const {
@@ -241,18 +259,29 @@ class Planner {
     const bool out = !outputs.empty() && blocked(outputs[0]);
     WorkDescription work;
     for (ValueId v : group.operands) {
-      if (IsConstant(v) || VariableOf(v) < 0 || blocked(v) == out) continue;
+      if (IsConstant(v) || VariableOf(v) < 0) continue;
+      if ((blocked(v) != IsTurned(v, outputs[0])) == out) continue;
       work.scalar_ops += static_cast<double>(BytesOf(g_.type(v)) / g_.type(v).dtype.Bytes());
     }
     return work.scalar_ops > 0 ? EstimateSeconds(work, machine_) : 0;
+  }
+
+  // Whether the result of a node is its operand's memory, where these are in blocks or not.
+  bool IsView(const Node& node, bool from, bool to) const {
+    if (!from && !to) return IsStoredView(g_, node);
+    if (node.op != OpKind::kTranspose || from == to || g_.type(node.inputs[0]).rank() != 4)
+      return false;
+    const StorageDesc order = ops::FeatureOrder(machine_, lanes_);
+    return order.blocks.empty() &&
+           (from ? OrderFor(node) == order : IsTransposeTo(node, order.order));
   }
 
   // A view between row-major values is their memory and no kernel.
   double Seconds(const Group& group, const Option& option,
                  const std::function<bool(ValueId)>& blocked) const {
     const Node& node = g_.node(group.node);
-    const bool is_view =
-        IsStoredView(g_, node) && !blocked(node.inputs[0]) && !blocked(node.outputs[0]);
+    const bool is_view = !node.inputs.empty() && !node.outputs.empty() &&
+                         IsView(node, blocked(node.inputs[0]), blocked(node.outputs[0]));
     return is_view ? 0 : option.seconds + BorderSeconds(group, option, blocked);
   }
 
@@ -291,7 +320,7 @@ class Planner {
           *std::min_element(options_[i].begin(), options_[i].end(),
                             [](const Option& a, const Option& b) { return a.seconds < b.seconds; });
       bool blocked = std::any_of(best.wants.begin(), best.wants.end(),
-                                 [](const Want& w) { return !w.desc.blocks.empty(); });
+                                 [&](const Want& w) { return IsFeatureOrder(group, w); });
       if (best.wants.empty()) {
         blocked = std::any_of(group.operands.begin(), group.operands.end(), [&](ValueId v) {
           return VariableOf(v) >= 0 && guess[static_cast<size_t>(VariableOf(v))];
@@ -367,9 +396,7 @@ class Planner {
   // ---- Where everything lies ----
 
   StorageDesc Chosen(ValueId v) const {
-    StorageDesc d;
-    if (IsBlocked(v)) d.blocks = {{1, BlockOf(v)}};
-    return d;
+    return IsBlocked(v) ? ops::FeatureOrder(machine_, BlockOf(v)) : StorageDesc();
   }
   // What has an anchor is stored in whole vectors.
   int64_t BlockOf(ValueId v) const {

@@ -54,7 +54,7 @@ void ScheduleIt(Schedule& s, const Parts& parts, const Machine& machine, const P
   for (const std::string& block : s.GetBlocks()) {
     if (machine.warp > 0) {
       if (!ReduceByThreads(s, machine, block) && !ShareVectors(s, parts, machine, block))
-        ShareAmongThreads(s, block);
+        ShareAmongThreads(s, parts, block);
     } else {
       ScheduleBlock(s, parts, machine, block);
     }

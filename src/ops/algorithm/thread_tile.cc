@@ -272,7 +272,7 @@ void ScheduleTiles(Schedule& s, const Parts& parts, const Point& point, const Ti
     ScheduleTile(s, {moves[0], moves[1], sums, out}, point, order);
     return;
   }
-  const std::string thread = ShareAmongThreads(s, out);
+  const std::string thread = ShareAmongThreads(s, parts, out);
   const std::string total = OnlyBlock(s, parts, BlockRole::kAcross);
   s.SetScope(WrittenBuffer(s, total), Scope::kLocal);
   s.ComputeAt(total, thread);

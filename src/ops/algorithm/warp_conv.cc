@@ -60,7 +60,7 @@ std::vector<Want> Wants(const Site& site, const Point&) {
 
 // Windows that are computed element by element keep threads from the products.
 WorkDescription Work(const Site& site, const Point& point) {
-  constexpr double kElement = 12;
+  constexpr double kElement = 40;
   const WarpShape shape = ShapeOf(site);
   WorkDescription work = WarpTileWork(shape, site, point);
   if (shape.b_vector == 1) {
@@ -82,7 +82,7 @@ Operand Build(Group& group, const graph::Node& node, const Point& point) {
   operands.a_has_lead = false;
   operands.a = [&](const Indices&, const Expr& i, const Expr& k) {
     Indices at = windows.Tap(kept(k));
-    at.insert(at.begin(), Clamped(i, shape.m, WarpTileRows(point), 1));
+    at.insert(at.begin(), Around(i, shape.m, WarpTileRows(point), 1));
     Expr inside;
     if (tail) AddCondition(&inside, Lt(k, IndexConst(shape.k)));
     return OrZero(inside, op.in[1].at(at));
@@ -92,7 +92,7 @@ Operand Build(Group& group, const graph::Node& node, const Point& point) {
     Expr inside;
     if (tail) AddCondition(&inside, Lt(k, IndexConst(shape.k)));
     Indices at = {lead[0], tap[0]};
-    const Expr column = Clamped(j, shape.n, WarpTileColumns(point), shape.b_vector);
+    const Expr column = Around(j, shape.n, WarpTileColumns(point), shape.b_vector);
     const Indices place = windows.Place(column, tap, &inside);
     at.insert(at.end(), place.begin(), place.end());
     return OrZero(inside, op.in[0].at(at));

@@ -109,7 +109,7 @@ Operand Build(Group& group, const graph::Node& node, const Point& point) {
   operands.b_has_lead = !p.one_matrix;
   operands.a_has_lead = !p.one_matrix;
   operands.a = [&](const Indices& lead, const Expr& i, const Expr& k) {
-    const Expr row = Clamped(i, s.m, WarpTileRows(point), 1);
+    const Expr row = Around(i, s.m, WarpTileRows(point), 1);
     Indices at;
     if (p.one_matrix) {
       at = Delinearize(row, {dims.begin(), dims.end() - 1});
@@ -126,7 +126,7 @@ Operand Build(Group& group, const graph::Node& node, const Point& point) {
   };
   operands.b = [&](const Indices& lead, const Expr& j, const Expr& k) {
     const int64_t piece = s.b_along_k ? 1 : s.b_vector;
-    const Expr column = Clamped(j, s.n, WarpTileColumns(point), piece);
+    const Expr column = Around(j, s.n, WarpTileColumns(point), piece);
     return within_k(k, [&](const Expr& kk) {
       Indices at = p.one_matrix ? Indices{} : matrix(op.in[1], lead);
       at.push_back(p.trans_b ? column : kk);

@@ -66,11 +66,13 @@ void WarpSteps::BringTile(const std::string& block, int64_t vector) const {
   const std::string part = ShareOut(loops[loops.size() - 2], loops.back(), vector);
   if (part.empty()) return;
   if (vector == kPieceBytes / unit_.a.Bytes()) {
-    Schedule tried = s_;  // operands of callers may begin anywhere
-    tried.Tensorize(part, kAsyncCopyRows + unit_.a.ToString());
-    if (tried.ok()) {
-      s_ = std::move(tried);
-      return;
+    for (const char* rows : {kAsyncCopyRows, kAsyncCopyWhereRows}) {
+      Schedule tried = s_;  // operands of callers may begin anywhere
+      tried.Tensorize(part, rows + unit_.a.ToString());
+      if (tried.ok()) {
+        s_ = std::move(tried);
+        return;
+      }
     }
   }
   s_.Vectorize(part);

@@ -129,10 +129,10 @@ WorkDescription WarpTileWork(const WarpShape& shape, const Site& site, const Poi
   return work;
 }
 
-Expr Clamped(const Expr& i, int64_t size, int64_t tile, int64_t piece) {
+Expr Around(const Expr& i, int64_t size, int64_t tile, int64_t piece) {
   if (size % tile == 0) return i;
-  if (piece == 1) return Min(i, IndexConst(size - 1));
-  return Min(i / piece, IndexConst(size / piece - 1)) * piece + i % piece;
+  if (piece == 1) return i % size;
+  return i / piece % (size / piece) * piece + i % piece;
 }
 
 std::function<Expr(const Indices&)> BuildWarpTiles(Group& group, const std::string& name,

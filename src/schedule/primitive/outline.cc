@@ -458,6 +458,8 @@ class Outliner {
       }
       analyzer_.Bind(v->var, range.min, count);
       if (!IsZero(base)) shift[v->var.get()] = v->var + base;
+      // A variable of one value says nothing of its own.
+      if (IsOne(count) && AsInt(range.min)) shift[v->var.get()] = base + range.min;
       v = IterVarNode::Make(v->var, v->iter_kind, values_.Abstract(range.min),
                             values_.Abstract(count), values_.Abstract(local));
       values_.AddInner(v->var.get());
@@ -517,6 +519,10 @@ class Outliner {
       if (const auto* v = As<VarNode>(n)) {
         auto it = shift.find(v);
         return it == shift.end() ? n : NodeRef(it->second);
+      }
+      if (const auto* select = As<Select>(n); select && select->condition->dtype.IsScalar()) {
+        return Select::Make(analyzer_.Simplify(select->condition), select->on_true,
+                            select->on_false);
       }
       if (const auto* load = As<Load>(n)) {
         const Param* p = Find(load->buffer);

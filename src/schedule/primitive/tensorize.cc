@@ -206,6 +206,9 @@ Form Computation(const Outlined& o) {
     const auto* block = As<Block>(s);
     return block == nullptr ? s : Stmt(PlainBlock(*block));
   });
+  for (const Var& v : o.callee->scalars) {
+    if (UsesVar(out.body, v.get())) out.scalars.push_back(v);
+  }
   form.func = PrimFunc::Make(std::move(out));
   return form;
 }
@@ -282,6 +285,7 @@ class Matcher {
     for (const Buffer& param : intrinsic_->buffers) {
       TN_RETURN_IF_ERROR(AddOperand(param));
     }
+    BindScalars();
     return MakeCall();
   }
 
@@ -341,6 +345,15 @@ class Matcher {
                      intrinsic_->name + " expects " + ToString(NodeRef(want)));
     }
     return Ok();
+  }
+
+  // What both computations take from outside, in the order in which they met it.
+  void BindScalars() {
+    const VarMap theirs = ArgumentsOf(theirs_);
+    for (size_t i = 0; i < there_.func->scalars.size(); ++i) {
+      const auto* param = As<VarNode>(theirs.at(there_.func->scalars[i].get()));
+      if (param) bound_[param] = values_.at(here_.func->scalars[i].get());
+    }
   }
 
   Expected<Stmt> MakeCall() const {

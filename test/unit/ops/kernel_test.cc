@@ -450,6 +450,43 @@ TEST(Kernel, ConvolutionsOfWarps) {
   }
 }
 
+// Images with their channels last: pieces that are whole, with and without borders and steps behind
+// the end of k; colours, and maps that are no whole pieces; several images.
+TEST(Kernel, ConvolutionsOfImagesByWarps) {
+  for (auto [channels, maps, kernel, stride, images] :
+       {std::tuple<int64_t, int64_t, int64_t, int64_t, int64_t>{32, 16, 3, 2, 1},
+        {8, 24, 3, 1, 2},
+        {40, 17, 1, 1, 1},
+        {3, 8, 5, 2, 1}}) {
+    SCOPED_TRACE(fmt::format("{} {} {}", channels, kernel, stride));
+    Case c = Conv(channels, maps, 5, kernel, stride, kernel / 2, 1);
+    c.inputs[0] = TypeOf(DType::Float(16), {images, channels, 5, 5});
+    c.inputs[1].dtype = DType::Float(16);
+    c.attrs.Set("result", std::string("f32"));
+    c.bias_relu = kernel == 1;
+    Check(c, "warp_image_conv", 1e-6, WarpsMachine(), kWarpPoints);
+  }
+}
+
+TEST(Kernel, WindowsOfImagesByThreads) {
+  Case c = Conv(24, 24, 5, 3, 1, 1, 24);
+  Check(c, "thread_window", 0, WarpsMachine());
+  for (size_t i = 0; i < 2; ++i) c.inputs[i].dtype = DType::Float(16);
+  c.attrs.Set("result", std::string("f32"));
+  Check(c, "thread_window", 0, WarpsMachine());
+  Check(Conv(3, 3, 7, 5, 2, 2, 3), "thread_window", 0, WarpsMachine());
+  Case pool;
+  pool.op = OpKind::kMaxPool;
+  pool.inputs = {F32({2, 24, 9, 9})};
+  pool.attrs = Attrs{{"kernel", std::vector<int64_t>{3, 3}},
+                     {"strides", std::vector<int64_t>{2, 2}},
+                     {"dilations", std::vector<int64_t>{1, 1}},
+                     {"pads", std::vector<int64_t>{1, 1, 1, 1}}};
+  Check(pool, "thread_window", 0, WarpsMachine());
+  pool.op = OpKind::kAvgPool;
+  Check(pool, "thread_window", 1e-6, WarpsMachine());
+}
+
 // Rows of all matrices by one; pairs of matrices, of which one side may be the same.
 TEST(Kernel, ProductsOfWarpsInBatches) {
   const DType f16 = DType::Float(16);
@@ -468,14 +505,18 @@ TEST(Kernel, AttentionOfWarps) {
     DType type, mask;
   };
   const DType f16 = DType::Float(16), bf16 = DType::BFloat16(), f32 = DType::Float(32);
-  for (auto [queries, keys, type, mask] :
-       {Sizes{16, 32, f16, DType::Handle()}, {19, 5, bf16, DType::Bool()}, {33, 49, f16, f32}}) {
+  for (auto [queries, keys, type, mask] : {Sizes{16, 32, f16, DType::Handle()},
+                                           {19, 5, bf16, DType::Bool()},
+                                           {33, 49, f16, f32},
+                                           {5, 293, f16, DType::Bool()},  // keys in tiles
+                                           {17, 320, bf16, DType::Handle()}}) {
     SCOPED_TRACE(fmt::format("{} {}", queries, keys));
     Case c;
     c.op = OpKind::kAttention;
-    c.inputs = {TypeOf(type, {2, 2, queries, 32}), TypeOf(type, {2, 2, keys, 32}),
-                TypeOf(type, {2, 2, keys, 16})};
-    if (queries != 16) c.inputs.push_back(TypeOf(mask, {2, 1, 1, keys}));
+    const int64_t n = keys > 256 ? 1 : 2;
+    c.inputs = {TypeOf(type, {n, 2, queries, 32}), TypeOf(type, {n, 2, keys, 32}),
+                TypeOf(type, {n, 2, keys, 16})};
+    if (mask != DType::Handle()) c.inputs.push_back(TypeOf(mask, {n, 1, 1, keys}));
     c.attrs = Attrs{{"scale", 0.25}};
     Check(c, "warp_attention", type == f16 ? 2e-3 : 2e-2, WarpsMachine(), kWarpPoints);
   }

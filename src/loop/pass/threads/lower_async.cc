@@ -216,7 +216,7 @@ class AsyncLowerer final : public ScopedRewriter {
     for (int64_t begin = repeats ? 0 : kAny;;) {
       int64_t under_way = begin;
       for (size_t i = 0; i < parts.size(); ++i) {
-        out[i] = least[i] < under_way ? least[i] : -1;
+        out[i] = !parts[i].reads.empty() && least[i] < under_way ? least[i] : -1;
         under_way = std::min(under_way, least[i]) + (Closes(parts, i) ? 1 : 0);
       }
       if (!repeats || std::min(under_way, kAny) <= begin) return out;

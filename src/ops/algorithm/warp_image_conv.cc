@@ -1,0 +1,151 @@
+// Convolution of images whose channels lie together, by units of a warp (warp_tile.h): the product
+// of windows, which are rows, and weights, of which each map is a column. A piece of a window is
+// neighbouring channels of one place, so it comes by a copy that nobody waits for, and one that
+// meets the border comes as zeros; the result is written as its readers want it, channels together.
+// Windows and weights that are no whole pieces (the three colours of a first layer) are computed
+// element by element.
+#include "graph/dims.h"
+#include "ops/algorithm/conv_windows.h"
+#include "ops/algorithm/warp_tile.h"
+#include "ops/group.h"
+#include "ops/tiling.h"
+
+namespace tenon::ops {
+
+using graph::OpKind;
+using te::Indices;
+
+namespace {
+
+const DType kF32 = DType::Float(32);
+constexpr int64_t kPiece = 8;
+
+bool IsFor(const Site& site) {
+  if (!AreNumbers(site.input(0)) || site.input(0).rank() != 4) return false;
+  const auto c = ReadConv(site);
+  const DType type = site.input(0).dtype;
+  for (graph::ValueId v : site.region.outputs) {
+    const std::vector<Expr>& dims = site.region.type(v).dims;
+    const std::vector<Expr>& own = site.result().dims;
+    if (!std::equal(dims.begin(), dims.end(), own.begin(), own.end(), graph::ProveEqual))
+      return false;
+  }
+  return site.region.outputs.size() == 1 && c && c->group == 1 && c->pad_value == 0 &&
+         type.StorageBits() == 16 && site.input(1).dtype == type && c->types.accumulator == kF32 &&
+         c->y[0] > 0 && c->w[0] > 1 && c->w[1] > 0 && ConvWindows(*c).Columns() > 0 &&
+         WarpUnit(site.machine, type);
+}
+
+WarpShape ShapeOf(const Site& site) {
+  const ConvGeometry c = *ReadConv(site);
+  const ConvWindows windows(c);
+  WarpShape s;
+  s.type = site.input(0).dtype;
+  s.lead = {c.y[0]};
+  s.m = windows.Columns();
+  s.n = c.w[0];
+  s.k = windows.Depth();
+  s.b_along_k = false;
+  if (c.w[1] % kPiece == 0) s.a_vector = kPiece;
+  if (s.n % kPiece == 0) s.b_vector = kPiece;
+  const int64_t stored = site.region.type(site.region.outputs[0]).dtype.StorageBits();
+  for (int64_t v = 128 / stored; v > 1 && s.out_vector == 1; v /= 2) {
+    if (s.n % v == 0) s.out_vector = v;
+  }
+  return s;
+}
+
+Space SpaceOf(const Site& site) { return WarpTileSpace(ShapeOf(site), site.machine); }
+
+std::vector<Want> Wants(const Site& site, const Point&) {
+  const graph::Node& n = site.node();
+  std::vector<Want> wants = {{n.inputs[0], ChannelsLast()}, {n.inputs[1], {.order = {2, 3, 1, 0}}}};
+  for (graph::ValueId v : site.region.outputs) wants.push_back({v, ChannelsLast()});
+  return wants;
+}
+
+// Windows that are computed element by element keep threads from the products.
+WorkDescription Work(const Site& site, const Point& point) {
+  constexpr double kElement = 40;
+  const WarpShape shape = ShapeOf(site);
+  WorkDescription work = WarpTileWork(shape, site, point);
+  if (shape.a_vector == 1) {
+    work.vector_ops += static_cast<double>(work.tiles * WarpTileRows(point)) *
+                       static_cast<double>(WarpTileDepth(shape, point) / ValueOf(point, "parts")) *
+                       kElement;
+  }
+  return work;
+}
+
+// The channel and the tap of k: whole pieces of channels, where they come so.
+Indices TapOf(const ConvGeometry& c, const Expr& k) {
+  const std::vector<Expr> taps = {IndexConst(c.w[2]), IndexConst(c.w[3])};
+  const int64_t piece = c.w[1] % kPiece == 0 ? kPiece : 1, pieces = c.w[1] / piece;
+  const Expr whole = k / piece;
+  Indices out = Delinearize(whole / pieces, taps);
+  out.insert(out.begin(), piece == 1 ? whole % pieces : whole % pieces * piece + k % piece);
+  return out;
+}
+
+// Within an axis of the image: what is outside is not read, but has to be somewhere.
+Expr Inside(const Expr& x, int64_t size) {
+  return Max(IndexConst(0), Min(x, IndexConst(size - 1)));
+}
+
+Operand Build(Group& group, const graph::Node& node, const Point& point) {
+  OpContext op = group.Context(node);
+  const ConvGeometry c = *ReadConv(group.site());
+  const WarpShape shape = ShapeOf(group.site());
+  const ConvWindows windows(c);
+  const std::vector<Expr> places(op.out.dims.begin() + 2, op.out.dims.end());
+  const bool tail = WarpTileDepth(shape, point) != shape.k;
+  // Steps behind the end of k: of a factor that comes in pieces along it, by whole pieces.
+  const auto within = [&](const Expr& k, int64_t piece, Expr* inside) {
+    if (!tail) return k;
+    const int64_t pieces = shape.k / piece;
+    AddCondition(inside, Lt(k / piece, IndexConst(pieces)));
+    const Expr kept = Min(k / piece, IndexConst(pieces - 1));
+    return piece == 1 ? kept : kept * piece + k % piece;
+  };
+  WarpOperands operands;
+  operands.b_has_lead = false;
+  operands.a = [&](const Indices& lead, const Expr& i, const Expr& k) {
+    Expr inside;
+    const Indices tap = TapOf(c, within(k, shape.a_vector, &inside));
+    const Expr row = Around(i, shape.m, WarpTileRows(point), 1);
+    const Indices place = windows.Place(row, tap, &inside);
+    Indices at = {lead[0], tap[0]};
+    for (size_t d = 0; d < place.size(); ++d)
+      at.push_back(inside ? Inside(place[d], c.x[d + 2]) : place[d]);
+    return OrZero(inside, op.in[0].at(at));
+  };
+  operands.b = [&](const Indices&, const Expr& j, const Expr& k) {
+    Expr inside;
+    Indices at = TapOf(c, within(k, 1, &inside));
+    at.insert(at.begin(), Around(j, shape.n, WarpTileColumns(point), shape.b_vector));
+    return OrZero(inside, op.in[1].at(at));
+  };
+  const auto sums = BuildWarpTiles(group, op.name, shape, operands, point);
+  return As(op.out.dtype, {kF32, op.out.dims, [op, sums, places](const Indices& i) {
+                             const Expr row = Linearize({i[2], i[3]}, places);
+                             const Expr sum = sums({i[0], row, i[1]});
+                             return op.Has(2) ? sum + As(kF32, op.in[2]).at({i[1]}) : sum;
+                           }});
+}
+
+void ScheduleIt(Schedule& s, const Parts& parts, const Machine& machine, const Point& point) {
+  const Names loops = s.GetLoops(OnlyBlock(s, parts, BlockRole::kOutput));
+  if (!s.ok() || loops.size() != 4) return;
+  s.Reorder({loops[0], loops[2], loops[3], loops[1]});
+  ScheduleWarpTiles(s, parts, machine, point, {.rows = 2, .columns = 1});
+}
+
+constexpr OpKind kOps[] = {OpKind::kConv};
+
+}  // namespace
+
+extern const Algorithm kWarpImageConv;
+const Algorithm kWarpImageConv = {"warp_image_conv", kOps, IsFor, SpaceOf, Wants, Work, Build,
+                                  ScheduleIt};
+
+}  // namespace tenon::ops
