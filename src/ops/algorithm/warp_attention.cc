@@ -483,6 +483,6 @@ constexpr OpKind kOps[] = {OpKind::kAttention};
 
 extern const Algorithm kWarpAttention;
 const Algorithm kWarpAttention = {"warp_attention", kOps, IsFor, SpaceOf, Wants, Work, Build,
-                                  ScheduleIt};
+                                  ScheduleIt,       2};
 
 }  // namespace tenon::ops

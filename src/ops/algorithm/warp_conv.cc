@@ -60,7 +60,7 @@ std::vector<Want> Wants(const Site& site, const Point&) {
 
 // Windows that are computed element by element keep threads from the products.
 WorkDescription Work(const Site& site, const Point& point) {
-  constexpr double kElement = 40;
+  constexpr double kElement = 20;
   const WarpShape shape = ShapeOf(site);
   WorkDescription work = WarpTileWork(shape, site, point);
   if (shape.b_vector == 1) {

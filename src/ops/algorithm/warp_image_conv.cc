@@ -32,7 +32,7 @@ bool IsFor(const Site& site) {
   }
   return site.region.outputs.size() == 1 && c && c->group == 1 && c->pad_value == 0 &&
          type.StorageBits() == 16 && site.input(1).dtype == type && c->types.accumulator == kF32 &&
-         c->y[0] > 0 && c->w[0] > 1 && c->w[1] > 0 && ConvWindows(*c).Columns() > 0 &&
+         c->y[0] > 0 && c->w[0] > 1 && c->w[1] > 0 && ConvWindows(*c).Columns() > 1 &&
          WarpUnit(site.machine, type);
 }
 
@@ -66,7 +66,7 @@ std::vector<Want> Wants(const Site& site, const Point&) {
 
 // Windows that are computed element by element keep threads from the products.
 WorkDescription Work(const Site& site, const Point& point) {
-  constexpr double kElement = 40;
+  constexpr double kElement = 20;
   const WarpShape shape = ShapeOf(site);
   WorkDescription work = WarpTileWork(shape, site, point);
   if (shape.a_vector == 1) {

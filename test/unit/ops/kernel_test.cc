@@ -468,6 +468,16 @@ TEST(Kernel, ConvolutionsOfImagesByWarps) {
   }
 }
 
+// One place has no rows for tiles.
+TEST(Kernel, NoTilesOfOnePlace) {
+  Case c = Conv(16, 8, 1, 1, 1, 0, 1);
+  for (size_t i = 0; i < 2; ++i) c.inputs[i].dtype = DType::Float(16);
+  c.attrs.Set("result", std::string("f32"));
+  const graph::Graph region = RegionOf(c);
+  const Site site{region, AnchorOf(region), WarpsMachine()};
+  EXPECT_FALSE(Applies(*FindAlgorithm("warp_image_conv"), site));
+}
+
 TEST(Kernel, WindowsOfImagesByThreads) {
   Case c = Conv(24, 24, 5, 3, 1, 1, 24);
   Check(c, "thread_window", 0, WarpsMachine());

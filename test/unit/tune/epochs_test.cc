@@ -96,6 +96,14 @@ constexpr Site kSites[] = {
   %4: f16[2, 19, 16] = attention(%0, %1, %2, %3) {scale: 0.25} "k"
   return %4 "y"
 })"},
+    {kGpu, R"(graph @g(%0 "q": f16[2, 19, 32], %1 "k": f16[2, 300, 32], %2 "v": f16[2, 300, 16]) {
+  %3: f16[2, 19, 16] = attention(%0, %1, %2) {scale: 0.25} "k"
+  return %3 "y"
+})"},
+    {kGpu, R"(graph @g(%0 "x": f16[1, 16, 12, 12]) {
+  %1: f16[1, 16, 6, 6] = max_pool(%0) {kernel: [3, 3], strides: [2, 2], pads: [1, 1, 1, 1]} "k"
+  return %1 "y"
+})"},
     {kGpu, R"(graph @g(%0 "x": f32[6, 100]) {
   %1: f32[6, 100] = softmax(%0) {axis: 1} "k"
   return %1 "y"
