@@ -73,10 +73,16 @@ StorageDesc FeatureMap(const std::vector<Expr>& dims, int64_t lanes,
   return d;
 }
 
-StorageDesc ChannelsLast() { return {.order = {0, 2, 3, 1}}; }
+StorageDesc ChannelsLast(int rank) {
+  StorageDesc d;
+  d.order.push_back(0);
+  for (int i = 2; i < rank; ++i) d.order.push_back(i);
+  d.order.push_back(1);
+  return d;
+}
 
-StorageDesc FeatureOrder(const Machine& machine, int64_t lanes) {
-  return machine.warp > 0 ? ChannelsLast() : FeatureMap({}, lanes);
+StorageDesc FeatureOrder(const Machine& machine, int rank, int64_t lanes) {
+  return machine.warp > 0 ? ChannelsLast(rank) : FeatureMap({}, lanes);
 }
 
 void WantBlockedResults(const Site& site, int64_t lanes, std::vector<Want>* wants) {

@@ -49,9 +49,9 @@ StorageDesc FeatureMap(const std::vector<Expr>& dims, int64_t lanes,
 
 /// The storage of feature maps with the channels of a place together: what kernels want whose
 /// threads run together.
-StorageDesc ChannelsLast();
+StorageDesc ChannelsLast(int rank);
 /// How feature maps lie where they are not row-major.
-StorageDesc FeatureOrder(const Machine& machine, int64_t lanes);
+StorageDesc FeatureOrder(const Machine& machine, int rank, int64_t lanes);
 
 /// Wants of a kernel whose results lie in channel blocks.
 void WantBlockedResults(const Site& site, int64_t lanes, std::vector<Want>* wants);

@@ -242,7 +242,8 @@ class Planner {
   // An operand of a group that turns what is row-major into what has its channels last: as it lies,
   // it lies like a result that does.
   bool IsTurned(ValueId v, ValueId result) const {
-    const std::vector<int> order = ops::FeatureOrder(machine_, lanes_).order;
+    const std::vector<int> order =
+        ops::FeatureOrder(machine_, g_.type(result).rank(), lanes_).order;
     const std::vector<Expr>&from = g_.type(v).dims, &to = g_.type(result).dims;
     if (order.empty() || from.size() != order.size() || to.size() != order.size()) return false;
     if (std::equal(from.begin(), from.end(), to.begin(), ProveEqual)) return false;
@@ -269,9 +270,8 @@ class Planner {
   // Whether the result of a node is its operand's memory, where these are in blocks or not.
   bool IsView(const Node& node, bool from, bool to) const {
     if (!from && !to) return IsStoredView(g_, node);
-    if (node.op != OpKind::kTranspose || from == to || g_.type(node.inputs[0]).rank() != 4)
-      return false;
-    const StorageDesc order = ops::FeatureOrder(machine_, lanes_);
+    if (node.op != OpKind::kTranspose || from == to) return false;
+    const StorageDesc order = ops::FeatureOrder(machine_, g_.type(node.inputs[0]).rank(), lanes_);
     return order.blocks.empty() &&
            (from ? OrderFor(node) == order : IsTransposeTo(node, order.order));
   }
@@ -396,7 +396,8 @@ class Planner {
   // ---- Where everything lies ----
 
   StorageDesc Chosen(ValueId v) const {
-    return IsBlocked(v) ? ops::FeatureOrder(machine_, BlockOf(v)) : StorageDesc();
+    return IsBlocked(v) ? ops::FeatureOrder(machine_, g_.type(v).rank(), BlockOf(v))
+                        : StorageDesc();
   }
   // What has an anchor is stored in whole vectors.
   int64_t BlockOf(ValueId v) const {

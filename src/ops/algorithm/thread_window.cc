@@ -64,9 +64,9 @@ Space SpaceOf(const Site& site) {
 
 std::vector<Want> Wants(const Site& site, const Point&) {
   const graph::Node& n = site.node();
-  std::vector<Want> wants = {{n.inputs[0], ChannelsLast()}};
+  std::vector<Want> wants = {{n.inputs[0], ChannelsLast(4)}};
   if (n.op == OpKind::kConv) wants.push_back({n.inputs[1], {.order = {2, 3, 1, 0}}});
-  for (graph::ValueId v : site.region.outputs) wants.push_back({v, ChannelsLast()});
+  for (graph::ValueId v : site.region.outputs) wants.push_back({v, ChannelsLast(4)});
   return wants;
 }
 

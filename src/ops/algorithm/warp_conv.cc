@@ -116,6 +116,6 @@ constexpr OpKind kOps[] = {OpKind::kConv};
 }  // namespace
 
 extern const Algorithm kWarpConv;
-const Algorithm kWarpConv = {"warp_conv", kOps, IsFor, SpaceOf, Wants, Work, Build, ScheduleIt};
+const Algorithm kWarpConv = {"warp_conv", kOps, IsFor, SpaceOf, Wants, Work, Build, ScheduleIt, 2};
 
 }  // namespace tenon::ops

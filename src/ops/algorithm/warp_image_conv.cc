@@ -21,7 +21,7 @@ const DType kF32 = DType::Float(32);
 constexpr int64_t kPiece = 8;
 
 bool IsFor(const Site& site) {
-  if (!AreNumbers(site.input(0)) || site.input(0).rank() != 4) return false;
+  if (!AreNumbers(site.input(0)) || site.input(0).rank() < 3) return false;
   const auto c = ReadConv(site);
   const DType type = site.input(0).dtype;
   for (graph::ValueId v : site.region.outputs) {
@@ -59,8 +59,12 @@ Space SpaceOf(const Site& site) { return WarpTileSpace(ShapeOf(site), site.machi
 
 std::vector<Want> Wants(const Site& site, const Point&) {
   const graph::Node& n = site.node();
-  std::vector<Want> wants = {{n.inputs[0], ChannelsLast()}, {n.inputs[1], {.order = {2, 3, 1, 0}}}};
-  for (graph::ValueId v : site.region.outputs) wants.push_back({v, ChannelsLast()});
+  const int rank = site.input(0).rank();
+  StorageDesc weights;
+  for (int i = 2; i < rank; ++i) weights.order.push_back(i);
+  weights.order.insert(weights.order.end(), {1, 0});
+  std::vector<Want> wants = {{n.inputs[0], ChannelsLast(rank)}, {n.inputs[1], weights}};
+  for (graph::ValueId v : site.region.outputs) wants.push_back({v, ChannelsLast(rank)});
   return wants;
 }
 
@@ -79,7 +83,8 @@ WorkDescription Work(const Site& site, const Point& point) {
 
 // The channel and the tap of k: whole pieces of channels, where they come so.
 Indices TapOf(const ConvGeometry& c, const Expr& k) {
-  const std::vector<Expr> taps = {IndexConst(c.w[2]), IndexConst(c.w[3])};
+  std::vector<Expr> taps;
+  for (size_t d = 2; d < c.w.size(); ++d) taps.push_back(IndexConst(c.w[d]));
   const int64_t piece = c.w[1] % kPiece == 0 ? kPiece : 1, pieces = c.w[1] / piece;
   const Expr whole = k / piece;
   Indices out = Delinearize(whole / pieces, taps);
@@ -127,7 +132,7 @@ Operand Build(Group& group, const graph::Node& node, const Point& point) {
   };
   const auto sums = BuildWarpTiles(group, op.name, shape, operands, point);
   return As(op.out.dtype, {kF32, op.out.dims, [op, sums, places](const Indices& i) {
-                             const Expr row = Linearize({i[2], i[3]}, places);
+                             const Expr row = Linearize({i.begin() + 2, i.end()}, places);
                              const Expr sum = sums({i[0], row, i[1]});
                              return op.Has(2) ? sum + As(kF32, op.in[2]).at({i[1]}) : sum;
                            }});
@@ -135,9 +140,10 @@ Operand Build(Group& group, const graph::Node& node, const Point& point) {
 
 void ScheduleIt(Schedule& s, const Parts& parts, const Machine& machine, const Point& point) {
   const Names loops = s.GetLoops(OnlyBlock(s, parts, BlockRole::kOutput));
-  if (!s.ok() || loops.size() != 4) return;
-  s.Reorder({loops[0], loops[2], loops[3], loops[1]});
-  ScheduleWarpTiles(s, parts, machine, point, {.rows = 2, .columns = 1});
+  if (!s.ok() || loops.size() < 3) return;
+  const Names places(loops.begin() + 2, loops.end());
+  s.Reorder(Concat({{loops[0]}, places, {loops[1]}}));
+  ScheduleWarpTiles(s, parts, machine, point, {.rows = places.size(), .columns = 1});
 }
 
 constexpr OpKind kOps[] = {OpKind::kConv};

@@ -156,6 +156,6 @@ constexpr OpKind kOps[] = {OpKind::kMatMul};
 
 extern const Algorithm kWarpMatMul;
 const Algorithm kWarpMatMul = {"warp_matmul", kOps,  IsFor,      SpaceOf, Wants,
-                               Work,          Build, ScheduleIt, 2};
+                               Work,          Build, ScheduleIt, 3};
 
 }  // namespace tenon::ops

@@ -44,8 +44,8 @@ struct WarpOperands {
   bool a_has_lead = true, b_has_lead = true;
 };
 /// An index that may be beyond the end as one that is not, in whole pieces where several are read
-/// at once: counting begins again. One place read by many (the last, say) is slow: reads of the same
-/// bytes by all blocks wait for each other.
+/// at once: counting begins again. One place read by many (the last, say) is slow: reads of the
+/// same bytes by all blocks wait for each other.
 Expr Around(const Expr& i, int64_t size, int64_t tile, int64_t piece);
 /// The sums at [lead…, i, j], in f32.
 std::function<Expr(const te::Indices&)> BuildWarpTiles(Group& group, const std::string& name,
