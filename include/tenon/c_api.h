@@ -70,8 +70,9 @@ TN_API int32_t tn_module_get_info(const tn_module_t* module, const char** out_js
 typedef struct tn_parameter {
   const char* name;
   tn_dl_data_type dtype;
-  int32_t ndim;            /* -1: no tensor but a number, passed by value */
-  const int64_t* shape;    /* -1 where the dim is symbolic */
+  int32_t ndim;         /* -1: of an input, no tensor but a number, passed by value; of a network's
+                           value, its shape is only known to the call, or it is no tensor */
+  const int64_t* shape; /* -1 where the dim is symbolic */
   const char* const* dims; /* the symbolic dim's name or expression, NULL where it is a number */
 } tn_parameter_t;
 

@@ -492,8 +492,8 @@ class Module {
       Parameter parameter;
       parameter.name = raw.name;
       parameter.dtype = raw.dtype;
-      parameter.is_number = raw.ndim < 0;
-      if (!parameter.is_number) parameter.shape.assign(raw.shape, raw.shape + raw.ndim);
+      parameter.is_number = raw.ndim < 0 && get == tn_module_get_input;
+      if (raw.ndim > 0) parameter.shape.assign(raw.shape, raw.shape + raw.ndim);
       for (int32_t d = 0; d < raw.ndim; ++d)
         parameter.dims.emplace_back(raw.dims[d] ? raw.dims[d] : "");
       result.push_back(std::move(parameter));

@@ -122,6 +122,34 @@ class Values(Case):
         self.tenon("run", self.path("add.onnx"), "-i", self.json("in.json", {"x": [big, -1]}), "-o", self.path("out.json"))
         self.assertEqual(json.loads((self.dir / "out.json").read_text()), {"y": [2 * big, -2]})
 
+    def test_the_example_builds_and_runs(self):
+        """Of networks with values of every type, and with results whose rank only the call knows."""
+        f16, node, tensor = TensorProto.FLOAT16, helper.make_node, helper.make_tensor_value_info
+        more = helper.make_graph([node("Unsqueeze", ["x", "axes"], ["a"])], "then", [], [tensor("a", TensorProto.FLOAT, None)],
+                                 [helper.make_tensor("axes", TensorProto.INT64, [1], [0])])
+        same = helper.make_graph([node("Identity", ["x"], ["b"])], "else", [], [tensor("b", TensorProto.FLOAT, None)])
+        ranks = helper.make_graph([node("If", ["c"], ["y"], then_branch=more, else_branch=same)], "g",
+                                  [tensor("c", TensorProto.BOOL, []), tensor("x", TensorProto.FLOAT, ["n", 2])], [tensor("y", TensorProto.FLOAT, None)])
+        halves = helper.make_graph([node("Exp", ["x"], ["y"])], "g", [tensor("x", f16, [2, 3])], [tensor("y", f16, [2, 3])])
+        for name, graph in (("ranks", ranks), ("halves", halves)):
+            onnx.save(helper.make_model(graph, ir_version=10, opset_imports=[helper.make_opsetid("", 21)]), self.path(f"{name}.onnx"))
+        said = {"pipeline": ['twice: ""', "maps: 0 0", "more: 0", "is: 1"], "ranks": ["y: 0 0"], "halves": ["y: 1 1 1 1 1 1"]}
+        for name, lines in said.items():
+            with self.subTest(name):
+                self.tenon("compile", self.path(f"{name}.onnx"), "-o", self.path(name) + "/")
+                self.assertEqual({p.name for p in (self.dir / name).iterdir()}, {"model.so", "metadata.json", "inference_example.cpp"})
+                program = self.build("example", self.dir / name / "inference_example.cpp")
+                done = subprocess.run([program], cwd=self.dir / name, capture_output=True, text=True)
+                self.assertEqual(done.returncode, 0, done.stderr)
+                for line in lines:
+                    self.assertIn(line + "\n", done.stdout)
+        np.savez(self.path("ranks.npz"), c=np.array(True), x=np.arange(6, dtype=np.float32).reshape(3, 2))
+        out, _ = self.tenon("run", self.path("ranks.onnx"), "-i", self.path("ranks.npz"), "-o", self.path("y.npz"))
+        self.assertEqual(np.load(self.path("y.npz"))["y"].shape, (1, 3, 2))
+        out, _ = self.tenon("inspect", self.path("ranks/model.so"))
+        self.assertIn("float32 of unknown shape", out)
+        self.tenon("bench", self.path("ranks.onnx"), "-i", self.path("ranks.npz"), "--repeat", "3")
+
     def test_cpp(self):
         self.tenon("compile", self.path("pipeline.onnx"), "-o", self.path("pipeline.so"))
         (self.dir / "values.cc").write_text(PROGRAM)
