@@ -77,8 +77,9 @@ Expected<TensorType> TypeReduce(const OpView& v) {
 Expected<TensorType> TypeArgReduce(const OpView& v) {
   TN_RETURN_IF_ERROR(RequireNumber(v));
   TN_ASSIGN_OR_RETURN(int axis, Axis(v, "axis", v.in(0).rank()));
-  if (IsZero(v.in(0).dims[static_cast<size_t>(axis)]))
-    return Bad("expected a reduced axis of at least 1, but got 0");
+  const Expr& size = v.in(0).dims[static_cast<size_t>(axis)];
+  if (IsZero(size)) return Bad("expected a reduced axis of at least 1, but got 0");
+  if (v.constraints && !AsInt(size)) v.constraints->push_back(Le(IndexConst(1), size));
   return TensorType{DType::Int(64),
                     Reduced(v.in(0).dims, {axis}, v.attrs.Get<bool>("keepdims", false))};
 }
@@ -274,6 +275,17 @@ Expected<std::vector<Expr>> WindowDims(const OpView& v, const Window& w, const E
   return dims;
 }
 
+// A window that a call brings may be larger than what it moves over.
+void RequireWindows(const OpView& v, const Window& w) {
+  const size_t n = w.kernel.size();
+  for (size_t i = 0; v.constraints && i < n; ++i) {
+    if (AsInt(w.kernel[i])) continue;
+    const Expr reach = DimMul(DimSub(w.kernel[i], IndexConst(1)), IndexConst(w.dilations[i]));
+    const Expr there = DimAdd(v.in(0).dims[i + 2], IndexConst(w.pads[i] + w.pads[n + i]));
+    v.constraints->push_back(Le(DimAdd(reach, IndexConst(1)), there));
+  }
+}
+
 Status CheckConvChannels(const OpView& v, int64_t group) {
   const std::vector<Expr>& x = v.in(0).dims;
   const std::vector<Expr>& w = v.in(1).dims;
@@ -316,6 +328,7 @@ Expected<TensorType> TypeConv(const OpView& v) {
   }
   TN_ASSIGN_OR_RETURN(Window window, ReadWindow(v, {w.dims.begin() + 2, w.dims.end()}));
   TN_ASSIGN_OR_RETURN(std::vector<Expr> dims, WindowDims(v, window, w.dims[0]));
+  RequireWindows(v, window);
   return TensorType{types.result, std::move(dims)};
 }
 

@@ -193,11 +193,8 @@ static Operand DefineArgReduce(const OpContext& op) {
   bool is_max = op.node->attrs.GetString("kind") == "max";
   bool last = op.node->attrs.Get<bool>("select_last", false);
   ReducedAxes r{{op.Int("axis")}, op.node->attrs.Get<bool>("keepdims", false), x.dims};
-  auto combine = [&](Expr e, std::vector<te::Axis> a) {
-    return is_max ? te::MaxOf(std::move(e), std::move(a)) : te::MinOf(std::move(e), std::move(a));
-  };
-  Operand best = Sums(op, "_best", op.out.dims, r, combine,
-                      [&](const Indices&, const Indices& in) { return x.at(in); });
+  // Where there is a NaN, NaN is the best, and only those are it.
+  Operand best = Extremum(op, r, is_max, "_best");
   // The first (last) position that holds the best value: a second reduction over positions.
   DType i64 = DType::Int(64);
   auto pick = [&](Expr e, std::vector<te::Axis> a) {
@@ -207,7 +204,9 @@ static Operand DefineArgReduce(const OpContext& op) {
   return Sums(op, "_at", op.out.dims, r, pick, [&](const Indices& out, const Indices& in) {
     Expr here = CastExpr::Make(i64, in[axis]);
     Expr none = last ? MakeIntConst(i64, 0) : CastExpr::Make(i64, x.dims[axis] - 1);
-    return Select::Make(Eq(x.at(in), best.at(out)), here, none);
+    Expr is_best = Eq(x.at(in), best.at(out));
+    if (x.dtype.IsFloat()) is_best = Or(is_best, Intrin(Intrinsic::kIsNan, x.at(in)));
+    return Select::Make(is_best, here, none);
   });
 }
 

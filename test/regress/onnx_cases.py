@@ -66,11 +66,12 @@ def add(name, nodes, inputs, outputs=1, constants=(), opset=21, expect=None):
     cases.append((name, nodes, inputs, outputs, constants, opset, expect))
 
 
-def one(name, op, inputs, outputs=1, constants=(), opset=21, expect=None, **attrs):
-    """A case of one node. An input that is None is left out; `outputs` may be their names, "" where one is left out."""
+def one(name, op, inputs, outputs=1, constants=(), opset=21, expect=None, attributes={}, **attrs):
+    """A case of one node. An input that is None is left out; `outputs` may be their names, "" where one is left out. `attributes` are those that
+    are called as parameters of this."""
     names = ["" if x is None else f"i{k}" for k, x in enumerate(inputs)]
     results = [f"o{k}" for k in range(outputs)] if isinstance(outputs, int) else outputs
-    node = helper.make_node(op, names, results, **attrs)
+    node = helper.make_node(op, names, results, **attrs, **attributes)
     add(name, [node], inputs, len([r for r in results if r]), constants, opset, expect)
 
 
@@ -119,6 +120,25 @@ def add_empty_tensors():
         expect = [np.zeros((x[0], w[0], 3, 3), f32)]
         for constants in ((), (1, 2)):
             one(f"empty_conv_{name}_{len(constants)}", "Conv", [rand(*x), rand(*w), empty(b)], constants=constants, expect=expect)
+
+
+def add_positions_of_nan():
+    x = np.array([[1, NAN, 2], [NAN, 0, NAN], [0, 0, 0], [-INF, INF, -INF], [NAN, NAN, NAN]])
+    for dtype in (f32, f64, np.float16):
+        for op in ("ArgMax", "ArgMin"):
+            kind = np.nanargmax if op == "ArgMax" else np.nanargmin
+            for last in (0, 1):
+                rows = []
+                for row in x.astype(dtype):
+                    there = np.flatnonzero(np.isnan(row))
+                    there = there if there.size else np.flatnonzero(row == row[kind(row)])
+                    rows.append([there[-1 if last else 0]])
+                one(f"nan_{op}_{np.dtype(dtype).name}_{last}", op, [x.astype(dtype)], axis=1, select_last_index=last, expect=[np.array(rows)])
+            for n in (1, 2, 8, 16, 17, 33, 127):
+                row = rand(3, n).astype(dtype)
+                row[1, n // 2:] = NAN
+                row[2, -1] = NAN
+                one(f"nan_{op}_{np.dtype(dtype).name}_of_{n}", op, [row], axis=1, expect=[getattr(np, op.lower())(row, 1)[:, None]])
 
 
 def add_scalars_and_bool():
@@ -778,6 +798,7 @@ def main() -> int:
         formula_cases.add_all(one, rand, ints)
         contrib_cases.add_all(one, rand)
         version_cases.add_all(one, rand, ints, add, branches)
+        add_positions_of_nan()
         chosen = [Case(*case) for case in cases if re.search(args.match, case[0])]
         with tempfile.TemporaryDirectory() as tmp:
             runs = [(case, level) for case in chosen

@@ -91,6 +91,28 @@ def add_lengths():
     add("loss_labels_ignored", "NegativeLogLikelihoodLoss", [scores, ints(0, -1, 2)], 1, [], [(ints(0, -2, 2), -2, "0..=4")], ignore_index=-1)
 
 
+def add_axes():
+    x, y = rand(3, 4), rand(1, 3, 4)
+    for op in ("ReduceSum", "ReduceMax", "ReduceL2", "ReduceLogSumExp"):
+        add(f"axes_{op}", op, [np.abs(x) + 1, ints(0)], 1, [ints(1), ints(-1)], [(ints(5), 5, "-2..=1"), (ints(-7), -7, "-2..=1")])
+    add("axes_twice", "ReduceSum", [x, ints(0, 1)], 1, [ints(0, 0), ints(0, -2), ints(-1, 1)], [(ints(0, 2), 2, "-2..=1")])
+    add("axes_many", "ReduceSum", [x, ints(0, 1, 0)], 1, [], [(ints(0, 1, -3), -3, "-2..=1")])
+    add("axes_squeezed", "Squeeze", [y, ints(0)], 1, [ints(-3)], [(ints(3), 3, "-3..=2"), (ints(-4), -4, "-3..=2")])
+    add("axes_new", "Unsqueeze", [x, ints(0, 2)], 1, [ints(-1, 0)], [(ints(4, 0), 4, "-4..=3"), (ints(1, 1), 2, "0..=1"), (ints(1, -3), 2, "0..=1")])
+    add("axes_new_of_scalar", "Unsqueeze", [rand(), ints(0)], 1, [ints(-1)], [(ints(1), 1, "-1..=0")])
+    slices = [rand(5, 6), ints(1, 0), ints(4, 3), ints(0, 1), ints(1, 2)]
+    add("axes_sliced", "Slice", slices, 3, [ints(1, 0), ints(-1, -2)], [(ints(0, 2), 2, "-2..=1"), (ints(1, -1), 2, "0..=1")])
+    add("steps_sliced", "Slice", slices, 4, [ints(2, 1)], [(ints(0, 1), 1, "0..=0"), (ints(0, 0), 2, "0..=0")])
+    add("axes_padded", "Pad", [x, ints(1, 2), None, ints(0)], 3, [ints(-1)], [(ints(2), 2, "-2..=1")])
+    for value in (1, np.array([1])):
+        add("axis_summed", "CumSum", [x, np.array(value)], 1, [np.array(value) * 0, np.array(value) * -2],
+            [(np.array(value) * 5, 5, "-2..=1"), (np.array(value) * 2, 2, "-2..=1"), (np.array(value) * -3, -3, "-2..=1")])
+    add("axis_transformed", "DFT", [rand(1, 5, 4, 1), None, np.array(1)], 2, [np.array(2), np.array(-2), np.array(-3)],
+        [(np.array(4), 4, "-4..=3"), (np.array(3), 3, "0..=2"), (np.array(-1), 3, "0..=2")], opset=20)
+    add("scales", "Resize", [rand(1, 1, 3, 4), None, np.array([1, 1, 2, 2], f32)], 2, [np.array([1, 1, 3, 1], f32)],
+        [(np.array([1, 1, 0, 2], f32), 1, "0..=0"), (np.array([1, 1, np.nan, -1], f32), 2, "0..=0")], mode="nearest")
+
+
 def add_contrib():
     table = rng.integers(0, 256, (9, 32)).astype(np.uint8)
     add("blocks", "GatherBlockQuantized", [table, ints(0, 8, -9), np.abs(rand(9, 4))], 1, [], [(ints(0, 9, 1), 9, "-9..=8")], constants=(0, 2), domain=MS, bits=4, block_size=16)
@@ -192,7 +214,7 @@ def main() -> int:
     parser.add_argument("--match", default=".")
     args = parser.parse_args()
     onnxruntime.set_default_logger_severity(4)
-    for section in (add_gathers, add_scatters, add_lengths, add_contrib):
+    for section in (add_gathers, add_scatters, add_lengths, add_axes, add_contrib):
         section()
     passed = failed = 0
 

@@ -174,26 +174,16 @@ Expected<Elements> SizesOf(OpContext& c, size_t i, const char* what, std::option
   return sizes;
 }
 
-namespace {
-
-// [a, r]: whether entry a of a list of axes is axis r.
-Val Matches(const Val& axes, int64_t rank) {
+Val AxisMatches(const Val& axes, int64_t rank) {
+  if (!axes) return axes;
   const Val list = Cast(axes, kI64);
   const Val axis = Unsqueeze(Where(list < 0, list + static_cast<double>(rank), list), 1);
   return Equal(axis, list.formula().Iota(IndexConst(rank)));
 }
 
-}  // namespace
-
 Val IsAmong(const Val& axes, int64_t rank) {
   if (!axes) return axes;
-  return Reduce("any", Matches(axes, rank), {0}, false);
-}
-
-Val IfAxes(const Val& axes, int64_t rank, const Val& sizes) {
-  if (!axes || !sizes) return sizes;
-  const Val found = Sum(Cast(IsAmong(axes, rank), kI64), {0}, false);
-  return Where(Equal(found, Size(axes, 0)), sizes, -1);
+  return Reduce("any", AxisMatches(axes, rank), {0}, false);
 }
 
 Val PerAxis(const Val& list, const Val& axes, int64_t rank, double otherwise) {
@@ -207,7 +197,7 @@ Val PerAxis(const Val& list, const Val& axes, int64_t rank, double otherwise) {
     parts.push_back(Expand(f.Number(kI64, otherwise), {IndexConst(rank - *count)}));
     return Concat(parts, 0);
   }
-  const Val at = Matches(axes ? axes : f.Iota(wide.dim(0)), rank);
+  const Val at = AxisMatches(axes ? axes : f.Iota(wide.dim(0)), rank);
   const Val there = Reduce("sum", Where(at, Expand(Unsqueeze(wide, 1), at.dims()), 0), {0}, false);
   return Where(Reduce("any", at, {0}, false), there, otherwise);
 }

@@ -34,12 +34,11 @@ Dims SizesIn(const Val& list);
 Expected<Elements> SizesOf(OpContext& c, size_t i, const char* what,
                            std::optional<int64_t> count = std::nullopt);
 
-/// Axes as the specification has them (negative ones count from the end of `rank`): a list of
-/// bools, one for each axis.
+/// Axes as the specification has them (negative ones count from the end of `rank`): bools, for
+/// entry a of the list and each axis r whether a is r.
+Val AxisMatches(const Val& axes, int64_t rank);
+/// The same as a list of bools, one for each axis.
 Val IsAmong(const Val& axes, int64_t rank);
-/// The sizes where the axes are axes of `rank`, and none is there twice; else no sizes, so that the
-/// call fails. Without axes the sizes.
-Val IfAxes(const Val& axes, int64_t rank, const Val& sizes);
 /// For each axis of `rank` the entry of `list` that stands at its place in `axes`, or `otherwise`.
 /// Without axes the entries are those of the first axes.
 Val PerAxis(const Val& list, const Val& axes, int64_t rank, double otherwise);

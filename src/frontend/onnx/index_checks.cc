@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "frontend/onnx/call_sizes.h"
+
 namespace tenon::onnx {
 namespace {
 
@@ -15,6 +17,7 @@ struct Bounds {
   Val shift;  // `least` as a scalar of i64; left out where it is 0
   std::string because;
   int64_t axis = -1;
+  std::string what = "elements of";  // the input: what is checked
 };
 
 /// Whether every element is known and inside. One that is known to be outside is an error.
@@ -48,8 +51,8 @@ Val Require(const OpContext& c, size_t i, const Val& v, const Val& checked, cons
   const Val wide = Cast(checked, kI64), moved = bounds.shift ? wide - bounds.shift : wide;
   const Val worst = Reduce("max", Cast(moved, DType::UInt(64)), AxesFrom(moved, 0), false);
   const std::string what =
-      fmt::format("node {} ({}): expected elements of {}", graph::Quoted(c.name()), c.node.op_type,
-                  graph::Quoted(c.node.inputs[i]));
+      fmt::format("node {} ({}): expected {} {}", graph::Quoted(c.name()), c.node.op_type,
+                  bounds.what, graph::Quoted(c.node.inputs[i]));
   return v.formula().Emit(OpKind::kRequire, {v, worst},
                           {{"what", what}, {"because", bounds.because}},
                           {{"least", {bounds.least}}, {"end", {bounds.end}}});
@@ -76,6 +79,26 @@ Val CoordinatesIn(const OpContext& c, size_t i, const Val& v, size_t of, int64_t
     checked = Require(c, i, checked, Element(v, -1, k), OfAxis(c, v.formula(), of, first + k));
   }
   return checked;
+}
+
+Val AxesOf(const OpContext& c, size_t i, const Val& axes, int64_t rank, bool once) {
+  if (!axes) return axes;
+  const Formula& f = axes.formula();
+  const Expr end = IndexConst(rank);
+  const Val shift = f.Number(kI64, static_cast<double>(-rank));
+  const Val inside = Require(c, i, axes, axes, {IndexConst(-rank), end, shift, "", -1});
+  if (!once || axes.rank() != 1 || graph::StaticCount(axes.dims()) == 1) return inside;
+  const Val times = Reduce("sum", Cast(AxisMatches(inside, rank), kI64), {0}, false);
+  Bounds most{IndexConst(0), IndexConst(2), {}, "", -1, "the number of times that an axis is in"};
+  return Require(c, i, inside, times, most);
+}
+
+Val NoneOf(const OpContext& c, size_t i, const Val& v, const Val& flags, const char* what) {
+  if (!v || !flags) return v;
+  const Val count = Reduce("sum", Cast(flags, kI64), AxesFrom(flags, 0), false);
+  return Require(
+      c, i, v, count,
+      {IndexConst(0), IndexConst(1), {}, "", -1, fmt::format("the number of {} in", what)});
 }
 
 Val InRange(const OpContext& c, size_t i, const Val& v, const Val& checked, const Expr& end) {

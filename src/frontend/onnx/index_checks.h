@@ -12,6 +12,12 @@ namespace tenon::onnx {
 Val IndicesInto(const OpContext& c, size_t i, const Val& v, size_t of, int64_t axis);
 /// The same of `v` whose last axis has indices into the axes from `first` on.
 Val CoordinatesIn(const OpContext& c, size_t i, const Val& v, size_t of, int64_t first);
+/// `axes`, which are input `i` or were made of it, where each is an axis of `rank`, in
+/// -rank..rank-1; with `once`, where none is there twice, in either way to count.
+Val AxesOf(const OpContext& c, size_t i, const Val& axes, int64_t rank, bool once = false);
+/// `v` where none of the flags, which came of input `i`, is set: "expected the number of zeros in
+/// 'steps' …" where `what` they count are zeros.
+Val NoneOf(const OpContext& c, size_t i, const Val& v, const Val& flags, const char* what);
 /// `v` where every element of `checked`, which came of input `i`, is in 0..end-1.
 Val InRange(const OpContext& c, size_t i, const Val& v, const Val& checked, const Expr& end);
 inline Val InRange(const OpContext& c, size_t i, const Val& v, const Expr& end) {

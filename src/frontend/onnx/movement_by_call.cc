@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "frontend/onnx/call_sizes.h"
+#include "frontend/onnx/index_checks.h"
 
 namespace tenon::onnx {
 
@@ -30,24 +31,25 @@ Status ReshapeByCall(OpContext& c, bool allow_zero) {
 
 Status SqueezeByCall(OpContext& c) {
   const Formula f(c);
-  const Val x = f.In(0), axes = f.In(1);
+  const Val x = f.In(0), axes = AxesOf(c, 1, f.In(1), x.rank(), true);
   const int64_t left = x.rank() - *AsInt(axes.dim(0));
   if (left < 0)
     return c.Error("expected at most {} axes, but got {}", x.rank(), *AsInt(axes.dim(0)));
-  return f.Result(Reshape(
-      x, SizesIn(Without(IfAxes(axes, x.rank(), ShapeOf(x)), IsAmong(axes, x.rank()), left))));
+  return f.Result(Reshape(x, SizesIn(Without(ShapeOf(x), IsAmong(axes, x.rank()), left))));
 }
 
 Status UnsqueezeByCall(OpContext& c) {
   const Formula f(c);
-  const Val x = f.In(0), axes = f.In(1);
-  const int64_t rank = x.rank() + *AsInt(axes.dim(0));
-  if (x.rank() == 0 || rank > graph::Limits::kRank)
+  const Val x = f.In(0);
+  const int64_t rank = x.rank() + *AsInt(c.Dims(1)[0]);
+  const Val axes = AxesOf(c, 1, f.In(1), rank, true);
+  if (rank > graph::Limits::kRank)
     return f.Result(Reshape(x, Dims(static_cast<size_t>(rank), IndexConst(1))));
   const Val is_new = IsAmong(axes, rank);
+  if (x.rank() == 0) return f.Result(Reshape(x, SizesIn(Cast(is_new, DType::Int(64)))));
   const Val from = CumSum(Cast(Not(is_new), DType::Int(64)), 0, true);
   const Val sizes = Gather(ShapeOf(x), Min(from, static_cast<double>(x.rank() - 1)), 0);
-  return f.Result(Reshape(x, SizesIn(IfAxes(axes, rank, Where(is_new, 1, sizes)))));
+  return f.Result(Reshape(x, SizesIn(Where(is_new, 1, sizes))));
 }
 
 static constexpr double kFarAway = 0x1p62;
@@ -69,9 +71,11 @@ Status SliceByCall(OpContext& c) {
   }
   const std::optional<Axes> axes = c.Has(3) ? c.b.KnownInts(c.In(3)) : std::nullopt;
   if (axes) TN_RETURN_IF_ERROR(c.NormalizeAxes(*axes, rank, "axes"));
+  const Val checked = AxesOf(c, 3, f.In(3), rank, true);
   const auto entry = [&](size_t input, double otherwise) {
-    const Val list = f.In(input);
-    return list ? PerAxis(list, f.In(3), rank, otherwise)
+    Val list = f.In(input);
+    if (input == 4 && list) list = NoneOf(c, 4, list, Equal(list, 0), "zeros");
+    return list ? PerAxis(list, checked, rank, otherwise)
                 : Expand(f.Number(DType::Int(64), otherwise), {IndexConst(rank)});
   };
   const Val zero = f.Number(DType::Int(64), 0), sizes = ShapeOf(x);
@@ -83,7 +87,7 @@ Status SliceByCall(OpContext& c) {
   const Val from = clamped(entry(1, 0), zero);
   const Val to = clamped(entry(2, kFarAway), Where(back, -1, zero));
   const Val far = Where(back, from - to, to - from), by = Abs(step);
-  const Val count = IfAxes(f.In(3), rank, Max((far + by - 1) / Max(by, 1), 0));
+  const Val count = Max((far + by - 1) / Max(by, 1), 0);
   Val y = x;
   for (int64_t axis = 0; axis < rank; ++axis) {
     const bool named = axes ? std::any_of(axes->begin(), axes->end(),
@@ -107,11 +111,12 @@ Status PadByCall(OpContext& c) {
   if (rank == 0 || c.Rank(1) != 1 || graph::ProveDifferent(pads.dim(0), twice))
     return c.Error("expected two pads for each axis, but got {}", c.Type(1).ToString());
   c.b.Require(Eq(pads.dim(0), twice));
+  const Val axes = AxesOf(c, 3, f.In(3), rank, true);
   const auto side = [&](const Expr& first) {
-    return PerAxis(Slice(pads, 0, first, half), f.In(3), rank, 0);
+    return PerAxis(Slice(pads, 0, first, half), axes, rank, 0);
   };
   const Val before = side(IndexConst(0)), after = side(half), own = ShapeOf(x);
-  const Val sizes = IfAxes(f.In(3), rank, own + before + after);
+  const Val sizes = own + before + after;
   // What negative padding leaves of an axis is padded by the rest.
   const Val first = Max(-before, 0), left = own - first - Max(-after, 0);
   Val y = x, inside;

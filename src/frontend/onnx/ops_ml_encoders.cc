@@ -1,4 +1,5 @@
 // Encoders: values of one kind for those of another.
+#include "frontend/onnx/index_checks.h"
 #include "frontend/onnx/ops_ml.h"
 
 namespace tenon::onnx {
@@ -112,7 +113,8 @@ Status ImportCategoryMapper(OpContext& c) {
   return Ok();
 }
 
-// A 1 for each category, along a new last axis. What is none is all zeros.
+// A 1 for each category, along a new last axis. What is none is all zeros, or without `zeros` an
+// error of the call.
 Status ImportOneHotEncoder(OpContext& c) {
   TN_RETURN_IF_ERROR(c.Arity(1, 1));
   const Formula f(c);
@@ -122,9 +124,13 @@ Status ImportOneHotEncoder(OpContext& c) {
   TN_ASSIGN_OR_RETURN(const bool zeros, c.Bool("zeros", true));
   const auto& list = strings ? texts : numbers;
   if (!list) return c.Error("expected categories of the input's type");
-  if (!zeros) return c.Error("zeros: 0, with an error for other categories, is not supported");
   const Val x = strings ? f.In(0) : Cast(f.In(0), DType::Int(64));
-  return f.Result(Cast(Matches(x, f.Ints(*list)), DType::Float(32)));
+  Val matches = Matches(x, f.Ints(*list));
+  if (!zeros) {
+    const Val other = Not(Reduce("any", matches, {-1}, false));
+    matches = NoneOf(c, 0, matches, other, "elements that are no category");
+  }
+  return f.Result(Cast(matches, DType::Float(32)));
 }
 
 // Missing values replaced: NaN, or a number that stands for them.

@@ -1,5 +1,6 @@
 // Reductions.
 #include "frontend/onnx/call_sizes.h"
+#include "frontend/onnx/index_checks.h"
 #include "frontend/onnx/ops.h"
 #include "support/check.h"
 
@@ -77,7 +78,7 @@ Status ReduceByCall(OpContext& c, bool noop) {
   if (const auto left = c.DeclaredRank(0); left && !keepdims && c.Rank(1) == 1)
     TN_RETURN_IF_ERROR(c.Fix(1, 0, *left < c.Rank(0) ? c.Rank(0) - *left : 0));
   const Formula f(c);
-  const Val x = f.In(0), axes = f.In(1);
+  const Val x = f.In(0), axes = AxesOf(c, 1, f.In(1), x.rank());
   const int64_t rank = x.rank();
   const std::optional<int64_t> count = AsInt(axes.dim(0));
   if (axes.rank() == 1 && !count && !keepdims) {
@@ -86,7 +87,8 @@ Status ReduceByCall(OpContext& c, bool noop) {
         "of the axes, or declare the rank of the output",
         c.Type(1).ToString());
   }
-  if (axes.rank() != 1 || (count && *count > rank))
+  if (axes.rank() != 1) return c.Error("expected a list of axes, but got {}", c.Type(1).ToString());
+  if (!keepdims && *count > rank)
     return c.Error("expected at most {} axes, but got {}", rank, c.Type(1).ToString());
   Val reduced = IsAmong(axes, rank);
   if (!count && !noop) reduced = reduced | Equal(Size(axes, 0), 0);  // no axes are all of them
@@ -95,10 +97,11 @@ Status ReduceByCall(OpContext& c, bool noop) {
   for (int64_t axis = 0; axis < rank; ++axis) {
     const Val here = Element(reduced, 0, axis);
     const Expr most = graph::DimMax(x.dim(axis), IndexConst(1));
-    const Expr size = SizeOf(IfAxes(axes, rank, Where(here, 1, Size(x, axis))), most);
+    const Expr size = SizeOf(Where(here, 1, Size(x, axis)), most);
     y = Where(here, Reduce(steps.each, y, {axis}), Gather(y, f.Iota(size), axis));
   }
   y = Cast(steps.after(y), x.dtype());
+  // An axis that is there twice leaves one more, and the sizes do not fit: an error of the call.
   if (!keepdims) y = Reshape(y, SizesIn(Without(ShapeOf(y), reduced, rank - *count)));
   return f.Result(y);
 }
@@ -152,7 +155,8 @@ Status ImportCumulative(OpContext& c) {
   if (c.Rank(0) == 0 || graph::StaticCount(c.Dims(1)) != 1)
     return c.Error("expected one axis of {}, but got {}", c.Type(0).ToString(),
                    c.Type(1).ToString());
-  const Val raw = Reshape(f.In(1), {}), axis = Where(raw < 0, raw + c.Rank(0), raw);
+  const Val raw = Reshape(AxesOf(c, 1, f.In(1), c.Rank(0)), {});
+  const Val axis = Where(raw < 0, raw + c.Rank(0), raw);
   Val y = along(0);
   for (int64_t k = 1; k < c.Rank(0); ++k)
     y = Where(Equal(axis, static_cast<double>(k)), along(k), y);

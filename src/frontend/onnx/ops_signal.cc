@@ -8,6 +8,7 @@
 #include <numbers>
 
 #include "frontend/onnx/call_sizes.h"
+#include "frontend/onnx/index_checks.h"
 #include "frontend/onnx/ops.h"
 
 namespace tenon::onnx {
@@ -122,8 +123,9 @@ Expected<Val> TransformedByCall(const OpContext& c, const Formula& f, const Val&
                                 const Dft& dft) {
   const Val x = f.In(0), shape = ShapeOf(x);
   const DType i64 = DType::Int(64);
-  const Val raw = Cast(Reshape(axis, {}), i64);
-  const Val at = Where(raw < 0, raw + static_cast<double>(x.rank()), raw);
+  const Val raw = Cast(Reshape(AxesOf(c, 2, axis, x.rank()), {}), i64);
+  const Val counted = Where(raw < 0, raw + static_cast<double>(x.rank()), raw);
+  const Val at = InRange(c, 2, counted, IndexConst(x.rank() - 1));  // the last has the parts
   const Val place = f.Iota(IndexConst(x.rank()));
   const auto product = [&](const Val& of) {
     return SizeOf(Reduce("prod", Where(of, shape, 1), {0}, false));
