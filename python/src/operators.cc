@@ -14,6 +14,16 @@ static nb::dict AttributesOf(const OperatorNode& node) {
   return out;
 }
 
+// An exception of the user's function: what it says, then where it was raised.
+static Error CauseFirst(nb::python_error& error) {
+  const nb::gil_scoped_acquire own;
+  const std::string kind = nb::cast<std::string>(error.type().attr("__name__"));
+  const std::string says = nb::cast<std::string>(nb::str(error.value()));
+  std::string trace = error.what();
+  while (!trace.empty() && trace.back() == '\n') trace.pop_back();
+  return Error("ValueError", kind + ": " + says + "\n" + trace);
+}
+
 void BindOperators(nb::module_& m) {
   nb::class_<OperatorNode>(m, "OperatorNode",
                            "A node of an operator of one's own, while a model is compiled.")
@@ -25,7 +35,13 @@ void BindOperators(nb::module_& m) {
       .def("__repr__", [](const OperatorNode& node) { return "<node '" + node.name() + "'>"; });
   m.def("register_operator",
         [](const std::string& domain, const std::string& name, OperatorDefinition define) {
-          RegisterOperator(domain, name, std::move(define));
+          RegisterOperator(domain, name, [define = std::move(define)](const OperatorNode& node) {
+            try {
+              return define(node);
+            } catch (nb::python_error& error) {
+              throw CauseFirst(error);
+            }
+          });
         });
   m.def("register_operator_functions",
         [](const std::string& domain, const std::string& name, const IrModule& functions) {

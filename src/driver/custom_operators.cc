@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
+#include <optional>
 #include <set>
 
 #include "graph/dims.h"
@@ -10,6 +12,7 @@
 #include "ir/visit.h"
 #include "loop/parse.h"
 #include "loop/print.h"
+#include "loop/requirements.h"
 #include "ops/called_function.h"
 #include "support/file.h"
 #include "support/strings.h"
@@ -99,8 +102,47 @@ class Conditions {
   std::vector<Expr> list_;
 };
 
-Expected<std::vector<Expr>> ConditionsOf(const PrimFunc& f, const onnx::CustomNode& node,
-                                         const VarMap& dims) {
+// A requirement at every iteration of its loops, whose ends the model's sizes say; `each` is told.
+Status ForEvery(const Requirement& need, size_t loop, VarMap* numbers, int64_t* left,
+                const std::function<Status(const VarMap&)>& each) {
+  if (loop == need.every.size()) return each(*numbers);
+  const Requirement::Loop& l = need.every[loop];
+  const std::optional<int64_t> min = AsInt(graph::SimplifyDim(Substitute(l.min, *numbers)));
+  const std::optional<int64_t> end = AsInt(graph::SimplifyDim(Substitute(l.end, *numbers)));
+  if (!min || !end || (*left -= std::max<int64_t>(*end - *min, 0)) < 0) {
+    return MakeError(fmt::format(
+        "whether an index stays inside cannot be told before a call: {}; give the sizes of the "
+        "model's inputs, or keep the index inside by a minimum",
+        need.what));
+  }
+  for (int64_t i = *min; i < *end; ++i) {
+    (*numbers)[l.var.get()] = IndexConst(i);
+    TN_RETURN_IF_ERROR(ForEvery(need, loop + 1, numbers, left, each));
+  }
+  return Ok();
+}
+
+// What the function needs of its sizes so that no access is outside its buffer.
+Status AddAccesses(const PrimFunc& f, const Module& functions, const VarMap& dims,
+                   Conditions* all) {
+  constexpr int64_t kMostIterations = 1 << 16;
+  TN_ASSIGN_OR_RETURN(const std::vector<Requirement> needs, RequirementsOf(f, functions));
+  for (const Requirement& need : needs) {
+    const Expr holds = need.holds;
+    const Expr always = need.when ? Or(Not(need.when), holds) : holds;
+    VarMap numbers = dims;
+    int64_t left = kMostIterations;
+    TN_RETURN_IF_ERROR(ForEvery(need, 0, &numbers, &left, [&](const VarMap& here) {
+      return all->Add(Substitute(always, here),
+                      fmt::format("an access of @{} is outside of its buffer: expected {}", f.name,
+                                  need.ToString()));
+    }));
+  }
+  return Ok();
+}
+
+Expected<std::vector<Expr>> ConditionsOf(const PrimFunc& f, const Module& functions,
+                                         const onnx::CustomNode& node, const VarMap& dims) {
   Conditions all;
   for (size_t i = 0; i < node.inputs.size(); ++i) {
     const graph::TensorType& type = node.inputs[i];
@@ -129,6 +171,7 @@ Expected<std::vector<Expr>> ConditionsOf(const PrimFunc& f, const onnx::CustomNo
       TN_RETURN_IF_ERROR(all.Add(Eq(rest, IndexConst(0)), what));
     }
   }
+  TN_RETURN_IF_ERROR(AddAccesses(f, functions, dims, &all));
   return std::move(all).Take();
 }
 
@@ -144,7 +187,7 @@ Expected<onnx::CustomBody> BodyOf(const Module& functions, const onnx::CustomNod
   for (const graph::TensorType& type : node.inputs) shapes.push_back(type.dims);
   const VarMap dims = ops::DimsOf(*f, shapes);
   onnx::CustomBody out;
-  TN_ASSIGN_OR_RETURN(out.conditions, ConditionsOf(*f, node, dims));
+  TN_ASSIGN_OR_RETURN(out.conditions, ConditionsOf(*f, functions, node, dims));
   for (size_t k = ops::NumInputs(*f); k < f->buffers.size(); ++k) {
     graph::TensorType type{f->buffers[k]->dtype, {}};
     for (const Expr& size : f->buffers[k]->shape)

@@ -278,6 +278,14 @@ class Operators(unittest.TestCase):
         self.refused("no function of the operator takes f32[n, 8]", "@scale takes f64[n, m]")
         tenon.register_operator("my.domain", "Scale", SCALE.replace("<n, m>", "<n: 1..=4, m: 16..=32>"))
         self.refused("expected a size in 16..=32 for 'm' of @scale, but got 8")
+        for access, instead, says in (
+            ("y[i, j] =", "y[i + 100000000, j] =", "y[i + 100000000, j] along dim 0: the index takes the value"),
+            ("y[i, j] =", "y[i - 1, j] =", "the index takes the value -1"),
+            ("x[i, j]", "x[i, j + 1]", "x[i, j + 1] along dim 1: the index takes the value"),
+            ("x[i, j]", "x[i, 8]", "x[i, 8] along dim 1"),
+        ):
+            tenon.register_operator("my.domain", "Scale", SCALE.replace(access, instead))
+            self.refused("node 'mine'", says)
         tenon.register_operator("my.domain", "Scale", lambda node: [1, 2][5])
         self.refused("node 'mine'", "IndexError")
         tenon.register_operator("my.domain", "Scale", lambda node: 3)
@@ -297,6 +305,10 @@ class Operators(unittest.TestCase):
         self.run_model(self.inputs(4))
         with self.assertRaises(ValueError):
             self.run_model(self.inputs(5))
+        tenon.register_operator("my.domain", "Scale", SCALE.replace("x[i, j]", "x[3, j]"))
+        self.run_model(self.inputs(4))
+        with self.assertRaises(ValueError):
+            self.run_model(self.inputs(3))
 
     def test_the_command_line(self):
         tool = os.environ.get("TENON_TOOL")
