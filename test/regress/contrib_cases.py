@@ -359,7 +359,46 @@ def add_recurrent(one, rand):
                 constants=(1, 2, 8, 9, 10, 11), domain=DOMAIN, direction=direction, hidden_size=h)
 
 
+def add_small(one, rand):
+    a, b, bias = rand(5, 7), rand(7, 9), rand(9)
+    for activation, numbers in (("Relu", {}), ("Tanh", {}), ("Sigmoid", {}), ("LeakyRelu", {"activation_alpha": 0.3}),
+                                ("HardSigmoid", {"activation_alpha": 0.3, "activation_beta": 0.4})):
+        one(f"ms_fused_gemm_{activation}", "FusedGemm", [a, b, bias], domain=DOMAIN, activation=activation, **numbers)
+    one("ms_fused_gemm_turned", "FusedGemm", [rand(7, 5), rand(9, 7), rand(5, 9)], domain=DOMAIN, transA=1, transB=1, alpha=0.5, beta=2.0, activation="Relu")
+    for upper in (0, 1):
+        for k in (-9, -1, 0, 2, 9):
+            one(f"ms_trilu_{upper}_{k}", "Trilu", [rand(2, 4, 6), np.array(k, i64)], domain=DOMAIN, upper=upper)
+    for n in (1, 2, 7, 17):
+        one(f"ms_inverse_{n}", "Inverse", [rand(3, n, n) + 4 * np.eye(n, dtype=f32)], domain=DOMAIN)
+    one("ms_inverse_of_turns", "Inverse", [np.eye(5, dtype=f32)[[4, 0, 3, 1, 2]]], domain=DOMAIN)
+    for metric in ("sqeuclidean", "euclidean"):
+        one(f"ms_cdist_{metric}", "CDist", [rand(6, 17), rand(9, 17)], domain=DOMAIN, metric=metric)
+    for axis in (-3, -1, 0, 2):
+        one(f"ms_expand_dims_{axis}", "ExpandDims", [rand(2, 3), np.array(axis, i32)], constants=(1,), domain=DOMAIN)
+    for mode in ("constant", "reflect", "edge"):
+        for constants in ((), (1,)):
+            one(f"ms_pad_{mode}_{len(constants)}", "Pad", [rand(3, 4), np.array([1, 2, 0, 1], i64)], constants=constants, domain=DOMAIN, mode=mode)
+    one("ms_pad_value", "Pad", [rand(3, 4), np.array([1, 2, 0, 1], i64), np.full(1, 2.5, f32)], constants=(1,), domain=DOMAIN)
+    for x in ([2, 1, 1, 3, 4, 3], [1], [5, 5, 5], []):
+        one(f"ms_unique_{len(x)}", "Unique", [np.array(x, f32)], outputs=3, domain=DOMAIN)
+    x = np.arange(0, 240, 4).reshape(3, 4, 5).astype(u8)
+    for t, offset in ((u8, 0), (i8, -128)):
+        for opset, axis in ((13, -1), (13, 1), (11, 1), (11, 2)):
+            q = (x.astype(i32) + offset).astype(t)
+            one(f"ms_qlinear_softmax_{np.dtype(t).name}_{opset}_{axis}", "QLinearSoftmax",
+                [q, np.array(0.05, f32), np.array(t(100 + offset)), np.array(1 / 256, f32), np.array(t(offset))], constants=(1, 2, 3, 4),
+                domain=DOMAIN, axis=axis, attributes={"opset": opset})
+    words = np.array([[1, 2, 3, 1, 2], [4, 4, 4, 4, 4], [0, 1, 2, 3, 4]], i64)
+    for n in (1, 2, 3, 5, 7):
+        one(f"ms_ngram_{n}", "NGramRepeatBlock", [words, rand(3, 6)], domain=DOMAIN, ngram_size=n)
+
+
+def add_old_experts(one, rand):
+    """Weights declared [experts, in, out]."""
+    one("ms_moe_old", "MoE", [rand(5, 8), rand(5, 3), rand(3, 8, 16), None, rand(3, 16, 8)], domain=DOMAIN, k=2, activation_type="relu")
+
+
 def add_all(one, rand):
     for section in (add_activations, add_products, add_normalisations, add_attention, add_multi_head, add_grouped, add_rotary, add_few_bits, add_bytes,
-                    add_integer_products, add_experts, add_recurrent):
+                    add_integer_products, add_experts, add_recurrent, add_small, add_old_experts):
         section(one, rand)

@@ -70,21 +70,12 @@ Status ImportFusedMatMul(OpContext& c) {
   return SetProduct(c, m, y.id());
 }
 
-// activation(conv(x, w) + bias + z)
-Status ImportFusedConv(OpContext& c) {
-  TN_RETURN_IF_ERROR(c.Arity(2, 4));
-  TN_ASSIGN_OR_RETURN(const std::string name, c.String("activation", ""));
-  TN_ASSIGN_OR_RETURN(const auto given, c.Floats("activation_params"));
-  TN_ASSIGN_OR_RETURN(Attrs attrs, ReadConv(c));
-  const std::vector<double> numbers = given.value_or(std::vector<double>());
+// The activation of that name ("" for none) with its numbers, those that are given.
+Status SetActivated(OpContext& c, const Formula& f, const Val& y, const std::string& name,
+                    const std::vector<double>& numbers) {
   const auto number = [&](size_t i, double fallback) {
     return i < numbers.size() ? numbers[i] : fallback;
   };
-  const Formula f(c);
-  std::vector<Val> operands = {f.In(0), f.In(1)};
-  if (c.Has(2)) operands.push_back(f.In(2));
-  Val y = f.Emit(OpKind::kConv, operands, std::move(attrs));
-  if (c.Has(3)) y = y + f.In(3);
   if (name.empty()) return f.Result(y);
   if (name == "Relu") return f.Result(Apply(OpKind::kRelu, y));
   if (name == "Tanh") return f.Result(Tanh(y));
@@ -101,6 +92,100 @@ Status ImportFusedConv(OpContext& c) {
   return c.Error(
       "expected activation Relu, Tanh, Sigmoid, LeakyRelu, Clip or HardSigmoid, but got {}",
       graph::Quoted(name));
+}
+
+// activation(conv(x, w) + bias + z)
+Status ImportFusedConv(OpContext& c) {
+  TN_RETURN_IF_ERROR(c.Arity(2, 4));
+  TN_ASSIGN_OR_RETURN(const std::string name, c.String("activation", ""));
+  TN_ASSIGN_OR_RETURN(const auto given, c.Floats("activation_params"));
+  TN_ASSIGN_OR_RETURN(Attrs attrs, ReadConv(c));
+  const Formula f(c);
+  std::vector<Val> operands = {f.In(0), f.In(1)};
+  if (c.Has(2)) operands.push_back(f.In(2));
+  Val y = f.Emit(OpKind::kConv, operands, std::move(attrs));
+  if (c.Has(3)) y = y + f.In(3);
+  return SetActivated(c, f, y, name, given.value_or(std::vector<double>()));
+}
+
+// activation(alpha a b + beta c)
+Status ImportFusedGemm(OpContext& c) {
+  TN_RETURN_IF_ERROR(c.Arity(2, 3));
+  TN_ASSIGN_OR_RETURN(const std::string name, c.String("activation", ""));
+  TN_ASSIGN_OR_RETURN(const double alpha, c.Float("alpha", 1));
+  TN_ASSIGN_OR_RETURN(const double beta, c.Float("beta", 1));
+  TN_ASSIGN_OR_RETURN(const bool trans_a, c.Bool("transA", false));
+  TN_ASSIGN_OR_RETURN(const bool trans_b, c.Bool("transB", false));
+  std::vector<double> numbers;
+  for (const char* key : {"activation_alpha", "activation_beta", "activation_gamma"}) {
+    if (!c.HasAttr(key)) break;
+    TN_ASSIGN_OR_RETURN(const double number, c.Float(key, 0));
+    numbers.push_back(number);
+  }
+  if (c.Rank(0) != 2 || c.Rank(1) != 2)
+    return c.Error("expected two matrices, but got {} and {}", c.Type(0).ToString(),
+                   c.Type(1).ToString());
+  const Formula f(c);
+  Val y = MatMul(f.In(0), f.In(1), trans_a, trans_b);
+  if (alpha != 1) y = y * alpha;
+  if (c.Has(2) && beta != 0) y = y + (beta == 1 ? f.In(2) : f.In(2) * beta);
+  return SetActivated(c, f, y, name, numbers);
+}
+
+// ---- Distances, axes, words ----
+
+// Of each row of a from each of b.
+Status ImportCDist(OpContext& c) {
+  TN_RETURN_IF_ERROR(c.Arity(2, 2));
+  TN_ASSIGN_OR_RETURN(const std::string metric, c.String("metric", "sqeuclidean"));
+  if (metric != "sqeuclidean" && metric != "euclidean")
+    return c.Error("expected metric sqeuclidean or euclidean, but got {}", graph::Quoted(metric));
+  if (c.Rank(0) != 2 || c.Rank(1) != 2)
+    return c.Error("expected two matrices, but got {} and {}", c.Type(0).ToString(),
+                   c.Type(1).ToString());
+  const Formula f(c);
+  const Val d = Unsqueeze(f.In(0), 1) - Unsqueeze(f.In(1), 0);
+  const Val squares = Sum(d * d, {2}, false);
+  return f.Result(metric == "euclidean" ? Sqrt(squares) : squares);
+}
+
+Status ImportExpandDims(OpContext& c) {
+  TN_RETURN_IF_ERROR(c.Arity(2, 2));
+  TN_ASSIGN_OR_RETURN(int64_t axis, c.KnownInt(1, "axis"));
+  TN_ASSIGN_OR_RETURN(axis, c.NormalizeAxis(axis, c.Rank(0) + 1, "axis"));
+  const Formula f(c);
+  return f.Result(Unsqueeze(f.In(0), axis));
+}
+
+// Scores of words that would end a run of n words that there is already: the lowest there are. Each
+// place of the sequence at which the last n - 1 words stand forbids the word behind them.
+Status ImportNGramRepeatBlock(OpContext& c) {
+  TN_RETURN_IF_ERROR(c.Arity(2, 2));
+  TN_ASSIGN_OR_RETURN(const int64_t n, c.Int("ngram_size", std::nullopt));
+  if (c.Rank(0) != 2 || c.Rank(1) != 2 || n < 1 || n > 256) {
+    return c.Error(
+        "expected words [B, S] and scores [B, V], and ngram_size in 1..256, but got {}, {} "
+        "and {}",
+        c.Type(0).ToString(), c.Type(1).ToString(), n);
+  }
+  const Formula f(c);
+  const Val words = f.In(0), scores = f.In(1);
+  const Expr length = words.dim(1), zero = IndexConst(0);
+  const Expr places = graph::DimMax(graph::DimSub(length, IndexConst(n - 1)), zero);
+  if (IsZero(places)) return f.Result(scores);
+  const Expr end = graph::DimSub(length, IndexConst(n - 1));  // where the last n - 1 words begin
+  Val repeats;
+  for (int64_t k = 0; k + 1 < n; ++k) {
+    const Val here = Slice(words, 1, IndexConst(k), places);
+    const Val there =
+        Slice(words, 1, graph::DimMax(graph::DimAdd(end, IndexConst(k)), zero), IndexConst(1));
+    const Val same = Equal(here, there);
+    repeats = repeats ? repeats & same : same;
+  }
+  const Val next = Slice(words, 1, IndexConst(n - 1), places);
+  Val penalty = Expand(f.Number(scores.dtype(), -INFINITY), next.dims());
+  if (repeats) penalty = Where(repeats, penalty, INFINITY);
+  return f.Result(Scatter(scores, InRange(c, 0, next, scores.dim(1)), penalty, 1, "min"));
 }
 
 // ---- Normalisations of a sum ----
@@ -205,6 +290,10 @@ constexpr OpRow kRows[] = {
     {.name = "QuickGelu", .since = 1, .import = ImportQuickGelu, .domain = kContrib},
     {.name = "FusedMatMul", .since = 1, .import = ImportFusedMatMul, .domain = kContrib},
     {.name = "FusedConv", .since = 1, .import = ImportFusedConv, .domain = kContrib},
+    {.name = "FusedGemm", .since = 1, .import = ImportFusedGemm, .domain = kContrib},
+    {.name = "CDist", .since = 1, .import = ImportCDist, .domain = kContrib},
+    {.name = "ExpandDims", .since = 1, .import = ImportExpandDims, .domain = kContrib},
+    {.name = "NGramRepeatBlock", .since = 1, .import = ImportNGramRepeatBlock, .domain = kContrib},
     {.name = "SkipLayerNormalization", .since = 1, .import = ImportSkipNorm, .domain = kContrib},
     {.name = "SkipSimplifiedLayerNormalization",
      .since = 1,

@@ -115,14 +115,24 @@ Status FinishExperts(OpContext& c, const Formula& f, const Experts& e) {
   return f.Result(Cast(Reshape(Sum(each, {0}, false), dims), c.Type(0).dtype));
 }
 
+// Older models say that weights are [E, in, out]; what lies in memory is [E, out, in] all the same,
+// and ONNX Runtime reads it so. `axis` should be as long as a token.
+Val AsStored(const Val& weight, int64_t axis, const Expr& token) {
+  if (!weight || weight.rank() != 3) return weight;
+  const bool is_old = graph::ProveDifferent(weight.dim(axis), token) &&
+                      graph::ProveEqual(weight.dim(3 - axis), token);
+  return is_old ? Reshape(weight, {weight.dim(0), weight.dim(2), weight.dim(1)}) : weight;
+}
+
 Status ImportMoe(OpContext& c) {
   TN_RETURN_IF_ERROR(c.Arity(5, 8, {3}));
   Experts e;
   TN_RETURN_IF_ERROR(ReadExperts(c, &e));
   const Formula f(c);
-  e.first = {f.In(2), f.In(3)};
-  e.second = {f.In(4), f.In(5)};
-  e.gate = {f.In(6), f.In(7)};
+  const Expr token = c.Dims(0).back();
+  e.first = {AsStored(f.In(2), 2, token), f.In(3)};
+  e.second = {AsStored(f.In(4), 1, token), f.In(5)};
+  e.gate = {AsStored(f.In(6), 2, token), f.In(7)};
   return FinishExperts(c, f, e);
 }
 

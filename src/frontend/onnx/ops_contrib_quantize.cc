@@ -133,6 +133,24 @@ Status ImportQLinearConcat(OpContext& c) {
   return f.Result(Concat(parts, axis));
 }
 
+// Of operator set 13 along one axis; before, along all from `axis` on.
+Status ImportQLinearSoftmax(OpContext& c) {
+  TN_RETURN_IF_ERROR(c.Arity(5, 5, {2}));
+  TN_RETURN_IF_ERROR(CheckByteInput(c, 0));
+  TN_ASSIGN_OR_RETURN(const int64_t set, c.Int("opset", std::nullopt));
+  TN_ASSIGN_OR_RETURN(const int64_t axis, c.AxisAttr("axis", -1, c.Rank(0)));
+  const Formula f(c);
+  const Dims dims = c.Dims(0);
+  Val x = NumbersAt(f, 0);
+  if (set < 13) {
+    const std::span<const Expr> all(dims);
+    const auto at = static_cast<size_t>(axis);
+    x = Reshape(x, {graph::DimProduct(all.first(at)), graph::DimProduct(all.subspan(at))});
+  }
+  const Val y = Reshape(Softmax(x, set < 13 ? 1 : axis), dims);
+  return f.Result(BytesBy(f, y, 3, c.Type(0).dtype));
+}
+
 // ---- Pools ----
 
 // [N, d…, C] as [N, C, d…], and back.
@@ -214,6 +232,7 @@ constexpr OpRow kRows[] = {
     {"QLinearMul", 1, ImportQLinearBinary, OpKind::kMul, kContrib},
     {.name = "QLinearSigmoid", .since = 1, .import = ImportQLinearSigmoid, .domain = kContrib},
     {.name = "QLinearLeakyRelu", .since = 1, .import = ImportQLinearLeakyRelu, .domain = kContrib},
+    {.name = "QLinearSoftmax", .since = 1, .import = ImportQLinearSoftmax, .domain = kContrib},
     {.name = "QLinearConcat", .since = 1, .import = ImportQLinearConcat, .domain = kContrib},
     {.name = "QLinearAveragePool",
      .since = 1,

@@ -260,6 +260,39 @@ Status ImportDet(OpContext& c) {
   return f.Result(Cast(Reshape(det, Dims(dims.begin(), dims.end() - 2)), c.Type(0).dtype));
 }
 
+// ---- Inverse: elimination above and below, of the matrix and the unit matrix beside it ----
+
+Status ImportInverse(OpContext& c) {
+  TN_RETURN_IF_ERROR(c.Arity(1, 1));
+  const Dims dims = c.Dims(0);
+  if (dims.size() < 2 || graph::ProveDifferent(dims[dims.size() - 1], dims[dims.size() - 2]))
+    return c.Error("expected square matrices, but got {}", c.Type(0).ToString());
+  c.b.Require(Eq(dims[dims.size() - 1], dims[dims.size() - 2]));
+  const Formula f(c);
+  const Expr n = dims.back();
+  const Expr count = graph::DimProduct(std::span(dims).first(dims.size() - 2));
+  const Val x = Reshape(Widened(f.In(0)), {count, n, n});
+  const Val place = f.Iota(n);
+  const Val unit = Cast(Equal(Unsqueeze(place, 1), place), x.dtype());
+  const auto step = [&](const Val& i, const std::vector<Val>& carried,
+                        const std::vector<Val>&) -> std::vector<Val> {
+    const Val matrix = carried[0], row = i.formula().Iota(n);
+    const Val column = Gather(matrix, i, 2);                                 // [count, n]
+    const Val best = ArgReduce("max", Where(row >= i, Abs(column), -1), 1);  // [count, 1]
+    const Val from = Where(Equal(row, i), best, Where(Equal(row, best), i, row));
+    const Val at = Expand(Unsqueeze(from, 2), {count, n, n});
+    const Val left = GatherElements(matrix, at, 1), right = GatherElements(carried[1], at, 1);
+    const Val top = Unsqueeze(Gather(left, i, 1), 1), beside = Unsqueeze(Gather(right, i, 1), 1);
+    const Val pivot = Unsqueeze(Gather(top, i, 2), 2);  // [count, 1, 1]
+    const Val is_top = Unsqueeze(Equal(row, i), 1);     // [n, 1]
+    const Val factor = Where(is_top, 0, Unsqueeze(Gather(left, i, 2), 2));
+    const Val over = top / pivot, also = beside / pivot;
+    return {Where(is_top, over, left - factor * over), Where(is_top, also, right - factor * also)};
+  };
+  const Val inverse = Loop(f, n, {x, Expand(unit, {count, n, n})}, {}, step)[1];
+  return f.Result(Cast(Reshape(inverse, dims), c.Type(0).dtype));
+}
+
 // ---- Marked along an axis ----
 
 // 1 at the first of the largest. Until opset 12 the axes from `axis` on are one.
@@ -405,10 +438,15 @@ Status ImportTfIdf(OpContext& c) {
 }
 
 constexpr OpRow kRows[] = {
-    {"Einsum", 12, ImportEinsum},        {"Det", 11, ImportDet},
-    {"Hardmax", 1, ImportHardmax},       {"Trilu", 14, ImportTrilu},
-    {"EyeLike", 9, ImportEyeLike},       {"ReverseSequence", 10, ImportReverseSequence},
+    {"Einsum", 12, ImportEinsum},
+    {"Det", 11, ImportDet},
+    {"Hardmax", 1, ImportHardmax},
+    {"Trilu", 14, ImportTrilu},
+    {"EyeLike", 9, ImportEyeLike},
+    {"ReverseSequence", 10, ImportReverseSequence},
     {"TfIdfVectorizer", 9, ImportTfIdf},
+    {.name = "Trilu", .since = 1, .import = ImportTrilu, .domain = "com.microsoft"},
+    {.name = "Inverse", .since = 1, .import = ImportInverse, .domain = "com.microsoft"},
 };
 
 }  // namespace

@@ -475,6 +475,7 @@ constexpr OpRow kRows[] = {
     {"Tile", 6, ImportTile},
     {"Pad", 2, ImportPadAttr},
     {"Pad", 11, ImportPad},
+    {.name = "Pad", .since = 1, .import = ImportPad, .domain = "com.microsoft"},
     {"DepthToSpace", 1, ImportDepthToSpace},
     {"SpaceToDepth", 1, ImportSpaceToDepth},
 };

@@ -218,12 +218,11 @@ Comparison CompareRows(const Val& i, const Val& j) {
 
 // Rows are ranked by counting those that come before; equal ones by their number. In that order a
 // row that differs from the one before begins a group.
-Status ImportUnique(OpContext& c) {
-  TN_RETURN_IF_ERROR(c.Arity(1, 1));
-  TN_ASSIGN_OR_RETURN(const bool sorted, c.Bool("sorted", true));
-  const Formula f(c);
-  Val x = f.In(0);
-  TN_ASSIGN_OR_RETURN(const int64_t axis, AxisOrFlat(c, &x));
+struct UniqueRows {
+  Val values, first, inverse, counts;
+};
+UniqueRows FindUnique(const OpContext& c, const Val& x, int64_t axis, bool sorted) {
+  const Formula& f = x.formula();
   const Val front = Swap(x, 0, axis);
   const Dims dims = front.dims();
   const Expr n = front.dim(0), one = IndexConst(1);
@@ -249,7 +248,7 @@ Status ImportUnique(OpContext& c) {
   if (sorted) {
     const Val starts = PlacesOf(begins, c.node.outputs[0]);
     const Val first = Gather(order, starts, 0);
-    return f.Result({Gather(x, first, axis), first, group_of, many(Gather(group, starts, 0))});
+    return {Gather(x, first, axis), first, group_of, many(Gather(group, starts, 0))};
   }
   // By the number of a group's first row: among all rows the groups' first ones are marked.
   const Val is_first = Scatter(none, order, Cast(begins, kI64), 0);
@@ -258,7 +257,26 @@ Status ImportUnique(OpContext& c) {
   // The rank at which a rank's group begins: as many ranks as belong to groups before.
   const Val start = f.Emit(OpKind::kSearchSorted, {group, group_of - 1});
   const Val inverse = Gather(place, Gather(order, start, 0), 0);
-  return f.Result({Gather(x, first, axis), first, inverse, many(Gather(group_of, first, 0))});
+  return {Gather(x, first, axis), first, inverse, many(Gather(group_of, first, 0))};
+}
+
+Status ImportUnique(OpContext& c) {
+  TN_RETURN_IF_ERROR(c.Arity(1, 1));
+  TN_ASSIGN_OR_RETURN(const bool sorted, c.Bool("sorted", true));
+  const Formula f(c);
+  Val x = f.In(0);
+  TN_ASSIGN_OR_RETURN(const int64_t axis, AxisOrFlat(c, &x));
+  const UniqueRows u = FindUnique(c, x, axis, sorted);
+  return f.Result({u.values, u.first, u.inverse, u.counts});
+}
+
+// In the order in which they come; without the places of the first ones.
+Status ImportContribUnique(OpContext& c) {
+  TN_RETURN_IF_ERROR(c.Arity(1, 1));
+  if (c.Rank(0) != 1) return c.Error("expected a list, but got {}", c.Type(0).ToString());
+  const Formula f(c);
+  const UniqueRows u = FindUnique(c, f.In(0), 0, false);
+  return f.Result({u.values, u.inverse, u.counts});
 }
 
 // ---- NonMaxSuppression ----
@@ -336,6 +354,7 @@ constexpr OpRow kRows[] = {
     {"NonZero", 9, ImportNonZero},
     {"Compress", 9, ImportCompress},
     {"Unique", 11, ImportUnique},
+    {.name = "Unique", .since = 1, .import = ImportContribUnique, .domain = "com.microsoft"},
     {"NonMaxSuppression", 10, ImportNonMaxSuppression},
 };
 
