@@ -62,9 +62,17 @@ Expected<LoadedModel> CompileAndLoad(driver::CompileOptions options, bool verbos
     options.progress = [&](const std::string& phase, int64_t done, int64_t total) {
       progress.Show(phase, done, total);
     };
-    TN_ASSIGN_OR_RETURN(library, driver::CompileCached(options, *directory, [](Diagnostic damage) {
-                          PrintError("tenon: note: {}; compiling it again\n", damage.ToString());
-                        }));
+    const auto note = [](Diagnostic damage) {
+      PrintError("tenon: note: {}; compiling it again\n", damage.ToString());
+    };
+    Expected<driver::CachedLibrary> made = driver::CompileCached(options, *directory, note);
+    if (!made && !own && driver::IsFull(made.errors(), *directory)) {
+      PrintError("tenon: note: {}; compiling for this call alone\n", made.errors()[0].message);
+      TN_ASSIGN_OR_RETURN(TemporaryFolder folder, TemporaryFolder::Make());
+      own.emplace(std::move(folder));
+      made = driver::CompileCached(options, own->path(), note);
+    }
+    TN_ASSIGN_OR_RETURN(library, std::move(made));
   }
   if (library.compile_seconds > 0) ForgetPeak();
   return Load(library.path, library.compile_seconds);

@@ -99,6 +99,7 @@ int Main(int argc, char** argv) {
       {"report", AddReport(app, common)},
       {"doctor", AddDoctor(app, common)},
       {"reduce", AddReduce(app, common)},
+      {"cache", AddCache(app, common)},
   };
   // clang-format on
   const bool json = WantsJson(argc, argv);

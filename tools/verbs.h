@@ -45,5 +45,6 @@ Run AddDoctor(CLI::App& app, const Common& common);
 Run AddReport(CLI::App& app, const Common& common);
 Run AddInspect(CLI::App& app, const Common& common);
 Run AddReduce(CLI::App& app, const Common& common);
+Run AddCache(CLI::App& app, const Common& common);
 
 }  // namespace tenon::tools

@@ -162,6 +162,44 @@ class Files(Case):
             self.assertIn("output: float32 1x2", out)
             self.assert_only()
 
+    def test_the_cache_has_a_size(self):
+        """What was not used for longest goes; what is used stays."""
+        run = lambda *more, **env: self.tenon("run", self.model("mlp-4-2"), "--fill", "ones", *more, env=env)
+        kept = lambda: {p.name for p in (self.dir / "cache").glob("*.so")}
+        run("-O0")
+        (first,) = kept()
+        run("-O1")
+        (second,) = kept() - {first}
+        for name, age in ((first, 3000), (second, 2000)):
+            for path in (self.dir / "cache").glob(name + "*"):
+                os.utime(path, (path.stat().st_atime, path.stat().st_mtime - age))
+        run("-O0")
+        size = max((self.dir / "cache" / name).stat().st_size for name in (first, second))
+        run("-O2", TENON_CACHE_SIZE=str(2 * size + size // 2))
+        self.assertIn(first, kept())
+        self.assertNotIn(second, kept())
+        out, _ = self.tenon("cache", "--list")
+        self.assertIn(first, out)
+        self.assertIn("2 libraries", out)
+        self.tenon("cache", "--clear")
+        self.assertEqual(kept(), set())
+        _, err = run(TENON_CACHE_SIZE="large")
+        self.assertIn("TENON_CACHE_SIZE is 'large'; expected a size", err)
+        self.assertIn("compiling for this call alone", err)
+
+    def test_a_full_cache(self):
+        disk = self.dir / "disk"
+        disk.mkdir()
+        if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", disk], capture_output=True).returncode != 0:
+            self.skipTest("needs to mount a small disk")
+        try:
+            out, err = self.tenon("run", self.model("mlp-4-2"), "--fill", "ones", env={"TENON_CACHE_DIR": str(disk)})
+            self.assertIn("compiling for this call alone", err)
+            self.assertIn("output: float32 1x2", out)
+            self.assertEqual([p.name for p in disk.iterdir() if p.suffix == ".so"], [])
+        finally:
+            subprocess.run(["umount", disk], check=True)
+
     def test_special_files(self):
         """They are named, and nobody waits for them."""
         os.mkfifo(self.path("pipe"))
