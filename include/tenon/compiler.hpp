@@ -138,6 +138,8 @@ struct ModelOptions {
   /// Called when a phase begins ("import", "graph", "lower", "kernels", "weights", "link") and as
   /// it goes on, from any thread.
   std::function<void(const std::string& phase, int64_t done, int64_t total)> progress;
+  /// Asked a few times a second, on the calling thread; true: compiling ends with an Error.
+  std::function<bool()> stop;
 };
 /// Compiles an ONNX file into the shared library `output`.
 TN_API void CompileModel(const std::string& model, const std::string& output,

@@ -27,6 +27,25 @@ te::Arguments ArgumentsFrom(const nb::list& items) {
   return out;
 }
 
+// Ctrl-C, and what other signals of the program's raise, end the work.
+template <class Work>
+void Interruptible(const ModelOptions& options, const Work& work) {
+  ModelOptions own = options;
+  bool raised = false;
+  own.stop = [&raised] {
+    const nb::gil_scoped_acquire lock;
+    return raised = PyErr_CheckSignals() != 0;
+  };
+  try {
+    work(own);
+  } catch (...) {
+    if (!raised) throw;
+  }
+  if (!raised) return;
+  const nb::gil_scoped_acquire lock;
+  nb::raise_python_error();
+}
+
 void BindModels(nb::module_& m) {
   using Shapes = std::map<std::string, std::vector<std::string>>;
   nb::class_<ModelOptions>(m, "ModelOptions")
@@ -59,8 +78,21 @@ void BindModels(nb::module_& m) {
       .def_rw("initializers", &ModelOptions::initializers)
       .def_rw("progress", &ModelOptions::progress);
   const nb::call_guard<nb::gil_scoped_release> others_run;
-  m.def("compile_model", &CompileModel, others_run);
-  m.def("compile_cached", &CompileCached, others_run);
+  m.def(
+      "compile_model",
+      [](const std::string& model, const std::string& output, const ModelOptions& options) {
+        Interruptible(options, [&](const ModelOptions& own) { CompileModel(model, output, own); });
+      },
+      others_run);
+  m.def(
+      "compile_cached",
+      [](const std::string& model, const std::string& directory, const ModelOptions& options) {
+        std::string path;
+        Interruptible(
+            options, [&](const ModelOptions& own) { path = CompileCached(model, directory, own); });
+        return path;
+      },
+      others_run);
   m.def("cache_directory", &CacheDirectory);
   m.def(
       "describe_model", [](const std::string& model) { return DescribeModel(model); }, others_run);

@@ -17,6 +17,7 @@ void Translate(const std::exception_ptr& thrown, void* /*unused*/) {
     if (kind == "TypeError") type = PyExc_TypeError;
     if (kind == "IndexError") type = PyExc_IndexError;
     if (kind == "MemoryError") type = PyExc_MemoryError;
+    if (kind == "OSError") type = PyExc_OSError;
     PyErr_SetString(type, e.what());
   }
 }

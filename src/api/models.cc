@@ -6,6 +6,7 @@
 #include "driver/cache.h"
 #include "driver/describe_model.h"
 #include "frontend/onnx/shape_text.h"
+#include "support/stop.h"
 #include "tenon/compiler.hpp"
 
 namespace tenon::inline v0 {
@@ -69,18 +70,36 @@ std::string TextOfJson(const nlohmann::ordered_json& json) {
 
 }  // namespace
 
+// `work`, which options.stop may end.
+template <class Work>
+static auto Stoppable(const ModelOptions& options, const Work& work) {
+  if (!options.stop) return work();
+  StopRequest request(options.stop);
+  const StopScope scope(&request);
+  try {
+    return work();
+  } catch (const Stopped&) {
+    throw Error("RuntimeError", "compiling was stopped");
+  }
+}
+
 void CompileModel(const std::string& model, const std::string& output,
                   const ModelOptions& options) {
   driver::CompileOptions compile = CompileOptionsOf(model, options);
   compile.output = output;
-  Take(driver::Compile(compile));
+  Stoppable(options, [&] { return Take(driver::Compile(compile)); });
 }
 
 std::string CacheDirectory() { return Take(driver::CacheDirectory()); }
 
 std::string CompileCached(const std::string& model, const std::string& directory,
                           const ModelOptions& options) {
-  return Take(driver::CompileCached(CompileOptionsOf(model, options), directory, [](auto) {})).path;
+  const driver::CompileOptions compile = CompileOptionsOf(model, options);
+  auto made =
+      Stoppable(options, [&] { return driver::CompileCached(compile, directory, [](auto) {}); });
+  if (!made && driver::IsFull(made.errors(), directory))
+    throw Error("OSError", inner::Text(made.errors()));
+  return Take(std::move(made)).path;
 }
 
 std::string DescribeModel(const std::string& model) {

@@ -7,6 +7,7 @@
 #include "graph/verify.h"
 #include "plan/passes.h"
 #include "support/check.h"
+#include "support/stop.h"
 
 namespace tenon::driver {
 
@@ -72,6 +73,7 @@ Expected<graph::Graph> RunGraphPasses(graph::Graph g, const Machine& machine,
   const graph::GraphPassContext context{&machine, prices};
   for (const GraphStep& step : kSteps) {
     if (!Runs(step, options)) continue;
+    PollStop();
     const graph::GraphPassInfo* pass = graph::FindAnyGraphPass(step.pass);
     TN_CHECK(pass, "no pass '{}'", step.pass);
     auto start = std::chrono::steady_clock::now();

@@ -4,6 +4,7 @@
 
 #include "loop/verify.h"
 #include "support/check.h"
+#include "support/stop.h"
 
 namespace tenon::driver {
 
@@ -100,6 +101,7 @@ Expected<Module> RunPipeline(const std::vector<Step>& steps, Module module,
                              const PassContext& context, const PassHooks& hooks) {
   for (const Step& step : steps) {
     if (hooks.disabled.count(step.pass)) continue;
+    PollStop();
     const PassInfo* pass = FindLoopPass(step.pass);
     TN_CHECK(pass, "no pass '{}'", step.pass);
     auto start = std::chrono::steady_clock::now();

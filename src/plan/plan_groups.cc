@@ -37,6 +37,7 @@
 #include "plan/relayout.h"
 #include "plan/sizes.h"
 #include "support/check.h"
+#include "support/stop.h"
 
 namespace tenon::graph {
 
@@ -178,6 +179,7 @@ class Planner {
     std::vector<Option> options;
     const Site site{group.region, group.anchor, machine_};
     for (const Algorithm* a : ops::Algorithms()) {
+      PollStop();
       if (!ops::Applies(*a, site)) continue;
       if (HasLayouts(group.region) && a != ops::Algorithms().back()) continue;
       // By what lies how, weights aside.

@@ -10,6 +10,8 @@
 #include <thread>
 #include <vector>
 
+#include "support/stop.h"
+
 namespace tenon {
 
 int AvailableCpus() {
@@ -32,6 +34,7 @@ void ParallelFor(int64_t n, int jobs, const std::function<void(int64_t)>& fn) {
       const int64_t index = next.fetch_add(1, std::memory_order_relaxed);
       if (index >= n) return;
       try {
+        PollStop();
         fn(index);
       } catch (...) {
         std::lock_guard lock(mutex);
@@ -44,11 +47,16 @@ void ParallelFor(int64_t n, int jobs, const std::function<void(int64_t)>& fn) {
     }
   };
 
+  StopRequest* const asked_for = CurrentStop();
+  const auto help = [&] {
+    const StopScope scope(asked_for);
+    work();
+  };
   const int64_t helpers = std::min<int64_t>(jobs, n) - 1;
   std::vector<std::jthread> threads;
   for (int64_t i = 0; i < helpers; ++i) {
     try {
-      threads.emplace_back(work);
+      threads.emplace_back(help);
     } catch (const std::system_error&) {
       break;  // the machine gives no more threads: fewer do the same work
     }

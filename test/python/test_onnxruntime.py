@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 import unittest
 import warnings
 
@@ -712,6 +713,92 @@ else: raise AssertionError
             command = [sys.executable, "-c", program, file.name]
             said = subprocess.run(command, check=True, capture_output=True, text=True, env=environment).stdout
         self.assertEqual(said, "24.0\n")
+
+    def test_models_that_never_run_are_refused(self):
+        """When the session is made, also where sizes are open, since no sizes mend them."""
+        node, i64 = helper.make_node, TensorProto.INT64
+        x, o, i = info("x", ["n"]), info("o", ["n"]), info("i", ["n"], i64)
+        for name, nodes, inputs in (
+            ("attribute", [node("Relu", ["x"], ["o"], slope=0.5)], [x]),
+            ("axis", [node("Softmax", ["x"], ["o"], axis=5)], [x]),
+            ("types", [node("Add", ["x", "i"], ["o"])], [x, i]),
+            ("inputs", [node("Relu", ["x", "x"], ["o"])], [x]),
+        ):
+            for ort in (ours, real):
+                with self.subTest(f"{name} {ort.__name__}"), self.assertRaises(Exception) as caught:
+                    session(ort, model(nodes, inputs, [o]).SerializeToString())
+                self.assertIn("[ONNXRuntimeError]", str(caught.exception))
+        # What sizes mend waits for them.
+        tiles = model([node("Reshape", ["x", "s"], ["o"])], [x], [info("o", [2, 3])], [numpy_helper.from_array(np.array([2, 3]), "s")])
+        self.assertEqual(run(ours, {"x": np.zeros(6, np.float32)}, tiles.SerializeToString())[0].shape, (2, 3))
+
+    def test_errors_of_bytes_name_no_file(self):
+        for of in (b"nonsense", model([helper.make_node("Relu", ["x"], ["o"], slope=0.5)], [info("x", [2])], [info("o", [2])]).SerializeToString()):
+            with self.assertRaises(Exception) as caught:
+                session(ours, of)
+            self.assertIn("the model given as bytes", str(caught.exception))
+            self.assertNotIn("/tenon-", str(caught.exception))
+
+    def test_dims_of_inputs_and_outputs(self):
+        of = model([helper.make_node("Relu", ["x"], ["y"]), helper.make_node("Concat", ["x", "x"], ["z"], axis=0), helper.make_node("Identity", ["u"], ["v"])],
+                   [info("x", ["batch size", 3]), info("u", [None, -1])], [info("y", ["batch size", 3]), info("z", None), info("v", ["a", "b"])])
+        s = session(ours, of.SerializeToString())
+        self.assertEqual([p.shape for p in s.get_inputs()], [["batch size", 3], [None, None]])
+        self.assertEqual([p.shape for p in s.get_outputs()], [["batch size", 3], [None, 3], ["a", "b"]])
+
+    def test_profiles(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for ort in (ours, real):
+                options = ort.SessionOptions()
+                options.enable_profiling, options.profile_file_prefix = True, os.path.join(folder, "p")
+                s = session(ort, options=options)
+                self.assertLess(abs(s.get_profiling_start_time_ns() - time.time_ns()), 60e9)
+                path = s.end_profiling()
+                self.assertTrue(os.path.exists(path))
+                self.assertEqual(s.end_profiling(), "")
+
+    def test_what_is_left_out_says_so(self):
+        import importlib
+
+        for name, says in (("quantization", "quantised models are run"), ("backend", "tenon.onnx_backend"), ("datasets", "no example models"), ("tools", "tenon inspect")):
+            with self.assertRaisesRegex(ModuleNotFoundError, says):
+                importlib.import_module(f"tenon.onnxruntime.{name}")
+            with self.assertRaisesRegex(AttributeError, says):
+                getattr(ours, name)
+        with self.assertRaisesRegex(AttributeError, "has no attribute 'nonsense'"):
+            ours.nonsense  # noqa: B018
+        self.assertFalse(isinstance(1, ours.SparseTensor))
+        ours.OrtMemoryInfo("Cpu", ours.OrtAllocatorType.ORT_ARENA_ALLOCATOR, 0, ours.OrtMemType.DEFAULT)
+        options = ours.SessionOptions()
+        options.optimized_model_filepath = "/tmp/never.onnx"
+        with self.assertWarnsRegex(UserWarning, "optimized_model_filepath"):
+            session(ours, options=options)
+
+    def test_an_interrupt_ends_compiling(self):
+        """Soon, and the session is made when it is asked for again."""
+        program = """if True:
+            import os, signal, sys, threading, time, numpy as np, tenon
+            import onnx
+            from onnx import helper, numpy_helper, TensorProto
+            nodes, weights = [], []
+            for k in range(300):
+                weights.append(numpy_helper.from_array(np.ones((3 + k, 4 + k), "f"), f"w{k}"))
+                nodes += [helper.make_node("MatMul", [f"x{k}", f"w{k}"], [f"m{k}"]), helper.make_node("Softmax", [f"m{k}"], [f"x{k + 1}"])]
+            graph = helper.make_graph(nodes, "g", [helper.make_tensor_value_info("x0", 1, ["n", 3])], [helper.make_tensor_value_info("x300", 1, ["n", 303])], weights)
+            made = helper.make_model(graph, ir_version=8, opset_imports=[helper.make_opsetid("", 17)]).SerializeToString()
+            threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGINT)).start()
+            begin = time.monotonic()
+            try:
+                tenon.InferenceSession(made)
+                print("made")
+            except KeyboardInterrupt:
+                print("interrupted", time.monotonic() - begin)
+            """
+        with tempfile.TemporaryDirectory() as folder:
+            done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env={**os.environ, "TENON_CACHE_DIR": folder})
+            self.assertEqual(list(pathlib.Path(folder).glob("*.so")), [])
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("interrupted", done.stdout)
 
     def test_libraries(self):
         with tempfile.TemporaryDirectory() as folder:

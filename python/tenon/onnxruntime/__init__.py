@@ -14,8 +14,8 @@ import sys
 from ..session import InferenceSession, ModelMetadata, NodeArg, OrtValue, RunOptions, SessionOptions
 from ..session.binding import IOBinding
 from ..session.enumerations import ExecutionMode, ExecutionOrder, GraphOptimizationLevel, OrtAllocatorType, OrtMemType
-from ..session.values import OrtDevice
-from . import capi
+from ..session.values import OrtDevice, OrtMemoryInfo, SparseTensor
+from . import capi, left_out
 from .environment import (
     disable_telemetry_events,
     enable_telemetry_events,
@@ -45,10 +45,12 @@ __all__ = [
     "OrtAllocatorType",
     "OrtDevice",
     "OrtMemType",
+    "OrtMemoryInfo",
     "OrtValue",
     "RunOptions",
     "SessionIOBinding",
     "SessionOptions",
+    "SparseTensor",
     "__version__",
     "capi",
     "disable_telemetry_events",
@@ -72,7 +74,10 @@ def register() -> None:
     for name, module in list(sys.modules.items()):
         if name == __name__ or name.startswith(__name__ + "."):
             sys.modules["onnxruntime" + name[len(__name__) :]] = module
+    left_out.say_of("onnxruntime")
 
+
+__getattr__ = left_out.say_of(__name__)
 
 if "onnxruntime" not in sys.modules and importlib.util.find_spec("onnxruntime") is None:
     register()

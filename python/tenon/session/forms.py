@@ -98,9 +98,10 @@ class Forms:
     def __init__(self, model: str | os.PathLike | bytes, options: Mapping[str, Any], max_team: int, quiet: bool):
         self._options, self._max_team, self._quiet = options, max_team, quiet
         self._lock = threading.Lock()
+        self._is_bytes = isinstance(model, bytes)
         self._forms: dict = {}  # (step, overridden, sizes) → a form, or the error of compiling it
         self._begin: dict = {}  # sizes → the step at which calls of these begin
-        if isinstance(model, bytes):
+        if self._is_bytes:
             self.path = os.path.join(self._own_folder(), "model.onnx")
             with open(self.path, "wb") as file:
                 file.write(model)
@@ -140,7 +141,15 @@ class Forms:
         try:
             return json.loads(_tenon.describe_model(self.path))
         except (RuntimeError, ValueError) as error:
-            raise errors.InvalidProtobuf.of(f"Failed to load model because protobuf parsing failed: {error}") from None
+            said = self._said(error)
+            raise errors.InvalidProtobuf.of(f"Failed to load model because protobuf parsing failed: {said}") from None
+
+    def _said(self, error: Exception) -> Exception:
+        """The error, in which no file of this object's own is named."""
+        text = str(error)
+        if not self._is_bytes or self.path not in text:
+            return error
+        return type(error)(text.replace(self.path, "the model given as bytes"))
 
     def prepare(self) -> None:
         """Compiles for all calls. Errors: operators that are not supported, or nothing that the sizes of a call could mend."""
@@ -148,19 +157,50 @@ class Forms:
             return
         error = self._form(_AS_IT_STANDS, ())
         if isinstance(error, Form):
-            # Of sizes that the caller has given, those of the library.
-            given = bool(self._options.get("shapes"))
-            for mine, compiled in [*zip(self.inputs, error.inputs), *zip(self.outputs, error.outputs)]:
-                if given or not mine.is_ranked:
-                    mine.shape, mine.is_ranked = compiled.shape, True
+            self._take_shapes(error)
             return
         imported = json.loads(_tenon.describe_import(self.path, self._model_options(_AS_IT_STANDS, (), {}, {})))
         unsupported = imported["unsupported"]
         if any(u["reason"] == "the operator is not supported" for u in unsupported):
             raise errors.NotImplemented.of(str(error))
         is_of_sizes = unsupported or "weights_bytes" in imported or any(not i.is_ranked for i in self.inputs)
-        if not (self._is_open and is_of_sizes):
+        if not (self._is_open and is_of_sizes) or self._fails_at_any_size():
             raise errors.Fail.of(str(error))
+
+    def _take_shapes(self, form: Form) -> None:
+        """From the library what the model does not say, and all where the caller has given sizes. Sizes are called as the
+        model calls them, and those that it does not call anything are unknown."""
+        names: dict[str, str] = {}
+        for mine, compiled in zip(self.inputs, form.inputs):
+            pairs = zip(compiled.shape, mine.shape) if len(mine.shape) == len(compiled.shape) else [(d, d) for d in compiled.shape]
+            names |= {theirs: own for theirs, own in pairs if isinstance(theirs, str) and isinstance(own, str)}
+        given = bool(self._options.get("shapes"))
+        for mine, compiled in [*zip(self.inputs, form.inputs), *zip(self.outputs, form.outputs)]:
+            if given or not mine.is_ranked:
+                mine.shape, mine.is_ranked = [d if isinstance(d, int) else names.get(d) for d in compiled.shape], True
+
+    def _fails_at_any_size(self) -> bool:
+        """Whether no sizes of inputs and no numbers in them mend the model: what is wrong with it, word for word, does not
+        depend on them. An attribute that there is not, a type that does not fit; not a dim that ought to be 4."""
+        if any(not i.is_ranked for i in self.inputs):
+            return False
+        kinds = {"int32": np.int32, "int64": np.int64, "bool": np.bool_}
+        common: set | None = None
+        for size, number in ((2, 1), (3, 0), (1, 2), (5, -1), (1, 1)):
+            sizes = {i.name: tuple(d if isinstance(d, int) else size for d in i.shape) for i in self.inputs}
+            numbers = {
+                i.name: np.full(sizes[i.name], number, kinds[i.of]) for i in self.inputs if i.of in kinds and np.prod(sizes[i.name]) == 1
+            }
+            options = self._model_options(_OF_NUMBERS, (), sizes, numbers)
+            try:
+                imported = json.loads(_tenon.describe_import(self.path, options))
+            except (RuntimeError, ValueError):
+                return False
+            found = {(u["reason"], *u["nodes"]) for u in imported["unsupported"]}
+            common = found if common is None else common & found
+            if not common:
+                return False
+        return True
 
     def call(self, feeds: Mapping[str, Any], overridden: tuple, stop: _tenon.StopFlag | None = None) -> list:
         """Calls the first form that takes arrays of these sizes, until `stop` is set."""
@@ -215,19 +255,23 @@ class Forms:
                 try:
                     self._forms[key] = self._compile(self._model_options(step, overridden, sizes, numbers))
                 except (RuntimeError, ValueError) as error:
-                    self._forms[key] = error
+                    self._forms[key] = self._said(error)
             return self._forms[key]
 
     def _compile(self, options: _tenon.ModelOptions) -> Form:
         """In the cache, or, where there can be none, for this session alone."""
-        progress = Progress(os.path.basename(self.path), self._quiet)
+        name = "a model given as bytes" if self._is_bytes else os.path.basename(self.path)
+        progress = Progress(name, self._quiet)
         options.progress = progress
         try:
             try:
                 directory = _tenon.cache_directory()
             except (RuntimeError, ValueError):
                 directory = self._own_folder()
-            return Form(_tenon.compile_cached(self.path, directory, options), self._max_team)
+            try:
+                return Form(_tenon.compile_cached(self.path, directory, options), self._max_team)
+            except OSError:  # its disk is full
+                return Form(_tenon.compile_cached(self.path, self._own_folder(), options), self._max_team)
         finally:
             progress.end()
 

@@ -21,7 +21,8 @@ class NodeArg:
     @classmethod
     def declared(cls, tensor: Mapping, dims: Mapping[str, int]) -> NodeArg:
         """Of the model's description, with the sizes of `dims` for those that are called so."""
-        shape = [dims.get(d, d) if d != "?" else None for d in tensor.get("shape", [])]
+        sizes = tensor.get("shape", [])
+        shape = [None if d == "?" or (isinstance(d, int) and d < 0) else dims.get(d, d) for d in sizes]
         is_tensor = "(" not in tensor["dtype"]
         return cls(tensor["name"], tensor["dtype"], shape, "shape" in tensor or not is_tensor)
 

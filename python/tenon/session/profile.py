@@ -11,10 +11,12 @@ from typing import Iterator
 
 
 class Profile:
-    """Events since it was made; thread-safe."""
+    """Events since it was made; thread-safe. `start_ns` is when that was, since the epoch."""
 
     def __init__(self, prefix: str):
-        self.start_ns = time.monotonic_ns()
+        self.start_ns = time.time_ns()
+        self._start = time.monotonic_ns()  # what events are counted from: no clock that is set
+        self._is_over = False
         self._events: list = []
         stamp = time.strftime("%Y-%m-%d_%H-%M-%S")
         self._path = f"{prefix}_{stamp}_{time.time_ns() // 1000 % 1000:03d}.json"
@@ -27,11 +29,14 @@ class Profile:
             yield
         finally:
             event = {"cat": "Session", "pid": os.getpid(), "tid": threading.get_native_id(), "ph": "X", "name": name}
-            event |= {"ts": (begin - self.start_ns) // 1000, "dur": (time.monotonic_ns() - begin) // 1000, "args": {}}
+            event |= {"ts": (begin - self._start) // 1000, "dur": (time.monotonic_ns() - begin) // 1000, "args": {}}
             self._events.append(event)
 
     def end(self) -> str:
-        """Writes the file and returns its path."""
+        """Writes the file and returns its path; "" where that has been done."""
+        if self._is_over:
+            return ""
+        self._is_over = True
         with open(self._path, "w", encoding="utf-8") as file:
             file.write("[\n" + ",\n".join(json.dumps(e) for e in self._events) + "\n]\n")
         return self._path

@@ -62,6 +62,12 @@ class InferenceSession:
             # External data of a model in memory is looked for in the current folder, as ONNX Runtime does.
             compile_options["external_data_dir"] = folder or os.getcwd()
         quiet = options.log_severity_level > _WARNING
+        if options.optimized_model_filepath:
+            warnings.warn(
+                "optimized_model_filepath: a model becomes a library, not another ONNX file, and nothing is written there; "
+                "tenon.compile(model, path) writes the library, which sessions take in the model's place",
+                stacklevel=2,
+            )
         with self._span("session_initialization"):
             self._forms = Forms(
                 path_or_bytes, options_of(compile_options), options.intra_op_num_threads, quiet
@@ -184,7 +190,8 @@ class InferenceSession:
     # Traces.
 
     def end_profiling(self) -> str:
-        """Writes the trace that SessionOptions.enable_profiling asked for; its path, "" where nobody asked."""
+        """Writes the trace that SessionOptions.enable_profiling asked for; its path, "" where nobody asked or it is written
+        already."""
         return self._profile.end() if self._profile else ""
 
     def get_profiling_start_time_ns(self) -> int:

@@ -36,6 +36,32 @@ class OrtDevice:
         return 0
 
 
+class OrtMemoryInfo:
+    """Where memory lies, and who gives it: on the CPU, by the system. What programs make for IOBinding and allocators; nothing
+    here depends on it."""
+
+    def __init__(self, name: str, allocator_type: int, device_id: int, mem_type: int):
+        self.name, self.allocator_type, self.device_id, self.mem_type = name, allocator_type, device_id, mem_type
+
+    def __repr__(self) -> str:
+        return f"OrtMemoryInfo(name='{self.name}', device_id={self.device_id})"
+
+
+class SparseTensor:
+    """A name that programs ask for in isinstance: no value is one. Making one is a NotImplementedError."""
+
+    def __init__(self, *_: Any):
+        raise NotImplementedError("values are dense: pass the array that a sparse tensor stands for")
+
+    @classmethod
+    def sparse_coo_from_numpy(cls, *_: Any) -> SparseTensor:
+        return cls()
+
+    @classmethod
+    def sparse_csr_from_numpy(cls, *_: Any) -> SparseTensor:
+        return cls()
+
+
 def require_cpu(device_type: str) -> None:
     if device_type != "cpu":
         raise RuntimeError(f"sessions run on the CPU: expected device type 'cpu' but got '{device_type}'")
