@@ -104,9 +104,9 @@ def add_axes():
     add("axes_sliced", "Slice", slices, 3, [ints(1, 0), ints(-1, -2)], [(ints(0, 2), 2, "-2..=1"), (ints(1, -1), 2, "0..=1")])
     add("steps_sliced", "Slice", slices, 4, [ints(2, 1)], [(ints(0, 1), 1, "0..=0"), (ints(0, 0), 2, "0..=0")])
     add("axes_padded", "Pad", [x, ints(1, 2), None, ints(0)], 3, [ints(-1)], [(ints(2), 2, "-2..=1")])
-    for value in (1, np.array([1])):
-        add("axis_summed", "CumSum", [x, np.array(value)], 1, [np.array(value) * 0, np.array(value) * -2],
-            [(np.array(value) * 5, 5, "-2..=1"), (np.array(value) * 2, 2, "-2..=1"), (np.array(value) * -3, -3, "-2..=1")])
+    for shape in ((), (1,)):
+        axis = lambda at: np.full(shape, at)  # noqa: B023
+        add("axis_summed", "CumSum", [x, axis(1)], 1, [axis(0), axis(-2)], [(axis(at), at, "-2..=1") for at in (5, 2, -3)])
     add("axis_transformed", "DFT", [rand(1, 5, 4, 1), None, np.array(1)], 2, [np.array(2), np.array(-2), np.array(-3)],
         [(np.array(4), 4, "-4..=3"), (np.array(3), 3, "0..=2"), (np.array(-1), 3, "0..=2")], opset=20)
     add("scales", "Resize", [rand(1, 1, 3, 4), None, np.array([1, 1, 2, 2], f32)], 2, [np.array([1, 1, 3, 1], f32)],
