@@ -109,8 +109,10 @@ def add_axes():
         add("axis_summed", "CumSum", [x, axis(1)], 1, [axis(0), axis(-2)], [(axis(at), at, "-2..=1") for at in (5, 2, -3)])
     add("axis_transformed", "DFT", [rand(1, 5, 4, 1), None, np.array(1)], 2, [np.array(2), np.array(-2), np.array(-3)],
         [(np.array(4), 4, "-4..=3"), (np.array(3), 3, "0..=2"), (np.array(-1), 3, "0..=2")], opset=20)
-    add("scales", "Resize", [rand(1, 1, 3, 4), None, np.array([1, 1, 2, 2], f32)], 2, [np.array([1, 1, 3, 1], f32)],
-        [(np.array([1, 1, 0, 2], f32), 1, "0..=0"), (np.array([1, 1, np.nan, -1], f32), 2, "0..=0")], mode="nearest")
+
+
+def add_categories():
+    add("categories", "OneHotEncoder", [ints(5, 1)], 0, [ints(2, 2)], [(ints(5, 7), 1, "0..=0")], domain="ai.onnx.ml", cats_int64s=[1, 2, 5], zeros=0)
 
 
 def add_contrib():
@@ -214,7 +216,7 @@ def main() -> int:
     parser.add_argument("--match", default=".")
     args = parser.parse_args()
     onnxruntime.set_default_logger_severity(4)
-    for section in (add_gathers, add_scatters, add_lengths, add_axes, add_contrib):
+    for section in (add_gathers, add_scatters, add_lengths, add_axes, add_categories, add_contrib):
         section()
     passed = failed = 0
 

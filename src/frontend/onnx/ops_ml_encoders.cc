@@ -124,12 +124,13 @@ Status ImportOneHotEncoder(OpContext& c) {
   TN_ASSIGN_OR_RETURN(const bool zeros, c.Bool("zeros", true));
   const auto& list = strings ? texts : numbers;
   if (!list) return c.Error("expected categories of the input's type");
-  const Val x = strings ? f.In(0) : Cast(f.In(0), DType::Int(64));
-  Val matches = Matches(x, f.Ints(*list));
+  Val x = strings ? f.In(0) : Cast(f.In(0), DType::Int(64));
+  const Val keys = f.Ints(*list);
   if (!zeros) {
-    const Val other = Not(Reduce("any", matches, {-1}, false));
-    matches = NoneOf(c, 0, matches, other, "elements that are no category");
+    const Val other = Not(Reduce("any", Matches(x, keys), {-1}, false));
+    x = NoneOf(c, 0, x, other, "elements that are no category");
   }
+  const Val matches = Matches(x, keys);
   return f.Result(Cast(matches, DType::Float(32)));
 }
 

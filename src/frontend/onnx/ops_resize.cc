@@ -12,7 +12,6 @@
 #include <cmath>
 
 #include "frontend/onnx/call_sizes.h"
-#include "frontend/onnx/index_checks.h"
 #include "frontend/onnx/ops.h"
 
 namespace tenon::onnx {
@@ -198,16 +197,11 @@ Val ResizeAxis(const Val& x, const AxisByCall& a, const Attrs& attrs) {
   return Where(outside, attrs.GetFloat("extrapolation_value"), y);
 }
 
-// Input `given` has the scales, or where it is the third the sizes, a list with an entry for each
-// of `axes`; `roi` is for tf_crop_and_resize. With a policy other than stretch all axes have one
-// scale.
+// One of `scales` and `sizes` is there, a list with an entry for each of `axes`; `roi` for
+// tf_crop_and_resize. With a policy other than stretch all axes have one scale.
 Status ResizeByCall(OpContext& c, const Attrs& attrs, const Axes& axes, const std::string& policy,
-                    size_t given, const Val& roi) {
+                    const Val& scales, const Val& sizes, const Val& roi) {
   const Formula f(c);
-  const bool by_scales = given != 3;
-  const Val raw = f.In(given);
-  const Val scales = by_scales ? NoneOf(c, given, raw, Not(raw > 0), "scales not above 0") : Val();
-  const Val sizes = by_scales ? Val() : raw;
   const auto count = static_cast<int64_t>(axes.size());
   const Val list = scales ? scales : sizes;
   const bool crops = attrs.GetString("coordinates") == "tf_crop_and_resize";
@@ -317,7 +311,7 @@ Status ImportResize10(OpContext& c) {
   TN_RETURN_IF_ERROR(c.Fix(1, 0, c.Rank(0)));
   if (!IsConstant(c, 1)) {
     TN_ASSIGN_OR_RETURN(const Attrs modes, AsymmetricModes(c));
-    return ResizeByCall(c, modes, AllAxes(c), "stretch", 1, {});
+    return ResizeByCall(c, modes, AllAxes(c), "stretch", Formula(c).In(1), {}, {});
   }
   TN_ASSIGN_OR_RETURN(std::vector<double> scales, c.KnownFloats(1, "scales"));
   return ResizeAsymmetric(c, scales);
@@ -402,7 +396,8 @@ Status ImportResize(OpContext& c) {
   if (!known || (crops && Given(c, 1) && !IsConstant(c, 1)) ||
       NeedsCall(c, axes, by_scales, policy)) {
     const Formula f(c);
-    return ResizeByCall(c, attrs, axes, policy, by_scales ? 2 : 3, Given(c, 1) ? f.In(1) : Val());
+    return ResizeByCall(c, attrs, axes, policy, by_scales ? f.In(2) : Val(),
+                        by_scales ? Val() : f.In(3), Given(c, 1) ? f.In(1) : Val());
   }
   ResizeSpec spec;
   if (by_scales) {
