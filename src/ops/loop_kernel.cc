@@ -62,6 +62,7 @@ struct LoopStep {
 
 /// What is stored in each iteration: `value` at `axes` of the row.
 struct CollectedRow {
+  std::vector<Expr> shape;
   std::vector<Var> axes;
   Expr value;
   int axis = kUnknown;
@@ -100,7 +101,7 @@ class LoopBody {
     for (size_t k = 0; k < results.size(); ++k) {
       if (k >= states_.size()) {
         const std::vector<Var> axes = AxesOf(results[k].dims);
-        rows_.push_back({axes, ElementAt(results[k], axes)});
+        rows_.push_back({results[k].dims, axes, ElementAt(results[k], axes)});
       } else if (!next_[k]) {
         next_[k] = AddStep(fmt::format("next{}", k), results[k]);
       }
@@ -298,29 +299,37 @@ class LoopBody {
   bool fits_ = true;
 };
 
-// How many elements a thread has of a tensor; 0 where that is not known.
-int64_t ElementsOfThread(const std::vector<Expr>& shape, int axis) {
+// How many elements a thread has of a tensor, where that is known.
+std::optional<int64_t> ElementsOfThread(const std::vector<Expr>& shape, int axis) {
   int64_t count = 1;
   for (size_t a = 0; a < shape.size(); ++a) {
-    if (static_cast<int>(a) != axis) count *= AsInt(shape[a]).value_or(0);
+    if (static_cast<int>(a) == axis) continue;
+    const auto size = AsInt(shape[a]);
+    if (!size || *size > kMostSteps) return std::nullopt;
+    count = std::min(count * *size, kMostSteps + 1);
   }
   return count;
 }
 
+// Whether a thread's part of every tensor, and what it computes in an iteration, are numbers, and
+// small ones.
 bool IsLittle(const LoopBody& body) {
+  constexpr int64_t kTooMany = kMostSteps + 1;
   int64_t elements = 0, work = 0;
   const auto add = [&](const std::vector<Expr>& shape, int axis) {
-    const int64_t own = ElementsOfThread(shape, axis);
-    elements += own == 0 ? kMostElements + 1 : own;
+    const int64_t own = ElementsOfThread(shape, axis).value_or(kTooMany);
+    elements += own;
     return own;
   };
   for (size_t k = 0; k < body.states().size(); ++k)
     add(body.states()[k]->shape, body.state_axis(k));
   for (const LoopStep& s : body.steps()) {
     int64_t each = add(s.full->shape, s.axis);
-    for (const te::Axis& r : s.reduce) each *= AsInt(r.extent).value_or(kMostSteps + 1);
+    for (const te::Axis& r : s.reduce) each *= AsInt(r.extent).value_or(kTooMany);
     work += each;
   }
+  for (const CollectedRow& r : body.rows())
+    work += ElementsOfThread(r.shape, r.axis).value_or(kTooMany);
   return elements <= 4 * kMostElements && work <= kMostSteps;
 }
 

@@ -396,6 +396,23 @@ TEST(Control, LoopsWhosePartsMeetStayTheHosts) {
   EXPECT_EQ(kernels("slice(%1) {starts: [18, 0], sizes: [19, 19], steps: [-1, 1]}"), 1);
 }
 
+// A thread's part is unrolled, so it has to be a number.
+TEST(Control, LoopsOverOpenRowsStayTheHosts) {
+  const Graph g = MustParse(R"(graph @g<n: 1..=64, m: 1..=64>(%0 "x": f32[n, m]) {
+  %1: f32[n, m], %2: f32[3, n, m] = loop(%0) {carried: 1, count: [3]} region(%0 "i": i64[], %1 "s": f32[n, m]) {
+    %2: f32[n, m] = exp(%1)
+    return %2 "s", %2 "all"
+  }
+  return %1 "y", %2 "all"
+})");
+  static const Target kTarget = Target::Parse("opencl -host=llvm -mcpu=core-avx2").value();
+  static const Machine kMachine = Machine::Of(kTarget);
+  const Expected<LoweredNetwork> network = Lower(g, {&kMachine, &CpuMachine(), "main"});
+  ASSERT_TRUE(network) << ToString(network.errors());
+  const Status verified = Verify(network->module, Stage::kSchedulable);
+  EXPECT_TRUE(verified) << ToString(verified.errors()) << Print(network->module);
+}
+
 TEST(Control, WhatCannotBeCompiledIsNamed) {
   const Graph g =
       MustParse(R"(graph @g(%0 "x": sequence(f32[2]), %1 "c": bool[], %2 "words": string[2]) {
