@@ -257,6 +257,11 @@ TN_CORE_API int32_t tn_core_device_launch(const tn_device_code* code, int32_t ke
  * was launched before is done, and waits for that. Returns 0, or -1 + error. */
 TN_CORE_API int32_t tn_core_device_fetch(void* into, const void* memory, int64_t bytes);
 
+/* Copies between two places of a device's memory, in the order of the calling thread's stream, and
+ * does not wait for it. Returns 0, or -1 + error. */
+TN_CORE_API int32_t tn_core_device_copy(int32_t device_type, int32_t device_id, void* to,
+                                        const void* from, int64_t bytes);
+
 /* tn_core_tensor_alloc on a device. */
 TN_CORE_API int32_t tn_core_device_tensor_alloc(int32_t device_type, int32_t device_id,
                                                 int32_t dtype_packed, int32_t ndim,
@@ -384,7 +389,10 @@ typedef struct tn_host_services {
   /* Takes `bytes` from what the thread's call may have (max_bytes of tn_call_options); -1, without
    * an error, where it may not have so many. */
   int32_t (*take_bytes)(int64_t bytes);
-  int32_t (*device_fetch)(void* into, const void* memory, int64_t bytes); /* tn_core_device_fetch */
+  /* tn_core_device_fetch and tn_core_device_copy. */
+  int32_t (*device_fetch)(void* into, const void* memory, int64_t bytes);
+  int32_t (*device_copy)(int32_t device_type, int32_t device_id, void* to, const void* from,
+                         int64_t bytes);
 } tn_host_services;
 
 /* ---- Copies in one process ----

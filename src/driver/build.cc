@@ -25,6 +25,7 @@
 #include "loop/pass/calls/outline_micro_kernels.h"
 #include "loop/pass/host/lower_launches.h"
 #include "loop/pass/host/make_packed.h"
+#include "loop/pass/packed_abi.h"
 #include "loop/rewrite.h"
 #include "loop/threads.h"
 #include "loop/verify.h"
@@ -138,17 +139,22 @@ std::string Little(uint64_t value, int bytes) {
 
 // The table of weights that host functions want on a device (tn_device_weights).
 void AddDeviceWeights(const Module& host, std::vector<codegen::DataBlob>* blobs) {
+  std::map<int64_t, int64_t> sizes;  // by offset
   for (const auto& [name, f] : host.funcs) {
     const std::vector<int64_t> offsets = f->attrs.GetInts("weight_offsets");
     const std::vector<int64_t> bytes = f->attrs.GetInts("weight_bytes");
-    if (f->func_kind != FuncKind::kHost || bytes.empty()) continue;
-    std::string table = Little(bytes.size(), 4) + Little(0, 4);
-    for (size_t i = 0; i < bytes.size(); ++i) {
-      table += Little(static_cast<uint64_t>(offsets[i]), 8);
-      table += Little(static_cast<uint64_t>(bytes[i]), 8);
-    }
-    blobs->push_back({"tn_blob_device_weights", table, 8, false, false});
+    if (f->func_kind != FuncKind::kHost) continue;
+    for (size_t i = 0; i < bytes.size(); ++i)
+      sizes[offsets[i]] = std::max(sizes[offsets[i]], bytes[i]);
   }
+  if (sizes.empty()) return;
+  const std::vector<int64_t> order = packed::DeviceWeightOffsets(host);
+  std::string table = Little(order.size(), 4) + Little(0, 4);
+  for (const int64_t offset : order) {
+    table += Little(static_cast<uint64_t>(offset), 8);
+    table += Little(static_cast<uint64_t>(sizes[offset]), 8);
+  }
+  blobs->push_back({"tn_blob_device_weights", table, 8, false, false});
 }
 
 // A kernel's signature and attributes, and the axes of its launch where it has one: all that host
@@ -255,11 +261,24 @@ TargetRef TargetOf(const Module& module) {
 }
 
 // Of what a maker of device code says, that a kernel is not what its author meant: registers that
-// did not suffice, units that wait for each other.
-bool IsWorthSaying(const std::string& line) {
-  const bool spills = line.find("spill stores") != std::string::npos &&
-                      line.find(" 0 bytes spill stores") == std::string::npos;
-  return spills || line.find("arning") != std::string::npos;
+// did not suffice, units that wait for each other. With the kernel that it is about:
+//   ptxas info : Compiling entry function 'main_k0' for 'sm_90a'
+//   ptxas info : Function properties for main_k0
+//       16 bytes stack frame, 20 bytes spill stores, 24 bytes spill loads
+std::vector<std::string> WorthSaying(const std::string& log) {
+  std::vector<std::string> out;
+  std::string where;
+  for (const std::string& line : Split(log, '\n')) {
+    constexpr std::string_view kEntry = "Compiling entry function ";
+    const size_t entry = line.find(kEntry);
+    if (entry != std::string::npos) where = line.substr(entry + kEntry.size()) + ": ";
+    const bool spills = line.find("spill stores") != std::string::npos &&
+                        line.find(" 0 bytes spill stores") == std::string::npos;
+    const size_t begin = line.find_first_not_of(' ');
+    if (spills || line.find("arning") != std::string::npos)
+      out.push_back(where + line.substr(begin));
+  }
+  return out;
 }
 
 /// Keeps: `built_` holds what the steps so far made; a step that fails leaves errors, not half a
@@ -423,9 +442,8 @@ class Builder {
     if (generator.has_addresses) module = codegen::WithAlignedForms(module);
     TN_ASSIGN_OR_RETURN(built_.device, generator.device_code(module, target()));
     if (!built_.device.missing.empty()) return Ok();
-    for (const std::string& line : Split(built_.device.log, '\n')) {
-      if (IsWorthSaying(line)) built_.remarks.push_back(line);
-    }
+    for (std::string& line : WorthSaying(built_.device.log))
+      built_.remarks.push_back(std::move(line));
     std::vector<Func> kernels = DeviceKernels(module);
     std::erase_if(kernels, [](const Func& k) { return k->attrs.Has(codegen::kIsAlignedAttr); });
     TN_ASSIGN_OR_RETURN(auto blobs,

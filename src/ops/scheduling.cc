@@ -197,7 +197,9 @@ static Names StoredLoops(Schedule& s, const Parts& parts, const std::string& blo
   return out;
 }
 
-std::string ShareAmongThreads(Schedule& s, const Parts& parts, const std::string& block) {
+// `fused`: loops that there are no axes for become one with others; else they stay a thread's.
+static std::string ShareAmongThreads(Schedule& s, const Parts& parts, const std::string& block,
+                                     bool fused) {
   constexpr int64_t kThreads = 64, kLong = 32;
   const Names spatial = StoredLoops(s, parts, block), reduce = s.GetReduceLoops(block);
   if (spatial != s.GetSpatialLoops(block)) s.Reorder(Concat({spatial, reduce}));
@@ -223,7 +225,8 @@ std::string ShareAmongThreads(Schedule& s, const Parts& parts, const std::string
   // Several short ones at the end, one behind the other in memory, are as good as a long one.
   const bool known = std::all_of(around.begin(), around.end(),
                                  [&](const std::string& loop) { return s.GetExtent(loop) > 0; });
-  if (known && chosen + 1 < around.size()) {
+  Names kept;
+  if (fused && known && chosen + 1 < around.size()) {
     if (spatial.size() + reduce.size() > 1) s.Reorder(Concat({around, alone, reduce}));
     while (around.size() > 1 && s.GetExtent(around.back()) < kThreads) {
       const std::string both = s.Fuse({around[around.size() - 2], around.back()});
@@ -234,7 +237,12 @@ std::string ShareAmongThreads(Schedule& s, const Parts& parts, const std::string
     around.pop_back();
   } else {
     around.erase(around.begin() + static_cast<long>(chosen));
-    if (spatial.size() + reduce.size() > 1) s.Reorder(Concat({around, {along}, alone, reduce}));
+    while (!fused && around.size() > 2) {
+      kept.push_back(around[0]);
+      around.erase(around.begin());
+    }
+    if (spatial.size() + reduce.size() > 1)
+      s.Reorder(Concat({around, {along}, kept, alone, reduce}));
   }
   const int64_t extent = s.GetExtent(along);
   // Of none there are threads, in no blocks.
@@ -250,6 +258,15 @@ std::string ShareAmongThreads(Schedule& s, const Parts& parts, const std::string
   s.Bind(split[0], ThreadAxis::kBlockIdxX);
   s.Bind(split[1], ThreadAxis::kThreadIdxX);
   return split[1];
+}
+
+// Of loops that run over open sizes as one it may not be known that their iterations are apart.
+std::string ShareAmongThreads(Schedule& s, const Parts& parts, const std::string& block) {
+  Schedule tried = s;
+  const std::string threads = ShareAmongThreads(tried, parts, block, true);
+  if (!tried.ok()) return ShareAmongThreads(s, parts, block, false);
+  s = std::move(tried);
+  return threads;
 }
 
 bool ShareVectors(Schedule& s, const Parts& parts, const Machine& machine,

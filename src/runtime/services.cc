@@ -18,5 +18,6 @@ extern "C" const tn_host_services tn_runtime_services = {
     tenon::runtime::MakeDeviceTensor,
     tenon::runtime::TakeBytes,
     tenon::runtime::FetchFromDevice,
+    tenon::runtime::CopyOnDevice,
 };
 TN_NOTE("1", "tn_runtime_services");

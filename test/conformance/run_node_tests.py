@@ -2,8 +2,8 @@
 """Runs official ONNX node tests through the whole compiler: model file to library to answer.
 
 Usage: run_node_tests.py TENON [--cases FOLDER] [--form fixed|constant|dynamic] [--levels 0 1 2] [--in-turn]
-                         [--list FILE | --match REGEX] [--jobs N] [--verbose]
-needs: pip install onnx onnxruntime numpy apache-tvm-ffi
+                         [--list FILE | --match REGEX] [--jobs N] [--verbose] [--target opencl]
+needs: pip install onnx onnxruntime numpy apache-tvm-ffi; for devices also the package tenon
 
 A case is FOLDER/<name>/{model.onnx, tolerance.txt, test_data_set_0/{input,output}_N.pb}; without --cases the installed
 onnx package's cases are written to a temporary folder. The form is what is made of the file: in the constant one parameters
@@ -16,8 +16,9 @@ With --list (default: that of the form beside this file, unless --match is given
 With --match, a case that the compiler refuses with a message (exit status 1) counts as skipped. A form's list and the one
 of what fails in it, which says of each case why, name every case of the folder between them: node_tests.txt and
 node_tests_failing.txt of the constant form, node_tests_fixed.txt and node_tests_fixed_failing.txt of the fixed one,
-node_tests_dynamic.txt and node_tests_dynamic_failing.txt of the dynamic one. With --third a third of the list is run: which
-one the names and the commit decide.
+node_tests_dynamic.txt and node_tests_dynamic_failing.txt of the dynamic one. With --share N, one part in N of the list is run:
+which one the names and the commit decide. With --target opencl the fixed form runs on the first such device, and what does not
+pass there though it does on CPUs is in node_tests_opencl_failing.txt; where there is no device the exit status is 77.
 """
 import argparse
 import collections
@@ -39,16 +40,18 @@ import onnx
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE / "onnx"))
+from dlpack import as_bytes  # noqa: E402
 from dynamic import open_sizes, second_size  # noqa: E402
 from freeze import freeze  # noqa: E402
 from values import differ, from_call, read, to_call  # noqa: E402
 
 COMPILE_SECONDS = 120
-RUN_SECONDS = 60
-STANDSTILL_SECONDS = 240
+RUN_SECONDS = 240  # a device's driver may compile kernels in that time
+STANDSTILL_SECONDS = 480
 LISTS = {"constant": ("node_tests.txt", "node_tests_failing.txt"),
          "fixed": ("node_tests_fixed.txt", "node_tests_fixed_failing.txt"),
          "dynamic": ("node_tests_dynamic.txt", "node_tests_dynamic_failing.txt")}  # what passes in a form, and what does not
+DEVICE_FAILING = "node_tests_{}_failing.txt"  # of a device, what passes in the fixed form on CPUs
 # status: passed, failed, refused; seconds: of compiling
 Result = collections.namedtuple("Result", "case level status reason seconds", defaults=[0.0])
 
@@ -94,16 +97,16 @@ def one_of(levels, name: str):
     return levels[zlib.crc32(name.encode()) % len(levels)]
 
 
-def a_third(names):
+def a_share(names, parts: int):
     commit = subprocess.run(["git", "-C", str(HERE), "rev-parse", "HEAD"], capture_output=True, text=True).stdout.strip()
-    return [name for name in names if zlib.crc32(f"{name} {commit}".encode()) % 3 == 0]
+    return [name for name in names if zlib.crc32(f"{name} {commit}".encode()) % parts == 0]
 
 
-def compile_case(tenon: str, case: Case, level: int, tmp: pathlib.Path):
+def compile_case(tenon: str, case: Case, level: int, target: str, tmp: pathlib.Path):
     """The Result that says why there is no library, or else one that passes as yet."""
     model, library = tmp / f"{case.name}.O{level}.onnx", tmp / f"{case.name}.O{level}.so"
     model.write_bytes(case.model.SerializeToString())
-    command = [tenon, "compile", str(model), "-o", str(library), f"-O{level}", "--jobs", "1", "--verify-each", *case.shapes]
+    command = [tenon, "compile", str(model), "-o", str(library), f"-O{level}", "--jobs", "1", "--verify-each", "--target", target, *case.shapes]
     start = time.monotonic()
     try:
         run = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=COMPILE_SECONDS)
@@ -136,27 +139,56 @@ def compare(got, want: np.ndarray, rtol: float, atol: float):
     return None
 
 
-def call(library: str, inputs, outputs, rtol: float, atol: float):
-    """None, or what is wrong with the library's answer."""
-    import tvm_ffi
+class OnHost:
+    """How libraries for CPUs are called."""
 
-    main = tvm_ffi.load_module(library).main
-    inputs = [to_call(x) for x in inputs]
-    returned = main(*inputs)
-    returned = list(returned) if len(outputs) > 1 else [returned]
-    if len(returned) != len(outputs):
-        return f"{len(returned)} outputs, expected {len(outputs)}"
-    ways = [("returned", returned)]
+    def __init__(self, library: str):
+        import tvm_ffi
+
+        self.main, self.give, self.take = tvm_ffi.load_module(library).main, to_call, from_call
+
+    def passed(self, value):
+        return self.give(value), value  # written in place
+
+
+class OnDevice:
+    """How those for a device are."""
+
+    def __init__(self, library: str, device: str):
+        import tenon
+
+        self.main, place = tenon.runtime.load_module(library)["main"], getattr(tenon, device)(0)
+        self.give = lambda x: tenon.nd.array(as_bytes(x), place)
+        self.take = lambda got, want: got.numpy().view(want.dtype) if isinstance(want, np.ndarray) else got
+
+    def passed(self, value):
+        given = self.give(value)
+        return given, given
+
+
+def call(library: str, device: str, inputs, outputs, rtol: float, atol: float):
+    """None, or what is wrong with the library's answer."""
+    way = OnDevice(library, device) if device else OnHost(library)
+    main = way.main
+    inputs = [way.give(x) for x in inputs]
+    # Without an input nothing says which device it is.
+    returned = main(*inputs) if inputs or not device else None
+    if returned is not None:
+        returned = list(returned) if len(outputs) > 1 else [returned]
+        if len(returned) != len(outputs):
+            return f"{len(returned)} outputs, expected {len(outputs)}"
+    ways = [] if returned is None else [("returned", returned)]
     try:
         passed = [np.full(want.shape, 1, want.dtype) if isinstance(want, np.ndarray) else want for want in outputs]
-        main(*inputs, *(to_call(x) for x in passed))
-        ways.append(("passed in", passed))
+        passed = [way.passed(x) for x in passed]
+        main(*inputs, *(given for given, _ in passed))
+        ways.append(("passed in", [way.take(kept, want) if device else kept for (_, kept), want in zip(passed, outputs)]))
     except TypeError as error:
         if "the sizes of outputs depend on values" not in str(error):
             raise
     for how, all_got in ways:
         for i, (got, want) in enumerate(zip(all_got, outputs)):
-            difference = differ(from_call(got, want) if how == "returned" else got, want,
+            difference = differ(way.take(got, want) if how == "returned" else got, want,
                                 lambda g, w: compare(g, w, rtol, atol))
             if difference:
                 return f"output {i} ({how}): {difference}"
@@ -212,13 +244,13 @@ class Runner:
         return answer
 
 
-def run_all(tenon: str, runs, jobs: int, tmp: pathlib.Path):
+def run_all(tenon: str, runs, target: str, jobs: int, tmp: pathlib.Path):
     """The results of all (case, level); what failed is said at once. Where a run stands still is written to stderr now and
     then."""
     faulthandler.dump_traceback_later(STANDSTILL_SECONDS, repeat=True)
     runner, results, asked_twice = Runner(), [], 0
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
-        work = [(case, level, pool.submit(compile_case, tenon, case, level, tmp)) for case, level in runs]
+        work = [(case, level, pool.submit(compile_case, tenon, case, level, target, tmp)) for case, level in runs]
         for case, level, compiled in work:
             result = compiled.result()
             if result.status == "passed":
@@ -226,7 +258,7 @@ def run_all(tenon: str, runs, jobs: int, tmp: pathlib.Path):
                 sizes = case.sizes()
                 asked_twice += len(sizes) > 1
                 for where, (inputs, outputs) in zip(("", "second size: "), sizes):
-                    wrong = runner.run(str(library), inputs, outputs, case.rtol, case.atol)
+                    wrong = runner.run(str(library), "" if target == "llvm" else target.split()[0], inputs, outputs, case.rtol, case.atol)
                     if wrong:
                         result = result._replace(status="failed", reason=where + wrong)
                         break
@@ -297,13 +329,23 @@ def main() -> int:
     parser.add_argument("--match", help="regular expression: the names of the cases to run, whatever the list says")
     parser.add_argument("--form", choices=list(LISTS), default="constant",
                         help="the file as it stands, with parameters as constants (default), or with all sizes open")
-    parser.add_argument("--third", action="store_true", help="a third of the list; the names and the commit decide")
+    parser.add_argument("--share", type=int, default=1, metavar="N",
+                        help="one part in N of the list; the names and the commit decide")
+    parser.add_argument("--target", default="llvm", help="a device's: its cases are those of the fixed form")
     parser.add_argument("--results", type=pathlib.Path, help="write a line for each case here: name, status, reason")
     parser.add_argument("--update", action="store_true", help="with --match .: write both lists as the results are")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--passed", type=pathlib.Path, help="write the names of the cases that pass at every level here")
     parser.add_argument("--verbose", action="store_true")
     args = parser.parse_args()
+    kept_out = set()
+    if args.target != "llvm":
+        import tenon
+        device = args.target.split()[0]
+        if not getattr(tenon, device)(0).exist:
+            print(f"there is no {device} device here")
+            return 77
+        kept_out = {line.split(":")[0] for line in read_list(HERE / DEVICE_FAILING.format(device))}
     with tempfile.TemporaryDirectory() as tmp:
         tmp = pathlib.Path(tmp)
         if args.cases is None:
@@ -316,7 +358,8 @@ def main() -> int:
             return 1
         if args.match is None:
             names = read_list(args.list or HERE / LISTS[args.form][0])
-            names = a_third(names) if args.third else names
+            names = [name for name in names if name not in kept_out]
+            names = a_share(names, args.share)
         else:
             names = sorted(p.name for p in args.cases.iterdir() if re.search(args.match, p.name))
         cases, skipped, unread = [], 0, {}
@@ -332,7 +375,7 @@ def main() -> int:
                     print(f"skipped {name}: {error}")
         runs = [(case, level) for case in cases
                 for level in ([one_of(args.levels, case.name)] if args.in_turn else args.levels)]
-        results = run_all(args.tenon, runs, args.jobs, tmp)
+        results = run_all(args.tenon, runs, args.target, args.jobs, tmp)
     print_table(results, args.verbose)
     count = collections.Counter(r.status for r in results)
     if args.results:

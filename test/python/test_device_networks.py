@@ -45,6 +45,7 @@ def uploads(path):
     return ctypes.cast(state + 12, ctypes.POINTER(ctypes.c_uint32)).contents.value
 
 
+@unittest.skipUnless(tenon.opencl(0).exist and onnxruntime, "there is no OpenCL device, or no ONNX Runtime")
 class DeviceNetworks(unittest.TestCase):
 
     @classmethod
@@ -67,7 +68,7 @@ class DeviceNetworks(unittest.TestCase):
         self.skipTest(f"there is no model {name} here; TENON_MODELS names another folder")
 
     def compiled(self, name, target, precision="fp32"):
-        path = str(self.folder / f"{name}.{precision}.so")
+        path = str(self.folder / f"{name}.{precision}.{target.replace(' ', '_')}.so")  # a loaded library is known by its name
         tenon.compile(self.model(name), path, target=target, precision=precision)
         return path
 
@@ -82,7 +83,6 @@ class DeviceNetworks(unittest.TestCase):
             else:
                 yield i.name, random.standard_normal(shape).astype(np.float32)
 
-    @unittest.skipUnless(tenon.opencl(0).exist and onnxruntime, "there is no OpenCL device, or no ONNX Runtime")
     def check(self, name, precision="fp32", tolerance=1e-4, weights=True):
         path, model = self.compiled(name, "opencl", precision), self.model(name)
         feeds = dict(self.inputs(model))
@@ -95,7 +95,8 @@ class DeviceNetworks(unittest.TestCase):
             results = function(*arguments)
             results = list(results) if isinstance(results, (list, tuple)) else [results]
             for got, want in zip(results, expected, strict=True):
-                self.assertLess(np.linalg.norm(got.numpy() - want), tolerance * np.linalg.norm(want))
+                self.assertEqual(got.shape, want.shape)
+                self.assertLessEqual(np.linalg.norm(got.numpy() - want), tolerance * np.linalg.norm(want))
             first = first or uploads(path)
             self.assertEqual(weights, first > 0)
             self.assertEqual(first, uploads(path))  # weights stay where they are
@@ -130,11 +131,14 @@ class DeviceNetworks(unittest.TestCase):
         onnx.save(onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", opset)], ir_version=8),
                   self.folder / f"{name}.made.onnx")
 
-    def waits(self, path):
-        """In how many places a call waits for the device, and in how many of these time and again."""
+    def described(self, path):
         info = query(path).pointers
         size = ctypes.cast(info[1], ctypes.POINTER(ctypes.c_uint64)).contents.value
-        function = json.loads(ctypes.string_at(info[0], size))["functions"][0]
+        return json.loads(ctypes.string_at(info[0], size))
+
+    def waits(self, path):
+        """In how many places a call waits for the device, and in how many of these time and again."""
+        function = self.described(path)["functions"][0]
         return function.get("waits", 0), function.get("waits_in_loops", 0)
 
     @unittest.skipUnless(onnx, "the package onnx is not here")
@@ -178,6 +182,31 @@ class DeviceNetworks(unittest.TestCase):
                       [value("y", f32, [17])], [number(np.array(0, np.float32), "nothing")])
             self.assertEqual((1, 0), self.waits(self.check(name, weights=False)))
 
+    @unittest.skipUnless(onnx, "the package onnx is not here")
+    def test_sizes_that_the_device_finds(self):
+        node, value, number = onnx.helper.make_node, onnx.helper.make_tensor_value_info, onnx.numpy_helper.from_array
+        f32, i64 = onnx.TensorProto.FLOAT, onnx.TensorProto.INT64
+        for level in (-9, 0, 0.7, 9):  # all, some, none
+            name = f"above{level}"
+            self.save(name, [value("x", f32, [3, 13])],
+                      [node("Greater", ["x", "level"], ["c"]), node("NonZero", ["c"], ["at"]), node("Transpose", ["at"], ["rows"]),
+                       node("GatherND", ["x", "rows"], ["values"]), node("Exp", ["values"], ["y"]),
+                       node("ReduceSum", ["y"], ["sum"], keepdims=0)],
+                      [value("at", i64, [2, "n"]), value("y", f32, ["n"]), value("sum", f32, [])],
+                      [number(np.array(level, np.float32), "level")])
+            self.assertEqual((1, 0), self.waits(self.check(name, weights=False)))
+        # A size that the call must know before it asks for memory: k.
+        self.save("most", [value("x", f32, [5, 37]), value("k", i64, [1])], [node("TopK", ["x", "k"], ["values", "places"], axis=1)],
+                  [value("values", f32, [5, "k"]), value("places", i64, [5, "k"])])
+        path, model = self.compiled("most", "opencl"), self.model("most")
+        x = np.random.default_rng(4).standard_normal((5, 37)).astype(np.float32)
+        function, place = tenon.runtime.load_module(path)["main"], tenon.opencl(0)
+        for k in (1, 4, 37):
+            feeds = {"x": x, "k": np.array([k])}
+            for got, want in zip(function(*(tenon.nd.array(v, place) for v in feeds.values())),
+                                 onnxruntime.InferenceSession(model).run(None, feeds), strict=True):
+                np.testing.assert_array_equal(got.numpy(), want)
+
     def test_lstm(self):
         self.assertEqual((0, 0), self.waits(self.check("lstm-tagger")))
 
@@ -189,6 +218,16 @@ class DeviceNetworks(unittest.TestCase):
                      re.findall(rb"reqd_work_group_size\((\d+), (\d+), (\d+)\)\)\) void", code)]
             self.assertGreater(len(sizes), 2)
             self.assertGreater(min(a * b * c for a, b, c in sizes), 1)
+
+    def test_arenas_are_as_small_as_lives_allow(self):
+        for name in ("mlp-4-2", "bert-tiny", "lstm-tagger", "squeezenet1_1", "mobilenet_v2"):
+            with self.subTest(name):
+                described = self.described(self.compiled(name, "cuda -arch=null"))
+                rows = [line.split(None, 4) for line in described["plan"].splitlines()[1:-1]]
+                lives = [((int(size) + 63) // 64 * 64, int(first), int(last)) for _, size, first, last, _ in rows]
+                bound = max(sum(size for size, first, last in lives if first <= step <= last) for _, step, _ in lives)
+                self.assertGreater(bound, 0)
+                self.assertLessEqual(described["arena_bytes"], 1.1 * bound)
 
     def test_the_null_device_takes_networks(self):
         function = tenon.runtime.load_module(self.compiled("mlp-4-2", "cuda -arch=null"))["main"]

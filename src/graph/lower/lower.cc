@@ -156,6 +156,10 @@ class HostBuilder {
         kernels_(kernels),
         offsets_(weights) {}
 
+  /// The results, scalars of i64, are for the host: on a device they are not buffers but go where
+  /// the last scalar of the function, `kResultDims`, points.
+  void TellResults() { tells_results_ = !place_.IsHost(); }
+
   Expected<Func> Build() {
     PrimFunc f;
     f.name = name_;
@@ -179,7 +183,7 @@ class HostBuilder {
       TN_RETURN_IF_ERROR(late ? LowerLateOutput(&main, from, to)
                               : LowerCopy(&main, from, {to, true}));
     }
-    TellOwnDims(&main, &f);
+    tells_results_ ? TellOutputs(&main, &f) : TellOwnDims(&main, &f);
     Stmt body = Close(&main);
     if (told_.first) body = Bind::Make(told_.first, told_.second, body);
     std::vector<std::string> names;
@@ -228,7 +232,7 @@ class HostBuilder {
       main->slot(v) = {Aligned(b, argument_align_), true};
       f->buffers.push_back(main->slot(v).buffer);
     }
-    for (size_t k = 0; k < g_.outputs.size(); ++k) {
+    for (size_t k = 0; !tells_results_ && k < g_.outputs.size(); ++k) {
       ValueId v = g_.outputs[k];
       const bool late = MentionsOwn(g_.type(v).dims);
       Buffer b = Aligned(late ? MostOf(g_.output_names[k], g_.type(v))
@@ -242,7 +246,7 @@ class HostBuilder {
         main->slot(v) = {b, true};
       }
     }
-    f->num_outputs = static_cast<int64_t>(g_.outputs.size());
+    f->num_outputs = tells_results_ ? 0 : static_cast<int64_t>(g_.outputs.size());
   }
 
   // ---- dims that nodes define ----
@@ -274,9 +278,9 @@ class HostBuilder {
 
   // What the node has computed, within the dim's range: memory is planned for that.
   Status LowerDim(Frame* frame, const Node& node, const std::string& what) {
-    if (!place_.IsHost() || &frame->g != &g_) {
-      return MakeError(fmt::format("{}: sizes that depend on values cannot be found out {} yet",
-                                   what, place_.IsHost() ? "inside control flow" : "on a device"));
+    if (&frame->g != &g_) {
+      return MakeError(fmt::format(
+          "{}: sizes that depend on values cannot be found out inside control flow yet", what));
     }
     const Var dim = DefinedDim(node);
     const Slot& result = SlotOf(frame, node.outputs[0]);
@@ -313,6 +317,22 @@ class HostBuilder {
     return to.buffer == from.buffer ? Ok() : LowerCopy(frame, node.inputs[0], to);
   }
 
+  // Memory of the host's for so many numbers.
+  Buffer Tell(PrimFunc* f, size_t count) {
+    const Expr size = IndexConst(static_cast<int64_t>(count));
+    told_ = {BufferNode::Make("result_dims", DType::Int(64), {size}),
+             VarNode::Make(kResultDims, DType::Handle())};
+    f->scalars.push_back(told_.second);
+    return told_.first;
+  }
+
+  void TellOutputs(Frame* main, PrimFunc* f) {
+    const Buffer told = Tell(f, g_.outputs.size());
+    for (size_t k = 0; k < g_.outputs.size(); ++k)
+      main->stmts.push_back(
+          Store::Make(told, {IndexConst(static_cast<int64_t>(k))}, Scalar(main, g_.outputs[k])));
+  }
+
   // For the caller, who gets outputs of these sizes.
   void TellOwnDims(Frame* main, PrimFunc* f) {
     std::vector<std::string> shapes, dims;
@@ -325,19 +345,14 @@ class HostBuilder {
       shapes.push_back(late ? Join(sizes, "; ") : "");
     }
     if (!any) return;
-    const auto count = static_cast<int64_t>(main->dims.size());
-    const Var memory = VarNode::Make(kResultDims, DType::Handle());
-    const Buffer told = BufferNode::Make("result_dims", DType::Int(64), {IndexConst(count)});
+    const Buffer told = Tell(f, main->dims.size());
     for (const DimScope& scope : main->dims) {
       const Expr at = IndexConst(static_cast<int64_t>(dims.size()));
       main->stmts.push_back(Store::Make(told, {at}, CastExpr::Make(DType::Int(64), scope.dim)));
       dims.push_back(scope.dim->name);
     }
-    f->scalars.push_back(memory);
     f->attrs.Set(kResultDimsAttr, dims);
     f->attrs.Set(kResultShapesAttr, shapes);
-    told_.first = told;
-    told_.second = memory;
   }
 
   // The place of a value that a kernel reads or writes; intermediates and weights are made when
@@ -754,6 +769,7 @@ class HostBuilder {
   std::vector<std::pair<Buffer, uint64_t>> inner_weights_;  // of regions
   std::vector<std::pair<ValueId, Buffer>> copies_;
   std::vector<std::pair<Var, Expr>> own_dims_;  // that nodes define, with the most they can be
+  bool tells_results_ = false;
   std::pair<Buffer, Var> told_;  // where the caller wants to know them; null: it does not
   int serial_ = 0;
   int regions_ = 0;
@@ -802,14 +818,10 @@ class Lowering {
   // The host function that finds the sizes of a stage.
   Expected<PrimFunc> LowerStage(const SizeStage& stage, const std::string& name,
                                 const std::vector<Var>& found) {
-    if (options_.machine->target->IsDevice()) {
-      return MakeError(
-          fmt::format("{}: sizes that depend on values cannot be found out on a device yet",
-                      stage.found[0]->name));
-    }
     TN_ASSIGN_OR_RETURN(const std::shared_ptr<const Graph> g, RuntimeGraph(stage.graph, true));
     stages_.push_back(g);
     HostBuilder host(*g, name, *options_.machine, 0, &kernels_, &offsets_, found);
+    host.TellResults();
     TN_ASSIGN_OR_RETURN(const Func f, host.Build());
     PrimFunc fields(*f);
     std::vector<std::string> names;

@@ -29,6 +29,9 @@ inline constexpr const char* kDeviceCode = "tn_blob_device_code";
 inline constexpr const char* kDeviceState = "tn_blob_device_state";
 /// … and which weights it reads there.
 inline constexpr const char* kDeviceWeightsTable = "tn_blob_device_weights";
+/// The offsets of what host functions for a device have there, each once: their order is that of
+/// the table.
+std::vector<int64_t> DeviceWeightOffsets(const Module& module);
 /// On a host function: what it launches follows from what it is called with, but for what lies in
 /// tensors, and there is more than one launch (TN_CALL_REPEATS).
 inline constexpr const char* kRepeatsAttr = "repeats";

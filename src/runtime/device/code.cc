@@ -133,6 +133,12 @@ int32_t Queue(const DeviceCall& call, uint32_t number, const DeviceLaunch& launc
 
 }  // namespace
 
+bool IsOlder(const tn_host_services& host) {
+  if (host.struct_bytes >= sizeof(tn_host_services)) return false;
+  SetError("RuntimeError", "the Tenon runtime in the process is older than the library");
+  return true;
+}
+
 void ChooseForm(DeviceLaunch* launch) {
   bool aligned = launch->forms[1] != nullptr;
   for (uint32_t i = 0; aligned && i < launch->num_params; ++i) {
@@ -211,6 +217,14 @@ int32_t FetchFromDevice(void* into, const void* memory, int64_t bytes) {
   return call->driver->copy_to_host(call->device.device_id, into, memory, bytes);
 }
 
+int32_t CopyOnDevice(int32_t device_type, int32_t device_id, void* to, const void* from,
+                     int64_t bytes) {
+  const tn_dl_device device = {device_type, device_id};
+  const DeviceDriver* driver = RequireDevice(device);
+  if (!driver) return -1;
+  return driver->copy_between(device_id, to, device_id, from, bytes, CurrentStream(device));
+}
+
 }  // namespace tenon::runtime
 
 extern "C" int32_t tn_core_device_launch(const tn_device_code* code, int32_t kernel,
@@ -227,10 +241,19 @@ extern "C" int32_t tn_core_device_fetch(void* into, const void* memory, int64_t 
   using namespace tenon::runtime;
   const tn_host_services* host = Host();
   if (!host || !host->device_run) return FetchFromDevice(into, memory, bytes);
-  const bool has = host->struct_bytes > offsetof(tn_host_services, device_fetch);
-  if (!has)
-    return Fail("RuntimeError", "the Tenon runtime in the process is older than the library");
+  if (IsOlder(*host)) return -1;
   const int32_t status = host->device_fetch(into, memory, bytes);
+  if (status != 0) TakeError(host);
+  return status;
+}
+
+extern "C" int32_t tn_core_device_copy(int32_t device_type, int32_t device_id, void* to,
+                                       const void* from, int64_t bytes) {
+  using namespace tenon::runtime;
+  const tn_host_services* host = Host();
+  if (!host || !host->device_run) return CopyOnDevice(device_type, device_id, to, from, bytes);
+  if (IsOlder(*host)) return -1;
+  const int32_t status = host->device_copy(device_type, device_id, to, from, bytes);
   if (status != 0) TakeError(host);
   return status;
 }

@@ -15,6 +15,9 @@ inline bool IsAddress(uint8_t param) { return param == 0 || param == TN_PARAM_TE
 /// Sets the launch's function by its arguments.
 void ChooseForm(DeviceLaunch* launch);
 
+/// Whether a runtime offers less than this library's core asks for; sets the error then.
+bool IsOlder(const tn_host_services& host);
+
 /// Whether every launch is to be waited for (TENON_DEVICE_SYNC=1).
 bool QueuesEach();
 
@@ -35,5 +38,8 @@ int32_t LaunchDeviceCode(const tn_device_code* code, int32_t kernel, const int64
                          void** args);
 /// Likewise tn_core_device_fetch.
 int32_t FetchFromDevice(void* into, const void* memory, int64_t bytes);
+/// … and tn_core_device_copy.
+int32_t CopyOnDevice(int32_t device_type, int32_t device_id, void* to, const void* from,
+                     int64_t bytes);
 
 }  // namespace tenon::runtime

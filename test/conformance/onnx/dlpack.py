@@ -51,12 +51,16 @@ class _Integers:
         return self.tensor.__dlpack_device__()
 
 
+def as_bytes(array: np.ndarray):
+    """The array itself, or, of types narrower than a byte, its bytes."""
+    return array.view(_BYTES[array.dtype]) if array.dtype in _BYTES else array
+
+
 def to_argument(array: np.ndarray):
     """What a function takes in place of the array; it shares its memory."""
     import tvm_ffi
 
-    if array.dtype in _BYTES:
-        return array.view(_BYTES[array.dtype])
+    array = as_bytes(array)
     return tvm_ffi.from_dlpack(_Bits(array)) if array.dtype in _CODES else array
 
 

@@ -79,6 +79,17 @@ int64_t packed::PackedDType(DType type) {
   return DlCode(type) | int64_t{type.StorageBits()} << 8 | int64_t{type.lanes} << 16;
 }
 
+std::vector<int64_t> packed::DeviceWeightOffsets(const Module& module) {
+  std::vector<int64_t> out;
+  for (const auto& [name, f] : module.funcs) {
+    if (f->func_kind != FuncKind::kHost || !f->attrs.Has(kDeviceTypeAttr)) continue;
+    for (const int64_t offset : f->attrs.GetInts("weight_offsets")) {
+      if (std::find(out.begin(), out.end(), offset) == out.end()) out.push_back(offset);
+    }
+  }
+  return out;
+}
+
 bool packed::HasHandles(const PrimFunc& func) {
   const DeviceRow* device = FindDevice(func.attrs.GetInt(kDeviceTypeAttr, kCpu));
   return device && device->handles;

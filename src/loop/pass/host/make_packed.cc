@@ -278,10 +278,15 @@ class Wrapper {
     }
     std::vector<Expr> args = {I32(PackedDType(b.dtype)), I32(b.rank()), AddressOf(shape), value,
                               slot};
+    return list->Define(b.name + ".status", CallAllocation(std::move(args)));
+  }
+
+  // Of a tensor where the function's are.
+  Expr CallAllocation(std::vector<Expr> args) const {
     const int64_t device = func_.attrs.GetInt(kDeviceTypeAttr, kCpu);
     if (device != kCpu) args.insert(args.begin(), {I32(device), checker_.device_id()});
     const char* make = device == kCpu ? "tn_core_tensor_alloc" : "tn_core_device_tensor_alloc";
-    return list->Define(b.name + ".status", CallC(make, std::move(args), DType::Int(32)));
+    return CallC(make, std::move(args), DType::Int(32));
   }
 
   // Of many outputs, those of one type are made by one function.
@@ -374,10 +379,11 @@ class Wrapper {
       for (; slot < first_output(); ++slot)
         set(slot,
             LoadAt(DType::Handle(), AddressOf(closure_), static_cast<int64_t>(slot) * kSlotBytes));
-      for (size_t i = 0; i < names.size(); ++i)
+      for (size_t i = 0; !on_device() && i < names.size(); ++i)
         set(slot++, At(AddressOf(found), static_cast<int64_t>(i) * kSlotBytes));
       for (const Var& dim : finder->dims) set(slot++, DimOfThis(dim->name));
-      Launch(*finder, closure);
+      SetScalars(*finder, closure, found);
+      on_device() ? RunOnDevice(*finder, closure) : Launch(*finder, closure);
       for (size_t i = 0; i < names.size(); ++i) {
         const Expr value =
             LoadAt(DType::Index(), AddressOf(found), static_cast<int64_t>(i) * kSlotBytes);
@@ -394,16 +400,21 @@ class Wrapper {
   }
 
   void Run() {
-    for (size_t i = 0; i < func_.scalars.size(); ++i) {
-      const std::string& scalar = func_.scalars[i]->name;
+    SetScalars(func_, closure_, result_dims_);
+    on_device() ? RunOnDevice(func_, closure_) : Launch(func_, closure_);
+  }
+
+  // Those that are not borrowed: the device, and where the function tells sizes.
+  void SetScalars(const PrimFunc& func, const Buffer& closure, const Buffer& told) {
+    for (size_t i = 0; i < func.scalars.size(); ++i) {
+      const std::string& scalar = func.scalars[i]->name;
       if (scalar != kDeviceId && scalar != kResultDims) continue;
-      const size_t slot = func_.buffers.size() + func_.dims.size() + i;
+      const size_t slot = func.buffers.size() + func.dims.size() + i;
       // The whole slot: the runtime compares slots of calls.
       const Expr value = scalar == kDeviceId ? CastExpr::Make(DType::Int(64), checker_.device_id())
-                                             : AddressOf(result_dims_);
-      list_.Add(StoreAt(AddressOf(closure_), static_cast<int64_t>(slot) * kSlotBytes, value));
+                                             : AddressOf(told);
+      list_.Add(StoreAt(AddressOf(closure), static_cast<int64_t>(slot) * kSlotBytes, value));
     }
-    on_device() ? RunOnDevice() : Launch(func_, closure_);
   }
 
   // What belongs to a call of a function; of this one, by its own name.
@@ -454,18 +465,14 @@ class Wrapper {
         bytes = bytes * sizes[d];
       }
       const Expr value = At(AddressOf(outputs_), static_cast<int64_t>(k) * kAnyBytes);
-      Var status =
-          list_.Define(b.name + ".status",
-                       CallC("tn_core_tensor_alloc",
-                             {I32(PackedDType(b.dtype)), I32(static_cast<int64_t>(sizes.size())),
-                              AddressOf(shape), value, AddressOf(data)},
-                             DType::Int(32)));
+      std::vector<Expr> args = {I32(PackedDType(b.dtype)), I32(static_cast<int64_t>(sizes.size())),
+                                AddressOf(shape), value, AddressOf(data)};
+      const Var status = list_.Define(b.name + ".status", CallAllocation(std::move(args)));
       list_.Add(If::Make(Ne(status, I32(0)), LeaveWith(I32(-1))));
       const Expr to = LoadAt(DType::Handle(), AddressOf(data), 0);
       const Expr from =
           LoadAt(DType::Handle(), AddressOf(closure_), static_cast<int64_t>(i) * kSlotBytes);
-      list_.Add(Evaluate::Make(
-          CallC("memcpy", {to, from, CastExpr::Make(size_type_, bytes)}, DType::Handle())));
+      Copy(to, from, bytes, b.name);
       const int64_t memory = static_cast<int64_t>(k) + func_.num_outputs;
       list_.Add(Evaluate::Make(CallC(
           "tn_core_release", {At(AddressOf(outputs_), memory * kAnyBytes)}, DType::Handle())));
@@ -473,33 +480,48 @@ class Wrapper {
     }
   }
 
+  // Of the device's memory, in the order of the stream, or of the host's.
+  void Copy(const Expr& to, const Expr& from, const Expr& bytes, const std::string& name) {
+    if (!on_device()) {
+      list_.Add(Evaluate::Make(
+          CallC("memcpy", {to, from, CastExpr::Make(size_type_, bytes)}, DType::Handle())));
+      return;
+    }
+    const Var status = list_.Define(
+        name + ".copied", CallC("tn_core_device_copy",
+                                {I32(func_.attrs.GetInt(kDeviceTypeAttr)), checker_.device_id(), to,
+                                 from, CastExpr::Make(DType::Int(64), bytes)},
+                                DType::Int(32)));
+    list_.Add(If::Make(Ne(status, I32(0)), LeaveWith(I32(-1))));
+  }
+
   // A tn_device_call, which says what the runtime needs to run the function: its code and weights,
   // the arenas that it wants, and which slots it gets them in.
-  void RunOnDevice() {
+  void RunOnDevice(const PrimFunc& func, const Buffer& closure) {
     const auto slot_of = [&](size_t scalar) {
-      return I64(static_cast<int64_t>(func_.buffers.size() + func_.dims.size() + scalar));
+      return I64(static_cast<int64_t>(func.buffers.size() + func.dims.size() + scalar));
     };
-    const std::vector<size_t> arenas = ArenasOf(func_);
+    const std::vector<size_t> arenas = ArenasOf(func);
     const Buffer sizes = LocalSlots("arena_size", arenas.size());
     Make(sizes, &list_);
     if (!arenas.empty()) {
       VarMap dims;
-      for (const Var& dim : func_.dims) dims[dim.get()] = dim;
-      const std::vector<Expr> bytes = ArenaSizes(func_, sizes, dims);
-      if (!module_.Find(func_.name + ".arena_bytes"))
+      for (const Var& dim : func.dims) dims[dim.get()] = DimOfThis(dim->name);
+      const std::vector<Expr> bytes = ArenaSizes(func, sizes, dims);
+      if (!module_.Find(func.name + ".arena_bytes"))
         list_.Add(StoreAt(AddressOf(sizes), 0, bytes.at(0)));
     }
     Expr weights = I64(0), base = I64(0), weights_slot = I64(-1);
-    for (size_t i = 0; i < func_.scalars.size(); ++i) {
-      if (func_.scalars[i]->name != kDeviceWeights) continue;
+    for (size_t i = 0; i < func.scalars.size(); ++i) {
+      if (func.scalars[i]->name != kDeviceWeights) continue;
       weights = Text(std::string("@") + kDeviceWeightsTable);
       base = Call::Make(Intrinsic::kWeightsBase, {}, DType::Handle());
       weights_slot = slot_of(i);
     }
-    const auto buffers = static_cast<int64_t>(func_.buffers.size());
+    const auto buffers = static_cast<int64_t>(func.buffers.size());
     const Expr id = CastExpr::Make(DType::Int(64), checker_.device_id());
     const std::vector<Expr> fields = {
-        Text("@" + func_.name),
+        Text("@" + func.name),
         Text(std::string("@") + kDeviceCode),
         Text(std::string("@") + kDeviceState),
         weights,
@@ -507,19 +529,19 @@ class Wrapper {
         AddressOf(sizes),
         I64(static_cast<int64_t>(arenas.size())),
         I64(buffers),
-        I64(buffers + static_cast<int64_t>(func_.dims.size() + func_.scalars.size())),
+        I64(buffers + static_cast<int64_t>(func.dims.size() + func.scalars.size())),
         weights_slot,
         arenas.empty() ? I64(-1) : slot_of(arenas[0]),
-        I64(func_.attrs.GetInt(kDeviceTypeAttr)),
+        I64(func.attrs.GetInt(kDeviceTypeAttr)),
         id,
-        I64(func_.attrs.Get<bool>(kRepeatsAttr, false) ? kCallRepeats : 0)};
+        I64(func.attrs.Get<bool>(kRepeatsAttr, false) ? kCallRepeats : 0)};
     const Buffer call = LocalSlots("call", fields.size());
     Make(call, &list_);
     for (size_t i = 0; i < fields.size(); ++i)
       list_.Add(StoreAt(AddressOf(call), static_cast<int64_t>(i) * kSlotBytes, fields[i]));
     const Var status = list_.Define(
-        "status",
-        CallC("tn_core_device_run", {AddressOf(call), AddressOf(closure_)}, DType::Int(32)));
+        NameIn(func, "status"),
+        CallC("tn_core_device_run", {AddressOf(call), AddressOf(closure)}, DType::Int(32)));
     list_.Add(If::Make(Ne(status, I32(0)), LeaveWith(status)));
   }
 

@@ -6,6 +6,7 @@
 
 #include "dependence/access.h"
 #include "ir/visit.h"
+#include "loop/pass/storage/storage.h"
 #include "loop/rewrite.h"
 #include "loop/threads.h"
 
@@ -13,6 +14,7 @@ namespace tenon {
 
 namespace {
 
+constexpr int64_t kMostBlockBytes = 16 << 10;
 constexpr int64_t kBetweenAlign = 64;  // of memory that host functions plan
 
 bool HasLoopOver(const Stmt& stmt, bool (*is_axis)(ThreadAxis)) {
@@ -36,9 +38,10 @@ class Splitter {
 
   KernelParts operator()() {
     KernelParts out;
-    const bool cooperative = kernel_->attrs.Has(kCooperativeAttr);
-    if (stmts_.size() > 1 && !cooperative && !IsOneBlock()) FindGroups();
-    if (groups_.size() < 2) return {{kernel_}, {}};
+    const bool cooperative = kernel_->attrs.Has(kCooperativeAttr), one_block = IsOneBlock();
+    const bool fits = FitsBlock();
+    if (stmts_.size() > 1 && !cooperative && !(one_block && fits)) FindGroups();
+    if (groups_.size() < 2) return {{one_block && fits ? WithinBlock() : kernel_}, {}};
     for (const Buffer& b : allocs_) {
       if (UsersOf(b) < 2) continue;
       auto aligned = MakeRef<BufferNode>(*b);
@@ -58,6 +61,36 @@ class Splitter {
       threads |= HasLoopOver(s, IsThreadAxis);
     }
     return threads;
+  }
+
+  // Memory between the statements of one block is the block's, where it has so much.
+  bool FitsBlock() const {
+    int64_t bytes = 0;
+    for (const Buffer& b : allocs_) {
+      if (b->scope != Scope::kGlobal) continue;
+      const auto size = AsInt(Flatten(b).size);
+      if (!size) return false;
+      bytes += *size * b->dtype.Bytes();
+    }
+    return bytes <= kMostBlockBytes;
+  }
+
+  Func WithinBlock() const {
+    PrimFunc fields = *kernel_;
+    BufferMap shared;
+    Stmt body = kernel_->body;
+    while (const auto* alloc = As<Alloc>(body)) body = alloc->body;
+    for (size_t i = allocs_.size(); i-- > 0;) {
+      auto own = MakeRef<BufferNode>(*allocs_[i]);
+      if (own->scope == Scope::kGlobal) own->scope = Scope::kShared;
+      shared[allocs_[i].get()] = own;
+      body = Alloc::Make(own, body);
+    }
+    if (std::none_of(allocs_.begin(), allocs_.end(),
+                     [](const Buffer& b) { return b->scope == Scope::kGlobal; }))
+      return kernel_;
+    fields.body = SubstituteBuffers(body, shared);
+    return PrimFunc::Make(std::move(fields));
   }
 
   void FindGroups() {

@@ -14,8 +14,9 @@ struct KernelParts {
 
 /// A GPU kernel's statements outside of all loops, one launch each: blocks of threads cannot wait
 /// for each other, but a launch waits for the one before it. Statements that hand over memory of a
-/// thread or block stay together, and all of them do in a kernel of one block of threads or with a
-/// loop that is `cooperative`. The parts are named NAME_0, NAME_1, …; a part with a loop that has
+/// thread or block stay together, and all of them do in a kernel of one block of threads, whose
+/// global memory in between becomes the block's (unless there is too much of it), or with a loop
+/// that is `cooperative`. The parts are named NAME_0, NAME_1, …; a part with a loop that has
 /// `dependent_launch` says what it must wait for (loop/threads.h).
 KernelParts SplitKernel(const Func& kernel);
 

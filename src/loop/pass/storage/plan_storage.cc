@@ -256,7 +256,9 @@ Expr Approximate(const Expr& e) {
 // order of items_.
 class HostPlanner final : public StorageRewriter {
  public:
-  HostPlanner(const Func& func, const Module& module, const PassContext& context)
+  /// `numbers`: of the weights that the module's functions have on a device, by their offsets.
+  HostPlanner(const Func& func, const Module& module, const PassContext& context,
+              const std::map<int64_t, size_t>& numbers)
       : func_(func), module_(module), context_(context) {
     Learn(*func, &analyzer_);
     FindMost();
@@ -265,7 +267,8 @@ class HostPlanner final : public StorageRewriter {
     TN_CHECK(names.size() == offsets.size());
     for (size_t i = 0; i < names.size(); ++i) {
       weight_offsets_[names[i]] = offsets[i];
-      weight_numbers_[names[i]] = i;
+      if (const auto at = numbers.find(offsets[i]); at != numbers.end())
+        weight_numbers_[names[i]] = {i, at->second};
     }
     on_device_ = func->attrs.Has(packed::kDeviceTypeAttr);
     device_weights_.resize(names.size());
@@ -281,7 +284,7 @@ class HostPlanner final : public StorageRewriter {
       Var weights = VarNode::Make(kDeviceWeights, DType::Handle());
       for (size_t i = 0; i < device_weights_.size(); ++i) {
         if (!device_weights_[i]) continue;
-        const auto slot = static_cast<int64_t>(i) * packed::kSlotBytes;
+        const auto slot = static_cast<int64_t>(device_slots_[i]) * packed::kSlotBytes;
         body = Bind::Make(device_weights_[i], packed::LoadAt(DType::Handle(), weights, slot), body);
       }
       fields.scalars.push_back(weights);
@@ -423,10 +426,11 @@ class HostPlanner final : public StorageRewriter {
 
   // A weight by itself: where memory has handles, no part of it can be handed to a kernel.
   FlatBuffer OnDevice(const Buffer& buffer, FlatBuffer flat) {
-    const size_t number = weight_numbers_.at(buffer->name);
+    const auto [place, number] = weight_numbers_.at(buffer->name);
     const int64_t bytes = AsInt(StorageBytes(buffer)).value_or(0);
-    weight_sizes_[number] = bytes;
-    Buffer& view = device_weights_[number];
+    weight_sizes_[place] = bytes;
+    device_slots_[place] = number;
+    Buffer& view = device_weights_[place];
     if (!view) {
       view = BufferNode::Make(fmt::format("weight_{}", number), buffer->dtype,
                               {IndexConst(bytes / ElementBytes(*buffer))}, Scope::kGlobal, nullptr,
@@ -538,9 +542,11 @@ class HostPlanner final : public StorageRewriter {
   const Module& module_;
   const PassContext& context_;
   std::map<std::string, int64_t> weight_offsets_;
-  std::map<std::string, size_t> weight_numbers_;
+  // Places among the function's weights, and numbers among those on the device.
+  std::map<std::string, std::pair<size_t, size_t>> weight_numbers_;
   bool on_device_ = false;
-  std::vector<Buffer> device_weights_;  // by number; what is read of them
+  std::vector<Buffer> device_weights_;  // by place; what is read of them
+  std::map<size_t, size_t> device_slots_;
   std::vector<int64_t> weight_sizes_;
   Expr weight_bytes_;
   VarMap most_;  // of sizes that the function computes
@@ -563,10 +569,13 @@ Module PlanStorage(const Module& module, const PassContext& context) {
     if (func->func_kind == FuncKind::kKernel && !planned)
       out.Add(KernelPlanner(func, module, context)());
   }
+  const std::vector<int64_t> offsets = packed::DeviceWeightOffsets(module);
+  std::map<int64_t, size_t> numbers;
+  for (size_t i = 0; i < offsets.size(); ++i) numbers[offsets[i]] = i;
   for (const auto& [name, func] : module.funcs) {
     if (func->func_kind != FuncKind::kHost) continue;
     Func sizer;
-    out.Add(HostPlanner(func, out, context)(&sizer));
+    out.Add(HostPlanner(func, out, context, numbers)(&sizer));
     if (sizer) out.Add(sizer);
   }
   return out;

@@ -1,0 +1,167 @@
+#!/usr/bin/env python3
+"""Small networks on a device, at sizes where something was wrong once: of nothing, of one row, of many open axes.
+
+Usage: device_cases.py TENON [--target TARGET]… [CASE…]
+needs: pip install onnx numpy
+
+Without --target: opencl, where there is such a device; else the exit status is 77. What a case expects NumPy says.
+"""
+import argparse
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+
+SKIPPED = 77
+CASES = {}
+
+
+def case(function):
+    CASES[function.__name__] = function
+    return function
+
+
+def draw(*shape):
+    return np.random.default_rng(1).standard_normal(shape).astype(np.float32)
+
+
+def model(inputs, nodes, outputs, constants=None, opset=21):
+    """`inputs`: arrays by name, or (array, the shape that the model says)."""
+    def info(name, value):
+        array, shape = value if isinstance(value, tuple) else (value, value.shape)
+        return helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(array.dtype), shape)
+
+    graph = helper.make_graph(nodes, "g", [info(*item) for item in inputs.items()],
+                              [helper.make_tensor_value_info(name, of, None) for name, of in outputs.items()],
+                              [numpy_helper.from_array(np.array(v), k) for k, v in (constants or {}).items()])
+    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=9)
+    return onnx.shape_inference.infer_shapes(made), {k: v[0] if isinstance(v, tuple) else v for k, v in inputs.items()}
+
+
+REDUCTIONS = {"ReduceSum": np.sum, "ReduceProd": np.prod, "ReduceL1": lambda x, axis: np.abs(x).sum(axis),
+              "ReduceL2": lambda x, axis: np.sqrt((x * x).sum(axis)), "ReduceSumSquare": lambda x, axis: (x * x).sum(axis)}
+
+
+def reductions(x, axis, shape):
+    nodes = [helper.make_node(op, ["x", "axis"], [f"y{i}"], keepdims=0) for i, op in enumerate(REDUCTIONS)]
+    made = model({"x": (x, shape)}, nodes, {f"y{i}": TensorProto.FLOAT for i in range(len(nodes))}, {"axis": [axis]})
+    return *made, {f"y{i}": f(x, axis=axis) for i, f in enumerate(REDUCTIONS.values())}
+
+
+@case
+def reductions_of_nothing():
+    """Sums of no elements: no thread has any, and the result is what a sum begins with."""
+    for rows in (1, 3, 65):
+        yield reductions(draw(rows, 0), 1, [rows, 0])
+        yield reductions(draw(0, rows), 0, ["n", rows])
+        yield reductions(draw(rows, 0), 1, [rows, "n"])
+
+
+@case
+def reductions_without_results():
+    yield reductions(draw(0, 7), 1, [0, 7])
+    yield reductions(draw(0, 7), 1, ["n", 7])
+    yield reductions(draw(5, 0, 7), 0, [5, "n", 7])
+
+
+@case
+def reductions_to_one_element():
+    """The sum in between was in global memory that a kernel of one block had for itself."""
+    for count in (1, 5, 31, 32, 33, 129):
+        yield reductions(draw(1, count), 1, [1, count])
+        yield reductions(draw(1, count), 1, [1, "n"])
+
+
+@case
+def products_along_nothing():
+    x, w = draw(3, 0), draw(0, 4)
+    yield *model({"x": x, "w": w}, [helper.make_node("MatMul", ["x", "w"], ["y"])], {"y": TensorProto.FLOAT}), {"y": x @ w}
+    yield *model({"x": (x, [3, "n"]), "w": (w, ["n", 4])}, [helper.make_node("MatMul", ["x", "w"], ["y"])],
+                 {"y": TensorProto.FLOAT}), {"y": x @ w}
+
+
+@case
+def rows_of_nothing():
+    for shape in ([0, 5], ["n", 5]):
+        x = draw(0, 5)
+        nodes = [helper.make_node("Softmax", ["x"], ["y"]), helper.make_node("Exp", ["x"], ["z"])]
+        yield *model({"x": (x, shape)}, nodes, {"y": TensorProto.FLOAT, "z": TensorProto.FLOAT}), {"y": x, "z": x}
+
+
+@case
+def many_open_axes():
+    """Loops over open sizes that run as one: it was not known that their iterations are apart."""
+    x = draw(2, 1, 3, 2, 5, 2)
+    order = [5, 3, 1, 0, 4, 2]
+    yield *model({"x": (x, list("abcdef"))}, [helper.make_node("Transpose", ["x"], ["t"], perm=order),
+                                             helper.make_node("CumSum", ["t", "axis"], ["y"])], {"y": TensorProto.FLOAT},
+                 {"axis": np.array(3)}), {"y": np.cumsum(x.transpose(order), 3)}
+
+
+@case
+def two_loops_of_matrices():
+    """Both are kernels of one file and have loops over two axes, each with a name of its own."""
+    def loop(op, of, out, by):
+        body = helper.make_graph([helper.make_node(op, ["s", by], ["r"]), helper.make_node("Identity", ["go"], ["on"])], "body", [
+            helper.make_tensor_value_info("i", TensorProto.INT64, []), helper.make_tensor_value_info("go", TensorProto.BOOL, []),
+            helper.make_tensor_value_info("s", TensorProto.FLOAT, [8, 3])
+        ], [helper.make_tensor_value_info("on", TensorProto.BOOL, []), helper.make_tensor_value_info("r", TensorProto.FLOAT, [8, 3])])
+        return helper.make_node("Loop", ["count", "", of], [out], body=body)
+
+    x, w, b = draw(8, 3), draw(8, 3) + 1, draw(8, 3)
+    made = model({"x": x}, [loop("Mul", "x", "p", "w"), loop("Add", "p", "y", "b")], {"y": TensorProto.FLOAT},
+                 {"count": np.array(3), "w": w, "b": b})
+    yield *made, {"y": x * w**3 + 3 * b}
+
+
+def run(tenon, folder, *args):
+    result = subprocess.run([tenon, *args], cwd=folder, capture_output=True, text=True)
+    if result.returncode != 0:
+        raise RuntimeError(f"tenon {' '.join(args)}: {result.stderr.strip()[:300]}")
+    return result
+
+
+def check(tenon, target, made, inputs, want):
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        onnx.save(made, folder / "n.onnx")
+        np.savez(folder / "x.npz", **inputs)
+        run(tenon, folder, "compile", "n.onnx", "-o", "n.so", "-q", "--empty-sizes", "--target", target)
+        run(tenon, folder, "run", "n.so", "-i", "x.npz", "-o", "y.npz")
+        with np.load(folder / "y.npz") as got:
+            for key, expected in want.items():
+                np.testing.assert_allclose(got[key], expected, rtol=1e-4, atol=1e-5, err_msg=key)
+                assert got[key].shape == expected.shape, f"{key}: {got[key].shape} instead of {expected.shape}"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("tenon", type=pathlib.Path)
+    parser.add_argument("cases", nargs="*")
+    parser.add_argument("--target", action="append")
+    args = parser.parse_args()
+    tenon, wrong, count = str(args.tenon.resolve()), 0, 0
+    for target in args.target or ["opencl"]:
+        for name, make in CASES.items():
+            if args.cases and name not in args.cases:
+                continue
+            for number, (made, inputs, want) in enumerate(make()):
+                count += 1
+                try:
+                    check(tenon, target, made, inputs, want)
+                except (RuntimeError, AssertionError) as error:
+                    if "there are 0" in str(error) or "no OpenCL" in str(error):
+                        print(f"{target}: {error}")
+                        return SKIPPED
+                    wrong += 1
+                    print(f"{name} {number} for {target}: {' '.join(str(error).split())[:300]}", flush=True)
+    print(f"{count - wrong} of {count} are right")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
