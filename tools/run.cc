@@ -146,6 +146,9 @@ Expected<NamedValues> Call(const Program& program, const Arguments& args) {
   TN_ASSIGN_OR_RETURN(NamedTensors inputs, args.call.Inputs(program, shapes));
   TN_ASSIGN_OR_RETURN(inputs, OnDevice(inputs, device));
   TN_ASSIGN_OR_RETURN(NamedTensors outputs, program.Call(inputs));
+  // Results without elements are not copied, and nothing else would wait for the kernels: a driver
+  // that is still at work when the process ends may take it down.
+  if (device.device_type != TN_DL_CPU && tn_stream_wait(device, nullptr) != 0) return ApiError();
   TN_ASSIGN_OR_RETURN(outputs, OnHost(outputs));
   return NamedValues(outputs.begin(), outputs.end());
 }
