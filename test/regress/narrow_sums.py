@@ -217,7 +217,7 @@ def main() -> int:
                             if not re.search(args.match, case.name):
                                 continue
                             for level in args.levels[:1] if n > args.lengths[0] else args.levels:
-                                r = run_node_tests.compile_case(args.tenon, case, level, tmp)
+                                r = run_node_tests.compile_case(args.tenon, case, level, "llvm", tmp)
                                 library = tmp / f"{case.name}.O{level}.so"
                                 said = r.reason
                                 if r.status == "passed":

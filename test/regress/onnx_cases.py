@@ -803,7 +803,7 @@ def main() -> int:
         with tempfile.TemporaryDirectory() as tmp:
             runs = [(case, level) for case in chosen
                     for level in ([run_node_tests.one_of(args.levels, case.name)] if args.in_turn else args.levels)]
-            results = run_node_tests.run_all(args.tenon, runs, args.jobs, pathlib.Path(tmp))
+            results = run_node_tests.run_all(args.tenon, runs, "llvm", args.jobs, pathlib.Path(tmp))
     for r in results:
         if r.status == "refused":
             print(f"{r.case.name} -O{r.level}: {r.reason}")
