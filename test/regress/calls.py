@@ -71,7 +71,7 @@ def _check(main, case, wanted_of):
         try:
             main(*feeds)
             wrong.append(f"{_said(feeds)}: expected an error")
-        except ValueError as error:
+        except (ValueError, IndexError) as error:
             if says not in str(error):
                 wrong.append(f"{_said(feeds)}: expected an error that says {says!r}, but got {error}")
 
