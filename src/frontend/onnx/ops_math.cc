@@ -227,26 +227,43 @@ Status ImportEinsum(OpContext& c) {
   return f.Result(Cast(Arranged(Keeping(so_far, e.result), e.result), type));
 }
 
-// ---- Det: elimination with pivots, a column at a time ----
+// ---- Square matrices ----
 
-Status ImportDet(OpContext& c) {
+Status NeedSquareMatrices(OpContext& c) {
   TN_RETURN_IF_ERROR(c.Arity(1, 1));
   const Dims dims = c.Dims(0);
   if (dims.size() < 2 || graph::ProveDifferent(dims[dims.size() - 1], dims[dims.size() - 2]))
     return c.Error("expected square matrices, but got {}", c.Type(0).ToString());
   c.b.Require(Eq(dims[dims.size() - 1], dims[dims.size() - 2]));
+  return Ok();
+}
+
+// Of step i of an elimination: the row of the greatest element at or below i in column i,
+// [count, 1], and which row comes to each place when that one and row i change places, [count, n].
+struct PivotRows {
+  Val best, from;
+};
+
+PivotRows Pivots(const Val& matrix, const Val& row, const Val& i) {
+  const Val column = Gather(matrix, i, 2);  // [count, n]
+  const Val best = ArgReduce("max", Where(row >= i, Abs(column), -1), 1);
+  return {best, Where(Equal(row, i), best, Where(Equal(row, best), i, row))};
+}
+
+// ---- Det: elimination with pivots, a column at a time ----
+
+Status ImportDet(OpContext& c) {
+  TN_RETURN_IF_ERROR(NeedSquareMatrices(c));
+  const Dims dims = c.Dims(0);
   const Formula f(c);
   const Expr n = dims.back(), one = IndexConst(1);
   const Expr count = graph::DimProduct(std::span(dims).first(dims.size() - 2));
   const Val x = Reshape(Widened(f.In(0)), {count, n, n});
   const auto step = [&](const Val& i, const std::vector<Val>& carried,
                         const std::vector<Val>&) -> std::vector<Val> {
-    const Val matrix = carried[0], row = i.formula().Iota(n);
-    const Val column = Gather(matrix, i, 2);                                 // [count, n]
-    const Val best = ArgReduce("max", Where(row >= i, Abs(column), -1), 1);  // [count, 1]
-    // Row i and the best one change places.
-    const Val from = Where(Equal(row, i), best, Where(Equal(row, best), i, row));
-    const Val swapped = GatherElements(matrix, Expand(Unsqueeze(from, 2), {count, n, n}), 1);
+    const Val row = i.formula().Iota(n);
+    const auto [best, from] = Pivots(carried[0], row, i);
+    const Val swapped = GatherElements(carried[0], Expand(Unsqueeze(from, 2), {count, n, n}), 1);
     const Val top = Unsqueeze(Gather(swapped, i, 1), 1);  // [count, 1, n]
     const Val pivot = Unsqueeze(Gather(top, i, 2), 2);    // [count, 1, 1]
     const Val below = Unsqueeze(Gather(swapped, i, 2), 2) / Where(Equal(pivot, 0), 1, pivot);
@@ -263,11 +280,8 @@ Status ImportDet(OpContext& c) {
 // ---- Inverse: elimination above and below, of the matrix and the unit matrix beside it ----
 
 Status ImportInverse(OpContext& c) {
-  TN_RETURN_IF_ERROR(c.Arity(1, 1));
+  TN_RETURN_IF_ERROR(NeedSquareMatrices(c));
   const Dims dims = c.Dims(0);
-  if (dims.size() < 2 || graph::ProveDifferent(dims[dims.size() - 1], dims[dims.size() - 2]))
-    return c.Error("expected square matrices, but got {}", c.Type(0).ToString());
-  c.b.Require(Eq(dims[dims.size() - 1], dims[dims.size() - 2]));
   const Formula f(c);
   const Expr n = dims.back();
   const Expr count = graph::DimProduct(std::span(dims).first(dims.size() - 2));
@@ -276,12 +290,9 @@ Status ImportInverse(OpContext& c) {
   const Val unit = Cast(Equal(Unsqueeze(place, 1), place), x.dtype());
   const auto step = [&](const Val& i, const std::vector<Val>& carried,
                         const std::vector<Val>&) -> std::vector<Val> {
-    const Val matrix = carried[0], row = i.formula().Iota(n);
-    const Val column = Gather(matrix, i, 2);                                 // [count, n]
-    const Val best = ArgReduce("max", Where(row >= i, Abs(column), -1), 1);  // [count, 1]
-    const Val from = Where(Equal(row, i), best, Where(Equal(row, best), i, row));
-    const Val at = Expand(Unsqueeze(from, 2), {count, n, n});
-    const Val left = GatherElements(matrix, at, 1), right = GatherElements(carried[1], at, 1);
+    const Val row = i.formula().Iota(n);
+    const Val at = Expand(Unsqueeze(Pivots(carried[0], row, i).from, 2), {count, n, n});
+    const Val left = GatherElements(carried[0], at, 1), right = GatherElements(carried[1], at, 1);
     const Val top = Unsqueeze(Gather(left, i, 1), 1), beside = Unsqueeze(Gather(right, i, 1), 1);
     const Val pivot = Unsqueeze(Gather(top, i, 2), 2);  // [count, 1, 1]
     const Val is_top = Unsqueeze(Equal(row, i), 1);     // [n, 1]

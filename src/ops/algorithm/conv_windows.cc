@@ -1,5 +1,7 @@
 #include "ops/algorithm/conv_windows.h"
 
+#include "ops/algorithm/warp_steps.h"
+
 namespace tenon::ops {
 
 using te::Indices;
@@ -58,6 +60,16 @@ int64_t ConvWindows::Columns() const {
   int64_t columns = 1;
   for (size_t i = 2; i < c_.y.size(); ++i) columns *= c_.y[i];
   return columns;
+}
+
+bool IsWarpConv(const Site& site) {
+  if (site.region.outputs.size() != 1 || !AreNumbers(site.input(0))) return false;
+  const auto c = ReadConv(site);
+  const DType type = site.input(0).dtype;
+  return c && c->group == 1 && c->pad_value == 0 && type.StorageBits() == 16 &&
+         site.input(1).dtype == type && c->types.accumulator == DType::Float(32) && c->y[0] > 0 &&
+         c->w[0] > 1 && c->w[1] > 0 && ConvWindows(*c).Columns() > 1 &&
+         WarpUnit(site.machine, type);
 }
 
 void AddCondition(Expr* all, const Expr& one) { *all = *all ? And(*all, one) : one; }

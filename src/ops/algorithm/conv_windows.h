@@ -31,6 +31,10 @@ class ConvWindows {
   ConvGeometry c_;
 };
 
+/// Whether units of a warp may multiply windows and weights: one group of several maps, in 16 bits
+/// added up in f32, several places, of known sizes, with one result.
+bool IsWarpConv(const Site& site);
+
 /// Adds a condition to those that there are; null: none.
 void AddCondition(Expr* all, const Expr& one);
 /// The value, or zero where the condition does not hold.

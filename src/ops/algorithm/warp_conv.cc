@@ -14,17 +14,6 @@ namespace {
 
 const DType kF32 = DType::Float(32);
 
-bool IsFor(const Site& site) {
-  if (site.region.outputs.size() != 1 || !AreNumbers(site.input(0))) return false;
-  const auto c = ReadConv(site);
-  const DType type = site.input(0).dtype;
-  // A right factor that lies along columns is one of 16 bits.
-  return c && c->group == 1 && c->pad_value == 0 && type.StorageBits() == 16 &&
-         site.input(1).dtype == type && c->types.accumulator == kF32 && c->y[0] > 0 &&
-         c->w[0] > 1 && c->w[1] > 0 && ConvWindows(*c).Columns() > 1 &&
-         WarpUnit(site.machine, type);
-}
-
 WarpShape ShapeOf(const Site& site) {
   const ConvGeometry c = *ReadConv(site);
   const ConvWindows windows(c);
@@ -39,10 +28,7 @@ WarpShape ShapeOf(const Site& site) {
     s.a_vector = 8;
     if (s.n % 8 == 0 && windows.IsPointwise()) s.b_vector = 8;
   }
-  const int64_t stored = site.region.type(site.region.outputs[0]).dtype.StorageBits();
-  for (int64_t v = 128 / stored; v > 1 && s.out_vector == 1; v /= 2) {
-    if (s.n % v == 0) s.out_vector = v;
-  }
+  s.out_vector = WarpStoreVector(site, s.n);
   return s;
 }
 
@@ -58,16 +44,11 @@ std::vector<Want> Wants(const Site& site, const Point&) {
   return wants;
 }
 
-// Windows that are computed element by element keep threads from the products.
 WorkDescription Work(const Site& site, const Point& point) {
-  constexpr double kElement = 20;
   const WarpShape shape = ShapeOf(site);
   WorkDescription work = WarpTileWork(shape, site, point);
-  if (shape.b_vector == 1) {
-    work.vector_ops += static_cast<double>(work.tiles * WarpTileColumns(point)) *
-                       static_cast<double>(WarpTileDepth(shape, point) / ValueOf(point, "parts")) *
-                       kElement;
-  }
+  if (shape.b_vector == 1)
+    work.vector_ops += ElementwiseOps(work, shape, point, WarpTileColumns(point));
   return work;
 }
 
@@ -116,6 +97,7 @@ constexpr OpKind kOps[] = {OpKind::kConv};
 }  // namespace
 
 extern const Algorithm kWarpConv;
-const Algorithm kWarpConv = {"warp_conv", kOps, IsFor, SpaceOf, Wants, Work, Build, ScheduleIt, 2};
+const Algorithm kWarpConv = {"warp_conv", kOps,  IsWarpConv, SpaceOf, Wants,
+                             Work,        Build, ScheduleIt, 2};
 
 }  // namespace tenon::ops

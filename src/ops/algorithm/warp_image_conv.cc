@@ -20,20 +20,12 @@ namespace {
 const DType kF32 = DType::Float(32);
 constexpr int64_t kPiece = 8;
 
+// The result's order is the image's, so it has the image's axes.
 bool IsFor(const Site& site) {
-  if (!AreNumbers(site.input(0)) || site.input(0).rank() < 3) return false;
-  const auto c = ReadConv(site);
-  const DType type = site.input(0).dtype;
-  for (graph::ValueId v : site.region.outputs) {
-    const std::vector<Expr>& dims = site.region.type(v).dims;
-    const std::vector<Expr>& own = site.result().dims;
-    if (!std::equal(dims.begin(), dims.end(), own.begin(), own.end(), graph::ProveEqual))
-      return false;
-  }
-  return site.region.outputs.size() == 1 && c && c->group == 1 && c->pad_value == 0 &&
-         type.StorageBits() == 16 && site.input(1).dtype == type && c->types.accumulator == kF32 &&
-         c->y[0] > 0 && c->w[0] > 1 && c->w[1] > 0 && ConvWindows(*c).Columns() > 1 &&
-         WarpUnit(site.machine, type);
+  if (!IsWarpConv(site) || site.input(0).rank() < 3) return false;
+  const std::vector<Expr>& dims = site.region.type(site.region.outputs[0]).dims;
+  const std::vector<Expr>& own = site.result().dims;
+  return std::equal(dims.begin(), dims.end(), own.begin(), own.end(), graph::ProveEqual);
 }
 
 WarpShape ShapeOf(const Site& site) {
@@ -48,10 +40,7 @@ WarpShape ShapeOf(const Site& site) {
   s.b_along_k = false;
   if (c.w[1] % kPiece == 0) s.a_vector = kPiece;
   if (s.n % kPiece == 0) s.b_vector = kPiece;
-  const int64_t stored = site.region.type(site.region.outputs[0]).dtype.StorageBits();
-  for (int64_t v = 128 / stored; v > 1 && s.out_vector == 1; v /= 2) {
-    if (s.n % v == 0) s.out_vector = v;
-  }
+  s.out_vector = WarpStoreVector(site, s.n);
   return s;
 }
 
@@ -68,16 +57,11 @@ std::vector<Want> Wants(const Site& site, const Point&) {
   return wants;
 }
 
-// Windows that are computed element by element keep threads from the products.
 WorkDescription Work(const Site& site, const Point& point) {
-  constexpr double kElement = 20;
   const WarpShape shape = ShapeOf(site);
   WorkDescription work = WarpTileWork(shape, site, point);
-  if (shape.a_vector == 1) {
-    work.vector_ops += static_cast<double>(work.tiles * WarpTileRows(point)) *
-                       static_cast<double>(WarpTileDepth(shape, point) / ValueOf(point, "parts")) *
-                       kElement;
-  }
+  if (shape.a_vector == 1)
+    work.vector_ops += ElementwiseOps(work, shape, point, WarpTileRows(point));
   return work;
 }
 

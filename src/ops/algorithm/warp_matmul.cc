@@ -54,10 +54,7 @@ std::optional<WarpProduct> Read(const Site& site) {
     const bool stored_along_k = p.trans_b || p.one_matrix;
     if (s.b_along_k ? stored_along_k : s.n % piece == 0) s.b_vector = piece;
   }
-  const int64_t stored = 16 / site.region.type(site.region.outputs[0]).dtype.Bytes();
-  for (int64_t v = stored; v > 1 && s.out_vector == 1; v /= 2) {
-    if (s.n % v == 0) s.out_vector = v;
-  }
+  s.out_vector = WarpStoreVector(site, s.n);
   return p;
 }
 

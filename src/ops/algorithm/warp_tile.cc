@@ -90,6 +90,19 @@ Space WarpTileSpace(const WarpShape& shape, const Machine& machine) {
   return space;
 }
 
+int64_t WarpStoreVector(const Site& site, int64_t columns) {
+  int64_t v = 128 / site.region.type(site.region.outputs[0]).dtype.StorageBits();
+  while (v > 1 && columns % v != 0) v /= 2;
+  return std::max<int64_t>(v, 1);
+}
+
+double ElementwiseOps(const WorkDescription& work, const WarpShape& shape, const Point& point,
+                      int64_t lines) {
+  constexpr double kElement = 20;
+  const int64_t depth = WarpTileDepth(shape, point) / ValueOf(point, "parts");
+  return static_cast<double>(work.tiles * lines) * static_cast<double>(depth) * kElement;
+}
+
 // What a block does beside its products, in cycles: its threads meet once a step, and the first
 // tiles come from afar.
 WorkDescription WarpTileWork(const WarpShape& shape, const Site& site, const Point& point) {

@@ -33,8 +33,16 @@ int64_t WarpTileColumns(const Point& point);
 /// The steps of k of all tiles: k, rounded up to whole ones.
 int64_t WarpTileDepth(const WarpShape& shape, const Point& point);
 
+/// The neighbours along `columns` results that a thread stores at once: as many as are 16 bytes, or
+/// fewer where that does not divide them.
+int64_t WarpStoreVector(const Site& site, int64_t columns);
+
 Space WarpTileSpace(const WarpShape& shape, const Machine& machine);
 WorkDescription WarpTileWork(const WarpShape& shape, const Site& site, const Point& point);
+/// What it costs to compute an operand, of which a tile has so many `lines` (rows or columns),
+/// element by element: that keeps threads from the products.
+double ElementwiseOps(const WorkDescription& work, const WarpShape& shape, const Point& point,
+                      int64_t lines);
 
 /// Elements of an operand at row (or column) `i` and place k. Both may be beyond the operand's end:
 /// along k what is there must be zero; rows and columns may be any.

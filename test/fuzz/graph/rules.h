@@ -43,6 +43,39 @@ inline Size Within(Size d, int64_t least, int64_t most) {
   return {std::clamp(d.a, least, most), std::clamp(d.b, least, most)};
 }
 
+inline int64_t Rank(const Value& v) { return static_cast<int64_t>(v.rank()); }
+
+/// The operands of a TopK and its results.
+struct Largest {
+  Value x, values, indices;
+  int64_t axis, k;
+};
+inline Largest DrawLargest(Maker& m, Elem t) {
+  const Value x = m.Take(t, {.min_rank = 1, .exact = true, .filled = true});
+  const size_t axis = m.Below(x.rank());
+  const int64_t k = m.Between(1, x.dims[axis].least());
+  Value values = x, indices = x;
+  values.dims[axis] = k, indices.dims[axis] = k;
+  values.name = indices.name = "";
+  indices.elem = kI64, indices.lo = 0, indices.hi = static_cast<double>(x.dims[axis].most());
+  return {x, values, indices, static_cast<int64_t>(axis), k};
+}
+
+/// A value with an axis of one element, and without that.
+struct Squeezed {
+  Value x, y;
+  int64_t axis;
+};
+inline Squeezed DrawSqueezed(Maker& m, Elem t) {
+  Dims dims = m.AnyDims(1, 3);
+  const auto axis = static_cast<int64_t>(m.Below(dims.size()));
+  dims[static_cast<size_t>(axis)] = 1;
+  const Value x = m.Like(t, dims);
+  Value y = x;
+  y.dims.erase(y.dims.begin() + axis);
+  return {x, y, axis};
+}
+
 /// What was found, summed over an axis whose size nobody knows.
 inline bool Summed(Maker& m, const std::string& found, int64_t axis, const Value& result) {
   std::vector<std::string> inputs = {found}, attributes = {Int("keepdims", 0)};

@@ -7,8 +7,6 @@ namespace tenon::fuzz {
 
 namespace {
 
-int64_t Rank(const Value& v) { return static_cast<int64_t>(v.rank()); }
-
 bool Transpose(Maker& m, const Rule& rule, Elem t) {
   const Value x = m.Take(t, {.min_rank = 1});
   Ints64 perm(x.rank());
@@ -69,12 +67,7 @@ bool Unsqueeze(Maker& m, const Rule& rule, Elem t) {
 }
 
 bool Squeeze(Maker& m, const Rule& rule, Elem t) {
-  Dims dims = m.AnyDims(1, 3);
-  const auto axis = static_cast<int64_t>(m.Below(dims.size()));
-  dims[static_cast<size_t>(axis)] = 1;
-  const Value x = m.Like(t, dims);
-  Value y = x;
-  y.dims.erase(y.dims.begin() + axis);
+  const auto [x, y, axis] = DrawSqueezed(m, t);
   return m.Add(rule.op, {x.name, m.List({axis}).name}, y).has_value();
 }
 

@@ -6,15 +6,8 @@ namespace tenon::fuzz {
 
 namespace {
 
-int64_t Rank(const Value& v) { return static_cast<int64_t>(v.rank()); }
-
 bool Squeeze(Maker& m, const Rule& rule, Elem t) {
-  Dims dims = m.AnyDims(1, 3);
-  const auto axis = static_cast<int64_t>(m.Below(dims.size()));
-  dims[static_cast<size_t>(axis)] = 1;
-  const Value x = m.Like(t, dims);
-  Value y = x;
-  y.dims.erase(y.dims.begin() + axis);
+  const auto [x, y, axis] = DrawSqueezed(m, t);
   return m.Add(rule.op, {x.name}, y, {Ints("axes", {axis})}).has_value();
 }
 
@@ -111,15 +104,8 @@ bool Softmax(Maker& m, const Rule& rule, Elem t) {
 }
 
 bool TopK(Maker& m, const Rule& rule, Elem t) {
-  const Value x = m.Take(t, {.min_rank = 1, .exact = true, .filled = true});
-  const size_t axis = m.Below(x.rank());
-  const int64_t k = m.Between(1, x.dims[axis].least());
-  Value values = x, indices = x;
-  values.dims[axis] = k, indices.dims[axis] = k;
-  values.name = indices.name = "";
-  indices.elem = kI64, indices.lo = 0, indices.hi = static_cast<double>(x.dims[axis].most());
-  std::vector<std::string> inputs = {x.name},
-                           attributes = {Int("axis", static_cast<int64_t>(axis))};
+  const auto [x, values, indices, axis, k] = DrawLargest(m, t);
+  std::vector<std::string> inputs = {x.name}, attributes = {Int("axis", axis)};
   if (m.opset() >= 10)
     inputs.push_back(m.List({k}).name);
   else

@@ -104,15 +104,9 @@ bool Cumulate(Maker& m, const Rule& rule, Elem t) {
 }
 
 bool TopK(Maker& m, const Rule& rule, Elem t) {
-  const Value x = m.Take(t, {.min_rank = 1, .exact = true, .filled = true});
-  const size_t axis = m.Below(x.rank());
-  const int64_t k = m.Between(1, x.dims[axis].least());
-  Value values = x, indices = x;
-  values.dims[axis] = k, indices.dims[axis] = k;
-  values.name = indices.name = "";
-  indices.elem = kI64, indices.lo = 0, indices.hi = static_cast<double>(x.dims[axis].most());
+  const auto [x, values, indices, axis, k] = DrawLargest(m, t);
   return m.AddAll(rule.op, {x.name, m.List({k}).name}, {values, indices},
-                  {Int("axis", static_cast<int64_t>(axis)), Int("largest", m.Chance(2))});
+                  {Int("axis", axis), Int("largest", m.Chance(2))});
 }
 
 bool Softmax(Maker& m, const Rule& rule, Elem t) {
