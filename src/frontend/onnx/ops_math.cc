@@ -256,7 +256,8 @@ Status ImportDet(OpContext& c) {
   TN_RETURN_IF_ERROR(NeedSquareMatrices(c));
   const Dims dims = c.Dims(0);
   const Formula f(c);
-  const Expr n = dims.back(), one = IndexConst(1);
+  const Expr& n = dims.back();
+  const Expr one = IndexConst(1);
   const Expr count = graph::DimProduct(std::span(dims).first(dims.size() - 2));
   const Val x = Reshape(Widened(f.In(0)), {count, n, n});
   const auto step = [&](const Val& i, const std::vector<Val>& carried,
@@ -283,7 +284,7 @@ Status ImportInverse(OpContext& c) {
   TN_RETURN_IF_ERROR(NeedSquareMatrices(c));
   const Dims dims = c.Dims(0);
   const Formula f(c);
-  const Expr n = dims.back();
+  const Expr& n = dims.back();
   const Expr count = graph::DimProduct(std::span(dims).first(dims.size() - 2));
   const Val x = Reshape(Widened(f.In(0)), {count, n, n});
   const Val place = f.Iota(n);

@@ -114,7 +114,8 @@ WorkDescription WarpTileWork(const WarpShape& shape, const Site& site, const Poi
   const int64_t warps = ValueOf(point, "warps_y") * ValueOf(point, "warps_x");
   const int64_t blocks = shape.Lead() * CeilDiv(shape.m, rows) * CeilDiv(shape.n, columns) * parts;
   const auto all = static_cast<double>(blocks);
-  const double steps = static_cast<double>(WarpTileDepth(shape, point) / depth / parts);
+  const int64_t steps_per_block = WarpTileDepth(shape, point) / depth / parts;
+  const auto steps = static_cast<double>(steps_per_block);
   const double together = std::clamp(all / static_cast<double>(machine.workers), 1.0,
                                      16.0 / static_cast<double>(warps));
   const double busy = std::min(1.0, static_cast<double>(warps) * together / 8);
@@ -124,9 +125,10 @@ WorkDescription WarpTileWork(const WarpShape& shape, const Site& site, const Poi
   const double loads = static_cast<double>(WarpRows(point) + WarpColumns(point)) /
                        static_cast<double>(WarpRows(point) * WarpColumns(point));
   const double products = static_cast<double>(rows * columns * depth) / per_cycle;
+  const int64_t fragments = depth / unit.k;
   const double step = products / busy * (1 + loads * 4) +
-                      (kStepCycles + kFragmentCycles * static_cast<double>(depth / unit.k)) /
-                          together / static_cast<double>(ValueOf(point, "stages") - 1);
+                      (kStepCycles + kFragmentCycles * static_cast<double>(fragments)) / together /
+                          static_cast<double>(ValueOf(point, "stages") - 1);
   const auto lanes = static_cast<double>(machine.VectorUnit(DType::Float(32)).n);
   WorkDescription work;
   work.team = machine.workers;
@@ -193,7 +195,7 @@ std::function<Expr(const Indices&)> BuildWarpTiles(Group& group, const std::stri
     const auto from = i.begin() + static_cast<long>(first);
     const Indices around(from, from + static_cast<long>(rank));
     const Expr at = parts > 1 ? i[0] * (all_k / parts) + k.var : Expr(k.var);
-    const Expr row = i[first + rank], column = i[first + rank + 1];
+    const Expr &row = i[first + rank], &column = i[first + rank + 1];
     return te::Sum(wide(a.At(Behind(operands.a_has_lead ? around : Indices{}, {row, at}))) *
                        wide(b.At(Behind(operands.b_has_lead ? around : Indices{}, {at, column}))),
                    {k});
