@@ -14,6 +14,7 @@
 #include "artifact_source.h"
 #include "console.h"
 #include "device.h"
+#include "kernel_times.h"
 #include "numbers.h"
 #include "support/atomic_file.h"
 #include "support/strings.h"
@@ -72,24 +73,22 @@ double PeakResidentMegabytes() {
 }
 
 // A call on a device is over when its stream is idle again.
-Expected<std::vector<double>> Measure(Program::Repeated call, tn_dl_device device,
+bool Runs(Program::Repeated* call, tn_dl_device device) {
+  return call->Run() && (device.device_type == TN_DL_CPU || tn_stream_wait(device, nullptr) == 0);
+}
+
+Expected<std::vector<double>> Measure(Program::Repeated* call, tn_dl_device device,
                                       const Arguments& args) {
   using Clock = std::chrono::steady_clock;
   auto milliseconds = [](Clock::duration d) {
     return std::chrono::duration<double, std::milli>(d).count();
   };
-  auto run = [&] {
-    return call.Run() && (device.device_type == TN_DL_CPU || tn_stream_wait(device, nullptr) == 0);
-  };
-  for (int64_t i = 0; i < args.warm_up; ++i) {
-    if (!run()) return ApiError();
-  }
   constexpr size_t kFewest = 3;
   std::vector<double> times;
   const Clock::time_point begin = Clock::now();
   for (;;) {
     const Clock::time_point start = Clock::now();
-    if (!run()) return ApiError();
+    if (!Runs(call, device)) return ApiError();
     const Clock::time_point end = Clock::now();
     times.push_back(milliseconds(end - start));
     const bool enough = args.repeat > 0 ? times.size() >= static_cast<size_t>(args.repeat)
@@ -107,7 +106,7 @@ int Threads() {
 }
 
 Status PrintResults(const Statistics& s, const LoadedModel& model, tn_dl_device device,
-                    const Arguments& args) {
+                    const std::vector<KernelTime>& kernels, const Arguments& args) {
   const double peak = PeakResidentMegabytes();
   // Calls of a small model take less than a microsecond.
   const bool small = s.p50 < 0.1;
@@ -124,8 +123,9 @@ Status PrintResults(const Statistics& s, const LoadedModel& model, tn_dl_device 
   Print("loaded in  {:.2f} ms", model.load_seconds * 1e3);
   if (model.compile_seconds > 0) Print(", compiled in {:.2f} s", model.compile_seconds);
   Print("\n");
+  if (!kernels.empty()) PrintKernelTimes(kernels, s.runs);
   if (args.json.empty()) return Ok();
-  const nlohmann::ordered_json json = {
+  nlohmann::ordered_json json = {
       {"mean_ms", s.mean},
       {"std_ms", s.deviation},
       {"p50_ms", s.p50},
@@ -140,6 +140,7 @@ Status PrintResults(const Statistics& s, const LoadedModel& model, tn_dl_device 
       {"peak_rss_mb", peak},
       {"artifact_bytes", model.artifact_bytes},
   };
+  if (!kernels.empty()) json["kernels"] = ToJson(kernels);
   return WriteFile(args.json, json.dump(1) + "\n");
 }
 
@@ -161,9 +162,15 @@ Status BenchModel(Arguments& args, const Common& common) {
   // them, unless only the call can tell how large they are.
   TN_ASSIGN_OR_RETURN(NamedTensors outputs, model.program.Call(inputs));
   if (model.program.MakesOutputs()) outputs.clear();
-  TN_ASSIGN_OR_RETURN(std::vector<double> times,
-                      Measure(model.program.Prepare(inputs, outputs), device, args));
-  return PrintResults(Summarize(std::move(times)), model, device, args);
+  Program::Repeated call = model.program.Prepare(inputs, outputs);
+  for (int64_t i = 0; i < args.warm_up; ++i) {
+    if (!Runs(&call, device)) return ApiError();
+  }
+  TN_ASSIGN_OR_RETURN(const std::vector<KernelTime> before, KernelTimesOf(model.program));
+  TN_ASSIGN_OR_RETURN(std::vector<double> times, Measure(&call, device, args));
+  TN_ASSIGN_OR_RETURN(std::vector<KernelTime> kernels, KernelTimesOf(model.program));
+  return PrintResults(Summarize(std::move(times)), model, device, Since(std::move(kernels), before),
+                      args);
 }
 
 }  // namespace
@@ -175,6 +182,7 @@ Run AddBench(CLI::App& app, const Common& common) {
       "Examples:\n"
       "  tenon bench model.so --threads 2\n"
       "  tenon bench model.onnx --shape tokens:1x128 --repeat 100 --json result.json\n"
+      "  tenon bench model.onnx --time-kernels\n"
       "Calls write into outputs made beforehand; loading and compiling are not part of the "
       "latency. On a device, a call lasts until its stream is idle again.");
   verb->add_option("model", args->model, "a compiled library or an ONNX file")->required();

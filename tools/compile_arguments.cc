@@ -92,6 +92,10 @@ void CompileArguments::AddTo(CLI::App* verb) {
   verb->add_flag("--any-machine", options.any_machine,
                  "records of the log, and the profile, count on whatever machine they were made")
       ->group(group);
+  verb->add_flag("--time-kernels", options.time_kernels,
+                 "count the launches of kernels and what they take, each alone; `tenon bench` "
+                 "prints that, and the function NAME_launch_times tells it")
+      ->group(group);
   verb->add_option("--custom-op", operators_,
                    "an operator of your own, as domain::Operator=file.tir: functions of loop IR, "
                    "whose parameters are a node's inputs and then its results; may be repeated")

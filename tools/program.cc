@@ -142,6 +142,18 @@ Expected<NamedTensors> Program::Call(const NamedTensors& inputs) const {
   return outputs;
 }
 
+Expected<Tensor> Program::Result(const std::string& name) const {
+  tn_packed_fn function = nullptr;
+  tn_ffi_any result{};
+  if (tn_module_get_function(module_.get(), name.c_str(), &function) != 0 ||
+      tn_call(function, nullptr, nullptr, 0, &result) != 0)
+    return ApiError();
+  if (result.type_index != TN_FFI_TENSOR) return MakeError("its result is no tensor");
+  Tensor tensor = Share(result);
+  tn_value_release(&result);
+  return tensor;
+}
+
 Program::Repeated Program::Prepare(const NamedTensors& inputs, const NamedTensors& outputs) const {
   Repeated call;
   call.function_ = main_;

@@ -47,6 +47,9 @@ class Program {
   /// The same in the packed convention. The caller releases *result.
   Status CallRaw(const std::vector<tn_ffi_any>& args, tn_ffi_any* result) const;
 
+  /// The result of the library's function `name`, which has no parameters.
+  Expected<Tensor> Result(const std::string& name) const;
+
   /// A call with all its arguments in place, outputs too, that can be made many times.
   class Repeated {
    public:

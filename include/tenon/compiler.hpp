@@ -119,6 +119,10 @@ struct ModelOptions {
   std::string precision = "fp32";
   int opt_level = 2;
   int jobs = 0;
+  /// Launches of kernels are counted, and the time that they take, each alone, which the library's
+  /// function NAME_launch_times tells: an i64[n, 2] of counts and nanoseconds since it was loaded.
+  /// What the rows are is in its information ("launches").
+  bool time_kernels = false;
   /// A log of tuning that kernels are chosen by (docs/tuning.md); "": none.
   std::string log;
   /// Where the files of external weights lie; "": beside the model.

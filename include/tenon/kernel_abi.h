@@ -268,6 +268,20 @@ TN_CORE_API int32_t tn_core_device_tensor_alloc(int32_t device_type, int32_t dev
                                                 const int64_t* shape, tn_ffi_any* out,
                                                 void** out_data);
 
+/* ---- Times of launches ----
+ * Of a library that was compiled to tell them. `table`: a row for each place in the code that
+ * launches a kernel, how often it did and the nanoseconds that this took. Threads may be in any of
+ * these at once. */
+
+/* Nanoseconds of a clock that nobody sets. */
+TN_CORE_API int64_t tn_core_now(void);
+
+/* Counts a launch that began at `begin` and is over. */
+TN_CORE_API void tn_core_launch_took(int64_t* table, int64_t row, int64_t begin);
+
+/* Copies the first `rows` rows. */
+TN_CORE_API void tn_core_launch_times(const int64_t* table, int64_t* into, int64_t rows);
+
 /* ---- Functions of numbers ---- */
 
 /* C's fmod, exactly. */

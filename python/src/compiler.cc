@@ -70,6 +70,7 @@ void BindModels(nb::module_& m) {
       .def_rw("precision", &ModelOptions::precision)
       .def_rw("opt_level", &ModelOptions::opt_level)
       .def_rw("jobs", &ModelOptions::jobs)
+      .def_rw("time_kernels", &ModelOptions::time_kernels)
       .def_rw("log", &ModelOptions::log)
       .def_rw("external_data_dir", &ModelOptions::external_data_dir)
       .def_rw("dims", &ModelOptions::dims)

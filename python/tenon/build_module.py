@@ -116,11 +116,14 @@ def compile(
     opt_level: int | None = None,
     jobs: int = 0,
     log: str | PathLike | None = None,
+    time_kernels: bool = False,
 ) -> Module:
     """Compiles an ONNX file (or its bytes, or an onnx.ModelProto) and loads the result. `shapes` gives sizes of inputs: numbers, or
     names of those that stay open, {"x": ["batch[1..16]", 128]}; without it they are the model's. `output` keeps the library;
     without it, it lives as long as this process. `log` is a log of tuning that kernels
-    are chosen by (docs/tuning.md); without it that of auto_scheduler.ApplyHistoryBest, if any. `opt_level` is transform.PassContext's where none is given, else 2."""
+    are chosen by (docs/tuning.md); without it that of auto_scheduler.ApplyHistoryBest, if any. `opt_level` is
+    transform.PassContext's where none is given, else 2. With `time_kernels`, the module's function NAME_launch_times gives an int64[n, 2]: how
+    often each launch of a kernel has happened, and the nanoseconds that it took, alone; what they are is told by `launches` of info()."""
     with tempfile.TemporaryDirectory(prefix="tenon-") as folder:
         if hasattr(model, "SerializeToString"):
             model = model.SerializeToString()
@@ -135,6 +138,7 @@ def compile(
         options = _tenon.ModelOptions()
         options.target, options.name, options.precision = resolve(target), name, precision
         options.shapes, options.opt_level, options.jobs = _sizes(shapes or {}), level, jobs
+        options.time_kernels = time_kernels
         options.log = os.fspath(log) if log is not None else (logs() or [""])[-1]
         _tenon.compile_model(path, library, options)
         return load_module(library)

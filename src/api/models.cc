@@ -44,6 +44,7 @@ driver::CompileOptions CompileOptionsOf(const std::string& model, const ModelOpt
   compile.precision = options.precision;
   compile.opt_level = options.opt_level;
   compile.jobs = options.jobs;
+  compile.time_kernels = options.time_kernels;
   compile.log = options.log;
   compile.external_data_dir = options.external_data_dir;
   compile.progress = options.progress;

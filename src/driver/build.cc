@@ -25,6 +25,7 @@
 #include "loop/pass/calls/outline_micro_kernels.h"
 #include "loop/pass/host/lower_launches.h"
 #include "loop/pass/host/make_packed.h"
+#include "loop/pass/host/time_launches.h"
 #include "loop/pass/packed_abi.h"
 #include "loop/rewrite.h"
 #include "loop/threads.h"
@@ -155,6 +156,16 @@ void AddDeviceWeights(const Module& host, std::vector<codegen::DataBlob>* blobs)
     table += Little(static_cast<uint64_t>(sizes[offset]), 8);
   }
   blobs->push_back({"tn_blob_device_weights", table, 8, false, false});
+}
+
+// The table that the function of a timed network tells.
+void AddLaunchTimes(const Module& host, std::vector<codegen::DataBlob>* blobs) {
+  for (const auto& [name, f] : host.funcs) {
+    if (!f->attrs.Has(kLaunchKernelsAttr)) continue;
+    const size_t rows = f->attrs.Get<std::vector<std::string>>(kLaunchKernelsAttr, {}).size();
+    const std::string zeros(std::max<size_t>(rows, 1) * kLaunchTimesRow, '\0');
+    blobs->push_back({kLaunchTimes, zeros, kLaunchTimesRow, false, true});
+  }
 }
 
 // A kernel's signature and attributes, and the axes of its launch where it has one: all that host
@@ -419,7 +430,8 @@ class Builder {
       emit.functions.push_back(name);
       built_.whole.Add(f);
       // The parts of a program are its own affair.
-      const bool seen = !has_program || name == "__tvm_ffi_" + request.program.name;
+      const bool seen = !has_program || name == "__tvm_ffi_" + request.program.name ||
+                        name == "__tvm_ffi_" + request.program.name + kTimesSuffix;
       if (f->func_kind == FuncKind::kPacked && seen) built_.exports.push_back(name);
     }
     built_.exports.insert(built_.exports.end(), emit.error_texts.begin(), emit.error_texts.end());
@@ -428,6 +440,7 @@ class Builder {
       emit.blobs = DescriptionBlobs(built_.info, target().Cpu().FeatureList());
     }
     AddInstances(host, &emit.blobs);
+    AddLaunchTimes(host, &emit.blobs);
     if (has_program)
       emit.blobs.push_back({"tn_blob_program", request.program.words, 4, false, false});
     built_.host = std::move(host);

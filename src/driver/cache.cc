@@ -71,7 +71,7 @@ Expected<std::string> CacheKey(const CompileOptions& o, const FileFacts& facts) 
     TN_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::Open(object));
     hasher.Text(file.text());
   }
-  hasher.Int(o.any_machine);
+  hasher.Int(o.any_machine).Int(o.time_kernels);
   TN_ASSIGN_OR_RETURN(const PlannedFor planned_for, MachineFor(o, target));
   hasher.Text(planned_for.profile);
   for (const std::string& measured : {o.prices, o.log}) {

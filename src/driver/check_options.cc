@@ -106,6 +106,10 @@ Expected<Target> CheckOptions(const CompileOptions& given) {
   if (target.Cpu().IsContained() && options.params == ParamsMode::kSeparate) {
     return MakeError("a module of WebAssembly holds its weights; expected --params embed");
   }
+  if (options.time_kernels &&
+      (options.format == OutputFormat::kCSource || target.Cpu().IsContained())) {
+    return MakeError("kernels are timed in libraries and objects for an operating system");
+  }
   TN_RETURN_IF_ERROR(CheckSymbols(options, target));
   TN_RETURN_IF_ERROR(CheckDisabled(options.disabled_passes));
   return target;

@@ -24,6 +24,7 @@
 #include "ir/print.h"
 #include "loop/arguments.h"
 #include "loop/pass/host/make_packed.h"
+#include "loop/pass/host/time_launches.h"
 #include "loop/print.h"
 #include "loop/verify.h"
 #include "plan/narrow.h"
@@ -117,6 +118,7 @@ class Compilation {
     Dump("lower", [&] { return Print(network.module) + "\n" + Print(network.prepare); });
     TN_RETURN_IF_ERROR(MarkExportedKernels(&network));
     if (options_.format == OutputFormat::kCSource) TN_RETURN_IF_ERROR(MarkPlain(&network));
+    if (options_.time_kernels) MarkTimed(&network);
     TN_ASSIGN_OR_RETURN(const Built built,
                         Build(RequestOf(program, network, machine, build_machine)));
     Report(network, built, machine);
@@ -175,6 +177,16 @@ class Compilation {
     fields.attrs.Set("plain_checks", true);
     network->module.Add(PrimFunc::Make(std::move(fields)));
     return Ok();
+  }
+
+  // The network's functions, so that another one tells what their launches take.
+  void MarkTimed(graph::LoweredNetwork* network) const {
+    for (auto& [name, func] : network->module.funcs) {
+      if (func->func_kind != FuncKind::kHost) continue;
+      PrimFunc fields(*func);
+      fields.attrs.Set(kTimedAttr, options_.name + kTimesSuffix);
+      func = PrimFunc::Make(std::move(fields));
+    }
   }
 
   Expected<graph::Program> Import() {

@@ -53,6 +53,8 @@ struct CompileOptions {
   bool visible = false;  // of objects and C source: exports can be seen outside of the program or
                          // library that they are linked into
   std::string soname;    // of a library; "": its file's name
+  bool time_kernels = false;  // launches are counted, and their time, which NAME_launch_times
+                              // tells; each waits for the one before it
   std::set<std::string> print_after;  // passes after which the IR goes to `dump`
   std::set<std::string> disabled_passes;
   bool verify_each =
@@ -96,6 +98,11 @@ struct CompileReport {
   std::vector<std::string> wide_values;
   double seconds = 0;
 };
+
+/// A network's function NAME that is timed has another beside it, NAME_launch_times, whose result
+/// is an i64[n, 2]: how often each launch has happened since the library was loaded, and the
+/// nanoseconds that it took. The library's information says what they are ("launches").
+inline constexpr const char* kTimesSuffix = "_launch_times";
 
 /// The phases, in order; what else CompileReport::passes names is a pass or a part of "kernels".
 const std::vector<std::string>& Phases();

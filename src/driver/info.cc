@@ -12,6 +12,7 @@
 #include "driver/dims_json.h"
 #include "ir/print.h"
 #include "loop/arguments.h"
+#include "loop/pass/host/time_launches.h"
 #include "loop/pass/packed_abi.h"
 #include "tenon/kernel_abi.h"
 
@@ -99,6 +100,18 @@ static void AddWaits(const Func& f, Json* main) {
   }
 }
 
+// What the rows of NAME_launch_times are.
+static void AddLaunches(const Func& times, Json* info) {
+  if (!times) return;
+  Json launches = Json::array();
+  const std::vector<std::string> nodes =
+      times->attrs.Get<std::vector<std::string>>(kLaunchNodesAttr, {});
+  for (const std::string& kernel :
+       times->attrs.Get<std::vector<std::string>>(kLaunchKernelsAttr, {}))
+    launches.push_back({{"kernel", kernel}, {"node", nodes[launches.size()]}});
+  (*info)["launches"] = std::move(launches);
+}
+
 // Inputs, outputs and dims.
 static void AddInterface(const graph::Program& program, Json* main, Json* dims) {
   if (!program.IsPlain()) {
@@ -157,6 +170,7 @@ std::string InfoJson(const graph::Program& program, const graph::LoweredNetwork&
          {"bytes", k.bytes},
          {"estimated_us", std::round(EstimateMicroseconds(k, machine) * 1e3) / 1e3}});
   }
+  AddLaunches(host.Find(options.name + kTimesSuffix), &j);
   if (!records.is_null()) j["tuning"] = records;
   if (f) j["plan"] = f->attrs.GetString("plan");
   if (program.IsPlain() && !program.parts[0].metadata.empty())

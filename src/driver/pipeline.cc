@@ -71,6 +71,7 @@ const std::vector<Step>& KernelPipelineOf(const Target& target) {
 const std::vector<Step>& HostPipeline() {
   static const std::vector<Step> kSteps = {
       {"plan_storage", "the arena; barriers depend on which values share memory"},
+      {"time_launches", "launches have the names of their nodes here, and are calls afterwards"},
       {"lower_team", "launches become calls"},
       {"lower_launches", "those on devices, while dims are parameters"},
       {"make_packed", "exports with their checks, on logical shapes"},

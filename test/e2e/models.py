@@ -4,7 +4,7 @@ import pathlib
 
 import numpy as np
 
-from harness import Case, MODELS, INPUT, DIFFER, reference
+from harness import Case, MODELS, INPUT, USAGE, DIFFER, reference
 
 BENCH_KEYS = "mean_ms std_ms p50_ms p90_ms p99_ms min_ms runs device threads compile_ms load_ms peak_rss_mb artifact_bytes"
 
@@ -94,6 +94,19 @@ class Models(Case):
         figures = json.loads(pathlib.Path(self.path("b.json")).read_text())
         self.assertGreaterEqual(figures["runs"], 3)
         self.assertGreater(figures["compile_ms"], 0)
+
+    def test_times_of_kernels(self):
+        out, _ = self.tenon("bench", self.model("mlp-4-2"), "--time-kernels", "--repeat", "5", "--json", self.path("b.json"))
+        self.assertRegex(out, r"share +µs +est. µs +launches .* kernel +node\n +\d+\.\d% +\d+\.\d .*node '")
+        figures = json.loads(pathlib.Path(self.path("b.json")).read_text())
+        self.assertGreater(len(figures["kernels"]), 0)
+        for kernel in figures["kernels"]:
+            self.assertEqual(kernel["launches"], 5)  # of the measured calls alone
+            self.assertGreaterEqual(kernel["us"], 0)
+        took = sum(kernel["us"] for kernel in figures["kernels"]) / 1e3
+        self.assertTrue(0 < took <= 5 * figures["mean_ms"] + 1e-3, took)
+        error = self.tenon("compile", self.model("mlp-4-2"), "-o", self.path("m.c"), "--time-kernels", status=USAGE)[1]
+        self.assertIn("kernels are timed in libraries", error)
 
     def test_on_a_device(self):
         """Inputs go to the device that the model is compiled for, results come back."""

@@ -111,6 +111,18 @@ class DeviceNetworks(unittest.TestCase):
     def test_mlp(self):
         self.check("mlp-4-2")
 
+    def test_times_of_kernels(self):
+        model, path = self.model("mlp-4-2"), str(self.folder / "timed.so")
+        tenon.compile(model, path, target="opencl", time_kernels=True)
+        module = tenon.runtime.load_module(path)
+        arguments = [tenon.nd.array(value, tenon.opencl(0)) for _, value in self.inputs(model)]
+        for calls in (1, 2):
+            module["main"](*arguments)
+            times = module["main_launch_times"]().numpy()
+            self.assertGreater(len(times), 0)
+            self.assertTrue((times[:, 0] == calls).all(), times)
+            self.assertTrue((times[:, 1] > 0).all(), times)
+
     def test_half_precision(self):
         for precision, tolerance in (("fp16", 2e-3), ("bf16", 2e-2)):
             with self.subTest(precision):

@@ -442,7 +442,11 @@ def profiling(ort):
         path = s.end_profiling()
         events = json.loads(open(path).read())
         names = {e["name"] for e in events}
-        return os.path.basename(path).startswith("trace_"), {"session_initialization", "model_run"} <= names
+        kernels = [e for e in events if e["cat"] == "Node"]
+        run = next(e for e in events if e["name"] == "model_run")
+        inside = all(e["ts"] >= run["ts"] and e["dur"] <= run["dur"] + 1 for e in kernels)
+        started = os.path.basename(path).startswith("trace_"), {"session_initialization", "model_run"} <= names
+        return *started, len(kernels) > 0, inside
 
 
 @case

@@ -15,6 +15,7 @@ then on. Initializers that a call overrides are inputs of libraries of their own
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -31,6 +32,7 @@ from ..runtime import load_module
 from ..target import resolve
 from . import element_types, errors
 from .parameters import NodeArg
+from .profile import Profile
 
 _AS_IT_STANDS, _MAY_BE_EMPTY, _UNNAMED, _OF_SIZES, _OF_NUMBERS = range(5)
 _MOST_FORMS = 64  # that are kept open
@@ -63,9 +65,12 @@ class Form:
 
     def __init__(self, path: str, max_team: int):
         self._module = load_module(path)
-        signature = json.loads(self._module.runtime_module.info())["functions"][0]
+        info = json.loads(self._module.runtime_module.info())
+        signature = info["functions"][0]
+        self._name = info["name"]
         self.inputs = [NodeArg.declared(p, {}) for p in signature["inputs"]]
         self.outputs = [NodeArg.declared(p, {}) for p in signature["outputs"]]
+        self.launches = info.get("launches", [])  # of a library that times its kernels
         self._main = self._module.entry_func.limited(max_team)
         self._max_team = max_team
 
@@ -78,6 +83,13 @@ class Form:
         results = main(*(feeds[i.name] for i in self.inputs))
         results = results if isinstance(results, tuple) and len(self.outputs) != 1 else (results,)
         return [_given(r, t) for r, t in zip(results, types)]
+
+
+    def launch_times(self) -> np.ndarray:
+        """Of each of `launches`, how often there was one and the nanoseconds that they took, since the library was loaded."""
+        if not self.launches:
+            return np.zeros((0, 2), np.int64)
+        return self._module[self._name + "_launch_times"]().numpy()
 
 
 def _call_key(sizes: Mapping[str, tuple], numbers: Mapping[str, np.ndarray]) -> tuple:
@@ -202,8 +214,10 @@ class Forms:
                 return False
         return True
 
-    def call(self, feeds: Mapping[str, Any], overridden: tuple, stop: _tenon.StopFlag | None = None) -> list:
-        """Calls the first form that takes arrays of these sizes, until `stop` is set."""
+    def call(
+        self, feeds: Mapping[str, Any], overridden: tuple, stop: _tenon.StopFlag | None = None, profile: Profile | None = None
+    ) -> list:
+        """Calls the first form that takes arrays of these sizes, until `stop` is set; what its kernels take goes to `profile`."""
         sizes = {name: array.shape for name, array in feeds.items() if isinstance(array, np.ndarray)}
         numbers = {n: a for n, a in feeds.items() if isinstance(a, np.ndarray) and a.size == 1 and a.dtype.kind in "iub"}
         key = (overridden, *_call_key(sizes, numbers))
@@ -221,7 +235,8 @@ class Forms:
                 fault = form
                 continue
             try:
-                results = form.call(feeds, types, stop)
+                with profile.kernels(form) if profile else contextlib.nullcontext():
+                    results = form.call(feeds, types, stop)
             except (ValueError, MemoryError) as error:  # sizes that are known may need less
                 fault = error
                 continue

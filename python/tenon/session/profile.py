@@ -7,7 +7,7 @@ import json
 import os
 import threading
 import time
-from typing import Iterator
+from typing import Any, Iterator
 
 
 class Profile:
@@ -31,6 +31,20 @@ class Profile:
             event = {"cat": "Session", "pid": os.getpid(), "tid": threading.get_native_id(), "ph": "X", "name": name}
             event |= {"ts": (begin - self._start) // 1000, "dur": (time.monotonic_ns() - begin) // 1000, "args": {}}
             self._events.append(event)
+
+    @contextlib.contextmanager
+    def kernels(self, form: Any) -> Iterator[None]:
+        """What the launches inside take is an event for each place in the code that launches, one after the other. (Where
+        threads share a session, what those of all take is in each.)"""
+        begin, before = time.monotonic_ns(), form.launch_times()
+        yield
+        for launch, (launches, took) in zip(form.launches, form.launch_times() - before):
+            if launches == 0:
+                continue
+            event = {"cat": "Node", "pid": os.getpid(), "tid": threading.get_native_id(), "ph": "X", "name": launch["node"]}
+            event |= {"ts": (begin - self._start) / 1000, "dur": int(took) / 1000}
+            self._events.append(event | {"args": {"kernel": launch["kernel"], "launches": int(launches)}})
+            begin += int(took)
 
     def end(self) -> str:
         """Writes the file and returns its path; "" where that has been done."""

@@ -54,6 +54,7 @@ class InferenceSession:
         compile_options = {key: kwargs[key] for key in _COMPILE_OPTIONS if kwargs.get(key) is not None}
         compile_options.setdefault("opt_level", _LEVELS.get(options.graph_optimization_level, 2))
         compile_options["dims"] = dict(options._dims)
+        compile_options["time_kernels"] = options.enable_profiling
         initializers = options._arrays()
         if initializers:
             compile_options["initializers"] = {name: nd.array(array) for name, array in initializers.items()}
@@ -147,7 +148,8 @@ class InferenceSession:
                 raise errors.InvalidArgument.of(f"Invalid output name:{name}")
         try:
             with self._span("model_run"):
-                results = forms.call(arrays, overridden, run_options._stop if run_options is not None else None)
+                stop = run_options._stop if run_options is not None else None
+                results = forms.call(arrays, overridden, stop, self._profile)
         except (ValueError, TypeError, IndexError, MemoryError, RuntimeError) as error:
             if run_options is not None and run_options.terminate:
                 raise errors.Fail.of("Exiting due to terminate flag being set to true.") from error

@@ -144,6 +144,9 @@ bool ExpectSame(const Module& before, const Module& after, const std::string& na
     got.push_back(had ? (*args)[f->buffers.size() + i] : (*scalars)[at]);
     if (!had && !g->attrs.Has("arena_bytes")) got.back().memory_bytes += 1 << 16;  // symbolic sizes
   }
+  // What launches take changes no result.
+  for (const char* clock : {"tn_core_now", "tn_core_launch_took"})
+    options.functions[clock] = [](std::span<const InterpScalar>) { return InterpScalar{}; };
   options.team_size = team;
   options.seed = static_cast<uint64_t>(team - 1);
   Status ran = InterpretOrders(after, name, got, options);

@@ -4,6 +4,7 @@
 
 #include "ir/visit.h"
 #include "loop/arguments.h"
+#include "loop/pass/host/time_launches.h"
 #include "loop/pass/packed_abi.h"
 #include "loop/pass/stmt_list.h"
 #include "loop/rewrite.h"
@@ -81,7 +82,9 @@ class Lowering final : public ScopedRewriter {
     const auto kernel = std::find_if(kernels_.begin(), kernels_.end(),
                                      [&](const Func& k) { return k->name == launch->kernel; });
     if (kernel == kernels_.end() || !IsBound(**kernel)) return stmt;
-    return CallOf(*launch, **kernel, kernel - kernels_.begin());
+    Stmt call = CallOf(*launch, **kernel, kernel - kernels_.begin());
+    if (!IsTimed(*launch)) return call;
+    return Timed(*launch, names_.Fresh("begin"), Seq::Make({call, WaitFor(*launch)}), nullptr);
   }
 
   Stmt CallOf(const Launch& launch, const PrimFunc& kernel, int64_t number) {
@@ -106,6 +109,19 @@ class Lowering final : public ScopedRewriter {
               {Text(std::string("@") + kDeviceCode), I32(number), extents, args}, DType::Int(32));
     list.Add(Evaluate::Make(call));
     return list.Close();
+  }
+
+  // A byte of the launch's last buffer comes when the launch is over; where that has none, there is
+  // nothing to wait for.
+  Stmt WaitFor(const Launch& launch) {
+    const RegionNode& last = *launch.buffers.back();
+    const Buffer got =
+        BufferNode::Make(names_.Fresh("fetched"), DType::UInt(8), {IndexConst(1)}, Scope::kLocal);
+    Expr elements = IndexConst(1);
+    for (const Range& range : last.ranges) elements = elements * range->extent;
+    const Expr fetch =
+        CallC("tn_core_device_fetch", {AddressOf(got), FirstOf(last), I64(1)}, DType::Int(32));
+    return Alloc::Make(got, If::Make(Gt(elements, IndexConst(0)), Evaluate::Make(fetch), nullptr));
   }
 
   // What a statement reads of the device's memory comes to the host's before it.
@@ -209,7 +225,7 @@ Module LowerLaunches(const Module& module, const PassContext&) {
     if (lowering.waits() > 0) fields.attrs.Set(kWaitsAttr, lowering.waits());
     if (lowering.waits_in_loops() > 0)
       fields.attrs.Set(kWaitsInLoopsAttr, lowering.waits_in_loops());
-    if (Repeats(*func)) fields.attrs.Set(kRepeatsAttr, true);
+    if (!func->attrs.Has(kTimedAttr) && Repeats(*func)) fields.attrs.Set(kRepeatsAttr, true);
     return PrimFunc::Make(std::move(fields));
   });
 }

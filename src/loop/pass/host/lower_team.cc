@@ -32,6 +32,7 @@
 
 #include "arith/analyzer.h"
 #include "dependence/access.h"
+#include "loop/pass/host/time_launches.h"
 #include "loop/pass/packed_abi.h"
 #include "loop/rewrite.h"
 #include "loop/workspace.h"
@@ -161,6 +162,7 @@ class TeamBody {
     any_parallel_ |= kernel.parallel;
     TakesAlone(launch, kernel);
     if (kernel.parallel) Widen(launch, kernel.team_width);
+    if (IsTimed(launch)) return OnTimed(launch);
     Touched now;
     for (size_t i = 0; i < launch.buffers.size(); ++i) {
       bool reads = !kernel.known || kernel.reads[i], writes = !kernel.known || kernel.writes[i];
@@ -171,6 +173,16 @@ class TeamBody {
     }
     return WithSync(now,
                     [&] { return CallFunc::Make(launch.kernel, launch.buffers, launch.scalars); });
+  }
+
+  // Between barriers, so that the time is that of this launch and of all of it.
+  Stmt OnTimed(const Launch& launch) {
+    waits_ += 2;
+    pending_.clear();
+    const Stmt sync = Sync::Make(Level::kTeam);
+    const Stmt call = CallFunc::Make(launch.kernel, launch.buffers, launch.scalars);
+    return Seq::Make(
+        {sync, Timed(launch, names_.Fresh("begin"), Seq::Make({call, sync}), IsFirstWorker())});
   }
 
   // Adds what the launch takes on one worker at the function's dims.
@@ -297,8 +309,11 @@ class TeamBody {
     Accesses touched = AccessesOf(stmt, module_, [](const Buffer&) { return true; });
     for (const BufferNode* b : touched.reads) now.push_back(WholeOf(b, false, true));
     for (const BufferNode* b : touched.writes) now.push_back(WholeOf(b, true, true));
-    Expr rank = Call::Make(Intrinsic::kTeamRank, {}, DType::Index());
-    return WithSync(now, [&] { return If::Make(Eq(rank, IndexConst(0)), stmt); });
+    return WithSync(now, [&] { return If::Make(IsFirstWorker(), stmt); });
+  }
+
+  static Expr IsFirstWorker() {
+    return Eq(Call::Make(Intrinsic::kTeamRank, {}, DType::Index()), IndexConst(0));
   }
 
   static bool Launches(const Stmt& stmt) {
