@@ -260,6 +260,26 @@ def graphs():
     yield "sparse_external", sparse_initializer(tensor("w", [2], raw=False, elem=FLOAT, more=data(13, data(1, "location") + data(2, "../w")) + number(14, 1)),
                                                 tensor("", [2], [0, 1]), 3)
     yield "sparse_constant", model([node("Constant", "", "y", data(1, "sparse_value") + data(22, sparse(two, tensor("", [2], [0, -1]), 3)) + number(20, 11))])
+
+    def branch(nodes, weights=(), more=b""):
+        """One of an If whose other branch is sound; what is wrong with it does not depend on whether a call takes it."""
+        inside = graph(nodes, (), ["z"], weights, more)
+        sound = graph([node("Neg", "x", "other")], (), ["other"])
+        return model([node("If", "c", "y", subgraph("then_branch", inside), subgraph("else_branch", sound), name="choice")], [X, value("c", elem=BOOL)])
+
+    add = [node("Add", "x w", "z")]
+    out = external("w", [3], location="../make_models.py")
+    yield "branch_external", branch(add, [out])
+    yield "branch_external_unused", branch([node("Neg", "x", "z")], [out])
+    yield "branch_constant_external", branch([node("Constant", "", "w", value=out, name="inside"), *add])
+    yield "branch_data_short", branch(add, [tensor("w", [3], raw=b"123", elem=FLOAT)])
+    yield "branch_sparse", branch(add, (), data(15, sparse(two, tensor("", [2], [0, 3]), 3)))
+    yield "branch_tensor_twice", branch([node("Neg", "x", "z", name="first"), node("Relu", "x", "z", name="second")])
+    yield "branch_cycle", branch([node("Add", "x b", "z", name="first"), node("Neg", "z", "b", name="second")])
+    deep = graph([node("If", "c", "z", subgraph("then_branch", graph(add, (), ["z"], [out])),
+                       subgraph("else_branch", graph([node("Neg", "x", "z")], (), ["z"])), name="inner")], (), ["z"])
+    yield "branch_in_a_branch", model([node("If", "c", "y", subgraph("then_branch", deep), subgraph("else_branch", graph([node("Neg", "x", "z")], (), ["z"])), name="outer")],
+                                      [X, value("c", elem=BOOL)])
     yield "symbolic_dim_of_two_sizes", model([node("Add", "a b", "y")], [value("a", "n", 4), value("b", "n", 4)])
 
 

@@ -102,7 +102,7 @@ def add_images(one, rand, ints):
         one(f"lrn_{n}", "LRN", [np.abs(rand(2, 5, 3, 4))], size=n, alpha=0.2, beta=0.6, bias=1.5) if n % 2 else None
     one("max_unpool", "MaxUnpool", [rand(1, 1, 2, 2), np.array([[[[5, 7], [13, 15]]]], i64)], kernel_shape=[2, 2], strides=[2, 2])
     for upper in (0, 1):
-        for k in (-9, -1, 0, 2, 9):
+        for k in (-(2**63), -9, -1, 0, 2, 9, 2**63 - 1):
             one(f"trilu_{upper}_{k}", "Trilu", [rand(2, 4, 5), np.array(k, i64)], upper=upper)
     one("eye_like", "EyeLike", [rand(3, 5)], k=-1, dtype=7)
     one("reverse_sequence", "ReverseSequence", [rand(4, 3, 2), ints(4, 1, 3)], batch_axis=1, time_axis=0)

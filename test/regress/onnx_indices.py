@@ -111,6 +111,16 @@ def add_axes():
         [(np.array(4), 4, "-4..=3"), (np.array(3), 3, "0..=2"), (np.array(-1), 3, "0..=2")], opset=20)
 
 
+def add_frames():
+    add("steps_of_frames", "STFT", [rand(1, 40, 1), np.array(8), rand(16)], 1, [np.array(3), np.array(25)], [(np.array(0), 1, "0..=0"), (np.array(-4), 1, "0..=0")], opset=17)
+
+
+def add_picks():
+    picks = lambda *flags: np.array(flags, bool)
+    add("picked", "Compress", [rand(3, 2), picks(1, 0, 1, 0)], 1, [picks(0, 1, 1, 0)], [(picks(1, 0, 0, 1), 1, "0..=0")], axis=0)
+    add("picked_of_all", "Compress", [rand(3, 1), picks(1, 0, 1, 0, 0)], 1, [], [(picks(1, 0, 0, 1, 1), 2, "0..=0")])
+
+
 def add_categories():
     add("categories", "OneHotEncoder", [ints(5, 1)], 0, [ints(2, 2)], [(ints(5, 7), 1, "0..=0")], domain="ai.onnx.ml", cats_int64s=[1, 2, 5], zeros=0)
 
@@ -125,6 +135,8 @@ def add_contrib():
     order = ints(*([3, 1, 0, 2] * 16), dtype=i32)
     add("block_order", "MatMulNBits", [rand(2, 64), rng.integers(0, 256, (24, 4, 8)).astype(np.uint8), np.abs(rand(24, 4)), None, order], 4, [],
         [(np.where(np.arange(64) == 63, 4, order).astype(i32), 4, "0..=3")], constants=(1, 2), domain=MS, K=64, N=24, bits=4, block_size=16)
+    add("first_place", "RotaryEmbedding", [rand(1, 2, 3, 4), ints(2), rand(5, 2), rand(5, 2)], 1, [ints(0), ints(1)],
+        [(ints(3), 3, "0..=2"), (ints(-1), -1, "0..=2"), (ints(2**63 - 1), 2**63 - 1, "0..=2")], domain=MS)
     heads = {"num_heads": 2, "kv_num_heads": 1, "domain": MS, "outputs": 3}
     add("lengths_of_keys", "GroupQueryAttention", [rand(1, 3, 16), rand(1, 3, 8), rand(1, 3, 8), rand(1, 1, 2, 8), rand(1, 1, 2, 8), ints(4, dtype=i32), np.array(5, i32)],
         5, [], [(ints(5, dtype=i32), 5, "0..=4"), (ints(-1, dtype=i32), -1, "0..=4")], constants=(6,), **heads)
@@ -216,7 +228,7 @@ def main() -> int:
     parser.add_argument("--match", default=".")
     args = parser.parse_args()
     onnxruntime.set_default_logger_severity(4)
-    for section in (add_gathers, add_scatters, add_lengths, add_axes, add_categories, add_contrib):
+    for section in (add_gathers, add_scatters, add_lengths, add_axes, add_frames, add_picks, add_categories, add_contrib):
         section()
     passed = failed = 0
 

@@ -24,6 +24,7 @@
 
 #include <fmt/format.h>
 
+#include "frontend/onnx/check_subgraphs.h"
 #include "frontend/onnx/narrow.h"
 #include "frontend/onnx/op_context.h"
 #include "frontend/onnx/program_importer.h"
@@ -419,6 +420,7 @@ bool NeedsProgram(const ModelProto& model) { return HasValues(model.graph); }
 Expected<graph::Program> ImportProgram(std::shared_ptr<const graph::WeightFile> file,
                                        const ModelProto& model, const ImportOptions& options,
                                        bool control) {
+  TN_RETURN_IF_ERROR(CheckSubgraphs(model.graph, file, options));
   return ProgramImporter(std::move(file), options, model, control).Run();
 }
 

@@ -469,8 +469,11 @@ Status ImportContribRotaryEmbedding(OpContext& c) {
   const Formula f(c);
   const Val x = joined ? SplitHeads(f.In(0), heads) : f.In(0);
   TN_ASSIGN_OR_RETURN(const Expr part, TurnedPart(c, turned, x));
-  const Val given = IndicesInto(c, 1, f.In(1), 2, 0);  // of each token, or of the first
-  const Val places = c.Rank(1) == 2 ? given : Unsqueeze(f.Iota(x.dim(2)) + given, 0);
+  // Of each token, or of the first.
+  const bool each = c.Rank(1) == 2;
+  const Expr firsts = graph::DimAdd(graph::DimSub(f.In(2).dim(0), x.dim(2)), IndexConst(1));
+  const Val given = each ? IndicesInto(c, 1, f.In(1), 2, 0) : InRange(c, 1, f.In(1), firsts);
+  const Val places = each ? given : Unsqueeze(f.Iota(x.dim(2)) + given, 0);
   const Val y = Rotated(x, AtPlaces(f.In(2), places), AtPlaces(f.In(3), places), part, interleaved);
   return f.Result(joined ? JoinHeads(y) : y);
 }

@@ -193,7 +193,10 @@ Status ImportCompress(OpContext& c) {
   TN_ASSIGN_OR_RETURN(const int64_t axis, AxisOrFlat(c, &x));
   if (c.Rank(1) != 1 || !c.Type(1).dtype.IsBool())
     return c.Error("expected a list of bools to pick by, but got {}", c.Type(1).ToString());
-  return f.Result(Gather(x, PlacesOf(f.In(1), c.node.outputs[0]), axis));
+  Val at = PlacesOf(f.In(1), c.node.outputs[0]);
+  if (!graph::ProveEqual(f.In(1).dim(0), x.dim(axis)))
+    at = NoneOf(c, 1, at, at >= Size(x, axis), "places beyond the axis");
+  return f.Result(Gather(x, at, axis));
 }
 
 // ---- Unique ----

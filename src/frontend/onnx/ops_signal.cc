@@ -198,7 +198,8 @@ Status ImportStft(OpContext& c) {
     const Expr frames = graph::DimAdd(graph::DimFloorDiv(room, step), one);
     at = f.Iota(frames) * static_cast<double>(*AsInt(step));
   } else {
-    const Val by = Max(Cast(Reshape(f.In(1), {}), DType::Int(64)), 1);
+    const Val given = Cast(Reshape(f.In(1), {}), DType::Int(64));
+    const Val by = Max(NoneOf(c, 1, given, given < 1, "steps below 1"), 1);
     const Val most = Size(x.re, 1) - Size(f.Iota(length), 0);
     at = f.Iota(SizeOf(most / by + 1)) * by;
   }
