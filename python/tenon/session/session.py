@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
+import tempfile
 import warnings
+import weakref
 from os import PathLike
 from typing import Any, Callable, Mapping, Sequence
 
@@ -62,6 +65,8 @@ class InferenceSession:
         if is_bytes:
             # External data of a model in memory is looked for in the current folder, as ONNX Runtime does.
             compile_options["external_data_dir"] = folder or os.getcwd()
+        if options._files:
+            compile_options["external_data_dir"] = self._folder_of(options._files)
         quiet = options.log_severity_level > _WARNING
         if options.optimized_model_filepath:
             warnings.warn(
@@ -74,6 +79,19 @@ class InferenceSession:
                 path_or_bytes, options_of(compile_options), options.intra_op_num_threads, quiet
             )
             self._forms.prepare()
+
+    def _folder_of(self, files: Mapping[str, bytes]) -> str:
+        """A folder with these files that goes with this. Errors: a name that leads out of it."""
+        folder = tempfile.mkdtemp(prefix="tenon-")
+        weakref.finalize(self, shutil.rmtree, folder, True)
+        for name, content in files.items():
+            path = os.path.normpath(os.path.join(folder, name))
+            if not path.startswith(folder + os.sep):
+                raise errors.InvalidArgument.of(f"expected the name of a file beside the model but got '{name}'")
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            with open(path, "wb") as file:
+                file.write(content)
+        return folder
 
     def __repr__(self) -> str:
         names = (", ".join(p.name for p in parameters) for parameters in (self.get_inputs(), self.get_outputs()))
