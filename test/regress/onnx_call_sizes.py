@@ -54,6 +54,9 @@ def add_movement():
     for mode, least in (("constant", -1), ("edge", 0), ("reflect", 0), ("wrap", 0)):
         pads = [i64(*p) for p in itertools.product([least, 0, 2], repeat=4)]
         add(f"pad_{mode}", "Pad", [[4, 5], [4]], [(p,) for p in pads], mode=mode)
+    # Nothing is done 2^45 times.
+    add("constant_of_nothing", "ConstantOfShape", [(TensorProto.INT64, [3])], [(i64(2, 3, 4),), (i64(2**20, 2**25, 0),), (i64(0, 5, 2**40),)])
+
     def number(*values):
         return tuple(np.array(v, np.int64) for v in values)
     add("range", "Range", [(TensorProto.INT64, [])] * 3, [number(0, 7, 2), number(10, 0, -3), number(5, 5, 1), number(3, 9, -1)],

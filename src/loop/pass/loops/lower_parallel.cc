@@ -1,5 +1,10 @@
 #include "loop/pass/loops/lower_parallel.h"
 
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "arith/analyzer.h"
 #include "dependence/access.h"
 #include "loop/rewrite.h"
 #include "loop/shares.h"
@@ -154,6 +159,39 @@ class TeamLowerer {
   std::unordered_set<const BufferNode*> alone_;  // own buffers that worker 0 alone has filled
 };
 
+// That some parameter which the kernel writes has elements, where none may have any; else null.
+// Loops around one that does not run may be long: [2^20, 2^20, 0] has no elements.
+Expr WritesElements(const PrimFunc& func, const Module& module) {
+  if (func.dims.empty()) return nullptr;
+  Analyzer analyzer;
+  for (size_t i = 0; i < func.dims.size(); ++i) {
+    const int64_t hi = func.dim_hi[i] < 0 ? Interval::kPosInf : func.dim_hi[i];
+    analyzer.BindInterval(func.dims[i], {func.dim_lo[i], hi});
+  }
+  const Accesses all = AccessesOf(func.body, module, [](const Buffer&) { return true; });
+  std::vector<Expr> counts;
+  for (const Buffer& b : func.buffers) {
+    if (all.writes.count(b.get()) == 0) continue;
+    Expr count = IndexConst(1);
+    for (const Expr& extent : b->shape) count = count * extent;
+    count = analyzer.Simplify(count);
+    if (analyzer.ConstBounds(count).min > 0) return nullptr;
+    const auto is_known = [&](const Expr& c) { return analyzer.CanProveEqual(c, count); };
+    if (std::none_of(counts.begin(), counts.end(), is_known)) counts.push_back(std::move(count));
+  }
+  Expr some;
+  for (const Expr& count : counts) {
+    const Expr has = Gt(count, IndexConst(0));
+    some = some ? Or(some, has) : has;
+  }
+  return some;
+}
+
+Stmt SkippedIfEmpty(const Func& func, const Module& module, const Stmt& body) {
+  const Expr some = WritesElements(*func, module);
+  return some ? If::Make(some, body) : body;
+}
+
 }  // namespace
 
 Module LowerParallel(const Module& module, const PassContext&) {
@@ -161,7 +199,7 @@ Module LowerParallel(const Module& module, const PassContext&) {
     switch (func->func_kind) {
       case FuncKind::kKernel:
         if (IsBound(*func)) return func;  // its launch is its team
-        return WithBody(func, TeamLowerer(func, module)(func->body));
+        return WithBody(func, SkippedIfEmpty(func, module, TeamLowerer(func, module)(func->body)));
       case FuncKind::kDevice: return WithBody(func, ParallelToSerial(func->body));
       case FuncKind::kHost:
       case FuncKind::kPacked: return func;

@@ -9,7 +9,8 @@
 // pieces of work when one writes a shared buffer that the other touches, and at the end of a serial
 // loop's body where that is so from one iteration to the next. A parallel loop inside a parallel
 // loop is serial. The end of the kernel is the launcher's business. Parallel loops of device
-// functions (which run within one worker) are serial. Why late: until here loops have their full
+// functions (which run within one worker) are serial. A kernel that writes nothing, since what it
+// writes has no elements, does nothing. Why late: until here loops have their full
 // ranges, which the simplifier needs; the parts' bounds are opaque to it.
 #pragma once
 
