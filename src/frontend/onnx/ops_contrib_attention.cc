@@ -391,7 +391,7 @@ Status ImportGroupQueryAttention(OpContext& c) {
   TN_ASSIGN_OR_RETURN(const Elements total_list, SizesOf(c, 6, "total_sequence_length"));
   if (total_list.size() != 1)
     return c.Error("expected one total_sequence_length, but got {}", c.Type(6).ToString());
-  const Expr total = total_list[0];
+  const Expr& total = total_list[0];
   const Formula f(c);
   TN_ASSIGN_OR_RETURN(Tokens t, TakeTokens(c, f, g));
   TN_ASSIGN_OR_RETURN(const Scale scale, ReadScale(c, t.q, true));

@@ -188,7 +188,7 @@ Status ImportStft(OpContext& c) {
   if (steps.size() != 1 || (AsInt(steps[0]) && *AsInt(steps[0]) < 1))
     return c.Error("expected one step of at least 1, but got {}", graph::DimsText(steps));
   TN_RETURN_IF_ERROR(CheckLength(c, length));
-  const Expr step = steps[0];
+  const Expr& step = steps[0];
   c.b.Require(Ge(step, IndexConst(1)));
   const Formula f(c);
   TN_ASSIGN_OR_RETURN(Complex x, ReadComplex(c, f.In(0), 1));

@@ -31,6 +31,7 @@
 #include "loop/pass/host/lower_team.h"
 
 #include "arith/analyzer.h"
+#include "arith/expr_ids.h"
 #include "dependence/access.h"
 #include "loop/pass/host/time_launches.h"
 #include "loop/pass/packed_abi.h"
@@ -126,7 +127,11 @@ class TeamBody {
   // Whether `a` ends before `b` begins, for all sizes.
   bool IsBelow(const Stretch& a, const Stretch& b) {
     const auto end = AsInt(a.end), first = AsInt(b.first);
-    return end && first ? *end <= *first : analyzer_.CanProve(Le(a.end, b.first));
+    if (end && first) return *end <= *first;
+    const uint64_t places = uint64_t{ids_.Of(a.end)} << 32 | ids_.Of(b.first);
+    const auto [known, is_new] = below_.try_emplace(places, false);
+    if (is_new) known->second = analyzer_.CanProve(Le(a.end, b.first));
+    return known->second;
   }
 
   bool Clash(const Stretch& a, const Stretch& b) {
@@ -383,6 +388,10 @@ class TeamBody {
   const PassContext& context_;
   NameSupply names_;
   Analyzer analyzer_;
+  // What was asked of two places: many launches use the same few, and sums of sizes are slow to
+  // compare.
+  ExprIds ids_;
+  std::unordered_map<uint64_t, bool> below_;
   PrimFunc fields_;
   Touched pending_;  // since the last barrier
   bool any_parallel_ = false;
