@@ -113,6 +113,7 @@ def add_axes():
 
 def add_frames():
     add("steps_of_frames", "STFT", [rand(1, 40, 1), np.array(8), rand(16)], 1, [np.array(3), np.array(25)], [(np.array(0), 1, "0..=0"), (np.array(-4), 1, "0..=0")], opset=17)
+    add("frames_of_rows", "STFT", [rand(2, 40), np.array(8), rand(16)], 1, [np.array(3), np.array(25)], [(np.array(0), 1, "0..=0")], opset=17)
 
 
 def add_picks():

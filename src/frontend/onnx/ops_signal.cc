@@ -174,8 +174,11 @@ Status ImportStft(OpContext& c) {
   TN_RETURN_IF_ERROR(c.Arity(2, 4));
   TN_ASSIGN_OR_RETURN(const bool onesided, c.Bool("onesided", true));
   TN_ASSIGN_OR_RETURN(const Elements steps, SizesOf(c, 1, "a step"));
-  if (c.Rank(0) != 3)
-    return c.Error("expected a signal [B, T, 1 or 2], but got {}", c.Type(0).ToString());
+  // Real signals without a last axis are what ONNX Runtime takes and exporters for it write.
+  const bool flat = c.Rank(0) == 2;
+  if (c.Rank(0) != 3 && !flat) {
+    return c.Error("expected a signal [B, T] or [B, T, 1 or 2], but got {}", c.Type(0).ToString());
+  }
   if (c.Has(2) && c.Rank(2) != 1)
     return c.Error("expected a window of rank 1, but got {}", c.Type(2).ToString());
   Expr length = c.Has(2) ? c.Dims(2)[0] : c.Dims(0)[1];
@@ -191,7 +194,8 @@ Status ImportStft(OpContext& c) {
   const Expr& step = steps[0];
   c.b.Require(Ge(step, IndexConst(1)));
   const Formula f(c);
-  TN_ASSIGN_OR_RETURN(Complex x, ReadComplex(c, f.In(0), 1));
+  const Val signal = flat ? Unsqueeze(f.In(0), 2) : f.In(0);
+  TN_ASSIGN_OR_RETURN(Complex x, ReadComplex(c, signal, 1));
   const Expr room = graph::DimSub(x.re.dim(1), length), one = IndexConst(1);
   Val at;
   if (AsInt(step)) {
