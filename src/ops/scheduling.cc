@@ -335,23 +335,30 @@ void ScheduleHalos(Schedule& s, const Parts& parts, const Machine& machine) {
   }
 }
 
-// How often a loop runs at the typical sizes of the function's dims.
-static int64_t TypicalExtent(const Schedule& s, const std::string& loop) {
+struct TripsOfLoop {
+  int64_t least = 1, typical = 1;
+};
+
+// How often a loop runs at the least and at the typical sizes of the function's dims.
+static TripsOfLoop TripsOf(Schedule& s, const std::string& loop) {
+  if (const int64_t extent = s.GetExtent(loop); extent >= 0) return {extent, extent};
   const Func& f = s.func();
-  int64_t extent = 1;
+  TripsOfLoop trips;
   PreOrder(f->body, [&](const NodeRef& n) {
     const auto* l = As<For>(n);
     if (!l || l->var->name != loop) return !IsA<ExprNode>(n);
-    VarMap typical;
+    VarMap least, typical;
     for (size_t i = 0; i < f->dims.size(); ++i) {
       const DimRange r = f->dim_range(i);
       const graph::Dim dim{f->dims[i], r.lo, r.hi < 0 ? graph::Dim::kNoMax : r.hi, r.step};
+      least[f->dims[i].get()] = IndexConst(r.lo);
       typical[f->dims[i].get()] = IndexConst(dim.Typical());
     }
-    extent = AsInt(Simplify(Substitute(l->extent, typical))).value_or(1);
+    trips.least = AsInt(Simplify(Substitute(l->extent, least))).value_or(1);
+    trips.typical = AsInt(Simplify(Substitute(l->extent, typical))).value_or(1);
     return false;
   });
-  return extent;
+  return trips;
 }
 
 // Runs the loops in parallel, as one. Of many open sizes it may not be known that the fused loop's
@@ -372,15 +379,15 @@ static std::string ParallelAsOne(Schedule& s, Names loops) {
 
 std::string ParallelOuter(Schedule& s, const Names& loops) {
   Names outer;
-  int64_t certain = 1, typical = 1;  // parts at all sizes of dims, and at the typical ones
+  int64_t certain = 1, typical = 1;  // parts at the least sizes of dims, and at the typical ones
   for (const std::string& l : loops) {
     if (certain >= kEnoughParts) break;
-    const int64_t extent = s.GetExtent(l);
     // The last loop has the smallest parts: where others are mostly enough, it stays whole.
     if (&l == &loops.back() && !outer.empty() && typical >= kEnoughParts) break;
     outer.push_back(l);
-    certain *= std::max<int64_t>(extent, 1);
-    typical *= extent < 0 ? TypicalExtent(s, l) : extent;
+    const TripsOfLoop trips = TripsOf(s, l);
+    certain *= std::max<int64_t>(trips.least, 1);
+    typical *= trips.typical;
   }
   if (outer.empty() || typical <= 1) return "";
   return ParallelAsOne(s, outer);

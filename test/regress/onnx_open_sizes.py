@@ -158,13 +158,16 @@ def add_images():
         return [helper.make_node("Constant", [], [name], value=numpy_helper.from_array(t, name)) for name, t in tensors.items()]
 
     node = helper.make_node
-    weights = constants(w=f32(20, 3, 3, 3) / 8, b=f32(20), d=f32(20, 1, 5, 5) / 8, p=f32(17, 20, 1, 1) / 8)
+    weights = constants(w=f32(20, 3, 3, 3) / 8, b=f32(20), d=f32(20, 1, 5, 5) / 8, p=f32(17, 20, 1, 1) / 8, q=f32(9, 40, 3, 3) / 8)
     body = [node("Conv", ["x", "w", "b"], ["c"], strides=[2, 2], pads=[1, 1, 1, 1]), node("Relu", ["c"], ["r"]),
             node("Conv", ["r", "d"], ["e"], group=20, pads=[2, 2, 2, 2]), node("Add", ["e", "r"], ["s"])]
     fixed = helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", 3, "h", "w"])
     sizes = [f32(n, 3, h, w) for n, h, w in [(1, 1, 1), (1, 2, 3), (2, 7, 15), (1, 13, 16), (1, 9, 17), (1, 33, 31), (3, 16, 64)]]
     ends = {"maps": [node("Conv", ["s", "p"], ["y"])], "pool": [node("MaxPool", ["s"], ["y"], kernel_shape=[3, 3], strides=[2, 2], pads=[1, 1, 1, 1])],
-            "mean": [node("GlobalAveragePool", ["s"], ["y"])], "transposed": [node("ConvTranspose", ["s", "t"], ["y"], strides=[2, 2])]}
+            "mean": [node("GlobalAveragePool", ["s"], ["y"])], "turned": [node("Transpose", ["s"], ["y"], perm=[0, 3, 1, 2])],
+            "to_space": [node("DepthToSpace", ["s"], ["y"], blocksize=2)],
+            "joined": [node("Concat", ["r", "s"], ["both"], axis=1), node("Conv", ["both", "q"], ["y"], pads=[1, 1, 1, 1])],
+            "transposed": [node("ConvTranspose", ["s", "t"], ["y"], strides=[2, 2])]}
     for name, end in ends.items():
         more = constants(t=f32(20, 4, 2, 2) / 8) if name == "transposed" else []
         add(f"images_{name}", [*weights, *more, *body, *end], {"x": 4}, [[x] for x in sizes], output=(TensorProto.FLOAT, 4))

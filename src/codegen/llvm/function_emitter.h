@@ -18,9 +18,6 @@ class FunctionEmitter {
   void BindParams();
   void EmitStmt(const Stmt& s);
   void EmitFor(const For& s);
-  void EmitShare(const For& s);
-  void EmitSerial(const For& s);
-  void EmitSerial(const For& s, llvm::Value* min, llvm::Value* extent);
   void EmitIf(const If& s);
   void EmitWhile(const While& s);
   void EmitLet(const Let& s);
@@ -34,6 +31,13 @@ class FunctionEmitter {
   void EmitReturn(const Return& s);
   void EmitSync(const Sync& s);
   void EmitAtomic(const Atomic& s);
+
+  // loops.cc
+  void EmitShare(const For& s);
+  void EmitSerial(const For& s);
+  void EmitSerial(const For& s, llvm::Value* min, llvm::Value* extent);
+  /// Emits [min, end) of the loop as two that need no quotients, where there are some to save.
+  bool EmitByQuotients(const For& s, llvm::Value* min, llvm::Value* end);
 
   // tile_calls.cc
   void EmitTileIntrinsic(const CallFunc& s, const PrimFunc& callee, const Emission& emission);
@@ -60,6 +64,7 @@ class FunctionEmitter {
   llvm::Function* f_;
   llvm::IRBuilder<> ir_;
   ExprEmitter exprs_;
+  std::vector<Stmt> kept_;  // made here: values are known by the addresses of nodes
   FpMode fp_ = FpMode::kStrict;
   bool uses_tiles_ = false;
   int64_t num_tiles_ = 0;                                 // alive here

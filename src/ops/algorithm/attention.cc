@@ -275,8 +275,12 @@ void ScheduleIt(Schedule& s, const Parts& parts, const Machine& machine, const P
   s.SetScope(WrittenBuffer(s, pack), Scope::kLocal);
   s.ComputeAt(pack, lead.back());
   if (!s.ok()) return;
-  const std::string keys = LoopsInside(s, pack, lead.back()).spatial.back();
-  if (s.GetExtent(keys) >= 0) VectorizeLast(s, keys, lanes);
+  const Names packed = LoopsInside(s, pack, lead.back()).spatial;
+  if (s.GetExtent(packed.back()) >= 0) {
+    VectorizeLast(s, packed.back(), lanes);
+  } else if (packed.size() > 1) {
+    s.Reorder({packed[packed.size() - 1], packed[packed.size() - 2]});
+  }
   ParallelFirst(s, lead, ValueOf(point, "parallel_loops"));
 }
 

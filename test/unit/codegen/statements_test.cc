@@ -209,6 +209,82 @@ TEST(Control, LoopsIfsWhilesLets) {
       {0, 1, 2, 29});
 }
 
+// Divisors that are known when the loop runs: the loop's variable alone, scaled first, by several
+// of which one is a multiple of another, and one that is nothing where it is not used.
+TEST(Control, QuotientsOfALoopBySizes) {
+  CopyLike kernels;
+  const std::vector<int64_t> sizes = {0, 1, 2, 3, 4, 5, 6, 7, 8, 15, 16, 17, 31, 64, 97};
+  const auto number = [](Expr e) { return CastExpr::Make(kF32, std::move(e)); };
+  const auto each = [&](const std::function<Expr(const Var&, const Expr&)>& value,
+                        const std::function<Expr(const Expr&)>& first) {
+    kernels.Add(
+        [&](const auto& b, Expr n) {
+          Var i = VarNode::Make("i");
+          Stmt put = Store::Make(b[1], {i}, Load::Make(b[0], {i}) + number(value(i, n)));
+          return Loop(i, n - first(n), put, first(n));
+        },
+        sizes);
+  };
+  const auto zero = [](const Expr&) { return IndexConst(0); };
+  const auto third = [](const Expr& n) { return n / 3; };
+  for (const auto& first : {std::function<Expr(const Expr&)>(zero), {third}}) {
+    each([](const Var& i, const Expr& n) { return i / (n / 5 + 1) * 100 + i % (n / 5 + 1); },
+         first);
+    each([](const Var& i, const Expr& n) { return i / 3 % (n / 7 + 1) * 50 + i / (n / 7 * 3 + 3); },
+         first);
+    each(
+        [](const Var& i, const Expr& n) {
+          const Expr w = n % 3 + 1, h = n / 4 + 1;
+          return i % w + i / w % h * 10 + i / (w * h) * 1000 + i % (w * h);
+        },
+        first);
+    each([](const Var& i, const Expr& n) { return i % (n / 2 + 1) * 100 + i % (n / 3 + 1); },
+         first);
+  }
+  kernels.Add(
+      [&](const auto& b, Expr n) {
+        Var i = VarNode::Make("i");
+        Stmt put = Store::Make(b[1], {i}, number(i / (n - 5)));
+        return Loop(i, n, If::Make(Lt(IndexConst(5), n), put));
+      },
+      sizes);
+  // What a loop inside changes is no size, and what stands in it may be divided all the same.
+  kernels.Add(
+      [&](const auto& b, Expr n) {
+        Var i = VarNode::Make("i"), j = VarNode::Make("j");
+        Expr value = number(i / (j + 1) * 7 + i % (n / 4 + 1));
+        return Loop(i, n, Loop(j, i % (n / 2 + 1), Store::Make(b[1], {i}, value)));
+      },
+      sizes);
+}
+
+// A share of a loop begins anywhere.
+TEST(Control, QuotientsOfAShare) {
+  if (!test::kTeams) return;
+  Module m;
+  m.Add(Kernel("f", {kF32, kF32}, [&](const auto& b, Expr n) {
+    Var i = VarNode::Make("i");
+    Expr rank = Call::Make(Intrinsic::kTeamRank, {}, DType::Index());
+    Expr size = Call::Make(Intrinsic::kTeamSize, {}, DType::Index());
+    Expr first = n * rank / size, w = n / 6 + 1;
+    Stmt put = Store::Make(b[1], {i}, CastExpr::Make(kF32, i / w * 100 + i % w));
+    return Loop(i, n * (rank + 1) / size - first, put, first);
+  }));
+  Compiled code(m);
+  for (int64_t n : {0, 1, 5, 6, 7, 23, 24, 25}) {
+    const auto count = static_cast<size_t>(n);
+    std::vector<float> in(count), out(count, -1), all(count);
+    for (int32_t rank : {2, 0, 1}) {
+      code.Get<void(float*, float*, int64_t, int32_t, int32_t, void*)>("f")(in.data(), out.data(),
+                                                                            n, rank, 3, nullptr);
+    }
+    for (int64_t i = 0; i < n; ++i) {
+      all[static_cast<size_t>(i)] = static_cast<float>(i / (n / 6 + 1) * 100 + i % (n / 6 + 1));
+    }
+    EXPECT_EQ(out, all) << n;
+  }
+}
+
 TEST(Control, EarlyReturn) {
   CopyLike kernels;
   kernels.Add(

@@ -56,8 +56,35 @@ Lanes LanesOf(const Expr& mask) {
   return {first && last, !first && !last, first != last};
 }
 
-// Masks that are all true, and "any lane" of masks that are known.
-NodeRef FoldLanes(const NodeRef& n) {
+// Lane i of a regular vector of index; null of others.
+Expr LaneOf(const Expr& e, int64_t lane) {
+  if (!e->dtype.Element().IsIndex()) return nullptr;
+  if (const auto* ramp = As<Ramp>(e))
+    return AsInt(ramp->stride) ? ramp->base + ramp->stride * lane : nullptr;
+  const auto* same = As<Broadcast>(e);
+  return same ? same->value : nullptr;
+}
+
+int64_t StrideOf(const Expr& e) {
+  const auto* ramp = As<Ramp>(e);
+  return ramp ? AsInt(ramp->stride).value_or(0) : 0;
+}
+
+// "Any lane" or all lanes of an order of regular vectors are one lane's business: that where it
+// holds first, or last. Null where the mask is no such order.
+Expr OneLane(const Expr& mask, bool any) {
+  const auto* e = As<Binary>(mask);
+  if (!e || e->dtype.scalable) return nullptr;
+  const bool below = e->op == BinaryOp::kLt || e->op == BinaryOp::kLe;
+  if (!below && e->op != BinaryOp::kGt && e->op != BinaryOp::kGe) return nullptr;
+  const bool rises = StrideOf(e->lhs) >= StrideOf(e->rhs);
+  const int64_t lane = (rises == below) == any ? 0 : e->dtype.lanes - 1;
+  const Expr a = LaneOf(e->lhs, lane), b = LaneOf(e->rhs, lane);
+  return a && b ? Binary::Make(e->op, a, b) : nullptr;
+}
+
+// Masks that are all true, and "any lane" of masks that are known or known by one lane.
+NodeRef FoldLanes(const NodeRef& n, Analyzer* analyzer) {
   if (const auto* load = As<Load>(n)) {
     return load->mask && LanesOf(load->mask).all ? Load::Make(load->buffer, load->indices) : n;
   }
@@ -69,7 +96,9 @@ NodeRef FoldLanes(const NodeRef& n) {
   Lanes lanes = LanesOf(call->args[0]);
   if (lanes.all || lanes.none) return BoolConst(lanes.all);
   // Some lanes and not others.
-  return lanes.mixed ? BoolConst(any) : n;
+  if (lanes.mixed) return BoolConst(any);
+  const Expr one = OneLane(call->args[0], any);
+  return one ? analyzer->Simplify(one) : n;
 }
 
 class Simplifier final : public ScopedRewriter {
@@ -86,7 +115,8 @@ class Simplifier final : public ScopedRewriter {
       lanes |= (load && load->mask) || (call && call->dtype == DType::Bool());
       return !lanes;
     });
-    return lanes ? PostOrderRewrite(simple, FoldLanes) : simple;
+    if (!lanes) return simple;
+    return PostOrderRewrite(simple, [this](const NodeRef& n) { return FoldLanes(n, &analyzer_); });
   }
 
   Stmt VisitStmt(const Stmt& stmt) override {
