@@ -49,7 +49,12 @@ HostBuilder::HostBuilder(const Graph& g, std::string name, const Machine& machin
       kernels_(kernels),
       offsets_(weights) {}
 
-std::string HostBuilder::NextName() { return fmt::format("{}_k{}", name_, serial_++); }
+// An identifier of the languages that kernels are written in.
+std::string HostBuilder::NextName() {
+  std::string name = fmt::format("{}_k{}", name_, serial_++);
+  std::replace(name.begin(), name.end(), '.', '_');
+  return name;
+}
 
 Expected<Func> HostBuilder::Build() {
   PrimFunc f;

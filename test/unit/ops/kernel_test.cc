@@ -468,6 +468,24 @@ TEST(Kernel, ConvolutionsOfImagesByWarps) {
   }
 }
 
+// Images of one axis, whose windows are a line.
+TEST(Kernel, ConvolutionsAlongOneAxisByWarps) {
+  for (auto [channels, kernel, stride] :
+       {std::tuple<int64_t, int64_t, int64_t>{16, 3, 2}, {8, 1, 1}, {3, 5, 1}}) {
+    SCOPED_TRACE(fmt::format("{} {} {}", channels, kernel, stride));
+    Case c;
+    c.op = OpKind::kConv;
+    c.inputs = {TypeOf(DType::Float(16), {2, channels, 19}),
+                TypeOf(DType::Float(16), {16, channels, kernel})};
+    c.attrs = Attrs{{"strides", std::vector<int64_t>{stride}},
+                    {"dilations", std::vector<int64_t>{1}},
+                    {"pads", std::vector<int64_t>{kernel / 2, kernel / 2}},
+                    {"group", int64_t{1}},
+                    {"result", std::string("f32")}};
+    Check(c, "warp_image_conv", 1e-6, WarpsMachine(), kWarpPoints);
+  }
+}
+
 // One place has no rows for tiles.
 TEST(Kernel, NoTilesOfOnePlace) {
   Case c = Conv(16, 8, 1, 1, 1, 0, 1);
@@ -530,6 +548,38 @@ TEST(Kernel, AttentionOfWarps) {
     c.attrs = Attrs{{"scale", 0.25}};
     Check(c, "warp_attention", type == f16 ? 2e-3 : 2e-2, WarpsMachine(), kWarpPoints);
   }
+}
+
+// Rows that are one and several, batches of one row; columns and k that are no whole tiles; a
+// matrix that lies by rows and by columns.
+TEST(Kernel, FewRowsOnThreads) {
+  struct Sizes {
+    DType type;
+    std::vector<int64_t> rows;
+    int64_t n, k;
+    bool trans;
+  };
+  const DType f16 = DType::Float(16), bf16 = DType::BFloat16(), f32 = DType::Float(32);
+  for (const auto& [type, rows, n, k, trans] : {Sizes{f32, {1}, 2, 2, false},
+                                                {f16, {1}, 37, 520, true},
+                                                {bf16, {3}, 5, 64, false},
+                                                {f16, {2, 1}, 33, 7, true},
+                                                {f32, {8}, 9, 260, true}}) {
+    SCOPED_TRACE(fmt::format("{} {}x{} {}", type.ToString(), n, k, trans));
+    std::vector<int64_t> a = rows;
+    a.push_back(k);
+    Case c = Product(type, a, trans ? std::vector{n, k} : std::vector{k, n}, trans);
+    c.bias_relu = n == 37;
+    Check(c, "thread_row_matmul", 1e-6, ThreadsMachine());
+  }
+}
+
+// So many rows are tiles.
+TEST(Kernel, ManyRowsAreNotFew) {
+  const Case c = Product(DType::Float(32), {9, 64}, {64, 16}, false);
+  const graph::Graph region = RegionOf(c);
+  EXPECT_FALSE(
+      Applies(*FindAlgorithm("thread_row_matmul"), {region, AnchorOf(region), ThreadsMachine()}));
 }
 
 // A single row, and single columns of little k: nothing to make tiles of.

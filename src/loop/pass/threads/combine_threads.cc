@@ -28,11 +28,12 @@
 //
 // which bind_threads gives its barriers. Any number of threads goes: up to 16 parts are added up by
 // one thread, up to 256 in two steps, and so on, for a barrier costs as much as reading several
-// parts. Several axes are taken one after
-// the other, inner loops first, with a dimension of the shared memory for each; so have the loops
-// over threads around the block, whose threads have reductions of their own. A thread that has one
-// iteration of one element alone needs no memory of its own for it. Where the order matters, the
-// combiner takes neighbours, two at a time.
+// parts. Several axes are taken one after the other, inner loops first, with a dimension of the
+// shared memory for each; so have the loops over threads around the block, whose threads have
+// reductions of their own. Elements that a thread has parts of are combined side by side, in shared
+// memory and by threads of their own where there are as many, and else one after the other. A
+// thread that has one iteration of one element alone needs no memory of its own for it. Where the
+// order matters, the combiner takes neighbours, two at a time.
 
 #include "loop/pass/threads/combine_threads.h"
 
@@ -88,8 +89,8 @@ LoopList operator+(LoopList a, const LoopList& b) {
 
 /// Lowers one block. part_ are its results' parts of each thread, by the loops inside the reduction
 /// that are spatial and then those over threads; parts_ those that the block's threads share, by
-/// the loops over threads around it and then those of the reduction. Where a thread has nothing to
-/// add up, part_ is parts_.
+/// the loops over threads around it, those inside that are spatial, where they meet together, and
+/// then those of the reduction. Where a thread has nothing to add up, part_ is parts_.
 class Combining {
  public:
   Combining(const Found& found, ThreadReduction reduction, NameSupply* names)
@@ -112,6 +113,7 @@ class Combining {
       if (loop && IsOne(loop->extent)) once_[loop->var.get()] = loop->min;
     }
     direct_ = r_.serial.empty() && r_.spatial.empty();
+    together_ = MeetTogether();
   }
 
   Expected<Stmt> Run(const Stmt& body) {
@@ -136,17 +138,18 @@ class Combining {
   }
 
   void MakeBuffers() {
-    auto make = [&](const char* suffix, Scope scope, const LoopList& loops) {
+    auto make = [&](const char* suffix, Scope scope, const LoopList& loops, int64_t padding = 0) {
       std::vector<Buffer> out;
       for (const auto& store : r_.combiner.stores()) {
         std::vector<Expr> shape;
         for (const For* loop : loops) shape.push_back(loop->extent);
+        if (padding > 0) shape.back() = Simplify(shape.back() + padding);
         out.push_back(BufferNode::Make(names_.Fresh(store->buffer->name + suffix),
                                        store->buffer->dtype, std::move(shape), scope));
       }
       return out;
     };
-    parts_ = make(".parts", Scope::kShared, around_ + r_.threads);
+    parts_ = make(".parts", Scope::kShared, around_ + Together() + r_.threads, Padding());
     part_ = direct_ ? parts_ : make(".part", Scope::kLocal, r_.spatial + r_.threads);
   }
 
@@ -183,9 +186,28 @@ class Combining {
 
   // Of a thread of the reduction.
   std::vector<Expr> SharedAt(const VarMap& at, const std::vector<Expr>& thread) const {
-    std::vector<Expr> out = Digits(around_, at);
+    std::vector<Expr> out = Digits(around_ + Together(), at);
     out.insert(out.end(), thread.begin(), thread.end());
     return out;
+  }
+
+  // The loops whose elements have shared memory at once.
+  LoopList Together() const { return together_ ? r_.spatial : LoopList{}; }
+
+  // Elements that a thread has parts of meet at the same barriers where their parts are few.
+  bool MeetTogether() const {
+    constexpr int64_t kMostBytes = 16 << 10;
+    if (r_.spatial.empty() || r_.combiner.DependsOnOrder()) return false;
+    int64_t bytes = 0;
+    for (const auto& store : r_.combiner.stores()) bytes += store->buffer->dtype.Bytes();
+    for (const For* loop : around_ + r_.spatial + r_.threads) {
+      const auto extent = AsInt(loop->extent);
+      if (!extent || *extent < 1 || *extent > kMostBytes) return false;
+      bytes *= *extent;
+      if (bytes > kMostBytes) return false;
+    }
+    return std::none_of(r_.spatial.begin(), r_.spatial.end(),
+                        [](const For* loop) { return IsOverThreads(*loop); });
   }
 
   static std::vector<Expr> LoadAll(const std::vector<Buffer>& buffers,
@@ -257,6 +279,13 @@ class Combining {
   Expected<Stmt> Stored() {
     VarMap at = once_;
     TN_ASSIGN_OR_RETURN(const Expr predicate, Predicate());
+    if (together_) {
+      VarMap put = at, store = at;
+      std::vector<Stmt> steps = {Nest(r_.spatial, &put, [&] { return Put(put); })};
+      Combine(at, &steps);
+      steps.push_back(Nest(r_.spatial, &store, [&] { return Store(store, predicate); }));
+      return Seq::Make(std::move(steps));
+    }
     return Nest(r_.spatial, &at, [&] {
       std::vector<Stmt> steps;
       if (!direct_) steps.push_back(Put(at));
@@ -282,13 +311,27 @@ class Combining {
         }
         continue;
       }
-      const int64_t fan = FanOf(threads);
       for (int64_t parts = threads; parts > 1;) {
-        const int64_t kept = (parts + fan - 1) / fan;
+        const int64_t kept = KeptOf(parts, threads);
         steps->push_back(CombineParts(at, axis, {kept, 1, kept, parts}));
         parts = kept;
       }
     }
+  }
+
+  // So many of an element's parts are left after a step: few enough for each element to have
+  // threads of its own.
+  int64_t KeptOf(int64_t parts, int64_t threads) const {
+    const int64_t fan = FanOf(threads), own = threads / Elements();
+    const int64_t kept = (parts + fan - 1) / fan;
+    return own > 0 ? std::min(kept, own) : kept;
+  }
+
+  // Between the elements' parts, so that threads of several read from different banks.
+  int64_t Padding() const {
+    if (!together_ || r_.threads.size() != 1) return 0;
+    const int64_t threads = *AsInt(r_.threads[0]->extent);
+    return threads > 1 ? KeptOf(threads, threads) : 0;
   }
 
   // How many parts one thread takes at a step: as many as are read while a barrier is waited for,
@@ -314,28 +357,52 @@ class Combining {
   Stmt CombineParts(VarMap at, size_t axis, const Taking& taking) {
     const auto place = static_cast<std::ptrdiff_t>(axis);
     const For& loop = *r_.threads[axis];
-    const Stmt fewer = For::Make(loop.var, IndexConst(0), IndexConst(taking.threads), loop.for_kind,
-                                 loop.body, {}, loop.thread);
+    // Each element has threads of its own for it, where there are as many.
+    const int64_t elements = Elements(), apart = elements * taking.threads;
+    const bool own = elements > 1 && r_.threads.size() == 1 && apart <= *AsInt(loop.extent);
+    const Stmt fewer = For::Make(loop.var, IndexConst(0), IndexConst(own ? apart : taking.threads),
+                                 loop.for_kind, loop.body, {}, loop.thread);
     LoopList loops(r_.threads.begin(), r_.threads.begin() + place);
     loops.push_back(As<For>(fewer));
     return Nest(loops, &at, [&] {
       std::vector<Expr> thread = Digits(loops, at);
       thread.resize(r_.threads.size(), IndexConst(0));
-      const Expr first = Simplify(thread[axis] * taking.step);
-      thread[axis] = first;
-      std::vector<Stmt> taken;
-      const int64_t end = taking.step > 1 ? taking.step : taking.parts;
-      for (int64_t behind = taking.apart; behind < end; behind += taking.apart) {
-        std::vector<Expr> other = thread;
-        other[axis] = Simplify(first + behind);
-        Stmt update = Update(parts_, SharedAt(at, thread), LoadAll(parts_, SharedAt(at, other)));
-        const int64_t last = (taking.threads - 1) * taking.step + behind;
-        if (last >= taking.parts)
-          update = If::Make(Lt(other[axis], IndexConst(taking.parts)), update);
-        taken.push_back(std::move(update));
+      if (!own) {
+        return Nest(Together(), &at, [&] { return Take(at, thread, axis, taking); });
       }
-      return Seq::Make(std::move(taken));
+      Expr element = thread[axis] / taking.threads;
+      thread[axis] = Simplify(thread[axis] % taking.threads);
+      for (size_t i = r_.spatial.size(); i-- > 0;) {
+        const For& spatial = *r_.spatial[i];
+        at[spatial.var.get()] =
+            Simplify(spatial.min + (i == 0 ? element : element % spatial.extent));
+        element = element / spatial.extent;
+      }
+      return Take(at, thread, axis, taking);
     });
+  }
+
+  int64_t Elements() const {
+    int64_t count = 1;
+    for (const For* loop : Together()) count *= *AsInt(loop->extent);
+    return count;
+  }
+
+  Stmt Take(const VarMap& at, std::vector<Expr> thread, size_t axis, const Taking& taking) {
+    const Expr first = Simplify(thread[axis] * taking.step);
+    thread[axis] = first;
+    std::vector<Stmt> taken;
+    const int64_t end = taking.step > 1 ? taking.step : taking.parts;
+    for (int64_t behind = taking.apart; behind < end; behind += taking.apart) {
+      std::vector<Expr> other = thread;
+      other[axis] = Simplify(first + behind);
+      Stmt update = Update(parts_, SharedAt(at, thread), LoadAll(parts_, SharedAt(at, other)));
+      const int64_t last = (taking.threads - 1) * taking.step + behind;
+      if (last >= taking.parts)
+        update = If::Make(Lt(other[axis], IndexConst(taking.parts)), update);
+      taken.push_back(std::move(update));
+    }
+    return Seq::Make(std::move(taken));
   }
 
   // Who stores, in terms of the loops over threads; null: anyone.
@@ -397,6 +464,7 @@ class Combining {
   VarMap bindings_;           // of the block's variables
   VarMap once_;               // of loops of one iteration inside the reduction
   bool direct_ = false;       // a thread has one iteration of one element
+  bool together_ = false;     // its elements, of the spatial loops, are combined side by side
   std::vector<Buffer> part_, parts_;
 };
 

@@ -1,0 +1,176 @@
+// Products of a few rows and a matrix where threads run together: what takes the time is reading
+// the matrix, so each of its elements is read once, in whole vectors, by as many threads as there
+// can be. The matrix lies with its k next to each other. A block has a few columns; the threads
+// along x of each take its k by turns and meet at the end.
+//
+//   out[i, j]  →  blocks over columns / ($groups · $columns):
+//                   threads y over $groups, threads x:
+//                     for steps of k: vectors of $columns columns and of all rows to registers
+//                       sums[rows, $columns] += a[rows, vector] · b[$columns, vector]
+//                     threads x: their sums are combined
+//                   store the sums, with what follows the product
+//
+// Columns behind the end are the first ones once more, and are not stored.
+#include <algorithm>
+
+#include "ops/algorithm/thread_tile.h"
+#include "ops/algorithm/warp_tile.h"
+#include "ops/group.h"
+#include "ops/micro_kernel.h"
+#include "ops/scheduling.h"
+#include "ops/tiling.h"
+
+namespace tenon::ops {
+
+using graph::OpKind;
+using te::Indices;
+
+namespace {
+
+const DType kF32 = DType::Float(32);
+// More rows are tiles'.
+constexpr int64_t kMostRows = 8, kMostSums = 16;
+
+std::optional<ProductShape> FewRows(const Site& site) {
+  if (site.machine.warp == 0 || !AreNumbers(site.input(0)) || site.region.outputs.size() != 1) {
+    return std::nullopt;
+  }
+  const auto s = ReadProductOfRows(site);
+  if (!s || !IsTiled(s->a) || s->a != s->b || s->types.accumulator != kF32) return std::nullopt;
+  if (s->Lead() != 1 || s->m < 1 || s->m > kMostRows || s->k < 2) return std::nullopt;
+  return s;
+}
+
+bool IsFor(const Site& site) { return FewRows(site).has_value(); }
+
+// Neighbours along k that a thread reads at once.
+int64_t VectorOf(const Site& site, const ProductShape& p) {
+  int64_t vector = std::max<int64_t>(1, site.machine.vector_bits / p.b.StorageBits());
+  while (p.k % vector != 0) vector /= 2;
+  return vector;
+}
+
+Space SpaceOf(const Site& site) {
+  constexpr int64_t kLeastThreads = 64, kMostThreads = 256;
+  const ProductShape p = *FewRows(site);
+  const int64_t most = std::min(kMostThreads, site.machine.target->gpu().max_threads_per_block);
+  Space space;
+  const Expr threads = space.Add({"threads", {32, 64, 128, 256}, false, true});
+  const Expr groups = space.Add({"groups", {1, 2, 4, 8}, false, true});
+  const Expr columns = space.Add({"columns", {1, 2, 4}, false, true});
+  space.Add({"vector", {VectorOf(site, p)}, false, true});
+  space.Require(Le(threads * groups, IndexConst(most)));
+  space.Require(Le(IndexConst(std::min(kLeastThreads, most)), threads * groups));
+  space.Require(Le(columns * IndexConst(p.m), IndexConst(kMostSums)));
+  return space;
+}
+
+std::vector<Want> Wants(const Site& site, const Point&) {
+  std::vector<Want> wants = {{site.node().inputs[0], {}}, {site.node().inputs[1], {}}};
+  if (!ReadProduct(site)->trans_b) wants[1].desc.order = {1, 0};
+  WantPlainResults(site, &wants);
+  return wants;
+}
+
+// The matrix comes from memory as fast as there are loads under way; a block is as long as its
+// chain of loads and the meeting of its threads.
+WorkDescription Work(const Site& site, const Point& point) {
+  constexpr double kLoadCycles = 500, kMeetCycles = 120, kBlockCycles = 600, kUnrolled = 4;
+  constexpr double kThreadsTogether = 1536;
+  const ProductShape p = *FewRows(site);
+  const Machine& machine = site.machine;
+  const int64_t threads = ValueOf(point, "threads"), groups = ValueOf(point, "groups");
+  const int64_t columns = ValueOf(point, "columns"), vector = ValueOf(point, "vector");
+  const int64_t blocks = CeilDiv(p.n, groups * columns);
+  const auto steps = static_cast<double>(CeilDiv(p.k, threads * vector));
+  const auto sums = static_cast<double>(p.m * columns);
+  const double in_block = static_cast<double>(threads * groups);
+  const auto lanes = static_cast<double>(machine.VectorUnit(kF32).n);
+  const double together =
+      std::clamp(static_cast<double>(blocks) / static_cast<double>(machine.workers), 1.0,
+                 std::max(1.0, kThreadsTogether / in_block));
+  // Each element of the matrix is widened, and so is the rows' for each step.
+  const double narrow = p.b == kF32 ? 0 : 1;
+  const double each = static_cast<double>(p.m * columns) + narrow * static_cast<double>(columns) +
+                      (narrow + 0.25) * static_cast<double>(p.m);
+  WorkDescription work;
+  work.team = machine.workers;
+  work.tiles = blocks;
+  const auto all = static_cast<double>(blocks);
+  const double waits =
+      std::ceil(steps / kUnrolled) * kLoadCycles + sums * kMeetCycles + kBlockCycles;
+  work.vector_ops =
+      all * (in_block * steps * static_cast<double>(vector) * each + waits * lanes / together) +
+      EpilogueElements(site);
+  // What blocks read of the rows comes from the cache beside them.
+  work.bytes[0] = all * static_cast<double>(groups * (p.m + columns) * p.k * p.b.Bytes());
+  work.bytes[1] = all * static_cast<double>(p.m * p.k * p.a.Bytes());
+  work.bytes[2] = BorderBytes(site.region);
+  return work;
+}
+
+Operand Build(Group& group, const graph::Node& node, const Point& point) {
+  OpContext op = group.Context(node);
+  const ProductShape p = *FewRows(group.site());
+  const int64_t tile = ValueOf(point, "groups") * ValueOf(point, "columns");
+  const Expr whole = IndexConst(CeilDiv(p.n, tile) * tile);
+  const std::vector<Expr> dims = op.out.dims;
+  const auto wide = [](const Expr& e) { return e->dtype == kF32 ? e : CastExpr::Make(kF32, e); };
+  const te::Tensor sums = te::Compute(
+      group.Mark(op.name, BlockRole::kAcross), {IndexConst(p.m), whole}, [&](const Indices& i) {
+        te::Axis k = te::ReduceAxis("k", IndexConst(p.k));
+        Indices row = Delinearize(i[0], {dims.begin(), dims.end() - 1});
+        row.push_back(k.var);
+        const Expr column = Around(i[1], p.n, tile, 1);
+        const Expr b = op.in[1].at(p.trans_b ? Indices{column, k.var} : Indices{k.var, column});
+        return te::Sum(wide(op.in[0].at(row)) * wide(b), {k});
+      });
+  return As(op.out.dtype,
+            {kF32, dims, [sums, dims](const Indices& i) {
+               const Indices row(i.begin(), i.end() - 1);
+               return sums.At({Linearize(row, {dims.begin(), dims.end() - 1}), i.back()});
+             }});
+}
+
+void ScheduleIt(Schedule& s, const Parts& parts, const Machine&, const Point& point) {
+  const std::string sums = OnlyBlock(s, parts, BlockRole::kAcross);
+  const std::string out = OnlyBlock(s, parts, BlockRole::kOutput);
+  const Names axes = s.GetLoops(out);
+  if (!s.ok()) return;
+  const Names rows(axes.begin(), axes.end() - 1);
+  const Names j = s.SplitBy(axes.back(), {"-1", "$groups", "$columns"});
+  s.Reorder(Concat({{j[0], j[1]}, rows, {j[2]}}));
+  s.Bind(j[0], ThreadAxis::kBlockIdxX);
+  s.Bind(j[1], ThreadAxis::kThreadIdxY);
+  for (const std::string& row : rows) s.Unroll(row);
+  s.Unroll(j[2]);
+
+  s.SetScope(WrittenBuffer(s, sums), Scope::kLocal);
+  s.ComputeAt(sums, j[1]);
+  const InnerLoops in = LoopsInside(s, sums, j[1]);
+  if (!s.ok()) return;
+  const Names k = s.SplitBy(in.reduce.back(), {"-1", "$threads", "$vector"});
+  s.Reorder(Concat({{k[0], k[1]}, in.spatial, {k[2]}}));
+  s.Bind(k[1], ThreadAxis::kThreadIdxX);
+  for (const std::string& loop : in.spatial) s.Unroll(loop);
+  s.Unroll(k[2]);
+  if (ValueOf(point, "vector") == 1) return;
+  for (const std::string& operand : ReadBuffers(s, sums)) {
+    const std::string read = s.CacheRead(sums, operand, Scope::kLocal);
+    s.ComputeAt(read, k[1]);
+    const Names loops = LoopsInside(s, read, k[1]).spatial;
+    if (!s.ok()) return;
+    s.Vectorize(loops.back());
+    for (size_t l = 0; l + 1 < loops.size(); ++l) s.Unroll(loops[l]);
+  }
+}
+
+constexpr OpKind kOps[] = {OpKind::kMatMul};
+
+}  // namespace
+
+extern const Algorithm kThreadRowMatMul;
+const Algorithm kThreadRowMatMul = {"thread_row_matmul", kOps, IsFor, SpaceOf, Wants, Work, Build,
+                                    ScheduleIt,          1};
+
+}  // namespace tenon::ops
