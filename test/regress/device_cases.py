@@ -118,6 +118,14 @@ def two_loops_of_matrices():
     yield *made, {"y": x * w**3 + 3 * b}
 
 
+@case
+def few_rows():
+    """Products whose matrix is read once, by threads that meet: rows, columns and k that are no whole tiles."""
+    for rows, k, n in ((1, 520, 37), (3, 64, 5), (8, 99, 33), (1, 2, 2)):
+        x, w = draw(rows, k), draw(k, n)
+        yield *model({"x": x}, [helper.make_node("MatMul", ["x", "w"], ["y"])], {"y": TensorProto.FLOAT}, {"w": w}), {"y": x @ w}
+
+
 def run(tenon, folder, *args):
     result = subprocess.run([tenon, *args], cwd=folder, capture_output=True, text=True)
     if result.returncode != 0:

@@ -16,6 +16,7 @@ using te::Indices;
 namespace {
 
 const DType kF32 = DType::Float(32);
+constexpr const char* kOfValues = "values";
 
 bool IsFor(const Site& site) {
   if (site.machine.warp == 0 || site.region.outputs.size() != 1) return false;
@@ -46,7 +47,8 @@ AttentionShape ShapeOf(const Site& site) {
   const int64_t keys = k[k.size() - 2], queries = y[y.size() - 2];
   const std::vector<int64_t> lead(y.begin(), y.end() - 2);
   AttentionShape s{{lead, queries, keys, depth}, {lead, queries, y.back(), keys}};
-  // One set of numbers for both.
+  // One set of threads and vectors for both; a row of values is shorter than one of scores.
+  s.values.pieces = kOfValues;
   const int64_t vector = depth % 32 == 0 && keys % 4 == 0 && y.back() % 4 == 0 ? 4 : 1;
   s.scores.a_vector = s.scores.b_vector = s.scores.out_vector = vector;
   return s;
@@ -54,7 +56,7 @@ AttentionShape ShapeOf(const Site& site) {
 
 Space SpaceOf(const Site& site) {
   const AttentionShape shape = ShapeOf(site);
-  Space space = TileSpace(shape.scores, site.machine, false);
+  Space space = TileSpace(shape.scores, site.machine, false, kOfValues);
   space.Add(RowThreads(shape.scores.n, site.machine));
   return space;
 }
@@ -122,12 +124,16 @@ Operand Build(Group& group, const graph::Node& node, const Point& point) {
   const Operand weights = SoftmaxOfRows(group, op.name + "_row", masked);
   const Operand shares = Read(te::Compute(group.Mark(op.name + "_shares", BlockRole::kRow), dims,
                                           [&](const Indices& i) { return weights.at(i); }));
+  const int64_t value_rows = TileRows(point, kOfValues);
+  const int64_t value_columns = TileColumns(point, kOfValues);
   TileOperands second;
   second.a = [&](const Indices& lead, const Expr& i, const Expr& step, const Expr& k) {
-    return Element(shares, lead, i, shape.values.m, rows, step * depth + k, shape.values.k, depth);
+    return Element(shares, lead, i, shape.values.m, value_rows, step * depth + k, shape.values.k,
+                   depth);
   };
   second.b = [&](const Indices& lead, const Expr& j, const Expr& step, const Expr& k) {
-    return Element(v, lead, step * depth + k, shape.values.k, depth, j, shape.values.n, columns);
+    return Element(v, lead, step * depth + k, shape.values.k, depth, j, shape.values.n,
+                   value_columns);
   };
   const auto sums = BuildTiles(group, op.name, shape.values, second, point);
   const bool nan_to_zero = op.node->attrs.Get<bool>("nan_to_zero", false);
@@ -144,7 +150,7 @@ void ScheduleIt(Schedule& s, const Parts& parts, const Machine&, const Point& po
   const Names sums = BlocksOf(s, parts, BlockRole::kAnchor);
   if (!s.ok() || tiles.size() != 4 || sums.size() != 2) return;
   ScheduleTile(s, {tiles[2], tiles[3], sums[1], OnlyBlock(s, parts, BlockRole::kOutput)}, point,
-               {.a_along_k = true});
+               {.a_along_k = true, .pieces = kOfValues});
   ScheduleRows(s, BlocksOf(s, parts, BlockRole::kAcross), OnlyBlock(s, parts, BlockRole::kRow));
   ScheduleTile(s, {tiles[0], tiles[1], sums[0], OnlyBlock(s, parts, BlockRole::kMasked)}, point,
                {.a_along_k = true, .b_along_k = true});
@@ -156,6 +162,6 @@ constexpr OpKind kOps[] = {OpKind::kAttention};
 
 extern const Algorithm kThreadAttention;
 const Algorithm kThreadAttention = {"thread_attention", kOps, IsFor, SpaceOf, Wants, Work, Build,
-                                    ScheduleIt,         3};
+                                    ScheduleIt,         4};
 
 }  // namespace tenon::ops

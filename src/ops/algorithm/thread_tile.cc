@@ -44,11 +44,11 @@ bool IsTiled(DType type) {
   return type.IsFloat() && graph::AccumulatorOf(type) == DType::Float(32);
 }
 
-int64_t TileRows(const Point& point) {
-  return ValueOf(point, "threads_y") * ValueOf(point, "pieces_y") * kPiece;
+int64_t TileRows(const Point& point, const std::string& pieces) {
+  return ValueOf(point, "threads_y") * ValueOf(point, pieces + "_y") * kPiece;
 }
-int64_t TileColumns(const Point& point) {
-  return ValueOf(point, "threads_x") * ValueOf(point, "pieces_x") * kPiece;
+int64_t TileColumns(const Point& point, const std::string& pieces) {
+  return ValueOf(point, "threads_x") * ValueOf(point, pieces + "_x") * kPiece;
 }
 
 int64_t TileShape::Lead() const {
@@ -57,12 +57,13 @@ int64_t TileShape::Lead() const {
   return product;
 }
 
-Space TileSpace(const TileShape& shape, const Machine& machine, bool may_cut) {
+Space TileSpace(const TileShape& shape, const Machine& machine, bool may_cut,
+                const std::string& second) {
   Space space;
   const Expr y = space.Add({"threads_y", {4, 8, 16}, false, true});
   const Expr x = space.Add({"threads_x", {8, 16}, false, true});
-  const Expr rows = space.Add({"pieces_y", {1, 2}, false, true});
-  const Expr columns = space.Add({"pieces_x", {1, 2}, false, true});
+  const Expr rows = space.Add({shape.pieces + "_y", {1, 2}, false, true});
+  const Expr columns = space.Add({shape.pieces + "_x", {1, 2}, false, true});
   const Expr depth = space.Add({"depth", {8, 16, 32}, false, true});
   std::vector<int64_t> counts = {1};
   if (may_cut) counts = {1, 2, 3, 4, 6, 8, 9, 12, 16, 18};
@@ -71,9 +72,17 @@ Space TileSpace(const TileShape& shape, const Machine& machine, bool may_cut) {
   space.Add({"b_vector", {shape.b_vector}, false, true});
   space.Add({"out_vector", {shape.out_vector}, false, true});
   // Two tiles of each operand are there at once.
-  const Expr tiles = depth * (y * rows + x * columns) * IndexConst(2 * kPiece * 4);
-  space.Require(
-      Le(tiles, IndexConst(std::min<int64_t>(machine.memory[0].capacity_bytes, 48 << 10))));
+  const auto require = [&](const Expr& of_y, const Expr& of_x) {
+    const Expr tiles = depth * (y * of_y + x * of_x) * IndexConst(2 * kPiece * 4);
+    space.Require(
+        Le(tiles, IndexConst(std::min<int64_t>(machine.memory[0].capacity_bytes, 48 << 10))));
+  };
+  require(rows, columns);
+  if (!second.empty()) {
+    const Expr more_rows = space.Add({second + "_y", {1, 2}, false, true});
+    const Expr more_columns = space.Add({second + "_x", {1, 2}, false, true});
+    require(more_rows, more_columns);
+  }
   space.Require(Le(x * y, IndexConst(machine.target->gpu().max_threads_per_block)));
   const Expr steps = (IndexConst(std::max<int64_t>(shape.k, 1) - 1) + depth) / depth;
   space.Require(Eq(steps % parts, IndexConst(0)));
@@ -87,7 +96,8 @@ Space TileSpace(const TileShape& shape, const Machine& machine, bool may_cut) {
 // first one reads comes from afar.
 WorkDescription TileWork(const TileShape& shape, const Site& site, const Point& point) {
   constexpr double kStepCycles = 150, kBlockCycles = 1500, kWarp = 32, kBusyWarps = 8;
-  const int64_t rows = TileRows(point), columns = TileColumns(point);
+  const int64_t rows = TileRows(point, shape.pieces);
+  const int64_t columns = TileColumns(point, shape.pieces);
   const int64_t parts = ValueOf(point, "parts"), depth = ValueOf(point, "depth");
   const Machine& machine = site.machine;
   const int64_t blocks = shape.Lead() * CeilDiv(shape.m, rows) * CeilDiv(shape.n, columns) * parts;
@@ -108,8 +118,8 @@ WorkDescription TileWork(const TileShape& shape, const Site& site, const Point& 
       all * (products * idle + (steps * kStepCycles + kBlockCycles) * lanes / together) +
       EpilogueElements(site);
   // Of four rows that a warp's threads have, and of its columns.
-  const auto reads =
-      static_cast<double>(ValueOf(point, "pieces_y") + 2 * ValueOf(point, "pieces_x"));
+  const auto reads = static_cast<double>(ValueOf(point, shape.pieces + "_y") +
+                                         2 * ValueOf(point, shape.pieces + "_x"));
   work.bytes[0] = all * steps * static_cast<double>(depth) * warps * reads * 128;
   work.bytes[1] = all * steps * static_cast<double>(depth * (rows + columns)) * 4;
   work.bytes[2] = BorderBytes(site.region);
@@ -126,8 +136,10 @@ std::function<Expr(const Indices&)> BuildTiles(Group& group, const std::string& 
   const size_t rank = shape.lead.size();
   const int64_t parts = ValueOf(point, "parts");
   const Expr depth = IndexConst(ValueOf(point, "depth")), steps = IndexConst(StepsOf(shape, point));
-  const Expr rows = IndexConst(CeilDiv(shape.m, TileRows(point)) * TileRows(point));
-  const Expr columns = IndexConst(CeilDiv(shape.n, TileColumns(point)) * TileColumns(point));
+  const int64_t tile_rows = TileRows(point, shape.pieces);
+  const int64_t tile_columns = TileColumns(point, shape.pieces);
+  const Expr rows = IndexConst(CeilDiv(shape.m, tile_rows) * tile_rows);
+  const Expr columns = IndexConst(CeilDiv(shape.n, tile_columns) * tile_columns);
   Indices lead;
   for (int64_t d : shape.lead) lead.push_back(IndexConst(d));
   auto lead_of = [rank](const Indices& i, size_t first) {
@@ -223,8 +235,8 @@ void ScheduleTile(Schedule& s, const TileBlocks& blocks, const Point& point,
   const std::string j = order.columns > 1 ? s.Fuse(last) : last[0];
   const std::string i = order.rows > 1 ? s.Fuse(above) : above[0];
   const std::string piece = std::to_string(kPiece);
-  const Names y = s.SplitBy(i, {"-1", "$pieces_y", "$threads_y", piece});
-  const Names x = s.SplitBy(j, {"-1", "$pieces_x", "$threads_x", piece});
+  const Names y = s.SplitBy(i, {"-1", "$" + order.pieces + "_y", "$threads_y", piece});
+  const Names x = s.SplitBy(j, {"-1", "$" + order.pieces + "_x", "$threads_x", piece});
   s.Reorder(Concat({lead, {y[0], x[0], y[1], x[1], y[2], x[2], y[3], x[3]}}));
   BindBlocks(s, lead, y[0], x[0]);
   s.Bind(y[1], ThreadAxis::kVThread);

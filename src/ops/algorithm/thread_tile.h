@@ -18,17 +18,22 @@ struct TileShape {
   int64_t m = 0, n = 0, k = 0;
   /// Elements that a thread may bring at once: neighbours in memory, along `k` or along the tile.
   int64_t a_vector = 1, b_vector = 1, out_vector = 1;
+  /// The knobs of how many pieces of 4 x 4 a thread has, without "_y" and "_x": a kernel with two
+  /// products has some for each.
+  std::string pieces = "pieces";
 
   int64_t Lead() const;
 };
 
 /// Rows and columns of the tile of a block of threads.
-int64_t TileRows(const Point& point);
-int64_t TileColumns(const Point& point);
+int64_t TileRows(const Point& point, const std::string& pieces = "pieces");
+int64_t TileColumns(const Point& point, const std::string& pieces = "pieces");
 
 /// The space: threads of a block and elements of each (the tile), steps of k at a time, and into
-/// how many parts k is cut that other blocks make (1 where it may not be cut).
-Space TileSpace(const TileShape& shape, const Machine& machine, bool may_cut = true);
+/// how many parts k is cut that other blocks make (1 where it may not be cut). `second`: the name
+/// of further pieces, of another product by the same threads.
+Space TileSpace(const TileShape& shape, const Machine& machine, bool may_cut = true,
+                const std::string& second = "");
 WorkDescription TileWork(const TileShape& shape, const Site& site, const Point& point);
 
 /// Whether operands of a type are multiplied in f32.
@@ -60,6 +65,7 @@ struct TileBlocks {
 struct TileOrder {
   bool a_along_k = false, b_along_k = false;
   size_t rows = 1, columns = 1;
+  std::string pieces = "pieces";  // of the shape
 };
 void ScheduleTile(Schedule& s, const TileBlocks& blocks, const Point& point,
                   const TileOrder& order);

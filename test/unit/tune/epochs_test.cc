@@ -75,6 +75,10 @@ constexpr Site kSites[] = {
   %3: f32[2, 9, 16] = attention(%0, %1, %2) {scale: 0.25} "k"
   return %3 "y"
 })"},
+    {kGpu, R"(graph @g(%0 "x": f16[3, 512], %1 "w": f16[512, 90]) {
+  %2: f32[3, 90] = matmul(%0, %1) {result: "f32"} "k"
+  return %2 "y"
+})"},
     {kGpu, R"(graph @g(%0 "x": f32[64, 128], %1 "w": f32[128, 64]) {
   %2: f32[64, 64] = matmul(%0, %1) "k"
   return %2 "y"

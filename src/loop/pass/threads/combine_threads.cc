@@ -196,7 +196,7 @@ class Combining {
 
   // Elements that a thread has parts of meet at the same barriers where their parts are few.
   bool MeetTogether() const {
-    constexpr int64_t kMostBytes = 16 << 10;
+    constexpr int64_t kMostBytes = 8 << 10;  // up to half as much again is padding
     if (r_.spatial.empty() || r_.combiner.DependsOnOrder()) return false;
     int64_t bytes = 0;
     for (const auto& store : r_.combiner.stores()) bytes += store->buffer->dtype.Bytes();
