@@ -138,7 +138,7 @@ Operand Build(Group& group, const graph::Node& node, const Point& point) {
   const auto sums = BuildTiles(group, op.name, shape.values, second, point);
   const bool nan_to_zero = op.node->attrs.Get<bool>("nan_to_zero", false);
   const auto value = [sums, nan_to_zero](const Indices& i) {
-    const Expr y = sums(i);
+    Expr y = sums(i);
     if (!nan_to_zero) return y;
     return Select::Make(Call::Make(Intrinsic::kIsNan, {y}), MakeConst(y->dtype, 0), y);
   };

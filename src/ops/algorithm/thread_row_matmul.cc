@@ -35,7 +35,7 @@ std::optional<ProductShape> FewRows(const Site& site) {
   if (site.machine.warp == 0 || !AreNumbers(site.input(0)) || site.region.outputs.size() != 1) {
     return std::nullopt;
   }
-  const auto s = ReadProductOfRows(site);
+  auto s = ReadProductOfRows(site);
   if (!s || !IsTiled(s->a) || s->a != s->b || s->types.accumulator != kF32) return std::nullopt;
   if (s->Lead() != 1 || s->m < 1 || s->m > kMostRows || s->k < 2) return std::nullopt;
   return s;

@@ -169,7 +169,7 @@ std::function<Expr(const Indices&)> BuildTiles(Group& group, const std::string& 
     te::Axis q = te::ReduceAxis("q", IndexConst(own)), k = te::ReduceAxis("k", depth);
     const Indices around = lead_of(i, first);
     const Expr step = cut ? i[0] * own + q.var : Expr(q.var);
-    const Expr row = i[first + rank], column = i[first + rank + 1];
+    const Expr &row = i[first + rank], &column = i[first + rank + 1];
     const Indices of_a = operands.a_has_lead ? around : Indices{};
     const Indices of_b = operands.b_has_lead ? around : Indices{};
     return te::Sum(
