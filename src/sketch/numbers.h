@@ -7,14 +7,13 @@
 // the few that are wanted are replayed.
 #pragma once
 
-#include <map>
 #include <optional>
-#include <string>
 #include <vector>
 
 #include "ops/space.h"
 #include "schedule/schedule.h"
 #include "sketch/nest.h"
+#include "sketch/quantities.h"
 
 namespace tenon::sketch {
 
@@ -31,13 +30,8 @@ class Numbers {
 
  private:
   friend class Follower;
+  explicit Numbers(Quantities quantities) : quantities_(std::move(quantities)) {}
 
-  /// A number: the result of an operation on two others, a knob, or a constant.
-  enum class Op : uint8_t { kConstant, kKnob, kAdd, kSub, kMul, kCeilDiv, kMin, kMax };
-  struct Quantity {
-    Op op;
-    int64_t a, b;  // operands' places; the constant; the knob's place
-  };
   /// A digit of what a loop counts, and by how much it moves an index; places of quantities.
   struct Digit {
     size_t extent, inner, multiple;  // inner: iterations of the loop for one of the digit's
@@ -49,18 +43,14 @@ class Numbers {
     size_t extent, weight;  // quantities: the loop's extent; what one of its iterations counts
     std::vector<Digit> digits;
   };
-  static constexpr size_t kNoWeight = SIZE_MAX;  // one
   struct Extent {
     size_t block, loop, quantity;
   };
 
   int64_t IndexAt(const Move& move, int64_t iteration) const;
   void Apply(const Move& move);
-  static int64_t Value(const Quantity& q, const std::vector<int64_t>& values,
-                       const ops::Point& point);
 
-  std::vector<Quantity> quantities_;
-  std::vector<int64_t> values_;
+  Quantities quantities_;
   std::vector<Extent> extents_;
   std::vector<Move> moves_;  // digits of a loop from the innermost outwards
   Nest nest_;
