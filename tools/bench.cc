@@ -19,6 +19,7 @@
 #include "support/atomic_file.h"
 #include "support/strings.h"
 #include "support/thread_pool.h"
+#include "values.h"
 #include "verbs.h"
 
 namespace tenon::tools {
@@ -144,6 +145,14 @@ Status PrintResults(const Statistics& s, const LoadedModel& model, tn_dl_device 
   return WriteFile(args.json, json.dump(1) + "\n");
 }
 
+// A network of any values makes its results in every call.
+Expected<std::vector<double>> MeasureValues(const LoadedModel& model, const Arguments& args) {
+  TN_ASSIGN_OR_RETURN(const std::vector<Value> inputs,
+                      args.call.Values(model.program, args.how.options.shapes));
+  TN_ASSIGN_OR_RETURN(const ValueArguments values, ValueArguments::Of(model.program, inputs));
+  return Measure(model.program.Prepare(values.list()), {TN_DL_CPU, 0}, args);
+}
+
 Status BenchModel(Arguments& args, const Common& common) {
   // Before the first call: the pool is made then.
   if (args.threads > 0) setenv("TENON_NUM_THREADS", std::to_string(args.threads).c_str(), 1);
@@ -154,6 +163,10 @@ Status BenchModel(Arguments& args, const Common& common) {
   TN_RETURN_IF_ERROR(args.call.ReadFiles());
   TN_ASSIGN_OR_RETURN(LoadedModel model,
                       LoadModel(args.model, args.how, args.call, common.verbose));
+  if (model.program.HasValues()) {
+    TN_ASSIGN_OR_RETURN(std::vector<double> times, MeasureValues(model, args));
+    return PrintResults(Summarize(std::move(times)), model, {TN_DL_CPU, 0}, args);
+  }
   TN_ASSIGN_OR_RETURN(const tn_dl_device device, DeviceFor(model.program, args.call.device()));
   TN_ASSIGN_OR_RETURN(NamedTensors inputs,
                       args.call.Inputs(model.program, args.how.options.shapes));

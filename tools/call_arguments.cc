@@ -162,6 +162,7 @@ Expected<CallArguments::Sizes> CallArguments::SizesOf(const Program& program,
         fmt::format("--shape: there is no input '{}'; there are {}", name, Join(names, ", ")));
   }
   for (const Parameter& p : program.inputs()) {
+    if (!p.has_rank) continue;
     std::vector<int64_t> extents;
     const auto shape = shapes.find(p.name);
     if (shape != shapes.end()) {
@@ -221,7 +222,15 @@ Expected<std::vector<Value>> CallArguments::Values(const Program& program,
       inputs.emplace_back(json_[p.name]);
       continue;
     }
-    Expected<Tensor> filled = Fill(p, sizes, i);
+    Parameter shaped = p;
+    if (const auto shape = shapes.find(p.name); !p.has_rank && shape != shapes.end()) {
+      shaped.has_rank = true;
+      for (const onnx::DimSpec& d : shape->second) {
+        shaped.shape.push_back(d.value);
+        shaped.dims.push_back(d.symbol);
+      }
+    }
+    Expected<Tensor> filled = Fill(std::move(shaped), sizes, i);
     if (filled) {
       inputs.emplace_back(std::move(*filled));
     } else {
@@ -235,7 +244,7 @@ Expected<std::vector<Value>> CallArguments::Values(const Program& program,
 Expected<NamedTensors> CallArguments::Inputs(const Program& program, const Shapes& shapes) const {
   if (program.HasValues())
     return MakeError(
-        "networks with strings, sequences, optional values or maps are for `tenon run`");
+        "strings, sequences, optional values and maps are no tensors that could be passed");
   TN_ASSIGN_OR_RETURN(std::vector<Value> values, Values(program, shapes));
   NamedTensors inputs;
   for (size_t i = 0; i < values.size(); ++i) {
@@ -260,6 +269,12 @@ Expected<Tensor> CallArguments::Fill(Parameter p, const Sizes& sizes, size_t ind
   }
   if (p.IsValue() || !IsPlainType(p.dtype)) {
     return MakeError(fmt::format("input '{}' of type {} cannot be filled", p.name, p.type));
+  }
+  if (!p.has_rank) {
+    return MakeError(fmt::format(
+        "input '{}' cannot be filled: nothing says its shape; give it with --shape {}:SIZES, or "
+        "the input with -i",
+        p.name, p.name));
   }
   for (size_t d = 0; d < p.shape.size(); ++d) {
     if (p.shape[d] >= 0) continue;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "console.h"
+#include "support/strings.h"
 #include "tune/history.h"
 #include "tune/log.h"
 
@@ -18,9 +19,36 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+// What a kernel computes, of its text: operators in order and what the last one gives, as in
+// "conv relu f32[1, 16, 14, 14]". What only moves elements is left out beside others.
+std::string Summary(const std::string& text) {
+  std::vector<std::string> operators;
+  std::string moves, type;
+  for (std::string_view line : Split(text, '\n')) {
+    const size_t equals = line.find(" = "), colon = line.find(": ");
+    const size_t begin = equals == std::string_view::npos ? equals : line.find('(', equals);
+    if (begin == std::string_view::npos || colon > equals) continue;
+    const std::string name(line.substr(equals + 3, begin - equals - 3));
+    if (name == "fused" || ToIdentifier(name) != name) continue;
+    const bool only_moves = name == "reshape" || name == "transpose";
+    if (only_moves && !operators.empty()) continue;
+    type = line.substr(colon + 2, line.find_first_of("]", colon) + 1 - colon - 2);
+    if (only_moves)
+      moves = name;
+    else
+      operators.push_back(name);
+  }
+  constexpr size_t kMost = 4;
+  std::string all = operators.empty() ? moves : operators[0];
+  for (size_t i = 1; i < std::min(operators.size(), kMost); ++i) all += " " + operators[i];
+  if (operators.size() > kMost) all += " …";
+  const bool prints = std::all_of(type.begin(), type.end(), [](char c) { return c >= ' '; });
+  return all.empty() || !prints ? all : all + " " + type;
+}
+
 struct Row {
   tune::Circumstances circumstances;
-  std::string kernel;
+  std::string kernel, computes;
   tune::KernelHistory known;
 };
 
@@ -33,8 +61,11 @@ std::vector<Row> RowsOf(const tune::LogContents& contents) {
   for (const auto& [machine, target, team, cache] : places) {
     const tune::Circumstances circumstances{machine, target, team, cache};
     const tune::History history = tune::History::Of(contents, circumstances);
-    for (const auto& [kernel, known] : history.kernels())
-      rows.push_back({circumstances, kernel, known});
+    for (const auto& [kernel, known] : history.kernels()) {
+      const auto text = contents.kernels.find(kernel);
+      const bool there = text != contents.kernels.end();
+      rows.push_back({circumstances, kernel, there ? Summary(text->second) : "", known});
+    }
   }
   return rows;
 }
@@ -51,6 +82,7 @@ Json RowJson(const Row& row) {
             {"team", row.circumstances.team},
             {"cache", row.circumstances.cache},
             {"kernel", row.kernel},
+            {"computes", row.computes},
             {"trials", row.known.trials},
             {"failed", row.known.failed.size()},
             {"deaths", Deaths(row.known)}};
@@ -84,15 +116,15 @@ void PrintRows(const tune::LogContents& contents, bool json, bool best_only) {
     const std::string here = fmt::format("machine {}, {} thread{}, {}", c.machine, c.team,
                                          c.team == 1 ? "" : "s", c.target);
     if (here != place) {
-      Print("\n{}\n  {:<32} {:>7} {:>7} {:>7} {:>11}  best\n", here, "kernel", "trials", "failed",
-            "deaths", "µs");
+      Print("\n{}\n  {:<32} {:>7} {:>7} {:>7} {:>11}  {:<40}  best\n", here, "kernel", "trials",
+            "failed", "deaths", "µs", "computes");
     }
     place = here;
     const bool has_best = !row.known.best.empty();
-    Print("  {:<32} {:>7} {:>7} {:>7} {:>11}  {}\n", row.kernel, row.known.trials,
+    Print("  {:<32} {:>7} {:>7} {:>7} {:>11}  {:<40}  {}\n", row.kernel, row.known.trials,
           row.known.failed.size(), Deaths(row.known),
           has_best ? fmt::format("{:.2f}", 1e6 * row.known.seconds.at(row.known.best)) : "-",
-          row.known.best);
+          row.computes, row.known.best);
   }
 }
 

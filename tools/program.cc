@@ -13,10 +13,10 @@ namespace {
 
 using Getter = int32_t (*)(const tn_module_t*, int32_t, tn_parameter_t*);
 
-// `types`: what the library's information says of them. A result without a shape has a rank that
-// the call decides; an input without one is no tensor.
+// `types`: what the library's information says of them. One without a shape has a rank that the
+// call decides; an input of a function that is no network's is then no tensor.
 Expected<std::vector<Parameter>> Parameters(const tn_module_t* module, int32_t count, Getter get,
-                                            const nlohmann::json& types) {
+                                            const nlohmann::json& types, bool is_network) {
   if (count < 0) return ApiError();
   std::vector<Parameter> list;
   for (int32_t i = 0; i < count; ++i) {
@@ -24,7 +24,7 @@ Expected<std::vector<Parameter>> Parameters(const tn_module_t* module, int32_t c
     if (get(module, i, &raw) != 0) return ApiError();
     Parameter p{raw.name, types.at(static_cast<size_t>(i)).at("dtype"), raw.dtype, {}, {}};
     p.has_rank = raw.ndim >= 0;
-    if (!p.has_rank && !p.IsValue() && get == tn_module_get_input) {
+    if (!p.has_rank && !p.IsValue() && get == tn_module_get_input && !is_network) {
       return MakeError(
           fmt::format("the input '{}' is a number passed by value; such a function is "
                       "called from a program, docs/calling.md",
@@ -81,10 +81,11 @@ Status Program::ReadParameters() {
   nlohmann::json main;
   try {
     main = nlohmann::json::parse(Info()).at("functions").at(0);
+    const bool is_network = main.value("makes_outputs", false);
     TN_ASSIGN_OR_RETURN(inputs_, Parameters(module, tn_module_num_inputs(module),
-                                            tn_module_get_input, main.at("inputs")));
+                                            tn_module_get_input, main.at("inputs"), is_network));
     TN_ASSIGN_OR_RETURN(outputs_, Parameters(module, tn_module_num_outputs(module),
-                                             tn_module_get_output, main.at("outputs")));
+                                             tn_module_get_output, main.at("outputs"), is_network));
   } catch (const nlohmann::json::exception&) {
     return MakeError("the library's description of itself is damaged");
   }
@@ -152,6 +153,13 @@ Expected<Tensor> Program::Result(const std::string& name) const {
   Tensor tensor = Share(result);
   tn_value_release(&result);
   return tensor;
+}
+
+Program::Repeated Program::Prepare(std::vector<tn_ffi_any> args) const {
+  Repeated call;
+  call.function_ = main_;
+  call.args_ = std::move(args);
+  return call;
 }
 
 Program::Repeated Program::Prepare(const NamedTensors& inputs, const NamedTensors& outputs) const {

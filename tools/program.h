@@ -63,6 +63,8 @@ class Program {
     std::vector<tn_ffi_any> args_;
   };
   Repeated Prepare(const NamedTensors& inputs, const NamedTensors& outputs) const;
+  /// Of any values, which live as long as the call does.
+  Repeated Prepare(std::vector<tn_ffi_any> args) const;
 
  private:
   Program() = default;

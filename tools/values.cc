@@ -226,6 +226,8 @@ Json TensorJson(const Tensor& t) {
 
 // ---- Arguments ----
 
+}  // namespace
+
 /// What arguments are made of. Keeps: everything lives as long as this.
 class CallValues {
  public:
@@ -308,6 +310,8 @@ class CallValues {
   std::deque<std::vector<std::string>> texts_;
   std::deque<Tensor> tensors_;
 };
+
+namespace {
 
 // ---- Results ----
 
@@ -422,19 +426,28 @@ Json ToJson(const Value& value) {
   return std::get<Json>(value);
 }
 
-Expected<NamedValues> CallWithValues(const Program& program, const std::vector<Value>& inputs) {
-  CallValues values;
-  std::vector<tn_ffi_any> args;
+ValueArguments::~ValueArguments() = default;
+ValueArguments::ValueArguments(ValueArguments&&) noexcept = default;
+
+Expected<ValueArguments> ValueArguments::Of(const Program& program,
+                                            const std::vector<Value>& inputs) {
+  ValueArguments out;
+  out.values_ = std::make_unique<CallValues>();
   for (size_t i = 0; i < inputs.size(); ++i) {
     const Parameter& p = program.inputs()[i];
     TN_ASSIGN_OR_RETURN(const ValueType type, ValueType::Parse(p.type));
-    Expected<tn_ffi_any> any = values.Of(inputs[i], type);
+    Expected<tn_ffi_any> any = out.values_->Of(inputs[i], type);
     if (!any)
       return MakeError(fmt::format("input '{}' ({}): {}", p.name, p.type, any.errors()[0].message));
-    args.push_back(*any);
+    out.list_.push_back(*any);
   }
+  return out;
+}
+
+Expected<NamedValues> CallWithValues(const Program& program, const std::vector<Value>& inputs) {
+  TN_ASSIGN_OR_RETURN(const ValueArguments args, ValueArguments::Of(program, inputs));
   tn_ffi_any result{};
-  TN_RETURN_IF_ERROR(program.CallRaw(args, &result));
+  TN_RETURN_IF_ERROR(program.CallRaw(args.list(), &result));
   const tn_ffi_array* all = GetArray(result);
   const size_t count = program.outputs().size();
   NamedValues outputs;

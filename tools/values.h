@@ -13,6 +13,7 @@
 //   map(K, V)      an object, whose keys are texts or integers as texts
 #pragma once
 
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
@@ -44,8 +45,26 @@ Expected<Tensor> TensorFromJson(const Json& json, const std::string& type);
 /// The form of any value in JSON.
 Json ToJson(const Value& value);
 
-/// Calls a network of any values, with its inputs in order; what JSON is given for tensors is made
+class CallValues;
+
+/// The arguments of a call, of a network's inputs in order; what JSON is given for tensors is made
 /// one. Errors name the input.
+class ValueArguments {
+ public:
+  static Expected<ValueArguments> Of(const Program& program, const std::vector<Value>& inputs);
+  ValueArguments(ValueArguments&&) noexcept;
+  ~ValueArguments();
+
+  /// As long as this lives.
+  const std::vector<tn_ffi_any>& list() const { return list_; }
+
+ private:
+  ValueArguments() = default;
+  std::unique_ptr<CallValues> values_;
+  std::vector<tn_ffi_any> list_;
+};
+
+/// Calls a network of any values.
 Expected<NamedValues> CallWithValues(const Program& program, const std::vector<Value>& inputs);
 
 /// "" where got equals want: the same form, and every number within the tolerance; else where and

@@ -103,8 +103,8 @@ TN_API int32_t tn_module_trim(const tn_module_t* module);
 /* ---- Calls ---- */
 
 /* Zero-initialise, set struct_bytes, then what is wanted. A call that is over its time, or that is
- * told to stop, ends at the next place between two kernels with a RuntimeError; outputs of the
- * caller are then unspecified, and the function can be called again. */
+ * told to stop, ends between two kernels or inside of one (calling.md) with a RuntimeError; outputs
+ * of the caller are then unspecified, and the function can be called again. */
 typedef struct tn_call_options {
   uint32_t struct_bytes;   /* sizeof(tn_call_options_t) */
   int32_t max_team;        /* at most this many threads for this call; 0: no bound but the pool's */

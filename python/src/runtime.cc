@@ -273,7 +273,7 @@ void BindRuntime(nb::module_& m) {
           "The function, called with at most that many threads, ended with a RuntimeError after "
           "that "
           "time or once `stop`, a StopFlag, is set, and with a MemoryError where it asks for more "
-          "host memory; 0: no bound. Calls end between two kernels.")
+          "host memory; 0: no bound. Calls end between two kernels or inside of one.")
       .def("__repr__", [](const PyFunction& f) { return "<tenon.Function " + f.name + ">"; });
   nb::class_<Parameter>(m, "Parameter")
       .def_ro("name", &Parameter::name)

@@ -97,7 +97,7 @@ class Compilation {
     TN_ASSIGN_OR_RETURN(prices_,
                         ReadPrices(options_, machine, HasFarWeights(program.parts, machine)));
     TN_RETURN_IF_ERROR(CheckOutputs(program.parts, target));
-    if (!program.IsPlain()) TN_RETURN_IF_ERROR(CheckProgram(target));
+    TN_RETURN_IF_ERROR(CheckProgram(options_, program));
     for (const graph::Graph& g : program.parts) {
       if (options_.format == OutputFormat::kCSource) TN_RETURN_IF_ERROR(RequireEnds(g));
       Dump("import", [&] { return graph::Print(g); });
@@ -195,17 +195,6 @@ class Compilation {
     TN_ASSIGN_OR_RETURN(source_hash_,
                         SourceHash::Of(options_, program.parts, jobs_ > 1, FileFacts("")));
     return program;
-  }
-
-  // What runs a program is a part of libraries for CPUs with an operating system.
-  Status CheckProgram(const Target& target) const {
-    const char* why = options_.format == OutputFormat::kCSource ? "in C source"
-                      : target.IsDevice()                       ? "on devices"
-                      : IsContained(target.Cpu().triple())      ? "in modules of WebAssembly"
-                                                                : nullptr;
-    if (!why) return Ok();
-    return MakeError(
-        fmt::format("strings, sequences, optional values and maps are not supported {} yet", why));
   }
 
   Status RunPasses(const Machine& machine, std::vector<graph::Graph>* graphs) {

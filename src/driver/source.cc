@@ -1,12 +1,16 @@
 #include "driver/source.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <memory>
 #include <set>
 
+#include "driver/check_options.h"
 #include "frontend/onnx/import.h"
 #include "support/file.h"
+#include "target/kinds.h"
 
 namespace tenon::driver {
 
@@ -40,7 +44,57 @@ std::vector<std::shared_ptr<const graph::WeightFile>> FilesOf(
   return files;
 }
 
+// What of a network makes a program of it.
+struct Needs {
+  bool values = false;  // that are no tensors of numbers
+  bool ranks = false;   // that only the call knows
+};
+
+void Note(std::span<const graph::Step> steps, Needs* needs) {
+  for (const graph::Step& step : steps) {
+    switch (step.operation) {
+      case TN_STEP_PART:
+      case TN_STEP_MOVE:
+      case TN_STEP_IF:
+      case TN_STEP_LOOP:
+      case TN_STEP_FAIL: break;
+      case TN_STEP_BY_RANK:
+      case TN_STEP_BY_LENGTH: needs->ranks = true; break;
+      default: needs->values = true;
+    }
+    for (const graph::StepBody& body : step.bodies) Note(body.steps, needs);
+  }
+}
+
+const char* WhatNeedsSteps(const graph::Program& program) {
+  Needs needs;
+  Note(program.steps, &needs);
+  for (const auto* list : {&program.inputs, &program.outputs}) {
+    for (const graph::ProgramValue& v : *list)
+      needs.values |= v.text == "string" || v.text.find('(') != std::string::npos;
+  }
+  return needs.values  ? "strings, sequences, optional values and maps"
+         : needs.ranks ? "tensors whose rank only the call knows"
+                       : "branches and loops that decide sizes and ranks";
+}
+
 }  // namespace
+
+// What runs a program is a part of libraries for CPUs with an operating system.
+const char* WhyNoProgram(const CompileOptions& given) {
+  const CompileOptions options = Settled(given);
+  if (options.format == OutputFormat::kCSource) return "in C source";
+  const Expected<Target> target = Target::Parse(options.target);
+  if (!target) return nullptr;
+  if (target->IsDevice()) return "on devices";
+  return IsContained(target->Cpu().triple()) ? "in modules of WebAssembly" : nullptr;
+}
+
+Status CheckProgram(const CompileOptions& options, const graph::Program& program) {
+  const char* where = program.IsPlain() ? nullptr : WhyNoProgram(options);
+  if (!where) return Ok();
+  return MakeError(fmt::format("{} are not supported {} yet", WhatNeedsSteps(program), where));
+}
 
 Expected<graph::Program> ImportModel(const CompileOptions& options, Obstacles* obstacles) {
   onnx::ImportOptions import;
@@ -51,7 +105,15 @@ Expected<graph::Program> ImportModel(const CompileOptions& options, Obstacles* o
   import.overrides = options.overrides;
   import.operators = options.operators;
   import.obstacles = obstacles;
-  return onnx::ImportNetwork(options.model, import);
+  TN_ASSIGN_OR_RETURN(graph::Program program, onnx::ImportNetwork(options.model, import));
+  if (program.IsPlain() || !WhyNoProgram(options)) return program;
+  // What sizes decide may be taken as a fact about them.
+  import.obstacles = nullptr;
+  Expected<graph::Graph> one = onnx::ImportOnnx(options.model, import);
+  if (!one) return program;
+  graph::Program out;
+  out.parts.push_back(std::move(*one));
+  return out;
 }
 
 std::string PathOf(const CompileOptions& options, const graph::WeightFile& file) {

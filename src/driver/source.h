@@ -19,6 +19,11 @@ namespace tenon::driver {
 Expected<graph::Program> ImportModel(const CompileOptions& options,
                                      std::vector<onnx::Obstacle>* obstacles = nullptr);
 
+/// Why a program cannot be a part of what is compiled: where that is, for a message; null: it can.
+const char* WhyNoProgram(const CompileOptions& options);
+/// An error where a network is a program and cannot be one; it says what makes it one.
+Status CheckProgram(const CompileOptions& options, const graph::Program& program);
+
 /// A hash of the bytes of the model's file and of the files of weights that the graphs, which came
 /// from it, refer to: hundreds of milliseconds for each gigabyte. Releases the pages it reads.
 class SourceHash {

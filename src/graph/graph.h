@@ -171,7 +171,7 @@ struct Dim {
   int64_t max = kNoMax;
   int64_t step = 1;
 
-  /// The largest size there is: such a dim has no end that anybody chose.
+  /// No end that anybody chose: a call may have sizes of up to kLargestSize (verify.h).
   static constexpr int64_t kNoMax = std::numeric_limits<int32_t>::max();
   /// The size that stands for all where one number is wanted, for prices and reports: the largest
   /// one up to 128, or else the smallest.

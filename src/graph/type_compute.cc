@@ -249,7 +249,9 @@ Expected<Expr> WindowDim(const Window& w, size_t i, const Expr& dim) {
   const int64_t begin = w.pads[i], end = w.pads[n + i];
   const Expr stride = IndexConst(w.strides[i]);
   const Expr room = DimSub(DimAdd(dim, IndexConst(begin + end - 1)), reach);
-  if (std::optional<int64_t> r = AsInt(room); r && *r < 0) {
+  // With ceil_mode as much may lack as rounding up makes whole again.
+  const int64_t lacking = w.ceil_mode ? w.strides[i] - 1 : 0;
+  if (std::optional<int64_t> r = AsInt(room); r && *r + lacking < 0) {
     return Bad(
         "expected spatial axis {} to hold its window, but {} padded by {} and {} is less than {}",
         i, DimText(dim), begin, end, DimText(DimAdd(reach, IndexConst(1))));
@@ -275,13 +277,16 @@ Expected<std::vector<Expr>> WindowDims(const OpView& v, const Window& w, const E
   return dims;
 }
 
-// A window that a call brings may be larger than what it moves over.
+// What a call brings may be too small for a window, of which the sizes above would make none, or a
+// number below that.
 void RequireWindows(const OpView& v, const Window& w) {
   const size_t n = w.kernel.size();
   for (size_t i = 0; v.constraints && i < n; ++i) {
-    if (AsInt(w.kernel[i])) continue;
+    if (AsInt(w.kernel[i]) && AsInt(v.in(0).dims[i + 2])) continue;
     const Expr reach = DimMul(DimSub(w.kernel[i], IndexConst(1)), IndexConst(w.dilations[i]));
-    const Expr there = DimAdd(v.in(0).dims[i + 2], IndexConst(w.pads[i] + w.pads[n + i]));
+    const int64_t lacking = w.ceil_mode ? w.strides[i] - 1 : 0;
+    const Expr there =
+        DimAdd(v.in(0).dims[i + 2], IndexConst(w.pads[i] + w.pads[n + i] + lacking));
     v.constraints->push_back(Le(DimAdd(reach, IndexConst(1)), there));
   }
 }
@@ -364,6 +369,7 @@ static Expected<TensorType> PoolType(const OpView& v) {
     return Bad("expected an input of rank 3 or more, but got {}", DimsText(v.in(0).dims));
   TN_ASSIGN_OR_RETURN(Window window, ReadWindow(v, Numbers(v.attrs.GetInts("kernel"))));
   TN_ASSIGN_OR_RETURN(std::vector<Expr> dims, WindowDims(v, window, v.in(0).dims[1]));
+  RequireWindows(v, window);
   return TensorType{v.in(0).dtype, std::move(dims)};
 }
 

@@ -319,8 +319,6 @@ Expected<TensorType> TypeDim(const OpView& v) {
 Expected<TensorType> TypeRequire(const OpView& v) {
   TN_RETURN_IF_ERROR(CheckLength("least", Exprs(v, "least").size(), 1));
   TN_RETURN_IF_ERROR(CheckLength("end", Exprs(v, "end").size(), 1));
-  if (!v.in(0).dtype.IsInt())
-    return Bad("expected a tensor of integers, but got {}", v.in(0).ToString());
   if (v.in(1).rank() != 0 || v.in(1).dtype != DType::UInt(64))
     return Bad("expected a scalar of u64, but got {}", v.in(1).ToString());
   return TensorType{v.in(0).dtype, v.in(0).dims};

@@ -86,6 +86,9 @@ class Tuning(Case):
         out, _ = self.tenon("log", "best", self.path("tuning.log"), "--json")
         best = json.loads(out)["kernels"]
         self.assertEqual(len(best), 1)
+        self.assertRegex(best[0]["computes"], r"^[a-z].* f32\[")
+        out, _ = self.tenon("log", "show", self.path("tuning.log"))
+        self.assertIn(best[0]["computes"], out)
         out, _ = self.tenon("log", "export", self.path("tuning.log"))
         (self.dir / "lines").write_text(out)
         again, _ = self.tenon("log", "best", self.path("lines"), "--json")

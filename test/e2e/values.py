@@ -111,8 +111,28 @@ class Values(Case):
             self.tenon("run", self.path("pipeline.onnx"), "-i", self.json("bad.json", content), status=5 if len(content) > 10 else INPUT)
         _, said = self.tenon("run", self.path("pipeline.onnx"), "-i", self.json("part.json", {"x": [[1, 2]]}), status=INPUT)
         self.assertIn("input 'word' (string n) is not given", said)
-        _, said = self.tenon("bench", self.path("pipeline.onnx"), "-i", self.json("in.json", self.inputs), status=INPUT)
-        self.assertIn("are for `tenon run`", said)
+
+    def test_bench(self):
+        out, _ = self.tenon("bench", self.path("pipeline.onnx"), "-i", self.json("in.json", self.inputs), "--repeat", "5")
+        self.assertIn("of 5 runs", out)
+
+    def test_where_there_is_none(self):
+        """C source has no programs; what makes one of a network is named, and what needs none is taken with a fact about sizes."""
+        node, tensor = helper.make_node, helper.make_tensor_value_info
+        more = helper.make_graph([node("Unsqueeze", ["x", "axes"], ["a"])], "then", [], [tensor("a", TensorProto.FLOAT, None)],
+                                 [helper.make_tensor("axes", TensorProto.INT64, [1], [0])])
+        same = helper.make_graph([node("Identity", ["x"], ["b"])], "else", [], [tensor("b", TensorProto.FLOAT, None)])
+        branches = [node("If", ["c"], ["y"], then_branch=more, else_branch=same)]
+        c, x = tensor("c", TensorProto.BOOL, []), tensor("x", TensorProto.FLOAT, [3, 2])
+        models = {"branches": (branches, [c, x]), "behind": ([*branches[:1], node("Relu", ["y"], ["z"])], [c, x]),
+                  "squeezed": ([node("Squeeze", ["x"], ["y"])], [tensor("x", TensorProto.FLOAT, ["n", 1, 4])])}
+        for name, (nodes, inputs) in models.items():
+            graph = helper.make_graph(nodes, "g", inputs, [tensor(nodes[-1].output[0], TensorProto.FLOAT, None)])
+            onnx.save(helper.make_model(graph, ir_version=10, opset_imports=[helper.make_opsetid("", 21)]), self.path(f"{name}.onnx"))
+        for name, says in (("pipeline", "strings, sequences"), ("branches", "branches and loops"), ("behind", "tensors whose rank")):
+            _, said = self.tenon("compile", self.path(f"{name}.onnx"), "-o", self.path("m.c"), status=1)
+            self.assertRegex(said, f"{says}.* not supported in C source")
+        self.tenon("compile", self.path("squeezed.onnx"), "-o", self.path("m.c"), "--shape", "x:n[2..8]x1x4")
 
     def test_numbers_as_json(self):
         graph = helper.make_graph([helper.make_node("Add", ["x", "x"], ["y"])], "g", [helper.make_tensor_value_info("x", TensorProto.INT64, ["n"])],

@@ -87,6 +87,13 @@ def add_normalisations(one, rand):
     one("ms_embed_plain", "EmbedLayerNormalization", [ids, None, words, places, None, gamma, beta], outputs=2, domain=DOMAIN)
     one("ms_embed_sum", "EmbedLayerNormalization", [ids, seg, words, places, segments, gamma, beta, None, np.array([[5, 4, 3, 2, 1]], i32)],
         outputs=3, domain=DOMAIN, epsilon=1e-3)
+    tables = [np.round(rand(*shape) * 40 + 120).clip(0, 255).astype(u8) for shape in ((11, 8), (6, 8), (3, 8), (8,), (8,))]
+    scales, zeros = [f32(0.01 * (k + 1)) for k in range(5)], [u8(110 + 5 * k) for k in range(5)]
+    for name, k in (("", 1), ("_plain", 0)):
+        def with_segments(values, left_out=None):
+            return [*values[:2], values[2] if k else left_out, *values[3:]]
+        one("ms_qembed" + name, "QEmbedLayerNormalization", [ids, seg if k else None, *with_segments(tables), mask if k else None, *with_segments(scales),
+                                                             *with_segments(zeros)], outputs=2, domain=DOMAIN)
 
 
 def masks(b, s, t):
@@ -270,7 +277,8 @@ def add_bytes(one, rand):
                     constants=(1, 2, 4, 5, 6, 7), domain=DOMAIN)
         x = data(2, 3, 9, 8)
         for op, attrs in (("QLinearSigmoid", {}), ("QLinearLeakyRelu", {}), ("QLinearLeakyRelu", {"alpha": 0.3})):
-            one(f"ms_{op.lower()}{at}{len(attrs)}", op, [x, scale(0.05), zero, scale(1 / 200), np.array(1, t)], constants=(1, 2, 3, 4), domain=DOMAIN, **attrs)
+            for name, constants in ((at, (1, 2, 3, 4)), (at + "_by_call", ())):
+                one(f"ms_{op.lower()}{name}{len(attrs)}", op, [x, scale(0.05), zero, scale(1 / 200), np.array(1, t)], constants=constants, domain=DOMAIN, **attrs)
         one("ms_qlinear_concat" + at, "QLinearConcat", [scale(0.04), zero, data(2, 3), scale(0.04), zero, data(2, 5), scale(0.02), np.array(9, t)],
             constants=(0, 1, 3, 4, 6, 7), domain=DOMAIN, axis=1)
         for name, attrs in (("plain", {"kernel_shape": [3, 2]}), ("pads", {"kernel_shape": [3, 3], "pads": [1, 1, 0, 1], "strides": [2, 2]}),
@@ -353,10 +361,11 @@ def add_recurrent(one, rand):
         for columns in (False, True):
             shape = (d, 4 * h) if columns else (d,)
             w, r = codes(rand, d, i, 4 * h) // 2, codes(rand, d, h, 4 * h) // 2
-            parameters = [np.abs(rand(*shape)) * f32(0.002) + f32(0.001), np.full(shape, 60, u8)] * 2
             states = [rand(d, b, h), rand(d, b, h)]
-            one(f"ms_dynamic_lstm_{direction}_{columns}", "DynamicQuantizeLSTM", [rand(t, b, i), w, r, rand(d, 8 * h), None, *states, None, *parameters], outputs=3,
-                constants=(1, 2, 8, 9, 10, 11), domain=DOMAIN, direction=direction, hidden_size=h)
+            for kind, w, r, zero in (("", w, r, u8(60)), ("_i8", (w.astype(np.int16) - 64).astype(i8), (r.astype(np.int16) - 64).astype(i8), i8(0))):
+                parameters = [np.abs(rand(*shape)) * f32(0.002) + f32(0.001), np.full(shape, zero)] * 2
+                one(f"ms_dynamic_lstm_{direction}_{columns}{kind}", "DynamicQuantizeLSTM", [rand(t, b, i), w, r, rand(d, 8 * h), None, *states, None, *parameters],
+                    outputs=3, constants=(1, 2, 8, 9, 10, 11), domain=DOMAIN, direction=direction, hidden_size=h)
 
 
 def add_small(one, rand):

@@ -80,6 +80,7 @@ def add_others():
             opset=18, mode=mode)
         add(f"resize_scales_{mode}", "Resize", [[1, 2, 5, 7], None, (TensorProto.FLOAT, [4])],
             [(np.array([1, 1, a, b], np.float32),) for a, b in ((1, 1), (2, 0.6), (0.5, 3.1))],
+            errors=[((np.array([1, 1, scale, 2], np.float32),), "no finite numbers above 0") for scale in (0, -1, np.nan, np.inf)],
             opset=18, mode=mode, coordinate_transformation_mode="asymmetric" if mode == "nearest" else "half_pixel",
             nearest_mode="floor")
 

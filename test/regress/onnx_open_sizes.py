@@ -148,8 +148,27 @@ def add_windows():
     for side in ("SAME_UPPER", "SAME_LOWER"):
         how = {"auto_pad": side, "strides": [2, 3], "kernel_shape": [3, 4]}
         add(f"conv_{side}", [node("Conv", ["x", "w"], ["y"], **how)], {"x": 4, "w": 4}, [[x, f32(3, 2, 3, 4)] for x in sizes], output=image)
-        for op, more in (("MaxPool", {}), ("AveragePool", {}), ("AveragePool", {"count_include_pad": 1})):
+        for op, more in (("MaxPool", {}), ("AveragePool", {}), ("AveragePool", {"count_include_pad": 1}), ("LpPool", {"p": 3})):
             add(f"{op}{len(more)}_{side}", [node(op, ["x"], ["y"], **how, **more)], {"x": 4}, [[x] for x in sizes], output=image)
+        # Padding that is none at some sizes, windows smaller than their steps, kernels of any size.
+        halves = {"auto_pad": side, "strides": [2, 2]}
+        for op in ("MaxPool", "AveragePool"):
+            add(f"halves_{op}_{side}", [node(op, ["x"], ["y"], kernel_shape=[2, 3], **halves)], {"x": 4}, [[x] for x in sizes], output=image)
+        for order in (0, 1):
+            places = [node("MaxPool", ["x"], ["most", "y"], kernel_shape=[3, 3], storage_order=order, **halves)]
+            add(f"places{order}_{side}", places, {"x": 4}, [[f32(2, *x.shape[1:])] for x in sizes], output=(INT64, 4))
+        add(f"open_kernel_{side}", [node("Conv", ["x", "w"], ["y"], **halves)], {"x": 4, "w": 4},
+            [[x, f32(3, 2, *k)] for x in sizes for k in ((1, 1), (2, 3), (5, 4))], output=image)
+        quantised = [node("ConvInteger", ["x", "w", "zero"], ["s"], **halves), node("Cast", ["s"], ["y"], to=TensorProto.FLOAT)]
+        add(f"bytes_{side}", quantised, {"x": (TensorProto.UINT8, 4), "w": (TensorProto.INT8, 4), "zero": (TensorProto.UINT8, 0)},
+            [[rng.integers(0, 255, x.shape).astype(np.uint8), rng.integers(-99, 99, (3, 2, 3, 3)).astype(np.int8), np.array(77, np.uint8)] for x in sizes],
+            output=image)
+    for pads in ([0, 0, 0, 0], [1, 0, 1, 2]):
+        add(f"rounded_up{pads[3]}", [node("LpPool", ["x"], ["y"], kernel_shape=[3, 3], strides=[2, 3], pads=pads, ceil_mode=1)], {"x": 4},
+            [[x] for x in sizes if min(x.shape[2] + sum(pads[::2]), x.shape[3] + sum(pads[1::2])) >= 3], output=image)
+    for side, (shape, images) in itertools.product(("NOTSET", "SAME_UPPER", "SAME_LOWER"), [([9, 9], [(4, 4), (5, 4)]), ([16, 17], [(8, 8)])]):
+        add(f"shape{shape[0]}_{side}", [node("ConvTranspose", ["x", "w"], ["y"], strides=[2, 2], output_shape=shape, auto_pad=side)],
+            {"x": 4, "w": 4}, [[f32(1, 2, h, w), f32(2, 3, 3, 3)] for h, w in images], output=image)
 
 
 def add_images():

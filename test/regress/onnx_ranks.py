@@ -77,6 +77,30 @@ def add_axes():
         [[f32(4, 2, 3), i64(*axes)] for axes in ([0], [0, 2], [1, -1], [0, 1, 2])], lambda a, axes: a.sum(tuple(axes)))
 
 
+def add_squeezes():
+    """Which axes are of 1 is known to the call."""
+    shapes = [(1, 1, 1), (2, 3, 4), (1, 3, 4), (2, 1, 4), (2, 3, 1), (1, 3, 1), (0, 1, 4), (1, 0, 3)]
+    for name, nodes in {"alone": [node("Squeeze", ["x"], ["y"])],
+                        "inside": [node("Exp", ["x"], ["e"]), node("Squeeze", ["e"], ["s"]), node("Neg", ["s"], ["y"])],
+                        "twice": [node("Squeeze", ["x"], ["s"]), node("Add", ["s", "b"], ["t"]), node("Squeeze", ["t"], ["y"])]}.items():
+        wanted = {"alone": lambda x: x.squeeze(), "inside": lambda x: -np.exp(x.squeeze()), "twice": lambda x: (x.squeeze() + 1).squeeze()}[name]
+        add(f"squeeze_{name}", nodes, {"x": (FLOAT, ["a", "b", "c"])}, [[f32(*shape)] for shape in shapes], wanted, b=np.ones(1, np.float32))
+    add("squeeze_some", [node("Squeeze", ["x"], ["s"]), node("Relu", ["s"], ["y"])], {"x": (FLOAT, ["n", 1, 4])}, [[f32(1, 1, 4)], [f32(3, 1, 4)]],
+        lambda x: np.maximum(x.squeeze(), 0))
+
+
+def add_unknown_ranks():
+    """Inputs of which nobody says a rank."""
+    add("any_rank", [node("Relu", ["x"], ["r"]), node("ReduceSum", ["r", "last"], ["y"])], {"x": (FLOAT, None)},
+        [[f32(*shape)] for shape in [(3,), (2, 3), (1, 2, 3), (0, 4), (2, 1, 3, 2)]], lambda x: np.maximum(x, 0).sum(-1, keepdims=True),
+        [([np.array(3, np.float32)], "")], last=i64(-1))
+    add("two_ranks", [node("Add", ["x", "z"], ["y"])], {"x": (FLOAT, None), "z": (FLOAT, None)},
+        [[f32(3), f32(2, 3)], [f32(2, 1), f32(1)], [f32(1, 2, 3), f32(3)]], lambda x, z: x + z)
+    w = f32(3, 2, 3)
+    add("one_rank_fits", [node("Conv", ["x", "w"], ["y"])], {"x": (FLOAT, None)}, [[f32(1, 2, 5)], [f32(2, 2, 3)]],
+        lambda x: sum(np.einsum("ncl,mc->nml", x[:, :, k:x.shape[2] - 2 + k], w[:, :, k]) for k in range(3)), [([f32(1, 2, 5, 5)], "")], w=w)
+
+
 def add_scalars():
     """What must be one element may be declared as a list of open length: that it is one is a fact."""
     names = {"start": (FLOAT, ["p"]), "end": (FLOAT, [1]), "step": (FLOAT, ["q"])}
@@ -118,6 +142,8 @@ def all_cases():
     if not cases:
         add_found_lengths()
         add_axes()
+        add_squeezes()
+        add_unknown_ranks()
         add_scalars()
         add_ranges()
     return cases

@@ -41,6 +41,38 @@ def add_old_forms(one, rand, ints):
     one("dropout_10_mask", "Dropout", [x], outputs=2, opset=10, expect=[x, np.ones(x.shape, bool)])
 
 
+def add_oldest_forms(one, rand, ints):
+    """Of the first operator sets, and operators that only these had."""
+    x, image = rand(2, 3, 4), rand(1, 2, 6, 5)
+    one("first_relu", "Relu", [x], opset=1, consumed_inputs=[0], expect=[np.maximum(x, 0)])
+    one("first_clip", "Clip", [x], opset=1, consumed_inputs=[0], max=0.5, expect=[np.minimum(x, 0.5)])
+    one("first_sum", "Sum", [x, x], opset=1, consumed_inputs=[0, 0], expect=[x + x])
+    one("first_exp", "Exp", [x], opset=5, expect=[np.exp(x)])
+    for to, t in (("INT32", i32), ("float16", f16), ("BOOL", bool), ("DOUBLE", f64)):
+        one(f"first_cast_{to}", "Cast", [x * 9], opset=1, to=to, expect=[(x * 9).astype(t)])
+    one("first_reshape", "Reshape", [x], opset=1, shape=[0, -1], consumed_inputs=[0], expect=[x.reshape(2, 12)])
+    one("first_concat", "Concat", [x, x[:, :1]], opset=1, expect=[np.concatenate([x, x[:, :1]], 1)])
+    for name, inputs, attrs, at in (("attr", [x], {"split": [1, 2]}, 1), ("input", [x, np.array([1, 2], f32)], {}, 1), ("equal", [x[:, :2]], {}, 1)):
+        one(f"first_split_{name}", "Split", inputs, outputs=2, opset=1, axis=1, constants=(1,) if len(inputs) > 1 else (), **attrs,
+            expect=[inputs[0][:, :at], inputs[0][:, at:]])
+    one("first_tile", "Tile", [x, np.array([2], f32), np.array([1], f32)], opset=1, constants=(1, 2), expect=[np.tile(x, (1, 2, 1))])
+    one("first_pad", "Pad", [x], opset=1, paddings=[0, 1, 0, 0, 0, 2], value=2.0, expect=[np.pad(x, ((0, 0), (1, 0), (0, 2)), constant_values=2)])
+    one("first_lp_pool", "LpPool", [image], opset=1, kernel_shape=[6, 5], p=3.0, expect=[(np.abs(image) ** 3).sum((2, 3), keepdims=True) ** f32(1 / 3)])
+    one("first_global_lp_pool", "GlobalLpPool", [image], opset=1, p=1.0, expect=[np.abs(image).sum((2, 3), keepdims=True)])
+    one("affine", "Affine", [x], opset=1, alpha=2.0, beta=1.0, expect=[2 * x + 1])
+    one("scaled_tanh", "ScaledTanh", [x], opset=1, alpha=0.5, beta=2.0, expect=[0.5 * np.tanh(2 * x)])
+    one("parametric_softplus", "ParametricSoftplus", [x], opset=1, alpha=0.5, beta=2.0, expect=[0.5 * np.log1p(np.exp(2 * x))])
+    one("image_scaler", "ImageScaler", [image], opset=1, scale=2.0, bias=[1.0, -2.0], expect=[2 * image + np.array([1, -2], f32).reshape(2, 1, 1)])
+    one("crop", "Crop", [image], opset=1, border=[1, 2, 0, 1], expect=[image[:, :, 2:5, 1:]])
+    one("crop_to", "Crop", [image], opset=1, border=[1, 2, 0, 0], scale=[2, 3], expect=[image[:, :, 2:4, 1:4]])
+    one("first_thresholded_relu", "ThresholdedRelu", [x], opset=1, alpha=0.5, expect=[np.where(x > 0.5, x, 0)])
+    for across, axes in ((0, (0, 2, 3)), (1, (0, 1, 2, 3))):
+        centred = image - image.mean(axes, keepdims=True)
+        one(f"first_mean_variance_{across}", "MeanVarianceNormalization", [image], opset=1, across_channels=across,
+            expect=[(centred / centred.std(axes, keepdims=True)).astype(f32)])
+        one(f"first_mean_{across}", "MeanVarianceNormalization", [image], opset=1, across_channels=across, normalize_variance=0, expect=[centred])
+
+
 def add_batch_norms(one, rand, ints):
     x = rand(2, 3, 4, 5)
 
@@ -158,6 +190,6 @@ def add_branches(add, rand, ints, branches):
 
 
 def add_all(one, rand, ints, add, branches):
-    for section in (add_old_forms, add_batch_norms, add_types, add_regions):
+    for section in (add_old_forms, add_oldest_forms, add_batch_norms, add_types, add_regions):
         section(one, rand, ints)
     add_branches(add, rand, ints, branches)

@@ -143,7 +143,9 @@ Expr SizeOf(const Val& scalar, const Expr& most) {
 Val NumberOf(const Formula& f, const Expr& size) {
   if (const std::optional<int64_t> known = AsInt(size))
     return f.Number(kI64, static_cast<double>(*known));
-  return Size(f.Iota(size), 0);  // the elements of a shape are known; nobody needs the list's
+  // The elements of a shape are known; nobody needs the list's. That has one more, so that the size
+  // may be 0.
+  return Size(f.Iota(graph::DimAdd(size, IndexConst(1))), 0) - 1;
 }
 
 Dims SizesIn(const Val& list) {
@@ -203,6 +205,10 @@ Val PerAxis(const Val& list, const Val& axes, int64_t rank, double otherwise) {
 }
 
 Val Cut(const Val& x, int64_t axis, const Val& from, const Expr& size, double otherwise) {
+  return x ? Cut(x, axis, from, size, x.formula().Number(x.dtype(), otherwise)) : x;
+}
+
+Val Cut(const Val& x, int64_t axis, const Val& from, const Expr& size, const Val& otherwise) {
   if (!x || !from) return x;
   const Val at = x.formula().Iota(size) + from, last = Size(x, axis) - 1;
   Val inside = (at >= 0) & (at <= last);

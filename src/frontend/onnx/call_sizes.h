@@ -42,7 +42,8 @@ Val IsAmong(const Val& axes, int64_t rank);
 /// For each axis of `rank` the entry of `list` that stands at its place in `axes`, or `otherwise`.
 /// Without axes the entries are those of the first axes.
 Val PerAxis(const Val& list, const Val& axes, int64_t rank, double otherwise);
-/// `size` elements of an axis from position `from` on; `otherwise` where there are none.
+/// `size` elements of an axis from position `from` on; `otherwise` (a scalar) where there are none.
+Val Cut(const Val& x, int64_t axis, const Val& from, const Expr& size, const Val& otherwise);
 Val Cut(const Val& x, int64_t axis, const Val& from, const Expr& size, double otherwise = 0);
 /// The entries of a list whose flag is not set, in order; there are `left` of them.
 Val Without(const Val& list, const Val& flags, int64_t left);

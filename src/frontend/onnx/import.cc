@@ -72,6 +72,7 @@ class Importer : private RegionImporter {
   Expected<graph::Graph> Run(const ModelProto& model);
   /// Of the graph's outputs, after Run: the model's element types.
   std::vector<int32_t> OutputTypes() const { return output_types_; }
+  bool AssumesRank() const { return assumes_rank_; }
 
  private:
   Diagnostic Error(std::string item, std::string message) const {
@@ -87,6 +88,7 @@ class Importer : private RegionImporter {
   Expected<std::vector<ValueId>> Inline(const GraphProto& g,
                                         std::span<const ValueId> inputs) override;
   std::optional<int64_t> DeclaredRank(std::string_view name) const override;
+  void AssumeRank() override { assumes_rank_ = true; }
   Expected<std::vector<ValueId>> ImportBody(const GraphProto& g, Scope* scope);
 
   graph::Builder& builder() { return *scope_->builder; }
@@ -138,6 +140,7 @@ class Importer : private RegionImporter {
   std::vector<std::string> overruled_;  // sizes that the user changes, which may be why it fails
   Diagnostics errors_;
   std::vector<int32_t> output_types_;
+  bool assumes_rank_ = false;
 };
 
 std::optional<int64_t> Importer::DeclaredRank(std::string_view name) const {
@@ -683,11 +686,18 @@ Expected<graph::Graph> ImportOnnx(std::shared_ptr<const WeightFile> model,
 }
 
 Expected<ImportedPart> ImportPart(std::shared_ptr<const WeightFile> model, const ModelProto& proto,
-                                  const ImportOptions& options) {
+                                  const ImportOptions& options, bool* assumes_rank) {
   Importer importer(std::move(model), options,
                     {options.external_data_dir, options.linked_data_dir});
   TN_ASSIGN_OR_RETURN(graph::Graph g, importer.Run(proto));
+  *assumes_rank = importer.AssumesRank();
   return ImportedPart{std::move(g), importer.OutputTypes()};
+}
+
+Expected<ImportedPart> ImportPart(std::shared_ptr<const WeightFile> model, const ModelProto& proto,
+                                  const ImportOptions& options) {
+  bool assumes_rank = false;
+  return ImportPart(std::move(model), proto, options, &assumes_rank);
 }
 
 // The options of a model that lies in a file.
@@ -708,8 +718,9 @@ Expected<graph::Graph> ImportOnnx(const std::string& path, const ImportOptions& 
 
 // A network of tensors: all of it is one graph.
 static Expected<graph::Program> AsOnePart(const std::shared_ptr<const WeightFile>& file,
-                                          const ModelProto& model, const ImportOptions& options) {
-  TN_ASSIGN_OR_RETURN(ImportedPart whole, ImportPart(file, model, options));
+                                          const ModelProto& model, const ImportOptions& options,
+                                          bool* assumes_rank) {
+  TN_ASSIGN_OR_RETURN(ImportedPart whole, ImportPart(file, model, options, assumes_rank));
   graph::Program out;
   out.parts.push_back(std::move(whole.graph));
   return out;
@@ -723,17 +734,20 @@ Expected<graph::Program> ImportNetwork(const std::string& path, const ImportOpti
   TN_RETURN_IF_ERROR(Apply(options.overrides, &proto.graph));
   std::deque<std::string> names;
   TN_RETURN_IF_ERROR(InlineFunctions(&proto, options.limits.max_nodes, &names, path));
-  Expected<graph::Program> program =
-      NeedsProgram(proto) ? ImportProgram(file, proto, beside) : AsOnePart(file, proto, beside);
-  if (program) return program;
+  bool assumes_rank = false;
+  Expected<graph::Program> program = NeedsProgram(proto)
+                                         ? ImportProgram(file, proto, beside)
+                                         : AsOnePart(file, proto, beside, &assumes_rank);
+  if (program && !assumes_rank) return program;
   // Steps may be branches, loops and ranks that a graph may not have; limits hold for both.
-  const Diagnostics& why = program.errors();
+  const Diagnostics why = program ? Diagnostics() : program.errors();
   const bool limit = std::any_of(why.begin(), why.end(),
                                  [](const Diagnostic& d) { return d.kind == ErrorKind::kLimit; });
   const bool control =
       std::any_of(proto.graph.nodes.begin(), proto.graph.nodes.end(),
                   [](const NodeProto& n) { return n.op_type == "If" || n.op_type == "Loop"; });
-  if ((!control && !HasRanksOfCalls(proto.graph)) || limit) return program;
+  const bool needed = control || assumes_rank || HasRanksOfCalls(proto.graph, options);
+  if (!needed || limit) return program;
   ImportOptions again = beside;
   again.obstacles = nullptr;
   Expected<graph::Program> steps = ImportProgram(std::move(file), proto, again, true);

@@ -155,8 +155,6 @@ Expected<ValueType> ProgramImporter::InputType(const ValueInfoProto& input) cons
     type.dims.clear();
     for (const DimSpec& d : given->second) type.dims.push_back({d.value, d.symbol});
   }
-  if (!type.has_rank)
-    return MakeError("expected a shape, but the model gives none; give one with --shape");
   return type;
 }
 
@@ -383,6 +381,7 @@ Expected<std::vector<Named>> ProgramImporter::PlanNodes(Unplanned all, Frame* fr
     if (const std::string_view name = WithoutKnownRank(part, frame->names); !name.empty())
       return PlanWays(ByRank(name, frame->names), all, frame);
     if (const Status planned = part.empty() ? Ok() : PlanPart(part, wanted, frame); !planned) {
+      if (SpellOutSqueeze(part, &all, frame)) continue;
       const std::optional<Vector> vector = WithoutKnownLength(part, *frame);
       if (!vector || !PlanMakers(*vector, &all, frame)) return planned.errors();
       Expected<std::vector<Named>> ways =

@@ -9,7 +9,7 @@ namespace tenon::onnx {
 /// Whether a network has values that are no tensors of numbers, or operators on such.
 bool NeedsProgram(const ModelProto& model);
 /// Whether a node's result has a shape, and so a rank, that the call may decide.
-bool HasRanksOfCalls(const GraphProto& g);
+bool HasRanksOfCalls(const GraphProto& g, const ImportOptions& options);
 
 /// Imports such a network: the longest runs of nodes on tensors become parts, which are imported as
 /// models of their own, with the sizes of their inputs open where they are not known. Errors name

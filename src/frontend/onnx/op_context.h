@@ -77,6 +77,9 @@ class RegionImporter {
                                                 std::span<const ValueId> inputs) = 0;
   /// The rank that the model declares for a value of its graph.
   virtual std::optional<int64_t> DeclaredRank(std::string_view name) const = 0;
+  /// Notes that a result has one of several ranks, by sizes that are open, and that the graph is
+  /// for one of them.
+  virtual void AssumeRank() = 0;
 };
 
 /// One row: how nodes of operator `name` are imported from opset `since` on, until a row of a later

@@ -44,12 +44,6 @@ Expected<Matrices> AsMatrices(OpContext& c, size_t a = 0, size_t b = 1);
 /// Sets output 0 to the product without the axes that vanish.
 Status SetProduct(OpContext& c, const Matrices& m, ValueId product);
 
-/// The attribute kernel_shape as a fact about open sizes of a weight [M, C, k…].
-Status FixKernel(OpContext& c, size_t weight);
-
-/// The attributes of a convolution of the first input with that weight.
-Expected<Attrs> ReadConv(OpContext& c, size_t weight = 1);
-
 /// Which inputs of a node are its 8-bit operands and their zero points, which may be left out.
 struct IntegerOperands {
   size_t a, b, zero_a, zero_b;
@@ -57,14 +51,5 @@ struct IntegerOperands {
 /// Products and convolutions of operands less their zero points, in i32.
 Expected<ValueId> IntegerProduct(OpContext& c, const Matrices& m, const IntegerOperands& at);
 Expected<ValueId> IntegerConv(OpContext& c, const IntegerOperands& at);
-
-/// Shared by convolutions and pools: the spatial attributes, with auto_pad resolved.
-struct WindowAttrs {
-  std::vector<int64_t> kernel, strides, dilations, pads;
-  bool auto_pad = false;  // pads come from SAME_* or VALID
-};
-/// `kernel`: what kernel_shape must be where it is left out or has to agree; empty: required. The
-/// spatial axes of the first input begin at `first_axis`.
-Expected<WindowAttrs> ReadWindow(OpContext& c, std::vector<int64_t> kernel, size_t first_axis = 2);
 
 }  // namespace tenon::onnx

@@ -6,6 +6,8 @@
 #include "frontend/onnx/formula.h"
 #include "frontend/onnx/index_checks.h"
 #include "frontend/onnx/ops.h"
+#include "frontend/onnx/quantize.h"
+#include "frontend/onnx/window.h"
 
 namespace tenon::onnx {
 namespace {
@@ -99,11 +101,11 @@ Status ImportFusedConv(OpContext& c) {
   TN_RETURN_IF_ERROR(c.Arity(2, 4));
   TN_ASSIGN_OR_RETURN(const std::string name, c.String("activation", ""));
   TN_ASSIGN_OR_RETURN(const auto given, c.Floats("activation_params"));
-  TN_ASSIGN_OR_RETURN(Attrs attrs, ReadConv(c));
+  TN_ASSIGN_OR_RETURN(ConvAttrs conv, ReadConv(c));
   const Formula f(c);
-  std::vector<Val> operands = {f.In(0), f.In(1)};
+  std::vector<Val> operands = {Padded(f.In(0), conv.by_call, 0), f.In(1)};
   if (c.Has(2)) operands.push_back(f.In(2));
-  Val y = f.Emit(OpKind::kConv, operands, std::move(attrs));
+  Val y = f.Emit(OpKind::kConv, operands, std::move(conv.attrs));
   if (c.Has(3)) y = y + f.In(3);
   return SetActivated(c, f, y, name, given.value_or(std::vector<double>()));
 }
@@ -251,28 +253,41 @@ Status ImportSimplifiedLayerNorm(OpContext& c) {
 }
 
 // The sum of the rows of three tables that a token's word, place and segment say, normalised.
+// Of QEmbedLayerNormalization tables and factors are bytes, each with a scale (inputs 8 to 12) and
+// a zero point (13 to 17).
 Status ImportEmbedLayerNorm(OpContext& c) {
-  TN_RETURN_IF_ERROR(c.Arity(7, 9, {1, 4}));
+  const bool quantised = std::string_view(c.row.name) == "QEmbedLayerNormalization";
+  TN_RETURN_IF_ERROR(quantised ? c.Arity(18, 18, {1, 4, 7, 10, 15}) : c.Arity(7, 9, {1, 4}));
   TN_ASSIGN_OR_RETURN(const double epsilon, c.Float("epsilon", 1e-12));
-  TN_ASSIGN_OR_RETURN(const int64_t mask_type, c.Int("mask_index_type", c.Has(7) ? 1 : 0));
+  const int64_t has_mask = c.Has(7) && !quantised ? 1 : 0;
+  TN_ASSIGN_OR_RETURN(const int64_t mask_type,
+                      quantised ? Expected<int64_t>(1) : c.Int("mask_index_type", has_mask));
   const Formula f(c);
+  const auto numbers = [&](size_t i, const Val& v) {
+    if (!quantised) return v;
+    return Dequantized(v, Reshape(f.In(i + 6), {}), Reshape(f.In(i + 11), {}));
+  };
   const Val words = f.In(0), mask = f.In(7);
   if (words.rank() != 2 || c.Has(1) != c.Has(4)) {
     return c.Error("expected words [B, S], and segments with their table or neither, but got {}",
                    c.Type(0).ToString());
   }
-  const Val places = c.Has(8) ? f.In(8) : Unsqueeze(f.Iota(words.dim(1)), 0);
-  if (!c.Has(8)) TN_RETURN_IF_ERROR(RequireRows(c, 3, words.dim(1)));
+  const bool placed = !quantised && c.Has(8);
+  const Val places = placed ? f.In(8) : Unsqueeze(f.Iota(words.dim(1)), 0);
+  if (!placed) TN_RETURN_IF_ERROR(RequireRows(c, 3, words.dim(1)));
   const auto rows = [&](size_t table, size_t i, const Val& at) {
-    return Widened(Gather(f.In(table), c.Has(i) ? IndicesInto(c, i, at, table, 0) : at, 0));
+    const bool given = i == 8 ? placed : c.Has(i);
+    const Val row = Gather(f.In(table), given ? IndicesInto(c, i, at, table, 0) : at, 0);
+    return Widened(numbers(table, row));
   };
   Val sum = rows(2, 0, words) + rows(3, 8, places);
   if (c.Has(1)) sum = sum + rows(4, 1, f.In(1));
-  const DType type = c.Type(2).dtype;
-  const Val y =
-      Cast(f.Emit(OpKind::kLayerNorm, {sum, Cast(f.In(5), sum.dtype()), Cast(f.In(6), sum.dtype())},
-                  {{"axis", int64_t{2}}, {"epsilon", epsilon}}),
-           type);
+  const DType type = quantised ? sum.dtype() : c.Type(2).dtype;
+  const Val factors = Cast(numbers(5, f.In(5)), sum.dtype()),
+            shifts = Cast(numbers(6, f.In(6)), sum.dtype());
+  const Val y = Cast(f.Emit(OpKind::kLayerNorm, {sum, factors, shifts},
+                            {{"axis", int64_t{2}}, {"epsilon", epsilon}}),
+                     type);
   const DType i32 = DType::Int(32);
   Val counts;
   if (c.Wants(1)) {
@@ -305,6 +320,10 @@ constexpr OpRow kRows[] = {
      .domain = kContrib},
     {.name = "SimplifiedLayerNormalization", .since = 1, .import = ImportSimplifiedLayerNorm},
     {.name = "EmbedLayerNormalization",
+     .since = 1,
+     .import = ImportEmbedLayerNorm,
+     .domain = kContrib},
+    {.name = "QEmbedLayerNormalization",
      .since = 1,
      .import = ImportEmbedLayerNorm,
      .domain = kContrib},

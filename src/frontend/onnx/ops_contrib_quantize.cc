@@ -4,9 +4,12 @@
 // Products are those of integers (ops_integer.cc), times the scales of both operands. What is no
 // product is computed on the numbers that the bytes stand for, in one kernel that reads bytes and
 // writes bytes.
+#include <functional>
+
 #include "frontend/onnx/formula.h"
 #include "frontend/onnx/ops.h"
 #include "frontend/onnx/quantize.h"
+#include "frontend/onnx/window.h"
 
 namespace tenon::onnx {
 namespace {
@@ -98,20 +101,28 @@ Status ImportQLinearBinary(OpContext& c) {
   return f.Result(BytesBy(f, y, 6, c.Type(0).dtype));
 }
 
-Status ImportQLinearSigmoid(OpContext& c) {
-  TN_RETURN_IF_ERROR(c.Arity(4, 5));
+// A function of one byte: of the 256 that there are, which are computed once, while compiling where
+// scales are constants, and one of which each element then is.
+Status ByTable(OpContext& c, const std::function<Val(const Val& number)>& function) {
   TN_RETURN_IF_ERROR(CheckByteInput(c, 0));
   const Formula f(c);
-  return f.Result(BytesBy(f, Sigmoid(NumbersAt(f, 0)), 3, c.Type(0).dtype));
+  const DType type = c.Type(0).dtype;
+  const double least = type.IsSigned() ? -128 : 0;
+  const Val codes = Cast(f.Iota(IndexConst(256)) + least, type);
+  const Val numbers = Dequantized(codes, Whole(f.In(1)), Whole(f.In(2)));
+  const Val table = BytesBy(f, function(numbers), 3, type);
+  return f.Result(Gather(table, Cast(f.In(0), DType::Int(32)) - least, 0));
+}
+
+Status ImportQLinearSigmoid(OpContext& c) {
+  TN_RETURN_IF_ERROR(c.Arity(4, 5, {2}));
+  return ByTable(c, [](const Val& x) { return Sigmoid(x); });
 }
 
 Status ImportQLinearLeakyRelu(OpContext& c) {
-  TN_RETURN_IF_ERROR(c.Arity(4, 5));
-  TN_RETURN_IF_ERROR(CheckByteInput(c, 0));
+  TN_RETURN_IF_ERROR(c.Arity(4, 5, {2}));
   TN_ASSIGN_OR_RETURN(const double alpha, c.Float("alpha", 0.01));
-  const Formula f(c);
-  const Val x = NumbersAt(f, 0);
-  return f.Result(BytesBy(f, Where(x < 0, x * alpha, x), 3, c.Type(0).dtype));
+  return ByTable(c, [alpha](const Val& x) { return Where(x < 0, x * alpha, x); });
 }
 
 // Inputs: the result's scale and zero point, then a tensor, its scale and its zero point, …
@@ -169,16 +180,22 @@ Val ChannelsLast(const Val& x) {
   return Transpose(x, perm);
 }
 
-Expected<Attrs> ReadPool(OpContext& c, bool channels_last) {
+struct PoolAttrs {
+  Attrs attrs;
+  std::vector<PaddedAxis> by_call;
+};
+
+Expected<PoolAttrs> ReadPool(OpContext& c, bool channels_last) {
   if (c.Rank(0) < 3)
     return c.Error("expected an input of rank 3 or more, but got {}", c.Type(0).ToString());
-  TN_ASSIGN_OR_RETURN(const WindowAttrs window, ReadWindow(c, {}, channels_last ? 1 : 2));
+  TN_ASSIGN_OR_RETURN(WindowAttrs window, ReadWindow(c, {}, channels_last ? 1 : 2));
   TN_ASSIGN_OR_RETURN(const bool ceil_mode, c.Bool("ceil_mode", false));
-  return Attrs{{"kernel", window.kernel},
-               {"strides", window.strides},
-               {"dilations", window.dilations},
-               {"pads", window.pads},
-               {"ceil_mode", ceil_mode && !window.auto_pad}};
+  return PoolAttrs{{{"kernel", window.kernel},
+                    {"strides", window.strides},
+                    {"dilations", window.dilations},
+                    {"pads", window.pads},
+                    {"ceil_mode", ceil_mode && !window.auto_pad}},
+                   std::move(window.by_call)};
 }
 
 Status ImportQLinearAveragePool(OpContext& c) {
@@ -186,12 +203,19 @@ Status ImportQLinearAveragePool(OpContext& c) {
   TN_RETURN_IF_ERROR(CheckByteInput(c, 0));
   TN_ASSIGN_OR_RETURN(const bool last, c.Bool("channels_last", false));
   TN_ASSIGN_OR_RETURN(const bool count_pads, c.Bool("count_include_pad", false));
-  TN_ASSIGN_OR_RETURN(Attrs attrs, ReadPool(c, last));
-  attrs.Set("count_include_pad", count_pads);
+  TN_ASSIGN_OR_RETURN(PoolAttrs pool, ReadPool(c, last));
+  const bool by_call = !pool.by_call.empty();
+  pool.attrs.Set("count_include_pad", count_pads || by_call);
   const Formula f(c);
+  const auto mean = [&](const Val& v) {
+    const Val padded = Padded(v, pool.by_call, 0);
+    return f.Emit(OpKind::kAvgPool, {last ? ChannelsSecond(padded) : padded}, pool.attrs);
+  };
   const Val x = NumbersAt(f, 0);
-  const Val mean = f.Emit(OpKind::kAvgPool, {last ? ChannelsSecond(x) : x}, std::move(attrs));
-  const Val y = BytesBy(f, mean, 3, c.Type(0).dtype);
+  Val y = mean(x);
+  // Over all places, also those that the call adds.
+  if (by_call && !count_pads) y = y / mean(Expand(f.Number(x.dtype(), 1), x.dims()));
+  y = BytesBy(f, y, 3, c.Type(0).dtype);
   return f.Result(last ? ChannelsLast(y) : y);
 }
 
@@ -211,10 +235,13 @@ Status ImportQLinearGlobalAveragePool(OpContext& c) {
 Status ImportNhwcMaxPool(OpContext& c) {
   TN_RETURN_IF_ERROR(c.Arity(1, 1));
   TN_RETURN_IF_ERROR(CheckByteInput(c, 0));
-  TN_ASSIGN_OR_RETURN(Attrs attrs, ReadPool(c, true));
+  TN_ASSIGN_OR_RETURN(PoolAttrs pool, ReadPool(c, true));
   const Formula f(c);
+  const Val x = f.In(0);
+  const double lowest = x.dtype().IsSigned() ? -128 : 0;
+  const Val padded = Padded(x, pool.by_call, lowest);
   return f.Result(
-      ChannelsLast(f.Emit(OpKind::kMaxPool, {ChannelsSecond(f.In(0))}, std::move(attrs))));
+      ChannelsLast(f.Emit(OpKind::kMaxPool, {ChannelsSecond(padded)}, std::move(pool.attrs))));
 }
 
 constexpr char kContrib[] = "com.microsoft";

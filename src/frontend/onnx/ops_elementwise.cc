@@ -39,7 +39,6 @@ Status ImportRounding(OpContext& c) {
 Expected<ValueId> SecondOperand(OpContext& c) {
   if (c.opset >= 7) return c.In(1);
   TN_ASSIGN_OR_RETURN(const bool broadcast, c.Bool("broadcast", false));
-  if (c.opset < 6) TN_RETURN_IF_ERROR(c.Ints("consumed_inputs"));
   std::vector<Expr> dims = c.Dims(1);
   const auto whole = c.Dims(0);
   int64_t axis = static_cast<int64_t>(whole.size()) - static_cast<int64_t>(dims.size());

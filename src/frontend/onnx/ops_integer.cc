@@ -10,6 +10,7 @@
 
 #include "frontend/onnx/ops.h"
 #include "frontend/onnx/quantize.h"
+#include "frontend/onnx/window.h"
 
 namespace tenon::onnx {
 namespace {
@@ -59,12 +60,12 @@ Expected<ValueId> Widened(OpContext& c, ValueId x, ValueId zero) {
   return zero == kNoValue ? x : c.Emit(OpKind::kSub, {x, zero});
 }
 
-// `zx` is a scalar of i32, that of the input. What the pads add holds the zero point itself: by the
-// convolution where it is a number, else by a pad in front of it.
-Expected<ValueId> ConvByWindows(OpContext& c, const IntegerOperands& at, ValueId zx, Attrs attrs) {
+// `zx` is a scalar of i32, that of the input `x`. What the pads add holds the zero point itself: by
+// the convolution where it is a number, else by a pad in front of it.
+Expected<ValueId> ConvByWindows(OpContext& c, const IntegerOperands& at, ValueId x, ValueId zx,
+                                Attrs attrs) {
   const int64_t rank = c.Rank(at.a);
   const std::vector<int64_t> pads = attrs.GetInts("pads");
-  ValueId x = c.In(at.a);
   if (const auto known = c.b.KnownInts(c.In(at.zero_a))) {
     attrs.Set("pad_value", static_cast<double>(known->at(0)));
   } else if (std::any_of(pads.begin(), pads.end(), [](int64_t p) { return p != 0; })) {
@@ -90,6 +91,18 @@ Expected<ValueId> ConvByWindows(OpContext& c, const IntegerOperands& at, ValueId
   shape[0] = c.Dims(at.b)[0];
   TN_ASSIGN_OR_RETURN(sums, c.Reshape(sums, std::move(shape)));
   return c.Emit(OpKind::kSub, {product, sums});
+}
+
+// The input with what the call pads it by, which stands for zero.
+Expected<ValueId> PaddedWithZeros(OpContext& c, const IntegerOperands& at, bool has_zero_point,
+                                  std::span<const PaddedAxis> by_call) {
+  if (by_call.empty()) return c.In(at.a);
+  const Formula f(c);
+  const Val x = f.In(at.a);
+  const Val padded =
+      has_zero_point ? Padded(x, by_call, Reshape(f.In(at.zero_a), {})) : Padded(x, by_call, 0);
+  TN_RETURN_IF_ERROR(f.Done());
+  return padded.id();
 }
 
 Status ImportMatMulInteger(OpContext& c) {
@@ -201,27 +214,28 @@ Expected<ValueId> IntegerProduct(OpContext& c, ValueId a, ValueId b, ValueId zer
 Expected<ValueId> IntegerConv(OpContext& c, const IntegerOperands& at) {
   TN_RETURN_IF_ERROR(CheckBytes(c, c.In(at.a)));
   TN_RETURN_IF_ERROR(CheckBytes(c, c.In(at.b)));
-  TN_ASSIGN_OR_RETURN(Attrs attrs, ReadConv(c, at.b));
+  TN_ASSIGN_OR_RETURN(ConvAttrs conv, ReadConv(c, at.b));
   TN_RETURN_IF_ERROR(c.FixOne(at.zero_a));
   TN_ASSIGN_OR_RETURN(ValueId zx, ZeroPoint(c, c.InOr(at.zero_a), c.In(at.a)));
   TN_ASSIGN_OR_RETURN(ValueId zw, ZeroPoint(c, c.InOr(at.zero_b), c.In(at.b)));
-  if (zx == kNoValue && zw == kNoValue)
-    return c.Emit(OpKind::kConv, {c.In(at.a), c.In(at.b)}, std::move(attrs));
   if (zx != kNoValue) {
     if (graph::StaticCount(c.Dims(at.zero_a)) != 1)
       return c.Error("expected one zero point of the input, but got {}",
                      c.Type(at.zero_a).ToString());
     TN_ASSIGN_OR_RETURN(zx, c.Reshape(zx, {}));
   }
-  if (zw == kNoValue) return ConvByWindows(c, at, zx, std::move(attrs));
+  TN_ASSIGN_OR_RETURN(ValueId x, PaddedWithZeros(c, at, zx != kNoValue, conv.by_call));
+  if (zx == kNoValue && zw == kNoValue)
+    return c.Emit(OpKind::kConv, {x, c.In(at.b)}, std::move(conv.attrs));
+  if (zw == kNoValue) return ConvByWindows(c, at, x, zx, std::move(conv.attrs));
   if (c.Rank(at.zero_b) == 1) {  // one per output channel
     std::vector<Expr> shape(static_cast<size_t>(c.Rank(at.b)), IndexConst(1));
     shape[0] = c.Dims(at.zero_b)[0];
     TN_ASSIGN_OR_RETURN(zw, c.Reshape(zw, std::move(shape)));
   }
-  TN_ASSIGN_OR_RETURN(ValueId x, Widened(c, c.In(at.a), zx));
+  TN_ASSIGN_OR_RETURN(x, Widened(c, x, zx));
   TN_ASSIGN_OR_RETURN(ValueId w, Widened(c, c.In(at.b), zw));
-  return c.Emit(OpKind::kConv, {x, w}, std::move(attrs));
+  return c.Emit(OpKind::kConv, {x, w}, std::move(conv.attrs));
 }
 
 std::span<const OpRow> IntegerRows() { return kRows; }

@@ -132,8 +132,11 @@ Status ImportSqueeze(OpContext& c) {
       return c.Error("expected axis {} to squeeze to be 1, but got {}", i, c.Type(0).ToString());
     }
     if (named) c.b.Require(Eq(d, IndexConst(1)));
-    // The rank of the result is known: an open size is none of those that vanish.
-    if (!axes && !AsInt(d)) c.b.Require(Ne(d, IndexConst(1)));
+    // Kernels have a rank: for this one an open size is none of those that vanish.
+    if (!axes && !AsInt(d)) {
+      c.b.Require(Ne(d, IndexConst(1)));
+      c.regions().AssumeRank();
+    }
     if (!named && (axes || !IsOne(d))) dims.push_back(d);
   }
   TN_ASSIGN_OR_RETURN(ValueId v, c.Reshape(c.In(0), std::move(dims)));

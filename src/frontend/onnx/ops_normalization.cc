@@ -78,7 +78,6 @@ Expected<BatchNorm> ReadBatchNorm(OpContext& c) {
   if (c.opset < 9) {
     TN_ASSIGN_OR_RETURN(n.spatial, c.Bool("spatial", true));
   }
-  if (c.opset < 6) TN_RETURN_IF_ERROR(c.Ints("consumed_inputs"));
   if (c.opset >= 14) {
     TN_ASSIGN_OR_RETURN(n.training, c.Bool("training_mode", false));
   } else if (c.opset >= 7) {

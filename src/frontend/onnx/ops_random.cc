@@ -179,7 +179,6 @@ Status ImportDropout7(OpContext& c) {
   const Formula f(c);
   if (c.opset >= 7) return PassedOn(c, f);
   TN_ASSIGN_OR_RETURN(const bool test, c.Bool("is_test", false));
-  if (c.opset < 6) TN_RETURN_IF_ERROR(c.Ints("consumed_inputs"));
   if (test) return PassedOn(c, f);
   TN_ASSIGN_OR_RETURN(const uint64_t key, ReadKey(c));
   const Val dropped = f.Number(kF32, ratio);

@@ -10,8 +10,8 @@
 //         h' = (1 - z) ∘ n + z ∘ h
 //   LSTM  i, o, f = f(x_iof + h R_iofᵀ + p ∘ c);  c' = f ∘ c + i ∘ g(x_c + h R_cᵀ);  h' = o ∘ h(c')
 //
-// Of DynamicQuantizeLSTM both products are of whole numbers: the input and each state become bytes
-// over the range that their values take, and the scales of both operands follow behind the product.
+// Of DynamicQuantizeLSTM both products are of bytes: the input and each state become bytes over the
+// range that their values take, and the scales of both operands follow behind the product.
 //
 // Backwards in time is the same on a reversed sequence. Where sequences are shorter than T, each is
 // reversed within its own length, states stay as they are beyond it, and outputs are zero.
@@ -75,6 +75,13 @@ Val Apply(const Activation& a, const Val& x) {
 
 // ---- What the three have in common ----
 
+// A matrix [gates · H, K], of each direction or of one. Of a quantised one the bytes, the scale,
+// what their zero points are (i32, left out where they are zeros), and the sums of its rows less
+// these (i32): the last three [1, 1 or gates · H].
+struct Weights {
+  Val matrix, scale, zero, sums;
+};
+
 struct Recurrent {
   size_t gates;      // matrices in W and R
   size_t states;     // h, or h and c
@@ -86,8 +93,7 @@ struct Recurrent {
   double clip = 0;  // 0: none
   int64_t hidden = 0;
   std::vector<Activation> activations;  // those of the directions, one after the other
-  Val input_weight, state_weight;       // [D, gates · H, I] and [D, gates · H, H]
-  Val input_scale, state_scale;         // of quantised ones, [D, 1, 1 or gates · H]
+  Weights input, state;                 // of all directions: [D, …]
 };
 
 Status ReadActivations(OpContext& c, Recurrent* r) {
@@ -118,29 +124,42 @@ Status ReadActivations(OpContext& c, Recurrent* r) {
   return Ok();
 }
 
-// One for each direction, or for each of its columns, beside weights of quantised ones, [D, K,
-// gates · H].
+// One for each direction, or for each of its rows, [D, 1, 1 or gates · H].
 Val Beside(const Val& v) { return v.rank() == 1 ? Unsqueeze(Unsqueeze(v, 1), 1) : Unsqueeze(v, 1); }
 
-// The weights of input `i`, [D, gates · H, K]; of quantised ones the whole numbers.
-Val WeightAt(const Formula& f, size_t i, bool quantised) {
-  if (!quantised) return f.In(i);
-  const DType f32 = DType::Float(32);
-  return Swap(Cast(f.In(i), f32) - Cast(Beside(f.In(i == 1 ? 9 : 11)), f32), 1, 2);
+// The weights of input `i`. Quantised ones, [D, K, gates · H], have a scale and zero points in
+// inputs `scale` and the next.
+Weights WeightsAt(const Formula& f, size_t i, size_t scale, bool quantised) {
+  Weights w{.matrix = f.In(i)};
+  if (!quantised) return w;
+  const DType i32 = DType::Int(32);
+  const Val zero = Cast(Beside(f.In(scale + 1)), i32);
+  w.scale = Beside(f.In(scale));
+  w.sums = Sum(Cast(w.matrix, i32) - zero, {1});
+  w.matrix = Swap(w.matrix, 1, 2);
+  const auto known = f.builder().KnownInts(f.In(scale + 1).id());
+  const bool zeros =
+      known && std::all_of(known->begin(), known->end(), [](int64_t z) { return z == 0; });
+  if (!zeros) w.zero = zero;
+  return w;
 }
 
-// x · Wᵀ. Where the weights have a scale, x becomes whole numbers first: its values in steps of a
-// 255th of the range that they take, which is made to hold 0.
-Val Product(const Val& x, const Val& weight, const Val& scale) {
-  if (!scale) return MatMul(x, weight, false, true);
+// x · Wᵀ. Where the weights have a scale, x becomes bytes first, in steps of a 255th of the range
+// that its values take, which is made to hold 0, and the product is one of whole numbers:
+//   Σ (q - zq)(w - zw) = Σ q w - zw Σ q - zq Σ (w - zw)
+Val Product(const Val& x, const Weights& w) {
+  if (!w.scale) return MatMul(x, w.matrix, false, true);
   std::vector<int64_t> axes;
   for (int64_t axis = 0; axis < x.rank(); ++axis) axes.push_back(axis);
+  const DType i32 = DType::Int(32);
   const Val least = Min(Reduce("min", x, axes, false), 0);
   const Val range = Max(Reduce("max", x, axes, false), 0) - least;
   const Val step = Where(Equal(range, 0), 1, range / 255);
   const Val zero = Round((0 - least) / step);
-  const Val number = Max(Min(Round(x / step) + zero, 255), 0) - zero;
-  return MatMul(number, weight, false, true) * (step * scale);
+  const Val q = Cast(Max(Min(Round(x / step) + zero, 255), 0), DType::UInt(8));
+  Val sum = MatMul(q, w.matrix, false, true) - Cast(zero, i32) * w.sums;
+  if (w.zero) sum = sum - Sum(Cast(q, i32), {x.rank() - 1}) * w.zero;
+  return Cast(sum, x.dtype()) * (step * w.scale);
 }
 
 Status Read(OpContext& c, Recurrent* r, bool quantised = false) {
@@ -174,14 +193,10 @@ Status Read(OpContext& c, Recurrent* r, bool quantised = false) {
     if (c.Has(3)) TN_RETURN_IF_ERROR(c.Fix(3, 1, 2 * rows));
   }
   const Formula f(c);
-  r->input_weight = WeightAt(f, 1, quantised);
-  r->state_weight = WeightAt(f, 2, quantised);
-  if (quantised) {
-    r->input_scale = Beside(f.In(8));
-    r->state_scale = Beside(f.In(10));
-  }
+  r->input = WeightsAt(f, 1, 8, quantised);
+  r->state = WeightsAt(f, 2, 10, quantised);
   TN_RETURN_IF_ERROR(f.Done());
-  const Dims w = r->input_weight.dims(), s = r->state_weight.dims();
+  const Dims w = r->input.matrix.dims(), s = r->state.matrix.dims();
   const std::optional<int64_t> hidden = AsInt(s[2]);
   if (!hidden || *hidden < 1)
     return c.Error("expected weights of known size, but got {}", c.Type(2).ToString());
@@ -202,9 +217,9 @@ Status Read(OpContext& c, Recurrent* r, bool quantised = false) {
 // What one direction's cell is made of. `x` is [B, gates · H], of one time; weights and biases are
 // this direction's.
 struct CellInput {
-  Val x, weight, bias;      // [gates · H, H], [1, gates · H] or left out
+  Val x, bias;              // [1, gates · H] or left out
+  Weights weights;          // [gates · H, H]
   Val peephole;             // [1, 3 · H], of an LSTM, or left out
-  Val scale;                // of quantised weights
   std::vector<Val> states;  // [B, H]
 };
 using Cell = std::function<std::vector<Val>(const CellInput& in, std::span<const Activation> act)>;
@@ -225,10 +240,12 @@ std::vector<Val> RunDirection(const Formula& f, const Recurrent& r, int64_t d, b
   };
   const auto act =
       std::span(r.activations).subspan(static_cast<size_t>(d) * r.functions, r.functions);
-  const Val weight = Element(r.state_weight, 0, d);
   const auto own = [&](const Val& all) { return all ? Element(all, 0, d) : all; };
-  const Val scale = own(r.state_scale);
-  Val rows = Product(backward ? reversed(x) : x, Element(r.input_weight, 0, d), own(r.input_scale));
+  const auto of_direction = [&](const Weights& all) {
+    return Weights{own(all.matrix), own(all.scale), own(all.zero), own(all.sums)};
+  };
+  const Weights weights = of_direction(r.state);
+  Val rows = Product(backward ? reversed(x) : x, of_direction(r.input));
   Val bias;
   if (f.In(3)) {
     const int64_t gates = static_cast<int64_t>(r.gates);
@@ -236,18 +253,20 @@ std::vector<Val> RunDirection(const Formula& f, const Recurrent& r, int64_t d, b
     rows = rows + Gates(both, r.hidden, 0, gates);
     bias = Gates(both, r.hidden, gates, 2 * gates);
   }
-  std::vector<Val> captured = {rows, weight};
-  for (const Val& v : {bias, peephole, scale, lengths}) {
+  std::vector<Val> captured = {rows, weights.matrix};
+  for (const Val& v : {weights.scale, weights.zero, weights.sums, bias, peephole, lengths}) {
     if (v) captured.push_back(v);
   }
   const auto step = [&](const Val& i, const std::vector<Val>& states,
                         const std::vector<Val>& inside) {
     size_t at = 2;
     const auto next = [&](const Val& outside) { return outside ? inside[at++] : Val(); };
-    CellInput in{.x = Gather(inside[0], i, 0), .weight = inside[1], .states = states};
+    CellInput in{.x = Gather(inside[0], i, 0), .weights = {inside[1]}, .states = states};
+    in.weights.scale = next(weights.scale);
+    in.weights.zero = next(weights.zero);
+    in.weights.sums = next(weights.sums);
     in.bias = next(bias);
     in.peephole = next(peephole);
-    in.scale = next(scale);
     const Val lasts = next(lengths);
     std::vector<Val> out = cell(in, act);
     Val y = out[0];
@@ -306,8 +325,8 @@ Status Run(OpContext& c, const Recurrent& r, const Cell& cell) {
 }
 
 // x + h Rᵀ + bias
-Val GateSums(const CellInput& in, const Val& weight, const Val& x, const Val& bias) {
-  const Val sum = x + Product(in.states[0], weight, in.scale);
+Val GateSums(const CellInput& in, const Weights& weights, const Val& x, const Val& bias) {
+  const Val sum = x + Product(in.states[0], weights);
   return bias ? sum + bias : sum;
 }
 
@@ -316,7 +335,7 @@ Status ImportRnn(OpContext& c) {
   Recurrent r{.gates = 1, .states = 1, .functions = 1, .defaults = {"Tanh"}};
   TN_RETURN_IF_ERROR(Read(c, &r));
   return Run(c, r, [&](const CellInput& in, std::span<const Activation> act) -> std::vector<Val> {
-    return {Apply(act[0], Clipped(GateSums(in, in.weight, in.x, in.bias), r.clip))};
+    return {Apply(act[0], Clipped(GateSums(in, in.weights, in.x, in.bias), r.clip))};
   });
 }
 
@@ -331,11 +350,11 @@ Status ImportGru(OpContext& c) {
     const auto part = [&](const Val& v, int64_t from, int64_t to, int64_t axis) {
       return v ? Gates(v, n, from, to, axis) : v;
     };
-    const Val zr = Apply(act[0], Clipped(GateSums(in, part(in.weight, 0, 2, 0), part(in.x, 0, 2, 1),
-                                                  part(in.bias, 0, 2, 1)),
+    const Val zr = Apply(act[0], Clipped(GateSums(in, {part(in.weights.matrix, 0, 2, 0)},
+                                                  part(in.x, 0, 2, 1), part(in.bias, 0, 2, 1)),
                                          r.clip));
     const Val z = Gates(zr, n, 0, 1), reset = Gates(zr, n, 1, 2);
-    const Val weight = part(in.weight, 2, 3, 0), bias = part(in.bias, 2, 3, 1);
+    const Val weight = part(in.weights.matrix, 2, 3, 0), bias = part(in.bias, 2, 3, 1);
     Val recurrent = MatMul(before ? h : reset * h, weight, false, true);
     if (bias) recurrent = recurrent + bias;
     if (before) recurrent = reset * recurrent;
@@ -352,7 +371,7 @@ Status ImportLstm(OpContext& c) {
   TN_ASSIGN_OR_RETURN(const bool coupled, c.Bool("input_forget", false));
   return Run(c, r, [&](const CellInput& in, std::span<const Activation> act) -> std::vector<Val> {
     const int64_t n = r.hidden;
-    const Val sums = GateSums(in, in.weight, in.x, in.bias), before = in.states[1];
+    const Val sums = GateSums(in, in.weights, in.x, in.bias), before = in.states[1];
     // Gates lie in the order input, output, forget, cell.
     const auto gate = [&](int64_t k, const Val& seen) {
       const Val sum = Gates(sums, n, k, k + 1);

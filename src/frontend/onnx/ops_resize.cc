@@ -12,6 +12,7 @@
 #include <cmath>
 
 #include "frontend/onnx/call_sizes.h"
+#include "frontend/onnx/index_checks.h"
 #include "frontend/onnx/ops.h"
 
 namespace tenon::onnx {
@@ -197,6 +198,14 @@ Val ResizeAxis(const Val& x, const AxisByCall& a, const Attrs& attrs) {
   return Where(outside, attrs.GetFloat("extrapolation_value"), y);
 }
 
+// Scales that come with the call, those of input `i`; others than finite numbers above 0 are an
+// error of it.
+Val ScalesOf(OpContext& c, const Formula& f, size_t i) {
+  const Val scales = f.In(i);
+  return NoneOf(c, i, scales, Not((scales > 0) & (scales < INFINITY)),
+                "entries that are no finite numbers above 0");
+}
+
 // One of `scales` and `sizes` is there, a list with an entry for each of `axes`; `roi` for
 // tf_crop_and_resize. With a policy other than stretch all axes have one scale.
 Status ResizeByCall(OpContext& c, const Attrs& attrs, const Axes& axes, const std::string& policy,
@@ -311,7 +320,8 @@ Status ImportResize10(OpContext& c) {
   TN_RETURN_IF_ERROR(c.Fix(1, 0, c.Rank(0)));
   if (!IsConstant(c, 1)) {
     TN_ASSIGN_OR_RETURN(const Attrs modes, AsymmetricModes(c));
-    return ResizeByCall(c, modes, AllAxes(c), "stretch", Formula(c).In(1), {}, {});
+    const Formula f(c);
+    return ResizeByCall(c, modes, AllAxes(c), "stretch", ScalesOf(c, f, 1), {}, {});
   }
   TN_ASSIGN_OR_RETURN(std::vector<double> scales, c.KnownFloats(1, "scales"));
   return ResizeAsymmetric(c, scales);
@@ -396,7 +406,7 @@ Status ImportResize(OpContext& c) {
   if (!known || (crops && Given(c, 1) && !IsConstant(c, 1)) ||
       NeedsCall(c, axes, by_scales, policy)) {
     const Formula f(c);
-    return ResizeByCall(c, attrs, axes, policy, by_scales ? f.In(2) : Val(),
+    return ResizeByCall(c, attrs, axes, policy, by_scales ? ScalesOf(c, f, 2) : Val(),
                         by_scales ? Val() : f.In(3), Given(c, 1) ? f.In(1) : Val());
   }
   ResizeSpec spec;

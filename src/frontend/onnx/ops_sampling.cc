@@ -10,8 +10,8 @@
 
 #include "frontend/onnx/call_sizes.h"
 #include "frontend/onnx/index_checks.h"
-#include "frontend/onnx/kernel_shape.h"
 #include "frontend/onnx/ops.h"
+#include "frontend/onnx/window.h"
 
 namespace tenon::onnx {
 namespace {

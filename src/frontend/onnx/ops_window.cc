@@ -9,8 +9,8 @@
 #include <algorithm>
 
 #include "frontend/onnx/call_sizes.h"
-#include "frontend/onnx/kernel_shape.h"
 #include "frontend/onnx/ops.h"
+#include "frontend/onnx/window.h"
 #include "support/strings.h"
 
 namespace tenon::onnx {
@@ -249,32 +249,58 @@ Status ImportConvTranspose(OpContext& c) {
 Val Root(const Val& x, double p) { return p == 2 ? Sqrt(x) : p == 1 ? x : Pow(x, 1 / p); }
 Val PowerOf(const Val& x, double p) { return p == 2 ? x * x : p == 1 ? Abs(x) : Pow(Abs(x), p); }
 
+// The attribute p, which was a float in the first set.
+Expected<double> ReadOrder(OpContext& c) {
+  double p = 2;
+  if (c.opset < 2) {
+    TN_ASSIGN_OR_RETURN(p, c.Float("p", p));
+  } else {
+    TN_ASSIGN_OR_RETURN(p, c.Int("p", 2));
+  }
+  if (!(p >= 1)) return c.Error("expected p of at least 1, but got {}", p);
+  return p;
+}
+
+// Further padding at the end for the window that is not whole, unless it would begin in the
+// padding; by a size that is open before the window moves over it.
+void PadLastWindow(const OpContext& c, WindowAttrs* window) {
+  const size_t n = window->kernel.size();
+  for (size_t a = 0; a < n; ++a) {
+    const int64_t extent = (window->kernel[a] - 1) * window->dilations[a] + 1;
+    const int64_t begin = window->pads[a], end = window->pads[n + a];
+    const Expr dim = c.Dims(0)[a + 2], stride = IndexConst(window->strides[a]);
+    const Expr one = IndexConst(1), there = DimAdd(dim, IndexConst(begin));
+    const Expr room = DimAdd(there, IndexConst(end - extent));
+    const Expr windows = graph::DimMin(DimAdd(graph::DimCeilDiv(room, stride), one),
+                                       graph::DimCeilDiv(there, stride));
+    const Expr reach = DimAdd(DimMul(DimSub(windows, one), stride), IndexConst(extent));
+    const Expr more = graph::DimMax(DimSub(reach, DimAdd(there, IndexConst(end))), IndexConst(0));
+    if (const std::optional<int64_t> known = AsInt(more)) {
+      window->pads[n + a] += *known;
+      continue;
+    }
+    window->pads[a] = window->pads[n + a] = 0;
+    window->by_call.push_back({static_cast<int64_t>(a) + 2, IndexConst(begin),
+                               DimAdd(DimAdd(there, IndexConst(end)), more)});
+  }
+}
+
 // The sum over a window is a convolution of each channel with ones.
 Status ImportLpPool(OpContext& c) {
   TN_RETURN_IF_ERROR(c.Arity(1, 1));
   if (c.Rank(0) < 3)
     return c.Error("expected an input of rank 3 or more, but got {}", c.Type(0).ToString());
-  TN_ASSIGN_OR_RETURN(const int64_t p, c.Int("p", 2));
+  TN_ASSIGN_OR_RETURN(const double p, ReadOrder(c));
   TN_ASSIGN_OR_RETURN(WindowAttrs window, ReadWindow(c, {}));
   bool ceil_mode = false;
   if (c.opset >= 18) {
     TN_ASSIGN_OR_RETURN(ceil_mode, c.Bool("ceil_mode", false));
   }
-  if (p < 1) return c.Error("expected p of at least 1, but got {}", p);
-  const size_t n = window.kernel.size();
-  const Dims dims = c.Dims(0);
-  for (size_t a = 0; a < n && ceil_mode && !window.auto_pad; ++a) {
-    const std::optional<int64_t> dim = AsInt(dims[a + 2]);
-    if (!dim) return c.Error("ceil_mode needs a known size of axis {}", a + 2);
-    // Further padding for the window that is not whole, unless it would begin in the padding.
-    const int64_t extent = (window.kernel[a] - 1) * window.dilations[a] + 1;
-    const int64_t room = *dim + window.pads[a] + window.pads[n + a] - extent;
-    const int64_t rest = room < 0 ? 0 : room % window.strides[a];
-    if (rest == 0 || room - rest + window.strides[a] >= *dim + window.pads[a]) continue;
-    window.pads[n + a] += window.strides[a] - rest;
-  }
+  if (ceil_mode && !window.auto_pad) PadLastWindow(c, &window);
   const Formula f(c);
-  const Val x = PowerOf(Widened(f.In(0)), static_cast<double>(p));
+  const Val x = Padded(PowerOf(Widened(f.In(0)), p), window.by_call, 0);
+  const Dims dims = x.dims();
+  if (dims.size() < 3) return f.Done();
   Dims planes = dims, ones(2, IndexConst(1));
   planes[0] = DimMul(dims[0], dims[1]);
   planes[1] = IndexConst(1);
@@ -287,16 +313,14 @@ Status ImportLpPool(OpContext& c) {
     out[0] = dims[0];
     out[1] = dims[1];
   }
-  return f.Result(Cast(Root(Reshape(sum, out), static_cast<double>(p)), c.Type(0).dtype));
+  return f.Result(Cast(Root(Reshape(sum, out), p), c.Type(0).dtype));
 }
 
 Status ImportGlobalLpPool(OpContext& c) {
   TN_RETURN_IF_ERROR(c.Arity(1, 1));
   if (c.Rank(0) < 3)
     return c.Error("expected an input of rank 3 or more, but got {}", c.Type(0).ToString());
-  TN_ASSIGN_OR_RETURN(const int64_t order, c.Int("p", 2));
-  if (order < 1) return c.Error("expected p of at least 1, but got {}", order);
-  const auto p = static_cast<double>(order);
+  TN_ASSIGN_OR_RETURN(const double p, ReadOrder(c));
   const Formula f(c);
   const Val x = Widened(f.In(0));
   return f.Result(Cast(Root(Sum(PowerOf(x, p), AxesFrom(x, 2)), p), c.Type(0).dtype));
@@ -336,8 +360,8 @@ Status ImportCenterCropPad(OpContext& c) {
 constexpr OpRow kRows[] = {
     {"Col2Im", 18, ImportCol2Im},
     {"ConvTranspose", 1, ImportConvTranspose},
-    {"LpPool", 2, ImportLpPool},
-    {"GlobalLpPool", 2, ImportGlobalLpPool},
+    {"LpPool", 1, ImportLpPool},
+    {"GlobalLpPool", 1, ImportGlobalLpPool},
     {"CenterCropPad", 18, ImportCenterCropPad},
 };
 

@@ -53,12 +53,22 @@ struct Names {
   }
 };
 
+/// A node, and attributes of nodes, that stand for others.
+NodeProto NodeOf(std::string_view op, std::vector<std::string_view> inputs, std::string_view output,
+                 std::vector<AttributeProto> attributes = {});
+AttributeProto IntAttr(std::string_view name, int64_t value);
+AttributeProto IntsAttr(std::string_view name, std::vector<int64_t> values);
+
 inline ValueType Scalar(int32_t elem_type) { return ValueType::Tensor(elem_type, {}); }
 inline ValueType WithoutRank(ValueType t) {
   t.has_rank = false;
   t.dims.clear();
   return t;
 }
+/// ImportPart, which tells whether it takes sizes that are open to be none that decide ranks.
+Expected<ImportedPart> ImportPart(std::shared_ptr<const graph::WeightFile> model,
+                                  const ModelProto& proto, const ImportOptions& options,
+                                  bool* assumes_rank);
 /// An error where input `i` of a step is of another kind.
 Status ExpectKind(const ValueType& type, ValueType::Kind kind, size_t i);
 
@@ -131,6 +141,9 @@ class ProgramImporter {
   std::optional<Vector> WithoutKnownLength(const std::vector<const NodeProto*>& nodes,
                                            const Frame& frame);
   Status PlanMakers(const Vector& vector, Unplanned* all, Frame* frame);
+  // Whether one of the nodes is a Squeeze of all axes of 1, where only the call knows which these
+  // are; then nodes that say so by a vector of sizes take its place.
+  bool SpellOutSqueeze(const std::vector<const NodeProto*>& nodes, Unplanned* all, Frame* frame);
   Status AddConstants(const GraphProto& g, Frame* frame);
 
   enum class Role { kPart, kStep, kLater };
@@ -194,6 +207,7 @@ class ProgramImporter {
   std::deque<std::string> texts_;
   std::deque<TensorProto> tensors_;
   std::deque<NodeProto> nodes_;
+  std::map<std::string_view, std::vector<int64_t>> lengths_;  // those that a vector may have
   int depth_ = 0;
   int ways_ = 0;
 };

@@ -12,7 +12,6 @@
 #include "frontend/onnx/program_importer.h"
 
 namespace tenon::onnx {
-namespace {
 
 AttributeProto IntAttr(std::string_view name, int64_t value) {
   AttributeProto a;
@@ -31,7 +30,7 @@ AttributeProto IntsAttr(std::string_view name, std::vector<int64_t> values) {
 }
 
 NodeProto NodeOf(std::string_view op, std::vector<std::string_view> inputs, std::string_view output,
-                 std::vector<AttributeProto> attributes = {}) {
+                 std::vector<AttributeProto> attributes) {
   NodeProto n;
   n.op_type = op;
   n.inputs = std::move(inputs);
@@ -39,6 +38,8 @@ NodeProto NodeOf(std::string_view op, std::vector<std::string_view> inputs, std:
   n.attributes = std::move(attributes);
   return n;
 }
+
+namespace {
 
 // A list of `count` integers, zeros where there is none.
 Expected<std::vector<int64_t>> ListOf(const NodeProto& n, std::string_view name, size_t count) {

@@ -107,11 +107,67 @@ Status ProgramImporter::PlanMakers(const Vector& vector, Unplanned* all, Frame* 
   return PlanPart(vector.makers, wanted, frame);
 }
 
-bool HasRanksOfCalls(const GraphProto& g) {
+// y = Squeeze(x)   =>   s = Shape(x), k = Compress(s, Not(Equal(s, 1))), y = Reshape(x, k)
+bool ProgramImporter::SpellOutSqueeze(const std::vector<const NodeProto*>& nodes, Unplanned* all,
+                                      Frame* frame) {
+  int64_t newest = 0;
+  for (const OpsetId& id : model_.opset_imports) {
+    if (id.domain.empty() || id.domain == "ai.onnx") newest = id.version;
+  }
+  for (const NodeProto* n : nodes) {
+    const int64_t opset = n->opset > 0 ? n->opset : newest;
+    const bool named = n->inputs.size() != 1 || FindAttribute(*n, "axes");
+    if (n->op_type != "Squeeze" || !n->domain.empty() || named || n->outputs.size() != 1) continue;
+    const std::string_view x = n->inputs[0];
+    const std::vector<const NodeProto*> makers = MakersOf(x, nodes);
+    std::vector<graph::Step> steps;
+    Frame trial{&steps, {&frame->names}};
+    const size_t parts = program_.parts.size();
+    const bool planned = makers.empty() || PlanPart(makers, {x}, &trial);
+    program_.parts.resize(parts);
+    const Named* named_x = planned ? trial.names.Find(x) : nullptr;
+    if (!named_x || !named_x->type.has_rank) continue;
+    int64_t least = 0, open = 0;
+    for (const KnownSize& d : named_x->type.dims) {
+      open += d.value < 0;
+      least += d.value >= 0 && d.value != 1;
+    }
+    if (open == 0) continue;
+    const At at{*n, *frame};
+    const std::string_view sizes = NameFor(at, "sizes"), one = VectorOf(at, 1),
+                           gone = NameFor(at, "gone"), stays = NameFor(at, "stays"),
+                           left = NameFor(at, "left");
+    for (int64_t k = 0; k <= open; ++k) lengths_[left].push_back(least + k);
+    NodeProto reshape = NodeOf("Reshape", {x, left}, n->outputs[0]);
+    reshape.name = n->name;
+    if (opset >= 14) reshape.attributes.push_back(IntAttr("allowzero", 1));
+    const auto place = std::find(all->nodes.begin(), all->nodes.end(), n);
+    const auto rest = all->nodes.insert(all->nodes.erase(place), 5, nullptr);
+    NodeProto made[] = {NodeOf("Shape", {x}, sizes), NodeOf("Equal", {sizes, one}, gone),
+                        NodeOf("Not", {gone}, stays),
+                        NodeOf("Compress", {sizes, stays}, left, {IntAttr("axis", 0)}), reshape};
+    for (size_t i = 0; i < std::size(made); ++i) {
+      made[i].opset = n->opset;
+      nodes_.push_back(std::move(made[i]));
+      rest[static_cast<ptrdiff_t>(i)] = &nodes_.back();
+      all->names.insert(nodes_.back().outputs[0]);
+    }
+    return true;
+  }
+  return false;
+}
+
+// Inputs whose rank nobody tells are of these, too.
+bool HasRanksOfCalls(const GraphProto& g, const ImportOptions& options) {
   std::set<std::string_view> constants;
   for (const TensorProto& t : g.initializers) constants.insert(t.name);
   for (const NodeProto& n : g.nodes) {
     if (n.op_type == "Constant") constants.insert(n.outputs.begin(), n.outputs.end());
+  }
+  for (const ValueInfoProto& input : g.inputs) {
+    if (input.kind == ValueInfoProto::Kind::kTensor && !input.has_shape &&
+        !constants.contains(input.name) && !options.shapes.contains(std::string(input.name)))
+      return true;
   }
   return std::any_of(g.nodes.begin(), g.nodes.end(), [&](const NodeProto& n) {
     const std::string_view vector = RankInputOf(n);
@@ -131,6 +187,7 @@ ProgramImporter::Ways ProgramImporter::ByRank(std::string_view name, const Names
 
 ProgramImporter::Ways ProgramImporter::ByLength(std::string_view name, const Names& names) const {
   Ways ways{name, TN_STEP_BY_LENGTH, {0, 1, 2, 3, 4, 5, 6}, {}};
+  if (const auto known = lengths_.find(name); known != lengths_.end()) ways.numbers = known->second;
   ways.type = [elements = names.Find(name)->type.elem_type](int64_t length) {
     return ValueType::Tensor(elements, {{length, ""}});
   };

@@ -60,7 +60,8 @@ class ElementIntervals {
 
   bool Holds(const Node& require) {
     const std::optional<Interval>& there = Of(require.inputs[0]);
-    return there && OfSize(require.exprs.at("least")[0]).max <= there->min &&
+    return there && IsOfElements(require.inputs[1], require.inputs[0]) &&
+           OfSize(require.exprs.at("least")[0]).max <= there->min &&
            there->max < OfSize(require.exprs.at("end")[0]).min;
   }
 
@@ -70,6 +71,21 @@ class ElementIntervals {
     if (type == DType::Int(64)) return OfElements<int64_t>(value.payload.bytes());
     if (type == DType::Int(32)) return OfElements<int32_t>(value.payload.bytes());
     return std::nullopt;
+  }
+
+  // Whether a scalar is the largest of what are elements of `x`, moved by a number: a check may as
+  // well be of what is made of `x` in another way.
+  bool IsOfElements(ValueId worst, ValueId x) const {
+    while (worst != x) {
+      if (g_.value(worst).producer == kNoNode) return false;
+      const Node& n = g_.node(g_.value(worst).producer);
+      const bool passes = n.op == OpKind::kCast || n.op == OpKind::kReshape ||
+                          n.op == OpKind::kSlice || n.op == OpKind::kSub ||
+                          (n.op == OpKind::kReduce && n.attrs.GetString("kind") == "max");
+      if (!passes) return false;
+      worst = n.inputs[0];
+    }
+    return true;
   }
 
   // What holds the elements of all operands.

@@ -48,7 +48,7 @@ TEST(HostileNodes, Windows) {
   EXPECT_SAYS(One("Conv", xw, {Int("group", 0)}), "expected group of at least 1, but got 0");
   EXPECT_SAYS(One("Conv", xw, {Int("group", INT64_MAX)}), "input channels");
   EXPECT_SAYS(One("Conv", {{1, 4, 8, 8}, {8, 4, 0, 3}}),
-              "expected kernel_shape in 1..2147483648, but got [0, 3]");
+              "expected kernel in 1..2147483648, but got [0, 3]");
   EXPECT_SAYS(One("Conv", xw, {Str("auto_pad", "SAME")}),
               "expected auto_pad NOTSET, SAME_UPPER, SAME_LOWER or VALID, but got 'SAME'");
   EXPECT_SAYS(One("MaxPool", {{1, 4, 8, 8}}),
