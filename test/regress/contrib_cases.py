@@ -88,7 +88,7 @@ def add_normalisations(one, rand):
     one("ms_embed_sum", "EmbedLayerNormalization", [ids, seg, words, places, segments, gamma, beta, None, np.array([[5, 4, 3, 2, 1]], i32)],
         outputs=3, domain=DOMAIN, epsilon=1e-3)
     tables = [np.round(rand(*shape) * 40 + 120).clip(0, 255).astype(u8) for shape in ((11, 8), (6, 8), (3, 8), (8,), (8,))]
-    scales, zeros = [f32(0.01 * (k + 1)) for k in range(5)], [u8(110 + 5 * k) for k in range(5)]
+    scales, zeros = [np.array(0.01 * (k + 1), f32) for k in range(5)], [np.array(110 + 5 * k, u8) for k in range(5)]
     for name, k in (("", 1), ("_plain", 0)):
         def with_segments(values, left_out=None):
             return [*values[:2], values[2] if k else left_out, *values[3:]]
