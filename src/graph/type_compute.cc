@@ -285,8 +285,7 @@ void RequireWindows(const OpView& v, const Window& w) {
     if (AsInt(w.kernel[i]) && AsInt(v.in(0).dims[i + 2])) continue;
     const Expr reach = DimMul(DimSub(w.kernel[i], IndexConst(1)), IndexConst(w.dilations[i]));
     const int64_t lacking = w.ceil_mode ? w.strides[i] - 1 : 0;
-    const Expr there =
-        DimAdd(v.in(0).dims[i + 2], IndexConst(w.pads[i] + w.pads[n + i] + lacking));
+    const Expr there = DimAdd(v.in(0).dims[i + 2], IndexConst(w.pads[i] + w.pads[n + i] + lacking));
     v.constraints->push_back(Le(DimAdd(reach, IndexConst(1)), there));
   }
 }
