@@ -145,12 +145,25 @@ Status PrintResults(const Statistics& s, const LoadedModel& model, tn_dl_device 
   return WriteFile(args.json, json.dump(1) + "\n");
 }
 
+// What the call's arguments refer to lives as long.
+Status BenchCall(Program::Repeated call, const LoadedModel& model, tn_dl_device device,
+                 const Arguments& args) {
+  for (int64_t i = 0; i < args.warm_up; ++i) {
+    if (!Runs(&call, device)) return ApiError();
+  }
+  TN_ASSIGN_OR_RETURN(const std::vector<KernelTime> before, KernelTimesOf(model.program));
+  TN_ASSIGN_OR_RETURN(std::vector<double> times, Measure(&call, device, args));
+  TN_ASSIGN_OR_RETURN(std::vector<KernelTime> kernels, KernelTimesOf(model.program));
+  return PrintResults(Summarize(std::move(times)), model, device, Since(std::move(kernels), before),
+                      args);
+}
+
 // A network of any values makes its results in every call.
-Expected<std::vector<double>> MeasureValues(const LoadedModel& model, const Arguments& args) {
+Status BenchValues(const LoadedModel& model, const Arguments& args) {
   TN_ASSIGN_OR_RETURN(const std::vector<Value> inputs,
                       args.call.Values(model.program, args.how.options.shapes));
   TN_ASSIGN_OR_RETURN(const ValueArguments values, ValueArguments::Of(model.program, inputs));
-  return Measure(model.program.Prepare(values.list()), {TN_DL_CPU, 0}, args);
+  return BenchCall(model.program.Prepare(values.list()), model, {TN_DL_CPU, 0}, args);
 }
 
 Status BenchModel(Arguments& args, const Common& common) {
@@ -163,10 +176,7 @@ Status BenchModel(Arguments& args, const Common& common) {
   TN_RETURN_IF_ERROR(args.call.ReadFiles());
   TN_ASSIGN_OR_RETURN(LoadedModel model,
                       LoadModel(args.model, args.how, args.call, common.verbose));
-  if (model.program.HasValues()) {
-    TN_ASSIGN_OR_RETURN(std::vector<double> times, MeasureValues(model, args));
-    return PrintResults(Summarize(std::move(times)), model, {TN_DL_CPU, 0}, args);
-  }
+  if (model.program.HasValues()) return BenchValues(model, args);
   TN_ASSIGN_OR_RETURN(const tn_dl_device device, DeviceFor(model.program, args.call.device()));
   TN_ASSIGN_OR_RETURN(NamedTensors inputs,
                       args.call.Inputs(model.program, args.how.options.shapes));
@@ -175,15 +185,7 @@ Status BenchModel(Arguments& args, const Common& common) {
   // them, unless only the call can tell how large they are.
   TN_ASSIGN_OR_RETURN(NamedTensors outputs, model.program.Call(inputs));
   if (model.program.MakesOutputs()) outputs.clear();
-  Program::Repeated call = model.program.Prepare(inputs, outputs);
-  for (int64_t i = 0; i < args.warm_up; ++i) {
-    if (!Runs(&call, device)) return ApiError();
-  }
-  TN_ASSIGN_OR_RETURN(const std::vector<KernelTime> before, KernelTimesOf(model.program));
-  TN_ASSIGN_OR_RETURN(std::vector<double> times, Measure(&call, device, args));
-  TN_ASSIGN_OR_RETURN(std::vector<KernelTime> kernels, KernelTimesOf(model.program));
-  return PrintResults(Summarize(std::move(times)), model, device, Since(std::move(kernels), before),
-                      args);
+  return BenchCall(model.program.Prepare(inputs, outputs), model, device, args);
 }
 
 }  // namespace
