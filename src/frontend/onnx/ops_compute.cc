@@ -106,7 +106,7 @@ Status PooledByCall(OpContext& c, std::span<const PaddedAxis> by_call, bool only
 // first spatial one.
 Val PlacesInside(Val places, const Val& x, const Val& padded, std::span<const PaddedAxis> by_call,
                  bool column_major) {
-  const Formula f = x.formula();
+  const Formula& f = x.formula();
   Axes axes = AxesFrom(x, 2);
   if (!column_major) std::reverse(axes.begin(), axes.end());
   Val inside = f.Number(DType::Int(64), 0), step = f.Number(DType::Int(64), 1);
