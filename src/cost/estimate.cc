@@ -20,16 +20,23 @@ double StreamSeconds(double bytes, double share, const MemoryRate& rate) {
                   bytes / rate.machine_bytes_per_second);
 }
 
+double StreamCycles(const Stream& stream, const Machine& machine) {
+  if (stream.bytes == 0 || stream.level >= machine.memory.size()) return 0;
+  return stream.bytes / machine.memory[stream.level].worker_bytes_per_second *
+         machine.cycles_per_second;
+}
+
 // What of overlapped work still shows behind the slowest part.
 constexpr double kShows = 0.1;
 
 }  // namespace
 
-void WorkDescription::AddTileSteps(int64_t rows, int64_t vectors, double steps) {
+void WorkDescription::AddTileSteps(int64_t rows, int64_t vectors, double steps,
+                                   const Stream& stream) {
   if (rows <= 0 || vectors <= 0 || steps <= 0) return;
   for (TileSteps& t : tile_steps) {
-    if (t.steps != 0 && (t.rows != rows || t.vectors != vectors)) continue;
-    t = {rows, vectors, t.steps + steps};
+    if (t.steps != 0 && (t.rows != rows || t.vectors != vectors || t.stream != stream)) continue;
+    t = {rows, vectors, t.steps + steps, stream};
     return;
   }
   TN_UNREACHABLE();
@@ -56,11 +63,13 @@ double StepCycles(int64_t rows, int64_t vectors, const Machine& machine, const C
 double EstimateSeconds(const WorkDescription& work, const Machine& machine) {
   TN_CHECK(work.team >= 1 && work.tiles >= 0);
   const double share = CriticalShare(work);
-  double cycles = 0;
+  double cycles = 0, waits = 0;
   const ComputeUnit& unit = machine.VectorUnit(work.type);
   for (const TileSteps& t : work.tile_steps) {
-    if (t.steps > 0)
-      cycles += t.steps * StepCycles(t.rows, t.vectors, machine, work.unit ? *work.unit : unit);
+    if (t.steps <= 0) continue;
+    const double step = StepCycles(t.rows, t.vectors, machine, work.unit ? *work.unit : unit);
+    cycles += t.steps * step;
+    waits += t.steps * std::max(StreamCycles(t.stream, machine) - step, 0.0);
   }
   const double lanes = static_cast<double>(unit.n);
   const double compute = cycles * share / machine.cycles_per_second +
@@ -72,7 +81,8 @@ double EstimateSeconds(const WorkDescription& work, const Machine& machine) {
     slowest = std::max(slowest, seconds);
     all += seconds;
   }
-  const double busy = slowest + kShows * (all - slowest);
+  const double waiting = compute + waits * share / machine.cycles_per_second;
+  const double busy = std::max(slowest, waiting) + kShows * (all - slowest);
   const double pack = work.packed_bytes * share / machine.pack_bytes_per_second;
   const int64_t joins = work.team > 1 ? work.barriers + 1 : 0;
   return busy + pack + machine.launch_seconds +

@@ -11,10 +11,18 @@
 
 namespace tenon {
 
+/// What one turn of a loop waits for: bytes that come from a level while nothing else can be done.
+struct Stream {
+  size_t level = 0;
+  double bytes = 0;
+  friend bool operator==(const Stream&, const Stream&) = default;
+};
+
 /// Turns of a reduction loop over tiles of `rows` × `vectors` accumulators of a unit.
 struct TileSteps {
   int64_t rows = 1, vectors = 1;
   double steps = 0;
+  Stream stream;
 };
 
 /// Most levels of memory that a machine has.
@@ -38,7 +46,8 @@ struct WorkDescription {
   int64_t team = 1;
   int64_t barriers = 0;  // besides the join at the end
 
-  void AddTileSteps(int64_t rows, int64_t vectors, double steps);
+  /// What `stream` says counts in `bytes` too, which is where the machine's limits are seen.
+  void AddTileSteps(int64_t rows, int64_t vectors, double steps, const Stream& stream = {});
 };
 
 /// Cycles of one turn of a reduction loop over a tile: operations of the unit against loads (of the
@@ -48,6 +57,7 @@ double StepCycles(int64_t rows, int64_t vectors, const Machine& machine, const C
 
 /// Seconds on the critical worker: computing and streaming from every level overlap, but not
 /// wholly, so that the slowest counts and a tenth of the others; packing and team overheads add.
+/// Tiles overlap with no stream but their own: a turn that waits for one takes as long as that.
 /// Wave quantisation is exact: with 5 tiles on 2 workers one has 3.
 double EstimateSeconds(const WorkDescription& work, const Machine& machine);
 

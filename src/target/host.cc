@@ -1,14 +1,18 @@
-// Asks this machine's CPU for its features. Nothing here looks at the CPU's name, family or model.
+// Asks this machine's CPU for its features and caches. Nothing here looks at the CPU's name, family
+// or model.
 #if defined(__x86_64__)
 #include <cpuid.h>
 #elif defined(__aarch64__) || defined(__riscv)
 #include <sys/auxv.h>
 #endif
 
+#include <unistd.h>
+
 #include <array>
 #include <cstdint>
 
 #include "target/features.h"
+#include "target/tables.h"
 
 namespace tenon {
 
@@ -55,6 +59,30 @@ FeatureSet RawFeatures() {
   return set;
 }
 
+// The caches that a leaf lists: a subleaf for each, the last one of no kind. The C library adds up
+// the third-level caches of a whole package, of which a core has one.
+void ReadCaches(uint32_t leaf, CacheSizes* caches) {
+  constexpr uint32_t kData = 1, kBoth = 3;
+  for (uint32_t i = 0; i < 8; ++i) {
+    const auto r = Cpuid(leaf, i);
+    const uint32_t kind = r[kEax] & 0x1f, level = r[kEax] >> 5 & 7;
+    if (kind == 0) return;
+    if (kind != kData && kind != kBoth) continue;
+    const auto field = [&](int shift, uint32_t mask) { return (r[kEbx] >> shift & mask) + 1; };
+    const int64_t line = field(0, 0xfff), partitions = field(12, 0x3ff), ways = field(22, 0x3ff);
+    const int64_t bytes = line * partitions * ways * (int64_t{r[kEcx]} + 1);
+    if (level == 1) caches->l1 = bytes;
+    if (level == 2) caches->l2 = bytes;
+    if (level == 3) caches->l3 = bytes;
+  }
+}
+
+void ReadCaches(CacheSizes* caches) {
+  ReadCaches(4, caches);
+  constexpr uint32_t kTopologyExtensions = 1u << 22;  // the same list, under another number
+  if (Cpuid(0x80000001, 0)[kEcx] & kTopologyExtensions) ReadCaches(0x8000001d, caches);
+}
+
 #elif defined(__aarch64__)
 
 FeatureSet RawFeatures() {
@@ -89,6 +117,16 @@ FeatureSet RawFeatures() { return {}; }
 
 #endif
 
+#if !defined(__x86_64__)
+void ReadCaches(CacheSizes*) {}
+#endif
+
+// Of the system, where it knows.
+int64_t SystemCache(int name, int64_t otherwise) {
+  const long bytes = sysconf(name);
+  return bytes > 0 ? bytes : otherwise;
+}
+
 }  // namespace
 
 FeatureSet DetectHostFeatures() {
@@ -101,6 +139,14 @@ FeatureSet DetectHostFeatures() {
     if ((with & ~raw).none()) set = with;
   }
   return set;
+}
+
+CacheSizes DetectHostCaches(CacheSizes otherwise) {
+  CacheSizes caches = {SystemCache(_SC_LEVEL1_DCACHE_SIZE, otherwise.l1),
+                       SystemCache(_SC_LEVEL2_CACHE_SIZE, otherwise.l2),
+                       SystemCache(_SC_LEVEL3_CACHE_SIZE, otherwise.l3)};
+  ReadCaches(&caches);
+  return caches;
 }
 
 }  // namespace tenon

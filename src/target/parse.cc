@@ -14,7 +14,6 @@
 //
 // A word that is none of those that may stand there is an error with all of them and the nearest.
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <charconv>
@@ -65,12 +64,6 @@ bool PrecedesAsArch(const std::string& a, const std::string& b) {
     return std::make_tuple(digit == std::string::npos, s.substr(0, digit), s.size() - suffix, s);
   };
   return key(a) < key(b);
-}
-
-// A cache size of this machine in bytes, or `otherwise` where the system does not know.
-int64_t HostCache(int name, int64_t otherwise) {
-  const long bytes = sysconf(name);
-  return bytes > 0 ? bytes : otherwise;
 }
 
 }  // namespace
@@ -225,10 +218,7 @@ class TargetParser {
       if (row.arch == HostArch() && (FeaturesOf(row) & ~features).none()) SetCpu(row);
     }
     target_.features_ = features;
-    CacheSizes& caches = target_.caches_;
-    caches.l1 = HostCache(_SC_LEVEL1_DCACHE_SIZE, caches.l1);
-    caches.l2 = HostCache(_SC_LEVEL2_CACHE_SIZE, caches.l2);
-    caches.l3 = HostCache(_SC_LEVEL3_CACHE_SIZE, caches.l3);
+    target_.caches_ = DetectHostCaches(target_.caches_);
   }
 
   Status ResolveCpu() {

@@ -41,5 +41,7 @@ FeatureSet FeaturesOf(const CpuRow& row);
 
 /// What is assumed of a CPU that nothing is known of.
 CacheSizes PlainCaches();
+/// This machine's, as one of its cores has them; `otherwise` where nobody knows.
+CacheSizes DetectHostCaches(CacheSizes otherwise);
 
 }  // namespace tenon

@@ -1,7 +1,8 @@
 // Matrix product with a packed second operand (Goto's scheme as in BLIS): panels of nv vectors of
 // columns, contiguous along k, made ahead from constant weights; rows of the first operand are read
-// in place by broadcast. A block of rows that the second-level cache holds meets each panel in
-// turn, so panels, which lie in one piece, are all that is streamed. What multiplies is a
+// in place by broadcast. A block of rows meets each panel in turn. One of the two, the block or a
+// panel, stays in the second-level cache, and the other is streamed: where k is long, a few rows
+// fill that cache, and panels would come from farther at every few tiles. What multiplies is a
 // micro-kernel of vectors: multiply-adds of one element of k, or dot products of a few neighbours,
 // for which both operands are padded along k to whole steps.
 //
@@ -61,12 +62,15 @@ Space SpaceOf(const Site& site) {
                          IndexConst(site.machine.memory[0].capacity_bytes * 3 / 4));
     space.Require(Or(held, Le(nv, IndexConst(2))));
   }
-  // Half of the second-level cache holds a block's rows.
+  // Half of the second-level cache holds a block's rows, so that panels alone are streamed; or a
+  // panel, so that rows alone are.
   const Expr block = space.Add({"row_block", OneTo(kMaxRowBlock), false, false});
-  const int64_t row_bytes = std::max<int64_t>(s.k, 1) * s.a.Bytes();
+  const int64_t k = std::max<int64_t>(s.k, 1);
   const Expr one = Eq(block, IndexConst(1));
-  space.Require(
-      Or(one, Le(block * rows * row_bytes, IndexConst(SecondLevelBytes(site.machine) / 2))));
+  const Expr half = IndexConst(SecondLevelBytes(site.machine) / 2);
+  const Expr rows_fit = Le(block * rows * IndexConst(k * s.a.Bytes()), half);
+  const Expr panel_fits = Le(nv * IndexConst(kernel.lanes() * k * s.b.Bytes()), half);
+  space.Require(Or(one, Or(rows_fit, panel_fits)));
   const Expr block_rows = block * rows;
   auto blocks_of = [&](int64_t m) {
     return (IndexConst(std::max<int64_t>(m, 1) - 1) + block_rows) / block_rows;
@@ -96,49 +100,75 @@ std::vector<Want> Wants(const Site& site, const Point& point) {
   return wants;
 }
 
+// Of a product, cut as a point says.
 struct Tiles {
   int64_t panels, columns;  // of the second operand; columns of each
   int64_t count, rows;      // of the first
-  int64_t blocks;           // of rows
+  int64_t blocks;           // of rows, at each leading place
+  int64_t last;             // tiles of the last one
 };
 
-// A tile streams its panel and its rows from the nearest level that holds them beside what is
-// wanted again: the block of rows. The first tile of that brings the panel in, which
-// AddProductBytes counts.
+Tiles TilesOf(const ProductShape& s, const MicroKernel& kernel, const Point& point) {
+  const int64_t nv = ValueOf(point, "nv"), rows = ValueOf(point, "tile_rows");
+  const int64_t block = ValueOf(point, "row_block");
+  const int64_t count = CeilDiv(s.m, rows), blocks = CeilDiv(count, block);
+  return {Vectors(s, kernel) / nv,     nv * kernel.lanes(), count, rows, blocks,
+          count - (blocks - 1) * block};
+}
+
+// The first tile of a block to meet a panel waits for it: in the time of one tile it comes from
+// where the whole matrix lies. The others find it nearer.
+void AddTurns(WorkDescription* work, const Site& site, const MicroKernel& kernel,
+              const ProductShape& s, const Tiles& t) {
+  const int64_t nv = t.columns / kernel.lanes();
+  const auto turns = static_cast<double>(t.panels * CeilDiv(s.k, kernel.depth()));
+  const auto bytes = static_cast<double>(t.columns * kernel.depth() * s.b.Bytes());
+  const auto level = [&](double of) { return site.machine.LevelFor(static_cast<int64_t>(of)); };
+  const Stream once = {level(BorderBytes(site.region)), bytes};
+  const Stream again = {level(BytesOf(site.region, site.input(1))), bytes};
+  const auto add = [&](int64_t rows, int64_t tiles, const Stream& stream) {
+    work->AddTileSteps(rows, nv, turns * static_cast<double>(tiles), stream);
+  };
+  const int64_t full = s.m / t.rows, rest = s.m % t.rows;
+  const bool alone = rest > 0 && t.last == 1;  // in the last block
+  const int64_t first = s.Lead() * (t.blocks - (alone ? 1 : 0));
+  add(t.rows, std::min<int64_t>(first, 1), once);
+  add(t.rows, first - 1, again);
+  add(t.rows, s.Lead() * full - first, {});
+  add(rest, rest > 0 ? s.Lead() : 0, alone ? (first > 0 ? again : once) : Stream());
+}
+
+// The tiles after the first stream their panel from the nearest level that holds it beside the rows
+// of a tile, and each its rows from the one that holds all of the block beside a panel.
 void AddTileTraffic(WorkDescription* work, const ProductShape& s, const Machine& machine,
                     const Tiles& t) {
   const int64_t k = std::max<int64_t>(s.k, 1);
   const int64_t panel = k * t.columns * s.b.Bytes(), rows = k * t.rows * s.a.Bytes();
   const int64_t block = CeilDiv(t.count, std::max<int64_t>(t.blocks, 1)) * rows;
-  // Three quarters of a level.
-  const size_t beside =
-      std::clamp<size_t>(machine.LevelFor((panel + block) * 2 / 3), 1, machine.memory.size() - 1);
-  const auto stream = [&](int64_t bytes, int64_t times) {
+  const auto stream = [&](int64_t bytes, int64_t beside, int64_t times) {
     if (machine.LevelFor(bytes) == 0) return;
-    work->bytes[beside] += static_cast<double>(bytes) * static_cast<double>(times);
+    // Three quarters of a level.
+    const size_t level = std::clamp<size_t>(machine.LevelFor((bytes + beside) * 2 / 3), 1,
+                                            machine.memory.size() - 1);
+    work->bytes[level] += static_cast<double>(bytes) * static_cast<double>(times);
   };
-  stream(panel, s.Lead() * t.panels * (t.count - t.blocks));
-  stream(rows, s.Lead() * t.panels * t.count);
+  stream(panel, rows, s.Lead() * t.panels * (t.count - t.blocks));
+  stream(rows, panel + block - rows, s.Lead() * t.panels * t.count);
 }
 
 WorkDescription Work(const Site& site, const Point& point) {
   const ProductShape s = *ReadProductOfRows(site);
   const MicroKernel kernel = *FindKernel(site, s);
-  const int64_t nv = ValueOf(point, "nv"), rows = ValueOf(point, "tile_rows");
-  const int64_t block = ValueOf(point, "row_block");
-  const int64_t blocks = CeilDiv(s.m, block * rows);
-  const int64_t panels = Vectors(s, kernel) / nv;
+  const Tiles t = TilesOf(s, kernel, point);
   WorkDescription work;
   work.type = s.types.accumulator;
   work.unit = kernel.unit;
-  AddTiles(&work, 1, s.m, 1, rows, nv,
-           static_cast<double>(s.Lead() * panels * CeilDiv(s.k, kernel.depth())));
+  AddTurns(&work, site, kernel, s, t);
   work.vector_ops = EpilogueElements(site);
-  AddProductBytes(&work, site, s.Lead() * blocks);
-  AddTileTraffic(&work, s, site.machine,
-                 {panels, nv * kernel.lanes(), CeilDiv(s.m, rows), rows, blocks});
+  AddProductBytes(&work, site, s.Lead() * t.blocks);
+  AddTileTraffic(&work, s, site.machine, t);
   std::vector<int64_t> outer = s.lead;
-  outer.insert(outer.end(), {blocks, CeilDiv(s.n, nv * kernel.lanes()), block});
+  outer.insert(outer.end(), {t.blocks, CeilDiv(s.n, t.columns), ValueOf(point, "row_block")});
   ShareOut(&work, site.machine, outer, point);
   return work;
 }

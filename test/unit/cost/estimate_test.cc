@@ -108,6 +108,25 @@ TEST(Estimate, TheSlowestStreamCounts) {
   EXPECT_GT(EstimateSeconds(work, m), 1e9 / m.memory[3].machine_bytes_per_second);
 }
 
+// Of two works that move the same, the one whose tiles wait for it takes longer.
+TEST(Estimate, ATurnTakesAsLongAsItsStream) {
+  const Machine m = Of(kAvx512);
+  const double rate = m.memory[2].worker_bytes_per_second, turn = 256;
+  WorkDescription work = Compute(9e6, 64, 1);
+  work.bytes[2] = 1e6 * turn;
+  WorkDescription waits = work;
+  work.AddTileSteps(6, 4, 1e6);
+  waits.AddTileSteps(6, 4, 1e6, {2, turn});
+  const double late = EstimateSeconds(waits, m) - EstimateSeconds(work, m);
+  EXPECT_NEAR(late, 1e6 * (turn / rate - 12.5 / m.cycles_per_second), 0.01 * late);
+  // What comes in time costs nothing.
+  WorkDescription near = work;
+  near.AddTileSteps(6, 4, 1e6, {0, turn});
+  work.AddTileSteps(6, 4, 1e6);
+  EXPECT_DOUBLE_EQ(EstimateSeconds(near, m), EstimateSeconds(work, m));
+  EXPECT_NE(near.tile_steps[1].steps, 0);
+}
+
 TEST(Estimate, OverheadsAdd) {
   const Machine m = Of(kAvx2);
   WorkDescription work = Compute(1e6, 4, 2);

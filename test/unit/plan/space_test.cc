@@ -199,6 +199,33 @@ TEST(Space, TheChosenProductIsTheCheapestPrinted) {
               "mm");
 }
 
+// Eight rows of 4096 columns fill a quarter of the second-level cache. If only rows that fit there
+// met a panel one after another, the whole matrix would be streamed several times.
+TEST(Space, WherePanelsFitTheCacheAllRowsMeetThem) {
+  for (const char* cpu : {"x86-64-v3", "x86-64-v4 -l2-cache=1M"}) {
+    const Machine machine = Machine::Of(
+        Target::Parse(fmt::format("llvm -mtriple=x86_64-linux-gnu -mcpu={}", cpu)).value());
+    for (const char* rows : {"128", "197"}) {
+      const Graph g = MustParse(fmt::format(R"(graph @g(%0 "x": f32[{0}, 4096]) {{
+  %1: f32[1, 1] = const [1]
+  %2 "w": f32[4096, 1024] = expand(%1) {{shape: [4096, 1024]}}
+  %3: f32[{0}, 1024] = matmul(%0, %2) "mm"
+  return %3 "y"
+}})",
+                                            rows));
+      const graph::GraphPassContext context{&machine};
+      const Graph planned = graph::FindAnyGraphPass("plan_groups")->run(g, context);
+      const graph::Plan& plan = *planned.node(*FindKernel(planned, "mm")).plan;
+      ASSERT_EQ(plan.algorithm, "packed_matmul");
+      int64_t together = 1;
+      for (const graph::Choice& c : plan.AllChoices()) {
+        if (c.name == "tile_rows" || c.name == "row_block") together *= c.value;
+      }
+      EXPECT_GE(together, std::stol(rows)) << cpu;
+    }
+  }
+}
+
 // Between others of its kind, so that all lies as it wants.
 TEST(Space, TheChosenConvolutionIsTheCheapestPrinted) {
   CheckChosen(MustParse(R"(graph @g(%0 "x": f32[1, 64, 56, 56]) {

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
+
 #include "target/tables.h"
 
 namespace tenon {
@@ -63,6 +65,25 @@ TEST(Target, HostRoundTripsAndRunsItself) {
   EXPECT_EQ(host.Has(Feature::kAvx512Vnni), __builtin_cpu_supports("avx512vnni") != 0);
 #endif
 }
+
+#if defined(__linux__)
+// What the system says of the first core, where it does.
+TEST(Target, HostCachesAreThoseOfACore) {
+  const CacheSizes host = Target::Host().caches();
+  for (int i = 0; i < 8; ++i) {
+    const std::string folder = fmt::format("/sys/devices/system/cpu/cpu0/cache/index{}/", i);
+    int level = 0;
+    int64_t kilobytes = 0;
+    std::string kind;
+    std::ifstream(folder + "level") >> level;
+    std::ifstream(folder + "size") >> kilobytes;
+    std::ifstream(folder + "type") >> kind;
+    if (kilobytes == 0 || kind == "Instruction" || level < 1 || level > 3) continue;
+    const int64_t known[] = {host.l1, host.l2, host.l3};
+    EXPECT_EQ(known[level - 1], kilobytes * 1024) << level;
+  }
+}
+#endif
 
 TEST(Target, VectorsFollowFeatures) {
   const Target sse = Must("llvm -mcpu=x86-64");

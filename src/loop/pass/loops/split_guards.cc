@@ -26,6 +26,9 @@
 //     C[19] = C[19] + A[k.2 + 18] * W[k.2]
 //   }
 //
+// The body of a parallel loop gets versions instead. Where several operands lie behind each other
+// along an axis, there is one for each of them, chosen by the loop's variable alone.
+//
 // What keeps this from exploding: an edge is not split again for guards that only hold for a whole
 // inner tile (in_edge_), a tile that several serial loops move is split in the innermost one alone,
 // and copies count against max_unrolled_stmts.
@@ -43,13 +46,13 @@ namespace {
 
 // A comparison that holds exactly, or at least, where the variable is >= lo and < hi; null: no
 // bound on that side. The same without divisions is `holds`, and where there are neither bounds, it
-// holds at least there.
+// holds at least there; it may hold for some values of inner loops only where `may` does.
 struct Guard {
   const Node* comparison;
   bool exact;
   Expr lo, hi;
   bool equality = false;
-  Expr holds = nullptr;
+  Expr holds = nullptr, may = nullptr;
 
   bool IsCurved() const { return !lo && !hi; }
 };
@@ -140,12 +143,14 @@ class GuardFinder {
     if (f && !affine) return AddCurved(comparison, f);
     auto slope = affine ? AsInt(analyzer_->Simplify(affine->coefficients[0])) : std::nullopt;
     if (!slope || *slope == 0) return;
-    Expr least = affine->base;
+    Expr least = affine->base, most = least;
     bool exact = !Inner(least);
     if (!exact) {
       if (IsForInnerLoop(least)) return;
       bool moves = UsesAnyVar(least, serial_);
-      least = EvalInterval(least, inner_, analyzer_).min;
+      const auto values = EvalInterval(least, inner_, analyzer_);
+      least = values.min;
+      most = values.max;
       if (!least || !IsBound(least)) return;
       // A split of a whole nest is worth it only where it is one split, not one per outer
       // iteration.
@@ -157,15 +162,18 @@ class GuardFinder {
     else
       guard.hi = least / IndexConst(-*slope) + 1;
     guard.holds = Ge(var_ * *slope + least, IndexConst(0));
+    if (most && IsBound(most)) guard.may = Ge(var_ * *slope + most, IndexConst(0));
     guards_.push_back(std::move(guard));
   }
 
   // f >= 0 where the variable stands under a division: one loop over several axes of tiles.
   void AddCurved(const Binary& comparison, const Expr& f) {
     if (IsForInnerLoop(f)) return;
-    Expr least = Inner(f) ? EvalInterval(analyzer_->Simplify(f), inner_, analyzer_).min : nullptr;
+    if (!Inner(f)) return;
+    const auto [least, most] = EvalInterval(analyzer_->Simplify(f), inner_, analyzer_);
     if (!least || Inner(least) || UsesAnyVar(least, outer_loops_)) return;
     guards_.push_back({&comparison, false, nullptr, nullptr, false, Ge(least, IndexConst(0))});
+    if (most && !Inner(most)) guards_.back().may = Ge(most, IndexConst(0));
   }
 
   const Var& var_;
@@ -239,21 +247,24 @@ class GuardSplitter final : public ScopedRewriter {
          parallel = loop->for_kind == ForKind::kParallel;
     bool fits = stmts_ + 2 * CountStmts(loop->body) <= max_stmts_;
     std::vector<Guard> guards;
-    if ((serial || parallel) && fits) {
-      analyzer_.Bind(loop->var, loop->min, loop->extent);
-      guards = GuardFinder(loop->var, &analyzer_, loops_)(loop->body);
-      std::erase_if(guards, [&](const Guard& g) {
-        if (bound_ && !(g.exact && IsConstant(g.lo) && IsConstant(g.hi))) return true;
-        return (g.exact ? parallel : in_edge_) || (g.IsCurved() && !parallel);
-      });
-      KeepOneKind(&guards);
-    }
+    if ((serial || parallel) && fits) guards = GuardsOf(*loop, parallel);
     loops_.insert(loop->var.get());
     Stmt out = guards.empty() ? Children(stmt)
                : parallel     ? Version(*loop, guards)
                               : Split(*loop, guards);
     loops_.erase(loop->var.get());
     return out;
+  }
+
+  std::vector<Guard> GuardsOf(const For& loop, bool parallel) {
+    analyzer_.Bind(loop.var, loop.min, loop.extent);
+    std::vector<Guard> guards = GuardFinder(loop.var, &analyzer_, loops_)(loop.body);
+    std::erase_if(guards, [&](const Guard& g) {
+      if (bound_ && !(g.exact && IsConstant(g.lo) && IsConstant(g.hi))) return true;
+      return (g.exact ? parallel : in_edge_) || (g.IsCurved() && !parallel);
+    });
+    KeepOneKind(&guards);
+    return guards;
   }
 
   static bool IsConstant(const Expr& bound) { return !bound || AsInt(Simplify(bound)).has_value(); }
@@ -331,6 +342,8 @@ class GuardSplitter final : public ScopedRewriter {
     return kind == kInterior ? VisitStmt(part) : Children(part);
   }
 
+  // Where not all guards hold, the first one may be false for the whole body (an operand of several
+  // that lie behind each other, each in whole tiles): then what is left is looked at again.
   Stmt Version(const For& loop, const std::vector<Guard>& guards) {
     std::vector<Expr> hold;
     for (const Guard& g : guards) {
@@ -340,15 +353,41 @@ class GuardSplitter final : public ScopedRewriter {
     Expr all = analyzer_.Simplify(Conjunction(hold));
     Stmt inside = Decide(loop.body, AllTrue(guards));
     if (IsOne(all)) return Children(WithBody(loop, inside));
-    Stmt edge = FreshCopy(loop.body, {}, &names_);
+    const Guard& first = guards[0];
+    const bool apart = first.may && StructuralEqual(all, analyzer_.Simplify(first.holds)) &&
+                       StructuralEqual(all, analyzer_.Simplify(first.may));
+    std::unordered_map<const Node*, bool> known;
+    for (const Guard& g : guards) {
+      if (apart && g.may && StructuralEqual(all, analyzer_.Simplify(g.may)))
+        known[g.comparison] = false;
+    }
+    Stmt edge = Decide(loop.body, known);
+    edge = FreshCopy(edge, {}, &names_);
     stmts_ += CountStmts(edge);
     inside = Under(loop, inside);
-    bool outer_edge = std::exchange(in_edge_, true);
-    edge = Under(loop, edge);
-    in_edge_ = outer_edge;
+    edge = apart ? Rest(loop, edge) : InEdge(loop, edge);
     if (!inside && !edge) return nullptr;
     Stmt body = !inside ? If::Make(Not(all), edge) : If::Make(all, inside, edge);
     return WithBody(loop, body);
+  }
+
+  // The body of a parallel loop for what has not been told apart.
+  Stmt Rest(const For& loop, const Stmt& body) {
+    const Stmt rest = WithBody(loop, body);
+    std::vector<Guard> guards;
+    loops_.erase(loop.var.get());  // for guards, it is around no place yet
+    if (stmts_ + 2 * CountStmts(body) <= max_stmts_) guards = GuardsOf(*As<For>(rest), true);
+    loops_.insert(loop.var.get());
+    if (guards.empty()) return InEdge(loop, body);
+    const Stmt out = Version(*As<For>(rest), guards);
+    return out ? As<For>(out)->body : nullptr;
+  }
+
+  Stmt InEdge(const For& loop, const Stmt& body) {
+    const bool outer_edge = std::exchange(in_edge_, true);
+    const Stmt out = Under(loop, body);
+    in_edge_ = outer_edge;
+    return out;
   }
 
   // A body of the loop, rewritten.

@@ -13,7 +13,9 @@
 // An equality (the init of a reduction) has its iteration peeled off.
 // A parallel loop is not split, for its parts must stay near-equal: its body gets a version without
 // the guard, chosen by whether it holds for the whole body. There the guard need not be affine in
-// the variable (a loop fused from several axes of tiles, taken apart by division). Why before
+// the variable (a loop fused from several axes of tiles, taken apart by division). Where it then
+// does not hold for any part of the body, the rest is looked at again: operands that lie behind
+// each other have a version each. Why before
 // vectorize: masks then remain at the edges alone. A function above PassContext::max_unrolled_stmts
 // is left, and so are, among the threads of a launch, guards whose ranges are not constants: where
 // loops are split, all threads go by the same way.
