@@ -52,7 +52,9 @@ class Module:
             return self.runtime_module.get_function(name, None)
         if _values.has_values(signature):
             return _values.Function(self.runtime_module.get_function(name, None, True), signature)
-        return self.runtime_module.get_function(name, ["shape" not in i for i in signature["inputs"]])
+        # A network has no numbers that are passed by value: what has no shape is of any rank.
+        is_network = signature.get("makes_outputs", False)
+        return self.runtime_module.get_function(name, ["shape" not in i and not is_network for i in signature["inputs"]])
 
     def get_function(self, name: str, query_imports: bool = False) -> Function:
         """The function that the library exports. A network has those by which TVM's programs run one, too: "default"(device)

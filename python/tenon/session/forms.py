@@ -189,7 +189,7 @@ class Forms:
         given = bool(self._options.get("shapes"))
         for mine, compiled in [*zip(self.inputs, form.inputs), *zip(self.outputs, form.outputs)]:
             if given or not mine.is_ranked:
-                mine.shape, mine.is_ranked = [d if isinstance(d, int) else names.get(d) for d in compiled.shape], True
+                mine.shape, mine.is_ranked = [d if isinstance(d, int) else names.get(d) for d in compiled.shape], compiled.is_ranked
 
     def _fails_at_any_size(self) -> bool:
         """Whether no sizes of inputs and no numbers in them mend the model: what is wrong with it, word for word, does not
