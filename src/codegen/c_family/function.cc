@@ -30,6 +30,7 @@
 
 #include "codegen/abi.h"
 #include "codegen/c_family/exchanged.h"
+#include "loop/edit.h"
 #include "loop/facts.h"
 #include "loop/threads.h"
 #include "support/check.h"
@@ -404,6 +405,27 @@ bool SourceFunction::IndexesRegisters(const For& s) const {
   return found;
 }
 
+// Whether the loop has a barrier inside and, as its last statement, a branch.
+static bool HasBarrierAndEndsInBranch(const For& s) {
+  const Stmt* last = &s.body;
+  while (true) {
+    if (const auto* seq = As<Seq>(*last)) {
+      last = &seq->stmts.back();
+    } else if (const auto* alloc = As<Alloc>(*last)) {
+      last = &alloc->body;
+    } else if (const auto* let = As<Let>(*last)) {
+      last = &let->body;
+    } else {
+      break;
+    }
+  }
+  if (!IsA<If>(*last)) return false;
+  return AnyStmt(s.body, [](const NodeRef& n) {
+    const auto* sync = As<Sync>(n);
+    return sync && sync->level == Level::kCta;
+  });
+}
+
 void SourceFunction::EmitFor(const For& s) {
   if (s.for_kind == ForKind::kThread && language_.gpu) return EmitThreadFor(s);
   if (s.for_kind != ForKind::kSerial) {
@@ -424,6 +446,8 @@ void SourceFunction::EmitFor(const For& s) {
                         name, first.text, end.As(Binding::kAdd)));
   scopes_.back().names.push_back(name);
   EmitStmt(s.body);
+  if (language_.gpu && language_.gpu->barrier_ends_loop && HasBarrierAndEndsInBranch(s))
+    EmitSync(Level::kCta);
   CloseBlock();
 }
 

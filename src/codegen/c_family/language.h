@@ -87,6 +87,8 @@ struct GpuSpelling {
   const char* sync_warp;               // null: threads of a warp cannot wait for each other alone
   const char* sync_cluster = nullptr;  // and blocks of a cluster, and all blocks, not at all
   const char* sync_grid = nullptr;
+  // A serial loop with a barrier inside must not end in a branch: it gets one more barrier there.
+  bool barrier_ends_loop = false;
   const char* fence_cta;  // null, and below: there is no such order
   const char* fence_grid;
   std::span<const AtomicSpelling> atomics;

@@ -184,6 +184,8 @@ static constexpr GpuSpelling kGpu = {
     .axes = kAxes,
     .sync_cta = "barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);",
     .sync_warp = nullptr,
+    // PoCL 3.1, which puts a barrier of its own there, loses the branch's other way and aborts.
+    .barrier_ends_loop = true,
     .fence_cta = "mem_fence(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);",
     .fence_grid = nullptr,
     .atomics = kAtomics,
