@@ -135,7 +135,9 @@ void TuneTable::PrintSummary(const driver::TuneReport& report, const std::string
     return WriteJson({{"log", log},
                       {"stopped", state.stopped},
                       {"seconds", state.seconds},
-                      {"measuring_seconds", state.bursts},
+                      {"timing_seconds", state.spent.bursts},
+                      {"building_seconds", state.spent.building},
+                      {"reference_seconds", state.spent.references},
                       {"trials", state.trials},
                       {"failures", state.failures},
                       {"worker_starts", report.worker_starts},
@@ -147,8 +149,12 @@ void TuneTable::PrintSummary(const driver::TuneReport& report, const std::string
     if (!t.trouble.empty()) Print("not tuned: {}: {}\n", t.name, t.trouble);
   }
   for (const std::string& why : report.left_out) Print("not tuned: {}\n", why);
-  Print("\n{} trials, {} failed, in {:.1f} s, of which {:.1f} s were measuring; {}. Records: {}\n",
-        state.trials, state.failures, state.seconds, state.bursts, state.stopped, log);
+  Print(
+      "\n{} trials, {} failed, in {:.1f} s ({:.1f} s timing, {:.1f} s building, {:.1f} s for "
+      "answers "
+      "to compare with); {}. Records: {}\n",
+      state.trials, state.failures, state.seconds, state.spent.bursts, state.spent.building,
+      state.spent.references, state.stopped, log);
 }
 
 }  // namespace tenon::tools

@@ -83,6 +83,7 @@ Expected<Outcome> ParseOutcome(std::string_view text) {
 std::string ToLine(const RaceRequest& r) {
   return Line({{"kernel", r.kernel},
                {"reference", ToJson(r.reference)},
+               {"results", r.results},
                {"incumbent", ToJson(r.incumbent)},
                {"candidate", ToJson(r.candidate)},
                {"device", r.device},
@@ -100,7 +101,8 @@ std::string ToLine(const RaceAnswer& a) {
                {"log_ratio", a.log_ratio},
                {"noise", a.noise},
                {"pairs", a.pairs},
-               {"dropped", a.dropped}});
+               {"dropped", a.dropped},
+               {"timing_seconds", a.timing_seconds}});
 }
 
 Expected<RaceRequest> ParseRequest(std::string_view line) {
@@ -108,6 +110,7 @@ Expected<RaceRequest> ParseRequest(std::string_view line) {
     RaceRequest r;
     r.kernel = j.at("kernel");
     r.reference = ProgramOf(j.at("reference"));
+    r.results = j.at("results");
     r.incumbent = ProgramOf(j.at("incumbent"));
     r.candidate = ProgramOf(j.at("candidate"));
     r.device = j.at("device");
@@ -130,6 +133,7 @@ Expected<RaceAnswer> ParseAnswer(std::string_view line) {
     a.noise = j.at("noise");
     a.pairs = j.at("pairs");
     a.dropped = j.at("dropped");
+    a.timing_seconds = j.at("timing_seconds");
     return a;
   });
 }

@@ -41,7 +41,10 @@ struct Program {
 struct RaceRequest {
   std::string kernel;            // whose elements are the same for all of its programs
   Program reference;             // what it computes; path "": answers are not compared
-  Program incumbent, candidate;  // a candidate with path "": whether the device is there
+  std::string results;           // a file that keeps what the reference computes: it runs once,
+                                 // and workers that come later read it; "": it runs in each
+  Program incumbent, candidate;  // a candidate with path "": whether the device is there, and
+                                 // the reference's results, where there is one
   std::string device;            // where they run: "", "cuda", "opencl"
   int64_t team = 1;
   double noise = 0;  // paired_test.h
@@ -71,6 +74,7 @@ struct RaceAnswer {
   double log_ratio = 0;          // candidate over incumbent, the median of pairs
   double noise = 0;              // NoiseOf the pairs: of use where both programs are one kernel
   int64_t pairs = 0, dropped = 0;
+  double timing_seconds = 0;  // from the first pair to the last
 };
 
 std::string ToLine(const RaceRequest& request);

@@ -23,6 +23,8 @@
 #include "measure/operand_memory.h"
 #include "measure/paired_test.h"
 #include "measure/protocol.h"
+#include "support/atomic_file.h"
+#include "support/file.h"
 #include "support/hash.h"
 #include "support/sanitizers.h"
 #include "tenon/c_api.h"
@@ -124,7 +126,7 @@ class LoadedProgram {
   }
 
   /// Results in row-major order, each with its parameter.
-  Expected<std::vector<std::vector<std::byte>>> Results() const {
+  Expected<std::vector<std::vector<std::byte>>> Answers() const {
     TN_RETURN_IF_ERROR(Wait());
     std::vector<std::vector<std::byte>> out;
     for (size_t i = 0; i < program_.parameters.size(); ++i) {
@@ -203,6 +205,33 @@ class LoadedProgram {
   size_t next_ = 0;
 };
 
+using Results = std::vector<std::vector<std::byte>>;
+
+Status WriteResults(const Results& results, const std::string& path) {
+  std::string bytes;
+  for (const std::vector<std::byte>& r : results)
+    bytes.append(reinterpret_cast<const char*>(r.data()), r.size());
+  return WriteFile(path, bytes);
+}
+
+// Nullopt: no such file, or it holds something else.
+std::optional<Results> ReadResults(const Program& program, const std::string& path) {
+  const Expected<std::string> bytes = ReadFile(path);
+  if (!bytes) return std::nullopt;
+  Results out;
+  size_t at = 0;
+  for (const Parameter& p : program.parameters) {
+    if (!p.output) continue;
+    size_t size = static_cast<size_t>(FindElementType(p.dtype)->bytes);
+    for (const int64_t d : p.dims) size *= static_cast<size_t>(d);
+    if (size > bytes->size() - at) return std::nullopt;
+    const auto* begin = reinterpret_cast<const std::byte*>(bytes->data()) + at;
+    out.emplace_back(begin, begin + size);
+    at += size;
+  }
+  return at == bytes->size() ? std::optional(std::move(out)) : std::nullopt;
+}
+
 RaceAnswer Failed(Outcome outcome, std::string message) {
   RaceAnswer answer;
   answer.outcome = outcome;
@@ -229,8 +258,9 @@ class Worker {
       inputs_.emplace(request.kernel);
     }
     TN_ASSIGN_OR_RETURN(device_, DeviceOf(request.device));
+    TN_RETURN_IF_ERROR(FindResults(request));
     if (request.candidate.path.empty()) return RaceAnswer{};
-    TN_RETURN_IF_ERROR(Prepare(request));
+    TN_RETURN_IF_ERROR(OpenIncumbent(request));
     TN_ASSIGN_OR_RETURN(const std::unique_ptr<LoadedProgram> candidate,
                         LoadedProgram::Load(request.candidate, device_, &*inputs_));
     Expected<RaceAnswer> answer = Judge(request, *candidate);
@@ -254,14 +284,19 @@ class Worker {
     return answer;
   }
 
-  // The reference's results, and the incumbent loaded.
-  Status Prepare(const RaceRequest& request) {
-    if (!request.reference.path.empty() && !reference_) {
-      TN_ASSIGN_OR_RETURN(const std::unique_ptr<LoadedProgram> program,
-                          LoadedProgram::Load(request.reference, device_, &*inputs_));
-      TN_RETURN_IF_ERROR(program->Call(request.team));
-      TN_ASSIGN_OR_RETURN(reference_, program->Results());
-    }
+  // Of the reference: from the file, or by a call of it.
+  Status FindResults(const RaceRequest& request) {
+    if (request.reference.path.empty() || reference_) return Ok();
+    if (!request.results.empty()) reference_ = ReadResults(request.reference, request.results);
+    if (reference_) return Ok();
+    TN_ASSIGN_OR_RETURN(const std::unique_ptr<LoadedProgram> program,
+                        LoadedProgram::Load(request.reference, device_, &*inputs_));
+    TN_RETURN_IF_ERROR(program->Call(request.team));
+    TN_ASSIGN_OR_RETURN(reference_, program->Answers());
+    return request.results.empty() ? Ok() : WriteResults(*reference_, request.results);
+  }
+
+  Status OpenIncumbent(const RaceRequest& request) {
     if (incumbent_ && incumbent_->path() == request.incumbent.path) return Ok();
     incumbent_.reset();
     TN_ASSIGN_OR_RETURN(incumbent_, LoadedProgram::Load(request.incumbent, device_, &*inputs_));
@@ -271,7 +306,7 @@ class Worker {
   Expected<std::string> Difference(const LoadedProgram& candidate) const {
     if (!reference_) return std::string();
     const std::vector<Parameter> outputs = candidate.Outputs();
-    TN_ASSIGN_OR_RETURN(const auto results, candidate.Results());
+    TN_ASSIGN_OR_RETURN(const auto results, candidate.Answers());
     for (size_t i = 0; i < outputs.size(); ++i) {
       const std::string difference = FirstDifference(outputs[i], results[i], (*reference_)[i]);
       if (!difference.empty()) return fmt::format("result {}: {}", i, difference);
@@ -324,12 +359,13 @@ class Worker {
     answer.noise = NoiseOf(race.log_ratios());
     answer.pairs = static_cast<int64_t>(race.log_ratios().size());
     answer.dropped = static_cast<int64_t>(race.aside());
+    answer.timing_seconds = taken();
     return answer;
   }
 
   tn_dl_device device_{TN_DL_CPU, 0};
   std::optional<Inputs> inputs_;
-  std::optional<std::vector<std::vector<std::byte>>> reference_;
+  std::optional<Results> reference_;
   std::unique_ptr<LoadedProgram> incumbent_;
 };
 

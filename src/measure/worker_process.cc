@@ -133,16 +133,17 @@ bool WorkerProcess::Send(const std::string& text) {
 Expected<RaceAnswer> WorkerProcess::Ask(const RaceRequest& request) {
   using Clock = std::chrono::steady_clock;
   if (process_ < 0) TN_RETURN_IF_ERROR(Start());
-  const Clock::time_point end =
-      Clock::now() + std::chrono::duration_cast<Clock::duration>(
-                         std::chrono::duration<double>(options_.time_limit));
+  const double limit =
+      request.candidate.path.empty() ? options_.reference_limit : options_.time_limit;
+  const Clock::time_point end = Clock::now() + std::chrono::duration_cast<Clock::duration>(
+                                                   std::chrono::duration<double>(limit));
   std::string answer;
   bool sent = Send(ToLine(request));
   while (sent && !answer.ends_with('\n')) {
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(end - Clock::now());
     if (left.count() <= 0) {
       End();
-      return Ended(Outcome::kTimeout, fmt::format("no answer within {:g} s", options_.time_limit));
+      return Ended(Outcome::kTimeout, fmt::format("no answer within {:g} s", limit));
     }
     pollfd ready{from_, POLLIN, 0};
     const int n = poll(&ready, 1, static_cast<int>(left.count()) + 1);

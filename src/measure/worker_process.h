@@ -16,7 +16,10 @@ struct WorkerOptions {
   std::string program;     // tenon-measure; "": FindWorker
   int64_t team = 1;        // threads of its pool
   int64_t most_bytes = 0;  // of its data; 0: no limit
-  double time_limit = 30;  // seconds for one question
+  double time_limit = 30;  // seconds for one question about a candidate
+  // For one without a candidate: what is computed by definition takes its time, and is nobody's
+  // fault.
+  double reference_limit = 900;
 };
 
 /// tenon-measure: TENON_MEASURE, or the one beside this program or the library that this code is

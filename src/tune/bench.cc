@@ -20,6 +20,10 @@ using measure::RaceAnswer;
 
 constexpr int64_t kNoisePairs = 200, kMostPairs = 400;
 
+double Since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
 void Remove(const Program& program) {
   std::error_code none;
   if (!program.path.empty()) fs::remove(program.path, none);
@@ -38,14 +42,27 @@ Expected<Program> Bench::Build(const Lowering& lower) {
 
 Status Bench::SetReference(const Lowering& reference) {
   if (!reference_.path.empty()) return Ok();
-  TN_ASSIGN_OR_RETURN(reference_, Build(reference));
+  const Clock::time_point start = Clock::now();
+  TN_ASSIGN_OR_RETURN(measure::Program built, Build(reference));
+  const std::string results = built.path + ".results";
+  TN_ASSIGN_OR_RETURN(const RaceAnswer answer, options_.tools->race({.kernel = kernel_,
+                                                                     .reference = built,
+                                                                     .results = results,
+                                                                     .device = options_.device,
+                                                                     .team = options_.team}));
+  options_.spent->references += Since(start);
+  if (answer.outcome != Outcome::kOk)
+    return MakeError(
+        fmt::format("what it computes by definition is not known: {}", answer.message));
+  reference_ = std::move(built);
+  results_ = results;
   return Ok();
 }
 
 Expected<RaceAnswer> Bench::Race(const Program& candidate, int64_t pairs) {
-  const Clock::time_point start = Clock::now();
   Expected<RaceAnswer> answer = options_.tools->race({.kernel = kernel_,
                                                       .reference = reference_,
+                                                      .results = results_,
                                                       .incumbent = incumbent_,
                                                       .candidate = candidate,
                                                       .device = options_.device,
@@ -53,7 +70,7 @@ Expected<RaceAnswer> Bench::Race(const Program& candidate, int64_t pairs) {
                                                       .noise = noise_,
                                                       .most_pairs = pairs,
                                                       .seconds = options_.race_seconds});
-  *options_.bursts += std::chrono::duration<double>(Clock::now() - start).count();
+  if (answer) options_.spent->bursts += answer->timing_seconds;
   return answer;
 }
 
@@ -65,7 +82,9 @@ Expected<RaceAnswer> Bench::Attempt(const Lowering& lower, int64_t pairs, Record
   } else {
     record->id = NewId();
   }
+  const Clock::time_point start = Clock::now();
   Expected<Program> built = Build(lower);
+  options_.spent->building += Since(start);
   RaceAnswer answer;
   if (built) {
     *program = *built;

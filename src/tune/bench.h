@@ -33,6 +33,13 @@ struct LoweredCandidate {
 inline constexpr const char* kFunction = "kernel";
 using Lowering = std::function<Expected<LoweredCandidate>()>;
 
+/// Where the time of a session went.
+struct Spent {
+  double building = 0;    // of candidates
+  double references = 0;  // computing by definition what answers are compared with
+  double bursts = 0;      // timing pairs
+};
+
 /// How candidates of all kernels of a session are measured.
 struct BenchOptions {
   const SessionTools* tools = nullptr;
@@ -42,7 +49,7 @@ struct BenchOptions {
   int64_t team = 1;              // threads of a call
   double race_seconds = 2;       // for timing one candidate
   int64_t* libraries = nullptr;  // names of libraries are counted here
-  double* bursts = nullptr;      // seconds spent in workers are added here
+  Spent* spent = nullptr;        // is added to
 };
 
 class Bench {
@@ -50,7 +57,8 @@ class Bench {
   Bench(BenchOptions options, std::string kernel)
       : options_(std::move(options)), kernel_(std::move(kernel)) {}
 
-  /// Builds what answers are compared with, once. Errors: it cannot be built.
+  /// Builds and runs what answers are compared with, once. Errors: it cannot be built, or does not
+  /// run.
   Status SetReference(const Lowering& reference);
   /// A candidate that runs against itself and becomes the incumbent. `record` says what it is
   /// about, and gets what came of it: with outcome "ok" its seconds, which are those that the log
@@ -77,6 +85,7 @@ class Bench {
   const BenchOptions options_;
   const std::string kernel_;
   measure::Program reference_, incumbent_;
+  std::string results_;  // the file that keeps what the reference computed
   bool open_ = false;
   double seconds_ = 0, noise_ = 0;
 };

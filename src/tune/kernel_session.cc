@@ -84,7 +84,7 @@ class Session {
  private:
   BenchOptions Counted(BenchOptions bench) {
     bench.libraries = &libraries_;
-    bench.bursts = &bursts_;
+    bench.spent = &spent_;
     return bench;
   }
 
@@ -160,7 +160,7 @@ class Session {
   const std::atomic<bool>& stop_;
   const Clock::time_point start_ = Clock::now();
   int64_t libraries_ = 0, unlucky_ = 0;
-  double bursts_ = 0;
+  Spent spent_;
   Bench bench_;
   KernelState state_;
 };

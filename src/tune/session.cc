@@ -56,7 +56,7 @@ class Session {
                              .team = options.team,
                              .race_seconds = options.race_seconds,
                              .libraries = &libraries_,
-                             .bursts = &state_.bursts};
+                             .spent = &state_.spent};
     for (const Task& task : tasks)
       runs_.push_back({.task = &task, .bench = Bench(bench, task.kernel)});
   }

@@ -60,7 +60,7 @@ struct SessionState {
   std::vector<TaskState> tasks;
   int64_t trials = 0, failures = 0;
   double seconds = 0;   // since it began
-  double bursts = 0;    // of that, spent in workers
+  Spent spent;          // of that
   std::string event;    // what happened last, a line
   std::string stopped;  // why it ended; "": it goes on
 };

@@ -45,6 +45,10 @@ KERNEL(crash) {
   return 0;
 }
 KERNEL(leave) { _exit(0); }
+KERNEL(ponder) {
+  usleep(1500000);
+  return run(args, 0, 0, 2);
+}
 KERNEL(hang) {
   for (volatile int i = 0;; ++i) {
   }

@@ -8,6 +8,7 @@
 #include <cstdlib>
 
 #include "measure/worker_process.h"
+#include "support/atomic_file.h"
 #include "support/sanitizers.h"
 
 namespace tenon::measure {
@@ -93,6 +94,33 @@ TEST_F(WorkerTest, EndsWhoDoesNotAnswer) {
   const Expected<RaceAnswer> answer = impatient.Ask(Race("hang"));
   ASSERT_TRUE(answer);
   EXPECT_EQ(answer->outcome, Outcome::kTimeout);
+}
+
+// The definition of a large kernel takes longer than any candidate may.
+TEST_F(WorkerTest, ReferencesHaveTheirOwnTime) {
+  RaceRequest request = Race("good");
+  request.reference = Kernel("ponder");
+  request.results = testing::TempDir() + "ponder.results";
+  std::remove(request.results.c_str());
+  const WorkerOptions options{.program = TENON_MEASURE_PROGRAM, .time_limit = 1};
+  request.seconds = 0.1;
+  {
+    WorkerProcess first(options);
+    EXPECT_EQ(first.Ask(request)->outcome, Outcome::kTimeout);
+    RaceRequest reference = request;
+    reference.candidate = reference.incumbent = {};
+    EXPECT_EQ(first.Ask(reference)->outcome, Outcome::kOk);
+    EXPECT_EQ(first.Ask(request)->outcome, Outcome::kOk);
+  }
+  WorkerProcess later(options);
+  EXPECT_EQ(later.Ask(request)->outcome, Outcome::kOk);
+  request.candidate = Kernel("wrong");
+  EXPECT_EQ(later.Ask(request)->outcome, Outcome::kWrong);
+  // What is no such file is written anew.
+  WriteFile(request.results, "three").value();
+  WorkerProcess third(options);
+  EXPECT_EQ(third.Ask(request)->outcome, Outcome::kTimeout);
+  std::remove(request.results.c_str());
 }
 
 TEST_F(WorkerTest, LibrariesThatAreNoneAreAnswers) {
