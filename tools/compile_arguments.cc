@@ -61,6 +61,13 @@ void CompileArguments::AddTo(CLI::App* verb) {
           "repeated")
       ->group(group)
       ->allow_extra_args(false);
+  verb->add_option(
+          "--shape-weights", weights_,
+          "sizes of open dims at which kernels are tuned and, with --log, plans chosen, and how "
+          "often calls have them, as batch=4,seq=128:3; default: the ends of each range, a middle "
+          "and a prime; may be repeated")
+      ->group(group)
+      ->allow_extra_args(false);
   verb->add_flag("--empty-sizes", options.empty_sizes,
                  "sizes that the model leaves open may be 0, and not only 1 and more")
       ->group(group);
@@ -117,6 +124,11 @@ void CompileArguments::AddTo(CLI::App* verb) {
 
 Status CompileArguments::Finish() {
   for (const std::string& text : shapes_) TN_RETURN_IF_ERROR(ReadShape(text, &options));
+  for (const std::string& text : weights_) {
+    Expected<plan::ShapeWeight> parsed = plan::ShapeWeight::Parse(text);
+    if (!parsed) return MakeError("--shape-weights " + parsed.errors()[0].message);
+    options.shape_weights.push_back(*std::move(parsed));
+  }
   for (const std::string& text : operators_) TN_RETURN_IF_ERROR(ReadOperator(text, &options));
   TN_RETURN_IF_ERROR(driver::CheckOptions(options));
   return Ok();

@@ -11,7 +11,7 @@ namespace tenon::tools {
 
 class CompileArguments {
  public:
-  /// Adds --shape, -O, --precision, --target, --prices, --log, --profile, --custom-op, --link,
+  /// Adds --shape, --shape-weights, -O, --precision, --target, --prices, --log, --profile, --custom-op, --link,
   /// --external-data-dir and --jobs to a verb.
   void AddTo(CLI::App* verb);
   /// Reads what the parser left as text, and checks what can be without a file. Errors are wrong
@@ -25,7 +25,7 @@ class CompileArguments {
 
  private:
   CLI::App* verb_ = nullptr;
-  std::vector<std::string> shapes_, operators_;
+  std::vector<std::string> shapes_, weights_, operators_;
 };
 
 }  // namespace tenon::tools

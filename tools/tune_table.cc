@@ -19,9 +19,9 @@ using Json = nlohmann::ordered_json;
 constexpr size_t kMostRows = 16;
 
 double First(const tune::TaskState& t) {
-  return (t.first_seconds > 0 ? t.first_seconds : t.best_seconds) * static_cast<double>(t.launches);
+  return t.Weighed(t.first_seconds > 0 ? t.first_seconds : t.best_seconds);
 }
-double Best(const tune::TaskState& t) { return t.best_seconds * static_cast<double>(t.launches); }
+double Best(const tune::TaskState& t) { return t.Weighed(t.best_seconds); }
 
 std::string Micros(double seconds) {
   return seconds > 0 ? fmt::format("{:.1f}", 1e6 * seconds) : "-";
@@ -47,8 +47,7 @@ std::string Rows(const tune::SessionState& state, size_t most) {
   for (size_t i = 0; i < std::min(most, tasks.size()); ++i) {
     const tune::TaskState& t = *tasks[i];
     out += fmt::format("{:<28.28} {:>8} {:>11} {:>11} {:>11} {:>7} {:>7} {:>7} {:>7}\n", t.name,
-                       t.launches, Micros(First(t)), Micros(Best(t)),
-                       Micros(t.bound * static_cast<double>(t.launches)),
+                       t.launches, Micros(First(t)), Micros(Best(t)), Micros(t.Weighed(t.bound)),
                        percent(First(t) - Best(t), First(t)),
                        t.noise > 0 ? fmt::format("{:.2f} %", 100 * t.noise) : "-", t.trials,
                        percent(Best(t), whole));
@@ -68,6 +67,7 @@ Json TaskJson(const tune::TaskState& t) {
           {"name", t.name},
           {"kind", t.kind},
           {"launches", t.launches},
+          {"weight", t.weight},
           {"points", t.points},
           {"first_us", 1e6 * t.first_seconds},
           {"best_us", 1e6 * t.best_seconds},
@@ -79,6 +79,17 @@ Json TaskJson(const tune::TaskState& t) {
           {"failures", t.failures},
           {"finals", finals},
           {"trouble", t.trouble}};
+}
+
+Json NetworkJson(const driver::TuneReport& report) {
+  if (!report.network_trouble.empty()) return {{"trouble", report.network_trouble}};
+  const auto& n = report.network;
+  if (!n) return nullptr;
+  return {{"untuned_us", 1e6 * n->untuned_seconds},
+          {"ratio", n->ratio},
+          {"noise", n->noise},
+          {"pairs", n->pairs},
+          {"kept", n->kept}};
 }
 
 void WriteJson(const Json& json) {
@@ -142,13 +153,20 @@ void TuneTable::PrintSummary(const driver::TuneReport& report, const std::string
                       {"failures", state.failures},
                       {"worker_starts", report.worker_starts},
                       {"tasks", tasks},
-                      {"left_out", report.left_out}});
+                      {"left_out", report.left_out},
+                      {"network", NetworkJson(report)}});
   }
   Print("{}", Rows(state, state.tasks.size()));
   for (const tune::TaskState& t : state.tasks) {
     if (!t.trouble.empty()) Print("not tuned: {}: {}\n", t.name, t.trouble);
   }
   for (const std::string& why : report.left_out) Print("not tuned: {}\n", why);
+  if (const auto& n = report.network) {
+    Print("\nthe whole network: {:.1f} µs, without records {:.1f} µs: {:.3f} of it, ± {:.2f} %{}\n",
+          1e6 * n->untuned_seconds * n->ratio, 1e6 * n->untuned_seconds, n->ratio, 100 * n->noise,
+          n->kept ? "" : "; it stays as it was");
+  }
+  if (!report.network_trouble.empty()) Print("\n{}\n", report.network_trouble);
   Print(
       "\n{} trials, {} failed, in {:.1f} s ({:.1f} s timing, {:.1f} s building, {:.1f} s for "
       "answers "

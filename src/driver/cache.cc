@@ -71,7 +71,11 @@ Expected<std::string> CacheKey(const CompileOptions& o, const FileFacts& facts) 
     TN_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::Open(object));
     hasher.Text(file.text());
   }
-  hasher.Int(o.any_machine).Int(o.time_kernels);
+  hasher.Int(o.any_machine).Int(o.time_kernels).Int(o.shape_weights.size());
+  for (const plan::ShapeWeight& s : o.shape_weights) {
+    hasher.Text(fmt::format("{}", s.weight)).Int(s.sizes.size());
+    for (const auto& [name, size] : s.sizes) hasher.Text(name).Int(static_cast<uint64_t>(size));
+  }
   TN_ASSIGN_OR_RETURN(const PlannedFor planned_for, MachineFor(o, target));
   hasher.Text(planned_for.profile);
   for (const std::string& measured : {o.prices, o.log}) {

@@ -198,6 +198,22 @@ class Compilation {
   }
 
   Status RunPasses(const Machine& machine, std::vector<graph::Graph>* graphs) {
+    const std::vector<graph::Graph> before = prices_.log ? *graphs : std::vector<graph::Graph>();
+    TN_RETURN_IF_ERROR(Plan(machine, graphs));
+    if (!prices_.log) return Ok();
+    const std::optional<double> ratio = prices_.log->RatioOf(PlanKey(*graphs));
+    if (!ratio || *ratio <= kMostOfUntuned) return Ok();
+    if (options_.warn) {
+      options_.warn(
+          fmt::format("planned without '{}': by its records the whole network takes {:.3f} "
+                      "of its time",
+                      options_.log, *ratio));
+    }
+    prices_ = {};
+    *graphs = before;
+    return Plan(machine, graphs);
+  }
+  Status Plan(const Machine& machine, std::vector<graph::Graph>* graphs) {
     for (graph::Graph& g : *graphs) {
       TN_ASSIGN_OR_RETURN(
           g, RunGraphPasses(std::move(g), machine, options_, prices_.prices.get(), graph_hooks_));

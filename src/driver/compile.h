@@ -12,6 +12,7 @@
 #include "driver/pipeline.h"
 #include "frontend/onnx/import.h"
 #include "graph/lower/lower.h"
+#include "plan/shape_weights.h"
 #include "support/expected.h"
 
 namespace tenon::driver {
@@ -43,6 +44,9 @@ struct CompileOptions {
   std::string prices;  // path of a file of measured points (plan/records.h), which planning asks
                        // before its model; "": none
   std::string log;     // path of a log of tuning (tune/log.h), likewise
+  // Sizes of open dims that count where plans follow measurements; empty: those that stand for
+  // their ranges (plan/shape_weights.h).
+  std::vector<plan::ShapeWeight> shape_weights;
   bool any_machine = false;  // records of the log, and a profile, count wherever they were made
   std::string profile;  // rates to plan by (profile.h): path of a file, or "host", this machine,
                         // measured where it was not before; "": the target's preset

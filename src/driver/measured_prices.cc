@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "graph/text.h"
 #include "plan/records.h"
 #include "plan/region.h"
 #include "plan/space.h"
@@ -32,6 +33,27 @@ void WarnOfSkipped(const CompileOptions& options, const Diagnostics& skipped) {
   }
 }
 
+// The record that the node's plan follows at these sizes, if there is one.
+void AddRecord(const tune::LogPrices& log, const graph::Graph& g, graph::NodeId n,
+               const graph::Graph& region, const plan::SizedRegion& sized,
+               nlohmann::ordered_json* out) {
+  const std::string kernel = HashText(graph::RegionKey(sized.region)).ToHex();
+  const tune::KernelHistory* known = log.FindKernel(kernel);
+  if (!known) return;
+  const graph::Plan& plan = *g.node(n).plan;
+  const graph::Choices choices = plan::ChoicesAt(plan, plan::SizesOf(region, sized.sizes));
+  const std::string trace = fmt::format("{} {}", plan.algorithm, graph::ChoicesText(choices));
+  const auto seconds = known->seconds.find(trace);
+  if (seconds == known->seconds.end()) return;
+  nlohmann::ordered_json record = {{"node", plan::NameOf(g, n)}, {"kernel", kernel}};
+  if (!sized.name.empty()) record["sizes"] = sized.name;
+  record.update({{"point", trace},
+                 {"measured_us", std::round(seconds->second * 1e9) / 1e3},
+                 {"best", trace == known->best},
+                 {"record", known->ids.at(trace)}});
+  out->push_back(std::move(record));
+}
+
 }  // namespace
 
 Expected<MeasuredPrices> ReadPrices(const CompileOptions& options, const Machine& machine,
@@ -50,7 +72,7 @@ Expected<MeasuredPrices> ReadPrices(const CompileOptions& options, const Machine
   const tune::Circumstances here{options.any_machine ? "" : tune::MachineKey(),
                                  machine.target->ToString(), machine.workers,
                                  tune::CacheState(far_weights)};
-  auto log = std::make_unique<tune::LogPrices>(contents, here, machine);
+  auto log = std::make_unique<tune::LogPrices>(contents, here, machine, options.shape_weights);
   if (const int64_t others = log->others(); others > 0) {
     Warn(options, fmt::format("{} of {} records of '{}' are of another machine, target, number of "
                               "threads or version of an algorithm, and were passed over",
@@ -61,26 +83,21 @@ Expected<MeasuredPrices> ReadPrices(const CompileOptions& options, const Machine
   return out;
 }
 
+std::string PlanKey(std::span<const graph::Graph> planned) {
+  std::string text;
+  for (const graph::Graph& g : planned) text += graph::Print(g);
+  return HashText(text).ToHex();
+}
+
 nlohmann::ordered_json RecordsUsed(const tune::LogPrices& log,
                                    std::span<const graph::Graph> graphs) {
   nlohmann::ordered_json out = nlohmann::ordered_json::array();
   for (const graph::Graph& g : graphs) {
     for (graph::NodeId n : graph::KernelNodes(g)) {
-      const graph::Plan* plan = g.node(n).plan.get();
-      if (!plan) continue;
-      const std::string kernel = HashText(graph::RegionKey(graph::GroupOf(g, n).region)).ToHex();
-      const tune::KernelHistory* known = log.FindKernel(kernel);
-      if (!known) continue;
-      const std::string trace =
-          fmt::format("{} {}", plan->algorithm, graph::ChoicesText(plan->AllChoices()));
-      const auto seconds = known->seconds.find(trace);
-      if (seconds == known->seconds.end()) continue;
-      out.push_back({{"node", plan::NameOf(g, n)},
-                     {"kernel", kernel},
-                     {"point", trace},
-                     {"measured_us", std::round(seconds->second * 1e9) / 1e3},
-                     {"best", trace == known->best},
-                     {"record", known->ids.at(trace)}});
+      if (!g.node(n).plan) continue;
+      const graph::Graph region = graph::GroupOf(g, n).region;
+      for (const plan::SizedRegion& sized : plan::AtWeightedSizes(region, log.Shapes()))
+        AddRecord(log, g, n, region, sized, &out);
     }
   }
   return out;

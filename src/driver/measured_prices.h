@@ -4,6 +4,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <span>
+#include <string>
 
 #include "cost/machine.h"
 #include "driver/compile.h"
@@ -21,6 +22,11 @@ struct MeasuredPrices {
 /// log is passed over is said to `warn`. Errors: files that cannot be read; both are named.
 Expected<MeasuredPrices> ReadPrices(const CompileOptions& options, const Machine& machine,
                                     bool far_weights);
+
+/// What planned graphs say, as one hash.
+std::string PlanKey(std::span<const graph::Graph> planned);
+/// What a network that is planned by a log may take of the time of one that is not.
+inline constexpr double kMostOfUntuned = 1 / 0.99;
 
 /// The records that planned graphs follow: {node, kernel, point, measured_us, record} for each
 /// node.

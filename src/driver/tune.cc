@@ -9,6 +9,7 @@
 #include "driver/graph_pipeline.h"
 #include "driver/profile.h"
 #include "driver/source.h"
+#include "driver/tune_network.h"
 #include "driver/workbench.h"
 #include "graph/pass/constants.h"
 #include "graph/text.h"
@@ -62,7 +63,7 @@ Expected<Planned> PlannedOf(const CompileOptions& how, const Target& target) {
   out.far_weights = HasFarWeights(graphs, out.machine);
   for (graph::Graph& g : graphs) {
     TN_ASSIGN_OR_RETURN(g, RunGraphPasses(std::move(g), out.machine, how, nullptr, {}));
-    Append(tune::TasksOf(g, out.machine), &out.tasks);
+    Append(tune::TasksOf(g, out.machine, how.shape_weights), &out.tasks);
   }
   return out;
 }
@@ -78,7 +79,11 @@ Expected<TuneReport> TuneHere(const TuneOptions& options, const std::atomic<bool
       return std::find(options.only.begin(), options.only.end(), task.kernel) == options.only.end();
     });
   }
-  TN_ASSIGN_OR_RETURN(tune::Log log, tune::Log::Open(options.log));
+  std::optional<tune::Log> log;
+  {
+    TN_ASSIGN_OR_RETURN(tune::Log opened, tune::Log::Open(options.log));
+    log.emplace(std::move(opened));
+  }
   tune::SessionOptions session = options.session;
   session.team = machine.workers;
   session.far_weights = planned.far_weights;
@@ -87,10 +92,24 @@ Expected<TuneReport> TuneHere(const TuneOptions& options, const std::atomic<bool
                                                .team = session.team,
                                                .most_bytes = options.worker_bytes,
                                                .time_limit = options.worker_seconds}));
-  TN_ASSIGN_OR_RETURN(tune::SessionState state,
-                      tune::RunSession(tasks.tasks, machine, session, bench->tools(),
-                                       bench->folder(), &log, options.changed, stop));
-  return TuneReport{std::move(state), std::move(tasks.left_out), bench->worker_starts()};
+  TuneReport report;
+  TN_ASSIGN_OR_RETURN(
+      report.state, tune::RunSession(tasks.tasks, machine, session, bench->tools(), bench->folder(),
+                                     &*log, options.changed, stop));
+  report.left_out = std::move(tasks.left_out);
+  log.reset();
+  // Of a part of the kernels nothing follows for the whole.
+  if (options.only.empty() && !IsGraphText(options.how.model) && !stop) {
+    Expected<std::optional<NetworkRace>> race =
+        RaceNetwork(options, machine, planned.far_weights, bench.get());
+    if (race) {
+      report.network = *race;
+    } else {
+      report.network_trouble = race.errors()[0].message;
+    }
+  }
+  report.worker_starts = bench->worker_starts();
+  return report;
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,10 +27,20 @@ struct TuneOptions {
   std::function<void(const tune::SessionState&)> changed;
 };
 
+/// The whole network by what was found, beside the one that is planned without.
+struct NetworkRace {
+  double untuned_seconds = 0, ratio = 1;  // ratio: tuned over untuned
+  double noise = 0;                       // of the untuned one against itself
+  int64_t pairs = 0;
+  bool kept = true;  // else libraries that are compiled with the log are planned without it
+};
+
 struct TuneReport {
   tune::SessionState state;
   std::vector<std::string> left_out;  // kernels that were not tuned, with the reason
   int64_t worker_starts = 0;
+  std::optional<NetworkRace> network;  // where one was raced
+  std::string network_trouble;         // why it could not be; "": it could
 };
 
 /// The kernels of a model that leave something open, planned without measurements. Errors: the

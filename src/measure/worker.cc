@@ -106,6 +106,8 @@ class LoadedProgram {
     tn_ffi_any result{};
     if (tn_call(function_, &options, args.data(), static_cast<int32_t>(args.size()), &result) != 0)
       return CallError();
+    // A whole network gives its results.
+    tn_value_release(&result);
     return Ok();
   }
   /// Until all calls are done.

@@ -168,6 +168,12 @@ class Planner {
     };
   }
 
+  // Where measurements are asked, the sizes at which there are some.
+  std::optional<std::vector<plan::SizedRegion>> KnownSizes(const Group& group) const {
+    if (!prices_) return std::nullopt;
+    return plan::AtWeightedSizes(group.region, prices_->Shapes());
+  }
+
   // Of values that lie in a way which somebody gave them, nothing can be wanted.
   static bool HasLayouts(const Graph& region) {
     return std::any_of(region.values.begin(), region.values.end(),
@@ -178,6 +184,7 @@ class Planner {
   std::vector<Option> OptionsOf(const Group& group) const {
     std::vector<Option> options;
     const Site site{group.region, group.anchor, machine_};
+    const auto known = KnownSizes(group);
     for (const Algorithm* a : ops::Algorithms()) {
       PollStop();
       if (!ops::Applies(*a, site)) continue;
@@ -185,7 +192,8 @@ class Planner {
       // By what lies how, weights aside.
       std::map<std::string, std::pair<size_t, plan::Rank>> seen;
       for (const plan::RankedPoint& p :
-           plan::RankPoints(*a, site, PriceOn(machine_, group, *a), PriceOn(team_, group, *a))) {
+           plan::RankPoints(*a, site, PriceOn(machine_, group, *a), PriceOn(team_, group, *a),
+                            known ? &*known : nullptr)) {
         auto wants = ops::WantsOf(*a, site, p.point);
         if (!wants) continue;
         Option option{a, p.point, p.seconds, std::move(*wants)};
@@ -389,8 +397,9 @@ class Planner {
     auto [it, is_new] =
         known->emplace(KeyOf(group) + DataLayout(group, *option) + a.name, std::vector<Variant>());
     if (is_new) {
+      const auto sizes = KnownSizes(group);
       it->second = plan::Variants(a, {group.region, group.anchor, machine_}, option->point,
-                                  PriceOn(team_, group, a));
+                                  PriceOn(team_, group, a), sizes ? &*sizes : nullptr);
     }
     option->variants = it->second;
   }

@@ -2,6 +2,11 @@
 
 namespace tenon::plan {
 
+const std::vector<ShapeWeight>& Prices::Shapes() const {
+  static const std::vector<ShapeWeight> kNone;
+  return kNone;
+}
+
 double PriceOf(const Prices* prices, const ops::Algorithm& algorithm, const ops::Site& site,
                const ops::Point& point) {
   if (prices) {

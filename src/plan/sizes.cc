@@ -23,7 +23,7 @@
 #include <optional>
 
 #include "graph/dims.h"
-#include "ir/visit.h"
+#include "plan/shape_weights.h"
 
 namespace tenon::plan {
 
@@ -36,55 +36,26 @@ namespace {
 
 // What another schedule must save before it is a kernel of its own, and how many there may be.
 constexpr double kWorthIt = 1.15;
+// Where prices are measured less is worth it.
+constexpr double kWorthItMeasured = 1.05;
 constexpr size_t kMostVariants = 2;
 // Two neighbouring stretches share a schedule that takes at most so many times as long.
 constexpr double kLittle = 1.05;
 
-// The dims that values of the region mention and that have several sizes, by place.
-std::vector<size_t> OpenDims(const Graph& region) {
-  std::vector<size_t> open;
-  for (size_t i = 0; i < region.dims.size(); ++i) {
-    const Dim& d = region.dims[i];
-    const bool used = std::any_of(region.values.begin(), region.values.end(), [&](const auto& v) {
-      const std::vector<Expr>& dims = v.type.tensor().dims;
-      return std::any_of(dims.begin(), dims.end(),
-                         [&](const Expr& e) { return UsesVar(e, d.var.get()); });
-    });
-    if (used && d.min < d.max) open.push_back(i);
-  }
-  return open;
-}
-
-// The largest size of the dim that is no larger.
-int64_t SizeUpTo(const Dim& d, int64_t size) {
-  return d.min + std::max<int64_t>(0, size - d.min) / d.step * d.step;
-}
-
-// The region with numbers for dims.
-Graph At(const Graph& region, const VarMap& sizes) {
-  Graph out = region;
-  for (graph::Value& v : out.values) {
-    for (Expr& e : v.type.tensor().dims) e = graph::SimplifyDim(Substitute(e, sizes));
-  }
-  return out;
-}
-
 // The region where each of its dims has one size: the least, an odd one between (geometrically in
 // the middle), which few tiles divide, and the typical one, the last. Just the region where no dims
 // are open.
-std::vector<Graph> AtSizes(const Graph& region) {
-  const std::vector<size_t> open = OpenDims(region);
-  if (open.empty()) return {region};
-  std::vector<VarMap> sizes(3);
+std::vector<SizedRegion> ThreeSizes(const Graph& region) {
+  if (OpenDims(region).empty()) return {{region, {}, 1, ""}};
+  std::vector<SizedRegion> out(3);
   for (const Dim& d : region.dims) {
     const int64_t most = d.Typical();
     const double middle = std::sqrt(static_cast<double>(d.LeastSome()) * static_cast<double>(most));
     const int64_t of_dim[] = {d.LeastSome(),
                               SizeUpTo(d, std::min<int64_t>(std::llround(middle) | 1, most)), most};
-    for (size_t k = 0; k < 3; ++k) sizes[k][d.var.get()] = IndexConst(of_dim[k]);
+    for (size_t k = 0; k < 3; ++k) out[k].sizes.push_back(of_dim[k]);
   }
-  std::vector<Graph> out;
-  for (const VarMap& s : sizes) out.push_back(At(region, s));
+  for (SizedRegion& s : out) s.region = AtSizes(region, SizesOf(region, s.sizes));
   return out;
 }
 
@@ -100,7 +71,7 @@ std::vector<int64_t> LayoutOf(const ops::Space& space, const Point& point) {
 // A stretch [lo, hi] of a dim, and what is best there.
 struct Stretch {
   int64_t lo, hi;
-  std::vector<Graph> sizes;  // where it is priced
+  std::vector<SizedRegion> sizes;  // where it is priced
   Point best;
   double now = 0, least = 0;  // seconds at all of `sizes`: of the point for all sizes, of the best
 
@@ -111,10 +82,11 @@ struct Stretch {
 class Stretches {
  public:
   Stretches(const ops::Algorithm& algorithm, const ops::Site& site, const Point& point,
-            const Price& price, size_t dim)
+            const Price& price, const std::vector<SizedRegion>* known, size_t dim)
       : site_(site),
         point_(point),
         price_(price),
+        known_(known),
         dim_(dim),
         range_(site.region.dims[dim]),
         space_(algorithm.space(site)) {}
@@ -138,11 +110,12 @@ class Stretches {
   }
 
  private:
-  double Seconds(const std::vector<Graph>& sizes, const Point& point) const {
+  double Seconds(const std::vector<SizedRegion>& sizes, const Point& point) const {
     double sum = 0;
-    for (const Graph& g : sizes) sum += price_(g, point);
+    for (const SizedRegion& s : sizes) sum += s.weight * price_(s.region, point);
     return sum;
   }
+  double WorthIt() const { return known_ ? kWorthItMeasured : kWorthIt; }
 
   // One schedule for both, where it is little worse than two.
   bool Join(Stretch* a, const Stretch& b) const {
@@ -155,7 +128,7 @@ class Stretches {
       least = seconds;
       best = p;
     }
-    if (!best || (a->now + b.now) / least <= kWorthIt) return false;
+    if (!best || (a->now + b.now) / least <= WorthIt()) return false;
     a->best = Point(*best);
     a->hi = b.hi;
     a->now += b.now;
@@ -166,9 +139,12 @@ class Stretches {
 
   // The cheapest schedule for sizes from lo to hi; nullopt where it is not worth it.
   std::optional<Stretch> Best(int64_t lo, int64_t hi) const {
-    std::vector<Graph> ends = {AtTypical(lo)};
-    const int64_t last = SizeUpTo(range_, std::min(hi, std::max(lo, range_.Typical())));
-    if (lo < last) ends.push_back(AtTypical(last));
+    std::vector<SizedRegion> ends = KnownIn(lo, hi);
+    if (ends.empty()) {
+      ends = {AtTypical(lo)};
+      const int64_t last = SizeUpTo(range_, std::min(hi, std::max(lo, range_.Typical())));
+      if (lo < last) ends.push_back(AtTypical(last));
+    }
     const double now = Seconds(ends, point_);
     Stretch out{lo, hi, std::move(ends), point_, now, now};
     space_.ForEach([&](const Point& p) {
@@ -178,22 +154,30 @@ class Stretches {
       out.least = seconds;
       out.best = p;
     });
-    return out.Gain() > kWorthIt ? std::optional(std::move(out)) : std::nullopt;
+    return out.Gain() > WorthIt() ? std::optional(std::move(out)) : std::nullopt;
   }
 
   // The dim has this size, others are typical.
-  Graph AtTypical(int64_t size) const {
-    VarMap sizes;
-    for (size_t i = 0; i < site_.region.dims.size(); ++i) {
-      const Dim& d = site_.region.dims[i];
-      sizes[d.var.get()] = IndexConst(i == dim_ ? size : d.Typical());
+  SizedRegion AtTypical(int64_t size) const {
+    SizedRegion out;
+    for (size_t i = 0; i < site_.region.dims.size(); ++i)
+      out.sizes.push_back(i == dim_ ? size : site_.region.dims[i].Typical());
+    out.region = AtSizes(site_.region, SizesOf(site_.region, out.sizes));
+    return out;
+  }
+  std::vector<SizedRegion> KnownIn(int64_t lo, int64_t hi) const {
+    std::vector<SizedRegion> out;
+    if (!known_) return out;
+    for (const SizedRegion& s : *known_) {
+      if (s.sizes[dim_] >= lo && s.sizes[dim_] <= hi) out.push_back(s);
     }
-    return At(site_.region, sizes);
+    return out;
   }
 
   const ops::Site& site_;
   const Point& point_;
   const Price& price_;
+  const std::vector<SizedRegion>* known_;
   const size_t dim_;
   const Dim& range_;
   const ops::Space space_;
@@ -220,34 +204,41 @@ bool Rank::IsBetterThan(const Rank& other) const {
 }
 
 std::vector<RankedPoint> RankPoints(const ops::Algorithm& algorithm, const ops::Site& site,
-                                    const Price& price, const Price& team_price) {
+                                    const Price& price, const Price& team_price,
+                                    const std::vector<SizedRegion>* known) {
   std::vector<RankedPoint> out;
-  const std::vector<Graph> sizes = AtSizes(site.region);
+  const std::vector<SizedRegion> sizes = known ? *known : ThreeSizes(site.region);
   const ops::Space space = algorithm.space(site);
   space.ForEach([&](const Point& point) {
-    const double seconds = price(sizes.back(), point);
+    const double seconds = price(sizes.back().region, point);
     out.push_back({point, seconds, {0, seconds, 0}});
   });
   if (sizes.size() == 1) return out;
   std::map<std::vector<int64_t>, double> layouts;
-  for (const Graph& g : sizes) {
+  for (const SizedRegion& s : sizes) {
     std::map<std::vector<int64_t>, double> least;
     double least_of_all = 0;
     for (RankedPoint& p : out) {
-      p.rank.seconds = team_price(g, p.point);
+      p.rank.seconds = team_price(s.region, p.point);
       auto [it, is_new] = least.emplace(LayoutOf(space, p.point), p.rank.seconds);
       if (!is_new) it->second = std::min(it->second, p.rank.seconds);
       if (&p == &out.front() || p.rank.seconds < least_of_all) least_of_all = p.rank.seconds;
     }
-    for (RankedPoint& p : out) p.rank.elsewhere += p.rank.seconds / least_of_all;
-    for (const auto& [layout, seconds] : least) layouts[layout] += seconds / least_of_all;
+    for (RankedPoint& p : out) p.rank.elsewhere += s.weight * p.rank.seconds / least_of_all;
+    for (const auto& [layout, seconds] : least)
+      layouts[layout] += s.weight * seconds / least_of_all;
   }
-  for (RankedPoint& p : out) p.rank.layout = layouts.at(LayoutOf(space, p.point));
+  for (RankedPoint& p : out) {
+    p.rank.layout = layouts.at(LayoutOf(space, p.point));
+    // Sizes that somebody weighed all count; else the typical one does first.
+    if (known) p.rank.seconds = p.rank.elsewhere;
+  }
   return out;
 }
 
 std::vector<Variant> Variants(const ops::Algorithm& algorithm, const ops::Site& site,
-                              const Point& point, const Price& price) {
+                              const Point& point, const Price& price,
+                              const std::vector<SizedRegion>* known) {
   std::vector<Stretch> best;
   size_t of_dim = 0;
   auto most = [](const std::vector<Stretch>& list) {
@@ -256,7 +247,7 @@ std::vector<Variant> Variants(const ops::Algorithm& algorithm, const ops::Site& 
     return gain;
   };
   for (const size_t d : OpenDims(site.region)) {
-    std::vector<Stretch> here = Stretches(algorithm, site, point, price, d)();
+    std::vector<Stretch> here = Stretches(algorithm, site, point, price, known, d)();
     if (most(here) <= most(best)) continue;
     best = std::move(here);
     of_dim = d;

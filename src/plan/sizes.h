@@ -7,6 +7,7 @@
 
 #include "graph/graph.h"
 #include "ops/algorithm.h"
+#include "plan/shape_weights.h"
 
 namespace tenon::plan {
 
@@ -28,14 +29,18 @@ struct RankedPoint {
 /// All points of the algorithm's space in its order. Where no dims are open, a point's rank is its
 /// seconds. Else `team_price` decides: a layout is as good as its best schedules are at each of
 /// some sizes, relative to the best of all there (another schedule can be taken at some sizes,
-/// another layout cannot); of schedules those count that are best at typical sizes.
+/// another layout cannot); of schedules those count that are best at typical sizes. `known`: the
+/// sizes that count instead, by their weights, for layouts and schedules alike; null: nobody says.
 std::vector<RankedPoint> RankPoints(const ops::Algorithm& algorithm, const ops::Site& site,
-                                    const Price& price, const Price& team_price);
+                                    const Price& price, const Price& team_price,
+                                    const std::vector<SizedRegion>* known = nullptr);
 
 /// Where in the range of one dim another schedule, with the layouts that `point` has, is better by
 /// a good part than `point`: up to two stretches of that dim, which do not overlap. Other dims have
-/// their typical sizes. Empty where nothing is gained, or no dim is open.
+/// their typical sizes. Empty where nothing is gained, or no dim is open. Of `known` sizes those
+/// within a stretch say what is best there.
 std::vector<graph::Variant> Variants(const ops::Algorithm& algorithm, const ops::Site& site,
-                                     const ops::Point& point, const Price& price);
+                                     const ops::Point& point, const Price& price,
+                                     const std::vector<SizedRegion>* known = nullptr);
 
 }  // namespace tenon::plan

@@ -29,10 +29,10 @@ double BytesPerSecond(const MemoryRate& level, double team) {
 
 Expected<Floor> FloorOf(const std::string& text, const Machine& machine, int64_t team,
                         bool far_weights) {
-  TN_ASSIGN_OR_RETURN(const graph::Graph g, graph::Parse(text));
-  TN_ASSIGN_OR_RETURN(const graph::NodeId node, plan::FindKernel(g, kFunction));
-  const graph::Group group = graph::GroupOf(g, node);
-  const graph::Graph& region = group.region;
+  TN_ASSIGN_OR_RETURN(const KernelText kernel_text, KernelText::Read(text));
+  const graph::Group group = graph::GroupOf(kernel_text.graph, kernel_text.node);
+  const graph::Graph region =
+      plan::AtSizes(group.region, plan::SizesOf(group.region, kernel_text.sizes));
   ops::KernelRequest request{.name = kFunction, .region = &region, .machine = &machine};
   request.input_align.assign(region.inputs.size(), 64);
   request.output_align.assign(region.outputs.size(), 64);

@@ -30,7 +30,8 @@ bool IsDeath(const Record& r) {
 
 bool HasEpoch(const Record& r) {
   // Schedules of users' own, and of rules, are told apart by what they are.
-  if (r.algorithm.starts_with(kSketchPrefix) || r.algorithm.starts_with(kTemplatePrefix))
+  if (r.algorithm == kNetwork || r.algorithm.starts_with(kSketchPrefix) ||
+      r.algorithm.starts_with(kTemplatePrefix))
     return true;
   const ops::Algorithm* algorithm = ops::FindAlgorithm(r.algorithm);
   return algorithm && algorithm->epoch == r.epoch;
@@ -69,6 +70,11 @@ History History::Of(const LogContents& contents, const Circumstances& c) {
       ++out.others_;
       continue;
     }
+    if (r.algorithm == kNetwork) {
+      if (r.outcome == kOk && r.predicted > 0)
+        out.networks_[r.kernel].push_back(r.seconds / r.predicted);
+      continue;
+    }
     KernelHistory& kernel = out.kernels_[r.kernel];
     const std::string trace = r.Trace();
     if (IsDeath(r)) ++kernel.deaths[trace];
@@ -93,6 +99,11 @@ const KernelHistory* History::Find(const std::string& kernel) const {
   return it == kernels_.end() ? nullptr : &it->second;
 }
 
+std::optional<double> History::RatioOf(const std::string& plan) const {
+  const auto it = networks_.find(plan);
+  return it == networks_.end() ? std::nullopt : std::optional(measure::Median(it->second));
+}
+
 void Learn(const Task& task, const KernelHistory& known, ResidualModel* model, Transfer* transfer) {
   std::map<std::string, double> residuals;
   for (const Candidate& c : task.candidates) {
@@ -104,7 +115,8 @@ void Learn(const Task& task, const KernelHistory& known, ResidualModel* model, T
   }
   if (transfer && !residuals.empty()) {
     const graph::NodeId node = plan::FindKernel(task.graph, kFunction).value();
-    transfer->Add(graph::GroupOf(task.graph, node).region, task.kernel, std::move(residuals));
+    transfer->Add(plan::AtSizes(graph::GroupOf(task.graph, node).region, task.sizes), task.kernel,
+                  std::move(residuals));
   }
 }
 
@@ -113,19 +125,19 @@ void Learn(const LogContents& contents, const History& history, const Machine& m
   for (const auto& [kernel, known] : history.kernels()) {
     const auto text = contents.kernels.find(kernel);
     if (text == contents.kernels.end() || known.seconds.empty()) continue;
-    const Expected<graph::Graph> g = graph::Parse(text->second);
-    if (!g) continue;
-    const Expected<graph::NodeId> node = plan::FindKernel(*g, kFunction);
-    if (!node) continue;
-    const Expected<Task> task = TaskOf(*g, *node, machine);
+    const Expected<KernelText> read = KernelText::Read(text->second);
+    if (!read) continue;
+    const Expected<Task> task = TaskOf(read->graph, read->node, machine, read->sizes);
     // A text that is another kernel's would teach nonsense.
     if (task && task->kernel == kernel) Learn(*task, known, model, transfer);
   }
 }
 
 LogPrices::LogPrices(const LogContents& contents, const Circumstances& circumstances,
-                     const Machine& machine)
-    : history_(History::Of(contents, circumstances)) {
+                     const Machine& machine, std::vector<plan::ShapeWeight> shapes)
+    : machine_(machine),
+      shapes_(std::move(shapes)),
+      history_(History::Of(contents, circumstances)) {
   Circumstances any = circumstances;
   any.cache = "";
   elsewhere_ = History::Of(contents, any);
@@ -152,9 +164,16 @@ std::optional<double> LogPrices::Find(const ops::Algorithm& algorithm, const ops
     return EstimateSeconds(work, site.machine) *
            std::exp(Transfer::Residual(*neighbour, trace, opinion));
   }
-  if (const auto it = known->seconds.find(trace); it != known->seconds.end()) return it->second;
+  const auto measured = known->seconds.find(trace);
+  const bool has_team = site.machine.workers == machine_.workers;
+  if (measured != known->seconds.end() && has_team) return measured->second;
   const WorkDescription work = algorithm.work(site, point);
   const double predicted = EstimateSeconds(work, site.machine);
+  if (measured != known->seconds.end()) {
+    const double here =
+        EstimateSeconds(algorithm.work({site.region, site.anchor, machine_}, point), machine_);
+    return here > 0 ? measured->second * predicted / here : measured->second;
+  }
   // What failed is never worth a try.
   if (known->IsBanned(trace)) return predicted * 1e3;
   const Gaussian residual = model_.Predict(FeaturesOf(work, site.machine), algorithm.name, kernel);

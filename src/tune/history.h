@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -49,11 +50,15 @@ class History {
   /// Null where nothing is known.
   const KernelHistory* Find(const std::string& kernel) const;
   const std::map<std::string, KernelHistory>& kernels() const { return kernels_; }
+  /// What a network of this plan takes, of the time of the one that is planned without records;
+  /// nullopt: nobody raced them.
+  std::optional<double> RatioOf(const std::string& plan) const;
   /// Records that are about other circumstances, or another epoch of their algorithm.
   int64_t others() const { return others_; }
 
  private:
   std::map<std::string, KernelHistory> kernels_;
+  std::map<std::string, std::vector<double>> networks_;  // ratios, by plan
   int64_t others_ = 0;
 };
 
@@ -62,20 +67,27 @@ class History {
 /// a standard deviation more, so that a point is taken on trust only where it is sure to be better.
 /// A kernel that it knows in another state of the caches alone counts with that. One that it does
 /// not know has predictions that are corrected by those of its nearest kin (transfer.h), or keeps
-/// them. A function of the log's contents alone.
+/// them. A measurement with one team says of another what predictions are wrong by. A function of
+/// the log's contents alone.
 class LogPrices : public plan::Prices {
  public:
-  LogPrices(const LogContents& contents, const Circumstances& circumstances,
-            const Machine& machine);
+  /// `shapes`: Prices::Shapes.
+  LogPrices(const LogContents& contents, const Circumstances& circumstances, const Machine& machine,
+            std::vector<plan::ShapeWeight> shapes = {});
 
   std::optional<double> Find(const ops::Algorithm& algorithm, const ops::Site& site,
                              const ops::Point& point) const override;
+  const std::vector<plan::ShapeWeight>& Shapes() const override { return shapes_; }
   /// Records that count nowhere.
   int64_t others() const { return elsewhere_.others(); }
+  /// History::RatioOf, in the state of the caches that is asked for.
+  std::optional<double> RatioOf(const std::string& plan) const { return history_.RatioOf(plan); }
   /// Null where nothing is known of a kernel.
   const KernelHistory* FindKernel(const std::string& kernel) const;
 
  private:
+  const Machine machine_;
+  const std::vector<plan::ShapeWeight> shapes_;
   History history_, elsewhere_;  // in the state of the caches that is asked for; in any
   ResidualModel model_;
   Transfer transfer_;

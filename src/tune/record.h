@@ -23,6 +23,9 @@ inline constexpr const char* kOk = "ok";
 
 /// Of kernels of users, what Record::algorithm begins with: a sketch's derivation, or a template's
 /// name, comes after it.
+// Of records about whole networks: the kernel is the hash of the planned graphs, `predicted` what
+// the network takes that was planned without records.
+inline constexpr const char* kNetwork = "network";
 inline constexpr const char* kSketchPrefix = "sketch ";
 inline constexpr const char* kTemplatePrefix = "template ";
 

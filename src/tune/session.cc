@@ -137,6 +137,7 @@ class Session {
                    .kind = task.kind,
                    .kernel = task.kernel,
                    .launches = task.launches,
+                   .weight = task.weight,
                    .points = task.candidates.size()};
       if (const Expected<Floor> floor =
               FloorOf(task.Text(), machine_, options_.team, options_.far_weights))
@@ -181,7 +182,8 @@ class Session {
   // What its nearest kin, as far as that was measured, says is the best.
   std::optional<size_t> BestOfKin(const Task& task, const Transfer& transfer) const {
     const graph::NodeId node = plan::FindKernel(task.graph, kFunction).value();
-    const auto kin = transfer.NearestTo(graph::GroupOf(task.graph, node).region);
+    const auto kin =
+        transfer.NearestTo(plan::AtSizes(graph::GroupOf(task.graph, node).region, task.sizes));
     if (!kin) return std::nullopt;
     std::optional<size_t> best;
     double least = 0;
@@ -227,14 +229,14 @@ class Session {
     }
     // Leaders are tried whatever the model thinks of them: it learns from what differs.
     if (!run->leaders.empty()) run->next = run->leaders.back();
-    run->state.gain = most * seconds * static_cast<double>(run->state.launches);
+    run->state.gain = run->state.Weighed(most * seconds);
   }
 
   bool IsOver() {
     state_.seconds = std::chrono::duration<double>(Clock::now() - start_).count();
     double whole = 0, gain = 0;
     for (const auto& run : runs_) {
-      whole += SecondsOf(run) * static_cast<double>(run.state.launches);
+      whole += run.state.Weighed(SecondsOf(run));
       gain += run.state.gain;
     }
     state_.stopped =
@@ -337,9 +339,23 @@ class Session {
       run->state.best = c.Trace();
       run->state.best_seconds = record.seconds;
       unlucky_ = 0;
+      TellSizes(*run, c.Trace());
     }
     Tell(run, fmt::format("{}: {}  {}", run->state.name, what, c.Trace()));
     return Ok();
+  }
+
+  // What leads at one size of a kernel is tried next at the others: one schedule may serve several.
+  void TellSizes(const TaskRun& run, const std::string& trace) {
+    if (run.task->open.empty()) return;
+    for (auto& other : runs_) {
+      if (&other == &run || other.task->open != run.task->open) continue;
+      const auto& all = other.task->candidates;
+      for (size_t i = 0; i < all.size(); ++i) {
+        if (all[i].Trace() == trace && !other.tried.contains(i)) other.leaders.push_back(i);
+      }
+      Consider(&other);
+    }
   }
 
   void Observe(const TaskRun& run, const Candidate& c, double seconds) {

@@ -45,15 +45,18 @@ struct Finalist {
 struct TaskState {
   std::string name, kind, kernel;
   int64_t launches = 1;
+  double weight = 1;  // of its sizes
   size_t points = 0;
   double first_seconds = 0, best_seconds = 0;  // of one launch; 0: not measured yet
   double bound = 0;  // what one launch takes at least, by the roofline (floor.h); 0: not known
   double noise = 0;
   std::string first, best;           // traces
   int64_t trials = 0, failures = 0;  // of this session
-  double gain = 0;                   // expected seconds of all launches
-  std::string trouble;               // why it is not tuned any more; "": it is
-  std::vector<Finalist> finals;      // the fastest first; where they were asked for
+  double gain = 0;                   // expected seconds of all launches, weighed
+
+  double Weighed(double seconds) const { return seconds * static_cast<double>(launches) * weight; }
+  std::string trouble;           // why it is not tuned any more; "": it is
+  std::vector<Finalist> finals;  // the fastest first; where they were asked for
 };
 
 struct SessionState {

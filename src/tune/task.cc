@@ -5,15 +5,18 @@
 #include <algorithm>
 #include <map>
 
+#include "graph/dims.h"
 #include "graph/lower/lower_group.h"
 #include "graph/pass/constants.h"
 #include "graph/storage_desc.h"
 #include "graph/text.h"
+#include "ir/visit.h"
 #include "measure/elements.h"
 #include "plan/region.h"
 #include "plan/space.h"
 #include "support/check.h"
 #include "support/hash.h"
+#include "support/strings.h"
 
 namespace tenon::tune {
 
@@ -59,6 +62,7 @@ ValueId KeptApart(Graph* g, ValueId v, const std::string& name) {
 Graph Standalone(const Graph& region) {
   Graph g;
   g.name = kFunction;
+  g.dims = region.dims;
   graph::Node fused;
   fused.op = graph::OpKind::kFused;
   fused.name = kFunction;
@@ -89,9 +93,17 @@ int64_t PlaceLimit(const Graph& region) {
   return limit;
 }
 
-// "" or why a region's operands cannot be made by the one who measures.
-std::string Unmeasurable(const Graph& region) {
-  if (!region.dims.empty()) return "its sizes are open";
+// "" or why a region's operands cannot be made by the one who measures. `open`: with its dims.
+std::string Unmeasurable(const Graph& open, const Graph& region) {
+  for (const size_t d : plan::OpenDims(open)) {
+    const VarNode* var = open.dims[d].var.get();
+    const bool told = std::any_of(open.inputs.begin(), open.inputs.end(), [&](ValueId v) {
+      const std::vector<Expr>& dims = open.type(v).dims;
+      return std::any_of(dims.begin(), dims.end(),
+                         [&](const Expr& e) { return As<VarNode>(e) == var; });
+    });
+    if (!told) return fmt::format("its operands do not tell {}", var->name);
+  }
   for (const std::vector<ValueId>& border : {region.inputs, region.outputs}) {
     for (ValueId v : border) {
       if (!region.IsTensor(v) || !region.type(v).StaticDims()) return "its sizes are open";
@@ -102,11 +114,13 @@ std::string Unmeasurable(const Graph& region) {
   return "";
 }
 
+// The points are those of the kernel as it is; their prices those at its sizes.
 void AddCandidates(Task* task, const Machine& machine) {
   const graph::GraphPassContext context{&machine};
   const NodeId node = plan::FindKernel(task->graph, kFunction).value();
   const Group group = graph::GroupOf(task->graph, node);
-  const ops::Site site{group.region, group.anchor, machine};
+  const Graph region = plan::AtSizes(group.region, task->sizes);
+  const ops::Site site{region, group.anchor, machine};
   size_t structures = 0;
   for (const plan::AlgorithmSpace& s : plan::SpacesOf(task->graph, node, context)) {
     if (s.algorithm == ops::Algorithms().back()) continue;
@@ -117,9 +131,11 @@ void AddCandidates(Task* task, const Machine& machine) {
       });
       const size_t structure = same == known.end() ? structures++ : same->second;
       if (same == known.end()) known.emplace_back(&p.point, structure);
-      task->candidates.push_back({s.algorithm, p.point, p.seconds,
-                                  FeaturesOf(s.algorithm->work(site, p.point), machine),
-                                  structure});
+      const WorkDescription work = s.algorithm->work(site, p.point);
+      const double seconds =
+          task->sizes.empty() ? p.seconds : ops::PriceOf(*s.algorithm, site, p.point);
+      task->candidates.push_back(
+          {s.algorithm, p.point, seconds, FeaturesOf(work, machine), structure});
     }
   }
   std::stable_sort(task->candidates.begin(), task->candidates.end(),
@@ -131,12 +147,13 @@ void AddCandidates(Task* task, const Machine& machine) {
 }
 
 // The place of a plan among the candidates; the cheapest, where it is none of them.
-size_t PlaceOf(const graph::Plan* plan, const std::vector<Candidate>& candidates) {
-  if (!plan) return 0;
-  const graph::Choices choices = plan->AllChoices();
+size_t PlaceOf(const graph::Plan* planned, const VarMap& sizes,
+               const std::vector<Candidate>& candidates) {
+  if (!planned) return 0;
+  const graph::Choices choices = plan::ChoicesAt(*planned, sizes);
   for (size_t i = 0; i < candidates.size(); ++i) {
     const Candidate& c = candidates[i];
-    if (plan->algorithm != c.algorithm->name || choices.size() != c.point.size()) continue;
+    if (planned->algorithm != c.algorithm->name || choices.size() != c.point.size()) continue;
     const bool same = std::all_of(choices.begin(), choices.end(), [&](const graph::Choice& choice) {
       return std::find(c.point.begin(), c.point.end(), choice) != c.point.end();
     });
@@ -145,14 +162,18 @@ size_t PlaceOf(const graph::Plan* plan, const std::vector<Candidate>& candidates
   return 0;
 }
 
-Task MakeTask(const Group& group, const std::vector<bool>& constant) {
+Task MakeTask(const Group& group, const std::vector<bool>& constant,
+              const std::vector<int64_t>& sizes) {
   Task task;
-  const Graph region = Anonymous(group.region);
-  task.kernel = HashText(graph::RegionKey(region)).ToHex();
+  const Graph region = plan::WithOwnDims(Anonymous(group.region));
+  task.sizes = plan::SizesOf(group.region, sizes);
+  const Graph sized = plan::AtSizes(region, task.sizes);
+  task.kernel = HashText(graph::RegionKey(sized)).ToHex();
+  if (!sizes.empty()) task.open = HashText(graph::RegionKey(region)).ToHex();
   task.kind =
       group.anchor == graph::kNoNode ? "elementwise" : graph::Name(region.node(group.anchor).op);
   task.graph = Standalone(region);
-  const int64_t limit = PlaceLimit(region);
+  const int64_t limit = PlaceLimit(sized);
   for (size_t i = 0; i < region.inputs.size(); ++i) {
     const auto v = static_cast<size_t>(group.operands[i]);
     task.weights.push_back(v < constant.size() && constant[v]);
@@ -161,10 +182,16 @@ Task MakeTask(const Group& group, const std::vector<bool>& constant) {
   return task;
 }
 
-measure::Parameter ParameterOf(const TensorType& type) {
+// Of a type whose dims have these sizes.
+measure::Parameter ParameterOf(const TensorType& type, const VarMap& sizes) {
+  const auto number = [&](const Expr& e) {
+    const std::optional<int64_t> n = AsInt(graph::SimplifyDim(Substitute(e, sizes)));
+    TN_CHECK(n, "a size that is no number");
+    return *n;
+  };
   measure::Parameter p;
   p.dtype = LongName(type.dtype);
-  p.dims = type.StaticDims().value();
+  for (const Expr& d : type.dims) p.dims.push_back(number(d));
   const auto desc = graph::ReadLayout(type.layout, type.dims).value();
   p.begin = desc.begin;
   p.padding = desc.padding;
@@ -175,7 +202,7 @@ measure::Parameter ParameterOf(const TensorType& type) {
         static_cast<int64_t>(desc.order.empty() ? static_cast<int>(k) : desc.order[k]);
     const int64_t block = desc.BlockOf(static_cast<int>(axis));
     terms.push_back({axis, block, 0, 1});
-    p.shape.push_back(AsInt(desc.Cells(type.dims, static_cast<int>(axis))).value() / block);
+    p.shape.push_back(number(desc.Cells(type.dims, static_cast<int>(axis))) / block);
   }
   for (size_t i = 0; i < desc.blocks.size(); ++i) {
     const graph::Blocking& outer = desc.blocks[i];
@@ -197,7 +224,7 @@ measure::Parameter ParameterOf(const TensorType& type) {
 
 Expected<LoweredCandidate> Lower(const Task& task, const Graph& g, NodeId node,
                                  const Machine& machine, bool far_weights) {
-  TN_ASSIGN_OR_RETURN(LoweredCandidate out, LowerNode(g, node, machine));
+  TN_ASSIGN_OR_RETURN(LoweredCandidate out, LowerNode(g, node, machine, task.sizes));
   const int64_t l2 = machine.memory.size() > 1 ? machine.memory[1].capacity_bytes : 0;
   for (size_t i = 0; i < task.weights.size(); ++i) {
     measure::Parameter& p = out.parameters[i];
@@ -215,9 +242,39 @@ std::string Candidate::Trace() const {
   return fmt::format("{} {}", algorithm->name, graph::ChoicesText(point));
 }
 
-std::string Task::Text() const { return graph::Print(graph); }
+// A kernel of open sizes has them in a line of its own: "at n=7,m=3".
+constexpr std::string_view kAt = "at ";
 
-Tasks TasksOf(const Graph& planned, const Machine& machine) {
+std::string Task::Text() const {
+  std::string text = graph::Print(graph);
+  for (const graph::Dim& d : graph.dims) {
+    const auto size = sizes.find(d.var.get());
+    if (size == sizes.end()) continue;
+    text += fmt::format("{}{}={}", &d == &graph.dims[0] ? kAt : ",", d.var->name,
+                        AsInt(size->second).value_or(0));
+  }
+  return graph.dims.empty() ? text : text + "\n";
+}
+
+Expected<KernelText> KernelText::Read(const std::string& text) {
+  const size_t at = text.rfind(fmt::format("\n{}", kAt));
+  KernelText out;
+  TN_ASSIGN_OR_RETURN(out.graph, graph::Parse(text.substr(0, at)));
+  TN_ASSIGN_OR_RETURN(out.node, plan::FindKernel(out.graph, kFunction));
+  if (at == std::string::npos) return out;
+  TN_ASSIGN_OR_RETURN(const plan::ShapeWeight sizes,
+                      plan::ShapeWeight::Parse(Trim(text.substr(at + 1 + kAt.size()))));
+  for (const graph::Dim& d : out.graph.dims) {
+    const auto size = sizes.sizes.find(d.var->name);
+    if (size == sizes.sizes.end())
+      return MakeError(fmt::format("a kernel has no size for {}", d.var->name));
+    out.sizes.push_back(size->second);
+  }
+  return out;
+}
+
+Tasks TasksOf(const Graph& planned, const Machine& machine,
+              const std::vector<plan::ShapeWeight>& shapes) {
   Tasks out;
   const std::vector<bool> constant = graph::ConstantValues(planned);
   std::map<std::string, size_t> places;
@@ -228,37 +285,43 @@ Tasks TasksOf(const Graph& planned, const Machine& machine) {
         std::any_of(ops::Algorithms().begin(), ops::Algorithms().end() - 1,
                     [&](const ops::Algorithm* a) { return ops::Applies(*a, site); });
     if (!has_space) continue;
-    const std::string why = Unmeasurable(group.region);
-    if (!why.empty()) {
-      out.left_out.push_back(fmt::format("{}: {}", plan::NameOf(planned, n), why));
-      continue;
+    for (const plan::SizedRegion& sized : plan::AtWeightedSizes(group.region, shapes)) {
+      const std::string name =
+          plan::NameOf(planned, n) + (sized.name.empty() ? "" : " " + sized.name);
+      if (const std::string why = Unmeasurable(group.region, sized.region); !why.empty()) {
+        out.left_out.push_back(fmt::format("{}: {}", name, why));
+        continue;
+      }
+      Task task = MakeTask(group, constant, sized.sizes);
+      const auto [place, fresh] = places.emplace(task.kernel, out.tasks.size());
+      if (!fresh) {
+        ++out.tasks[place->second].launches;
+        continue;
+      }
+      task.name = name;
+      task.weight = sized.weight;
+      AddCandidates(&task, machine);
+      task.chosen = PlaceOf(planned.node(n).plan.get(), task.sizes, task.candidates);
+      out.tasks.push_back(std::move(task));
     }
-    Task task = MakeTask(group, constant);
-    const auto [place, fresh] = places.emplace(task.kernel, out.tasks.size());
-    if (!fresh) {
-      ++out.tasks[place->second].launches;
-      continue;
-    }
-    task.name = plan::NameOf(planned, n);
-    AddCandidates(&task, machine);
-    task.chosen = PlaceOf(planned.node(n).plan.get(), task.candidates);
-    out.tasks.push_back(std::move(task));
   }
   // What leaves nothing open stays only as long as it is counted.
   std::erase_if(out.tasks, [](const Task& t) { return t.candidates.size() < 2; });
   return out;
 }
 
-Expected<Task> TaskOf(const Graph& g, NodeId node, const Machine& machine) {
+Expected<Task> TaskOf(const Graph& g, NodeId node, const Machine& machine,
+                      const std::vector<int64_t>& sizes) {
   const Group group = graph::GroupOf(g, node);
-  if (const std::string why = Unmeasurable(group.region); !why.empty())
+  const Graph sized = plan::AtSizes(group.region, plan::SizesOf(group.region, sizes));
+  if (const std::string why = Unmeasurable(group.region, sized); !why.empty())
     return MakeError(fmt::format("{} cannot be tuned: {}", plan::NameOf(g, node), why));
-  Task task = MakeTask(group, graph::ConstantValues(g));
+  Task task = MakeTask(group, graph::ConstantValues(g), sizes);
   task.name = plan::NameOf(g, node);
   AddCandidates(&task, machine);
   if (task.candidates.empty())
     return MakeError(fmt::format("{} cannot be tuned: it leaves nothing open", task.name));
-  task.chosen = PlaceOf(g.node(node).plan.get(), task.candidates);
+  task.chosen = PlaceOf(g.node(node).plan.get(), task.sizes, task.candidates);
   return task;
 }
 
@@ -272,7 +335,8 @@ Expected<LoweredCandidate> LowerCandidate(const Task& task, const Candidate& can
   return Lower(task, planned.graph, planned.node, machine, far_weights);
 }
 
-Expected<LoweredCandidate> LowerNode(const Graph& planned, NodeId node, const Machine& machine) {
+Expected<LoweredCandidate> LowerNode(const Graph& planned, NodeId node, const Machine& machine,
+                                     const VarMap& sizes) {
   LoweredCandidate out;
   TN_ASSIGN_OR_RETURN(out.module, graph::LowerGroup(planned, node, machine, kFunction));
   std::vector<ValueId> values = graph::GroupOf(planned, node).operands;
@@ -281,7 +345,7 @@ Expected<LoweredCandidate> LowerNode(const Graph& planned, NodeId node, const Ma
   TN_CHECK(values.size() == out.module.Find(kFunction)->buffers.size(), "a kernel of {} operands",
            values.size());
   for (size_t i = 0; i < values.size(); ++i) {
-    out.parameters.push_back(ParameterOf(planned.type(values[i])));
+    out.parameters.push_back(ParameterOf(planned.type(values[i]), sizes));
     out.parameters.back().output = i >= operands;
   }
   return out;

@@ -8,6 +8,7 @@
 #include "cost/machine.h"
 #include "graph/graph.h"
 #include "ops/algorithm.h"
+#include "plan/shape_weights.h"
 #include "support/expected.h"
 #include "tune/bench.h"
 #include "tune/residual_model.h"
@@ -31,16 +32,28 @@ struct Task {
   std::string kernel;  // a hash of what it computes: operators, attributes, types
   std::string kind;    // of its anchor: "matmul"
   int64_t launches = 1;
+  double weight = 1;  // of its sizes among those of its kernel, where that has open ones
   /// The kernel's text: a graph of one fused node, whose operands and results are kept from the
   /// graph's border by relayouts that change nothing, so that they are aligned as within a network.
   graph::Graph graph;
-  std::vector<bool> weights;          // by operand: whether it is one
-  std::vector<int64_t> limits;        // by operand: of integers that are places (Parameter::limit)
+  VarMap sizes;                 // of the graph's dims, at which it is measured
+  std::string open;             // what the tasks of a kernel of open sizes share; "": it has none
+  std::vector<bool> weights;    // by operand: whether it is one
+  std::vector<int64_t> limits;  // by operand: of integers that are places (Parameter::limit)
   std::vector<Candidate> candidates;  // by predicted time; of equal ones by trace
   size_t chosen = 0;                  // what planning takes without measurements
 
-  /// "graph @kernel(…) {…}".
+  /// "graph @kernel(…) {…}"; of open sizes with the line "at n=7,m=3" after it.
   std::string Text() const;
+};
+
+/// A kernel's text, read.
+struct KernelText {
+  graph::Graph graph;
+  graph::NodeId node = graph::kNoNode;
+  std::vector<int64_t> sizes;  // of the graph's dims
+
+  static Expected<KernelText> Read(const std::string& text);
 };
 
 struct Tasks {
@@ -48,18 +61,22 @@ struct Tasks {
   std::vector<std::string> left_out;  // kernels that cannot be measured, with the reason
 };
 
-/// The kernels of a planned graph that leave something open, equal ones once. Deterministic.
-Tasks TasksOf(const graph::Graph& planned, const Machine& machine);
-/// The task of a kernel by itself: a graph with one node that becomes a kernel. Errors say why it
-/// cannot be tuned.
-Expected<Task> TaskOf(const graph::Graph& g, graph::NodeId node, const Machine& machine);
+/// The kernels of a planned graph that leave something open, equal ones once; one of open sizes
+/// once for each of the sizes that count (plan/shape_weights.h). Deterministic.
+Tasks TasksOf(const graph::Graph& planned, const Machine& machine,
+              const std::vector<plan::ShapeWeight>& shapes = {});
+/// The task of a kernel by itself: a graph with one node that becomes a kernel, with these sizes of
+/// its dims. Errors say why it cannot be tuned.
+Expected<Task> TaskOf(const graph::Graph& g, graph::NodeId node, const Machine& machine,
+                      const std::vector<int64_t>& sizes = {});
 
 /// `far_weights`: weights lie farther away than the machine's L2.
 Expected<LoweredCandidate> LowerCandidate(const Task& task, const Candidate& candidate,
                                           const Machine& machine, bool far_weights);
-/// A node of a planned graph that becomes a kernel, as the graph has it.
+/// A node of a planned graph that becomes a kernel, as the graph has it, with operands of `sizes`
+/// of the graph's dims.
 Expected<LoweredCandidate> LowerNode(const graph::Graph& planned, graph::NodeId node,
-                                     const Machine& machine);
+                                     const Machine& machine, const VarMap& sizes = {});
 /// The task computed by its definition, which answers are compared with.
 Expected<LoweredCandidate> LowerDefinition(const Task& task, const Machine& machine);
 

@@ -1,0 +1,184 @@
+#include "plan/shape_weights.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <optional>
+
+#include "graph/dims.h"
+#include "ir/visit.h"
+#include "support/strings.h"
+
+namespace tenon::plan {
+
+namespace {
+
+using graph::Dim;
+using graph::Graph;
+
+template <class T>
+std::optional<T> WholeNumber(std::string_view text) {
+  T value{};
+  const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (fault != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+bool Mentions(const Graph& region, const Dim& d) {
+  return std::any_of(region.values.begin(), region.values.end(), [&](const graph::Value& v) {
+    const std::vector<Expr>& dims = v.type.tensor().dims;
+    return std::any_of(dims.begin(), dims.end(),
+                       [&](const Expr& e) { return UsesVar(e, d.var.get()); });
+  });
+}
+
+bool IsPrime(int64_t n) {
+  for (int64_t d = 2; d * d <= n; ++d) {
+    if (n % d == 0) return false;
+  }
+  return n > 1;
+}
+
+// What stands for a dim's range: its ends, one between (geometrically in the middle), which few
+// tiles divide, and a prime. A dim without an end has its typical size there.
+std::vector<int64_t> SizesFor(const Dim& d) {
+  const int64_t least = d.LeastSome(), most = d.max < Dim::kNoMax ? d.max : d.Typical();
+  const double middle = std::sqrt(static_cast<double>(least) * static_cast<double>(most));
+  int64_t prime = SizeUpTo(d, (std::llround(middle) + most) / 2);
+  // Steps may leave none.
+  for (int64_t n = prime; n > least; n -= d.step) {
+    if (!IsPrime(n)) continue;
+    prime = n;
+    break;
+  }
+  return {least, SizeUpTo(d, std::min<int64_t>(std::llround(middle) | 1, most)), prime, most};
+}
+
+std::optional<int64_t> SizeOf(const Dim& d, const ShapeWeight& s) {
+  const auto at = s.sizes.find(d.var->name);
+  if (at == s.sizes.end()) return d.Typical();
+  const bool fits =
+      at->second >= d.min && at->second <= d.max && SizeUpTo(d, at->second) == at->second;
+  return fits ? std::optional(at->second) : std::nullopt;
+}
+
+// By the sizes of the region's dims.
+std::vector<std::pair<std::vector<int64_t>, double>> Weighted(
+    const Graph& region, const std::vector<ShapeWeight>& given) {
+  std::vector<std::pair<std::vector<int64_t>, double>> out;
+  for (const ShapeWeight& s : given) {
+    std::vector<int64_t> sizes;
+    for (const Dim& d : region.dims) {
+      if (const auto size = SizeOf(d, s)) sizes.push_back(*size);
+    }
+    if (sizes.size() == region.dims.size()) out.emplace_back(std::move(sizes), s.weight);
+  }
+  if (!out.empty()) return out;
+  for (size_t k = 0; k < 4; ++k) {
+    std::vector<int64_t>& sizes = out.emplace_back(std::vector<int64_t>(), 1).first;
+    for (const Dim& d : region.dims) sizes.push_back(SizesFor(d)[k]);
+  }
+  return out;
+}
+
+}  // namespace
+
+Expected<ShapeWeight> ShapeWeight::Parse(std::string_view text) {
+  const auto fault = [&](const char* what) {
+    return MakeError(
+        fmt::format("'{}': {}; expected sizes of dims and how often calls have them, as "
+                    "batch=4,seq=128:3",
+                    text, what));
+  };
+  ShapeWeight out;
+  std::string_view sizes = text;
+  if (const size_t colon = text.rfind(':'); colon != std::string_view::npos) {
+    const auto weight = WholeNumber<double>(text.substr(colon + 1));
+    if (!weight || !std::isfinite(*weight) || *weight <= 0)
+      return fault("the weight is no number above 0");
+    out.weight = *weight;
+    sizes = text.substr(0, colon);
+  }
+  for (const std::string& part : Split(sizes, ',')) {
+    const size_t equal = part.find('=');
+    const std::string name(Trim(std::string_view(part).substr(0, equal)));
+    if (equal == std::string::npos || name.empty()) return fault("a dim has no size");
+    const auto size = WholeNumber<int64_t>(Trim(std::string_view(part).substr(equal + 1)));
+    if (!size || *size < 0) return fault("a size is no number");
+    if (!out.sizes.emplace(name, *size).second) return fault("a dim has two sizes");
+  }
+  return out;
+}
+
+std::vector<size_t> OpenDims(const Graph& region) {
+  std::vector<size_t> open;
+  for (size_t i = 0; i < region.dims.size(); ++i) {
+    if (Mentions(region, region.dims[i]) && region.dims[i].min < region.dims[i].max)
+      open.push_back(i);
+  }
+  return open;
+}
+
+Graph WithOwnDims(const Graph& region) {
+  Graph out = region;
+  std::erase_if(out.dims, [&](const Dim& d) { return !Mentions(region, d); });
+  return out;
+}
+
+int64_t SizeUpTo(const Dim& d, int64_t size) {
+  return d.min + std::max<int64_t>(0, size - d.min) / d.step * d.step;
+}
+
+VarMap SizesOf(const Graph& region, const std::vector<int64_t>& sizes) {
+  VarMap out;
+  for (size_t i = 0; i < sizes.size(); ++i) out[region.dims[i].var.get()] = IndexConst(sizes[i]);
+  return out;
+}
+
+Graph AtSizes(const Graph& region, const VarMap& sizes) {
+  Graph out = WithOwnDims(region);
+  for (graph::Value& v : out.values) {
+    for (Expr& e : v.type.tensor().dims) e = graph::SimplifyDim(Substitute(e, sizes));
+  }
+  return out;
+}
+
+graph::Choices ChoicesAt(const graph::Plan& plan, const VarMap& sizes) {
+  for (const graph::Variant& v : plan.variants) {
+    if (AsInt(graph::SimplifyDim(Substitute(v.when, sizes))) == 0) continue;
+    graph::Choices out = plan.layout;
+    out.insert(out.end(), v.schedule.begin(), v.schedule.end());
+    return out;
+  }
+  return plan.AllChoices();
+}
+
+std::vector<SizedRegion> AtWeightedSizes(const Graph& region,
+                                         const std::vector<ShapeWeight>& given) {
+  const std::vector<size_t> open = OpenDims(region);
+  if (open.empty()) return {{AtSizes(region, {}), {}, 1, ""}};
+  std::vector<SizedRegion> out;
+  double whole = 0;
+  for (auto& [sizes, weight] : Weighted(region, given)) {
+    whole += weight;
+    std::string name;
+    for (const size_t d : open)
+      name += fmt::format("{}{}={}", name.empty() ? "" : ",", region.dims[d].var->name, sizes[d]);
+    const auto same =
+        std::find_if(out.begin(), out.end(), [&](const SizedRegion& s) { return s.name == name; });
+    if (same != out.end()) {
+      same->weight += weight;
+    } else {
+      out.push_back({AtSizes(region, SizesOf(region, sizes)), sizes, weight, name});
+    }
+  }
+  for (SizedRegion& s : out) s.weight /= whole;
+  const auto heaviest = std::max_element(
+      out.rbegin(), out.rend(), [](const auto& a, const auto& b) { return a.weight < b.weight; });
+  std::rotate(heaviest.base() - 1, heaviest.base(), out.end());
+  return out;
+}
+
+}  // namespace tenon::plan
