@@ -185,7 +185,7 @@ class Stretches {
 
 // `lo <= dim <= hi`, as far as the dim's range does not say it.
 Expr In(const Dim& dim, int64_t lo, int64_t hi) {
-  const Expr first = Le(IndexConst(lo), dim.var), last = Le(dim.var, IndexConst(hi));
+  Expr first = Le(IndexConst(lo), dim.var), last = Le(dim.var, IndexConst(hi));
   if (lo <= dim.LeastSome()) return last;
   return hi == dim.max ? first : And(first, last);
 }

@@ -69,7 +69,8 @@ TEST(OpenSizes, AreATaskEach) {
 
 // Whatever was fastest at all sizes is planned, by whichever team.
 TEST(OpenSizes, PlansFollowRecords) {
-  const graph::Graph planned = graph::PlanGroups(Product(), {&TheMachine()});
+  const graph::Graph g = Product();
+  const graph::Graph planned = graph::PlanGroups(g, {&TheMachine()});
   const Tasks tasks = TasksOf(planned, TheMachine());
   ASSERT_EQ(tasks.tasks.size(), 4U);
   const Candidate* winner = nullptr;
@@ -92,7 +93,7 @@ TEST(OpenSizes, PlansFollowRecords) {
     }
   }
   const LogPrices prices(contents, {"", "llvm", 1, "warm"}, TheMachine());
-  const graph::Graph by_log = graph::PlanGroups(Product(), {&TheMachine(), &prices});
+  const graph::Graph by_log = graph::PlanGroups(g, {&TheMachine(), &prices});
   for (const graph::NodeId n : graph::KernelNodes(by_log)) {
     const graph::Plan* plan = by_log.node(n).plan.get();
     if (!plan || by_log.node(n).op == graph::OpKind::kReshape) continue;
