@@ -11,7 +11,8 @@ namespace tenon::tools {
 
 class CompileArguments {
  public:
-  /// Adds --shape, --shape-weights, -O, --precision, --target, --prices, --log, --profile, --custom-op, --link,
+  /// Adds --shape, --shape-weights, -O, --precision, --target, --prices, --log, --profile,
+  /// --custom-op, --link,
   /// --external-data-dir and --jobs to a verb.
   void AddTo(CLI::App* verb);
   /// Reads what the parser left as text, and checks what can be without a file. Errors are wrong
