@@ -33,7 +33,7 @@ Expected<ops::Kernel> NumberKernel(const std::string& name, const Var& i, const 
       "number", {}, [&](const te::Indices&) -> te::Body { return CastExpr::Make(type, i); });
   te::FuncOptions options;
   options.dims = {i};
-  options.ranges = {DimRange{}};
+  options.ranges.emplace_back();
   return KernelOf(name, {}, number, std::move(options), machine);
 }
 
@@ -57,7 +57,7 @@ Expected<ops::Kernel> RowKernel(const std::string& name, const Buffer& row, cons
     options.ranges.push_back({d.min, d.max == Dim::kNoMax ? -1 : d.max, d.step});
   }
   options.dims.push_back(i);
-  options.ranges.push_back(DimRange{});
+  options.ranges.emplace_back();
   return KernelOf(name, {from}, to, std::move(options), machine);
 }
 
