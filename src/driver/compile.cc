@@ -253,8 +253,7 @@ class Compilation {
     BuildRequest request = driver::RequestOf(network, machine, build_machine);
     request.describe = [&](const Module& host) {
       return InfoJson(program, network, host, machine, options_, {source_hash_.Get(), profile_},
-                      fs::path(place_.params).filename(),
-                      prices_.log ? RecordsUsed(*prices_.log, program.parts) : nullptr);
+                      fs::path(place_.params).filename(), Records(program.parts));
     };
     // Who links the code has a header, which tells of errors too.
     if (options_.format != OutputFormat::kSharedLibrary || options_.name != "main")
@@ -270,6 +269,13 @@ class Compilation {
     request.outputs = Outputs(*machine.target);
     request.new_folder = place_.new_folder;
     return request;
+  }
+
+  // None of a log that the network is planned without; null where there is no log.
+  nlohmann::ordered_json Records(std::span<const graph::Graph> graphs) const {
+    if (options_.log.empty()) return nullptr;
+    if (!prices_.log) return nlohmann::ordered_json::array();
+    return RecordsUsed(*prices_.log, graphs);
   }
 
   Status ReadLinked() {

@@ -81,6 +81,23 @@ class Tuning(Case):
         for key, value in answers[0].items():
             harness.np.testing.assert_allclose(value, answers[1][key], rtol=1e-4, atol=1e-5)
 
+    def test_a_slower_network_is_planned_without(self):
+        """Records by which the whole network took longer than without them are not followed, and the library says none."""
+        self.tune(self.model("mlp-4-2"), "--trials", "3")
+        lines = self.tenon("log", "export", self.path("tuning.log"))[0].splitlines()
+        for slower in (True, False):
+            for i, line in enumerate(map(json.loads, lines)):
+                record = line.get("record", {})
+                if record.get("algorithm") == "network":
+                    record["seconds"] = record["predicted"] * (2 if slower else 1)
+                lines[i] = json.dumps(line)
+            log = self.path(f"{slower}.jsonl")
+            pathlib.Path(log).write_text("\n".join(lines) + "\n")
+            error = self.tenon("compile", self.model("mlp-4-2"), "-o", self.path("a.so"), "--log", log)[1]
+            self.assertEqual("planned without" in error, slower, error)
+            used = json.loads(self.tenon("inspect", self.path("a.so"), "--json")[0])["tuning"]
+            self.assertEqual(used == [], slower)
+
     def test_looking(self):
         """A log shows itself, in both of its forms, and logs are put together."""
         self.tune(self.kernel(), "--trials", "4")
