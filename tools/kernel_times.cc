@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "console.h"
+#include "driver/compile.h"
 
 namespace tenon::tools {
 
@@ -40,13 +41,12 @@ Expected<std::vector<KernelTime>> KernelTimesOf(const Program& program) {
     const Json info = Json::parse(program.Info());
     if (!info.contains("launches")) return rows;
     rows = RowsOf(info);
-    function = info.at("name").get<std::string>() + "_launch_times";
+    function = info.at("name").get<std::string>() + driver::kTimesSuffix;
   } catch (const Json::exception&) {
-    return MakeError("the library's description of itself is damaged");
+    return DamagedDescription();
   }
   TN_ASSIGN_OR_RETURN(const Tensor times, program.Result(function));
-  if (times.num_elements() != static_cast<int64_t>(2 * rows.size()))
-    return MakeError("the library's description of itself is damaged");
+  if (times.num_elements() != static_cast<int64_t>(2 * rows.size())) return DamagedDescription();
   for (size_t i = 0; i < rows.size(); ++i) {
     rows[i].launches = static_cast<int64_t>(times.At(static_cast<int64_t>(2 * i)));
     rows[i].microseconds = times.At(static_cast<int64_t>(2 * i + 1)) / 1e3;

@@ -66,6 +66,10 @@ std::string Parameter::ToString() const {
          (words.empty() ? " scalar" : " " + Join(words, "x"));
 }
 
+Diagnostic DamagedDescription() {
+  return MakeError("the library's description of itself is damaged");
+}
+
 Expected<Program> Program::Load(const std::string& path) {
   tn_module_t* module = nullptr;
   if (tn_module_load(path.c_str(), &module) != 0) return InFile({ApiError()}, path);
@@ -87,7 +91,7 @@ Status Program::ReadParameters() {
     TN_ASSIGN_OR_RETURN(outputs_, Parameters(module, tn_module_num_outputs(module),
                                              tn_module_get_output, main.at("outputs"), is_network));
   } catch (const nlohmann::json::exception&) {
-    return MakeError("the library's description of itself is damaged");
+    return DamagedDescription();
   }
   for (const std::vector<Parameter>* list : {&inputs_, &outputs_}) {
     for (const Parameter& p : *list) has_values_ |= p.IsValue();

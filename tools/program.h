@@ -25,6 +25,9 @@ struct Parameter {
   std::string ToString() const;
 };
 
+/// An error of a library whose information cannot be read.
+Diagnostic DamagedDescription();
+
 class Program {
  public:
   static Expected<Program> Load(const std::string& path);

@@ -41,19 +41,22 @@ bool IsPrime(int64_t n) {
   return n > 1;
 }
 
-// What stands for a dim's range: its ends, one between (geometrically in the middle), which few
-// tiles divide, and a prime. A dim without an end has its typical size there.
+double GeometricMiddle(const Dim& d, int64_t most) {
+  return std::sqrt(static_cast<double>(d.LeastSome()) * static_cast<double>(most));
+}
+
+// What stands for a dim's range: its ends, one between, and a prime. A dim without an end has its
+// typical size there.
 std::vector<int64_t> SizesFor(const Dim& d) {
   const int64_t least = d.LeastSome(), most = d.max < Dim::kNoMax ? d.max : d.Typical();
-  const double middle = std::sqrt(static_cast<double>(least) * static_cast<double>(most));
-  int64_t prime = SizeUpTo(d, (std::llround(middle) + most) / 2);
+  int64_t prime = SizeUpTo(d, (std::llround(GeometricMiddle(d, most)) + most) / 2);
   // Steps may leave none.
   for (int64_t n = prime; n > least; n -= d.step) {
     if (!IsPrime(n)) continue;
     prime = n;
     break;
   }
-  return {least, SizeUpTo(d, std::min<int64_t>(std::llround(middle) | 1, most)), prime, most};
+  return {least, MiddleSize(d, most), prime, most};
 }
 
 std::optional<int64_t> SizeOf(const Dim& d, const ShapeWeight& s) {
@@ -129,6 +132,10 @@ Graph WithOwnDims(const Graph& region) {
 
 int64_t SizeUpTo(const Dim& d, int64_t size) {
   return d.min + std::max<int64_t>(0, size - d.min) / d.step * d.step;
+}
+
+int64_t MiddleSize(const Dim& d, int64_t most) {
+  return SizeUpTo(d, std::min<int64_t>(std::llround(GeometricMiddle(d, most)) | 1, most));
 }
 
 VarMap SizesOf(const Graph& region, const std::vector<int64_t>& sizes) {

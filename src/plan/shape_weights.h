@@ -39,6 +39,9 @@ struct SizedRegion {
 std::vector<size_t> OpenDims(const graph::Graph& region);
 /// The largest size of the dim that is no larger.
 int64_t SizeUpTo(const graph::Dim& d, int64_t size);
+/// An odd size in the (geometric) middle between the dim's least and `most`, which few tiles
+/// divide.
+int64_t MiddleSize(const graph::Dim& d, int64_t most);
 VarMap SizesOf(const graph::Graph& region, const std::vector<int64_t>& sizes);
 graph::Graph AtSizes(const graph::Graph& region, const VarMap& sizes);
 /// The region without the dims of its network that it does not mention.

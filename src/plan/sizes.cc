@@ -18,7 +18,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <map>
 #include <optional>
 
@@ -42,17 +41,14 @@ constexpr size_t kMostVariants = 2;
 // Two neighbouring stretches share a schedule that takes at most so many times as long.
 constexpr double kLittle = 1.05;
 
-// The region where each of its dims has one size: the least, an odd one between (geometrically in
-// the middle), which few tiles divide, and the typical one, the last. Just the region where no dims
-// are open.
+// The region where each of its dims has one size: the least, one between, and the typical one, the
+// last. Just the region where no dims are open.
 std::vector<SizedRegion> ThreeSizes(const Graph& region) {
   if (OpenDims(region).empty()) return {{region, {}, 1, ""}};
   std::vector<SizedRegion> out(3);
   for (const Dim& d : region.dims) {
     const int64_t most = d.Typical();
-    const double middle = std::sqrt(static_cast<double>(d.LeastSome()) * static_cast<double>(most));
-    const int64_t of_dim[] = {d.LeastSome(),
-                              SizeUpTo(d, std::min<int64_t>(std::llround(middle) | 1, most)), most};
+    const int64_t of_dim[] = {d.LeastSome(), MiddleSize(d, most), most};
     for (size_t k = 0; k < 3; ++k) out[k].sizes.push_back(of_dim[k]);
   }
   for (SizedRegion& s : out) s.region = AtSizes(region, SizesOf(region, s.sizes));

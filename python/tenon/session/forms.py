@@ -103,6 +103,13 @@ def _given(result: Any, element: str) -> Any:
     return [_given(r, element) for r in result] if isinstance(result, list) else result
 
 
+def folder_of(owner: Any) -> str:
+    """One that goes with its owner."""
+    folder = tempfile.mkdtemp(prefix="tenon-")
+    weakref.finalize(owner, shutil.rmtree, folder, True)
+    return folder
+
+
 class Forms:
     """The model of a session: what it says of itself, and the libraries that it became. Thread-safe; a library is compiled
     once, and meanwhile other threads wait."""
@@ -114,7 +121,7 @@ class Forms:
         self._forms: dict = {}  # (step, overridden, sizes) → a form, or the error of compiling it
         self._begin: dict = {}  # sizes → the step at which calls of these begin
         if self._is_bytes:
-            self.path = os.path.join(self._own_folder(), "model.onnx")
+            self.path = os.path.join(folder_of(self), "model.onnx")
             with open(self.path, "wb") as file:
                 file.write(model)
         else:
@@ -136,12 +143,6 @@ class Forms:
         if self.description["ir_version"] < 4:
             self.overridable = []
         self._is_open = any(i.is_open for i in self.inputs)
-
-    def _own_folder(self) -> str:
-        """One that goes with this."""
-        folder = tempfile.mkdtemp(prefix="tenon-")
-        weakref.finalize(self, shutil.rmtree, folder, True)
-        return folder
 
     def _is_library(self) -> bool:
         with open(self.path, "rb") as file:
@@ -282,11 +283,11 @@ class Forms:
             try:
                 directory = _tenon.cache_directory()
             except (RuntimeError, ValueError):
-                directory = self._own_folder()
+                directory = folder_of(self)
             try:
                 return Form(_tenon.compile_cached(self.path, directory, options), self._max_team)
             except OSError:  # its disk is full
-                return Form(_tenon.compile_cached(self.path, self._own_folder(), options), self._max_team)
+                return Form(_tenon.compile_cached(self.path, folder_of(self), options), self._max_team)
         finally:
             progress.end()
 

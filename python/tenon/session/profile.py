@@ -28,9 +28,7 @@ class Profile:
         try:
             yield
         finally:
-            event = {"cat": "Session", "pid": os.getpid(), "tid": threading.get_native_id(), "ph": "X", "name": name}
-            event |= {"ts": (begin - self._start) // 1000, "dur": (time.monotonic_ns() - begin) // 1000, "args": {}}
-            self._events.append(event)
+            self._add("Session", name, (begin - self._start) // 1000, (time.monotonic_ns() - begin) // 1000, {})
 
     @contextlib.contextmanager
     def kernels(self, form: Any) -> Iterator[None]:
@@ -41,10 +39,14 @@ class Profile:
         for launch, (launches, took) in zip(form.launches, form.launch_times() - before):
             if launches == 0:
                 continue
-            event = {"cat": "Node", "pid": os.getpid(), "tid": threading.get_native_id(), "ph": "X", "name": launch["node"]}
-            event |= {"ts": (begin - self._start) / 1000, "dur": int(took) / 1000}
-            self._events.append(event | {"args": {"kernel": launch["kernel"], "launches": int(launches)}})
+            args = {"kernel": launch["kernel"], "launches": int(launches)}
+            self._add("Node", launch["node"], (begin - self._start) / 1000, int(took) / 1000, args)
             begin += int(took)
+
+    def _add(self, category: str, name: str, begin: float, took: float, args: dict) -> None:
+        """In microseconds, from the start on."""
+        event = {"cat": category, "pid": os.getpid(), "tid": threading.get_native_id(), "ph": "X", "name": name}
+        self._events.append(event | {"ts": begin, "dur": took, "args": args})
 
     def end(self) -> str:
         """Writes the file and returns its path; "" where that has been done."""

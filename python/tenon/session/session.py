@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
-import tempfile
 import warnings
-import weakref
 from os import PathLike
 from typing import Any, Callable, Mapping, Sequence
 
@@ -17,7 +14,7 @@ from .. import nd
 from . import errors, feeds
 from .binding import IOBinding
 from .enumerations import GraphOptimizationLevel
-from .forms import Forms, options_of
+from .forms import Forms, folder_of, options_of
 from .options import RunOptions, SessionOptions
 from .parameters import ModelMetadata, NodeArg
 from .profile import Profile
@@ -82,8 +79,7 @@ class InferenceSession:
 
     def _folder_of(self, files: Mapping[str, bytes]) -> str:
         """A folder with these files that goes with this. Errors: a name that leads out of it."""
-        folder = tempfile.mkdtemp(prefix="tenon-")
-        weakref.finalize(self, shutil.rmtree, folder, True)
+        folder = folder_of(self)
         for name, content in files.items():
             path = os.path.normpath(os.path.join(folder, name))
             if not path.startswith(folder + os.sep):

@@ -686,18 +686,11 @@ Expected<graph::Graph> ImportOnnx(std::shared_ptr<const WeightFile> model,
 }
 
 Expected<ImportedPart> ImportPart(std::shared_ptr<const WeightFile> model, const ModelProto& proto,
-                                  const ImportOptions& options, bool* assumes_rank) {
+                                  const ImportOptions& options) {
   Importer importer(std::move(model), options,
                     {options.external_data_dir, options.linked_data_dir});
   TN_ASSIGN_OR_RETURN(graph::Graph g, importer.Run(proto));
-  *assumes_rank = importer.AssumesRank();
-  return ImportedPart{std::move(g), importer.OutputTypes()};
-}
-
-Expected<ImportedPart> ImportPart(std::shared_ptr<const WeightFile> model, const ModelProto& proto,
-                                  const ImportOptions& options) {
-  bool assumes_rank = false;
-  return ImportPart(std::move(model), proto, options, &assumes_rank);
+  return ImportedPart{std::move(g), importer.OutputTypes(), importer.AssumesRank()};
 }
 
 // The options of a model that lies in a file.
@@ -720,7 +713,8 @@ Expected<graph::Graph> ImportOnnx(const std::string& path, const ImportOptions& 
 static Expected<graph::Program> AsOnePart(const std::shared_ptr<const WeightFile>& file,
                                           const ModelProto& model, const ImportOptions& options,
                                           bool* assumes_rank) {
-  TN_ASSIGN_OR_RETURN(ImportedPart whole, ImportPart(file, model, options, assumes_rank));
+  TN_ASSIGN_OR_RETURN(ImportedPart whole, ImportPart(file, model, options));
+  *assumes_rank = whole.assumes_rank;
   graph::Program out;
   out.parts.push_back(std::move(whole.graph));
   return out;

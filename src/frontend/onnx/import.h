@@ -86,6 +86,7 @@ Expected<graph::Graph> ImportOnnx(std::shared_ptr<const graph::WeightFile> model
 struct ImportedPart {
   graph::Graph graph;
   std::vector<int32_t> output_types;
+  bool assumes_rank = false;  // open sizes are taken to be none that decide ranks
 };
 Expected<ImportedPart> ImportPart(std::shared_ptr<const graph::WeightFile> model,
                                   const ModelProto& proto, const ImportOptions& options);

@@ -65,10 +65,6 @@ inline ValueType WithoutRank(ValueType t) {
   t.dims.clear();
   return t;
 }
-/// ImportPart, which tells whether it takes sizes that are open to be none that decide ranks.
-Expected<ImportedPart> ImportPart(std::shared_ptr<const graph::WeightFile> model,
-                                  const ModelProto& proto, const ImportOptions& options,
-                                  bool* assumes_rank);
 /// An error where input `i` of a step is of another kind.
 Status ExpectKind(const ValueType& type, ValueType::Kind kind, size_t i);
 

@@ -119,9 +119,8 @@ Status ProgramImporter::PlanPart(const std::vector<const NodeProto*>& nodes,
     output.name = name;
     g.outputs.push_back(std::move(output));
   }
-  bool assumes_rank = false;
-  TN_ASSIGN_OR_RETURN(ImportedPart part, ImportPart(file_, model, part_options_, &assumes_rank));
-  if (assumes_rank)
+  TN_ASSIGN_OR_RETURN(ImportedPart part, ImportPart(file_, model, part_options_));
+  if (part.assumes_rank)
     return MakeError("expected results of known ranks, but which axes are of 1 is open");
   size_t i = 0;
   for (std::string_view name : wanted) {

@@ -97,9 +97,9 @@ Expected<WindowAttrs> ReadWindow(OpContext& c, std::vector<int64_t> kernel, size
 }
 
 Val Padded(Val x, std::span<const PaddedAxis> axes, double value) {
-  for (const PaddedAxis& a : axes)
-    x = Cut(x, a.axis, -NumberOf(x.formula(), a.before), a.size, value);
-  return x;
+  if (!x || axes.empty()) return x;
+  const Val number = x.formula().Number(x.dtype(), value);
+  return Padded(std::move(x), axes, number);
 }
 
 Val Padded(Val x, std::span<const PaddedAxis> axes, const Val& value) {

@@ -67,6 +67,24 @@ TEST(OpenClSource, FunctionsKnowTheMemoryOfTheirBuffers) {
   EXPECT_FALSE(Has(text, "put_3")) << text;
 }
 
+// Where PoCL would lose the branch's other way; elsewhere a loop has the barriers that it says.
+TEST(OpenClSource, ALoopWithBarriersDoesNotEndInABranch) {
+  const std::string barrier = "barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);";
+  const auto count = [&](const std::string& last) {
+    const std::string text =
+        SourceOf(Threads("    alloc s: f32[128] in shared\n    for i in 0..8 {\n      s[t] = "
+                         "1f32\n      sync cta\n" +
+                         last + "\n    }"));
+    size_t found = 0;
+    for (size_t at = text.find(barrier); at != std::string::npos; at = text.find(barrier, at + 1))
+      ++found;
+    return found;
+  };
+  EXPECT_EQ(count("      if t < 1 { C[i] = s[127 - t] }"), 2U);
+  EXPECT_EQ(count("      let j = i * 2\n      if t < 1 { C[j] = s[127 - t] }"), 2U);
+  EXPECT_EQ(count("      C[i * 128 + t] = s[127 - t]"), 1U);
+}
+
 TEST(OpenClSource, ExtensionsAreAskedForWhereTheyAreUsed) {
   const std::string plain = SourceOf(Threads("    C[t] = 1f32"));
   EXPECT_FALSE(Has(plain, "EXTENSION"));

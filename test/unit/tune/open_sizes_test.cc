@@ -10,6 +10,7 @@
 #include "plan/plan_groups.h"
 #include "plan/region.h"
 #include "plan/space.h"
+#include "records.h"
 #include "tune/history.h"
 
 namespace tenon::tune {
@@ -26,20 +27,6 @@ graph::Graph Product() {
              "graph @g<n: 1..=128>(%0 \"x\": f32[n, 256], %1 \"w\": f32[256, 96]) {\n"
              "  %2: f32[n, 96] = matmul(%0, %1)\n  return %2 \"y\"\n}\n")
       .value();
-}
-
-Record RecordOf(const Task& task, const Candidate& c, double seconds, bool leader) {
-  Record r;
-  r.kernel = task.kernel;
-  r.target = "llvm";
-  r.algorithm = c.algorithm->name;
-  r.epoch = c.algorithm->epoch;
-  r.point = graph::ChoicesText(c.point);
-  r.cache = "warm";
-  r.outcome = kOk;
-  r.leader = leader;
-  r.seconds = seconds;
-  return r;
 }
 
 TEST(OpenSizes, AreATaskEach) {

@@ -9,6 +9,7 @@
 #include "graph/text.h"
 #include "plan/region.h"
 #include "plan/space.h"
+#include "records.h"
 #include "tune/history.h"
 
 namespace tenon::tune {
@@ -91,17 +92,8 @@ TEST(Transfer, PricesOfKinAreCorrected) {
   LogContents contents;
   contents.kernels[known.kernel] = known.Text();
   for (const Candidate& c : known.candidates) {
-    Record r;
-    r.kernel = known.kernel;
-    r.target = "llvm";
-    r.algorithm = c.algorithm->name;
-    r.epoch = c.algorithm->epoch;
-    r.point = graph::ChoicesText(c.point);
-    r.cache = "warm";
-    r.outcome = kOk;
-    r.leader = &c == winner;
-    r.seconds = r.leader ? c.predicted / 8 : c.predicted;
-    contents.records.push_back(r);
+    const bool leads = &c == winner;
+    contents.records.push_back(RecordOf(known, c, leads ? c.predicted / 8 : c.predicted, leads));
   }
   const LogPrices prices(contents, {"", "llvm", 1, "warm"}, machine);
   const graph::NodeId node = plan::FindKernel(asked.graph, kFunction).value();
