@@ -77,6 +77,9 @@ void PrintReport(const driver::CompileReport& report, const Arguments& args, boo
   if (args.time_passes) PrintTimes(report.passes);
   if (args.quiet) return;
   PrintWide(report, verbose);
+  for (const std::string& remark : report.remarks) {
+    if (verbose) Print("{}\n", remark);
+  }
   auto megabytes = [](int64_t bytes) { return static_cast<double>(bytes) / 1e6; };
   Print(
       "\n{}: {:.2f} MB, of which weights {:.2f} MB; working memory {:.2f} MB; compiled in {:.2f} "

@@ -8,6 +8,7 @@
 #include <deque>
 #include <limits>
 
+#include "device.h"
 #include "support/atomic_file.h"
 #include "support/file.h"
 #include "support/json.h"
@@ -357,7 +358,8 @@ Expected<Value> FromResult(const tn_ffi_any& any, const ValueType& type) {
     if (any.type_index != TN_FFI_TENSOR) return Damaged();
     auto* tensor = reinterpret_cast<tn_tensor_t*>(any.u.v_obj);
     tn_tensor_retain(tensor);
-    return Value(Tensor(tensor));
+    TN_ASSIGN_OR_RETURN(NamedTensors home, OnHost({{"", Tensor(tensor)}}));
+    return Value(std::move(home[0].second));
   }
   if (type.name == "optional") {
     if (any.type_index == TN_FFI_NONE) return Value(Json());

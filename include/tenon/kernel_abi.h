@@ -257,10 +257,19 @@ TN_CORE_API int32_t tn_core_device_launch(const tn_device_code* code, int32_t ke
  * was launched before is done, and waits for that. Returns 0, or -1 + error. */
 TN_CORE_API int32_t tn_core_device_fetch(void* into, const void* memory, int64_t bytes);
 
+/* The number of the device of that type that the first of the arguments which are tensors is on;
+ * 0 where there is none. */
+TN_CORE_API int32_t tn_core_device_of(const tn_ffi_any* args, int32_t n, int32_t device_type);
+
 /* Copies between two places of a device's memory, in the order of the calling thread's stream, and
  * does not wait for it. Returns 0, or -1 + error. */
 TN_CORE_API int32_t tn_core_device_copy(int32_t device_type, int32_t device_id, void* to,
                                         const void* from, int64_t bytes);
+
+/* Copies between the host and a device's memory, `to_device` or from there, behind what is queued
+ * on the calling thread's stream; done when it returns. Returns 0, or -1 + error. */
+TN_CORE_API int32_t tn_core_device_move(int32_t device_type, int32_t device_id, void* to,
+                                        const void* from, int64_t bytes, int32_t to_device);
 
 /* tn_core_tensor_alloc on a device. */
 TN_CORE_API int32_t tn_core_device_tensor_alloc(int32_t device_type, int32_t device_id,
@@ -407,6 +416,9 @@ typedef struct tn_host_services {
   int32_t (*device_fetch)(void* into, const void* memory, int64_t bytes);
   int32_t (*device_copy)(int32_t device_type, int32_t device_id, void* to, const void* from,
                          int64_t bytes);
+  /* tn_core_device_move. */
+  int32_t (*device_move)(int32_t device_type, int32_t device_id, void* to, const void* from,
+                         int64_t bytes, int32_t to_device);
 } tn_host_services;
 
 /* ---- Copies in one process ----

@@ -81,6 +81,12 @@ int32_t tn_program_part(int32_t part, const tn_ffi_any* args, int32_t n, tn_ffi_
 /* The body of the library's packed function. */
 int32_t tn_program_call(const tn_ffi_any* args, int32_t n, tn_ffi_any* result);
 
+/* The same where the parts run on a device: that of the first argument there, or number 0. Tensors
+ * of numbers leave on it; arguments may be on the host. A step that reads what is on the device
+ * waits for it. */
+int32_t tn_program_call_on_device(const tn_ffi_any* args, int32_t n, tn_ffi_any* result,
+                                  int32_t device_type);
+
 #ifdef __cplusplus
 } /* extern "C" */
 #endif

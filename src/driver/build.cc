@@ -245,7 +245,14 @@ void AddProgram(const ProgramRequest& program, const TargetRef& target, Module* 
   const Var n = VarNode::Make("num_args", DType::Int(32)), in = HandleVar("args"),
             out = HandleVar("result");
   main.scalars = {HandleVar("self"), in, n, out};
-  main.body = Seq::Make({CallStatus("tn_program_call", {in, n, out}), Return::Make(ok)});
+  std::vector<Expr> passed = {in, n, out};
+  if (target->IsDevice()) {
+    passed.push_back(IntConst::Make(DType::Int(32), target->device().type));
+  }
+  main.body =
+      Seq::Make({CallStatus(target->IsDevice() ? "tn_program_call_on_device" : "tn_program_call",
+                            std::move(passed)),
+                 Return::Make(ok)});
   host->Add(PrimFunc::Make(std::move(main)));
 }
 

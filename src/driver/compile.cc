@@ -388,6 +388,7 @@ class Compilation {
     report_.params = place_.params;
     report_.artifact_bytes = BytesAt(place_);
     report_.weights_bytes = static_cast<int64_t>(network.weights_bytes);
+    report_.remarks = built.remarks;
   }
 
   const CompileOptions options_;

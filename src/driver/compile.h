@@ -100,6 +100,9 @@ struct CompileReport {
   /// stayed f32.
   int64_t narrow_values = 0;
   std::vector<std::string> wide_values;
+  /// What a device's compiler says of right code: registers that spill, warnings. Of kernels that
+  /// were compiled now.
+  std::vector<std::string> remarks;
   double seconds = 0;
 };
 

@@ -86,7 +86,6 @@ const char* WhyNoProgram(const CompileOptions& given) {
   if (options.format == OutputFormat::kCSource) return "in C source";
   const Expected<Target> target = Target::Parse(options.target);
   if (!target) return nullptr;
-  if (target->IsDevice()) return "on devices";
   return IsContained(target->Cpu().triple()) ? "in modules of WebAssembly" : nullptr;
 }
 

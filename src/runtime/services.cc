@@ -19,5 +19,6 @@ extern "C" const tn_host_services tn_runtime_services = {
     tenon::runtime::TakeBytes,
     tenon::runtime::FetchFromDevice,
     tenon::runtime::CopyOnDevice,
+    tenon::runtime::MoveToOrFromDevice,
 };
 TN_NOTE("1", "tn_runtime_services");

@@ -43,7 +43,7 @@ sys.path.insert(0, str(HERE / "onnx"))
 from dlpack import as_bytes  # noqa: E402
 from dynamic import open_sizes, second_size  # noqa: E402
 from freeze import freeze  # noqa: E402
-from values import differ, from_call, read, to_call  # noqa: E402
+from values import differ, from_call, is_text, read, to_call  # noqa: E402
 
 COMPILE_SECONDS = 120
 RUN_SECONDS = 240  # a device's driver may compile kernels in that time
@@ -157,9 +157,25 @@ class OnDevice:
     def __init__(self, library: str, device: str):
         import tenon
 
-        self.main, place = tenon.runtime.load_module(library)["main"], getattr(tenon, device)(0)
-        self.give = lambda x: tenon.nd.array(as_bytes(x), place)
-        self.take = lambda got, want: got.numpy().view(want.dtype) if isinstance(want, np.ndarray) else got
+        self.main, self.place = tenon.runtime.load_module(library)["main"], getattr(tenon, device)(0)
+        self.array = tenon.nd.array
+
+    def give(self, x):
+        if x is None:
+            return None
+        if isinstance(x, list):
+            return [self.give(item) for item in x]
+        if is_text(x):
+            return [list(x.shape), list(x.ravel())]
+        return self.array(as_bytes(x), self.place)
+
+    def take(self, got, want):
+        if isinstance(want, list) and got is not None:
+            items = list(got)
+            return [self.take(g, w) for g, w in zip(items, want)] if len(items) == len(want) else items
+        if got is None or not isinstance(want, np.ndarray) or is_text(want):
+            return from_call(got, want)
+        return got.numpy().view(want.dtype)
 
     def passed(self, value):
         given = self.give(value)
@@ -171,13 +187,11 @@ def call(library: str, device: str, inputs, outputs, rtol: float, atol: float):
     way = OnDevice(library, device) if device else OnHost(library)
     main = way.main
     inputs = [way.give(x) for x in inputs]
-    # Without an input nothing says which device it is.
-    returned = main(*inputs) if inputs or not device else None
-    if returned is not None:
-        returned = list(returned) if len(outputs) > 1 else [returned]
-        if len(returned) != len(outputs):
-            return f"{len(returned)} outputs, expected {len(outputs)}"
-    ways = [] if returned is None else [("returned", returned)]
+    returned = main(*inputs)
+    returned = list(returned) if len(outputs) > 1 else [returned]
+    if len(returned) != len(outputs):
+        return f"{len(returned)} outputs, expected {len(outputs)}"
+    ways = [("returned", returned)]
     try:
         passed = [np.full(want.shape, 1, want.dtype) if isinstance(want, np.ndarray) else want for want in outputs]
         passed = [way.passed(x) for x in passed]

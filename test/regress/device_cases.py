@@ -119,6 +119,54 @@ def two_loops_of_matrices():
 
 
 @case
+def networks_without_inputs():
+    """Nothing says which device the call is on: the first one."""
+    x = draw(5, 3)
+    yield *model({}, [helper.make_node("ConstantOfShape", ["shape"], ["y"], value=numpy_helper.from_array(np.array([2.5], np.float32)))],
+                 {"y": TensorProto.FLOAT}, {"shape": np.array([4, 3])}), {"y": np.full((4, 3), 2.5, np.float32)}
+    yield *model({}, [helper.make_node("Exp", ["x"], ["y"])], {"y": TensorProto.FLOAT}, {"x": x}), {"y": np.exp(x)}
+
+
+@case
+def sequences_between_kernels():
+    """Parts run on the device, what happens between them on the host."""
+    x, w = draw(6, 4), draw(4, 5)
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["p"]), helper.make_node("SplitToSequence", ["p", "sizes"], ["s"], axis=0),
+             helper.make_node("ReduceMax", ["x"], ["most"], keepdims=0), helper.make_node("Cast", ["most"], ["n"], to=TensorProto.INT64),
+             helper.make_node("Mod", ["n", "three"], ["at"]), helper.make_node("SequenceAt", ["s", "at"], ["a"]),
+             helper.make_node("SequenceErase", ["s", "at"], ["rest"]), helper.make_node("ConcatFromSequence", ["rest"], ["c"], axis=0),
+             helper.make_node("Relu", ["a"], ["y"]), helper.make_node("Tanh", ["c"], ["z"])]
+    sizes = [1, 2, 3]
+    at = int(x.max()) % 3
+    parts = np.split(x @ w, np.cumsum(sizes)[:-1])
+    yield *model({"x": x}, nodes, {"y": TensorProto.FLOAT, "z": TensorProto.FLOAT},
+                 {"w": w, "sizes": np.array(sizes), "three": np.array(3)}), {
+                     "y": np.maximum(parts[at], 0), "z": np.tanh(np.concatenate([p for i, p in enumerate(parts) if i != at]))}
+
+
+@case
+def loops_that_grow_sequences():
+    """A loop carries a sequence; its length, and what decides about going on, are found by the way."""
+    def info(name, of, shape):
+        return helper.make_tensor_value_info(name, of, shape)
+
+    body = helper.make_graph(
+        [helper.make_node("Identity", ["go"], ["on"]), helper.make_node("Mul", ["v", "two"], ["next"]),
+         helper.make_node("SequenceInsert", ["s", "next"], ["more"])], "body",
+        [info("i", TensorProto.INT64, []), info("go", TensorProto.BOOL, []), info("v", TensorProto.FLOAT, [3]),
+         helper.make_tensor_sequence_value_info("s", TensorProto.FLOAT, [3])],
+        [info("on", TensorProto.BOOL, []), info("next", TensorProto.FLOAT, [3]),
+         helper.make_tensor_sequence_value_info("more", TensorProto.FLOAT, [3])])
+    x = draw(3)
+    nodes = [helper.make_node("SequenceEmpty", [], ["none"], dtype=TensorProto.FLOAT),
+             helper.make_node("Loop", ["count", "", "x", "none"], ["last", "all"], body=body),
+             helper.make_node("ConcatFromSequence", ["all"], ["y"], axis=0, new_axis=1)]
+    yield *model({"x": x}, nodes, {"y": TensorProto.FLOAT, "last": TensorProto.FLOAT},
+                 {"count": np.array(4), "two": np.array(2, np.float32)}), {
+                     "y": np.stack([x * 2**i for i in range(1, 5)]), "last": x * 16}
+
+
+@case
 def few_rows():
     """Products whose matrix is read once, by threads that meet: rows, columns and k that are no whole tiles."""
     for rows, k, n in ((1, 520, 37), (3, 64, 5), (8, 99, 33), (1, 2, 2)):

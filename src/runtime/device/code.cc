@@ -225,6 +225,14 @@ int32_t CopyOnDevice(int32_t device_type, int32_t device_id, void* to, const voi
   return driver->copy_between(device_id, to, device_id, from, bytes, CurrentStream(device));
 }
 
+int32_t MoveToOrFromDevice(int32_t device_type, int32_t device_id, void* to, const void* from,
+                           int64_t bytes, int32_t to_device) {
+  const DeviceDriver* driver = RequireDevice({device_type, device_id});
+  if (!driver) return -1;
+  return (to_device != 0 ? driver->copy_from_host : driver->copy_to_host)(device_id, to, from,
+                                                                          bytes);
+}
+
 }  // namespace tenon::runtime
 
 extern "C" int32_t tn_core_device_launch(const tn_device_code* code, int32_t kernel,
@@ -254,6 +262,18 @@ extern "C" int32_t tn_core_device_copy(int32_t device_type, int32_t device_id, v
   if (!host || !host->device_run) return CopyOnDevice(device_type, device_id, to, from, bytes);
   if (IsOlder(*host)) return -1;
   const int32_t status = host->device_copy(device_type, device_id, to, from, bytes);
+  if (status != 0) TakeError(host);
+  return status;
+}
+
+extern "C" int32_t tn_core_device_move(int32_t device_type, int32_t device_id, void* to,
+                                       const void* from, int64_t bytes, int32_t to_device) {
+  using namespace tenon::runtime;
+  const tn_host_services* host = Host();
+  if (!host || !host->device_run)
+    return MoveToOrFromDevice(device_type, device_id, to, from, bytes, to_device);
+  if (IsOlder(*host)) return -1;
+  const int32_t status = host->device_move(device_type, device_id, to, from, bytes, to_device);
   if (status != 0) TakeError(host);
   return status;
 }

@@ -38,6 +38,9 @@ int32_t LaunchDeviceCode(const tn_device_code* code, int32_t kernel, const int64
                          void** args);
 /// Likewise tn_core_device_fetch.
 int32_t FetchFromDevice(void* into, const void* memory, int64_t bytes);
+/// … and tn_core_device_move.
+int32_t MoveToOrFromDevice(int32_t device_type, int32_t device_id, void* to, const void* from,
+                           int64_t bytes, int32_t to_device);
 /// … and tn_core_device_copy.
 int32_t CopyOnDevice(int32_t device_type, int32_t device_id, void* to, const void* from,
                      int64_t bytes);

@@ -2,6 +2,7 @@
 
 #include "runtime/core/error.h"
 #include "runtime/core/object.h"
+#include "tenon/kernel_abi.h"
 
 namespace tenon::runtime {
 namespace {
@@ -61,3 +62,16 @@ int32_t MakeDeviceTensor(tn_dl_data_type dtype, int32_t ndim, const int64_t* sha
 }
 
 }  // namespace tenon::runtime
+
+extern "C" int32_t tn_core_device_of(const tn_ffi_any* args, int32_t n, int32_t device_type) {
+  for (int32_t i = 0; i < n; ++i) {
+    const tn_dl_tensor* t = nullptr;
+    if (args[i].type_index == TN_FFI_TENSOR) {
+      t = &reinterpret_cast<tn_ffi_tensor*>(args[i].u.v_obj)->dl_tensor;
+    } else if (args[i].type_index == TN_FFI_DL_TENSOR_PTR) {
+      t = static_cast<const tn_dl_tensor*>(args[i].u.v_ptr);
+    }
+    if (t && t->device.device_type == device_type) return t->device.device_id;
+  }
+  return 0;
+}

@@ -140,22 +140,12 @@ int32_t LeaveStrings(const tn_dl_tensor& t, const StringTable& strings, Value* o
   return status;
 }
 
-// Moves behind a type.
-void Skip(Words* type) {
-  switch (type->Next()) {
-    case TN_TYPE_TENSOR: type->Next(); break;
-    case TN_TYPE_STRINGS: break;
-    case TN_TYPE_MAP: Skip(type); [[fallthrough]];
-    default: Skip(type);
-  }
-}
-
 // Each element in turn, by the type that follows.
 template <class F>
 int32_t ForEach(const tn_ffi_array& array, Words* type, Value* out, F each) {
   List<tn_ffi_any> items;
   const Words element = *type;
-  Skip(type);
+  SkipType(type);
   int32_t status = 0;
   for (int64_t i = 0; status == 0 && i < array.size; ++i) {
     Words of = element;
@@ -170,7 +160,6 @@ int32_t ForEach(const tn_ffi_array& array, Words* type, Value* out, F each) {
 
 // What steps and parts take as it is. Parts have their own checks.
 int32_t CheckTensor(const tn_dl_tensor& t) {
-  if (t.device.device_type != TN_DL_CPU) return Fail("ValueError", "expected tensors on the CPU");
   const int64_t bytes =
       t.ndim < 0 || t.ndim > kMaxDims ? -1 : TensorBytes(t.dtype, t.ndim, t.shape);
   if (bytes < 0)
@@ -207,6 +196,15 @@ int32_t EnterMap(const tn_ffi_any& given, Words* type, StringTable* strings, Val
 
 }  // namespace
 
+void SkipType(Words* type) {
+  switch (type->Next()) {
+    case TN_TYPE_TENSOR: type->Next(); break;
+    case TN_TYPE_STRINGS: break;
+    case TN_TYPE_MAP: SkipType(type); [[fallthrough]];
+    default: SkipType(type);
+  }
+}
+
 int32_t Enter(const tn_ffi_any& given, Words* type, StringTable* strings, bool nested, Value* out) {
   switch (type->Next()) {
     case TN_TYPE_TENSOR: {
@@ -232,7 +230,7 @@ int32_t Enter(const tn_ffi_any& given, Words* type, StringTable* strings, bool n
     }
     case TN_TYPE_OPTIONAL:
       if (given.type_index != TN_FFI_NONE) return Enter(given, type, strings, true, out);
-      Skip(type);
+      SkipType(type);
       *out = Value();
       return 0;
     default: return EnterMap(given, type, strings, out);
@@ -251,7 +249,7 @@ int32_t Leave(Value value, Words* type, const StringTable& strings, Value* out) 
       return LeaveStrings(*value.tensor(), strings, out);
     case TN_TYPE_OPTIONAL:
       if (!value.IsNone()) return Leave(std::move(value), type, strings, out);
-      Skip(type);
+      SkipType(type);
       *out = Value();
       return 0;
     case TN_TYPE_MAP: {

@@ -14,6 +14,8 @@ struct Words {
 /// The value of a type inside; *type is moved behind it. What is kept of the caller's memory is a
 /// copy, but tensors of numbers that are arguments themselves.
 int32_t Enter(const tn_ffi_any& given, Words* type, StringTable* strings, bool nested, Value* out);
+/// Moves behind a type.
+void SkipType(Words* type);
 /// The other way.
 int32_t Leave(Value value, Words* type, const StringTable& strings, Value* out);
 

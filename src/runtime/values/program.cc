@@ -4,6 +4,7 @@
 #include "tenon/program_abi.h"
 
 #include "runtime/values/border.h"
+#include "runtime/values/places.h"
 #include "runtime/values/steps.h"
 #include "tenon/kernel_abi.h"
 
@@ -39,6 +40,23 @@ constexpr StepFn kSteps[] = {nullptr,          MoveStep,        nullptr,
                              nullptr};
 static_assert(sizeof kSteps / sizeof kSteps[0] == TN_STEP_COUNT);
 
+/// Which inputs of a step are read: bits, all from the third on alike. The others are handed on.
+uint32_t ReadInputs(int32_t operation) {
+  switch (operation) {
+    case TN_STEP_MOVE:
+    case TN_STEP_SEQUENCE:
+    case TN_STEP_LENGTH:
+    case TN_STEP_NONE:
+    case TN_STEP_HAS:
+    case TN_STEP_GET:
+    case TN_STEP_FAIL: return 0;
+    case TN_STEP_AT:
+    case TN_STEP_ERASE: return 2;
+    case TN_STEP_INSERT: return 4;
+    default: return 7;
+  }
+}
+
 /// A list of a step's words.
 struct Numbers {
   const int32_t* data;
@@ -61,6 +79,7 @@ struct Body {
 /// hold.
 class Run {
  public:
+  explicit Run(const Places* places) : home_(places) {}
   ~Run() {
     for (tn_ffi_any& slot : slots_) Value::Take(slot);
   }
@@ -83,12 +102,17 @@ class Run {
       ++head.at;
       SkipType(&head);
     }
+    for (int32_t i = 0; i < n; ++i) {
+      if (home_.Find(args[i]) != 0) return -1;
+    }
     Words tail = SkipFrame(head);
     if (AddStrings(lengths, tail) != 0) return -1;
     for (int32_t i = 0; i < n; ++i) {
       const auto slot = static_cast<int32_t>(w.Next());
-      Value value;
-      if (Enter(args[i], &w, &strings_, false, &value) != 0) return -1;
+      Value given = Value::Share(args[i]), value;
+      // What is no tensor by itself is copied, which is done on the host.
+      if (*w.at != TN_TYPE_TENSOR && home_.ToHost(&given) != 0) return -1;
+      if (Enter(given.any(), &w, &strings_, false, &value) != 0) return -1;
       Set(slot, std::move(value));
     }
     if (RunFrame(&w) != 0) return -1;
@@ -96,14 +120,19 @@ class Run {
   }
 
  private:
-  static void SkipType(Words* w) {
-    switch (w->Next()) {
-      case TN_TYPE_TENSOR: w->Next(); break;
-      case TN_TYPE_STRINGS: break;
-      case TN_TYPE_MAP: SkipType(w); [[fallthrough]];
-      default: SkipType(w);
-    }
+  // The number in a slot.
+  int32_t Number(int32_t slot, const char* what, int64_t* out) const {
+    Value value = Get(slot);
+    return home_.ToHost(&value) != 0 ? -1 : ReadNumber(value, what, out);
   }
+
+  // Results are on the device, but for those with strings in them.
+  int32_t BringToLeave(Words type, Value* value) const {
+    uint32_t kind = type.Next();
+    while (kind == TN_TYPE_SEQUENCE || kind == TN_TYPE_OPTIONAL) kind = type.Next();
+    return kind == TN_TYPE_TENSOR ? home_.ToDevice(value) : home_.ToHost(value);
+  }
+
   static Body ReadBody(Words* w) {
     Body body{Numbers::Read(w), Numbers::Read(w), *w};
     *w = SkipFrame(*w);
@@ -175,8 +204,14 @@ class Run {
     if (!inputs) return OutOfMemory();
     for (int32_t i = 0; i < in.size; ++i) new (&inputs[i]) Value(Get(in.data[i]));
     Value results[kMostOutputs];
-    const int32_t status = kSteps[operation](
-        {inputs, in.size, results, out.size, numbers.data, numbers.size, &strings_});
+    int32_t status = 0;
+    const uint32_t read = ReadInputs(operation);
+    for (int32_t i = 0; status == 0 && i < in.size; ++i) {
+      if ((read >> (i < 2 ? i : 2) & 1) != 0) status = home_.ToHost(&inputs[i]);
+    }
+    if (status == 0)
+      status = kSteps[operation](
+          {inputs, in.size, results, out.size, numbers.data, numbers.size, &strings_});
     for (int32_t i = 0; i < in.size; ++i) inputs[i].~Value();
     free(inputs);
     for (int32_t i = 0; status == 0 && i < out.size; ++i) Set(out.data[i], std::move(results[i]));
@@ -185,11 +220,15 @@ class Run {
 
   // The part's results are its own: one, or an array of them.
   int32_t CallPart(int32_t part, const Numbers& in, const Numbers& out) {
-    List<tn_ffi_any> args;
-    if (!args.Reserve(in.size + 1)) return OutOfMemory();
-    for (int32_t i = 0; i < in.size; ++i) args.Append(slots_[in.data[i]]);
+    Collected args;
+    if (!args.items.Reserve(in.size + 1)) return OutOfMemory();
+    for (int32_t i = 0; i < in.size; ++i) {
+      Value value = Get(in.data[i]);
+      if (home_.ToDevice(&value) != 0) return -1;
+      args.items.Append(value.Release());
+    }
     tn_ffi_any result = {TN_FFI_NONE, 0, {0}};
-    if (tn_program_part(part, args.data(), in.size, &result) != 0) return -1;
+    if (tn_program_part(part, args.items.data(), in.size, &result) != 0) return -1;
     Value made = Value::Take(result);
     if (out.size == 1) {
       Set(out.data[0], std::move(made));
@@ -203,7 +242,7 @@ class Run {
 
   int32_t RunIf(const Numbers& in, const Numbers& out, Body* bodies) {
     int64_t condition = 0;
-    if (ReadNumber(Get(in.data[0]), "the condition of If", &condition) != 0) return -1;
+    if (Number(in.data[0], "the condition of If", &condition) != 0) return -1;
     return RunBranch(out, &bodies[condition != 0 ? 0 : 1]);
   }
 
@@ -264,10 +303,8 @@ class Run {
     const int32_t carried = numbers.data[0];
     const int32_t* of_collected = numbers.data + 1;
     int64_t trips = INT64_MAX, go_on = 1;
-    if (in.data[0] >= 0 && ReadNumber(Get(in.data[0]), "the trip count of Loop", &trips) != 0)
-      return -1;
-    if (in.data[1] >= 0 && ReadNumber(Get(in.data[1]), "the condition of Loop", &go_on) != 0)
-      return -1;
+    if (in.data[0] >= 0 && Number(in.data[0], "the trip count of Loop", &trips) != 0) return -1;
+    if (in.data[1] >= 0 && Number(in.data[1], "the condition of Loop", &go_on) != 0) return -1;
     const int32_t collected = out.size - carried;
     auto* lists =
         static_cast<Collected*>(calloc(static_cast<size_t>(collected) + 1, sizeof(Collected)));
@@ -312,7 +349,7 @@ class Run {
     Set(body.inputs.data[1], std::move(condition));
     Words frame = body.frame;
     if (RunFrame(&frame) != 0) return -1;
-    if (ReadNumber(Get(body.outputs.data[0]), "the condition of Loop", go_on) != 0) return -1;
+    if (Number(body.outputs.data[0], "the condition of Loop", go_on) != 0) return -1;
     Collected next;
     if (!next.items.Reserve(carried)) return OutOfMemory();
     for (int32_t k = 0; k < carried; ++k)
@@ -322,7 +359,9 @@ class Run {
     for (int32_t k = 0; k < collected; ++k) {
       List<tn_ffi_any>& list = lists[k].items;
       if (!list.Reserve(list.size() + 1)) return OutOfMemory();
-      list.Append(Get(body.outputs.data[1 + carried + k]).Release());
+      Value row = Get(body.outputs.data[1 + carried + k]);
+      if (home_.ToHost(&row) != 0) return -1;
+      list.Append(row.Release());
     }
     return 0;
   }
@@ -369,11 +408,12 @@ class Run {
   }
 
   // Results never share memory with arguments.
-  static int32_t Separate(const tn_ffi_any* args, int32_t n, Value* value) {
+  int32_t Separate(const tn_ffi_any* args, int32_t n, Value* value) const {
     const tn_dl_tensor* t = value->tensor();
     for (int32_t i = 0; t && i < n; ++i) {
       const tn_dl_tensor* given = Value::TensorOf(args[i]);
       if (!given || given->data != t->data) continue;
+      if (t->device.device_type != TN_DL_CPU) return home_.ToHost(value);
       Value copy;
       if (CopyTensor(*t, &copy) != 0) return -1;
       *value = std::move(copy);
@@ -400,7 +440,7 @@ class Run {
     if (!outputs.items.Reserve(count)) return OutOfMemory();
     for (int32_t i = 0; i < count; ++i) {
       Value value = Get(static_cast<int32_t>(w->Next())), out;
-      if (Separate(args, n, &value) != 0) return -1;
+      if (Separate(args, n, &value) != 0 || BringToLeave(*w, &value) != 0) return -1;
       if (Leave(std::move(value), w, strings_, &out) != 0) return -1;
       outputs.items.Append(out.Release());
     }
@@ -409,16 +449,22 @@ class Run {
     return status;
   }
 
+  Home home_;
   StringTable strings_;
   List<tn_ffi_any> slots_;  // zero: None
 };
 
 }  // namespace
+
+int32_t RunProgram(const tn_ffi_any* args, int32_t n, tn_ffi_any* result, const Places* places) {
+  Run run(places);
+  return run(args, n, result);
+}
+
 }  // namespace tenon::runtime
 
 extern "C" __attribute__((visibility("hidden"))) int32_t tn_program_call(const tn_ffi_any* args,
                                                                          int32_t n,
                                                                          tn_ffi_any* result) {
-  tenon::runtime::Run run;
-  return run(args, n, result);
+  return tenon::runtime::RunProgram(args, n, result, nullptr);
 }

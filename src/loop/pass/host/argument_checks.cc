@@ -407,6 +407,11 @@ Expr ArgumentChecker::device_id() const {
   return device_id_ ? Expr(Max(device_id_, I32(0))) : nullptr;
 }
 
+void ArgumentChecker::SetDevice(const Expr& id, const std::string& from, StmtList* list) {
+  device_id_ = list->Define(kDeviceId, id);
+  device_from_ = from;
+}
+
 // A dim that is known already has the same value here.
 void ArgumentChecker::Agree(const Var& dim, const Place& place, StmtList* list) {
   list->Add(

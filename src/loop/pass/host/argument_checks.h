@@ -51,7 +51,9 @@ class ArgumentChecker {
   /// their ranges and its buffers somewhere, aligned and apart; what it requires; the memory of
   /// `workspace`, unless that is null. The slots are filled.
   void CheckPlain(const Var& workspace, StmtList* list);
-  /// The number of the device that the arguments are on; null on a CPU, and before the first check.
+  /// Says which device the call is on, where no input does.
+  void SetDevice(const Expr& id, const std::string& from, StmtList* list);
+  /// The number of the device that the arguments are on.
   Expr device_id() const;
 
   /// assert condition, kind, parts and the signature.

@@ -222,6 +222,7 @@ class Wrapper {
       checker_.set_signature(SignatureOf(arguments_.size()));
     }
     list_.Add(checker_.Fail(fits, "TypeError", {Text(expected), num_args()}));
+    if (on_device() && first_output() == 0) AskForDevice();
     for (size_t i = 0; i < num_inputs_; ++i) checker_.Check(arguments_[i], i, &list_);
     makes_outputs_ ? checker_.CheckWaiting(&list_) : CheckOutputs(&list_);
     FindSizes();
@@ -235,8 +236,16 @@ class Wrapper {
                                  : If::Make(OutputsGiven(), given.Close(), made.Close()));
   }
 
+  // Without inputs it is the outputs' device, and the first of its kind where they are made.
+  void AskForDevice() {
+    checker_.SetDevice(
+        CallC("tn_core_device_of",
+              {packed_.scalars[1], num_args(), I32(func_.attrs.GetInt(kDeviceTypeAttr))},
+              DType::Int(32)),
+        arguments_.empty() ? "" : func_.buffers[0]->name, &list_);
+  }
+
   bool InputsTellDims() const {
-    if (first_output() == 0 && func_.attrs.Has(kDeviceTypeAttr)) return false;  // nor the device
     return !UntoldDim(func_, std::span(arguments_).first(num_inputs_));
   }
 
@@ -722,9 +731,7 @@ Module MakePacked(const Module& module, const PassContext& context) {
     if (exported && !arguments) {
       context.Remark(fmt::format("not exported: {}", arguments.errors()[0].message));
     }
-    // The tensors tell the device.
-    const bool device_known = !func->buffers.empty() || !func->attrs.Has(kDeviceTypeAttr);
-    if (exported && arguments && device_known) {
+    if (exported && arguments) {
       std::string name = func->attrs.GetString("export_name", func->name);
       Wrapper wrapper(*func, name, *arguments, module, pointer_bits);
       out.Add(wrapper());
