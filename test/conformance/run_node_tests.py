@@ -165,16 +165,16 @@ class OnDevice:
             return None
         if isinstance(x, list):
             return [self.give(item) for item in x]
-        if is_text(x):
-            return [list(x.shape), list(x.ravel())]
-        return self.array(as_bytes(x), self.place)
+        return x.astype(object) if is_text(x) else self.array(as_bytes(x), self.place)
 
     def take(self, got, want):
         if isinstance(want, list) and got is not None:
             items = list(got)
             return [self.take(g, w) for g, w in zip(items, want)] if len(items) == len(want) else items
-        if got is None or not isinstance(want, np.ndarray) or is_text(want):
+        if got is None or not isinstance(want, np.ndarray):
             return from_call(got, want)
+        if is_text(want):
+            return np.asarray(got, object).reshape(np.shape(got))
         return got.numpy().view(want.dtype)
 
     def passed(self, value):
@@ -198,7 +198,7 @@ def call(library: str, device: str, inputs, outputs, rtol: float, atol: float):
         main(*inputs, *(given for given, _ in passed))
         ways.append(("passed in", [way.take(kept, want) if device else kept for (_, kept), want in zip(passed, outputs)]))
     except TypeError as error:
-        if "the sizes of outputs depend on values" not in str(error):
+        if not re.search("the sizes of outputs depend on values|the call makes all outputs", str(error)):
             raise
     for how, all_got in ways:
         for i, (got, want) in enumerate(zip(all_got, outputs)):
