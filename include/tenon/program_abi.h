@@ -75,6 +75,30 @@ enum {
   TN_STEP_COUNT
 };
 
+/* Which inputs a step reads by itself, as bits: all from the third on alike. Others it hands on, or
+ * asks for nothing but whether they are there, how many elements they have and what shape. */
+static inline uint32_t tn_step_reads(int32_t operation) {
+  switch (operation) {
+    case TN_STEP_PART:
+    case TN_STEP_MOVE:
+    case TN_STEP_MAP:
+    case TN_STEP_SEQUENCE:
+    case TN_STEP_LENGTH:
+    case TN_STEP_NONE:
+    case TN_STEP_HAS:
+    case TN_STEP_GET:
+    case TN_STEP_BY_RANK:
+    case TN_STEP_BY_LENGTH:
+    case TN_STEP_FAIL: return 0;
+    case TN_STEP_IF: return 1;
+    case TN_STEP_AT:
+    case TN_STEP_ERASE: return 2;
+    case TN_STEP_LOOP: return 3;
+    case TN_STEP_INSERT: return 4;
+    default: return 7;
+  }
+}
+
 /* Provided by the library: its parts as packed functions, and the program. */
 int32_t tn_program_part(int32_t part, const tn_ffi_any* args, int32_t n, tn_ffi_any* result);
 

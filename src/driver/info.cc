@@ -9,7 +9,9 @@
 #include "artifact/symbols.h"
 #include "codegen/cuda/nvrtc.h"
 #include "cost/estimate.h"
+#include "driver/build.h"
 #include "driver/dims_json.h"
+#include "graph/program_waits.h"
 #include "ir/print.h"
 #include "loop/arguments.h"
 #include "loop/pass/host/time_launches.h"
@@ -93,11 +95,23 @@ static Json ValueJson(const graph::ProgramValue& value) {
   return j;
 }
 
+static graph::Waits WaitsOf(const Func& f) {
+  if (!f) return {};
+  return {f->attrs.GetInt(packed::kWaitsAttr), f->attrs.GetInt(packed::kWaitsInLoopsAttr)};
+}
+
 // In how many places a call waits for the device, to see what it has computed.
-static void AddWaits(const Func& f, Json* main) {
-  for (const char* attr : {packed::kWaitsAttr, packed::kWaitsInLoopsAttr}) {
-    if (f && f->attrs.Has(attr)) (*main)[attr] = f->attrs.GetInt(attr);
+static void AddWaits(const graph::Program& program, const Module& host, const std::string& name,
+                     Json* main) {
+  graph::Waits waits = WaitsOf(host.Find(name));
+  if (!program.IsPlain()) {
+    std::vector<graph::Waits> of_parts;
+    for (size_t i = 0; i < program.parts.size(); ++i)
+      of_parts.push_back(WaitsOf(host.Find(PartName(name, i))));
+    waits = graph::DeviceWaits(program, of_parts);
   }
+  if (waits.places > 0) (*main)[packed::kWaitsAttr] = waits.places;
+  if (waits.in_loops > 0) (*main)[packed::kWaitsInLoopsAttr] = waits.in_loops;
 }
 
 // What the rows of NAME_launch_times are.
@@ -154,7 +168,7 @@ std::string InfoJson(const graph::Program& program, const graph::LoweredNetwork&
   AddInterface(program, &main, &dims);
   Func f = host.Find(options.name);
   if (f && f->attrs.Has(kResultShapesAttr)) main["makes_outputs"] = true;
-  AddWaits(f, &main);
+  if (target.IsDevice()) AddWaits(program, host, options.name, &main);
   j["functions"] = Json::array({main});
   j["dims"] = dims;
   j["arena_bytes"] = f ? ArenaBytes(*f) : 0;

@@ -40,23 +40,6 @@ constexpr StepFn kSteps[] = {nullptr,          MoveStep,        nullptr,
                              nullptr};
 static_assert(sizeof kSteps / sizeof kSteps[0] == TN_STEP_COUNT);
 
-/// Which inputs of a step are read: bits, all from the third on alike. The others are handed on.
-uint32_t ReadInputs(int32_t operation) {
-  switch (operation) {
-    case TN_STEP_MOVE:
-    case TN_STEP_SEQUENCE:
-    case TN_STEP_LENGTH:
-    case TN_STEP_NONE:
-    case TN_STEP_HAS:
-    case TN_STEP_GET:
-    case TN_STEP_FAIL: return 0;
-    case TN_STEP_AT:
-    case TN_STEP_ERASE: return 2;
-    case TN_STEP_INSERT: return 4;
-    default: return 7;
-  }
-}
-
 /// A list of a step's words.
 struct Numbers {
   const int32_t* data;
@@ -124,6 +107,16 @@ class Run {
   int32_t Number(int32_t slot, const char* what, int64_t* out) const {
     Value value = Get(slot);
     return home_.ToHost(&value) != 0 ? -1 : ReadNumber(value, what, out);
+  }
+
+  int32_t BringToHost(List<tn_ffi_any>* items) const {
+    int32_t status = 0;
+    for (int64_t i = 0; status == 0 && i < items->size(); ++i) {
+      Value item = Value::Take((*items)[i]);
+      status = home_.ToHost(&item);
+      (*items)[i] = item.Release();
+    }
+    return status;
   }
 
   // Results are on the device, but for those with strings in them.
@@ -205,7 +198,7 @@ class Run {
     for (int32_t i = 0; i < in.size; ++i) new (&inputs[i]) Value(Get(in.data[i]));
     Value results[kMostOutputs];
     int32_t status = 0;
-    const uint32_t read = ReadInputs(operation);
+    const uint32_t read = tn_step_reads(operation);
     for (int32_t i = 0; status == 0 && i < in.size; ++i) {
       if ((read >> (i < 2 ? i : 2) & 1) != 0) status = home_.ToHost(&inputs[i]);
     }
@@ -319,12 +312,13 @@ class Run {
       Set(out.data[i], Get(body.inputs.data[2 + i]));
     for (int32_t i = 0; status == 0 && i < collected; ++i) {
       Value all;
-      const List<tn_ffi_any>& items = lists[i].items;
+      List<tn_ffi_any>& items = lists[i].items;
       if (items.size() == 0) {
         status = Nothing(&of_collected, &all);
       } else {
         of_collected += 2 + of_collected[1];
-        status = JoinTensors(items.data(), items.size(), 0, true, &all);
+        status = BringToHost(&items);
+        if (status == 0) status = JoinTensors(items.data(), items.size(), 0, true, &all);
       }
       Set(out.data[carried + i], std::move(all));
     }
@@ -359,9 +353,7 @@ class Run {
     for (int32_t k = 0; k < collected; ++k) {
       List<tn_ffi_any>& list = lists[k].items;
       if (!list.Reserve(list.size() + 1)) return OutOfMemory();
-      Value row = Get(body.outputs.data[1 + carried + k]);
-      if (home_.ToHost(&row) != 0) return -1;
-      list.Append(row.Release());
+      list.Append(Get(body.outputs.data[1 + carried + k]).Release());
     }
     return 0;
   }
