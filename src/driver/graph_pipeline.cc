@@ -51,6 +51,7 @@ constexpr GraphStep kSteps[] = {
     {"narrow_f16", 0, "on groups: what is not stored is not rounded; types decide about plans",
      "fp16"},
     {"narrow_bf16", 0, "likewise", "bf16"},
+    {"feed_loops", 1, "on groups, with the types that they have"},
     {"plan_groups", 2, "last: a group is what has an algorithm, and operands to lie as it wants"},
 };
 

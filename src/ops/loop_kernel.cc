@@ -21,7 +21,10 @@
 //     }
 //     result[a, j] = state0[j] }
 //
-// which is the definition of each step with one index given and the memory made private.
+// which is the definition of each step with one index given and the memory made private. Several
+// iterations are one piece of code that stores its rows (y) at its end: what they read of other
+// memory comes while the first computes. Behind a store nothing could be read before it is done,
+// since the row might lie there.
 #include "ops/loop_kernel.h"
 
 #include <fmt/format.h>
@@ -37,267 +40,18 @@
 #include "ops/called_function.h"
 #include "ops/define.h"
 #include "ops/group.h"
+#include "ops/loop_body.h"
 
 namespace tenon::ops {
 
 namespace {
 
-using graph::OpKind;
 using graph::ValueId;
 
-constexpr int kUnknown = -2, kNone = -1;  // in place of an axis
 // What a thread may have in registers, and may compute in an iteration.
 constexpr int64_t kMostElements = 64, kMostSteps = 1024;
-
-/// Makes a tensor of which `full` is the whole: at `axes`, `value`, or what `combiner` makes of it
-/// over `reduce`, beginning with `init`.
-struct LoopStep {
-  Buffer full;
-  std::vector<Var> axes;
-  std::vector<te::Axis> reduce;
-  BinaryOp combiner = BinaryOp::kAdd;
-  Expr value, init;
-  int axis = kUnknown;  // that is apart
-};
-
-/// What is stored in each iteration: `value` at `axes` of the row.
-struct CollectedRow {
-  std::vector<Expr> shape;
-  std::vector<Var> axes;
-  Expr value;
-  int axis = kUnknown;
-};
-
-std::vector<Var> AxesOf(const std::vector<Expr>& dims) {
-  std::vector<Var> axes;
-  for (size_t a = 0; a < dims.size(); ++a)
-    axes.push_back(VarNode::Make(fmt::format("a{}", a), DType::Index()));
-  return axes;
-}
-
-/// A loop's body as steps.
-class LoopBody {
- public:
-  /// `captured`: the operands of what the node captures.
-  LoopBody(const graph::Graph& body, size_t carried, Var number, std::vector<Operand> captured)
-      : body_(body), number_(std::move(number)), captured_(std::move(captured)) {
-    for (size_t k = 0; k < carried; ++k) {
-      const graph::TensorType& type = body.type(body.inputs[k + 1]);
-      states_.push_back(BufferNode::Make(fmt::format("state{}", k), type.dtype, type.dims));
-    }
-    next_.resize(carried);
-  }
-
-  /// False where it holds something that has no such steps.
-  bool Trace() {
-    std::vector<Operand> inputs;
-    const DType index = DType::Int(64);
-    const Expr number = CastExpr::Make(index, number_);
-    inputs.push_back({index, {}, [number](const te::Indices&) { return number; }});
-    for (const Buffer& state : states_) inputs.push_back(ReadOf(state));
-    inputs.insert(inputs.end(), captured_.begin(), captured_.end());
-    const std::vector<Operand> results = Evaluate(body_, inputs, "l", true);
-    if (!fits_) return false;
-    for (size_t k = 0; k < results.size(); ++k) {
-      if (k >= states_.size()) {
-        const std::vector<Var> axes = AxesOf(results[k].dims);
-        rows_.push_back({results[k].dims, axes, ElementAt(results[k], axes)});
-      } else if (!next_[k]) {
-        next_[k] = AddStep(fmt::format("next{}", k), results[k]);
-      }
-    }
-    return fits_;
-  }
-
-  /// Finds the axis that is apart of everything, where it is `first` of the first state (kNone: a
-  /// thread does everything); false where there is none.
-  bool FindAxes(int first) {
-    axes_.assign(states_.size(), kUnknown);
-    axes_[0] = first;
-    for (size_t round = 0; round <= states_.size(); ++round) {
-      if (!FindStepAxes()) return false;
-      for (size_t k = 0; k < states_.size(); ++k) {
-        const int next = AxisOf(next_[k].get());
-        if (axes_[k] < 0 && next >= 0) axes_[k] = next;
-      }
-    }
-    for (int& axis : axes_) axis = axis == kUnknown ? kNone : axis;
-    return FindStepAxes() && Agree();
-  }
-  /// How long the axis is: so many threads there are.
-  Expr length() const {
-    return axes_[0] < 0 ? IndexConst(1) : states_[0]->shape[static_cast<size_t>(axes_[0])];
-  }
-
-  const std::vector<Buffer>& states() const { return states_; }
-  const std::vector<Buffer>& next() const { return next_; }
-  const std::vector<LoopStep>& steps() const { return steps_; }
-  const std::vector<CollectedRow>& rows() const { return rows_; }
-  int state_axis(size_t k) const { return axes_[k]; }
-  /// Of a whole tensor of the body; kUnknown for other buffers.
-  int AxisOf(const BufferNode* full) const {
-    for (size_t k = 0; k < states_.size(); ++k) {
-      if (states_[k].get() == full) return axes_[k];
-    }
-    for (const LoopStep& s : steps_) {
-      if (s.full.get() == full) return s.axis;
-    }
-    return kUnknown;
-  }
-
- private:
-  static Operand ReadOf(const Buffer& full) {
-    return {full->dtype, full->shape,
-            [full](const te::Indices& at) { return Load::Make(full, at); }};
-  }
-
-  // The element, where steps before have made what it needs.
-  Expr ElementAt(const Operand& operand, const std::vector<Var>& axes) {
-    const te::Tensor probe =
-        te::Compute("probe", operand.dims, [&](const te::Indices& at) -> te::Body {
-          VarMap named;
-          for (size_t a = 0; a < axes.size(); ++a) named[As<VarNode>(at[a])] = axes[a];
-          return Substitute(operand.at(at), named);
-        });
-    for (const te::TensorRef& input : probe.node()->inputs) Make(input);
-    return probe.node()->value;
-  }
-
-  // Adds the steps of a tensor and of what it is made of.
-  void Make(const te::TensorRef& tensor) {
-    if (!tensor->computed || !made_.insert(tensor.get()).second) return;
-    if (tensor->place || tensor->tuple || tensor->scan) fits_ = false;
-    for (const te::TensorRef& input : tensor->inputs) Make(input);
-    steps_.push_back({tensor->buffer, tensor->axes, tensor->reduce_axes, tensor->combiner,
-                      tensor->value, tensor->init});
-  }
-
-  Buffer AddStep(const std::string& name, const Operand& operand) {
-    const Buffer full = BufferNode::Make(name, operand.dtype, operand.dims);
-    const std::vector<Var> axes = AxesOf(operand.dims);
-    const Expr value = ElementAt(operand, axes);
-    steps_.push_back({full, axes, {}, BinaryOp::kAdd, value, nullptr});
-    return full;
-  }
-
-  std::vector<Operand> Evaluate(const graph::Graph& g, const std::vector<Operand>& inputs,
-                                const std::string& prefix, bool is_body) {
-    std::vector<Operand> values(g.values.size());
-    for (size_t i = 0; i < g.inputs.size(); ++i)
-      values[static_cast<size_t>(g.inputs[i])] = inputs[i];
-    for (size_t v = 0; v < g.values.size(); ++v) {
-      if (!g.values[v].IsConstant() || g.values[v].payload.bytes().empty()) continue;
-      values[v] = Immediate(g.values[v]);
-    }
-    for (size_t n = 0; n < g.nodes.size() && fits_; ++n) {
-      const graph::Node& node = g.nodes[n];
-      std::vector<Operand> in;
-      for (ValueId v : node.inputs) {
-        in.push_back(v == graph::kNoValue ? Operand{} : values[static_cast<size_t>(v)]);
-        fits_ &= v == graph::kNoValue || in.back().at != nullptr;
-      }
-      if (!fits_) return {};
-      std::vector<Operand> out = EvaluateNode(g, node, in, prefix);
-      for (size_t k = 0; k < out.size() && fits_; ++k) {
-        const ValueId v = node.outputs[k];
-        values[static_cast<size_t>(v)] = out[k];
-        if (is_body) values[static_cast<size_t>(v)] = Kept(v, out[k]);
-      }
-    }
-    std::vector<Operand> results;
-    for (ValueId v : g.outputs) {
-      results.push_back(values[static_cast<size_t>(v)]);
-      fits_ &= results.back().at != nullptr;
-    }
-    return results;
-  }
-
-  // What is carried on is computed once, whoever else reads it.
-  Operand Kept(ValueId v, const Operand& operand) {
-    const auto begin = body_.outputs.begin();
-    const auto end = begin + static_cast<std::ptrdiff_t>(states_.size());
-    const auto at = std::find(begin, end, v);
-    if (at == end) return operand;
-    const auto k = static_cast<size_t>(at - begin);
-    next_[k] = AddStep(fmt::format("next{}", k), operand);
-    return ReadOf(next_[k]);
-  }
-
-  std::vector<Operand> EvaluateNode(const graph::Graph& g, const graph::Node& node,
-                                    const std::vector<Operand>& in, const std::string& prefix) {
-    if (node.op == OpKind::kFused)
-      return Evaluate(*node.regions[0], in, fmt::format("{}f{}_", prefix, serial_++), false);
-    if (node.op == OpKind::kRequire) return {in[0]};
-    if (graph::IsControl(node.op) || node.op == OpKind::kCall || node.op == OpKind::kDim ||
-        node.op == OpKind::kScatter || node.op == OpKind::kAttention) {
-      fits_ = false;
-      return {};
-    }
-    return DefineAll({&node, in, g.type(node.outputs[0]),
-                      fmt::format("{}{}_{}", prefix, serial_++, node.outputs[0])});
-  }
-
-  // The axis of a step at which it reads what is apart; false where it reads that elsewhere.
-  bool FindAxis(const std::vector<const Expr*>& exprs, const std::vector<Var>& axes,
-                int* out) const {
-    bool fits = true;
-    *out = kNone;
-    for (const Expr* e : exprs) {
-      if (!*e) continue;
-      PreOrder(*e, [&](const NodeRef& n) {
-        const auto* load = As<Load>(n);
-        const int apart = load ? AxisOf(load->buffer.get()) : kUnknown;
-        if (apart < 0) return true;
-        const Expr index = tenon::Simplify(load->indices[static_cast<size_t>(apart)]);
-        const auto at = std::find_if(axes.begin(), axes.end(),
-                                     [&](const Var& axis) { return axis.get() == index.get(); });
-        const int place = at == axes.end() ? kUnknown : static_cast<int>(at - axes.begin());
-        fits &= place >= 0 && (*out < 0 || *out == place);
-        *out = place;
-        return true;
-      });
-    }
-    return fits;
-  }
-
-  bool FindStepAxes() {
-    for (LoopStep& s : steps_) {
-      if (!FindAxis({&s.value, &s.init}, s.axes, &s.axis)) return false;
-      // What begins anew is as much apart along any axis.
-      for (size_t k = 0; k < next_.size(); ++k) {
-        if (s.axis == kNone && next_[k] == s.full && axes_[k] >= 0) s.axis = axes_[k];
-      }
-    }
-    for (CollectedRow& r : rows_) {
-      if (!FindAxis({&r.value}, r.axes, &r.axis)) return false;
-    }
-    return true;
-  }
-
-  // What is carried on has its axis where the state has it, and all such axes are as long.
-  bool Agree() const {
-    const Expr length = this->length();
-    const auto fits = [&](const std::vector<Expr>& shape, int axis) {
-      return axis < 0 || graph::ProveEqual(shape[static_cast<size_t>(axis)], length);
-    };
-    for (size_t k = 0; k < states_.size(); ++k) {
-      if (AxisOf(next_[k].get()) != axes_[k] || !fits(states_[k]->shape, axes_[k])) return false;
-    }
-    return std::all_of(steps_.begin(), steps_.end(),
-                       [&](const LoopStep& s) { return fits(s.full->shape, s.axis); });
-  }
-
-  const graph::Graph& body_;
-  const Var number_;
-  const std::vector<Operand> captured_;
-  std::vector<Buffer> states_, next_;
-  std::vector<LoopStep> steps_;
-  std::vector<CollectedRow> rows_;
-  std::vector<int> axes_;  // of states
-  std::set<const te::TensorNode*> made_;
-  int serial_ = 0;
-  bool fits_ = true;
-};
+// Of iterations that are one piece of code.
+constexpr int64_t kMostTogether = 8, kMostStepsTogether = 512;
 
 // How many elements a thread has of a tensor, where that is known.
 std::optional<int64_t> ElementsOfThread(const std::vector<Expr>& shape, int axis) {
@@ -311,26 +65,44 @@ std::optional<int64_t> ElementsOfThread(const std::vector<Expr>& shape, int axis
   return count;
 }
 
-// Whether a thread's part of every tensor, and what it computes in an iteration, are numbers, and
-// small ones.
-bool IsLittle(const LoopBody& body) {
-  constexpr int64_t kTooMany = kMostSteps + 1;
-  int64_t elements = 0, work = 0;
+constexpr int64_t kTooMany = kMostSteps + 1;
+
+/// What a thread has, and does in an iteration; kTooMany where that is no number, or more.
+struct OwnShare {
+  int64_t elements = 0, work = 0, rows = 0;
+};
+
+OwnShare OwnOf(const LoopBody& body) {
+  OwnShare own;
   const auto add = [&](const std::vector<Expr>& shape, int axis) {
-    const int64_t own = ElementsOfThread(shape, axis).value_or(kTooMany);
-    elements += own;
-    return own;
+    const int64_t each = ElementsOfThread(shape, axis).value_or(kTooMany);
+    own.elements += each;
+    return each;
   };
   for (size_t k = 0; k < body.states().size(); ++k)
     add(body.states()[k]->shape, body.state_axis(k));
   for (const LoopStep& s : body.steps()) {
     int64_t each = add(s.full->shape, s.axis);
     for (const te::Axis& r : s.reduce) each *= AsInt(r.extent).value_or(kTooMany);
-    work += each;
+    own.work += each;
   }
   for (const CollectedRow& r : body.rows())
-    work += ElementsOfThread(r.shape, r.axis).value_or(kTooMany);
-  return elements <= 4 * kMostElements && work <= kMostSteps;
+    own.rows += ElementsOfThread(r.shape, r.axis).value_or(kTooMany);
+  own.work += own.rows;
+  return own;
+}
+
+bool IsLittle(const LoopBody& body) {
+  const OwnShare own = OwnOf(body);
+  return own.elements <= 4 * kMostElements && own.work <= kMostSteps;
+}
+
+// Needs: IsLittle.
+int64_t IterationsTogether(const LoopBody& body) {
+  const OwnShare own = OwnOf(body);
+  const int64_t fit = std::min(kMostElements / std::max<int64_t>(own.rows, 1),
+                               kMostStepsTogether / std::max<int64_t>(own.work, 1));
+  return std::clamp<int64_t>(fit, 1, kMostTogether);
 }
 
 // Tries the axes of the first state, the longest one first, and one thread for all of it.
@@ -343,7 +115,7 @@ bool ChooseAxis(const graph::Graph& g, LoopBody* body) {
     if (!IsOne(shape[a])) axes.emplace_back(-graph::TypicalSize(g, shape[a]), static_cast<int>(a));
   }
   std::sort(axes.begin(), axes.end());
-  axes.emplace_back(0, kNone);
+  axes.emplace_back(0, kNoAxis);
   return std::any_of(axes.begin(), axes.end(), [&](const auto& axis) {
     return body->FindAxes(axis.second) && IsLittle(*body);
   });
@@ -380,8 +152,7 @@ class LoopWriter {
     for (const LoopStep& s : body_.steps()) Privately(s.full, s.axis);
     std::vector<Stmt> all;
     for (size_t k = 0; k < body_.states().size(); ++k) all.push_back(Begin(k));
-    all.push_back(For::Make(number_, IndexConst(0), node_.exprs.find("count")->second[0],
-                            ForKind::kSerial, Iteration()));
+    AddIterations(node_.exprs.find("count")->second[0], &all);
     for (size_t k = 0; k < body_.states().size(); ++k) all.push_back(End(k));
     Stmt own = Seq::Make(std::move(all));
     for (const auto& [full, memory] : private_) own = Alloc::Make(memory.buffer, own);
@@ -494,21 +265,87 @@ class LoopWriter {
     return axis >= 0 ? store : If::Make(Eq(place_, IndexConst(0)), store);
   }
 
-  Stmt Iteration() const {
+  void AddIterations(const Expr& count, std::vector<Stmt>* all) const {
+    const int64_t together = IterationsTogether(body_);
+    const Expr whole = tenon::Simplify(count / together), rest = tenon::Simplify(count % together);
+    if (together > 1) all->push_back(Chunks(whole, together));
+    const Expr first = together > 1 ? tenon::Simplify(whole * together) : IndexConst(0);
+    const Expr more = together > 1 ? rest : count;
+    if (IsZero(more)) return;
+    const Var last = Fresh("last");
+    const auto store = [&](size_t k, const te::Indices& at, const Expr& value) {
+      return StoreRow(k, at, first + last, value);
+    };
+    all->push_back(For::Make(last, IndexConst(0), more, ForKind::kSerial,
+                             AtIteration(Iteration(store), first + last)));
+  }
+
+  // Rows wait in registers for the end of the chunk.
+  Stmt Chunks(const Expr& count, int64_t together) const {
+    const Var chunk = Fresh("chunk"), of_chunk = Fresh("of_chunk"), again = Fresh("again");
+    std::map<size_t, Buffer> kept;
+    for (size_t k = 0; k < body_.rows().size(); ++k) {
+      const CollectedRow& row = body_.rows()[k];
+      if (!Output(body_.states().size() + k)) continue;
+      std::vector<Expr> shape = Rest(row.shape, row.axis);
+      shape.insert(shape.begin(), IndexConst(together));
+      kept[k] =
+          BufferNode::Make(fmt::format("rows{}", k), row.value->dtype, shape, Scope::kRegister);
+    }
+    const auto place = [&](size_t k, const Var& number, const te::Indices& at) {
+      te::Indices to = Rest(at, body_.rows()[k].axis);
+      to.insert(to.begin(), number);
+      return to;
+    };
+    const Stmt compute = Iteration([&](size_t k, const te::Indices& at, const Expr& value) {
+      return Store::Make(kept.at(k), place(k, of_chunk, at), value);
+    });
+    std::vector<Stmt> stores;
+    for (const auto& [k, rows] : kept) {
+      stores.push_back(Row(k, [&, index = k](const te::Indices& at) {
+        return StoreRow(index, at, chunk * together + again,
+                        Load::Make(kept.at(index), place(index, again, at)));
+      }));
+    }
+    const Expr size = IndexConst(together);
+    Stmt body = Seq::Make(
+        {For::Make(of_chunk, IndexConst(0), size, ForKind::kUnrolled,
+                   AtIteration(compute, chunk * together + of_chunk)),
+         For::Make(again, IndexConst(0), size, ForKind::kUnrolled, Seq::Make(std::move(stores)))});
+    for (const auto& [k, rows] : kept) body = Alloc::Make(rows, body);
+    return For::Make(chunk, IndexConst(0), count, ForKind::kSerial, body);
+  }
+
+  Stmt AtIteration(const Stmt& iteration, const Expr& number) const {
+    return Substitute(iteration, {{number_.get(), number}});
+  }
+
+  // The elements of a row that are the thread's; those that are everybody's one of them stores.
+  template <class F>
+  Stmt Row(size_t k, F&& make) const {
+    const CollectedRow& row = body_.rows()[k];
+    return Elements(row.shape, row.axis, place_, make);
+  }
+
+  Stmt StoreRow(size_t k, const te::Indices& at, const Expr& number, const Expr& value) const {
+    const StoredTensor* out = Output(body_.states().size() + k);
+    te::Indices to = {number};
+    to.insert(to.end(), at.begin(), at.end());
+    return ByOne(body_.rows()[k].axis, Store::Make(out->buffer, out->Place(to), value));
+  }
+
+  // `store` gets the number of a result, where an element stands in its row, and the element.
+  template <class F>
+  Stmt Iteration(F&& store) const {
     std::vector<Stmt> all;
     for (const LoopStep& s : body_.steps()) all.push_back(Step(s));
     const size_t carried = body_.states().size();
     for (size_t k = 0; k < body_.rows().size(); ++k) {
       const CollectedRow& row = body_.rows()[k];
-      const StoredTensor* out = Output(carried + k);
-      if (!out) continue;
-      const std::vector<Expr> shape(out->dims.begin() + 1, out->dims.end());
-      all.push_back(ByOne(row.axis, Elements(shape, row.axis, place_, [&](const te::Indices& at) {
-                            te::Indices to = {number_};
-                            to.insert(to.end(), at.begin(), at.end());
-                            return Store::Make(out->buffer, out->Place(to),
-                                               Own(Substitute(row.value, Bound(row.axes, at))));
-                          })));
+      if (!Output(carried + k)) continue;
+      all.push_back(Row(k, [&](const te::Indices& at) {
+        return store(k, at, Own(Substitute(row.value, Bound(row.axes, at))));
+      }));
     }
     for (size_t k = 0; k < carried; ++k) {
       const Private &state = *Find(body_.states()[k].get()), &next = *Find(body_.next()[k].get());

@@ -202,18 +202,20 @@ int32_t LaunchDeviceCode(const tn_device_code* code, int32_t kernel, const int64
     Record(call->recording, launch);
     return 0;
   }
+  if (call->held) return Hold(call, launch);
   ChooseForm(&launch);
   return Queue(*call, number, launch);
 }
 
 int32_t FetchFromDevice(void* into, const void* memory, int64_t bytes) {
-  const DeviceCall* call = current_call;
+  DeviceCall* call = current_call;
   if (!call) return Fail("RuntimeError", "a wait outside of a call");
   if (call->capture != 0) {
     return Fail("RuntimeError",
                 "the stream is being captured into a graph, and what the function launches depends "
                 "on what it computes, which cannot be waited for there");
   }
+  if (call->held && QueueHeld(call) != 0) return -1;
   return call->driver->copy_to_host(call->device.device_id, into, memory, bytes);
 }
 
@@ -222,6 +224,7 @@ int32_t CopyOnDevice(int32_t device_type, int32_t device_id, void* to, const voi
   const tn_dl_device device = {device_type, device_id};
   const DeviceDriver* driver = RequireDevice(device);
   if (!driver) return -1;
+  if (current_call && current_call->held && QueueHeld(current_call) != 0) return -1;
   return driver->copy_between(device_id, to, device_id, from, bytes, CurrentStream(device));
 }
 

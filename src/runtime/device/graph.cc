@@ -28,50 +28,19 @@
 #include "runtime/core/error.h"
 #include "runtime/core/os.h"
 #include "runtime/device/code.h"
+#include "runtime/device/graphs.h"
 
 namespace tenon::runtime {
 
-/// Launches of a body. While it counts, `launches` is null.
-struct Recording {
-  DeviceLaunch* launches;
-  void** args;
-  uint64_t* values;
-  uint32_t num_launches, num_values;
-};
-
 namespace {
 
-constexpr int32_t kMostGraphs = 16;
 constexpr uint64_t kName = uint64_t{1} << 63;  // no address of anything has this bit
 constexpr int kNameShift = 47;
 constexpr uint64_t kNameOffset = uint64_t{1} << (kNameShift - 1);  // offsets may be below 0
 
-/// An argument that is an address in a tensor of the caller's.
-struct Place {
-  uint32_t launch, value, buffer;
-  int64_t offset;
-};
-
 uint64_t NameOf(uint64_t buffer) { return kName | buffer << kNameShift | kNameOffset; }
 
 }  // namespace
-
-/// Behind it stand the slots that it is for, the tensors' addresses that it has now, the launches,
-/// their arguments, and the places of the tensors.
-struct DeviceGraph {
-  DeviceGraph* next;
-  void* graph;  // the driver's
-  tn_body_fn body;
-  int32_t device_id;
-  bool lent;
-  uint32_t num_slots, num_buffers, num_launches, num_values, num_places;
-  void** slots;
-  void** buffers;
-  DeviceLaunch* launches;
-  void** args;
-  uint64_t* values;
-  Place* places;
-};
 
 void Record(Recording* recording, const DeviceLaunch& launch) {
   if (recording->launches) {
@@ -81,6 +50,7 @@ void Record(Recording* recording, const DeviceLaunch& launch) {
     for (uint32_t i = 0; i < launch.num_params; ++i) {
       uint64_t& value = recording->values[recording->num_values + i];
       const uint8_t param = launch.params[i];
+      value = 0;
       memcpy(&value, launch.args[i], IsAddress(param) ? sizeof value : param);
       note.args[i] = &value;
     }
@@ -110,34 +80,6 @@ uint64_t HashOf(const DeviceCall& call, void* const* slots, uint64_t count) {
   return hash;
 }
 
-bool IsFor(const DeviceGraph& graph, const DeviceCall& call, void* const* slots) {
-  return !graph.lent && graph.body == call.given->body &&
-         graph.device_id == call.device.device_id &&
-         memcmp(static_cast<const void*>(graph.slots), static_cast<const void*>(slots),
-                graph.num_slots * sizeof(void*)) == 0;
-}
-
-// Takes a graph for the slots out of the list; null where there is none that is free.
-DeviceGraph* Take(const DeviceCall& call, void* const* slots) {
-  MutexLock guard(&call.module->lock);
-  for (DeviceGraph** at = &call.module->graphs; *at; at = &(*at)->next) {
-    DeviceGraph* graph = *at;
-    if (!IsFor(*graph, call, slots)) continue;
-    *at = graph->next;
-    graph->next = call.module->graphs;
-    call.module->graphs = graph;
-    graph->lent = true;
-    return graph;
-  }
-  return nullptr;
-}
-
-void Free(const DeviceModule& module, DeviceGraph* graph) {
-  if (graph->graph) FindDriver(module.device_type)->graph_free(graph->device_id, graph->graph);
-  free(graph->places);
-  free(graph);
-}
-
 // Whether a call without a graph is to get one: while there is room, or where one like it came not
 // long ago.
 bool IsWanted(const DeviceCall& call, uint64_t hash) {
@@ -149,70 +91,6 @@ bool IsWanted(const DeviceCall& call, uint64_t hash) {
   }
   module->seen[module->next_seen++ % DeviceModule::kSeen] = hash;
   return false;
-}
-
-// Puts a new graph, which its call has, first; the one used longest ago gives way.
-void Keep(DeviceModule* module, DeviceGraph* graph) {
-  DeviceGraph* last = nullptr;
-  {
-    MutexLock guard(&module->lock);
-    graph->next = module->graphs;
-    module->graphs = graph;
-    if (++module->num_graphs > kMostGraphs) {
-      DeviceGraph** oldest = nullptr;
-      for (DeviceGraph** at = &graph->next; *at; at = &(*at)->next) {
-        if (!(*at)->lent) oldest = at;
-      }
-      if (oldest) {
-        last = *oldest;
-        *oldest = last->next;
-        --module->num_graphs;
-      }
-    }
-  }
-  if (last) Free(*module, last);
-}
-
-void GiveBack(DeviceModule* module, DeviceGraph* graph) {
-  MutexLock guard(&module->lock);
-  graph->lent = false;
-}
-
-// A graph that its call has broken.
-void Discard(DeviceModule* module, DeviceGraph* graph) {
-  {
-    MutexLock guard(&module->lock);
-    for (DeviceGraph** at = &module->graphs; *at; at = &(*at)->next) {
-      if (*at != graph) continue;
-      *at = graph->next;
-      --module->num_graphs;
-      break;
-    }
-  }
-  Free(*module, graph);
-}
-
-// With room for the launches that were counted; null + error.
-DeviceGraph* Allocate(const tn_device_call& given, const Recording& counted) {
-  const auto buffers = static_cast<uint32_t>(given.num_buffers);
-  const auto slots = static_cast<uint32_t>(given.num_slots) - buffers;
-  const size_t bytes = sizeof(DeviceGraph) + sizeof(void*) * (size_t{slots} + buffers) +
-                       sizeof(DeviceLaunch) * size_t{counted.num_launches} +
-                       (sizeof(void*) + sizeof(uint64_t)) * size_t{counted.num_values};
-  auto* graph = static_cast<DeviceGraph*>(calloc(1, bytes));
-  if (!graph) {
-    SetError("MemoryError", "out of memory");
-    return nullptr;
-  }
-  static_assert(alignof(DeviceLaunch) <= 8 && sizeof(DeviceGraph) % 8 == 0);
-  graph->num_slots = slots;
-  graph->num_buffers = buffers;
-  graph->launches = reinterpret_cast<DeviceLaunch*>(graph + 1);
-  graph->slots = reinterpret_cast<void**>(graph->launches + counted.num_launches);
-  graph->buffers = graph->slots + slots;
-  graph->args = graph->buffers + buffers;
-  graph->values = reinterpret_cast<uint64_t*>(graph->args + counted.num_values);
-  return graph;
 }
 
 bool FindPlaces(DeviceGraph* graph) {
@@ -272,13 +150,10 @@ DeviceGraph* Note(DeviceCall* call, void** closure, bool* out_few) {
   if (RunBody(call, closure, &recording) != 0) return nullptr;
   *out_few = recording.num_launches < 2;
   if (*out_few) return nullptr;
-  DeviceGraph* graph = Allocate(given, recording);
+  const auto buffers = static_cast<uint32_t>(given.num_buffers);
+  DeviceGraph* graph =
+      AllocateGraph(*call, static_cast<uint32_t>(given.num_slots) - buffers, buffers, recording);
   if (!graph) return nullptr;
-  graph->body = given.body;
-  graph->device_id = call->device.device_id;
-  graph->num_launches = recording.num_launches;
-  graph->num_values = recording.num_values;
-  graph->lent = true;
   memcpy(static_cast<void*>(graph->slots), static_cast<const void*>(closure + given.num_buffers),
          graph->num_slots * sizeof(void*));
   recording = {graph->launches, graph->args, graph->values, 0, 0};
@@ -293,7 +168,7 @@ DeviceGraph* Note(DeviceCall* call, void** closure, bool* out_few) {
          graph->num_buffers * sizeof(void*));
   if (status == 0 && FindPlaces(graph)) return graph;
   if (status == 0) SetError("MemoryError", "out of memory");
-  Free(*call->module, graph);
+  FreeGraph(*call->module, graph);
   return nullptr;
 }
 
@@ -304,23 +179,14 @@ DeviceGraph* Make(DeviceCall* call, void** closure, int32_t* out_status) {
   *out_status = graph || few ? 0 : -1;
   if (!graph) return nullptr;
   SetBuffers(*call, graph, closure);
-  for (uint32_t i = 0; i < graph->num_launches; ++i) ChooseForm(&graph->launches[i]);
-  const int32_t made = call->driver->graph_make(graph->device_id, graph->launches,
-                                                graph->num_launches, &graph->graph);
-  if (made == 0) {
-    Keep(call->module, graph);
-    return graph;
-  }
-  *out_status = made < 0 ? -1 : 0;
-  Free(*call->module, graph);
-  return nullptr;
+  return FinishGraph(*call, graph, out_status);
 }
 
 }  // namespace
 
 int32_t RunThroughGraph(DeviceCall* call, void** closure) {
   void** const slots = closure + call->given->num_buffers;
-  DeviceGraph* graph = Take(*call, slots);
+  DeviceGraph* graph = TakeGraph(*call, slots, 0);
   if (!graph) {
     const auto count = static_cast<uint64_t>(call->given->num_slots - call->given->num_buffers);
     if (!IsWanted(*call, HashOf(*call, slots, count))) return RunBody(call, closure, nullptr);
@@ -331,27 +197,12 @@ int32_t RunThroughGraph(DeviceCall* call, void** closure) {
   } else if (memcmp(static_cast<const void*>(graph->buffers), static_cast<const void*>(closure),
                     graph->num_buffers * sizeof(void*)) != 0 &&
              SetBuffers(*call, graph, closure) != 0) {
-    Discard(call->module, graph);
+    DiscardGraph(call->module, graph);
     return -1;
   }
   const int32_t status = call->driver->graph_launch(graph->device_id, graph->graph, call->stream);
-  GiveBack(call->module, graph);
+  GiveBackGraph(call->module, graph);
   return status;
-}
-
-void DropGraphs(DeviceModule* module, const void* memory) {
-  for (DeviceGraph** at = &module->graphs; *at;) {
-    DeviceGraph* graph = *at;
-    bool uses = !memory;
-    for (uint32_t i = 0; i < graph->num_slots; ++i) uses |= graph->slots[i] == memory;
-    if (graph->lent || !uses) {
-      at = &graph->next;
-      continue;
-    }
-    *at = graph->next;
-    --module->num_graphs;
-    Free(*module, graph);
-  }
 }
 
 }  // namespace tenon::runtime

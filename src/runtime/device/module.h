@@ -14,6 +14,7 @@ namespace tenon::runtime {
 
 struct DeviceArena;
 struct DeviceGraph;
+struct HeldLaunches;
 struct Recording;
 
 /// The library's code on one device.
@@ -68,6 +69,8 @@ struct DeviceCall {
   uint64_t capture;  // of the stream; 0: nobody records it
   LoadedCode* code;
   Recording* recording;  // gets the launches; null: they are queued
+  HeldLaunches* held;    // holds them back until the body waits; null: they are queued at once
+  void** closure;        // of a body that holds them back
   bool left_out;         // the latest launch had no blocks
 };
 

@@ -88,8 +88,11 @@ int32_t Prepare(DeviceCall* call, void** closure) {
 
 int32_t Queue(DeviceCall* call, void** closure) {
   const tn_device_call& given = *call->given;
-  const bool repeats = (given.flags & TN_CALL_REPEATS) != 0 && call->driver->graph_make;
-  if (repeats && call->capture == 0 && WantsGraphs()) return RunThroughGraph(call, closure);
+  if (call->driver->graph_make && call->capture == 0 && WantsGraphs()) {
+    if ((given.flags & TN_CALL_REPEATS) != 0) return RunThroughGraph(call, closure);
+    // What has memory between its launches has several.
+    if (given.num_arenas > 0) return RunInPieces(call, closure);
+  }
   const CallScope scope(call);
   return given.body(static_cast<void*>(closure), 0, 1, nullptr);
 }

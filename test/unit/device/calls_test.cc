@@ -1,4 +1,5 @@
 // What a call of a network does on a device: once, and from then on.
+#include <algorithm>
 #include <thread>
 
 #include "kernels.h"
@@ -72,6 +73,35 @@ TEST(DeviceCalls, TakeTensorsThatBeginAnywhere) {
   EXPECT_EQ(CountOf(log, set), 3) << log;
   EXPECT_EQ(CountOf(log, set + "(1, anywhere_k1)"), 2) << log;
   EXPECT_EQ(CountOf(log, set + "(1, anywhere_k1_aligned)"), 1) << log;
+}
+
+// What it launches before it waits is a graph, and what follows one for each branch.
+TEST(DeviceCalls, ThatWaitAreAGraphForEachPiece) {
+  Network net("waits", "1", "cuda -arch=sm_90", 2, Kind::kWaits);
+  Values above = Inputs(1, 1), below = Inputs(1, 2);
+  above[3] = 2;
+  for (float& v : below) v = std::min(v, 0.5F);
+  const Tensor x = OnDevice(above), z = OnDevice(below), y = OnDevice(above);
+  TakeLog();
+  net.Into(x, y);
+  EXPECT_TRUE(AreClose(Read(y), net.OnCpu(above)));
+  EXPECT_EQ(CallsOf("cuGraphInstantiateWithFlags"), 2);
+  net.Into(z, y);
+  EXPECT_TRUE(AreClose(Read(y), net.OnCpu(below)));
+  EXPECT_EQ(CallsOf("cuGraphInstantiateWithFlags"), 1);
+  const Counts before = Count();
+  for (int round = 0; round < 2; ++round) {
+    for (const Tensor& in : {x, z}) {
+      TakeLog();
+      net.Into(in, y);
+      const std::string log = TakeLog();
+      EXPECT_EQ(CountOf(log, "cuGraphLaunch"), 2) << log;
+      EXPECT_EQ(CountOf(log, "cuLaunch"), 0) << log;
+      EXPECT_EQ(CountOf(log, "cuGraphInstantiate"), 0) << log;
+      EXPECT_TRUE(AreClose(Read(y), net.OnCpu(in.data() == x.data() ? above : below)));
+    }
+  }
+  EXPECT_EQ(Count(), before);
 }
 
 // What was queued before with other tensors is done with those.

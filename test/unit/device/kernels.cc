@@ -79,7 +79,23 @@ void SetRunner() {
   set(SizesOf, Run);
 }
 
-onnx::test::Model LayersOf(const std::string& batch, int layers) {
+// y from what the layers give: two products in one order or the other.
+void AddBranches(const std::string& from, onnx::test::Model* m) {
+  onnx::test::Model above, below;
+  above.Node("MatMul", {from, "w0"}, {"a0"}).Node("Relu", {"a0"}, {"a1"});
+  above.Node("MatMul", {"a1", "w1"}, {"a2"}).Output("a2");
+  below.Node("MatMul", {from, "w1"}, {"b0"}).Node("Tanh", {"b0"}, {"b1"});
+  below.Node("MatMul", {"b1", "w0"}, {"b2"}).Output("b2");
+  m->Init("one", onnx::test::kFloat, {}, onnx::test::Raw(std::vector<float>{1}));
+  m->Node("ReduceMax", {"x"}, {"most"}, {onnx::test::Int("keepdims", 0)});
+  m->Node("Greater", {"most", "one"}, {"is_above"});
+  m->Node(
+      "If", {"is_above"}, {"chosen"},
+      {onnx::test::GraphAttr("then_branch", above), onnx::test::GraphAttr("else_branch", below)});
+  m->Node("Add", {"chosen", from}, {"y"});
+}
+
+onnx::test::Model LayersOf(const std::string& batch, int layers, Kind kind) {
   onnx::test::Model m;
   std::mt19937 random(5);
   std::normal_distribution<float> normal;
@@ -102,10 +118,11 @@ onnx::test::Model LayersOf(const std::string& batch, int layers) {
     weight("b" + n, {8});
     m.Node("MatMul", {from, "w" + n}, {"p" + n});
     m.Node("Add", {"p" + n, "b" + n}, {"s" + n});
-    m.Node(i == layers - 1 ? "Softmax" : "Relu", {"s" + n},
-           {i == layers - 1 ? std::string("y") : "r" + n});
+    const bool last = i == layers - 1;
+    m.Node(last ? "Softmax" : "Relu", {"s" + n}, {last && kind == Kind::kPlain ? "y" : "r" + n});
     from = "r" + n;
   }
+  if (kind == Kind::kWaits) AddBranches(from, &m);
   m.Output("y");
   return m;
 }
@@ -113,7 +130,8 @@ onnx::test::Model LayersOf(const std::string& batch, int layers) {
 }  // namespace
 
 std::string CompileLayers(const std::string& name, const std::string& batch,
-                          const std::string& target, const std::string& path, int layers) {
+                          const std::string& target, const std::string& path, int layers,
+                          Kind kind) {
   driver::CompileOptions options;
   options.model = path + ".onnx";
   options.output = path;
@@ -121,7 +139,7 @@ std::string CompileLayers(const std::string& name, const std::string& batch,
   options.target = target;
   options.emit = {"loop"};
   options.jobs = 1;
-  if (!WriteFile(options.model, LayersOf(batch, layers).Bytes()))
+  if (!WriteFile(options.model, LayersOf(batch, layers, kind).Bytes()))
     return "cannot write " + options.model;
   const auto report = driver::Compile(options);
   if (!report) return ToString(report.errors());

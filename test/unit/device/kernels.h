@@ -6,11 +6,16 @@
 
 namespace tenon::device::test {
 
+/// A call of what waits looks at the largest of x, in the middle: above 1 it does other products
+/// behind than below.
+enum class Kind { kPlain, kWaits };
+
 /// Compiles a network of `layers` products with weights and a softmax, x: [batch, 8] → y: [batch,
 /// 8], as function `name`; `batch` is a number or the name of an open size. Empty, or what went
 /// wrong. On CUDA the fake driver runs its kernels from now on, by the interpreter.
 std::string CompileLayers(const std::string& name, const std::string& batch,
-                          const std::string& target, const std::string& path, int layers);
+                          const std::string& target, const std::string& path, int layers,
+                          Kind kind = Kind::kPlain);
 
 /// The next launch, and all that follow, of a kernel whose name begins so ends with this code of
 /// the device; "": none does.

@@ -34,11 +34,11 @@ Counts Count() {
 }
 
 Network::Network(const std::string& name, const std::string& batch, const std::string& target,
-                 int layers) {
+                 int layers, Kind kind) {
   folder_ = std::filesystem::temp_directory_path() / "tenon-device-XXXXXX";
   EXPECT_NE(mkdtemp(folder_.data()), nullptr);
-  EXPECT_EQ(CompileLayers(name, batch, target, folder_ + "/device.so", layers), "");
-  EXPECT_EQ(CompileLayers(name, batch, "llvm", folder_ + "/cpu.so", layers), "");
+  EXPECT_EQ(CompileLayers(name, batch, target, folder_ + "/device.so", layers, kind), "");
+  EXPECT_EQ(CompileLayers(name, batch, "llvm", folder_ + "/cpu.so", layers, kind), "");
   module_ = Module::LoadFromFile(folder_ + "/device.so");
   cpu_module_ = Module::LoadFromFile(folder_ + "/cpu.so");
   run_ = module_.GetFunction(name);

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "kernels.h"
 #include "tenon/tenon.hpp"
 
 namespace tenon::device::test {
@@ -36,7 +37,8 @@ Counts Count();
 class Network {
  public:
   explicit Network(const std::string& name, const std::string& batch = "1",
-                   const std::string& target = "cuda -arch=sm_90", int layers = 4);
+                   const std::string& target = "cuda -arch=sm_90", int layers = 4,
+                   Kind kind = Kind::kPlain);
   Network(const Network&) = delete;
   Network& operator=(const Network&) = delete;
   ~Network();

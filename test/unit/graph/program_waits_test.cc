@@ -47,11 +47,11 @@ TEST(ProgramWaits, WhatIsHandedOnStays) {
 
 TEST(ProgramWaits, StepsReadPositionsAndPartsWhatStepsMade) {
   // The position comes from a part; the length, made on the host, goes to one.
-  const Program p = Of({Value(0)},
-                       {Part(0, {0}, {1, 2}), Simple(TN_STEP_SEQUENCE, {0, 1}, {3}),
-                        Simple(TN_STEP_AT, {3, 2}, {4}), Simple(TN_STEP_LENGTH, {3}, {5}),
-                        Part(1, {4, 5}, {6})},
-                       {Value(6)});
+  const Program p =
+      Of({Value(0)},
+         {Part(0, {0}, {1, 2}), Simple(TN_STEP_SEQUENCE, {0, 1}, {3}),
+          Simple(TN_STEP_AT, {3, 2}, {4}), Simple(TN_STEP_LENGTH, {3}, {5}), Part(1, {4, 5}, {6})},
+         {Value(6)});
   ExpectWaits(p, 2, 0);
   ExpectWaits(p, 2 + 3, 1, {{2, 1}, {1, 0}});
 }
@@ -67,7 +67,8 @@ TEST(ProgramWaits, OutputsAndSequencesCross) {
 
 TEST(ProgramWaits, LoopsCarryBothSides) {
   // Slot 4 goes in on the device and comes back from a step on the host: the part waits for it.
-  const StepBody body{{2, 3, 4}, {5, 6, 7}, {Part(0, {4}, {5, 7}), Simple(TN_STEP_SPLIT, {4}, {6})}};
+  const StepBody body{
+      {2, 3, 4}, {5, 6, 7}, {Part(0, {4}, {5, 7}), Simple(TN_STEP_SPLIT, {4}, {6})}};
   const Step loop{TN_STEP_LOOP, {kNoSlot, kNoSlot, 0}, {8, 9}, {1, 0, 0}, {body}};
   // In the body: the part's operand, what is split, the condition. Behind it: what is collected,
   // and both outputs.

@@ -92,15 +92,19 @@ void ExpectRuns(const Graph& g, const std::vector<Array>& inputs, const std::vec
   }
 }
 
+const Machine& DeviceMachine() {
+  static const Target kTarget = Target::Parse("opencl -host=llvm -mcpu=core-avx2").value();
+  static const Machine kMachine = Machine::Of(kTarget);
+  return kMachine;
+}
+
 // Lowered for a machine whose threads run together; how many launches of loops as one kernel, and
 // of others, stand in the host function.
 std::pair<int, int> ExpectRunsOnDevice(const Graph& g, const std::vector<Array>& inputs,
                                        const std::vector<Array>& want) {
   SCOPED_TRACE("for a device");
-  static const Target kTarget = Target::Parse("opencl -host=llvm -mcpu=core-avx2").value();
-  static const Machine kMachine = Machine::Of(kTarget);
   std::pair<int, int> launches;
-  Expected<LoweredNetwork> network = Lower(g, {&kMachine, &CpuMachine(), "main"});
+  Expected<LoweredNetwork> network = Lower(g, {&DeviceMachine(), &CpuMachine(), "main"});
   EXPECT_TRUE(network) << ToString(network.errors());
   if (!network) return launches;
   const Status verified = Verify(network->module, Stage::kSchedulable);
@@ -343,7 +347,7 @@ TEST(Control, ConvolutionsOnBothSidesOfABranch) {
 // A selective scan: a thread for each channel, at sizes around those of a block.
 TEST(Control, LoopsWhoseChannelsNeverMeetAreOneKernel) {
   for (const int channels : {1, 31, 32, 33, 37, 65}) {
-    for (const int steps : {0, 1, 7}) {
+    for (const int steps : {0, 1, 3, 4, 5, 7, 8}) {
       for (const int states : {1, 5}) {
         SCOPED_TRACE(fmt::format("{} steps of {} x {}", steps, channels, states));
         const Graph g = MustParse(fmt::format(
@@ -369,6 +373,43 @@ TEST(Control, LoopsWhoseChannelsNeverMeetAreOneKernel) {
 }
 
 // Rows follow from other rows, or in another order: nothing is apart along the first axis.
+// A scan as networks have it: a row of what it reads is made of less than is in it.
+TEST(Control, LoopsInOneKernelComputeWhatTheyAloneRead) {
+  for (const int steps : {0, 1, 4, 7, 13}) {
+    SCOPED_TRACE(fmt::format("{} steps", steps));
+    const Graph g = MustParse(fmt::format(
+        R"(graph @g(%0 "s": f32[37, 5], %1 "delta": f32[1, {0}, 37], %2 "a": f32[37, 5], %3 "b": f32[1, {0}, 5]) {{
+  %4: f32[1, {0}, 37, 1] = reshape(%1) {{shape: [1, {0}, 37, 1]}}
+  %5: f32[1, {0}, 37, 5] = mul(%4, %2)
+  %6: f32[1, {0}, 37, 5] = exp(%5)
+  %7: f32[{0}, 37, 5] = reshape(%6) {{shape: [{0}, 37, 5]}}
+  %8: f32[1, {0}, 1, 5] = reshape(%3) {{shape: [1, {0}, 1, 5]}}
+  %9: f32[1, {0}, 37, 5] = mul(%4, %8)
+  %10: f32[{0}, 37, 5] = reshape(%9) {{shape: [{0}, 37, 5]}}
+  %11: f32[37, 5], %12: f32[{0}, 37] = loop(%0, %7, %10) {{carried: 1, count: [{0}]}} region(%0 "i": i64[], %1 "s": f32[37, 5], %2 "decay": f32[{0}, 37, 5], %3 "drive": f32[{0}, 37, 5]) {{
+    %4: f32[37, 5] = gather(%2, %0) {{axis: 0}}
+    %5: f32[37, 5] = gather(%3, %0) {{axis: 0}}
+    %6: f32[37, 5] = mul(%1, %4)
+    %7: f32[37, 5] = add(%6, %5)
+    %8: f32[37] = reduce(%7) {{kind: "sum", axes: [1]}}
+    return %7 "s", %8 "y"
+  }}
+  return %11 "last", %12 "all"
+}})",
+        steps));
+    const std::vector<Array> inputs = RandomInputs(g, 3), want = GraphEvaluator(g).Run(inputs);
+    Graph fed = g;
+    for (const char* pass : {"fuse", "feed_loops"})
+      fed = FindAnyGraphPass(pass)->run(fed, {&DeviceMachine()});
+    const auto [loops, others] = ExpectRunsOnDevice(fed, inputs, want);
+    EXPECT_EQ(loops, 1);
+    if (steps > 1) {
+      EXPECT_EQ(others, 0) << Print(fed);  // else what it reads is no smaller
+    }
+    EXPECT_EQ(ExpectRunsOnDevice(g, inputs, want).first, 1);
+  }
+}
+
 TEST(Control, LoopsWhosePartsMeetStayTheHosts) {
   const auto kernels = [](const std::string& step, int count = 3) {
     const Graph g =
