@@ -34,7 +34,7 @@ LoopBody::LoopBody(const graph::Graph& body, size_t carried, Var number,
 bool LoopBody::Trace() {
   std::vector<Operand> inputs;
   const DType index = DType::Int(64);
-  const Expr number = CastExpr::Make(index, number_);
+  Expr number = CastExpr::Make(index, number_);
   inputs.push_back({index, {}, [number](const te::Indices&) { return number; }});
   for (const Buffer& state : states_) inputs.push_back(ReadOf(state));
   inputs.insert(inputs.end(), captured_.begin(), captured_.end());

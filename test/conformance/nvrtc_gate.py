@@ -19,7 +19,7 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 SKIPPED = 77
-ARCHS = ("sm_75", "sm_80", "sm_86", "sm_90a", "sm_100a", "sm_120")
+ARCHS = ("sm_75", "sm_80", "sm_86", "sm_87", "sm_89", "sm_90", "sm_90a", "sm_100a", "sm_103", "sm_110", "sm_120", "sm_121")
 PRECISIONS = ("fp32", "fp16", "bf16")
 KNOWN = {}  # (network, precision, architecture): why its kernels may spill
 
@@ -73,7 +73,33 @@ def few_rows():
     return chain
 
 
-NETWORKS = {"products": products, "few_rows": few_rows, "windows": windows, "rows": rows}
+def attention():
+    chain = Chain(1, 12, 128, 64)
+    query = chain.now
+    chain.then("Transpose", perm=[0, 1, 3, 2])
+    chain.nodes.append(helper.make_node("MatMul", [query, chain.now], ["scores"]))
+    chain.now = "scores"
+    chain.then("Mul", chain.weight(1)).then("Softmax", axis=-1)
+    return chain.then("MatMul", query)
+
+
+def scan():
+    """A state of 64 x 16 through 32 steps, each of which has a row of decays."""
+    info = lambda name, *shape: helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)  # noqa: E731
+    body = helper.make_graph([
+        helper.make_node("Mul", ["state", "decay"], ["kept"]),
+        helper.make_node("Add", ["kept", "row"], ["next"]),
+        helper.make_node("ReduceSum", ["next"], ["y"], keepdims=1)
+    ], "body", [info("state", 64, 16), info("decay", 64, 16), info("row", 64, 1)], [info("next", 64, 16), info("y", 1, 1)])
+    chain = Chain(32, 64, 1)
+    delta, state = chain.now, chain.weight(64, 16)
+    chain.then("Mul", chain.weight(64, 16)).then("Exp")
+    chain.nodes.append(helper.make_node("Scan", [state, chain.now, delta], ["last", "all"], num_scan_inputs=2, body=body))
+    chain.now = "last"
+    return chain
+
+
+NETWORKS = {"products": products, "few_rows": few_rows, "windows": windows, "rows": rows, "attention": attention, "scan": scan}
 
 
 def said_of(tenon, folder, name, target, precision):
