@@ -142,7 +142,8 @@ Value Worker::EvalCall(const Call& n) {
     case Intrinsic::kReinterpret: return EvalReinterpret(n);
     case Intrinsic::kVScale: return {n.dtype, IntLane(m_.options.vscale), {}};
     case Intrinsic::kTeamRank: return {n.dtype, IntLane(rank_), {}};
-    case Intrinsic::kTeamSize: return {n.dtype, IntLane(team_ ? team_->size() : 1), {}};
+    case Intrinsic::kTeamSize:
+      return {n.dtype, IntLane(team_ && !by_itself_ ? team_->size() : 1), {}};
     case Intrinsic::kWeightsBase:
       if (!m_.weights) Fail("weights_base: the options give no weights");
       return {n.dtype, IntLane(static_cast<int64_t>(m_.weights->address())), {}};

@@ -24,6 +24,7 @@
 #include "interp/team.h"
 #include "ir/print.h"
 #include "loop/promises.h"
+#include "loop/team.h"
 #include "loop/thread_reduction.h"
 #include "loop/threads.h"
 #include "loop/warpgroup.h"
@@ -46,8 +47,12 @@ Worker::Flow Worker::Exec(const Stmt& s) {
     case NodeKind::kFor: return ExecFor(*As<For>(s));
     case NodeKind::kIf: {
       const auto* n = As<If>(s);
-      if (EvalBool(n->condition)) return Exec(n->then_body);
-      return n->else_body ? Exec(n->else_body) : Flow::kNext;
+      if (!EvalBool(n->condition)) return n->else_body ? Exec(n->else_body) : Flow::kNext;
+      const bool outside = by_itself_;
+      by_itself_ |= IsFirstWorkers(*n);
+      const Flow flow = Exec(n->then_body);
+      by_itself_ = outside;
+      return flow;
     }
     case NodeKind::kWhile: return ExecWhile(*As<While>(s));
     case NodeKind::kLet: {
@@ -125,7 +130,7 @@ Worker::Flow Worker::ExecAlloc(const Alloc& n) {
   };
   Memory* memory = nullptr;
   const bool device = frame_.func->func_kind == FuncKind::kDevice;  // within one worker
-  if (team_ && !device && n.buffer->scope == Scope::kGlobal) {
+  if (team_ && !by_itself_ && !device && n.buffer->scope == Scope::kGlobal) {
     memory = team_->Shared(&n, visits_[&n]++, make);
   }
   if (thread_) memory = thread_->Shared(&n, make);
@@ -270,7 +275,7 @@ void Worker::ExecEvaluate(const Evaluate& n) {
 void Worker::ExecSync(const Sync& n) {
   switch (n.level) {
     case Level::kTeam:
-      if (team_) team_->Barrier(rank_);
+      if (team_ && !by_itself_) team_->Barrier(rank_);
       return;
     case Level::kThread:
     case Level::kWorker: return;

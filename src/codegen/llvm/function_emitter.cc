@@ -29,6 +29,7 @@
 #include "codegen/array_size.h"
 #include "loop/facts.h"
 #include "loop/shares.h"
+#include "loop/team.h"
 #include "support/check.h"
 
 namespace tenon::codegen {
@@ -128,7 +129,10 @@ void FunctionEmitter::EmitIf(const If& s) {
   llvm::BasicBlock* join = NewBlock("endif");
   ir_.CreateCondBr(exprs_.Emit(s.condition), yes, no ? no : join);
   ir_.SetInsertPoint(yes);
+  const TeamValues team = exprs_.team();
+  if (IsFirstWorkers(s)) exprs_.SetTeam({});
   EmitStmt(s.then_body);
+  exprs_.SetTeam(team);
   ir_.CreateBr(join);
   if (no) {
     ir_.SetInsertPoint(no);

@@ -27,6 +27,10 @@
 // Around control flow the list is emptied by a barrier on each border: which branch is taken, and
 // how often a loop runs, would otherwise have to be followed. A branch that dims decide (variants
 // of one kernel) needs none: each side goes on with the list, and behind it both lists count.
+//
+// A loop of launches (a recurrent network's steps) that one worker is done with while a team would
+// wait is worker 0's as a whole, `if team_rank() == 0`, and the team meets behind it. Each worker's
+// share of what a turn does would be less than its barriers.
 
 #include "loop/pass/host/lower_team.h"
 
@@ -36,6 +40,7 @@
 #include "loop/pass/host/time_launches.h"
 #include "loop/pass/packed_abi.h"
 #include "loop/rewrite.h"
+#include "loop/team.h"
 #include "loop/workspace.h"
 
 namespace tenon {
@@ -77,6 +82,14 @@ KernelFacts FactsOf(const Func& kernel, int64_t max_team) {
   return facts;
 }
 
+// What launches are for a team.
+struct Effort {
+  Expr alone = IndexConst(0);  // what they take on one worker, as kAlone; null: not known
+  Expr waits = IndexConst(0);  // barriers; null: not known
+  Expr width = IndexConst(1);  // workers that the widest of them has work for; null: not known
+  bool parallel = false;       // any of them
+};
+
 // One host function. `pending_` is all that workers may still be doing when the next piece begins:
 // what was touched since the last barrier that all of them pass.
 class TeamBody {
@@ -89,14 +102,16 @@ class TeamBody {
   Func operator()() {
     // Launches on a device are one thread's, in their order.
     if (!fields_.attrs.Has(packed::kDeviceTypeAttr)) fields_.body = Lower(fields_.body);
-    const Expr alone = any_parallel_ ? IsQuickerAlone() : BoolConst(true);
+    Wait();  // for the last to be done
+    const Expr alone = effort_.parallel ? IsQuickerAlone(effort_) : BoolConst(true);
+    Expr width = effort_.width;
     if (IsOne(alone)) {
       fields_.attrs.Set("max_team", int64_t{1});
     } else if (!IsZero(alone)) {
       const Expr all = IndexConst(std::numeric_limits<int32_t>::max());
-      width_ = Select::Make(alone, IndexConst(1), width_ ? width_ : all);
+      width = Select::Make(alone, IndexConst(1), width ? width : all);
     }
-    if (any_parallel_ && width_) SetTeamWidth(Simplify(width_), &fields_);
+    if (effort_.parallel && width) SetTeamWidth(Simplify(width), &fields_);
     return PrimFunc::Make(std::move(fields_));
   }
 
@@ -150,7 +165,7 @@ class TeamBody {
   Stmt WithSync(const Touched& now, F&& make) {
     bool sync = Clash(pending_, now);
     if (sync) pending_.clear();
-    waits_ += sync;
+    if (sync) Wait();
     pending_.insert(pending_.end(), now.begin(), now.end());
     Stmt out = make();
     return sync ? Seq::Make({Sync::Make(Level::kTeam), out}) : out;
@@ -164,10 +179,9 @@ class TeamBody {
   Stmt OnLaunch(const Launch& launch, const Stmt& stmt) {
     if (!launch.place.IsHost()) return stmt;
     const KernelFacts& kernel = Facts(launch.kernel);
-    any_parallel_ |= kernel.parallel;
+    effort_.parallel |= kernel.parallel;
     TakesAlone(launch, kernel);
     if (kernel.parallel) Widen(launch, kernel.team_width);
-    if (IsTimed(launch)) return OnTimed(launch);
     Touched now;
     for (size_t i = 0; i < launch.buffers.size(); ++i) {
       bool reads = !kernel.known || kernel.reads[i], writes = !kernel.known || kernel.writes[i];
@@ -176,18 +190,19 @@ class TeamBody {
     for (const Expr& s : launch.scalars) {
       if (s->dtype.IsHandle()) now.push_back(WorkspaceOf(s, kernel));
     }
-    return WithSync(now,
-                    [&] { return CallFunc::Make(launch.kernel, launch.buffers, launch.scalars); });
+    return WithSync(now, [&] { return IsTimed(launch) ? OnTimed(launch) : CallOf(launch); });
   }
 
-  // Between barriers, so that the time is that of this launch and of all of it.
+  // Between barriers, so that the time is that of this launch and of all of it. What is decided by
+  // barriers is decided as if these were not there.
   Stmt OnTimed(const Launch& launch) {
-    waits_ += 2;
-    pending_.clear();
     const Stmt sync = Sync::Make(Level::kTeam);
-    const Stmt call = CallFunc::Make(launch.kernel, launch.buffers, launch.scalars);
-    return Seq::Make(
-        {sync, Timed(launch, names_.Fresh("begin"), Seq::Make({call, sync}), IsFirstWorker())});
+    return Seq::Make({sync, Timed(launch, names_.Fresh("begin"), Seq::Make({CallOf(launch), sync}),
+                                  IsFirstWorker())});
+  }
+
+  static Stmt CallOf(const Launch& launch) {
+    return CallFunc::Make(launch.kernel, launch.buffers, launch.scalars);
   }
 
   // Adds what the launch takes on one worker at the function's dims.
@@ -197,10 +212,10 @@ class TeamBody {
     for (size_t i = 0; i < launch.buffers.size(); ++i) {
       if (!kernel.known || kernel.writes[i]) elements = elements + ElementsOf(*launch.buffers[i]);
     }
-    const bool known = alone_ && time.size() == 2 && (time[1] == 0 || IsOfDims(elements, fields_));
-    alone_ = known
-                 ? analyzer_.Simplify(alone_ + IndexConst(time[0]) + elements * IndexConst(time[1]))
-                 : nullptr;
+    Expr& alone = effort_.alone;
+    const bool known = alone && time.size() == 2 && (time[1] == 0 || IsOfDims(elements, fields_));
+    alone = known ? analyzer_.Simplify(alone + IndexConst(time[0]) + elements * IndexConst(time[1]))
+                  : nullptr;
   }
 
   static Expr ElementsOf(const RegionNode& region) {
@@ -209,12 +224,32 @@ class TeamBody {
     return count;
   }
 
-  // Where the team's fork, join and barriers take as long by themselves as one worker does for
-  // everything: a condition on dims.
-  Expr IsQuickerAlone() {
-    if (!alone_) return BoolConst(false);
-    const Expr team = IndexConst(static_cast<int64_t>((1.0 + waits_) * kAloneUnits));
-    return analyzer_.Simplify(Le(alone_, team));
+  // Where so many barriers take as long as one worker needs for the half of all launches that two
+  // would save: a condition on dims. With more workers there is more to save, and barriers are
+  // longer.
+  Expr IsQuickerAlone(const Effort& effort) {
+    if (!effort.alone || !effort.waits) return BoolConst(false);
+    constexpr int64_t kPair = 2;
+    const Expr team = effort.waits * IndexConst(kPair * static_cast<int64_t>(kAloneUnits));
+    return analyzer_.Simplify(Le(effort.alone, team));
+  }
+
+  void Wait() { effort_.waits = Sum(effort_.waits, IndexConst(1), IndexConst(1)); }
+
+  // a + times * b; null: not known.
+  Expr Sum(const Expr& a, const Expr& times, const Expr& b) {
+    return a && times && b ? analyzer_.Simplify(a + times * b) : nullptr;
+  }
+
+  // The one, and then the other so many times (null: not known).
+  Effort After(const Effort& a, const Expr& times, const Effort& b) {
+    return {Sum(a.alone, times, b.alone), Sum(a.waits, times, b.waits),
+            a.width && b.width ? Max(a.width, b.width) : nullptr, a.parallel || b.parallel};
+  }
+
+  static Effort Either(const Expr& condition, const Effort& a, const Effort& b) {
+    return {Taken(condition, a.alone, b.alone), Taken(condition, a.waits, b.waits),
+            Taken(condition, a.width, b.width), a.parallel || b.parallel};
   }
 
   // The team is as large as the widest launch has work for.
@@ -225,47 +260,93 @@ class TeamBody {
       dims[kernel->dims[i].get()] = launch.scalars[i];
     }
     Expr here = width ? Substitute(width, dims) : nullptr;
-    const bool known = width_ && here && IsOfDims(here, fields_);
-    width_ = known ? Max(width_, here) : nullptr;
+    const bool known = effort_.width && here && IsOfDims(here, fields_);
+    effort_.width = known ? Max(effort_.width, here) : nullptr;
   }
 
   // Control flow around launches: nothing is pending at its borders, and a loop's iterations are a
   // barrier apart. What a condition reads is then the same for all workers.
   Stmt OnControl(const Stmt& stmt) {
-    const Expr alone = std::exchange(alone_, IndexConst(0));
-    const double waits = std::exchange(waits_, 0);
-    bool was_pending = !pending_.empty();
-    auto closed = [&](const Stmt& body, Touched before = {}) {
+    const bool was_pending = !pending_.empty();
+    if (was_pending) Wait();
+    const Effort before = std::exchange(effort_, Effort());
+    auto closed = [&](const Stmt& body, Touched read = {}) {
       if (!body) return body;
-      pending_ = std::move(before);
+      pending_ = std::move(read);
       Stmt out = Lower(body);
       if (pending_.empty()) return out;
-      waits_ += 1;
+      Wait();
       return Seq::Make({out, Sync::Make(Level::kTeam)});
     };
     Stmt out;
-    Expr times;  // null: not known
     if (const auto* node = As<If>(stmt)) {
       out = OnIf(*node, closed);
+      effort_ = After(before, IndexConst(1), effort_);
     } else if (const auto* loop = As<For>(stmt)) {
-      out = WithBody(*loop, closed(loop->body));
-      times = loop->extent;
+      out = OnLoop(*loop, closed(loop->body), before);
     } else {
       // A worker may still be reading the condition when another has begun with the body.
       const auto* node = As<While>(stmt);
       out = While::Make(node->condition, closed(node->body, Reads(node->condition)));
+      effort_ = After(before, nullptr, effort_);
     }
-    Repeat(times, alone, waits + (was_pending ? 1 : 0));
     pending_.clear();
     return was_pending ? Seq::Make({Sync::Make(Level::kTeam), out}) : out;
   }
 
-  // What all launches and barriers take, of those so far and so many times those just lowered.
-  void Repeat(const Expr& times, const Expr& alone, double waits) {
-    const auto count = times ? AsInt(times) : std::nullopt;
-    waits_ = waits + waits_ * static_cast<double>(count.value_or(1));
-    const bool known = count && alone && alone_;
-    alone_ = known ? analyzer_.Simplify(alone + alone_ * IndexConst(*count)) : nullptr;
+  // `by_team` is its body, of which the effort is known.
+  Stmt OnLoop(const For& loop, Stmt by_team, const Effort& before) {
+    const Expr alone = MayBeAlone(loop) ? IsQuickerAlone(effort_) : BoolConst(false);
+    Effort effort = std::exchange(effort_, Effort());
+    Stmt by_one = IsZero(alone) ? nullptr
+                  : IsOne(alone)
+                      ? OnOneWorker(loop)
+                      : OnOneWorker(*As<For>(FreshCopy(WithBody(loop, loop.body), {}, &names_)));
+    if (!IsOne(alone)) {
+      effort = After(Effort(), IsOfDims(loop.extent, fields_) ? loop.extent : nullptr, effort);
+      const Stmt together = WithBody(loop, std::move(by_team));
+      effort_ = by_one ? Either(alone, effort_, effort) : effort;
+      by_one = by_one ? If::Make(alone, by_one, together) : together;
+    }
+    effort_ = After(before, IndexConst(1), effort_);
+    return by_one;
+  }
+
+  // Nothing in it ends the call, which the others would not hear of, and it ends by itself.
+  static bool MayBeAlone(const For& loop) {
+    return !AnyStmt(loop.body, [](const NodeRef& n) {
+      return n->kind == NodeKind::kAssert || n->kind == NodeKind::kReturn ||
+             n->kind == NodeKind::kWhile || n->kind == NodeKind::kEvaluate ||
+             n->kind == NodeKind::kCallFunc;
+    });
+  }
+
+  // After so many turns all meet, which is where a call that is to end does.
+  Stmt OnOneWorker(const For& loop) {
+    constexpr int64_t kTurns = 64;
+    const std::optional<int64_t> extent = AsInt(loop.extent);
+    auto turns = [&](const Expr& min, const Expr& count) {
+      const Stmt all = For::Make(loop.var, min, count, loop.for_kind, Calls(loop.body), loop.attrs);
+      return Seq::Make({If::Make(IsFirstWorker(), all), Sync::Make(Level::kTeam)});
+    };
+    effort_.waits = IndexConst(1);
+    if (extent && *extent <= kTurns) return turns(loop.min, loop.extent);
+    const Var block = VarNode::Make(names_.Fresh(loop.var->name + ".block"), DType::Index());
+    const Expr first = block * IndexConst(kTurns);
+    const Expr blocks = analyzer_.Simplify(CeilDiv(loop.extent, IndexConst(kTurns)));
+    effort_.waits = IsOfDims(blocks, fields_) ? blocks : nullptr;
+    return For::Make(block, IndexConst(0), blocks, ForKind::kSerial,
+                     turns(loop.min + first, Min(IndexConst(kTurns), loop.extent - first)));
+  }
+
+  // Launches as calls by this one worker, in their order.
+  Stmt Calls(const Stmt& stmt) {
+    return MapStmts(stmt, [&](const Stmt& s) {
+      const auto* launch = As<Launch>(s);
+      if (!launch) return s;
+      const Stmt call = CallOf(*launch);
+      return IsTimed(*launch) ? Timed(*launch, names_.Fresh("begin"), call, nullptr) : call;
+    });
   }
 
   // Dims decide, for all workers alike, which launches there are.
@@ -277,18 +358,13 @@ class TeamBody {
   // large as the branch that is taken needs.
   Stmt OnBranches(const If& node) {
     const Touched before = pending_;
-    const Expr width = std::exchange(width_, IndexConst(1)),
-               alone = std::exchange(alone_, IndexConst(0));
+    const Effort effort = std::exchange(effort_, Effort());
     const Stmt then_body = Lower(node.then_body);
     const Touched after = std::exchange(pending_, before);
-    const Expr then_width = std::exchange(width_, IndexConst(1));
-    const Expr then_alone = std::exchange(alone_, IndexConst(0));
+    const Effort then_effort = std::exchange(effort_, Effort());
     const Stmt else_body = node.else_body ? Lower(node.else_body) : nullptr;
     pending_.insert(pending_.end(), after.begin(), after.end());
-    const Expr here = Taken(node.condition, then_width, width_);
-    width_ = width && here ? Max(width, here) : nullptr;
-    const Expr time = Taken(node.condition, then_alone, alone_);
-    alone_ = alone && time ? alone + time : nullptr;
+    effort_ = After(effort, IndexConst(1), Either(node.condition, then_effort, effort_));
     return If::Make(node.condition, then_body, else_body);
   }
 
@@ -315,10 +391,6 @@ class TeamBody {
     for (const BufferNode* b : touched.reads) now.push_back(WholeOf(b, false, true));
     for (const BufferNode* b : touched.writes) now.push_back(WholeOf(b, true, true));
     return WithSync(now, [&] { return If::Make(IsFirstWorker(), stmt); });
-  }
-
-  static Expr IsFirstWorker() {
-    return Eq(Call::Make(Intrinsic::kTeamRank, {}, DType::Index()), IndexConst(0));
   }
 
   static bool Launches(const Stmt& stmt) {
@@ -394,10 +466,7 @@ class TeamBody {
   std::unordered_map<uint64_t, bool> below_;
   PrimFunc fields_;
   Touched pending_;  // since the last barrier
-  bool any_parallel_ = false;
-  Expr width_ = IndexConst(1);  // of the team; null: not known
-  Expr alone_ = IndexConst(0);  // what all launches take on one worker, as kAlone; null: not known
-  double waits_ = 0;            // barriers so far
+  Effort effort_;    // so far
   std::unordered_map<const BufferNode*, Address> base_;
   std::unordered_map<std::string, KernelFacts> facts_;
 };

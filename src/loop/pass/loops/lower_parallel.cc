@@ -8,6 +8,7 @@
 #include "dependence/access.h"
 #include "loop/rewrite.h"
 #include "loop/shares.h"
+#include "loop/team.h"
 #include "loop/threads.h"
 
 namespace tenon {
@@ -39,7 +40,7 @@ class TeamLowerer {
 
   Stmt operator()(const Stmt& body) {
     if (AnyStmt(body, IsParallel) || AnyStmt(body, IsSync)) return Lower(body);
-    return If::Make(Eq(Rank(), IndexConst(0)), body);
+    return If::Make(IsFirstWorker(), body);
   }
 
  private:
@@ -80,7 +81,7 @@ class TeamLowerer {
     for (const auto& b : own.reads) alone |= alone_.count(b) != 0;
     if (!alone) return stmt;
     alone_.insert(own.writes.begin(), own.writes.end());
-    return If::Make(Eq(Rank(), IndexConst(0)), stmt);
+    return If::Make(IsFirstWorker(), stmt);
   }
 
   Stmt OnSeq(const Seq& seq) {
@@ -136,15 +137,14 @@ class TeamLowerer {
   }
 
   Stmt Part(const For& loop) {
-    Expr rank = Rank(), size = Call::Make(Intrinsic::kTeamSize, {}, DType::Index());
+    Expr rank = Call::Make(Intrinsic::kTeamRank, {}, DType::Index()),
+         size = Call::Make(Intrinsic::kTeamSize, {}, DType::Index());
     Expr first = loop.extent * rank / size, end = loop.extent * (rank + 1) / size;
     Attrs attrs = loop.attrs;
     attrs.Set(kShareAttr, true);
     return For::Make(loop.var, loop.min + first, end - first, ForKind::kSerial,
                      ParallelToSerial(loop.body), std::move(attrs));
   }
-
-  static Expr Rank() { return Call::Make(Intrinsic::kTeamRank, {}, DType::Index()); }
 
   bool IsShared(const Buffer& b) const {
     return params_.count(b.get()) != 0 || HolderOf(b->scope) == Holder::kLaunch;
