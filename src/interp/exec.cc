@@ -48,10 +48,10 @@ Worker::Flow Worker::Exec(const Stmt& s) {
     case NodeKind::kIf: {
       const auto* n = As<If>(s);
       if (!EvalBool(n->condition)) return n->else_body ? Exec(n->else_body) : Flow::kNext;
-      const bool outside = by_itself_;
-      by_itself_ |= IsFirstWorkers(*n);
+      const bool outside = apart_;
+      apart_ |= IsFirstWorkers(*n);
       const Flow flow = Exec(n->then_body);
-      by_itself_ = outside;
+      apart_ = outside;
       return flow;
     }
     case NodeKind::kWhile: return ExecWhile(*As<While>(s));
@@ -383,11 +383,13 @@ void Worker::ExecCall(const CallFunc& n) {
 
 void Worker::RunCallee(const CallFunc& n, const Func& callee, Frame frame) {
   std::swap(frame, frame_);
+  const bool by_itself = std::exchange(by_itself_, by_itself_ || apart_);
   int64_t outer_status = status_;
   status_ = 0;
   Exec(callee->body);
   int64_t status = status_;
   status_ = outer_status;
+  by_itself_ = by_itself;
   std::swap(frame, frame_);
   if (status != 0) Fail("function " + n.callee + " returned " + std::to_string(status));
 }

@@ -209,7 +209,8 @@ class Worker {
   Frame frame_;
   int64_t status_ = 0;
   bool copying_ = false;                         // what is written is written later
-  bool by_itself_ = false;                       // in the branch of worker 0 alone (loop/team.h)
+  bool apart_ = false;                           // in the branch of worker 0 alone (loop/team.h)
+  bool by_itself_ = false;                       // in what is called there
   std::vector<AsyncWrite> begun_;                // in no group yet
   std::vector<std::vector<AsyncWrite>> groups_;  // under way, the earliest first
   const std::vector<bool>* active_ = nullptr;    // lanes whose loads count; null: all
