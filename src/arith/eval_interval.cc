@@ -170,9 +170,19 @@ class IntervalEvaluator {
 }  // namespace
 
 ExprInterval EvalInterval(const Expr& e, const IntervalMap& domain, Analyzer* analyzer) {
-  Expr simple =
-      Simplify(e);  // without the caller's facts: they concern the variables before they range
-  ExprInterval out = IntervalEvaluator(domain, analyzer).Eval(simple);
+  // The caller's facts concern the variables before they range, so they are used for parts without
+  // them alone: one size may be written in several ways, as (w + 1) / 2 and, where it is even, w
+  // / 2.
+  std::unordered_set<const VarNode*> vars;
+  for (const auto& [var, range] : domain) vars.insert(var);
+  const Expr known = PostOrderRewrite(e, [&](const NodeRef& n) -> NodeRef {
+    const auto* part = As<Binary>(n);
+    const bool divides = part && (part->op == BinaryOp::kDiv || part->op == BinaryOp::kMod) &&
+                         part->dtype.IsIndex() && part->dtype.IsScalar();
+    if (!divides || UsesAnyVar(Cast<ExprNode>(n), vars)) return n;
+    return analyzer->Simplify(Cast<ExprNode>(n));
+  });
+  ExprInterval out = IntervalEvaluator(domain, analyzer).Eval(Simplify(known));
   if (out.min) out.min = analyzer->Simplify(out.min);
   if (out.max) out.max = analyzer->Simplify(out.max);
   return out;

@@ -40,17 +40,40 @@ bool IsFor(const Site& site) {
          kernel->depth() == kernel->group;
 }
 
-int64_t Height(const ConvGeometry& c) { return c.rank() > 1 ? c.y[2] : 1; }
+// Maps of open sizes whose window is one position are rows of a product: where the positions of a
+// row of the map end, the tile goes on with those of the next. A position's place in the result is
+// a quotient and a remainder then, once per tile; few channels would not outweigh it.
+bool AreTogether(const ConvGeometry& c, const MicroKernel& kernel) {
+  constexpr int64_t kEnoughChannels = 64;
+  const auto all = [](const std::vector<int64_t>& list, int64_t value) {
+    return std::all_of(list.begin(), list.end(), [&](int64_t i) { return i == value; });
+  };
+  return c.is_open && c.rank() == 2 && c.Window() == 1 && all(c.strides, 1) && all(c.pads, 0) &&
+         kernel.IsPlain() && c.x[1] >= kEnoughChannels;
+}
+
+// The positions of a map as tiles see them.
+struct Positions {
+  int64_t height, width;
+  bool in_rows;  // of the map; else one behind the other
+};
+
+Positions PositionsOf(const Site& site, const ConvGeometry& c) {
+  const int64_t height = c.rank() > 1 ? c.y[2] : 1, width = c.y.back();
+  if (AreTogether(c, *FindKernel(site, c))) return {1, height * width, false};
+  return {height, width, c.rank() > 1};
+}
 
 // Wide rows of the output are cut along the row alone, and so are those that may be.
-int64_t MaxHeight(const ConvGeometry& c) {
-  return c.is_open || c.y.back() >= 14 ? 1 : std::min<int64_t>(Height(c), 4);
+int64_t MaxHeight(const ConvGeometry& c, const Positions& map) {
+  return c.is_open || map.width >= 14 ? 1 : std::min<int64_t>(map.height, 4);
 }
 
 Space SpaceOf(const Site& site) {
   const ConvGeometry c = *ReadConv(site);
   const int64_t lanes = site.machine.Lanes(kF32);
   const int64_t vectors = CeilDiv(c.w[0], lanes);
+  const Positions map = PositionsOf(site, c);
   Space space;
   // A dot product needs neighbours.
   std::vector<int64_t> blocks;
@@ -58,14 +81,14 @@ Space SpaceOf(const Site& site) {
   if (lanes > 1) blocks.push_back(ChannelBlock(site.input(0), site.machine));
   space.Add({"input_block", blocks, true, false});
   const Expr nv = space.Add({"nv", DivisorsOf(vectors, 8), true, true});
-  const Expr th = space.Add({"tile_height", OneTo(MaxHeight(c)), false, false});
+  const Expr th = space.Add({"tile_height", OneTo(MaxHeight(c, map)), false, false});
   const Expr tw =
-      space.Add({"tile_width", OneTo(MaxWidth(c.y.back(), c.is_open, site.machine)), false, false});
+      space.Add({"tile_width", OneTo(MaxWidth(map.width, c.is_open, site.machine)), false, false});
   space.Require(FitsRegisters(th * tw, nv, site.machine));
-  const Expr& tile = c.rank() > 1 ? th : tw;
+  const Expr& tile = map.in_rows ? th : tw;
   AddParallelLoops(&space,
                    {TripCount(c.y[0], c.least_batch), IndexConst(vectors) / nv,
-                    (IndexConst(c.y[2]) + tile - 1) / tile},
+                    (IndexConst(map.in_rows ? map.height : map.width) + tile - 1) / tile},
                    c.is_open);
   return space;
 }
@@ -102,12 +125,14 @@ WorkDescription Work(const Site& site, const Point& point) {
   work.type = c.types.accumulator;
   work.unit = kernel.unit;
   const int64_t tw = ValueOf(point, "tile_width");
-  AddTiles(&work, Height(c), c.y.back(), th, tw, nv,
+  const Positions map = PositionsOf(site, c);
+  AddTiles(&work, map.height, map.width, th, tw, nv,
            static_cast<double>(c.y[0] * groups * steps * c.Window()));
   work.vector_ops = EpilogueElements(site);
   const double bytes = BorderBytes(site.region);
   work.bytes[site.machine.LevelFor(static_cast<int64_t>(bytes))] = bytes;
-  ShareOut(&work, site.machine, {c.y[0], groups, CeilDiv(c.y[2], c.rank() > 1 ? th : tw)}, point);
+  const int64_t tiles = map.in_rows ? CeilDiv(map.height, th) : CeilDiv(map.width, tw);
+  ShareOut(&work, site.machine, {c.y[0], groups, tiles}, point);
   return work;
 }
 
@@ -121,13 +146,16 @@ Operand Build(Group& group, const graph::Node& n, const Point& point) {
   group.Mark(op.name, BlockRole::kAnchor, kernel.unit.row);
   const DType wide = c.types.accumulator;
   // The sums that an operation of the table takes lie side by side: [n, h, w, c].
-  const bool channels_last = !kernel.IsPlain();
+  const bool channels_last = !kernel.IsPlain(), together = AreTogether(c, kernel);
+  const Expr width = shape.back();
   auto in_sums = [channels_last](Indices i) {
     if (channels_last) std::rotate(i.begin() + 1, i.begin() + 2, i.end());
     return i;
   };
-  const te::Tensor sums = te::Compute(op.name, in_sums(shape), [&](Indices o) {
+  const Indices of_sums = together ? Indices{shape[0], shape[1], shape[2] * width} : in_sums(shape);
+  const te::Tensor sums = te::Compute(op.name, of_sums, [&](Indices o) {
     if (channels_last) std::rotate(o.begin() + 1, o.end() - 1, o.end());
+    if (together) o = {o[0], o[1], o[2] / width, o[2] % width};
     std::vector<te::Axis> axes = {te::ReduceAxis("cb", IndexConst(CeilDiv(c.x[1], block)))};
     const te::Axis ci = te::ReduceAxis("ci", IndexConst(block));
     const Expr channel = Expr(axes[0].var) * block + ci.var;
@@ -144,7 +172,9 @@ Operand Build(Group& group, const graph::Node& n, const Point& point) {
     return te::Sum(product, axes, op.Has(2) ? CastExpr::Make(wide, op.in[2].at({o[1]})) : nullptr);
   });
   return As(op.out.dtype,
-            {wide, shape, [sums, in_sums](const Indices& i) { return sums.At(in_sums(i)); }});
+            {wide, shape, [sums, in_sums, together, width](const Indices& i) {
+               return sums.At(together ? Indices{i[0], i[1], i[2] * width + i[3]} : in_sums(i));
+             }});
 }
 
 void ScheduleIt(Schedule& s, const Parts& parts, const Machine& machine, const Point& point) {
@@ -156,6 +186,7 @@ constexpr OpKind kOps[] = {OpKind::kConv};
 }  // namespace
 
 extern const Algorithm kDirectConv;
-const Algorithm kDirectConv = {"direct_conv", kOps, IsFor, SpaceOf, Wants, Work, Build, ScheduleIt};
+const Algorithm kDirectConv = {"direct_conv", kOps,  IsFor,      SpaceOf, Wants,
+                               Work,          Build, ScheduleIt, 2};
 
 }  // namespace tenon::ops

@@ -10,6 +10,11 @@ void ScheduleBlockedTile(Schedule& s, const Parts& parts, const Machine& machine
   const std::string out = OnlyBlock(s, parts, BlockRole::kOutput);
   Names axes = s.GetLoops(out);
   Names c = s.SplitBy(axes[1], {"-1", "$nv", std::to_string(lanes)});
+  // Sums whose positions stand in no rows: those of the result are as well one behind the other.
+  if (axes.size() > 3 && s.GetSpatialLoops(anchors[0]).size() < axes.size()) {
+    axes[2] = s.Fuse({axes[2], axes[3]});
+    axes.pop_back();
+  }
   const bool has_rows = axes.size() > 3;
   Names h = has_rows ? s.SplitBy(axes[2], {"-1", "$tile_height"}) : Names{"", ""};
   Names w = s.SplitBy(axes.back(), {"-1", "$tile_width"});

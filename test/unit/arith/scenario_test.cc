@@ -137,6 +137,20 @@ TEST_F(ScenarioTest, SymbolicIntervals) {
   EXPECT_EQ(ToString(NodeRef(r.max)), "o * 4 + 2");
 }
 
+// A size that is written in two ways, which are one by what is known of it.
+TEST_F(ScenarioTest, SymbolicIntervalsOfKnownParts) {
+  Var f = VarNode::Make("f"), i = VarNode::Make("i"), w = VarNode::Make("w");
+  analyzer.BindInterval(w, {2, 60});
+  analyzer.BindModular(w, {2, 0});
+  const IntervalMap domain{{i.get(), {C(0), C(7)}}};
+  const Expr at = Expr(f) * 8 + i;
+  const ExprInterval r = EvalInterval(at / (Expr(w) / 2) * ((Expr(w) + 1) / 2) + at % (Expr(w) / 2),
+                                      domain, &analyzer);
+  ASSERT_TRUE(r.min && r.max);
+  EXPECT_EQ(ToString(NodeRef(r.min)), "f * 8");
+  EXPECT_EQ(ToString(NodeRef(r.max)), "f * 8 + 7");
+}
+
 TEST_F(ScenarioTest, OverflowGivesUp) {
   Var i = VarNode::Make("i");
   Expr huge = C(INT64_MAX);

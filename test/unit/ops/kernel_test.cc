@@ -777,6 +777,23 @@ TEST(Kernel, ConvolutionOfOpenBatches) {
   Check(c, "direct_conv");
 }
 
+// Windows of one position: tiles go on behind the end of a row of the map. One size is written in
+// two ways, which are the same where it is even.
+TEST(Kernel, ConvolutionOfOnePositionOfOpenMaps) {
+  for (const int64_t step : {1, 2}) {
+    Case c = Conv(64, 9, 1, 1, 1, 0, 1);
+    c.dims = {{VarNode::Make("m"), 0, 16, step}};
+    const Expr half = (Expr(c.dims[0].var) + 1) / 2;
+    c.inputs[0] = F32({1, 64, 1, 1});
+    c.inputs[0].dims[2] = step == 1 ? Expr(c.dims[0].var) : half;
+    c.inputs[0].dims[3] = half;
+    c.bias_relu = step == 1;
+    c.at = {{{"m", 0}}, {{"m", 2}}, {{"m", 6}}};
+    if (step == 1) c.at.insert(c.at.end(), {{{"m", 1}}, {{"m", 5}}});
+    Check(c, "direct_conv");
+  }
+}
+
 // Squares of one tile or less, of several, and of more than a band.
 TEST_F(WinogradConvolution, OpenImages) {
   for (int64_t tile : {2, 4}) {
