@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import os
-import warnings
 from typing import Any, Iterator
 
+from .._log_lines import parse, read
 from ..autotvm.measure import OF_OUTCOMES
 from .measure import MeasureErrorNo, MeasureInput, MeasureResult
 
 __all__ = ["RecordReader", "RecordToFile", "load_best_record", "load_records", "save_records"]
-
-_ANSOR = "it is a record of Ansor's, whose hash keys cannot be recreated: tune again"
 
 
 class RecordToFile:
@@ -57,17 +54,7 @@ class RecordReader:
         self.filename = os.fspath(filename)
 
     def __iter__(self) -> Iterator[tuple[MeasureInput, MeasureResult]]:
-        with open(self.filename, encoding="utf-8", errors="replace") as file:
-            for number, row in enumerate(file, 1):
-                if not row.strip():
-                    continue
-                try:
-                    record = _record(row)
-                except ValueError as error:
-                    warnings.warn(f"{self.filename}:{number}: passed over: {error}", stacklevel=2)
-                    continue
-                if record:
-                    yield record
+        return read(self.filename, _record)
 
     def read_lines(self, max_lines: int | None = None, skip_lines: int = 0) -> tuple[list, list]:
         pairs = list(self)[skip_lines:]
@@ -76,13 +63,8 @@ class RecordReader:
 
 
 def _record(row: str) -> tuple[MeasureInput, MeasureResult] | None:
-    try:
-        line = json.loads(row)
-    except json.JSONDecodeError as error:
-        raise ValueError(f"it is broken: {error}") from None
-    if isinstance(line, dict) and "i" in line and "r" in line:
-        raise ValueError(_ANSOR)
-    if not isinstance(line, dict) or line.get("tenon_log") != 1:
+    line = parse(row)
+    if line.get("tenon_log") != 1:
         raise ValueError("it is no line of a log")
     if "record" not in line:
         return None

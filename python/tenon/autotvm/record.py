@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
-import warnings
 from typing import Any, Iterator
 
 from .. import __name__ as _package
+from .._log_lines import parse, read
 from .._tenon import __version__
 from .measure import MeasureInput, MeasureResult
 from .space import LoggedConfig
@@ -55,14 +54,7 @@ def decode(row: str, protocol: str = "json") -> tuple[MeasureInput, MeasureResul
     pickle, or of another version."""
     if protocol != "json" or not row.lstrip().startswith(("{", "[")):
         raise ValueError("records are lines of JSON; pickles, which run code when they are read, are neither written nor read")
-    try:
-        line = json.loads(row)
-    except json.JSONDecodeError as error:
-        raise ValueError(f"it is broken: {error}") from None
-    if not isinstance(line, dict):
-        raise ValueError("it is no record")
-    if "i" in line and "r" in line and "v" in line:
-        raise ValueError("it is a record of Ansor's, whose hash keys cannot be recreated: tune again, by tenon.auto_scheduler")
+    line = parse(row)
     if "tenon_log" in line:
         return None
     if line.get("version") != VERSION:
@@ -81,17 +73,7 @@ def decode(row: str, protocol: str = "json") -> tuple[MeasureInput, MeasureResul
 
 def load_from_file(filepath: Any) -> Iterator[tuple[MeasureInput, MeasureResult]]:
     """The records of a file, in its order. Lines that are none are passed over, with a warning that names them."""
-    with open(filepath, encoding="utf-8", errors="replace") as file:
-        for number, row in enumerate(file, 1):
-            if not row.strip() or row.startswith("#"):
-                continue
-            try:
-                record = decode(row)
-            except ValueError as error:
-                warnings.warn(f"{os.fspath(filepath)}:{number}: passed over: {error}", stacklevel=2)
-                continue
-            if record:
-                yield record
+    return read(filepath, decode)
 
 
 def pick_best(in_file: Any, out_file: Any) -> None:
