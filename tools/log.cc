@@ -50,7 +50,7 @@ Expected<int> Prune(const Arguments& args) {
   std::map<std::string, std::vector<const tune::Record*>> groups;
   std::set<std::string> keep;
   for (const tune::Record& r : contents.records) {
-    if (r.algorithm == tune::kNetwork) {
+    if (r.algorithm == tune::kNetwork || r.algorithm == tune::kFusion) {
       keep.insert(r.id);
     } else if (r.outcome == tune::kOk) {
       groups[fmt::format("{} {} {} {} {}", r.kernel, r.machine, r.team, r.cache, r.target)]

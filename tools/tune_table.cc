@@ -92,6 +92,19 @@ Json NetworkJson(const driver::TuneReport& report) {
           {"kept", n->kept}};
 }
 
+Json FusionsJson(const driver::TuneReport& report) {
+  Json out = Json::array();
+  for (const driver::FusionRace& f : report.fusions) {
+    out.push_back({{"result", f.name},
+                   {"nodes", f.nodes},
+                   {"ratio", f.ratio},
+                   {"noise", f.noise},
+                   {"pairs", f.pairs},
+                   {"taken", f.taken}});
+  }
+  return out;
+}
+
 void WriteJson(const Json& json) {
   WriteOut(json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
   FlushOutput();
@@ -154,6 +167,7 @@ void TuneTable::PrintSummary(const driver::TuneReport& report, const std::string
                       {"worker_starts", report.worker_starts},
                       {"tasks", tasks},
                       {"left_out", report.left_out},
+                      {"fusions", FusionsJson(report)},
                       {"network", NetworkJson(report)}});
   }
   Print("{}", Rows(state, state.tasks.size()));
@@ -161,6 +175,11 @@ void TuneTable::PrintSummary(const driver::TuneReport& report, const std::string
     if (!t.trouble.empty()) Print("not tuned: {}: {}\n", t.name, t.trouble);
   }
   for (const std::string& why : report.left_out) Print("not tuned: {}\n", why);
+  for (const driver::FusionRace& f : report.fusions) {
+    Print("'{}' in parts, the first of {} {}: {:.3f} of the network's time, ± {:.2f} %{}\n", f.name,
+          f.nodes, f.nodes == 1 ? "node" : "nodes", f.ratio, 100 * f.noise,
+          f.taken ? "; so it is from now on" : "");
+  }
   if (const auto& n = report.network) {
     Print("\nthe whole network: {:.1f} µs, without records {:.1f} µs: {:.3f} of it, ± {:.2f} %{}\n",
           1e6 * n->untuned_seconds * n->ratio, 1e6 * n->untuned_seconds, n->ratio, 100 * n->noise,

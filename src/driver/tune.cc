@@ -21,6 +21,9 @@ namespace tenon::driver {
 
 namespace {
 
+// Of a session's time, for near-ties in fusion after it.
+constexpr double kFusionsOfSession = 0.5;
+
 bool IsGraphText(const std::string& path) {
   const Expected<MappedFile> file = MappedFile::Open(path);
   return file && file->text().starts_with("graph @");
@@ -56,13 +59,17 @@ struct Planned {
   tune::Tasks tasks;
 };
 
-Expected<Planned> PlannedOf(const CompileOptions& how, const Target& target) {
+// With the groups that the log, if there is one, has in parts.
+Expected<Planned> PlannedOf(const CompileOptions& how, const Target& target,
+                            const std::string& log) {
   TN_ASSIGN_OR_RETURN(PlannedFor planned_for, MachineFor(how, target));
   Planned out{.machine = std::move(planned_for.machine)};
   TN_ASSIGN_OR_RETURN(std::vector<graph::Graph> graphs, ReadGraphs(how));
   out.far_weights = HasFarWeights(graphs, out.machine);
+  const plan::WithCuts in_parts(nullptr, CutsOf(log, out.machine, out.far_weights));
+  const plan::Prices* prices = in_parts.FusionCuts().empty() ? nullptr : &in_parts;
   for (graph::Graph& g : graphs) {
-    TN_ASSIGN_OR_RETURN(g, RunGraphPasses(std::move(g), out.machine, how, nullptr, {}));
+    TN_ASSIGN_OR_RETURN(g, RunGraphPasses(std::move(g), out.machine, how, prices, {}));
     Append(tune::TasksOf(g, out.machine, how.shape_weights), &out.tasks);
   }
   return out;
@@ -71,7 +78,7 @@ Expected<Planned> PlannedOf(const CompileOptions& how, const Target& target) {
 Expected<TuneReport> TuneHere(const TuneOptions& options, const std::atomic<bool>& stop) {
   TN_ASSIGN_OR_RETURN(const Target target, CheckOptions(options.how));
   TN_RETURN_IF_ERROR(CheckRunsHere(target));
-  TN_ASSIGN_OR_RETURN(Planned planned, PlannedOf(options.how, target));
+  TN_ASSIGN_OR_RETURN(Planned planned, PlannedOf(options.how, target, options.log));
   const Machine& machine = planned.machine;
   tune::Tasks& tasks = planned.tasks;
   if (!options.only.empty()) {
@@ -100,13 +107,13 @@ Expected<TuneReport> TuneHere(const TuneOptions& options, const std::atomic<bool
   log.reset();
   // Of a part of the kernels nothing follows for the whole.
   if (options.only.empty() && !IsGraphText(options.how.model) && !stop) {
-    Expected<std::optional<NetworkRace>> race =
-        RaceNetwork(options, machine, planned.far_weights, bench.get());
-    if (race) {
-      report.network = *race;
-    } else {
-      report.network_trouble = race.errors()[0].message;
-    }
+    NetworkRaces races;
+    const Status raced =
+        RaceNetwork(options, machine, planned.far_weights, kFusionsOfSession * report.state.seconds,
+                    bench.get(), stop, &races);
+    if (!raced) report.network_trouble = raced.errors()[0].message;
+    report.fusions = std::move(races.fusions);
+    report.network = races.whole;
   }
   report.worker_starts = bench->worker_starts();
   return report;
@@ -119,7 +126,7 @@ Expected<tune::Tasks> KernelsOf(const CompileOptions& how) {
   OnDeepStack([&]() -> void {
     const Expected<Target> target = CheckOptions(how);
     Expected<Planned> planned =
-        target ? PlannedOf(how, *target) : Expected<Planned>(target.errors());
+        target ? PlannedOf(how, *target, "") : Expected<Planned>(target.errors());
     tasks = planned ? Expected<tune::Tasks>(std::move(planned->tasks))
                     : Expected<tune::Tasks>(planned.errors());
   });

@@ -35,10 +35,21 @@ struct NetworkRace {
   bool kept = true;  // else libraries that are compiled with the log are planned without it
 };
 
+/// A group of nodes in parts, beside the whole, in the network.
+struct FusionRace {
+  std::string name;  // of the value that the group makes
+  size_t nodes = 0;  // that stay together
+  double ratio = 1;  // the network's time with the parts, over that with the whole
+  double noise = 0;
+  int64_t pairs = 0;
+  bool taken = false;  // the parts are faster, beyond noise
+};
+
 struct TuneReport {
   tune::SessionState state;
   std::vector<std::string> left_out;  // kernels that were not tuned, with the reason
   int64_t worker_starts = 0;
+  std::vector<FusionRace> fusions;     // near-ties that were raced
   std::optional<NetworkRace> network;  // where one was raced
   std::string network_trouble;         // why it could not be; "": it could
 };

@@ -18,6 +18,9 @@
 //     %5: f32[5, 3] = gelu(%4)
 //     return %5 "" }
 //
+// Where measurements say that a group is faster in parts (plan::Cuts) it ends earlier, at a place
+// that one value leaves too; what is behind grows into a group of its own.
+//
 // What is computed from constants alone stays apart from what is not: it is computed once. But what
 // weights and open dims alone decide (positions, what is picked by them) a group without an anchor
 // computes again where it reads it. With `table` a weight and n open,
@@ -43,7 +46,9 @@
 #include "graph/edit.h"
 #include "graph/pass/constants.h"
 #include "ops/fusing.h"
+#include "plan/prices.h"
 #include "plan/region.h"
+#include "support/hash.h"
 
 namespace tenon::graph {
 
@@ -65,8 +70,12 @@ constexpr size_t kMaxReach = 4096;
 // group, beside those of a seed that has several, so that groups cannot wait for each other.
 class Fuser {
  public:
-  explicit Fuser(const Graph& g)
-      : g_(g), users_(Users(g)), group_of_(g.nodes.size(), -1), constant_(ConstantValues(g)) {
+  Fuser(const Graph& g, const plan::Cuts& cuts)
+      : g_(g),
+        cuts_(cuts),
+        users_(Users(g)),
+        group_of_(g.nodes.size(), -1),
+        constant_(ConstantValues(g)) {
     is_output_.resize(g.values.size());
     for (ValueId v : g.outputs) is_output_[static_cast<size_t>(v)] = true;
     FindKnown();
@@ -74,16 +83,30 @@ class Fuser {
   }
 
   Graph Run() {
+    GrowAll();
+    return Rebuild();
+  }
+
+  std::vector<GrownGroup> Groups() {
+    GrowAll();
+    std::vector<GrownGroup> out;
+    for (const Group& group : groups_) {
+      if (group.nodes.size() == 1) continue;
+      out.push_back({KeyOf(group.nodes), g_.value(Results(group.nodes).back()).name, group.ends});
+    }
+    return out;
+  }
+
+ private:
+  void GrowAll() {
     for (size_t n = 0; n < g_.nodes.size(); ++n) {
       if (!ops::HasElementDefinition(g_.nodes[n].op)) Grow(static_cast<NodeId>(n));
     }
     for (size_t n = 0; n < g_.nodes.size(); ++n) {
       if (group_of_[n] < 0) Grow(static_cast<NodeId>(n));
     }
-    return Rebuild();
   }
 
- private:
   ValueId Out(NodeId n) const { return g_.node(n).outputs[0]; }
 
   // Values that depend on constants and open dims alone and cost no more to compute than to load:
@@ -188,7 +211,8 @@ class Fuser {
     return end;
   }
 
-  // Grows a group from its seed along users and keeps the longest prefix that one value leaves. A
+  // Grows a group from its seed along users and keeps the longest prefix that one value leaves, or
+  // the shorter one that a cut asks for. A
   // node that reads the group through a node outside it may not join: that would be a cycle. Two
   // groups cannot form one either: all of a group leads to its one result; and a group whose seed
   // has several results reads nothing that is produced after the seed, so it can run in its place.
@@ -199,7 +223,8 @@ class Fuser {
     // Of the nodes from `first` on: the size of its tree, 0 outside the group; reads the group.
     std::vector<size_t> tree = {1};
     std::vector<bool> after = {false};
-    size_t keep = 1, end = EndOfReaders(seed);
+    size_t end = EndOfReaders(seed);
+    std::vector<size_t> ends = {1};
     for (size_t n = first + 1; n < std::min(end, first + kMaxReach) && grown.size() < kMaxGroup;
          ++n) {
       size_t size = 0;
@@ -219,11 +244,34 @@ class Fuser {
       if (!joins) continue;
       grown.push_back(static_cast<NodeId>(n));
       end = std::max(end, EndOfReaders(static_cast<NodeId>(n)));
-      if (OneValueLeaves(grown) && !IsLeftToReaders(grown.back())) keep = grown.size();
+      if (OneValueLeaves(grown) && !IsLeftToReaders(grown.back())) ends.push_back(grown.size());
     }
-    grown.resize(keep);
+    grown.resize(ends.back());
+    ends.pop_back();
+    if (!cuts_.empty() && grown.size() > 1) {
+      const auto cut = cuts_.find(KeyOf(grown));
+      if (cut != cuts_.end() && std::find(ends.begin(), ends.end(), cut->second) != ends.end())
+        grown.resize(cut->second);
+    }
     for (NodeId n : grown) group_of_[static_cast<size_t>(n)] = static_cast<int>(groups_.size());
-    groups_.push_back({seed, std::move(grown)});
+    groups_.push_back({seed, std::move(grown), std::move(ends)});
+  }
+
+  std::string KeyOf(const std::vector<NodeId>& nodes) const {
+    std::vector<ValueId> operands;
+    return HashText(RegionKey(ExtractRegion(g_, nodes, Results(nodes), &operands))).ToHex();
+  }
+
+  // What leaves the nodes.
+  std::vector<ValueId> Results(const std::vector<NodeId>& nodes) const {
+    std::vector<ValueId> results;
+    for (NodeId n : nodes) {
+      for (ValueId v : g_.node(n).outputs) {
+        if (Leaves(v, nodes)) results.push_back(v);
+      }
+    }
+    if (results.empty()) results = {Out(nodes.back())};  // nobody reads it
+    return results;
   }
 
   // The results of a seed that has several are there in any case, so each may leave beside the one.
@@ -313,13 +361,7 @@ class Fuser {
 
   Node MakeNode(NodeId seed, std::vector<NodeId> nodes) const {
     bool anchored = !ops::HasElementDefinition(g_.node(seed).op);
-    std::vector<ValueId> results;
-    for (NodeId n : nodes) {
-      for (ValueId v : g_.node(n).outputs) {
-        if (Leaves(v, nodes)) results.push_back(v);
-      }
-    }
-    if (results.empty()) results = {Out(nodes.back())};  // nobody reads it
+    const std::vector<ValueId> results = Results(nodes);
     std::vector<NodeId> members = nodes;
     if (!constant_[static_cast<size_t>(Out(seed))])
       AddCheap(widened_tree_, anchored ? seed : kNoNode, &members);
@@ -342,8 +384,10 @@ class Fuser {
   struct Group {
     NodeId seed;
     std::vector<NodeId> nodes;
+    std::vector<size_t> ends = {};  // where else it could end
   };
   const Graph& g_;
+  const plan::Cuts& cuts_;
   std::vector<std::vector<NodeId>> users_;
   std::vector<int> group_of_;
   std::vector<bool> constant_, is_output_;
@@ -355,6 +399,14 @@ class Fuser {
 
 }  // namespace
 
-Graph Fuse(const Graph& g, const GraphPassContext& context) { return Fuser(g).Run(); }
+Graph Fuse(const Graph& g, const GraphPassContext& context) {
+  static const plan::Cuts kNone;
+  return Fuser(g, context.prices ? context.prices->FusionCuts() : kNone).Run();
+}
+
+std::vector<GrownGroup> GrownGroups(const Graph& g) {
+  static const plan::Cuts kNone;
+  return Fuser(g, kNone).Groups();
+}
 
 }  // namespace tenon::graph

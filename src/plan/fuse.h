@@ -8,10 +8,23 @@
 // graph/pass: they reason about single operators.
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "graph/pass/pass.h"
 
 namespace tenon::graph {
 
+/// Groups end where the context's prices say so (plan::Cuts), else as late as they can.
 Graph Fuse(const Graph& g, const GraphPassContext& context);
+
+/// A group of several nodes as late as it ends, and what else it could be.
+struct GrownGroup {
+  std::string key;           // a hash of what its nodes compute, whatever values are called
+  std::string result;        // the name of the value that leaves it
+  std::vector<size_t> ends;  // numbers of nodes, fewer than all, that one value leaves, too
+};
+/// In the order of their first nodes, those of the graph's regions not among them.
+std::vector<GrownGroup> GrownGroups(const Graph& g);
 
 }  // namespace tenon::graph

@@ -7,6 +7,11 @@ const std::vector<ShapeWeight>& Prices::Shapes() const {
   return kNone;
 }
 
+const Cuts& Prices::FusionCuts() const {
+  static const Cuts kNone;
+  return kNone;
+}
+
 double PriceOf(const Prices* prices, const ops::Algorithm& algorithm, const ops::Site& site,
                const ops::Point& point) {
   if (prices) {

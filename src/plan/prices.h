@@ -1,12 +1,20 @@
 // What a group costs: records of measurements first, then the model.
 #pragma once
 
+#include <map>
 #include <optional>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "ops/algorithm.h"
 #include "plan/shape_weights.h"
 
 namespace tenon::plan {
+
+/// Groups that end earlier than they could: how many of its nodes stay together, by the key of the
+/// group (plan/fuse.h). What is behind them is fused by itself.
+using Cuts = std::map<std::string, size_t>;
 
 /// Where planning looks before it asks the model. Called from one thread.
 class Prices {
@@ -17,6 +25,26 @@ class Prices {
                                      const ops::Point& point) const = 0;
   /// The sizes of open dims that plans are chosen for; empty: those that stand for their ranges.
   virtual const std::vector<ShapeWeight>& Shapes() const;
+  /// What was found faster in parts.
+  virtual const Cuts& FusionCuts() const;
+};
+
+/// What another one knows (null: nothing), with other cuts.
+class WithCuts : public Prices {
+ public:
+  WithCuts(const Prices* base, Cuts cuts) : base_(base), cuts_(std::move(cuts)) {}
+  std::optional<double> Find(const ops::Algorithm& algorithm, const ops::Site& site,
+                             const ops::Point& point) const override {
+    return base_ ? base_->Find(algorithm, site, point) : std::nullopt;
+  }
+  const std::vector<ShapeWeight>& Shapes() const override {
+    return base_ ? base_->Shapes() : Prices::Shapes();
+  }
+  const Cuts& FusionCuts() const override { return cuts_; }
+
+ private:
+  const Prices* base_;
+  const Cuts cuts_;
 };
 
 /// What is known, where `prices` is not null and knows it, else what the model predicts.

@@ -1,6 +1,7 @@
 #include "tune/history.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 
 #include "graph/text.h"
@@ -30,11 +31,21 @@ bool IsDeath(const Record& r) {
 
 bool HasEpoch(const Record& r) {
   // Schedules of users' own, and of rules, are told apart by what they are.
-  if (r.algorithm == kNetwork || r.algorithm.starts_with(kSketchPrefix) ||
+  if (r.algorithm == kNetwork || r.algorithm == kFusion || r.algorithm.starts_with(kSketchPrefix) ||
       r.algorithm.starts_with(kTemplatePrefix))
     return true;
   const ops::Algorithm* algorithm = ops::FindAlgorithm(r.algorithm);
   return algorithm && algorithm->epoch == r.epoch;
+}
+
+// Of "{nodes: 2}"; 0: it says something else.
+size_t NodesOf(std::string_view point) {
+  constexpr std::string_view kBegin = "{nodes: ";
+  size_t nodes = 0;
+  if (!point.starts_with(kBegin)) return 0;
+  const char* end = point.data() + point.size();
+  const auto [rest, fault] = std::from_chars(point.data() + kBegin.size(), end, nodes);
+  return fault == std::errc() && std::string_view(rest, end) == "}" ? nodes : 0;
 }
 
 // Of leaders the fastest is the best; then nothing else counts as faster.
@@ -75,6 +86,14 @@ History History::Of(const LogContents& contents, const Circumstances& c) {
         out.networks_[r.kernel].push_back(r.seconds / r.predicted);
       continue;
     }
+    if (r.algorithm == kFusion) {
+      const size_t nodes = NodesOf(r.point);
+      if (r.outcome != kOk || r.predicted <= 0 || nodes == 0) continue;
+      Parts& parts = out.parts_[r.kernel][nodes];
+      parts.ratios.push_back(r.seconds / r.predicted);
+      parts.leader |= r.leader;
+      continue;
+    }
     KernelHistory& kernel = out.kernels_[r.kernel];
     const std::string trace = r.Trace();
     if (IsDeath(r)) ++kernel.deaths[trace];
@@ -91,7 +110,25 @@ History History::Of(const LogContents& contents, const Circumstances& c) {
     }
   }
   for (const auto& [kernel, points] : measured) Settle(points, &out.kernels_[kernel]);
+  out.SettleCuts();
   return out;
+}
+
+void History::SettleCuts() {
+  for (const auto& [key, ways] : parts_) {
+    double best = 1;
+    for (const auto& [nodes, parts] : ways) {
+      const double ratio = measure::Median(parts.ratios);
+      if (!parts.leader || ratio >= best) continue;
+      best = ratio;
+      cuts_[key] = nodes;
+    }
+  }
+}
+
+bool History::KnowsParts(const std::string& key, size_t nodes) const {
+  const auto ways = parts_.find(key);
+  return ways != parts_.end() && ways->second.contains(nodes);
 }
 
 const KernelHistory* History::Find(const std::string& kernel) const {

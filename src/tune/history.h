@@ -53,12 +53,24 @@ class History {
   /// What a network of this plan takes, of the time of the one that is planned without records;
   /// nullopt: nobody raced them.
   std::optional<double> RatioOf(const std::string& plan) const;
+  /// The groups that networks were faster with in parts; of several ways the fastest.
+  const plan::Cuts& cuts() const { return cuts_; }
+  /// Whether a network was raced with that group in such parts.
+  bool KnowsParts(const std::string& key, size_t nodes) const;
   /// Records that are about other circumstances, or another epoch of their algorithm.
   int64_t others() const { return others_; }
 
  private:
+  struct Parts {
+    std::vector<double> ratios;
+    bool leader = false;  // one of these was beyond noise
+  };
+  void SettleCuts();
+
   std::map<std::string, KernelHistory> kernels_;
-  std::map<std::string, std::vector<double>> networks_;  // ratios, by plan
+  std::map<std::string, std::vector<double>> networks_;   // ratios, by plan
+  std::map<std::string, std::map<size_t, Parts>> parts_;  // by group and number of nodes
+  plan::Cuts cuts_;
   int64_t others_ = 0;
 };
 
@@ -78,10 +90,15 @@ class LogPrices : public plan::Prices {
   std::optional<double> Find(const ops::Algorithm& algorithm, const ops::Site& site,
                              const ops::Point& point) const override;
   const std::vector<plan::ShapeWeight>& Shapes() const override { return shapes_; }
+  const plan::Cuts& FusionCuts() const override { return history_.cuts(); }
   /// Records that count nowhere.
   int64_t others() const { return elsewhere_.others(); }
   /// History::RatioOf, in the state of the caches that is asked for.
   std::optional<double> RatioOf(const std::string& plan) const { return history_.RatioOf(plan); }
+  /// History::KnowsParts, likewise.
+  bool KnowsParts(const std::string& key, size_t nodes) const {
+    return history_.KnowsParts(key, nodes);
+  }
   /// Null where nothing is known of a kernel.
   const KernelHistory* FindKernel(const std::string& kernel) const;
 

@@ -26,6 +26,9 @@ inline constexpr const char* kOk = "ok";
 // Of records about whole networks: the kernel is the hash of the planned graphs, `predicted` what
 // the network takes that was planned without records.
 inline constexpr const char* kNetwork = "network";
+// About a group of nodes in parts: the kernel is the group's key (plan/fuse.h), the point "{nodes:
+// 2}" those that stay together, the times those of a network with the parts and with the whole.
+inline constexpr const char* kFusion = "fusion";
 inline constexpr const char* kSketchPrefix = "sketch ";
 inline constexpr const char* kTemplatePrefix = "template ";
 

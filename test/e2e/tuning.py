@@ -8,6 +8,8 @@ import stat
 import subprocess
 import time
 
+import onnx
+
 import harness
 from harness import Case, DONE, INPUT, USAGE
 
@@ -97,6 +99,50 @@ class Tuning(Case):
             self.assertEqual("planned without" in error, slower, error)
             used = json.loads(self.tenon("inspect", self.path("a.so"), "--json")[0])["tuning"]
             self.assertEqual(used == [], slower)
+
+    def layer(self):
+        """A product with a rectifier behind it: one kernel, which costs little more in parts."""
+        helper, real = onnx.helper, onnx.TensorProto.FLOAT
+        weight = harness.np.random.default_rng(1).standard_normal((512, 384)).astype(harness.np.float32)
+        graph = helper.make_graph(
+            [helper.make_node("MatMul", ["x", "w"], ["product"], name="product"), helper.make_node("Relu", ["product"], ["y"], name="relu")],
+            "layer", [helper.make_tensor_value_info("x", real, [128, 512])], [helper.make_tensor_value_info("y", real, [128, 384])],
+            [onnx.numpy_helper.from_array(weight, "w")])
+        onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), self.path("layer.onnx"))
+        return self.path("layer.onnx")
+
+    def test_fusion(self):
+        """A group that costs about the same in parts is raced both ways, once, and a log that says that the parts are faster is
+        followed: by plans, and by tuning, which then tunes the parts."""
+        model = self.layer()
+        summary = self.tune(model, "--trials", "2")
+        self.assertEqual([(f["result"], f["nodes"]) for f in summary["fusions"]], [("y", 1)])
+        self.assertEqual(self.tune(model, "--trials", "2")["fusions"], [], "it is known")
+        self.assertEqual(len([r for r in self.records() if r["algorithm"] == "fusion"]), 1)
+        lines = list(map(json.loads, self.tenon("log", "export", self.path("tuning.log"))[0].splitlines()))
+        answers, kernels = [], []
+        for parts in (False, True):
+            kept = []
+            for line in lines:
+                record = line.get("record", {})
+                if record.get("algorithm") == "fusion":
+                    record.update({"leader": parts, "seconds": record["predicted"] * (0.5 if parts else 1)})
+                if record.get("algorithm") != "network":
+                    kept.append(json.dumps(line) + "\n")
+            log = self.path(f"{parts}.jsonl")
+            pathlib.Path(log).write_text("".join(kept))
+            library = self.path(f"{parts}.so")
+            self.tenon("compile", model, "-o", library, "--verify-each", "--log", log)
+            kernels.append(len(json.loads(self.tenon("inspect", library, "--json")[0])["kernels"]))
+            self.tenon("run", library, "--fill", "random", "-o", self.path("out.npz"))
+            answers.append(dict(harness.np.load(self.path("out.npz"))))
+        self.assertEqual(kernels[0] + 1, kernels[1])
+        for key, value in answers[0].items():
+            harness.np.testing.assert_allclose(value, answers[1][key], rtol=1e-4, atol=1e-4)
+        self.tenon("log", "merge", self.path("parts.log"), self.path("True.jsonl"))
+        of_parts = self.tune(model, "--trials", "1", log="parts.log")
+        whole, product = ({task["kernel"] for task in s["tasks"]} for s in (summary, of_parts))
+        self.assertFalse(whole & product, "the product by itself is another kernel")
 
     def test_looking(self):
         """A log shows itself, in both of its forms, and logs are put together."""

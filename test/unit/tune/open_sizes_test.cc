@@ -114,5 +114,39 @@ TEST(Networks, HaveTheLastWord) {
   EXPECT_FALSE(History::Of(contents, {"", "llvm", 2, "warm"}).RatioOf(r.kernel));
 }
 
+TEST(Networks, SayWhichGroupsAreFasterInParts) {
+  const std::string group(32, 'a'), other(32, 'b');
+  LogContents contents;
+  const auto add = [&](const std::string& key, const std::string& point, double ratio,
+                       bool leader) {
+    Record r;
+    r.kernel = key;
+    r.target = "llvm";
+    r.cache = "warm";
+    r.algorithm = kFusion;
+    r.point = point;
+    r.outcome = kOk;
+    r.predicted = 2;
+    r.seconds = 2 * ratio;
+    r.leader = leader;
+    contents.records.push_back(r);
+  };
+  add(group, "{nodes: 1}", 0.9, true);
+  add(group, "{nodes: 2}", 0.8, true);
+  add(group, "{nodes: 3}", 0.7, false);  // within noise
+  add(other, "{nodes: 1}", 0.9, true);   // one network against two
+  add(other, "{nodes: 1}", 1.1, false);
+  add(other, "{nodes: 1}", 1.2, false);
+  add(std::string(32, 'c'), "{nodes: many}", 0.5, true);
+  const History history = History::Of(contents, {"", "llvm", 1, "warm"});
+  EXPECT_TRUE(history.kernels().empty()) << "a choice of fusion is no kernel";
+  EXPECT_EQ(history.others(), 0);
+  EXPECT_EQ(history.cuts(), (plan::Cuts{{group, 2}}));
+  EXPECT_TRUE(history.KnowsParts(group, 3));
+  EXPECT_TRUE(history.KnowsParts(other, 1));
+  EXPECT_FALSE(history.KnowsParts(other, 2));
+  EXPECT_TRUE(History::Of(contents, {"", "llvm", 2, "warm"}).cuts().empty());
+}
+
 }  // namespace
 }  // namespace tenon::tune
