@@ -164,6 +164,7 @@ void TuneTable::PrintSummary(const driver::TuneReport& report, const std::string
                       {"reference_seconds", state.spent.references},
                       {"trials", state.trials},
                       {"failures", state.failures},
+                      {"trees", state.trees},
                       {"worker_starts", report.worker_starts},
                       {"tasks", tasks},
                       {"left_out", report.left_out},

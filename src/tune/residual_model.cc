@@ -71,6 +71,7 @@ void ResidualModel::Add(const Features& features, const std::string& algorithm,
   row.kernel = InterceptOf(algorithm + " " + kernel);
   precision_.resize(kFeatures + intercepts_.size(), 1 / (kKernel * kKernel));
   rows_.push_back(row);
+  observations_.push_back({features, algorithm, kernel, residual});
   fitted_ = false;
 }
 

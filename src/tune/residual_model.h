@@ -34,6 +34,13 @@ struct Gaussian {
   double mean = 0, variance = 0;
 };
 
+/// What was seen of a point.
+struct Observed {
+  Features features{};
+  std::string algorithm, kernel;
+  double residual = 0;
+};
+
 class ResidualModel {
  public:
   // Standard deviations. That a price is wrong by a third is common, for one kernel as for all of
@@ -45,6 +52,7 @@ class ResidualModel {
   Gaussian Predict(const Features& features, const std::string& algorithm,
                    const std::string& kernel) const;
   size_t size() const { return rows_.size(); }
+  const std::vector<Observed>& observations() const { return observations_; }
 
  private:
   /// The parameters that are not 0 in an observation: features first, then intercepts.
@@ -56,7 +64,8 @@ class ResidualModel {
   size_t InterceptOf(const std::string& name);
   void Fit() const;
 
-  std::vector<Row> rows_;
+  std::vector<Observed> observations_;
+  std::vector<Row> rows_;                                  // the same, by places
   std::map<std::string, size_t, std::less<>> intercepts_;  // "algorithm", "algorithm kernel"
   std::vector<double> precision_;                          // of each parameter a priori
 

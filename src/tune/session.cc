@@ -13,6 +13,7 @@
 
 #include "plan/region.h"
 #include "plan/space.h"
+#include "tune/boosted_trees.h"
 #include "tune/floor.h"
 #include "tune/machine_key.h"
 
@@ -36,6 +37,8 @@ struct TaskRun {
   size_t incumbent = 0;
   Bench bench;
   size_t next = 0;  // the point that most is expected of
+  // What trees add to the model's opinion of each candidate; empty: there are none.
+  std::vector<double> by_trees = {};
 };
 
 class Session {
@@ -154,6 +157,7 @@ class Session {
       if (known) Recall(*known, &run);
       run.state.first = task.candidates[task.chosen].Trace();
     }
+    GrowTrees();
     for (auto& run : runs_) Consider(&run);
     return Ok();
   }
@@ -206,7 +210,26 @@ class Session {
     return c.predicted * std::exp(Opinion(run, c).mean);
   }
   Gaussian Opinion(const TaskRun& run, const Candidate& c) const {
-    return model_.Predict(c.features, c.algorithm->name, run.task->kernel);
+    Gaussian out = model_.Predict(c.features, c.algorithm->name, run.task->kernel);
+    const auto place = static_cast<size_t>(&c - run.task->candidates.data());
+    if (!run.by_trees.empty()) out.mean += run.by_trees[place];
+    return out;
+  }
+
+  // Again when there is a quarter more to learn from.
+  void GrowTrees() {
+    if (model_.size() < std::max(kLeastForTrees, grown_at_ + grown_at_ / 4)) return;
+    grown_at_ = model_.size();
+    const std::optional<BoostedTrees> trees = TreesFor(model_);
+    state_.trees = trees.has_value();
+    for (auto& run : runs_) {
+      run.by_trees.clear();
+      if (!trees) continue;
+      std::vector<TreeInput> inputs;
+      for (const Candidate& c : run.task->candidates)
+        inputs.push_back({c.features, c.algorithm->name});
+      run.by_trees = trees->Predict(inputs);
+    }
   }
 
   // What is expected of the run's points: its gain, and which of them to try.
@@ -364,6 +387,7 @@ class Session {
   }
 
   void Tell(TaskRun* run, std::string event) {
+    GrowTrees();
     Consider(run);
     if (state_.trials % kOpinionTrials == 0) {
       for (auto& other : runs_) Consider(&other);
@@ -388,6 +412,7 @@ class Session {
   std::vector<TaskRun> runs_;
   std::map<const TaskRun*, int> first_choices_;  // that failed
   ResidualModel model_;
+  size_t grown_at_ = 0;  // observations when trees were asked for
   SessionState state_;
   int64_t unlucky_ = 0;    // trials since the last new leader
   int64_t libraries_ = 0;  // written
@@ -398,9 +423,17 @@ class Session {
 std::vector<size_t> Leaders(const Task& task, size_t most) {
   // What is far dearer than the best is not worth its build.
   constexpr double kFar = 4;
+  constexpr size_t kMostLayouts = 3;
   std::vector<size_t> out;
-  std::set<size_t> structures;
+  std::set<size_t> structures, layouts;
   if (task.candidates.empty()) return out;
+  for (size_t i = 0; i < task.candidates.size() && layouts.size() < kMostLayouts; ++i) {
+    const Candidate& c = task.candidates[i];
+    if (out.size() == most || c.predicted > kFar * task.candidates[0].predicted) break;
+    if (!layouts.insert(c.layout).second) continue;
+    structures.insert(c.structure);
+    out.push_back(i);
+  }
   for (size_t i = 0; i < task.candidates.size() && out.size() < most; ++i) {
     const Candidate& c = task.candidates[i];
     if (c.predicted > kFar * task.candidates[0].predicted) break;

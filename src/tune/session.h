@@ -64,6 +64,7 @@ struct SessionState {
   int64_t trials = 0, failures = 0;
   double seconds = 0;   // since it began
   Spent spent;          // of that
+  bool trees = false;   // whether trees help to choose what is tried
   std::string event;    // what happened last, a line
   std::string stopped;  // why it ended; "": it goes on
 };
@@ -77,8 +78,10 @@ Expected<SessionState> RunSession(const std::vector<Task>& tasks, const Machine&
                                   const std::function<void(const SessionState&)>& changed,
                                   const std::atomic<bool>& stop);
 
-/// The order in which a task's points are tried first: the best predicted one of each structure,
-/// those that differ by more than their numbers before their neighbours; at most so many.
+/// The order in which a task's points are tried first: the best predicted one of each of the three
+/// best layouts, between which plans choose by what was measured; then the best predicted one of
+/// each structure, those that differ by more than their numbers before their neighbours; at most so
+/// many.
 std::vector<size_t> Leaders(const Task& task, size_t most);
 
 }  // namespace tenon::tune

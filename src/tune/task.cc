@@ -114,6 +114,22 @@ std::string Unmeasurable(const Graph& open, const Graph& region) {
   return "";
 }
 
+// Which of the values at the region's border lie in blocks, or in another order than row-major.
+std::string LayoutOf(const ops::Algorithm& algorithm, const ops::Site& site, const ops::Point& p,
+                     const std::vector<bool>& weights) {
+  std::string out;
+  for (const ops::Want& w : ops::WantsOf(algorithm, site, p).value_or(std::vector<ops::Want>())) {
+    const auto& inputs = site.region.inputs;
+    const auto place =
+        static_cast<size_t>(std::find(inputs.begin(), inputs.end(), w.value) - inputs.begin());
+    const bool is_result = place == inputs.size();
+    if (!is_result && weights[place]) continue;
+    const bool plain = w.desc.blocks.empty() && w.desc.order.empty();
+    if (!plain) out += fmt::format("{} ", w.value);
+  }
+  return out;
+}
+
 // The points are those of the kernel as it is; their prices those at its sizes.
 void AddCandidates(Task* task, const Machine& machine) {
   const graph::GraphPassContext context{&machine};
@@ -122,6 +138,7 @@ void AddCandidates(Task* task, const Machine& machine) {
   const Graph region = plan::AtSizes(group.region, task->sizes);
   const ops::Site site{region, group.anchor, machine};
   size_t structures = 0;
+  std::map<std::string, size_t> layouts;
   for (const plan::AlgorithmSpace& s : plan::SpacesOf(task->graph, node, context)) {
     if (s.algorithm == ops::Algorithms().back()) continue;
     std::vector<std::pair<const ops::Point*, size_t>> known;
@@ -134,8 +151,10 @@ void AddCandidates(Task* task, const Machine& machine) {
       const WorkDescription work = s.algorithm->work(site, p.point);
       const double seconds =
           task->sizes.empty() ? p.seconds : ops::PriceOf(*s.algorithm, site, p.point);
+      const std::string layout = LayoutOf(*s.algorithm, site, p.point, task->weights);
+      const size_t lies = layouts.emplace(layout, layouts.size()).first->second;
       task->candidates.push_back(
-          {s.algorithm, p.point, seconds, FeaturesOf(work, machine), structure});
+          {s.algorithm, p.point, seconds, FeaturesOf(work, machine), lies, structure});
     }
   }
   std::stable_sort(task->candidates.begin(), task->candidates.end(),

@@ -21,6 +21,8 @@ struct Candidate {
   ops::Point point;
   double predicted = 0;  // seconds, by the model of costs
   Features features{};
+  size_t layout = 0;     // points with the same number want the kernel's data, its weights aside,
+                         // to lie alike
   size_t structure = 0;  // points with the same number have the same schedule but for its numbers
 
   /// "packed_matmul {nv: 4, tile_rows: 6}".
