@@ -122,7 +122,8 @@ def check(args, source, tmp):
     got = main(*given)
     far = distance(list(got) if len(want) > 1 else [got], want)
     called = time.monotonic()
-    sizes = " ".join("x".join(map(str, x.shape)) or "scalar" for x in feed.values())
+    sizes = ["x".join(map(str, x.shape)) or "scalar" for x in feed.values()]
+    sizes = ", ".join(sizes[:3]) + (f", and {len(sizes) - 3} more" if len(sizes) > 3 else "")
     launches = sum(k["launches"] for k in about["kernels"])
     print(f"| {source.stem} | {sizes} | {launches} | {about['functions'][0].get('waits', 0)} | {compiled - begun:.1f} | "
           f"{called - begun_call:.1f} | {far:.1e} |", flush=True)

@@ -168,8 +168,8 @@ def loops_that_grow_sequences():
 
 @case
 def few_rows():
-    """Products whose matrix is read once, by threads that meet: rows, columns and k that are no whole tiles."""
-    for rows, k, n in ((1, 520, 37), (3, 64, 5), (8, 99, 33), (1, 2, 2)):
+    """Products whose matrix is read once, by threads that meet: rows, columns and k that are no whole tiles, many columns too."""
+    for rows, k, n in ((1, 520, 37), (3, 64, 5), (8, 99, 33), (1, 2, 2), (2, 16, 20011)):
         x, w = draw(rows, k), draw(k, n)
         yield *model({"x": x}, [helper.make_node("MatMul", ["x", "w"], ["y"])], {"y": TensorProto.FLOAT}, {"w": w}), {"y": x @ w}
 

@@ -62,6 +62,9 @@ Space SpaceOf(const Site& site) {
   space.Require(Le(threads * groups, IndexConst(most)));
   space.Require(Le(IndexConst(std::min(kLeastThreads, most)), threads * groups));
   space.Require(Le(columns * IndexConst(p.m), IndexConst(kMostSums)));
+  // Columns that begin anew behind the end are no neighbours: what holds several would hold all.
+  space.Require(
+      Or(Eq(columns, IndexConst(1)), Eq(IndexConst(p.n) % (groups * columns), IndexConst(0))));
   // So that all sums of a block meet at once.
   space.Require(Le(threads * groups * columns * IndexConst(p.m), IndexConst(2048)));
   return space;
