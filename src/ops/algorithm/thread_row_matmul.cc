@@ -172,6 +172,6 @@ constexpr OpKind kOps[] = {OpKind::kMatMul};
 
 extern const Algorithm kThreadRowMatMul;
 const Algorithm kThreadRowMatMul = {"thread_row_matmul", kOps, IsFor, SpaceOf, Wants, Work, Build,
-                                    ScheduleIt,          1};
+                                    ScheduleIt,          2};
 
 }  // namespace tenon::ops
