@@ -205,6 +205,12 @@ Val MatMul(const Val& a, const Val& b, bool trans_a, bool trans_b) {
   return Emit2(OpKind::kMatMul, a, b, {{"trans_a", trans_a}, {"trans_b", trans_b}});
 }
 
+Val WideMatMul(const Val& a, const Val& b) {
+  if (!a || graph::AccumulatorOf(a.dtype()) == a.dtype()) return MatMul(a, b, false, true);
+  return Emit2(OpKind::kMatMul, a, b,
+               {{"trans_b", true}, {"result", graph::AccumulatorOf(a.dtype()).ToString()}});
+}
+
 // ---- Movement. ----
 
 namespace {

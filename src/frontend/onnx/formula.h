@@ -161,6 +161,8 @@ std::pair<Val, Val> TopK(const Val& x, int64_t axis, const Expr& k, bool largest
 // ---- Products. ----
 
 Val MatMul(const Val& a, const Val& b, bool trans_a = false, bool trans_b = false);
+/// The product of narrow floats as it was added up, not rounded to their type; a · bᵀ.
+Val WideMatMul(const Val& a, const Val& b);
 
 // ---- Movement. ----
 

@@ -19,11 +19,17 @@ namespace {
 // A number, or one for each column of a product.
 Val PerColumn(const Val& v) { return v && graph::StaticCount(v.dims()) == 1 ? Reshape(v, {}) : v; }
 
-// The product as floats: times the scales, and a bias.
+// The scales of both operands, times one another: wide, since they are multiplied by sums that a
+// narrow type does not reach.
+Val ScaleOfProduct(const Val& a_scale, const Val& b_scale) {
+  return Widened(PerColumn(a_scale)) * Widened(PerColumn(b_scale));
+}
+
+// The product as floats of the type of `b_scale`: times the scales, and a bias.
 Val Scaled(const Val& sum, const Val& a_scale, const Val& b_scale, const Val& bias) {
-  const Val y =
-      Cast(sum, b_scale.dtype()) * (Cast(PerColumn(a_scale), b_scale.dtype()) * PerColumn(b_scale));
-  return bias ? y + bias : y;
+  const Val scale = ScaleOfProduct(a_scale, b_scale);
+  const Val y = Cast(sum, scale.dtype()) * scale;
+  return Cast(bias ? y + Widened(bias) : y, b_scale.dtype());
 }
 
 // Inputs: a, b, scales of both, zero points of both, a bias.
@@ -65,11 +71,11 @@ Status ImportQGemm(OpContext& c) {
   TN_RETURN_IF_ERROR(f.Done());
   TN_ASSIGN_OR_RETURN(const ValueId sum, IntegerProduct(c, a.id(), b.id(), c.InOr(2), c.InOr(5)));
   const Val product = f.Of(sum), whole = c.Has(6) ? product + f.In(6) : product;
-  const Val scale = PerColumn(f.In(1)) * PerColumn(f.In(4)) * alpha;
+  const Val scale = ScaleOfProduct(f.In(1), f.In(4)) * alpha;
   const Val y = Cast(whole, scale.dtype()) * scale;
-  if (!c.Has(7)) return f.Result(y);
+  if (!c.Has(7)) return f.Result(Cast(y, c.Type(1).dtype));
   const DType type = c.Has(8) ? c.Type(8).dtype : DType::UInt(8);
-  return f.Result(Quantized(y / PerColumn(f.In(7)), PerColumn(f.In(8)), type));
+  return f.Result(Quantized(y / Widened(PerColumn(f.In(7))), PerColumn(f.In(8)), type));
 }
 
 // ---- Element by element ----

@@ -10,6 +10,9 @@
 //         h' = (1 - z) ∘ n + z ∘ h
 //   LSTM  i, o, f = f(x_iof + h R_iofᵀ + p ∘ c);  c' = f ∘ c + i ∘ g(x_c + h R_cᵀ);  h' = o ∘ h(c')
 //
+// Of f16 and bf16 all of this is f32 but for what products read, the inputs, weights and outputs,
+// and so is the LSTM's c on its way through time: an output is rounded once.
+//
 // Of DynamicQuantizeLSTM both products are of bytes: the input and each state become bytes over the
 // range that their values take, and the scales of both operands follow behind the product.
 //
@@ -148,7 +151,7 @@ Weights WeightsAt(const Formula& f, size_t i, size_t scale, bool quantised) {
 // that its values take, which is made to hold 0, and the product is one of whole numbers:
 //   Σ (q - zq)(w - zw) = Σ q w - zw Σ q - zq Σ (w - zw)
 Val Product(const Val& x, const Weights& w) {
-  if (!w.scale) return MatMul(x, w.matrix, false, true);
+  if (!w.scale) return WideMatMul(x, w.matrix);
   std::vector<int64_t> axes;
   for (int64_t axis = 0; axis < x.rank(); ++axis) axes.push_back(axis);
   const DType i32 = DType::Int(32);
@@ -220,7 +223,7 @@ struct CellInput {
   Val x, bias;              // [1, gates · H] or left out
   Weights weights;          // [gates · H, H]
   Val peephole;             // [1, 3 · H], of an LSTM, or left out
-  std::vector<Val> states;  // [B, H]
+  std::vector<Val> states;  // [B, H]; h is of the input's type, all else wide
 };
 using Cell = std::function<std::vector<Val>(const CellInput& in, std::span<const Activation> act)>;
 
@@ -231,7 +234,7 @@ Val Gates(const Val& x, int64_t hidden, int64_t from, int64_t to, int64_t axis =
 
 Val Clipped(const Val& x, double clip) { return clip > 0 ? Max(Min(x, clip), -clip) : x; }
 
-// One direction: Y [T, B, H], then the last states.
+// One direction: Y [T, B, H], then the last states. Of `initial` all but h are wide.
 std::vector<Val> RunDirection(const Formula& f, const Recurrent& r, int64_t d, bool backward,
                               const Val& x, const Val& lengths, const std::vector<Val>& initial,
                               const Val& peephole, const Cell& cell) {
@@ -249,7 +252,7 @@ std::vector<Val> RunDirection(const Formula& f, const Recurrent& r, int64_t d, b
   Val bias;
   if (f.In(3)) {
     const int64_t gates = static_cast<int64_t>(r.gates);
-    const Val both = Slice(f.In(3), 0, IndexConst(d), IndexConst(1));
+    const Val both = Widened(Slice(f.In(3), 0, IndexConst(d), IndexConst(1)));
     rows = rows + Gates(both, r.hidden, 0, gates);
     bias = Gates(both, r.hidden, gates, 2 * gates);
   }
@@ -269,6 +272,7 @@ std::vector<Val> RunDirection(const Formula& f, const Recurrent& r, int64_t d, b
     in.peephole = next(peephole);
     const Val lasts = next(lengths);
     std::vector<Val> out = cell(in, act);
+    out[0] = Cast(out[0], x.dtype());
     Val y = out[0];
     if (lasts) {
       const Val runs = Unsqueeze(Cast(i, lasts.dtype()) < lasts, 1);
@@ -279,6 +283,7 @@ std::vector<Val> RunDirection(const Formula& f, const Recurrent& r, int64_t d, b
     return out;
   };
   std::vector<Val> out = Loop(f, x.dim(0), initial, captured, step);
+  for (Val& state : out) state = Cast(state, x.dtype());
   std::rotate(out.begin(), out.end() - 1, out.end());
   if (backward) out[0] = reversed(out[0]);
   return out;
@@ -305,10 +310,12 @@ Status Run(OpContext& c, const Recurrent& r, const Cell& cell) {
     for (size_t k = 0; k < r.states; ++k) {
       const Val given = f.In(5 + k);
       const Val all = given && r.batch_first ? Swap(given, 0, 1) : given;
-      initial.push_back(all ? Initial(f, Element(all, 0, at), x.dim(1))
-                            : Expand(f.Number(x.dtype(), 0), {x.dim(1), IndexConst(r.hidden)}));
+      const Val state = all ? Initial(f, Element(all, 0, at), x.dim(1))
+                            : Expand(f.Number(x.dtype(), 0), {x.dim(1), IndexConst(r.hidden)});
+      initial.push_back(k == 0 ? state : Widened(state));
     }
-    const Val peephole = f.In(7) ? Slice(f.In(7), 0, IndexConst(at), IndexConst(1)) : Val();
+    const Val peephole =
+        f.In(7) ? Widened(Slice(f.In(7), 0, IndexConst(at), IndexConst(1))) : Val();
     const std::vector<Val> out =
         RunDirection(f, r, at, backward, x, lengths, initial, peephole, cell);
     TN_RETURN_IF_ERROR(f.Done());
@@ -346,7 +353,7 @@ Status ImportGru(OpContext& c) {
   TN_ASSIGN_OR_RETURN(const bool before, c.Bool("linear_before_reset", false));
   return Run(c, r, [&](const CellInput& in, std::span<const Activation> act) -> std::vector<Val> {
     const int64_t n = r.hidden;
-    const Val h = in.states[0];
+    const Val narrow = in.states[0], h = Widened(narrow);
     const auto part = [&](const Val& v, int64_t from, int64_t to, int64_t axis) {
       return v ? Gates(v, n, from, to, axis) : v;
     };
@@ -355,7 +362,7 @@ Status ImportGru(OpContext& c) {
                                          r.clip));
     const Val z = Gates(zr, n, 0, 1), reset = Gates(zr, n, 1, 2);
     const Val weight = part(in.weights.matrix, 2, 3, 0), bias = part(in.bias, 2, 3, 1);
-    Val recurrent = MatMul(before ? h : reset * h, weight, false, true);
+    Val recurrent = WideMatMul(before ? narrow : Cast(reset * h, narrow.dtype()), weight);
     if (bias) recurrent = recurrent + bias;
     if (before) recurrent = reset * recurrent;
     const Val fresh = Apply(act[1], Clipped(part(in.x, 2, 3, 1) + recurrent, r.clip));
