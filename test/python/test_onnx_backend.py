@@ -1,4 +1,5 @@
-"""tenon.onnx_backend by ONNX's own runner, on the node tests of some operators, and by hand."""
+"""tenon.onnx_backend by ONNX's own runner, on the node tests of some operators and all models of its other sets that need no
+download, and by hand."""
 
 import os
 import tempfile
@@ -22,7 +23,12 @@ for operators in (
     suite.include(f"^test_{operators}")
 suite.exclude("training|bfloat16|string")
 # Attention and others are judged by their own lists, in test/conformance.
-globals().update(suite.test_cases)
+globals().update({name: case for name, case in suite.test_cases.items() if "Node" in name})
+# What PyTorch wrote, and the simple ones; of the large ones, whose weights come with the models, one.
+others = onnx.backend.test.BackendTest(backend, __name__).exclude("_cuda$|gradient").test_cases
+globals().update({name: case for name, case in others.items() if "Simple" in name or "PyTorch" in name})
+large = onnx.backend.test.BackendTest(backend, __name__).include("test_squeezenet_cpu").test_cases
+globals().update({name: case for name, case in large.items() if "Real" in name})
 
 
 class ByHand(unittest.TestCase):

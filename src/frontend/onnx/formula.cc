@@ -356,7 +356,8 @@ Val PlacesOf(const Val& mask, std::string_view dim_name) {
   if (!mask) return mask;
   const Formula& f = mask.formula();
   const Val ones = Cast(mask, DType::Int(64));
-  const Val so_far = CumSum(ones, 0), count = Sum(ones, {0}, false);
+  const Val so_far = CumSum(ones, 0);
+  Val count = Sum(ones, {0}, false);
   if (!count) return count;
   const Expected<Expr> n = f.builder().DefineDim(ToIdentifier(dim_name), count.id(), mask.dim(0));
   if (!n) return f.Of(Expected<ValueId>(n.errors()));
