@@ -292,7 +292,8 @@ def add_others():
         lambda x, *_: (lambda y: np.stack([y.real, y.imag], 2))(np.fft.fft(x[:, :, 0])), most=3000)
     row("col2im", "Col2Im", lambda n, draw: [draw(1, n // 2, n - n // 2 + 1), np.array([1, n]), np.array([1, n // 2])],
         lambda x, *_: sum(np.pad(x[:, k], ((0, 0), (k, x.shape[1] - 1 - k))) for k in range(x.shape[1]))[:, None, None], most=300)
-    row("fused_matmul", "FusedMatMul", lambda n, draw: [draw(n, 3), draw(5, n)], lambda a, b: a.T @ b.T * 0.5, domain=MICROSOFT, transA=1, transB=1, alpha=0.5)
+    # alpha follows a product that is rounded: one beyond the type's largest number stays infinite.
+    row("fused_matmul", "FusedMatMul", lambda n, draw: [draw(n, 3), draw(5, n)], lambda a, b: a.T @ b.T * 0.5, most=3000, domain=MICROSOFT, transA=1, transB=1, alpha=0.5)
     row("skip_layer_norm", "SkipLayerNormalization", lambda n, draw: [draw(1, 2, n), draw(1, 2, n), draw(n), draw(n)],
         lambda x, y, s, b: normalized(x + y, 2) * s + b, domain=MICROSOFT, epsilon=1e-5)
     row("skip_rms_norm", "SkipSimplifiedLayerNormalization", lambda n, draw: [draw(1, 2, n), draw(1, 2, n), draw(n)],
@@ -420,7 +421,7 @@ def main() -> int:
         counts = list(pool.map(lambda job: check(args, *job, met), jobs))
     failed, total = (sum(column) for column in zip(*counts))
     print(f"{total - failed} passed, {failed} failed, 0 skipped; algorithms: {' '.join(sorted(met))}")
-    missing = algorithms() - ELSEWHERE - met if args.match == "." else set()
+    missing = algorithms() - ELSEWHERE - met if args.match == "." and min(args.lengths) <= 300 else set()
     if missing:
         print("no row meets", *sorted(missing))
     return 1 if failed or missing else 0
