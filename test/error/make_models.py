@@ -276,6 +276,13 @@ def graphs():
     yield "branch_sparse", branch(add, (), data(15, sparse(two, tensor("", [2], [0, 3]), 3)))
     yield "branch_tensor_twice", branch([node("Neg", "x", "z", name="first"), node("Relu", "x", "z", name="second")])
     yield "branch_cycle", branch([node("Add", "x b", "z", name="first"), node("Neg", "z", "b", name="second")])
+    yield "branch_attribute_type", branch([node("LeakyRelu", "x", "z", alpha="steep", name="inside")])
+    yield "branch_attribute_unknown", branch([node("Neg", "x", "a"), node("LeakyRelu", "a", "z", beta=1.0, name="inside")])
+    yield "branch_attribute_missing", branch([node("Cast", "x", "z", name="inside")])
+    yield "branch_choice", branch([node("Cast", "x", "a", to=2), node("BitShift", "a a", "b", direction="UP", name="inside"), node("Cast", "b", "z", to=1)])
+    yield "branch_types_differ", branch([node("Shape", "x", "s"), node("Add", "x s", "z", name="inside")])
+    yield "branch_step", branch([node("SequenceConstruct", "x x", "s"), node("ConcatFromSequence", "s", "z", axis="first", name="inside")])
+    yield "branch_name_unknown", branch([node("Neg", "elsewhere", "z", name="inside")])
     deep = graph([node("If", "c", "z", subgraph("then_branch", graph(add, (), ["z"], [out])),
                        subgraph("else_branch", graph([node("Neg", "x", "z")], (), ["z"])), name="inner")], (), ["z"])
     yield "branch_in_a_branch", model([node("If", "c", "y", subgraph("then_branch", deep), subgraph("else_branch", graph([node("Neg", "x", "z")], (), ["z"])), name="outer")],

@@ -63,10 +63,11 @@ struct Scope {
 class Importer : private RegionImporter {
  public:
   Importer(std::shared_ptr<const WeightFile> file, const ImportOptions& options,
-           ExternalData external)
+           ExternalData external, std::set<std::string>* lasting = nullptr)
       : file_(std::move(file)),
         options_(options),
         external_(std::move(external)),
+        lasting_(lasting),
         shapes_(builder_.graph(), options.shapes, options.empty_sizes) {}
 
   Expected<graph::Graph> Run(const ModelProto& model);
@@ -81,6 +82,8 @@ class Importer : private RegionImporter {
   void Report(Diagnostics errors, const std::string& item, std::vector<std::string> notes = {});
   void ReportNode(const NodeProto& node, const std::string& item, Diagnostics errors,
                   std::vector<std::string> notes);
+  bool Lasts(const NodeProto& node, const OpRow& row, std::span<const ValueId> inputs,
+             const Diagnostics& errors) const;
   size_t most_errors() const { return options_.obstacles ? kMostObstacles : kMostErrors; }
   void AddObstacle(const NodeProto& node, const std::string& item, const std::string& reason);
 
@@ -128,6 +131,7 @@ class Importer : private RegionImporter {
   const std::shared_ptr<const WeightFile> file_;
   const ImportOptions& options_;
   ExternalData external_;
+  std::set<std::string>* const lasting_;  // see ImportPart
   int64_t opset_ = 0;
   std::map<std::string, int64_t> versions_;  // of the operator sets, by domain
   graph::Builder builder_;
@@ -234,11 +238,14 @@ Expected<std::vector<ValueId>> Importer::ImportBody(const GraphProto& g, Scope* 
   Scope* outer = std::exchange(scope_, scope);
   auto import = [&]() -> Expected<std::vector<ValueId>> {
     const size_t before = errors_.size();
-    TN_ASSIGN_OR_RETURN(
-        std::vector<size_t> order,
-        OrderNodes(g, file_->path, [&](std::string_view name) { return IsKnown(outer, name); }));
+    const auto is_outside = [&](std::string_view name) { return IsKnown(outer, name); };
+    const Expected<std::vector<size_t>> order = OrderNodes(g, file_->path, is_outside);
+    if (!order) {
+      errors_.insert(errors_.end(), order.errors().begin(), order.errors().end());
+      return Diagnostics{};
+    }
     ImportInitializers(g);
-    for (size_t n : order) {
+    for (size_t n : *order) {
       if (errors_.size() >= most_errors()) break;
       ImportNode(g.nodes[n], n);
     }
@@ -569,6 +576,53 @@ Status Importer::RunImporter(const NodeProto& node, const OpRow& row, const std:
   return Ok();
 }
 
+// Whether a node fails alike with inputs of other ranks and sizes: alone, with the same constants,
+// and all else of one rank after another. A message that tells a rank or a size does not come back,
+// and one that comes back is of no error where some rank has none.
+bool Importer::Lasts(const NodeProto& node, const OpRow& row, std::span<const ValueId> inputs,
+                     const Diagnostics& errors) const {
+  constexpr int kOwnRank = -1, kMostRank = 6;
+  const bool has_graph = std::any_of(node.attributes.begin(), node.attributes.end(),
+                                     [](const AttributeProto& a) { return !a.graph.empty(); });
+  if (has_graph || errors.empty()) return false;
+  const graph::Graph& g = scope_->builder->graph();
+  ImportOptions silent = options_;
+  silent.shapes.clear();
+  silent.warn = nullptr;
+  silent.obstacles = nullptr;
+  int alike = 0;
+  for (int rank = kOwnRank; rank <= kMostRank; ++rank) {
+    Importer other(file_, silent, external_);
+    other.opset_ = opset_;
+    other.versions_ = versions_;
+    std::vector<ValueId> given;
+    for (ValueId v : inputs) {
+      given.push_back(kNoValue);
+      if (v == kNoValue) continue;
+      const graph::Value& value = g.value(v);
+      if (!value.type.IsTensor()) return false;
+      const TensorType& type = value.type.tensor();
+      if (value.IsConstant()) {
+        given.back() = other.builder_.Constant(value.name, type, value.payload);
+      } else {
+        ValueInfoProto open;
+        open.has_shape = true;
+        open.shape.resize(static_cast<size_t>(rank == kOwnRank ? type.rank() : rank));
+        for (DimProto& d : open.shape) d.kind = DimProto::Kind::kUnknown;
+        Expected<std::vector<Expr>> dims = other.shapes_.Dims(open);
+        if (!dims) return false;
+        given.back() = other.builder_.Input(value.name, TensorType{type.dtype, std::move(*dims)});
+      }
+      const auto narrow = narrow_.find(scope_->builder);
+      if (narrow != narrow_.end()) other.narrow().Set(given.back(), narrow->second.Of(v));
+    }
+    const Status done = other.RunImporter(node, row, "", std::move(given));
+    if (done) return false;
+    if (rank != kOwnRank && done.errors().front().message == errors.front().message) ++alike;
+  }
+  return alike > 1;  // one of them may be of the node's own rank
+}
+
 void Importer::ImportNode(const NodeProto& node, size_t index) {
   std::vector<ValueId> inputs;
   bool poisoned = false;
@@ -587,7 +641,10 @@ void Importer::ImportNode(const NodeProto& node, size_t index) {
       notes.push_back(fmt::format("input {}: {} is {}", i, Quoted(node.inputs[i]),
                                   builder().graph().value(inputs[i]).type.ToString()));
     }
+    const bool lasts = lasting_ && Lasts(node, *row, inputs, done.errors());
+    const size_t before = errors_.size();
     ReportNode(node, item, std::move(done.errors()), std::move(notes));
+    for (size_t e = before; lasts && e < errors_.size(); ++e) lasting_->insert(FaultOf(errors_[e]));
   }
   for (std::string_view output : node.outputs) {
     if (!output.empty()) scope_->values[output] = kPoisoned;
@@ -686,12 +743,14 @@ Expected<graph::Graph> ImportOnnx(std::shared_ptr<const WeightFile> model,
 }
 
 Expected<ImportedPart> ImportPart(std::shared_ptr<const WeightFile> model, const ModelProto& proto,
-                                  const ImportOptions& options) {
-  Importer importer(std::move(model), options,
-                    {options.external_data_dir, options.linked_data_dir});
+                                  const ImportOptions& options, std::set<std::string>* lasting) {
+  Importer importer(std::move(model), options, {options.external_data_dir, options.linked_data_dir},
+                    lasting);
   TN_ASSIGN_OR_RETURN(graph::Graph g, importer.Run(proto));
   return ImportedPart{std::move(g), importer.OutputTypes(), importer.AssumesRank()};
 }
+
+std::string FaultOf(const Diagnostic& error) { return error.loc.item + ": " + error.message; }
 
 // The options of a model that lies in a file.
 static ImportOptions BesideFile(const std::string& path, const ImportOptions& options) {

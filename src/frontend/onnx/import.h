@@ -81,14 +81,4 @@ Expected<graph::Program> ImportNetwork(const std::string& path, const ImportOpti
 Expected<graph::Graph> ImportOnnx(std::shared_ptr<const graph::WeightFile> model,
                                   const ImportOptions& options = {});
 
-/// A model's graph and, of its outputs, the model's element types, which tell what bytes mean
-/// (narrow.h). The model is one that was read, its functions inlined.
-struct ImportedPart {
-  graph::Graph graph;
-  std::vector<int32_t> output_types;
-  bool assumes_rank = false;  // open sizes are taken to be none that decide ranks
-};
-Expected<ImportedPart> ImportPart(std::shared_ptr<const graph::WeightFile> model,
-                                  const ModelProto& proto, const ImportOptions& options);
-
 }  // namespace tenon::onnx

@@ -1,6 +1,11 @@
 // From an ONNX file with strings, sequences, optionals or maps to a program.
 #pragma once
 
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
 #include "frontend/onnx/import.h"
 #include "graph/program.h"
 
@@ -19,5 +24,20 @@ bool HasRanksOfCalls(const GraphProto& g, const ImportOptions& options);
 Expected<graph::Program> ImportProgram(std::shared_ptr<const graph::WeightFile> file,
                                        const ModelProto& model, const ImportOptions& options,
                                        bool control = false);
+
+/// A model's graph and, of its outputs, the model's element types, which tell what bytes mean
+/// (narrow.h). The model is one that was read, its functions inlined.
+struct ImportedPart {
+  graph::Graph graph;
+  std::vector<int32_t> output_types;
+  bool assumes_rank = false;  // open sizes are taken to be none that decide ranks
+};
+/// `lasting`, where it is asked for: FaultOf those errors that no other ranks and sizes of a node's
+/// inputs would spare, such as an attribute of the wrong type.
+Expected<ImportedPart> ImportPart(std::shared_ptr<const graph::WeightFile> model,
+                                  const ModelProto& proto, const ImportOptions& options,
+                                  std::set<std::string>* lasting = nullptr);
+/// What tells one error from another.
+std::string FaultOf(const Diagnostic& error);
 
 }  // namespace tenon::onnx

@@ -24,6 +24,34 @@ std::string DescribeNode(const NodeProto& node, size_t index) {
 
 namespace {
 
+bool ReadsName(const NodeProto& node, std::string_view name) {
+  const auto is_in = [&](const std::vector<std::string_view>& names) {
+    return std::find(names.begin(), names.end(), name) != names.end();
+  };
+  return is_in(node.inputs) ||
+         std::any_of(node.attributes.begin(), node.attributes.end(), [&](const AttributeProto& a) {
+           return std::any_of(a.graph.begin(), a.graph.end(),
+                              [&](const GraphProto& g) { return is_in(OuterNames(g)); });
+         });
+}
+
+// The node that reads a name from around the graphs that it is in: this one, or one in its
+// attributes.
+std::string DescribeReader(const NodeProto& node, size_t index, std::string_view name) {
+  if (std::find(node.inputs.begin(), node.inputs.end(), name) != node.inputs.end())
+    return DescribeNode(node, index);
+  for (const AttributeProto& a : node.attributes) {
+    for (const GraphProto& g : a.graph) {
+      const std::vector<std::string_view> outer = OuterNames(g);
+      if (std::find(outer.begin(), outer.end(), name) == outer.end()) continue;
+      for (size_t n = 0; n < g.nodes.size(); ++n) {
+        if (ReadsName(g.nodes[n], name)) return DescribeReader(g.nodes[n], n, name);
+      }
+    }
+  }
+  return DescribeNode(node, index);
+}
+
 constexpr size_t kMostErrors = 20;
 constexpr size_t kOutside = SIZE_MAX;  // defined by an input or initializer
 
@@ -90,7 +118,7 @@ class Resolver {
         auto it = defined_.find(input);
         if (it == defined_.end()) {
           if (outer_ && outer_(input)) continue;
-          Report(DescribeNode(graph_.nodes[n], n),
+          Report(DescribeReader(graph_.nodes[n], n, input),
                  fmt::format("input {} is defined by no node, initializer or graph input",
                              Quoted(input)));
         } else if (it->second != kOutside) {

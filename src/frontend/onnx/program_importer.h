@@ -152,6 +152,9 @@ class ProgramImporter {
 
   // Steps.
   Status PlanStep(const NodeProto& node, Frame* frame);
+  Status PlanOperator(const At& at);
+  // Whether a step fails whatever the ranks and sizes of its inputs are.
+  bool Lasts(const At& at);
   Expected<Named> Value(const At& at, size_t i);
   Expected<Slot> SlotOf(std::string_view name, Frame* frame);
   Expected<int64_t> Int(const At& at, std::string_view name, int64_t fallback) const;
@@ -204,6 +207,7 @@ class ProgramImporter {
   std::deque<TensorProto> tensors_;
   std::deque<NodeProto> nodes_;
   std::map<std::string_view, std::vector<int64_t>> lengths_;  // those that a vector may have
+  std::set<std::string> lasting_;  // errors that other ranks and sizes would not spare
   int depth_ = 0;
   int ways_ = 0;
 };

@@ -119,7 +119,7 @@ Status ProgramImporter::PlanPart(const std::vector<const NodeProto*>& nodes,
     output.name = name;
     g.outputs.push_back(std::move(output));
   }
-  TN_ASSIGN_OR_RETURN(ImportedPart part, ImportPart(file_, model, part_options_));
+  TN_ASSIGN_OR_RETURN(ImportedPart part, ImportPart(file_, model, part_options_, &lasting_));
   if (part.assumes_rank)
     return MakeError("expected results of known ranks, but which axes are of 1 is open");
   size_t i = 0;

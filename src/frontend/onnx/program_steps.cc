@@ -75,23 +75,43 @@ Status ProgramImporter::PlanInstead(const At& at, const NodeProto& node) {
   return PlanPart({&node}, wanted, &at.frame);
 }
 
+Status ProgramImporter::PlanOperator(const At& at) {
+  const std::string_view op = at.node.op_type;
+  if (op == "If") return PlanIf(at);
+  if (op == "Loop") return PlanLoop(at);
+  if (op == "Scan") return PlanScan(at);
+  if (op == "SequenceMap") return PlanMap(at);
+  if (op == "Unique") return PlanUnique(at);
+  if (op == "ZipMap") return PlanZipMap(at);
+  if (op == "DictVectorizer") return PlanDictVectorizer(at);
+  if (op == "CastMap") return PlanCastMap(at);
+  if (op.starts_with("Optional") || op == "Identity") return PlanOptionalStep(at);
+  if (op.starts_with("Seq") || op.ends_with("Sequence")) return PlanSequenceStep(at);
+  return PlanStringStep(at);
+}
+
+bool ProgramImporter::Lasts(const At& at) {
+  for (const AttributeProto& a : at.node.attributes)
+    if (!a.graph.empty()) return false;
+  std::vector<graph::Step> steps;
+  Frame frame{&steps, {&at.frame.names}};
+  for (std::string_view input : at.node.inputs) {
+    const Named* named = at.frame.names.Find(input);
+    if (!named || named->constant || named->maker || !named->type.IsTensor()) continue;
+    Named& open = frame.names.here[input] = *named;
+    open.type = WithoutRank(named->type);
+  }
+  return !PlanOperator({at.node, frame});
+}
+
 Status ProgramImporter::PlanStep(const NodeProto& node, Frame* frame) {
   const At at{node, *frame};
-  const std::string_view op = node.op_type;
-  Status done = op == "If"                                          ? PlanIf(at)
-                : op == "Loop"                                      ? PlanLoop(at)
-                : op == "Scan"                                      ? PlanScan(at)
-                : op == "SequenceMap"                               ? PlanMap(at)
-                : op == "Unique"                                    ? PlanUnique(at)
-                : op == "ZipMap"                                    ? PlanZipMap(at)
-                : op == "DictVectorizer"                            ? PlanDictVectorizer(at)
-                : op == "CastMap"                                   ? PlanCastMap(at)
-                : op.starts_with("Optional") || op == "Identity"    ? PlanOptionalStep(at)
-                : op.starts_with("Seq") || op.ends_with("Sequence") ? PlanSequenceStep(at)
-                                                                    : PlanStringStep(at);
+  Status done = PlanOperator(at);
   if (done) return done;
+  const bool lasts = Lasts(at);
   for (Diagnostic& d : done.errors()) {
     if (d.loc.item.empty()) d.loc = {.file = file_->path, .item = DescribeNode(node, 0)};
+    if (lasts) lasting_.insert(FaultOf(d));
   }
   return done;
 }
@@ -382,7 +402,10 @@ Status ProgramImporter::PlanIf(const At& at) {
       const bool limit =
           std::any_of(outputs.errors().begin(), outputs.errors().end(),
                       [](const Diagnostic& d) { return d.kind == ErrorKind::kLimit; });
-      if (!why.empty() || limit || HasUnknownOperators(*g, options_.operators))
+      const bool lasts =
+          std::any_of(outputs.errors().begin(), outputs.errors().end(),
+                      [&](const Diagnostic& d) { return lasting_.contains(FaultOf(d)); });
+      if (!why.empty() || limit || lasts || HasUnknownOperators(*g, options_.operators))
         return std::move(outputs.errors());
       program_.parts.resize(parts);
       depth_ = depth;
