@@ -541,6 +541,46 @@ def binding_to_memory(ort):
     return out, kept.numpy()
 
 
+def bound_to(ort, first, second):
+    s = session(ort)
+    io = s.io_binding()
+    io.bind_cpu_input("x", X)
+    io.bind_cpu_input("y", Y)
+    for name, out in (("o", first), ("z", second)):
+        io.bind_output(name, "cpu", 0, np.float32, out.shape, out.ctypes.data)
+    s.run_with_iobinding(io)
+    return first, second
+
+
+@case
+def binding_to_memory_beside(ort):
+    memory = np.zeros((5, 3), np.float32)
+    return bound_to(ort, memory[3:], memory[1:3]), memory
+
+
+@case
+def binding_through_a_vector(ort):
+    state = __import__(ort.__name__ + ".capi._pybind_state", fromlist=["*"])
+    feeds, fetches = state.OrtValueVector(), state.OrtValueVector()
+    for a in (X, Y):
+        feeds.push_back(ort.OrtValue.ortvalue_from_numpy(a)._ortvalue if ort is real else ort.OrtValue.ortvalue_from_numpy(a))
+    device = ort.OrtDevice.make("cpu", 0)
+    devices = [device._get_c_device() if ort is real else device] * 2
+    session(ort).run_with_ortvaluevector(ort.RunOptions(), ["x", "y"], feeds, ["z", "o"], fetches, devices)
+    return [v.numpy() for v in fetches], len(fetches), fetches.element_type_at(0), [np.from_dlpack(v) for v in fetches]
+
+
+@case
+def sparse_values(ort):
+    device = ort.OrtDevice.make("cpu", 0)
+    values, index = np.array([1, 2], np.float32), np.array([0, 5], np.int64)
+    coo = ort.SparseTensor.sparse_coo_from_numpy(np.array([2, 3]), values, index, device)
+    csr = ort.SparseTensor.sparse_csr_from_numpy(np.array([2, 3]), values, np.array([0, 2]), np.array([0, 1, 2]), device)
+    view = csr.as_csrc_view()
+    told = [(t.values(), list(t.dense_shape()), t.data_type(), int(t.format().value), t.device_name().lower()) for t in (coo, csr)]
+    return told, coo.as_coo_view().indices(), view.inner(), view.outer()
+
+
 @case
 def binding_an_unknown_input(ort):
     session(ort).io_binding().bind_cpu_input("nope", X)
@@ -821,6 +861,13 @@ else: raise AssertionError
             self.assertEqual(list(pathlib.Path(folder).glob("*.so")), [])
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("interrupted", done.stdout)
+
+    def test_outputs_bound_to_one_memory(self):
+        memory = np.zeros((4, 3), np.float32)
+        for first, second in ((memory[:2], memory[:2]), (memory[:2], memory[1:3]), (memory[1:3], memory[:2])):
+            with self.assertRaisesRegex(ours.capi.onnxruntime_pybind11_state.InvalidArgument, "memory of their own, but '[oz]' and '[oz]' overlap"):
+                bound_to(ours, first, second)
+        self.assertFalse(memory.any())
 
     def test_libraries(self):
         with tempfile.TemporaryDirectory() as folder:

@@ -13,7 +13,16 @@ import sys
 
 from ..session import InferenceSession, ModelMetadata, NodeArg, OrtValue, RunOptions, SessionOptions
 from ..session.binding import IOBinding
-from ..session.enumerations import ExecutionMode, ExecutionOrder, GraphOptimizationLevel, OrtAllocatorType, OrtMemType
+from ..session.enumerations import (
+    ExecutionMode,
+    ExecutionOrder,
+    GraphOptimizationLevel,
+    OrtAllocatorType,
+    OrtDeviceMemoryType,
+    OrtMemoryInfoDeviceType,
+    OrtMemType,
+    OrtSparseFormat,
+)
 from ..session.values import OrtDevice, OrtMemoryInfo, SparseTensor
 from . import capi, left_out
 from .environment import (
@@ -44,8 +53,11 @@ __all__ = [
     "NodeArg",
     "OrtAllocatorType",
     "OrtDevice",
+    "OrtDeviceMemoryType",
     "OrtMemType",
     "OrtMemoryInfo",
+    "OrtMemoryInfoDeviceType",
+    "OrtSparseFormat",
     "OrtValue",
     "RunOptions",
     "SessionIOBinding",

@@ -7,8 +7,10 @@ from typing import Any, Sequence
 
 import numpy as np
 
-from . import element_types
-from .values import OrtValue, require_cpu
+from . import element_types, errors
+from .values import OrtValue, OrtValueVector, require_cpu
+
+_byte_bounds = getattr(np.lib, "array_utils", np).byte_bounds
 
 
 class IOBinding:
@@ -71,6 +73,12 @@ class IOBinding:
         """Of the last call, in the order in which they were bound."""
         return self._results
 
+    def get_outputs_as_ortvaluevector(self) -> OrtValueVector:
+        vector = OrtValueVector()
+        for result in self._results:
+            vector.push_back(result)
+        return vector
+
     def copy_outputs_to_cpu(self) -> list:
         return [r.numpy().copy() if r.is_tensor() else r._value for r in self._results]
 
@@ -84,6 +92,7 @@ class IOBinding:
     def _run(self, run_options: Any) -> None:
         if not self._outputs:
             raise RuntimeError("Error in execution: At least one output should be requested.")
+        _require_apart({name: bound._value for name, bound in self._outputs.items() if bound is not None})
         values = self._session._run(list(self._outputs), self._inputs, run_options)
         results = []
         for bound, value in zip(self._outputs.values(), values):
@@ -91,6 +100,18 @@ class IOBinding:
                 bound.update_inplace(value)
             results.append(bound if bound is not None else OrtValue(value))
         self._results = results
+
+
+def _require_apart(arrays: dict[str, Any]) -> None:
+    """Outputs that are written into one memory would be lost without a word. Inputs have been read when outputs are written."""
+    spans = sorted(
+        (*_byte_bounds(array), name)
+        for name, array in arrays.items()
+        if isinstance(array, np.ndarray) and array.size
+    )
+    for (_, end, first), (start, _, second) in zip(spans, spans[1:]):
+        if start < end:
+            raise errors.InvalidArgument.of(f"expected outputs in memory of their own, but '{first}' and '{second}' overlap")
 
 
 def _over(address: int, shape: Sequence[int] | None, element_type: Any) -> np.ndarray:

@@ -40,3 +40,24 @@ class OrtAllocatorType(IntEnum):
     INVALID = -1
     ORT_DEVICE_ALLOCATOR = 0
     ORT_ARENA_ALLOCATOR = 1
+
+
+class OrtMemoryInfoDeviceType(IntEnum):
+    CPU = 0
+    GPU = 1
+    FPGA = 2
+    NPU = 3
+
+
+class OrtDeviceMemoryType(IntEnum):
+    DEFAULT = 0
+    HOST_ACCESSIBLE = 5
+
+
+class OrtSparseFormat(IntEnum):
+    """How a sparse tensor says where its elements are."""
+
+    ORT_SPARSE_UNDEFINED = 0
+    ORT_SPARSE_COO = 1
+    ORT_SPARSE_CSRC = 2
+    ORT_SPARSE_BLOCK_SPARSE = 4

@@ -18,7 +18,7 @@ from .forms import Forms, folder_of, options_of
 from .options import RunOptions, SessionOptions
 from .parameters import ModelMetadata, NodeArg
 from .profile import Profile
-from .values import OrtValue
+from .values import OrtDevice, OrtValue, OrtValueVector
 
 PROVIDERS = ["CPUExecutionProvider"]
 _LEVELS = {GraphOptimizationLevel.ORT_DISABLE_ALL: 0, GraphOptimizationLevel.ORT_ENABLE_BASIC: 1}
@@ -196,6 +196,21 @@ class InferenceSession:
         self, output_names: Sequence[str] | None, input_dict_ort_values: Mapping[str, OrtValue], run_options: RunOptions | None = None
     ) -> list[OrtValue]:
         return [OrtValue(v) for v in self._run(output_names, input_dict_ort_values, run_options)]
+
+    def run_with_ortvaluevector(
+        self,
+        run_options: RunOptions | None,
+        feed_names: Sequence[str],
+        feeds: OrtValueVector,
+        fetch_names: Sequence[str],
+        fetches: OrtValueVector,
+        fetch_devices: Sequence[OrtDevice] = (),
+    ) -> None:
+        """Appends the results to `fetches`."""
+        if len(feed_names) != len(feeds):
+            raise errors.InvalidArgument.of(f"expected a value for each of {len(feed_names)} names but got {len(feeds)}")
+        for result in self._run(fetch_names, dict(zip(feed_names, feeds)), run_options):
+            fetches.push_back(OrtValue(result))
 
     def io_binding(self) -> IOBinding:
         return IOBinding(self)

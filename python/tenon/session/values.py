@@ -7,6 +7,7 @@ from typing import Any, Sequence
 import numpy as np
 
 from . import element_types
+from .enumerations import OrtSparseFormat
 
 _DEVICE_TYPES = {"cpu": 0, "gpu": 1, "cuda": 1, "npu": 3}
 
@@ -47,19 +48,75 @@ class OrtMemoryInfo:
         return f"OrtMemoryInfo(name='{self.name}', device_id={self.device_id})"
 
 
+class _CooView:
+    def __init__(self, indices: np.ndarray):
+        self._indices = indices
+
+    def indices(self) -> np.ndarray:
+        return self._indices
+
+
+class _CsrView:
+    def __init__(self, inner: np.ndarray, outer: np.ndarray):
+        self._inner, self._outer = inner, outer
+
+    def inner(self) -> np.ndarray:
+        return self._inner
+
+    def outer(self) -> np.ndarray:
+        return self._outer
+
+
 class SparseTensor:
-    """A name that programs ask for in isinstance: no value is one. Making one is a NotImplementedError."""
+    """The elements of a tensor that are not zero, and where they are. Held and told; sessions take dense arrays."""
 
-    def __init__(self, *_: Any):
-        raise NotImplementedError("values are dense: pass the array that a sparse tensor stands for")
-
-    @classmethod
-    def sparse_coo_from_numpy(cls, *_: Any) -> SparseTensor:
-        return cls()
+    def __init__(self, dense_shape: Sequence[int], values: np.ndarray, view: _CooView | _CsrView):
+        self._shape, self._values, self._view = [int(n) for n in dense_shape], values, view
 
     @classmethod
-    def sparse_csr_from_numpy(cls, *_: Any) -> SparseTensor:
-        return cls()
+    def sparse_coo_from_numpy(
+        cls, dense_shape: Sequence[int], values: np.ndarray, coo_indices: np.ndarray, ort_device: Any = None
+    ) -> SparseTensor:
+        """Indices are flat, one for each value, or a row of coordinates for each."""
+        if np.size(coo_indices) not in (len(values), len(values) * len(dense_shape)):
+            raise RuntimeError(f"expected an index for each of {len(values)} values but got {np.shape(coo_indices)}")
+        return cls(dense_shape, values, _CooView(coo_indices))
+
+    @classmethod
+    def sparse_csr_from_numpy(
+        cls, dense_shape: Sequence[int], values: np.ndarray, inner_indices: np.ndarray, outer_indices: np.ndarray, ort_device: Any = None
+    ) -> SparseTensor:
+        """Columns, one for each value, and where each row begins and the last ends."""
+        if len(inner_indices) != len(values) or len(outer_indices) != (dense_shape[0] + 1 if len(values) else len(outer_indices)):
+            raise RuntimeError("expected a column for each value and a beginning for each row, and the end")
+        return cls(dense_shape, values, _CsrView(inner_indices, outer_indices))
+
+    def values(self) -> np.ndarray:
+        return self._values
+
+    def dense_shape(self) -> list[int]:
+        return list(self._shape)
+
+    def as_coo_view(self) -> _CooView:
+        return self._as(_CooView)
+
+    def as_csrc_view(self) -> _CsrView:
+        return self._as(_CsrView)
+
+    def _as(self, kind: type) -> Any:
+        if not isinstance(self._view, kind):
+            raise RuntimeError("the sparse tensor has another format")
+        return self._view
+
+    def data_type(self) -> str:
+        return f"sparse_tensor({element_types.of_numpy(self._values.dtype)})"
+
+    def format(self) -> OrtSparseFormat:
+        coo = isinstance(self._view, _CooView)
+        return OrtSparseFormat.ORT_SPARSE_COO if coo else OrtSparseFormat.ORT_SPARSE_CSRC
+
+    def device_name(self) -> str:
+        return "cpu"
 
 
 def require_cpu(device_type: str) -> None:
@@ -162,3 +219,41 @@ class OrtValue:
 
     def is_tensor_sequence(self) -> bool:
         return isinstance(self._value, list)
+
+
+class OrtValueVector:
+    """A list of values, as programs hand them over to several calls."""
+
+    def __init__(self) -> None:
+        self._values: list[OrtValue] = []
+
+    def push_back(self, value: Any) -> None:
+        """A value, or what another library offers by DLPack."""
+        self._values.append(value if isinstance(value, OrtValue) else OrtValue.from_dlpack(value))
+
+    def reserve(self, count: int) -> None:
+        """Lists grow by themselves."""
+
+    def shrink_to_fit(self) -> None:
+        """Lists are as long as what they hold."""
+
+    def element_type_at(self, idx: int) -> int:
+        """ONNX's number."""
+        return self._values[idx].element_type()
+
+    def dlpack_at(self, idx: int) -> Any:
+        return self._values[idx].__dlpack__()
+
+    def to_dlpacks(self, to_tensor: Any = None) -> list:
+        """What `to_tensor` makes of each value's capsule, or the capsules."""
+        capsules = [v.__dlpack__() for v in self._values]
+        return capsules if to_tensor is None else [to_tensor(c) for c in capsules]
+
+    def __getitem__(self, index: int) -> OrtValue:
+        return self._values[index]
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __iter__(self) -> Any:
+        return iter(self._values)

@@ -141,6 +141,7 @@ class Importer : private RegionImporter {
   std::unordered_map<std::string_view, int64_t> declared_ranks_;  // of the main graph's values
   std::map<const graph::Builder*, NarrowValues> narrow_;  // of each graph that is being built
   std::vector<std::string> notes_;                        // what was taken for granted
+  std::map<std::string, SourceLoc> askers_;  // of the graph's constraints, by their text
   std::vector<std::string> overruled_;  // sizes that the user changes, which may be why it fails
   Diagnostics errors_;
   std::vector<int32_t> output_types_;
@@ -633,7 +634,11 @@ void Importer::ImportNode(const NodeProto& node, size_t index) {
   const OpRow* row = RowOf(node);
   if (!poisoned && row) {
     const std::string item = DescribeNode(node, index);
+    const size_t asked = builder_.graph().constraints.size();
     Status done = RunImporter(node, *row, item, inputs);
+    const std::vector<Expr>& constraints = builder_.graph().constraints;
+    for (size_t i = asked; i < constraints.size(); ++i)
+      askers_.emplace(graph::DimText(constraints[i]), SourceLoc{.file = file_->path, .item = item});
     if (done) return;
     std::vector<std::string> notes;
     for (size_t i = 0; i < inputs.size() && i < 8; ++i) {
@@ -726,7 +731,7 @@ Expected<graph::Graph> Importer::Run(const ModelProto& model) {
   for (const auto& [key, value] : model.metadata)
     builder_.graph().metadata[std::string(key)] = std::string(value);
   graph::Graph out = std::move(builder_).Finish();
-  TN_ASSIGN_OR_RETURN(out, SettleDims(std::move(out), options_.shapes, overruled_));
+  TN_ASSIGN_OR_RETURN(out, SettleDims(std::move(out), options_.shapes, askers_, overruled_));
   TN_RETURN_IF_ERROR(graph::Verify(out));
   return out;
 }

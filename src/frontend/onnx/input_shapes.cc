@@ -171,6 +171,7 @@ std::vector<std::string> InputShapes::Overruled(const ValueInfoProto& input) con
 }
 
 Expected<graph::Graph> SettleDims(graph::Graph g, const InputShapes::Given& given,
+                                  const std::map<std::string, SourceLoc>& askers,
                                   const std::vector<std::string>& notes) {
   auto named = [&](const std::string& name) {
     return std::any_of(given.begin(), given.end(), [&](const auto& input) {
@@ -191,8 +192,10 @@ Expected<graph::Graph> SettleDims(graph::Graph g, const InputShapes::Given& give
     if (!dim || defined.contains(dim) || !AsInt(equal->rhs)) continue;
     if (!settled.emplace(dim->name, equal->rhs).second) continue;
     if (!named(dim->name)) continue;
+    const auto asker = askers.find(graph::DimText(c));
     errors.push_back(MakeError(fmt::format("{} is left open, but the model computes with {} alone",
-                                           Quoted(dim->name), graph::DimText(c))));
+                                           Quoted(dim->name), graph::DimText(c)),
+                               asker == askers.end() ? SourceLoc() : asker->second));
     errors.back().notes = notes;
   }
   if (!errors.empty()) return errors;

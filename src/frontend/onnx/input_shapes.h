@@ -47,9 +47,11 @@ class InputShapes {
   std::map<std::string, Expr> symbols_;                // by the user's names
 };
 
-/// Puts in the one size that an open dim can have by the graph's constraints. Errors, with `notes`:
-/// the user gave that dim a name.
+/// Puts in the one size that an open dim can have by the graph's constraints. Errors, at the node
+/// that `askers` has for the text of the constraint and with `notes`: the user gave that dim a
+/// name.
 Expected<graph::Graph> SettleDims(graph::Graph g, const InputShapes::Given& given,
+                                  const std::map<std::string, SourceLoc>& askers,
                                   const std::vector<std::string>& notes);
 
 }  // namespace tenon::onnx

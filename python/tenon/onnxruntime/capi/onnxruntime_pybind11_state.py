@@ -7,7 +7,10 @@ from ...session.enumerations import (
     ExecutionOrder,
     GraphOptimizationLevel,
     OrtAllocatorType,
+    OrtDeviceMemoryType,
+    OrtMemoryInfoDeviceType,
     OrtMemType,
+    OrtSparseFormat,
 )
 from ...session.errors import (
     EngineError,
@@ -23,7 +26,7 @@ from ...session.errors import (
     NotImplemented,
     RuntimeException,
 )
-from ...session.values import OrtDevice
+from ...session.values import OrtDevice, OrtMemoryInfo, OrtValueVector, SparseTensor
 from ..environment import (
     get_all_providers,
     get_available_providers,
