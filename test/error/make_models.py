@@ -436,6 +436,8 @@ def formulas():
     yield "det_not_square", of("Det", "x", X)
     yield "conv_transpose_group", of("ConvTranspose", "x w", IMAGE, weights=[weight("w", 4, 2, 3, 3)], group=3)
     yield "conv_transpose_stride", of("ConvTranspose", "x w", IMAGE, weights=[weight("w", 4, 2, 3, 3)], strides=[0, 1])
+    for name, shape in (("beyond", [19, 17]), ("empty", [0, 16]), ("channels", [1, 3, 16, 16])):
+        yield f"conv_transpose_{name}", of("ConvTranspose", "x w", IMAGE, weights=[weight("w", 4, 2, 3, 3)], strides=[2, 2], output_shape=shape)
     yield "grid_rank", of("GridSample", "x g", IMAGE, value("g", 1, 2, 2, 3))
     yield "roi_align_ratio", of("RoiAlign", "x r b", IMAGE, value("r", 3, 4), value("b", 3, elem=INT64), sampling_ratio=2**40)
     yield "max_roi_pool_shape", of("MaxRoiPool", "x r", IMAGE, value("r", 3, 5))

@@ -82,6 +82,10 @@ def add_scatters():
 def add_lengths():
     add("reverse_sequence", "ReverseSequence", [rand(4, 3), ints(4, 1, 2)], 1, [], [(ints(4, 5, 2), 5, "0..=4")])
     w, r = rand(1, 20, 3), rand(1, 20, 5)
+    step = helper.make_tensor_value_info
+    body = helper.make_graph([helper.make_node("Add", ["s", "x"], ["t"])], "body", [step("s", 1, [2]), step("x", 1, [2])], [step("t", 1, [2])])
+    add("scan_lengths", "Scan", [ints(4, 2), rand(2, 2), rand(2, 4, 2)], 0, [ints(1, 3)], [(ints(4, 5), 5, "0..=4"), (ints(-6, 1), -6, "0..=4")], opset=8,
+        body=body, num_scan_inputs=1)
     add("lstm_lengths", "LSTM", [rand(4, 2, 3), w, r, None, ints(4, 2, dtype=i32)], 4, [ints(1, 3, dtype=i32)], [(ints(4, 5, dtype=i32), 5, "0..=4")], hidden_size=5)
     add("attention_lengths", "Attention", [rand(2, 1, 3, 4), rand(2, 1, 6, 4), rand(2, 1, 6, 4), None, None, None, ints(6, 2)], 6, [],
         [(ints(7, 2), 7, "0..=6"), (ints(6, -1), -1, "0..=6")], opset=24)

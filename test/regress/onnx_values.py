@@ -103,6 +103,16 @@ class Values(unittest.TestCase):
             self.check(main, [np.array(True), x, z], [x + x])
             self.check(main, [np.array(False), x, z], [x + z])
 
+    def test_strings_of_an_image(self):
+        main = self.compile([node("GridSample", ["x", "g"], ["y"], mode="nearest", align_corners=1)],
+                            [tensor("x", STRING, ["n", "c", "h", "w"]), tensor("g", FLOAT, ["n", "p", "q", 2])], [tensor("y", STRING, ["n", "c", "p", "q"])])
+        x = texts(*"abcdef").reshape(1, 1, 2, 3)
+        grid = np.array([[[[-1, -1], [1, 1], [0, -1], [1.9, 0]]]], np.float32)
+        self.check(main, [x, grid], [texts("a", "f", "b", "").reshape(1, 1, 1, 4)])
+        self.assertIsNone(self.compile([node("GridSample", ["x", "g"], ["y"], mode="linear", name="mix")],
+                                       [tensor("x", STRING, [1, 1, 2, 3]), tensor("g", FLOAT, [1, 1, 1, 2])], [tensor("y", STRING, None)]))
+        self.assertIn("node 'mix' (GridSample)", self.said)
+
     def test_what_is_taken_out_of_a_sequence(self):
         main = self.compile([node("SequenceConstruct", ["a", "b", "a"], ["s"]), node("SequenceErase", ["s", "i"], ["t"]), node("SequenceErase", ["t"], ["u"])],
                             [tensor("a", FLOAT, ["k"]), tensor("b", FLOAT, ["n"]), tensor("i", INT64, [])], [sequence("t", FLOAT, None), sequence("u", FLOAT, None)])

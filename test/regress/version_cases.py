@@ -114,6 +114,12 @@ def add_types(one, rand, ints):
     one("attention_int_mask", "Attention", [q, k, v, np.arange(5, dtype=i32).reshape(1, 5).repeat(3, 0)], opset=23, expect=[attend(q, k, v, np.arange(5))])
     image, grid = rand(1, 2, 4, 5, dtype=u8), np.zeros((1, 1, 1, 2), f32)
     one("grid_sample_bytes", "GridSample", [image, grid - 1], opset=20, align_corners=1, mode="nearest", expect=[image[:, :, :1, :1]])
+    wide = np.arange(1, 36, dtype=i64).reshape(1, 1, 5, 7) * (2**55 + 1)  # more digits than floats have
+    places = np.array([[[[-1, -1], [1, 1], [0, 0], [1.7, 0]]]], f32)
+    for outside, last in (("zeros", 0), ("border", wide[0, 0, 2, 6]), ("reflection", wide[0, 0, 2, 4])):
+        one(f"grid_sample_wide_{outside}", "GridSample", [wide, places], opset=20, align_corners=1, mode="nearest", padding_mode=outside,
+            expect=[np.array([[[[wide[0, 0, 0, 0], wide[0, 0, 4, 6], wide[0, 0, 2, 3], last]]]])])
+    one("grid_sample_bools", "GridSample", [wide % 2 > 0, places], opset=20, align_corners=1, mode="nearest", expect=[np.array([[[[True, True, False, False]]]])])
     one("grid_sample_f64_grid", "GridSample", [image.astype(f32), grid.astype(f64) + 1], opset=20, align_corners=1, expect=[image[:, :, -1:, -1:].astype(f32)])
     for name, t in (("f8", ml_dtypes.float8_e4m3fn), ("f8_5", ml_dtypes.float8_e5m2)):
         some = np.array([1, -np.inf, np.nan, 0.5], f32).astype(t)
@@ -189,7 +195,24 @@ def add_branches(add, rand, ints, branches):
             [x, ints(size), np.array(1, i64)], constants=(2,), opset=13, expect=[ints(2, 3) if size == 1 else ints(2, 4, 3)])
 
 
+def add_scans(add, rand, ints):
+    """Scan of opset 8, of batches whose sequences end at steps of their own: the state stays, and what is collected is zero."""
+    node = helper.make_node
+    value = lambda n: helper.make_tensor_value_info(n, 1, [2])  # noqa: E731
+    body = helper.make_graph([node("Add", ["s", "x"], ["t"]), node("Mul", ["t", "x"], ["o"])], "body", [value("s"), value("x")], [value("t"), value("o")])
+    for steps, lengths in ((4, (1, 4, 2)), (4, (4, 0, 3)), (1, (1,)), (5, (5, 5))):
+        start, x = rand(len(lengths), 2), rand(len(lengths), steps, 2)
+        last, all_ = start.copy(), np.zeros_like(x)
+        for b, length in enumerate(lengths):
+            for t in range(length):
+                last[b] += x[b, t]
+                all_[b, t] = last[b] * x[b, t]
+        add(f"scan_lengths_{steps}_{len(lengths)}_{lengths[0]}", [node("Scan", ["i0", "i1", "i2"], ["o0", "o1"], body=body, num_scan_inputs=1)],
+            [ints(*lengths), start, x], outputs=2, opset=8, expect=[last, all_])
+
+
 def add_all(one, rand, ints, add, branches):
     for section in (add_old_forms, add_oldest_forms, add_batch_norms, add_types, add_regions):
         section(one, rand, ints)
     add_branches(add, rand, ints, branches)
+    add_scans(add, rand, ints)

@@ -8,7 +8,9 @@
 #include <unordered_set>
 
 #include "frontend/onnx/call_sizes.h"
+#include "frontend/onnx/index_checks.h"
 #include "frontend/onnx/ops.h"
+#include "frontend/onnx/scan_lengths.h"
 #include "graph/edit.h"
 
 namespace tenon::onnx {
@@ -374,14 +376,17 @@ Status ImportScan(OpContext& c) {
   return Ok();
 }
 
-NodeProto NodeOf(std::string_view op, int64_t opset, std::vector<std::string_view> inputs,
-                 std::vector<std::string_view> outputs) {
-  NodeProto n;
-  n.op_type = op;
-  n.opset = opset;
-  n.inputs = std::move(inputs);
-  n.outputs = std::move(outputs);
-  return n;
+// How many steps there are for each entry of a batch.
+Expected<Val> LengthsOf(OpContext& c, const Formula& f, const ScanNode& batch) {
+  const Dims dims = batch.scanned[0].dims();
+  if (dims.size() < 2 || c.Rank(0) != 1 || c.Type(0).dtype != kI64 ||
+      graph::ProveDifferent(c.Dims(0)[0], dims[0]))
+    return c.Error("expected a length of i64 for each of {} sequences, but got {}",
+                   dims.empty() ? "no" : graph::DimText(dims[0]), c.Type(0).ToString());
+  if (std::any_of(batch.reversed.begin(), batch.reversed.end(), [](int64_t d) { return d != 0; }))
+    return c.Error("sequence_lens beside directions of 1 are not supported");
+  c.b.Require(Eq(c.Dims(0)[0], dims[0]));
+  return InRange(c, 0, f.In(0), graph::DimAdd(dims[1], IndexConst(1)));
 }
 
 // Until opset 8 all has a batch axis, of which the body knows nothing: a loop over its entries,
@@ -389,7 +394,6 @@ NodeProto NodeOf(std::string_view op, int64_t opset, std::vector<std::string_vie
 Status ImportScan8(OpContext& c) {
   constexpr int64_t kScan = 9;  // the first that knows no batch
   const Formula f(c);
-  if (c.Has(0)) return c.Error("expected no sequence_lens, but they are given");
   TN_ASSIGN_OR_RETURN(const ScanNode batch, ReadScan(c, f, 1));
   const Expr count = batch.scanned[0].dim(0);
   std::deque<std::string> names;
@@ -420,11 +424,20 @@ Status ImportScan8(OpContext& c) {
     scan.attributes.push_back(a);
     if (a.name == "directions") scan.attributes.back().name = "scan_input_directions";
   }
+  std::vector<Formal> formals = {{TensorType{kI64, {}}, std::nullopt, nullptr}};
+  if (c.Has(0)) {
+    TN_ASSIGN_OR_RETURN(const Val lengths, LengthsOf(c, f, batch));
+    one.inputs.emplace_back().name = name("lengths");
+    formals.push_back({TensorType{kI64, lengths.dims()}, std::nullopt,
+                       [&c, id = lengths.id()](ImportedRegion& r) -> Expected<ValueId> {
+                         return r.CaptureValue(c.b, id);
+                       }});
+    LimitSteps(batch.states.size(), number, name, &scan, &one);
+  }
   one.nodes.push_back(std::move(scan));
   TN_RETURN_IF_ERROR(f.Done());
-  TN_ASSIGN_OR_RETURN(
-      ImportedRegion body,
-      c.regions().Import(one, std::vector<Formal>{{TensorType{kI64, {}}, std::nullopt, nullptr}}));
+  TN_ASSIGN_OR_RETURN(ImportedRegion body, c.regions().Import(one, formals));
+  body.formals.resize(1);
   TN_ASSIGN_OR_RETURN(const std::vector<ValueId> values,
                       EmitCounted(c, {}, std::move(body), count));
   return SetOutputs(c, values);

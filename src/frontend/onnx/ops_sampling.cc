@@ -77,11 +77,11 @@ Taps TapsOf(const Val& coordinate, const Val& size, const Sampling& s) {
   return {Cast(Max(Min(at, last), 0), kI64), weight};
 }
 
-// Weighted pixels of x: [N, C, d…] around samples whose coordinates are [N, S], one for each
-// spatial axis. [N, S, t…, C], a t for each axis.
-Val WeightedTaps(const Val& x, const std::vector<Val>& coordinates, const Sampling& s) {
+// Where the pixels around samples are, whose coordinates are [N, S], one for each spatial axis, and
+// what they count: both [N, S, t…], a t for each axis, places in all pixels of an image.
+Taps TapsOfAll(const Val& x, const std::vector<Val>& coordinates, const Sampling& s) {
   const auto n = static_cast<int64_t>(coordinates.size());
-  Val place, weight;
+  Taps all;
   for (int64_t a = 0; a < n; ++a) {
     const Val size = Size(x, a + 2);
     Taps taps = TapsOf(coordinates[static_cast<size_t>(a)], Cast(size, coordinates[0].dtype()), s);
@@ -90,14 +90,25 @@ Val WeightedTaps(const Val& x, const std::vector<Val>& coordinates, const Sampli
       taps.place = Unsqueeze(taps.place, 2 + k);
       taps.weight = Unsqueeze(taps.weight, 2 + k);
     }
-    place = place ? place * size + taps.place : taps.place;
-    weight = weight ? weight * taps.weight : taps.weight;
+    all.place = all.place ? all.place * size + taps.place : taps.place;
+    all.weight = all.weight ? all.weight * taps.weight : taps.weight;
   }
+  return all;
+}
+
+// Pixels of x: [N, C, d…] at such places: [N, S, t…, C].
+Val PixelsAt(const Val& x, const Val& place) {
   const Dims dims = x.dims();
   if (dims.size() < 3) return x;
   const Val pixels =
       Swap(Reshape(x, {dims[0], dims[1], graph::DimProduct(std::span(dims).subspan(2))}), 1, 2);
-  return GatherNd(pixels, Unsqueeze(place, -1), 1) * Unsqueeze(weight, -1);
+  return GatherNd(pixels, Unsqueeze(place, -1), 1);
+}
+
+// Weighted pixels of x around samples. [N, S, t…, C]
+Val WeightedTaps(const Val& x, const std::vector<Val>& coordinates, const Sampling& s) {
+  const Taps taps = TapsOfAll(x, coordinates, s);
+  return PixelsAt(x, taps.place) * Unsqueeze(taps.weight, -1);
 }
 
 // [N, C, S]
@@ -105,6 +116,18 @@ Val Sampled(const Val& x, const std::vector<Val>& coordinates, const Sampling& s
   Axes taps;
   for (size_t a = 0; a < coordinates.size(); ++a) taps.push_back(2 + static_cast<int64_t>(a));
   return Swap(Sum(WeightedTaps(x, coordinates, s), taps, false), 1, 2);
+}
+
+// The nearest pixels as they are, of any type, and nothing outside of the image.
+Val Picked(const Val& x, const std::vector<Val>& coordinates, const Sampling& s) {
+  const Taps taps = TapsOfAll(x, coordinates, s);
+  Dims dims = coordinates[0].dims();
+  dims.push_back(x.dim(1));
+  const Val pixels = Reshape(PixelsAt(x, taps.place), dims);
+  if (s.outside != Outside::kZeros) return Swap(pixels, 1, 2);
+  dims.back() = IndexConst(1);
+  const Val inside = Reshape(taps.weight > 0, dims);
+  return Swap(Where(inside, pixels, x.formula().Number(x.dtype(), 0)), 1, 2);
 }
 
 // ---- GridSample, AffineGrid: coordinates from -1 to 1, the last axis first ----
@@ -138,7 +161,8 @@ Status ImportGridSample(OpContext& c) {
   const DType type = c.Type(0).dtype;
   const bool wide = type == DType::Float(64) || c.Type(1).dtype == DType::Float(64);
   const DType each = DType::Float(wide ? 64 : 32);
-  const Val x = Cast(f.In(0), each), grid = Cast(f.In(1), each);
+  const bool picks = s.mode == Mode::kNearest;
+  const Val x = picks ? f.In(0) : Cast(f.In(0), each), grid = Cast(f.In(1), each);
   const Dims out = grid.dims();
   const Expr samples = graph::DimProduct(std::span(out).subspan(1, static_cast<size_t>(n)));
   std::vector<Val> coordinates;
@@ -149,7 +173,8 @@ Status ImportGridSample(OpContext& c) {
   }
   Dims dims = {out[0], c.Dims(0)[1]};
   dims.insert(dims.end(), out.begin() + 1, out.end() - 1);
-  return f.Result(Cast(Reshape(Sampled(x, coordinates, s), dims), c.Type(0).dtype));
+  const Val sampled = picks ? Picked(x, coordinates, s) : Sampled(x, coordinates, s);
+  return f.Result(Cast(Reshape(sampled, dims), type));
 }
 
 // theta: [N, n, n + 1] applied to the points (x, y, 1) of an image.

@@ -172,6 +172,10 @@ Expected<std::vector<Lane>> ReadTransposed(OpContext& c, std::span<const Expr> k
   // It may speak of all axes.
   if (shape && shape->size() != n && shape->size() != n + 2)
     return c.Error("expected {} entries in output_shape, but got {}", n, shape->size());
+  for (size_t a = 0; shape && a < shape->size(); ++a) {
+    if ((*shape)[a] < 1)
+      return c.Error("expected output_shape of at least 1, but got {}", (*shape)[a]);
+  }
   std::vector<Lane> lanes;
   for (size_t a = 0; a < n; ++a) {
     const Expr dim = c.Dims(0)[a + 2], stride = IndexConst(strides[a]);
@@ -186,12 +190,33 @@ Expected<std::vector<Lane>> ReadTransposed(OpContext& c, std::span<const Expr> k
               dim,          DimSub(whole, IndexConst(padded ? pads[a] + pads[n + a] : 0))};
     if (shape || same) {
       lane.size = shape ? IndexConst((*shape)[shape->size() - n + a]) : DimMul(dim, stride);
+      // A convolution of that size and stride, without pads, gives more windows than there are.
+      const Expr end = DimAdd(whole, IndexConst(std::max(strides[a], dilations[a])));
+      if (graph::ProveDifferent(graph::DimMax(DimAdd(lane.size, one), end), end))
+        return c.Error("expected output_shape below {} along axis {}, but got {}",
+                       graph::DimText(end), a + 2, graph::DimText(lane.size));
+      c.b.Require(Gt(end, lane.size));
       const Expr pad = graph::DimMax(DimSub(whole, lane.size), IndexConst(0));
       lane.pad = graph::DimFloorDiv(upper ? pad : DimAdd(pad, one), two);
     }
     lanes.push_back(lane);
   }
   return lanes;
+}
+
+// What output_shape says of the axes that are not spatial, where it speaks of all, is what they
+// are.
+Status CheckOuterShape(OpContext& c, const std::vector<Expr>& outer) {
+  TN_ASSIGN_OR_RETURN(const std::optional<Axes> shape, c.Ints("output_shape"));
+  if (!shape || shape->size() != c.Dims(0).size()) return Ok();
+  for (size_t a = 0; a < outer.size(); ++a) {
+    const Expr said = IndexConst((*shape)[a]);
+    if (graph::ProveDifferent(said, outer[a]))
+      return c.Error("expected {} as entry {} of output_shape, but got {}",
+                     graph::DimText(outer[a]), a, (*shape)[a]);
+    c.b.Require(Eq(outer[a], said));
+  }
+  return Ok();
 }
 
 Status ImportConvTranspose(OpContext& c) {
@@ -214,6 +239,7 @@ Status ImportConvTranspose(OpContext& c) {
     return c.Error("expected channels in {} groups as the weight has, but got {} and {}", groups,
                    c.Type(0).ToString(), c.Type(1).ToString());
   TN_ASSIGN_OR_RETURN(std::vector<Lane> lanes, ReadTransposed(c, kernel));
+  TN_RETURN_IF_ERROR(CheckOuterShape(c, {c.Dims(0)[0], graph::DimMul(w[1], IndexConst(groups))}));
   c.b.Require(And(Eq(channels, w[0]), Eq(channels, c.Dims(0)[1])));
   Expr columns = w[1];  // maps and places of the window
   for (const Expr& k : kernel) columns = graph::DimMul(columns, k);
