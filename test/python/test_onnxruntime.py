@@ -862,6 +862,26 @@ else: raise AssertionError
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("interrupted", done.stdout)
 
+    def test_elements_that_numpy_lacks(self):
+        """Arrays of ml_dtypes, and their bits, as inputs; the same type comes back."""
+        import ml_dtypes
+
+        for name in ("bfloat16", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu", "float4_e2m1fn", "int4", "uint4", "int2", "uint2"):
+            with self.subTest(name):
+                dtype = np.dtype(getattr(ml_dtypes, name))
+                kind = helper.np_dtype_to_tensor_dtype(dtype)
+                nodes = [helper.make_node("Transpose", ["x"], ["t"]), helper.make_node("Cast", ["x"], ["f"], to=TensorProto.FLOAT)]
+                of = model(nodes, [info("x", ["n", 3], kind)], [info("t", [3, "n"], kind), info("f", ["n", 3])], opset=25)
+                of.ir_version = 13
+                x = np.array([[1, 0.5, 2], [1, 1, 0.25]], np.float32).astype(dtype)
+                s = session(ours, of.SerializeToString())
+                for given in (x, x[::-1], x[:1], x.view(f"u{dtype.itemsize}")):
+                    t, f = s.run(None, {"x": given})
+                    want = given.view(dtype)
+                    self.assertEqual(t.dtype, dtype)
+                    np.testing.assert_array_equal(t.astype(np.float32), want.T.astype(np.float32))
+                    np.testing.assert_array_equal(f, want.astype(np.float32))
+
     def test_outputs_bound_to_one_memory(self):
         memory = np.zeros((4, 3), np.float32)
         for first, second in ((memory[:2], memory[:2]), (memory[:2], memory[1:3]), (memory[1:3], memory[:2])):

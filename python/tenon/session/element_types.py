@@ -38,8 +38,8 @@ _ROWS = {
 }
 _NAME_OF_TENONS = {tenons: name for name, (_, tenons) in _ROWS.items()}
 _NAME_OF_NUMBER = {number: name for name, (number, _) in _ROWS.items()}
-# What a compiled library takes for types that NumPy lacks: the bytes of an array of ml_dtypes.
-_STORED = {"int4": "int8", "int2": "int8"}
+# What a compiled library takes for types of less than a byte: the bytes of an array of ml_dtypes.
+_STORED = {"uint4": "uint8", "int4": "int8", "float4e2m1": "uint8", "uint2": "uint8", "int2": "int8"}
 
 
 def of_tenon(name: str) -> str:
@@ -87,10 +87,8 @@ def to_numpy(name: str) -> np.dtype:
 
 
 def stored(array: np.ndarray, name: str) -> np.ndarray:
-    """What a compiled library takes of it, whose types are NumPy's and bfloat16."""
-    if name not in _ROWS or _ROWS[name][0] < 17:
-        return array
-    return array.view(np.dtype(_STORED.get(name, "uint8")))
+    """What a compiled library takes of it, whose types have whole bytes."""
+    return array.view(np.dtype(_STORED[name])) if name in _STORED else array
 
 
 def given_as(array: np.ndarray, name: str) -> np.ndarray:
