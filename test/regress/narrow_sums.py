@@ -84,6 +84,7 @@ def add_products():
     row("matmul_blocks", "MatMul", lambda n, draw: [draw(33, n), draw(n, 40)], lambda a, b: a @ b, most=3000)
     row("matmul_vector", "MatMul", lambda n, draw: [draw(n), draw(n, 17)], lambda a, b: a @ b)
     row("matmul_batch", "MatMul", lambda n, draw: [draw(2, 3, n), draw(2, n, 5)], lambda a, b: a @ b)
+    row("gemm_alpha", "Gemm", lambda n, draw: [draw(n, 4), draw(n, 19), draw(19)], lambda a, b, c: a.T @ b * 0.25 + c, transA=1, alpha=0.25)
     row("gemm", "Gemm", lambda n, draw: [draw(4, n), draw(19, n), draw(19)], lambda a, b, c: a @ b.T + c, transB=1)
     row("einsum", "Einsum", lambda n, draw: [draw(2, n), draw(3, n)], lambda a, b: a @ b.T, equation="ij,kj->ik")
     row("einsum_sum", "Einsum", lambda n, draw: [draw(2, n)], lambda a: a.sum(1), equation="ij->i")
@@ -292,8 +293,7 @@ def add_others():
         lambda x, *_: (lambda y: np.stack([y.real, y.imag], 2))(np.fft.fft(x[:, :, 0])), most=3000)
     row("col2im", "Col2Im", lambda n, draw: [draw(1, n // 2, n - n // 2 + 1), np.array([1, n]), np.array([1, n // 2])],
         lambda x, *_: sum(np.pad(x[:, k], ((0, 0), (k, x.shape[1] - 1 - k))) for k in range(x.shape[1]))[:, None, None], most=300)
-    # alpha follows a product that is rounded: one beyond the type's largest number stays infinite.
-    row("fused_matmul", "FusedMatMul", lambda n, draw: [draw(n, 3), draw(5, n)], lambda a, b: a.T @ b.T * 0.5, most=3000, domain=MICROSOFT, transA=1, transB=1, alpha=0.5)
+    row("fused_matmul", "FusedMatMul", lambda n, draw: [draw(n, 3), draw(5, n)], lambda a, b: a.T @ b.T * 0.5, domain=MICROSOFT, transA=1, transB=1, alpha=0.5)
     row("skip_layer_norm", "SkipLayerNormalization", lambda n, draw: [draw(1, 2, n), draw(1, 2, n), draw(n), draw(n)],
         lambda x, y, s, b: normalized(x + y, 2) * s + b, domain=MICROSOFT, epsilon=1e-5)
     row("skip_rms_norm", "SkipSimplifiedLayerNormalization", lambda n, draw: [draw(1, 2, n), draw(1, 2, n), draw(n)],

@@ -205,10 +205,18 @@ Val MatMul(const Val& a, const Val& b, bool trans_a, bool trans_b) {
   return Emit2(OpKind::kMatMul, a, b, {{"trans_a", trans_a}, {"trans_b", trans_b}});
 }
 
-Val WideMatMul(const Val& a, const Val& b) {
-  if (!a || graph::AccumulatorOf(a.dtype()) == a.dtype()) return MatMul(a, b, false, true);
+Val WideMatMul(const Val& a, const Val& b, bool trans_a, bool trans_b) {
+  if (!a || graph::AccumulatorOf(a.dtype()) == a.dtype()) return MatMul(a, b, trans_a, trans_b);
   return Emit2(OpKind::kMatMul, a, b,
-               {{"trans_b", true}, {"result", graph::AccumulatorOf(a.dtype()).ToString()}});
+               {{"trans_a", trans_a},
+                {"trans_b", trans_b},
+                {"result", graph::AccumulatorOf(a.dtype()).ToString()}});
+}
+
+Val ScaledMatMul(const Val& a, const Val& b, bool trans_a, bool trans_b, double alpha) {
+  if (alpha == 1) return MatMul(a, b, trans_a, trans_b);
+  const Val wide = WideMatMul(a, b, trans_a, trans_b) * alpha;
+  return a && wide.dtype() != a.dtype() ? Cast(wide, a.dtype()) : wide;
 }
 
 // ---- Movement. ----

@@ -161,8 +161,10 @@ std::pair<Val, Val> TopK(const Val& x, int64_t axis, const Expr& k, bool largest
 // ---- Products. ----
 
 Val MatMul(const Val& a, const Val& b, bool trans_a = false, bool trans_b = false);
-/// The product of narrow floats as it was added up, not rounded to their type; a · bᵀ.
-Val WideMatMul(const Val& a, const Val& b);
+/// The product of narrow floats as it was added up, not rounded to their type.
+Val WideMatMul(const Val& a, const Val& b, bool trans_a, bool trans_b);
+/// alpha times the product, rounded once.
+Val ScaledMatMul(const Val& a, const Val& b, bool trans_a, bool trans_b, double alpha);
 
 // ---- Movement. ----
 

@@ -49,11 +49,9 @@ Status ImportGemm(OpContext& c) {
     return c.Error("expected whole alpha and beta for {}, but got {} and {}", dtype.ToString(),
                    alpha, beta);
   }
-  TN_ASSIGN_OR_RETURN(ValueId v, c.Emit(OpKind::kMatMul, {c.In(0), c.In(1)},
-                                        {{"trans_a", trans_a}, {"trans_b", trans_b}}));
-  if (alpha != 1) {
-    TN_ASSIGN_OR_RETURN(v, c.Emit(OpKind::kMul, {v, c.Scalar(dtype, alpha)}));
-  }
+  const Formula f(c);
+  const ValueId v = ScaledMatMul(f.In(0), f.In(1), trans_a, trans_b, alpha).id();
+  TN_RETURN_IF_ERROR(f.Done());
   if (!c.Has(2)) return c.SetOutput(0, v);
   ValueId bias = c.In(2);
   if (beta != 1) {

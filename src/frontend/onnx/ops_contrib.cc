@@ -65,9 +65,8 @@ Status ImportFusedMatMul(OpContext& c) {
   const Formula f(c);
   const Val a = f.Of(m.a), b = f.Of(m.b);
   // A vector has no axes to exchange.
-  const Val product = MatMul(batch_a ? FirstAxisInside(a) : a, batch_b ? FirstAxisInside(b) : b,
-                             trans_a && !m.row, trans_b && !m.column);
-  const Val y = alpha == 1 ? product : product * alpha;
+  const Val y = ScaledMatMul(batch_a ? FirstAxisInside(a) : a, batch_b ? FirstAxisInside(b) : b,
+                             trans_a && !m.row, trans_b && !m.column, alpha);
   TN_RETURN_IF_ERROR(f.Done());
   return SetProduct(c, m, y.id());
 }
@@ -128,8 +127,7 @@ Status ImportFusedGemm(OpContext& c) {
     return c.Error("expected two matrices, but got {} and {}", c.Type(0).ToString(),
                    c.Type(1).ToString());
   const Formula f(c);
-  Val y = MatMul(f.In(0), f.In(1), trans_a, trans_b);
-  if (alpha != 1) y = y * alpha;
+  Val y = ScaledMatMul(f.In(0), f.In(1), trans_a, trans_b, alpha);
   if (c.Has(2) && beta != 0) y = y + (beta == 1 ? f.In(2) : f.In(2) * beta);
   return SetActivated(c, f, y, name, numbers);
 }

@@ -151,7 +151,7 @@ Weights WeightsAt(const Formula& f, size_t i, size_t scale, bool quantised) {
 // that its values take, which is made to hold 0, and the product is one of whole numbers:
 //   Σ (q - zq)(w - zw) = Σ q w - zw Σ q - zq Σ (w - zw)
 Val Product(const Val& x, const Weights& w) {
-  if (!w.scale) return WideMatMul(x, w.matrix);
+  if (!w.scale) return WideMatMul(x, w.matrix, false, true);
   std::vector<int64_t> axes;
   for (int64_t axis = 0; axis < x.rank(); ++axis) axes.push_back(axis);
   const DType i32 = DType::Int(32);
@@ -362,7 +362,8 @@ Status ImportGru(OpContext& c) {
                                          r.clip));
     const Val z = Gates(zr, n, 0, 1), reset = Gates(zr, n, 1, 2);
     const Val weight = part(in.weights.matrix, 2, 3, 0), bias = part(in.bias, 2, 3, 1);
-    Val recurrent = WideMatMul(before ? narrow : Cast(reset * h, narrow.dtype()), weight);
+    Val recurrent =
+        WideMatMul(before ? narrow : Cast(reset * h, narrow.dtype()), weight, false, true);
     if (bias) recurrent = recurrent + bias;
     if (before) recurrent = reset * recurrent;
     const Val fresh = Apply(act[1], Clipped(part(in.x, 2, 3, 1) + recurrent, r.clip));
