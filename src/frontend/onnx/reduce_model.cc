@@ -13,24 +13,24 @@ namespace tenon::onnx {
 
 namespace {
 
-using Names = std::set<std::string_view>;
+using NameSet = std::set<std::string_view>;
 
-void AddNamesRead(const GraphProto& g, Names* names);
-void AddNamesRead(const NodeProto& n, Names* names) {
+void AddNamesRead(const GraphProto& g, NameSet* names);
+void AddNamesRead(const NodeProto& n, NameSet* names) {
   names->insert(n.inputs.begin(), n.inputs.end());
   for (const AttributeProto& a : n.attributes) {
     for (const GraphProto& inner : a.graph) AddNamesRead(inner, names);
   }
 }
 // What a graph inside reads may be a value around it.
-void AddNamesRead(const GraphProto& g, Names* names) {
+void AddNamesRead(const GraphProto& g, NameSet* names) {
   for (const NodeProto& n : g.nodes) AddNamesRead(n, names);
   for (const ValueInfoProto& v : g.outputs) names->insert(v.name);
 }
 
 // Nodes, constants and inputs that no output needs go away.
 void Prune(GraphProto* g) {
-  Names needed;
+  NameSet needed;
   for (const ValueInfoProto& v : g->outputs) needed.insert(v.name);
   std::vector<NodeProto> kept;
   for (size_t i = g->nodes.size(); i-- > 0;) {
@@ -46,7 +46,7 @@ void Prune(GraphProto* g) {
   const auto unneeded = [&](const auto& v) { return !needed.contains(v.name); };
   std::erase_if(g->initializers, unneeded);
   std::erase_if(g->inputs, unneeded);
-  Names made;
+  NameSet made;
   for (const NodeProto& n : g->nodes) made.insert(n.outputs.begin(), n.outputs.end());
   std::erase_if(g->value_infos, [&](const ValueInfoProto& v) { return !made.contains(v.name); });
 }
@@ -156,7 +156,7 @@ class Reducer {
     const auto last = g.nodes.begin() + static_cast<long>(end);
     const std::vector<NodeProto> gone(first, last);
     g.nodes.erase(first, last);
-    Names read;
+    NameSet read;
     for (const NodeProto& n : g.nodes) AddNamesRead(n, &read);
     for (const NodeProto& n : gone) {
       for (std::string_view name : n.outputs) {
