@@ -25,6 +25,7 @@
 #include <llvm/IR/MDBuilder.h>
 
 #include <bit>
+#include <utility>
 
 #include "codegen/array_size.h"
 #include "loop/facts.h"
@@ -129,10 +130,9 @@ void FunctionEmitter::EmitIf(const If& s) {
   llvm::BasicBlock* join = NewBlock("endif");
   ir_.CreateCondBr(exprs_.Emit(s.condition), yes, no ? no : join);
   ir_.SetInsertPoint(yes);
-  const TeamValues team = exprs_.team();
-  if (IsFirstWorkers(s)) exprs_.SetTeam({});
+  const bool outside = std::exchange(apart_, apart_ || IsFirstWorkers(s));
   EmitStmt(s.then_body);
-  exprs_.SetTeam(team);
+  apart_ = outside;
   ir_.CreateBr(join);
   if (no) {
     ir_.SetInsertPoint(no);
@@ -297,7 +297,7 @@ void FunctionEmitter::EmitCall(const CallFunc& s) {
   for (const Region& r : s.buffers) args.push_back(RegionAddress(r));
   for (const Expr& e : s.scalars) args.push_back(exprs_.Emit(e));
   if (module_.TakesTeam(*callee)) {
-    const TeamValues& team = exprs_.team();
+    const TeamValues team = apart_ ? TeamValues() : exprs_.team();
     args.push_back(team.rank ? team.rank : ir_.getInt32(0));
     args.push_back(team.size ? team.size : ir_.getInt32(1));
     args.push_back(team.team ? team.team : llvm::ConstantPointerNull::get(ir_.getPtrTy()));

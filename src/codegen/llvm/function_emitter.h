@@ -66,6 +66,7 @@ class FunctionEmitter {
   ExprEmitter exprs_;
   std::vector<Stmt> kept_;  // made here: values are known by the addresses of nodes
   FpMode fp_ = FpMode::kStrict;
+  bool apart_ = false;  // in the branch of worker 0 alone (loop/team.h)
   bool uses_tiles_ = false;
   int64_t num_tiles_ = 0;                                 // alive here
   std::unordered_map<const BufferNode*, int64_t> tiles_;  // a buffer's first tile

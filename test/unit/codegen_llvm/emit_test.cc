@@ -283,10 +283,21 @@ TEST(Kernels, TeamsMeetAtBarriers) {
   Expr total = Load::Make(slots, {IndexConst(63)});
   Stmt add = For::Make(i, IndexConst(0), size, ForKind::kSerial,
                        Store::Make(slots, {IndexConst(63)}, total + Load::Make(slots, {i})));
-  f.body =
-      Bind::Make(slots, closure,
-                 Seq::Make({Store::Make(slots, {rank}, CastExpr::Make(i64, rank + 1)),
-                            Sync::Make(Level::kTeam), If::Make(Eq(rank, IndexConst(0)), add)}));
+  f.body = Bind::Make(
+      slots, closure,
+      Seq::Make({Store::Make(slots, {rank}, CastExpr::Make(i64, rank + 1)),
+                 Sync::Make(Level::kTeam),
+                 If::Make(Eq(rank, IndexConst(0)),
+                          Seq::Make({add, CallFunc::Make("alone", {Whole(slots)}, {})}))}));
+  // What worker 0 calls there sees no team.
+  PrimFunc alone;
+  alone.name = "alone";
+  alone.func_kind = FuncKind::kKernel;
+  Buffer out = BufferNode::Make("out", i64, {IndexConst(64)});
+  alone.buffers = {out};
+  alone.num_outputs = 1;
+  alone.body = Seq::Make(
+      {Sync::Make(Level::kTeam), Store::Make(out, {IndexConst(62)}, CastExpr::Make(i64, size))});
   PrimFunc run;
   run.name = "run";
   run.func_kind = FuncKind::kHost;
@@ -298,6 +309,7 @@ TEST(Kernels, TeamsMeetAtBarriers) {
   run.body = Evaluate::Make(Call::Make(Intrinsic::kExtern, args, DType::Int(32)));
   Module m = One(PrimFunc::Make(f));
   m.Add(PrimFunc::Make(run));
+  m.Add(PrimFunc::Make(alone));
   Compiled code(m);
   auto* go = code.Get<int32_t(void*, int32_t, int32_t, void*)>("run");
   for (int repeat = 0; repeat < 100; ++repeat) {
@@ -305,6 +317,7 @@ TEST(Kernels, TeamsMeetAtBarriers) {
     ASSERT_EQ(go(data, 0, 1, nullptr), 0);
     const int64_t workers = data[1] == 0 ? 1 : 2;
     ASSERT_EQ(data[63], workers == 1 ? 1 : 3);
+    ASSERT_EQ(data[62], 1);
   }
 }
 
