@@ -3,6 +3,7 @@
 // sums.cc, div_mod.cc, compare.cc, logic.cc, vectors.cc and fold.cc.
 #pragma once
 
+#include <deque>
 #include <type_traits>
 #include <unordered_map>
 #include <vector>
@@ -168,7 +169,7 @@ struct Analyzer::Impl {
   ExprIds ids;
   std::unordered_map<const VarNode*, VarFacts> vars;
   std::vector<Var> keep_vars;
-  std::vector<Inequality> inequalities;
+  std::deque<Inequality> inequalities;  // a proof from one of them may assume more
   std::vector<KnownTrue> known;
   std::vector<Undo> undo;
   std::vector<Mark> marks;

@@ -59,7 +59,9 @@ bool Analyzer::Impl::ProveStep(const Linear& sum, int facts_left) {
 }
 
 bool Analyzer::Impl::ProveByFact(const Linear& sum, int facts_left) {
-  for (const Inequality& fact : inequalities) {
+  const size_t count = inequalities.size();
+  for (size_t i = 0; i < count; ++i) {
+    const Inequality& fact = inequalities[i];
     const Term& lead = fact.sum.terms[0];
     for (const Term& t : sum.terms) {
       if (!ids.Same(t.product, lead.product)) continue;
