@@ -297,19 +297,22 @@ class TeamBody {
   // `by_team` is its body, of which the effort is known.
   Stmt OnLoop(const For& loop, Stmt by_team, const Effort& before) {
     const Expr alone = MayBeAlone(loop) ? IsQuickerAlone(effort_) : BoolConst(false);
-    Effort effort = std::exchange(effort_, Effort());
-    Stmt by_one = IsZero(alone) ? nullptr
-                  : IsOne(alone)
-                      ? OnOneWorker(loop)
-                      : OnOneWorker(*As<For>(FreshCopy(WithBody(loop, loop.body), {}, &names_)));
-    if (!IsOne(alone)) {
-      effort = After(Effort(), IsOfDims(loop.extent, fields_) ? loop.extent : nullptr, effort);
-      const Stmt together = WithBody(loop, std::move(by_team));
-      effort_ = by_one ? Either(alone, effort_, effort) : effort;
-      by_one = by_one ? If::Make(alone, by_one, together) : together;
+    const Effort turn = std::exchange(effort_, Effort());
+    const Effort turns =
+        After(Effort(), IsOfDims(loop.extent, fields_) ? loop.extent : nullptr, turn);
+    Stmt out = WithBody(loop, std::move(by_team));
+    if (IsOne(alone)) {
+      out = OnOneWorker(loop);
+    } else if (IsZero(alone)) {
+      effort_ = turns;
+    } else {
+      const Stmt copy = FreshCopy(WithBody(loop, loop.body), {}, &names_);
+      const Stmt by_one = OnOneWorker(*As<For>(copy));
+      effort_ = Either(alone, effort_, turns);
+      out = If::Make(alone, by_one, out);
     }
     effort_ = After(before, IndexConst(1), effort_);
-    return by_one;
+    return out;
   }
 
   // Nothing in it ends the call, which the others would not hear of, and it ends by itself.
