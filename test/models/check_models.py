@@ -19,6 +19,7 @@ import numpy as np
 import onnx
 import onnxruntime
 import tvm_ffi
+from distances import distance
 
 SIZES = (1, 7, 15, 17, 32)
 IMAGES = (1, 2, 3, 5, 8)  # of what has pixels
@@ -52,18 +53,6 @@ def feeds(inputs):
         yield {name: draw(rng, name, kind, [of.get(d, d) for d in dims]) for name, kind, dims in inputs}
 
 
-def distance(got, want):
-    """The largest difference of an output, by what it may be."""
-    worst = 0.0
-    for a, b in zip(got, want, strict=True):
-        a = np.from_dlpack(a)
-        assert a.shape == b.shape, f"{a.shape}, expected {b.shape}"
-        if b.size:
-            far = float(np.max(np.abs(a - b)) / max(1, np.max(np.abs(b))))
-            worst = far if not far <= worst else worst  # NaN too
-    return worst
-
-
 def check(tenon, path, tmp):
     graph = onnx.load(path, load_external_data=False).graph
     inputs = inputs_of(graph)
@@ -78,7 +67,7 @@ def check(tenon, path, tmp):
     for feed in feeds(inputs):
         got = main(*feed.values())
         got = list(got) if isinstance(got, (tvm_ffi.Array, list, tuple)) else [got]
-        far = distance(got, session.run(None, feed))
+        far = distance(map(np.from_dlpack, got), session.run(None, feed))
         worst = far if not far <= worst else worst
     library.unlink()
     said = ", ".join(sorted({str(d) for _, _, dims in inputs for d in dims if isinstance(d, str)}))

@@ -14,6 +14,7 @@ import numpy as np
 import tvm_ffi
 from calls import Case, run_cases
 from onnx import TensorProto, helper, numpy_helper
+from onnx.reference import ReferenceEvaluator
 
 rng = np.random.default_rng(0)
 INT64 = TensorProto.INT64
@@ -64,6 +65,12 @@ def add_broadcasts():
         [[f32(7, 5), f32(5, 33), f32(*c)] for c in [(1, 1), (7, 1), (1, 33), (7, 33)]], wanted=lambda a, b, c: a @ b + c)
     add("expand", [node("Shape", ["b"], ["s"]), node("Expand", ["a", "s"], ["y"])], {"a": 2, "b": 2},
         [[f32(*s), f32(*t)] for s, t in itertools.product(SHAPES, repeat=2)], wanted=lambda a, b: a + np.zeros_like(b))
+    # Proofs about the sizes of these assume conditions while they use facts.
+    gated = node("LinearAttention", ["q", "k", "v", "", "decay"], ["y"], kv_num_heads=4, q_num_heads=4, update_rule="gated")
+    queries = ["q", "k", "v", "decay"]
+    scores = ReferenceEvaluator(model_of([gated], dict.fromkeys(queries, 3), {"y": (TensorProto.FLOAT, 3)}, 27))
+    add("gated_heads", [gated], dict.fromkeys(queries, 3), [[f32(b, t, 32), f32(b, t, 32), f32(b, t, 32), -np.abs(f32(b, t, 32))]
+        for b, t in [(1, 1), (2, 4), (3, 7)]], wanted=lambda *x: scores.run(None, dict(zip(queries, x)))[0], output=(TensorProto.FLOAT, 3), opset=27)
     add("scaled_rows", [node("LayerNormalization", ["a", "b"], ["y"])], {"a": 2, "b": 1},
         [[f32(7, 33), f32(33)], [f32(7, 33), f32(1)], [f32(1, 16), f32(16)]],
         wanted=lambda a, b: (a - a.mean(1, keepdims=True)) / np.sqrt(a.var(1, keepdims=True) + 1e-5) * b)
