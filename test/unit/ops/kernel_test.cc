@@ -541,9 +541,9 @@ TEST(Kernel, AttentionOfWarps) {
     SCOPED_TRACE(fmt::format("{} {}", queries, keys));
     Case c;
     c.op = OpKind::kAttention;
-    const int64_t n = keys > 256 ? 1 : 2;
-    c.inputs = {TypeOf(type, {n, 2, queries, 32}), TypeOf(type, {n, 2, keys, 32}),
-                TypeOf(type, {n, 2, keys, 16})};
+    const int64_t n = keys > 256 ? 1 : 2, heads = n;
+    c.inputs = {TypeOf(type, {n, heads, queries, 32}), TypeOf(type, {n, heads, keys, 32}),
+                TypeOf(type, {n, heads, keys, 16})};
     if (mask != DType::Handle()) c.inputs.push_back(TypeOf(mask, {n, 1, 1, keys}));
     c.attrs = Attrs{{"scale", 0.25}};
     Check(c, "warp_attention", type == f16 ? 2e-3 : 2e-2, WarpsMachine(), kWarpPoints);
