@@ -4,7 +4,6 @@
 #pragma once
 
 #include <deque>
-#include <type_traits>
 #include <unordered_map>
 #include <vector>
 
@@ -41,6 +40,46 @@ struct SumRange {
 struct KnownTrue {
   Expr condition;
   ExprIds::Id id, negation;
+};
+
+/// What was found of expressions under certain facts, by their numbers: equal expressions are asked
+/// about once. Within a proof less is tried, so what was found there serves what is asked outside
+/// only where it is the same node; others may hope for more.
+class Results {
+ public:
+  template <class T>
+  struct Answer {
+    T value{};
+    const ExprNode* asked = nullptr;  // null: nobody did
+    int depth = 0;                    // of proofs around it
+    bool Serves(const Expr& e, int at_depth) const {
+      return asked && (depth <= at_depth || asked == e.get());
+    }
+    void Set(const Expr& e, int at_depth, T found) {
+      *this = {std::move(found), e.get(), at_depth};
+    }
+  };
+  struct Of {
+    Answer<Expr> simplified;
+    Answer<const Linear*> linear;
+    Answer<Interval> bounds;
+    Answer<ModularSet> modular;
+  };
+
+  /// They stay until Clear.
+  Of& At(ExprIds::Id id);
+  const Linear& Keep(Linear sum);
+  /// Memory is kept for what comes next.
+  void Clear();
+
+ private:
+  struct IdHash {
+    uint64_t operator()(ExprIds::Id id) const { return SpreadBits(id * 0x9E3779B97F4A7C15ull); }
+  };
+  FlatMap<ExprIds::Id, uint32_t, IdHash> index_;
+  std::deque<Of> of_;        // the first `used_` of them
+  std::deque<Linear> sums_;  // the first `sums_used_`
+  size_t used_ = 0, sums_used_ = 0;
 };
 
 struct Analyzer::Impl {
@@ -142,7 +181,9 @@ struct Analyzer::Impl {
   void AssumeAtMost(Inequality fact);
   static bool Mentions(const Expr& e, const VarNode* var);
   std::optional<bool> Known(const Expr& condition);
-  void ForgetResults();
+  /// What holds under the current facts.
+  Results& Layer() { return layers[marks.size()]; }
+  void ForgetResults() { Layer().Clear(); }
   /// Between calls: gives memory back that a long life has gathered.
   void Trim();
 
@@ -154,18 +195,6 @@ struct Analyzer::Impl {
   struct Mark {
     size_t inequalities, known, undo;
   };
-  /// Results that hold under the current facts. Assumptions push a layer.
-  struct Results {
-    std::unordered_map<const ExprNode*, Expr> simplified;
-    std::unordered_map<const ExprNode*, Linear> linear;
-    std::unordered_map<const ExprNode*, Interval> bounds;
-    std::unordered_map<const ExprNode*, ModularSet> modular;
-    std::vector<Expr> keep;  // addresses above stay valid
-  };
-
-  static_assert(
-      std::is_nothrow_move_constructible_v<Results>);  // references into a layer outlive pushes
-
   ExprIds ids;
   std::unordered_map<const VarNode*, VarFacts> vars;
   std::vector<Var> keep_vars;
@@ -173,7 +202,7 @@ struct Analyzer::Impl {
   std::vector<KnownTrue> known;
   std::vector<Undo> undo;
   std::vector<Mark> marks;
-  std::vector<Results> results = std::vector<Results>(1);
+  std::deque<Results> layers = std::deque<Results>(1);  // those of all but `marks` + 1 wait for use
   int next_order = 1;
   int proof_steps = 0;    // left to the proof under way
   int proof_depth = 0;    // proofs within which that one is wanted, for simplifying their bounds

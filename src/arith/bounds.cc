@@ -70,11 +70,10 @@ Interval CallBounds(const Call& call) {
 
 Interval Analyzer::Impl::Bounds(const Expr& e) {
   if (!HoldsIntegers(e->dtype)) return {};
-  if (auto it = results.back().bounds.find(e.get()); it != results.back().bounds.end())
-    return it->second;
-  Interval range = ComputeBounds(e);
-  results.back().bounds.emplace(e.get(), range);
-  results.back().keep.push_back(e);
+  const ExprIds::Id id = ids.Of(e);
+  if (const auto& known = Layer().At(id).bounds; known.Serves(e, proof_depth)) return known.value;
+  const Interval range = ComputeBounds(e);
+  Layer().At(id).bounds.Set(e, proof_depth, range);
   return range;
 }
 
@@ -123,7 +122,7 @@ Interval Analyzer::Impl::Bounds(const Linear& sum) {
   Interval range = Point(sum.constant);
   for (const Term& t : sum.terms) {
     Interval product = Point(1);
-    for (const Expr& atom : Factors(t.product)) {
+    for (const Expr& atom : ids.FactorsOf(t.product)) {
       // An atom that is itself an overgrown product is bounded factor by factor.
       const auto* mul = As<Binary>(atom);
       bool opaque = mul && IsArithmetic(atom);
@@ -149,11 +148,10 @@ Interval Analyzer::Impl::Bounds(const Linear& sum) {
 
 ModularSet Analyzer::Impl::ModularOf(const Expr& e) {
   if (!HoldsIntegers(e->dtype) || !e->dtype.IsScalar()) return {};
-  if (auto it = results.back().modular.find(e.get()); it != results.back().modular.end())
-    return it->second;
-  ModularSet set = ComputeModular(e);
-  results.back().modular.emplace(e.get(), set);
-  results.back().keep.push_back(e);
+  const ExprIds::Id id = ids.Of(e);
+  if (const auto& known = Layer().At(id).modular; known.Serves(e, proof_depth)) return known.value;
+  const ModularSet set = ComputeModular(e);
+  Layer().At(id).modular.Set(e, proof_depth, set);
   return set;
 }
 
@@ -185,7 +183,7 @@ ModularSet Analyzer::Impl::ModularOf(const Linear& sum) {
   ModularSet set{0, sum.constant};
   for (const Term& t : sum.terms) {
     ModularSet product{0, t.coefficient};
-    for (const Expr& atom : Factors(t.product)) {
+    for (const Expr& atom : ids.FactorsOf(t.product)) {
       product = Mul(product, IsArithmetic(atom) ? ModularSet{} : ModularOf(atom));
     }
     set = Add(set, product);

@@ -206,17 +206,17 @@ Expr Analyzer::Impl::DivModByExpr(BinaryOp op, const Linear& n, const Expr& d) {
   Linear divisor = LinearOf(d);
   Linear quotient, rest = ConstantSum(n.constant);
   if (divisor.terms.size() == 1 && divisor.constant == 0) {
-    std::vector<Expr> factors = Factors(divisor.terms[0].product);
+    const std::vector<Expr>& factors = ids.FactorsOf(divisor.terms[0].product);
     int64_t scale = divisor.terms[0].coefficient;
     for (const Term& t : n.terms) {
-      auto left = t.coefficient % scale == 0 ? RemoveFactors(ids, Factors(t.product), factors)
+      auto left = t.coefficient % scale == 0 ? RemoveFactors(ids, ids.FactorsOf(t.product), factors)
                                              : std::nullopt;
       if (!left || scale == -1) {
         rest.terms.push_back(t);
       } else if (left->empty()) {
         quotient.constant += t.coefficient / scale;
       } else {
-        quotient.terms.push_back({ProductOf(std::move(*left)), t.coefficient / scale});
+        quotient.terms.push_back({ProductOf(ids, std::move(*left)), t.coefficient / scale});
       }
     }
   } else if (auto k = ScaleBetween(n, divisor)) {

@@ -1,5 +1,6 @@
 #include "arith/expr_ids.h"
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 
@@ -9,29 +10,71 @@ namespace tenon {
 
 namespace {
 
-uint64_t Tag(const ExprNode& e, uint64_t op = 0) {
-  const DType& t = e.dtype;
-  return static_cast<uint64_t>(e.kind) | op << 8 | static_cast<uint64_t>(t.code) << 16 |
+uint64_t Tag(NodeKind kind, const DType& t, uint64_t op) {
+  return static_cast<uint64_t>(kind) | op << 8 | static_cast<uint64_t>(t.code) << 16 |
          static_cast<uint64_t>(t.scalable) << 20 | static_cast<uint64_t>(t.bits) << 21 |
          static_cast<uint64_t>(static_cast<uint32_t>(t.lanes)) << 29 |
          static_cast<uint64_t>(t.float8) << 60;
 }
+uint64_t Tag(const ExprNode& e, uint64_t op = 0) { return Tag(e.kind, e.dtype, op); }
 // Continues a node with more than two operands; no expression kind reaches it.
 constexpr uint64_t kMore = 0xFF;
 
 }  // namespace
 
 ExprIds::Id ExprIds::Intern(uint64_t tag, uint64_t a, uint64_t b) {
-  return by_key_.try_emplace(Key{tag, a, b}, static_cast<Id>(by_key_.size() + 1)).first->second;
+  auto [id, added] = by_key_.Insert({tag, a, b});
+  if (added) {
+    known_.emplace_back();
+    *id = static_cast<Id>(known_.size());
+  }
+  return *id;
 }
 
 ExprIds::Id ExprIds::Of(const Expr& e) {
   if (!e) return 0;
-  if (auto it = by_node_.find(e.get()); it != by_node_.end()) return it->second;
-  Id id = Compute(e);
-  by_node_.emplace(e.get(), id);
+  if (const Id* id = by_node_.Find(e.get())) return *id;
+  const Id id = Compute(e);
+  *by_node_.Insert(e.get()).first = id;
   keep_.push_back(e);
+  Known& known = known_[id - 1];
+  if (!known.node) known.node = e.get();
   return id;
+}
+
+Expr ExprIds::Product(const Expr& lhs, const Expr& rhs) {
+  const Id a = Of(lhs), b = Of(rhs);
+  const uint64_t tag = Tag(NodeKind::kBinary, lhs->dtype, static_cast<uint64_t>(BinaryOp::kMul));
+  if (const Id* id = by_key_.Find({tag, a, b})) {
+    if (const ExprNode* node = known_[*id - 1].node) return Expr(node);
+  }
+  Expr product = Binary::Make(BinaryOp::kMul, lhs, rhs);
+  Of(product);
+  return product;
+}
+
+const std::vector<Expr>& ExprIds::FactorsOf(const Expr& product) {
+  const Id id = Of(product);
+  if (!known_[id - 1].factors) {
+    std::vector<Expr> factors;
+    const Expr* e = &product;
+    for (const auto* mul = As<Binary>(*e); mul && mul->op == BinaryOp::kMul; mul = As<Binary>(*e)) {
+      factors.push_back(mul->rhs);
+      e = &mul->lhs;
+    }
+    factors.push_back(*e);
+    std::reverse(factors.begin(), factors.end());
+    known_[id - 1].factors = &factors_.emplace_back(std::move(factors));
+  }
+  return *known_[id - 1].factors;
+}
+
+void ExprIds::Clear() {
+  by_node_.Clear();
+  by_key_.Clear();
+  known_.clear();
+  factors_.clear();
+  keep_.clear();
 }
 
 ExprIds::Id ExprIds::Compute(const Expr& e) {
@@ -83,22 +126,39 @@ int CompareAll(const std::vector<Expr>& a, const std::vector<Expr>& b, int depth
   return 0;
 }
 
-std::vector<Expr> Operands(const Expr& e) {
-  if (const auto* n = As<Unary>(e)) return {n->value};
-  if (const auto* n = As<Binary>(e)) return {n->lhs, n->rhs};
-  if (const auto* n = As<Select>(e)) return {n->condition, n->on_true, n->on_false};
-  if (const auto* n = As<CastExpr>(e)) return {n->value};
-  if (const auto* n = As<Load>(e)) return n->indices;
-  if (const auto* n = As<Ramp>(e)) return {n->base, n->stride};
-  if (const auto* n = As<Broadcast>(e)) return {n->value};
-  if (const auto* n = As<Call>(e)) return n->args;
-  return {};
-}
-
 int Operator(const Expr& e) {
   if (const auto* n = As<Unary>(e)) return static_cast<int>(n->op);
   if (const auto* n = As<Binary>(e)) return static_cast<int>(n->op);
   if (const auto* n = As<Call>(e)) return static_cast<int>(n->intrinsic);
+  return 0;
+}
+
+// Of two nodes of one kind.
+int CompareOperands(const Expr& a, const Expr& b, int depth) {
+  const auto first = [&](std::initializer_list<std::pair<const Expr*, const Expr*>> pairs) {
+    for (const auto& [x, y] : pairs) {
+      if (int c = Compare(*x, *y, depth)) return c;
+    }
+    return 0;
+  };
+  if (const auto* x = As<Binary>(a)) {
+    const auto* y = As<Binary>(b);
+    return first({{&x->lhs, &y->lhs}, {&x->rhs, &y->rhs}});
+  }
+  if (const auto* x = As<Unary>(a)) return Compare(x->value, As<Unary>(b)->value, depth);
+  if (const auto* x = As<Select>(a)) {
+    const auto* y = As<Select>(b);
+    return first(
+        {{&x->condition, &y->condition}, {&x->on_true, &y->on_true}, {&x->on_false, &y->on_false}});
+  }
+  if (const auto* x = As<CastExpr>(a)) return Compare(x->value, As<CastExpr>(b)->value, depth);
+  if (const auto* x = As<Load>(a)) return CompareAll(x->indices, As<Load>(b)->indices, depth);
+  if (const auto* x = As<Ramp>(a)) {
+    const auto* y = As<Ramp>(b);
+    return first({{&x->base, &y->base}, {&x->stride, &y->stride}});
+  }
+  if (const auto* x = As<Broadcast>(a)) return Compare(x->value, As<Broadcast>(b)->value, depth);
+  if (const auto* x = As<Call>(a)) return CompareAll(x->args, As<Call>(b)->args, depth);
   return 0;
 }
 
@@ -116,7 +176,7 @@ int Compare(const Expr& a, const Expr& b, int depth) {
   if (const auto* x = As<Load>(a)) {
     if (int c = Order(x->buffer->name, As<Load>(b)->buffer->name)) return c;
   }
-  return CompareAll(Operands(a), Operands(b), depth - 1);
+  return CompareOperands(a, b, depth - 1);
 }
 
 }  // namespace

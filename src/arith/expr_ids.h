@@ -1,10 +1,11 @@
 // Structural identity and a canonical order of expressions.
 #pragma once
 
-#include <unordered_map>
+#include <deque>
 #include <vector>
 
 #include "ir/expr.h"
+#include "support/flat_map.h"
 
 namespace tenon {
 
@@ -14,13 +15,21 @@ namespace tenon {
 class ExprIds {
  public:
   using Id = uint32_t;
+  /// From 1; 0 is nobody's.
   Id Of(const Expr& e);
   bool Same(const Expr& a, const Expr& b) {
     if (a == b) return true;
     if (!a || !b || a->kind != b->kind || a->kind == NodeKind::kVar) return false;
     return Of(a) == Of(b);
   }
+  /// lhs * rhs: the node of before where there is an equal one.
+  Expr Product(const Expr& lhs, const Expr& rhs);
+  /// The atoms of a product (linear.h). They last as long as the numbers.
+  const std::vector<Expr>& FactorsOf(const Expr& product);
+  /// Nodes kept alive.
   size_t size() const { return keep_.size(); }
+  /// Forgets all; numbers begin again.
+  void Clear();
 
  private:
   struct Key {
@@ -28,18 +37,28 @@ class ExprIds {
     friend bool operator==(const Key&, const Key&) = default;
   };
   struct KeyHash {
-    size_t operator()(const Key& k) const {
-      uint64_t h = k.tag * 0x9E3779B97F4A7C15ull;
-      h = (h ^ (h >> 29) ^ k.a) * 0xBF58476D1CE4E5B9ull;
-      h = (h ^ (h >> 31) ^ k.b) * 0x94D049BB133111EBull;
-      return h ^ (h >> 30);
+    uint64_t operator()(const Key& k) const {
+      return SpreadBits(SpreadBits(k.tag * 0x9E3779B97F4A7C15ull ^ k.a) ^ k.b);
     }
+  };
+  struct NodeHash {
+    uint64_t operator()(const ExprNode* e) const {
+      return SpreadBits(reinterpret_cast<uintptr_t>(e));
+    }
+  };
+  // What has a number: the first such node (null: a part of one), and its factors where somebody
+  // asked.
+  struct Known {
+    const ExprNode* node = nullptr;
+    const std::vector<Expr>* factors = nullptr;
   };
   Id Intern(uint64_t tag, uint64_t a, uint64_t b);
   Id Compute(const Expr& e);
 
-  std::unordered_map<const ExprNode*, Id> by_node_;
-  std::unordered_map<Key, Id, KeyHash> by_key_;
+  FlatMap<const ExprNode*, Id, NodeHash> by_node_;
+  FlatMap<Key, Id, KeyHash> by_key_;
+  std::vector<Known> known_;  // by number - 1
+  std::deque<std::vector<Expr>> factors_;
   std::vector<Expr> keep_;
 };
 

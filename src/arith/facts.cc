@@ -43,19 +43,41 @@ void Analyzer::Impl::Bind(const Var& var, const Expr& min, const Expr& extent) {
   ForgetResults();
 }
 
-void Analyzer::Impl::ForgetResults() { results.back() = Results(); }
+Results::Of& Results::At(ExprIds::Id id) {
+  auto [index, added] = index_.Insert(id);
+  if (!added) return of_[*index];
+  *index = static_cast<uint32_t>(used_);
+  if (used_ == of_.size()) of_.emplace_back();
+  Of& fresh = of_[used_++];
+  fresh = Of();
+  return fresh;
+}
+
+const Linear& Results::Keep(Linear sum) {
+  if (sums_used_ == sums_.size()) sums_.emplace_back();
+  Linear& place = sums_[sums_used_++];
+  place = std::move(sum);
+  return place;
+}
+
+void Results::Clear() {
+  index_.Clear();
+  used_ = sums_used_ = 0;
+}
 
 void Analyzer::Impl::Trim() {
   constexpr size_t kManyNodes = 20'000;
-  if (!marks.empty() || ids.size() + results.back().keep.size() < kManyNodes) return;
-  ids = ExprIds();
+  if (!marks.empty() || ids.size() < kManyNodes) return;
+  ids.Clear();
+  layers.resize(1);
   ForgetResults();
 }
 
 size_t Analyzer::Impl::Assume(const Expr& condition) {
   Expr simple = Simplify(condition);
   marks.push_back({inequalities.size(), known.size(), undo.size()});
-  results.emplace_back();
+  if (layers.size() == marks.size()) layers.emplace_back();
+  ForgetResults();
   std::vector<Expr> conjuncts{simple};
   for (size_t i = 0; i < conjuncts.size(); ++i) {
     Expr c = conjuncts[i];
@@ -81,7 +103,6 @@ void Analyzer::Impl::Retract(size_t token) {
   }
   inequalities.resize(mark.inequalities);
   known.resize(mark.known);
-  results.pop_back();
 }
 
 void Analyzer::Impl::AssumeOne(const Expr& condition) {

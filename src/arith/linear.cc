@@ -36,22 +36,31 @@ bool TermBefore(const Term& a, const Term& b) {
 bool Fits(int64_t coefficient) { return coefficient != std::numeric_limits<int64_t>::min(); }
 
 // Adds a term to an unordered sum; false on overflow.
-bool Accumulate(ExprIds& ids, std::vector<Term>* terms, const Expr& product, int64_t coefficient) {
+bool Accumulate(ExprIds& ids, std::vector<Term>* terms, const Term& term, int64_t coefficient) {
   if (!Fits(coefficient)) return false;
+  const ExprIds::Id id = term.id ? term.id : ids.Of(term.product);
   for (Term& t : *terms) {
-    if (!ids.Same(t.product, product)) continue;
+    if (!t.id) t.id = ids.Of(t.product);
+    if (t.id != id) continue;
     auto sum = CheckedAdd(t.coefficient, coefficient);
     if (!sum || !Fits(*sum)) return false;
     t.coefficient = *sum;
     return true;
   }
-  terms->push_back({product, coefficient});
+  terms->push_back({term.product, coefficient, id});
   return true;
 }
 
+// Sums are short, and all but a term or two are in order already: each goes back to its place.
 void SortTerms(std::vector<Term>* terms) {
   std::erase_if(*terms, [](const Term& t) { return t.coefficient == 0; });
-  std::stable_sort(terms->begin(), terms->end(), TermBefore);
+  for (size_t i = 1; i < terms->size(); ++i) {
+    size_t to = i;
+    while (to > 0 && TermBefore((*terms)[i], (*terms)[to - 1])) --to;
+    const auto begin = terms->begin();
+    std::rotate(begin + static_cast<int64_t>(to), begin + static_cast<int64_t>(i),
+                begin + static_cast<int64_t>(i) + 1);
+  }
 }
 
 Expr ScaledProduct(const Expr& product, int64_t coefficient) {
@@ -67,44 +76,48 @@ Linear ConstantSum(int64_t value) {
   return out;
 }
 
-Linear AtomSum(const Expr& atom) { return Linear{{{atom, 1}}, 0}; }
+Linear AtomSum(const Expr& atom) {
+  Linear out;
+  out.terms.push_back({atom, 1});
+  return out;
+}
 
 std::optional<Linear> Normalize(ExprIds& ids, Linear sum) {
   Linear out = ConstantSum(sum.constant);
   for (const Term& t : sum.terms) {
-    if (!Accumulate(ids, &out.terms, t.product, t.coefficient)) return std::nullopt;
+    if (!Accumulate(ids, &out.terms, t, t.coefficient)) return std::nullopt;
   }
   SortTerms(&out.terms);
   return out;
 }
 
-std::optional<Linear> AddScaled(ExprIds& ids, const Linear& a, const Linear& b, int64_t scale) {
-  Linear out = a;
+std::optional<Linear> AddScaled(ExprIds& ids, Linear a, const Linear& b, int64_t scale) {
   auto constant = CheckedMul(b.constant, scale);
   if (constant) constant = CheckedAdd(a.constant, *constant);
   if (!constant) return std::nullopt;
-  out.constant = *constant;
+  a.constant = *constant;
+  if (b.terms.empty()) return a;
   for (const Term& t : b.terms) {
     auto coefficient = CheckedMul(t.coefficient, scale);
-    if (!coefficient || !Accumulate(ids, &out.terms, t.product, *coefficient)) return std::nullopt;
+    if (!coefficient || !Accumulate(ids, &a.terms, t, *coefficient)) return std::nullopt;
   }
-  SortTerms(&out.terms);
-  return out;
+  SortTerms(&a.terms);
+  return a;
 }
 
-std::optional<Linear> Scale(const Linear& a, int64_t scale) {
+std::optional<Linear> Scale(Linear a, int64_t scale) {
   if (scale == 0) return ConstantSum(0);
-  Linear out = a;
+  if (scale == 1) return a;
   auto constant = CheckedMul(a.constant, scale);
   if (!constant) return std::nullopt;
-  out.constant = *constant;
-  for (Term& t : out.terms) {
+  a.constant = *constant;
+  for (Term& t : a.terms) {
     auto coefficient = CheckedMul(t.coefficient, scale);
     if (!coefficient || !Fits(*coefficient)) return std::nullopt;
     t.coefficient = *coefficient;
   }
-  SortTerms(&out.terms);
-  return out;
+  SortTerms(&a.terms);
+  return a;
 }
 
 std::optional<Linear> Multiply(ExprIds& ids, const Linear& a, const Linear& b) {
@@ -114,21 +127,22 @@ std::optional<Linear> Multiply(ExprIds& ids, const Linear& a, const Linear& b) {
   auto constant = CheckedMul(a.constant, b.constant);
   if (!constant) return std::nullopt;
   Linear out = ConstantSum(*constant);
-  auto add = [&](const Expr& product, int64_t x, int64_t y) {
+  auto add = [&](const Term& product, int64_t x, int64_t y) {
     auto c = CheckedMul(x, y);
     return c && (*c == 0 || Accumulate(ids, &out.terms, product, *c));
   };
   for (const Term& x : a.terms) {
-    if (!add(x.product, x.coefficient, b.constant)) return std::nullopt;
+    if (!add(x, x.coefficient, b.constant)) return std::nullopt;
     for (const Term& y : b.terms) {
-      std::vector<Expr> atoms = Factors(x.product);
-      std::vector<Expr> more = Factors(y.product);
+      std::vector<Expr> atoms = ids.FactorsOf(x.product);
+      const std::vector<Expr>& more = ids.FactorsOf(y.product);
       atoms.insert(atoms.end(), more.begin(), more.end());
-      if (!add(ProductOf(std::move(atoms)), x.coefficient, y.coefficient)) return std::nullopt;
+      if (!add({ProductOf(ids, std::move(atoms)), 1}, x.coefficient, y.coefficient))
+        return std::nullopt;
     }
   }
   for (const Term& y : b.terms) {
-    if (!add(y.product, y.coefficient, a.constant)) return std::nullopt;
+    if (!add(y, y.coefficient, a.constant)) return std::nullopt;
   }
   SortTerms(&out.terms);
   return out;
@@ -146,13 +160,27 @@ std::vector<Expr> Factors(const Expr& product) {
   return out;
 }
 
-Expr ProductOf(std::vector<Expr> atoms) {
+namespace {
+
+template <class Multiplied>
+Expr InOrder(std::vector<Expr> atoms, Multiplied&& product) {
   if (atoms.empty()) return IndexConst(1);
   std::stable_sort(atoms.begin(), atoms.end(),
                    [](const Expr& a, const Expr& b) { return CompareExpr(a, b) < 0; });
   Expr out = atoms[0];
-  for (size_t i = 1; i < atoms.size(); ++i) out = Binary::Make(BinaryOp::kMul, out, atoms[i]);
+  for (size_t i = 1; i < atoms.size(); ++i) out = product(out, atoms[i]);
   return out;
+}
+
+}  // namespace
+
+Expr ProductOf(std::vector<Expr> atoms) {
+  return InOrder(std::move(atoms),
+                 [](const Expr& a, const Expr& b) { return Binary::Make(BinaryOp::kMul, a, b); });
+}
+
+Expr ProductOf(ExprIds& ids, std::vector<Expr> atoms) {
+  return InOrder(std::move(atoms), [&](const Expr& a, const Expr& b) { return ids.Product(a, b); });
 }
 
 Expr ToExpr(const Linear& sum) {

@@ -16,6 +16,7 @@ namespace tenon {
 struct Term {
   Expr product;
   int64_t coefficient;
+  ExprIds::Id id = 0;  // the product's, among the numbers at hand; 0: nobody has looked
 };
 
 struct Linear {
@@ -30,8 +31,8 @@ inline constexpr size_t kMaxTerms = 48;
 
 // Operations give nullopt where a coefficient would overflow (or, for products, the sum become too
 // long).
-std::optional<Linear> AddScaled(ExprIds& ids, const Linear& a, const Linear& b, int64_t scale);
-std::optional<Linear> Scale(const Linear& a, int64_t scale);
+std::optional<Linear> AddScaled(ExprIds& ids, Linear a, const Linear& b, int64_t scale);
+std::optional<Linear> Scale(Linear a, int64_t scale);
 std::optional<Linear> Multiply(ExprIds& ids, const Linear& a, const Linear& b);
 
 Linear ConstantSum(int64_t value);
@@ -43,6 +44,8 @@ std::optional<Linear> Normalize(ExprIds& ids, Linear sum);
 std::vector<Expr> Factors(const Expr& product);
 /// The product of atoms, in canonical order; the constant 1 of no atoms.
 Expr ProductOf(std::vector<Expr> atoms);
+/// The same, one node for equal products.
+Expr ProductOf(ExprIds& ids, std::vector<Expr> atoms);
 
 /// The sum that an index expression is, its atoms simplified without facts.
 Linear SumOf(const Expr& e);

@@ -152,7 +152,7 @@ bool Analyzer::Impl::ProveByElimination(const Linear& sum, int facts_left) {
   const VarNode* inner = nullptr;
   const VarFacts* inner_facts = nullptr;
   for (const Term& t : sum.terms) {
-    for (const Expr& atom : Factors(t.product)) {
+    for (const Expr& atom : ids.FactorsOf(t.product)) {
       const auto* var = As<VarNode>(atom);
       const VarFacts* facts = var ? FindFacts(var) : nullptr;
       if (!facts || (!facts->min && !facts->max)) continue;
@@ -166,20 +166,20 @@ bool Analyzer::Impl::ProveByElimination(const Linear& sum, int facts_left) {
   // sum = rest + factor * var
   Linear rest = ConstantSum(sum.constant), factor;
   for (const Term& t : sum.terms) {
-    std::vector<Expr> atoms = Factors(t.product);
-    auto it =
-        std::find_if(atoms.begin(), atoms.end(), [&](const Expr& a) { return a.get() == inner; });
-    if (it == atoms.end()) {
+    const std::vector<Expr>& factors = ids.FactorsOf(t.product);
+    const auto is_inner = [&](const Expr& a) { return a.get() == inner; };
+    if (std::none_of(factors.begin(), factors.end(), is_inner)) {
       rest.terms.push_back(t);
       continue;
     }
+    std::vector<Expr> atoms = factors;
+    const auto it = std::find_if(atoms.begin(), atoms.end(), is_inner);
     atoms.erase(it);
-    if (std::any_of(atoms.begin(), atoms.end(), [&](const Expr& a) { return a.get() == inner; }))
-      return false;
+    if (std::any_of(atoms.begin(), atoms.end(), is_inner)) return false;
     if (atoms.empty()) {
       factor.constant = t.coefficient;
     } else {
-      factor.terms.push_back({ProductOf(std::move(atoms)), t.coefficient});
+      factor.terms.push_back({ProductOf(ids, std::move(atoms)), t.coefficient});
     }
   }
   auto normal = Normalize(ids, factor);
@@ -200,14 +200,15 @@ bool Analyzer::Impl::ProveByElimination(const Linear& sum, int facts_left) {
 bool Analyzer::Impl::ProveByFactor(const Linear& sum, int facts_left) {
   for (size_t i = 0; i < sum.terms.size(); ++i) {
     const Term& t = sum.terms[i];
-    std::vector<Expr> atoms = Factors(t.product);
+    const std::vector<Expr>& atoms = ids.FactorsOf(t.product);
     for (size_t k = 0; atoms.size() > 1 && k < atoms.size(); ++k) {
-      std::vector<Expr> others = atoms;
-      others.erase(others.begin() + static_cast<int64_t>(k));
-      const Linear rest = LinearOf(ProductOf(std::move(others)));
       const Interval range = Bounds(atoms[k]);
       const int64_t end = t.coefficient > 0 ? range.max : range.min;
-      if (end == Interval::kNegInf || end == Interval::kPosInf || Bounds(rest).min < 0) continue;
+      if (end == Interval::kNegInf || end == Interval::kPosInf) continue;
+      std::vector<Expr> others = atoms;
+      others.erase(others.begin() + static_cast<int64_t>(k));
+      const Linear rest = LinearOf(ProductOf(ids, std::move(others)));
+      if (Bounds(rest).min < 0) continue;
       const auto scaled = Scale(rest, end);
       const auto next = scaled ? ReplaceTerm(ids, sum, i, *scaled) : scaled;
       if (next && ProveStep(*next, facts_left)) return true;

@@ -30,25 +30,25 @@ class ChildSimplifier final : public ChildMapper {
 Expr Analyzer::Impl::Simplify(const Expr& e) {
   if (!e) return e;
   if (IsA<IntConst>(e) || IsA<FloatConst>(e) || IsA<StringConst>(e)) return e;
-  auto& memo = results.back().simplified;
-  if (auto it = memo.find(e.get()); it != memo.end()) return it->second;
+  const ExprIds::Id id = ids.Of(e);
+  if (const auto& known = Layer().At(id).simplified; known.Serves(e, proof_depth)) {
+    // An equal expression that is its own simplest form.
+    return known.value == e || ids.Of(known.value) == id ? e : known.value;
+  }
   Expr current = e;
   for (int round = 0; round < kMaxRounds; ++round) {
     Expr next = RewriteRoot(current);
     if (ids.Same(next, current)) break;
     current = next;
-    if (auto it = results.back().simplified.find(current.get());
-        it != results.back().simplified.end()) {
-      current = it->second;
+    const auto& known = Layer().At(ids.Of(current)).simplified;
+    if (known.Serves(current, proof_depth)) {
+      current = known.value;
       break;
     }
   }
   if (ids.Same(current, e)) current = e;
-  Results& layer = results.back();
-  layer.simplified[e.get()] = current;
-  layer.simplified[current.get()] = current;
-  layer.keep.push_back(e);
-  layer.keep.push_back(current);
+  Layer().At(id).simplified.Set(e, proof_depth, current);
+  Layer().At(ids.Of(current)).simplified.Set(current, proof_depth, current);
   return current;
 }
 

@@ -12,11 +12,12 @@ bool Analyzer::Impl::IsArithmetic(const Expr& e) {
 }
 
 const Linear& Analyzer::Impl::LinearOf(const Expr& e) {
-  auto& memo = results.back().linear;
-  if (auto it = memo.find(e.get()); it != memo.end()) return it->second;
+  const ExprIds::Id id = ids.Of(e);
+  if (const auto& known = Layer().At(id).linear; known.Serves(e, proof_depth)) return *known.value;
   Linear sum = ComputeLinear(e);
-  results.back().keep.push_back(e);
-  return results.back().linear.insert_or_assign(e.get(), std::move(sum)).first->second;
+  const Linear& kept = Layer().Keep(std::move(sum));
+  Layer().At(id).linear.Set(e, proof_depth, &kept);
+  return kept;
 }
 
 Linear Analyzer::Impl::ComputeLinear(const Expr& e) {
@@ -44,7 +45,7 @@ bool Analyzer::Impl::Gather(const Expr& e, int64_t scale, Linear* sum) {
     for (const Term& t : part.terms) {
       auto c = CheckedMul(t.coefficient, scale);
       if (!c) return false;
-      sum->terms.push_back({t.product, *c});
+      sum->terms.push_back({t.product, *c, t.id});
     }
     return true;
   };
@@ -132,13 +133,14 @@ std::optional<Linear> Analyzer::Impl::RecombineOnce(const Linear& sum) {
 
 // With each remainder among the term's factors.
 std::optional<Linear> Analyzer::Impl::RecombineProduct(const Linear& sum, const Term& t) {
-  const std::vector<Expr> factors = Factors(t.product);
+  const std::vector<Expr>& factors = ids.FactorsOf(t.product);
   for (size_t i = 0; i < factors.size(); ++i) {
     const auto* mod = As<Binary>(factors[i]);
     if (!mod || mod->op != BinaryOp::kMod) continue;
     std::vector<Expr> others = factors;
     others.erase(others.begin() + static_cast<int64_t>(i));
-    if (auto out = RecombineWhole(sum, t, *mod, AtomSum(ProductOf(std::move(others))))) return out;
+    if (auto out = RecombineWhole(sum, t, *mod, AtomSum(ProductOf(ids, std::move(others)))))
+      return out;
   }
   return std::nullopt;
 }
@@ -247,17 +249,18 @@ Expr Analyzer::Impl::SimplifySum(const Expr& e) {
   if (SameSpine(out, e)) return e;
   if (!recombined && IsArithmetic(out)) {
     // Simplified atoms in canonical order: `out` is its own simplest form.
-    Results& layer = results.back();
-    layer.linear.insert_or_assign(out.get(), std::move(sum));
-    layer.simplified[out.get()] = out;
-    layer.keep.push_back(out);
+    Results::Of& found = Layer().At(ids.Of(out));
+    found.linear.Set(out, proof_depth, &Layer().Keep(std::move(sum)));
+    found.simplified.Set(out, proof_depth, out);
   }
   return out;
 }
 
 Linear SumOf(const Expr& e) {
   Analyzer::Impl impl;
-  return impl.LinearOf(e);
+  Linear sum = impl.LinearOf(e);
+  for (Term& t : sum.terms) t.id = 0;
+  return sum;
 }
 
 std::optional<Expr> NotPositive(const Expr& comparison) {
