@@ -79,7 +79,7 @@ enum {
 
 typedef struct tn_msg_part {
   int32_t kind;
-  int32_t reserved; /* 0 */
+  int32_t value; /* tn_core_raise_at: 0, or the number from 1 of the value that stands for u */
   union {
     const char* text;
     int64_t i;
@@ -94,6 +94,14 @@ typedef struct tn_msg_part {
  * so that `return tn_core_raise(…)` reads well. */
 TN_CORE_API int32_t tn_core_raise(const char* error_kind, const tn_msg_part* parts,
                                   int32_t num_parts);
+
+#define TN_RAISE_VALUES 3
+
+/* The same, where what is known of an error is a constant: site[0] has the number of parts in
+ * `kind` and the error's kind in u.text, and the parts follow, in which values are put in. Its
+ * callers are checks, of which there are many, and short so. */
+TN_CORE_API int32_t tn_core_raise_at(const tn_msg_part* site, int64_t value1, int64_t value2,
+                                     int64_t value3);
 
 /* "ValueError: Parameter …": this thread's error as one text, which lasts until the next question.
  */

@@ -8,6 +8,7 @@
 #include <llvm/Support/TargetSelect.h>
 #include <llvm/Target/TargetMachine.h>
 
+#include <map>
 #include <mutex>
 
 #include "codegen/codegen.h"
@@ -66,6 +67,44 @@ Expected<std::unique_ptr<llvm::TargetMachine>> MakeMachine(const Target& target)
   return machine;
 }
 
+/// Machines that wait for their next module. What one learns of its processor at first use takes as
+/// long as compiling a small kernel, so whoever has compiled leaves it to the next.
+class Machines {
+ public:
+  static Machines& Idle() {
+    static auto* idle = new Machines;  // LLVM's own globals must not die before them
+    return *idle;
+  }
+
+  Expected<std::unique_ptr<llvm::TargetMachine>> Take(const Target& target) {
+    const std::string name = NameOf(target);
+    {
+      std::lock_guard lock(mutex_);
+      std::vector<std::unique_ptr<llvm::TargetMachine>>& waiting = waiting_[name];
+      if (!waiting.empty()) {
+        std::unique_ptr<llvm::TargetMachine> machine = std::move(waiting.back());
+        waiting.pop_back();
+        return machine;
+      }
+    }
+    return MakeMachine(target);
+  }
+
+  void Give(const Target& target, std::unique_ptr<llvm::TargetMachine> machine) {
+    std::lock_guard lock(mutex_);
+    waiting_[NameOf(target)].push_back(std::move(machine));
+  }
+
+ private:
+  static std::string NameOf(const Target& target) {
+    return target.triple() + '\n' + target.LlvmCpu() + '\n' + target.LlvmFeatures() + '\n' +
+           (IsPositionIndependent(target) ? "pic" : "static");
+  }
+
+  std::mutex mutex_;
+  std::map<std::string, std::vector<std::unique_ptr<llvm::TargetMachine>>> waiting_;
+};
+
 // What the back end has to say about a module becomes diagnostics rather than a line on stderr.
 struct Listener final : llvm::DiagnosticHandler {
   explicit Listener(Diagnostics* errors) : errors(errors) {}
@@ -103,7 +142,7 @@ Status Write(llvm::Module& module, llvm::TargetMachine& machine, Form form,
 Expected<std::string> EmitForm(const Module& module, const Target& given,
                                const EmitOptions& options, Form form) {
   const Target& target = given.Cpu();
-  TN_ASSIGN_OR_RETURN(std::unique_ptr<llvm::TargetMachine> machine, MakeMachine(target));
+  TN_ASSIGN_OR_RETURN(std::unique_ptr<llvm::TargetMachine> machine, Machines::Idle().Take(target));
   Diagnostics errors;
   llvm::LLVMContext context;
   context.setDiagnosticHandler(std::make_unique<Listener>(&errors));
@@ -123,6 +162,7 @@ Expected<std::string> EmitForm(const Module& module, const Target& given,
   llvm::raw_svector_ostream stream(bytes);
   TN_RETURN_IF_ERROR(Write(out, *machine, form, stream));
   if (!errors.empty()) return errors;
+  Machines::Idle().Give(target, std::move(machine));
   return std::string(bytes);
 }
 

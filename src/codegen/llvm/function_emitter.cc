@@ -32,6 +32,7 @@
 #include "loop/shares.h"
 #include "loop/team.h"
 #include "support/check.h"
+#include "tenon/kernel_abi.h"
 
 namespace tenon::codegen {
 
@@ -327,19 +328,17 @@ void FunctionEmitter::EmitSync(const Sync& s) {
 }
 
 // The payload of a tn_msg_part (64 bits or a pointer), and its kind.
-Value* FunctionEmitter::MessagePart(const Expr& part, Value** kind) {
-  constexpr int kText = 0, kInt = 1, kDouble = 2, kDType = 3, kDevice = 4, kCString = 5;
+Value* FunctionEmitter::MessagePart(const Expr& part, int* kind) {
   if (const auto* call = As<Call>(part); call && (call->intrinsic == Intrinsic::kDTypeName ||
                                                   call->intrinsic == Intrinsic::kDeviceName)) {
-    *kind = ir_.getInt32(call->intrinsic == Intrinsic::kDTypeName ? kDType : kDevice);
+    *kind = call->intrinsic == Intrinsic::kDTypeName ? TN_MSG_DTYPE : TN_MSG_DEVICE_TYPE;
     return exprs_.values().Cast(call->args[0]->dtype, DType::Int(64), exprs_.Emit(call->args[0]));
   }
   const DType type = part->dtype;
-  int k = kInt;
-  if (IsA<StringConst>(part)) k = kText;
-  if (type.IsFloat()) k = kDouble;
-  if (type.IsHandle() && k != kText) k = kCString;
-  *kind = ir_.getInt32(static_cast<uint32_t>(k));
+  *kind = TN_MSG_INT;
+  if (IsA<StringConst>(part)) *kind = TN_MSG_TEXT;
+  if (type.IsFloat()) *kind = TN_MSG_DOUBLE;
+  if (type.IsHandle() && *kind != TN_MSG_TEXT) *kind = TN_MSG_C_STRING;
   if (const auto* text = As<StringConst>(part)) return module_.CString(text->value);
   Value* v = exprs_.Emit(part);
   if (type.IsFloat()) return exprs_.values().Cast(type, DType::Float(64), v);
@@ -361,41 +360,70 @@ static std::vector<Expr> JoinTexts(const std::vector<Expr>& parts) {
   return out;
 }
 
-// An array of {i32 kind, i32 reserved, 64-bit payload}. What is known of it is a constant of the
-// object, and the rest is stored into a copy: checks are the larger part of an export's code, and
-// compiling them of its compile time.
-Value* FunctionEmitter::MessageParts(const std::vector<Expr>& parts) {
-  llvm::LLVMContext& c = module_.context();
+// {i32 kind, i32 value, 64-bit payload}.
+llvm::Constant* FunctionEmitter::PartConstant(int kind, int value, llvm::Constant* payload) {
   const bool wide = f_->getParent()->getDataLayout().getPointerSize() == 8;
-  std::vector<llvm::Constant*> slots;
-  std::vector<std::pair<unsigned, Value*>> dynamic;
-  for (const Expr& part : parts) {
-    Value* kind = nullptr;
-    Value* payload = MessagePart(part, &kind);
-    auto* known = llvm::dyn_cast<llvm::Constant>(payload);
-    if (!known) {
-      dynamic.emplace_back(static_cast<unsigned>(slots.size()), payload);
-      known = ir_.getInt64(0);
-    }
-    std::vector<llvm::Constant*> fields = {llvm::cast<llvm::Constant>(kind), ir_.getInt32(0),
-                                           known};
-    if (known->getType()->isPointerTy() && !wide) fields.push_back(ir_.getInt32(0));
-    slots.push_back(llvm::ConstantStruct::getAnon(c, fields));
-  }
-  llvm::Constant* known = llvm::ConstantStruct::getAnon(c, slots);
+  std::vector<llvm::Constant*> fields = {ir_.getInt32(static_cast<uint32_t>(kind)),
+                                         ir_.getInt32(static_cast<uint32_t>(value)), payload};
+  if (payload->getType()->isPointerTy() && !wide) fields.push_back(ir_.getInt32(0));
+  return llvm::ConstantStruct::getAnon(module_.context(), fields);
+}
+
+llvm::GlobalVariable* FunctionEmitter::PartsConstant(const std::vector<llvm::Constant*>& parts) {
+  llvm::Constant* known = llvm::ConstantStruct::getAnon(module_.context(), parts);
   auto* global = new llvm::GlobalVariable(*f_->getParent(), known->getType(), /*isConstant=*/true,
                                           llvm::GlobalValue::PrivateLinkage, known, "parts");
   global->setAlignment(llvm::Align(8));
-  if (dynamic.empty()) return global;
+  return global;
+}
+
+// Of parts that say which values they want.
+Value* FunctionEmitter::PartsCopy(const std::vector<llvm::Constant*>& parts,
+                                  const std::vector<Value*>& values) {
+  constexpr uint32_t kPartBytes = 16, kPayloadAt = 8;
+  llvm::GlobalVariable* known = PartsConstant(parts);
   llvm::BasicBlock& entry = f_->getEntryBlock();
   llvm::IRBuilder<> at_entry(&entry, entry.begin());
-  llvm::AllocaInst* copy = at_entry.CreateAlloca(known->getType(), nullptr, "parts");
+  llvm::AllocaInst* copy = at_entry.CreateAlloca(known->getValueType(), nullptr, "parts");
   copy->setAlignment(llvm::Align(8));
-  ir_.CreateMemCpy(copy, llvm::Align(8), global, llvm::Align(8), 16 * slots.size());
-  for (const auto& [i, payload] : dynamic) {
-    ir_.CreateStore(payload, ir_.CreateConstInBoundsGEP1_32(ir_.getInt8Ty(), copy, 16 * i + 8));
+  ir_.CreateMemCpy(copy, llvm::Align(8), known, llvm::Align(8), kPartBytes * parts.size());
+  size_t next = 0;
+  for (uint32_t i = 0; i < parts.size(); ++i) {
+    if (parts[i]->getAggregateElement(1U)->isNullValue()) continue;
+    ir_.CreateStore(values[next++], ir_.CreateConstInBoundsGEP1_32(ir_.getInt8Ty(), copy,
+                                                                   kPartBytes * i + kPayloadAt));
   }
   return copy;
+}
+
+// One constant for each check, from which the runtime makes the message, and values as arguments:
+// checks are the larger part of an export's code, and compiling them of its compile time. Where
+// there are more values than that takes, they are stored into a copy.
+llvm::CallInst* FunctionEmitter::EmitRaise(const std::string& error_kind,
+                                           const std::vector<Expr>& message) {
+  std::vector<Value*> values;
+  std::vector<llvm::Constant*> parts = {
+      PartConstant(static_cast<int>(message.size()), 0, module_.CString(error_kind))};
+  for (const Expr& part : message) {
+    int kind = 0;
+    Value* payload = MessagePart(part, &kind);
+    auto* known = llvm::dyn_cast<llvm::Constant>(payload);
+    if (!known) values.push_back(ir_.CreateBitCast(payload, ir_.getInt64Ty()));
+    parts.push_back(known ? PartConstant(kind, 0, known)
+                          : PartConstant(kind, static_cast<int>(values.size()), ir_.getInt64(0)));
+  }
+  llvm::Type *ptr = ir_.getPtrTy(), *i32 = ir_.getInt32Ty(), *i64 = ir_.getInt64Ty();
+  if (values.size() <= TN_RAISE_VALUES) {
+    auto* type = llvm::FunctionType::get(i32, {ptr, i64, i64, i64}, false);
+    values.resize(TN_RAISE_VALUES, ir_.getInt64(0));
+    values.insert(values.begin(), PartsConstant(parts));
+    return ir_.CreateCall(module_.DeclareC("tn_core_raise_at", type), values);
+  }
+  auto* type = llvm::FunctionType::get(i32, {ptr, ptr, i32}, false);
+  llvm::Value* copy = PartsCopy({parts.begin() + 1, parts.end()}, values);
+  return ir_.CreateCall(
+      module_.DeclareC("tn_core_raise", type),
+      {module_.CString(error_kind), copy, ir_.getInt32(static_cast<uint32_t>(message.size()))});
 }
 
 void FunctionEmitter::EmitAssert(const Assert& s) {
@@ -405,16 +433,9 @@ void FunctionEmitter::EmitAssert(const Assert& s) {
   ir_.CreateCondBr(exprs_.Emit(s.condition), ok, failed,
                    llvm::MDBuilder(module_.context()).createLikelyBranchWeights());
   ir_.SetInsertPoint(failed);
-  const std::vector<Expr> message = JoinTexts(s.parts);
-  const auto n = static_cast<unsigned>(message.size());
   exprs_.BeginStatement();  // nothing of the cold block is computed before it
-  Value* parts = MessageParts(message);
-  llvm::Type* ptr = ir_.getPtrTy();
-  auto* type = llvm::FunctionType::get(ir_.getInt32Ty(), {ptr, ptr, ir_.getInt32Ty()}, false);
-  llvm::CallInst* raise = ir_.CreateCall(module_.DeclareC("tn_core_raise", type),
-                                         {module_.CString(s.error_kind), parts, ir_.getInt32(n)});
-  raise->addFnAttr(llvm::Attribute::Cold);
-  Finish(raise);
+  EmitRaise(s.error_kind, JoinTexts(s.parts))->addFnAttr(llvm::Attribute::Cold);
+  Finish(ir_.getInt32(static_cast<uint32_t>(-1)));  // what both give
   ir_.SetInsertPoint(ok);
 }
 

@@ -53,8 +53,12 @@ class FunctionEmitter {
   /// Leaves the function with the status where it is not 0.
   void ReturnIfFailed(llvm::Value* status);
   void Finish(llvm::Value* status);
-  llvm::Value* MessagePart(const Expr& part, llvm::Value** kind);
-  llvm::Value* MessageParts(const std::vector<Expr>& parts);
+  llvm::Value* MessagePart(const Expr& part, int* kind);
+  llvm::Constant* PartConstant(int kind, int value, llvm::Constant* payload);
+  llvm::GlobalVariable* PartsConstant(const std::vector<llvm::Constant*>& parts);
+  llvm::Value* PartsCopy(const std::vector<llvm::Constant*>& parts,
+                         const std::vector<llvm::Value*>& values);
+  llvm::CallInst* EmitRaise(const std::string& error_kind, const std::vector<Expr>& message);
   llvm::Value* RegionAddress(const Region& region);
   llvm::BasicBlock* NewBlock(const char* name);
   void Unsupported(const std::string& what) { exprs_.Unsupported(what, DType::Int(32)); }

@@ -7,6 +7,7 @@
 
 #include "codegen/c_family/exchanged.h"
 #include "codegen/llvm/function_emitter.h"
+#include "codegen/llvm/passes.h"
 #include "intrin/tile_intrinsic.h"
 #include "ir/visit.h"
 
@@ -92,6 +93,7 @@ void ModuleEmitter::Decorate(const PrimFunc& func, llvm::Function* f) {
   f->addFnAttr("no-trapping-math", "true");
   f->addFnAttr(llvm::Attribute::NoInline);
   if (Defines(func) && CallsTooMuch(func)) f->addFnAttr(llvm::Attribute::OptimizeNone);
+  if (func.func_kind == FuncKind::kPacked) f->addFnAttr(kRunsOnce);
   if (func.func_kind == FuncKind::kDevice && !IsExported(func)) {
     f->setCallingConv(llvm::CallingConv::Fast);
   }

@@ -37,6 +37,16 @@ static void WidenComparisons(llvm::Function& function) {
   }
 }
 
+// The back end spends most of its time on choosing among ways to do what these functions do, which
+// is to compare one number after the other and go on.
+static void ChooseQuickly(llvm::Module& module) {
+  for (llvm::Function& function : module) {
+    if (!function.hasFnAttribute(kRunsOnce)) continue;
+    function.removeFnAttr(kRunsOnce);
+    function.addFnAttr(llvm::Attribute::OptimizeNone);
+  }
+}
+
 void RunPasses(llvm::Module& module, llvm::TargetMachine& machine) {
   llvm::LoopAnalysisManager loops;
   llvm::FunctionAnalysisManager functions;
@@ -52,6 +62,7 @@ void RunPasses(llvm::Module& module, llvm::TargetMachine& machine) {
   llvm::Error error = builder.parsePassPipeline(passes, kPasses);
   TN_CHECK(!error, "{}", llvm::toString(std::move(error)));
   passes.run(module, modules);
+  ChooseQuickly(module);
   const llvm::Triple& triple = machine.getTargetTriple();
   if (triple.isAArch64() || triple.isRISCV()) return;
   for (llvm::Function& function : module) WidenComparisons(function);

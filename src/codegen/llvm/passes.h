@@ -7,6 +7,10 @@
 
 namespace tenon::codegen {
 
+/// An attribute of functions that run once a call, however large the network's data are: their
+/// instructions are chosen quickly, once the passes have run.
+inline constexpr const char* kRunsOnce = "tenon-runs-once";
+
 void RunPasses(llvm::Module& module, llvm::TargetMachine& machine);
 
 }  // namespace tenon::codegen

@@ -149,6 +149,20 @@ extern "C" int32_t tn_core_raise(const char* error_kind, const tn_msg_part* part
   return Fail(error_kind, message);
 }
 
+extern "C" int32_t tn_core_raise_at(const tn_msg_part* site, int64_t value1, int64_t value2,
+                                    int64_t value3) {
+  using namespace tenon::runtime;
+  const int64_t values[TN_RAISE_VALUES] = {value1, value2, value3};
+  char message[kMessageBytes];
+  Text text(message, sizeof message);
+  for (int32_t i = 1; i <= site->kind; ++i) {
+    tn_msg_part part = site[i];
+    if (part.value > 0) part.u.i = values[part.value - 1];
+    AppendPart(&text, part);
+  }
+  return Fail(site->u.text, message);
+}
+
 extern "C" const char* tn_core_error_text(void) {
   using namespace tenon::runtime;
   const char* kind = "";

@@ -1,5 +1,6 @@
 // What is asked of the emitted code as a whole: registers, determinism, parts, data, errors,
 // messages.
+#include <bit>
 #include <regex>
 #include <sstream>
 
@@ -265,6 +266,44 @@ TEST(Host, AssertsRaiseAndStatusesTravel) {
   const char* kind = nullptr;
   EXPECT_STREQ(info->last_error(&kind), "value 123 of 2.5");
   EXPECT_STREQ(kind, "IndexError");
+}
+
+// A message of few values goes out by one call, one of many by a copy of its parts.
+TEST(Host, MessagesHaveTheirValues) {
+  for (const int64_t values : {0, 1, 3, 4, 6}) {
+    PrimFunc f;
+    f.name = "f";
+    f.func_kind = FuncKind::kHost;
+    const Var closure = VarNode::Make("closure", DType::Handle());
+    f.scalars = {closure};
+    f.attrs.Set("exported", true);
+    std::vector<Expr> parts = {StringConst::Make("of "), IndexConst(values)};
+    std::string want = "of " + std::to_string(values);
+    for (int64_t i = 0; i < values; ++i) {
+      parts.push_back(StringConst::Make(i % 2 == 0 ? ", " : "; "));
+      const bool is_float = i == 2;
+      parts.push_back(Call::Make(Intrinsic::kPtrLoad, {closure, IndexConst(8 * i)},
+                                 is_float ? DType::Float(64) : DType::Int(64)));
+      want += (i % 2 == 0 ? ", " : "; ") + (is_float ? "2.5" : std::to_string(10 * i - 3));
+    }
+    const Expr first = Call::Make(Intrinsic::kPtrLoad, {closure, IndexConst(0)}, DType::Int(64));
+    f.body =
+        Seq::Make({Assert::Make(Lt(MakeIntConst(DType::Int(64), 100), first), "ValueError", parts),
+                   Return::Make(MakeIntConst(DType::Int(32), 0))});
+    auto object = EmitObject(One(PrimFunc::Make(f)), Target::Host(), {});
+    ASSERT_TRUE(object) << ToString(object.errors());
+    auto library = artifact::LoadTemporaryLibrary({{"t.o", *object}}, {"f", TN_QUERY_SYMBOL},
+                                                  Target::Host().triple());
+    ASSERT_TRUE(library) << ToString(library.errors());
+    const auto* info = reinterpret_cast<tn_query_fn>(library->Find(TN_QUERY_SYMBOL))();
+    int64_t data[6] = {-3, 7, std::bit_cast<int64_t>(2.5), 27, 37, 47};
+    const auto call =
+        reinterpret_cast<int32_t (*)(void*, int32_t, int32_t, void*)>(library->Find("f"));
+    EXPECT_EQ(call(data, 0, 1, nullptr), -1);
+    const char* kind = nullptr;
+    EXPECT_EQ(info->last_error(&kind), want);
+    EXPECT_STREQ(kind, "ValueError");
+  }
 }
 
 TEST(Kernels, TeamsMeetAtBarriers) {

@@ -37,6 +37,20 @@ TEST(Error, PartsAreJoined) {
   EXPECT_EQ(Raise({}), "");
 }
 
+TEST(Error, ValuesArePutIntoAConstant) {
+  const auto value = [](int32_t kind, int32_t number) {
+    return tn_msg_part{kind, number, {nullptr}};
+  };
+  const tn_msg_part site[] = {
+      {6, 0, {"TypeError"}},  Text("a="), value(TN_MSG_INT, 2),     Text(", b="),
+      value(TN_MSG_DTYPE, 1), Text(", "), value(TN_MSG_C_STRING, 3)};
+  const auto name = static_cast<int64_t>(reinterpret_cast<intptr_t>("name"));
+  EXPECT_EQ(tn_core_raise_at(site, 2 | 32 << 8 | 1 << 16, -5, name), -1);
+  const char* kind;
+  EXPECT_STREQ(tn_last_error(&kind), "a=-5, b=float32, name");
+  EXPECT_STREQ(kind, "TypeError");
+}
+
 TEST(Error, Types) {
   EXPECT_EQ(DType(TN_DL_FLOAT, 32), "float32");
   EXPECT_EQ(DType(TN_DL_INT, 8, 4), "int8x4");
