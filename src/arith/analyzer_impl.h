@@ -63,6 +63,7 @@ class Results {
     Answer<Expr> simplified;
     Answer<const Linear*> linear;
     Answer<Interval> bounds;
+    Answer<Interval> product;  // of its factors' bounds
     Answer<ModularSet> modular;
   };
 
@@ -153,6 +154,7 @@ struct Analyzer::Impl {
   Interval Bounds(const Expr& e);
   Interval ComputeBounds(const Expr& e);
   Interval Bounds(const Linear& sum);
+  Interval BoundsOfProduct(const Term& t);
   ModularSet ModularOf(const Expr& e);
   ModularSet ComputeModular(const Expr& e);
   ModularSet ModularOf(const Linear& sum);

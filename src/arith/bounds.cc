@@ -118,19 +118,25 @@ Interval Analyzer::Impl::ComputeBounds(const Expr& e) {
   return TypeRange(e->dtype);
 }
 
+// Of its factors' ranges. One that is itself an overgrown product is bounded factor by factor.
+Interval Analyzer::Impl::BoundsOfProduct(const Term& t) {
+  const ExprIds::Id id = t.id ? t.id : ids.Of(t.product);
+  if (const auto& known = Layer().At(id).product; known.Serves(t.product, proof_depth))
+    return known.value;
+  Interval range = Point(1);
+  for (const Expr& atom : ids.FactorsOf(t.product)) {
+    const auto* mul = As<Binary>(atom);
+    const bool opaque = mul && IsArithmetic(atom);
+    range =
+        Mul(range, opaque ? BinaryBounds(*mul, Bounds(mul->lhs), Bounds(mul->rhs)) : Bounds(atom));
+  }
+  Layer().At(id).product.Set(t.product, proof_depth, range);
+  return range;
+}
+
 Interval Analyzer::Impl::Bounds(const Linear& sum) {
   Interval range = Point(sum.constant);
-  for (const Term& t : sum.terms) {
-    Interval product = Point(1);
-    for (const Expr& atom : ids.FactorsOf(t.product)) {
-      // An atom that is itself an overgrown product is bounded factor by factor.
-      const auto* mul = As<Binary>(atom);
-      bool opaque = mul && IsArithmetic(atom);
-      product = Mul(product,
-                    opaque ? BinaryBounds(*mul, Bounds(mul->lhs), Bounds(mul->rhs)) : Bounds(atom));
-    }
-    range = Add(range, Mul(Point(t.coefficient), product));
-  }
+  for (const Term& t : sum.terms) range = Add(range, Mul(Point(t.coefficient), BoundsOfProduct(t)));
   // A fact about this very sum, or a multiple of it.
   for (const Inequality& fact : inequalities) {
     if (fact.sum.terms.size() != sum.terms.size()) continue;

@@ -53,27 +53,43 @@ Expr ExprIds::Product(const Expr& lhs, const Expr& rhs) {
   return product;
 }
 
-const std::vector<Expr>& ExprIds::FactorsOf(const Expr& product) {
+ExprIds::Factored& ExprIds::FactoredOf(const Expr& product) {
   const Id id = Of(product);
-  if (!known_[id - 1].factors) {
-    std::vector<Expr> factors;
-    const Expr* e = &product;
-    for (const auto* mul = As<Binary>(*e); mul && mul->op == BinaryOp::kMul; mul = As<Binary>(*e)) {
-      factors.push_back(mul->rhs);
-      e = &mul->lhs;
-    }
-    factors.push_back(*e);
-    std::reverse(factors.begin(), factors.end());
-    known_[id - 1].factors = &factors_.emplace_back(std::move(factors));
+  if (Factored* known = known_[id - 1].factored) return *known;
+  std::vector<Expr> factors;
+  const Expr* e = &product;
+  for (const auto* mul = As<Binary>(*e); mul && mul->op == BinaryOp::kMul; mul = As<Binary>(*e)) {
+    factors.push_back(mul->rhs);
+    e = &mul->lhs;
   }
-  return *known_[id - 1].factors;
+  factors.push_back(*e);
+  std::reverse(factors.begin(), factors.end());
+  return *(known_[id - 1].factored = &factored_.emplace_back(Factored{std::move(factors), {}}));
+}
+
+const std::vector<Expr>& ExprIds::FactorsOf(const Expr& product) {
+  return FactoredOf(product).factors;
+}
+
+const Expr& ExprIds::Without(const Expr& product, size_t k) {
+  Factored& of = FactoredOf(product);
+  of.without.resize(of.factors.size());
+  if (!of.without[k]) {
+    // The atoms are in order.
+    Expr rest;
+    for (size_t i = 0; i < of.factors.size(); ++i) {
+      if (i != k) rest = rest ? Product(rest, of.factors[i]) : of.factors[i];
+    }
+    of.without[k] = rest;
+  }
+  return of.without[k];
 }
 
 void ExprIds::Clear() {
   by_node_.Clear();
   by_key_.Clear();
   known_.clear();
-  factors_.clear();
+  factored_.clear();
   keep_.clear();
 }
 

@@ -26,6 +26,8 @@ class ExprIds {
   Expr Product(const Expr& lhs, const Expr& rhs);
   /// The atoms of a product (linear.h). They last as long as the numbers.
   const std::vector<Expr>& FactorsOf(const Expr& product);
+  /// The product of all its atoms but the k-th, of at least two.
+  const Expr& Without(const Expr& product, size_t k);
   /// Nodes kept alive.
   size_t size() const { return keep_.size(); }
   /// Forgets all; numbers begin again.
@@ -46,19 +48,23 @@ class ExprIds {
       return SpreadBits(reinterpret_cast<uintptr_t>(e));
     }
   };
-  // What has a number: the first such node (null: a part of one), and its factors where somebody
-  // asked.
+  // A product's atoms, and what is left without each, where somebody asked.
+  struct Factored {
+    std::vector<Expr> factors, without;
+  };
+  // What has a number: the first such node (null: a part of one).
   struct Known {
     const ExprNode* node = nullptr;
-    const std::vector<Expr>* factors = nullptr;
+    Factored* factored = nullptr;
   };
+  Factored& FactoredOf(const Expr& product);
   Id Intern(uint64_t tag, uint64_t a, uint64_t b);
   Id Compute(const Expr& e);
 
   FlatMap<const ExprNode*, Id, NodeHash> by_node_;
   FlatMap<Key, Id, KeyHash> by_key_;
   std::vector<Known> known_;  // by number - 1
-  std::deque<std::vector<Expr>> factors_;
+  std::deque<Factored> factored_;
   std::vector<Expr> keep_;
 };
 

@@ -20,11 +20,15 @@ constexpr int kProofSteps = 48;
 // variable's bound may hold a quotient whose dividend is known to be below that variable.
 constexpr int kProofDepth = 4;
 
+Linear WithoutTerm(const Linear& sum, const Term& t) {
+  Linear rest = sum;
+  rest.terms.erase(rest.terms.begin() + (&t - sum.terms.data()));
+  return rest;
+}
+
 // The sum with term i replaced by its coefficient times `by`.
 std::optional<Linear> ReplaceTerm(ExprIds& ids, const Linear& sum, size_t i, const Linear& by) {
-  const Term& t = sum.terms[i];
-  auto out = AddScaled(ids, sum, AtomSum(t.product), -t.coefficient);
-  return out ? AddScaled(ids, *out, by, t.coefficient) : out;
+  return AddScaled(ids, WithoutTerm(sum, sum.terms[i]), by, sum.terms[i].coefficient);
 }
 
 }  // namespace
@@ -71,8 +75,8 @@ bool Analyzer::Impl::ProveByFact(const Linear& sum, int facts_left) {
       // times * sum = (times * sum - scale * fact) + scale * fact <= rest + scale * bound
       const int64_t times = std::abs(lead.coefficient / common);
       std::optional<Linear> rest = Scale(sum, times);
-      if (rest) rest = AddScaled(ids, *rest, fact.sum, -scale);
-      if (rest) rest = AddScaled(ids, *rest, ConstantSum(fact.bound), scale);
+      if (rest) rest = AddScaled(ids, std::move(*rest), fact.sum, -scale);
+      if (rest) rest = AddScaled(ids, std::move(*rest), ConstantSum(fact.bound), scale);
       if (rest && ProveStep(*rest, facts_left - 1)) return true;
     }
   }
@@ -106,14 +110,13 @@ bool Analyzer::Impl::ProveByQuotient(const Linear& sum, int facts_left) {
   for (const Term& t : sum.terms) {
     const auto* div = As<Binary>(t.product);
     if (!div || div->op != BinaryOp::kDiv || Bounds(div->rhs).min <= 0) continue;
-    const Linear d = LinearOf(div->rhs), x = LinearOf(div->lhs);
+    const Linear &d = LinearOf(div->rhs), &x = LinearOf(div->lhs);
     std::optional<Linear> next;
     if (t.coefficient == 1 || t.coefficient == -1) {
-      auto rest = AddScaled(ids, sum, AtomSum(t.product), -t.coefficient);
-      if (rest) rest = Multiply(ids, *rest, d);
-      next = rest ? AddScaled(ids, *rest, x, t.coefficient) : rest;
-      if (next && t.coefficient == 1) next = AddScaled(ids, *next, d, -1);
-      if (next && t.coefficient == 1) next = AddScaled(ids, *next, ConstantSum(1), 1);
+      auto rest = Multiply(ids, WithoutTerm(sum, t), d);
+      next = rest ? AddScaled(ids, std::move(*rest), x, t.coefficient) : rest;
+      if (next && t.coefficient == 1) next = AddScaled(ids, std::move(*next), d, -1);
+      if (next && t.coefficient == 1) next = AddScaled(ids, std::move(*next), ConstantSum(1), 1);
     } else if (d.IsConstant()) {
       next = BoundQuotient(sum, t, x, d.constant);
     }
@@ -191,7 +194,7 @@ bool Analyzer::Impl::ProveByElimination(const Linear& sum, int facts_left) {
   if (AsInt(bound))
     bound = IndexConst(sign.min >= 0 ? inner_facts->range.max : inner_facts->range.min);
   auto product = Multiply(ids, *normal, LinearOf(bound));
-  auto next = product ? AddScaled(ids, rest, *product, 1) : std::nullopt;
+  auto next = product ? AddScaled(ids, std::move(rest), *product, 1) : std::nullopt;
   return next && ProveStep(*next, facts_left);
 }
 
@@ -205,9 +208,7 @@ bool Analyzer::Impl::ProveByFactor(const Linear& sum, int facts_left) {
       const Interval range = Bounds(atoms[k]);
       const int64_t end = t.coefficient > 0 ? range.max : range.min;
       if (end == Interval::kNegInf || end == Interval::kPosInf) continue;
-      std::vector<Expr> others = atoms;
-      others.erase(others.begin() + static_cast<int64_t>(k));
-      const Linear rest = LinearOf(ProductOf(ids, std::move(others)));
+      const Linear& rest = LinearOf(ids.Without(t.product, k));
       if (Bounds(rest).min < 0) continue;
       const auto scaled = Scale(rest, end);
       const auto next = scaled ? ReplaceTerm(ids, sum, i, *scaled) : scaled;

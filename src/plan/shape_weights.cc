@@ -6,6 +6,8 @@
 #include <charconv>
 #include <cmath>
 #include <optional>
+#include <unordered_map>
+#include <unordered_set>
 
 #include "graph/dims.h"
 #include "ir/visit.h"
@@ -26,12 +28,20 @@ std::optional<T> WholeNumber(std::string_view text) {
   return value;
 }
 
-bool Mentions(const Graph& region, const Dim& d) {
-  return std::any_of(region.values.begin(), region.values.end(), [&](const graph::Value& v) {
-    const std::vector<Expr>& dims = v.type.tensor().dims;
-    return std::any_of(dims.begin(), dims.end(),
-                       [&](const Expr& e) { return UsesVar(e, d.var.get()); });
-  });
+// The variables that sizes of the region's values mention. Values share their sizes' expressions.
+std::unordered_set<const VarNode*> Mentioned(const Graph& region) {
+  std::unordered_set<const VarNode*> out;
+  std::unordered_set<const ExprNode*> seen;
+  for (const graph::Value& v : region.values) {
+    for (const Expr& e : v.type.tensor().dims) {
+      if (IsA<IntConst>(e) || !seen.insert(e.get()).second) continue;
+      PreOrder(e, [&](const NodeRef& n) {
+        if (const auto* var = As<VarNode>(n)) out.insert(var);
+        return true;
+      });
+    }
+  }
+  return out;
 }
 
 bool IsPrime(int64_t n) {
@@ -117,8 +127,9 @@ Expected<ShapeWeight> ShapeWeight::Parse(std::string_view text) {
 
 std::vector<size_t> OpenDims(const Graph& region) {
   std::vector<size_t> open;
+  const auto mentioned = Mentioned(region);
   for (size_t i = 0; i < region.dims.size(); ++i) {
-    if (Mentions(region, region.dims[i]) && region.dims[i].min < region.dims[i].max)
+    if (mentioned.contains(region.dims[i].var.get()) && region.dims[i].min < region.dims[i].max)
       open.push_back(i);
   }
   return open;
@@ -126,7 +137,8 @@ std::vector<size_t> OpenDims(const Graph& region) {
 
 Graph WithOwnDims(const Graph& region) {
   Graph out = region;
-  std::erase_if(out.dims, [&](const Dim& d) { return !Mentions(region, d); });
+  const auto mentioned = Mentioned(region);
+  std::erase_if(out.dims, [&](const Dim& d) { return !mentioned.contains(d.var.get()); });
   return out;
 }
 
@@ -146,8 +158,15 @@ VarMap SizesOf(const Graph& region, const std::vector<int64_t>& sizes) {
 
 Graph AtSizes(const Graph& region, const VarMap& sizes) {
   Graph out = WithOwnDims(region);
+  std::unordered_map<const ExprNode*, Expr> known;
   for (graph::Value& v : out.values) {
-    for (Expr& e : v.type.tensor().dims) e = graph::SimplifyDim(Substitute(e, sizes));
+    for (Expr& e : v.type.tensor().dims) {
+      if (IsA<IntConst>(e)) continue;
+      const Expr formula = e;  // `region` has it as long as it is a key
+      Expr& at_sizes = known[formula.get()];
+      if (!at_sizes) at_sizes = graph::SimplifyDim(Substitute(formula, sizes));
+      e = at_sizes;
+    }
   }
   return out;
 }

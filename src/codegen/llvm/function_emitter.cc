@@ -32,7 +32,6 @@
 #include "loop/shares.h"
 #include "loop/team.h"
 #include "support/check.h"
-#include "tenon/kernel_abi.h"
 
 namespace tenon::codegen {
 
@@ -329,16 +328,17 @@ void FunctionEmitter::EmitSync(const Sync& s) {
 
 // The payload of a tn_msg_part (64 bits or a pointer), and its kind.
 Value* FunctionEmitter::MessagePart(const Expr& part, int* kind) {
+  constexpr int kText = 0, kInt = 1, kDouble = 2, kDType = 3, kDevice = 4, kCString = 5;
   if (const auto* call = As<Call>(part); call && (call->intrinsic == Intrinsic::kDTypeName ||
                                                   call->intrinsic == Intrinsic::kDeviceName)) {
-    *kind = call->intrinsic == Intrinsic::kDTypeName ? TN_MSG_DTYPE : TN_MSG_DEVICE_TYPE;
+    *kind = call->intrinsic == Intrinsic::kDTypeName ? kDType : kDevice;
     return exprs_.values().Cast(call->args[0]->dtype, DType::Int(64), exprs_.Emit(call->args[0]));
   }
   const DType type = part->dtype;
-  *kind = TN_MSG_INT;
-  if (IsA<StringConst>(part)) *kind = TN_MSG_TEXT;
-  if (type.IsFloat()) *kind = TN_MSG_DOUBLE;
-  if (type.IsHandle() && *kind != TN_MSG_TEXT) *kind = TN_MSG_C_STRING;
+  *kind = kInt;
+  if (IsA<StringConst>(part)) *kind = kText;
+  if (type.IsFloat()) *kind = kDouble;
+  if (type.IsHandle() && *kind != kText) *kind = kCString;
   if (const auto* text = As<StringConst>(part)) return module_.CString(text->value);
   Value* v = exprs_.Emit(part);
   if (type.IsFloat()) return exprs_.values().Cast(type, DType::Float(64), v);
@@ -401,6 +401,7 @@ Value* FunctionEmitter::PartsCopy(const std::vector<llvm::Constant*>& parts,
 // there are more values than that takes, they are stored into a copy.
 llvm::CallInst* FunctionEmitter::EmitRaise(const std::string& error_kind,
                                            const std::vector<Expr>& message) {
+  constexpr size_t kRaiseValues = 3;  // those of tn_core_raise_at
   std::vector<Value*> values;
   std::vector<llvm::Constant*> parts = {
       PartConstant(static_cast<int>(message.size()), 0, module_.CString(error_kind))};
@@ -413,9 +414,9 @@ llvm::CallInst* FunctionEmitter::EmitRaise(const std::string& error_kind,
                           : PartConstant(kind, static_cast<int>(values.size()), ir_.getInt64(0)));
   }
   llvm::Type *ptr = ir_.getPtrTy(), *i32 = ir_.getInt32Ty(), *i64 = ir_.getInt64Ty();
-  if (values.size() <= TN_RAISE_VALUES) {
+  if (values.size() <= kRaiseValues) {
     auto* type = llvm::FunctionType::get(i32, {ptr, i64, i64, i64}, false);
-    values.resize(TN_RAISE_VALUES, ir_.getInt64(0));
+    values.resize(kRaiseValues, ir_.getInt64(0));
     values.insert(values.begin(), PartsConstant(parts));
     return ir_.CreateCall(module_.DeclareC("tn_core_raise_at", type), values);
   }
