@@ -196,6 +196,10 @@ class TN_API IrSchedule {
   // ---- Time ----
   std::string Prefetch(const std::string& block, const std::string& buffer, const std::string& loop,
                        const Value& distance);
+  /// The same little by little, in the turns of `over`, a loop between `loop` and the block.
+  std::string SpreadPrefetch(const std::string& block, const std::string& buffer,
+                             const std::string& loop, const Value& distance,
+                             const std::string& over);
   std::string SoftwarePipeline(const std::string& loop, const Values& stages, const Values& order);
   std::string DoubleBuffer(const std::string& block);
   void RollingBuffer(const std::string& block, const std::string& loop);

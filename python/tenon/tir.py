@@ -280,6 +280,9 @@ class Schedule:
     def prefetch(self, block: str, buffer: str, loop: str, distance: Number = 1) -> str:
         return self._s.apply("prefetch", [block, buffer, loop, distance])[0]
 
+    def spread_prefetch(self, block: str, buffer: str, loop: str, distance: Number, over: str) -> str:
+        return self._s.apply("spread_prefetch", [block, buffer, loop, distance, over])[0]
+
     def software_pipeline(self, loop: str, stages: Sequence[Number], order: Sequence[Number]) -> str:
         return self._s.apply("software_pipeline", [loop, list(stages), list(order)])[0]
 

@@ -344,6 +344,11 @@ std::string IrSchedule::Prefetch(const std::string& block, const std::string& bu
                                  const std::string& loop, const Value& distance) {
   return RunOne(data_.get(), "prefetch", {block, buffer, loop, distance.data()});
 }
+std::string IrSchedule::SpreadPrefetch(const std::string& block, const std::string& buffer,
+                                       const std::string& loop, const Value& distance,
+                                       const std::string& over) {
+  return RunOne(data_.get(), "spread_prefetch", {block, buffer, loop, distance.data(), over});
+}
 std::string IrSchedule::SoftwarePipeline(const std::string& loop, const Values& stages,
                                          const Values& order) {
   return RunOne(data_.get(), "software_pipeline", {loop, ListOf(stages), ListOf(order)});

@@ -1,6 +1,7 @@
 // What the schedules of algorithms are written with.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -32,10 +33,13 @@ InnerLoops LoopsInside(Schedule& s, const std::string& block, const std::string&
 
 /// Computes a reduction block in registers under `at`: reduction outside, tile unrolled, the
 /// kernel's operation innermost. `vectors` is a factor ("$nv"); `lanes_axis` is the place of the
-/// vector axis among the block's inner spatial loops (beyond the last: the last).
+/// vector axis among the block's inner spatial loops (beyond the last: the last). `along_k` is
+/// called with the innermost loop of the reduction outside the tile, before what is in the tile
+/// becomes the kernel's operation.
 void ComputeInRegisters(Schedule& s, const std::string& block, const std::string& at,
                         const std::string& vectors, const MicroKernel& kernel, size_t lanes_axis,
-                        const Names& unrolled_reduce);
+                        const Names& unrolled_reduce,
+                        const std::function<void(const std::string& k)>& along_k = {});
 
 /// Any block: outer loops parallel, the loop that runs along memory vectorized inside reductions.
 void ScheduleBlock(Schedule& s, const Parts& parts, const Machine& machine,

@@ -172,6 +172,11 @@ std::string Schedule::Prefetch(const std::string& block, const std::string& buff
                                const std::string& loop, int64_t distance) {
   return Steps::Apply(*this, "prefetch", {block, buffer, loop, distance}, 1)[0];
 }
+std::string Schedule::SpreadPrefetch(const std::string& block, const std::string& buffer,
+                                     const std::string& loop, int64_t distance,
+                                     const std::string& over) {
+  return Steps::Apply(*this, "spread_prefetch", {block, buffer, loop, distance, over}, 1)[0];
+}
 std::string Schedule::SoftwarePipeline(const std::string& loop, std::vector<int64_t> stages,
                                        std::vector<int64_t> order) {
   return Steps::Apply(*this, "software_pipeline", {loop, std::move(stages), std::move(order)},

@@ -62,6 +62,7 @@ REFUSED = {
     "transform_block_layout": (("D", "(r) -> (r)"), "D", None, "it has 2 variables, the map 1"),
     "pad_einsum": (("C", [0, 1, 1]), "C", None, "expected positive multiples, got 0"),
     "prefetch": (("D", "C", "x", 1), "D", "x", "block C writes C"),
+    "spread_prefetch": (("D", "C", "x", 1, "y"), "D", "x", "block C writes C"),
     "software_pipeline": (("i", [0, 1], [0, 1]), None, "i", "the body of loop i is one statement"),
     "double_buffer": (("C",), "C", None, "it is not one of several statements in the body of a loop"),
     "rolling_buffer": (("C", "x"), "C", "x", "it is not under loop x"),

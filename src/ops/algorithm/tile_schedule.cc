@@ -38,12 +38,16 @@ void ScheduleBlockedTile(Schedule& s, const Parts& parts, const Machine& machine
 }
 
 void FillTile(Schedule& s, const Parts& parts, const Machine& machine, const Point& point,
-              const Names& outer, const Names& tile) {
+              const Names& outer, const Names& tile,
+              const std::function<void(const std::string& anchor, const std::string& k)>& along_k) {
   s.Reorder(Concat({outer, tile}));
   const Names anchors = BlocksOf(s, parts, BlockRole::kAnchor);
   for (auto it = anchors.rbegin(); it != anchors.rend(); ++it) {
     const MicroKernel kernel = KernelOf(machine, PartOf(parts, *it).row, WrittenType(s, *it));
-    ComputeInRegisters(s, *it, outer.back(), "$nv", kernel, SIZE_MAX, {});
+    ComputeInRegisters(s, *it, outer.back(), "$nv", kernel, SIZE_MAX, {},
+                       [&](const std::string& k) {
+                         if (along_k) along_k(*it, k);
+                       });
   }
   s.Unroll(tile[0]);
   s.Unroll(tile[1]);

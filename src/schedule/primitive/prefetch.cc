@@ -1,7 +1,9 @@
-// prefetch: what a block will read some iterations later is asked for now.
+// prefetch: what a block will read some iterations later is asked for now; spread_prefetch: little
+// by little, in the turns of a loop inside.
 
 #include <algorithm>
 
+#include "arith/analyzer.h"
 #include "ir/print.h"
 #include "ir/visit.h"
 #include "schedule/analysis/conflicts.h"
@@ -14,16 +16,62 @@ namespace {
 
 constexpr int64_t kLineBytes = 64;  // asking for one element brings its cache line
 
-// One prefetch per cache line of rows; `step` elements apart.
-Block PrefetchBlock(const std::string& name, const Buffer& buffer, int64_t step, Body* body) {
+// Hints go along the dimension `axis`, every `step` elements: so many are neighbours in memory
+// there.
+struct Lines {
+  size_t axis = 0;
+  int64_t step = 1;
+};
+
+Expr PlaceInMemory(const Buffer& buffer, const std::vector<Expr>& at, Analyzer* analyzer) {
+  const std::vector<Expr> storage = ApplyLayout(buffer->layout, at);
+  const std::vector<Expr> extents = StorageExtents(buffer->shape, buffer->layout);
+  Expr out = IndexConst(0);
+  for (size_t d = 0; d < storage.size(); ++d) out = out * extents[d] + storage[d];
+  return analyzer->Simplify(out);
+}
+
+// Whether element step * n + r is r behind element step * n along the dimension, for all r < step.
+bool AreNeighbours(const Buffer& buffer, size_t axis, int64_t step) {
+  Analyzer analyzer;
+  std::vector<Expr> first, other;
+  const Var r = VarNode::Make("r");
+  analyzer.Bind(r, IndexConst(0), IndexConst(step));
+  for (size_t d = 0; d < buffer->shape.size(); ++d) {
+    const Var v = VarNode::Make("v" + std::to_string(d));
+    const Expr& extent = buffer->shape[d];
+    analyzer.Bind(v, IndexConst(0),
+                  d == axis ? analyzer.Simplify(CeilDiv(extent, IndexConst(step))) : extent);
+    first.push_back(d == axis ? v * step : Expr(v));
+    other.push_back(d == axis ? v * step + r : Expr(v));
+  }
+  return IsZero(analyzer.Simplify(PlaceInMemory(buffer, other, &analyzer) -
+                                  PlaceInMemory(buffer, first, &analyzer) - r));
+}
+
+Lines LinesOf(const Buffer& buffer) {
+  const size_t last = buffer->shape.size() - 1;
+  const int64_t most = std::max<int64_t>(1, kLineBytes / buffer->dtype.Bytes());
+  if (!buffer->layout) return {last, most};
+  for (int64_t step = most; step > 1; step /= 2) {
+    for (size_t d = last + 1; d-- > 0;) {
+      if (AreNeighbours(buffer, d, step)) return {d, step};
+    }
+  }
+  return {last, 1};
+}
+
+// A hint for a line: its variables are the dimensions of the buffer, of `axis` every step-th.
+Block HintBlock(const std::string& name, const Buffer& buffer, const Lines& lines, Body* body) {
   Block out;
   out.name = name;
   std::vector<Expr> at;
   for (size_t d = 0; d < buffer->shape.size(); ++d) {
     Var v = VarNode::Make(body->NewVarName(name + ".v" + std::to_string(d)));
-    bool last = d + 1 == buffer->shape.size();
-    Expr count = last ? Simplify(CeilDiv(buffer->shape[d], IndexConst(step))) : buffer->shape[d];
-    at.push_back(last && step != 1 ? v * step : Expr(v));
+    const bool along = d == lines.axis;
+    Expr count =
+        along ? Simplify(CeilDiv(buffer->shape[d], IndexConst(lines.step))) : buffer->shape[d];
+    at.push_back(along && lines.step != 1 ? v * lines.step : Expr(v));
     out.iters.push_back(
         IterVarNode::Make(v, IterKind::kSpatial, IndexConst(0), count, IndexConst(0)));
   }
@@ -48,11 +96,19 @@ Box BoxIn(const Body& body, const Place& block, const Buffer& buffer, const Plac
   return out;
 }
 
-}  // namespace
+// What both primitives find: the block, the loop whose later iterations count, and what one of them
+// reads, in lines.
+struct Target {
+  const Place* block;
+  const Place* loop;
+  Buffer buffer;
+  Lines lines;
+  Box box;
+};
 
-Result Prefetch(State& s, const std::string& name, const std::string& buffer_name,
-                const std::string& loop_name, const int64_t& distance) {
-  Body body(s.func);
+Expected<Target> FindTarget(const Body& body, const std::string& name,
+                            const std::string& buffer_name, const std::string& loop_name,
+                            int64_t distance, Analyzer* analyzer) {
   TN_ASSIGN_OR_RETURN(const Place* place, body.NeedBlock(name));
   TN_ASSIGN_OR_RETURN(Buffer buffer, body.NeedBuffer(buffer_name));
   TN_ASSIGN_OR_RETURN(const Place* loop, body.NeedLoop(loop_name));
@@ -71,28 +127,156 @@ Result Prefetch(State& s, const std::string& name, const std::string& buffer_nam
     return OfBlock(name, "block " + body.Writers(buffer)[0]->block()->name + " writes " +
                              buffer_name + ", which may not be there yet");
   }
-  Analyzer analyzer;
-  Learn(*s.func, &analyzer);
-  Learn(loop->path, &analyzer);
-  Learn(*loop->loop(), &analyzer);
-  Box box = BoxIn(body, *place, buffer, *loop, &analyzer);
+  Learn(loop->path, analyzer);
+  Learn(*loop->loop(), analyzer);
+  Box box = BoxIn(body, *place, buffer, *loop, analyzer);
   if (box.empty()) return OfBlock(name, "it does not read " + buffer_name);
 
-  int64_t step = buffer->layout ? 1 : std::max<int64_t>(1, kLineBytes / buffer->dtype.Bytes());
+  const Lines lines = LinesOf(buffer);
   const Var& var = loop->loop()->var;
   std::unordered_map<const VarNode*, Expr> ahead{{var.get(), var + distance}};
   for (size_t d = 0; d < box.size(); ++d) {
     for (Expr* end : {&box[d].min, &box[d].max}) {
       if (!*end) continue;
       *end = Substitute(*end, ahead);
-      if (d + 1 == box.size() && step != 1) *end = *end / step;
-      *end = analyzer.Simplify(*end);
+      if (d == lines.axis && lines.step != 1) *end = *end / lines.step;
+      *end = analyzer->Simplify(*end);
     }
   }
+  return Target{place, loop, buffer, lines, box};
+}
+
+// The number of the turn of the last of the loops, counted since the first began, and how many
+// there are.
+struct Turns {
+  Expr number = IndexConst(0);
+  int64_t count = 1;
+};
+
+Expected<Turns> TurnsOf(const std::vector<const For*>& loops, const std::string& block,
+                        Analyzer* analyzer) {
+  Turns out;
+  for (const For* l : loops) {
+    const std::optional<int64_t> extent = AsInt(analyzer->Simplify(l->extent));
+    if (!extent) return OfBlock(block, "loop " + l->var->name + " has no fixed number of turns");
+    if (l->for_kind != ForKind::kSerial) {
+      return OfBlock(block, "loop " + l->var->name + " is " + Name(l->for_kind) +
+                                ", so that its iterations do not follow each other");
+    }
+    out.number = out.number * *extent + (l->var - l->min);
+    out.count *= *extent;
+  }
+  return out;
+}
+
+// The lines of a box, numbered in the order of memory: those along the axis follow each other.
+struct Numbered {
+  std::vector<Expr> first;
+  std::vector<int64_t> lengths;
+  std::vector<size_t> order;
+  int64_t count = 1;
+
+  // Where a line is, in each dimension.
+  std::vector<Expr> At(Expr number) const {
+    std::vector<Expr> out = first;
+    for (size_t i = order.size(); i-- > 0;) {
+      const size_t d = order[i];
+      out[d] = out[d] + (i == 0 ? number : number % lengths[d]);
+      number = number / lengths[d];
+    }
+    return out;
+  }
+};
+
+Expected<Numbered> Number(const Target& t, const std::string& block, Analyzer* analyzer) {
+  Numbered out;
+  for (size_t d = 0; d < t.box.size(); ++d) {
+    const ExprInterval range = RelaxToConstantLength(t.box[d], analyzer);
+    const std::optional<int64_t> length =
+        range.min && range.max ? AsInt(Length(range, analyzer)) : std::nullopt;
+    if (!length || *length < 1) {
+      return OfBlock(block, "how much it reads of " + t.buffer->name + " in a turn of loop " +
+                                t.loop->loop()->var->name + " is no fixed number");
+    }
+    out.first.push_back(range.min);
+    out.lengths.push_back(*length);
+    out.count *= *length;
+    if (d != t.lines.axis) out.order.push_back(d);
+  }
+  out.order.push_back(t.lines.axis);
+  return out;
+}
+
+// The block with these bindings, where they are inside its domain.
+void Bind(const std::vector<Expr>& bindings, Block* block, Analyzer* analyzer) {
+  for (size_t d = 0; d < bindings.size(); ++d) {
+    IterVar& v = block->iters[d];
+    const Expr binding = analyzer->Simplify(bindings[d]);
+    block->where = AndAlso(block->where, BoundsGuard(binding, v->min, v->extent, analyzer));
+    v = IterVarNode::Make(v->var, v->iter_kind, v->min, v->extent, binding);
+  }
+}
+
+}  // namespace
+
+Result Prefetch(State& s, const std::string& name, const std::string& buffer_name,
+                const std::string& loop_name, const int64_t& distance) {
+  Body body(s.func);
+  Analyzer analyzer;
+  Learn(*s.func, &analyzer);
+  TN_ASSIGN_OR_RETURN(const Target t,
+                      FindTarget(body, name, buffer_name, loop_name, distance, &analyzer));
   std::string made = body.NewBlockName(buffer_name + ".prefetch");
   Stmt nest =
-      MakeNest(PrefetchBlock(made, buffer, step, &body), box, Widen::kYes, &body, &analyzer);
-  const Stmt& inside = loop->loop()->body;
+      MakeNest(HintBlock(made, t.buffer, t.lines, &body), t.box, Widen::kYes, &body, &analyzer);
+  const Stmt& inside = t.loop->loop()->body;
+  s.SetBody(Edit(body.root(), {{inside.get(), Before(nest, inside)}}));
+  return Names{made};
+}
+
+Result SpreadPrefetch(State& s, const std::string& name, const std::string& buffer_name,
+                      const std::string& loop_name, const int64_t& distance,
+                      const std::string& over_name) {
+  Body body(s.func);
+  Analyzer analyzer;
+  Learn(*s.func, &analyzer);
+  TN_ASSIGN_OR_RETURN(const Target t,
+                      FindTarget(body, name, buffer_name, loop_name, distance, &analyzer));
+  TN_ASSIGN_OR_RETURN(const Place* over, body.NeedLoop(over_name));
+  std::vector<const For*> loops = t.block->LoopsInside(t.loop->stmt.get());
+  const auto last = std::find(loops.begin(), loops.end(), over->loop());
+  if (last == loops.end()) {
+    return OfBlock(name, "loop " + over_name + " is not between it and loop " + loop_name);
+  }
+  loops.erase(last + 1, loops.end());
+  for (const For* l : loops) Learn(*l, &analyzer);
+  TN_ASSIGN_OR_RETURN(const Turns turns, TurnsOf(loops, name, &analyzer));
+  TN_ASSIGN_OR_RETURN(const Numbered lines, Number(t, name, &analyzer));
+
+  Block hint = HintBlock(body.NewBlockName(buffer_name + ".prefetch"), t.buffer, t.lines, &body);
+  const int64_t each = (lines.count - 1) / turns.count + 1;
+  const Var own = VarNode::Make(body.NewVarName(hint.name + ".ax"));
+  Expr number = turns.number;
+  if (each > 1) {
+    analyzer.Bind(own, IndexConst(0), IndexConst(each));
+    number = number * each + own;
+  }
+  // More turns than are needed begin anew, which costs less than to ask whether there are any.
+  if (turns.count * each > lines.count) number = number % lines.count;
+  number = analyzer.Simplify(number);
+  const For& loop = *t.loop->loop();
+  const Expr follows = analyzer.Simplify(Lt(loop.var + distance, loop.min + loop.extent));
+  if (!analyzer.CanProve(follows)) {
+    hint.where = follows;
+    analyzer.Assume(follows);
+  }
+  Bind(lines.At(number), &hint, &analyzer);
+  const std::string made = hint.name;
+  Stmt nest = Block::Make(std::move(hint));
+  if (each > 1) {
+    nest = For::Make(own, IndexConst(0), IndexConst(each), ForKind::kSerial, nest);
+  }
+  const Stmt& inside = over->loop()->body;
   s.SetBody(Edit(body.root(), {{inside.get(), Before(nest, inside)}}));
   return Names{made};
 }

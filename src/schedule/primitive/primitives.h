@@ -55,6 +55,8 @@ Result PadEinsum(State& s, const std::string& block, const Ints& padding);
 // prefetch.cc
 Result Prefetch(State& s, const std::string& block, const std::string& buffer,
                 const std::string& loop, const int64_t& distance);
+Result SpreadPrefetch(State& s, const std::string& block, const std::string& buffer,
+                      const std::string& loop, const int64_t& distance, const std::string& over);
 // pipeline.cc
 Result SoftwarePipeline(State& s, const std::string& loop, const Ints& stages, const Ints& order);
 Result DoubleBuffer(State& s, const std::string& block);

@@ -293,6 +293,11 @@ void Prefetch(Mover& m) {
   m.Try("prefetch", {block, m.BufferOf(block), m.Sometimes(8) ? m.Loop() : m.LoopOf(block),
                      m.Number(m.Sometimes(10) ? -1 : 1, 3)});
 }
+void SpreadPrefetch(Mover& m) {
+  const std::string block = m.Block();
+  m.Try("spread_prefetch", {block, m.BufferOf(block), m.Sometimes(8) ? m.Loop() : m.LoopOf(block),
+                            m.Number(m.Sometimes(10) ? -1 : 1, 3), m.LoopOf(block)});
+}
 void SoftwarePipeline(Mover& m) {
   const auto count = static_cast<size_t>(m.Number(2, 4));
   Ints stages(count), order(count);
@@ -498,6 +503,7 @@ constexpr Row kRows[] = {
     {"transform_block_layout", TransformBlockLayout, 1},
     {"pad_einsum", PadEinsum, 1},
     {"prefetch", Prefetch, 1},
+    {"spread_prefetch", SpreadPrefetch, 1},
     {"software_pipeline", SoftwarePipeline, 2},
     {"double_buffer", DoubleBuffer, 1},
     {"rolling_buffer", RollingBuffer, 1},
