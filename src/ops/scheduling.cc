@@ -88,7 +88,7 @@ InnerLoops LoopsInside(Schedule& s, const std::string& block, const std::string&
 void ComputeInRegisters(Schedule& s, const std::string& block, const std::string& at,
                         const std::string& vectors, const MicroKernel& kernel, size_t lanes_axis,
                         const Names& unrolled_reduce,
-                        const std::function<void(const std::string& k)>& along_k) {
+                        const std::function<void(const Names& reduce)>& along_k) {
   s.SetScope(WrittenBuffer(s, block), Scope::kRegister);
   s.ComputeAt(block, at);
   InnerLoops in = LoopsInside(s, block, at);
@@ -119,7 +119,7 @@ void ComputeInRegisters(Schedule& s, const std::string& block, const std::string
       s.Vectorize(start.spatial.back());
       for (size_t i = 0; i + 1 < start.spatial.size(); ++i) s.Unroll(start.spatial[i]);
     }
-    if (along_k) along_k(in.reduce.back());
+    if (along_k) along_k(in.reduce);
   }
   if (kernel.IsPlain()) {
     s.Vectorize(lane);

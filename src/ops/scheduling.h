@@ -39,7 +39,7 @@ InnerLoops LoopsInside(Schedule& s, const std::string& block, const std::string&
 void ComputeInRegisters(Schedule& s, const std::string& block, const std::string& at,
                         const std::string& vectors, const MicroKernel& kernel, size_t lanes_axis,
                         const Names& unrolled_reduce,
-                        const std::function<void(const std::string& k)>& along_k = {});
+                        const std::function<void(const Names& reduce)>& along_k = {});
 
 /// Any block: outer loops parallel, the loop that runs along memory vectorized inside reductions.
 void ScheduleBlock(Schedule& s, const Parts& parts, const Machine& machine,

@@ -202,27 +202,6 @@ Operand Build(Group& group, const graph::Node& node, const Point& point) {
                            }});
 }
 
-// While the tiles of a block meet a panel, the next panel is asked for, a line every few steps
-// along k: asked for when it is needed it would come too late, and all at once it would stand in
-// the way. Where that makes less than a line every other step, or the panel lies in the nearest
-// level anyway.
-void AskForNextPanel(Schedule& s, const std::string& anchor, const std::string& panels,
-                     const std::string& tiles, const std::string& k, const Machine& machine,
-                     const Point& point) {
-  constexpr int64_t kLineBytes = 64, kMostSteps = 8;
-  const Names operands = ReadBuffers(s, anchor);
-  const int64_t steps = s.GetExtent(k), turns = s.GetExtent(tiles) * steps;
-  const int64_t bytes = steps * ValueOf(point, "nv") * machine.vector_bits / 8;
-  if (!s.ok() || s.GetExtent(panels) < 2 || machine.LevelFor(bytes) == 0) return;
-  int64_t apart = 1;
-  while (apart < kMostSteps && steps % (2 * apart) == 0 &&
-         bytes / kLineBytes * 2 * apart <= turns) {
-    apart *= 2;
-  }
-  if (apart == 1 || operands.size() < 2) return;
-  s.SpreadPrefetch(anchor, operands[1], panels, 1, s.Split(k, {-1, apart})[0]);
-}
-
 void ScheduleIt(Schedule& s, const Parts& parts, const Machine& machine, const Point& point) {
   const std::string anchor = OnlyBlock(s, parts, BlockRole::kAnchor);
   const int64_t lanes =
@@ -238,10 +217,7 @@ void ScheduleIt(Schedule& s, const Parts& parts, const Machine& machine, const P
   Names lead(axes.begin(), axes.end() - 2);
   Names i = s.SplitBy(axes[r - 2], {"-1", "$row_block", "$tile_rows"});
   Names j = s.SplitBy(axes[r - 1], {"-1", "$nv", std::to_string(lanes)});
-  FillTile(s, parts, machine, point, Concat({lead, {i[0], j[0], i[1]}}), {i[2], j[1], j[2]},
-           [&](const std::string& of, const std::string& k) {
-             AskForNextPanel(s, of, j[0], i[1], k, machine, point);
-           });
+  FillTile(s, parts, machine, point, Concat({lead, {i[0], j[0], i[1]}}), {i[2], j[1], j[2]}, j[0]);
 }
 
 constexpr OpKind kOps[] = {OpKind::kMatMul};

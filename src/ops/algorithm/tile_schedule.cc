@@ -1,6 +1,36 @@
 #include "ops/algorithm/tile_schedule.h"
 
+#include <algorithm>
+
 namespace tenon::ops {
+
+// While the tiles inside a turn of `panels` read one panel, the next one is asked for, a line every
+// few steps along the reduction: asked for when it is needed it would come too late, and all at
+// once it would stand in the way. Not where a tile has less than two steps for a line, or where
+// panels are so small that they stay in the nearest level.
+static void AskForNextPanel(Schedule& s, const std::string& anchor, const std::string& panels,
+                            const Names& outer, const Names& reduce, const Machine& machine,
+                            const Point& point) {
+  constexpr int64_t kLineBytes = 64, kMostApart = 16;
+  const auto at = std::find(outer.begin(), outer.end(), panels);
+  const Names operands = ReadBuffers(s, anchor);
+  if (at == outer.end() || operands.size() < 2) return;
+  int64_t steps = 1, tiles = 1;
+  for (const std::string& l : reduce) steps *= s.GetExtent(l);
+  for (auto l = at + 1; l != outer.end(); ++l) tiles *= s.GetExtent(*l);
+  const int64_t bytes = steps * ValueOf(point, "nv") * machine.vector_bits / 8;
+  const int64_t lines = bytes / kLineBytes, last = s.GetExtent(reduce.back());
+  if (!s.ok() || s.GetExtent(panels) < 2 || machine.LevelFor(bytes) == 0) return;
+  int64_t apart = 1;
+  while (apart < kMostApart && last % (2 * apart) == 0 && lines * 2 * apart <= tiles * steps) {
+    apart *= 2;
+  }
+  if (apart == 1) return;
+  const std::string over = apart == last && reduce.size() > 1
+                               ? reduce[reduce.size() - 2]
+                               : s.Split(reduce.back(), {-1, apart})[0];
+  s.SpreadPrefetch(anchor, operands[1], panels, 1, over);
+}
 
 void ScheduleBlockedTile(Schedule& s, const Parts& parts, const Machine& machine,
                          const Point& point, bool unroll_window) {
@@ -18,7 +48,8 @@ void ScheduleBlockedTile(Schedule& s, const Parts& parts, const Machine& machine
   const bool has_rows = axes.size() > 3;
   Names h = has_rows ? s.SplitBy(axes[2], {"-1", "$tile_height"}) : Names{"", ""};
   Names w = s.SplitBy(axes.back(), {"-1", "$tile_width"});
-  s.Reorder(Concat({{axes[0], c[0], h[0], w[0], h[1], w[1], c[1], c[2]}}));
+  const Names outer = Concat({{axes[0], c[0], h[0], w[0]}});
+  s.Reorder(Concat({outer, {h[1], w[1], c[1], c[2]}}));
   for (auto it = anchors.rbegin(); it != anchors.rend(); ++it) {
     Names window;
     if (unroll_window) {
@@ -27,7 +58,9 @@ void ScheduleBlockedTile(Schedule& s, const Parts& parts, const Machine& machine
     }
     const MicroKernel kernel = KernelOf(machine, PartOf(parts, *it).row, WrittenType(s, *it));
     // Where an operation of the table takes the sums, channels are their last axis.
-    ComputeInRegisters(s, *it, w[0], "$nv", kernel, kernel.IsPlain() ? 0 : SIZE_MAX, window);
+    ComputeInRegisters(
+        s, *it, w[0], "$nv", kernel, kernel.IsPlain() ? 0 : SIZE_MAX, window,
+        [&](const Names& reduce) { AskForNextPanel(s, *it, c[0], outer, reduce, machine, point); });
   }
   if (has_rows) s.Unroll(h[1]);
   s.Unroll(w[1]);
@@ -38,16 +71,14 @@ void ScheduleBlockedTile(Schedule& s, const Parts& parts, const Machine& machine
 }
 
 void FillTile(Schedule& s, const Parts& parts, const Machine& machine, const Point& point,
-              const Names& outer, const Names& tile,
-              const std::function<void(const std::string& anchor, const std::string& k)>& along_k) {
+              const Names& outer, const Names& tile, const std::string& panels) {
   s.Reorder(Concat({outer, tile}));
   const Names anchors = BlocksOf(s, parts, BlockRole::kAnchor);
   for (auto it = anchors.rbegin(); it != anchors.rend(); ++it) {
     const MicroKernel kernel = KernelOf(machine, PartOf(parts, *it).row, WrittenType(s, *it));
-    ComputeInRegisters(s, *it, outer.back(), "$nv", kernel, SIZE_MAX, {},
-                       [&](const std::string& k) {
-                         if (along_k) along_k(*it, k);
-                       });
+    ComputeInRegisters(s, *it, outer.back(), "$nv", kernel, SIZE_MAX, {}, [&](const Names& reduce) {
+      AskForNextPanel(s, *it, panels, outer, reduce, machine, point);
+    });
   }
   s.Unroll(tile[0]);
   s.Unroll(tile[1]);

@@ -3,8 +3,6 @@
 // anchor happens as the tile is stored.
 #pragma once
 
-#include <functional>
-
 #include "ops/scheduling.h"
 
 namespace tenon::ops {
@@ -15,11 +13,10 @@ void ScheduleBlockedTile(Schedule& s, const Parts& parts, const Machine& machine
                          const Point& point, bool unroll_window);
 
 /// The loops of the output are `outer` and then the tile's: rows, vectors, lanes. The anchors are
-/// computed per tile, and the first loops of `outer` run in parallel. `along_k` is called with each
-/// anchor and its loop along k.
-void FillTile(
-    Schedule& s, const Parts& parts, const Machine& machine, const Point& point, const Names& outer,
-    const Names& tile,
-    const std::function<void(const std::string& anchor, const std::string& k)>& along_k = {});
+/// computed per tile, and the first loops of `outer` run in parallel. `panels`: of `outer`, the
+/// loop that each turn of has another panel of the anchor's second operand, which its tiles all
+/// read; "" where there is none.
+void FillTile(Schedule& s, const Parts& parts, const Machine& machine, const Point& point,
+              const Names& outer, const Names& tile, const std::string& panels = "");
 
 }  // namespace tenon::ops

@@ -38,6 +38,15 @@ constexpr Site kSites[] = {
   %2: f32[17, 70] = matmul(%0, %1) "k"
   return %2 "y"
 })"},
+    // Panels that are larger than the nearest level.
+    {kV3, R"(graph @g(%0 "x": f32[64, 640], %1 "w": f32[640, 64]) {
+  %2: f32[64, 64] = matmul(%0, %1) "k"
+  return %2 "y"
+})"},
+    {kV3, R"(graph @g(%0 "x": f32[1, 96, 12, 12], %1 "w": f32[32, 96, 3, 3]) {
+  %2: f32[1, 32, 12, 12] = conv(%0, %1) {pads: [1, 1, 1, 1]} "k"
+  return %2 "y"
+})"},
     {kAmx, R"(graph @g(%0 "x": u8[64, 128], %1 "w": i8[128, 64]) {
   %2: i32[64, 64] = matmul(%0, %1) "k"
   return %2 "y"
