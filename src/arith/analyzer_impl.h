@@ -67,7 +67,7 @@ class Results {
     Answer<ModularSet> modular;
   };
 
-  /// They stay until Clear.
+  /// They stay where they are until Clear.
   Of& At(ExprIds::Id id);
   const Linear& Keep(Linear sum);
   /// Memory is kept for what comes next.

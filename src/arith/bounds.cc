@@ -70,11 +70,9 @@ Interval CallBounds(const Call& call) {
 
 Interval Analyzer::Impl::Bounds(const Expr& e) {
   if (!HoldsIntegers(e->dtype)) return {};
-  const ExprIds::Id id = ids.Of(e);
-  if (const auto& known = Layer().At(id).bounds; known.Serves(e, proof_depth)) return known.value;
-  const Interval range = ComputeBounds(e);
-  Layer().At(id).bounds.Set(e, proof_depth, range);
-  return range;
+  Results::Answer<Interval>& known = Layer().At(ids.Of(e)).bounds;
+  if (!known.Serves(e, proof_depth)) known.Set(e, proof_depth, ComputeBounds(e));
+  return known.value;
 }
 
 Interval Analyzer::Impl::ComputeBounds(const Expr& e) {
@@ -121,8 +119,8 @@ Interval Analyzer::Impl::ComputeBounds(const Expr& e) {
 // Of its factors' ranges. One that is itself an overgrown product is bounded factor by factor.
 Interval Analyzer::Impl::BoundsOfProduct(const Term& t) {
   const ExprIds::Id id = t.id ? t.id : ids.Of(t.product);
-  if (const auto& known = Layer().At(id).product; known.Serves(t.product, proof_depth))
-    return known.value;
+  Results::Answer<Interval>& known = Layer().At(id).product;
+  if (known.Serves(t.product, proof_depth)) return known.value;
   Interval range = Point(1);
   for (const Expr& atom : ids.FactorsOf(t.product)) {
     const auto* mul = As<Binary>(atom);
@@ -130,7 +128,7 @@ Interval Analyzer::Impl::BoundsOfProduct(const Term& t) {
     range =
         Mul(range, opaque ? BinaryBounds(*mul, Bounds(mul->lhs), Bounds(mul->rhs)) : Bounds(atom));
   }
-  Layer().At(id).product.Set(t.product, proof_depth, range);
+  known.Set(t.product, proof_depth, range);
   return range;
 }
 
@@ -154,11 +152,9 @@ Interval Analyzer::Impl::Bounds(const Linear& sum) {
 
 ModularSet Analyzer::Impl::ModularOf(const Expr& e) {
   if (!HoldsIntegers(e->dtype) || !e->dtype.IsScalar()) return {};
-  const ExprIds::Id id = ids.Of(e);
-  if (const auto& known = Layer().At(id).modular; known.Serves(e, proof_depth)) return known.value;
-  const ModularSet set = ComputeModular(e);
-  Layer().At(id).modular.Set(e, proof_depth, set);
-  return set;
+  Results::Answer<ModularSet>& known = Layer().At(ids.Of(e)).modular;
+  if (!known.Serves(e, proof_depth)) known.Set(e, proof_depth, ComputeModular(e));
+  return known.value;
 }
 
 ModularSet Analyzer::Impl::ComputeModular(const Expr& e) {

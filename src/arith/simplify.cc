@@ -31,9 +31,10 @@ Expr Analyzer::Impl::Simplify(const Expr& e) {
   if (!e) return e;
   if (IsA<IntConst>(e) || IsA<FloatConst>(e) || IsA<StringConst>(e)) return e;
   const ExprIds::Id id = ids.Of(e);
-  if (const auto& known = Layer().At(id).simplified; known.Serves(e, proof_depth)) {
+  Results::Answer<Expr>& own = Layer().At(id).simplified;
+  if (own.Serves(e, proof_depth)) {
     // An equal expression that is its own simplest form.
-    return known.value == e || ids.Of(known.value) == id ? e : known.value;
+    return own.value == e || ids.Of(own.value) == id ? e : own.value;
   }
   Expr current = e;
   for (int round = 0; round < kMaxRounds; ++round) {
@@ -47,8 +48,8 @@ Expr Analyzer::Impl::Simplify(const Expr& e) {
     }
   }
   if (ids.Same(current, e)) current = e;
-  Layer().At(id).simplified.Set(e, proof_depth, current);
-  Layer().At(ids.Of(current)).simplified.Set(current, proof_depth, current);
+  own.Set(e, proof_depth, current);
+  if (current != e) Layer().At(ids.Of(current)).simplified.Set(current, proof_depth, current);
   return current;
 }
 

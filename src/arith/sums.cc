@@ -12,11 +12,11 @@ bool Analyzer::Impl::IsArithmetic(const Expr& e) {
 }
 
 const Linear& Analyzer::Impl::LinearOf(const Expr& e) {
-  const ExprIds::Id id = ids.Of(e);
-  if (const auto& known = Layer().At(id).linear; known.Serves(e, proof_depth)) return *known.value;
+  Results::Answer<const Linear*>& known = Layer().At(ids.Of(e)).linear;
+  if (known.Serves(e, proof_depth)) return *known.value;
   Linear sum = ComputeLinear(e);
   const Linear& kept = Layer().Keep(std::move(sum));
-  Layer().At(id).linear.Set(e, proof_depth, &kept);
+  known.Set(e, proof_depth, &kept);
   return kept;
 }
 

@@ -56,14 +56,13 @@ Body::Body(const Func& func) : func_(func) {
 }
 
 void Body::Enter(const Stmt& s, const std::vector<Stmt>& path, bool inner) {
-  Place place{s, path, inner};
   if (const auto* loop = As<For>(s)) {
     vars_.Take(loop->var->name);
-    loops_.push_back(std::move(place));
+    loops_.push_back({s, path, inner});
   } else if (const auto* block = As<Block>(s)) {
     block_names_.Take(block->name);
     for (const IterVar& v : block->iters) vars_.Take(v->var->name);
-    blocks_.push_back(std::move(place));
+    blocks_.push_back({s, path, inner});
   } else if (const auto* let = As<Let>(s)) {
     vars_.Take(let->var->name);
   } else if (const auto* alloc = As<Alloc>(s)) {

@@ -15,14 +15,13 @@
 #include <atomic>
 #include <chrono>
 #include <map>
-#include <unordered_map>
 
 #include "codegen/gpu/aligned.h"
 #include "driver/code_generators.h"
 #include "driver/default_threads.h"
 #include "driver/info.h"
+#include "driver/kernels.h"
 #include "ir/visit.h"
-#include "loop/pass/calls/outline_micro_kernels.h"
 #include "loop/pass/host/lower_launches.h"
 #include "loop/pass/host/make_packed.h"
 #include "loop/pass/host/time_launches.h"
@@ -44,92 +43,9 @@ double SecondsSince(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-struct KernelResult {
-  std::string name;
-  Module scheduled;                    // the kernel and what it calls
-  Module lowered;                      // the same, with the micro-kernels
-  std::vector<std::string> functions;  // those of them that its object defines
-  std::string object;
-  std::vector<std::string> remarks;
-  Diagnostics errors;
-};
-
-// A kernel and the functions that it calls, and those that they call.
-Module WithCallees(const Module& module, const Func& kernel) {
-  Module out;
-  std::vector<Func> waiting = {kernel};
-  while (!waiting.empty()) {
-    const Func f = waiting.back();
-    waiting.pop_back();
-    if (out.Find(f->name)) continue;
-    out.Add(f);
-    PreOrder(f->body, [&](const NodeRef& n) {
-      const auto* call = As<CallFunc>(n);
-      if (Func callee = call ? module.Find(call->callee) : nullptr) waiting.push_back(callee);
-      return !IsA<ExprNode>(n);
-    });
-  }
-  return out;
-}
-
-std::vector<KernelResult> KernelsOf(const Module& module) {
-  std::vector<KernelResult> out;
-  for (const auto& [name, f] : module.funcs) {
-    if (f->func_kind != FuncKind::kKernel) continue;
-    out.emplace_back();
-    out.back().name = name;
-    out.back().scheduled = WithCallees(module, f);
-  }
-  return out;
-}
-
-// Equal micro-kernels of several kernels become one: the first kernel's, which defines it for all.
-void ShareMicroKernels(std::vector<KernelResult>* kernels) {
-  std::unordered_map<uint64_t, std::vector<Func>> shared;  // by the hash without the name
-  for (KernelResult& k : *kernels) {
-    Module own;
-    std::map<std::string, std::string> names;
-    for (const auto& [name, f] : k.lowered.funcs) {
-      if (!f->attrs.Has(kMicroKernel)) continue;
-      Func nameless = Renamed(f, kMicroKernel, {});
-      std::vector<Func>& equal = shared[StructuralHash(nameless)];
-      auto it = std::find_if(equal.begin(), equal.end(), [&](const Func& other) {
-        return StructuralEqual(Renamed(other, kMicroKernel, {}), nameless);
-      });
-      if (it == equal.end()) {
-        k.functions.push_back(name);
-        it = equal.insert(equal.end(), f);
-      }
-      names[name] = (*it)->name;
-      own.Add(*it);
-    }
-    for (const auto& [name, f] : k.lowered.funcs) {
-      if (names.count(name)) continue;
-      k.functions.push_back(name);
-      own.Add(Renamed(f, name, names));
-    }
-    k.lowered = std::move(own);
-  }
-}
-
 Diagnostics InKernel(Diagnostics errors, const std::string& kernel) {
   for (Diagnostic& d : errors) d.notes.push_back("in kernel '" + kernel + "'");
   return errors;
-}
-
-// One file holds the functions of all kernels: device functions that are not shared get their
-// kernel's name where another has theirs.
-void AddKernel(const Module& lowered, const std::string& kernel, Module* whole) {
-  std::map<std::string, std::string> names;
-  for (const auto& [name, f] : lowered.funcs) {
-    Func there = whole->Find(name);
-    if (!there || StructuralEqual(there, f)) continue;
-    names[name] = std::string(kernel).append(".").append(name);
-  }
-  for (const auto& [name, f] : lowered.funcs) {
-    auto it = names.find(name);
-    whole->Add(Renamed(f, it == names.end() ? name : it->second, names));
-  }
 }
 
 std::string Little(uint64_t value, int bytes) {
@@ -322,13 +238,7 @@ class Builder {
     TN_RETURN_IF_ERROR(ScheduleKernels(all, &host));
     TN_RETURN_IF_ERROR(ForEachKernel([&](KernelResult* k) { return Lower(k); }));
     ShareMicroKernels(&kernels_);
-    const auto n = static_cast<int64_t>(kernels_.size());
-    std::atomic<int64_t> done{0};
-    TN_RETURN_IF_ERROR(ForEachKernel([&](KernelResult* k) -> Status {
-      if (EmitsKernels()) TN_RETURN_IF_ERROR(Emit(k));
-      if (hooks().progress) hooks().progress("kernels", ++done, n);
-      return Ok();
-    }));
+    TN_RETURN_IF_ERROR(EmitKernels());
     TN_RETURN_IF_ERROR(LowerHost(std::move(host)));
     if (target().IsDevice()) TN_RETURN_IF_ERROR(MakeDeviceCode());
     CollectUnits();
@@ -399,12 +309,36 @@ class Builder {
     return Ok();
   }
 
-  Status Emit(KernelResult* k) const {
+  Status EmitKernels() {
+    std::vector<std::vector<KernelResult*>> batches;
+    if (EmitsKernels()) batches = Batches(&kernels_);
+    const auto n = static_cast<int64_t>(kernels_.size());
+    std::atomic<int64_t> done{0};
+    ParallelFor(static_cast<int64_t>(batches.size()), built_.request.jobs, [&](int64_t i) {
+      const std::vector<KernelResult*>& batch = batches[static_cast<size_t>(i)];
+      // What is wrong in one of several is said of that one.
+      if (!Emit(batch)) {
+        for (KernelResult* k : batch) {
+          if (Status status = Emit({k}); !status) k->errors = std::move(status.errors());
+        }
+      }
+      done += static_cast<int64_t>(batch.size());
+      if (hooks().progress) hooks().progress("kernels", done, n);
+    });
+    return ForEachKernel([](KernelResult*) { return Ok(); });  // their errors
+  }
+
+  // As one module; the object is the first kernel's.
+  Status Emit(const std::vector<KernelResult*>& batch) const {
     codegen::EmitOptions emit;
-    emit.functions = k->functions;
+    Module module;
+    for (const KernelResult* k : batch) {
+      emit.functions.insert(emit.functions.end(), k->functions.begin(), k->functions.end());
+      for (const auto& [name, f] : k->lowered.funcs) module.Add(f);
+    }
     emit.verify |= hooks().passes.verify;
     const auto start = Clock::now();
-    TN_ASSIGN_OR_RETURN(k->object, codegen::EmitObject(k->lowered, target(), emit));
+    TN_ASSIGN_OR_RETURN(batch.front()->object, codegen::EmitObject(module, target(), emit));
     if (hooks().after_codegen) hooks().after_codegen(SecondsSince(start));
     return Ok();
   }
