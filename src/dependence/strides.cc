@@ -29,6 +29,8 @@ std::optional<std::vector<StrideDim>> StrideDims(const CallFunc& call, const Pri
                                                  size_t i) {
   if (i >= callee.buffers.size() || callee.buffers[i]->strides.empty()) return std::nullopt;
   const BufferNode& param = *callee.buffers[i];
+  const BufferNode& operand = *call.buffers[i]->buffer;
+  if (operand.layout && !PaddedRowsOf(operand)) return std::nullopt;
   // Dimensions of one element have no say: the others of both stand for each other, in order.
   std::vector<size_t> theirs, mine;
   for (size_t d = 0; d < param.shape.size(); ++d) {

@@ -22,7 +22,7 @@ struct StrideDim {
   size_t dim;     // of the buffer that is passed
 };
 /// All strides of operand i of the call that are not 1, where each is such a dim; nothing where the
-/// function knows one otherwise.
+/// function knows one otherwise, or the operand lies in a layout that StridesOf does not read.
 std::optional<std::vector<StrideDim>> StrideDims(const CallFunc& call, const PrimFunc& callee,
                                                  size_t i);
 

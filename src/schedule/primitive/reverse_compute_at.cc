@@ -57,6 +57,7 @@ class ConsumerMover {
     Learn(*s_.func, &analyzer_);
     Learn(target_.path, &analyzer_);
     TN_ASSIGN_OR_RETURN(IterRanges ranges, AvailableRanges());
+    if (auto error = CheckTogether()) return *error;
     if (auto error = CheckRepeats(ranges)) return *error;
     Stmt nest = MakeNest(block_, ranges, Widen::kNo, body_, &analyzer_);
     nest = Inherit(nest, InheritedGuards(), &analyzer_);
@@ -285,6 +286,32 @@ class ConsumerMover {
 
   bool Same(const ExprInterval& a, const ExprInterval& b) {
     return analyzer_.CanProveEqual(a.min, b.min) && analyzer_.CanProveEqual(a.max, b.max);
+  }
+
+  bool Implies(const std::vector<Expr>& guards, const std::vector<Expr>& others) {
+    std::vector<size_t> assumed;
+    for (const Expr& g : guards) assumed.push_back(analyzer_.Assume(g));
+    const bool out = std::all_of(others.begin(), others.end(),
+                                 [&](const Expr& o) { return analyzer_.CanProve(o); });
+    while (!assumed.empty()) {
+      analyzer_.Retract(assumed.back());
+      assumed.pop_back();
+    }
+    return out;
+  }
+
+  // Where one producer runs its part the other runs too (those of a pipeline's stages need not):
+  // the block, which runs where all do, would else miss some of what it must make.
+  std::optional<Diagnostic> CheckTogether() {
+    for (size_t i = 1; i < producers_.size(); ++i) {
+      const Place &a = *producers_[i - 1], &b = *producers_[i];
+      const std::vector<Expr> of_a = GuardsAround(a, target_.path);
+      const std::vector<Expr> of_b = GuardsAround(b, target_.path);
+      if (Implies(of_a, of_b) || Implies(of_b, of_a)) continue;
+      return OfBlock(block_.name, "its producers " + a.block()->name + " and " + b.block()->name +
+                                      " run in different iterations of loop " + loop_.var->name);
+    }
+    return std::nullopt;
   }
 
   // A reduction must run each of its iterations once.
