@@ -239,11 +239,12 @@ def replayed(call):
         return call
 
 
-def feeds_of(session):
-    """Normal floats, small integers, masks of ones; an axis without a size is 1 in front, else 64."""
+def feeds_of(session, shapes=()):
+    """Normal floats, small integers, masks of ones; an axis without a size is 1 in front, else 64, if no NAME:DIMS says otherwise."""
     rng, feeds = np.random.default_rng(0), {}
+    given = {name: [int(d) for d in dims.split("x")] for name, dims in (shape.rsplit(":", 1) for shape in shapes)}
     for i in session.get_inputs():
-        shape = [d if isinstance(d, int) else (64 if k else 1) for k, d in enumerate(i.shape)]
+        shape = given.get(i.name) or [d if isinstance(d, int) else (64 if k else 1) for k, d in enumerate(i.shape)]
         if "float" in i.type:
             feeds[i.name] = rng.standard_normal(shape).astype(np.float32)
         else:
@@ -261,6 +262,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("model")
     parser.add_argument("libraries", nargs="+", metavar="PRECISION=FILE")
+    parser.add_argument("--shape", action="append", default=[], metavar="NAME:DIMS", help="of an input with open sizes")
     parser.add_argument("--no-compile", action="store_true")
     parser.add_argument("--tf32", action="store_true")
     args = parser.parse_args()
@@ -268,7 +270,7 @@ def main():
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = args.tf32
     torch.backends.cudnn.benchmark = True
     session = onnxruntime.InferenceSession(args.model, providers=["CPUExecutionProvider"])
-    feeds = feeds_of(session)
+    feeds = feeds_of(session, args.shape)
     want = session.run(None, feeds)
     print(f"{torch.cuda.get_device_name()}, PyTorch {torch.__version__}, TF32 {'on' if args.tf32 else 'off'}")
     for library in args.libraries:

@@ -214,4 +214,136 @@ bool LoopBody::Agree() const {
                      [&](const LoopStep& s) { return fits(s.full->shape, s.axis); });
 }
 
+// ---- Lanes ----
+
+const LoopStep* LoopBody::StepOf(const BufferNode* full) const {
+  const auto at = std::find_if(steps_.begin(), steps_.end(),
+                               [&](const LoopStep& s) { return s.full.get() == full; });
+  return at == steps_.end() ? nullptr : &*at;
+}
+
+int LoopBody::LaneOf(const BufferNode* full) const {
+  for (size_t k = 0; k < states_.size(); ++k) {
+    if (states_[k].get() == full) return state_lanes_[k];
+  }
+  const LoopStep* step = StepOf(full);
+  return step ? step->lane : kNoAxis;
+}
+
+// What reads one lane's element has that lane's place, or adds all of them up, and nothing else may
+// follow from such a sum.
+bool LoopBody::FindLane(LoopStep* step) const {
+  bool fits = true;
+  step->lane = kNoAxis;
+  step->meets = nullptr;
+  for (const Expr* e : {&step->value, &step->init}) {
+    if (!*e) continue;
+    PreOrder(*e, [&](const NodeRef& n) {
+      const auto* load = As<Load>(n);
+      if (!load) return true;
+      const LoopStep* read = StepOf(load->buffer.get());
+      fits &= !read || !read->meets;
+      const int lane = LaneOf(load->buffer.get());
+      if (lane < 0) return true;
+      const Expr index = tenon::Simplify(load->indices[static_cast<size_t>(lane)]);
+      const auto is_index = [&](const Var& axis) { return axis.get() == index.get(); };
+      const auto at = std::find_if(step->axes.begin(), step->axes.end(), is_index);
+      const int place = static_cast<int>(at - step->axes.begin());
+      if (at != step->axes.end()) {
+        fits &= step->lane < 0 || step->lane == place;
+        step->lane = place;
+        return true;
+      }
+      const auto over = std::find_if(step->reduce.begin(), step->reduce.end(),
+                                     [&](const te::Axis& r) { return is_index(r.var); });
+      fits &= over != step->reduce.end() && (!step->meets || step->meets == over->var);
+      if (fits) step->meets = over->var;
+      return true;
+    });
+  }
+  if (step->meets) {
+    const auto one = [&](size_t a) {
+      return static_cast<int>(a) == step->axis || IsOne(step->full->shape[a]);
+    };
+    for (size_t a = 0; a < step->axes.size(); ++a) fits &= one(a);
+    fits &= step->lane < 0 && step->combiner == BinaryOp::kAdd && AsFloat(step->init) == 0.0 &&
+            step->full->dtype == DType::Float(32);
+  }
+  return fits;
+}
+
+// Rows are what lanes have added up, and what can be computed of that and of memory.
+bool LoopBody::RowsMeet() const {
+  bool fits = !rows_.empty();
+  for (const CollectedRow& r : rows_) {
+    bool meets = false;
+    PreOrder(r.value, [&](const NodeRef& n) {
+      const auto* load = As<Load>(n);
+      const LoopStep* step = load ? StepOf(load->buffer.get()) : nullptr;
+      meets |= step && step->meets;
+      const bool is_state =
+          load && std::any_of(states_.begin(), states_.end(),
+                              [&](const Buffer& s) { return s.get() == load->buffer.get(); });
+      fits &= !is_state && (!step || step->meets);
+      return true;
+    });
+    for (size_t a = 0; a < r.shape.size(); ++a)
+      fits &= static_cast<int>(a) == r.axis || IsOne(r.shape[a]);
+    fits &= meets && r.axis >= 0;
+  }
+  return fits;
+}
+
+bool LoopBody::TryLanes(int first) {
+  state_lanes_.assign(states_.size(), kNoAxis);
+  state_lanes_[0] = first;
+  for (size_t round = 0; round <= states_.size(); ++round) {
+    for (LoopStep& s : steps_) {
+      if (!FindLane(&s)) return false;
+      for (size_t k = 0; k < next_.size(); ++k) {  // what begins anew is as much each lane's
+        if (next_[k] == s.full && s.lane < 0 && !s.meets) s.lane = state_lanes_[k];
+      }
+    }
+    for (size_t k = 0; k < states_.size(); ++k) {
+      const LoopStep& next = *StepOf(next_[k].get());
+      if (next.meets) return false;
+      if (state_lanes_[k] < 0) state_lanes_[k] = next.lane;
+    }
+  }
+  const auto has_length = [&](const Buffer& b, int lane) {
+    return lane < 0 || AsInt(b->shape[static_cast<size_t>(lane)]) == lanes_;
+  };
+  for (size_t k = 0; k < states_.size(); ++k) {
+    if (StepOf(next_[k].get())->lane != state_lanes_[k] || !has_length(states_[k], state_lanes_[k]))
+      return false;
+  }
+  return std::all_of(steps_.begin(), steps_.end(),
+                     [&](const LoopStep& s) {
+                       const auto over = std::find_if(
+                           s.reduce.begin(), s.reduce.end(),
+                           [&](const te::Axis& r) { return s.meets && r.var == s.meets; });
+                       return has_length(s.full, s.lane) &&
+                              (over == s.reduce.end() || AsInt(over->extent) == lanes_);
+                     }) &&
+         RowsMeet();
+}
+
+bool LoopBody::FindLanes() {
+  constexpr int64_t kMostLanes = 64;
+  if (axes_[0] < 0) return false;
+  for (size_t a = 0; a < states_[0]->shape.size(); ++a) {
+    const auto length = AsInt(states_[0]->shape[a]);
+    if (static_cast<int>(a) == axes_[0] || !length || *length < 2 || *length > kMostLanes) continue;
+    lanes_ = *length;
+    if (TryLanes(static_cast<int>(a))) return true;
+  }
+  lanes_ = 1;
+  state_lanes_.assign(states_.size(), kNoAxis);
+  for (LoopStep& s : steps_) {
+    s.lane = kNoAxis;
+    s.meets = nullptr;
+  }
+  return false;
+}
+
 }  // namespace tenon::ops

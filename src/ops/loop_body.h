@@ -24,6 +24,8 @@ struct LoopStep {
   BinaryOp combiner = BinaryOp::kAdd;
   Expr value, init;
   int axis = kUnknownAxis;  // that is apart
+  int lane = kNoAxis;       // another one, where lanes share the step (FindLanes)
+  Var meets;                // or what it adds up is theirs: the variable of `reduce` over it
 };
 
 /// What is stored in each iteration: `value` at `axes` of the row.
@@ -46,6 +48,12 @@ class LoopBody {
   /// Finds the axis that is apart of everything, where it is `first` of the first state (kNoAxis: a
   /// thread does everything); false where there is none.
   bool FindAxes(int first);
+  /// Finds a second axis of the state along which nothing meets but in sums that go into rows: so
+  /// that the lanes that share a thread's work meet there alone. Needs: FindAxes has found one.
+  bool FindLanes();
+  /// How many lanes: the length of that axis; 1 where there is none.
+  int64_t lanes() const { return lanes_; }
+  int state_lane(size_t k) const { return state_lanes_.empty() ? kNoAxis : state_lanes_[k]; }
   /// How long the axis is: so many threads there are.
   Expr length() const;
 
@@ -83,6 +91,13 @@ class LoopBody {
 
   bool FindStepAxes();
 
+  // The same for lanes: of a step; of all, with a first guess.
+  bool FindLane(LoopStep* step) const;
+  bool TryLanes(int first);
+  bool RowsMeet() const;
+  int LaneOf(const BufferNode* full) const;
+  const LoopStep* StepOf(const BufferNode* full) const;
+
   // What is carried on has its axis where the state has it, and all such axes are as long.
   bool Agree() const;
 
@@ -93,6 +108,8 @@ class LoopBody {
   std::vector<LoopStep> steps_;
   std::vector<CollectedRow> rows_;
   std::vector<int> axes_;  // of states
+  std::vector<int> state_lanes_;
+  int64_t lanes_ = 1;
   std::set<const te::TensorNode*> made_;
   int serial_ = 0;
   bool fits_ = true;

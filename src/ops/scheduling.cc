@@ -265,7 +265,7 @@ static std::string ShareAmongThreads(Schedule& s, const Parts& parts, const std:
 // Of loops that run over open sizes as one it may not be known that their iterations are apart.
 std::string ShareAmongThreads(Schedule& s, const Parts& parts, const std::string& block) {
   Schedule tried = s;
-  const std::string threads = ShareAmongThreads(tried, parts, block, true);
+  std::string threads = ShareAmongThreads(tried, parts, block, true);
   if (!tried.ok()) return ShareAmongThreads(s, parts, block, false);
   s = std::move(tried);
   return threads;
@@ -304,28 +304,79 @@ bool ShareVectors(Schedule& s, const Parts& parts, const Machine& machine,
   return true;
 }
 
+// How often loops run together; -1 where that is no number.
+static int64_t TripsTogether(Schedule& s, const Names& loops) {
+  int64_t all = 1;
+  for (const std::string& loop : loops) {
+    const int64_t extent = s.GetExtent(loop);
+    if (extent < 0) return -1;
+    all *= extent;
+  }
+  return all;
+}
+
+static std::string AsOne(Schedule& s, const Names& loops) {
+  return loops.size() == 1 ? loops[0] : s.Fuse(loops);
+}
+
+// A reduction from so many elements on is a block's; it has so many threads.
+constexpr int64_t kLeastOfThreads = 32, kMostThreads = 128, kResultsOfOne = 256;
+
+static void BindReduction(Schedule& s, const Names& reduce, int64_t each) {
+  const std::string all = AsOne(s, reduce);
+  int64_t threads = kLeastOfThreads;
+  while (threads < kMostThreads && threads * 2 <= each) threads *= 2;
+  s.Bind(s.Split(all, {-1, threads})[1], ThreadAxis::kThreadIdxX);
+}
+
 bool ReduceByThreads(Schedule& s, const Machine& machine, const std::string& block) {
-  constexpr int64_t kThreads = 128, kResultsOfOne = 256;
   const Names spatial = s.GetSpatialLoops(block), reduce = s.GetReduceLoops(block);
   if (spatial.empty() || reduce.empty()) return false;
-  const auto product = [&](const Names& loops) {
-    int64_t all = 1;
-    for (const std::string& loop : loops) {
-      const int64_t extent = s.GetExtent(loop);
-      if (extent < 0) return int64_t{-1};
-      all *= extent;
-    }
-    return all;
-  };
-  const int64_t results = product(spatial), each = product(reduce);
-  if (results < 1 || each < 32 || results > machine.workers * kResultsOfOne) return false;
+  const int64_t results = TripsTogether(s, spatial), each = TripsTogether(s, reduce);
+  if (results < 1 || each < kLeastOfThreads || results > machine.workers * kResultsOfOne)
+    return false;
   Schedule tried = s;
   tried.Reorder(Concat({spatial, reduce}));
-  tried.Bind(spatial.size() > 1 ? tried.Fuse(spatial) : spatial[0], ThreadAxis::kBlockIdxX);
-  const std::string all = reduce.size() > 1 ? tried.Fuse(reduce) : reduce[0];
-  int64_t threads = 32;
-  while (threads < kThreads && threads * 2 <= each) threads *= 2;
-  tried.Bind(tried.Split(all, {-1, threads})[1], ThreadAxis::kThreadIdxX);
+  tried.Bind(AsOne(tried, spatial), ThreadAxis::kBlockIdxX);
+  BindReduction(tried, reduce, each);
+  if (!tried.ok()) return false;
+  s = std::move(tried);
+  return true;
+}
+
+bool ReduceBeforeResult(Schedule& s, const Machine& machine) {
+  const Names blocks = s.GetBlocks();
+  if (blocks.size() != 2) return false;
+  const std::string &sum = blocks[0], &result = blocks[1];
+  const Names spatial = s.GetSpatialLoops(result), reduce = s.GetReduceLoops(sum);
+  if (reduce.empty() || spatial.empty() || !s.GetReduceLoops(result).empty()) return false;
+  if (FindBlock(s.func(), sum)->writes.size() != 1) return false;
+  const Names read = ReadBuffers(s, result);
+  const std::string sums = WrittenBuffer(s, sum);
+  if (std::find(read.begin(), read.end(), sums) == read.end()) return false;
+  const int64_t results = TripsTogether(s, spatial), each = TripsTogether(s, reduce);
+  if (results < 1 || each < 1 || results > machine.workers * kResultsOfOne ||
+      results != TripsTogether(s, s.GetSpatialLoops(sum))) {
+    return false;
+  }
+  Schedule tried = s;
+  const std::string all = AsOne(tried, spatial);
+  std::string at = all;
+  if (each >= kLeastOfThreads) {
+    tried.Bind(all, ThreadAxis::kBlockIdxX);
+  } else {
+    const int64_t threads =
+        results < machine.workers * kMostThreads ? kLeastOfThreads : kMostThreads;
+    const Names parts = tried.Split(all, {-1, threads});
+    tried.Bind(parts[0], ThreadAxis::kBlockIdxX);
+    tried.Bind(parts[1], ThreadAxis::kThreadIdxX);
+    at = parts[1];
+  }
+  tried.SetScope(sums, Scope::kLocal);
+  tried.ComputeAt(sum, at);
+  const InnerLoops in = LoopsInside(tried, sum, at);
+  if (!tried.ok()) return false;
+  if (each >= kLeastOfThreads) BindReduction(tried, in.reduce, each);
   if (!tried.ok()) return false;
   s = std::move(tried);
   return true;

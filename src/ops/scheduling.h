@@ -58,6 +58,9 @@ bool ShareVectors(Schedule& s, const Parts& parts, const Machine& machine,
 /// of threads makes a result together. False where it is none, or has a combiner that cannot be
 /// shared out; then nothing has changed.
 bool ReduceByThreads(Schedule& s, const Machine& machine, const std::string& block);
+/// A function of two blocks, one that reduces and one that computes a result of each reduction,
+/// which are few: both are one launch. False where it is none; then nothing has changed.
+bool ReduceBeforeResult(Schedule& s, const Machine& machine);
 /// All blocks that fill halos, likewise.
 void ScheduleHalos(Schedule& s, const Parts& parts, const Machine& machine);
 

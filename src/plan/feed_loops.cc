@@ -114,17 +114,23 @@ class Feeder {
     return std::all_of(users.begin(), users.end(), [&](NodeId u) { return readers.count(u) != 0; });
   }
 
+  bool Moves(NodeId id) const {
+    const auto moves = [](const Node& n) { return ops::IsView(n.op) || n.op == OpKind::kCast; };
+    const Node& n = g_.node(id);
+    if (n.op != OpKind::kFused) return moves(n);
+    return std::all_of(n.regions[0]->nodes.begin(), n.regions[0]->nodes.end(), moves);
+  }
+
   double Elements(ValueId v) const {
     double count = 1;
     for (const Expr& d : g_.type(v).dims) count *= static_cast<double>(TypicalSize(g_, d));
     return count;
   }
 
-  // Views cost nothing. Others are computed once for each element if there is one for each of the
-  // state and each iteration.
+  // Views and conversions cost nothing. Others are computed once for each element if there is one
+  // for each of the state and each iteration.
   bool Pays(const Node& loop, ValueId v, const Feed& feed) const {
-    if (std::all_of(feed.nodes.begin(), feed.nodes.end(),
-                    [&](NodeId n) { return ops::IsView(g_.node(n).op); }))
+    if (std::all_of(feed.nodes.begin(), feed.nodes.end(), [&](NodeId n) { return Moves(n); }))
       return true;
     double state = 0, leaves = 0;
     for (size_t k = 0; k < OwnInputs(loop); ++k) state = std::max(state, Elements(loop.inputs[k]));

@@ -37,7 +37,8 @@
 //   %7: f32[8, 4] = mul(%6, %scale)
 //   %8: f32[8, 4] = add(%mm, %7)
 //
-// is, behind the product %mm, an epilogue that reads %q.
+// is, behind the product %mm, an epilogue that reads %q. Where a launch takes longer than small
+// work that is done again, so do reductions and products of a few rows (plan/small_values.h).
 #include "plan/fuse.h"
 
 #include <algorithm>
@@ -48,6 +49,7 @@
 #include "ops/fusing.h"
 #include "plan/prices.h"
 #include "plan/region.h"
+#include "plan/small_values.h"
 #include "support/hash.h"
 
 namespace tenon::graph {
@@ -82,17 +84,19 @@ class Fuser {
     FindWidened();
   }
 
-  Graph Run() {
+  Graph Run(const Machine& machine) {
     GrowAll();
+    small_ = SmallValues(g_, groups_, group_of_, machine);
     return Rebuild();
   }
 
   std::vector<GrownGroup> Groups() {
     GrowAll();
     std::vector<GrownGroup> out;
-    for (const Group& group : groups_) {
+    for (const NodeGroup& group : groups_) {
       if (group.nodes.size() == 1) continue;
-      out.push_back({KeyOf(group.nodes), g_.value(Results(group.nodes).back()).name, group.ends});
+      const std::vector<size_t>& ends = ends_[static_cast<size_t>(&group - groups_.data())];
+      out.push_back({KeyOf(group.nodes), g_.value(Results(group.nodes).back()).name, ends});
     }
     return out;
   }
@@ -254,7 +258,8 @@ class Fuser {
         grown.resize(cut->second);
     }
     for (NodeId n : grown) group_of_[static_cast<size_t>(n)] = static_cast<int>(groups_.size());
-    groups_.push_back({seed, std::move(grown), std::move(ends)});
+    groups_.push_back({seed, std::move(grown)});
+    ends_.push_back(std::move(ends));
   }
 
   std::string KeyOf(const std::vector<NodeId>& nodes) const {
@@ -336,6 +341,20 @@ class Fuser {
     std::sort(nodes->begin(), nodes->end());
   }
 
+  // And what is left to its readers whole, operands of an anchor among them.
+  void AddSmall(std::vector<NodeId>* nodes) const {
+    for (size_t i = 0; i < nodes->size(); ++i) {
+      for (ValueId v : g_.node((*nodes)[i]).inputs) {
+        if (v == kNoValue || !small_[static_cast<size_t>(v)]) continue;
+        const NodeId made = g_.value(v).producer;
+        if (std::find(nodes->begin(), nodes->end(), made) != nodes->end()) continue;
+        const auto& whole = groups_[static_cast<size_t>(group_of_[static_cast<size_t>(made)])];
+        nodes->insert(nodes->end(), whole.nodes.begin(), whole.nodes.end());
+      }
+    }
+    std::sort(nodes->begin(), nodes->end());
+  }
+
   Graph Rebuild() {
     Graph out = g_;
     out.nodes.clear();
@@ -363,6 +382,7 @@ class Fuser {
     bool anchored = !ops::HasElementDefinition(g_.node(seed).op);
     const std::vector<ValueId> results = Results(nodes);
     std::vector<NodeId> members = nodes;
+    AddSmall(&members);
     if (!constant_[static_cast<size_t>(Out(seed))])
       AddCheap(widened_tree_, anchored ? seed : kNoNode, &members);
     if (anchored) {
@@ -381,11 +401,6 @@ class Fuser {
     return fused;
   }
 
-  struct Group {
-    NodeId seed;
-    std::vector<NodeId> nodes;
-    std::vector<size_t> ends = {};  // where else it could end
-  };
   const Graph& g_;
   const plan::Cuts& cuts_;
   std::vector<std::vector<NodeId>> users_;
@@ -394,14 +409,16 @@ class Fuser {
   // By value: its tree where only dims are unknown, and where bytes are made wider; else 0.
   std::vector<size_t> known_tree_, widened_tree_;
   std::vector<ValueId> bytes_of_;  // what is made wider
-  std::vector<Group> groups_;
+  std::vector<NodeGroup> groups_;
+  std::vector<std::vector<size_t>> ends_;  // by group: where else it could end
+  std::vector<bool> small_;                // by value (plan/small_values.h)
 };
 
 }  // namespace
 
 Graph Fuse(const Graph& g, const GraphPassContext& context) {
   static const plan::Cuts kNone;
-  return Fuser(g, context.prices ? context.prices->FusionCuts() : kNone).Run();
+  return Fuser(g, context.prices ? context.prices->FusionCuts() : kNone).Run(*context.machine);
 }
 
 std::vector<GrownGroup> GrownGroups(const Graph& g) {

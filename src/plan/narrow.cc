@@ -215,8 +215,10 @@ class Narrower {
       case OpKind::kAvgPool: return true;
       case OpKind::kMaxPool: return anchor.outputs.size() == 1;
       case OpKind::kReduce: {
+        // Of activations themselves: squares that the kernel makes of them are none.
         const std::string kind = KindOf(anchor);
-        return follows && (kind == "mean" || kind == "max" || kind == "min");
+        return follows && (kind == "mean" || kind == "max" || kind == "min") &&
+               OperandBehind(group, anchor.inputs[0]) != kNoValue;
       }
       default: return false;
     }
@@ -310,14 +312,16 @@ class Narrower {
     Put(group, std::move(region), operands);
   }
 
-  // Whether its anchor is a product of two values of f32, none of them built into the kernel.
+  // Whether its anchor is a product of two values of f32, none of them built into the kernel: one
+  // that is computed there is converted there.
   static bool MultipliesFactors(const Group& group) {
     if (group.anchor == kNoNode) return false;
     const Node& anchor = group.region.node(group.anchor);
     const size_t factors = FactorsOf(anchor.op);
     for (size_t i = 0; i < factors; ++i) {
       if (group.region.type(anchor.inputs[i]).dtype != kF32 ||
-          OperandBehind(group, anchor.inputs[i]) == kNoValue) {
+          (OperandBehind(group, anchor.inputs[i]) == kNoValue &&
+           group.region.value(anchor.inputs[i]).producer == kNoNode)) {
         return false;
       }
     }

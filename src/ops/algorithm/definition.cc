@@ -51,6 +51,7 @@ WorkDescription Work(const Site& site, const Point&) {
 
 void ScheduleIt(Schedule& s, const Parts& parts, const Machine& machine, const Point&) {
   if (IsScheduled(*s.func())) return;
+  if (machine.warp > 0 && ReduceBeforeResult(s, machine)) return;
   for (const std::string& block : s.GetBlocks()) {
     if (machine.warp > 0) {
       if (!ReduceByThreads(s, machine, block) && !ShareVectors(s, parts, machine, block))

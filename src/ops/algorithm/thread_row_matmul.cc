@@ -10,7 +10,8 @@
 //                     threads x: their sums are combined
 //                   store the sums, with what follows the product
 //
-// Columns behind the end are the first ones once more, and are not stored.
+// Columns behind the end are the first ones once more, and are not stored. Rows that are computed
+// in the kernel each thread computes piece by piece, for all columns that it has.
 #include <algorithm>
 
 #include "ops/algorithm/thread_tile.h"
@@ -116,15 +117,23 @@ Operand Build(Group& group, const graph::Node& node, const Point& point) {
   const int64_t tile = ValueOf(point, "groups") * ValueOf(point, "columns");
   const Expr whole = IndexConst(CeilDiv(p.n, tile) * tile);
   const std::vector<Expr> dims = op.out.dims;
+  // Both as a thread has them: along k, which is how they lie.
+  const auto held = [&](const char* name, const std::vector<Expr>& shape,
+                        const std::function<Expr(const Indices&)>& at) {
+    return Read(te::Compute(group.Mark(op.name + name, BlockRole::kMove), shape, at));
+  };
+  const Operand rows = held("_rows", op.in[0].dims, op.in[0].at);
+  const Operand matrix = held("_matrix", {whole, IndexConst(p.k)}, [&](const Indices& i) {
+    const Expr column = Around(i[0], p.n, tile, 1);
+    return op.in[1].at(p.trans_b ? Indices{column, i[1]} : Indices{i[1], column});
+  });
   const auto wide = [](const Expr& e) { return e->dtype == kF32 ? e : CastExpr::Make(kF32, e); };
   const te::Tensor sums = te::Compute(
       group.Mark(op.name, BlockRole::kAcross), {IndexConst(p.m), whole}, [&](const Indices& i) {
         te::Axis k = te::ReduceAxis("k", IndexConst(p.k));
         Indices row = Delinearize(i[0], {dims.begin(), dims.end() - 1});
         row.push_back(k.var);
-        const Expr column = Around(i[1], p.n, tile, 1);
-        const Expr b = op.in[1].at(p.trans_b ? Indices{column, k.var} : Indices{k.var, column});
-        return te::Sum(wide(op.in[0].at(row)) * wide(b), {k});
+        return te::Sum(wide(rows.at(row)) * wide(matrix.at({i[1], k.var})), {k});
       });
   return As(op.out.dtype,
             {kF32, dims, [sums, dims](const Indices& i) {
@@ -155,14 +164,14 @@ void ScheduleIt(Schedule& s, const Parts& parts, const Machine&, const Point& po
   s.Bind(k[1], ThreadAxis::kThreadIdxX);
   for (const std::string& loop : in.spatial) s.Unroll(loop);
   s.Unroll(k[2]);
-  if (ValueOf(point, "vector") == 1) return;
-  for (const std::string& operand : ReadBuffers(s, sums)) {
-    const std::string read = s.CacheRead(sums, operand, Scope::kLocal);
-    s.ComputeAt(read, k[1]);
-    const Names loops = LoopsInside(s, read, k[1]).spatial;
+  for (const std::string& block : BlocksOf(s, parts, BlockRole::kMove)) {
+    s.SetScope(WrittenBuffer(s, block), Scope::kLocal);
+    s.ComputeAt(block, k[1]);
+    const Names loops = LoopsInside(s, block, k[1]).spatial;
     if (!s.ok()) return;
-    s.Vectorize(loops.back());
-    for (size_t l = 0; l + 1 < loops.size(); ++l) s.Unroll(loops[l]);
+    const bool whole = ValueOf(point, "vector") > 1;
+    if (whole) s.Vectorize(loops.back());
+    for (size_t l = 0; l + (whole ? 1 : 0) < loops.size(); ++l) s.Unroll(loops[l]);
   }
 }
 
@@ -172,6 +181,6 @@ constexpr OpKind kOps[] = {OpKind::kMatMul};
 
 extern const Algorithm kThreadRowMatMul;
 const Algorithm kThreadRowMatMul = {"thread_row_matmul", kOps, IsFor, SpaceOf, Wants, Work, Build,
-                                    ScheduleIt,          2};
+                                    ScheduleIt,          3};
 
 }  // namespace tenon::ops

@@ -98,6 +98,17 @@ const Machine& DeviceMachine() {
   return kMachine;
 }
 
+// Kernels as launches, so that threads meet where they do.
+Module WithThreads(Module module) {
+  for (const char* pass : {"compact_buffers", "lower_blocks", "simplify", "bind_threads"}) {
+    Expected<Module> after = RunPass(*FindLoopPass(pass), module, {});
+    EXPECT_TRUE(after) << pass << ": " << (after ? "" : ToString(after.errors()));
+    if (!after) break;
+    module = std::move(*after);
+  }
+  return module;
+}
+
 // Lowered for a machine whose threads run together; how many launches of loops as one kernel, and
 // of others, stand in the host function.
 std::pair<int, int> ExpectRunsOnDevice(const Graph& g, const std::vector<Array>& inputs,
@@ -121,8 +132,9 @@ std::pair<int, int> ExpectRunsOnDevice(const Graph& g, const std::vector<Array>&
   for (size_t i = 0; i < inputs.size(); ++i) args.push_back(ArgOf(g.type(g.inputs[i]), &inputs[i]));
   for (ValueId v : g.outputs) args.push_back(ArgOf(g.type(v), nullptr));
   args.push_back(InterpArg::Int(0));
-  const Status ran = Interpret(network->module, "main", args, InterpOptions{});
-  EXPECT_TRUE(ran) << ToString(ran.errors()) << Print(network->module);
+  const Module module = WithThreads(network->module);
+  const Status ran = Interpret(module, "main", args, InterpOptions{});
+  EXPECT_TRUE(ran) << ToString(ran.errors()) << Print(module);
   for (size_t k = 0; ran && k < want.size(); ++k) {
     const InterpArg& got = args[inputs.size() + k];
     for (int64_t i = 0; i < got.num_elements(); ++i) {
