@@ -14,6 +14,7 @@
 #include <fstream>
 #include <utility>
 
+#include "ops/algorithm.h"
 #include "support/atomic_file.h"
 #include "tune/history.h"
 
@@ -42,6 +43,7 @@ Record SomeRecord(const std::string& point, double seconds, bool leader = false)
   r.target = "llvm";
   r.cache = "warm";
   r.algorithm = "packed_matmul";
+  r.epoch = ops::FindAlgorithm(r.algorithm)->epoch;
   r.point = point;
   r.outcome = kOk;
   r.seconds = seconds;
