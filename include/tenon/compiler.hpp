@@ -131,6 +131,8 @@ struct ModelOptions {
   // What the caller knows better than the file.
   /// Sizes of the dims that the model calls so.
   std::map<std::string, int64_t> dims;
+  /// Sizes of the dims that the model leaves open and denotes so, in small letters.
+  std::map<std::string, int64_t> denoted_dims;
   /// Dims of inputs that have one name need not be of one size.
   bool independent_dims = false;
   /// Initializers that the graph lists among its inputs, and that become such.

@@ -74,6 +74,7 @@ void BindModels(nb::module_& m) {
       .def_rw("log", &ModelOptions::log)
       .def_rw("external_data_dir", &ModelOptions::external_data_dir)
       .def_rw("dims", &ModelOptions::dims)
+      .def_rw("denoted_dims", &ModelOptions::denoted_dims)
       .def_rw("independent_dims", &ModelOptions::independent_dims)
       .def_rw("inputs", &ModelOptions::inputs)
       .def_rw("initializers", &ModelOptions::initializers)

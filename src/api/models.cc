@@ -56,6 +56,7 @@ driver::CompileOptions CompileOptionsOf(const std::string& model, const ModelOpt
   compile.operators = RegisteredOperators();
   compile.open = !compile.operators.empty();
   compile.overrides.dims = options.dims;
+  compile.overrides.denoted_dims = options.denoted_dims;
   compile.overrides.independent_dims = options.independent_dims;
   compile.overrides.inputs = {options.inputs.begin(), options.inputs.end()};
   for (const auto& [name, value] : options.initializers)

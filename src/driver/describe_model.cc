@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 #include <set>
 
@@ -54,6 +55,12 @@ Json Describe(const onnx::ValueInfoProto& value) {
   }
   Json json{{"name", std::string(value.name)}, {"dtype", TypeName(value)}};
   if (value.has_shape) json["shape"] = std::move(shape);
+  if (std::any_of(value.shape.begin(), value.shape.end(),
+                  [](const onnx::DimProto& d) { return !d.denotation.empty(); })) {
+    Json denotations = Json::array();
+    for (const onnx::DimProto& d : value.shape) denotations.push_back(std::string(d.denotation));
+    json["denotations"] = std::move(denotations);
+  }
   return json;
 }
 

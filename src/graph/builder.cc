@@ -197,7 +197,7 @@ Expected<Expr> Builder::DefineDim(const std::string& dim_name, ValueId count, co
   for (int i = 1; taken(); ++i) name = fmt::format("{}_{}", dim_name, i);
   const Var dim = VarNode::MakeCount(name);
   const int64_t max = most ? std::clamp<int64_t>(DimRange(most).max, 0, Dim::kNoMax) : Dim::kNoMax;
-  graph_.dims.push_back({.var = dim, .min = 0, .max = max});
+  graph_.dims.push_back({.var = dim, .min = 0, .max = max, .asker = asker_});
   if (most) late_.insert(dim.get());
   std::vector<Expr> bound;
   if (most) bound.push_back(most);
@@ -268,7 +268,7 @@ Expr Unfold(const Expr& c) {
 // Takes `size` >= least into the range of the one dim that the size grows with, through what
 // windows make of sizes: (n + 1) / 2 * 3 - 4. False where the size is another expression, or no
 // size is left.
-bool RaiseLeast(std::vector<Dim>* dims, Expr size, int64_t least) {
+bool RaiseLeast(std::vector<Dim>* dims, Expr size, int64_t least, const std::string& asker) {
   while (const Binary* b = As<Binary>(size)) {
     const std::optional<int64_t> k = AsInt(b->rhs);
     if (!k) return false;
@@ -288,16 +288,19 @@ bool RaiseLeast(std::vector<Dim>* dims, Expr size, int64_t least) {
   if (it == dims->end()) return false;
   const int64_t steps = (std::max(least, it->min) - it->min + it->step - 1) / it->step;
   if (it->min + steps * it->step > it->max) return false;
+  if (steps > 0) it->asker = asker;
   it->min += steps * it->step;
   return true;
 }
 
 // Takes a bound on a single dim into the dim's range; false where `c` is no such bound, or leaves
 // no size.
-bool TightenRange(std::vector<Dim>* dims, const Expr& c) {
+bool TightenRange(std::vector<Dim>* dims, const Expr& c, const std::string& asker) {
   const Binary* b = As<Binary>(c);
-  if (b && b->op == BinaryOp::kLe && AsInt(b->lhs)) return RaiseLeast(dims, b->rhs, *AsInt(b->lhs));
-  if (b && b->op == BinaryOp::kGe && AsInt(b->rhs)) return RaiseLeast(dims, b->lhs, *AsInt(b->rhs));
+  if (b && b->op == BinaryOp::kLe && AsInt(b->lhs)) 
+    return RaiseLeast(dims, b->rhs, *AsInt(b->lhs), asker);
+  if (b && b->op == BinaryOp::kGe && AsInt(b->rhs)) 
+    return RaiseLeast(dims, b->lhs, *AsInt(b->rhs), asker);
   const VarNode* var = b ? As<VarNode>(b->lhs) : nullptr;
   std::optional<int64_t> n = b ? AsInt(b->rhs) : std::nullopt;
   if (!var || !n) return false;
@@ -306,21 +309,34 @@ bool TightenRange(std::vector<Dim>* dims, const Expr& c) {
   if (it == dims->end() || (b->op != BinaryOp::kLe && b->op != BinaryOp::kLt)) return false;
   const int64_t max = std::min(it->max, b->op == BinaryOp::kLt ? *n - 1 : *n);
   if (max < it->min) return false;
+  if (max < it->max) it->asker = asker;
   it->max = max;
   return true;
 }
 
 }  // namespace
 
-void Builder::Require(const Expr& condition) {
+void Builder::Require(const Expr& condition, const std::string& asker) {
   Expr c = Unfold(SimplifyDim(condition));
   if (AsInt(c) && *AsInt(c)) return;
-  if (TightenRange(&graph_.dims, c)) return;
-  if (graph_.constraints.size() > Limits::kConstraints) return;  // the verifier refuses the graph
-  for (const Expr& known : graph_.constraints) {
-    if (tenon::StructuralEqual(known, c)) return;
+  if (MentionsLate(c)) {
+    if (!required_late_) required_late_ = std::move(c);
+    return;
   }
-  graph_.constraints.push_back(std::move(c));
+  if (TightenRange(&graph_.dims, c, asker)) return;
+  if (graph_.constraints.size() > Limits::kConstraints) return;  // the verifier refuses the graph
+  for (const Constraint& known : graph_.constraints) {
+    if (tenon::StructuralEqual(known.holds, c)) return;
+  }
+  graph_.constraints.push_back({std::move(c), asker});
+}
+
+Status Builder::CheckRequired() {
+  const Expr late = std::exchange(required_late_, nullptr);
+  if (!late) return Ok();
+  return MakeError(
+      fmt::format("needs {}, but that depends on values and is not known when a call begins",
+                  DimText(late)));
 }
 
 bool Builder::MentionsLate(const Expr& e) const {
@@ -379,15 +395,8 @@ Expected<Builder::Inferred> Builder::Infer(Node node) {
   }
   // All of its elements are known, whatever they would have been computed from.
   if (StaticCount(first.dims) == 0 && !first.layout) inferred.elements = Elements();
-  for (const Expr& c : constraints) {
-    // Requirements are checked where a call begins.
-    if (const Expr simple = SimplifyDim(c); MentionsLate(simple)) {
-      return fail(MakeError(
-          fmt::format("needs {}, but that depends on values and is not known when a call begins",
-                      DimText(simple))));
-    }
-    Require(c);
-  }
+  for (const Expr& c : constraints) Require(c);
+  if (Status s = CheckRequired(); !s) return fail(std::move(s));
   // What windows and slices leave of a size must be some of it: no call may be of a size for which
   // something in between has none, or a negative one.
   for (const Type& type : inferred.types) {
@@ -462,10 +471,10 @@ Expected<std::vector<ValueId>> Builder::AddRegions(OpKind op, std::vector<ValueI
                          Quoted(n.name)))},
                      item);
     }
-    for (const Expr& c : region.constraints) Require(c);
+    for (const Constraint& c : region.constraints) Require(c.holds, c.asker);
     for (const Dim& d : region.dims) {
-      Require(Le(d.var, IndexConst(d.max)));
-      Require(Ge(d.var, IndexConst(d.min)));
+      Require(Le(d.var, IndexConst(d.max)), d.asker);
+      Require(Ge(d.var, IndexConst(d.min)), d.asker);
     }
     region.constraints.clear();
     region.dims = graph_.dims;

@@ -4,6 +4,7 @@
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "graph/graph.h"
@@ -61,10 +62,16 @@ class Builder {
   void Assume(ValueId v, Elements elements) { Remember(v, std::move(elements)); }
 
   /// Records what a type rule, or an importer, had to assume of the symbolic dims: as a constraint,
-  /// or as the range of a dim where that says it.
-  void Require(const Expr& condition);
+  /// or as the range of a dim where that says it. Messages name the asker.
+  void Require(const Expr& condition) { Require(condition, asker_); }
+  /// Who asks from now on, as of a Constraint. Answers who did before.
+  std::string SetAsker(std::string asker) { return std::exchange(asker_, std::move(asker)); }
+  /// An error where something was required, since this was asked last, of a dim that is found while
+  /// a call runs: nobody could check it.
+  Status CheckRequired();
 
  private:
+  void Require(const Expr& condition, const std::string& asker);
   /// What Add and AddAll have in common: a node that may be added, its operands' types, its own.
   struct Inferred {
     Node node;
@@ -78,7 +85,9 @@ class Builder {
   bool MentionsLate(const Expr& e) const;
 
   Graph graph_;
+  std::string asker_;
   std::unordered_set<const VarNode*> late_;  // dims that are found while a call runs
+  Expr required_late_;                       // the first condition that mentions one, or null
   std::unordered_map<ValueId, Elements> known_;
   int64_t known_left_ = Limits::kKnownTotal;  // beyond it nothing more is followed or folded
 };

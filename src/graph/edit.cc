@@ -113,7 +113,7 @@ Live FindLive(const Graph& g) {
   const DimUses dims(g);
   std::vector<ValueId> stack = g.outputs;
   for (ValueId v : g.inputs) live.values[static_cast<size_t>(v)] = true;
-  for (NodeId definer : dims.DefinersFor(g.constraints))
+  for (NodeId definer : dims.DefinersFor(Conditions(g)))
     stack.push_back(g.node(definer).outputs[0]);
   while (!stack.empty()) {
     const ValueId v = stack.back();
@@ -238,8 +238,9 @@ void SubstituteIn(Graph& g, const VarMap& map) {
       region = std::make_shared<const Graph>(std::move(copy));
     }
   }
-  SubstituteAll(&g.constraints, map);
-  std::erase_if(g.constraints, [](const Expr& c) { return AsInt(c) && *AsInt(c); });
+  for (Constraint& c : g.constraints) c.holds = SimplifyDim(Substitute(c.holds, map));
+  std::erase_if(g.constraints,
+                [](const Constraint& c) { return AsInt(c.holds) && *AsInt(c.holds); });
 }
 
 }  // namespace

@@ -21,12 +21,15 @@ class Comparison {
     if (a.dims.size() != b.dims.size()) return Differ("dims");
     for (size_t i = 0; i < a.dims.size(); ++i) {
       const Dim &x = a.dims[i], &y = b.dims[i];
-      if (x.min != y.min || x.max != y.max || x.step != y.step)
+      if (x.min != y.min || x.max != y.max || x.step != y.step || x.asker != y.asker)
         return Differ(fmt::format("dim {}", i));
       renamed_[x.var.get()] = y.var;
     }
     if (a.metadata != b.metadata) return Differ("metadata");
-    if (!Exprs(a.constraints, b.constraints)) return Differ("constraints");
+    if (!Exprs(Conditions(a), Conditions(b)) ||
+        !std::ranges::equal(a.constraints, b.constraints, {}, &Constraint::asker,
+                            &Constraint::asker))
+      return Differ("constraints");
     return Bodies(a, b);
   }
 

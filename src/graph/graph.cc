@@ -165,6 +165,12 @@ NodeId Graph::AddNode(Node node, Types types) {
   return id;
 }
 
+std::vector<Expr> Conditions(const Graph& g) {
+  std::vector<Expr> out;
+  for (const Constraint& c : g.constraints) out.push_back(c.holds);
+  return out;
+}
+
 int RankOfFirst(const Graph& g, const Node& n) {
   const bool tensor = !n.inputs.empty() && n.inputs[0] != kNoValue && g.IsTensor(n.inputs[0]);
   return tensor ? g.type(n.inputs[0]).rank() : 0;

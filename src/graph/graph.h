@@ -170,6 +170,7 @@ struct Dim {
   int64_t min = 1;
   int64_t max = kNoMax;
   int64_t step = 1;
+  std::string asker;  // who made the range narrower than the model's, as of a Constraint
 
   /// No end that anybody chose: a call may have sizes of up to kLargestSize (verify.h).
   static constexpr int64_t kNoMax = std::numeric_limits<int32_t>::max();
@@ -183,6 +184,12 @@ struct Dim {
 // mentions the latter comes after that node, and they may be 0 always. Those of inputs may where
 // their range says so: what is known to be at least 1 makes simpler code.
 
+/// What must hold of the sizes of every call, checked at entry.
+struct Constraint {
+  Expr holds;         // bool, over the dims
+  std::string asker;  // for messages: "node 'add' (Add) needs of 'x' and 'y'"; "" where none is known
+};
+
 struct Graph {
   std::string name;
   std::vector<Value> values;
@@ -191,8 +198,7 @@ struct Graph {
   std::vector<ValueId> outputs;           // may repeat, and may be inputs and constants
   std::vector<std::string> output_names;  // one per output, distinct
   std::vector<Dim> dims;
-  std::vector<Expr>
-      constraints;  // bool, over the dims; hold for every accepted input (checked at entry)
+  std::vector<Constraint> constraints;
   std::map<std::string, std::string> metadata;
 
   const Value& value(ValueId id) const { return values[static_cast<size_t>(id)]; }
@@ -210,6 +216,9 @@ struct Graph {
   /// both).
   NodeId AddNode(Node node, Types types);
 };
+
+/// What the graph's constraints say.
+std::vector<Expr> Conditions(const Graph& g);
 
 /// The rank of the node's first input, which defaults of attributes go by; 0 where it has none or
 /// is no tensor.

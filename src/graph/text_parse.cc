@@ -70,11 +70,18 @@ class GraphParser : TextParser {
                               // expression
       Expect("[", "before the conditions");
       List("]", "after the conditions",
-           [&] { g->constraints.push_back(TakeExpr(DType::Bool(), "condition")); });
+           [&] {
+             Expr holds = TakeExpr(DType::Bool(), "condition");
+             g->constraints.push_back({std::move(holds), TakeAsker()});
+           });
     }
     TakeBody(g);
     Expect("}", "after a graph's body");
     if (Peek().kind != TokenKind::kEnd) FailExpected("the end of the text");
+  }
+
+  std::string TakeAsker() {
+    return Accept("for") ? TakeString("who asks for a condition or a range") : "";
   }
 
   void TakeDims(Graph* g) {
@@ -90,6 +97,7 @@ class GraphParser : TextParser {
       }
       d.var = d.min == 0 ? VarNode::MakeCount(name) : VarNode::Make(name);
       if (Accept("step")) d.step = TakeInt("the step of sizes");
+      d.asker = TakeAsker();
       Declare(at, name, d.var);
       g->dims.push_back(std::move(d));
     });

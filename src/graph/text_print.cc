@@ -41,7 +41,11 @@ class GraphPrinter : IrPrinter {
     }
     if (!g.constraints.empty()) {
       out_ += "  require [";
-      PrintList(g.constraints);
+      for (size_t i = 0; i < g.constraints.size(); ++i) {
+        if (i) out_ += ", ";
+        PrintExpr(g.constraints[i].holds);
+        PrintAsker(g.constraints[i].asker);
+      }
       out_ += "]\n";
     }
     PrintBody(g, "  ");
@@ -50,6 +54,10 @@ class GraphPrinter : IrPrinter {
   }
 
  private:
+  void PrintAsker(const std::string& asker) {
+    if (!asker.empty()) out_ += " for " + QuoteJson(asker);
+  }
+
   void PrintDims(const Graph& g) {
     if (g.dims.empty()) return;
     out_ += "<";
@@ -60,6 +68,7 @@ class GraphPrinter : IrPrinter {
       if (d.min != any.min || d.max != any.max || d.step != 1)
         out_ += fmt::format(": {}..={}", d.min, d.max);
       if (d.step != 1) out_ += fmt::format(" step {}", d.step);
+      PrintAsker(d.asker);
     }
     out_ += ">";
   }

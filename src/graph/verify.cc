@@ -160,7 +160,7 @@ class Verifier {
       if (Status s = CheckType(g_.values[v].type); !s) Report(item, s.errors());
       CheckExprs(item, g_.values[v].type.leaf().dims, DType::Index());
     }
-    CheckExprs("constraints", g_.constraints, DType::Bool());
+    CheckExprs("constraints", Conditions(g_), DType::Bool());
     for (ValueId v : g_.inputs) MarkShown(g_.value(v).type.leaf());
     for (const Node& n : g_.nodes) {
       if (const Var dim = DefinedDim(n)) shown_.insert(dim.get());

@@ -26,6 +26,11 @@ inline constexpr const char* kRequiresAttr = "requires";
 /// call must meet whatever its accesses are: "n % 4 == 0".
 inline constexpr const char* kConditionsAttr = "conditions";
 
+/// Lists who asked for each of those conditions, and for the range of each dim, for messages: "node
+/// 'add' (Add) needs of 'x' and 'y'", or "". Left out where no asker is known.
+inline constexpr const char* kConditionAskersAttr = "condition_askers";
+inline constexpr const char* kRangeAskersAttr = "range_askers";
+
 /// A condition on the function's dims and integer scalars.
 struct Requirement {
   /// A loop every iteration of which it is about.

@@ -119,8 +119,9 @@ static Operand DefineAttention(const OpContext& op) {
     return te::Sum(e.at(with(i, i[r - 2], j.var)) * v.at(with(i, j.var, i[r - 1])), {j});
   }));
   bool nan_to_zero = op.node->attrs.Get<bool>("nan_to_zero", false);
-  return {op.out.dtype, op.out.dims, [weighted, sum, row, nan_to_zero](const Indices& i) {
-            Expr y = weighted.at(i) / sum.at(row(i));
+  const Expr keys = k.dims[r - 2];
+  return {op.out.dtype, op.out.dims, [weighted, sum, row, keys, nan_to_zero](const Indices& i) {
+            Expr y = weighted.at(i) / TotalOf(sum.at(row(i)), keys);
             if (!nan_to_zero) return y;
             return Select::Make(Call::Make(Intrinsic::kIsNan, {y}), MakeConst(y->dtype, 0), y);
           }};

@@ -53,6 +53,11 @@ Expr BroadcastIndex(const Expr& own, const Expr& i, const Expr& dim) {
   return i * Select::Make(Eq(own, IndexConst(1)), IndexConst(0), IndexConst(1));
 }
 
+Expr TotalOf(const Expr& sum, const Expr& count) {
+  if (graph::DimRange(count).min >= 1) return sum;
+  return Select::Make(Eq(count, IndexConst(0)), MakeConst(sum->dtype, 1), sum);
+}
+
 Expr BroadcastAt(const Operand& x, const te::Indices& out, const std::vector<Expr>& dims) {
   te::Indices indices;
   size_t skip = out.size() - x.dims.size();

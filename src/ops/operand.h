@@ -33,6 +33,8 @@ Operand Memo(Operand operand);
 /// axis of size 1 at 0. Whether an open size is 1 the call decides: the index has a stride of 0
 /// or 1.
 Expr BroadcastIndex(const Expr& own, const Expr& i, const Expr& dim);
+/// What a row of `count` weights is divided by: their sum, or 1 where there are none.
+Expr TotalOf(const Expr& sum, const Expr& count);
 /// The element of `x` where the indices of a broadcast result of the given dims point,
 /// right-aligned.
 Expr BroadcastAt(const Operand& x, const te::Indices& out, const std::vector<Expr>& dims);

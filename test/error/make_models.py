@@ -277,6 +277,7 @@ def graphs():
     yield "branch_tensor_twice", branch([node("Neg", "x", "z", name="first"), node("Relu", "x", "z", name="second")])
     yield "branch_cycle", branch([node("Add", "x b", "z", name="first"), node("Neg", "z", "b", name="second")])
     yield "branch_attribute_type", branch([node("LeakyRelu", "x", "z", alpha="steep", name="inside")])
+    yield "branch_axis", branch([node("Softmax", "x", "z", axis=9, name="inside")])
     yield "branch_attribute_unknown", branch([node("Neg", "x", "a"), node("LeakyRelu", "a", "z", beta=1.0, name="inside")])
     yield "branch_attribute_missing", branch([node("Cast", "x", "z", name="inside")])
     yield "branch_choice", branch([node("Cast", "x", "a", to=2), node("BitShift", "a a", "b", direction="UP", name="inside"), node("Cast", "b", "z", to=1)])

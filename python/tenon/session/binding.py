@@ -93,7 +93,10 @@ class IOBinding:
         if not self._outputs:
             raise RuntimeError("Error in execution: At least one output should be requested.")
         _require_apart({name: bound._value for name, bound in self._outputs.items() if bound is not None})
-        values = self._session._run(list(self._outputs), self._inputs, run_options)
+        try:
+            values = self._session._run(list(self._outputs), self._inputs, run_options)
+        except (ValueError, *errors.ALL) as error:
+            raise RuntimeError(f"Error in execution: {error}") from error
         results = []
         for bound, value in zip(self._outputs.values(), values):
             if bound is not None:

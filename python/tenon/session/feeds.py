@@ -42,8 +42,12 @@ def array_of(value: Any, parameter: NodeArg) -> Any:
         try:
             value = np.array(value, element_types.to_numpy(element))
         except (TypeError, ValueError, OverflowError) as error:
-            raise errors.InvalidArgument.of(f"Unexpected data for input: {parameter.name}: {error}") from None
+            raise RuntimeError(f"Unexpected data for input: {parameter.name}: {error}") from None
+    if value is None:
+        raise errors.Fail.of(f"Missing Input: {parameter.name}: expected {parameter.type} but got None")
     array = element_types.plain(value)
+    if array.dtype.kind == "O" and element != "string" and not isinstance(value, (np.ndarray, Mapping)):
+        raise RuntimeError(f"Unexpected data for input: {parameter.name}: unable to handle object of type {type(value)}")
     actual = element_types.of_numpy(array.dtype)
     # Types that NumPy lacks may come as their bits.
     is_bits = array.dtype.kind == "u" and element_types.number_of(element) >= 16

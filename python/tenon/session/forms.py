@@ -68,8 +68,8 @@ class Form:
         info = json.loads(self._module.runtime_module.info())
         signature = info["functions"][0]
         self._name = info["name"]
-        self.inputs = [NodeArg.declared(p, {}) for p in signature["inputs"]]
-        self.outputs = [NodeArg.declared(p, {}) for p in signature["outputs"]]
+        self.inputs = [NodeArg.declared(p) for p in signature["inputs"]]
+        self.outputs = [NodeArg.declared(p) for p in signature["outputs"]]
         self.launches = info.get("launches", [])  # of a library that times its kernels
         self._main = self._module.entry_func.limited(max_team)
         self._max_team = max_team
@@ -130,6 +130,8 @@ class Forms:
                 raise errors.NoSuchFile.of(
                     f"Load model from {self.path} failed:Load model {self.path} failed. File doesn't exist"
                 )
+            if os.path.isdir(self.path):
+                raise errors.InvalidProtobuf.of(f"Load model from {self.path} failed:Protobuf parsing failed.")
         self.is_library = self._is_library()
         if self.is_library:
             form = Form(self.path, max_team)
@@ -138,7 +140,8 @@ class Forms:
             self.inputs, self.outputs, self.overridable = form.inputs, form.outputs, []
             return
         self.description = self._describe(model)
-        declared = lambda key: [NodeArg.declared(t, options.get("dims", {})) for t in self.description[key]]
+        given = options.get("dims", {}), options.get("denoted_dims", {})
+        declared = lambda key: [NodeArg.declared(t, *given) for t in self.description[key]]
         self.inputs, self.outputs, self.overridable = declared("inputs"), declared("outputs"), declared("overridable")
         if self.description["ir_version"] < 4:
             self.overridable = []
@@ -149,7 +152,7 @@ class Forms:
             return file.read(4) == b"\x7fELF"
 
     def _describe(self, model: Any) -> dict:
-        if isinstance(model, bytes) and not model:
+        if os.path.getsize(self.path) == 0:
             raise errors.InvalidArgument.of("No graph was found in the protobuf.")
         try:
             return json.loads(_tenon.describe_model(self.path))
@@ -174,11 +177,12 @@ class Forms:
             return
         imported = json.loads(_tenon.describe_import(self.path, self._model_options(_AS_IT_STANDS, (), {}, {})))
         unsupported = imported["unsupported"]
+        said = errors.of_model(str(error), unsupported, self.description.get("opset", {}))
         if any(u["reason"] == "the operator is not supported" for u in unsupported):
-            raise errors.NotImplemented.of(str(error))
+            raise said
         is_of_sizes = unsupported or "weights_bytes" in imported or any(not i.is_ranked for i in self.inputs)
         if not (self._is_open and is_of_sizes) or self._fails_at_any_size():
-            raise errors.Fail.of(str(error))
+            raise said
 
     def _take_shapes(self, form: Form) -> None:
         """From the library what the model does not say, and all where the caller has given sizes. Sizes are called as the

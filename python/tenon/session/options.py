@@ -30,9 +30,14 @@ class _Attributes:
         if kind is str:
             fits = isinstance(value, (str, os.PathLike))
             value = os.fspath(value) if fits else value
-        else:
+        elif kind is bool:
+            fits = value is None or hasattr(value, "__bool__")
+            value = bool(value) if fits else value
+        elif kind is int:
             fits = hasattr(value, "__index__")
-            value = kind(value.__index__()) if fits else value
+            value = value.__index__() if fits else value
+        else:
+            fits = isinstance(value, kind)
         if not fits:
             raise TypeError(f"{self._WHAT}.{name}: expected {kind.__name__} but got {type(value).__name__}")
         object.__setattr__(self, name, value)
@@ -40,6 +45,8 @@ class _Attributes:
     def _add(self, key: str, value: str) -> None:
         if not isinstance(key, str) or not isinstance(value, str):
             raise TypeError(f"{self._WHAT}: configuration entries are strings")
+        if not 0 < len(key) <= 1024 or len(value) > 8192:
+            raise RuntimeError(f"Config key is empty or longer than maximum length 1024, or its value is longer than 8192: '{key[:80]}'")
         self._entries[key] = value
 
     def _get(self, key: str) -> str:
@@ -77,9 +84,10 @@ class SessionOptions(_Attributes):
 
     def __init__(self):
         super().__init__()
-        for name in ("_dims", "_initializers", "_files"):
+        for name in ("_dims", "_denoted_dims", "_initializers", "_files"):
             object.__setattr__(self, name, {})
         object.__setattr__(self, "_providers", [])
+        object.__setattr__(self, "_is_canceled", False)
 
     def add_session_config_entry(self, key: str, value: str) -> None:
         """"session.model_external_initializers_file_folder_path" says where a model that is given as bytes has its external
@@ -94,7 +102,8 @@ class SessionOptions(_Attributes):
         self._dims[name] = int(size)
 
     def add_free_dimension_override_by_denotation(self, denotation: str, size: int) -> None:
-        raise NotImplementedError("dims are told apart by name: add_free_dimension_override_by_name")
+        """The size of the dims that the model leaves open and denotes so, whatever the case of the letters."""
+        self._denoted_dims[denotation.lower()] = int(size)
 
     def add_initializer(self, name: str, value: OrtValue) -> None:
         """The value of an initializer in place of the file's, of the same type and shape. Copied when a session is made."""
@@ -121,6 +130,25 @@ class SessionOptions(_Attributes):
 
     def add_provider(self, name: str, options: dict) -> None:
         self._providers.append((name, options))
+
+    def add_provider_for_devices(self, devices: Sequence, options: dict) -> None:
+        """Without effect, as are the policies: the CPU is the only provider."""
+
+    def set_provider_selection_policy(self, policy: Any) -> None:
+        """Without effect."""
+
+    def set_provider_selection_policy_delegate(self, delegate: Any) -> None:
+        """Without effect."""
+
+    def set_ep_context_data_read_func(self, read: Any) -> None:
+        """Without effect: no part of a model is compiled by others."""
+
+    def clear_ep_context_data_read_func(self) -> None:
+        """Without effect."""
+
+    def set_load_cancellation_flag(self, flag: bool) -> None:
+        """Whether sessions with these options are refused from now on."""
+        object.__setattr__(self, "_is_canceled", bool(flag))
 
     def has_providers(self) -> bool:
         return bool(self._providers)
@@ -151,6 +179,9 @@ class RunOptions(_Attributes):
         super().__setattr__(name, value)
         if name == "terminate":
             self._stop.set() if self.terminate else self._stop.clear()
+
+    def add_active_adapter(self, adapter: Any) -> None:
+        raise NotImplementedError("adapters of ONNX Runtime's own format are not read")
 
     def add_run_config_entry(self, key: str, value: str) -> None:
         self._add(key, value)

@@ -19,10 +19,12 @@ class NodeArg:
         self.of = of  # the type in Tenon's words
 
     @classmethod
-    def declared(cls, tensor: Mapping, dims: Mapping[str, int]) -> NodeArg:
-        """Of the model's description, with the sizes of `dims` for those that are called so."""
-        sizes = tensor.get("shape", [])
-        shape = [None if d == "?" or (isinstance(d, int) and d < 0) else dims.get(d, d) for d in sizes]
+    def declared(cls, tensor: Mapping, dims: Mapping[str, int] = {}, denoted: Mapping[str, int] = {}) -> NodeArg:
+        """Of the model's description, with the sizes of `dims` for those that are called so, and of `denoted` by what they are for."""
+        shape = [None if d == "?" or (isinstance(d, int) and d < 0) else dims.get(d, d) for d in tensor.get("shape", [])]
+        for i, denotation in enumerate(tensor.get("denotations", [])):
+            if not isinstance(shape[i], int):
+                shape[i] = denoted.get(denotation.lower(), shape[i])
         is_tensor = "(" not in tensor["dtype"]
         return cls(tensor["name"], tensor["dtype"], shape, "shape" in tensor or not is_tensor)
 

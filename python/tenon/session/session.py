@@ -47,13 +47,18 @@ class InferenceSession:
         is_bytes = isinstance(path_or_bytes, bytes)
         self._model_path = None if is_bytes else os.fspath(path_or_bytes)
         self._model_bytes = path_or_bytes if is_bytes else None
+        if sess_options is not None and not isinstance(sess_options, SessionOptions):
+            raise TypeError(f"InferenceSession(): expected SessionOptions but got {type(sess_options).__name__}")
         self._sess_options = sess_options if sess_options is not None else SessionOptions()
+        if self._sess_options._is_canceled:
+            raise errors.ModelLoadCanceled.of("Loading the model was canceled by the session's options.")
         self._provider_options = _check_providers(providers, provider_options)
         options = self._sess_options
         self._profile = Profile(options.profile_file_prefix) if options.enable_profiling else None
         compile_options = {key: kwargs[key] for key in _COMPILE_OPTIONS if kwargs.get(key) is not None}
         compile_options.setdefault("opt_level", _LEVELS.get(options.graph_optimization_level, 2))
         compile_options["dims"] = dict(options._dims)
+        compile_options["denoted_dims"] = dict(options._denoted_dims)
         compile_options["time_kernels"] = options.enable_profiling
         initializers = options._arrays()
         if initializers:
@@ -143,14 +148,16 @@ class InferenceSession:
         and numbers become so. The results' memory is their own.
 
         Errors: ValueError where an input is missing; InvalidArgument for a name, type or shape that is not the model's;
-        RuntimeException where the call fails."""
+        where the call fails, what ONNX Runtime raises for it: InvalidArgument for indices, Fail for sizes, else RuntimeException."""
         return self._run(output_names, input_feed, run_options)
 
     def _run(self, output_names: Any, input_feed: Any, run_options: Any) -> list:
         if not hasattr(input_feed, "keys"):
             raise AttributeError(f"'{type(input_feed).__name__}' object has no attribute 'keys'")
-        if isinstance(output_names, str):
-            raise TypeError("run(): expected a sequence of names of outputs but got a str")
+        if isinstance(output_names, str) or not all(isinstance(name, str) for name in output_names or ()):
+            raise TypeError(f"run(): expected a sequence of names of outputs but got {output_names!r}")
+        if run_options is not None and not isinstance(run_options, RunOptions):
+            raise TypeError(f"run(): expected RunOptions but got {type(run_options).__name__}")
         if run_options is not None and run_options.terminate:
             raise errors.Fail.of("Exiting due to terminate flag being set to true.")
         forms = self._forms
@@ -167,7 +174,7 @@ class InferenceSession:
         except (ValueError, TypeError, IndexError, MemoryError, RuntimeError) as error:
             if run_options is not None and run_options.terminate:
                 raise errors.Fail.of("Exiting due to terminate flag being set to true.") from error
-            raise errors.RuntimeException.of(str(error)) from error
+            raise errors.of_call(error) from error
         by_name = dict(zip(known, results))
         return [by_name[name] for name in names]
 

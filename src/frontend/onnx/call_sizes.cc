@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include "graph/edit.h"
+#include "ir/visit.h"
 #include "support/strings.h"
 
 namespace tenon::onnx {
@@ -105,6 +107,22 @@ Val Conformed(const Val& x, const Dims& dims) {
                                         graph::DimsText(dims), graph::DimsText(own))));
   }
   return f.Of(made);
+}
+
+Val Beside(const Val& x, const Dims& dims) {
+  if (!x) return x;
+  const Formula& f = x.formula();
+  const Dims own = x.dims();
+  bool fits = own.size() <= dims.size();
+  for (size_t i = 0; fits && i < own.size(); ++i) {
+    const Expr &size = own[own.size() - 1 - i], &other = dims[dims.size() - 1 - i];
+    if (IsOne(size) || graph::ProveEqual(size, other)) continue;
+    fits = !graph::ProveDifferent(size, other) || !graph::ProveDifferent(size, IndexConst(1));
+    f.builder().Require(Or(Eq(size, IndexConst(1)), Eq(size, other)));
+  }
+  if (fits) return x;
+  return f.Fail(MakeError(fmt::format("expected a tensor that broadcasts to {}, but got {}",
+                                      graph::DimsText(dims), graph::DimsText(own))));
 }
 
 Val ShapeOf(const Val& x) {
@@ -222,6 +240,24 @@ Val Without(const Val& list, const Val& flags, int64_t left) {
   const Val from =
       list.formula().Emit(OpKind::kSearchSorted, {so_far, list.formula().Iota(IndexConst(left))});
   return Gather(list, from, 0);
+}
+
+bool HaveFoundSizes(const Builder& b, std::span<const ValueId> values) {
+  const graph::Graph& g = b.graph();
+  std::vector<Var> found;
+  for (const graph::Node& n : g.nodes) {
+    if (Var dim = graph::DefinedDim(n)) found.push_back(std::move(dim));
+  }
+  const auto is_found = [&](const Expr& size) {
+    return std::any_of(found.begin(), found.end(),
+                       [&](const Var& dim) { return UsesVar(size, dim.get()); });
+  };
+  return std::any_of(values.begin(), values.end(), [&](ValueId v) {
+    if (v < 0 || !g.IsTensor(v)) return false;
+    const Elements* known = b.Known(v);
+    return std::any_of(g.type(v).dims.begin(), g.type(v).dims.end(), is_found) ||
+           (known && std::any_of(known->begin(), known->end(), is_found));
+  });
 }
 
 }  // namespace tenon::onnx

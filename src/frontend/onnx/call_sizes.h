@@ -17,6 +17,10 @@ Expected<ValueId> Conform(Builder& b, ValueId v, Dims dims, const std::string& n
 /// The same of a formula's value, which fails where they differ.
 Val Conformed(const Val& x, const Dims& dims);
 
+/// The value itself, which broadcasts to `dims` and makes no axis of these longer: a fact of open
+/// sizes, and a failure of others that do not fit.
+Val Beside(const Val& x, const Dims& dims);
+
 /// The shape of a tensor as a list of i64.
 Val ShapeOf(const Val& x);
 /// Element `i` of a list (or of a tensor of one element) as a scalar, followed back to where it
@@ -47,5 +51,8 @@ Val Cut(const Val& x, int64_t axis, const Val& from, const Expr& size, const Val
 Val Cut(const Val& x, int64_t axis, const Val& from, const Expr& size, double otherwise = 0);
 /// The entries of a list whose flag is not set, in order; there are `left` of them.
 Val Without(const Val& list, const Val& flags, int64_t left);
+
+/// Whether one of the values has, or tells, a size that nodes of the graph find (`dim`).
+bool HaveFoundSizes(const Builder& b, std::span<const ValueId> values);
 
 }  // namespace tenon::onnx

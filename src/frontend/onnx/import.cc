@@ -25,6 +25,7 @@
 #include <set>
 #include <unordered_map>
 
+#include "frontend/onnx/call_sizes.h"
 #include "frontend/onnx/import_program.h"
 #include "frontend/onnx/inline_functions.h"
 #include "frontend/onnx/input_shapes.h"
@@ -63,11 +64,11 @@ struct Scope {
 class Importer : private RegionImporter {
  public:
   Importer(std::shared_ptr<const WeightFile> file, const ImportOptions& options,
-           ExternalData external, std::set<std::string>* lasting = nullptr)
+           ExternalData external, PartFaults* faults = nullptr)
       : file_(std::move(file)),
         options_(options),
         external_(std::move(external)),
-        lasting_(lasting),
+        faults_(faults),
         shapes_(builder_.graph(), options.shapes, options.empty_sizes) {}
 
   Expected<graph::Graph> Run(const ModelProto& model);
@@ -131,7 +132,7 @@ class Importer : private RegionImporter {
   const std::shared_ptr<const WeightFile> file_;
   const ImportOptions& options_;
   ExternalData external_;
-  std::set<std::string>* const lasting_;  // see ImportPart
+  PartFaults* const faults_;
   int64_t opset_ = 0;
   std::map<std::string, int64_t> versions_;  // of the operator sets, by domain
   graph::Builder builder_;
@@ -571,15 +572,26 @@ Status Importer::RunImporter(const NodeProto& node, const OpRow& row, const std:
   if (!context.asked_for_narrow())
     TN_RETURN_IF_ERROR(narrow().Follow(builder().graph(), first_node));
   TN_RETURN_IF_ERROR(context.CheckDone());
+  TN_RETURN_IF_ERROR(builder().CheckRequired());
   for (size_t i = 0; i < node.outputs.size(); ++i) {
     if (!node.outputs[i].empty()) scope_->values[node.outputs[i]] = context.outputs()[i];
   }
   return Ok();
 }
 
+// A message whose numbers do not count: what it says of other ranks.
+static std::string WithoutNumbers(const Diagnostic& error) {
+  std::string out;
+  for (char ch : error.message) {
+    const bool digit = ch >= '0' && ch <= '9';
+    if (!digit && ch != '-') out += ch;
+  }
+  return out;
+}
+
 // Whether a node fails alike with inputs of other ranks and sizes: alone, with the same constants,
-// and all else of one rank after another. A message that tells a rank or a size does not come back,
-// and one that comes back is of no error where some rank has none.
+// and all else, or the first input, of one rank after another. A message that tells a type does not
+// come back, and one that comes back is of no error where some rank has none.
 bool Importer::Lasts(const NodeProto& node, const OpRow& row, std::span<const ValueId> inputs,
                      const Diagnostics& errors) const {
   constexpr int kOwnRank = -1, kMostRank = 6;
@@ -592,7 +604,11 @@ bool Importer::Lasts(const NodeProto& node, const OpRow& row, std::span<const Va
   silent.warn = nullptr;
   silent.obstacles = nullptr;
   int alike = 0;
-  for (int rank = kOwnRank; rank <= kMostRank; ++rank) {
+  for (int trial = kOwnRank; trial <= 2 * kMostRank + 1; ++trial) {
+    const bool first_only = trial > kMostRank;
+    if (first_only && (inputs.empty() || inputs[0] == kNoValue || g.value(inputs[0]).IsConstant()))
+      break;
+    const int rank = first_only ? trial - kMostRank - 1 : trial;
     Importer other(file_, silent, external_);
     other.opset_ = opset_;
     other.versions_ = versions_;
@@ -608,7 +624,8 @@ bool Importer::Lasts(const NodeProto& node, const OpRow& row, std::span<const Va
       } else {
         ValueInfoProto open;
         open.has_shape = true;
-        open.shape.resize(static_cast<size_t>(rank == kOwnRank ? type.rank() : rank));
+        const bool own = rank == kOwnRank || (first_only && given.size() > 1);
+        open.shape.resize(static_cast<size_t>(own ? type.rank() : rank));
         for (DimProto& d : open.shape) d.kind = DimProto::Kind::kUnknown;
         Expected<std::vector<Expr>> dims = other.shapes_.Dims(open);
         if (!dims) return false;
@@ -619,9 +636,10 @@ bool Importer::Lasts(const NodeProto& node, const OpRow& row, std::span<const Va
     }
     const Status done = other.RunImporter(node, row, "", std::move(given));
     if (done) return false;
-    if (rank != kOwnRank && done.errors().front().message == errors.front().message) ++alike;
+    if (rank != kOwnRank && WithoutNumbers(done.errors().front()) == WithoutNumbers(errors.front()))
+      ++alike;
   }
-  return alike > 1;  // one of them may be of the node's own rank
+  return alike > 2;  // two of them may be of the node's own ranks
 }
 
 void Importer::ImportNode(const NodeProto& node, size_t index) {
@@ -635,10 +653,13 @@ void Importer::ImportNode(const NodeProto& node, size_t index) {
   if (!poisoned && row) {
     const std::string item = DescribeNode(node, index);
     const size_t asked = builder_.graph().constraints.size();
+    std::string before_it = builder().SetAsker(AskerOf(node, index));
     Status done = RunImporter(node, *row, item, inputs);
-    const std::vector<Expr>& constraints = builder_.graph().constraints;
+    builder().SetAsker(std::move(before_it));
+    const std::vector<graph::Constraint>& constraints = builder_.graph().constraints;
     for (size_t i = asked; i < constraints.size(); ++i)
-      askers_.emplace(graph::DimText(constraints[i]), SourceLoc{.file = file_->path, .item = item});
+      askers_.emplace(graph::DimText(constraints[i].holds),
+                      SourceLoc{.file = file_->path, .item = item});
     if (done) return;
     std::vector<std::string> notes;
     for (size_t i = 0; i < inputs.size() && i < 8; ++i) {
@@ -646,10 +667,14 @@ void Importer::ImportNode(const NodeProto& node, size_t index) {
       notes.push_back(fmt::format("input {}: {} is {}", i, Quoted(node.inputs[i]),
                                   builder().graph().value(inputs[i]).type.ToString()));
     }
-    const bool lasts = lasting_ && Lasts(node, *row, inputs, done.errors());
+    const bool lasts = faults_ && Lasts(node, *row, inputs, done.errors());
+    if (faults_ && errors_.empty() && scope_->builder == &builder_ &&
+        HaveFoundSizes(builder_, inputs))
+      faults_->of_found_sizes = item;
     const size_t before = errors_.size();
     ReportNode(node, item, std::move(done.errors()), std::move(notes));
-    for (size_t e = before; lasts && e < errors_.size(); ++e) lasting_->insert(FaultOf(errors_[e]));
+    for (size_t e = before; lasts && e < errors_.size(); ++e)
+      faults_->lasting.insert(FaultOf(errors_[e]));
   }
   for (std::string_view output : node.outputs) {
     if (!output.empty()) scope_->values[output] = kPoisoned;
@@ -748,9 +773,9 @@ Expected<graph::Graph> ImportOnnx(std::shared_ptr<const WeightFile> model,
 }
 
 Expected<ImportedPart> ImportPart(std::shared_ptr<const WeightFile> model, const ModelProto& proto,
-                                  const ImportOptions& options, std::set<std::string>* lasting) {
+                                  const ImportOptions& options, PartFaults* faults) {
   Importer importer(std::move(model), options, {options.external_data_dir, options.linked_data_dir},
-                    lasting);
+                    faults);
   TN_ASSIGN_OR_RETURN(graph::Graph g, importer.Run(proto));
   return ImportedPart{std::move(g), importer.OutputTypes(), importer.AssumesRank()};
 }
@@ -776,8 +801,8 @@ Expected<graph::Graph> ImportOnnx(const std::string& path, const ImportOptions& 
 // A network of tensors: all of it is one graph.
 static Expected<graph::Program> AsOnePart(const std::shared_ptr<const WeightFile>& file,
                                           const ModelProto& model, const ImportOptions& options,
-                                          bool* assumes_rank) {
-  TN_ASSIGN_OR_RETURN(ImportedPart whole, ImportPart(file, model, options));
+                                          bool* assumes_rank, PartFaults* faults) {
+  TN_ASSIGN_OR_RETURN(ImportedPart whole, ImportPart(file, model, options, faults));
   *assumes_rank = whole.assumes_rank;
   graph::Program out;
   out.parts.push_back(std::move(whole.graph));
@@ -793,10 +818,16 @@ Expected<graph::Program> ImportNetwork(const std::string& path, const ImportOpti
   std::deque<std::string> names;
   TN_RETURN_IF_ERROR(InlineFunctions(&proto, options.limits.max_nodes, &names, path));
   bool assumes_rank = false;
+  PartFaults faults;
   Expected<graph::Program> program = NeedsProgram(proto)
                                          ? ImportProgram(file, proto, beside)
-                                         : AsOnePart(file, proto, beside, &assumes_rank);
-  if (program && !assumes_rank) return program;
+                                         : AsOnePart(file, proto, beside, &assumes_rank, &faults);
+  // What one part could not do another may have done.
+  const auto whole = [&](Expected<graph::Program> made) {
+    if (options.obstacles) options.obstacles->clear();
+    return made;
+  };
+  if (program && !assumes_rank) return whole(std::move(program));
   // Steps may be branches, loops and ranks that a graph may not have; limits hold for both.
   const Diagnostics why = program ? Diagnostics() : program.errors();
   const bool limit = std::any_of(why.begin(), why.end(),
@@ -804,12 +835,13 @@ Expected<graph::Program> ImportNetwork(const std::string& path, const ImportOpti
   const bool control =
       std::any_of(proto.graph.nodes.begin(), proto.graph.nodes.end(),
                   [](const NodeProto& n) { return n.op_type == "If" || n.op_type == "Loop"; });
-  const bool needed = control || assumes_rank || HasRanksOfCalls(proto.graph, options);
+  const bool needed = control || assumes_rank || !faults.of_found_sizes.empty() ||
+                      HasRanksOfCalls(proto.graph, options);
   if (!needed || limit) return program;
   ImportOptions again = beside;
   again.obstacles = nullptr;
   Expected<graph::Program> steps = ImportProgram(std::move(file), proto, again, true);
-  return steps ? std::move(steps) : std::move(program);
+  return steps ? whole(std::move(steps)) : std::move(program);
 }
 
 std::string ExternalDataDirectory(const std::string& path, const std::string& given) {

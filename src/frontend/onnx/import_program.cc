@@ -381,8 +381,10 @@ Expected<std::vector<Named>> ProgramImporter::PlanNodes(Unplanned all, Frame* fr
     if (const std::string_view name = WithoutKnownRank(part, frame->names); !name.empty())
       return PlanWays(ByRank(name, frame->names), all, frame);
     if (const Status planned = part.empty() ? Ok() : PlanPart(part, wanted, frame); !planned) {
+      const std::string of_found_sizes = faults_.of_found_sizes;
       if (SpellOutSqueeze(part, &all, frame)) continue;
       const std::optional<Vector> vector = WithoutKnownLength(part, *frame);
+      if (!vector && PlanBefore(of_found_sizes, part, &all, frame)) continue;
       if (!vector || !PlanMakers(*vector, &all, frame)) return planned.errors();
       Expected<std::vector<Named>> ways =
           PlanWays(ByLength(vector->name, frame->names), all, frame);

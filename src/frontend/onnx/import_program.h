@@ -32,11 +32,17 @@ struct ImportedPart {
   std::vector<int32_t> output_types;
   bool assumes_rank = false;  // open sizes are taken to be none that decide ranks
 };
-/// `lasting`, where it is asked for: FaultOf those errors that no other ranks and sizes of a node's
-/// inputs would spare, such as an attribute of the wrong type.
+/// What is said about errors besides.
+struct PartFaults {
+  /// FaultOf those that no other ranks and sizes of a node's inputs would spare, such as an
+  /// attribute of the wrong type.
+  std::set<std::string> lasting;
+  /// The first node that has an error and an operand of which a call finds a size by computing.
+  std::string of_found_sizes;
+};
 Expected<ImportedPart> ImportPart(std::shared_ptr<const graph::WeightFile> model,
                                   const ModelProto& proto, const ImportOptions& options,
-                                  std::set<std::string>* lasting = nullptr);
+                                  PartFaults* faults = nullptr);
 /// What tells one error from another.
 std::string FaultOf(const Diagnostic& error);
 

@@ -185,7 +185,7 @@ Expected<graph::Graph> SettleDims(graph::Graph g, const InputShapes::Given& give
     if (const Var dim = graph::DefinedDim(n)) defined.insert(dim.get());
   }
   Diagnostics errors;
-  for (const Expr& c : g.constraints) {
+  for (const Expr& c : graph::Conditions(g)) {
     const auto* equal = As<Binary>(c);
     const auto* dim = equal && equal->op == BinaryOp::kEq ? As<VarNode>(equal->lhs) : nullptr;
     // What a node defines has to be found to be checked.

@@ -7,6 +7,7 @@
 #include <unordered_map>
 
 #include "graph/graph.h"
+#include "support/strings.h"
 
 namespace tenon::onnx {
 
@@ -20,6 +21,24 @@ std::string DescribeNode(const NodeProto& node, size_t index) {
     if (!output.empty()) return fmt::format("node of {} ({})", Quoted(output), op);
   }
   return fmt::format("node {} ({})", index, op);
+}
+
+std::string AskerOf(const NodeProto& node, size_t index) {
+  constexpr size_t kMost = 4;
+  std::vector<std::string> names;
+  for (std::string_view input : node.inputs) {
+    std::string name = Quoted(input);
+    if (!input.empty() && std::find(names.begin(), names.end(), name) == names.end())
+      names.push_back(std::move(name));
+  }
+  if (names.size() > kMost) {
+    names.resize(kMost);
+    names.emplace_back("others");
+  }
+  const std::string last = names.empty() ? "" : names.back();
+  if (!names.empty()) names.pop_back();
+  return fmt::format("{} needs{}{}{}{}", DescribeNode(node, index), last.empty() ? "" : " of ",
+                     Join(names, ", "), names.empty() ? "" : " and ", last);
 }
 
 namespace {

@@ -13,6 +13,8 @@ namespace tenon::onnx {
 
 /// "node 'conv1' (Conv)"; nodes without a name are called by their first output.
 std::string DescribeNode(const NodeProto& node, size_t index);
+/// Who asks for a condition (graph.h): "node 'add' (Add) needs of 'x' and 'y'".
+std::string AskerOf(const NodeProto& node, size_t index);
 
 /// The names that a graph in an attribute reads from those around it, in order of first use.
 std::vector<std::string_view> OuterNames(const GraphProto& graph);

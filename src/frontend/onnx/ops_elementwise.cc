@@ -26,6 +26,15 @@ Status ImportUnary(OpContext& c) {
   return c.Result(c.row.op, {c.In(0)});
 }
 
+// Of an integer what is left of the digits is cut off.
+Status ImportErf(OpContext& c) {
+  TN_RETURN_IF_ERROR(c.Arity(1, 1));
+  const DType type = c.Type(0).dtype;
+  if (!type.IsInt()) return ImportUnary(c);
+  const Formula f(c);
+  return f.Result(Cast(Apply(OpKind::kErf, Cast(f.In(0), DType::Float(32))), type));
+}
+
 // Rounding an integer changes nothing, and the graph's operators take floats only.
 Status ImportRounding(OpContext& c) {
   TN_RETURN_IF_ERROR(c.Arity(1, 1));
@@ -382,7 +391,7 @@ constexpr OpRow kRows[] = {
     {"Asinh", 9, ImportUnary, OpKind::kAsinh},
     {"Acosh", 9, ImportUnary, OpKind::kAcosh},
     {"Atanh", 9, ImportUnary, OpKind::kAtanh},
-    {"Erf", 9, ImportUnary, OpKind::kErf},
+    {"Erf", 9, ImportErf, OpKind::kErf},
     {"Floor", 6, ImportRounding, OpKind::kFloor},
     {"Ceil", 6, ImportRounding, OpKind::kCeil},
     {"Round", 11, ImportRounding, OpKind::kRound},

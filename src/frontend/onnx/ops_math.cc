@@ -11,6 +11,7 @@
 #include <map>
 #include <set>
 
+#include "frontend/onnx/call_sizes.h"
 #include "frontend/onnx/formula.h"
 #include "frontend/onnx/index_checks.h"
 #include "frontend/onnx/ops.h"
@@ -162,14 +163,17 @@ Val Arranged(const Labelled& x, const Labels& order) {
   return Transpose(x.value, perm);
 }
 
-// The size of a label: of an axis of 1, the other operand's.
+// The size of a label: of two operands', the one that is not 1.
 Dims SizesOf(const Labels& labels, const Labelled& a, const Labelled& b) {
   Dims out;
   for (char label : labels) {
     Expr size = IndexConst(1);
     for (const Labelled* x : {&a, &b}) {
       const size_t at = x->labels.find(label);
-      if (at != Labels::npos && IsOne(size)) size = x->value.dim(static_cast<int64_t>(at));
+      if (at == Labels::npos) continue;
+      const Expr own = x->value.dim(static_cast<int64_t>(at));
+      const Expr both = graph::BroadcastSizes(size, own).size;
+      if (both) size = both;  // if not, they do not go together, which expanding them finds
     }
     out.push_back(size);
   }
@@ -367,7 +371,8 @@ Status ImportReverseSequence(OpContext& c) {
     return c.Error("expected one length per sequence, but got {}", c.Type(1).ToString());
   const Formula f(c);
   const Val x = time == 0 ? f.In(0) : Swap(f.In(0), 0, 1);
-  const Val y = ReverseRows(x, InRange(c, 1, f.In(1), graph::DimAdd(x.dim(0), IndexConst(1))));
+  const Val lengths = InRange(c, 1, f.In(1), graph::DimAdd(x.dim(0), IndexConst(1)));
+  const Val y = ReverseRows(x, Conformed(lengths, {x.dim(1)}));
   return f.Result(time == 0 ? y : Swap(y, 0, 1));
 }
 

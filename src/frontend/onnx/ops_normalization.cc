@@ -39,15 +39,23 @@ struct BatchNorm {
   bool spatial = true, training = false;
 };
 
+// Statistics may be wider than what they are of, or narrower: the widest is computed in.
+DType WidestOf(const OpContext& c) {
+  int bits = 32;
+  for (size_t i = 0; i < 5; ++i) bits = std::max<int>(bits, c.Type(i).dtype.bits);
+  return DType::Float(bits);
+}
+
 Status BatchNormTraining(OpContext& c, const BatchNorm& n) {
   Axes axes;
   for (int64_t i = 0; i < c.Rank(0); ++i) {
     if (i == 0 || (n.spatial && i != 1)) axes.push_back(i);
   }
   const Formula f(c);
-  const Val x = Widened(f.In(0));
+  const DType type = WidestOf(c);
+  const Val x = Cast(f.In(0), type);
   const auto beside = [&](size_t i) {
-    const Val v = Widened(f.In(i));
+    const Val v = Cast(f.In(i), type);
     return n.spatial ? PerChannel(v, x.rank()) : v;
   };
   const Moments m(x, axes);
@@ -57,7 +65,7 @@ Status BatchNormTraining(OpContext& c, const BatchNorm& n) {
   };
   const auto blended = [&](size_t running, const Val& batch) {
     const Val now = saved(running, batch) * (1 - n.momentum);
-    return Cast(Widened(f.In(running)) * n.momentum + now, c.Type(running).dtype);
+    return Cast(Cast(f.In(running), type) * n.momentum + now, c.Type(running).dtype);
   };
   const Val results[] = {Cast(y, c.Type(0).dtype), blended(3, m.mean), blended(4, m.variance),
                          Cast(saved(3, m.mean), c.Type(3).dtype),
@@ -96,16 +104,14 @@ Status ImportBatchNorm(OpContext& c) {
   if (n.training) return BatchNormTraining(c, n);
   const Formula f(c);
   if (!n.spatial) {
-    const Val x = Widened(f.In(0));
-    const Val normal = (x - Widened(f.In(3))) / Sqrt(Widened(f.In(4)) + n.epsilon);
-    const Val y = normal * Widened(f.In(1)) + Widened(f.In(2));
+    const auto wide = [&](size_t i) { return Cast(f.In(i), WidestOf(c)); };
+    const Val normal = (wide(0) - wide(3)) / Sqrt(wide(4) + n.epsilon);
+    const Val y = normal * wide(1) + wide(2);
     return f.Result(Conformed(Cast(y, c.Type(0).dtype), c.Dims(0)));
   }
-  // Statistics may be wider than what they are of, or narrower: then the widest is computed in.
   DType type = c.Type(0).dtype;
   for (size_t i = 1; i < 5; ++i) {
-    const DType other = c.Type(i).dtype;
-    if (!(other == type)) type = DType::Float(std::max<int>({32, type.bits, other.bits}));
+    if (!(c.Type(i).dtype == type)) type = WidestOf(c);
   }
   std::vector<Val> operands;
   for (size_t i = 0; i < 5; ++i) operands.push_back(Cast(f.In(i), type));
@@ -173,8 +179,10 @@ Status ImportInstanceNorm(OpContext& c) {
   TN_ASSIGN_OR_RETURN(double epsilon, c.Float("epsilon", 1e-5));
   const Formula f(c);
   const Val x = Widened(f.In(0));
-  const Val y = Normalized(x, AxesFrom(x, 2), epsilon) * PerChannel(Widened(f.In(1)), x.rank()) +
-                PerChannel(Widened(f.In(2)), x.rank());
+  const auto per_channel = [&](size_t i) {
+    return PerChannel(Conformed(Widened(f.In(i)), {x.dim(1)}), x.rank());
+  };
+  const Val y = Normalized(x, AxesFrom(x, 2), epsilon) * per_channel(1) + per_channel(2);
   return f.Result(Cast(y, c.Type(0).dtype));
 }
 
@@ -201,8 +209,8 @@ Status ImportGroupNorm(OpContext& c) {
   const Val x = Reshape(Stashed(Widened(f.In(0)), stash), grouped);
   const Val normal = Normalized(x, AxesFrom(x, 2), epsilon);
   const auto per_channel = [&](size_t i) {
-    const Val v = Cast(f.In(i), x.dtype());
-    return PerChannel(c.opset < 21 ? Repeat(v, 0, grouped[2]) : v, c.Rank(0));
+    const Val v = Conformed(Cast(f.In(i), x.dtype()), {c.opset < 21 ? g : dims[1]});
+    return PerChannel(c.opset < 21 ? Repeat(v, 0, size) : v, c.Rank(0));
   };
   const Val y = Reshape(normal, dims) * per_channel(1) + per_channel(2);
   return f.Result(Cast(y, c.Type(0).dtype));
@@ -216,7 +224,8 @@ Status ImportRmsNorm(OpContext& c) {
   const Formula f(c);
   const Val x = Stashed(Widened(f.In(0)), stash);
   const Val normal = x / Sqrt(Mean(x * x, AxesFrom(x, axis)) + epsilon);
-  return f.Result(Cast(normal * Cast(f.In(1), x.dtype()), c.Type(1).dtype));
+  const Val scale = Beside(Cast(f.In(1), x.dtype()), x.dims());
+  return f.Result(Cast(normal * scale, c.Type(1).dtype));
 }
 
 Status ImportLpNorm(OpContext& c) {

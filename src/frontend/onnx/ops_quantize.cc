@@ -28,7 +28,7 @@ Expected<Val> SpreadOver(const OpContext& c, const Val& v, const Val& x, const S
     TN_ASSIGN_OR_RETURN(const int64_t axis, c.NormalizeAxis(spread.axis, x.rank(), "axis"));
     Dims dims(x.dims().size(), IndexConst(1));
     dims[static_cast<size_t>(axis)] = v.dim(0);
-    return Reshape(v, std::move(dims));
+    return Beside(Reshape(v, std::move(dims)), x.dims());
   }
   if (v.rank() != x.rank() || spread.block < 1) {
     return c.Error(
@@ -121,15 +121,17 @@ Status ImportQuantize(OpContext& c) {
     return c.Error("expected a zero point of output_dtype {}, but got {}", type->ToString(),
                    TypeOf(c, 2).ToString());
   }
-  if (c.Narrow(0) || c.Narrow(1) || (precision && precision->narrow))
+  const ElementType scales = TypeOf(c, 1);
+  if (c.Narrow(0) || (scales.narrow && !scales.IsFloat()) || (precision && precision->narrow))
     return c.Error(
-        "expected an input, a scale and a precision of float, not narrower than 16 bits");
+        "expected an input and a precision of float, not narrower than 16 bits, and a scale of "
+        "float");
   if (!type) type = c.Has(2) ? TypeOf(c, 2) : ElementType{DType::UInt(8)};
   TN_RETURN_IF_ERROR(CheckQuantized(c, type->dtype, 16));
   const Formula f(c);
   const DType wide = DType::Float(c.Type(0).dtype == DType::Float(64) ? 64 : 32);
   const Val x = Cast(f.In(0), wide);
-  TN_ASSIGN_OR_RETURN(const Val scale, SpreadOver(c, Cast(f.In(1), wide), x, spread));
+  TN_ASSIGN_OR_RETURN(const Val scale, SpreadOver(c, NumbersOf(f.In(1), scales, wide), x, spread));
   TN_ASSIGN_OR_RETURN(const Val zero, SpreadOver(c, f.In(2), x, spread));
   Val ratio = x / scale;
   if (precision) ratio = Cast(Cast(ratio, precision->dtype), wide);

@@ -190,7 +190,7 @@ Val ResizeAxis(const Val& x, const AxisByCall& a, const Attrs& attrs) {
     if (drop_outside) weight = Where((at >= 0) & (at <= last), weight, 0);
     if (drop_outside || antialias) weight = weight / Sum(weight, {1});
     for (int64_t k = a.axis + 1; k < x.rank(); ++k) weight = Unsqueeze(weight, -1);
-    y = Sum(Gather(x, clamped(at), a.axis) * weight, {a.axis + 1}, false);
+    y = Sum(Gather(x, clamped(at), a.axis) * Cast(weight, x.dtype()), {a.axis + 1}, false);
   }
   if (transform != "tf_crop_and_resize") return y;
   Val outside = (c < 0) | (c > last);
@@ -225,7 +225,7 @@ Status ResizeByCall(OpContext& c, const Attrs& attrs, const Axes& axes, const st
     common = !common ? ratio : policy == "not_larger" ? Min(common, ratio) : Max(common, ratio);
   }
   const bool moves = attrs.GetString("mode") == "nearest" && !crops;
-  Val y = moves ? x : x.dtype().IsInt() ? Cast(x, kF32) : Widened(x);
+  Val y = moves ? x : x.dtype().IsFloat() ? Widened(x) : Cast(x, kF32);
   for (int64_t i = 0; i < count; ++i) {
     AxisByCall a{axes[static_cast<size_t>(i)], {}, {}, {}, {}, {}, {}, 0};
     a.in = Cast(Size(x, a.axis), kF32);
@@ -253,7 +253,7 @@ Status ResizeByCall(OpContext& c, const Attrs& attrs, const Axes& axes, const st
 Status ResizeAntialiased(OpContext& c, const Attrs& attrs, const ResizeSpec& spec) {
   const Formula f(c);
   const Val x = f.In(0);
-  Val y = x.dtype().IsInt() ? Cast(x, kF32) : Widened(x);
+  Val y = x.dtype().IsFloat() ? Widened(x) : Cast(x, kF32);
   for (int64_t i = 0; i < x.rank(); ++i) {
     const auto at = static_cast<size_t>(i);
     const Val in = Cast(Size(x, i), kF32), size = f.Iota(spec.sizes[at]);

@@ -28,6 +28,17 @@ Expected<std::string> ReadReduction(OpContext& c) {
                  graph::Quoted(reduction));
 }
 
+// Of bools, adding is or, the larger one, and multiplying is and, the smaller one.
+Val ScatterInto(const Val& x, const Val& at, const Val& updates, int64_t axis,
+                const std::string& reduction) {
+  if (!x || !updates || !x.dtype().IsBool() || !updates.dtype().IsBool() || reduction == "none")
+    return Scatter(x, at, updates, axis, reduction);
+  const DType byte = DType::UInt(8);
+  const bool is_or = reduction == "add" || reduction == "max";
+  return Cast(Scatter(Cast(x, byte), at, Cast(updates, byte), axis, is_or ? "max" : "min"),
+              x.dtype());
+}
+
 Status ImportScatterElements(OpContext& c) {
   TN_RETURN_IF_ERROR(c.Arity(3, 3));
   TN_ASSIGN_OR_RETURN(const int64_t axis, c.AxisAttr("axis", 0, c.Rank(0)));
@@ -36,11 +47,11 @@ Status ImportScatterElements(OpContext& c) {
     TN_ASSIGN_OR_RETURN(reduction, ReadReduction(c));
   }
   const Formula f(c);
-  if (c.Dims(1).size() != c.Dims(2).size())
+  const Val at = IndicesInto(c, 1, f.In(1), 0, axis), updates = f.In(2);
+  if (at && at.rank() != updates.rank())
     return c.Error("expected indices and updates of one shape, but got {} and {}",
                    c.Type(1).ToString(), c.Type(2).ToString());
-  const Val at = IndicesInto(c, 1, f.In(1), 0, axis);
-  return f.Result(Scatter(f.In(0), at, f.In(2), axis, reduction));
+  return f.Result(ScatterInto(f.In(0), at, Conformed(updates, c.Dims(1)), axis, reduction));
 }
 
 Status ImportScatterNd(OpContext& c) {
@@ -79,7 +90,7 @@ Status ImportScatterNd(OpContext& c) {
   }
   place = Where(inside, place, INT32_MIN);
   const Val flat =
-      Scatter(Reshape(x, {graph::DimProduct(dims.first(static_cast<size_t>(*depth))), rest}),
+      ScatterInto(Reshape(x, {graph::DimProduct(dims.first(static_cast<size_t>(*depth))), rest}),
               Reshape(place, {rows, IndexConst(1)}), Reshape(updates, {rows, rest}), 0, reduction);
   return f.Result(Reshape(flat, all));
 }

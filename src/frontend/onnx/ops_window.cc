@@ -146,7 +146,8 @@ Status ImportCol2Im(OpContext& c) {
     lanes.push_back({block[a], strides[a], dilations[a], IndexConst(pads[a]), windows, image[a]});
   }
   const Formula f(c);
-  const Val x = Widened(f.In(0));
+  const Val given = f.In(0);
+  const Val x = given && given.dtype().IsBool() ? Cast(given, DType::Int(32)) : Widened(given);
   for (Lane& lane : lanes) lane.windows = AsDim(c, f, lane.windows);
   const Expr channels = graph::DimFloorDiv(x.dim(1), graph::DimProduct(block));
   Dims dims = {x.dim(0), AsDim(c, f, channels)};

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 
 #include "graph/graph.h"
 #include "support/strings.h"
@@ -41,6 +42,13 @@ Status MakeInput(GraphProto* graph, const std::string& name) {
 }
 
 void SettleDim(const Overrides& overrides, DimProto* dim) {
+  if (dim->kind == DimProto::Kind::kValue && dim->value >= 0) return;
+  std::string denotation(dim->denotation);
+  for (char& ch : denotation) ch = static_cast<char>(std::tolower(static_cast<unsigned char>(ch)));
+  if (const auto size = overrides.denoted_dims.find(denotation);
+      size != overrides.denoted_dims.end()) {
+    *dim = {.kind = DimProto::Kind::kValue, .value = size->second};
+  }
   if (dim->kind != DimProto::Kind::kParam) return;
   if (const auto size = overrides.dims.find(std::string(dim->param));
       size != overrides.dims.end()) {
@@ -53,8 +61,10 @@ void SettleDim(const Overrides& overrides, DimProto* dim) {
 }  // namespace
 
 void Overrides::AddTo(Hasher* hasher) const {
-  hasher->Int(dims.size());
-  for (const auto& [name, size] : dims) hasher->Text(name).Int(static_cast<uint64_t>(size));
+  for (const auto* sizes : {&dims, &denoted_dims}) {
+    hasher->Int(sizes->size());
+    for (const auto& [name, size] : *sizes) hasher->Text(name).Int(static_cast<uint64_t>(size));
+  }
   hasher->Int(independent_dims).Int(inputs.size());
   for (const std::string& name : inputs) hasher->Text(name);
   hasher->Int(initializers.size());

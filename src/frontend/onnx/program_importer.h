@@ -137,6 +137,10 @@ class ProgramImporter {
   std::optional<Vector> WithoutKnownLength(const std::vector<const NodeProto*>& nodes,
                                            const Frame& frame);
   Status PlanMakers(const Vector& vector, Unplanned* all, Frame* frame);
+  // Where node `item` of the list failed for sizes that a call finds: plans those before it as a
+  // part, whose results then have sizes like any others. Whether it could.
+  bool PlanBefore(const std::string& item, const std::vector<const NodeProto*>& nodes,
+                  Unplanned* all, Frame* frame);
   // Whether one of the nodes is a Squeeze of all axes of 1, where only the call knows which these
   // are; then nodes that say so by a vector of sizes take its place.
   bool SpellOutSqueeze(const std::vector<const NodeProto*>& nodes, Unplanned* all, Frame* frame);
@@ -148,6 +152,7 @@ class ProgramImporter {
   Status PlanPart(const std::vector<const NodeProto*>& nodes,
                   const std::set<std::string_view>& wanted, Frame* frame);
   Expected<NodeProto> ForPart(const NodeProto& node);
+  std::string SizeName(const std::string& expression);
   std::vector<KnownSize> SizesOf(const graph::Graph& g, graph::ValueId v, size_t part);
 
   // Steps.
@@ -207,7 +212,8 @@ class ProgramImporter {
   std::deque<TensorProto> tensors_;
   std::deque<NodeProto> nodes_;
   std::map<std::string_view, std::vector<int64_t>> lengths_;  // those that a vector may have
-  std::set<std::string> lasting_;  // errors that other ranks and sizes would not spare
+  std::map<std::string, std::string> size_names_;  // those of parts' results, what they are
+  PartFaults faults_;                                         // of all parts that were tried
   int depth_ = 0;
   int ways_ = 0;
 };

@@ -40,6 +40,13 @@ Expected<NodeProto> ProgramImporter::ForPart(const NodeProto& node) {
   return out;
 }
 
+// The name of a size that an expression tells, which no other has.
+std::string ProgramImporter::SizeName(const std::string& expression) {
+  std::string name = ToIdentifier(expression);
+  while (size_names_.emplace(name, expression).first->second != expression) name += '_';
+  return name;
+}
+
 // Of a part's result: sizes that its inputs have keep their names, others get one of their own.
 std::vector<KnownSize> ProgramImporter::SizesOf(const graph::Graph& g, graph::ValueId v,
                                                 size_t part) {
@@ -56,7 +63,7 @@ std::vector<KnownSize> ProgramImporter::SizesOf(const graph::Graph& g, graph::Va
     } else if (IsA<VarNode>(d) && given.contains(As<VarNode>(d)->name)) {
       out.push_back({-1, As<VarNode>(d)->name});
     } else {
-      out.push_back({-1, ToIdentifier(fmt::format("p{}_{}", part, graph::DimText(d)))});
+      out.push_back({-1, SizeName(fmt::format("p{}_{}", part, graph::DimText(d)))});
     }
   }
   return out;
@@ -119,7 +126,8 @@ Status ProgramImporter::PlanPart(const std::vector<const NodeProto*>& nodes,
     output.name = name;
     g.outputs.push_back(std::move(output));
   }
-  TN_ASSIGN_OR_RETURN(ImportedPart part, ImportPart(file_, model, part_options_, &lasting_));
+  faults_.of_found_sizes.clear();
+  TN_ASSIGN_OR_RETURN(ImportedPart part, ImportPart(file_, model, part_options_, &faults_));
   if (part.assumes_rank)
     return MakeError("expected results of known ranks, but which axes are of 1 is open");
   size_t i = 0;

@@ -111,7 +111,7 @@ Status ProgramImporter::PlanStep(const NodeProto& node, Frame* frame) {
   const bool lasts = Lasts(at);
   for (Diagnostic& d : done.errors()) {
     if (d.loc.item.empty()) d.loc = {.file = file_->path, .item = DescribeNode(node, 0)};
-    if (lasts) lasting_.insert(FaultOf(d));
+    if (lasts) faults_.lasting.insert(FaultOf(d));
   }
   return done;
 }
@@ -404,7 +404,7 @@ Status ProgramImporter::PlanIf(const At& at) {
                       [](const Diagnostic& d) { return d.kind == ErrorKind::kLimit; });
       const bool lasts =
           std::any_of(outputs.errors().begin(), outputs.errors().end(),
-                      [&](const Diagnostic& d) { return lasting_.contains(FaultOf(d)); });
+                      [&](const Diagnostic& d) { return faults_.lasting.contains(FaultOf(d)); });
       if (!why.empty() || limit || lasts || HasUnknownOperators(*g, options_.operators))
         return std::move(outputs.errors());
       program_.parts.resize(parts);

@@ -107,6 +107,20 @@ Status ProgramImporter::PlanMakers(const Vector& vector, Unplanned* all, Frame* 
   return PlanPart(vector.makers, wanted, frame);
 }
 
+bool ProgramImporter::PlanBefore(const std::string& item,
+                                 const std::vector<const NodeProto*>& nodes, Unplanned* all,
+                                 Frame* frame) {
+  const auto at = std::find_if(nodes.begin(), nodes.end(),
+                               [&](const NodeProto* n) { return DescribeNode(*n, 0) == item; });
+  if (item.empty() || at == nodes.begin() || at == nodes.end()) return false;
+  std::vector<const NodeProto*> left = all->nodes;
+  std::set<std::string_view> names = all->names;
+  if (PlanMakers({"", {nodes.begin(), at}}, all, frame)) return true;
+  all->nodes = std::move(left);
+  all->names = std::move(names);
+  return false;
+}
+
 // y = Squeeze(x)   =>   s = Shape(x), k = Compress(s, Not(Equal(s, 1))), y = Reshape(x, k)
 bool ProgramImporter::SpellOutSqueeze(const std::vector<const NodeProto*>& nodes, Unplanned* all,
                                       Frame* frame) {

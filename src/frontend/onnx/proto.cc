@@ -530,6 +530,7 @@ DimProto ModelReader::Dim(pbf_reader r) {
         d.param = Name(r);
         d.kind = d.param.empty() ? DimProto::Kind::kUnknown : DimProto::Kind::kParam;
         break;
+      case Bytes(3): d.denotation = Name(r); break;
       default: r.skip();
     }
   }

@@ -130,6 +130,7 @@ struct DimProto {
   Kind kind = Kind::kUnknown;
   int64_t value = 0;
   std::string_view param;
+  std::string_view denotation;  // what the dim is for: "DATA_BATCH"
 };
 
 struct ValueInfoProto {

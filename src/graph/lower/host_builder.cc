@@ -97,7 +97,13 @@ Expected<Func> HostBuilder::Build() {
   return PrimFunc::Make(std::move(f));
 }
 
+static void SetAskers(const char* attr, const std::vector<std::string>& askers, PrimFunc* f) {
+  if (std::any_of(askers.begin(), askers.end(), [](const auto& who) { return !who.empty(); }))
+    f->attrs.Set(attr, askers);
+}
+
 void HostBuilder::DeclareDims(PrimFunc* f) {
+  std::vector<std::string> askers;
   for (const Dim& d : g_.dims) {
     const bool found = std::find(found_.begin(), found_.end(), d.var) != found_.end();
     const bool told = found || std::any_of(g_.inputs.begin(), g_.inputs.end(), [&](ValueId v) {
@@ -111,10 +117,16 @@ void HostBuilder::DeclareDims(PrimFunc* f) {
     f->dim_lo.push_back(d.min);
     f->dim_hi.push_back(d.max == Dim::kNoMax ? kLargestSize : d.max);
     f->dim_step.push_back(d.step);
+    askers.push_back(d.asker);
   }
-  std::vector<std::string> conditions;
-  for (const Expr& c : g_.constraints) conditions.push_back(ToString(c));
+  SetAskers(kRangeAskersAttr, askers, f);
+  std::vector<std::string> conditions, who;
+  for (const Constraint& c : g_.constraints) {
+    conditions.push_back(ToString(c.holds));
+    who.push_back(c.asker);
+  }
   if (!conditions.empty()) f->attrs.Set(kConditionsAttr, conditions);
+  SetAskers(kConditionAskersAttr, who, f);
 }
 
 void HostBuilder::DeclareArguments(Frame* main, PrimFunc* f) {

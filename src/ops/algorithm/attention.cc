@@ -171,7 +171,7 @@ Operand Build(Group& group, const graph::Node& node, const Point&) {
                           [&](const Indices& row, const Expr& j) { return e.At(InRow(row, j)); });
   te::Tensor factor = te::Compute(group.Mark(op.name + "_factor", BlockRole::kFactor), rows,
                                   [&](const Indices& row) {
-                                    Expr total = sum.at(row);
+                                    Expr total = TotalOf(sum.at(row), s.all_keys);
                                     return MakeConst(total->dtype, 1) / total;
                                   });
   te::Tensor weighted = te::Compute(op.name, op.out.dims, [&](const Indices& i) {

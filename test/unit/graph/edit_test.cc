@@ -167,7 +167,7 @@ TEST(GraphVerify, DefinitionsAndArity) {
   g.nodes[0].regions.push_back(std::make_shared<const Graph>());
   EXPECT_EQ(FirstError(g), "node 'a' (add): error: expected 0 regions, but got 1");
   g = good;
-  g.constraints.push_back(IndexConst(1));
+  g.constraints.push_back({IndexConst(1), ""});
   EXPECT_EQ(FirstError(g), "constraints: error: expected bool expressions, but got index");
 }
 

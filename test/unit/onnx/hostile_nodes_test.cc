@@ -136,7 +136,7 @@ TEST(HostileNodes, ShapesThatDependOnRunTimeData) {
   ASSERT_TRUE(g) << ToString(g.errors());
   EXPECT_EQ(g->type(g->outputs[0]).ToString(), "f32[n0, n0_1]");
   ASSERT_EQ(g->constraints.size(), 1u);
-  EXPECT_EQ(graph::DimText(g->constraints[0]), "n0 * n0_1 == 4");
+  EXPECT_EQ(graph::DimText(g->constraints[0].holds), "n0 * n0_1 == 4");
 
   Model ranks;
   ranks.Input("x", {4}).Input("shape", {"n"}, kInt64).Node("Reshape", {"x", "shape"}, {"y"});

@@ -27,6 +27,7 @@
 #include "ir/print.h"
 #include "ir/visit.h"
 #include "loop/pass/packed_abi.h"
+#include "loop/requirements.h"
 #include "support/check.h"
 #include "support/strings.h"
 #include "target/reached.h"
@@ -496,6 +497,11 @@ void ArgumentChecker::CheckShape(const Given& a, size_t d, StmtList* list) {
                  About(a.buffer->name, fmt::format("shape[{}]={}", d, text), std::move(came))));
 }
 
+void ArgumentChecker::AddAsker(const char* attr, size_t i, std::vector<Expr>* message) const {
+  const auto askers = func_.attrs.Get<std::vector<std::string>>(attr, {});
+  if (i < askers.size() && !askers[i].empty()) message->push_back(Text(", which " + askers[i]));
+}
+
 void ArgumentChecker::CheckRange(size_t index, const Place& place, StmtList* list) const {
   DimRange range = func_.dim_range(index);
   const Expr& got = place.value;
@@ -503,8 +509,10 @@ void ArgumentChecker::CheckRange(size_t index, const Place& place, StmtList* lis
     const std::string subject = place.parameter.empty()
                                     ? "Expected"
                                     : fmt::format("Parameter `{}` expects", place.parameter);
-    return std::vector<Expr>{
+    std::vector<Expr> parts = {
         Text(fmt::format("{} {} {} but got {}", subject, place.what, what, place.came)), got};
+    AddAsker(kRangeAskersAttr, index, &parts);
+    return parts;
   };
   if (range.hi >= 0) {
     list->Add(Fail(And(Ge(got, IndexConst(range.lo)), Le(got, IndexConst(range.hi))), "ValueError",

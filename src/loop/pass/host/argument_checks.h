@@ -87,6 +87,8 @@ class ArgumentChecker {
   void CheckDevice(size_t i, const Var& tensor, StmtList* list);
   Var CheckData(const Given& a, StmtList* list);
   void CheckAligned(const std::string& name, const Var& data, int64_t align, StmtList* list) const;
+  /// Appends who asked for the `i`-th of what the attribute is about to a message.
+  void AddAsker(const char* attr, size_t i, std::vector<Expr>* message) const;
   void CheckRange(size_t index, const Place& place, StmtList* list) const;
   void Require(StmtList* list);
   void RequireConditions(StmtList* list) const;

@@ -82,6 +82,8 @@ Func BodyOf(const PrimFunc& func) {
   fields.attrs.Erase(kArgumentsAttr);
   fields.attrs.Erase(kRequiresAttr);
   fields.attrs.Erase(kConditionsAttr);
+  fields.attrs.Erase(kConditionAskersAttr);
+  fields.attrs.Erase(kRangeAskersAttr);
   fields.body = list.Close();
   return PrimFunc::Make(std::move(fields));
 }

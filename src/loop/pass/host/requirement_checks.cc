@@ -77,7 +77,9 @@ void ArgumentChecker::CheckRequirements(StmtList* list) {
 // "Expected batch * rows % 4 == 0 but got batch=3, rows=5".
 void ArgumentChecker::RequireConditions(StmtList* list) const {
   const std::vector<NodeRef> scope(func_.dims.begin(), func_.dims.end());
-  for (const std::string& text : func_.attrs.Get<std::vector<std::string>>(kConditionsAttr, {})) {
+  const auto conditions = func_.attrs.Get<std::vector<std::string>>(kConditionsAttr, {});
+  for (size_t i = 0; i < conditions.size(); ++i) {
+    const std::string& text = conditions[i];
     auto holds = ParseExpr(text, scope);
     TN_CHECK(holds, "condition '{}' of {}: {}", text, func_.name, ToString(holds.errors()));
     std::vector<Expr> parts = {Text("Expected " + text + " but got")};
@@ -86,6 +88,7 @@ void ArgumentChecker::RequireConditions(StmtList* list) const {
       parts.push_back(Text(fmt::format("{}{}=", parts.size() > 1 ? ", " : " ", dim->name)));
       parts.push_back(dim);
     }
+    AddAsker(kConditionAskersAttr, i, &parts);
     list->Add(Fail(*holds, "ValueError", std::move(parts)));
   }
 }
