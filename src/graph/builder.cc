@@ -297,9 +297,9 @@ bool RaiseLeast(std::vector<Dim>* dims, Expr size, int64_t least, const std::str
 // no size.
 bool TightenRange(std::vector<Dim>* dims, const Expr& c, const std::string& asker) {
   const Binary* b = As<Binary>(c);
-  if (b && b->op == BinaryOp::kLe && AsInt(b->lhs)) 
+  if (b && b->op == BinaryOp::kLe && AsInt(b->lhs))
     return RaiseLeast(dims, b->rhs, *AsInt(b->lhs), asker);
-  if (b && b->op == BinaryOp::kGe && AsInt(b->rhs)) 
+  if (b && b->op == BinaryOp::kGe && AsInt(b->rhs))
     return RaiseLeast(dims, b->lhs, *AsInt(b->rhs), asker);
   const VarNode* var = b ? As<VarNode>(b->lhs) : nullptr;
   std::optional<int64_t> n = b ? AsInt(b->rhs) : std::nullopt;
@@ -334,9 +334,8 @@ void Builder::Require(const Expr& condition, const std::string& asker) {
 Status Builder::CheckRequired() {
   const Expr late = std::exchange(required_late_, nullptr);
   if (!late) return Ok();
-  return MakeError(
-      fmt::format("needs {}, but that depends on values and is not known when a call begins",
-                  DimText(late)));
+  return MakeError(fmt::format(
+      "needs {}, but that depends on values and is not known when a call begins", DimText(late)));
 }
 
 bool Builder::MentionsLate(const Expr& e) const {

@@ -187,7 +187,7 @@ struct Dim {
 /// What must hold of the sizes of every call, checked at entry.
 struct Constraint {
   Expr holds;         // bool, over the dims
-  std::string asker;  // for messages: "node 'add' (Add) needs of 'x' and 'y'"; "" where none is known
+  std::string asker;  // for messages: "node 'add' (Add) needs of 'x' and 'y'"; or ""
 };
 
 struct Graph {

@@ -69,11 +69,10 @@ class GraphParser : TextParser {
     if (Accept("require")) {  // in brackets, because the % of the next line would go on with the
                               // expression
       Expect("[", "before the conditions");
-      List("]", "after the conditions",
-           [&] {
-             Expr holds = TakeExpr(DType::Bool(), "condition");
-             g->constraints.push_back({std::move(holds), TakeAsker()});
-           });
+      List("]", "after the conditions", [&] {
+        Expr holds = TakeExpr(DType::Bool(), "condition");
+        g->constraints.push_back({std::move(holds), TakeAsker()});
+      });
     }
     TakeBody(g);
     Expect("}", "after a graph's body");

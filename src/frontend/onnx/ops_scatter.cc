@@ -89,9 +89,9 @@ Status ImportScatterNd(OpContext& c) {
     inside = inside ? inside & fits : fits;
   }
   place = Where(inside, place, INT32_MIN);
-  const Val flat =
-      ScatterInto(Reshape(x, {graph::DimProduct(dims.first(static_cast<size_t>(*depth))), rest}),
-              Reshape(place, {rows, IndexConst(1)}), Reshape(updates, {rows, rest}), 0, reduction);
+  const Val flat = ScatterInto(
+      Reshape(x, {graph::DimProduct(dims.first(static_cast<size_t>(*depth))), rest}),
+      Reshape(place, {rows, IndexConst(1)}), Reshape(updates, {rows, rest}), 0, reduction);
   return f.Result(Reshape(flat, all));
 }
 

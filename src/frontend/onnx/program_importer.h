@@ -213,7 +213,7 @@ class ProgramImporter {
   std::deque<NodeProto> nodes_;
   std::map<std::string_view, std::vector<int64_t>> lengths_;  // those that a vector may have
   std::map<std::string, std::string> size_names_;  // those of parts' results, what they are
-  PartFaults faults_;                                         // of all parts that were tried
+  PartFaults faults_;                              // of all parts that were tried
   int depth_ = 0;
   int ways_ = 0;
 };
