@@ -116,6 +116,26 @@ def add_images(one, rand, ints):
     one("scan_reversed", "CumSum", [rand(3, 4), np.array(1, i64)], constants=(1,), reverse=1, exclusive=1)
 
 
+def add_types(one, rand, ints):
+    """Types that the specification allows and few models have."""
+    at, flags, given = np.array([0, 2, 0], i64), np.array([0, 1, 1, 0], bool), np.array([1, 0, 0], bool)
+    for op, want in (("add", [1, 1, 1, 0]), ("max", [1, 1, 1, 0]), ("mul", [0, 1, 0, 0]), ("min", [0, 1, 0, 0])):
+        one(f"scatter_bools_{op}", "ScatterElements", [flags, at, given], opset=18, reduction=op, expect=[np.array(want, bool)])
+        one(f"scatter_nd_bools_{op}", "ScatterND", [flags, at[:, None], given], opset=18, reduction=op, expect=[np.array(want, bool)])
+    one("erf_of_integers", "Erf", [np.array([-3, 0, 1, 9], i32)], opset=9, expect=[np.array([0, 0, 0, 1], i32)])
+    columns = np.array([[1, 0], [0, 0], [1, 0], [0, 1]], bool)[None]
+    one("col2im_of_bools", "Col2Im", [columns, ints(1, 3), ints(1, 2)], constants=(1, 2), opset=18,
+        expect=[np.array([[[[1, 0, 0]], [[1, 0, 1]]]], bool)])
+    x = rand(1, 1, 1, 4).astype(f64)
+    one("crop_and_resize_of_doubles", "Resize", [x, np.array([0, 0, 0, 0, 1, 1, 1, 1], f32), None, ints(1, 1, 1, 4)], opset=13, mode="linear",
+        coordinate_transformation_mode="tf_crop_and_resize", expect=[x])
+    x, wide = rand(4, 3, 2), [rand(3).astype(f64) for _ in range(3)] + [np.abs(rand(3)).astype(f64)]
+    mean, variance = x.astype(f64).mean((0, 2)), x.astype(f64).var((0, 2))
+    want = (x - mean[:, None]) / np.sqrt(variance[:, None] + 1e-5) * wide[0][:, None] + wide[1][:, None]
+    one("batch_norm_of_wider_statistics", "BatchNormalization", [x, *wide], opset=15, outputs=3, training_mode=1,
+        expect=[want.astype(f32), wide[2] * 0.9 + mean * 0.1, wide[3] * 0.9 + variance * 0.1])
+
+
 def add_all(one, rand, ints):
-    for section in (add_scatters, add_picked, add_recurrent, add_products, add_images):
+    for section in (add_scatters, add_picked, add_recurrent, add_products, add_images, add_types):
         section(one, rand, ints)
