@@ -580,7 +580,7 @@ Status Importer::RunImporter(const NodeProto& node, const OpRow& row, const std:
 }
 
 // A message whose numbers do not count: what it says of other ranks.
-static std::string WithoutNumbers(const Diagnostic& error) {
+std::string WithoutNumbers(const Diagnostic& error) {
   std::string out;
   for (char ch : error.message) {
     const bool digit = ch >= '0' && ch <= '9';
