@@ -98,7 +98,7 @@ Box BoxIn(const Body& body, const Place& block, const Buffer& buffer, const Plac
 
 // What both primitives find: the block, the loop whose later iterations count, and what one of them
 // reads, in lines.
-struct Target {
+struct HintTarget {
   const Place* block;
   const Place* loop;
   Buffer buffer;
@@ -106,9 +106,9 @@ struct Target {
   Box box;
 };
 
-Expected<Target> FindTarget(const Body& body, const std::string& name,
-                            const std::string& buffer_name, const std::string& loop_name,
-                            int64_t distance, Analyzer* analyzer) {
+Expected<HintTarget> FindTarget(const Body& body, const std::string& name,
+                                const std::string& buffer_name, const std::string& loop_name,
+                                int64_t distance, Analyzer* analyzer) {
   TN_ASSIGN_OR_RETURN(const Place* place, body.NeedBlock(name));
   TN_ASSIGN_OR_RETURN(Buffer buffer, body.NeedBuffer(buffer_name));
   TN_ASSIGN_OR_RETURN(const Place* loop, body.NeedLoop(loop_name));
@@ -143,7 +143,7 @@ Expected<Target> FindTarget(const Body& body, const std::string& name,
       *end = analyzer->Simplify(*end);
     }
   }
-  return Target{place, loop, buffer, lines, box};
+  return HintTarget{place, loop, buffer, lines, box};
 }
 
 // The number of the turn of the last of the loops, counted since the first began, and how many
@@ -188,7 +188,7 @@ struct Numbered {
   }
 };
 
-Expected<Numbered> Number(const Target& t, const std::string& block, Analyzer* analyzer) {
+Expected<Numbered> NumberLines(const HintTarget& t, const std::string& block, Analyzer* analyzer) {
   Numbered out;
   for (size_t d = 0; d < t.box.size(); ++d) {
     const ExprInterval range = RelaxToConstantLength(t.box[d], analyzer);
@@ -208,7 +208,7 @@ Expected<Numbered> Number(const Target& t, const std::string& block, Analyzer* a
 }
 
 // The block with these bindings, where they are inside its domain.
-void Bind(const std::vector<Expr>& bindings, Block* block, Analyzer* analyzer) {
+void BindWithin(const std::vector<Expr>& bindings, Block* block, Analyzer* analyzer) {
   for (size_t d = 0; d < bindings.size(); ++d) {
     IterVar& v = block->iters[d];
     const Expr binding = analyzer->Simplify(bindings[d]);
@@ -224,7 +224,7 @@ Result Prefetch(State& s, const std::string& name, const std::string& buffer_nam
   Body body(s.func);
   Analyzer analyzer;
   Learn(*s.func, &analyzer);
-  TN_ASSIGN_OR_RETURN(const Target t,
+  TN_ASSIGN_OR_RETURN(const HintTarget t,
                       FindTarget(body, name, buffer_name, loop_name, distance, &analyzer));
   std::string made = body.NewBlockName(buffer_name + ".prefetch");
   Stmt nest =
@@ -240,7 +240,7 @@ Result SpreadPrefetch(State& s, const std::string& name, const std::string& buff
   Body body(s.func);
   Analyzer analyzer;
   Learn(*s.func, &analyzer);
-  TN_ASSIGN_OR_RETURN(const Target t,
+  TN_ASSIGN_OR_RETURN(const HintTarget t,
                       FindTarget(body, name, buffer_name, loop_name, distance, &analyzer));
   TN_ASSIGN_OR_RETURN(const Place* over, body.NeedLoop(over_name));
   std::vector<const For*> loops = t.block->LoopsInside(t.loop->stmt.get());
@@ -251,7 +251,7 @@ Result SpreadPrefetch(State& s, const std::string& name, const std::string& buff
   loops.erase(last + 1, loops.end());
   for (const For* l : loops) Learn(*l, &analyzer);
   TN_ASSIGN_OR_RETURN(const Turns turns, TurnsOf(loops, name, &analyzer));
-  TN_ASSIGN_OR_RETURN(const Numbered lines, Number(t, name, &analyzer));
+  TN_ASSIGN_OR_RETURN(const Numbered lines, NumberLines(t, name, &analyzer));
 
   Block hint = HintBlock(body.NewBlockName(buffer_name + ".prefetch"), t.buffer, t.lines, &body);
   const int64_t each = (lines.count - 1) / turns.count + 1;
@@ -270,7 +270,7 @@ Result SpreadPrefetch(State& s, const std::string& name, const std::string& buff
     hint.where = follows;
     analyzer.Assume(follows);
   }
-  Bind(lines.At(number), &hint, &analyzer);
+  BindWithin(lines.At(number), &hint, &analyzer);
   const std::string made = hint.name;
   Stmt nest = Block::Make(std::move(hint));
   if (each > 1) {
