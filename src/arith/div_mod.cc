@@ -69,7 +69,7 @@ Expr Analyzer::Impl::DivModByConst(BinaryOp op, const Linear& n, int64_t d) {
   if (!is_div) DropInnerMod(&dividend, d);
   auto normal = Normalize(ids, SplitMultiples(dividend, d).rest);
   if (!normal) return Binary::Make(op, ToExpr(n), IndexConst(d));
-  Linear rest = *normal;
+  const Linear& rest = *normal;
   Linear quotient = is_div ? SplitMultiples(dividend, d).quotient : ConstantSum(0);
   auto answer = [&](const Expr& of_rest) {
     return quotient.IsConstant() && quotient.constant == 0 ? of_rest

@@ -61,7 +61,7 @@ static Operand DefineBlockMatMul(const OpContext& op) {
     }
     Indices at(out.begin(), out.end() - 1);
     at.push_back(k);
-    const Expr j = out.back();
+    const Expr& j = out.back();
     Expr number = CastExpr::Make(u32, codes.at({j, byte}));
     if (bits < 8) {
       number = Binary::Make(BinaryOp::kShr, number, CastExpr::Make(u32, code * bits));

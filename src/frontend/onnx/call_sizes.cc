@@ -209,7 +209,7 @@ Val IsAmong(const Val& axes, int64_t rank) {
 Val PerAxis(const Val& list, const Val& axes, int64_t rank, double otherwise) {
   if (!list) return list;
   const Formula& f = list.formula();
-  const Val wide = Cast(list, kI64);
+  Val wide = Cast(list, kI64);
   const std::optional<int64_t> count = AsInt(wide.dim(0));
   if (!axes && count) {
     if (*count >= rank) return wide;

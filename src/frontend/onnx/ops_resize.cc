@@ -143,7 +143,7 @@ Val Coordinates(const AxisByCall& a, const std::string& mode) {
     const Val reach = (a.roi_end - a.roi_begin) * last / whole_last;
     return Where(one, (a.roi_begin + a.roi_end) / 2 * last, a.roi_begin * last + o * reach);
   }
-  const Val half = (o + 0.5) / a.scale - 0.5;
+  Val half = (o + 0.5) / a.scale - 0.5;
   if (mode == "pytorch_half_pixel") return Where(one, 0, half);
   if (mode != "half_pixel_symmetric") return half;
   const Val size = Cast(Size(o, 0), kF32);

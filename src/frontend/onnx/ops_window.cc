@@ -60,7 +60,7 @@ Val SideBySide(const Val& x, const Lane& lane) {
 // […, K, L] to […, D]: each element takes from each place of the window the window that has it
 // there, if one has.
 Val SumOfRows(const Val& x, const Lane& lane) {
-  const Formula f = x.formula();
+  const Formula& f = x.formula();
   Dims rows = x.dims();
   if (rows.size() < 2) return x;
   rows.pop_back();
@@ -250,7 +250,8 @@ Status ImportConvTranspose(OpContext& c) {
   for (Lane& lane : lanes) {
     if (!AsInt(lane.kernel)) lane.size = AsDim(c, f, lane.size);
   }
-  const Expr batch = dims[0], g = IndexConst(groups);
+  const Expr& batch = dims[0];
+  const Expr g = IndexConst(groups);
   const Expr pixels = graph::DimProduct(std::span(dims).subspan(2));
   // Of one group rows are pixels, so that the weights are one matrix, and constant.
   const Val weight = Widened(f.In(1));
