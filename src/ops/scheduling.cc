@@ -64,6 +64,39 @@ Names ReadBuffers(const Schedule& s, const std::string& block) {
   return out;
 }
 
+std::string ReadAlong(const Schedule& s, const std::string& block, const std::string& a,
+                      const std::string& b) {
+  const Block* found = FindBlock(s.func(), block);
+  if (!found) return "";
+  const auto uses = [](const NodeRef& part, const auto& is_wanted) {
+    bool out = false;
+    PreOrder(part, [&](const NodeRef& n) {
+      const auto* v = As<VarNode>(n);
+      out |= v && is_wanted(*v);
+      return !out;
+    });
+    return out;
+  };
+  const auto chooses = [&](const std::string& loop, const Range& range) {
+    return std::any_of(found->iters.begin(), found->iters.end(), [&](const IterVar& v) {
+      return uses(v->binding, [&](const VarNode& n) { return n.name == loop; }) &&
+             uses(range->min, [&](const VarNode& n) { return &n == v->var.get(); });
+    });
+  };
+  Names out;
+  for (const Region& r : found->reads) {
+    const auto along = [&](const std::string& loop) {
+      return std::any_of(r->ranges.begin(), r->ranges.end(),
+                         [&](const Range& range) { return chooses(loop, range); });
+    };
+    if (along(a) && along(b)) out.push_back(r->buffer->name);
+  }
+  if (out.size() != 1) return "";
+  const auto parts = std::count_if(found->reads.begin(), found->reads.end(),
+                                   [&](const Region& r) { return r->buffer->name == out[0]; });
+  return parts == 1 ? out[0] : "";
+}
+
 int64_t WrittenRank(const Schedule& s, const std::string& block) {
   const Block* b = FindBlock(s.func(), block);
   return b && !b->writes.empty() ? static_cast<int64_t>(b->writes[0]->buffer->shape.size()) : 0;

@@ -23,6 +23,10 @@ std::string OnlyBlock(const Schedule& s, const Parts& parts, BlockRole role);
 std::string WrittenBuffer(const Schedule& s, const std::string& block);
 /// The buffers that a block reads, beside what it writes.
 Names ReadBuffers(const Schedule& s, const std::string& block);
+/// Of these, the one whose elements the loops `a` and `b` both choose among; "" where none is,
+/// several are, or the block reads more of it.
+std::string ReadAlong(const Schedule& s, const std::string& block, const std::string& a,
+                      const std::string& b);
 int64_t WrittenRank(const Schedule& s, const std::string& block);
 DType WrittenType(const Schedule& s, const std::string& block);
 /// Loops of `block` inside `loop`, split by what they run over.

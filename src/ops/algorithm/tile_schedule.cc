@@ -1,6 +1,7 @@
 #include "ops/algorithm/tile_schedule.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace tenon::ops {
 
@@ -13,23 +14,25 @@ static void AskForNextPanel(Schedule& s, const std::string& anchor, const std::s
                             const Point& point) {
   constexpr int64_t kLineBytes = 64, kMostApart = 16;
   const auto at = std::find(outer.begin(), outer.end(), panels);
-  const Names operands = ReadBuffers(s, anchor);
-  if (at == outer.end() || operands.size() < 2) return;
+  if (at == outer.end()) return;
+  const std::string operand = ReadAlong(s, anchor, panels, reduce.back());
   int64_t steps = 1, tiles = 1;
   for (const std::string& l : reduce) steps *= s.GetExtent(l);
   for (auto l = at + 1; l != outer.end(); ++l) tiles *= s.GetExtent(*l);
   const int64_t bytes = steps * ValueOf(point, "nv") * machine.vector_bits / 8;
   const int64_t lines = bytes / kLineBytes, last = s.GetExtent(reduce.back());
-  if (!s.ok() || s.GetExtent(panels) < 2 || machine.LevelFor(bytes) == 0) return;
+  if (!s.ok() || operand.empty() || s.GetExtent(panels) < 2 || machine.LevelFor(bytes) == 0) return;
   int64_t apart = 1;
   while (apart < kMostApart && last % (2 * apart) == 0 && lines * 2 * apart <= tiles * steps) {
     apart *= 2;
   }
   if (apart == 1) return;
+  Schedule tried = s;  // where a panel's size is not known, nothing is asked for
   const std::string over = apart == last && reduce.size() > 1
                                ? reduce[reduce.size() - 2]
-                               : s.Split(reduce.back(), {-1, apart})[0];
-  s.SpreadPrefetch(anchor, operands[1], panels, 1, over);
+                               : tried.Split(reduce.back(), {-1, apart})[0];
+  tried.SpreadPrefetch(anchor, operand, panels, 1, over);
+  if (tried.ok()) s = std::move(tried);
 }
 
 void ScheduleBlockedTile(Schedule& s, const Parts& parts, const Machine& machine,
