@@ -44,6 +44,8 @@ class Graph:
             attrs = {a.name: onnx.helper.get_attribute_value(a) for a in node.attribute}
             if node.op_type == "Constant":
                 self.values[node.output[0]] = self.on_device(numpy_helper.to_array(attrs["value"]))
+            elif node.op_type == "ConstantOfShape" and node.input[0] in self.values:  # a copy from the host breaks captures
+                self.values[node.output[0]] = self.ConstantOfShape(attrs, node.input, self.values[node.input[0]])
             else:
                 self.nodes.append((node.op_type, list(node.input), list(node.output), attrs))
         self.numbers = {name: v.tolist() for name, v in self.values.items() if v.numel() <= 64}
@@ -175,7 +177,7 @@ class Graph:
 
     def ConstantOfShape(self, attrs, names, shape):
         value = numpy_helper.to_array(attrs["value"]) if "value" in attrs else np.zeros(1, np.float32)
-        return self.on_device(np.full(self.known(names[0], shape), value[0]))
+        return self.on_device(np.full(shape.tolist(), value[0]))
 
     def ScatterND(self, attrs, names, x, indices, updates):
         out = x.clone()
