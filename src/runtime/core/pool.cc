@@ -72,6 +72,7 @@ struct Team {
   int32_t size;
   int64_t spin;    // how long to poll before sleeping, in nanoseconds
   uint64_t epoch;  // larger than every signal of teams before
+  uint32_t loops;  // no smaller than every number of a loop that its workers have shared before
   tn_team* members[kMaxTeam];
 
   const CallLimits* limits;
@@ -157,7 +158,7 @@ void Join(Team* team, int32_t rank, tn_team* member) {
   member->phase = team->epoch;
   member->limits = team->limits;
   member->members = team->members;
-  member->loops = 0;
+  member->loops = team->loops;
   member->cpu.store(sched_getcpu(), std::memory_order_relaxed);
   member->moves = 0;
 }
@@ -323,6 +324,20 @@ void GiveJob(Worker* worker, Team* team, int32_t rank) {
   if (worker->asleep.load(std::memory_order_seq_cst)) FutexWake(&worker->ticket, 1);
 }
 
+// The loops of a team are numbered on from those that its workers have shared in teams before: who
+// is in the last loop of such a team yet and looks here for parts must find that nothing is left of
+// it. Shares may be taken from before their member has begun, so it is not for the member to set
+// them.
+void BeginShares(Team* team) {
+  team->loops = team->members[1]->loops;
+  for (int32_t i = 2; i < team->size; ++i) {
+    const uint32_t other = team->members[i]->loops;
+    if (static_cast<int32_t>(other - team->loops) > 0) team->loops = other;
+  }
+  for (int32_t i = 0; i < team->size; ++i)
+    team->members[i]->share.left.store(uint64_t{team->loops} << 32, std::memory_order_relaxed);
+}
+
 void AwaitWorkers(Team* team, tn_team* self) {
   auto done = [&] { return team->pending.load(std::memory_order_acquire) == 0; };
   if (Poll(team, self, done)) return;
@@ -416,9 +431,7 @@ int32_t RunTeam(tn_body_fn body, void* closure, int32_t max_team) {
   team.epoch = pool->epochs.fetch_add(kEpoch, std::memory_order_relaxed) + kEpoch;
   team.members[0] = &own;
   for (int32_t i = 0; i < workers; ++i) team.members[i + 1] = &pool->workers[indices[i]].member;
-  // A member's share may be taken from before it has begun, so it is not for the member to clear.
-  for (int32_t i = 1; i < team.size; ++i)
-    team.members[i]->share.left.store(0, std::memory_order_relaxed);
+  BeginShares(&team);
   team.pending.store(static_cast<uint32_t>(workers), std::memory_order_relaxed);
   for (int32_t i = 0; i < workers; ++i) GiveJob(&pool->workers[indices[i]], &team, i + 1);
   Join(&team, 0, &own);

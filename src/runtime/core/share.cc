@@ -12,7 +12,8 @@
 // taken from before it has come to the loop at all. Nobody goes on to the next loop before all
 // shares of this one are used up, which they stay; so a word that has the number of a later loop
 // says that nothing is left of this one, and one that has the number of an earlier loop that
-// nothing was taken yet.
+// nothing was taken yet. A worker that has left the team may be in another while others of this one
+// look at its share: its loops there have later numbers, too.
 //
 // A call that may end early looks at the clock before each part, and a team of one has parts too
 // then. What is left of a loop nobody does; that the call fails the next barrier says to all

@@ -22,7 +22,7 @@ struct alignas(64) Signal {
   std::atomic<uint32_t> asleep;
 };
 
-// What is left of one member's share of a loop (share.cc): the loop's number in the call, and which
+// What is left of one member's share of a loop (share.cc): the loop's number, and which
 // of the share's parts nobody has taken, [first, end), in 32, 16 and 16 bits. On a cache line of
 // its own.
 struct alignas(64) Share {
@@ -41,7 +41,7 @@ struct tn_team {
   std::atomic<int32_t> cpu;                  // where it was last seen
   int32_t moves;                             // to other CPUs, in this team
   tn_team* const* members;                   // of the team, by rank
-  uint32_t loops;                            // that this member has begun to share, in this team
+  uint32_t loops;                            // the number of the loop that it has begun to share
   tenon::runtime::Signal signals[tenon::runtime::kRounds];
   tenon::runtime::Share share;
 };

@@ -3,6 +3,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
 #include <cstdlib>
 #include <filesystem>
@@ -187,6 +188,36 @@ TEST(Pool, LoopsAreSharedOut) {
     }
     for (const std::atomic<int>& n : done) ASSERT_EQ(n, 10) << extent;
   }
+}
+
+// A worker that is done goes to another caller's team while its mates still look for parts of the
+// last loop: they must take none of what it has there.
+TEST(Pool, TeamsSideBySideShareOutTheirOwn) {
+  constexpr int kCallers = 6, kCalls = 10000;
+  constexpr int64_t kLoops = 2, kExtent = 8;
+  std::atomic<int> wrong{0};
+  const auto call = [&] {
+    for (int c = 0; c < kCalls; ++c) {
+      std::array<std::atomic<int>, kLoops * kExtent> done{};
+      RunBody([&](int32_t, int32_t, tn_team* team) {
+        for (int64_t loop = 0; loop < kLoops; ++loop) {
+          tn_part part{};
+          while (tn_core_take(team, kExtent, &part)) {
+            const int64_t first = kExtent * part.rank / part.size;
+            const int64_t end = kExtent * (part.rank + 1) / part.size;
+            for (int64_t i = first; i < end; ++i) ++done[static_cast<size_t>(loop * kExtent + i)];
+          }
+          if (loop + 1 < kLoops) tn_core_barrier(team);
+        }
+        return 0;
+      });
+      for (const std::atomic<int>& n : done) wrong += n != 1;
+    }
+  };
+  std::vector<std::thread> callers;
+  for (int i = 0; i < kCallers; ++i) callers.emplace_back(call);
+  for (std::thread& t : callers) t.join();
+  EXPECT_EQ(wrong, 0);
 }
 
 // A member that comes late finds that the others have done its share.
