@@ -68,19 +68,18 @@ std::string ReadAlong(const Schedule& s, const std::string& block, const std::st
                       const std::string& b) {
   const Block* found = FindBlock(s.func(), block);
   if (!found) return "";
-  const auto uses = [](const NodeRef& part, const auto& is_wanted) {
+  const auto names = [](const Expr& e, const std::string& loop) {
     bool out = false;
-    PreOrder(part, [&](const NodeRef& n) {
+    PreOrder(e, [&](const NodeRef& n) {
       const auto* v = As<VarNode>(n);
-      out |= v && is_wanted(*v);
+      out |= v && v->name == loop;
       return !out;
     });
     return out;
   };
   const auto chooses = [&](const std::string& loop, const Range& range) {
     return std::any_of(found->iters.begin(), found->iters.end(), [&](const IterVar& v) {
-      return uses(v->binding, [&](const VarNode& n) { return n.name == loop; }) &&
-             uses(range->min, [&](const VarNode& n) { return &n == v->var.get(); });
+      return names(v->binding, loop) && UsesVar(range->min, v->var.get());
     });
   };
   Names out;
