@@ -28,14 +28,16 @@ std::string Size(int64_t bytes) {
 }
 
 void PrintMemory(const driver::Profile& p) {
-  Print("\n{:<10}{:>12}{:>16}{:>16}\n", "memory", "capacity", "one core", "all CPUs");
+  const bool device = p.rates.target->IsDevice();
+  Print("\n{:<10}{:>12}{:>16}{:>16}\n", "memory", "capacity", device ? "a part" : "one core",
+        device ? "all" : "all CPUs");
   for (const MemoryRate& r : p.rates.memory) {
     const bool own = r.machine_bytes_per_second > 1e15;  // each core's
     Print("{:<10}{:>12}{:>11.1f} GB/s{:>16}\n", r.name, Size(r.capacity_bytes),
           r.worker_bytes_per_second / 1e9,
           own ? "its own" : fmt::format("{:.1f} GB/s", r.machine_bytes_per_second / 1e9));
   }
-  Print("\nreading again and again, one core\n");
+  Print("\nreading again and again{}\n", device ? "" : ", one core");
   for (const driver::ReadRate& r : p.reads)
     Print("{:>22}{:>11.1f} GB/s\n", Size(r.bytes), r.bytes_per_second / 1e9);
 }
@@ -56,6 +58,24 @@ void PrintTiles(const driver::Profile& p) {
     Print("{:>9.1f}", t.flops_per_second / 1e9);
   }
   Print("\n");
+}
+
+void PrintDevice(const driver::Profile& p) {
+  const Machine& m = p.rates;
+  Print("{}: {:.2f} GHz, planned for as {} parts\n{}\n", p.name, m.cycles_per_second / 1e9,
+        m.workers, m.target.FullText());
+  Print("a kernel against itself differs by {:.2f} %\n", 100 * p.noise);
+  PrintMemory(p);
+  const auto workers = static_cast<double>(m.workers);
+  Print("\nmultiply-adds of f32 {:.2f} TFLOP/s\n",
+        m.VectorUnit(DType::Float(32)).FlopsPerSecond() * workers / 1e12);
+  for (const driver::TileRate& t : p.tiles) {
+    Print("a large product of {} x {} in {} {:.1f} TFLOP/s\n", t.a.ToString(), t.b.ToString(),
+          t.acc.ToString(), t.flops_per_second / 1e12);
+  }
+  Print("launch {:.2f} us, call of a library {:.2f} us; packing {:.1f} GB/s\nprofile {}\n",
+        1e6 * m.launch_seconds, 1e6 * p.call_seconds, workers * m.pack_bytes_per_second / 1e9,
+        p.Hash());
 }
 
 void PrintAll(const driver::Profile& p) {
@@ -95,7 +115,7 @@ int Doctor(const Arguments& args, const Common& common) {
   if (args.json) {
     WriteOut(profile->ToString());
   } else if (!args.quiet) {
-    PrintAll(*profile);
+    profile->rates.target->IsDevice() ? PrintDevice(*profile) : PrintAll(*profile);
   }
   if (args.output.empty()) return kDone;
   const Status written = WriteFile(args.output, profile->ToString());
@@ -114,9 +134,10 @@ Run AddDoctor(CLI::App& app, const Common& common) {
       "  tenon compile model.onnx -o model.so --profile machine.json\n"
       "Times are ratios to a clock that runs beside each kernel, so a machine that does other\n"
       "things too gives much the same. docs/tuning.md says what becomes of them.");
-  verb->add_option("--target", args->target,
-                   "code of which target is measured; llvm is all that "
-                   "this machine has")
+  verb->add_option(
+          "--target", args->target,
+          "code of which target is measured; llvm is all that this machine has; of cuda and "
+          "opencl it is the first device")
       ->capture_default_str();
   verb->add_option("-o,--output", args->output, "takes the profile");
   verb->add_flag("--json", args->json, "print the profile in the place of tables");

@@ -173,6 +173,11 @@ TN_API int32_t tn_tensor_copy(tn_tensor_t* target, const tn_tensor_t* source);
  * not know. */
 TN_API int32_t tn_device_count(int32_t device_type);
 
+/* A device's model and driver as text with a 0 at its end, cut where `bytes` are not enough:
+ * "NVIDIA H200, 132 multiprocessors, CUDA 12.8". Of devices of which nothing is known (the CPU)
+ * their name. Errors: there is no such device. */
+TN_API int32_t tn_device_describe(tn_dl_device device, char* out, int64_t bytes);
+
 /* ---- Streams ----
  * Work on a GPU is queued on streams. They are the vendor's own handles, so that any stream of the
  * caller's can be used (on CUDA a CUstream, which a cudaStream_t is); NULL is the device's default

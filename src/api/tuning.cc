@@ -9,6 +9,7 @@
 
 #include "driver/tune.h"
 #include "driver/tune_kernel.h"
+#include "driver/workbench.h"
 #include "support/atomic_file.h"
 #include "support/hash.h"
 #include "tune/log.h"
@@ -328,7 +329,7 @@ Result Task::Tune(const Options& options) const {
   }
   for (const Pick& hint : options.hints) tuning.hints.push_back(Inner(*data_->kernel, hint));
   tuning.before = tune::TrialsOf(ContentsOf(options.before), data_->kernel->open(),
-                                 driver::TeamOf(data_->kernel->target()));
+                                 driver::TeamOf(Machine::Of(data_->kernel->target())));
   std::atomic<bool> stop = false;
   tuning.done = [&](const tune::Trial& trial, const tune::KernelState&) {
     if (options.done) options.done(Outer(trial));
@@ -346,8 +347,8 @@ std::vector<Trial> Task::ReadTrials(const std::string& log,
     for (const Diagnostic& d : contents.skipped) skipped->push_back(d.ToString());
   }
   std::vector<Trial> out;
-  for (const tune::Trial& t :
-       tune::TrialsOf(contents, data_->kernel->open(), driver::TeamOf(data_->kernel->target())))
+  for (const tune::Trial& t : tune::TrialsOf(contents, data_->kernel->open(),
+                                             driver::TeamOf(Machine::Of(data_->kernel->target()))))
     out.push_back(Outer(t));
   return out;
 }

@@ -21,6 +21,7 @@
 #include <optional>
 
 #include "cost/estimate.h"
+#include "driver/doctor_device.h"
 #include "driver/doctor_kernels.h"
 #include "driver/workbench.h"
 #include "measure/paired_test.h"
@@ -231,9 +232,9 @@ class Doctor {
       cycles = std::max(cycles - call_cycles_, 1.0);
       out_.tiles.push_back({unit.a, unit.b, unit.acc, tile.rows, tile.vectors, memory[level].name,
                             product.flops() / Seconds(cycles)});
-      const double turns = static_cast<double>(m / tile.rows * (product.k / unit.k) *
-                                               (product.n / (tile.vectors * unit.n)));
-      if (level == 0) first = cycles / turns;
+      const int64_t turns =
+          m / tile.rows * (product.k / unit.k) * (product.n / (tile.vectors * unit.n));
+      if (level == 0) first = cycles / static_cast<double>(turns);
     }
     return first;
   }
@@ -309,6 +310,8 @@ class Doctor {
 
 }  // namespace
 
-Expected<Profile> MeasureMachine(const DoctorOptions& options) { return Doctor(options).Run(); }
+Expected<Profile> MeasureMachine(const DoctorOptions& options) {
+  return options.target.IsDevice() ? MeasureDevice(options) : Doctor(options).Run();
+}
 
 }  // namespace tenon::driver

@@ -16,16 +16,6 @@ namespace tenon::driver {
 
 namespace {
 
-// A text in which words in capitals between '$' stand for what is given.
-std::string Filled(std::string text, const std::map<std::string, std::string>& words) {
-  for (const auto& [word, value] : words) {
-    const std::string mark = "$" + word + "$";
-    for (size_t at = 0; (at = text.find(mark, at)) != std::string::npos; at += value.size())
-      text.replace(at, mark.size(), value);
-  }
-  return text;
-}
-
 Expected<tune::LoweredCandidate> OfText(const std::string& text) {
   tune::LoweredCandidate out;
   TN_ASSIGN_OR_RETURN(out.module, ParseModule(text, "doctor"));
@@ -123,23 +113,6 @@ graph @panels(%0 "x": f32[1024, 1024]) {
 }
 )";
 
-Expected<tune::Task> TaskOfProduct(const ComputeUnit& unit, int64_t m, int64_t k, int64_t n,
-                                   const Machine& machine) {
-  const bool widens = unit.acc.IsFloat() && unit.a != unit.acc;
-  const std::string types =
-      widens ? fmt::format(" {{accumulator: \"{0}\", result: \"{0}\"}}", unit.acc.ToString()) : "";
-  TN_ASSIGN_OR_RETURN(const graph::Graph g,
-                      graph::Parse(Filled(kProduct, {{"A", unit.a.ToString()},
-                                                     {"B", unit.b.ToString()},
-                                                     {"ACC", unit.acc.ToString()},
-                                                     {"TYPES", types},
-                                                     {"M", std::to_string(m)},
-                                                     {"K", std::to_string(k)},
-                                                     {"N", std::to_string(n)}})));
-  TN_ASSIGN_OR_RETURN(const graph::NodeId node, plan::FindKernel(g, "%2"));
-  return tune::TaskOf(g, node, machine);
-}
-
 int64_t NumberOf(const ops::Point& point, std::string_view knob) {
   const auto at = std::find_if(point.begin(), point.end(),
                                [&](const graph::Choice& c) { return c.name == knob; });
@@ -151,9 +124,23 @@ TileShape TileOf(const tune::Candidate& c) {
 
 }  // namespace
 
+std::string WithWords(std::string text, const std::map<std::string, std::string>& words) {
+  for (const auto& [word, value] : words) {
+    const std::string mark = "$" + word + "$";
+    for (size_t at = 0; (at = text.find(mark, at)) != std::string::npos; at += value.size())
+      text.replace(at, mark.size(), value);
+  }
+  return text;
+}
+
+Expected<tune::LoweredCandidate> KernelOfText(const std::string& text,
+                                              const std::map<std::string, std::string>& words) {
+  return OfText(WithWords(text, words));
+}
+
 Expected<tune::LoweredCandidate> ClockKernel(const Target& target) {
   return OfText(
-      Filled(kClock, {{"TARGET", Quoted(target)}, {"LINKS", std::to_string(kClockCycles / 4)}}));
+      WithWords(kClock, {{"TARGET", Quoted(target)}, {"LINKS", std::to_string(kClockCycles / 4)}}));
 }
 
 Expected<tune::LoweredCandidate> ReadKernel(const Machine& machine, int64_t bytes, int64_t copies,
@@ -161,11 +148,11 @@ Expected<tune::LoweredCandidate> ReadKernel(const Machine& machine, int64_t byte
   const int64_t lanes = machine.Lanes(DType::Int(64));
   const int64_t turns = std::max<int64_t>(1, bytes / (8 * 8 * lanes));
   TN_ASSIGN_OR_RETURN(tune::LoweredCandidate out,
-                      OfText(Filled(kRead, {{"TARGET", Quoted(*machine.target)},
-                                            {"TEAM", std::to_string(team)},
-                                            {"SHARED", team > 1 ? "parallel" : ""},
-                                            {"TURNS", std::to_string(turns)},
-                                            {"LANES", std::to_string(lanes)}})));
+                      OfText(WithWords(kRead, {{"TARGET", Quoted(*machine.target)},
+                                               {"TEAM", std::to_string(team)},
+                                               {"SHARED", team > 1 ? "parallel" : ""},
+                                               {"TURNS", std::to_string(turns)},
+                                               {"LANES", std::to_string(lanes)}})));
   out.parameters[0].copies = copies;
   return out;
 }
@@ -173,15 +160,17 @@ Expected<tune::LoweredCandidate> ReadKernel(const Machine& machine, int64_t byte
 Expected<tune::LoweredCandidate> LaunchKernel(const Target& target, int64_t launches) {
   std::string text;
   for (int64_t i = 0; i < launches; ++i) text += "  launch @tiny(X, Y) on host\n";
-  return OfText(Filled(kLaunch, {{"TARGET", Quoted(target)}, {"LAUNCHES", text}}));
+  return OfText(WithWords(kLaunch, {{"TARGET", Quoted(target)}, {"LAUNCHES", text}}));
 }
 
 Expected<tune::LoweredCandidate> BarrierKernel(const Target& target, int64_t loops, int64_t team) {
   std::string text;
-  for (int64_t i = 0; i < loops; i += 2) text += Filled(kThereAndBack, {{"I", std::to_string(i)}});
-  return OfText(Filled(Filled(kBarrier, {{"LOOPS", text}}), {{"TARGET", Quoted(target)},
-                                                             {"TEAM", std::to_string(team)},
-                                                             {"LAST", std::to_string(team - 1)}}));
+  for (int64_t i = 0; i < loops; i += 2)
+    text += WithWords(kThereAndBack, {{"I", std::to_string(i)}});
+  return OfText(
+      WithWords(WithWords(kBarrier, {{"LOOPS", text}}), {{"TARGET", Quoted(target)},
+                                                         {"TEAM", std::to_string(team)},
+                                                         {"LAST", std::to_string(team - 1)}}));
 }
 
 Expected<std::vector<PackKernel>> PackKernels(const Machine& machine) {
@@ -198,9 +187,26 @@ Expected<std::vector<PackKernel>> PackKernels(const Machine& machine) {
   return out;
 }
 
+Expected<tune::Task> ProductTask(const ComputeUnit& unit, int64_t m, int64_t k, int64_t n,
+                                 const Machine& machine) {
+  const bool widens = unit.acc.IsFloat() && unit.a != unit.acc;
+  const std::string types =
+      widens ? fmt::format(" {{accumulator: \"{0}\", result: \"{0}\"}}", unit.acc.ToString()) : "";
+  TN_ASSIGN_OR_RETURN(const graph::Graph g,
+                      graph::Parse(WithWords(kProduct, {{"A", unit.a.ToString()},
+                                                        {"B", unit.b.ToString()},
+                                                        {"ACC", unit.acc.ToString()},
+                                                        {"TYPES", types},
+                                                        {"M", std::to_string(m)},
+                                                        {"K", std::to_string(k)},
+                                                        {"N", std::to_string(n)}})));
+  TN_ASSIGN_OR_RETURN(const graph::NodeId node, plan::FindKernel(g, "%2"));
+  return tune::TaskOf(g, node, machine);
+}
+
 std::vector<TileShape> TileShapesOf(const ComputeUnit& unit, const Machine& machine) {
   constexpr int64_t kRows = 64;  // taller than any tile
-  const Expected<tune::Task> task = TaskOfProduct(unit, kRows, 256, 16 * unit.n, machine);
+  const Expected<tune::Task> task = ProductTask(unit, kRows, 256, 16 * unit.n, machine);
   if (!task) return {};
   std::map<int64_t, int64_t> tallest;  // by vectors
   for (const tune::Candidate& c : task->candidates) {
@@ -224,7 +230,7 @@ Expected<ProductKernel> ProductOf(const ComputeUnit& unit, const TileShape& tile
   const int64_t group = std::max<int64_t>(unit.k, 1) * 16;
   out.k = std::clamp<int64_t>(bytes / (panel * width), group, 512) / group * group;
   out.n = std::max<int64_t>(1, bytes / (out.k * panel * width)) * panel;
-  TN_ASSIGN_OR_RETURN(const tune::Task task, TaskOfProduct(unit, out.m, out.k, out.n, machine));
+  TN_ASSIGN_OR_RETURN(const tune::Task task, ProductTask(unit, out.m, out.k, out.n, machine));
   // The cheapest point with this tile.
   for (const tune::Candidate& c : task.candidates) {
     const TileShape has = TileOf(c);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,12 @@ Expected<tune::LoweredCandidate> ReadKernel(const Machine& machine, int64_t byte
 Expected<tune::LoweredCandidate> LaunchKernel(const Target& target, int64_t launches);
 /// So many loops that a team shares out, each of which reads what another worker wrote before.
 Expected<tune::LoweredCandidate> BarrierKernel(const Target& target, int64_t loops, int64_t team);
+
+/// A text in which words in capitals between '$' stand for what is given.
+std::string WithWords(std::string text, const std::map<std::string, std::string>& words);
+/// Such a text as a kernel.
+Expected<tune::LoweredCandidate> KernelOfText(const std::string& text,
+                                              const std::map<std::string, std::string>& words);
 
 /// A relayout as networks have them.
 struct PackKernel {
@@ -46,6 +53,9 @@ struct TileShape {
 /// For each number of vectors the tallest tile and that of one row; none where no algorithm has
 /// register tiles for these types.
 std::vector<TileShape> TileShapesOf(const ComputeUnit& unit, const Machine& machine);
+/// A product x[m, k] · w[k, n] of these types, and all ways to compute it.
+Expected<tune::Task> ProductTask(const ComputeUnit& unit, int64_t m, int64_t k, int64_t n,
+                                 const Machine& machine);
 /// With a second operand of about `bytes`; `m` rows. Errors: it cannot be built.
 Expected<ProductKernel> ProductOf(const ComputeUnit& unit, const TileShape& tile, int64_t m,
                                   int64_t bytes, const Machine& machine);

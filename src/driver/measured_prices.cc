@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "driver/workbench.h"
 #include "graph/text.h"
 #include "plan/records.h"
 #include "plan/region.h"
@@ -11,7 +12,6 @@
 #include "support/file.h"
 #include "support/hash.h"
 #include "tune/log.h"
-#include "tune/machine_key.h"
 
 namespace tenon::driver {
 
@@ -69,8 +69,8 @@ Expected<MeasuredPrices> ReadPrices(const CompileOptions& options, const Machine
   if (options.log.empty()) return out;
   TN_ASSIGN_OR_RETURN(const tune::LogContents contents, tune::ReadLog(options.log));
   WarnOfSkipped(options, contents.skipped);
-  const tune::Circumstances here{options.any_machine ? "" : tune::MachineKey(),
-                                 machine.target->ToString(), machine.workers,
+  const tune::Circumstances here{options.any_machine ? "" : MachineKeyOf(*machine.target),
+                                 machine.target->ToString(), TeamOf(machine),
                                  tune::CacheState(far_weights)};
   auto log = std::make_unique<tune::LogPrices>(contents, here, machine, options.shape_weights);
   if (const int64_t others = log->others(); others > 0) {

@@ -9,10 +9,10 @@
 
 #include "driver/cache.h"
 #include "driver/doctor.h"
+#include "driver/workbench.h"
 #include "support/atomic_file.h"
 #include "support/file.h"
 #include "support/json.h"
-#include "tune/machine_key.h"
 
 namespace tenon::driver {
 
@@ -139,7 +139,7 @@ Expected<Target> WithoutCores(const Target& target) {
 Expected<Profile> HostProfile(const CompileOptions& options, const Target& target) {
   TN_ASSIGN_OR_RETURN(const std::string cache, CacheDirectory());
   const std::string key =
-      Hasher().Text(tune::MachineKey()).Text(target.ToString()).Finish().ToHex();
+      Hasher().Text(MachineKeyOf(target)).Text(target.ToString()).Finish().ToHex();
   const std::string file = fmt::format("{}/profile-{}.json", cache, key);
   if (const Expected<Profile> kept = ReadProfile(file)) return *kept;
   if (options.warn) options.warn("the machine is measured, once for its target: about a minute");
@@ -194,7 +194,7 @@ Expected<PlannedFor> MachineFor(const CompileOptions& options, const Target& tar
     return MakeError(fmt::format(
         "the profile '{}' is of the target '{}': expected one of '{}', which is compiled for",
         options.profile, profile.rates.target.FullText(), plain.ToString()));
-  if (!here && !options.any_machine && profile.machine != tune::MachineKey())
+  if (!here && !options.any_machine && profile.machine != MachineKeyOf(target))
     return MakeError(fmt::format(
         "the profile '{}' is of another machine ({}, {} CPUs): measure this one by `tenon doctor "
         "-o FILE`, or say --any-machine",

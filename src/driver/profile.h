@@ -27,8 +27,8 @@ struct ReadRate {
 
 struct Profile {
   std::string machine;  // tune::MachineKey()
-  std::string name;     // of the CPU's model, for people
-  int64_t cpus = 1;
+  std::string name;     // of the CPU's model, or of the device and its driver, for people
+  int64_t cpus = 1;     // of a device: 1
   /// What planning takes: of a target without a number of cores, with one worker.
   Machine rates;
   // What it was made from, for people:

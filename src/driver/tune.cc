@@ -86,19 +86,23 @@ Expected<TuneReport> TuneHere(const TuneOptions& options, const std::atomic<bool
       return std::find(options.only.begin(), options.only.end(), task.kernel) == options.only.end();
     });
   }
-  std::optional<tune::Log> log;
-  {
-    TN_ASSIGN_OR_RETURN(tune::Log opened, tune::Log::Open(options.log));
-    log.emplace(std::move(opened));
-  }
   tune::SessionOptions session = options.session;
-  session.team = machine.workers;
+  session.machine = MachineKeyOf(target);
+  if (target.IsDevice()) session.device = std::string(target.kind().name);
+  session.team = TeamOf(machine);
   session.far_weights = planned.far_weights;
   TN_ASSIGN_OR_RETURN(const std::unique_ptr<Workbench> bench,
                       Workbench::Make(target, {.program = options.worker,
                                                .team = session.team,
                                                .most_bytes = options.worker_bytes,
                                                .time_limit = options.worker_seconds}));
+  TN_ASSIGN_OR_RETURN(const std::string no_device, bench->FindDevice());
+  if (!no_device.empty()) return MakeError("nothing can be measured here: " + no_device);
+  std::optional<tune::Log> log;
+  {
+    TN_ASSIGN_OR_RETURN(tune::Log opened, tune::Log::Open(options.log));
+    log.emplace(std::move(opened));
+  }
   TuneReport report;
   TN_ASSIGN_OR_RETURN(
       report.state, tune::RunSession(tasks.tasks, machine, session, bench->tools(), bench->folder(),

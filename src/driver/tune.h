@@ -19,7 +19,7 @@ struct TuneOptions {
   CompileOptions how;
   std::string log;                          // path; made where it is not there
   std::vector<std::string> only;            // kernels by their hashes; none: all
-  tune::SessionOptions session;             // `team` and `far_weights` are found out
+  tune::SessionOptions session;             // from `machine` to `far_weights` all is found out
   double worker_seconds = 30;               // for one candidate, from loading to the answer
   int64_t worker_bytes = int64_t{4} << 30;  // of its data
   std::string worker;                       // tenon-measure; "": measure::FindWorker

@@ -10,7 +10,6 @@
 #include "sketch/work.h"
 #include "support/hash.h"
 #include "support/strings.h"
-#include "tune/machine_key.h"
 
 namespace tenon::driver {
 
@@ -55,7 +54,7 @@ Status OpenKernel::Describe(const std::string& name) {
   TN_ASSIGN_OR_RETURN(const Module kernel, AsKernel(definition_));
   open_.name = name;
   open_.text = Print(kernel);
-  open_.machine = tune::MachineKey();
+  open_.machine = MachineKeyOf(target_);
   open_.target = target_.ToString();
   open_.problem.kernel = HashText(open_.text).ToHex();
   open_.problem.price = [this](const tune::Pick& pick) -> std::optional<tune::Quote> {
@@ -143,16 +142,12 @@ std::optional<tune::Pick> OpenKernel::Predicted(uint64_t seed, size_t tried) con
   return picks[0];
 }
 
-int64_t TeamOf(const Target& target) {
-  return target.IsDevice() ? 1 : std::max<int64_t>(1, Machine::Of(target).workers);
-}
-
 Expected<tune::KernelState> TuneKernel(const OpenKernel& kernel, const KernelTuning& options,
                                        const std::atomic<bool>& stop) {
   const bool on_device = kernel.target().IsDevice();
   if (!on_device) TN_RETURN_IF_ERROR(CheckRunsHere(kernel.target()));
   measure::WorkerOptions worker = options.worker;
-  worker.team = TeamOf(kernel.target());
+  worker.team = TeamOf(Machine::Of(kernel.target()));
   TN_ASSIGN_OR_RETURN(const std::unique_ptr<Workbench> bench,
                       Workbench::Make(kernel.target(), worker));
   tune::KernelOptions session = options.session;

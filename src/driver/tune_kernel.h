@@ -71,9 +71,6 @@ struct KernelTuning {
   std::function<void(const tune::Trial&, const tune::KernelState&)> done;
 };
 
-/// Threads of a call of the target's kernels, as measuring has them.
-int64_t TeamOf(const Target& target);
-
 /// Measures on this machine; of a device that it has not, the leaders are built alone, and
 /// `stopped` says so. Errors: a target that is not this machine; the log cannot be written;
 /// no worker can be started.

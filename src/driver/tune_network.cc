@@ -20,7 +20,6 @@
 #include "plan/fuse.h"
 #include "support/atomic_file.h"
 #include "tune/log.h"
-#include "tune/machine_key.h"
 
 namespace tenon::driver {
 
@@ -57,7 +56,7 @@ std::optional<std::vector<measure::Parameter>> InputsOf(const graph::Graph& g) {
 constexpr double kNear = 0.1;
 
 tune::Circumstances Here(const Machine& machine, bool far_weights) {
-  return {tune::MachineKey(), machine.target->ToString(), machine.workers,
+  return {MachineKeyOf(*machine.target), machine.target->ToString(), TeamOf(machine),
           tune::CacheState(far_weights)};
 }
 
@@ -272,13 +271,19 @@ class NetworkBench {
                         bench_.tools().race({.kernel = "network",
                                              .incumbent = untuned,
                                              .candidate = other,
-                                             .team = machine_.workers,
+                                             .device = Device(),
+                                             .team = TeamOf(machine_),
                                              .noise = noise,
                                              .most_pairs = kPairs,
                                              .seconds = kTimes * options_.session.race_seconds}));
     if (answer.outcome == measure::Outcome::kOk) return answer;
     return MakeError(fmt::format("the whole network cannot be measured ({}): {}",
                                  measure::ToString(answer.outcome), answer.message));
+  }
+
+  std::string Device() const {
+    const Target& target = *machine_.target;
+    return target.IsDevice() ? std::string(target.kind().name) : std::string();
   }
 
   Expected<NetworkRace> Race() {
@@ -298,10 +303,11 @@ class NetworkBench {
 
   tune::Record RecordHere() const {
     tune::Record r;
-    r.machine = tune::MachineKey();
-    r.target = machine_.target->ToString();
-    r.team = machine_.workers;
-    r.cache = tune::CacheState(far_weights_);
+    const tune::Circumstances here = Here(machine_, far_weights_);
+    r.machine = here.machine;
+    r.target = here.target;
+    r.team = here.team;
+    r.cache = here.cache;
     return r;
   }
 

@@ -4,12 +4,16 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <charconv>
 #include <filesystem>
+#include <map>
+#include <mutex>
 
 #include "driver/functions.h"
+#include "tune/machine_key.h"
 
 namespace tenon::driver {
 
@@ -56,18 +60,39 @@ Expected<std::string> LibraryOf(const Module& module, const Target& target) {
 
 Status CheckRunsHere(const Target& target) {
   const Target host = Target::Host();
-  if (target.IsDevice() || target.kind().name != host.kind().name || target.arch() != host.arch() ||
-      target.IsContained()) {
+  const Target& cpu = target.Cpu();
+  if (cpu.kind().name != host.kind().name || cpu.arch() != host.arch() || cpu.IsContained()) {
     return MakeError(fmt::format(
-        "only code for CPUs of this machine is measured: expected a target llvm, but got '{}'",
+        "only code that runs on this machine is measured: expected a target llvm, or a device's "
+        "with such a host, but got '{}'",
         target.ToString()));
   }
-  const std::vector<std::string> missing = target.MissingOn(host);
+  const std::vector<std::string> missing = cpu.MissingOn(host);
   if (missing.empty()) return Ok();
   return MakeError(
       fmt::format("the target has '{}', which this machine lacks: its code cannot be "
                   "measured here",
                   missing[0]));
+}
+
+std::string MachineKeyOf(const Target& target) {
+  if (!target.IsDevice()) return tune::MachineKey();
+  static std::mutex mutex;
+  static std::map<std::string, std::string> keys;  // by kind of device
+  const std::string device(target.kind().name);
+  const std::lock_guard lock(mutex);
+  std::string& key = keys[device];
+  if (key.empty()) {
+    measure::WorkerProcess worker({});
+    const Expected<measure::RaceAnswer> found = worker.Ask({.device = device});
+    const bool is_there = found && found->outcome == measure::Outcome::kOk;
+    key = tune::DeviceKey(is_there ? found->machine : "no device");
+  }
+  return key;
+}
+
+int64_t TeamOf(const Machine& machine) {
+  return machine.target->IsDevice() ? 1 : std::max<int64_t>(1, machine.workers);
 }
 
 Workbench::Workbench(const Target& target, const measure::WorkerOptions& worker, std::string folder)
@@ -80,6 +105,7 @@ Expected<std::string> Workbench::FindDevice() {
   if (!target_.IsDevice()) return std::string();
   TN_ASSIGN_OR_RETURN(const measure::RaceAnswer found,
                       worker_.Ask({.device = std::string(target_.kind().name)}));
+  device_ = found.machine;
   if (found.outcome == measure::Outcome::kOk) return std::string();
   tools_.build = [this](const Module& module) -> Expected<std::string> {
     TN_RETURN_IF_ERROR(BuildFunctions(module, {.target = &target_}));

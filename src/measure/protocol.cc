@@ -96,6 +96,7 @@ std::string ToLine(const RaceRequest& r) {
 std::string ToLine(const RaceAnswer& a) {
   return Line({{"outcome", ToString(a.outcome)},
                {"message", a.message},
+               {"machine", a.machine},
                {"faster", a.faster},
                {"incumbent_seconds", a.incumbent_seconds},
                {"log_ratio", a.log_ratio},
@@ -127,6 +128,7 @@ Expected<RaceAnswer> ParseAnswer(std::string_view line) {
     RaceAnswer a;
     a.outcome = ParseOutcome(j.at("outcome").get<std::string>()).value();
     a.message = j.at("message");
+    a.machine = j.at("machine");
     a.faster = j.at("faster");
     a.incumbent_seconds = j.at("incumbent_seconds");
     a.log_ratio = j.at("log_ratio");

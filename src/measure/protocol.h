@@ -68,6 +68,7 @@ Expected<Outcome> ParseOutcome(std::string_view text);
 struct RaceAnswer {
   Outcome outcome = Outcome::kOk;
   std::string message;  // of all outcomes but kOk
+  std::string machine;  // of a request without a candidate: the device's model and driver
   // Of kOk alone:
   bool faster = false;
   double incumbent_seconds = 0;  // of one call, the median

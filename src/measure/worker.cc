@@ -261,7 +261,7 @@ class Worker {
     }
     TN_ASSIGN_OR_RETURN(device_, DeviceOf(request.device));
     TN_RETURN_IF_ERROR(FindResults(request));
-    if (request.candidate.path.empty()) return RaceAnswer{};
+    if (request.candidate.path.empty()) return Found();
     TN_RETURN_IF_ERROR(OpenIncumbent(request));
     TN_ASSIGN_OR_RETURN(const std::unique_ptr<LoadedProgram> candidate,
                         LoadedProgram::Load(request.candidate, device_, &*inputs_));
@@ -269,6 +269,14 @@ class Worker {
     // A device that has failed once fails whatever is asked of it next: another process asks.
     if (!answer && device_.device_type != TN_DL_CPU)
       return Failed(Outcome::kCrash, answer.errors()[0].message);
+    return answer;
+  }
+
+  Expected<RaceAnswer> Found() const {
+    char text[256] = "";
+    if (tn_device_describe(device_, text, sizeof text) != 0) return CallError();
+    RaceAnswer answer;
+    answer.machine = text;
     return answer;
   }
 

@@ -1,4 +1,6 @@
 // Devices and streams of the C API.
+#include <stdio.h>
+
 #include "runtime/device/device.h"
 #include "tenon/c_api.h"
 
@@ -7,6 +9,14 @@ using namespace tenon::runtime;
 int32_t tn_device_count(int32_t device_type) {
   const DeviceDriver* driver = FindDriver(device_type);
   return driver ? driver->count() : 0;
+}
+
+int32_t tn_device_describe(tn_dl_device device, char* out, int64_t bytes) {
+  const DeviceDriver* driver = RequireDevice(device);
+  if (!driver) return -1;
+  if (driver->describe) return driver->describe(device.device_id, out, static_cast<size_t>(bytes));
+  snprintf(out, static_cast<size_t>(bytes), "%s", driver->name);
+  return 0;
 }
 
 int32_t tn_stream_make(tn_dl_device device, void** out_stream) {

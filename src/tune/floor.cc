@@ -41,7 +41,9 @@ Expected<Floor> FloorOf(const std::string& text, const Machine& machine, int64_t
   Floor floor{.kind = kernel.kind, .flops = kernel.flops, .bytes = kernel.bytes};
   const graph::ValueId operand =
       group.anchor == graph::kNoNode ? region.outputs[0] : region.node(group.anchor).inputs[0];
-  const auto workers = static_cast<double>(std::max<int64_t>(1, team));
+  // A device's launch is all of its workers'.
+  const int64_t at_once = machine.target->IsDevice() ? machine.workers : team;
+  const auto workers = static_cast<double>(std::max<int64_t>(1, at_once));
   const size_t level = far_weights ? machine.memory.size() - 1 : machine.LevelFor(kernel.bytes);
   floor.compute_seconds = static_cast<double>(kernel.flops) /
                           (workers * FlopsPerSecond(region.type(operand).dtype, machine));

@@ -25,4 +25,8 @@ std::string MachineKey() {
   return hasher.Int(static_cast<uint64_t>(AvailableCpus())).Finish().ToHex();
 }
 
+std::string DeviceKey(const std::string& description) {
+  return Hasher().Text(description).Finish().ToHex();
+}
+
 }  // namespace tenon::tune

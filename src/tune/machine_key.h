@@ -10,5 +10,7 @@ namespace tenon::tune {
 std::string MachineKey();
 /// The model alone, for people.
 std::string MachineName();
+/// A hash of what a device's driver says that it is (tn_device_describe).
+std::string DeviceKey(const std::string& description);
 
 }  // namespace tenon::tune

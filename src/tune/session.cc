@@ -15,7 +15,6 @@
 #include "plan/space.h"
 #include "tune/boosted_trees.h"
 #include "tune/floor.h"
-#include "tune/machine_key.h"
 
 namespace tenon::tune {
 
@@ -51,11 +50,11 @@ class Session {
         log_(log),
         changed_(changed),
         stop_(stop),
-        machine_key_(MachineKey()),
         target_(machine.target->ToString()) {
     const BenchOptions bench{.tools = &tools,
                              .folder = folder,
                              .log = log,
+                             .device = options.device,
                              .team = options.team,
                              .race_seconds = options.race_seconds,
                              .libraries = &libraries_,
@@ -131,7 +130,7 @@ class Session {
     const History history = HistoryOf(contents);
     // Predictions are wrong in the same way in all states of the caches.
     Transfer transfer;
-    Learn(contents, History::Of(contents, {machine_key_, target_, options_.team}), machine_,
+    Learn(contents, History::Of(contents, {options_.machine, target_, options_.team}), machine_,
           &model_, &transfer);
     for (auto& run : runs_) {
       const Task& task = *run.task;
@@ -179,8 +178,8 @@ class Session {
   }
 
   History HistoryOf(const LogContents& contents) const {
-    return History::Of(contents,
-                       {machine_key_, target_, options_.team, CacheState(options_.far_weights)});
+    return History::Of(
+        contents, {options_.machine, target_, options_.team, CacheState(options_.far_weights)});
   }
 
   // What its nearest kin, as far as that was measured, says is the best.
@@ -276,7 +275,7 @@ class Session {
   Record RecordOf(const TaskRun& run, const Candidate& c) const {
     Record r;
     r.kernel = run.task->kernel;
-    r.machine = machine_key_;
+    r.machine = options_.machine;
     r.target = target_;
     r.team = options_.team;
     r.cache = CacheState(options_.far_weights);
@@ -407,7 +406,7 @@ class Session {
   Log* log_;
   const std::function<void(const SessionState&)>& changed_;
   const std::atomic<bool>& stop_;
-  const std::string machine_key_, target_;
+  const std::string target_;
   const Clock::time_point start_ = Clock::now();
   std::vector<TaskRun> runs_;
   std::map<const TaskRun*, int> first_choices_;  // that failed

@@ -243,8 +243,8 @@ class Tuning(Case):
         self.assertIn("is of the target", err)
         _, err = self.tenon("doctor", "--target", "llvm -num-cores=2", status=USAGE)
         self.assertIn("-num-cores", err)
-        _, err = self.tenon("doctor", "--target", "cuda -arch=sm_90", status=INPUT)
-        self.assertIn("CPUs of this machine", err)
+        _, err = self.tenon("doctor", "--target", "cuda -arch=sm_90", status=INPUT, env={"TENON_CUDA_DRIVER": "/no/such/library.so"})
+        self.assertIn("there is no cuda device here", err)
 
         # Measured once and kept: the second time there is nothing to wait for.
         for name in ["d.so", "e.so"]:
@@ -383,6 +383,51 @@ for line in sys.stdin:
                 for _ in range(2)]
         self.assertEqual([p.wait() for p in both], [DONE, DONE])
         self.assertEqual(len(self.records()), 2 * (1 + 3))
+
+    def test_device(self):
+        """Kernels of a device are measured on it, and the network after them; records say which device it was."""
+        model = self.model("mlp-4-2")
+        self.tune(model, "--trials", "1", log="cpu.log")
+        summary = self.tune(self.kernel(), "--trials", "3", "--target", "opencl")
+        self.assertEqual((summary["trials"], summary["failures"]), (3, 0), summary)
+        summary = self.tune(model, "--trials", "3", "--target", "opencl")
+        self.assertEqual((summary["trials"], summary["failures"]), (3, 0), summary)
+        self.assertNotIn("trouble", summary["network"] or {})
+        machines = {r["machine"] for r in self.records()}
+        self.assertEqual(len(machines), 1)
+        self.assertNotIn(self.records("cpu.log")[0]["machine"], machines)
+        self.compile("mlp-4-2", "a.so", "--log", self.path("tuning.log"), "--target", "opencl")
+        out, _ = self.tenon("inspect", self.path("a.so"), "--json")
+        raced = summary["network"]
+        self.assertEqual(bool(json.loads(out)["tuning"]), not raced or raced["kept"])
+        # Without one nothing is measured, and nothing written.
+        nothing = {"TENON_OPENCL_LOADER": "/no/such/library.so"}
+        _, err = self.tenon("tune", model, "--log", self.path("none.log"), "--target", "opencl", "--trials", "1", status=INPUT, env=nothing)
+        self.assertIn("there is no opencl device here", err)
+        self.assertFalse((self.dir / "none.log").exists())
+        _, err = self.tenon("compile", model, "-o", self.path("b.so"), "--log", self.path("tuning.log"), "--target", "opencl", env=nothing)
+        self.assertIn("of another machine", err)
+
+    def test_profile_of_a_device(self):
+        """Rates of the device, which plans are made by; the same profile gives the same bytes."""
+        out, _ = self.tenon("doctor", "--target", "opencl", "-o", self.path("device.json"))
+        self.assertIn("launch", out)
+        profile = json.loads((self.dir / "device.json").read_text())
+        self.assertGreater(profile["rates"]["launch_seconds"], 0)
+        reads = {entry["bytes"]: entry["bytes_per_second"] for entry in profile["reads"]}
+        self.assertEqual(len(reads), 2)
+        for name in ["a.so", "b.so"]:
+            self.compile("mlp-4-2", name, "--profile", self.path("device.json"), "--target", "opencl", "--soname", "m.so")
+        self.assertEqual(sha(self.path("a.so")), sha(self.path("b.so")))
+        _, err = self.tenon("compile", self.model("mlp-4-2"), "-o", self.path("x.so"), "--profile", self.path("device.json"),
+                            "--target", "cuda -arch=sm_90", status=INPUT)
+        self.assertIn("is of the target", err)
+        # Of another device it counts only when asked for.
+        (self.dir / "other.json").write_text((self.dir / "device.json").read_text().replace(profile["machine"], "0" * 32))
+        _, err = self.tenon("compile", self.model("mlp-4-2"), "-o", self.path("x.so"), "--profile", self.path("other.json"),
+                            "--target", "opencl", status=INPUT)
+        self.assertIn("another machine", err)
+        self.compile("mlp-4-2", "c.so", "--profile", self.path("other.json"), "--any-machine", "--target", "opencl")
 
     def test_refusals(self):
         kernel = self.kernel()

@@ -82,6 +82,14 @@ int cuDeviceGet(int* device, int ordinal) {
   *device = ordinal;
   return Note("cuDeviceGet");
 }
+int cuDeviceGetName(char* out, int bytes, int device) {
+  snprintf(out, static_cast<size_t>(bytes), "Fake %d", device);
+  return Note("cuDeviceGetName");
+}
+int cuDriverGetVersion(int* out) {
+  *out = 12080;
+  return Note("cuDriverGetVersion");
+}
 int cuDeviceGetAttribute(int* out, int attribute, int device) {
   const Guard guard(mutex);
   *out = attribute == 75    ? devices[device].major

@@ -64,7 +64,7 @@ inline int CurrentDevice() {
 
 // Whether the driver does this for whoever asks, without a context.
 inline bool NeedsNone(const char* symbol) {
-  for (const char* prefix : {"cuInit", "cuDevice", "cuCtx", "cuThread"}) {
+  for (const char* prefix : {"cuInit", "cuDevice", "cuDriver", "cuCtx", "cuThread"}) {
     if (strncmp(symbol, prefix, strlen(prefix)) == 0) return true;
   }
   return false;

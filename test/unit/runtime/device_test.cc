@@ -54,6 +54,12 @@ TEST_F(Cuda, CountsAndNamesDevices) {
   EXPECT_EQ(tn_device_count(TN_DL_CUDA), 2);
   EXPECT_TRUE(Device::Cuda(1).exists());
   EXPECT_FALSE(Device::Cuda(2).exists());
+  char text[64];
+  ASSERT_EQ(tn_device_describe({TN_DL_CUDA, 1}, text, sizeof text), 0) << LastErrorText();
+  EXPECT_STREQ(text, "Fake 1, 4 multiprocessors, CUDA 12.8");
+  ASSERT_EQ(tn_device_describe({TN_DL_CUDA, 0}, text, 7), 0);
+  EXPECT_STREQ(text, "Fake 0");
+  EXPECT_NE(tn_device_describe({TN_DL_CUDA, 2}, text, sizeof text), 0);
 }
 
 // Every call happens in the device's primary context, and leaves the thread's as it was.

@@ -26,13 +26,14 @@ KernelParts PartsOf(const Func& kernel, const PassContext& context) {
   return parts;
 }
 
-// The kernel under another name where its own is that of a C program's first function; callers see
-// the host function's.
-Func NotMain(const Func& kernel, const Module& module) {
-  if (kernel->name != "main") return kernel;
+// The kernel under another name where its own, a plain one for a function, is a device language's:
+// that of a C program's first function, or a word of OpenCL C. Callers see the host function's.
+Func WithFreeName(const Func& kernel, const Module& module) {
+  if (kernel->name != "main" && kernel->name != "kernel") return kernel;
   PrimFunc fields = *kernel;
-  fields.name = "main_kernel";
-  for (int i = 1; module.Find(fields.name); ++i) fields.name = fmt::format("main_kernel_{}", i);
+  const std::string name = kernel->name + "_kernel";
+  fields.name = name;
+  for (int i = 1; module.Find(fields.name); ++i) fields.name = fmt::format("{}_{}", name, i);
   return PrimFunc::Make(std::move(fields));
 }
 
@@ -116,7 +117,7 @@ Module SplitLaunches(const Module& module, const PassContext& context) {
     const Func kernel = module.Find(name);
     if (IsBound(*kernel)) continue;
     KernelParts parts = PartsOf(kernel, context);
-    if (parts.kernels.size() == 1) parts.kernels[0] = NotMain(parts.kernels[0], out);
+    if (parts.kernels.size() == 1) parts.kernels[0] = WithFreeName(parts.kernels[0], out);
     out.funcs.erase(name);
     for (const Func& part : parts.kernels) out.Add(part);
     const bool same = parts.kernels.size() == 1 && parts.kernels[0]->name == name;

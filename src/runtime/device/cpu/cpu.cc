@@ -36,6 +36,7 @@ const DeviceDriver cpu_driver = {
     .opaque = false,
     .count = Count,
     .missing = nullptr,
+    .describe = nullptr,
     .allocate = Allocate,
     .free = Free,
     .copy_from_host = Copy,

@@ -49,6 +49,21 @@ const char* Missing() {
   return missing;
 }
 
+int32_t Describe(int32_t id, char* out, size_t bytes) {
+  const Library* library = cuda::Find(nullptr);
+  char name[96] = "";
+  int32_t device = 0, version = 0, multiprocessors = 0;
+  Result result = library->device_get(&device, id);
+  if (result == 0) result = library->device_name(name, sizeof name, device);
+  if (result == 0) result = library->driver_version(&version);
+  if (result == 0)
+    result = library->device_attribute(&multiprocessors, cuda::kMultiprocessors, device);
+  if (result != 0) return Raise(id, "cuDeviceGetName", nullptr, result);
+  snprintf(out, bytes, "%s, %d multiprocessors, CUDA %d.%d", name, multiprocessors, version / 1000,
+           version % 1000 / 10);
+  return 0;
+}
+
 // ---- memory ----
 
 constexpr size_t kNoBytes = 1;  // never an address of nothing: an empty tensor has one too
@@ -267,6 +282,7 @@ const DeviceDriver cuda_driver = {
     .opaque = false,
     .count = Count,
     .missing = Missing,
+    .describe = Describe,
     .allocate = Allocate,
     .free = Free,
     .allocate_on = AllocateOn,

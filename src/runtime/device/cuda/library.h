@@ -25,6 +25,8 @@ constexpr int32_t kErrorLogBytes = 6;
   TN_CU(init, cuInit, (uint32_t flags))                                                            \
   TN_CU(device_count, cuDeviceGetCount, (int32_t* count))                                          \
   TN_CU(device_get, cuDeviceGet, (int32_t* device, int32_t ordinal))                               \
+  TN_CU(device_name, cuDeviceGetName, (char* out, int32_t bytes, int32_t device))                  \
+  TN_CU(driver_version, cuDriverGetVersion, (int32_t* out))                                        \
   TN_CU(device_attribute, cuDeviceGetAttribute, (int32_t* out, int32_t attribute, int32_t device)) \
   TN_CU(retain, cuDevicePrimaryCtxRetain, (Context * context, int32_t device))                     \
   TN_CU(get_current, cuCtxGetCurrent, (Context * context))                                         \

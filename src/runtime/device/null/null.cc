@@ -121,6 +121,7 @@ const DeviceDriver null_driver = {
     .opaque = false,
     .count = Count,
     .missing = nullptr,
+    .describe = nullptr,
     .allocate = Allocate,
     .free = Free,
     .copy_from_host = CopyFromHost,

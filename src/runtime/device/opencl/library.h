@@ -23,6 +23,7 @@ constexpr Flags kProfiling = 1 << 1;  // of a queue
 
 // What can be asked for, of devices, queues, programs and events.
 constexpr uint32_t kDeviceFloatConfig = 0x101B;
+constexpr uint32_t kDeviceName = 0x102B, kDeviceDriver = 0x102D;
 constexpr uint32_t kDeviceAvailable = 0x1027;
 constexpr uint32_t kDeviceCompilerAvailable = 0x1028;
 constexpr Flags kCorrectlyRoundedDivideSqrt = 1 << 7;

@@ -93,6 +93,20 @@ const char* Missing() {
   return missing;
 }
 
+int32_t Describe(int32_t id, char* out, size_t bytes) {
+  const Library* library = opencl::Find(nullptr);
+  char name[128] = "", driver[64] = "";
+  Result result =
+      library->device_info(library->device[id], opencl::kDeviceName, sizeof name, name, nullptr);
+  if (result == 0) {
+    result = library->device_info(library->device[id], opencl::kDeviceDriver, sizeof driver, driver,
+                                  nullptr);
+  }
+  if (result != 0) return Raise(id, "clGetDeviceInfo", nullptr, result);
+  snprintf(out, bytes, "%s, driver %s", name, driver);
+  return 0;
+}
+
 // ---- memory ----
 
 bool IsOutOfMemory(Result result) {
@@ -329,6 +343,7 @@ const DeviceDriver opencl_driver = {
     .opaque = true,
     .count = Count,
     .missing = Missing,
+    .describe = Describe,
     .allocate = Allocate,
     .free = Free,
     .copy_from_host = CopyFromHost,
