@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """How good kernels are without trials and after a few, against the best of their spaces.
 
-    bench/tuning_suite.py [--build build] [--target T] [--trials 64] [--exhaustive 1000] [--only WORD] [--log FILE] [--profile P]
+    bench/tuning_suite.py [--suite FILE] [--build build] [--target T] [--trials 64] [--exhaustive 1000] [--only WORD] [--log FILE] [--profile P]
 
-Every kernel of bench/tuning_suite.txt is tuned into an empty log: first with --trials candidates, then with so many more that
+Every kernel of bench/tuning_suite.txt, or of another FILE (tuning_suite_gpu.txt has those for GPUs), is tuned into an empty log: first with --trials candidates, then with so many more that
 --exhaustive points have been tried. At the end the best 16, whatever has led, the choice without trials and that after the trials
 race once more, all against one of them, and that race alone counts: its best over each of the two choices, as percentages. So what
 is compared ran within the same minute, in pairs (docs/tuning.md), and a machine that does other things gives much the same. A kernel
@@ -21,8 +21,8 @@ import tempfile
 HERE = pathlib.Path(__file__).resolve().parent
 
 
-def kernels():
-    for part in (HERE / "tuning_suite.txt").read_text().split("\n## ")[1:]:
+def kernels(suite):
+    for part in suite.read_text().split("\n## ")[1:]:
         name, text = part.split("\n", 1)
         yield name.strip(), text
 
@@ -45,7 +45,8 @@ def measured(name, text, log, args):
     first = tune(text, log, args, "--trials", args.trials)
     if not first["tasks"]:
         return row
-    last = tune(text, log, args, "--trials", max(1, args.exhaustive - args.trials), "--finals", 16)
+    limit = ["--time-limit", args.time_limit] if args.time_limit else []
+    last = tune(text, log, args, "--trials", max(1, args.exhaustive - args.trials), "--finals", 16, *limit)
     a, b = first["tasks"][0], last["tasks"][0]
     ratios = {f["point"]: f["ratio"] for f in b["finals"]}
     best = min(ratios.values())
@@ -69,11 +70,13 @@ def summary(rows, args):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--suite", type=pathlib.Path, default=HERE / "tuning_suite.txt")
     parser.add_argument("--build", type=pathlib.Path, default=HERE.parent / "build")
     parser.add_argument("--target", default="llvm")
     parser.add_argument("--trials", type=int, default=64)
     parser.add_argument("--exhaustive", type=int, default=1000)
     parser.add_argument("--seconds", type=float, default=0.5, help="for timing one candidate, at most")
+    parser.add_argument("--time-limit", default="", help="for what comes after the first --trials, as 30s")
     parser.add_argument("--only", default="")
     parser.add_argument("--part", default="0:40", help="kernels of these numbers, as 0:20")
     parser.add_argument("--log", default="")
@@ -84,7 +87,7 @@ def main():
     rows = []
     print(f"{'kernel':<44} {'points':>6} {'tried':>6} {'µs':>10} {'0':>7} {'few':>7} {'noise':>7} {'failed':>6}  without trials | best")
     with tempfile.TemporaryDirectory() as folder:
-        for number, (name, text) in enumerate(kernels()):
+        for number, (name, text) in enumerate(kernels(args.suite)):
             low, high = map(int, args.part.split(":"))
             if args.only not in name or not low <= number < high:
                 continue
