@@ -146,6 +146,13 @@ bool MayBroadcast(const Expr& size, const Expr& other) {
 
 namespace {
 
+// select(b == 1, a, b): how BroadcastSizes writes a size, and nothing else does.
+bool IsSizeOfTwo(const Select* choice) {
+  const auto* is_one = choice ? As<Binary>(choice->condition) : nullptr;
+  return is_one && is_one->op == BinaryOp::kEq && IsOne(is_one->rhs) &&
+         StructuralEqual(is_one->lhs, choice->on_false);
+}
+
 // The sizes of which `size` is the first that is not 1, or else the last (BroadcastSizes).
 void CollectSizes(Expr size, std::vector<Expr>* sizes) {
   auto add = [&](const Expr& e) {
@@ -153,11 +160,8 @@ void CollectSizes(Expr size, std::vector<Expr>* sizes) {
         std::find_if(sizes->begin(), sizes->end(), [&](const Expr& s) { return ProveEqual(s, e); });
     if (known == sizes->end()) sizes->push_back(e);
   };
-  while (const auto* choice = As<Select>(size)) {
-    const auto* is_one = As<Binary>(choice->condition);
-    if (!is_one || is_one->op != BinaryOp::kEq || !IsOne(is_one->rhs) ||
-        !StructuralEqual(is_one->lhs, choice->on_false))
-      break;
+  while (IsSizeOfTwo(As<Select>(size))) {
+    const auto* choice = As<Select>(size);
     add(choice->on_false);
     size = choice->on_true;
   }
@@ -190,6 +194,14 @@ BroadcastAxis BroadcastSizes(const Expr& a, const Expr& b) {
   for (size_t i = sizes.size() - 1; i-- > 0;)
     size = Select::Make(Eq(sizes[i], one), size, sizes[i]);
   return {size, condition};
+}
+
+Expr DimChoice(const Expr& condition, const Expr& on_true, const Expr& on_false) {
+  if (ProveEqual(on_true, on_false)) return on_true;
+  const Expr choice = SimplifyDim(Select::Make(condition, on_true, on_false));
+  const auto* made = As<Select>(choice);
+  if (!IsSizeOfTwo(made)) return choice;
+  return Select::Make(Ne(made->on_false, IndexConst(1)), made->on_false, made->on_true);
 }
 
 std::string DimText(const Expr& e) { return ToString(e); }

@@ -26,6 +26,10 @@ Expr DimProduct(std::span<const Expr> dims);
 /// Number of elements where all dims are numbers; saturates.
 std::optional<int64_t> StaticCount(std::span<const Expr> dims);
 
+/// The one where the condition holds, else the other; written so that it is not taken for the size
+/// of two that broadcast (BroadcastSizes), of which more is known than the choice says.
+Expr DimChoice(const Expr& condition, const Expr& on_true, const Expr& on_false);
+
 /// An axis of two tensors that broadcast as NumPy's do.
 struct BroadcastAxis {
   Expr size;       // of the result: that of the two which is not 1; null where no call fits

@@ -203,7 +203,7 @@ std::optional<Elements> ValueCast(const OpView& v, const TensorType& out) {
 std::optional<Elements> ValueWhere(const OpView& v, const TensorType& out) {
   return MapBroadcast(v, out, [&](const std::vector<Expr>& x) -> Expr {
     if (std::optional<int64_t> c = AsInt(x[0])) return *c ? x[1] : x[2];
-    return ProveEqual(x[1], x[2]) ? x[1] : SimplifyDim(Select::Make(x[0], x[1], x[2]));
+    return DimChoice(x[0], x[1], x[2]);
   });
 }
 

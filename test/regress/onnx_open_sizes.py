@@ -57,6 +57,13 @@ def add_broadcasts():
         {"a": 2, "b": 2}, [[f32(*s), f32(*t)] for s, t in itertools.product([s for s in SHAPES if 0 not in s], repeat=2)],
         wanted=lambda a, b: np.sum(np.exp(a - a.max(1, keepdims=True)) / np.exp(a - a.max(1, keepdims=True)).sum(1, keepdims=True) + b,
                                    keepdims=True))
+    # A size chosen by another looks like that of two that broadcast, but nothing says that they go together.
+    chosen = [node("Shape", ["a"], ["n"]), node("Constant", [], ["one"], value_ints=[1]), node("Constant", [], ["four"], value_ints=[4]),
+              node("Equal", ["n", "one"], ["is_one"]), node("Where", ["is_one", "four", "n"], ["m"])]
+    add("chosen_size", [*chosen, node("ConstantOfShape", ["m"], ["zeros"]), node("Add", ["a", "zeros"], ["y"])], {"a": 1},
+        [[f32(n)] for n in (0, 1, 2, 4, 7)], output=(TensorProto.FLOAT, 1), wanted=lambda a: a if len(a) != 1 else np.repeat(a, 4))
+    add("expanded_to_chosen", [*chosen, node("Expand", ["a", "m"], ["y"])], {"a": 1}, [[f32(n)] for n in (0, 1, 2, 4, 7)],
+        output=(TensorProto.FLOAT, 1), wanted=lambda a: a if len(a) != 1 else np.repeat(a, 4))
     lead = [(1,), (3,), (8,)]
     add("matmul", [node("MatMul", ["a", "b"], ["y"])], {"a": 3, "b": 3},
         [[f32(*p, m, k), f32(*q, k, n)] for p, q, (m, k, n) in itertools.product(lead, lead, [(1, 1, 1), (7, 5, 1), (1, 16, 17), (9, 8, 33)])],
