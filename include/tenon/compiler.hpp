@@ -140,6 +140,8 @@ struct ModelOptions {
   /// Values of initializers, by name, and of inputs, which become constants; copied. Their types
   /// must be the file's. Compact.
   std::map<std::string, Tensor> initializers;
+  /// Those of them that the model need not have.
+  std::vector<std::string> spare_initializers;
 
   /// Called when a phase begins ("import", "graph", "lower", "kernels", "weights", "link") and as
   /// it goes on, from any thread.

@@ -78,6 +78,7 @@ void BindModels(nb::module_& m) {
       .def_rw("independent_dims", &ModelOptions::independent_dims)
       .def_rw("inputs", &ModelOptions::inputs)
       .def_rw("initializers", &ModelOptions::initializers)
+      .def_rw("spare_initializers", &ModelOptions::spare_initializers)
       .def_rw("progress", &ModelOptions::progress);
   const nb::call_guard<nb::gil_scoped_release> others_run;
   m.def(

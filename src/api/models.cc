@@ -61,6 +61,10 @@ driver::CompileOptions CompileOptionsOf(const std::string& model, const ModelOpt
   compile.overrides.inputs = {options.inputs.begin(), options.inputs.end()};
   for (const auto& [name, value] : options.initializers)
     compile.overrides.initializers.emplace(name, Given(value));
+  for (const std::string& name : options.spare_initializers) {
+    const auto given = compile.overrides.initializers.find(name);
+    if (given != compile.overrides.initializers.end()) given->second.is_spare = true;
+  }
   return compile;
 }
 

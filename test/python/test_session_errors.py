@@ -8,7 +8,7 @@ import unittest
 import numpy as np
 import onnx.parser
 import onnxruntime as real
-from onnx import helper
+from onnx import helper, numpy_helper
 
 import tenon.onnxruntime as ours
 
@@ -115,6 +115,49 @@ CALLS = {
     "binding of another type": bound("x", X.astype(np.float64)),
     "binding of no input": bound(None, None),
 }
+def given(add, name, value=X):
+    """A session of a model with the initializer c, for which options have a value of that name."""
+    def change(made):
+        made.graph.initializer.append(numpy_helper.from_array(2 * X, "c"))
+    data = model("y = Add(x, c)", change=change)
+    def call(ort):
+        made = options(ort)
+        add(made, name, ort.OrtValue.ortvalue_from_numpy(value))
+        ort.InferenceSession(data, made, providers=["CPUExecutionProvider"])
+    return call
+
+
+def one(made, name, value):
+    made.add_initializer(name, value)
+
+
+def external(made, name, value):
+    made.add_external_initializers([name], [value])
+
+
+def value_of(*args):
+    return lambda ort: ort.OrtValue.ortvalue_from_numpy(*args)
+
+
+def bits_as(dtype, number):
+    return lambda ort: ort.OrtValue.ortvalue_from_numpy_with_onnx_type(np.zeros(4, dtype), number)
+
+
+VALUES = {
+    "a value for no initializer": given(one, "d"),
+    "an external value for no initializer": given(external, "d"),
+    "complex numbers": value_of(np.zeros(2, np.complex64)),
+    "long numbers": value_of(np.zeros(2, np.longdouble)),
+    "times": value_of(np.zeros(2, "datetime64[s]")),
+    "memory for texts": lambda ort: ort.OrtValue.ortvalue_from_shape_and_type([2], np.dtype(object)),
+    "memory for a type of no number": lambda ort: ort.OrtValue.ortvalue_from_shape_and_type([2], 99),
+    "bits": bits_as(np.uint16, 16),
+    "bits of another width": bits_as(np.uint16, 1),
+    "bits of nothing": bits_as(np.uint16, 0),
+    "an arena": lambda ort: ort.OrtArenaCfg({"max_mem": 5}).max_mem,
+    "an arena of another entry": lambda ort: ort.OrtArenaCfg({"most": 5}),
+    "libraries": lambda ort: ort.preload_dlls(directory=""),
+}
 OPTIONS = {
     "no such attribute": lambda ort: setattr(ort.SessionOptions(), "foo", 1),
     "a text for a number": lambda ort: setattr(ort.SessionOptions(), "intra_op_num_threads", "a"),
@@ -149,6 +192,9 @@ class Kinds(unittest.TestCase):
 
     def test_options(self):
         self.check(OPTIONS)
+
+    def test_values(self):
+        self.check(VALUES)
 
 
 class Attributes(unittest.TestCase):

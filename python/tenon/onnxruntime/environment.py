@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any, Sequence
+
 from .. import _tenon
 from ..session.session import PROVIDERS
 
@@ -31,6 +33,52 @@ def get_all_providers() -> list[str]:
 
 def has_collective_ops() -> bool:
     return False
+
+
+def get_ep_devices() -> list:
+    """None: the CPU is the only provider."""
+    return []
+
+
+def preload_dlls(cuda: bool = True, cudnn: bool = True, msvc: bool = True, directory: str | None = None) -> None:
+    """Without effect: there are no libraries to be loaded."""
+
+
+def print_debug_info() -> None:
+    print(f"{get_build_info()}, in place of ONNX Runtime {version}; providers: {', '.join(PROVIDERS)}")
+
+
+def create_and_register_allocator(memory_info: Any, arena_cfg: Any = None) -> None:
+    """Without effect: memory is the system's."""
+
+
+def copy_tensors(src: Sequence, dst: Sequence, stream: Any = None) -> None:
+    """The elements of values into the memory of others, which have their shapes and types."""
+    if len(src) != len(dst):
+        raise RuntimeError("Source and destination lists must have the same length.")
+    for source, target in zip(src, dst):
+        target.update_inplace(source.numpy())
+
+
+class OrtArenaCfg:
+    """How an arena would grow. Without effect: memory is the system's."""
+
+    _ENTRIES = {
+        "max_mem": 0,
+        "arena_extend_strategy": -1,
+        "initial_chunk_size_bytes": -1,
+        "max_dead_bytes_per_chunk": -1,
+        "initial_growth_chunk_size_bytes": -1,
+        "max_power_of_two_extend_bytes": -1,
+    }
+
+    def __init__(self, *values: Any):
+        given = dict(values[0]) if len(values) == 1 and isinstance(values[0], dict) else dict(zip(self._ENTRIES, values))
+        unknown = [key for key in given if key not in self._ENTRIES]
+        if unknown:
+            raise RuntimeError(f"Invalid OrtArenaCfg option: {unknown[0]}")
+        for key, default in self._ENTRIES.items():
+            setattr(self, key, int(given.get(key, default)))
 
 
 def set_seed(seed: int) -> None:

@@ -69,12 +69,18 @@ def innermost(type: str) -> str:
 
 def of_number(number: int) -> str:
     if number not in _NAME_OF_NUMBER:
-        raise ValueError(f"there is no element type {number}")
+        raise RuntimeError(f"tensor type {number} is not supported")
     return _NAME_OF_NUMBER[number]
 
 
 def number_of(name: str) -> int:
     return _ROWS[name][0]
+
+
+def require(dtype: np.dtype) -> None:
+    """Errors: tensors have no elements of this type."""
+    if of_numpy(dtype) not in _ROWS:
+        raise RuntimeError(f"Numpy_type {dtype.num} can't be converted to MLDataType: there are no tensors of {dtype}")
 
 
 def of_numpy(dtype: np.dtype) -> str:

@@ -59,8 +59,16 @@ def array_of(value: Any, parameter: NodeArg) -> Any:
         array = array.view(element_types.to_numpy(element))
     _check_shape(array.shape, parameter)
     if element == "string":
-        return array.astype(object)
+        return _texts(array)
     return element_types.stored(array, element)
+
+
+def _texts(array: np.ndarray) -> np.ndarray:
+    """Objects, each a text: numbers and None are those that they are printed as, as ONNX Runtime takes them."""
+    texts = np.empty(array.shape, object)
+    for place, item in np.ndenumerate(array):
+        texts[place] = item if isinstance(item, (str, bytes)) else str(item)
+    return texts
 
 
 def _check_shape(shape: tuple, parameter: NodeArg) -> None:

@@ -87,6 +87,7 @@ class SessionOptions(_Attributes):
         for name in ("_dims", "_denoted_dims", "_initializers", "_files"):
             object.__setattr__(self, name, {})
         object.__setattr__(self, "_providers", [])
+        object.__setattr__(self, "_spare", set())
         object.__setattr__(self, "_is_canceled", False)
 
     def add_session_config_entry(self, key: str, value: str) -> None:
@@ -106,15 +107,18 @@ class SessionOptions(_Attributes):
         self._denoted_dims[denotation.lower()] = int(size)
 
     def add_initializer(self, name: str, value: OrtValue) -> None:
-        """The value of an initializer in place of the file's, of the same type and shape. Copied when a session is made."""
+        """The value of an initializer in place of the file's, of the same type and shape, where the model has such. Copied when a
+        session is made."""
         self._initializers[name] = value
+        self._spare.add(name)
 
     def add_external_initializers(self, names: Sequence[str], values: Sequence[OrtValue]) -> None:
-        """The same of several, whose data need not be there in the file."""
+        """The same of several, which the model has, but whose data need not be there in the file."""
         if len(names) != len(values):
             raise RuntimeError("Expecting names and ort_values lists to have equal length")
         for name, value in zip(names, values):
-            self.add_initializer(name, value)
+            self._initializers[name] = value
+            self._spare.discard(name)
 
     def add_external_initializers_from_files_in_memory(
         self, names: Sequence[str], buffers: Sequence[bytes], lengths: Sequence[int]

@@ -63,6 +63,7 @@ class InferenceSession:
         initializers = options._arrays()
         if initializers:
             compile_options["initializers"] = {name: nd.array(array) for name, array in initializers.items()}
+            compile_options["spare_initializers"] = sorted(options._spare)
         folder = options._entries.get("session.model_external_initializers_file_folder_path", "")
         if is_bytes:
             # External data of a model in memory is looked for in the current folder, as ONNX Runtime does.

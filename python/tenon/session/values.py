@@ -137,13 +137,17 @@ class OrtValue:
         require_cpu(device_type)
         if not isinstance(numpy_obj, np.ndarray):
             raise RuntimeError(f"expected an array but got {type(numpy_obj).__name__}")
+        element_types.require(numpy_obj.dtype)
         return cls(element_types.plain(numpy_obj))
 
     @classmethod
     def ortvalue_from_numpy_with_onnx_type(cls, data: np.ndarray, onnx_element_type: int) -> OrtValue:
         """An array of bits as what they are: uint16 as bfloat16, uint8 as an 8-bit float."""
         name = element_types.of_number(onnx_element_type)
-        return cls(element_types.plain(data).view(element_types.to_numpy(name)), name)
+        kind = element_types.to_numpy(name)
+        if data.dtype.itemsize != kind.itemsize or name == "string":
+            raise RuntimeError(f"expected elements of {kind.itemsize} bytes, as those of {name}, but got {data.dtype.itemsize}")
+        return cls(element_types.plain(data).view(kind), name)
 
     @classmethod
     def ortvalue_from_shape_and_type(
@@ -153,6 +157,9 @@ class OrtValue:
         require_cpu(device_type)
         if isinstance(element_type, int):
             element_type = element_types.to_numpy(element_types.of_number(element_type))
+        element_types.require(np.dtype(element_type))
+        if np.dtype(element_type).kind in "OUS":
+            raise RuntimeError("expected elements of a fixed size: texts have no memory that is not set")
         return cls(np.empty(tuple(shape), element_type))
 
     @classmethod

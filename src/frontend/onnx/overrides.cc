@@ -19,9 +19,11 @@ Status PlaceGiven(const std::string& name, const GivenInitializer& given, GraphP
   std::vector<TensorProto>& all = graph->initializers;
   const auto found = std::find_if(all.begin(), all.end(), has_name);
   if (found == all.end()) {
-    if (std::none_of(graph->inputs.begin(), graph->inputs.end(), has_name))
+    if (std::none_of(graph->inputs.begin(), graph->inputs.end(), has_name)) {
+      if (given.is_spare) return Ok();
       return MakeError(fmt::format(
           "a value is given for {}, but the model has no such initializer or input", Quoted(name)));
+    }
     all.push_back({.name = name, .dims = given.dims, .data_type = given.elem_type});
     return Ok();
   }
@@ -71,7 +73,7 @@ void Overrides::AddTo(Hasher* hasher) const {
   for (const auto& [name, given] : initializers) {
     hasher->Text(name).Int(static_cast<uint64_t>(given.elem_type)).Int(given.dims.size());
     for (int64_t d : given.dims) hasher->Int(static_cast<uint64_t>(d));
-    hasher->Int(given.bytes.size()).Add(given.bytes);
+    hasher->Int(given.bytes.size()).Add(given.bytes).Int(given.is_spare);
   }
 }
 

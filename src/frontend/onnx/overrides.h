@@ -19,6 +19,7 @@ struct GivenInitializer {
   int32_t elem_type = 0;  // a number of TensorProto.DataType, of a byte or more
   std::vector<int64_t> dims;
   std::vector<std::byte> bytes;  // row-major, little-endian
+  bool is_spare = false;         // that the model has no such initializer is no error
 };
 
 struct Overrides {

@@ -30,10 +30,14 @@ from ...session.errors import (
 )
 from ...session.values import OrtDevice, OrtMemoryInfo, OrtValueVector, SparseTensor
 from ..environment import (
+    OrtArenaCfg,
+    copy_tensors,
+    create_and_register_allocator,
     get_all_providers,
     get_available_providers,
     get_build_info,
     get_device,
+    get_ep_devices,
     get_version_string,
     set_default_logger_severity,
     set_default_logger_verbosity,
