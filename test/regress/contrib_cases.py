@@ -275,6 +275,20 @@ def add_bytes(one, rand):
             for op in ("QLinearAdd", "QLinearMul"):
                 one(f"ms_{op.lower()}{n}", op, [np.asarray(data(*a)), scale(0.02), zero, np.asarray(data(*b)), scale(0.03), np.array(7, t), scale(0.07), np.array(11, t)],
                     constants=(1, 2, 4, 5, 6, 7), domain=DOMAIN)
+        # Zero points that are left out are 0, which ONNX Runtime's kernels do not take.
+        def numbers(q, by):
+            return q.astype(f32) * f32(by)
+
+        def codes_of(x, by):
+            return np.rint(x / f32(by)).clip(*((0, 255) if t is u8 else (-128, 127))).astype(t)
+        a, b, image = data(3, 17), data(3, 17), data(2, 3, 4, 5)
+        for op, y in (("QLinearAdd", numbers(a, 0.02) + numbers(b, 0.03)), ("QLinearMul", numbers(a, 0.02) * numbers(b, 0.03))):
+            one(f"ms_{op.lower()}_no_zero{at}", op, [a, scale(0.02), None, b, scale(0.03), None, scale(0.07)], constants=(1, 4, 6), domain=DOMAIN,
+                expect=[codes_of(y, 0.07)])
+        one(f"ms_qlinear_global_average_pool_no_zero{at}", "QLinearGlobalAveragePool", [image, scale(0.05), None, scale(0.03)], constants=(1, 3), domain=DOMAIN,
+            expect=[codes_of(numbers(image, 0.05).mean((2, 3), keepdims=True), 0.03)])
+        one(f"ms_qlinear_average_pool_no_zero{at}", "QLinearAveragePool", [image, scale(0.05), None, scale(0.03)], constants=(1, 3), domain=DOMAIN,
+            kernel_shape=[4, 5], expect=[codes_of(numbers(image, 0.05).mean((2, 3), keepdims=True), 0.03)])
         x = data(2, 3, 9, 8)
         for op, attrs in (("QLinearSigmoid", {}), ("QLinearLeakyRelu", {}), ("QLinearLeakyRelu", {"alpha": 0.3})):
             for name, constants in ((at, (1, 2, 3, 4)), (at + "_by_call", ())):

@@ -75,6 +75,16 @@ class Values(unittest.TestCase):
 
     # ---- Sequences ----
 
+    def test_a_branch_in_a_map_gives_other_sizes(self):
+        info = [tensor("o", FLOAT, None)]
+        twice = helper.make_graph([node("Concat", ["e", "e"], ["o"], axis=0)], "twice", [], info)
+        once = helper.make_graph([node("Neg", ["e"], ["o"])], "once", [], info)
+        body = helper.make_graph([node("If", ["p"], ["r"], then_branch=twice, else_branch=once)], "body", [tensor("e", FLOAT, ["n"])], [tensor("r", FLOAT, ["m"])])
+        main = self.compile([node("SequenceMap", ["s"], ["y"], body=body)], [sequence("s", FLOAT, ["n"]), tensor("p", BOOL, [])], [sequence("y", FLOAT, None)])
+        s = [np.float32([1, 2, 3]), np.float32([4]), np.float32([])]
+        self.check(main, [s, np.array(True)], [[np.concatenate([x, x]) for x in s]])
+        self.check(main, [s, np.array(False)], [[-x for x in s]])
+
     def test_from_a_sequence_to_kernels_and_back(self):
         main = self.compile([node("SequenceConstruct", ["a", "b"], ["s"]), node("SequenceAt", ["s", "i"], ["e"]), node("Mul", ["e", "a"], ["y"]),
                              node("SequenceInsert", ["s", "y"], ["t"]), node("SequenceLength", ["t"], ["n"])],

@@ -39,6 +39,16 @@ static Expected<graph::Program> AsOnePart(const std::shared_ptr<const WeightFile
   return out;
 }
 
+// Whether there are branches or loops, in the bodies of other nodes too.
+static bool HasControl(const GraphProto& g) {
+  return std::any_of(g.nodes.begin(), g.nodes.end(), [](const NodeProto& n) {
+    if (n.op_type == "If" || n.op_type == "Loop") return true;
+    return std::any_of(n.attributes.begin(), n.attributes.end(), [](const AttributeProto& a) {
+      return !a.graph.empty() && HasControl(a.graph[0]);
+    });
+  });
+}
+
 Expected<graph::Program> ImportNetwork(const std::string& path, const ImportOptions& options) {
   TN_ASSIGN_OR_RETURN(MappedFile map, MappedFile::Open(path));
   auto file = std::make_shared<const WeightFile>(path, std::move(map));
@@ -62,10 +72,7 @@ Expected<graph::Program> ImportNetwork(const std::string& path, const ImportOpti
   const Diagnostics why = program ? Diagnostics() : program.errors();
   const bool limit = std::any_of(why.begin(), why.end(),
                                  [](const Diagnostic& d) { return d.kind == ErrorKind::kLimit; });
-  const bool control =
-      std::any_of(proto.graph.nodes.begin(), proto.graph.nodes.end(),
-                  [](const NodeProto& n) { return n.op_type == "If" || n.op_type == "Loop"; });
-  const bool needed = control || assumes_rank || !faults.of_found_sizes.empty() ||
+  const bool needed = HasControl(proto.graph) || assumes_rank || !faults.of_found_sizes.empty() ||
                       HasRanksOfCalls(proto.graph, options);
   if (!needed || limit) return program;
   ImportOptions again = beside;

@@ -100,7 +100,7 @@ Status CheckByteInput(const OpContext& c, size_t i) {
 }
 
 Status ImportQLinearBinary(OpContext& c) {
-  TN_RETURN_IF_ERROR(c.Arity(7, 8));
+  TN_RETURN_IF_ERROR(c.Arity(7, 8, {2, 5}));
   for (size_t i : {0, 3}) TN_RETURN_IF_ERROR(CheckByteInput(c, i));
   const Formula f(c);
   const Val y = f.Emit(c.row.op, {NumbersAt(f, 0), NumbersAt(f, 3)});
@@ -205,7 +205,7 @@ Expected<PoolAttrs> ReadPool(OpContext& c, bool channels_last) {
 }
 
 Status ImportQLinearAveragePool(OpContext& c) {
-  TN_RETURN_IF_ERROR(c.Arity(4, 5));
+  TN_RETURN_IF_ERROR(c.Arity(4, 5, {2}));
   TN_RETURN_IF_ERROR(CheckByteInput(c, 0));
   TN_ASSIGN_OR_RETURN(const bool last, c.Bool("channels_last", false));
   TN_ASSIGN_OR_RETURN(const bool count_pads, c.Bool("count_include_pad", false));
@@ -226,7 +226,7 @@ Status ImportQLinearAveragePool(OpContext& c) {
 }
 
 Status ImportQLinearGlobalAveragePool(OpContext& c) {
-  TN_RETURN_IF_ERROR(c.Arity(5, 5));
+  TN_RETURN_IF_ERROR(c.Arity(4, 5, {2}));
   TN_RETURN_IF_ERROR(CheckByteInput(c, 0));
   TN_ASSIGN_OR_RETURN(const bool last, c.Bool("channels_last", false));
   if (c.Rank(0) < 3)
