@@ -198,7 +198,7 @@ BroadcastAxis BroadcastSizes(const Expr& a, const Expr& b) {
 
 Expr DimChoice(const Expr& condition, const Expr& on_true, const Expr& on_false) {
   if (ProveEqual(on_true, on_false)) return on_true;
-  const Expr choice = SimplifyDim(Select::Make(condition, on_true, on_false));
+  Expr choice = SimplifyDim(Select::Make(condition, on_true, on_false));
   const auto* made = As<Select>(choice);
   if (!IsSizeOfTwo(made)) return choice;
   return Select::Make(Ne(made->on_false, IndexConst(1)), made->on_false, made->on_true);
